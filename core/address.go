@@ -1,0 +1,46 @@
+package core
+
+// An Address says where a message came from and where its reply goes. All
+// strings but Bot are opaque: only the connector that made them looks inside.
+type Address struct {
+	Bot    string `json:"bot"`              // the bot's configured name; APIBot for API turns
+	Chat   string `json:"chat"`             // the connector's string for chat and thread together; "chat" in every table
+	Thread string `json:"thread,omitempty"` // the thread alone, "" without one
+	Place  string `json:"place,omitempty"`  // the group without thread; "" in a direct message
+}
+
+// APIBot is the bot name of turns that came over HTTP. Their Chat is the
+// session's id and their replies go to the event stream only.
+const APIBot = "api"
+
+// Group reports whether the address is in a group (place), not a direct message.
+func (a Address) Group() bool { return a.Place != "" }
+
+// A Scope is what an access row opens: direct messages or one group.
+type Scope string
+
+const (
+	ScopeDM    Scope = "dm"
+	ScopeGroup Scope = "group"
+)
+
+// Scope is ScopeGroup in a group, else ScopeDM.
+func (a Address) Scope() Scope {
+	if a.Group() {
+		return ScopeGroup
+	}
+	return ScopeDM
+}
+
+// A Peer is who wrote. ID is the platform's immutable id; names are hostile
+// text, never an identity.
+type Peer struct {
+	Platform string `json:"platform"` // "telegram", "discord", "api"
+	ID       string `json:"id"`
+	Name     string `json:"name,omitempty"`   // display name, cleaned of control characters by CleanName
+	Shared   bool   `json:"shared,omitempty"` // not one person (anonymous admin, channel, webhook): can't be paired
+	Bot      bool   `json:"bot,omitempty"`    // another bot
+}
+
+// IsZero reports whether nobody is named.
+func (p Peer) IsZero() bool { return p.ID == "" }

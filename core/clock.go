@@ -1,0 +1,52 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+// A Clock tells the time. Everything that waits or stamps takes one, so that
+// tests can hold it still (coretest.Clock).
+type Clock interface {
+	Now() time.Time
+	// After delivers once, d from now. An abandoned channel is collected.
+	After(d time.Duration) <-chan time.Time
+}
+
+// System is the machine's clock.
+type System struct{}
+
+func (System) Now() time.Time                         { return time.Now() }
+func (System) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// Sleep waits d on c, or until ctx ends; it reports whether the time passed.
+func Sleep(ctx context.Context, c Clock, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	select {
+	case <-c.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+const timeLayout = "2006-01-02T15:04:05.000000Z"
+
+// Stamp is t as every table stores it: RFC 3339, UTC, six fractional digits,
+// so that text order is time order. The zero time is "".
+func Stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(timeLayout)
+}
+
+// ParseStamp reads what Stamp wrote (and any RFC 3339); "" is the zero time.
+func ParseStamp(s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	return time.Parse(time.RFC3339Nano, s)
+}

@@ -1,0 +1,107 @@
+// Package llm is the door to language models: Model, its Request and its
+// Deltas. Abilities are data (About), so that wrapping a Model to count, retry
+// or fall back cannot lose one.
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"gatehouse/core"
+)
+
+// A Model answers requests. The iterator yields deltas in order and ends after
+// the last; an error is yielded once, last, as (Delta{}, err). Breaking off
+// or cancelling ctx closes the connection. An error is a *Fault when the
+// provider answered or should have.
+type Model interface {
+	About() About
+	Reply(ctx context.Context, req *Request) iter.Seq2[Delta, error]
+}
+
+// About says what a model is and can do.
+type About struct {
+	Name     string // as users write it: "openai/gpt-4o-mini", "local/quote"
+	Window   int    // tokens; 0 unknown
+	Tools    bool
+	Images   bool
+	Thinking bool
+}
+
+// A Request is one model call.
+type Request struct {
+	System    string
+	Messages  []Message
+	Tools     []Tool
+	MaxTokens int
+	// Sender is whose turn it is; quote searches only what this person may read.
+	Sender Sender
+}
+
+// A Sender is the person a call is made for, in words a search can use.
+type Sender struct {
+	User  int64
+	Trust core.Trust
+}
+
+// A Message is one turn of the conversation. Blocks keep their order.
+type Message struct {
+	Role   string // "user" or "assistant"; tool results are blocks of a user message
+	Blocks []Block
+}
+
+// A Block is text, thinking, a tool call or a tool's result.
+type Block struct {
+	Type      string          `json:"type"` // text, thinking, tool_use, tool_result
+	Text      string          `json:"text,omitempty"`
+	Signature string          `json:"signature,omitempty"`
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"`
+	ToolUseID string          `json:"tool_use_id,omitempty"`
+	IsError   bool            `json:"is_error,omitempty"`
+}
+
+// A Tool is what the model is told of a tool.
+type Tool struct {
+	Name   string
+	About  string
+	Schema json.RawMessage
+}
+
+// A Delta is a piece of an answer: some text, some thinking, one whole tool
+// call, the usage (last), or a notice that a fallback or retry began.
+type Delta struct {
+	Text     string
+	Thinking string
+	Call     *Block // Type tool_use
+	Usage    *Usage // once, at the end, where the provider says it
+	Model    string // set when the answering model is chosen or changes (fallback)
+	Notice   string // plain words: "openai is busy, trying again in 2 s"
+	Stop     string // end_turn, tool_use, max_tokens; with the last delta
+}
+
+// Usage is what the provider counted.
+type Usage struct {
+	Input, Output, CacheRead, CacheWrite int64
+}
+
+// A Fault is a provider's failure, in words for the user.
+type Fault struct {
+	Code     string        // auth, rate_limited, overloaded, bad_request, too_long, unavailable, cut_off, garbage, silence
+	Text     string        // plain words for the person who asked; holds no key, no URL with credentials
+	CanRetry bool          // trying the same again later may help
+	After    time.Duration // when the provider said
+	Status   int           // HTTP status, 0 without
+	Err      error         // for the log
+}
+
+func (f *Fault) Error() string {
+	if f.Err == nil {
+		return f.Text
+	}
+	return f.Text + ": " + f.Err.Error()
+}
+func (f *Fault) Unwrap() error { return f.Err }

@@ -1,0 +1,150 @@
+package core
+
+import "time"
+
+// A MessageKind is what sort of update an Inbound is.
+type MessageKind string
+
+const (
+	KindMessage  MessageKind = "message"  // something to answer
+	KindCommand  MessageKind = "command"  // /name args, for this bot
+	KindAnswer   MessageKind = "answer"   // a reply to an open ask; raised from message by the queue
+	KindCallback MessageKind = "callback" // an inline button was pressed
+	KindEdit     MessageKind = "edit"
+	KindReaction MessageKind = "reaction"
+	KindService  MessageKind = "service" // joined, left, pinned, renamed, bot blocked …
+)
+
+// An Inbound is one update that has reached us, whoever carried it.
+type Inbound struct {
+	UpdateID string `json:"update_id"` // unique per bot, from immutable facts; the queue drops a repeat
+	Address
+	Kind      MessageKind `json:"kind"`
+	MessageID string      `json:"message_id,omitempty"` // the platform's id of the message
+	Edit      string      `json:"edit,omitempty"`       // edit time for KindEdit, else ""
+	From      Peer        `json:"from"`
+	At        time.Time   `json:"at"` // the platform's time, or ours where it has none
+
+	Text    string `json:"text,omitempty"`    // body or caption; for KindCommand the arguments
+	Command string `json:"command,omitempty"` // lower case, without slash and @bot
+	// Addressed: a direct message; in a group a mention of the bot by entity, a
+	// reply to the bot, or a command that is not addressed to another bot.
+	Addressed bool `json:"addressed,omitempty"`
+	// Unsupported names a kind of content not yet handled ("voice message");
+	// such a message is answered with one plain sentence.
+	Unsupported string    `json:"unsupported,omitempty"`
+	Album       string    `json:"album,omitempty"` // media_group_id: an album counts once for rate limits
+	ReplyTo     string    `json:"reply_to,omitempty"`
+	PlaceName   string    `json:"place_name,omitempty"` // the group's title, hostile text
+	Callback    *Callback `json:"callback,omitempty"`
+	Turn        *Options  `json:"turn,omitempty"`      // what an API request asks for; nil from chats
+	Malformed   string    `json:"malformed,omitempty"` // why the update could not be decoded: it becomes a dead row
+}
+
+// A Callback is a pressed button: ID answers it on the platform, Data is what
+// the button carried: "<ask id>:<option>".
+type Callback struct {
+	ID   string `json:"id"`
+	Data string `json:"data"`
+}
+
+// Options are what an API request may ask for its one turn. A client may
+// tighten trust, never raise it.
+type Options struct {
+	Session          string `json:"session,omitempty"`
+	Run              string `json:"run,omitempty"` // fixed at Put for API turns
+	Model            string `json:"model,omitempty"`
+	Trust            Trust  `json:"trust_level,omitempty"` // ceiling; Stranger means none asked
+	WorkingDirectory string `json:"working_directory,omitempty"`
+	SystemPrompt     string `json:"system_prompt,omitempty"`
+	User             int64  `json:"user,omitempty"`          // the key's or admin session's user
+	Key              string `json:"key,omitempty"`           // id of the API key, "" for an admin session
+	Respond          bool   `json:"respond_async,omitempty"` // run again after a crash (Prefer: respond-async)
+	IdempotencyKey   string `json:"idempotency_key,omitempty"`
+}
+
+// A Reply is what goes to one chat: parts in order, stored in the outbox.
+type Reply struct {
+	Address
+	// Key names the reply: "run:<id>", "pair:<request>:<n>", "ask:<id>",
+	// "notice:<…>", "send:<id>". (Key, ordinal) is unique: a second reply
+	// under the same key is refused by the database.
+	Key   string
+	First int // ordinal of Parts[0]
+	// Replaces is the platform's id of the message that Parts[0] edits, or
+	// "@<key>/<ordinal>": the message that outbox row became. "" sends anew.
+	Replaces string
+	Parts    []Part
+}
+
+// A Part is one platform message, already within the platform's limits: text
+// with styled spans instead of markup, so that no parse error can exist.
+type Part struct {
+	Text    string     `json:"text"`
+	Spans   []Span     `json:"spans,omitempty"`
+	Buttons [][]Button `json:"buttons,omitempty"`
+	ReplyTo string     `json:"reply_to,omitempty"` // quote this message (groups)
+}
+
+// A Span styles Length UTF-16 units of Part.Text from Offset on.
+type Span struct {
+	Style    Style  `json:"style"`
+	Offset   int    `json:"offset"`
+	Length   int    `json:"length"`
+	URL      string `json:"url,omitempty"`      // StyleLink
+	Language string `json:"language,omitempty"` // StylePre
+}
+
+// A Style is one of a closed list; every connector knows each.
+type Style string
+
+const (
+	StyleBold    Style = "bold"
+	StyleItalic  Style = "italic"
+	StyleStrike  Style = "strike"
+	StyleCode    Style = "code"
+	StylePre     Style = "pre"
+	StyleLink    Style = "link"
+	StyleQuote   Style = "quote"
+	StyleSpoiler Style = "spoiler"
+)
+
+// A Button is shown under a part; Data comes back in a Callback (at most 64 bytes).
+type Button struct {
+	Label string `json:"label"`
+	Data  string `json:"data"`
+}
+
+// An Outgoing is one outbox row on its way to a platform.
+type Outgoing struct {
+	Address
+	Part
+	Seq      int64  // the outbox row; a connector's nonce may be made from it
+	Replaces string // the platform's message id to edit; "" sends anew
+}
+
+// A Delivery says how a send ended.
+type Delivery struct {
+	Outcome   Outcome
+	MessageID string        // for Sent: the platform's id of the message
+	After     time.Duration // for RetryAfter
+	Reason    string        // why, for people; holds no token
+}
+
+// An Outcome is how a send ended.
+type Outcome uint8
+
+const (
+	Sent       Outcome = iota
+	NotSent            // never reached the platform: send again
+	RetryAfter         // the platform asks to wait Delivery.After: send again then
+	Refused            // the platform will never take it: failed
+	Unknown            // written, no answer: may or may not have arrived
+)
+
+// A Cursor is a place in a platform's stream; the queue stores it in the
+// transaction that stores the updates before it.
+type Cursor struct {
+	Name  string // "telegram:<numeric bot id>"
+	Value string // the connector's own form
+}

@@ -1,0 +1,86 @@
+package core
+
+import "time"
+
+// An Actor is who decided something, for audit rows and for "X was first".
+type Actor struct {
+	User int64  `json:"user"` // users.id; 1 is the operator; 0 is the program itself
+	Via  string `json:"via"`  // "panel", "chat", "api", "cli", "upkeep"
+}
+
+// Operator is the id of user 1, who owns the gateway.
+const Operator int64 = 1
+
+// A PairingRequest is a stranger's wish to talk to a bot (table pairing_requests).
+type PairingRequest struct {
+	ID                 string    `json:"id" db:"id"`
+	Bot                string    `json:"bot" db:"bot"`
+	Platform           string    `json:"platform" db:"platform"`
+	PlatformUserID     string    `json:"platform_user_id" db:"platform_user_id"`
+	Display            string    `json:"platform_user_display" db:"platform_user_display"`
+	PlatformChatID     string    `json:"platform_chat_id" db:"platform_chat_id"`
+	Scope              Scope     `json:"scope" db:"scope"`
+	Place              string    `json:"place" db:"place"`
+	Status             string    `json:"status" db:"status"` // pending, approved, denied, expired
+	Code               string    `json:"code" db:"code"`
+	CodeExpiresAt      time.Time `json:"code_expires_at"`
+	ExpiresAt          time.Time `json:"expires_at"`
+	ApprovedTrustLevel Trust     `json:"approved_trust_level,omitempty" db:"approved_trust_level"`
+	CreatedAt          time.Time `json:"created_at"`
+	ResolvedAt         time.Time `json:"resolved_at,omitzero"`
+	ResolvedBy         string    `json:"resolved_by,omitempty" db:"resolved_by"`
+	FirstMessage       string    `json:"first_message"` // the held request's text, cut to 500 bytes
+	Held               int       `json:"held"`          // messages waiting with it
+}
+
+// An Approval is what a decision to approve says. The zero Trust means the
+// bot's preset; the zero ExpiresAt means without end; "" Scope means as asked.
+type Approval struct {
+	Trust     Trust     `json:"trust_level"`
+	Scope     Scope     `json:"scope,omitempty"`
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+}
+
+// An AccessRow is one thing a person may do (tables access, users, identities).
+type AccessRow struct {
+	ID             int64     `json:"id"`
+	Bot            string    `json:"bot"`
+	User           int64     `json:"user_id"`
+	Display        string    `json:"display"`
+	Role           string    `json:"role"` // owner, admin, guest
+	Platform       string    `json:"platform"`
+	PlatformUserID string    `json:"platform_user_id"`
+	Scope          Scope     `json:"scope"`
+	Place          string    `json:"place"`
+	Trust          Trust     `json:"trust_level"`
+	ExpiresAt      time.Time `json:"expires_at,omitzero"`
+	By             string    `json:"by"`
+	At             time.Time `json:"at"`
+}
+
+// A Phase is how a connector is.
+type Phase string
+
+const (
+	Stopped      Phase = "stopped"
+	Starting     Phase = "starting"
+	Running      Phase = "running"
+	Degraded     Phase = "degraded" // works, but badly: a second poller, a slow platform
+	Reconnecting Phase = "reconnecting"
+	FailedPhase  Phase = "failed" // will not come back by itself; Reason says what to do
+)
+
+// Phases in order, for metrics with every label value present.
+var Phases = [...]Phase{Stopped, Starting, Running, Degraded, Reconnecting, FailedPhase}
+
+// A BotState is what the panel, the API and readiness show for one bot.
+type BotState struct {
+	Bot         string    `json:"bot"`
+	Platform    string    `json:"platform"`
+	State       Phase     `json:"state"`
+	Reason      string    `json:"reason,omitempty"` // for an operator; never a token
+	Since       time.Time `json:"since"`
+	LastSuccess time.Time `json:"last_success,omitzero"` // last exchange the platform answered well
+	LastError   string    `json:"last_error,omitempty"`
+	Username    string    `json:"username,omitempty"` // the bot's own name on the platform, once known
+}

@@ -1,0 +1,60 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"gatehouse/core"
+)
+
+// Metadata is the value under key; "" and false without one.
+func Metadata(ctx context.Context, q Queryer, key string) (string, bool, error) {
+	var v string
+	err := q.Get(ctx, &v, `SELECT coalesce(value, '') FROM metadata WHERE key = $1`, key)
+	if errors.Is(err, ErrNoRows) {
+		return "", false, nil
+	}
+	return v, err == nil, err
+}
+
+// SetMetadata stores value under key, over an older one.
+func SetMetadata(ctx context.Context, tx *Tx, key, value string) error {
+	_, err := tx.Exec(ctx, `INSERT INTO metadata (key, value, updated_at) VALUES ($1, $2, $3)
+		ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at`,
+		key, value, core.Stamp(tx.now))
+	return err
+}
+
+// DeleteMetadata removes key; a missing one is fine.
+func DeleteMetadata(ctx context.Context, tx *Tx, key string) error {
+	_, err := tx.Exec(ctx, `DELETE FROM metadata WHERE key = $1`, key)
+	return err
+}
+
+// Load and Save are the metadata table for callers that keep small facts
+// outside a transaction (a connector's memory).
+func (d *DB) Load(ctx context.Context, key string) (string, error) {
+	v, _, err := Metadata(ctx, d, key)
+	return v, err
+}
+
+func (d *DB) Save(ctx context.Context, key, value string) error {
+	return d.Tx(ctx, func(tx *Tx) error { return SetMetadata(ctx, tx, key, value) })
+}
+
+// Audit appends one row that says who did what to what, in the transaction
+// that does it. detail holds ids only, never names or texts.
+func Audit(ctx context.Context, tx *Tx, by core.Actor, action, subject string, detail map[string]any) error {
+	var body any
+	if len(detail) > 0 {
+		b, err := json.Marshal(detail)
+		if err != nil {
+			return err
+		}
+		body = string(b)
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO audit_events (at, user_id, via, action, subject, detail) VALUES ($1, $2, $3, $4, $5, $6)`,
+		core.Stamp(tx.now), by.User, by.Via, action, subject, body)
+	return err
+}

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+
+	"github.com/jmoiron/sqlx"
+	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"; build tag sqlite_fts5
+
+	"gatehouse/core"
+)
+
+// synchronous is FULL: a commit is on the disk before it returns. The power-cut
+// test re-executes itself with NORMAL to show that it can tell the difference.
+var synchronous = "FULL"
+
+// dsn names the file with the settings every connection needs. Writes begin
+// IMMEDIATE, so that a transaction never has to give up half way.
+func dsn(path string, readOnly bool) string {
+	q := url.Values{}
+	q.Set("_busy_timeout", "5000")
+	q.Set("_foreign_keys", "on")
+	q.Set("_journal_mode", "WAL")
+	q.Set("_synchronous", synchronous)
+	q.Set("_txlock", "immediate")
+	if readOnly {
+		q.Set("_query_only", "true")
+	}
+	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?" + q.Encode()
+}
+
+func (d *DB) open(ctx context.Context) (err error) {
+	existed := false
+	if st, err := os.Stat(d.path); err == nil && st.Size() > 0 {
+		existed = true
+	} else if f, err := os.OpenFile(d.path, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return err
+	} else if err := f.Close(); err != nil {
+		return err
+	}
+	if d.write, err = sqlx.Open("sqlite3", dsn(d.path, false)); err != nil {
+		return err
+	}
+	d.write.SetMaxOpenConns(2) // the writer's, and one for migrations at start
+	d.write.SetMaxIdleConns(1)
+	if err := d.requireFTS5(ctx); err != nil {
+		return err
+	}
+	if err := d.migrate(ctx, existed); err != nil {
+		return err
+	}
+	if d.conn, err = d.write.Connx(ctx); err != nil {
+		return err
+	}
+	if d.read, err = sqlx.Open("sqlite3", dsn(d.path, true)); err != nil {
+		return err
+	}
+	d.read.SetMaxOpenConns(readers)
+	d.read.SetMaxIdleConns(readers)
+	return d.read.PingContext(ctx)
+}
+
+func (d *DB) requireFTS5(ctx context.Context) error {
+	var on int
+	if err := d.write.GetContext(ctx, &on, `SELECT sqlite_compileoption_used('ENABLE_FTS5')`); err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	if on != 1 {
+		return core.Errorf(core.Invalid, "this program was built without full-text search; build it with: go build -tags sqlite_fts5 ./cmd/gatehouse")
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+// Package store opens the database and hands out transactions. It knows no
+// table but its own: metadata, schema_version and audit_events. SQL lives with
+// the package that owns the table; texts use $1 placeholders.
+//
+// There is one writer. While it is busy, further writes wait; when it is free
+// it takes what stands there, at most maxGroup closures, runs each in its own
+// savepoint and commits once for all. It never waits for company.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jmoiron/sqlx"
+
+	"gatehouse/core"
+)
+
+// Options for Open; the zero value works.
+type Options struct {
+	Clock core.Clock   // nil: the system's
+	Log   *slog.Logger // nil: none
+	// OnCommit is told of each commit and how many closures it held.
+	OnCommit func(group int)
+}
+
+// A Queryer reads: the DB (its own snapshot per statement) and a Tx (its own writes too).
+type Queryer interface {
+	// Get fills dest (a struct with db tags, or a scalar) from one row; ErrNoRows without one.
+	Get(ctx context.Context, dest any, query string, args ...any) error
+	// Select fills dest, a pointer to a slice, from all rows.
+	Select(ctx context.Context, dest any, query string, args ...any) error
+}
+
+// ErrNoRows is what Get returns when nothing matches.
+var ErrNoRows = sql.ErrNoRows
+
+// ErrClosed is returned by Tx after Close.
+var ErrClosed = errors.New("the database is closed")
+
+// readers bounds the pool of reading connections.
+const readers = 4
+
+// A DB is an open database. Close it.
+type DB struct {
+	clock core.Clock
+	log   *slog.Logger
+	read  *sqlx.DB
+	write *sqlx.DB
+	conn  *sqlx.Conn // the writer's one connection, used by the writer goroutine only
+	path  string
+
+	queue    chan *job // unbuffered: a job is taken or it waits in its caller
+	onCommit func(int)
+	stmts    map[string]*sqlx.Stmt // of conn; writer goroutine only; bounded by the program's texts
+	commits  atomic.Int64
+
+	closing chan struct{}
+	done    chan struct{}
+	once    sync.Once
+}
+
+// Open opens or creates the SQLite database at path, refuses a program without
+// FTS5 and a database it does not know, and migrates (a copy of an existing
+// file is kept beside it first).
+func Open(ctx context.Context, path string, o Options) (*DB, error) {
+	if strings.HasPrefix(path, "postgres://") || strings.HasPrefix(path, "postgresql://") {
+		return nil, core.Errorf(core.Invalid, "PostgreSQL is not supported yet: it comes with several nodes; leave DATABASE_URL empty or give a file path")
+	}
+	if o.Clock == nil {
+		o.Clock = core.System{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.OnCommit == nil {
+		o.OnCommit = func(int) {}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("database folder: %w", err)
+	}
+	d := &DB{
+		clock: o.Clock, log: o.Log, path: path, onCommit: o.OnCommit,
+		queue: make(chan *job), stmts: map[string]*sqlx.Stmt{},
+		closing: make(chan struct{}), done: make(chan struct{}),
+	}
+	if err := d.open(ctx); err != nil {
+		d.closePools()
+		return nil, fmt.Errorf("database %s: %w", path, err)
+	}
+	go d.writer()
+	return d, nil
+}
+
+// Path is the database file's.
+func (d *DB) Path() string { return d.path }
+
+// Now is the clock's time as tables store it.
+func (d *DB) Now() string { return core.Stamp(d.clock.Now()) }
+
+// Commits counts the commits so far.
+func (d *DB) Commits() int64 { return d.commits.Load() }
+
+// Get implements Queryer on the pool of readers.
+func (d *DB) Get(ctx context.Context, dest any, query string, args ...any) error {
+	return d.read.GetContext(ctx, dest, query, args...)
+}
+
+// Select implements Queryer on the pool of readers.
+func (d *DB) Select(ctx context.Context, dest any, query string, args ...any) error {
+	return d.read.SelectContext(ctx, dest, query, args...)
+}
+
+// Check reads and writes nothing of value, to answer "does the database work".
+func (d *DB) Check(ctx context.Context) error {
+	return d.Tx(ctx, func(tx *Tx) error {
+		_, err := tx.Exec(ctx, `DELETE FROM metadata WHERE key = 'check:none'`)
+		return err
+	})
+}
+
+// Close finishes the writes that have begun, checkpoints and closes.
+func (d *DB) Close() error {
+	d.once.Do(func() { close(d.closing) })
+	<-d.done
+	return d.closePools()
+}
+
+func (d *DB) closePools() error {
+	var errs []error
+	for _, s := range d.stmts {
+		errs = append(errs, s.Close())
+	}
+	if d.conn != nil {
+		_, _ = d.conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
+		errs = append(errs, d.conn.Close())
+	}
+	for _, p := range []*sqlx.DB{d.read, d.write} {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,221 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// maxGroup bounds the closures in one commit.
+const maxGroup = 64
+
+// A Tx is one closure's view of the transaction. It is valid only inside the
+// closure and only on its goroutine.
+type Tx struct {
+	db    *DB
+	now   time.Time
+	after []func()
+}
+
+type job struct {
+	ctx    context.Context
+	f      func(*Tx) error
+	tx     *Tx
+	err    error
+	panics any
+	done   chan struct{}
+}
+
+// Tx runs f in a transaction and returns when it is committed and on the disk,
+// or with the error of f or of the commit, and then nothing of it is kept.
+// Other closures may share the commit; each is alone in its savepoint. f may
+// be run a second time (alone, when a shared commit failed), so it assigns its
+// results and does not add to them; what must happen once goes to OnCommit.
+// ctx bounds the wait for the writer; once begun, a transaction is not torn.
+func (d *DB) Tx(ctx context.Context, f func(*Tx) error) error {
+	j := &job{ctx: context.WithoutCancel(ctx), f: f, done: make(chan struct{})}
+	select {
+	case d.queue <- j:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-d.closing:
+		return ErrClosed
+	}
+	<-j.done
+	if j.panics != nil {
+		panic(j.panics)
+	}
+	return j.err
+}
+
+// Get implements Queryer.
+func (t *Tx) Get(ctx context.Context, dest any, query string, args ...any) error {
+	s, err := t.db.stmt(query)
+	if err != nil {
+		return err
+	}
+	return s.GetContext(context.WithoutCancel(ctx), dest, args...)
+}
+
+// Select implements Queryer.
+func (t *Tx) Select(ctx context.Context, dest any, query string, args ...any) error {
+	s, err := t.db.stmt(query)
+	if err != nil {
+		return err
+	}
+	return s.SelectContext(context.WithoutCancel(ctx), dest, args...)
+}
+
+// Exec runs a statement and says how many rows it changed. Texts are constant:
+// each is prepared once and kept.
+func (t *Tx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	s, err := t.db.stmt(query)
+	if err != nil {
+		return 0, err
+	}
+	res, err := s.ExecContext(context.WithoutCancel(ctx), args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// Insert runs an INSERT and returns the new row's integer key.
+func (t *Tx) Insert(ctx context.Context, query string, args ...any) (int64, error) {
+	s, err := t.db.stmt(query)
+	if err != nil {
+		return 0, err
+	}
+	res, err := s.ExecContext(context.WithoutCancel(ctx), args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.LastInsertId()
+}
+
+// Time is one time for the whole transaction.
+func (t *Tx) Time() time.Time { return t.now }
+
+// OnCommit has f called after the commit, before Tx returns, in order. f must
+// not wait for another transaction.
+func (t *Tx) OnCommit(f func()) { t.after = append(t.after, f) }
+
+func (d *DB) stmt(query string) (*sqlx.Stmt, error) {
+	if s := d.stmts[query]; s != nil {
+		return s, nil
+	}
+	s, err := d.conn.PreparexContext(context.Background(), query)
+	if err != nil {
+		return nil, err
+	}
+	d.stmts[query] = s
+	return s, nil
+}
+
+// writer is the one goroutine that writes.
+func (d *DB) writer() {
+	defer close(d.done)
+	group := make([]*job, 0, maxGroup)
+	for {
+		group = group[:0]
+		select {
+		case j := <-d.queue:
+			group = append(group, j)
+		case <-d.closing:
+			return
+		}
+	company:
+		for len(group) < maxGroup {
+			select {
+			case j := <-d.queue:
+				group = append(group, j)
+			default:
+				break company
+			}
+		}
+		d.commitGroup(group)
+	}
+}
+
+// commitGroup runs every job and answers each. A commit that fails with
+// company is repeated for each job alone, so that one cannot fail another.
+func (d *DB) commitGroup(group []*job) {
+	if err := d.attempt(group); err != nil {
+		if len(group) > 1 {
+			for _, j := range group {
+				if j.err == nil && j.panics == nil {
+					d.commitGroup([]*job{j})
+				} else {
+					close(j.done)
+				}
+			}
+			return
+		}
+		group[0].err = err
+	}
+	for _, j := range group {
+		if j.err == nil && j.panics == nil {
+			for _, f := range j.tx.after {
+				f()
+			}
+		}
+		close(j.done)
+	}
+}
+
+// attempt runs the group in one transaction. The error is of begin or commit;
+// what a job does wrong stays with the job.
+func (d *DB) attempt(group []*job) error {
+	if err := d.exec("BEGIN IMMEDIATE"); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	now := d.clock.Now()
+	for _, j := range group {
+		if err := d.exec("SAVEPOINT job"); err != nil {
+			_ = d.exec("ROLLBACK")
+			return fmt.Errorf("savepoint: %w", err)
+		}
+		j.tx = &Tx{db: d, now: now}
+		j.run()
+		if j.err != nil || j.panics != nil {
+			if err := d.exec("ROLLBACK TO job"); err != nil {
+				// SQLite gave the whole transaction up (full disk, I/O error).
+				_ = d.exec("ROLLBACK")
+				return fmt.Errorf("roll back: %w", err)
+			}
+		}
+		if err := d.exec("RELEASE job"); err != nil {
+			_ = d.exec("ROLLBACK")
+			return fmt.Errorf("release: %w", err)
+		}
+	}
+	if err := d.exec("COMMIT"); err != nil {
+		_ = d.exec("ROLLBACK")
+		return fmt.Errorf("commit: %w", err)
+	}
+	d.commits.Add(1)
+	d.onCommit(len(group))
+	return nil
+}
+
+func (j *job) run() {
+	defer func() {
+		if p := recover(); p != nil {
+			j.panics = fmt.Sprintf("%v\n%s", p, debug.Stack())
+		}
+	}()
+	j.err, j.panics = nil, nil
+	j.err = j.f(j.tx)
+}
+
+func (d *DB) exec(query string) error {
+	s, err := d.stmt(query)
+	if err != nil {
+		return err
+	}
+	_, err = s.ExecContext(context.Background())
+	return err
+}
