@@ -121,6 +121,8 @@ type Outgoing struct {
 	Part
 	Seq      int64  // the outbox row; a connector's nonce may be made from it
 	Replaces string // the platform's message id to edit; "" sends anew
+	// Repeat asks for a visible mark: an earlier try may already have arrived.
+	Repeat bool
 }
 
 // A Delivery says how a send ended.
@@ -129,6 +131,7 @@ type Delivery struct {
 	MessageID string        // for Sent: the platform's id of the message
 	After     time.Duration // for RetryAfter
 	Reason    string        // why, for people; holds no token
+	Safe      bool          // for Unknown: sending again cannot show it twice (an edit, a nonce)
 }
 
 // An Outcome is how a send ended.

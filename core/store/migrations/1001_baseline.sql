@@ -311,6 +311,7 @@ CREATE TABLE inbox (
     error       TEXT NOT NULL DEFAULT '',
     sent_at     TEXT NOT NULL DEFAULT '',   -- the platform's time
     due         TEXT NOT NULL DEFAULT '',   -- limited: may run from then on
+    counts      INTEGER NOT NULL DEFAULT 1, -- 0: further part of an album, free of rate limits
     received_at TEXT NOT NULL,
     UNIQUE (bot, update_id)
 );
@@ -318,7 +319,7 @@ CREATE UNIQUE INDEX inbox_message ON inbox(bot, chat, message_id, edit) WHERE ki
 CREATE INDEX inbox_lane ON inbox(lane, seq) WHERE state IN ('ready', 'limited');
 CREATE INDEX inbox_request ON inbox(request, seq) WHERE state = 'held';
 CREATE INDEX inbox_dead ON inbox(seq) WHERE state = 'dead';
-CREATE INDEX inbox_sender ON inbox(bot, sender, sent_at) WHERE kind = 'message';
+CREATE INDEX inbox_sender ON inbox(bot, sender, sent_at) WHERE kind = 'message' AND counts = 1;
 CREATE INDEX inbox_run ON inbox(run) WHERE run <> '';
 CREATE INDEX inbox_received ON inbox(received_at) WHERE state IN ('done', 'refused');
 
@@ -330,9 +331,10 @@ CREATE TABLE lane (
     epoch       INTEGER NOT NULL DEFAULT 0,
     lease_until TEXT NOT NULL DEFAULT '',
     not_before  TEXT NOT NULL DEFAULT '',
-    preview     TEXT NOT NULL DEFAULT ''
+    preview     TEXT NOT NULL DEFAULT '',   -- the platform's id of the preview now standing
+    control     INTEGER NOT NULL DEFAULT 0  -- /stop, answers, callbacks: never waits behind a run
 ) WITHOUT ROWID;
-CREATE INDEX lane_pending ON lane(not_before) WHERE pending = 1 AND owner = '';
+CREATE INDEX lane_pending ON lane(control, not_before) WHERE pending = 1 AND owner = '';
 CREATE INDEX lane_owned ON lane(lease_until) WHERE owner <> '';
 
 CREATE TABLE lease (
