@@ -1,0 +1,67 @@
+package vault
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"gatehouse/core"
+)
+
+// A Dir is where a path that somebody named really is.
+type Dir struct {
+	Path   string // absolute, symbolic links resolved as far as it exists
+	Rel    string // relative to the vault, "." for the vault itself; "" outside
+	Inside bool   // in the vault
+	Exists bool   // and is a folder
+}
+
+// Dir resolves a path as people name it, relative to the vault or absolute;
+// "" is the vault. It answers for missing paths too: a missing path behind a
+// link that leads out is outside.
+func (v *Vault) Dir(name string) (Dir, error) {
+	if strings.ContainsRune(name, 0) {
+		return Dir{}, core.Errorf(core.Invalid, "the path holds a NUL character")
+	}
+	if name == "" || name == "." || name == v.path {
+		return Dir{Path: v.path, Rel: ".", Inside: true, Exists: true}, nil
+	}
+	p := filepath.FromSlash(name)
+	if !filepath.IsAbs(p) {
+		p = filepath.Join(v.path, p)
+	}
+	d := Dir{Path: resolve(filepath.Clean(p))}
+	if rel, err := filepath.Rel(v.path, d.Path); err == nil && filepath.IsLocal(rel) {
+		d.Rel, d.Inside = filepath.ToSlash(rel), true
+	}
+	st, err := os.Stat(d.Path)
+	d.Exists = err == nil && st.IsDir()
+	return d, nil
+}
+
+// resolve follows links in the part of p that exists.
+func resolve(p string) string {
+	rest := ""
+	for {
+		r, err := filepath.EvalSymlinks(p)
+		up := filepath.Dir(p)
+		switch {
+		case err == nil:
+			return filepath.Join(r, rest)
+		case up == p:
+			return filepath.Join(p, rest)
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR): // a loop, or no right to look
+			return filepath.Join(resolve(up), filepath.Base(p), rest)
+		}
+		if to, err := os.Readlink(p); err == nil { // a link to something missing
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(up, to)
+			}
+			return filepath.Join(resolve(filepath.Clean(to)), rest)
+		}
+		p, rest = up, filepath.Join(filepath.Base(p), rest)
+	}
+}

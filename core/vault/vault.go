@@ -1,0 +1,209 @@
+// Package vault is the folder of plain files that belongs to the user:
+// transcripts, sidecars, trash. Every access goes through os.Root, so no name
+// and no symbolic link leads out of it.
+//
+// Names are relative to the vault and use slashes. Folders are made 0700 and
+// files 0600. A read-only or full disk is a core.Error in plain words that
+// names no path, because guests may read it; the cause is in its chain.
+package vault
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"math/rand/v2"
+
+	"gatehouse/core"
+)
+
+// Dirs of the vault that are ours.
+const (
+	stateDir   = ".parachute"
+	lockName   = stateDir + "/lock"
+	trashDir   = stateDir + "/trash"
+	projectDir = ".claude/projects"
+)
+
+// A Vault is an open vault folder. It is safe for concurrent use.
+type Vault struct {
+	root *os.Root
+	path string
+	lock *os.File // set by Lock, before the vault is shared
+}
+
+// Open opens the vault at path and makes the folder (0700) when it is missing.
+func Open(path string) (*Vault, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, openError(path, err)
+	}
+	abs, err := filepath.Abs(path)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	root, err := os.OpenRoot(abs)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	return &Vault{root: root, path: abs}, nil
+}
+
+// openError names the path: whoever opens a vault has chosen it.
+func openError(path string, err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		return &core.Error{Kind: core.Invalid, Text: fmt.Sprintf("the vault %s is not a folder", path), Err: err}
+	case readOnly(err):
+		return &core.Error{Kind: core.Denied, Text: fmt.Sprintf("the vault %s cannot be opened or made: check who owns it and whether its disk is writable", path), Err: err}
+	case full(err):
+		return &core.Error{Kind: core.Busy, Text: fmt.Sprintf("the vault %s cannot be made: the disk is full", path), Err: err}
+	}
+	return fmt.Errorf("open vault: %w", err)
+}
+
+// Root gives access to files below the vault and nowhere else.
+func (v *Vault) Root() *os.Root { return v.root }
+
+// Path is the vault's real absolute path, symbolic links resolved.
+func (v *Vault) Path() string { return v.path }
+
+// Close gives the lock back and closes the folder.
+func (v *Vault) Close() error {
+	var err error
+	if v.lock != nil {
+		err = v.lock.Close()
+	}
+	return errors.Join(err, v.root.Close())
+}
+
+// Lock takes the vault for this process until Close or its end: alone, or
+// shared with other holders of a shared lock. It does not wait: when somebody
+// else holds it, the error is core.Conflict and names that process.
+func (v *Vault) Lock(exclusive bool) error {
+	f, err := v.open(lockName, os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return explain("lock", err)
+	}
+	how := syscall.LOCK_SH
+	if exclusive {
+		how = syscall.LOCK_EX
+	}
+	if err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB); err != nil {
+		defer f.Close()
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return fmt.Errorf("lock vault: %w", err)
+		}
+		buf := make([]byte, 20)
+		n, _ := f.ReadAt(buf, 0)
+		who := "another process"
+		if pid, err := strconv.Atoi(strings.TrimSpace(string(buf[:n]))); err == nil {
+			who = "process " + strconv.Itoa(pid)
+		}
+		return core.Errorf(core.Conflict, "the vault %s is in use by %s: stop it first", v.path, who)
+	}
+	if err := errors.Join(f.Truncate(0), writeAt(f, strconv.Itoa(os.Getpid())+"\n")); err != nil {
+		return errors.Join(explain("lock", err), f.Close())
+	}
+	v.lock = f
+	return nil
+}
+
+func writeAt(f *os.File, s string) error {
+	_, err := f.WriteAt([]byte(s), 0)
+	return err
+}
+
+// open opens a file of the vault; with O_CREATE it makes missing folders.
+func (v *Vault) open(name string, flag int) (*os.File, error) {
+	f, err := v.root.OpenFile(name, flag, 0o600)
+	if err == nil || flag&os.O_CREATE == 0 || !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	if err := v.root.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return nil, err
+	}
+	return v.root.OpenFile(name, flag, 0o600)
+}
+
+// WriteFile replaces the file name by data in one step: readers see the old
+// content or the new, also after a power cut. It is on the disk when
+// WriteFile returns.
+func (v *Vault) WriteFile(name string, data []byte) error {
+	return explain("write", v.replace(name, data, true))
+}
+
+// WriteFileNoSync is WriteFile without waiting for the disk: after a power cut
+// the file may be old, missing or empty. For what can be made again (sidecars).
+func (v *Vault) WriteFileNoSync(name string, data []byte) error {
+	return explain("write", v.replace(name, data, false))
+}
+
+// Temporary names carry this suffix; a crash may leave some behind.
+const tempSuffix = ".gatehouse-tmp"
+
+// IsTemporary reports whether name is a file that WriteFile was making.
+func IsTemporary(name string) bool { return strings.HasSuffix(name, tempSuffix) }
+
+func (v *Vault) replace(name string, data []byte, sync bool) error {
+	temp := path.Join(path.Dir(name), "."+strconv.FormatUint(rand.Uint64(), 36)+tempSuffix)
+	f, err := v.open(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = v.root.Rename(temp, name)
+	}
+	if err != nil {
+		_ = v.root.Remove(temp)
+		return err
+	}
+	if sync {
+		return v.syncDir(path.Dir(name))
+	}
+	return nil
+}
+
+// syncDir puts a folder's entries on the disk.
+func (v *Vault) syncDir(name string) error {
+	d, err := v.root.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// explain turns what a disk refuses into words for people. A nil err stays nil.
+func explain(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case full(err):
+		return &core.Error{Kind: core.Busy, Text: "the disk that holds the vault is full: nothing can be kept until there is space", Err: err}
+	case readOnly(err):
+		return &core.Error{Kind: core.Denied, Text: "the vault is read-only for the gateway: its folder's owner or mount must allow writing", Err: err}
+	case strings.HasSuffix(err.Error(), "path escapes from parent"): // os.Root has no exported error for it
+		return &core.Error{Kind: core.Denied, Text: "the path leads out of the vault", Err: err}
+	}
+	return fmt.Errorf("%s in vault: %w", op, err)
+}
+
+func full(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+}
+
+func readOnly(err error) bool {
+	return errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)
+}
