@@ -1,0 +1,60 @@
+# Gatehouse. "make help" lists what there is.
+
+# The database needs SQLite's full-text search, so this tag is always set.
+TAGS := sqlite_fts5
+GO   ?= go
+
+# Pinned, so that a check means the same today and tomorrow.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+ROUNDS   ?= 100
+FUZZTIME ?= 5s
+
+export CGO_ENABLED := 1
+
+.PHONY: help build demo test format vet static vulnerabilities race fuzz crash bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
+
+build: ## the program, as bin/gatehouse
+	$(GO) build -trimpath -tags $(TAGS) -o bin/gatehouse ./cmd/gatehouse
+
+demo: build ## everything on this machine, with a simulated Telegram
+	./bin/gatehouse demo
+
+test: format vet race fuzz static vulnerabilities ## all checks
+
+format: ## gofmt finds nothing to change
+	@echo "== gofmt"
+	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "not formatted:"; echo "$$bad"; exit 1; fi
+
+vet: ## go vet
+	@echo "== go vet"
+	$(GO) vet -tags $(TAGS),browser,crash ./...
+
+race: ## every test, with the race detector, a browser and 20 crash rounds
+	@echo "== go test -race"
+	$(GO) test -race -timeout 12m -tags $(TAGS),browser ./...
+
+fuzz: ## every fuzz target for FUZZTIME each
+	@echo "== fuzzing, $(FUZZTIME) each"
+	@GO="$(GO)" TAGS="$(TAGS)" .ci/fuzz $(FUZZTIME)
+
+static: ## staticcheck
+	@echo "== staticcheck"
+	@GO="$(GO)" .ci/tool $(STATICCHECK) -tags $(TAGS),browser,crash ./...
+
+vulnerabilities: ## govulncheck
+	@echo "== govulncheck"
+	@GO="$(GO)" .ci/tool $(GOVULNCHECK) -tags $(TAGS) ./...
+
+crash: ## the crash test alone, ROUNDS=100
+	GATEHOUSE_TEST_ROUNDS=$(ROUNDS) $(GO) test -count=1 -timeout 2h -tags $(TAGS),crash -run Crash -v ./cmd/gatehouse
+
+bench: build ## measure, and write docs/performance.md
+	$(GO) run -tags $(TAGS) ./cmd/loadgen -program bin/gatehouse -report docs/performance.md
+
+clean: ## what the other targets made
+	rm -rf bin

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// module is our module's name and the prefix of our packages.
+const module = "gatehouse"
+
+// everything is the permission of the one package that joins all others.
+const everything = "*"
+
+// may is the map of this program: a package, and what it may import of ours.
+// A new package or a new edge is a decision, so it is made here, in a diff that
+// someone reads. Tests may import what they like.
+var may = map[string]string{
+	"configs":         "",
+	"core":            "", // words only
+	"core/coretest":   "core",
+	"core/store":      "core",
+	"core/vault":      "core",
+	"core/bus":        "core",
+	"core/llm":        "core",
+	"core/llm/openai": "core core/llm",
+	"core/llm/quote":  "core core/llm", // gets its search as a function
+
+	"core/store/storetest": "core core/store",
+
+	"core/queue":        "core core/store core/vault",
+	"core/agent":        "core core/store core/vault",
+	"core/usage":        "core core/store core/vault",
+	"core/session":      "core core/store core/vault",
+	"core/permission":   "core core/store core/vault",
+	"core/orchestrator": "core core/store core/vault core/llm core/agent core/permission core/session core/usage",
+	"core/dispatch":     "core core/store core/queue core/orchestrator core/bus",
+
+	"connectors":                       "core",
+	"connectors/connectorstest":        "core connectors",
+	"connectors/telegram":              "core connectors",
+	"connectors/telegram/telegramtest": "core",
+
+	"pairing":  "core core/store",
+	"web":      "core",
+	"web/auth": "core core/store",
+	"web/api":  "core core/store core/queue core/bus core/session web web/auth",
+	"admin":    "core core/store core/queue core/bus core/session web web/auth pairing connectors",
+
+	"cmd/gatehouse":        everything,
+	"cmd/gatehouse/phones": "core connectors/telegram/telegramtest",
+	"cmd/loadgen":          "core connectors/telegram/telegramtest",
+}
+
+// imports lists our packages and what each imports of ours, tests left out.
+func imports(t *testing.T) map[string][]string {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-tags", "sqlite_fts5", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"/...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	found := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		pkg := strings.TrimPrefix(words[0], module+"/")
+		found[pkg] = nil
+		for _, imp := range words[1:] {
+			if ours, ok := strings.CutPrefix(imp, module+"/"); ok {
+				found[pkg] = append(found[pkg], ours)
+			}
+		}
+	}
+	return found
+}
+
+func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
+	found := imports(t)
+	for pkg, list := range found {
+		allowed, known := may[pkg]
+		if !known {
+			t.Errorf("%s is not in the table: decide what it may import", pkg)
+			continue
+		}
+		for _, imp := range list {
+			if allowed != everything && !slices.Contains(strings.Fields(allowed), imp) {
+				t.Errorf("%s must not import %s", pkg, imp)
+			}
+		}
+	}
+	for pkg := range may {
+		if _, ok := found[pkg]; !ok {
+			t.Errorf("the table names %s, which does not exist", pkg)
+		}
+	}
+}
+
+// TestImportDepthIsHeld holds the longest way from a package down to one that
+// imports nothing of ours, cmd left out.
+func TestImportDepthIsHeld(t *testing.T) {
+	const deepest = 6
+	found := imports(t)
+	depths := map[string]int{}
+	var depth func(string) int
+	depth = func(pkg string) int {
+		d, ok := depths[pkg]
+		if !ok {
+			for _, imp := range found[pkg] {
+				d = max(d, 1+depth(imp))
+			}
+			depths[pkg] = d
+		}
+		return d
+	}
+	for pkg := range found {
+		if d := depth(pkg); d > deepest && !strings.HasPrefix(pkg, "cmd/") {
+			t.Errorf("%s stands on %d layers, want at most %d", pkg, d, deepest)
+		}
+	}
+}
+
+var platform = regexp.MustCompile(`(?i)telegram|discord`)
+
+// mayName are the lines outside of connectors that may name a platform, each
+// with its reason. A line is "file: text", blanks trimmed.
+var mayName = map[string]string{}
+
+// TestNothingInTheMiddleKnowsAPlatformsName greps core, web and admin, comments
+// too: a new platform must not need a change there.
+func TestNothingInTheMiddleKnowsAPlatformsName(t *testing.T) {
+	root := filepath.Join("..", "..")
+	used := map[string]bool{}
+	for _, dir := range []string{"core", "web", "admin"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			return namings(path, func(n int, text string) {
+				rel, _ := filepath.Rel(root, path)
+				key := filepath.ToSlash(rel) + ": " + text
+				if used[key] = true; mayName[key] == "" {
+					t.Errorf("%s:%d names a platform: %s", rel, n, text)
+				}
+			})
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for key := range mayName {
+		if !used[key] {
+			t.Errorf("the list of exceptions names a line that is not there: %s", key)
+		}
+	}
+}
+
+// namings reports the lines of a file that name a platform.
+func namings(path string, report func(n int, text string)) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		if platform.Match(lines.Bytes()) {
+			report(n, strings.TrimSpace(lines.Text()))
+		}
+	}
+	return lines.Err()
+}

@@ -1,0 +1,109 @@
+// Package configs holds every setting of the gateway: its name, default,
+// bounds and example. Settings come from the environment under the prefix
+// GATEHOUSE_; nothing else is read, so that a key that lies in the shell for
+// another program never reaches a model or a platform by accident.
+package configs
+
+import (
+	"path/filepath"
+	"time"
+)
+
+// Prefix begins the name of every setting in the environment.
+const Prefix = "GATEHOUSE"
+
+// A Config is the whole configuration. Load fills and checks one, Default
+// gives the defaults. Callers may change fields (the demo does) and then ask
+// Validate again.
+//
+// The names in the environment are the fields' names split at words. Only
+// VaultPath and Port carry an explicit name, because such a name is also read
+// without the prefix: VAULT_PATH and PORT.
+type Config struct {
+	// VaultPath is absolute after Load; "~/" is the home folder.
+	VaultPath   string `envconfig:"VAULT_PATH" default:"~/Gatehouse" example:"/srv/gatehouse" desc:"Folder of plain files that holds everything; created with mode 0700 if missing. Also read as VAULT_PATH."`
+	DatabaseURL string `split_words:"true" example:"/var/lib/gatehouse/sessions.db" desc:"File of the SQLite database. Empty: Chat/sessions.db in the vault."`
+
+	// Addr is host:port, with Port already put in place by Load.
+	Addr            string  `split_words:"true" default:"127.0.0.1:3333" example:"127.0.0.1:3333" desc:"Address of the panel and the API. Beyond loopback it needs an ADMIN_PASSWORD."`
+	Port            int     `envconfig:"PORT" example:"8080" desc:"Replaces the port of ADDR. Also read as PORT."`
+	AllowedHosts    List    `split_words:"true" example:"gatehouse.example.org" desc:"Host names under which browsers may reach the gateway, beside the loopback names."`
+	CORSOrigins     List    `split_words:"true" example:"https://app.example.org" desc:"Origins of web pages on other hosts that may call the API."`
+	TrustedProxies  Proxies `split_words:"true" example:"10.0.0.0/8" desc:"Addresses or networks of reverse proxies whose forwarded headers count."`
+	LocalhostAccess string  `split_words:"true" default:"off" choice:"off,chat" example:"chat" desc:"chat: requests from this machine may chat without a key, at trust sandboxed."`
+	AdminPassword   Secret  `split_words:"true" example:"a-long-phrase" desc:"The panel's password. Empty: a one-time password is made at the first start."`
+
+	TelegramToken        Secret `split_words:"true" example:"123456:ABC-DEF" desc:"Token of the bot named telegram, from @BotFather. Empty: no bot."`
+	TelegramApiURL       string `split_words:"true" default:"https://api.telegram.org" example:"http://127.0.0.1:8081" desc:"The Bot API's server, as scheme://host:port."`
+	TelegramDMPolicy     string `split_words:"true" default:"pairing" choice:"pairing,allowlist,open,disabled" example:"pairing" desc:"What a stranger's direct message meets: pairing, allowlist, open or disabled."`
+	TelegramAllowedUsers List   `split_words:"true" example:"12345678,23456789" desc:"Numeric user ids for the policy allowlist; empty means nobody."`
+
+	DMTrust    string `split_words:"true" default:"sandboxed" choice:"sandboxed,vault" example:"vault" desc:"Trust level that is preset when a direct message is approved: sandboxed or vault."`
+	GroupTrust string `split_words:"true" default:"sandboxed" choice:"sandboxed,vault" example:"sandboxed" desc:"The same for a request from a group."`
+	GuestRead  List   `split_words:"true" example:"Public/**" desc:"Globs of vault files that sandboxed people may be quoted from; empty means none."`
+
+	BusyMode  string `split_words:"true" default:"collect" choice:"collect,queue" example:"queue" desc:"Messages that come while an answer is being made: collect them into one turn, or queue one turn each."`
+	RateLimit Rate   `split_words:"true" default:"10/60s" example:"10/60s" desc:"Messages per person and bot in a time, or off."`
+	Pace      Switch `split_words:"true" default:"on" example:"off" desc:"Hold back outgoing messages to what the platform allows: on or off."`
+
+	Model          string `split_words:"true" example:"openai/gpt-4o-mini" desc:"The model that answers: openai/NAME or local/quote. Empty: the provider with a key or base URL, else local/quote."`
+	ModelFallbacks List   `split_words:"true" example:"openai/gpt-4o,local/quote" desc:"Models to try in order when MODEL cannot answer."`
+	OpenaiAPIKey   Secret `split_words:"true" example:"sk-..." desc:"Key for an OpenAI-compatible provider."`
+	OpenaiBaseURL  string `split_words:"true" example:"http://127.0.0.1:11434/v1" desc:"Address of an OpenAI-compatible server; empty means OpenAI's own."`
+
+	LimitRuns         int           `split_words:"true" default:"64" min:"1" max:"10000" example:"64" desc:"Answers being made at the same time."`
+	LimitRunTime      time.Duration `split_words:"true" default:"30m" min:"1s" max:"24h" example:"30m" desc:"Longest time for one answer."`
+	LimitSilence      time.Duration `split_words:"true" default:"300s" min:"1s" max:"24h" example:"300s" desc:"Longest time without a word from the model."`
+	LimitOutputTokens int           `split_words:"true" default:"16000" min:"1" max:"1000000" example:"16000" desc:"Longest answer, in tokens."`
+
+	MetricsAddr  string        `split_words:"true" example:"127.0.0.1:9090" desc:"A listener of its own for /metrics, without a key. Empty: /metrics on ADDR, with a key of scope metrics."`
+	LogLevel     Level         `split_words:"true" default:"info" example:"debug" desc:"debug, info, warn or error."`
+	LogFormat    string        `split_words:"true" choice:"text,json" example:"json" desc:"text or json. Empty: text on a terminal, else json."`
+	DrainTimeout time.Duration `split_words:"true" default:"30s" min:"0s" max:"10m" example:"30s" desc:"Time that running answers get when the gateway is asked to stop."`
+
+	source map[string]string // by name without prefix; what is absent has its default
+}
+
+// Where a value came from.
+const (
+	SourceDefault     = "default"
+	SourceEnvironment = "environment"
+	SourceFile        = "file" // named by the variable that ends in _FILE
+)
+
+// Source says where the setting with this name (without the prefix, such as
+// "VAULT_PATH") came from.
+func (c *Config) Source(name string) string {
+	if s := c.source[name]; s != "" {
+		return s
+	}
+	return SourceDefault
+}
+
+// DatabasePath is the file of the database: DatabaseURL, or its place in the vault.
+func (c *Config) DatabasePath() string {
+	if c.DatabaseURL != "" {
+		return c.DatabaseURL
+	}
+	return filepath.Join(c.VaultPath, "Chat", "sessions.db")
+}
+
+// A Setting is one value as it may be shown.
+type Setting struct {
+	Name   string `json:"name"` // as in the environment
+	Value  string `json:"value"`
+	Source string `json:"source"`
+	About  string `json:"about"`
+}
+
+// Redacted lists every setting in the order of Config, fit to be shown: of a
+// secret only whether it is set.
+func (c *Config) Redacted() []Setting {
+	var list []Setting
+	for _, f := range fields() {
+		list = append(list, Setting{
+			Name: f.Name, Value: shown(f.in(c).Interface()), Source: c.Source(f.short()), About: f.about,
+		})
+	}
+	return list
+}

@@ -1,0 +1,501 @@
+package configs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write gatehouse.env.example anew")
+
+// environment empties the process's environment of our names, sets the given
+// ones and puts all back when the test ends.
+func environment(t *testing.T, pairs ...string) {
+	t.Helper()
+	for _, pair := range os.Environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, Prefix+"_") || name == "VAULT_PATH" || name == "PORT" {
+			t.Setenv(name, value) // has it restored
+			_ = os.Unsetenv(name)
+		}
+	}
+	t.Setenv("HOME", "/home/someone")
+	for _, pair := range pairs {
+		name, value, _ := strings.Cut(pair, "=")
+		t.Setenv(name, value)
+	}
+}
+
+func load(t *testing.T, pairs ...string) *Config {
+	t.Helper()
+	environment(t, pairs...)
+	c, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func problems(t *testing.T, pairs ...string) Problems {
+	t.Helper()
+	environment(t, pairs...)
+	c, err := Load()
+	var p Problems
+	if !errors.As(err, &p) || c != nil {
+		t.Fatalf("Load with %q = %v, %v; want problems", pairs, c, err)
+	}
+	return p
+}
+
+func TestDefaultsAreThoseOfTheDocumentation(t *testing.T) {
+	c := load(t)
+	for _, row := range []struct {
+		name      string
+		got, want any
+	}{
+		{"vault", c.VaultPath, "/home/someone/Gatehouse"},
+		{"database", c.DatabasePath(), "/home/someone/Gatehouse/Chat/sessions.db"},
+		{"address", c.Addr, "127.0.0.1:3333"},
+		{"localhost", c.LocalhostAccess, "off"},
+		{"platform", c.TelegramApiURL, "https://api.telegram.org"},
+		{"policy", c.TelegramDMPolicy, "pairing"},
+		{"preset", c.DMTrust + " " + c.GroupTrust, "sandboxed sandboxed"},
+		{"busy", c.BusyMode, "collect"},
+		{"rate", c.RateLimit, Rate{10, time.Minute}},
+		{"pace", c.Pace, Switch(true)},
+		{"runs", c.LimitRuns, 64},
+		{"run time", c.LimitRunTime, 30 * time.Minute},
+		{"silence", c.LimitSilence, 5 * time.Minute},
+		{"tokens", c.LimitOutputTokens, 16000},
+		{"level", c.LogLevel.Level(), slog.LevelInfo},
+		{"drain", c.DrainTimeout, 30 * time.Second},
+		{"no model, metrics address, log format", c.Model + c.OpenaiBaseURL + c.MetricsAddr + c.LogFormat, ""},
+		{"no secrets", c.AdminPassword.IsSet() || c.TelegramToken.IsSet() || c.OpenaiAPIKey.IsSet(), false},
+	} {
+		if row.got != row.want {
+			t.Errorf("%s: %v, want %v", row.name, row.got, row.want)
+		}
+	}
+	if n := len(c.AllowedHosts) + len(c.CORSOrigins) + len(c.GuestRead) + len(c.ModelFallbacks) + len(c.TelegramAllowedUsers) + len(c.TrustedProxies); n != 0 {
+		t.Errorf("the lists hold %d values, want none", n)
+	}
+	if d := Default(); !reflect.DeepEqual(c, d) {
+		t.Errorf("Default differs from Load in an empty environment:\n%s", cmp.Diff(c.Redacted(), d.Redacted()))
+	}
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDefaultReadsNoEnvironment(t *testing.T) {
+	environment(t, "GATEHOUSE_ADDR=127.0.0.1:1", "VAULT_PATH=/elsewhere", "PORT=9", "GATEHOUSE_TELEGRAM_TOKEN=1:a")
+	c := Default()
+	if c.Addr != "127.0.0.1:3333" || c.VaultPath != "/home/someone/Gatehouse" || c.Port != 0 || c.TelegramToken.IsSet() {
+		t.Errorf("Default took something from the environment: %v", c.Redacted())
+	}
+}
+
+func TestEverySettingIsReadFromItsOwnName(t *testing.T) {
+	values := map[string]string{
+		"VAULT_PATH": "/v", "DATABASE_URL": "/d/x.db", "ADDR": "127.0.0.1:4000", "PORT": "4001",
+		"ALLOWED_HOSTS": "a.example,b.example:8080", "CORS_ORIGINS": "https://a.example", "TRUSTED_PROXIES": "10.0.0.0/8,192.0.2.1",
+		"LOCALHOST_ACCESS": "chat", "ADMIN_PASSWORD": "pass word", "TELEGRAM_TOKEN": "12:ab_C-d",
+		"TELEGRAM_API_URL": "http://127.0.0.1:8081", "TELEGRAM_DM_POLICY": "allowlist", "TELEGRAM_ALLOWED_USERS": "1,22",
+		"DM_TRUST": "vault", "GROUP_TRUST": "vault", "GUEST_READ": "Public/**", "BUSY_MODE": "queue",
+		"RATE_LIMIT": "5/10s", "PACE": "off", "MODEL": "openai/m", "MODEL_FALLBACKS": "local/quote:30ms",
+		"OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "LIMIT_RUNS": "3", "LIMIT_RUN_TIME": "1m",
+		"LIMIT_SILENCE": "2m", "LIMIT_OUTPUT_TOKENS": "100", "METRICS_ADDR": "127.0.0.1:9090", "LOG_LEVEL": "debug",
+		"LOG_FORMAT": "json", "DRAIN_TIMEOUT": "5s",
+	}
+	var pairs []string
+	for name, value := range values {
+		pairs = append(pairs, Prefix+"_"+name+"="+value)
+	}
+	c := load(t, pairs...)
+	values["ADDR"] = "127.0.0.1:4001" // PORT replaces its port
+	for _, s := range c.Redacted() {
+		short := strings.TrimPrefix(s.Name, Prefix+"_")
+		want, ok := values[short]
+		if !ok {
+			t.Errorf("%s is not in this test", s.Name)
+		}
+		if f := s.Value; f != want && f != "[set]" {
+			t.Errorf("%s = %q, want %q", s.Name, f, want)
+		}
+		if s.Source != SourceEnvironment {
+			t.Errorf("%s comes from %s", s.Name, s.Source)
+		}
+		delete(values, short)
+	}
+	if len(values) > 0 {
+		t.Errorf("no such settings: %v", values)
+	}
+	if c.TelegramToken.Reveal() != "12:ab_C-d" || c.OpenaiAPIKey.Reveal() != "sk-1" || c.AdminPassword.Reveal() != "pass word" {
+		t.Error("a secret was not read as it is")
+	}
+}
+
+func TestAmbientVariablesStayUnread(t *testing.T) {
+	ambient := []string{
+		"OPENAI_API_KEY=leak", "OPENAI_BASE_URL=http://leak", "ANTHROPIC_API_KEY=leak", "TELEGRAM_TOKEN=1:leak", "DISCORD_TOKEN=leak",
+	}
+	for _, f := range fields() {
+		if f.bare() == "" {
+			ambient = append(ambient, f.short()+"=leak")
+		}
+	}
+	c := load(t, ambient...)
+	for _, s := range c.Redacted() {
+		if s.Source != SourceDefault || strings.Contains(s.Value, "leak") {
+			t.Errorf("%s was read from a variable without our prefix", s.Name)
+		}
+	}
+	if !reflect.DeepEqual(c, Default()) {
+		t.Error("an ambient variable changed the configuration")
+	}
+}
+
+func TestOnlyVaultPathAndPortAreReadWithoutPrefix(t *testing.T) {
+	var bare []string
+	for _, f := range fields() {
+		if f.bare() != "" {
+			bare = append(bare, f.bare())
+		} else if f.Tag.Get("split_words") != "true" {
+			t.Errorf("%s has neither split_words nor a name of its own", f.StructField.Name)
+		}
+	}
+	if got := strings.Join(bare, " "); got != "VAULT_PATH PORT" {
+		t.Errorf("read without prefix: %s", got)
+	}
+	c := load(t, "VAULT_PATH=/from/vault_path", "PORT=8080")
+	if c.VaultPath != "/from/vault_path" || c.Addr != "127.0.0.1:8080" || c.Source("PORT") != SourceEnvironment {
+		t.Errorf("VAULT_PATH and PORT were not read: %s %s", c.VaultPath, c.Addr)
+	}
+	if p := problems(t, "PORT=eighty"); p[0].Name != "PORT" || p[0].Example != "PORT=8080" {
+		t.Errorf("a fault in PORT is reported as %v", p)
+	}
+	if c = load(t, "PORT=8080", "GATEHOUSE_PORT="); c.Port != 8080 {
+		t.Error("an empty GATEHOUSE_PORT hides PORT")
+	}
+	c = load(t, "VAULT_PATH=/ambient", "GATEHOUSE_VAULT_PATH=~/ours", "PORT=1", "GATEHOUSE_PORT=2")
+	if c.VaultPath != "/home/someone/ours" || c.Addr != "127.0.0.1:2" {
+		t.Errorf("the prefixed name does not win: %s %s", c.VaultPath, c.Addr)
+	}
+}
+
+func TestAVariableSetToNothingIsNotSet(t *testing.T) {
+	var pairs []string
+	for _, f := range fields() {
+		pairs = append(pairs, f.Name+"=")
+	}
+	if c := load(t, pairs...); !reflect.DeepEqual(c, Default()) {
+		t.Errorf("%v", c.Redacted())
+	}
+}
+
+func TestSecretsAreReadFromFiles(t *testing.T) {
+	file := func(text string) string {
+		p := filepath.Join(t.TempDir(), "secret")
+		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for _, f := range fields() {
+		if !f.secret() {
+			continue
+		}
+		value := "12:from-file"
+		c := load(t, f.Name+"_FILE="+file(value+"\r\n"))
+		if got := f.in(c).Interface().(Secret).Reveal(); got != value || c.Source(f.short()) != SourceFile {
+			t.Errorf("%s_FILE: got %q from %s", f.Name, got, c.Source(f.short()))
+		}
+		for name, pairs := range map[string][]string{
+			"no file": {f.Name + "_FILE=/nonexistent/file"},
+			"empty":   {f.Name + "_FILE=" + file("\n")},
+			"large":   {f.Name + "_FILE=" + file(strings.Repeat("x", maxSecret+1))},
+			"both":    {f.Name + "_FILE=" + file("12:topsecret"), f.Name + "=12:topsecret"},
+		} {
+			p := problems(t, pairs...)
+			if len(p) != 1 || !strings.HasPrefix(p[0].Name, f.Name) || p[0].Example == "" || strings.Contains(p.Error(), "topsecret") {
+				t.Errorf("%s, %s: %v", f.Name, name, p)
+			}
+		}
+	}
+}
+
+func TestEveryProblemIsReportedAtOnceWithNameFaultAndExample(t *testing.T) {
+	bad := map[string]string{
+		"DATABASE_URL": "postgres://u:topsecret@h/db", "ADDR": "nonsense", "PORT": "eighty", "ALLOWED_HOSTS": "https://x", "CORS_ORIGINS": "*",
+		"TRUSTED_PROXIES": "proxy", "LOCALHOST_ACCESS": "yes", "TELEGRAM_TOKEN": "topsecret", "TELEGRAM_API_URL": "api.telegram.org",
+		"TELEGRAM_DM_POLICY": "all", "TELEGRAM_ALLOWED_USERS": "@name", "DM_TRUST": "full", "GROUP_TRUST": "root", "GUEST_READ": "../x",
+		"BUSY_MODE": "drop", "RATE_LIMIT": "10", "PACE": "no", "MODEL": "anthropic/x", "MODEL_FALLBACKS": "anthropic/x",
+		"OPENAI_API_KEY": "top secret", "LIMIT_RUNS": "0", "LIMIT_RUN_TIME": "30", "LIMIT_SILENCE": "-1s", "LIMIT_OUTPUT_TOKENS": "many",
+		"METRICS_ADDR": ":x", "LOG_LEVEL": "loud", "LOG_FORMAT": "xml", "DRAIN_TIMEOUT": "11m",
+	}
+	var pairs []string
+	for name, value := range bad {
+		pairs = append(pairs, Prefix+"_"+name+"="+value)
+	}
+	p := problems(t, append(pairs, "GATEHOUSE_NONSENSE=topsecret")...)
+	for _, one := range p {
+		short := strings.TrimPrefix(one.Name, Prefix+"_")
+		if one.Fault == "" || short != "NONSENSE" && !strings.HasPrefix(one.Example, one.Name+"=") {
+			t.Errorf("%+v lacks a fault or an example", one)
+		}
+		delete(bad, short)
+	}
+	if len(bad) > 0 {
+		t.Errorf("not reported: %v", bad)
+	}
+	for _, secret := range []string{"topsecret", "top secret"} {
+		if strings.Contains(p.Error(), secret) {
+			t.Errorf("a secret was printed:\n%s", p)
+		}
+	}
+	if len(p) != 29 {
+		t.Errorf("%d problems, want 29:\n%s", len(p), p)
+	}
+}
+
+func TestExamplesAreValid(t *testing.T) {
+	for _, f := range fields() {
+		if f.example == "" || f.about == "" {
+			t.Errorf("%s has no example or description", f.Name)
+		}
+		load(t, f.Name+"="+f.example, "GATEHOUSE_OPENAI_API_KEY=sk-1")
+	}
+}
+
+func TestAnUnknownNameIsAnErrorThatSuggestsTheNearest(t *testing.T) {
+	for name, want := range map[string]string{
+		"GATEHOUSE_TELEGRAM_TOKN":       "GATEHOUSE_TELEGRAM_TOKEN?",
+		"GATEHOUSE_VAULTPATH":           "GATEHOUSE_VAULT_PATH?",
+		"GATEHOUSE_OPENAI_KEY_FILE":     "GATEHOUSE_OPENAI_API_KEY_FILE?",
+		"GATEHOUSE_LOGLEVEL":            "GATEHOUSE_LOG_LEVEL?",
+		"GATEHOUSE_TELEGRAM_APIURL":     "GATEHOUSE_TELEGRAM_API_URL?",
+		"GATEHOUSE_LOG_LEVEL_FILE":      "not a setting",
+		"GATEHOUSE_DISCORD_TOKEN":       "this version does not have",
+		"GATEHOUSE_ANTHROPIC_API_KEY":   "this version does not have",
+		"GATEHOUSE_SANDBOX":             "this version does not have",
+		"GATEHOUSE_BUDGET_DAY":          "this version does not have",
+		"GATEHOUSE_ANTHROPIC_API_KEY_X": "this version does not have",
+	} {
+		p := problems(t, name+"=topsecret")
+		if len(p) != 1 || p[0].Name != name || !strings.Contains(p[0].Fault, want) || strings.Contains(p.Error(), "topsecret") {
+			t.Errorf("%s: %v; want %q", name, p, want)
+		}
+	}
+	load(t, "GATEHOUSE_TEST_ANYTHING=1", "GATEHOUSEKEEPER=1", "GATEHOUSE=1")
+}
+
+func TestPostgresIsRefusedWithAClearWord(t *testing.T) {
+	for _, url := range []string{"postgres://u:topsecret@h/db", "postgresql://h/db"} {
+		p := problems(t, "GATEHOUSE_DATABASE_URL="+url)
+		if len(p) != 1 || !strings.Contains(p[0].Fault, "PostgreSQL is not supported") || strings.Contains(p.Error(), "topsecret") {
+			t.Errorf("%s: %v", url, p)
+		}
+	}
+	problems(t, "GATEHOUSE_DATABASE_URL=mysql://u:topsecret@h/db")
+	if c := load(t, "GATEHOUSE_DATABASE_URL=~/x.db"); c.DatabasePath() != "/home/someone/x.db" {
+		t.Errorf("database at %s", c.DatabasePath())
+	}
+}
+
+func TestAnAddressBeyondLoopbackNeedsAnAdminPassword(t *testing.T) {
+	for _, addr := range []string{"0.0.0.0:3333", ":3333", "[::]:3333", "192.0.2.1:3333", "gateway.example:3333"} {
+		p := problems(t, "GATEHOUSE_ADDR="+addr)
+		if len(p) != 1 || p[0].Name != "GATEHOUSE_ADDR" || !strings.Contains(p[0].Fault, "ADMIN_PASSWORD") {
+			t.Errorf("%s: %v", addr, p)
+		}
+		if c := load(t, "GATEHOUSE_ADDR="+addr, "GATEHOUSE_ADMIN_PASSWORD=topsecret"); c.Loopback() {
+			t.Errorf("%s counts as loopback", addr)
+		}
+	}
+	for _, addr := range []string{"127.0.0.1:0", "127.9.9.9:3333", "[::1]:3333", "localhost:3333"} {
+		if c := load(t, "GATEHOUSE_ADDR="+addr); !c.Loopback() {
+			t.Errorf("%s does not count as loopback", addr)
+		}
+	}
+	c := Default()
+	c.Addr = "0.0.0.0:3333"
+	if c.Validate() == nil {
+		t.Error("Validate lets a change through that Load refuses")
+	}
+}
+
+func TestModels(t *testing.T) {
+	key := "GATEHOUSE_OPENAI_API_KEY=sk-1"
+	for _, model := range []string{"openai/gpt-4o-mini", "openai/org/model:tag", "local/quote", "local/quote:30ms"} {
+		load(t, key, "GATEHOUSE_MODEL="+model, "GATEHOUSE_MODEL_FALLBACKS="+model)
+	}
+	for _, model := range []string{"anthropic/claude", "gpt-4o", "openai/", "local/other", "local/quote:", "local/quote:5", "local/quote:2h", "openai/a b"} {
+		problems(t, key, "GATEHOUSE_MODEL="+model)
+	}
+	problems(t, "GATEHOUSE_MODEL=openai/gpt-4o-mini")
+	load(t, "GATEHOUSE_MODEL=openai/x", "GATEHOUSE_OPENAI_BASE_URL=http://127.0.0.1:11434/v1/")
+	problems(t, "GATEHOUSE_MODEL_FALLBACKS="+strings.Repeat("local/quote,", maxFallbacks+1))
+}
+
+func TestRateTakesACountAndATimeOrOff(t *testing.T) {
+	for text, want := range map[string]Rate{"10/60s": {10, time.Minute}, "1/1h": {1, time.Hour}, "off": {}} {
+		var r Rate
+		if err := r.Decode(text); err != nil || r != want {
+			t.Errorf("%q = %v, %v", text, r, err)
+		}
+		var back Rate
+		if err := back.Decode(r.String()); err != nil || back != r {
+			t.Errorf("%q does not come back from %q", text, r)
+		}
+	}
+	for _, text := range []string{"", "10", "10/", "/60s", "0/60s", "-1/60s", "x/60s", "10/60", "10/0s", "10/25h", "10001/1s", "OFF"} {
+		if err := new(Rate).Decode(text); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}
+
+func TestASecretIsShownNowhere(t *testing.T) {
+	c := load(t, "GATEHOUSE_TELEGRAM_TOKEN=99:topsecret", "GATEHOUSE_ADMIN_PASSWORD=topsecret", "GATEHOUSE_OPENAI_API_KEY=topsecret")
+	var out bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		fmt.Fprintf(&out, verb, c)
+		fmt.Fprintf(&out, verb, *c)
+		fmt.Fprintf(&out, verb, c.TelegramToken)
+		fmt.Fprintf(&out, verb, &c.TelegramToken)
+		fmt.Fprintf(&out, verb, struct{ hidden Secret }{c.TelegramToken})
+	}
+	if err := json.NewEncoder(&out).Encode(c); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(&out, c.Redacted())
+	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "config", c, "token", c.TelegramToken)
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "config", c, "token", c.TelegramToken)
+	if text := out.String(); strings.Contains(text, "topsecret") || strings.Contains(text, fmt.Sprintf("%x", "topsecret")) {
+		t.Errorf("the secret is in:\n%s", text)
+	}
+	if got := fmt.Sprint(c.TelegramToken); got != "[set]" {
+		t.Errorf("a secret that is set prints %q", got)
+	}
+	if s := NewSecret(""); s.IsSet() || fmt.Sprint(s) != "" {
+		t.Error("an empty secret counts as set")
+	}
+}
+
+// example is gatehouse.env.example as the struct would have it.
+func example() string {
+	var b strings.Builder
+	b.WriteString("# Settings of Gatehouse. Every line shows a default or, where there is none, an\n" +
+		"# example; take the # away to set one. A name that ends in _FILE names a file\n" +
+		"# that holds the secret.\n")
+	for _, f := range fields() {
+		value := f.Tag.Get("default")
+		note := ""
+		if value == "" {
+			value, note = f.example, " (no default)"
+		}
+		fmt.Fprintf(&b, "\n# %s%s\n#%s=%s\n", f.about, note, f.Name, value)
+		if f.secret() {
+			fmt.Fprintf(&b, "#%s_FILE=/run/secrets/%s\n", f.Name, strings.ToLower(f.short()))
+		}
+	}
+	return b.String()
+}
+
+func TestTheExampleFileEqualsTheStruct(t *testing.T) {
+	if *update {
+		if err := os.WriteFile("gatehouse.env.example", []byte(example()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile("gatehouse.env.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(example(), string(got)); diff != "" {
+		t.Errorf("write it anew with: go test ./configs -run ExampleFile -update\n%s", diff)
+	}
+}
+
+func TestTheOperationsPageListsEverySettingWithItsDefault(t *testing.T) {
+	page, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for line := range strings.Lines(string(page)) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 {
+			rows[strings.Trim(cells[1], " `")] = strings.Trim(cells[2], " `")
+		}
+	}
+	for _, f := range fields() {
+		want := f.Tag.Get("default")
+		if got, ok := rows[f.Name]; !ok || got != want && !(want == "" && got == "–") {
+			t.Errorf("docs/operations.md: %s has default %q (listed: %v), want %q", f.Name, got, ok, want)
+		}
+		delete(rows, f.Name)
+	}
+	for name := range rows {
+		if strings.HasPrefix(name, Prefix+"_") {
+			t.Errorf("docs/operations.md lists %s, which is no setting", name)
+		}
+	}
+}
+
+func TestTheSampleVaultAndPricesAreEmbedded(t *testing.T) {
+	public, err := fs.Glob(SampleVault(), "Public/*.md")
+	if err != nil || len(public) == 0 {
+		t.Errorf("files in Public: %v, %v", public, err)
+	}
+	mine := Prices()
+	if len(mine) == 0 {
+		t.Fatal("no prices")
+	}
+	mine[0]++
+	if bytes.Equal(mine, Prices()) {
+		t.Error("a caller can change the prices of another")
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{"", "10/60s", "off", "a, b,,c", "10.0.0.0/8,::1", "info", "9999999999999999999/1s"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		var r Rate
+		if r.Decode(s) == nil {
+			var back Rate
+			if err := back.Decode(r.String()); err != nil || back != r {
+				t.Errorf("rate %q reads back as %v, %v", s, back, err)
+			}
+		}
+		var p Proxies
+		if p.Decode(s) == nil {
+			var back Proxies
+			if err := back.Decode(p.String()); err != nil || !reflect.DeepEqual(p, back) {
+				t.Errorf("proxies %q read back as %v, %v", s, back, err)
+			}
+		}
+		var l List
+		_ = l.Decode(s)
+		for _, v := range l {
+			if v == "" || v != strings.TrimSpace(v) || strings.Contains(v, ",") {
+				t.Errorf("list %q holds %q", s, v)
+			}
+		}
+		_ = new(Level).Decode(s)
+		_ = new(Switch).Decode(s)
+	})
+}

@@ -1,0 +1,24 @@
+package configs
+
+import (
+	"embed"
+	"io/fs"
+)
+
+//go:embed all:sample-vault
+var sampleVault embed.FS
+
+//go:embed prices.yaml
+var prices []byte
+
+// SampleVault is the folder that the demo starts with; its root is the vault's.
+func SampleVault() fs.FS {
+	sub, err := fs.Sub(sampleVault, "sample-vault")
+	if err != nil {
+		panic(err) // the name is constant and valid
+	}
+	return sub
+}
+
+// Prices is the YAML text of what models cost. The caller gets a copy.
+func Prices() []byte { return append([]byte(nil), prices...) }

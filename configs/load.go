@@ -1,0 +1,242 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/kelseyhightower/envconfig"
+)
+
+// Load reads, checks and returns the configuration of this process. It takes
+// no environment as an argument because envconfig reads the process's own and
+// no other; a program under test is given its settings through t.Setenv or
+// as a child. An error is a Problems: everything that is wrong, at once.
+// A variable that is set to nothing counts as not set.
+func Load() (*Config, error) {
+	c := &Config{source: map[string]string{}}
+	problems := unknown(os.Environ())
+	for _, f := range fields() {
+		if p := f.load(c); p != nil {
+			problems = append(problems, *p)
+		}
+	}
+	c.settle()
+	problems = append(problems, c.faults(problems.named)...)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return c, nil
+}
+
+// Default is the configuration of an empty environment. It reads none.
+func Default() *Config {
+	c := &Config{source: map[string]string{}}
+	for _, f := range fields() {
+		_ = f.process(nowhere, c) // a test decodes every default
+	}
+	c.settle()
+	return c
+}
+
+// nowhere is a prefix that no environment can hold ("=" ends a name), so that
+// envconfig finds the defaults and nothing else.
+const nowhere = Prefix + "="
+
+// A field is one setting: a field of Config and what its tags say.
+type field struct {
+	reflect.StructField
+	Name    string // as in the environment
+	about   string
+	example string
+}
+
+// fields lists the settings in the order of Config, named by envconfig.
+func fields() []field {
+	var names strings.Builder
+	err := envconfig.Usagef(Prefix, &Config{}, &names, "{{range .}}{{usage_key .}} {{end}}")
+	if err != nil {
+		panic(err) // Config is a struct and the template is constant
+	}
+	var list []field
+	t := reflect.TypeFor[Config]()
+	for i, name := range strings.Fields(names.String()) {
+		f := t.Field(i) // unexported fields stand last
+		list = append(list, field{f, name, f.Tag.Get("desc"), f.Tag.Get("example")})
+	}
+	return list
+}
+
+func (f field) short() string { return strings.TrimPrefix(f.Name, Prefix+"_") }
+
+func (f field) in(c *Config) reflect.Value { return reflect.ValueOf(c).Elem().FieldByIndex(f.Index) }
+
+func (f field) secret() bool { return f.Type == reflect.TypeFor[Secret]() }
+
+// bare is the name under which the setting is read without prefix, or "".
+func (f field) bare() string { return f.Tag.Get("envconfig") }
+
+// process has envconfig fill this one field of c. envconfig stops at the
+// first fault; one field at a time finds them all.
+func (f field) process(prefix string, c *Config) error {
+	one := f.StructField
+	one.Index, one.Offset = nil, 0
+	if prefix == nowhere {
+		one.Tag = reflect.StructTag(strings.Replace(string(one.Tag), "envconfig:", "unread:", 1))
+	}
+	p := reflect.New(reflect.StructOf([]reflect.StructField{one}))
+	if err := envconfig.Process(prefix, p.Interface()); err != nil {
+		return err
+	}
+	f.in(c).Set(p.Elem().Field(0))
+	return nil
+}
+
+// load fills f from the environment, from the file that NAME_FILE names, or
+// with its default, and notes where the value came from.
+func (f field) load(c *Config) *Problem {
+	prefix, name, file := Prefix, f.Name, ""
+	if f.bare() != "" && os.Getenv(name) == "" {
+		prefix, name = "", f.bare()
+	}
+	value := os.Getenv(name)
+	if f.secret() {
+		file = os.Getenv(f.Name + "_FILE")
+	}
+	switch {
+	case value != "" && file != "":
+		return f.problem("is set, and so is " + f.Name + "_FILE: set only one of them")
+	case file != "":
+		s, err := readSecret(file)
+		if err != nil {
+			return &Problem{f.Name + "_FILE", err.Error(), f.Name + "_FILE=/run/secrets/" + strings.ToLower(f.short())}
+		}
+		f.in(c).Set(reflect.ValueOf(s))
+		c.source[f.short()] = SourceFile
+		return nil
+	case value == "":
+		_ = f.process(nowhere, c)
+		return nil
+	}
+	if err := f.process(prefix, c); err != nil {
+		_ = f.process(nowhere, c) // so that the checks that follow meet a sound value
+		return &Problem{name, f.fault(value, err), name + "=" + f.example}
+	}
+	c.source[f.short()] = SourceEnvironment
+	return nil
+}
+
+func (f field) problem(fault string) *Problem {
+	return &Problem{Name: f.Name, Fault: fault, Example: f.Name + "=" + f.example}
+}
+
+// fault says in plain words why value could not be read. A Secret takes any
+// value, so no secret comes here.
+func (f field) fault(value string, err error) string {
+	var p *envconfig.ParseError
+	switch {
+	case f.Type == reflect.TypeFor[int]():
+		return fmt.Sprintf("%q is not a whole number", value)
+	case f.Type == reflect.TypeFor[time.Duration]():
+		return fmt.Sprintf("%q is not a duration such as 90s, 5m or 1h", value)
+	case errors.As(err, &p):
+		return p.Err.Error()
+	}
+	return err.Error()
+}
+
+// maxSecret bounds a secret's file, in bytes.
+const maxSecret = 16 << 10
+
+// readSecret reads a secret without the line end that editors leave behind it.
+func readSecret(path string) (Secret, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Secret{}, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	if err != nil {
+		return Secret{}, err
+	}
+	s := strings.TrimRight(string(b), "\r\n")
+	switch {
+	case len(b) > maxSecret:
+		return Secret{}, fmt.Errorf("the file %s is larger than %d bytes", path, maxSecret)
+	case s == "":
+		return Secret{}, fmt.Errorf("the file %s is empty", path)
+	}
+	return NewSecret(s), nil
+}
+
+// absent are settings of other versions. They are refused rather than ignored:
+// whoever sets one relies on it.
+var absent = regexp.MustCompile(`^(DISCORD_\w+|ANTHROPIC_\w+|BOTS_FILE|GUEST_MODEL|DEFAULT_AGENT|BUDGET_\w+|LIMIT_ROUNDS|SANDBOX|MCP_ENV|SEARXNG_URL|TRANSCRIBE_URL|RETENTION_DAYS)$`)
+
+// testPrefix marks variables that belong to the tests.
+const testPrefix = Prefix + "_TEST_"
+
+// unknown finds the names under our prefix that are no settings.
+func unknown(environ []string) Problems {
+	known := map[string]bool{}
+	var names []string
+	for _, f := range fields() {
+		known[f.Name] = true
+		names = append(names, f.Name)
+		if f.secret() {
+			known[f.Name+"_FILE"] = true
+			names = append(names, f.Name+"_FILE")
+		}
+	}
+	var problems Problems
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		short, ours := strings.CutPrefix(name, Prefix+"_")
+		switch {
+		case !ours || known[name] || strings.HasPrefix(name, testPrefix):
+		case absent.MatchString(short):
+			problems = append(problems, Problem{Name: name, Fault: "this version does not have that setting: remove it"})
+		default:
+			near := nearest(name, names)
+			problems = append(problems, Problem{Name: name, Fault: "is not a setting; did you mean " + near + "?"})
+		}
+	}
+	return problems
+}
+
+// nearest is the name that takes the fewest edits to reach.
+func nearest(name string, names []string) string {
+	best, least := "", 0
+	for _, n := range names {
+		if d := edits(name, n); best == "" || d < least {
+			best, least = n, d
+		}
+	}
+	return best
+}
+
+// edits counts the insertions, removals and changes of bytes from a to b.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,219 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Secret is a value that no print, log or JSON shows. Reveal gives it to
+// the one place that needs it.
+type Secret struct {
+	value *string // a pointer, so that a print that reaches inside shows an address
+}
+
+// NewSecret hides s.
+func NewSecret(s string) Secret {
+	if s == "" {
+		return Secret{}
+	}
+	return Secret{&s}
+}
+
+// Reveal is the value itself; "" when none is set.
+func (s Secret) Reveal() string {
+	if s.value == nil {
+		return ""
+	}
+	return *s.value
+}
+
+// IsSet reports whether there is a value.
+func (s Secret) IsSet() bool { return s.value != nil }
+
+// String is "[set]", or "" without a value.
+func (s Secret) String() string {
+	if s.value == nil {
+		return ""
+	}
+	return "[set]"
+}
+
+// Format prints String whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// MarshalText makes JSON and YAML hold String.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// LogValue makes a log hold String.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// Decode takes the value from the environment.
+func (s *Secret) Decode(value string) error {
+	*s = NewSecret(value)
+	return nil
+}
+
+// A List is values separated by commas. Blanks around a value and empty
+// values are left out.
+type List []string
+
+// Decode takes the list from the environment.
+func (l *List) Decode(value string) error {
+	*l = nil
+	for v := range strings.SplitSeq(value, ",") {
+		if v = strings.TrimSpace(v); v != "" {
+			*l = append(*l, v)
+		}
+	}
+	return nil
+}
+
+func (l List) String() string { return strings.Join(l, ",") }
+
+// Proxies are addresses and networks, separated by commas.
+type Proxies []netip.Prefix
+
+// Decode takes the list from the environment. A plain address is a network of one.
+func (p *Proxies) Decode(value string) error {
+	*p = nil
+	var list List
+	_ = list.Decode(value)
+	for _, v := range list {
+		if addr, err := netip.ParseAddr(v); err == nil {
+			*p = append(*p, netip.PrefixFrom(addr, addr.BitLen()))
+			continue
+		}
+		n, err := netip.ParsePrefix(v)
+		if err != nil {
+			return fmt.Errorf("%q is neither an IP address nor a network such as 10.0.0.0/8", v)
+		}
+		*p = append(*p, n.Masked())
+	}
+	return nil
+}
+
+func (p Proxies) String() string {
+	list := make([]string, len(p))
+	for i, n := range p {
+		list[i] = n.String()
+		if n.IsSingleIP() {
+			list[i] = n.Addr().String()
+		}
+	}
+	return strings.Join(list, ",")
+}
+
+// A Rate is at most N in any time of length Per. The zero Rate is no limit.
+type Rate struct {
+	N   int
+	Per time.Duration
+}
+
+// Off reports whether there is no limit.
+func (r Rate) Off() bool { return r.N == 0 }
+
+const (
+	maxRate = 10_000         // N
+	maxPer  = 24 * time.Hour // Per
+)
+
+// Decode knows "10/60s" and "off".
+func (r *Rate) Decode(value string) error {
+	*r = Rate{}
+	if value == "off" {
+		return nil
+	}
+	count, per, ok := strings.Cut(value, "/")
+	if !ok {
+		return fmt.Errorf("%q is neither COUNT/TIME nor off", value)
+	}
+	n, err := strconv.Atoi(count)
+	if err != nil || n < 1 || n > maxRate {
+		return fmt.Errorf("the count %q is not a whole number from 1 to %d", count, maxRate)
+	}
+	d, err := time.ParseDuration(per)
+	if err != nil || d < time.Second || d > maxPer {
+		return fmt.Errorf("the time %q is not a duration from 1s to 24h", per)
+	}
+	*r = Rate{N: n, Per: d}
+	return nil
+}
+
+func (r Rate) String() string {
+	if r.Off() {
+		return "off"
+	}
+	return fmt.Sprintf("%d/%s", r.N, shortDuration(r.Per))
+}
+
+// A Switch is on or off.
+type Switch bool
+
+// Decode knows "on" and "off".
+func (s *Switch) Decode(value string) error {
+	if value != "on" && value != "off" {
+		return fmt.Errorf("%q is neither on nor off", value)
+	}
+	*s = value == "on"
+	return nil
+}
+
+func (s Switch) String() string {
+	if s {
+		return "on"
+	}
+	return "off"
+}
+
+// A Level is the least important log line that is written. It is a slog.Leveler.
+type Level slog.Level
+
+// Level implements slog.Leveler.
+func (l Level) Level() slog.Level { return slog.Level(l) }
+
+// Decode knows debug, info, warn and error.
+func (l *Level) Decode(value string) error {
+	switch value {
+	case "debug", "info", "warn", "error":
+		var s slog.Level
+		err := s.UnmarshalText([]byte(value))
+		*l = Level(s)
+		return err
+	}
+	return errors.New(strconv.Quote(value) + " is not one of debug, info, warn, error")
+}
+
+func (l Level) String() string { return strings.ToLower(slog.Level(l).String()) }
+
+// shown is a value as the environment would hold it.
+func shown(v any) string {
+	switch v := v.(type) {
+	case time.Duration:
+		return shortDuration(v)
+	case int:
+		if v == 0 {
+			return ""
+		}
+		return strconv.Itoa(v)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// shortDuration writes 30m, not 30m0s.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

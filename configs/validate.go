@@ -1,0 +1,329 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// A Problem is one thing wrong with the configuration. No secret is in it.
+type Problem struct {
+	Name    string `json:"name"`              // of the variable
+	Fault   string `json:"fault"`             // what is wrong
+	Example string `json:"example,omitempty"` // a line that would be right
+}
+
+func (p Problem) String() string {
+	s := p.Name + ": " + p.Fault
+	if p.Example != "" {
+		s += "; for example: " + p.Example
+	}
+	return s
+}
+
+// Problems is everything wrong with the configuration; at least one thing.
+type Problems []Problem
+
+func (p Problems) Error() string {
+	var b strings.Builder
+	b.WriteString("the configuration has a problem:")
+	if len(p) > 1 {
+		b.Reset()
+		fmt.Fprintf(&b, "the configuration has %d problems:", len(p))
+	}
+	for _, one := range p {
+		b.WriteString("\n  " + one.String())
+	}
+	return b.String()
+}
+
+func (p Problems) named(name string) bool {
+	return slices.ContainsFunc(p, func(one Problem) bool { return one.Name == name })
+}
+
+// Validate checks every value and how they fit together. Its error is a Problems.
+func (c *Config) Validate() error {
+	if p := c.faults(func(string) bool { return false }); len(p) > 0 {
+		return p
+	}
+	return nil
+}
+
+// settle brings values into the form that callers rely on: absolute paths and
+// the port in its place. What cannot be settled is left to the checks.
+func (c *Config) settle() {
+	c.VaultPath = absolute(c.VaultPath)
+	if c.DatabaseURL != "" && !strings.Contains(c.DatabaseURL, "://") {
+		c.DatabaseURL = absolute(c.DatabaseURL)
+	}
+	if host, _, err := net.SplitHostPort(c.Addr); err == nil && c.Source("PORT") != SourceDefault {
+		c.Addr = net.JoinHostPort(host, strconv.Itoa(c.Port))
+	}
+	c.TelegramApiURL = strings.TrimRight(c.TelegramApiURL, "/")
+	c.OpenaiBaseURL = strings.TrimRight(c.OpenaiBaseURL, "/")
+}
+
+func absolute(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return path
+		}
+		path = home + rest
+	}
+	if strings.HasPrefix(path, "~") {
+		return path
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// faults finds what is wrong with values that could be read; skip names those
+// that could not, and are reported already.
+func (c *Config) faults(skip func(string) bool) Problems {
+	var problems Problems
+	checks := c.checks()
+	for _, f := range fields() {
+		if skip(f.Name) {
+			continue
+		}
+		fault := f.bounds(c)
+		if check := checks[f.short()]; fault == nil && check != nil {
+			fault = check()
+		}
+		if fault != nil {
+			problems = append(problems, *f.problem(fault.Error()))
+		}
+	}
+	return problems
+}
+
+// bounds holds a field against its tags choice, min and max.
+func (f field) bounds(c *Config) error {
+	v := f.in(c)
+	if list := f.Tag.Get("choice"); list != "" {
+		choices := strings.Split(list, ",")
+		if s := v.String(); !slices.Contains(choices, s) && (s != "" || f.Tag.Get("default") != "") {
+			return fmt.Errorf("%q is not one of %s", s, strings.Join(choices, ", "))
+		}
+	}
+	low, high := f.Tag.Get("min"), f.Tag.Get("max")
+	if low == "" {
+		return nil
+	}
+	var least, most int64
+	if v.Type() == reflect.TypeFor[time.Duration]() {
+		l, _ := time.ParseDuration(low)
+		h, _ := time.ParseDuration(high)
+		least, most = int64(l), int64(h)
+	} else {
+		least, _ = strconv.ParseInt(low, 10, 64)
+		most, _ = strconv.ParseInt(high, 10, 64)
+	}
+	if n := v.Int(); n < least || n > most {
+		return fmt.Errorf("%v is not between %s and %s", v, low, high)
+	}
+	return nil
+}
+
+// checks is what has to hold beyond types and bounds, by setting.
+func (c *Config) checks() map[string]func() error {
+	return map[string]func() error{
+		"VAULT_PATH":             func() error { return checkPath(c.VaultPath) },
+		"DATABASE_URL":           c.checkDatabase,
+		"ADDR":                   c.checkAddr,
+		"PORT":                   func() error { return checkPort(c.Port) },
+		"ALLOWED_HOSTS":          func() error { return each(c.AllowedHosts, checkHost) },
+		"CORS_ORIGINS":           func() error { return each(c.CORSOrigins, checkOrigin) },
+		"TELEGRAM_TOKEN":         c.checkTelegramToken,
+		"TELEGRAM_API_URL":       func() error { return checkOrigin(c.TelegramApiURL) },
+		"TELEGRAM_ALLOWED_USERS": func() error { return each(c.TelegramAllowedUsers, checkUser) },
+		"GUEST_READ":             func() error { return each(c.GuestRead, checkGlob) },
+		"MODEL":                  func() error { return each(List{c.Model}, c.checkModel) },
+		"MODEL_FALLBACKS":        c.checkFallbacks,
+		"OPENAI_API_KEY":         func() error { return checkKey(c.OpenaiAPIKey) },
+		"OPENAI_BASE_URL":        func() error { return checkBase(c.OpenaiBaseURL) },
+		"METRICS_ADDR":           func() error { return each(List{c.MetricsAddr}, checkHostPort) },
+	}
+}
+
+// each is the first fault in list; empty values are passed over.
+func each(list List, check func(string) error) error {
+	for _, v := range list {
+		if v == "" {
+			continue
+		}
+		if err := check(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkPath(path string) error {
+	if !filepath.IsAbs(path) {
+		return fmt.Errorf("%q names a home folder that is not known here: give the whole path", path)
+	}
+	return nil
+}
+
+func (c *Config) checkDatabase() error {
+	scheme, _, ok := strings.Cut(c.DatabaseURL, ":")
+	switch {
+	case c.DatabaseURL == "":
+		return nil
+	case ok && (scheme == "postgres" || scheme == "postgresql"):
+		return errors.New("PostgreSQL is not supported until several nodes are: leave it empty or give the path of a file")
+	case strings.Contains(c.DatabaseURL, "://"):
+		return fmt.Errorf("%s:// is not supported: give the path of a file", scheme)
+	}
+	return checkPath(c.DatabaseURL)
+}
+
+func (c *Config) checkAddr() error {
+	if err := checkHostPort(c.Addr); err != nil {
+		return err
+	}
+	if !c.Loopback() && !c.AdminPassword.IsSet() {
+		return fmt.Errorf("%s can be reached from other machines, so the panel needs a password first: set %s_ADMIN_PASSWORD, or stay on loopback", c.Addr, Prefix)
+	}
+	return nil
+}
+
+// Loopback reports whether Addr can be reached from this machine only.
+func (c *Config) Loopback() bool {
+	host, _, err := net.SplitHostPort(c.Addr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func checkHostPort(addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("%q is not host:port", addr)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return fmt.Errorf("the port %q is not a number", port)
+	}
+	return checkPort(n)
+}
+
+// checkPort allows 0, which takes any free port.
+func checkPort(n int) error {
+	if n < 0 || n > 65535 {
+		return fmt.Errorf("%d is not a port from 0 to 65535", n)
+	}
+	return nil
+}
+
+var hostName = regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:\d{1,5})?$`)
+
+func checkHost(host string) error {
+	if !hostName.MatchString(host) {
+		return fmt.Errorf("%q is not a host name: no scheme, no path, no wildcard", host)
+	}
+	return nil
+}
+
+// checkOrigin wants scheme://host[:port] and nothing behind it.
+func checkOrigin(s string) error {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || s != u.Scheme+"://"+u.Host {
+		return errors.New("want scheme://host:port with http or https, and nothing behind it")
+	}
+	return nil
+}
+
+// checkBase wants an http address, perhaps with a path. It may hold a
+// password by mistake, so it is not repeated.
+func checkBase(s string) error {
+	if s == "" {
+		return nil
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return errors.New("want an http or https address without user, query or fragment")
+	}
+	return nil
+}
+
+var telegramToken = regexp.MustCompile(`^\d+:[A-Za-z0-9_-]+$`)
+
+func (c *Config) checkTelegramToken() error {
+	if c.TelegramToken.IsSet() && !telegramToken.MatchString(c.TelegramToken.Reveal()) {
+		return errors.New("does not look like a token from @BotFather: digits, a colon, then letters and digits, without blanks or quotes")
+	}
+	return nil
+}
+
+func checkKey(s Secret) error {
+	if strings.ContainsFunc(s.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return errors.New("holds blanks or characters that no key has")
+	}
+	return nil
+}
+
+var userID = regexp.MustCompile(`^[1-9]\d{0,18}$`)
+
+func checkUser(id string) error {
+	if !userID.MatchString(id) {
+		return fmt.Errorf("%q is not a numeric user id; names can change hands, so they are not accepted", id)
+	}
+	return nil
+}
+
+func checkGlob(glob string) error {
+	if strings.HasPrefix(glob, "/") || slices.Contains(strings.Split(glob, "/"), "..") || !doublestar.ValidatePattern(glob) {
+		return fmt.Errorf("%q is not a glob for files in the vault", glob)
+	}
+	return nil
+}
+
+// maxFallbacks bounds MODEL_FALLBACKS.
+const maxFallbacks = 8
+
+func (c *Config) checkFallbacks() error {
+	if len(c.ModelFallbacks) > maxFallbacks {
+		return fmt.Errorf("at most %d models", maxFallbacks)
+	}
+	return each(c.ModelFallbacks, c.checkModel)
+}
+
+func (c *Config) checkModel(model string) error {
+	provider, name, _ := strings.Cut(model, "/")
+	switch provider {
+	case "local":
+		kind, delay, timed := strings.Cut(name, ":")
+		d, err := time.ParseDuration(delay)
+		if kind != "quote" || timed && (err != nil || d < 0 || d > time.Minute) {
+			return fmt.Errorf("%q is not local/quote, or local/quote:30ms with a delay for each word", model)
+		}
+		return nil
+	case "openai":
+		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' }) {
+			return fmt.Errorf("%q names no model", model)
+		}
+		if !c.OpenaiAPIKey.IsSet() && c.OpenaiBaseURL == "" {
+			return fmt.Errorf("%s needs %s_OPENAI_API_KEY or %s_OPENAI_BASE_URL", model, Prefix, Prefix)
+		}
+		return nil
+	}
+	return fmt.Errorf("%q: this version knows the providers openai and local", model)
+}
