@@ -88,9 +88,23 @@ type Usage struct {
 	Input, Output, CacheRead, CacheWrite int64
 }
 
+// The codes of a Fault.
+const (
+	CodeAuth        = "auth"         // the provider refuses our key
+	CodeRateLimited = "rate_limited" // too many requests or tokens in a while
+	CodeOverloaded  = "overloaded"   // the provider is too busy
+	CodeBadRequest  = "bad_request"  // the provider does not understand the request: our fault
+	CodeTooLong     = "too_long"     // more than the model's context holds
+	CodeUnavailable = "unavailable"  // out of reach, broken, no such model, no credit left
+	CodeFiltered    = "filtered"     // the provider's content filter stopped the answer
+	CodeCutOff      = "cut_off"      // the answer ended in the middle
+	CodeGarbage     = "garbage"      // the answer makes no sense, nothing of it was yielded
+	CodeSilence     = "silence"      // nothing came in time
+)
+
 // A Fault is a provider's failure, in words for the user.
 type Fault struct {
-	Code     string        // auth, rate_limited, overloaded, bad_request, too_long, unavailable, cut_off, garbage, silence
+	Code     string        // one of the Code constants
 	Text     string        // plain words for the person who asked; holds no key, no URL with credentials
 	CanRetry bool          // trying the same again later may help
 	After    time.Duration // when the provider said

@@ -1,0 +1,104 @@
+package llm
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// maxPriceFile bounds what ParsePrices reads, in bytes.
+const maxPriceFile = 1 << 20
+
+// A Price is what one million tokens cost, in USD; that is micro-USD per
+// token. CacheRead and CacheWrite fall back to Input where they are absent.
+type Price struct {
+	Input      float64  `yaml:"input"`
+	Output     float64  `yaml:"output"`
+	CacheRead  *float64 `yaml:"cache_read"`
+	CacheWrite *float64 `yaml:"cache_write"`
+}
+
+// Prices are the known prices by model name ("openai/gpt-4o-mini"). The zero
+// value and nil know none but local models, which are free. It is safe for
+// use by many goroutines.
+type Prices struct{ models map[string]Price }
+
+type priceFile struct {
+	AsOf   string           `yaml:"as_of"` // the day the figures were looked up, for readers
+	Models map[string]Price `yaml:"models"`
+}
+
+// ParsePrices reads a price list: `models:` maps names to Price fields.
+// Unknown fields, negative and non-finite prices are errors that name the model.
+func ParsePrices(b []byte) (*Prices, error) {
+	if len(b) > maxPriceFile {
+		return nil, fmt.Errorf("prices: %d bytes are more than the allowed %d", len(b), maxPriceFile)
+	}
+	var f priceFile
+	if len(bytes.TrimSpace(b)) > 0 {
+		if err := yaml.UnmarshalWithOptions(b, &f, yaml.Strict()); err != nil {
+			return nil, fmt.Errorf("prices: %w", err)
+		}
+	}
+	for name, p := range f.Models {
+		for _, v := range []*float64{&p.Input, &p.Output, p.CacheRead, p.CacheWrite} {
+			if v != nil && (!(*v >= 0) || math.IsInf(*v, 0)) {
+				return nil, fmt.Errorf("prices: %s: a price must be zero or more, got %v", name, *v)
+			}
+		}
+	}
+	return &Prices{models: f.Models}, nil
+}
+
+// With is p with over's prices in front: an operator's list over the built-in one.
+func (p *Prices) With(over *Prices) *Prices {
+	out := map[string]Price{}
+	for _, list := range []*Prices{p, over} {
+		if list != nil {
+			maps.Copy(out, list.models)
+		}
+	}
+	return &Prices{models: out}
+}
+
+// snapshot is the date that providers append to a model's name.
+var snapshot = regexp.MustCompile(`-(\d{4}-\d{2}-\d{2}|\d{8})$`)
+
+// Cost is what u costs on model in millionths of a USD, rounded up. known is
+// false where the list has no price for the model: the cost is then not zero
+// but unknown. A dated snapshot ("…-2024-07-18") costs what its model costs;
+// "local/…" costs nothing.
+func (p *Prices) Cost(model string, u Usage) (microUSD int64, known bool) {
+	if strings.HasPrefix(model, "local/") {
+		return 0, true
+	}
+	if p == nil {
+		return 0, false
+	}
+	price, ok := p.models[model]
+	if !ok {
+		price, ok = p.models[snapshot.ReplaceAllString(model, "")]
+	}
+	if !ok {
+		return 0, false
+	}
+	sum := float64(u.Input)*price.Input + float64(u.Output)*price.Output +
+		float64(u.CacheRead)*orInput(price.CacheRead, price.Input) +
+		float64(u.CacheWrite)*orInput(price.CacheWrite, price.Input)
+	// A ten-thousandth is taken off before rounding up, so that binary
+	// fractions (0.15 × 20) do not cost a micro-USD too much.
+	sum = math.Ceil(sum - 1e-4)
+	return int64(min(max(sum, 0), math.MaxInt64/2)), true
+}
+
+func orInput(p *float64, input float64) float64 {
+	if p == nil {
+		return input
+	}
+	return *p
+}
