@@ -111,12 +111,12 @@ func (d *DB) Commits() int64 { return d.commits.Load() }
 
 // Get implements Queryer on the pool of readers.
 func (d *DB) Get(ctx context.Context, dest any, query string, args ...any) error {
-	return d.read.GetContext(ctx, dest, query, args...)
+	return d.read.GetContext(ctx, dest, numbered(query), args...)
 }
 
 // Select implements Queryer on the pool of readers.
 func (d *DB) Select(ctx context.Context, dest any, query string, args ...any) error {
-	return d.read.SelectContext(ctx, dest, query, args...)
+	return d.read.SelectContext(ctx, dest, numbered(query), args...)
 }
 
 // Check reads and writes nothing of value, to answer "does the database work".

@@ -264,3 +264,16 @@ func BenchmarkTx(b *testing.B) {
 		}
 	})
 }
+
+func TestPlaceholdersMeanTheirNumberInAnyOrder(t *testing.T) {
+	db := storetest.Open(t, nil)
+	const query = `SELECT $2 || '-' || $1 || '-' || $2`
+	var read, written string
+	if err := db.Get(t.Context(), &read, query, "one", "two"); err != nil {
+		t.Fatal(err)
+	}
+	err := db.Tx(t.Context(), func(tx *store.Tx) error { return tx.Get(t.Context(), &written, query, "one", "two") })
+	if err != nil || read != "two-one-two" || written != read {
+		t.Errorf("read %q, in a transaction %q, %v", read, written, err)
+	}
+}

@@ -107,7 +107,7 @@ func (d *DB) stmt(query string) (*sqlx.Stmt, error) {
 	if s := d.stmts[query]; s != nil {
 		return s, nil
 	}
-	s, err := d.conn.PreparexContext(context.Background(), query)
+	s, err := d.conn.PreparexContext(context.Background(), numbered(query))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,190 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// A Result is what a turn leaves behind.
+type Result struct {
+	Replies []core.Reply
+	// Write is called in Ack's transaction, after the fence has held: session
+	// row, run row, usage, the terminal event.
+	Write func(ctx context.Context, tx *store.Tx) error
+	// Refused marks the rows refused instead of done.
+	Refused bool
+}
+
+// Ack settles t: in one transaction the epoch is checked, the rows are
+// finished, r is written and the lane let go. ErrFenced means that nothing
+// was written. After it, and only then, the terminal event may be published.
+func (q *Queue) Ack(ctx context.Context, t *Turn, r Result) error {
+	state := "done"
+	if r.Refused {
+		state = "refused"
+	}
+	u := &unit{}
+	return q.settle(ctx, t, u, func(tx *store.Tx) error {
+		for _, seq := range t.seqs {
+			if _, err := tx.Exec(ctx, `UPDATE inbox SET state = $1, payload = NULL WHERE seq = $2`, state, seq); err != nil {
+				return err
+			}
+		}
+		if r.Write != nil {
+			if err := r.Write(ctx, tx); err != nil {
+				return err
+			}
+		}
+		for i := range r.Replies {
+			reply := r.Replies[i]
+			if i == 0 && t.Preview != "" && reply.Replaces == "" {
+				reply.Replaces = t.Preview
+			}
+			if err := q.post(ctx, tx, reply, u); err != nil {
+				return err
+			}
+		}
+		if t.Preview != "" {
+			if _, err := tx.Exec(ctx, `UPDATE lane SET preview = '' WHERE key = $1`, t.Lane); err != nil {
+				return err
+			}
+		}
+		return q.letGo(ctx, tx, t, time.Time{})
+	})
+}
+
+// Fail gives t back to be tried again after a pause of 1, 2, 4, 8 s; after the
+// last try its rows are dead and the chat is told.
+func (q *Queue) Fail(ctx context.Context, t *Turn, why error) error {
+	if errors.Is(why, ErrFenced) {
+		t.settled = true
+		q.leave(t)
+		q.forget(t)
+		return nil
+	}
+	return q.settle(ctx, t, &unit{}, func(tx *store.Tx) error {
+		if t.Attempt >= maxAttempts {
+			if err := q.bury(ctx, tx, t.seqs, why.Error()); err != nil {
+				return err
+			}
+			q.tellGaveUp(ctx, tx, t.First(), t.Seq())
+			return q.letGo(ctx, tx, t, time.Time{})
+		}
+		q.o.Log.WarnContext(ctx, "turn failed, will be tried again", "run", t.Run, "attempt", t.Attempt, "err", why)
+		return q.letGo(ctx, tx, t, tx.Time().Add(time.Second<<(t.Attempt-1)))
+	})
+}
+
+// GiveBack returns t untried (a graceful stop): the next claim takes it again at once.
+func (q *Queue) GiveBack(ctx context.Context, t *Turn) error {
+	return q.settle(ctx, t, &unit{}, func(tx *store.Tx) error {
+		for _, seq := range t.seqs {
+			if _, err := tx.Exec(ctx, `UPDATE inbox SET attempts = max(0, attempts - 1) WHERE seq = $1`, seq); err != nil {
+				return err
+			}
+		}
+		return q.letGo(ctx, tx, t, time.Time{})
+	})
+}
+
+// settle runs f behind the fence and lets the turn's slot go.
+func (q *Queue) settle(ctx context.Context, t *Turn, u *unit, f func(tx *store.Tx) error) error {
+	ctx = context.WithoutCancel(ctx)
+	q.leave(t)
+	err := q.tx(ctx, u, func(tx *store.Tx) error {
+		var mine int
+		err := tx.Get(ctx, &mine, `SELECT EXISTS (SELECT 1 FROM lane WHERE key = $1 AND epoch = $2 AND owner = $3)`, t.Lane, t.Epoch, q.o.Node)
+		if err != nil {
+			return err
+		}
+		if mine == 0 {
+			return ErrFenced
+		}
+		return f(tx)
+	})
+	if err == nil || errors.Is(err, ErrFenced) {
+		t.settled = true
+		q.forget(t)
+	}
+	return err
+}
+
+// SetPreview notes the platform's id of the preview that now stands in the
+// chat, so that the final, or the next attempt, edits it.
+func (q *Queue) SetPreview(ctx context.Context, t *Turn, id string) error {
+	err := q.db.Tx(ctx, func(tx *store.Tx) error {
+		n, err := tx.Exec(ctx, `UPDATE lane SET preview = $1 WHERE key = $2 AND epoch = $3 AND owner = $4`, id, t.Lane, t.Epoch, q.o.Node)
+		if err == nil && n == 0 {
+			return ErrFenced
+		}
+		return err
+	})
+	if err == nil {
+		t.Preview = id
+	}
+	return err
+}
+
+// tellGaveUp tells the chat that a message was given up; best effort, once.
+func (q *Queue) tellGaveUp(ctx context.Context, tx *store.Tx, in *core.Inbound, seq int64) {
+	if in.Bot == core.APIBot {
+		return
+	}
+	err := q.Post(ctx, tx, core.Reply{Address: in.Address, Key: fmt.Sprintf("notice:dead:%d", seq), Parts: []core.Part{{Text: q.o.Texts.GaveUp}}})
+	if err != nil && core.KindOf(err) != core.Conflict {
+		q.o.Log.ErrorContext(ctx, "notice of a given up message", "row", seq, "err", err)
+	}
+}
+
+// recover takes over what an earlier process of this node left: its lanes are
+// free at once, rows found in sending are unknown unless repeating is safe.
+func (q *Queue) recover(ctx context.Context, bots []string) error {
+	return q.db.Tx(ctx, func(tx *store.Tx) error {
+		now := core.Stamp(tx.Time())
+		until := core.Stamp(tx.Time().Add(leaseTime))
+		if _, err := tx.Exec(ctx, `UPDATE lane SET owner = '', pending = 1, not_before = $1 WHERE owner <> ''`, now); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `UPDATE lane SET not_before = $1 WHERE pending = 1 AND not_before > $2`, now, now); err != nil {
+			return err
+		}
+		held := map[string]int64{}
+		for _, bot := range bots {
+			var epoch int64
+			err := tx.Get(ctx, &epoch, `INSERT INTO lease (name, owner, epoch, until) VALUES ($1, $2, 1, $3)
+				ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = lease.epoch + 1, until = excluded.until
+				RETURNING epoch`, "bot:"+bot, q.o.Node, until)
+			if err != nil {
+				return err
+			}
+			held[bot] = epoch
+		}
+		q.mu.Lock()
+		q.bots = held
+		q.mu.Unlock()
+		// An edit is the same twice; a message found half sent may stand in the
+		// chat already, and only a person can tell.
+		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready' WHERE state = 'sending' AND replaces <> ''`); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'unknown', error = 'the gateway ended while this was being sent' WHERE state = 'sending'`)
+		return err
+	})
+}
+
+// renew extends what this node holds. Without turns in hand nothing is
+// written for lanes, and a bot's lease is renewed while the node serves.
+func (q *Queue) renew(ctx context.Context) error {
+	if q.Running() == 0 {
+		return nil
+	}
+	return q.db.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE lane SET lease_until = $1 WHERE owner = $2`, core.Stamp(tx.Time().Add(leaseTime)), q.o.Node)
+		return err
+	})
+}

@@ -1,0 +1,318 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// Post stores r's parts in the outbox; they are sent after the commit, in the
+// chat's order. A second reply under the same key is a Conflict: a run owns
+// one outbound slot.
+func (q *Queue) Post(ctx context.Context, tx *store.Tx, r core.Reply) error {
+	return q.post(ctx, tx, r, nil)
+}
+
+// post inserts the rows. Where nothing stands before them and the chat may be
+// written to now, the first is marked sending at once and joins u: the commit
+// that stores the answer is then the one that begins its delivery.
+func (q *Queue) post(ctx context.Context, tx *store.Tx, r core.Reply, u *unit) error {
+	at := u != nil && q.reserveSend(ctx, tx, r.Address)
+	for i, part := range r.Parts {
+		body, err := json.Marshal(part)
+		if err != nil {
+			return err
+		}
+		replaces, state, attempts := "", "ready", 0
+		if i == 0 {
+			replaces = r.Replaces
+		}
+		begin := i == 0 && at && !strings.HasPrefix(replaces, "@")
+		if begin {
+			state, attempts = "sending", 1
+		}
+		seq, err := tx.Insert(ctx, `INSERT INTO outbox (bot, chat, thread, place, key, ordinal, body, replaces, state, attempts, created_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+			r.Bot, r.Chat, r.Thread, r.Place, r.Key, r.First+i, string(body), replaces, state, attempts, core.Stamp(tx.Time()))
+		if isUnique(err) {
+			err = core.Errorf(core.Conflict, "a reply under %s was stored before", r.Key)
+		}
+		if err != nil {
+			if at && len(u.sends) == 0 {
+				q.unreserveSend(chatKey{r.Bot, r.Chat})
+			}
+			return err
+		}
+		if begin {
+			u.sends = append(u.sends, core.Outgoing{Address: r.Address, Part: part, Seq: seq, Replaces: replaces})
+		} else if i == 0 {
+			if at {
+				q.unreserveSend(chatKey{r.Bot, r.Chat})
+			}
+			tx.OnCommit(func() { q.kick(chatKey{r.Bot, r.Chat}) })
+		}
+	}
+	return nil
+}
+
+func isUnique(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "UNIQUE constraint failed")
+}
+
+// reserveSend reports whether a send to the chat may begin in this transaction.
+func (q *Queue) reserveSend(ctx context.Context, tx *store.Tx, to core.Address) bool {
+	key := chatKey{to.Bot, to.Chat}
+	q.mu.Lock()
+	_, busy := q.sending[key]
+	_, ours := q.bots[to.Bot]
+	ok := !busy && ours && q.serving && len(q.sending) < maxSending
+	if ok {
+		q.sending[key] = false
+	}
+	q.mu.Unlock()
+	if !ok {
+		return false
+	}
+	var open int
+	err := tx.Get(ctx, &open, `SELECT EXISTS (SELECT 1 FROM outbox WHERE bot = $1 AND chat = $2 AND state IN ('ready', 'sending'))`, to.Bot, to.Chat)
+	if err != nil || open > 0 || q.o.Sender.Wait(to) > 0 {
+		q.unreserveSend(key)
+		return false
+	}
+	return true
+}
+
+func (q *Queue) unreserveSend(key chatKey) {
+	q.mu.Lock()
+	delete(q.sending, key)
+	q.mu.Unlock()
+}
+
+// kick has the chat's outbox looked at, by the goroutine that is at it or a new one.
+func (q *Queue) kick(key chatKey) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, busy := q.sending[key]; busy {
+		q.sending[key] = true
+		return
+	}
+	if _, ours := q.bots[key.bot]; !ours || !q.serving || len(q.sending) >= maxSending {
+		return // the poll finds it
+	}
+	q.sending[key] = false
+	q.sends.Add(1)
+	go q.deliver(q.work, key, nil)
+}
+
+// Sending reports whether a reply to the chat is stored and not yet delivered.
+func (q *Queue) Sending(to core.Address) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, busy := q.sending[chatKey{to.Bot, to.Chat}]
+	return busy
+}
+
+// sendWaiting begins delivery for chats with due rows that nobody is at.
+func (q *Queue) sendWaiting(ctx context.Context) error {
+	now := q.o.Clock.Now()
+	var chats []struct {
+		Bot  string `db:"bot"`
+		Chat string `db:"chat"`
+	}
+	err := q.db.Select(ctx, &chats, `SELECT bot, chat FROM outbox WHERE state IN ('ready', 'sending') AND state = 'ready'
+		AND `+due+` GROUP BY bot, chat ORDER BY min(seq) LIMIT $3`, core.Stamp(now), core.Stamp(now.Add(maxPause)), maxSending)
+	if err != nil {
+		return err
+	}
+	for _, c := range chats {
+		q.kick(chatKey{c.Bot, c.Chat})
+	}
+	return nil
+}
+
+// maxPause bounds how far ahead a platform's retry_after is believed.
+const maxPause = 24 * time.Hour
+
+// deliver sends the chat's rows in order until none is due. out, when given,
+// is already marked sending.
+func (q *Queue) deliver(ctx context.Context, key chatKey, out *core.Outgoing) {
+	defer q.sends.Done()
+	var err error
+	for {
+		if out == nil {
+			out, err = q.next(ctx, key, nil)
+		}
+		if err != nil {
+			q.logErr(ctx, "outbox of a chat", err)
+		}
+		if out == nil {
+			if q.rest(key) || err != nil {
+				return
+			}
+			continue
+		}
+		began := q.o.Clock.Now()
+		d := q.o.Sender.Send(ctx, *out)
+		q.o.Metrics.delivery(key.bot, d.Outcome, q.o.Clock.Now().Sub(began))
+		sent := *out
+		out, err = q.next(context.WithoutCancel(ctx), key, func(tx *store.Tx) error { return q.settleSend(ctx, tx, &sent, d) })
+	}
+}
+
+// rest ends the work on a chat, unless something was posted meanwhile.
+func (q *Queue) rest(key chatKey) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.sending[key] {
+		q.sending[key] = false
+		return false
+	}
+	delete(q.sending, key)
+	return true
+}
+
+type outRow struct {
+	Seq      int64  `db:"seq"`
+	Thread   string `db:"thread"`
+	Place    string `db:"place"`
+	Body     string `db:"body"`
+	Replaces string `db:"replaces"`
+	State    string `db:"state"`
+	Attempts int    `db:"attempts"`
+	Error    string `db:"error"`
+	NotUntil string `db:"not_before"`
+}
+
+// next runs settle and marks the chat's next due row sending, in one
+// transaction behind the bot's lease; nil when none is due. It waits for the
+// chat's pace first.
+func (q *Queue) next(ctx context.Context, key chatKey, settle func(*store.Tx) error) (*core.Outgoing, error) {
+	if settle == nil {
+		if wait := q.o.Sender.Wait(core.Address{Bot: key.bot, Chat: key.chat}); wait > 0 && !core.Sleep(ctx, q.o.Clock, wait) {
+			return nil, nil
+		}
+	}
+	var out *core.Outgoing
+	var paced bool
+	err := q.db.Tx(ctx, func(tx *store.Tx) error {
+		out, paced = nil, false
+		if settle != nil {
+			if err := settle(tx); err != nil {
+				return err
+			}
+		}
+		r, err := q.head(ctx, tx, key)
+		if err != nil || r == nil {
+			return err
+		}
+		to := core.Address{Bot: key.bot, Chat: key.chat, Thread: r.Thread, Place: r.Place}
+		if settle != nil && q.o.Sender.Wait(to) > 0 {
+			paced = true
+			return nil
+		}
+		if out, err = q.outgoing(ctx, tx, r, to); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'sending', attempts = attempts + 1, replaces = $1 WHERE seq = $2`, out.Replaces, r.Seq)
+		return err
+	})
+	if err == nil && paced {
+		return q.next(ctx, key, nil)
+	}
+	return out, err
+}
+
+// head is the chat's first open row when it is due and the bot is ours.
+func (q *Queue) head(ctx context.Context, tx *store.Tx, key chatKey) (*outRow, error) {
+	q.mu.Lock()
+	epoch := q.bots[key.bot]
+	stopping := q.work != nil && q.work.Err() != nil
+	q.mu.Unlock()
+	var ours int
+	err := tx.Get(ctx, &ours, `SELECT EXISTS (SELECT 1 FROM lease WHERE name = $1 AND epoch = $2 AND owner = $3)`, "bot:"+key.bot, epoch, q.o.Node)
+	if err != nil || ours == 0 || stopping {
+		return nil, err
+	}
+	var r outRow
+	err = tx.Get(ctx, &r, `SELECT seq, thread, place, body, replaces, state, attempts, error, not_before FROM outbox
+		WHERE bot = $1 AND chat = $2 AND state IN ('ready', 'sending') ORDER BY seq LIMIT 1`, key.bot, key.chat)
+	if errors.Is(err, store.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil || r.State != "ready" {
+		return nil, err
+	}
+	if at, err := core.ParseStamp(r.NotUntil); err != nil || at.After(tx.Time()) && at.Before(tx.Time().Add(maxPause)) {
+		return nil, err
+	}
+	return &r, nil
+}
+
+func (q *Queue) outgoing(ctx context.Context, tx *store.Tx, r *outRow, to core.Address) (*core.Outgoing, error) {
+	out := &core.Outgoing{Address: to, Seq: r.Seq, Replaces: r.Replaces, Repeat: r.Error == mayHaveArrived}
+	if err := json.Unmarshal([]byte(r.Body), &out.Part); err != nil {
+		return nil, fmt.Errorf("outbox row %d: %w", r.Seq, err)
+	}
+	if ref, ok := strings.CutPrefix(r.Replaces, "@"); ok {
+		out.Replaces = ""
+		if i := strings.LastIndexByte(ref, '/'); i > 0 {
+			err := tx.Get(ctx, &out.Replaces, `SELECT platform_message_id FROM outbox WHERE key = $1 AND ordinal = $2`, ref[:i], ref[i+1:])
+			if err != nil && !errors.Is(err, store.ErrNoRows) {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+const mayHaveArrived = "sent, but the platform did not answer"
+
+// settleSend writes how a send ended.
+func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing, d core.Delivery) error {
+	set := func(state, reason string, wait time.Duration) error {
+		until := ""
+		if wait > 0 {
+			until = core.Stamp(tx.Time().Add(wait))
+		}
+		_, err := tx.Exec(ctx, `UPDATE outbox SET state = $1, error = $2, not_before = $3 WHERE seq = $4`, state, core.CutRunes(reason, 300), until, out.Seq)
+		return err
+	}
+	var attempts int
+	if d.Outcome == core.NotSent {
+		if err := tx.Get(ctx, &attempts, `SELECT attempts FROM outbox WHERE seq = $1`, out.Seq); err != nil {
+			return err
+		}
+	}
+	switch d.Outcome {
+	case core.Sent:
+		_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'sent', platform_message_id = $1, sent_at = $2, error = '' WHERE seq = $3`, d.MessageID, core.Stamp(tx.Time()), out.Seq)
+		return err
+	case core.NotSent:
+		reason := d.Reason
+		if out.Repeat { // the earlier, unanswered try is still in doubt
+			reason = mayHaveArrived
+		}
+		return set("ready", reason, min(time.Second<<min(attempts-1, 10), maxRetryPause))
+	case core.RetryAfter:
+		reason := d.Reason
+		if out.Repeat {
+			reason = mayHaveArrived
+		}
+		return set("ready", reason, min(max(d.After, time.Second), maxPause-time.Hour))
+	case core.Refused:
+		return set("failed", d.Reason, 0)
+	}
+	switch {
+	case d.Safe:
+		return set("ready", d.Reason, time.Second)
+	case !out.Repeat:
+		return set("ready", mayHaveArrived, time.Second)
+	}
+	return set("unknown", mayHaveArrived+", twice", 0)
+}

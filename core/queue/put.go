@@ -1,0 +1,328 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// Put stores a page of updates and the cursor behind them in one transaction.
+// When it returns nil the page may be confirmed to the platform. Updates that
+// are known are skipped; for new ones the gate decides, here.
+func (q *Queue) Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error {
+	began := q.o.Clock.Now()
+	var counts []counted
+	err := q.tx(ctx, &unit{}, func(tx *store.Tx) error {
+		counts = counts[:0]
+		lanes := map[string]bool{} // bounded by the page
+		for i := range page {
+			outcome, err := q.putOne(ctx, tx, &page[i], lanes)
+			if err != nil {
+				return fmt.Errorf("put update %s of %s: %w", page[i].UpdateID, page[i].Bot, err)
+			}
+			counts = append(counts, counted{page[i].Bot, string(page[i].Kind), outcome})
+		}
+		if err := q.wake(ctx, tx, lanes); err != nil {
+			return err
+		}
+		if cursor == nil {
+			return nil
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO cursors (name, value, updated_at) VALUES ($1, $2, $3)
+			ON CONFLICT (name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at`,
+			cursor.Name, cursor.Value, core.Stamp(tx.Time()))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	q.o.Metrics.updates(counts)
+	q.o.Metrics.stage("ingest", q.o.Clock.Now().Sub(began))
+	return nil
+}
+
+type counted struct{ bot, kind, outcome string }
+
+// Cursor is the stored cursor and when it last moved; "" without one.
+func (q *Queue) Cursor(ctx context.Context, name string) (string, time.Time, error) {
+	var row struct {
+		Value string `db:"value"`
+		At    string `db:"updated_at"`
+	}
+	err := q.db.Get(ctx, &row, `SELECT value, updated_at FROM cursors WHERE name = $1`, name)
+	if errors.Is(err, store.ErrNoRows) {
+		return "", time.Time{}, nil
+	}
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	at, err := core.ParseStamp(row.At)
+	return row.Value, at, err
+}
+
+// putOne stores one update and says what became of it (a label of gatehouse_updates_total).
+func (q *Queue) putOne(ctx context.Context, tx *store.Tx, in *core.Inbound, lanes map[string]bool) (string, error) {
+	known, err := q.known(ctx, tx, in)
+	if err != nil || known {
+		return "repeat", err
+	}
+	if in.Malformed != "" {
+		return "malformed", q.insert(ctx, tx, in, row{state: "dead", err: in.Malformed, keep: true})
+	}
+	v, err := q.o.Gate.Admit(ctx, tx, in)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case v.Action == Forget:
+		return "blocked", nil
+	case v.Action == Hold:
+		return "held", q.insert(ctx, tx, in, row{state: "held", trust: v.Trust, request: v.Request, keep: true})
+	case v.Action == Drop || v.Trust == core.Stranger:
+		return "dropped", q.insert(ctx, tx, in, row{state: "done"})
+	}
+	switch in.Kind {
+	case core.KindEdit, core.KindReaction, core.KindService:
+		return "noted", q.insert(ctx, tx, in, row{state: "done", trust: v.Trust})
+	}
+	return q.putWork(ctx, tx, in, v.Trust, lanes)
+}
+
+// putWork stores an update that somebody may have answered.
+func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, trust core.Trust, lanes map[string]bool) (string, error) {
+	if in.Kind == core.KindMessage && q.o.Waiting != nil {
+		waits, err := q.o.Waiting(ctx, tx, in)
+		if err != nil {
+			return "", err
+		}
+		if waits {
+			in.Kind = core.KindAnswer
+		}
+	}
+	lane, err := q.o.Lane(ctx, tx, in)
+	if err != nil {
+		return "", err
+	}
+	control := in.Kind == core.KindAnswer || in.Kind == core.KindCallback || q.o.Control(in)
+	if control {
+		lane += "#control"
+	}
+	r := row{lane: lane, state: "ready", trust: trust, keep: true}
+	if in.Turn != nil {
+		r.run = in.Turn.Run
+	}
+	outcome := "ready"
+	if in.Kind == core.KindMessage && in.Bot != core.APIBot && q.o.Rate.N > 0 {
+		if outcome, err = q.limit(ctx, tx, in, &r); err != nil {
+			return "", err
+		}
+	}
+	if err := q.insert(ctx, tx, in, r); err != nil {
+		return "", err
+	}
+	if r.state != "refused" {
+		lanes[lane] = control
+	}
+	return outcome, nil
+}
+
+func (q *Queue) known(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
+	var n int
+	err := tx.Get(ctx, &n, `SELECT EXISTS (SELECT 1 FROM inbox WHERE bot = $1 AND update_id = $2)`, in.Bot, in.UpdateID)
+	if err != nil || n > 0 || in.Kind != core.KindMessage || in.MessageID == "" {
+		return n > 0, err
+	}
+	err = tx.Get(ctx, &n, `SELECT EXISTS (SELECT 1 FROM inbox WHERE bot = $1 AND chat = $2 AND message_id = $3 AND edit = $4 AND kind = 'message' AND message_id <> '')`,
+		in.Bot, in.Chat, in.MessageID, in.Edit)
+	return n > 0, err
+}
+
+// row is what insert adds to an update.
+type row struct {
+	lane, state, request, run, due, err string
+	trust                               core.Trust
+	album                               bool // a further part of an album
+	keep                                bool // keep the payload
+}
+
+func (q *Queue) insert(ctx context.Context, tx *store.Tx, in *core.Inbound, r row) error {
+	var payload any
+	if r.keep {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		payload = string(b)
+	}
+	counts := 1
+	if r.album {
+		counts = 0
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO inbox (bot, update_id, chat, lane, kind, message_id, edit, sender, trust, payload,
+			state, request, run, error, sent_at, due, counts, received_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
+		in.Bot, in.UpdateID, in.Chat, r.lane, string(in.Kind), in.MessageID, in.Edit, in.From.ID, r.trust, payload,
+		r.state, r.request, r.run, r.err, core.Stamp(in.At), r.due, counts, core.Stamp(tx.Time()))
+	return err
+}
+
+// limit applies the rate by the platform's time: in a direct message the row
+// waits for its turn (at most maxLimited), in a group it is refused at once, so
+// that nobody stalls the others. Either way one notice tells the sender.
+func (q *Queue) limit(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row) (string, error) {
+	if in.Album != "" && q.albumKnown(in.Bot+"/"+in.Chat+"/"+in.Album) {
+		r.album = true
+		return "ready", nil
+	}
+	// The N-th newest counted row says when this one may run.
+	var nth string
+	cut := in.At.Add(-4 * q.o.Rate.Per)
+	err := tx.Get(ctx, &nth, `SELECT CASE WHEN due <> '' THEN due ELSE sent_at END FROM inbox
+		WHERE bot = $1 AND sender = $2 AND kind = 'message' AND counts = 1 AND sent_at > $3 AND state <> 'refused'
+		ORDER BY sent_at DESC, seq DESC LIMIT 1 OFFSET $4`, in.Bot, in.From.ID, core.Stamp(cut), q.o.Rate.N-1)
+	if errors.Is(err, store.ErrNoRows) {
+		return "ready", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	t, err := core.ParseStamp(nth)
+	if err != nil {
+		return "", err
+	}
+	due := t.Add(q.o.Rate.Per)
+	if !due.After(in.At) {
+		return "ready", nil
+	}
+	waiting := 0
+	if !in.Group() {
+		if err := tx.Get(ctx, &waiting, `SELECT count(*) FROM inbox WHERE lane = $1 AND state = 'limited'`, r.lane); err != nil {
+			return "", err
+		}
+		if waiting < maxLimited {
+			r.state, r.due = "limited", core.Stamp(due)
+			return "limited", nil
+		}
+	}
+	r.state, r.keep = "refused", false
+	notice := core.Reply{
+		Address: in.Address,
+		Key:     fmt.Sprintf("notice:rate:%s:%s:%s:%d", in.Bot, in.Chat, in.From.ID, in.At.Unix()/max(1, int64(q.o.Rate.Per.Seconds()))),
+		Parts:   []core.Part{{Text: q.o.Texts.TooMany}},
+	}
+	if err := q.Post(ctx, tx, notice); err != nil && core.KindOf(err) != core.Conflict {
+		return "", err
+	}
+	return "refused", nil
+}
+
+// albumKnown remembers the album and reports whether it was known.
+func (q *Queue) albumKnown(key string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, ok := q.albums[key]; ok {
+		return true
+	}
+	if len(q.albumsIn) == albumsKnown {
+		delete(q.albums, q.albumsIn[0])
+		q.albumsIn = q.albumsIn[1:]
+	}
+	q.albums[key] = struct{}{}
+	q.albumsIn = append(q.albumsIn, key)
+	return false
+}
+
+// wake marks lanes as having work, in sorted order. A lane that was idle joins
+// the end of the line: lanes are claimed by not_before.
+func (q *Queue) wake(ctx context.Context, tx *store.Tx, lanes map[string]bool) error {
+	keys := make([]string, 0, len(lanes))
+	for k := range lanes {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	now := core.Stamp(tx.Time())
+	for _, k := range keys {
+		control := 0
+		if lanes[k] {
+			control = 1
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO lane (key, ver, pending, not_before, control) VALUES ($1, 1, 1, $2, $3)
+			ON CONFLICT (key) DO UPDATE SET ver = lane.ver + 1, pending = 1,
+				not_before = CASE WHEN lane.pending = 1 OR lane.owner <> '' THEN lane.not_before ELSE excluded.not_before END`, k, now, control)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Free makes the rows held with a pairing request ready, stamped with trust;
+// it returns how many.
+func (q *Queue) Free(ctx context.Context, tx *store.Tx, request string, trust core.Trust) (int, error) {
+	lanes := map[string]bool{}
+	rows, err := q.heldRows(ctx, tx, request)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range rows {
+		in, err := r.inbound()
+		if err != nil {
+			return 0, err
+		}
+		lane, err := q.o.Lane(ctx, tx, &in)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := tx.Exec(ctx, `UPDATE inbox SET state = 'ready', trust = $1, lane = $2, request = '' WHERE seq = $3`, trust, lane, r.Seq); err != nil {
+			return 0, err
+		}
+		lanes[lane] = false
+	}
+	tx.OnCommit(q.ring)
+	return len(rows), q.wake(ctx, tx, lanes)
+}
+
+// Discard refuses the rows held with a pairing request; it returns how many.
+func (q *Queue) Discard(ctx context.Context, tx *store.Tx, request string) (int, error) {
+	n, err := tx.Exec(ctx, `UPDATE inbox SET state = 'refused', payload = NULL, request = '' WHERE request = $1 AND state = 'held'`, request)
+	return int(n), err
+}
+
+func (q *Queue) heldRows(ctx context.Context, tx *store.Tx, request string) ([]inboxRow, error) {
+	var rows []inboxRow
+	err := tx.Select(ctx, &rows, inboxColumns+` WHERE request = $1 AND state = 'held' ORDER BY seq`, request)
+	return rows, err
+}
+
+const inboxColumns = `SELECT seq, bot, chat, kind, sender, trust, coalesce(payload, '') AS payload, state, run, attempts, due, error, received_at FROM inbox`
+
+type inboxRow struct {
+	Seq      int64      `db:"seq"`
+	Bot      string     `db:"bot"`
+	Chat     string     `db:"chat"`
+	Kind     string     `db:"kind"`
+	Sender   string     `db:"sender"`
+	Trust    core.Trust `db:"trust"`
+	Payload  string     `db:"payload"`
+	State    string     `db:"state"`
+	Run      string     `db:"run"`
+	Attempts int        `db:"attempts"`
+	Due      string     `db:"due"`
+	Error    string     `db:"error"`
+	Received string     `db:"received_at"`
+}
+
+func (r *inboxRow) inbound() (core.Inbound, error) {
+	var in core.Inbound
+	if err := json.NewDecoder(strings.NewReader(r.Payload)).Decode(&in); err != nil {
+		return in, fmt.Errorf("inbox row %d: %w", r.Seq, err)
+	}
+	return in, nil
+}

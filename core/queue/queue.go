@@ -1,0 +1,357 @@
+// Package queue keeps every message between the platform and its answer:
+// inbox, lanes, leases, outbox and cursors, all tables of the one database
+// (docs/delivery.md). What Put has returned nil for is answered, once, in its
+// chat's order, whatever crashes.
+//
+// A lane is one chat's line of work. A node claims a lane under a new epoch,
+// works on its first turn and lets go of it in the transaction that stores the
+// result; a result under an old epoch is dropped. Claims ride in the
+// transactions that make work (Put) or finish it (Ack), so that a message
+// costs three commits: stored and claimed, answered, sent.
+package queue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// An Action is what the gate does with a new update.
+type Action uint8
+
+const (
+	Drop   Action = iota // keep only the key that recognises a repeat
+	Run                  // answer it
+	Hold                 // keep it with Verdict.Request until somebody decides
+	Forget               // leave nothing
+)
+
+// A Verdict is the gate's answer for one new update.
+type Verdict struct {
+	Action  Action
+	Trust   core.Trust // stamped on the row; later looks only lower it
+	Request string     // with Hold
+}
+
+// A Gate decides who may. Both calls are made inside the queue's transaction.
+type Gate interface {
+	Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdict, error)
+	// Trust is the sender's trust now; Stranger refuses the row.
+	Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error)
+}
+
+// A Sender delivers to platforms.
+type Sender interface {
+	// Wait is how long the chat must be left alone before the next send; 0 is now.
+	Wait(to core.Address) time.Duration
+	Send(ctx context.Context, out core.Outgoing) core.Delivery
+}
+
+// A Rate allows N messages per sender and bot in each Per; the zero value allows all.
+type Rate struct {
+	N   int
+	Per time.Duration
+}
+
+// Limits and times of the queue; each is a rule of docs/delivery.md.
+const (
+	maxAttempts   = 5                // then the row is dead
+	maxLimited    = 20               // rows of one chat that may wait for the rate limit
+	maxCollect    = 10               // rows in one turn
+	collectBytes  = 100 << 10        // of text in one turn
+	leaseTime     = 30 * time.Second // a lane or bot is another's after this much silence
+	pollEvery     = time.Second      // the safety net under the doorbell
+	keepFinished  = 48 * time.Hour   // how long a repeat is recognised
+	maxSending    = 512              // chats with a send under way; others wait in the table
+	maxControls   = 16               // control turns at once, beside the runs
+	albumsKnown   = 1024             // albums remembered, so that each counts once
+	maxRetryPause = time.Minute
+)
+
+// Options of New. Gate, Sender and Lane are required.
+type Options struct {
+	Clock   core.Clock
+	Log     *slog.Logger
+	Metrics *Metrics
+	Gate    Gate
+	Sender  Sender
+	// Lane is the key of the line an update belongs to.
+	Lane func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error)
+	// Control reports whether the update passes by its chat's line.
+	Control func(in *core.Inbound) bool
+	// Waiting reports whether an open question waits for this sender here.
+	Waiting func(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error)
+	// Collect reports whether neighbouring messages become one turn here.
+	Collect func(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error)
+	// Prepare is called in the claim's transaction for a turn that will run:
+	// it may lower t.Trust and leaves in t.Work what the handler needs. An
+	// error with a kind is left in t.Err for the handler to tell.
+	Prepare func(ctx context.Context, tx *store.Tx, t *Turn) error
+	Rate    Rate
+	Texts   Texts
+	Node    string // a stable name of this node
+	Slots   int    // turns at once; 0 means 64
+}
+
+// Texts are the queue's own words to people.
+type Texts struct {
+	TooMany string // over the rate limit
+	GaveUp  string // after the last try
+}
+
+// A Queue is the tables and the work on them. Serve starts the work.
+type Queue struct {
+	db *store.DB
+	o  Options
+
+	mu       sync.Mutex
+	handle   func(context.Context, *Turn) // nil until Serve
+	work     context.Context              // of handlers and sends
+	serving  bool
+	free     int              // slots for runs
+	controls int              // slots for control turns
+	running  map[string]int64 // lane → epoch of the turns in hand; bounded by the slots
+	sending  map[chatKey]bool // chats with a send in hand; true = look again after it; bounded by maxSending
+	bots     map[string]int64 // bot → epoch of our lease; bounded by the configured bots
+	albums   map[string]struct{}
+	albumsIn []string // ring of albumsKnown
+
+	bell  chan struct{} // work may be waiting
+	turns sync.WaitGroup
+	sends sync.WaitGroup
+}
+
+type chatKey struct{ bot, chat string }
+
+// ErrFenced means that the turn's lane was claimed by somebody else: the
+// result was dropped and nothing of it was written.
+var ErrFenced = errors.New("the lane has another owner now")
+
+// New makes a queue over db. It takes and sends nothing before Serve.
+func New(db *store.DB, o Options) *Queue {
+	if o.Clock == nil {
+		o.Clock = core.System{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(nil, nil)
+	}
+	if o.Slots == 0 {
+		o.Slots = 64
+	}
+	if o.Node == "" {
+		o.Node = "node-" + uuid.NewString()
+	}
+	return &Queue{
+		db: db, o: o, free: o.Slots, controls: maxControls,
+		running: map[string]int64{}, sending: map[chatKey]bool{}, bots: map[string]int64{},
+		albums: map[string]struct{}{}, bell: make(chan struct{}, 1),
+	}
+}
+
+// Serve works until ctx ends: it claims lanes, has handle called on a
+// goroutine for each turn, and sends the outbox. handle must end each turn by
+// Ack, Fail or GiveBack. When ctx ends nothing new is claimed; turns in hand
+// get grace to finish, then their context is cancelled; Serve returns when
+// every turn is settled and the outbox of reachable chats is drained (within
+// what is left of grace).
+func (q *Queue) Serve(ctx context.Context, grace time.Duration, bots []string, handle func(context.Context, *Turn)) error {
+	work, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	if err := q.recover(ctx, bots); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	q.handle, q.work, q.serving = handle, work, true
+	q.mu.Unlock()
+	q.ring()
+	q.poll(ctx)
+
+	q.mu.Lock()
+	q.serving = false
+	q.mu.Unlock()
+	return q.drain(grace, cut)
+}
+
+// ErrShutdown is the cause of a turn's context when the grace period is over.
+var ErrShutdown = errors.New("the gateway is stopping")
+
+func (q *Queue) drain(grace time.Duration, cut context.CancelCauseFunc) error {
+	over := q.o.Clock.After(grace)
+	turns, sends := make(chan struct{}), make(chan struct{})
+	go func() { q.turns.Wait(); close(turns) }()
+	late := false
+	select {
+	case <-turns:
+	case <-over:
+		late = true
+		cut(ErrShutdown)
+		<-turns
+	}
+	go func() { q.sends.Wait(); close(sends) }()
+	if late {
+		<-sends
+		return nil
+	}
+	select {
+	case <-sends:
+	case <-over:
+		cut(ErrShutdown)
+		<-sends
+	}
+	return nil
+}
+
+// poll waits for the doorbell, and looks by itself every second.
+func (q *Queue) poll(ctx context.Context) {
+	renew := q.o.Clock.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-q.bell:
+		case <-q.o.Clock.After(pollEvery):
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if now := q.o.Clock.Now(); now.Sub(renew) >= leaseTime/3 || now.Before(renew) {
+			renew = now
+			q.logErr(ctx, "renew leases", q.renew(ctx))
+		}
+		q.logErr(ctx, "claim", q.claimWaiting(ctx))
+		q.logErr(ctx, "outbox", q.sendWaiting(ctx))
+	}
+}
+
+func (q *Queue) logErr(ctx context.Context, op string, err error) {
+	if err != nil && ctx.Err() == nil {
+		q.o.Log.ErrorContext(ctx, "queue: "+op, "err", err)
+	}
+}
+
+// ring wakes the poll loop; it never blocks.
+func (q *Queue) ring() {
+	select {
+	case q.bell <- struct{}{}:
+	default:
+	}
+}
+
+// Running counts the turns in hand.
+func (q *Queue) Running() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.running)
+}
+
+// A unit collects what one transaction hands out: claimed turns and chats
+// reserved for sending. It is started only when the transaction has committed.
+type unit struct {
+	turns []*Turn
+	sends []core.Outgoing
+}
+
+// tx runs f and then claims waiting lanes in the same transaction.
+func (q *Queue) tx(ctx context.Context, u *unit, f func(tx *store.Tx) error) error {
+	err := q.db.Tx(ctx, func(tx *store.Tx) error {
+		q.release(u) // a closure may be run twice
+		if err := f(tx); err != nil {
+			return err
+		}
+		return q.claim(ctx, tx, u)
+	})
+	if err != nil {
+		q.release(u)
+		return err
+	}
+	q.start(u)
+	return nil
+}
+
+// release gives back what an unfinished unit had reserved.
+func (q *Queue) release(u *unit) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, t := range u.turns {
+		if q.running[t.Lane] == t.Epoch {
+			delete(q.running, t.Lane)
+		}
+		*q.slots(t.Control)++
+	}
+	for _, s := range u.sends {
+		delete(q.sending, chatKey{s.Bot, s.Chat})
+	}
+	u.turns, u.sends = nil, nil
+}
+
+// slots is the counter of free slots; q.mu is held.
+func (q *Queue) slots(control bool) *int {
+	if control {
+		return &q.controls
+	}
+	return &q.free
+}
+
+func (q *Queue) start(u *unit) {
+	q.mu.Lock()
+	handle, work := q.handle, q.work
+	q.mu.Unlock()
+	for _, t := range u.turns {
+		q.turns.Add(1)
+		go q.run(work, handle, t)
+	}
+	for _, s := range u.sends {
+		q.sends.Add(1)
+		go q.deliver(work, chatKey{s.Bot, s.Chat}, &s)
+	}
+}
+
+func (q *Queue) run(ctx context.Context, handle func(context.Context, *Turn), t *Turn) {
+	defer q.turns.Done()
+	ctx, t.cancel = context.WithCancelCause(ctx)
+	defer t.cancel(nil)
+	defer q.finish(ctx, t)
+	handle(ctx, t)
+}
+
+// finish frees the turn's slot and makes sure that a handler which returned
+// without settling (a bug, a panic) does not keep the lane.
+func (q *Queue) finish(ctx context.Context, t *Turn) {
+	p := recover()
+	if p != nil {
+		q.o.Log.Error("turn panicked", "lane", t.Lane, "run", t.Run, "panic", p)
+	}
+	if !t.settled {
+		q.logErr(context.WithoutCancel(ctx), "settle", q.Fail(context.WithoutCancel(ctx), t, errors.New("the handler did not settle the turn")))
+	}
+}
+
+// leave makes room after t. It is called once, before the transaction that
+// settles t, so that this transaction may claim the next lane into the slot.
+func (q *Queue) leave(t *Turn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !t.left {
+		t.left = true
+		*q.slots(t.Control)++
+	}
+}
+
+// forget ends t's place among the running lanes, unless the lane is claimed anew.
+func (q *Queue) forget(t *Turn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.running[t.Lane] == t.Epoch {
+		delete(q.running, t.Lane)
+	}
+}

@@ -1,0 +1,542 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+	"gatehouse/core/queue"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
+}
+
+// gate lets everybody in at vault but the names in its lists.
+type gate struct {
+	mu      sync.Mutex
+	hold    map[string]bool
+	drop    map[string]bool
+	forget  map[string]bool
+	revoked map[string]bool
+	asked   int
+}
+
+func (g *gate) Admit(_ context.Context, _ *store.Tx, in *core.Inbound) (queue.Verdict, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asked++
+	switch {
+	case g.hold[in.From.ID]:
+		return queue.Verdict{Action: queue.Hold, Request: "req-" + in.From.ID}, nil
+	case g.drop[in.From.ID]:
+		return queue.Verdict{}, nil
+	case g.forget[in.From.ID]:
+		return queue.Verdict{Action: queue.Forget}, nil
+	}
+	return queue.Verdict{Action: queue.Run, Trust: core.Vault}, nil
+}
+
+func (g *gate) Trust(_ context.Context, _ *store.Tx, in *core.Inbound) (core.Trust, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.revoked[in.From.ID] {
+		return core.Stranger, nil
+	}
+	return core.Vault, nil
+}
+
+// platform is what the sender talks to.
+type platform struct {
+	mu      sync.Mutex
+	sent    []core.Outgoing
+	answers []core.Delivery // consumed first; then Sent
+	seen    chan core.Outgoing
+}
+
+func newPlatform() *platform { return &platform{seen: make(chan core.Outgoing, 1000)} }
+
+func (p *platform) Wait(core.Address) time.Duration { return 0 }
+
+func (p *platform) Send(_ context.Context, out core.Outgoing) core.Delivery {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := core.Delivery{Outcome: core.Sent, MessageID: fmt.Sprint("m", len(p.sent)+1)}
+	if len(p.answers) > 0 {
+		d, p.answers = p.answers[0], p.answers[1:]
+	}
+	p.sent = append(p.sent, out)
+	p.seen <- out
+	return d
+}
+
+type fixture struct {
+	t     *testing.T
+	db    *store.DB
+	clock *coretest.Clock
+	gate  *gate
+	plat  *platform
+	q     *queue.Queue
+	turns chan *queue.Turn
+	stop  func()
+}
+
+func newFixture(t *testing.T, change func(*queue.Options)) *fixture {
+	t.Helper()
+	clock := coretest.NewClock(time.Time{})
+	f := &fixture{t: t, clock: clock, db: storetest.Open(t, clock), gate: &gate{}, plat: newPlatform(), turns: make(chan *queue.Turn, 100)}
+	f.q = f.newQueue(change)
+	return f
+}
+
+func (f *fixture) newQueue(change func(*queue.Options)) *queue.Queue {
+	o := queue.Options{
+		Log:   slog.New(slog.NewTextHandler(f.t.Output(), nil)),
+		Clock: f.clock, Gate: f.gate, Sender: f.plat,
+		Lane: func(_ context.Context, _ *store.Tx, in *core.Inbound) (string, error) {
+			return in.Bot + "|" + in.Chat, nil
+		},
+		Control: func(in *core.Inbound) bool { return in.Command == "stop" },
+		Texts:   queue.Texts{TooMany: "too many", GaveUp: "gave up"},
+	}
+	if change != nil {
+		change(&o)
+	}
+	return queue.New(f.db, o)
+}
+
+// serve starts f.q; handle nil sends turns to f.turns.
+func (f *fixture) serve(handle func(context.Context, *queue.Turn)) {
+	f.t.Helper()
+	f.stop = f.serveQueue(f.q, handle)
+	f.t.Cleanup(f.stop)
+}
+
+func (f *fixture) serveQueue(q *queue.Queue, handle func(context.Context, *queue.Turn)) (stop func()) {
+	if handle == nil {
+		handle = func(_ context.Context, t *queue.Turn) { f.turns <- t; <-t.Work.(chan struct{}) }
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- q.Serve(ctx, time.Minute, []string{"bot"}, handle) }()
+	var once sync.Once
+	return func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				f.t.Errorf("Serve: %v", err)
+			}
+		})
+	}
+}
+
+func (f *fixture) put(ms ...core.Inbound) {
+	f.t.Helper()
+	if err := f.q.Put(f.t.Context(), ms, nil); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func msg(n int, chat, from, text string) core.Inbound {
+	return core.Inbound{UpdateID: fmt.Sprint(n), Address: core.Address{Bot: "bot", Chat: chat}, Kind: core.KindMessage,
+		MessageID: fmt.Sprint(n), From: core.Peer{Platform: "p", ID: from}, Text: text, At: epoch, Addressed: true}
+}
+
+func answer(q *queue.Queue, t *queue.Turn) error {
+	var texts []string
+	for _, r := range t.Rows {
+		texts = append(texts, r.Text)
+	}
+	return q.Ack(context.Background(), t, queue.Result{Replies: []core.Reply{{Address: t.First().Address, Key: "run:" + t.Run,
+		Parts: []core.Part{{Text: "re: " + strings.Join(texts, "+")}}}}})
+}
+
+func (f *fixture) reply() string {
+	f.t.Helper()
+	select {
+	case out := <-f.plat.seen:
+		return out.Text
+	case <-time.After(10 * time.Second):
+		f.t.Fatal("no reply was sent")
+		return ""
+	}
+}
+
+func (f *fixture) states() string {
+	f.t.Helper()
+	var s []string
+	if err := f.db.Select(f.t.Context(), &s, `SELECT update_id || ':' || state FROM inbox ORDER BY seq`); err != nil {
+		f.t.Fatal(err)
+	}
+	return strings.Join(s, " ")
+}
+
+func TestAMessageIsAnsweredOnceHoweverOftenItIsPut(t *testing.T) {
+	f := newFixture(t, nil)
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		if err := answer(f.q, turn); err != nil {
+			t.Error(err)
+		}
+	})
+	m := msg(1, "a", "ann", "hello")
+	for range 3 {
+		f.put(m)
+	}
+	if got := f.reply(); got != "re: hello" {
+		t.Errorf("reply %q", got)
+	}
+	again := m
+	again.UpdateID = "2" // the same message under another update id
+	f.put(again, msg(3, "a", "ann", "next"))
+	if got := f.reply(); got != "re: next" {
+		t.Errorf("the repeat was answered: %q", got)
+	}
+	f.stop()
+	if got := f.states(); got != "1:done 3:done" {
+		t.Errorf("inbox %s", got)
+	}
+}
+
+func TestOneChatIsAnsweredInOrderAndChatsDoNotWaitForEachOther(t *testing.T) {
+	f := newFixture(t, nil)
+	first := make(chan struct{})
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		if turn.First().Text == "a1" {
+			<-first
+		}
+		if err := answer(f.q, turn); err != nil {
+			t.Error(err)
+		}
+	})
+	f.put(msg(1, "a", "ann", "a1"), msg(2, "a", "ann", "a2"), msg(3, "b", "bob", "b1"))
+	if got := f.reply(); got != "re: b1" {
+		t.Errorf("while a1 thinks, b waits: %q", got)
+	}
+	close(first)
+	if got := []string{f.reply(), f.reply()}; !slices.Equal(got, []string{"re: a1", "re: a2"}) {
+		t.Errorf("order %q", got)
+	}
+}
+
+func TestStopPassesByTheLine(t *testing.T) {
+	f := newFixture(t, nil)
+	busy, release := make(chan struct{}), make(chan struct{})
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		if turn.First().Command != "stop" {
+			close(busy)
+			<-release
+		} else {
+			defer close(release)
+		}
+		_ = f.q.Ack(context.Background(), turn, queue.Result{})
+	})
+	f.put(msg(1, "a", "ann", "long"))
+	<-busy
+	stop := msg(2, "a", "ann", "")
+	stop.Kind, stop.Command = core.KindCommand, "stop"
+	f.put(stop)
+	<-release
+}
+
+func TestCollectJoinsNeighboursOfOneSenderAndARetryIsOfThatRunAlone(t *testing.T) {
+	f := newFixture(t, func(o *queue.Options) {
+		o.Collect = func(context.Context, *store.Tx, *core.Inbound) (bool, error) { return true, nil }
+	})
+	f.put(msg(1, "a", "ann", "one"), msg(2, "a", "ann", "two"), msg(3, "a", "bob", "three"))
+	fail := true
+	runs := make(chan string, 4)
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		runs <- turn.Run
+		if fail {
+			fail = false
+			if err := f.q.Put(context.Background(), []core.Inbound{msg(4, "a", "ann", "late")}, nil); err != nil {
+				t.Error(err)
+			}
+			_ = f.q.Fail(context.Background(), turn, errors.New("boom"))
+			return
+		}
+		if err := answer(f.q, turn); err != nil {
+			t.Error(err)
+		}
+	})
+	first := <-runs
+	f.clock.AwaitWaiters(1)
+	f.clock.Advance(2 * time.Second)
+	if got := f.reply(); got != "re: one+two" {
+		t.Errorf("the retry was %q", got)
+	}
+	if second := <-runs; second != first {
+		t.Errorf("the retry has another run id: %s, %s", first, second)
+	}
+	if got := f.reply(); got != "re: three" {
+		t.Errorf("then %q", got)
+	}
+	if got := f.reply(); got != "re: late" {
+		t.Errorf("then %q", got)
+	}
+}
+
+func TestAfterFiveTriesAMessageIsDeadTheChatIsToldAndTheLaneGoesOn(t *testing.T) {
+	f := newFixture(t, nil)
+	tries := 0
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		if turn.First().Text == "poison" {
+			tries++
+			_ = f.q.Fail(context.Background(), turn, errors.New("boom"))
+			return
+		}
+		_ = answer(f.q, turn)
+	})
+	f.put(msg(1, "a", "ann", "poison"), msg(2, "a", "ann", "fine"))
+	for range 12 {
+		f.clock.AwaitWaiters(1)
+		f.clock.Advance(9 * time.Second)
+	}
+	if got := []string{f.reply(), f.reply()}; !slices.Equal(got, []string{"gave up", "re: fine"}) {
+		t.Errorf("replies %q", got)
+	}
+	if tries != 5 {
+		t.Errorf("%d tries", tries)
+	}
+	dead, err := f.q.Dead(t.Context(), 10)
+	if err != nil || len(dead) != 1 || dead[0].Text != "poison" || dead[0].Error != "boom" {
+		t.Fatalf("dead letters %+v, %v", dead, err)
+	}
+	if err := f.q.Dismiss(t.Context(), dead[0].Seq, core.Actor{User: 1, Via: "panel"}); err != nil {
+		t.Error(err)
+	}
+	if err := f.q.Retry(t.Context(), dead[0].Seq, core.Actor{User: 1, Via: "panel"}); core.KindOf(err) != core.NotFound {
+		t.Errorf("retry after dismissal: %v", err)
+	}
+}
+
+// Two queues over one database are two processes: the second one's start
+// takes the lanes, and the first one's late result is dropped whole.
+func TestAResultUnderAnOldEpochIsDropped(t *testing.T) {
+	f := newFixture(t, nil)
+	old := make(chan *queue.Turn, 1)
+	settled := make(chan error, 1)
+	go1 := make(chan struct{})
+	stop1 := f.serveQueue(f.q, func(_ context.Context, turn *queue.Turn) {
+		old <- turn
+		<-go1
+		settled <- answer(f.q, turn)
+	})
+	f.put(msg(1, "a", "ann", "hello"))
+	first := <-old
+	second := f.newQueue(nil)
+	got := make(chan *queue.Turn, 1)
+	stop2 := f.serveQueue(second, func(_ context.Context, turn *queue.Turn) {
+		_ = answer(second, turn)
+		got <- turn
+	})
+	again := <-got
+	if again.Run != first.Run || again.Attempt != 2 || again.Epoch <= first.Epoch {
+		t.Errorf("second claim %+v after %+v", again, first)
+	}
+	close(go1)
+	if err := <-settled; !errors.Is(err, queue.ErrFenced) {
+		t.Errorf("the sleeper's Ack = %v", err)
+	}
+	if text := f.reply(); text != "re: hello" {
+		t.Errorf("reply %q", text)
+	}
+	stop1()
+	stop2()
+	var n int
+	if err := f.db.Get(t.Context(), &n, `SELECT count(*) FROM outbox`); err != nil || n != 1 {
+		t.Errorf("%d replies stored, %v", n, err)
+	}
+}
+
+func TestRevokedBeforeItsTurnAMessageIsRefusedWithoutARun(t *testing.T) {
+	f := newFixture(t, nil)
+	f.put(msg(1, "a", "ann", "hello"))
+	f.gate.revoked = map[string]bool{"ann": true}
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		t.Errorf("ran %+v", turn)
+		_ = f.q.Ack(context.Background(), turn, queue.Result{})
+	})
+	f.put(msg(2, "b", "bob", "x")) // runs after; shows that the first was looked at
+	f.stop()
+	if got := f.states(); !strings.HasPrefix(got, "1:refused") {
+		t.Errorf("inbox %s", got)
+	}
+}
+
+func TestHeldRowsAreFreedInOrderWithTheApprovedTrust(t *testing.T) {
+	f := newFixture(t, nil)
+	f.gate.hold = map[string]bool{"sue": true}
+	f.put(msg(1, "a", "sue", "one"), msg(2, "a", "sue", "two"))
+	trusts := make(chan core.Trust, 2)
+	f.serve(func(_ context.Context, turn *queue.Turn) { trusts <- turn.Trust; _ = answer(f.q, turn) })
+	err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+		n, err := f.q.Free(t.Context(), tx, "req-sue", core.Sandboxed)
+		if n != 2 {
+			t.Errorf("%d freed", n)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := []string{f.reply(), f.reply()}; !slices.Equal(got, []string{"re: one", "re: two"}) {
+		t.Errorf("replies %q", got)
+	}
+	if a, b := <-trusts, <-trusts; a != core.Sandboxed || b != core.Sandboxed {
+		t.Errorf("trust %v %v", a, b)
+	}
+}
+
+func TestWhatTheGateForgetsLeavesNothingAndWhatItDropsOnlyItsKey(t *testing.T) {
+	f := newFixture(t, nil)
+	f.gate.forget, f.gate.drop = map[string]bool{"eve": true}, map[string]bool{"dan": true}
+	f.put(msg(1, "a", "eve", "secret"), msg(2, "a", "dan", "secret"))
+	if got := f.states(); got != "2:done" {
+		t.Errorf("inbox %s", got)
+	}
+	var n int
+	if err := f.db.Get(t.Context(), &n, `SELECT count(*) FROM inbox WHERE payload IS NOT NULL`); err != nil || n != 0 {
+		t.Errorf("%d payloads kept, %v", n, err)
+	}
+}
+
+func TestOverTheRateADirectMessageWaitsAndAGroupsIsRefusedWithOneNotice(t *testing.T) {
+	f := newFixture(t, func(o *queue.Options) { o.Rate = queue.Rate{N: 2, Per: time.Minute} })
+	var page []core.Inbound
+	for i := range 30 {
+		page = append(page, msg(i, "dm", "ann", fmt.Sprint("m", i)))
+	}
+	for i := range 5 {
+		m := msg(100+i, "g", "bob", fmt.Sprint("g", i))
+		m.Place = "g"
+		page = append(page, m)
+	}
+	f.put(page...)
+	var rows []struct {
+		Chat  string `db:"chat"`
+		State string `db:"state"`
+		N     int    `db:"n"`
+	}
+	if err := f.db.Select(t.Context(), &rows, `SELECT chat, state, count(*) AS n FROM inbox GROUP BY chat, state ORDER BY chat, state`); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(rows); got != "[{dm limited 20} {dm ready 2} {dm refused 8} {g ready 2} {g refused 3}]" {
+		t.Errorf("rows %s", got)
+	}
+	var notices int
+	if err := f.db.Get(t.Context(), &notices, `SELECT count(*) FROM outbox WHERE key LIKE 'notice:rate:%'`); err != nil || notices != 2 {
+		t.Errorf("%d notices, want one a chat, %v", notices, err)
+	}
+	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
+	got := map[string]bool{}
+	for range 6 { // 2 dm, 2 group, 2 notices
+		got[f.reply()] = true
+	}
+	if !got["re: m0"] || !got["re: m1"] || got["re: m2"] {
+		t.Errorf("at once: %v", got)
+	}
+	f.clock.AwaitWaiters(1)
+	f.clock.Advance(61 * time.Second)
+	if a, b := f.reply(), f.reply(); a != "re: m2" || b != "re: m3" {
+		t.Errorf("a minute later: %q %q", a, b)
+	}
+}
+
+func TestAnUnansweredSendIsRepeatedOnceMarkedThenUnknown(t *testing.T) {
+	f := newFixture(t, nil)
+	f.plat.answers = []core.Delivery{{Outcome: core.Unknown}, {Outcome: core.Unknown}}
+	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
+	f.put(msg(1, "a", "ann", "one"))
+	first := <-f.plat.seen
+	f.put(msg(2, "a", "ann", "two"))
+	f.clock.AwaitWaiters(1)
+	for range 3 {
+		f.clock.AwaitWaiters(1)
+		f.clock.Advance(1100 * time.Millisecond)
+	}
+	second := <-f.plat.seen
+	if first.Repeat || !second.Repeat || second.Text != first.Text {
+		t.Errorf("first %+v, second %+v", first, second)
+	}
+	if got := f.reply(); got != "re: two" {
+		t.Errorf("after the doubt: %q", got)
+	}
+	rows, err := f.q.Unsure(t.Context(), 10)
+	if err != nil || len(rows) != 1 || rows[0].State != "unknown" {
+		t.Fatalf("unsure %+v, %v", rows, err)
+	}
+	if err := f.q.SendAgain(t.Context(), rows[0].Seq, core.Actor{User: 1, Via: "panel"}); err != nil {
+		t.Fatal(err)
+	}
+	if again := <-f.plat.seen; again.Text != "re: one" || again.Repeat {
+		t.Errorf("sent again: %+v", again)
+	}
+}
+
+func TestASendThatNeverLeftIsTriedAgainAndARefusedOneIsShown(t *testing.T) {
+	f := newFixture(t, nil)
+	f.plat.answers = []core.Delivery{{Outcome: core.NotSent}, {Outcome: core.RetryAfter, After: 5 * time.Second}, {Outcome: core.Refused, Reason: "blocked"}}
+	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
+	f.put(msg(1, "a", "ann", "one"))
+	<-f.plat.seen
+	for range 2 {
+		for range 7 {
+			f.clock.AwaitWaiters(1)
+			f.clock.Advance(time.Second)
+		}
+		if out := <-f.plat.seen; out.Repeat {
+			t.Errorf("a send that never left is marked as a repeat: %+v", out)
+		}
+	}
+	f.stop()
+	rows, err := f.q.Unsure(t.Context(), 10)
+	if err != nil || len(rows) != 1 || rows[0].State != "failed" || rows[0].Error != "blocked" {
+		t.Errorf("unsure %+v, %v", rows, err)
+	}
+}
+
+func TestASecondFinalOfARunIsRefused(t *testing.T) {
+	f := newFixture(t, nil)
+	post := func() error {
+		return f.db.Tx(t.Context(), func(tx *store.Tx) error {
+			return f.q.Post(t.Context(), tx, core.Reply{Address: core.Address{Bot: "bot", Chat: "a"}, Key: "run:x", Parts: []core.Part{{Text: "t"}}})
+		})
+	}
+	if err := post(); err != nil {
+		t.Fatal(err)
+	}
+	if err := post(); core.KindOf(err) != core.Conflict {
+		t.Errorf("second final: %v", err)
+	}
+}
+
+func TestAMalformedUpdateIsADeadLetterAndTheCursorMoves(t *testing.T) {
+	f := newFixture(t, nil)
+	bad := core.Inbound{UpdateID: "9", Address: core.Address{Bot: "bot"}, Kind: core.KindMessage, Malformed: "cannot decode"}
+	if err := f.q.Put(t.Context(), []core.Inbound{bad}, &core.Cursor{Name: "c", Value: "10"}); err != nil {
+		t.Fatal(err)
+	}
+	v, at, err := f.q.Cursor(t.Context(), "c")
+	if err != nil || v != "10" || !at.Equal(f.clock.Now()) {
+		t.Errorf("cursor %q %v %v", v, at, err)
+	}
+	dead, err := f.q.Dead(t.Context(), 10)
+	if err != nil || len(dead) != 1 || dead[0].Error != "cannot decode" || f.gate.asked != 0 {
+		t.Errorf("dead %+v, %v, gate asked %d times", dead, err, f.gate.asked)
+	}
+}

@@ -1,0 +1,275 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// A Turn is one claimed piece of work: usually one message, in mode collect
+// several of one sender. Its exported fields are the handler's to read.
+type Turn struct {
+	Lane    string
+	Epoch   int64
+	Run     string // fixed at the first claim; "" on control turns
+	Attempt int    // 1 at the first
+	Rows    []core.Inbound
+	Trust   core.Trust // min(stamped, present, ceilings)
+	Control bool
+	Preview string // the platform's id of a preview that stands in the chat
+	Work    any    // what Prepare left; the queue does not look inside
+	Err     error  // what Prepare refused, fit to be told
+	Taken   time.Time
+	Waited  time.Duration // from the oldest row's arrival to the claim
+
+	seqs    []int64
+	left    bool // its slot is free again
+	settled bool
+	cancel  context.CancelCauseFunc
+}
+
+// Seq is the first row's number, for keys of replies that belong to no run.
+func (t *Turn) Seq() int64 { return t.seqs[0] }
+
+// First is the first row; every turn has one.
+func (t *Turn) First() *core.Inbound { return &t.Rows[0] }
+
+// claim takes waiting lanes while there are slots, control lanes first.
+func (q *Queue) claim(ctx context.Context, tx *store.Tx, u *unit) error {
+	for _, control := range []bool{true, false} {
+		for q.reserve(control) {
+			t, err := q.claimLane(ctx, tx, control)
+			if t == nil || err != nil {
+				q.mu.Lock()
+				*q.slots(control)++
+				q.mu.Unlock()
+				if err != nil {
+					return err
+				}
+				break
+			}
+			q.mu.Lock()
+			q.running[t.Lane] = t.Epoch
+			q.mu.Unlock()
+			u.turns = append(u.turns, t)
+		}
+	}
+	return nil
+}
+
+func (q *Queue) reserve(control bool) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n := q.slots(control); q.serving && *n > 0 {
+		*n--
+		return true
+	}
+	return false
+}
+
+// claimWaiting is the poll loop's claim: it writes only when something waits.
+func (q *Queue) claimWaiting(ctx context.Context) error {
+	now := q.o.Clock.Now()
+	var n int
+	err := q.db.Get(ctx, &n, `SELECT EXISTS (SELECT 1 FROM lane WHERE pending = 1 AND owner = '' AND control IN (0, 1) AND `+due+`)
+		OR EXISTS (SELECT 1 FROM lane WHERE owner <> '' AND lease_until < $1)`, core.Stamp(now), q.far(now))
+	if err != nil || n == 0 {
+		return err
+	}
+	return q.tx(ctx, &unit{}, func(tx *store.Tx) error {
+		// Whose lease has run out is dead or asleep; the next claim's epoch fences it.
+		_, err := tx.Exec(ctx, `UPDATE lane SET owner = '', pending = 1, not_before = $1 WHERE owner <> '' AND lease_until < $2`,
+			core.Stamp(tx.Time()), core.Stamp(tx.Time()))
+		return err
+	})
+}
+
+// due holds for a lane that may be claimed at $1. One that waits for longer
+// than anything here waits ($2) was stamped before the clock was set back.
+const due = `(not_before <= $1 OR not_before > $2)`
+
+func (q *Queue) far(now time.Time) string {
+	return core.Stamp(now.Add(max(10*time.Minute, 5*q.o.Rate.Per)))
+}
+
+// claimLane claims the lane that has waited longest and takes its first turn;
+// nil when none waits. Lanes whose rows are all refused or not yet due are let
+// go on the way.
+func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, control bool) (*Turn, error) {
+	now := tx.Time()
+	for {
+		var l struct {
+			Key     string `db:"key"`
+			Ver     int64  `db:"ver"`
+			Epoch   int64  `db:"epoch"`
+			Preview string `db:"preview"`
+		}
+		err := tx.Get(ctx, &l, `UPDATE lane SET owner = $3, epoch = epoch + 1, lease_until = $4
+			WHERE key = (SELECT key FROM lane WHERE pending = 1 AND owner = '' AND control = $5 AND `+due+` ORDER BY not_before LIMIT 1)
+			RETURNING key, ver, epoch, preview`, core.Stamp(now), q.far(now), q.o.Node, core.Stamp(now.Add(leaseTime)), control)
+		if errors.Is(err, store.ErrNoRows) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		t := &Turn{Lane: l.Key, Epoch: l.Epoch, Preview: l.Preview, Control: control, Taken: now}
+		wait, err := q.take(ctx, tx, t)
+		if err != nil {
+			return nil, err
+		}
+		if len(t.Rows) > 0 {
+			return t, nil
+		}
+		if err := q.letGo(ctx, tx, t, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// take fills t with the lane's first turn. Without one t.Rows stays empty, and
+// wait is when the lane's first row is due, zero when there is none.
+func (q *Queue) take(ctx context.Context, tx *store.Tx, t *Turn) (wait time.Time, err error) {
+	for {
+		var rows []inboxRow
+		err := tx.Select(ctx, &rows, inboxColumns+` WHERE lane = $1 AND state IN ('ready', 'limited') ORDER BY seq LIMIT $2`, t.Lane, maxCollect+1)
+		if err != nil || len(rows) == 0 {
+			return time.Time{}, err
+		}
+		first := &rows[0]
+		if due, err := core.ParseStamp(first.Due); err != nil {
+			return time.Time{}, err
+		} else if first.State == "limited" && due.After(t.Taken) && due.Before(t.Taken.Add(5*q.o.Rate.Per)) {
+			return due, nil
+		}
+		in, err := first.inbound()
+		if err == nil && first.Attempts >= maxAttempts {
+			err = errors.New("the gateway ended five times while it worked on this")
+			q.tellGaveUp(ctx, tx, &in, first.Seq)
+		}
+		if err != nil {
+			if err := q.bury(ctx, tx, []int64{first.Seq}, err.Error()); err != nil {
+				return time.Time{}, err
+			}
+			continue
+		}
+		present, err := q.o.Gate.Trust(ctx, tx, &in)
+		if err != nil {
+			return time.Time{}, err
+		}
+		t.Trust = core.Least(first.Trust, present)
+		if t.Trust == core.Stranger && in.Turn != nil {
+			t.Err = core.Errorf(core.Denied, "the key or the access that asked for this was taken back")
+		} else if t.Trust == core.Stranger {
+			if err := q.refuse(ctx, tx, first.Seq); err != nil {
+				return time.Time{}, err
+			}
+			continue
+		}
+		return time.Time{}, q.fill(ctx, tx, t, in, rows)
+	}
+}
+
+// fill makes t from the first row and, in mode collect, its neighbours.
+func (q *Queue) fill(ctx context.Context, tx *store.Tx, t *Turn, in core.Inbound, rows []inboxRow) error {
+	first := &rows[0]
+	t.Rows, t.seqs = []core.Inbound{in}, []int64{first.Seq}
+	t.Run, t.Attempt = first.Run, first.Attempts+1
+	if received, err := core.ParseStamp(first.Received); err == nil {
+		t.Waited = t.Taken.Sub(received)
+	}
+	if err := q.collect(ctx, tx, t, rows); err != nil {
+		return err
+	}
+	if t.Run == "" && !t.Control {
+		t.Run = uuid.NewString()
+	}
+	for _, seq := range t.seqs {
+		if _, err := tx.Exec(ctx, `UPDATE inbox SET run = $1, attempts = attempts + 1 WHERE seq = $2`, t.Run, seq); err != nil {
+			return err
+		}
+	}
+	if t.Control || t.Err != nil || q.o.Prepare == nil {
+		return nil
+	}
+	if err := q.o.Prepare(ctx, tx, t); core.KindOf(err) != core.Other {
+		t.Err = err
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// collect joins the rows that belong to the first one's turn: those that carry
+// its run id (a retry is of that run alone), or, in mode collect, the messages
+// of the same sender that stand next to it, up to maxCollect and collectBytes.
+func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, rows []inboxRow) error {
+	first, in := &rows[0], &t.Rows[0]
+	if t.Control || in.Kind != core.KindMessage || in.Turn != nil {
+		return nil
+	}
+	if first.Run == "" {
+		if q.o.Collect == nil {
+			return nil
+		}
+		if on, err := q.o.Collect(ctx, tx, in); err != nil || !on {
+			return err
+		}
+	}
+	size := len(in.Text)
+	for i := range rows[1:min(len(rows), maxCollect)] {
+		r := &rows[i+1]
+		if r.Kind != string(core.KindMessage) || r.Sender != first.Sender || r.Run != first.Run || r.State != "ready" || r.Trust != first.Trust {
+			break
+		}
+		next, err := r.inbound()
+		if err != nil || next.Turn != nil {
+			break
+		}
+		if size += len(next.Text); size > collectBytes {
+			break
+		}
+		t.Rows, t.seqs = append(t.Rows, next), append(t.seqs, r.Seq)
+	}
+	return nil
+}
+
+// letGo releases t's lane. What was put in the meantime (a newer ver) or waits
+// until a time keeps it pending.
+func (q *Queue) letGo(ctx context.Context, tx *store.Tx, t *Turn, until time.Time) error {
+	var left int
+	err := tx.Get(ctx, &left, `SELECT EXISTS (SELECT 1 FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited'))`, t.Lane)
+	if err != nil {
+		return err
+	}
+	if until.IsZero() {
+		until = tx.Time()
+	}
+	n, err := tx.Exec(ctx, `UPDATE lane SET owner = '', lease_until = '', pending = $1, not_before = $2 WHERE key = $3 AND epoch = $4 AND owner = $5`,
+		left, core.Stamp(until), t.Lane, t.Epoch, q.o.Node)
+	if err == nil && n == 0 {
+		return ErrFenced
+	}
+	return err
+}
+
+func (q *Queue) refuse(ctx context.Context, tx *store.Tx, seq int64) error {
+	_, err := tx.Exec(ctx, `UPDATE inbox SET state = 'refused', payload = NULL WHERE seq = $1`, seq)
+	return err
+}
+
+// bury makes rows dead: kept with their payload, shown in the panel, retried by hand.
+func (q *Queue) bury(ctx context.Context, tx *store.Tx, seqs []int64, why string) error {
+	for _, seq := range seqs {
+		if _, err := tx.Exec(ctx, `UPDATE inbox SET state = 'dead', error = $1 WHERE seq = $2`, core.CutRunes(why, 500), seq); err != nil {
+			return err
+		}
+	}
+	q.o.Log.WarnContext(ctx, "message given up", "rows", seqs, "why", why)
+	return nil
+}
