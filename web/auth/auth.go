@@ -1,0 +1,126 @@
+// Package auth says who makes a request and what they may do: API keys, the
+// operator's sign-in and sessions, and keyless chat from this machine. It
+// owns the tables api_keys, admin_accounts and admin_sessions.
+package auth
+
+import (
+	"context"
+	"crypto/subtle"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+)
+
+// Scopes of a key. What no scope allows is not allowed.
+const (
+	ScopeChat    = "chat"    // talk, in own sessions
+	ScopeRead    = "read"    // read own sessions; everybody's only together with admin
+	ScopeSend    = "send"    // have a bot send a message unasked
+	ScopeMetrics = "metrics" // /metrics and the details of /readyz
+	ScopeAdmin   = "admin"   // bots, pairing, access, keys
+)
+
+// Scopes lists all scopes in the order they are shown.
+func Scopes() []string {
+	return []string{ScopeChat, ScopeRead, ScopeSend, ScopeMetrics, ScopeAdmin}
+}
+
+// LocalUser owns the sessions of keyless requests from this machine
+// (LOCALHOST_ACCESS=chat). It is no row of users, so that whoever reaches the
+// loopback interface shares sessions with nobody else.
+const LocalUser int64 = -1
+
+// LocalKey stands for the key of such a request.
+const LocalKey = "localhost"
+
+// A Principal is who makes a request.
+type Principal struct {
+	User    int64
+	Trust   core.Trust // ceiling of every turn
+	Scopes  []string
+	Key     string // the key's id; LocalKey; "" for an admin session
+	Session bool   // an admin session: unsafe requests need its CSRF token
+	// MustChange: the account still has its one-time password; it has no
+	// scopes until the password is changed.
+	MustChange bool
+	csrf       string
+}
+
+// Has reports whether p has scope. Nobody has a scope that is not listed.
+func (p Principal) Has(scope string) bool { return slices.Contains(p.Scopes, scope) }
+
+// Actor is p as audit rows name it.
+func (p Principal) Actor() core.Actor {
+	if p.Session {
+		return core.Actor{User: p.User, Via: "panel"}
+	}
+	return core.Actor{User: p.User, Via: "api"}
+}
+
+// CSRF is the token that forms and scripts of p's session send back; "" without a session.
+func (p Principal) CSRF() string { return p.csrf }
+
+// CheckCSRF refuses an unsafe request of a session without the session's token
+// in the header X-CSRF-Token or in the form field "csrf". Requests by key need
+// none: a browser never adds a key by itself.
+func (p Principal) CheckCSRF(r *http.Request) error {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return nil
+	}
+	if !p.Session {
+		return nil
+	}
+	given := r.Header.Get("X-CSRF-Token")
+	if given == "" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		given = r.PostFormValue("csrf")
+	}
+	if p.csrf == "" || subtle.ConstantTimeCompare([]byte(given), []byte(p.csrf)) != 1 {
+		return core.Errorf(core.Denied, "the CSRF token is missing or not this session's; reload the page and try again")
+	}
+	return nil
+}
+
+type principalKey struct{}
+
+// From is the Principal of a request that passed Door.Identify; false for nobody.
+func From(ctx context.Context) (Principal, bool) {
+	p, ok := ctx.Value(principalKey{}).(Principal)
+	return p, ok
+}
+
+// Require is the Principal of r when it has one of the scopes and, in a
+// session, sent the CSRF token. Nobody at all gets a Refusal of 401.
+func Require(r *http.Request, scopes ...string) (Principal, error) {
+	p, ok := From(r.Context())
+	if !ok {
+		return p, refuse("unauthorized", 0, "send an API key in Authorization: Bearer or X-API-Key")
+	}
+	if p.MustChange {
+		return p, refuse("password-change-required", 0, "choose a new password in the panel first")
+	}
+	if !slices.ContainsFunc(scopes, p.Has) {
+		return p, core.Errorf(core.Denied, "this needs the scope %s", strings.Join(scopes, " or "))
+	}
+	return p, p.CheckCSRF(r)
+}
+
+// A Refusal is an error that names the problem HTTP answers with.
+type Refusal struct {
+	slug  string
+	after time.Duration
+	err   error
+}
+
+func refuse(slug string, after time.Duration, text string) error {
+	return &Refusal{slug: slug, after: after, err: core.Errorf(core.Denied, "%s", text)}
+}
+
+func (e *Refusal) Error() string { return e.err.Error() }
+func (e *Refusal) Unwrap() error { return e.err }
+
+// Problem is the problem's slug and, for back-off, how long to wait.
+func (e *Refusal) Problem() (slug string, retryAfter time.Duration) { return e.slug, e.after }

@@ -1,0 +1,110 @@
+package auth
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+)
+
+// DoorOptions for NewDoor.
+type DoorOptions struct {
+	Clock core.Clock // nil: the system's
+	// Localhost opens chat at sandboxed to keyless requests for which Local holds.
+	Localhost bool
+	// Local reports whether a request comes from this machine without a proxy
+	// between; nil: never. The origin checks have been made before.
+	Local func(*http.Request) bool
+	// Address is whom wrong keys are counted against; nil: all together.
+	Address func(*http.Request) string
+}
+
+// A Door tells who comes in.
+type Door struct {
+	keys   *Keys
+	admins *Admins
+	o      DoorOptions
+	wrong  *backoff
+}
+
+// NewDoor makes the door for keys and admins.
+func NewDoor(keys *Keys, admins *Admins, o DoorOptions) *Door {
+	if o.Clock == nil {
+		o.Clock = core.System{}
+	}
+	if o.Local == nil {
+		o.Local = func(*http.Request) bool { return false }
+	}
+	if o.Address == nil {
+		o.Address = func(*http.Request) string { return "" }
+	}
+	return &Door{keys: keys, admins: admins, o: o, wrong: newBackoff(o.Clock, 10, time.Minute)}
+}
+
+// Identify is r with its Principal: of the API key sent, else of the admin
+// session, else the keyless one of this machine where that is open. A request
+// without any of them passes as nobody. A key that is wrong is refused, also
+// beside a good session; too many wrong ones from one address are answered
+// with 429, while a right one is let in even then.
+func (d *Door) Identify(r *http.Request) (*http.Request, error) {
+	secret, sent, err := keyOf(r.Header)
+	if err != nil {
+		return nil, err
+	}
+	if sent {
+		return d.byKey(r, secret)
+	}
+	p, ok, err := d.admins.resume(r)
+	if err != nil {
+		return nil, err
+	}
+	if !ok && d.o.Localhost && d.o.Local(r) {
+		p, ok = Principal{User: LocalUser, Trust: core.Sandboxed, Scopes: []string{ScopeChat}, Key: LocalKey}, true
+	}
+	if !ok {
+		return r, nil
+	}
+	return with(r, p), nil
+}
+
+func with(r *http.Request, p Principal) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), principalKey{}, p))
+}
+
+func (d *Door) byKey(r *http.Request, secret string) (*http.Request, error) {
+	row, ok, err := d.keys.Find(r.Context(), secret)
+	if err != nil {
+		return nil, err
+	}
+	from := d.o.Address(r)
+	if !ok {
+		if wait := d.wrong.wait(from); wait > 0 {
+			return nil, refuse("too-many-requests", wait, "too many wrong keys from this address")
+		}
+		d.wrong.fail(from)
+		return nil, refuse("unauthorized", 0, "the API key is not valid")
+	}
+	d.wrong.clear(from)
+	return with(r, Principal{User: row.User, Trust: row.Trust, Scopes: row.Scopes, Key: row.ID}), nil
+}
+
+// keyOf finds the key in the headers. Two different ones are refused.
+func keyOf(h http.Header) (secret string, sent bool, err error) {
+	secret = strings.TrimSpace(h.Get("X-API-Key"))
+	sent = h.Get("X-API-Key") != ""
+	authorization := h.Get("Authorization")
+	if authorization == "" {
+		return secret, sent, nil
+	}
+	scheme, token, _ := strings.Cut(authorization, " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return "", false, refuse("unauthorized", 0, "the Authorization header must be: Bearer <key>")
+	}
+	if sent && secret != token {
+		return "", false, refuse("unauthorized", 0, "two different keys were sent")
+	}
+	return token, true, nil
+}

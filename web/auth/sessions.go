@@ -1,0 +1,260 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// How long a session of the panel lasts.
+const (
+	SessionIdle     = 12 * time.Hour
+	SessionAbsolute = 7 * 24 * time.Hour
+)
+
+// touchEvery is how often a session in use is written again.
+const touchEvery = time.Minute
+
+// maxSessions bounds the sessions kept; the one that would end first gives way.
+const maxSessions = 200
+
+// CookieName is the session cookie's.
+const CookieName = "gatehouse_session"
+
+// A visit is what a session holds, as JSON in admin_sessions.data.
+type visit struct {
+	User    int64  `json:"user"`
+	CSRF    string `json:"csrf"`
+	Started string `json:"started"`
+	Seen    string `json:"seen"`
+}
+
+// expiry is when v ends: idle or absolute, whichever is first. A damaged one has ended.
+func (v visit) expiry() time.Time {
+	started, err1 := core.ParseStamp(v.Started)
+	seen, err2 := core.ParseStamp(v.Seen)
+	if err1 != nil || err2 != nil || v.Started == "" || v.Seen == "" {
+		return time.Time{}
+	}
+	end := started.Add(SessionAbsolute)
+	if idle := seen.Add(SessionIdle); idle.Before(end) {
+		end = idle
+	}
+	return end
+}
+
+func newManager(db *store.DB, clock core.Clock) *scs.SessionManager {
+	m := scs.New()
+	m.Store = sessionTable{db: db, clock: clock}
+	m.Codec = visitCodec{}
+	m.HashTokenInStore = true
+	m.Lifetime = SessionAbsolute
+	return m
+}
+
+// visitCodec keeps the one value "visit". The end of a session is worked out
+// from it on our clock, so the manager's own deadline isn't stored.
+type visitCodec struct{}
+
+func (visitCodec) Encode(_ time.Time, values map[string]any) ([]byte, error) {
+	return json.Marshal(values["visit"])
+}
+
+func (visitCodec) Decode(b []byte) (time.Time, map[string]any, error) {
+	var v visit
+	err := json.Unmarshal(b, &v)
+	return v.expiry(), map[string]any{"visit": v}, err
+}
+
+// sessionTable is the table admin_sessions as the session manager sees it.
+// Tokens arrive hashed.
+type sessionTable struct {
+	db    *store.DB
+	clock core.Clock
+}
+
+func (t sessionTable) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
+	var data []byte
+	err := t.db.Get(ctx, &data, `SELECT data FROM admin_sessions WHERE token = $1 AND expiry > $2`, token, core.Stamp(t.clock.Now()))
+	if errors.Is(err, store.ErrNoRows) {
+		return nil, false, nil
+	}
+	return data, err == nil, err
+}
+
+// CommitCtx stores a session. One that isn't new is only updated: what has
+// been signed out meanwhile must not come back by being touched.
+func (t sessionTable) CommitCtx(ctx context.Context, token string, data []byte, _ time.Time) error {
+	var v visit
+	if err := json.Unmarshal(data, &v); err != nil {
+		return fmt.Errorf("session: %w", err)
+	}
+	return t.db.Tx(ctx, func(tx *store.Tx) error {
+		if v.Seen != v.Started {
+			_, err := tx.Exec(ctx, `UPDATE admin_sessions SET data = $2, expiry = $3 WHERE token = $1`, token, data, core.Stamp(v.expiry()))
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM admin_sessions WHERE token IN (SELECT token FROM admin_sessions ORDER BY expiry DESC LIMIT -1 OFFSET $1)`, maxSessions-1); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO admin_sessions (token, data, expiry) VALUES ($1, $2, $3)`, token, data, core.Stamp(v.expiry()))
+		return err
+	})
+}
+
+func (t sessionTable) DeleteCtx(ctx context.Context, token string) error {
+	return t.db.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `DELETE FROM admin_sessions WHERE token = $1`, token)
+		return err
+	})
+}
+
+// Delete, Find and Commit complete scs.Store; the manager calls the variants
+// with a context.
+func (t sessionTable) Delete(token string) error { return t.DeleteCtx(context.Background(), token) }
+func (t sessionTable) Find(token string) ([]byte, bool, error) {
+	return t.FindCtx(context.Background(), token)
+}
+func (t sessionTable) Commit(token string, b []byte, expiry time.Time) error {
+	return t.CommitCtx(context.Background(), token, b, expiry)
+}
+
+// deleteSessions ends every session of user and says how many there were.
+func deleteSessions(ctx context.Context, tx *store.Tx, user int64) (int, error) {
+	var rows []struct {
+		Token string `db:"token"`
+		Data  []byte `db:"data"`
+	}
+	if err := tx.Select(ctx, &rows, `SELECT token, data FROM admin_sessions`); err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, r := range rows {
+		var v visit
+		if json.Unmarshal(r.Data, &v) == nil && v.User != user {
+			continue
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM admin_sessions WHERE token = $1`, r.Token); err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// load is the request's session; false without a valid one. ctx serves the
+// manager's other calls.
+func (a *Admins) load(r *http.Request) (ctx context.Context, v visit, ok bool, err error) {
+	token := ""
+	if c, err := r.Cookie(CookieName); err == nil {
+		token = c.Value
+	}
+	if len(token) > 128 {
+		token = ""
+	}
+	if ctx, err = a.manager.Load(r.Context(), token); err != nil {
+		return nil, visit{}, false, fmt.Errorf("session: %w", err)
+	}
+	v, ok = a.manager.Get(ctx, "visit").(visit)
+	return ctx, v, ok && v.expiry().After(a.clock.Now()), nil
+}
+
+// resume is the Principal of the request's session, which it touches.
+func (a *Admins) resume(r *http.Request) (Principal, bool, error) {
+	if _, err := r.Cookie(CookieName); err != nil {
+		return Principal{}, false, nil
+	}
+	ctx, v, ok, err := a.load(r)
+	if err != nil || !ok {
+		return Principal{}, false, err
+	}
+	acc, found, err := a.account(ctx, a.db, v.User)
+	if err != nil || !found {
+		return Principal{}, false, err
+	}
+	now := a.clock.Now()
+	if seen, err := core.ParseStamp(v.Seen); err != nil || now.Sub(seen) >= touchEvery {
+		v.Seen = core.Stamp(now)
+		a.manager.Put(ctx, "visit", v)
+		if _, _, err := a.manager.Commit(ctx); err != nil {
+			return Principal{}, false, fmt.Errorf("session: %w", err)
+		}
+	}
+	p := Principal{User: v.User, Trust: core.Vault, Session: true, csrf: v.CSRF, MustChange: acc.MustChange}
+	if !p.MustChange {
+		p.Scopes = Scopes()
+	}
+	return p, true, nil
+}
+
+// begin ends the session that came with the request, if any, and begins a new
+// one under a new token, so that a planted token is worth nothing.
+func (a *Admins) begin(w http.ResponseWriter, r *http.Request, user int64) error {
+	ctx, _, _, err := a.load(r)
+	if err != nil {
+		return err
+	}
+	if err := a.manager.RenewToken(ctx); err != nil {
+		return fmt.Errorf("session: %w", err)
+	}
+	now := core.Stamp(a.clock.Now())
+	a.manager.Put(ctx, "visit", visit{User: user, CSRF: random(24), Started: now, Seen: now})
+	token, _, err := a.manager.Commit(ctx)
+	if err != nil {
+		return fmt.Errorf("session: %w", err)
+	}
+	a.cookie(w, r, token, int(SessionAbsolute/time.Second))
+	return nil
+}
+
+// SignOut ends the request's session.
+func (a *Admins) SignOut(w http.ResponseWriter, r *http.Request) error {
+	ctx, v, ok, err := a.load(r)
+	if err != nil {
+		return err
+	}
+	if err := a.manager.Destroy(ctx); err != nil {
+		return fmt.Errorf("sign out: %w", err)
+	}
+	a.cookie(w, r, "", -1)
+	if !ok {
+		return nil
+	}
+	return a.db.Tx(r.Context(), func(tx *store.Tx) error {
+		return store.Audit(r.Context(), tx, core.Actor{User: v.User, Via: "panel"}, "admin.signout", "", nil)
+	})
+}
+
+// SignOutEverywhere ends every session of user and says how many there were.
+func (a *Admins) SignOutEverywhere(ctx context.Context, user int64, by core.Actor) (n int, err error) {
+	err = a.db.Tx(ctx, func(tx *store.Tx) error {
+		if n, err = deleteSessions(ctx, tx, user); err != nil {
+			return err
+		}
+		return store.Audit(ctx, tx, by, "admin.signout_everywhere", fmt.Sprint(user), map[string]any{"sessions": n})
+	})
+	return n, err
+}
+
+// Sweep removes sessions that have ended; upkeep calls it now and then.
+func (a *Admins) Sweep(ctx context.Context) (int, error) {
+	var n int64
+	err := a.db.Tx(ctx, func(tx *store.Tx) (err error) {
+		n, err = tx.Exec(ctx, `DELETE FROM admin_sessions WHERE expiry <= $1`, core.Stamp(tx.Time()))
+		return err
+	})
+	return int(n), err
+}
+
+func (a *Admins) cookie(w http.ResponseWriter, r *http.Request, token string, maxAge int) {
+	http.SetCookie(w, &http.Cookie{Name: CookieName, Value: token, Path: "/", MaxAge: maxAge, HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: a.o.Secure(r)})
+}

@@ -1,0 +1,103 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"mime"
+	"net/http"
+	"strings"
+
+	"gatehouse/core"
+)
+
+// A Handler answers a request or returns an error; it never writes an error itself.
+type Handler func(http.ResponseWriter, *http.Request) error
+
+// A Show writes the answer to a failed request: WriteProblem for programs,
+// WriteText or an own page for people.
+type Show func(http.ResponseWriter, *http.Request, *Problem)
+
+// Serve makes h an http.Handler. It is the one place where an error becomes an
+// answer and a log line: faults of ours are logged with their cause, refusals
+// on debug level. An error after the answer has begun can only be logged.
+func Serve(log *slog.Logger, show Show, h Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := h(w, r)
+		if err == nil {
+			return
+		}
+		p := ProblemOf(err)
+		level := slog.LevelDebug
+		if p.Fault.Status >= 500 && r.Context().Err() == nil {
+			level = slog.LevelError
+		}
+		log.Log(r.Context(), level, "request failed", "request", RequestID(r.Context()), "path", r.URL.Path,
+			"status", p.Fault.Status, "err", err)
+		if rec, ok := w.(*recorder); ok && rec.began() {
+			return
+		}
+		show(w, r, p)
+	})
+}
+
+// MaxJSON bounds a JSON body unless a route says otherwise.
+const MaxJSON = 64 << 10
+
+// ReadJSON reads r's body, at most limit bytes of application/json, into a raw
+// value. Wrong media types, bodies over the limit and anything that is not
+// exactly one JSON value are refused with a Problem.
+func ReadJSON(w http.ResponseWriter, r *http.Request, limit int64) (json.RawMessage, error) {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || (media != "application/json" && !(strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"))) {
+		return nil, Refuse(UnsupportedMedia, "the body must be application/json")
+	}
+	if r.ContentLength > limit {
+		return nil, Refuse(TooLarge, fmt.Sprintf("the body is over %d bytes", limit))
+	}
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
+	var raw json.RawMessage
+	if err := dec.Decode(&raw); err != nil {
+		return nil, bodyError(err)
+	}
+	var more json.RawMessage
+	if err := dec.Decode(&more); err == nil {
+		return nil, core.Errorf(core.Invalid, "the body holds more than one JSON value")
+	} else if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, bodyError(err)
+	}
+	return raw, nil
+}
+
+func bodyError(err error) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return err
+	}
+	return &Problem{Fault: Invalid, Detail: "the body is not valid JSON", Err: err}
+}
+
+// Body lets h read at most limit bytes of the request's body; more is refused
+// with 413 by whoever reads it.
+func Body(limit int64, h Handler) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if r.ContentLength > limit {
+			return Refuse(TooLarge, fmt.Sprintf("the body is over %d bytes", limit))
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, limit)
+		return h(w, r)
+	}
+}
+
+// WriteJSON answers with v. Answers of the API are never cached.
+func WriteJSON(w http.ResponseWriter, status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode answer: %w", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // the client may be gone
+	return nil
+}

@@ -1,0 +1,168 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"gatehouse/core"
+)
+
+// A Fault is one kind of refusal that HTTP answers can carry. Slug never
+// changes once published: it is the problem's type for programs.
+type Fault struct {
+	Slug   string
+	Status int
+	Title  string
+	About  string // for the page /docs/problems: what it means and what to do
+}
+
+// Type is the problem's stable type (RFC 9457), also the address of its explanation.
+func (f Fault) Type() string { return "/docs/problems#" + f.Slug }
+
+// The faults this program answers with.
+var (
+	Invalid            = Fault{"invalid-request", 400, "Invalid request", "The request does not make sense as it is. The detail names the field or parameter; correct it and send again."}
+	UnsupportedField   = Fault{"unsupported-field", 400, "Unsupported field", "The body holds a field that this version does not honour. It is refused instead of being ignored, because ignoring it would change what you asked for."}
+	Unauthorized       = Fault{"unauthorized", 401, "Sign in or send a key", "No valid API key (Authorization: Bearer, or X-API-Key) and no admin session came with the request."}
+	Forbidden          = Fault{"forbidden", 403, "Not allowed", "You are known, but your key or session may not do this: a scope is missing, the trust level asked for is above the key's, or the CSRF token is missing."}
+	ForeignOrigin      = Fault{"foreign-origin", 403, "Request from another web site", "A web page of another origin made this request. Origins that may use the API are listed in GATEHOUSE_CORS_ORIGINS."}
+	PasswordChange     = Fault{"password-change-required", 403, "Choose a password first", "The account still has its one-time password. Change it in the panel; then everything else opens."}
+	NotFound           = Fault{"not-found", 404, "Not found", "There is no such thing here, or it belongs to somebody else."}
+	MethodNotAllowed   = Fault{"method-not-allowed", 405, "Method not allowed", "The address exists, but not with this method. The Allow header lists the methods."}
+	NotAcceptable      = Fault{"not-acceptable", 406, "Not acceptable", "None of the media types in Accept can be produced here."}
+	Conflict           = Fault{"conflict", 409, "Conflict", "Somebody else was first, or the thing is in another state than the request needs. The detail says which."}
+	TooLarge           = Fault{"too-large", 413, "Too large", "A limit on size was passed. The detail names it."}
+	UnsupportedMedia   = Fault{"unsupported-media-type", 415, "Unsupported media type", "Send the body as application/json."}
+	Misdirected        = Fault{"host-not-allowed", 421, "Unknown host name", "The Host header names a host that this server does not answer for. Names besides the loopback ones are listed in GATEHOUSE_ALLOWED_HOSTS."}
+	TooManyRequests    = Fault{"too-many-requests", 429, "Too many requests", "Wait for the number of seconds in Retry-After, then try again."}
+	Internal           = Fault{"internal", 500, "Internal error", "A fault on our side. The log holds it under the request id of this answer."}
+	ModelFailed        = Fault{"model-failed", 502, "The model did not answer", "The model's provider refused or broke off. The member code says how; can_retry says whether trying again may help."}
+	Unavailable        = Fault{"unavailable", 503, "Unavailable", "Something this request needs is not ready or overloaded. Try again later; Retry-After says when, where it is known."}
+	RunTimeout         = Fault{"run-timeout", 504, "The run took too long", "The run was cut off by a time limit. What had been answered until then is in the transcript."}
+	RunAborted         = Fault{"run-aborted", 409, "The run was stopped", "Somebody stopped the run before it was finished. partial_response holds what had been answered."}
+	UnsupportedFeature = Fault{"not-supported", 501, "Not supported", "The server or the connected platform cannot do this."}
+)
+
+// Faults lists all of them in the order of their status, for the documentation.
+func Faults() []Fault {
+	return []Fault{
+		Invalid, UnsupportedField, Unauthorized, Forbidden, ForeignOrigin, PasswordChange, NotFound, MethodNotAllowed,
+		NotAcceptable, Conflict, RunAborted, TooLarge, UnsupportedMedia, Misdirected, TooManyRequests, Internal, UnsupportedFeature,
+		ModelFailed, Unavailable, RunTimeout,
+	}
+}
+
+// A Problem is an error that knows its HTTP answer. Detail is shown to the
+// client; Err is for the log only.
+type Problem struct {
+	Fault      Fault
+	Detail     string
+	RetryAfter time.Duration  // sent as Retry-After, in whole seconds rounded up; 0 none
+	Extra      map[string]any // further members of the JSON body
+	Err        error
+}
+
+func (p *Problem) Error() string {
+	text := p.Fault.Title
+	if p.Detail != "" {
+		text = p.Detail
+	}
+	if p.Err != nil {
+		text += ": " + p.Err.Error()
+	}
+	return text
+}
+
+func (p *Problem) Unwrap() error { return p.Err }
+
+// Refuse is a Problem of fault f with a sentence for the client.
+func Refuse(f Fault, detail string) *Problem { return &Problem{Fault: f, Detail: detail} }
+
+// A chooser is an error of a package below that names its fault by slug.
+type chooser interface {
+	error
+	Problem() (slug string, retryAfter time.Duration)
+}
+
+var byKind = map[core.Kind]Fault{
+	core.Invalid: Invalid, core.Denied: Forbidden, core.NotFound: NotFound, core.Conflict: Conflict,
+	core.Busy: Unavailable, core.TooLarge: TooLarge, core.Other: Internal,
+}
+
+// ProblemOf is the one place that decides how an error is answered: a Problem
+// as it is, an error that names its fault by that, any other by its core.Kind.
+// What is not meant to be shown becomes "internal error".
+func ProblemOf(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	if c, ok := errors.AsType[chooser](err); ok {
+		slug, retry := c.Problem()
+		return &Problem{Fault: bySlug(slug), Detail: core.TextOf(c), RetryAfter: retry, Err: err}
+	}
+	if m, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &Problem{Fault: TooLarge, Detail: "the body is over " + strconv.FormatInt(m.Limit, 10) + " bytes", Err: err}
+	}
+	f, ok := byKind[core.KindOf(err)]
+	if !ok {
+		f = Internal
+	}
+	return &Problem{Fault: f, Detail: core.TextOf(err), Err: err}
+}
+
+func bySlug(slug string) Fault {
+	for _, f := range Faults() {
+		if f.Slug == slug {
+			return f
+		}
+	}
+	return Internal
+}
+
+// WriteProblem answers with application/problem+json (RFC 9457).
+func WriteProblem(w http.ResponseWriter, r *http.Request, p *Problem) {
+	body := map[string]any{}
+	for k, v := range p.Extra {
+		body[k] = v
+	}
+	body["type"], body["title"], body["status"] = p.Fault.Type(), p.Fault.Title, p.Fault.Status
+	if p.Detail != "" {
+		body["detail"] = p.Detail
+	}
+	if id := RequestID(r.Context()); id != "" {
+		body["request_id"] = id
+	}
+	problemHeaders(w, p)
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Fault.Status)
+	_ = json.NewEncoder(w).Encode(body) // the client may be gone; there is nothing left to say
+}
+
+// WriteText answers a Problem as plain text, for pages without a better one.
+func WriteText(w http.ResponseWriter, _ *http.Request, p *Problem) {
+	problemHeaders(w, p)
+	text := p.Fault.Title
+	if p.Detail != "" {
+		text += "\n" + p.Detail
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(p.Fault.Status)
+	_, _ = w.Write([]byte(text + "\n"))
+}
+
+func problemHeaders(w http.ResponseWriter, p *Problem) {
+	h := w.Header()
+	h.Del("Content-Length")
+	h.Del("ETag")
+	h.Set("Cache-Control", "no-store")
+	if p.Fault.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="gatehouse"`)
+	}
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64(math.Ceil(p.RetryAfter.Seconds())), 10))
+	}
+}

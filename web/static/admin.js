@@ -1,0 +1,274 @@
+// The panel, live. Every page works without this file: forms post and come
+// back. With it a page refetches its own inside when the server says that
+// something changed, swaps what differs, and leaves focus, open parts and half
+// made choices alone.
+
+const words = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+let fetching = null; // one refresh at a time
+let again = false;
+let last = 0; // when the last refresh ended
+
+const app = () => document.getElementById("app");
+const say = (text) => { document.getElementById("say").textContent = text; };
+
+// load asks for a document. XMLHttpRequest parses it without running anything
+// and without the HTML-from-string sinks that the page's policy forbids.
+function load(method, url, body) {
+  return new Promise((done, fail) => {
+    const x = new XMLHttpRequest();
+    x.open(method, url);
+    x.responseType = "document";
+    x.timeout = 20000;
+    x.onload = () => done(x);
+    x.onerror = x.ontimeout = () => fail(new Error("no answer"));
+    x.send(body);
+  });
+}
+
+const withFragment = (url) => {
+  const u = new URL(url, location.href);
+  u.searchParams.set("fragment", "1");
+  u.hash = "";
+  return u.href;
+};
+
+// ---- times
+
+function ago(seconds) {
+  if (seconds < 45) return "just now";
+  if (seconds < 60) return `${Math.floor(seconds)} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 172800) return `${Math.floor(seconds / 3600)} h ago`;
+  return `${Math.floor(seconds / 86400)} days ago`;
+}
+
+// local rewrites the times below root in the reader's zone; UTC stays on hover.
+function local(root) {
+  for (const t of root.querySelectorAll("time[datetime]")) {
+    const at = new Date(t.dateTime);
+    if (Number.isNaN(at.getTime())) continue;
+    const text = t.hasAttribute("data-ago") ? ago((Date.now() - at) / 1000) : words.format(at);
+    if (t.textContent !== text) t.textContent = text;
+  }
+}
+
+// ---- swapping
+
+const key = (node) => (node.nodeType === 1 ? node.id : "");
+const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && key(a) === key(b);
+
+// Attributes that belong to the reader, not to the server.
+const kept = (node, name) =>
+  (node.nodeName === "DETAILS" && name === "open") || (name === "style" && node.dataset.tall !== undefined) || name === "data-tall";
+
+function attributes(from, to) {
+  for (const { name } of [...from.attributes]) if (!to.hasAttribute(name) && !kept(from, name)) from.removeAttribute(name);
+  for (const { name, value } of [...to.attributes]) if (from.getAttribute(name) !== value && !kept(from, name)) from.setAttribute(name, value);
+}
+
+// morph makes from like to, keeping every element that is in both: matched by
+// id, else by place and name. news collects keyed elements that are new.
+function morph(from, to, news) {
+  attributes(from, to);
+  const byKey = new Map();
+  for (const c of from.childNodes) if (key(c)) byKey.set(key(c), c);
+  let here = from.firstChild;
+  for (const want of [...to.childNodes]) {
+    let have = key(want) ? byKey.get(key(want)) : here;
+    if (!key(want)) while (have && key(have)) have = have.nextSibling;
+    if (have && alike(have, want)) {
+      if (have === here) here = here.nextSibling;
+      else from.insertBefore(have, here);
+      if (have.nodeType === 1) morph(have, want, news);
+      else if (have.data !== want.data) have.data = want.data;
+    } else {
+      const added = document.importNode(want, true);
+      from.insertBefore(added, here);
+      if (key(added)) news.push(added);
+    }
+  }
+  while (here) {
+    const next = here.nextSibling;
+    here.remove();
+    here = next;
+  }
+}
+
+// swap shows the inside of doc. Cards that shrink keep their height as long as
+// they stand there, so that nothing moves under a finger.
+function swap(doc) {
+  const to = doc && doc.getElementById("app");
+  if (!to) return location.reload();
+  local(to);
+  const tall = new Map([...document.querySelectorAll(".request")].map((c) => [c.id, c.offsetHeight]));
+  const news = [];
+  const before = new Map([...document.querySelectorAll("[data-say]")].map((e) => [e.id || e.closest("[id]")?.id, e.dataset.say]));
+  morph(app(), to, news);
+  if (doc.title) document.title = doc.title;
+  for (const c of document.querySelectorAll(".settled")) {
+    if (tall.has(c.id)) {
+      c.dataset.tall = "";
+      c.style.minHeight = `${tall.get(c.id)}px`;
+    }
+  }
+  for (const c of document.querySelectorAll(".request[data-tall]")) {
+    delete c.dataset.tall;
+    c.style.minHeight = "";
+  }
+  for (const n of news) if (n.matches(".request, .stuck")) n.classList.add("new");
+  const told = [...document.querySelectorAll("[data-say]")]
+    .filter((e) => before.get(e.id || e.closest("[id]")?.id) !== e.dataset.say).map((e) => e.dataset.say);
+  dress();
+  return told;
+}
+
+// refresh fetches this page's inside and announces what is new.
+async function refresh() {
+  if (fetching) { again = true; return; }
+  fetching = (async () => {
+    try {
+      const x = await load("GET", withFragment(location.href));
+      if (x.status === 401) return location.reload();
+      const told = swap(x.response) || [];
+      if (told.length) say(told.join(". "));
+      alive(true);
+    } catch {
+      alive(false);
+    }
+  })();
+  await fetching;
+  fetching = null;
+  last = Date.now();
+  if (again) { again = false; soon(300); }
+}
+
+let timer = 0;
+function soon(wait) {
+  if (timer) return;
+  timer = setTimeout(() => { timer = 0; refresh(); }, wait);
+}
+
+// ---- decisions
+
+document.addEventListener("submit", async (e) => {
+  const form = e.target, by = e.submitter;
+  if (form.method !== "post" || !app().dataset.events || form.action.endsWith("/logout") || form.action.endsWith("/password")) return;
+  e.preventDefault();
+  if (form.ariaBusy === "true") return;
+  form.ariaBusy = "true";
+  const data = new URLSearchParams(new FormData(form, by));
+  const url = by && by.hasAttribute("formaction") ? by.formAction : form.action;
+  const card = form.closest("[id].card, tr[id]")?.id;
+  try {
+    const x = await load("POST", withFragment(url), data);
+    if (x.status === 401) return location.reload();
+    for (const d of document.querySelectorAll(".confirm[open]")) d.open = false;
+    swap(x.response);
+    const flash = document.getElementById("flash");
+    const stays = card && document.getElementById(card);
+    const undo = stays?.matches(".settled");
+    (undo ? stays : flash || document.getElementById("main")).focus({ preventScroll: Boolean(undo) });
+    say((flash ? flash.textContent.trim() : "") + (undo ? " Undo is offered for 10 seconds." : ""));
+  } catch {
+    say("The gateway gives no answer. Nothing was decided; try again.");
+    alive(false);
+  } finally {
+    form.removeAttribute("aria-busy");
+  }
+});
+
+// ---- small manners
+
+// dress gives fresh elements what the server can't know.
+function dress() {
+  for (const f of document.querySelectorAll("form[data-left]:not([data-until])")) {
+    f.dataset.until = String(Date.now() + Number(f.dataset.left) * 1000);
+  }
+  const waiting = document.querySelector('nav a[href="/admin/pairing"] .badge')?.firstChild?.data;
+  const plain = document.title.replace(/^\(\d+\) /, "");
+  document.title = waiting ? `(${waiting}) ${plain}` : plain;
+  alive(connected);
+}
+
+let touched = 0;
+for (const type of ["pointermove", "pointerdown", "keydown"]) addEventListener(type, () => { touched = Date.now(); }, { passive: true });
+
+setInterval(() => {
+  let over = false;
+  for (const f of document.querySelectorAll("form[data-until]")) {
+    const left = Math.max(0, Math.ceil((Number(f.dataset.until) - Date.now()) / 1000));
+    const text = ` (${left} s)`;
+    const span = f.querySelector(".left");
+    if (span && span.textContent !== text) span.textContent = text;
+    if (left === 0) { f.hidden = true; over = true; }
+  }
+  // What is over leaves the list when no hand is on the page.
+  if (over && Date.now() - touched > 2000) soon(0);
+}, 500);
+setInterval(() => local(document), 20000);
+
+document.addEventListener("keydown", (e) => {
+  if (e.key !== "Escape") return;
+  const open = document.activeElement?.closest("details.confirm[open], details.account[open]");
+  if (open) { open.open = false; open.querySelector("summary").focus(); }
+});
+document.addEventListener("click", (e) => {
+  for (const d of document.querySelectorAll("details.confirm[open], details.account[open]")) if (!d.contains(e.target)) d.open = false;
+});
+
+// ---- news
+
+let connected = false;
+function alive(on) {
+  connected = on;
+  const p = document.getElementById("live");
+  if (!p) return;
+  p.hidden = false;
+  p.classList.toggle("lost", !on);
+  const text = on ? "Live" : "Not connected";
+  if (p.lastElementChild.textContent !== text) p.lastElementChild.textContent = text;
+}
+
+// heard: something changed. What this page shows is fetched at once, what only
+// the menu counts at most every five seconds.
+function heard(topic) {
+  const mine = app().dataset.topics.split(" ").includes(topic);
+  soon(Math.max(mine ? 60 : 500, (mine ? 500 : 5000) - (Date.now() - last)));
+}
+
+// One tab listens and tells the others: browsers allow six connections to one
+// host, and the seventh tab must still be able to load.
+function listen() {
+  const url = app().dataset.events;
+  const channel = "BroadcastChannel" in window ? new BroadcastChannel("gatehouse") : null;
+  if (channel) channel.onmessage = (e) => (e.data === "on" || e.data === "off" ? alive(e.data === "on") : heard(e.data));
+  const follow = () => new Promise(() => {
+    let source, seen = false;
+    const open = () => {
+      source = new EventSource(url);
+      source.onopen = () => {
+        alive(true);
+        channel?.postMessage("on");
+        if (seen) soon(0); // what rang while the line was down
+        seen = true;
+      };
+      source.onmessage = (e) => { channel?.postMessage(e.data); heard(e.data); };
+      source.onerror = () => {
+        alive(false);
+        channel?.postMessage("off");
+        if (source.readyState === EventSource.CLOSED) { setTimeout(open, 5000); soon(0); }
+      };
+    };
+    open();
+    addEventListener("pagehide", () => source.close());
+  });
+  if (navigator.locks && channel) {
+    alive(true);
+    navigator.locks.request("gatehouse-events", follow);
+  } else follow();
+}
+
+addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
+local(document);
+dress();
+if (app().dataset.events) listen();
