@@ -19,7 +19,7 @@ import (
 const (
 	// MaxSource is the longest Markdown that is read as such, in bytes; a
 	// longer text is shown as it stands. It bounds parsing time and memory.
-	MaxSource = 256 << 10
+	MaxSource = 96 << 10
 	// maxNesting is how deep quotes and lists may nest (counted as markers at
 	// the start of one line) before a text is shown as it stands.
 	maxNesting = 64

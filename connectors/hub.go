@@ -1,0 +1,223 @@
+package connectors
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gatehouse/core"
+)
+
+// MaxBots bounds how many connectors one Hub holds.
+const MaxBots = 64
+
+// stopPatience is how long Stop waits for a connector to return.
+const stopPatience = 5 * time.Second
+
+// A Hub holds all connectors by name, keeps each running under its own
+// supervisor, and passes what goes out to the right one. One connector's
+// failure, panic or hang never touches another.
+//
+// It stops in two steps: when Run's ctx ends, connectors take no more; what
+// was taken can still be answered until Close.
+type Hub struct {
+	inbox   Inbox
+	clock   core.Clock
+	log     *slog.Logger
+	metrics *Metrics
+	random  func(int64) int64
+	bots    map[string]*bot // fixed by NewHub
+
+	closed atomic.Bool
+	mu     sync.Mutex
+	run    context.Context // Run's, once it runs
+	runs   sync.WaitGroup  // supervisors; added to under mu, before run ends
+
+	listening sync.Mutex
+	onChange  []func(core.BotState)
+}
+
+// HubOptions are what a Hub may be given besides its parts; zero values work.
+type HubOptions struct {
+	Clock   core.Clock          // core.System
+	Log     *slog.Logger        // discarded
+	Metrics *Metrics            // unregistered
+	Random  func(n int64) int64 // draws from [0, n) for backoff; math/rand/v2
+}
+
+// NewHub makes a Hub of at most MaxBots connectors with different names. It
+// starts nothing: Run does.
+func NewHub(inbox Inbox, o HubOptions, cs ...Connector) (*Hub, error) {
+	if len(cs) > MaxBots {
+		return nil, core.Errorf(core.TooLarge, "%d bots are configured, at most %d are possible", len(cs), MaxBots)
+	}
+	h := &Hub{inbox: inbox, clock: o.Clock, log: o.Log, metrics: o.Metrics, random: o.Random, bots: make(map[string]*bot, len(cs))}
+	if h.clock == nil {
+		h.clock = core.System{}
+	}
+	if h.log == nil {
+		h.log = slog.New(slog.DiscardHandler)
+	}
+	if h.metrics == nil {
+		h.metrics = NewMetrics(nil)
+	}
+	for _, c := range cs {
+		name := c.Name()
+		if _, twice := h.bots[name]; twice || name == "" || name == core.APIBot {
+			return nil, core.Errorf(core.Invalid, "a bot can't be named %q: the name is empty, reserved or taken", name)
+		}
+		b := &bot{hub: h, conn: c, state: core.BotState{Bot: name, State: core.Stopped, Since: h.clock.Now()}}
+		if p, ok := c.(Platformer); ok {
+			b.state.Platform = p.Platform()
+		}
+		h.bots[name] = b
+		h.metrics.show(name, core.Stopped)
+	}
+	return h, nil
+}
+
+// OnChange has f called after each change of a bot's state, reason or user
+// name, in order per bot. f must be quick and must not call Start or Stop. It
+// is called before Run, at most a few times in a program's life.
+func (h *Hub) OnChange(f func(core.BotState)) {
+	h.listening.Lock()
+	defer h.listening.Unlock()
+	h.onChange = append(h.onChange, f)
+}
+
+// Run starts every connector and returns when ctx has ended and none takes
+// any more. It runs once.
+func (h *Hub) Run(ctx context.Context) error {
+	h.mu.Lock()
+	if h.run != nil || h.closed.Load() {
+		h.mu.Unlock()
+		return core.Errorf(core.Conflict, "the connectors run already, or have ended")
+	}
+	h.run = ctx
+	h.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(h.bots)) {
+		if err := h.Start(name); err != nil && ctx.Err() == nil {
+			h.log.ErrorContext(ctx, "connector not started", "bot", name, "err", err)
+		}
+	}
+	<-ctx.Done()
+	h.mu.Lock() // a Start that found ctx alive has added to runs; later ones find it ended
+	defer h.mu.Unlock()
+	h.runs.Wait()
+	return nil
+}
+
+// Start lets a stopped or failed bot take messages again; for one that runs
+// it does nothing. NotFound: no such bot. Conflict: the Hub doesn't run.
+// Busy: the bot is still stopping.
+func (h *Hub) Start(name string) error {
+	b, err := h.bot(name)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.run == nil || h.run.Err() != nil {
+		return core.Errorf(core.Conflict, "bot %s can't be started: the gateway isn't running or is shutting down", name)
+	}
+	if b.done != nil {
+		select {
+		case <-b.done:
+		default:
+			if b.stopping {
+				return core.Errorf(core.Busy, "bot %s is still stopping: try again in a moment", name)
+			}
+			return nil
+		}
+	}
+	ctx, cancel := context.WithCancel(h.run)
+	done := make(chan struct{})
+	b.cancel, b.done, b.stopping = cancel, done, false
+	b.set(core.BotState{State: core.Starting}, true)
+	h.runs.Go(func() {
+		defer close(done)
+		defer cancel()
+		b.supervise(ctx)
+	})
+	return nil
+}
+
+// Stop has a bot take no more messages; what it took is still answered. It
+// returns when the connector has ended, or Busy after five seconds.
+func (h *Hub) Stop(name string) error {
+	b, err := h.bot(name)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	done, cancel := b.done, b.cancel
+	b.stopping = done != nil
+	h.mu.Unlock()
+	if done == nil {
+		return nil
+	}
+	cancel()
+	select {
+	case <-done:
+	case <-h.clock.After(stopPatience):
+		return core.Errorf(core.Busy, "bot %s takes long to stop; it takes no more messages", name)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if b.done == done { // nobody has started it again meanwhile
+		b.set(core.BotState{State: core.Stopped}, true)
+	}
+	return nil
+}
+
+// Close ends sending too: from now on deliveries are NotSent. Call it after
+// Run has returned and the outbox has drained.
+func (h *Hub) Close() error {
+	h.closed.Store(true)
+	var errs []error
+	for _, b := range h.bots {
+		if c, ok := b.conn.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// States are all bots' states, by name.
+func (h *Hub) States() []core.BotState {
+	out := make([]core.BotState, 0, len(h.bots))
+	for _, b := range h.bots {
+		out = append(out, b.current())
+	}
+	slices.SortFunc(out, func(a, b core.BotState) int { return cmp.Compare(a.Bot, b.Bot) })
+	return out
+}
+
+// Test checks a bot's credentials with one call and returns its name on the
+// platform. The error's text is fit to be shown.
+func (h *Hub) Test(ctx context.Context, name string) (username string, err error) {
+	b, err := h.bot(name)
+	if err != nil {
+		return "", err
+	}
+	t, ok := b.conn.(Tester)
+	if !ok {
+		return "", core.Errorf(core.Invalid, "bot %s has no test", name)
+	}
+	defer b.guard("test", &err)
+	return t.Test(ctx)
+}
+
+func (h *Hub) bot(name string) (*bot, error) {
+	if b, ok := h.bots[name]; ok {
+		return b, nil
+	}
+	return nil, core.Errorf(core.NotFound, "there is no bot named %q", name)
+}

@@ -1,0 +1,100 @@
+package connectors
+
+import (
+	"context"
+	"time"
+
+	"gatehouse/core"
+)
+
+// Send delivers one outbox row through its bot. A bot that is not configured
+// (any more) is Refused: the row is kept and can be sent again by hand. A
+// panic in a connector is Unknown, as the request may have left.
+func (h *Hub) Send(ctx context.Context, out core.Outgoing) (d core.Delivery) {
+	b, err := h.bot(out.Bot)
+	if err != nil {
+		return core.Delivery{Outcome: core.Refused, Reason: core.TextOf(err)}
+	}
+	if h.closed.Load() {
+		return core.Delivery{Outcome: core.NotSent, Reason: "the gateway is shutting down"}
+	}
+	var broken error
+	defer func() {
+		if broken != nil {
+			d = core.Delivery{Outcome: core.Unknown, Reason: broken.Error()}
+		}
+	}()
+	defer b.guard("send", &broken)
+	return b.conn.Send(ctx, out)
+}
+
+// Wait is how long to wait before the next Send to that chat; 0 is now, also
+// for an unknown bot and for a platform without pace.
+func (h *Hub) Wait(to core.Address) time.Duration {
+	b, err := h.bot(to.Bot)
+	if err != nil {
+		return 0
+	}
+	if p, ok := b.conn.(Pacer); ok {
+		return p.Wait(to)
+	}
+	return 0
+}
+
+// Preview shows or edits a preview; see Previewer. A platform without
+// previews shows nothing and returns id as it came.
+func (h *Hub) Preview(ctx context.Context, to core.Address, id string, part core.Part) (shown string, err error) {
+	b, err := h.bot(to.Bot)
+	if err != nil {
+		return id, err
+	}
+	p, ok := b.conn.(Previewer)
+	if !ok {
+		return id, nil
+	}
+	defer b.guard("preview", &err)
+	return p.Preview(ctx, to, id, part)
+}
+
+// Typing shows that an answer is coming, where the platform can.
+func (h *Hub) Typing(ctx context.Context, to core.Address) (err error) {
+	b, err := h.bot(to.Bot)
+	if err != nil {
+		return err
+	}
+	t, ok := b.conn.(Typer)
+	if !ok {
+		return nil
+	}
+	defer b.guard("typing", &err)
+	return t.Typing(ctx, to)
+}
+
+// Acknowledge answers a pressed button, where the platform wants that.
+func (h *Hub) Acknowledge(ctx context.Context, to core.Address, callbackID, text string) (err error) {
+	b, err := h.bot(to.Bot)
+	if err != nil {
+		return err
+	}
+	a, ok := b.conn.(Acknowledger)
+	if !ok {
+		return nil
+	}
+	defer b.guard("acknowledge", &err)
+	return a.Acknowledge(ctx, to, callbackID, text)
+}
+
+// Render makes parts of a reply in Markdown within the platform's limits. For
+// a connector that renders nothing, and for an unknown bot, it is one part
+// with the text as it stands; an empty reply gives no part.
+func (h *Hub) Render(to core.Address, markdown string) []core.Part {
+	if b, err := h.bot(to.Bot); err == nil {
+		if r, ok := b.conn.(Renderer); ok {
+			return r.Render(markdown)
+		}
+	}
+	if markdown == "" {
+		return nil
+	}
+	return []core.Part{{Text: markdown}}
+}

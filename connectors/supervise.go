@@ -1,0 +1,162 @@
+package connectors
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"gatehouse/core"
+)
+
+// steady is how long a connector must have run well before its failures are
+// forgotten: one that connects and breaks at once must not do so every second.
+const steady = time.Minute
+
+// A bot is one connector with its supervisor and state.
+type bot struct {
+	hub  *Hub
+	conn Connector
+
+	// Of the present or last supervisor, under hub.mu.
+	cancel   context.CancelFunc
+	done     chan struct{} // closed when it has returned
+	stopping bool
+
+	telling sync.Mutex // held while listeners hear of a change, so that they hear in order
+	mu      sync.Mutex
+	state   core.BotState
+}
+
+// supervise keeps the connector running. It has two ends: ctx, and
+// credentials that the platform refuses. Whatever else happens in Run – an
+// error, a return without one, a panic – leads to the next try.
+func (b *bot) supervise(ctx context.Context) {
+	for failures := 1; ; failures++ {
+		began := b.hub.clock.Now()
+		good, err := b.once(ctx)
+		if ctx.Err() != nil {
+			b.set(core.BotState{State: core.Stopped}, true)
+			return
+		}
+		if core.KindOf(err) == core.Denied {
+			reason := core.TextOf(err)
+			b.hub.log.ErrorContext(ctx, "bot stopped: the platform refuses it", "bot", b.conn.Name(), "reason", reason)
+			b.set(core.BotState{State: core.FailedPhase, Reason: reason, LastError: reason}, true)
+			return
+		}
+		if good && b.hub.clock.Now().Sub(began) >= steady {
+			failures = 1
+		}
+		wait := Backoff(failures, b.hub.random)
+		b.hub.log.WarnContext(ctx, "connector ended", "bot", b.conn.Name(), "err", err, "failures", failures, "retry_in", wait)
+		b.set(core.BotState{State: core.Reconnecting, Reason: "the connection ended; trying again", LastError: err.Error()}, true)
+		if !core.Sleep(ctx, b.hub.clock, wait) {
+			b.set(core.BotState{State: core.Stopped}, true)
+			return
+		}
+	}
+}
+
+// once runs the connector once. good says whether it reported that it runs.
+// Its inbox and its reports die with it, so that a straggler of an earlier
+// life can neither store messages nor overwrite the state.
+func (b *bot) once(ctx context.Context) (good bool, err error) {
+	life := &life{inbox: b.hub.inbox}
+	defer life.end()
+	report := func(s core.BotState) {
+		life.mu.Lock()
+		defer life.mu.Unlock()
+		if life.over || ctx.Err() != nil {
+			return
+		}
+		switch s.State {
+		case core.Running:
+			good = true
+		case "", core.Degraded, core.Reconnecting:
+		default:
+			s.State = "" // the Hub alone says stopped and failed
+		}
+		b.set(s, s.State != "")
+	}
+	defer b.guard("run", &err)
+	if err = b.conn.Run(ctx, life, report); err == nil {
+		err = fmt.Errorf("run %s: the connector ended without being asked to", b.conn.Name())
+	}
+	return good, err
+}
+
+// guard turns a panic of the connector into an error, and counts as one.
+func (b *bot) guard(op string, err *error) {
+	if p := recover(); p != nil {
+		b.hub.log.Error("connector panicked", "bot", b.conn.Name(), "op", op, "panic", p, "stack", string(debug.Stack()))
+		*err = fmt.Errorf("%s %s: the connector panicked: %v", op, b.conn.Name(), p)
+	}
+}
+
+// A life is the inbox of one Run.
+type life struct {
+	inbox Inbox
+	mu    sync.Mutex
+	over  bool
+}
+
+func (l *life) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+}
+
+func (l *life) Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error {
+	l.mu.Lock()
+	over := l.over
+	l.mu.Unlock()
+	if over {
+		return core.Errorf(core.Conflict, "this run of the connector is over")
+	}
+	return l.inbox.Put(ctx, page, cursor)
+}
+
+func (b *bot) current() core.BotState {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state
+}
+
+// set merges s into the state: zero fields leave what was known, but a new
+// phase (fresh) also replaces the reason. Listeners hear of real changes only,
+// not of each success.
+func (b *bot) set(s core.BotState, fresh bool) {
+	b.telling.Lock()
+	defer b.telling.Unlock()
+	b.mu.Lock()
+	was := b.state
+	if s.State != "" && s.State != b.state.State {
+		b.state.State, b.state.Since = s.State, b.hub.clock.Now()
+	}
+	if fresh || s.Reason != "" {
+		b.state.Reason = s.Reason
+	}
+	if s.LastSuccess.After(b.state.LastSuccess) {
+		b.state.LastSuccess = s.LastSuccess
+	}
+	if s.LastError != "" {
+		b.state.LastError = core.CutRunes(s.LastError, 500)
+	}
+	if s.Username != "" {
+		b.state.Username = s.Username
+	}
+	now := b.state
+	b.mu.Unlock()
+	if now.State == was.State && now.Reason == was.Reason && now.Username == was.Username {
+		return
+	}
+	b.hub.metrics.show(now.Bot, now.State)
+	b.hub.listening.Lock()
+	listeners := b.hub.onChange
+	b.hub.listening.Unlock()
+	for _, f := range listeners {
+		f(now)
+	}
+}
