@@ -6,7 +6,7 @@ GO   ?= go
 
 # Pinned, so that a check means the same today and tomorrow.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 ROUNDS   ?= 100
 FUZZTIME ?= 5s

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/configs"
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+	"gatehouse/core/store/storetest"
+)
+
+const doctorSecret = "99:topsecret-token"
+
+// doctorNow is the second at which the tests' clocks stand.
+var doctorNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// healthyPatient has a made vault, a platform that answers and a free port.
+func healthyPatient(t *testing.T) doctorPatient {
+	t.Helper()
+	platform := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", doctorNow.Format(http.TimeFormat))
+	}))
+	t.Cleanup(platform.Close)
+	c := configs.Default()
+	c.VaultPath = filepath.Join(t.TempDir(), "vault")
+	if err := os.Mkdir(c.VaultPath, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.Addr = "127.0.0.1:0"
+	c.TelegramToken = configs.NewSecret(doctorSecret)
+	c.TelegramApiURL = platform.URL
+	return doctorPatient{
+		Config:   c,
+		Clock:    coretest.NewClock(doctorNow),
+		Telegram: func(context.Context) (string, error) { return "my_bot", nil },
+		Model:    func(context.Context) (string, error) { return "openai/gpt", nil },
+	}
+}
+
+// examine runs doctor both ways and returns the checks of one name.
+func examine(t *testing.T, p doctorPatient, name string) (found []doctorCheck, healthy bool) {
+	t.Helper()
+	var text, out bytes.Buffer
+	healthy = runDoctor(t.Context(), &out, p, true)
+	if runDoctor(t.Context(), &text, p, false) != healthy {
+		t.Error("text and JSON disagree about health")
+	}
+	if strings.Contains(text.String()+out.String(), "topsecret") {
+		t.Errorf("a secret is in the report:\n%s", text.String())
+	}
+	var report struct {
+		Healthy bool
+		Checks  []doctorCheck
+	}
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil || report.Healthy != healthy {
+		t.Fatalf("report: %v\n%s", err, out.String())
+	}
+	for _, c := range report.Checks {
+		if !strings.Contains(text.String(), string(c.State)+"  ") || !strings.Contains(text.String(), c.Text) || !strings.Contains(text.String(), c.Fix) {
+			t.Errorf("the text lacks %+v", c)
+		}
+		if c.State == doctorFail && c.Fix == "" {
+			t.Errorf("no fix for %+v", c)
+		}
+		if c.Name == name {
+			found = append(found, c)
+		}
+	}
+	return found, healthy
+}
+
+func TestDoctorFindsNothingWrongWithAHealthyGateway(t *testing.T) {
+	p := healthyPatient(t)
+	for _, name := range []string{"configuration", "vault", "database", "telegram", "model", "clock", "port"} {
+		found, healthy := examine(t, p, name)
+		if len(found) == 0 || !healthy {
+			t.Fatalf("%s: %v, healthy %v", name, found, healthy)
+		}
+		for _, c := range found {
+			if c.State != doctorOK && !strings.Contains(c.Text, "file system") {
+				t.Errorf("%+v", c)
+			}
+		}
+	}
+	entries, err := os.ReadDir(p.Config.VaultPath)
+	if err != nil || len(entries) != 0 {
+		t.Errorf("doctor left %v in the vault", entries)
+	}
+}
+
+func TestDoctorReportsEachProblemOfTheConfigurationAndStops(t *testing.T) {
+	p := doctorPatient{Fault: configs.Problems{{Name: "GATEHOUSE_A", Fault: "bad", Example: "GATEHOUSE_A=1"}, {Name: "GATEHOUSE_B", Fault: "worse", Example: "GATEHOUSE_B=1"}}}
+	found, healthy := examine(t, p, "configuration")
+	if healthy || len(found) != 2 || found[1].Text != "GATEHOUSE_B: worse" || found[1].Fix != "for example GATEHOUSE_B=1" {
+		t.Errorf("healthy %v, %+v", healthy, found)
+	}
+}
+
+// sick examines a healthy patient after spoil and expects one check's state.
+func sick(t *testing.T, name string, want doctorState, text string, spoil func(*doctorPatient)) {
+	t.Helper()
+	p := healthyPatient(t)
+	spoil(&p)
+	found, healthy := examine(t, p, name)
+	for _, c := range found {
+		if c.State == want && strings.Contains(c.Text, text) {
+			if healthy == (want == doctorFail) {
+				t.Errorf("%s %s: healthy is %v", want, name, healthy)
+			}
+			return
+		}
+	}
+	t.Errorf("no %s of %s with %q in %+v", want, name, text, found)
+}
+
+func TestDoctorOnTheVault(t *testing.T) {
+	sick(t, "vault", doctorOK, "will be made", func(p *doctorPatient) { p.Config.VaultPath += "/not/yet" })
+	sick(t, "vault", doctorWarn, "other users", func(p *doctorPatient) { _ = os.Chmod(p.Config.VaultPath, 0o755) })
+	sick(t, "vault", doctorFail, "is a file", func(p *doctorPatient) {
+		p.Config.VaultPath += "/file"
+		_ = os.WriteFile(p.Config.VaultPath, nil, 0o600)
+	})
+	for _, folder := range []string{"Dropbox", "OneDrive - Work", "Dropbox (Personal)", "Nextcloud"} {
+		sick(t, "vault", doctorWarn, "kept in step by", func(p *doctorPatient) {
+			p.Config.VaultPath = filepath.Join(p.Config.VaultPath, folder, "notes")
+			_ = os.MkdirAll(p.Config.VaultPath, 0o700)
+		})
+	}
+	sick(t, "vault", doctorWarn, "Syncthing", func(p *doctorPatient) { _ = os.Mkdir(filepath.Join(p.Config.VaultPath, ".stfolder"), 0o700) })
+	if os.Getuid() != 0 {
+		sick(t, "vault", doctorFail, "cannot be written", func(p *doctorPatient) { _ = os.Chmod(p.Config.VaultPath, 0o500) })
+	}
+	if by := doctorSynced("/home/me/dropboxes/vault"); by != "" {
+		t.Errorf("a folder that only begins like it counts as %s", by)
+	}
+}
+
+func TestDoctorOnTheDatabase(t *testing.T) {
+	write := func(p *doctorPatient, text string) {
+		p.Config.DatabaseURL = filepath.Join(p.Config.VaultPath, "x.db")
+		_ = os.WriteFile(p.Config.DatabaseURL, []byte(text), 0o600)
+	}
+	sick(t, "database", doctorOK, "will be made", func(p *doctorPatient) { write(p, "") })
+	sick(t, "database", doctorFail, "cannot be read", func(p *doctorPatient) { write(p, strings.Repeat("not a database ", 100)) })
+	db := storetest.Open(t, coretest.NewClock(doctorNow))
+	sick(t, "database", doctorOK, "version 1001", func(p *doctorPatient) { p.Config.DatabaseURL, p.Newest = db.Path(), 1001 })
+	sick(t, "database", doctorOK, "brings it to version 1002", func(p *doctorPatient) { p.Config.DatabaseURL, p.Newest = db.Path(), 1002 })
+	sick(t, "database", doctorFail, "newer than this program", func(p *doctorPatient) { p.Config.DatabaseURL, p.Newest = db.Path(), 1000 })
+}
+
+func TestDoctorOnPlatformAndModel(t *testing.T) {
+	sick(t, "telegram", doctorWarn, "no bot", func(p *doctorPatient) { p.Telegram = nil })
+	sick(t, "telegram", doctorFail, "refuses the token", func(p *doctorPatient) {
+		p.Telegram = func(context.Context) (string, error) { return "", core.Errorf(core.Denied, "Unauthorized") }
+	})
+	sick(t, "telegram", doctorFail, "[secret]", func(p *doctorPatient) {
+		p.Telegram = func(context.Context) (string, error) {
+			return "", errors.New("Post \"https://h/bot" + doctorSecret + "/getMe\": no route")
+		}
+	})
+	sick(t, "model", doctorFail, "does not answer: no credit", func(p *doctorPatient) {
+		p.Model = func(context.Context) (string, error) { return "", core.Errorf(core.Busy, "no credit") }
+	})
+	sick(t, "model", doctorOK, "no language model", func(p *doctorPatient) {
+		p.Model = func(context.Context) (string, error) { return "local/quote", nil }
+	})
+}
+
+func TestDoctorOnClockAndPorts(t *testing.T) {
+	late := func(d time.Duration) func(*doctorPatient) {
+		return func(p *doctorPatient) { p.Clock = coretest.NewClock(doctorNow.Add(d)) }
+	}
+	sick(t, "clock", doctorOK, "agrees", late(5*time.Second))
+	sick(t, "clock", doctorWarn, "30s away", late(-30*time.Second))
+	sick(t, "clock", doctorFail, "1h0m0s away", late(time.Hour))
+	sick(t, "clock", doctorWarn, "could not be compared", func(p *doctorPatient) { p.Config.TelegramApiURL = "http://127.0.0.1:1" })
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	taken := func(p *doctorPatient) { p.Config.MetricsAddr = l.Addr().String() }
+	sick(t, "port", doctorFail, "cannot be taken", taken)
+	sick(t, "port", doctorOK, "a gateway serves this vault", func(p *doctorPatient) {
+		taken(p)
+		p.Serving = func(context.Context) bool { return true }
+	})
+}
+
+func TestDoctorWarnsOfOpenDoors(t *testing.T) {
+	sick(t, "configuration", doctorWarn, "password is short", func(p *doctorPatient) { p.Config.AdminPassword = configs.NewSecret("topsecret") })
+	sick(t, "configuration", doctorWarn, "everybody who finds", func(p *doctorPatient) { p.Config.TelegramDMPolicy = "open" })
+	sick(t, "configuration", doctorWarn, "allowlist is empty", func(p *doctorPatient) { p.Config.TelegramDMPolicy = "allowlist" })
+	sick(t, "configuration", doctorWarn, "behind a proxy", func(p *doctorPatient) {
+		p.Config.LocalhostAccess = "chat"
+		_ = p.Config.TrustedProxies.Decode("127.0.0.1")
+	})
+	if !doctorInTheClear("http://192.0.2.1") || doctorInTheClear("http://127.0.0.1") || doctorInTheClear("https://192.0.2.1") {
+		t.Error("doctor misjudges which addresses are in the clear")
+	}
+}

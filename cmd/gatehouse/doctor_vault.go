@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
+)
+
+const (
+	spaceWarn = 1 << 30   // bytes free
+	spaceFail = 100 << 20 // below this a database soon cannot grow
+)
+
+// doctorVault looks at the folder: there or to be made, private, writable, on
+// a disk of this machine, with room.
+func doctorVault(_ context.Context, p doctorPatient) []doctorCheck {
+	path := p.Config.VaultPath
+	check := doctorCheck{Name: "vault", State: doctorFail}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		parent := doctorExisting(path)
+		if err := doctorWritable(parent); err != nil {
+			check.Text = path + " does not exist and cannot be made: " + err.Error()
+			check.Fix = "make it yourself (mkdir -m 700), or set GATEHOUSE_VAULT_PATH"
+			return []doctorCheck{check}
+		}
+		check.State, check.Text = doctorOK, path+" will be made at the first start"
+		return append([]doctorCheck{check}, doctorDisk(parent)...)
+	case err != nil:
+		check.Text, check.Fix = err.Error(), "give this user the right to reach the folder, or set GATEHOUSE_VAULT_PATH"
+		return []doctorCheck{check}
+	case !info.IsDir():
+		check.Text, check.Fix = path+" is a file, not a folder", "set GATEHOUSE_VAULT_PATH to a folder"
+		return []doctorCheck{check}
+	}
+	check.State, check.Text = doctorOK, fmt.Sprintf("%s, mode %04o", path, info.Mode().Perm())
+	if info.Mode().Perm()&0o077 != 0 {
+		check.State, check.Text = doctorWarn, check.Text+": other users of this machine can look in"
+		check.Fix = "chmod 700 '" + path + "'"
+	}
+	if err := doctorWritable(path); err != nil {
+		check.State, check.Text = doctorFail, path+" cannot be written: "+err.Error()
+		check.Fix = "give the folder to the user that runs the gateway (chown), or mount it writable"
+	}
+	return append([]doctorCheck{check}, doctorDisk(path)...)
+}
+
+// doctorExisting is the nearest folder above path that is there.
+func doctorExisting(path string) string {
+	for {
+		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
+			return path
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+// doctorWritable makes a file in dir and takes it away again.
+func doctorWritable(dir string) error {
+	f, err := os.CreateTemp(dir, ".gatehouse-doctor-*")
+	if err != nil {
+		return errors.Unwrap(err) // the reason alone, without the file's name
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// doctorDisk warns of folders that other machines change, and of little room.
+func doctorDisk(dir string) []doctorCheck {
+	var checks []doctorCheck
+	if by := doctorSynced(dir); by != "" {
+		checks = append(checks, doctorCheck{"vault", doctorWarn, dir + " is kept in step by " + by + ": a database that is copied while it is written can be damaged",
+			"set GATEHOUSE_DATABASE_URL to a file outside of it, and run only one gateway on this vault"})
+	}
+	system, free, ok := doctorFilesystem(dir)
+	if system != "" {
+		checks = append(checks, doctorCheck{"vault", doctorWarn, dir + " is on " + system + ": locks and writes may not be kept as promised",
+			"use a disk of this machine, at least for the database (GATEHOUSE_DATABASE_URL)"})
+	}
+	switch {
+	case !ok || free >= spaceWarn:
+	case free < spaceFail:
+		checks = append(checks, doctorCheck{"space", doctorFail, fmt.Sprintf("%d MB are free under %s", free>>20, dir), "make room on the disk"})
+	default:
+		checks = append(checks, doctorCheck{"space", doctorWarn, fmt.Sprintf("%d MB are free under %s", free>>20, dir), "make room on the disk"})
+	}
+	if ok && free >= spaceWarn {
+		checks = append(checks, doctorCheck{"space", doctorOK, fmt.Sprintf("%d GB are free under %s", free>>30, dir), ""})
+	}
+	return checks
+}
+
+// syncers are parts of paths by which folders of sync programs are known, in
+// lower case, and who they belong to.
+var syncers = [...][2]string{
+	{"dropbox", "Dropbox"}, {"onedrive", "OneDrive"}, {"icloud", "iCloud"}, {"com~apple~clouddocs", "iCloud"}, {"mobile documents", "iCloud"},
+	{"google drive", "Google Drive"}, {"googledrive", "Google Drive"}, {"nextcloud", "Nextcloud"}, {"owncloud", "ownCloud"}, {"syncthing", "Syncthing"},
+}
+
+// doctorSynced names the sync program whose folder dir is in, by the names on
+// the way and by the mark that Syncthing leaves; "" when none is seen.
+func doctorSynced(dir string) string {
+	for _, part := range strings.Split(filepath.ToSlash(strings.ToLower(dir)), "/") {
+		for _, s := range syncers {
+			if part == s[0] || strings.HasPrefix(part, s[0]+" ") || strings.HasPrefix(part, s[0]+"-") || strings.HasPrefix(part, s[0]+"(") {
+				return s[1]
+			}
+		}
+	}
+	for d := dir; ; d = filepath.Dir(d) {
+		if info, err := os.Stat(filepath.Join(d, ".stfolder")); err == nil && info.IsDir() {
+			return "Syncthing"
+		}
+		if d == filepath.Dir(d) {
+			return ""
+		}
+	}
+}
+
+// ourFirst is the lowest number of our own layouts in schema_version.
+const ourFirst = 1001
+
+// doctorDatabase opens the file for reading and looks at its version.
+func doctorDatabase(ctx context.Context, p doctorPatient) []doctorCheck {
+	path := p.Config.DatabasePath()
+	c := doctorCheck{Name: "database", State: doctorFail}
+	info, err := os.Stat(path)
+	missing := errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
+	if err != nil && !missing {
+		c.Text, c.Fix = err.Error(), "give this user the right to read the file"
+		return []doctorCheck{c}
+	}
+	target := ":memory:"
+	if !missing {
+		target = (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?mode=ro&_busy_timeout=5000"
+	}
+	version, fts5, err := doctorVersion(ctx, target)
+	switch {
+	case err != nil:
+		c.Text = path + " cannot be read: " + err.Error()
+		c.Fix = "if it is damaged, put back a copy (docs/operations.md, Backup); if it is another program's, set GATEHOUSE_DATABASE_URL"
+	case !fts5:
+		c.Text, c.Fix = "this program was built without full-text search", "build it with: make build"
+	case missing:
+		c.State, c.Text = doctorOK, path+" will be made at the first start"
+	case version == 0:
+		c.Text, c.Fix = path+" holds no tables of a gateway", "set GATEHOUSE_DATABASE_URL to another path"
+	case version < ourFirst:
+		c.Text = fmt.Sprintf("%s has version %d of the original system, which this version does not take over", path, version)
+		c.Fix = "set GATEHOUSE_DATABASE_URL to another path"
+	case p.Newest > 0 && version > p.Newest:
+		c.Text = fmt.Sprintf("%s has version %d, newer than this program's %d", path, version, p.Newest)
+		c.Fix = "use the newer program, or put back the copy that was kept beside the file"
+	default:
+		c.State, c.Text = doctorOK, fmt.Sprintf("%s, version %d, full-text search built in", path, version)
+		if p.Newest > version {
+			c.Text += fmt.Sprintf("; the next start brings it to version %d and keeps a copy", p.Newest)
+		}
+	}
+	return []doctorCheck{c}
+}
+
+// doctorVersion reads the newest number in schema_version (0 without the
+// table) and whether the program's SQLite has FTS5.
+func doctorVersion(ctx context.Context, target string) (version int64, fts5 bool, err error) {
+	db, err := sql.Open("sqlite3", target)
+	if err != nil {
+		return 0, false, err
+	}
+	defer db.Close()
+	if err := db.QueryRowContext(ctx, `SELECT sqlite_compileoption_used('ENABLE_FTS5')`).Scan(&fts5); err != nil {
+		return 0, false, err
+	}
+	var tables []string
+	rows, err := db.QueryContext(ctx, `SELECT name FROM sqlite_master WHERE type = 'table'`)
+	if err != nil {
+		return 0, fts5, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return 0, fts5, err
+		}
+		tables = append(tables, name)
+	}
+	if err := rows.Err(); err != nil || !slices.Contains(tables, "schema_version") {
+		return 0, fts5, err
+	}
+	err = db.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM schema_version`).Scan(&version)
+	return version, fts5, err
+}
