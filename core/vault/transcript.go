@@ -122,7 +122,8 @@ func (t *Transcript) lastLine() (int64, error) {
 func (t *Transcript) Cut() int64 { return t.cut }
 
 // Append writes whole lines, in order, with one write. When the disk takes
-// only a part of them, that part is taken back.
+// only a part of them, that part is taken back. Without lines it only makes the
+// next Sync do its work, for lines that an earlier process has written.
 func (t *Transcript) Append(lines ...Line) error {
 	var b bytes.Buffer
 	for i := range lines {
@@ -130,10 +131,10 @@ func (t *Transcript) Append(lines ...Line) error {
 			return fmt.Errorf("encode transcript line: %w", err)
 		}
 	}
+	t.dirty = true
 	if b.Len() == 0 {
 		return nil
 	}
-	t.dirty = true
 	return explain("append to transcript", t.write(b.Bytes()))
 }
 
@@ -243,7 +244,10 @@ func parse(data []byte) (lines []Line, skipped int) {
 }
 
 // Stat is the file name as it is now.
-func (v *Vault) Stat(name string) (fs.FileInfo, error) { return v.root.Stat(name) }
+func (v *Vault) Stat(name string) (fs.FileInfo, error) {
+	st, err := v.root.Stat(name)
+	return st, explain("look at file", err)
+}
 
 // FindTranscripts lists the transcripts with this session id in any project
 // folder, at most 8 of them; the first 10,000 folders are searched.

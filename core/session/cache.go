@@ -1,0 +1,190 @@
+package session
+
+import (
+	"container/list"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/vault"
+)
+
+// Bounds of what is kept in memory.
+const (
+	cacheBytes = 16 << 20         // all tails together
+	tailBytes  = 2 << 20          // one tail; what is older is read from the file
+	cacheIdle  = 30 * time.Minute // since a tail was last used
+)
+
+// A tail is the newest part of a conversation. Its messages are never changed,
+// only more put behind them, so that a copy of the struct is a snapshot.
+type tail struct {
+	messages []Message
+	last     string // uuid of the last line, the parent of the next
+	whole    bool   // messages is the whole conversation
+	size     int    // of messages, as size counts
+	memory   int    // of messages, as memory counts
+	skipped  int
+	info     fs.FileInfo // the file when this was true; nil without a file
+}
+
+func (t *tail) add(m Message) {
+	t.messages = append(t.messages, m)
+	t.size += m.size()
+	t.memory += m.memory()
+}
+
+// trim drops the oldest turns until the rest takes at most limit bytes of
+// memory, or one turn is left that is larger: then nothing is kept.
+func (t *tail) trim(limit int) {
+	drop := 0
+	for i := range t.messages {
+		if t.memory <= limit && t.messages[i].begins() {
+			break
+		}
+		t.memory -= t.messages[i].memory()
+		t.size -= t.messages[i].size()
+		drop = i + 1
+	}
+	if drop > 0 {
+		t.messages, t.whole = append([]Message(nil), t.messages[drop:]...), false
+	}
+}
+
+// matches reports whether the file is still as the tail knows it.
+func (t *tail) matches(st fs.FileInfo) bool {
+	return t.info != nil && os.SameFile(t.info, st) && t.info.Size() == st.Size() && t.info.ModTime().Equal(st.ModTime())
+}
+
+// conversation follows the parents from the last line back, so that what was
+// rewound or compacted away, and sub-agents' side chains, stay out.
+func conversation(f vault.Tail) tail {
+	t := tail{skipped: f.Skipped, info: f.Info}
+	at := make(map[string]int, len(f.Lines))
+	for i := range f.Lines {
+		at[f.Lines[i].UUID] = i
+	}
+	before := func(i int) int { // the line before i in the main chain
+		for i--; i >= 0 && f.Lines[i].IsSidechain; i-- {
+		}
+		return i
+	}
+	var chain []int
+	i := before(len(f.Lines))
+	if i >= 0 {
+		t.last = f.Lines[i].UUID
+	}
+	rooted := false
+	for i >= 0 && !rooted {
+		chain = append(chain, i)
+		if p := f.Lines[i].ParentUUID; p == nil {
+			rooted = true
+		} else if j, ok := at[*p]; ok && j < i {
+			i = j
+		} else { // a broken line, or the start of what was read
+			i = before(i)
+		}
+	}
+	t.whole = rooted || f.Whole
+	t.collect(f.Lines, chain)
+	return t
+}
+
+// collect decodes the chain, newest index first, into messages, oldest first.
+func (t *tail) collect(lines []vault.Line, chain []int) {
+	for k := len(chain) - 1; k >= 0; k-- {
+		m, ok := decode(&lines[chain[k]])
+		if !ok {
+			t.skipped++
+			continue
+		}
+		if n := len(t.messages); n > 0 && m.Role == "assistant" && m.id != "" && t.messages[n-1].id == m.id {
+			last := &t.messages[n-1]
+			t.size, t.memory = t.size-last.size(), t.memory-last.memory()
+			m.Blocks = append(last.Blocks, m.Blocks...)
+			t.messages = t.messages[:n-1]
+		}
+		t.add(m)
+	}
+}
+
+// cache keeps tails of recent conversations, least recently used out first.
+type cache struct {
+	clock core.Clock
+
+	mu     sync.Mutex
+	order  *list.List // of *entry, most recent first
+	byID   map[string]*list.Element
+	memory int
+}
+
+type entry struct {
+	id   string
+	name string // the transcript
+	tail tail
+	used time.Time
+}
+
+func newCache(clock core.Clock) *cache {
+	return &cache{clock: clock, order: list.New(), byID: map[string]*list.Element{}}
+}
+
+func (c *cache) find(id string) (name string, t tail, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.byID[id]
+	if e == nil {
+		return "", tail{}, false
+	}
+	en := e.Value.(*entry)
+	en.used = c.clock.Now()
+	c.order.MoveToFront(e)
+	return en.name, en.tail, true
+}
+
+func (c *cache) put(id, name string, t tail) {
+	t.trim(tailBytes)
+	t.messages = t.messages[:len(t.messages):len(t.messages)] // who adds, copies
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.byID[id]; e != nil {
+		c.remove(e)
+	}
+	c.byID[id] = c.order.PushFront(&entry{id: id, name: name, tail: t, used: c.clock.Now()})
+	c.memory += t.memory + len(id) + len(name) + 512
+	c.evict()
+}
+
+func (c *cache) drop(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.byID[id]; e != nil {
+		c.remove(e)
+	}
+}
+
+func (c *cache) remove(e *list.Element) {
+	en := c.order.Remove(e).(*entry)
+	delete(c.byID, en.id)
+	c.memory -= en.tail.memory + len(en.id) + len(en.name) + 512
+}
+
+// evict holds mu.
+func (c *cache) evict() {
+	now := c.clock.Now()
+	for e := c.order.Back(); e != nil && (c.memory > cacheBytes || now.Sub(e.Value.(*entry).used) >= cacheIdle); e = c.order.Back() {
+		c.remove(e)
+	}
+}
+
+// Evict drops from memory the conversations that nobody used for 30 minutes
+// and says how many stay. A conversation that is being used does it too; call
+// this from upkeep for the quiet hours.
+func (s *Store) Evict() int {
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	s.cache.evict()
+	return s.cache.order.Len()
+}

@@ -1,0 +1,305 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/vault"
+)
+
+// A Conversation is a session's transcript, open for one run: one goroutine at
+// a time, and one Conversation that appends per session. Close it.
+type Conversation struct {
+	s    *Store
+	sess Session
+	cwd  string // real and absolute: what the lines say
+	name string // the transcript in the vault
+
+	tail     tail
+	hit      bool // tail came from memory
+	disk     bool // tail came from the file
+	loaded   bool
+	existed  bool
+	file     *vault.Transcript // once something was appended
+	appended map[string]bool   // the run's lines that HasRun has found further up
+}
+
+// firstRead is how much of a transcript is read before it is known how much
+// is needed.
+const firstRead = 64 << 10
+
+// Open begins to use a session's transcript. Nothing is read or made before
+// it is needed.
+func (s *Store) Open(_ context.Context, sess Session) (*Conversation, error) {
+	c := &Conversation{s: s, sess: sess}
+	name, t, cached := s.cache.find(sess.ID)
+	dir, err := s.vault.Dir(s.rebase(sess))
+	if err != nil {
+		return nil, err
+	}
+	c.cwd = dir.Path
+	if c.name, err = s.vault.Transcript(dir.Path, sess.ID); err != nil {
+		return nil, err
+	}
+	st, err := s.vault.Stat(c.name)
+	if errors.Is(err, fs.ErrNotExist) && (sess.MessageCount > 0 || cached) {
+		if st, err = c.elsewhere(name); err != nil {
+			return nil, err
+		}
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("transcript of %s: %w", sess.ID, err)
+	}
+	switch {
+	case st == nil:
+		c.tail, c.loaded = tail{whole: true}, true
+	case cached && name == c.name && t.matches(st):
+		c.tail, c.loaded, c.hit, c.existed = t, true, true, true
+	default:
+		c.existed = true
+	}
+	return c, nil
+}
+
+// rebase moves an absolute working directory along with a vault that moved.
+func (s *Store) rebase(sess Session) string {
+	dir := sess.WorkingDirectory
+	if sess.VaultRoot == "" || sess.VaultRoot == s.vault.Path() || !filepath.IsAbs(dir) {
+		return dir
+	}
+	rel, err := filepath.Rel(sess.VaultRoot, dir)
+	if err != nil || !filepath.IsLocal(rel) {
+		return dir
+	}
+	return rel
+}
+
+// elsewhere finds the transcript under another project folder: the vault or
+// the working directory has moved. It goes on where it is.
+func (c *Conversation) elsewhere(known string) (fs.FileInfo, error) {
+	if known != "" {
+		if st, err := c.s.vault.Stat(known); err == nil {
+			c.name = known
+			return st, nil
+		}
+	}
+	found, err := c.s.vault.FindTranscripts(c.sess.ID)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	c.name = found[0]
+	return c.s.vault.Stat(c.name)
+}
+
+// load reads the tail until it holds want bytes of messages or is whole.
+func (c *Conversation) load(want int) error {
+	if c.loaded && (c.tail.whole || c.tail.size >= want) {
+		return nil
+	}
+	for limit := int64(max(firstRead, 2*want)); ; limit *= 4 {
+		f, err := c.s.vault.ReadTail(c.name, limit)
+		if err != nil {
+			return err
+		}
+		c.tail = conversation(f)
+		if c.tail.whole || c.tail.size >= want && len(c.tail.messages) > 0 || limit >= vault.MaxTail {
+			break
+		}
+	}
+	c.loaded, c.disk, c.hit = true, true, false
+	if c.tail.skipped > 0 {
+		c.s.log.Debug("transcript lines skipped", "session", c.sess.ID, "lines", c.tail.skipped)
+	}
+	return nil
+}
+
+// Skipped is how many lines of the part that was read are no messages of the
+// conversation: broken, or other programs' notes.
+func (c *Conversation) Skipped() int { return c.tail.skipped }
+
+// A Resume says how a conversation was picked up, in the two forms that
+// clients know.
+type Resume struct {
+	Info    core.ResumeInfo
+	Session core.SessionResume
+}
+
+// bytesPerToken estimates a text's tokens.
+const bytesPerToken = 4
+
+// History is the newest messages that take at most budget tokens (estimated at
+// 4 bytes a token), as whole turns, each beginning with a person's words. What
+// the present run has already written is part of it.
+func (c *Conversation) History(budget int) ([]Message, Resume, error) {
+	if err := c.load(budget * bytesPerToken); err != nil {
+		return nil, Resume{}, err
+	}
+	all := c.tail.messages
+	start, size, taken := len(all), 0, 0
+	for i := len(all) - 1; i >= 0; i-- {
+		if size += all[i].size(); size > budget*bytesPerToken {
+			break
+		}
+		if all[i].begins() {
+			start, taken = i, size
+		}
+	}
+	messages := all[start:len(all):len(all)]
+	return messages, c.resume(len(messages), len(all), taken), nil
+}
+
+func (c *Conversation) resume(given, known, size int) Resume {
+	previous := max(c.sess.MessageCount, known)
+	r := Resume{
+		Info: core.ResumeInfo{Method: "new", IsNewSession: previous == 0, PreviousMessageCount: previous, SDKSessionAvailable: c.existed},
+		Session: core.SessionResume{Method: "new", SDKResumeAttempted: c.existed, PreviousMessageCount: previous,
+			LoadedFromDisk: c.disk, CacheHit: c.hit},
+	}
+	switch {
+	case given == 0:
+	case given == known && c.tail.whole:
+		r.Info.Method, r.Session.Method, r.Session.SDKSessionValid = "sdk_resume", "sdk_resume", true
+	default:
+		r.Info.Method, r.Session.Method = "context_injection", "context_injection"
+		r.Session.ContextInjected, r.Session.MessagesInjected = true, given
+		r.Session.TokensEstimate = (size + bytesPerToken - 1) / bytesPerToken
+	}
+	return r
+}
+
+// HasRun is how many lines of a run are kept already, 0 for none; they are the
+// lines 0 to n-1. Ask from the second attempt on: when the run is not among
+// the newest messages, up to vault.MaxTail of the file are searched.
+func (c *Conversation) HasRun(run string) (int, error) {
+	if err := c.load(1); err != nil {
+		return 0, err
+	}
+	n := 0
+	for i := range c.tail.messages {
+		if c.tail.messages[i].Run == run {
+			n++
+		}
+	}
+	if c.tail.whole || n > 0 && c.tail.messages[0].Run != run {
+		return n, nil
+	}
+	f, err := c.s.vault.ReadTail(c.name, vault.MaxTail)
+	if err != nil {
+		return 0, err
+	}
+	c.appended, n = map[string]bool{}, 0
+	for i := range f.Lines {
+		if l := &f.Lines[i]; l.RequestID == run {
+			c.appended[l.UUID] = true
+			n++
+		}
+	}
+	return n, nil
+}
+
+// kept reports whether the run's line is in the transcript.
+func (c *Conversation) kept(run, id string) bool {
+	if c.appended[id] {
+		return true
+	}
+	for i := len(c.tail.messages) - 1; i >= 0 && c.tail.messages[i].Run == run; i-- {
+		if c.tail.messages[i].line == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Append writes messages as the run's lines n, n+1, … with one write; they are
+// on the disk after Sync. Lines that an earlier attempt of the run has written
+// are left as they are (from the second attempt on, ask HasRun first).
+func (c *Conversation) Append(run string, n int, messages ...Message) error {
+	if err := c.begin(); err != nil {
+		return err
+	}
+	now, parent := c.s.clock.Now(), c.tail.last
+	var lines []vault.Line
+	var added []Message
+	for i, m := range messages {
+		id := LineID(run, n+i)
+		if len(m.Blocks) == 0 || c.kept(run, id) {
+			continue
+		}
+		m.Run, m.line, m.id = run, id, messageID(id)
+		l, err := c.line(run, id, parent, &m, now)
+		if err != nil {
+			return fmt.Errorf("append to transcript: %w", err)
+		}
+		lines, added, parent = append(lines, l), append(added, m), id
+	}
+	if err := c.file.Append(lines...); err != nil {
+		return err
+	}
+	for _, m := range added {
+		c.tail.add(m)
+	}
+	c.tail.last = parent
+	return nil
+}
+
+// begin opens the file and makes sure that the tail is the file's.
+func (c *Conversation) begin() error {
+	if c.file != nil {
+		return nil
+	}
+	f, err := c.s.vault.OpenTranscript(c.name)
+	if err != nil {
+		return err
+	}
+	st, err := f.Stat()
+	if err == nil && st.Size() > 0 && !(c.loaded && c.tail.matches(st)) {
+		c.loaded = false
+		err = c.load(1)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if f.Cut() > 0 {
+		c.s.log.Warn("a torn line was cut off a transcript", "session", c.sess.ID, "bytes", f.Cut())
+	}
+	c.file = f
+	return nil
+}
+
+// Sync puts what was appended on the disk, with one fsync. Without anything
+// new it does nothing.
+func (c *Conversation) Sync() error {
+	if c.file == nil {
+		return nil
+	}
+	return c.file.Sync()
+}
+
+// Close ends the use, without Sync. The newest messages stay in memory for the
+// next turn.
+func (c *Conversation) Close() error {
+	if c.file != nil {
+		st, err := c.file.Stat()
+		if err != nil {
+			c.s.cache.drop(c.sess.ID)
+			return errors.Join(err, c.file.Close())
+		}
+		c.tail.info = st
+	}
+	if c.loaded && c.tail.info != nil {
+		c.s.cache.put(c.sess.ID, c.name, c.tail)
+	}
+	if c.file != nil {
+		return c.file.Close()
+	}
+	return nil
+}
+
+// Path is where the transcript lies: absolute, for people.
+func (c *Conversation) Path() string {
+	return filepath.Join(c.s.vault.Path(), filepath.FromSlash(strings.TrimPrefix(c.name, "/")))
+}

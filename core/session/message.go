@@ -1,0 +1,251 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"gatehouse/core/vault"
+)
+
+// A Message is one line of a conversation. On reading, the lines that Claude
+// Code writes for one answer (a line per block) are one Message again.
+type Message struct {
+	Role   string // user or assistant; a tool's results are blocks of a user message
+	Blocks []Block
+	Model  string // of an assistant message
+	Stop   string // end_turn, tool_use, max_tokens; of an assistant message
+	Usage  Usage  // of an assistant message, where known
+	Run    string // on reading: the run that wrote it, "" for other programs' lines
+
+	line string // the line's uuid
+	id   string // the provider's message id
+}
+
+// Usage is what the provider counted for one answer, in tokens.
+type Usage struct {
+	Input      int64 `json:"input_tokens"`
+	Output     int64 `json:"output_tokens"`
+	CacheRead  int64 `json:"cache_read_input_tokens"`
+	CacheWrite int64 `json:"cache_creation_input_tokens"`
+}
+
+// A Block is text, thinking, a tool call or a tool's result. Its fields are
+// those of llm.Block in the same order, so that one converts to the other.
+type Block struct {
+	Type      string          // text, thinking, tool_use, tool_result
+	Text      string          // also of thinking and of a result
+	Signature string          // of thinking
+	ID        string          // of a tool call
+	Name      string          // of a tool call
+	Input     json.RawMessage // of a tool call
+	ToolUseID string          // of a result
+	IsError   bool            // of a result
+}
+
+// lineSpace makes line ids for runs whose own id is no UUID.
+var lineSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("gatehouse:run"))
+
+// LineID is the transcript line id of a run's n-th line, UUIDv5(run, n): the
+// same for every attempt.
+func LineID(run string, n int) string {
+	space, err := uuid.Parse(run)
+	if err != nil {
+		space = uuid.NewSHA1(lineSpace, []byte(run))
+	}
+	return uuid.NewSHA1(space, []byte(strconv.Itoa(n))).String()
+}
+
+// wire is a message as Claude's API spells it.
+type wire struct {
+	ID         string  `json:"id,omitempty"`
+	Type       string  `json:"type,omitempty"`
+	Role       string  `json:"role"`
+	Model      string  `json:"model,omitempty"`
+	Content    any     `json:"content"`
+	StopReason *string `json:"stop_reason,omitempty"`
+	Usage      *Usage  `json:"usage,omitempty"`
+}
+
+type (
+	wireText struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	wireThinking struct {
+		Type      string `json:"type"`
+		Thinking  string `json:"thinking"`
+		Signature string `json:"signature"`
+	}
+	wireCall struct {
+		Type  string          `json:"type"`
+		ID    string          `json:"id"`
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	}
+	wireResult struct {
+		Type      string `json:"type"`
+		ToolUseID string `json:"tool_use_id"`
+		Content   string `json:"content"`
+		IsError   bool   `json:"is_error,omitempty"`
+	}
+)
+
+func (b *Block) wire() any {
+	switch b.Type {
+	case "thinking":
+		return wireThinking{b.Type, b.Text, b.Signature}
+	case "tool_use":
+		input := b.Input
+		if !json.Valid(input) {
+			input = json.RawMessage("{}")
+		}
+		return wireCall{b.Type, b.ID, b.Name, input}
+	case "tool_result":
+		return wireResult{b.Type, b.ToolUseID, b.Text, b.IsError}
+	}
+	return wireText{"text", b.Text}
+}
+
+// encode is the message member of the line with this uuid.
+func (m *Message) encode(line string) (json.RawMessage, error) {
+	w := wire{Role: m.Role}
+	if m.Role == "user" && len(m.Blocks) == 1 && m.Blocks[0].Type == "text" {
+		w.Content = m.Blocks[0].Text
+	} else {
+		blocks := make([]any, len(m.Blocks))
+		for i := range m.Blocks {
+			blocks[i] = m.Blocks[i].wire()
+		}
+		w.Content = blocks
+	}
+	if m.Role == "assistant" {
+		stop := m.Stop
+		if stop == "" {
+			stop = "end_turn"
+		}
+		w.ID, w.Type, w.Model, w.StopReason, w.Usage = messageID(line), "message", m.Model, &stop, &m.Usage
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(w); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+func messageID(line string) string { return "msg_" + strings.ReplaceAll(line, "-", "") }
+
+// decode reads a user or assistant line; false for what holds no message.
+func decode(l *vault.Line) (Message, bool) {
+	var w struct {
+		ID         string          `json:"id"`
+		Role       string          `json:"role"`
+		Model      string          `json:"model"`
+		Content    json.RawMessage `json:"content"`
+		StopReason string          `json:"stop_reason"`
+		Usage      Usage           `json:"usage"`
+	}
+	if l.Type != "user" && l.Type != "assistant" || l.IsAPIError || json.Unmarshal(l.Message, &w) != nil {
+		return Message{}, false
+	}
+	blocks := decodeBlocks(w.Content)
+	if len(blocks) == 0 {
+		return Message{}, false
+	}
+	return Message{Role: l.Type, Blocks: blocks, Model: w.Model, Stop: w.StopReason, Usage: w.Usage,
+		Run: l.RequestID, line: l.UUID, id: w.ID}, true
+}
+
+// decodeBlocks reads content: a string, or blocks. Kinds that we cannot replay
+// (images, documents) are left out.
+func decodeBlocks(content json.RawMessage) []Block {
+	var text string
+	if json.Unmarshal(content, &text) == nil {
+		if text == "" {
+			return nil
+		}
+		return []Block{{Type: "text", Text: text}}
+	}
+	var raw []struct {
+		Type      string          `json:"type"`
+		Text      string          `json:"text"`
+		Thinking  string          `json:"thinking"`
+		Signature string          `json:"signature"`
+		ID        string          `json:"id"`
+		Name      string          `json:"name"`
+		Input     json.RawMessage `json:"input"`
+		ToolUseID string          `json:"tool_use_id"`
+		Content   json.RawMessage `json:"content"`
+		IsError   bool            `json:"is_error"`
+	}
+	if json.Unmarshal(content, &raw) != nil {
+		return nil
+	}
+	var blocks []Block
+	for _, r := range raw {
+		b := Block{Type: r.Type}
+		switch r.Type {
+		case "text":
+			b.Text = r.Text
+		case "thinking":
+			b.Text, b.Signature = r.Thinking, r.Signature
+		case "tool_use":
+			b.ID, b.Name, b.Input = r.ID, r.Name, r.Input
+		case "tool_result":
+			b.ToolUseID, b.IsError = r.ToolUseID, r.IsError
+			var parts []string
+			for _, p := range decodeBlocks(r.Content) {
+				if p.Type == "text" {
+					parts = append(parts, p.Text)
+				}
+			}
+			b.Text = strings.Join(parts, "\n")
+		default:
+			continue
+		}
+		blocks = append(blocks, b)
+	}
+	return blocks
+}
+
+// begins reports whether m is where a turn begins: a person's words.
+func (m *Message) begins() bool {
+	return m.Role == "user" && m.Blocks[0].Type != "tool_result"
+}
+
+// size is what m takes of a model's window, in bytes.
+func (m *Message) size() int {
+	n := 16
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		n += len(b.Text) + len(b.Signature) + len(b.Name) + len(b.Input) + 8
+	}
+	return n
+}
+
+// memory is about what m takes of ours, in bytes.
+func (m *Message) memory() int { return m.size() + 256 + 160*len(m.Blocks) }
+
+const lineTime = "2006-01-02T15:04:05.000Z"
+
+// line makes the transcript line of m.
+func (c *Conversation) line(run, id, parent string, m *Message, now time.Time) (vault.Line, error) {
+	body, err := m.encode(id)
+	if err != nil {
+		return vault.Line{}, err
+	}
+	l := vault.Line{
+		UserType: "external", CWD: c.cwd, SessionID: c.sess.ID, Version: c.s.version, Type: m.Role,
+		Message: body, RequestID: run, UUID: id, Timestamp: now.UTC().Format(lineTime),
+	}
+	if parent != "" {
+		l.ParentUUID = &parent
+	}
+	return l, nil
+}

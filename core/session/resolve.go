@@ -1,0 +1,327 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+	"gatehouse/core/vault"
+)
+
+// A Ref says whose turn it is and where it came from.
+type Ref struct {
+	core.Address
+	User      int64
+	Admin     bool       // the sender is owner or admin: may continue other people's sessions over the API
+	Trust     core.Trust // the turn's; a new session's ceiling
+	Options   *core.Options
+	PlaceName string // the group's title, hostile text
+	Source    string // the platform; "" is "gatehouse", or "api" for API turns
+	AgentType string // "" is "vault-agent"
+}
+
+// Resolve finds the turn's session or makes it. In a chat that is the session
+// bound to it; a direct chat whose session belongs to somebody else gets a new
+// one. Over the API it is Options.Session (else Address.Chat): an unknown UUID
+// makes a session with that id, another name is the caller's own alias for
+// one; somebody else's session is core.NotFound, a malformed id core.Invalid.
+func (s *Store) Resolve(ctx context.Context, tx *store.Tx, ref Ref) (Session, bool, []core.Warning, error) {
+	if ref.Trust == core.Stranger {
+		return Session{}, false, nil, core.Errorf(core.Denied, "not allowed")
+	}
+	if ref.Options == nil {
+		ref.Options = &core.Options{}
+	}
+	if ref.Bot == core.APIBot {
+		return s.resolveAPI(ctx, tx, ref)
+	}
+	sess, isNew, err := s.resolveChat(ctx, tx, ref)
+	return sess, isNew, nil, err
+}
+
+func (s *Store) resolveChat(ctx context.Context, tx *store.Tx, ref Ref) (Session, bool, error) {
+	var r struct {
+		row
+		ChatName string `db:"chat_name"`
+	}
+	err := tx.Get(ctx, &r, `SELECT `+columns+`, c.name AS chat_name
+		FROM chats c JOIN sessions s ON s.id = c.session_id WHERE c.bot = $1 AND c.chat = $2`, ref.Bot, ref.Chat)
+	switch {
+	case errors.Is(err, store.ErrNoRows):
+	case err != nil:
+		return Session{}, false, fmt.Errorf("session of chat: %w", err)
+	case ref.Group() || r.User == ref.User:
+		if err := s.rename(ctx, tx, ref, r.ChatName); err != nil {
+			return Session{}, false, err
+		}
+		sess, err := r.session()
+		return sess, false, err
+	default:
+		if err := s.Unbind(ctx, tx, ref.Address); err != nil {
+			return Session{}, false, err
+		}
+	}
+	sess, err := s.create(ctx, tx, ref, uuid.NewString())
+	if err != nil {
+		return Session{}, false, err
+	}
+	if err := s.bind(ctx, tx, ref, sess.ID); err != nil {
+		return Session{}, false, err
+	}
+	s.keep(tx, makeSidecar(sess, ref.Address, nil))
+	return sess, true, nil
+}
+
+// rename keeps the group's title as it is now.
+func (s *Store) rename(ctx context.Context, tx *store.Tx, ref Ref, known string) error {
+	name := core.CleanName(ref.PlaceName)
+	if name == "" || name == known {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `UPDATE chats SET name = $1 WHERE bot = $2 AND chat = $3`, name, ref.Bot, ref.Chat)
+	if err != nil {
+		return fmt.Errorf("chat name: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) bind(ctx context.Context, tx *store.Tx, ref Ref, id string) error {
+	_, err := tx.Exec(ctx, `INSERT INTO chats (bot, chat, thread, place, session_id, kind, name, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (bot, chat) DO UPDATE SET thread = excluded.thread, place = excluded.place,
+			session_id = excluded.session_id, kind = excluded.kind, updated_at = excluded.updated_at,
+			name = CASE WHEN excluded.name <> '' THEN excluded.name ELSE chats.name END`,
+		ref.Bot, ref.Chat, ref.Thread, ref.Place, id, string(ref.Scope()), core.CleanName(ref.PlaceName), core.Stamp(tx.Time()))
+	if err != nil {
+		return fmt.Errorf("bind chat: %w", err)
+	}
+	return nil
+}
+
+// Unbind ends the chat's conversation: its next message starts a new session.
+// A chat without one is fine.
+func (s *Store) Unbind(ctx context.Context, tx *store.Tx, addr core.Address) error {
+	var id string
+	err := tx.Get(ctx, &id, `SELECT session_id FROM chats WHERE bot = $1 AND chat = $2 AND session_id IS NOT NULL`, addr.Bot, addr.Chat)
+	if errors.Is(err, store.ErrNoRows) {
+		return nil
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, `UPDATE chats SET session_id = NULL, updated_at = $1 WHERE bot = $2 AND chat = $3`,
+			core.Stamp(tx.Time()), addr.Bot, addr.Chat)
+	}
+	if err != nil {
+		return fmt.Errorf("unbind chat: %w", err)
+	}
+	return s.keepCurrent(ctx, tx, id)
+}
+
+// create inserts a session with the working directory that was asked for, if
+// that exists and the trust allows it.
+func (s *Store) create(ctx context.Context, tx *store.Tx, ref Ref, id string) (Session, error) {
+	dir, err := s.directory(ref)
+	if err != nil {
+		return Session{}, err
+	}
+	sess := Session{
+		ID: id, Module: "chat", Source: ref.Source, WorkingDirectory: dir, VaultRoot: s.vault.Path(),
+		Model: ref.Options.Model, CreatedAt: tx.Time().UTC(), LastAccessed: tx.Time().UTC(),
+		AgentType: ref.AgentType, User: ref.User, TrustLevel: ref.Trust, TitleSource: "default",
+	}
+	if sess.AgentType == "" {
+		sess.AgentType = "vault-agent"
+	}
+	if sess.Source == "" {
+		sess.Source = "gatehouse"
+		if ref.Bot == core.APIBot {
+			sess.Source = "api"
+		}
+	}
+	now := core.Stamp(tx.Time())
+	_, err = tx.Exec(ctx, `INSERT INTO sessions (id, title, module, source, working_directory, vault_root, model,
+			created_at, last_accessed, agent_type, user_id, trust_level)
+		VALUES ($1, '', $2, $3, $4, $5, $6, $7, $7, $8, $9, $10)`,
+		id, sess.Module, sess.Source, dir, sess.VaultRoot, sess.Model, now, sess.AgentType, ref.User, ref.Trust)
+	if err != nil {
+		return Session{}, fmt.Errorf("create session: %w", err)
+	}
+	return sess, nil
+}
+
+// directory is what a new session keeps: relative to the vault, "" for the
+// vault and for what does not exist.
+func (s *Store) directory(ref Ref) (string, error) {
+	if ref.Options.WorkingDirectory == "" {
+		return "", nil
+	}
+	d, err := s.vault.Dir(ref.Options.WorkingDirectory)
+	switch {
+	case err != nil:
+		return "", err
+	case !d.Inside && ref.Trust < core.Full:
+		return "", core.Errorf(core.Denied, "the working directory is outside the vault")
+	case !d.Exists || d.Rel == ".":
+		return "", nil
+	case d.Inside:
+		return d.Rel, nil
+	}
+	return d.Path, nil
+}
+
+// Names of the first generation's routes, which cannot be session ids.
+var reserved = map[string]bool{"session": true, "sessions": true, "stream": true, "active-streams": true}
+
+// maxAlias bounds a client's own session id.
+const maxAlias = 128
+
+// aliasSpace makes the UUIDs of aliases; fixed for ever.
+var aliasSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("gatehouse:session-alias"))
+
+// ID is the session id that a client's own id stands for: a UUID for itself,
+// in lower case; another name (1 to 128 of [A-Za-z0-9._:@-], not starting with
+// a dot) for one UUID per user. Anything else is core.Invalid. It is what
+// Address.Chat of an API turn should be, so that one session has one lane.
+func ID(given string, user int64) (id string, alias bool, err error) {
+	if len(given) == 36 {
+		if u, err := uuid.Parse(given); err == nil {
+			return u.String(), false, nil
+		}
+	}
+	for _, r := range given {
+		if !(r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || strings.ContainsRune("._:@-", r)) {
+			return "", false, invalidID()
+		}
+	}
+	if given == "" || len(given) > maxAlias || given[0] == '.' || reserved[given] {
+		return "", false, invalidID()
+	}
+	return uuid.NewSHA1(aliasSpace, []byte(strconv.FormatInt(user, 10)+":"+given)).String(), true, nil
+}
+
+func invalidID() error {
+	return core.Errorf(core.Invalid, "session_id must be a UUID, or up to 128 letters, digits and . _ : @ -")
+}
+
+func (s *Store) resolveAPI(ctx context.Context, tx *store.Tx, ref Ref) (Session, bool, []core.Warning, error) {
+	given := ref.Options.Session
+	if given == "" {
+		given = ref.Chat
+	}
+	if given == "" {
+		given = uuid.NewString()
+	}
+	id, alias, err := ID(given, ref.User)
+	if err != nil {
+		return Session{}, false, nil, err
+	}
+	sess, err := s.known(ctx, tx, ref, given, id, alias)
+	if core.KindOf(err) != core.NotFound {
+		return sess, false, nil, err
+	}
+	if errors.Is(err, errNotYours) {
+		return Session{}, false, nil, notFound()
+	}
+	return s.createAPI(ctx, tx, ref, given, id, alias)
+}
+
+// errNotYours stays inside this file; the outside sees notFound.
+var errNotYours = notFound()
+
+// known is the session that the caller's id stands for; a NotFound error when
+// there is none, errNotYours when there is one of somebody else.
+func (s *Store) known(ctx context.Context, tx *store.Tx, ref Ref, given, id string, alias bool) (Session, error) {
+	if !alias {
+		sess, err := s.ByID(ctx, tx, id)
+		if err == nil && sess.User != ref.User && !ref.Admin && ref.User != core.Operator {
+			err = errNotYours
+		}
+		if core.KindOf(err) != core.NotFound || errors.Is(err, errNotYours) {
+			return sess, err
+		}
+	}
+	var r row
+	err := tx.Get(ctx, &r, `SELECT `+columns+` FROM session_aliases a JOIN sessions s ON s.id = a.session_id
+		WHERE a.user_id = $1 AND a.alias = $2`, ref.User, given)
+	if errors.Is(err, store.ErrNoRows) {
+		return Session{}, notFound()
+	}
+	if err != nil {
+		return Session{}, fmt.Errorf("session by alias: %w", err)
+	}
+	return r.session()
+}
+
+// createAPI makes the session that an unknown id asks for. An id whose
+// transcript lies in the vault without a row is the operator's to pick up, at
+// sandboxed, because nobody knows who wrote it; for anybody else it is taken,
+// and they get a fresh one and a warning.
+func (s *Store) createAPI(ctx context.Context, tx *store.Tx, ref Ref, given, id string, alias bool) (Session, bool, []core.Warning, error) {
+	var warnings []core.Warning
+	adopt := 0
+	taken, err := s.taken(ctx, tx, id, alias)
+	if err != nil {
+		return Session{}, false, nil, err
+	}
+	switch {
+	case taken == "":
+	case taken != takenByRow && !alias && ref.User == core.Operator:
+		ref.Trust = core.Sandboxed
+		if adopt, err = s.count(taken); err != nil {
+			return Session{}, false, nil, err
+		}
+	default:
+		id, alias = uuid.NewString(), true
+		warnings = append(warnings, core.Warning{Code: "session_collision",
+			Message: "this session id is already used by another conversation; a new session was started"})
+	}
+	sess, err := s.create(ctx, tx, ref, id)
+	if err == nil && alias {
+		_, err = tx.Exec(ctx, `INSERT INTO session_aliases (user_id, alias, session_id) VALUES ($1, $2, $3)
+			ON CONFLICT (user_id, alias) DO UPDATE SET session_id = excluded.session_id`, ref.User, given, id)
+	}
+	if err == nil && adopt > 0 {
+		sess.MessageCount = adopt
+		_, err = tx.Exec(ctx, `UPDATE sessions SET message_count = $1 WHERE id = $2`, adopt, id)
+	}
+	if err != nil {
+		return Session{}, false, nil, err
+	}
+	s.keep(tx, makeSidecar(sess, core.Address{}, nil))
+	return sess, true, warnings, nil
+}
+
+// takenByRow is no file name.
+const takenByRow = "row"
+
+// taken is the transcript that already has this id, takenByRow for a session
+// of somebody else that an alias has met, or "".
+func (s *Store) taken(ctx context.Context, tx *store.Tx, id string, alias bool) (string, error) {
+	if alias {
+		switch _, err := s.ByID(ctx, tx, id); {
+		case err == nil:
+			return takenByRow, nil
+		case core.KindOf(err) != core.NotFound:
+			return "", err
+		}
+	}
+	files, err := s.vault.FindTranscripts(id)
+	if err != nil || len(files) == 0 {
+		return "", err
+	}
+	return files[0], nil
+}
+
+// count is how many messages a transcript holds, in its last MaxTail bytes.
+func (s *Store) count(name string) (int, error) {
+	t, err := s.vault.ReadTail(name, vault.MaxTail)
+	if err != nil {
+		return 0, err
+	}
+	return len(conversation(t).messages), nil
+}

@@ -1,0 +1,200 @@
+// Package session knows what a conversation is: its row, which chat it is
+// bound to, and its transcript. The database holds metadata and pointers; the
+// vault holds the words. Calls that take a *store.Tx work inside the caller's
+// transaction and add no commit of their own.
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+	"gatehouse/core/vault"
+)
+
+// A Session is one row of the table sessions.
+type Session struct {
+	ID               string          `json:"id"` // a UUID
+	Title            string          `json:"title"`
+	Module           string          `json:"module"` // chat, daily, build
+	Source           string          `json:"source"` // where it began: a platform, api, gatehouse, or an importer's name
+	WorkingDirectory string          `json:"working_directory"`
+	VaultRoot        string          `json:"vault_root"` // the vault's path when the session began
+	Model            string          `json:"model"`
+	MessageCount     int             `json:"message_count"` // of user and assistant
+	Archived         bool            `json:"archived"`
+	CreatedAt        time.Time       `json:"created_at"`
+	LastAccessed     time.Time       `json:"last_accessed"`
+	ContinuedFrom    string          `json:"continued_from,omitempty"`
+	AgentType        string          `json:"agent_type"`
+	Metadata         json.RawMessage `json:"metadata,omitempty"`
+	User             int64           `json:"user_id"`      // the owner; 0 unknown: for the operator only
+	TrustLevel       core.Trust      `json:"trust_level"`  // a ceiling for every turn
+	TitleSource      string          `json:"title_source"` // default, model, user
+	Workspace        string          `json:"workspace,omitempty"`
+	Project          string          `json:"project_id,omitempty"`
+}
+
+// Options for New.
+type Options struct {
+	DB      store.Queryer // reads outside transactions
+	Vault   *vault.Vault
+	Clock   core.Clock   // nil: the system's
+	Log     *slog.Logger // nil: none
+	Version string       // written into transcript lines; "" is "gatehouse"
+}
+
+// A Store finds and keeps sessions. It is safe for concurrent use; Close it.
+type Store struct {
+	db      store.Queryer
+	vault   *vault.Vault
+	clock   core.Clock
+	log     *slog.Logger
+	version string
+	cache   *cache
+
+	mu      sync.Mutex
+	dirty   map[string]sidecar // waiting for the writer; bounded by maxDirty
+	writing bool
+	idle    *sync.Cond // signalled when writing ends
+}
+
+// New is a Store over db and vault.
+func New(o Options) *Store {
+	if o.Clock == nil {
+		o.Clock = core.System{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Version == "" {
+		o.Version = "gatehouse"
+	}
+	s := &Store{
+		db: o.DB, vault: o.Vault, clock: o.Clock, log: o.Log, version: o.Version,
+		cache: newCache(o.Clock), dirty: map[string]sidecar{},
+	}
+	s.idle = sync.NewCond(&s.mu)
+	return s
+}
+
+// Close waits until the sidecars of committed changes are written.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.writing {
+		s.idle.Wait()
+	}
+	return nil
+}
+
+// columns fill a row; the table is called s.
+const columns = `s.id, coalesce(s.title, '') AS title, s.module, s.source,
+	coalesce(s.working_directory, '') AS working_directory, coalesce(s.vault_root, '') AS vault_root,
+	coalesce(s.model, '') AS model, s.message_count, s.archived, s.created_at, s.last_accessed,
+	coalesce(s.continued_from, '') AS continued_from, coalesce(s.agent_type, '') AS agent_type,
+	coalesce(s.metadata, '') AS metadata, s.user_id, s.trust_level, s.title_source,
+	coalesce(s.workspace, '') AS workspace, coalesce(s.project_id, '') AS project_id`
+
+type row struct {
+	ID               string     `db:"id"`
+	Title            string     `db:"title"`
+	Module           string     `db:"module"`
+	Source           string     `db:"source"`
+	WorkingDirectory string     `db:"working_directory"`
+	VaultRoot        string     `db:"vault_root"`
+	Model            string     `db:"model"`
+	MessageCount     int        `db:"message_count"`
+	Archived         bool       `db:"archived"`
+	CreatedAt        string     `db:"created_at"`
+	LastAccessed     string     `db:"last_accessed"`
+	ContinuedFrom    string     `db:"continued_from"`
+	AgentType        string     `db:"agent_type"`
+	Metadata         string     `db:"metadata"`
+	User             int64      `db:"user_id"`
+	TrustLevel       core.Trust `db:"trust_level"`
+	TitleSource      string     `db:"title_source"`
+	Workspace        string     `db:"workspace"`
+	Project          string     `db:"project_id"`
+}
+
+func (r *row) session() (Session, error) {
+	created, err := core.ParseStamp(r.CreatedAt)
+	accessed, err2 := core.ParseStamp(r.LastAccessed)
+	if err = errors.Join(err, err2); err != nil {
+		return Session{}, fmt.Errorf("session %s: %w", r.ID, err)
+	}
+	s := Session{
+		ID: r.ID, Title: r.Title, Module: r.Module, Source: r.Source, WorkingDirectory: r.WorkingDirectory,
+		VaultRoot: r.VaultRoot, Model: r.Model, MessageCount: r.MessageCount, Archived: r.Archived,
+		CreatedAt: created, LastAccessed: accessed, ContinuedFrom: r.ContinuedFrom, AgentType: r.AgentType,
+		User: r.User, TrustLevel: r.TrustLevel, TitleSource: r.TitleSource, Workspace: r.Workspace, Project: r.Project,
+	}
+	if json.Valid([]byte(r.Metadata)) {
+		s.Metadata = json.RawMessage(r.Metadata)
+	}
+	return s, nil
+}
+
+// notFound is the one answer for "no such session" and "not yours".
+func notFound() error { return core.Errorf(core.NotFound, "no such session") }
+
+// ByID is the session id; core.NotFound without one. Whether the asker may see
+// it is the caller's question: compare Session.User.
+func (s *Store) ByID(ctx context.Context, q store.Queryer, id string) (Session, error) {
+	var r row
+	err := q.Get(ctx, &r, `SELECT `+columns+` FROM sessions s WHERE s.id = $1`, id)
+	if errors.Is(err, store.ErrNoRows) {
+		return Session{}, notFound()
+	}
+	if err != nil {
+		return Session{}, fmt.Errorf("session by id: %w", err)
+	}
+	return r.session()
+}
+
+// Bound is the chat that the session id is bound to, and whether there is one.
+func (s *Store) Bound(ctx context.Context, q store.Queryer, id string) (core.Address, bool, error) {
+	var c struct{ Bot, Chat, Thread, Place string }
+	err := q.Get(ctx, &c, `SELECT bot, chat, thread, place FROM chats WHERE session_id = $1`, id)
+	if errors.Is(err, store.ErrNoRows) {
+		return core.Address{}, false, nil
+	}
+	if err != nil {
+		return core.Address{}, false, fmt.Errorf("chat of session: %w", err)
+	}
+	return core.Address{Bot: c.Bot, Chat: c.Chat, Thread: c.Thread, Place: c.Place}, true, nil
+}
+
+// Lane is the key of the line in which turns for addr stand: "<bot>|<chat>",
+// and for an API address (its Chat is a session's id) the line of the chat
+// that the session is bound to, else "session:<id>".
+func (s *Store) Lane(ctx context.Context, tx *store.Tx, addr core.Address) (string, error) {
+	if addr.Bot != core.APIBot {
+		return addr.Bot + "|" + addr.Chat, nil
+	}
+	chat, ok, err := s.Bound(ctx, tx, addr.Chat)
+	if err != nil {
+		return "", err
+	}
+	if ok {
+		return chat.Bot + "|" + chat.Chat, nil
+	}
+	return "session:" + addr.Chat, nil
+}
+
+// BusyMode is what the chat is set to, "collect" or "queue"; "" is the setting's.
+func (s *Store) BusyMode(ctx context.Context, tx *store.Tx, addr core.Address) (string, error) {
+	var mode string
+	err := tx.Get(ctx, &mode, `SELECT busy_mode FROM chats WHERE bot = $1 AND chat = $2`, addr.Bot, addr.Chat)
+	if err != nil && !errors.Is(err, store.ErrNoRows) {
+		return "", fmt.Errorf("busy mode: %w", err)
+	}
+	return mode, nil
+}

@@ -1,0 +1,57 @@
+package usage
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Other is the model label of every model that is not configured.
+const Other = "other"
+
+var directions = [...]string{"input", "output", "cache_read", "cache_write"}
+
+// Metrics are the ledger's counters. The label model holds configured names
+// only, else Other.
+type Metrics struct {
+	tokens *prometheus.CounterVec
+	cost   *prometheus.CounterVec
+	known  map[string]bool
+}
+
+// NewMetrics registers with reg (nil: nowhere) gatehouse_tokens_total{model,
+// direction} and gatehouse_cost_usd_total{model}, at 0 for every configured
+// model and Other.
+func NewMetrics(reg prometheus.Registerer, models []string) *Metrics {
+	m := &Metrics{
+		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gatehouse_tokens_total", Help: "Tokens of settled model calls, as the provider counted them.",
+		}, []string{"model", "direction"}),
+		cost: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gatehouse_cost_usd_total", Help: "Cost of settled model calls in US dollars, where a price is known.",
+		}, []string{"model"}),
+		known: map[string]bool{},
+	}
+	for _, name := range append([]string{Other}, models...) {
+		m.known[name] = true
+		m.cost.WithLabelValues(name)
+		for _, d := range directions {
+			m.tokens.WithLabelValues(name, d)
+		}
+	}
+	if reg != nil {
+		reg.MustRegister(m.tokens, m.cost)
+	}
+	return m
+}
+
+func (m *Metrics) count(r Row) {
+	model := r.Model
+	if !m.known[model] {
+		model = Other
+	}
+	for i, n := range [...]int64{r.Input, r.Output, r.CacheRead, r.CacheWrite} {
+		if n > 0 {
+			m.tokens.WithLabelValues(model, directions[i]).Add(float64(n))
+		}
+	}
+	if r.MicroUSD != nil && *r.MicroUSD > 0 {
+		m.cost.WithLabelValues(model).Add(float64(*r.MicroUSD) / 1e6)
+	}
+}

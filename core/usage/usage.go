@@ -1,0 +1,92 @@
+// Package usage is the ledger of model calls: who used how much of which
+// model, and what it cost where a price is known.
+package usage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// A Row is one model call, as the provider counted it. Aborted and failed
+// runs are recorded too.
+type Row struct {
+	Run, Session string
+	User         int64
+	Bot          string
+	Model        string
+	Input        int64 // tokens, without those from the cache
+	Output       int64
+	CacheRead    int64
+	CacheWrite   int64
+	MicroUSD     *int64 // millionths of a dollar; nil where no price is known
+}
+
+// A Ledger records rows and counts them. It is safe for concurrent use.
+type Ledger struct {
+	metrics *Metrics
+}
+
+// New is a Ledger; nil metrics are counted nowhere.
+func New(m *Metrics) *Ledger {
+	if m == nil {
+		m = NewMetrics(nil, nil)
+	}
+	return &Ledger{metrics: m}
+}
+
+// Record writes one settled row in the caller's transaction; the counters move
+// when it has committed. Counts below zero are taken as zero.
+func (l *Ledger) Record(ctx context.Context, tx *store.Tx, r Row) error {
+	for _, n := range [...]*int64{&r.Input, &r.Output, &r.CacheRead, &r.CacheWrite} {
+		*n = max(0, *n)
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO usage (at, run, session_id, user_id, bot, model, input, output, cache_read, cache_write, micro_usd, state)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'settled')`,
+		core.Stamp(tx.Time()), r.Run, r.Session, r.User, r.Bot, r.Model, r.Input, r.Output, r.CacheRead, r.CacheWrite, r.MicroUSD)
+	if err != nil {
+		return fmt.Errorf("record usage: %w", err)
+	}
+	tx.OnCommit(func() { l.metrics.count(r) })
+	return nil
+}
+
+// A Total is what one model took.
+type Total struct {
+	Model      string `db:"model" json:"model"`
+	Calls      int64  `db:"calls" json:"calls"`
+	Input      int64  `db:"input" json:"input_tokens"`
+	Output     int64  `db:"output" json:"output_tokens"`
+	CacheRead  int64  `db:"cache_read" json:"cache_read_tokens"`
+	CacheWrite int64  `db:"cache_write" json:"cache_write_tokens"`
+	MicroUSD   int64  `db:"micro_usd" json:"micro_usd"`
+	Unpriced   int64  `db:"unpriced" json:"unpriced"` // calls without a known price, not in MicroUSD
+}
+
+// Totals sums the settled calls since a time, one row per model, by name.
+func (l *Ledger) Totals(ctx context.Context, q store.Queryer, since time.Time) ([]Total, error) {
+	var all []Total
+	err := q.Select(ctx, &all, `SELECT model, count(*) AS calls, sum(input) AS input, sum(output) AS output,
+			sum(cache_read) AS cache_read, sum(cache_write) AS cache_write,
+			coalesce(sum(micro_usd), 0) AS micro_usd, sum(CASE WHEN micro_usd IS NULL THEN 1 ELSE 0 END) AS unpriced
+		FROM usage WHERE at >= $1 AND state = 'settled' GROUP BY model ORDER BY model`, core.Stamp(since))
+	if err != nil {
+		return nil, fmt.Errorf("usage totals: %w", err)
+	}
+	return all, nil
+}
+
+// Forget takes a person out of the ledger. The figures stay.
+func (l *Ledger) Forget(ctx context.Context, tx *store.Tx, user int64) error {
+	if user <= 0 {
+		return core.Errorf(core.Invalid, "no such person")
+	}
+	_, err := tx.Exec(ctx, `UPDATE usage SET user_id = 0, session_id = '' WHERE user_id = $1`, user)
+	if err != nil {
+		return fmt.Errorf("forget usage: %w", err)
+	}
+	return nil
+}
