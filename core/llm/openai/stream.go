@@ -93,11 +93,8 @@ func (r *reply) take(a *answer, data []byte) *failure {
 		}
 		return garbage("an event is no JSON of the expected form", nil)
 	}
-	if len(c.Error) > 0 && string(c.Error) != "null" {
-		return r.c.streamFailure(parseError(data))
-	}
-	if c.Object == "error" {
-		return r.c.streamFailure(parseError(data))
+	if e := c.failed(data); !e.isZero() {
+		return r.c.streamFailure(e)
 	}
 	if c.Usage != nil {
 		a.usage = usage(c.Usage)
@@ -114,6 +111,21 @@ func (r *reply) take(a *answer, data []byte) *failure {
 		}
 	}
 	return nil
+}
+
+// failed is the error that an event says: {"error":…}, vLLM's
+// {"object":"error",…} and llama.cpp's bare {"code":…,"message":…}.
+func (c *chunk) failed(data []byte) apiError {
+	named := len(c.Error) > 0 && string(c.Error) != "null"
+	bare := len(c.Choices) == 0 && c.Usage == nil && bytes.Contains(data, []byte(`"message"`))
+	if !named && !bare && c.Object != "error" {
+		return apiError{}
+	}
+	e := parseError(data)
+	if named && e.isZero() {
+		e.Message = "an error without words"
+	}
+	return e
 }
 
 func (r *reply) takeDelta(a *answer, d api.ChatCompletionStreamChoiceDelta, raw []byte) *failure {
