@@ -87,6 +87,9 @@ func (s *Store) discard(id string) error {
 	}
 	s.mu.Lock()
 	delete(s.dirty, id)
+	for s.writing { // it waits for no transaction, and none can add to its work now
+		s.idle.Wait()
+	}
 	s.mu.Unlock()
 	files, err := s.vault.FindTranscripts(id)
 	if err != nil {
