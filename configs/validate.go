@@ -148,6 +148,7 @@ func (c *Config) checks() map[string]func() error {
 		"PORT":                   func() error { return checkPort(c.Port) },
 		"ALLOWED_HOSTS":          func() error { return each(c.AllowedHosts, checkHost) },
 		"CORS_ORIGINS":           func() error { return each(c.CORSOrigins, checkOrigin) },
+		"ADMIN_PASSWORD":         c.checkPassword,
 		"TELEGRAM_TOKEN":         c.checkTelegramToken,
 		"TELEGRAM_API_URL":       func() error { return checkOrigin(c.TelegramApiURL) },
 		"TELEGRAM_ALLOWED_USERS": func() error { return each(c.TelegramAllowedUsers, checkUser) },
@@ -260,6 +261,16 @@ func checkBase(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return errors.New("want an http or https address without user, query or fragment")
+	}
+	return nil
+}
+
+// maxPassword bounds ADMIN_PASSWORD in bytes; longer ones cannot sign in.
+const maxPassword = 256
+
+func (c *Config) checkPassword() error {
+	if len(c.AdminPassword.Reveal()) > maxPassword {
+		return fmt.Errorf("is longer than %d bytes", maxPassword)
 	}
 	return nil
 }
