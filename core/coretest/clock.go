@@ -8,10 +8,15 @@ import (
 
 // A Clock stands still until Advance moves it.
 type Clock struct {
-	mu      sync.Mutex
-	now     time.Time
-	waiting []waiter
-	changed chan struct{}
+	mu       sync.Mutex
+	now      time.Time
+	waiting  []waiter
+	watchers []watcher
+}
+
+type watcher struct {
+	n int
+	c chan struct{}
 }
 
 type waiter struct {
@@ -24,7 +29,7 @@ func NewClock(t time.Time) *Clock {
 	if t.IsZero() {
 		t = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	}
-	return &Clock{now: t, changed: make(chan struct{})}
+	return &Clock{now: t}
 }
 
 func (c *Clock) Now() time.Time {
@@ -42,8 +47,15 @@ func (c *Clock) After(d time.Duration) <-chan time.Time {
 		return ch
 	}
 	c.waiting = append(c.waiting, waiter{c.now.Add(d), ch})
-	close(c.changed)
-	c.changed = make(chan struct{})
+	rest := c.watchers[:0]
+	for _, w := range c.watchers {
+		if len(c.waiting) >= w.n {
+			close(w.c)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	c.watchers = rest
 	return ch
 }
 
@@ -65,14 +77,17 @@ func (c *Clock) Advance(d time.Duration) {
 
 // AwaitWaiters returns when at least n calls of After are pending: the
 // signal that the code under test has begun to wait, instead of a sleep.
-func (c *Clock) AwaitWaiters(n int) {
-	for {
-		c.mu.Lock()
-		have, changed := len(c.waiting), c.changed
-		c.mu.Unlock()
-		if have >= n {
-			return
-		}
-		<-changed
+func (c *Clock) AwaitWaiters(n int) { <-c.Waiting(n) }
+
+// Waiting is closed as soon as at least n calls of After are pending.
+func (c *Clock) Waiting(n int) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ch := make(chan struct{})
+	if len(c.waiting) >= n {
+		close(ch)
+	} else {
+		c.watchers = append(c.watchers, watcher{n, ch})
 	}
+	return ch
 }

@@ -176,6 +176,24 @@ func (f *fixture) reply() string {
 	}
 }
 
+// timePasses moves the clock on, as fast as the queue looks at it, until the
+// returned function is called.
+func (f *fixture) timePasses() (hold func()) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-f.clock.Waiting(1):
+				f.clock.Advance(time.Second)
+			}
+		}
+	}()
+	return func() { close(stop); <-done }
+}
+
 func (f *fixture) states() string {
 	f.t.Helper()
 	var s []string
@@ -258,6 +276,7 @@ func TestCollectJoinsNeighboursOfOneSenderAndARetryIsOfThatRunAlone(t *testing.T
 	})
 	f.put(msg(1, "a", "ann", "one"), msg(2, "a", "ann", "two"), msg(3, "a", "bob", "three"))
 	fail := true
+	failed := make(chan struct{})
 	runs := make(chan string, 4)
 	f.serve(func(_ context.Context, turn *queue.Turn) {
 		runs <- turn.Run
@@ -267,6 +286,7 @@ func TestCollectJoinsNeighboursOfOneSenderAndARetryIsOfThatRunAlone(t *testing.T
 				t.Error(err)
 			}
 			_ = f.q.Fail(context.Background(), turn, errors.New("boom"))
+			close(failed)
 			return
 		}
 		if err := answer(f.q, turn); err != nil {
@@ -274,6 +294,7 @@ func TestCollectJoinsNeighboursOfOneSenderAndARetryIsOfThatRunAlone(t *testing.T
 		}
 	})
 	first := <-runs
+	<-failed
 	f.clock.AwaitWaiters(1)
 	f.clock.Advance(2 * time.Second)
 	if got := f.reply(); got != "re: one+two" {
@@ -302,10 +323,8 @@ func TestAfterFiveTriesAMessageIsDeadTheChatIsToldAndTheLaneGoesOn(t *testing.T)
 		_ = answer(f.q, turn)
 	})
 	f.put(msg(1, "a", "ann", "poison"), msg(2, "a", "ann", "fine"))
-	for range 12 {
-		f.clock.AwaitWaiters(1)
-		f.clock.Advance(9 * time.Second)
-	}
+	hold := f.timePasses()
+	defer hold()
 	if got := []string{f.reply(), f.reply()}; !slices.Equal(got, []string{"gave up", "re: fine"}) {
 		t.Errorf("replies %q", got)
 	}
@@ -327,7 +346,7 @@ func TestAfterFiveTriesAMessageIsDeadTheChatIsToldAndTheLaneGoesOn(t *testing.T)
 // Two queues over one database are two processes: the second one's start
 // takes the lanes, and the first one's late result is dropped whole.
 func TestAResultUnderAnOldEpochIsDropped(t *testing.T) {
-	f := newFixture(t, nil)
+	f := newFixture(t, func(o *queue.Options) { o.Slots = 1 }) // asleep, the first takes no second turn
 	old := make(chan *queue.Turn, 1)
 	settled := make(chan error, 1)
 	go1 := make(chan struct{})
@@ -464,11 +483,7 @@ func TestAnUnansweredSendIsRepeatedOnceMarkedThenUnknown(t *testing.T) {
 	f.put(msg(1, "a", "ann", "one"))
 	first := <-f.plat.seen
 	f.put(msg(2, "a", "ann", "two"))
-	f.clock.AwaitWaiters(1)
-	for range 3 {
-		f.clock.AwaitWaiters(1)
-		f.clock.Advance(1100 * time.Millisecond)
-	}
+	defer f.timePasses()()
 	second := <-f.plat.seen
 	if first.Repeat || !second.Repeat || second.Text != first.Text {
 		t.Errorf("first %+v, second %+v", first, second)
@@ -494,15 +509,13 @@ func TestASendThatNeverLeftIsTriedAgainAndARefusedOneIsShown(t *testing.T) {
 	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
 	f.put(msg(1, "a", "ann", "one"))
 	<-f.plat.seen
+	hold := f.timePasses()
 	for range 2 {
-		for range 7 {
-			f.clock.AwaitWaiters(1)
-			f.clock.Advance(time.Second)
-		}
 		if out := <-f.plat.seen; out.Repeat {
 			t.Errorf("a send that never left is marked as a repeat: %+v", out)
 		}
 	}
+	hold()
 	f.stop()
 	rows, err := f.q.Unsure(t.Context(), 10)
 	if err != nil || len(rows) != 1 || rows[0].State != "failed" || rows[0].Error != "blocked" {
