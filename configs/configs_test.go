@@ -195,6 +195,25 @@ func TestOnlyVaultPathAndPortAreReadWithoutPrefix(t *testing.T) {
 	}
 }
 
+func TestPathsBecomeAbsoluteAndAnUnknownHomeIsReported(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := load(t, "VAULT_PATH=notes"); c.VaultPath != filepath.Join(here, "notes") {
+		t.Errorf("a relative path became %s", c.VaultPath)
+	}
+	c := load(t)
+	c.VaultPath = "~/Gatehouse-demo"
+	if err := c.Validate(); err != nil || c.VaultPath != "/home/someone/Gatehouse-demo" {
+		t.Errorf("after Validate: %s, %v", c.VaultPath, err)
+	}
+	problems(t, "VAULT_PATH=~someone/notes")
+	if p := problems(t, "HOME="); len(p) != 1 || p[0].Name != "GATEHOUSE_VAULT_PATH" {
+		t.Errorf("without a home folder: %v", p)
+	}
+}
+
 func TestAVariableSetToNothingIsNotSet(t *testing.T) {
 	var pairs []string
 	for _, f := range fields() {
@@ -294,6 +313,9 @@ func TestAnUnknownNameIsAnErrorThatSuggestsTheNearest(t *testing.T) {
 		"GATEHOUSE_ANTHROPIC_API_KEY_X": "this version does not have",
 	} {
 		p := problems(t, name+"=topsecret")
+		if name, _, ok := strings.Cut(want, "?"); ok && !strings.HasPrefix(p[0].Example, name+"=") {
+			t.Errorf("the example for %s is %q", name, p[0].Example)
+		}
 		if len(p) != 1 || p[0].Name != name || !strings.Contains(p[0].Fault, want) || strings.Contains(p.Error(), "topsecret") {
 			t.Errorf("%s: %v; want %q", name, p, want)
 		}
@@ -408,7 +430,7 @@ func example() string {
 		}
 		fmt.Fprintf(&b, "\n# %s%s\n#%s=%s\n", f.about, note, f.Name, value)
 		if f.secret() {
-			fmt.Fprintf(&b, "#%s_FILE=/run/secrets/%s\n", f.Name, strings.ToLower(f.short()))
+			fmt.Fprintf(&b, "#%s_FILE=%s\n", f.Name, f.secretFile())
 		}
 	}
 	return b.String()

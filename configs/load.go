@@ -1,12 +1,15 @@
 package configs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,6 +81,9 @@ func (f field) in(c *Config) reflect.Value { return reflect.ValueOf(c).Elem().Fi
 
 func (f field) secret() bool { return f.Type == reflect.TypeFor[Secret]() }
 
+// secretFile is an example of a file that holds the secret.
+func (f field) secretFile() string { return "/run/secrets/" + strings.ToLower(f.short()) }
+
 // bare is the name under which the setting is read without prefix, or "".
 func (f field) bare() string { return f.Tag.Get("envconfig") }
 
@@ -114,7 +120,7 @@ func (f field) load(c *Config) *Problem {
 	case file != "":
 		s, err := readSecret(file)
 		if err != nil {
-			return &Problem{f.Name + "_FILE", err.Error(), f.Name + "_FILE=/run/secrets/" + strings.ToLower(f.short())}
+			return &Problem{f.Name + "_FILE", err.Error(), f.Name + "_FILE=" + f.secretFile()}
 		}
 		f.in(c).Set(reflect.ValueOf(s))
 		c.source[f.short()] = SourceFile
@@ -183,27 +189,25 @@ const testPrefix = Prefix + "_TEST_"
 
 // unknown finds the names under our prefix that are no settings.
 func unknown(environ []string) Problems {
-	known := map[string]bool{}
-	var names []string
+	examples := map[string]string{} // by known name
 	for _, f := range fields() {
-		known[f.Name] = true
-		names = append(names, f.Name)
+		examples[f.Name] = f.example
 		if f.secret() {
-			known[f.Name+"_FILE"] = true
-			names = append(names, f.Name+"_FILE")
+			examples[f.Name+"_FILE"] = f.secretFile()
 		}
 	}
 	var problems Problems
 	for _, pair := range environ {
 		name, _, _ := strings.Cut(pair, "=")
 		short, ours := strings.CutPrefix(name, Prefix+"_")
+		_, known := examples[name]
 		switch {
-		case !ours || known[name] || strings.HasPrefix(name, testPrefix):
+		case !ours || known || strings.HasPrefix(name, testPrefix):
 		case absent.MatchString(short):
 			problems = append(problems, Problem{Name: name, Fault: "this version does not have that setting: remove it"})
 		default:
-			near := nearest(name, names)
-			problems = append(problems, Problem{Name: name, Fault: "is not a setting; did you mean " + near + "?"})
+			near := nearest(name, slices.Sorted(maps.Keys(examples)))
+			problems = append(problems, Problem{name, "is not a setting; did you mean " + near + "?", near + "=" + examples[near]})
 		}
 	}
 	return problems
@@ -211,13 +215,7 @@ func unknown(environ []string) Problems {
 
 // nearest is the name that takes the fewest edits to reach.
 func nearest(name string, names []string) string {
-	best, least := "", 0
-	for _, n := range names {
-		if d := edits(name, n); best == "" || d < least {
-			best, least = n, d
-		}
-	}
-	return best
+	return slices.MinFunc(names, func(a, b string) int { return cmp.Compare(edits(name, a), edits(name, b)) })
 }
 
 // edits counts the insertions, removals and changes of bytes from a to b.

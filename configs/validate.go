@@ -52,8 +52,11 @@ func (p Problems) named(name string) bool {
 	return slices.ContainsFunc(p, func(one Problem) bool { return one.Name == name })
 }
 
-// Validate checks every value and how they fit together. Its error is a Problems.
+// Validate brings changed values into the form that Load leaves them in ("~/"
+// and relative paths become absolute), then checks every value and how they
+// fit together. Its error is a Problems.
 func (c *Config) Validate() error {
+	c.settle()
 	if p := c.faults(func(string) bool { return false }); len(p) > 0 {
 		return p
 	}
