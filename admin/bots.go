@@ -1,0 +1,124 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+)
+
+// testTimeout bounds a test of a bot's credentials.
+const testTimeout = 15 * time.Second
+
+type botsBody struct {
+	Bots []botCard
+	Lede string
+	CSRF string
+}
+
+type botCard struct {
+	core.BotState
+	CSRF string
+	Tone string // good, warn, bad, idle: the colour beside the word
+	Word string
+	Up   bool // it runs, or tries to
+}
+
+func (p *Panel) states() []core.BotState {
+	if p.o.Bots == nil {
+		return nil
+	}
+	s := slices.Clone(p.o.Bots.States())
+	slices.SortFunc(s, func(a, b core.BotState) int { return cmp.Compare(a.Bot, b.Bot) })
+	return s
+}
+
+func (p *Panel) botsPage(w http.ResponseWriter, r *http.Request) error {
+	states := p.states()
+	b := botsBody{CSRF: p.token(r), Lede: botsLede(states)}
+	for _, s := range states {
+		tone, word := phase(s.State)
+		up := s.State != core.Stopped && s.State != core.FailedPhase
+		b.Bots = append(b.Bots, botCard{s, b.CSRF, tone, word, up})
+	}
+	return p.show(w, r, http.StatusOK, "bots", view{Title: "Bots", Topics: "bots", Body: b})
+}
+
+// phase is a connector's state in a colour and a word.
+func phase(s core.Phase) (tone, word string) {
+	switch s {
+	case core.Running:
+		return "good", "Running"
+	case core.Starting:
+		return "warn", "Starting"
+	case core.Degraded:
+		return "warn", "Degraded"
+	case core.Reconnecting:
+		return "warn", "Reconnecting"
+	case core.FailedPhase:
+		return "bad", "Failed"
+	}
+	return "idle", "Stopped"
+}
+
+func botsLede(states []core.BotState) string {
+	ill := unwell(states)
+	switch {
+	case len(states) == 0:
+		return "No bot is set up."
+	case len(ill) == 0 && len(states) == 1:
+		return states[0].Bot + " is well."
+	case len(ill) == 0:
+		return "All " + count(len(states), "bot is", "bots are") + " well."
+	case len(ill) == 1:
+		_, word := phase(ill[0].State)
+		return ill[0].Bot + " needs a look: " + strings.ToLower(word) + "."
+	}
+	return count(len(ill), "bot needs", "bots need") + " a look."
+}
+
+// unwell are the bots that do not do their work as they should.
+func unwell(states []core.BotState) []core.BotState {
+	var ill []core.BotState
+	for _, s := range states {
+		if s.State != core.Running && s.State != core.Starting {
+			ill = append(ill, s)
+		}
+	}
+	return ill
+}
+
+func (p *Panel) botAction(r *http.Request, by core.Actor) (flash, string, error) {
+	bot, back := r.PathValue("bot"), "/admin/bots"
+	ctx, cancel := context.WithTimeout(r.Context(), testTimeout)
+	defer cancel()
+	switch r.PathValue("verb") {
+	case "start":
+		return good(bot + " is starting; its state below follows."), back, p.noted(ctx, by, "bot.start", bot, p.o.Bots.Start(bot))
+	case "stop":
+		return good(bot + " is stopped. What it had taken is still answered; the platform keeps what comes, for a day or so."), back, p.noted(ctx, by, "bot.stop", bot, p.o.Bots.Stop(bot))
+	case "test":
+		name, err := p.o.Bots.Test(ctx, bot)
+		if err == nil {
+			return good(bot + " answers: the platform knows it as @" + strings.TrimPrefix(name, "@") + "."), back, nil
+		}
+		p.log.WarnContext(ctx, "bot test", "bot", bot, "err", err)
+		if core.KindOf(err) == core.Other {
+			err = core.Errorf(core.Busy, "%s gave no good answer; the log says more", bot)
+		}
+		return flash{}, back, err
+	}
+	return flash{}, back, core.Errorf(core.NotFound, "a bot can be started, stopped or tested")
+}
+
+// noted puts what was done to a bot into the audit.
+func (p *Panel) noted(ctx context.Context, by core.Actor, did, bot string, err error) error {
+	if err != nil || p.o.Audit == nil {
+		return err
+	}
+	return p.o.Audit(ctx, by, did, bot)
+}

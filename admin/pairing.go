@@ -1,0 +1,233 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+)
+
+const (
+	// maxRequests bounds the waiting list; the gate keeps at most 100 per bot.
+	maxRequests = 200
+	// maxCards bounds the page: the longest waiting are decided first.
+	maxCards   = 25
+	maxDecided = 10
+	// undoFor is how long a decision can be taken back; pairing enforces it.
+	undoFor = 10 * time.Second
+)
+
+type pairingBody struct {
+	Cards   part[[]requestCard]
+	More    int // that wait behind those shown
+	Lede    string
+	Decided part[[]core.PairingRequest]
+	Bots    []core.BotState
+}
+
+// A requestCard is a request that waits, or one decided so short a time ago
+// that the decision can still be taken back in its place.
+type requestCard struct {
+	core.PairingRequest
+	CSRF    string
+	Pending bool
+	CodeOld bool
+	Levels  []level
+	Ends    []end
+	Left    int // seconds in which it can be undone
+	More    int // held messages behind the first
+	Outcome string
+}
+
+// A level is one choice of trust and what it means.
+type level struct {
+	Trust   core.Trust
+	Label   string
+	Brief   string
+	Facts   []fact
+	Checked bool
+}
+
+type fact struct{ What, Is string }
+
+type end struct {
+	Value, Label string
+	Checked      bool
+}
+
+// ends are the choices of how long an approval holds.
+var ends = [...]struct {
+	value, label string
+	d            time.Duration
+}{{"", "No end", 0}, {"1h", "1 hour", time.Hour}, {"24h", "24 hours", 24 * time.Hour}, {"7d", "7 days", 7 * 24 * time.Hour}}
+
+func (p *Panel) pairingPage(w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	all := load(ctx, p, "The list of requests", func(ctx context.Context) ([]core.PairingRequest, error) {
+		return p.o.Requests.Requests(ctx, "pending", maxRequests)
+	})
+	recent := load(ctx, p, "The list of recent decisions", func(ctx context.Context) ([]core.PairingRequest, error) {
+		return p.o.Requests.Requests(ctx, "", maxRequests)
+	})
+	b := pairingBody{Cards: part[[]requestCard]{Broken: all.Broken}, Decided: part[[]core.PairingRequest]{Broken: recent.Broken}}
+	now, token := p.clock.Now(), p.token(r)
+	slices.SortStableFunc(all.Value, earlier)
+	b.More = max(0, len(all.Value)-maxCards)
+	for _, q := range all.Value[:len(all.Value)-b.More] {
+		b.Cards.Value = append(b.Cards.Value, p.card(q, now, token))
+	}
+	for _, q := range recent.Value {
+		switch {
+		case q.Status == "pending":
+		case q.Status != "expired" && now.Sub(q.ResolvedAt) < undoFor:
+			b.Cards.Value = append(b.Cards.Value, p.card(q, now, token))
+		default:
+			b.Decided.Value = append(b.Decided.Value, q)
+		}
+	}
+	// The longest waiting stands first, so that news is added at the end and
+	// moves nothing that somebody is about to press.
+	slices.SortStableFunc(b.Cards.Value, func(x, y requestCard) int { return earlier(x.PairingRequest, y.PairingRequest) })
+	slices.SortStableFunc(b.Decided.Value, func(x, y core.PairingRequest) int { return y.ResolvedAt.Compare(x.ResolvedAt) })
+	b.Decided.Value = b.Decided.Value[:min(len(b.Decided.Value), maxDecided)]
+	b.Lede = pairingLede(all.Value, now)
+	if len(b.Cards.Value) == 0 && p.o.Bots != nil {
+		b.Bots = p.o.Bots.States()
+	}
+	return p.show(w, r, http.StatusOK, "pairing", view{Title: "Pairing", Topics: "pairing people", Body: b})
+}
+
+func pairingLede(waiting []core.PairingRequest, now time.Time) string {
+	if len(waiting) == 0 {
+		return "Nobody waits for a decision."
+	}
+	oldest := slices.MinFunc(waiting, earlier)
+	text := count(len(waiting), "person waits", "people wait") + " for your decision"
+	if d := now.Sub(oldest.CreatedAt); d >= time.Minute && len(waiting) > 1 {
+		text += ", the first for " + span(d)
+	}
+	return text + "."
+}
+
+// earlier orders requests by when they came.
+func earlier(a, b core.PairingRequest) int { return a.CreatedAt.Compare(b.CreatedAt) }
+
+func (p *Panel) card(q core.PairingRequest, now time.Time, token string) requestCard {
+	c := requestCard{PairingRequest: q, CSRF: token, Pending: q.Status == "pending", More: max(0, q.Held-1)}
+	c.CodeOld = c.Code == "" || now.After(q.CodeExpiresAt)
+	if !c.Pending {
+		c.Left = int((undoFor - now.Sub(q.ResolvedAt) + time.Second - 1) / time.Second)
+		c.Outcome = outcome(q)
+		return c
+	}
+	c.Levels = p.levels(q)
+	for i, e := range ends {
+		c.Ends = append(c.Ends, end{Value: e.value, Label: e.label, Checked: i == 0})
+	}
+	return c
+}
+
+// levels are the two that can be given here; full is never given to a person in chat.
+func (p *Panel) levels(q core.PairingRequest) []level {
+	preset := core.Least(core.Vault, max(core.Sandboxed, p.o.Preset[q.Scope]))
+	read := "No files: no guest folders are set (GUEST_READ is empty)."
+	if len(p.o.GuestRead) > 0 {
+		read = "Only files that match " + strings.Join(p.o.GuestRead, ", ") + ", to quote from."
+	}
+	answers := "In direct messages with " + q.Bot + "; in no group."
+	if q.Scope == core.ScopeGroup {
+		answers = "In this one group, when they address " + q.Bot + "; not in direct messages."
+	}
+	always := []fact{
+		{"Is answered", answers},
+		{"Tools", "None: conversation only. Nothing is written, run or fetched."},
+		{"Sees of others", "Nothing: only their own conversations."},
+	}
+	return []level{
+		{core.Sandboxed, "Sandboxed", "a guest", append([]fact{{"Reads", read}}, always...), preset == core.Sandboxed},
+		{core.Vault, "Vault", "someone you’d lend your notes", append([]fact{{"Reads", "Every note in the vault except what the deny list keeps private, to quote from."}}, always...), preset == core.Vault},
+	}
+}
+
+// outcome is what a decision did, in a few words.
+func outcome(q core.PairingRequest) string {
+	switch q.Status {
+	case "approved":
+		return "Approved as " + q.ApprovedTrustLevel.String()
+	case "denied":
+		return "Denied"
+	case "expired":
+		return "Expired unanswered"
+	}
+	return platformName(q.Status)
+}
+
+// decide routes the four things that can be said to a request.
+func (p *Panel) decide(r *http.Request, by core.Actor) (flash, string, error) {
+	id, back := r.PathValue("id"), "/admin/pairing#r-"+url.PathEscape(r.PathValue("id"))
+	ctx := r.Context()
+	var (
+		q    core.PairingRequest
+		said string // what happened, after the name
+		err  error
+	)
+	switch r.PathValue("verb") {
+	case "approve":
+		a, bad := p.approval(r)
+		if bad != nil {
+			return flash{}, back, bad
+		}
+		q, err = p.o.Decisions.Approve(ctx, id, a, by)
+		said = "may talk to " + q.Bot + " now, as " + a.Trust.String() + "."
+	case "deny":
+		q, err = p.o.Decisions.Deny(ctx, id, by)
+		said = "is told no, once; then silence for 7 days."
+	case "block":
+		q, err = p.o.Decisions.Block(ctx, id, by)
+		said = "is blocked: nothing they write is kept or answered."
+	case "undo":
+		q, err = p.o.Decisions.Undo(ctx, id, by)
+		said = "waits for a decision again; the last one is taken back."
+	default:
+		err = core.Errorf(core.NotFound, "there is no such decision")
+	}
+	if err != nil {
+		return flash{}, back, err
+	}
+	return good(displayName(q.Display) + " " + said), back, nil
+}
+
+// approval reads the form. Levels above vault are refused whatever the form says.
+func (p *Panel) approval(r *http.Request) (core.Approval, error) {
+	trust, err := core.ParseTrust(r.PostFormValue("trust"))
+	if err != nil {
+		return core.Approval{}, err
+	}
+	if trust > core.Vault {
+		return core.Approval{}, core.Errorf(core.Invalid, "the level full can't be given to somebody in chat; choose sandboxed or vault")
+	}
+	a := core.Approval{Trust: trust}
+	want := r.PostFormValue("end")
+	for _, e := range ends {
+		if e.value == want {
+			if e.d > 0 {
+				a.ExpiresAt = p.clock.Now().Add(e.d)
+			}
+			return a, nil
+		}
+	}
+	return core.Approval{}, core.Errorf(core.Invalid, "%q is not one of the offered ends", want)
+}
+
+// pending is how many requests wait, for the menu and the overview.
+func (p *Panel) pending(ctx context.Context) part[[]core.PairingRequest] {
+	return load(ctx, p, "The list of requests", func(ctx context.Context) ([]core.PairingRequest, error) {
+		rows, err := p.o.Requests.Requests(ctx, "pending", maxRequests)
+		slices.SortStableFunc(rows, earlier)
+		return rows, err
+	})
+}

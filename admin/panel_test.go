@@ -1,0 +1,608 @@
+package admin_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"gatehouse/admin"
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+	"gatehouse/core/store/storetest"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+	"gatehouse/web/static"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const password = "seven grey herons"
+
+// A site is the panel as it is served: behind the checks of web, with real
+// accounts and sessions in a real database, and with a world behind it.
+type site struct {
+	t       *testing.T
+	url     string
+	world   *world
+	clock   core.Clock
+	log     *bytes.Buffer // read it only when no request is under way
+	oneTime string
+	http    *http.Client // has a cookie jar and follows no redirect
+}
+
+func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site {
+	t.Helper()
+	if clock == nil {
+		clock = coretest.NewClock(time.Time{})
+	}
+	s := &site{t: t, clock: clock, world: &world{clock: clock}, log: &bytes.Buffer{}}
+	db := storetest.Open(t, clock)
+	admins := auth.NewAdmins(db, auth.AdminOptions{Clock: clock})
+	var err error
+	if s.oneTime, err = admins.Prepare(context.Background(), true); err != nil {
+		t.Fatal(err)
+	}
+	door := auth.NewDoor(auth.NewKeys(db, clock, nil), admins, auth.DoorOptions{Clock: clock})
+	w := s.world
+	o := admin.Options{
+		Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)),
+		Requests: w, Decisions: w, People: w, Blocks: w, Places: w, Bots: w, Lanes: w, Dead: w, Sends: w, Bell: w,
+		GuestRead: []string{"Public/**"},
+	}
+	if change != nil {
+		change(&o)
+	}
+	panel, err := admin.New(door, admins, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := static.Handler("/static/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/admin", panel)
+	mux.Handle("/admin/", panel)
+	mux.Handle("/static/", files)
+	checks, err := web.NewSite(web.SiteOptions{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(checks.Wrap(mux))
+	t.Cleanup(srv.Close)
+	s.url, s.http = srv.URL, s.client()
+	return s
+}
+
+// client is a fresh browser without JavaScript.
+func (s *site) client() *http.Client {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	tr := &http.Transport{}
+	s.t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr, Jar: jar, Timeout: 20 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (s *site) do(method, path string, form url.Values) answer {
+	s.t.Helper()
+	req, err := http.NewRequest(method, s.url+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if form != nil {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	res, err := s.http.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer{res.StatusCode, res.Header, string(body)}
+}
+
+func (s *site) get(path string) answer { s.t.Helper(); return s.do("GET", path, nil) }
+
+var csrfField = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
+
+// csrf is the token of the present session, as its pages carry it.
+func (s *site) csrf() string {
+	s.t.Helper()
+	m := csrfField.FindStringSubmatch(s.get("/admin/password").body)
+	if m == nil {
+		s.t.Fatal("no CSRF token on the page")
+	}
+	return m[1]
+}
+
+// post sends a form as a browser without JavaScript does, follows the
+// redirect, and returns the page that came of it.
+func (s *site) post(path string, form url.Values) answer {
+	s.t.Helper()
+	if form == nil {
+		form = url.Values{}
+	}
+	form.Set("csrf", s.csrf())
+	a := s.do("POST", path, form)
+	if a.status != http.StatusSeeOther {
+		s.t.Fatalf("POST %s: status %d, want 303\n%s", path, a.status, a.body)
+	}
+	to, _, _ := strings.Cut(a.header.Get("Location"), "#")
+	return s.get(to)
+}
+
+// enter signs in and changes the one-time password.
+func (s *site) enter() *site {
+	s.t.Helper()
+	a := s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {s.oneTime}})
+	if a.status != http.StatusSeeOther {
+		s.t.Fatalf("sign in: status %d\n%s", a.status, a.body)
+	}
+	a = s.do("POST", "/admin/password", url.Values{"csrf": {s.csrf()}, "old": {s.oneTime}, "new": {password}, "again": {password}})
+	if a.status != http.StatusSeeOther {
+		s.t.Fatalf("change password: status %d\n%s", a.status, a.body)
+	}
+	s.get("/admin") // takes the flash
+	return s
+}
+
+// main is the page without its frame, for messages.
+func (a answer) main() string {
+	_, main, ok := strings.Cut(a.body, "<main")
+	if !ok {
+		return a.body
+	}
+	return main
+}
+
+func (a answer) has(t *testing.T, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(a.body, text) {
+			t.Errorf("the page lacks %q:\n%s", text, a.main())
+		}
+	}
+}
+
+func (a answer) lacks(t *testing.T, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if strings.Contains(a.body, text) {
+			t.Errorf("the page has %q:\n%s", text, a.main())
+		}
+	}
+}
+
+func TestTheOneTimePasswordIsChangedBeforeAnythingElseOpens(t *testing.T) {
+	s := newSite(t, nil, nil)
+	a := s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {"wrong wrong wrong"}})
+	if a.status != http.StatusUnauthorized {
+		t.Fatalf("wrong password: status %d, want 401", a.status)
+	}
+	a.has(t, "Name or password is wrong.", `value="admin"`)
+	a = s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {s.oneTime}, "next": {"/admin/queue"}})
+	if a.status != http.StatusSeeOther || a.header.Get("Location") != "/admin/queue" {
+		t.Fatalf("sign in: %d to %q", a.status, a.header.Get("Location"))
+	}
+	for _, path := range []string{"/admin", "/admin/pairing", "/admin/people", "/admin/bots", "/admin/queue", "/admin/events"} {
+		if a := s.get(path); a.status != http.StatusSeeOther || a.header.Get("Location") != "/admin/password" {
+			t.Errorf("GET %s before the change: %d to %q, want a redirect to the password", path, a.status, a.header.Get("Location"))
+		}
+	}
+	csrf := s.csrf()
+	for name, form := range map[string]url.Values{
+		"they differ":  {"old": {s.oneTime}, "new": {password}, "again": {password + "!"}},
+		"it is short":  {"old": {s.oneTime}, "new": {"short"}, "again": {"short"}},
+		"old is wrong": {"old": {"not this one"}, "new": {password}, "again": {password}},
+	} {
+		form.Set("csrf", csrf)
+		if a := s.do("POST", "/admin/password", form); a.status != http.StatusUnprocessableEntity || !strings.Contains(a.body, `role="alert"`) {
+			t.Errorf("%s: status %d, want the form again with the reason", name, a.status)
+		}
+	}
+	a = s.do("POST", "/admin/password", url.Values{"csrf": {csrf}, "old": {s.oneTime}, "new": {password}, "again": {password}})
+	if a.status != http.StatusSeeOther {
+		t.Fatalf("change: status %d\n%s", a.status, a.body)
+	}
+	s.get("/admin").has(t, "The password is changed", "<h1>Overview</h1>")
+	s.get("/admin").lacks(t, "The password is changed") // said once
+}
+
+func TestGuessingIsSlowedDownWithTheTimeToWait(t *testing.T) {
+	s := newSite(t, nil, nil)
+	for range 30 {
+		a := s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {"guess"}})
+		if a.status == http.StatusTooManyRequests {
+			if a.header.Get("Retry-After") == "" {
+				t.Error("no Retry-After")
+			}
+			a.has(t, "Too many wrong passwords")
+			return
+		}
+	}
+	t.Error("30 guesses were all answered with 401")
+}
+
+// routes are all of the panel's, with a form where they take one.
+var routes = []string{
+	"GET /admin", "GET /admin/", "GET /admin/events", "GET /admin/pairing", "GET /admin/people", "GET /admin/bots", "GET /admin/queue", "GET /admin/password", "GET /admin/nothing",
+	"POST /admin/password", "POST /admin/logout",
+	"POST /admin/pairing/r1/approve", "POST /admin/pairing/r1/deny", "POST /admin/pairing/r1/block", "POST /admin/pairing/d1/undo",
+	"POST /admin/people/access/1/remove", "POST /admin/people/revoke", "POST /admin/people/block", "POST /admin/people/unblock",
+	"POST /admin/people/places/enable", "POST /admin/people/places/disable",
+	"POST /admin/bots/telegram/start", "POST /admin/bots/telegram/stop", "POST /admin/bots/telegram/test",
+	"POST /admin/queue/dead/8812/retry", "POST /admin/queue/dead/8812/dismiss", "POST /admin/queue/send/5521/again", "POST /admin/queue/send/5521/settle",
+}
+
+func TestWithoutASessionNoRouteAnswersOrDecides(t *testing.T) {
+	s := newSite(t, nil, nil)
+	s.world.full()
+	for _, r := range routes {
+		method, path, _ := strings.Cut(r, " ")
+		a := s.do(method, path, url.Values{"trust": {"vault"}})
+		want := http.StatusSeeOther
+		if path == "/admin/events" {
+			want = http.StatusUnauthorized
+		}
+		if a.status != want || want == http.StatusSeeOther && !strings.HasPrefix(a.header.Get("Location"), "/admin/login") {
+			t.Errorf("%s: %d to %q, want the sign-in", r, a.status, a.header.Get("Location"))
+		}
+		a = s.do(method, path+"?fragment=1", url.Values{"trust": {"vault"}})
+		if a.status != http.StatusUnauthorized {
+			t.Errorf("%s as a fragment: %d, want 401", r, a.status)
+		}
+		a.lacks(t, "Ada Okafor", "Matteo")
+	}
+	if did := s.world.done(); len(did) > 0 {
+		t.Errorf("without a session was done: %q", did)
+	}
+}
+
+func TestAFormWithoutTheSessionsTokenIs403AndDecidesNothing(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	for _, r := range routes {
+		path, ok := strings.CutPrefix(r, "POST ")
+		if !ok {
+			continue
+		}
+		for _, csrf := range []string{"", "somebody-elses"} {
+			if a := s.do("POST", path, url.Values{"csrf": {csrf}, "trust": {"vault"}, "bot": {"telegram"}, "user": {"5501202"}}); a.status != http.StatusForbidden {
+				t.Errorf("%s with token %q: status %d, want 403", r, csrf, a.status)
+			}
+		}
+	}
+	if did := s.world.done(); len(did) > 0 {
+		t.Errorf("without the token was done: %q", did)
+	}
+	if a := s.get("/admin"); a.status != http.StatusOK {
+		t.Errorf("after refused forms the session is gone: %d", a.status)
+	}
+}
+
+func TestSigningOutEndsTheSessionHereOrEverywhere(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	first := s.http
+	s.http = s.client()
+	if a := s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {password}}); a.status != http.StatusSeeOther {
+		t.Fatalf("second sign-in: %d", a.status)
+	}
+	s.do("POST", "/admin/logout", url.Values{"csrf": {s.csrf()}})
+	if a := s.get("/admin/people"); a.header.Get("Location") != "/admin/login?next=%2Fadmin%2Fpeople" {
+		t.Errorf("after signing out: %d to %q", a.status, a.header.Get("Location"))
+	}
+	s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {password}})
+	s.do("POST", "/admin/logout", url.Values{"csrf": {s.csrf()}, "everywhere": {"1"}})
+	s.http = first
+	if a := s.get("/admin/people"); a.status != http.StatusSeeOther {
+		t.Errorf("the other session survives signing out everywhere: %d", a.status)
+	}
+}
+
+func TestTheSignInLeadsToPagesOfThePanelOnly(t *testing.T) {
+	s := newSite(t, nil, nil)
+	for next, want := range map[string]string{
+		"/admin/people": "/admin/people", "https://evil.example/": "/admin", "//evil.example": "/admin", "/admin/../x": "/admin", "": "/admin",
+	} {
+		s.http = s.client()
+		a := s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {s.oneTime}, "next": {next}})
+		if got := a.header.Get("Location"); got != want {
+			t.Errorf("next=%q leads to %q, want %q", next, got, want)
+		}
+	}
+}
+
+const hostile = `<script>alert(1)</script>"><img src=x onerror=alert(2)>' onfocus=alert(3) {{.}} javascript:alert(4)`
+
+func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	w, now := s.world, s.clock.Now()
+	w.full()
+	for i := range w.requests {
+		q := &w.requests[i]
+		q.Display, q.FirstMessage, q.Place, q.PlatformUserID, q.Bot, q.ResolvedBy = hostile, hostile, hostile, hostile, hostile, hostile
+	}
+	w.requests[0].ResolvedAt = now // shown in its place, with undo
+	for i := range w.access {
+		a := &w.access[i]
+		a.Display, a.PlatformUserID, a.Place, a.By, a.Bot = hostile, hostile, hostile, hostile, hostile
+	}
+	w.blocks[0].PlatformUserID, w.blocks[0].By = hostile, hostile
+	for i := range w.places {
+		w.places[i].Name, w.places[i].Place = hostile, hostile
+	}
+	for i := range w.bots {
+		b := &w.bots[i]
+		b.Bot, b.Username, b.Reason, b.LastError = hostile, hostile, hostile, hostile
+	}
+	w.dead[0].Name, w.dead[0].Text, w.dead[0].Error, w.dead[0].Kind = hostile, hostile, hostile, hostile
+	w.sends[0].Text, w.sends[0].Error, w.sends[0].Chat, w.sends[0].Key = hostile, hostile, hostile, hostile
+	w.lanes[0].Key, w.lanes[0].Owner = hostile, hostile
+	values := regexp.MustCompile(`="[^"]*"`) // a quote inside one would end it
+	handler := regexp.MustCompile(`<[^>]*\son(error|focus)`)
+	for _, path := range []string{"/admin", "/admin/pairing", "/admin/people", "/admin/people?q=" + url.QueryEscape(hostile), "/admin/bots", "/admin/queue"} {
+		a := s.get(path)
+		if a.status != http.StatusOK {
+			t.Errorf("GET %s: status %d", path, a.status)
+		}
+		if n := strings.Count(a.body, "<script"); n != 1 {
+			t.Errorf("GET %s: %d script elements, want the panel's one", path, n)
+		}
+		a.lacks(t, "<img", `href="javascript:`)
+		if at := handler.FindString(values.ReplaceAllString(a.body, "")); at != "" {
+			t.Errorf("GET %s: an attribute broke out: %s", path, at)
+		}
+		if !strings.Contains(a.body, "&lt;script&gt;alert(1)") {
+			t.Errorf("GET %s: the hostile text is not shown at all, so nothing is proved", path)
+		}
+	}
+}
+
+func TestPagesAllowNothingInlineAndNothingForeign(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	inline := regexp.MustCompile(`\sstyle="|<style|<script>|\son[a-z]+="`)
+	for _, path := range []string{"/admin", "/admin/pairing", "/admin/people", "/admin/bots", "/admin/queue", "/admin/password"} {
+		a := s.get(path)
+		csp := a.header.Get("Content-Security-Policy")
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'"} {
+			if !strings.Contains(csp, want) {
+				t.Errorf("GET %s: policy %q lacks %q", path, csp, want)
+			}
+		}
+		if strings.Contains(csp, "unsafe") || a.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("GET %s: policy %q, cache %q", path, csp, a.header.Get("Cache-Control"))
+		}
+		if at := inline.FindString(a.body); at != "" {
+			t.Errorf("GET %s: inline %q, which the policy blocks", path, at)
+		}
+	}
+}
+
+func TestEveryDecisionWorksWithoutJavaScript(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	w := s.world
+	w.full()
+	day := core.Stamp(s.clock.Now().Add(24 * time.Hour))
+	for _, c := range []struct {
+		path string
+		form url.Values
+		did  []string
+		says string
+	}{
+		{"/admin/pairing/r1/approve", url.Values{"trust": {"vault"}, "end": {"24h"}}, []string{"approved r1 vault", "until " + day}, "Ada Okafor may talk to telegram now, as vault."},
+		{"/admin/pairing/r1/undo", nil, []string{"pending r1 "}, "Ada Okafor waits for a decision again"},
+		{"/admin/pairing/r1/deny", nil, []string{"denied r1 "}, "Ada Okafor is told no, once; then silence for 7 days."},
+		{"/admin/pairing/r2/block", nil, []string{"denied r2 ", "block 90071992547409931"}, "is blocked"},
+		{"/admin/people/access/3/remove", nil, []string{"remove 3"}, "That access is removed."},
+		{"/admin/people/revoke", url.Values{"bot": {"family"}, "user": {"7700431189"}}, []string{"revoke family 7700431189"}, "Revoked: 1 access on family."},
+		{"/admin/people/block", url.Values{"bot": {"*"}, "platform": {"telegram"}, "user": {"39902211"}}, []string{"block * telegram 39902211"}, "Blocked."},
+		{"/admin/people/unblock", url.Values{"bot": {"*"}, "platform": {"telegram"}, "user": {"611003377"}}, []string{"unblock * telegram 611003377"}, "Unblocked."},
+		{"/admin/people/places/enable", url.Values{"bot": {"telegram"}, "place": {"-1004410022"}, "trust": {"sandboxed"}}, []string{"enable telegram -1004410022 sandboxed"}, "The group is enabled as sandboxed"},
+		{"/admin/people/places/disable", url.Values{"bot": {"family"}, "place": {"-1001882734410"}}, []string{"disable family -1001882734410"}, "The group is disabled"},
+		{"/admin/bots/old/start", nil, []string{"start old"}, "old is starting"},
+		{"/admin/bots/family/stop", nil, []string{"stop family"}, "family is stopped"},
+		{"/admin/bots/family/test", nil, []string{"test family"}, "the platform knows it as @family_bot"},
+		{"/admin/queue/send/5521/again", nil, []string{"again 5521"}, "The reply is on its way again."},
+		{"/admin/queue/send/5530/settle", nil, []string{"settle 5530"}, "Settled"},
+		{"/admin/queue/dead/8812/retry", nil, []string{"retry 8812"}, "The message is in its lane again"},
+	} {
+		before := len(w.done())
+		page := s.post(c.path, c.form)
+		if did := w.done()[before:]; !slices.Equal(did, c.did) {
+			t.Errorf("%s did %q, want %q", c.path, did, c.did)
+		}
+		page.has(t, `<p class="flash good"`, c.says)
+		if !strings.HasPrefix(c.path, "/admin/bots") && w.lastActor() != (core.Actor{User: core.Operator, Via: "panel"}) {
+			t.Errorf("%s was done by %+v, want the operator in the panel", c.path, w.lastActor())
+		}
+	}
+}
+
+// Each form that a page shows must work as it is: its action, its fields.
+func TestTheFormsOnThePagesLeadToTheirDecisions(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	for path, forms := range map[string][]string{
+		"/admin/pairing": {`action="/admin/pairing/r1/approve"`, `formaction="/admin/pairing/r1/deny"`, `formaction="/admin/pairing/r1/block"`, `name="trust" value="sandboxed" checked`, `name="trust" value="vault"`, `name="end" value="" checked`, `name="end" value="24h"`},
+		"/admin/people":  {`action="/admin/people/revoke"`, `action="/admin/people/access/3/remove"`, `action="/admin/people/block"`, `action="/admin/people/unblock"`, `action="/admin/people/places/enable"`, `action="/admin/people/places/disable"`},
+		"/admin/bots":    {`action="/admin/bots/old/start"`, `action="/admin/bots/family/stop"`, `action="/admin/bots/family/test"`},
+		"/admin/queue":   {`action="/admin/queue/dead/8812/retry"`, `action="/admin/queue/dead/8812/dismiss"`, `action="/admin/queue/send/5521/again"`, `action="/admin/queue/send/5530/settle"`},
+	} {
+		a := s.get(path)
+		a.has(t, forms...)
+		posts := strings.Count(a.body, `method="post"`)
+		if tokens := strings.Count(a.body, `name="csrf" value="`+s.csrf()+`"`); tokens != posts {
+			t.Errorf("GET %s: %d forms that post, %d with the token", path, posts, tokens)
+		}
+	}
+}
+
+func TestFullIsNeverOfferedNorTaken(t *testing.T) {
+	s := newSite(t, nil, func(o *admin.Options) {
+		o.Preset = map[core.Scope]core.Trust{core.ScopeDM: core.Full, core.ScopeGroup: core.Sandboxed}
+	}).enter()
+	s.world.full()
+	a := s.get("/admin/pairing")
+	a.lacks(t, `value="full"`)
+	a.has(t, `name="trust" value="vault" checked`) // the preset, lowered
+	s.post("/admin/pairing/r1/approve", url.Values{"trust": {"full"}}).has(t, "flash bad", "can&#39;t be given")
+	s.post("/admin/people/places/enable", url.Values{"bot": {"telegram"}, "place": {"x"}, "trust": {"full"}}).has(t, "flash bad")
+	s.post("/admin/pairing/r1/approve", url.Values{"trust": {"vault"}, "end": {"100y"}}).has(t, "flash bad")
+	if did := s.world.done(); len(did) > 0 {
+		t.Errorf("was done: %q", did)
+	}
+}
+
+func TestTheSecondToDecideCalmlySeesWhoWasFirst(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	if _, err := s.world.Approve(t.Context(), "r1", core.Approval{Trust: core.Sandboxed}, core.Actor{User: 1, Via: "chat"}); err != nil {
+		t.Fatal(err)
+	}
+	s.post("/admin/pairing/r1/deny", nil).has(t, `<p class="flash note"`, "Already approved by operator via chat at 03:04 UTC.")
+}
+
+func TestADecisionCanBeUndoneInItsPlaceForTenSeconds(t *testing.T) {
+	clock := coretest.NewClock(time.Time{})
+	s := newSite(t, clock, nil).enter()
+	s.world.full()
+	s.post("/admin/pairing/r1/approve", url.Values{"trust": {"sandboxed"}}).has(t, `action="/admin/pairing/r1/undo"`, `data-left="10"`, "Approved as sandboxed by operator via panel.")
+	clock.Advance(7 * time.Second)
+	s.get("/admin/pairing").has(t, `data-left="3"`)
+	clock.Advance(3 * time.Second)
+	a := s.get("/admin/pairing")
+	a.lacks(t, `action="/admin/pairing/r1/undo"`)
+	a.has(t, `<tr id="d-r1">`) // moved to those decided
+	clock.Advance(time.Second)
+	s.post("/admin/pairing/r1/undo", nil).has(t, "flash note", "Too late to undo")
+}
+
+func TestAPartThatIsBrokenSaysSoWhileTheRestWorks(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	s.world.setBroken(errors.New("disk I/O error: secret path"))
+	for path, want := range map[string][]string{
+		"/admin":         {"The list of requests can’t be read right now.", "The queue can’t be read right now.", "Is every bot well?"},
+		"/admin/pairing": {"The list of requests can’t be read right now.", "The list of recent decisions can’t be read"},
+		"/admin/people":  {"The list of people can’t be read right now.", "The list of blocked people can’t", "The list of groups can’t"},
+		"/admin/bots":    {"park_family_bot"},
+		"/admin/queue":   {"What waits for each bot can’t be read", "The list of lanes can’t", "The list of messages given up can’t", "The list of unsure replies can’t"},
+	} {
+		a := s.get(path)
+		if a.status != http.StatusOK {
+			t.Errorf("GET %s: status %d", path, a.status)
+		}
+		a.has(t, want...)
+		a.lacks(t, "secret path")
+	}
+	if !strings.Contains(s.log.String(), "secret path") {
+		t.Error("the log does not say what is broken")
+	}
+}
+
+func TestEmptyPagesSayWhatToDo(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.get("/admin/pairing").has(t, "No bot is set up", "GATEHOUSE_TELEGRAM_TOKEN")
+	s.world.bots = []core.BotState{{Bot: "telegram", Platform: "telegram", State: core.Running, Username: "gatehouse_bot"}}
+	s.get("/admin/pairing").has(t, "The gate is quiet", "<b>@gatehouse_bot</b> and send “hello”")
+	s.get("/admin/people").has(t, "Nobody yet", "gatehouse claim", "Nobody is blocked.", "No group yet.")
+	s.get("/admin/queue").has(t, "Nothing is stuck.", "No chat is being answered right now.")
+	s.get("/admin").has(t, "Nobody owns the bots in chat yet", "All is well")
+	s.world.bots = nil
+	s.get("/admin/bots").has(t, "No bot is set up")
+}
+
+func TestTheOverviewAnswersItsThreeQuestions(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	a := s.get("/admin")
+	a.has(t, "Is every bot well?", "No. 3 bots need a look.", "telegram: degraded – Another program polls",
+		"Does anyone wait?", "Yes. 2 people wait for your decision, the first for 14 min.", "Ada Okafor to telegram, 14 min ago",
+		"Is anything stuck?", "Yes. 3 things need your word.", "1 message given up after several tries", "2 replies that may not have arrived")
+}
+
+func TestPagesWithoutASourceAreNotThere(t *testing.T) {
+	s := newSite(t, nil, func(o *admin.Options) {
+		o.People, o.Lanes, o.Dead, o.Sends, o.Bell = nil, nil, nil, nil, nil
+	}).enter()
+	a := s.get("/admin")
+	a.has(t, `href="/admin/pairing"`, `href="/admin/bots"`)
+	a.lacks(t, `href="/admin/people"`, `href="/admin/queue"`, "Is anything stuck?")
+	for _, path := range []string{"/admin/people", "/admin/queue", "/admin/events"} {
+		if a := s.get(path); a.status != http.StatusNotFound {
+			t.Errorf("GET %s: status %d, want 404", path, a.status)
+		}
+	}
+}
+
+func TestAFragmentIsTheInsideOfThePageOnly(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	a := s.get("/admin/pairing?fragment=1")
+	if !strings.HasPrefix(a.body, `<div id="app" data-page="pairing"`) || strings.Contains(a.body, "<html") {
+		t.Errorf("the fragment begins %.80q", a.body)
+	}
+	a.has(t, "Ada Okafor", `<b class="badge">2<i class="unseen"> waiting</i></b>`)
+	a = s.do("POST", "/admin/pairing/r1/deny?fragment=1", url.Values{"csrf": {s.csrf()}})
+	if to := a.header.Get("Location"); to != "/admin/pairing?fragment=1" {
+		t.Errorf("a live form leads to %q", to)
+	}
+}
+
+func TestAFullPageStaysUnder150kB(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	w, now := s.world, s.clock.Now()
+	w.full()
+	for i := range 150 {
+		q := w.requests[3]
+		q.ID, q.PlatformUserID, q.FirstMessage, q.CreatedAt = "x"+strings.Repeat("0", 30)+string(rune('a'+i%26)), "9007199254740993", strings.Repeat("ж<", 160), now
+		w.requests = append(w.requests, q)
+		a := w.access[i%4]
+		a.ID, a.PlatformUserID, a.Display = int64(1000+i), strings.Repeat("9", 12)+strings.Repeat("1", i%40), strings.Repeat("ж", 60)
+		w.access = append(w.access, a)
+		w.blocks, w.places, w.lanes = append(w.blocks, w.blocks[0]), append(w.places, w.places[i%2]), append(w.lanes, w.lanes[i%3])
+	}
+	for range 49 {
+		d, x := w.dead[0], w.sends[0]
+		d.Text, x.Text = strings.Repeat("ж<", 160), strings.Repeat("ж<", 160)
+		w.dead, w.sends = append(w.dead, d), append(w.sends, x)
+	}
+	files := 0
+	for _, f := range []string{"/static/admin.css", "/static/admin.js"} {
+		files += len(s.get(f).body)
+	}
+	for _, path := range []string{"/admin", "/admin/pairing", "/admin/people", "/admin/bots", "/admin/queue"} {
+		a := s.get(path)
+		if all := len(a.body) + files; all > 150_000 {
+			t.Errorf("GET %s is %d bytes with style and script, want at most 150,000", path, all)
+		}
+	}
+	s.get("/admin/pairing").has(t, "more wait; they appear here as you decide")
+	s.get("/admin/people").has(t, `rel="next"`)
+}

@@ -1,0 +1,80 @@
+package admin
+
+import (
+	"context"
+
+	"gatehouse/core"
+	"gatehouse/core/queue"
+	"gatehouse/pairing"
+)
+
+// What the pages show and do, each as narrow as its page needs. A nil one
+// takes its page, or its section, out of the panel.
+type (
+	// Requests reads the pairing requests (pairing.Book).
+	Requests interface {
+		// Requests lists at most limit requests with this status; "" is all.
+		Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error)
+		// HasOwner reports whether somebody has claimed the bots in chat.
+		HasOwner(ctx context.Context) (bool, error)
+	}
+	// Decisions are what can be said to a request (pairing.Book). The second
+	// decision on one request is a core.Conflict whose text says who was first.
+	Decisions interface {
+		Approve(ctx context.Context, ref string, a core.Approval, by core.Actor) (core.PairingRequest, error)
+		Deny(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
+		Block(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
+		Undo(ctx context.Context, id string, by core.Actor) (core.PairingRequest, error)
+	}
+	// People is who may talk to which bot (pairing.Book).
+	People interface {
+		Access(ctx context.Context, limit int) ([]core.AccessRow, error)
+		RemoveAccess(ctx context.Context, id int64, by core.Actor) error
+		// Revoke takes every access of a person on a bot and says how many there were.
+		Revoke(ctx context.Context, bot, platformUserID string, by core.Actor) (int, error)
+	}
+	// Blocks is who is not listened to (pairing.Book). Bot "*" is every bot.
+	Blocks interface {
+		Blocks(ctx context.Context) ([]pairing.BlockRow, error)
+		BlockUser(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error
+		Unblock(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error
+	}
+	// Places are the groups a bot has been seen in (pairing.Book).
+	Places interface {
+		Places(ctx context.Context) ([]pairing.PlaceRow, error)
+		Enable(ctx context.Context, bot, place, name string, level core.Trust, by core.Actor) error
+		Disable(ctx context.Context, bot, place string, by core.Actor) error
+	}
+	// Bots is how the connectors are, and their switches (connectors.Hub).
+	Bots interface {
+		States() []core.BotState
+		Start(bot string) error
+		Stop(bot string) error
+		// Test checks the bot's credentials with one cheap call and returns
+		// the name the platform knows it by.
+		Test(ctx context.Context, bot string) (username string, err error)
+	}
+	// Lanes says what waits where (queue.Queue).
+	Lanes interface {
+		Depths(ctx context.Context) ([]queue.Depth, error)
+		Lanes(ctx context.Context, limit int) ([]queue.LaneRow, error)
+	}
+	// Dead are messages whose answer failed too often (queue.Queue).
+	Dead interface {
+		Dead(ctx context.Context, limit int) ([]queue.DeadRow, error)
+		Retry(ctx context.Context, seq int64, by core.Actor) error
+		Dismiss(ctx context.Context, seq int64, by core.Actor) error
+	}
+	// Sends are replies that failed, or of which nobody knows whether they
+	// arrived (queue.Queue).
+	Sends interface {
+		Unsure(ctx context.Context, limit int) ([]queue.SendRow, error)
+		SendAgain(ctx context.Context, seq int64, by core.Actor) error
+		Settle(ctx context.Context, seq int64, by core.Actor) error
+	}
+	// Bell rings when something changed (bus.Bus): a closed channel means the
+	// context has ended.
+	Bell interface {
+		Listen(ctx context.Context, topics ...string) <-chan string
+	}
+)

@@ -1,0 +1,377 @@
+package admin_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/queue"
+	"gatehouse/pairing"
+)
+
+// A world is every source of the panel in memory, so that a test can put
+// anything on a page and see what a page did. broken makes every read fail.
+type world struct {
+	clock core.Clock
+
+	mu       sync.Mutex
+	requests []core.PairingRequest
+	access   []core.AccessRow
+	blocks   []pairing.BlockRow
+	places   []pairing.PlaceRow
+	bots     []core.BotState
+	depths   []queue.Depth
+	lanes    []queue.LaneRow
+	dead     []queue.DeadRow
+	sends    []queue.SendRow
+	broken   error
+	owner    bool
+	did      []string // what was decided, in order
+	actors   []core.Actor
+	ears     map[chan string]bool
+}
+
+func (w *world) note(by core.Actor, format string, args ...any) {
+	w.did = append(w.did, fmt.Sprintf(format, args...))
+	w.actors = append(w.actors, by)
+}
+
+func (w *world) done() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.did)
+}
+
+func (w *world) lastActor() core.Actor {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.actors) == 0 {
+		return core.Actor{}
+	}
+	return w.actors[len(w.actors)-1]
+}
+
+// add puts a request in and rings.
+func (w *world) add(q core.PairingRequest) {
+	w.mu.Lock()
+	w.requests = append(w.requests, q)
+	w.mu.Unlock()
+	w.ring("pairing")
+}
+
+func (w *world) setBroken(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = err
+}
+
+func (w *world) Requests(_ context.Context, status string, limit int) ([]core.PairingRequest, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []core.PairingRequest
+	for _, q := range slices.Backward(w.requests) {
+		if (status == "" || q.Status == status) && len(out) < limit {
+			out = append(out, q)
+		}
+	}
+	return out, w.broken
+}
+
+func (w *world) HasOwner(context.Context) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.owner, w.broken
+}
+
+// decide is compare-and-set on the status, like the book's.
+func (w *world) decide(id, from, to string, by core.Actor, trust core.Trust) (core.PairingRequest, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.requests {
+		q := &w.requests[i]
+		if q.ID != id {
+			continue
+		}
+		if from == "pending" && q.Status != "pending" {
+			return core.PairingRequest{}, core.Errorf(core.Conflict, "already %s by %s at %s", q.Status, q.ResolvedBy, q.ResolvedAt.UTC().Format("15:04 UTC"))
+		}
+		if from == "decided" && w.clock.Now().Sub(q.ResolvedAt) > 10*time.Second {
+			return core.PairingRequest{}, core.Errorf(core.Conflict, "too late to undo: a decision can be taken back for 10 seconds")
+		}
+		q.Status, q.ResolvedAt, q.ResolvedBy, q.ApprovedTrustLevel = to, w.clock.Now(), "operator via "+by.Via, trust
+		w.note(by, "%s %s %s", to, id, trust)
+		return *q, nil
+	}
+	return core.PairingRequest{}, core.Errorf(core.NotFound, "there is no request %s", id)
+}
+
+func (w *world) Approve(_ context.Context, ref string, a core.Approval, by core.Actor) (core.PairingRequest, error) {
+	q, err := w.decide(ref, "pending", "approved", by, a.Trust)
+	if err == nil {
+		w.mu.Lock()
+		if !a.ExpiresAt.IsZero() {
+			w.note(by, "until %s", core.Stamp(a.ExpiresAt))
+		}
+		w.access = append(w.access, core.AccessRow{ID: int64(len(w.access) + 100), Bot: q.Bot, User: 9, Display: q.Display, Role: "guest",
+			Platform: q.Platform, PlatformUserID: q.PlatformUserID, Scope: q.Scope, Place: q.Place, Trust: a.Trust, ExpiresAt: a.ExpiresAt, By: "operator", At: w.clock.Now()})
+		w.mu.Unlock()
+	}
+	w.ring("pairing", "people")
+	return q, err
+}
+
+func (w *world) Deny(_ context.Context, ref string, by core.Actor) (core.PairingRequest, error) {
+	q, err := w.decide(ref, "pending", "denied", by, 0)
+	w.ring("pairing")
+	return q, err
+}
+
+func (w *world) Block(_ context.Context, ref string, by core.Actor) (core.PairingRequest, error) {
+	q, err := w.decide(ref, "pending", "denied", by, 0)
+	if err == nil {
+		w.mu.Lock()
+		w.note(by, "block %s", q.PlatformUserID)
+		w.blocks = append(w.blocks, pairing.BlockRow{Platform: q.Platform, PlatformUserID: q.PlatformUserID, Bot: q.Bot, By: "operator", At: w.clock.Now()})
+		w.mu.Unlock()
+	}
+	w.ring("pairing", "people")
+	return q, err
+}
+
+func (w *world) Undo(_ context.Context, id string, by core.Actor) (core.PairingRequest, error) {
+	q, err := w.decide(id, "decided", "pending", by, 0)
+	w.ring("pairing")
+	return q, err
+}
+
+func (w *world) Access(_ context.Context, limit int) ([]core.AccessRow, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.access[:min(limit, len(w.access))]), w.broken
+}
+
+func (w *world) RemoveAccess(_ context.Context, id int64, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := len(w.access)
+	w.access = slices.DeleteFunc(w.access, func(a core.AccessRow) bool { return a.ID == id })
+	if len(w.access) == n {
+		return core.Errorf(core.NotFound, "there is no access %d", id)
+	}
+	w.note(by, "remove %d", id)
+	return nil
+}
+
+func (w *world) Revoke(_ context.Context, bot, user string, by core.Actor) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := len(w.access)
+	w.access = slices.DeleteFunc(w.access, func(a core.AccessRow) bool { return a.Bot == bot && a.PlatformUserID == user })
+	w.note(by, "revoke %s %s", bot, user)
+	return n - len(w.access), nil
+}
+
+func (w *world) Blocks(context.Context) ([]pairing.BlockRow, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.blocks), w.broken
+}
+
+func (w *world) BlockUser(_ context.Context, bot, platform, user string, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(by, "block %s %s %s", bot, platform, user)
+	w.blocks = append(w.blocks, pairing.BlockRow{Platform: platform, PlatformUserID: user, Bot: bot, By: "operator", At: w.clock.Now()})
+	return nil
+}
+
+func (w *world) Unblock(_ context.Context, bot, platform, user string, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(by, "unblock %s %s %s", bot, platform, user)
+	w.blocks = nil
+	return nil
+}
+
+func (w *world) Places(context.Context) ([]pairing.PlaceRow, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.places), w.broken
+}
+
+func (w *world) Enable(_ context.Context, bot, place, name string, level core.Trust, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(by, "enable %s %s %s", bot, place, level)
+	return nil
+}
+
+func (w *world) Disable(_ context.Context, bot, place string, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(by, "disable %s %s", bot, place)
+	return nil
+}
+
+func (w *world) States() []core.BotState {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.bots)
+}
+
+func (w *world) Start(bot string) error { return w.bot("start", bot) }
+func (w *world) Stop(bot string) error  { return w.bot("stop", bot) }
+
+func (w *world) bot(verb, bot string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, b := range w.bots {
+		if b.Bot == bot {
+			w.note(core.Actor{}, "%s %s", verb, bot)
+			return nil
+		}
+	}
+	return core.Errorf(core.NotFound, "there is no bot named %q", bot)
+}
+
+func (w *world) Test(_ context.Context, bot string) (string, error) {
+	return bot + "_bot", w.bot("test", bot)
+}
+
+func (w *world) Depths(context.Context) ([]queue.Depth, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.depths), w.broken
+}
+
+func (w *world) Lanes(context.Context, int) ([]queue.LaneRow, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.lanes), w.broken
+}
+
+func (w *world) Dead(context.Context, int) ([]queue.DeadRow, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.dead), w.broken
+}
+
+func (w *world) Retry(_ context.Context, seq int64, by core.Actor) error {
+	return w.row("retry", seq, by)
+}
+
+func (w *world) Dismiss(_ context.Context, seq int64, by core.Actor) error {
+	return w.row("dismiss", seq, by)
+}
+
+func (w *world) row(verb string, seq int64, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := len(w.dead)
+	w.dead = slices.DeleteFunc(w.dead, func(d queue.DeadRow) bool { return d.Seq == seq })
+	if n == len(w.dead) {
+		return core.Errorf(core.NotFound, "no dead message has the number %d", seq)
+	}
+	w.note(by, "%s %d", verb, seq)
+	return nil
+}
+
+func (w *world) Unsure(context.Context, int) ([]queue.SendRow, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.sends), w.broken
+}
+
+func (w *world) SendAgain(_ context.Context, seq int64, by core.Actor) error {
+	return w.send("again", seq, by)
+}
+
+func (w *world) Settle(_ context.Context, seq int64, by core.Actor) error {
+	return w.send("settle", seq, by)
+}
+
+func (w *world) send(verb string, seq int64, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sends = slices.DeleteFunc(w.sends, func(s queue.SendRow) bool { return s.Seq == seq })
+	w.note(by, "%s %d", verb, seq)
+	return nil
+}
+
+// Listen is the bus's: a bell of its own per listener, closed with ctx.
+func (w *world) Listen(ctx context.Context, _ ...string) <-chan string {
+	c := make(chan string, 16)
+	w.mu.Lock()
+	if w.ears == nil {
+		w.ears = map[chan string]bool{}
+	}
+	w.ears[c] = true
+	w.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.ears, c)
+		close(c)
+	})
+	return c
+}
+
+func (w *world) ring(topics ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.ears {
+		for _, t := range topics {
+			select {
+			case c <- t:
+			default:
+			}
+		}
+	}
+}
+
+// full fills the world with what a busy evening looks like.
+func (w *world) full() {
+	now := w.clock.Now()
+	w.owner = true
+	w.requests = []core.PairingRequest{
+		{ID: "d1", Bot: "telegram", Platform: "telegram", PlatformUserID: "39902211", Display: "Ines Carvalho", Scope: core.ScopeDM, Status: "approved", ApprovedTrustLevel: core.Vault, CreatedAt: now.Add(-26 * time.Hour), ResolvedAt: now.Add(-25 * time.Hour), ResolvedBy: "operator via chat"},
+		{ID: "d2", Bot: "family", Platform: "telegram", PlatformUserID: "611003377", Display: "crypto_support_77", Scope: core.ScopeDM, Status: "denied", CreatedAt: now.Add(-9 * time.Hour), ResolvedAt: now.Add(-8 * time.Hour), ResolvedBy: "operator via panel"},
+		{ID: "d3", Bot: "telegram", Platform: "telegram", PlatformUserID: "9120031", Display: "", Scope: core.ScopeDM, Status: "expired", CreatedAt: now.Add(-15 * 24 * time.Hour), ResolvedAt: now.Add(-24 * time.Hour)},
+		{ID: "r1", Bot: "telegram", Platform: "telegram", PlatformUserID: "7214450193", Display: "Ada Okafor", Scope: core.ScopeDM, Status: "pending", Code: "KX7PQ29M", CodeExpiresAt: now.Add(40 * time.Minute), ExpiresAt: now.Add(14 * 24 * time.Hour), CreatedAt: now.Add(-14 * time.Minute), FirstMessage: "Hi! Matteo gave me this bot. Can it tell me when the allotment meeting is, and who brings the seed potatoes?", Held: 3},
+		{ID: "r2", Bot: "family", Platform: "telegram", PlatformUserID: "90071992547409931", Display: "سارة محمود", Scope: core.ScopeGroup, Place: "-1001882734410", Status: "pending", Code: "3F8WTRNH", CodeExpiresAt: now.Add(-time.Minute), ExpiresAt: now.Add(14 * 24 * time.Hour), CreatedAt: now.Add(-2 * time.Minute), FirstMessage: "مرحبا، هل يمكنك مساعدتي في تلخيص الملاحظات؟", Held: 1},
+	}
+	w.access = []core.AccessRow{
+		{ID: 1, Bot: "telegram", User: 1, Display: "Matteo", Role: "owner", Platform: "telegram", PlatformUserID: "5501202", Scope: core.ScopeDM, Trust: core.Vault, By: "claim", At: now.Add(-40 * 24 * time.Hour)},
+		{ID: 2, Bot: "telegram", User: 2, Display: "Ines Carvalho", Role: "guest", Platform: "telegram", PlatformUserID: "39902211", Scope: core.ScopeDM, Trust: core.Vault, By: "operator via chat", At: now.Add(-25 * time.Hour)},
+		{ID: 3, Bot: "family", User: 2, Display: "Ines Carvalho", Role: "guest", Platform: "telegram", PlatformUserID: "39902211", Scope: core.ScopeGroup, Place: "-1001882734410", Trust: core.Sandboxed, ExpiresAt: now.Add(5 * 24 * time.Hour), By: "operator via panel", At: now.Add(-3 * time.Hour)},
+		{ID: 4, Bot: "family", User: 3, Display: "Jun-ho Park with a name that goes on for a while", Role: "admin", Platform: "telegram", PlatformUserID: "7700431189", Scope: core.ScopeDM, Trust: core.Sandboxed, By: "operator via panel", At: now.Add(-12 * 24 * time.Hour)},
+	}
+	w.blocks = []pairing.BlockRow{{Platform: "telegram", PlatformUserID: "611003377", Bot: "*", By: "operator via panel", At: now.Add(-8 * time.Hour)}}
+	w.places = []pairing.PlaceRow{
+		{Bot: "family", Place: "-1001882734410", Name: "Allotment 14", Enabled: true, Level: core.Sandboxed, By: "operator via chat", At: now.Add(-30 * 24 * time.Hour)},
+		{Bot: "telegram", Place: "-1004410022", Name: "Flatmates", At: now.Add(-2 * time.Hour)},
+	}
+	w.bots = []core.BotState{
+		{Bot: "family", Platform: "telegram", State: core.Running, Since: now.Add(-6 * 24 * time.Hour), LastSuccess: now.Add(-4 * time.Second), Username: "park_family_bot"},
+		{Bot: "telegram", Platform: "telegram", State: core.Degraded, Reason: "Another program polls with this bot’s token. Stop it, or make a new token with @BotFather.", Since: now.Add(-11 * time.Minute), LastSuccess: now.Add(-90 * time.Second), LastError: "getUpdates: 409 Conflict: terminated by other getUpdates request", Username: "gatehouse_bot"},
+		{Bot: "workshop", Platform: "telegram", State: core.FailedPhase, Reason: "Telegram refuses the token. Set a new one and start the bot again.", Since: now.Add(-3 * time.Hour), LastError: "getMe: 401 Unauthorized"},
+		{Bot: "old", Platform: "telegram", State: core.Stopped, Since: now.Add(-9 * 24 * time.Hour), LastSuccess: now.Add(-9 * 24 * time.Hour), Username: "old_garden_bot"},
+	}
+	w.depths = []queue.Depth{
+		{Bot: "family", Ready: 2, Held: 1, OldestReady: 3 * time.Second, OutboxOpen: 1, OutboxOldest: time.Second},
+		{Bot: "telegram", Ready: 14, Held: 3, Limited: 6, Dead: 1, OldestReady: 95 * time.Second, OutboxUnknown: 1, OutboxFailed: 1},
+	}
+	w.lanes = []queue.LaneRow{
+		{Key: "telegram|5501202", Owner: "node-1", Ready: 3, LeaseUntil: now.Add(25 * time.Second)},
+		{Key: "telegram|39902211", Ready: 1, NotBefore: now.Add(8 * time.Second)},
+		{Key: "family|-1001882734410/17", Ready: 2},
+	}
+	w.dead = []queue.DeadRow{{Seq: 8812, Bot: "telegram", Chat: "39902211", Sender: "39902211", Name: "Ines Carvalho", Kind: "message", Text: "Can you turn the minutes into a list of who promised what?", Error: "The model’s provider answered 500 five times in a row.", Attempts: 5, ReceivedAt: now.Add(-50 * time.Minute)}}
+	w.sends = []queue.SendRow{
+		{Seq: 5521, Bot: "telegram", Chat: "5501202", Key: "run:0192fa-3c41", Text: "The meeting is on Thursday at seven, in the shed by the gate (Public/allotment.md).", State: "unknown", Error: "The gateway stopped while the reply was on the wire.", Attempts: 1, CreatedAt: now.Add(-33 * time.Minute)},
+		{Seq: 5530, Bot: "telegram", Chat: "611003377", Key: "notice:8790", Text: "One moment please: too many messages at once.", State: "failed", Error: "403 Forbidden: bot was blocked by the user", Attempts: 1, CreatedAt: now.Add(-8 * time.Hour)},
+	}
+}
