@@ -2,6 +2,10 @@ package markdown
 
 import (
 	"bytes"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
@@ -110,59 +114,75 @@ func (w *writer) codeText(n *ast.CodeSpan) {
 
 // linked writes a link or image. A destination that no platform opens (a
 // path, javascript:) is shown behind the label instead of being hidden.
-func (w *writer) linked(url string, n ast.Node) {
+func (w *writer) linked(dest string, n ast.Node) {
 	if w.link {
 		w.inlines(n)
 		return
 	}
 	before := len(w.out)
-	if !linkable(url) {
+	if !linkable(dest, w.schemes) {
 		w.inlines(n)
-		if label := strings.TrimSpace(string(w.out[before:])); url != "" && label != url {
+		if label := strings.TrimSpace(string(w.out[before:])); dest != "" && label != dest && "mailto:"+label != dest {
 			if label != "" {
 				w.writeString(" ")
 			}
-			w.writeString("(" + clean(url) + ")")
+			w.writeString("(" + clean(strings.TrimPrefix(dest, "mailto:")) + ")")
 		}
 		return
 	}
 	w.link = true
-	i := w.open(core.Span{Style: core.StyleLink, URL: url})
+	i := w.open(core.Span{Style: core.StyleLink, URL: dest})
 	before = len(w.out)
 	w.inlines(n)
 	if len(bytes.TrimSpace(w.out[before:])) == 0 {
-		w.writeString(url)
+		w.writeString(dest)
 	}
 	w.close(i)
 	w.link = false
 }
 
 func (w *writer) autoLink(n *ast.AutoLink) {
-	url := string(n.URL(w.src))
-	if n.AutoLinkType == ast.AutoLinkEmail && !strings.HasPrefix(strings.ToLower(url), "mailto:") {
-		url = "mailto:" + url
+	dest := string(n.URL(w.src))
+	if n.AutoLinkType == ast.AutoLinkEmail && !strings.HasPrefix(strings.ToLower(dest), "mailto:") {
+		dest = "mailto:" + dest
 	}
-	if w.link || !linkable(url) {
+	if w.link || !linkable(dest, w.schemes) {
 		w.write(n.Label(w.src))
 		return
 	}
-	i := w.open(core.Span{Style: core.StyleLink, URL: url})
+	i := w.open(core.Span{Style: core.StyleLink, URL: dest})
 	w.write(n.Label(w.src))
 	w.close(i)
 }
 
-// linkable reports whether url may stand behind a label: only schemes that
-// open a page, a chat or a mail, and no white space or control characters.
-func linkable(url string) bool {
-	scheme, rest, ok := strings.Cut(url, ":")
-	if !ok || rest == "" || strings.ContainsFunc(url, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\uFFFD' }) {
+// linkable reports whether url may stand behind a label: a scheme of the
+// list, and for web pages a host that platforms take (with a dot, or an
+// address) and a real port. Telegram refuses a whole message for one link to
+// "http://localhost".
+func linkable(link string, schemes []string) bool {
+	scheme, rest, ok := strings.Cut(link, ":")
+	scheme = strings.ToLower(scheme)
+	if !ok || rest == "" || !slices.Contains(schemes, scheme) {
 		return false
 	}
-	switch strings.ToLower(scheme) {
-	case "http", "https":
-		return len(rest) > 2 && strings.HasPrefix(rest, "//")
-	case "tg", "mailto":
-		return true
+	if strings.ContainsFunc(link, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\uFFFD' }) {
+		return false
 	}
-	return false
+	if scheme != "http" && scheme != "https" {
+		return strings.Trim(rest, "/?#@:") != ""
+	}
+	u, err := url.Parse(link)
+	if err != nil || strings.Trim(u.Hostname(), ".") == "" {
+		return false
+	}
+	if p := u.Port(); p != "" || strings.HasSuffix(u.Host, ":") {
+		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
+			return false
+		}
+	}
+	if strings.HasPrefix(u.Host, "[") {
+		_, err := netip.ParseAddr(u.Hostname())
+		return err == nil
+	}
+	return strings.Contains(u.Hostname(), ".") && !strings.ContainsAny(u.Host, "\\^`{}|<>\"")
 }

@@ -28,14 +28,19 @@ const (
 // A Renderer makes parts of at most a fixed number of UTF-16 units. It is
 // immutable and may be used by several goroutines at once.
 type Renderer struct {
-	limit  int
-	parser parser.Parser
+	limit   int
+	schemes []string
+	parser  parser.Parser
 }
 
 // New makes a Renderer for parts of at most limit UTF-16 units (Telegram:
 // 4096, Discord: 2000). A limit below 16 is taken as 16, so that progress is
-// always possible.
-func New(limit int) *Renderer {
+// always possible. schemes are those that the platform opens behind a label,
+// in lower case; http, https, tg and mailto when none is given.
+func New(limit int, schemes ...string) *Renderer {
+	if len(schemes) == 0 {
+		schemes = []string{"http", "https", "tg", "mailto"}
+	}
 	inline := append(parser.DefaultInlineParsers(),
 		util.Prioritized(extension.NewStrikethroughParser(), 500),
 		util.Prioritized(extension.NewTaskCheckBoxParser(), 0),
@@ -47,7 +52,7 @@ func New(limit int) *Renderer {
 			util.Prioritized(extension.NewTableParagraphTransformer(), 200))...),
 		parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
 	)
-	return &Renderer{limit: max(limit, 16), parser: p}
+	return &Renderer{limit: max(limit, 16), schemes: schemes, parser: p}
 }
 
 // Render reads source as Markdown (CommonMark with tables, strike-through,
@@ -61,7 +66,7 @@ func (r *Renderer) Render(source string) []core.Part {
 	}
 	src := []byte(source)
 	root := r.parser.Parse(text.NewReader(src))
-	w := writer{src: src, out: make([]byte, 0, len(src)+len(src)/8)}
+	w := writer{src: src, schemes: r.schemes, out: make([]byte, 0, len(src)+len(src)/8)}
 	w.blocks(root)
 	return Split(core.Part{Text: string(w.out), Spans: w.finish()}, r.limit)
 }

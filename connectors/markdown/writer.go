@@ -19,15 +19,16 @@ import (
 // the spans. Styles follow the strictest platform's rules: code holds no
 // other style, a link holds no code, quotes don't nest.
 type writer struct {
-	src    []byte
-	out    []byte
-	units  int
-	spans  []core.Span
-	indent string // written after each line break inside a list item
-	depth  int    // of lists
-	quote  bool
-	link   bool
-	styles []int // open inline spans, as indexes into spans; Length is set at the end
+	src     []byte
+	schemes []string // that links may have
+	out     []byte
+	units   int
+	spans   []core.Span
+	indent  string // written after each line break inside a list item
+	depth   int    // of lists
+	quote   bool
+	link    bool
+	styles  []int // open inline spans, as indexes into spans; Length is set at the end
 }
 
 func (w *writer) write(b []byte) {

@@ -1,0 +1,350 @@
+package telegram
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"gatehouse/core"
+)
+
+// Accounts that stand for many people (Bot API, Message.from and
+// sender_chat): the anonymous group admin, posts of a channel in its linked
+// group, and people who write as a channel.
+const (
+	anonymousAdmin = 1087968824
+	channelForward = 777000
+	channelWriter  = 136817688
+)
+
+// inbound translates a decoded update. Every kind gives exactly one Inbound.
+func (b *Bot) inbound(u *update, raw json.RawMessage, now time.Time) core.Inbound {
+	switch {
+	case u.Message != nil:
+		return b.fromMessage(u.Message, raw, now)
+	case u.ChannelPost != nil:
+		return b.fromMessage(u.ChannelPost, raw, now)
+	case u.EditedMessage != nil:
+		return b.fromEdit(u.EditedMessage, now)
+	case u.EditedPost != nil:
+		return b.fromEdit(u.EditedPost, now)
+	case u.CallbackQuery != nil:
+		return fromCallback(u.CallbackQuery, now)
+	case u.MessageReaction != nil:
+		return fromReaction(u.MessageReaction, now)
+	case u.MyChatMember != nil:
+		return fromMember(u.MyChatMember, "my_chat_member", now)
+	case u.ChatMember != nil:
+		return fromMember(u.ChatMember, "chat_member", now)
+	}
+	// A kind we did not ask for: kept as a key only, so that it is not seen twice.
+	return core.Inbound{Kind: core.KindService, At: now, Text: "unknown update", From: core.Peer{Platform: Platform}}
+}
+
+// address is where a message of c in thread belongs. Only a forum's messages
+// carry is_topic_message: elsewhere message_thread_id numbers a chain of
+// replies, which is no place of its own. General has no thread (or number 1,
+// which sending refuses).
+func address(c chat, thread int64, isTopic bool) core.Address {
+	id := strconv.FormatInt(c.ID, 10)
+	a := core.Address{Chat: id}
+	if c.Type != "private" {
+		a.Place = id
+	}
+	if isTopic && thread > 1 {
+		a.Thread = strconv.FormatInt(thread, 10)
+		a.Chat += "/" + a.Thread
+	}
+	return a
+}
+
+func (b *Bot) fromMessage(m *message, raw json.RawMessage, now time.Time) core.Inbound {
+	in := core.Inbound{
+		Kind:      core.KindMessage,
+		Address:   address(m.Chat, m.Thread, m.IsTopic),
+		MessageID: strconv.FormatInt(m.ID, 10),
+		From:      m.sender(),
+		At:        at(m.Date, now),
+		Album:     m.MediaGroup,
+		PlaceName: core.CleanName(m.Chat.Title),
+	}
+	if m.ReplyTo != nil && !m.topicRoot() {
+		in.ReplyTo = strconv.FormatInt(m.ReplyTo.ID, 10)
+	}
+	kind := m.kind()
+	if m.Text == "" && m.Caption == "" && kind == "" {
+		if what := service(m, raw); what != "" {
+			in.Kind, in.Text = core.KindService, what
+			return in
+		}
+		kind = "message of a kind unknown here"
+	}
+	text, entities := m.content()
+	in.Text = text
+	in.Addressed = m.Chat.Type == "private" || b.repliesToUs(m) || b.mentions(text, entities)
+	if name, rest, ours := b.command(text, entities); ours {
+		in.Kind, in.Command, in.Text, in.Addressed = core.KindCommand, name, rest, true
+	}
+	switch {
+	case kind != "" && text != "":
+		in.Text += "\n\n[sent with a " + kind + ", which can't be read here yet]"
+	case kind != "" && in.Addressed:
+		in.Unsupported = kind
+	}
+	return in
+}
+
+// content is the message's own words: its text, or the caption of its media.
+func (m *message) content() (string, []entity) {
+	if m.Text != "" {
+		return m.Text, m.Entities
+	}
+	return m.Caption, m.CaptionEntities
+}
+
+func (b *Bot) fromEdit(m *message, now time.Time) core.Inbound {
+	in := core.Inbound{
+		Kind:      core.KindEdit,
+		Address:   address(m.Chat, m.Thread, m.IsTopic),
+		MessageID: strconv.FormatInt(m.ID, 10),
+		Edit:      strconv.FormatInt(m.EditDate, 10),
+		From:      m.sender(),
+		At:        at(max(m.EditDate, m.Date), now),
+		Album:     m.MediaGroup,
+		PlaceName: core.CleanName(m.Chat.Title),
+	}
+	text, entities := m.content()
+	in.Text = text
+	in.Addressed = m.Chat.Type == "private" || b.repliesToUs(m) || b.mentions(text, entities)
+	if name, rest, ours := b.command(text, entities); ours {
+		in.Command, in.Text, in.Addressed = name, rest, true
+	}
+	return in
+}
+
+// fromCallback answers in the chat and thread of the message with the button.
+// A button of a message that is in no chat of ours (inline mode) is service.
+func fromCallback(c *callback, now time.Time) core.Inbound {
+	in := core.Inbound{Kind: core.KindService, From: c.From.peer(), At: now, Text: "callback without message"}
+	if m := c.Message; m != nil && m.Chat.ID != 0 {
+		in.Kind, in.Text, in.Addressed = core.KindCallback, "", true
+		in.Address = address(m.Chat, m.Thread, m.IsTopic)
+		in.MessageID = strconv.FormatInt(m.ID, 10)
+		in.PlaceName = core.CleanName(m.Chat.Title)
+		in.Callback = &core.Callback{ID: c.ID, Data: c.Data}
+	}
+	return in
+}
+
+// fromReaction keeps the emoji that stand now; "" when all were taken back.
+// The platform names no thread for a reaction.
+func fromReaction(r *reaction, now time.Time) core.Inbound {
+	in := core.Inbound{Kind: core.KindReaction, Address: address(r.Chat, 0, false), At: at(r.Date, now),
+		MessageID: strconv.FormatInt(r.ID, 10), PlaceName: core.CleanName(r.Chat.Title)}
+	switch {
+	case r.Actor != nil:
+		in.From = r.Actor.peer()
+	case r.User != nil:
+		in.From = r.User.peer()
+	}
+	var emoji []string
+	for _, n := range r.New {
+		if n.Type == "emoji" {
+			emoji = append(emoji, n.Emoji)
+		} else {
+			emoji = append(emoji, n.Type)
+		}
+	}
+	in.Text = strings.Join(emoji, " ")
+	in.From.Platform = Platform
+	return in
+}
+
+// fromMember says what became of the bot or a member: "my_chat_member kicked".
+func fromMember(c *memberChange, what string, now time.Time) core.Inbound {
+	in := core.Inbound{Kind: core.KindService, At: at(c.Date, now), Text: what + " " + core.CleanName(c.New.Status), From: core.Peer{Platform: Platform}}
+	if c.Chat.ID != 0 {
+		in.Address = address(c.Chat, 0, false)
+		in.PlaceName = core.CleanName(c.Chat.Title)
+	}
+	if c.From != nil {
+		in.From = c.From.peer()
+	}
+	return in
+}
+
+// contentless lists fields of Message that stand beside a content and are none.
+var contentless = map[string]bool{
+	"message_id": true, "message_thread_id": true, "from": true, "sender_chat": true, "sender_boost_count": true,
+	"sender_business_bot": true, "date": true, "business_connection_id": true, "chat": true, "forward_origin": true,
+	"forward_from": true, "forward_date": true, "forward_from_chat": true, "forward_sender_name": true,
+	"is_topic_message": true, "is_automatic_forward": true, "reply_to_message": true, "external_reply": true,
+	"quote": true, "reply_to_story": true, "via_bot": true, "edit_date": true, "has_protected_content": true,
+	"is_from_offline": true, "is_paid_post": true, "media_group_id": true, "author_signature": true,
+	"paid_star_count": true, "effect_id": true, "reply_markup": true, "link_preview_options": true, "direct_messages_topic": true,
+}
+
+// services are the fields of Message that announce an event instead of
+// carrying content (Bot API, Message). Names that end in * are prefixes.
+var services = []string{"new_chat_*", "left_chat_*", "delete_chat_photo", "group_chat_created", "supergroup_chat_created",
+	"channel_chat_created", "message_auto_delete_timer_changed", "migrate_*", "pinned_message", "invoice", "successful_payment",
+	"refunded_payment", "users_shared", "chat_shared", "user_shared", "gift*", "unique_gift", "connected_website", "write_access_allowed",
+	"passport_data", "proximity_alert_triggered", "boost_added", "chat_background_set", "checklist_tasks_*", "direct_message_price_changed",
+	"forum_topic_*", "general_forum_topic_*", "giveaway*", "paid_message_price_changed", "suggested_post_*", "video_chat_*", "web_app_data", "chat_owner_*"}
+
+// service names the event of a message without content: the field's name,
+// with the other chat's number for a migration. "" when it is no known event.
+// It reads the message once more, as map: events are rare.
+func service(m *message, raw json.RawMessage) string {
+	switch {
+	case m.MigrateTo != 0:
+		return "migrate_to_chat_id " + strconv.FormatInt(m.MigrateTo, 10)
+	case m.MigrateFrom != 0:
+		return "migrate_from_chat_id " + strconv.FormatInt(m.MigrateFrom, 10)
+	}
+	var u struct {
+		Message map[string]json.RawMessage `json:"message"`
+		Post    map[string]json.RawMessage `json:"channel_post"`
+	}
+	if json.Unmarshal(raw, &u) != nil {
+		return ""
+	}
+	fields := u.Message
+	if fields == nil {
+		fields = u.Post
+	}
+	for name := range fields {
+		if contentless[name] {
+			continue
+		}
+		for _, s := range services {
+			prefix, open := strings.CutSuffix(s, "*")
+			if name == s || open && strings.HasPrefix(name, prefix) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// at is the platform's time in seconds, or ours where it has none.
+func at(seconds int64, now time.Time) time.Time {
+	if seconds <= 0 || seconds > 1<<40 {
+		return now
+	}
+	return time.Unix(seconds, 0).UTC()
+}
+
+// sender is who wrote m. Somebody who writes as a group or channel is no person.
+func (m *message) sender() core.Peer {
+	if m.From == nil {
+		if m.SenderChat != nil {
+			return m.SenderChat.peer()
+		}
+		return m.Chat.peer()
+	}
+	p := m.From.peer()
+	if m.SenderChat != nil {
+		p.Shared, p.Bot = true, false
+		p.Name = core.CleanName(m.SenderChat.Title)
+	}
+	return p
+}
+
+func (c *chat) peer() core.Peer {
+	return core.Peer{Platform: Platform, ID: strconv.FormatInt(c.ID, 10), Name: core.CleanName(c.Title), Shared: true}
+}
+
+func (u *user) peer() core.Peer {
+	p := core.Peer{Platform: Platform, ID: strconv.FormatInt(u.ID, 10), Name: core.CleanName(u.FirstName + " " + u.LastName), Bot: u.IsBot}
+	if p.Name == "" {
+		p.Name = core.CleanName(u.Username)
+	}
+	switch u.ID {
+	case anonymousAdmin, channelForward, channelWriter:
+		p.Shared, p.Bot = true, false
+	}
+	return p
+}
+
+// topicRoot reports whether m "replies" only to the message that opened its
+// topic, as every message there does that replies to nothing.
+func (m *message) topicRoot() bool {
+	return bool(m.ReplyTo.TopicCreated) || m.IsTopic && m.ReplyTo.ID == m.Thread
+}
+
+func (b *Bot) repliesToUs(m *message) bool {
+	return m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == b.idNumber && !m.topicRoot()
+}
+
+// mentions reports whether an entity names the bot. Text that merely looks
+// like its name is none.
+func (b *Bot) mentions(text string, entities []entity) bool {
+	for _, e := range entities {
+		switch e.Type {
+		case "mention":
+			if name, ok := strings.CutPrefix(slice(text, e), "@"); ok && b.isUs(name) {
+				return true
+			}
+		case "text_mention":
+			if e.User != nil && e.User.ID == b.idNumber {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (b *Bot) isUs(username string) bool {
+	us := b.username.Load()
+	return us != nil && *us != "" && strings.EqualFold(username, *us)
+}
+
+// command reads a command that opens the text: its name in lower case and its
+// arguments. ours is false without one, and for one addressed to another bot.
+func (b *Bot) command(text string, entities []entity) (name, rest string, ours bool) {
+	if len(entities) == 0 || !strings.HasPrefix(text, "/") {
+		return "", "", false
+	}
+	for _, e := range entities {
+		if e.Type != "bot_command" || e.Offset != 0 {
+			continue
+		}
+		whole := slice(text, e)
+		name, to, addressed := strings.Cut(strings.TrimPrefix(whole, "/"), "@")
+		if name == "" || addressed && !b.isUs(to) {
+			return "", "", false
+		}
+		return strings.ToLower(name), strings.TrimSpace(text[len(whole):]), true
+	}
+	return "", "", false
+}
+
+// slice is the text under e, whose offsets count UTF-16 units; "" when they
+// lie outside.
+func slice(text string, e entity) string {
+	if e.Offset < 0 || e.Length <= 0 {
+		return ""
+	}
+	from, unit := -1, 0
+	for i := 0; i <= len(text); {
+		if unit == e.Offset && from < 0 {
+			from = i
+		}
+		if unit == e.Offset+e.Length && from >= 0 {
+			return text[from:i]
+		}
+		if i == len(text) || unit > e.Offset+e.Length {
+			break
+		}
+		_, size := utf8.DecodeRuneInString(text[i:])
+		i += size
+		unit++
+		if size == 4 {
+			unit++
+		}
+	}
+	return ""
+}

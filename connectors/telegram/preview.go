@@ -1,0 +1,146 @@
+package telegram
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"gatehouse/connectors"
+	"gatehouse/core"
+)
+
+// Preview shows an answer that is not final; see connectors.Previewer. In
+// private chats it is a draft (sendMessageDraft: it fades by itself and gives
+// way to the next message), so id stays "". Elsewhere, and where the server
+// has no drafts, it is a silent message edited in place.
+func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core.Part) (string, error) {
+	t, err := parseTarget(to)
+	if err != nil {
+		return id, err
+	}
+	if !b.pace.try(t.chat, 1) {
+		return id, connectors.ErrNotNow
+	}
+	if id == "" && t.private() && b.drafts.Load() {
+		if err := b.draft(ctx, t, part); err != errNoDrafts {
+			return "", err
+		}
+	}
+	var f *failure
+	if id == "" {
+		id, f = b.send(ctx, t, part, true)
+	} else {
+		f = b.edit(ctx, t, id, part)
+	}
+	return id, b.dropped(t, f)
+}
+
+// dropped turns a refusal for pace into ErrNotNow.
+func (b *Bot) dropped(t target, f *failure) error {
+	if f != nil && (f.code == 429 || f.status == 429) {
+		b.hold(t, cmp.Or(f.after, unnamedWait))
+		return connectors.ErrNotNow
+	}
+	return asError(f)
+}
+
+// draft shows part as a draft. Drafts of one number are animated into one
+// another; the number changes with each message sent to the chat. A server
+// that has no drafts, or not for this bot, is not asked again.
+func (b *Bot) draft(ctx context.Context, t target, part core.Part) error {
+	p := t.params()
+	addText(p, part)
+	p["draft_id"] = strconv.FormatInt(b.pace.draft(t.chat, false), 10)
+	_, f := b.callPlain(ctx, "sendMessageDraft", p)
+	if f != nil && f.noDrafts() {
+		b.drafts.Store(false)
+		b.o.Log.InfoContext(ctx, "no drafts on this server: previews are edited messages", "bot", b.o.Name, "reason", f.text)
+		return errNoDrafts
+	}
+	return b.dropped(t, f)
+}
+
+// noDrafts tells a missing capability from a bad moment: an unknown method is
+// 404, a bot that may not stream gets TEXTDRAFT_PEER_INVALID or is told about
+// its forum topic mode (Bot API 9.3; since 9.5 every bot may).
+func (f *failure) noDrafts() bool {
+	if f.code == 404 {
+		return true
+	}
+	text := strings.ToLower(f.text)
+	return f.code == 400 && (strings.Contains(text, "textdraft") || strings.Contains(text, "draft can't") ||
+		strings.Contains(text, "method") || strings.Contains(text, "topic mode") || strings.Contains(text, "not supported"))
+}
+
+// Typing shows "typing…" for five seconds (sendChatAction).
+func (b *Bot) Typing(ctx context.Context, to core.Address) error {
+	t, err := parseTarget(to)
+	if err != nil {
+		return err
+	}
+	if !b.pace.try(t.chat, typingShare) {
+		return connectors.ErrNotNow
+	}
+	p := t.params()
+	p["action"] = "typing"
+	_, f := b.call(ctx, b.sends, b.o.SendTimeout, "sendChatAction", p)
+	return b.dropped(t, f)
+}
+
+// maxNotice is the longest text shown over a pressed button
+// (answerCallbackQuery: 0-200 characters).
+const maxNotice = 200
+
+// Acknowledge answers a pressed button. One that waited too long (the
+// platform keeps them for seconds to minutes) needs no answer any more.
+func (b *Bot) Acknowledge(ctx context.Context, _ core.Address, callbackID, text string) error {
+	p := tgbotapi.Params{"callback_query_id": callbackID}
+	if text != "" {
+		if r := []rune(text); len(r) > maxNotice {
+			text = string(r[:maxNotice-1]) + "…"
+		}
+		p["text"] = text
+	}
+	_, f := b.call(ctx, b.sends, b.o.SendTimeout, "answerCallbackQuery", p)
+	if f != nil && f.code == 400 && (strings.Contains(f.text, "query is too old") || strings.Contains(f.text, "QUERY_ID_INVALID")) {
+		return nil
+	}
+	return asError(f)
+}
+
+// SetCommands sets the bot's command menu (setMyCommands, at most 100), unless
+// Memory says that this very menu was set before.
+func (b *Bot) SetCommands(ctx context.Context, menu []connectors.Command) error {
+	type entry struct {
+		Name        string `json:"command"`
+		Description string `json:"description"`
+	}
+	list := make([]entry, 0, len(menu))
+	for _, c := range menu {
+		list = append(list, entry(c))
+	}
+	raw, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(raw)
+	key, hash := "telegram:"+b.id+":menu", hex.EncodeToString(sum[:])
+	if b.o.Memory != nil {
+		if was, err := b.o.Memory.Load(ctx, key); err != nil || was == hash {
+			return err
+		}
+	}
+	if _, f := b.call(ctx, b.sends, b.o.SendTimeout, "setMyCommands", tgbotapi.Params{"commands": string(raw)}); f != nil {
+		return f
+	}
+	if b.o.Memory == nil {
+		return nil
+	}
+	return b.o.Memory.Save(ctx, key, hash)
+}

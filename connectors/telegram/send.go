@@ -1,0 +1,186 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"gatehouse/core"
+)
+
+// Send delivers one part: as an edit where it replaces a message, else anew.
+// An edit that changes nothing is Sent; one whose message is gone is sent
+// anew, once.
+func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
+	t, err := parseTarget(out.Address)
+	if err != nil {
+		return core.Delivery{Outcome: core.Refused, Reason: err.Error()}
+	}
+	b.pace.take(t.chat)
+	if out.Replaces != "" {
+		f := b.edit(ctx, t, out.Replaces, out.Part)
+		if f == nil {
+			return b.took(t, out.Replaces)
+		}
+		if !f.gone() {
+			return b.delivery(t, f, true)
+		}
+	}
+	id, f := b.send(ctx, t, out.Part, false)
+	if f != nil {
+		return b.delivery(t, f, false)
+	}
+	return b.took(t, id)
+}
+
+func (b *Bot) took(t target, id string) core.Delivery {
+	b.o.Metrics.asked(b.o.Name, 0)
+	if t.private() {
+		b.pace.draft(t.chat, true) // a message takes the place of the draft
+	}
+	return core.Delivery{Outcome: core.Sent, MessageID: id}
+}
+
+// send makes a new message and gives its id.
+func (b *Bot) send(ctx context.Context, t target, part core.Part, silent bool) (string, *failure) {
+	p := t.params()
+	addText(p, part)
+	p["link_preview_options"] = `{"is_disabled":true}`
+	if silent {
+		p["disable_notification"] = "true"
+	}
+	if n, err := strconv.ParseInt(part.ReplyTo, 10, 64); err == nil && n > 0 {
+		p["reply_parameters"] = `{"message_id":` + strconv.FormatInt(n, 10) + `,"allow_sending_without_reply":true}`
+	}
+	if err := addButtons(p, part.Buttons); err != nil {
+		return "", &failure{far: written, status: 200, code: 400, text: err.Error()}
+	}
+	raw, f := b.callPlain(ctx, "sendMessage", p)
+	if f != nil {
+		return "", f
+	}
+	var m struct {
+		ID int64 `json:"message_id"`
+	}
+	// The platform said ok: whatever it wrote behind that, the message is there.
+	if json.Unmarshal(raw, &m) != nil || m.ID == 0 {
+		return "", nil
+	}
+	return strconv.FormatInt(m.ID, 10), nil
+}
+
+// edit replaces the text of a message. Buttons that the part does not have go away.
+func (b *Bot) edit(ctx context.Context, t target, id string, part core.Part) *failure {
+	p := t.params()
+	delete(p, "message_thread_id") // editMessageText has none
+	p["message_id"] = id
+	addText(p, part)
+	p["link_preview_options"] = `{"is_disabled":true}`
+	if err := addButtons(p, part.Buttons); err != nil {
+		return &failure{far: written, status: 200, code: 400, text: err.Error()}
+	}
+	_, f := b.callPlain(ctx, "editMessageText", p)
+	if f != nil && f.code == 400 && strings.Contains(f.text, "message is not modified") {
+		return nil // it says already what it shall say
+	}
+	return f
+}
+
+// callPlain calls, and where the platform dislikes an entity (a link it finds
+// odd) calls again without any: the words matter more than their looks.
+func (b *Bot) callPlain(ctx context.Context, method string, p tgbotapi.Params) (json.RawMessage, *failure) {
+	raw, f := b.call(ctx, b.sends, b.o.SendTimeout, method, p)
+	if f != nil && f.code == 400 && p["entities"] != "" && strings.Contains(strings.ToLower(f.text), "entit") {
+		b.o.Log.WarnContext(ctx, "telegram refused the styles of a message; sent without", "bot", b.o.Name, "reason", f.text)
+		delete(p, "entities")
+		return b.call(ctx, b.sends, b.o.SendTimeout, method, p)
+	}
+	return raw, f
+}
+
+// gone reports whether the message to edit is no longer there, or not ours to edit.
+func (f *failure) gone() bool {
+	return f.code == 400 && (strings.Contains(f.text, "message to edit not found") ||
+		strings.Contains(f.text, "message can't be edited") || strings.Contains(f.text, "MESSAGE_ID_INVALID"))
+}
+
+// unnamedWait is the pause after a 429 that names none.
+const unnamedWait = 5 * time.Second
+
+// delivery says what a failure means for the outbox. repeatable marks an edit:
+// done twice it shows the same as done once.
+//
+//   - No answer: NotSent while the platform can't have the whole request,
+//     Unknown as soon as it may.
+//   - The platform's own JSON is obeyed: retry_after; 5xx is its word that it
+//     failed, so the request is repeated; 401 and 404 are about the token, not
+//     the message, which waits for a good one; any other refusal is final.
+//   - An answer that is not the platform's comes from a proxy. 502 and 504 say
+//     that the platform was asked and did not answer in time or in form (RFC
+//     9110, 15.6.3 and 15.6.5): it may have the message. 5xx without that
+//     meaning, redirects and 4xx pages never reached it.
+func (b *Bot) delivery(t target, f *failure, repeatable bool) core.Delivery {
+	d := core.Delivery{Reason: f.Error()}
+	switch {
+	case f.status == 0 && (f.far == notConnected || f.far == torn):
+		d.Outcome = core.NotSent
+	case f.status == 0:
+		d.Outcome = core.Unknown
+	case f.code == 429 || f.status == http.StatusTooManyRequests:
+		d.Outcome, d.After = core.RetryAfter, f.after
+		if d.After <= 0 {
+			d.After = unnamedWait
+		}
+		b.hold(t, d.After)
+	case f.migrate != 0:
+		d.Outcome = core.Refused
+		d.Reason = "the group became a supergroup: its chat is now " + strconv.FormatInt(f.migrate, 10)
+	case f.code >= 500, f.code == 401, f.code == 404:
+		d.Outcome = core.NotSent
+	case f.code != 0:
+		d.Outcome = core.Refused
+	case f.status < 300, f.status == http.StatusBadGateway, f.status == http.StatusGatewayTimeout:
+		d.Outcome = core.Unknown
+	default:
+		d.Outcome = core.NotSent
+	}
+	if repeatable && f.status != 0 && d.Outcome == core.Unknown {
+		d.Outcome = core.NotSent
+	}
+	return d
+}
+
+// hold keeps everything from the chat for as long as the platform asks.
+func (b *Bot) hold(t target, wait time.Duration) {
+	b.pace.block(t.chat, wait)
+	b.o.Metrics.asked(b.o.Name, wait)
+}
+
+// Wait is how long to wait before the next Send to that chat.
+func (b *Bot) Wait(to core.Address) time.Duration {
+	t, err := parseTarget(to)
+	if err != nil {
+		return 0
+	}
+	return b.pace.wait(t.chat)
+}
+
+// asError is a failure for callers who only want to know that it was none;
+// nil stays nil.
+func asError(f *failure) error {
+	if f == nil {
+		return nil
+	}
+	return f
+}
+
+var _ error = (*failure)(nil)
+
+// errNoDrafts says that the server has no drafts (for this bot).
+var errNoDrafts = errors.New("the server has no drafts")

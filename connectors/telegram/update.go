@@ -1,0 +1,217 @@
+package telegram
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strconv"
+	"time"
+
+	"gatehouse/core"
+)
+
+// The types below are the few fields we read of the Bot API's objects; field
+// names are the platform's. Ids are int64, so that none loses a digit.
+
+type update struct {
+	ID              int64         `json:"update_id"`
+	Message         *message      `json:"message"`
+	EditedMessage   *message      `json:"edited_message"`
+	ChannelPost     *message      `json:"channel_post"`
+	EditedPost      *message      `json:"edited_channel_post"`
+	CallbackQuery   *callback     `json:"callback_query"`
+	MessageReaction *reaction     `json:"message_reaction"`
+	MyChatMember    *memberChange `json:"my_chat_member"`
+	ChatMember      *memberChange `json:"chat_member"`
+}
+
+type user struct {
+	ID        int64  `json:"id"`
+	IsBot     bool   `json:"is_bot"`
+	FirstName string `json:"first_name"`
+	LastName  string `json:"last_name"`
+	Username  string `json:"username"`
+}
+
+type chat struct {
+	ID    int64  `json:"id"`
+	Type  string `json:"type"` // private, group, supergroup, channel
+	Title string `json:"title"`
+}
+
+type entity struct {
+	Type   string `json:"type"`
+	Offset int    `json:"offset"`
+	Length int    `json:"length"`
+	User   *user  `json:"user"`
+}
+
+type message struct {
+	ID              int64    `json:"message_id"`
+	Thread          int64    `json:"message_thread_id"`
+	IsTopic         bool     `json:"is_topic_message"`
+	From            *user    `json:"from"`
+	SenderChat      *chat    `json:"sender_chat"`
+	Chat            chat     `json:"chat"`
+	Date            int64    `json:"date"`
+	EditDate        int64    `json:"edit_date"`
+	ReplyTo         *replied `json:"reply_to_message"`
+	MediaGroup      string   `json:"media_group_id"`
+	Text            string   `json:"text"`
+	Entities        []entity `json:"entities"`
+	Caption         string   `json:"caption"`
+	CaptionEntities []entity `json:"caption_entities"`
+	MigrateTo       int64    `json:"migrate_to_chat_id"`
+	MigrateFrom     int64    `json:"migrate_from_chat_id"`
+	media
+}
+
+// media are the kinds of content we can't read yet, by presence alone.
+type media struct {
+	Animation present `json:"animation"` // stands beside document
+	Photo     present `json:"photo"`
+	Document  present `json:"document"`
+	Voice     present `json:"voice"`
+	Audio     present `json:"audio"`
+	Video     present `json:"video"`
+	VideoNote present `json:"video_note"`
+	Sticker   present `json:"sticker"`
+	Venue     present `json:"venue"` // stands beside location
+	Location  present `json:"location"`
+	Contact   present `json:"contact"`
+	Poll      present `json:"poll"`
+	Dice      present `json:"dice"`
+	Story     present `json:"story"`
+	Game      present `json:"game"`
+	PaidMedia present `json:"paid_media"`
+	Checklist present `json:"checklist"`
+}
+
+// kind names the content for people; "" for none.
+func (m *media) kind() string {
+	for _, k := range [...]struct {
+		is   present
+		name string
+	}{
+		{m.Animation, "animation"}, {m.Photo, "photo"}, {m.Document, "document"}, {m.Voice, "voice message"},
+		{m.Audio, "audio file"}, {m.Video, "video"}, {m.VideoNote, "video message"}, {m.Sticker, "sticker"},
+		{m.Venue, "place"}, {m.Location, "location"}, {m.Contact, "contact"}, {m.Poll, "poll"}, {m.Dice, "dice"},
+		{m.Story, "story"}, {m.Game, "game"}, {m.PaidMedia, "paid post"}, {m.Checklist, "checklist"},
+	} {
+		if k.is {
+			return k.name
+		}
+	}
+	return ""
+}
+
+// present is true for a field that is there and not null; its value is not read.
+type present bool
+
+func (p *present) UnmarshalJSON(b []byte) error {
+	*p = present(!bytes.Equal(b, []byte("null")))
+	return nil
+}
+
+type replied struct {
+	ID           int64   `json:"message_id"`
+	From         *user   `json:"from"`
+	TopicCreated present `json:"forum_topic_created"`
+}
+
+type callback struct {
+	ID      string   `json:"id"`
+	From    *user    `json:"from"`
+	Message *message `json:"message"`
+	Data    string   `json:"data"`
+}
+
+type reaction struct {
+	Chat  chat  `json:"chat"`
+	ID    int64 `json:"message_id"`
+	User  *user `json:"user"`
+	Actor *chat `json:"actor_chat"`
+	Date  int64 `json:"date"`
+	New   []struct {
+		Type  string `json:"type"`
+		Emoji string `json:"emoji"`
+	} `json:"new_reaction"`
+}
+
+type memberChange struct {
+	Chat chat  `json:"chat"`
+	From *user `json:"from"`
+	Date int64 `json:"date"`
+	New  struct {
+		Status string `json:"status"`
+		User   *user  `json:"user"`
+	} `json:"new_chat_member"`
+}
+
+// decode makes an Inbound of one update, whatever it is, and gives its number
+// (0 when none can be read). What can't be decoded is marked Malformed: it
+// becomes a dead row, and the offset moves on.
+func (b *Bot) decode(raw json.RawMessage, now time.Time) (core.Inbound, int64) {
+	var u update
+	err := json.Unmarshal(raw, &u)
+	if err == nil {
+		err = u.check()
+	}
+	if err == nil {
+		in := b.inbound(&u, raw, now)
+		in.UpdateID, in.Bot = b.id+":"+strconv.FormatInt(u.ID, 10), b.o.Name
+		return in, u.ID
+	}
+	in := core.Inbound{Kind: core.KindService, At: now, Malformed: "the update can't be decoded: " + core.CutRunes(err.Error(), 200)}
+	in.Bot, in.From.Platform = b.o.Name, Platform
+	id := lenientID(raw)
+	if id > 0 {
+		in.UpdateID = b.id + ":" + strconv.FormatInt(id, 10)
+	} else {
+		sum := sha256.Sum256(raw)
+		in.UpdateID = b.id + ":sha256-" + hex.EncodeToString(sum[:8])
+	}
+	return in, id
+}
+
+// check refuses an update without the numbers that everything hangs on.
+func (u *update) check() error {
+	if u.ID <= 0 {
+		return errors.New("no update_id")
+	}
+	for _, m := range [...]*message{u.Message, u.EditedMessage, u.ChannelPost, u.EditedPost} {
+		if m != nil && (m.Chat.ID == 0 || m.ID == 0) {
+			return errors.New("a message without chat or number")
+		}
+	}
+	switch {
+	case u.CallbackQuery != nil && (u.CallbackQuery.ID == "" || u.CallbackQuery.From == nil):
+		return errors.New("a callback query without id or sender")
+	case u.MessageReaction != nil && u.MessageReaction.Chat.ID == 0:
+		return errors.New("a reaction without chat")
+	}
+	return nil
+}
+
+var idField = regexp.MustCompile(`"update_id"\s*:\s*"?([0-9]{1,19})"?\s*[,}]`)
+
+// lenientID looks for the number of an update that does not decode.
+func lenientID(raw []byte) int64 {
+	var just struct {
+		ID json.Number `json:"update_id"`
+	}
+	digits := ""
+	if json.Unmarshal(raw, &just) == nil {
+		digits = just.ID.String()
+	} else if m := idField.FindSubmatch(raw); m != nil {
+		digits = string(m[1])
+	}
+	id, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || id <= 0 {
+		return 0
+	}
+	return id
+}
