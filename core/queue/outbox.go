@@ -103,7 +103,8 @@ func (q *Queue) kick(key chatKey) {
 		return
 	}
 	if _, ours := q.bots[key.bot]; !ours || !q.serving || len(q.sending) >= maxSending {
-		return // the poll finds it
+		q.ring() // the poll finds it
+		return
 	}
 	q.sending[key] = false
 	q.sends.Add(1)

@@ -259,6 +259,7 @@ func (q *Queue) Running() int {
 type unit struct {
 	turns []*Turn
 	sends []core.Outgoing
+	early bool // Serve had not begun when the lanes were looked at
 }
 
 // tx runs f and then claims waiting lanes in the same transaction.
@@ -303,6 +304,9 @@ func (q *Queue) slots(control bool) *int {
 }
 
 func (q *Queue) start(u *unit) {
+	if u.early {
+		q.ring() // it may have looked while this was not yet committed
+	}
 	q.mu.Lock()
 	handle, work := q.handle, q.work
 	q.mu.Unlock()

@@ -295,8 +295,7 @@ func TestCollectJoinsNeighboursOfOneSenderAndARetryIsOfThatRunAlone(t *testing.T
 	})
 	first := <-runs
 	<-failed
-	f.clock.AwaitWaiters(1)
-	f.clock.Advance(2 * time.Second)
+	defer f.timePasses()()
 	if got := f.reply(); got != "re: one+two" {
 		t.Errorf("the retry was %q", got)
 	}
@@ -472,8 +471,7 @@ func TestOverTheRateADirectMessageWaitsAndAGroupsIsRefusedWithOneNotice(t *testi
 	if !got["re: m0"] || !got["re: m1"] || got["re: m2"] {
 		t.Errorf("at once: %v", got)
 	}
-	f.clock.AwaitWaiters(1)
-	f.clock.Advance(61 * time.Second)
+	defer f.timePasses()()
 	if a, b := f.reply(), f.reply(); a != "re: m2" || b != "re: m3" {
 		t.Errorf("a minute later: %q %q", a, b)
 	}

@@ -41,6 +41,9 @@ func (t *Turn) First() *core.Inbound { return &t.Rows[0] }
 
 // claim takes waiting lanes while there are slots, control lanes first.
 func (q *Queue) claim(ctx context.Context, tx *store.Tx, u *unit) error {
+	q.mu.Lock()
+	u.early = !q.serving
+	q.mu.Unlock()
 	for _, control := range []bool{true, false} {
 		for q.reserve(control) {
 			t, err := q.claimLane(ctx, tx, control)

@@ -1,0 +1,242 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	"gatehouse/core"
+)
+
+// EventID is the id of a run's event, as SSE carries it.
+func EventID(run string, attempt, n int) string {
+	return run + "." + strconv.Itoa(attempt) + ":" + strconv.Itoa(n)
+}
+
+// ParseID reads what EventID wrote; ok is false for anything else.
+func ParseID(id string) (run string, attempt, n int, ok bool) {
+	rest, num, ok1 := cutLast(id, ':')
+	run, att, ok2 := cutLast(rest, '.')
+	attempt, err1 := strconv.Atoi(att)
+	n, err2 := strconv.Atoi(num)
+	return run, attempt, n, ok1 && ok2 && err1 == nil && err2 == nil && run != "" && attempt > 0 && n >= 0
+}
+
+func cutLast(s string, sep byte) (before, after string, ok bool) {
+	i := strings.LastIndexByte(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+1:], true
+}
+
+// A Follow says what to read: a session's runs from now on, or one run; after
+// an event by id, or from the beginning of what is running.
+type Follow struct {
+	Session string
+	Run     string // only this run; the stream ends with its message_stop
+	LastID  string // the last event the reader has
+}
+
+// Follow reads events. The reader is joined before Follow returns, so nothing
+// published between the call and the first iteration is missed. The sequence
+// ends when ctx does, after message_stop when f.Run is set, or with an error.
+func (b *Bus) Follow(ctx context.Context, f Follow) iter.Seq2[Entry, error] {
+	r := &reader{ch: make(chan Entry, readerBuffer)}
+	kept, stored, join := b.join(r, f)
+	return func(yield func(Entry, error) bool) {
+		defer b.leave(r, f.Session)
+		c := &chase{bus: b, f: f, yield: yield}
+		c.run, c.attempt, c.n, _ = ParseID(f.LastID)
+		if !c.past(ctx, join, stored) || !c.all(kept) {
+			return
+		}
+		if f.Run != "" && join == nil { // over, or unknown here: what is stored is all
+			return
+		}
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case e, ok := <-r.ch:
+				if !ok {
+					yield(Entry{}, ErrLagged)
+					return
+				}
+				if !c.one(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// join adds r to the stream it is to follow and takes what is kept there, at
+// one moment. stream is nil when f's run is not in memory or the session rests.
+func (b *Bus) join(r *reader, f Follow) (kept []Entry, stored int, stream *Stream) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	run, _, _, _ := ParseID(f.LastID)
+	if f.Run != "" {
+		run = f.Run
+	}
+	stream = b.runs[run]
+	if f.Run == "" {
+		for _, s := range b.runs { // a session has at most one run at a time
+			if s.info.Session == f.Session && (!s.closed || s == stream) && (stream == nil || !s.closed) {
+				stream = s
+			}
+		}
+	}
+	if stream == nil {
+		b.wait(f.Session, r)
+		return nil, 0, nil
+	}
+	stream.mu.Lock()
+	defer stream.mu.Unlock()
+	kept = append(kept, stream.kept...)
+	if len(kept) > 0 {
+		stored = kept[0].N - 1
+	}
+	if stream.closed {
+		b.wait(f.Session, r)
+	} else {
+		stream.readers[r] = true
+	}
+	return kept, stored, stream
+}
+
+func (b *Bus) leave(r *reader, session string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if rs := b.waiting[session]; rs != nil {
+		delete(rs, r)
+		if len(rs) == 0 {
+			delete(b.waiting, session)
+		}
+	}
+	for _, s := range b.runs {
+		s.mu.Lock()
+		delete(s.readers, r)
+		s.mu.Unlock()
+	}
+}
+
+// A chase yields entries in order, each once.
+type chase struct {
+	bus     *Bus
+	f       Follow
+	yield   func(Entry, error) bool
+	run     string
+	attempt int
+	n       int
+}
+
+// past yields what lies before the kept events: the rest of the run that the
+// reader was at, from storage.
+func (c *chase) past(ctx context.Context, s *Stream, before int) bool {
+	run, attempt := c.run, c.attempt
+	if c.f.Run != "" && run != c.f.Run {
+		run, attempt = c.f.Run, 0
+	}
+	if s != nil && (run == "" || run == s.info.Run) {
+		run = s.info.Run
+		if attempt != s.info.Attempt { // an older attempt's events are void: the new one comes whole
+			if attempt > 0 && !c.gap(s.info.Attempt) {
+				return false
+			}
+			c.run, c.attempt, c.n = run, s.info.Attempt, 0
+		}
+		if before <= c.n {
+			return true
+		}
+		return c.fromStorage(ctx, run, s.info.Attempt, before)
+	}
+	if run == "" {
+		return true
+	}
+	latest, err := c.bus.latest(ctx, run)
+	if err != nil {
+		return c.yield(Entry{}, err)
+	}
+	if latest == 0 {
+		latest = attempt
+	}
+	if attempt > 0 && latest != attempt && !c.gap(latest) {
+		return false
+	}
+	if latest != attempt {
+		c.n = 0
+	}
+	c.run, c.attempt = run, latest
+	return c.fromStorage(ctx, run, latest, 1<<62)
+}
+
+func (c *chase) fromStorage(ctx context.Context, run string, attempt, upTo int) bool {
+	entries, err := c.bus.load(ctx, run, attempt, c.n)
+	if err != nil {
+		c.yield(Entry{}, err)
+		return false
+	}
+	for _, e := range entries {
+		if e.N > upTo {
+			break
+		}
+		if !c.one(e) {
+			return false
+		}
+	}
+	if upTo < 1<<62 && c.n < upTo { // storage no longer has them
+		g := core.Gap{From: EventID(run, attempt, c.n+1), To: EventID(run, attempt, upTo)}
+		c.n = upTo
+		return c.notice(g, run, attempt, upTo)
+	}
+	return true
+}
+
+// gap tells that the events of an older attempt are void.
+func (c *chase) gap(newer int) bool {
+	return c.notice(core.Gap{From: EventID(c.run, c.attempt, c.n), To: EventID(c.run, newer, 0)}, c.run, newer, 0)
+}
+
+func (c *chase) notice(g core.Gap, run string, attempt, n int) bool {
+	data, err := core.EncodeEvent(g)
+	if err != nil {
+		return c.yield(Entry{}, fmt.Errorf("gap: %w", err))
+	}
+	return c.yield(Entry{ID: EventID(run, attempt, n), Session: c.f.Session, Run: run, Attempt: attempt, N: n, Type: g.EventType(), Data: data, Event: g}, nil)
+}
+
+func (c *chase) all(es []Entry) bool {
+	for _, e := range es {
+		if !c.one(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// one yields e unless the reader has it; it reports whether to go on.
+func (c *chase) one(e Entry) bool {
+	if c.f.Run != "" && e.Run != c.f.Run {
+		return true
+	}
+	if e.Run == c.run && e.Attempt == c.attempt && e.N <= c.n {
+		return true
+	}
+	if e.Run == c.run && e.Attempt < c.attempt {
+		return true
+	}
+	if e.Run == c.run && e.Attempt > c.attempt && c.n > 0 {
+		if !c.gap(e.Attempt) {
+			return false
+		}
+	}
+	c.run, c.attempt, c.n = e.Run, e.Attempt, e.N
+	if !c.yield(e, nil) {
+		return false
+	}
+	return c.f.Run == "" || e.Type != core.MessageStop{}.EventType()
+}
