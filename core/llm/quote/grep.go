@@ -1,0 +1,320 @@
+package quote
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/llm"
+)
+
+// What one search and the cache may take.
+const (
+	maxEntries   = 50_000          // folder entries looked at in a walk
+	maxListed    = 10_000          // text files remembered of a walk
+	maxDepth     = 32              // folders below the vault
+	maxFiles     = 2_000           // files read in one search
+	maxFile      = 1 << 20         // bytes; longer files are left out
+	maxRead      = 16 << 20        // bytes read in one search
+	maxCached    = 4 << 20         // bytes of contents kept (twice: as they are and folded)
+	cacheFor     = 3 * time.Second // after that, list and contents are read anew
+	maxPerSearch = 20              // passages
+)
+
+// Grep searches the *.md and *.txt files below root that mayRead allows the
+// sender, by words: passages (paragraphs, with a heading right above them)
+// that hold more different words come first, then the denser ones. Headings
+// further above count too. Folders and files whose name begins with a dot,
+// and symbolic links, are never looked into.
+//
+// mayRead is asked for every file in every search, before the file is opened;
+// paths are relative to root, with slashes. The list of files and up to 4 MiB
+// of contents are kept for three seconds. A search looks at 50,000 entries,
+// reads 2,000 files of up to 1 MiB and 16 MiB in all; what is beyond is left
+// out. It ends with ctx.
+func Grep(root *os.Root, mayRead func(sender llm.Sender, path string) bool, clock core.Clock) Search {
+	g := &grep{root: root, mayRead: mayRead, clock: clock, lock: make(chan struct{}, 1), open: openPlain}
+	return g.search
+}
+
+type grep struct {
+	root    *os.Root
+	mayRead func(llm.Sender, string) bool
+	clock   core.Clock
+	open    func(root *os.Root, name string) (*os.File, error) // a test counts
+
+	lock  chan struct{} // holds one token while the cache is used; select can leave it
+	since time.Time     // when the cache was begun
+	paths []string      // sorted, at most maxListed
+	texts map[string]*document
+	bytes int // of texts, at most maxCached
+}
+
+// A document is a file's contents; folded is its lower case.
+type document struct{ text, folded string }
+
+func (g *grep) search(ctx context.Context, sender llm.Sender, words []string, limit int) ([]Passage, error) {
+	stems := stemsOf(words)
+	if len(stems) == 0 || limit <= 0 {
+		return nil, ended(ctx)
+	}
+	limit = min(limit, maxPerSearch)
+	paths, err := g.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var best []Passage
+	files, size := 0, 0
+	for _, p := range paths {
+		if err := ended(ctx); err != nil {
+			return nil, err
+		}
+		if !g.mayRead(sender, p) {
+			continue
+		}
+		if files++; files > maxFiles || size > maxRead {
+			break
+		}
+		doc := g.document(ctx, p)
+		if doc == nil {
+			continue // gone, too long or not readable: there are others
+		}
+		size += len(doc.text)
+		best = keepBest(append(best, doc.passages(p, stems)...), limit)
+	}
+	return best, ended(ctx)
+}
+
+func stemsOf(words []string) []string {
+	var out []string
+	for _, w := range words {
+		if s := stem(strings.ToLower(w)); s != "" && !slices.Contains(out, s) && len(out) < maxWords {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// keepBest sorts by score, then by place, and cuts to limit.
+func keepBest(p []Passage, limit int) []Passage {
+	slices.SortFunc(p, func(a, b Passage) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
+	})
+	return p[:min(len(p), limit)]
+}
+
+// hold takes the cache; false when ctx ended first.
+func (g *grep) hold(ctx context.Context) bool {
+	select {
+	case g.lock <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (g *grep) release() { <-g.lock }
+
+// list is the cached list of files, walked anew when it is old (or the clock
+// was set back). One walk at a time.
+func (g *grep) list(ctx context.Context) ([]string, error) {
+	if !g.hold(ctx) {
+		return nil, ended(ctx)
+	}
+	defer g.release()
+	if age := g.clock.Now().Sub(g.since); g.texts != nil && age >= 0 && age < cacheFor {
+		return g.paths, nil
+	}
+	w := walk{ctx: ctx}
+	if err := w.dir(g.root, "", 0); err != nil {
+		return nil, err
+	}
+	slices.Sort(w.found)
+	g.since, g.paths, g.texts, g.bytes = g.clock.Now(), w.found, map[string]*document{}, 0
+	return g.paths, nil
+}
+
+// A walk collects text files.
+type walk struct {
+	ctx     context.Context
+	entries int
+	found   []string
+}
+
+// dir walks one folder. A folder that cannot be read is left out; only an
+// ended ctx or an unreadable root is an error.
+func (w *walk) dir(root *os.Root, name string, depth int) error {
+	f, err := openDir(root, name)
+	if err != nil {
+		if depth == 0 {
+			return err
+		}
+		return nil
+	}
+	defer f.Close()
+	for {
+		if err := ended(w.ctx); err != nil {
+			return err
+		}
+		entries, err := f.ReadDir(256)
+		for _, e := range entries {
+			if w.entries++; w.entries > maxEntries || len(w.found) >= maxListed {
+				return nil
+			}
+			if err := w.entry(root, path.Join(name, e.Name()), e, depth); err != nil {
+				return err
+			}
+		}
+		if err != nil || len(entries) == 0 {
+			return nil // io.EOF, or the folder went away
+		}
+	}
+}
+
+func (w *walk) entry(root *os.Root, p string, e fs.DirEntry, depth int) error {
+	switch {
+	case strings.HasPrefix(e.Name(), "."):
+		return nil
+	case e.IsDir() && depth < maxDepth:
+		return w.dir(root, p, depth+1)
+	case e.Type().IsRegular() && isText(e.Name()):
+		w.found = append(w.found, p)
+	}
+	return nil
+}
+
+func openDir(root *os.Root, name string) (*os.File, error) {
+	if name == "" {
+		name = "."
+	}
+	return openPlain(root, name)
+}
+
+func isText(name string) bool {
+	ext := strings.ToLower(path.Ext(name))
+	return ext == ".md" || ext == ".txt"
+}
+
+// document is a file's contents, nil when it cannot or may not be read.
+func (g *grep) document(ctx context.Context, p string) *document {
+	if !g.hold(ctx) {
+		return nil
+	}
+	doc := g.texts[p]
+	g.release()
+	if doc != nil {
+		return doc
+	}
+	text, ok := g.read(p)
+	if !ok {
+		return nil
+	}
+	doc = &document{text: text, folded: strings.ToLower(text)}
+	if g.hold(ctx) {
+		if g.texts[p] == nil && g.bytes+len(text) <= maxCached {
+			g.texts[p] = doc
+			g.bytes += len(text)
+		}
+		g.release()
+	}
+	return doc
+}
+
+func (g *grep) read(p string) (string, bool) {
+	f, err := g.open(g.root, p)
+	if err != nil {
+		return "", false
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() || st.Size() > maxFile {
+		return "", false
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil || len(b) > maxFile {
+		return "", false
+	}
+	return strings.ToValidUTF8(string(b), "\ufffd"), true
+}
+
+// openPlain opens name without following a symbolic link anywhere on the way:
+// os.Root keeps links inside the root, but a link from a folder that a guest
+// writes to a folder that it may not read stays inside too. Each step is
+// opened from the folder before it and must be the very file that the folder
+// lists as no link, so that nobody can put a link there in between.
+func openPlain(root *os.Root, name string) (*os.File, error) {
+	dir := root
+	defer func() {
+		if dir != root {
+			dir.Close()
+		}
+	}()
+	for {
+		step, rest, more := strings.Cut(name, "/")
+		if !more {
+			return openStep(dir, step)
+		}
+		next, err := enter(dir, step)
+		if err != nil {
+			return nil, err
+		}
+		if dir != root {
+			dir.Close()
+		}
+		dir, name = next, rest
+	}
+}
+
+func enter(dir *os.Root, name string) (*os.Root, error) {
+	next, err := dir.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	st, err := next.Stat(".")
+	if err == nil {
+		err = samePlain(dir, name, st)
+	}
+	if err != nil {
+		next.Close()
+		return nil, err
+	}
+	return next, nil
+}
+
+func openStep(dir *os.Root, name string) (*os.File, error) {
+	// A look first: opening a pipe would wait for its writer.
+	if st, err := dir.Lstat(name); err != nil || !(st.Mode().IsRegular() || st.IsDir()) {
+		return nil, cmp.Or(err, error(&fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}))
+	}
+	f, err := dir.OpenFile(name, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err == nil {
+		err = samePlain(dir, name, st)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// samePlain is nil when dir lists name as opened, itself and not through a link.
+func samePlain(dir *os.Root, name string, opened fs.FileInfo) error {
+	listed, err := dir.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if listed.Mode()&fs.ModeSymlink != 0 || !os.SameFile(listed, opened) {
+		return &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return nil
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package quote
+
+const nonblock = 0

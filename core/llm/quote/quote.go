@@ -1,0 +1,361 @@
+// Package quote is the built-in model "local/quote": it needs no key and no
+// network, and answers by quoting the passages of the vault that fit the
+// question best, out of the files that the sender may read. It is what a
+// fresh Gatehouse answers with, and what tests above the wire run on.
+package quote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"strings"
+	"time"
+	"unicode"
+
+	"gatehouse/core"
+	"gatehouse/core/llm"
+)
+
+// Name is the model's name as users write it; "local/quote:30ms" adds a delay
+// per word.
+const Name = "local/quote"
+
+const (
+	maxDelay    = 10 * time.Second // per word
+	maxPassages = 3                // in one answer
+	maxQuote    = 500              // bytes of one passage
+	maxWords    = 24               // search words of one question
+	maxUses     = 16               // tool calls of one message
+	maxEcho     = 2000             // bytes of tool results that are repeated
+)
+
+// A Passage is a piece of a file.
+type Passage struct {
+	Path  string // in the vault, with slashes
+	Line  int    // of its first line, from 1
+	Text  string // at most 500 bytes
+	Score float64
+}
+
+// A Search finds the best passages for words among the files that sender may
+// read, best first, at most limit. The words are lower case.
+type Search func(ctx context.Context, sender llm.Sender, words []string, limit int) ([]Passage, error)
+
+// A Model is local/quote. It is safe for use by many goroutines.
+type Model struct {
+	name   string
+	search Search
+	clock  core.Clock
+	delay  time.Duration
+}
+
+// New makes the model that name asks for: "local/quote", or with a delay per
+// word of at most 10 s "local/quote:30ms". Any other name is an Invalid error.
+func New(name string, search Search, clock core.Clock) (*Model, error) {
+	m := &Model{name: name, search: search, clock: clock}
+	rest, ok := strings.CutPrefix(name, Name)
+	if !ok {
+		return nil, core.Errorf(core.Invalid, "model %q is not %s", name, Name)
+	}
+	if rest == "" {
+		return m, nil
+	}
+	text, ok := strings.CutPrefix(rest, ":")
+	delay, err := time.ParseDuration(text)
+	if !ok || err != nil || delay < 0 || delay > maxDelay {
+		return nil, core.Errorf(core.Invalid, "model %q: the delay is not like %s:30ms, at most %v", name, Name, maxDelay)
+	}
+	m.delay = delay
+	return m, nil
+}
+
+// About says that tools may be offered (see Reply).
+func (m *Model) About() llm.About { return llm.About{Name: m.name, Tools: true} }
+
+// Reply answers the last user message, word by word. The same request and the
+// same files give the same answer. Usage is counted as four tokens for three
+// words.
+//
+// A line `use NAME {json}` in that message becomes a call of the tool NAME,
+// where one of that name is offered: this is how tests make a model use tools.
+// A message of tool results is answered by repeating them.
+func (m *Model) Reply(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		last := lastUser(req.Messages)
+		if calls := uses(last, req); len(calls) > 0 {
+			m.call(ctx, req, calls, yield)
+			return
+		}
+		text, err := m.answer(ctx, req, last)
+		if err != nil {
+			yield(llm.Delta{}, err)
+			return
+		}
+		m.stream(ctx, req, text, yield)
+	}
+}
+
+// stream yields text word by word, then usage and reason.
+func (m *Model) stream(ctx context.Context, req *llm.Request, text string, yield func(llm.Delta, error) bool) {
+	words, stop := int64(0), "end_turn"
+	first := m.name
+	for rest := text; rest != ""; {
+		if req.MaxTokens > 0 && tokens(words+1) > int64(req.MaxTokens) {
+			stop = "max_tokens"
+			break
+		}
+		if err := m.wait(ctx); err != nil {
+			yield(llm.Delta{}, err)
+			return
+		}
+		n := wordEnd(rest)
+		if !yield(llm.Delta{Text: rest[:n], Model: first}, nil) {
+			return
+		}
+		rest, first = rest[n:], ""
+		words++
+	}
+	yield(llm.Delta{Usage: &llm.Usage{Input: input(req), Output: tokens(words)}, Stop: stop}, nil)
+}
+
+// call yields tool calls.
+func (m *Model) call(ctx context.Context, req *llm.Request, calls []llm.Block, yield func(llm.Delta, error) bool) {
+	words, first := int64(0), m.name
+	for _, c := range calls {
+		if err := m.wait(ctx); err != nil {
+			yield(llm.Delta{}, err)
+			return
+		}
+		if !yield(llm.Delta{Call: &c, Model: first}, nil) {
+			return
+		}
+		words += countWords(string(c.Input)) + 1
+		first = ""
+	}
+	yield(llm.Delta{Usage: &llm.Usage{Input: input(req), Output: tokens(words)}, Stop: "tool_use"}, nil)
+}
+
+func (m *Model) wait(ctx context.Context) error {
+	if m.delay > 0 {
+		core.Sleep(ctx, m.clock, m.delay)
+	}
+	return ended(ctx)
+}
+
+// ended is why ctx ended, nil while it runs.
+func ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", Name, context.Cause(ctx))
+}
+
+// answer is the whole text.
+func (m *Model) answer(ctx context.Context, req *llm.Request, last []llm.Block) (string, error) {
+	if echo := results(last); echo != "" {
+		return echo, nil
+	}
+	found, err := m.find(ctx, req.Sender, Words(text(last)))
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	switch len(found) {
+	case 0:
+		b.WriteString("I found nothing about that in the notes that I may read for you. Try other words, or ask about something else.")
+	case 1:
+		b.WriteString("Here is what I found in the notes:")
+	default:
+		fmt.Fprintf(&b, "Here is what I found in the notes, the best %d passages:", len(found))
+	}
+	for _, p := range found {
+		fmt.Fprintf(&b, "\n\n%s\n\n%s, line %d", blockquote(p.Text), codeSpan(p.Path), p.Line)
+	}
+	if firstTurn(req.Messages) {
+		b.WriteString("\n\n" + hint)
+	}
+	return b.String(), nil
+}
+
+// hint is said once in a conversation.
+const hint = "No language model is configured, so I can only quote. To plug one in, the operator sets " +
+	"`GATEHOUSE_OPENAI_API_KEY`, or `GATEHOUSE_OPENAI_BASE_URL` and `GATEHOUSE_MODEL`: see `docs/operations.md`."
+
+// find searches; no words find nothing, without a search.
+func (m *Model) find(ctx context.Context, sender llm.Sender, words []string) ([]Passage, error) {
+	if err := ended(ctx); err != nil || len(words) == 0 || m.search == nil {
+		return nil, err
+	}
+	found, err := m.search(ctx, sender, words, maxPassages)
+	if err == nil {
+		return found[:min(len(found), maxPassages)], nil
+	}
+	if e := ended(ctx); e != nil || errors.Is(err, context.Canceled) {
+		return nil, errors.Join(e, err)
+	}
+	return nil, &llm.Fault{Code: llm.CodeUnavailable, Text: "The notes could not be searched just now. Please try again later.",
+		CanRetry: true, Err: err}
+}
+
+// firstTurn reports whether nothing was answered before.
+func firstTurn(messages []llm.Message) bool {
+	for _, m := range messages {
+		if m.Role == "assistant" {
+			return false
+		}
+	}
+	return true
+}
+
+// lastUser are the blocks of the last message, if a user sent it.
+func lastUser(messages []llm.Message) []llm.Block {
+	if len(messages) == 0 || messages[len(messages)-1].Role != "user" {
+		return nil
+	}
+	return messages[len(messages)-1].Blocks
+}
+
+func text(blocks []llm.Block) string {
+	var out []string
+	for _, b := range blocks {
+		if b.Type == "text" {
+			out = append(out, b.Text)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// results repeats tool results; "" when there are none.
+func results(blocks []llm.Block) string {
+	var out []string
+	for _, b := range blocks {
+		if b.Type == "tool_result" {
+			what := "The tool answered:"
+			if b.IsError {
+				what = "The tool failed:"
+			}
+			out = append(out, what+"\n\n"+blockquote(cut(b.Text, maxEcho)))
+		}
+	}
+	return strings.Join(out, "\n\n")
+}
+
+// uses finds the lines `use NAME {json}` whose tool is offered. The JSON
+// object may go on over several lines.
+func uses(blocks []llm.Block, req *llm.Request) []llm.Block {
+	if len(req.Tools) == 0 {
+		return nil
+	}
+	var out []llm.Block
+	all := text(blocks)
+	for at := 0; at < len(all) && len(out) < maxUses; {
+		line, _, _ := strings.Cut(all[at:], "\n")
+		name, input, ok := parseUse(line, all[at:])
+		if ok && offered(req.Tools, name) {
+			out = append(out, llm.Block{Type: "tool_use", ID: callID(len(req.Messages), len(out), all), Name: name, Input: input})
+		}
+		at += len(line) + 1
+	}
+	return out
+}
+
+// parseUse reads one line; rest begins with it.
+func parseUse(line, rest string) (name string, input json.RawMessage, ok bool) {
+	line, ok = strings.CutPrefix(strings.TrimLeft(line, " \t"), "use ")
+	name, _, brace := strings.Cut(line, "{")
+	name = strings.TrimSpace(name)
+	if !ok || !brace || name == "" || strings.ContainsAny(name, " \t") {
+		return "", nil, false
+	}
+	err := json.NewDecoder(strings.NewReader(rest[strings.Index(rest, "{"):])).Decode(&input)
+	return name, input, err == nil
+}
+
+func offered(tools []llm.Tool, name string) bool {
+	for _, t := range tools {
+		if t.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// callID is the same for the same conversation, and another for the next message.
+func callID(messages, n int, text string) string {
+	h := fnv.New64a()
+	h.Write([]byte(text))
+	return fmt.Sprintf("call_%d_%d_%016x", messages, n, h.Sum64())
+}
+
+// blockquote quotes Markdown: headings become bold, the rest stays.
+func blockquote(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	var b strings.Builder
+	for line := range strings.SplitSeq(strings.TrimSpace(s), "\n") {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		if title, ok := heading(line); ok {
+			line = "**" + strings.ReplaceAll(title, "*", "") + "**"
+		}
+		b.WriteString(strings.TrimRight("> "+line, " "))
+	}
+	return b.String()
+}
+
+// codeSpan is s in code style; a path holds no line break, and a backtick in it is shown as a quote.
+func codeSpan(s string) string {
+	return "`" + strings.Map(func(r rune) rune {
+		if r == '`' || unicode.IsControl(r) {
+			return '\''
+		}
+		return r
+	}, s) + "`"
+}
+
+// wordEnd is the length of the first word of s with the blanks behind it.
+func wordEnd(s string) int {
+	inWord, blankBefore := false, false
+	for i, r := range s {
+		blank := unicode.IsSpace(r)
+		if inWord && blankBefore && !blank {
+			return i
+		}
+		inWord, blankBefore = inWord || !blank, blank
+	}
+	return len(s)
+}
+
+// tokens estimates: four tokens for three words, rounded up.
+func tokens(words int64) int64 { return (words*4 + 2) / 3 }
+
+func input(req *llm.Request) int64 {
+	words := countWords(req.System)
+	for _, m := range req.Messages {
+		for _, b := range m.Blocks {
+			words += countWords(b.Text) + countWords(string(b.Input))
+		}
+	}
+	return tokens(words)
+}
+
+// countWords counts without allocating: this is paid for every reply.
+func countWords(s string) (n int64) {
+	in := false
+	for i := range len(s) {
+		blank := s[i] == ' ' || s[i] == '\n' || s[i] == '\t' || s[i] == '\r'
+		if !blank && !in {
+			n++
+		}
+		in = !blank
+	}
+	return n
+}
