@@ -1,0 +1,203 @@
+// Package api is the HTTP interface that programs and the panel's chat use.
+// openapi.yaml is written first and is the contract: the tests hold every
+// request and answer against it.
+package api
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/core"
+	"gatehouse/core/bus"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+)
+
+type (
+	// An Inbox takes turns in; a turn whose UpdateID it has seen is dropped
+	// without an error.
+	Inbox interface {
+		Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error
+	}
+	// A Follower shows the events of runs (*bus.Bus). Follow joins at once and
+	// replays what is kept after LastID. With a Run that is over it ends after
+	// what is kept; without a Run it goes on until ctx ends.
+	Follower interface {
+		Follow(ctx context.Context, f bus.Follow) iter.Seq2[bus.Entry, error]
+		Active() []bus.Info
+	}
+	// Runs knows and stops runs. Run is core.NotFound before a run's first claim.
+	Runs interface {
+		Abort(session string) bool
+		Run(ctx context.Context, id string) (Run, error)
+	}
+	// Sessions finds conversations. Locate says which session an id means for
+	// user: an own session or alias is known; an unknown one is the id it will
+	// get when a turn makes it; somebody else's is core.NotFound and a
+	// malformed or reserved id core.Invalid.
+	Sessions interface {
+		Locate(ctx context.Context, user int64, id string) (session string, known bool, err error)
+		Session(ctx context.Context, id string) (SessionRow, error)
+		List(ctx context.Context, q SessionQuery) (rows []SessionRow, next string, err error)
+	}
+	// Bots are the connectors. Start, Stop and Test get a bot that States lists.
+	Bots interface {
+		States() []core.BotState
+		Start(ctx context.Context, bot string, by core.Actor) error
+		Stop(ctx context.Context, bot string, by core.Actor) error
+		Test(ctx context.Context, bot string) (username string, err error)
+	}
+	// Pairings are the requests of strangers. A decision on one that is
+	// decided already is core.Conflict and says who decided.
+	Pairings interface {
+		Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error)
+		Request(ctx context.Context, id string) (core.PairingRequest, error)
+		Approve(ctx context.Context, ref string, a core.Approval, by core.Actor) (core.PairingRequest, error)
+		Deny(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
+	}
+	// People are those who were let in, or shut out.
+	People interface {
+		Block(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
+		Revoke(ctx context.Context, bot, platformUserID string, by core.Actor) (int, error)
+		Access(ctx context.Context, limit int) ([]core.AccessRow, error)
+		RemoveAccess(ctx context.Context, id int64, by core.Actor) error
+	}
+)
+
+// A Run is what the API must know of a run.
+type Run struct {
+	ID      string
+	Session string
+	User    int64
+	Ended   bool // done, aborted or failed
+}
+
+// A Check is one thing readiness depends on. Func gets two seconds.
+type Check struct {
+	Name string
+	Func func(context.Context) error
+}
+
+// Options for New. Everything is needed but where it says otherwise.
+type Options struct {
+	Door     *auth.Door
+	Inbox    Inbox
+	Follower Follower
+	Runs     Runs
+	Sessions Sessions
+	Bots     Bots
+	Pairings Pairings
+	People   People
+	Checks   []Check // besides the connectors
+	Gatherer prometheus.Gatherer
+
+	Clock   core.Clock   // nil: the system's
+	Log     *slog.Logger // nil: none
+	Metrics *web.Metrics // nil: not counted
+	Streams int          // open at once per key; 0: 16
+}
+
+// An API serves the endpoints of openapi.yaml.
+type API struct {
+	Options
+	slots  *slots
+	recent *recent
+	ready  *readiness
+	doc    *document
+}
+
+// New prepares the API; it fails when openapi.yaml doesn't hold together.
+func New(o Options) (*API, error) {
+	if o.Clock == nil {
+		o.Clock = core.System{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Streams == 0 {
+		o.Streams = 16
+	}
+	doc, err := parseDocument()
+	if err != nil {
+		return nil, err
+	}
+	a := &API{Options: o, slots: newSlots(o.Streams), recent: newRecent(), doc: doc}
+	a.ready = &readiness{clock: o.Clock, checks: o.Checks, bots: o.Bots}
+	return a, nil
+}
+
+// Register adds the routes to mux. They expect a web.Site in front of mux.
+func (a *API) Register(mux *http.ServeMux) {
+	for pattern, h := range map[string]web.Handler{
+		"POST /api/chat":                           a.send,
+		"GET /api/chat":                            a.list,
+		"GET /api/chat/active-streams":             a.active,
+		"GET /api/chat/{id}/events":                a.events,
+		"POST /api/chat/{id}/abort":                a.abort,
+		"GET /api/chat/{id}/stream-status":         a.status,
+		"GET /api/bots/status":                     a.botStates,
+		"POST /api/bots/{bot}/start":               a.botStart,
+		"POST /api/bots/{bot}/stop":                a.botStop,
+		"POST /api/bots/{bot}/test":                a.botTest,
+		"GET /api/bots/pairing":                    a.requests,
+		"GET /api/bots/pairing/{id}":               a.request,
+		"POST /api/bots/pairing/{id}/approve":      a.approve,
+		"POST /api/bots/pairing/{id}/deny":         a.deny,
+		"POST /api/bots/pairing/{id}/block":        a.block,
+		"DELETE /api/bots/pairing/{bot}/{user_id}": a.revoke,
+		"GET /api/bots/access":                     a.access,
+		"DELETE /api/bots/access/{id}":             a.removeAccess,
+		"GET /readyz":                              a.readyz,
+		"GET /metrics":                             a.metrics,
+	} {
+		mux.Handle(pattern, a.serve(a.known(h)))
+	}
+	mux.Handle("GET /healthz", a.serve(a.healthz))
+	mux.Handle("GET /openapi.json", a.serve(a.openapi))
+	mux.Handle("GET /docs", a.serve(a.docs))
+	mux.Handle("GET /docs/problems", a.serve(a.problems))
+	mux.Handle("/api/", a.serve(a.known(nowhere(mux))))
+}
+
+func (a *API) serve(h web.Handler) http.Handler { return web.Serve(a.Log, web.WriteProblem, h) }
+
+// known puts the Principal into the request before h.
+func (a *API) known(h web.Handler) web.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		r, err := a.Door.Identify(r)
+		if err != nil {
+			return err
+		}
+		return h(w, r)
+	}
+}
+
+// nowhere answers for addresses under /api/ that no route has: 405 with the
+// methods that exist, else 404. Nobody learns which, without being somebody.
+func nowhere(mux *http.ServeMux) web.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if _, err := auth.Require(r, auth.Scopes()...); err != nil {
+			return err
+		}
+		allowed := ""
+		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+			probe := r.Clone(r.Context())
+			probe.Method = method
+			if _, pattern := mux.Handler(probe); pattern != "/api/" && pattern != "" {
+				if allowed != "" {
+					allowed += ", "
+				}
+				allowed += method
+			}
+		}
+		if allowed == "" {
+			return web.Refuse(web.NotFound, "there is no such address")
+		}
+		w.Header().Set("Allow", allowed)
+		return web.Refuse(web.MethodNotAllowed, "this address takes "+allowed)
+	}
+}

@@ -1,0 +1,91 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"gatehouse/core"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+)
+
+// botStates is GET /api/bots/status.
+func (a *API) botStates(w http.ResponseWriter, r *http.Request) error {
+	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
+		return err
+	}
+	states := a.Bots.States()
+	if states == nil {
+		states = []core.BotState{}
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"bots": states})
+}
+
+// bot is the state of the bot that name means: its own name, or a platform
+// that has one bot only.
+func (a *API) bot(name string) (core.BotState, error) {
+	var of []core.BotState
+	for _, s := range a.Bots.States() {
+		if s.Bot == name {
+			return s, nil
+		}
+		if s.Platform == name {
+			of = append(of, s)
+		}
+	}
+	switch len(of) {
+	case 0:
+		return core.BotState{}, core.Errorf(core.NotFound, "there is no such bot")
+	case 1:
+		return of[0], nil
+	}
+	return core.BotState{}, core.Errorf(core.Conflict, "several bots are on this platform; name one of them")
+}
+
+// botStart is POST /api/bots/{bot}/start.
+func (a *API) botStart(w http.ResponseWriter, r *http.Request) error {
+	return a.switchBot(w, r, a.Bots.Start)
+}
+
+// botStop is POST /api/bots/{bot}/stop.
+func (a *API) botStop(w http.ResponseWriter, r *http.Request) error {
+	return a.switchBot(w, r, a.Bots.Stop)
+}
+
+func (a *API) switchBot(w http.ResponseWriter, r *http.Request, do func(context.Context, string, core.Actor) error) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	s, err := a.bot(r.PathValue("bot"))
+	if err != nil {
+		return err
+	}
+	if err := do(r.Context(), s.Bot, p.Actor()); err != nil {
+		return err
+	}
+	if s, err = a.bot(s.Bot); err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, s)
+}
+
+// botTest is POST /api/bots/{bot}/test. What the platform says is the answer;
+// only a fault of ours is an error.
+func (a *API) botTest(w http.ResponseWriter, r *http.Request) error {
+	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
+		return err
+	}
+	s, err := a.bot(r.PathValue("bot"))
+	if err != nil {
+		return err
+	}
+	name, err := a.Bots.Test(r.Context(), s.Bot)
+	switch kind := core.KindOf(err); {
+	case err == nil:
+		return web.WriteJSON(w, http.StatusOK, map[string]any{"bot": s.Bot, "ok": true, "username": name})
+	case kind == core.Denied || kind == core.Busy:
+		return web.WriteJSON(w, http.StatusOK, map[string]any{"bot": s.Bot, "ok": false, "reason": core.TextOf(err)})
+	}
+	return err
+}

@@ -1,0 +1,134 @@
+package api
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"html"
+	"html/template"
+	"net/http"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"gatehouse/web"
+)
+
+//go:embed openapi.yaml
+var source []byte
+
+//go:embed docs.html
+var pages string
+
+// A document is openapi.yaml in the three forms that are served; made once.
+type document struct {
+	json, page, problems []byte
+}
+
+func parseDocument() (*document, error) {
+	var tree yaml.MapSlice
+	if err := yaml.UnmarshalWithOptions(source, &tree, yaml.UseOrderedMap()); err != nil {
+		return nil, fmt.Errorf("openapi.yaml: %w", err)
+	}
+	var d document
+	var buf bytes.Buffer
+	if err := encode(&buf, tree); err != nil {
+		return nil, fmt.Errorf("openapi.yaml: %w", err)
+	}
+	d.json = bytes.Clone(buf.Bytes())
+	t, err := template.New("docs").Funcs(template.FuncMap{"prose": prose}).Parse(pages)
+	if err != nil {
+		return nil, fmt.Errorf("docs.html: %w", err)
+	}
+	for name, dest := range map[string]*[]byte{"page": &d.page, "problems": &d.problems} {
+		buf.Reset()
+		var data any = web.Faults()
+		if name == "page" {
+			data = describe(node{tree})
+		}
+		if err := t.ExecuteTemplate(&buf, name, data); err != nil {
+			return nil, fmt.Errorf("docs.html: %w", err)
+		}
+		*dest = bytes.Clone(buf.Bytes())
+	}
+	return &d, nil
+}
+
+// encode writes YAML's values as JSON, members in the order of the source.
+func encode(buf *bytes.Buffer, v any) error {
+	switch v := v.(type) {
+	case yaml.MapSlice:
+		buf.WriteByte('{')
+		for i, item := range v {
+			if i > 0 {
+				buf.WriteByte(',')
+			}
+			if err := encode(buf, fmt.Sprint(item.Key)); err != nil {
+				return err
+			}
+			buf.WriteByte(':')
+			if err := encode(buf, item.Value); err != nil {
+				return err
+			}
+		}
+		buf.WriteByte('}')
+	case []any:
+		buf.WriteByte('[')
+		for i, item := range v {
+			if i > 0 {
+				buf.WriteByte(',')
+			}
+			if err := encode(buf, item); err != nil {
+				return err
+			}
+		}
+		buf.WriteByte(']')
+	default:
+		b, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		buf.Write(b)
+	}
+	return nil
+}
+
+// prose is text with paragraphs and `code` as HTML; everything else is escaped.
+func prose(s string) template.HTML {
+	var b strings.Builder
+	for par := range strings.SplitSeq(strings.TrimSpace(s), "\n\n") {
+		if par == "" {
+			continue
+		}
+		b.WriteString("<p>")
+		for i, piece := range strings.Split(par, "`") {
+			piece = html.EscapeString(piece)
+			if i%2 == 1 {
+				piece = "<code>" + piece + "</code>"
+			}
+			b.WriteString(piece)
+		}
+		b.WriteString("</p>")
+	}
+	return template.HTML(b.String())
+}
+
+func (a *API) openapi(w http.ResponseWriter, _ *http.Request) error {
+	return static(w, "application/json", a.doc.json)
+}
+
+func (a *API) docs(w http.ResponseWriter, _ *http.Request) error {
+	return static(w, "text/html; charset=utf-8", a.doc.page)
+}
+
+func (a *API) problems(w http.ResponseWriter, _ *http.Request) error {
+	return static(w, "text/html; charset=utf-8", a.doc.problems)
+}
+
+func static(w http.ResponseWriter, kind string, body []byte) error {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "no-cache")
+	_, _ = w.Write(body) // the reader may be gone
+	return nil
+}

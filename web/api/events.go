@@ -1,0 +1,168 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"slices"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/bus"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+)
+
+var runID = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+
+// session is the session in the address, which must exist (or have been put a
+// moment ago) and be p's; with the scope admin it may be anybody's.
+func (a *API) session(r *http.Request, p auth.Principal) (string, error) {
+	ctx, id := r.Context(), r.PathValue("id")
+	if reserved[id] || id == "" || len(id) > 128 {
+		return "", core.Errorf(core.Invalid, "this is not a session id")
+	}
+	session, known, err := a.Sessions.Locate(ctx, p.User, id)
+	switch {
+	case err == nil && (known || a.recent.owns(p.User, session)):
+		return session, nil
+	case err != nil && core.KindOf(err) != core.NotFound:
+		return "", err
+	}
+	if p.Has(auth.ScopeAdmin) {
+		row, err := a.Sessions.Session(ctx, id)
+		return row.ID, err
+	}
+	return "", core.Errorf(core.NotFound, "there is no such session")
+}
+
+// events is GET /api/chat/{id}/events.
+func (a *API) events(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeChat, auth.ScopeRead)
+	if err != nil {
+		return err
+	}
+	if r.Method != http.MethodGet {
+		w.Header().Set("Allow", http.MethodGet)
+		return web.Refuse(web.MethodNotAllowed, "a stream is read with GET")
+	}
+	session, err := a.session(r, p)
+	if err != nil {
+		return err
+	}
+	f := bus.Follow{Session: session, Run: r.URL.Query().Get("run"), LastID: r.Header.Get("Last-Event-ID")}
+	if len(f.LastID) > 128 {
+		return core.Errorf(core.Invalid, "the Last-Event-ID is too long")
+	}
+	if f.Run != "" && !runID.MatchString(f.Run) {
+		return core.Errorf(core.Invalid, "this is not a run id")
+	}
+	release, err := a.slots.take(caller(p))
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx, stop := context.WithCancel(r.Context())
+	defer stop()
+	events, ended, leave, err := a.join(ctx, f)
+	if err != nil {
+		return err
+	}
+	if ended {
+		return a.replay(w, r, events, stop)
+	}
+	s, err := web.OpenStream(w, r, web.StreamOptions{Clock: a.Clock, Metrics: a.Metrics, Endless: f.Run == ""})
+	if err != nil {
+		leave()
+		return err
+	}
+	defer s.Close()
+	defer context.AfterFunc(s.Context(), stop)()
+	a.copyEvents(s, events)
+	return nil
+}
+
+// replay sends what is kept of a run that is over, or 204 when the reader has
+// all of it: that tells an EventSource not to come back.
+func (a *API) replay(w http.ResponseWriter, r *http.Request, events entries, stop func()) error {
+	var s *web.Stream
+	for e, err := range events {
+		if err != nil {
+			if s != nil {
+				return nil // the reader comes back by id
+			}
+			return err
+		}
+		if s == nil {
+			if s, err = web.OpenStream(w, r, web.StreamOptions{Clock: a.Clock, Metrics: a.Metrics}); err != nil {
+				return err
+			}
+			defer s.Close()
+			defer context.AfterFunc(s.Context(), stop)()
+		}
+		if s.Send(e.ID, e.Data) != nil {
+			return nil
+		}
+	}
+	if s == nil && r.Context().Err() == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return nil
+}
+
+// abort is POST /api/chat/{id}/abort.
+func (a *API) abort(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	session, err := a.session(r, p)
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"session_id": session, "aborted": a.Runs.Abort(session)})
+}
+
+// A streamInfo is one run that is going on.
+type streamInfo struct {
+	SessionID string    `json:"session_id"`
+	RunID     string    `json:"run_id"`
+	Bot       string    `json:"bot"`
+	Attempt   int       `json:"attempt"`
+	StartedAt time.Time `json:"started_at"`
+}
+
+// status is GET /api/chat/{id}/stream-status.
+func (a *API) status(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeChat, auth.ScopeRead)
+	if err != nil {
+		return err
+	}
+	session, err := a.session(r, p)
+	if err != nil {
+		return err
+	}
+	for _, i := range a.Follower.Active() {
+		if i.Session == session {
+			return web.WriteJSON(w, http.StatusOK, map[string]any{"session_id": session, "active": true,
+				"run_id": i.Run, "attempt": i.Attempt, "started_at": i.Started})
+		}
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"session_id": session, "active": false})
+}
+
+// active is GET /api/chat/active-streams.
+func (a *API) active(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	streams := []streamInfo{}
+	for _, i := range a.Follower.Active() {
+		if i.User == p.User || p.Has(auth.ScopeAdmin) {
+			streams = append(streams, streamInfo{i.Session, i.Run, i.Bot, i.Attempt, i.Started})
+		}
+	}
+	slices.SortFunc(streams, func(x, y streamInfo) int { return x.StartedAt.Compare(y.StartedAt) })
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"streams": streams})
+}

@@ -1,0 +1,113 @@
+package api
+
+import (
+	"container/list"
+	"fmt"
+	"sync"
+	"time"
+
+	"gatehouse/web"
+)
+
+// slots bounds the streams that one caller holds open.
+type slots struct {
+	most int
+
+	mu   sync.Mutex
+	open map[string]int // caller → streams, never 0; as many as there are open connections
+}
+
+func newSlots(most int) *slots { return &slots{most: most, open: map[string]int{}} }
+
+// take is one more stream for caller; call release once when it ends.
+func (s *slots) take(caller string) (release func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[caller] >= s.most {
+		return nil, &web.Problem{Fault: web.TooManyRequests, RetryAfter: 5 * time.Second,
+			Detail: fmt.Sprintf("at most %d streams may be open per key", s.most)}
+	}
+	s.open[caller]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.open[caller]--; s.open[caller] <= 0 {
+			delete(s.open, caller)
+		}
+	}, nil
+}
+
+// maxRecent bounds the turns remembered from being put until their session
+// and run have rows.
+const maxRecent = 4096
+
+// A turn is what recent remembers.
+type turn struct {
+	user    int64
+	session string
+	run     string
+	update  string
+	sum     [32]byte // of the body
+}
+
+// recent remembers the last turns put, so that their events can be followed
+// before a run has begun, and so that an idempotency key isn't used for
+// something else.
+type recent struct {
+	mu       sync.Mutex
+	order    *list.List               // of *turn, oldest first; at most maxRecent
+	runs     map[string]*list.Element // by run; as order
+	sessions map[string]int64         // session → user; at most as order
+	updates  map[string]*turn         // by update id; as order
+}
+
+func newRecent() *recent {
+	return &recent{order: list.New(), runs: map[string]*list.Element{}, sessions: map[string]int64{}, updates: map[string]*turn{}}
+}
+
+// add remembers t and reports whether its update id stood for another body.
+func (c *recent) add(t *turn) (clash bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.updates[t.update]; old != nil {
+		return old.sum != t.sum
+	}
+	if c.order.Len() >= maxRecent {
+		first := c.order.Front()
+		old := c.order.Remove(first).(*turn)
+		delete(c.runs, old.run)
+		delete(c.sessions, old.session)
+		delete(c.updates, old.update)
+	}
+	c.runs[t.run] = c.order.PushBack(t)
+	c.sessions[t.session], c.updates[t.update] = t.user, t
+	return false
+}
+
+// drop forgets a turn that could not be put.
+func (c *recent) drop(t *turn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.runs[t.run]; e != nil {
+		c.order.Remove(e)
+		delete(c.runs, t.run)
+		delete(c.sessions, t.session)
+		delete(c.updates, t.update)
+	}
+}
+
+// owns reports whether user began session lately.
+func (c *recent) owns(user int64, session string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u, ok := c.sessions[session]
+	return ok && u == user
+}
+
+// in reports whether run was put lately for session.
+func (c *recent) in(run, session string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.runs[run]
+	return e != nil && e.Value.(*turn).session == session
+}

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+)
+
+// healthz is GET /healthz: the process answers, so it is alive.
+func (a *API) healthz(w http.ResponseWriter, _ *http.Request) error {
+	return web.WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+// fresh is how long an answer of readiness holds: the route is open, and a
+// check writes.
+const fresh = time.Second
+
+// checkTime bounds one check.
+const checkTime = 2 * time.Second
+
+type checkResult struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// readiness checks at most once a second, whoever asks.
+type readiness struct {
+	clock  core.Clock
+	checks []Check
+	bots   Bots
+
+	mu      sync.Mutex
+	at      time.Time
+	ok      bool
+	results []checkResult
+}
+
+// state is whether the program can do its work, and each part's share.
+func (c *readiness) state(ctx context.Context) (ok bool, results []checkResult) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.clock.Now()
+	if !c.at.IsZero() && now.Sub(c.at) < fresh && !now.Before(c.at) {
+		return c.ok, c.results
+	}
+	c.at, c.ok, c.results = now, true, nil
+	for _, check := range c.checks {
+		limited, done := context.WithTimeout(context.WithoutCancel(ctx), checkTime)
+		err := check.Func(limited)
+		done()
+		r := checkResult{Name: check.Name, OK: err == nil}
+		if err != nil {
+			r.Detail, c.ok = core.CutRunes(err.Error(), 300), false
+		}
+		c.results = append(c.results, r)
+	}
+	configured, failed := 0, 0
+	for _, s := range c.bots.States() {
+		if s.State == core.Stopped {
+			continue // somebody wanted it so
+		}
+		configured++
+		r := checkResult{Name: "bot " + s.Bot, OK: s.State != core.FailedPhase, Detail: string(s.State)}
+		if s.Reason != "" {
+			r.Detail += ": " + s.Reason
+		}
+		if !r.OK {
+			failed++
+		}
+		c.results = append(c.results, r)
+	}
+	c.ok = c.ok && (configured == 0 || failed < configured)
+	return c.ok, c.results
+}
+
+// readyz is GET /readyz. Without a key of the right scope it tells the status only.
+func (a *API) readyz(w http.ResponseWriter, r *http.Request) error {
+	ok, results := a.ready.state(r.Context())
+	body := map[string]any{"status": "ready"}
+	status := http.StatusOK
+	if !ok {
+		body["status"], status = "unavailable", http.StatusServiceUnavailable
+	}
+	if p, known := auth.From(r.Context()); known && (p.Has(auth.ScopeMetrics) || p.Has(auth.ScopeAdmin)) {
+		if results == nil {
+			results = []checkResult{}
+		}
+		body["checks"] = results
+	}
+	return web.WriteJSON(w, status, body)
+}
+
+// metrics is GET /metrics on the main listener.
+func (a *API) metrics(w http.ResponseWriter, r *http.Request) error {
+	if _, err := auth.Require(r, auth.ScopeMetrics); err != nil {
+		return err
+	}
+	web.MetricsPage(a.Gatherer).ServeHTTP(w, r)
+	return nil
+}

@@ -1,0 +1,213 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"gatehouse/core"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+)
+
+// requests is GET /api/bots/pairing.
+func (a *API) requests(w http.ResponseWriter, r *http.Request) error {
+	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
+		return err
+	}
+	status := r.URL.Query().Get("status")
+	if r.URL.Query().Has("status") && !slices.Contains([]string{"pending", "approved", "denied", "expired"}, status) {
+		return core.Errorf(core.Invalid, "status must be pending, approved, denied or expired")
+	}
+	limit, err := number(r.URL.Query(), "limit", 100, 1, 500)
+	if err != nil {
+		return err
+	}
+	rows, err := a.Pairings.Requests(r.Context(), status, limit)
+	if err != nil {
+		return err
+	}
+	if rows == nil {
+		rows = []core.PairingRequest{}
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"requests": rows})
+}
+
+// request is GET /api/bots/pairing/{id}.
+func (a *API) request(w http.ResponseWriter, r *http.Request) error {
+	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
+		return err
+	}
+	row, err := a.Pairings.Request(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, row)
+}
+
+// approve is POST /api/bots/pairing/{id}/approve. Nobody gives away more trust
+// than their own key has.
+func (a *API) approve(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	var approval core.Approval
+	if r.ContentLength != 0 {
+		if approval, err = readApproval(w, r); err != nil {
+			return err
+		}
+	}
+	if approval.Trust > p.Trust {
+		return core.Errorf(core.Denied, "the trust level %s is above your own, which is %s", approval.Trust, p.Trust)
+	}
+	if !approval.ExpiresAt.IsZero() && !approval.ExpiresAt.After(a.Clock.Now()) {
+		return fieldProblem(web.Invalid, "expires_at", "the field expires_at is in the past")
+	}
+	return a.decide(w, r, func(ctx context.Context, id string) (core.PairingRequest, error) {
+		return a.Pairings.Approve(ctx, id, approval, p.Actor())
+	})
+}
+
+func readApproval(w http.ResponseWriter, r *http.Request) (approval core.Approval, err error) {
+	raw, err := web.ReadJSON(w, r, web.MaxJSON)
+	if err != nil {
+		return approval, err
+	}
+	fields, err := fold(raw)
+	if err != nil {
+		return approval, err
+	}
+	var ignored []string
+	for name, value := range fields {
+		var dest any
+		switch name {
+		case "trust_level":
+			dest = &approval.Trust
+		case "scope":
+			dest = &approval.Scope
+		case "expires_at":
+			dest = &approval.ExpiresAt
+		default:
+			ignored = append(ignored, name)
+			continue
+		}
+		if json.Unmarshal(value, dest) != nil {
+			return approval, fieldProblem(web.Invalid, name, "the field "+name+" is not valid")
+		}
+	}
+	if text := warning(ignored); text != "" {
+		w.Header().Set("Warning", text)
+	}
+	switch approval.Scope {
+	case "", core.ScopeDM, core.ScopeGroup:
+		return approval, nil
+	}
+	return approval, fieldProblem(web.Invalid, "scope", "the field scope must be dm or group")
+}
+
+// deny is POST /api/bots/pairing/{id}/deny.
+func (a *API) deny(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	return a.decide(w, r, func(ctx context.Context, id string) (core.PairingRequest, error) {
+		return a.Pairings.Deny(ctx, id, p.Actor())
+	})
+}
+
+// block is POST /api/bots/pairing/{id}/block.
+func (a *API) block(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	return a.decide(w, r, func(ctx context.Context, id string) (core.PairingRequest, error) {
+		return a.People.Block(ctx, id, p.Actor())
+	})
+}
+
+// decide answers with the request as it is after do. Who comes second is told
+// who was first.
+func (a *API) decide(w http.ResponseWriter, r *http.Request, do func(context.Context, string) (core.PairingRequest, error)) error {
+	ctx, id := r.Context(), r.PathValue("id")
+	row, err := do(ctx, id)
+	if err == nil {
+		return web.WriteJSON(w, http.StatusOK, row)
+	}
+	if core.KindOf(err) != core.Conflict {
+		return err
+	}
+	p := &web.Problem{Fault: web.Conflict, Detail: core.TextOf(err), Err: err}
+	if now, e := a.Pairings.Request(ctx, id); e == nil {
+		p.Extra = map[string]any{"request_status": now.Status}
+		if now.ResolvedBy != "" {
+			p.Extra["resolved_by"] = now.ResolvedBy
+		}
+		if !now.ResolvedAt.IsZero() {
+			p.Extra["resolved_at"] = now.ResolvedAt
+		}
+	}
+	return p
+}
+
+// revoke is DELETE /api/bots/pairing/{bot}/{user_id}. Access may outlive its
+// bot's configuration, so a name that no bot has is tried as it is.
+func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("bot")
+	s, err := a.bot(name)
+	switch {
+	case err == nil:
+		name = s.Bot
+	case core.KindOf(err) != core.NotFound:
+		return err
+	}
+	n, err := a.People.Revoke(r.Context(), name, r.PathValue("user_id"), p.Actor())
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]int{"revoked": n})
+}
+
+// access is GET /api/bots/access.
+func (a *API) access(w http.ResponseWriter, r *http.Request) error {
+	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
+		return err
+	}
+	limit, err := number(r.URL.Query(), "limit", 100, 1, 500)
+	if err != nil {
+		return err
+	}
+	rows, err := a.People.Access(r.Context(), limit)
+	if err != nil {
+		return err
+	}
+	if rows == nil {
+		rows = []core.AccessRow{}
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"access": rows})
+}
+
+// removeAccess is DELETE /api/bots/access/{id}.
+func (a *API) removeAccess(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
+	if err != nil || id < 1 {
+		return core.Errorf(core.Invalid, "the id must be a number")
+	}
+	if err := a.People.RemoveAccess(r.Context(), id, p.Actor()); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

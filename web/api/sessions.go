@@ -1,0 +1,111 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+)
+
+// A SessionRow is a session as lists show it.
+type SessionRow struct {
+	ID               string     `json:"id"`
+	Title            string     `json:"title"`
+	Module           string     `json:"module"`
+	Source           string     `json:"source"`
+	WorkingDirectory string     `json:"working_directory,omitempty"`
+	Model            string     `json:"model"`
+	MessageCount     int        `json:"message_count"`
+	Archived         bool       `json:"archived"`
+	CreatedAt        time.Time  `json:"created_at"`
+	LastAccessed     time.Time  `json:"last_accessed"`
+	ContinuedFrom    string     `json:"continued_from,omitempty"`
+	AgentType        string     `json:"agent_type,omitempty"`
+	User             int64      `json:"user_id"`
+	Trust            core.Trust `json:"trust_level"`
+}
+
+// A SessionQuery is what a list asks for: newest first by last access.
+type SessionQuery struct {
+	User      int64 // the owner; Everybody for all
+	Everybody bool
+	Archived  *bool // nil: both
+	Source    string
+	Module    string
+	AgentType string
+	Tag       string
+	Search    string // words in the title
+	Limit     int    // 1 to 200
+	Offset    int    // 0 with a cursor
+	Cursor    string // opaque: the next of the page before
+}
+
+// list is GET /api/chat.
+func (a *API) list(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	q, err := sessionQuery(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	q.User, q.Everybody = p.User, p.Has(auth.ScopeAdmin) && p.Has(auth.ScopeRead)
+	rows, next, err := a.Sessions.List(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	if rows == nil {
+		rows = []SessionRow{}
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"sessions": rows, "next_cursor": next})
+}
+
+func sessionQuery(v url.Values) (q SessionQuery, err error) {
+	if q.Limit, err = number(v, "limit", 50, 1, 200); err != nil {
+		return q, err
+	}
+	if q.Offset, err = number(v, "offset", 0, 0, 100_000); err != nil {
+		return q, err
+	}
+	q.Cursor = v.Get("cursor")
+	if q.Cursor != "" && v.Has("offset") {
+		return q, core.Errorf(core.Invalid, "give cursor or offset, not both")
+	}
+	if v.Has("archived") {
+		b, err := strconv.ParseBool(v.Get("archived"))
+		if err != nil {
+			return q, core.Errorf(core.Invalid, "archived must be true or false")
+		}
+		q.Archived = &b
+	}
+	for _, f := range []struct {
+		name string
+		dest *string
+		most int
+	}{
+		{"source", &q.Source, 64}, {"module", &q.Module, 64}, {"agent_type", &q.AgentType, 128},
+		{"tag", &q.Tag, 128}, {"search", &q.Search, 256}, {"cursor", &q.Cursor, 512},
+	} {
+		if *f.dest = v.Get(f.name); len(*f.dest) > f.most {
+			return q, core.Errorf(core.Invalid, "%s is over %d bytes", f.name, f.most)
+		}
+	}
+	return q, nil
+}
+
+// number reads a query parameter within its bounds.
+func number(v url.Values, name string, otherwise, least, most int) (int, error) {
+	if !v.Has(name) {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(v.Get(name))
+	if err != nil || n < least || n > most {
+		return 0, core.Errorf(core.Invalid, "%s must be a number from %d to %d", name, least, most)
+	}
+	return n, nil
+}
