@@ -14,6 +14,9 @@ import (
 // maxPriceFile bounds what ParsePrices reads, in bytes.
 const maxPriceFile = 1 << 20
 
+// maxCost bounds what Cost says, in micro-USD, so that sums do not overflow.
+const maxCost = 1 << 62
+
 // A Price is what one million tokens cost, in USD; that is micro-USD per
 // token. CacheRead and CacheWrite fall back to Input where they are absent.
 type Price struct {
@@ -93,7 +96,7 @@ func (p *Prices) Cost(model string, u Usage) (microUSD int64, known bool) {
 	// A ten-thousandth is taken off before rounding up, so that binary
 	// fractions (0.15 × 20) do not cost a micro-USD too much.
 	sum = math.Ceil(sum - 1e-4)
-	return int64(min(max(sum, 0), math.MaxInt64/2)), true
+	return int64(min(max(sum, 0), maxCost)), true
 }
 
 func orInput(p *float64, input float64) float64 {

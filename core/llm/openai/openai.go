@@ -159,6 +159,9 @@ func ownClient() *http.Client {
 // Close closes idle connections. Replies under way go on.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
+// String is the model's name, so that printing a client never shows its key.
+func (c *Client) String() string { return c.About().Name }
+
 // About names the model as "openai/gpt-4o-mini"; only "openai" until one was
 // chosen from the server's list.
 func (c *Client) About() llm.About {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"log/slog"
@@ -393,7 +394,7 @@ func TestARefusedKeyIsSaidWithoutTheKey(t *testing.T) {
 	if !strings.Contains(log.String(), "level=ERROR") {
 		t.Errorf("the operator was not told: %s", log.String())
 	}
-	for _, text := range []string{f.Error(), log.String()} {
+	for _, text := range []string{f.Error(), log.String(), fmt.Sprintf("%+v %v", c, f)} {
 		if strings.Contains(text, key) || strings.Contains(text, key[:4]) || strings.Contains(text, "cret") {
 			t.Errorf("part of the key in %q", text)
 		}

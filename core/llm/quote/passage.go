@@ -126,8 +126,8 @@ func (p *paragraph) addLine(line string, n int) {
 type hits struct {
 	found uint32 // bit i: stem i
 	hits  int    // words that are hits
-	words int // in all; only counted where something hits
-	first int // byte offset of the first hit, -1 without
+	words int    // in all; only counted where something hits
+	first int    // byte offset of the first hit, -1 without
 }
 
 // count compares word by word.

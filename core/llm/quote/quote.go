@@ -50,6 +50,7 @@ type Model struct {
 	search Search
 	clock  core.Clock
 	delay  time.Duration
+	quiet  bool // no hint
 }
 
 // New makes the model that name asks for: "local/quote", or with a delay per
@@ -70,6 +71,14 @@ func New(name string, search Search, clock core.Clock) (*Model, error) {
 	}
 	m.delay = delay
 	return m, nil
+}
+
+// WithoutHint is m without the closing line about a missing language model:
+// for a gateway that has one, and quotes only while that one is out of reach.
+func (m *Model) WithoutHint() *Model {
+	copied := *m
+	copied.quiet = true
+	return &copied
 }
 
 // About says that tools may be offered (see Reply).
@@ -174,7 +183,7 @@ func (m *Model) answer(ctx context.Context, req *llm.Request, last []llm.Block) 
 	for _, p := range found {
 		fmt.Fprintf(&b, "\n\n%s\n\n%s, line %d", blockquote(p.Text), codeSpan(p.Path), p.Line)
 	}
-	if firstTurn(req.Messages) {
+	if !m.quiet && firstTurn(req.Messages) {
 		b.WriteString("\n\n" + hint)
 	}
 	return b.String(), nil

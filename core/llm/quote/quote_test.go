@@ -131,7 +131,10 @@ func TestNothingFoundIsSaidHonestlyAndTheHintOnlyOnce(t *testing.T) {
 	if !strings.HasPrefix(next.text, "I found nothing about that") || strings.Contains(next.text, "No language model") {
 		t.Errorf("%q", next.text)
 	}
-	if r := ask(t.Context(), m, &llm.Request{Messages: []llm.Message{user("and what of it?")}}); f.calls != 2 || r.err != nil {
+	if r := ask(t.Context(), m.WithoutHint(), &llm.Request{Messages: []llm.Message{user("quarks?")}}); strings.Contains(r.text, "No language model") {
+		t.Errorf("a fallback says: %q", r.text)
+	}
+	if r := ask(t.Context(), m, &llm.Request{Messages: []llm.Message{user("and what of it?")}}); f.calls != 3 || r.err != nil {
 		t.Errorf("searched %d times, %v: a question of stop words is no search", f.calls, r.err)
 	}
 	if r := ask(t.Context(), m, &llm.Request{}); r.err != nil || r.stop != "end_turn" {
