@@ -175,6 +175,13 @@ func (s *Stream) Stored(n int) {
 	s.mu.Unlock()
 }
 
+// WasStored reports whether any event of the run is in storage.
+func (s *Stream) WasStored() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stored > 0
+}
+
 // Next is the number that the next event will have.
 func (s *Stream) Next() int {
 	s.mu.Lock()
@@ -270,4 +277,3 @@ func (b *Bus) Active() []Info {
 	}
 	return out
 }
-

@@ -29,6 +29,7 @@ func (q *Queue) Ack(ctx context.Context, t *Turn, r Result) error {
 		state = "refused"
 	}
 	u := &unit{}
+	preview := t.Preview()
 	return q.settle(ctx, t, u, func(tx *store.Tx) error {
 		for _, seq := range t.seqs {
 			if _, err := tx.Exec(ctx, `UPDATE inbox SET state = $1, payload = NULL WHERE seq = $2`, state, seq); err != nil {
@@ -42,14 +43,14 @@ func (q *Queue) Ack(ctx context.Context, t *Turn, r Result) error {
 		}
 		for i := range r.Replies {
 			reply := r.Replies[i]
-			if i == 0 && t.Preview != "" && reply.Replaces == "" {
-				reply.Replaces = t.Preview
+			if i == 0 && preview != "" && reply.Replaces == "" {
+				reply.Replaces = preview
 			}
 			if err := q.post(ctx, tx, reply, u); err != nil {
 				return err
 			}
 		}
-		if t.Preview != "" {
+		if preview != "" {
 			if _, err := tx.Exec(ctx, `UPDATE lane SET preview = '' WHERE key = $1`, t.Lane); err != nil {
 				return err
 			}
@@ -68,7 +69,7 @@ func (q *Queue) Fail(ctx context.Context, t *Turn, why error) error {
 		return nil
 	}
 	return q.settle(ctx, t, &unit{}, func(tx *store.Tx) error {
-		if t.Attempt >= maxAttempts {
+		if t.Attempt >= MaxAttempts {
 			if err := q.bury(ctx, tx, t.seqs, why.Error()); err != nil {
 				return err
 			}
@@ -125,7 +126,9 @@ func (q *Queue) SetPreview(ctx context.Context, t *Turn, id string) error {
 		return err
 	})
 	if err == nil {
-		t.Preview = id
+		t.mu.Lock()
+		t.preview = id
+		t.mu.Unlock()
 	}
 	return err
 }

@@ -60,9 +60,11 @@ type Rate struct {
 	Per time.Duration
 }
 
+// MaxAttempts is how often a turn is tried before its rows are dead.
+const MaxAttempts = 5
+
 // Limits and times of the queue; each is a rule of docs/delivery.md.
 const (
-	maxAttempts   = 5                // then the row is dead
 	maxLimited    = 20               // rows of one chat that may wait for the rate limit
 	maxCollect    = 10               // rows in one turn
 	collectBytes  = 100 << 10        // of text in one turn

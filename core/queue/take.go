@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,16 +22,24 @@ type Turn struct {
 	Rows    []core.Inbound
 	Trust   core.Trust // min(stamped, present, ceilings)
 	Control bool
-	Preview string // the platform's id of a preview that stands in the chat
 	Work    any    // what Prepare left; the queue does not look inside
 	Err     error  // what Prepare refused, fit to be told
 	Taken   time.Time
 	Waited  time.Duration // from the oldest row's arrival to the claim
 
+	mu      sync.Mutex
+	preview string
 	seqs    []int64
 	left    bool // its slot is free again
 	settled bool
 	cancel  context.CancelCauseFunc
+}
+
+// Preview is the platform's id of the preview that stands in the chat, "" without one.
+func (t *Turn) Preview() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.preview
 }
 
 // Seq is the first row's number, for keys of replies that belong to no run.
@@ -121,7 +130,7 @@ func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, control bool) (*Tur
 		if err != nil {
 			return nil, err
 		}
-		t := &Turn{Lane: l.Key, Epoch: l.Epoch, Preview: l.Preview, Control: control, Taken: now}
+		t := &Turn{Lane: l.Key, Epoch: l.Epoch, preview: l.Preview, Control: control, Taken: now}
 		wait, err := q.take(ctx, tx, t)
 		if err != nil {
 			return nil, err
@@ -151,7 +160,7 @@ func (q *Queue) take(ctx context.Context, tx *store.Tx, t *Turn) (wait time.Time
 			return due, nil
 		}
 		in, err := first.inbound()
-		if err == nil && first.Attempts >= maxAttempts {
+		if err == nil && first.Attempts >= MaxAttempts {
 			err = errors.New("the gateway ended five times while it worked on this")
 			q.tellGaveUp(ctx, tx, &in, first.Seq)
 		}

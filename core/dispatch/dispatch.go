@@ -1,0 +1,238 @@
+// Package dispatch takes claimed turns from the queue and brings them to an
+// end: commands and callbacks are carried out, messages are run, replies are
+// rendered before the transaction that acknowledges the turn, and the terminal
+// event is published after it. While a run streams, its chat sees typing and a
+// disposable preview.
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/bus"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/queue"
+	"gatehouse/core/store"
+)
+
+// A Screen shows what is not final. Errors are for the log: nothing is lost by them.
+type Screen interface {
+	Preview(ctx context.Context, to core.Address, id string, part core.Part) (string, error)
+	Typing(ctx context.Context, to core.Address) error
+	Acknowledge(ctx context.Context, to core.Address, callbackID, text string) error
+}
+
+// A Call is one command, answer or pressed button on its way to its handler.
+type Call struct {
+	In    *core.Inbound
+	Trust core.Trust
+	Seq   int64
+}
+
+// An Outcome is what a command leaves: a reply in Markdown ("" for none) and
+// what is to be written in the transaction that finishes it.
+type Outcome struct {
+	Text  string
+	Write func(ctx context.Context, tx *store.Tx) error
+}
+
+// A Handler carries out a command. An error with a kind is told to the person;
+// any other is ours and the command is tried again.
+type Handler func(ctx context.Context, c Call) (Outcome, error)
+
+// Options of New.
+type Options struct {
+	Clock  core.Clock
+	Log    *slog.Logger
+	Queue  *queue.Queue
+	Runs   *orchestrator.Orchestrator
+	Events *orchestrator.Events
+	Bus    *bus.Bus
+	Screen Screen
+	// Render makes a reply in Markdown into parts for that chat's platform; pure.
+	Render func(to core.Address, markdown string) []core.Part
+	// Commands by name, without slash.
+	Commands map[string]Handler
+	Unknown  Handler // a command that nobody knows
+	Callback Handler // a pressed button; Outcome.Text is shown on the button
+	Answer   Handler // an answer to an open question
+	Texts    Texts
+	Stage    func(name string, d time.Duration) // gatehouse_gateway_overhead_seconds
+}
+
+// Texts are dispatch's words to people.
+type Texts struct {
+	Unsupported func(kind string) string
+	Stopped     string // under a partial answer, or alone
+	Failed      func(message string, canRetry bool) string
+}
+
+// A Dispatcher handles turns; Handle is the queue's handler.
+type Dispatcher struct {
+	o Options
+
+	mu      sync.Mutex
+	running map[string]*active // by lane; bounded by the queue's slots
+}
+
+type active struct {
+	cancel  context.CancelCauseFunc
+	session string
+	bot     string
+	user    int64
+	lane    string
+}
+
+// New is a Dispatcher.
+func New(o Options) *Dispatcher {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Stage == nil {
+		o.Stage = func(string, time.Duration) {}
+	}
+	return &Dispatcher{o: o, running: map[string]*active{}}
+}
+
+// Handle brings t to an end.
+func (d *Dispatcher) Handle(ctx context.Context, t *queue.Turn) {
+	d.o.Stage("queue", t.Waited)
+	in := t.First()
+	var err error
+	switch {
+	case t.Err != nil:
+		err = d.refuse(ctx, t)
+	case in.Kind == core.KindCallback:
+		err = d.callback(ctx, t)
+	case in.Kind == core.KindCommand:
+		h := d.o.Commands[in.Command]
+		if h == nil {
+			h = d.o.Unknown
+		}
+		err = d.command(ctx, t, h)
+	case in.Kind == core.KindAnswer:
+		err = d.command(ctx, t, d.o.Answer)
+	case in.Unsupported != "" && in.Text == "":
+		err = d.say(ctx, t, d.o.Texts.Unsupported(in.Unsupported), nil)
+	default:
+		err = d.run(ctx, t)
+	}
+	if err != nil {
+		d.fail(ctx, t, err)
+	}
+}
+
+// fail gives the turn back: whole when the gateway stops, to be tried again otherwise.
+func (d *Dispatcher) fail(ctx context.Context, t *queue.Turn, err error) {
+	ctx = context.WithoutCancel(ctx)
+	if errors.Is(err, queue.ErrShutdown) {
+		err = d.o.Queue.GiveBack(ctx, t)
+	} else {
+		err = d.o.Queue.Fail(ctx, t, err)
+	}
+	if err != nil && !errors.Is(err, queue.ErrFenced) {
+		d.o.Log.ErrorContext(ctx, "settle a failed turn", "run", t.Run, "err", err)
+	}
+}
+
+func (d *Dispatcher) command(ctx context.Context, t *queue.Turn, h Handler) error {
+	out, err := h(ctx, Call{In: t.First(), Trust: t.Trust, Seq: t.Seq()})
+	if core.KindOf(err) != core.Other {
+		out, err = Outcome{Text: core.TextOf(err)}, nil
+	}
+	if err != nil {
+		return err
+	}
+	return d.say(ctx, t, out.Text, out.Write)
+}
+
+func (d *Dispatcher) callback(ctx context.Context, t *queue.Turn) error {
+	out, err := d.o.Callback(ctx, Call{In: t.First(), Trust: t.Trust, Seq: t.Seq()})
+	text := out.Text
+	if core.KindOf(err) != core.Other {
+		text, err = core.TextOf(err), nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.o.Queue.Ack(ctx, t, queue.Result{Write: out.Write}); err != nil {
+		return err
+	}
+	// The decision is stored; only now is the button told.
+	if cb := t.First().Callback; cb != nil {
+		if err := d.o.Screen.Acknowledge(ctx, t.First().Address, cb.ID, text); err != nil {
+			d.o.Log.DebugContext(ctx, "acknowledge a button", "bot", t.First().Bot, "err", err)
+		}
+	}
+	return nil
+}
+
+// say finishes a turn that needs no run, with a reply.
+func (d *Dispatcher) say(ctx context.Context, t *queue.Turn, text string, write func(context.Context, *store.Tx) error) error {
+	r := queue.Result{Write: write}
+	if text != "" {
+		r.Replies = []core.Reply{d.reply(t, fmt.Sprintf("notice:%d", t.Seq()), text)}
+	}
+	return d.o.Queue.Ack(ctx, t, r)
+}
+
+// reply renders text for the turn's chat; in a group it quotes the message.
+func (d *Dispatcher) reply(t *queue.Turn, key, text string) core.Reply {
+	in := t.First()
+	parts := d.o.Render(in.Address, text)
+	if in.Group() && len(parts) > 0 {
+		parts[0].ReplyTo = in.MessageID
+	}
+	return core.Reply{Address: in.Address, Key: key, Parts: parts}
+}
+
+// refuse ends a turn that Prepare did not let run.
+func (d *Dispatcher) refuse(ctx context.Context, t *queue.Turn) error {
+	in := t.First()
+	if in.Turn == nil {
+		return d.say(ctx, t, core.TextOf(t.Err), nil)
+	}
+	stream := d.o.Bus.Begin(bus.Info{Run: t.Run, Session: in.Turn.Session, Bot: in.Bot, Chat: in.Chat, Attempt: t.Attempt, Started: t.Taken})
+	err := d.o.Queue.Ack(ctx, t, queue.Result{Refused: true})
+	if err != nil {
+		stream.Leave()
+		return err
+	}
+	stream.Publish(core.Failed{Code: "refused", Message: core.TextOf(t.Err), SessionID: in.Turn.Session})
+	stream.Publish(core.MessageStop{})
+	stream.End()
+	return nil
+}
+
+// Abort stops the session's run; false when none is in progress.
+func (d *Dispatcher) Abort(session string) bool {
+	return d.abort(func(a *active) bool { return a.session == session })
+}
+
+// AbortLane stops the run in the lane (a chat's /stop).
+func (d *Dispatcher) AbortLane(lane string) bool {
+	return d.abort(func(a *active) bool { return a.lane == lane })
+}
+
+// AbortUser stops a person's runs on a bot.
+func (d *Dispatcher) AbortUser(bot string, user int64) {
+	d.abort(func(a *active) bool { return a.bot == bot && a.user == user })
+}
+
+func (d *Dispatcher) abort(is func(*active) bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	any := false
+	for _, a := range d.running {
+		if is(a) {
+			a.cancel(orchestrator.ErrAborted)
+			any = true
+		}
+	}
+	return any
+}

@@ -1,0 +1,124 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/queue"
+)
+
+// Times of what a chat sees while it waits.
+const (
+	typingAfter  = 500 * time.Millisecond
+	typingEvery  = 4 * time.Second
+	previewAfter = time.Second
+	previewGrown = 150 // new bytes before the preview is worth another call
+	previewWait  = time.Second
+)
+
+// A show is the chat's view of one run: a typing sign and a preview. It never
+// makes the run wait, and it ends with it.
+type show struct {
+	d      *Dispatcher
+	t      *queue.Turn
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu   sync.Mutex
+	text []byte
+}
+
+// watch begins the show of a chat's run.
+func (d *Dispatcher) watch(ctx context.Context, t *queue.Turn) *show {
+	ctx, cancel := context.WithCancel(ctx)
+	s := &show{d: d, t: t, cancel: cancel, done: make(chan struct{})}
+	go s.run(ctx)
+	return s
+}
+
+// see takes an event in.
+func (s *show) see(e core.Event) {
+	if d, ok := e.(core.TextDelta); ok {
+		s.mu.Lock()
+		s.text = append(s.text, d.Content...)
+		s.mu.Unlock()
+	}
+}
+
+// end stops the show. A call on its way gets a moment to return, so that the
+// preview it makes is known and the final replaces it.
+func (s *show) end() {
+	s.cancel()
+	select {
+	case <-s.done:
+	case <-s.d.o.Clock.After(previewWait):
+	}
+}
+
+func (s *show) run(ctx context.Context) {
+	defer close(s.done)
+	to := s.t.First().Address
+	began := s.d.o.Clock.Now()
+	nextTyping, nextPreview := began.Add(typingAfter), began.Add(previewAfter)
+	gap := previewAfter
+	shown := 0
+	for {
+		now := s.d.o.Clock.Now()
+		if !core.Sleep(ctx, s.d.o.Clock, min(nextTyping.Sub(now), nextPreview.Sub(now))) {
+			return
+		}
+		now = s.d.o.Clock.Now()
+		if !now.Before(nextTyping) {
+			nextTyping = now.Add(typingEvery)
+			s.note(ctx, "typing", s.d.o.Screen.Typing(ctx, to))
+		}
+		if now.Before(nextPreview) {
+			continue
+		}
+		nextPreview = now.Add(gap)
+		n := s.preview(ctx, to, shown)
+		if n > shown {
+			shown, gap = n, min(gap+gap/2, 10*time.Second) // widening: a long answer is not a flood
+			nextPreview = s.d.o.Clock.Now().Add(gap)
+		}
+	}
+}
+
+// preview shows the text so far when it has grown enough; it returns how much is shown.
+func (s *show) preview(ctx context.Context, to core.Address, shown int) int {
+	s.mu.Lock()
+	text := string(s.text)
+	s.mu.Unlock()
+	grown := len(text) - shown
+	if grown == 0 || shown > 0 && grown < previewGrown || s.d.o.Queue.Sending(to) {
+		return shown
+	}
+	parts := s.d.o.Render(to, text)
+	if len(parts) == 0 || len(parts) > 1 && shown > 0 && s.t.Preview() != "" && len(text) > 2*4096 {
+		return shown // the first message is full: the rest comes with the final
+	}
+	part := parts[0]
+	if to.Group() {
+		part.ReplyTo = s.t.First().MessageID
+	}
+	id, err := s.d.o.Screen.Preview(context.WithoutCancel(ctx), to, s.t.Preview(), part)
+	if err != nil {
+		s.note(ctx, "preview", err)
+		return shown
+	}
+	if id != s.t.Preview() {
+		if err := s.d.o.Queue.SetPreview(context.WithoutCancel(ctx), s.t, id); err != nil && !errors.Is(err, queue.ErrFenced) {
+			s.note(ctx, "keep the preview's id", err)
+		}
+	}
+	return len(text)
+}
+
+func (s *show) note(ctx context.Context, op string, err error) {
+	if err != nil && ctx.Err() == nil {
+		s.d.o.Log.DebugContext(ctx, op, "bot", s.t.First().Bot, "err", err)
+	}
+}

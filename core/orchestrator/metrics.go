@@ -1,0 +1,64 @@
+package orchestrator
+
+import (
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics are the runs' series. Model labels hold configured names only, else "other".
+type Metrics struct {
+	models   []string
+	runs     *prometheus.CounterVec
+	duration prometheus.Histogram
+	first    *prometheus.HistogramVec
+	Stage    func(name string, d time.Duration) // gatehouse_gateway_overhead_seconds; nil: none
+}
+
+var bounds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300}
+
+var outcomes = []string{"done", "aborted", "error"}
+
+// NewMetrics registers gatehouse_runs_total, gatehouse_run_duration_seconds and
+// gatehouse_first_token_seconds with reg (nil: nowhere).
+func NewMetrics(reg prometheus.Registerer, models []string) *Metrics {
+	m := &Metrics{
+		models:   models,
+		runs:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_runs_total", Help: "Finished runs, by how they ended."}, []string{"model", "outcome"}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "gatehouse_run_duration_seconds", Help: "From the claim to the end of a run.", Buckets: bounds}),
+		first:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "gatehouse_first_token_seconds", Help: "From the request to the model's first word.", Buckets: bounds}, []string{"model"}),
+	}
+	for _, name := range append(slices.Clone(models), "other") {
+		for _, o := range outcomes {
+			m.runs.WithLabelValues(name, o)
+		}
+		m.first.WithLabelValues(name)
+	}
+	if reg != nil {
+		reg.MustRegister(m.runs, m.duration, m.first)
+	}
+	return m
+}
+
+func (m *Metrics) label(model string) string {
+	if slices.Contains(m.models, model) {
+		return model
+	}
+	return "other"
+}
+
+func (m *Metrics) prepared(d time.Duration) {
+	if m.Stage != nil {
+		m.Stage("prepare", d)
+	}
+}
+
+func (m *Metrics) firstToken(model string, d time.Duration) {
+	m.first.WithLabelValues(m.label(model)).Observe(d.Seconds())
+}
+
+func (m *Metrics) ended(model, outcome string, d time.Duration) {
+	m.runs.WithLabelValues(m.label(model), outcome).Inc()
+	m.duration.Observe(d.Seconds())
+}

@@ -1,0 +1,140 @@
+// Package orchestrator answers one turn: ten steps from the session to the
+// final, with events on the way and one Result at the end. It knows no
+// platform and no HTTP. It owns the tables runs and run_events.
+//
+// The ten steps: the session is resolved in the claim's transaction (Prepare);
+// then the session event, the agent, the working directory, the context, the
+// system prompt, the tools and their permissions, the model, its events, and
+// the cleanup. Whole messages are in the transcript before they are shown as
+// whole; deltas are previews.
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/agent"
+	"gatehouse/core/llm"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+	"gatehouse/core/usage"
+)
+
+// Causes that end a run's context early.
+var (
+	ErrAborted = errors.New("stopped by the person")
+	errSilence = errors.New("the model was silent for too long")
+	errTime    = errors.New("the run took too long")
+)
+
+// historyBudget is how many tokens of earlier conversation a model is given.
+const historyBudget = 50_000
+
+// Limits of one run; zero values mean the defaults.
+type Limits struct {
+	RunTime      time.Duration // 30 min
+	Silence      time.Duration // 300 s without a word from the model
+	OutputTokens int           // 16,000
+}
+
+// Options of New. All but Log, Metrics and Limits are required.
+type Options struct {
+	Clock    core.Clock
+	Log      *slog.Logger
+	Metrics  *Metrics
+	Sessions *session.Store
+	Agents   *agent.Agents
+	Usage    *usage.Ledger
+	Agent    agent.Agent
+	// Model is the model of that name; "" is the configured one. Unknown: core.Invalid.
+	Model func(name string) (llm.Model, error)
+	// Cost is a call's price in millionths of a dollar, and whether it is known.
+	Cost    func(model string, u llm.Usage) (int64, bool)
+	MayRead func(trust core.Trust, user int64, path string) bool
+	Limits  Limits
+}
+
+// An Orchestrator runs turns; it is safe for concurrent use.
+type Orchestrator struct{ o Options }
+
+// New is an Orchestrator.
+func New(o Options) *Orchestrator {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(nil, nil)
+	}
+	if o.Limits.RunTime == 0 {
+		o.Limits.RunTime = 30 * time.Minute
+	}
+	if o.Limits.Silence == 0 {
+		o.Limits.Silence = 300 * time.Second
+	}
+	if o.Limits.OutputTokens == 0 {
+		o.Limits.OutputTokens = 16_000
+	}
+	return &Orchestrator{o}
+}
+
+// A Turn is what Run answers.
+type Turn struct {
+	Run      string
+	Attempt  int // 1 at the first
+	Session  session.Session
+	IsNew    bool
+	Warnings []core.Warning
+	Rows     []core.Inbound // of one sender; their texts are the message
+	User     int64
+	Trust    core.Trust
+	Started  time.Time
+}
+
+// A Result is how a run ended. State is done, aborted or error; Terminal is
+// the event to publish when Write has been committed.
+type Result struct {
+	State    string
+	Response string // Markdown: the answer, or the part of it that was said
+	Terminal core.Event
+	// Write stores the run's end: session row, run row, usage.
+	Write func(ctx context.Context, tx *store.Tx) error
+}
+
+// Prepare resolves the turn's session and notes the run, in the claim's
+// transaction. The turn's trust must not be above the returned ceiling.
+func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref session.Ref) error {
+	var err error
+	t.Session, t.IsNew, t.Warnings, err = o.o.Sessions.Resolve(ctx, tx, ref)
+	if err != nil {
+		return err
+	}
+	t.User, t.Started = ref.User, tx.Time()
+	t.Trust = core.Least(ref.Trust, t.Session.TrustLevel)
+	if ref.Options != nil && ref.Options.Trust != core.Stranger {
+		t.Trust = core.Least(t.Trust, ref.Options.Trust)
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO runs (id, session_id, attempt, state, bot, chat, user_id, started) VALUES ($1, $2, $3, 'running', $4, $5, $6, $7)
+		ON CONFLICT (id) DO UPDATE SET attempt = excluded.attempt, state = 'running', ended = '', error = ''`,
+		t.Run, t.Session.ID, t.Attempt, ref.Bot, ref.Chat, ref.User, core.Stamp(tx.Time()))
+	return err
+}
+
+// options are the API request's wishes; the zero value for chats.
+func (t *Turn) options() core.Options {
+	if t.Rows[0].Turn != nil {
+		return *t.Rows[0].Turn
+	}
+	return core.Options{}
+}
+
+// Text is the turn's message: the rows' texts, a blank line between.
+func (t *Turn) Text() string {
+	text := t.Rows[0].Text
+	for _, r := range t.Rows[1:] {
+		text += "\n\n" + r.Text
+	}
+	return text
+}
