@@ -204,7 +204,7 @@ func TestAnyHistoryMakesAWellFormedRequest(t *testing.T) {
 	g := collect(c.Reply(context.Background(), &llm.Request{Messages: []llm.Message{
 		{Role: "user", Blocks: []llm.Block{text("look"), result("gone", "orphan")}},
 		{Role: "assistant", Blocks: []llm.Block{{Type: "thinking", Text: "secret thought"}, call("a", `{"path": "x"}`), call("b", `"broken"`), call("c", "")}},
-		{Role: "user", Blocks: []llm.Block{text("and also"), result("b", ""), {Type: "tool_result", ToolUseID: "a", Text: "no such file", IsError: true}}},
+		{Role: "user", Blocks: []llm.Block{text("and also"), result("b", ""), result("b", "again"), {Type: "tool_result", ToolUseID: "a", Text: "no such file", IsError: true}}},
 		{Role: "assistant", Blocks: []llm.Block{{Type: "thinking", Text: "only thought"}}},
 		{Role: "assistant", Blocks: []llm.Block{call("d", `{}`)}},
 	}}))
@@ -225,7 +225,7 @@ func TestAnyHistoryMakesAWellFormedRequest(t *testing.T) {
 		"tool a Error: no such file",
 		"tool b (no output)",
 		"tool c interrupted, outcome unknown",
-		"user  and also",
+		"user  and also\n\nResult of an earlier tool call: again",
 		"assistant   d{}",
 		"tool d interrupted, outcome unknown",
 	}
@@ -417,7 +417,8 @@ func TestNoErrorHoldsKeyOrCredentials(t *testing.T) {
 		f := ptr(ask(c, "x")).fault(t)
 		_, err := c.Models(context.Background())
 		for _, text := range []string{f.Error(), f.Text, err.Error()} {
-			if strings.Contains(text, key) || strings.Contains(text, "hunter2") || strings.Contains(text, "\x00") {
+			if strings.Contains(text, key) || strings.Contains(text, "hunter2") || strings.Contains(text, "\x00") ||
+				strings.Contains(text, "http://") || strings.Contains(text, "user") {
 				t.Errorf("secret in %q", text)
 			}
 		}
@@ -639,3 +640,19 @@ func raw(t *testing.T, kind, body string) string {
 }
 
 func ptr(g got) *got { return &g }
+
+// BenchmarkReply is a whole answer over loopback, for judging what the client costs.
+func BenchmarkReply(b *testing.B) {
+	s := llmtest.New(b, llmtest.Options{Default: llmtest.Reply{Text: strings.SplitAfter(strings.Repeat("word ", 50), " "), Burst: true}})
+	c, err := openai.New(openai.Options{BaseURL: s.URL(), Model: "fake-1", Clock: &jump{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		if g := ask(c, "x"); g.err != nil {
+			b.Fatal(g.err)
+		}
+	}
+}
