@@ -57,6 +57,7 @@ func (a *Agents) Prompt(ctx context.Context, in PromptInput) (string, core.Promp
 	}
 	var b strings.Builder
 	b.WriteString(in.Agent.Prompt)
+	used := 0
 	for _, p := range parts {
 		about.ContextTruncated = about.ContextTruncated || p.cut
 		if p.text == "" {
@@ -65,13 +66,13 @@ func (a *Agents) Prompt(ctx context.Context, in PromptInput) (string, core.Promp
 		}
 		about.PromptSource = "vault"
 		about.ContextFilePaths = append(about.ContextFilePaths, p.name)
-		about.ContextTokens += tokens(len(p.text))
+		used += len(p.text)
 		b.WriteString("\n## Instructions from " + p.name + "\n\n" + p.text + "\n")
 		if p.cut {
 			b.WriteString("[" + p.name + " is longer; the rest was left out]\n")
 		}
 	}
-	about.ContextFiles = len(about.ContextFilePaths)
+	about.ContextFiles, about.ContextTokens = len(about.ContextFilePaths), tokens(used)
 	in.people(&b)
 	return b.String(), about, nil
 }

@@ -14,12 +14,14 @@ import (
 // Bounds of what is kept in memory.
 const (
 	cacheBytes = 16 << 20         // all tails together
-	tailBytes  = 2 << 20          // one tail; what is older is read from the file
+	tailBytes  = 4 << 20          // one tail: 50,000 tokens even of very short messages; older ones are read from the file
 	cacheIdle  = 30 * time.Minute // since a tail was last used
 )
 
 // A tail is the newest part of a conversation. Its messages are never changed,
-// only more put behind them, so that a copy of the struct is a snapshot.
+// only more put behind them, so that a copy of the struct is a snapshot. One
+// conversation at a time puts them into the room behind (cache.lend); the
+// others' slices have no room and are copied.
 type tail struct {
 	messages []Message
 	last     string // uuid of the last line, the parent of the next
@@ -36,10 +38,15 @@ func (t *tail) add(m Message) {
 	t.memory += m.memory()
 }
 
-// trim drops the oldest turns until the rest takes at most limit bytes of
-// memory, or one turn is left that is larger: then nothing is kept.
+// trim drops the oldest turns when they take more than limit bytes of memory,
+// down to three quarters of it so that this is not done in every turn. A last
+// turn that is larger is not kept.
 func (t *tail) trim(limit int) {
+	if t.memory <= limit {
+		return
+	}
 	drop := 0
+	limit -= limit / 4
 	for i := range t.messages {
 		if t.memory <= limit && t.messages[i].begins() {
 			break
@@ -124,6 +131,7 @@ type entry struct {
 	id   string
 	name string // the transcript
 	tail tail
+	lent bool // the room behind the messages is in use
 	used time.Time
 }
 
@@ -141,12 +149,30 @@ func (c *cache) find(id string) (name string, t tail, ok bool) {
 	en := e.Value.(*entry)
 	en.used = c.clock.Now()
 	c.order.MoveToFront(e)
-	return en.name, en.tail, true
+	t = en.tail
+	t.messages = t.messages[:len(t.messages):len(t.messages)]
+	return en.name, t, true
+}
+
+// lend gives have, which find has returned, with the room behind it, unless
+// somebody else has that; then have stays what it is.
+func (c *cache) lend(id string, have []Message) []Message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.byID[id]
+	if e == nil || len(have) == 0 {
+		return have
+	}
+	en := e.Value.(*entry)
+	if en.lent || len(en.tail.messages) != len(have) || &en.tail.messages[0] != &have[0] {
+		return have
+	}
+	en.lent = true
+	return en.tail.messages
 }
 
 func (c *cache) put(id, name string, t tail) {
 	t.trim(tailBytes)
-	t.messages = t.messages[:len(t.messages):len(t.messages)] // who adds, copies
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.byID[id]; e != nil {

@@ -100,7 +100,7 @@ func (c *Conversation) load(want int) error {
 	if c.loaded && (c.tail.whole || c.tail.size >= want) {
 		return nil
 	}
-	for limit := int64(max(firstRead, 2*want)); ; limit *= 4 {
+	for limit := int64(max(firstRead, 3*want)); ; limit *= 4 {
 		f, err := c.s.vault.ReadTail(c.name, limit)
 		if err != nil {
 			return err
@@ -266,7 +266,7 @@ func (c *Conversation) begin() error {
 	if f.Cut() > 0 {
 		c.s.log.Warn("a torn line was cut off a transcript", "session", c.sess.ID, "bytes", f.Cut())
 	}
-	c.file = f
+	c.file, c.tail.messages = f, c.s.cache.lend(c.sess.ID, c.tail.messages)
 	return nil
 }
 
@@ -290,7 +290,7 @@ func (c *Conversation) Close() error {
 		}
 		c.tail.info = st
 	}
-	if c.loaded && c.tail.info != nil {
+	if c.file != nil || c.disk { // else memory knows it already
 		c.s.cache.put(c.sess.ID, c.name, c.tail)
 	}
 	if c.file != nil {

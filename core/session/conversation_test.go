@@ -343,7 +343,7 @@ func TestMemoryIsGivenBackAfterHalfAnHourAndIsBounded(t *testing.T) {
 		t.Errorf("%d conversations of 1 MiB in 16 MiB of memory", n)
 	}
 	s := h.resolve(chat(5, "huge")).Session // larger than one conversation may keep
-	h.turn(h.Store, s, "r", strings.Repeat(big, 3), "ok")
+	h.turn(h.Store, s, "r", strings.Repeat(big, 5), "ok")
 	h.turn(h.Store, s, "r2", "small", "ok")
 	got, r, err := h.open(h.Store, s).History(2 << 20)
 	if err != nil || len(got) != 4 || r.Info.Method != "sdk_resume" || !r.Session.LoadedFromDisk {
