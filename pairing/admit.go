@@ -1,0 +1,289 @@
+package pairing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// An Action is what becomes of an update; the zero value drops it.
+type Action uint8
+
+const (
+	Drop   Action = iota // keep only the key that recognises a repeat
+	Run                  // let it in at Verdict.Trust
+	Hold                 // keep it with Verdict.Request until that is decided
+	Forget               // leave nothing (blocked senders)
+)
+
+// A Verdict is the gate's answer; the zero value is a stranger's.
+type Verdict struct {
+	Action  Action
+	Trust   core.Trust // for Run
+	Request string     // for Hold
+}
+
+// Why somebody may not: label values of gatehouse_denied_total.
+const (
+	ruleShared      = "shared"      // not one person
+	ruleBot         = "bot"         // another bot: the loop guard
+	ruleBlocked     = "blocked"     // leaves nothing
+	ruleStranger    = "stranger"    // no access, may ask for it
+	ruleCoolOff     = "cool_off"    // denied or revoked lately
+	rulePolicy      = "policy"      // the bot's DM policy
+	rulePlace       = "place"       // a group that nobody enabled
+	ruleUnaddressed = "unaddressed" // in an enabled group, but not to the bot
+	ruleFlood       = "flood"       // over a bound of the gate
+	ruleClaim       = "claim"       // a wrong owner code
+)
+
+// A standing is who somebody is to a bot at one address, and why not if not.
+type standing struct {
+	person
+	trust core.Trust // Stranger when rule is set
+	rule  string
+}
+
+// A person is what the tables know of a sender, for one bot, scope and place.
+type person struct {
+	Blocked   bool       `db:"blocked"`
+	User      int64      `db:"user_id"` // 0: no identity
+	Role      string     `db:"role"`
+	Access    int64      `db:"access_id"`
+	Trust     core.Trust `db:"trust_level"`
+	ExpiresAt string     `db:"expires_at"`
+	Chat      string     `db:"chat"`
+}
+
+func (p *person) valid(now string) bool {
+	return p.Access != 0 && p.Trust != core.Stranger && (p.ExpiresAt == "" || p.ExpiresAt > now)
+}
+
+// Admit decides about one new update inside the transaction that stores it.
+// Every kind goes the same way; what the gate wants to say is posted in the
+// same transaction. It must be called once per update, after deduplication.
+func (b *Book) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdict, error) {
+	v, err := b.admit(ctx, tx, in)
+	if err != nil {
+		return Verdict{}, fmt.Errorf("admit: %w", err)
+	}
+	return v, nil
+}
+
+func (b *Book) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdict, error) {
+	s, err := b.judge(ctx, tx, in)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if s.rule == ruleBlocked {
+		b.deny(tx, s.rule)
+		return Verdict{Action: Forget}, nil
+	}
+	if claims(in) && s.rule != ruleShared && s.rule != ruleBot {
+		return Verdict{}, b.claim(ctx, tx, in, s)
+	}
+	switch s.rule {
+	case "":
+		return Verdict{Action: Run, Trust: s.trust}, b.let(ctx, tx, in, s)
+	case ruleStranger:
+		return b.stranger(ctx, tx, in)
+	case rulePlace:
+		if err := b.seen(ctx, tx, in); err != nil {
+			return Verdict{}, err
+		}
+	}
+	b.deny(tx, s.rule)
+	return Verdict{}, nil
+}
+
+// Trust is what the sender may do there now; Stranger when access has ended,
+// was revoked, the sender was blocked or the group disabled since Admit.
+func (b *Book) Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error) {
+	s, err := b.judge(ctx, tx, in)
+	if err != nil {
+		return core.Stranger, fmt.Errorf("present trust: %w", err)
+	}
+	return s.trust, nil
+}
+
+// judge is the one place that says who may. It changes nothing. A known person
+// in a direct message costs one query.
+func (b *Book) judge(ctx context.Context, tx *store.Tx, in *core.Inbound) (standing, error) {
+	switch {
+	case in.Bot == core.APIBot: // keys and sessions decide there, not these tables
+		return standing{rule: ruleShared}, nil
+	case in.From.IsZero() || in.From.Platform == "" || in.From.Shared:
+		return standing{rule: ruleShared}, nil
+	case in.From.Bot:
+		return standing{rule: ruleBot}, nil
+	}
+	p, err := b.person(ctx, tx, in)
+	if err != nil {
+		return standing{}, err
+	}
+	s := standing{person: p}
+	switch {
+	case p.Blocked:
+		s.rule = ruleBlocked
+	case in.Group():
+		err = b.judgeGroup(ctx, tx, in, &s)
+	case p.valid(core.Stamp(tx.Time())):
+		s.trust = p.Trust
+	default:
+		err = b.judgeStranger(ctx, tx, in, &s)
+	}
+	return s, err
+}
+
+func (b *Book) person(ctx context.Context, tx *store.Tx, in *core.Inbound) (person, error) {
+	var p person
+	// SQLite numbers $n by first appearance: keep them in order.
+	err := tx.Get(ctx, &p, `SELECT EXISTS (SELECT 1 FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot IN ($3, '*')) AS blocked,
+			coalesce(u.id, 0) AS user_id, coalesce(u.role, '') AS role, coalesce(a.id, 0) AS access_id,
+			coalesce(a.trust_level, '') AS trust_level, coalesce(a.expires_at, '') AS expires_at, coalesce(a.chat, '') AS chat
+		FROM (SELECT 1 AS one) AS one
+		LEFT JOIN identities i ON i.platform = $1 AND i.platform_user_id = $2
+		LEFT JOIN users u ON u.id = i.user_id
+		LEFT JOIN access a ON a.bot = $3 AND a.user_id = u.id AND a.scope = $4 AND a.place = $5`,
+		in.From.Platform, in.From.ID, in.Bot, string(in.Scope()), in.Place)
+	return p, err
+}
+
+// judgeStranger is a direct message by somebody without access of their own.
+func (b *Book) judgeStranger(ctx context.Context, tx *store.Tx, in *core.Inbound, s *standing) error {
+	cool, err := b.cooling(ctx, tx, in)
+	if err != nil {
+		return err
+	}
+	p := b.o.Policy(in.Bot)
+	switch {
+	case cool:
+		s.rule = ruleCoolOff
+	case p.DM == PolicyPairing || p.DM == "":
+		s.rule = ruleStranger
+	case p.DM == PolicyOpen, p.DM == PolicyAllowlist && slices.Contains(p.Allowed, in.From.ID):
+		s.trust = preset(p.DMTrust)
+	default:
+		s.rule = rulePolicy
+	}
+	return nil
+}
+
+// judgeGroup: the group's level bounds everybody; people with access of their
+// own to this group may have less. Access to direct messages counts nothing here.
+func (b *Book) judgeGroup(ctx context.Context, tx *store.Tx, in *core.Inbound, s *standing) error {
+	level, err := b.level(ctx, tx, in.Bot, in.Place)
+	if err != nil {
+		return err
+	}
+	if level == core.Stranger {
+		s.rule = rulePlace
+		if opens(in) {
+			ok, err := b.manages(ctx, tx, in.Bot, s)
+			if err != nil {
+				return err
+			}
+			if ok {
+				s.rule, s.trust = "", core.Sandboxed
+			}
+		}
+		return nil
+	}
+	if !in.Addressed && in.Kind != core.KindCallback {
+		s.rule = ruleUnaddressed
+		return nil
+	}
+	if s.valid(core.Stamp(tx.Time())) {
+		s.trust = core.Least(s.Trust, level)
+		return nil
+	}
+	cool, err := b.cooling(ctx, tx, in)
+	if err != nil || cool {
+		s.rule = ruleCoolOff
+		return err
+	}
+	s.trust = level
+	return nil
+}
+
+// opens: the two commands that work in a group which nobody has enabled yet.
+func opens(in *core.Inbound) bool {
+	return in.Kind == core.KindCommand && in.Addressed && (in.Command == "enable" || in.Command == "disable")
+}
+
+// manages reports whether s is an owner or admin with access to this bot now.
+func (b *Book) manages(ctx context.Context, tx *store.Tx, bot string, s *standing) (bool, error) {
+	if s.Role != "owner" && s.Role != "admin" {
+		return false, nil
+	}
+	var ok bool
+	err := tx.Get(ctx, &ok, `SELECT EXISTS (SELECT 1 FROM access WHERE user_id = $1 AND bot = $2 AND (expires_at = '' OR expires_at > $3))`,
+		s.User, bot, core.Stamp(tx.Time()))
+	return ok, err
+}
+
+// cooling reports whether the sender was denied there, or revoked anywhere on
+// this bot, within CoolOff. A denied request that carries a level was revoked.
+func (b *Book) cooling(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
+	var cool bool
+	err := tx.Get(ctx, &cool, `SELECT EXISTS (SELECT 1 FROM pairing_requests
+		WHERE platform = $1 AND platform_user_id = $2 AND bot = $3 AND status = 'denied' AND resolved_at > $4
+			AND (coalesce(approved_trust_level, '') <> '' OR (scope = $5 AND place = $6)))`,
+		in.From.Platform, in.From.ID, in.Bot, core.Stamp(tx.Time().Add(-CoolOff)), string(in.Scope()), in.Place)
+	return cool, err
+}
+
+// let notes what an admitted update teaches: somebody whom a policy or a group
+// lets in gets a user, so that nothing of theirs is shared with the next one;
+// the chat where a person talks to the bot is where the bot may write to them.
+func (b *Book) let(ctx context.Context, tx *store.Tx, in *core.Inbound, s standing) error {
+	if s.User == 0 {
+		id, err := b.ensureUser(ctx, tx, in.From.Platform, in.From.ID, core.CleanName(in.From.Name))
+		if err != nil {
+			return err
+		}
+		return store.Audit(ctx, tx, core.Actor{Via: "chat"}, "user.create", strconv.FormatInt(id, 10), map[string]any{"bot": in.Bot})
+	}
+	if s.Access == 0 || in.Group() || s.Chat == in.Chat || in.Chat == "" {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `UPDATE access SET chat = $1 WHERE id = $2`, in.Chat, s.Access)
+	return err
+}
+
+// ensureUser is the user behind an identity; both are made when missing. Ids
+// are never used twice, and 1 is the operator's.
+func (b *Book) ensureUser(ctx context.Context, tx *store.Tx, platform, id, display string) (int64, error) {
+	var user int64
+	err := tx.Get(ctx, &user, `SELECT user_id FROM identities WHERE platform = $1 AND platform_user_id = $2`, platform, id)
+	if err == nil || !errors.Is(err, store.ErrNoRows) {
+		return user, err
+	}
+	now := core.Stamp(tx.Time())
+	if err := tx.Get(ctx, &user, `SELECT max(1, coalesce(max(id), 1)) + 1 FROM users`); err != nil {
+		return 0, err
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO users (id, display, role, created_at) VALUES ($1, $2, 'guest', $3)`, user, display, now); err != nil {
+		return 0, err
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO identities (platform, platform_user_id, user_id, display, created_at) VALUES ($1, $2, $3, $4, $5)`,
+		platform, id, user, display, now)
+	return user, err
+}
+
+func (b *Book) deny(tx *store.Tx, rule string) {
+	tx.OnCommit(func() { b.o.Metrics.denied.WithLabelValues(rule).Inc() })
+}
+
+// due reports whether d has passed since stamp; a stamp in the future (the
+// clock was set back) counts as long ago.
+func due(stamp string, now time.Time, d time.Duration) bool {
+	t, err := core.ParseStamp(stamp)
+	return err != nil || t.IsZero() || t.After(now) || !now.Before(t.Add(d))
+}

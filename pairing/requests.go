@@ -1,0 +1,150 @@
+package pairing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// request is a row of pairing_requests. Attempts counts the messages held with
+// it; it goes back to 0 when they are freed or discarded.
+type request struct {
+	ID             string     `db:"id"`
+	Bot            string     `db:"bot"`
+	Platform       string     `db:"platform"`
+	PlatformUserID string     `db:"platform_user_id"`
+	Display        string     `db:"platform_user_display"`
+	PlatformChatID string     `db:"platform_chat_id"`
+	Scope          core.Scope `db:"scope"`
+	Place          string     `db:"place"`
+	Status         string     `db:"status"`
+	Trust          core.Trust `db:"approved_trust_level"`
+	Created        string     `db:"created_at"`
+	Resolved       string     `db:"resolved_at"`
+	ResolvedBy     string     `db:"resolved_by"`
+	Code           string     `db:"code"`
+	CodeExpires    string     `db:"code_expires_at"`
+	Expires        string     `db:"expires_at"`
+	Attempts       int        `db:"attempts"`
+	Replied        string     `db:"replied_at"`
+	FirstMessage   string     `db:"first_message"`
+}
+
+const requestColumns = `SELECT id, bot, platform, platform_user_id, platform_user_display, platform_chat_id, scope, place, status,
+	coalesce(approved_trust_level, '') AS approved_trust_level, created_at, coalesce(resolved_at, '') AS resolved_at,
+	coalesce(resolved_by, '') AS resolved_by, code, code_expires_at, expires_at, attempts, replied_at, first_message FROM pairing_requests`
+
+func oneRequest(ctx context.Context, q store.Queryer, where string, args ...any) (r request, err error) {
+	err = q.Get(ctx, &r, requestColumns+where, args...)
+	return r, err
+}
+
+// public is r in the words that cross package borders.
+func (r *request) public() core.PairingRequest {
+	p := core.PairingRequest{
+		ID: r.ID, Bot: r.Bot, Platform: r.Platform, PlatformUserID: r.PlatformUserID, Display: r.Display,
+		PlatformChatID: r.PlatformChatID, Scope: r.Scope, Place: r.Place, Status: r.Status, Code: r.Code,
+		CodeExpiresAt: stamp(r.CodeExpires), ExpiresAt: stamp(r.Expires), ApprovedTrustLevel: r.Trust,
+		CreatedAt: stamp(r.Created), ResolvedAt: stamp(r.Resolved), ResolvedBy: r.ResolvedBy, FirstMessage: r.FirstMessage,
+	}
+	if r.Status == "pending" {
+		p.Held = r.Attempts
+	}
+	return p
+}
+
+// stamp reads a stored time; a damaged one is the zero time.
+func stamp(s string) time.Time {
+	t, _ := core.ParseStamp(s)
+	return t
+}
+
+// Requests lists at most limit requests (1,000 at most), newest first. status
+// is pending, approved, denied, expired, or "" for all.
+func (b *Book) Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error) {
+	var rows []request
+	var err error
+	limit = bounded(limit)
+	switch status {
+	case "":
+		err = b.db.Select(ctx, &rows, requestColumns+` ORDER BY created_at DESC, id LIMIT $1`, limit)
+	case "pending", "approved", "denied", "expired":
+		err = b.db.Select(ctx, &rows, requestColumns+` WHERE status = $1 ORDER BY created_at DESC, id LIMIT $2`, status, limit)
+	default:
+		return nil, core.Errorf(core.Invalid, "status %q is not one of pending, approved, denied, expired", core.CutRunes(status, 40))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pairing requests: %w", err)
+	}
+	out := make([]core.PairingRequest, len(rows))
+	for i := range rows {
+		out[i] = rows[i].public()
+	}
+	return out, nil
+}
+
+func bounded(limit int) int {
+	if limit <= 0 || limit > 1000 {
+		return 1000
+	}
+	return limit
+}
+
+// Request is one request by its id; NotFound without one.
+func (b *Book) Request(ctx context.Context, id string) (core.PairingRequest, error) {
+	r, err := oneRequest(ctx, b.db, ` WHERE id = $1`, id)
+	if errors.Is(err, store.ErrNoRows) {
+		return core.PairingRequest{}, errNoRequest()
+	}
+	if err != nil {
+		return core.PairingRequest{}, fmt.Errorf("pairing request: %w", err)
+	}
+	return r.public(), nil
+}
+
+func errNoRequest() error { return core.Errorf(core.NotFound, "there is no such pairing request") }
+
+// byRef finds a request by id, or a waiting one by a code that still works.
+func byRef(ctx context.Context, q store.Queryer, ref string, now time.Time) (request, error) {
+	ref = strings.TrimSpace(ref)
+	r, err := oneRequest(ctx, q, ` WHERE id = $1`, ref)
+	if !errors.Is(err, store.ErrNoRows) {
+		return r, err
+	}
+	code := plainCode(ref)
+	if len(code) != 8 {
+		return r, errNoRequest()
+	}
+	r, err = oneRequest(ctx, q, ` WHERE code = $1 AND status = 'pending' AND code_expires_at > $2 ORDER BY created_at LIMIT 1`, code, core.Stamp(now))
+	if !errors.Is(err, store.ErrNoRows) {
+		return r, err
+	}
+	// A code that was just decided on answers with who was first, for an hour.
+	r, err = oneRequest(ctx, q, ` WHERE status IN ('approved', 'denied') AND resolved_at > $1 AND code = $2 ORDER BY resolved_at DESC LIMIT 1`,
+		core.Stamp(now.Add(-CodeLife)), code)
+	if errors.Is(err, store.ErrNoRows) {
+		return r, core.Errorf(core.NotFound, "no waiting request has this code; a code works for an hour, then the person's next message gets a new one")
+	}
+	return r, err
+}
+
+// decided is the Conflict that tells the second one who was first.
+func decided(r *request, now time.Time) error {
+	at := stamp(r.Resolved).UTC()
+	when := at.Format("15:04")
+	if now.UTC().Sub(at) > 12*time.Hour {
+		when = at.Format("15:04 on 2 January 2006")
+	}
+	switch r.Status {
+	case "pending":
+		return core.Errorf(core.Conflict, "this request waits for a decision")
+	case "expired":
+		return core.Errorf(core.Conflict, "this request expired unanswered; the person's next message makes a new one")
+	}
+	return core.Errorf(core.Conflict, "already %s by %s at %s UTC", r.Status, r.ResolvedBy, when)
+}

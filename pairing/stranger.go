@@ -1,0 +1,197 @@
+package pairing
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"time"
+	"unicode"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// stranger is a direct message by somebody who may ask for access: one request
+// per person, told its code now and then, with the first messages kept.
+func (b *Book) stranger(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdict, error) {
+	b.deny(tx, ruleStranger)
+	if in.Kind != core.KindMessage && in.Kind != core.KindCommand {
+		return Verdict{}, nil
+	}
+	r, err := b.waiting(ctx, tx, in)
+	if errors.Is(err, store.ErrNoRows) {
+		var full bool
+		if r, full, err = b.newRequest(ctx, tx, in); full {
+			b.deny(tx, ruleFlood)
+			return Verdict{}, err
+		}
+	}
+	if err != nil {
+		return Verdict{}, err
+	}
+	if err := b.notice(ctx, tx, in, &r); err != nil {
+		return Verdict{}, err
+	}
+	if in.Kind != core.KindMessage {
+		return Verdict{}, nil
+	}
+	return b.hold(ctx, tx, in, &r)
+}
+
+// waiting is the sender's request that waits; one whose time is over is
+// expired first and does not count.
+func (b *Book) waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (request, error) {
+	r, err := oneRequest(ctx, tx, ` WHERE bot = $1 AND platform_user_id = $2 AND scope = $3 AND place = $4 AND status = 'pending'`,
+		in.Bot, in.From.ID, string(in.Scope()), in.Place)
+	if err != nil || r.Expires > core.Stamp(tx.Time()) {
+		return r, err
+	}
+	if err := b.expire(ctx, tx, r); err != nil {
+		return r, err
+	}
+	return request{}, store.ErrNoRows
+}
+
+// newRequest makes a request, unless too many are made or wait (full). Of
+// those that wait only ones older than a day give way, so that a flood of
+// strangers puts out no real one.
+func (b *Book) newRequest(ctx context.Context, tx *store.Tx, in *core.Inbound) (r request, full bool, err error) {
+	now := tx.Time()
+	var n struct {
+		Pending int `db:"pending"`
+		Lately  int `db:"lately"`
+	}
+	err = tx.Get(ctx, &n, `SELECT (SELECT count(*) FROM pairing_requests WHERE status = 'pending' AND bot = $1) AS pending,
+		(SELECT count(*) FROM pairing_requests WHERE status IN ('pending', 'approved', 'denied', 'expired') AND created_at > $2 AND bot = $1) AS lately`,
+		in.Bot, core.Stamp(now.Add(-time.Hour)))
+	if err != nil {
+		return r, false, err
+	}
+	if n.Lately >= newPerHour {
+		return r, true, nil
+	}
+	if n.Pending >= maxPending {
+		old, err := oneRequest(ctx, tx, ` WHERE status = 'pending' AND created_at < $1 AND bot = $2 ORDER BY created_at LIMIT 1`,
+			core.Stamp(now.Add(-giveWay)), in.Bot)
+		if errors.Is(err, store.ErrNoRows) {
+			return r, true, nil
+		}
+		if err == nil {
+			err = b.expire(ctx, tx, old)
+		}
+		if err != nil {
+			return r, false, err
+		}
+	}
+	r = request{
+		ID: strings.ToLower(rand.Text()[:16]), Bot: in.Bot, Platform: in.From.Platform, PlatformUserID: in.From.ID,
+		Display: core.CleanName(in.From.Name), PlatformChatID: in.Chat, Scope: in.Scope(), Place: in.Place,
+		Status: "pending", Code: newCode(8), CodeExpires: core.Stamp(now.Add(CodeLife)),
+		Expires: core.Stamp(now.Add(RequestLife)), Created: core.Stamp(now), FirstMessage: firstMessage(in),
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO pairing_requests (id, bot, platform, platform_user_id, platform_user_display, platform_chat_id, scope, place,
+			status, code, code_expires_at, expires_at, created_at, first_message)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+		r.ID, r.Bot, r.Platform, r.PlatformUserID, r.Display, r.PlatformChatID, string(r.Scope), r.Place,
+		r.Status, r.Code, r.CodeExpires, r.Expires, r.Created, r.FirstMessage)
+	if err != nil {
+		return r, false, err
+	}
+	if err := store.Audit(ctx, tx, core.Actor{Via: "chat"}, "pairing.request", r.ID, map[string]any{"bot": r.Bot}); err != nil {
+		return r, false, err
+	}
+	b.after(tx, r.Bot, "requested", "pairing")
+	return r, false, b.openAsk(ctx, tx, r.public())
+}
+
+// notice tells the stranger the code, at most once in replyEvery. A code whose
+// hour is over is replaced when the new one can be told.
+func (b *Book) notice(ctx context.Context, tx *store.Tx, in *core.Inbound, r *request) error {
+	now := tx.Time()
+	if !due(r.Replied, now, replyEvery) {
+		return nil
+	}
+	if due(r.CodeExpires, now, 0) {
+		r.Code, r.CodeExpires = newCode(8), core.Stamp(now.Add(CodeLife))
+		b.after(tx, r.Bot, "", "pairing")
+	}
+	r.Replied = core.Stamp(now)
+	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET code = $1, code_expires_at = $2, replied_at = $3, platform_chat_id = $4 WHERE id = $5`,
+		r.Code, r.CodeExpires, r.Replied, in.Chat, r.ID)
+	if err != nil {
+		return err
+	}
+	text := "code"
+	switch {
+	case in.Kind == core.KindCommand && in.Command == "start":
+		text = "start"
+	case in.Kind == core.KindCommand && in.Command == "help":
+		text = "help"
+	}
+	return b.post(ctx, tx, in.Address, "pair:"+r.ID+":"+in.UpdateID, text, words{Code: r.Code})
+}
+
+// hold keeps a message with its request: the first maxHeld.
+func (b *Book) hold(ctx context.Context, tx *store.Tx, in *core.Inbound, r *request) (Verdict, error) {
+	if r.Attempts >= maxHeld {
+		b.deny(tx, ruleFlood)
+		return Verdict{}, nil
+	}
+	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET attempts = attempts + 1, first_message = CASE WHEN first_message = '' THEN $1 ELSE first_message END WHERE id = $2`,
+		firstMessage(in), r.ID)
+	if err != nil {
+		return Verdict{}, err
+	}
+	b.after(tx, r.Bot, "", "pairing")
+	return Verdict{Action: Hold, Request: r.ID}, nil
+}
+
+// firstMessage is what the owner is shown of a message: cut, without characters
+// that would change how the text around it looks.
+func firstMessage(in *core.Inbound) string {
+	if in.Kind != core.KindMessage {
+		return ""
+	}
+	text := strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r) || r == unicode.ReplacementChar:
+			return -1
+		case r == '\u2028' || r == '\u2029':
+			return '\n'
+		}
+		return r
+	}, core.CutRunes(in.Text, 4*firstBytes))
+	if text = strings.TrimSpace(text); text == "" && in.Unsupported != "" {
+		text = "[" + core.CleanName(in.Unsupported) + "]"
+	}
+	return core.CutRunes(text, firstBytes-len("…"))
+}
+
+// alphabet of codes: no 0 and O, no 1 and I, so that a code survives being read aloud.
+const alphabet = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
+
+// newCode is n random characters, five bits each.
+func newCode(n int) string {
+	buf := make([]byte, n)
+	_, _ = rand.Read(buf) // never fails: crypto/rand ends the program instead
+	for i := range buf {
+		buf[i] = alphabet[int(buf[i])%len(alphabet)]
+	}
+	return string(buf)
+}
+
+// plainCode is a code as people type it, brought to the form it is stored in.
+func plainCode(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '-' || unicode.IsSpace(r):
+			return -1
+		case 'a' <= r && r <= 'z':
+			return r - 'a' + 'A'
+		}
+		return r
+	}, s)
+}
