@@ -76,6 +76,9 @@ func rate(chat int64) (every time.Duration, burst int) {
 
 // due is how long until one more fits, when what was sent is paid for at paid.
 func due(paid, now time.Time, every time.Duration, burst int) time.Duration {
+	if !paid.After(now) {
+		return 0
+	}
 	return max(0, paid.Sub(now)-time.Duration(burst-1)*every)
 }
 

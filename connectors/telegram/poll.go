@@ -68,6 +68,7 @@ type poller struct {
 	offset   int64     // next; 0 is none
 	fresh    time.Time // when the last update came
 	well     bool      // the last poll succeeded
+	rivals   bool      // the last poll ended with 409
 	failures int       // polls that failed, since the last good one
 	stuck    int       // stores that failed, since the last good one
 	answered time.Time // when any poll was last answered, well or not
@@ -97,7 +98,7 @@ func (p *poller) step(ctx context.Context) error {
 		return p.failed(f)
 	}
 	now := b.o.Clock.Now()
-	p.failures, p.well, p.answered = 0, true, now
+	p.failures, p.well, p.rivals, p.answered = 0, true, false, now
 	b.o.Metrics.polled(b.o.Name, now)
 	p.setMenu(ctx)
 	if err := p.put(ctx, page); err != nil {
@@ -127,12 +128,13 @@ func (p *poller) load(ctx context.Context) error {
 
 func (b *Bot) cursorName() string { return "telegram:" + b.id }
 
-// poll asks for one page. Until the first good answer it asks without waiting,
-// so that the state is known at once.
+// poll asks for one page. After a start or a failure it asks without waiting,
+// so that the state is known at once; but not after a 409, which only a poll
+// that waits can meet again.
 func (p *poller) poll(ctx context.Context) ([]json.RawMessage, *failure) {
 	b := p.bot
 	seconds := 0
-	if p.well {
+	if p.well || p.rivals {
 		seconds = int(b.o.PollTimeout / time.Second)
 	}
 	params := tgbotapi.Params{
@@ -191,7 +193,7 @@ func (p *poller) put(ctx context.Context, raw []json.RawMessage) error {
 // nothing at all has come back for long.
 func (p *poller) failed(f *failure) error {
 	b := p.bot
-	p.well = false
+	p.well, p.rivals = false, f.code == 409
 	if f.status != 0 {
 		p.answered = b.o.Clock.Now()
 	} else if b.o.Clock.Now().Sub(p.answered) >= silence {

@@ -1,0 +1,457 @@
+package connectorstest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gatehouse/connectors"
+	"gatehouse/core"
+)
+
+// A Platform is one simulated platform with one bot and one person on it, as
+// the suite plays them. Every field is needed. Addresses are as the connector
+// makes them; the suite fills in Bot.
+type Platform struct {
+	// Connect makes a connector for the bot, named "bot", over store; log gets
+	// all it logs. It is called once more to play a restart.
+	Connect func(t *testing.T, store *Store, log *slog.Logger) connectors.Connector
+	Secret  string // the bot's token: it may be seen nowhere
+
+	Say      func(text string)           // the person writes to the bot in private
+	SayThere func(text string)           // and in a thread of a group, addressed to the bot
+	Garbage  func()                      // the platform sends an update that can't be decoded
+	DM       core.Address                // of the private chat
+	Thread   core.Address                // of that thread
+	Seen     func(core.Address) []string // texts of the bot's messages there, in order
+	Typing   func(core.Address) bool     // whether the bot shows there that it writes
+	Pending  func() int                  // updates the platform holds unconfirmed
+
+	Flood      func(wait time.Duration) // the next send is refused for pace
+	LoseAnswer func()                   // the next send is done, its answer lost
+	Down       func()                   // connections are refused from now on
+	Up         func()
+	Revoke     func() // the token is refused from now on
+	Pace       bool   // whether the connector holds the platform's pace (then sends are slow)
+}
+
+// Suite runs every test on a fresh Platform.
+func Suite(t *testing.T, open func(t *testing.T) *Platform) {
+	for _, c := range []struct {
+		name string
+		test func(*bench)
+	}{
+		{"what is not stored is not confirmed", unstored},
+		{"what was not confirmed comes again after a crash", crash},
+		{"messages keep their order and come once", order},
+		{"the thread is part of the address", thread},
+		{"a long answer arrives whole and in order", long},
+		{"a refusal for pace is obeyed", flood},
+		{"a lost answer is unknown, not repeated", lost},
+		{"a refused connection is not sent", refused},
+		{"a preview gives way to the final", preview},
+		{"typing shows", typing},
+		{"an update that can't be decoded does not block", garbage},
+		{"a refused token ends Run and says so", revoked},
+		{"the secret is seen nowhere", secret},
+		{"Run ends with its context", ends},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := open(t)
+			b := &bench{T: t, p: p, store: &Store{}, states: make(chan core.BotState, 10_000)}
+			b.conn = p.Connect(t, b.store, slog.New(slog.NewTextHandler(&b.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+			b.dm, b.thread = p.DM, p.Thread
+			b.dm.Bot, b.thread.Bot = b.conn.Name(), b.conn.Name()
+			c.test(b)
+			b.stop()
+			if text := b.log.String(); strings.Contains(text, p.Secret) {
+				t.Errorf("the log holds the token: %s", text)
+			}
+		})
+	}
+}
+
+// A bench is one test's connector with what is around it.
+type bench struct {
+	*testing.T
+	p          *Platform
+	conn       connectors.Connector
+	store      *Store
+	log        buffer
+	states     chan core.BotState
+	dm, thread core.Address
+	cancel     context.CancelFunc
+	ended      chan error
+}
+
+// A buffer is a log that may be written by several goroutines.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// start runs the connector; stop ends it.
+func (b *bench) start() {
+	ctx, cancel := context.WithCancel(b.Context())
+	b.cancel, b.ended = cancel, make(chan error, 1)
+	go func() { b.ended <- b.conn.Run(ctx, b.store, func(s core.BotState) { b.states <- s }) }()
+}
+
+func (b *bench) stop() {
+	if b.cancel != nil {
+		b.cancel()
+		<-b.ended
+		b.cancel = nil
+	}
+	if c, ok := b.conn.(interface{ Close() error }); ok {
+		c.Close()
+	}
+}
+
+// await reads reports until one is in phase.
+func (b *bench) await(phase core.Phase) core.BotState {
+	b.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		select {
+		case s := <-b.states:
+			if s.State == phase {
+				return s
+			}
+		case <-late:
+			b.Fatalf("never reported %s", phase)
+		}
+	}
+}
+
+// send sends at the connector's pace.
+func (b *bench) send(to core.Address, replaces string, part core.Part) core.Delivery {
+	if p, ok := b.conn.(connectors.Pacer); ok {
+		for wait := p.Wait(to); wait > 0; wait = p.Wait(to) {
+			if !core.Sleep(b.Context(), core.System{}, min(wait, 5*time.Second)) {
+				break
+			}
+		}
+	}
+	return b.conn.Send(b.Context(), core.Outgoing{Address: to, Part: part, Replaces: replaces})
+}
+
+// meet lets the person write first, as platforms want it.
+func (b *bench) meet() {
+	b.p.Say("hello")
+}
+
+func (b *bench) seen(to core.Address, want ...string) {
+	b.Helper()
+	if got := b.p.Seen(to); strings.Join(got, "\x00") != strings.Join(want, "\x00") {
+		b.Errorf("the person sees %q, want %q", got, want)
+	}
+}
+
+func unstored(b *bench) {
+	b.store.Break(true)
+	pending := make(chan int, 100)
+	b.store.OnPut = func([]core.Inbound) {
+		select {
+		case pending <- b.p.Pending():
+		default:
+		}
+	}
+	b.p.Say("one")
+	b.start()
+	b.store.AwaitPuts(b, 2)
+	for range 2 {
+		if n := <-pending; n == 0 {
+			b.Error("the platform had let go of a message before it was stored")
+		}
+	}
+	if s := b.await(core.Degraded); s.Reason == "" {
+		b.Error("a store that fails is not told")
+	}
+	b.store.Break(false)
+	if got := b.store.Await(b, 1); len(got) != 1 || got[0].Text != "one" {
+		b.Errorf("stored %+v", got)
+	}
+}
+
+func crash(b *bench) {
+	b.p.Say("one")
+	inPut, let := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	b.store.OnPut = func([]core.Inbound) { once.Do(func() { close(inPut); <-let }) }
+	b.start()
+	<-inPut
+	b.cancel() // killed between taking and storing
+	close(let)
+	<-b.ended
+	b.cancel = nil
+	if n := len(b.store.Rows()); n != 0 {
+		b.Fatalf("%d rows stored by a Put whose context had ended", n)
+	}
+	b.conn = b.p.Connect(b.T, b.store, slog.New(slog.NewTextHandler(&b.log, nil)))
+	b.start()
+	b.p.Say("two")
+	got := b.store.Await(b, 2)
+	if got[0].Text != "one" || got[1].Text != "two" {
+		b.Errorf("after the restart: %+v", got)
+	}
+	b.stop()
+	b.conn = b.p.Connect(b.T, b.store, slog.New(slog.NewTextHandler(&b.log, nil)))
+	b.start()
+	b.p.Say("three")
+	if got := b.store.Await(b, 3); len(got) != 3 || got[2].Text != "three" {
+		b.Errorf("after the second restart: %+v", got)
+	}
+}
+
+func order(b *bench) {
+	const n = 250
+	for i := range n / 2 {
+		b.p.Say(fmt.Sprint(i))
+	}
+	b.start()
+	for i := n / 2; i < n; i++ {
+		b.p.Say(fmt.Sprint(i))
+	}
+	ids := map[string]bool{}
+	for i, in := range b.store.Await(b, n) {
+		if in.Text != fmt.Sprint(i) || in.Kind != core.KindMessage || !in.Addressed || in.Chat != b.dm.Chat || in.Group() || in.From.IsZero() || in.MessageID == "" || in.At.IsZero() {
+			b.Fatalf("message %d is %+v", i, in)
+		}
+		if in.UpdateID == "" || ids[in.UpdateID] {
+			b.Fatalf("update id %q is empty or not unique", in.UpdateID)
+		}
+		ids[in.UpdateID] = true
+	}
+}
+
+func thread(b *bench) {
+	b.start()
+	b.await(core.Running)
+	b.p.SayThere("psst")
+	got := b.store.Await(b, 1)[0]
+	if got.Address != b.thread || got.Thread == "" || got.Place == "" || !got.Addressed {
+		b.Errorf("address %+v, want %+v", got.Address, b.thread)
+	}
+	if d := b.send(got.Address, "", core.Part{Text: "there"}); d.Outcome != core.Sent || d.MessageID == "" {
+		b.Fatalf("delivery %+v", d)
+	}
+	b.seen(b.thread, "there")
+}
+
+func long(b *bench) {
+	b.meet()
+	r, ok := b.conn.(connectors.Renderer)
+	if !ok {
+		b.Skip("renders nothing")
+	}
+	var source strings.Builder
+	for i := range 400 {
+		fmt.Fprintf(&source, "Paragraph %d with **bold** words 😀 and `code`.\n\n", i)
+	}
+	parts := r.Render(source.String())
+	if len(parts) < 2 {
+		b.Fatalf("%d parts", len(parts))
+	}
+	var want strings.Builder
+	for i := range 400 {
+		fmt.Fprintf(&want, "Paragraph %d with bold words 😀 and code.\n\n", i)
+	}
+	for _, p := range parts {
+		if d := b.send(b.dm, "", p); d.Outcome != core.Sent {
+			b.Fatalf("delivery %+v", d)
+		}
+	}
+	if got := strings.Join(b.p.Seen(b.dm), "\n\n"); got != strings.TrimSpace(want.String()) {
+		b.Errorf("arrived as %q", got)
+	}
+}
+
+func flood(b *bench) {
+	b.meet()
+	b.p.Flood(33 * time.Second)
+	d := b.send(b.dm, "", core.Part{Text: "x"})
+	if d.Outcome != core.RetryAfter || d.After != 33*time.Second {
+		b.Errorf("delivery %+v", d)
+	}
+	if p, ok := b.conn.(connectors.Pacer); ok && p.Wait(b.dm) < 30*time.Second {
+		b.Errorf("the next send would wait %v", p.Wait(b.dm))
+	}
+	if p, ok := b.conn.(connectors.Previewer); ok {
+		if _, err := p.Preview(b.Context(), b.dm, "", core.Part{Text: "x"}); core.KindOf(err) != core.Busy {
+			b.Errorf("a preview in the pause: %v", err)
+		}
+	}
+	b.seen(b.dm)
+}
+
+func lost(b *bench) {
+	b.meet()
+	b.p.LoseAnswer()
+	if d := b.send(b.dm, "", core.Part{Text: "once"}); d.Outcome != core.Unknown || d.Reason == "" {
+		b.Errorf("delivery %+v", d)
+	}
+	b.seen(b.dm, "once")
+}
+
+func refused(b *bench) {
+	b.meet()
+	if d := b.send(b.dm, "", core.Part{Text: "first"}); d.Outcome != core.Sent {
+		b.Fatalf("delivery %+v", d)
+	}
+	b.p.Down()
+	d := b.send(b.dm, "", core.Part{Text: "x"})
+	if d.Outcome == core.Unknown { // a kept connection died under it
+		d = b.send(b.dm, "", core.Part{Text: "x"})
+	}
+	if d.Outcome != core.NotSent || d.Reason == "" {
+		b.Errorf("delivery %+v", d)
+	}
+	b.p.Up()
+	if d := b.send(b.dm, "", core.Part{Text: "second"}); d.Outcome != core.Sent {
+		b.Errorf("once it is back: %+v", d)
+	}
+	b.seen(b.dm, "first", "second")
+}
+
+func preview(b *bench) {
+	p, ok := b.conn.(connectors.Previewer)
+	if !ok {
+		b.Skip("has no previews")
+	}
+	b.meet()
+	b.start()
+	b.await(core.Running)
+	b.p.SayThere("hello")
+	for _, to := range []core.Address{b.dm, b.thread} {
+		id, err := p.Preview(b.Context(), to, "", core.Part{Text: "the ans"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if id2, err := p.Preview(b.Context(), to, id, core.Part{Text: "the answer i"}); err != nil || id2 != id {
+			b.Fatalf("second preview: %q, %v; the first was %q", id2, err, id)
+		}
+		if d := b.send(to, id, core.Part{Text: "the answer is 42"}); d.Outcome != core.Sent || d.MessageID == "" || id != "" && d.MessageID != id {
+			b.Errorf("final: %+v", d)
+		}
+		b.seen(to, "the answer is 42")
+		if d := b.send(to, id, core.Part{Text: "the answer is 42"}); id != "" && d.Outcome != core.Sent {
+			b.Errorf("the same edit again: %+v", d)
+		}
+	}
+}
+
+func typing(b *bench) {
+	ty, ok := b.conn.(connectors.Typer)
+	if !ok {
+		b.Skip("can't type")
+	}
+	b.meet()
+	if err := ty.Typing(b.Context(), b.dm); err != nil {
+		b.Fatal(err)
+	}
+	if !b.p.Typing(b.dm) {
+		b.Error("the person does not see it")
+	}
+}
+
+func garbage(b *bench) {
+	b.p.Say("before")
+	b.p.Garbage()
+	b.p.Say("after")
+	b.start()
+	got := b.store.Await(b, 3)
+	if got[0].Text != "before" || got[1].Malformed == "" || got[1].UpdateID == "" || got[2].Text != "after" {
+		b.Errorf("stored %+v", got)
+	}
+}
+
+func revoked(b *bench) {
+	b.start()
+	b.await(core.Running)
+	b.p.Revoke()
+	select {
+	case err := <-b.ended:
+		if core.KindOf(err) != core.Denied || len(core.TextOf(err)) < 40 || strings.Contains(err.Error(), b.p.Secret) {
+			b.Errorf("Run ended with %v", err)
+		}
+		b.cancel()
+		b.cancel = nil
+	case <-time.After(20 * time.Second):
+		b.Error("Run goes on")
+	}
+	if t, ok := b.conn.(connectors.Tester); ok {
+		if _, err := t.Test(b.Context()); core.KindOf(err) != core.Denied {
+			b.Errorf("Test: %v", err)
+		}
+	}
+}
+
+func secret(b *bench) {
+	b.meet()
+	var told strings.Builder
+	note := func(v ...any) { fmt.Fprintf(&told, "%+v %#v\n", v, v) }
+	b.start()
+	note(b.await(core.Running))
+	b.p.Down()
+	note(b.await(core.Reconnecting))
+	for range 2 {
+		note(b.send(b.dm, "", core.Part{Text: "x"}))
+	}
+	if p, ok := b.conn.(connectors.Previewer); ok {
+		_, err := p.Preview(b.Context(), b.dm, "", core.Part{Text: "x"})
+		note(err, fmt.Sprint(err))
+	}
+	if ty, ok := b.conn.(connectors.Typer); ok {
+		err := ty.Typing(b.Context(), b.dm)
+		note(err, fmt.Sprint(err))
+	}
+	if a, ok := b.conn.(connectors.Acknowledger); ok {
+		err := a.Acknowledge(b.Context(), b.dm, "1", "x")
+		note(err, fmt.Sprint(err))
+	}
+	if t, ok := b.conn.(connectors.Tester); ok {
+		_, err := t.Test(b.Context())
+		note(err, fmt.Sprint(err))
+	}
+	b.cancel()
+	err := <-b.ended
+	b.cancel = nil
+	note(err, fmt.Sprint(err))
+	if _, secret, _ := strings.Cut(b.p.Secret, ":"); strings.Contains(told.String(), b.p.Secret) || secret != "" && strings.Contains(told.String(), secret) {
+		b.Errorf("the token is told: %s", told.String())
+	}
+}
+
+func ends(b *bench) {
+	b.start()
+	b.await(core.Running)
+	b.cancel()
+	select {
+	case <-b.ended:
+		b.cancel = nil
+	case <-time.After(5 * time.Second):
+		b.Fatal("Run goes on after its context")
+	}
+	b.meet()
+	if d := b.send(b.dm, "", core.Part{Text: "still"}); d.Outcome != core.Sent {
+		b.Errorf("sending after Run: %+v", d)
+	}
+}

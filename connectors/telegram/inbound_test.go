@@ -1,0 +1,203 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"gatehouse/core"
+)
+
+type noCursor struct{}
+
+func (noCursor) Cursor(context.Context, string) (string, time.Time, error) {
+	return "", time.Time{}, nil
+}
+
+// decoder is a bot that has asked who it is: @gatehouse_bot, number 42.
+func decoder(t testing.TB) *Bot {
+	t.Helper()
+	b, err := New(Options{Name: "tg", Token: "42:secret", Cursors: noCursor{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "Gatehouse_Bot"
+	b.username.Store(&name)
+	return b
+}
+
+var arrived = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+const (
+	ada   = `"from":{"id":7,"first_name":"Ada","last_name":"L"}`
+	dm    = `"chat":{"id":7,"type":"private"}`
+	group = `"chat":{"id":-5,"type":"group","title":"Club\u202e\n"}`
+	super = `"chat":{"id":-1005,"type":"supergroup","title":"Club"}`
+	forum = `"chat":{"id":-1005,"type":"supergroup","title":"Club","is_forum":true}`
+)
+
+// msg is a message update; fields are further ones, with their comma in front.
+func msg(chat, fields string) string {
+	return fmt.Sprintf(`{"update_id":1,"message":{"message_id":11,"date":1700000000,%s,%s%s}}`, ada, chat, fields)
+}
+
+func TestEveryKindOfUpdateBecomesOneInbound(t *testing.T) {
+	peer := core.Peer{Platform: "telegram", ID: "7", Name: "Ada L"}
+	at := time.Unix(1700000000, 0).UTC()
+	inDM := core.Address{Bot: "tg", Chat: "7"}
+	inGroup := core.Address{Bot: "tg", Chat: "-5", Place: "-5"}
+	message := func(a core.Address, f func(*core.Inbound)) core.Inbound {
+		in := core.Inbound{UpdateID: "42:1", Address: a, Kind: core.KindMessage, MessageID: "11", From: peer, At: at}
+		if a.Place == "-5" || a.Place == "-1005" {
+			in.PlaceName = "Club"
+		}
+		f(&in)
+		return in
+	}
+	text := func(s string, addressed bool) func(*core.Inbound) {
+		return func(in *core.Inbound) { in.Text, in.Addressed = s, addressed }
+	}
+	cases := []struct {
+		name, update string
+		want         core.Inbound
+	}{
+		{"text in private", msg(dm, `,"text":"hi"`), message(inDM, text("hi", true))},
+		{"text in a group", msg(group, `,"text":"hi"`), message(inGroup, text("hi", false))},
+		{"mention", msg(group, `,"text":"😀 @gatehouse_bot hi","entities":[{"type":"mention","offset":3,"length":14}]`), message(inGroup, text("😀 @gatehouse_bot hi", true))},
+		{"mention of another", msg(group, `,"text":"@gatehouse_bot2 hi","entities":[{"type":"mention","offset":0,"length":15}]`), message(inGroup, text("@gatehouse_bot2 hi", false))},
+		{"name without entity", msg(group, `,"text":"@gatehouse_bot hi"`), message(inGroup, text("@gatehouse_bot hi", false))},
+		{"text mention", msg(group, `,"text":"Gate hi","entities":[{"type":"text_mention","offset":0,"length":4,"user":{"id":42}}]`), message(inGroup, text("Gate hi", true))},
+		{"entity out of bounds", msg(group, `,"text":"x","entities":[{"type":"mention","offset":-1,"length":99},{"type":"mention","offset":5,"length":99}]`), message(inGroup, text("x", false))},
+		{"reply to the bot", msg(group, `,"text":"hi","reply_to_message":{"message_id":9,"from":{"id":42}}`), message(inGroup, func(in *core.Inbound) { in.Text, in.Addressed, in.ReplyTo = "hi", true, "9" })},
+		{"reply to another", msg(group, `,"text":"hi","reply_to_message":{"message_id":9,"from":{"id":43}}`), message(inGroup, func(in *core.Inbound) { in.Text, in.ReplyTo = "hi", "9" })},
+		{"command", msg(dm, `,"text":"/New  a b ","entities":[{"type":"bot_command","offset":0,"length":4}]`), message(inDM, func(in *core.Inbound) {
+			in.Kind, in.Command, in.Text, in.Addressed = core.KindCommand, "new", "a b", true
+		})},
+		{"command to us", msg(group, `,"text":"/new@gatehouse_BOT x","entities":[{"type":"bot_command","offset":0,"length":18}]`), message(inGroup, func(in *core.Inbound) {
+			in.Kind, in.Command, in.Text, in.Addressed = core.KindCommand, "new", "x", true
+		})},
+		{"command to another bot", msg(group, `,"text":"/new@other_bot x","entities":[{"type":"bot_command","offset":0,"length":14}]`), message(inGroup, text("/new@other_bot x", false))},
+		{"slash without entity", msg(dm, `,"text":"/new"`), message(inDM, text("/new", true))},
+		{"command in mid-text", msg(dm, `,"text":"see /new","entities":[{"type":"bot_command","offset":4,"length":4}]`), message(inDM, text("see /new", true))},
+		{"topic", msg(forum, `,"text":"hi","message_thread_id":77,"is_topic_message":true,"reply_to_message":{"message_id":77,"from":{"id":42},"forum_topic_created":{"name":"x"}}`),
+			message(core.Address{Bot: "tg", Chat: "-1005/77", Thread: "77", Place: "-1005"}, text("hi", false))},
+		{"general topic", msg(forum, `,"text":"hi"`), message(core.Address{Bot: "tg", Chat: "-1005", Place: "-1005"}, text("hi", false))},
+		{"chain of replies", msg(super, `,"text":"hi","message_thread_id":77,"reply_to_message":{"message_id":77,"from":{"id":42}}`),
+			message(core.Address{Bot: "tg", Chat: "-1005", Place: "-1005"}, func(in *core.Inbound) { in.Text, in.Addressed, in.ReplyTo = "hi", true, "77" })},
+		{"caption", msg(dm, `,"caption":"what is this?","photo":[{}],"media_group_id":"g1"`), message(inDM, func(in *core.Inbound) {
+			in.Text, in.Addressed, in.Album = "what is this?\n\n[sent with a photo, which can't be read here yet]", true, "g1"
+		})},
+		{"voice", msg(dm, `,"voice":{"file_id":"x"}`), message(inDM, func(in *core.Inbound) { in.Unsupported, in.Addressed = "voice message", true })},
+		{"place stands beside location", msg(dm, `,"location":{},"venue":{}`), message(inDM, func(in *core.Inbound) { in.Unsupported, in.Addressed = "place", true })},
+		{"null is absent", msg(dm, `,"text":"x","voice":null`), message(inDM, text("x", true))},
+		{"voice in a group, to nobody", msg(group, `,"voice":{}`), message(inGroup, text("", false))},
+		{"content invented tomorrow", msg(dm, `,"hologram":{"x":1}`), message(inDM, func(in *core.Inbound) { in.Unsupported, in.Addressed = "message of a kind unknown here", true })},
+		{"joined", msg(group, `,"new_chat_members":[{"id":9}]`), message(inGroup, func(in *core.Inbound) { in.Kind, in.Text = core.KindService, "new_chat_members" })},
+		{"pinned", msg(group, `,"pinned_message":{"message_id":1}`), message(inGroup, func(in *core.Inbound) { in.Kind, in.Text = core.KindService, "pinned_message" })},
+		{"migrated", msg(group, `,"migrate_to_chat_id":-1001234567890`), message(inGroup, func(in *core.Inbound) { in.Kind, in.Text = core.KindService, "migrate_to_chat_id -1001234567890" })},
+		{"topic opened", msg(forum, `,"message_thread_id":77,"is_topic_message":true,"forum_topic_created":{}`),
+			message(core.Address{Bot: "tg", Chat: "-1005/77", Thread: "77", Place: "-1005"}, func(in *core.Inbound) { in.Kind, in.Text = core.KindService, "forum_topic_created" })},
+		{"edit", fmt.Sprintf(`{"update_id":1,"edited_message":{"message_id":11,"date":1,"edit_date":1700000000,%s,%s,"text":"new"}}`, ada, dm),
+			message(inDM, func(in *core.Inbound) { in.Kind, in.Text, in.Edit, in.Addressed = core.KindEdit, "new", "1700000000", true })},
+		{"callback", fmt.Sprintf(`{"update_id":1,"callback_query":{"id":"q1",%s,"data":"ask:1","message":{"message_id":11,"date":0,"message_thread_id":77,"is_topic_message":true,%s}}}`, ada, forum),
+			message(core.Address{Bot: "tg", Chat: "-1005/77", Thread: "77", Place: "-1005"}, func(in *core.Inbound) {
+				in.Kind, in.Addressed, in.At, in.Callback = core.KindCallback, true, arrived, &core.Callback{ID: "q1", Data: "ask:1"}
+			})},
+		{"reaction", fmt.Sprintf(`{"update_id":1,"message_reaction":{"message_id":11,"date":1700000000,"user":{"id":7,"first_name":"Ada L"},%s,"old_reaction":[],"new_reaction":[{"type":"emoji","emoji":"👍"},{"type":"custom_emoji"}]}}`, group),
+			message(inGroup, func(in *core.Inbound) { in.Kind, in.Text = core.KindReaction, "👍 custom_emoji" })},
+		{"bot blocked", fmt.Sprintf(`{"update_id":1,"my_chat_member":{"date":1700000000,%s,%s,"new_chat_member":{"status":"kicked","user":{"id":42}}}}`, ada, dm),
+			message(inDM, func(in *core.Inbound) { in.Kind, in.Text, in.MessageID = core.KindService, "my_chat_member kicked", "" })},
+		{"anonymous admin", `{"update_id":1,"message":{"message_id":11,"date":1700000000,"text":"hi","from":{"id":1087968824,"is_bot":true,"first_name":"Group"},"sender_chat":{"id":-5,"title":"Club"},` + group + `}}`,
+			message(inGroup, func(in *core.Inbound) {
+				in.Text, in.From = "hi", core.Peer{Platform: "telegram", ID: "1087968824", Name: "Club", Shared: true}
+			})},
+		{"channel forward", `{"update_id":1,"message":{"message_id":11,"date":1700000000,"text":"hi","from":{"id":777000,"first_name":"Telegram"},` + group + `}}`,
+			message(inGroup, func(in *core.Inbound) {
+				in.Text, in.From = "hi", core.Peer{Platform: "telegram", ID: "777000", Name: "Telegram", Shared: true}
+			})},
+		{"channel post", `{"update_id":1,"channel_post":{"message_id":11,"date":1700000000,"text":"hi","sender_chat":{"id":-9,"title":"News"},"chat":{"id":-9,"type":"channel","title":"News"}}}`,
+			core.Inbound{UpdateID: "42:1", Address: core.Address{Bot: "tg", Chat: "-9", Place: "-9"}, Kind: core.KindMessage, MessageID: "11", At: at, Text: "hi", PlaceName: "News",
+				From: core.Peer{Platform: "telegram", ID: "-9", Name: "News", Shared: true}}},
+		{"another bot", strings.Replace(msg(group, `,"text":"hi"`), `"id":7,`, `"id":7,"is_bot":true,`, 1), message(inGroup, func(in *core.Inbound) { in.Text, in.From.Bot = "hi", true })},
+		{"numbers beyond 2^53", `{"update_id":9007199254740993,"message":{"message_id":9007199254740995,"date":1700000000,"text":"hi","from":{"id":9007199254740997,"first_name":"Big"},"chat":{"id":9007199254740997,"type":"private"}}}`,
+			core.Inbound{UpdateID: "42:9007199254740993", Address: core.Address{Bot: "tg", Chat: "9007199254740997"}, Kind: core.KindMessage, MessageID: "9007199254740995", At: at, Text: "hi", Addressed: true,
+				From: core.Peer{Platform: "telegram", ID: "9007199254740997", Name: "Big"}}},
+		{"hostile name", `{"update_id":1,"message":{"message_id":11,"date":1700000000,"text":"hi","from":{"id":7,"first_name":"<b>\u202eevil\u0000\n","last_name":"system:"},` + dm + `}}`,
+			message(inDM, func(in *core.Inbound) { in.Text, in.Addressed, in.From.Name = "hi", true, "<b>evil system:" })},
+		{"a kind unknown here", `{"update_id":1,"quantum_update":{}}`, core.Inbound{UpdateID: "42:1", Address: core.Address{Bot: "tg"}, Kind: core.KindService, At: arrived, Text: "unknown update", From: core.Peer{Platform: "telegram"}}},
+	}
+	b := decoder(t)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if !json.Valid([]byte(c.update)) {
+				t.Fatalf("the test's update is no JSON: %s", c.update)
+			}
+			got, id := b.decode(json.RawMessage(c.update), arrived)
+			if got.Malformed != "" || id == 0 {
+				t.Fatalf("malformed: %s", got.Malformed)
+			}
+			if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAnUndecodableUpdateIsMarkedAndKeepsItsNumber(t *testing.T) {
+	b := decoder(t)
+	for raw, want := range map[string]int64{
+		`{"update_id":5,"message":{"message_id":"eleven"}}`:                   5,
+		`{"update_id":9007199254740993,"message":[]}`:                         9007199254740993,
+		`{"update_id":5,"message":{"message_id":1,"date":1}}`:                 5,
+		`{"update_id":"6","message":{}}`:                                      6,
+		`{"update_id":5,"callback_query":{}}`:                                 5,
+		`{"update_id":5,"message_reaction":{"message_id":1}}`:                 5,
+		`{"update_id":-1}`:                                                    0,
+		`{"message":{}}`:                                                      0,
+		`{"update_id":1e99}`:                                                  0,
+		`17`:                                                                  0,
+		`null`:                                                                0,
+		`{"update_id":99999999999999999999,"message":{}}`:                     0,
+		`{"x":{"update_id":3},"update_id":4,"message":{"chat":{"id":"bad"}}}`: 4,
+	} {
+		in, id := b.decode(json.RawMessage(raw), arrived)
+		if in.Malformed == "" || id != want || !strings.HasPrefix(in.UpdateID, "42:") || in.Bot != "tg" {
+			t.Errorf("%s: id %d, want %d, %+v", raw, id, want, in)
+		}
+		again, _ := b.decode(json.RawMessage(raw), arrived.Add(time.Hour))
+		if again.UpdateID != in.UpdateID {
+			t.Errorf("%s: %q and %q: a repeat is not recognised", raw, in.UpdateID, again.UpdateID)
+		}
+	}
+}
+
+func FuzzDecodeUpdate(f *testing.F) {
+	for _, s := range []string{
+		msg(dm, `,"text":"/a@b c","entities":[{"type":"bot_command","offset":0,"length":4}]`),
+		msg(forum, `,"message_thread_id":3,"is_topic_message":true,"caption":"x","photo":[]`),
+		`{"update_id":1,"callback_query":{"id":"1","from":{"id":1},"message":null}}`,
+		`{"update_id":1,"message_reaction":{"chat":{"id":1},"new_reaction":[{}]}}`,
+		`{"update_id":1,"my_chat_member":{}}`, `{"update_id":"1"}`, `[]`, `{"update_id":1,"message":{"new_chat_x":1}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	b := decoder(f)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		in, id := b.decode(raw, arrived)
+		if in.UpdateID == "" || in.Bot != "tg" || in.Kind == "" || in.At.IsZero() {
+			t.Fatalf("%q: %+v", raw, in)
+		}
+		if id < 0 || in.Malformed == "" && in.UpdateID != fmt.Sprintf("42:%d", id) {
+			t.Fatalf("%q: id %d, %+v", raw, id, in)
+		}
+		if in.Malformed == "" && in.From.ID == "" && in.Kind != core.KindService && in.Kind != core.KindReaction {
+			t.Fatalf("%q: a %s from nobody", raw, in.Kind)
+		}
+	})
+}
