@@ -1,0 +1,282 @@
+package telegramtest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+
+	"gatehouse/core"
+)
+
+// The control interface plays people from another process: JSON over HTTP
+// under /control/. An error is {"error": "<words>"} with 400, 403, 404 or 413.
+//
+//	GET  state                     bots, people, chats
+//	POST users                     Account → Account
+//	POST groups                    {kind, title, creator, members} → {chat}
+//	POST topics                    {chat, by, name} → {thread}
+//	POST send                      {from, bot, chat, …Outgoing} or an array of them → Message(s)
+//	POST edit                      {from, bot, chat, message, text} → Message
+//	POST press                     {from, bot, chat, message, data} → {query}
+//	POST react                     {from, bot, chat, message, emoji}
+//	POST block, unblock            {from}
+//	POST member                    {chat, by, bot, status}
+//	POST migrate                   {chat, by} → {chat}
+//	GET  history?bot=&chat=        Screen
+//	GET  log?after=&method=        Requests
+//	GET  events                    Changes as server-sent events
+//	POST faults, DELETE faults     Fault; all
+//	POST inject                    {bot, raw} → {update_id}
+//	POST idle-week                 {bot} → {}
+//	POST revoke                    {bot} → {token}
+//	POST flood                     {on}
+//
+// "bot" is a bot's id, 0 the first one where a bot is meant; "chat" 0 is the
+// sender's private chat. It is for programs: a request with an Origin, or with a
+// Host that is not loopback, comes by way of a browser and is refused.
+func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	if ip := net.ParseIP(host); r.Header.Get("Origin") != "" || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		control(w, nil, core.Errorf(core.Denied, "the control interface is not for browsers"))
+		return
+	}
+	name := r.Method + " " + r.URL.Path[len("/control/"):]
+	if name == "GET events" {
+		s.serveEvents(w, r)
+		return
+	}
+	do, ok := controls[name]
+	if !ok {
+		control(w, nil, core.Errorf(core.NotFound, "no control is called %q", name))
+		return
+	}
+	result, err := do(s, w, r)
+	control(w, result, err)
+}
+
+var controls = map[string]func(*Server, http.ResponseWriter, *http.Request) (any, error){
+	"GET state":      (*Server).ctlState,
+	"POST users":     (*Server).ctlUser,
+	"POST groups":    (*Server).ctlGroup,
+	"POST topics":    (*Server).ctlTopic,
+	"POST send":      (*Server).ctlSend,
+	"POST edit":      (*Server).ctlEdit,
+	"POST press":     (*Server).ctlPress,
+	"POST react":     (*Server).ctlReact,
+	"POST block":     (*Server).ctlBlock,
+	"POST unblock":   (*Server).ctlUnblock,
+	"POST member":    (*Server).ctlMember,
+	"POST migrate":   (*Server).ctlMigrate,
+	"GET history":    (*Server).ctlHistory,
+	"GET log":        (*Server).ctlLog,
+	"POST faults":    (*Server).ctlFault,
+	"DELETE faults":  (*Server).ctlNoFaults,
+	"POST inject":    (*Server).ctlInject,
+	"POST idle-week": (*Server).ctlIdle,
+	"POST revoke":    (*Server).ctlRevoke,
+	"POST flood":     (*Server).ctlFlood,
+}
+
+// control writes one answer of the control interface.
+func control(w http.ResponseWriter, result any, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		status := map[core.Kind]int{core.Invalid: 400, core.Denied: 403, core.NotFound: 404, core.TooLarge: 413, core.Busy: 503}[core.KindOf(err)]
+		if status == 0 {
+			status = 500
+		}
+		w.WriteHeader(status)
+		json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
+		return
+	}
+	if result == nil {
+		result = struct{}{}
+	}
+	json.NewEncoder(w).Encode(result)
+}
+
+// decode reads a body of at most 16 MB into v.
+func decode(w http.ResponseWriter, r *http.Request, v any) error {
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 16<<20))
+	var big *http.MaxBytesError
+	if errors.As(err, &big) {
+		return core.Errorf(core.TooLarge, "the body is larger than 16 MB")
+	}
+	if err == nil {
+		err = json.Unmarshal(b, v)
+	}
+	if err != nil {
+		return core.Errorf(core.Invalid, "the body does not fit: %v", err)
+	}
+	return nil
+}
+
+// A target is who does something where.
+type target struct {
+	From    int64 `json:"from"`
+	Message int   `json:"message"`
+	Conversation
+}
+
+// resolve finds the person and the conversation meant.
+func (s *Server) resolve(t target) (*User, Conversation, error) {
+	u := s.User(t.From)
+	if u == nil {
+		return nil, Conversation{}, core.Errorf(core.NotFound, "no person has the id %d", t.From)
+	}
+	if t.Chat < 0 {
+		return u, Conversation{Chat: t.Chat}, nil
+	}
+	b, err := s.findBot(t.Bot)
+	if err != nil {
+		return nil, Conversation{}, err
+	}
+	return u, u.With(b), nil
+}
+
+func (s *Server) findBot(id int64) (Bot, error) {
+	if id == 0 {
+		return s.Bot(), nil
+	}
+	if b := s.byBot[id]; b != nil {
+		return Bot{s, b}, nil
+	}
+	return Bot{}, core.Errorf(core.NotFound, "no bot has the id %d", id)
+}
+
+func (s *Server) ctlState(http.ResponseWriter, *http.Request) (any, error) {
+	out := struct {
+		Bots  []Account `json:"bots"`
+		Users []Account `json:"users"`
+		Chats []Chat    `json:"chats"`
+	}{Users: []Account{}, Chats: s.Chats()}
+	for _, b := range s.Bots() {
+		out.Bots = append(out.Bots, b.Account())
+	}
+	for _, u := range s.Users() {
+		out.Users = append(out.Users, u.Account())
+	}
+	return out, nil
+}
+
+func (s *Server) ctlUser(w http.ResponseWriter, r *http.Request) (any, error) {
+	var a Account
+	if err := decode(w, r, &a); err != nil {
+		return nil, err
+	}
+	u, err := s.AddUser(a)
+	if err != nil {
+		return nil, err
+	}
+	return u.Account(), nil
+}
+
+func (s *Server) ctlGroup(w http.ResponseWriter, r *http.Request) (any, error) {
+	var v struct {
+		Kind    GroupKind `json:"kind"`
+		Title   string    `json:"title"`
+		Creator int64     `json:"creator"`
+		Members []int64   `json:"members"`
+	}
+	if err := decode(w, r, &v); err != nil {
+		return nil, err
+	}
+	var members []*User
+	for _, id := range v.Members {
+		u := s.User(id)
+		if u == nil {
+			return nil, core.Errorf(core.NotFound, "no person has the id %d", id)
+		}
+		members = append(members, u)
+	}
+	g, err := s.AddGroup(v.Kind, v.Title, s.User(v.Creator), members...)
+	if err != nil {
+		return nil, err
+	}
+	return g.Conversation(), nil
+}
+
+// party reads {chat, by, …} into v and finds the group and the person.
+func (s *Server) party(w http.ResponseWriter, r *http.Request, v interface{ who() (chat, by int64) }) (*Group, *User, error) {
+	if err := decode(w, r, v); err != nil {
+		return nil, nil, err
+	}
+	chat, by := v.who()
+	g, u := s.Group(chat), s.User(by)
+	if g == nil || u == nil {
+		return nil, nil, core.Errorf(core.NotFound, "no such group or person")
+	}
+	return g, u, nil
+}
+
+type groupCall struct {
+	Chat   int64  `json:"chat"`
+	By     int64  `json:"by"`
+	Name   string `json:"name"`
+	Bot    int64  `json:"bot"`
+	Status string `json:"status"`
+}
+
+func (c *groupCall) who() (chat, by int64) { return c.Chat, c.By }
+
+func (s *Server) ctlTopic(w http.ResponseWriter, r *http.Request) (any, error) {
+	var v groupCall
+	g, u, err := s.party(w, r, &v)
+	if err != nil {
+		return nil, err
+	}
+	if thread := g.NewTopic(u, v.Name); thread != 0 {
+		return map[string]int{"thread": thread}, nil
+	}
+	return nil, core.Errorf(core.Invalid, "this group is no forum")
+}
+
+func (s *Server) ctlMember(w http.ResponseWriter, r *http.Request) (any, error) {
+	var v groupCall
+	g, u, err := s.party(w, r, &v)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.findBot(v.Bot)
+	if err != nil {
+		return nil, err
+	}
+	switch v.Status {
+	case "member", "administrator", "left", "kicked":
+		g.SetBot(b, u, v.Status)
+		return nil, nil
+	}
+	return nil, core.Errorf(core.Invalid, "no status is called %q", v.Status)
+}
+
+func (s *Server) ctlMigrate(w http.ResponseWriter, r *http.Request) (any, error) {
+	var v groupCall
+	g, u, err := s.party(w, r, &v)
+	if err != nil {
+		return nil, err
+	}
+	return g.Migrate(u).Conversation(), nil
+}
+
+func (s *Server) ctlHistory(_ http.ResponseWriter, r *http.Request) (any, error) {
+	bot, _ := strconv.ParseInt(r.FormValue("bot"), 10, 64)
+	chat, err := strconv.ParseInt(r.FormValue("chat"), 10, 64)
+	if err != nil {
+		return nil, core.Errorf(core.Invalid, "which chat?")
+	}
+	if chat > 0 && bot == 0 {
+		bot = s.Bot().Account().ID
+	}
+	return s.Screen(Conversation{bot, chat}), nil
+}
+
+func (s *Server) ctlLog(_ http.ResponseWriter, r *http.Request) (any, error) {
+	after, _ := strconv.ParseUint(r.FormValue("after"), 10, 64)
+	return append([]Request{}, s.Requests(after, r.FormValue("method"))...), nil
+}
