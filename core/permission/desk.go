@@ -1,0 +1,286 @@
+// Package permission holds what waits for a person's word and what a sender
+// may read. It owns the table asks.
+//
+// An ask is decided in the database by compare-and-set: whoever is first wins,
+// everybody later is told who was. Only then is a button answered and a
+// message edited, so that no button can lie.
+package permission
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// Kinds of ask.
+const (
+	KindPermission = "permission" // may this tool call go on
+	KindQuestion   = "question"   // the model asks the sender something
+	KindPairing    = "pairing"    // may this stranger in; Run is the request's id
+	KindChoice     = "choice"     // one of a few, about the chat itself
+)
+
+// States of an ask.
+const (
+	Open    = "open"
+	Decided = "decided" // by a person
+	Expired = "expired" // by time
+	Closed  = "closed"  // settled elsewhere, or no longer of interest
+)
+
+const (
+	maxOpen     = 100      // asks that wait, in all
+	maxPairings = 50       // of them pairings, so that strangers can't take every place
+	maxOption   = 16 << 10 // bytes of a decision: an option's word, or a typed answer
+	expireBatch = 100
+)
+
+// An Ask is one question to one or more people.
+type Ask struct {
+	ID        string // 16 letters and digits; made by Open when empty
+	Kind      string
+	Run       string // the run that waits, or the pairing request
+	Bot, Chat string // where it is shown
+	User      int64  // who may answer; 0: who the caller lets
+	Payload   string // JSON of the caller; "" is {}
+	State     string
+	Decision  string // the option chosen, or the text typed
+	DecidedBy string
+	DecidedAt time.Time
+	CreatedAt time.Time
+	ExpiresAt time.Time // zero: never by itself
+}
+
+// Data is what a button of this ask carries for an option: "<id>:<option>".
+func (a Ask) Data(option string) string { return a.ID + ":" + option }
+
+// SplitData is the ask's id and the option in a button's data.
+func SplitData(data string) (id, option string, ok bool) {
+	id, option, ok = strings.Cut(data, ":")
+	return id, option, ok && len(id) == idLength && option != ""
+}
+
+const idLength = 16
+
+// A Desk opens, decides and closes asks. It keeps nothing in memory.
+type Desk struct {
+	db    *store.DB
+	clock core.Clock
+}
+
+// NewDesk makes a Desk over db; a nil clock is the system's.
+func NewDesk(db *store.DB, clock core.Clock) *Desk {
+	if clock == nil {
+		clock = core.System{}
+	}
+	return &Desk{db: db, clock: clock}
+}
+
+// Open stores a with a new id and gives it back as stored. Busy when too many
+// asks wait already.
+func (d *Desk) Open(ctx context.Context, tx *store.Tx, a Ask) (Ask, error) {
+	switch a.Kind {
+	case KindPermission, KindQuestion, KindPairing, KindChoice:
+	default:
+		return Ask{}, core.Errorf(core.Invalid, "ask kind %q is not known", a.Kind)
+	}
+	now := tx.Time()
+	var n struct {
+		All      int `db:"all_open"`
+		Pairings int `db:"pairings"`
+	}
+	err := tx.Get(ctx, &n, `SELECT count(*) AS all_open, coalesce(sum(CASE WHEN kind = 'pairing' THEN 1 ELSE 0 END), 0) AS pairings FROM asks
+		WHERE state = 'open' AND (expires_at = '' OR expires_at > $1)`, core.Stamp(now))
+	if err != nil {
+		return Ask{}, fmt.Errorf("open ask: %w", err)
+	}
+	if n.All >= maxOpen || a.Kind == KindPairing && n.Pairings >= maxPairings {
+		return Ask{}, core.Errorf(core.Busy, "too many questions wait for an answer already; try again later")
+	}
+	if a.ID == "" {
+		a.ID = strings.ToLower(rand.Text()[:idLength])
+	}
+	if a.Payload == "" {
+		a.Payload = "{}"
+	}
+	a.State, a.CreatedAt, a.Decision, a.DecidedBy, a.DecidedAt = Open, now, "", "", time.Time{}
+	_, err = tx.Exec(ctx, `INSERT INTO asks (id, kind, run, bot, chat, user_id, payload, state, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, 'open', $8, $9)`,
+		a.ID, a.Kind, a.Run, a.Bot, a.Chat, a.User, a.Payload, core.Stamp(now), core.Stamp(a.ExpiresAt))
+	if err != nil {
+		return Ask{}, fmt.Errorf("open ask: %w", err)
+	}
+	return a, nil
+}
+
+// Decide settles an open ask. A second decision, and one that comes too late,
+// is a Conflict that says who decided and when; an unknown id is NotFound. The
+// caller has made sure that by may decide it. A permission leaves an audit row.
+func (d *Desk) Decide(ctx context.Context, tx *store.Tx, id, option string, by core.Actor) (Ask, error) {
+	if option == "" || len(option) > maxOption {
+		return Ask{}, core.Errorf(core.Invalid, "an answer has between 1 and %d bytes", maxOption)
+	}
+	now := tx.Time()
+	n, err := tx.Exec(ctx, `UPDATE asks SET state = 'decided', decision = $1, decided_by = $2, decided_at = $3
+		WHERE id = $4 AND state = 'open' AND (expires_at = '' OR expires_at > $3)`, option, who(by), core.Stamp(now), id)
+	if err != nil {
+		return Ask{}, fmt.Errorf("decide ask: %w", err)
+	}
+	a, err := d.ByID(ctx, tx, id)
+	if err != nil {
+		return Ask{}, err
+	}
+	if n == 0 {
+		return a, late(a)
+	}
+	if a.Kind == KindPermission {
+		err = store.Audit(ctx, tx, by, "ask.decide", a.ID, map[string]any{"run": a.Run, "kind": a.Kind, "option": core.CutRunes(option, 40)})
+	}
+	return a, err
+}
+
+// late says why a can no longer be decided.
+func late(a Ask) error {
+	switch a.State {
+	case Decided:
+		return core.Errorf(core.Conflict, "already decided by %s at %s UTC", a.DecidedBy, a.DecidedAt.UTC().Format("15:04"))
+	case Closed:
+		return core.Errorf(core.Conflict, "this was settled at %s UTC and can no longer be answered", a.DecidedAt.UTC().Format("15:04"))
+	}
+	return core.Errorf(core.Conflict, "this expired at %s UTC and can no longer be answered", a.ExpiresAt.UTC().Format("15:04"))
+}
+
+// Close settles every open ask of this kind and run, because it was decided
+// elsewhere, and gives them back as they are now, so that their messages can
+// be edited.
+func (d *Desk) Close(ctx context.Context, tx *store.Tx, kind, run, decision string) ([]Ask, error) {
+	var rows []row
+	err := tx.Select(ctx, &rows, askColumns+` WHERE run = $1 AND kind = $2 AND state = 'open' ORDER BY created_at, id`, run, kind)
+	if err != nil {
+		return nil, fmt.Errorf("close asks: %w", err)
+	}
+	return d.settle(ctx, tx, rows, Closed, decision)
+}
+
+// settle brings open rows to another end than a person's decision.
+func (d *Desk) settle(ctx context.Context, tx *store.Tx, rows []row, state, decision string) ([]Ask, error) {
+	out := make([]Ask, 0, len(rows))
+	for _, r := range rows {
+		r.State, r.Decision, r.DecidedAt = state, core.CutRunes(decision, maxOption), core.Stamp(tx.Time())
+		_, err := tx.Exec(ctx, `UPDATE asks SET state = $1, decision = $2, decided_at = $3 WHERE id = $4 AND state = 'open'`, r.State, r.Decision, r.DecidedAt, r.ID)
+		if err != nil {
+			return nil, fmt.Errorf("settle ask: %w", err)
+		}
+		out = append(out, r.ask())
+	}
+	return out, nil
+}
+
+// ByID is one ask; NotFound without one. q is the DB or a transaction.
+func (d *Desk) ByID(ctx context.Context, q store.Queryer, id string) (Ask, error) {
+	var r row
+	err := q.Get(ctx, &r, askColumns+` WHERE id = $1`, id)
+	if errors.Is(err, store.ErrNoRows) {
+		return Ask{}, core.Errorf(core.NotFound, "there is no such question any more")
+	}
+	if err != nil {
+		return Ask{}, fmt.Errorf("ask: %w", err)
+	}
+	return r.ask(), nil
+}
+
+// Waiting is the oldest question in this chat that waits for this user's
+// answer; false without one.
+func (d *Desk) Waiting(ctx context.Context, tx *store.Tx, bot, chat string, user int64) (Ask, bool, error) {
+	if user == 0 {
+		return Ask{}, false, nil
+	}
+	var r row
+	err := tx.Get(ctx, &r, askColumns+` WHERE bot = $1 AND chat = $2 AND state = 'open' AND kind = 'question' AND user_id = $3
+		AND (expires_at = '' OR expires_at > $4) ORDER BY created_at, id LIMIT 1`, bot, chat, user, core.Stamp(tx.Time()))
+	if errors.Is(err, store.ErrNoRows) {
+		return Ask{}, false, nil
+	}
+	if err != nil {
+		return Ask{}, false, fmt.Errorf("waiting ask: %w", err)
+	}
+	return r.ask(), true, nil
+}
+
+// Expire ends the asks whose time is over and gives them back, at most 100 at
+// a time: call it again while it gives that many.
+func (d *Desk) Expire(ctx context.Context) ([]Ask, error) {
+	var out []Ask
+	err := d.db.Tx(ctx, func(tx *store.Tx) error {
+		var rows []row
+		err := tx.Select(ctx, &rows, askColumns+` WHERE state = 'open' AND expires_at <> '' AND expires_at <= $1 ORDER BY expires_at LIMIT $2`,
+			core.Stamp(tx.Time()), expireBatch)
+		if err != nil {
+			return err
+		}
+		out, err = d.settle(ctx, tx, rows, Expired, "timeout")
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("expire asks: %w", err)
+	}
+	return out, nil
+}
+
+// Move rewrites a chat's id in the asks that wait.
+func (d *Desk) Move(ctx context.Context, tx *store.Tx, bot, oldChat, newChat string) error {
+	_, err := tx.Exec(ctx, `UPDATE asks SET chat = $1 WHERE bot = $2 AND chat = $3 AND state = 'open'`, newChat, bot, oldChat)
+	return err
+}
+
+// Forget removes what a user was asked and answered.
+func (d *Desk) Forget(ctx context.Context, tx *store.Tx, user int64) error {
+	_, err := tx.Exec(ctx, `DELETE FROM asks WHERE user_id = $1`, user)
+	return err
+}
+
+// row is a row of asks.
+type row struct {
+	ID        string `db:"id"`
+	Kind      string `db:"kind"`
+	Run       string `db:"run"`
+	Bot       string `db:"bot"`
+	Chat      string `db:"chat"`
+	User      int64  `db:"user_id"`
+	Payload   string `db:"payload"`
+	State     string `db:"state"`
+	Decision  string `db:"decision"`
+	DecidedBy string `db:"decided_by"`
+	DecidedAt string `db:"decided_at"`
+	CreatedAt string `db:"created_at"`
+	ExpiresAt string `db:"expires_at"`
+}
+
+const askColumns = `SELECT id, kind, run, bot, chat, user_id, payload, state, decision, decided_by, decided_at, created_at, expires_at FROM asks`
+
+func (r *row) ask() Ask {
+	at := func(s string) time.Time { t, _ := core.ParseStamp(s); return t }
+	return Ask{ID: r.ID, Kind: r.Kind, Run: r.Run, Bot: r.Bot, Chat: r.Chat, User: r.User, Payload: r.Payload, State: r.State,
+		Decision: r.Decision, DecidedBy: r.DecidedBy, DecidedAt: at(r.DecidedAt), CreatedAt: at(r.CreatedAt), ExpiresAt: at(r.ExpiresAt)}
+}
+
+// who names an actor for other people: ids only, never a name.
+func who(by core.Actor) string {
+	name := fmt.Sprintf("user %d", by.User)
+	switch by.User {
+	case 0:
+		name = "the gateway"
+	case core.Operator:
+		name = "operator"
+	}
+	if by.Via != "" {
+		name += " via " + by.Via
+	}
+	return name
+}

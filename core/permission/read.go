@@ -1,0 +1,133 @@
+package permission
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"gatehouse/core"
+)
+
+// MayRead reports whether a turn of user at trust may read the vault file
+// name: a slash path relative to the vault, symbolic links already resolved.
+// Absolute names, names with "..", backslashes or control characters are
+// refused for everybody, and so is the deny list.
+//
+//   - full, vault: everything else in the vault.
+//   - sandboxed: the person's own Guests/{user}/ and what globs name
+//     (doublestar; "*" does not cross "/"; upper and lower case differ), but
+//     never the gateway's own folders, the owner's chats and journal, or
+//     another guest's folder, whatever globs say.
+//   - a stranger: nothing.
+func MayRead(globs []string, trust core.Trust, user int64, name string) bool {
+	name, ok := cleaned(name)
+	if !ok || denied(name) {
+		return false
+	}
+	switch trust {
+	case core.Full, core.Vault:
+		return true
+	case core.Sandboxed:
+		return guestMayRead(globs, user, name)
+	}
+	return false
+}
+
+// cleaned is name without "." elements and doubled slashes.
+func cleaned(name string) (string, bool) {
+	if name == "" || strings.HasPrefix(name, "/") || strings.ContainsRune(name, '\\') {
+		return "", false
+	}
+	if strings.ContainsFunc(name, unicode.IsControl) || slices.Contains(strings.Split(name, "/"), "..") {
+		return "", false
+	}
+	return path.Clean(name), true
+}
+
+func guestMayRead(globs []string, user int64, name string) bool {
+	if name == "." {
+		return false
+	}
+	first, rest, _ := strings.Cut(name, "/")
+	if slices.Contains(ownersOnly, folded(first)) {
+		return false
+	}
+	if folded(first) == "guests" {
+		person, _, _ := strings.Cut(rest, "/")
+		own := strconv.FormatInt(user, 10)
+		if rest != "" && person != own {
+			return false
+		}
+		if user > 0 && first == "Guests" && person == own {
+			return true
+		}
+	}
+	return slices.ContainsFunc(globs, func(g string) bool {
+		ok, err := doublestar.Match(strings.TrimPrefix(g, "./"), name)
+		return ok && err == nil
+	})
+}
+
+// ownersOnly are the top folders and files no guest reads.
+var ownersOnly = []string{".claude", ".parachute", "chat", "daily", ".mcp.json"}
+
+// Elements of a path that are private wherever they stand, as a file or a
+// folder. Compared in lower case, because some file systems know no other.
+var (
+	privateNames = []string{
+		"credentials", "credentials.json", "credentials.yaml", "credentials.yml", ".credentials", ".credentials.json",
+		"client_secret.json", "service-account.json", "secrets.json", "secrets.yaml", "secrets.yml",
+		".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".htpasswd", ".git-credentials", ".dockercfg", ".vault-token",
+		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".git",
+	}
+	privateGlobs = []string{".env*", "*.env", "*.pem", "*.key", "id_*", "*.p12", "*.pfx", "*.ppk", "*.jks", "*.keystore", "*.kdbx"}
+)
+
+// denied is the deny list, which holds at every level.
+func denied(name string) bool {
+	parts := strings.Split(folded(name), "/")
+	for _, p := range parts {
+		if slices.Contains(privateNames, p) {
+			return true
+		}
+		for _, g := range privateGlobs {
+			if ok, _ := path.Match(g, p); ok {
+				return true
+			}
+		}
+	}
+	for i, p := range parts {
+		below := parts[i+1:]
+		switch {
+		case p == ".parachute" && (len(below) == 0 || below[0] != "agents" && below[0] != "skills"):
+			return true
+		case p == ".claude" && len(below) > 0 && below[0] == "projects":
+			return true
+		case p == "chat" && len(below) > 0 && strings.Contains(below[len(below)-1], ".db"):
+			return true
+		}
+	}
+	return false
+}
+
+// folded is s as a forgiving file system would compare it: lower case, without
+// invisible format characters, without dots and spaces at an element's end.
+func folded(s string) string {
+	s = strings.ToLower(strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) {
+			return -1
+		}
+		return r
+	}, s))
+	parts := strings.Split(s, "/")
+	for i, p := range parts {
+		if t := strings.TrimRight(p, ". "); t != "" {
+			parts[i] = t
+		}
+	}
+	return strings.Join(parts, "/")
+}
