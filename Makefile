@@ -8,6 +8,8 @@ GO   ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
 ROUNDS   ?= 100
 FUZZTIME ?= 5s
 
@@ -19,7 +21,7 @@ help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 build: ## the program, as bin/gatehouse
-	$(GO) build -trimpath -tags $(TAGS) -o bin/gatehouse ./cmd/gatehouse
+	$(GO) build -trimpath -tags $(TAGS) -ldflags "-X main.version=$(VERSION)" -o bin/gatehouse ./cmd/gatehouse
 
 demo: build ## everything on this machine, with a simulated Telegram
 	./bin/gatehouse demo

@@ -151,7 +151,7 @@ func doctorConfiguration(_ context.Context, p doctorPatient) []doctorCheck {
 		fmt.Sprintf("set GATEHOUSE_ADMIN_PASSWORD to a phrase of %d characters or more", shortPassword))
 	warn(c.LocalhostAccess == "chat" && len(c.TrustedProxies) > 0, "LOCALHOST_ACCESS=chat behind a proxy on this machine opens the chat to everybody the proxy lets in",
 		"set GATEHOUSE_LOCALHOST_ACCESS=off and give out API keys")
-	warn(c.TelegramToken.IsSet() && c.TelegramDMPolicy == "open", "everybody who finds the bot may write to it",
+	warn(c.TelegramToken.IsSet() && c.TelegramDMPolicy == "open", "everybody who finds the bot may write to it, at trust "+c.DMTrust,
 		"set GATEHOUSE_TELEGRAM_DM_POLICY=pairing")
 	warn(c.TelegramToken.IsSet() && c.TelegramDMPolicy == "allowlist" && len(c.TelegramAllowedUsers) == 0, "the allowlist is empty, so nobody may write to the bot",
 		"list user ids in GATEHOUSE_TELEGRAM_ALLOWED_USERS, or set GATEHOUSE_TELEGRAM_DM_POLICY=pairing")
