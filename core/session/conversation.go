@@ -172,8 +172,9 @@ func (c *Conversation) resume(given, known, size int) Resume {
 }
 
 // HasRun is how many lines of a run are kept already, 0 for none; they are the
-// lines 0 to n-1. Ask from the second attempt on: when the run is not among
-// the newest messages, up to vault.MaxTail of the file are searched.
+// lines 0 to n-1, and they are on the disk when HasRun returns. Ask from the
+// second attempt on: when the run is not among the newest messages, up to
+// vault.MaxTail of the file are searched.
 func (c *Conversation) HasRun(run string) (int, error) {
 	if err := c.load(1); err != nil {
 		return 0, err
@@ -184,21 +185,37 @@ func (c *Conversation) HasRun(run string) (int, error) {
 			n++
 		}
 	}
-	if c.tail.whole || n > 0 && c.tail.messages[0].Run != run {
-		return n, nil
+	if !c.tail.whole && (n == 0 || c.tail.messages[0].Run == run) {
+		var err error
+		if n, err = c.search(run); err != nil {
+			return 0, err
+		}
 	}
+	if n == 0 {
+		return 0, nil
+	}
+	if err := c.begin(); err != nil { // the attempt that wrote them may have ended before its Sync
+		return 0, err
+	}
+	if err := c.file.Append(); err != nil {
+		return 0, err
+	}
+	return n, c.file.Sync()
+}
+
+// search looks for a run's lines in the file and notes their ids.
+func (c *Conversation) search(run string) (int, error) {
 	f, err := c.s.vault.ReadTail(c.name, vault.MaxTail)
 	if err != nil {
 		return 0, err
 	}
-	c.appended, n = map[string]bool{}, 0
+	c.appended = map[string]bool{}
 	for i := range f.Lines {
 		if l := &f.Lines[i]; l.RequestID == run {
 			c.appended[l.UUID] = true
-			n++
 		}
 	}
-	return n, nil
+	return len(c.appended), nil
 }
 
 // kept reports whether the run's line is in the transcript.

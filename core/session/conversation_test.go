@@ -469,3 +469,45 @@ func BenchmarkHistory(b *testing.B) {
 		})
 	}
 }
+
+func FuzzHistory(f *testing.F) {
+	f.Add(`{"uuid":"1","parentUuid":"1","type":"user","message":{"role":"user","content":"x"}}`, 100)
+	f.Add(`{"uuid":"1","parentUuid":"2","type":"user","message":{"content":[{"type":"text"}]}}`+"\n"+
+		`{"uuid":"2","parentUuid":"1","type":"assistant","message":{"id":"m","content":[{"type":"tool_result","content":[{}]}]}}`, 1)
+	f.Add(`{"uuid":"1","type":"assistant","message":null}`+"\n"+`{"uuid":"1","type":"assistant","message":{"content":[]}}`, 0)
+	h := open(f)
+	sess := h.resolve(chat(5, "c1")).Session
+	name, _ := h.vault.Transcript("", sess.ID)
+	f.Fuzz(func(t *testing.T, body string, budget int) {
+		if budget < 0 || budget > 1<<20 {
+			budget = 1 << 20
+		}
+		if err := h.vault.WriteFileNoSync(name, []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+		c, err := h.Store.Open(context.Background(), sess)
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages, _, err := c.History(budget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, m := range messages {
+			if len(m.Blocks) == 0 || m.Role != "user" && m.Role != "assistant" || i == 0 && m.Role != "user" {
+				t.Fatalf("message %d is %+v", i, m)
+			}
+		}
+		if err := errors.Join(c.Append("run", 0, user("next")), c.Close()); err != nil {
+			t.Fatal(err)
+		}
+		again, err := session.New(session.Options{DB: h.db, Vault: h.vault}).Open(context.Background(), sess)
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages, _, err = again.History(1 << 20)
+		if n := len(messages); err != nil || n == 0 || messages[n-1].Blocks[0].Text != "next" {
+			t.Fatalf("the next message is not the last of %v, %v", texts(messages), err)
+		}
+	})
+}

@@ -219,6 +219,35 @@ func TestGuessedAliasMeetsNobodysSession(t *testing.T) {
 	}
 }
 
+func TestLocateSaysWhatResolveWillDo(t *testing.T) {
+	h := open(t)
+	mine, theirs, taken := h.resolve(chat(5, "c1")).ID, h.resolve(api(6, "")).ID, uuid.NewString()
+	name, _ := h.vault.Transcript("", taken)
+	if err := h.vault.WriteFile(name, []byte("{}\n")); err != nil {
+		t.Fatal(err)
+	}
+	squat, _, _ := session.ID("squat", 5)
+	h.resolve(api(6, squat))
+	for _, given := range []string{mine, strings.ToUpper(mine), uuid.NewString(), strings.ToUpper(uuid.NewString()), "alias", "squat", taken, strings.ToUpper(taken)} {
+		for round := range 2 {
+			id, known, err := h.Locate(context.Background(), 5, given)
+			r := h.resolve(api(5, given))
+			if err != nil || r.err != nil || id != r.ID || known == r.isNew || round == 1 && !known {
+				t.Errorf("%s: located %s, %v, %v; resolved %s, new %v, %v", given, id, known, err, r.ID, r.isNew, r.err)
+			}
+		}
+	}
+	if _, _, err := h.Locate(context.Background(), 5, theirs); core.KindOf(err) != core.NotFound {
+		t.Errorf("somebody else's: %v", err)
+	}
+	if id, known, err := h.Locate(context.Background(), core.Operator, theirs); id != theirs || !known || err != nil {
+		t.Errorf("the operator: %s, %v, %v", id, known, err)
+	}
+	if _, _, err := h.Locate(context.Background(), 5, "../../x"); core.KindOf(err) != core.Invalid {
+		t.Errorf("hostile: %v", err)
+	}
+}
+
 func TestHostileSessionIDsAreRefused(t *testing.T) {
 	h := open(t)
 	for _, id := range []string{"../../x", "a/b", "..", ".x", "a b", "a\x00", "é", "sessions", "stream", strings.Repeat("a", 129)} {
@@ -605,5 +634,17 @@ func BenchmarkResolve(b *testing.B) {
 		return nil
 	}); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// BenchmarkFirstTurn is a new chat's whole cost here: session, sidecar, transcript.
+func BenchmarkFirstTurn(b *testing.B) {
+	h := open(b)
+	for i := 0; b.Loop(); i++ {
+		r := h.resolve(chat(5, fmt.Sprint("c", i)))
+		h.turn(h.Store, r.Session, fmt.Sprint("run-", i), "How do I bake bread?", "With flour, water, salt and time.")
+		h.tx(func(ctx context.Context, tx *store.Tx) error {
+			return h.Finish(ctx, tx, r.ID, session.Finish{Messages: 2, Model: "m", Title: "How do I bake bread?", At: h.clock.Now()})
+		})
 	}
 }

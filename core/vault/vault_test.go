@@ -603,3 +603,16 @@ func BenchmarkAppend(b *testing.B) {
 		}
 	}
 }
+
+func TestSyncWorksForLinesOfAnEarlierProcess(t *testing.T) {
+	tr, _ := transcript(t, open(t))
+	if err := errors.Join(tr.Append(line("a", "")), tr.Sync()); err != nil || tr.dirty {
+		t.Fatal(tr.dirty, err)
+	}
+	if err := tr.Append(); err != nil || !tr.dirty {
+		t.Errorf("an append without lines leaves Sync nothing to do: %v", err)
+	}
+	if err := tr.Sync(); err != nil || tr.dirty {
+		t.Error(tr.dirty, err)
+	}
+}
