@@ -119,59 +119,65 @@ func (s *Server) pickFaults(method string) []Fault {
 	return hit
 }
 
-// before plays the faults that come before the processing. It reports whether
-// the exchange is over, and with which outcome for the log.
-func (s *Server) before(ctx context.Context, w http.ResponseWriter, faults []Fault) (outcome string, over bool) {
+// before plays the faults that come before the processing and reports whether
+// the exchange is over. note logs its outcome, before the client can know it.
+func (s *Server) before(ctx context.Context, w http.ResponseWriter, faults []Fault, note func(outcome string)) (over bool) {
 	for _, f := range faults {
-		if f.After {
+		if f.After || f.Kind == Half {
 			continue
 		}
-		switch f.Kind {
-		case Slow:
+		if f.Kind == Slow {
 			s.pause(ctx, f.Delay)
-		case Broken:
-			f.page().write(w)
-			return "broken", true
-		case Flooded:
-			failed(tooMany(time.Duration(max(f.RetryAfter, 1)) * time.Second)).write(w)
-			return "flooded", true
-		case Reset:
-			cut(w)
-			return "reset", true
-		case Hang:
-			s.hang(ctx, f.Delay)
-			cut(w)
-			return "hang", true
+			continue
 		}
+		note(string(f.Kind))
+		s.play(ctx, w, f)
+		return true
 	}
-	return "", false
+	return false
 }
 
 // after plays the faults that come once the request was processed; with none
 // the answer is written.
-func (s *Server) after(ctx context.Context, w http.ResponseWriter, faults []Fault, a answer) (outcome string) {
+func (s *Server) after(ctx context.Context, w http.ResponseWriter, faults []Fault, a answer, note func(outcome string)) {
+	for i, f := range faults {
+		if f.Kind != Slow && (f.After || f.Kind == Half) {
+			note(string(f.Kind) + map[bool]string{true: " after"}[f.After && f.Kind != Half])
+			for _, slow := range faults[:i] {
+				if slow.After {
+					s.pause(ctx, slow.Delay)
+				}
+			}
+			if f.Kind == Half {
+				a.writeHalf(w)
+			} else {
+				s.play(ctx, w, f)
+			}
+			return
+		}
+	}
+	note("answered")
 	for _, f := range faults {
-		switch {
-		case f.Kind == Half:
-			a.writeHalf(w)
-			return "half"
-		case !f.After:
-		case f.Kind == Slow:
+		if f.Kind == Slow && f.After {
 			s.pause(ctx, f.Delay)
-		case f.Kind == Broken:
-			f.page().write(w)
-			return "broken after"
-		case f.Kind == Reset:
-			cut(w)
-			return "reset after"
-		case f.Kind == Hang:
-			s.hang(ctx, f.Delay)
-			cut(w)
-			return "hang after"
 		}
 	}
 	a.write(w)
-	return "answered"
+}
+
+// play ends an exchange the way f says.
+func (s *Server) play(ctx context.Context, w http.ResponseWriter, f Fault) {
+	switch f.Kind {
+	case Broken:
+		f.page().write(w)
+	case Flooded:
+		failed(tooMany(time.Duration(max(f.RetryAfter, 1)) * time.Second)).write(w)
+	case Hang:
+		s.hang(ctx, f.Delay)
+		cut(w)
+	default:
+		cut(w)
+	}
 }
 
 func (f Fault) page() answer {

@@ -100,16 +100,17 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 	began := s.clock.Now()
 	faults := s.pickFaults("file")
 	entry := Request{At: began, Token: token, Method: "file", Params: map[string]string{"path": name}}
-	if outcome, over := s.before(r.Context(), w, faults); over {
+	note := func(outcome string) {
 		entry.Outcome = outcome
 		s.record(entry)
+	}
+	if s.before(r.Context(), w, faults, note) {
 		return
 	}
 	f, fault := s.findFile(token, name)
 	if fault != nil {
 		entry.Status, entry.Description = fault.code, fault.text
-		entry.Outcome = s.after(r.Context(), w, faults, failed(fault))
-		s.record(entry)
+		s.after(r.Context(), w, faults, failed(fault), note)
 		return
 	}
 	body, err := io.ReadAll(f.content())
@@ -117,8 +118,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 		body = nil
 	}
 	entry.Status = 200
-	entry.Outcome = s.after(r.Context(), w, faults, answer{status: 200, kind: "application/octet-stream", body: body})
-	s.record(entry)
+	s.after(r.Context(), w, faults, answer{status: 200, kind: "application/octet-stream", body: body}, note)
 }
 
 func (s *Server) findFile(token, name string) (File, *apiError) {

@@ -17,7 +17,7 @@ type Request struct {
 	Status      int               `json:"status"` // of the answer that was made, even if a fault kept it back
 	Description string            `json:"description,omitempty"`
 	MessageID   int               `json:"message_id,omitempty"` // of the message that was made or edited
-	// Outcome: answered, or the fault: broken, flooded, reset, hang (nothing
+	// Outcome is logged before the client can see it: answered, or the fault: broken, flooded, reset, hang (nothing
 	// was done), half, "broken after", "reset after", "hang after" (done).
 	Outcome string `json:"outcome"`
 }

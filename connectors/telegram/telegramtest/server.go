@@ -72,6 +72,7 @@ type Server struct {
 	journal  journal
 	dirty    bool
 
+	ln      net.Listener
 	http    *http.Server
 	down    bool
 	closing chan struct{}
@@ -171,6 +172,7 @@ func (s *Server) listen(addr string) error {
 		return fmt.Errorf("listen on %s: %w", addr, err)
 	}
 	s.addr = ln.Addr().String()
+	s.ln = ln
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	srv := s.http
 	s.loops.Go(func() { srv.Serve(ln) })
@@ -188,10 +190,11 @@ func (s *Server) Token() string { return s.Bot().Token() }
 // refused. What it knows stays.
 func (s *Server) Down() {
 	s.mu.Lock()
-	srv, was := s.http, s.down
+	srv, ln, was := s.http, s.ln, s.down
 	s.down = true
 	s.mu.Unlock()
 	if !was {
+		ln.Close() // Serve may not have taken it yet
 		srv.Close()
 	}
 }
@@ -217,8 +220,9 @@ func (s *Server) Close() error {
 	s.once.Do(func() {
 		close(s.closing)
 		s.mu.Lock()
-		srv := s.http
+		srv, ln := s.http, s.ln
 		s.mu.Unlock()
+		ln.Close()
 		srv.Close()
 		s.active.Wait()
 		s.loops.Wait()
@@ -257,16 +261,20 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, rest string
 	method = strings.ToLower(strings.Trim(method, "/")) // [api]: "All methods in the Bot API are case-insensitive"
 	began := s.clock.Now()
 	faults := s.pickFaults(method)
-	if outcome, over := s.before(r.Context(), w, faults); over {
-		s.record(Request{At: began, Token: token, Method: method, Outcome: outcome})
+	entry := Request{At: began, Token: token, Method: method}
+	note := func(outcome string) {
+		entry.Outcome = outcome
+		s.record(entry)
+	}
+	if s.before(r.Context(), w, faults, note) {
 		return
 	}
 	p, err := readParams(w, r)
 	if method == "" {
 		method = strings.ToLower(p["method"]) // [server] Query.cpp
 	}
+	entry.Method, entry.Params = method, p
 	var a answer
-	entry := Request{At: began, Token: token, Method: method, Params: p}
 	switch {
 	case err != nil:
 		a = failed(bad("can't parse the request: " + err.Error()))
@@ -284,8 +292,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, rest string
 		}
 	}
 	entry.Status, entry.Took = a.status, s.clock.Now().Sub(began)
-	entry.Outcome = s.after(r.Context(), w, faults, a)
-	s.record(entry)
+	s.after(r.Context(), w, faults, a, note)
 }
 
 // dispatch finds the bot and the method and returns the result's JSON and the
