@@ -511,3 +511,29 @@ func FuzzHistory(f *testing.F) {
 		}
 	})
 }
+
+func TestTwoConversationsDoNotWriteIntoEachOthersMemory(t *testing.T) {
+	h := open(t)
+	sess := h.resolve(chat(5, "c1")).Session
+	for i := range 3 { // so that there is room behind the messages
+		h.turn(h.Store, sess, fmt.Sprint("r", i), "a", "b")
+	}
+	one, two := h.open(h.Store, sess), h.open(h.Store, sess)
+	err := errors.Join(one.Append("r2", 1, answer("b")), // kept already: opens, and writes nothing
+		two.Append("r3", 0, user("two")), one.Append("r4", 0, user("one")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := one.History(1000)
+	second, _, _ := two.History(1000)
+	if a, b := texts(first), texts(second); a[len(a)-1] != "u:one" || b[len(b)-1] != "u:two" {
+		t.Errorf("one sees %v, two sees %v", a, b)
+	}
+	if err := errors.Join(one.Close(), two.Close()); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := h.open(h.Store, sess).History(1000) // both are in the file
+	if err != nil || len(h.lines(one)) != 8 || len(got) < 7 {
+		t.Errorf("%v, %v", texts(got), err)
+	}
+}
