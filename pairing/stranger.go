@@ -112,7 +112,7 @@ func (b *Book) notice(ctx context.Context, tx *store.Tx, in *core.Inbound, r *re
 	if !due(r.Replied, now, replyEvery) {
 		return nil
 	}
-	if due(r.CodeExpires, now, 0) {
+	if r.CodeExpires <= core.Stamp(now) {
 		r.Code, r.CodeExpires = newCode(8), core.Stamp(now.Add(CodeLife))
 		b.after(tx, r.Bot, "", "pairing")
 	}
