@@ -72,6 +72,9 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Session, string, error) {
 }
 
 // query asks for one row more than the limit, to know whether a page follows.
+// Columns with few values are compared through coalesce, so that the engine
+// walks the newest sessions in order instead of sorting all that an index on
+// such a column finds.
 func (f *Filter) query() (string, []any, error) {
 	var where []string
 	var args []any
@@ -87,7 +90,7 @@ func (f *Filter) query() (string, []any, error) {
 	}
 	for _, eq := range [...][2]string{{"module", f.Module}, {"source", f.Source}, {"agent_type", f.AgentType}} {
 		if eq[1] != "" {
-			and("s."+eq[0]+" = ?", eq[1])
+			and("coalesce(s."+eq[0]+", '') = ?", eq[1]) // see query
 		}
 	}
 	if f.Archived != nil {
@@ -95,10 +98,10 @@ func (f *Filter) query() (string, []any, error) {
 		if *f.Archived {
 			flag = 1
 		}
-		and("s.archived = ?", flag)
+		and("coalesce(s.archived, 0) = ?", flag)
 	}
 	if f.Tag != "" {
-		and("EXISTS (SELECT 1 FROM session_tags t WHERE t.session_id = s.id AND t.tag = ?)", strings.ToLower(f.Tag))
+		and("s.id IN (SELECT t.session_id FROM session_tags t WHERE t.tag = ?)", strings.ToLower(f.Tag))
 	}
 	if f.Search != "" {
 		like := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(f.Search))

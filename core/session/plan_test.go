@@ -1,0 +1,36 @@
+package session
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"gatehouse/core"
+	"gatehouse/core/store/storetest"
+)
+
+func TestListsAreReadInOrderAndNotSorted(t *testing.T) {
+	db := storetest.Open(t, core.System{})
+	no, cursor := false, "MjAyNi0wMS0wMlQwMzowNDowNS4wMDAwMDBaIGE" // 2026-01-02T03:04:05.000000Z a
+	for _, f := range []Filter{
+		{All: true}, {User: 5}, {All: true, Cursor: cursor}, {User: 5, Cursor: cursor},
+		{All: true, Module: "chat", Source: "telegram", AgentType: "vault-agent", Archived: &no},
+		{User: 5, Module: "chat", Source: "telegram", AgentType: "vault-agent", Archived: &no, Cursor: cursor},
+	} {
+		f.Limit = 50
+		query, args, err := f.query()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan []struct {
+			ID, Parent, Notused int
+			Detail              string
+		}
+		if err := db.Select(context.Background(), &plan, "EXPLAIN QUERY PLAN "+query, args...); err != nil {
+			t.Fatal(err)
+		}
+		if len(plan) != 1 || !strings.Contains(plan[0].Detail, "USING INDEX idx_sessions_") {
+			t.Errorf("%+v: %+v", f, plan)
+		}
+	}
+}
