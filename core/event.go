@@ -192,3 +192,18 @@ func EncodeEvent(e Event) ([]byte, error) {
 	}
 	return append(out, body[1:]...), nil
 }
+
+// EncodedType is the type of an event that EncodeEvent wrote; "" for other text.
+func EncodedType(data []byte) string {
+	const head = `{"type":"`
+	if len(data) < len(head) || string(data[:len(head)]) != head {
+		return ""
+	}
+	rest := data[len(head):]
+	for i, c := range rest {
+		if c == '"' {
+			return string(rest[:i])
+		}
+	}
+	return ""
+}

@@ -74,7 +74,7 @@ func (r *run) prepare(ctx context.Context) (*llm.Request, error) {
 	mayRead := func(path string) bool { return r.o.o.MayRead(r.t.Trust, r.t.User, path) }
 	in := &r.t.Rows[0]
 	system, meta, err := r.o.o.Agents.Prompt(ctx, agent.PromptInput{
-		Agent: r.o.o.Agent, Custom: opt.SystemPrompt, MayRead: mayRead, WorkingDirectory: dir.Rel,
+		Agent: r.o.o.Agent, Custom: opt.SystemPrompt, MayRead: mayRead, WorkingDirectory: dir.Path,
 		Sender: in.From.Name, Trust: r.t.Trust, Group: in.Group(),
 	})
 	if err != nil {
@@ -127,7 +127,7 @@ func (r *run) remember() ([]llm.Message, error) {
 	if lines == 0 {
 		said := session.Message{Role: "user"}
 		for _, row := range r.t.Rows {
-			said.Blocks = append(said.Blocks, session.Block{Type: "text", Text: row.Text})
+			said.Blocks = append(said.Blocks, session.Block{Type: "text", Text: r.worded(&row)})
 		}
 		if err := r.conv.Append(r.t.Run, 0, said); err != nil {
 			return nil, err
@@ -150,6 +150,15 @@ func (r *run) remember() ([]llm.Message, error) {
 		}
 	}
 	return out, nil
+}
+
+// worded is a row's text as the model reads it. A group's session hears many
+// people: there each one's words are marked with name and trust, as data.
+func (r *run) worded(row *core.Inbound) string {
+	if !row.Group() {
+		return row.Text
+	}
+	return agent.Quoted{Name: row.From.Name, Trust: r.t.Trust, Text: row.Text}.String()
 }
 
 // said notes an answer that an earlier attempt has already put into the transcript.

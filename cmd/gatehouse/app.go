@@ -1,0 +1,319 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"gatehouse/configs"
+	"gatehouse/connectors"
+	"gatehouse/connectors/telegram"
+	"gatehouse/core"
+	"gatehouse/core/agent"
+	"gatehouse/core/bus"
+	"gatehouse/core/dispatch"
+	"gatehouse/core/llm"
+	"gatehouse/core/llm/quote"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/permission"
+	"gatehouse/core/queue"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+	"gatehouse/core/usage"
+	"gatehouse/core/vault"
+	"gatehouse/pairing"
+	"gatehouse/web/auth"
+)
+
+// telegramBot is the name of the bot that TELEGRAM_TOKEN configures.
+const telegramBot = "telegram"
+
+// app is every part of the gateway, built in the order of dependence and
+// closed in the reverse order. "What talks to what" is answered here.
+type app struct {
+	cfg   *configs.Config
+	log   *slog.Logger
+	clock core.Clock
+	reg   *prometheus.Registry
+
+	vault      *vault.Vault
+	db         *store.DB
+	bus        *bus.Bus
+	queue      *queue.Queue
+	book       *pairing.Book
+	desk       *permission.Desk
+	keys       *auth.Keys
+	admins     *auth.Admins
+	sessions   *session.Store
+	events     *orchestrator.Events
+	runs       *orchestrator.Orchestrator
+	dispatcher *dispatch.Dispatcher
+	hub        *connectors.Hub
+	models     *models
+	upkeep     *upkeep
+	runtime    string // folder of the socket and the key file
+
+	closers []func() error
+}
+
+// build opens and joins every part; nothing works before Run. The caller
+// closes the app, also after an error.
+func build(ctx context.Context, cfg *configs.Config, log *slog.Logger) (*app, error) {
+	a := &app{cfg: cfg, log: log, clock: core.System{}, reg: prometheus.NewRegistry()}
+	a.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a.registerBuild()
+	for _, step := range []func(context.Context) error{a.openVault, a.openStore, a.joinCore, a.joinConnectors, a.joinUpkeep} {
+		if err := step(ctx); err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+func (a *app) closing(f func() error) { a.closers = append(a.closers, f) }
+
+// Close ends every part in the reverse order of build.
+func (a *app) Close() error {
+	var errs []error
+	for i := len(a.closers) - 1; i >= 0; i-- {
+		errs = append(errs, a.closers[i]())
+	}
+	a.closers = nil
+	return errors.Join(errs...)
+}
+
+func (a *app) openVault(context.Context) (err error) {
+	if a.runtime, err = runtimeDir(a.cfg.VaultPath); err != nil {
+		return err
+	}
+	if a.vault, err = vault.Open(a.cfg.VaultPath); err != nil {
+		return err
+	}
+	a.closing(a.vault.Close)
+	return a.vault.Lock(true)
+}
+
+func (a *app) openStore(ctx context.Context) (err error) {
+	commits := prometheus.NewCounter(prometheus.CounterOpts{Name: "gatehouse_db_commits_total", Help: "Commits of the database."})
+	group := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "gatehouse_db_group_size", Help: "Transactions in one commit.", Buckets: []float64{1, 2, 4, 8, 16, 32, 64}})
+	a.reg.MustRegister(commits, group)
+	a.db, err = store.Open(ctx, a.cfg.DatabasePath(), store.Options{Clock: a.clock, Log: a.log, OnCommit: func(n int) {
+		commits.Inc()
+		group.Observe(float64(n))
+	}})
+	if err != nil {
+		return err
+	}
+	a.closing(a.db.Close)
+	return nil
+}
+
+// botNames are the configured bots.
+func (a *app) botNames() []string {
+	if a.cfg.TelegramToken.IsSet() {
+		return []string{telegramBot}
+	}
+	return nil
+}
+
+func (a *app) platform(bot string) string {
+	if bot == telegramBot {
+		return telegram.Platform
+	}
+	return bot
+}
+
+func (a *app) policy(bot string) pairing.Policy {
+	if bot != telegramBot {
+		return pairing.Policy{DM: pairing.PolicyDisabled}
+	}
+	dm, _ := core.ParseTrust(a.cfg.DMTrust) // checked by configs
+	group, _ := core.ParseTrust(a.cfg.GroupTrust)
+	return pairing.Policy{Platform: telegram.Platform, DM: a.cfg.TelegramDMPolicy, Allowed: a.cfg.TelegramAllowedUsers, DMTrust: dm, GroupTrust: group}
+}
+
+// late is what exists only after the parts that call it.
+type late struct{ a *app }
+
+func (l late) Wait(to core.Address) time.Duration { return l.a.hub.Wait(to) }
+func (l late) Send(ctx context.Context, out core.Outgoing) core.Delivery {
+	return l.a.hub.Send(ctx, out)
+}
+func (l late) AbortUser(bot string, user int64) { l.a.dispatcher.AbortUser(bot, user) }
+
+func (a *app) joinCore(ctx context.Context) error {
+	a.desk = permission.NewDesk(a.db, a.clock)
+	a.keys = auth.NewKeys(a.db, a.clock, a.log)
+	a.admins = auth.NewAdmins(a.db, auth.AdminOptions{Clock: a.clock, Log: a.log, Password: a.cfg.AdminPassword.Reveal(), Address: callerKey, Secure: callerSecure})
+	a.events = orchestrator.NewEvents(a.db, a.clock)
+	a.bus = bus.New(a.loadEvents, a.events.Latest)
+	g := &gate{http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}}
+	asks := &approvals{desk: a.desk}
+	qm := queue.NewMetrics(a.reg, a.botNames())
+	p := &preparer{platform: a.platform}
+	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version})
+	a.closing(a.sessions.Close)
+	a.queue = queue.New(a.db, queue.Options{
+		Clock: a.clock, Log: a.log, Metrics: qm, Gate: g, Sender: late{a},
+		Lane: func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error) {
+			return a.sessions.Lane(ctx, tx, in.Address)
+		},
+		Control: isControl,
+		Waiting: func(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
+			return waiting(a.desk, a.book)(ctx, tx, in)
+		},
+		Collect: a.collect,
+		Prepare: func(ctx context.Context, tx *store.Tx, t *queue.Turn) error { return p.prepare(ctx, tx, t) },
+		Rate:    queue.Rate(a.cfg.RateLimit),
+		Texts:   queue.Texts{TooMany: textTooMany, GaveUp: textGaveUp},
+		Node:    "node", Slots: a.cfg.LimitRuns,
+	})
+	a.book = pairing.New(a.db, pairing.Options{
+		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.botNames()), Policy: a.policy, Bots: a.pairingBots, Ring: a.bus.Ring,
+	}, a.queue, asks, late{a})
+	g.book, p.book, asks.mail, asks.book = a.book, a.book, a.queue, a.book
+	a.reg.MustRegister(a.queue.Gauges(), a.book.Gauges(), a.desk.Gauges())
+	if err := a.joinRuns(qm); err != nil {
+		return err
+	}
+	p.runs = a.runs
+	a.joinDispatch(asks, qm)
+	return a.book.EnsureOperator(ctx)
+}
+
+func (a *app) pairingBots() []pairing.BotName {
+	var out []pairing.BotName
+	for _, b := range a.botNames() {
+		out = append(out, pairing.BotName{Name: b, Platform: a.platform(b)})
+	}
+	return out
+}
+
+func (a *app) collect(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
+	mode, err := a.sessions.BusyMode(ctx, tx, in.Address)
+	if mode == "" {
+		mode = a.cfg.BusyMode
+	}
+	return mode == "collect", err
+}
+
+func (a *app) mayRead(trust core.Trust, user int64, path string) bool {
+	return permission.MayRead(a.cfg.GuestRead, trust, user, path)
+}
+
+func (a *app) joinRuns(qm *queue.Metrics) (err error) {
+	search := quote.Grep(a.vault.Root(), func(s llm.Sender, path string) bool { return a.mayRead(s.Trust, s.User, path) }, a.clock)
+	if a.models, err = newModels(a.cfg, search, a.clock, a.log); err != nil {
+		return err
+	}
+	a.closing(func() error { a.models.Close(); return nil })
+	prices, err := llm.ParsePrices(configs.Prices())
+	if err != nil {
+		return fmt.Errorf("prices: %w", err)
+	}
+	om := orchestrator.NewMetrics(a.reg, a.models.names)
+	om.Stage = qm.Stage
+	a.runs = orchestrator.New(orchestrator.Options{
+		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: agent.New(a.vault),
+		Usage: usage.New(usage.NewMetrics(a.reg, a.models.names)),
+		Agent: agent.Default(filepath.Base(a.vault.Path()), ""),
+		Model: a.models.find, Cost: prices.Cost, MayRead: a.mayRead,
+		Limits: orchestrator.Limits{RunTime: a.cfg.LimitRunTime, Silence: a.cfg.LimitSilence, OutputTokens: a.cfg.LimitOutputTokens},
+	})
+	return nil
+}
+
+func (a *app) joinDispatch(asks *approvals, qm *queue.Metrics) {
+	c := &chat{book: a.book, desk: a.desk, approvals: asks, sessions: a.sessions, bus: a.bus, queue: a.queue, db: a.db, model: a.models.first.About().Name}
+	a.dispatcher = dispatch.New(dispatch.Options{
+		Clock: a.clock, Log: a.log, Queue: a.queue, Runs: a.runs, Events: a.events, Bus: a.bus, Screen: screen{a}, Stage: qm.Stage,
+		Render:   func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) },
+		Commands: c.handlers(), Unknown: c.unknown, Callback: c.callback, Answer: c.answer,
+		Texts: dispatch.Texts{Unsupported: textUnsupported, Stopped: textStopped, Failed: textFailed},
+	})
+	c.stop = a.dispatcher.AbortLane
+}
+
+// screen is the Hub, which is made after the dispatcher.
+type screen struct{ a *app }
+
+func (s screen) Preview(ctx context.Context, to core.Address, id string, part core.Part) (string, error) {
+	return s.a.hub.Preview(ctx, to, id, part)
+}
+func (s screen) Typing(ctx context.Context, to core.Address) error { return s.a.hub.Typing(ctx, to) }
+func (s screen) Acknowledge(ctx context.Context, to core.Address, id, text string) error {
+	return s.a.hub.Acknowledge(ctx, to, id, text)
+}
+
+func (a *app) joinConnectors(context.Context) error {
+	var cs []connectors.Connector
+	if a.cfg.TelegramToken.IsSet() {
+		bot, err := telegram.New(telegram.Options{
+			Name: telegramBot, Token: a.cfg.TelegramToken.Reveal(), APIURL: a.cfg.TelegramApiURL,
+			Cursors: a.queue, Memory: a.db, Menu: menu(), Pace: bool(a.cfg.Pace),
+			Clock: a.clock, Log: a.log, Metrics: telegram.NewMetrics(a.reg),
+		})
+		if err != nil {
+			return err
+		}
+		a.closing(bot.Close)
+		cs = append(cs, bot)
+	}
+	var err error
+	a.hub, err = connectors.NewHub(a.queue, connectors.HubOptions{Clock: a.clock, Log: a.log, Metrics: connectors.NewMetrics(a.reg)}, cs...)
+	if err != nil {
+		return err
+	}
+	a.hub.OnChange(func(core.BotState) { a.bus.Ring("bots") })
+	a.closing(a.hub.Close)
+	return nil
+}
+
+func menu() []connectors.Command {
+	var out []connectors.Command
+	for _, c := range chatCommands() {
+		if !c.owner {
+			out = append(out, connectors.Command{Name: c.name, Description: c.about})
+		}
+	}
+	return out
+}
+
+func (a *app) joinUpkeep(context.Context) error {
+	a.upkeep = newUpkeep([]chore{
+		{"pairing", a.book.Expire},
+		{"asks", func(ctx context.Context) (int, error) { expired, err := a.desk.Expire(ctx); return len(expired), err }},
+		{"queue", a.queue.Prune},
+		{"run_events", a.events.Prune},
+		{"admin_sessions", a.admins.Sweep},
+		{"trash", func(context.Context) (int, error) { return a.vault.Prune(a.clock.Now(), 30) }},
+		{"conversations", func(context.Context) (int, error) { a.sessions.Evict(); return 0, nil }},
+	}, a.clock, a.log, a.reg)
+	return nil
+}
+
+func (a *app) registerBuild() {
+	revision, goVersion := buildInfo()
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gatehouse_build_info", Help: "Always 1."}, []string{"version", "revision", "go"})
+	info.WithLabelValues(version, revision, goVersion).Set(1)
+	a.reg.MustRegister(info)
+}
+
+// loadEvents is the event store as the bus reads it.
+func (a *app) loadEvents(ctx context.Context, run string, attempt, n int) ([]bus.Entry, error) {
+	pieces, err := a.events.Load(ctx, run, attempt, n)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bus.Entry, len(pieces))
+	for i, p := range pieces {
+		out[i] = bus.Entry{ID: bus.EventID(run, attempt, p.N), Run: run, Attempt: attempt, N: p.N, Type: core.EncodedType(p.Data), Data: p.Data}
+	}
+	return out, nil
+}

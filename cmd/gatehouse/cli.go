@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"text/tabwriter"
+	"time"
+
+	"gatehouse/configs"
+	"gatehouse/core"
+)
+
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// ask gives an order to the running server, or carries it out on the files
+// when nobody serves.
+func ask(p *process, name string, o order) (result, error) {
+	cfg, err := configs.Load()
+	if err != nil {
+		return result{}, err
+	}
+	dir, err := runtimeDir(cfg.VaultPath)
+	if err != nil {
+		return result{}, err
+	}
+	res, err := askServer(p.ctx, dir, name, o)
+	if !errors.Is(err, errNobodyServes) {
+		return res, err
+	}
+	a, err := build(p.ctx, cfg, slog.New(slog.DiscardHandler))
+	defer func() { _ = a.Close() }()
+	if err != nil {
+		return result{}, err
+	}
+	return a.orders()[name](p.ctx, o)
+}
+
+type claimCmd struct {
+	Replace bool `help:"Also when somebody owns the bot already: the new claim replaces them."`
+	JSON    bool `help:"As JSON."`
+}
+
+func (c *claimCmd) Run(p *process) error {
+	res, err := ask(p, "claim", order{Replace: c.Replace})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(p.stdout, res)
+	}
+	_, err = fmt.Fprintf(p.stdout, "Send this to the bot in a direct message, before %s:\n\n  /claim %s\n", res.ExpiresAt.Local().Format("15:04"), res.Code)
+	return err
+}
+
+type pairingCmd struct {
+	List    pairingListCmd    `cmd:"" help:"List requests."`
+	Approve pairingApproveCmd `cmd:"" help:"Let somebody in; what they wrote is answered."`
+	Deny    pairingDenyCmd    `cmd:"" help:"Turn somebody away; they are told once, then it is silent for a week."`
+	Block   pairingBlockCmd   `cmd:"" help:"Never listen to somebody again."`
+	Revoke  pairingRevokeCmd  `cmd:"" help:"Take back every access of somebody on a bot, and stop what runs for them."`
+}
+
+type pairingListCmd struct {
+	Status string `default:"pending" enum:"pending,approved,denied,expired,all" help:"Which: pending, approved, denied, expired or all."`
+	JSON   bool   `help:"As JSON."`
+}
+
+func (c *pairingListCmd) Run(p *process) error {
+	status := c.Status
+	if status == "all" {
+		status = ""
+	}
+	res, err := ask(p, "pairing/list", order{Status: status})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		if res.Requests == nil {
+			res.Requests = []core.PairingRequest{}
+		}
+		return printJSON(p.stdout, res.Requests)
+	}
+	if len(res.Requests) == 0 {
+		_, err := fmt.Fprintln(p.stdout, "No requests.")
+		return err
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CODE\tSTATUS\tNAME\tBOT\tUSER ID\tWHERE\tAGE\tFIRST MESSAGE")
+	for _, r := range res.Requests {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Code, r.Status, core.CleanName(r.Display), r.Bot, r.PlatformUserID, r.Scope,
+			time.Since(r.CreatedAt).Round(time.Second), core.CleanName(r.FirstMessage))
+	}
+	return w.Flush()
+}
+
+type pairingApproveCmd struct {
+	Ref   string        `arg:"" name:"code-or-id" help:"The code the person was shown, or the request's id."`
+	Trust string        `enum:",sandboxed,vault" default:"" help:"sandboxed or vault; without it the bot's preset."`
+	For   time.Duration `help:"How long, such as 24h; without it, without end."`
+	JSON  bool          `help:"As JSON."`
+}
+
+func (c *pairingApproveCmd) Run(p *process) error {
+	o := order{Ref: c.Ref}
+	var err error
+	if c.Trust != "" {
+		if o.Trust, err = core.ParseTrust(c.Trust); err != nil {
+			return err
+		}
+	}
+	if c.For > 0 {
+		o.ExpiresAt = time.Now().Add(c.For)
+	}
+	res, err := ask(p, "pairing/approve", o)
+	if err != nil {
+		return err
+	}
+	return decided(p, c.JSON, "Approved", res)
+}
+
+func decided(p *process, asJSON bool, verb string, res result) error {
+	if asJSON {
+		return printJSON(p.stdout, res.Request)
+	}
+	_, err := fmt.Fprintf(p.stdout, "%s %s (%s %s on %s).\n", verb, core.CleanName(res.Request.Display), res.Request.Platform, res.Request.PlatformUserID, res.Request.Bot)
+	return err
+}
+
+type pairingDenyCmd struct {
+	Ref  string `arg:"" name:"code-or-id" help:"The code the person was shown, or the request's id."`
+	JSON bool   `help:"As JSON."`
+}
+
+func (c *pairingDenyCmd) Run(p *process) error {
+	res, err := ask(p, "pairing/deny", order{Ref: c.Ref})
+	if err != nil {
+		return err
+	}
+	return decided(p, c.JSON, "Denied", res)
+}
+
+type pairingBlockCmd struct {
+	Ref  string `arg:"" name:"code-or-id" help:"The code the person was shown, or the request's id."`
+	JSON bool   `help:"As JSON."`
+}
+
+func (c *pairingBlockCmd) Run(p *process) error {
+	res, err := ask(p, "pairing/block", order{Ref: c.Ref})
+	if err != nil {
+		return err
+	}
+	return decided(p, c.JSON, "Blocked", res)
+}
+
+type pairingRevokeCmd struct {
+	Bot  string `arg:"" help:"The bot's name, or its platform's when it is the only one there."`
+	User string `arg:"" name:"user-id" help:"The person's id on the platform ('gatehouse pairing list --status approved' shows it)."`
+	JSON bool   `help:"As JSON."`
+}
+
+func (c *pairingRevokeCmd) Run(p *process) error {
+	res, err := ask(p, "pairing/revoke", order{Bot: c.Bot, User: c.User})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(p.stdout, map[string]int{"revoked": res.Revoked})
+	}
+	_, err = fmt.Fprintf(p.stdout, "Took back %d access(es) of %s on %s.\n", res.Revoked, c.User, c.Bot)
+	return err
+}
+
+type doctorCmd struct {
+	JSON bool `help:"As JSON."`
+}
+
+func (c *doctorCmd) Run(p *process) error {
+	patient := doctorPatient{Clock: core.System{}}
+	patient.Config, patient.Fault = configs.Load()
+	if patient.Fault == nil {
+		if err := c.reach(&patient); err != nil {
+			return err
+		}
+	}
+	if !runDoctor(p.ctx, p.stdout, patient, c.JSON) {
+		if patient.Fault != nil {
+			return patient.Fault
+		}
+		return errSilent
+	}
+	return nil
+}
+
+// reach gives the doctor its ways to platform, provider and server.
+func (c *doctorCmd) reach(patient *doctorPatient) error {
+	cfg := patient.Config
+	dir, err := runtimeDir(cfg.VaultPath)
+	if err != nil {
+		return err
+	}
+	patient.Serving = func(ctx context.Context) bool {
+		_, err := askServer(ctx, dir, "ping", order{})
+		return err == nil
+	}
+	if cfg.TelegramToken.IsSet() {
+		patient.Telegram = func(ctx context.Context) (string, error) { return testTelegram(ctx, cfg) }
+	}
+	m, err := newModels(cfg, nil, core.System{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	patient.Model = m.check
+	return nil
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"gatehouse/cmd/gatehouse/phones"
+	"gatehouse/configs"
+	"gatehouse/connectors/telegram"
+	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core"
+)
+
+type demoCmd struct {
+	Fresh bool `help:"Empty the demo's vault and the simulator's memory first."`
+}
+
+func (c *demoCmd) Help() string {
+	return "The vault is ~/Gatehouse-demo, or GATEHOUSE_VAULT_PATH; it is kept between starts, and the simulator's memory beside it. Other settings are taken from GATEHOUSE_* as for serve; the platform is always the simulated one."
+}
+
+func (c *demoCmd) Run(p *process) (err error) {
+	cfg, err := configs.Load()
+	if err != nil {
+		return err
+	}
+	if err := c.settings(cfg); err != nil {
+		return err
+	}
+	state := cfg.VaultPath + ".simulator.json"
+	if c.Fresh {
+		if err := emptyDemo(cfg.VaultPath, state); err != nil {
+			return err
+		}
+	}
+	if err := fillDemo(cfg.VaultPath); err != nil {
+		return err
+	}
+	sim, err := telegramtest.Open(telegramtest.Options{StateFile: state})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sim.Close()) }()
+	page, err := listenNear(3334)
+	if err != nil {
+		return err
+	}
+	handler, err := phones.Handler(sim)
+	if err != nil {
+		return err
+	}
+	stop := servePhones(page, handler)
+	defer stop()
+	cfg.TelegramToken, cfg.TelegramApiURL = configs.NewSecret(sim.Token()), sim.URL()
+	return serve(p, cfg, func(a *app, oneTime string) { c.welcome(p, a, oneTime, page.Addr().String()) })
+}
+
+// settings are the demo's own, where the environment says nothing else.
+func (c *demoCmd) settings(cfg *configs.Config) error {
+	if cfg.Source("VAULT_PATH") == configs.SourceDefault {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return core.Errorf(core.Invalid, "there is no home folder for the demo's vault: set GATEHOUSE_VAULT_PATH")
+		}
+		cfg.VaultPath = filepath.Join(home, "Gatehouse-demo")
+	}
+	if cfg.Source("ADDR") == configs.SourceDefault && cfg.Source("PORT") == configs.SourceDefault {
+		l, err := listenNear(3333)
+		if err != nil {
+			return err
+		}
+		cfg.Addr = l.Addr().String()
+		if err := l.Close(); err != nil {
+			return err
+		}
+	}
+	if cfg.Source("LOCALHOST_ACCESS") == configs.SourceDefault {
+		cfg.LocalhostAccess = "chat"
+	}
+	if cfg.Source("GUEST_READ") == configs.SourceDefault {
+		cfg.GuestRead = configs.List{"Public/**"}
+	}
+	if cfg.Model == "" && !cfg.OpenaiAPIKey.IsSet() && cfg.OpenaiBaseURL == "" {
+		cfg.Model = "local/quote:30ms"
+	}
+	if cfg.Source("LOG_LEVEL") == configs.SourceDefault {
+		if err := cfg.LogLevel.Decode("warn"); err != nil { // the links stay in sight
+			return err
+		}
+	}
+	return nil
+}
+
+// listenNear listens on loopback at port, or at any free one.
+func listenNear(port int) (net.Listener, error) {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen on loopback: %w", err)
+	}
+	return l, nil
+}
+
+func servePhones(l net.Listener, h http.Handler) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = server.Serve(l) }()
+	return func() {
+		cancel()
+		_ = server.Close()
+		<-done
+	}
+}
+
+// demoMark stands in a vault that the demo made: only such a one is emptied.
+const demoMark = ".parachute/demo"
+
+func emptyDemo(vault, state string) error {
+	if _, err := os.Stat(vault); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(vault, demoMark)); err != nil {
+		return core.Errorf(core.Invalid, "%s was not made by the demo, so --fresh leaves it alone: set GATEHOUSE_VAULT_PATH to another folder", vault)
+	}
+	if err := os.RemoveAll(vault); err != nil {
+		return fmt.Errorf("empty the demo's vault: %w", err)
+	}
+	if err := os.Remove(state); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget the simulator's memory: %w", err)
+	}
+	return nil
+}
+
+// fillDemo copies the sample vault into a new folder. A folder that has files
+// already is left as it is.
+func fillDemo(vault string) error {
+	entries, err := os.ReadDir(vault)
+	if err == nil && len(entries) > 0 {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("demo vault: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Join(vault, ".parachute"), 0o700); err != nil {
+		return fmt.Errorf("demo vault: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(vault, demoMark), []byte("made by gatehouse demo\n"), 0o600); err != nil {
+		return fmt.Errorf("demo vault: %w", err)
+	}
+	if err := os.CopyFS(vault, configs.SampleVault()); err != nil {
+		return fmt.Errorf("demo vault: %w", err)
+	}
+	return nil
+}
+
+func (c *demoCmd) welcome(p *process, a *app, oneTime, phonesAddr string) {
+	code := ""
+	if owned, err := a.book.HasOwner(p.ctx); err == nil && !owned {
+		code, _, _ = a.book.NewClaim(p.ctx, false)
+	}
+	fmt.Fprintf(p.stdout, `
+Gatehouse is running with a simulated Telegram. Open these in a browser:
+
+  The phones     http://%s/     play people writing to the bot
+  The panel      http://%s/admin     approve them
+  The API        http://%s/docs
+`, phonesAddr, a.cfg.Addr, a.cfg.Addr)
+	if oneTime != "" {
+		fmt.Fprintf(p.stdout, "\n  Sign in to the panel as admin with the one-time password  %s\n", oneTime)
+	} else {
+		fmt.Fprintf(p.stdout, "\n  Sign in to the panel as admin with the password you chose (start with --fresh to begin anew).\n")
+	}
+	if code != "" {
+		fmt.Fprintf(p.stdout, "  To own the bot, send it from the owner's phone  /claim %s  (15 minutes; 'gatehouse claim' makes another)\n", code)
+	}
+	fmt.Fprintf(p.stdout, "\n  Vault: %s\n  Ctrl-C stops it; starting again goes on where it was.\n\n", a.vault.Path())
+}
+
+// testTelegram asks the platform who the configured token is.
+func testTelegram(ctx context.Context, cfg *configs.Config) (string, error) {
+	bot, err := telegram.New(telegram.Options{Name: telegramBot, Token: cfg.TelegramToken.Reveal(), APIURL: cfg.TelegramApiURL, Cursors: noCursors{}})
+	if err != nil {
+		return "", err
+	}
+	defer bot.Close()
+	return bot.Test(ctx)
+}
+
+// noCursors is for a bot that does not poll.
+type noCursors struct{}
+
+func (noCursors) Cursor(context.Context, string) (string, time.Time, error) {
+	return "", time.Time{}, nil
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+
+	"gatehouse/core"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/permission"
+	"gatehouse/core/queue"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+	"gatehouse/pairing"
+	"gatehouse/web/auth"
+)
+
+// gate joins the two doors: people on chat platforms by pairing, programs and
+// the panel by key or session.
+type gate struct {
+	book *pairing.Book
+	http auth.Gate
+}
+
+var actions = map[pairing.Action]queue.Action{
+	pairing.Drop: queue.Drop, pairing.Run: queue.Run, pairing.Hold: queue.Hold, pairing.Forget: queue.Forget,
+}
+
+func (g gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (queue.Verdict, error) {
+	if in.Bot == core.APIBot {
+		run, trust, err := g.http.Admit(ctx, tx, in)
+		v := queue.Verdict{Trust: trust}
+		if run {
+			v.Action = queue.Run
+		}
+		return v, err
+	}
+	v, err := g.book.Admit(ctx, tx, in)
+	return queue.Verdict{Action: actions[v.Action], Trust: v.Trust, Request: v.Request}, err
+}
+
+func (g gate) Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error) {
+	if in.Bot == core.APIBot {
+		return g.http.Trust(ctx, tx, in)
+	}
+	return g.book.Trust(ctx, tx, in)
+}
+
+// preparer makes a claimed row into the orchestrator's turn, in the claim's transaction.
+type preparer struct {
+	book     *pairing.Book
+	runs     *orchestrator.Orchestrator
+	platform func(bot string) string
+}
+
+func (p preparer) prepare(ctx context.Context, tx *store.Tx, t *queue.Turn) error {
+	in := t.First()
+	if in.Kind != core.KindMessage || in.Unsupported != "" && in.Text == "" {
+		return nil
+	}
+	ref := session.Ref{Address: in.Address, Trust: t.Trust, Options: in.Turn, PlaceName: in.PlaceName, Source: p.platform(in.Bot)}
+	if in.Turn != nil {
+		ref.User, ref.Source = in.Turn.User, ""
+		ref.Admin = in.Turn.User == core.Operator
+	} else {
+		user, role, err := p.book.User(ctx, tx, in.From)
+		if err != nil {
+			return err
+		}
+		ref.User, ref.Admin = user, role == "owner" || role == "admin"
+	}
+	turn := &orchestrator.Turn{Run: t.Run, Attempt: t.Attempt, Rows: t.Rows}
+	if err := p.runs.Prepare(ctx, tx, turn, ref); err != nil {
+		return err
+	}
+	t.Trust, t.Work = turn.Trust, turn
+	return nil
+}
+
+// waiting reports whether an open question waits for the sender in this chat.
+func waiting(desk *permission.Desk, book *pairing.Book) func(context.Context, *store.Tx, *core.Inbound) (bool, error) {
+	return func(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
+		if in.Bot == core.APIBot {
+			return false, nil
+		}
+		user, _, err := book.User(ctx, tx, in.From)
+		if err != nil || user == 0 {
+			return false, err
+		}
+		_, ok, err := desk.Waiting(ctx, tx, in.Bot, in.Chat, user)
+		return ok, err
+	}
+}

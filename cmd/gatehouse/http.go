@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"gatehouse/admin"
+	"gatehouse/core"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+	"gatehouse/web"
+	"gatehouse/web/api"
+	"gatehouse/web/auth"
+	"gatehouse/web/static"
+)
+
+func callerKey(r *http.Request) string   { return web.From(r.Context()).Key() }
+func callerSecure(r *http.Request) bool  { return web.From(r.Context()).HTTPS }
+func callerIsLocal(r *http.Request) bool { return web.From(r.Context()).Local }
+
+// handler is everything the main listener serves, behind every check.
+func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
+	metrics := web.NewMetrics(a.reg)
+	door := auth.NewDoor(a.keys, a.admins, auth.DoorOptions{Clock: a.clock, Localhost: a.cfg.LocalhostAccess == "chat", Local: callerIsLocal, Address: callerKey})
+	mux := http.NewServeMux()
+	rest, err := api.New(api.Options{
+		Door: door, Inbox: inbox, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a}, Bots: botsView{a},
+		Pairings: a.book, People: a.book, Gatherer: a.reg, Clock: a.clock, Log: a.log, Metrics: metrics,
+		Checks: []api.Check{
+			{Name: "database", Func: a.db.Check},
+			{Name: "queue", Func: func(ctx context.Context) error { _, err := a.queue.Depths(ctx); return err }},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	rest.Register(mux)
+	panel, err := a.panel(door, metrics)
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("/admin", panel)
+	mux.Handle("/admin/", panel)
+	files, err := static.Handler("/static/")
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("GET /static/", files)
+	mux.Handle("GET /{$}", http.RedirectHandler("/admin", http.StatusSeeOther))
+	site, err := web.NewSite(web.SiteOptions{Clock: a.clock, Log: a.log, Hosts: a.cfg.AllowedHosts, Origins: a.cfg.CORSOrigins, Proxies: a.cfg.TrustedProxies})
+	if err != nil {
+		return nil, err
+	}
+	return site.Wrap(mux), nil
+}
+
+func (a *app) panel(door *auth.Door, metrics *web.Metrics) (http.Handler, error) {
+	p := a.policy(telegramBot)
+	return admin.New(door, a.admins, admin.Options{
+		Log: a.log, Clock: a.clock, Requests: a.book, Decisions: a.book, People: a.book, Blocks: a.book, Places: a.book,
+		Bots: a.hub, Lanes: a.queue, Dead: a.queue, Sends: a.queue, Bell: a.bus,
+		Preset: map[core.Scope]core.Trust{core.ScopeDM: p.DMTrust, core.ScopeGroup: p.GroupTrust}, GuestRead: a.cfg.GuestRead,
+		Audit: a.auditBot, Metrics: metrics,
+	})
+}
+
+func (a *app) auditBot(ctx context.Context, by core.Actor, did, bot string) error {
+	return a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, did, bot, nil) })
+}
+
+// botsView is the Hub with an audit row per switch.
+type botsView struct{ a *app }
+
+func (v botsView) States() []core.BotState { return v.a.hub.States() }
+
+func (v botsView) Start(ctx context.Context, bot string, by core.Actor) error {
+	if err := v.a.hub.Start(bot); err != nil {
+		return err
+	}
+	return v.a.auditBot(ctx, by, "bot.start", bot)
+}
+
+func (v botsView) Stop(ctx context.Context, bot string, by core.Actor) error {
+	if err := v.a.hub.Stop(bot); err != nil {
+		return err
+	}
+	return v.a.auditBot(ctx, by, "bot.stop", bot)
+}
+
+func (v botsView) Test(ctx context.Context, bot string) (string, error) {
+	return v.a.hub.Test(ctx, bot)
+}
+
+// runsView is what the API asks of runs.
+type runsView struct{ a *app }
+
+func (v runsView) Abort(session string) bool { return v.a.dispatcher.Abort(session) }
+
+func (v runsView) Run(ctx context.Context, id string) (api.Run, error) {
+	r, err := v.a.events.ByRun(ctx, id)
+	return apiRun(r), err
+}
+
+func apiRun(r orchestrator.RunRow) api.Run {
+	return api.Run{ID: r.ID, Session: r.Session, User: r.User, Ended: r.State != "running"}
+}
+
+// sessionsView is core/session as the API lists it.
+type sessionsView struct{ a *app }
+
+func (v sessionsView) Locate(ctx context.Context, user int64, id string) (string, bool, error) {
+	real, _, err := session.ID(id, user)
+	if err != nil {
+		return "", false, err
+	}
+	s, err := v.a.sessions.ByID(ctx, v.a.db, real)
+	switch {
+	case core.KindOf(err) == core.NotFound:
+		return real, false, nil
+	case err != nil:
+		return "", false, err
+	case s.User != user && user != core.Operator:
+		return "", false, core.Errorf(core.NotFound, "no such session")
+	}
+	return real, true, nil
+}
+
+func (v sessionsView) Session(ctx context.Context, id string) (api.SessionRow, error) {
+	s, err := v.a.sessions.ByID(ctx, v.a.db, id)
+	return sessionRow(s), err
+}
+
+func (v sessionsView) List(ctx context.Context, q api.SessionQuery) ([]api.SessionRow, string, error) {
+	list, next, err := v.a.sessions.List(ctx, session.Filter{
+		User: q.User, All: q.Everybody, Module: q.Module, Source: q.Source, AgentType: q.AgentType, Archived: q.Archived,
+		Tag: q.Tag, Search: q.Search, Limit: q.Limit, Offset: q.Offset, Cursor: q.Cursor,
+	})
+	rows := make([]api.SessionRow, 0, len(list))
+	for _, s := range list {
+		rows = append(rows, sessionRow(s))
+	}
+	return rows, next, err
+}
+
+func sessionRow(s session.Session) api.SessionRow {
+	return api.SessionRow{
+		ID: s.ID, Title: s.Title, Module: s.Module, Source: s.Source, WorkingDirectory: s.WorkingDirectory, Model: s.Model,
+		MessageCount: s.MessageCount, Archived: s.Archived, CreatedAt: s.CreatedAt, LastAccessed: s.LastAccessed,
+		ContinuedFrom: s.ContinuedFrom, AgentType: s.AgentType, User: s.User, Trust: s.TrustLevel,
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"regexp"
+	"sync"
+
+	"gatehouse/configs"
+)
+
+// newLog is the program's log: one line per event on w, every secret blanked
+// at the sink, whoever wrote it.
+func newLog(w io.Writer, cfg *configs.Config, tty bool) *slog.Logger {
+	sink := &redactor{w: w}
+	for _, s := range []configs.Secret{cfg.TelegramToken, cfg.OpenaiAPIKey, cfg.AdminPassword} {
+		if v := s.Reveal(); len(v) >= 6 {
+			sink.secrets = append(sink.secrets, []byte(v))
+		}
+	}
+	o := &slog.HandlerOptions{Level: cfg.LogLevel.Level()}
+	if cfg.LogFormat == "json" || cfg.LogFormat == "" && !tty {
+		return slog.New(slog.NewJSONHandler(sink, o))
+	}
+	return slog.New(slog.NewTextHandler(sink, o))
+}
+
+// tokens are the shapes of secrets that were not known when the log was made:
+// API keys of the gateway, and Telegram bot tokens.
+var tokens = regexp.MustCompile(`gh_[A-Za-z0-9_-]{32}|\b[0-9]{6,12}:[A-Za-z0-9_-]{30,}`)
+
+// A redactor blanks secrets in what passes. Each Write is one line.
+type redactor struct {
+	mu      sync.Mutex
+	w       io.Writer
+	secrets [][]byte
+}
+
+func (r *redactor) Write(line []byte) (int, error) {
+	out := line
+	for _, s := range r.secrets {
+		if bytes.Contains(out, s) {
+			out = bytes.ReplaceAll(out, s, []byte("[redacted]"))
+		}
+	}
+	out = tokens.ReplaceAll(out, []byte("[redacted]"))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, err := r.w.Write(out); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}

@@ -1,0 +1,137 @@
+// Command gatehouse lets people talk to AI agents from the chat apps they
+// already use, without letting strangers in.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"gatehouse/configs"
+	"gatehouse/core"
+)
+
+// Exit codes.
+const (
+	exitClean   = 0
+	exitFailure = 1
+	exitUsage   = 2 // bad usage or configuration
+)
+
+// version is set by the build (-ldflags "-X main.version=…").
+var version = "dev"
+
+// command is the whole command line.
+type command struct {
+	Serve   serveCmd   `cmd:"" help:"Run the gateway with the settings of the environment."`
+	Demo    demoCmd    `cmd:"" help:"Run the gateway with a simulated Telegram on this machine: no account, no key."`
+	Doctor  doctorCmd  `cmd:"" help:"Check configuration, vault, database, platform, model, clock and ports; say how to mend each fault."`
+	Claim   claimCmd   `cmd:"" help:"Print a code with which you claim the bot: send it /claim CODE in a direct message."`
+	Pairing pairingCmd `cmd:"" help:"List and decide the requests of strangers, revoke and block people."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+const description = `Gatehouse: talk to AI agents from your chat apps, without letting strangers in.
+
+Settings come from GATEHOUSE_* variables (docs/operations.md lists them; 'gatehouse doctor' checks them).
+Exit codes: 0 clean, 1 failure, 2 bad usage or configuration.`
+
+// process is what a command may use of the world.
+type process struct {
+	ctx    context.Context
+	stdout io.Writer
+	stderr io.Writer
+	tty    bool // stderr is a terminal
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal ends the process at once
+	p := &process{ctx: ctx, stdout: os.Stdout, stderr: os.Stderr, tty: isTerminal(os.Stderr)}
+	os.Exit(run(p, os.Args[1:]))
+}
+
+// run is the program without its process: it returns the exit code.
+func run(p *process, args []string) int {
+	var c command
+	code := -1
+	parser, err := kong.New(&c, kong.Name("gatehouse"), kong.Description(description), kong.UsageOnError(),
+		kong.Writers(p.stdout, p.stderr), kong.Exit(func(n int) { code = n }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	if err != nil {
+		fmt.Fprintln(p.stderr, "gatehouse:", err)
+		return exitFailure
+	}
+	k, err := parser.Parse(args)
+	if code >= 0 { // --help
+		return code
+	}
+	if err != nil {
+		fmt.Fprintf(p.stderr, "gatehouse: %v\nRun 'gatehouse --help' for the commands.\n", err)
+		return exitUsage
+	}
+	if err := k.Run(p); err != nil {
+		return p.fail(err)
+	}
+	return exitClean
+}
+
+// errSilent is a failure that has been told already.
+var errSilent = errors.New("failed")
+
+// fail tells err and returns its exit code.
+func (p *process) fail(err error) int {
+	var problems configs.Problems
+	switch {
+	case errors.Is(err, errSilent):
+		return exitFailure
+	case errors.As(err, &problems):
+		fmt.Fprintf(p.stderr, "gatehouse: %v\n", problems)
+		return exitUsage
+	case core.KindOf(err) == core.Invalid:
+		fmt.Fprintln(p.stderr, "gatehouse:", err)
+		return exitUsage
+	}
+	fmt.Fprintln(p.stderr, "gatehouse:", err)
+	return exitFailure
+}
+
+type versionCmd struct {
+	JSON bool `help:"As JSON."`
+}
+
+func (c *versionCmd) Run(p *process) error {
+	revision, goVersion := buildInfo()
+	if c.JSON {
+		return printJSON(p.stdout, map[string]string{"version": version, "revision": revision, "go": goVersion})
+	}
+	_, err := fmt.Fprintf(p.stdout, "gatehouse %s (%s, %s)\n", version, revision, goVersion)
+	return err
+}
+
+// buildInfo is the revision this program was built from and by which Go.
+func buildInfo() (revision, goVersion string) {
+	revision = "unknown"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return revision, goVersion
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			revision = s.Value
+		}
+	}
+	return revision, info.GoVersion
+}
+
+func isTerminal(f *os.File) bool {
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"gatehouse/configs"
+	"gatehouse/core"
+	"gatehouse/core/llm"
+	"gatehouse/core/llm/openai"
+	"gatehouse/core/llm/quote"
+)
+
+// models are the configured language models by name.
+type models struct {
+	first  llm.Model // MODEL with its fallbacks
+	byName map[string]llm.Model
+	names  []string // for metrics and messages, in order
+	close  []func()
+}
+
+// newModels builds MODEL and MODEL_FALLBACKS. Keys and addresses come from cfg
+// alone.
+func newModels(cfg *configs.Config, search quote.Search, clock core.Clock, log *slog.Logger) (*models, error) {
+	m := &models{byName: map[string]llm.Model{}}
+	wanted := append([]string{cfg.Model}, cfg.ModelFallbacks...)
+	if cfg.Model == "" {
+		wanted[0] = quote.Name
+		if cfg.OpenaiAPIKey.IsSet() || cfg.OpenaiBaseURL != "" {
+			wanted[0] = "openai/"
+		}
+	}
+	var chain []llm.Model
+	for _, name := range wanted {
+		model, err := m.build(cfg, name, search, clock, log)
+		if err != nil {
+			return nil, err
+		}
+		chain = append(chain, model)
+		if key := model.About().Name; m.byName[key] == nil {
+			m.byName[key] = model
+			m.names = append(m.names, key)
+		}
+	}
+	m.first = chain[0]
+	if len(chain) > 1 {
+		m.first = llm.Fallback(chain...)
+	}
+	return m, nil
+}
+
+func (m *models) build(cfg *configs.Config, name string, search quote.Search, clock core.Clock, log *slog.Logger) (llm.Model, error) {
+	if strings.HasPrefix(name, "local/") {
+		q, err := quote.New(name, search, clock)
+		if err == nil && (cfg.OpenaiAPIKey.IsSet() || cfg.OpenaiBaseURL != "") {
+			q = q.WithoutHint()
+		}
+		return q, err
+	}
+	rest, ok := strings.CutPrefix(name, "openai/")
+	if !ok {
+		return nil, core.Errorf(core.Invalid, "GATEHOUSE_MODEL: %q is not openai/NAME or local/quote", name)
+	}
+	c, err := openai.New(openai.Options{Name: "openai", Model: rest, BaseURL: cfg.OpenaiBaseURL, Key: cfg.OpenaiAPIKey.Reveal(), Clock: clock, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	m.close = append(m.close, c.Close)
+	return c, nil
+}
+
+// find is the model of that name; "" is the configured one.
+func (m *models) find(name string) (llm.Model, error) {
+	if name == "" {
+		return m.first, nil
+	}
+	if model := m.byName[name]; model != nil {
+		return model, nil
+	}
+	names := slices.Clone(m.names)
+	return nil, core.Errorf(core.Invalid, "model %q is not configured here; there is %s", name, strings.Join(names, ", "))
+}
+
+func (m *models) Close() {
+	for _, f := range m.close {
+		f()
+	}
+}
+
+// check asks the configured model's provider one cheap question.
+func (m *models) check(ctx context.Context) (string, error) {
+	for _, name := range m.names {
+		if c, ok := m.byName[name].(*openai.Client); ok {
+			if _, err := c.Models(ctx); err != nil {
+				return "", err
+			}
+		}
+	}
+	return m.first.About().Name, nil
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"gatehouse/configs"
+	"gatehouse/core"
+	"gatehouse/web"
+)
+
+type serveCmd struct{}
+
+func (c *serveCmd) Help() string {
+	return "Without GATEHOUSE_TELEGRAM_TOKEN only the panel and the API are served. The first Ctrl-C (or SIGTERM) drains: running answers get GATEHOUSE_DRAIN_TIMEOUT; a second one ends at once."
+}
+
+func (c *serveCmd) Run(p *process) error {
+	cfg, err := configs.Load()
+	if err != nil {
+		return err
+	}
+	return serve(p, cfg, nil)
+}
+
+// serve runs the gateway with cfg until the process is asked to stop. ready,
+// when given, is called once everything listens.
+func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) (err error) {
+	log := newLog(p.stderr, cfg, p.tty)
+	a, err := build(p.ctx, cfg, log)
+	defer func() { err = errors.Join(err, a.Close()) }()
+	if err != nil {
+		return err
+	}
+	oneTime, err := a.admins.Prepare(p.ctx, p.tty || ready != nil)
+	if err != nil {
+		return err
+	}
+	return a.Run(p.ctx, func() {
+		if ready != nil {
+			ready(a, oneTime)
+			return
+		}
+		if oneTime != "" {
+			fmt.Fprintf(p.stderr, "\n  The panel: http://%s/admin\n  Sign in as admin with the one-time password: %s\n\n", cfg.Addr, oneTime)
+		}
+	})
+}
+
+// Run works until ctx ends, then drains: connectors take no more, answers in
+// hand get the drain time, what is cut is given back; the outbox is sent; then
+// the listeners close.
+func (a *app) Run(ctx context.Context, ready func()) error {
+	if err := makeRuntimeDir(a.runtime); err != nil {
+		return err
+	}
+	if err := a.keys.EnsureFile(ctx, filepath.Join(a.runtime, "key")); err != nil {
+		return err
+	}
+	if n, err := a.sessions.Repair(ctx); err != nil {
+		a.log.Warn("sidecars could not be repaired", "err", err)
+	} else if n > 0 {
+		a.log.Info("sidecars repaired", "n", n)
+	}
+	listeners, err := a.listen(ctx)
+	if err != nil {
+		return err
+	}
+	late, stopLate := context.WithCancel(context.WithoutCancel(ctx)) // what outlives the drain
+	defer stopLate()
+	background, stopBackground := context.WithCancel(late)
+	defer stopBackground()
+
+	var tail sync.WaitGroup // ends with late
+	failed := make(chan error, 8)
+	for _, l := range listeners {
+		tail.Go(func() { failed <- l.server.Run(late, l.listener) })
+	}
+	tail.Go(func() { a.events.Run(background, func(err error) { a.log.Error("store events", "err", err) }) })
+	tail.Go(func() { a.upkeep.Run(background) })
+	tail.Go(func() { failed <- a.keys.Run(background) })
+
+	work, stopWork := context.WithCancel(ctx)
+	defer stopWork()
+	var heart sync.WaitGroup
+	heart.Go(func() { failed <- a.queue.Serve(work, a.cfg.DrainTimeout, a.botNames(), a.dispatcher.Handle) })
+	heart.Go(func() { failed <- a.hub.Run(work) })
+	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "bots", a.botNames(), "model", a.models.first.About().Name)
+	ready()
+	debug.FreeOSMemory() // what start-up took is not needed again
+
+	select {
+	case <-ctx.Done():
+		a.log.Info("stopping: taking no more, finishing what runs", "grace", a.cfg.DrainTimeout)
+	case err = <-failed: // only an early end is an error here
+		if err == nil {
+			err = errors.New("a part ended by itself")
+		}
+	}
+	stopWork()
+	heart.Wait()
+	a.bus.CutAll()
+	stopBackground()
+	stopLate()
+	tail.Wait()
+	close(failed)
+	for e := range failed {
+		err = errors.Join(err, e)
+	}
+	a.log.Info("stopped")
+	return err
+}
+
+// A listening is one server on its listener.
+type listening struct {
+	listener net.Listener
+	server   *web.Server
+}
+
+func (a *app) listen(ctx context.Context) (out []listening, err error) {
+	defer func() {
+		if err != nil {
+			for _, l := range out {
+				_ = l.listener.Close()
+			}
+		}
+	}()
+	add := func(network, addr string, h http.Handler) error {
+		l, err := net.Listen(network, addr)
+		if err != nil {
+			return fmt.Errorf("listen on %s: %w", addr, err)
+		}
+		out = append(out, listening{l, web.NewServer(h, web.ServerOptions{Log: a.log, Grace: 5 * time.Second})})
+		return nil
+	}
+	main, err := a.handler(closedInbox{ctx, a.queue})
+	if err != nil {
+		return out, err
+	}
+	if err := add("tcp", a.cfg.Addr, main); err != nil {
+		return out, err
+	}
+	a.cfg.Addr = out[0].listener.Addr().String()
+	if a.cfg.MetricsAddr != "" {
+		if err := add("tcp", a.cfg.MetricsAddr, web.MetricsPage(a.reg)); err != nil {
+			return out, err
+		}
+	}
+	l, err := a.listenSocket()
+	if err != nil {
+		return out, err
+	}
+	return append(out, listening{l, web.NewServer(a.socketHandler(), web.ServerOptions{Log: a.log})}), nil
+}
+
+// closedInbox refuses API turns while the gateway stops.
+type closedInbox struct {
+	ctx   context.Context
+	inbox interface {
+		Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error
+	}
+}
+
+func (c closedInbox) Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error {
+	if c.ctx.Err() != nil {
+		return core.Errorf(core.Busy, "the gateway is stopping: try again when it is back")
+	}
+	return c.inbox.Put(ctx, page, cursor)
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+	"gatehouse/web"
+)
+
+// The other commands talk to the running server over a Unix socket in the
+// runtime folder, which only the gateway's own user may enter. Every request is
+// audited.
+
+// listenSocket binds the socket; an old one is stale, since the vault's lock is ours.
+func (a *app) listenSocket() (net.Listener, error) {
+	path := filepath.Join(a.runtime, "socket")
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	return l, nil
+}
+
+// An order is what a command asks of the server; unused fields stay empty.
+type order struct {
+	Ref       string     `json:"ref,omitempty"`
+	Bot       string     `json:"bot,omitempty"`
+	User      string     `json:"user,omitempty"`
+	Status    string     `json:"status,omitempty"`
+	Trust     core.Trust `json:"trust_level,omitempty"`
+	ExpiresAt time.Time  `json:"expires_at,omitzero"`
+	Replace   bool       `json:"replace,omitempty"`
+}
+
+// A result is what the server answers.
+type result struct {
+	Requests  []core.PairingRequest `json:"requests,omitempty"`
+	Request   *core.PairingRequest  `json:"request,omitempty"`
+	Revoked   int                   `json:"revoked,omitempty"`
+	Code      string                `json:"code,omitempty"`
+	ExpiresAt time.Time             `json:"expires_at,omitzero"`
+	Kind      core.Kind             `json:"kind,omitempty"`
+	Error     string                `json:"error,omitempty"`
+}
+
+var cli = core.Actor{User: core.Operator, Via: "cli"}
+
+// orders are the verbs of the command line, the same for a running server and
+// for files opened when nobody serves.
+func (a *app) orders() map[string]func(context.Context, order) (result, error) {
+	one := func(r core.PairingRequest, err error) (result, error) { return result{Request: &r}, err }
+	return map[string]func(context.Context, order) (result, error){
+		"ping": func(context.Context, order) (result, error) { return result{}, nil },
+		"claim": func(ctx context.Context, o order) (result, error) {
+			code, expires, err := a.book.NewClaim(ctx, o.Replace)
+			return result{Code: code, ExpiresAt: expires}, err
+		},
+		"pairing/list": func(ctx context.Context, o order) (result, error) {
+			rs, err := a.book.Requests(ctx, o.Status, 1000)
+			return result{Requests: rs}, err
+		},
+		"pairing/approve": func(ctx context.Context, o order) (result, error) {
+			return one(a.book.Approve(ctx, o.Ref, core.Approval{Trust: o.Trust, ExpiresAt: o.ExpiresAt}, cli))
+		},
+		"pairing/deny":  func(ctx context.Context, o order) (result, error) { return one(a.book.Deny(ctx, o.Ref, cli)) },
+		"pairing/block": func(ctx context.Context, o order) (result, error) { return one(a.book.Block(ctx, o.Ref, cli)) },
+		"pairing/revoke": func(ctx context.Context, o order) (result, error) {
+			n, err := a.book.Revoke(ctx, o.Bot, o.User, cli)
+			return result{Revoked: n}, err
+		},
+	}
+}
+
+func (a *app) socketHandler() http.Handler {
+	mux := http.NewServeMux()
+	for name, f := range a.orders() {
+		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
+			var o order
+			err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&o)
+			if err != nil {
+				err = core.Errorf(core.Invalid, "the order could not be read")
+			} else if err = a.auditSocket(r.Context(), name); err == nil {
+				var res result
+				if res, err = f(r.Context(), o); err == nil {
+					_ = web.WriteJSON(w, http.StatusOK, res)
+					return
+				}
+			}
+			if core.KindOf(err) == core.Other {
+				a.log.Error("socket", "order", name, "err", err)
+			}
+			_ = web.WriteJSON(w, http.StatusOK, result{Kind: core.KindOf(err), Error: core.TextOf(err)})
+		})
+	}
+	return mux
+}
+
+func (a *app) auditSocket(ctx context.Context, name string) error {
+	return a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, cli, "socket.request", name, nil) })
+}
+
+// errNobodyServes says that no server listens on the vault's socket.
+var errNobodyServes = errors.New("no gateway serves this vault")
+
+// askServer sends an order to the running server.
+func askServer(ctx context.Context, dir, name string, o order) (result, error) {
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, "socket"))
+		},
+	}}
+	defer client.CloseIdleConnections()
+	body, err := json.Marshal(o)
+	if err != nil {
+		return result{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, (&url.URL{Scheme: "http", Host: "gatehouse", Path: "/" + name}).String(), bytes.NewReader(body))
+	if err != nil {
+		return result{}, err
+	}
+	resp, err := client.Do(req)
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return result{}, errNobodyServes
+	}
+	if err != nil {
+		return result{}, fmt.Errorf("ask the running gateway: %w", err)
+	}
+	defer resp.Body.Close()
+	var res result
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 16<<20)).Decode(&res); err != nil {
+		return result{}, fmt.Errorf("ask the running gateway: %w", err)
+	}
+	if res.Error != "" {
+		return result{}, &core.Error{Kind: res.Kind, Text: res.Error}
+	}
+	return res, nil
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/core"
+)
+
+// upkeepEvery is how often the housekeeping runs.
+const upkeepEvery = 10 * time.Minute
+
+// A chore is one package's housekeeping.
+type chore struct {
+	name string
+	run  func(context.Context) (int, error)
+}
+
+// upkeep runs every chore now and then; each one's last success is a metric.
+type upkeep struct {
+	chores []chore
+	clock  core.Clock
+	log    *slog.Logger
+	last   *prometheus.GaugeVec
+}
+
+func newUpkeep(chores []chore, clock core.Clock, log *slog.Logger, reg prometheus.Registerer) *upkeep {
+	u := &upkeep{chores: chores, clock: clock, log: log, last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "gatehouse_upkeep_last_success_timestamp_seconds", Help: "When each housekeeping job last succeeded (at start: when the program began).",
+	}, []string{"job"})}
+	reg.MustRegister(u.last)
+	for _, c := range chores {
+		u.last.WithLabelValues(c.name).Set(float64(clock.Now().Unix()))
+	}
+	return u
+}
+
+// Run does the chores until ctx ends.
+func (u *upkeep) Run(ctx context.Context) {
+	for core.Sleep(ctx, u.clock, upkeepEvery) {
+		u.once(ctx)
+	}
+}
+
+func (u *upkeep) once(ctx context.Context) {
+	for _, c := range u.chores {
+		n, err := c.run(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				u.log.Error("upkeep", "job", c.name, "err", err)
+			}
+			continue
+		}
+		u.last.WithLabelValues(c.name).Set(float64(u.clock.Now().Unix()))
+		if n > 0 {
+			u.log.Debug("upkeep", "job", c.name, "rows", n)
+		}
+	}
+}
