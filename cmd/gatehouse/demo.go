@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"gatehouse/cmd/gatehouse/phones"
@@ -52,14 +53,56 @@ func (c *demoCmd) Run(p *process) (err error) {
 	if err != nil {
 		return err
 	}
-	handler, err := phones.Handler(sim)
+	if _, err := phones.Seed(sim); err != nil {
+		return err
+	}
+	claims := &demoClaims{ctx: p.ctx}
+	handler, err := phones.Handler(sim, phones.Options{Claim: claims.code, Panel: "http://" + cfg.Addr + "/admin"})
 	if err != nil {
 		return err
 	}
 	stop := servePhones(page, handler)
 	defer stop()
 	cfg.TelegramToken, cfg.TelegramApiURL = configs.NewSecret(sim.Token()), sim.URL()
-	return serve(p, cfg, func(a *app, oneTime string) { c.welcome(p, a, oneTime, page.Addr().String()) })
+	return serve(p, cfg, func(a *app, oneTime string) {
+		claims.serve(a)
+		c.welcome(p, a, oneTime, page.Addr().String(), claims.code())
+	})
+}
+
+// demoClaims hands out the owner's claim code while nobody owns the bot.
+type demoClaims struct {
+	ctx context.Context
+	mu  sync.Mutex
+	app *app // nil until it serves
+	now string
+	end time.Time
+}
+
+func (c *demoClaims) serve(a *app) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.app = a
+}
+
+// code is one that works for some minutes at least; "" when there is an owner.
+func (c *demoClaims) code() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.app == nil {
+		return ""
+	}
+	if owned, err := c.app.book.HasOwner(c.ctx); err != nil || owned {
+		return ""
+	}
+	if time.Until(c.end) < 5*time.Minute {
+		code, end, err := c.app.book.NewClaim(c.ctx, false)
+		if err != nil {
+			return ""
+		}
+		c.now, c.end = code, end
+	}
+	return c.now
 }
 
 // settings are the demo's own, where the environment says nothing else.
@@ -163,11 +206,7 @@ func fillDemo(vault string) error {
 	return nil
 }
 
-func (c *demoCmd) welcome(p *process, a *app, oneTime, phonesAddr string) {
-	code := ""
-	if owned, err := a.book.HasOwner(p.ctx); err == nil && !owned {
-		code, _, _ = a.book.NewClaim(p.ctx, false)
-	}
+func (c *demoCmd) welcome(p *process, a *app, oneTime, phonesAddr, code string) {
 	fmt.Fprintf(p.stdout, `
 Gatehouse is running with a simulated Telegram. Open these in a browser:
 

@@ -1,0 +1,104 @@
+// styled turns a text and its entities into nodes. Offsets count UTF-16 code
+// units, which is how JavaScript counts too. Text only ever becomes text nodes.
+
+const tags = {
+  bold: "strong",
+  italic: "em",
+  underline: "u",
+  strikethrough: "s",
+  code: "code",
+  blockquote: "blockquote",
+  expandable_blockquote: "blockquote",
+};
+
+function wrapper(entity, text, insert) {
+  const tag = tags[entity.type];
+  if (tag) return document.createElement(tag);
+  switch (entity.type) {
+    case "pre":
+      return block(entity.language);
+    case "text_link":
+      return anchor(entity.url);
+    case "url":
+      return anchor(text);
+    case "email":
+      return anchor("mailto:" + text);
+    case "bot_command":
+      return command(text, insert);
+    case "spoiler":
+      return spoiler();
+  }
+  const span = document.createElement("span");
+  span.className = "mark " + (entity.type === "mention" || entity.type === "hashtag" || entity.type === "text_mention" ? "linked" : "");
+  return span;
+}
+
+function block(language) {
+  const pre = document.createElement("pre");
+  if (language) pre.dataset.language = language;
+  pre.tabIndex = 0;
+  return pre;
+}
+
+// anchor links only where a link can do no harm; else the text stays text.
+function anchor(url) {
+  if (!/^(https?:\/\/|mailto:)/i.test(url)) {
+    const span = document.createElement("span");
+    span.className = "linked";
+    return span;
+  }
+  const a = document.createElement("a");
+  a.href = url;
+  a.target = "_blank";
+  a.rel = "noopener noreferrer";
+  return a;
+}
+
+function command(text, insert) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "linked";
+  button.addEventListener("click", () => insert(text));
+  return button;
+}
+
+function spoiler() {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "spoiler";
+  button.setAttribute("aria-label", "Hidden text, press to show");
+  button.addEventListener("click", () => {
+    button.classList.add("shown");
+    button.removeAttribute("aria-label");
+  });
+  return button;
+}
+
+export function styled(text, entities, insert) {
+  const sorted = [...entities].sort((a, b) => a.offset - b.offset || b.length - a.length);
+  const root = document.createDocumentFragment();
+  let at = 0;
+  // fill puts text up to end into node, opening the entities that begin there.
+  const fill = (node, end) => {
+    while (at < end) {
+      const next = sorted[0];
+      if (!next || next.offset >= end) {
+        node.append(text.slice(at, end));
+        at = end;
+        return;
+      }
+      if (next.offset > at) {
+        node.append(text.slice(at, next.offset));
+        at = next.offset;
+      }
+      sorted.shift();
+      const stop = Math.min(next.offset + next.length, end);
+      if (stop <= at) continue;
+      const inner = wrapper(next, text.slice(at, stop), insert);
+      fill(inner, stop);
+      node.append(inner);
+    }
+  };
+  fill(root, text.length);
+  return root;
+}

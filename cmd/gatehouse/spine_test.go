@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core"
+)
+
+// The main job: a stranger writes, is shown a code, is approved with a trust
+// level, and what they wrote first is answered, from the part of the vault
+// that guests may read.
+func TestAStrangersFirstMessageIsAnsweredAfterApproval(t *testing.T) {
+	w := newWorld(t, nil)
+	ada := w.sim.NewUser("Ada")
+	ada.Send("How long should green tea brew?")
+	r := w.request(ada)
+	code := w.hearsText(ada, r.Code)
+	if strings.Contains(code.Text, "tea") {
+		t.Errorf("a stranger was answered: %q", code.Text)
+	}
+	if status, body := w.call("POST", "/api/bots/pairing/"+r.ID+"/approve", map[string]string{"trust_level": "sandboxed"}); status != 200 {
+		t.Fatalf("approve: %d %s", status, body)
+	}
+	m := w.hearsText(ada, "Public/")
+	if !strings.Contains(m.Text, "tea") || strings.Contains(m.Text, "Private/") {
+		t.Errorf("the answer: %q", m.Text)
+	}
+}
+
+// One function stands behind the panel, the chat, the command line and the
+// API: whoever comes second learns who was first.
+func TestFourWaysToDecideAndOneWinner(t *testing.T) {
+	rounds := 100
+	if testing.Short() {
+		rounds = 10
+	}
+	w := newWorld(t, nil)
+	boss := w.owner("Olga")
+	for i := range rounds {
+		ada := w.sim.NewUser(fmt.Sprint("Ada ", i))
+		ada.Send("hello there")
+		r := w.request(ada)
+		ask := w.hears(boss.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, r.Code) && len(m.Buttons) > 0 })
+		var mu sync.Mutex
+		var wins, losses int
+		count := func(won bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			if won {
+				wins++
+			} else {
+				losses++
+			}
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { // the panel
+			_, err := w.app.book.Approve(t.Context(), r.ID, core.Approval{}, core.Actor{User: 1, Via: "panel"})
+			count(err == nil)
+		})
+		wg.Go(func() { // the command line
+			res, err := askServer(t.Context(), w.app.runtime, "pairing/approve", order{Ref: r.Code})
+			if err != nil && !strings.Contains(core.TextOf(err), "already approved by") {
+				t.Errorf("the command line lost without a word who won: %v %v", res, err)
+			}
+			count(err == nil)
+		})
+		wg.Go(func() { // the API
+			status, body := w.call("POST", "/api/bots/pairing/"+r.ID+"/approve", map[string]string{})
+			if status != 200 && (status != 409 || !strings.Contains(body, "already approved by")) {
+				t.Errorf("the API lost with %d %s", status, body)
+			}
+			count(status == 200)
+		})
+		wg.Go(func() { // the owner's button
+			if _, err := boss.Press(boss.DM(), ask.ID, ask.Buttons[0][0].CallbackData); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Wait()
+		w.hears(ada.DM(), func(m telegramtest.Message) bool {
+			return strings.Contains(m.Text, "Public/") || strings.Contains(m.Text, "nothing")
+		})
+		if wins > 1 || wins+losses != 3 {
+			t.Fatalf("round %d: %d winners of the three, %d losers", i, wins, losses)
+		}
+		if n := w.count(`SELECT count(*) FROM audit_events WHERE action = 'pairing.approve' AND subject = $1`, r.ID); n != 1 {
+			t.Errorf("round %d: %d audit rows", i, n)
+		}
+		if n := w.count(`SELECT count(*) FROM outbox WHERE chat = $1 AND key LIKE 'run:%'`, fmt.Sprint(ada.ID())); n != 1 {
+			t.Errorf("round %d: %d answers", i, n)
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gatehouse/configs"
+	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core"
+)
+
+// patience is how long a test waits for something that must happen.
+const patience = 20 * time.Second
+
+// A world is a whole gateway in this process, with a simulated platform.
+type world struct {
+	t   *testing.T
+	sim *telegramtest.Server
+	cfg *configs.Config
+	app *app
+	key string // of the local key file: the operator's, all scopes
+	log *lockedBuffer
+
+	stop func()
+}
+
+// newWorld starts one; change may alter the settings first.
+func newWorld(t *testing.T, change func(*configs.Config)) *world {
+	t.Helper()
+	sim := telegramtest.New(telegramtest.Options{FloodOff: true})
+	t.Cleanup(func() { _ = sim.Close() })
+	return newWorldOn(t, sim, t.TempDir(), change)
+}
+
+// newWorldOn starts a gateway over an existing platform and folder.
+func newWorldOn(t *testing.T, sim *telegramtest.Server, dir string, change func(*configs.Config)) *world {
+	t.Helper()
+	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, "run"))
+	cfg := configs.Default()
+	cfg.VaultPath = filepath.Join(dir, "vault")
+	cfg.Addr = "127.0.0.1:0"
+	cfg.TelegramToken, cfg.TelegramApiURL = configs.NewSecret(sim.Token()), sim.URL()
+	cfg.GuestRead = configs.List{"Public/**"}
+	cfg.Pace = false
+	cfg.AdminPassword = configs.NewSecret("correct horse battery")
+	cfg.DrainTimeout = 5 * time.Second
+	if change != nil {
+		change(cfg)
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if err := fillDemo(cfg.VaultPath); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, sim: sim, cfg: cfg, log: &lockedBuffer{}}
+	w.start()
+	t.Cleanup(w.stop)
+	return w
+}
+
+// start runs the gateway until stop.
+func (w *world) start() {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	log := slog.New(slog.NewTextHandler(&redactor{w: w.log}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	a, err := build(ctx, w.cfg, log)
+	if err != nil {
+		_ = a.Close()
+		cancel()
+		w.t.Fatal(err)
+	}
+	if _, err := a.admins.Prepare(ctx, false); err != nil {
+		w.t.Fatal(err)
+	}
+	w.app = a
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- a.Run(ctx, func() { close(ready) }) }()
+	select {
+	case <-ready:
+	case err := <-done:
+		w.t.Fatal("the gateway ended at start: ", err)
+	}
+	b, err := os.ReadFile(filepath.Join(a.runtime, "key"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.key = strings.TrimSpace(string(b))
+	var once sync.Once
+	w.stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				w.t.Error("the gateway ended with: ", err)
+			}
+			if err := a.Close(); err != nil {
+				w.t.Error("close: ", err)
+			}
+			if w.t.Failed() {
+				w.t.Log(w.log.String())
+			}
+		})
+	}
+}
+
+// hears waits for the first message of the bot in the chat that match accepts.
+func (w *world) hears(in telegramtest.Conversation, match func(telegramtest.Message) bool) telegramtest.Message {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	m, err := w.sim.AwaitMessage(ctx, in, func(m telegramtest.Message) bool { return m.FromBot() && match(m) })
+	if err != nil {
+		var b strings.Builder
+		for _, m := range w.sim.History(in) {
+			fmt.Fprintf(&b, "\n  %s: %q", m.From.FirstName, m.Text)
+		}
+		w.t.Fatalf("the bot did not say it: %v; the chat:%s\n%s", err, b.String(), w.log.String())
+	}
+	return m
+}
+
+// hearsText waits for a message of the bot that contains text.
+func (w *world) hearsText(u *telegramtest.User, text string) telegramtest.Message {
+	w.t.Helper()
+	return w.hears(u.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, text) })
+}
+
+// request waits for the stranger's pending request.
+func (w *world) request(u *telegramtest.User) core.PairingRequest {
+	w.t.Helper()
+	w.hears(u.DM(), func(telegramtest.Message) bool { return true })
+	rs, err := w.app.book.Requests(w.t.Context(), "pending", 1000)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, r := range rs {
+		if r.PlatformUserID == fmt.Sprint(u.ID()) {
+			return r
+		}
+	}
+	w.t.Fatalf("no request of %d among %d", u.ID(), len(rs))
+	return core.PairingRequest{}
+}
+
+// owner makes a person the owner by /claim.
+func (w *world) owner(name string) *telegramtest.User {
+	w.t.Helper()
+	u := w.sim.NewUser(name)
+	code, _, err := w.app.book.NewClaim(w.t.Context(), true)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	u.Send("/claim " + code)
+	w.hearsText(u, "own")
+	return u
+}
+
+// friend is a person with access.
+func (w *world) friend(name string) *telegramtest.User {
+	w.t.Helper()
+	u := w.sim.NewUser(name)
+	u.Send("hello")
+	r := w.request(u)
+	if _, err := w.app.book.Approve(w.t.Context(), r.ID, core.Approval{}, cli); err != nil {
+		w.t.Fatal(err)
+	}
+	w.hears(u.DM(), func(m telegramtest.Message) bool { return !strings.Contains(m.Text, r.Code) })
+	return u
+}
+
+// call makes a request of the API with the operator's key; body may be nil.
+func (w *world) call(method, path string, body any) (int, string) {
+	w.t.Helper()
+	resp := w.open(method, path, body, nil)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+func (w *world) open(method, path string, body any, header http.Header) *http.Response {
+	w.t.Helper()
+	var r io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		r = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(w.t.Context(), method, "http://"+w.cfg.Addr+path, r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+w.key)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for k, v := range header {
+		req.Header[k] = v
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return resp
+}
+
+// count is one number from the database.
+func (w *world) count(query string, args ...any) int {
+	w.t.Helper()
+	var n int
+	if err := w.app.db.Get(w.t.Context(), &n, query, args...); err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
