@@ -104,7 +104,9 @@ func TestEveryKindOfUpdateBecomesOneInbound(t *testing.T) {
 		{"topic opened", msg(forum, `,"message_thread_id":77,"is_topic_message":true,"forum_topic_created":{}`),
 			message(core.Address{Bot: "tg", Chat: "-1005/77", Thread: "77", Place: "-1005"}, func(in *core.Inbound) { in.Kind, in.Text = core.KindService, "forum_topic_created" })},
 		{"edit", fmt.Sprintf(`{"update_id":1,"edited_message":{"message_id":11,"date":1,"edit_date":1700000000,%s,%s,"text":"new"}}`, ada, dm),
-			message(inDM, func(in *core.Inbound) { in.Kind, in.Text, in.Edit, in.Addressed = core.KindEdit, "new", "1700000000", true })},
+			message(inDM, func(in *core.Inbound) {
+				in.Kind, in.Text, in.Edit, in.Addressed = core.KindEdit, "new", "1700000000", true
+			})},
 		{"callback", fmt.Sprintf(`{"update_id":1,"callback_query":{"id":"q1",%s,"data":"ask:1","message":{"message_id":11,"date":0,"message_thread_id":77,"is_topic_message":true,%s}}}`, ada, forum),
 			message(core.Address{Bot: "tg", Chat: "-1005/77", Thread: "77", Place: "-1005"}, func(in *core.Inbound) {
 				in.Kind, in.Addressed, in.At, in.Callback = core.KindCallback, true, arrived, &core.Callback{ID: "q1", Data: "ask:1"}
@@ -152,18 +154,18 @@ func TestEveryKindOfUpdateBecomesOneInbound(t *testing.T) {
 func TestAnUndecodableUpdateIsMarkedAndKeepsItsNumber(t *testing.T) {
 	b := decoder(t)
 	for raw, want := range map[string]int64{
-		`{"update_id":5,"message":{"message_id":"eleven"}}`:                   5,
-		`{"update_id":9007199254740993,"message":[]}`:                         9007199254740993,
-		`{"update_id":5,"message":{"message_id":1,"date":1}}`:                 5,
-		`{"update_id":"6","message":{}}`:                                      6,
-		`{"update_id":5,"callback_query":{}}`:                                 5,
-		`{"update_id":5,"message_reaction":{"message_id":1}}`:                 5,
-		`{"update_id":-1}`:                                                    0,
-		`{"message":{}}`:                                                      0,
-		`{"update_id":1e99}`:                                                  0,
-		`17`:                                                                  0,
-		`null`:                                                                0,
-		`{"update_id":99999999999999999999,"message":{}}`:                     0,
+		`{"update_id":5,"message":{"message_id":"eleven"}}`:   5,
+		`{"update_id":9007199254740993,"message":[]}`:         9007199254740993,
+		`{"update_id":5,"message":{"message_id":1,"date":1}}`: 5,
+		`{"update_id":"6","message":{}}`:                      6,
+		`{"update_id":5,"callback_query":{}}`:                 5,
+		`{"update_id":5,"message_reaction":{"message_id":1}}`: 5,
+		`{"update_id":-1}`:                                    0,
+		`{"message":{}}`:                                      0,
+		`{"update_id":1e99}`:                                  0,
+		`17`:                                                  0,
+		`null`:                                                0,
+		`{"update_id":99999999999999999999,"message":{}}`:     0,
 		`{"x":{"update_id":3},"update_id":4,"message":{"chat":{"id":"bad"}}}`: 4,
 	} {
 		in, id := b.decode(json.RawMessage(raw), arrived)

@@ -145,7 +145,7 @@ func (p *poller) poll(ctx context.Context) ([]json.RawMessage, *failure) {
 	if p.offset != 0 && b.o.Clock.Now().Sub(p.fresh) <= offsetLife {
 		params["offset"] = strconv.FormatInt(p.offset, 10)
 	}
-	raw, f := b.call(ctx, b.polls, b.o.PollTimeout+pollMargin, "getUpdates", params)
+	raw, f := b.call(ctx, b.polls, b.o.PollTimeout+b.margin, "getUpdates", params)
 	if f != nil {
 		return nil, f
 	}

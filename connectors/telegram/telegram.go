@@ -78,7 +78,8 @@ type Bot struct {
 	polls    *line
 	sends    *line
 	pace     *gate
-	drafts   atomic.Bool // the server has sendMessageDraft
+	margin   time.Duration // how much longer than PollTimeout a poll may take
+	drafts   atomic.Bool   // the server has sendMessageDraft
 	username atomic.Pointer[string]
 }
 
@@ -107,6 +108,7 @@ func New(o Options) (*Bot, error) {
 		polls:    newLine(1),
 		sends:    newLine(256),
 		pace:     newGate(o.Clock, o.Pace),
+		margin:   pollMargin,
 	}
 	if _, err := fmt.Sscan(b.id, &b.idNumber); err != nil {
 		return nil, core.Errorf(core.Invalid, "the Telegram token of bot %q begins with a number out of range", o.Name)

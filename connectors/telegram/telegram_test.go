@@ -1,12 +1,8 @@
 package telegram
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -116,8 +112,3 @@ func TestSuite(t *testing.T) {
 		}
 	})
 }
-
-var _ = context.Background
-var _ = json.Marshal
-var _ = fmt.Sprint
-var _ = strings.Cut
