@@ -10,19 +10,21 @@ import (
 
 type overviewBody struct {
 	Lede  string
-	Calm  bool
 	Cards []answer
 	Owner bool // somebody owns the bots in chat; true when not known
-	Known bool
 }
 
 // An answer is one question of the overview with what holds now.
 type answer struct {
 	Key, Question, Answer, Path, Link string
 	Tone                              string
-	Detail                            []string
+	Short                             string // for the page's first line; "" when all is well
+	Detail                            []detail
 	Broken                            string
 }
+
+// A detail is a line below the answer. Who is hostile text and set apart.
+type detail struct{ Who, Text string }
 
 func (p *Panel) overviewPage(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
@@ -38,13 +40,15 @@ func (p *Panel) overviewPage(w http.ResponseWriter, r *http.Request) error {
 	if p.o.Lanes != nil {
 		b.Cards = append(b.Cards, p.queueAnswer(ctx))
 	}
-	b.Calm = true
+	var wants []string
 	for _, c := range b.Cards {
-		b.Calm = b.Calm && c.Tone == "good"
+		if c.Short != "" {
+			wants = append(wants, c.Short)
+		}
 	}
-	b.Lede = "All is well: the bots run, nobody waits, nothing is stuck."
-	if !b.Calm {
-		b.Lede = "Something wants your attention."
+	b.Lede = "All is well."
+	if len(wants) > 0 {
+		b.Lede = sentence(strings.Join(wants, ", "))
 	}
 	return p.show(w, r, http.StatusOK, "overview", view{Title: "Overview", Topics: "pairing bots queue", Body: b})
 }
@@ -55,24 +59,25 @@ func (p *Panel) botsAnswer() answer {
 	ill := unwell(states)
 	switch {
 	case len(states) == 0:
-		a.Answer, a.Tone = "No bot is set up yet.", "warn"
-		a.Detail = []string{"Give the gateway a token (GATEHOUSE_TELEGRAM_TOKEN) and start it again."}
+		a.Answer, a.Tone, a.Short = "No bot is set up yet.", "warn", "no bot is set up yet"
+		a.Detail = []detail{{"", "Give the gateway a token (GATEHOUSE_TELEGRAM_TOKEN) and start it again."}}
 		return a
 	case len(ill) == 0:
 		a.Answer = "Yes. " + count(len(states), "bot runs.", "bots run.")
 	default:
 		a.Answer, a.Tone = "No. "+botsLede(states), "warn"
+		a.Short = count(len(ill), "bot needs", "bots need") + " a look"
 	}
 	for _, s := range ill {
 		_, word := phase(s.State)
-		line := s.Bot + ": " + strings.ToLower(word)
+		line := ": " + strings.ToLower(word)
 		if s.Reason != "" {
 			line += " – " + s.Reason
 		}
 		if s.State == core.FailedPhase {
 			a.Tone = "bad"
 		}
-		a.Detail = append(a.Detail, line)
+		a.Detail = append(a.Detail, detail{s.Bot, line})
 	}
 	a.Detail = a.Detail[:min(len(a.Detail), 5)]
 	return a
@@ -83,14 +88,15 @@ func (p *Panel) waitingAnswer(ctx context.Context) answer {
 	rows := p.pending(ctx)
 	switch {
 	case rows.Broken != "":
-		a.Broken, a.Tone = rows.Broken, "warn"
+		a.Broken, a.Tone, a.Short = rows.Broken, "warn", "requests can’t be read"
 	case len(rows.Value) == 0:
 		a.Answer = "No. Nobody waits for a decision."
 	default:
 		a.Answer, a.Tone = "Yes. "+pairingLede(rows.Value, p.clock.Now()), "note"
+		a.Short = count(len(rows.Value), "person waits", "people wait")
 	}
 	for _, q := range rows.Value[:min(len(rows.Value), 3)] {
-		a.Detail = append(a.Detail, displayName(q.Display)+" to "+q.Bot+", "+ago(p.clock.Now().Sub(q.CreatedAt)))
+		a.Detail = append(a.Detail, detail{displayName(q.Display), " to " + q.Bot + ", " + ago(p.clock.Now().Sub(q.CreatedAt))})
 	}
 	return a
 }
@@ -101,20 +107,20 @@ func (p *Panel) queueAnswer(ctx context.Context) answer {
 	v := s.Value
 	switch {
 	case s.Broken != "":
-		a.Broken, a.Tone = s.Broken, "warn"
+		a.Broken, a.Tone, a.Short = s.Broken, "warn", "the queue can’t be read"
 		return a
 	case v.stuck() == 0:
 		a.Answer = "No. " + flow(v)
 		return a
 	}
-	a.Answer, a.Tone = "Yes. ", "bad"
+	a.Tone, a.Short = "bad", count(v.stuck(), "thing is", "things are")+" stuck"
 	if v.Dead > 0 {
-		a.Detail = append(a.Detail, count(int(v.Dead), "message", "messages")+" given up after several tries")
+		a.Detail = append(a.Detail, detail{"", count(int(v.Dead), "message", "messages") + " given up after several tries"})
 	}
 	if v.Unsure > 0 {
-		a.Detail = append(a.Detail, count(int(v.Unsure), "reply", "replies")+" that may not have arrived")
+		a.Detail = append(a.Detail, detail{"", count(int(v.Unsure), "reply", "replies") + " that may not have arrived"})
 	}
-	a.Answer += count(v.stuck(), "thing needs", "things need") + " your word."
+	a.Answer = "Yes. " + count(v.stuck(), "thing needs", "things need") + " your word."
 	return a
 }
 

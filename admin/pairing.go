@@ -15,7 +15,9 @@ const (
 	// maxRequests bounds the waiting list; the gate keeps at most 100 per bot.
 	maxRequests = 200
 	// maxCards bounds the page: the longest waiting are decided first.
-	maxCards   = 25
+	maxCards = 25
+	// maxRecent bounds where recent decisions are looked for.
+	maxRecent  = 500
 	maxDecided = 10
 	// undoFor is how long a decision can be taken back; pairing enforces it.
 	undoFor = 10 * time.Second
@@ -71,7 +73,7 @@ func (p *Panel) pairingPage(w http.ResponseWriter, r *http.Request) error {
 		return p.o.Requests.Requests(ctx, "pending", maxRequests)
 	})
 	recent := load(ctx, p, "The list of recent decisions", func(ctx context.Context) ([]core.PairingRequest, error) {
-		return p.o.Requests.Requests(ctx, "", maxRequests)
+		return p.o.Requests.Requests(ctx, "", maxRecent)
 	})
 	b := pairingBody{Cards: part[[]requestCard]{Broken: all.Broken}, Decided: part[[]core.PairingRequest]{Broken: recent.Broken}}
 	now, token := p.clock.Now(), p.token(r)
@@ -83,7 +85,7 @@ func (p *Panel) pairingPage(w http.ResponseWriter, r *http.Request) error {
 	for _, q := range recent.Value {
 		switch {
 		case q.Status == "pending":
-		case q.Status != "expired" && now.Sub(q.ResolvedAt) < undoFor:
+		case undoable(q) && now.Sub(q.ResolvedAt) < undoFor:
 			b.Cards.Value = append(b.Cards.Value, p.card(q, now, token))
 		default:
 			b.Decided.Value = append(b.Decided.Value, q)
@@ -134,9 +136,9 @@ func (p *Panel) card(q core.PairingRequest, now time.Time, token string) request
 // levels are the two that can be given here; full is never given to a person in chat.
 func (p *Panel) levels(q core.PairingRequest) []level {
 	preset := core.Least(core.Vault, max(core.Sandboxed, p.o.Preset[q.Scope]))
-	read := "No files: no guest folders are set (GUEST_READ is empty)."
+	read := "Only a folder of their own: no files are open to guests (GUEST_READ is empty)."
 	if len(p.o.GuestRead) > 0 {
-		read = "Only files that match " + strings.Join(p.o.GuestRead, ", ") + ", to quote from."
+		read = "Files that match " + strings.Join(p.o.GuestRead, ", ") + " and a folder of their own, to quote from."
 	}
 	answers := "In direct messages with " + q.Bot + "; in no group."
 	if q.Scope == core.ScopeGroup {
@@ -149,8 +151,17 @@ func (p *Panel) levels(q core.PairingRequest) []level {
 	}
 	return []level{
 		{core.Sandboxed, "Sandboxed", "a guest", append([]fact{{"Reads", read}}, always...), preset == core.Sandboxed},
-		{core.Vault, "Vault", "someone you’d lend your notes", append([]fact{{"Reads", "Every note in the vault except what the deny list keeps private, to quote from."}}, always...), preset == core.Vault},
+		{core.Vault, "Vault", "someone you’d lend your notes", append([]fact{{"Reads", "Everything in the vault but what the deny list keeps private, to quote from."}}, always...), preset == core.Vault},
 	}
+}
+
+// revoked reports whether q had been approved and was taken back later.
+func revoked(q core.PairingRequest) bool {
+	return q.Status == "denied" && q.ApprovedTrustLevel > core.Stranger
+}
+
+func undoable(q core.PairingRequest) bool {
+	return (q.Status == "approved" || q.Status == "denied") && !revoked(q)
 }
 
 // outcome is what a decision did, in a few words.

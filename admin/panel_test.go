@@ -533,7 +533,7 @@ func TestEmptyPagesSayWhatToDo(t *testing.T) {
 	s.get("/admin/pairing").has(t, "The gate is quiet", "<b>@gatehouse_bot</b> and send “hello”")
 	s.get("/admin/people").has(t, "Nobody yet", "gatehouse claim", "Nobody is blocked.", "No group yet.")
 	s.get("/admin/queue").has(t, "Nothing is stuck.", "No chat is being answered right now.")
-	s.get("/admin").has(t, "Nobody owns the bots in chat yet", "All is well")
+	s.get("/admin").has(t, "Nobody owns the bots in chat yet", "All is well.")
 	s.world.bots = nil
 	s.get("/admin/bots").has(t, "No bot is set up")
 }
@@ -542,8 +542,8 @@ func TestTheOverviewAnswersItsThreeQuestions(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	a := s.get("/admin")
-	a.has(t, "Is every bot well?", "No. 3 bots need a look.", "telegram: degraded – Another program polls",
-		"Does anyone wait?", "Yes. 2 people wait for your decision, the first for 14 min.", "Ada Okafor to telegram, 14 min ago",
+	a.has(t, "Is every bot well?", "No. 3 bots need a look.", "<bdi>telegram</bdi>: degraded – Another program polls",
+		"Does anyone wait?", "Yes. 2 people wait for your decision, the first for 14 min.", "<bdi>Ada Okafor</bdi> to telegram, 14 min ago", "3 bots need a look, 2 people wait, 3 things are stuck.",
 		"Is anything stuck?", "Yes. 3 things need your word.", "1 message given up after several tries", "2 replies that may not have arrived")
 }
 

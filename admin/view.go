@@ -80,7 +80,7 @@ func (p *Panel) parse() error {
 		"initial":  initial,
 		"platform": platformName,
 		"name":     displayName,
-		"lower":    strings.ToLower,
+		"revoked":  revoked,
 	}
 	base, err := template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/parts.html")
 	if err != nil {

@@ -247,16 +247,16 @@ func (w *world) Depths(context.Context) ([]queue.Depth, error) {
 	return slices.Clone(w.depths), w.broken
 }
 
-func (w *world) Lanes(context.Context, int) ([]queue.LaneRow, error) {
+func (w *world) Lanes(_ context.Context, limit int) ([]queue.LaneRow, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.lanes), w.broken
+	return slices.Clone(w.lanes[:min(limit, len(w.lanes))]), w.broken
 }
 
-func (w *world) Dead(context.Context, int) ([]queue.DeadRow, error) {
+func (w *world) Dead(_ context.Context, limit int) ([]queue.DeadRow, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.dead), w.broken
+	return slices.Clone(w.dead[:min(limit, len(w.dead))]), w.broken
 }
 
 func (w *world) Retry(_ context.Context, seq int64, by core.Actor) error {
@@ -279,10 +279,10 @@ func (w *world) row(verb string, seq int64, by core.Actor) error {
 	return nil
 }
 
-func (w *world) Unsure(context.Context, int) ([]queue.SendRow, error) {
+func (w *world) Unsure(_ context.Context, limit int) ([]queue.SendRow, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.sends), w.broken
+	return slices.Clone(w.sends[:min(limit, len(w.sends))]), w.broken
 }
 
 func (w *world) SendAgain(_ context.Context, seq int64, by core.Actor) error {

@@ -100,7 +100,7 @@ function swap(doc) {
   const to = doc && doc.getElementById("app");
   if (!to) return location.reload();
   local(to);
-  const tall = new Map([...document.querySelectorAll(".request")].map((c) => [c.id, c.offsetHeight]));
+  const tall = new Map([...document.querySelectorAll(".request")].map((c) => [c.id, c.getBoundingClientRect().height]));
   const news = [];
   const before = new Map([...document.querySelectorAll("[data-say]")].map((e) => [e.id || e.closest("[id]")?.id, e.dataset.say]));
   morph(app(), to, news);
@@ -163,12 +163,17 @@ document.addEventListener("submit", async (e) => {
     const x = await load("POST", withFragment(url), data);
     if (x.status === 401) return location.reload();
     for (const d of document.querySelectorAll(".confirm[open]")) d.open = false;
+    const flash = x.response?.getElementById("flash");
+    flash?.remove(); // it would push the page down
     swap(x.response);
-    const flash = document.getElementById("flash");
     const stays = card && document.getElementById(card);
     const undo = stays?.matches(".settled");
-    (undo ? stays : flash || document.getElementById("main")).focus({ preventScroll: Boolean(undo) });
     say((flash ? flash.textContent.trim() : "") + (undo ? " Undo is offered for 10 seconds." : ""));
+    if (!undo) toast(flash);
+    // The button that was pressed may be gone: the focus stays near it.
+    if (!document.activeElement || document.activeElement === document.body) {
+      (stays || document.getElementById("main")).focus({ preventScroll: true });
+    }
   } catch {
     say("The gateway gives no answer. Nothing was decided; try again.");
     alive(false);
@@ -176,6 +181,18 @@ document.addEventListener("submit", async (e) => {
     form.removeAttribute("aria-busy");
   }
 });
+
+// toast shows what a decision had to say beside the page for a while.
+let leaving = 0;
+function toast(flash) {
+  const place = document.getElementById("toast");
+  clearTimeout(leaving);
+  place.replaceChildren();
+  if (!flash) return;
+  flash.removeAttribute("role"); // said already
+  place.append(flash);
+  leaving = setTimeout(() => place.replaceChildren(), flash.matches(".good") ? 8000 : 20000);
+}
 
 // ---- small manners
 
@@ -187,7 +204,7 @@ function dress() {
   const waiting = document.querySelector('nav a[href="/admin/pairing"] .badge')?.firstChild?.data;
   const plain = document.title.replace(/^\(\d+\) /, "");
   document.title = waiting ? `(${waiting}) ${plain}` : plain;
-  alive(connected);
+  if (heardOnce) alive(connected);
 }
 
 let touched = 0;
@@ -209,6 +226,7 @@ setInterval(() => local(document), 20000);
 
 document.addEventListener("keydown", (e) => {
   if (e.key !== "Escape") return;
+  toast(null);
   const open = document.activeElement?.closest("details.confirm[open], details.account[open]");
   if (open) { open.open = false; open.querySelector("summary").focus(); }
 });
@@ -218,14 +236,15 @@ document.addEventListener("click", (e) => {
 
 // ---- news
 
-let connected = false;
+let connected = false, heardOnce = false;
 function alive(on) {
   connected = on;
+  heardOnce = true;
   const p = document.getElementById("live");
   if (!p) return;
   p.hidden = false;
   p.classList.toggle("lost", !on);
-  const text = on ? "Live" : "Not connected";
+  const text = on ? "Live" : "Connecting";
   if (p.lastElementChild.textContent !== text) p.lastElementChild.textContent = text;
 }
 
@@ -240,32 +259,33 @@ function heard(topic) {
 // host, and the seventh tab must still be able to load.
 function listen() {
   const url = app().dataset.events;
-  const channel = "BroadcastChannel" in window ? new BroadcastChannel("gatehouse") : null;
-  if (channel) channel.onmessage = (e) => (e.data === "on" || e.data === "off" ? alive(e.data === "on") : heard(e.data));
-  const follow = () => new Promise(() => {
-    let source, seen = false;
-    const open = () => {
-      source = new EventSource(url);
-      source.onopen = () => {
-        alive(true);
-        channel?.postMessage("on");
-        if (seen) soon(0); // what rang while the line was down
-        seen = true;
-      };
-      source.onmessage = (e) => { channel?.postMessage(e.data); heard(e.data); };
-      source.onerror = () => {
-        alive(false);
-        channel?.postMessage("off");
-        if (source.readyState === EventSource.CLOSED) { setTimeout(open, 5000); soon(0); }
-      };
+  const channel = "BroadcastChannel" in window && navigator.locks ? new BroadcastChannel("gatehouse") : null;
+  let source = null; // in the tab that listens
+  // Between a page's making and the stream's opening, and while the line was
+  // down, nobody heard: each "on" is a reason to look.
+  const told = (text) => {
+    if (text === "on") { alive(true); soon(0); }
+    else if (text === "off") alive(false);
+    else heard(text);
+  };
+  const tell = (text) => { channel?.postMessage(text); told(text); };
+  const open = () => {
+    source = new EventSource(url);
+    source.onopen = () => tell("on");
+    source.onmessage = (e) => tell(e.data);
+    source.onerror = () => {
+      tell("off");
+      if (source.readyState === EventSource.CLOSED) { setTimeout(open, 5000); soon(0); }
     };
-    open();
-    addEventListener("pagehide", () => source.close());
-  });
-  if (navigator.locks && channel) {
-    alive(true);
-    navigator.locks.request("gatehouse-events", follow);
-  } else follow();
+  };
+  addEventListener("pagehide", () => source?.close());
+  if (!channel) return open();
+  channel.onmessage = (e) => {
+    if (e.data !== "who") told(e.data);
+    else if (source?.readyState === EventSource.OPEN) channel.postMessage("on");
+  };
+  channel.postMessage("who");
+  navigator.locks.request("gatehouse-events", () => new Promise(() => open()));
 }
 
 addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
