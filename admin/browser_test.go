@@ -135,6 +135,8 @@ func signIn(t *testing.T, ctx context.Context, s *site) {
 	do(t, ctx,
 		chromedp.Navigate(s.url+"/admin"),
 		write(`input[name=password]`, s.oneTime+kb.Enter),
+		// the page focuses this field itself; typing before that goes astray
+		eventually(`document.readyState === "complete" && document.activeElement.name === "old"`),
 		write(`input[name=old]`, s.oneTime),
 		write(`input[name=new]`, password),
 		write(`input[name=again]`, password+kb.Enter),

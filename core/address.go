@@ -35,7 +35,7 @@ func (a Address) Scope() Scope {
 // A Peer is who wrote. ID is the platform's immutable id; names are hostile
 // text, never an identity.
 type Peer struct {
-	Platform string `json:"platform"` // "telegram", "discord", "api"
+	Platform string `json:"platform"` // the connector's platform, or "api"
 	ID       string `json:"id"`
 	Name     string `json:"name,omitempty"`   // display name, cleaned of control characters by CleanName
 	Shared   bool   `json:"shared,omitempty"` // not one person (anonymous admin, channel, webhook): can't be paired

@@ -148,6 +148,6 @@ const (
 // A Cursor is a place in a platform's stream; the queue stores it in the
 // transaction that stores the updates before it.
 type Cursor struct {
-	Name  string // "telegram:<numeric bot id>"
+	Name  string // "<platform>:<the bot's own id there>"
 	Value string // the connector's own form
 }

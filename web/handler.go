@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -62,12 +63,14 @@ func ReadJSON(w http.ResponseWriter, r *http.Request, limit int64) (json.RawMess
 		return nil, bodyError(err)
 	}
 	var more json.RawMessage
-	if err := dec.Decode(&more); err == nil {
+	switch err := dec.Decode(&more); {
+	case errors.Is(err, io.EOF):
+		return raw, nil
+	case err == nil:
 		return nil, core.Errorf(core.Invalid, "the body holds more than one JSON value")
-	} else if _, large := errors.AsType[*http.MaxBytesError](err); large {
+	default:
 		return nil, bodyError(err)
 	}
-	return raw, nil
 }
 
 func bodyError(err error) error {

@@ -41,9 +41,11 @@ type Server struct {
 
 type stopKey struct{}
 
-func stopping(ctx context.Context) <-chan struct{} {
+// Stopping is closed when the server that ctx's request came through begins to
+// stop; outside a Server it never is.
+func Stopping(ctx context.Context) <-chan struct{} {
 	c, _ := ctx.Value(stopKey{}).(chan struct{})
-	return c // nil, and so never, outside a Server
+	return c
 }
 
 // NewServer makes a server for h.

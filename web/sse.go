@@ -73,7 +73,7 @@ func OpenStream(w http.ResponseWriter, r *http.Request, o StreamOptions) (*Strea
 	}
 	w.WriteHeader(http.StatusOK)
 	o.Metrics.streams.Inc()
-	go s.beat(stopping(r.Context()), o.Clock.After(Heartbeat))
+	go s.beat(Stopping(r.Context()), o.Clock.After(Heartbeat))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.buf.WriteString(": open\n\n")
@@ -88,6 +88,11 @@ func LongLived(w http.ResponseWriter) error {
 		return err
 	}
 	return rc.SetWriteDeadline(time.Time{})
+}
+
+// Hurry gives the writing of an answer that waited Patience from now.
+func Hurry(w http.ResponseWriter) error {
+	return http.NewResponseController(w).SetWriteDeadline(time.Now().Add(Patience))
 }
 
 // Context ends with the request, when the reader is gone or too slow, and when

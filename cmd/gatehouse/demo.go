@@ -57,7 +57,7 @@ func (c *demoCmd) Run(p *process) (err error) {
 		return err
 	}
 	claims := &demoClaims{ctx: p.ctx}
-	handler, err := phones.Handler(sim, phones.Options{Claim: claims.code, Panel: "http://" + cfg.Addr + "/admin"})
+	handler, err := phones.New(sim, phones.Options{Claim: claims.code, Panel: "http://" + cfg.Addr + "/admin"})
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func New(limit int, schemes ...string) *Renderer {
 // show gives no part.
 func (r *Renderer) Render(source string) []core.Part {
 	source = clean(source)
-	if len(source) > MaxSource || nested(source) || gridded(source) {
+	if len(source) > MaxSource || nested(source) || gridded(source) || strings.Count(source, "](") > maxLinks {
 		return Split(core.Part{Text: source}, r.limit)
 	}
 	src := []byte(source)
@@ -130,6 +130,10 @@ func nested(s string) bool {
 // maxCells bounds rows × columns of all tables: a parser fills short rows up
 // to the header's width, so that a few kilobytes could ask for gigabytes.
 const maxCells = 100_000
+
+// maxLinks bounds what looks like a link: each that never ends is searched to
+// the end of its paragraph.
+const maxLinks = 2000
 
 // gridded reports whether s could hold tables of more than maxCells cells.
 func gridded(s string) bool {

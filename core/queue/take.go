@@ -22,8 +22,8 @@ type Turn struct {
 	Rows    []core.Inbound
 	Trust   core.Trust // min(stamped, present, ceilings)
 	Control bool
-	Work    any    // what Prepare left; the queue does not look inside
-	Err     error  // what Prepare refused, fit to be told
+	Work    any   // what Prepare left; the queue does not look inside
+	Err     error // what Prepare refused, fit to be told
 	Taken   time.Time
 	Waited  time.Duration // from the oldest row's arrival to the claim
 

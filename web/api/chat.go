@@ -278,6 +278,13 @@ func (a *API) copyEvents(s *web.Stream, events entries) (over bool) {
 func (a *API) cancel(ctx context.Context, t *turn) {
 	ctx, done := context.WithTimeout(ctx, maxCancelWait)
 	defer done()
+	go func() {
+		select {
+		case <-web.Stopping(ctx):
+			done()
+		case <-ctx.Done():
+		}
+	}()
 	events, ended, leave, err := a.join(ctx, bus.Follow{Session: t.session, Run: t.run})
 	if err != nil {
 		return
@@ -344,6 +351,9 @@ func (a *API) object(w http.ResponseWriter, r *http.Request, events entries, t *
 		case "message_stop":
 			over = true
 		}
+	}
+	if err := web.Hurry(w); err != nil {
+		return over, fmt.Errorf("answer: %w", err)
 	}
 	switch {
 	case failure != nil:

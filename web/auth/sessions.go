@@ -51,13 +51,10 @@ func (v visit) expiry() time.Time {
 	return end
 }
 
+// newManager does without scs.New, which begins a goroutine for a store in
+// memory that nobody uses.
 func newManager(db *store.DB, clock core.Clock) *scs.SessionManager {
-	m := scs.New()
-	m.Store = sessionTable{db: db, clock: clock}
-	m.Codec = visitCodec{}
-	m.HashTokenInStore = true
-	m.Lifetime = SessionAbsolute
-	return m
+	return &scs.SessionManager{Store: sessionTable{db: db, clock: clock}, Codec: visitCodec{}, HashTokenInStore: true, Lifetime: SessionAbsolute}
 }
 
 // visitCodec keeps the one value "visit". The end of a session is worked out
