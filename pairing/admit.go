@@ -141,16 +141,19 @@ func (b *Book) judge(ctx context.Context, tx *store.Tx, in *core.Inbound) (stand
 	return s, err
 }
 
+// personQuery is all that a direct message by a known person costs. SQLite
+// numbers $n by first appearance: keep them in order.
+const personQuery = `SELECT EXISTS (SELECT 1 FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot IN ($3, '*')) AS blocked,
+		coalesce(u.id, 0) AS user_id, coalesce(u.role, '') AS role, coalesce(a.id, 0) AS access_id,
+		coalesce(a.trust_level, '') AS trust_level, coalesce(a.expires_at, '') AS expires_at, coalesce(a.chat, '') AS chat
+	FROM (SELECT 1 AS one) AS one
+	LEFT JOIN identities i ON i.platform = $1 AND i.platform_user_id = $2
+	LEFT JOIN users u ON u.id = i.user_id
+	LEFT JOIN access a ON a.bot = $3 AND a.user_id = u.id AND a.scope = $4 AND a.place = $5`
+
 func (b *Book) person(ctx context.Context, tx *store.Tx, in *core.Inbound) (person, error) {
 	var p person
-	// SQLite numbers $n by first appearance: keep them in order.
-	err := tx.Get(ctx, &p, `SELECT EXISTS (SELECT 1 FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot IN ($3, '*')) AS blocked,
-			coalesce(u.id, 0) AS user_id, coalesce(u.role, '') AS role, coalesce(a.id, 0) AS access_id,
-			coalesce(a.trust_level, '') AS trust_level, coalesce(a.expires_at, '') AS expires_at, coalesce(a.chat, '') AS chat
-		FROM (SELECT 1 AS one) AS one
-		LEFT JOIN identities i ON i.platform = $1 AND i.platform_user_id = $2
-		LEFT JOIN users u ON u.id = i.user_id
-		LEFT JOIN access a ON a.bot = $3 AND a.user_id = u.id AND a.scope = $4 AND a.place = $5`,
+	err := tx.Get(ctx, &p, personQuery,
 		in.From.Platform, in.From.ID, in.Bot, string(in.Scope()), in.Place)
 	return p, err
 }
