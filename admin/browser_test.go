@@ -276,14 +276,19 @@ func TestShots(t *testing.T) {
 			}
 		}
 	}
-	if dir != "" {
-		states(t, full, dir)
-	}
 }
 
-// states takes pictures of what shows only after a press.
-func states(t *testing.T, s *site, dir string) {
+// TestShotsOfWhatAPressShows takes pictures of what shows only after a press,
+// where GATEHOUSE_TEST_SHOTS asks for any.
+func TestShotsOfWhatAPressShows(t *testing.T) {
+	dir := os.Getenv("GATEHOUSE_TEST_SHOTS")
+	if dir == "" {
+		t.Skip("GATEHOUSE_TEST_SHOTS names no folder")
+	}
+	s := newSite(t, core.System{}, nil)
+	s.world.full()
 	ctx := newBrowser(t)
+	signIn(t, ctx, s)
 	for _, c := range []struct {
 		name  string
 		width int64
@@ -291,9 +296,6 @@ func states(t *testing.T, s *site, dir string) {
 	}{{"desk-light", 1280, "light"}, {"phone-dark", 390, "dark"}} {
 		call(t, ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: c.width, Height: 900, DeviceScaleFactor: 1, Mobile: c.width < 500})
 		call(t, ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: c.dark}}})
-		if c.name == "desk-light" {
-			do(t, ctx, chromedp.Navigate(s.url+"/admin"), write(`input[name=password]`, password+kb.Enter), visible(`#main h1`))
-		}
 		snap := func(name string) {
 			picture(t, read(t, ctx, chromedp.CaptureScreenshot()), filepath.Join(dir, "admin-state-"+name+"-"+c.name+".png"))
 		}
