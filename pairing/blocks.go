@@ -30,7 +30,7 @@ func (b *Book) BlockUser(ctx context.Context, bot, platform, platformUserID stri
 		if err := b.denyWaiting(ctx, tx, bot, platform, platformUserID, by); err != nil {
 			return err
 		}
-		b.after(tx, bot, b.counted(bot, "blocked"), "pairing", "people")
+		b.after(tx, bot, "blocked", "pairing", "people")
 		return store.Audit(ctx, tx, by, "access.block", platform+":"+platformUserID, map[string]any{"bot": bot})
 	})
 	if err != nil {
@@ -96,14 +96,6 @@ func (b *Book) blockable(bot, platform, id string) (string, error) {
 		return bot, nil
 	}
 	return b.bot(bot)
-}
-
-// counted keeps "*" out of the metric's labels.
-func (b *Book) counted(bot, decision string) string {
-	if bot == everyBot {
-		return ""
-	}
-	return decision
 }
 
 // block writes the row and takes what the person has there.

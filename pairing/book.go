@@ -7,12 +7,16 @@
 // function per decision (Approve, Deny, Block, Undo) behind panel, API, command
 // line and chat. A person is (platform, the platform's immutable id); names are
 // hostile text and never an identity. Whoever is not found is a stranger.
+//
+// The package is larger than others: its six tables are one decision, and
+// parting them would make a second way in.
 package pairing
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"gatehouse/core"
@@ -175,6 +179,10 @@ func (b *Book) bot(name string) (string, error) {
 	return name, nil
 }
 
+func (b *Book) configured(bot string) bool {
+	return slices.ContainsFunc(b.o.Bots(), func(x BotName) bool { return x.Name == bot })
+}
+
 // platform is the bot's; a bot without a known one is named like its platform.
 func (b *Book) platform(bot string) string {
 	if p := b.o.Policy(bot).Platform; p != "" {
@@ -191,7 +199,7 @@ func (b *Book) platform(bot string) string {
 // after has the panel told and the counter moved once the transaction is in.
 func (b *Book) after(tx *store.Tx, bot, decision string, topics ...string) {
 	tx.OnCommit(func() {
-		if decision != "" {
+		if decision != "" && b.configured(bot) { // other names would be labels without bound
 			b.o.Metrics.decisions.WithLabelValues(bot, decision).Inc()
 		}
 		b.o.Ring(topics...)

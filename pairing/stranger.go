@@ -53,37 +53,13 @@ func (b *Book) waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (req
 	return request{}, store.ErrNoRows
 }
 
-// newRequest makes a request, unless too many are made or wait (full). Of
-// those that wait only ones older than a day give way, so that a flood of
-// strangers puts out no real one.
+// newRequest makes a request and shows it to the owner, unless there is no
+// room for one (full).
 func (b *Book) newRequest(ctx context.Context, tx *store.Tx, in *core.Inbound) (r request, full bool, err error) {
+	if room, err := b.room(ctx, tx, in.Bot); err != nil || !room {
+		return r, err == nil, err
+	}
 	now := tx.Time()
-	var n struct {
-		Pending int `db:"pending"`
-		Lately  int `db:"lately"`
-	}
-	err = tx.Get(ctx, &n, `SELECT (SELECT count(*) FROM pairing_requests WHERE status = 'pending' AND bot = $1) AS pending,
-		(SELECT count(*) FROM pairing_requests WHERE status IN ('pending', 'approved', 'denied', 'expired') AND created_at > $2 AND bot = $1) AS lately`,
-		in.Bot, core.Stamp(now.Add(-time.Hour)))
-	if err != nil {
-		return r, false, err
-	}
-	if n.Lately >= newPerHour {
-		return r, true, nil
-	}
-	if n.Pending >= maxPending {
-		old, err := oneRequest(ctx, tx, ` WHERE status = 'pending' AND created_at < $1 AND bot = $2 ORDER BY created_at LIMIT 1`,
-			core.Stamp(now.Add(-giveWay)), in.Bot)
-		if errors.Is(err, store.ErrNoRows) {
-			return r, true, nil
-		}
-		if err == nil {
-			err = b.expire(ctx, tx, old)
-		}
-		if err != nil {
-			return r, false, err
-		}
-	}
 	r = request{
 		ID: strings.ToLower(rand.Text()[:16]), Bot: in.Bot, Platform: in.From.Platform, PlatformUserID: in.From.ID,
 		Display: core.CleanName(in.From.Name), PlatformChatID: in.Chat, Scope: in.Scope(), Place: in.Place,
@@ -103,6 +79,35 @@ func (b *Book) newRequest(ctx context.Context, tx *store.Tx, in *core.Inbound) (
 	}
 	b.after(tx, r.Bot, "requested", "pairing")
 	return r, false, b.openAsk(ctx, tx, r.public())
+}
+
+// room reports whether bot may take one more request. Of maxPending that wait
+// only one older than a day gives way, so that a flood of strangers puts out
+// no real one.
+func (b *Book) room(ctx context.Context, tx *store.Tx, bot string) (bool, error) {
+	now := tx.Time()
+	var n struct {
+		Pending int `db:"pending"`
+		Lately  int `db:"lately"`
+	}
+	err := tx.Get(ctx, &n, `SELECT (SELECT count(*) FROM pairing_requests WHERE status = 'pending' AND bot = $1) AS pending,
+		(SELECT count(*) FROM pairing_requests WHERE status IN ('pending', 'approved', 'denied', 'expired') AND created_at > $2 AND bot = $1) AS lately`,
+		bot, core.Stamp(now.Add(-time.Hour)))
+	if err != nil || n.Lately >= newPerHour {
+		return false, err
+	}
+	if n.Pending < maxPending {
+		return true, nil
+	}
+	old, err := oneRequest(ctx, tx, ` WHERE status = 'pending' AND created_at < $1 AND bot = $2 ORDER BY created_at LIMIT 1`,
+		core.Stamp(now.Add(-giveWay)), bot)
+	if errors.Is(err, store.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, b.expire(ctx, tx, old)
 }
 
 // notice tells the stranger the code, at most once in replyEvery. A code whose

@@ -2,7 +2,6 @@ package pairing
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -75,21 +74,20 @@ func (b *Book) expire(ctx context.Context, tx *store.Tx, r request) error {
 	return b.closeAsk(ctx, tx, r.ID, "Expired: nobody decided.")
 }
 
+// forgetTries removes a claim code that no longer works and wrong tries that
+// no longer count.
 func (b *Book) forgetTries(ctx context.Context, tx *store.Tx) error {
-	if v, ok, err := store.Metadata(ctx, tx, claimKey); err != nil {
+	_, open, err := b.openClaim(ctx, tx)
+	if err != nil {
 		return err
-	} else if ok {
-		if _, open, err := b.openClaim(ctx, tx); err != nil || !open && v != "" {
-			if err == nil {
-				err = store.DeleteMetadata(ctx, tx, claimKey)
-			}
-			if err != nil {
-				return err
-			}
+	}
+	if !open {
+		if err := store.DeleteMetadata(ctx, tx, claimKey); err != nil {
+			return err
 		}
 	}
-	v, ok, err := store.Metadata(ctx, tx, triersKey)
-	if err != nil || !ok {
+	_, there, err := store.Metadata(ctx, tx, triersKey)
+	if err != nil || !there {
 		return err
 	}
 	tries, _, err := b.triers(ctx, tx, core.Peer{})
@@ -98,9 +96,6 @@ func (b *Book) forgetTries(ctx context.Context, tx *store.Tx) error {
 	}
 	if len(tries) == 0 {
 		return store.DeleteMetadata(ctx, tx, triersKey)
-	}
-	if body, err := json.Marshal(tries); err != nil || string(body) == v {
-		return err
 	}
 	return saveJSON(ctx, tx, triersKey, tries)
 }

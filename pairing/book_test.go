@@ -1,0 +1,119 @@
+package pairing
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+func TestMoveAndForget(t *testing.T) {
+	w := newWorld(t)
+	w.ok(w.book.Enable(ctx, "tg", "old", "G", core.Vault, panel))
+	w.put(inGroup(dm("tg", "7", "x"), "new")) // seen under the new id first
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { return w.book.Move(ctx, tx, "tg", "old", "new") }))
+	if got := w.trust(inGroup(dm("tg", "9", "x"), "new")); got != core.Vault {
+		t.Fatalf("after the move the group runs at %v", got)
+	}
+	w.admit("tg", "7", core.Vault)
+	id, _, _ := w.book.User(ctx, w.db, peer("7"))
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { return w.book.Forget(ctx, tx, id) }))
+	if got := w.trust(dm("tg", "7", "x")); got != core.Stranger {
+		t.Fatalf("a forgotten person runs at %v", got)
+	}
+	w.admit("tg", "7", core.Vault)
+	if again, _, _ := w.book.User(ctx, w.db, peer("7")); again == id {
+		t.Fatal("a forgotten person's id was used again")
+	}
+	err := w.db.Tx(ctx, func(tx *store.Tx) error { return w.book.Forget(ctx, tx, core.Operator) })
+	wantKind(t, err, core.Invalid)
+}
+
+func TestMetricsStartAtZeroAndCount(t *testing.T) {
+	w := newWorld(t)
+	reg := prometheus.NewRegistry()
+	m := NewMetrics(reg, []string{"tg"})
+	NewMetrics(reg, []string{"tg"}) // gatehouse_denied_total may be there already
+	reg.MustRegister(w.book.Gauges())
+	w.book.o.Metrics = m
+	if n, err := testutil.GatherAndCount(reg, "gatehouse_pairing_total", "gatehouse_denied_total"); err != nil || n != len(Decisions)+len(Rules) {
+		t.Fatalf("%d series at the start, %v", n, err)
+	}
+	w.put(dm("tg", "7", "x"))
+	want := `
+# HELP gatehouse_pairing_pending Pairing requests that wait for a decision.
+# TYPE gatehouse_pairing_pending gauge
+gatehouse_pairing_pending{bot="dc"} 0
+gatehouse_pairing_pending{bot="tg"} 1
+gatehouse_pairing_pending{bot="tg2"} 0
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "gatehouse_pairing_pending"); err != nil {
+		t.Fatal(err)
+	}
+	if got := testutil.ToFloat64(m.decisions.WithLabelValues("tg", "requested")); got != 1 {
+		t.Fatalf("requested %v", got)
+	}
+	if got := testutil.ToFloat64(m.denied.WithLabelValues(ruleStranger)); got != 1 {
+		t.Fatalf("denied %v", got)
+	}
+}
+
+func TestAdmitOfAKnownPersonReadsByIndex(t *testing.T) {
+	w := newWorld(t)
+	var plan []struct {
+		ID     int    `db:"id"`
+		Parent int    `db:"parent"`
+		Unused int    `db:"notused"`
+		Detail string `db:"detail"`
+	}
+	w.ok(w.db.Select(ctx, &plan, "EXPLAIN QUERY PLAN "+personQuery, "telegram", "7", "tg", "dm", ""))
+	tables := 0
+	for _, step := range plan {
+		if strings.HasPrefix(step.Detail, "SCAN") && !strings.Contains(step.Detail, "CONSTANT ROW") && step.Detail != "SCAN one" {
+			t.Errorf("step %q reads a whole table", step.Detail)
+		}
+		if strings.HasPrefix(step.Detail, "SEARCH") {
+			tables++
+		}
+	}
+	if tables < 4 {
+		t.Errorf("plan %+v", plan)
+	}
+}
+
+func BenchmarkAdmitKnownPerson(b *testing.B) {
+	w := newWorld(b)
+	w.admit("tg", "7", core.Vault)
+	in := dm("tg", "7", "x")
+	err := w.db.Tx(ctx, func(tx *store.Tx) error {
+		for b.Loop() {
+			if v, err := w.book.Admit(ctx, tx, &in); err != nil || v.Action != Run {
+				return fmt.Errorf("%+v %v", v, err)
+			}
+		}
+		return nil
+	})
+	w.ok(err)
+}
+
+func TestEveryTextRuns(t *testing.T) {
+	for _, tm := range texts.Templates() {
+		if tm.Name() == "texts" {
+			continue
+		}
+		part, err := say(tm.Name(), words{Code: "ABCD2345"})
+		if err != nil || part.Text == "" || len(part.Text) > 1500 {
+			t.Errorf("%s: %v, %q", tm.Name(), err, part.Text)
+		}
+		for _, s := range part.Spans {
+			if part.Text[s.Offset:s.Offset+s.Length] != "ABCD2345" {
+				t.Errorf("%s: the styled piece is %q", tm.Name(), part.Text[s.Offset:s.Offset+s.Length])
+			}
+		}
+	}
+}

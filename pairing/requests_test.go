@@ -1,0 +1,212 @@
+package pairing
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+)
+
+func TestFirstMessageIsHeldAndAnsweredAfterApproval(t *testing.T) {
+	w := newWorld(t)
+	for i := range 7 {
+		v := w.put(dm("tg", "7", fmt.Sprint("message ", i)))
+		if i < maxHeld {
+			wantAction(t, v, Hold)
+		} else {
+			wantAction(t, v, Drop)
+		}
+	}
+	r := w.pending()
+	if r.Held != maxHeld || r.FirstMessage != "message 0" || len(r.Code) != 8 || r.Display != "P7" {
+		t.Fatalf("request %+v", r)
+	}
+	said := w.mail.said()
+	if len(said) != 1 || !strings.Contains(said[0], r.Code) || !strings.HasPrefix(said[0], "c7: ") {
+		t.Fatalf("the stranger was told %q", said)
+	}
+	if len(w.asks.opened) != 1 || w.asks.opened[0].Code != r.Code {
+		t.Fatalf("the owner was shown %+v", w.asks.opened)
+	}
+	got, err := w.book.Approve(ctx, r.Code[:4]+"-"+strings.ToLower(r.Code[4:]), core.Approval{Trust: core.Vault}, panel)
+	w.ok(err)
+	if got.Status != "approved" || got.ApprovedTrustLevel != core.Vault || got.ResolvedBy != "operator via panel" {
+		t.Fatalf("approved request %+v", got)
+	}
+	want := []string{"message 0@vault", "message 1@vault", "message 2@vault", "message 3@vault", "message 4@vault"}
+	if !slices.Equal(w.mail.freed, want) {
+		t.Fatalf("freed %q, want %q", w.mail.freed, want)
+	}
+	if said := w.mail.said(); len(said) != 1 || !strings.Contains(said[0], "You're in") {
+		t.Fatalf("the person was told %q", said)
+	}
+	if len(w.asks.closed) != 1 || w.asks.closed[0] != r.ID+" Approved as vault by operator via panel." {
+		t.Fatalf("the owner's buttons ended as %q", w.asks.closed)
+	}
+	if v := w.put(dm("tg", "7", "and now?")); v.Action != Run || v.Trust != core.Vault {
+		t.Fatalf("after approval %+v", v)
+	}
+	if n := w.audits("pairing.approve"); n != 1 {
+		t.Fatalf("%d audit rows for one approval", n)
+	}
+}
+
+func TestCodeRotatesAfterAnHourAndIsToldOncePerTenMinutes(t *testing.T) {
+	w := newWorld(t)
+	w.put(dm("tg", "7", "a"))
+	first := w.pending().Code
+	w.clock.Advance(9 * time.Minute)
+	w.put(dm("tg", "7", "b"))
+	if said := w.mail.said(); len(said) != 1 {
+		t.Fatalf("told %d times in nine minutes", len(said))
+	}
+	w.clock.Advance(50 * time.Minute)
+	w.put(command("tg", "7", "start", ""))
+	if said := w.mail.said(); len(said) != 1 || !strings.Contains(said[0], first) {
+		t.Fatalf("after 59 minutes told %q, want the same code %s", said, first)
+	}
+	w.clock.Advance(11 * time.Minute)
+	if _, err := w.book.Approve(ctx, first, core.Approval{}, panel); core.KindOf(err) != core.NotFound {
+		t.Fatalf("an old code approved: %v", err)
+	}
+	w.put(command("tg", "7", "help", ""))
+	second := w.pending().Code
+	if said := w.mail.said(); second == first || len(said) != 1 || !strings.Contains(said[0], second) {
+		t.Fatalf("after 70 minutes told %q; code %s then %s", said, first, second)
+	}
+	w.clock.Advance(-48 * time.Hour) // a clock set back must not silence anybody for days
+	w.put(dm("tg", "7", "c"))
+	if said := w.mail.said(); len(said) != 1 {
+		t.Fatalf("with the clock set back told %q", said)
+	}
+}
+
+func TestRequestLivesFourteenDays(t *testing.T) {
+	w := newWorld(t)
+	v := w.put(dm("tg", "7", "a"))
+	w.clock.Advance(RequestLife - time.Minute)
+	if n, err := w.book.Expire(ctx); n != 0 || err != nil {
+		t.Fatalf("expired %d, %v before its time", n, err)
+	}
+	w.clock.Advance(2 * time.Minute)
+	_, err := w.book.Approve(ctx, v.Request, core.Approval{}, panel)
+	wantKind(t, err, core.Conflict)
+	if n, err := w.book.Expire(ctx); n != 1 || err != nil {
+		t.Fatalf("expired %d, %v", n, err)
+	}
+	if len(w.mail.held) != 0 {
+		t.Fatalf("still held: %v", w.mail.held)
+	}
+	wantAction(t, w.put(dm("tg", "7", "again")), Hold)
+	if w.pending().ID == v.Request {
+		t.Fatal("the expired request was revived")
+	}
+}
+
+func TestDeniedOnceToldThenSilenceThenMayAskAgain(t *testing.T) {
+	w := newWorld(t)
+	for range 3 { // any number of times
+		v := w.put(dm("tg", "7", "a"))
+		wantAction(t, v, Hold)
+		w.mail.said()
+		_, err := w.book.Deny(ctx, v.Request, panel)
+		w.ok(err)
+		if said := w.mail.said(); len(said) != 1 || !strings.Contains(said[0], "declined") {
+			t.Fatalf("told %q", said)
+		}
+		w.clock.Advance(CoolOff - time.Minute)
+		wantAction(t, w.put(dm("tg", "7", "b")), Drop)
+		wantAction(t, w.put(command("tg", "7", "start", "")), Drop)
+		if said := w.mail.said(); len(said) != 0 {
+			t.Fatalf("in the cool-off told %q", said)
+		}
+		if _, err := w.book.Expire(ctx); err != nil || len(w.mail.held) != 0 {
+			t.Fatalf("what a denied person wrote is kept: %v, %v", w.mail.held, err)
+		}
+		w.clock.Advance(2 * time.Minute)
+	}
+	if n := w.audits("pairing.deny"); n != 3 {
+		t.Fatalf("%d audit rows for three denials", n)
+	}
+}
+
+func TestUndoWithinTenSeconds(t *testing.T) {
+	w := newWorld(t)
+	v := w.put(dm("tg", "7", "a"))
+	for name, decide := range map[string]func() error{
+		"deny":  func() error { _, err := w.book.Deny(ctx, v.Request, panel); return err },
+		"block": func() error { _, err := w.book.Block(ctx, v.Request, panel); return err },
+		"approve": func() error {
+			_, err := w.book.Approve(ctx, v.Request, core.Approval{}, panel)
+			return err
+		},
+	} {
+		w.ok(decide())
+		if name != "approve" && len(w.mail.freed) == 0 && len(w.mail.held[v.Request]) == 0 {
+			t.Fatalf("%s lost the message before it could be undone", name)
+		}
+		w.clock.Advance(9 * time.Second)
+		r, err := w.book.Undo(ctx, v.Request, panel)
+		w.ok(err)
+		if r.Status != "pending" || w.trust(dm("tg", "7", "")) != core.Stranger {
+			t.Fatalf("after undoing %s: %+v", name, r)
+		}
+		if v := w.put(dm("tg", "7", "b")); v.Action != Hold {
+			t.Fatalf("after undoing %s the person gets %+v", name, v)
+		}
+	}
+	if n, _ := w.book.Access(ctx, 0); len(n) != 0 {
+		t.Fatalf("access left: %+v", n)
+	}
+	if bl, _ := w.book.Blocks(ctx); len(bl) != 0 {
+		t.Fatalf("blocks left: %+v", bl)
+	}
+	if !slices.Contains(w.runs.runs, "tg/2") {
+		t.Fatalf("undoing an approval stopped nothing: %v", w.runs.runs)
+	}
+	_, err := w.book.Deny(ctx, v.Request, panel)
+	w.ok(err)
+	w.clock.Advance(11 * time.Second)
+	_, err = w.book.Undo(ctx, v.Request, panel)
+	wantKind(t, err, core.Conflict)
+}
+
+func TestFloodOfStrangersPutsOutNoRealRequest(t *testing.T) {
+	w := newWorld(t)
+	for i := range 150 {
+		w.put(dm("tg", fmt.Sprint(1000+i), "spam"))
+	}
+	rs, err := w.book.Requests(ctx, "pending", 0)
+	w.ok(err)
+	if len(rs) != maxPending {
+		t.Fatalf("%d wait, want %d", len(rs), maxPending)
+	}
+	for _, r := range rs {
+		if r.PlatformUserID >= "1100" {
+			t.Fatalf("%s came after the list was full and put out an earlier one", r.PlatformUserID)
+		}
+	}
+	wantAction(t, w.put(dm("tg2", "5", "another bot's list is its own")), Hold)
+	w.clock.Advance(25 * time.Hour)
+	wantAction(t, w.put(dm("tg", "7", "a day later")), Hold)
+	rs, err = w.book.Requests(ctx, "pending", 0)
+	w.ok(err)
+	if len(rs) != maxPending+1 { // and the other bot's
+		t.Fatalf("%d wait, want %d", len(rs), maxPending+1)
+	}
+	for i := range 300 { // whoever empties the list is not flooded without end
+		rs, err := w.book.Requests(ctx, "pending", 1)
+		w.ok(err)
+		_, err = w.book.Deny(ctx, rs[0].ID, panel)
+		w.ok(err)
+		w.put(dm("tg", fmt.Sprint(5000+i), "spam"))
+	}
+	var n int
+	w.ok(w.db.Get(ctx, &n, `SELECT count(*) FROM pairing_requests WHERE bot = 'tg' AND created_at > $1`, core.Stamp(w.clock.Now().Add(-time.Hour))))
+	if n > newPerHour {
+		t.Fatalf("%d new requests in an hour", n)
+	}
+}
