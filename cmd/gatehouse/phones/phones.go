@@ -56,9 +56,9 @@ type page struct {
 
 // cast are the people a fresh world begins with, and what their phones say of them.
 var cast = []struct{ name, username, note string }{
-	{"Ada", "ada_reads", "a stranger: the bot does not know her yet"},
-	{"Ben", "ben_b", "another stranger, for comparison"},
-	{"Olga", "olga_owns", "the owner, once she sends her claim code"},
+	{"Ada", "ada_reads", "a stranger to the bot"},
+	{"Ben", "ben_b", "another stranger"},
+	{"Olga", "olga_owns", "the owner, after her /claim"},
 }
 
 // Seed makes the default people (Ada, Ben and Olga, who is meant to be the

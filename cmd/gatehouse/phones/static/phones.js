@@ -119,12 +119,19 @@ class Phone {
       this.send();
     });
     this.input.addEventListener("keydown", (e) => {
+      this.shift = e.shiftKey;
       if (e.key === "Enter" && !e.shiftKey && !e.isComposing) {
         e.preventDefault();
         this.send();
       } else if (e.key === "Escape") {
         this.answer(null);
       }
+    });
+    // Keyboards on glass may announce Enter only here.
+    this.input.addEventListener("beforeinput", (e) => {
+      if (e.inputType !== "insertLineBreak" || this.shift) return;
+      e.preventDefault();
+      this.send();
     });
     this.input.addEventListener("input", () => this.grow());
     $(this.node, ".answering button").addEventListener("click", () => this.answer(null));
@@ -276,6 +283,7 @@ class Phone {
     state.classList.toggle("busy", typing);
     if (state.textContent !== words) state.textContent = words;
     this.log.setAttribute("aria-label", "Messages with " + chat.title);
+    $(this.node, ".screen").setAttribute("aria-label", chat.title);
     for (const [c, button] of this.tab) {
       button.setAttribute("aria-selected", String(c === chat));
       button.tabIndex = c === chat ? 0 : -1;

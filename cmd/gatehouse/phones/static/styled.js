@@ -11,6 +11,8 @@ const tags = {
   expandable_blockquote: "blockquote",
 };
 
+const blocks = ["pre", "blockquote"];
+
 function wrapper(entity, text, insert) {
   const tag = tags[entity.type];
   if (tag) return document.createElement(tag);
@@ -96,7 +98,15 @@ export function styled(text, entities, insert) {
       if (stop <= at) continue;
       const inner = wrapper(next, text.slice(at, stop), insert);
       fill(inner, stop);
+      if (!blocks.includes(inner.localName)) {
+        node.append(inner);
+        continue;
+      }
+      // A block has a line of its own: the breaks around it would show as empty lines.
+      const last = node.lastChild;
+      if (last?.nodeType === Node.TEXT_NODE && last.data.endsWith("\n")) last.data = last.data.slice(0, -1);
       node.append(inner);
+      if (text[at] === "\n" && at < end) at++;
     }
   };
   fill(root, text.length);
