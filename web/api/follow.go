@@ -44,7 +44,41 @@ func (a *API) join(ctx context.Context, f bus.Follow) (events entries, ended boo
 		return only(events, f.Run), false, leave, nil
 	}
 	leave()
-	return a.Follower.Follow(ctx, f), true, func() {}, nil
+	return after(a.Follower.Follow(ctx, bus.Follow{Session: f.Session, Run: f.Run}), f.Run, f.LastID), true, func() {}, nil
+}
+
+// after is what a reader of run who has last still lacks. The run is over and
+// read whole: its message_stop ends the events even when the reader has it.
+func after(events entries, run, last string) entries {
+	lastRun, attempt, n, ok := bus.ParseID(last)
+	if !ok || lastRun != run {
+		return events
+	}
+	return func(yield func(bus.Entry, error) bool) {
+		for e, err := range events {
+			if err == nil && (e.Attempt < attempt || e.Attempt == attempt && e.N <= n) {
+				continue
+			}
+			if err == nil && e.Attempt > attempt { // what the reader has is of an attempt that was given up
+				gap, err := void(e, last)
+				if !yield(gap, err) || err != nil {
+					return
+				}
+			}
+			attempt, n = max(attempt, e.Attempt), e.N
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// void tells a reader that everything up to e is of no worth.
+func void(e bus.Entry, last string) (bus.Entry, error) {
+	before := bus.EventID(e.Run, e.Attempt, 0)
+	g := core.Gap{From: last, To: before}
+	data, err := core.EncodeEvent(g)
+	return bus.Entry{ID: before, Session: e.Session, Run: e.Run, Attempt: e.Attempt, Type: g.EventType(), Data: data, Event: g}, err
 }
 
 // only is the events of one run, up to its last.

@@ -231,6 +231,7 @@ document.addEventListener("keydown", (e) => {
   if (open) { open.open = false; open.querySelector("summary").focus(); }
 });
 document.addEventListener("click", (e) => {
+  if (e.target.closest("#toast")) toast(null);
   for (const d of document.querySelectorAll("details.confirm[open], details.account[open]")) if (!d.contains(e.target)) d.open = false;
 });
 

@@ -1,0 +1,388 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+)
+
+func problemStatus(err error) int { return web.ProblemOf(err).Fault.Status }
+
+// routes are all of the contract's, each with the scopes that open it.
+var routes = []struct {
+	method, path, body string
+	scopes             []string // nil: open
+}{
+	{"POST", "/api/chat", `{"message":"hi"}`, []string{auth.ScopeChat}},
+	{"GET", "/api/chat", "", []string{auth.ScopeRead, auth.ScopeChat}},
+	{"GET", "/api/chat/active-streams", "", []string{auth.ScopeRead, auth.ScopeChat}},
+	{"GET", "/api/chat/s1/events?run=r1", "", []string{auth.ScopeRead, auth.ScopeChat}},
+	{"POST", "/api/chat/s1/abort", "", []string{auth.ScopeChat}},
+	{"GET", "/api/chat/s1/stream-status", "", []string{auth.ScopeRead, auth.ScopeChat}},
+	{"GET", "/api/bots/status", "", []string{auth.ScopeAdmin}},
+	{"POST", "/api/bots/one/start", "", []string{auth.ScopeAdmin}},
+	{"POST", "/api/bots/one/stop", "", []string{auth.ScopeAdmin}},
+	{"POST", "/api/bots/one/test", "", []string{auth.ScopeAdmin}},
+	{"GET", "/api/bots/pairing", "", []string{auth.ScopeAdmin}},
+	{"GET", "/api/bots/pairing/p1", "", []string{auth.ScopeAdmin}},
+	{"POST", "/api/bots/pairing/p1/approve", `{"trust_level":"sandboxed"}`, []string{auth.ScopeAdmin}},
+	{"POST", "/api/bots/pairing/p1/deny", "", []string{auth.ScopeAdmin}},
+	{"POST", "/api/bots/pairing/p1/block", "", []string{auth.ScopeAdmin}},
+	{"DELETE", "/api/bots/pairing/one/u1", "", []string{auth.ScopeAdmin}},
+	{"GET", "/api/bots/access", "", []string{auth.ScopeAdmin}},
+	{"DELETE", "/api/bots/access/3", "", []string{auth.ScopeAdmin}},
+	{"GET", "/metrics", "", []string{auth.ScopeMetrics}},
+	{"GET", "/readyz", "", nil},
+	{"GET", "/healthz", "", nil},
+	{"GET", "/openapi.json", "", nil},
+	{"GET", "/docs", "", nil},
+	{"GET", "/docs/problems", "", nil},
+}
+
+// furnish puts in place what the routes name.
+func furnish(h *house, user int64) {
+	sid, _, _ := (*sessionsDouble)(h).Locate(context.Background(), user, "s1")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sessions[sid] = SessionRow{ID: sid, User: user, CreatedAt: h.clock.Now(), LastAccessed: h.clock.Now()}
+	h.sessions["s1"] = h.sessions[sid]
+	h.runs["r1"] = Run{ID: "r1", Session: sid, User: user, Ended: true}
+	h.bots = []core.BotState{{Bot: "one", Platform: "p", State: core.Running, Since: h.clock.Now()}}
+	h.requests["p1"] = request("p1", h.clock.Now())
+	h.rows = []core.AccessRow{{ID: 3, Bot: "one", User: 9, Role: "guest", PlatformUserID: "u1", Scope: core.ScopeDM, Trust: core.Sandboxed, At: h.clock.Now()}}
+	h.onPut = func(in core.Inbound) { h.reply(in, "ok") }
+}
+
+func request(id string, now time.Time) core.PairingRequest {
+	return core.PairingRequest{ID: id, Bot: "one", Platform: "p", PlatformUserID: "9007199254740993", Display: "<b>Eve</b>", PlatformChatID: "1", Scope: core.ScopeDM,
+		Status: "pending", Code: "ABCD2345", CodeExpiresAt: now, ExpiresAt: now, CreatedAt: now, FirstMessage: "hello", Held: 1}
+}
+
+// TestTheScopeMatrix asks every route with every single scope, with none, and
+// as nobody.
+func TestTheScopeMatrix(t *testing.T) {
+	h := open(t, options{})
+	keys := map[string]string{"none": h.key()}
+	for _, s := range auth.Scopes() {
+		keys[s] = h.key(s)
+	}
+	for _, r := range routes {
+		furnish(h, 7)
+		res := h.do("", r.method, r.path, r.body)
+		_, _ = io.Copy(io.Discard, res.Body)
+		if open := r.scopes == nil; open != (res.StatusCode == 200) || !open && (res.StatusCode != 401 || res.Header.Get("WWW-Authenticate") == "") {
+			t.Errorf("nobody: %s %s: %d", r.method, r.path, res.StatusCode)
+		}
+		if strings.HasPrefix(r.path, "/api") {
+			if bad := h.do("gh_0000000000000000000000000000000", r.method, r.path, r.body); bad.StatusCode != 401 && bad.StatusCode != 429 {
+				t.Errorf("a wrong key: %s %s: %d", r.method, r.path, bad.StatusCode)
+			}
+		}
+		for scope, key := range keys {
+			furnish(h, 7)
+			res := h.do(key, r.method, r.path, r.body)
+			_, _ = io.Copy(io.Discard, res.Body)
+			allowed := r.scopes == nil || strings.Contains(" "+strings.Join(r.scopes, " ")+" ", " "+scope+" ")
+			if allowed && res.StatusCode >= 300 || !allowed && res.StatusCode != 403 {
+				t.Errorf("scope %s: %s %s: %d", scope, r.method, r.path, res.StatusCode)
+			}
+		}
+	}
+	for path, item := range h.seen.doc.Paths.Map() {
+		for method := range item.Operations() {
+			found := false
+			for answer := range h.seen.answers {
+				found = found || strings.HasPrefix(answer, method+" "+path+" 20")
+			}
+			if !found {
+				t.Errorf("%s %s is in the document and was not seen to work", method, path)
+			}
+		}
+	}
+}
+
+// TestForeignPagesReachNoRoute sends what a rebound name, a foreign page and a
+// foreign stream would send, with a good key, to every route.
+func TestForeignPagesReachNoRoute(t *testing.T) {
+	h := open(t, options{localhost: true})
+	key := h.key(auth.Scopes()...)
+	for _, r := range routes {
+		furnish(h, 7)
+		h.want(421, "host-not-allowed", key, r.method, r.path, r.body, "Host", "attacker.example:3333")
+		h.want(421, "host-not-allowed", "", r.method, r.path, r.body, "Host", "attacker.example")
+		for _, header := range [][]string{
+			{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, {"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "no-cors"},
+			{"Origin", "https://attacker.example"}, {"Origin", "null"}, {"Origin", "http://localhost:8080"},
+		} {
+			h.want(403, "foreign-origin", key, r.method, r.path, r.body, header...)
+			h.want(403, "foreign-origin", "", r.method, r.path, r.body, header...)
+		}
+	}
+	if len(h.put) != 0 || len(h.aborted) != 0 {
+		t.Error("something got through")
+	}
+}
+
+func TestKeylessChatFromThisMachine(t *testing.T) {
+	h := open(t, options{localhost: true})
+	h.onPut = func(in core.Inbound) { h.reply(in, "ok") }
+	h.want(200, "", "", "POST", "/api/chat", `{"message":"a"}`, "Accept", "application/json")
+	in := h.last()
+	if in.Turn.Key != auth.LocalKey || in.Turn.User != auth.LocalUser {
+		t.Errorf("turn %+v", in.Turn)
+	}
+	h.want(403, "forbidden", "", "POST", "/api/chat", `{"message":"a","trust_level":"vault"}`)
+	for _, r := range routes {
+		if r.scopes != nil && !strings.Contains(strings.Join(r.scopes, " "), auth.ScopeChat) {
+			h.want(403, "forbidden", "", r.method, r.path, r.body)
+		}
+	}
+	h.want(401, "unauthorized", "", "POST", "/api/chat", `{"message":"a"}`, "X-Forwarded-For", "192.0.2.1")
+	closed := open(t, options{})
+	closed.want(401, "unauthorized", "", "POST", "/api/chat", `{"message":"a"}`)
+}
+
+func TestAnAdminSessionNeedsItsTokenForUnsafeRequests(t *testing.T) {
+	h := open(t, options{})
+	furnish(h, core.Operator)
+	res := h.do("", "POST", "/sign-in", "")
+	if res.StatusCode != 200 {
+		t.Fatal(res.Status)
+	}
+	cookie := res.Cookies()[0].String()
+	var csrf string
+	r, _ := http.NewRequest("GET", "/", nil)
+	r.Header.Set("Cookie", strings.Split(cookie, ";")[0])
+	r, err := h.api.Door.Identify(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, ok := auth.From(r.Context()); ok {
+		csrf = p.CSRF()
+	}
+	with := []string{"Cookie", strings.Split(cookie, ";")[0]}
+	for _, r := range routes {
+		furnish(h, core.Operator)
+		if r.method == "GET" {
+			if res := h.do("", r.method, r.path, r.body, with...); res.StatusCode >= 300 {
+				t.Errorf("%s %s: %d", r.method, r.path, res.StatusCode)
+			}
+			continue
+		}
+		h.want(403, "forbidden", "", r.method, r.path, r.body, with...)
+		h.want(403, "forbidden", "", r.method, r.path, r.body, append(with, "X-CSRF-Token", "guess")...)
+		if res := h.do("", r.method, r.path, r.body, append(with, "X-CSRF-Token", csrf)...); res.StatusCode >= 300 {
+			t.Errorf("with the token: %s %s: %d", r.method, r.path, res.StatusCode)
+		}
+	}
+	in := h.last()
+	if in.Turn.Key != "" || in.Turn.User != core.Operator {
+		t.Errorf("turn %+v", in.Turn)
+	}
+}
+
+func TestASecondDecisionIsToldWhoWasFirst(t *testing.T) {
+	h := open(t, options{})
+	key := h.keyOf(1, core.Vault, auth.ScopeAdmin)
+	furnish(h, 1)
+	end := h.clock.Now().Add(24 * time.Hour).Format(time.RFC3339)
+	m := h.want(200, "", key, "POST", "/api/bots/pairing/p1/approve", `{"trustLevel":"vault","scope":"dm","expires_at":"`+end+`"}`)
+	if m["status"] != "approved" || h.approval.Trust != core.Vault || h.approval.Scope != core.ScopeDM || h.approval.ExpiresAt.IsZero() {
+		t.Errorf("%v %+v", m, h.approval)
+	}
+	for _, second := range []string{"approve", "deny", "block"} {
+		m := h.want(409, "conflict", key, "POST", "/api/bots/pairing/p1/"+second, "")
+		if m["request_status"] != "approved" || m["resolved_by"] != "user 1 via api" || m["detail"] != "already approved by user 1 via api" {
+			t.Errorf("%s: %v", second, m)
+		}
+	}
+	h.requests["p1"] = request("p1", h.clock.Now())
+	h.want(403, "forbidden", key, "POST", "/api/bots/pairing/p1/approve", `{"trust_level":"full"}`)
+	for _, bad := range []string{`{"trust_level":"root"}`, `{"scope":"all"}`, `{"expires_at":"tomorrow"}`, `{"expires_at":"2020-01-01T00:00:00Z"}`, `[]`} {
+		h.want(400, "invalid-request", key, "POST", "/api/bots/pairing/p1/approve", bad)
+	}
+	if h.requests["p1"].Status != "pending" {
+		t.Error("a refused decision was taken")
+	}
+	h.want(404, "not-found", key, "POST", "/api/bots/pairing/nope/deny", "")
+	h.want(404, "not-found", key, "GET", "/api/bots/pairing/nope", "")
+	h.want(400, "invalid-request", key, "GET", "/api/bots/pairing?status=odd", "")
+	h.want(400, "invalid-request", key, "DELETE", "/api/bots/access/x", "")
+	h.want(404, "not-found", key, "DELETE", "/api/bots/access/99", "")
+	if m := h.want(200, "", key, "DELETE", "/api/bots/pairing/p/u1", ""); m["revoked"] != 1.0 {
+		t.Errorf("revoke by the platform's name: %v", m)
+	}
+}
+
+func TestABotIsNamedOrTheOnlyOneOfItsPlatform(t *testing.T) {
+	h := open(t, options{})
+	key := h.keyOf(1, core.Vault, auth.ScopeAdmin)
+	now := h.clock.Now()
+	h.bots = []core.BotState{{Bot: "a", Platform: "p", State: core.Running, Since: now}, {Bot: "b", Platform: "q", State: core.Running, Since: now}, {Bot: "c", Platform: "q", State: core.Running, Since: now}}
+	if m := h.want(200, "", key, "POST", "/api/bots/p/stop", ""); m["bot"] != "a" || m["state"] != "stopped" {
+		t.Errorf("%v", m)
+	}
+	h.want(409, "conflict", key, "POST", "/api/bots/q/stop", "")
+	h.want(404, "not-found", key, "POST", "/api/bots/nope/stop", "")
+	if m := h.want(200, "", key, "POST", "/api/bots/c/test", ""); m["ok"] != true || m["username"] != "the_bot" {
+		t.Errorf("%v", m)
+	}
+	h.testErr = core.Errorf(core.Denied, "the platform refuses the token")
+	if m := h.want(200, "", key, "POST", "/api/bots/c/test", ""); m["ok"] != false || m["reason"] != "the platform refuses the token" {
+		t.Errorf("%v", m)
+	}
+	h.testErr = errors.New("token gh_x")
+	h.want(500, "internal", key, "POST", "/api/bots/c/test", "")
+}
+
+func TestReadinessTellsTheStatusToAllAndTheReasonsToOperators(t *testing.T) {
+	h := open(t, options{})
+	operator, guest := h.key(auth.ScopeMetrics), h.key(auth.ScopeChat)
+	now := h.clock.Now()
+	next := func() { h.clock.Advance(fresh) }
+	set := func(check error, bots ...core.Phase) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.checkErr, h.bots = check, nil
+		for i, b := range bots {
+			h.bots = append(h.bots, core.BotState{Bot: string(rune('a' + i)), Platform: "p", State: b, Reason: "the reason", Since: now})
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		check  error
+		bots   []core.Phase
+		status int
+	}{
+		{"no bots", nil, nil, 200}, {"all well", nil, []core.Phase{core.Running, core.Degraded}, 200}, {"one failed", nil, []core.Phase{core.Running, core.FailedPhase}, 200},
+		{"all failed", nil, []core.Phase{core.FailedPhase, core.FailedPhase}, 503}, {"failed and stopped", nil, []core.Phase{core.FailedPhase, core.Stopped}, 503},
+		{"all stopped by hand", nil, []core.Phase{core.Stopped}, 200}, {"queue", errors.New("disk full"), []core.Phase{core.Running}, 503},
+	} {
+		set(c.check, c.bots...)
+		next()
+		if m := h.want(c.status, "", "", "GET", "/readyz", ""); len(m) != 1 {
+			t.Errorf("%s: nobody learns %v", c.name, m)
+		}
+		if m := h.want(c.status, "", guest, "GET", "/readyz", ""); len(m) != 1 {
+			t.Errorf("%s: a guest learns %v", c.name, m)
+		}
+		m := h.want(c.status, "", operator, "GET", "/readyz", "")
+		if checks, _ := m["checks"].([]any); len(checks) < 2 {
+			t.Errorf("%s: the operator learns %v", c.name, m)
+		}
+	}
+	before := h.db.Commits()
+	for range 20 {
+		h.want(503, "", "", "GET", "/readyz", "")
+	}
+	if n := h.db.Commits() - before; n != 0 {
+		t.Errorf("20 anonymous questions cost %d commits", n)
+	}
+	if err := h.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	set(nil)
+	next()
+	h.want(503, "", "", "GET", "/readyz", "")
+	h.want(200, "", "", "GET", "/healthz", "")
+}
+
+func TestUnknownAddressesAndMethods(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
+	h.want(401, "unauthorized", "", "GET", "/api/nothing", "")
+	h.want(404, "not-found", key, "GET", "/api/nothing", "")
+	res := h.do(key, "PUT", "/api/chat", `{}`)
+	if m := h.answer(res); res.StatusCode != 405 || res.Header.Get("Allow") != "GET, POST" || m["type"] != "/docs/problems#method-not-allowed" {
+		t.Errorf("%d %q %v", res.StatusCode, res.Header.Get("Allow"), m)
+	}
+}
+
+func TestTheDocumentIsValidAndServedAsJSON(t *testing.T) {
+	h := open(t, options{})
+	m := h.want(200, "", "", "GET", "/openapi.json", "")
+	if m["openapi"] != "3.1.0" || m["info"].(map[string]any)["version"] != "1" {
+		t.Errorf("%v %v", m["openapi"], m["info"])
+	}
+	fromYAML, err := json.Marshal(h.seen.doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want map[string]any
+	if err := json.Unmarshal(fromYAML, &want); err != nil {
+		t.Fatal(err)
+	}
+	if len(m["paths"].(map[string]any)) != len(want["paths"].(map[string]any)) || len(m["components"].(map[string]any)["schemas"].(map[string]any)) != len(h.seen.doc.Components.Schemas) {
+		t.Error("the JSON is not the whole document")
+	}
+}
+
+func TestThePageShowsEveryEndpointSchemaAndProblem(t *testing.T) {
+	h := open(t, options{})
+	page := readAll(t, h.do("", "GET", "/docs", ""))
+	problems := readAll(t, h.do("", "GET", "/docs/problems", ""))
+	for path, item := range h.seen.doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			if !strings.Contains(page, `id="`+op.OperationID+`"`) || !strings.Contains(page, "<code>"+path+"</code>") || op.Summary == "" {
+				t.Errorf("%s %s is not on the page", method, path)
+			}
+		}
+	}
+	for name := range h.seen.doc.Components.Schemas {
+		if !strings.Contains(page, `id="schema-`+name+`"`) {
+			t.Errorf("schema %s is not on the page", name)
+		}
+	}
+	for _, f := range web.Faults() {
+		if !strings.Contains(problems, `id="`+f.Slug+`"`) {
+			t.Errorf("problem %s has no anchor", f.Slug)
+		}
+	}
+	for name, html := range map[string]string{"docs": page, "problems": problems} {
+		if regexp.MustCompile(`(?i)<style|\son\w+=|style=|javascript:|https?://|<script>`).MatchString(html) {
+			t.Errorf("%s: inline or foreign script or style", name)
+		}
+		ids := map[string]bool{}
+		for _, m := range regexp.MustCompile(`\sid="([^"]*)"`).FindAllStringSubmatch(html, -1) {
+			if ids[m[1]] {
+				t.Errorf("%s: id %s is there twice", name, m[1])
+			}
+			ids[m[1]] = true
+		}
+		for _, m := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(html, -1) {
+			if !ids[m[1]] {
+				t.Errorf("%s: a link to #%s leads nowhere", name, m[1])
+			}
+		}
+		if len(html) > 150_000 {
+			t.Errorf("%s has %d bytes", name, len(html))
+		}
+	}
+}
+
+func TestNoSecretIsLoggedByAnyRoute(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.Scopes()...)
+	for _, r := range routes {
+		furnish(h, 7)
+		sep := "?"
+		if strings.Contains(r.path, "?") {
+			sep = "&"
+		}
+		_, _ = io.Copy(io.Discard, h.do(key, r.method, r.path+sep+"limit=1&token="+key, r.body).Body)
+		_, _ = io.Copy(io.Discard, h.do(key+"x", r.method, r.path, r.body).Body)
+	}
+	if log := h.log.String(); strings.Contains(log, key[3:]) || !strings.Contains(log, "path=/api/chat") {
+		t.Errorf("log: %s", log)
+	}
+}

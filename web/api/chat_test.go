@@ -1,0 +1,538 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"gatehouse/core"
+	"gatehouse/core/bus"
+	"gatehouse/core/session"
+	"gatehouse/web/auth"
+)
+
+func readAll(t *testing.T, res *http.Response) string {
+	t.Helper()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	return string(b)
+}
+
+func kinds(events []sent) string {
+	var k []string
+	for _, e := range events {
+		k = append(k, e.kind())
+	}
+	return strings.Join(k, " ")
+}
+
+func TestAMessageIsQueuedAndItsRunStreamedInOrder(t *testing.T) {
+	h := open(t, options{})
+	h.onPut = func(in core.Inbound) { h.reply(in, "Hel", "lo\n", "you") } // over before Put returns: nothing may be missed
+	res := h.do(h.key(auth.ScopeChat), "POST", "/api/chat", `{"message":"hi"}`)
+	events := parseEvents(readAll(t, res))
+	if got, want := kinds(events), "session user_message prompt_metadata init model text text text done message_stop"; got != want {
+		t.Errorf("events %s, want %s", got, want)
+	}
+	in := h.last()
+	if run := res.Header.Get("X-Run-Id"); run == "" || run != in.Turn.Run || !strings.HasPrefix(events[0].id, run+".1:1") {
+		t.Errorf("X-Run-Id %q, turn %q, first event %q", run, in.Turn.Run, events[0].id)
+	}
+	if in.Bot != core.APIBot || in.Kind != core.KindMessage || in.Text != "hi" || in.From.ID != "user:7" || in.From.Platform != "api" ||
+		in.Turn.User != 7 || in.Turn.Key == "" || !in.Addressed || in.Turn.Trust != core.Stranger || in.Chat != in.Turn.Session || uuid.Validate(in.Chat) != nil {
+		t.Errorf("turn %+v %+v", in, in.Turn)
+	}
+	if want := "key:" + in.Turn.Key + ":"; !strings.HasPrefix(in.UpdateID, want) {
+		t.Errorf("update id %q", in.UpdateID)
+	}
+}
+
+func TestOneJSONAnswer(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
+	h.onPut = func(in core.Inbound) {
+		s := h.begin(in, 1)
+		h.opening(s, in)
+		h.say(s, core.Warning{Code: "fallback", Message: "another model answers"}, core.TextDelta{Content: "yes"})
+		h.finish(s, done(in, "yes"))
+	}
+	m := h.want(200, "", key, "POST", "/api/chat", `{"message":"hi"}`, "Accept", "application/json")
+	if m["response"] != "yes" || m["run_id"] != h.last().Turn.Run || m["session_id"] != h.last().Chat || len(m["warnings"].([]any)) != 1 {
+		t.Errorf("%v", m)
+	}
+	for _, c := range []struct {
+		last   core.Event
+		status int
+		slug   string
+	}{
+		{core.Aborted{SessionID: "s", Message: "stopped", PartialResponse: "ha"}, 409, "run-aborted"},
+		{core.Failed{Code: "auth", Message: "the provider refuses the key"}, 502, "model-failed"},
+		{core.Failed{Code: "shutdown", Message: "restarting", CanRetry: true, RetryAfterMS: 1200}, 503, "unavailable"},
+		{core.Failed{Code: "timeout", Message: "too long"}, 504, "run-timeout"},
+		{core.Failed{Code: "internal", Message: "a fault"}, 500, "internal"},
+	} {
+		h.onPut = func(in core.Inbound) { h.finish(h.begin(in, 1), c.last) }
+		m := h.want(c.status, c.slug, key, "POST", "/api/chat", `{"message":"hi"}`, "Accept", "application/json")
+		if m["run_id"] != h.last().Turn.Run || m["detail"] == "" {
+			t.Errorf("%v", m)
+		}
+	}
+}
+
+func TestAcceptDecidesTheForm(t *testing.T) {
+	for accept, want := range map[string]form{
+		"": asStream, "*/*": asStream, "text/event-stream": asStream, "application/json": asJSON, "application/json, */*": asJSON,
+		"text/event-stream, application/json": asStream, "application/json;q=0.5, text/event-stream": asStream,
+		"application/json, text/plain, */*": asJSON, "text/event-stream;q=0.1, application/json;q=0.2": asJSON, "application/*": asJSON,
+		"text/html": 99, "text/event-stream;q=0": 99,
+	} {
+		r, _ := http.NewRequest("POST", "/", nil)
+		if accept != "" {
+			r.Header.Set("Accept", accept)
+		}
+		got, err := formOf(r)
+		if (err != nil) != (want == 99) || err == nil && got != want {
+			t.Errorf("Accept %q: %v %v, want %v", accept, got, err, want)
+		}
+	}
+}
+
+func TestRespondAsyncIsAcceptedAndFollowedBeforeItsRunBegins(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
+	res := h.do(key, "POST", "/api/chat", `{"message":"hi"}`, "Prefer", "respond-async, wait=10")
+	m := h.answer(res)
+	where := res.Header.Get("Location")
+	if res.StatusCode != 202 || res.Header.Get("Preference-Applied") != "respond-async" || m["run_id"] != res.Header.Get("X-Run-Id") {
+		t.Fatalf("%d %v %v", res.StatusCode, res.Header, m)
+	}
+	in := h.last()
+	if !in.Turn.Respond {
+		t.Error("the turn does not say that it is run again after a crash")
+	}
+	follow := h.do(key, "GET", where, "") // no session, no run yet
+	if follow.StatusCode != 200 {
+		t.Fatalf("%s: %d", where, follow.StatusCode)
+	}
+	h.reply(in, "later")
+	if got := kinds(parseEvents(readAll(t, follow))); !strings.HasSuffix(got, "text done message_stop") {
+		t.Errorf("events %s", got)
+	}
+	h.want(404, "not-found", h.keyOf(8, core.Vault, auth.ScopeChat), "GET", where, "")
+}
+
+func TestTheSameIdempotencyKeyFollowsTheSameRun(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
+	h.onPut = func(in core.Inbound) { h.reply(in, "once") }
+	first := h.do(key, "POST", "/api/chat", `{"message":"hi"}`, "Idempotency-Key", "k1")
+	a := readAll(t, first)
+	second := h.do(key, "POST", "/api/chat", `{"message":"hi"}`, "Idempotency-Key", "k1")
+	b := readAll(t, second)
+	if a != b || first.Header.Get("X-Run-Id") != second.Header.Get("X-Run-Id") || len(h.put) != 1 {
+		t.Errorf("%d turns; first %s, second %s", len(h.put), a, b)
+	}
+	h.want(409, "conflict", key, "POST", "/api/chat", `{"message":"something else"}`, "Idempotency-Key", "k1")
+	other := h.do(h.keyOf(8, core.Vault, auth.ScopeChat), "POST", "/api/chat", `{"message":"hi"}`, "Idempotency-Key", "k1")
+	readAll(t, other)
+	if other.Header.Get("X-Run-Id") == first.Header.Get("X-Run-Id") || len(h.put) != 2 {
+		t.Error("two keys share an idempotency key's run")
+	}
+	fresh, err := New(h.api.Options) // after a restart the memory is empty; the ids are the same
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.api.recent = fresh.recent
+	third := h.do(key, "POST", "/api/chat", `{"message":"hi"}`, "Idempotency-Key", "k1")
+	if c := readAll(t, third); c != a {
+		t.Errorf("after a restart: %s", c)
+	}
+	for _, bad := range []string{"", strings.Repeat("x", 129), "with space"} {
+		h.want(400, "invalid-request", key, "POST", "/api/chat", `{"message":"hi"}`, "Idempotency-Key", bad)
+	}
+}
+
+func TestARetryWhileTheRunGoesOnSeesAllOfIt(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
+	streams := make(chan *bus.Stream, 1)
+	h.onPut = func(in core.Inbound) {
+		s := h.begin(in, 1)
+		h.opening(s, in)
+		streams <- s
+	}
+	a := h.do(key, "POST", "/api/chat", `{"message":"hi"}`, "Idempotency-Key", "k")
+	s := <-streams
+	b := h.do(key, "POST", "/api/chat", `{"message":"hi"}`, "Idempotency-Key", "k")
+	h.say(s, core.TextDelta{Content: "both"})
+	h.finish(s, done(h.last(), "both"))
+	if x, y := readAll(t, a), readAll(t, b); x != y || !strings.Contains(x, "message_stop") {
+		t.Errorf("first %s\nsecond %s", x, y)
+	}
+}
+
+func TestBodiesOutsideTheContractAreRefusedByName(t *testing.T) {
+	h := open(t, options{})
+	key := h.keyOf(7, core.Vault, auth.ScopeChat)
+	for _, c := range []struct {
+		body, field string
+		status      int
+	}{
+		{`{"message":""}`, "message", 400}, {`{"message":" \n"}`, "message", 400}, {`{}`, "message", 400}, {`[]`, "", 400}, {`null`, "", 400}, {`"x"`, "", 400},
+		{`{"message":1}`, "message", 400}, {`{"message":"a","cancel_on_disconnect":"yes"}`, "cancel_on_disconnect", 400},
+		{`{"message":"a","agent_path":"x"}`, "agent_path", 400}, {`{"message":"a","agentPath":"x"}`, "agent_path", 400}, {`{"message":"a","module":"chat"}`, "module", 400},
+		{`{"message":"a","workspace":"w"}`, "workspace", 400}, {`{"message":"a","contexts":[]}`, "contexts", 400}, {`{"message":"a","attachments":[]}`, "attachments", 400},
+		{`{"message":"a","initialContext":"x"}`, "initial_context", 400}, {`{"message":"a","continued_from":"x"}`, "continued_from", 400},
+		{`{"message":"a","session_id":"b","sessionId":"c"}`, "session_id", 400}, {`{"message":"a","trust_level":"root"}`, "", 400},
+		{`{"message":"a","trust_level":"full"}`, "", 403}, {`{"message":"a","session_id":"stream"}`, "", 400}, {`{"message":"a","session_id":"active-streams"}`, "", 400},
+		{`{"message":"a","session_id":"sessions"}`, "", 400}, {`{"message":"a","session_id":"session"}`, "", 400}, {`{"message":"a","session_id":"../x"}`, "", 400},
+		{`{"message":"` + strings.Repeat("x", MaxMessage+1) + `"}`, "message", 413}, {`{"message":"a","system_prompt":"` + strings.Repeat("x", MaxSystemPrompt+1) + `"}`, "system_prompt", 413},
+		{`{"message":"` + strings.Repeat("x", maxChatBody) + `"}`, "", 413}, {`{"message":"a"}}`, "", 400},
+	} {
+		m := h.want(c.status, "", key, "POST", "/api/chat", c.body)
+		if got, _ := m["field"].(string); got != c.field {
+			t.Errorf("%.60s: field %q, want %q", c.body, got, c.field)
+		}
+	}
+	h.want(415, "unsupported-media-type", key, "POST", "/api/chat", `{"message":"a"}`, "Content-Type", "text/plain")
+	h.want(406, "not-acceptable", key, "POST", "/api/chat", `{"message":"a"}`, "Accept", "text/html")
+	h.want(400, "invalid-request", key, "POST", "/api/chat", `{"message":"a","cancel_on_disconnect":true}`, "Prefer", "respond-async")
+	if len(h.put) != 0 {
+		t.Errorf("%d turns were put", len(h.put))
+	}
+}
+
+func TestNamesAreFoldedAndUnknownFieldsWarnedOf(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
+	h.onPut = func(in core.Inbound) { h.reply(in, "ok") }
+	res := h.do(key, "POST", "/api/chat", `{"message":"a","sessionId":"My.Notes","trustLevel":"sandboxed","workingDirectory":"Projects","systemPrompt":"be short","model":"local/quote","agentPath":null,"colour":"red","x\"y":1}`,
+		"Accept", "application/json")
+	h.answer(res)
+	if got, want := res.Header.Get("Warning"), `299 - "unknown fields were ignored: colour, x?y"`; got != want {
+		t.Errorf("Warning %q, want %q", got, want)
+	}
+	in := h.last()
+	id, alias, _ := session.ID("My.Notes", 7)
+	if !alias || in.Chat != id || in.Turn.Session != "My.Notes" || in.Turn.Trust != core.Sandboxed || in.Turn.WorkingDirectory != "Projects" || in.Turn.SystemPrompt != "be short" || in.Turn.Model != "local/quote" {
+		t.Errorf("turn %+v", in.Turn)
+	}
+}
+
+func TestALargeMessageOfEscapesFits(t *testing.T) {
+	h := open(t, options{})
+	h.onPut = func(in core.Inbound) { h.reply(in, "ok") }
+	body := `{"message":"` + strings.Repeat(`\u00e9`, MaxMessage/2) + `"}`
+	h.want(200, "", h.key(auth.ScopeChat), "POST", "/api/chat", body, "Accept", "application/json")
+	if n := len(h.last().Text); n != MaxMessage {
+		t.Errorf("%d bytes arrived", n)
+	}
+}
+
+func TestSomebodyElsesSessionIsNotFound(t *testing.T) {
+	h := open(t, options{})
+	id := uuid.NewString()
+	h.sessions[id] = SessionRow{ID: id, User: 8}
+	key := h.keyOf(7, core.Vault, auth.ScopeChat, auth.ScopeRead)
+	h.want(404, "not-found", key, "POST", "/api/chat", `{"message":"a","session_id":"`+id+`"}`)
+	h.want(404, "not-found", key, "GET", "/api/chat/"+id+"/events", "")
+	h.want(404, "not-found", key, "POST", "/api/chat/"+id+"/abort", "")
+	h.want(404, "not-found", key, "GET", "/api/chat/"+id+"/stream-status", "")
+	h.want(200, "", h.keyOf(1, core.Vault, auth.ScopeAdmin, auth.ScopeChat), "GET", "/api/chat/"+id+"/stream-status", "")
+	h.want(404, "not-found", key, "GET", "/api/chat/"+uuid.NewString()+"/stream-status", "")
+	if len(h.aborted) != 0 || len(h.put) != 0 {
+		t.Error("something was done to it")
+	}
+}
+
+func TestAFailedPutIsAnErrorAndCanBeRepeated(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
+	h.putErr = errors.New("disk I/O error near hunter2")
+	m := h.want(500, "internal", key, "POST", "/api/chat", `{"message":"a"}`, "Idempotency-Key", "k")
+	if strings.Contains(fmt.Sprint(m), "hunter2") {
+		t.Errorf("%v", m)
+	}
+	h.putErr = nil
+	h.onPut = func(in core.Inbound) { h.reply(in, "ok") }
+	h.want(200, "", key, "POST", "/api/chat", `{"message":"a"}`, "Idempotency-Key", "k", "Accept", "application/json")
+}
+
+func TestStreamsPerKeyAreLimited(t *testing.T) {
+	h := open(t, options{streams: 2})
+	key := h.key(auth.ScopeChat)
+	id := uuid.NewString()
+	h.sessions[id] = SessionRow{ID: id, User: 7}
+	a := h.do(key, "GET", "/api/chat/"+id+"/events", "")
+	h.do(key, "GET", "/api/chat/"+id+"/events", "")
+	res := h.do(key, "GET", "/api/chat/"+id+"/events", "")
+	if m := h.answer(res); res.StatusCode != 429 || res.Header.Get("Retry-After") == "" || m["type"] != "/docs/problems#too-many-requests" {
+		t.Errorf("third stream: %d %v", res.StatusCode, m)
+	}
+	h.want(429, "too-many-requests", key, "POST", "/api/chat", `{"message":"a"}`)
+	other := h.do(h.keyOf(7, core.Vault, auth.ScopeChat), "GET", "/api/chat/"+id+"/events", "")
+	if other.StatusCode != 200 {
+		t.Errorf("another key of the same user: %d", other.StatusCode)
+	}
+	a.Body.Close()
+	for { // the server sees the closed connection when it does
+		res, err := h.try(key, "GET", "/api/chat/"+id+"/events", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		status := res.StatusCode
+		res.Body.Close()
+		if status == 200 {
+			break
+		}
+	}
+}
+
+func TestAClientThatLeavesStopsItsRunOnlyWhenItAskedFor(t *testing.T) {
+	for _, cancel := range []bool{true, false} {
+		for _, begun := range []bool{true, false} {
+			h := open(t, options{})
+			key := h.key(auth.ScopeChat)
+			aborted, put := make(chan string, 4), make(chan core.Inbound, 1)
+			h.onAbort = func(s string) { aborted <- s }
+			var s *bus.Stream
+			h.onPut = func(in core.Inbound) {
+				if begun {
+					s = h.begin(in, 1)
+					h.opening(s, in)
+				}
+				put <- in
+			}
+			ctx, leave := context.WithCancel(context.Background())
+			r, _ := http.NewRequestWithContext(ctx, "POST", h.url+"/api/chat", strings.NewReader(fmt.Sprintf(`{"message":"a","cancel_on_disconnect":%v}`, cancel)))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("X-API-Key", key)
+			res, err := h.client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := <-put
+			leave()
+			res.Body.Close()
+			if !begun {
+				s = h.begin(in, 1)
+				h.opening(s, in)
+			}
+			if cancel {
+				if got := <-aborted; got != in.Chat {
+					t.Errorf("aborted %s, want %s", got, in.Chat)
+				}
+			}
+			h.finish(s, done(in, "x"))
+			h.stop() // waits for every handler
+			if n := len(aborted); n != 0 {
+				t.Errorf("cancel %v, begun %v: %d more aborts", cancel, begun, n)
+			}
+		}
+	}
+}
+
+// TestAReplayHasNoGapAndNoRepeat cuts a reader off at random places and lets it
+// come back with its last id, while the run goes on, and expects every event once.
+func TestAReplayHasNoGapAndNoRepeat(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	for range 20 {
+		h := open(t, options{})
+		key := h.key(auth.ScopeChat)
+		h.answer(h.do(key, "POST", "/api/chat", `{"message":"a"}`, "Prefer", "respond-async"))
+		in := h.last()
+		total := 5 + random.IntN(40)
+		go func() {
+			s := h.begin(in, 1)
+			h.opening(s, in)
+			for i := range total {
+				h.say(s, core.TextDelta{Content: fmt.Sprint(i)})
+			}
+			h.finish(s, done(in, "all"))
+		}()
+		var got []sent
+		path := "/api/chat/" + in.Chat + "/events?run=" + in.Turn.Run
+		for len(got) == 0 || got[len(got)-1].kind() != "message_stop" {
+			header := []string{}
+			if len(got) > 0 {
+				header = []string{"Last-Event-ID", got[len(got)-1].id}
+			}
+			res := h.do(key, "GET", path, "", header...)
+			if res.StatusCode != 200 {
+				t.Fatalf("status %d after %d events", res.StatusCode, len(got))
+			}
+			got = append(got, take(t, res, 1+random.IntN(15))...)
+		}
+		for i, e := range got {
+			if want := fmt.Sprintf("%s.1:%d", in.Turn.Run, i+1); e.id != want {
+				t.Fatalf("event %d has id %s, want %s", i, e.id, want)
+			}
+		}
+		if len(got) != total+7 {
+			t.Fatalf("%d events, want %d", len(got), total+7)
+		}
+		after := h.do(key, "GET", path, "", "Last-Event-ID", got[len(got)-1].id)
+		if readAll(t, after); after.StatusCode != 204 {
+			t.Errorf("a reader that has all of it: %d, want 204", after.StatusCode)
+		}
+	}
+}
+
+// take reads at most n events and closes the stream.
+func take(t *testing.T, res *http.Response, n int) (got []sent) {
+	t.Helper()
+	defer res.Body.Close()
+	var block strings.Builder
+	body := bufio.NewReader(res.Body)
+	for len(got) < n {
+		line, err := body.ReadString('\n')
+		block.WriteString(line)
+		if err != nil {
+			break
+		}
+		if line == "\n" {
+			got = append(got, parseEvents(block.String())...)
+			block.Reset()
+		}
+	}
+	return got
+}
+
+func TestAReaderOfAnAttemptThatWasGivenUpIsToldSo(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
+	in := core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: uuid.NewString()}, Turn: &core.Options{Run: "r1", User: 7}}
+	first := h.begin(in, 1)
+	h.say(first, core.TextDelta{Content: "half"})
+	second := h.begin(in, 2)
+	h.say(second, core.TextDelta{Content: "whole"})
+	h.finish(second, done(in, "whole"))
+	res := h.do(key, "GET", "/api/chat/"+in.Chat+"/events?run=r1", "", "Last-Event-ID", "r1.1:1")
+	if got := parseEvents(readAll(t, res)); kinds(got) != "gap text done message_stop" || got[0].id != "r1.2:0" || got[3].id != "r1.2:3" {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestASessionsStreamStaysOpenForTheNextRun(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
+	id := uuid.NewString()
+	h.sessions[id] = SessionRow{ID: id, User: 7}
+	res := h.do(key, "GET", "/api/chat/"+id+"/events", "")
+	turn := func(run string) core.Inbound {
+		return core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: id}, Text: "x", Turn: &core.Options{Run: run, User: 7}}
+	}
+	h.reply(turn("run-1"), "a")
+	h.reply(turn("run-2"), "b")
+	got := take(t, res, 16)
+	if len(got) != 16 || got[15].kind() != "message_stop" || !strings.HasPrefix(got[15].id, "run-2.") {
+		t.Errorf("%d events: %s", len(got), kinds(got))
+	}
+	h.want(404, "not-found", key, "GET", "/api/chat/"+id+"/events?run=no-such-run", "")
+	h.want(400, "invalid-request", key, "GET", "/api/chat/"+id+"/events?run=a/b", "")
+	h.want(400, "invalid-request", key, "GET", "/api/chat/stream/events", "")
+	h.want(405, "", key, "HEAD", "/api/chat/"+id+"/events", "")
+}
+
+func TestStatusAbortAndActiveStreamsShowOwnRuns(t *testing.T) {
+	h := open(t, options{})
+	mine, admin := h.key(auth.ScopeChat), h.keyOf(1, core.Vault, auth.ScopeRead, auth.ScopeAdmin)
+	in := core.Inbound{Address: core.Address{Chat: uuid.NewString()}, Turn: &core.Options{Run: "r-7", User: 7}}
+	other := core.Inbound{Address: core.Address{Chat: uuid.NewString()}, Turn: &core.Options{Run: "r-8", User: 8}}
+	s, o := h.begin(in, 1), h.begin(other, 2)
+	count := func(key string) int {
+		return len(h.want(200, "", key, "GET", "/api/chat/active-streams", "")["streams"].([]any))
+	}
+	if count(mine) != 1 || count(admin) != 2 {
+		t.Errorf("mine %d, admin's %d", count(mine), count(admin))
+	}
+	if m := h.want(200, "", mine, "GET", "/api/chat/"+in.Chat+"/stream-status", ""); m["active"] != true || m["run_id"] != "r-7" {
+		t.Errorf("%v", m)
+	}
+	if m := h.want(200, "", mine, "POST", "/api/chat/"+in.Chat+"/abort", ""); m["aborted"] != true {
+		t.Errorf("%v", m)
+	}
+	h.finish(s, core.Aborted{SessionID: in.Chat, Message: "stopped"})
+	h.finish(o, done(other, ""))
+	if m := h.want(200, "", mine, "POST", "/api/chat/"+in.Chat+"/abort", ""); m["aborted"] != false {
+		t.Errorf("%v", m)
+	}
+	if m := h.want(200, "", mine, "GET", "/api/chat/"+in.Chat+"/stream-status", ""); m["active"] != false {
+		t.Errorf("%v", m)
+	}
+}
+
+func TestListsShowOwnSessionsUnlessAdmin(t *testing.T) {
+	h := open(t, options{})
+	now := h.clock.Now()
+	for user, id := range map[int64]string{7: "a", 8: "b"} {
+		h.sessions[id] = SessionRow{ID: id, User: user, Trust: core.Vault, CreatedAt: now, LastAccessed: now}
+	}
+	count := func(key string) int { return len(h.want(200, "", key, "GET", "/api/chat", "")["sessions"].([]any)) }
+	if n := count(h.key(auth.ScopeRead)); n != 1 {
+		t.Errorf("read: %d", n)
+	}
+	if n := count(h.key(auth.ScopeChat)); n != 1 {
+		t.Errorf("chat: %d", n)
+	}
+	if n := count(h.key(auth.ScopeRead, auth.ScopeAdmin)); n != 2 {
+		t.Errorf("admin: %d", n)
+	}
+	key := h.key(auth.ScopeRead)
+	h.want(200, "", key, "GET", "/api/chat?limit=3&cursor=abc&archived=true&source=x&module=chat&agent_type=y&tag=z&search=w", "")
+	q := h.query
+	if q.Limit != 3 || q.Cursor != "abc" || q.Archived == nil || !*q.Archived || q.Source != "x" || q.Module != "chat" || q.AgentType != "y" || q.Tag != "z" || q.Search != "w" || q.User != 7 || q.Everybody {
+		t.Errorf("query %+v", q)
+	}
+	for _, bad := range []string{"limit=0", "limit=201", "limit=x", "offset=-1", "archived=maybe", "cursor=a&offset=1", "search=" + strings.Repeat("x", 257), "cursor=" + strings.Repeat("x", 513)} {
+		h.want(400, "invalid-request", key, "GET", "/api/chat?"+bad, "")
+	}
+}
+
+func TestAStreamEndsWhenTheServerStops(t *testing.T) {
+	h := open(t, options{})
+	id := uuid.NewString()
+	h.sessions[id] = SessionRow{ID: id, User: 7}
+	res := h.do(h.key(auth.ScopeChat), "GET", "/api/chat/"+id+"/events", "")
+	h.stop()
+	if body := readAll(t, res); !strings.HasPrefix(body, ": open") {
+		t.Errorf("%q", body)
+	}
+}
+
+func FuzzChatBody(f *testing.F) {
+	for _, s := range []string{`{"message":"hi"}`, `{"message":"hi","sessionId":"x","SESSION_ID":"y"}`, `{"message":null}`, `{"message":{"a":1}}`, `[]`, `{"trustLevel":"full","message":"\ud800"}`, "{\"message\":\"\x00\"}", `{"":""}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		req, ignored, err := parseChat(raw)
+		if err != nil {
+			if k := core.KindOf(err); k == core.Other && problemStatus(err) >= 500 {
+				t.Errorf("a bad body is our fault: %v", err)
+			}
+			return
+		}
+		if strings.TrimSpace(req.Message) == "" || len(req.Message) > MaxMessage || len(req.SessionID) > 128 {
+			t.Errorf("taken: %+v", req)
+		}
+		for _, r := range warning(ignored) {
+			if r < ' ' || r > '~' {
+				t.Errorf("warning %q is not fit for a header", warning(ignored))
+			}
+		}
+	})
+}

@@ -1,0 +1,496 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"gatehouse/core"
+	"gatehouse/core/bus"
+	"gatehouse/core/coretest"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
+}
+
+// A house is the API on loopback over a real store, a real bus and doubles for
+// the rest; every exchange is held against the contract.
+type house struct {
+	t      *testing.T
+	clock  *coretest.Clock
+	db     *store.DB
+	keys   *auth.Keys
+	admins *auth.Admins
+	bus    *bus.Bus
+	api    *API
+	url    string
+	client *http.Client
+	seen   *contract
+	log    *lockedBuffer
+	stop   func()
+
+	mu       sync.Mutex
+	put      []core.Inbound
+	putErr   error
+	onPut    func(core.Inbound) // called for each new turn, not holding mu
+	runs     map[string]Run
+	aborted  []string
+	onAbort  func(session string)
+	sessions map[string]SessionRow
+	query    SessionQuery
+	bots     []core.BotState
+	testErr  error
+	requests map[string]core.PairingRequest
+	rows     []core.AccessRow
+	approval core.Approval
+	checkErr error
+	stored   map[string][]bus.Entry // run events "in storage"
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+type options struct {
+	localhost bool
+	streams   int
+	origins   []string
+}
+
+func open(t *testing.T, o options) *house {
+	t.Helper()
+	h := &house{t: t, clock: coretest.NewClock(time.Time{}), log: &lockedBuffer{}, runs: map[string]Run{}, sessions: map[string]SessionRow{},
+		requests: map[string]core.PairingRequest{}, stored: map[string][]bus.Entry{}}
+	h.db = storetest.Open(t, h.clock)
+	logger := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	site, err := web.NewSite(web.SiteOptions{Log: logger, Clock: h.clock, Origins: o.origins})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := func(r *http.Request) string { return web.From(r.Context()).Key() }
+	h.keys = auth.NewKeys(h.db, h.clock, logger)
+	h.admins = auth.NewAdmins(h.db, auth.AdminOptions{Clock: h.clock, Log: logger, Address: address, Password: "panel password"})
+	if _, err := h.admins.Prepare(context.Background(), false); err != nil {
+		t.Fatal(err)
+	}
+	door := auth.NewDoor(h.keys, h.admins, auth.DoorOptions{Clock: h.clock, Localhost: o.localhost, Address: address,
+		Local: func(r *http.Request) bool { return web.From(r.Context()).Local }})
+	h.bus = bus.New(h.load, h.latest)
+	registry := prometheus.NewRegistry()
+	h.api, err = New(Options{Door: door, Inbox: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Bots: (*botsDouble)(h),
+		Pairings: (*pairingsDouble)(h), People: (*pairingsDouble)(h), Gatherer: registry, Clock: h.clock, Log: logger,
+		Metrics: web.NewMetrics(registry), Streams: o.streams,
+		Checks: []Check{{"database", h.db.Check}, {"queue", func(context.Context) error { h.mu.Lock(); defer h.mu.Unlock(); return h.checkErr }}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	h.api.Register(mux)
+	mux.HandleFunc("POST /sign-in", func(w http.ResponseWriter, r *http.Request) {
+		if err := h.admins.SignIn(w, r, auth.AdminName, "panel password"); err != nil {
+			web.WriteProblem(w, r, web.ProblemOf(err))
+		}
+	})
+	h.serve(site.Wrap(mux))
+	return h
+}
+
+func (h *house) serve(handler http.Handler) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- web.NewServer(handler, web.ServerOptions{Grace: 100 * time.Millisecond}).Run(ctx, l) }()
+	h.url = "http://" + l.Addr().String()
+	transport := &http.Transport{}
+	h.seen = newContract(h.t, transport)
+	h.client = &http.Client{Transport: h.seen}
+	h.stop = sync.OnceFunc(func() {
+		transport.CloseIdleConnections()
+		cancel()
+		if err := <-done; err != nil {
+			h.t.Error(err)
+		}
+	})
+	h.t.Cleanup(h.stop)
+}
+
+// key makes a key for user 7 with these scopes at vault.
+func (h *house) key(scopes ...string) string { return h.keyOf(7, core.Vault, scopes...) }
+
+func (h *house) keyOf(user int64, trust core.Trust, scopes ...string) string {
+	h.t.Helper()
+	secret, _, err := h.keys.Create(context.Background(), auth.NewKey{Label: "test", User: user, Trust: trust, Scopes: scopes}, core.Actor{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return secret
+}
+
+// do sends one request; header is name and value in turn.
+func (h *house) do(key, method, path, body string, header ...string) *http.Response {
+	h.t.Helper()
+	res, err := h.try(key, method, path, body, header...)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { res.Body.Close() })
+	return res
+}
+
+func (h *house) try(key, method, path, body string, header ...string) (*http.Response, error) {
+	r, err := http.NewRequest(method, h.url+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if body == "" {
+		r.Body, r.ContentLength = nil, 0
+	} else {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		} else {
+			r.Header.Set(header[i], header[i+1])
+		}
+	}
+	return h.client.Do(r)
+}
+
+// answer reads the whole answer as JSON.
+func (h *house) answer(res *http.Response) (m map[string]any) {
+	h.t.Helper()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	res.Body.Close()
+	if len(b) > 0 {
+		if err := json.Unmarshal(b, &m); err != nil {
+			h.t.Fatalf("%v: %s", err, b)
+		}
+	}
+	return m
+}
+
+// want sends a request and expects status and, of a problem, the slug.
+func (h *house) want(status int, slug, key, method, path, body string, header ...string) map[string]any {
+	h.t.Helper()
+	res := h.do(key, method, path, body, header...)
+	m := h.answer(res)
+	if res.StatusCode != status {
+		h.t.Errorf("%s %s: %d, want %d (%v)", method, path, res.StatusCode, status, m)
+	} else if got, _ := m["type"].(string); slug != "" && got != "/docs/problems#"+slug {
+		h.t.Errorf("%s %s: problem %q, want %s (%v)", method, path, got, slug, m)
+	}
+	return m
+}
+
+// Put implements Inbox.
+func (h *house) Put(_ context.Context, page []core.Inbound, _ *core.Cursor) error {
+	h.mu.Lock()
+	err, in, on := h.putErr, page[0], h.onPut
+	known := slices.ContainsFunc(h.put, func(o core.Inbound) bool { return o.UpdateID == in.UpdateID })
+	if err == nil && !known {
+		h.put = append(h.put, in)
+	}
+	h.mu.Unlock()
+	if err == nil && !known && on != nil {
+		on(in)
+	}
+	return err
+}
+
+func (h *house) last() core.Inbound {
+	h.t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.put) == 0 {
+		h.t.Fatal("nothing was put")
+	}
+	return h.put[len(h.put)-1]
+}
+
+// load and latest are the bus's storage.
+func (h *house) load(_ context.Context, run string, attempt, n int) (es []bus.Entry, _ error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range h.stored[run] {
+		if e.Attempt == attempt && e.N > n {
+			e.Event = nil
+			es = append(es, e)
+		}
+	}
+	return es, nil
+}
+
+func (h *house) latest(_ context.Context, run string) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	for _, e := range h.stored[run] {
+		n = max(n, e.Attempt)
+	}
+	return n, nil
+}
+
+// begin starts in's run on the bus, with its row and session.
+func (h *house) begin(in core.Inbound, attempt int) *bus.Stream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.runs[in.Turn.Run] = Run{ID: in.Turn.Run, Session: in.Chat, User: in.Turn.User}
+	h.sessions[in.Chat] = SessionRow{ID: in.Chat, Source: "api", Module: "chat", User: in.Turn.User, Trust: core.Vault, CreatedAt: h.clock.Now(), LastAccessed: h.clock.Now()}
+	return h.bus.Begin(bus.Info{Run: in.Turn.Run, Session: in.Chat, Bot: core.APIBot, Chat: in.Chat, User: in.Turn.User, Attempt: attempt, Started: h.clock.Now()})
+}
+
+// say publishes and stores an event.
+func (h *house) say(s *bus.Stream, events ...core.Event) {
+	for _, e := range events {
+		entry := s.Publish(e)
+		h.mu.Lock()
+		h.stored[entry.Run] = append(h.stored[entry.Run], entry)
+		h.mu.Unlock()
+	}
+}
+
+// finish ends the run with this last word.
+func (h *house) finish(s *bus.Stream, last core.Event) {
+	info := s.Info()
+	h.mu.Lock()
+	r := h.runs[info.Run]
+	r.Ended = true
+	h.runs[info.Run] = r
+	h.mu.Unlock()
+	h.say(s, last, core.MessageStop{})
+	s.End()
+}
+
+// reply is a whole run that answers text in pieces.
+func (h *house) reply(in core.Inbound, pieces ...string) {
+	s := h.begin(in, 1)
+	h.opening(s, in)
+	for _, p := range pieces {
+		h.say(s, core.TextDelta{Content: p})
+	}
+	h.finish(s, done(in, strings.Join(pieces, "")))
+}
+
+func (h *house) opening(s *bus.Stream, in core.Inbound) {
+	h.say(s, core.Session{ID: in.Chat, RunID: in.Turn.Run, CreatedAt: h.clock.Now(), TrustLevel: core.Vault, ResumeInfo: core.ResumeInfo{Method: "new", IsNewSession: true}},
+		core.UserMessage{Content: in.Text},
+		core.PromptMetadata{PromptSource: "default", ContextFilePaths: []string{}, AvailableAgents: []string{"vault-agent"}, AgentName: "vault-agent", Model: "local/quote"},
+		core.Init{Tools: []string{}, PermissionMode: "default", MCPServers: []string{}},
+		core.ModelChosen{Model: "local/quote"})
+}
+
+func done(in core.Inbound, text string) core.Done {
+	return core.Done{Response: text, SessionID: in.Chat, Model: "local/quote", MessageCount: 2, DurationMS: 12, Usage: core.Usage{InputTokens: 5, OutputTokens: 3}}
+}
+
+type runsDouble house
+
+func (h *runsDouble) Abort(session string) bool {
+	h.mu.Lock()
+	h.aborted = append(h.aborted, session)
+	on := h.onAbort
+	h.mu.Unlock()
+	for _, i := range h.bus.Active() {
+		if i.Session == session {
+			if on != nil {
+				on(session)
+			}
+			return true
+		}
+	}
+	return false
+}
+
+func (h *runsDouble) Run(_ context.Context, id string) (Run, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r, ok := h.runs[id]; ok {
+		return r, nil
+	}
+	return Run{}, core.Errorf(core.NotFound, "no such run")
+}
+
+type sessionsDouble house
+
+func (h *sessionsDouble) Locate(_ context.Context, user int64, id string) (string, bool, error) {
+	sid, _, err := session.ID(id, user)
+	if err != nil {
+		return "", false, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	row, known := h.sessions[sid]
+	if known && row.User != user {
+		return "", false, core.Errorf(core.NotFound, "no such session")
+	}
+	return sid, known, nil
+}
+
+func (h *sessionsDouble) Session(_ context.Context, id string) (SessionRow, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if row, ok := h.sessions[id]; ok {
+		return row, nil
+	}
+	return SessionRow{}, core.Errorf(core.NotFound, "no such session")
+}
+
+func (h *sessionsDouble) List(_ context.Context, q SessionQuery) (rows []SessionRow, next string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.query = q
+	for _, r := range h.sessions {
+		if q.Everybody || r.User == q.User {
+			rows = append(rows, r)
+		}
+	}
+	return rows, "", nil
+}
+
+type botsDouble house
+
+func (h *botsDouble) States() []core.BotState {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.bots)
+}
+
+func (h *botsDouble) set(bot string, to core.Phase) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.bots {
+		if h.bots[i].Bot == bot {
+			h.bots[i].State = to
+			return nil
+		}
+	}
+	return core.Errorf(core.NotFound, "no such bot")
+}
+
+func (h *botsDouble) Start(_ context.Context, bot string, _ core.Actor) error {
+	return h.set(bot, core.Starting)
+}
+
+func (h *botsDouble) Stop(_ context.Context, bot string, _ core.Actor) error {
+	return h.set(bot, core.Stopped)
+}
+
+func (h *botsDouble) Test(context.Context, string) (string, error) { return "the_bot", h.testErr }
+
+type pairingsDouble house
+
+func (h *pairingsDouble) Requests(_ context.Context, status string, limit int) (rs []core.PairingRequest, _ error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.requests {
+		if (status == "" || r.Status == status) && len(rs) < limit {
+			rs = append(rs, r)
+		}
+	}
+	return rs, nil
+}
+
+func (h *pairingsDouble) Request(_ context.Context, id string) (core.PairingRequest, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r, ok := h.requests[id]; ok {
+		return r, nil
+	}
+	return core.PairingRequest{}, core.Errorf(core.NotFound, "no such request")
+}
+
+func (h *pairingsDouble) decide(id, status string, by core.Actor) (core.PairingRequest, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r, ok := h.requests[id]
+	switch {
+	case !ok:
+		return r, core.Errorf(core.NotFound, "no such request")
+	case r.Status != "pending":
+		return r, core.Errorf(core.Conflict, "already %s by %s", r.Status, r.ResolvedBy)
+	}
+	r.Status, r.ResolvedBy, r.ResolvedAt = status, fmt.Sprintf("user %d via %s", by.User, by.Via), h.clock.Now()
+	h.requests[id] = r
+	return r, nil
+}
+
+func (h *pairingsDouble) Approve(_ context.Context, id string, a core.Approval, by core.Actor) (core.PairingRequest, error) {
+	h.mu.Lock()
+	h.approval = a
+	h.mu.Unlock()
+	return h.decide(id, "approved", by)
+}
+
+func (h *pairingsDouble) Deny(_ context.Context, id string, by core.Actor) (core.PairingRequest, error) {
+	return h.decide(id, "denied", by)
+}
+
+func (h *pairingsDouble) Block(_ context.Context, id string, by core.Actor) (core.PairingRequest, error) {
+	return h.decide(id, "denied", by)
+}
+
+func (h *pairingsDouble) Revoke(_ context.Context, bot, user string, _ core.Actor) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := len(h.rows)
+	h.rows = slices.DeleteFunc(h.rows, func(r core.AccessRow) bool { return r.Bot == bot && r.PlatformUserID == user })
+	return before - len(h.rows), nil
+}
+
+func (h *pairingsDouble) Access(context.Context, int) ([]core.AccessRow, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.rows), nil
+}
+
+func (h *pairingsDouble) RemoveAccess(_ context.Context, id int64, _ core.Actor) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := len(h.rows)
+	if h.rows = slices.DeleteFunc(h.rows, func(r core.AccessRow) bool { return r.ID == id }); len(h.rows) == before {
+		return core.Errorf(core.NotFound, "no such access")
+	}
+	return nil
+}
