@@ -44,7 +44,6 @@ func (l *line) rebuild() {
 		ExpectContinueTimeout: time.Second,
 		MaxIdleConns:          l.idle,
 		MaxIdleConnsPerHost:   l.idle,
-		MaxConnsPerHost:       l.idle,           // more wait for one: a request without a connection is certainly not sent
 		IdleConnTimeout:       30 * time.Second, // below the usual 75 s of servers: they should not close first
 		TLSNextProto:          map[string]func(string, *tls.Conn) http.RoundTripper{},
 		DisableCompression:    l.idle > 1, // answers to sends are short

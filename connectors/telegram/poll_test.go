@@ -478,6 +478,9 @@ func TestTheMenuIsSetOncePerChange(t *testing.T) {
 		if _, err := s.AwaitRequest(t.Context(), 0, "setMyCommands", nil); err != nil {
 			t.Fatal(err)
 		}
+		for hash := ""; hash == ""; hash, _ = store.Load(t.Context(), "telegram:7000000001:menu") {
+			runtime.Gosched()
+		}
 		ses.cancel()
 		ses.ended <- <-ses.ended
 	}

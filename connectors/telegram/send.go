@@ -32,12 +32,19 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 			return b.delivery(t, f, true)
 		}
 	}
+	if out.Repeat {
+		out.Text += repeatMark
+	}
 	id, f := b.send(ctx, t, out.Part, false)
 	if f != nil {
 		return b.delivery(t, f, false)
 	}
 	return b.took(t, id)
 }
+
+// repeatMark stands under a message that is sent again because the platform
+// took the first one and did not answer: it may be there already.
+const repeatMark = "\n\n↻ possible repeat"
 
 func (b *Bot) took(t target, id string) core.Delivery {
 	b.o.Metrics.asked(b.o.Name, 0)
@@ -126,7 +133,7 @@ const unnamedWait = 5 * time.Second
 //     9110, 15.6.3 and 15.6.5): it may have the message. 5xx without that
 //     meaning, redirects and 4xx pages never reached it.
 func (b *Bot) delivery(t target, f *failure, repeatable bool) core.Delivery {
-	d := core.Delivery{Reason: f.Error()}
+	d := core.Delivery{Reason: f.Error(), Safe: repeatable}
 	switch {
 	case f.status == 0 && (f.far == notConnected || f.far == torn):
 		d.Outcome = core.NotSent

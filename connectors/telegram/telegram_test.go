@@ -27,7 +27,7 @@ func platform(t testing.TB, o telegramtest.Options) *telegramtest.Server {
 // connect makes a bot for the simulator; change adjusts its options.
 func connect(t testing.TB, s *telegramtest.Server, store *connectorstest.Store, change func(*Options)) *Bot {
 	t.Helper()
-	o := Options{Name: "bot", Token: s.Token(), APIURL: s.URL(), Cursors: store, Memory: store}
+	o := Options{Name: "bot", Token: s.Token(), APIURL: s.URL(), Cursors: store, Memory: store, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	if change != nil {
 		change(&o)
 	}
