@@ -182,6 +182,7 @@ func TestARequestAppearsWithoutReloadAndIsApprovedByKeyboardAndUndone(t *testing
 		visible(`#r-r1.settled`),
 		eventually(`document.activeElement.id === "r-r1"`),
 		eventually(`document.getElementById("say").textContent.includes("may talk to telegram now, as vault")`),
+		eventually(`document.querySelector("#r-r1 form").getBoundingClientRect().bottom <= innerHeight`), // in sight
 		chromedp.KeyEvent(kb.Tab), // to Undo
 		chromedp.KeyEvent(kb.Enter),
 		visible(`#r-r1.request`),

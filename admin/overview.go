@@ -60,7 +60,7 @@ func (p *Panel) botsAnswer() answer {
 	switch {
 	case len(states) == 0:
 		a.Answer, a.Tone, a.Short = "No bot is set up yet.", "warn", "no bot is set up yet"
-		a.Detail = []detail{{"", "Give the gateway a token (GATEHOUSE_TELEGRAM_TOKEN) and start it again."}}
+		a.Detail = []detail{{"", "Give the gateway a bot’s token and start it again; the page Bots says how."}}
 		return a
 	case len(ill) == 0:
 		a.Answer = "Yes. " + count(len(states), "bot runs.", "bots run.")

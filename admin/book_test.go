@@ -1,0 +1,124 @@
+package admin_test
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/admin"
+	"gatehouse/core"
+	"gatehouse/core/bus"
+	"gatehouse/core/coretest"
+	"gatehouse/core/queue"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+	"gatehouse/pairing"
+)
+
+// The panel's sources as the program joins them.
+var (
+	_ admin.Requests  = (*pairing.Book)(nil)
+	_ admin.Decisions = (*pairing.Book)(nil)
+	_ admin.People    = (*pairing.Book)(nil)
+	_ admin.Blocks    = (*pairing.Book)(nil)
+	_ admin.Places    = (*pairing.Book)(nil)
+	_ admin.Lanes     = (*queue.Queue)(nil)
+	_ admin.Dead      = (*queue.Queue)(nil)
+	_ admin.Sends     = (*queue.Queue)(nil)
+	_ admin.Bell      = (*bus.Bus)(nil)
+)
+
+// mail counts what the book would send and free.
+type mail struct{ freed, discarded int }
+
+func (m *mail) Post(context.Context, *store.Tx, core.Reply) error { return nil }
+func (m *mail) Free(context.Context, *store.Tx, string, core.Trust) (int, error) {
+	m.freed++
+	return 1, nil
+}
+func (m *mail) Discard(context.Context, *store.Tx, string) (int, error) {
+	m.discarded++
+	return 1, nil
+}
+
+// withBook is a site whose people and requests are the real book's.
+func withBook(t *testing.T) (*site, *store.DB, *pairing.Book, *coretest.Clock) {
+	t.Helper()
+	clock := coretest.NewClock(time.Time{})
+	db := storetest.Open(t, clock)
+	book := pairing.New(db, pairing.Options{Clock: clock, Bots: func() []pairing.BotName { return []pairing.BotName{{Name: "telegram", Platform: "telegram"}} }}, &mail{}, nil, nil)
+	if err := book.EnsureOperator(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, clock, func(o *admin.Options) {
+		o.Requests, o.Decisions, o.People, o.Blocks, o.Places = book, book, book, book, book
+	})
+	return s.enter(), db, book, clock
+}
+
+// knock has a stranger write to the bot, and returns the request's id.
+func knock(t *testing.T, db *store.DB, book *pairing.Book, clock core.Clock, id, name string) string {
+	t.Helper()
+	var v pairing.Verdict
+	err := db.Tx(t.Context(), func(tx *store.Tx) (err error) {
+		v, err = book.Admit(t.Context(), tx, &core.Inbound{
+			UpdateID: "u" + id, Address: core.Address{Bot: "telegram", Chat: id}, Kind: core.KindMessage, MessageID: "m" + id,
+			From: core.Peer{Platform: "telegram", ID: id, Name: name}, At: clock.Now(), Text: "hello, I am " + name, Addressed: true,
+		})
+		return err
+	})
+	if err != nil || v.Request == "" {
+		t.Fatalf("Admit: %+v, %v", v, err)
+	}
+	return v.Request
+}
+
+func TestTheBooksRequestsAreDecidedInThePanel(t *testing.T) {
+	s, db, book, clock := withBook(t)
+	ada := knock(t, db, book, clock, "7214450193", "Ada <i>Okafor</i>")
+	s.get("/admin/pairing").has(t, "Ada &lt;i&gt;Okafor&lt;/i&gt;", "Telegram id <span class=\"num\">7214450193</span>", "hello, I am Ada")
+
+	s.post("/admin/pairing/"+ada+"/approve", url.Values{"trust": {"vault"}, "end": {"24h"}}).has(t, "may talk to telegram now, as vault", "/undo")
+	rows, err := book.Access(t.Context(), 10)
+	if err != nil || len(rows) != 1 || rows[0].Trust != core.Vault || !rows[0].ExpiresAt.Equal(clock.Now().Add(24*time.Hour)) {
+		t.Fatalf("access after approving: %+v, %v", rows, err)
+	}
+	s.post("/admin/pairing/"+ada+"/deny", nil).has(t, `class="flash note"`, "Already approved by operator via panel")
+	s.post("/admin/pairing/"+ada+"/undo", nil).has(t, "waits for a decision again", `action="/admin/pairing/`+ada+`/approve"`)
+	s.post("/admin/pairing/"+ada+"/approve", url.Values{"trust": {"sandboxed"}, "end": {""}})
+	clock.Advance(11 * time.Second)
+	s.post("/admin/pairing/"+ada+"/undo", nil).has(t, `class="flash note"`, "can be undone for 10 seconds")
+
+	people := s.get("/admin/people")
+	people.has(t, "Ada &lt;i&gt;Okafor&lt;/i&gt;", "sandboxed", "no end")
+	s.post("/admin/people/revoke", url.Values{"bot": {"telegram"}, "user": {"7214450193"}}).has(t, "Revoked: 1 access on telegram.")
+	s.get("/admin/people").has(t, "Nobody yet")
+	s.get("/admin/pairing").has(t, `<span class="pill bad">Revoked</span>`)
+	s.get("/admin/pairing").lacks(t, "/undo") // a revocation is not a decision on the request
+
+	bo := knock(t, db, book, clock, "99", "Bo")
+	s.post("/admin/pairing/"+bo+"/block", nil).has(t, "Bo is blocked")
+	s.get("/admin/people").has(t, `Telegram <span class="num">99</span>`)
+	s.post("/admin/people/unblock", url.Values{"bot": {"telegram"}, "platform": {"telegram"}, "user": {"99"}}).has(t, "Unblocked.")
+	s.post("/admin/people/unblock", url.Values{"bot": {"telegram"}, "platform": {"telegram"}, "user": {"99"}}).has(t, `class="flash note"`, "This person is not blocked there.")
+	s.post("/admin/people/access/4711/remove", nil).has(t, `class="flash note"`)
+
+	s.post("/admin/people/places/enable", url.Values{"bot": {"telegram"}, "place": {"-100"}, "name": {"Allotment <14>"}, "trust": {"vault"}}).has(t, "Allotment &lt;14&gt;", "enabled as vault")
+	s.post("/admin/people/places/disable", url.Values{"bot": {"telegram"}, "place": {"-100"}}).has(t, `<span class="pill idle">Silent</span>`)
+}
+
+func TestEveryDecisionInThePanelIsAuditedAsTheOperators(t *testing.T) {
+	s, db, book, clock := withBook(t)
+	ada := knock(t, db, book, clock, "1", "Ada")
+	s.post("/admin/pairing/"+ada+"/deny", nil)
+	s.post("/admin/people/block", url.Values{"bot": {"telegram"}, "platform": {"telegram"}, "user": {"5"}})
+	var got []string
+	if err := db.Select(t.Context(), &got, `SELECT action || ' ' || user_id || ' ' || via FROM audit_events WHERE user_id <> 0 AND action NOT LIKE 'admin.%' ORDER BY id`); err != nil {
+		t.Fatal(err)
+	}
+	if want := "pairing.deny 1 panel, access.block 1 panel"; strings.Join(got, ", ") != want {
+		t.Errorf("audited %q, want %q", strings.Join(got, ", "), want)
+	}
+}
