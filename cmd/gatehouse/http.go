@@ -99,7 +99,10 @@ func (v runsView) Abort(session string) bool { return v.a.dispatcher.Abort(sessi
 
 func (v runsView) Run(ctx context.Context, id string) (api.Run, error) {
 	r, err := v.a.events.ByRun(ctx, id)
-	return apiRun(r), err
+	if err != nil {
+		return api.Run{}, err // a run that has no row yet has not ended
+	}
+	return apiRun(r), nil
 }
 
 func apiRun(r orchestrator.RunRow) api.Run {

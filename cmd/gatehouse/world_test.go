@@ -46,7 +46,7 @@ func newWorld(t *testing.T, change func(*configs.Config)) *world {
 // newWorldOn starts a gateway over an existing platform and folder.
 func newWorldOn(t *testing.T, sim *telegramtest.Server, dir string, change func(*configs.Config)) *world {
 	t.Helper()
-	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, "run"))
+	t.Setenv("XDG_RUNTIME_DIR", shortDir(t))
 	cfg := configs.Default()
 	cfg.VaultPath = filepath.Join(dir, "vault")
 	cfg.Addr = "127.0.0.1:0"
@@ -68,6 +68,18 @@ func newWorldOn(t *testing.T, sim *telegramtest.Server, dir string, change func(
 	w.start()
 	t.Cleanup(w.stop)
 	return w
+}
+
+// shortDir is a folder with a short path, whatever the test's name: a socket's
+// address has little room.
+func shortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "gh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // start runs the gateway until stop.
