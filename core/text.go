@@ -23,13 +23,14 @@ func CleanName(s string) string {
 		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r):
 			continue
 		}
-		if n++; n > MaxName {
-			b.WriteRune('…')
-			break
-		}
 		if space {
 			b.WriteByte(' ')
 			space = false
+			n++
+		}
+		if n++; n > MaxName {
+			b.WriteRune('…')
+			break
 		}
 		b.WriteRune(r)
 	}

@@ -287,13 +287,13 @@ func menu() []connectors.Command {
 
 func (a *app) joinUpkeep(context.Context) error {
 	a.upkeep = newUpkeep([]chore{
-		{"pairing", a.book.Expire},
-		{"asks", func(ctx context.Context) (int, error) { expired, err := a.desk.Expire(ctx); return len(expired), err }},
-		{"queue", a.queue.Prune},
-		{"run_events", a.events.Prune},
-		{"admin_sessions", a.admins.Sweep},
-		{"trash", func(context.Context) (int, error) { return a.vault.Prune(a.clock.Now(), 30) }},
-		{"conversations", func(context.Context) (int, error) { a.sessions.Evict(); return 0, nil }},
+		{"pairing", time.Minute, a.book.Expire},
+		{"asks", time.Minute, func(ctx context.Context) (int, error) { expired, err := a.desk.Expire(ctx); return len(expired), err }},
+		{"queue", 10 * time.Minute, a.queue.Prune},
+		{"run_events", 10 * time.Minute, a.events.Prune},
+		{"admin_sessions", time.Hour, a.admins.Sweep},
+		{"trash", 6 * time.Hour, func(context.Context) (int, error) { return a.vault.Prune(a.clock.Now(), 30) }},
+		{"conversations", 10 * time.Minute, func(context.Context) (int, error) { a.sessions.Evict(); return 0, nil }},
 	}, a.clock, a.log, a.reg)
 	return nil
 }

@@ -10,13 +10,14 @@ import (
 	"gatehouse/core"
 )
 
-// upkeepEvery is how often the housekeeping runs.
-const upkeepEvery = 10 * time.Minute
+// upkeepEvery is how often the housekeeping is looked at.
+const upkeepEvery = time.Minute
 
-// A chore is one package's housekeeping.
+// A chore is one package's housekeeping, done when it was last done every ago.
 type chore struct {
-	name string
-	run  func(context.Context) (int, error)
+	name  string
+	every time.Duration
+	run   func(context.Context) (int, error)
 }
 
 // upkeep runs every chore now and then; each one's last success is a metric.
@@ -40,13 +41,16 @@ func newUpkeep(chores []chore, clock core.Clock, log *slog.Logger, reg prometheu
 
 // Run does the chores until ctx ends.
 func (u *upkeep) Run(ctx context.Context) {
-	for core.Sleep(ctx, u.clock, upkeepEvery) {
-		u.once(ctx)
+	for minute := 1; core.Sleep(ctx, u.clock, upkeepEvery); minute++ {
+		u.once(ctx, minute)
 	}
 }
 
-func (u *upkeep) once(ctx context.Context) {
+func (u *upkeep) once(ctx context.Context, minute int) {
 	for _, c := range u.chores {
+		if minute%max(1, int(c.every/upkeepEvery)) != 0 {
+			continue
+		}
 		n, err := c.run(ctx)
 		if err != nil {
 			if ctx.Err() == nil {

@@ -104,7 +104,7 @@ func New(o Options) (*Bot, error) {
 		o: o, id: m[1],
 		endpoint: strings.ReplaceAll(base.String(), "%", "%%") + "/bot%s/%s",
 		redact:   strings.NewReplacer(o.Token, "[token]", url.QueryEscape(o.Token), "[token]", strings.TrimPrefix(o.Token, m[1]+":"), "[token]"),
-		markdown: markdown.New(MaxText, "http", "https", "tg"),
+		markdown: markdown.New(MaxText-repeatRoom, "http", "https", "tg"),
 		polls:    newLine(1),
 		sends:    newLine(256),
 		pace:     newGate(o.Clock, o.Pace),
@@ -146,7 +146,11 @@ func (b *Bot) Name() string { return b.o.Name }
 // Platform is "telegram".
 func (b *Bot) Platform() string { return Platform }
 
-// Render makes parts of at most MaxText from Markdown.
+// repeatRoom is kept free in every part, so that one which must be marked as a
+// possible repeat is still within MaxText.
+const repeatRoom = 24
+
+// Render makes parts from Markdown, each a little shorter than MaxText.
 func (b *Bot) Render(source string) []core.Part { return b.markdown.Render(source) }
 
 // Close lets idle connections go. It ends no request.
