@@ -211,7 +211,8 @@ func TestAPersonWritesAndSeesTheBotAnswer(t *testing.T) {
 
 	// Nothing is wider than the narrowest window.
 	s.run(chromedp.EmulateViewport(320, 640))
-	s.wait(`document.documentElement.scrollWidth <= 320 && [...document.querySelectorAll(".phone")].every((p) => p.getBoundingClientRect().width <= 320)`)
+	s.wait(`document.documentElement.scrollWidth <= 320 && [...document.querySelectorAll(".phone")].every((p) => p.getBoundingClientRect().width <= 320) &&
+		[...document.querySelectorAll(".tabs, .line button, .bubble")].every((e) => e.getBoundingClientRect().right <= e.closest(".device").getBoundingClientRect().right)`)
 }
 
 func jsonOf(v any) string {

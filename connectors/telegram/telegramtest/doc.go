@@ -20,7 +20,7 @@
 // # Files
 //
 // server.go and answer.go carry HTTP, params.go the four ways of passing
-// parameters, updates.go getUpdates and webhooks, send.go, edit.go and
+// parameters, updates.go and poll.go the update queue, send.go, edit.go and
 // methods.go the other methods, text.go, url.go and markup.go validation,
 // flood.go pacing, faults.go faults, world.go, people.go and groups.go the people,
 // view.go and watch.go what they see, journal.go the request log, state.go

@@ -48,7 +48,12 @@ func world(t *testing.T, change ...func(*telegramtest.Options)) *one {
 		f(&opt)
 	}
 	s := telegramtest.New(opt)
-	t.Cleanup(func() { s.Close() })
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	})
 	ada := s.NewUser("Ada")
 	return &one{t, s, clock, ada, ada.Send("hello")}
 }
