@@ -23,14 +23,17 @@ func CleanName(s string) string {
 		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r):
 			continue
 		}
+		need := 1
+		if space {
+			need = 2
+		}
+		if n += need; n > MaxName {
+			b.WriteRune('…')
+			break
+		}
 		if space {
 			b.WriteByte(' ')
 			space = false
-			n++
-		}
-		if n++; n > MaxName {
-			b.WriteRune('…')
-			break
 		}
 		b.WriteRune(r)
 	}
