@@ -6,8 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
@@ -24,9 +26,29 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	if err != nil {
 		return id, err
 	}
-	if !b.pace.try(t.chat, 1) {
+	end, ok := b.turns.previewing(t.chat)
+	if !ok {
 		return id, connectors.ErrNotNow
 	}
+	if !b.pace.try(t.chat, 1) {
+		end()
+		return id, connectors.ErrNotNow
+	}
+	short, cancel := context.WithTimeout(ctx, previewTimeout)
+	defer cancel()
+	shown, err := b.preview(short, t, id, part)
+	if end() && id == "" && shown != "" {
+		// A final, which can't know of this new message, waited for it to end.
+		_, f := b.call(ctx, b.sends, b.o.SendTimeout, "deleteMessage", tgbotapi.Params{"chat_id": t.params()["chat_id"], "message_id": shown})
+		return "", asError(f)
+	}
+	return shown, err
+}
+
+// previewTimeout is how long a preview may keep the final behind it waiting.
+const previewTimeout = 5 * time.Second
+
+func (b *Bot) preview(ctx context.Context, t target, id string, part core.Part) (string, error) {
 	if id == "" && t.private() && b.drafts.Load() {
 		if err := b.draft(ctx, t, part); err != errNoDrafts {
 			return "", err
@@ -40,6 +62,9 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	}
 	return id, b.dropped(t, f)
 }
+
+// errNoDrafts says that the server has no drafts (for this bot).
+var errNoDrafts = errors.New("the server has no drafts")
 
 // dropped turns a refusal for pace into ErrNotNow.
 func (b *Bot) dropped(t target, f *failure) error {

@@ -3,7 +3,6 @@ package telegram
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -22,6 +21,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	if err != nil {
 		return core.Delivery{Outcome: core.Refused, Reason: err.Error()}
 	}
+	defer b.turns.sending(ctx, t.chat)()
 	b.pace.take(t.chat)
 	if out.Replaces != "" {
 		f := b.edit(ctx, t, out.Replaces, out.Part)
@@ -186,8 +186,3 @@ func asError(f *failure) error {
 	}
 	return f
 }
-
-var _ error = (*failure)(nil)
-
-// errNoDrafts says that the server has no drafts (for this bot).
-var errNoDrafts = errors.New("the server has no drafts")

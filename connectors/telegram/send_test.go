@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -263,6 +264,62 @@ func TestWithoutDraftsAPreviewIsAnEditedMessage(t *testing.T) {
 	}
 	if r := s.Requests(0, "sendMessage")[0]; r.Params["disable_notification"] != "true" {
 		t.Errorf("a preview makes noise: %v", r.Params)
+	}
+}
+
+// awaitPreview waits until a preview of the chat is under way.
+func awaitPreview(b *Bot, chat int64) {
+	for {
+		b.turns.mu.Lock()
+		e := b.turns.chats[chat]
+		under := e != nil && e.preview != nil
+		b.turns.mu.Unlock()
+		if under {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+func TestALatePreviewNeverStandsOverTheFinal(t *testing.T) {
+	s := platform(t, telegramtest.Options{FloodOff: true})
+	b := connect(t, s, &connectorstest.Store{}, nil)
+	ada := s.NewUser("Ada")
+	group := s.NewGroup(telegramtest.Supergroup, "Club", ada)
+	to := chatOf(group.ID())
+	for _, method := range []string{"sendMessage", "editMessageText"} {
+		id, before := "", len(s.History(group.Conversation()))
+		if method == "editMessageText" {
+			var err error
+			if id, err = b.Preview(t.Context(), to, "", core.Part{Text: "h"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		inject(t, s, telegramtest.Fault{Kind: telegramtest.Slow, Method: method, Delay: 100 * time.Millisecond, Count: 1})
+		done := make(chan string)
+		go func() {
+			shown, _ := b.Preview(t.Context(), to, id, core.Part{Text: "half"})
+			done <- shown
+		}()
+		awaitPreview(b, group.ID())
+		o := out(to, "whole")
+		o.Replaces = id
+		if d := b.Send(t.Context(), o); d.Outcome != core.Sent {
+			t.Errorf("final: %+v", d)
+		}
+		if shown := <-done; shown != id {
+			t.Errorf("the preview stands as %q", shown)
+		}
+		var texts []string
+		for _, m := range s.History(group.Conversation())[before:] {
+			texts = append(texts, m.Text)
+		}
+		if len(texts) != 1 || texts[0] != "whole" {
+			t.Errorf("%s: the chat shows %q", method, texts)
+		}
+	}
+	if n := len(b.turns.chats); n != 0 {
+		t.Errorf("%d chats are remembered with nothing under way", n)
 	}
 }
 

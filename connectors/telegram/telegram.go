@@ -78,6 +78,7 @@ type Bot struct {
 	polls    *line
 	sends    *line
 	pace     *gate
+	turns    turns
 	margin   time.Duration // how much longer than PollTimeout a poll may take
 	drafts   atomic.Bool   // the server has sendMessageDraft
 	username atomic.Pointer[string]
