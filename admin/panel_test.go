@@ -531,7 +531,7 @@ func TestEmptyPagesSayWhatToDo(t *testing.T) {
 	s.get("/admin/pairing").has(t, "No bot is set up", "GATEHOUSE_TELEGRAM_TOKEN")
 	s.world.bots = []core.BotState{{Bot: "telegram", Platform: "telegram", State: core.Running, Username: "gatehouse_bot"}}
 	s.get("/admin/pairing").has(t, "The gate is quiet", "<b>@gatehouse_bot</b> and send “hello”")
-	s.get("/admin/people").has(t, "Nobody yet", "gatehouse claim", "Nobody is blocked.", "No group yet.")
+	s.get("/admin/people").has(t, "Nobody may talk to a bot yet.", "Nobody yet", "gatehouse claim", "Nobody is blocked.", "No group yet.")
 	s.get("/admin/queue").has(t, "Nothing is stuck.", "No chat is being answered right now.")
 	s.get("/admin").has(t, "Nobody owns the bots in chat yet", "All is well.")
 	s.world.bots = nil
@@ -559,6 +559,19 @@ func TestPagesWithoutASourceAreNotThere(t *testing.T) {
 			t.Errorf("GET %s: status %d, want 404", path, a.status)
 		}
 	}
+}
+
+func TestPeopleAreFoundByNameIdBotOrRole(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	for query, want := range map[string]string{"INES": "Ines Carvalho", "7700431189": "Jun-ho Park", "owner": "Matteo"} {
+		a := s.get("/admin/people?q=" + url.QueryEscape(query))
+		a.has(t, want, "1 person matches")
+		if n := strings.Count(a.body, `<li class="card person"`); n != 1 {
+			t.Errorf("q=%s shows %d people, want 1", query, n)
+		}
+	}
+	s.get("/admin/people?q=nobody-like-this").has(t, "Nobody matches", "Show all")
 }
 
 func TestAFragmentIsTheInsideOfThePageOnly(t *testing.T) {

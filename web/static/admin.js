@@ -25,6 +25,8 @@ function load(method, url, body) {
   });
 }
 
+const isPage = (x) => x.status === 200 && Boolean(x.response?.getElementById("app"));
+
 const withFragment = (url) => {
   const u = new URL(url, location.href);
   u.searchParams.set("fragment", "1");
@@ -97,8 +99,7 @@ function morph(from, to, news) {
 // swap shows the inside of doc. Cards that shrink keep their height as long as
 // they stand there, so that nothing moves under a finger.
 function swap(doc) {
-  const to = doc && doc.getElementById("app");
-  if (!to) return location.reload();
+  const to = doc.getElementById("app");
   local(to);
   const tall = new Map([...document.querySelectorAll(".request")].map((c) => [c.id, c.getBoundingClientRect().height]));
   const news = [];
@@ -128,8 +129,9 @@ async function refresh() {
   fetching = (async () => {
     try {
       const x = await load("GET", withFragment(location.href));
-      if (x.status === 401) return location.reload();
-      const told = swap(x.response) || [];
+      if (x.status === 401) return location.reload(); // to the sign-in
+      if (!isPage(x)) throw new Error("no page");
+      const told = swap(x.response);
       if (told.length) say(told.join(". "));
       alive(true);
     } catch {
@@ -161,9 +163,10 @@ document.addEventListener("submit", async (e) => {
   const card = form.closest("[id].card, tr[id]")?.id;
   try {
     const x = await load("POST", withFragment(url), data);
-    if (x.status === 401) return location.reload();
+    if (x.status === 401 || x.status === 403) return location.reload(); // signed out, or the form is of another session
+    if (!isPage(x)) throw new Error("no page");
     for (const d of document.querySelectorAll(".confirm[open]")) d.open = false;
-    const flash = x.response?.getElementById("flash");
+    const flash = x.response.getElementById("flash");
     flash?.remove(); // it would push the page down
     swap(x.response);
     const stays = card && document.getElementById(card);
@@ -175,7 +178,11 @@ document.addEventListener("submit", async (e) => {
       (stays || document.getElementById("main")).focus({ preventScroll: true });
     }
   } catch {
-    say("The gateway gives no answer. Nothing was decided; try again.");
+    const note = document.createElement("p");
+    note.className = "flash bad";
+    note.textContent = "The gateway gave no good answer. Look whether it was done, then try again.";
+    toast(note);
+    say(note.textContent);
     alive(false);
   } finally {
     form.removeAttribute("aria-busy");
@@ -189,7 +196,7 @@ function toast(flash) {
   clearTimeout(leaving);
   place.replaceChildren();
   if (!flash) return;
-  flash.removeAttribute("role"); // said already
+  flash.removeAttribute("role"); // it is said apart
   place.append(flash);
   leaving = setTimeout(() => place.replaceChildren(), flash.matches(".good") ? 8000 : 20000);
 }
