@@ -23,42 +23,49 @@ func (q *Queue) Post(ctx context.Context, tx *store.Tx, r core.Reply) error {
 // written to now, the first is marked sending at once and joins u: the commit
 // that stores the answer is then the one that begins its delivery.
 func (q *Queue) post(ctx context.Context, tx *store.Tx, r core.Reply, u *unit) error {
-	at := u != nil && q.reserveSend(ctx, tx, r.Address)
+	if len(r.Parts) == 0 {
+		return nil
+	}
+	key := chatKey{r.Bot, r.Chat}
+	begin := u != nil && !strings.HasPrefix(r.Replaces, "@") && q.reserveSend(ctx, tx, r.Address)
 	for i, part := range r.Parts {
-		body, err := json.Marshal(part)
-		if err != nil {
-			return err
-		}
-		replaces, state, attempts := "", "ready", 0
+		out := core.Outgoing{Address: r.Address, Part: part}
+		state, attempts := "ready", 0
 		if i == 0 {
-			replaces = r.Replaces
+			out.Replaces = r.Replaces
 		}
-		begin := i == 0 && at && !strings.HasPrefix(replaces, "@")
-		if begin {
+		if begin && i == 0 {
 			state, attempts = "sending", 1
 		}
-		seq, err := tx.Insert(ctx, `INSERT INTO outbox (bot, chat, thread, place, key, ordinal, body, replaces, state, attempts, created_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-			r.Bot, r.Chat, r.Thread, r.Place, r.Key, r.First+i, string(body), replaces, state, attempts, core.Stamp(tx.Time()))
-		if isUnique(err) {
-			err = core.Errorf(core.Conflict, "a reply under %s was stored before", r.Key)
-		}
-		if err != nil {
-			if at && len(u.sends) == 0 {
-				q.unreserveSend(chatKey{r.Bot, r.Chat})
+		var err error
+		if out.Seq, err = q.insertOut(ctx, tx, r, i, out, state, attempts); err != nil {
+			if begin && i == 0 {
+				q.unreserveSend(key)
 			}
 			return err
 		}
-		if begin {
-			u.sends = append(u.sends, core.Outgoing{Address: r.Address, Part: part, Seq: seq, Replaces: replaces})
-		} else if i == 0 {
-			if at {
-				q.unreserveSend(chatKey{r.Bot, r.Chat})
-			}
-			tx.OnCommit(func() { q.kick(chatKey{r.Bot, r.Chat}) })
+		if begin && i == 0 {
+			u.sends = append(u.sends, out)
 		}
 	}
+	if !begin {
+		tx.OnCommit(func() { q.kick(key) })
+	}
 	return nil
+}
+
+func (q *Queue) insertOut(ctx context.Context, tx *store.Tx, r core.Reply, i int, out core.Outgoing, state string, attempts int) (int64, error) {
+	body, err := json.Marshal(out.Part)
+	if err != nil {
+		return 0, err
+	}
+	seq, err := tx.Insert(ctx, `INSERT INTO outbox (bot, chat, thread, place, key, ordinal, body, replaces, state, attempts, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		r.Bot, r.Chat, r.Thread, r.Place, r.Key, r.First+i, string(body), out.Replaces, state, attempts, core.Stamp(tx.Time()))
+	if isUnique(err) {
+		return 0, core.Errorf(core.Conflict, "a reply under %s was stored before", r.Key)
+	}
+	return seq, err
 }
 
 func isUnique(err error) bool {
@@ -71,9 +78,10 @@ func (q *Queue) reserveSend(ctx context.Context, tx *store.Tx, to core.Address) 
 	q.mu.Lock()
 	_, busy := q.sending[key]
 	_, ours := q.bots[to.Bot]
-	ok := !busy && ours && q.serving && len(q.sending) < maxSending
+	ok := !busy && ours && q.open && len(q.sending) < maxSending
 	if ok {
 		q.sending[key] = false
+		q.sends.Add(1) // while open is set, so that a stop waits for it
 	}
 	q.mu.Unlock()
 	if !ok {
@@ -91,6 +99,7 @@ func (q *Queue) reserveSend(ctx context.Context, tx *store.Tx, to core.Address) 
 func (q *Queue) unreserveSend(key chatKey) {
 	q.mu.Lock()
 	delete(q.sending, key)
+	q.sends.Done()
 	q.mu.Unlock()
 }
 
@@ -102,7 +111,7 @@ func (q *Queue) kick(key chatKey) {
 		q.sending[key] = true
 		return
 	}
-	if _, ours := q.bots[key.bot]; !ours || !q.serving || len(q.sending) >= maxSending {
+	if _, ours := q.bots[key.bot]; !ours || !q.open || len(q.sending) >= maxSending {
 		q.ring() // the poll finds it
 		return
 	}
@@ -144,26 +153,53 @@ const maxPause = 24 * time.Hour
 // is already marked sending.
 func (q *Queue) deliver(ctx context.Context, key chatKey, out *core.Outgoing) {
 	defer q.sends.Done()
-	var err error
 	for {
 		if out == nil {
+			var err error
 			out, err = q.next(ctx, key, nil)
-		}
-		if err != nil {
-			q.logErr(ctx, "outbox of a chat", err)
-		}
-		if out == nil {
-			if q.rest(key) || err != nil {
+			switch {
+			case err != nil: // the poll looks again
+				q.logErr(ctx, "outbox of a chat", err)
+				q.quit(key)
 				return
+			case out == nil && q.rest(key):
+				return
+			case out == nil:
+				continue
 			}
-			continue
 		}
 		began := q.o.Clock.Now()
 		d := q.o.Sender.Send(ctx, *out)
 		q.o.Metrics.delivery(key.bot, d.Outcome, q.o.Clock.Now().Sub(began))
 		sent := *out
-		out, err = q.next(context.WithoutCancel(ctx), key, func(tx *store.Tx) error { return q.settleSend(ctx, tx, &sent, d) })
+		var ok bool
+		if out, ok = q.settled(ctx, key, &sent, d); !ok {
+			return
+		}
 	}
+}
+
+// settled stores how a send ended and gives the chat's next row. It keeps at
+// it while the database takes no writes: an unsettled row would hold its chat.
+// False when ctx ended first; the next start then finds the row in doubt.
+func (q *Queue) settled(ctx context.Context, key chatKey, sent *core.Outgoing, d core.Delivery) (*core.Outgoing, bool) {
+	for {
+		out, err := q.next(context.WithoutCancel(ctx), key, func(tx *store.Tx) error { return q.settleSend(ctx, tx, sent, d) })
+		if err == nil {
+			return out, true
+		}
+		q.o.Log.ErrorContext(ctx, "queue: settle a send", "row", sent.Seq, "err", err)
+		if !core.Sleep(ctx, q.o.Clock, pollEvery) {
+			q.quit(key)
+			return nil, false
+		}
+	}
+}
+
+func (q *Queue) quit(key chatKey) {
+	q.mu.Lock()
+	delete(q.sending, key)
+	q.mu.Unlock()
 }
 
 // rest ends the work on a chat, unless something was posted meanwhile.

@@ -116,12 +116,14 @@ type Queue struct {
 	mu       sync.Mutex
 	handle   func(context.Context, *Turn) // nil until Serve
 	work     context.Context              // of handlers and sends
-	serving  bool
-	free     int              // slots for runs
-	controls int              // slots for control turns
-	running  map[string]int64 // lane → epoch of the turns in hand; bounded by the slots
-	sending  map[chatKey]bool // chats with a send in hand; true = look again after it; bounded by maxSending
-	bots     map[string]int64 // bot → epoch of our lease; bounded by the configured bots
+	serving  bool                         // lanes are claimed
+	open     bool                         // the outbox is sent; a stop closes it last
+	stuck    []*Turn                      // could not be settled (full disk); tried again by the poll; bounded by the slots
+	free     int                          // slots for runs
+	controls int                          // slots for control turns
+	running  map[string]int64             // lane → epoch of the turns in hand; bounded by the slots
+	sending  map[chatKey]bool             // chats with a send in hand; true = look again after it; bounded by maxSending
+	bots     map[string]int64             // bot → epoch of our lease; bounded by the configured bots
 	albums   map[string]struct{}
 	albumsIn []string // ring of albumsKnown
 
@@ -173,7 +175,7 @@ func (q *Queue) Serve(ctx context.Context, grace time.Duration, bots []string, h
 		return err
 	}
 	q.mu.Lock()
-	q.handle, q.work, q.serving = handle, work, true
+	q.handle, q.work, q.serving, q.open = handle, work, true, true
 	q.mu.Unlock()
 	q.ring()
 	q.poll(ctx)
@@ -199,6 +201,9 @@ func (q *Queue) drain(grace time.Duration, cut context.CancelCauseFunc) error {
 		cut(ErrShutdown)
 		<-turns
 	}
+	q.mu.Lock()
+	q.open = false
+	q.mu.Unlock()
 	go func() { q.sends.Wait(); close(sends) }()
 	if late {
 		<-sends
@@ -230,6 +235,7 @@ func (q *Queue) poll(ctx context.Context) {
 			renew = now
 			q.logErr(ctx, "renew leases", q.renew(ctx))
 		}
+		q.settleStuck(ctx)
 		q.logErr(ctx, "claim", q.claimWaiting(ctx))
 		q.logErr(ctx, "outbox", q.sendWaiting(ctx))
 	}
@@ -290,9 +296,11 @@ func (q *Queue) release(u *unit) {
 			delete(q.running, t.Lane)
 		}
 		*q.slots(t.Control)++
+		q.turns.Done()
 	}
 	for _, s := range u.sends {
 		delete(q.sending, chatKey{s.Bot, s.Chat})
+		q.sends.Done()
 	}
 	u.turns, u.sends = nil, nil
 }
@@ -313,11 +321,9 @@ func (q *Queue) start(u *unit) {
 	handle, work := q.handle, q.work
 	q.mu.Unlock()
 	for _, t := range u.turns {
-		q.turns.Add(1)
 		go q.run(work, handle, t)
 	}
 	for _, s := range u.sends {
-		q.sends.Add(1)
 		go q.deliver(work, chatKey{s.Bot, s.Chat}, &s)
 	}
 }
@@ -337,8 +343,35 @@ func (q *Queue) finish(ctx context.Context, t *Turn) {
 	if p != nil {
 		q.o.Log.Error("turn panicked", "lane", t.Lane, "run", t.Run, "panic", p)
 	}
+	if t.settled {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	q.logErr(ctx, "settle", q.Fail(ctx, t, errUnsettled))
 	if !t.settled {
-		q.logErr(context.WithoutCancel(ctx), "settle", q.Fail(context.WithoutCancel(ctx), t, errors.New("the handler did not settle the turn")))
+		q.mu.Lock()
+		q.stuck = append(q.stuck, t)
+		q.mu.Unlock()
+	}
+}
+
+var errUnsettled = errors.New("the result could not be stored")
+
+// settleStuck gives back turns that could not be settled when they ended, as
+// soon as the database takes writes again.
+func (q *Queue) settleStuck(ctx context.Context) {
+	q.mu.Lock()
+	stuck := q.stuck
+	q.stuck = nil
+	q.mu.Unlock()
+	for _, t := range stuck {
+		err := q.Fail(ctx, t, errUnsettled)
+		q.logErr(ctx, "settle", err)
+		if !t.settled {
+			q.mu.Lock()
+			q.stuck = append(q.stuck, t)
+			q.mu.Unlock()
+		}
 	}
 }
 

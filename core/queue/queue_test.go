@@ -554,3 +554,81 @@ func TestAMalformedUpdateIsADeadLetterAndTheCursorMoves(t *testing.T) {
 		t.Errorf("dead %+v, %v, gate asked %d times", dead, err, f.gate.asked)
 	}
 }
+
+// breakWrites has every statement that matches fail, as a full disk does, until
+// the returned function is called.
+func (f *fixture) breakWrites(on, when string) (mend func()) {
+	f.t.Helper()
+	do := func(query string) {
+		if err := f.db.Tx(f.t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(f.t.Context(), query); return err }); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	do(`CREATE TRIGGER full_disk BEFORE UPDATE ON ` + on + ` WHEN ` + when + ` BEGIN SELECT RAISE(FAIL, 'disk full'); END`)
+	return func() { do(`DROP TRIGGER full_disk`) }
+}
+
+func TestASendWhoseOutcomeCannotBeStoredIsNotRepeatedAndHoldsNobodyForEver(t *testing.T) {
+	f := newFixture(t, nil)
+	mend := f.breakWrites("outbox", "NEW.state = 'sent'")
+	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
+	f.put(msg(1, "a", "ann", "one"))
+	if got := f.reply(); got != "re: one" {
+		t.Fatalf("first %q", got)
+	}
+	f.put(msg(2, "a", "ann", "two"))
+	<-f.clock.Waiting(2) // the poll, and the send that waits for the disk
+	mend()
+	defer f.timePasses()()
+	if got := f.reply(); got != "re: two" {
+		t.Errorf("then %q", got)
+	}
+}
+
+func TestAResultThatCannotBeStoredIsTriedAgainWhenTheDiskTakesWrites(t *testing.T) {
+	f := newFixture(t, nil)
+	broken := make(chan struct{}, 10)
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		if err := answer(f.q, turn); err != nil {
+			broken <- struct{}{}
+		}
+	})
+	mend := f.breakWrites("lane", "NEW.owner = ''")
+	f.put(msg(1, "a", "ann", "one"))
+	<-broken
+	mend()
+	defer f.timePasses()()
+	if got := f.reply(); got != "re: one" {
+		t.Errorf("reply %q", got)
+	}
+	select {
+	case out := <-f.plat.seen:
+		t.Errorf("and again %q", out.Text)
+	default:
+	}
+}
+
+func TestAStopSendsWhatRunningTurnsStillAnswer(t *testing.T) {
+	f := newFixture(t, nil)
+	running, release := make(chan struct{}), make(chan struct{})
+	stop := f.serveQueue(f.q, func(_ context.Context, turn *queue.Turn) {
+		close(running)
+		<-release
+		_ = answer(f.q, turn)
+	})
+	f.put(msg(1, "a", "ann", "one"))
+	<-running
+	stopped := make(chan struct{})
+	go func() { stop(); close(stopped) }()
+	f.q.Stopping() // serving has ended
+	close(release)
+	<-stopped
+	select {
+	case out := <-f.plat.seen:
+		if out.Text != "re: one" {
+			t.Errorf("sent %q", out.Text)
+		}
+	default:
+		t.Error("the answer of a turn that ended in the grace period was not sent")
+	}
+}

@@ -59,6 +59,7 @@ func (q *Queue) claim(ctx context.Context, tx *store.Tx, u *unit) error {
 			if t == nil || err != nil {
 				q.mu.Lock()
 				*q.slots(control)++
+				q.turns.Done()
 				q.mu.Unlock()
 				if err != nil {
 					return err
@@ -79,6 +80,7 @@ func (q *Queue) reserve(control bool) bool {
 	defer q.mu.Unlock()
 	if n := q.slots(control); q.serving && *n > 0 {
 		*n--
+		q.turns.Add(1) // while serving is set, so that a stop waits for it
 		return true
 	}
 	return false
