@@ -62,7 +62,7 @@ func logged(log *slog.Logger, clock core.Clock, next http.Handler) http.Handler 
 		defer func() {
 			c := From(r.Context())
 			log.InfoContext(r.Context(), "request", "request", c.ID, "method", r.Method, "path", r.URL.Path,
-				"status", rec.status, "bytes", rec.bytes, "took", clock.Now().Sub(began), "from", c.Addr.String())
+				"status", rec.status, "bytes", rec.bytes, "took", clock.Now().Sub(began).String(), "from", c.Addr.String())
 		}()
 		next.ServeHTTP(rec, r)
 	})

@@ -231,6 +231,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, p auth.Principal, i
 		leave()
 		return err
 	}
+	go a.guard(ctx, r, stop)
 	over := false
 	if how == asJSON {
 		over, err = a.object(w, r, events, t)
@@ -359,7 +360,7 @@ func (a *API) object(w http.ResponseWriter, r *http.Request, events entries, t *
 	case failure != nil:
 		return over, failure
 	case !over:
-		return false, &web.Problem{Fault: web.Unavailable, Detail: "the server stopped before the run was over; follow it by its id", Extra: t.extra()}
+		return false, &web.Problem{Fault: web.Unavailable, Detail: "the events ended before the run was over; follow it by its id", Extra: t.extra()}
 	}
 	return true, web.WriteJSON(w, http.StatusOK, reply)
 }
@@ -372,7 +373,7 @@ func (t *turn) extra() map[string]any {
 var runFaults = map[string]web.Fault{
 	"timeout": web.RunTimeout, "silence": web.RunTimeout, "shutdown": web.Unavailable, "interrupted": web.Unavailable,
 	"busy": web.Unavailable, "rate_limited": web.Unavailable, "overloaded": web.Unavailable, "internal": web.Internal,
-	"denied": web.Forbidden, "not_found": web.NotFound, "invalid": web.Invalid, "budget": web.TooManyRequests,
+	"refused": web.Forbidden, "budget": web.TooManyRequests,
 }
 
 // runProblem turns a run's bad end into an answer.

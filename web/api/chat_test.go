@@ -503,6 +503,32 @@ func TestListsShowOwnSessionsUnlessAdmin(t *testing.T) {
 	}
 }
 
+func TestARevokedKeysStreamsEndWithTheNextHeartbeat(t *testing.T) {
+	h := open(t, options{})
+	id := uuid.NewString()
+	h.sessions[id] = SessionRow{ID: id, User: 7}
+	secret, row, err := h.keys.Create(context.Background(), auth.NewKey{Label: "k", User: 7, Trust: core.Vault, Scopes: []string{auth.ScopeChat}}, core.Actor{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow := h.do(secret, "GET", "/api/chat/"+id+"/events", "")
+	stays := h.do(h.key(auth.ScopeChat), "GET", "/api/chat/"+id+"/events", "")
+	h.clock.AwaitWaiters(4) // a heartbeat and a look at the key for each
+	h.clock.Advance(15 * time.Second)
+	h.clock.AwaitWaiters(4)
+	if err := h.keys.Revoke(context.Background(), row.ID, core.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	h.clock.Advance(15 * time.Second)
+	if body := readAll(t, follow); strings.Count(body, ": \n") > 2 {
+		t.Errorf("%q", body)
+	}
+	h.reply(core.Inbound{Address: core.Address{Chat: id}, Turn: &core.Options{Run: "r", User: 7}}, "x")
+	if got := take(t, stays, 8); len(got) != 8 {
+		t.Errorf("the other key's stream ended too: %s", kinds(got))
+	}
+}
+
 func TestAStreamEndsWhenTheServerStops(t *testing.T) {
 	h := open(t, options{})
 	id := uuid.NewString()

@@ -78,6 +78,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer s.Close()
 	defer context.AfterFunc(s.Context(), stop)()
+	go a.guard(ctx, r, stop)
 	a.copyEvents(s, events)
 	return nil
 }

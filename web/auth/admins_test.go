@@ -277,6 +277,32 @@ func TestSigningOut(t *testing.T) {
 	}
 }
 
+func TestStillFollowsKeysAndSessionsWithoutProlongingThem(t *testing.T) {
+	h, c := settled(t)
+	r, _, _ := h.as(c, "GET")
+	secret, row := h.key(NewKey{Label: "k", User: 7, Trust: core.Vault})
+	k, err := h.door.Identify(request("GET", "X-API-Key", secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 11 {
+		h.clock.Advance(time.Hour)
+		if !h.door.Still(r) || !h.door.Still(k) {
+			t.Fatal("not let in any more")
+		}
+	}
+	h.clock.Advance(time.Hour)
+	if h.door.Still(r) {
+		t.Error("an open stream kept an idle session alive")
+	}
+	if err := h.keys.Revoke(context.Background(), row.ID, core.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	if h.door.Still(k) {
+		t.Error("a revoked key is still let in")
+	}
+}
+
 func TestSigningOutEverywhereIsForGoodEvenForARequestInFlight(t *testing.T) {
 	h, a := settled(t)
 	b, err := h.signIn(longPassword)

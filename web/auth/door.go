@@ -90,6 +90,25 @@ func (d *Door) byKey(r *http.Request, secret string) (*http.Request, error) {
 	return with(r, Principal{User: row.User, Trust: row.Trust, Scopes: row.Scopes, Key: row.ID}), nil
 }
 
+// Still reports whether the Principal that r was let in with would be let in
+// now, for streams that outlive a key or a session. It prolongs nothing. When
+// the store can't be asked the answer is true: a fault is no revocation.
+func (d *Door) Still(r *http.Request) bool {
+	p, known := From(r.Context())
+	if !known {
+		return true
+	}
+	if secret, sent, err := keyOf(r.Header); err != nil || sent {
+		row, ok, err := d.keys.Find(r.Context(), secret)
+		return err != nil || ok && row.ID == p.Key
+	}
+	if p.Session {
+		_, v, ok, err := d.admins.load(r)
+		return err != nil || ok && v.User == p.User
+	}
+	return true
+}
+
 // keyOf finds the key in the headers. Two different ones are refused.
 func keyOf(h http.Header) (secret string, sent bool, err error) {
 	secret = strings.TrimSpace(h.Get("X-API-Key"))

@@ -1,0 +1,58 @@
+package static
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestFilesAreServedWithTheirTypeAndKeptByBrowsers(t *testing.T) {
+	h, err := Handler("/static/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(path, match string) *http.Response {
+		r := httptest.NewRequest("GET", path, nil)
+		if match != "" {
+			r.Header.Set("If-None-Match", match)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Result()
+	}
+	for path, kind := range map[string]string{"/static/docs.css": "text/css; charset=utf-8", "/static/docs.js": "text/javascript; charset=utf-8"} {
+		res := get(path, "")
+		if res.StatusCode != 200 || res.Header.Get("Content-Type") != kind || res.Header.Get("ETag") == "" {
+			t.Errorf("%s: %d %v", path, res.StatusCode, res.Header)
+		}
+		if again := get(path, res.Header.Get("ETag")); again.StatusCode != 304 {
+			t.Errorf("%s again: %d, want 304", path, again.StatusCode)
+		}
+	}
+	for _, path := range []string{"/static/", "/static/embed.go", "/static/../docs.css", "/static/none.css", "/docs.css"} {
+		if res := get(path, ""); res.StatusCode != 404 {
+			t.Errorf("%s: %d, want 404", path, res.StatusCode)
+		}
+	}
+}
+
+func TestNothingIsLoadedFromElsewhere(t *testing.T) {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := regexp.MustCompile(`(?i)(@import|url\(|from\s+["']|import\(|\beval\(|new Function)`)
+	for _, e := range entries {
+		body, err := files.ReadFile(e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(body)) {
+			if m := foreign.FindString(line); m != "" && strings.Contains(line, "//") && !strings.HasPrefix(strings.TrimSpace(line), "//") {
+				t.Errorf("%s: %s", e.Name(), strings.TrimSpace(line))
+			}
+		}
+	}
+}
