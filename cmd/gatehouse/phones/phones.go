@@ -34,8 +34,8 @@ const GroupTitle = "Reading circle"
 
 // Options change the page; the zero value is the demo's.
 type Options struct {
-	// Claim is asked for the owner's claim code each time the page opens; ""
-	// and nil mean that there is none (an owner exists).
+	// Claim is asked for the owner's claim code each time the page opens. ""
+	// says that an owner exists: the page then offers no /claim.
 	Claim func() string
 	// Panel is the address of the admin panel to link to; "" shows no link.
 	Panel string
@@ -197,7 +197,7 @@ type state struct {
 	Group   groupState           `json:"group"`
 	People  []person             `json:"people"`
 	Private map[int64]window     `json:"private"` // by person
-	Claim   string               `json:"claim,omitempty"`
+	Claim   *string              `json:"claim"`   // null: not known; "": there is an owner
 	Menu    []string             `json:"menu"`
 }
 
@@ -220,7 +220,8 @@ func (p *page) state() state {
 		s.Private[u.ID()] = shorten(p.sim.Screen(u.DM()))
 	}
 	if p.opt.Claim != nil {
-		s.Claim = p.opt.Claim()
+		code := p.opt.Claim()
+		s.Claim = &code
 	}
 	for _, c := range bot.Commands() {
 		s.Menu = append(s.Menu, "/"+c.Command)

@@ -72,6 +72,7 @@ type Server struct {
 	journal  journal
 	dirty    bool
 
+	saving  sync.Mutex // one writer of the state file at a time
 	ln      net.Listener
 	http    *http.Server
 	down    bool
@@ -226,7 +227,7 @@ func (s *Server) Close() error {
 		srv.Close()
 		s.active.Wait()
 		s.loops.Wait()
-		err = s.Save()
+		err = s.save(true)
 	})
 	return err
 }

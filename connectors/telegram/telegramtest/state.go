@@ -91,13 +91,15 @@ func (s *Server) saveLoop() {
 
 // Save writes the state file, if there is one: by a temporary file and a
 // rename, readable by its owner only. It also happens every second while
-// something changes, and at Close.
-func (s *Server) Save() error { return s.save(true) }
+// something changes, and at Close; only the file that Close writes counts as clean.
+func (s *Server) Save() error { return s.save(false) }
 
 func (s *Server) save(clean bool) error {
 	if s.opt.StateFile == "" {
 		return nil
 	}
+	s.saving.Lock()
+	defer s.saving.Unlock()
 	s.mu.Lock()
 	b, err := json.Marshal(s.snapshot(clean))
 	s.mu.Unlock()

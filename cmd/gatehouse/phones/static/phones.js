@@ -165,8 +165,8 @@ class Phone {
   chips() {
     const bar = $(this.node, ".chips");
     bar.replaceChildren();
-    const claim = "/claim " + (world.claim || "CODE");
-    const common = ["/start", "/help", claim];
+    const claim = world.claim === "" ? [] : ["/claim " + (world.claim ?? "CODE")];
+    const common = ["/start", "/help", ...claim];
     const more = world.menu.filter((c) => !["/start", "/help", "/claim"].includes(c));
     const texts = this.open.kind === "group" ? ["@" + world.bot.username + " ", ...common.slice(1, 2)] : [...common, ...more];
     for (const text of texts) {
