@@ -23,7 +23,7 @@ import (
 
 // newBrowser is a tab of a fresh Chromium. What the page throws or logs as an
 // error, a refused inline script too, fails the test.
-func newBrowser(t *testing.T) context.Context {
+func newBrowser(t *testing.T) tab {
 	t.Helper()
 	path := os.Getenv("GATEHOUSE_TEST_CHROMIUM")
 	if path == "" {
@@ -57,16 +57,19 @@ func newBrowser(t *testing.T) context.Context {
 	return ctx
 }
 
+// A tab is a page in the browser.
+type tab = context.Context
+
 type step = chromedp.Action[chromedp.Void]
 
-func do(t *testing.T, ctx context.Context, steps ...step) {
+func do(t *testing.T, ctx tab, steps ...step) {
 	t.Helper()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func read[T any](t *testing.T, ctx context.Context, a chromedp.Action[T]) T {
+func read[T any](t *testing.T, ctx tab, a chromedp.Action[T]) T {
 	t.Helper()
 	v, err := chromedp.Run(ctx, a)
 	if err != nil {
@@ -75,7 +78,7 @@ func read[T any](t *testing.T, ctx context.Context, a chromedp.Action[T]) T {
 	return v
 }
 
-func call[P, R any](t *testing.T, ctx context.Context, c cdp.Command[P, R], params P) {
+func call[P, R any](t *testing.T, ctx tab, c cdp.Command[P, R], params P) {
 	t.Helper()
 	if _, err := chromedp.Call(ctx, c, params); err != nil {
 		t.Fatal(err)
@@ -104,6 +107,9 @@ func eventually(expr string) step {
 	}
 }
 
+// live waits until the page follows.
+func live() step { return eventually(`document.querySelector("#live span")?.textContent === "Live"`) }
+
 func visible(sel string) step {
 	return eventually(fmt.Sprintf(`document.querySelector(%q)?.checkVisibility()`, sel))
 }
@@ -130,7 +136,7 @@ func click(sel string) step {
 }
 
 // signIn goes the way of the first start: one-time password, then an own one.
-func signIn(t *testing.T, ctx context.Context, s *site) {
+func signIn(t *testing.T, ctx tab, s *site) {
 	t.Helper()
 	do(t, ctx,
 		chromedp.Navigate(s.url+"/admin"),
@@ -141,7 +147,7 @@ func signIn(t *testing.T, ctx context.Context, s *site) {
 		write(`input[name=new]`, password),
 		write(`input[name=again]`, password+kb.Enter),
 		visible(`#flash.good`),
-		eventually(`document.querySelector("#live span")?.textContent === "Live"`),
+		live(),
 	)
 }
 
@@ -160,7 +166,7 @@ func TestARequestAppearsWithoutReloadAndIsApprovedByKeyboardAndUndone(t *testing
 	do(t, ctx,
 		chromedp.Navigate(s.url+"/admin/pairing"),
 		visible(`#none`),
-		eventually(`document.querySelector("#live span")?.textContent === "Live"`),
+		live(),
 		eventually(`window.sameDocument = true`),
 	)
 	s.world.add(pending(clock, "r1", "Ada <b>Okafor</b>"))
@@ -208,7 +214,7 @@ func TestADecisionMadeElsewhereMovesNothingUnderTheFinger(t *testing.T) {
 	signIn(t, ctx, s)
 	do(t, ctx,
 		chromedp.Navigate(s.url+"/admin/pairing"),
-		eventually(`document.querySelector("#live span")?.textContent === "Live"`),
+		live(),
 	)
 	top := chromedp.Evaluate[float64](`document.querySelector("#r-r2 .primary").getBoundingClientRect().top`)
 	before := read(t, ctx, top)
@@ -258,6 +264,7 @@ func TestShots(t *testing.T) {
 				call(t, ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 800, DeviceScaleFactor: 1, Mobile: width < 500})
 				call(t, ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 				shot := func(name string) {
+					wellMannered(t, ctx, fmt.Sprintf("%s %s %s at %d px", c.name, name, scheme, width))
 					if over := read(t, ctx, chromedp.Evaluate[int](`document.documentElement.scrollWidth - document.documentElement.clientWidth`)); over > 0 {
 						t.Errorf("%s %s at %d px: %d px too wide", c.name, name, width, over)
 					}
@@ -271,7 +278,7 @@ func TestShots(t *testing.T) {
 					signIn(t, ctx, c.s)
 				}
 				for _, page := range []string{"", "pairing", "people", "bots", "queue", "password"} {
-					do(t, ctx, chromedp.Navigate(c.s.url+"/admin/"+page), visible(`h1`), eventually(`document.querySelector("#live span")?.textContent === "Live"`))
+					do(t, ctx, chromedp.Navigate(c.s.url+"/admin/"+page), visible(`h1`), live())
 					shot(map[string]string{"": "overview"}[page] + page)
 				}
 			}

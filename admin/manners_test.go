@@ -1,0 +1,74 @@
+//go:build browser
+
+package admin_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"gatehouse/core"
+)
+
+// manners are what every page keeps, asked of the page as it stands: ids are
+// unique, every control has a name, and text stands out from what is behind it
+// by 4.5 to 1 (WCAG 2.2, 1.4.3). The answer lists what is wrong.
+const manners = `(() => {
+	const wrong = [];
+	const ids = new Set();
+	for (const e of document.querySelectorAll("[id]")) { if (ids.has(e.id)) wrong.push("id twice: " + e.id); ids.add(e.id); }
+	for (const e of document.querySelectorAll("input:not([type=hidden]), select, button, a, summary")) {
+		const name = e.textContent.trim() || e.ariaLabel || [...(e.labels || [])].map((l) => l.textContent.trim()).join("");
+		if (!name) wrong.push("no name: " + e.outerHTML.slice(0, 80));
+	}
+	const rgb = (s) => { const m = s.match(/[\d.]+/g).map(Number); return { c: m.slice(0, 3), a: m[3] ?? 1 }; };
+	const light = (c) => { const [r, g, b] = c.map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+	const behind = (e) => { for (; e; e = e.parentElement) { const b = rgb(getComputedStyle(e).backgroundColor); if (b.a === 1) return b.c; } return [255, 255, 255]; };
+	for (const e of document.querySelectorAll("body *")) {
+		if (![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || !e.checkVisibility({ visibilityProperty: true }) || e.closest(".unseen, .skip, noscript, svg")) continue;
+		const [a, b] = [light(rgb(getComputedStyle(e).color).c), light(behind(e))];
+		const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+		if (ratio < 4.5) wrong.push(ratio.toFixed(2) + " to 1: " + e.textContent.trim().slice(0, 40));
+	}
+	return wrong;
+})()`
+
+func wellMannered(t *testing.T, ctx tab, where string) {
+	t.Helper()
+	for _, w := range read(t, ctx, chromedp.Evaluate[[]string](manners)) {
+		t.Errorf("%s: %s", where, w)
+	}
+}
+
+func TestAPageWhoseSourceFailsDoesNotReloadInCircles(t *testing.T) {
+	s := newSite(t, core.System{}, nil)
+	ctx := newBrowser(t)
+	signIn(t, ctx, s)
+	do(t, ctx, chromedp.Navigate(s.url+"/admin/pairing"), live(), eventually(`window.sameDocument = true`))
+	s.world.setBroken(errors.New("disk I/O error"))
+	s.world.ring("pairing")
+	do(t, ctx, visible(`.broken`))
+	s.world.setBroken(nil)
+	s.world.add(pending(s.clock, "r1", "Ada"))
+	do(t, ctx, visible(`#r-r1`), gone(`.broken`), eventually(`window.sameDocument === true`))
+}
+
+func TestTwoTabsShareOneStreamAndBothFollow(t *testing.T) {
+	s := newSite(t, core.System{}, nil)
+	first := newBrowser(t)
+	signIn(t, first, s)
+	do(t, first, chromedp.Navigate(s.url+"/admin/pairing"), live())
+	second, stop := chromedp.NewContext(first)
+	defer stop()
+	do(t, second, chromedp.Navigate(s.url+"/admin/pairing"), live())
+	s.world.mu.Lock()
+	ears := len(s.world.ears)
+	s.world.mu.Unlock()
+	if ears != 1 {
+		t.Errorf("%d streams are open for two tabs, want 1", ears)
+	}
+	s.world.add(pending(s.clock, "r1", "Ada"))
+	do(t, first, visible(`#r-r1`))
+	do(t, second, visible(`#r-r1`))
+}
