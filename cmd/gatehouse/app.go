@@ -155,7 +155,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.bus = bus.New(a.loadEvents, a.events.Latest)
 	g := &gate{http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}}
 	asks := &approvals{desk: a.desk}
-	qm := queue.NewMetrics(a.reg, a.botNames())
+	qm := queue.NewMetrics(a.reg, append(a.botNames(), core.APIBot))
 	p := &preparer{platform: a.platform}
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version})
 	a.closing(a.sessions.Close)

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,6 +12,7 @@ import (
 
 // Metrics are the queue's series; the names are docs/operations.md's.
 type Metrics struct {
+	bots         []string // whose gauges always exist
 	updatesTotal *prometheus.CounterVec
 	deliveries   *prometheus.CounterVec
 	overhead     *prometheus.HistogramVec
@@ -32,6 +34,7 @@ var (
 // value of bots at 0.
 func NewMetrics(reg prometheus.Registerer, bots []string) *Metrics {
 	m := &Metrics{
+		bots:         bots,
 		updatesTotal: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_updates_total", Help: "Updates taken in, by what became of them."}, []string{"bot", "kind", "outcome"}),
 		deliveries:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_deliveries_total", Help: "Sends to platforms, by how they ended."}, []string{"bot", "outcome"}),
 		overhead:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "gatehouse_gateway_overhead_seconds", Help: "The gateway's own time per stage of a message.", Buckets: Bounds}, []string{"stage"}),
@@ -106,6 +109,11 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(g.depth, err)
 		return
+	}
+	for _, bot := range g.q.o.Metrics.bots { // also before Serve, and where nothing ever waited
+		if !slices.ContainsFunc(depths, func(d Depth) bool { return d.Bot == bot }) {
+			depths = append(depths, Depth{Bot: bot})
+		}
 	}
 	for _, d := range depths {
 		ch <- prometheus.MustNewConstMetric(g.depth, prometheus.GaugeValue, float64(d.Ready+d.Limited), d.Bot)
