@@ -217,6 +217,9 @@ func TestStateSurvivesARestart(t *testing.T) {
 	if got := crashed.User(o.ada.ID()).Send("x").ID; got < next.ID+1000 {
 		t.Errorf("after a crash ids skip ahead: got %d after %d", got, next.ID)
 	}
+	if b, err = os.ReadFile(file); err != nil || !bytes.Contains(b, []byte(`"clean":false`)) {
+		t.Errorf("while the server runs its file says clean: %v", err)
+	}
 	os.WriteFile(file, []byte("{damaged"), 0o600)
 	if _, err := telegramtest.Open(telegramtest.Options{StateFile: file}); err == nil {
 		t.Error("a damaged state file was taken for a fresh world")

@@ -3,6 +3,7 @@ package telegramtest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -121,8 +122,12 @@ func Open(opt Options) (*Server, error) {
 	if err := s.listen(opt.Addr); err != nil {
 		return nil, err
 	}
-	if opt.StateFile != "" {
-		s.loops.Go(s.saveLoop)
+	if opt.StateFile == "" {
+		return s, nil
+	}
+	s.loops.Go(s.saveLoop)
+	if err := s.save(false); err != nil { // from here on a crash is not a clean end
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
