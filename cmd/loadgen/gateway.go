@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"gatehouse/connectors/telegram/telegramtest"
+)
+
+// startWait and stopWait bound a child's start and its end.
+const (
+	startWait = 60 * time.Second
+	stopWait  = 60 * time.Second
+)
+
+// A child is a bot under test: the gateway, or the bare one.
+type child struct {
+	cmd     *exec.Cmd
+	pid     int // of the bot itself, also under a tracer
+	metrics string
+	begun   time.Time
+	ended   chan error
+	log     *os.File
+}
+
+// gatewayEnv is the whole environment of the gateway under test: nothing is
+// inherited, so that two machines measure the same.
+func gatewayEnv(sim *telegramtest.Server, dir, metrics string) []string {
+	return []string{
+		"HOME=" + dir, "XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"), "TMPDIR=" + dir,
+		"GATEHOUSE_VAULT_PATH=" + filepath.Join(dir, "vault"),
+		"GATEHOUSE_ADDR=127.0.0.1:0",
+		"GATEHOUSE_METRICS_ADDR=" + metrics,
+		"GATEHOUSE_TELEGRAM_TOKEN=" + sim.Token(),
+		"GATEHOUSE_TELEGRAM_API_URL=" + sim.URL(),
+		"GATEHOUSE_TELEGRAM_DM_POLICY=open",
+		"GATEHOUSE_BUSY_MODE=queue",
+		"GATEHOUSE_RATE_LIMIT=off",
+		"GATEHOUSE_PACE=off",
+		"GATEHOUSE_LIMIT_RUNS=2000",
+		"GATEHOUSE_MODEL=local/quote",
+		"GATEHOUSE_LOG_FORMAT=json",
+	}
+}
+
+// startGateway starts the program and returns when it polls. wrap, when
+// given, is a command that runs it (a tracer).
+func startGateway(ctx context.Context, program string, sim *telegramtest.Server, dir string, wrap ...string) (*child, error) {
+	if err := os.MkdirAll(filepath.Join(dir, "run"), 0o700); err != nil {
+		return nil, err
+	}
+	metrics, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	argv := append(append([]string{}, wrap...), program, "serve")
+	c, err := start(ctx, sim, dir, gatewayEnv(sim, dir, metrics), argv)
+	if c != nil {
+		c.metrics = "http://" + metrics + "/metrics"
+	}
+	if err == nil && len(wrap) > 0 {
+		c.pid, err = onlyChild(c.cmd.Process.Pid)
+	}
+	return c, err
+}
+
+func start(ctx context.Context, sim *telegramtest.Server, dir string, env, argv []string) (*child, error) {
+	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	c := &child{cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan error, 1), log: log}
+	c.cmd.Env, c.cmd.Stderr, c.cmd.Stdout = env, log, log
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	c.begun = time.Now()
+	if err := c.cmd.Start(); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	c.pid = c.cmd.Process.Pid
+	go func() { c.ended <- c.cmd.Wait() }()
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	for !sim.Bot().Polling() {
+		select {
+		case err := <-c.ended:
+			c.ended <- err
+			return c, fmt.Errorf("%s ended at its start: %v; its log: %s", argv[0], err, tailOf(log.Name()))
+		case <-ctx.Done():
+			return c, fmt.Errorf("%s did not poll: %w", argv[0], context.Cause(ctx))
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	return c, nil
+}
+
+// stop asks the child to end and waits for it.
+func (c *child) stop() error {
+	if c == nil {
+		return nil
+	}
+	defer c.log.Close()
+	_ = syscall.Kill(c.pid, syscall.SIGTERM)
+	select {
+	case err := <-c.ended:
+		if err != nil {
+			return fmt.Errorf("the child ended with %w; its log: %s", err, tailOf(c.log.Name()))
+		}
+		return nil
+	case <-time.After(stopWait):
+		_ = c.cmd.Process.Kill()
+		_ = syscall.Kill(c.pid, syscall.SIGKILL)
+		<-c.ended
+		return errors.New("the child did not end when it was asked to")
+	}
+}
+
+func tailOf(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b[max(0, len(b)-2000):])
+}
+
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// onlyChild is the process that a tracer runs.
+func onlyChild(pid int) (int, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return 0, fmt.Errorf("the tracer's child: %w", err)
+	}
+	return n, nil
+}
+
+// cpu is the time that the child has used, to 10 ms (proc_pid_stat(5): utime
+// and stime are the fields 14 and 15, in ticks of 1/100 s).
+func (c *child) cpu() (time.Duration, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.pid))
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	if len(fields) < 13 {
+		return 0, errors.New("/proc/<pid>/stat is short")
+	}
+	user, err1 := strconv.Atoi(fields[11])
+	system, err2 := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * 10 * time.Millisecond, errors.Join(err1, err2)
+}
+
+// memory is the resident set and its peak since resetPeak, in MiB.
+func (c *child) memory() (now, peak float64, err error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", c.pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		var kib float64
+		switch line := s.Text(); {
+		case strings.HasPrefix(line, "VmRSS:"):
+			_, err = fmt.Sscanf(line, "VmRSS: %f", &kib)
+			now = kib / 1024
+		case strings.HasPrefix(line, "VmHWM:"):
+			_, err = fmt.Sscanf(line, "VmHWM: %f", &kib)
+			peak = kib / 1024
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	return now, peak, nil
+}
+
+// resetPeak begins a new peak (proc_pid_clear_refs(5): 5).
+func (c *child) resetPeak() error {
+	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", c.pid), []byte("5"), 0)
+}
+
+// series reads the gateway's metrics: "name{labels}" → value.
+func (c *child) series(ctx context.Context) (map[string]float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.metrics, nil)
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]float64{}
+	for line := range strings.Lines(string(b)) {
+		i := strings.LastIndexByte(strings.TrimSpace(line), ' ')
+		if i < 0 || line[0] == '#' {
+			continue
+		}
+		if v, err := strconv.ParseFloat(strings.TrimSpace(line[i:]), 64); err == nil {
+			out[line[:i]] = v
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,107 @@
+// Command loadgen measures a gateway. It plays the people and the platform
+// (the strict simulator, in its own process, flood control off), starts the
+// program under test as its child, and beside every figure it measures its own
+// floor in the same run: the same load on a bare bot that stores nothing, and
+// what an fsync costs on the same disk.
+//
+// It uses loopback only, is bounded in time and ends by itself. It ends with 1
+// when a message was lost, answered twice or answered out of order.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// command is the command line.
+type command struct {
+	Run  runCmd  `cmd:"" default:"withargs" help:"Measure the gateway (the default)."`
+	Bare bareCmd `cmd:"" hidden:"" help:"The bare bot that floors are measured with; loadgen starts it itself."`
+}
+
+type runCmd struct {
+	Program  string        `required:"" type:"existingfile" help:"The gateway to measure: a built gatehouse."`
+	Only     []string      `help:"Measure only these parts: start, memory, latency, rate, burst, fsync, scale." placeholder:"PART"`
+	Messages int           `default:"2000" help:"Messages of the latency parts, 100 to 2000."`
+	Rate     float64       `default:"50" help:"Messages a second of the open loop."`
+	Chats    int           `default:"500" help:"Chats of the burst; at most 20000."`
+	Each     int           `default:"4" help:"Messages of each chat in the burst"`
+	Rounds   int           `default:"5" help:"Bursts, each on the gateway and on the bare bot in turn; medians are reported."`
+	Settle   time.Duration `default:"5m" help:"How long after a burst the memory is read for the last time."`
+	Rows     int           `default:"1000000" help:"Finished inbox rows of the part scale."`
+	Lanes    int           `default:"100000" help:"Known chats of the part scale."`
+	Dir      string        `type:"existingdir" help:"Where vaults and databases are made and removed again; the system's temporary folder when empty. Its disk is what fsync is measured on."`
+	Keep     bool          `help:"Keep those folders, to look at them."`
+	Build    time.Duration `help:"The time of a cold build, measured by the caller, to be reported."`
+	Quiet    time.Duration `help:"Wait at most this long for the machine to be idle before each part."`
+	Report   string        `type:"path" help:"Write the report as Markdown to this file, and the raw data beside it as .json."`
+	JSON     bool          `help:"Print the raw data instead of the table."`
+}
+
+const description = `Measures a gateway against the simulated platform: latency, throughput, losses, doubles, order, memory, CPU, commits and fsyncs per message, each beside a floor measured in the same run.
+
+Exit codes: 0 measured (also where a goal is missed), 1 something was lost, doubled or out of order, or the measurement failed, 2 bad usage.`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:]))
+}
+
+func run(ctx context.Context, args []string) int {
+	var c command
+	code := -1
+	parser, err := kong.New(&c, kong.Name("loadgen"), kong.Description(description), kong.Exit(func(n int) { code = n }),
+		kong.BindTo(ctx, (*context.Context)(nil)))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "loadgen:", err)
+		return 1
+	}
+	k, err := parser.Parse(args)
+	if code >= 0 { // --help
+		return code
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "loadgen:", err)
+		return 2
+	}
+	if err := k.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "loadgen:", err)
+		return 1
+	}
+	return 0
+}
+
+// Validate is called by kong.
+func (c *runCmd) Validate() error {
+	switch {
+	case c.Messages < 100 || c.Messages > 2000: // the simulator keeps 500 messages of a chat
+		return errors.New("--messages is from 100 to 2000")
+	case c.Chats < 1 || c.Chats > 20_000 || c.Each < 1 || c.Each*c.Rounds > 240:
+		return errors.New("--chats is from 1 to 20000, --each times --rounds at most 240")
+	case c.Rate <= 0 || c.Rate > 10_000:
+		return errors.New("--rate is from 1 to 10000")
+	case c.Rounds < 1 || c.Rounds > 50:
+		return errors.New("--rounds is from 1 to 50")
+	case c.Settle < time.Second || c.Settle > time.Hour:
+		return errors.New("--settle is from 1s to 1h")
+	case c.Rows < c.Lanes || c.Rows > 10_000_000 || c.Lanes < 0:
+		return errors.New("--rows is from --lanes to 10000000")
+	}
+	for _, p := range c.Only {
+		if !slices.Contains(allParts, p) {
+			return fmt.Errorf("--only=%s: the parts are %v", p, allParts)
+		}
+	}
+	return nil
+}
+
+var allParts = []string{"start", "memory", "latency", "rate", "burst", "fsync", "scale"}

@@ -1,0 +1,337 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sort"
+	"strings"
+	"time"
+)
+
+// A machine is what the figures were measured on; no names and no paths.
+type machine struct {
+	CPU    string `json:"cpu"`
+	Cores  int    `json:"cores"`
+	Memory int    `json:"memory_mib"`
+	Kernel string `json:"kernel"`
+	Go     string `json:"go"`
+}
+
+func thisMachine() machine {
+	m := machine{Cores: runtime.NumCPU(), Go: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH}
+	m.CPU = field1("/proc/cpuinfo", "model name")
+	var kib int
+	fmt.Sscanf(field1("/proc/meminfo", "MemTotal"), "%d", &kib)
+	m.Memory = kib / 1024
+	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.Kernel = strings.TrimSpace(string(b))
+	}
+	return m
+}
+
+// field1 is the first value of a key in a file of "key: value" lines.
+func field1(path, key string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(b)) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+// commit is the revision of the working folder; empty outside of one.
+func commit(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=12").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// A stage is one part of the way of a message, from the gateway's histogram.
+type stage struct {
+	N    float64 `json:"n"`
+	Mean float64 `json:"mean_ms"`
+	P50  float64 `json:"p50_ms"` // upper bound of the bucket
+	P99  float64 `json:"p99_ms"`
+}
+
+// stages is what gatehouse_gateway_overhead_seconds gained between two readings.
+func stages(before, after map[string]float64) map[string]stage {
+	out := map[string]stage{}
+	const name = "gatehouse_gateway_overhead_seconds"
+	for _, s := range []string{"ingest", "queue", "prepare", "first_token", "commit", "deliver"} {
+		label := `{stage="` + s + `"`
+		gain := func(series string) float64 { return after[series] - before[series] }
+		n := gain(name + "_count" + label + "}")
+		if n == 0 {
+			continue
+		}
+		type bucket struct{ le, n float64 }
+		var buckets []bucket
+		for k := range after {
+			rest, ok := strings.CutPrefix(k, name+"_bucket{")
+			if !ok || !strings.Contains(rest, `stage="`+s+`"`) || strings.Contains(rest, "+Inf") {
+				continue
+			}
+			var le float64
+			_, from, _ := strings.Cut(rest, `le="`)
+			if _, err := fmt.Sscanf(from, "%g", &le); err == nil {
+				buckets = append(buckets, bucket{le, gain(k)})
+			}
+		}
+		sort.Slice(buckets, func(i, j int) bool { return buckets[i].le < buckets[j].le })
+		at := func(q float64) float64 {
+			for _, b := range buckets {
+				if b.n >= q*n {
+					return b.le * 1000
+				}
+			}
+			return 0
+		}
+		out[s] = stage{N: n, Mean: gain(name+"_sum"+label+"}") / n * 1000, P50: at(.5), P99: at(.99)}
+	}
+	return out
+}
+
+// commits is how many commits n messages took, and how many writes shared one.
+func commits(before, after map[string]float64, n float64) (per, group float64) {
+	c := after["gatehouse_db_commits_total"] - before["gatehouse_db_commits_total"]
+	w := after["gatehouse_db_group_size_sum"] - before["gatehouse_db_group_size_sum"]
+	if c == 0 {
+		return 0, 0
+	}
+	return c / n, w / c
+}
+
+// A line is one goal beside what was measured.
+type line struct {
+	what, goal, measured, floor string
+	met                         bool
+	missed                      string
+}
+
+// atMost judges a figure that must not be above a goal.
+func atMost(what string, got, goal float64, unit, floor string) line {
+	l := line{what: what, goal: fmt.Sprintf("≤ %s %s", short(goal), unit), measured: short(got) + " " + unit, floor: floor, met: got <= goal}
+	if !l.met {
+		l.missed = fmt.Sprintf("by %.0f %%", (got/goal-1)*100)
+	}
+	return l
+}
+
+func short(v float64) string {
+	switch {
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+func (b *bench) goals() []line {
+	d := &b.data
+	var out []line
+	for _, part := range []struct {
+		name string
+		d    *latencyData
+	}{{"one in flight", d.Latency}, {fmt.Sprintf("%g messages/s", b.c.Rate), d.Rate}} {
+		if part.d == nil {
+			continue
+		}
+		g, f := part.d.Gateway, part.d.Bare
+		out = append(out,
+			atMost("latency p50, "+part.name, g.P50, 3, "ms", short(f.P50)+" ms"),
+			atMost("latency p99, "+part.name, g.P99, 15, "ms", short(f.P99)+" ms"))
+	}
+	if d.Burst != nil {
+		out = append(out, b.burstGoals()...)
+	}
+	if m := d.Memory; m != nil {
+		out = append(out,
+			atMost("memory (RSS), idle", m.Idle, 40, "MiB", ""),
+			atMost("memory (RSS), peak of a burst", m.Peak, 120, "MiB", short(m.BarePeak)+" MiB"),
+			atMost("memory (RSS), "+m.Settle+" after it", m.After, 60, "MiB", ""),
+			atMost("goroutines after the burst, above idle", m.GoroutinesAfter-m.GoroutinesIdle, 5, "", ""))
+	}
+	if s := d.Start; s != nil {
+		out = append(out,
+			atMost("cold start to the first getUpdates, new vault", median(s.Fresh), 300, "ms", short(median(s.Bare))+" ms"),
+			atMost("cold start, known vault", median(s.Again), 300, "ms", short(median(s.Bare))+" ms"))
+	}
+	if s := d.Scale; s != nil {
+		with := fmt.Sprintf(", %d rows and %d chats, by the same on an empty database", s.Rows, s.Lanes)
+		out = append(out,
+			atMost("latency p50"+with, s.P50, 1.3, "times", short(s.Small.P50)+" ms"),
+			atMost("latency p99"+with, s.P99, 1.3, "times", short(s.Small.P99)+" ms"),
+			atMost("burst"+with, s.Ratio, 1.3, "times", ""))
+	}
+	if d.Build > 0 {
+		out = append(out, atMost("cold go build, empty cache", d.Build, 180, "s", ""))
+	}
+	v := d.Verdict
+	out = append(out, atMost(fmt.Sprintf("lost, doubled, out of order, of %d messages in all", v.Messages), float64(v.Lost+v.Doubled+v.Disorder), 0, "", ""))
+	return out
+}
+
+func (b *bench) burstGoals() []line {
+	d := b.data.Burst
+	pick := func(f func(burstRound) float64) float64 {
+		var list []float64
+		for _, r := range d.Rounds {
+			list = append(list, f(r))
+		}
+		return median(list)
+	}
+	throughput := func(what string, ratio, rate, bare float64) line {
+		l := line{what: what, goal: "≥ 0.70 of the bare loop", measured: fmt.Sprintf("%.2f (%.0f/s)", ratio, rate), floor: fmt.Sprintf("%.0f/s", bare), met: ratio >= .7}
+		if !l.met {
+			l.missed = fmt.Sprintf("by %.0f %%", (1-ratio/.7)*100)
+		}
+		return l
+	}
+	what := fmt.Sprintf("burst of %d chats × %d", b.c.Chats, b.c.Each)
+	cpu, bare := pick(func(r burstRound) float64 { return r.CPU }), pick(func(r burstRound) float64 { return r.BareCPU })
+	return []line{
+		throughput(what, pick(func(r burstRound) float64 { return r.Ratio }), pick(func(r burstRound) float64 { return r.Gateway }), pick(func(r burstRound) float64 { return r.Bare })),
+		throughput(what+", of people never seen before", d.First.Ratio, d.First.Gateway, d.First.Bare),
+		atMost("processor time per message of the burst", cpu, 1.5, "ms", short(bare)+" ms"),
+		atMost("the same, people never seen before", d.First.CPU, 1.5, "ms", short(d.First.BareCPU)+" ms"),
+	}
+}
+
+// report prints, and writes the files that were asked for.
+func (b *bench) report() error {
+	raw, err := json.MarshalIndent(b.data, "", "  ")
+	if err != nil {
+		return err
+	}
+	raw = append(raw, '\n')
+	text := b.markdown()
+	if b.c.JSON {
+		_, err = os.Stdout.Write(raw)
+	} else {
+		_, err = fmt.Print(text)
+	}
+	if err != nil || b.c.Report == "" {
+		return err
+	}
+	if err := os.WriteFile(strings.TrimSuffix(b.c.Report, ".md")+".json", raw, 0o644); err != nil {
+		return err
+	}
+	return b.writeReport(text)
+}
+
+// endOfFigures separates what is measured from what people write below it.
+const endOfFigures = "<!-- below this line: written by hand, kept by make bench -->\n"
+
+// writeReport replaces the figures and keeps what stands below them.
+func (b *bench) writeReport(text string) error {
+	notes := "\n"
+	if old, err := os.ReadFile(b.c.Report); err == nil {
+		if _, below, ok := strings.Cut(string(old), endOfFigures); ok {
+			notes = below
+		}
+	}
+	return os.WriteFile(b.c.Report, []byte(text+"\n"+endOfFigures+notes), 0o644)
+}
+
+func (b *bench) markdown() string {
+	var w strings.Builder
+	d := &b.data
+	say := func(format string, a ...any) { fmt.Fprintf(&w, format+"\n", a...) }
+	say("# Performance\n")
+	say("Written by `make bench`; the raw data is in `performance.json` beside this file.\n")
+	m := d.Machine
+	say("Machine: %s, %d cores, %d MiB, Linux %s, %s. Commit: `%s`. Measured %s in %s.", m.CPU, m.Cores, m.Memory, m.Kernel, m.Go, d.Commit, d.At.Format("2006-01-02 15:04 UTC"), d.Took)
+	say("Load tool, simulated platform and gateway share the cores. Others used %s of them before the parts began.\n", percents(d.Busy))
+	say("Durable throughout (`synchronous=FULL`); `RATE_LIMIT=off PACE=off LIMIT_RUNS=2000 BUSY_MODE=queue MODEL=local/quote`, empty vault, flood control of the simulator off.")
+	say("The floor is the same load in the same run on a bare bot that stores nothing. One fsync of a 4 KiB page here: p50 %s, p99 %s ms; fdatasync %s, %s ms.\n",
+		short(d.Fsync.P50), short(d.Fsync.P99), short(d.Datasync.P50), short(d.Datasync.P99))
+	say("| what | goal | measured | floor | verdict |\n|---|---|---|---|---|")
+	for _, l := range b.goals() {
+		verdict := "met"
+		if !l.met {
+			verdict = "**missed " + l.missed + "**"
+		}
+		say("| %s | %s | %s | %s | %s |", l.what, strings.TrimSpace(l.goal), strings.TrimSpace(l.measured), l.floor, verdict)
+	}
+	b.details(say)
+	return w.String()
+}
+
+func percents(list []float64) string {
+	var out []string
+	for _, v := range list {
+		out = append(out, fmt.Sprintf("%.0f %%", v*100))
+	}
+	return strings.Join(out, ", ")
+}
+
+func (b *bench) details(say func(string, ...any)) {
+	d := &b.data
+	say("\n## Details\n")
+	say("| latency, ms | p50 | p95 | p99 | max | n |\n|---|---|---|---|---|---|")
+	row := func(name string, p percentiles) {
+		say("| %s | %s | %s | %s | %s | %d |", name, short(p.P50), short(p.P95), short(p.P99), short(p.Max), p.N)
+	}
+	parts := []struct {
+		name string
+		d    *latencyData
+	}{{"one in flight", d.Latency}, {fmt.Sprintf("%g/s", b.c.Rate), d.Rate}}
+	for _, p := range parts {
+		if p.d != nil {
+			row(p.name+", gateway", p.d.Gateway)
+			row(p.name+", bare loop", p.d.Bare)
+		}
+	}
+	if s := d.Scale; s != nil {
+		row("one in flight, empty database", s.Small)
+		row(fmt.Sprintf("one in flight, %d rows", s.Rows), s.Large)
+	}
+	say("")
+	for _, p := range parts {
+		if p.d != nil {
+			say("%s: processor time %s ms per message (bare loop %s), %s commits per message, %s writes per commit.\n", p.name, short(p.d.CPU), short(p.d.BareCPU), short(p.d.Commits), short(p.d.Group))
+			stageTable(say, p.name, p.d.Stages)
+		}
+	}
+	if u := d.Burst; u != nil {
+		say("Burst: %s commits per message, %s writes per commit; calls of the platform in all rounds: %v.\n", short(u.Commits), short(u.Group), u.Calls)
+		stageTable(say, "burst", u.Stages)
+	}
+	if s := d.Syncs; s != nil {
+		if s.Note != "" {
+			say("fsync and fdatasync per message: %s.\n", s.Note)
+		} else {
+			say("fsync and fdatasync calls per message (counted by strace): %s one in flight, %s in the burst; %d at start and stop.\n", short(s.Alone), short(s.Burst), s.Idle)
+		}
+	}
+	if m := d.Memory; m != nil {
+		say("Goroutines: %.0f idle, %.0f after the burst. Heap in use then: %s MiB.", m.GoroutinesIdle, m.GoroutinesAfter, short(m.HeapAfter))
+	}
+	if s := d.Scale; s != nil {
+		say("\nLarge database: %d MiB, filled in %s. Burst, processor time per message: %s ms empty, %s ms large.", s.Bytes>>20, s.Fill, short(s.CPU[0]), short(s.CPU[1]))
+	}
+}
+
+func stageTable(say func(string, ...any), name string, list map[string]stage) {
+	say("| stage, %s | mean ms | p50 ≤ ms | p99 ≤ ms | n |\n|---|---|---|---|---|", name)
+	for _, s := range []string{"ingest", "queue", "prepare", "first_token", "commit", "deliver"} {
+		if v, ok := list[s]; ok {
+			say("| %s | %s | %g | %g | %.0f |", s, short(v.Mean), v.P50, v.P99, v.N)
+		}
+	}
+	say("")
+}
