@@ -99,8 +99,9 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	select {
 	case <-ctx.Done():
 		a.log.Info("stopping: taking no more, finishing what runs", "grace", a.cfg.DrainTimeout)
-	case err = <-failed: // only an early end is an error here
-		if err == nil {
+	case err = <-failed:
+		// Parts that end because ctx did may be heard of first.
+		if err = unlessEnded(ctx, err); err == nil && ctx.Err() == nil {
 			err = errors.New("a part ended by itself")
 		}
 	}
@@ -112,9 +113,18 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	tail.Wait()
 	close(failed)
 	for e := range failed {
-		err = errors.Join(err, e)
+		err = errors.Join(err, unlessEnded(ctx, e))
 	}
 	a.log.Info("stopped")
+	return err
+}
+
+// unlessEnded is err, or nil where err only says that ctx has ended: a stop
+// that comes while a part still starts is a clean one.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+		return nil
+	}
 	return err
 }
 

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// repeatMark is what a person reads under a message that may stand there twice.
+const repeatMark = "possible repeat"
+
+// A snapshot is what the database says of work that is under way.
+type snapshot struct {
+	sending []outboxState // marked as being sent, and not as an edit
+	ready   []outboxState // stored, not yet begun
+	running int           // turns that had begun
+	held    int           // of these, answers that were whole in the transcript
+}
+
+type outboxState struct {
+	Key     string `db:"key"`
+	Ordinal int    `db:"ordinal"`
+	Chat    string `db:"chat"`
+	Body    string `db:"body"`
+	State   string `db:"state"`
+}
+
+// look copies the dead child's database and reads the copy: the original is
+// for the next start alone.
+func (r *rig) look() snapshot {
+	r.t.Helper()
+	db := r.openCopy()
+	defer db.Close()
+	var s snapshot
+	r.sql(db.Select(&s.sending, `SELECT key, ordinal, chat, body, state FROM outbox WHERE state = 'sending' AND replaces = ''`))
+	r.sql(db.Select(&s.ready, `SELECT key, ordinal, chat, body, state FROM outbox WHERE state = 'ready'`))
+	r.sql(db.Get(&s.running, `SELECT count(*) FROM runs WHERE state = 'running'`))
+	var open []string
+	r.sql(db.Select(&open, `SELECT id FROM runs WHERE state = 'running'`))
+	lines := r.transcripts()
+	for _, id := range open {
+		if run := lines[id]; run != nil && run.answers > 0 {
+			s.held++
+		}
+	}
+	return s
+}
+
+func (r *rig) sql(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) openCopy() *sqlx.DB {
+	r.t.Helper()
+	dir, err := os.MkdirTemp(r.dir, "copy")
+	r.sql(err)
+	r.t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	from := filepath.Join(r.vault, "Chat", "sessions.db")
+	for _, suffix := range []string{"", "-wal"} {
+		b, err := os.ReadFile(from + suffix)
+		if os.IsNotExist(err) {
+			continue
+		}
+		r.sql(err)
+		r.sql(os.WriteFile(filepath.Join(dir, "copy.db"+suffix), b, 0o600))
+	}
+	db, err := sqlx.Open("sqlite3", "file:"+filepath.Join(dir, "copy.db"))
+	r.sql(err)
+	return db
+}
+
+// note remembers which answers were in doubt when the child died.
+func (r *rig) note(s snapshot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range s.sending {
+		r.sending[o.Key] = true
+		for _, t := range crashToken.FindAllString(o.Body, -1) {
+			r.doubt[t] = true
+		}
+	}
+	r.changed.Broadcast()
+}
+
+// A transcribed run is what the transcripts hold of one run.
+type transcribedRun struct {
+	tokens  []string
+	asks    int
+	answers int
+	covered []string
+}
+
+// transcripts reads every line of every transcript in the vault, by run.
+func (r *rig) transcripts() map[string]*transcribedRun {
+	r.t.Helper()
+	runs := map[string]*transcribedRun{}
+	uuids := map[string]bool{}
+	root := filepath.Join(r.vault, ".claude", "projects")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".jsonl") {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		lines := bufio.NewScanner(f)
+		lines.Buffer(nil, 16<<20)
+		for lines.Scan() {
+			r.transcribed(lines.Bytes(), runs, uuids)
+		}
+		return lines.Err()
+	})
+	if err != nil && !os.IsNotExist(err) {
+		r.t.Fatal(err)
+	}
+	return runs
+}
+
+func (r *rig) transcribed(raw []byte, runs map[string]*transcribedRun, uuids map[string]bool) {
+	var l struct {
+		Type, UUID, RequestID string
+		Message               json.RawMessage
+	}
+	if json.Unmarshal(raw, &l) != nil {
+		return // torn by a kill: mended when the conversation goes on
+	}
+	if uuids[l.UUID] {
+		r.t.Errorf("line %s stands twice in the transcripts", l.UUID)
+	}
+	uuids[l.UUID] = true
+	run := runs[l.RequestID]
+	if run == nil {
+		run = &transcribedRun{}
+		runs[l.RequestID] = run
+	}
+	found := crashToken.FindAllString(string(l.Message), -1)
+	switch l.Type {
+	case "user":
+		run.asks++
+		run.tokens = append(run.tokens, found...)
+	case "assistant":
+		run.answers++
+		run.covered = append(run.covered, found...)
+	}
+}
+
+// prove holds what spec says against all that is left: the database, the
+// transcripts and what people saw. The child must have ended. strict: nothing
+// may be in doubt but what was being sent at a kill.
+func (r *rig) prove() {
+	r.t.Helper()
+	db := r.openCopy()
+	defer db.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	owner := r.proveTranscripts()
+	unknown := r.proveOutbox(db, owner)
+	r.proveInbox(db, owner)
+	for _, u := range r.people {
+		r.proveChat(u.ID(), unknown)
+	}
+	var busy []string
+	r.sql(db.Select(&busy, `SELECT key FROM lane WHERE owner <> '' OR pending <> 0`))
+	if len(busy) > 0 {
+		r.t.Errorf("%d lanes are not idle: %v", len(busy), busy[:min(len(busy), 5)])
+	}
+}
+
+// proveTranscripts: every message is in exactly one run's transcript, every
+// run has one answer, and that answer is to what was asked. It returns the
+// run of each message.
+func (r *rig) proveTranscripts() map[string]string {
+	owner := map[string]string{}
+	for id, run := range r.transcripts() {
+		if run.asks != 1 || run.answers != 1 || !slices.Equal(run.tokens, run.covered) {
+			r.t.Errorf("run %q has %d questions (%v) and %d answers (%v) in the transcript", id, run.asks, run.tokens, run.answers, run.covered)
+		}
+		for _, t := range run.tokens {
+			if owner[t] != "" {
+				r.t.Errorf("message %s is in the transcript of run %s and of run %s", t, owner[t], id)
+			}
+			owner[t] = id
+		}
+	}
+	for _, list := range r.posted {
+		for _, t := range list {
+			if owner[t] == "" {
+				r.t.Errorf("message %s is in no transcript", t)
+			}
+		}
+	}
+	return owner
+}
+
+// proveOutbox: every run has exactly one final, sent or unknown; unknown are
+// those that were being sent at a kill, and nothing else. It returns the
+// messages whose answer is unknown.
+func (r *rig) proveOutbox(db *sqlx.DB, owner map[string]string) map[string]bool {
+	var rows []outboxState
+	r.sql(db.Select(&rows, `SELECT key, ordinal, chat, body, state FROM outbox ORDER BY seq`))
+	finals, unknown := map[string]int{}, map[string]bool{}
+	for _, o := range rows {
+		finals[o.Key]++
+		switch {
+		case o.State == "sent":
+			continue
+		case o.State != "unknown":
+			r.t.Errorf("outbox row %s is %s at the end", o.Key, o.State)
+		case !r.sending[o.Key]:
+			r.t.Errorf("outbox row %s is unknown, but it was not being sent at any kill", o.Key)
+		}
+		for _, t := range crashToken.FindAllString(o.Body, -1) {
+			unknown[t] = true
+		}
+	}
+	for key := range r.sending {
+		if finals[key] != 1 {
+			r.t.Errorf("outbox row %s was being sent at a kill and is there %d times now", key, finals[key])
+		}
+	}
+	for t, run := range owner {
+		if n := finals["run:"+run]; n != 1 {
+			r.t.Errorf("run %s (message %s) has %d finals", run, t, n)
+		}
+	}
+	return unknown
+}
+
+// proveInbox: one row for each update, done, and in the run that the
+// transcripts name.
+func (r *rig) proveInbox(db *sqlx.DB, owner map[string]string) {
+	posted := 0
+	for _, list := range r.posted {
+		posted += len(list)
+	}
+	var states []struct {
+		State string `db:"state"`
+		N     int    `db:"n"`
+		Tries int    `db:"tries"`
+	}
+	r.sql(db.Select(&states, `SELECT state, count(*) AS n, max(attempts) AS tries FROM inbox WHERE kind = 'message' GROUP BY state`))
+	for _, s := range states {
+		if s.State != "done" || s.N != posted {
+			r.t.Errorf("%d inbox rows are %s (at most %d tries); %d messages were posted", s.N, s.State, s.Tries, posted)
+		}
+	}
+	if len(states) == 0 && posted > 0 {
+		r.t.Error("the inbox is empty")
+	}
+	var runs []struct {
+		ID    string `db:"id"`
+		State string `db:"state"`
+		N     int    `db:"n"`
+	}
+	r.sql(db.Select(&runs, `SELECT runs.id, runs.state, (SELECT count(*) FROM inbox WHERE inbox.run = runs.id) AS n FROM runs`))
+	members := map[string]int{}
+	for _, run := range owner {
+		members[run]++
+	}
+	for _, run := range runs {
+		if run.State != "done" || run.N != members[run.ID] {
+			r.t.Errorf("run %s is %s with %d messages; its transcript has %d", run.ID, run.State, run.N, members[run.ID])
+		}
+	}
+}
+
+// proveChat: a person reads the answers in the order of their messages, each
+// once; a repeat is marked as one; only what is unknown may be missing.
+func (r *rig) proveChat(person int64, unknown map[string]bool) {
+	var read []string
+	marked := 0
+	for _, u := range r.said[person] {
+		if strings.Contains(u.text, repeatMark) {
+			marked++
+			for _, t := range u.tokens {
+				if !slices.Contains(read, t) { // the first try did not arrive
+					read = append(read, t)
+				}
+			}
+			continue
+		}
+		read = append(read, u.tokens...)
+	}
+	want := slices.DeleteFunc(slices.Clone(r.posted[person]), func(t string) bool {
+		return unknown[t] && !slices.Contains(read, t)
+	})
+	if !slices.Equal(read, want) {
+		r.t.Errorf("person %d read answers to\n%v\nand should have read\n%v", person, read, want)
+	}
+}
