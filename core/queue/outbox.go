@@ -156,24 +156,24 @@ func (q *Queue) deliver(ctx context.Context, key chatKey, out *core.Outgoing) {
 	for {
 		if out == nil {
 			var err error
-			out, err = q.next(ctx, key, nil)
-			switch {
-			case err != nil: // the poll looks again
+			if out, err = q.next(ctx, key, nil); err != nil { // the poll looks again
 				q.logErr(ctx, "outbox of a chat", err)
 				q.quit(key)
 				return
-			case out == nil && q.rest(key):
-				return
-			case out == nil:
-				continue
 			}
 		}
-		began := q.o.Clock.Now()
-		d := q.o.Sender.Send(ctx, *out)
-		q.o.Metrics.delivery(key.bot, d.Outcome, q.o.Clock.Now().Sub(began))
-		sent := *out
-		var ok bool
-		if out, ok = q.settled(ctx, key, &sent, d); !ok {
+		if out != nil {
+			began := q.o.Clock.Now()
+			d := q.o.Sender.Send(ctx, *out)
+			q.o.Metrics.delivery(key.bot, d.Outcome, q.o.Clock.Now().Sub(began))
+			sent := *out
+			var ok bool
+			if out, ok = q.settled(ctx, key, &sent, d); !ok {
+				return
+			}
+		}
+		// The transaction that has just ended saw nothing due.
+		if out == nil && q.rest(key) {
 			return
 		}
 	}
@@ -343,6 +343,9 @@ func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing
 		}
 		return set("ready", reason, min(max(d.After, time.Second), maxPause-time.Hour))
 	case core.Refused:
+		if d.MovedTo != "" && d.MovedTo != out.Chat {
+			return q.follow(ctx, tx, out, d.MovedTo)
+		}
 		return set("failed", d.Reason, 0)
 	}
 	switch {
@@ -352,4 +355,11 @@ func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing
 		return set("ready", mayHaveArrived, time.Second)
 	}
 	return set("unknown", mayHaveArrived+", twice", 0)
+}
+
+// follow sends a row to the id that its chat has now.
+func (q *Queue) follow(ctx context.Context, tx *store.Tx, out *core.Outgoing, to string) error {
+	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '', error = '' WHERE seq = $2`, to, out.Seq)
+	tx.OnCommit(func() { q.kick(chatKey{out.Bot, to}) })
+	return err
 }
