@@ -38,6 +38,7 @@ type Inbound struct {
 	PlaceName   string    `json:"place_name,omitempty"` // the group's title, hostile text
 	Callback    *Callback `json:"callback,omitempty"`
 	Turn        *Options  `json:"turn,omitempty"`      // what an API request asks for; nil from chats
+	MovedTo     string    `json:"moved_to,omitempty"`  // the chat and place have this id from now on
 	Malformed   string    `json:"malformed,omitempty"` // why the update could not be decoded: it becomes a dead row
 }
 
@@ -131,6 +132,7 @@ type Delivery struct {
 	MessageID string        // for Sent: the platform's id of the message
 	After     time.Duration // for RetryAfter
 	Reason    string        // why, for people; holds no token
+	MovedTo   string        // for Refused: the chat's new id; the part can be sent there
 	Safe      bool          // for Unknown: sending again cannot show it twice (an edit, a nonce)
 }
 

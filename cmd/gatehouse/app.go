@@ -177,6 +177,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.book = pairing.New(a.db, pairing.Options{
 		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.botNames()), Policy: a.policy, Bots: a.pairingBots, Ring: a.bus.Ring,
 	}, a.queue, asks, late{a})
+	g.moves = append(g.moves, a.sessions.Move, a.book.Move, a.queue.Move, a.desk.Move)
 	g.book, p.book, asks.mail, asks.book = a.book, a.book, a.queue, a.book
 	a.reg.MustRegister(a.queue.Gauges(), a.book.Gauges(), a.desk.Gauges())
 	if err := a.joinRuns(qm); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/store"
 )
 
 func printJSON(w io.Writer, v any) error {
@@ -183,7 +184,7 @@ type doctorCmd struct {
 }
 
 func (c *doctorCmd) Run(p *process) error {
-	patient := doctorPatient{Clock: core.System{}}
+	patient := doctorPatient{Clock: core.System{}, Newest: store.Newest()}
 	patient.Config, patient.Fault = configs.Load()
 	if patient.Fault == nil {
 		if err := c.reach(&patient); err != nil {

@@ -16,8 +16,9 @@ import (
 // gate joins the two doors: people on chat platforms by pairing, programs and
 // the panel by key or session.
 type gate struct {
-	book *pairing.Book
-	http auth.Gate
+	book  *pairing.Book
+	http  auth.Gate
+	moves []func(ctx context.Context, tx *store.Tx, bot, from, to string) error
 }
 
 var actions = map[pairing.Action]queue.Action{
@@ -32,6 +33,13 @@ func (g gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (queue.
 			v.Action = queue.Run
 		}
 		return v, err
+	}
+	if in.Kind == core.KindService && in.MovedTo != "" {
+		for _, move := range g.moves {
+			if err := move(ctx, tx, in.Bot, in.Chat, in.MovedTo); err != nil {
+				return queue.Verdict{}, err
+			}
+		}
 	}
 	v, err := g.book.Admit(ctx, tx, in)
 	return queue.Verdict{Action: actions[v.Action], Trust: v.Trust, Request: v.Request}, err

@@ -95,3 +95,23 @@ func TestFourWaysToDecideAndOneWinner(t *testing.T) {
 		}
 	}
 }
+
+// A group that becomes a supergroup gets another id; what was decided and said
+// in it goes along.
+func TestAGroupThatBecomesASupergroupStaysEnabled(t *testing.T) {
+	w := newWorld(t, nil)
+	boss := w.owner("Olga")
+	g := w.sim.NewGroup(telegramtest.Basic, "Reading circle", boss)
+	if _, err := boss.Post(g.Conversation(), telegramtest.Outgoing{Text: "/enable@gatehouse_bot"}); err != nil {
+		t.Fatal(err)
+	}
+	w.hears(g.Conversation(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "may talk to me") })
+	super := g.Migrate(boss)
+	if _, err := boss.Post(super.Conversation(), telegramtest.Outgoing{Text: "@gatehouse_bot how long does green tea brew?"}); err != nil {
+		t.Fatal(err)
+	}
+	w.hears(super.Conversation(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "Public/") })
+	if n := w.count(`SELECT count(*) FROM places WHERE enabled = 1 AND place = $1`, fmt.Sprint(g.ID())); n != 0 {
+		t.Errorf("the old id is still enabled: %d rows", n)
+	}
+}

@@ -77,6 +77,9 @@ func (b *Bot) fromMessage(m *message, raw json.RawMessage, now time.Time) core.I
 	if m.Text == "" && m.Caption == "" && kind == "" {
 		if what := service(m, raw); what != "" {
 			in.Kind, in.Text = core.KindService, what
+			if m.MigrateTo != 0 {
+				in.MovedTo = strconv.FormatInt(m.MigrateTo, 10)
+			}
 			return in
 		}
 		kind = "message of a kind unknown here"

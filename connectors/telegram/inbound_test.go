@@ -100,7 +100,9 @@ func TestEveryKindOfUpdateBecomesOneInbound(t *testing.T) {
 		{"content invented tomorrow", msg(dm, `,"hologram":{"x":1}`), message(inDM, func(in *core.Inbound) { in.Unsupported, in.Addressed = "message of a kind unknown here", true })},
 		{"joined", msg(group, `,"new_chat_members":[{"id":9}]`), message(inGroup, func(in *core.Inbound) { in.Kind, in.Text = core.KindService, "new_chat_members" })},
 		{"pinned", msg(group, `,"pinned_message":{"message_id":1}`), message(inGroup, func(in *core.Inbound) { in.Kind, in.Text = core.KindService, "pinned_message" })},
-		{"migrated", msg(group, `,"migrate_to_chat_id":-1001234567890`), message(inGroup, func(in *core.Inbound) { in.Kind, in.Text = core.KindService, "migrate_to_chat_id -1001234567890" })},
+		{"migrated", msg(group, `,"migrate_to_chat_id":-1001234567890`), message(inGroup, func(in *core.Inbound) {
+			in.Kind, in.Text, in.MovedTo = core.KindService, "migrate_to_chat_id -1001234567890", "-1001234567890"
+		})},
 		{"topic opened", msg(forum, `,"message_thread_id":77,"is_topic_message":true,"forum_topic_created":{}`),
 			message(core.Address{Bot: "tg", Chat: "-1005/77", Thread: "77", Place: "-1005"}, func(in *core.Inbound) { in.Kind, in.Text = core.KindService, "forum_topic_created" })},
 		{"edit", fmt.Sprintf(`{"update_id":1,"edited_message":{"message_id":11,"date":1,"edit_date":1700000000,%s,%s,"text":"new"}}`, ada, dm),

@@ -146,7 +146,7 @@ func (b *Bot) delivery(t target, f *failure, repeatable bool) core.Delivery {
 		}
 		b.hold(t, d.After)
 	case f.migrate != 0:
-		d.Outcome = core.Refused
+		d.Outcome, d.MovedTo = core.Refused, strconv.FormatInt(f.migrate, 10)
 		d.Reason = "the group became a supergroup: its chat is now " + strconv.FormatInt(f.migrate, 10)
 	case f.code >= 500, f.code == 401, f.code == 404:
 		d.Outcome = core.NotSent

@@ -301,14 +301,12 @@ func (q *Queue) Prune(ctx context.Context) (int, error) {
 	return total, nil
 }
 
-// Move renames a chat's place in the queue (a group became a supergroup).
+// Move lets the replies that wait for a chat follow it to its new id. Their
+// edits become new messages: ids of messages do not move along.
 func (q *Queue) Move(ctx context.Context, tx *store.Tx, bot, from, to string) error {
-	for _, query := range []string{
-		`UPDATE outbox SET chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END WHERE bot = $2 AND chat = $3 AND state IN ('ready', 'failed', 'unknown')`,
-	} {
-		if _, err := tx.Exec(ctx, query, to, bot, from); err != nil {
-			return err
-		}
+	n, err := tx.Exec(ctx, `UPDATE outbox SET chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '' WHERE bot = $2 AND chat = $3 AND state = 'ready'`, to, bot, from)
+	if n > 0 {
+		tx.OnCommit(func() { q.kick(chatKey{bot, to}) })
 	}
-	return nil
+	return err
 }

@@ -22,6 +22,19 @@ var migrationFiles embed.FS
 // schema_version belong to the original system, which this version does not adopt.
 const baseline = 1001
 
+// Newest is the number of this program's newest migration.
+func Newest() int64 {
+	names, err := fs.Glob(migrationFiles, "migrations/*.sql")
+	if err != nil || len(names) == 0 {
+		return 0
+	}
+	n, err := goose.NumericComponent(names[len(names)-1]) // Glob sorts by name, and names begin with four digits
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // migrate brings the database to this program's version. A database that is
 // newer, or not ours, is refused before anything is changed; one that existed
 // is copied beside itself first.
