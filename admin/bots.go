@@ -45,7 +45,7 @@ func (p *Panel) botsPage(w http.ResponseWriter, r *http.Request) error {
 		up := s.State != core.Stopped && s.State != core.FailedPhase
 		b.Bots = append(b.Bots, botCard{s, b.CSRF, tone, word, up})
 	}
-	return p.show(w, r, http.StatusOK, "bots", view{Title: "Bots", Topics: "bots", Body: b})
+	return p.show(w, r, http.StatusOK, "bots", view{Title: "Bots", Topics: "bots", Every: 10, Body: b})
 }
 
 // phase is a connector's state in a colour and a word.

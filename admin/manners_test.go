@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"gatehouse/core"
+	"gatehouse/core/queue"
 )
 
 // manners are what every page keeps, asked of the page as it stands: ids are
@@ -52,6 +53,17 @@ func TestAPageWhoseSourceFailsDoesNotReloadInCircles(t *testing.T) {
 	s.world.setBroken(nil)
 	s.world.add(pending(s.clock, "r1", "Ada"))
 	do(t, ctx, visible(`#r-r1`), gone(`.broken`), eventually(`window.sameDocument === true`))
+}
+
+func TestTheQueuePageFollowsWithoutARing(t *testing.T) {
+	s := newSite(t, core.System{}, nil)
+	ctx := newBrowser(t)
+	signIn(t, ctx, s)
+	do(t, ctx, chromedp.Navigate(s.url+"/admin/queue"), live(), eventually(`window.sameDocument = true`))
+	s.world.mu.Lock()
+	s.world.dead = []queue.DeadRow{{Seq: 7, Bot: "telegram", Name: "Ada", Error: "no model answered"}}
+	s.world.mu.Unlock()
+	do(t, ctx, visible(`#dead-7`), eventually(`window.sameDocument === true && document.getElementById("say").textContent.includes("1 message was given up")`))
 }
 
 func TestTwoTabsShareOneStreamAndBothFollow(t *testing.T) {

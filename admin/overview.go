@@ -50,7 +50,7 @@ func (p *Panel) overviewPage(w http.ResponseWriter, r *http.Request) error {
 	if len(wants) > 0 {
 		b.Lede = sentence(strings.Join(wants, ", "))
 	}
-	return p.show(w, r, http.StatusOK, "overview", view{Title: "Overview", Topics: "pairing bots queue", Body: b})
+	return p.show(w, r, http.StatusOK, "overview", view{Title: "Overview", Topics: "pairing bots queue", Every: 10, Body: b})
 }
 
 func (p *Panel) botsAnswer() answer {

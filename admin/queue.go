@@ -61,7 +61,7 @@ func (p *Panel) queuePage(w http.ResponseWriter, r *http.Request) error {
 		})
 	}
 	b.Lede = queueLede(b)
-	return p.show(w, r, http.StatusOK, "queue", view{Title: "Queue", Topics: "queue", Body: b})
+	return p.show(w, r, http.StatusOK, "queue", view{Title: "Queue", Topics: "queue", Every: 3, Body: b})
 }
 
 func queueLede(b queueBody) string {

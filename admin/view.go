@@ -31,6 +31,7 @@ type view struct {
 	CSRF   string
 	Who    string
 	Topics string // space separated; the page refetches itself on these
+	Every  int    // and every so many seconds while it is looked at, for what nobody rings about; 0: 30
 	Body   any
 }
 
@@ -108,6 +109,9 @@ func (p *Panel) show(w http.ResponseWriter, r *http.Request, status int, page st
 	}
 	v.Page, v.Flash = page, p.takeFlash(w, r)
 	v.CSRF, v.Who = p.token(r), p.who(r)
+	if v.Every == 0 {
+		v.Every = 30
+	}
 	if !v.Bare {
 		v.Menu = p.menu(r.Context(), page)
 	}

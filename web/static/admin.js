@@ -6,7 +6,7 @@
 const words = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 let fetching = null; // one refresh at a time
 let again = false;
-let last = 0; // when the last refresh ended
+let last = Date.now(); // when the page was last fresh
 
 const app = () => document.getElementById("app");
 const say = (text) => { document.getElementById("say").textContent = text; };
@@ -230,6 +230,12 @@ setInterval(() => {
   if (over && Date.now() - touched > 2000) soon(0);
 }, 500);
 setInterval(() => local(document), 20000);
+// Some things change without a ring (how much waits, when a bot last
+// succeeded): a page that is looked at asks now and then.
+setInterval(() => {
+  const wait = Number(app().dataset.every) * 1000;
+  if (app().dataset.events && document.visibilityState === "visible" && Date.now() - last >= wait) soon(0);
+}, 1000);
 
 document.addEventListener("keydown", (e) => {
   if (e.key !== "Escape") return;
