@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -326,6 +329,9 @@ func TestAClientThatLeavesStopsItsRunOnlyWhenItAskedFor(t *testing.T) {
 			in := <-put
 			leave()
 			res.Body.Close()
+			for !cancel && h.api.slots.held() > 0 { // until the server has seen that the client left
+				runtime.Gosched()
+			}
 			if !begun {
 				s = h.begin(in, 1)
 				h.opening(s, in)
@@ -341,6 +347,74 @@ func TestAClientThatLeavesStopsItsRunOnlyWhenItAskedFor(t *testing.T) {
 				t.Errorf("cancel %v, begun %v: %d more aborts", cancel, begun, n)
 			}
 		}
+	}
+}
+
+// held counts the streams that are open.
+func (s *slots) held() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.open {
+		n += k
+	}
+	return n
+}
+
+func TestATurnBehindAnotherShowsOnlyItsOwnRun(t *testing.T) {
+	h := open(t, options{})
+	id := uuid.NewString()
+	before := core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: id}, Text: "first", Turn: &core.Options{Run: "earlier", User: 7}}
+	s := h.begin(before, 1)
+	h.opening(s, before)
+	h.onPut = func(in core.Inbound) {
+		h.finish(s, done(before, "first answer"))
+		h.reply(in, "second answer")
+	}
+	res := h.do(h.key(auth.ScopeChat), "POST", "/api/chat", `{"message":"second","session_id":"`+id+`"}`)
+	events := parseEvents(readAll(t, res))
+	if got, want := kinds(events), "session user_message prompt_metadata init model text done message_stop"; got != want {
+		t.Errorf("events %s, want %s", got, want)
+	}
+	for _, e := range events {
+		if !strings.HasPrefix(e.id, res.Header.Get("X-Run-Id")+".") {
+			t.Errorf("event of another run: %s", e.id)
+		}
+	}
+}
+
+// A countingFollower counts the readers that the bus still holds.
+type countingFollower struct {
+	*bus.Bus
+	open atomic.Int64
+}
+
+func (c *countingFollower) Follow(ctx context.Context, f bus.Follow) iter.Seq2[bus.Entry, error] {
+	c.open.Add(1)
+	events := c.Bus.Follow(ctx, f)
+	return func(yield func(bus.Entry, error) bool) {
+		defer c.open.Add(-1)
+		events(yield)
+	}
+}
+
+func TestNoReaderIsLeftBehindOnTheBus(t *testing.T) {
+	h := open(t, options{})
+	c := &countingFollower{Bus: h.bus}
+	h.api.Follower = c
+	key := h.key(auth.ScopeChat)
+	id := uuid.NewString()
+	h.sessions[id] = SessionRow{ID: id, User: 7}
+	h.runs["over"] = Run{ID: "over", Session: id, User: 7, Ended: true}
+	h.want(404, "not-found", key, "GET", "/api/chat/"+id+"/events?run=no-such-run", "")
+	readAll(t, h.do(key, "GET", "/api/chat/"+id+"/events?run=over", ""))
+	h.putErr = core.Errorf(core.Busy, "the disk is full")
+	h.want(503, "unavailable", key, "POST", "/api/chat", `{"message":"a"}`)
+	h.putErr, h.onPut = nil, func(in core.Inbound) { h.reply(in, "ok") }
+	h.want(200, "", key, "POST", "/api/chat", `{"message":"a"}`, "Accept", "application/json")
+	h.do(key, "GET", "/api/chat/"+id+"/events", "").Body.Close()
+	h.stop()
+	if n := c.open.Load(); n != 0 {
+		t.Errorf("%d readers are left", n)
 	}
 }
 
