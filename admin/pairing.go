@@ -76,13 +76,25 @@ func (p *Panel) pairingPage(w http.ResponseWriter, r *http.Request) error {
 		return p.o.Requests.Requests(ctx, "", maxRecent)
 	})
 	b := pairingBody{Cards: part[[]requestCard]{Broken: all.Broken}, Decided: part[[]core.PairingRequest]{Broken: recent.Broken}}
-	now, token := p.clock.Now(), p.token(r)
-	slices.SortStableFunc(all.Value, earlier)
-	b.More = max(0, len(all.Value)-maxCards)
-	for _, q := range all.Value[:len(all.Value)-b.More] {
+	now := p.clock.Now()
+	p.deal(&b, all.Value, recent.Value, now, p.token(r))
+	b.Lede = pairingLede(all.Value, now)
+	if len(b.Cards.Value) == 0 && p.o.Bots != nil {
+		b.Bots = p.o.Bots.States()
+	}
+	return p.show(w, r, http.StatusOK, "pairing", view{Title: "Pairing", Topics: "pairing people", Body: b})
+}
+
+// deal puts the requests where they are shown. The longest waiting stands
+// first, so that news is added at the end and moves nothing that somebody is
+// about to press; what can still be undone keeps its place.
+func (p *Panel) deal(b *pairingBody, waiting, recent []core.PairingRequest, now time.Time, token string) {
+	slices.SortStableFunc(waiting, earlier)
+	b.More = max(0, len(waiting)-maxCards)
+	for _, q := range waiting[:len(waiting)-b.More] {
 		b.Cards.Value = append(b.Cards.Value, p.card(q, now, token))
 	}
-	for _, q := range recent.Value {
+	for _, q := range recent {
 		switch {
 		case q.Status == "pending":
 		case undoable(q) && now.Sub(q.ResolvedAt) < undoFor:
@@ -91,16 +103,9 @@ func (p *Panel) pairingPage(w http.ResponseWriter, r *http.Request) error {
 			b.Decided.Value = append(b.Decided.Value, q)
 		}
 	}
-	// The longest waiting stands first, so that news is added at the end and
-	// moves nothing that somebody is about to press.
 	slices.SortStableFunc(b.Cards.Value, func(x, y requestCard) int { return earlier(x.PairingRequest, y.PairingRequest) })
 	slices.SortStableFunc(b.Decided.Value, func(x, y core.PairingRequest) int { return y.ResolvedAt.Compare(x.ResolvedAt) })
 	b.Decided.Value = b.Decided.Value[:min(len(b.Decided.Value), maxDecided)]
-	b.Lede = pairingLede(all.Value, now)
-	if len(b.Cards.Value) == 0 && p.o.Bots != nil {
-		b.Bots = p.o.Bots.States()
-	}
-	return p.show(w, r, http.StatusOK, "pairing", view{Title: "Pairing", Topics: "pairing people", Body: b})
 }
 
 func pairingLede(waiting []core.PairingRequest, now time.Time) string {

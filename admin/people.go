@@ -20,6 +20,7 @@ const (
 )
 
 type peopleBody struct {
+	Lede     string
 	People   part[[]person]
 	Total    int // people that match the filter
 	Cut      bool
@@ -65,6 +66,7 @@ func (p *Panel) peoplePage(w http.ResponseWriter, r *http.Request) error {
 		people[i].CSRF, people[i].CanBlock = token, b.HasBlock
 	}
 	b.People = part[[]person]{Value: people, Broken: rows.Broken}
+	b.Lede = peopleLede(b)
 	if b.HasBlock {
 		b.Blocks = load(ctx, p, "The list of blocked people", p.o.Blocks.Blocks)
 		b.MoreBl = cut(&b.Blocks.Value, maxBlocks)
@@ -77,6 +79,18 @@ func (p *Panel) peoplePage(w http.ResponseWriter, r *http.Request) error {
 		b.Bots = append(b.Bots, s.Bot)
 	}
 	return p.show(w, r, http.StatusOK, "people", view{Title: "People", Topics: "people pairing", Body: b})
+}
+
+func peopleLede(b peopleBody) string {
+	switch {
+	case b.People.Broken != "":
+		return "The list can’t be shown right now."
+	case b.Query != "":
+		return count(b.Total, "person matches", "people match") + " “" + b.Query + "”."
+	case b.Total == 0:
+		return "Nobody may talk to a bot yet."
+	}
+	return count(b.Total, "person", "people") + " may talk to a bot."
 }
 
 // page sets the page's number within bounds, and its neighbours; 0 is none.
