@@ -75,7 +75,7 @@ func (p preparer) prepare(ctx context.Context, tx *store.Tx, t *queue.Turn) erro
 		}
 		ref.User, ref.Admin = user, role == "owner" || role == "admin"
 	}
-	turn := &orchestrator.Turn{Run: t.Run, Attempt: t.Attempt, Rows: t.Rows}
+	turn := &orchestrator.Turn{Run: t.Run, Rows: t.Rows}
 	if err := p.runs.Prepare(ctx, tx, turn, ref); err != nil {
 		return err
 	}

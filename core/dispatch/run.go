@@ -17,9 +17,9 @@ func (d *Dispatcher) run(ctx context.Context, t *queue.Turn) (err error) {
 	turn := t.Work.(*orchestrator.Turn)
 	turn.Trust = t.Trust
 	in := t.First()
-	stream := d.o.Bus.Begin(bus.Info{Run: t.Run, Session: turn.Session.ID, Bot: in.Bot, Chat: in.Chat, User: turn.User, Attempt: t.Attempt, Started: t.Taken})
-	d.o.Events.Watch(t.Run, t.Attempt, source{stream}, in.Turn == nil)
-	defer d.o.Events.Unwatch(t.Run, t.Attempt)
+	stream := d.o.Bus.Begin(bus.Info{Run: t.Run, Session: turn.Session.ID, Bot: in.Bot, Chat: in.Chat, User: turn.User, Attempt: turn.Attempt, Started: t.Taken})
+	d.o.Events.Watch(t.Run, turn.Attempt, source{stream}, in.Turn == nil)
+	defer d.o.Events.Unwatch(t.Run, turn.Attempt)
 	ended := false
 	defer func() {
 		if p := recover(); p != nil {
@@ -30,7 +30,7 @@ func (d *Dispatcher) run(ctx context.Context, t *queue.Turn) (err error) {
 			d.leave(t, turn, stream)
 		}
 	}()
-	if in.Turn != nil && t.Attempt > 1 && !in.Turn.Respond {
+	if in.Turn != nil && turn.Attempt > 1 && !in.Turn.Respond {
 		return d.endBroken(ctx, t, turn, stream, "interrupted", "The gateway was interrupted while it answered.", nil)
 	}
 	res, err := d.answer(ctx, t, turn, stream)
@@ -95,7 +95,7 @@ func (d *Dispatcher) finish(ctx context.Context, t *queue.Turn, stream *bus.Stre
 			}
 			pieces = append(pieces, orchestrator.Piece{N: stream.Next() + i, Data: data})
 		}
-		return d.o.Events.Store(ctx, tx, t.Run, t.Attempt, pieces)
+		return d.o.Events.Store(ctx, tx, t.Run, stream.Info().Attempt, pieces)
 	}}
 	if text := d.final(res); text != "" && t.First().Turn == nil {
 		r.Replies = []core.Reply{d.reply(t, "run:"+t.Run, text)}

@@ -83,7 +83,7 @@ func New(o Options) *Orchestrator {
 // A Turn is what Run answers.
 type Turn struct {
 	Run      string
-	Attempt  int // 1 at the first
+	Attempt  int // of this run, 1 at the first; Prepare counts it
 	Session  session.Session
 	IsNew    bool
 	Warnings []core.Warning
@@ -116,10 +116,11 @@ func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref s
 	if ref.Options != nil && ref.Options.Trust != core.Stranger {
 		t.Trust = core.Least(t.Trust, ref.Options.Trust)
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO runs (id, session_id, attempt, state, bot, chat, user_id, started) VALUES ($1, $2, $3, 'running', $4, $5, $6, $7)
-		ON CONFLICT (id) DO UPDATE SET attempt = excluded.attempt, state = 'running', ended = '', error = ''`,
-		t.Run, t.Session.ID, t.Attempt, ref.Bot, ref.Chat, ref.User, core.Stamp(tx.Time()))
-	return err
+	// The run counts its own attempts: one that a stop gave back does not count
+	// against the message, but its events and lines are there.
+	return tx.Get(ctx, &t.Attempt, `INSERT INTO runs (id, session_id, attempt, state, bot, chat, user_id, started) VALUES ($1, $2, 1, 'running', $3, $4, $5, $6)
+		ON CONFLICT (id) DO UPDATE SET attempt = runs.attempt + 1, state = 'running', ended = '', error = '' RETURNING attempt`,
+		t.Run, t.Session.ID, ref.Bot, ref.Chat, ref.User, core.Stamp(tx.Time()))
 }
 
 // options are the API request's wishes; the zero value for chats.
