@@ -106,16 +106,21 @@ func (w *world) await(bot string, phase core.Phase) core.BotState {
 	}
 }
 
+// recorder is a still clock that tells how long its users want to wait.
+type recorder struct {
+	*coretest.Clock
+	waits chan time.Duration
+}
+
+func (r *recorder) After(d time.Duration) <-chan time.Time {
+	r.waits <- d
+	return r.Clock.After(d)
+}
+
 func TestAConnectorThatEndsIsRestartedForEverWithoutAStorm(t *testing.T) {
-	runs := make(chan int)
 	n := 0
-	bad := &fake{name: "bad", run: func(ctx context.Context, _ connectors.Inbox, _ func(core.BotState)) error {
-		n++
-		select {
-		case runs <- n:
-		case <-ctx.Done():
-		}
-		switch n % 3 {
+	bad := &fake{name: "bad", run: func(context.Context, connectors.Inbox, func(core.BotState)) error {
+		switch n++; n % 3 {
 		case 0:
 			panic("boom")
 		case 1:
@@ -123,23 +128,27 @@ func TestAConnectorThatEndsIsRestartedForEverWithoutAStorm(t *testing.T) {
 		}
 		return nil
 	}}
-	w := start(t, &inbox{}, bad)
+	clock := &recorder{coretest.NewClock(time.Time{}), make(chan time.Duration, 1)}
+	hub, err := connectors.NewHub(&inbox{}, connectors.HubOptions{Clock: clock, Random: func(n int64) int64 { return n - 1 }}, bad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- hub.Run(ctx) }()
 	for i, d := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60} {
-		if got := <-runs; got != i+1 {
-			t.Fatalf("run %d instead of %d", got, i+1)
+		if got := <-clock.waits; got.Round(10*time.Millisecond) != d*time.Second {
+			t.Errorf("wait %d is %v, want %v", i, got, d*time.Second)
 		}
-		w.clock.AwaitWaiters(1)
-		w.clock.Advance(d*time.Second - time.Millisecond)
-		select {
-		case <-runs:
-			t.Fatalf("run %d came before %v had passed", i+2, d*time.Second)
-		default:
+		if s := hub.States()[0]; s.State != core.Reconnecting || s.LastError == "" || s.Reason == "" {
+			t.Errorf("state %+v", s)
 		}
-		w.clock.Advance(2 * time.Millisecond)
+		clock.AwaitWaiters(1)
+		clock.Advance(time.Minute + time.Second)
 	}
-	if s := w.await("bad", core.Reconnecting); s.LastError == "" || s.Reason == "" {
-		t.Errorf("state %+v", s)
-	}
+	<-clock.waits
+	cancel()
+	<-ended
 }
 
 func TestDeniedCredentialsStopThatBotOnlyAndSayWhatToDo(t *testing.T) {

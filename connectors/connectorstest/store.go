@@ -143,6 +143,13 @@ func (s *Store) Repeats() int {
 	return s.repeats
 }
 
+// Puts counts the calls of Put so far, with or without success.
+func (s *Store) Puts() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.puts
+}
+
 // AwaitPuts returns once Put was called n times in all, with or without success.
 func (s *Store) AwaitPuts(t testing.TB, n int) {
 	t.Helper()
