@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"gatehouse/configs"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 )
@@ -113,5 +117,46 @@ func TestAGroupThatBecomesASupergroupStaysEnabled(t *testing.T) {
 	w.hears(super.Conversation(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "Public/") })
 	if n := w.count(`SELECT count(*) FROM places WHERE enabled = 1 AND place = $1`, fmt.Sprint(g.ID())); n != 0 {
 		t.Errorf("the old id is still enabled: %d rows", n)
+	}
+}
+
+// A stop in the middle of an answer gives the message back; after the start it
+// is answered once, and the conversation holds the question once.
+func TestAnAnswerCutByAStopIsGivenAfterTheStartOnce(t *testing.T) {
+	w := newWorld(t, func(c *configs.Config) {
+		c.DrainTimeout = 0
+		c.Model = "local/quote:30ms"
+	})
+	ada := w.friend("Ada")
+	w.hearsText(ada, "No language model") // the answer to her hello
+	before := len(w.sim.Requests(0, "sendMessageDraft"))
+	ada.Send("And how long does green tea brew?")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := w.sim.AwaitRequest(ctx, 0, "sendMessageDraft", func(r telegramtest.Request) bool {
+		return len(w.sim.Requests(0, "sendMessageDraft")) > before
+	}); err != nil {
+		t.Fatal("the answer never began to show: ", err)
+	}
+	w.stop()
+	w.start()
+	defer w.stop()
+	w.hears(ada.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "Public/tea.md") })
+	if n := w.count(`SELECT count(*) FROM runs WHERE attempt = 2 AND state = 'done'`); n != 1 {
+		t.Errorf("%d runs were done at the second attempt", n)
+	}
+	if n := w.count(`SELECT count(*) FROM inbox WHERE attempts > 1`); n != 0 {
+		t.Errorf("a stop counted against %d messages", n)
+	}
+	files, err := filepath.Glob(filepath.Join(w.cfg.VaultPath, ".claude", "projects", "*", "*.jsonl"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("transcripts %v, %v", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), "And how long does green tea brew?"); n != 1 {
+		t.Errorf("the question stands %d times in the transcript", n)
 	}
 }
