@@ -493,8 +493,10 @@ func TestTheMenuIsSetOncePerChange(t *testing.T) {
 		ses.ended <- <-ses.ended
 	}
 	b := connect(t, s, store, nil)
-	if err := b.SetCommands(t.Context(), menu[:1]); err != nil {
-		t.Fatal(err)
+	for _, m := range [][]connectors.Command{menu, menu[:1], menu[:1]} {
+		if err := b.SetCommands(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if n, got := s.Count("setMyCommands"), s.Bot().Commands(); n != 2 || len(got) != 1 || got[0].Command != "new" {
 		t.Errorf("set %d times, now %+v", n, got)
