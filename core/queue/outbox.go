@@ -313,6 +313,9 @@ const mayHaveArrived = "sent, but the platform did not answer"
 // settleSend writes how a send ended.
 func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing, d core.Delivery) error {
 	set := func(state, reason string, wait time.Duration) error {
+		if state != "ready" {
+			tx.OnCommit(func() { q.o.Ring("queue") })
+		}
 		until := ""
 		if wait > 0 {
 			until = core.Stamp(tx.Time().Add(wait))

@@ -74,6 +74,7 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, in *core.Inbound, lane
 		return "repeat", err
 	}
 	if in.Malformed != "" {
+		tx.OnCommit(func() { q.o.Ring("queue") })
 		return "malformed", q.insert(ctx, tx, in, row{state: "dead", err: in.Malformed, keep: true})
 	}
 	v, err := q.o.Gate.Admit(ctx, tx, in)

@@ -96,10 +96,13 @@ type Options struct {
 	// it may lower t.Trust and leaves in t.Work what the handler needs. An
 	// error with a kind is left in t.Err for the handler to tell.
 	Prepare func(ctx context.Context, tx *store.Tx, t *Turn) error
-	Rate    Rate
-	Texts   Texts
-	Node    string // a stable name of this node
-	Slots   int    // turns at once; 0 means 64
+	// Ring is told "queue" after commits that a person should see (a dead row,
+	// an unknown or refused send); it must not block. Nil: nobody is told.
+	Ring  func(topics ...string)
+	Rate  Rate
+	Texts Texts
+	Node  string // a stable name of this node
+	Slots int    // turns at once; 0 means 64
 }
 
 // Texts are the queue's own words to people.
@@ -148,6 +151,9 @@ func New(db *store.DB, o Options) *Queue {
 	}
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(nil, nil)
+	}
+	if o.Ring == nil {
+		o.Ring = func(...string) {}
 	}
 	if o.Slots == 0 {
 		o.Slots = 64

@@ -311,7 +311,8 @@ func TestCollectJoinsNeighboursOfOneSenderAndARetryIsOfThatRunAlone(t *testing.T
 }
 
 func TestAfterFiveTriesAMessageIsDeadTheChatIsToldAndTheLaneGoesOn(t *testing.T) {
-	f := newFixture(t, nil)
+	rung := make(chan string, 10)
+	f := newFixture(t, func(o *queue.Options) { o.Ring = func(topics ...string) { rung <- topics[0] } })
 	tries := 0
 	f.serve(func(_ context.Context, turn *queue.Turn) {
 		if turn.First().Text == "poison" {
@@ -329,6 +330,14 @@ func TestAfterFiveTriesAMessageIsDeadTheChatIsToldAndTheLaneGoesOn(t *testing.T)
 	}
 	if tries != 5 {
 		t.Errorf("%d tries", tries)
+	}
+	select {
+	case topic := <-rung:
+		if topic != "queue" {
+			t.Errorf("the panel was rung for %q", topic)
+		}
+	default:
+		t.Error("the panel was not rung for a dead letter")
 	}
 	dead, err := f.q.Dead(t.Context(), 10)
 	if err != nil || len(dead) != 1 || dead[0].Text != "poison" || dead[0].Error != "boom" {

@@ -127,6 +127,7 @@ func (q *Queue) Retry(ctx context.Context, seq int64, by core.Actor) error {
 		if _, err := tx.Exec(ctx, `UPDATE inbox SET state = 'ready', attempts = 0, error = '', due = '', lane = $1 WHERE seq = $2`, lane, seq); err != nil {
 			return err
 		}
+		tx.OnCommit(func() { q.o.Ring("queue") })
 		if err := store.Audit(ctx, tx, by, "queue.retry", "", map[string]any{"row": seq}); err != nil {
 			return err
 		}
@@ -143,6 +144,7 @@ func (q *Queue) Dismiss(ctx context.Context, seq int64, by core.Actor) error {
 		if err := q.refuse(ctx, tx, seq); err != nil {
 			return err
 		}
+		tx.OnCommit(func() { q.o.Ring("queue") })
 		return store.Audit(ctx, tx, by, "queue.dismiss", "", map[string]any{"row": seq})
 	})
 }
@@ -230,7 +232,7 @@ func (q *Queue) decideSend(ctx context.Context, seq int64, by core.Actor, action
 		if _, err := tx.Exec(ctx, query, seq); err != nil {
 			return err
 		}
-		tx.OnCommit(func() { q.kick(chatKey{key.Bot, key.Chat}) })
+		tx.OnCommit(func() { q.kick(chatKey{key.Bot, key.Chat}); q.o.Ring("queue") })
 		return store.Audit(ctx, tx, by, action, "", map[string]any{"row": seq})
 	})
 }

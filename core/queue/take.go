@@ -284,6 +284,7 @@ func (q *Queue) bury(ctx context.Context, tx *store.Tx, seqs []int64, why string
 			return err
 		}
 	}
+	tx.OnCommit(func() { q.o.Ring("queue") })
 	q.o.Log.WarnContext(ctx, "message given up", "rows", seqs, "why", why)
 	return nil
 }
