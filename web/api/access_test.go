@@ -153,7 +153,7 @@ func TestKeylessChatFromThisMachine(t *testing.T) {
 }
 
 func TestAnAdminSessionNeedsItsTokenForUnsafeRequests(t *testing.T) {
-	h := open(t, options{})
+	h := open(t, options{admin: true})
 	furnish(h, core.Operator)
 	res := h.do("", "POST", "/sign-in", "")
 	if res.StatusCode != 200 {

@@ -424,9 +424,9 @@ func TestAReplayHasNoGapAndNoRepeat(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
 	for range 20 {
-		h := open(t, options{})
-		key := h.key(auth.ScopeChat)
 		h.answer(h.do(key, "POST", "/api/chat", `{"message":"a"}`, "Prefer", "respond-async"))
 		in := h.last()
 		total := 5 + random.IntN(40)

@@ -27,6 +27,7 @@ type contract struct {
 
 	mu      sync.Mutex
 	answers map[string]bool // "POST /api/chat 200" seen
+	shapes  map[string]bool // events that were held against the schema, without their digits
 }
 
 var document3 = sync.OnceValues(func() (*openapi3.T, error) {
@@ -54,7 +55,7 @@ func newContract(t testing.TB, next http.RoundTripper) *contract {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &contract{t: t, next: next, doc: doc, router: router, answers: map[string]bool{}}
+	return &contract{t: t, next: next, doc: doc, router: router, answers: map[string]bool{}, shapes: map[string]bool{}}
 }
 
 func (c *contract) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -143,6 +144,22 @@ func (c *contract) check(r *http.Request, res *http.Response, body []byte) {
 // events holds each whole event of a stream against the schema Event.
 func (c *contract) events(name string, body []byte) {
 	for _, e := range parseEvents(string(body)) {
+		if !strings.Contains(e.id, ":") {
+			c.t.Errorf("%s: event without id: %s", name, e.data)
+		}
+		shape := strings.Map(func(r rune) rune {
+			if r >= '0' && r <= '9' {
+				return -1
+			}
+			return r
+		}, e.data)
+		c.mu.Lock()
+		known := c.shapes[shape]
+		c.shapes[shape] = true
+		c.mu.Unlock()
+		if known { // the validator compiles the schema for every value
+			continue
+		}
 		var v any
 		if err := json.Unmarshal([]byte(e.data), &v); err != nil {
 			c.t.Errorf("%s: event %s is not JSON: %v", name, e.id, err)
@@ -150,9 +167,6 @@ func (c *contract) events(name string, body []byte) {
 		}
 		if err := c.doc.Components.Schemas["Event"].Value.VisitJSON(v, openapi3.EnableJSONSchema2020()); err != nil {
 			c.t.Errorf("%s: event outside the contract: %v\n%s", name, err, e.data)
-		}
-		if !strings.Contains(e.id, ":") {
-			c.t.Errorf("%s: event without id: %s", name, e.data)
 		}
 	}
 }

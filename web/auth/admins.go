@@ -101,7 +101,7 @@ func (a *Admins) Prepare(ctx context.Context, offer bool) (oneTime string, err e
 			if known && !acc.MustChange && verify(acc.Hash, a.o.Password) {
 				return nil
 			}
-			return a.set(ctx, hash(a.o.Password), false, core.Actor{Via: "cli"})
+			return a.set(ctx, a.hasher.hash(a.o.Password), false, core.Actor{Via: "cli"})
 		})
 		return "", err
 	}
@@ -115,7 +115,7 @@ func (a *Admins) Prepare(ctx context.Context, offer bool) (oneTime string, err e
 // and ends all sessions.
 func (a *Admins) Reset(ctx context.Context, by core.Actor) (oneTime string, err error) {
 	oneTime = oneTimePassword()
-	err = a.hasher.alone(ctx, func() error { return a.set(ctx, hash(oneTime), true, by) })
+	err = a.hasher.alone(ctx, func() error { return a.set(ctx, a.hasher.hash(oneTime), true, by) })
 	return oneTime, err
 }
 
@@ -154,7 +154,7 @@ func (a *Admins) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 		if wait := max(a.address.wait(from), a.locked(acc, known, name)); wait > 0 {
 			return refuse("too-many-requests", wait, "too many wrong passwords; wait before you try again")
 		}
-		encoded := nobody
+		encoded := a.hasher.nobody()
 		if known {
 			encoded = acc.Hash
 		}
@@ -249,7 +249,7 @@ func (a *Admins) ChangePassword(w http.ResponseWriter, r *http.Request, old, pas
 			}
 			return core.Errorf(core.Denied, "the old password is wrong")
 		}
-		return a.set(ctx, hash(password), false, p.Actor())
+		return a.set(ctx, a.hasher.hash(password), false, p.Actor())
 	})
 	if err != nil {
 		return err

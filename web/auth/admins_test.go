@@ -157,12 +157,16 @@ func TestAConfiguredPasswordRulesAndIsNotForcedToChange(t *testing.T) {
 }
 
 func TestPasswordsAreStoredAsArgon2id(t *testing.T) {
-	h, _ := settled(t)
+	h := open(t, AdminOptions{Password: longPassword}, DoorOptions{})
+	h.admins.hasher = newHasher() // at the real cost
+	if _, err := h.admins.Prepare(context.Background(), false); err != nil {
+		t.Fatal(err)
+	}
 	var stored string
 	if err := h.db.Get(context.Background(), &stored, `SELECT argon2id FROM admin_accounts`); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(stored, "$argon2id$v=19$m=19456,t=2,p=1$") || strings.Contains(stored, longPassword) {
+	if !strings.HasPrefix(stored, "$argon2id$v=19$m=19456,t=2,p=1$") || strings.Contains(stored, longPassword) || !verify(stored, longPassword) {
 		t.Errorf("stored %q", stored)
 	}
 	for _, damaged := range []string{"", "x", "$argon2id$v=19$m=19456,t=2,p=1$$", "$argon2id$v=18" + stored[14:], "$argon2id$v=19$m=4000000000,t=2,p=1$AAAA$AAAA", strings.Replace(stored, "t=2", "t=0", 1)} {
@@ -170,7 +174,7 @@ func TestPasswordsAreStoredAsArgon2id(t *testing.T) {
 			t.Errorf("%q fits", damaged)
 		}
 	}
-	if verify(nobody, "") {
+	if nobody := newHasher().nobody(); verify(nobody, "") || !strings.HasPrefix(nobody, "$argon2id$v=19$m=19456,t=2,p=1$") {
 		t.Error("the account of nobody has a password")
 	}
 }

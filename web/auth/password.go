@@ -35,12 +35,13 @@ const (
 
 // A hasher makes one hash at a time.
 type hasher struct {
+	memory  uint32        // KiB of each hash
 	waiting chan struct{} // at most maxHashing wait
 	turn    chan struct{} // one holds it
 }
 
 func newHasher() *hasher {
-	return &hasher{waiting: make(chan struct{}, maxHashing), turn: make(chan struct{}, 1)}
+	return &hasher{memory: argonMemory, waiting: make(chan struct{}, maxHashing), turn: make(chan struct{}, 1)}
 }
 
 // alone runs f when nobody else hashes; Busy when too many wait already.
@@ -61,11 +62,11 @@ func (h *hasher) alone(ctx context.Context, f func() error) error {
 	return f()
 }
 
-func hash(password string) string {
+func (h *hasher) hash(password string) string {
 	salt := make([]byte, argonSalt)
 	_, _ = rand.Read(salt) // never fails since Go 1.24
-	key := argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonThreads, argonKey)
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads,
+	key := argon2.IDKey([]byte(password), salt, argonTime, h.memory, argonThreads, argonKey)
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.memory, argonTime, argonThreads,
 		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(key))
 }
 
@@ -99,7 +100,10 @@ func verify(encoded, password string) bool {
 
 // nobody is verified against when the account doesn't exist, so that the time
 // taken tells nothing. Its password is not known to anyone.
-var nobody = "$argon2id$v=19$m=19456,t=2,p=1$" + strings.Repeat("A", 22) + "$" + strings.Repeat("A", 43)
+func (h *hasher) nobody() string {
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.memory, argonTime, argonThreads,
+		strings.Repeat("A", 22), strings.Repeat("A", 43))
+}
 
 // alphabet of one-time passwords: no letters that look alike.
 const alphabet = "abcdefghjkmnpqrstuvwxyz23456789"
