@@ -14,3 +14,19 @@ func (q *Queue) Stopping() {
 		runtime.Gosched()
 	}
 }
+
+// Busy counts lanes and chats in memory, once the work in hand is over.
+func (q *Queue) Busy() int {
+	for range 1_000_000 {
+		q.mu.Lock()
+		n := len(q.running) + len(q.sending) + len(q.stuck)
+		q.mu.Unlock()
+		if n == 0 {
+			return 0
+		}
+		runtime.Gosched()
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.running) + len(q.sending) + len(q.stuck)
+}

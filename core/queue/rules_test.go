@@ -1,0 +1,267 @@
+package queue_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/queue"
+	"gatehouse/core/store"
+)
+
+func TestAnAlbumCountsOnceForTheRate(t *testing.T) {
+	f := newFixture(t, func(o *queue.Options) { o.Rate = queue.Rate{N: 2, Per: time.Minute} })
+	for i := range 5 {
+		m := msg(i, "dm", "ann", "photo")
+		m.Album = "a1"
+		f.put(m)
+	}
+	f.put(msg(10, "dm", "ann", "second"), msg(11, "dm", "ann", "third"))
+	if got := f.states(); got != "0:ready 1:ready 2:ready 3:ready 4:ready 10:ready 11:limited" {
+		t.Errorf("inbox %s", got)
+	}
+}
+
+func TestATurnGivenBackCountsNoAttemptAndRunsAgainUnderItsRun(t *testing.T) {
+	f := newFixture(t, nil)
+	runs := make(chan string, 10)
+	n := 0
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		runs <- turn.Run
+		if turn.Attempt != 1 {
+			t.Errorf("attempt %d after being given back", turn.Attempt)
+		}
+		if n++; n <= queue.MaxAttempts+2 {
+			_ = f.q.GiveBack(context.Background(), turn)
+			return
+		}
+		_ = answer(f.q, turn)
+	})
+	f.put(msg(1, "a", "ann", "one"))
+	if got := f.reply(); got != "re: one" {
+		t.Errorf("reply %q", got)
+	}
+	first := <-runs
+	for range n - 1 {
+		if run := <-runs; run != first {
+			t.Errorf("run %s after %s", run, first)
+		}
+	}
+}
+
+// A process that slept past its lease (SIGSTOP, a paused machine) and woke up
+// renews before it looks for lapsed leases: nobody else was there.
+func TestASleeperThatNobodyReplacedKeepsItsTurn(t *testing.T) {
+	f := newFixture(t, nil)
+	running, release := make(chan struct{}), make(chan struct{})
+	turns := 0
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		turns++
+		close(running)
+		<-release
+		if err := answer(f.q, turn); err != nil {
+			t.Errorf("after the sleep: %v", err)
+		}
+	})
+	f.put(msg(1, "a", "ann", "one"))
+	<-running
+	f.clock.AwaitWaiters(1)
+	f.clock.Advance(time.Hour)
+	<-f.clock.Waiting(1) // the poll has looked
+	close(release)
+	if got := f.reply(); got != "re: one" || turns != 1 {
+		t.Errorf("reply %q after %d turns", got, turns)
+	}
+}
+
+func TestAClockSetBackStallsNoLane(t *testing.T) {
+	f := newFixture(t, nil)
+	f.put(msg(1, "a", "ann", "before")) // waits since "now"
+	f.clock.Advance(-24 * time.Hour)
+	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
+	if got := f.reply(); got != "re: before" {
+		t.Errorf("reply %q", got)
+	}
+	f.clock.Advance(-24 * time.Hour)
+	f.put(msg(2, "a", "ann", "after"))
+	if got := f.reply(); got != "re: after" {
+		t.Errorf("reply %q", got)
+	}
+}
+
+func TestAnAnswerToAnOpenQuestionPassesByTheLine(t *testing.T) {
+	f := newFixture(t, func(o *queue.Options) {
+		o.Waiting = func(_ context.Context, _ *store.Tx, in *core.Inbound) (bool, error) { return in.Text == "yes", nil }
+	})
+	busy, release := make(chan struct{}), make(chan struct{})
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		if turn.First().Kind == core.KindAnswer {
+			close(release)
+		} else {
+			close(busy)
+			<-release
+		}
+		_ = f.q.Ack(context.Background(), turn, queue.Result{})
+	})
+	f.put(msg(1, "a", "ann", "do it"))
+	<-busy
+	f.put(msg(2, "a", "ann", "yes"))
+	<-release
+}
+
+func TestAnAPITurnWhoseKeyWasTakenBackIsHandedOverRefused(t *testing.T) {
+	f := newFixture(t, nil)
+	m := msg(1, "s1", "user:7", "hi")
+	m.Bot, m.Turn = core.APIBot, &core.Options{Session: "s1", Run: "r1"}
+	f.put(m)
+	f.gate.revoked = map[string]bool{"user:7": true}
+	got := make(chan *queue.Turn, 1)
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		_ = f.q.Ack(context.Background(), turn, queue.Result{Refused: true})
+		got <- turn
+	})
+	turn := <-got
+	if core.KindOf(turn.Err) != core.Denied || turn.Run != "r1" {
+		t.Errorf("turn %+v: its stream would never end", turn)
+	}
+}
+
+func TestPruneForgetsOnlyWhatIsFinishedAndOld(t *testing.T) {
+	f := newFixture(t, nil)
+	f.gate.hold = map[string]bool{"sue": true}
+	f.gate.drop = map[string]bool{"dan": true}
+	f.put(msg(1, "a", "dan", "old"), msg(2, "b", "sue", "held"))
+	f.clock.Advance(49 * time.Hour)
+	f.put(msg(3, "a", "dan", "new"))
+	n, err := f.q.Prune(t.Context())
+	if err != nil || n != 1 {
+		t.Errorf("%d rows pruned, %v", n, err)
+	}
+	if got := f.states(); got != "2:held 3:done" {
+		t.Errorf("left %s", got)
+	}
+}
+
+func TestDepthsCountWhatWaitsAndHowLong(t *testing.T) {
+	f := newFixture(t, nil)
+	f.gate.hold = map[string]bool{"sue": true}
+	f.put(msg(1, "a", "ann", "x"), msg(2, "a", "ann", "y"), msg(3, "b", "sue", "z"))
+	f.clock.Advance(7 * time.Second)
+	ds, err := f.q.Depths(t.Context())
+	if err != nil || len(ds) != 1 {
+		t.Fatalf("%+v, %v", ds, err)
+	}
+	if d := ds[0]; d.Ready != 2 || d.Held != 1 || d.OldestReady != 7*time.Second {
+		t.Errorf("%+v", d)
+	}
+	lanes, err := f.q.Lanes(t.Context(), 10)
+	if err != nil || len(lanes) != 1 || lanes[0].Key != "bot|a" || lanes[0].Ready != 2 {
+		t.Errorf("lanes %+v, %v", lanes, err)
+	}
+}
+
+// What a message costs the disk, in commits: stored and claimed, answered,
+// sent; fewer when messages come together.
+func TestAMessageCostsAtMostThreeCommits(t *testing.T) {
+	f := newFixture(t, nil)
+	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
+	f.put(msg(0, "warm", "ann", "up"))
+	f.reply()
+	const n = 50
+	before := f.db.Commits()
+	for i := range n {
+		f.put(msg(100+i, "a", "ann", "m"))
+		f.reply()
+	}
+	f.stop()
+	if got := f.db.Commits() - before; got > 3*n+2 {
+		t.Errorf("%d commits for %d messages, one at a time", got, n)
+	}
+}
+
+func TestCompanyMakesMessagesCheaper(t *testing.T) {
+	f := newFixture(t, nil)
+	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
+	f.put(msg(0, "warm", "ann", "up"))
+	f.reply()
+	const n = 200
+	before := f.db.Commits()
+	var page []core.Inbound
+	for i := range n {
+		page = append(page, msg(100+i, fmt.Sprint("chat", i), "ann", "m"))
+	}
+	f.put(page...)
+	for range n {
+		f.reply()
+	}
+	f.stop()
+	if got := f.db.Commits() - before; got > 3*n/2 {
+		t.Errorf("%d commits for %d messages in as many chats at once", got, n)
+	}
+}
+
+func TestNoGoroutineStaysForAnIdleChat(t *testing.T) {
+	f := newFixture(t, nil)
+	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
+	for i := range 300 {
+		f.put(msg(i, fmt.Sprint("chat", i), "ann", "m"))
+		f.reply()
+	}
+	if n := f.q.Busy(); n != 0 {
+		t.Errorf("%d chats or lanes are still in memory", n)
+	}
+}
+
+// Two thousand messages in forty chats, from many goroutines, with handlers
+// that fail now and then: each is answered once and in its chat's order.
+func TestOrderAndOnceUnderLoad(t *testing.T) {
+	f := newFixture(t, nil)
+	var mu sync.Mutex
+	fails := 0
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		mu.Lock()
+		fail := turn.Attempt == 1 && len(turn.First().Text)%7 == 3
+		if fail {
+			fails++
+		}
+		mu.Unlock()
+		if fail {
+			_ = f.q.GiveBack(context.Background(), turn)
+			return
+		}
+		_ = answer(f.q, turn)
+	})
+	const chats, each = 40, 25
+	var wg sync.WaitGroup
+	for c := range chats {
+		wg.Go(func() {
+			for i := range each {
+				if err := f.q.Put(context.Background(), []core.Inbound{msg(c*1000+i, fmt.Sprint("c", c), "ann", fmt.Sprint(i))}, nil); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	next := map[string]int{}
+	for range chats * each {
+		select {
+		case out := <-f.plat.seen:
+			want := fmt.Sprint("re: ", next[out.Chat])
+			if out.Text != want {
+				t.Fatalf("chat %s got %q, want %q", out.Chat, out.Text, want)
+			}
+			next[out.Chat]++
+		case <-time.After(20 * time.Second):
+			t.Fatalf("stopped after %v", next)
+		}
+	}
+	wg.Wait()
+	f.stop()
+	if s := f.states(); strings.Contains(s, ":ready") || strings.Contains(s, ":dead") {
+		t.Errorf("left: %s", s)
+	}
+}
