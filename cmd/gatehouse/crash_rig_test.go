@@ -45,7 +45,7 @@ type rig struct {
 	changed *sync.Cond
 	posted  map[int64][]string    // by person: their messages, in order
 	said    map[int64][]utterance // by person: what the bot said to them, in order
-	seen    map[string]int        // message → visible answers that cover it
+	seen    map[string]bool       // messages with a visible answer
 	doubt   map[string]bool       // messages whose answer was being sent at a kill
 	sending map[string]bool       // outbox rows that were being sent at a kill
 	calls   int                   // model calls
@@ -76,22 +76,27 @@ func (r req) offset() int64 {
 
 // An utterance is one message of the bot.
 type utterance struct {
-	text   string
+	id     int
+	text   string // as it stands now
 	tokens []string
 }
 
+// whole tells an answer from a preview of one.
+func (u utterance) whole() bool { return strings.Contains(u.text, "as call") }
+
 var crashToken = regexp.MustCompile(`m[0-9]{6}`)
 
-func newRig(t *testing.T, exe, mode string, people int) *rig {
+func newRig(t *testing.T, exe, mode string, people int, platform telegramtest.Options) *rig {
 	t.Helper()
+	platform.FloodOff, platform.LogSize = true, 200_000
 	r := &rig{
 		t: t, exe: exe, mode: mode, dir: crashDir(t),
-		posted: map[int64][]string{}, said: map[int64][]utterance{}, seen: map[string]int{},
+		posted: map[int64][]string{}, said: map[int64][]utterance{}, seen: map[string]bool{},
 		doubt: map[string]bool{}, sending: map[string]bool{}, asked: map[string]int{}, next: 1,
 	}
 	r.vault = filepath.Join(r.dir, "vault")
 	r.changed = sync.NewCond(&r.mu)
-	r.sim = telegramtest.New(telegramtest.Options{FloodOff: true, LogSize: 200_000})
+	r.sim = telegramtest.New(platform)
 	t.Cleanup(func() { _ = r.sim.Close() })
 	t.Cleanup(r.sim.Watch(r.saw))
 	r.tap = httptest.NewServer(http.HandlerFunc(r.serveTap))
@@ -138,10 +143,20 @@ func (r *rig) saw(c telegramtest.Change) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	u := utterance{c.Message.Text, crashToken.FindAllString(c.Message.Text, -1)}
-	r.said[c.Chat] = append(r.said[c.Chat], u)
-	for _, t := range u.tokens {
-		r.seen[t]++
+	u := utterance{c.Message.ID, c.Message.Text, crashToken.FindAllString(c.Message.Text, -1)}
+	list := r.said[c.Chat]
+	if i := slices.IndexFunc(list, func(o utterance) bool { return o.id == u.id }); i >= 0 {
+		if list[i].whole() && (!u.whole() || !slices.Equal(list[i].tokens, u.tokens)) {
+			r.t.Errorf("an answer was overwritten: %q by %q", list[i].text, u.text)
+		}
+		list[i] = u
+	} else {
+		r.said[c.Chat] = append(list, u)
+	}
+	if u.whole() {
+		for _, t := range u.tokens {
+			r.seen[t] = true
+		}
 	}
 	r.changed.Broadcast()
 }
@@ -246,13 +261,20 @@ func (r *rig) wait(within time.Duration, ok func() bool) bool {
 	return true
 }
 
+// modelCalls is how often the model was asked.
+func (r *rig) modelCalls() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.calls
+}
+
 // missing are the messages without a visible answer and without a doubtful
 // one; r.mu is held.
 func (r *rig) missing() []string {
 	var out []string
 	for _, list := range r.posted {
 		for _, t := range list {
-			if r.seen[t] == 0 && !r.doubt[t] {
+			if !r.seen[t] && !r.doubt[t] {
 				out = append(out, t)
 			}
 		}
@@ -264,8 +286,8 @@ func (r *rig) missing() []string {
 // answered waits until every message is answered, or its answer is in doubt.
 func (r *rig) answered() {
 	r.t.Helper()
-	if !r.wait(60*time.Second, func() bool { return len(r.missing()) == 0 }) {
-		missing := r.missing()
+	var missing []string
+	if !r.wait(60*time.Second, func() bool { missing = r.missing(); return len(missing) == 0 }) {
 		r.t.Fatalf("%d messages are without answer: %v\n%s", len(missing), missing[:min(len(missing), 20)], r.child.tail())
 	}
 }

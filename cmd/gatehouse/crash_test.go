@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"gatehouse/connectors/telegram/telegramtest"
 )
 
 // The crash test's size. In its long form GATEHOUSE_TEST_ROUNDS (make crash)
@@ -33,6 +35,7 @@ const (
 // in its chat's order; only what was being sent at that moment is in doubt, is
 // marked as such, and is not sent again by itself.
 func TestCrashLosesNothingAnswersNothingTwiceAndKeepsTheOrder(t *testing.T) {
+	t.Parallel()
 	rounds := number(t, "GATEHOUSE_TEST_ROUNDS", crashRounds)
 	seed := number(t, "GATEHOUSE_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
 	t.Logf("%d rounds; GATEHOUSE_TEST_SEED=%d repeats the random choices", rounds, seed)
@@ -40,7 +43,7 @@ func TestCrashLosesNothingAnswersNothingTwiceAndKeepsTheOrder(t *testing.T) {
 	for i, mode := range []string{"queue", "collect"} {
 		t.Run(mode, func(t *testing.T) {
 			n := (rounds + 1 - i) / 2
-			r := newRig(t, exe, mode, crashPeople)
+			r := newRig(t, exe, mode, crashPeople, telegramtest.Options{})
 			k := &killer{rig: r, rand: rand.New(rand.NewPCG(uint64(seed), uint64(i))), hits: map[string]int{}}
 			for round := range n {
 				k.round([]string{afterPut, inTheRun, afterAck, inTheSend, anyTime}[round%5])
@@ -262,7 +265,7 @@ func (k *killer) count(point string) {
 	k.mu.Lock()
 	for _, o := range s.sending {
 		for _, t := range crashToken.FindAllString(o.Body, -1) {
-			if k.seen[t] == 0 {
+			if !k.seen[t] {
 				k.undelivered++
 				break
 			}
