@@ -118,7 +118,7 @@ func (d *Dispatcher) Handle(ctx context.Context, t *queue.Turn) {
 	case in.Kind == core.KindAnswer:
 		err = d.command(ctx, t, d.o.Answer)
 	case in.Unsupported != "" && in.Text == "":
-		err = d.say(ctx, t, d.o.Texts.Unsupported(in.Unsupported), nil)
+		err = d.unsupported(ctx, t)
 	default:
 		err = d.run(ctx, t)
 	}
@@ -179,6 +179,21 @@ func (d *Dispatcher) say(ctx context.Context, t *queue.Turn, text string, write 
 		r.Replies = []core.Reply{d.reply(t, fmt.Sprintf("notice:%d", t.Seq()), text)}
 	}
 	return d.o.Queue.Ack(ctx, t, r)
+}
+
+// unsupported answers what cannot be read with one sentence; an album of it
+// gets one, not one a picture.
+func (d *Dispatcher) unsupported(ctx context.Context, t *queue.Turn) error {
+	in := t.First()
+	if in.Album == "" {
+		return d.say(ctx, t, d.o.Texts.Unsupported(in.Unsupported), nil)
+	}
+	key := fmt.Sprintf("notice:album:%s:%s:%s", in.Bot, in.Chat, in.Album)
+	err := d.o.Queue.Ack(ctx, t, queue.Result{Replies: []core.Reply{d.reply(t, key, d.o.Texts.Unsupported(in.Unsupported))}})
+	if core.KindOf(err) == core.Conflict {
+		err = d.o.Queue.Ack(ctx, t, queue.Result{})
+	}
+	return err
 }
 
 // reply renders text for the turn's chat; in a group it quotes the message.

@@ -224,8 +224,8 @@ func (s *Server) Up() error {
 func (s *Server) Close() error {
 	var err error
 	s.once.Do(func() {
-		close(s.closing)
 		s.mu.Lock()
+		close(s.closing)
 		srv, ln := s.http, s.ln
 		s.mu.Unlock()
 		ln.Close()
@@ -237,9 +237,24 @@ func (s *Server) Close() error {
 	return err
 }
 
+// enter counts a request that Close waits for; false once it is closing.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.closing:
+		return false
+	default:
+	}
+	s.active.Add(1)
+	return true
+}
+
 // ServeHTTP serves the Bot API, file downloads and the control interface.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.active.Add(1)
+	if !s.enter() {
+		panic(http.ErrAbortHandler) // accepted in the moment of closing
+	}
 	defer s.active.Done()
 	path := r.URL.Path
 	switch {
