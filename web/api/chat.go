@@ -127,15 +127,9 @@ func quality(accept, media string) (q float64, closeness int) {
 // decide comes from the principal.
 func (a *API) inbound(r *http.Request, p auth.Principal, req chatRequest, raw []byte, how form) (core.Inbound, *turn, error) {
 	var none core.Inbound
-	trust := core.Stranger
-	if req.TrustLevel != "" {
-		var err error
-		if trust, err = core.ParseTrust(req.TrustLevel); err != nil {
-			return none, nil, err
-		}
-		if trust > p.Trust {
-			return none, nil, core.Errorf(core.Denied, "the trust level %s is above this key's, which is %s", trust, p.Trust)
-		}
+	trust, err := ceiling(p, req.TrustLevel)
+	if err != nil {
+		return none, nil, err
 	}
 	if how == asAccepted && req.CancelOnDisconnect {
 		return none, nil, fieldProblem(web.Invalid, "cancel_on_disconnect", "cancel_on_disconnect makes no sense together with Prefer: respond-async")
@@ -155,7 +149,6 @@ func (a *API) inbound(r *http.Request, p auth.Principal, req chatRequest, raw []
 	if req.SessionID == "" {
 		req.SessionID = fresh
 	}
-	var err error
 	if t.session, err = a.locate(r.Context(), p, req.SessionID); err != nil {
 		return none, nil, err
 	}
@@ -173,6 +166,19 @@ func (a *API) inbound(r *http.Request, p auth.Principal, req chatRequest, raw []
 			SystemPrompt: req.SystemPrompt, User: p.User, Key: p.Key, Respond: how == asAccepted, IdempotencyKey: key,
 		},
 	}, t, nil
+}
+
+// ceiling is the level a turn asks for, Stranger when it asks for none. Nobody
+// asks for more than they have.
+func ceiling(p auth.Principal, asked string) (core.Trust, error) {
+	if asked == "" {
+		return core.Stranger, nil
+	}
+	trust, err := core.ParseTrust(asked)
+	if err == nil && trust > p.Trust {
+		err = core.Errorf(core.Denied, "the trust level %s is above this key's, which is %s", trust, p.Trust)
+	}
+	return trust, err
 }
 
 // caller names who is limited and whose idempotency keys are meant: the key,
