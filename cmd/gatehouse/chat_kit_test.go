@@ -252,3 +252,12 @@ func (b *browser) submit(path, page string, form url.Values) (int, string) {
 	}
 	return resp.StatusCode, string(body)
 }
+
+// newModelWorldIn is newModelWorld for tests that run side by side.
+func newModelWorldIn(t *testing.T) (*world, *llmtest.Server) {
+	t.Helper()
+	model := llmtest.New(t, llmtest.Options{})
+	sim := telegramtest.New(telegramtest.Options{FloodOff: true})
+	t.Cleanup(func() { _ = sim.Close() })
+	return newWorldOn(t, sim, t.TempDir(), func(c *configs.Config) { c.Model, c.OpenaiBaseURL = fakeModel, model.URL() }), model
+}
