@@ -113,20 +113,7 @@ func apiRun(r orchestrator.RunRow) api.Run {
 type sessionsView struct{ a *app }
 
 func (v sessionsView) Locate(ctx context.Context, user int64, id string) (string, bool, error) {
-	real, _, err := session.ID(id, user)
-	if err != nil {
-		return "", false, err
-	}
-	s, err := v.a.sessions.ByID(ctx, v.a.db, real)
-	switch {
-	case core.KindOf(err) == core.NotFound:
-		return real, false, nil
-	case err != nil:
-		return "", false, err
-	case s.User != user && user != core.Operator:
-		return "", false, core.Errorf(core.NotFound, "no such session")
-	}
-	return real, true, nil
+	return v.a.sessions.Locate(ctx, user, id)
 }
 
 func (v sessionsView) Session(ctx context.Context, id string) (api.SessionRow, error) {

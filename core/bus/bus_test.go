@@ -59,7 +59,7 @@ func TestReplayHasNoGapAndNoRepeatWhereverItWasCut(t *testing.T) {
 		if restarted {
 			b = bus.New(load, latest)
 		}
-		for cut := range len(all) {
+		for cut := range len(all) + 1 {
 			last := ""
 			if cut > 0 {
 				last = all[cut-1]

@@ -45,7 +45,7 @@ type Follow struct {
 // ends when ctx does, after message_stop when f.Run is set, or with an error.
 func (b *Bus) Follow(ctx context.Context, f Follow) iter.Seq2[Entry, error] {
 	r := &reader{ch: make(chan Entry, readerBuffer)}
-	kept, stored, join := b.join(r, f)
+	kept, stored, join, over := b.join(r, f)
 	return func(yield func(Entry, error) bool) {
 		defer b.leave(r, f.Session)
 		c := &chase{bus: b, f: f, yield: yield}
@@ -53,7 +53,7 @@ func (b *Bus) Follow(ctx context.Context, f Follow) iter.Seq2[Entry, error] {
 		if !c.past(ctx, join, stored) || !c.all(kept) {
 			return
 		}
-		if f.Run != "" && join == nil { // over, or unknown here: what is stored is all
+		if f.Run != "" && over { // or unknown here: what is kept and stored is all
 			return
 		}
 		for {
@@ -74,8 +74,9 @@ func (b *Bus) Follow(ctx context.Context, f Follow) iter.Seq2[Entry, error] {
 }
 
 // join adds r to the stream it is to follow and takes what is kept there, at
-// one moment. stream is nil when f's run is not in memory or the session rests.
-func (b *Bus) join(r *reader, f Follow) (kept []Entry, stored int, stream *Stream) {
+// one moment. stream is nil when f's run is not in memory or the session rests;
+// over says that nothing more will come of stream.
+func (b *Bus) join(r *reader, f Follow) (kept []Entry, stored int, stream *Stream, over bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	run, _, _, _ := ParseID(f.LastID)
@@ -92,7 +93,7 @@ func (b *Bus) join(r *reader, f Follow) (kept []Entry, stored int, stream *Strea
 	}
 	if stream == nil {
 		b.wait(f.Session, r)
-		return nil, 0, nil
+		return nil, 0, nil, true
 	}
 	stream.mu.Lock()
 	defer stream.mu.Unlock()
@@ -105,7 +106,7 @@ func (b *Bus) join(r *reader, f Follow) (kept []Entry, stored int, stream *Strea
 	} else {
 		stream.readers[r] = true
 	}
-	return kept, stored, stream
+	return kept, stored, stream, stream.closed
 }
 
 func (b *Bus) leave(r *reader, session string) {

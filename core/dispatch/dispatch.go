@@ -212,13 +212,13 @@ func (d *Dispatcher) refuse(ctx context.Context, t *queue.Turn) error {
 	if in.Turn == nil {
 		return d.say(ctx, t, core.TextOf(t.Err), nil)
 	}
-	stream := d.o.Bus.Begin(bus.Info{Run: t.Run, Session: in.Turn.Session, Bot: in.Bot, Chat: in.Chat, Attempt: t.Attempt, Started: t.Taken})
+	stream := d.o.Bus.Begin(bus.Info{Run: t.Run, Session: in.Chat, Bot: in.Bot, Chat: in.Chat, Attempt: t.Attempt, Started: t.Taken})
 	err := d.o.Queue.Ack(ctx, t, queue.Result{Refused: true})
 	if err != nil {
 		stream.Leave()
 		return err
 	}
-	stream.Publish(core.Failed{Code: "refused", Message: core.TextOf(t.Err), SessionID: in.Turn.Session})
+	stream.Publish(core.Failed{Code: "refused", Message: core.TextOf(t.Err), SessionID: in.Chat})
 	stream.Publish(core.MessageStop{})
 	stream.End()
 	return nil
