@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"sort"
 	"strings"
 
 	"gatehouse/core"
@@ -298,15 +297,3 @@ func plain(s string) string {
 }
 
 var markdownEscape = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, ">", `\>`, "#", `\#`, "|", `\|`, "~", `\~`, "!", `\!`)
-
-// menu is the table for a platform's command menu, owner's commands left out.
-func menuNames() []string {
-	var out []string
-	for _, cmd := range chatCommands() {
-		if !cmd.owner {
-			out = append(out, cmd.name)
-		}
-	}
-	sort.Strings(out)
-	return out
-}

@@ -429,9 +429,9 @@ func TestUpdatesWithoutAReadableNumberDoNotBlock(t *testing.T) {
 	run1(t, b, store)
 	store.Await(t, 1)
 	s.Bot().InjectRaw(`{"update_id":[]}`)
-	got := store.Await(t, 2)
+	store.Await(t, 2)
 	ada.Send("after")
-	if got = store.Await(t, 3); got[1].Malformed == "" || got[2].Text != "after" {
+	if got := store.Await(t, 3); got[1].Malformed == "" || got[2].Text != "after" {
 		t.Errorf("stored %+v", got)
 	}
 }

@@ -19,6 +19,7 @@ func (c *Client) request(model string, req *llm.Request) ([]byte, error) {
 	if c.dialect.completionTokens.Load() {
 		r.MaxCompletionTokens = req.MaxTokens
 	} else {
+		//lint:ignore SA1019 every other server but OpenAI's newest models knows this name only
 		r.MaxTokens = req.MaxTokens
 	}
 	if !c.dialect.noTools.Load() {
