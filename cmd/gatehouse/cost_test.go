@@ -1,7 +1,11 @@
 package main
 
 import (
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/configs"
 	"gatehouse/connectors/telegram/telegramtest"
@@ -36,5 +40,100 @@ func TestAMessageAloneCostsThreeCommits(t *testing.T) {
 	// One for the last warm message's send, three for what a stop or a clock may write.
 	if got := w.app.db.Commits() - before; got > 3*n+4 {
 		t.Errorf("%d messages took %d commits, want %d", n, got, 3*n)
+	}
+}
+
+// The writer is the one thing that messages share: what each may ask of it is
+// bounded, and in a burst many messages share one commit.
+func TestABurstSharesCommitsAndKeepsItsStatementsFew(t *testing.T) {
+	w := newWorld(t, unguarded)
+	users := w.crowd(100)
+	w.burst(users, 1) // makes the sessions
+	commits, statements := w.app.db.Commits(), w.app.db.Statements()
+	const each = 4
+	w.burst(users, each)
+	w.stop()
+	n := int64(each * len(users))
+	if got := w.app.db.Commits() - commits; got > n {
+		t.Errorf("%d messages at once took %d commits; want three writes each to share them", n, got)
+	}
+	if got := float64(w.app.db.Statements()-statements) / float64(n); got > 42 {
+		t.Errorf("a message takes %.1f statements of the one writer, want at most 42", got)
+	}
+}
+
+// crowd is n people who have written nothing yet.
+func (w *world) crowd(n int) []*telegramtest.User {
+	users := make([]*telegramtest.User, n)
+	for i := range users {
+		users[i] = w.sim.NewUser(fmt.Sprintf("Person %d", i))
+	}
+	return users
+}
+
+// burst sends each messages of every user at once and waits for the answers.
+func (w *world) burst(users []*telegramtest.User, each int) {
+	w.t.Helper()
+	left, done := int64(each*len(users)), make(chan struct{})
+	stop := w.sim.Watch(func(c telegramtest.Change) {
+		if c.Kind == telegramtest.ChangeMessage && c.Message.FromBot() {
+			if left--; left == 0 {
+				close(done)
+			}
+		}
+	})
+	defer stop()
+	for range each {
+		for _, u := range users {
+			u.Send("where do we stand with this?")
+		}
+	}
+	select {
+	case <-done:
+	case <-time.After(2 * patience):
+		w.t.Fatal("the answers did not come\n" + w.log.String())
+	}
+}
+
+// A chat that nothing happens in costs rows, and no goroutine.
+func TestAnIdleChatHasNoGoroutine(t *testing.T) {
+	w := newWorld(t, unguarded)
+	w.burst(w.crowd(1), 2)
+	before := ours()
+	w.burst(w.crowd(500), 1)
+	w.until("every goroutine of the chats has ended", func() bool { return ours() <= before+2 })
+}
+
+// ours counts the goroutines that run the gateway's own code, the simulator's left out.
+func ours() (n int) {
+	buf := make([]byte, 32<<20)
+	buf = buf[:runtime.Stack(buf, true)]
+	for stack := range strings.SplitSeq(string(buf), "\n\n") {
+		if strings.Contains(stack, "gatehouse/") && !strings.Contains(stack, "telegramtest") && !strings.Contains(stack, "testing.tRunner") {
+			n++
+		}
+	}
+	return n
+}
+
+// What a message allocates, the simulated platform's part included, is bounded:
+// a figure that leaps here is a figure that leaps in production.
+func TestAMessageAllocatesLittle(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates by itself")
+	}
+	w := newWorld(t, unguarded)
+	users := w.crowd(100)
+	w.burst(users, 1)
+	const each = 4
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	w.burst(users, each)
+	runtime.ReadMemStats(&after)
+	n := float64(each * len(users))
+	objects, bytes := float64(after.Mallocs-before.Mallocs)/n, float64(after.TotalAlloc-before.TotalAlloc)/n
+	t.Logf("%.0f objects, %.0f bytes", objects, bytes)
+	if objects > 3000 || bytes > 300_000 {
+		t.Errorf("a message allocates %.0f objects and %.0f bytes, want at most 3,000 and 300,000", objects, bytes)
 	}
 }

@@ -62,6 +62,7 @@ type DB struct {
 	onCommit func(int)
 	stmts    map[string]*sqlx.Stmt // of conn; writer goroutine only; bounded by the program's texts
 	commits  atomic.Int64
+	ran      atomic.Int64 // statements of the writer
 
 	closing chan struct{}
 	done    chan struct{}
@@ -108,6 +109,9 @@ func (d *DB) Now() string { return core.Stamp(d.clock.Now()) }
 
 // Commits counts the commits so far.
 func (d *DB) Commits() int64 { return d.commits.Load() }
+
+// Statements counts the statements that transactions have run so far.
+func (d *DB) Statements() int64 { return d.ran.Load() }
 
 // Get implements Queryer on the pool of readers.
 func (d *DB) Get(ctx context.Context, dest any, query string, args ...any) error {

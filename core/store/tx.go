@@ -104,6 +104,7 @@ func (t *Tx) Time() time.Time { return t.now }
 func (t *Tx) OnCommit(f func()) { t.after = append(t.after, f) }
 
 func (d *DB) stmt(query string) (*sqlx.Stmt, error) {
+	d.ran.Add(1)
 	if s := d.stmts[query]; s != nil {
 		return s, nil
 	}
