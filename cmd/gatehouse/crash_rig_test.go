@@ -283,11 +283,15 @@ func (r *rig) missing() []string {
 	return out
 }
 
+// leaseTime is the queue's: a gateway that came back waits for no lease of its
+// former self.
+const leaseTime = 30 * time.Second
+
 // answered waits until every message is answered, or its answer is in doubt.
 func (r *rig) answered() {
 	r.t.Helper()
 	var missing []string
-	if !r.wait(60*time.Second, func() bool { missing = r.missing(); return len(missing) == 0 }) {
+	if !r.wait(leaseTime-5*time.Second, func() bool { missing = r.missing(); return len(missing) == 0 }) {
 		r.t.Fatalf("%d messages are without answer: %v\n%s", len(missing), missing[:min(len(missing), 20)], r.child.tail())
 	}
 }
