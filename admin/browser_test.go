@@ -3,152 +3,34 @@
 package admin_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"gatehouse/core"
+	"gatehouse/web/webtest"
 )
 
-// newBrowser is a tab of a fresh Chromium. What the page throws or logs as an
-// error, a refused inline script too, fails the test.
-func newBrowser(t *testing.T) tab {
-	t.Helper()
-	path := os.Getenv("GATEHOUSE_TEST_CHROMIUM")
-	if path == "" {
-		path = "/usr/bin/chromium"
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("no Chromium at " + path)
-	}
-	opts := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
-		chromedp.Flag("headless", "new"), chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-gpu", true),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("hide-scrollbars", true),
-	}
-	ctx, stop := chromedp.NewExecAllocator(context.Background(), opts...)
-	t.Cleanup(stop)
-	ctx, stop = chromedp.NewContext(ctx)
-	t.Cleanup(stop)
-	ctx, stop = context.WithTimeout(ctx, 2*time.Minute)
-	do(t, ctx, chromedp.Navigate("about:blank"))
-	var reading sync.WaitGroup
-	console := chromedp.Console(ctx)
-	reading.Go(func() {
-		for m, err := range console {
-			if err == nil && (m.IsException() || m.Type == chromedp.ConsoleError) {
-				t.Errorf("the page complained: %s", m)
-			}
-		}
-	})
-	t.Cleanup(func() { stop(); reading.Wait() })
-	return ctx
-}
-
-// A tab is a page in the browser.
-type tab = context.Context
-
-type step = chromedp.Action[chromedp.Void]
-
-func do(t *testing.T, ctx tab, steps ...step) {
-	t.Helper()
-	if err := chromedp.Do(ctx, steps...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func read[T any](t *testing.T, ctx tab, a chromedp.Action[T]) T {
-	t.Helper()
-	v, err := chromedp.Run(ctx, a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
-func call[P, R any](t *testing.T, ctx tab, c cdp.Command[P, R], params P) {
-	t.Helper()
-	if _, err := chromedp.Call(ctx, c, params); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually asks the page until the expression is true, for 20 seconds. Asking
-// anew each time outlives a navigation; a query of chromedp's may not.
-func eventually(expr string) step {
-	return func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
-		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-		defer cancel()
-		for {
-			once, stop := context.WithTimeout(ctx, 2*time.Second)
-			ok, err := chromedp.Evaluate[bool](`Boolean(`+expr+`)`)(once, target)
-			stop()
-			if err == nil && ok {
-				return chromedp.Void{}, nil
-			}
-			select {
-			case <-ctx.Done():
-				return chromedp.Void{}, fmt.Errorf("never true: %s (last: %v)", expr, err)
-			case <-time.After(30 * time.Millisecond):
-			}
-		}
-	}
-}
-
 // live waits until the page follows.
-func live() step { return eventually(`document.querySelector("#live span")?.textContent === "Live"`) }
-
-func visible(sel string) step {
-	return eventually(fmt.Sprintf(`document.querySelector(%q)?.checkVisibility()`, sel))
-}
-func gone(sel string) step { return eventually(fmt.Sprintf(`!document.querySelector(%q)`, sel)) }
-func focus(sel string) step {
-	return eventually(fmt.Sprintf(`(document.querySelector(%[1]q)?.focus(), document.activeElement === document.querySelector(%[1]q))`, sel))
-}
-
-// write focuses a field and types into it.
-func write(sel, text string) step { return chromedp.Steps(focus(sel), chromedp.KeyEvent(text)) }
-
-// click presses the mouse in the middle of what stands there.
-func click(sel string) step {
-	return func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
-		if _, err := visible(sel)(ctx, target); err != nil {
-			return chromedp.Void{}, err
-		}
-		at, err := chromedp.Evaluate[[]float64](fmt.Sprintf(`(e => { e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })(document.querySelector(%q))`, sel))(ctx, target)
-		if err != nil {
-			return chromedp.Void{}, err
-		}
-		return chromedp.MouseClickXY(at[0], at[1])(ctx, target)
-	}
+func live(b *webtest.Tab) {
+	b.Eventually(`document.querySelector("#live span")?.textContent === "Live"`)
 }
 
 // signIn goes the way of the first start: one-time password, then an own one.
-func signIn(t *testing.T, ctx tab, s *site) {
-	t.Helper()
-	do(t, ctx,
-		chromedp.Navigate(s.url+"/admin"),
-		write(`input[name=password]`, s.oneTime+kb.Enter),
-		// the page focuses this field itself; typing before that goes astray
-		eventually(`document.readyState === "complete" && document.activeElement.name === "old"`),
-		write(`input[name=old]`, s.oneTime),
-		write(`input[name=new]`, password),
-		write(`input[name=again]`, password+kb.Enter),
-		visible(`#flash.good`),
-		live(),
-	)
+func signIn(b *webtest.Tab, s *site) {
+	b.Open(s.url + "/admin")
+	b.Write(`input[name=password]`, s.oneTime+kb.Enter)
+	// the page focuses this field itself; typing before that goes astray
+	b.Eventually(`document.readyState === "complete" && document.activeElement.name === "old"`)
+	b.Write(`input[name=old]`, s.oneTime)
+	b.Write(`input[name=new]`, password)
+	b.Write(`input[name=again]`, password+kb.Enter)
+	b.Visible(`#flash.good`)
+	live(b)
 }
 
 func pending(clock core.Clock, id, name string) core.PairingRequest {
@@ -161,48 +43,40 @@ func TestARequestAppearsWithoutReloadAndIsApprovedByKeyboardAndUndone(t *testing
 	clock := core.System{}
 	s := newSite(t, clock, nil)
 	s.world.bots = []core.BotState{{Bot: "telegram", Platform: "telegram", State: core.Running, Username: "gatehouse_bot"}}
-	ctx := newBrowser(t)
-	signIn(t, ctx, s)
-	do(t, ctx,
-		chromedp.Navigate(s.url+"/admin/pairing"),
-		visible(`#none`),
-		live(),
-		eventually(`window.sameDocument = true`),
-	)
+	b := webtest.New(t)
+	signIn(b, s)
+	b.Open(s.url + "/admin/pairing")
+	b.Visible(`#none`)
+	live(b)
+	b.Eventually(`window.sameDocument = true`)
 	s.world.add(pending(clock, "r1", "Ada <b>Okafor</b>"))
-	do(t, ctx,
-		visible(`#r-r1`),
-		eventually(`document.getElementById("say").textContent.includes("New request: Ada <b>Okafor</b> on Telegram")`),
-		eventually(`document.title.startsWith("(1) ")`),
-		// A choice half made, with the focus in it, outlives the next news.
-		focus(`#r-r1 input[value=sandboxed]`),
-		chromedp.KeyEvent(kb.ArrowRight),
-		eventually(`document.querySelector("#r-r1 input[value=vault]").checked`),
-	)
+	b.Visible(`#r-r1`)
+	b.Eventually(`document.getElementById("say").textContent.includes("New request: Ada <b>Okafor</b> on Telegram")`)
+	b.Eventually(`document.title.startsWith("(1) ")`)
+	// A choice half made, with the focus in it, outlives the next news.
+	b.Focus(`#r-r1 input[value=sandboxed]`)
+	b.Press(kb.ArrowRight)
+	b.Eventually(`document.querySelector("#r-r1 input[value=vault]").checked`)
 	s.world.add(pending(clock, "r2", "Bo"))
-	do(t, ctx,
-		visible(`#r-r2`),
-		eventually(`document.activeElement.value === "vault" && document.activeElement.checked`),
-		eventually(`document.querySelectorAll("#requests > li")[0].id === "r-r1"`), // news stands below
-		chromedp.KeyEvent(kb.Enter), // the form's first button: approve
-		visible(`#r-r1.settled`),
-		eventually(`document.activeElement.id === "r-r1"`),
-		eventually(`document.getElementById("say").textContent.includes("may talk to telegram now, as vault")`),
-		eventually(`document.querySelector("#r-r1 form").getBoundingClientRect().bottom <= innerHeight`), // in sight
-		chromedp.KeyEvent(kb.Tab), // to Undo
-		chromedp.KeyEvent(kb.Enter),
-		visible(`#r-r1.request`),
-		eventually(`window.sameDocument === true`),
-	)
+	b.Visible(`#r-r2`)
+	b.Eventually(`document.activeElement.value === "vault" && document.activeElement.checked`)
+	b.Eventually(`document.querySelectorAll("#requests > li")[0].id === "r-r1"`) // news stands below
+	b.Press(kb.Enter)                                                            // the form's first button: approve
+	b.Visible(`#r-r1.settled`)
+	b.Eventually(`document.activeElement.id === "r-r1"`)
+	b.Eventually(`document.getElementById("say").textContent.includes("may talk to telegram now, as vault")`)
+	b.Eventually(`document.querySelector("#r-r1 form").getBoundingClientRect().bottom <= innerHeight`) // in sight
+	b.Press(kb.Tab)                                                                                    // to Undo
+	b.Press(kb.Enter)
+	b.Visible(`#r-r1.request`)
+	b.Eventually(`window.sameDocument === true`)
 	if did := strings.Join(s.world.done(), "; "); did != "approved r1 vault; pending r1 " {
 		t.Errorf("did %q", did)
 	}
-	do(t, ctx,
-		click(`#r-r2 button[formaction$=deny]`),
-		visible(`#r-r2.settled`),
-		gone(`#r-r2`), // ten seconds later it has moved to those decided
-		visible(`#d-r2`),
-	)
+	b.Click(`#r-r2 button[formaction$=deny]`)
+	b.Visible(`#r-r2.settled`)
+	b.Gone(`#r-r2`) // ten seconds later it has moved to those decided
+	b.Visible(`#d-r2`)
 }
 
 func TestADecisionMadeElsewhereMovesNothingUnderTheFinger(t *testing.T) {
@@ -210,22 +84,18 @@ func TestADecisionMadeElsewhereMovesNothingUnderTheFinger(t *testing.T) {
 	s := newSite(t, clock, nil)
 	s.world.add(pending(clock, "r1", "Ada"))
 	s.world.add(pending(clock, "r2", "Bo"))
-	ctx := newBrowser(t)
-	signIn(t, ctx, s)
-	do(t, ctx,
-		chromedp.Navigate(s.url+"/admin/pairing"),
-		live(),
-	)
-	top := chromedp.Evaluate[float64](`document.querySelector("#r-r2 .primary").getBoundingClientRect().top`)
-	before := read(t, ctx, top)
-	if _, err := s.world.Approve(ctx, "r1", core.Approval{Trust: core.Sandboxed}, core.Actor{User: 1, Via: "chat"}); err != nil {
+	b := webtest.New(t)
+	signIn(b, s)
+	b.Open(s.url + "/admin/pairing")
+	live(b)
+	const top = `document.querySelector("#r-r2 .primary").getBoundingClientRect().top`
+	before := webtest.Value[float64](b, top)
+	if _, err := s.world.Approve(t.Context(), "r1", core.Approval{Trust: core.Sandboxed}, core.Actor{User: 1, Via: "chat"}); err != nil {
 		t.Fatal(err)
 	}
-	do(t, ctx,
-		visible(`#r-r1.settled`),
-		eventually(`document.querySelector("#r-r1 .said").textContent.includes("Approved as sandboxed by operator via chat")`),
-	)
-	if after := read(t, ctx, top); before != after {
+	b.Visible(`#r-r1.settled`)
+	b.Eventually(`document.querySelector("#r-r1 .said").textContent.includes("Approved as sandboxed by operator via chat")`)
+	if after := webtest.Value[float64](b, top); before != after {
 		t.Errorf("the other card's button moved from %v to %v", before, after)
 	}
 }
@@ -235,22 +105,20 @@ func TestTimesStandInTheReadersZoneWithUTCOnHover(t *testing.T) {
 	s.world.full()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s.world.bots[0].Since = at
-	ctx := newBrowser(t)
-	call(t, ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "America/New_York"})
-	signIn(t, ctx, s)
-	do(t, ctx, chromedp.Navigate(s.url+"/admin/bots"),
-		eventually(`!document.querySelector("#bot-family time").textContent.includes("UTC")`))
-	text := read(t, ctx, chromedp.Text(`#bot-family time`))
-	title := read(t, ctx, chromedp.AttributeValue(`#bot-family time`, "title")).Value
+	b := webtest.New(t)
+	b.Zone("America/New_York")
+	signIn(b, s)
+	b.Open(s.url + "/admin/bots")
+	b.Eventually(`!document.querySelector("#bot-family time").textContent.includes("UTC")`)
+	text := webtest.Value[string](b, `document.querySelector("#bot-family time").textContent`)
+	title := webtest.Value[string](b, `document.querySelector("#bot-family time").title`)
 	if !strings.Contains(text, "10:04") || title != "2026-01-02 03:04:05 UTC" {
 		t.Errorf("text %q, title %q", text, title)
 	}
 }
 
-// TestShots takes a picture of every page into GATEHOUSE_TEST_SHOTS, and
-// checks that none is wider than its window.
-func TestShots(t *testing.T) {
-	dir := os.Getenv("GATEHOUSE_TEST_SHOTS")
+// It takes a picture of every page, too, where GATEHOUSE_TEST_SHOTS asks for any.
+func TestEveryPageFitsItsWindowAndKeepsItsManners(t *testing.T) {
 	empty := newSite(t, core.System{}, nil)
 	full := newSite(t, core.System{}, nil)
 	full.world.full()
@@ -258,27 +126,29 @@ func TestShots(t *testing.T) {
 		name string
 		s    *site
 	}{{"empty", empty}, {"full", full}} {
-		ctx := newBrowser(t)
+		b := webtest.New(t)
 		for _, scheme := range []string{"light", "dark"} {
 			for _, width := range []int64{1280, 390, 320} {
-				call(t, ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 800, DeviceScaleFactor: 1, Mobile: width < 500})
-				call(t, ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+				b.Look(width, 800, scheme)
 				shot := func(name string) {
-					wellMannered(t, ctx, fmt.Sprintf("%s %s %s at %d px", c.name, name, scheme, width))
-					if over := read(t, ctx, chromedp.Evaluate[int](`document.documentElement.scrollWidth - document.documentElement.clientWidth`)); over > 0 {
+					wellMannered(t, b, fmt.Sprintf("%s %s %s at %d px", c.name, name, scheme, width))
+					if over := webtest.Value[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
 						t.Errorf("%s %s at %d px: %d px too wide", c.name, name, width, over)
 					}
-					if dir != "" && width != 320 {
-						picture(t, read(t, ctx, chromedp.FullScreenshot(100)), filepath.Join(dir, "admin-"+name+"-"+c.name+"-"+map[int64]string{1280: "desk", 390: "phone"}[width]+"-"+scheme+".png"))
+					if webtest.Shots() != "" && width != 320 {
+						b.Keep("admin-"+name+"-"+c.name+"-"+map[int64]string{1280: "desk", 390: "phone"}[width]+"-"+scheme, b.WholePicture())
 					}
 				}
 				if scheme == "light" && width == 1280 {
-					do(t, ctx, chromedp.Navigate(c.s.url+"/admin/login"), visible(`h1`))
+					b.Open(c.s.url + "/admin/login")
+					b.Visible(`h1`)
 					shot("login")
-					signIn(t, ctx, c.s)
+					signIn(b, c.s)
 				}
 				for _, page := range []string{"", "pairing", "people", "bots", "queue", "password"} {
-					do(t, ctx, chromedp.Navigate(c.s.url+"/admin/"+page), visible(`h1`), live())
+					b.Open(c.s.url + "/admin/" + page)
+					b.Visible(`h1`)
+					live(b)
 					shot(map[string]string{"": "overview"}[page] + page)
 				}
 			}
@@ -289,45 +159,44 @@ func TestShots(t *testing.T) {
 // TestShotsOfWhatAPressShows takes pictures of what shows only after a press,
 // where GATEHOUSE_TEST_SHOTS asks for any.
 func TestShotsOfWhatAPressShows(t *testing.T) {
-	dir := os.Getenv("GATEHOUSE_TEST_SHOTS")
-	if dir == "" {
+	if webtest.Shots() == "" {
 		t.Skip("GATEHOUSE_TEST_SHOTS names no folder")
 	}
 	s := newSite(t, core.System{}, nil)
 	s.world.full()
-	ctx := newBrowser(t)
-	signIn(t, ctx, s)
+	b := webtest.New(t)
+	signIn(b, s)
 	for _, c := range []struct {
 		name  string
 		width int64
 		dark  string
 	}{{"desk-light", 1280, "light"}, {"phone-dark", 390, "dark"}} {
-		call(t, ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: c.width, Height: 900, DeviceScaleFactor: 1, Mobile: c.width < 500})
-		call(t, ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: c.dark}}})
+		b.Look(c.width, 900, c.dark)
 		snap := func(name string) {
-			picture(t, read(t, ctx, chromedp.CaptureScreenshot()), filepath.Join(dir, "admin-state-"+name+"-"+c.name+".png"))
+			b.Keep("admin-state-"+name+"-"+c.name, b.Picture())
 		}
-		do(t, ctx, chromedp.Navigate(s.url+"/admin/pairing"), visible(`.request`),
-			click(`.preview details:nth-child(2) summary`), click(`.request .confirm summary`))
+		b.Open(s.url + "/admin/pairing")
+		b.Visible(`.request`)
+		b.Click(`.preview details:nth-child(2) summary`)
+		b.Click(`.request .confirm summary`)
 		snap("block")
-		do(t, ctx, click(`h1`), click(`.request .primary`), visible(`.settled`))
+		b.Click(`h1`)
+		b.Click(`.request .primary`)
+		b.Visible(`.settled`)
 		snap("settled")
-		do(t, ctx, click(`.settled button`), gone(`.settled`))
+		b.Click(`.settled button`)
+		b.Gone(`.settled`)
 		snap("undone")
-		do(t, ctx, chromedp.Navigate(s.url+"/admin/people"), click(`.person .confirm summary`))
+		b.Open(s.url + "/admin/people")
+		b.Click(`.person .confirm summary`)
 		snap("revoke")
 		s.world.setBroken(errors.New("disk I/O error"))
-		do(t, ctx, chromedp.Navigate(s.url+"/admin/queue"), visible(`.broken`))
+		b.Open(s.url + "/admin/queue")
+		b.Visible(`.broken`)
 		snap("broken")
 		s.world.setBroken(nil)
-		do(t, ctx, chromedp.Navigate(s.url+"/admin/pairing"), click(`.account summary`))
+		b.Open(s.url + "/admin/pairing")
+		b.Click(`.account summary`)
 		snap("account")
-	}
-}
-
-func picture(t *testing.T, png []byte, path string) {
-	t.Helper()
-	if err := os.WriteFile(path, png, 0o600); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -6,10 +6,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"gatehouse/core"
 	"gatehouse/core/queue"
+	"gatehouse/web/webtest"
 )
 
 // manners are what every page keeps, asked of the page as it stands: ids are
@@ -35,45 +34,53 @@ const manners = `(() => {
 	return wrong;
 })()`
 
-func wellMannered(t *testing.T, ctx tab, where string) {
+func wellMannered(t *testing.T, b *webtest.Tab, where string) {
 	t.Helper()
-	for _, w := range read(t, ctx, chromedp.Evaluate[[]string](manners)) {
+	for _, w := range webtest.Value[[]string](b, manners) {
 		t.Errorf("%s: %s", where, w)
 	}
 }
 
 func TestAPageWhoseSourceFailsDoesNotReloadInCircles(t *testing.T) {
 	s := newSite(t, core.System{}, nil)
-	ctx := newBrowser(t)
-	signIn(t, ctx, s)
-	do(t, ctx, chromedp.Navigate(s.url+"/admin/pairing"), live(), eventually(`window.sameDocument = true`))
+	b := webtest.New(t)
+	signIn(b, s)
+	b.Open(s.url + "/admin/pairing")
+	live(b)
+	b.Eventually(`window.sameDocument = true`)
 	s.world.setBroken(errors.New("disk I/O error"))
 	s.world.ring("pairing")
-	do(t, ctx, visible(`.broken`))
+	b.Visible(`.broken`)
 	s.world.setBroken(nil)
 	s.world.add(pending(s.clock, "r1", "Ada"))
-	do(t, ctx, visible(`#r-r1`), gone(`.broken`), eventually(`window.sameDocument === true`))
+	b.Visible(`#r-r1`)
+	b.Gone(`.broken`)
+	b.Eventually(`window.sameDocument === true`)
 }
 
 func TestTheQueuePageFollowsWithoutARing(t *testing.T) {
 	s := newSite(t, core.System{}, nil)
-	ctx := newBrowser(t)
-	signIn(t, ctx, s)
-	do(t, ctx, chromedp.Navigate(s.url+"/admin/queue"), live(), eventually(`window.sameDocument = true`))
+	b := webtest.New(t)
+	signIn(b, s)
+	b.Open(s.url + "/admin/queue")
+	live(b)
+	b.Eventually(`window.sameDocument = true`)
 	s.world.mu.Lock()
 	s.world.dead = []queue.DeadRow{{Seq: 7, Bot: "telegram", Name: "Ada", Error: "no model answered"}}
 	s.world.mu.Unlock()
-	do(t, ctx, visible(`#dead-7`), eventually(`window.sameDocument === true && document.getElementById("say").textContent.includes("1 message was given up")`))
+	b.Visible(`#dead-7`)
+	b.Eventually(`window.sameDocument === true && document.getElementById("say").textContent.includes("1 message was given up")`)
 }
 
 func TestTwoTabsShareOneStreamAndBothFollow(t *testing.T) {
 	s := newSite(t, core.System{}, nil)
-	first := newBrowser(t)
-	signIn(t, first, s)
-	do(t, first, chromedp.Navigate(s.url+"/admin/pairing"), live())
-	second, stop := chromedp.NewContext(first)
-	defer stop()
-	do(t, second, chromedp.Navigate(s.url+"/admin/pairing"), live())
+	first := webtest.New(t)
+	signIn(first, s)
+	first.Open(s.url + "/admin/pairing")
+	live(first)
+	second := first.Tab()
+	second.Open(s.url + "/admin/pairing")
+	live(second)
 	s.world.mu.Lock()
 	ears := len(s.world.ears)
 	s.world.mu.Unlock()
@@ -81,6 +88,6 @@ func TestTwoTabsShareOneStreamAndBothFollow(t *testing.T) {
 		t.Errorf("%d streams are open for two tabs, want 1", ears)
 	}
 	s.world.add(pending(s.clock, "r1", "Ada"))
-	do(t, first, visible(`#r-r1`))
-	do(t, second, visible(`#r-r1`))
+	first.Visible(`#r-r1`)
+	second.Visible(`#r-r1`)
 }

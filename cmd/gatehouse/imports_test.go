@@ -50,12 +50,13 @@ var may = map[string]string{
 	"connectors/telegram":              "core connectors connectors/markdown",
 	"connectors/telegram/telegramtest": "core",
 
-	"pairing":    "core core/store",
-	"web":        "core",
-	"web/static": "",
-	"web/auth":   "core core/store",
-	"web/api":    "core core/store core/queue core/bus core/session web web/auth",
-	"admin":      "core core/store core/queue core/bus core/session web web/auth pairing connectors",
+	"pairing":     "core core/store",
+	"web":         "core",
+	"web/static":  "",
+	"web/webtest": "", // a real browser for tests
+	"web/auth":    "core core/store",
+	"web/api":     "core core/store core/queue core/bus core/session web web/auth",
+	"admin":       "core core/store core/queue core/bus core/session web web/auth pairing connectors",
 
 	"cmd/gatehouse":        everything,
 	"cmd/gatehouse/phones": "core connectors/telegram/telegramtest",

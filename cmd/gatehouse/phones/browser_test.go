@@ -4,69 +4,20 @@ package phones_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
-
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/chromedp"
 
 	"gatehouse/cmd/gatehouse/phones"
 	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/web/webtest"
 )
-
-// browser is a fresh headless Chromium. Whatever its console complains of
-// fails the test.
-func browser(t *testing.T) context.Context {
-	t.Helper()
-	path := "/usr/bin/chromium"
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("no chromium here")
-	}
-	opts := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoFirstRun,
-		chromedp.Flag("headless", "new"), chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-gpu", true),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("hide-scrollbars", true),
-	}
-	ctx, stop := chromedp.NewExecAllocator(context.Background(), opts...)
-	t.Cleanup(stop)
-	ctx, stop = chromedp.NewContext(ctx)
-	t.Cleanup(stop)
-	ctx, stop = context.WithTimeout(ctx, 90*time.Second)
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatal(err)
-	}
-	var reading sync.WaitGroup
-	console := chromedp.Console(ctx)
-	reading.Go(func() {
-		for m, err := range console {
-			if err == nil && (m.IsException() || m.Type == chromedp.ConsoleError) {
-				t.Errorf("the page complained: %s", m)
-			}
-		}
-	})
-	t.Cleanup(func() { stop(); reading.Wait() })
-	return ctx
-}
 
 type scene struct {
 	*testing.T
 	sim *telegramtest.Server
-	ctx context.Context
-}
-
-func (s *scene) run(actions ...chromedp.Action[chromedp.Void]) {
-	s.Helper()
-	if err := chromedp.Do(s.ctx, actions...); err != nil {
-		s.Fatal(err)
-	}
+	tab *webtest.Tab
 }
 
 // bot calls the Bot API as the bot would.
@@ -88,36 +39,17 @@ func (s *scene) bot(method string, p map[string]any) {
 // shot keeps a picture where GATEHOUSE_TEST_SHOTS names a folder.
 func (s *scene) shot(name string, width, height int64, scheme string) {
 	s.Helper()
-	dir := os.Getenv("GATEHOUSE_TEST_SHOTS")
-	if dir == "" {
+	if webtest.Shots() == "" {
 		return
 	}
-	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
-	if _, err := chromedp.Call(s.ctx, emulation.SetEmulatedMedia, media); err != nil {
-		s.Fatal(err)
-	}
-	s.run(chromedp.EmulateViewport(width, height),
-		chromedp.Evaluate[chromedp.Void](`document.querySelectorAll(".screen").forEach((s) => (s.scrollTop = s.scrollHeight))`))
-	png, err := chromedp.Run(s.ctx, chromedp.CaptureScreenshot())
-	if err != nil {
-		s.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644); err != nil {
-		s.Fatal(err)
-	}
-}
-
-// wait waits until an expression is true in the page.
-func (s *scene) wait(expression string) {
-	s.Helper()
-	if _, err := chromedp.Run(s.ctx, chromedp.Poll[bool]("Boolean("+expression+")", chromedp.WithPollingTimeout(10*time.Second))); err != nil {
-		s.Fatalf("never true: %s: %v", expression, err)
-	}
+	s.tab.Look(width, height, scheme)
+	s.tab.Eventually(`[...document.querySelectorAll(".screen")].every((s) => { s.scrollTop = s.scrollHeight; return true; })`)
+	s.tab.Keep("phones-"+name, s.tab.Picture())
 }
 
 func TestAPersonWritesAndSeesTheBotAnswer(t *testing.T) {
 	sim, web := serve(t, phones.Options{Claim: func() string { return "K7WM3QXD" }, Panel: "http://127.0.0.1:3333/admin"})
-	s := &scene{t, sim, browser(t)}
+	s := &scene{t, sim, webtest.New(t)}
 	users := map[string]*telegramtest.User{}
 	for _, u := range sim.Users() {
 		users[u.Account().FirstName] = u
@@ -125,18 +57,20 @@ func TestAPersonWritesAndSeesTheBotAnswer(t *testing.T) {
 	ada, ben, olga := users["Ada"], users["Ben"], users["Olga"]
 	phone := func(u *telegramtest.User, rest string) string { return "#phone-" + jsonOf(u.ID()) + " " + rest }
 
-	s.run(chromedp.EmulateViewport(1280, 860), chromedp.Navigate(web.URL), chromedp.WaitVisible(chromedp.CSS(phone(ada, "textarea"))))
-	s.run(chromedp.SendKeys(chromedp.CSS(phone(ada, "textarea")), "Which book is about <b>whales</b>?\r"))
-	s.wait(`document.querySelector("` + phone(ada, ".own .text") + `")?.textContent === "Which book is about <b>whales</b>?"`)
+	s.tab.Look(1280, 860, "light")
+	s.tab.Open(web.URL)
+	s.tab.Visible(phone(ada, "textarea"))
+	s.tab.Write(phone(ada, "textarea"), "Which book is about <b>whales</b>?\r")
+	s.tab.Eventually(`document.querySelector("` + phone(ada, ".own .text") + `")?.textContent === "Which book is about <b>whales</b>?"`)
 	h := sim.History(ada.DM())
 	if len(h) != 1 || h[0].Text != "Which book is about <b>whales</b>?" {
 		t.Fatalf("the platform has %+v", h)
 	}
 
 	s.bot("sendChatAction", map[string]any{"chat_id": ada.ID(), "action": "typing"})
-	s.wait(`document.querySelector("` + phone(ada, ".bar-state") + `").textContent === "typing"`)
+	s.tab.Eventually(`document.querySelector("` + phone(ada, ".bar-state") + `").textContent === "typing"`)
 	s.bot("sendMessageDraft", map[string]any{"chat_id": ada.ID(), "draft_id": 7, "text": "Moby-Dick, by Herman"})
-	s.wait(`document.querySelector("` + phone(ada, ".draft .text") + `")?.textContent === "Moby-Dick, by Herman"`)
+	s.tab.Eventually(`document.querySelector("` + phone(ada, ".draft .text") + `")?.textContent === "Moby-Dick, by Herman"`)
 	answer := "Moby-Dick, by Herman Melville 🐋\n\nCall me Ishmael.\nsearch(\"whale\") found 3 passages in Public/moby-dick.md:\n$ grep -c whale *.md\n3\nThe ending: the whale wins."
 	at := func(part string) int { return len([]rune(answer[:bytes.Index([]byte(answer), []byte(part))])) + 1 }
 	s.bot("sendMessage", map[string]any{"chat_id": ada.ID(), "text": answer, "entities": []map[string]any{
@@ -149,19 +83,19 @@ func TestAPersonWritesAndSeesTheBotAnswer(t *testing.T) {
 	}, "reply_markup": map[string]any{"inline_keyboard": [][]map[string]string{
 		{{"text": "Another passage", "callback_data": "more"}, {"text": "Stop", "callback_data": "stop"}},
 	}}})
-	s.wait(`document.querySelector("` + phone(ada, ".row:not(.own) .text strong") + `")?.textContent === "Moby-Dick"`)
-	s.wait(`!document.querySelector("` + phone(ada, ".draft") + `")`)
-	s.wait(`document.querySelector("` + phone(ada, "pre") + `").dataset.language === "sh"`)
-	s.wait(`document.querySelector("` + phone(ada, ".row:not(.own) .text") + `").textContent.replace(/\n/g, "") === ` + jsonOf(strings.ReplaceAll(answer, "\n", "")))
-	s.run(chromedp.Click(chromedp.CSS(phone(ada, ".spoiler"))))
+	s.tab.Eventually(`document.querySelector("` + phone(ada, ".row:not(.own) .text strong") + `")?.textContent === "Moby-Dick"`)
+	s.tab.Eventually(`!document.querySelector("` + phone(ada, ".draft") + `")`)
+	s.tab.Eventually(`document.querySelector("` + phone(ada, "pre") + `").dataset.language === "sh"`)
+	s.tab.Eventually(`document.querySelector("` + phone(ada, ".row:not(.own) .text") + `").textContent.replace(/\n/g, "") === ` + jsonOf(strings.ReplaceAll(answer, "\n", "")))
+	s.tab.Click(phone(ada, ".spoiler"))
 
-	s.run(chromedp.Click(chromedp.CSS(phone(ada, ".key"))))
+	s.tab.Click(phone(ada, ".key"))
 	var query struct {
 		Result []struct {
 			Query *struct{ ID string } `json:"callback_query"`
 		}
 	}
-	s.wait(`document.querySelector("` + phone(ada, ".key") + `") !== null`)
+	s.tab.Eventually(`document.querySelector("` + phone(ada, ".key") + `") !== null`)
 	for try := 0; query.Result == nil || query.Result[0].Query == nil; try++ {
 		res, err := http.Get(sim.URL() + "/bot" + sim.Token() + "/getUpdates?timeout=5&offset=-1")
 		if err != nil || try == 20 {
@@ -172,11 +106,12 @@ func TestAPersonWritesAndSeesTheBotAnswer(t *testing.T) {
 		res.Body.Close()
 	}
 	s.bot("answerCallbackQuery", map[string]any{"callback_query_id": query.Result[0].Query.ID, "text": "Looking for another one"})
-	s.wait(`document.querySelector("` + phone(ada, ".toast") + `").textContent === "Looking for another one"`)
+	s.tab.Eventually(`document.querySelector("` + phone(ada, ".toast") + `").textContent === "Looking for another one"`)
 
 	// Olga takes the claim code from its chip, in one tap and Enter.
-	s.run(chromedp.Click(chromedp.CSS(phone(olga, ".chip:nth-child(3)"))), chromedp.SendKeys(chromedp.CSS(phone(olga, "textarea")), "\r"))
-	s.wait(`document.querySelector("` + phone(olga, ".own .text") + `")?.textContent === "/claim K7WM3QXD"`)
+	s.tab.Click(phone(olga, ".chip:nth-child(3)"))
+	s.tab.Write(phone(olga, "textarea"), "\r")
+	s.tab.Eventually(`document.querySelector("` + phone(olga, ".own .text") + `")?.textContent === "/claim K7WM3QXD"`)
 	s.bot("sendMessage", map[string]any{"chat_id": olga.ID(), "text": "This bot is yours now, Olga. Ada asks to be let in:\n“Which book is about whales?”\n\nCode 4NQT-88KC, valid for an hour. Or /approve here.",
 		"reply_markup": map[string]any{"inline_keyboard": [][]map[string]string{{{"text": "Approve", "callback_data": "a"}, {"text": "Deny", "callback_data": "d"}}, {{"text": "Block", "callback_data": "b"}}}}})
 
@@ -187,15 +122,16 @@ func TestAPersonWritesAndSeesTheBotAnswer(t *testing.T) {
 			group = c.Conversation
 		}
 	}
-	s.run(chromedp.Click(chromedp.CSS(phone(ben, ".tab:nth-child(2)"))), chromedp.SendKeys(chromedp.CSS(phone(ben, "textarea")), "@gatehouse_bot what are we reading next?\r"))
-	s.wait(`[...document.querySelectorAll("` + phone(olga, ".badge") + `")].some((b) => Number(b.textContent) > 0)`)
+	s.tab.Click(phone(ben, ".tab:nth-child(2)"))
+	s.tab.Write(phone(ben, "textarea"), "@gatehouse_bot what are we reading next?\r")
+	s.tab.Eventually(`[...document.querySelectorAll("` + phone(olga, ".badge") + `")].some((b) => Number(b.textContent) > 0)`)
 	in := sim.History(group)
 	s.bot("sendMessage", map[string]any{"chat_id": group.Chat, "text": "Middlemarch, from Thursday on. It is long: bring tea.", "reply_parameters": map[string]any{"message_id": in[len(in)-1].ID}})
-	s.wait(`document.querySelector("` + phone(ben, ".row:not(.own) .quoted b") + `")?.textContent === "Ben"`)
+	s.tab.Eventually(`document.querySelector("` + phone(ben, ".row:not(.own) .quoted b") + `")?.textContent === "Ben"`)
 	s.bot("sendChatAction", map[string]any{"chat_id": group.Chat, "action": "typing"})
 
 	s.bot("sendMessageDraft", map[string]any{"chat_id": ada.ID(), "draft_id": 8, "text": "“It was the whiteness of the whale that above all things"})
-	s.wait(`document.querySelector("` + phone(ada, ".draft .text") + `") !== null`)
+	s.tab.Eventually(`document.querySelector("` + phone(ada, ".draft .text") + `") !== null`)
 	s.shot("desktop-light", 1280, 860, "light")
 	s.shot("desktop-dark", 1280, 860, "dark")
 	s.shot("phone-light", 390, 844, "light")
@@ -207,11 +143,11 @@ func TestAPersonWritesAndSeesTheBotAnswer(t *testing.T) {
 	if _, err := sim.AddUser(telegramtest.Account{FirstName: `<script>x</script>`}); err != nil {
 		t.Fatal(err)
 	}
-	s.wait(`document.querySelectorAll(".phone").length === 4 && [...document.querySelectorAll(".who-name")].some((n) => n.textContent === "<script>x</script>")`)
+	s.tab.Eventually(`document.querySelectorAll(".phone").length === 4 && [...document.querySelectorAll(".who-name")].some((n) => n.textContent === "<script>x</script>")`)
 
 	// Nothing is wider than the narrowest window.
-	s.run(chromedp.EmulateViewport(320, 640))
-	s.wait(`document.documentElement.scrollWidth <= 320 && [...document.querySelectorAll(".phone")].every((p) => p.getBoundingClientRect().width <= 320) &&
+	s.tab.Look(320, 640, "light")
+	s.tab.Eventually(`document.documentElement.scrollWidth <= 320 && [...document.querySelectorAll(".phone")].every((p) => p.getBoundingClientRect().width <= 320) &&
 		[...document.querySelectorAll(".tabs, .line button, .bubble")].every((e) => e.getBoundingClientRect().right <= e.closest(".device").getBoundingClientRect().right)`)
 }
 

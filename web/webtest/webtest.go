@@ -1,0 +1,242 @@
+// Package webtest drives a page in a real browser, for tests. Each method is one
+// step of a visitor; what does not come true ends the test where it was asked.
+package webtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// Bounds of a test's patience.
+const (
+	patience = 20 * time.Second // for something that must become true
+	lifetime = 3 * time.Minute  // of a browser
+)
+
+// A Tab is a page in a browser. It belongs to one test and to its goroutine.
+type Tab struct {
+	t   testing.TB
+	ctx context.Context
+}
+
+// New starts a fresh headless Chromium and is its first tab; it ends with the
+// test. What a page throws, logs as an error or is refused by its own policy
+// fails the test. The program is GATEHOUSE_TEST_CHROMIUM, or Debian's; where it
+// is missing the test is skipped, and fails where CI says that it must run.
+func New(t testing.TB) *Tab {
+	t.Helper()
+	path := os.Getenv("GATEHOUSE_TEST_CHROMIUM")
+	if path == "" {
+		path = "/usr/bin/chromium"
+	}
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("no browser, and CI must not go without: %v", err)
+		}
+		t.Skipf("no browser at %s: set GATEHOUSE_TEST_CHROMIUM, or install Debian's chromium", path)
+	}
+	opts := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
+		chromedp.Flag("headless", "new"), chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-gpu", true),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("hide-scrollbars", true),
+	}
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), opts...)
+	t.Cleanup(stop)
+	return newTab(t, ctx)
+}
+
+// Tab is another tab of the same browser: with its cookies, and in the same
+// window's background or foreground as the browser sees fit.
+func (b *Tab) Tab() *Tab {
+	b.t.Helper()
+	return newTab(b.t, b.ctx)
+}
+
+func newTab(t testing.TB, ctx context.Context) *Tab {
+	t.Helper()
+	ctx, stop := chromedp.NewContext(ctx)
+	t.Cleanup(stop)
+	ctx, stop = context.WithTimeout(ctx, lifetime)
+	b := &Tab{t, ctx}
+	b.do(chromedp.Navigate("about:blank"))
+	var reading sync.WaitGroup
+	console := chromedp.Console(ctx)
+	reading.Go(func() {
+		for m, err := range console {
+			if err == nil && (m.IsException() || m.Type == chromedp.ConsoleError) {
+				t.Errorf("the page complained: %s", m)
+			}
+		}
+	})
+	t.Cleanup(func() { stop(); reading.Wait() })
+	return b
+}
+
+func (b *Tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// Open goes to an address and waits until it is loaded.
+func (b *Tab) Open(url string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(url))
+}
+
+// Reload asks the page anew.
+func (b *Tab) Reload() {
+	b.t.Helper()
+	b.do(chromedp.Reload())
+}
+
+// Eventually asks the page until the JavaScript expression holds. Asking anew
+// each time outlives a navigation; a query of chromedp's may not.
+func (b *Tab) Eventually(expr string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	for {
+		once, stop := context.WithTimeout(ctx, 2*time.Second)
+		ok, err := chromedp.Run(once, chromedp.Evaluate[bool](`Boolean(`+expr+`)`))
+		stop()
+		if err == nil && ok {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			b.t.Fatalf("never true: %s (last: %v)", expr, err)
+		case <-time.After(30 * time.Millisecond):
+		}
+	}
+}
+
+// Visible waits until what the selector finds first can be seen.
+func (b *Tab) Visible(sel string) {
+	b.t.Helper()
+	b.Eventually(fmt.Sprintf(`document.querySelector(%q)?.checkVisibility()`, sel))
+}
+
+// Gone waits until the selector finds nothing.
+func (b *Tab) Gone(sel string) {
+	b.t.Helper()
+	b.Eventually(fmt.Sprintf(`!document.querySelector(%q)`, sel))
+}
+
+// Says waits until the text of what the selector finds first holds a part.
+func (b *Tab) Says(sel, part string) {
+	b.t.Helper()
+	b.Eventually(fmt.Sprintf(`document.querySelector(%q)?.textContent.includes(%q)`, sel, part))
+}
+
+// Focus puts the focus where the selector says.
+func (b *Tab) Focus(sel string) {
+	b.t.Helper()
+	b.Eventually(fmt.Sprintf(`(document.querySelector(%[1]q)?.focus(), document.activeElement === document.querySelector(%[1]q))`, sel))
+}
+
+// Focused waits until the focus is on what the selector names, without moving it.
+func (b *Tab) Focused(sel string) {
+	b.t.Helper()
+	b.Eventually(fmt.Sprintf(`document.activeElement.matches(%q)`, sel))
+}
+
+// Press presses keys, one after the other, wherever the focus is; kb names
+// those that are no letters.
+func (b *Tab) Press(keys string) {
+	b.t.Helper()
+	b.do(chromedp.KeyEvent(keys))
+}
+
+// Write focuses a field and types into it.
+func (b *Tab) Write(sel, text string) {
+	b.t.Helper()
+	b.Focus(sel)
+	b.Press(text)
+}
+
+// Click presses the mouse in the middle of what the selector finds first.
+func (b *Tab) Click(sel string) {
+	b.t.Helper()
+	b.Visible(sel)
+	at := Value[[]float64](b, fmt.Sprintf(`(e => { e.scrollIntoView({block: "center", behavior: "instant"}); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })(document.querySelector(%q))`, sel))
+	b.do(chromedp.MouseClickXY(at[0], at[1]))
+}
+
+// Value is what a JavaScript expression is in the page now.
+func Value[T any](b *Tab, expr string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expr))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expr, err)
+	}
+	return v
+}
+
+// Look makes the window as wide and high, in CSS pixels, and the reader's
+// colours "light" or "dark". Below 500 px it is a phone.
+func (b *Tab) Look(width, height int64, scheme string) {
+	b.t.Helper()
+	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 500})
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+}
+
+// Zone makes the reader's time zone another one, such as America/New_York.
+func (b *Tab) Zone(name string) {
+	b.t.Helper()
+	call(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: name})
+}
+
+func call[P, R any](b *Tab, c cdp.Command[P, R], params P) {
+	b.t.Helper()
+	if _, err := chromedp.Call(b.ctx, c, params); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func picture(b *Tab, a chromedp.Action[[]byte]) []byte {
+	b.t.Helper()
+	png, err := chromedp.Run(b.ctx, a)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return png
+}
+
+// Picture is what the window shows, as PNG.
+func (b *Tab) Picture() []byte {
+	b.t.Helper()
+	return picture(b, chromedp.CaptureScreenshot())
+}
+
+// WholePicture is the page from top to bottom, as PNG.
+func (b *Tab) WholePicture() []byte {
+	b.t.Helper()
+	return picture(b, chromedp.FullScreenshot(100))
+}
+
+// Shots is the folder in which pictures are wanted, "" where none are
+// (GATEHOUSE_TEST_SHOTS).
+func Shots() string { return os.Getenv("GATEHOUSE_TEST_SHOTS") }
+
+// Keep writes a picture into Shots, or nothing where none are wanted.
+func (b *Tab) Keep(name string, png []byte) {
+	b.t.Helper()
+	if Shots() == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(Shots(), name+".png"), png, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
