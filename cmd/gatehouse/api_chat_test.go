@@ -26,7 +26,7 @@ type sseEvent struct {
 }
 
 // readEvents reads up to n events (n < 0: until the stream ends).
-func readEvents(t *testing.T, r io.Reader, n int) (out []sseEvent) {
+func readEvents(t testing.TB, r io.Reader, n int) (out []sseEvent) {
 	t.Helper()
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, 4<<20)

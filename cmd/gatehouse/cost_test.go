@@ -137,3 +137,15 @@ func TestAMessageAllocatesLittle(t *testing.T) {
 		t.Errorf("a message allocates %.0f objects and %.0f bytes, want at most 3,000 and 300,000", objects, bytes)
 	}
 }
+
+// BenchmarkBurst is one burst of 500 chats on a whole gateway in this process,
+// to be profiled: go test -tags sqlite_fts5 -run - -bench Burst -cpuprofile cpu.out ./cmd/gatehouse
+func BenchmarkBurst(b *testing.B) {
+	w := newWorld(b, unguarded)
+	users := w.crowd(500)
+	w.burst(users, 1)
+	for b.Loop() {
+		w.burst(users, 4)
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*4*len(users)), "µs/message")
+}

@@ -25,7 +25,7 @@ const patience = 20 * time.Second
 
 // A world is a whole gateway in this process, with a simulated platform.
 type world struct {
-	t   *testing.T
+	t   testing.TB
 	sim *telegramtest.Server
 	cfg *configs.Config
 	app *app
@@ -36,7 +36,7 @@ type world struct {
 }
 
 // newWorld starts one; change may alter the settings first.
-func newWorld(t *testing.T, change func(*configs.Config)) *world {
+func newWorld(t testing.TB, change func(*configs.Config)) *world {
 	t.Helper()
 	sim := telegramtest.New(telegramtest.Options{FloodOff: true})
 	t.Cleanup(func() { _ = sim.Close() })
@@ -44,7 +44,7 @@ func newWorld(t *testing.T, change func(*configs.Config)) *world {
 }
 
 // newWorldOn starts a gateway over an existing platform and folder.
-func newWorldOn(t *testing.T, sim *telegramtest.Server, dir string, change func(*configs.Config)) *world {
+func newWorldOn(t testing.TB, sim *telegramtest.Server, dir string, change func(*configs.Config)) *world {
 	t.Helper()
 	t.Setenv("XDG_RUNTIME_DIR", shortDir(t))
 	cfg := configs.Default()
