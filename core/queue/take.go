@@ -91,14 +91,15 @@ func (q *Queue) claimWaiting(ctx context.Context) error {
 	now := q.o.Clock.Now()
 	var n int
 	err := q.db.Get(ctx, &n, `SELECT EXISTS (SELECT 1 FROM lane WHERE pending = 1 AND owner = '' AND control IN (0, 1) AND `+due+`)
-		OR EXISTS (SELECT 1 FROM lane WHERE owner <> '' AND lease_until < $1)`, core.Stamp(now), q.far(now))
+		OR EXISTS (SELECT 1 FROM lane WHERE owner <> '' AND owner <> $3 AND lease_until < $1)`, core.Stamp(now), q.far(now), q.o.Node)
 	if err != nil || n == 0 {
 		return err
 	}
 	return q.tx(ctx, &unit{}, func(tx *store.Tx) error {
-		// Whose lease has run out is dead or asleep; the next claim's epoch fences it.
-		_, err := tx.Exec(ctx, `UPDATE lane SET owner = '', pending = 1, not_before = $1 WHERE owner <> '' AND lease_until < $2`,
-			core.Stamp(tx.Time()), core.Stamp(tx.Time()))
+		// Whose lease has run out is dead or asleep; the next claim's epoch fences
+		// it. What is ours is in our hands, whatever the clock says.
+		_, err := tx.Exec(ctx, `UPDATE lane SET owner = '', pending = 1, not_before = $1 WHERE owner <> '' AND owner <> $2 AND lease_until < $3`,
+			core.Stamp(tx.Time()), q.o.Node, core.Stamp(tx.Time()))
 		return err
 	})
 }
