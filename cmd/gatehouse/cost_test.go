@@ -17,8 +17,8 @@ func unguarded(c *configs.Config) {
 	c.LimitRuns = 2000
 }
 
-// ask sends a message and waits for what the bot says after it.
-func (w *world) ask(u *telegramtest.User) {
+// exchange sends a message and waits for what the bot says after it.
+func (w *world) exchange(u *telegramtest.User) {
 	w.t.Helper()
 	sent := u.Send("where do we stand with this?")
 	w.hears(u.DM(), func(m telegramtest.Message) bool { return m.ID > sent.ID })
@@ -30,11 +30,11 @@ func TestAMessageAloneCostsThreeCommits(t *testing.T) {
 	u := w.sim.NewUser("Ada")
 	const warm, n = 3, 20
 	for range warm {
-		w.ask(u)
+		w.exchange(u)
 	}
 	before := w.app.db.Commits()
 	for range n {
-		w.ask(u)
+		w.exchange(u)
 	}
 	w.stop() // the last send is settled
 	// One for the last warm message's send, three for what a stop or a clock may write.

@@ -38,7 +38,7 @@ type Entry struct {
 	N       int
 	Type    string
 	Data    []byte     // JSON, one line
-	Event   core.Event // nil when it comes from storage
+	Event   core.Event // nil unless it is live
 }
 
 // Info is what is known of a run in progress.
@@ -85,11 +85,42 @@ type Stream struct {
 
 	mu      sync.Mutex
 	n       int
-	kept    []Entry // the newest; older ones are stored
+	kept    []kept // the newest; older ones are stored
 	bytes   int
 	stored  int // events up to this number are in storage
 	readers map[*reader]bool
 	closed  bool
+}
+
+// A kept event is an Entry without what the Stream knows already: words come
+// one by one, and finished runs linger.
+type kept struct {
+	n    int
+	kind string
+	data []byte
+}
+
+// usualEvents is how many events a short answer has: room for them is made once.
+const usualEvents = 32
+
+// entry is k with the Stream's part.
+func (s *Stream) entry(k kept) Entry {
+	return Entry{ID: EventID(s.info.Run, s.info.Attempt, k.n), Session: s.info.Session, Run: s.info.Run,
+		Attempt: s.info.Attempt, N: k.n, Type: k.kind, Data: k.data}
+}
+
+// entries are the kept events after number n.
+func (s *Stream) entries(n int) []Entry {
+	for i, k := range s.kept {
+		if k.n > n {
+			out := make([]Entry, 0, len(s.kept)-i)
+			for _, k := range s.kept[i:] {
+				out = append(out, s.entry(k))
+			}
+			return out
+		}
+	}
+	return nil
 }
 
 type reader struct {
@@ -136,14 +167,18 @@ func (s *Stream) Publish(e core.Event) Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.n++
-	entry := Entry{ID: EventID(s.info.Run, s.info.Attempt, s.n), Session: s.info.Session, Run: s.info.Run,
-		Attempt: s.info.Attempt, N: s.n, Type: e.EventType(), Data: data, Event: e}
-	s.kept = append(s.kept, entry)
+	k := kept{s.n, e.EventType(), data}
+	if s.kept == nil {
+		s.kept = make([]kept, 0, usualEvents)
+	}
+	s.kept = append(s.kept, k)
 	s.bytes += len(data)
 	for len(s.kept) > keptEvents || s.bytes > keptBytes && len(s.kept) > 1 {
-		s.bytes -= len(s.kept[0].Data)
+		s.bytes -= len(s.kept[0].data)
 		s.kept = s.kept[1:]
 	}
+	entry := s.entry(k)
+	entry.Event = e
 	for r := range s.readers {
 		select {
 		case r.ch <- entry:
@@ -160,12 +195,7 @@ func (s *Stream) Publish(e core.Event) Entry {
 func (s *Stream) Unstored() []Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, e := range s.kept {
-		if e.N > s.stored {
-			return append([]Entry(nil), s.kept[i:]...)
-		}
-	}
-	return nil
+	return s.entries(s.stored)
 }
 
 // Stored says that events up to n are in storage.

@@ -97,7 +97,7 @@ func (b *Bus) join(r *reader, f Follow) (kept []Entry, stored int, stream *Strea
 	}
 	stream.mu.Lock()
 	defer stream.mu.Unlock()
-	kept = append(kept, stream.kept...)
+	kept = stream.entries(0)
 	if len(kept) > 0 {
 		stored = kept[0].N - 1
 	}
