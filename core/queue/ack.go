@@ -73,7 +73,7 @@ func (q *Queue) Fail(ctx context.Context, t *Turn, why error) error {
 			if err := q.bury(ctx, tx, t.seqs, why.Error()); err != nil {
 				return err
 			}
-			q.tellGaveUp(ctx, tx, t.First(), t.Seq())
+			q.tellGaveUp(ctx, tx, t.First(), t.Seq(), t.Preview())
 			return q.letGo(ctx, tx, t, time.Time{})
 		}
 		q.o.Log.WarnContext(ctx, "turn failed, will be tried again", "run", t.Run, "attempt", t.Attempt, "err", why)
@@ -133,12 +133,13 @@ func (q *Queue) SetPreview(ctx context.Context, t *Turn, id string) error {
 	return err
 }
 
-// tellGaveUp tells the chat that a message was given up; best effort, once.
-func (q *Queue) tellGaveUp(ctx context.Context, tx *store.Tx, in *core.Inbound, seq int64) {
+// tellGaveUp tells the chat that a message was given up, in place of the preview
+// that stands there; best effort, once.
+func (q *Queue) tellGaveUp(ctx context.Context, tx *store.Tx, in *core.Inbound, seq int64, preview string) {
 	if in.Bot == core.APIBot {
 		return
 	}
-	err := q.Post(ctx, tx, core.Reply{Address: in.Address, Key: fmt.Sprintf("notice:dead:%d", seq), Parts: []core.Part{{Text: q.o.Texts.GaveUp}}})
+	err := q.Post(ctx, tx, core.Reply{Address: in.Address, Key: fmt.Sprintf("notice:dead:%d", seq), Replaces: preview, Parts: []core.Part{{Text: q.o.Texts.GaveUp}}})
 	if err != nil && core.KindOf(err) != core.Conflict {
 		q.o.Log.ErrorContext(ctx, "notice of a given up message", "row", seq, "err", err)
 	}

@@ -184,7 +184,7 @@ func (q *Queue) deliver(ctx context.Context, key chatKey, out *core.Outgoing) {
 // False when ctx ended first; the next start then finds the row in doubt.
 func (q *Queue) settled(ctx context.Context, key chatKey, sent *core.Outgoing, d core.Delivery) (*core.Outgoing, bool) {
 	for {
-		out, err := q.next(context.WithoutCancel(ctx), key, func(tx *store.Tx) error { return q.settleSend(ctx, tx, sent, d) })
+		out, err := q.next(ctx, key, func(tx *store.Tx) error { return q.settleSend(ctx, tx, sent, d) })
 		if err == nil {
 			return out, true
 		}
@@ -235,9 +235,13 @@ func (q *Queue) next(ctx context.Context, key chatKey, settle func(*store.Tx) er
 			return nil, nil
 		}
 	}
+	write := ctx
+	if settle != nil { // what happened is stored also while the queue stops
+		write = context.WithoutCancel(ctx)
+	}
 	var out *core.Outgoing
 	var paced bool
-	err := q.db.Tx(ctx, func(tx *store.Tx) error {
+	err := q.db.Tx(write, func(tx *store.Tx) error {
 		out, paced = nil, false
 		if settle != nil {
 			if err := settle(tx); err != nil {

@@ -23,11 +23,12 @@ func (q *Queue) Put(ctx context.Context, page []core.Inbound, cursor *core.Curso
 		counts = counts[:0]
 		lanes := map[string]bool{} // bounded by the page
 		for i := range page {
-			outcome, err := q.putOne(ctx, tx, &page[i], lanes)
+			in := page[i] // a copy: the page may be put again
+			outcome, err := q.putOne(ctx, tx, &in, lanes)
 			if err != nil {
-				return fmt.Errorf("put update %s of %s: %w", page[i].UpdateID, page[i].Bot, err)
+				return fmt.Errorf("put update %s of %s: %w", in.UpdateID, in.Bot, err)
 			}
-			counts = append(counts, counted{page[i].Bot, string(page[i].Kind), outcome})
+			counts = append(counts, counted{in.Bot, string(in.Kind), outcome})
 		}
 		if err := q.wake(ctx, tx, lanes); err != nil {
 			return err
@@ -87,7 +88,7 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, in *core.Inbound, lane
 	case v.Action == Hold:
 		return "held", q.insert(ctx, tx, in, row{state: "held", trust: v.Trust, request: v.Request, keep: true})
 	case v.Action == Drop || v.Trust == core.Stranger:
-		return "dropped", q.insert(ctx, tx, in, row{state: "done"})
+		return "dropped", q.insert(ctx, tx, in, row{state: "done", free: true})
 	}
 	switch in.Kind {
 	case core.KindEdit, core.KindReaction, core.KindService:
@@ -149,7 +150,7 @@ func (q *Queue) known(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool
 type row struct {
 	lane, state, request, run, due, err string
 	trust                               core.Trust
-	album                               bool // a further part of an album
+	free                                bool // does not count against the rate: no use of the bot, or a further part of an album
 	keep                                bool // keep the payload
 }
 
@@ -163,7 +164,7 @@ func (q *Queue) insert(ctx context.Context, tx *store.Tx, in *core.Inbound, r ro
 		payload = string(b)
 	}
 	counts := 1
-	if r.album {
+	if r.free {
 		counts = 0
 	}
 	_, err := tx.Exec(ctx, `INSERT INTO inbox (bot, update_id, chat, lane, kind, message_id, edit, sender, trust, payload,
@@ -179,7 +180,7 @@ func (q *Queue) insert(ctx context.Context, tx *store.Tx, in *core.Inbound, r ro
 // that nobody stalls the others. Either way one notice tells the sender.
 func (q *Queue) limit(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row) (string, error) {
 	if in.Album != "" && q.albumKnown(in.Bot+"/"+in.Chat+"/"+in.Album) {
-		r.album = true
+		r.free = true
 		return "ready", nil
 	}
 	// The N-th newest counted row says when this one may run.

@@ -127,6 +127,7 @@ type Queue struct {
 	running  map[string]int64             // lane → epoch of the turns in hand; bounded by the slots
 	sending  map[chatKey]bool             // chats with a send in hand; true = look again after it; bounded by maxSending
 	bots     map[string]int64             // bot → epoch of our lease; bounded by the configured bots
+	suspects map[string]bool              // lanes whose last claim failed; at most maxSuspects
 	albums   map[string]struct{}
 	albumsIn []string // ring of albumsKnown
 
@@ -278,19 +279,26 @@ type unit struct {
 
 // tx runs f and then claims waiting lanes in the same transaction.
 func (q *Queue) tx(ctx context.Context, u *unit, f func(tx *store.Tx) error) error {
-	err := q.db.Tx(ctx, func(tx *store.Tx) error {
-		q.release(u) // a closure may be run twice
-		if err := f(tx); err != nil {
+	for tries := 0; ; tries++ {
+		err := q.db.Tx(ctx, func(tx *store.Tx) error {
+			q.release(u) // a closure may be run twice
+			if err := f(tx); err != nil {
+				return err
+			}
+			return q.claim(ctx, tx, u)
+		})
+		if err == nil {
+			q.start(u)
+			return nil
+		}
+		q.release(u)
+		var broken *claimError
+		if !errors.As(err, &broken) || tries == maxSuspects {
 			return err
 		}
-		return q.claim(ctx, tx, u)
-	})
-	if err != nil {
-		q.release(u)
-		return err
+		q.suspect(broken.lane)
+		q.o.Log.WarnContext(ctx, "a waiting turn could not be taken; trying it by itself", "lane", broken.lane, "err", broken.err)
 	}
-	q.start(u)
-	return nil
 }
 
 // release gives back what an unfinished unit had reserved.

@@ -138,7 +138,7 @@ func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, control bool) (*Tur
 			return nil, err
 		}
 		t := &Turn{Lane: l.Key, Epoch: l.Epoch, preview: l.Preview, Control: control, Taken: now}
-		wait, err := q.take(ctx, tx, t)
+		wait, err := q.guarded(ctx, tx, t)
 		if err != nil {
 			return nil, err
 		}
@@ -169,7 +169,8 @@ func (q *Queue) take(ctx context.Context, tx *store.Tx, t *Turn) (wait time.Time
 		in, err := first.inbound()
 		if err == nil && first.Attempts >= MaxAttempts {
 			err = errors.New("the gateway ended five times while it worked on this")
-			q.tellGaveUp(ctx, tx, &in, first.Seq)
+			q.tellGaveUp(ctx, tx, &in, first.Seq, t.preview)
+			t.preview = ""
 		}
 		if err != nil {
 			if err := q.bury(ctx, tx, []int64{first.Seq}, err.Error()); err != nil {
@@ -211,6 +212,12 @@ func (q *Queue) fill(ctx context.Context, tx *store.Tx, t *Turn, in core.Inbound
 	if received, err := core.ParseStamp(first.Received); err == nil {
 		t.Waited = t.Taken.Sub(received)
 	}
+	if first.Run == "" && t.preview != "" { // of a turn that was given up: nobody else edits that
+		t.preview = ""
+		if _, err := tx.Exec(ctx, `UPDATE lane SET preview = '' WHERE key = $1`, t.Lane); err != nil {
+			return err
+		}
+	}
 	if err := q.collect(ctx, tx, t, first); err != nil {
 		return err
 	}
@@ -238,7 +245,7 @@ func (q *Queue) fill(ctx context.Context, tx *store.Tx, t *Turn, in core.Inbound
 // of the same sender that stand next to it, up to maxCollect and collectBytes.
 func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inboxRow) error {
 	in := &t.Rows[0]
-	if t.Control || in.Kind != core.KindMessage || in.Turn != nil {
+	if t.Control || in.Kind != core.KindMessage || in.Turn != nil || unread(in) {
 		return nil
 	}
 	if first.Run == "" {
@@ -261,7 +268,7 @@ func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inbox
 			break
 		}
 		next, err := r.inbound()
-		if err != nil || next.Turn != nil {
+		if err != nil || next.Turn != nil || unread(&next) {
 			break
 		}
 		if size += len(next.Text); size > collectBytes {
@@ -271,6 +278,10 @@ func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inbox
 	}
 	return nil
 }
+
+// unread: a kind of message that is answered with one sentence, and by itself;
+// words beside it would be settled with it, unread.
+func unread(in *core.Inbound) bool { return in.Unsupported != "" && in.Text == "" }
 
 // letGo releases t's lane. What was put in the meantime (a newer ver) or waits
 // until a time keeps it pending.

@@ -1,0 +1,102 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"gatehouse/core/store"
+)
+
+// maxSuspects bounds the lanes remembered as having failed a claim.
+const maxSuspects = 1024
+
+// A claimError is a lane whose first turn could not be taken. It fails the
+// transaction that stores or settles something else, so that is repeated
+// with the lane under suspicion.
+type claimError struct {
+	lane string
+	err  error
+}
+
+func (e *claimError) Error() string { return fmt.Sprintf("take a turn of lane %s: %v", e.lane, e.err) }
+func (e *claimError) Unwrap() error { return e.err }
+
+// guarded is take for a lane whose row may be broken: one message that cannot
+// be taken is tried again by itself, with pauses, and never fails another's
+// transaction. The savepoint for that is paid only by a lane that has failed.
+func (q *Queue) guarded(ctx context.Context, tx *store.Tx, t *Turn) (wait time.Time, err error) {
+	if !q.suspected(t.Lane) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			}
+			if err != nil {
+				err = &claimError{t.Lane, err}
+			}
+		}()
+		return q.take(ctx, tx, t)
+	}
+	failed, err := tx.Try(ctx, func() (err error) { wait, err = q.take(ctx, tx, t); return err })
+	if err != nil {
+		return wait, err
+	}
+	if failed != nil {
+		return time.Time{}, q.broken(ctx, tx, t, failed)
+	}
+	tx.OnCommit(func() { q.trust(t.Lane) })
+	return wait, nil
+}
+
+// broken makes t the turn of the lane's first row alone, with the error for the
+// handler; what cannot even be read is buried.
+func (q *Queue) broken(ctx context.Context, tx *store.Tx, t *Turn, why error) error {
+	t.Rows, t.seqs, t.Run, t.Work, t.Err = nil, nil, "", nil, nil
+	var r struct {
+		Seq      int64  `db:"seq"`
+		Payload  string `db:"payload"`
+		Run      string `db:"run"`
+		Attempts int    `db:"attempts"`
+	}
+	err := tx.Get(ctx, &r, `SELECT seq, coalesce(payload, '') AS payload, run, attempts FROM inbox
+		WHERE lane = $1 AND state IN ('ready', 'limited') ORDER BY seq LIMIT 1`, t.Lane)
+	if errors.Is(err, store.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	in, err := (&inboxRow{Seq: r.Seq, Payload: r.Payload}).inbound()
+	if err != nil || r.Attempts >= MaxAttempts {
+		return q.bury(ctx, tx, []int64{r.Seq}, why.Error())
+	}
+	t.Rows, t.seqs, t.Run, t.Attempt, t.Err = append(t.Rows, in), []int64{r.Seq}, r.Run, r.Attempts+1, why
+	if t.Run == "" && !t.Control {
+		t.Run = newRun()
+	}
+	_, err = tx.Exec(ctx, `UPDATE inbox SET run = $1, attempts = attempts + 1 WHERE seq = $2`, t.Run, r.Seq)
+	return err
+}
+
+func (q *Queue) suspected(lane string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.suspects[lane]
+}
+
+func (q *Queue) suspect(lane string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.suspects == nil || len(q.suspects) >= maxSuspects {
+		q.suspects = map[string]bool{} // those that still fail come back
+	}
+	q.suspects[lane] = true
+}
+
+func (q *Queue) trust(lane string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.suspects, lane)
+}

@@ -1,0 +1,268 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/queue"
+	"gatehouse/core/store"
+)
+
+func collecting(o *queue.Options) {
+	o.Collect = func(context.Context, *store.Tx, *core.Inbound) (bool, error) { return true, nil }
+}
+
+// A kind that is answered with one sentence is a turn of its own: whatever
+// stands beside it would be settled with it, unread.
+func TestWordsBesideAVoiceMessageAreATurnOfTheirOwn(t *testing.T) {
+	f := newFixture(t, collecting)
+	voice := func(n int) core.Inbound {
+		m := msg(n, "c", "ada", "")
+		m.Unsupported = "voice message"
+		return m
+	}
+	f.put(msg(1, "c", "ada", "one"), voice(2), msg(3, "c", "ada", "three"), msg(4, "c", "ada", "four"), voice(5))
+	var mu sync.Mutex
+	var turns []string
+	f.serve(func(_ context.Context, tn *queue.Turn) {
+		var texts []string
+		for _, r := range tn.Rows {
+			texts = append(texts, r.Text+r.Unsupported)
+		}
+		mu.Lock()
+		turns = append(turns, strings.Join(texts, "+"))
+		mu.Unlock()
+		if err := answer(f.q, tn); err != nil {
+			t.Error(err)
+		}
+	})
+	for range 4 {
+		f.reply()
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if got := strings.Join(turns, " | "); got != "one | voice message | three+four | voice message" {
+		t.Errorf("the turns were %q", got)
+	}
+}
+
+// One row that cannot be brought on its way is tried again by itself; it must
+// not fail the transaction that stores or settles somebody else's message.
+func TestATurnThatCannotBePreparedHoldsNobodyElse(t *testing.T) {
+	for _, how := range []string{"error", "panic"} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t, func(o *queue.Options) {
+				o.Prepare = func(ctx context.Context, tx *store.Tx, tn *queue.Turn) error {
+					if tn.First().Chat != "bad" {
+						return nil
+					}
+					if _, err := tx.Exec(ctx, `INSERT INTO metadata (key, value, updated_at) VALUES ('half', 'done', '')`); err != nil {
+						return err
+					}
+					if how == "panic" {
+						panic("a broken row")
+					}
+					return errors.New("a broken row")
+				}
+			})
+			f.serve(func(ctx context.Context, tn *queue.Turn) {
+				var err error
+				if tn.Err != nil {
+					err = f.q.Fail(ctx, tn, tn.Err)
+				} else {
+					err = answer(f.q, tn)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			f.put(msg(1, "bad", "eve", "poison"))
+			f.put(msg(2, "good", "ada", "hello"))
+			if got := f.reply(); got != "re: hello" {
+				t.Fatalf("the other chat reads %q", got)
+			}
+			hold := f.timePasses()
+			defer hold()
+			if got := f.reply(); got != "gave up" {
+				t.Errorf("the chat of the broken row reads %q", got)
+			}
+			if got := f.states(); got != "1:dead 2:done" {
+				t.Errorf("the rows are %s", got)
+			}
+			var half int
+			if err := f.db.Get(t.Context(), &half, `SELECT count(*) FROM metadata WHERE key = 'half'`); err != nil || half != 0 {
+				t.Errorf("half a preparation was kept: %d %v", half, err)
+			}
+		})
+	}
+}
+
+// Lines of a group that were not meant for the bot are no use of it.
+func TestWhatTheGateDropsDoesNotCountAgainstTheRate(t *testing.T) {
+	f := newFixture(t, func(o *queue.Options) { o.Rate = queue.Rate{N: 2, Per: time.Minute} })
+	f.gate.drop = map[string]bool{"ada": true}
+	f.put(msg(1, "c", "ada", "chatter"), msg(2, "c", "ada", "chatter"), msg(3, "c", "ada", "chatter"))
+	f.gate.drop = nil
+	f.put(msg(4, "c", "ada", "hello bot"))
+	if got := f.states(); got != "1:done 2:done 3:done 4:ready" {
+		t.Errorf("the rows are %s", got)
+	}
+}
+
+type paused struct {
+	*platform
+	mu   sync.Mutex
+	wait time.Duration
+}
+
+func (p *paused) Wait(core.Address) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wait
+}
+
+func (p *paused) Send(ctx context.Context, out core.Outgoing) core.Delivery {
+	d := p.platform.Send(ctx, out)
+	p.mu.Lock()
+	p.wait = time.Hour // somebody's typing sign was told to wait while this was on its way
+	p.mu.Unlock()
+	return d
+}
+
+// A platform may ask for a pause of hours; a stop does not sit it out.
+func TestAStopDoesNotWaitOutAPlatformsPause(t *testing.T) {
+	slow := &paused{platform: newPlatform()}
+	f := newFixture(t, func(o *queue.Options) { o.Sender = slow })
+	f.plat = slow.platform
+	f.serve(func(_ context.Context, tn *queue.Turn) {
+		err := f.q.Ack(context.Background(), tn, queue.Result{Replies: []core.Reply{{Address: tn.First().Address, Key: "run:" + tn.Run,
+			Parts: []core.Part{{Text: "first"}, {Text: "second"}}}}})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	f.put(msg(1, "c", "ada", "hello"))
+	f.reply()
+	stopped := make(chan struct{})
+	go func() { f.stop(); close(stopped) }()
+	f.q.Stopping()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for range 60 { // half an hour: the grace period is over, the pause is not
+		select {
+		case <-stopped:
+			var open int
+			if err := f.db.Get(t.Context(), &open, `SELECT count(*) FROM outbox WHERE state = 'ready'`); err != nil || open != 1 {
+				t.Errorf("%d replies wait for the next start (%v), want 1", open, err)
+			}
+			return
+		case <-tick.C:
+			f.clock.Advance(30 * time.Second)
+		}
+	}
+	t.Error("the stop waits for the platform's pause")
+	f.clock.Advance(time.Hour)
+}
+
+// The preview of a turn that was given up is nobody else's: the next answer
+// would be an edit far up in the chat, where nobody sees it.
+func TestThePreviewOfAGivenUpTurnIsNotEditedByTheNextAnswer(t *testing.T) {
+	f := newFixture(t, nil)
+	f.serve(func(ctx context.Context, tn *queue.Turn) {
+		var err error
+		if tn.First().Text == "poison" {
+			err = errors.Join(f.q.SetPreview(ctx, tn, "p1"), f.q.Fail(ctx, tn, errors.New("no")))
+		} else {
+			err = answer(f.q, tn)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	f.put(msg(1, "c", "ada", "poison"), msg(2, "c", "ada", "hello"))
+	hold := f.timePasses()
+	defer hold()
+	var last core.Outgoing
+	for range 2 {
+		select {
+		case last = <-f.plat.seen:
+		case <-time.After(10 * time.Second):
+			t.Fatal("no reply")
+		}
+		if last.Text == "gave up" && last.Replaces != "p1" {
+			t.Errorf("the preview stands on beside the word that the message was given up: %+v", last)
+		}
+	}
+	if last.Text != "re: hello" || last.Replaces != "" {
+		t.Errorf("the next answer is %q over message %q", last.Text, last.Replaces)
+	}
+}
+
+// Messages that were given up together have one run; retried one by one the
+// second would meet the answer of the first.
+func TestARetryOfMessagesThatWereOneTurnIsThatTurn(t *testing.T) {
+	f := newFixture(t, collecting)
+	fails := true
+	var mu sync.Mutex
+	f.put(msg(1, "c", "ada", "one"), msg(2, "c", "ada", "two"))
+	f.serve(func(ctx context.Context, tn *queue.Turn) {
+		mu.Lock()
+		defer mu.Unlock()
+		var err error
+		if fails {
+			err = f.q.Fail(ctx, tn, errors.New("no"))
+		} else {
+			err = answer(f.q, tn)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	hold := f.timePasses()
+	defer hold()
+	if got := f.reply(); got != "gave up" {
+		t.Fatalf("the chat reads %q", got)
+	}
+	mu.Lock()
+	fails = false
+	mu.Unlock()
+	dead, err := f.q.Dead(t.Context(), 10)
+	if err != nil || len(dead) != 2 {
+		t.Fatalf("%d dead rows, %v", len(dead), err)
+	}
+	if err := f.q.Retry(t.Context(), dead[0].Seq, core.Actor{User: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.reply(); got != "re: one+two" {
+		t.Errorf("the chat reads %q", got)
+	}
+	if got := f.states(); got != "1:done 2:done" {
+		t.Errorf("the rows are %s", got)
+	}
+}
+
+// A page that could not be stored is put again as the platform gave it.
+func TestAPageThatCouldNotBeStoredIsAsItWas(t *testing.T) {
+	f := newFixture(t, func(o *queue.Options) {
+		o.Waiting = func(context.Context, *store.Tx, *core.Inbound) (bool, error) { return true, nil }
+	})
+	err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `CREATE TRIGGER full_disk BEFORE INSERT ON inbox BEGIN SELECT RAISE(FAIL, 'disk full'); END`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := []core.Inbound{msg(1, "c", "ada", "hello")}
+	if err := f.q.Put(t.Context(), page, nil); err == nil {
+		t.Fatal("stored on a full disk")
+	}
+	if page[0].Kind != core.KindMessage {
+		t.Errorf("the message has become %s", page[0].Kind)
+	}
+}
