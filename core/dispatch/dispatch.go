@@ -206,20 +206,35 @@ func (d *Dispatcher) reply(t *queue.Turn, key, text string) core.Reply {
 	return core.Reply{Address: in.Address, Key: key, Parts: parts}
 }
 
-// refuse ends a turn that Prepare did not let run.
+// refuse ends a turn that Prepare did not let run. What is wrong with the
+// gateway, not with the turn, is tried again; an API request is told at once.
 func (d *Dispatcher) refuse(ctx context.Context, t *queue.Turn) error {
 	in := t.First()
+	failed := core.Failed{Code: "refused", Message: core.TextOf(t.Err), SessionID: in.Chat}
+	if core.KindOf(t.Err) == core.Other {
+		if in.Turn == nil {
+			return t.Err
+		}
+		d.o.Log.ErrorContext(ctx, "turn not prepared", "run", t.Run, "err", t.Err)
+		failed.Code, failed.Message = "internal", "Something went wrong inside the gateway."
+	}
 	if in.Turn == nil {
 		return d.say(ctx, t, core.TextOf(t.Err), nil)
 	}
-	stream := d.o.Bus.Begin(bus.Info{Run: t.Run, Session: in.Chat, Bot: in.Bot, Chat: in.Chat, Attempt: t.Attempt, Started: t.Taken})
-	err := d.o.Queue.Ack(ctx, t, queue.Result{Refused: true})
+	stream := d.o.Bus.Begin(bus.Info{Run: t.Run, Session: in.Chat, Bot: in.Bot, Chat: in.Chat, User: in.Turn.User, Attempt: t.Attempt, Started: t.Taken})
+	last := []core.Event{failed, core.MessageStop{}}
+	err := d.o.Queue.Ack(ctx, t, queue.Result{Refused: true, Write: func(ctx context.Context, tx *store.Tx) error {
+		// A repeat with the same Idempotency-Key is told the same, also later.
+		run := orchestrator.RunRow{ID: t.Run, Session: in.Chat, Attempt: t.Attempt, User: in.Turn.User}
+		return d.o.Events.Refused(ctx, tx, run, failed.Code, last)
+	}})
 	if err != nil {
 		stream.Leave()
 		return err
 	}
-	stream.Publish(core.Failed{Code: "refused", Message: core.TextOf(t.Err), SessionID: in.Chat})
-	stream.Publish(core.MessageStop{})
+	for _, e := range last {
+		stream.Publish(e)
+	}
 	stream.End()
 	return nil
 }

@@ -159,6 +159,27 @@ func (e *Events) Store(ctx context.Context, tx *store.Tx, run string, attempt in
 	return err
 }
 
+// Refused writes the end of a run that was not let begin: its row and its only
+// events.
+func (e *Events) Refused(ctx context.Context, tx *store.Tx, r RunRow, code string, last []core.Event) error {
+	now := core.Stamp(tx.Time())
+	_, err := tx.Exec(ctx, `INSERT INTO runs (id, session_id, attempt, state, bot, chat, user_id, started, ended, error) VALUES ($1, $2, $3, 'error', $4, $2, $5, $6, $6, $7)
+		ON CONFLICT (id) DO UPDATE SET state = 'error', ended = excluded.ended, error = excluded.error`,
+		r.ID, r.Session, r.Attempt, core.APIBot, r.User, now, code)
+	if err != nil {
+		return err
+	}
+	pieces := make([]Piece, len(last))
+	for i, ev := range last {
+		data, err := core.EncodeEvent(ev)
+		if err != nil {
+			return err
+		}
+		pieces[i] = Piece{N: i + 1, Data: data}
+	}
+	return e.Store(ctx, tx, r.ID, r.Attempt, pieces)
+}
+
 // Load reads a run's stored events after number n, in order.
 func (e *Events) Load(ctx context.Context, run string, attempt, n int) ([]Piece, error) {
 	var rows []struct {
