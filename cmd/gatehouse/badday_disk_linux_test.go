@@ -140,46 +140,14 @@ func answersOf(sim *telegramtest.Server, u *telegramtest.User, after int) (n int
 	return n
 }
 
-// addr is where it serves.
-func (p *proc) addr() string {
-	_, rest, _ := strings.Cut(p.err.String(), "msg=serving addr=")
-	addr, _, _ := strings.Cut(rest, " ")
-	return addr
-}
-
 func (h *home) api(p *proc, path string) string {
 	h.t.Helper()
-	keys, _ := filepath.Glob(filepath.Join(h.dir, "run", "*", "key"))
-	if len(keys) != 1 {
-		h.t.Fatal("keys: ", keys)
-	}
-	b, err := os.ReadFile(keys[0])
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	req, _ := http.NewRequest("GET", "http://"+p.addr()+path, nil)
-	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(b)))
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	resp := h.open(p, "GET", path, "", nil)
 	defer resp.Body.Close()
 	var v any
 	_ = json.NewDecoder(resp.Body).Decode(&v)
 	out, _ := json.Marshal(v)
 	return string(out)
-}
-
-// sees waits for what f sees.
-func (p *proc) sees(f func() bool) {
-	p.t.Helper()
-	for end := time.After(patience); !f(); {
-		select {
-		case <-end:
-			p.t.Fatalf("never seen\n%s", p.err.String())
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
 }
 
 // What keeps serve from starting is said in one line that names the thing and

@@ -138,3 +138,22 @@ func hear(t *testing.T, sim *telegramtest.Server, in telegramtest.Conversation, 
 	}
 	return m
 }
+
+// addr is where it serves.
+func (p *proc) addr() string {
+	_, rest, _ := strings.Cut(p.err.String(), "msg=serving addr=")
+	addr, _, _ := strings.Cut(rest, " ")
+	return addr
+}
+
+// sees waits for what f sees.
+func (p *proc) sees(f func() bool) {
+	p.t.Helper()
+	for end := time.After(patience); !f(); {
+		select {
+		case <-end:
+			p.t.Fatalf("never seen\n%s", p.err.String())
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}

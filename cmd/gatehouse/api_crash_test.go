@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gatehouse/core/llm/llmtest"
+)
+
+// key is the operator's key of the running program.
+func (h *home) key() string {
+	h.t.Helper()
+	keys, _ := filepath.Glob(filepath.Join(h.dir, "run", "*", "key"))
+	if len(keys) != 1 {
+		h.t.Fatal("keys: ", keys)
+	}
+	b, err := os.ReadFile(keys[0])
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func (h *home) open(p *proc, method, path, body string, header http.Header) *http.Response {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(h.t.Context(), method, "http://"+p.addr()+path, strings.NewReader(body))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for k, v := range header {
+		req.Header[k] = v
+	}
+	req.Header.Set("Authorization", "Bearer "+h.key())
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return resp
+}
+
+// After a crash the client that comes back learns that its run was
+// interrupted: it is not run again unless it was asked for with Prefer:
+// respond-async. A chat's message is answered.
+func TestAfterACrashAPIRunsAreInterruptedAndChatsAreAnswered(t *testing.T) {
+	sim := newSim(t)
+	model := llmtest.New(t, llmtest.Options{})
+	h := newHome(t, sim)
+	h.env["GATEHOUSE_TELEGRAM_DM_POLICY"], h.env["GATEHOUSE_OPENAI_BASE_URL"], h.env["GATEHOUSE_MODEL"] = "open", model.URL(), fakeModel
+	p := h.serve(nil)
+	model.Script(llmtest.Reply{Text: []string{"part"}, Hang: true}, llmtest.Reply{HangHead: true}, llmtest.Reply{HangHead: true})
+	resp := h.open(p, "POST", "/api/chat", `{"message": "Go."}`, nil)
+	head := readEvents(t, resp.Body, 6)
+	later := h.open(p, "POST", "/api/chat", `{"message": "When you can."}`, http.Header{"Prefer": {"respond-async"}})
+	var accepted struct {
+		SessionID string `json:"session_id"`
+		RunID     string `json:"run_id"`
+	}
+	if err := json.NewDecoder(later.Body).Decode(&accepted); err != nil || later.StatusCode != 202 {
+		t.Fatal(later.StatusCode, err)
+	}
+	later.Body.Close()
+	ada := sim.NewUser("Ada")
+	asked := ada.Send("hello?")
+	ctx, cancel := contextWithPatience(t)
+	defer cancel()
+	if err := model.Await(ctx, 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.end()
+	_ = readEvents(t, resp.Body, -1)
+	resp.Body.Close()
+
+	p = h.serve(nil)
+	session, run := head[0].Data["id"].(string), head[0].Data["run_id"].(string)
+	join := func(session, run, last string) []sseEvent {
+		t.Helper()
+		resp := h.open(p, "GET", "/api/chat/"+session+"/events?run="+run, "", http.Header{"Last-Event-Id": {last}})
+		defer resp.Body.Close()
+		if resp.StatusCode != 200 {
+			t.Fatalf("join: %d", resp.StatusCode)
+		}
+		return readEvents(t, resp.Body, -1)
+	}
+	es := join(session, run, head[0].ID)
+	got := types(es)
+	if len(es) < 2 || got[len(got)-1] != "message_stop" || got[len(got)-2] != "error" || es[len(es)-2].Data["code"] != "interrupted" {
+		t.Errorf("the interrupted run's reader gets %v: %v", got, es)
+	}
+	if slices.Contains(got, "text") && got[0] == "gap" {
+		t.Errorf("an interrupted run said something: %v", got)
+	}
+	es = join(accepted.SessionID, accepted.RunID, "")
+	if got := types(es); len(es) < 2 || got[len(got)-2] != "done" || es[len(es)-2].Data["response"] != fakeSays {
+		t.Errorf("the run that was asked for with respond-async: %v", got)
+	}
+	hear(t, sim, ada.DM(), asked.ID, fakeSays)
+	if n := model.Total(); n != 5 {
+		t.Errorf("%d calls of the model, want 3 and 2 again", n)
+	}
+}
