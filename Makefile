@@ -34,7 +34,7 @@ format: ## gofmt finds nothing to change
 
 vet: ## go vet
 	@echo "== go vet"
-	$(GO) vet -tags $(TAGS),browser,crash ./...
+	$(GO) vet -tags $(TAGS),browser ./...
 
 race: ## every test, with the race detector, a browser and 20 crash rounds
 	@echo "== go test -race"
@@ -46,14 +46,14 @@ fuzz: ## every fuzz target for FUZZTIME each
 
 static: ## staticcheck
 	@echo "== staticcheck"
-	@GO="$(GO)" .ci/tool $(STATICCHECK) -tags $(TAGS),browser,crash ./...
+	@GO="$(GO)" .ci/tool $(STATICCHECK) -tags $(TAGS),browser ./...
 
 vulnerabilities: ## govulncheck
 	@echo "== govulncheck"
 	@GO="$(GO)" .ci/tool $(GOVULNCHECK) -tags $(TAGS) ./...
 
-crash: ## the crash test alone, ROUNDS=100
-	GATEHOUSE_TEST_ROUNDS=$(ROUNDS) $(GO) test -count=1 -timeout 2h -tags $(TAGS),crash -run Crash -v ./cmd/gatehouse
+crash: ## the crash, power cut and strace tests alone and longer, ROUNDS=100
+	GATEHOUSE_TEST_ROUNDS=$(ROUNDS) $(GO) test -count=1 -timeout 2h -tags $(TAGS) -run 'Crash|Power|Strace' -v ./cmd/gatehouse
 
 bench: build ## measure, and write docs/performance.md
 	$(GO) build -tags $(TAGS) -o bin/loadgen ./cmd/loadgen

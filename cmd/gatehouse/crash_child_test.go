@@ -66,6 +66,16 @@ func (c *child) kill() {
 	})
 }
 
+// dead reports whether SIGKILL was sent.
+func (c *child) dead() bool {
+	select {
+	case <-c.killed:
+		return true
+	default:
+		return false
+	}
+}
+
 func (c *child) signal(t *testing.T, s os.Signal) {
 	t.Helper()
 	if err := c.cmd.Process.Signal(s); err != nil {

@@ -326,18 +326,22 @@ func TestCrashFewSendsInDoubtAreUndelivered(t *testing.T) {
 	r := newRig(t, program(t), "queue", crashPeople, telegramtest.Options{})
 	seed := number(t, "GATEHOUSE_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
 	t.Logf("GATEHOUSE_TEST_SEED=%d repeats the random choices", seed)
-	k := &killer{rig: r, rand: rand.New(rand.NewPCG(uint64(seed), 9)), hits: map[string]int{}}
+	k := newKiller(r, seed)
 	for k.doubted < want {
 		r.hooks(nil, pauseFor(latency), nil)
 		c := r.start()
-		for i := range 2 * crashPeople {
-			r.post(i)
-		}
-		before := r.modelCalls()
-		r.wait(patience, func() bool { return r.calls > before })
-		time.Sleep(time.Duration(k.rand.Int64N(int64(2 * latency))))
+		c.says(t, `"serving"`)
+		var load sync.WaitGroup
+		load.Go(func() { // a steady stream: some 25 sends are under way at any moment
+			for i := 0; !c.dead(); i++ {
+				r.post(i)
+				time.Sleep(4 * time.Millisecond)
+			}
+		})
+		time.Sleep(3*latency + time.Duration(k.rand.Int64N(int64(2*latency))))
 		c.kill()
 		<-c.done
+		load.Wait()
 		time.Sleep(2 * latency) // what has left the child arrives
 		k.count(anyTime)
 		r.start()

@@ -42,19 +42,23 @@ func TestCrashLosesNothingAnswersNothingTwiceAndKeepsTheOrder(t *testing.T) {
 	exe := program(t)
 	for i, mode := range []string{"queue", "collect"} {
 		t.Run(mode, func(t *testing.T) {
-			n := (rounds + 1 - i) / 2
-			r := newRig(t, exe, mode, crashPeople, telegramtest.Options{})
-			k := &killer{rig: r, rand: rand.New(rand.NewPCG(uint64(seed), uint64(i))), hits: map[string]int{}}
-			for round := range n {
-				k.round([]string{afterPut, inTheRun, afterAck, inTheSend, anyTime}[round%5])
-			}
-			r.start()
-			r.answered()
-			r.stop()
-			r.prove()
-			k.report(n)
+			crash(t, exe, mode, (rounds+1-i)/2, seed+i)
 		})
 	}
+}
+
+// crash runs so many rounds in one mode and holds the rules against what is left.
+func crash(t *testing.T, exe, mode string, rounds, seed int) {
+	r := newRig(t, exe, mode, crashPeople, telegramtest.Options{})
+	k := newKiller(r, seed)
+	for round := range rounds {
+		k.round([]string{afterPut, inTheRun, afterAck, inTheSend, anyTime}[round%5])
+	}
+	r.start()
+	r.answered()
+	r.stop()
+	r.prove()
+	k.report(rounds)
 }
 
 func number(t *testing.T, name string, fallback int) int {
@@ -78,6 +82,10 @@ type killer struct {
 	hits map[string]int // kills that met their point
 
 	kills, doubted, undelivered, ready, running, whole int
+}
+
+func newKiller(r *rig, seed int) *killer {
+	return &killer{rig: r, rand: rand.New(rand.NewPCG(uint64(seed), 1)), hits: map[string]int{}}
 }
 
 // round kills once at a named point and once at a random moment, with people
