@@ -11,6 +11,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -134,7 +135,9 @@ func (b *Bus) Begin(info Info) *Stream {
 	s := &Stream{bus: b, info: info, readers: map[*reader]bool{}}
 	b.mu.Lock()
 	old := b.runs[info.Run]
-	b.runs[info.Run] = s
+	if b.runs[info.Run] = s; old != nil { // no longer one of the finished
+		b.done = slices.DeleteFunc(b.done, func(run string) bool { return run == info.Run })
+	}
 	for r := range b.waiting[info.Session] {
 		s.readers[r] = true
 	}

@@ -172,7 +172,14 @@ func (c *chase) past(ctx context.Context, s *Stream, before int) bool {
 		c.n = 0
 	}
 	c.run, c.attempt = run, latest
-	return c.fromStorage(ctx, run, latest, 1<<62)
+	if !c.fromStorage(ctx, run, latest, 1<<62) {
+		return false
+	}
+	if s == nil || before == 0 {
+		return true
+	}
+	c.run, c.attempt, c.n = s.info.Run, s.info.Attempt, 0 // the present run began meanwhile
+	return c.fromStorage(ctx, c.run, c.attempt, before)
 }
 
 func (c *chase) fromStorage(ctx context.Context, run string, attempt, upTo int) bool {
@@ -185,16 +192,24 @@ func (c *chase) fromStorage(ctx context.Context, run string, attempt, upTo int) 
 		if e.N > upTo {
 			break
 		}
+		if e.N > c.n+1 && !c.lost(run, attempt, e.N-1) {
+			return false
+		}
 		if !c.one(e) {
 			return false
 		}
 	}
-	if upTo < 1<<62 && c.n < upTo { // storage no longer has them
-		g := core.Gap{From: EventID(run, attempt, c.n+1), To: EventID(run, attempt, upTo)}
-		c.n = upTo
-		return c.notice(g, run, attempt, upTo)
+	if upTo < 1<<62 && c.n < upTo {
+		return c.lost(run, attempt, upTo)
 	}
 	return true
+}
+
+// lost tells that storage does not have the events up to n.
+func (c *chase) lost(run string, attempt, n int) bool {
+	g := core.Gap{From: EventID(run, attempt, c.n+1), To: EventID(run, attempt, n)}
+	c.n = n
+	return c.notice(g, run, attempt, n)
 }
 
 // gap tells that the events of an older attempt are void.

@@ -1,0 +1,85 @@
+package bus_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"gatehouse/core"
+	"gatehouse/core/bus"
+)
+
+// A reader that comes back from an earlier run gets the present one whole, also
+// what is no longer in memory.
+func TestAReaderOfAnEarlierRunGetsAllOfALongOne(t *testing.T) {
+	var stored []bus.Entry
+	load := func(_ context.Context, run string, attempt, n int) (out []bus.Entry, _ error) {
+		for _, e := range stored {
+			if e.Run == run && e.Attempt == attempt && e.N > n {
+				out = append(out, e)
+			}
+		}
+		return out, nil
+	}
+	b := bus.New(load, func(context.Context, string) (int, error) { return 1, nil })
+	first := b.Begin(bus.Info{Run: "r1", Session: "s", Attempt: 1})
+	last := ""
+	for _, e := range script {
+		entry := first.Publish(e)
+		stored, last = append(stored, entry), entry.ID
+	}
+	first.End()
+	second := b.Begin(bus.Info{Run: "r2", Session: "s", Attempt: 1})
+	const long = 6000
+	for range long {
+		entry := second.Publish(core.TextDelta{Content: "word "})
+		stored = append(stored, entry)
+		second.Stored(entry.N)
+	}
+	n := 0
+	for e, err := range b.Follow(t.Context(), bus.Follow{Session: "s", LastID: last}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; e.ID != bus.EventID("r2", 1, n) {
+			t.Fatalf("event %d is %s (%s)", n, e.ID, e.Type)
+		}
+		if n == long {
+			break
+		}
+	}
+}
+
+// What never reached storage is told, not skipped in silence.
+func TestAHoleInStorageIsTold(t *testing.T) {
+	load := func(_ context.Context, run string, attempt, n int) ([]bus.Entry, error) {
+		var out []bus.Entry
+		for _, i := range []int{1, 2, 5, 6} {
+			if i > n {
+				out = append(out, bus.Entry{ID: bus.EventID(run, attempt, i), Run: run, Attempt: attempt, N: i, Type: "text", Data: []byte("{}")})
+			}
+		}
+		return out, nil
+	}
+	b := bus.New(load, func(context.Context, string) (int, error) { return 1, nil })
+	ids, types, err := read(t, b, bus.Follow{Session: "s", Run: "r"})
+	if err != nil || strings.Join(types, " ") != "text text gap text text" || ids[2] != "r.1:4" {
+		t.Errorf("%v %v %v", ids, types, err)
+	}
+}
+
+// A run that is taken up again after its end (a message retried by hand) is in
+// progress again, however many others have ended since.
+func TestARunTakenUpAgainStaysVisible(t *testing.T) {
+	b := bus.New(nil, nil)
+	b.Begin(bus.Info{Run: "again", Session: "s", Attempt: 1}).End()
+	s := b.Begin(bus.Info{Run: "again", Session: "s", Attempt: 2})
+	for i := range 300 {
+		b.Begin(bus.Info{Run: fmt.Sprint("other", i), Session: fmt.Sprint("o", i), Attempt: 1}).End()
+	}
+	if active := b.Active(); len(active) != 1 || active[0].Run != "again" {
+		t.Errorf("active %+v", active)
+	}
+	s.End()
+}
