@@ -232,9 +232,13 @@ func service(m *message, raw json.RawMessage) string {
 	return ""
 }
 
+// year10000 is the first second that neither JSON nor a stamp can hold: an
+// update that says so could never be stored.
+const year10000 = 253402300800
+
 // at is the platform's time in seconds, or ours where it has none.
 func at(seconds int64, now time.Time) time.Time {
-	if seconds <= 0 || seconds > 1<<40 {
+	if seconds <= 0 || seconds >= year10000 {
 		return now
 	}
 	return time.Unix(seconds, 0).UTC()
