@@ -30,6 +30,7 @@ type child struct {
 	cmd     *exec.Cmd
 	pid     int // of the bot itself, also under a tracer
 	metrics string
+	runtime string // removed at the end; "" for the bare bot
 	begun   time.Time
 	ended   chan error
 	log     *os.File
@@ -37,9 +38,9 @@ type child struct {
 
 // gatewayEnv is the whole environment of the gateway under test: nothing is
 // inherited, so that two machines measure the same.
-func gatewayEnv(sim *telegramtest.Server, dir, metrics string) []string {
+func gatewayEnv(sim *telegramtest.Server, dir, runtime, metrics string) []string {
 	return []string{
-		"HOME=" + dir, "XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"), "TMPDIR=" + dir,
+		"HOME=" + dir, "XDG_RUNTIME_DIR=" + runtime, "TMPDIR=" + dir,
 		"GATEHOUSE_VAULT_PATH=" + filepath.Join(dir, "vault"),
 		"GATEHOUSE_ADDR=127.0.0.1:0",
 		"GATEHOUSE_METRICS_ADDR=" + metrics,
@@ -58,18 +59,20 @@ func gatewayEnv(sim *telegramtest.Server, dir, metrics string) []string {
 // startGateway starts the program and returns when it polls. wrap, when
 // given, is a command that runs it (a tracer).
 func startGateway(ctx context.Context, program string, sim *telegramtest.Server, dir string, wrap ...string) (*child, error) {
-	if err := os.MkdirAll(filepath.Join(dir, "run"), 0o700); err != nil {
+	runtime, err := os.MkdirTemp("", "lg") // short: a socket's path has at most 107 bytes
+	if err != nil {
 		return nil, err
 	}
 	metrics, err := freeAddr()
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, os.RemoveAll(runtime))
 	}
 	argv := append(append([]string{}, wrap...), program, "serve")
-	c, err := start(ctx, sim, dir, gatewayEnv(sim, dir, metrics), argv)
-	if c != nil {
-		c.metrics = "http://" + metrics + "/metrics"
+	c, err := start(ctx, sim, dir, gatewayEnv(sim, dir, runtime, metrics), argv)
+	if c == nil {
+		return nil, errors.Join(err, os.RemoveAll(runtime))
 	}
+	c.metrics, c.runtime = "http://"+metrics+"/metrics", runtime
 	if err == nil && len(wrap) > 0 {
 		c.pid, err = onlyChild(c.cmd.Process.Pid)
 	}
@@ -111,6 +114,9 @@ func (c *child) stop() error {
 		return nil
 	}
 	defer c.log.Close()
+	if c.runtime != "" {
+		defer os.RemoveAll(c.runtime)
+	}
 	_ = syscall.Kill(c.pid, syscall.SIGTERM)
 	select {
 	case err := <-c.ended:

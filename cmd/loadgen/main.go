@@ -85,8 +85,8 @@ func (c *runCmd) Validate() error {
 	switch {
 	case c.Messages < 100 || c.Messages > 2000: // the simulator keeps 500 messages of a chat
 		return errors.New("--messages is from 100 to 2000")
-	case c.Chats < 1 || c.Chats > 20_000 || c.Each < 1 || c.Each*c.Rounds > 240:
-		return errors.New("--chats is from 1 to 20000, --each times --rounds at most 240")
+	case c.Chats < 1 || c.Chats > 20_000 || c.Each < 1 || c.Each*(c.Rounds+1) > 80:
+		return errors.New("--chats is from 1 to 20000, --each times --rounds+1 at most 80")
 	case c.Rate <= 0 || c.Rate > 10_000:
 		return errors.New("--rate is from 1 to 10000")
 	case c.Rounds < 1 || c.Rounds > 50:

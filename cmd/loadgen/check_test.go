@@ -1,0 +1,188 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "bare" { // the tool starts itself
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// A staged conversation: what people see, and what the gateway's tables say.
+type staged struct {
+	t *testing.T
+	*field
+	dir string
+	db  *sql.DB
+	run int
+}
+
+func stage1(t *testing.T) *staged {
+	t.Helper()
+	f, err := newField(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.close)
+	s := &staged{t: t, field: f, dir: t.TempDir()}
+	if err := os.MkdirAll(filepath.Dir(databaseOf(s.dir)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if s.db, err = sql.Open("sqlite3", databaseOf(s.dir)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.db.Close() })
+	s.exec(`CREATE TABLE inbox (bot, kind, sender, chat, message_id, run); CREATE TABLE outbox (key, state, platform_message_id)`)
+	return s
+}
+
+func (s *staged) exec(query string, args ...any) {
+	s.t.Helper()
+	if _, err := s.db.Exec(query, args...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// asks has the person write; the message's row names a run.
+func (s *staged) asks() (run string) {
+	m := s.users[0].Send("a question")
+	s.run++
+	run = fmt.Sprint("r", s.run)
+	s.exec(`INSERT INTO inbox VALUES ('telegram', 'message', 'x', ?, ?, ?)`, fmt.Sprint(m.Chat), fmt.Sprint(m.ID), run)
+	return run
+}
+
+// says has the bot write into the chat; the reply's row belongs to a run.
+func (s *staged) says(run string) {
+	s.t.Helper()
+	resp, err := http.PostForm(s.sim.URL()+"/bot"+s.sim.Token()+"/sendMessage", url.Values{"chat_id": {fmt.Sprint(s.users[0].ID())}, "text": {"an answer"}})
+	if err != nil || resp.StatusCode != 200 {
+		s.t.Fatal(resp, err)
+	}
+	_ = resp.Body.Close()
+	history := s.sim.History(s.users[0].DM())
+	if run != "" {
+		s.exec(`INSERT INTO outbox VALUES (?, 'sent', ?)`, "run:"+run, fmt.Sprint(history[len(history)-1].ID))
+	}
+}
+
+func TestTheCheckSeesWhatWentWrong(t *testing.T) {
+	for name, c := range map[string]struct {
+		play func(s *staged)
+		want verdict
+	}{
+		"all is well": {func(s *staged) { s.says(s.asks()); s.says(s.asks()) }, verdict{Messages: 2, Answers: 2}},
+		"two at once, in order": {func(s *staged) {
+			a, b := s.asks(), s.asks()
+			s.says(a)
+			s.says(b)
+		}, verdict{Messages: 2, Answers: 2}},
+		"out of order": {func(s *staged) {
+			a, b := s.asks(), s.asks()
+			s.says(b)
+			s.says(a)
+		}, verdict{Messages: 2, Answers: 2, Disorder: 1}},
+		"lost": {func(s *staged) { s.asks(); s.says(s.asks()) }, verdict{Messages: 2, Answers: 1, Lost: 1}},
+		"said to be sent, but not to be seen": {func(s *staged) {
+			s.exec(`INSERT INTO outbox VALUES (?, 'sent', '4711')`, "run:"+s.asks())
+		}, verdict{Messages: 1, Lost: 1}},
+		"sent twice without a word of it": {func(s *staged) { s.says(s.asks()); s.says("") }, verdict{Messages: 1, Answers: 2, Doubled: 1}},
+		"run twice": {func(s *staged) {
+			a := s.asks()
+			s.says(a)
+			s.says(a)
+		}, verdict{Messages: 1, Answers: 2, Doubled: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := stage1(t)
+			c.play(s)
+			got, err := s.check(t.Context(), s.dir)
+			if err != nil || got != c.want {
+				t.Errorf("%+v, %v; want %+v", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestPercentilesAndMedians(t *testing.T) {
+	var d []time.Duration
+	for i := range 100 {
+		d = append(d, time.Duration(100-i)*time.Millisecond)
+	}
+	if got := summary(d); got != (percentiles{N: 100, P50: 51, P95: 96, P99: 100, Max: 100}) {
+		t.Errorf("%+v", got)
+	}
+	if median([]float64{3, 1, 2}) != 2 || median([]float64{4, 1, 2, 3}) != 2.5 || median(nil) != 0 {
+		t.Error("median")
+	}
+}
+
+func TestWhatStandsBelowTheFiguresIsKept(t *testing.T) {
+	b := &bench{c: &runCmd{Report: filepath.Join(t.TempDir(), "performance.md")}}
+	for _, text := range []string{"old figures\n", "new figures\n"} {
+		if err := b.writeReport(text); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := os.ReadFile(b.c.Report)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text == "old figures\n" {
+			if err := os.WriteFile(b.c.Report, append(raw, "by hand\n"...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		} else if got := string(raw); !strings.HasPrefix(got, text) || !strings.HasSuffix(got, "by hand\n") || strings.Contains(got, "old") {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+func TestBadFlagsAreRefused(t *testing.T) {
+	for _, args := range [][]string{{}, {"--program", os.Args[0], "--only", "everything"}, {"--program", os.Args[0], "--rate", "0"}, {"--program", os.Args[0], "--each", "90"}} {
+		if code := run(t.Context(), args); code != 2 {
+			t.Errorf("%v ended with %d, want 2", args, code)
+		}
+	}
+}
+
+// The tool against the real program: everything is answered, and the report
+// has figures for both sides.
+func TestTheToolMeasuresARealGateway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program")
+	}
+	program := filepath.Join(t.TempDir(), "gatehouse")
+	if out, err := exec.Command("go", "build", "-tags", "sqlite_fts5", "-o", program, "../gatehouse").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	report := filepath.Join(t.TempDir(), "performance.md")
+	code := run(t.Context(), []string{"--program", program, "--only", "latency,burst,memory", "--messages", "100", "--chats", "20", "--each", "2",
+		"--rounds", "1", "--settle", "1s", "--dir", t.TempDir(), "--report", report})
+	if code != 0 {
+		t.Fatalf("ended with %d", code)
+	}
+	text, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"latency p99, one in flight", "burst of 20 chats × 2", "memory (RSS), idle", "of 240 messages", "commits per message", "| deliver |"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the report lacks %q:\n%s", want, text)
+		}
+	}
+	if _, err := os.Stat(strings.TrimSuffix(report, ".md") + ".json"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,97 @@
+package main
+
+import "time"
+
+// A result is the raw data of a run; parts that were not measured are nil.
+type result struct {
+	Machine  machine       `json:"machine"`
+	Commit   string        `json:"commit"`
+	At       time.Time     `json:"at"`
+	Took     string        `json:"took"`
+	Chats    int           `json:"chats"`
+	Each     int           `json:"each"`
+	Busy     []float64     `json:"busy_before_each_part"` // share of the processors that others used
+	Fsync    percentiles   `json:"bare_fsync"`
+	Datasync percentiles   `json:"bare_fdatasync"`
+	Build    float64       `json:"cold_build_s,omitempty"`
+	Start    *startData    `json:"start,omitempty"`
+	Memory   *memoryData   `json:"memory,omitempty"`
+	Latency  *latencyData  `json:"latency,omitempty"`
+	Rate     *latencyData  `json:"rate,omitempty"`
+	Burst    *burstData    `json:"burst,omitempty"`
+	Syncs    *syncData     `json:"fsync,omitempty"`
+	Scale    *scaleData    `json:"scale,omitempty"`
+	Verdict  verdict       `json:"verdict"`
+	settled  chan settling // the memory part's late reading
+}
+
+type startData struct {
+	Fresh []float64 `json:"fresh_ms"`   // an empty vault: the database is made
+	Again []float64 `json:"again_ms"`   // the same vault
+	Bare  []float64 `json:"bare_ms"`    // the bare bot
+	RSS   []float64 `json:"rss_mib"`    // 2 s after
+	Base  float64   `json:"binary_mib"` // the program's file
+}
+
+type memoryData struct {
+	Idle            float64 `json:"idle_mib"`
+	Peak            float64 `json:"peak_under_burst_mib"`
+	After           float64 `json:"after_mib"`
+	Settle          string  `json:"settle"`
+	GoroutinesIdle  float64 `json:"goroutines_idle"`
+	GoroutinesAfter float64 `json:"goroutines_after"`
+	HeapAfter       float64 `json:"heap_in_use_after_mib"`
+	BarePeak        float64 `json:"bare_peak_mib"`
+}
+
+type latencyData struct {
+	Gateway percentiles      `json:"gateway"`
+	Bare    percentiles      `json:"bare"`
+	CPU     float64          `json:"gateway_cpu_ms_per_message"`
+	BareCPU float64          `json:"bare_cpu_ms_per_message"`
+	Commits float64          `json:"commits_per_message"`
+	Group   float64          `json:"writes_per_commit"`
+	Stages  map[string]stage `json:"stages"`
+	Verdict verdict          `json:"verdict"`
+}
+
+type burstData struct {
+	First   burstRound       `json:"first"` // on chats that nobody knows yet
+	Rounds  []burstRound     `json:"rounds"`
+	Commits float64          `json:"commits_per_message"`
+	Group   float64          `json:"writes_per_commit"`
+	Calls   map[string]int   `json:"platform_calls"`
+	Stages  map[string]stage `json:"stages"`
+	Verdict verdict          `json:"verdict"`
+}
+
+type burstRound struct {
+	Gateway float64 `json:"gateway_messages_per_s"`
+	Bare    float64 `json:"bare_messages_per_s"`
+	CPU     float64 `json:"gateway_cpu_ms_per_message"`
+	BareCPU float64 `json:"bare_cpu_ms_per_message"`
+	Ratio   float64 `json:"ratio"`
+	Peak    float64 `json:"peak_rss_mib"`
+}
+
+type syncData struct {
+	Idle  int     `json:"at_start_and_stop"`
+	Alone float64 `json:"per_message_one_in_flight"`
+	Burst float64 `json:"per_message_in_burst"`
+	Note  string  `json:"note,omitempty"`
+}
+
+type scaleData struct {
+	Rows    int          `json:"rows"`
+	Lanes   int          `json:"lanes"`
+	Bytes   int64        `json:"database_bytes"`
+	Fill    string       `json:"fill_took"`
+	Small   percentiles  `json:"latency_small"`
+	Large   percentiles  `json:"latency_large"`
+	P50     float64      `json:"ratio_p50"`
+	P99     float64      `json:"ratio_p99"`
+	Rounds  [][2]float64 `json:"burst_messages_per_s"` // small, large
+	Ratio   float64      `json:"ratio_burst"`          // small by large
+	CPU     [2]float64   `json:"cpu_ms_per_message"`
+	Verdict verdict      `json:"verdict"`
+}

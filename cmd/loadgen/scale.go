@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+)
+
+func (b *bench) scale(ctx context.Context) error {
+	dir, err := os.MkdirTemp(b.dir, "large-")
+	if err != nil {
+		return err
+	}
+	s, err := b.gateway(ctx, 1, dir) // makes the tables
+	if err != nil {
+		return err
+	}
+	if err := s.end(); err != nil {
+		return err
+	}
+	d := &scaleData{Rows: b.c.Rows, Lanes: b.c.Lanes}
+	took, bytes, err := fill(ctx, dir, b.c.Rows, b.c.Lanes)
+	if err != nil {
+		return err
+	}
+	d.Fill, d.Bytes = took.Round(time.Second).String(), bytes
+	b.say("  filled in %s, %d MiB", d.Fill, bytes>>20)
+	sides, err := b.twins(ctx, b.c.Chats, dir)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(b.scaleLatency(ctx, sides, d), b.scaleBurst(ctx, sides, d)); err != nil {
+		return errors.Join(err, sides[0].end(), sides[1].end())
+	}
+	b.data.Scale = d
+	return b.endTwins(ctx, sides, d)
+}
+
+// twins are a gateway with a fresh database and one with the filled one.
+func (b *bench) twins(ctx context.Context, users int, dir string) (list [2]*side, err error) {
+	if list[0], err = b.gateway(ctx, users, ""); err != nil {
+		return list, err
+	}
+	if list[1], err = b.gateway(ctx, users, dir); err != nil {
+		return list, errors.Join(err, list[0].end())
+	}
+	return list, nil
+}
+
+func (b *bench) scaleLatency(ctx context.Context, sides [2]*side, d *scaleData) error {
+	var times [2][]time.Duration
+	for k := range blocks + 1 {
+		for i, s := range sides {
+			t, err := s.oneByOne(ctx, min(b.c.Messages, 1500)/blocks)
+			if err != nil {
+				return err
+			}
+			if k > 0 { // the first warms up
+				times[i] = append(times[i], t...)
+			}
+		}
+	}
+	d.Small, d.Large = summary(times[0]), summary(times[1])
+	d.P50, d.P99 = d.Large.P50/d.Small.P50, d.Large.P99/d.Small.P99
+	return nil
+}
+
+func (b *bench) scaleBurst(ctx context.Context, sides [2]*side, d *scaleData) error {
+	var cpus [2][]float64
+	var ratios []float64
+	for k := range b.c.Rounds + 1 {
+		var r [2]float64
+		for i, s := range sides {
+			rate, cpu, _, err := s.round(ctx, b.c.Each)
+			if err != nil {
+				return err
+			}
+			r[i] = rate
+			if k > 0 {
+				cpus[i] = append(cpus[i], cpu)
+			}
+		}
+		if k > 0 {
+			d.Rounds, ratios = append(d.Rounds, r), append(ratios, r[0]/r[1])
+		}
+	}
+	d.Ratio, d.CPU = median(ratios), [2]float64{median(cpus[0]), median(cpus[1])}
+	return nil
+}
+
+func (b *bench) endTwins(ctx context.Context, sides [2]*side, d *scaleData) error {
+	for i, s := range sides {
+		v, err := b.settleTraced(ctx, s)
+		if err != nil {
+			if i == 0 {
+				err = errors.Join(err, sides[1].end())
+			}
+			return err
+		}
+		d.Verdict.add(v)
+	}
+	return nil
+}
