@@ -13,13 +13,16 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // Bounds of a test's patience.
 const (
 	patience = 20 * time.Second // for something that must become true
 	lifetime = 3 * time.Minute  // of a browser
+	maxTabs  = 60               // presses on the way to something
 )
 
 // A Tab is a page in a browser. It belongs to one test and to its goroutine.
@@ -95,10 +98,10 @@ func (b *Tab) Open(url string) {
 	b.do(chromedp.Navigate(url))
 }
 
-// Reload asks the page anew.
-func (b *Tab) Reload() {
+// Front makes it the tab that the visitor looks at.
+func (b *Tab) Front() {
 	b.t.Helper()
-	b.do(chromedp.Reload())
+	call(b, page.BringToFront, struct{}{})
 }
 
 // Eventually asks the page until the JavaScript expression holds. Asking anew
@@ -157,6 +160,21 @@ func (b *Tab) Focused(sel string) {
 func (b *Tab) Press(keys string) {
 	b.t.Helper()
 	b.do(chromedp.KeyEvent(keys))
+}
+
+// TabTo presses the tabulator key until the focus is on what the selector
+// names, as somebody without a mouse does.
+func (b *Tab) TabTo(sel string) {
+	b.t.Helper()
+	var way []string
+	for range maxTabs {
+		b.Press(kb.Tab)
+		if Value[bool](b, fmt.Sprintf(`document.activeElement.matches(%q)`, sel)) {
+			return
+		}
+		way = append(way, Value[string](b, `(document.activeElement.innerText || document.activeElement.name || document.activeElement.localName).trim().slice(0, 30)`))
+	}
+	b.t.Fatalf("%d presses of the tabulator key did not reach %s but %q", maxTabs, sel, way)
 }
 
 // Write focuses a field and types into it.

@@ -1,0 +1,255 @@
+//go:build browser
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"gatehouse/cmd/gatehouse/phones"
+	"gatehouse/configs"
+	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/web/webtest"
+)
+
+// A visit is somebody with one browser before a whole gateway: the panel in one
+// tab, the phones in another.
+type visit struct {
+	*world
+	oneTime       string
+	panel, phones *webtest.Tab
+	people        map[string]*telegramtest.User
+}
+
+// newVisit opens both, at the sign-in page and at the phones.
+func newVisit(t *testing.T) *visit {
+	t.Helper()
+	w := newWorld(t, func(c *configs.Config) {
+		c.AdminPassword = configs.Secret{}
+		c.Model = "local/quote:30ms"
+		c.Pace = true
+	})
+	oneTime, err := w.app.admins.Prepare(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims := &demoClaims{ctx: t.Context()}
+	claims.serve(w.app)
+	handler, err := phones.New(w.sim, phones.Options{Claim: claims.code, Panel: "http://" + w.cfg.Addr + "/admin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := httptest.NewServer(handler)
+	t.Cleanup(func() { page.CloseClientConnections(); page.Close() })
+	v := &visit{world: w, oneTime: oneTime, people: map[string]*telegramtest.User{}}
+	for _, u := range w.sim.Users() {
+		v.people[u.Account().FirstName] = u
+	}
+	v.panel = webtest.New(t)
+	v.phones = v.panel.Tab()
+	v.phones.Look(1280, 860, "light")
+	v.phones.Open(page.URL)
+	v.phones.Visible(v.of("Olga", "textarea"))
+	v.panel.Front()
+	v.panel.Look(1280, 860, "light")
+	v.panel.Open("http://" + w.cfg.Addr + "/admin")
+	return v
+}
+
+// of is a selector inside of a person's phone.
+func (v *visit) of(name, sel string) string {
+	return fmt.Sprintf("#phone-%d %s", v.people[name].ID(), sel)
+}
+
+// requestOf is a selector inside of a person's request on the panel.
+func (v *visit) requestOf(name, sel string) string {
+	return fmt.Sprintf("#r-%s %s", v.request(v.people[name]).ID, sel)
+}
+
+const newPassword = "seven grey herons wade"
+
+// signIn goes the way of the first start.
+func (v *visit) signIn() {
+	v.t.Helper()
+	v.panel.Focused(`input[name=password]`)
+	v.panel.Press(v.oneTime + kb.Enter)
+	v.panel.Eventually(`document.readyState === "complete" && document.activeElement.name === "old"`)
+	v.panel.Press(v.oneTime + kb.Tab + newPassword + kb.Tab + newPassword + kb.Enter)
+	v.panel.Visible(`#flash.good`)
+}
+
+// following waits until the panel's page is live, and marks its document: after
+// a reload the mark would be gone.
+func (v *visit) following() {
+	v.t.Helper()
+	v.panel.Eventually(`document.querySelector("#live span")?.textContent === "Live"`)
+	v.panel.Eventually(`window.sameDocument = true`)
+}
+
+// write sends a message from a phone, by its own field.
+func (v *visit) write(name, text string) {
+	v.t.Helper()
+	v.phones.Front()
+	v.phones.Write(v.of(name, "textarea"), text+kb.Enter)
+	v.phones.Eventually(fmt.Sprintf(`[...document.querySelectorAll(%q)].at(-1)?.textContent === %q`, v.of(name, ".own .text"), text))
+}
+
+// answer waits on a person's phone until an answer grows word by word, and
+// then stands there whole, with the passage and where it is from.
+func (v *visit) answer(name string) {
+	v.t.Helper()
+	v.phones.Front()
+	draft := fmt.Sprintf("document.querySelector(%q)?.textContent", v.of(name, ".draft .text"))
+	v.phones.Eventually(draft + `?.length > 10`)
+	first := webtest.Value[*string](v.phones, draft+` ?? null`)
+	v.phones.Eventually(fmt.Sprintf(`%s?.length > %d`, draft, len(deref(first))))
+	whole := v.of(name, ".log .row:not(.own):last-child .text")
+	v.phones.Says(whole, "two minutes")
+	v.phones.Says(whole, "Public/tea.md")
+	v.phones.Gone(v.of(name, ".draft"))
+	if text := webtest.Value[string](v.phones, fmt.Sprintf("document.querySelector(%q).textContent", whole)); strings.Contains(text, "Private") {
+		v.t.Errorf("a guest was shown %q", text)
+	}
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+const tea = "How long should green tea brew?"
+
+func TestTheMainJobInABrowser(t *testing.T) {
+	v := newVisit(t)
+	v.signIn()
+	v.panel.Click(`nav a[href="/admin/pairing"]`)
+	v.panel.Visible(`#none`)
+	v.following()
+
+	v.write("Ada", tea)
+	v.phones.Says(v.of("Ada", ".log .row:not(.own) .text"), "code")
+	v.panel.Front()
+	card := v.requestOf("Ada", "")
+	v.panel.Visible(card)
+	v.panel.Says(card, tea)
+	if code := webtest.Value[string](v.phones, fmt.Sprintf("document.querySelector(%q).textContent", v.of("Ada", ".log .row:not(.own) .text"))); !strings.Contains(code, webtest.Value[string](v.panel, fmt.Sprintf("document.querySelector(%q).textContent", card+".code b"))) {
+		t.Errorf("the panel's code is not the one on Ada's phone: %q", code)
+	}
+	v.panel.Click(card + `input[value=sandboxed] + span`)
+	v.panel.Click(card + `.primary`)
+	v.panel.Visible(`.settled`)
+	v.answer("Ada")
+	v.panel.Eventually(`window.sameDocument === true`)
+	v.portrait()
+}
+
+func TestTheMainJobByKeyboardAlone(t *testing.T) {
+	v := newVisit(t)
+	v.signIn()
+	v.panel.TabTo(`nav a[href="/admin/pairing"]`)
+	v.panel.Press(kb.Enter)
+	v.panel.Visible(`#none`)
+	v.following()
+
+	v.phones.Front()
+	v.phones.TabTo(v.of("Ada", "textarea"))
+	v.phones.Press(tea + kb.Enter)
+	v.phones.Says(v.of("Ada", ".log .row:not(.own) .text"), "code")
+
+	v.panel.Front()
+	card := v.requestOf("Ada", "")
+	v.panel.Visible(card)
+	v.panel.TabTo(card + `input[name=trust]`)
+	v.panel.TabTo(card + `.primary`)
+	v.panel.Press(kb.Enter)
+	v.panel.Visible(`.settled`)
+	v.panel.Eventually(`window.sameDocument === true`)
+	v.answer("Ada")
+}
+
+func TestTheOwnerClaimsAndApprovesOnTheirPhone(t *testing.T) {
+	v := newVisit(t)
+	v.signIn()
+	v.panel.Click(`nav a[href="/admin/pairing"]`)
+	v.following()
+
+	// The code stands ready on a chip.
+	v.phones.Front()
+	v.phones.Eventually(fmt.Sprintf(`[...document.querySelectorAll(%q)].some((c) => c.textContent.startsWith("/claim ") && (c.click(), true))`, v.of("Olga", ".chip")))
+	v.phones.Focused(v.of("Olga", "textarea"))
+	v.phones.Press(kb.Enter)
+	v.phones.Says(v.of("Olga", ".log .row:not(.own):last-child .text"), "own")
+
+	v.write("Ben", tea)
+	request := v.requestOf("Ben", "")
+	ask := v.of("Olga", ".log .row:not(.own):last-child ")
+	v.phones.Says(ask, "Ben")
+	v.phones.Says(ask+".key", "Approve")
+	v.panel.Front()
+	v.panel.Visible(request)
+	v.phones.Front()
+	v.phones.Click(ask + ".key")
+	v.answer("Ben")
+	v.phones.Gone(ask + ".key") // decided: nothing to press any more
+	v.panel.Front()
+	v.panel.Says(request+".said", "Approved as sandboxed by operator via chat")
+	v.panel.Eventually(`window.sameDocument === true`)
+}
+
+// portrait is the README's picture: somebody new waits on the panel, beside
+// the phone of somebody who was let in.
+func (v *visit) portrait() {
+	if webtest.Shots() == "" {
+		return
+	}
+	v.write("Ben", "Hi! Olga said you know good books?")
+	v.phones.Says(v.of("Ben", ".log .row:not(.own) .text"), "code")
+	v.panel.Front()
+	v.panel.Visible(v.requestOf("Ben", ""))
+	v.panel.Gone(`.settled`)
+	v.panel.Look(960, 820, "light")
+	left := picture(v.t, v.panel.Picture())
+	v.phones.Front()
+	v.phones.Look(430, 820, "light")
+	v.phones.Eventually(fmt.Sprintf(`(document.querySelector(%q).scrollIntoView({block: "start", behavior: "instant"}), true)`, v.of("Ada", ".own")))
+	right := picture(v.t, v.phones.Picture())
+	var b bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, beside(left, right)); err != nil {
+		v.t.Fatal(err)
+	}
+	if b.Len() > 300<<10 {
+		v.t.Errorf("the picture has %d kB, want at most 300", b.Len()>>10)
+	}
+	v.phones.Keep("screenshot", b.Bytes())
+}
+
+func picture(t testing.TB, b []byte) image.Image {
+	t.Helper()
+	m, err := png.Decode(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// beside sets two pictures on one quiet ground.
+func beside(left, right image.Image) image.Image {
+	const gap = 20
+	l, r := left.Bounds(), right.Bounds()
+	out := image.NewRGBA(image.Rect(0, 0, l.Dx()+r.Dx()+3*gap, max(l.Dy(), r.Dy())+2*gap))
+	draw.Draw(out, out.Bounds(), image.NewUniform(color.RGBA{0xc9, 0xd3, 0xd1, 0xff}), image.Point{}, draw.Src)
+	draw.Draw(out, l.Add(image.Pt(gap, gap)), left, l.Min, draw.Src)
+	draw.Draw(out, r.Add(image.Pt(l.Dx()+2*gap, gap)), right, r.Min, draw.Src)
+	return out
+}
