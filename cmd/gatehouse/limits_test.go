@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -133,29 +132,5 @@ func TestAFloodOfStrangersIsBounded(t *testing.T) {
 	}
 	if got := w.said(last.DM(), 0); len(got) > 1 {
 		t.Errorf("the last stranger was told %q", got)
-	}
-}
-
-// A second signal ends the program at once, whatever it waits for.
-func TestASecondSignalEndsTheProgramAtOnce(t *testing.T) {
-	sim := newSim(t)
-	h := newHome(t, sim)
-	h.env["GATEHOUSE_TELEGRAM_DM_POLICY"], h.env["GATEHOUSE_MODEL"], h.env["GATEHOUSE_DRAIN_TIMEOUT"] = "open", "local/quote:1s", "5m"
-	p := h.serve(nil)
-	ada := sim.NewUser("Ada")
-	ada.Send("How long should green tea brew?")
-	p.sees(func() bool { return len(sim.Screen(ada.DM()).Typing) > 0 })
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	p.says("msg=\"stopping")
-	select {
-	case <-p.done:
-		t.Fatal("it did not wait for the answer")
-	case <-time.After(200 * time.Millisecond):
-	}
-	began := time.Now()
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	p.end()
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("the second signal took %v", took)
 	}
 }
