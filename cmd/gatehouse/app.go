@@ -171,6 +171,7 @@ func (a *app) joinCore(ctx context.Context) error {
 		Collect: a.collect,
 		Prepare: func(ctx context.Context, tx *store.Tx, t *queue.Turn) error { return p.prepare(ctx, tx, t) },
 		Ring:    a.bus.Ring,
+		Ended:   a.events.Abandon,
 		Rate:    queue.Rate(a.cfg.RateLimit),
 		Texts:   queue.Texts{TooMany: textTooMany, GaveUp: textGaveUp},
 		Node:    "node", Slots: a.cfg.LimitRuns,

@@ -180,6 +180,36 @@ func (e *Events) Refused(ctx context.Context, tx *store.Tx, r RunRow, code strin
 	return e.Store(ctx, tx, r.ID, r.Attempt, pieces)
 }
 
+// Abandon ends a run that will have no result, so that nobody waits for it and
+// its events do not stay for ever. One that has not begun, or has an end, is left.
+func (e *Events) Abandon(ctx context.Context, tx *store.Tx, run string) error {
+	var r struct {
+		Session string `db:"session_id"`
+		Attempt int    `db:"attempt"`
+	}
+	err := tx.Get(ctx, &r, `UPDATE runs SET state = 'error', ended = $1, error = 'given_up' WHERE id = $2 AND state = 'running' RETURNING session_id, attempt`,
+		core.Stamp(tx.Time()), run)
+	if errors.Is(err, store.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var n int
+	if err := tx.Get(ctx, &n, `SELECT coalesce(max(n), 0) FROM run_events WHERE run = $1 AND attempt = $2`, run, r.Attempt); err != nil {
+		return err
+	}
+	failed, err := core.EncodeEvent(core.Failed{Code: "internal", Message: "The gateway could not answer this.", SessionID: r.Session})
+	if err != nil {
+		return err
+	}
+	stop, err := core.EncodeEvent(core.MessageStop{})
+	if err != nil {
+		return err
+	}
+	return e.Store(ctx, tx, run, r.Attempt, []Piece{{n + 1, failed}, {n + 2, stop}})
+}
+
 // Load reads a run's stored events after number n, in order.
 func (e *Events) Load(ctx context.Context, run string, attempt, n int) ([]Piece, error) {
 	var rows []struct {

@@ -98,7 +98,10 @@ type Options struct {
 	Prepare func(ctx context.Context, tx *store.Tx, t *Turn) error
 	// Ring is told "queue" after commits that a person should see (a dead row,
 	// an unknown or refused send); it must not block. Nil: nobody is told.
-	Ring  func(topics ...string)
+	Ring func(topics ...string)
+	// Ended is told of a run that will have no result: its rows were given up or
+	// refused after its first claim. It may be told twice.
+	Ended func(ctx context.Context, tx *store.Tx, run string) error
 	Rate  Rate
 	Texts Texts
 	Node  string // a stable name of this node

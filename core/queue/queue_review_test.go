@@ -266,3 +266,45 @@ func TestAPageThatCouldNotBeStoredIsAsItWas(t *testing.T) {
 		t.Errorf("the message has become %s", page[0].Kind)
 	}
 }
+
+// Whoever waits for a run is told when its message is given up, or refused
+// because its sender lost access between two tries.
+func TestARunWhoseMessageIsGivenUpHasEnded(t *testing.T) {
+	for _, how := range []string{"dead", "refused"} {
+		t.Run(how, func(t *testing.T) {
+			ended := make(chan string, 10)
+			f := newFixture(t, func(o *queue.Options) {
+				o.Ended = func(_ context.Context, tx *store.Tx, run string) error {
+					tx.OnCommit(func() { ended <- run })
+					return nil
+				}
+			})
+			runs := make(chan string, 10)
+			f.serve(func(ctx context.Context, tn *queue.Turn) {
+				runs <- tn.Run
+				if how == "refused" {
+					f.gate.mu.Lock()
+					f.gate.revoked = map[string]bool{"ada": true}
+					f.gate.mu.Unlock()
+				}
+				if err := f.q.Fail(ctx, tn, errors.New("no")); err != nil {
+					t.Error(err)
+				}
+			})
+			f.put(msg(1, "c", "ada", "poison"))
+			hold := f.timePasses()
+			defer hold()
+			select {
+			case run := <-ended:
+				if run != <-runs {
+					t.Errorf("another run ended: %s", run)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatal("nobody is told")
+			}
+			if got := f.states(); got != "1:"+how {
+				t.Errorf("the row is %s", got)
+			}
+		})
+	}
+}

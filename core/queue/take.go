@@ -303,14 +303,25 @@ func (q *Queue) letGo(ctx context.Context, tx *store.Tx, t *Turn, until time.Tim
 }
 
 func (q *Queue) refuse(ctx context.Context, tx *store.Tx, seq int64) error {
-	_, err := tx.Exec(ctx, `UPDATE inbox SET state = 'refused', payload = NULL WHERE seq = $1`, seq)
-	return err
+	return q.giveUp(ctx, tx, `UPDATE inbox SET state = 'refused', payload = NULL, error = coalesce(nullif($1, ''), error) WHERE seq = $2 RETURNING run`, seq, "")
+}
+
+// giveUp ends a row by query, and its run with it when there was one.
+func (q *Queue) giveUp(ctx context.Context, tx *store.Tx, query string, seq int64, why string) error {
+	var run string
+	if err := tx.Get(ctx, &run, query, core.CutRunes(why, 500), seq); err != nil {
+		return err
+	}
+	if run == "" || q.o.Ended == nil {
+		return nil
+	}
+	return q.o.Ended(ctx, tx, run)
 }
 
 // bury makes rows dead: kept with their payload, shown in the panel, retried by hand.
 func (q *Queue) bury(ctx context.Context, tx *store.Tx, seqs []int64, why string) error {
 	for _, seq := range seqs {
-		if _, err := tx.Exec(ctx, `UPDATE inbox SET state = 'dead', error = $1 WHERE seq = $2`, core.CutRunes(why, 500), seq); err != nil {
+		if err := q.giveUp(ctx, tx, `UPDATE inbox SET state = 'dead', error = $1 WHERE seq = $2 RETURNING run`, seq, why); err != nil {
 			return err
 		}
 	}

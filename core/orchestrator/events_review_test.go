@@ -1,0 +1,59 @@
+package orchestrator_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+)
+
+// A run whose message was given up is over: readers get an end, and its events
+// are pruned like any other's.
+func TestAnAbandonedRunIsOver(t *testing.T) {
+	ctx := t.Context()
+	clock := coretest.NewClock(time.Time{})
+	db := storetest.Open(t, clock)
+	events := orchestrator.NewEvents(db, clock)
+	for range 2 { // told twice, it ends once
+		err := db.Tx(ctx, func(tx *store.Tx) error {
+			if _, err := tx.Exec(ctx, `INSERT INTO runs (id, session_id, attempt, state, started) VALUES ('r', 's', 2, 'running', '') ON CONFLICT DO NOTHING`); err != nil {
+				return err
+			}
+			text, err := core.EncodeEvent(core.TextDelta{Content: "half"})
+			if err != nil {
+				return err
+			}
+			if err := events.Store(ctx, tx, "r", 2, []orchestrator.Piece{{N: 1, Data: text}}); err != nil {
+				return err
+			}
+			if err := events.Abandon(ctx, tx, "unknown"); err != nil {
+				return err
+			}
+			return events.Abandon(ctx, tx, "r")
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	row, err := events.ByRun(ctx, "r")
+	if err != nil || row.State != "error" {
+		t.Errorf("%+v %v", row, err)
+	}
+	pieces, err := events.Load(ctx, "r", 2, 0)
+	var types []string
+	for _, p := range pieces {
+		types = append(types, core.EncodedType(p.Data))
+	}
+	if err != nil || strings.Join(types, " ") != "text error message_stop" {
+		t.Errorf("events %v %v", types, err)
+	}
+	clock.Advance(2 * time.Hour)
+	if n, err := events.Prune(ctx); err != nil || n == 0 {
+		t.Errorf("%d rows pruned, %v", n, err)
+	}
+}
