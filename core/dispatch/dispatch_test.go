@@ -1,0 +1,331 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/agent"
+	"gatehouse/core/bus"
+	"gatehouse/core/coretest"
+	"gatehouse/core/dispatch"
+	"gatehouse/core/llm"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/queue"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+	"gatehouse/core/usage"
+	"gatehouse/core/vault"
+)
+
+// A hall is a dispatcher between a real queue and a real orchestrator; gate,
+// platform and model are the test's. Its clock runs ahead of the machine's.
+type hall struct {
+	t     *testing.T
+	db    *store.DB
+	bus   *bus.Bus
+	queue *queue.Queue
+	next  int
+
+	mu    sync.Mutex
+	sent  map[string][]string // by chat
+	model func(ctx context.Context, text string) (string, error)
+	acked []string // answers to pressed buttons
+	cmd   dispatch.Handler
+}
+
+func (h *hall) Admit(context.Context, *store.Tx, *core.Inbound) (queue.Verdict, error) {
+	return queue.Verdict{Action: queue.Run, Trust: core.Vault}, nil
+}
+func (h *hall) Trust(context.Context, *store.Tx, *core.Inbound) (core.Trust, error) {
+	return core.Vault, nil
+}
+func (h *hall) Wait(core.Address) time.Duration { return 0 }
+func (h *hall) Send(_ context.Context, out core.Outgoing) core.Delivery {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sent[out.Chat] = append(h.sent[out.Chat], out.Text)
+	return core.Delivery{Outcome: core.Sent, MessageID: "m"}
+}
+func (h *hall) Preview(context.Context, core.Address, string, core.Part) (string, error) {
+	return "", errors.New("no previews here")
+}
+func (h *hall) Typing(context.Context, core.Address) error { return nil }
+func (h *hall) Acknowledge(_ context.Context, _ core.Address, _, text string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.acked = append(h.acked, text)
+	return nil
+}
+
+func (h *hall) About() llm.About { return llm.About{Name: "test/model"} }
+func (h *hall) Reply(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	blocks := req.Messages[len(req.Messages)-1].Blocks
+	return func(yield func(llm.Delta, error) bool) {
+		text, err := h.model(ctx, blocks[len(blocks)-1].Text)
+		if err != nil {
+			yield(llm.Delta{}, err)
+			return
+		}
+		yield(llm.Delta{Text: text}, nil)
+	}
+}
+
+func open(t *testing.T) *hall {
+	t.Helper()
+	h := &hall{t: t, sent: map[string][]string{}}
+	h.model = func(_ context.Context, text string) (string, error) { return "re: " + text, nil }
+	h.cmd = func(context.Context, dispatch.Call) (dispatch.Outcome, error) {
+		return dispatch.Outcome{Text: "done"}, nil
+	}
+	clock := coretest.NewClock(time.Time{})
+	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.db = storetest.Open(t, clock)
+	sessions := session.New(session.Options{DB: h.db, Vault: v, Clock: clock})
+	events := orchestrator.NewEvents(h.db, clock)
+	h.bus = bus.New(nil, events.Latest)
+	runs := orchestrator.New(orchestrator.Options{
+		Clock: clock, Sessions: sessions, Agents: agent.New(v), Usage: usage.New(nil), Agent: agent.Default("vault", ""),
+		Model:   func(string) (llm.Model, error) { return h, nil },
+		Cost:    func(string, llm.Usage) (int64, bool) { return 0, false },
+		MayRead: func(core.Trust, int64, string) bool { return false },
+		Limits:  orchestrator.Limits{RunTime: 24 * time.Hour, Silence: 24 * time.Hour},
+	})
+	h.queue = queue.New(h.db, queue.Options{
+		Clock: clock, Gate: h, Sender: h, Node: "n", Texts: queue.Texts{GaveUp: "gave up"},
+		Lane: func(_ context.Context, _ *store.Tx, in *core.Inbound) (string, error) {
+			return in.Bot + "|" + in.Chat, nil
+		},
+		Control: func(in *core.Inbound) bool { return false },
+		Prepare: func(ctx context.Context, tx *store.Tx, q *queue.Turn) error {
+			if q.First().Kind != core.KindMessage {
+				return nil
+			}
+			turn := &orchestrator.Turn{Run: q.Run, Attempt: q.Attempt, Rows: q.Rows}
+			err := runs.Prepare(ctx, tx, turn, session.Ref{Address: q.First().Address, User: 2, Trust: q.Trust, Options: q.First().Turn})
+			q.Work = turn
+			return err
+		},
+	})
+	d := dispatch.New(dispatch.Options{
+		Clock: clock, Queue: h.queue, Runs: runs, Events: events, Bus: h.bus, Screen: h,
+		Render:   func(_ core.Address, text string) []core.Part { return []core.Part{{Text: text}} },
+		Commands: map[string]dispatch.Handler{"do": func(ctx context.Context, c dispatch.Call) (dispatch.Outcome, error) { return h.cmd(ctx, c) }},
+		Unknown: func(context.Context, dispatch.Call) (dispatch.Outcome, error) {
+			return dispatch.Outcome{Text: "unknown"}, nil
+		},
+		Callback: func(ctx context.Context, c dispatch.Call) (dispatch.Outcome, error) { return h.cmd(ctx, c) },
+		Texts: dispatch.Texts{Unsupported: func(kind string) string { return "cannot read " + kind }, Stopped: "stopped",
+			Failed: func(m string, _ bool) string { return "failed: " + m }},
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	var parts sync.WaitGroup
+	parts.Go(func() {
+		if err := h.queue.Serve(ctx, time.Minute, []string{"b"}, d.Handle); err != nil {
+			t.Error(err)
+		}
+	})
+	ticking, still := context.WithCancel(context.Background())
+	parts.Go(func() {
+		for tick := time.NewTicker(time.Millisecond); ; {
+			select {
+			case <-tick.C:
+				clock.Advance(100 * time.Millisecond)
+			case <-ticking.Done():
+				tick.Stop()
+				return
+			}
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		h.until("it drains", func() bool { return h.queue.Running() == 0 })
+		still()
+		parts.Wait()
+		_ = sessions.Close()
+		_ = v.Close()
+	})
+	return h
+}
+
+func (h *hall) until(what string, f func() bool) {
+	h.t.Helper()
+	for end := time.Now().Add(15 * time.Second); !f(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			h.t.Fatal("never: ", what)
+		}
+	}
+}
+
+// put stores one update of a chat.
+func (h *hall) put(in core.Inbound) {
+	h.t.Helper()
+	h.next++
+	in.UpdateID, in.MessageID = fmt.Sprint(h.next), fmt.Sprint(h.next)
+	in.From = core.Peer{Platform: "p", ID: in.Chat}
+	in.At = time.Now()
+	if in.Kind == "" {
+		in.Kind = core.KindMessage
+	}
+	if err := h.queue.Put(h.t.Context(), []core.Inbound{in}, nil); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func chat(name string) core.Address { return core.Address{Bot: "b", Chat: name} }
+
+func (h *hall) heard(chat string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.sent[chat])
+}
+
+// A panic in one person's run is that run's alone: it is tried again, and
+// nobody else waits.
+func TestAPanicInARunIsTriedAgainAndTouchesNobodyElse(t *testing.T) {
+	h := open(t)
+	var once sync.Once
+	h.model = func(_ context.Context, text string) (string, error) {
+		if text == "explode" {
+			once.Do(func() { panic("boom") })
+		}
+		return "re: " + text, nil
+	}
+	h.put(core.Inbound{Address: chat("1"), Text: "explode"})
+	h.put(core.Inbound{Address: chat("2"), Text: "hello"})
+	h.until("both are answered", func() bool { return len(h.heard("1")) == 1 && len(h.heard("2")) == 1 })
+	if got := h.heard("1")[0]; got != "re: explode" {
+		t.Errorf("after the panic: %q", got)
+	}
+}
+
+// What fails five times is put aside, the chat is told once, and the next
+// message is answered.
+func TestWhatFailsFiveTimesIsPutAsideAndTheChatGoesOn(t *testing.T) {
+	h := open(t)
+	tries := 0
+	h.model = func(_ context.Context, text string) (string, error) {
+		if text == "poison" {
+			tries++ // one lane: never two at once
+			panic("boom")
+		}
+		return "re: " + text, nil
+	}
+	h.put(core.Inbound{Address: chat("1"), Text: "poison"})
+	h.put(core.Inbound{Address: chat("1"), Text: "next"})
+	h.until("the next is answered", func() bool { return slices.Contains(h.heard("1"), "re: next") })
+	if got := h.heard("1"); tries != queue.MaxAttempts || !slices.Equal(got, []string{"gave up", "re: next"}) {
+		t.Errorf("%d tries; the chat heard %q", tries, got)
+	}
+	dead, err := h.queue.Dead(t.Context(), 10)
+	if err != nil || len(dead) != 1 || dead[0].Text != "poison" || dead[0].Error == "" {
+		t.Errorf("dead letters: %+v %v", dead, err)
+	}
+}
+
+// The terminal event is told after the commit: whoever hears it finds the
+// run, the message and the reply in the tables.
+func TestTheEndIsToldOnlyWhenItIsStored(t *testing.T) {
+	h := open(t)
+	for i := range 20 {
+		run := fmt.Sprintf("00000000-0000-4000-8000-%012d", i)
+		sess := fmt.Sprintf("10000000-0000-4000-8000-%012d", i)
+		follow := h.bus.Follow(t.Context(), bus.Follow{Session: sess})
+		h.put(core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: sess}, Text: "hello", Turn: &core.Options{Session: sess, Run: run, User: 2}})
+		for e, err := range follow {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !core.Terminal(e.Event) {
+				continue
+			}
+			var state string
+			if err := h.db.Get(t.Context(), &state, `SELECT r.state || ' ' || i.state FROM runs r JOIN inbox i ON i.run = r.id WHERE r.id = $1`, run); err != nil || state != "done done" {
+				t.Fatalf("at %s the tables say %q %v", e.Type, state, err)
+			}
+			break
+		}
+	}
+}
+
+// An API client whose run panics is told so, and the run is not made again.
+func TestAnAPIRunThatPanicsEndsWithAnErrorOnce(t *testing.T) {
+	h := open(t)
+	calls := 0
+	h.model = func(context.Context, string) (string, error) { calls++; panic("boom") }
+	const run, sess = "00000000-0000-4000-8000-000000000001", "10000000-0000-4000-8000-000000000001"
+	follow := h.bus.Follow(t.Context(), bus.Follow{Session: sess})
+	h.put(core.Inbound{Address: core.Address{Bot: core.APIBot, Chat: sess}, Text: "hello", Turn: &core.Options{Session: sess, Run: run, User: 2}})
+	var types []string
+	for e, err := range follow {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, ok := e.Event.(core.Failed); ok && (f.Code != "internal" || strings.Contains(f.Message, "boom")) {
+			t.Errorf("the client is told %+v", f)
+		}
+		if types = append(types, e.Type); e.Type == "message_stop" {
+			break
+		}
+	}
+	if types[len(types)-2] != "error" || calls != 1 {
+		t.Errorf("%d calls, events %v", calls, types)
+	}
+	var state string
+	if err := h.db.Get(t.Context(), &state, `SELECT state FROM runs WHERE id = $1`, run); err != nil || state != "error" {
+		t.Errorf("the run is %q %v", state, err)
+	}
+}
+
+// A command's error with a kind is the answer; one of ours is tried again.
+func TestACommandsErrorIsToldOrTriedAgain(t *testing.T) {
+	h := open(t)
+	errs := []error{errors.New("the disk"), nil}
+	h.cmd = func(context.Context, dispatch.Call) (dispatch.Outcome, error) {
+		err := errs[0]
+		errs = errs[1:]
+		return dispatch.Outcome{Text: "done"}, err
+	}
+	h.put(core.Inbound{Address: chat("1"), Kind: core.KindCommand, Command: "do"})
+	h.until("it is done", func() bool { return slices.Equal(h.heard("1"), []string{"done"}) })
+	errs = []error{core.Errorf(core.Denied, "not you")}
+	h.put(core.Inbound{Address: chat("1"), Kind: core.KindCommand, Command: "do"})
+	h.until("it is told", func() bool { return slices.Equal(h.heard("1"), []string{"done", "not you"}) })
+	h.put(core.Inbound{Address: chat("1"), Kind: core.KindCommand, Command: "other"})
+	h.put(core.Inbound{Address: chat("1"), Unsupported: "hologram"})
+	h.until("the rest is told", func() bool {
+		return slices.Equal(h.heard("1"), []string{"done", "not you", "unknown", "cannot read hologram"})
+	})
+}
+
+// A pressed button is answered when its decision is stored, and not before.
+func TestAButtonIsAnsweredAfterItsDecisionIsStored(t *testing.T) {
+	h := open(t)
+	h.cmd = func(context.Context, dispatch.Call) (dispatch.Outcome, error) {
+		return dispatch.Outcome{Text: "Approved", Write: func(ctx context.Context, tx *store.Tx) error {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if len(h.acked) > 0 {
+				t.Error("the button was answered before its decision was stored")
+			}
+			return store.SetMetadata(ctx, tx, "decided", "yes")
+		}}, nil
+	}
+	h.put(core.Inbound{Address: chat("1"), Kind: core.KindCallback, Callback: &core.Callback{ID: "q", Data: "x:y"}})
+	h.until("it is answered", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return slices.Equal(h.acked, []string{"Approved"}) })
+	if v, ok, err := store.Metadata(t.Context(), h.db, "decided"); v != "yes" || !ok || err != nil {
+		t.Errorf("stored: %q %v %v", v, ok, err)
+	}
+}
