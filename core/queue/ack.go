@@ -154,7 +154,7 @@ func (q *Queue) recover(ctx context.Context, bots []string) error {
 		if _, err := tx.Exec(ctx, `UPDATE lane SET owner = '', pending = 1, not_before = $1 WHERE owner <> ''`, now); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `UPDATE lane SET not_before = $1 WHERE pending = 1 AND not_before > $2`, now, now); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE lane SET not_before = $1 WHERE pending = 1 AND owner = '' AND control IN (0, 1) AND not_before > $2`, now, now); err != nil {
 			return err
 		}
 		held := map[string]int64{}
@@ -173,10 +173,10 @@ func (q *Queue) recover(ctx context.Context, bots []string) error {
 		q.mu.Unlock()
 		// An edit is the same twice; a message found half sent may stand in the
 		// chat already, and only a person can tell.
-		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready' WHERE state = 'sending' AND replaces <> ''`); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready' WHERE state IN ('ready', 'sending') AND state = 'sending' AND replaces <> ''`); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'unknown', error = 'the gateway ended while this was being sent' WHERE state = 'sending'`)
+		_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'unknown', error = 'the gateway ended while this was being sent' WHERE state IN ('ready', 'sending') AND state = 'sending'`)
 		return err
 	})
 }
@@ -188,7 +188,7 @@ func (q *Queue) renew(ctx context.Context) error {
 		return nil
 	}
 	return q.db.Tx(ctx, func(tx *store.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE lane SET lease_until = $1 WHERE owner = $2`, core.Stamp(tx.Time().Add(leaseTime)), q.o.Node)
+		_, err := tx.Exec(ctx, `UPDATE lane SET lease_until = $1 WHERE owner <> '' AND owner = $2`, core.Stamp(tx.Time().Add(leaseTime)), q.o.Node)
 		return err
 	})
 }

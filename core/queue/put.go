@@ -205,7 +205,7 @@ func (q *Queue) limit(ctx context.Context, tx *store.Tx, in *core.Inbound, r *ro
 	}
 	waiting := 0
 	if !in.Group() {
-		if err := tx.Get(ctx, &waiting, `SELECT count(*) FROM inbox WHERE lane = $1 AND state = 'limited'`, r.lane); err != nil {
+		if err := tx.Get(ctx, &waiting, `SELECT count(*) FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited') AND state = 'limited'`, r.lane); err != nil {
 			return "", err
 		}
 		if waiting < maxLimited {

@@ -42,10 +42,11 @@ func (q *Queue) Depths(ctx context.Context) ([]Depth, error) {
 		N      int64  `db:"n"`
 		Oldest string `db:"oldest"`
 	}
-	// Two selects, each on a partial index: finished rows are never touched.
-	err := q.db.Select(ctx, &rows, `SELECT bot, state, count(*) AS n, min(received_at) AS oldest FROM inbox WHERE state IN ('ready', 'limited') GROUP BY bot, state
-		UNION ALL SELECT bot, state, count(*), min(received_at) FROM inbox WHERE state = 'held' GROUP BY bot, state
-		UNION ALL SELECT bot, state, count(*), min(received_at) FROM inbox WHERE state = 'dead' GROUP BY bot, state
+	// Each on its partial index, so that finished rows are never touched. A plain
+	// "GROUP BY bot" would tempt the engine to walk the index that begins with bot.
+	err := q.db.Select(ctx, &rows, `SELECT min(bot) AS bot, state, count(*) AS n, min(received_at) AS oldest FROM inbox WHERE state IN ('ready', 'limited') GROUP BY bot || '', state
+		UNION ALL SELECT min(bot), state, count(*), min(received_at) FROM inbox WHERE state = 'held' GROUP BY bot || '', state
+		UNION ALL SELECT min(bot), state, count(*), min(received_at) FROM inbox WHERE state = 'dead' GROUP BY bot || '', state
 		UNION ALL SELECT bot, 'out:open', count(*), min(created_at) FROM outbox WHERE state IN ('ready', 'sending') GROUP BY bot
 		UNION ALL SELECT bot, 'out:' || state, count(*), min(created_at) FROM outbox WHERE state IN ('unknown', 'failed') GROUP BY bot, state`)
 	if err != nil {
@@ -257,8 +258,9 @@ func (q *Queue) Lanes(ctx context.Context, limit int) ([]LaneRow, error) {
 		Ready int    `db:"ready"`
 	}
 	err := q.db.Select(ctx, &rows, `SELECT key, owner, not_before, lease_until,
-			(SELECT count(*) FROM inbox WHERE inbox.lane = lane.key AND state IN ('ready', 'limited')) AS ready
-		FROM lane WHERE (pending = 1 AND owner = '') OR owner <> '' ORDER BY not_before LIMIT $1`, limit)
+			(SELECT count(*) FROM inbox WHERE inbox.lane = l.key AND state IN ('ready', 'limited')) AS ready
+		FROM (SELECT key, owner, not_before, lease_until FROM lane WHERE pending = 1 AND owner = ''
+			UNION ALL SELECT key, owner, not_before, lease_until FROM lane WHERE owner <> '') AS l ORDER BY not_before LIMIT $1`, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -309,7 +311,7 @@ func (q *Queue) Prune(ctx context.Context) (int, error) {
 // Move lets the replies that wait for a chat follow it to its new id. Their
 // edits become new messages: ids of messages do not move along.
 func (q *Queue) Move(ctx context.Context, tx *store.Tx, bot, from, to string) error {
-	n, err := tx.Exec(ctx, `UPDATE outbox SET chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '' WHERE bot = $2 AND chat = $3 AND state = 'ready'`, to, bot, from)
+	n, err := tx.Exec(ctx, `UPDATE outbox SET chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '' WHERE bot = $2 AND chat = $3 AND state IN ('ready', 'sending') AND state = 'ready'`, to, bot, from)
 	if n > 0 {
 		tx.OnCommit(func() { q.kick(chatKey{bot, to}) })
 	}

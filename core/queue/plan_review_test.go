@@ -1,0 +1,109 @@
+package queue
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+)
+
+// statements are the SQL texts of this package, read from its source.
+func statements(t *testing.T) []string {
+	t.Helper()
+	pkgs, err := parser.ParseDir(token.NewFileSet(), ".", func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	consts := map[string]ast.Expr{}
+	var eval func(ast.Expr) (string, bool)
+	eval = func(e ast.Expr) (string, bool) {
+		switch e := e.(type) {
+		case *ast.BasicLit:
+			s, err := strconv.Unquote(e.Value)
+			return s, e.Kind == token.STRING && err == nil
+		case *ast.Ident:
+			if c := consts[e.Name]; c != nil {
+				return eval(c)
+			}
+		case *ast.BinaryExpr:
+			x, ok1 := eval(e.X)
+			y, ok2 := eval(e.Y)
+			return x + y, ok1 && ok2
+		}
+		return "", false
+	}
+	ast.Inspect(pkgs["queue"], func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok && len(v.Names) == len(v.Values) {
+			for i := range v.Names {
+				consts[v.Names[i].Name] = v.Values[i]
+			}
+		}
+		return true
+	})
+	var out []string
+	ast.Inspect(pkgs["queue"], func(n ast.Node) bool {
+		if _, ok := n.(*ast.GenDecl); ok {
+			return false
+		}
+		e, ok := n.(ast.Expr)
+		if !ok {
+			return true
+		}
+		s, ok := eval(e)
+		if ok && regexp.MustCompile(`(?s)^(SELECT|UPDATE|DELETE|INSERT)\s.*\b(FROM|SET|INTO)\b`).MatchString(s) {
+			out = append(out, s)
+		}
+		return !ok
+	})
+	return out
+}
+
+// scans are walks over a whole table; one over an index of open work only is
+// as short as that work.
+var (
+	scans = regexp.MustCompile(`^SCAN (inbox|outbox|lane|[a-z])\b`)
+	short = regexp.MustCompile(` (inbox_lane|inbox_request|inbox_dead|outbox_open|outbox_unknown|lane_pending|lane_owned)$`)
+)
+
+// With a million finished rows no statement of the queue may look at them all.
+func TestNoStatementWalksOverFinishedRows(t *testing.T) {
+	ctx := t.Context()
+	db := storetest.Open(t, nil)
+	all := statements(t)
+	if len(all) < 40 {
+		t.Fatalf("only %d statements were found", len(all))
+	}
+	params := regexp.MustCompile(`\$(\d+)`)
+	for _, query := range all {
+		n := 0
+		for _, m := range params.FindAllStringSubmatch(query, -1) {
+			i, _ := strconv.Atoi(m[1])
+			n = max(n, i)
+		}
+		var plan []struct {
+			ID     int    `db:"id"`
+			Parent int    `db:"parent"`
+			Unused int    `db:"notused"`
+			Detail string `db:"detail"`
+		}
+		err := db.Tx(ctx, func(tx *store.Tx) error {
+			return tx.Select(ctx, &plan, "EXPLAIN QUERY PLAN "+query, make([]any, n)...)
+		})
+		if err != nil {
+			t.Errorf("%s: %v", query, err)
+			continue
+		}
+		for _, p := range plan {
+			if scans.MatchString(p.Detail) && !short.MatchString(p.Detail) {
+				t.Errorf("%s\n\twalks: %s", query, p.Detail)
+			}
+		}
+	}
+}
