@@ -76,7 +76,7 @@ func (t *turn) extra() map[string]any {
 var runFaults = map[string]web.Fault{
 	"timeout": web.RunTimeout, "silence": web.RunTimeout, "shutdown": web.Unavailable, "interrupted": web.Unavailable,
 	"busy": web.Unavailable, "rate_limited": web.Unavailable, "overloaded": web.Unavailable, "internal": web.Internal,
-	"refused": web.Forbidden, "budget": web.TooManyRequests,
+	"refused": web.Forbidden, "invalid": web.Invalid, "budget": web.TooManyRequests,
 }
 
 // runProblem turns a run's bad end into an answer.
