@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -30,6 +31,8 @@ type outboxState struct {
 	Body    string `db:"body"`
 	State   string `db:"state"`
 }
+
+func (o outboxState) id() string { return fmt.Sprint(o.Key, "/", o.Ordinal) }
 
 // look copies the dead child's database and reads the copy: the original is
 // for the next start alone.
@@ -83,7 +86,7 @@ func (r *rig) note(s snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, o := range s.sending {
-		r.sending[o.Key] = true
+		r.sending[o.id()] = true
 		for _, t := range crashToken.FindAllString(o.Body, -1) {
 			r.doubt[t] = true
 		}
@@ -210,23 +213,29 @@ func (r *rig) proveOutbox(db *sqlx.DB, owner map[string]string) map[string]bool 
 	r.sql(db.Select(&rows, `SELECT key, ordinal, chat, body, state FROM outbox ORDER BY seq`))
 	finals, unknown := map[string]int{}, map[string]bool{}
 	for _, o := range rows {
-		finals[o.Key]++
-		switch {
-		case o.State == "sent":
-			continue
-		case o.State != "unknown":
-			r.t.Errorf("outbox row %s is %s at the end", o.Key, o.State)
-		case !r.sending[o.Key]:
-			r.t.Errorf("outbox row %s is unknown, but it was not being sent at any kill", o.Key)
+		if tail := lastPart.FindString(o.Body); tail != "" && o.Ordinal > 0 {
+			r.proveTail(o, tail)
+			r.tails++
+		} else {
+			finals[o.Key]++
 		}
+		switch doubtful := r.sending[o.id()]; {
+		case o.State == "sent" && !doubtful:
+			continue
+		case o.State == "sent":
+			r.t.Errorf("outbox row %s was being sent at a kill and is sent without a question", o.id())
+		case o.State != "unknown":
+			r.t.Errorf("outbox row %s is %s at the end", o.id(), o.State)
+		case !doubtful:
+			r.t.Errorf("outbox row %s is unknown, but it was not being sent at any kill", o.id())
+		}
+		delete(r.sending, o.id())
 		for _, t := range crashToken.FindAllString(o.Body, -1) {
 			unknown[t] = true
 		}
 	}
-	for key := range r.sending {
-		if finals[key] != 1 {
-			r.t.Errorf("outbox row %s was being sent at a kill and is there %d times now", key, finals[key])
-		}
+	for id := range r.sending {
+		r.t.Errorf("outbox row %s was being sent at a kill and is gone", id)
 	}
 	for t, run := range owner {
 		if n := finals["run:"+run]; n != 1 {
@@ -234,6 +243,27 @@ func (r *rig) proveOutbox(db *sqlx.DB, owner map[string]string) map[string]bool 
 		}
 	}
 	return unknown
+}
+
+// proveTail: the second part of a long answer is read once, behind the first;
+// or it is unknown.
+func (r *rig) proveTail(o outboxState, tail string) {
+	n, head := 0, "as "+strings.TrimPrefix(tail, "end of ")+" "
+	for _, list := range r.said {
+		for i, u := range list {
+			if !strings.HasSuffix(strings.TrimSpace(u.text), tail) {
+				continue
+			}
+			n++
+			before := slices.IndexFunc(list, func(o utterance) bool { return strings.Contains(o.text+" ", head) })
+			if before > i {
+				r.t.Errorf("%q is read before its first part", tail)
+			}
+		}
+	}
+	if n > 1 || n == 0 && o.State != "unknown" {
+		r.t.Errorf("%q is read %d times; its row is %s", tail, n, o.State)
+	}
 }
 
 // proveInbox: one row for each update, done, and in the run that the

@@ -51,6 +51,7 @@ type rig struct {
 	calls   int                   // model calls
 	asked   map[string]int        // message → model calls that were about it
 	next    int                   // number of the next message
+	tails   int                   // second parts of long answers, counted by prove
 
 	onRequest func(req) bool     // a request has come; true: cut it off, the platform does not get it
 	onAnswer  func(req) bool     // the platform has done it; true: the child does not hear of it
@@ -73,6 +74,11 @@ func (r req) offset() int64 {
 	n, _ := strconv.ParseInt(r.form.Get("offset"), 10, 64)
 	return n
 }
+
+// atLength asks the model for an answer that takes two messages.
+const atLength = " at length"
+
+var lastPart = regexp.MustCompile(`end of call [0-9]+`)
 
 // An utterance is one message of the bot.
 type utterance struct {
@@ -168,11 +174,16 @@ func (r *rig) post(p int) string {
 	r.posts.Lock() // the order of the list is the order of the chat
 	defer r.posts.Unlock()
 	r.mu.Lock()
-	token := tokenOf(r.next)
+	n := r.next
+	token := tokenOf(n)
 	r.next++
 	r.posted[id] = append(r.posted[id], token)
 	r.mu.Unlock()
-	u.Send("please look at " + token)
+	text := "please look at " + token
+	if n%9 == 0 {
+		text += atLength
+	}
+	u.Send(text)
 	return token
 }
 
@@ -213,7 +224,8 @@ func (r *rig) serveModel(w http.ResponseWriter, in *http.Request) {
 	if json.NewDecoder(in.Body).Decode(&q) != nil || len(q.Messages) == 0 {
 		panic(http.ErrAbortHandler)
 	}
-	about := crashToken.FindAllString(q.Messages[len(q.Messages)-1].Content, -1)
+	last := q.Messages[len(q.Messages)-1].Content
+	about := crashToken.FindAllString(last, -1)
 	r.mu.Lock()
 	r.calls++
 	n, hook := r.calls, r.onModel
@@ -227,6 +239,9 @@ func (r *rig) serveModel(w http.ResponseWriter, in *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	words := append([]string{"This", "answers"}, append(slices.Clone(about), "as", fmt.Sprintf("call %d", n))...)
+	if strings.Contains(last, atLength) { // too long for one message
+		words = append(words, "\n\n"+strings.Repeat("and so on ", 500)+"\n\n"+fmt.Sprintf("end of call %d", n))
+	}
 	hook(n, 0)
 	for i, word := range words {
 		b, _ := json.Marshal(word + " ")

@@ -284,10 +284,10 @@ func TestCrashAFinalTakesThePlaceOfItsPreview(t *testing.T) {
 	half := 0
 	for person, list := range r.said {
 		for _, u := range list {
-			if !u.whole() {
+			if !u.whole() && !lastPart.MatchString(u.text) {
 				half++
 				if !orphans[fmt.Sprint(person, "/", u.id)] {
-					t.Errorf("%q stands half written, though its id was stored", u.text)
+					t.Errorf("%.80q stands half written, though its id was stored", u.text)
 				}
 			}
 		}

@@ -310,8 +310,11 @@ func (k *killer) report(rounds int) {
 	for _, list := range k.posted {
 		messages += len(list)
 	}
-	k.t.Logf("%d messages, %d kills (%s); these met %d runs (%d of them between transcript and commit), %d answers stored and not begun, %d in the send, of which %d not delivered; %d model calls",
-		messages, k.kills, strings.TrimSuffix(b.String(), ", "), k.running, k.whole, k.ready, k.doubted, k.undelivered, k.calls)
+	k.t.Logf("%d messages, %d kills (%s); these met %d runs (%d of them between transcript and commit), %d answers stored and not begun, %d in the send, of which %d not delivered; %d model calls, %d answers in two parts",
+		messages, k.kills, strings.TrimSuffix(b.String(), ", "), k.running, k.whole, k.ready, k.doubted, k.undelivered, k.calls, k.tails)
+	if k.tails == 0 {
+		k.t.Error("no answer took two messages")
+	}
 	if rounds >= crashRounds/2 && messages < cmp.Or(rounds, 1)*100 {
 		k.t.Errorf("only %d messages in %d rounds", messages, rounds)
 	}

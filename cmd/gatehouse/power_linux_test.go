@@ -74,7 +74,17 @@ type powerRig struct {
 // before, and which of them the database does not have.
 func (p *powerRig) cut(n int) (confirmed int, gone []string) {
 	p.t.Helper()
-	trap := &trap{sprung: make(chan struct{}), kill: p.disk.off}
+	trap := &trap{sprung: make(chan struct{})}
+	trap.kill = func() {
+		// Without power nothing runs on: a program that still did would believe
+		// what a disk that is gone says of its last commit.
+		p.mu.Lock()
+		c := p.child
+		p.mu.Unlock()
+		freeze(p.t, c.cmd.Process.Pid)
+		p.disk.off()
+		c.kill()
+	}
 	var mu sync.Mutex
 	last := int64(0)
 	polls := confirms(func() bool {
@@ -132,6 +142,32 @@ func (p *powerRig) cut(n int) (confirmed int, gone []string) {
 		}
 	}
 	return confirmed, gone
+}
+
+// freeze stops a process and returns when none of its threads can do anything
+// but end the system call it is in.
+func freeze(t *testing.T, pid int) {
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Error(err)
+		return
+	}
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
+		stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		still := true
+		for _, name := range stats {
+			b, err := os.ReadFile(name)
+			state := string(b[strings.LastIndexByte(string(b), ')')+1:]) // " T 1 …"
+			still = still && (err != nil || strings.HasPrefix(state, " T") || strings.HasPrefix(state, " D"))
+		}
+		if still {
+			return
+		}
+	}
+	t.Errorf("process %d does not stop", pid)
 }
 
 // A disk is an ext4 on a loop device, in a file.
