@@ -77,8 +77,18 @@ type Dispatcher struct {
 	o Options
 
 	mu      sync.Mutex
-	running map[string]*active // by lane; bounded by the queue's slots
+	running map[string]*active   // by lane; bounded by the queue's slots
+	aborted map[person]time.Time // whose runs were stopped lately; at most maxAborted
 }
+
+type person struct {
+	bot  string
+	user int64
+}
+
+// maxAborted bounds the people remembered for turns that were claimed before
+// they lost access and have not begun: a matter of moments.
+const maxAborted = 256
 
 type active struct {
 	cancel  context.CancelCauseFunc
@@ -96,7 +106,7 @@ func New(o Options) *Dispatcher {
 	if o.Stage == nil {
 		o.Stage = func(string, time.Duration) {}
 	}
-	return &Dispatcher{o: o, running: map[string]*active{}}
+	return &Dispatcher{o: o, running: map[string]*active{}, aborted: map[person]time.Time{}}
 }
 
 // Handle brings t to an end.
@@ -249,9 +259,33 @@ func (d *Dispatcher) AbortLane(lane string) bool {
 	return d.abort(func(a *active) bool { return a.lane == lane })
 }
 
-// AbortUser stops a person's runs on a bot.
+// AbortUser stops a person's runs on a bot, also those that are claimed and
+// about to begin.
 func (d *Dispatcher) AbortUser(bot string, user int64) {
+	d.mu.Lock()
+	if len(d.aborted) >= maxAborted {
+		clear(d.aborted)
+	}
+	d.aborted[person{bot, user}] = d.o.Clock.Now()
+	d.mu.Unlock()
 	d.abort(func(a *active) bool { return a.bot == bot && a.user == user })
+}
+
+// begin notes a run that was claimed at taken, until the returned function is called.
+func (d *Dispatcher) begin(lane string, a *active, taken time.Time) (end func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running[lane] = a
+	if at, ok := d.aborted[person{a.bot, a.user}]; ok && !taken.After(at) {
+		a.cancel(orchestrator.ErrAborted)
+	}
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.running[lane] == a {
+			delete(d.running, lane)
+		}
+	}
 }
 
 func (d *Dispatcher) abort(is func(*active) bool) bool {

@@ -57,16 +57,7 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 	defer cancel(nil)
 	in := t.First()
 	a := &active{cancel: cancel, session: turn.Session.ID, bot: in.Bot, user: turn.User, lane: strings.TrimSuffix(t.Lane, "#control")}
-	d.mu.Lock()
-	d.running[t.Lane] = a
-	d.mu.Unlock()
-	defer func() {
-		d.mu.Lock()
-		if d.running[t.Lane] == a {
-			delete(d.running, t.Lane)
-		}
-		d.mu.Unlock()
-	}()
+	defer d.begin(t.Lane, a, t.Taken)()
 	if in.Turn != nil {
 		return d.o.Runs.Run(ctx, turn, func(e core.Event) { stream.Publish(e) })
 	}

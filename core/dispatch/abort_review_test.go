@@ -1,0 +1,41 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"gatehouse/core/coretest"
+	"gatehouse/core/orchestrator"
+)
+
+// Between a claim and the moment its run can be stopped lies a goroutine's
+// start: who loses access there must not be answered.
+func TestAnAbortMeetsTheTurnThatIsClaimedAndHasNotBegun(t *testing.T) {
+	clock := coretest.NewClock(time.Time{})
+	d := New(Options{Clock: clock})
+	claimed := clock.Now()
+	clock.Advance(time.Millisecond)
+	d.AbortUser("bot", 7)
+	clock.Advance(time.Millisecond)
+	for _, c := range []struct {
+		user  int64
+		taken time.Time
+		stops bool
+	}{{7, claimed, true}, {8, claimed, false}, {7, clock.Now(), false}} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		end := d.begin("lane", &active{cancel: cancel, bot: "bot", user: c.user}, c.taken)
+		if got := errors.Is(context.Cause(ctx), orchestrator.ErrAborted); got != c.stops {
+			t.Errorf("user %d taken at %v: stopped %v", c.user, c.taken, got)
+		}
+		end()
+		cancel(nil)
+	}
+	for i := range int64(3 * maxAborted) {
+		d.AbortUser("bot", i)
+	}
+	if len(d.aborted) > maxAborted || len(d.running) != 0 {
+		t.Errorf("%d people, %d runs remembered", len(d.aborted), len(d.running))
+	}
+}
