@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"text/tabwriter"
 	"time"
 
@@ -36,6 +38,10 @@ func ask(p *process, name string, o order) (result, error) {
 	if !errors.Is(err, errNobodyServes) {
 		return res, err
 	}
+	if _, err := os.Stat(cfg.VaultPath); errors.Is(err, fs.ErrNotExist) {
+		return result{}, core.Errorf(core.NotFound, "there is no vault at %s yet: 'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one, such as the demo's (~/%s)", cfg.VaultPath, demoFolder)
+	}
+	fmt.Fprintf(p.stderr, "No gateway runs on %s now, so this works on its files.\n", cfg.VaultPath)
 	a, err := build(p.ctx, cfg, slog.New(slog.DiscardHandler))
 	defer func() { _ = a.Close() }()
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"gatehouse/connectors/telegram"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
+	"gatehouse/core/vault"
 )
 
 type demoCmd struct {
@@ -33,6 +34,9 @@ func (c *demoCmd) Run(p *process) (err error) {
 		return err
 	}
 	if err := c.settings(cfg); err != nil {
+		return err
+	}
+	if err := vaultFree(cfg.VaultPath); err != nil {
 		return err
 	}
 	state := cfg.VaultPath + ".simulator.json"
@@ -64,10 +68,42 @@ func (c *demoCmd) Run(p *process) (err error) {
 	stop := servePhones(page, handler)
 	defer stop()
 	cfg.TelegramToken, cfg.TelegramApiURL = configs.NewSecret(sim.Token()), sim.URL()
+	defer c.farewell(p, &err)()
 	return serve(p, cfg, func(a *app, oneTime string) {
 		claims.serve(a)
 		c.welcome(p, a, oneTime, page.Addr().String(), claims.code())
 	})
+}
+
+// vaultFree fails when a gateway works on the vault already: its files and the
+// simulator's are left alone then.
+func vaultFree(path string) error {
+	if _, err := os.Stat(filepath.Join(path, ".parachute", "lock")); err != nil {
+		return nil // nobody ever did, or opening it will tell
+	}
+	v, err := vault.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(v.Lock(true), v.Close())
+}
+
+// farewell says that a stop was heard, and, called at the end, that all is
+// over when nothing went wrong.
+func (c *demoCmd) farewell(p *process, failed *error) (end func()) {
+	said := make(chan struct{})
+	unheard := context.AfterFunc(p.ctx, func() {
+		defer close(said)
+		fmt.Fprintln(p.stdout, "\nStopping; answers being written are finished first. Ctrl-C again stops at once.")
+	})
+	return func() {
+		if unheard() {
+			return
+		}
+		if <-said; *failed == nil {
+			fmt.Fprintln(p.stdout, "Stopped. The next start goes on from here.")
+		}
+	}
 }
 
 // demoClaims hands out the owner's claim code while nobody owns the bot.
@@ -112,7 +148,7 @@ func (c *demoCmd) settings(cfg *configs.Config) error {
 		if err != nil {
 			return core.Errorf(core.Invalid, "there is no home folder for the demo's vault: set GATEHOUSE_VAULT_PATH")
 		}
-		cfg.VaultPath = filepath.Join(home, "Gatehouse-demo")
+		cfg.VaultPath = filepath.Join(home, demoFolder)
 	}
 	if cfg.Source("ADDR") == configs.SourceDefault && cfg.Source("PORT") == configs.SourceDefault {
 		l, err := listenNear(3333)
@@ -165,6 +201,9 @@ func servePhones(l net.Listener, h http.Handler) (stop func()) {
 	}
 }
 
+// demoFolder is the demo's vault in the home folder, unless another one is set.
+const demoFolder = "Gatehouse-demo"
+
 // demoMark stands in a vault that the demo made: only such a one is emptied.
 const demoMark = ".parachute/demo"
 
@@ -210,19 +249,23 @@ func (c *demoCmd) welcome(p *process, a *app, oneTime, phonesAddr, code string) 
 	fmt.Fprintf(p.stdout, `
 Gatehouse is running with a simulated Telegram. Open these in a browser:
 
-  The phones     http://%s/     play people writing to the bot
-  The panel      http://%s/admin     approve them
-  The API        http://%s/docs
+  The phones   http://%s/
+               play people who write to the bot
+  The panel    http://%s/admin
+               decide who may talk to it
+  The API      http://%s/docs
+               what programs can ask of it
+
 `, phonesAddr, a.cfg.Addr, a.cfg.Addr)
 	if oneTime != "" {
-		fmt.Fprintf(p.stdout, "\n  Sign in to the panel as admin with the one-time password  %s\n", oneTime)
+		fmt.Fprintf(p.stdout, "Sign in to the panel as admin with the one-time password  %s\n", oneTime)
 	} else {
-		fmt.Fprintf(p.stdout, "\n  Sign in to the panel as admin with the password you chose (start with --fresh to begin anew).\n")
+		fmt.Fprintf(p.stdout, "Sign in to the panel as admin with the password you chose. Forgotten? 'bin/gatehouse demo --fresh' begins anew.\n")
 	}
 	if code != "" {
-		fmt.Fprintf(p.stdout, "  To own the bot, send it from the owner's phone  /claim %s  (15 minutes; 'gatehouse claim' makes another)\n", code)
+		fmt.Fprintf(p.stdout, "To own the bot, send this from Olga's phone               /claim %s\n", code)
 	}
-	fmt.Fprintf(p.stdout, "\n  Vault: %s\n  Ctrl-C stops it; starting again goes on where it was.\n\n", a.vault.Path())
+	fmt.Fprintf(p.stdout, "\nEverything is kept in %s\nCtrl-C stops it; starting again goes on where it was.\n\n", a.vault.Path())
 }
 
 // testTelegram asks the platform who the configured token is.

@@ -168,7 +168,17 @@ func doctorConfiguration(_ context.Context, p doctorPatient) []doctorCheck {
 			set++
 		}
 	}
-	return []doctorCheck{{Name: "configuration", State: doctorOK, Text: fmt.Sprintf("%d settings are set, the others have their defaults", set)}}
+	return []doctorCheck{{Name: "configuration", State: doctorOK, Text: doctorCount(set)}}
+}
+
+func doctorCount(set int) string {
+	switch set {
+	case 0:
+		return "nothing is set, so every setting has its default"
+	case 1:
+		return "1 setting is set, the others have their defaults"
+	}
+	return fmt.Sprintf("%d settings are set, the others have their defaults", set)
 }
 
 // doctorInTheClear reports whether address is plain http to another machine.

@@ -60,11 +60,15 @@ func main() {
 }
 
 // run is the program without its process: it returns the exit code.
-func run(p *process, args []string) int {
+func run(p *process, args []string) (exit int) {
 	var c command
-	code := -1
+	code, out := -1, p.stdout
+	if len(args) == 0 { // not what anybody meant: they are told what there is
+		args, out = []string{"--help"}, p.stderr
+		defer func() { exit = max(exit, exitUsage) }()
+	}
 	parser, err := kong.New(&c, kong.Name("gatehouse"), kong.Description(description), kong.UsageOnError(),
-		kong.Writers(p.stdout, p.stderr), kong.Exit(func(n int) { code = n }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		kong.Writers(out, p.stderr), kong.Exit(func(n int) { code = n }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		fmt.Fprintln(p.stderr, "gatehouse:", err)
 		return exitFailure

@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"gatehouse/configs"
@@ -50,6 +52,8 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 		}
 		if oneTime != "" {
 			fmt.Fprintf(p.stderr, "\n  The panel: http://%s/admin\n  Sign in as admin with the one-time password: %s\n\n", cfg.Addr, oneTime)
+		} else if has, err := a.admins.HasPassword(p.ctx); err == nil && !has {
+			log.Warn("nobody can sign in to the panel yet: set GATEHOUSE_ADMIN_PASSWORD_FILE, or start once in a terminal, which prints a one-time password")
 		}
 	})
 }
@@ -92,13 +96,13 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	var heart sync.WaitGroup
 	heart.Go(func() { failed <- a.queue.Serve(work, a.cfg.DrainTimeout, a.botNames(), a.dispatcher.Handle) })
 	heart.Go(func() { failed <- a.hub.Run(work) })
-	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "bots", a.botNames(), "model", a.models.first.About().Name)
+	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "bots", strings.Join(a.botNames(), " "), "model", a.models.first.About().Name)
 	ready()
 	debug.FreeOSMemory() // what start-up took is not needed again
 
 	select {
 	case <-ctx.Done():
-		a.log.Info("stopping: taking no more, finishing what runs", "grace", a.cfg.DrainTimeout)
+		a.log.Info("stopping: taking no more, finishing what runs", "grace", a.cfg.DrainTimeout.String())
 	case err = <-failed:
 		// Parts that end because ctx did may be heard of first.
 		if err = unlessEnded(ctx, err); err == nil && ctx.Err() == nil {
@@ -142,8 +146,11 @@ func (a *app) listen(ctx context.Context) (out []listening, err error) {
 			}
 		}
 	}()
-	add := func(network, addr string, h http.Handler) error {
-		l, err := net.Listen(network, addr)
+	add := func(addr, setting string, h http.Handler) error {
+		l, err := net.Listen("tcp", addr)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return core.Errorf(core.Conflict, "%s is taken by another program, maybe another gateway: stop it, or set %s to another address", addr, setting)
+		}
 		if err != nil {
 			return fmt.Errorf("listen on %s: %w", addr, err)
 		}
@@ -154,12 +161,12 @@ func (a *app) listen(ctx context.Context) (out []listening, err error) {
 	if err != nil {
 		return out, err
 	}
-	if err := add("tcp", a.cfg.Addr, main); err != nil {
+	if err := add(a.cfg.Addr, "GATEHOUSE_ADDR", main); err != nil {
 		return out, err
 	}
 	a.cfg.Addr = out[0].listener.Addr().String()
 	if a.cfg.MetricsAddr != "" {
-		if err := add("tcp", a.cfg.MetricsAddr, web.MetricsPage(a.reg)); err != nil {
+		if err := add(a.cfg.MetricsAddr, "GATEHOUSE_METRICS_ADDR", web.MetricsPage(a.reg)); err != nil {
 			return out, err
 		}
 	}

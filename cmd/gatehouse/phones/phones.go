@@ -56,8 +56,8 @@ type page struct {
 
 // cast are the people a fresh world begins with, and what their phones say of them.
 var cast = []struct{ name, username, note string }{
-	{"Ada", "ada_reads", "a stranger to the bot"},
-	{"Ben", "ben_b", "another stranger"},
+	{"Ada", "ada_reads", "a stranger at first"},
+	{"Ben", "ben_b", "another one"},
 	{"Olga", "olga_owns", "the owner, after her /claim"},
 }
 

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"net"
+	"strings"
+	"testing"
+)
+
+// Without a terminal nobody reads a one-time password, so none is made; the
+// log says how to get in.
+func TestAStartWithoutATerminalSaysHowToGetIntoThePanel(t *testing.T) {
+	h := newHome(t, nil)
+	p := h.serve(nil)
+	p.interrupt()
+	if strings.Contains(p.err.String(), "nobody can sign in") {
+		t.Errorf("there is a password, and still:\n%s", p.err.String())
+	}
+	h = newHome(t, nil)
+	delete(h.env, "GATEHOUSE_ADMIN_PASSWORD")
+	p = h.serve(nil)
+	p.says("GATEHOUSE_ADMIN_PASSWORD_FILE")
+	if out := p.out.String() + p.err.String(); strings.Contains(out, "one-time password:") {
+		t.Errorf("a one-time password stands in a log:\n%s", out)
+	}
+	p.interrupt()
+}
+
+func TestATakenAddressIsNamedWithItsSetting(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, setting := range []string{"GATEHOUSE_ADDR", "GATEHOUSE_METRICS_ADDR"} {
+		h := newHome(t, nil)
+		h.env[setting] = l.Addr().String()
+		code, _, errs := h.run("serve")
+		if want := l.Addr().String() + " is taken by another program"; code != exitFailure || !strings.Contains(errs, want) || !strings.Contains(errs, "set "+setting) {
+			t.Errorf("%s: %d %q", setting, code, errs)
+		}
+	}
+}
+
+func TestAVaultMayHaveAnyName(t *testing.T) {
+	h := newHome(t, nil)
+	for _, name := range []string{"my notes", "Ключи ⚿ 鍵", "a'b\"c", "50% & more?#"} {
+		h.env["GATEHOUSE_VAULT_PATH"] = h.dir + "/" + name
+		p := h.serve(nil)
+		if code, out, errs := h.run("claim"); code != 0 || !strings.Contains(out, "/claim ") || errs != "" {
+			t.Errorf("%q: claim: %d %q %q", name, code, out, errs)
+		}
+		p.interrupt()
+		if code, out, _ := h.run("doctor"); code != 0 {
+			t.Errorf("%q: doctor: %d\n%s", name, code, out)
+		}
+	}
+}
