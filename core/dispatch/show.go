@@ -60,6 +60,11 @@ func (s *show) end() {
 
 func (s *show) run(ctx context.Context) {
 	defer close(s.done)
+	defer func() {
+		if p := recover(); p != nil { // the run goes on unseen
+			s.d.o.Log.ErrorContext(ctx, "a preview panicked", "bot", s.t.First().Bot, "panic", p)
+		}
+	}()
 	to := s.t.First().Address
 	began := s.d.o.Clock.Now()
 	nextTyping, nextPreview := began.Add(typingAfter), began.Add(previewAfter)
