@@ -35,7 +35,6 @@ type rig struct {
 	vault string
 	exe   string
 	mode  string
-	extra map[string]string // further settings
 
 	people []*telegramtest.User
 	child  *child
@@ -125,7 +124,6 @@ func newRig(t *testing.T, exe, mode string, people int, platform telegramtest.Op
 func (r *rig) start(settings ...string) *child {
 	r.t.Helper()
 	env := settingsOf(r.vault, r.sim.Token(), r.tap.URL, r.model.URL+"/v1", r.mode)
-	maps.Copy(env, r.extra)
 	for i := 0; i+1 < len(settings); i += 2 {
 		env[settings[i]] = settings[i+1]
 	}
