@@ -111,8 +111,16 @@ func (q *Queue) kick(key chatKey) {
 		q.sending[key] = true
 		return
 	}
-	if _, ours := q.bots[key.bot]; !ours || !q.open || len(q.sending) >= maxSending {
-		q.ring() // the poll finds it
+	q.beginChat(key)
+}
+
+// beginChat starts the work on a chat that nobody is at; q.mu is held.
+func (q *Queue) beginChat(key chatKey) {
+	if _, ours := q.bots[key.bot]; !ours || !q.open {
+		return // it waits for a start with that bot
+	}
+	if len(q.sending) >= maxSending {
+		q.more = true // the first that ends has the poll look
 		return
 	}
 	q.sending[key] = false
@@ -140,8 +148,13 @@ func (q *Queue) sendWaiting(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	for _, c := range chats {
-		q.kick(chatKey{c.Bot, c.Chat})
+		// One that is being worked on looks for itself when its send has ended.
+		if _, busy := q.sending[chatKey{c.Bot, c.Chat}]; !busy {
+			q.beginChat(chatKey{c.Bot, c.Chat})
+		}
 	}
 	return nil
 }
@@ -198,8 +211,17 @@ func (q *Queue) settled(ctx context.Context, key chatKey, sent *core.Outgoing, d
 
 func (q *Queue) quit(key chatKey) {
 	q.mu.Lock()
-	delete(q.sending, key)
+	q.done(key)
 	q.mu.Unlock()
+}
+
+// done ends the work on a chat; q.mu is held.
+func (q *Queue) done(key chatKey) {
+	delete(q.sending, key)
+	if q.more {
+		q.more = false
+		q.ring()
+	}
 }
 
 // rest ends the work on a chat, unless something was posted meanwhile.
@@ -210,7 +232,7 @@ func (q *Queue) rest(key chatKey) bool {
 		q.sending[key] = false
 		return false
 	}
-	delete(q.sending, key)
+	q.done(key)
 	return true
 }
 

@@ -129,6 +129,7 @@ type Queue struct {
 	controls int                          // slots for control turns
 	running  map[string]int64             // lane → epoch of the turns in hand; bounded by the slots
 	sending  map[chatKey]bool             // chats with a send in hand; true = look again after it; bounded by maxSending
+	more     bool                         // chats wait that found no room in sending
 	bots     map[string]int64             // bot → epoch of our lease; bounded by the configured bots
 	suspects map[string]bool              // lanes whose last claim failed; at most maxSuspects
 	albums   map[string]struct{}

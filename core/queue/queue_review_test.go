@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -306,5 +307,62 @@ func TestARunWhoseMessageIsGivenUpHasEnded(t *testing.T) {
 				t.Errorf("the row is %s", got)
 			}
 		})
+	}
+}
+
+// Replies for a bot that is no longer configured, or more chats than may be
+// sent to at once, wait without keeping the queue awake.
+func TestRepliesThatCannotBeSentNowDoNotKeepTheQueueAwake(t *testing.T) {
+	f := newFixture(t, nil)
+	f.serve(func(_ context.Context, tn *queue.Turn) { _ = answer(f.q, tn) })
+	err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+		return f.q.Post(t.Context(), tx, core.Reply{Address: core.Address{Bot: "gone", Chat: "c"}, Key: "k", Parts: []core.Part{{Text: "x"}}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.put(msg(1, "c", "ada", "")) // rings once more
+	select {
+	case <-f.clock.Waiting(50):
+		t.Error("the queue looks again and again while the clock stands still")
+	case <-time.After(300 * time.Millisecond):
+	}
+	if got := f.reply(); got != "re: " {
+		t.Errorf("the chat reads %q", got)
+	}
+}
+
+type slow struct {
+	*platform
+	hold chan struct{}
+}
+
+func (s slow) Send(ctx context.Context, out core.Outgoing) core.Delivery {
+	<-s.hold
+	return s.platform.Send(ctx, out)
+}
+
+func TestMoreChatsThanMayBeSentToAtOnceAreAllServedWithoutATurnOfTheClock(t *testing.T) {
+	s := slow{platform: newPlatform(), hold: make(chan struct{})}
+	f := newFixture(t, func(o *queue.Options) { o.Sender = s })
+	f.plat = s.platform
+	f.serve(nil)
+	const chats = 700
+	for i := range chats {
+		err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+			return f.q.Post(t.Context(), tx, core.Reply{Address: core.Address{Bot: "bot", Chat: fmt.Sprint(i)}, Key: fmt.Sprint(i), Parts: []core.Part{{Text: "x"}}})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-f.clock.Waiting(chats + 100):
+		t.Error("the queue looks again and again while all sends are under way")
+	case <-time.After(300 * time.Millisecond):
+	}
+	close(s.hold)
+	for range chats {
+		f.reply()
 	}
 }
