@@ -127,11 +127,33 @@ func (c *chat) fresh(_ context.Context, call dispatch.Call) (dispatch.Outcome, e
 	}, nil
 }
 
-func (c *chat) stopRun(_ context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+func (c *chat) stopRun(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+	if ok, err := c.mayStop(ctx, call); err != nil {
+		return dispatch.Outcome{}, err
+	} else if !ok {
+		return said("Somebody else is being answered: only whoever asked for it, or the owner, can stop that.")
+	}
 	if c.stop(call.In.Bot + "|" + call.In.Chat) {
 		return dispatch.Outcome{}, nil // the run's own end says that it was stopped
 	}
 	return said("Nothing is running here.")
+}
+
+// mayStop: a group's answer is stopped by whoever asked for it, the owner or an admin.
+func (c *chat) mayStop(ctx context.Context, call dispatch.Call) (bool, error) {
+	if !call.In.Group() {
+		return true, nil
+	}
+	user, role, err := c.book.User(ctx, c.db, call.In.From)
+	if err != nil || role == "owner" || role == "admin" {
+		return true, err
+	}
+	for _, r := range c.bus.Active() {
+		if r.Bot == call.In.Bot && r.Chat == call.In.Chat && r.User != user {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 func (c *chat) status(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
