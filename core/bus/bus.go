@@ -225,19 +225,13 @@ func (s *Stream) Next() int {
 // Info is what Begin was told.
 func (s *Stream) Info() Info { return s.info }
 
-// End closes the run for good: readers of the session wait for its next run,
+// End closes the run for good: readers of the session go on with its next run,
 // readers of this run end. The run stays readable for a while.
 func (s *Stream) End() {
 	b := s.bus
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	for r := range s.readers {
-		b.wait(s.info.Session, r)
-	}
-	s.readers = map[*reader]bool{}
+	b.release(s)
 	if b.runs[s.info.Run] != s {
 		return
 	}
@@ -254,16 +248,56 @@ func (s *Stream) Leave() {
 	b := s.bus
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	for r := range s.readers {
-		b.wait(s.info.Session, r)
-	}
-	s.readers = map[*reader]bool{}
+	b.release(s)
 	if b.runs[s.info.Run] == s {
 		delete(b.runs, s.info.Run)
 	}
+}
+
+// release closes s and has its readers wait for the session's next run; b.mu
+// is held. The next run may have begun already: the transaction that settles
+// one turn claims the next, before the first one's end is told. Its readers
+// then get what it has said so far.
+func (b *Bus) release(s *Stream) {
+	s.mu.Lock()
+	readers := s.readers
+	s.readers, s.closed = map[*reader]bool{}, true
+	s.mu.Unlock()
+	if len(readers) == 0 {
+		return
+	}
+	for _, next := range b.runs {
+		if next != s && next.info.Session == s.info.Session && next.adopt(readers) {
+			return
+		}
+	}
+	for r := range readers {
+		b.wait(s.info.Session, r)
+	}
+}
+
+// adopt takes readers over, with all that is kept; false when s is closed. One
+// that cannot hold it is cut off, as by Publish, and comes back by id.
+func (s *Stream) adopt(readers map[*reader]bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+next:
+	for r := range readers {
+		for _, k := range s.kept {
+			select {
+			case r.ch <- s.entry(k):
+			default:
+				r.cut = true
+				close(r.ch)
+				continue next
+			}
+		}
+		s.readers[r] = true
+	}
+	return true
 }
 
 // wait notes a reader of a session without a run; b.mu is held.

@@ -212,3 +212,45 @@ func BenchmarkPublish(b *testing.B) {
 }
 
 var busInfo = bus.Info{Run: "r", Session: "s", Attempt: 1}
+
+// The next run of a session may begin before the end of the last one is told
+// (its turn is claimed in the transaction that settles the other): a reader
+// who waits for it misses nothing, whichever comes first.
+func TestAReaderMissesNoRunThatBeganBeforeTheLastOnesEnd(t *testing.T) {
+	for _, early := range []int{0, 3, len(script)} { // events of the second before the first's end
+		t.Run(fmt.Sprint(early), func(t *testing.T) {
+			b := bus.New(nil, nil)
+			first := b.Begin(bus.Info{Run: "r1", Session: "s", Attempt: 1})
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			follow := b.Follow(ctx, bus.Follow{Session: "s"})
+			for _, e := range script[:5] {
+				first.Publish(e)
+			}
+			second := b.Begin(bus.Info{Run: "r2", Session: "s", Attempt: 1})
+			for _, e := range script[:early] {
+				second.Publish(e)
+			}
+			for _, e := range script[5:] {
+				first.Publish(e)
+			}
+			first.End()
+			for _, e := range script[early:] {
+				second.Publish(e)
+			}
+			second.End()
+			var types []string
+			for e, err := range follow {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if types = append(types, e.Type); e.Run == "r2" && e.Type == "message_stop" {
+					break
+				}
+			}
+			if got := strings.Join(types, " "); got != want+" "+want {
+				t.Errorf("the reader got %s", got)
+			}
+		})
+	}
+}
