@@ -191,6 +191,8 @@ func TestTheOwnerDecidesByCommandWhileTheBotIsBusy(t *testing.T) {
 	eve.Send("Hello from Eve")
 	mia.Send("Hello from Mia")
 	re, rm := w.request(eve), w.request(mia)
+	w.hearsText(boss, "Hello from Eve")
+	w.hearsText(boss, "Hello from Mia")
 	calls := model.Total()
 	model.Script(llmtest.Reply{HangHead: true})
 	boss.Send("Think for long.")
