@@ -111,7 +111,7 @@ func TestEverySettingIsReadFromItsOwnName(t *testing.T) {
 	values := map[string]string{
 		"VAULT_PATH": "/v", "DATABASE_URL": "/d/x.db", "ADDR": "127.0.0.1:4000", "PORT": "4001",
 		"ALLOWED_HOSTS": "a.example,b.example:8080", "CORS_ORIGINS": "https://a.example", "TRUSTED_PROXIES": "10.0.0.0/8,192.0.2.1",
-		"LOCALHOST_ACCESS": "chat", "ADMIN_PASSWORD": "pass word", "TELEGRAM_TOKEN": "12:ab_C-d",
+		"LOCALHOST_ACCESS": "chat", "ADMIN_PASSWORD": "pass words", "TELEGRAM_TOKEN": "12:ab_C-d",
 		"TELEGRAM_API_URL": "http://127.0.0.1:8081", "TELEGRAM_DM_POLICY": "allowlist", "TELEGRAM_ALLOWED_USERS": "1,22",
 		"DM_TRUST": "vault", "GROUP_TRUST": "vault", "GUEST_READ": "Public/**", "BUSY_MODE": "queue",
 		"RATE_LIMIT": "5/10s", "PACE": "off", "MODEL": "openai/m", "MODEL_FALLBACKS": "local/quote:30ms",
@@ -142,7 +142,7 @@ func TestEverySettingIsReadFromItsOwnName(t *testing.T) {
 	if len(values) > 0 {
 		t.Errorf("no such settings: %v", values)
 	}
-	if c.TelegramToken.Reveal() != "12:ab_C-d" || c.OpenaiAPIKey.Reveal() != "sk-1" || c.AdminPassword.Reveal() != "pass word" {
+	if c.TelegramToken.Reveal() != "12:ab_C-d" || c.OpenaiAPIKey.Reveal() != "sk-1" || c.AdminPassword.Reveal() != "pass words" {
 		t.Error("a secret was not read as it is")
 	}
 }
@@ -337,12 +337,15 @@ func TestPostgresIsRefusedWithAClearWord(t *testing.T) {
 }
 
 func TestAnAddressBeyondLoopbackNeedsAnAdminPassword(t *testing.T) {
+	if p := problems(t, "GATEHOUSE_ADMIN_PASSWORD=too short"); len(p) != 1 || !strings.Contains(p[0].Fault, "at least 10") {
+		t.Errorf("a password of nine characters: %v", p)
+	}
 	for _, addr := range []string{"0.0.0.0:3333", ":3333", "[::]:3333", "192.0.2.1:3333", "gateway.example:3333"} {
 		p := problems(t, "GATEHOUSE_ADDR="+addr)
 		if len(p) != 1 || p[0].Name != "GATEHOUSE_ADDR" || !strings.Contains(p[0].Fault, "ADMIN_PASSWORD") {
 			t.Errorf("%s: %v", addr, p)
 		}
-		if c := load(t, "GATEHOUSE_ADDR="+addr, "GATEHOUSE_ADMIN_PASSWORD=topsecret"); c.Loopback() {
+		if c := load(t, "GATEHOUSE_ADDR="+addr, "GATEHOUSE_ADMIN_PASSWORD=topsecret topsecret"); c.Loopback() {
 			t.Errorf("%s counts as loopback", addr)
 		}
 	}
@@ -390,7 +393,7 @@ func TestRateTakesACountAndATimeOrOff(t *testing.T) {
 }
 
 func TestASecretIsShownNowhere(t *testing.T) {
-	c := load(t, "GATEHOUSE_TELEGRAM_TOKEN=99:topsecret", "GATEHOUSE_ADMIN_PASSWORD=topsecret", "GATEHOUSE_OPENAI_API_KEY=topsecret")
+	c := load(t, "GATEHOUSE_TELEGRAM_TOKEN=99:topsecret", "GATEHOUSE_ADMIN_PASSWORD=topsecret topsecret", "GATEHOUSE_OPENAI_API_KEY=topsecret")
 	var out bytes.Buffer
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		fmt.Fprintf(&out, verb, c)

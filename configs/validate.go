@@ -268,11 +268,17 @@ func checkBase(s string) error {
 	return nil
 }
 
-// maxPassword bounds ADMIN_PASSWORD in bytes; longer ones cannot sign in.
-const maxPassword = 256
+// Bounds of ADMIN_PASSWORD in bytes, the same as for a password chosen in the panel.
+const (
+	minPassword = 10
+	maxPassword = 256
+)
 
 func (c *Config) checkPassword() error {
-	if len(c.AdminPassword.Reveal()) > maxPassword {
+	switch n := len(c.AdminPassword.Reveal()); {
+	case n > 0 && n < minPassword:
+		return fmt.Errorf("needs at least %d characters", minPassword)
+	case n > maxPassword:
 		return fmt.Errorf("is longer than %d bytes", maxPassword)
 	}
 	return nil

@@ -203,8 +203,8 @@ func doctorTelegram(ctx context.Context, p doctorPatient) []doctorCheck {
 	case err == nil:
 		c.State, c.Text = doctorOK, "the token belongs to @"+strings.TrimPrefix(name, "@")
 	case core.KindOf(err) == core.Denied:
-		c.State, c.Text = doctorFail, "Telegram refuses the token: "+doctorReason(err)
-		c.Fix = "get the token anew from @BotFather (/token) and set GATEHOUSE_TELEGRAM_TOKEN"
+		c.State, c.Text = doctorFail, "Telegram refuses the token: it was revoked or is mistyped"
+		c.Fix = "get it anew from @BotFather (/token) and set GATEHOUSE_TELEGRAM_TOKEN or GATEHOUSE_TELEGRAM_TOKEN_FILE"
 	default:
 		c.State, c.Text = doctorFail, p.Config.TelegramApiURL+" did not answer as it should: "+doctorReason(err)
 		c.Fix = "check this machine's network and GATEHOUSE_TELEGRAM_API_URL"
@@ -233,7 +233,7 @@ func doctorReason(err error) string {
 	if core.KindOf(err) != core.Other {
 		return core.TextOf(err)
 	}
-	return err.Error()
+	return strings.ReplaceAll(err.Error(), ".: ", ": ") // a sentence with its cause behind it
 }
 
 const (

@@ -200,7 +200,7 @@ func TestDoctorOnClockAndPorts(t *testing.T) {
 }
 
 func TestDoctorWarnsOfOpenDoors(t *testing.T) {
-	sick(t, "configuration", doctorWarn, "password is short", func(p *doctorPatient) { p.Config.AdminPassword = configs.NewSecret("topsecret") })
+	sick(t, "configuration", doctorWarn, "password is short", func(p *doctorPatient) { p.Config.AdminPassword = configs.NewSecret("top-secret") })
 	sick(t, "configuration", doctorWarn, "everybody who finds", func(p *doctorPatient) { p.Config.TelegramDMPolicy = "open" })
 	sick(t, "configuration", doctorWarn, "allowlist is empty", func(p *doctorPatient) { p.Config.TelegramDMPolicy = "allowlist" })
 	sick(t, "configuration", doctorWarn, "behind a proxy", func(p *doctorPatient) {

@@ -19,11 +19,20 @@ func newLog(w io.Writer, cfg *configs.Config, tty bool) *slog.Logger {
 			sink.secrets = append(sink.secrets, []byte(v))
 		}
 	}
-	o := &slog.HandlerOptions{Level: cfg.LogLevel.Level()}
+	o := &slog.HandlerOptions{Level: cfg.LogLevel.Level(), ReplaceAttr: readable}
 	if cfg.LogFormat == "json" || cfg.LogFormat == "" && !tty {
 		return slog.New(slog.NewJSONHandler(sink, o))
 	}
 	return slog.New(slog.NewTextHandler(sink, o))
+}
+
+// readable writes a duration as 1.5s, in JSON too, where it would be a number
+// of nanoseconds.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // tokens are the shapes of secrets that were not known when the log was made:

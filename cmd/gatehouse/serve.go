@@ -102,7 +102,7 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 
 	select {
 	case <-ctx.Done():
-		a.log.Info("stopping: taking no more, finishing what runs", "grace", a.cfg.DrainTimeout.String())
+		a.log.Info("stopping: taking no more, finishing what runs", "grace", a.cfg.DrainTimeout)
 	case err = <-failed:
 		// Parts that end because ctx did may be heard of first.
 		if err = unlessEnded(ctx, err); err == nil && ctx.Err() == nil {

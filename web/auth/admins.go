@@ -95,7 +95,7 @@ func (a *Admins) Prepare(ctx context.Context, offer bool) (oneTime string, err e
 	}
 	if a.o.Password != "" {
 		if err := checkPassword(a.o.Password); err != nil {
-			return "", core.Errorf(core.Invalid, "ADMIN_PASSWORD: %s", core.TextOf(err))
+			return "", core.Errorf(core.Invalid, "GATEHOUSE_ADMIN_PASSWORD: %s", core.TextOf(err))
 		}
 		err := a.hasher.alone(ctx, func() error {
 			if known && !acc.MustChange && verify(acc.Hash, a.o.Password) {
