@@ -151,6 +151,8 @@ func TestTheMainJobInABrowser(t *testing.T) {
 	v.panel.Visible(`.settled`)
 	v.answer("Ada")
 	v.panel.Eventually(`window.sameDocument === true`)
+	v.write("Ada", "/help")
+	v.phones.Says(v.of("Ada", ".log .row:not(.own):last-child button.linked:nth-of-type(2)"), "/help") // a command can be tapped
 	v.portrait()
 }
 
@@ -190,6 +192,7 @@ func TestTheOwnerClaimsAndApprovesOnTheirPhone(t *testing.T) {
 	v.phones.Focused(v.of("Olga", "textarea"))
 	v.phones.Press(kb.Enter)
 	v.phones.Says(v.of("Olga", ".log .row:not(.own):last-child .text"), "own")
+	v.phones.Eventually(`![...document.querySelectorAll(".chip")].some((c) => c.textContent.startsWith("/claim"))`) // nothing left to claim
 
 	v.write("Ben", tea)
 	request := v.requestOf("Ben", "")

@@ -104,7 +104,7 @@ func said(format string, args ...any) (dispatch.Outcome, error) {
 }
 
 func (c *chat) start(_ context.Context, call dispatch.Call) (dispatch.Outcome, error) {
-	return said("Hello %s. Write to me and I answer. `/help` lists what else I can do.", plain(call.In.From.Name))
+	return said("Hello %s. Write to me and I answer. /help lists what else I can do.", plain(call.In.From.Name))
 }
 
 func (c *chat) help(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
@@ -113,7 +113,7 @@ func (c *chat) help(ctx context.Context, call dispatch.Call) (dispatch.Outcome, 
 	b.WriteString("Write to me and I answer. Commands:\n\n")
 	for _, cmd := range chatCommands() {
 		if !cmd.owner || err == nil {
-			fmt.Fprintf(&b, "- `/%s` %s\n", cmd.name, cmd.about)
+			fmt.Fprintf(&b, "- /%s: %s\n", cmd.name, cmd.about) // plain, so that a tap sends it
 		}
 	}
 	return dispatch.Outcome{Text: b.String()}, nil

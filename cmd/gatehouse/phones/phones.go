@@ -240,7 +240,9 @@ func (p *page) events(w http.ResponseWriter, r *http.Request) {
 	changes := p.sim.Subscribe(r.Context(), 4096) // before the state, so that nothing falls between
 	w.Header().Set("Content-Type", "text/event-stream")
 	rc := http.NewResponseController(w)
-	if write(w, "state", p.state()) != nil || rc.Flush() != nil {
+	first := p.state()
+	claim := first.Claim
+	if write(w, "state", first) != nil || rc.Flush() != nil {
 		return
 	}
 	beat := p.opt.Clock.After(15 * time.Second)
@@ -250,14 +252,34 @@ func (p *page) events(w http.ResponseWriter, r *http.Request) {
 			if !ok || write(w, "change", c) != nil {
 				return
 			}
+			if c.Kind == "message" && c.Message.From.IsBot && p.claimed(w, &claim) != nil {
+				return
+			}
 		case <-beat:
 			beat = p.opt.Clock.After(15 * time.Second)
 			fmt.Fprint(w, ": still here\n\n")
+			if p.claimed(w, &claim) != nil {
+				return
+			}
 		}
 		if rc.Flush() != nil {
 			return
 		}
 	}
+}
+
+// claimed sends the owner's claim code when it is another one than the page
+// has: the old one ran out, or there is an owner now.
+func (p *page) claimed(w http.ResponseWriter, last **string) error {
+	if p.opt.Claim == nil {
+		return nil
+	}
+	code := p.opt.Claim()
+	if **last == code {
+		return nil
+	}
+	*last = &code
+	return write(w, "claim", code)
 }
 
 func write(w http.ResponseWriter, event string, v any) error {

@@ -472,6 +472,10 @@ const source = new EventSource("/events");
 source.addEventListener("open", () => (link.textContent = "live"));
 source.addEventListener("error", () => (link.textContent = "connecting again…"));
 source.addEventListener("state", (e) => begin(JSON.parse(e.data)));
+source.addEventListener("claim", (e) => {
+  world.claim = JSON.parse(e.data);
+  for (const phone of phones.values()) phone.chips();
+});
 source.addEventListener("change", (e) => follow(JSON.parse(e.data)));
 
 // What fades by itself: look again every second while something is shown.
