@@ -84,11 +84,11 @@ func (c *recent) add(t *turn) (clash bool) {
 	return false
 }
 
-// drop forgets a turn that could not be put.
+// drop forgets a turn that could not be put; not the one that it repeats.
 func (c *recent) drop(t *turn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.runs[t.run]; e != nil {
+	if e := c.runs[t.run]; e != nil && e.Value.(*turn) == t {
 		c.order.Remove(e)
 		delete(c.runs, t.run)
 		delete(c.sessions, t.session)
