@@ -29,7 +29,8 @@ type run struct {
 	stop   string
 	used   *llm.Usage
 	first  bool         // a first token has come
-	heard  atomic.Int64 // when the model was last heard, in unix nanoseconds
+	began  time.Time    // of this attempt; differences to it survive a clock that is set
+	heard  atomic.Int64 // when the model was last heard, in nanoseconds after began
 }
 
 // Run answers t and tells what happens through emit, in the order of
@@ -38,8 +39,7 @@ type run struct {
 // ctx ends with ErrAborted the Result is aborted; any other cancellation of
 // ctx is returned as its cause.
 func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) (Result, error) {
-	r := &run{o: o, t: t, emit: emit}
-	r.heard.Store(o.o.Clock.Now().UnixNano())
+	r := &run{o: o, t: t, emit: emit, began: o.o.Clock.Now()}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	conv, err := o.o.Sessions.Open(ctx, t.Session)
@@ -184,7 +184,7 @@ func (r *run) answer(ctx context.Context, req *llm.Request) (Result, error) {
 	asked := r.o.o.Clock.Now()
 	var fault error
 	for d, err := range r.model.Reply(ctx, req) {
-		r.heard.Store(r.o.o.Clock.Now().UnixNano())
+		r.heard.Store(int64(r.o.o.Clock.Now().Sub(r.began)))
 		if err != nil {
 			fault = err
 			break
@@ -335,7 +335,7 @@ func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	end := r.t.Started.Add(limits.RunTime)
 	for {
 		now := r.o.o.Clock.Now()
-		quiet := time.Unix(0, r.heard.Load()).Add(limits.Silence)
+		quiet := r.began.Add(time.Duration(r.heard.Load()) + limits.Silence)
 		switch {
 		case !now.Before(end):
 			cancel(errTime)

@@ -137,9 +137,10 @@ func says(text string) func(context.Context, func(llm.Delta, error) bool) {
 func TestASilentModelIsGivenUpAtTheLimitAndNotBefore(t *testing.T) {
 	h := open(t, orchestrator.Limits{Silence: 5 * time.Minute})
 	h.model.reply = func(ctx context.Context, yield func(llm.Delta, error) bool) {
-		yield(llm.Delta{Text: "Well"}, nil)
-		<-ctx.Done()
-		yield(llm.Delta{}, ctx.Err())
+		if yield(llm.Delta{Text: "Well"}, nil) {
+			<-ctx.Done()
+			yield(llm.Delta{}, ctx.Err())
+		}
 	}
 	end := h.background(t.Context(), h.turn("r1", 1, "hello"))
 	h.clock.AwaitWaiters(1)
