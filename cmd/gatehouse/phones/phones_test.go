@@ -4,16 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"gatehouse/cmd/gatehouse/phones"
 	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core/coretest"
 )
 
 func serve(t *testing.T, opt phones.Options) (*telegramtest.Server, *httptest.Server) {
@@ -193,6 +196,40 @@ func TestTheStreamBeginsWithTheStateAndFollowsEveryChange(t *testing.T) {
 	last := again.Group.Messages[len(again.Group.Messages)-1]
 	if !strings.HasSuffix(last.Service, "joined the group") {
 		t.Errorf("the new person is not in the group: %+v", last)
+	}
+}
+
+// A page stays open for long: its code is another one once the old one ran out,
+// and none when somebody owns the bot.
+func TestThePagesClaimCodeIsAlwaysTheOneThatWorks(t *testing.T) {
+	clock := coretest.NewClock(time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC))
+	var mu sync.Mutex
+	code := "AAAA2222"
+	set := func(c string) { mu.Lock(); defer mu.Unlock(); code = c }
+	sim, web := serve(t, phones.Options{Clock: clock, Claim: func() string { mu.Lock(); defer mu.Unlock(); return code }})
+	events := follow(t, web)
+	var s state
+	if events.next(&s); s.Claim != "AAAA2222" {
+		t.Fatalf("the page begins with %q", s.Claim)
+	}
+	set("BBBB3333")
+	clock.AwaitWaiters(1)
+	clock.Advance(15 * time.Second)
+	var now string
+	if kind := events.next(&now); kind != "claim" || now != "BBBB3333" {
+		t.Fatalf("%s %q", kind, now)
+	}
+	set("")
+	sim.User(s.People[0].ID).Send("hello")
+	events.next(&telegramtest.Change{})
+	res, err := http.Post(sim.URL()+"/bot"+sim.Token()+"/sendMessage", "application/json", strings.NewReader(fmt.Sprintf(`{"chat_id": %d, "text": "You are the owner now."}`, s.People[0].ID)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	events.next(&telegramtest.Change{})
+	if kind := events.next(&now); kind != "claim" || now != "" {
+		t.Fatalf("%s %q", kind, now)
 	}
 }
 
