@@ -64,8 +64,8 @@ type app struct {
 
 // build opens and joins every part; nothing works before Run. The caller
 // closes the app, also after an error.
-func build(ctx context.Context, cfg *configs.Config, log *slog.Logger) (*app, error) {
-	a := &app{cfg: cfg, log: log, clock: core.System{}, reg: prometheus.NewRegistry()}
+func build(ctx context.Context, cfg *configs.Config, log *slog.Logger, clock core.Clock) (*app, error) {
+	a := &app{cfg: cfg, log: log, clock: clock, reg: prometheus.NewRegistry()}
 	a.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a.registerBuild()
 	for _, step := range []func(context.Context) error{a.openVault, a.openStore, a.joinCore, a.joinConnectors, a.joinUpkeep} {

@@ -42,7 +42,7 @@ func ask(p *process, name string, o order) (result, error) {
 		return result{}, core.Errorf(core.NotFound, "there is no vault at %s yet: 'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one, such as the demo's (~/%s)", cfg.VaultPath, demoFolder)
 	}
 	fmt.Fprintf(p.stderr, "No gateway runs on %s now, so this works on its files.\n", cfg.VaultPath)
-	a, err := build(p.ctx, cfg, slog.New(slog.DiscardHandler))
+	a, err := build(p.ctx, cfg, slog.New(slog.DiscardHandler), core.System{})
 	defer func() { _ = a.Close() }()
 	if err != nil {
 		return result{}, err

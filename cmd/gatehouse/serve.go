@@ -36,7 +36,7 @@ func (c *serveCmd) Run(p *process) error {
 // when given, is called once everything listens.
 func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) (err error) {
 	log := newLog(p.stderr, cfg, p.tty)
-	a, err := build(p.ctx, cfg, log)
+	a, err := build(p.ctx, cfg, log, core.System{})
 	defer func() { err = errors.Join(err, a.Close()) }()
 	if err != nil {
 		return err
@@ -73,6 +73,9 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	} else if n > 0 {
 		a.log.Info("sidecars repaired", "n", n)
 	}
+	if err := a.queue.TakeOver(ctx, a.botNames()); err != nil {
+		return err
+	}
 	listeners, err := a.listen(ctx)
 	if err != nil {
 		return err
@@ -94,7 +97,7 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	work, stopWork := context.WithCancel(ctx)
 	defer stopWork()
 	var heart sync.WaitGroup
-	heart.Go(func() { failed <- a.queue.Serve(work, a.cfg.DrainTimeout, a.botNames(), a.dispatcher.Handle) })
+	heart.Go(func() { failed <- a.queue.Serve(work, a.cfg.DrainTimeout, a.dispatcher.Handle) })
 	heart.Go(func() { failed <- a.hub.Run(work) })
 	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "bots", strings.Join(a.botNames(), " "), "model", a.models.first.About().Name)
 	ready()

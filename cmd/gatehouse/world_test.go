@@ -87,7 +87,7 @@ func (w *world) start() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	log := slog.New(slog.NewTextHandler(&redactor{w: w.log}, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	a, err := build(ctx, w.cfg, log)
+	a, err := build(ctx, w.cfg, log, core.System{})
 	if err != nil {
 		_ = a.Close()
 		cancel()

@@ -130,10 +130,13 @@ func open(t *testing.T) *hall {
 		Texts: dispatch.Texts{Unsupported: func(kind string) string { return "cannot read " + kind }, Stopped: "stopped",
 			Failed: func(m string, _ bool) string { return "failed: " + m }},
 	})
+	if err := h.queue.TakeOver(t.Context(), []string{"b"}); err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
 	parts.Go(func() {
-		if err := h.queue.Serve(ctx, time.Minute, []string{"b"}, d.Handle); err != nil {
+		if err := h.queue.Serve(ctx, time.Minute, d.Handle); err != nil {
 			t.Error(err)
 		}
 	})

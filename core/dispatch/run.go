@@ -30,7 +30,7 @@ func (d *Dispatcher) run(ctx context.Context, t *queue.Turn) (err error) {
 			d.leave(t, turn, stream)
 		}
 	}()
-	if in.Turn != nil && turn.Attempt > 1 && !in.Turn.Respond {
+	if in.Turn != nil && (turn.Attempt > 1 || t.Attempt > 1) && !in.Turn.Respond {
 		return d.endBroken(ctx, t, turn, stream, "interrupted", "The gateway was interrupted while it answered.", nil)
 	}
 	res, err := d.answer(ctx, t, turn, stream)

@@ -145,9 +145,10 @@ func (q *Queue) tellGaveUp(ctx context.Context, tx *store.Tx, in *core.Inbound, 
 	}
 }
 
-// recover takes over what an earlier process of this node left: its lanes are
-// free at once, rows found in sending are unknown unless repeating is safe.
-func (q *Queue) recover(ctx context.Context, bots []string) error {
+// TakeOver takes over what an earlier process of this node left, and the lease
+// of each bot: lanes are free at once, rows found in sending are unknown unless
+// repeating is safe. It is called once, before anything is Put.
+func (q *Queue) TakeOver(ctx context.Context, bots []string) error {
 	return q.db.Tx(ctx, func(tx *store.Tx) error {
 		now := core.Stamp(tx.Time())
 		until := core.Stamp(tx.Time().Add(leaseTime))
@@ -155,6 +156,11 @@ func (q *Queue) recover(ctx context.Context, bots []string) error {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `UPDATE lane SET not_before = $1 WHERE pending = 1 AND owner = '' AND control IN (0, 1) AND not_before > $2`, now, now); err != nil {
+			return err
+		}
+		// Who asked over HTTP is gone: what has not begun counts as begun and cut,
+		// so that its end is told instead of being made for nobody.
+		if _, err := tx.Exec(ctx, `UPDATE inbox SET attempts = 1 WHERE state = 'ready' AND bot = $1 AND attempts = 0`, core.APIBot); err != nil {
 			return err
 		}
 		held := map[string]int64{}

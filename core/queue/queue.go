@@ -173,18 +173,15 @@ func New(db *store.DB, o Options) *Queue {
 	}
 }
 
-// Serve works until ctx ends: it claims lanes, has handle called on a
+// Serve works, after TakeOver, until ctx ends: it claims lanes, has handle called on a
 // goroutine for each turn, and sends the outbox. handle must end each turn by
 // Ack, Fail or GiveBack. When ctx ends nothing new is claimed; turns in hand
 // get grace to finish, then their context is cancelled; Serve returns when
 // every turn is settled and the outbox of reachable chats is drained (within
 // what is left of grace).
-func (q *Queue) Serve(ctx context.Context, grace time.Duration, bots []string, handle func(context.Context, *Turn)) error {
+func (q *Queue) Serve(ctx context.Context, grace time.Duration, handle func(context.Context, *Turn)) error {
 	work, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
-	if err := q.recover(ctx, bots); err != nil {
-		return err
-	}
 	q.mu.Lock()
 	q.handle, q.work, q.serving, q.open = handle, work, true, true
 	q.mu.Unlock()

@@ -128,9 +128,12 @@ func (f *fixture) serveQueue(q *queue.Queue, handle func(context.Context, *queue
 	if handle == nil {
 		handle = func(_ context.Context, t *queue.Turn) { f.turns <- t; <-t.Work.(chan struct{}) }
 	}
+	if err := q.TakeOver(context.Background(), []string{"bot"}); err != nil {
+		f.t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- q.Serve(ctx, time.Minute, []string{"bot"}, handle) }()
+	go func() { done <- q.Serve(ctx, time.Minute, handle) }()
 	var once sync.Once
 	return func() {
 		once.Do(func() {

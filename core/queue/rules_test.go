@@ -265,3 +265,25 @@ func TestOrderAndOnceUnderLoad(t *testing.T) {
 		t.Errorf("left: %s", s)
 	}
 }
+
+// Who asked over HTTP is gone after a restart: what had not begun is not
+// answered for nobody, unless the request said so; its turn comes as a second
+// attempt, which the handler tells as interrupted.
+func TestAnAPITurnThatHadNotBegunBeforeARestartComesAsInterrupted(t *testing.T) {
+	f := newFixture(t, nil)
+	m := msg(1, "s1", "user:1", "hi")
+	m.Bot, m.Turn = core.APIBot, &core.Options{Session: "s1", Run: "r1"}
+	f.put(m, msg(2, "a", "ann", "hello"))
+	attempts := make(chan int, 2)
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		if turn.First().Turn != nil {
+			attempts <- turn.Attempt
+		} else if turn.Attempt != 1 {
+			t.Errorf("a chat's message counts as tried: %d", turn.Attempt)
+		}
+		_ = f.q.Ack(context.Background(), turn, queue.Result{})
+	})
+	if n := <-attempts; n != 2 {
+		t.Errorf("attempt %d", n)
+	}
+}

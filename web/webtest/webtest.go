@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -177,11 +178,27 @@ func (b *Tab) TabTo(sel string) {
 	b.t.Fatalf("%d presses of the tabulator key did not reach %s but %q", maxTabs, sel, way)
 }
 
-// Write focuses a field and types into it.
+// Write focuses a field and types into it; a last kb.Enter is pressed when the
+// field holds the rest. What went astray (a page that moves the focus while
+// somebody types) is typed again, twice at most.
 func (b *Tab) Write(sel, text string) {
 	b.t.Helper()
-	b.Focus(sel)
-	b.Press(text)
+	words, enter := strings.CutSuffix(text, kb.Enter)
+	for try := 1; ; try++ {
+		b.Focus(sel)
+		b.Press(words)
+		held := Value[string](b, fmt.Sprintf(`document.querySelector(%q).value`, sel))
+		if strings.HasSuffix(held, words) {
+			break
+		}
+		if try == 3 {
+			b.t.Fatalf("typing %q into %s left %q there", words, sel, held)
+		}
+		b.Eventually(fmt.Sprintf(`(document.querySelector(%[1]q).value = "", true)`, sel))
+	}
+	if enter {
+		b.Press(kb.Enter)
+	}
 }
 
 // Click presses the mouse in the middle of what the selector finds first.
