@@ -99,7 +99,7 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	var heart sync.WaitGroup
 	heart.Go(func() { failed <- a.queue.Serve(work, a.cfg.DrainTimeout, a.dispatcher.Handle) })
 	heart.Go(func() { failed <- a.hub.Run(work) })
-	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "bots", strings.Join(a.botNames(), " "), "model", a.models.first.About().Name)
+	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "runtime", a.runtime, "bots", strings.Join(a.botNames(), " "), "model", a.models.first.About().Name)
 	ready()
 	debug.FreeOSMemory() // what start-up took is not needed again
 
