@@ -23,16 +23,18 @@ const everything = "*"
 // A new package or a new edge is a decision, so it is made here, in a diff that
 // someone reads. Tests may import what they like.
 var may = map[string]string{
-	"configs":          "",
-	"core":             "", // words only
-	"core/coretest":    "core",
-	"core/store":       "core",
-	"core/vault":       "core",
-	"core/bus":         "core",
-	"core/llm":         "core",
-	"core/llm/openai":  "core core/llm",
-	"core/llm/quote":   "core core/llm", // gets its search as a function
-	"core/llm/llmtest": "core core/llm",
+	"configs":                "",
+	"core":                   "", // words only
+	"core/coretest":          "core",
+	"core/store":             "core",
+	"core/vault":             "core",
+	"core/bus":               "core",
+	"core/llm":               "core",
+	"core/llm/openai":        "core core/llm",
+	"core/llm/anthropic":     "core core/llm",
+	"core/llm/quote":         "core core/llm", // gets its search as a function
+	"core/llm/llmtest":       "core core/llm",
+	"core/llm/anthropictest": "core",
 
 	"core/store/storetest": "core core/store",
 

@@ -76,11 +76,14 @@ type Tool struct {
 type Delta struct {
 	Text     string
 	Thinking string
-	Call     *Block // Type tool_use
-	Usage    *Usage // once, at the end, where the provider says it
-	Model    string // set when the answering model is chosen or changes (fallback)
-	Notice   string // plain words: "openai is busy, trying again in 2 s"
-	Stop     string // end_turn, tool_use, max_tokens; with the last delta
+	// Signature ends the thinking before it: kept in its Block, it lets the same
+	// provider take the thinking back as its own.
+	Signature string
+	Call      *Block // Type tool_use
+	Usage     *Usage // once, at the end, where the provider says it
+	Model     string // set when the answering model is chosen or changes (fallback)
+	Notice    string // plain words: "openai is busy, trying again in 2 s"
+	Stop      string // end_turn, tool_use, max_tokens; with the last delta
 }
 
 // Usage is what the provider counted.

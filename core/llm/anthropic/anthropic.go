@@ -1,0 +1,293 @@
+// Package anthropic is an llm.Model over Anthropic's streaming Messages API
+// (https://platform.claude.com/docs/en/api/messages), by the official SDK.
+//
+// The SDK encodes requests and decodes events. It is built without its client
+// type, whose constructor reads keys, addresses and headers from the
+// environment: its services take exactly the options given here. Its retries
+// and its tracing are off: an answer that has begun is never repeated, waits
+// are told to the person who asked, and no conversation becomes a span.
+//
+// Nothing is taken from the environment: base URL, key and HTTP client are
+// given, and the package's own transport uses no proxy.
+package anthropic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	api "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"gatehouse/core"
+	"gatehouse/core/llm"
+)
+
+// DefaultBaseURL is Anthropic's own API.
+const DefaultBaseURL = "https://api.anthropic.com"
+
+const (
+	dialTimeout   = 10 * time.Second
+	headerTimeout = 120 * time.Second
+	maxModels     = 1000 // names Models returns; the API's largest page
+)
+
+// Options say which server to talk to. Clock is needed; everything else has a
+// default.
+type Options struct {
+	Name    string       // the provider's name in front of model names; "anthropic"
+	Model   string       // the provider's name of the model; "" = chosen from /v1/models at the first reply
+	BaseURL string       // without /v1 (which is taken off); DefaultBaseURL
+	Key     string       // sent as x-api-key; "" sends none
+	Window  int          // tokens of context; 0 = what is known of the model
+	HTTP    *http.Client // nil: own transport with time-outs for dialling (10 s), TLS (10 s) and the answer's header (120 s)
+	Clock   core.Clock
+	Log     *slog.Logger   // nil: silent
+	Rand    func() float64 // jitter in [0, 1); nil: math/rand
+}
+
+// A Client is one model of one server. It is safe for use by many goroutines.
+type Client struct {
+	name   string
+	window int
+	key    string
+	http   *http.Client
+	clock  core.Clock
+	log    *slog.Logger
+	rand   func() float64
+
+	messages api.MessageService
+	list     api.ModelService
+	dialect  dialect
+
+	configured string
+	mu         sync.Mutex
+	chosen     string // from /v1/models, where none is configured
+}
+
+// dialect is what was learnt about a server from its refusals. It is kept for
+// the life of the client.
+type dialect struct {
+	noThinking atomic.Bool  // the parameter "thinking" is refused
+	noCache    atomic.Bool  // cache_control is refused
+	maxTokens  atomic.Int64 // the most tokens of an answer that the model allows; 0 unknown
+}
+
+// New checks o and makes the client; it does not connect.
+func New(o Options) (*Client, error) {
+	if o.Clock == nil {
+		return nil, errors.New("anthropic: no clock")
+	}
+	base, err := parseBase(o.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	key := strings.TrimSpace(o.Key)
+	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, core.Errorf(core.Invalid, "the model key holds a blank or a character that no HTTP header can carry")
+	}
+	c := &Client{
+		name: o.Name, window: o.Window, key: key, clock: o.Clock,
+		log: o.Log, rand: o.Rand, configured: o.Model, http: ownClient(),
+	}
+	if c.name == "" {
+		c.name = "anthropic"
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	if c.rand == nil {
+		c.rand = rand.Float64
+	}
+	if o.HTTP != nil {
+		copied := *o.HTTP
+		c.http = &copied
+	}
+	// A redirect would carry key and conversation to another place.
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	opts := c.options(base)
+	c.messages, c.list = api.NewMessageService(opts...), api.NewModelService(opts...)
+	return c, nil
+}
+
+// options are everything that the SDK is told; it looks nowhere else.
+func (c *Client) options(base string) []option.RequestOption {
+	opts := []option.RequestOption{
+		option.WithBaseURL(base), option.WithHTTPClient(c.http), option.WithMaxRetries(0),
+		option.WithoutOpenTelemetry(), option.WithMiddleware(c.guard), option.WithHeader("User-Agent", "gatehouse"),
+	}
+	if c.key != "" {
+		opts = append(opts, option.WithAPIKey(c.key))
+	}
+	return opts
+}
+
+// parseBase reads a base URL; its errors never show it, for it may hold a password.
+func parseBase(s string) (string, error) {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		s = DefaultBaseURL
+	}
+	u, err := url.Parse(s)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
+		return "", core.Errorf(core.Invalid, "the model base URL is not like https://api.anthropic.com, without user and password")
+	}
+	u.Path = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1") + "/"
+	u.RawPath, u.RawQuery, u.Fragment = "", "", ""
+	return u.String(), nil
+}
+
+func ownClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		Proxy:                  nil, // never from the environment
+		DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout:    dialTimeout,
+		ResponseHeaderTimeout:  headerTimeout,
+		IdleConnTimeout:        90 * time.Second,
+		MaxIdleConns:           32,
+		MaxIdleConnsPerHost:    32,
+		MaxResponseHeaderBytes: 64 << 10,
+		DisableCompression:     true, // small events, and no bombs
+		ForceAttemptHTTP2:      true,
+	}}
+}
+
+// Close closes idle connections. Replies under way go on.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// String is the model's name, so that printing a client never shows its key.
+func (c *Client) String() string { return c.About().Name }
+
+// About names the model as "anthropic/claude-sonnet-5"; only "anthropic" until
+// one was chosen from the server's list.
+func (c *Client) About() llm.About {
+	name, model := c.name, c.present()
+	if model != "" {
+		name += "/" + model
+	}
+	window := c.window
+	if window == 0 && model != "" {
+		window = windowOf(model)
+	}
+	return llm.About{Name: name, Window: window, Tools: true, Thinking: model != "" && c.thinks(model)}
+}
+
+// present is the model's name as far as it is known.
+func (c *Client) present() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.configured + c.chosen
+}
+
+var versioned = regexp.MustCompile(`^claude-[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?:-|$)`)
+
+// since46 reports whether model is of the generation that began with Claude
+// Opus 4.6: a window of a million tokens, and thinking as the model sees fit.
+// Source: https://platform.claude.com/docs/en/about-claude/models/overview
+func since46(model string) bool {
+	m := versioned.FindStringSubmatch(model)
+	if m == nil {
+		return false
+	}
+	major, _ := strconv.Atoi(m[1]) // digits
+	minor, _ := strconv.Atoi(m[2]) // digits, or "": 0
+	return major > 4 || major == 4 && minor >= 6
+}
+
+// windowOf is the model's context in tokens; models that are not known have at
+// least 200,000.
+func windowOf(model string) int {
+	if since46(model) {
+		return 1_000_000
+	}
+	return 200_000
+}
+
+// thinks reports whether the model is asked to think where it sees fit. Older
+// models want a budget of tokens for it and are not asked.
+func (c *Client) thinks(model string) bool { return since46(model) && !c.dialect.noThinking.Load() }
+
+// Models lists the server's models in its own order, at most 1,000. Errors are Faults.
+func (c *Client) Models(ctx context.Context) ([]string, error) {
+	ids, bad := c.models(ctx)
+	if bad != nil {
+		return nil, c.finish(ctx, bad)
+	}
+	return ids, nil
+}
+
+func (c *Client) models(ctx context.Context) ([]string, *failure) {
+	page, err := c.list.List(ctx, api.ModelListParams{Limit: api.Int(maxModels)})
+	if err != nil {
+		return nil, c.failure(err, "the list of models is no JSON")
+	}
+	var ids []string
+	for i := range page.Data {
+		if id := page.Data[i].ID; id != "" && len(ids) < maxModels {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// model is the configured model or the one chosen from the server's list.
+func (c *Client) model(ctx context.Context) (string, *failure) {
+	if m := c.present(); m != "" {
+		return m, nil
+	}
+	ids, bad := c.models(ctx)
+	if bad != nil {
+		return "", bad
+	}
+	if len(ids) == 0 {
+		return "", final(llm.CodeUnavailable, "The model provider offers no model. The operator has been told to check GATEHOUSE_MODEL.")
+	}
+	id := pick(ids)
+	c.choose(id)
+	return id, nil
+}
+
+// pick takes the newest model of the middle size: the list is newest first.
+func pick(ids []string) string {
+	if i := slices.IndexFunc(ids, func(id string) bool { return strings.HasPrefix(id, "claude-sonnet-") }); i >= 0 {
+		return ids[i]
+	}
+	return ids[0]
+}
+
+// choose remembers id; "" forgets it, so that the list is asked again.
+func (c *Client) choose(id string) {
+	c.mu.Lock()
+	if c.configured == "" {
+		c.chosen = id
+	}
+	c.mu.Unlock()
+}
+
+// finish makes a failure the error to yield, and tells the log. An ended ctx
+// is no fault of the provider: its cause is the error.
+func (c *Client) finish(ctx context.Context, f *failure) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", c.name, context.Cause(ctx))
+	}
+	level := slog.LevelWarn
+	if !f.fault.CanRetry {
+		level = slog.LevelError
+	}
+	c.log.Log(ctx, level, "model provider fault", "provider", c.name, "code", f.fault.Code,
+		"status", f.fault.Status, "err", f.fault.Error())
+	fault := f.fault
+	return &fault
+}

@@ -1,0 +1,259 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+
+	api "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"gatehouse/core/llm"
+)
+
+// defaultTokens bounds an answer where the request does not: the API wants a
+// bound with every request.
+const defaultTokens = 16_000
+
+// params is the request in the API's words.
+func (r *reply) params(model string) api.MessageNewParams {
+	d := &r.c.dialect
+	p := api.MessageNewParams{Model: model, MaxTokens: int64(r.req.MaxTokens), Tools: tools(r.req.Tools)}
+	if p.MaxTokens < 1 {
+		p.MaxTokens = defaultTokens
+	}
+	if most := d.maxTokens.Load(); most > 0 {
+		p.MaxTokens = min(p.MaxTokens, most)
+	}
+	if r.c.thinks(model) {
+		p.Thinking.OfAdaptive = &api.ThinkingConfigAdaptiveParam{Display: api.ThinkingConfigAdaptiveDisplaySummarized}
+	}
+	if strings.TrimSpace(r.req.System) != "" {
+		p.System = []api.TextBlockParam{{Text: r.req.System}}
+	}
+	h := history{thinking: !r.unsigned, ids: map[string]string{}, taken: map[string]bool{}}
+	for i := range r.req.Messages {
+		h.add(&r.req.Messages[i])
+	}
+	p.Messages = h.end()
+	if len(p.Tools) == 0 && len(h.named) > 0 {
+		// The API refuses a history with calls where no tools are named.
+		p.Tools = tools(h.named)
+		p.ToolChoice.OfNone = &api.ToolChoiceNoneParam{}
+	}
+	if !d.noCache.Load() {
+		mark(&p)
+	}
+	return p
+}
+
+// mark sets the two points up to which the prompt is cached: behind what stays
+// the same for a conversation (tools and system prompt), and behind the
+// history, which the next turn begins with
+// (https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
+func mark(p *api.MessageNewParams) {
+	point := api.NewCacheControlEphemeralParam()
+	switch {
+	case len(p.System) > 0:
+		p.System[0].CacheControl = point
+	case len(p.Tools) > 0:
+		p.Tools[len(p.Tools)-1].OfTool.CacheControl = point
+	}
+	last := p.Messages[len(p.Messages)-1].Content
+	switch b := &last[len(last)-1]; {
+	case b.OfText != nil:
+		b.OfText.CacheControl = point
+	case b.OfToolResult != nil:
+		b.OfToolResult.CacheControl = point
+	}
+}
+
+var badName = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+
+// maxName is the longest name of a tool that the API takes.
+const maxName = 128
+
+// plainName is name in the characters that the API takes for tools and calls.
+func plainName(name string) string {
+	name = badName.ReplaceAllString(name, "_")
+	return name[:min(len(name), maxName)]
+}
+
+func tools(offered []llm.Tool) []api.ToolUnionParam {
+	var out []api.ToolUnionParam
+	for _, t := range offered {
+		tool := api.ToolParam{Name: t.Name}
+		if t.About != "" {
+			tool.Description = api.String(t.About)
+		}
+		if len(t.Schema) > 0 {
+			tool.InputSchema = param.Override[api.ToolInputSchemaParam](t.Schema)
+		} else {
+			tool.InputSchema.Properties = struct{}{}
+		}
+		out = append(out, api.ToolUnionParam{OfTool: &tool})
+	}
+	return out
+}
+
+// The words that stand where the API wants some and the history has none.
+const (
+	lostResult  = "interrupted, outcome unknown" // of a call whose result never came
+	noOutput    = "(no output)"
+	leftOut     = "(earlier messages are left out)"
+	pleaseGoOn  = "(go on)"
+	earlierCall = "Result of an earlier tool call: "
+)
+
+// A history is put together so that the API takes it: roles alternate and the
+// first is a person's, every call is followed by exactly one result in the
+// next message, results come first there, results of unknown calls become
+// plain text, and empty texts vanish. Thinking goes back only with a
+// signature, which other providers' thinking does not have.
+type history struct {
+	thinking bool // send signed thinking
+	out      []api.MessageParam
+	open     []string // calls of the last message without result, as the API knows them
+	ids      map[string]string
+	taken    map[string]bool
+	named    []llm.Tool // the tools that were called
+}
+
+func (h *history) add(m *llm.Message) {
+	if m.Role == "assistant" {
+		h.put(api.MessageParamRoleAssistant, h.assistant(m))
+		return
+	}
+	results, rest := h.user(m)
+	h.put(api.MessageParamRoleUser, append(h.settle(results), rest...))
+}
+
+// put appends blocks, to the last message where that has the same role.
+func (h *history) put(role api.MessageParamRole, blocks []api.ContentBlockParamUnion) {
+	if len(blocks) == 0 {
+		return
+	}
+	last := len(h.out) - 1
+	switch {
+	case last >= 0 && h.out[last].Role == role:
+		h.out[last].Content = append(h.out[last].Content, blocks...)
+		return
+	case last < 0 && role == api.MessageParamRoleAssistant:
+		h.out = append(h.out, api.NewUserMessage(api.NewTextBlock(leftOut)))
+	}
+	h.out = append(h.out, api.MessageParam{Role: role, Content: blocks})
+}
+
+// end closes the history: no call stays open, and the last word is not the
+// model's, which would be taken for the beginning of its answer.
+func (h *history) end() []api.MessageParam {
+	h.put(api.MessageParamRoleUser, h.settle(nil))
+	if last := len(h.out) - 1; last < 0 || h.out[last].Role == api.MessageParamRoleAssistant {
+		h.put(api.MessageParamRoleUser, []api.ContentBlockParamUnion{api.NewTextBlock(pleaseGoOn)})
+	}
+	return h.out
+}
+
+// assistant is the model's message. A call that is still open from the message
+// in front is settled first.
+func (h *history) assistant(m *llm.Message) []api.ContentBlockParamUnion {
+	h.put(api.MessageParamRoleUser, h.settle(nil))
+	var out []api.ContentBlockParamUnion
+	sent := 0 // up to the last block that is no thinking: the API wants none at the end
+	for i := range m.Blocks {
+		switch b := &m.Blocks[i]; {
+		case b.Type == "thinking" && b.Signature != "" && h.thinking:
+			out = append(out, api.NewThinkingBlock(b.Signature, b.Text))
+			continue
+		case b.Type == "text" && strings.TrimSpace(b.Text) != "":
+			out = append(out, api.NewTextBlock(b.Text))
+		case b.Type == "tool_use":
+			out = append(out, api.NewToolUseBlock(h.call(b), object(b.Input), h.tool(b.Name)))
+		default:
+			continue
+		}
+		sent = len(out)
+	}
+	return out[:sent]
+}
+
+// call opens a call under an id that the API takes and that is used only once.
+func (h *history) call(b *llm.Block) string {
+	id := plainName(b.ID)
+	for n := 2; id == "" || h.taken[id]; n++ {
+		id = plainName("call" + strconv.Itoa(n) + "_" + b.ID)
+	}
+	h.taken[id] = true
+	h.ids[b.ID] = id
+	h.open = append(h.open, id)
+	return id
+}
+
+// tool notes that a tool was called.
+func (h *history) tool(name string) string {
+	if name = plainName(name); name == "" {
+		name = "unknown"
+	}
+	for _, t := range h.named {
+		if t.Name == name {
+			return name
+		}
+	}
+	h.named = append(h.named, llm.Tool{Name: name, About: "Not available at present."})
+	return name
+}
+
+// object is a call's input as the API wants it: a JSON object.
+func object(input json.RawMessage) json.RawMessage {
+	var buf bytes.Buffer
+	if json.Compact(&buf, input) != nil || buf.Len() == 0 || buf.Bytes()[0] != '{' {
+		return json.RawMessage("{}")
+	}
+	return buf.Bytes()
+}
+
+// user splits a user message into the results of open calls and the rest.
+func (h *history) user(m *llm.Message) (results map[string]*llm.Block, rest []api.ContentBlockParamUnion) {
+	results = map[string]*llm.Block{}
+	waiting := map[string]bool{}
+	for _, id := range h.open {
+		waiting[id] = true
+	}
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		id := h.ids[b.ToolUseID]
+		switch {
+		case b.Type == "tool_result" && waiting[id]:
+			results[id] = b
+			delete(waiting, id)
+		case b.Type == "tool_result":
+			rest = append(rest, api.NewTextBlock(earlierCall+resultText(b)))
+		case b.Type == "text" && strings.TrimSpace(b.Text) != "":
+			rest = append(rest, api.NewTextBlock(b.Text))
+		}
+	}
+	return results, rest
+}
+
+// settle gives every open call its result, or says that none came.
+func (h *history) settle(results map[string]*llm.Block) []api.ContentBlockParamUnion {
+	var out []api.ContentBlockParamUnion
+	for _, id := range h.open {
+		if b := results[id]; b != nil {
+			out = append(out, api.NewToolResultBlock(id, resultText(b), b.IsError))
+		} else {
+			out = append(out, api.NewToolResultBlock(id, lostResult, true))
+		}
+	}
+	h.open = nil
+	return out
+}
+
+func resultText(b *llm.Block) string {
+	if strings.TrimSpace(b.Text) == "" {
+		return noOutput
+	}
+	return b.Text
+}
