@@ -4,25 +4,25 @@ import "time"
 
 // A result is the raw data of a run; parts that were not measured are nil.
 type result struct {
-	Machine  machine       `json:"machine"`
-	Commit   string        `json:"commit"`
-	At       time.Time     `json:"at"`
-	Took     string        `json:"took"`
-	Chats    int           `json:"chats"`
-	Each     int           `json:"each"`
-	Busy     []float64     `json:"busy_before_each_part"` // share of the processors that others used
-	Fsync    percentiles   `json:"bare_fsync"`
-	Datasync percentiles   `json:"bare_fdatasync"`
-	Build    float64       `json:"cold_build_s,omitempty"`
-	Start    *startData    `json:"start,omitempty"`
-	Memory   *memoryData   `json:"memory,omitempty"`
-	Latency  *latencyData  `json:"latency,omitempty"`
-	Rate     *latencyData  `json:"rate,omitempty"`
-	Burst    *burstData    `json:"burst,omitempty"`
-	Syncs    *syncData     `json:"fsync,omitempty"`
-	Scale    *scaleData    `json:"scale,omitempty"`
-	Verdict  verdict       `json:"verdict"`
-	settled  chan settling // the memory part's late reading
+	Machine  machine      `json:"machine"`
+	Commit   string       `json:"commit"`
+	At       time.Time    `json:"at"`
+	Took     string       `json:"took"`
+	Chats    int          `json:"chats"`
+	Each     int          `json:"each"`
+	Busy     []float64    `json:"busy_before_each_part"` // share of the processors that others used
+	Fsync    percentiles  `json:"bare_fsync"`
+	Datasync percentiles  `json:"bare_fdatasync"`
+	Build    float64      `json:"cold_build_s,omitempty"`
+	Start    *startData   `json:"start,omitempty"`
+	Memory   *memoryData  `json:"memory,omitempty"`
+	Latency  *latencyData `json:"latency,omitempty"`
+	Rate     *latencyData `json:"rate,omitempty"`
+	Burst    *burstData   `json:"burst,omitempty"`
+	Syncs    *syncData    `json:"fsync,omitempty"`
+	Scale    *scaleData   `json:"scale,omitempty"`
+	Verdict  verdict      `json:"verdict"`
+	settling settling
 }
 
 type startData struct {

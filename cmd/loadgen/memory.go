@@ -36,34 +36,35 @@ func (b *bench) memory(ctx context.Context) error {
 		return errors.Join(err, gw.end(), bare.end())
 	}
 	b.data.Memory = d
-	b.data.settled = make(chan settling, 1)
-	b.data.settled <- settling{gw, time.Now().Add(b.c.Settle)}
+	b.data.settling = settling{gw, time.Now().Add(b.c.Settle)}
 	return bare.end()
 }
 
-// lateMemory waits for the rest of the settling time and reads.
-func (b *bench) lateMemory() error {
-	if b.data.settled == nil {
+// lateMemory waits for the rest of the settling time, reads and ends that gateway.
+func (b *bench) lateMemory(ctx context.Context) error {
+	gw, due := b.data.settling.gw, b.data.settling.due
+	if gw == nil {
 		return nil
 	}
-	s := <-b.data.settled
-	b.data.settled = nil
-	ctx, cancel := context.WithDeadline(context.Background(), s.due.Add(time.Minute))
-	defer cancel()
-	if wait := time.Until(s.due); wait > 0 {
+	b.data.settling = settling{}
+	if wait := time.Until(due); wait > 0 {
 		b.say("waiting %v for the memory after the burst …", wait.Round(time.Second))
-		time.Sleep(wait)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), gw.end())
+		}
 	}
 	d := b.data.Memory
 	var err error
-	if d.After, _, err = s.gw.child.memory(); err != nil {
-		return errors.Join(err, s.gw.end())
+	if d.After, _, err = gw.child.memory(); err != nil {
+		return errors.Join(err, gw.end())
 	}
-	after, err := s.gw.series(ctx)
+	after, err := gw.series(ctx)
 	if err != nil {
-		return errors.Join(err, s.gw.end())
+		return errors.Join(err, gw.end())
 	}
 	d.GoroutinesAfter, d.HeapAfter = after["go_goroutines"], after["go_memstats_heap_inuse_bytes"]/(1<<20)
-	_, err = b.settle(ctx, s.gw)
+	_, err = b.settle(ctx, gw)
 	return err
 }

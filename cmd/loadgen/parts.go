@@ -60,11 +60,10 @@ func (b *bench) parts(ctx context.Context) error {
 		b.data.Busy = append(b.data.Busy, b.quiet(ctx))
 		b.say("%s …", name)
 		if err := run[name](ctx); err != nil {
-			b.lateMemory()
-			return fmt.Errorf("%s: %w", name, err)
+			return errors.Join(fmt.Errorf("%s: %w", name, err), b.data.settling.gw.end())
 		}
 	}
-	return b.lateMemory()
+	return b.lateMemory(ctx)
 }
 
 // quiet waits until others use less than a tenth of the machine, and says how much they use.
