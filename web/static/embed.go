@@ -1,5 +1,5 @@
-// Package static holds the style sheets and scripts of all pages, written by
-// hand and embedded in the program.
+// Package static holds the style sheets, scripts and the icon of all pages,
+// written by hand and embedded in the program.
 package static
 
 import (
@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-//go:embed *.css *.js
+//go:embed *.css *.js *.svg
 var files embed.FS
 
 // kinds doesn't ask the machine's tables, which differ.
-var kinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
+var kinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 type file struct {
 	body []byte

@@ -22,7 +22,7 @@ func TestFilesAreServedWithTheirTypeAndKeptByBrowsers(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w.Result()
 	}
-	for path, kind := range map[string]string{"/static/docs.css": "text/css; charset=utf-8", "/static/docs.js": "text/javascript; charset=utf-8"} {
+	for path, kind := range map[string]string{"/static/docs.css": "text/css; charset=utf-8", "/static/docs.js": "text/javascript; charset=utf-8", "/static/icon.svg": "image/svg+xml"} {
 		res := get(path, "")
 		if res.StatusCode != 200 || res.Header.Get("Content-Type") != kind || res.Header.Get("ETag") == "" {
 			t.Errorf("%s: %d %v", path, res.StatusCode, res.Header)
