@@ -1,0 +1,411 @@
+package discordtest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// Opcodes ([codes] "Gateway Opcodes").
+const (
+	opDispatch     = 0
+	opHeartbeat    = 1
+	opIdentify     = 2
+	opResume       = 6
+	opReconnect    = 7
+	opInvalid      = 9
+	opHello        = 10
+	opHeartbeatACK = 11
+)
+
+// Close codes ([codes] "Gateway Close Event Codes").
+const (
+	closeUnknown    = 4000
+	closeOpcode     = 4001
+	closeDecode     = 4002
+	closeNoIdentify = 4003
+	closeAuth       = 4004
+	closeTwice      = 4005
+	closeSeq        = 4007
+	closeRate       = 4008
+	closeTimeout    = 4009
+	closeShard      = 4010
+	closeVersion    = 4012
+	closeIntents    = 4013
+	closeDisallowed = 4014
+)
+
+const (
+	maxPayload = 4096    // [gateway] "Sending Events"
+	maxSends   = 120     // [gateway] "Rate Limiting": 120 events per connection every 60 seconds
+	maxConns   = 100     // ours
+	maxQueue   = 100_000 // frames that wait for one client; one that reads no more is cut off
+)
+
+// A conn is one websocket. All but ws is guarded by Server.mu; reading is done
+// by the goroutine of the request, writing by pump.
+type conn struct {
+	s        *Server
+	ws       *websocket.Conn
+	id       int
+	resuming bool // it came by the resume_gateway_url
+	bot      *bot
+	ses      *session
+	queue    []frame
+	bell     chan struct{}
+	done     chan struct{}
+	closed   bool // no more frames
+	lastBeat time.Time
+	sends    window
+	compress bool
+}
+
+// A frame is one payload to the client; code is that of a close frame.
+type frame struct {
+	data []byte
+	code int
+	text string
+}
+
+type payload struct {
+	Op int             `json:"op"`
+	D  json.RawMessage `json:"d"`
+}
+
+// serveGateway opens a connection ([gateway] "Connecting"). REST faults for
+// the method "gateway" hit it before the upgrade.
+func (s *Server) serveGateway(w http.ResponseWriter, r *http.Request) {
+	faults := s.pickFaults("gateway")
+	entry := Request{At: s.clock.Now(), Verb: r.Method, Path: strings.TrimPrefix(r.URL.RequestURI(), "/"), Method: "gateway"}
+	note := func(outcome string) {
+		entry.Outcome = outcome
+		s.record(entry)
+	}
+	if s.before(r.Context(), w, faults, note) {
+		return
+	}
+	up := websocket.Upgrader{CheckOrigin: func(r *http.Request) bool { return r.Header.Get("Origin") == "" }}
+	ws, err := up.Upgrade(w, r, nil)
+	if err != nil {
+		return
+	}
+	entry.Status = http.StatusSwitchingProtocols
+	note("answered")
+	c := &conn{s: s, ws: ws, resuming: strings.HasPrefix(r.URL.Path, "/gateway/resume"), bell: make(chan struct{}, 1), done: make(chan struct{}),
+		sends: window{limit: maxSends, per: time.Minute}}
+	defer ws.Close()
+	defer close(c.done)
+	if !c.greet(r.URL.Query().Get("v"), r.URL.Query().Get("encoding"), r.URL.Query().Get("compress")) {
+		return
+	}
+	s.loops.Go(c.pump)
+	s.loops.Go(c.watch)
+	c.read()
+}
+
+// greet registers the connection and says HELLO; false when the server is
+// closing or full. Versions before 9 are not simulated, nor other encodings.
+func (c *conn) greet(version, encoding, compress string) bool {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.closing:
+		return false
+	default:
+	}
+	if s.down || len(s.conns) >= maxConns {
+		return false
+	}
+	s.connID++
+	c.id, c.lastBeat = s.connID, s.clock.Now()
+	s.conns[c] = struct{}{}
+	c.log(GatewayEvent{Kind: "connect", Resuming: c.resuming})
+	switch {
+	case version != "9" && version != "10":
+		c.close(closeVersion, "Invalid API version.")
+	case encoding != "json" || compress != "":
+		c.close(closeDecode, "Only JSON without transport compression is simulated.")
+	default:
+		c.send(opHello, map[string]any{"heartbeat_interval": s.opt.Heartbeat.Milliseconds()})
+	}
+	return true
+}
+
+// read takes what the client sends until the connection ends.
+func (c *conn) read() {
+	for {
+		_, r, err := c.ws.NextReader()
+		if err != nil {
+			c.gone(err)
+			return
+		}
+		b, err := io.ReadAll(io.LimitReader(r, maxPayload+1))
+		if err == nil && len(b) > maxPayload {
+			_, err = io.Copy(io.Discard, io.LimitReader(r, 1<<20))
+		}
+		if err != nil {
+			c.gone(err)
+			return
+		}
+		c.s.mu.Lock()
+		c.take(b)
+		c.s.mu.Unlock()
+	}
+}
+
+// gone ends the connection. A client that closes with 1000 or 1001 ends its
+// session; any other way leaves it to be resumed ([gateway] "Initiating a
+// Disconnect").
+func (c *conn) gone(err error) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	code := 0
+	var ce *websocket.CloseError
+	if errors.As(err, &ce) && ce.Code != websocket.CloseAbnormalClosure && ce.Code != websocket.CloseNoStatusReceived {
+		code = ce.Code
+	}
+	if !c.closed {
+		c.log(GatewayEvent{Kind: "left", Code: code})
+	}
+	ses := c.ses
+	c.detach()
+	if ses != nil && (code == websocket.CloseNormalClosure || code == websocket.CloseGoingAway) {
+		delete(c.bot.sessions, ses.id)
+	}
+	c.closed = true
+	delete(s.conns, c)
+}
+
+// detach leaves the session without a connection.
+func (c *conn) detach() {
+	if c.ses == nil {
+		return
+	}
+	if c.ses.conn == c {
+		c.ses.conn, c.ses.left = nil, c.s.clock.Now()
+	}
+	c.ses = nil
+	c.s.emit(Change{Kind: ChangeBot, User: &c.bot.account, Status: "offline"})
+}
+
+// take handles one payload of the client. Called under the lock.
+func (c *conn) take(b []byte) {
+	s := c.s
+	if c.closed || c.bot != nil && c.bot.disturb.frozen {
+		return
+	}
+	if _, ok := c.sends.take(s.clock.Now()); !ok && !s.floodOff {
+		c.close(closeRate, "Rate limited.")
+		return
+	}
+	var p payload
+	switch {
+	case len(b) > maxPayload || json.Unmarshal(b, &p) != nil:
+		c.close(closeDecode, "Error while decoding payload.")
+	case p.Op == opHeartbeat:
+		c.beat(p.D)
+	case p.Op == opIdentify && c.ses == nil:
+		c.identify(p.D)
+	case p.Op == opResume && c.ses == nil:
+		c.resume(p.D)
+	case p.Op == opIdentify || p.Op == opResume:
+		c.close(closeTwice, "Already authenticated.")
+	case c.ses == nil:
+		c.close(closeNoIdentify, "Not authenticated.")
+	case p.Op == 3 || p.Op == 4 || p.Op == 8 || p.Op == 31 || p.Op == 43: // presence, voice, members, sounds, channels: taken, of no effect
+	default:
+		c.close(closeOpcode, "Unknown opcode.")
+	}
+}
+
+// beat answers a heartbeat ([gateway] "Sending Heartbeats"). Its d is null or
+// the last sequence number; one that was never sent is invalid.
+func (c *conn) beat(d json.RawMessage) {
+	var seq *int64
+	if json.Unmarshal(d, &seq) != nil {
+		c.close(closeDecode, "Error while decoding payload.")
+		return
+	}
+	if seq != nil && c.ses != nil && *seq > c.ses.seq {
+		c.closeSession(closeSeq, "Invalid seq.")
+		return
+	}
+	c.lastBeat = c.s.clock.Now()
+	e := GatewayEvent{Kind: "heartbeat"}
+	if seq != nil {
+		e.SeqNo = *seq
+	}
+	c.log(e)
+	if c.bot == nil || !c.bot.disturb.deaf {
+		c.send(opHeartbeatACK, nil)
+	}
+}
+
+// watch closes a connection whose client stopped its heartbeats, after one and
+// a half intervals (the half is ours: "there is already tolerance in the
+// heartbeat_interval"). The session can be resumed ([gateway] "Heartbeat
+// Interval").
+func (c *conn) watch() {
+	s := c.s
+	most := s.opt.Heartbeat + s.opt.Heartbeat/2
+	wait := most
+	for {
+		select {
+		case <-s.clock.After(wait):
+		case <-c.done:
+			return
+		case <-s.closing:
+			return
+		}
+		s.mu.Lock()
+		wait = most - s.clock.Now().Sub(c.lastBeat)
+		if wait <= 0 && !c.closed {
+			c.close(closeUnknown, "Heartbeat missed.")
+		}
+		s.mu.Unlock()
+		if wait <= 0 {
+			return
+		}
+	}
+}
+
+func (c *conn) send(op int, d any) {
+	b, err := json.Marshal(struct {
+		T  *string `json:"t"`
+		S  *int64  `json:"s"`
+		Op int     `json:"op"`
+		D  any     `json:"d"`
+	}{Op: op, D: d})
+	if err == nil {
+		c.push(frame{data: b})
+	}
+}
+
+// push queues a frame; a client that does not read is cut off.
+func (c *conn) push(f frame) {
+	if c.closed {
+		return
+	}
+	if len(c.queue) >= maxQueue {
+		c.drop("the client reads no more")
+		return
+	}
+	c.queue = append(c.queue, f)
+	c.ring()
+}
+
+func (c *conn) ring() {
+	select {
+	case c.bell <- struct{}{}:
+	default:
+	}
+}
+
+// close ends the connection with a code after what is queued; the session can
+// be resumed.
+func (c *conn) close(code int, text string) {
+	if c.closed {
+		return
+	}
+	c.push(frame{code: code, text: text})
+	c.closed = true
+	c.log(GatewayEvent{Kind: "close", Code: code, Text: text})
+	c.detach()
+}
+
+// closeSession ends the session too (4007 and 4009: "start a new session").
+func (c *conn) closeSession(code int, text string) {
+	if c.ses != nil {
+		delete(c.bot.sessions, c.ses.id)
+	}
+	c.close(code, text)
+}
+
+// drop cuts the connection without a close frame.
+func (c *conn) drop(why string) {
+	if !c.closed {
+		c.log(GatewayEvent{Kind: "drop", Text: why})
+	}
+	c.closed = true
+	c.detach()
+	reset(c.ws.UnderlyingConn())
+}
+
+// pump writes what is queued.
+func (c *conn) pump() {
+	for {
+		select {
+		case <-c.bell:
+		case <-c.done:
+			return
+		}
+		for {
+			f, slow, ok := c.next()
+			if !ok {
+				break
+			}
+			if slow > 0 {
+				select {
+				case <-c.s.clock.After(slow):
+				case <-c.done:
+					return
+				case <-c.s.closing:
+					return
+				}
+			}
+			if !c.write(f) {
+				return
+			}
+		}
+	}
+}
+
+// next takes the first frame, unless the connection is frozen.
+func (c *conn) next() (f frame, slow time.Duration, ok bool) {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if len(c.queue) == 0 {
+		c.queue = nil
+		return f, 0, false
+	}
+	if c.bot != nil {
+		if c.bot.disturb.frozen {
+			return f, 0, false
+		}
+		slow = c.bot.disturb.slow
+	}
+	f = c.queue[0]
+	c.queue[0] = frame{}
+	c.queue = c.queue[1:]
+	return f, slow, true
+}
+
+// write sends one frame. After a close frame the client has a second to answer.
+func (c *conn) write(f frame) bool {
+	soon := time.Now().Add(10 * time.Second) // of the socket, which knows no other clock
+	if f.code != 0 {
+		c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(f.code, f.text), soon)
+		c.ws.SetReadDeadline(time.Now().Add(time.Second))
+		return false
+	}
+	c.ws.SetWriteDeadline(soon)
+	kind, data := websocket.TextMessage, f.data
+	c.s.mu.Lock()
+	compress := c.compress
+	c.s.mu.Unlock()
+	if compress && len(data) > 1024 { // "not all payloads will be compressed"
+		kind, data = websocket.BinaryMessage, deflate(data)
+	}
+	if c.ws.WriteMessage(kind, data) != nil {
+		c.ws.Close()
+		return false
+	}
+	return true
+}

@@ -1,0 +1,242 @@
+package discordtest
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+const hookFlags = SuppressEmbeds | SuppressNotifications | Ephemeral
+
+// respond does what a callback of a kind says.
+func (s *Server) respond(i *interaction, kind int, data *form) (*message, *apiError) {
+	in := s.channels[i.channel]
+	switch kind {
+	case 4:
+		d, fault := hookDraft(data, true)
+		if fault != nil {
+			return nil, fault
+		}
+		m := s.answer(i, d)
+		s.turn(i, StateAnswered)
+		return m, nil
+	case 5: // "the only valid message flag you may use is EPHEMERAL"
+		i.deferred = true
+		m := s.answer(i, draft{flags: data.integer("flags")&Ephemeral | Loading})
+		s.turn(i, StateThinking)
+		return m, nil
+	case 9:
+		modal, fault := readModal(data)
+		if fault != nil {
+			return nil, fault
+		}
+		i.modal = modal
+		s.turn(i, StateModal)
+		return nil, nil
+	}
+	m := in.index[i.message] // 6 and 7: the message that the component is on
+	if m == nil {
+		return nil, errUnknownMessage
+	}
+	if kind == 7 {
+		d, fault := hookDraft(data, false)
+		if fault != nil {
+			return nil, fault
+		}
+		if fault := s.change(in, m, d, false); fault != nil {
+			return nil, fault
+		}
+		s.edited(in, m)
+	}
+	i.response = m.ID
+	s.turn(i, map[int]string{6: StateQuiet, 7: StateAnswered}[kind])
+	return m, nil
+}
+
+// hookDraft reads a message of an interaction; its errors stand under "data".
+func hookDraft(data *form, whole bool) (draft, *apiError) {
+	d := readDraft(data, hookMention(), hookFlags)
+	if data.errs != nil {
+		f := &form{}
+		f.adopt("data", data)
+		return d, f.check()
+	}
+	if whole && d.empty() {
+		return d, errEmpty
+	}
+	return d, nil
+}
+
+func readModal(f *form) (*Modal, *apiError) {
+	m := &Modal{CustomID: f.text("custom_id"), Title: f.text("title")}
+	if n := utf8.RuneCountInString(m.CustomID); n < 1 || n > 100 {
+		f.badLength("custom_id", 1, 100)
+	}
+	if n := utf8.RuneCountInString(m.Title); n < 1 || n > 45 { // [interactions] "Modal"
+		f.badLength("title", 1, 45)
+	}
+	rows := f.array("components")
+	if len(rows) < 1 || len(rows) > 5 {
+		f.badLength("components", 1, 5)
+	}
+	for i, raw := range rows {
+		var row struct {
+			Components []struct {
+				CustomID string `json:"custom_id"`
+			} `json:"components"` // action rows
+			Component struct {
+				CustomID string `json:"custom_id"`
+			} `json:"component"` // labels
+		}
+		json.Unmarshal(raw, &row)
+		id := row.Component.CustomID
+		if len(row.Components) > 0 {
+			id = row.Components[0].CustomID
+		}
+		if id == "" {
+			f.required("components." + strconv.Itoa(i) + ".custom_id")
+		}
+		m.Inputs = append(m.Inputs, id)
+	}
+	if f.errs == nil {
+		return m, nil
+	}
+	outer := &form{}
+	outer.adopt("data", f)
+	return nil, outer.check()
+}
+
+// answer posts the message that answers an interaction.
+func (s *Server) answer(i *interaction, d draft) *message {
+	in := s.channels[i.channel]
+	m := &message{ID: s.newID(), Author: i.bot.account.ID, At: s.clock.Now(), Flags: d.flags, Source: &source{i.id, i.kind, i.name, i.user}}
+	if d.flags&Ephemeral != 0 {
+		m.To = i.user
+	}
+	if i.kind == kindCommand {
+		m.Type = typeCommand
+	}
+	if i.kind == kindComponent {
+		m.Type, m.Ref = typeReply, &reference{Message: i.message, Channel: in.id, Guild: in.guild}
+		d.mentions.replied = false
+	}
+	s.fill(in, m, d, false)
+	if i.response == 0 {
+		i.response = m.ID
+	}
+	s.post(in, m)
+	return m
+}
+
+// hooked finds the interaction behind a webhook route: 50027 for a token that
+// is wrong or older than 15 minutes, 10015 before the first response ([practice]).
+func (s *Server) hooked(c *call) (*interaction, *apiError) {
+	app, err := ParseID(c.args["app"])
+	if err != nil || s.byBot[app] == nil {
+		return nil, errUnknownWebhook
+	}
+	i := s.tokens[c.args["token"]]
+	if i == nil {
+		return nil, errWebhookToken
+	}
+	c.bot = i.bot
+	switch {
+	case i.bot.account.ID != app || c.now.Sub(i.at) >= tokenLife:
+		return nil, errWebhookToken
+	case i.state == StateWaiting || i.state == StateFailed:
+		return nil, errUnknownWebhook
+	}
+	return i, nil
+}
+
+func (s *Server) hookedMessage(c *call) (*interaction, *channel, *message, *apiError) {
+	i, fault := s.hooked(c)
+	if fault != nil {
+		return nil, nil, nil, fault
+	}
+	id := i.response
+	if name := c.args["message"]; name != "@original" {
+		id, _ = ParseID(name)
+		if id != i.response && !slices.Contains(i.followups, id) {
+			return nil, nil, nil, errUnknownMessage
+		}
+	}
+	in := s.channels[i.channel]
+	m := in.index[id]
+	if m == nil {
+		return nil, nil, nil, errUnknownMessage
+	}
+	return i, in, m, nil
+}
+
+func (s *Server) getResponse(c *call) (any, *apiError) {
+	i, in, m, fault := s.hookedMessage(c)
+	if fault != nil {
+		return nil, fault
+	}
+	return s.wire(in, m, i.bot, true), nil
+}
+
+// editResponse is [interactions] "Edit Original Interaction Response" and
+// "Edit Followup Message". The first edit after a deferral ends the loading.
+func (s *Server) editResponse(c *call) (any, *apiError) {
+	i, in, m, fault := s.hookedMessage(c)
+	if fault != nil {
+		return nil, fault
+	}
+	d := readDraft(c.f, hookMention(), hookFlags)
+	if fault := c.f.check(); fault != nil {
+		return nil, fault
+	}
+	return s.rewrite(c, i, in, m, d)
+}
+
+func (s *Server) rewrite(c *call, i *interaction, in *channel, m *message, d draft) (any, *apiError) {
+	if fault := s.change(in, m, d, false); fault != nil {
+		return nil, fault
+	}
+	c.made = m.ID
+	m.Flags &^= Loading
+	s.edited(in, m)
+	if i.deferred && m.ID == i.response {
+		i.deferred = false
+		s.turn(i, StateAnswered)
+	}
+	return s.wire(in, m, i.bot, true), nil
+}
+
+func (s *Server) deleteResponse(c *call) (any, *apiError) {
+	_, in, m, fault := s.hookedMessage(c)
+	if fault != nil {
+		return nil, fault
+	}
+	s.deleted(in, m)
+	c.made, c.status = m.ID, http.StatusNoContent
+	return nil, nil
+}
+
+// createFollowup is [interactions] "Create Followup Message"; directly after a
+// deferral it "will function as Edit Original Interaction Response".
+func (s *Server) createFollowup(c *call) (any, *apiError) {
+	i, fault := s.hooked(c)
+	if fault != nil {
+		return nil, fault
+	}
+	d := readDraft(c.f, hookMention(), hookFlags)
+	if fault := c.f.check(); fault != nil {
+		return nil, fault
+	}
+	if d.empty() {
+		return nil, errEmpty
+	}
+	in := s.channels[i.channel]
+	if m := in.index[i.response]; i.deferred && m != nil {
+		return s.rewrite(c, i, in, m, d)
+	}
+	m := s.answer(i, d)
+	c.made = m.ID
+	i.followups = append(i.followups, m.ID)
+	return s.wire(in, m, i.bot, true), nil
+}
