@@ -55,8 +55,8 @@ func (w *world) until(what string, f func() bool) {
 // quiet waits until nothing is to be answered or sent.
 func (w *world) quiet() {
 	w.t.Helper()
-	w.until("everything is answered and sent", func() bool {
-		return w.count(`SELECT (SELECT count(*) FROM inbox WHERE state IN ('ready', 'limited')) +
+	w.until("everything is fetched, answered and sent", func() bool {
+		return w.sim.Bot().Pending() == 0 && w.count(`SELECT (SELECT count(*) FROM inbox WHERE state IN ('ready', 'limited')) +
 			(SELECT count(*) FROM outbox WHERE state IN ('ready', 'sending')) + (SELECT count(*) FROM lane WHERE owner <> '' OR pending = 1)`) == 0
 	})
 }
