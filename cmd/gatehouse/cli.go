@@ -199,7 +199,7 @@ func (c *doctorCmd) Run(p *process) error {
 	}
 	if !runDoctor(p.ctx, p.stdout, patient, c.JSON) {
 		if patient.Fault != nil {
-			return patient.Fault
+			return errSilentUsage
 		}
 		return errSilent
 	}

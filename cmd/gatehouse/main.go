@@ -87,8 +87,11 @@ func run(p *process, args []string) (exit int) {
 	return exitClean
 }
 
-// errSilent is a failure that has been told already.
-var errSilent = errors.New("failed")
+// What has been told already: a failure, and a bad configuration.
+var (
+	errSilent      = errors.New("failed")
+	errSilentUsage = errors.New("bad configuration")
+)
 
 // fail tells err and returns its exit code.
 func (p *process) fail(err error) int {
@@ -96,6 +99,8 @@ func (p *process) fail(err error) int {
 	switch {
 	case errors.Is(err, errSilent):
 		return exitFailure
+	case errors.Is(err, errSilentUsage):
+		return exitUsage
 	case errors.As(err, &problems):
 		fmt.Fprintf(p.stderr, "gatehouse: %v\n", problems)
 		return exitUsage

@@ -25,6 +25,15 @@ func TestAStartWithoutATerminalSaysHowToGetIntoThePanel(t *testing.T) {
 	p.interrupt()
 }
 
+func TestTheDoctorTellsABadConfigurationOnce(t *testing.T) {
+	h := newHome(t, nil)
+	h.env["GATEHOUSE_ADMIN_PASSWORD"] = "short"
+	code, out, errs := h.run("doctor")
+	if n := strings.Count(out+errs, "GATEHOUSE_ADMIN_PASSWORD: "); code != exitUsage || n != 1 {
+		t.Errorf("%d, told %d times: %q %q", code, n, out, errs)
+	}
+}
+
 func TestATakenAddressIsNamedWithItsSetting(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
