@@ -120,7 +120,7 @@ func (w *writer) linked(dest string, n ast.Node) {
 		return
 	}
 	before := len(w.out)
-	if !linkable(dest, w.schemes) {
+	if !linkable(dest, w.schemes) || w.maxLink > 0 && len(dest) > w.maxLink {
 		w.inlines(n)
 		if label := strings.TrimSpace(string(w.out[before:])); dest != "" && label != dest && "mailto:"+label != dest {
 			if label != "" {

@@ -31,6 +31,18 @@ type Renderer struct {
 	limit   int
 	schemes []string
 	parser  parser.Parser
+	size    func(core.Part) int // nil: the length of the text
+	maxLink int                 // 0: any
+}
+
+// Sized is a Renderer like r whose parts are also at most r's limit by size,
+// which counts what a platform's own markup adds; it must not be less for more
+// of the same text. A link to more than maxLink bytes is shown behind its
+// label instead of hidden, so that it can be cut like other text.
+func (r *Renderer) Sized(size func(core.Part) int, maxLink int) *Renderer {
+	sized := *r
+	sized.size, sized.maxLink = size, maxLink
+	return &sized
 }
 
 // New makes a Renderer for parts of at most limit UTF-16 units (Telegram:
@@ -62,13 +74,19 @@ func New(limit int, schemes ...string) *Renderer {
 func (r *Renderer) Render(source string) []core.Part {
 	source = clean(source)
 	if len(source) > MaxSource || nested(source) || gridded(source) || crowded(source) {
-		return Split(core.Part{Text: source}, r.limit)
+		return r.split(core.Part{Text: source})
 	}
 	src := []byte(source)
 	root := r.parser.Parse(text.NewReader(src))
-	w := writer{src: src, schemes: r.schemes, out: make([]byte, 0, len(src)+len(src)/8)}
+	w := writer{src: src, schemes: r.schemes, maxLink: r.maxLink, out: make([]byte, 0, len(src)+len(src)/8)}
 	w.blocks(root)
-	return Split(core.Part{Text: string(w.out), Spans: w.finish()}, r.limit)
+	return r.split(core.Part{Text: string(w.out), Spans: w.finish()})
+}
+
+func (r *Renderer) split(p core.Part) []core.Part {
+	c := newCutter(p, r.limit)
+	c.size = r.size
+	return c.split(p)
 }
 
 // Plain cuts text that is not Markdown into parts of at most limit UTF-16 units.

@@ -16,12 +16,20 @@ import (
 // the last part, its quotation of another message over the first. Text that
 // is nothing but white space gives no part. limit is at least 2.
 func Split(p core.Part, limit int) []core.Part {
-	c := cutter{text: p.Text, spans: p.Spans, limit: max(limit, 2)}
+	return newCutter(p, limit).split(p)
+}
+
+func newCutter(p core.Part, limit int) *cutter {
+	c := &cutter{text: p.Text, spans: p.Spans, limit: max(limit, 2)}
 	c.findSolid()
+	return c
+}
+
+func (c *cutter) split(p core.Part) []core.Part {
 	var parts []core.Part
 	for c.at.byte < len(c.text) {
-		end, next := c.cut()
-		if part, ok := c.part(end); ok {
+		part, next, ok := c.sized()
+		if ok {
 			parts = append(parts, part)
 		}
 		c.at = next
@@ -42,6 +50,28 @@ type cutter struct {
 	solid []core.Span // pre, code and link spans in order: what a cut should spare
 	limit int
 	at    place
+	size  func(core.Part) int
+}
+
+// sized gives the part that begins at c.at and where the next begins. With a
+// size it makes the part shorter until it fits; a single character is taken
+// even if it does not.
+func (c *cutter) sized() (part core.Part, next place, ok bool) {
+	whole := c.limit
+	defer func() { c.limit = whole }()
+	for {
+		end, next := c.cut()
+		part, ok := c.part(end)
+		if !ok || c.size == nil {
+			return part, next, ok
+		}
+		n := c.size(part)
+		units := end.unit - c.at.unit
+		if n <= whole || units <= 2 || c.limit <= 2 {
+			return part, next, ok
+		}
+		c.limit = max(2, min(units-1, units*whole/n))
+	}
 }
 
 // findSolid keeps the spans that change where a cut is good.

@@ -41,7 +41,7 @@ func (w *writer) table(t *east.Table) {
 
 // cell is the text of one cell, on one line.
 func (w *writer) cell(c ast.Node) string {
-	sub := writer{src: w.src, schemes: w.schemes}
+	sub := writer{src: w.src, schemes: w.schemes, maxLink: w.maxLink}
 	sub.inlines(c)
 	return strings.TrimSpace(strings.ReplaceAll(string(sub.out), "\n", " "))
 }

@@ -21,6 +21,7 @@ import (
 type writer struct {
 	src     []byte
 	schemes []string // that links may have
+	maxLink int      // longest hidden target in bytes; 0 is any
 	out     []byte
 	units   int
 	spans   []core.Span

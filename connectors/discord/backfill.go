@@ -1,0 +1,211 @@
+package discord
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"gatehouse/core"
+)
+
+const (
+	// maxMarks bounds how many channels are read back after an outage: those
+	// in which somebody wrote to the bot last.
+	maxMarks = 500
+	// backfillPage is the most that one request gives (Get Channel Messages).
+	backfillPage = 100
+	// backfillPages bounds what is read back of one channel.
+	backfillPages = 10
+	// backfillAge is how old a missed message may be and still be answered.
+	backfillAge = 24 * time.Hour
+	// backfillTries is how often one channel is asked for before it is left.
+	backfillTries = 5
+	// marksEvery is how often Memory is written when only known channels moved.
+	marksEvery = 5 * time.Second
+)
+
+// A mark is how far a channel has been stored.
+type mark struct {
+	Channel string `json:"c"`
+	Guild   string `json:"g,omitempty"` // "" for a direct message
+	Message string `json:"m"`
+}
+
+func (r *receiver) loadMarks(ctx context.Context) error {
+	if r.bot.o.Memory == nil {
+		return nil
+	}
+	raw, err := r.bot.o.Memory.Load(ctx, r.bot.cursorName())
+	if err != nil || raw == "" {
+		return err
+	}
+	var list []mark
+	if json.Unmarshal([]byte(raw), &list) != nil {
+		r.bot.o.Log.WarnContext(ctx, "memory of channels ignored", "bot", r.bot.o.Name)
+		return nil
+	}
+	for _, m := range slices.Backward(list) { // the last used stands first
+		if isID(m.Channel) && isID(m.Message) {
+			r.marks.put(m.Channel, m)
+		}
+	}
+	return nil
+}
+
+// remember moves the marks of the channels in a stored page. A channel becomes
+// known when a person writes to the bot there.
+func (r *receiver) remember(page []core.Inbound) {
+	for _, in := range page {
+		if in.Malformed != "" || in.Kind != core.KindMessage && in.Kind != core.KindCommand {
+			continue
+		}
+		m, known := r.marks.get(in.Chat)
+		if !known {
+			if !in.Addressed || in.From.Bot || in.From.Shared {
+				continue
+			}
+			m = mark{Channel: in.Chat}
+			if in.Group() {
+				c, _ := r.bot.places.channel(in.Chat)
+				if m.Guild = c.Guild; m.Guild == "" {
+					continue
+				}
+			}
+			r.marksSaved = time.Time{} // a new one is saved at once
+		}
+		if newer(in.MessageID, m.Message) {
+			m.Message = in.MessageID
+			r.marksDirty = true
+		}
+		r.marks.put(in.Chat, m)
+	}
+}
+
+// newer compares two snowflakes.
+func newer(a, b string) bool {
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) > 0
+}
+
+// saveMarks writes the marks to Memory when they have moved and it is time.
+// What is lost of them is read back twice and dropped as a repeat.
+func (r *receiver) saveMarks(ctx context.Context, now bool) {
+	b := r.bot
+	if b.o.Memory == nil || !r.marksDirty || !now && b.o.Clock.Now().Sub(r.marksSaved) < marksEvery {
+		return
+	}
+	list := make([]mark, 0, len(r.marks.items))
+	for e := r.marks.order.Front(); e != nil; e = e.Next() {
+		list = append(list, e.Value.(*entry[mark]).value)
+	}
+	raw, err := json.Marshal(list)
+	if err == nil {
+		err = b.o.Memory.Save(ctx, b.cursorName(), string(raw))
+	}
+	if err != nil {
+		b.o.Log.WarnContext(ctx, "memory of channels not saved", "bot", b.o.Name, "err", err)
+		return
+	}
+	r.marksDirty, r.marksSaved = false, b.o.Clock.Now()
+}
+
+// backfill reads what came to the known channels while no session lived. It
+// runs before the new session's events, so that each channel keeps its order;
+// what both bring is stored once.
+func (r *receiver) backfill(ctx context.Context) error {
+	var list []mark
+	for e := r.marks.order.Front(); e != nil; e = e.Next() {
+		list = append(list, e.Value.(*entry[mark]).value)
+	}
+	for _, m := range list {
+		if err := r.readBack(ctx, m); err != nil {
+			return err
+		}
+	}
+	r.saveMarks(ctx, true)
+	return nil
+}
+
+// readBack stores what a channel holds behind its mark.
+func (r *receiver) readBack(ctx context.Context, m mark) error {
+	after := m.Message
+	if oldest := snowflake(r.bot.o.Clock.Now().Add(-backfillAge)); newer(oldest, after) {
+		after = oldest
+	}
+	for range backfillPages {
+		list, err := r.behind(ctx, m.Channel, after)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		var page []core.Inbound
+		for _, raw := range list {
+			in, ok, err := r.missed(ctx, raw, m)
+			if err != nil {
+				return err
+			}
+			if ok {
+				page = append(page, in)
+			}
+		}
+		if len(page) > 0 {
+			if err := r.store(ctx, page, nil); err != nil {
+				return err
+			}
+			r.remember(page)
+		}
+		if len(list) < backfillPage {
+			return nil
+		}
+		after = messageID(list[len(list)-1])
+	}
+	r.bot.o.Log.WarnContext(ctx, "not all of a channel was read back", "bot", r.bot.o.Name, "channel", m.Channel, "messages", backfillPages*backfillPage)
+	return nil
+}
+
+// behind asks for one page of a channel, oldest first. A channel that is gone
+// or closed to us is forgotten; one that can't be asked for is left after some
+// tries, as the others and the live events wait.
+func (r *receiver) behind(ctx context.Context, channel, after string) ([]json.RawMessage, error) {
+	b := r.bot
+	for n := 1; ; n++ {
+		var list []json.RawMessage
+		f := b.call(ctx, "GET", "/channels/"+channel+"/messages?limit="+strconv.Itoa(backfillPage)+"&after="+after, nil, &list)
+		switch {
+		case f == nil:
+			slices.SortStableFunc(list, func(x, y json.RawMessage) int {
+				x2, y2 := messageID(x), messageID(y)
+				return cmp.Or(cmp.Compare(len(x2), len(y2)), cmp.Compare(x2, y2))
+			})
+			return list, nil
+		case f.told && (f.status == 403 || f.status == 404):
+			r.marks.remove(channel)
+			r.marksDirty = true
+			return nil, nil
+		case n >= backfillTries && !f.refusesToken():
+			b.o.Log.WarnContext(ctx, "channel not read back", "bot", b.o.Name, "channel", channel, "err", f)
+			return nil, nil
+		}
+		if err := r.await(ctx, errLookup{f}, n); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func messageID(raw json.RawMessage) string {
+	var m struct {
+		ID string `json:"id"`
+	}
+	if json.Unmarshal(raw, &m) != nil || !isID(m.ID) {
+		return "0"
+	}
+	return m.ID
+}
+
+// snowflake is the smallest id that the platform gives at t (Reference,
+// Snowflakes: milliseconds since 2015, shifted by 22 bits).
+func snowflake(t time.Time) string {
+	const epoch = 1420070400000
+	return strconv.FormatInt(max(0, t.UnixMilli()-epoch)<<22, 10)
+}

@@ -1,0 +1,199 @@
+// Package discord is the connector for Discord
+// (https://discord.com/developers/docs): events come over the gateway (package
+// gateway), everything else goes by REST with discordgo's session and types.
+//
+// Ids of updates are made of immutable facts: "message:<id>" (the same from
+// the gateway and from a backfill), "edit:<id>:<edit time>",
+// "interaction:<id>", and for what has no id of its own, such as a reaction,
+// "event:<session>:<sequence>", which RESUME repeats unchanged.
+//
+// The cursor is named "discord:<the bot's id>", which the token begins with,
+// and holds the gateway session and the number of its last stored event: a
+// start soon after a stop goes on with that session. Memory keeps, under the
+// same name, the newest message stored of each known channel, for the backfill
+// when the session is gone.
+//
+// A chat is a channel's id. A thread or forum post is a channel of its own:
+// its id is chat and thread, and its place is the channel (or forum) it hangs
+// in. The place of another guild channel is the channel itself, not the guild,
+// so that the owner enables channels one by one. Direct messages have no place.
+package discord
+
+import (
+	"context"
+	"encoding/base64"
+	"log/slog"
+	"math/rand/v2"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"gatehouse/connectors"
+	"gatehouse/connectors/markdown"
+	"gatehouse/core"
+)
+
+var (
+	_ connectors.Connector    = (*Bot)(nil)
+	_ connectors.Platformer   = (*Bot)(nil)
+	_ connectors.Typer        = (*Bot)(nil)
+	_ connectors.Previewer    = (*Bot)(nil)
+	_ connectors.Acknowledger = (*Bot)(nil)
+	_ connectors.Pacer        = (*Bot)(nil)
+	_ connectors.Tester       = (*Bot)(nil)
+	_ connectors.Renderer     = (*Bot)(nil)
+)
+
+const (
+	// Platform is the platform's name in every address, row and label.
+	Platform = "discord"
+	// DefaultAPIURL is the real platform.
+	DefaultAPIURL = "https://discord.com"
+	// MaxText is the longest content of a message (Create Message: "up to 2000
+	// characters"), counted in UTF-16 units, which are never fewer.
+	MaxText = 2000
+	apiPath = "/api/v10"
+)
+
+// Options are what a Bot is made of. Name, Token and Cursors are needed.
+type Options struct {
+	Name    string // configured name
+	Token   string // as the developer portal shows it, without "Bot "
+	APIURL  string // scheme://host[:port]; DefaultAPIURL when empty
+	Cursors connectors.Cursors
+	Memory  connectors.Memory   // remembers channels for the backfill; nil: what is missed while no session lives is lost
+	Pace    bool                // hold about 5 messages in 5 s per channel; what the platform itself says is obeyed anyway
+	Clock   core.Clock          // core.System
+	Log     *slog.Logger        // discarded
+	Metrics *Metrics            // unregistered
+	Random  func(n int64) int64 // draws from [0, n) for backoff and heartbeat; math/rand/v2
+
+	SendTimeout time.Duration // per REST request; 30 s
+}
+
+// A Bot is one bot on Discord. Everything but Run may be called from several
+// goroutines at once, whether or not Run runs.
+type Bot struct {
+	o        Options
+	id       string // the bot user's id
+	base     string // scheme://host/api/v10
+	secure   bool   // the API is https: so must the gateway be
+	redact   *strings.Replacer
+	markdown *markdown.Renderer
+	line     *line
+	pace     *gate
+	turns    turns
+	acks     acks
+	places   *places
+	username atomic.Pointer[string]
+}
+
+var tokenForm = regexp.MustCompile(`^([A-Za-z0-9_-]{10,40})\.[A-Za-z0-9_-]{4,20}\.[A-Za-z0-9_-]{10,120}$`)
+
+// New makes a Bot without asking the platform anything. Invalid: the name, the
+// token's form or the URL is wrong; the error never shows the token.
+func New(o Options) (*Bot, error) {
+	id := tokenID(o.Token)
+	if id == "" {
+		return nil, core.Errorf(core.Invalid, "the Discord token of bot %q is not of the form xxx.yyy.zzz: copy it again from the developer portal (your application, Bot, Reset Token)", o.Name)
+	}
+	if o.Name == "" || o.Cursors == nil {
+		return nil, core.Errorf(core.Invalid, "a Discord bot needs a name and stored cursors")
+	}
+	o.setDefaults()
+	base, err := url.Parse(strings.TrimRight(o.APIURL, "/"))
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" || base.User != nil {
+		return nil, core.Errorf(core.Invalid, "the Discord API URL of bot %q is not of the form https://host:port", o.Name)
+	}
+	_, secret, _ := strings.Cut(o.Token, ".")
+	b := &Bot{
+		o: o, id: id, base: base.String() + apiPath, secure: base.Scheme == "https",
+		redact:   strings.NewReplacer(o.Token, "[token]", secret, "[token]", secret[strings.IndexByte(secret, '.')+1:], "[token]"),
+		markdown: markdown.New(MaxText-repeatRoom, "http", "https").Sized(size, maxLink),
+		line:     newLine(),
+		pace:     newGate(o.Clock, o.Pace),
+		places:   newPlaces(),
+	}
+	o.Metrics.start(o.Name)
+	return b, nil
+}
+
+// tokenID is the bot's id, which a token begins with in base64; "" when the
+// token is of another form.
+func tokenID(token string) string {
+	m := tokenForm.FindStringSubmatch(token)
+	if m == nil {
+		return ""
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(m[1])
+	if err != nil || !isID(string(raw)) {
+		return ""
+	}
+	return string(raw)
+}
+
+// isID reports whether s is a snowflake: the digits of a positive number.
+func isID(s string) bool {
+	if s == "" || len(s) > 20 || s[0] == '0' {
+		return false
+	}
+	return strings.Trim(s, "0123456789") == ""
+}
+
+func (o *Options) setDefaults() {
+	if o.APIURL == "" {
+		o.APIURL = DefaultAPIURL
+	}
+	if o.Clock == nil {
+		o.Clock = core.System{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(nil)
+	}
+	if o.Random == nil {
+		o.Random = rand.Int64N
+	}
+	if o.SendTimeout <= 0 {
+		o.SendTimeout = 30 * time.Second
+	}
+}
+
+// Name is the bot's configured name.
+func (b *Bot) Name() string { return b.o.Name }
+
+// Platform is "discord".
+func (b *Bot) Platform() string { return Platform }
+
+// Render makes parts from Markdown, each within MaxText once it is written in
+// Discord's own markup.
+func (b *Bot) Render(source string) []core.Part { return b.markdown.Render(source) }
+
+// Close lets idle connections go. It ends no request.
+func (b *Bot) Close() error {
+	b.line.close()
+	return nil
+}
+
+// Test asks the platform who the token is. Denied: the token is refused. Busy:
+// the platform can't be reached or doesn't answer well.
+func (b *Bot) Test(ctx context.Context) (username string, err error) {
+	var me user
+	if f := b.call(ctx, "GET", "/users/@me", nil, &me); f != nil {
+		if f.refusesToken() {
+			return "", b.denied("401 " + f.text)
+		}
+		return "", core.Errorf(core.Busy, "Discord can't be asked about bot %s: %s", b.o.Name, f.Error())
+	}
+	b.username.Store(&me.Username)
+	return me.Username, nil
+}
+
+// denied is the error that ends Run when the token is refused.
+func (b *Bot) denied(text string) error {
+	return core.Errorf(core.Denied, "Discord refuses the token of bot %s (%s): it was reset or is mistyped. Open https://discord.com/developers/applications, choose the application, press Bot → Reset Token, put the new token into the configuration and restart", b.o.Name, text)
+}

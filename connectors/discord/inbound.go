@@ -1,0 +1,328 @@
+package discord
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gatehouse/connectors/discord/gateway"
+	"gatehouse/core"
+)
+
+// errNone says that an event is nothing to store.
+var errNone = errors.New("nothing to store")
+
+// decode makes an Inbound of one event. ok is false for what concerns nobody:
+// our own messages, and events that only tell how the world looks. An event
+// that should be something and can't be decoded is marked Malformed: it
+// becomes a dead row, and the stream goes on. The error is one of looking a
+// channel up: the event is to be tried again.
+func (b *Bot) decode(ctx context.Context, e gateway.Event, session string) (in core.Inbound, ok bool, err error) {
+	malformed := e.Malformed
+	if malformed == "" {
+		in, err = b.inbound(ctx, e)
+		switch {
+		case errors.Is(err, errNone):
+			return in, false, nil
+		case errors.As(err, new(errLookup)):
+			return in, false, err
+		case err != nil:
+			malformed = "the event " + core.CutRunes(e.Type, 40) + " can't be decoded: " + core.CutRunes(err.Error(), 200)
+		}
+	}
+	if malformed != "" {
+		in = core.Inbound{Kind: core.KindService, Malformed: malformed, From: core.Peer{Platform: Platform}}
+	}
+	if in.UpdateID == "" {
+		in.UpdateID = eventID(e, session)
+	}
+	if in.At.IsZero() {
+		in.At = b.o.Clock.Now()
+	}
+	in.Bot = b.o.Name
+	return in, true, nil
+}
+
+// eventID names an event that has no id of its own by its place in the
+// stream, and one without a place by its bytes.
+func eventID(e gateway.Event, session string) string {
+	if e.Seq > 0 && session != "" {
+		return "event:" + session + ":" + strconv.FormatInt(e.Seq, 10)
+	}
+	sum := sha256.Sum256(e.Data)
+	return "event:sha256-" + hex.EncodeToString(sum[:8])
+}
+
+// inbound translates an event.
+func (b *Bot) inbound(ctx context.Context, e gateway.Event) (core.Inbound, error) {
+	switch e.Type {
+	case "MESSAGE_CREATE", "MESSAGE_UPDATE":
+		var m message
+		if err := json.Unmarshal(e.Data, &m); err != nil {
+			return core.Inbound{}, err
+		}
+		if e.Type == "MESSAGE_UPDATE" {
+			return b.fromEdit(ctx, &m)
+		}
+		return b.fromMessage(ctx, &m)
+	case "INTERACTION_CREATE":
+		var i interaction
+		if err := json.Unmarshal(e.Data, &i); err != nil {
+			return core.Inbound{}, err
+		}
+		return b.fromInteraction(ctx, &i)
+	case "MESSAGE_REACTION_ADD", "MESSAGE_REACTION_REMOVE":
+		var r reaction
+		if err := json.Unmarshal(e.Data, &r); err != nil {
+			return core.Inbound{}, err
+		}
+		return b.fromReaction(ctx, &r, e.Type == "MESSAGE_REACTION_ADD")
+	case "":
+		return core.Inbound{}, errors.New("it has no type")
+	}
+	b.places.learn(e, b.id)
+	return core.Inbound{}, errNone
+}
+
+// Message types with a person's words (Message Types); all others are events
+// that the platform writes as messages.
+const (
+	typeDefault = 0
+	typeReply   = 19
+)
+
+func (m *message) check() error {
+	switch {
+	case !isID(m.ID):
+		return errors.New("a message without a readable id")
+	case !isID(m.Channel):
+		return errors.New("a message without a readable channel")
+	case m.Author == nil || m.Author.ID == "":
+		return errors.New("a message without an author")
+	}
+	return nil
+}
+
+func (b *Bot) fromMessage(ctx context.Context, m *message) (core.Inbound, error) {
+	if err := m.check(); err != nil {
+		return core.Inbound{}, err
+	}
+	if m.Author.ID == b.id {
+		return core.Inbound{}, errNone
+	}
+	at, err := b.address(ctx, m.Channel, m.Guild)
+	if err != nil {
+		return core.Inbound{}, err
+	}
+	in := core.Inbound{
+		UpdateID: "message:" + m.ID, Kind: core.KindMessage, Address: at.Address, PlaceName: at.name,
+		MessageID: m.ID, From: m.sender(), At: m.Timestamp.time(b.o.Clock.Now()),
+	}
+	if m.Type != typeDefault && m.Type != typeReply {
+		in.Kind, in.Text = core.KindService, "message type "+strconv.Itoa(m.Type)
+		return in, nil
+	}
+	return in, b.words(ctx, m, &in)
+}
+
+// words reads what a message says and whether it is meant for the bot.
+func (b *Bot) words(ctx context.Context, m *message, in *core.Inbound) error {
+	if r := m.Reference.V; r != nil && r.Type == 0 {
+		in.ReplyTo = r.Message
+	}
+	mentioned, err := b.mentioned(ctx, m)
+	if err != nil {
+		return err
+	}
+	in.Addressed = !in.Group() || mentioned || b.repliesToUs(m)
+	text := m.Content
+	if len(m.Snapshots.V) > 0 && text == "" {
+		text = m.Snapshots.V[0].Message.Content
+	}
+	text = b.readable(text, m)
+	if name, rest, ok := command(text); ok && m.Content != "" {
+		in.Kind, in.Command, text, in.Addressed = core.KindCommand, name, rest, true
+	}
+	in.Text = text
+	kind := m.kind()
+	switch {
+	case kind != "" && (text != "" || in.Kind == core.KindCommand):
+		in.Text = strings.TrimSpace(text + "\n\n[sent with a " + kind + ", which can't be read here yet]")
+	case kind != "" && in.Addressed:
+		in.Unsupported = kind
+	case text == "" && mentioned && in.Kind == core.KindMessage:
+		in.Text = "@" + b.name()
+	}
+	return nil
+}
+
+func (b *Bot) name() string {
+	if name := b.username.Load(); name != nil && *name != "" {
+		return *name
+	}
+	return b.o.Name
+}
+
+// kind names content that we can't read yet; "" for none.
+func (m *message) kind() string {
+	files := m.Attachments.V
+	if len(files) == 0 && len(m.Snapshots.V) > 0 {
+		files = m.Snapshots.V[0].Message.Attachments.V
+	}
+	const voice = 1 << 13 // IS_VOICE_MESSAGE
+	switch {
+	case m.Flags&voice != 0:
+		return "voice message"
+	case len(files) > 0:
+		for _, k := range [...]string{"image", "video", "audio"} {
+			if strings.HasPrefix(files[0].Type, k+"/") {
+				return map[string]string{"image": "photo", "video": "video", "audio": "audio file"}[k]
+			}
+		}
+		return "document"
+	case len(m.Stickers.V) > 0:
+		return "sticker"
+	case bool(m.Poll):
+		return "poll"
+	case m.Content == "" && len(m.Snapshots.V) == 0 && (bool(m.Embeds) || bool(m.Components)):
+		return "message of a kind unknown here"
+	case m.Content == "" && len(m.Snapshots.V) > 0 && m.Snapshots.V[0].Message.Content == "":
+		return "forwarded message"
+	}
+	return ""
+}
+
+// fromEdit takes real edits only: the platform also sends an update when it
+// has looked at a link, and then the edit time stays as it was (or null).
+func (b *Bot) fromEdit(ctx context.Context, m *message) (core.Inbound, error) {
+	if m.Edited == "" {
+		return core.Inbound{}, errNone
+	}
+	if m.Author == nil && isID(m.ID) {
+		return core.Inbound{}, errNone // a partial update: no words are in it
+	}
+	edited := m.Edited
+	in, err := b.fromMessage(ctx, m)
+	if err != nil || in.Kind == core.KindService {
+		return in, cmpErr(err)
+	}
+	in.UpdateID, in.Kind, in.Edit = "edit:"+m.ID+":"+string(edited), core.KindEdit, string(edited)
+	in.At = edited.time(b.o.Clock.Now())
+	return in, nil
+}
+
+// cmpErr makes nothing of an edited service message.
+func cmpErr(err error) error {
+	if err == nil {
+		return errNone
+	}
+	return err
+}
+
+// fromInteraction takes pressed buttons and chosen menu entries.
+func (b *Bot) fromInteraction(ctx context.Context, i *interaction) (core.Inbound, error) {
+	who := i.User
+	if i.Member != nil && i.Member.User != nil {
+		who = i.Member.User
+	}
+	if !isID(i.ID) || who == nil || who.ID == "" {
+		return core.Inbound{}, errors.New("an interaction without id or person")
+	}
+	in := core.Inbound{UpdateID: "interaction:" + i.ID, Kind: core.KindService, From: who.peer(), Text: "interaction type " + strconv.Itoa(i.Type)}
+	if isID(i.Channel) {
+		at, err := b.address(ctx, i.Channel, i.Guild)
+		if err != nil {
+			return in, err
+		}
+		in.Address, in.PlaceName = at.Address, at.name
+		if i.Type == 3 && i.Message != nil {
+			in.Kind, in.Text, in.Addressed, in.MessageID = core.KindCallback, "", true, i.Message.ID
+			data := i.Data.CustomID
+			if len(i.Data.Values) > 0 {
+				data = i.Data.Values[0]
+			}
+			in.Callback = &core.Callback{ID: i.ID + "/" + i.Application + "/" + i.Token, Data: data}
+		}
+	}
+	return in, nil
+}
+
+// fromReaction keeps the emoji that was set; "" for one taken back.
+func (b *Bot) fromReaction(ctx context.Context, r *reaction, set bool) (core.Inbound, error) {
+	if !isID(r.Channel) || r.User == "" {
+		return core.Inbound{}, errors.New("a reaction without channel or person")
+	}
+	if r.User == b.id {
+		return core.Inbound{}, errNone
+	}
+	at, err := b.address(ctx, r.Channel, r.Guild)
+	if err != nil {
+		return core.Inbound{}, err
+	}
+	in := core.Inbound{Kind: core.KindReaction, Address: at.Address, PlaceName: at.name, MessageID: r.Message,
+		From: core.Peer{Platform: Platform, ID: r.User}}
+	if r.Member != nil && r.Member.User != nil && r.Member.User.ID == r.User {
+		in.From = r.Member.User.peer()
+	}
+	if set {
+		in.Text = core.CutRunes(r.Emoji.Name, 100)
+	}
+	return in, nil
+}
+
+// sender is who wrote m. A webhook is no person.
+func (m *message) sender() core.Peer {
+	p := m.Author.peer()
+	if m.Webhook != "" {
+		p.Shared = true
+	}
+	return p
+}
+
+func (b *Bot) repliesToUs(m *message) bool {
+	r := m.Referenced.V
+	return m.Type == typeReply && r != nil && r.Author != nil && r.Author.ID == b.id
+}
+
+// mentioned reports whether the message names the bot or the role that is its
+// own, as the platform has parsed it. Text that merely looks so is none, and
+// @everyone is not meant for us.
+func (b *Bot) mentioned(ctx context.Context, m *message) (bool, error) {
+	if slices.ContainsFunc(m.Mentions.V, func(u user) bool { return u.ID == b.id }) {
+		return true, nil
+	}
+	if len(m.MentionRoles.V) == 0 {
+		return false, nil
+	}
+	ours, err := b.ownRole(ctx, m.Guild, m.Channel)
+	return ours != "" && slices.Contains(m.MentionRoles.V, ours), err
+}
+
+// errLookup says that the platform could not be asked about a channel or guild.
+type errLookup struct{ f *failure }
+
+func (e errLookup) Error() string { return fmt.Sprintf("look up a channel: %v", e.f) }
+func (e errLookup) Unwrap() error { return e.f }
+
+// missed reads a message that a backfill brought. It says itself neither its
+// guild nor its place in the stream.
+func (r *receiver) missed(ctx context.Context, raw json.RawMessage, at mark) (core.Inbound, bool, error) {
+	var m message
+	e := gateway.Event{Type: "MESSAGE_CREATE", Data: raw}
+	if json.Unmarshal(raw, &m) == nil {
+		fields := map[string]json.RawMessage{}
+		if json.Unmarshal(raw, &fields) == nil {
+			fields["channel_id"], fields["guild_id"] = json.RawMessage(strconv.Quote(at.Channel)), json.RawMessage(strconv.Quote(at.Guild))
+			if whole, err := json.Marshal(fields); err == nil {
+				e.Data = whole
+			}
+		}
+	}
+	return r.decode(ctx, e)
+}

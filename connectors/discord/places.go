@@ -1,0 +1,219 @@
+package discord
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"gatehouse/connectors/discord/gateway"
+	"gatehouse/core"
+)
+
+// maxPlaces bounds how many channels and guilds are remembered; one that is
+// not is asked for when a message comes from it.
+const maxPlaces = 10_000
+
+// places is what is known of channels and guilds: which thread hangs where,
+// how they are called, and which role is the bot's own.
+type places struct {
+	mu       sync.Mutex
+	channels *lru[channel]
+	guilds   *lru[string] // names
+	roles    *lru[string] // the bot's own role by guild; "" for none
+	own      *lru[bool]   // the same by role
+}
+
+func newPlaces() *places {
+	return &places{channels: newLRU[channel](maxPlaces), guilds: newLRU[string](maxPlaces), roles: newLRU[string](maxPlaces), own: newLRU[bool](maxPlaces)}
+}
+
+// learn takes in what an event tells. What can't be read is not learned.
+func (p *places) learn(e gateway.Event, bot string) {
+	switch e.Type {
+	case "GUILD_CREATE", "GUILD_UPDATE":
+		var g guild
+		if json.Unmarshal(e.Data, &g) == nil && g.ID != "" {
+			p.learnGuild(g, bot)
+		}
+	case "CHANNEL_CREATE", "CHANNEL_UPDATE", "THREAD_CREATE", "THREAD_UPDATE":
+		var c channel
+		if json.Unmarshal(e.Data, &c) == nil {
+			p.put(c)
+		}
+	case "CHANNEL_DELETE", "THREAD_DELETE":
+		var c channel
+		if json.Unmarshal(e.Data, &c) == nil {
+			p.mu.Lock()
+			p.channels.remove(c.ID)
+			p.mu.Unlock()
+		}
+	case "THREAD_LIST_SYNC":
+		var s struct {
+			Guild   string             `json:"guild_id"`
+			Threads lenient[[]channel] `json:"threads"`
+		}
+		if json.Unmarshal(e.Data, &s) == nil {
+			for _, c := range s.Threads.V {
+				c.Guild = s.Guild
+				p.put(c)
+			}
+		}
+	case "GUILD_ROLE_CREATE", "GUILD_ROLE_UPDATE", "GUILD_ROLE_DELETE":
+		var r struct {
+			Guild string `json:"guild_id"`
+		}
+		if json.Unmarshal(e.Data, &r) == nil {
+			p.mu.Lock()
+			p.roles.remove(r.Guild) // asked for when it is needed
+			p.mu.Unlock()
+		}
+	}
+}
+
+func (p *places) learnGuild(g guild, bot string) {
+	if g.Name != "" {
+		p.mu.Lock()
+		p.guilds.put(g.ID, g.Name)
+		p.mu.Unlock()
+	}
+	if g.Roles.V != nil {
+		p.learnRoles(g.ID, g.Roles.V, bot)
+	}
+	for _, list := range [][]channel{g.Channels.V, g.Threads.V} {
+		for _, c := range list {
+			c.Guild = g.ID
+			p.put(c)
+		}
+	}
+}
+
+// learnRoles finds the role that the platform made for the bot (Role Tags,
+// bot_id).
+func (p *places) learnRoles(guild string, roles []role, bot string) (own string) {
+	for _, r := range roles {
+		if r.Tags.Bot == bot {
+			own = r.ID
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.roles.put(guild, own)
+	if own != "" {
+		p.own.put(own, true)
+	}
+	return own
+}
+
+func (p *places) put(c channel) {
+	if !isID(c.ID) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.channels.put(c.ID, c)
+}
+
+func (p *places) channel(id string) (channel, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.channels.get(id)
+}
+
+func (p *places) nameOf(channel string) string {
+	c, _ := p.channel(channel)
+	return core.CleanName(c.Name)
+}
+
+func (p *places) guildName(id string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name, _ := p.guilds.get(id)
+	return name
+}
+
+func (p *places) isOwnRole(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own, _ := p.own.get(id)
+	return own
+}
+
+// Channel types (Channel Types) that matter here.
+const (
+	typeDM                 = 1
+	typeAnnouncementThread = 10
+	typePublicThread       = 11
+	typePrivateThread      = 12
+)
+
+func (c channel) thread() bool {
+	return c.Type >= typeAnnouncementThread && c.Type <= typePrivateThread && isID(c.Parent)
+}
+
+// A spot is an address with what people call its place.
+type spot struct {
+	core.Address
+	name string
+}
+
+// address is where a message of a channel belongs. Without a guild it is a
+// direct message: the platform names the guild of every other.
+func (b *Bot) address(ctx context.Context, id, guild string) (spot, error) {
+	if guild == "" {
+		return spot{Address: core.Address{Chat: id}}, nil
+	}
+	c, err := b.channel(ctx, id)
+	if err != nil {
+		return spot{}, err
+	}
+	at := spot{Address: core.Address{Chat: id, Place: id}, name: placeName(b.places.guildName(guild), c.Name)}
+	if c.thread() {
+		at.Thread, at.Place = id, c.Parent
+		parent, _ := b.places.channel(c.Parent)
+		at.name = placeName(b.places.guildName(guild), parent.Name)
+	}
+	return at, nil
+}
+
+// channel knows a channel or asks for it. One that is gone, or that we may not
+// see, is a place of its own, which nobody has enabled.
+func (b *Bot) channel(ctx context.Context, id string) (channel, error) {
+	if c, ok := b.places.channel(id); ok {
+		return c, nil
+	}
+	var c channel
+	switch f := b.call(ctx, "GET", "/channels/"+id, nil, &c); {
+	case f == nil:
+	case f.told && (f.status == 403 || f.status == 404):
+	default:
+		return c, errLookup{f}
+	}
+	c.ID = id
+	b.places.put(c)
+	return c, nil
+}
+
+// ownRole is the bot's own role in a guild; "" for none.
+func (b *Bot) ownRole(ctx context.Context, guild, channel string) (string, error) {
+	if guild == "" { // read back by REST, where messages don't name their guild
+		c, err := b.channel(ctx, channel)
+		if err != nil || c.Guild == "" {
+			return "", err
+		}
+		guild = c.Guild
+	}
+	b.places.mu.Lock()
+	own, ok := b.places.roles.get(guild)
+	b.places.mu.Unlock()
+	if ok {
+		return own, nil
+	}
+	var roles []role
+	switch f := b.call(ctx, "GET", "/guilds/"+guild+"/roles", nil, &roles); {
+	case f == nil:
+	case f.told && (f.status == 403 || f.status == 404):
+	default:
+		return "", errLookup{f}
+	}
+	return b.places.learnRoles(guild, roles, b.id), nil
+}

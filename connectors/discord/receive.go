@@ -1,0 +1,272 @@
+package discord
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"gatehouse/connectors"
+	"gatehouse/connectors/discord/gateway"
+	"gatehouse/core"
+)
+
+const (
+	// maxWaiting and maxWaitingBytes bound what has come and is not stored yet.
+	// Beyond, the connection is given up; the platform keeps the rest for RESUME.
+	maxWaiting      = 4096
+	maxWaitingBytes = 64 << 20
+	pageLimit       = 100 // events stored in one transaction
+	// keepEvery is how often a position is stored that moved without a row.
+	keepEvery = 10 * time.Second
+)
+
+// An intake holds events between the connection and the store.
+type intake struct {
+	mu     sync.Mutex
+	events []gateway.Event
+	bytes  int
+	bell   chan struct{} // one token: something came
+}
+
+func newIntake() *intake { return &intake{bell: make(chan struct{}, 1)} }
+
+func (i *intake) clear() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.events, i.bytes = nil, 0
+}
+
+// take adds an event; false when there is no room. One event always fits.
+func (i *intake) take(e gateway.Event) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.events) >= maxWaiting || i.bytes > maxWaitingBytes {
+		return false
+	}
+	i.events = append(i.events, e)
+	i.bytes += len(e.Data)
+	select {
+	case i.bell <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// page takes out the oldest events.
+func (i *intake) page() []gateway.Event {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	n := min(len(i.events), pageLimit)
+	page := i.events[:n:n]
+	if i.events = i.events[n:]; len(i.events) == 0 {
+		i.events = nil
+	}
+	for _, e := range page {
+		i.bytes -= len(e.Data)
+	}
+	return page
+}
+
+// process stores events as they come, until the connection is over and none
+// is left, or ctx ends. An error is one that ends Run.
+func (r *receiver) process(ctx context.Context, over <-chan struct{}) error {
+	for ended := false; ; {
+		if page := r.intake.page(); len(page) > 0 {
+			if err := r.handle(ctx, page); err != nil || ctx.Err() != nil {
+				return err
+			}
+			continue
+		}
+		if ended {
+			return nil
+		}
+		select {
+		case <-r.intake.bell:
+		case <-ctx.Done():
+			return nil
+		case <-over:
+			ended = true
+		}
+	}
+}
+
+// handle stores a page of events in order. A greeting stands alone: what comes
+// before it is stored first.
+func (r *receiver) handle(ctx context.Context, events []gateway.Event) error {
+	var page []core.Inbound
+	last := r.at.Seq
+	flush := func() error {
+		err := r.put(ctx, page, last)
+		page = nil
+		return err
+	}
+	for _, e := range events {
+		if e.Type == "READY" || e.Type == "RESUMED" {
+			if err := flush(); err != nil {
+				return ignoreEnd(ctx, err)
+			}
+			if err := r.greet(ctx, e); err != nil {
+				return ignoreEnd(ctx, err)
+			}
+			last = max(r.at.Seq, e.Seq)
+			continue
+		}
+		in, ok, err := r.decode(ctx, e)
+		if err != nil {
+			return ignoreEnd(ctx, err)
+		}
+		if ok {
+			page = append(page, in)
+		}
+		if e.Malformed == "" && e.Seq > last || e.Seq == last+1 {
+			last = e.Seq
+		}
+	}
+	return ignoreEnd(ctx, flush())
+}
+
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// decode is the bot's, tried again while the platform can't be asked about
+// the channel. A refused token is an error.
+func (r *receiver) decode(ctx context.Context, e gateway.Event) (core.Inbound, bool, error) {
+	for n := 1; ; n++ {
+		in, ok, err := r.bot.decode(ctx, e, r.at.ID)
+		if err == nil {
+			return in, ok, nil
+		}
+		if err := r.await(ctx, err, n); err != nil {
+			return in, false, err
+		}
+	}
+}
+
+// await waits before the n-th next try of asking the platform for something
+// that events wait for.
+func (r *receiver) await(ctx context.Context, err error, n int) error {
+	b := r.bot
+	var f *failure
+	if !errors.As(err, &f) {
+		return err
+	}
+	if f.refusesToken() {
+		return b.denied("401 " + f.text)
+	}
+	wait := connectors.Backoff(n, b.o.Random)
+	if f.status == 429 {
+		wait = cmp.Or(f.after, unnamedWait)
+	}
+	r.report(core.BotState{State: core.Degraded, Reason: "Discord does not answer questions about channels; trying again", LastError: f.Error()})
+	if !core.Sleep(ctx, b.o.Clock, wait) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// greet begins or goes on with a session.
+func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
+	b := r.bot
+	r.up.Store(true)
+	if e.Type == "RESUMED" {
+		b.o.Metrics.resume(b.o.Name, resumed)
+		r.standing()
+		return nil
+	}
+	var ready ready
+	if err := json.Unmarshal(e.Data, &ready); err != nil || ready.Session == "" {
+		return errors.New("the gateway's READY can't be read")
+	}
+	b.username.Store(&ready.User.Username)
+	r.at = position{Session: gateway.Session{ID: ready.Session, Seq: e.Seq, URL: ready.URL}, Application: ready.Application.ID, Limited: r.at.Limited}
+	if err := r.commit(ctx, nil, e.Seq); err != nil {
+		return err
+	}
+	r.standing()
+	return r.backfill(ctx)
+}
+
+// standing reports how the connection is, when it is well.
+func (r *receiver) standing() {
+	s := core.BotState{State: core.Running, LastSuccess: r.bot.o.Clock.Now()}
+	if name := r.bot.username.Load(); name != nil {
+		s.Username = *name
+	}
+	if r.at.Limited {
+		s.State, s.Reason = core.Degraded, contentOff
+	}
+	r.report(s)
+}
+
+func (r *receiver) cursor(seq int64) *core.Cursor {
+	at := r.at
+	at.Seq = seq
+	raw, err := json.Marshal(at)
+	if err != nil { // strings and numbers always have JSON
+		return nil
+	}
+	return &core.Cursor{Name: r.bot.cursorName(), Value: string(raw)}
+}
+
+// put commits a page. A position alone is committed now and then only: what
+// RESUME repeats of it is not stored twice.
+func (r *receiver) put(ctx context.Context, page []core.Inbound, seq int64) error {
+	if len(page) > 0 || r.bot.o.Clock.Now().Sub(r.kept) >= keepEvery {
+		return r.commit(ctx, page, seq)
+	}
+	r.at.Seq = seq
+	r.stored.Store(seq)
+	return nil
+}
+
+// commit stores a page with the position behind it, trying again until it is
+// stored or ctx ends; then the position counts and channels are remembered.
+func (r *receiver) commit(ctx context.Context, page []core.Inbound, seq int64) error {
+	if err := r.store(ctx, page, r.cursor(seq)); err != nil {
+		return err
+	}
+	r.at.Seq, r.keptSeq, r.kept = seq, seq, r.bot.o.Clock.Now()
+	r.stored.Store(seq)
+	r.remember(page)
+	r.saveMarks(ctx, false)
+	return nil
+}
+
+// store is Put until it succeeds; then pressed buttons are answered.
+func (r *receiver) store(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error {
+	b := r.bot
+	pressed := b.acks.expect(page)
+	for {
+		err := r.in.Put(ctx, page, cursor)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			b.acks.drop(pressed)
+			return ctx.Err()
+		}
+		r.stuck++
+		wait := connectors.Backoff(r.stuck, b.o.Random)
+		b.o.Log.ErrorContext(ctx, "discord events not stored", "bot", b.o.Name, "err", err, "retry_in", wait)
+		r.report(core.BotState{State: core.Degraded, Reason: storeReason, LastError: b.redact.Replace(err.Error())})
+		if !core.Sleep(ctx, b.o.Clock, wait) {
+			b.acks.drop(pressed)
+			return ctx.Err()
+		}
+	}
+	if r.stuck > 0 {
+		r.stuck = 0
+		r.standing()
+	}
+	for _, id := range pressed {
+		r.tasks.Go(func() { b.deferral(ctx, id) })
+	}
+	return nil
+}

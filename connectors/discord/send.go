@@ -1,0 +1,313 @@
+package discord
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/bwmarrin/discordgo"
+
+	"gatehouse/connectors"
+	"gatehouse/core"
+)
+
+var (
+	errAddress  = errors.New("the address is not one of Discord's")
+	errCallback = errors.New("the callback is not one of Discord's")
+)
+
+// An outgoing is the body of Create Message and Edit Message. discordgo's own
+// type has no nonce.
+type outgoing struct {
+	Content         string                            `json:"content"`
+	Nonce           string                            `json:"nonce,omitempty"`
+	EnforceNonce    bool                              `json:"enforce_nonce,omitempty"`
+	AllowedMentions *discordgo.MessageAllowedMentions `json:"allowed_mentions"`
+	Flags           discordgo.MessageFlags            `json:"flags,omitempty"`
+	Reference       *discordgo.MessageReference       `json:"message_reference,omitempty"`
+	Components      []row                             `json:"components"`
+}
+
+// noMentions lets nothing in a text ping anybody.
+var noMentions = &discordgo.MessageAllowedMentions{Parse: []discordgo.AllowedMentionType{}}
+
+type row struct {
+	Type       discordgo.ComponentType `json:"type"`
+	Components []button                `json:"components"`
+}
+
+type button struct {
+	Type     discordgo.ComponentType `json:"type"`
+	Style    discordgo.ButtonStyle   `json:"style"`
+	Label    string                  `json:"label"`
+	CustomID string                  `json:"custom_id"`
+}
+
+const (
+	maxRows    = 5  // Component Reference, Action Row
+	maxPerRow  = 5  // buttons in one
+	maxLabel   = 80 // Button
+	maxNonce   = 25 // Create Message
+	repeatRoom = 24 // kept free in every part, for repeatMark
+)
+
+// repeatMark stands under a message that may be there already.
+const repeatMark = "\n\n↻ possible repeat"
+
+// Send delivers one part: as an edit where it replaces a message, else anew.
+// An edit whose message is gone is sent anew, once. A part with a number (Seq)
+// carries a nonce that the platform enforces for some minutes: sent again, it
+// is shown once.
+func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
+	if !isID(out.Chat) {
+		return core.Delivery{Outcome: core.Refused, Reason: errAddress.Error()}
+	}
+	body, err := compose(out.Part, repeated(out))
+	if err != nil {
+		return core.Delivery{Outcome: core.Refused, Reason: err.Error()}
+	}
+	defer b.turns.sending(ctx, out.Chat)()
+	b.pace.take(out.Chat)
+	if out.Replaces != "" {
+		f := b.edit(ctx, out.Chat, out.Replaces, body)
+		if f == nil {
+			return core.Delivery{Outcome: core.Sent, MessageID: out.Replaces}
+		}
+		if !f.gone() {
+			return b.delivery(out.Chat, f, true, true)
+		}
+	}
+	if out.Seq > 0 {
+		body.Nonce, body.EnforceNonce = nonce(out), true
+	}
+	id, f := b.send(ctx, out.Chat, body)
+	if f != nil {
+		return b.delivery(out.Chat, f, body.EnforceNonce, false)
+	}
+	return core.Delivery{Outcome: core.Sent, MessageID: id}
+}
+
+// repeated is the mark that a possible repeat is shown with.
+func repeated(out core.Outgoing) string {
+	if out.Repeat {
+		return repeatMark
+	}
+	return ""
+}
+
+// nonce names an outbox row, in at most 25 characters. What the row says is
+// mixed in, so that the first rows of a new database are not taken for those
+// of one that was thrown away minutes ago.
+func nonce(out core.Outgoing) string {
+	raw, err := json.Marshal(out.Part)
+	if err != nil {
+		raw = []byte(out.Text)
+	}
+	sum := sha256.Sum256(append([]byte(out.Chat+"\x00"), raw...))
+	n := strconv.FormatInt(out.Seq, 36) + "-" + base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:8])
+	return n[:min(len(n), maxNonce)]
+}
+
+// compose writes a part as the platform takes it.
+func compose(part core.Part, extra string) (outgoing, error) {
+	words, ok := content(part, extra)
+	if !ok {
+		return outgoing{}, fmt.Errorf("the text is longer than the %d characters that Discord takes", MaxText)
+	}
+	rows, err := buttons(part.Buttons)
+	if err != nil {
+		return outgoing{}, err
+	}
+	out := outgoing{Content: words, AllowedMentions: noMentions, Flags: discordgo.MessageFlagsSuppressEmbeds, Components: rows}
+	if isID(part.ReplyTo) {
+		no := false
+		out.Reference = &discordgo.MessageReference{MessageID: part.ReplyTo, FailIfNotExists: &no}
+	}
+	return out, nil
+}
+
+// buttons lays out at most 25 buttons; a row with more than five goes on in the next.
+func buttons(rows [][]core.Button) ([]row, error) {
+	out := []row{}
+	for _, from := range rows {
+		for i, b := range from {
+			if len(b.Data) == 0 || len(b.Data) > 64 {
+				return nil, fmt.Errorf("the data of button %q has %d bytes, 1 to 64 are possible", b.Label, len(b.Data))
+			}
+			if i%maxPerRow == 0 {
+				out = append(out, row{Type: discordgo.ActionsRowComponent})
+			}
+			label := []rune(cmp.Or(b.Label, "…"))
+			if len(label) > maxLabel {
+				label = append(label[:maxLabel-1], '…')
+			}
+			last := &out[len(out)-1]
+			last.Components = append(last.Components, button{discordgo.ButtonComponent, discordgo.SecondaryButton, string(label), b.Data})
+		}
+	}
+	if len(out) > maxRows {
+		return nil, fmt.Errorf("the buttons take %d rows, %d are possible", len(out), maxRows)
+	}
+	return out, nil
+}
+
+// send makes a new message and gives its id. Where the platform does not let
+// us answer the message that is quoted, it is sent without quoting.
+func (b *Bot) send(ctx context.Context, chat string, body outgoing) (string, *failure) {
+	var m struct {
+		ID string `json:"id"`
+	}
+	e, f := b.exchange(ctx, "POST", "/channels/"+chat+"/messages", body, &m)
+	b.pace.block(chat, e.spent(), false)
+	if f != nil && body.Reference != nil && (f.code == discordgo.ErrCodeCannotReplyWithoutPermissionToReadMessageHistory || f.code == errSystemReply) {
+		body.Reference = nil
+		return b.send(ctx, chat, body)
+	}
+	return m.ID, f
+}
+
+// errSystemReply is "Cannot reply to a system message".
+const errSystemReply = 160006
+
+// edit replaces a message's words. Buttons that the part does not have go away.
+func (b *Bot) edit(ctx context.Context, chat, id string, body outgoing) *failure {
+	if !isID(id) {
+		return &failure{far: written, status: 404, told: true, code: discordgo.ErrCodeUnknownMessage, text: "no message has the id " + strconv.Quote(core.CutRunes(id, 40))}
+	}
+	body.Reference = nil
+	body.Flags &= discordgo.MessageFlagsSuppressEmbeds
+	e, f := b.exchange(ctx, "PATCH", "/channels/"+chat+"/messages/"+id, body, nil)
+	b.pace.block(chat, e.spent(), false)
+	return f
+}
+
+// gone reports whether the message to edit is no longer there, or not ours to edit.
+func (f *failure) gone() bool {
+	return f.code == discordgo.ErrCodeUnknownMessage || f.code == discordgo.ErrCodeCannotEditFromAnotherUser
+}
+
+// unnamedWait is the pause after a 429 that names none.
+const unnamedWait = 5 * time.Second
+
+// delivery says what a failure means for the outbox. safe: sent again it is
+// shown once (a nonce, an edit). idempotent: doing it again is the same as
+// having done it (an edit).
+//
+//   - No answer: NotSent while the platform can't have the whole request,
+//     Unknown as soon as it may.
+//   - 429 is obeyed, from whomever it comes. The platform's own JSON: 5xx is
+//     its word that it failed; 401 is about the token, not the message, which
+//     waits for a good one; any other refusal is final.
+//   - An answer that is not the platform's comes from what stands before it.
+//     502 and 504 say that the platform was asked and did not answer in time or
+//     in form (RFC 9110, 15.6.3 and 15.6.5): it may have the message. 5xx
+//     without that meaning, redirects and 4xx pages never reached it.
+func (b *Bot) delivery(chat string, f *failure, safe, idempotent bool) core.Delivery {
+	d := core.Delivery{Reason: f.Error(), Safe: safe}
+	switch {
+	case f.status == 0 && (f.far == notConnected || f.far == torn):
+		d.Outcome = core.NotSent
+	case f.status == 0:
+		d.Outcome = core.Unknown
+	case f.status == http.StatusTooManyRequests:
+		d.Outcome, d.After = core.RetryAfter, b.held(chat, f)
+	case f.status < 300, f.status == http.StatusBadGateway, f.status == http.StatusGatewayTimeout:
+		d.Outcome = core.Unknown
+	case f.status >= 500, f.status == 401, !f.told:
+		d.Outcome = core.NotSent
+	default:
+		d.Outcome, d.Reason = core.Refused, reason(f)
+	}
+	if idempotent && f.status != 0 && d.Outcome == core.Unknown {
+		d.Outcome = core.NotSent
+	}
+	return d
+}
+
+// reason says what a refusal means, where the platform's words don't.
+func reason(f *failure) string {
+	switch f.code {
+	case discordgo.ErrCodeCannotSendMessagesToThisUser:
+		return "Discord does not let the bot write to this person: they have closed direct messages, left the common server or blocked the bot (50007)"
+	case discordgo.ErrCodeMissingAccess, discordgo.ErrCodeMissingPermissions:
+		return fmt.Sprintf("the bot may not write in this channel: give its role View Channel, Send Messages and Send Messages in Threads there (%d)", f.code)
+	case discordgo.ErrCodeUnknownChannel:
+		return "the channel is gone (10003)"
+	}
+	return f.Error()
+}
+
+// held keeps everything from the channel, or the whole bot from writing, for as
+// long as the platform asks.
+func (b *Bot) held(chat string, f *failure) time.Duration {
+	wait := cmp.Or(f.after, unnamedWait)
+	b.pace.block(chat, wait, f.global)
+	return wait
+}
+
+// Wait is how long to wait before the next Send to that chat.
+func (b *Bot) Wait(to core.Address) time.Duration { return b.pace.wait(to.Chat) }
+
+// previewTimeout is how long a preview may keep the final behind it waiting.
+const previewTimeout = 5 * time.Second
+
+// Preview shows an answer that is not final, as a silent message that is
+// edited in place; see connectors.Previewer.
+func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core.Part) (string, error) {
+	if !isID(to.Chat) {
+		return id, errAddress
+	}
+	body, err := compose(part, "")
+	if err != nil {
+		return id, err
+	}
+	end, ok := b.turns.previewing(to.Chat)
+	if !ok {
+		return id, connectors.ErrNotNow
+	}
+	if !b.pace.try(to.Chat, 1) {
+		end()
+		return id, connectors.ErrNotNow
+	}
+	short, cancel := context.WithTimeout(ctx, previewTimeout)
+	defer cancel()
+	if id != "" {
+		f := b.edit(short, to.Chat, id, body)
+		end()
+		return id, b.dropped(to.Chat, f)
+	}
+	body.Flags |= discordgo.MessageFlagsSuppressNotifications
+	shown, f := b.send(short, to.Chat, body)
+	if end() && shown != "" {
+		// A final, which can't know of this new message, waited for it to end.
+		return "", asError(b.call(ctx, "DELETE", "/channels/"+to.Chat+"/messages/"+shown, nil, nil))
+	}
+	return shown, b.dropped(to.Chat, f)
+}
+
+// dropped turns a refusal for pace into ErrNotNow.
+func (b *Bot) dropped(chat string, f *failure) error {
+	if f != nil && f.status == http.StatusTooManyRequests {
+		b.held(chat, f)
+		return connectors.ErrNotNow
+	}
+	return asError(f)
+}
+
+// Typing shows "… is typing" for ten seconds (Trigger Typing Indicator).
+func (b *Bot) Typing(ctx context.Context, to core.Address) error {
+	if !isID(to.Chat) {
+		return errAddress
+	}
+	if !b.pace.try(to.Chat, typingShare) {
+		return connectors.ErrNotNow
+	}
+	return b.dropped(to.Chat, b.call(ctx, "POST", "/channels/"+to.Chat+"/typing", nil, nil))
+}

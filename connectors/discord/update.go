@@ -1,0 +1,188 @@
+package discord
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"gatehouse/core"
+)
+
+// The types below are the few fields we read of the platform's objects; field
+// names are the platform's. discordgo's own types refuse a whole message for
+// one component of a kind that they don't know, so they are not used here.
+// Parts that may grow new forms (components, embeds, polls) are looked at by
+// presence alone.
+
+type user struct {
+	ID         string `json:"id"`
+	Username   string `json:"username"`
+	GlobalName string `json:"global_name"`
+	Bot        bool   `json:"bot"`
+	System     bool   `json:"system"`
+}
+
+type member struct {
+	User *user  `json:"user"`
+	Nick string `json:"nick"`
+}
+
+type message struct {
+	ID           string                `json:"id"`
+	Channel      string                `json:"channel_id"`
+	Guild        string                `json:"guild_id"`
+	Author       *user                 `json:"author"`
+	Member       *member               `json:"member"`
+	Content      string                `json:"content"`
+	Timestamp    stamp                 `json:"timestamp"`
+	Edited       stamp                 `json:"edited_timestamp"`
+	Type         int                   `json:"type"`
+	Flags        int64                 `json:"flags"`
+	Webhook      string                `json:"webhook_id"`
+	Mentions     lenient[[]user]       `json:"mentions"`
+	MentionRoles lenient[[]string]     `json:"mention_roles"`
+	Attachments  lenient[[]attachment] `json:"attachments"`
+	Stickers     lenient[[]named]      `json:"sticker_items"`
+	Poll         present               `json:"poll"`
+	Embeds       filled                `json:"embeds"`
+	Components   filled                `json:"components"`
+	Reference    lenient[*reference]   `json:"message_reference"`
+	Referenced   lenient[*message]     `json:"referenced_message"`
+	Snapshots    lenient[[]snapshot]   `json:"message_snapshots"`
+}
+
+type attachment struct {
+	Name string `json:"filename"`
+	Type string `json:"content_type"`
+}
+
+type named struct {
+	Name string `json:"name"`
+}
+
+type reference struct {
+	Type    int    `json:"type"` // 0 reply, 1 forward
+	Message string `json:"message_id"`
+}
+
+type snapshot struct {
+	Message struct {
+		Content     string                `json:"content"`
+		Attachments lenient[[]attachment] `json:"attachments"`
+	} `json:"message"`
+}
+
+type interaction struct {
+	ID          string   `json:"id"`
+	Application string   `json:"application_id"`
+	Type        int      `json:"type"` // 2 command, 3 component, 5 modal
+	Token       string   `json:"token"`
+	Channel     string   `json:"channel_id"`
+	Guild       string   `json:"guild_id"`
+	Member      *member  `json:"member"`
+	User        *user    `json:"user"`
+	Message     *message `json:"message"`
+	Data        struct {
+		CustomID string   `json:"custom_id"`
+		Values   []string `json:"values"`
+	} `json:"data"`
+}
+
+type reaction struct {
+	User    string  `json:"user_id"`
+	Channel string  `json:"channel_id"`
+	Message string  `json:"message_id"`
+	Guild   string  `json:"guild_id"`
+	Member  *member `json:"member"`
+	Emoji   struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+	} `json:"emoji"`
+}
+
+type channel struct {
+	ID     string `json:"id"`
+	Guild  string `json:"guild_id"`
+	Parent string `json:"parent_id"`
+	Type   int    `json:"type"`
+	Name   string `json:"name"`
+}
+
+type role struct {
+	ID   string `json:"id"`
+	Tags struct {
+		Bot string `json:"bot_id"`
+	} `json:"tags"`
+}
+
+type guild struct {
+	ID       string             `json:"id"`
+	Name     string             `json:"name"`
+	Channels lenient[[]channel] `json:"channels"`
+	Threads  lenient[[]channel] `json:"threads"`
+	Roles    lenient[[]role]    `json:"roles"`
+}
+
+type ready struct {
+	User        user   `json:"user"`
+	Session     string `json:"session_id"`
+	URL         string `json:"resume_gateway_url"`
+	Application struct {
+		ID string `json:"id"`
+	} `json:"application"`
+}
+
+// A lenient field is empty when its value is of a form we don't know; the
+// object around it is read all the same.
+type lenient[T any] struct{ V T }
+
+func (l *lenient[T]) UnmarshalJSON(b []byte) error {
+	var v T
+	if json.Unmarshal(b, &v) == nil {
+		l.V = v
+	}
+	return nil
+}
+
+// present is true for a field that is there and not null; its value is not read.
+type present bool
+
+func (p *present) UnmarshalJSON(b []byte) error {
+	*p = present(!bytes.Equal(b, []byte("null")))
+	return nil
+}
+
+// filled is true for a list with something in it.
+type filled bool
+
+func (f *filled) UnmarshalJSON(b []byte) error {
+	*f = len(b) > 2 && b[0] == '['
+	return nil
+}
+
+// A stamp is a time as the platform writes it; what is none is "".
+type stamp string
+
+func (s *stamp) UnmarshalJSON(b []byte) error {
+	var text string
+	if json.Unmarshal(b, &text) == nil {
+		*s = stamp(text)
+	}
+	return nil
+}
+
+func (s stamp) time(otherwise time.Time) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, string(s))
+	if err != nil {
+		return otherwise
+	}
+	return t.UTC()
+}
+
+func (u *user) peer() core.Peer {
+	name := u.GlobalName
+	if name == "" {
+		name = u.Username
+	}
+	return core.Peer{Platform: Platform, ID: u.ID, Name: core.CleanName(name), Bot: u.Bot, Shared: u.System}
+}
