@@ -46,10 +46,12 @@ type Config struct {
 	RateLimit Rate   `split_words:"true" default:"10/60s" example:"10/60s" desc:"Messages per person and bot in a time, or off."`
 	Pace      Switch `split_words:"true" default:"on" example:"off" desc:"Hold back outgoing messages to what the platform allows: on or off."`
 
-	Model          string `split_words:"true" example:"openai/gpt-4o-mini" desc:"The model that answers: openai/NAME or local/quote. Empty: the provider with a key or base URL, else local/quote."`
-	ModelFallbacks List   `split_words:"true" example:"openai/gpt-4o,local/quote" desc:"Models to try in order when MODEL cannot answer."`
-	OpenaiAPIKey   Secret `split_words:"true" example:"sk-..." desc:"Key for an OpenAI-compatible provider."`
-	OpenaiBaseURL  string `split_words:"true" example:"http://127.0.0.1:11434/v1" desc:"Address of an OpenAI-compatible server; empty means OpenAI's own."`
+	Model            string `split_words:"true" example:"anthropic/claude-sonnet-5" desc:"The model that answers: anthropic/NAME, openai/NAME or local/quote. Empty: the first of these providers with a key or base URL, else local/quote."`
+	ModelFallbacks   List   `split_words:"true" example:"openai/gpt-4o,local/quote" desc:"Models to try in order when MODEL cannot answer."`
+	AnthropicAPIKey  Secret `split_words:"true" example:"sk-ant-..." desc:"Key for Anthropic."`
+	AnthropicBaseURL string `split_words:"true" example:"https://api.anthropic.com" desc:"Address of a server that speaks Anthropic's Messages API; empty means Anthropic's own."`
+	OpenaiAPIKey     Secret `split_words:"true" example:"sk-..." desc:"Key for an OpenAI-compatible provider."`
+	OpenaiBaseURL    string `split_words:"true" example:"http://127.0.0.1:11434/v1" desc:"Address of an OpenAI-compatible server; empty means OpenAI's own."`
 
 	LimitRuns         int           `split_words:"true" default:"64" min:"1" max:"10000" example:"64" desc:"Answers being made at the same time."`
 	LimitRunTime      time.Duration `split_words:"true" default:"30m" min:"1s" max:"24h" example:"30m" desc:"Longest time for one answer."`
@@ -86,6 +88,22 @@ func (c *Config) DatabasePath() string {
 		return c.DatabaseURL
 	}
 	return filepath.Join(c.VaultPath, "Chat", "sessions.db")
+}
+
+// Secrets are all secrets that are set, for whoever must keep them out of sight.
+func (c *Config) Secrets() []Secret {
+	var list []Secret
+	for _, f := range fields() {
+		if s, ok := f.in(c).Interface().(Secret); ok && s.IsSet() {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// HasProvider reports whether a provider of language models has a key or an address.
+func (c *Config) HasProvider() bool {
+	return c.AnthropicAPIKey.IsSet() || c.AnthropicBaseURL != "" || c.OpenaiAPIKey.IsSet() || c.OpenaiBaseURL != ""
 }
 
 // A Setting is one value as it may be shown.

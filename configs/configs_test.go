@@ -115,6 +115,7 @@ func TestEverySettingIsReadFromItsOwnName(t *testing.T) {
 		"TELEGRAM_API_URL": "http://127.0.0.1:8081", "TELEGRAM_DM_POLICY": "allowlist", "TELEGRAM_ALLOWED_USERS": "1,22",
 		"DM_TRUST": "vault", "GROUP_TRUST": "vault", "GUEST_READ": "Public/**", "BUSY_MODE": "queue",
 		"RATE_LIMIT": "5/10s", "PACE": "off", "MODEL": "openai/m", "MODEL_FALLBACKS": "local/quote:30ms",
+		"ANTHROPIC_API_KEY": "sk-2", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
 		"OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "LIMIT_RUNS": "3", "LIMIT_RUN_TIME": "1m",
 		"LIMIT_SILENCE": "2m", "LIMIT_OUTPUT_TOKENS": "100", "METRICS_ADDR": "127.0.0.1:9090", "LOG_LEVEL": "debug",
 		"LOG_FORMAT": "json", "DRAIN_TIMEOUT": "5s",
@@ -260,8 +261,8 @@ func TestEveryProblemIsReportedAtOnceWithNameFaultAndExample(t *testing.T) {
 		"DATABASE_URL": "postgres://u:topsecret@h/db", "ADDR": "nonsense", "ADMIN_PASSWORD": strings.Repeat("topsecret", 30), "PORT": "eighty", "ALLOWED_HOSTS": "https://x", "CORS_ORIGINS": "*",
 		"TRUSTED_PROXIES": "proxy", "LOCALHOST_ACCESS": "yes", "TELEGRAM_TOKEN": "topsecret", "TELEGRAM_API_URL": "api.telegram.org",
 		"TELEGRAM_DM_POLICY": "all", "TELEGRAM_ALLOWED_USERS": "@name", "DM_TRUST": "full", "GROUP_TRUST": "root", "GUEST_READ": "../x",
-		"BUSY_MODE": "drop", "RATE_LIMIT": "10", "PACE": "no", "MODEL": "anthropic/x", "MODEL_FALLBACKS": "anthropic/x",
-		"OPENAI_API_KEY": "top secret", "LIMIT_RUNS": "0", "LIMIT_RUN_TIME": "30", "LIMIT_SILENCE": "-1s", "LIMIT_OUTPUT_TOKENS": "many",
+		"BUSY_MODE": "drop", "RATE_LIMIT": "10", "PACE": "no", "MODEL": "gemini/x", "MODEL_FALLBACKS": "mistral/x",
+		"ANTHROPIC_BASE_URL": "http://u:topsecret@h", "OPENAI_API_KEY": "top secret", "LIMIT_RUNS": "0", "LIMIT_RUN_TIME": "30", "LIMIT_SILENCE": "-1s", "LIMIT_OUTPUT_TOKENS": "many",
 		"METRICS_ADDR": ":x", "LOG_LEVEL": "loud", "LOG_FORMAT": "xml", "DRAIN_TIMEOUT": "11m",
 	}
 	var pairs []string
@@ -284,8 +285,8 @@ func TestEveryProblemIsReportedAtOnceWithNameFaultAndExample(t *testing.T) {
 			t.Errorf("a secret was printed:\n%s", p)
 		}
 	}
-	if len(p) != 30 {
-		t.Errorf("%d problems, want 30:\n%s", len(p), p)
+	if len(p) != 31 {
+		t.Errorf("%d problems, want 31:\n%s", len(p), p)
 	}
 }
 
@@ -294,7 +295,7 @@ func TestExamplesAreValid(t *testing.T) {
 		if f.example == "" || f.about == "" {
 			t.Errorf("%s has no example or description", f.Name)
 		}
-		load(t, f.Name+"="+f.example, "GATEHOUSE_OPENAI_API_KEY=sk-1")
+		load(t, f.Name+"="+f.example, "GATEHOUSE_OPENAI_API_KEY=sk-1", "GATEHOUSE_ANTHROPIC_API_KEY=sk-2")
 	}
 }
 
@@ -307,10 +308,9 @@ func TestAnUnknownNameIsAnErrorThatSuggestsTheNearest(t *testing.T) {
 		"GATEHOUSE_TELEGRAM_APIURL":     "GATEHOUSE_TELEGRAM_API_URL?",
 		"GATEHOUSE_LOG_LEVEL_FILE":      "not a setting",
 		"GATEHOUSE_DISCORD_TOKEN":       "this version does not have",
-		"GATEHOUSE_ANTHROPIC_API_KEY":   "this version does not have",
 		"GATEHOUSE_SANDBOX":             "this version does not have",
 		"GATEHOUSE_BUDGET_DAY":          "this version does not have",
-		"GATEHOUSE_ANTHROPIC_API_KEY_X": "this version does not have",
+		"GATEHOUSE_ANTHROPIC_API_KEY_X": "GATEHOUSE_ANTHROPIC_API_KEY?",
 	} {
 		p := problems(t, name+"=topsecret")
 		if name, _, ok := strings.Cut(want, "?"); ok && !strings.HasPrefix(p[0].Example, name+"=") {
@@ -366,10 +366,15 @@ func TestModels(t *testing.T) {
 	for _, model := range []string{"openai/gpt-4o-mini", "openai/org/model:tag", "local/quote", "local/quote:30ms"} {
 		load(t, key, "GATEHOUSE_MODEL="+model, "GATEHOUSE_MODEL_FALLBACKS="+model)
 	}
-	for _, model := range []string{"anthropic/claude", "gpt-4o", "openai/", "local/other", "local/quote:", "local/quote:5", "local/quote:2h", "openai/a b"} {
+	for _, model := range []string{"anthropic/claude", "mistral/x", "gpt-4o", "openai/", "local/other", "local/quote:", "local/quote:5", "local/quote:2h", "openai/a b"} {
 		problems(t, key, "GATEHOUSE_MODEL="+model)
 	}
 	problems(t, "GATEHOUSE_MODEL=openai/gpt-4o-mini")
+	if p := problems(t, key, "GATEHOUSE_MODEL=anthropic/claude"); !strings.Contains(p[0].Fault, "GATEHOUSE_ANTHROPIC_API_KEY") {
+		t.Error(p)
+	}
+	load(t, "GATEHOUSE_MODEL=anthropic/claude-sonnet-5", "GATEHOUSE_ANTHROPIC_API_KEY=sk-2")
+	load(t, "GATEHOUSE_MODEL=anthropic/x", "GATEHOUSE_ANTHROPIC_BASE_URL=http://127.0.0.1:8080/")
 	load(t, "GATEHOUSE_MODEL=openai/x", "GATEHOUSE_OPENAI_BASE_URL=http://127.0.0.1:11434/v1/")
 	problems(t, "GATEHOUSE_MODEL_FALLBACKS="+strings.Repeat("local/quote,", maxFallbacks+1))
 }
@@ -393,7 +398,10 @@ func TestRateTakesACountAndATimeOrOff(t *testing.T) {
 }
 
 func TestASecretIsShownNowhere(t *testing.T) {
-	c := load(t, "GATEHOUSE_TELEGRAM_TOKEN=99:topsecret", "GATEHOUSE_ADMIN_PASSWORD=topsecret topsecret", "GATEHOUSE_OPENAI_API_KEY=topsecret")
+	c := load(t, "GATEHOUSE_TELEGRAM_TOKEN=99:topsecret", "GATEHOUSE_ADMIN_PASSWORD=topsecret topsecret", "GATEHOUSE_OPENAI_API_KEY=topsecret", "GATEHOUSE_ANTHROPIC_API_KEY=topsecret")
+	if n := len(c.Secrets()); n != 4 {
+		t.Errorf("%d secrets are known as such, want 4", n)
+	}
 	var out bytes.Buffer
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		fmt.Fprintf(&out, verb, c)

@@ -74,6 +74,7 @@ func (c *Config) settle() {
 		c.Addr = net.JoinHostPort(host, strconv.Itoa(c.Port))
 	}
 	c.TelegramApiURL = strings.TrimRight(c.TelegramApiURL, "/")
+	c.AnthropicBaseURL = strings.TrimRight(c.AnthropicBaseURL, "/")
 	c.OpenaiBaseURL = strings.TrimRight(c.OpenaiBaseURL, "/")
 }
 
@@ -158,6 +159,8 @@ func (c *Config) checks() map[string]func() error {
 		"GUEST_READ":             func() error { return each(c.GuestRead, checkGlob) },
 		"MODEL":                  func() error { return each(List{c.Model}, c.checkModel) },
 		"MODEL_FALLBACKS":        c.checkFallbacks,
+		"ANTHROPIC_API_KEY":      func() error { return checkKey(c.AnthropicAPIKey) },
+		"ANTHROPIC_BASE_URL":     func() error { return checkBase(c.AnthropicBaseURL) },
 		"OPENAI_API_KEY":         func() error { return checkKey(c.OpenaiAPIKey) },
 		"OPENAI_BASE_URL":        func() error { return checkBase(c.OpenaiBaseURL) },
 		"METRICS_ADDR":           func() error { return each(List{c.MetricsAddr}, checkHostPort) },
@@ -336,14 +339,18 @@ func (c *Config) checkModel(model string) error {
 			return fmt.Errorf("%q is not local/quote, or local/quote:30ms with a delay for each word", model)
 		}
 		return nil
-	case "openai":
+	case "anthropic", "openai":
 		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' }) {
 			return fmt.Errorf("%q names no model", model)
 		}
-		if !c.OpenaiAPIKey.IsSet() && c.OpenaiBaseURL == "" {
-			return fmt.Errorf("%s needs %s_OPENAI_API_KEY or %s_OPENAI_BASE_URL", model, Prefix, Prefix)
+		key, base := c.AnthropicAPIKey, c.AnthropicBaseURL
+		if provider == "openai" {
+			key, base = c.OpenaiAPIKey, c.OpenaiBaseURL
+		}
+		if name = Prefix + "_" + strings.ToUpper(provider); !key.IsSet() && base == "" {
+			return fmt.Errorf("%s needs %s_API_KEY or %s_BASE_URL", model, name, name)
 		}
 		return nil
 	}
-	return fmt.Errorf("%q: this version knows the providers openai and local", model)
+	return fmt.Errorf("%q: this version knows the providers anthropic, openai and local", model)
 }

@@ -166,7 +166,7 @@ func (c *demoCmd) settings(cfg *configs.Config) error {
 	if cfg.Source("GUEST_READ") == configs.SourceDefault {
 		cfg.GuestRead = configs.List{"Public/**"}
 	}
-	if cfg.Model == "" && !cfg.OpenaiAPIKey.IsSet() && cfg.OpenaiBaseURL == "" {
+	if cfg.Model == "" && !cfg.HasProvider() {
 		cfg.Model = "local/quote:30ms"
 	}
 	if cfg.Source("LOG_LEVEL") == configs.SourceDefault {

@@ -110,10 +110,8 @@ func doctorExamine(ctx context.Context, p doctorPatient) []doctorCheck {
 // doctorHide takes the configuration's secrets out of a text and brings it to one line.
 func doctorHide(c *configs.Config) func(string) string {
 	pairs := []string{"\n", " ", "\t", " "}
-	for _, s := range []configs.Secret{c.TelegramToken, c.OpenaiAPIKey, c.AdminPassword} {
-		if s.IsSet() {
-			pairs = append(pairs, s.Reveal(), "[secret]")
-		}
+	for _, s := range c.Secrets() {
+		pairs = append(pairs, s.Reveal(), "[secret]")
 	}
 	return strings.NewReplacer(pairs...).Replace
 }
@@ -157,6 +155,8 @@ func doctorConfiguration(_ context.Context, p doctorPatient) []doctorCheck {
 		"list user ids in GATEHOUSE_TELEGRAM_ALLOWED_USERS, or set GATEHOUSE_TELEGRAM_DM_POLICY=pairing")
 	warn(c.TelegramToken.IsSet() && doctorInTheClear(c.TelegramApiURL), "the bot's token goes over the network in the clear",
 		"give GATEHOUSE_TELEGRAM_API_URL an https address")
+	warn(c.AnthropicAPIKey.IsSet() && doctorInTheClear(c.AnthropicBaseURL), "the model's key goes over the network in the clear",
+		"give GATEHOUSE_ANTHROPIC_BASE_URL an https address")
 	warn(c.OpenaiAPIKey.IsSet() && doctorInTheClear(c.OpenaiBaseURL), "the model's key goes over the network in the clear",
 		"give GATEHOUSE_OPENAI_BASE_URL an https address")
 	if len(checks) > 0 {
@@ -225,7 +225,7 @@ func doctorModel(ctx context.Context, p doctorPatient) []doctorCheck {
 		return []doctorCheck{{Name: "model", State: doctorOK, Text: text}}
 	}
 	return []doctorCheck{{"model", doctorFail, cmp.Or(name, p.Config.Model, "the model") + " does not answer: " + doctorReason(err),
-		"check GATEHOUSE_MODEL, GATEHOUSE_OPENAI_API_KEY and GATEHOUSE_OPENAI_BASE_URL"}}
+		"check GATEHOUSE_MODEL, and the provider's key and address: GATEHOUSE_ANTHROPIC_API_KEY, GATEHOUSE_OPENAI_API_KEY, GATEHOUSE_OPENAI_BASE_URL"}}
 }
 
 // doctorReason is the sentence meant for people, else the whole error.
@@ -244,7 +244,7 @@ const (
 // doctorClock holds our clock against the Date header of a server we use
 // anyway (RFC 9110, section 6.6.1). Without such a server it says nothing.
 func doctorClock(ctx context.Context, p doctorPatient) []doctorCheck {
-	server := p.Config.OpenaiBaseURL
+	server := cmp.Or(p.Config.AnthropicBaseURL, p.Config.OpenaiBaseURL)
 	if p.Config.TelegramToken.IsSet() {
 		server = p.Config.TelegramApiURL
 	}

@@ -14,7 +14,7 @@ import (
 // at the sink, whoever wrote it.
 func newLog(w io.Writer, cfg *configs.Config, tty bool) *slog.Logger {
 	sink := &redactor{w: w}
-	for _, s := range []configs.Secret{cfg.TelegramToken, cfg.OpenaiAPIKey, cfg.AdminPassword} {
+	for _, s := range cfg.Secrets() {
 		if v := s.Reveal(); len(v) >= 6 {
 			sink.secrets = append(sink.secrets, []byte(v))
 		}

@@ -9,6 +9,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/llm"
+	"gatehouse/core/llm/anthropic"
 	"gatehouse/core/llm/openai"
 	"gatehouse/core/llm/quote"
 )
@@ -27,10 +28,7 @@ func newModels(cfg *configs.Config, search quote.Search, clock core.Clock, log *
 	m := &models{byName: map[string]llm.Model{}}
 	wanted := append([]string{cfg.Model}, cfg.ModelFallbacks...)
 	if cfg.Model == "" {
-		wanted[0] = quote.Name
-		if cfg.OpenaiAPIKey.IsSet() || cfg.OpenaiBaseURL != "" {
-			wanted[0] = "openai/"
-		}
+		wanted[0] = preset(cfg)
 	}
 	var chain []llm.Model
 	for _, name := range wanted {
@@ -51,24 +49,48 @@ func newModels(cfg *configs.Config, search quote.Search, clock core.Clock, log *
 	return m, nil
 }
 
+// preset is the model where MODEL is empty; a provider without name chooses
+// one from its list.
+func preset(cfg *configs.Config) string {
+	switch {
+	case cfg.AnthropicAPIKey.IsSet() || cfg.AnthropicBaseURL != "":
+		return "anthropic/"
+	case cfg.HasProvider():
+		return "openai/"
+	}
+	return quote.Name
+}
+
+// A provider is a model at a server that can be asked what it offers.
+type provider interface {
+	llm.Model
+	Models(ctx context.Context) ([]string, error)
+	Close()
+}
+
 func (m *models) build(cfg *configs.Config, name string, search quote.Search, clock core.Clock, log *slog.Logger) (llm.Model, error) {
 	if strings.HasPrefix(name, "local/") {
 		q, err := quote.New(name, search, clock)
-		if err == nil && (cfg.OpenaiAPIKey.IsSet() || cfg.OpenaiBaseURL != "") {
+		if err == nil && cfg.HasProvider() {
 			q = q.WithoutHint()
 		}
 		return q, err
 	}
-	rest, ok := strings.CutPrefix(name, "openai/")
-	if !ok {
-		return nil, core.Errorf(core.Invalid, "GATEHOUSE_MODEL: %q is not openai/NAME or local/quote", name)
+	var p provider
+	var err error
+	switch kind, rest, _ := strings.Cut(name, "/"); kind {
+	case "anthropic":
+		p, err = anthropic.New(anthropic.Options{Model: rest, BaseURL: cfg.AnthropicBaseURL, Key: cfg.AnthropicAPIKey.Reveal(), Clock: clock, Log: log})
+	case "openai":
+		p, err = openai.New(openai.Options{Model: rest, BaseURL: cfg.OpenaiBaseURL, Key: cfg.OpenaiAPIKey.Reveal(), Clock: clock, Log: log})
+	default:
+		return nil, core.Errorf(core.Invalid, "GATEHOUSE_MODEL: %q is not anthropic/NAME, openai/NAME or local/quote", name)
 	}
-	c, err := openai.New(openai.Options{Name: "openai", Model: rest, BaseURL: cfg.OpenaiBaseURL, Key: cfg.OpenaiAPIKey.Reveal(), Clock: clock, Log: log})
 	if err != nil {
 		return nil, err
 	}
-	m.close = append(m.close, c.Close)
-	return c, nil
+	m.close = append(m.close, p.Close)
+	return p, nil
 }
 
 // find is the model of that name; "" is the configured one.
@@ -89,11 +111,11 @@ func (m *models) Close() {
 	}
 }
 
-// check asks the configured model's provider one cheap question.
+// check asks each configured provider one cheap question.
 func (m *models) check(ctx context.Context) (string, error) {
 	for _, name := range m.names {
-		if c, ok := m.byName[name].(*openai.Client); ok {
-			if _, err := c.Models(ctx); err != nil {
+		if p, ok := m.byName[name].(provider); ok {
+			if _, err := p.Models(ctx); err != nil {
 				return "", err
 			}
 		}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"gatehouse/configs"
+	"gatehouse/core/coretest"
+	"gatehouse/core/llm/anthropictest"
+	"gatehouse/core/llm/llmtest"
+)
+
+func modelsOf(t *testing.T, change func(*configs.Config)) *models {
+	t.Helper()
+	cfg := configs.Default()
+	change(cfg)
+	m, err := newModels(cfg, nil, coretest.NewClock(doctorNow), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+func TestTheFirstProviderWithKeyOrAddressAnswersWhereNoModelIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		anthropic, openai, want string
+	}{
+		{"", "", "local/quote"},
+		{"", "http://127.0.0.1:1/v1", "openai"},
+		{"http://127.0.0.1:1", "", "anthropic"},
+		{"http://127.0.0.1:1", "http://127.0.0.1:1/v1", "anthropic"},
+	} {
+		m := modelsOf(t, func(cfg *configs.Config) { cfg.AnthropicBaseURL, cfg.OpenaiBaseURL = c.anthropic, c.openai })
+		if got := m.first.About().Name; got != c.want {
+			t.Errorf("%q and %q: %s, want %s", c.anthropic, c.openai, got, c.want)
+		}
+	}
+}
+
+// The first provider refuses the key, the second one answers: the person reads
+// one answer, its cost is known, and doctor's check still names the fault.
+func TestAChatIsAnsweredByTheOtherProviderWhenOneRefuses(t *testing.T) {
+	const key = "sk-ant-0123456789"
+	down := llmtest.New(t, llmtest.Options{Key: "another"})
+	claude := anthropictest.New(t, anthropictest.Options{Key: key, Models: []string{"claude-sonnet-5"},
+		Default: anthropictest.Reply{Thinking: []string{"let me see"}, Signature: anthropictest.Signed, Text: []string{"Hello ", "from the other one."}}})
+	w := newWorld(t, func(cfg *configs.Config) {
+		cfg.Model, cfg.OpenaiBaseURL, cfg.OpenaiAPIKey = "openai/fake-1", down.URL(), configs.NewSecret("sk-refused")
+		cfg.ModelFallbacks = configs.List{"anthropic/claude-sonnet-5"}
+		cfg.AnthropicBaseURL, cfg.AnthropicAPIKey = claude.URL(), configs.NewSecret(key)
+	})
+	if got := w.replies(w.guest("Ada"), "hi"); got.Text != "Hello from the other one." {
+		t.Errorf("answered %q", got.Text)
+	}
+	w.quiet()
+	if n := w.metric("gatehouse_runs_total", "model", "anthropic/claude-sonnet-5", "outcome", "done"); n != float64(claude.Total()) {
+		t.Errorf("%v runs counted for the model that answered", n)
+	}
+	if n := w.metric("gatehouse_cost_usd_total", "model", "anthropic/claude-sonnet-5"); n <= 0 {
+		t.Errorf("it cost %v", n)
+	}
+	if strings.Contains(w.log.String(), key) || strings.Contains(w.log.String(), "sk-refused") {
+		t.Error("a key is in the log")
+	}
+	if _, err := w.app.models.check(t.Context()); err == nil || !strings.Contains(err.Error(), "GATEHOUSE_OPENAI_API_KEY") {
+		t.Errorf("the check passes over a refused key: %v", err)
+	}
+}
+
+func TestEverySecretIsTakenOutOfTheLog(t *testing.T) {
+	var b strings.Builder
+	cfg := configs.Default()
+	cfg.AnthropicAPIKey, cfg.OpenaiAPIKey = configs.NewSecret("sk-ant-0123456789"), configs.NewSecret("sk-0123456789")
+	cfg.AdminPassword, cfg.TelegramToken = configs.NewSecret("a-long-phrase"), configs.NewSecret("99:short")
+	log := newLog(&b, cfg, true)
+	for _, s := range cfg.Secrets() {
+		log.Info("said " + s.Reveal())
+	}
+	if n := strings.Count(b.String(), "[redacted]"); n != 4 || len(cfg.Secrets()) != 4 {
+		t.Errorf("%d of 4 secrets were taken out:\n%s", n, b.String())
+	}
+}
