@@ -23,7 +23,7 @@ type chat struct {
 	sessions  *session.Store
 	bus       *bus.Bus
 	queue     *queue.Queue
-	stop      func(lane string) bool
+	stop      func(bot, lane string) bool
 	db        *store.DB
 	model     string
 }
@@ -133,7 +133,7 @@ func (c *chat) stopRun(ctx context.Context, call dispatch.Call) (dispatch.Outcom
 	} else if !ok {
 		return said("Somebody else is being answered: only whoever asked for it, or the owner, can stop that.")
 	}
-	if c.stop(call.In.Bot + "|" + call.In.Chat) {
+	if c.stop(call.In.Bot, call.In.Bot+"|"+call.In.Chat) {
 		return dispatch.Outcome{}, nil // the run's own end says that it was stopped
 	}
 	return said("Nothing is running here.")

@@ -254,9 +254,10 @@ func (d *Dispatcher) Abort(session string) bool {
 	return d.abort(func(a *active) bool { return a.session == session })
 }
 
-// AbortLane stops the run in the lane (a chat's /stop).
-func (d *Dispatcher) AbortLane(lane string) bool {
-	return d.abort(func(a *active) bool { return a.lane == lane })
+// AbortLane stops the bot's run in the lane (a chat's /stop); a run that came
+// over HTTP into the same conversation is stopped there.
+func (d *Dispatcher) AbortLane(bot, lane string) bool {
+	return d.abort(func(a *active) bool { return a.lane == lane && a.bot == bot })
 }
 
 // AbortUser stops a person's runs on a bot, also those that are claimed and

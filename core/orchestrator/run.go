@@ -25,6 +25,7 @@ type run struct {
 	conv  *session.Conversation
 
 	resume session.Resume
+	next   int    // number of the run's next line
 	text   []byte // the answer so far
 	stop   string
 	used   *llm.Usage
@@ -123,7 +124,7 @@ func (r *run) remember() ([]llm.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.resume = resume
+	r.resume, r.next = resume, max(1, lines)
 	if lines == 0 {
 		said := session.Message{Role: "user"}
 		for _, row := range r.t.Rows {
@@ -142,8 +143,8 @@ func (r *run) remember() ([]llm.Message, error) {
 				msg.Blocks = append(msg.Blocks, llm.Block(b))
 			}
 		}
-		if m.Role == "assistant" && m.Run == r.t.Run {
-			r.said(m)
+		if m.Role == "assistant" && m.Run == r.t.Run && !r.said(m) {
+			continue
 		}
 		if len(msg.Blocks) > 0 {
 			out = append(out, msg)
@@ -161,8 +162,12 @@ func (r *run) worded(row *core.Inbound) string {
 	return agent.Quoted{Name: row.From.Name, Trust: r.t.Trust, Text: row.Text}.String()
 }
 
-// said notes an answer that an earlier attempt has already put into the transcript.
-func (r *run) said(m session.Message) {
+// said notes an answer that an earlier attempt has already put into the
+// transcript; false for one that was broken off and whose end was not stored.
+func (r *run) said(m session.Message) bool {
+	if m.Stop == "aborted" || m.Stop == "error" {
+		return false
+	}
 	r.stop = m.Stop
 	r.text = r.text[:0]
 	for _, b := range m.Blocks {
@@ -173,6 +178,7 @@ func (r *run) said(m session.Message) {
 	if m.Model != "" {
 		r.name = m.Model
 	}
+	return true
 }
 
 // saidBefore is the answer of an earlier attempt that ended between the
@@ -247,7 +253,7 @@ func (r *run) keep() error {
 		if r.used != nil {
 			m.Usage = session.Usage{Input: r.used.Input, Output: r.used.Output, CacheRead: r.used.CacheRead, CacheWrite: r.used.CacheWrite}
 		}
-		if err := r.conv.Append(r.t.Run, 1, m); err != nil {
+		if err := r.conv.Append(r.t.Run, r.next, m); err != nil {
 			return err
 		}
 	}

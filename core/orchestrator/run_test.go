@@ -238,6 +238,29 @@ func TestAQuestionIsInTheTranscriptOnceHoweverOftenItsRunIsTried(t *testing.T) {
 	}
 }
 
+// Half an answer whose end was never stored (the process died between the
+// transcript and the commit) is not passed off as the answer.
+func TestAnAnswerThatWasBrokenOffIsAskedForAgain(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	h.model.reply = func(_ context.Context, yield func(llm.Delta, error) bool) {
+		_ = yield(llm.Delta{Text: "Half an ans"}, nil) && yield(llm.Delta{}, &llm.Fault{Code: llm.CodeCutOff, Text: "The answer broke off."})
+	}
+	if res, err := h.Run(t.Context(), h.turn("r1", 1, "the question"), func(core.Event) {}); err != nil || res.State != "error" {
+		t.Fatalf("%+v %v", res, err)
+	}
+	h.model.reply = says("The whole answer.")
+	res, err := h.Run(t.Context(), h.turn("r1", 2, "the question"), func(core.Event) {})
+	if err != nil || res.Response != "The whole answer." || res.State != "done" {
+		t.Errorf("%+v %v", res, err)
+	}
+	if msgs := h.model.calls[1].Messages; len(msgs) != 1 {
+		t.Errorf("the model was told %+v", msgs)
+	}
+	if lines := h.transcript(); !strings.Contains(strings.Join(lines, ""), "The whole answer.") {
+		t.Errorf("the transcript: %q", lines)
+	}
+}
+
 // What was said before a /stop is kept, in the transcript too.
 func TestAnAbortKeepsThePartialAnswer(t *testing.T) {
 	h := open(t, orchestrator.Limits{})

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"gatehouse/core"
 	"gatehouse/core/store"
 )
 
@@ -99,4 +100,62 @@ func (q *Queue) trust(lane string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.suspects, lane)
+}
+
+// A putError is an update that could not be stored.
+type putError struct {
+	update string
+	err    error
+}
+
+func (e *putError) Error() string { return fmt.Sprintf("put update %s: %v", e.update, e.err) }
+func (e *putError) Unwrap() error { return e.err }
+
+// maxRejects bounds the updates remembered as having failed a Put.
+const maxRejects = 256
+
+// putGuarded is putOne for an update that nobody can store. It fails its page,
+// which the connector offers again; after MaxAttempts it is a dead letter by
+// itself, so that one update cannot make a bot deaf.
+func (q *Queue) putGuarded(ctx context.Context, tx *store.Tx, in *core.Inbound, lanes map[string]bool) (outcome string, err error) {
+	key := in.Bot + "/" + in.UpdateID
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+		if err != nil {
+			err = &putError{key, err}
+		}
+	}()
+	q.mu.Lock()
+	failures := q.rejects[key]
+	q.mu.Unlock()
+	if failures < MaxAttempts {
+		return q.putOne(ctx, tx, in, lanes)
+	}
+	failed, err := tx.Try(ctx, func() (err error) { outcome, err = q.putOne(ctx, tx, in, lanes); return err })
+	if err != nil || failed == nil {
+		return outcome, err
+	}
+	q.o.Log.ErrorContext(ctx, "an update could not be stored and is put aside", "update", key, "err", failed)
+	tx.OnCommit(func() { q.o.Ring("queue") })
+	return "malformed", q.insert(ctx, tx, in, row{state: "dead", err: core.CutRunes(failed.Error(), 500), keep: true})
+}
+
+// notePut remembers which update failed its page, and forgets a page that is in.
+func (q *Queue) notePut(page []core.Inbound, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var bad *putError
+	if errors.As(err, &bad) {
+		if _, known := q.rejects[bad.update]; known || len(q.rejects) < maxRejects {
+			q.rejects[bad.update]++
+		}
+		return
+	}
+	if err == nil && len(q.rejects) > 0 {
+		for i := range page {
+			delete(q.rejects, page[i].Bot+"/"+page[i].UpdateID)
+		}
+	}
 }

@@ -280,6 +280,11 @@ func (q *Queue) next(ctx context.Context, key chatKey, settle func(*store.Tx) er
 			return nil
 		}
 		if out, err = q.outgoing(ctx, tx, r, to); err != nil {
+			// It will not be readable later either, and must not hold its chat.
+			q.o.Log.ErrorContext(ctx, "a reply cannot be read", "row", r.Seq, "err", err)
+			out = nil
+			tx.OnCommit(func() { q.o.Ring("queue"); q.kick(key) })
+			_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'failed', error = 'the stored reply cannot be read' WHERE seq = $1`, r.Seq)
 			return err
 		}
 		_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'sending', attempts = attempts + 1, replaces = $1 WHERE seq = $2`, out.Replaces, r.Seq)

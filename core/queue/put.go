@@ -24,9 +24,9 @@ func (q *Queue) Put(ctx context.Context, page []core.Inbound, cursor *core.Curso
 		lanes := map[string]bool{} // bounded by the page
 		for i := range page {
 			in := page[i] // a copy: the page may be put again
-			outcome, err := q.putOne(ctx, tx, &in, lanes)
+			outcome, err := q.putGuarded(ctx, tx, &in, lanes)
 			if err != nil {
-				return fmt.Errorf("put update %s of %s: %w", in.UpdateID, in.Bot, err)
+				return err
 			}
 			counts = append(counts, counted{in.Bot, string(in.Kind), outcome})
 		}
@@ -41,6 +41,7 @@ func (q *Queue) Put(ctx context.Context, page []core.Inbound, cursor *core.Curso
 			cursor.Name, cursor.Value, core.Stamp(tx.Time()))
 		return err
 	})
+	q.notePut(page, err)
 	if err != nil {
 		return err
 	}

@@ -132,6 +132,7 @@ type Queue struct {
 	more     bool                         // chats wait that found no room in sending
 	bots     map[string]int64             // bot → epoch of our lease; bounded by the configured bots
 	suspects map[string]bool              // lanes whose last claim failed; at most maxSuspects
+	rejects  map[string]int               // updates that failed a Put → how often; bounded by maxRejects
 	albums   map[string]struct{}
 	albumsIn []string // ring of albumsKnown
 
@@ -169,7 +170,7 @@ func New(db *store.DB, o Options) *Queue {
 	return &Queue{
 		db: db, o: o, free: o.Slots, controls: maxControls,
 		running: map[string]int64{}, sending: map[chatKey]bool{}, bots: map[string]int64{},
-		albums: map[string]struct{}{}, bell: make(chan struct{}, 1),
+		albums: map[string]struct{}{}, rejects: map[string]int{}, bell: make(chan struct{}, 1),
 	}
 }
 

@@ -287,3 +287,47 @@ func TestAnAPITurnThatHadNotBegunBeforeARestartComesAsInterrupted(t *testing.T) 
 		t.Errorf("attempt %d", n)
 	}
 }
+
+// An update that the gate or the lanes cannot take (a bug of ours) fails its
+// page five times; then it is a dead letter and the bot hears again.
+func TestAnUpdateThatCannotBeStoredDoesNotMakeTheBotDeaf(t *testing.T) {
+	f := newFixture(t, func(o *queue.Options) {
+		lane := o.Lane
+		o.Lane = func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error) {
+			if in.Text == "poison" {
+				panic("boom")
+			}
+			return lane(ctx, tx, in)
+		}
+	})
+	page := []core.Inbound{msg(1, "a", "ann", "before"), msg(2, "b", "eve", "poison"), msg(3, "a", "ann", "after")}
+	for i := range queue.MaxAttempts {
+		if err := f.q.Put(t.Context(), page, nil); err == nil {
+			t.Fatalf("put %d went well", i+1)
+		}
+	}
+	f.put(page...)
+	if got := f.states(); got != "1:ready 2:dead 3:ready" {
+		t.Errorf("inbox %s", got)
+	}
+	dead, err := f.q.Dead(t.Context(), 10)
+	if err != nil || len(dead) != 1 || dead[0].Text != "poison" || !strings.Contains(dead[0].Error, "boom") {
+		t.Errorf("dead letters %+v, %v", dead, err)
+	}
+}
+
+func TestAReplyThatCannotBeReadHoldsNotItsChat(t *testing.T) {
+	f := newFixture(t, nil)
+	f.put(msg(1, "a", "ann", "one"))
+	err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `INSERT INTO outbox (bot, chat, key, ordinal, body, state, created_at) VALUES ('bot', 'a', 'k', 0, '{"text":', 'ready', '')`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
+	if got := f.reply(); got != "re: one" {
+		t.Errorf("reply %q", got)
+	}
+}

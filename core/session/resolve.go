@@ -126,10 +126,14 @@ func (s *Store) create(ctx context.Context, tx *store.Tx, ref Ref, id string) (S
 	if err != nil {
 		return Session{}, err
 	}
+	owner := ref.User
+	if ref.Group() {
+		owner = core.Operator // many people speak in it: it is nobody's own
+	}
 	sess := Session{
 		ID: id, Module: "chat", Source: ref.Source, WorkingDirectory: dir, VaultRoot: s.vault.Path(),
 		Model: ref.Options.Model, CreatedAt: tx.Time().UTC(), LastAccessed: tx.Time().UTC(),
-		AgentType: ref.AgentType, User: ref.User, TrustLevel: ref.Trust, TitleSource: "default",
+		AgentType: ref.AgentType, User: owner, TrustLevel: ref.Trust, TitleSource: "default",
 	}
 	if sess.AgentType == "" {
 		sess.AgentType = "vault-agent"
@@ -144,7 +148,7 @@ func (s *Store) create(ctx context.Context, tx *store.Tx, ref Ref, id string) (S
 	_, err = tx.Exec(ctx, `INSERT INTO sessions (id, title, module, source, working_directory, vault_root, model,
 			created_at, last_accessed, agent_type, user_id, trust_level)
 		VALUES ($1, '', $2, $3, $4, $5, $6, $7, $7, $8, $9, $10)`,
-		id, sess.Module, sess.Source, dir, sess.VaultRoot, sess.Model, now, sess.AgentType, ref.User, ref.Trust)
+		id, sess.Module, sess.Source, dir, sess.VaultRoot, sess.Model, now, sess.AgentType, owner, ref.Trust)
 	if err != nil {
 		return Session{}, fmt.Errorf("create session: %w", err)
 	}
