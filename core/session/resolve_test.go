@@ -1,0 +1,29 @@
+package session_test
+
+import (
+	"testing"
+
+	"gatehouse/core"
+)
+
+// A group's conversation holds many people's words: it belongs to none of
+// them, so whoever spoke first does not read it over the API.
+func TestAGroupsConversationIsNobodysOwn(t *testing.T) {
+	h := open(t)
+	ref := chat(7, "-100")
+	ref.Place = "-100"
+	first := h.resolve(ref)
+	if first.err != nil || first.User != core.Operator {
+		t.Fatalf("owner %d, %v", first.User, first.err)
+	}
+	ref.User = 8
+	if second := h.resolve(ref); second.err != nil || second.ID != first.ID {
+		t.Errorf("another member got %v, %v", second.ID, second.err)
+	}
+	if own := h.resolve(api(7, first.ID)); core.KindOf(own.err) != core.NotFound {
+		t.Errorf("a member over the API: %v", own.err)
+	}
+	if direct := h.resolve(chat(7, "7")); direct.User != 7 {
+		t.Errorf("a direct conversation belongs to %d", direct.User)
+	}
+}
