@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -10,14 +9,6 @@ import (
 
 	"gatehouse/core"
 )
-
-func decode[T any](t *testing.T, body string) (v T) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(body), &v); err != nil {
-		t.Fatalf("%v in %s", err, body)
-	}
-	return v
-}
 
 // A bot is stopped, started and tested over the API; what is written while it
 // is stopped is answered when it runs again.
