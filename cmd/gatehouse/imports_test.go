@@ -49,6 +49,9 @@ var may = map[string]string{
 	"connectors":                       "core",
 	"connectors/connectorstest":        "core connectors",
 	"connectors/markdown":              "core",
+	"connectors/discord":               "core connectors connectors/markdown connectors/discord/gateway",
+	"connectors/discord/gateway":       "core",
+	"connectors/discord/discordtest":   "core",
 	"connectors/telegram":              "core connectors connectors/markdown",
 	"connectors/telegram/telegramtest": "core",
 

@@ -21,7 +21,8 @@ var ErrStore = errors.New("the disk is full")
 // as the queue does. Its zero value is ready. It outlives connectors, as a
 // database outlives a process.
 type Store struct {
-	// OnPut, when set, is called at the start of each Put, outside the lock.
+	// OnPut, when set, is called at the start of each Put that has a page,
+	// outside the lock.
 	OnPut func(page []core.Inbound)
 	Clock core.Clock // core.System when nil
 
@@ -50,7 +51,7 @@ func (s *Store) now() time.Time {
 
 // Put stores a page and its cursor, or nothing while the store is broken.
 func (s *Store) Put(ctx context.Context, page []core.Inbound, c *core.Cursor) error {
-	if s.OnPut != nil {
+	if s.OnPut != nil && len(page) > 0 {
 		s.OnPut(page)
 	}
 	s.mu.Lock()

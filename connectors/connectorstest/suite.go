@@ -38,6 +38,9 @@ type Platform struct {
 	Up         func()
 	Revoke     func() // the token is refused from now on
 	Pace       bool   // whether the connector holds the platform's pace (then sends are slow)
+	// Live: the platform keeps what is said only for a bot that was there
+	// before. The suite then lets the bot run once before anybody speaks.
+	Live bool
 }
 
 // Suite runs every test on a fresh Platform.
@@ -67,6 +70,14 @@ func Suite(t *testing.T, open func(t *testing.T) *Platform) {
 			b.conn = p.Connect(t, b.store, slog.New(slog.NewTextHandler(&b.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 			b.dm, b.thread = p.DM, p.Thread
 			b.dm.Bot, b.thread.Bot = b.conn.Name(), b.conn.Name()
+			if p.Live {
+				b.start()
+				b.await(core.Running)
+				b.cancel()
+				<-b.ended
+				b.cancel = nil
+				b.states = make(chan core.BotState, 10_000)
+			}
 			c.test(b)
 			b.stop()
 			if text := b.log.String(); strings.Contains(text, p.Secret) {

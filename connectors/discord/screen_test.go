@@ -136,8 +136,11 @@ func (s *screen) inline(rest, styles string) (int, bool) {
 	return 0, false
 }
 
+// emojiName tells what could be the name of an emoji; none begins or ends with
+// an underscore.
 func emojiName(m string) bool {
-	return strings.Trim(m, ":abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-") == ""
+	name := strings.Trim(m, ":")
+	return strings.Trim(name, "_") == name && strings.Trim(m, ":abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-") == ""
 }
 
 func word(c byte) bool {
