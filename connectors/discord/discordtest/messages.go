@@ -253,6 +253,7 @@ func (s *Server) getMessages(c *call) (any, *apiError) {
 
 type paging struct {
 	before, after, around ID
+	forward               bool // "after" was given, 0 too
 	limit                 int
 }
 
@@ -266,6 +267,7 @@ func readPaging(v url.Values) (paging, *apiError) {
 			given++
 		}
 	}
+	q.forward = v.Has("after")
 	if given > 1 { // "mutually exclusive, only one may be passed at a time"; the text is ours
 		f.wrong("", "MUTUALLY_EXCLUSIVE", "before, after and around are mutually exclusive.")
 	}
@@ -293,7 +295,7 @@ func (q paging) cut(all []*message) []*message {
 	}
 	from, to := max(len(all)-q.limit, 0), len(all)
 	switch {
-	case q.after != 0:
+	case q.forward:
 		from = at(q.after + 1)
 		to = min(from+q.limit, len(all))
 	case q.before != 0:
