@@ -1,13 +1,16 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
@@ -19,7 +22,7 @@ import (
 var migrationFiles embed.FS
 
 // baseline is the number of our first migration. Lower numbers in
-// schema_version belong to the original system, which this version does not adopt.
+// schema_version belong to the original system (adopt.go).
 const baseline = 1001
 
 // Newest is the number of this program's newest migration.
@@ -35,9 +38,8 @@ func Newest() int64 {
 	return n
 }
 
-// migrate brings the database to this program's version. A database that is
-// newer, or not ours, is refused before anything is changed; one that existed
-// is copied beside itself first.
+// migrate brings the database, which adoption has looked at, to this program's
+// version. One that existed is copied beside itself first.
 func (d *DB) migrate(ctx context.Context, existed bool) error {
 	files, err := fs.Sub(migrationFiles, "migrations")
 	if err != nil {
@@ -47,25 +49,12 @@ func (d *DB) migrate(ctx context.Context, existed bool) error {
 	if err != nil {
 		return err
 	}
-	sources := p.ListSources()
-	newest := sources[len(sources)-1].Version
 	have, err := d.version(ctx)
-	if err != nil {
+	if err != nil || have == Newest() {
 		return err
 	}
-	switch {
-	case have == newest:
-		return nil
-	case have > newest:
-		return core.Errorf(core.Invalid, "the database is newer (version %d) than this program (version %d): use the newer program, or restore the copy that was kept beside the database before its migration", have, newest)
-	case have == 0 && existed:
-		if err := d.refuseForeign(ctx); err != nil {
-			return err
-		}
-	case have != 0 && have < baseline:
-		return core.Errorf(core.Invalid, "the database has version %d of the original system's layout; this version of gatehouse does not adopt such databases: set GATEHOUSE_DATABASE_URL to another path", have)
-	case existed:
-		if err := d.keepCopy(ctx, have); err != nil {
+	if existed && have != 0 {
+		if err := keepCopy(ctx, d.write.DB, d.path, have); err != nil {
 			return err
 		}
 	}
@@ -84,33 +73,87 @@ func (d *DB) version(ctx context.Context) (int64, error) {
 	return ledger{}.GetLatestVersion(ctx, d.write.DB)
 }
 
-// refuseForeign refuses a file that holds tables but no ledger: it is someone else's.
-func (d *DB) refuseForeign(ctx context.Context) error {
-	var names []string
-	err := d.write.SelectContext(ctx, &names, `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name LIMIT 5`)
-	if err != nil {
-		return err
-	}
-	if len(names) > 0 {
-		return core.Errorf(core.Invalid, "the file is a database of something else (tables %q …): set GATEHOUSE_DATABASE_URL to another path", names)
-	}
-	return nil
-}
+// maxCopies bounds the different copies of one version that are kept.
+const maxCopies = 100
 
-// keepCopy writes a consistent copy beside the database, once per version.
-func (d *DB) keepCopy(ctx context.Context, version int64) error {
-	to := fmt.Sprintf("%s.v%d.bak", d.path, version)
-	if _, err := os.Stat(to); err == nil {
-		return nil
-	}
-	part := to + ".part"
+// keepCopy writes a consistent copy of the database beside it, readable by its
+// owner only, and has it on the disk before it returns. An earlier copy of the
+// same version stays: it is used when it is the same, else the new one gets a
+// name of its own.
+func keepCopy(ctx context.Context, db *sql.DB, path string, version int64) error {
+	part := fmt.Sprintf("%s.v%d.part", path, version)
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if _, err := d.write.ExecContext(ctx, `VACUUM INTO $1`, part); err != nil {
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600) // SQLite fills an empty file
+	if err != nil {
 		return fmt.Errorf("copy before migration: %w", err)
 	}
-	return os.Rename(part, to)
+	defer f.Close()
+	if _, err := db.ExecContext(ctx, `VACUUM INTO $1`, part); err != nil {
+		return errors.Join(fmt.Errorf("copy before migration: %w", err), os.Remove(part))
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("copy before migration: %w", err)
+	}
+	for i := 1; i <= maxCopies; i++ {
+		to := fmt.Sprintf("%s.v%d.bak", path, version)
+		if i > 1 {
+			to = fmt.Sprintf("%s.v%d-%d.bak", path, version, i)
+		}
+		same, err := sameContent(to, part)
+		if same {
+			return os.Remove(part)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return settle(part, to)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return core.Errorf(core.Conflict, "there are %d different copies of version %d beside the database: move some of them away", maxCopies, version)
+}
+
+// settle renames a file and has the new name on the disk.
+func settle(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(to))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// sameContent compares two files.
+func sameContent(a, b string) (bool, error) {
+	fa, err := os.Open(a)
+	if err != nil {
+		return false, err
+	}
+	defer fa.Close()
+	fb, err := os.Open(b)
+	if err != nil {
+		return false, err
+	}
+	defer fb.Close()
+	ba, bb := make([]byte, 1<<16), make([]byte, 1<<16)
+	for {
+		na, errA := io.ReadFull(fa, ba)
+		nb, errB := io.ReadFull(fb, bb)
+		if !bytes.Equal(ba[:na], bb[:nb]) {
+			return false, nil
+		}
+		if errA != nil || errB != nil {
+			over := func(err error) bool { return err == io.EOF || err == io.ErrUnexpectedEOF }
+			if over(errA) && over(errB) {
+				return true, nil
+			}
+			return false, errors.Join(errA, errB)
+		}
+	}
 }
 
 // ledger keeps goose's record in the seed's schema_version(version, applied_at).

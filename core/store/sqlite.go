@@ -47,6 +47,11 @@ func (d *DB) open(ctx context.Context) (err error) {
 	} else if err := f.Close(); err != nil {
 		return err
 	}
+	if existed {
+		if err := (adoption{path: d.path, clock: d.clock, log: d.log}).run(ctx); err != nil {
+			return err
+		}
+	}
 	if d.write, err = sqlx.Open("sqlite3", dsn(d.path, false)); err != nil {
 		return err
 	}

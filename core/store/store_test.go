@@ -196,7 +196,7 @@ func TestANewerOrForeignDatabaseIsRefusedUnchanged(t *testing.T) {
 	for name, prepare := range map[string]struct{ sql, want string }{
 		"newer":   {`CREATE TABLE schema_version (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL); INSERT INTO schema_version VALUES (999999, '')`, "newer"},
 		"foreign": {`CREATE TABLE songs (id INTEGER)`, "something else"},
-		"seed":    {`CREATE TABLE schema_version (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL); INSERT INTO schema_version VALUES (12, '')`, "original system"},
+		"seed":    {`CREATE TABLE schema_version (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL); INSERT INTO schema_version VALUES (12, '')`, "missing sessions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x.db")

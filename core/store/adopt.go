@@ -1,0 +1,294 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/mattn/go-sqlite3"
+
+	"gatehouse/core"
+)
+
+// An adoption takes one database of the original system over.
+type adoption struct {
+	path  string
+	clock core.Clock
+	log   *slog.Logger
+	step  func(statement string) error // called before each statement; nil but in tests
+}
+
+// Examine says what a start would do with the database file at path, and
+// changes nothing: version is its ledger's newest number (0 without one), or
+// for a database of the original system the number of its layout, and adopt is
+// then true. What Open refuses is refused with the same error.
+func Examine(ctx context.Context, path string) (version int64, adopt bool, err error) {
+	db, err := sql.Open("sqlite3", plainDSN(path, "ro"))
+	if err != nil {
+		return 0, false, err
+	}
+	defer db.Close()
+	l, err := readLayout(ctx, db)
+	if err != nil {
+		return 0, false, err
+	}
+	if adopt, err = l.original(); adopt {
+		return l.version(), true, nil
+	}
+	return l.ledger, false, err
+}
+
+// plainDSN names the file without any setting that would change it.
+func plainDSN(path, mode string) string {
+	q := url.Values{}
+	q.Set("mode", mode)
+	q.Set("_busy_timeout", "5000")
+	q.Set("_foreign_keys", "off")
+	q.Set("_synchronous", "FULL")
+	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?" + q.Encode()
+}
+
+// run looks at the file and, when it is the original system's, takes it over:
+// a copy is kept beside it, then one transaction carries every row into our
+// baseline. Whatever ends it early, a crash too, leaves the file as it was.
+// Other databases are left alone, or refused, unchanged.
+func (a adoption) run(ctx context.Context) error {
+	db, err := sql.Open("sqlite3", plainDSN(a.path, "rw"))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	l, err := readLayout(ctx, db)
+	if err != nil {
+		return err
+	}
+	if old, err := l.original(); err != nil || !old {
+		return err
+	}
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.Raw(registerAdoption); err != nil {
+		return err
+	}
+	// From here nobody else writes, so the copy is what is taken over.
+	if _, err := c.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+		return fmt.Errorf("take over the original system's database (is the original system still running?): %w", err)
+	}
+	version, err := a.locked(ctx, db, c)
+	if err != nil {
+		_, _ = c.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
+		return err
+	}
+	a.log.Info("the original system's database was taken over; a copy is kept beside it", "path", a.path, "version", version)
+	if err := os.Chmod(a.path, 0o600); err != nil {
+		a.log.Warn("the database may be read by others", "path", a.path, "error", err)
+	}
+	return nil
+}
+
+func registerAdoption(conn any) error {
+	c, ok := conn.(*sqlite3.SQLiteConn)
+	if !ok {
+		return fmt.Errorf("driver %T", conn)
+	}
+	for _, name := range slices.Sorted(maps.Keys(adoptFunctions)) {
+		if err := c.RegisterFunc(name, adoptFunctions[name], true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// locked does the work of run inside the transaction that c holds, and commits.
+func (a adoption) locked(ctx context.Context, db *sql.DB, c *sql.Conn) (int64, error) {
+	l, err := readLayout(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	if old, err := l.original(); err != nil || !old {
+		return 0, err
+	}
+	if err := keepCopy(ctx, db, a.path, l.version()); err != nil {
+		return 0, err
+	}
+	x := &adopter{adoption: a, ctx: ctx, c: c, l: l, now: core.Stamp(a.clock.Now())}
+	for _, do := range []func() error{x.putAside, x.build, x.carry, x.admit, x.keepRest, x.record, x.clear, x.check} {
+		if err := do(); err != nil {
+			return 0, fmt.Errorf("take over the original system's database: %w", err)
+		}
+	}
+	if err := x.exec(`COMMIT`); err != nil {
+		return 0, fmt.Errorf("take over the original system's database: %w", err)
+	}
+	return l.version(), nil
+}
+
+// An adopter is one adoption's transaction.
+type adopter struct {
+	adoption
+	ctx context.Context
+	c   *sql.Conn
+	l   layout
+	now string
+}
+
+func (x *adopter) exec(query string, args ...any) error {
+	if x.step != nil {
+		if err := x.step(query); err != nil {
+			return err
+		}
+	}
+	_, err := x.c.ExecContext(x.ctx, query, args...)
+	return err
+}
+
+func (x *adopter) number(query string) (n int64, err error) {
+	err = x.c.QueryRowContext(x.ctx, query).Scan(&n)
+	return n, err
+}
+
+func (x *adopter) tables() []string { return slices.Sorted(maps.Keys(x.l.tables)) }
+
+// putAside renames the old tables and drops their indexes, whose names we use.
+func (x *adopter) putAside() error {
+	names, err := pairs(x.ctx, x.c, `SELECT '', name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL ORDER BY name`)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if err := x.exec(`DROP INDEX ` + quoted(n[1])); err != nil {
+			return err
+		}
+	}
+	for _, t := range x.tables() {
+		if err := x.exec(`ALTER TABLE ` + quoted(t) + ` RENAME TO ` + aside(t)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// build makes our baseline's tables, in this transaction.
+func (x *adopter) build() error {
+	b, err := migrationFiles.ReadFile("migrations/1001_baseline.sql")
+	if err != nil {
+		return err
+	}
+	_, up, _ := strings.Cut(string(b), "-- +goose Up")
+	up, _, _ = strings.Cut(up, "-- +goose Down")
+	return x.exec(up)
+}
+
+func (x *adopter) carry() error {
+	for _, c := range carriers {
+		if !x.l.has(c.table) {
+			continue
+		}
+		if err := x.exec(numbered(fill(x.l, c.table, c.move)), x.now); err != nil {
+			return fmt.Errorf("%s: %w", c.table, err)
+		}
+		differs := fill(x.l, c.table, c.differs)
+		n, err := x.number(`SELECT count(*) FROM ` + aside(c.table) + ` WHERE ` + differs)
+		if err != nil || n == 0 {
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.table, err)
+			}
+			continue
+		}
+		if err := x.exec(keep(x.l, c.table, differs)); err != nil {
+			return fmt.Errorf("%s: %w", c.table, err)
+		}
+	}
+	return nil
+}
+
+func (x *adopter) admit() error {
+	for _, q := range people {
+		if err := x.exec(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepRest keeps what we have no use for, the curator's tables of versions 9
+// and 10, with every row.
+func (x *adopter) keepRest() error {
+	for _, t := range x.tables() {
+		if originalTables[t].must == nil {
+			if err := x.exec(keep(x.l, t, "true")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// record writes the ledger as goose will go on with it: its own row 0, the
+// original's rows, and our baseline; and one line into the audit log.
+func (x *adopter) record() error {
+	if x.step != nil {
+		if err := x.step("schema_version"); err != nil {
+			return err
+		}
+	}
+	if err := (ledger{}).CreateVersionTable(x.ctx, x.c); err != nil {
+		return err
+	}
+	if x.l.has("schema_version") {
+		if err := x.exec(`INSERT INTO schema_version (version, applied_at)
+			SELECT version, coalesce(adopt_time(applied_at), $1) FROM `+aside("schema_version")+` ORDER BY version`, x.now); err != nil {
+			return err
+		}
+	}
+	if err := x.exec(`INSERT INTO schema_version (version, applied_at) VALUES (0, ?1), (?2, ?1) ON CONFLICT (version) DO NOTHING`, x.now, baseline); err != nil {
+		return err
+	}
+	return x.exec(`INSERT INTO audit_events (at, user_id, via, action, subject, detail)
+		SELECT $1, 0, 'upkeep', 'database.adopt', $2, json_object('sessions', (SELECT count(*) FROM sessions),
+			'requests', (SELECT count(*) FROM pairing_requests), 'users', (SELECT count(*) FROM users))`, x.now, fmt.Sprint("v", x.l.version()))
+}
+
+// check holds the new tables against the old ones before these go.
+func (x *adopter) check() error {
+	rows, err := x.c.QueryContext(x.ctx, `PRAGMA foreign_key_check`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if rows.Next() {
+		return fmt.Errorf("a row points to nothing")
+	}
+	return rows.Err()
+}
+
+// clear counts, and drops the old tables.
+func (x *adopter) clear() error {
+	for _, c := range carriers {
+		if !x.l.has(c.table) || strings.HasPrefix(c.table, "session_") { // those without a session are only kept
+			continue
+		}
+		n, err := x.number(`SELECT (SELECT count(*) FROM ` + quoted(c.table) + `) - (SELECT count(*) FROM ` + aside(c.table) + `)`)
+		if err != nil {
+			return err
+		}
+		if n != 0 {
+			return fmt.Errorf("%s: %d rows too many or too few", c.table, n)
+		}
+	}
+	for _, t := range x.tables() {
+		if err := x.exec(`DROP TABLE ` + aside(t)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gatehouse/core"
+)
+
+// The original system's layouts that are taken over, by the numbers of its history.
+const (
+	oldestOriginal = 9
+	newestOriginal = 12
+)
+
+// An originalTable is what the original system's versions 9 to 12 have in a
+// table: no column may be there that is in neither list. A nil must means that
+// the columns are not known and are kept as they stand.
+type originalTable struct{ must, may []string }
+
+// originalTables by name. Only sessions must be there: the others came and went.
+var originalTables = map[string]originalTable{
+	"sessions": {must: []string{"id", "title", "module", "source", "working_directory", "vault_root", "model", "message_count",
+		"archived", "created_at", "last_accessed", "continued_from", "metadata"}, may: []string{"agent_type"}},
+	"session_tags":     {must: []string{"session_id", "tag", "created_at"}},
+	"session_contexts": {must: []string{"session_id", "folder_path", "added_at"}},
+	"chunks":           {must: []string{"id", "content_id", "content_type", "field", "chunk_index", "chunk_text", "embedding", "created_at"}},
+	"index_manifest":   {must: []string{"content_id", "content_type", "content_hash", "title", "indexed_at", "chunk_count", "source_path", "metadata"}},
+	"metadata":         {must: []string{"key", "value", "updated_at"}},
+	"pairing_requests": {must: []string{"id", "platform", "platform_user_id", "platform_user_display", "platform_chat_id", "status",
+		"approved_trust_level", "created_at", "resolved_at", "resolved_by"}},
+	"schema_version":   {must: []string{"version", "applied_at"}},
+	"curator_sessions": {},
+	"curator_queue":    {},
+}
+
+// A layout is what a database file holds, by its own word.
+type layout struct {
+	tables map[string][]string // columns by table, both in lower case
+	others []string            // views and triggers: neither system has any
+	ledger int64               // the newest number in schema_version; 0 without one
+}
+
+// rows is the reading half of *sql.DB and *sql.Conn.
+type rows interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+func readLayout(ctx context.Context, db rows) (layout, error) {
+	l := layout{tables: map[string][]string{}}
+	names, err := pairs(ctx, db, `SELECT type, name FROM sqlite_master
+		WHERE type IN ('table', 'view', 'trigger') AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
+	if err != nil {
+		return l, err
+	}
+	for _, n := range names {
+		if n[0] != "table" {
+			l.others = append(l.others, n[0]+" "+n[1])
+			continue
+		}
+		columns, err := pairs(ctx, db, `SELECT '', name FROM pragma_table_xinfo($1)`, n[1])
+		if err != nil {
+			return l, err
+		}
+		t := strings.ToLower(n[1])
+		l.tables[t] = []string{}
+		for _, c := range columns {
+			l.tables[t] = append(l.tables[t], strings.ToLower(c[1]))
+		}
+	}
+	if !slices.Contains(l.tables["schema_version"], "version") {
+		return l, nil
+	}
+	newest, err := pairs(ctx, db, `SELECT '', coalesce(max(CAST(version AS INTEGER)), 0) FROM schema_version`)
+	if err == nil {
+		_, err = fmt.Sscan(newest[0][1], &l.ledger)
+	}
+	return l, err
+}
+
+func pairs(ctx context.Context, db rows, query string, args ...any) (out [][2]string, err error) {
+	r, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	for r.Next() {
+		var p [2]string
+		if err := r.Scan(&p[0], &p[1]); err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, r.Err()
+}
+
+func (l layout) has(table string) bool { return l.tables[table] != nil }
+
+// original reports whether this is a database of the original system that is
+// taken over. What is neither that nor ours nor empty is an Invalid error that
+// names what is not known.
+func (l layout) original() (bool, error) {
+	switch {
+	case l.ledger > Newest():
+		return false, core.Errorf(core.Invalid, "the database is newer (version %d) than this program (version %d): use the newer program, or restore the copy that was kept beside the database before its migration", l.ledger, Newest())
+	case l.ledger >= baseline, len(l.tables) == 0 && len(l.others) == 0:
+		return false, nil
+	case !l.has("sessions") && !l.has("schema_version"):
+		return false, core.Errorf(core.Invalid, "the file is a database of something else (%s): set GATEHOUSE_DATABASE_URL to another path",
+			listed("tables", slices.Sorted(maps.Keys(l.tables))))
+	case l.ledger > newestOriginal:
+		return false, core.Errorf(core.Invalid, "the database has version %d of the original system's layout, newer than those that gatehouse takes over (%d to %d)%s: set GATEHOUSE_DATABASE_URL to another path",
+			l.ledger, oldestOriginal, newestOriginal, prefixed("; ", l.strange()))
+	}
+	if strange := l.strange(); strange != "" {
+		return false, core.Errorf(core.Invalid, "the database looks like one of the original system, but in a layout that gatehouse does not know; it takes over versions %d to %d (%s): set GATEHOUSE_DATABASE_URL to another path",
+			oldestOriginal, newestOriginal, strange)
+	}
+	return true, nil
+}
+
+// strange names what keeps l from being one of the known layouts; "" when nothing does.
+func (l layout) strange() string {
+	var tables, columns, missing []string
+	for _, t := range slices.Sorted(maps.Keys(l.tables)) {
+		known, ok := originalTables[t]
+		if !ok {
+			tables = append(tables, t)
+			continue
+		}
+		for _, c := range l.tables[t] {
+			if known.must != nil && !slices.Contains(known.must, c) && !slices.Contains(known.may, c) {
+				columns = append(columns, t+"."+c)
+			}
+		}
+		for _, c := range known.must {
+			if !slices.Contains(l.tables[t], c) {
+				missing = append(missing, t+"."+c)
+			}
+		}
+	}
+	if !l.has("sessions") {
+		missing = append(missing, "sessions")
+	}
+	parts := []string{listed("unknown columns", columns), listed("unknown tables", tables), listed("unknown", l.others), listed("missing", missing)}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
+}
+
+// maxListed bounds the names in a refusal.
+const maxListed = 12
+
+// listed is "what a, b, c"; names are another program's, so they are quoted
+// where they are not plain words.
+func listed(what string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	shown := make([]string, 0, maxListed)
+	for _, n := range names[:min(len(names), maxListed)] {
+		if strings.Trim(n, "abcdefghijklmnopqrstuvwxyz0123456789_. ") != "" {
+			n = fmt.Sprintf("%q", core.CutRunes(n, 60))
+		}
+		shown = append(shown, core.CutRunes(n, 120))
+	}
+	if len(names) > maxListed {
+		shown = append(shown, fmt.Sprintf("and %d more", len(names)-maxListed))
+	}
+	return what + " " + strings.Join(shown, ", ")
+}
+
+func prefixed(by, s string) string {
+	if s == "" {
+		return ""
+	}
+	return by + s
+}
+
+// version is the number of the original system's layout, told by the columns:
+// version 9 has no ledger, and later ones were made with old numbers in it.
+func (l layout) version() int64 {
+	switch {
+	case l.has("pairing_requests"):
+		return 12
+	case !slices.Contains(l.tables["sessions"], "agent_type"):
+		return 9
+	case l.has("curator_sessions") || l.has("curator_queue"):
+		return 10
+	}
+	return 11
+}

@@ -1,0 +1,122 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+)
+
+// adoptedWait is how long a request that waited in the original system, where
+// requests never expire, waits here from the adoption on.
+const adoptedWait = "+14 days"
+
+// aside is the name of a table of the original system while it is taken over.
+func aside(table string) string { return quoted("original_" + table) }
+
+// kept is the name of the table that holds, unchanged, those rows of table
+// which the new layout cannot hold as they stood.
+func kept(table string) string { return quoted("adopted_" + table) }
+
+func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// carriers move the rows of one table from aside into the baseline's table.
+// $1 is the time of the adoption. differs says which rows are kept unchanged
+// as well, because a value in them could not be carried over as it stood.
+var carriers = []struct{ table, differs, move string }{
+	{"sessions",
+		`id IS NULL OR typeof(id) = 'blob' OR adopt_time(created_at) IS NULL OR adopt_time(last_accessed) IS NULL
+			OR NOT adopt_whole(source, metadata) OR typeof(coalesce(message_count, 0)) <> 'integer' OR coalesce(archived, 0) NOT IN (0, 1)`,
+		`INSERT INTO sessions (id, title, module, source, working_directory, vault_root, model, message_count, archived, created_at,
+			last_accessed, continued_from, agent_type, metadata, user_id, trust_level, title_source)
+		SELECT coalesce(CAST(id AS TEXT), 'adopted-' || rowid || '-' || lower(hex(randomblob(8)))), title, module, source, working_directory,
+			vault_root, model, CASE WHEN typeof(message_count) IN ('integer', 'real') THEN CAST(message_count AS INTEGER) ELSE 0 END,
+			CASE WHEN typeof(archived) IN ('integer', 'real') THEN archived <> 0 ELSE lower(coalesce(archived, '')) = 'true' END,
+			coalesce(adopt_time(created_at), adopt_time(last_accessed), $1), coalesce(adopt_time(last_accessed), adopt_time(created_at), $1),
+			continued_from, {agent_type}, adopt_metadata(source, metadata), adopt_user(source, metadata), adopt_trust(source, metadata),
+			CASE WHEN coalesce(title, '') = '' THEN 'default' ELSE 'user' END
+		FROM {old} ORDER BY rowid`},
+	{"session_tags", // the original did not enforce its foreign keys: a tag may be of no session
+		`CAST(session_id AS TEXT) NOT IN (SELECT id FROM sessions) OR tag <> adopt_lower(tag) OR typeof(tag) = 'blob' OR adopt_time(created_at) IS NULL`,
+		`INSERT INTO session_tags (session_id, tag, created_at)
+		SELECT CAST(session_id AS TEXT), adopt_lower(tag), coalesce(adopt_time(created_at), $1) FROM {old}
+		WHERE CAST(session_id AS TEXT) IN (SELECT id FROM sessions) ORDER BY rowid
+		ON CONFLICT (session_id, tag) DO NOTHING`},
+	{"session_contexts",
+		`CAST(session_id AS TEXT) NOT IN (SELECT id FROM sessions) OR adopt_time(added_at) IS NULL`,
+		`INSERT INTO session_contexts (session_id, folder_path, added_at)
+		SELECT CAST(session_id AS TEXT), folder_path, coalesce(adopt_time(added_at), $1) FROM {old}
+		WHERE CAST(session_id AS TEXT) IN (SELECT id FROM sessions) ORDER BY rowid`},
+	{"chunks", `id IS NULL OR adopt_time(created_at) IS NULL`,
+		`INSERT INTO chunks (id, content_id, content_type, field, chunk_index, chunk_text, embedding, created_at)
+		SELECT coalesce(id, 'adopted-' || rowid || '-' || lower(hex(randomblob(8)))), content_id, content_type, field, chunk_index,
+			chunk_text, embedding, coalesce(adopt_time(created_at), $1) FROM {old} ORDER BY rowid`},
+	{"index_manifest", `content_id IS NULL OR adopt_time(indexed_at) IS NULL OR (metadata IS NOT NULL AND adopt_json(metadata) IS NULL)`,
+		`INSERT INTO index_manifest (content_id, content_type, content_hash, title, indexed_at, chunk_count, source_path, metadata)
+		SELECT coalesce(content_id, 'adopted-' || rowid || '-' || lower(hex(randomblob(8)))), content_type, content_hash, title,
+			coalesce(adopt_time(indexed_at), $1), chunk_count, source_path, adopt_json(metadata) FROM {old} ORDER BY rowid`},
+	{"metadata", `key IS NULL OR adopt_time(updated_at) IS NULL`,
+		`INSERT INTO metadata (key, value, updated_at)
+		SELECT coalesce(key, 'adopted-' || rowid || '-' || lower(hex(randomblob(8)))), value, coalesce(adopt_time(updated_at), $1)
+		FROM {old} ORDER BY rowid`},
+	{"pairing_requests",
+		`id IS NULL OR adopt_time(created_at) IS NULL OR (resolved_at IS NOT NULL AND adopt_time(resolved_at) IS NULL)
+			OR status NOT IN ('pending', 'approved', 'denied') OR coalesce(platform_user_display, '') <> adopt_name(platform_user_display)
+			OR 'blob' IN (typeof(id), typeof(platform), typeof(platform_user_id), typeof(platform_chat_id)) OR {twice}`,
+		`INSERT INTO pairing_requests (id, platform, platform_user_id, platform_user_display, platform_chat_id, status, approved_trust_level,
+			created_at, resolved_at, resolved_by, bot, scope, place, expires_at)
+		SELECT coalesce(CAST(id AS TEXT), 'adopted-' || rowid || '-' || lower(hex(randomblob(8)))), CAST(platform AS TEXT),
+			CAST(platform_user_id AS TEXT), adopt_name(platform_user_display), CAST(platform_chat_id AS TEXT),
+			CASE WHEN {twice} OR status NOT IN ('pending', 'approved', 'denied') THEN 'expired' ELSE status END, approved_trust_level,
+			coalesce(adopt_time(created_at), adopt_time(resolved_at), $1), adopt_time(resolved_at), resolved_by, CAST(platform AS TEXT), 'dm', '',
+			CASE WHEN status = 'pending' THEN adopt_time(strftime('%Y-%m-%dT%H:%M:%fZ', $1, '` + adoptedWait + `')) ELSE '' END
+		FROM {old} ORDER BY rowid`},
+}
+
+// twice is true for a request that waits although a later one of the same
+// person does: the original's unique rule forbids it, where it is in force.
+const twice = `(status = 'pending' AND EXISTS (SELECT 1 FROM {old} AS later WHERE later.platform = {old}.platform
+	AND later.platform_user_id = {old}.platform_user_id AND later.status = 'pending' AND later.rowid > {old}.rowid))`
+
+// people turn approved requests into users, identities and access, so that
+// nobody who was approved is a stranger. Of several for one person the latest
+// decision counts. Users begin at 2: the operator is 1. Nobody has full trust
+// in chat. A direct chat is known where its id is the person's own.
+var people = []string{
+	`CREATE TABLE original_people AS
+		SELECT 1 + row_number() OVER (ORDER BY at, platform, platform_user_id) AS user_id, * FROM (
+			SELECT platform, platform_user_id, platform_user_display AS display, platform_chat_id AS chat, resolved_by,
+				approved_trust_level AS level, coalesce(resolved_at, created_at) AS at,
+				row_number() OVER (PARTITION BY platform, platform_user_id ORDER BY coalesce(resolved_at, created_at) DESC, id DESC) AS n
+			FROM pairing_requests WHERE status = 'approved') WHERE n = 1`,
+	`INSERT INTO users (id, display, role, created_at) SELECT user_id, display, 'guest', at FROM original_people`,
+	`INSERT INTO identities (platform, platform_user_id, user_id, display, created_at)
+		SELECT platform, platform_user_id, user_id, display, at FROM original_people`,
+	`INSERT INTO access (bot, user_id, scope, place, trust_level, chat, "by", at)
+		SELECT platform, user_id, 'dm', '', CASE WHEN level IN ('vault', 'full') THEN 'vault' ELSE 'sandboxed' END,
+			CASE WHEN chat = platform_user_id THEN chat ELSE '' END, coalesce(nullif(resolved_by, ''), 'the original system'), at
+		FROM original_people ORDER BY user_id`,
+	`DROP TABLE original_people`,
+}
+
+// fill puts the names of a table into one of the texts above.
+func fill(l layout, table, query string) string {
+	agent := "NULL"
+	for _, c := range l.tables[table] {
+		if c == "agent_type" {
+			agent = c
+		}
+	}
+	query = strings.ReplaceAll(query, "{twice}", twice)
+	query = strings.ReplaceAll(query, "{agent_type}", agent)
+	return strings.ReplaceAll(query, "{old}", aside(table))
+}
+
+// keep is the statement that copies, unchanged, the rows of table for which
+// where holds, with their old row number.
+func keep(l layout, table, where string) string {
+	columns := make([]string, len(l.tables[table]))
+	for i, c := range l.tables[table] {
+		columns[i] = quoted(c)
+	}
+	return fmt.Sprintf(`CREATE TABLE %s AS SELECT rowid AS adopted_row, %s FROM %s WHERE %s`,
+		kept(table), strings.Join(columns, ", "), aside(table), where)
+}

@@ -1,0 +1,208 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+)
+
+// ownSources are the values of sessions.source that the original system gives
+// to what its one owner began or imported.
+var ownSources = []string{"parachute", "claude-code", "claude", "chatgpt"}
+
+// text is what a column of type TEXT holds: text, a blob, or a number.
+func text(v any) (string, bool) {
+	switch v := v.(type) {
+	case nil:
+		return "", false
+	case []byte:
+		return string(v), v != nil
+	case string:
+		return v, true
+	}
+	return fmt.Sprint(v), true
+}
+
+// adoptTime is v as core.Stamp writes times, nil when it is none. It reads ISO
+// 8601 with "T" or a space, with or without seconds, fraction and zone, a date
+// alone, and seconds, milli- or microseconds since 1970. Without a zone it is
+// UTC, as the original system and SQLite write.
+func adoptTime(v any) any {
+	s, ok := text(v)
+	if !ok {
+		return nil
+	}
+	t, ok := parseTime(strings.ToUpper(strings.TrimSpace(s)))
+	if !ok || t.UTC().Year() < 1 || t.UTC().Year() > 9999 || t.IsZero() {
+		return nil
+	}
+	return core.Stamp(t)
+}
+
+func parseTime(s string) (time.Time, bool) {
+	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		return t, true
+	}
+	for _, zone := range []string{" UTC", " GMT", "UTC", "GMT"} {
+		if cut, ok := strings.CutSuffix(s, zone); ok {
+			s = cut + "Z"
+			break
+		}
+	}
+	if len(s) > 10 && s[10] == ' ' {
+		s = s[:10] + "T" + s[11:]
+	}
+	s = strings.ReplaceAll(s, " ", "") // before the zone
+	for _, clock := range []string{"T15:04:05", "T15:04", ""} {
+		for _, zone := range []string{"", "Z07:00", "Z0700", "Z07", "Z07:00:00"} {
+			if clock == "" && zone != "" {
+				continue
+			}
+			if t, err := time.Parse("2006-01-02"+clock+zone, s); err == nil {
+				return t, true
+			}
+		}
+	}
+	return parseEpoch(s)
+}
+
+func parseEpoch(s string) (time.Time, bool) {
+	whole, frac, _ := strings.Cut(s, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || strings.Trim(s, "0123456789.") != "" {
+		return time.Time{}, false
+	}
+	switch len(whole) {
+	case 9, 10:
+		us, err := strconv.ParseInt((frac + "000000")[:6], 10, 64)
+		return time.Unix(n, us*1000), err == nil
+	case 13:
+		return time.UnixMilli(n), true
+	case 16:
+		return time.UnixMicro(n), true
+	}
+	return time.Time{}, false
+}
+
+// A carried is what becomes of a session's source and metadata.
+type carried struct {
+	metadata any    // JSON text, or nil
+	trust    string // the session's ceiling
+	user     int64  // core.Operator for the owner's sessions, 0 where the owner is not known
+	whole    bool   // nothing was left behind that cannot be told from the new row
+}
+
+// carry lifts metadata.trust_level into the session's own column and drops
+// permissions.trust_mode ("never ask") except on the owner's sessions. A level
+// that is not known, or metadata that cannot be read, becomes sandboxed; the
+// owner's session without a level keeps no ceiling (full), as it had none.
+func carry(source, metadata any) carried {
+	src, _ := text(source)
+	c := carried{trust: core.Sandboxed.String(), whole: true}
+	if slices.Contains(ownSources, src) {
+		c.user, c.trust = core.Operator, core.Full.String()
+	}
+	raw, ok := text(metadata)
+	if !ok || strings.TrimSpace(raw) == "" {
+		return c
+	}
+	if !json.Valid([]byte(raw)) {
+		return carried{trust: core.Sandboxed.String(), user: c.user}
+	}
+	c.metadata = raw
+	var m map[string]json.RawMessage
+	if json.Unmarshal([]byte(raw), &m) != nil || m == nil {
+		return c
+	}
+	if foreignChat(m) {
+		c.user, c.trust = 0, core.Sandboxed.String()
+	}
+	lifted, dropped := c.lift(m), c.user != core.Operator && dropTrustMode(m)
+	if lifted || dropped {
+		c.metadata = encode(m)
+	}
+	return c
+}
+
+// foreignChat reports whether a session's metadata binds it to a chat of a
+// platform: then it is not known to be the owner's, whatever its source says.
+func foreignChat(m map[string]json.RawMessage) bool {
+	for k := range m {
+		if strings.HasPrefix(k, "linked_bot") || strings.HasPrefix(k, "platform") {
+			return true
+		}
+	}
+	return false
+}
+
+// lift moves m's trust_level out of m, and reports whether it did.
+func (c *carried) lift(m map[string]json.RawMessage) bool {
+	raw, ok := m["trust_level"]
+	if !ok {
+		return false
+	}
+	var name *string
+	err := json.Unmarshal(raw, &name)
+	if err == nil && name == nil { // null says nothing
+		delete(m, "trust_level")
+		return true
+	}
+	level := core.Stranger
+	if err == nil {
+		level, err = core.ParseTrust(*name)
+	}
+	if err != nil {
+		c.trust = core.Sandboxed.String()
+		return false // it stays where it was, to be read by a person
+	}
+	c.trust = level.String()
+	delete(m, "trust_level")
+	return true
+}
+
+func dropTrustMode(m map[string]json.RawMessage) bool {
+	var p map[string]json.RawMessage
+	if json.Unmarshal(m["permissions"], &p) != nil {
+		return false
+	}
+	if _, ok := p["trust_mode"]; !ok {
+		return false
+	}
+	delete(p, "trust_mode")
+	m["permissions"] = json.RawMessage(encode(p))
+	return true
+}
+
+// encode writes m, whose values were read from JSON, as JSON.
+func encode(m map[string]json.RawMessage) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(m); err != nil {
+		return "{}" // cannot be: names are strings and values are valid
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// adoptFunctions are what the statements of an adoption call.
+var adoptFunctions = map[string]any{
+	"adopt_time":  adoptTime,
+	"adopt_lower": func(v any) string { s, _ := text(v); return strings.ToLower(s) },
+	"adopt_name":  func(v any) string { s, _ := text(v); return core.CleanName(s) },
+	"adopt_json": func(v any) any {
+		if s, ok := text(v); ok && json.Valid([]byte(s)) {
+			return s
+		}
+		return nil
+	},
+	"adopt_metadata": func(source, metadata any) any { return carry(source, metadata).metadata },
+	"adopt_trust":    func(source, metadata any) string { return carry(source, metadata).trust },
+	"adopt_user":     func(source, metadata any) int64 { return carry(source, metadata).user },
+	"adopt_whole":    func(source, metadata any) bool { return carry(source, metadata).whole },
+}

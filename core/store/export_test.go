@@ -1,0 +1,26 @@
+package store
+
+import (
+	"context"
+	"log/slog"
+
+	"gatehouse/core"
+)
+
+// AdoptStepwise is the adoption alone; step is called before each statement
+// and ends it with an error.
+func AdoptStepwise(ctx context.Context, path string, clock core.Clock, step func(string) error) error {
+	return adoption{path: path, clock: clock, log: slog.New(slog.DiscardHandler), step: step}.run(ctx)
+}
+
+// AdoptTime is one value of a column of times as an adoption writes it.
+func AdoptTime(v any) string {
+	s, _ := adoptTime(v).(string)
+	return s
+}
+
+// Ledger is goose's store, for a test that adds a migration.
+func Ledger(clock core.Clock) ledger { return ledger{clock} }
+
+// Migrations are the program's.
+var Migrations = migrationFiles
