@@ -36,7 +36,8 @@ import (
 //	GET  gateway?after=&kind=      GatewayEvents
 //	GET  events                    Changes as server-sent events
 //	POST faults, DELETE faults     Fault; all
-//	POST gateway                   {bot, do, code, text, on, delay, n}: drop, hangup, reconnect, invalidate (on: resumable), ask, deafen, freeze, slow, shuffle, raw, end
+//	POST gateway                   {bot, do, code, text, on, delay, n, name, data}: do is drop, hangup, reconnect,
+//	                               invalidate (on: resumable), ask, deafen, freeze, slow, shuffle, raw, dispatch, end
 //	POST revoke                    {bot} → {token}
 //	POST flood                     {on}
 //

@@ -31,8 +31,8 @@
 // server.go and route.go carry HTTP, answer.go and form.go the platform's
 // errors, limits.go rate limits, messages.go, write.go, mentions.go and
 // components.go messages, methods.go and commands.go the other methods,
-// interactions.go and webhooks.go interactions, gateway.go, session.go and
-// dispatch.go the websocket, disturb.go and faults.go what goes wrong, world.go,
+// interactions.go and webhooks.go interactions, gateway.go, conn.go, session.go
+// and dispatch.go the websocket, disturb.go and faults.go what goes wrong, world.go,
 // guilds.go and people.go the people, view.go and watch.go what they see,
 // journal.go the logs, state.go what survives a restart, control.go and
 // events.go the HTTP interface under /control/.

@@ -123,6 +123,8 @@ func (s *Server) ctlGateway(o *order) (any, error) {
 		b.Shuffle(o.N)
 	case "raw":
 		b.InjectRaw(o.Text)
+	case "dispatch":
+		return nil, b.Dispatch(o.Name, json.RawMessage(o.Data))
 	case "end":
 		b.EndSessions()
 	default:

@@ -339,7 +339,7 @@ func TestEventsOfPeople(t *testing.T) {
 	k.event("TYPING_START")
 	o.ada.Delete(o.general, v.ID)
 	k.event("MESSAGE_DELETE")
-	o.PostRaw(o.general, "Hook", "from a webhook")
+	o.PostWebhook(o.general, "Hook", "from a webhook")
 	if p := k.event("MESSAGE_CREATE"); !bytes.Contains(p.D, []byte(`"webhook_id"`)) {
 		t.Errorf("webhook: %s", p.D)
 	}

@@ -163,9 +163,9 @@ func (s *Server) compose(u *User, c *channel, m Outgoing) (*message, error) {
 	return msg, nil
 }
 
-// PostRaw sends m as a webhook of the channel would: the author's id is the
+// PostWebhook writes as a webhook of the channel would: the author's id is the
 // webhook's, no account of anybody ([message] note 1).
-func (s *Server) PostRaw(in ID, name, text string) (Message, error) {
+func (s *Server) PostWebhook(in ID, name, text string) (Message, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.channels[in]

@@ -44,7 +44,8 @@ func (c *call) id(name string) ID {
 
 // routes is what this platform can do. Bucket sizes are ours where the
 // documentation has none: "rate limits should not be hard coded" ([limits]).
-// 5 in 5 s for messages and the smaller ones for deletes are [practice] ([docs#8330]).
+// 5 in 5 s for messages is what bots observe [practice], 5 in 1 s for deletes
+// is quoted in [docs#8330]; the others are ours.
 var routes = func() []*route {
 	var list []*route
 	add := func(name, endpoint string, limit int, per time.Duration, do func(*Server, *call) (any, *apiError)) *route {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/zlib"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -102,7 +103,8 @@ func (c *conn) start(b *bot) bool {
 func (c *conn) ready(b *bot, d identify) {
 	s := c.s
 	b.expire(s.clock.Now(), s.opt.SessionLife)
-	ses := &session{id: strings.ToLower(s.secret(32)), bot: b, intents: *d.Intents, shard: [2]int{0, 1}, conn: c}
+	id := strconv.FormatUint(uint64(s.newID()), 16) + strings.ToLower(s.secret(16)) // unlike those before a restart
+	ses := &session{id: id, bot: b, intents: *d.Intents, shard: [2]int{0, 1}, conn: c}
 	if d.Shard != nil {
 		ses.shard = *d.Shard
 	}
@@ -176,20 +178,26 @@ func (c *conn) resume(raw json.RawMessage) {
 		c.close(closeSeq, "Invalid seq.")
 		return
 	}
+	c.carryOn(ses, *d.Seq)
+}
+
+// carryOn replays what came after seq on the new connection.
+func (c *conn) carryOn(ses *session, seq int64) {
+	s := c.s
 	if ses.conn != nil { // the platform may not have noticed that the old one is dead
 		ses.conn.close(closeUnknown, "Resumed elsewhere.")
 	}
 	ses.conn, c.ses = c, ses
 	replayed := 0
 	for _, e := range ses.kept {
-		if e.seq > *d.Seq {
+		if e.seq > seq {
 			c.push(frame{data: e.data})
 			replayed++
 		}
 	}
 	s.enqueue(ses, "RESUMED", map[string]any{"_trace": []string{}})
-	c.log(GatewayEvent{Kind: "resumed", Session: ses.id, SeqNo: *d.Seq, Replayed: replayed})
-	s.emit(Change{Kind: ChangeBot, User: &b.account, Status: "online"})
+	c.log(GatewayEvent{Kind: "resumed", Session: ses.id, SeqNo: seq, Replayed: replayed})
+	s.emit(Change{Kind: ChangeBot, User: &ses.bot.account, Status: "online"})
 }
 
 // hears reports whether an event of a guild (0: of none) is for the session's
