@@ -157,6 +157,19 @@ func TestDoctorOnTheDatabase(t *testing.T) {
 	sick(t, "database", doctorOK, "version 1001", func(p *doctorPatient) { p.Config.DatabaseURL, p.Newest = db.Path(), 1001 })
 	sick(t, "database", doctorOK, "brings it to version 1002", func(p *doctorPatient) { p.Config.DatabaseURL, p.Newest = db.Path(), 1002 })
 	sick(t, "database", doctorFail, "newer than this program", func(p *doctorPatient) { p.Config.DatabaseURL, p.Newest = db.Path(), 1000 })
+	old := func(version int, alter string) func(p *doctorPatient) {
+		return func(p *doctorPatient) {
+			p.Config.DatabaseURL = filepath.Join(p.Config.VaultPath, "old.db")
+			db := storetest.Original(t, p.Config.DatabaseURL, version)
+			if _, err := db.Exec(alter); err != nil {
+				t.Fatal(err)
+			}
+			_ = db.Close()
+		}
+	}
+	sick(t, "database", doctorOK, "of the original system, version 9; the next start takes it over", old(9, ""))
+	sick(t, "database", doctorOK, "of the original system, version 12; the next start takes it over", old(12, ""))
+	sick(t, "database", doctorFail, "sessions.workspace_id", old(12, `ALTER TABLE sessions ADD COLUMN workspace_id TEXT`))
 }
 
 func TestDoctorOnPlatformAndModel(t *testing.T) {

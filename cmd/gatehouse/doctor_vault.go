@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
 )
 
 const (
@@ -126,9 +127,6 @@ func doctorSynced(dir string) string {
 	}
 }
 
-// ourFirst is the lowest number of our own layouts in schema_version.
-const ourFirst = 1001
-
 // doctorDatabase opens the file for reading and looks at its version.
 func doctorDatabase(ctx context.Context, p doctorPatient) []doctorCheck {
 	path := p.Config.DatabasePath()
@@ -139,12 +137,15 @@ func doctorDatabase(ctx context.Context, p doctorPatient) []doctorCheck {
 		c.Text, c.Fix = err.Error(), "give this user the right to read the file"
 		return []doctorCheck{c}
 	}
-	target := ":memory:"
-	if !missing {
-		target = (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?mode=ro&_busy_timeout=5000"
+	fts5, err := doctorFTS5(ctx)
+	var version int64
+	var adopt bool
+	if err == nil && !missing {
+		version, adopt, err = store.Examine(ctx, path)
 	}
-	version, fts5, err := doctorVersion(ctx, target)
 	switch {
+	case core.KindOf(err) == core.Invalid:
+		c.Text, c.Fix = path+": "+core.TextOf(err), "see docs/operations.md, Upgrade"
 	case err != nil:
 		c.Text = path + " cannot be read: " + err.Error()
 		c.Fix = "if it is damaged, put back a copy (docs/operations.md, Backup); if it is another program's, set GATEHOUSE_DATABASE_URL"
@@ -152,11 +153,9 @@ func doctorDatabase(ctx context.Context, p doctorPatient) []doctorCheck {
 		c.Text, c.Fix = "this program was built without full-text search", "build it with: make build"
 	case missing:
 		c.State, c.Text = doctorOK, path+" will be made at the first start"
-	case version == 0:
-		c.Text, c.Fix = path+" holds no tables of a gateway", "set GATEHOUSE_DATABASE_URL to another path"
-	case version < ourFirst:
-		c.Text = fmt.Sprintf("%s has version %d of the original system, which this version does not take over", path, version)
-		c.Fix = "set GATEHOUSE_DATABASE_URL to another path"
+	case adopt:
+		c.State = doctorOK
+		c.Text = fmt.Sprintf("%s is of the original system, version %d; the next start takes it over and keeps a copy (stop the original system first)", path, version)
 	case p.Newest > 0 && version > p.Newest:
 		c.Text = fmt.Sprintf("%s has version %d, newer than this program's %d", path, version, p.Newest)
 		c.Fix = "use the newer program, or put back the copy that was kept beside the file"
@@ -169,33 +168,13 @@ func doctorDatabase(ctx context.Context, p doctorPatient) []doctorCheck {
 	return []doctorCheck{c}
 }
 
-// doctorVersion reads the newest number in schema_version (0 without the
-// table) and whether the program's SQLite has FTS5.
-func doctorVersion(ctx context.Context, target string) (version int64, fts5 bool, err error) {
-	db, err := sql.Open("sqlite3", target)
+// doctorFTS5 reports whether the program's SQLite has full-text search.
+func doctorFTS5(ctx context.Context) (on bool, err error) {
+	db, err := sql.Open("sqlite3", ":memory:")
 	if err != nil {
-		return 0, false, err
+		return false, err
 	}
 	defer db.Close()
-	if err := db.QueryRowContext(ctx, `SELECT sqlite_compileoption_used('ENABLE_FTS5')`).Scan(&fts5); err != nil {
-		return 0, false, err
-	}
-	var tables []string
-	rows, err := db.QueryContext(ctx, `SELECT name FROM sqlite_master WHERE type = 'table'`)
-	if err != nil {
-		return 0, fts5, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return 0, fts5, err
-		}
-		tables = append(tables, name)
-	}
-	if err := rows.Err(); err != nil || !slices.Contains(tables, "schema_version") {
-		return 0, fts5, err
-	}
-	err = db.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM schema_version`).Scan(&version)
-	return version, fts5, err
+	err = db.QueryRowContext(ctx, `SELECT sqlite_compileoption_used('ENABLE_FTS5')`).Scan(&on)
+	return on, err
 }
