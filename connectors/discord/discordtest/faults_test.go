@@ -1,6 +1,7 @@
 package discordtest_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/bwmarrin/discordgo"
 
 	"gatehouse/connectors/discord/discordtest"
+	"gatehouse/core/coretest"
 )
 
 func lost(err error) bool {
@@ -108,7 +110,7 @@ func TestTheWorldSurvivesARestart(t *testing.T) {
 	if err := o.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s := discordtest.New(discordtest.Options{StateFile: file, FloodOff: true})
+	s := discordtest.New(discordtest.Options{StateFile: file, FloodOff: true, Clock: coretest.NewClock(time.Time{})}) // at the hour when the first began
 	defer s.Close()
 	ada := s.User(o.ada.ID())
 	if ada == nil || ada.DM() != o.dm || s.Token() != token {
@@ -183,6 +185,29 @@ func TestControl(t *testing.T) {
 		t.Errorf("state: %+v, %v", st, err)
 	}
 	res.Body.Close()
+}
+
+func TestChangesAreStreamed(t *testing.T) {
+	o := world(t, noFlood)
+	req, _ := http.NewRequestWithContext(o.soon(), "GET", o.URL()+"/control/events", nil)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	lines.Scan() // ": following"
+	o.ada.Send("streamed")
+	for lines.Scan() {
+		if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			var c discordtest.Change
+			if err := json.Unmarshal([]byte(text), &c); err != nil || c.Kind != discordtest.ChangeMessage || c.Message.Text != "streamed" {
+				t.Errorf("%v in %s", err, text)
+			}
+			return
+		}
+	}
+	t.Error("the stream ended")
 }
 
 func TestWhatIsSeenComesInOrder(t *testing.T) {
