@@ -79,16 +79,17 @@ func (a adoption) run(ctx context.Context) error {
 	if err := c.Raw(registerAdoption); err != nil {
 		return err
 	}
+	a.log.Info("taking over the original system's database; a large one takes a while", "path", a.path, "version", l.version())
 	// From here nobody else writes, so the copy is what is taken over.
 	if _, err := c.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
 		return fmt.Errorf("take over the original system's database (is the original system still running?): %w", err)
 	}
-	version, err := a.locked(ctx, db, c)
-	if err != nil {
+	version, copied, err := a.locked(ctx, db, c)
+	if err != nil || version == 0 {
 		_, _ = c.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
 		return err
 	}
-	a.log.Info("the original system's database was taken over; a copy is kept beside it", "path", a.path, "version", version)
+	a.log.Info("the original system's database was taken over", "path", a.path, "version", version, "copy", copied)
 	if err := os.Chmod(a.path, 0o600); err != nil {
 		a.log.Warn("the database may be read by others", "path", a.path, "error", err)
 	}
@@ -109,27 +110,28 @@ func registerAdoption(conn any) error {
 }
 
 // locked does the work of run inside the transaction that c holds, and commits.
-func (a adoption) locked(ctx context.Context, db *sql.DB, c *sql.Conn) (int64, error) {
+// Version 0 means that there was nothing to do after all.
+func (a adoption) locked(ctx context.Context, db *sql.DB, c *sql.Conn) (version int64, copied string, err error) {
 	l, err := readLayout(ctx, c)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	if old, err := l.original(); err != nil || !old {
-		return 0, err
+		return 0, "", err
 	}
-	if err := keepCopy(ctx, db, a.path, l.version()); err != nil {
-		return 0, err
+	if copied, err = keepCopy(ctx, db, a.path, l.version()); err != nil {
+		return 0, "", err
 	}
 	x := &adopter{adoption: a, ctx: ctx, c: c, l: l, now: core.Stamp(a.clock.Now())}
 	for _, do := range []func() error{x.putAside, x.build, x.carry, x.admit, x.keepRest, x.record, x.clear, x.check} {
 		if err := do(); err != nil {
-			return 0, fmt.Errorf("take over the original system's database: %w", err)
+			return 0, "", fmt.Errorf("take over the original system's database: %w", err)
 		}
 	}
 	if err := x.exec(`COMMIT`); err != nil {
-		return 0, fmt.Errorf("take over the original system's database: %w", err)
+		return 0, "", fmt.Errorf("take over the original system's database: %w", err)
 	}
-	return l.version(), nil
+	return l.version(), copied, nil
 }
 
 // An adopter is one adoption's transaction.

@@ -54,9 +54,11 @@ func (d *DB) migrate(ctx context.Context, existed bool) error {
 		return err
 	}
 	if existed && have != 0 {
-		if err := keepCopy(ctx, d.write.DB, d.path, have); err != nil {
+		kept, err := keepCopy(ctx, d.write.DB, d.path, have)
+		if err != nil {
 			return err
 		}
+		d.log.Info("bringing the database to this program's version", "from", have, "to", Newest(), "copy", kept)
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", err)
@@ -79,22 +81,22 @@ const maxCopies = 100
 // keepCopy writes a consistent copy of the database beside it, readable by its
 // owner only, and has it on the disk before it returns. An earlier copy of the
 // same version stays: it is used when it is the same, else the new one gets a
-// name of its own.
-func keepCopy(ctx context.Context, db *sql.DB, path string, version int64) error {
+// name of its own. It returns the copy's path.
+func keepCopy(ctx context.Context, db *sql.DB, path string, version int64) (string, error) {
 	part := fmt.Sprintf("%s.v%d.part", path, version)
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return "", err
 	}
 	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600) // SQLite fills an empty file
 	if err != nil {
-		return fmt.Errorf("copy before migration: %w", err)
+		return "", fmt.Errorf("copy before migration: %w", err)
 	}
 	defer f.Close()
 	if _, err := db.ExecContext(ctx, `VACUUM INTO $1`, part); err != nil {
-		return errors.Join(fmt.Errorf("copy before migration: %w", err), os.Remove(part))
+		return "", errors.Join(fmt.Errorf("copy before migration: %w", err), os.Remove(part))
 	}
 	if err := f.Sync(); err != nil {
-		return fmt.Errorf("copy before migration: %w", err)
+		return "", fmt.Errorf("copy before migration: %w", err)
 	}
 	for i := 1; i <= maxCopies; i++ {
 		to := fmt.Sprintf("%s.v%d.bak", path, version)
@@ -103,16 +105,16 @@ func keepCopy(ctx context.Context, db *sql.DB, path string, version int64) error
 		}
 		same, err := sameContent(to, part)
 		if same {
-			return os.Remove(part)
+			return to, os.Remove(part)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return settle(part, to)
+			return to, settle(part, to)
 		}
 		if err != nil {
-			return err
+			return "", err
 		}
 	}
-	return core.Errorf(core.Conflict, "there are %d different copies of version %d beside the database: move some of them away", maxCopies, version)
+	return "", core.Errorf(core.Conflict, "there are %d different copies of version %d beside the database: move some of them away", maxCopies, version)
 }
 
 // settle renames a file and has the new name on the disk.
