@@ -1,0 +1,464 @@
+package discord
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"gatehouse/connectors/connectorstest"
+	"gatehouse/connectors/discord/discordtest"
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+)
+
+// hurried is a clock that goes a hundred times as fast.
+type hurried struct{ began time.Time }
+
+func (h hurried) Now() time.Time { return h.began.Add(100 * time.Since(h.began)) }
+func (h hurried) After(d time.Duration) <-chan time.Time {
+	return time.After(d / 100)
+}
+
+// A running bot is one Run with what it reports.
+type running struct {
+	t      testing.TB
+	states chan core.BotState
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+func run(t testing.TB, b *Bot, store *connectorstest.Store) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{t: t, states: make(chan core.BotState, 100_000), cancel: cancel, ended: make(chan error, 1)}
+	go func() {
+		r.ended <- b.Run(ctx, store, func(s core.BotState) { r.states <- s })
+		close(r.ended)
+	}()
+	t.Cleanup(r.stop)
+	return r
+}
+
+func (r *running) stop() {
+	r.cancel()
+	for range r.ended {
+	}
+}
+
+// await reads reports until one is in phase.
+func (r *running) await(phase core.Phase) core.BotState {
+	r.t.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		select {
+		case s := <-r.states:
+			if s.State == phase {
+				return s
+			}
+		case <-late:
+			r.t.Fatalf("never reported %s", phase)
+		}
+	}
+}
+
+// end is what Run returned by itself.
+func (r *running) end() error {
+	r.t.Helper()
+	select {
+	case err := <-r.ended:
+		return err
+	case <-time.After(20 * time.Second):
+		r.t.Fatal("Run goes on")
+		return nil
+	}
+}
+
+// hurry gives simulator and bot the same fast clock.
+func hurry(t testing.TB, o discordtest.Options) (*discordtest.Server, func(*Options)) {
+	clock := hurried{time.Now()}
+	o.Clock = clock
+	return platform(t, o), func(o *Options) { o.Clock = clock }
+}
+
+func texts(rows []core.Inbound) []string {
+	var out []string
+	for _, in := range rows {
+		if in.Kind == core.KindMessage || in.Kind == core.KindCommand {
+			out = append(out, in.Text)
+		}
+	}
+	return out
+}
+
+func TestARestartGoesOnWithTheSession(t *testing.T) {
+	s := platform(t, discordtest.Options{})
+	store := &connectorstest.Store{}
+	ada := s.NewUser("Ada")
+	r := run(t, connect(t, s, store, nil), store)
+	r.await(core.Running)
+	ada.Send("one")
+	store.Await(t, 1)
+	r.stop()
+	ada.Send("two")
+	b := connect(t, s, store, nil)
+	r = run(t, b, store)
+	r.await(core.Running)
+	ada.Send("three")
+	if got := texts(store.Await(t, 3)); !slices.Equal(got, []string{"one", "two", "three"}) {
+		t.Errorf("stored %q", got)
+	}
+	if n := len(s.GatewayLog(0, "identify")); n != 1 {
+		t.Errorf("%d sessions were begun", n)
+	}
+	if n := testutil.ToFloat64(b.o.Metrics.resumes.WithLabelValues("bot", resumed)); n != 1 {
+		t.Errorf("%v resumes counted", n)
+	}
+	if left := s.GatewayLog(0, "left"); len(left) == 0 || left[0].Code == 1000 || left[0].Code == 1001 {
+		t.Errorf("the bot left with %+v: that ends a session", left)
+	}
+}
+
+func TestAnOutageIsOverWithoutLossOrRepeat(t *testing.T) {
+	for name, disturb := range map[string]func(discordtest.Bot){
+		"op 7":              func(b discordtest.Bot) { b.Reconnect() },
+		"op 9, resumable":   func(b discordtest.Bot) { b.Invalidate(true) },
+		"op 9, not":         func(b discordtest.Bot) { b.Invalidate(false) },
+		"a cut":             func(b discordtest.Bot) { b.Drop() },
+		"4000":              func(b discordtest.Bot) { b.Hangup(4000, "Unknown error.") },
+		"4007":              func(b discordtest.Bot) { b.Hangup(4007, "Invalid seq.") },
+		"4009":              func(b discordtest.Bot) { b.Hangup(4009, "Session timed out.") },
+		"a heartbeat asked": func(b discordtest.Bot) { b.AskHeartbeat() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, fast := hurry(t, discordtest.Options{})
+			store := &connectorstest.Store{}
+			ada := s.NewUser("Ada")
+			r := run(t, connect(t, s, store, fast), store)
+			r.await(core.Running)
+			for i := range 30 {
+				ada.Send(fmt.Sprint(i))
+				if i == 10 {
+					store.Await(t, 1) // the channel is known
+					disturb(s.Bot())
+				}
+			}
+			for i, text := range texts(store.Await(t, 30)) {
+				if text != fmt.Sprint(i) {
+					t.Fatalf("message %d is %q", i, text)
+				}
+			}
+			if n := len(store.Rows()); n != 30 {
+				t.Errorf("%d rows", n)
+			}
+		})
+	}
+}
+
+func TestAFatalCloseCodeStopsTheBotAndSaysWhatToDo(t *testing.T) {
+	for code, want := range map[int]string{
+		4004: "Reset Token", 4010: "report it", 4011: "too many servers", 4012: "update", 4013: "update", 4014: "Privileged Gateway Intents",
+	} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			s := platform(t, discordtest.Options{FloodOff: true})
+			if code == 4014 {
+				s.Bot().SetIntents(0)
+			}
+			store := &connectorstest.Store{}
+			r := run(t, connect(t, s, store, func(o *Options) { o.Clock = hurried{time.Now()} }), store)
+			if code == 4014 {
+				r.await(core.Degraded)
+			} else {
+				r.await(core.Running)
+			}
+			s.Bot().Hangup(code, "told so")
+			err := r.end()
+			if core.KindOf(err) != core.Denied || !strings.Contains(core.TextOf(err), want) || !strings.Contains(core.TextOf(err), fmt.Sprint(code)) {
+				t.Errorf("Run ended with %v", err)
+			}
+		})
+	}
+}
+
+func TestWithoutTheMessageContentIntentTheBotHearsWhatIsMeantForIt(t *testing.T) {
+	s, fast := hurry(t, discordtest.Options{})
+	s.Bot().SetIntents(0)
+	ada := s.NewUser("Ada")
+	club := s.NewGuild("Club", ada)
+	club.AddBot(s.Bot())
+	talk := club.NewChannel("talk")
+	store := &connectorstest.Store{}
+	r := run(t, connect(t, s, store, fast), store)
+	if st := r.await(core.Degraded); !strings.Contains(st.Reason, "Message Content Intent") {
+		t.Errorf("state %+v", st)
+	}
+	ada.Send("in private")
+	say(t, ada, talk, "to nobody")
+	say(t, ada, talk, s.Bot().Mention()+" to you")
+	got := store.Await(t, 3)
+	if got[0].Text != "in private" || got[1].Text != "" || got[1].Addressed || got[2].Text != "to you" || !got[2].Addressed {
+		t.Errorf("stored %+v", got)
+	}
+	r.stop()
+	r = run(t, connect(t, s, store, fast), store)
+	r.await(core.Degraded) // and it is still said after a restart that resumes
+	r.stop()
+	s.Bot().SetIntents(discordtest.IntentContent)
+	r = run(t, connect(t, s, store, fast), store)
+	r.await(core.Running)
+	say(t, ada, talk, "to all")
+	if got := store.Await(t, 4)[3]; got.Text != "to all" {
+		t.Errorf("with the intent switched on: %+v", got)
+	}
+}
+
+func say(t testing.TB, u *discordtest.User, in discordtest.ID, text string) discordtest.Message {
+	t.Helper()
+	m, err := u.Say(in, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestAHeartbeatWithoutAnswerLeadsToAResume(t *testing.T) {
+	s := platform(t, discordtest.Options{Heartbeat: 200 * time.Millisecond, FloodOff: true})
+	store := &connectorstest.Store{}
+	r := run(t, connect(t, s, store, func(o *Options) { o.Random = func(int64) int64 { return 0 } }), store)
+	r.await(core.Running)
+	s.Bot().Deafen(true)
+	left := gatewayEvent(t, s, 0, "left")
+	if left.Code == 1000 || left.Code == 1001 {
+		t.Errorf("the bot left with %d: that ends the session", left.Code)
+	}
+	s.Bot().Deafen(false)
+	gatewayEvent(t, s, left.Seq, "resumed")
+	r.await(core.Running)
+	if n := len(s.GatewayLog(0, "identify")); n != 1 {
+		t.Errorf("%d sessions were begun", n)
+	}
+}
+
+func TestTheFirstHeartbeatComesAtARandomMoment(t *testing.T) {
+	s := platform(t, discordtest.Options{Heartbeat: time.Hour})
+	store := &connectorstest.Store{}
+	clock := coretest.NewClock(time.Time{})
+	r := run(t, connect(t, s, store, func(o *Options) {
+		o.Clock, o.Random = clock, func(n int64) int64 { return n / 4 }
+	}), store)
+	r.await(core.Running)
+	clock.Advance(15*time.Minute - time.Second)
+	if n := len(s.GatewayLog(0, "heartbeat")); n != 0 {
+		t.Errorf("%d heartbeats before the time", n)
+	}
+	clock.Advance(time.Second)
+	gatewayEvent(t, s, 0, "heartbeat")
+}
+
+func TestFramesThatCantBeDecodedBecomeDeadRowsAndTheStreamGoesOn(t *testing.T) {
+	s := platform(t, discordtest.Options{})
+	store := &connectorstest.Store{}
+	ada := s.NewUser("Ada")
+	r := run(t, connect(t, s, store, nil), store)
+	r.await(core.Running)
+	bad := []string{`{not json`, `[]`, `{"op":0,"t":null,"s":null,"d":null}`, `{"op":"x"}`, strings.Repeat("[", 20_000), "\x00\x01"}
+	for _, text := range bad {
+		s.Bot().InjectRaw(text)
+	}
+	for _, data := range []string{`null`, `[]`, `{"id":"1"}`, `{"id":"2","channel_id":"3","author":7}`} {
+		if err := s.Bot().Dispatch("MESSAGE_CREATE", json.RawMessage(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ada.Send("after")
+	got := store.Await(t, len(bad)+5)
+	for i, in := range got[:len(bad)+4] {
+		if in.Malformed == "" || in.UpdateID == "" {
+			t.Errorf("row %d: %+v", i, in)
+		}
+	}
+	if last := got[len(got)-1]; last.Text != "after" || last.Malformed != "" {
+		t.Errorf("then %+v", last)
+	}
+	s.Bot().InjectRaw(`{"op":99,"d":{}}`)
+	if err := s.Bot().Dispatch("SOMETHING_NEW", json.RawMessage(`{"a":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	ada.Send("and on")
+	if got := store.Await(t, len(got)+1); got[len(got)-1].Text != "and on" {
+		t.Errorf("then %+v", got[len(got)-1])
+	}
+}
+
+// recorder is a still clock that tells how long its users want to wait.
+type recorder struct {
+	*coretest.Clock
+	waits chan time.Duration
+}
+
+func (r *recorder) After(d time.Duration) <-chan time.Time {
+	r.waits <- d
+	return r.Clock.After(d)
+}
+
+func TestAPlatformThatIsAwayIsNotStormed(t *testing.T) {
+	s := platform(t, discordtest.Options{})
+	s.Down()
+	store := &connectorstest.Store{}
+	clock := &recorder{coretest.NewClock(time.Time{}), make(chan time.Duration, 100)}
+	run(t, connect(t, s, store, func(o *Options) { o.Clock, o.Random = clock, func(n int64) int64 { return n - 1 } }), store)
+	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60} {
+		if got := <-clock.waits; got.Round(10*time.Millisecond) != want*time.Second {
+			t.Errorf("wait %d is %v, want %v", i, got, want*time.Second)
+		}
+		clock.AwaitWaiters(1)
+		clock.Advance(want*time.Second + time.Second)
+	}
+}
+
+func TestAConnectionThatBreaksAtOnceIsNotStormed(t *testing.T) {
+	s := platform(t, discordtest.Options{FloodOff: true})
+	store := &connectorstest.Store{}
+	b := connect(t, s, store, nil)
+	r := &receiver{bot: b, report: func(core.BotState) {}}
+	b.o.Random = func(n int64) int64 { return n - 1 }
+	var waits []time.Duration
+	for range 8 { // as Run does for connections that lived less than a minute
+		waits = append(waits, r.trouble(fmt.Errorf("cut")).Round(time.Second))
+	}
+	if waits[0] != time.Second || waits[7] != time.Minute {
+		t.Errorf("waits %v", waits)
+	}
+}
+
+func TestNewSessionsKeepThePlatformsPace(t *testing.T) {
+	s, fast := hurry(t, discordtest.Options{})
+	store := &connectorstest.Store{}
+	r := run(t, connect(t, s, store, fast), store)
+	for range 4 {
+		r.await(core.Running)
+		s.Bot().Hangup(4009, "Session timed out.")
+	}
+	r.await(core.Running)
+	if n := len(s.GatewayLog(0, "invalid")); n != 0 {
+		t.Errorf("%d IDENTIFYs came too early", n)
+	}
+}
+
+func TestADayWithoutNewSessionsIsWaitedOut(t *testing.T) {
+	s, fast := hurry(t, discordtest.Options{Starts: 2})
+	store := &connectorstest.Store{}
+	r := run(t, connect(t, s, store, fast), store)
+	r.await(core.Running)
+	s.Bot().Hangup(4009, "")
+	r.await(core.Running)
+	s.Bot().Hangup(4009, "")
+	if st := r.await(core.Degraded); !strings.Contains(st.Reason, "no new session") {
+		t.Errorf("state %+v", st)
+	}
+	if n := len(s.GatewayLog(0, "identify")); n != 2 {
+		t.Errorf("%d IDENTIFYs, 2 are allowed: the third resets the token", n)
+	}
+}
+
+func TestWhatWasMissedIsReadBackInOrderAndOnce(t *testing.T) {
+	s, fast := hurry(t, discordtest.Options{FloodOff: true})
+	ada, eve := s.NewUser("Ada"), s.NewUser("Eve")
+	club := s.NewGuild("Club", ada, eve)
+	club.AddBot(s.Bot())
+	talk := club.NewChannel("talk")
+	thread, err := ada.StartThread(talk, 0, "Thread")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := &connectorstest.Store{}
+	b := connect(t, s, store, fast)
+	r := run(t, b, store)
+	r.await(core.Running)
+	ada.Send("dm 0")
+	say(t, ada, thread, s.Bot().Mention()+" thread 0")
+	store.Await(t, 2)
+	if d := b.Send(t.Context(), core.Outgoing{Address: direct(ada.DM()), Part: core.Part{Text: "ours"}}); d.Outcome != core.Sent {
+		t.Fatalf("delivery %+v", d)
+	}
+	r.stop()
+	for i := 1; i <= 250; i++ {
+		ada.Send(fmt.Sprint("dm ", i))
+	}
+	say(t, eve, thread, s.Bot().Mention()+" thread 1")
+	s.Bot().EndSessions()
+	b = connect(t, s, store, fast)
+	r = run(t, b, store)
+	ada.Send("dm 251")
+	n := 0
+	for _, in := range store.Await(t, 254) {
+		if in.Chat == thread.String() {
+			if in.Address != inThread(talk, thread) || !in.Addressed {
+				t.Errorf("in the thread: %+v", in)
+			}
+			continue
+		}
+		if in.Text != fmt.Sprint("dm ", n) || in.Place != "" {
+			t.Fatalf("direct message %d is %+v", n, in)
+		}
+		n++
+	}
+	r.await(core.Running)
+	if len(store.Rows()) != 254 {
+		t.Errorf("%d rows", len(store.Rows()))
+	}
+	if n := testutil.ToFloat64(b.o.Metrics.resumes.WithLabelValues("bot", refused)); n != 1 {
+		t.Errorf("%v refused resumes counted", n)
+	}
+}
+
+func TestMoreEventsThanFitAreKeptByThePlatform(t *testing.T) {
+	s, fast := hurry(t, discordtest.Options{FloodOff: true})
+	store := &connectorstest.Store{}
+	ada := s.NewUser("Ada")
+	r := run(t, connect(t, s, store, fast), store)
+	r.await(core.Running)
+	store.Break(true)
+	const n = maxWaiting + 1000
+	for i := range n {
+		ada.Send(fmt.Sprint(i))
+	}
+	left := gatewayEvent(t, s, 0, "left")
+	if resumes := s.GatewayLog(left.Seq, "resume"); len(resumes) != 0 {
+		t.Error("it connects again while nothing can be stored")
+	}
+	store.Break(false)
+	for i, text := range texts(store.Await(t, n)) {
+		if text != fmt.Sprint(i) {
+			t.Fatalf("message %d is %q", i, text)
+		}
+	}
+}
+
+func TestARefusedTokenIsToldWhileAChannelIsAskedFor(t *testing.T) {
+	s := platform(t, discordtest.Options{FloodOff: true})
+	ada := s.NewUser("Ada")
+	club := s.NewGuild("Club", ada)
+	club.AddBot(s.Bot())
+	talk := club.NewChannel("talk")
+	store := &connectorstest.Store{}
+	b := connect(t, s, store, func(o *Options) { o.Clock = hurried{time.Now()} })
+	r := run(t, b, store)
+	r.await(core.Running)
+	say(t, ada, talk, "hello")
+	store.Await(t, 1)
+	b.places.channels.remove(talk.String())
+	inject(t, s, discordtest.Fault{Kind: discordtest.Broken, Method: "getChannel"})
+	say(t, ada, talk, "again")
+	r.await(core.Degraded)
+	s.ClearFaults()
+	s.Bot().Revoke()
+	if err := r.end(); core.KindOf(err) != core.Denied {
+		t.Errorf("Run ended with %v", err)
+	}
+}
