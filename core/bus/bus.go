@@ -24,6 +24,7 @@ const (
 	keptEvents   = 4096    // events of one run in memory
 	keptBytes    = 1 << 20 // and their size
 	lingers      = 256     // finished runs still in memory for readers that join late
+	lingerBytes  = 8 << 20 // and the size of their events in all
 )
 
 // ErrLagged ends a reader that fell behind: it may come back with the id of
@@ -236,10 +237,23 @@ func (s *Stream) End() {
 		return
 	}
 	b.done = append(b.done, s.info.Run)
-	if len(b.done) > lingers {
-		delete(b.runs, b.done[0])
-		b.done = b.done[1:]
+	bytes := 0
+	for i := len(b.done) - 1; i >= 0; i-- { // the newest stay
+		bytes += b.runs[b.done[i]].size()
+		if kept := len(b.done) - i; kept > lingers || kept > 1 && bytes > lingerBytes {
+			for _, run := range b.done[:i+1] {
+				delete(b.runs, run)
+			}
+			b.done = b.done[i+1:]
+			return
+		}
 	}
+}
+
+func (s *Stream) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bytes
 }
 
 // Leave closes an attempt that did not end (given back, failed): the run is no

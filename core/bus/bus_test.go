@@ -254,3 +254,23 @@ func TestAReaderMissesNoRunThatBeganBeforeTheLastOnesEnd(t *testing.T) {
 		})
 	}
 }
+
+func TestMemoryOfFinishedRunsIsBoundedInAll(t *testing.T) {
+	b := bus.New(nil, nil)
+	last := ""
+	for i := range 100 {
+		last = fmt.Sprint("r", i)
+		s := b.Begin(bus.Info{Run: last, Session: last, Attempt: 1})
+		for range 9 {
+			s.Publish(core.TextDelta{Content: strings.Repeat("x", 100<<10)})
+		}
+		s.Publish(core.MessageStop{})
+		s.End()
+	}
+	if n := b.Lingering(); n > 10<<20 {
+		t.Errorf("finished runs hold %d bytes", n)
+	}
+	if ids, _, err := read(t, b, bus.Follow{Session: last, Run: last}); err != nil || len(ids) != 10 {
+		t.Errorf("the newest finished run has %d events, %v", len(ids), err)
+	}
+}

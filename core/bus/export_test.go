@@ -1,0 +1,11 @@
+package bus
+
+// Lingering is how many bytes of events finished runs hold.
+func (b *Bus) Lingering() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, run := range b.done {
+		n += b.runs[run].size()
+	}
+	return n
+}
