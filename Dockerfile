@@ -1,0 +1,37 @@
+# The gateway in an image that holds the program, the list of certificate
+# authorities, and nothing else: no shell, no package manager.
+#
+#   docker build --build-arg VERSION=1.0.0 -t gatehouse .
+#
+# See docs/deployment.md and configs/compose.yaml.
+
+FROM golang:1.26-bookworm AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+ARG VERSION=dev
+RUN make "dist/gatehouse-linux-$(go env GOARCH)" VERSION="$VERSION" \
+ && mkdir -p /out/vault /out/tmp /out/certs \
+ && mv "dist/gatehouse-linux-$(go env GOARCH)" /out/gatehouse \
+ && cp /etc/ssl/certs/ca-certificates.crt /out/certs/ \
+ && chmod 0700 /out/vault && chmod 1777 /out/tmp
+
+FROM scratch
+COPY --from=build /out/gatehouse /gatehouse
+COPY --from=build /out/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build --chown=65532:65532 /out/vault /vault
+COPY --from=build /out/tmp /tmp
+
+# Beyond loopback, as in a container, the gateway wants an admin password:
+# GATEHOUSE_ADMIN_PASSWORD_FILE.
+ENV GATEHOUSE_VAULT_PATH=/vault GATEHOUSE_ADDR=0.0.0.0:3333 GATEHOUSE_LOG_FORMAT=json HOME=/vault TMPDIR=/tmp
+USER 65532:65532
+VOLUME /vault
+EXPOSE 3333
+# Answers that are being made get DRAIN_TIMEOUT (30 s) before the program ends:
+# give "docker stop" a little more (--time 40).
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --retries=3 CMD ["/gatehouse", "doctor", "--live"]
+ENTRYPOINT ["/gatehouse"]
+CMD ["serve"]
