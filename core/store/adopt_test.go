@@ -398,6 +398,18 @@ func TestGooseGoesOnFromAnAdoptedLedger(t *testing.T) {
 	}
 }
 
+func TestOfSeveralApprovalsOfOnePersonTheLatestCounts(t *testing.T) {
+	path := original(t, 12)
+	db := raw(t, path)
+	run(t, db, `ALTER TABLE pairing_requests RENAME TO p`, `CREATE TABLE pairing_requests AS SELECT * FROM p WHERE id = 'p1'`, `DROP TABLE p`,
+		`INSERT INTO pairing_requests SELECT 'p0', platform, platform_user_id, 'Ada L.', platform_chat_id, status, 'sandboxed', created_at, '2025-01-01T00:00:01Z', 'me' FROM pairing_requests`,
+		`INSERT INTO pairing_requests SELECT 'p2', platform, platform_user_id, 'A.', platform_chat_id, status, 'vault', created_at, '2025-01-01 00:59:00+01:00', 'me' FROM pairing_requests WHERE id = 'p1'`)
+	db.Close()
+	adopted(t, path)
+	expect(t, raw(t, path), `SELECT u.display, a.trust_level, a."by", a.at FROM access a JOIN users u ON u.id = a.user_id`, `Ada L.|sandboxed|me|2025-01-01T00:00:01.000000Z`)
+	expect(t, raw(t, path), `SELECT id, status FROM pairing_requests ORDER BY id`, `p0|approved`, `p1|approved`, `p2|approved`)
+}
+
 // An old ledger number says little: the original makes all tables at each start.
 func TestTheLayoutIsToldByColumnsNotByTheLedger(t *testing.T) {
 	for name, alter := range map[string]string{

@@ -1,6 +1,7 @@
 // Package store opens the database and hands out transactions. It knows no
 // table but its own: metadata, schema_version and audit_events. SQL lives with
-// the package that owns the table; texts use $1 placeholders.
+// the package that owns the table; texts use $1 placeholders. Only adoption,
+// which makes our first layout of a database of the original system, knows all.
 //
 // There is one writer. While it is busy, further writes wait; when it is free
 // it takes what stands there, at most maxGroup closures, runs each in its own
