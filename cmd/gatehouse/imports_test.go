@@ -26,7 +26,7 @@ var may = map[string]string{
 	"configs":                "",
 	"core":                   "", // words only
 	"core/coretest":          "core",
-	"core/store":             "core",
+	"core/store":             "core core/store/original",
 	"core/vault":             "core",
 	"core/bus":               "core",
 	"core/llm":               "core",
@@ -36,6 +36,7 @@ var may = map[string]string{
 	"core/llm/llmtest":       "core core/llm",
 	"core/llm/anthropictest": "core",
 
+	"core/store/original":  "core", // how to read what the original system wrote
 	"core/store/storetest": "core core/store",
 
 	"core/queue":        "core core/store core/vault",

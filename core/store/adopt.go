@@ -14,6 +14,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"gatehouse/core"
+	"gatehouse/core/store/original"
 )
 
 // An adoption takes one database of the original system over.
@@ -101,8 +102,8 @@ func registerAdoption(conn any) error {
 	if !ok {
 		return fmt.Errorf("driver %T", conn)
 	}
-	for _, name := range slices.Sorted(maps.Keys(adoptFunctions)) {
-		if err := c.RegisterFunc(name, adoptFunctions[name], true); err != nil {
+	for name, f := range original.Functions() {
+		if err := c.RegisterFunc(name, f, true); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"gatehouse/core"
+	"gatehouse/core/store/original"
 )
 
 // AdoptStepwise is the adoption alone; step is called before each statement
@@ -15,7 +16,7 @@ func AdoptStepwise(ctx context.Context, path string, clock core.Clock, step func
 
 // AdoptTime is one value of a column of times as an adoption writes it.
 func AdoptTime(v any) string {
-	s, _ := adoptTime(v).(string)
+	s, _ := original.Time(v).(string)
 	return s
 }
 

@@ -1,4 +1,6 @@
-package store
+// Package original reads the values of the original system's database and
+// gives them as our tables hold them. It knows no SQL.
+package original
 
 import (
 	"bytes"
@@ -29,11 +31,11 @@ func text(v any) (string, bool) {
 	return fmt.Sprint(v), true
 }
 
-// adoptTime is v as core.Stamp writes times, nil when it is none. It reads ISO
+// Time is v as core.Stamp writes times, nil when it is none. It reads ISO
 // 8601 with "T" or a space, with or without seconds, fraction and zone, a date
 // alone, and seconds, milli- or microseconds since 1970. Without a zone it is
 // UTC, as the original system and SQLite write.
-func adoptTime(v any) any {
+func Time(v any) any {
 	s, ok := text(v)
 	if !ok {
 		return nil
@@ -190,19 +192,22 @@ func encode(m map[string]json.RawMessage) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// adoptFunctions are what the statements of an adoption call.
-var adoptFunctions = map[string]any{
-	"adopt_time":  adoptTime,
-	"adopt_lower": func(v any) string { s, _ := text(v); return strings.ToLower(s) },
-	"adopt_name":  func(v any) string { s, _ := text(v); return core.CleanName(s) },
-	"adopt_json": func(v any) any {
-		if s, ok := text(v); ok && json.Valid([]byte(s)) {
-			return s
-		}
-		return nil
-	},
-	"adopt_metadata": func(source, metadata any) any { return carry(source, metadata).metadata },
-	"adopt_trust":    func(source, metadata any) string { return carry(source, metadata).trust },
-	"adopt_user":     func(source, metadata any) int64 { return carry(source, metadata).user },
-	"adopt_whole":    func(source, metadata any) bool { return carry(source, metadata).whole },
+// Functions are what the statements of an adoption call, by their names in SQL.
+// Each depends on its arguments only; NULL is nil.
+func Functions() map[string]any {
+	return map[string]any{
+		"adopt_time":  Time,
+		"adopt_lower": func(v any) string { s, _ := text(v); return strings.ToLower(s) },
+		"adopt_name":  func(v any) string { s, _ := text(v); return core.CleanName(s) },
+		"adopt_json": func(v any) any {
+			if s, ok := text(v); ok && json.Valid([]byte(s)) {
+				return s
+			}
+			return nil
+		},
+		"adopt_metadata": func(source, metadata any) any { return carry(source, metadata).metadata },
+		"adopt_trust":    func(source, metadata any) string { return carry(source, metadata).trust },
+		"adopt_user":     func(source, metadata any) int64 { return carry(source, metadata).user },
+		"adopt_whole":    func(source, metadata any) bool { return carry(source, metadata).whole },
+	}
 }
