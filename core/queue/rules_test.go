@@ -331,3 +331,41 @@ func TestAReplyThatCannotBeReadHoldsNotItsChat(t *testing.T) {
 		t.Errorf("reply %q", got)
 	}
 }
+
+// A reply in doubt, or one that the platform refused, is settled once: it is
+// shown no more, nothing is sent for it, and the audit log says who did it.
+func TestASettledReplyIsShownNoMoreAndNotSent(t *testing.T) {
+	f := newFixture(t, nil)
+	f.plat.answers = []core.Delivery{{Outcome: core.Refused, Reason: "blocked"}}
+	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
+	f.put(msg(1, "a", "ann", "one"))
+	<-f.plat.seen
+	f.put(msg(2, "a", "ann", "two"))
+	if got := f.reply(); got != "re: two" {
+		t.Errorf("after the refusal: %q", got)
+	}
+	rows, err := f.q.Unsure(t.Context(), 10)
+	if err != nil || len(rows) != 1 || rows[0].State != "failed" {
+		t.Fatalf("unsure %+v, %v", rows, err)
+	}
+	by := core.Actor{User: 1, Via: "panel"}
+	if err := f.q.Settle(t.Context(), rows[0].Seq, by); err != nil {
+		t.Fatal(err)
+	}
+	for what, again := range map[string]error{"settle": f.q.Settle(t.Context(), rows[0].Seq, by), "send again": f.q.SendAgain(t.Context(), rows[0].Seq, by)} {
+		if core.KindOf(again) != core.NotFound {
+			t.Errorf("%s after it was settled: %v", what, again)
+		}
+	}
+	if rows, err := f.q.Unsure(t.Context(), 10); err != nil || len(rows) != 0 {
+		t.Errorf("still shown: %+v, %v", rows, err)
+	}
+	var audited int
+	if err := f.db.Get(t.Context(), &audited, `SELECT count(*) FROM audit_events WHERE action = 'queue.settle'`); err != nil || audited != 1 {
+		t.Errorf("%d audit rows, %v", audited, err)
+	}
+	f.put(msg(3, "a", "ann", "three"))
+	if got := f.reply(); got != "re: three" {
+		t.Errorf("the settled reply was sent: %q", got)
+	}
+}
