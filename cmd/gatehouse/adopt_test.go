@@ -31,6 +31,11 @@ func TestWhoWasApprovedInTheOriginalSystemIsAnsweredWithoutPairing(t *testing.T)
 		fmt.Sprintf(`INSERT INTO pairing_requests VALUES ('r1', 'telegram', '%d', 'Ada', '%[1]d', 'approved', 'sandboxed', '2025-01-02 03:04:05', '2025-01-02T04:00:00+00:00', 'admin')`, ada.ID()),
 		fmt.Sprintf(`INSERT INTO pairing_requests VALUES ('r2', 'telegram', '%d', 'Dan', '%[1]d', 'pending', NULL, '2025-01-02 03:04:05', NULL, NULL)`, dan.ID()),
 		`INSERT INTO sessions (id, title, source, created_at, last_accessed, metadata) VALUES ('0a8f7f6e-7a3d-4a5e-9a55-1f2b3c4d5e6f', 'Old talk', 'parachute', '2025-01-02 03:04:05', '2025-01-02 03:04:05', '{"trust_level": "vault"}')`,
+		// Rows that could make a reader stumble.
+		`INSERT INTO sessions (id, title, source, message_count, archived, created_at, last_accessed, metadata) VALUES
+			(NULL, x'00ff', 'parachute', 'many', NULL, 'yesterday', '', '{broken'), ('../../../etc/passwd', 'Path', 'claude', -1, 0, '', '', '[]')`,
+		`INSERT INTO session_tags VALUES ('../../../etc/passwd', 'Tag', 'never'), ('gone', 'orphan', '')`,
+		`INSERT INTO pairing_requests VALUES (NULL, 'telegram', '77', x'ff', '77', 'approved', 'root', '', '', NULL)`,
 	} {
 		if _, err := old.Exec(s); err != nil {
 			t.Fatal(err)
@@ -70,8 +75,12 @@ func TestWhoWasApprovedInTheOriginalSystemIsAnsweredWithoutPairing(t *testing.T)
 		t.Errorf("a stranger's request: %+v", r)
 	}
 
-	if status, body := w.call("GET", "/api/chat", nil); status != 200 || !strings.Contains(body, "Old talk") {
-		t.Errorf("the owner's sessions: %d %s", status, body)
+	for _, page := range []struct{ path, want string }{
+		{"/api/chat", "Old talk"}, {"/api/chat", "etc/passwd"}, {"/api/bots/pairing", `"r1"`}, {"/api/bots/access", `"77"`},
+	} {
+		if status, body := w.call("GET", page.path, nil); status != 200 || !strings.Contains(body, page.want) {
+			t.Errorf("%s: %d, without %q: %s", page.path, status, page.want, body)
+		}
 	}
 	w.stop()
 	w.start()
