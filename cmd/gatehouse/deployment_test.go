@@ -41,7 +41,7 @@ const publicName = "gatehouse.example.org"
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/sbin") {
-		if path := filepath.Join(dir, name); exec.Command("test", "-x", path).Run() == nil {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
 			return path
 		}
 	}
@@ -104,18 +104,13 @@ func certificate(t *testing.T, dir string) *x509.CertPool {
 			t.Fatal(err)
 		}
 	}
-	pool := x509.NewCertPool()
-	pool.AddCert(mustParse(t, der))
-	return pool
-}
-
-func mustParse(t *testing.T, der []byte) *x509.Certificate {
-	t.Helper()
-	c, err := x509.ParseCertificate(der)
+	parsed, err := x509.ParseCertificate(der)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	pool := x509.NewCertPool()
+	pool.AddCert(parsed)
+	return pool
 }
 
 // runProxy starts a proxy and waits until it listens.
