@@ -387,6 +387,7 @@ func TestWhatWasMissedIsReadBackInOrderAndOnce(t *testing.T) {
 		t.Fatalf("delivery %+v", d)
 	}
 	r.stop()
+	gatewayEvent(t, s, 0, "left")
 	for i := 1; i <= 250; i++ {
 		ada.Send(fmt.Sprint("dm ", i))
 	}

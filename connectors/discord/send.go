@@ -173,8 +173,11 @@ func (b *Bot) send(ctx context.Context, chat string, body outgoing) (string, *fa
 	return m.ID, f
 }
 
-// errSystemReply is "Cannot reply to a system message".
-const errSystemReply = 160006
+// Codes that the library has no name for.
+const (
+	errSystemReply = 160006 // Cannot reply to a system message
+	errNoGuild     = 50278  // Cannot send messages to this user due to having no mutual guilds
+)
 
 // edit replaces a message's words. Buttons that the part does not have go away.
 func (b *Bot) edit(ctx context.Context, chat, id string, body outgoing) *failure {
@@ -234,8 +237,8 @@ func (b *Bot) delivery(chat string, f *failure, safe, idempotent bool) core.Deli
 // reason says what a refusal means, where the platform's words don't.
 func reason(f *failure) string {
 	switch f.code {
-	case discordgo.ErrCodeCannotSendMessagesToThisUser:
-		return "Discord does not let the bot write to this person: they have closed direct messages, left the common server or blocked the bot (50007)"
+	case discordgo.ErrCodeCannotSendMessagesToThisUser, errNoGuild:
+		return fmt.Sprintf("Discord does not let the bot write to this person: they have closed direct messages, left the common server or blocked the bot (%d)", f.code)
 	case discordgo.ErrCodeMissingAccess, discordgo.ErrCodeMissingPermissions:
 		return fmt.Sprintf("the bot may not write in this channel: give its role View Channel, Send Messages and Send Messages in Threads there (%d)", f.code)
 	case discordgo.ErrCodeUnknownChannel:
