@@ -38,6 +38,11 @@ type Config struct {
 	TelegramDMPolicy     string `split_words:"true" default:"pairing" choice:"pairing,allowlist,open,disabled" example:"pairing" desc:"What a stranger's direct message meets: pairing, allowlist, open or disabled."`
 	TelegramAllowedUsers List   `split_words:"true" example:"12345678,23456789" desc:"Numeric user ids for the policy allowlist; empty means nobody."`
 
+	DiscordToken        Secret `split_words:"true" example:"MTk4NjIyNDgzNDcx.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs" desc:"Token of the bot named discord, from the developer portal. Empty: no bot."`
+	DiscordApiURL       string `split_words:"true" default:"https://discord.com" example:"http://127.0.0.1:8082" desc:"Discord's API server, as scheme://host:port; it names the gateway."`
+	DiscordDMPolicy     string `split_words:"true" default:"pairing" choice:"pairing,allowlist,open,disabled" example:"pairing" desc:"What a stranger's direct message meets there: pairing, allowlist, open or disabled."`
+	DiscordAllowedUsers List   `split_words:"true" example:"80351110224678912" desc:"Numeric user ids for its policy allowlist; empty means nobody."`
+
 	DMTrust    string `split_words:"true" default:"sandboxed" choice:"sandboxed,vault" example:"vault" desc:"Trust level that is preset when a direct message is approved: sandboxed or vault."`
 	GroupTrust string `split_words:"true" default:"sandboxed" choice:"sandboxed,vault" example:"sandboxed" desc:"The same for a request from a group."`
 	GuestRead  List   `split_words:"true" example:"Public/**" desc:"Globs of vault files that sandboxed people may be quoted from; empty means none."`

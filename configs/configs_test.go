@@ -113,6 +113,7 @@ func TestEverySettingIsReadFromItsOwnName(t *testing.T) {
 		"ALLOWED_HOSTS": "a.example,b.example:8080", "CORS_ORIGINS": "https://a.example", "TRUSTED_PROXIES": "10.0.0.0/8,192.0.2.1",
 		"LOCALHOST_ACCESS": "chat", "ADMIN_PASSWORD": "pass words", "TELEGRAM_TOKEN": "12:ab_C-d",
 		"TELEGRAM_API_URL": "http://127.0.0.1:8081", "TELEGRAM_DM_POLICY": "allowlist", "TELEGRAM_ALLOWED_USERS": "1,22",
+		"DISCORD_TOKEN": "MTIz.ab-C.d_e", "DISCORD_API_URL": "http://127.0.0.1:8082", "DISCORD_DM_POLICY": "open", "DISCORD_ALLOWED_USERS": "3,44",
 		"DM_TRUST": "vault", "GROUP_TRUST": "vault", "GUEST_READ": "Public/**", "BUSY_MODE": "queue",
 		"RATE_LIMIT": "5/10s", "PACE": "off", "MODEL": "openai/m", "MODEL_FALLBACKS": "local/quote:30ms",
 		"ANTHROPIC_API_KEY": "sk-2", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
@@ -238,6 +239,9 @@ func TestSecretsAreReadFromFiles(t *testing.T) {
 			continue
 		}
 		value := "12:from-file"
+		if f.short() == "DISCORD_TOKEN" {
+			value = "from.a.file"
+		}
 		c := load(t, f.Name+"_FILE="+file(value+"\r\n"))
 		if got := f.in(c).Interface().(Secret).Reveal(); got != value || c.Source(f.short()) != SourceFile {
 			t.Errorf("%s_FILE: got %q from %s", f.Name, got, c.Source(f.short()))
@@ -260,7 +264,8 @@ func TestEveryProblemIsReportedAtOnceWithNameFaultAndExample(t *testing.T) {
 	bad := map[string]string{
 		"DATABASE_URL": "postgres://u:topsecret@h/db", "ADDR": "nonsense", "ADMIN_PASSWORD": strings.Repeat("topsecret", 30), "PORT": "eighty", "ALLOWED_HOSTS": "https://x", "CORS_ORIGINS": "*",
 		"TRUSTED_PROXIES": "proxy", "LOCALHOST_ACCESS": "yes", "TELEGRAM_TOKEN": "topsecret", "TELEGRAM_API_URL": "api.telegram.org",
-		"TELEGRAM_DM_POLICY": "all", "TELEGRAM_ALLOWED_USERS": "@name", "DM_TRUST": "full", "GROUP_TRUST": "root", "GUEST_READ": "../x",
+		"TELEGRAM_DM_POLICY": "all", "TELEGRAM_ALLOWED_USERS": "@name",
+		"DISCORD_TOKEN": "Bot topsecret", "DISCORD_API_URL": "discord.com", "DISCORD_DM_POLICY": "all", "DISCORD_ALLOWED_USERS": "name", "DM_TRUST": "full", "GROUP_TRUST": "root", "GUEST_READ": "../x",
 		"BUSY_MODE": "drop", "RATE_LIMIT": "10", "PACE": "no", "MODEL": "gemini/x", "MODEL_FALLBACKS": "mistral/x",
 		"ANTHROPIC_BASE_URL": "http://u:topsecret@h", "OPENAI_API_KEY": "top secret", "LIMIT_RUNS": "0", "LIMIT_RUN_TIME": "30", "LIMIT_SILENCE": "-1s", "LIMIT_OUTPUT_TOKENS": "many",
 		"METRICS_ADDR": ":x", "LOG_LEVEL": "loud", "LOG_FORMAT": "xml", "DRAIN_TIMEOUT": "11m",
@@ -285,8 +290,8 @@ func TestEveryProblemIsReportedAtOnceWithNameFaultAndExample(t *testing.T) {
 			t.Errorf("a secret was printed:\n%s", p)
 		}
 	}
-	if len(p) != 31 {
-		t.Errorf("%d problems, want 31:\n%s", len(p), p)
+	if len(p) != 35 {
+		t.Errorf("%d problems, want 35:\n%s", len(p), p)
 	}
 }
 
@@ -307,7 +312,6 @@ func TestAnUnknownNameIsAnErrorThatSuggestsTheNearest(t *testing.T) {
 		"GATEHOUSE_LOGLEVEL":            "GATEHOUSE_LOG_LEVEL?",
 		"GATEHOUSE_TELEGRAM_APIURL":     "GATEHOUSE_TELEGRAM_API_URL?",
 		"GATEHOUSE_LOG_LEVEL_FILE":      "not a setting",
-		"GATEHOUSE_DISCORD_TOKEN":       "this version does not have",
 		"GATEHOUSE_SANDBOX":             "this version does not have",
 		"GATEHOUSE_BUDGET_DAY":          "this version does not have",
 		"GATEHOUSE_ANTHROPIC_API_KEY_X": "GATEHOUSE_ANTHROPIC_API_KEY?",

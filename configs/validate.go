@@ -74,6 +74,7 @@ func (c *Config) settle() {
 		c.Addr = net.JoinHostPort(host, strconv.Itoa(c.Port))
 	}
 	c.TelegramApiURL = strings.TrimRight(c.TelegramApiURL, "/")
+	c.DiscordApiURL = strings.TrimRight(c.DiscordApiURL, "/")
 	c.AnthropicBaseURL = strings.TrimRight(c.AnthropicBaseURL, "/")
 	c.OpenaiBaseURL = strings.TrimRight(c.OpenaiBaseURL, "/")
 }
@@ -156,6 +157,9 @@ func (c *Config) checks() map[string]func() error {
 		"TELEGRAM_TOKEN":         c.checkTelegramToken,
 		"TELEGRAM_API_URL":       func() error { return checkOrigin(c.TelegramApiURL) },
 		"TELEGRAM_ALLOWED_USERS": func() error { return each(c.TelegramAllowedUsers, checkUser) },
+		"DISCORD_TOKEN":          c.checkDiscordToken,
+		"DISCORD_API_URL":        func() error { return checkOrigin(c.DiscordApiURL) },
+		"DISCORD_ALLOWED_USERS":  func() error { return each(c.DiscordAllowedUsers, checkUser) },
 		"GUEST_READ":             func() error { return each(c.GuestRead, checkGlob) },
 		"MODEL":                  func() error { return each(List{c.Model}, c.checkModel) },
 		"MODEL_FALLBACKS":        c.checkFallbacks,
@@ -292,6 +296,15 @@ var telegramToken = regexp.MustCompile(`^\d+:[A-Za-z0-9_-]+$`)
 func (c *Config) checkTelegramToken() error {
 	if c.TelegramToken.IsSet() && !telegramToken.MatchString(c.TelegramToken.Reveal()) {
 		return errors.New("does not look like a token from @BotFather: digits, a colon, then letters and digits, without blanks or quotes")
+	}
+	return nil
+}
+
+var discordToken = regexp.MustCompile(`^[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+$`)
+
+func (c *Config) checkDiscordToken() error {
+	if c.DiscordToken.IsSet() && !discordToken.MatchString(c.DiscordToken.Reveal()) {
+		return errors.New("does not look like a bot's token from the developer portal: three parts of letters and digits with dots between, without \"Bot \" in front")
 	}
 	return nil
 }

@@ -191,7 +191,7 @@ func TestTheMetricsAreThoseOfTheOperationsPageFromTheStart(t *testing.T) {
 		}
 	}
 	for name, labels := range page.labels {
-		if slices.Contains(labels, "bot") && w.metric(name, "bot", telegramBot) < 0 {
+		if slices.Contains(labels, "bot") && w.metric(name, "bot", "telegram") < 0 {
 			t.Errorf("at the start: no %s of the configured bot", name)
 		}
 	}

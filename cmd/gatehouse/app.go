@@ -13,7 +13,6 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/connectors"
-	"gatehouse/connectors/telegram"
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/bus"
@@ -30,9 +29,6 @@ import (
 	"gatehouse/pairing"
 	"gatehouse/web/auth"
 )
-
-// telegramBot is the name of the bot that TELEGRAM_TOKEN configures.
-const telegramBot = "telegram"
 
 // app is every part of the gateway, built in the order of dependence and
 // closed in the reverse order. "What talks to what" is answered here.
@@ -114,30 +110,6 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	return nil
 }
 
-// botNames are the configured bots.
-func (a *app) botNames() []string {
-	if a.cfg.TelegramToken.IsSet() {
-		return []string{telegramBot}
-	}
-	return nil
-}
-
-func (a *app) platform(bot string) string {
-	if bot == telegramBot {
-		return telegram.Platform
-	}
-	return bot
-}
-
-func (a *app) policy(bot string) pairing.Policy {
-	if bot != telegramBot {
-		return pairing.Policy{DM: pairing.PolicyDisabled}
-	}
-	dm, _ := core.ParseTrust(a.cfg.DMTrust) // checked by configs
-	group, _ := core.ParseTrust(a.cfg.GroupTrust)
-	return pairing.Policy{Platform: telegram.Platform, DM: a.cfg.TelegramDMPolicy, Allowed: a.cfg.TelegramAllowedUsers, DMTrust: dm, GroupTrust: group}
-}
-
 // late is what exists only after the parts that call it.
 type late struct{ a *app }
 
@@ -188,14 +160,6 @@ func (a *app) joinCore(ctx context.Context) error {
 	p.runs = a.runs
 	a.joinDispatch(asks, qm)
 	return a.book.EnsureOperator(ctx)
-}
-
-func (a *app) pairingBots() []pairing.BotName {
-	var out []pairing.BotName
-	for _, b := range a.botNames() {
-		out = append(out, pairing.BotName{Name: b, Platform: a.platform(b)})
-	}
-	return out
 }
 
 func (a *app) collect(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
@@ -255,20 +219,10 @@ func (s screen) Acknowledge(ctx context.Context, to core.Address, id, text strin
 }
 
 func (a *app) joinConnectors(context.Context) error {
-	var cs []connectors.Connector
-	if a.cfg.TelegramToken.IsSet() {
-		bot, err := telegram.New(telegram.Options{
-			Name: telegramBot, Token: a.cfg.TelegramToken.Reveal(), APIURL: a.cfg.TelegramApiURL,
-			Cursors: a.queue, Memory: a.db, Menu: menu(), Pace: bool(a.cfg.Pace),
-			Clock: a.clock, Log: a.log, Metrics: telegram.NewMetrics(a.reg),
-		})
-		if err != nil {
-			return err
-		}
-		a.closing(bot.Close)
-		cs = append(cs, bot)
+	cs, err := a.connectors()
+	if err != nil {
+		return err
 	}
-	var err error
 	a.hub, err = connectors.NewHub(a.queue, connectors.HubOptions{Clock: a.clock, Log: a.log, Metrics: connectors.NewMetrics(a.reg)}, cs...)
 	if err != nil {
 		return err
@@ -276,16 +230,6 @@ func (a *app) joinConnectors(context.Context) error {
 	a.hub.OnChange(func(core.BotState) { a.bus.Ring("bots") })
 	a.closing(a.hub.Close)
 	return nil
-}
-
-func menu() []connectors.Command {
-	var out []connectors.Command
-	for _, c := range chatCommands() {
-		if !c.owner {
-			out = append(out, connectors.Command{Name: c.name, Description: c.about})
-		}
-	}
-	return out
 }
 
 func (a *app) joinUpkeep(context.Context) error {

@@ -228,6 +228,9 @@ func (c *doctorCmd) reach(patient *doctorPatient) error {
 	if cfg.TelegramToken.IsSet() {
 		patient.Telegram = func(ctx context.Context) (string, error) { return testTelegram(ctx, cfg) }
 	}
+	if cfg.DiscordToken.IsSet() {
+		patient.Discord = func(ctx context.Context) (string, error) { return testDiscord(ctx, cfg) }
+	}
 	m, err := newModels(cfg, nil, core.System{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err

@@ -14,7 +14,6 @@ import (
 
 	"gatehouse/cmd/gatehouse/phones"
 	"gatehouse/configs"
-	"gatehouse/connectors/telegram"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 	"gatehouse/core/vault"
@@ -266,21 +265,4 @@ Gatehouse is running with a simulated Telegram. Open these in a browser:
 		fmt.Fprintf(p.stdout, "To own the bot, send this from Olga's phone               /claim %s\n", code)
 	}
 	fmt.Fprintf(p.stdout, "\nEverything is kept in %s\nCtrl-C stops it; starting again goes on where it was.\n\n", a.vault.Path())
-}
-
-// testTelegram asks the platform who the configured token is.
-func testTelegram(ctx context.Context, cfg *configs.Config) (string, error) {
-	bot, err := telegram.New(telegram.Options{Name: telegramBot, Token: cfg.TelegramToken.Reveal(), APIURL: cfg.TelegramApiURL, Cursors: noCursors{}})
-	if err != nil {
-		return "", err
-	}
-	defer bot.Close()
-	return bot.Test(ctx)
-}
-
-// noCursors is for a bot that does not poll.
-type noCursors struct{}
-
-func (noCursors) Cursor(context.Context, string) (string, time.Time, error) {
-	return "", time.Time{}, nil
 }

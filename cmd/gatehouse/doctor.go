@@ -45,6 +45,7 @@ type doctorPatient struct {
 	Clock  core.Clock
 
 	Telegram func(context.Context) (username string, err error) // nil: no bot
+	Discord  func(context.Context) (username string, err error) // nil: no bot
 	Model    func(context.Context) (name string, err error)     // one cheap call
 	Serving  func(context.Context) bool                         // a gateway serves this vault now
 	Newest   int64                                              // the newest database version this program knows
@@ -95,7 +96,7 @@ func doctorExamine(ctx context.Context, p doctorPatient) []doctorCheck {
 	hide := doctorHide(p.Config)
 	var checks []doctorCheck
 	for _, examine := range []func(context.Context, doctorPatient) []doctorCheck{
-		doctorConfiguration, doctorVault, doctorDatabase, doctorTelegram, doctorModel, doctorClock, doctorPorts,
+		doctorConfiguration, doctorVault, doctorDatabase, doctorTelegram, doctorDiscord, doctorModel, doctorClock, doctorPorts,
 	} {
 		ctx, done := context.WithTimeout(ctx, doctorWait)
 		for _, c := range examine(ctx, p) {
@@ -193,6 +194,9 @@ func doctorInTheClear(address string) bool {
 
 func doctorTelegram(ctx context.Context, p doctorPatient) []doctorCheck {
 	c := doctorCheck{Name: "telegram"}
+	if p.Config.DiscordToken.IsSet() && !p.Config.TelegramToken.IsSet() {
+		return nil
+	}
 	if p.Telegram == nil || !p.Config.TelegramToken.IsSet() {
 		c.State, c.Text = doctorWarn, "no bot is configured, so only the API and the panel are served"
 		c.Fix = "get a token from @BotFather and set GATEHOUSE_TELEGRAM_TOKEN or GATEHOUSE_TELEGRAM_TOKEN_FILE"
@@ -208,6 +212,25 @@ func doctorTelegram(ctx context.Context, p doctorPatient) []doctorCheck {
 	default:
 		c.State, c.Text = doctorFail, p.Config.TelegramApiURL+" did not answer as it should: "+doctorReason(err)
 		c.Fix = "check this machine's network and GATEHOUSE_TELEGRAM_API_URL"
+	}
+	return []doctorCheck{c}
+}
+
+func doctorDiscord(ctx context.Context, p doctorPatient) []doctorCheck {
+	if p.Discord == nil || !p.Config.DiscordToken.IsSet() {
+		return nil
+	}
+	c := doctorCheck{Name: "discord"}
+	name, err := p.Discord(ctx)
+	switch {
+	case err == nil:
+		c.State, c.Text = doctorOK, "the token belongs to "+name
+	case core.KindOf(err) == core.Denied:
+		c.State, c.Text = doctorFail, "Discord refuses the token: it was reset or is mistyped"
+		c.Fix = "reset it in the developer portal (Bot, Reset Token) and set GATEHOUSE_DISCORD_TOKEN or GATEHOUSE_DISCORD_TOKEN_FILE"
+	default:
+		c.State, c.Text = doctorFail, p.Config.DiscordApiURL+" did not answer as it should: "+doctorReason(err)
+		c.Fix = "check this machine's network and GATEHOUSE_DISCORD_API_URL"
 	}
 	return []doctorCheck{c}
 }

@@ -56,11 +56,11 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 }
 
 func (a *app) panel(door *auth.Door, metrics *web.Metrics) (http.Handler, error) {
-	p := a.policy(telegramBot)
+	dm, group := a.presets()
 	return admin.New(door, a.admins, admin.Options{
 		Log: a.log, Clock: a.clock, Requests: a.book, Decisions: a.book, People: a.book, Blocks: a.book, Places: a.book,
 		Bots: a.hub, Lanes: a.queue, Dead: a.queue, Sends: a.queue, Bell: a.bus,
-		Preset: map[core.Scope]core.Trust{core.ScopeDM: p.DMTrust, core.ScopeGroup: p.GroupTrust}, GuestRead: a.cfg.GuestRead,
+		Preset: map[core.Scope]core.Trust{core.ScopeDM: dm, core.ScopeGroup: group}, GuestRead: a.cfg.GuestRead,
 		Audit: a.auditBot, Metrics: metrics,
 	})
 }
