@@ -626,6 +626,9 @@ func FuzzAdoptionOfASession(f *testing.F) {
 	f.Add("parachute", `{"trust_level": "full", "permissions": {"trust_mode": true}}`, "2025-01-01", "t")
 	f.Add("telegram", `{"permissions": null, "trust_level": 7}`, "", "\x00")
 	f.Add("", `{"a": 1, "a": 2}`, "x", "'")
+	f.Add("discord", `{"permissions": {"trust_mode": true}, "permissions": {}}`, "x", "a key twice")
+	f.Add("discord", `{"Permissions": {"Trust_Mode": true}}`, "x", "another case")
+	f.Add("discord", `{"permissions": {"trust_mode": true, "trust_mode": null}}`, "x", "inside")
 	f.Fuzz(func(t *testing.T, source, metadata, at, title string) {
 		path := filepath.Join(t.TempDir(), "a.db")
 		db := storetest.Original(t, path, 11)

@@ -125,8 +125,11 @@ func carry(source, metadata any) carried {
 	if foreignChat(m) {
 		c.user, c.trust = 0, core.Sandboxed.String()
 	}
-	lifted, dropped := c.lift(m), c.user != core.Operator && dropTrustMode(m)
-	if lifted || dropped {
+	lifted := c.lift(m)
+	if c.user != core.Operator {
+		dropTrustMode(m)
+	}
+	if lifted || c.user != core.Operator { // written anew, a key that stood twice has one value for every reader
 		c.metadata = encode(m)
 	}
 	return c
@@ -168,17 +171,20 @@ func (c *carried) lift(m map[string]json.RawMessage) bool {
 	return true
 }
 
-func dropTrustMode(m map[string]json.RawMessage) bool {
-	var p map[string]json.RawMessage
-	if json.Unmarshal(m["permissions"], &p) != nil {
-		return false
+// dropTrustMode looks at names as Go's decoder does, whatever their case.
+func dropTrustMode(m map[string]json.RawMessage) {
+	for k, raw := range m {
+		var p map[string]json.RawMessage
+		if !strings.EqualFold(k, "permissions") || json.Unmarshal(raw, &p) != nil || p == nil {
+			continue
+		}
+		for name := range p {
+			if strings.EqualFold(name, "trust_mode") {
+				delete(p, name)
+			}
+		}
+		m[k] = json.RawMessage(encode(p))
 	}
-	if _, ok := p["trust_mode"]; !ok {
-		return false
-	}
-	delete(p, "trust_mode")
-	m["permissions"] = json.RawMessage(encode(p))
-	return true
 }
 
 // encode writes m, whose values were read from JSON, as JSON.
