@@ -1,6 +1,8 @@
 package connectors
 
 import (
+	"errors"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/core"
@@ -34,4 +36,41 @@ func (m *Metrics) show(bot string, p core.Phase) {
 		}
 		m.state.WithLabelValues(bot, string(phase)).Set(v)
 	}
+}
+
+// LastPoll is gatehouse_poll_last_success_timestamp_seconds{bot}: when the
+// platform last answered a request for updates, or a heartbeat, well. It is one
+// gauge for all platforms, registered with reg by whoever asks first; a nil reg
+// leaves it unregistered.
+func LastPoll(reg prometheus.Registerer) *prometheus.GaugeVec {
+	return shared(reg, prometheus.GaugeOpts{
+		Name: "gatehouse_poll_last_success_timestamp_seconds",
+		Help: "When the platform last answered a poll or a heartbeat well; process start before that.",
+	})
+}
+
+// RetryAfter is gatehouse_retry_after_seconds{bot}; otherwise like LastPoll.
+func RetryAfter(reg prometheus.Registerer) *prometheus.GaugeVec {
+	return shared(reg, prometheus.GaugeOpts{
+		Name: "gatehouse_retry_after_seconds",
+		Help: "The wait the platform asked for with its last refusal for pace; 0 again once it takes a message.",
+	})
+}
+
+func shared(reg prometheus.Registerer, o prometheus.GaugeOpts) *prometheus.GaugeVec {
+	vec := prometheus.NewGaugeVec(o, []string{"bot"})
+	if reg == nil {
+		return vec
+	}
+	err := reg.Register(vec)
+	var known prometheus.AlreadyRegisteredError
+	if errors.As(err, &known) {
+		if first, ok := known.ExistingCollector.(*prometheus.GaugeVec); ok {
+			return first
+		}
+	}
+	if err != nil {
+		panic(err) // the same name with another form: a mistake in this file
+	}
+	return vec
 }

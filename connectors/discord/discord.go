@@ -116,7 +116,7 @@ func New(o Options) (*Bot, error) {
 		pace:     newGate(o.Clock, o.Pace),
 		places:   newPlaces(),
 	}
-	o.Metrics.start(o.Name)
+	o.Metrics.start(o.Name, o.Clock.Now())
 	return b, nil
 }
 

@@ -135,6 +135,11 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return err
 }
 
+// lookupTries is how often the platform may answer a question about one
+// event's channel with an error before that event is put aside as malformed:
+// it must not hold up all others for ever.
+const lookupTries = 8
+
 // decode is the bot's, tried again while the platform can't be asked about
 // the channel. A refused token is an error.
 func (r *receiver) decode(ctx context.Context, e gateway.Event) (core.Inbound, bool, error) {
@@ -143,8 +148,16 @@ func (r *receiver) decode(ctx context.Context, e gateway.Event) (core.Inbound, b
 		if err == nil {
 			return in, ok, nil
 		}
+		var f *failure
+		if n >= lookupTries && errors.As(err, &f) && f.status >= 500 {
+			e.Malformed = "its channel can't be looked up: " + f.Error()
+			continue
+		}
 		if err := r.await(ctx, err, n); err != nil {
 			return in, false, err
+		}
+		if n >= lookupTries { // only answers of the platform count, not its absence
+			n = lookupTries - 1
 		}
 	}
 }
@@ -175,6 +188,7 @@ func (r *receiver) await(ctx context.Context, err error, n int) error {
 func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 	b := r.bot
 	r.up.Store(true)
+	b.o.Metrics.alive(b.o.Name, b.o.Clock.Now())
 	if e.Type == "RESUMED" {
 		b.o.Metrics.resume(b.o.Name, resumed)
 		r.standing()
@@ -185,6 +199,7 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 		return errors.New("the gateway's READY can't be read")
 	}
 	b.username.Store(&ready.User.Username)
+	r.identified = b.o.Clock.Now()
 	r.at = position{Session: gateway.Session{ID: ready.Session, Seq: e.Seq, URL: ready.URL}, Application: ready.Application.ID, Limited: r.at.Limited}
 	if err := r.commit(ctx, nil, e.Seq); err != nil {
 		return err

@@ -94,7 +94,7 @@ type receiver struct {
 	up         atomic.Bool  // READY or RESUMED came
 	noContent  bool         // the portal does not allow message content
 	failures   int
-	identified time.Time
+	identified time.Time // not before the platform had the last IDENTIFY
 }
 
 // once makes one connection and stays until it has ended and all that came
@@ -113,7 +113,6 @@ func (r *receiver) once(ctx context.Context) error {
 		if !core.Sleep(ctx, b.o.Clock, r.identified.Add(identifyEvery).Sub(b.o.Clock.Now())) {
 			return ctx.Err()
 		}
-		r.identified = b.o.Clock.Now()
 		r.at.Limited = r.noContent
 	}
 	live, cancel := context.WithCancel(ctx)
@@ -128,13 +127,20 @@ func (r *receiver) once(ctx context.Context) error {
 	err = gateway.Config{
 		Token: b.o.Token, Intents: wanted, Clock: b.o.Clock, Random: b.o.Random, Log: b.o.Log,
 		Take: r.intake.take, Stored: r.stored.Load,
-		Alive: func() { r.report(core.BotState{LastSuccess: b.o.Clock.Now()}) },
+		Alive: func() {
+			b.o.Metrics.alive(b.o.Name, b.o.Clock.Now())
+			r.report(core.BotState{LastSuccess: b.o.Clock.Now()})
+		},
 	}.Run(live, address, session)
 	if ctx.Err() == nil && live.Err() == nil {
 		r.report(core.BotState{State: core.Reconnecting, Reason: "the connection to Discord ended; connecting again", LastError: b.redact.Replace(err.Error())})
 	}
 	close(over)
-	if failed := <-done; failed != nil {
+	failed := <-done
+	if !resuming && !r.up.Load() { // else greet has noted it
+		r.identified = b.o.Clock.Now()
+	}
+	if failed != nil {
 		return failed
 	}
 	return r.ended(err, resuming)
@@ -256,6 +262,7 @@ func (r *receiver) trouble(err error) time.Duration {
 		s.State, s.Reason = core.Degraded, fmt.Sprintf("Discord allows no new session for %v: the bot connected too often today", wait)
 	case errors.As(err, &f) && (f.after > 0 || f.status == 429):
 		wait = cmp.Or(f.after, unnamedWait)
+		b.o.Metrics.asked(b.o.Name, wait)
 		s.State, s.Reason = core.Degraded, fmt.Sprintf("Discord asks to wait %v", wait)
 	case errors.As(err, &f) && f.status != 0:
 		s.Reason = "Discord answers with an error; trying again"

@@ -105,6 +105,9 @@ func TestARestartGoesOnWithTheSession(t *testing.T) {
 	ada.Send("one")
 	store.Await(t, 1)
 	r.stop()
+	if left := gatewayEvent(t, s, 0, "left"); left.Code == 1000 || left.Code == 1001 {
+		t.Errorf("the bot left with %d: that ends the session", left.Code)
+	}
 	ada.Send("two")
 	b := connect(t, s, store, nil)
 	r = run(t, b, store)
@@ -118,9 +121,6 @@ func TestARestartGoesOnWithTheSession(t *testing.T) {
 	}
 	if n := testutil.ToFloat64(b.o.Metrics.resumes.WithLabelValues("bot", resumed)); n != 1 {
 		t.Errorf("%v resumes counted", n)
-	}
-	if left := s.GatewayLog(0, "left"); len(left) == 0 || left[0].Code == 1000 || left[0].Code == 1001 {
-		t.Errorf("the bot left with %+v: that ends a session", left)
 	}
 }
 
@@ -453,7 +453,9 @@ func TestARefusedTokenIsToldWhileAChannelIsAskedFor(t *testing.T) {
 	r.await(core.Running)
 	say(t, ada, talk, "hello")
 	store.Await(t, 1)
+	b.places.mu.Lock()
 	b.places.channels.remove(talk.String())
+	b.places.mu.Unlock()
 	inject(t, s, discordtest.Fault{Kind: discordtest.Broken, Method: "getChannel"})
 	say(t, ada, talk, "again")
 	r.await(core.Degraded)
@@ -461,5 +463,29 @@ func TestARefusedTokenIsToldWhileAChannelIsAskedFor(t *testing.T) {
 	s.Bot().Revoke()
 	if err := r.end(); core.KindOf(err) != core.Denied {
 		t.Errorf("Run ended with %v", err)
+	}
+}
+
+func TestAChannelThatCantBeLookedUpDoesNotBlockTheOthers(t *testing.T) {
+	s := platform(t, discordtest.Options{FloodOff: true})
+	ada := s.NewUser("Ada")
+	club := s.NewGuild("Club", ada)
+	club.AddBot(s.Bot())
+	talk := club.NewChannel("talk")
+	store := &connectorstest.Store{}
+	b := connect(t, s, store, func(o *Options) { o.Clock = hurried{time.Now()} })
+	r := run(t, b, store)
+	r.await(core.Running)
+	ada.Send("warm")
+	store.Await(t, 1)
+	b.places.mu.Lock()
+	b.places.channels.remove(talk.String())
+	b.places.mu.Unlock()
+	inject(t, s, discordtest.Fault{Kind: discordtest.Broken, Status: 500, Method: "getChannel"})
+	say(t, ada, talk, "lost in a broken channel")
+	ada.Send("still heard")
+	got := store.Await(t, 3)
+	if got[1].Malformed == "" || got[2].Text != "still heard" {
+		t.Errorf("stored %+v", got)
 	}
 }

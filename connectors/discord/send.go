@@ -69,7 +69,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	if !isID(out.Chat) {
 		return core.Delivery{Outcome: core.Refused, Reason: errAddress.Error()}
 	}
-	body, err := compose(out.Part, repeated(out))
+	body, err := compose(out.Part, "")
 	if err != nil {
 		return core.Delivery{Outcome: core.Refused, Reason: err.Error()}
 	}
@@ -78,10 +78,16 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	if out.Replaces != "" {
 		f := b.edit(ctx, out.Chat, out.Replaces, body)
 		if f == nil {
+			b.o.Metrics.asked(b.o.Name, 0)
 			return core.Delivery{Outcome: core.Sent, MessageID: out.Replaces}
 		}
 		if !f.gone() {
 			return b.delivery(out.Chat, f, true, true)
+		}
+	}
+	if out.Repeat {
+		if marked, ok := content(out.Part, repeatMark); ok {
+			body.Content = marked
 		}
 	}
 	if out.Seq > 0 {
@@ -91,15 +97,8 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	if f != nil {
 		return b.delivery(out.Chat, f, body.EnforceNonce, false)
 	}
+	b.o.Metrics.asked(b.o.Name, 0)
 	return core.Delivery{Outcome: core.Sent, MessageID: id}
-}
-
-// repeated is the mark that a possible repeat is shown with.
-func repeated(out core.Outgoing) string {
-	if out.Repeat {
-		return repeatMark
-	}
-	return ""
 }
 
 // nonce names an outbox row, in at most 25 characters. What the row says is
@@ -252,6 +251,7 @@ func reason(f *failure) string {
 func (b *Bot) held(chat string, f *failure) time.Duration {
 	wait := cmp.Or(f.after, unnamedWait)
 	b.pace.block(chat, wait, f.global)
+	b.o.Metrics.asked(b.o.Name, wait)
 	return wait
 }
 

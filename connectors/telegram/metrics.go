@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/connectors"
 )
 
 // Metrics are shared by all Telegram bots; their label is the bot's
@@ -17,20 +19,7 @@ type Metrics struct {
 // gatehouse_retry_after_seconds{bot} with reg; a nil reg leaves them
 // unregistered.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		lastPoll: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gatehouse_poll_last_success_timestamp_seconds",
-			Help: "When the platform last answered a poll well; process start before that.",
-		}, []string{"bot"}),
-		retryAfter: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gatehouse_retry_after_seconds",
-			Help: "The wait the platform asked for with its last refusal for pace; 0 again once it takes a message.",
-		}, []string{"bot"}),
-	}
-	if reg != nil {
-		reg.MustRegister(m.lastPoll, m.retryAfter)
-	}
-	return m
+	return &Metrics{lastPoll: connectors.LastPoll(reg), retryAfter: connectors.RetryAfter(reg)}
 }
 
 func (m *Metrics) start(bot string, now time.Time) {
