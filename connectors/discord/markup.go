@@ -350,6 +350,12 @@ func (e *encoder) pre(s string) {
 	for strings.Contains(s, "```") {
 		s = strings.ReplaceAll(s, "```", "``"+joiner+"`")
 	}
+	if s[0] == '\n' { // blank lines at the edges would not be shown
+		s = joiner + s
+	}
+	if s[len(s)-1] == '\n' {
+		s += joiner
+	}
 	line := "\n"
 	if e.quote {
 		line = "\n> "
@@ -360,20 +366,24 @@ func (e *encoder) pre(s string) {
 	e.lineStart = false
 }
 
-// code writes a code span between more backticks than it holds.
+// code writes a code span between one backtick, or two around single ones.
+// Three would begin a block, so backticks that touch are parted.
 func (e *encoder) code(s string) {
 	s = strings.ReplaceAll(s, "\n", " ")
 	if e.has(core.StyleSpoiler) {
 		s = strings.ReplaceAll(s, "||", "|"+joiner+"|")
 	}
 	fence := "`"
-	for strings.Contains(s, fence) {
-		fence += "`"
+	if strings.Contains(s, fence) {
+		fence = "``"
 	}
-	if s[0] == '`' {
+	for strings.Contains(s, "``") {
+		s = strings.ReplaceAll(s, "``", "`"+joiner+"`")
+	}
+	if strings.HasPrefix(strings.TrimLeft(s, " "), "`") { // one space beside a backtick is not shown
 		s = " " + s
 	}
-	if s[len(s)-1] == '`' {
+	if strings.HasSuffix(strings.TrimRight(s, " "), "`") {
 		s += " "
 	}
 	e.glue('`')

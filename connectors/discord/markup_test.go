@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,7 +115,12 @@ func TestAnyStylesShowTheSameText(t *testing.T) {
 func TestAnyMarkdownFitsAndKeepsItsWords(t *testing.T) {
 	b := renderer(t)
 	rapid.Check(t, func(t *rapid.T) {
-		source := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 400).Draw(t, "pieces"), "")
+		n := rapid.SampledFrom([]int{1, 3, 10, 100, 400}).Draw(t, "n")
+		of := pieces
+		if rapid.Bool().Draw(t, "without links") {
+			of = slices.DeleteFunc(slices.Clone(pieces), func(p string) bool { return strings.Contains(p, "(") || strings.ContainsAny(p, "<[") })
+		}
+		source := strings.Join(rapid.SliceOfN(rapid.SampledFrom(of), n, n).Draw(t, "pieces"), "")
 		if rapid.Bool().Draw(t, "long") {
 			source = strings.Repeat(source, 4)
 		}
@@ -128,6 +134,9 @@ func TestAnyMarkdownFitsAndKeepsItsWords(t *testing.T) {
 			}
 			if !strings.HasPrefix(body.Content, encode(p)) {
 				t.Fatalf("sent without its styles: %q", body.Content)
+			}
+			if !slices.ContainsFunc(p.Spans, func(s core.Span) bool { return s.Style == core.StyleLink }) { // some show their target too
+				check(t, p)
 			}
 		}
 	})
