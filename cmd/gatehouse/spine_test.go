@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -44,6 +46,8 @@ func TestFourWaysToDecideAndOneWinner(t *testing.T) {
 	}
 	w := newWorld(t, nil)
 	boss := w.owner("Olga")
+	panel := w.browser()
+	page := panel.page("/admin/pairing") // for its token
 	for i := range rounds {
 		ada := w.sim.NewUser(fmt.Sprint("Ada ", i))
 		ada.Send("hello there")
@@ -62,8 +66,13 @@ func TestFourWaysToDecideAndOneWinner(t *testing.T) {
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() { // the panel
-			_, err := w.app.book.Approve(t.Context(), r.ID, core.Approval{}, core.Actor{User: 1, Via: "panel"})
-			count(err == nil)
+			_, said := panel.submit("/admin/pairing/"+r.ID+"/approve", page, url.Values{"trust": {"sandboxed"}})
+			said = flash.FindString(said)
+			won := strings.Contains(said, "may talk to")
+			if !won && !strings.Contains(strings.ToLower(said), "already approved by") {
+				t.Errorf("the panel lost without a word who won: %q", said)
+			}
+			count(won)
 		})
 		wg.Go(func() { // the command line
 			res, err := askServer(t.Context(), w.app.runtime, "pairing/approve", order{Ref: r.Code})
@@ -160,3 +169,6 @@ func TestAnAnswerCutByAStopIsGivenAfterTheStartOnce(t *testing.T) {
 		t.Errorf("the question stands %d times in the transcript", n)
 	}
 }
+
+// flash is what the panel says to a decision.
+var flash = regexp.MustCompile(`(?s)id="flash".*?</p>`)

@@ -21,7 +21,7 @@ func TestAProgramWithoutFullTextSearchRefusesToStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = (&DB{write: db}).requireFTS5(t.Context())
+		err = hasFTS5(t.Context(), db)
 		if has && err != nil || !has && core.KindOf(err) != core.Invalid {
 			t.Errorf("%s: %v", driver, err)
 		}

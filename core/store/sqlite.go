@@ -39,6 +39,10 @@ func dsn(path string, readOnly bool) string {
 }
 
 func (d *DB) open(ctx context.Context) (err error) {
+	// Before any file is touched: a program that cannot serve must not migrate.
+	if err := requireFTS5(ctx, ":memory:"); err != nil {
+		return err
+	}
 	existed := false
 	if st, err := os.Stat(d.path); err == nil && st.Size() > 0 {
 		existed = true
@@ -57,9 +61,6 @@ func (d *DB) open(ctx context.Context) (err error) {
 	}
 	d.write.SetMaxOpenConns(2) // the writer's, and one for migrations at start
 	d.write.SetMaxIdleConns(1)
-	if err := d.requireFTS5(ctx); err != nil {
-		return err
-	}
 	if err := d.migrate(ctx, existed); err != nil {
 		return err
 	}
@@ -77,9 +78,18 @@ func (d *DB) open(ctx context.Context) (err error) {
 	return d.read.PingContext(ctx)
 }
 
-func (d *DB) requireFTS5(ctx context.Context) error {
+func requireFTS5(ctx context.Context, dsn string) error {
+	db, err := sqlx.Open("sqlite3", dsn)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return hasFTS5(ctx, db)
+}
+
+func hasFTS5(ctx context.Context, db *sqlx.DB) error {
 	var on int
-	if err := d.write.GetContext(ctx, &on, `SELECT sqlite_compileoption_used('ENABLE_FTS5')`); err != nil {
+	if err := db.GetContext(ctx, &on, `SELECT sqlite_compileoption_used('ENABLE_FTS5')`); err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
 	if on != 1 {
