@@ -210,6 +210,9 @@ func (q *Queue) drain(grace time.Duration, cut context.CancelCauseFunc) error {
 		cut(ErrShutdown)
 		<-turns
 	}
+	if !late {
+		q.logErr(context.Background(), "drain the outbox", q.sendWaiting(context.Background()))
+	}
 	q.mu.Lock()
 	q.open = false
 	q.mu.Unlock()

@@ -369,3 +369,19 @@ func TestASettledReplyIsShownNoMoreAndNotSent(t *testing.T) {
 		t.Errorf("the settled reply was sent: %q", got)
 	}
 }
+
+// What is due when the gateway is asked to stop is sent, also when it was
+// asked in the moment it began.
+func TestAStopSendsWhatIsDue(t *testing.T) {
+	f := newFixture(t, nil)
+	err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+		return f.q.Post(t.Context(), tx, core.Reply{Address: core.Address{Bot: "bot", Chat: "a"}, Key: "k", Parts: []core.Part{{Text: "one"}, {Text: "two"}}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.serveQueue(f.q, nil)() // starts and stops at once
+	if n := len(f.plat.seen); n != 2 {
+		t.Errorf("%d of 2 parts were sent", n)
+	}
+}
