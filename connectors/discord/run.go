@@ -179,7 +179,7 @@ func (r *receiver) address(ctx context.Context) (string, error) {
 func (b *Bot) trusted(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || b.secure && u.Scheme != "wss" {
-		return errors.New("Discord names a gateway that is not of the form wss://host")
+		return errors.New("the platform names a gateway that is not of the form wss://host")
 	}
 	return nil
 }

@@ -24,16 +24,6 @@ func out(to core.Address, seq int64, text string) core.Outgoing {
 	return core.Outgoing{Address: to, Part: core.Part{Text: text}, Seq: seq}
 }
 
-// lastSent is the body of the last request to make a message.
-func lastSent(t *testing.T, s *discordtest.Server) discordtest.Request {
-	t.Helper()
-	list := s.Requests(0, "createMessage")
-	if len(list) == 0 {
-		t.Fatal("nothing was sent")
-	}
-	return list[len(list)-1]
-}
-
 func TestALostAnswerIsSafeToRepeatAndShownOnce(t *testing.T) {
 	for _, kind := range []discordtest.FaultKind{discordtest.Reset, discordtest.Half, discordtest.Hang, discordtest.Broken} {
 		t.Run(string(kind), func(t *testing.T) {
