@@ -88,9 +88,6 @@ func Seed(sim *telegramtest.Server) (*telegramtest.Group, error) {
 	return g, nil
 }
 
-// Handler is New without options.
-func Handler(sim *telegramtest.Server) (http.Handler, error) { return New(sim, Options{}) }
-
 // New serves the page for sim, after Seed. Mount it at the root of a
 // loopback listener of its own: it refuses hosts that are not loopback and
 // requests that come from another site's page.
