@@ -103,15 +103,7 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	ready()
 	debug.FreeOSMemory() // what start-up took is not needed again
 
-	select {
-	case <-ctx.Done():
-		a.log.Info("stopping: taking no more, finishing what runs", "grace", a.cfg.DrainTimeout)
-	case err = <-failed:
-		// Parts that end because ctx did may be heard of first.
-		if err = unlessEnded(ctx, err); err == nil && ctx.Err() == nil {
-			err = errors.New("a part ended by itself")
-		}
-	}
+	err = a.untilStopped(ctx, failed)
 	stopWork()
 	heart.Wait()
 	a.bus.CutAll()
@@ -123,6 +115,22 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 		err = errors.Join(err, unlessEnded(ctx, e))
 	}
 	a.log.Info("stopped")
+	return err
+}
+
+// untilStopped returns when ctx ends, or with the error of the first part that
+// ended by itself. Parts that end because ctx did may be heard of before ctx.
+func (a *app) untilStopped(ctx context.Context, failed <-chan error) (err error) {
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+		if err = unlessEnded(ctx, err); err == nil && ctx.Err() == nil {
+			err = errors.New("a part ended by itself")
+		}
+	}
+	if ctx.Err() != nil {
+		a.log.Info("stopping: taking no more, finishing what runs", "grace", a.cfg.DrainTimeout)
+	}
 	return err
 }
 

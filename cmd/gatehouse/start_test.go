@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
+
+	"gatehouse/configs"
 )
 
 // Without a terminal nobody reads a one-time password, so none is made; the
@@ -61,6 +66,22 @@ func TestAVaultMayHaveAnyName(t *testing.T) {
 		p.interrupt()
 		if code, out, _ := h.run("doctor"); code != 0 {
 			t.Errorf("%q: doctor: %d\n%s", name, code, out)
+		}
+	}
+}
+
+// A part that ended because the gateway stops may be heard of before the stop
+// itself: the log says "stopping" all the same, and the end is a clean one.
+func TestAStopIsToldAlsoWhenAPartIsHeardOfFirst(t *testing.T) {
+	for range 64 { // either of two ready channels may be read first
+		var said bytes.Buffer
+		a := &app{cfg: &configs.Config{}, log: slog.New(slog.NewTextHandler(&said, nil))}
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		failed := make(chan error, 1)
+		failed <- ctx.Err()
+		if err := a.untilStopped(ctx, failed); err != nil || !strings.Contains(said.String(), "stopping") {
+			t.Fatalf("%v, the log: %q", err, said.String())
 		}
 	}
 }
