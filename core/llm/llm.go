@@ -52,9 +52,10 @@ type Message struct {
 	Blocks []Block
 }
 
-// A Block is text, thinking, a tool call or a tool's result.
+// A Block is text, thinking, a tool call, a tool's result, or what a person
+// attached. A model that cannot take Media is told that it was left out.
 type Block struct {
-	Type      string          `json:"type"` // text, thinking, tool_use, tool_result
+	Type      string          `json:"type"` // text, thinking, tool_use, tool_result, media
 	Text      string          `json:"text,omitempty"`
 	Signature string          `json:"signature,omitempty"`
 	ID        string          `json:"id,omitempty"`
@@ -62,6 +63,7 @@ type Block struct {
 	Input     json.RawMessage `json:"input,omitempty"`
 	ToolUseID string          `json:"tool_use_id,omitempty"`
 	IsError   bool            `json:"is_error,omitempty"`
+	Media     []core.Media    `json:"media,omitempty"` // of media, and of a tool_result
 }
 
 // A Tool is what the model is told of a tool.

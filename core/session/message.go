@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"gatehouse/core"
 	"gatehouse/core/vault"
 )
 
@@ -37,7 +38,7 @@ type Usage struct {
 // A Block is text, thinking, a tool call or a tool's result. Its fields are
 // those of llm.Block in the same order, so that one converts to the other.
 type Block struct {
-	Type      string          // text, thinking, tool_use, tool_result
+	Type      string          // text, thinking, tool_use, tool_result, media
 	Text      string          // also of thinking and of a result
 	Signature string          // of thinking
 	ID        string          // of a tool call
@@ -45,6 +46,7 @@ type Block struct {
 	Input     json.RawMessage // of a tool call
 	ToolUseID string          // of a result
 	IsError   bool            // of a result
+	Media     []core.Media    // of media, and of a result
 }
 
 // lineSpace makes line ids for runs whose own id is no UUID.

@@ -23,15 +23,20 @@ type Dir struct {
 // "" is the vault. It answers for missing paths too: a missing path behind a
 // link that leads out is outside.
 func (v *Vault) Dir(name string) (Dir, error) {
-	if strings.ContainsRune(name, 0) {
-		return Dir{}, core.Errorf(core.Invalid, "the path holds a NUL character")
-	}
 	if name == "" || name == "." || name == v.path {
 		return Dir{Path: v.path, Rel: ".", Inside: true, Exists: true}, nil
 	}
+	return v.Resolve(v.path, name)
+}
+
+// Resolve is Dir for a path that is relative to the absolute folder base.
+func (v *Vault) Resolve(base, name string) (Dir, error) {
+	if strings.ContainsRune(name, 0) {
+		return Dir{}, core.Errorf(core.Invalid, "the path holds a NUL character")
+	}
 	p := filepath.FromSlash(name)
 	if !filepath.IsAbs(p) {
-		p = filepath.Join(v.path, p)
+		p = filepath.Join(base, p)
 	}
 	d := Dir{Path: resolve(filepath.Clean(p))}
 	if rel, err := filepath.Rel(v.path, d.Path); err == nil && filepath.IsLocal(rel) {
