@@ -78,6 +78,11 @@ type (
 	Pacer interface {
 		Wait(to core.Address) time.Duration
 	}
+	// A Repeater's platform knows a part again by its Seq: within Repeats of a try
+	// that may have arrived, sent again it is shown once.
+	Repeater interface {
+		Repeats() time.Duration
+	}
 	// A Tester checks the credentials with one cheap call. The error's text is
 	// fit to be shown to an operator.
 	Tester interface {

@@ -41,6 +41,19 @@ func (h *Hub) Wait(to core.Address) time.Duration {
 	return 0
 }
 
+// Repeats is how long a part of the bot's can be sent again and be shown once;
+// 0 for an unknown bot and for a platform that can't tell.
+func (h *Hub) Repeats(bot string) time.Duration {
+	b, err := h.bot(bot)
+	if err != nil {
+		return 0
+	}
+	if r, ok := b.conn.(Repeater); ok {
+		return r.Repeats()
+	}
+	return 0
+}
+
 // Preview shows or edits a preview; see Previewer. A platform without
 // previews shows nothing and returns id as it came.
 func (h *Hub) Preview(ctx context.Context, to core.Address, id string, part core.Part) (shown string, err error) {

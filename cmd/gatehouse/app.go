@@ -114,6 +114,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 type late struct{ a *app }
 
 func (l late) Wait(to core.Address) time.Duration { return l.a.hub.Wait(to) }
+func (l late) Repeats(bot string) time.Duration   { return l.a.hub.Repeats(bot) }
 func (l late) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	return l.a.hub.Send(ctx, out)
 }

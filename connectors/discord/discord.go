@@ -42,6 +42,7 @@ var (
 	_ connectors.Previewer    = (*Bot)(nil)
 	_ connectors.Acknowledger = (*Bot)(nil)
 	_ connectors.Pacer        = (*Bot)(nil)
+	_ connectors.Repeater     = (*Bot)(nil)
 	_ connectors.Tester       = (*Bot)(nil)
 	_ connectors.Renderer     = (*Bot)(nil)
 )

@@ -255,6 +255,13 @@ func (b *Bot) held(chat string, f *failure) time.Duration {
 	return wait
 }
 
+// nonceLife is how long a nonce is relied on. The platform enforces it for
+// "the past few minutes" (Create Message, enforce_nonce).
+const nonceLife = 2 * time.Minute
+
+// Repeats is how long a part with a number can be sent again and be shown once.
+func (b *Bot) Repeats() time.Duration { return nonceLife }
+
 // Wait is how long to wait before the next Send to that chat.
 func (b *Bot) Wait(to core.Address) time.Duration { return b.pace.wait(to.Chat) }
 

@@ -50,6 +50,7 @@ func (h *hall) Trust(context.Context, *store.Tx, *core.Inbound) (core.Trust, err
 	return core.Vault, nil
 }
 func (h *hall) Wait(core.Address) time.Duration { return 0 }
+func (h *hall) Repeats(string) time.Duration    { return 0 }
 func (h *hall) Send(_ context.Context, out core.Outgoing) core.Delivery {
 	h.mu.Lock()
 	defer h.mu.Unlock()

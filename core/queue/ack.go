@@ -147,7 +147,7 @@ func (q *Queue) tellGaveUp(ctx context.Context, tx *store.Tx, in *core.Inbound, 
 
 // TakeOver takes over what an earlier process of this node left, and the lease
 // of each bot: lanes are free at once, rows found in sending are unknown unless
-// repeating is safe. It is called once, before anything is Put.
+// repeating is safe (an edit; Sender.Repeats). It is called once, before anything is Put.
 func (q *Queue) TakeOver(ctx context.Context, bots []string) error {
 	return q.db.Tx(ctx, func(tx *store.Tx) error {
 		now := core.Stamp(tx.Time())
@@ -177,14 +177,26 @@ func (q *Queue) TakeOver(ctx context.Context, bots []string) error {
 		q.mu.Lock()
 		q.bots = held
 		q.mu.Unlock()
-		// An edit is the same twice; a message found half sent may stand in the
-		// chat already, and only a person can tell.
-		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready' WHERE state IN ('ready', 'sending') AND state = 'sending' AND replaces <> ''`); err != nil {
+		return q.takeOverSends(ctx, tx, bots)
+	})
+}
+
+// takeOverSends decides about rows found in sending. An edit is the same
+// twice, and a message that the platform knows again is shown once. Any other
+// may stand in the chat already, and only a person can tell.
+func (q *Queue) takeOverSends(ctx context.Context, tx *store.Tx, bots []string) error {
+	if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready' WHERE state IN ('ready', 'sending') AND state = 'sending' AND replaces <> ''`); err != nil {
+		return err
+	}
+	for _, bot := range bots {
+		since := core.Stamp(tx.Time().Add(-q.o.Sender.Repeats(bot)))
+		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = $1 WHERE state IN ('ready', 'sending') AND state = 'sending'
+			AND bot = $2 AND sent_at > $3 AND sent_at <= $4`, askedAgain, bot, since, core.Stamp(tx.Time())); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'unknown', error = 'the gateway ended while this was being sent' WHERE state IN ('ready', 'sending') AND state = 'sending'`)
-		return err
-	})
+	}
+	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'unknown', error = 'the gateway ended while this was being sent' WHERE state IN ('ready', 'sending') AND state = 'sending'`)
+	return err
 }
 
 // renew extends what this node holds. Without turns in hand nothing is

@@ -30,15 +30,15 @@ func (q *Queue) post(ctx context.Context, tx *store.Tx, r core.Reply, u *unit) e
 	begin := u != nil && !strings.HasPrefix(r.Replaces, "@") && q.reserveSend(ctx, tx, r.Address)
 	for i, part := range r.Parts {
 		out := core.Outgoing{Address: r.Address, Part: part}
-		state, attempts := "ready", 0
+		state, attempts, begun := "ready", 0, ""
 		if i == 0 {
 			out.Replaces = r.Replaces
 		}
 		if begin && i == 0 {
-			state, attempts = "sending", 1
+			state, attempts, begun = "sending", 1, core.Stamp(tx.Time())
 		}
 		var err error
-		if out.Seq, err = q.insertOut(ctx, tx, r, i, out, state, attempts); err != nil {
+		if out.Seq, err = q.insertOut(ctx, tx, r, i, out, state, attempts, begun); err != nil {
 			if begin && i == 0 {
 				q.unreserveSend(key)
 			}
@@ -54,14 +54,14 @@ func (q *Queue) post(ctx context.Context, tx *store.Tx, r core.Reply, u *unit) e
 	return nil
 }
 
-func (q *Queue) insertOut(ctx context.Context, tx *store.Tx, r core.Reply, i int, out core.Outgoing, state string, attempts int) (int64, error) {
+func (q *Queue) insertOut(ctx context.Context, tx *store.Tx, r core.Reply, i int, out core.Outgoing, state string, attempts int, begun string) (int64, error) {
 	body, err := json.Marshal(out.Part)
 	if err != nil {
 		return 0, err
 	}
-	seq, err := tx.Insert(ctx, `INSERT INTO outbox (bot, chat, thread, place, key, ordinal, body, replaces, state, attempts, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-		r.Bot, r.Chat, r.Thread, r.Place, r.Key, r.First+i, string(body), out.Replaces, state, attempts, core.Stamp(tx.Time()))
+	seq, err := tx.Insert(ctx, `INSERT INTO outbox (bot, chat, thread, place, key, ordinal, body, replaces, state, attempts, created_at, sent_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		r.Bot, r.Chat, r.Thread, r.Place, r.Key, r.First+i, string(body), out.Replaces, state, attempts, core.Stamp(tx.Time()), begun)
 	if isUnique(err) {
 		return 0, core.Errorf(core.Conflict, "a reply under %s was stored before", r.Key)
 	}
@@ -246,6 +246,7 @@ type outRow struct {
 	Attempts int    `db:"attempts"`
 	Error    string `db:"error"`
 	NotUntil string `db:"not_before"`
+	Begun    string `db:"sent_at"` // while it is not sent: when the last try began, or the first one in doubt
 }
 
 // next runs settle and marks the chat's next due row sending, in one
@@ -287,7 +288,11 @@ func (q *Queue) next(ctx context.Context, key chatKey, settle func(*store.Tx) er
 			_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'failed', error = 'the stored reply cannot be read' WHERE seq = $1`, r.Seq)
 			return err
 		}
-		_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'sending', attempts = attempts + 1, replaces = $1 WHERE seq = $2`, out.Replaces, r.Seq)
+		begun := core.Stamp(tx.Time())
+		if r.Error == askedAgain {
+			begun = r.Begun
+		}
+		_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'sending', attempts = attempts + 1, replaces = $1, sent_at = $2 WHERE seq = $3`, out.Replaces, begun, r.Seq)
 		return err
 	})
 	if err == nil && paced {
@@ -308,7 +313,7 @@ func (q *Queue) head(ctx context.Context, tx *store.Tx, key chatKey) (*outRow, e
 		return nil, err
 	}
 	var r outRow
-	err = tx.Get(ctx, &r, `SELECT seq, thread, place, body, replaces, state, attempts, error, not_before FROM outbox
+	err = tx.Get(ctx, &r, `SELECT seq, thread, place, body, replaces, state, attempts, error, not_before, sent_at FROM outbox
 		WHERE bot = $1 AND chat = $2 AND state IN ('ready', 'sending') ORDER BY seq LIMIT 1`, key.bot, key.chat)
 	if errors.Is(err, store.ErrNoRows) {
 		return nil, nil
@@ -323,7 +328,7 @@ func (q *Queue) head(ctx context.Context, tx *store.Tx, key chatKey) (*outRow, e
 }
 
 func (q *Queue) outgoing(ctx context.Context, tx *store.Tx, r *outRow, to core.Address) (*core.Outgoing, error) {
-	out := &core.Outgoing{Address: to, Seq: r.Seq, Replaces: r.Replaces, Repeat: r.Error == mayHaveArrived}
+	out := &core.Outgoing{Address: to, Seq: r.Seq, Replaces: r.Replaces, Repeat: q.marked(tx, r, to.Bot)}
 	if err := json.Unmarshal([]byte(r.Body), &out.Part); err != nil {
 		return nil, fmt.Errorf("outbox row %d: %w", r.Seq, err)
 	}
@@ -337,63 +342,4 @@ func (q *Queue) outgoing(ctx context.Context, tx *store.Tx, r *outRow, to core.A
 		}
 	}
 	return out, nil
-}
-
-const mayHaveArrived = "sent, but the platform did not answer"
-
-// settleSend writes how a send ended.
-func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing, d core.Delivery) error {
-	set := func(state, reason string, wait time.Duration) error {
-		if state != "ready" {
-			tx.OnCommit(func() { q.o.Ring("queue") })
-		}
-		until := ""
-		if wait > 0 {
-			until = core.Stamp(tx.Time().Add(wait))
-		}
-		_, err := tx.Exec(ctx, `UPDATE outbox SET state = $1, error = $2, not_before = $3 WHERE seq = $4`, state, core.CutRunes(reason, 300), until, out.Seq)
-		return err
-	}
-	var attempts int
-	if d.Outcome == core.NotSent {
-		if err := tx.Get(ctx, &attempts, `SELECT attempts FROM outbox WHERE seq = $1`, out.Seq); err != nil {
-			return err
-		}
-	}
-	switch d.Outcome {
-	case core.Sent:
-		_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'sent', platform_message_id = $1, sent_at = $2, error = '' WHERE seq = $3`, d.MessageID, core.Stamp(tx.Time()), out.Seq)
-		return err
-	case core.NotSent:
-		reason := d.Reason
-		if out.Repeat { // the earlier, unanswered try is still in doubt
-			reason = mayHaveArrived
-		}
-		return set("ready", reason, min(time.Second<<min(attempts-1, 10), maxRetryPause))
-	case core.RetryAfter:
-		reason := d.Reason
-		if out.Repeat {
-			reason = mayHaveArrived
-		}
-		return set("ready", reason, min(max(d.After, time.Second), maxPause-time.Hour))
-	case core.Refused:
-		if d.MovedTo != "" && d.MovedTo != out.Chat {
-			return q.follow(ctx, tx, out, d.MovedTo)
-		}
-		return set("failed", d.Reason, 0)
-	}
-	switch {
-	case d.Safe:
-		return set("ready", d.Reason, time.Second)
-	case !out.Repeat:
-		return set("ready", mayHaveArrived, time.Second)
-	}
-	return set("unknown", mayHaveArrived+", twice", 0)
-}
-
-// follow sends a row to the id that its chat has now.
-func (q *Queue) follow(ctx context.Context, tx *store.Tx, out *core.Outgoing, to string) error {
-	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '', error = '' WHERE seq = $2`, to, out.Seq)
-	tx.OnCommit(func() { q.kick(chatKey{out.Bot, to}) })
-	return err
 }

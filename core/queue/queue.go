@@ -52,6 +52,9 @@ type Sender interface {
 	// Wait is how long the chat must be left alone before the next send; 0 is now.
 	Wait(to core.Address) time.Duration
 	Send(ctx context.Context, out core.Outgoing) core.Delivery
+	// Repeats is how long after a try that may have arrived the same row can be
+	// sent again and be shown once; 0 for a bot whose platform can't tell.
+	Repeats(bot string) time.Duration
 }
 
 // A Rate allows N messages per sender and bot in each Per; the zero value allows all.

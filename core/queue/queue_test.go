@@ -64,11 +64,14 @@ type platform struct {
 	sent    []core.Outgoing
 	answers []core.Delivery // consumed first; then Sent
 	seen    chan core.Outgoing
+	repeats time.Duration
 }
 
 func newPlatform() *platform { return &platform{seen: make(chan core.Outgoing, 1000)} }
 
 func (p *platform) Wait(core.Address) time.Duration { return 0 }
+
+func (p *platform) Repeats(string) time.Duration { return p.repeats }
 
 func (p *platform) Send(_ context.Context, out core.Outgoing) core.Delivery {
 	p.mu.Lock()

@@ -385,3 +385,63 @@ func TestAStopSendsWhatIsDue(t *testing.T) {
 		t.Errorf("%d of 2 parts were sent", n)
 	}
 }
+
+// A row that a crash left in sending is sent again without a question where
+// the platform knows it again, for as long as it does, and only there.
+func TestACrashInASendIsRepeatedWhereThePlatformKnowsTheMessageAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		repeats, ago time.Duration
+		again        bool
+	}{
+		"in time":                          {2 * time.Minute, time.Minute, true},
+		"too late":                         {2 * time.Minute, 3 * time.Minute, false},
+		"the clock was set back":           {2 * time.Minute, -time.Minute, false},
+		"a platform that knows none again": {0, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, nil)
+			f.plat.repeats = c.repeats
+			err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
+				_, err := tx.Exec(t.Context(), `INSERT INTO outbox (bot, chat, key, ordinal, body, state, attempts, created_at, sent_at)
+					VALUES ('bot', 'a', 'run:1', 0, '{"text":"half sent"}', 'sending', 1, $1, $2)`, core.Stamp(tx.Time()), core.Stamp(tx.Time().Add(-c.ago)))
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.serve(nil)
+			if c.again {
+				if out := <-f.plat.seen; out.Text != "half sent" || out.Repeat || out.Seq != 1 {
+					t.Errorf("sent again: %+v", out)
+				}
+			}
+			rows, err := f.q.Unsure(t.Context(), 10)
+			if err != nil || (len(rows) == 0) != c.again {
+				t.Errorf("in doubt: %+v, %v", rows, err)
+			}
+		})
+	}
+}
+
+// A platform knows a message again for some minutes only: what is still not
+// answered then is repeated once, marked, like anywhere else.
+func TestAnUnansweredSendIsRepeatedUnmarkedOnlyAsLongAsThePlatformKnowsIt(t *testing.T) {
+	f := newFixture(t, nil)
+	f.plat.repeats = 10 * time.Minute
+	for range 1000 {
+		f.plat.answers = append(f.plat.answers, core.Delivery{Outcome: core.Unknown, Safe: true}, core.Delivery{Outcome: core.NotSent})
+	}
+	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
+	f.put(msg(1, "a", "ann", "one"))
+	defer f.timePasses()()
+	unmarked := 0
+	for out := range f.plat.seen {
+		if out.Repeat {
+			break
+		}
+		unmarked++
+	}
+	if unmarked < 2 || unmarked > 600 {
+		t.Errorf("%d tries without a mark", unmarked)
+	}
+}

@@ -1,0 +1,85 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// What a row's error says while an earlier try may have arrived.
+const (
+	mayHaveArrived = "sent, but the platform did not answer"
+	askedAgain     = "sent, but the platform did not answer; being asked again in a way that shows it once"
+)
+
+// marked reports whether the next try of r bears the words that it may stand
+// there already: an earlier try may have arrived, and the platform does not
+// know it again, or not any more.
+func (q *Queue) marked(tx *store.Tx, r *outRow, bot string) bool {
+	return r.Error == mayHaveArrived || r.Error == askedAgain && r.Replaces == "" && !q.shownOnce(tx, bot, r.Begun)
+}
+
+// shownOnce reports whether the platform still shows a message once that is
+// sent again and may have arrived since begun.
+func (q *Queue) shownOnce(tx *store.Tx, bot, begun string) bool {
+	at, err := core.ParseStamp(begun)
+	age := tx.Time().Sub(at)
+	return err == nil && age >= 0 && age < q.o.Sender.Repeats(bot)
+}
+
+// settleSend writes how a send ended.
+func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing, d core.Delivery) error {
+	if d.Outcome == core.Sent {
+		_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'sent', platform_message_id = $1, sent_at = $2, error = '' WHERE seq = $3`, d.MessageID, core.Stamp(tx.Time()), out.Seq)
+		return err
+	}
+	var r outRow
+	if err := tx.Get(ctx, &r, `SELECT attempts, error, sent_at FROM outbox WHERE seq = $1`, out.Seq); err != nil {
+		return err
+	}
+	set := func(state, reason string, wait time.Duration) error {
+		if state != "ready" {
+			tx.OnCommit(func() { q.o.Ring("queue") })
+		}
+		until := ""
+		if wait > 0 {
+			until = core.Stamp(tx.Time().Add(wait))
+		}
+		_, err := tx.Exec(ctx, `UPDATE outbox SET state = $1, error = $2, not_before = $3 WHERE seq = $4`, state, core.CutRunes(reason, 300), until, out.Seq)
+		return err
+	}
+	reason := d.Reason
+	switch {
+	case out.Repeat: // an earlier, unanswered try is still in doubt
+		reason = mayHaveArrived
+	case r.Error == askedAgain:
+		reason = askedAgain
+	}
+	switch d.Outcome {
+	case core.NotSent:
+		return set("ready", reason, min(time.Second<<min(r.Attempts-1, 10), maxRetryPause))
+	case core.RetryAfter:
+		return set("ready", reason, min(max(d.After, time.Second), maxPause-time.Hour))
+	case core.Refused:
+		if d.MovedTo != "" && d.MovedTo != out.Chat {
+			return q.follow(ctx, tx, out, d.MovedTo)
+		}
+		return set("failed", d.Reason, 0)
+	}
+	switch {
+	case d.Safe && (out.Replaces != "" || !out.Repeat && q.shownOnce(tx, out.Bot, r.Begun)):
+		return set("ready", askedAgain, time.Second)
+	case !out.Repeat:
+		return set("ready", mayHaveArrived, time.Second)
+	}
+	return set("unknown", mayHaveArrived+", twice", 0)
+}
+
+// follow sends a row to the id that its chat has now.
+func (q *Queue) follow(ctx context.Context, tx *store.Tx, out *core.Outgoing, to string) error {
+	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '', error = '' WHERE seq = $2`, to, out.Seq)
+	tx.OnCommit(func() { q.kick(chatKey{out.Bot, to}) })
+	return err
+}
