@@ -43,6 +43,8 @@ type Config struct {
 	DiscordDMPolicy     string `split_words:"true" default:"pairing" choice:"pairing,allowlist,open,disabled" example:"pairing" desc:"What a stranger's direct message meets there: pairing, allowlist, open or disabled."`
 	DiscordAllowedUsers List   `split_words:"true" example:"80351110224678912" desc:"Numeric user ids for its policy allowlist; empty means nobody."`
 
+	BotsFile string `split_words:"true" example:"/etc/gatehouse/bots.yaml" desc:"File with more bots, mode 0600 (configs/bots.example.yaml shows one). Empty: .parachute/bots.yaml in the vault, if it is there; off: none."`
+
 	DMTrust    string `split_words:"true" default:"sandboxed" choice:"sandboxed,vault" example:"vault" desc:"Trust level that is preset when a direct message is approved: sandboxed or vault."`
 	GroupTrust string `split_words:"true" default:"sandboxed" choice:"sandboxed,vault" example:"sandboxed" desc:"The same for a request from a group."`
 	GuestRead  List   `split_words:"true" example:"Public/**" desc:"Globs of vault files that sandboxed people may be quoted from; empty means none."`
@@ -68,7 +70,25 @@ type Config struct {
 	LogFormat    string        `split_words:"true" choice:"text,json" example:"json" desc:"text or json. Empty: text on a terminal, else json."`
 	DrainTimeout time.Duration `split_words:"true" default:"30s" min:"0s" max:"10m" example:"30s" desc:"Time that running answers get when the gateway is asked to stop."`
 
-	source map[string]string // by name without prefix; what is absent has its default
+	source map[string]string   // by name without prefix; what is absent has its default
+	files  map[string]fromFile // secrets that were read from files, by name without prefix
+	more   []Secret            // tokens of BOTS_FILE, once Load has read it
+}
+
+// fromFile is where a secret was read.
+type fromFile struct {
+	path  string
+	value Secret
+}
+
+// SecretFiles are the files that secrets of the settings were read from, by
+// name of the setting.
+func (c *Config) SecretFiles() map[string]string {
+	paths := map[string]string{}
+	for short, from := range c.files {
+		paths[Prefix+"_"+short+"_FILE"] = from.path
+	}
+	return paths
 }
 
 // Where a value came from.
@@ -95,7 +115,8 @@ func (c *Config) DatabasePath() string {
 	return filepath.Join(c.VaultPath, "Chat", "sessions.db")
 }
 
-// Secrets are all secrets that are set, for whoever must keep them out of sight.
+// Secrets are all secrets that are set, those of BOTS_FILE too once LoadAll has
+// read it, for whoever must keep them out of sight.
 func (c *Config) Secrets() []Secret {
 	var list []Secret
 	for _, f := range fields() {
@@ -103,7 +124,7 @@ func (c *Config) Secrets() []Secret {
 			list = append(list, s)
 		}
 	}
-	return list
+	return append(list, c.more...)
 }
 
 // HasProvider reports whether a provider of language models has a key or an address.

@@ -114,7 +114,7 @@ func TestEverySettingIsReadFromItsOwnName(t *testing.T) {
 		"LOCALHOST_ACCESS": "chat", "ADMIN_PASSWORD": "pass words", "TELEGRAM_TOKEN": "12:ab_C-d",
 		"TELEGRAM_API_URL": "http://127.0.0.1:8081", "TELEGRAM_DM_POLICY": "allowlist", "TELEGRAM_ALLOWED_USERS": "1,22",
 		"DISCORD_TOKEN": "MTIz.ab-C.d_e", "DISCORD_API_URL": "http://127.0.0.1:8082", "DISCORD_DM_POLICY": "open", "DISCORD_ALLOWED_USERS": "3,44",
-		"DM_TRUST": "vault", "GROUP_TRUST": "vault", "GUEST_READ": "Public/**", "BUSY_MODE": "queue",
+		"BOTS_FILE": "/etc/bots.yaml", "DM_TRUST": "vault", "GROUP_TRUST": "vault", "GUEST_READ": "Public/**", "BUSY_MODE": "queue",
 		"RATE_LIMIT": "5/10s", "PACE": "off", "MODEL": "openai/m", "MODEL_FALLBACKS": "local/quote:30ms",
 		"ANTHROPIC_API_KEY": "sk-2", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
 		"OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "LIMIT_RUNS": "3", "LIMIT_RUN_TIME": "1m",

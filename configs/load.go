@@ -20,9 +20,15 @@ import (
 // no environment as an argument because envconfig reads the process's own and
 // no other; a program under test is given its settings through t.Setenv or
 // as a child. An error is a Problems: everything that is wrong, at once.
-// A variable that is set to nothing counts as not set.
-func Load() (*Config, error) {
-	c := &Config{source: map[string]string{}}
+// A variable that is set to nothing counts as not set. BOTS_FILE is not
+// opened: LoadAll and ReadBots do.
+func Load() (*Config, error) { return read(false) }
+
+// LoadAll is Load and, at the same time, a look at what BOTS_FILE says.
+func LoadAll() (*Config, error) { return read(true) }
+
+func read(bots bool) (*Config, error) {
+	c := &Config{source: map[string]string{}, files: map[string]fromFile{}}
 	problems := unknown(os.Environ())
 	for _, f := range fields() {
 		if p := f.load(c); p != nil {
@@ -31,6 +37,9 @@ func Load() (*Config, error) {
 	}
 	c.settle()
 	problems = append(problems, c.faults(problems.named)...)
+	if bots && !problems.named(Prefix+"_VAULT_PATH") && !problems.named(Prefix+"_BOTS_FILE") {
+		problems = append(problems, c.loadBots()...)
+	}
 	if len(problems) > 0 {
 		return nil, problems
 	}
@@ -39,7 +48,7 @@ func Load() (*Config, error) {
 
 // Default is the configuration of an empty environment. It reads none.
 func Default() *Config {
-	c := &Config{source: map[string]string{}}
+	c := &Config{source: map[string]string{}, files: map[string]fromFile{}}
 	for _, f := range fields() {
 		_ = f.process(nowhere, c) // a test decodes every default
 	}
@@ -123,7 +132,7 @@ func (f field) load(c *Config) *Problem {
 			return &Problem{f.Name + "_FILE", err.Error(), f.Name + "_FILE=" + f.secretFile()}
 		}
 		f.in(c).Set(reflect.ValueOf(s))
-		c.source[f.short()] = SourceFile
+		c.source[f.short()], c.files[f.short()] = SourceFile, fromFile{absolute(file), s}
 		return nil
 	case value == "":
 		_ = f.process(nowhere, c)
@@ -182,7 +191,7 @@ func readSecret(path string) (Secret, error) {
 
 // absent are settings of other versions. They are refused rather than ignored:
 // whoever sets one relies on it.
-var absent = regexp.MustCompile(`^(BOTS_FILE|GUEST_MODEL|DEFAULT_AGENT|BUDGET_\w+|LIMIT_ROUNDS|SANDBOX|MCP_ENV|SEARXNG_URL|TRANSCRIBE_URL|RETENTION_DAYS)$`)
+var absent = regexp.MustCompile(`^(GUEST_MODEL|DEFAULT_AGENT|BUDGET_\w+|LIMIT_ROUNDS|SANDBOX|MCP_ENV|SEARXNG_URL|TRANSCRIBE_URL|RETENTION_DAYS)$`)
 
 // testPrefix marks variables that belong to the tests.
 const testPrefix = Prefix + "_TEST_"

@@ -70,6 +70,9 @@ func (c *Config) settle() {
 	if c.DatabaseURL != "" && !strings.Contains(c.DatabaseURL, "://") {
 		c.DatabaseURL = absolute(c.DatabaseURL)
 	}
+	if c.BotsFile != "" && c.BotsFile != "off" {
+		c.BotsFile = absolute(c.BotsFile)
+	}
 	if host, _, err := net.SplitHostPort(c.Addr); err == nil && c.Source("PORT") != SourceDefault {
 		c.Addr = net.JoinHostPort(host, strconv.Itoa(c.Port))
 	}
@@ -154,12 +157,13 @@ func (c *Config) checks() map[string]func() error {
 		"ALLOWED_HOSTS":          func() error { return each(c.AllowedHosts, checkHost) },
 		"CORS_ORIGINS":           func() error { return each(c.CORSOrigins, checkOrigin) },
 		"ADMIN_PASSWORD":         c.checkPassword,
-		"TELEGRAM_TOKEN":         c.checkTelegramToken,
+		"TELEGRAM_TOKEN":         func() error { return each(List{c.TelegramToken.Reveal()}, checkTelegramToken) },
 		"TELEGRAM_API_URL":       func() error { return checkOrigin(c.TelegramApiURL) },
 		"TELEGRAM_ALLOWED_USERS": func() error { return each(c.TelegramAllowedUsers, checkUser) },
-		"DISCORD_TOKEN":          c.checkDiscordToken,
+		"DISCORD_TOKEN":          func() error { return each(List{c.DiscordToken.Reveal()}, checkDiscordToken) },
 		"DISCORD_API_URL":        func() error { return checkOrigin(c.DiscordApiURL) },
 		"DISCORD_ALLOWED_USERS":  func() error { return each(c.DiscordAllowedUsers, checkUser) },
+		"BOTS_FILE":              c.checkBotsFile,
 		"GUEST_READ":             func() error { return each(c.GuestRead, checkGlob) },
 		"MODEL":                  func() error { return each(List{c.Model}, c.checkModel) },
 		"MODEL_FALLBACKS":        c.checkFallbacks,
@@ -187,6 +191,13 @@ func each(list List, check func(string) error) error {
 func checkPath(path string) error {
 	if !filepath.IsAbs(path) {
 		return fmt.Errorf("%q names a home folder that is not known here: give the whole path", path)
+	}
+	return nil
+}
+
+func (c *Config) checkBotsFile() error {
+	if path, named := c.BotsPath(); named {
+		return checkPath(path)
 	}
 	return nil
 }
@@ -293,8 +304,8 @@ func (c *Config) checkPassword() error {
 
 var telegramToken = regexp.MustCompile(`^\d+:[A-Za-z0-9_-]+$`)
 
-func (c *Config) checkTelegramToken() error {
-	if c.TelegramToken.IsSet() && !telegramToken.MatchString(c.TelegramToken.Reveal()) {
+func checkTelegramToken(token string) error {
+	if !telegramToken.MatchString(token) {
 		return errors.New("does not look like a token from @BotFather: digits, a colon, then letters and digits, without blanks or quotes")
 	}
 	return nil
@@ -302,8 +313,8 @@ func (c *Config) checkTelegramToken() error {
 
 var discordToken = regexp.MustCompile(`^[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+$`)
 
-func (c *Config) checkDiscordToken() error {
-	if c.DiscordToken.IsSet() && !discordToken.MatchString(c.DiscordToken.Reveal()) {
+func checkDiscordToken(token string) error {
+	if !discordToken.MatchString(token) {
 		return errors.New("does not look like a bot's token from the developer portal: three parts of letters and digits with dots between, without \"Bot \" in front")
 	}
 	return nil

@@ -1,0 +1,379 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+const (
+	maxBotsFile = 256 << 10 // bytes
+	maxAllowed  = 1000      // user ids of one bot
+)
+
+// botFields are what an entry may hold, each with an example.
+var botFields = [][2]string{
+	{"name", "name: support"}, {"platform", "platform: telegram"},
+	{"token_file", "token_file: /run/secrets/support_token"}, {"token", "token_file: /run/secrets/support_token"},
+	{"api_url", "api_url: https://api.telegram.org"},
+	{"dm_policy", "dm_policy: pairing"}, {"allowed_users", "allowed_users: [12345678]"},
+	{"dm_trust", "dm_trust: sandboxed"}, {"group_trust", "group_trust: sandboxed"},
+}
+
+func botFieldNames() (names []string) {
+	for _, f := range botFields {
+		names = append(names, f[0])
+	}
+	return names
+}
+
+func botExample(field string) string {
+	for _, f := range botFields {
+		if f[0] == field {
+			return f[1]
+		}
+	}
+	return ""
+}
+
+// reserved are names that mean something else: the bots of the settings, turns
+// that come over HTTP, and words of the command line and the metrics.
+var reserved = []string{"telegram", "discord", "api", "all", "off", "other"}
+
+var botName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+
+// A botsReader reads BOTS_FILE. It finds everything that is wrong, and repeats
+// no value: any of them might be a token in the wrong place.
+type botsReader struct {
+	c        *Config
+	path     string
+	problems Problems
+	secrets  bool           // a token stands in the file itself
+	names    map[string]int // name → line; bounded by maxBots
+}
+
+// readBotsFile is what BOTS_FILE says. A default file that is not there says nothing.
+func (c *Config) readBotsFile() ([]Bot, Problems) {
+	path, named := c.BotsPath()
+	if path == "" {
+		return nil, nil
+	}
+	r := &botsReader{c: c, path: path, names: map[string]int{}}
+	text, mode, err := readBounded(path)
+	if errors.Is(err, fs.ErrNotExist) && !named {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, Problems{{Prefix + "_BOTS_FILE", err.Error(), Prefix + "_BOTS_FILE=/etc/gatehouse/bots.yaml"}}
+	}
+	bots := r.file(text)
+	if err := Private(path, mode, r.secrets); err != nil {
+		r.problems = append(r.problems, Problem{Name: path, Fault: err.Error()})
+	}
+	return bots, r.problems
+}
+
+func readBounded(path string) (text []byte, mode fs.FileMode, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is not a file", path)
+	}
+	if text, err = io.ReadAll(io.LimitReader(f, maxBotsFile+1)); err == nil && len(text) > maxBotsFile {
+		err = fmt.Errorf("the file %s is larger than %d bytes", path, maxBotsFile)
+	}
+	return text, info.Mode(), err
+}
+
+// Private is what is wrong with a file's mode: others may change it, or, where
+// secrets stand in it, everybody may read it. The error says the fix.
+func Private(path string, mode fs.FileMode, secrets bool) error {
+	switch {
+	case mode.Perm()&0o022 != 0:
+		return fmt.Errorf("other users may change this file (mode %04o): chmod 600 '%s'", mode.Perm(), path)
+	case secrets && mode.Perm()&0o004 != 0:
+		return fmt.Errorf("every user may read the secrets in this file (mode %04o): chmod 600 '%s'", mode.Perm(), path)
+	}
+	return nil
+}
+
+func (r *botsReader) bad(at *token.Token, fault, example string) {
+	where := r.path
+	if at != nil && at.Position != nil {
+		where = r.where(at)
+	}
+	r.problems = append(r.problems, Problem{where, fault, example})
+}
+
+func (r *botsReader) where(at *token.Token) string {
+	return fmt.Sprintf("%s:%d", r.path, at.Position.Line)
+}
+
+func (r *botsReader) file(text []byte) (bots []Bot) {
+	doc, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		r.syntax(err)
+		return nil
+	}
+	var bodies []ast.Node
+	for _, d := range doc.Docs {
+		if d.Body != nil && d.Body.Type() != ast.NullType {
+			bodies = append(bodies, d.Body)
+		}
+	}
+	if len(bodies) == 0 {
+		return nil
+	}
+	top, ok := fieldsOf(bodies[0])
+	if len(bodies) > 1 || !ok {
+		r.bad(bodies[len(bodies)-1].GetToken(), "this file is one list under the word bots", "bots: [{name: support, platform: telegram, token_file: /run/secrets/support_token}]")
+		return nil
+	}
+	for _, f := range top {
+		if keyOf(f) != "bots" {
+			r.bad(f.Key.GetToken(), "the only word at the top is bots", "bots:")
+			continue
+		}
+		bots = append(bots, r.list(f.Value)...)
+	}
+	return bots
+}
+
+// quotedText is what a parser's message might repeat of the file.
+var quotedText = regexp.MustCompile("[\"'`].*[\"'`]")
+
+// syntax tells where the file stops being YAML.
+func (r *botsReader) syntax(err error) {
+	var at *token.Token
+	fault := "this is not YAML"
+	var e yaml.Error
+	if errors.As(err, &e) {
+		at = e.GetToken()
+		fault += ": " + quotedText.ReplaceAllString(e.GetMessage(), "…")
+	}
+	r.bad(at, fault, "")
+}
+
+// fieldsOf are the pairs of a mapping.
+func fieldsOf(n ast.Node) ([]*ast.MappingValueNode, bool) {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return n.Values, true
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}, true
+	}
+	return nil, false
+}
+
+func keyOf(f *ast.MappingValueNode) string {
+	if s, ok := f.Key.(*ast.StringNode); ok {
+		return s.Value
+	}
+	return ""
+}
+
+// scalar is a plain value as it is written; null counts as not set.
+func scalar(n ast.Node) (string, bool) {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.IntegerNode:
+		return n.Token.Value, true
+	case *ast.NullNode:
+		return "", true
+	}
+	return "", false
+}
+
+func (r *botsReader) list(n ast.Node) (bots []Bot) {
+	if n.Type() == ast.NullType {
+		return nil
+	}
+	seq, ok := n.(*ast.SequenceNode)
+	if !ok {
+		r.bad(n.GetToken(), "bots is a list: each bot begins with a dash", "- name: support")
+		return nil
+	}
+	if len(seq.Values) > maxBots {
+		r.bad(n.GetToken(), fmt.Sprintf("%d bots are listed, at most %d are possible", len(seq.Values), maxBots), "")
+		return nil
+	}
+	for _, v := range seq.Values {
+		fields, ok := fieldsOf(v)
+		if !ok {
+			r.bad(v.GetToken(), "a bot has fields, at least name, platform and token_file", "- name: support")
+			continue
+		}
+		bots = append(bots, r.bot(v, fields))
+	}
+	return bots
+}
+
+// bot reads one entry. What it finds wrong is in problems.
+func (r *botsReader) bot(n ast.Node, fields []*ast.MappingValueNode) Bot {
+	first := n.GetToken()
+	if len(fields) > 0 {
+		first = fields[0].Key.GetToken()
+	}
+	e := &entry{r: r, at: map[string]*token.Token{}, Bot: Bot{
+		InFile: true, Where: r.where(first), DMPolicy: "pairing", DMTrust: r.c.DMTrust, GroupTrust: r.c.GroupTrust,
+	}}
+	for _, f := range fields {
+		e.field(f)
+	}
+	e.finish(first)
+	return e.Bot
+}
+
+// An entry is a bot that is being read.
+type entry struct {
+	Bot
+	r  *botsReader
+	at map[string]*token.Token // fields that were read, by name
+}
+
+func (e *entry) bad(field, fault string) { e.r.bad(e.at[field], fault, botExample(field)) }
+
+var plainWord = regexp.MustCompile(`^[a-z_]{1,24}$`)
+
+func (e *entry) field(f *ast.MappingValueNode) {
+	key := keyOf(f)
+	if !slices.Contains(botFieldNames(), key) {
+		fault := "this field is not known"
+		if near := nearest(key, botFieldNames()); plainWord.MatchString(key) {
+			fault = fmt.Sprintf("the field %s is not known; did you mean %s?", key, near)
+		}
+		e.r.bad(f.Key.GetToken(), fault, "")
+		return
+	}
+	e.at[key] = f.Key.GetToken()
+	if key == "allowed_users" {
+		e.users(f.Value)
+		return
+	}
+	v, ok := scalar(f.Value)
+	switch {
+	case !ok:
+		e.bad(key, key+" wants one plain value")
+	case v != "":
+		e.take(key, v)
+	default:
+		delete(e.at, key)
+	}
+}
+
+func (e *entry) take(key, v string) {
+	choose := func(to *string, choices string) {
+		if list := strings.Split(choices, ","); !slices.Contains(list, v) {
+			e.bad(key, key+" is one of "+strings.Join(list, ", "))
+			return
+		}
+		*to = v
+	}
+	switch key {
+	case "name":
+		e.name(v)
+	case "platform":
+		choose(&e.Platform, strings.Join(platformNames(), ","))
+	case "token":
+		e.Token, e.r.secrets = NewSecret(v), true
+	case "token_file":
+		e.TokenFile = besides(e.r.path, v)
+	case "api_url":
+		if e.APIURL = strings.TrimRight(v, "/"); checkOrigin(e.APIURL) != nil {
+			e.bad(key, "api_url is scheme://host:port with http or https, and nothing behind it")
+		}
+	case "dm_policy":
+		choose(&e.DMPolicy, "pairing,allowlist,open,disabled")
+	case "dm_trust":
+		choose(&e.DMTrust, "sandboxed,vault")
+	case "group_trust":
+		choose(&e.GroupTrust, "sandboxed,vault")
+	}
+}
+
+// besides is a path that may be relative to the file that names it.
+func besides(file, path string) string {
+	if filepath.IsAbs(path) || strings.HasPrefix(path, "~") {
+		return absolute(path)
+	}
+	return filepath.Join(filepath.Dir(file), path)
+}
+
+func (e *entry) name(v string) {
+	e.Name = v
+	line, taken := e.r.names[v]
+	switch {
+	case !botName.MatchString(v):
+		e.bad("name", "a name is 1 to 32 small letters, digits, - and _, and begins with a letter")
+	case slices.Contains(reserved, v):
+		e.bad("name", v+" is the name of something else: choose another")
+	case taken:
+		e.bad("name", fmt.Sprintf("the bot of line %d has that name already", line))
+	default:
+		e.r.names[v] = e.at["name"].Position.Line
+	}
+}
+
+func (e *entry) users(n ast.Node) {
+	if n.Type() == ast.NullType {
+		return
+	}
+	seq, ok := n.(*ast.SequenceNode)
+	if !ok || len(seq.Values) > maxAllowed {
+		e.bad("allowed_users", fmt.Sprintf("allowed_users is a list of at most %d user ids", maxAllowed))
+		return
+	}
+	for _, v := range seq.Values {
+		id, ok := scalar(v)
+		if !ok || checkUser(id) != nil {
+			e.r.bad(v.GetToken(), "this is not a numeric user id; names can change hands, so they are not accepted", botExample("allowed_users"))
+			continue
+		}
+		e.AllowedUsers = append(e.AllowedUsers, id)
+	}
+}
+
+// finish looks at the entry as a whole.
+func (e *entry) finish(first *token.Token) {
+	for _, field := range []string{"name", "platform"} {
+		if e.at[field] == nil {
+			e.r.bad(first, "this bot has no "+field, botExample(field))
+		}
+	}
+	switch p, ok := platformNamed(e.Platform); {
+	case e.at["token"] != nil && e.at["token_file"] != nil:
+		e.bad("token", "token and token_file are both given: keep one of them")
+	case e.at["token"] == nil && e.at["token_file"] == nil:
+		e.r.bad(first, "this bot has no token_file", botExample("token_file"))
+	case ok && e.Token.IsSet():
+		if err := p.token(e.Token.Reveal()); err != nil {
+			e.bad("token", "the token "+err.Error())
+		}
+	case ok && checkPath(e.TokenFile) != nil:
+		e.bad("token_file", "token_file names a home folder that is not known here: give the whole path")
+	default:
+		e.refresh()
+	}
+	if p, ok := platformNamed(e.Platform); ok && e.APIURL == "" {
+		e.APIURL = p.bot(e.r.c).APIURL
+	}
+}
