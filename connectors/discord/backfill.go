@@ -55,26 +55,39 @@ func (r *receiver) loadMarks(ctx context.Context) error {
 	return nil
 }
 
-// remember moves the marks of the channels in a stored page. A channel becomes
-// known when a person writes to the bot there.
-func (r *receiver) remember(page []core.Inbound) {
+// meet makes the channels of a page known, before it is stored. A channel
+// becomes known when a person writes to the bot there.
+func (r *receiver) meet(ctx context.Context, page []core.Inbound) {
+	found := false
 	for _, in := range page {
-		if in.Malformed != "" || in.Kind != core.KindMessage && in.Kind != core.KindCommand {
+		if _, known := r.marks.get(in.Chat); known || !markable(in) || !in.Addressed || in.From.Bot || in.From.Shared {
 			continue
 		}
-		m, known := r.marks.get(in.Chat)
-		if !known {
-			if !in.Addressed || in.From.Bot || in.From.Shared {
+		m := mark{Channel: in.Chat, Message: before(in.MessageID)}
+		if in.Group() {
+			c, _ := r.bot.places.channel(in.Chat)
+			if m.Guild = c.Guild; m.Guild == "" {
 				continue
 			}
-			m = mark{Channel: in.Chat}
-			if in.Group() {
-				c, _ := r.bot.places.channel(in.Chat)
-				if m.Guild = c.Guild; m.Guild == "" {
-					continue
-				}
-			}
-			r.marksSaved = time.Time{} // a new one is saved at once
+		}
+		r.marks.put(in.Chat, m)
+		r.marksDirty, found = true, true
+	}
+	if found {
+		r.saveMarks(ctx, true)
+	}
+}
+
+func markable(in core.Inbound) bool {
+	return in.Malformed == "" && (in.Kind == core.KindMessage || in.Kind == core.KindCommand) && isID(in.MessageID)
+}
+
+// remember moves the marks of the known channels in a stored page.
+func (r *receiver) remember(page []core.Inbound) {
+	for _, in := range page {
+		m, known := r.marks.get(in.Chat)
+		if !known || !markable(in) {
+			continue
 		}
 		if newer(in.MessageID, m.Message) {
 			m.Message = in.MessageID
@@ -82,6 +95,15 @@ func (r *receiver) remember(page []core.Inbound) {
 		}
 		r.marks.put(in.Chat, m)
 	}
+}
+
+// before is a snowflake right before id.
+func before(id string) string {
+	n, err := strconv.ParseUint(id, 10, 64)
+	if err != nil || n < 2 {
+		return "1"
+	}
+	return strconv.FormatUint(n-1, 10)
 }
 
 // newer compares two snowflakes.

@@ -201,11 +201,17 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 	b.username.Store(&ready.User.Username)
 	r.identified = b.o.Clock.Now()
 	r.at = position{Session: gateway.Session{ID: ready.Session, Seq: e.Seq, URL: ready.URL}, Application: ready.Application.ID, Limited: r.at.Limited}
-	if err := r.commit(ctx, nil, e.Seq); err != nil {
-		return err
-	}
 	r.standing()
-	return r.backfill(ctx)
+	// The session is stored only behind what came before it: who ends in
+	// between must not go on with it, and miss the rest.
+	err := r.backfill(ctx)
+	if err == nil {
+		err = r.commit(ctx, nil, e.Seq)
+	}
+	if err != nil {
+		r.forget()
+	}
+	return err
 }
 
 // standing reports how the connection is, when it is well.
@@ -244,6 +250,7 @@ func (r *receiver) put(ctx context.Context, page []core.Inbound, seq int64) erro
 // commit stores a page with the position behind it, trying again until it is
 // stored or ctx ends; then the position counts and channels are remembered.
 func (r *receiver) commit(ctx context.Context, page []core.Inbound, seq int64) error {
+	r.meet(ctx, page)
 	if err := r.store(ctx, page, r.cursor(seq)); err != nil {
 		return err
 	}

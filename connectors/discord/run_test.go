@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"gatehouse/connectors"
 	"gatehouse/connectors/connectorstest"
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/core"
@@ -487,5 +489,77 @@ func TestAChannelThatCantBeLookedUpDoesNotBlockTheOthers(t *testing.T) {
 	got := store.Await(t, 3)
 	if got[1].Malformed == "" || got[2].Text != "still heard" {
 		t.Errorf("stored %+v", got)
+	}
+}
+
+// The new session counts only when what came before it has been read back: a
+// gateway that ends in between begins again.
+func TestAnEndDuringTheReadingBackLosesNothing(t *testing.T) {
+	for _, killed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("killed %v", killed), func(t *testing.T) {
+			s, fast := hurry(t, discordtest.Options{FloodOff: true})
+			ada := s.NewUser("Ada")
+			store := &connectorstest.Store{}
+			r := run(t, connect(t, s, store, fast), store)
+			r.await(core.Running)
+			ada.Send("one")
+			store.Await(t, 1)
+			r.stop()
+			gatewayEvent(t, s, 0, "left")
+			s.Bot().EndSessions()
+			ada.Send("two")
+			inject(t, s, discordtest.Fault{Kind: discordtest.Hang, Method: "getMessages"})
+			seq := lastSeq(s, "ready")
+			r = run(t, connect(t, s, store, fast), store)
+			gatewayEvent(t, s, seq, "ready")
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if _, err := s.AwaitRequest(ctx, 0, "getMessages", nil); err != nil {
+				t.Fatal(err)
+			}
+			store.Break(killed) // a process that was killed stores nothing more
+			r.stop()
+			store.Break(false)
+			s.ClearFaults()
+			ada.Send("three")
+			run(t, connect(t, s, store, fast), store)
+			if got := texts(store.Await(t, 3)); !slices.Equal(got, []string{"one", "two", "three"}) {
+				t.Errorf("stored %q", got)
+			}
+		})
+	}
+}
+
+// A mortal Memory takes nothing any more once its process is dead.
+type mortal struct {
+	connectors.Memory
+	dead *atomic.Bool
+}
+
+func (m mortal) Save(ctx context.Context, key, value string) error {
+	if m.dead.Load() {
+		return connectorstest.ErrStore
+	}
+	return m.Memory.Save(ctx, key, value)
+}
+
+// A gateway that is killed right after it has stored the first message of a
+// channel reads the channel back all the same.
+func TestAChannelIsKnownBeforeItsFirstMessageIsStored(t *testing.T) {
+	s, fast := hurry(t, discordtest.Options{FloodOff: true})
+	ada := s.NewUser("Ada")
+	var dead atomic.Bool
+	store := &connectorstest.Store{OnPut: func([]core.Inbound) { dead.Store(true) }}
+	r := run(t, connect(t, s, store, func(o *Options) { fast(o); o.Memory = mortal{o.Memory, &dead} }), store)
+	r.await(core.Running)
+	ada.Send("one")
+	store.Await(t, 1)
+	r.stop()
+	gatewayEvent(t, s, 0, "left")
+	s.Bot().EndSessions()
+	ada.Send("two")
+	run(t, connect(t, s, store, fast), store)
+	if got := texts(store.Await(t, 2)); !slices.Equal(got, []string{"one", "two"}) {
+		t.Errorf("stored %q", got)
 	}
 }
