@@ -151,7 +151,6 @@ func (q *Queue) tellGaveUp(ctx context.Context, tx *store.Tx, in *core.Inbound, 
 func (q *Queue) TakeOver(ctx context.Context, bots []string) error {
 	return q.db.Tx(ctx, func(tx *store.Tx) error {
 		now := core.Stamp(tx.Time())
-		until := core.Stamp(tx.Time().Add(leaseTime))
 		if _, err := tx.Exec(ctx, `UPDATE lane SET owner = '', pending = 1, not_before = $1 WHERE owner <> ''`, now); err != nil {
 			return err
 		}
@@ -165,10 +164,7 @@ func (q *Queue) TakeOver(ctx context.Context, bots []string) error {
 		}
 		held := map[string]int64{}
 		for _, bot := range bots {
-			var epoch int64
-			err := tx.Get(ctx, &epoch, `INSERT INTO lease (name, owner, epoch, until) VALUES ($1, $2, 1, $3)
-				ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = lease.epoch + 1, until = excluded.until
-				RETURNING epoch`, "bot:"+bot, q.o.Node, until)
+			epoch, err := q.lease(ctx, tx, bot)
 			if err != nil {
 				return err
 			}
@@ -197,6 +193,14 @@ func (q *Queue) takeOverSends(ctx context.Context, tx *store.Tx, bots []string) 
 	}
 	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'unknown', error = 'the gateway ended while this was being sent' WHERE state IN ('ready', 'sending') AND state = 'sending'`)
 	return err
+}
+
+// lease takes the lease of one bot and gives its new epoch.
+func (q *Queue) lease(ctx context.Context, tx *store.Tx, bot string) (epoch int64, err error) {
+	err = tx.Get(ctx, &epoch, `INSERT INTO lease (name, owner, epoch, until) VALUES ($1, $2, 1, $3)
+		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = lease.epoch + 1, until = excluded.until
+		RETURNING epoch`, "bot:"+bot, q.o.Node, core.Stamp(tx.Time().Add(leaseTime)))
+	return epoch, err
 }
 
 // renew extends what this node holds. Without turns in hand nothing is

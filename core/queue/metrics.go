@@ -46,16 +46,21 @@ func NewMetrics(reg prometheus.Registerer, bots []string) *Metrics {
 		m.overhead.WithLabelValues(s)
 	}
 	for _, bot := range bots {
-		for _, k := range kinds {
-			for _, o := range outcomes {
-				m.updatesTotal.WithLabelValues(bot, string(k), o)
-			}
-		}
-		for _, d := range deliveries {
-			m.deliveries.WithLabelValues(bot, d)
-		}
+		m.zero(bot)
 	}
 	return m
+}
+
+// zero has every known label value of a bot exist.
+func (m *Metrics) zero(bot string) {
+	for _, k := range kinds {
+		for _, o := range outcomes {
+			m.updatesTotal.WithLabelValues(bot, string(k), o)
+		}
+	}
+	for _, d := range deliveries {
+		m.deliveries.WithLabelValues(bot, d)
+	}
 }
 
 func (m *Metrics) updates(counts []counted) {
