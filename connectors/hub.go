@@ -33,7 +33,11 @@ type Hub struct {
 	log     *slog.Logger
 	metrics *Metrics
 	random  func(int64) int64
-	bots    map[string]*bot // fixed by NewHub
+
+	table sync.RWMutex
+	bots  map[string]*bot // at most MaxBots
+
+	changing sync.Mutex // held by Put, Fail and Remove: one change at a time
 
 	closed atomic.Bool
 	mu     sync.Mutex
@@ -70,17 +74,23 @@ func NewHub(inbox Inbox, o HubOptions, cs ...Connector) (*Hub, error) {
 	}
 	for _, c := range cs {
 		name := c.Name()
-		if _, twice := h.bots[name]; twice || name == "" || name == core.APIBot {
+		if _, twice := h.bots[name]; twice || !nameable(name) {
 			return nil, core.Errorf(core.Invalid, "a bot can't be named %q: the name is empty, reserved or taken", name)
 		}
-		b := &bot{hub: h, conn: c, state: core.BotState{Bot: name, State: core.Stopped, Since: h.clock.Now()}}
-		if p, ok := c.(Platformer); ok {
-			b.state.Platform = p.Platform()
-		}
-		h.bots[name] = b
+		h.bots[name] = h.newBot(c)
 		h.metrics.show(name, core.Stopped)
 	}
 	return h, nil
+}
+
+func nameable(name string) bool { return name != "" && name != core.APIBot }
+
+func (h *Hub) newBot(c Connector) *bot {
+	b := &bot{hub: h, conn: c, state: core.BotState{Bot: c.Name(), State: core.Stopped, Since: h.clock.Now()}}
+	if p, ok := c.(Platformer); ok {
+		b.state.Platform = p.Platform()
+	}
+	return b
 }
 
 // OnChange has f called after each change of a bot's state, reason or user
@@ -102,7 +112,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	h.run = ctx
 	h.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(h.bots)) {
+	for _, name := range h.names() {
 		if err := h.Start(name); err != nil && ctx.Err() == nil {
 			h.log.ErrorContext(ctx, "connector not started", "bot", name, "err", err)
 		}
@@ -116,14 +126,23 @@ func (h *Hub) Run(ctx context.Context) error {
 
 // Start lets a stopped or failed bot take messages again; for one that runs
 // it does nothing. NotFound: no such bot. Conflict: the Hub doesn't run.
-// Busy: the bot is still stopping.
+// Busy: the bot is still stopping, or is being changed.
 func (h *Hub) Start(name string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	b, err := h.bot(name)
 	if err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	return h.start(b)
+}
+
+// start is Start of b; h.mu is held.
+func (h *Hub) start(b *bot) error {
+	name := b.conn.Name()
+	if b.retired {
+		return core.Errorf(core.Busy, "bot %s is being changed: try again in a moment", name)
+	}
 	if h.run == nil || h.run.Err() != nil {
 		return core.Errorf(core.Conflict, "bot %s can't be started: the gateway isn't running or is shutting down", name)
 	}
@@ -139,7 +158,7 @@ func (h *Hub) Start(name string) error {
 	}
 	ctx, cancel := context.WithCancel(h.run)
 	done := make(chan struct{})
-	b.cancel, b.done, b.stopping = cancel, done, false
+	b.cancel, b.done, b.stopping, b.off = cancel, done, false, false
 	b.set(core.BotState{State: core.Starting}, true)
 	h.runs.Go(func() {
 		defer close(done)
@@ -157,17 +176,11 @@ func (h *Hub) Stop(name string) error {
 		return err
 	}
 	h.mu.Lock()
-	done, cancel := b.done, b.cancel
-	b.stopping = done != nil
+	b.off = true
 	h.mu.Unlock()
-	if done == nil {
-		return nil
-	}
-	cancel()
-	select {
-	case <-done:
-	case <-h.clock.After(stopPatience):
-		return core.Errorf(core.Busy, "bot %s takes long to stop; it takes no more messages", name)
+	done, err := h.halt(b)
+	if done == nil || err != nil {
+		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -177,12 +190,33 @@ func (h *Hub) Stop(name string) error {
 	return nil
 }
 
+// halt ends b's supervisor and waits for it, at most stopPatience. done is nil
+// when there never was one.
+func (h *Hub) halt(b *bot) (done chan struct{}, err error) {
+	h.mu.Lock()
+	done, cancel := b.done, b.cancel
+	b.stopping = done != nil
+	h.mu.Unlock()
+	if done == nil {
+		return nil, nil
+	}
+	cancel()
+	select {
+	case <-done:
+		return done, nil
+	case <-h.clock.After(stopPatience):
+		return done, core.Errorf(core.Busy, "bot %s takes long to stop; it takes no more messages", b.conn.Name())
+	}
+}
+
 // Close ends sending too: from now on deliveries are NotSent. Call it after
 // Run has returned and the outbox has drained.
 func (h *Hub) Close() error {
 	h.closed.Store(true)
+	h.changing.Lock()
+	defer h.changing.Unlock()
 	var errs []error
-	for _, b := range h.bots {
+	for _, b := range h.all() {
 		if c, ok := b.conn.(io.Closer); ok {
 			errs = append(errs, c.Close())
 		}
@@ -192,8 +226,9 @@ func (h *Hub) Close() error {
 
 // States are all bots' states, by name.
 func (h *Hub) States() []core.BotState {
-	out := make([]core.BotState, 0, len(h.bots))
-	for _, b := range h.bots {
+	bots := h.all()
+	out := make([]core.BotState, 0, len(bots))
+	for _, b := range bots {
 		out = append(out, b.current())
 	}
 	slices.SortFunc(out, func(a, b core.BotState) int { return cmp.Compare(a.Bot, b.Bot) })
@@ -207,6 +242,9 @@ func (h *Hub) Test(ctx context.Context, name string) (username string, err error
 	if err != nil {
 		return "", err
 	}
+	if b.refusal != "" {
+		return "", core.Errorf(core.Denied, "%s", b.refusal)
+	}
 	t, ok := b.conn.(Tester)
 	if !ok {
 		return "", core.Errorf(core.Invalid, "bot %s has no test", name)
@@ -216,8 +254,22 @@ func (h *Hub) Test(ctx context.Context, name string) (username string, err error
 }
 
 func (h *Hub) bot(name string) (*bot, error) {
+	h.table.RLock()
+	defer h.table.RUnlock()
 	if b, ok := h.bots[name]; ok {
 		return b, nil
 	}
 	return nil, core.Errorf(core.NotFound, "there is no bot named %q", name)
+}
+
+func (h *Hub) all() []*bot {
+	h.table.RLock()
+	defer h.table.RUnlock()
+	return slices.Collect(maps.Values(h.bots))
+}
+
+func (h *Hub) names() []string {
+	h.table.RLock()
+	defer h.table.RUnlock()
+	return slices.Sorted(maps.Keys(h.bots))
 }

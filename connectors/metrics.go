@@ -12,6 +12,8 @@ import (
 // one of them 1, the others 0.
 type Metrics struct {
 	state *prometheus.GaugeVec
+	polls *prometheus.GaugeVec // LastPoll, to end a bot's series with the bot
+	waits *prometheus.GaugeVec // RetryAfter
 }
 
 // NewMetrics registers gatehouse_connector_state{bot,state} with reg; a nil
@@ -20,7 +22,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{state: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "gatehouse_connector_state",
 		Help: "1 for the state each bot's connector is in, 0 for the others.",
-	}, []string{"bot", "state"})}
+	}, []string{"bot", "state"}), polls: LastPoll(reg), waits: RetryAfter(reg)}
 	if reg != nil {
 		reg.MustRegister(m.state)
 	}
@@ -35,6 +37,14 @@ func (m *Metrics) show(bot string, p core.Phase) {
 			v = 1
 		}
 		m.state.WithLabelValues(bot, string(phase)).Set(v)
+	}
+}
+
+// forget ends the series of a bot that is no longer configured: one that stood
+// still would look like a bot that is deaf.
+func (m *Metrics) forget(bot string) {
+	for _, vec := range []*prometheus.GaugeVec{m.state, m.polls, m.waits} {
+		vec.DeletePartialMatch(prometheus.Labels{"bot": bot})
 	}
 }
 

@@ -7,7 +7,8 @@ import (
 	"gatehouse/core"
 )
 
-// Send delivers one outbox row through its bot. A bot that is not configured
+// Send delivers one outbox row through its bot. A bot that Fail holds back is
+// NotSent: what it has to say waits. A bot that is not configured
 // (any more) is Refused: the row is kept and can be sent again by hand. A
 // panic in a connector is Unknown, as the request may have left.
 func (h *Hub) Send(ctx context.Context, out core.Outgoing) (d core.Delivery) {
@@ -17,6 +18,9 @@ func (h *Hub) Send(ctx context.Context, out core.Outgoing) (d core.Delivery) {
 	}
 	if h.closed.Load() {
 		return core.Delivery{Outcome: core.NotSent, Reason: "the gateway is shutting down"}
+	}
+	if b.refusal != "" {
+		return core.Delivery{Outcome: core.NotSent, Reason: b.refusal}
 	}
 	var broken error
 	defer func() {
@@ -62,7 +66,7 @@ func (h *Hub) Preview(ctx context.Context, to core.Address, id string, part core
 		return id, err
 	}
 	p, ok := b.conn.(Previewer)
-	if !ok {
+	if !ok || b.refusal != "" {
 		return id, nil
 	}
 	defer b.guard("preview", &err)
@@ -76,7 +80,7 @@ func (h *Hub) Typing(ctx context.Context, to core.Address) (err error) {
 		return err
 	}
 	t, ok := b.conn.(Typer)
-	if !ok {
+	if !ok || b.refusal != "" {
 		return nil
 	}
 	defer b.guard("typing", &err)
@@ -90,7 +94,7 @@ func (h *Hub) Acknowledge(ctx context.Context, to core.Address, callbackID, text
 		return err
 	}
 	a, ok := b.conn.(Acknowledger)
-	if !ok {
+	if !ok || b.refusal != "" {
 		return nil
 	}
 	defer b.guard("acknowledge", &err)

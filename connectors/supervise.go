@@ -16,13 +16,16 @@ const steady = time.Minute
 
 // A bot is one connector with its supervisor and state.
 type bot struct {
-	hub  *Hub
-	conn Connector
+	hub     *Hub
+	conn    Connector
+	refusal string // why conn may neither run nor send; "" when it may
 
 	// Of the present or last supervisor, under hub.mu.
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when it has returned
 	stopping bool
+	off      bool // stopped by Stop: it stays so when it is replaced
+	retired  bool // it is being replaced: nobody starts it any more
 
 	telling sync.Mutex // held while listeners hear of a change, so that they hear in order
 	mu      sync.Mutex
@@ -81,6 +84,9 @@ func (b *bot) once(ctx context.Context) (good bool, err error) {
 		b.set(s, s.State != "")
 	}
 	defer b.guard("run", &err)
+	if b.refusal != "" {
+		return false, core.Errorf(core.Denied, "%s", b.refusal)
+	}
 	if err = b.conn.Run(ctx, life, report); err == nil {
 		err = fmt.Errorf("run %s: the connector ended without being asked to", b.conn.Name())
 	}
