@@ -63,10 +63,11 @@ func (a Ask) Data(option string) string { return a.ID + ":" + option }
 // SplitData is the ask's id and the option in a button's data.
 func SplitData(data string) (id, option string, ok bool) {
 	id, option, ok = strings.Cut(data, ":")
-	return id, option, ok && len(id) == idLength && option != ""
+	return id, option, ok && len(id) == IDLength && option != ""
 }
 
-const idLength = 16
+// IDLength is of an ask's id, in letters and digits.
+const IDLength = 16
 
 // A Desk opens, decides and closes asks. It keeps nothing in memory.
 type Desk struct {
@@ -104,7 +105,7 @@ func (d *Desk) Open(ctx context.Context, tx *store.Tx, a Ask) (Ask, error) {
 		return Ask{}, core.Errorf(core.Busy, "too many questions wait for an answer already; try again later")
 	}
 	if a.ID == "" {
-		a.ID = strings.ToLower(rand.Text()[:idLength])
+		a.ID = strings.ToLower(rand.Text()[:IDLength])
 	}
 	if a.Payload == "" {
 		a.Payload = "{}"
