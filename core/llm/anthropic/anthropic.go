@@ -181,7 +181,7 @@ func (c *Client) About() llm.About {
 	if window == 0 && model != "" {
 		window = windowOf(model)
 	}
-	return llm.About{Name: name, Window: window, Tools: true, Thinking: model != "" && c.thinks(model)}
+	return llm.About{Name: name, Window: window, Tools: true, Images: sees(model), Thinking: model != "" && c.thinks(model)}
 }
 
 // present is the model's name as far as it is known.

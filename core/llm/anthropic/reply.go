@@ -52,6 +52,7 @@ type reply struct {
 	yield    func(llm.Delta, error) bool
 	model    string
 	unsigned bool // earlier thinking is left out: the server refused a signature
+	blind    bool // pictures and documents are left out: the server refused one
 	answered bool // a piece of the answer was yielded
 	stopped  bool // the caller broke off
 }
@@ -106,6 +107,10 @@ func (r *reply) learn(f *failure) bool {
 		return err == nil && most > 0 && (old == 0 || most < old) && d.maxTokens.CompareAndSwap(old, most)
 	}
 	switch {
+	case !r.blind && r.hasMedia() && e.says("image", "pdf", "document"):
+		// "image dimensions exceed max allowed size: 8000 pixels", "The PDF specified is password protected.", …
+		r.blind = true
+		return true
 	case e.says("`signature`", "`thinking` block", "thinking blocks") && !r.unsigned:
 		r.unsigned = true
 		return true

@@ -33,7 +33,7 @@ func (r *reply) params(model string) api.MessageNewParams {
 	if strings.TrimSpace(r.req.System) != "" {
 		p.System = []api.TextBlockParam{{Text: r.req.System}}
 	}
-	h := history{thinking: !r.unsigned, ids: map[string]string{}, taken: map[string]bool{}}
+	h := history{thinking: !r.unsigned, media: r.media().Choose(r.req.Messages), ids: map[string]string{}, taken: map[string]bool{}}
 	for i := range r.req.Messages {
 		h.add(&r.req.Messages[i])
 	}
@@ -67,6 +67,10 @@ func mark(p *api.MessageNewParams) {
 		b.OfText.CacheControl = point
 	case b.OfToolResult != nil:
 		b.OfToolResult.CacheControl = point
+	case b.OfImage != nil:
+		b.OfImage.CacheControl = point
+	case b.OfDocument != nil:
+		b.OfDocument.CacheControl = point
 	}
 }
 
@@ -113,7 +117,8 @@ const (
 // plain text, and empty texts vanish. Thinking goes back only with a
 // signature, which other providers' thinking does not have.
 type history struct {
-	thinking bool // send signed thinking
+	thinking bool       // send signed thinking
+	media    llm.Choice // the pictures and documents that are sent
 	out      []api.MessageParam
 	open     []string // calls of the last message without result, as the API knows them
 	ids      map[string]string
@@ -230,25 +235,36 @@ func (h *history) user(m *llm.Message) (results map[string]*llm.Block, rest []ap
 			delete(waiting, id)
 		case b.Type == "tool_result":
 			rest = append(rest, api.NewTextBlock(earlierCall+resultText(b)))
+			rest = append(rest, h.shown(b)...)
 		case b.Type == "text" && strings.TrimSpace(b.Text) != "":
 			rest = append(rest, api.NewTextBlock(b.Text))
+		case b.Type == "media":
+			rest = append(rest, h.shown(b)...)
 		}
 	}
 	return results, rest
 }
 
-// settle gives every open call its result, or says that none came.
+// settle gives every open call its result, or says that none came. What a
+// failed call shows comes behind the results: the API takes text only there.
 func (h *history) settle(results map[string]*llm.Block) []api.ContentBlockParamUnion {
-	var out []api.ContentBlockParamUnion
+	var out, behind []api.ContentBlockParamUnion
 	for _, id := range h.open {
-		if b := results[id]; b != nil {
-			out = append(out, api.NewToolResultBlock(id, resultText(b), b.IsError))
-		} else {
+		b := results[id]
+		if b == nil {
 			out = append(out, api.NewToolResultBlock(id, lostResult, true))
+			continue
 		}
+		block, shown := api.NewToolResultBlock(id, resultText(b), b.IsError), h.shown(b)
+		if b.IsError {
+			behind = append(behind, shown...)
+		} else {
+			into(block.OfToolResult, shown)
+		}
+		out = append(out, block)
 	}
 	h.open = nil
-	return out
+	return append(out, behind...)
 }
 
 func resultText(b *llm.Block) string {

@@ -44,7 +44,16 @@ type Block struct {
 	ToolUseID    string          `json:"tool_use_id"`
 	Content      Content         `json:"content"`
 	IsError      bool            `json:"is_error"`
+	Source       *Source         `json:"source"`
+	Title        string          `json:"title"`
 	CacheControl *CacheControl   `json:"cache_control"`
+}
+
+// A Source is what an image or document block shows.
+type Source struct {
+	Type      string `json:"type"`
+	MediaType string `json:"media_type"`
+	Data      string `json:"data"`
 }
 
 // A CacheControl marks a point up to which the prompt is cached.
@@ -107,7 +116,7 @@ func (s *Server) check(contentType string, body []byte, m *Message) *refusal {
 	if err := json.Unmarshal(body, m); err != nil {
 		return invalid("%s", err.Error())
 	}
-	rules := []func(*Message) *refusal{s.checkHead, s.checkThinking, checkTools, checkTurns, checkPairs, checkCache, checkEnd}
+	rules := []func(*Message) *refusal{s.checkHead, s.checkThinking, checkTools, checkTurns, s.checkMedia, checkPairs, checkCache, checkEnd}
 	for _, rule := range rules {
 		if bad := rule(m); bad != nil {
 			return bad
@@ -220,7 +229,7 @@ func checkTurns(m *Message) *refusal {
 // checkBlock checks block j of message i by itself.
 func checkBlock(i, j int, t *Turn) *refusal {
 	b := &t.Content[j]
-	allowed := map[string][]string{"user": {"text", "tool_result"}, "assistant": {"text", "thinking", "redacted_thinking", "tool_use"}}[t.Role]
+	allowed := map[string][]string{"user": {"text", "image", "document", "tool_result"}, "assistant": {"text", "thinking", "redacted_thinking", "tool_use"}}[t.Role]
 	switch {
 	case !slices.Contains(allowed, b.Type):
 		return invalid("messages.%d.content.%d: Input tag '%s' found using 'type' does not match any of the expected tags", i, j, b.Type)

@@ -37,6 +37,7 @@ type Options struct {
 	Key       string     // the x-api-key it wants; "" takes any, and none
 	Models    []string   // what /v1/models lists and what requests may name
 	MaxTokens int        // the most that max_tokens may be; 0 = 128,000
+	NoImages  bool       // refuses pictures and documents, as models before Claude 3 do
 	NoThought bool       // refuses the parameter "thinking", as older models refuse adaptive thinking
 	Default   Reply      // sent when the script is empty; zero: one sentence
 	Clock     core.Clock // for Reply.Pause; the system's clock

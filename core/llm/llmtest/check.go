@@ -14,6 +14,7 @@ import (
 type Message struct {
 	Role       string
 	Content    string // text parts joined
+	Parts      []Part // of a user message whose content is no plain string
 	ToolCallID string
 	ToolCalls  []ToolCall
 }
@@ -44,6 +45,26 @@ type streamOptions struct {
 }
 
 func (o *streamOptions) usage() bool { return o != nil && o.IncludeUsage }
+
+// A Part is one piece of a user message.
+type Part struct {
+	Type  string `json:"type"`
+	Text  string `json:"text"`
+	Image *Image `json:"image_url"`
+	File  *File  `json:"file"`
+}
+
+// An Image is an image_url part's picture; URL holds the bytes themselves.
+type Image struct {
+	URL    string `json:"url"`
+	Detail string `json:"detail"`
+}
+
+// A File is a file part's document.
+type File struct {
+	Name string `json:"filename"`
+	Data string `json:"file_data"`
+}
 
 type rawMessage struct {
 	Role       string          `json:"role"`
@@ -110,7 +131,7 @@ func (s *Server) check(contentType string, body []byte) (*chatRequest, *refusal)
 	if err := json.Unmarshal(body, &req); err != nil {
 		return nil, invalid(400, "Invalid type: "+err.Error(), "", "invalid_type")
 	}
-	for _, rule := range []func(*chatRequest) *refusal{s.checkModel, checkLimits, checkTools, checkMessages, checkOrder} {
+	for _, rule := range []func(*chatRequest) *refusal{s.checkModel, checkLimits, checkTools, s.checkMessages, checkOrder} {
 		if bad := rule(&req); bad != nil {
 			return &req, bad
 		}
@@ -174,7 +195,7 @@ func checkTools(r *chatRequest) *refusal {
 
 var roles = []string{"system", "assistant", "user", "function", "tool", "developer"}
 
-func checkMessages(r *chatRequest) *refusal {
+func (s *Server) checkMessages(r *chatRequest) *refusal {
 	if r.RawMessages == nil {
 		return invalid(400, "Missing required parameter: 'messages'.", "messages", "missing_required_parameter")
 	}
@@ -188,7 +209,10 @@ func checkMessages(r *chatRequest) *refusal {
 			return invalid(400, fmt.Sprintf("Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.",
 				m.Role), at+".role", "invalid_value")
 		}
-		text, ok := content(m.Content)
+		text, parts, ok := content(m.Content)
+		if bad := s.checkParts(at, m.Role, parts); bad != nil {
+			return bad
+		}
 		if !ok && (m.Role != "assistant" || len(m.ToolCalls) == 0) {
 			return invalid(400, "Invalid value for 'content': expected a string, got null.", fmt.Sprintf("messages.[%d].content", i), "")
 		}
@@ -198,7 +222,7 @@ func checkMessages(r *chatRequest) *refusal {
 		if bad := checkCalls(at, m.ToolCalls); bad != nil {
 			return bad
 		}
-		r.Messages = append(r.Messages, Message{Role: m.Role, Content: text, ToolCallID: m.ToolCallID, ToolCalls: m.ToolCalls})
+		r.Messages = append(r.Messages, Message{Role: m.Role, Content: text, Parts: parts, ToolCallID: m.ToolCallID, ToolCalls: m.ToolCalls})
 	}
 	return nil
 }
@@ -222,31 +246,6 @@ func checkCalls(at string, calls []ToolCall) *refusal {
 		}
 	}
 	return nil
-}
-
-// content reads a string or an array of parts; false when it is null or absent.
-func content(raw json.RawMessage) (string, bool) {
-	var text *string
-	if len(raw) == 0 {
-		return "", false
-	}
-	if json.Unmarshal(raw, &text) == nil {
-		if text == nil {
-			return "", false
-		}
-		return *text, true
-	}
-	var parts []struct {
-		Text string `json:"text"`
-	}
-	if json.Unmarshal(raw, &parts) != nil || len(parts) == 0 {
-		return "", false
-	}
-	var out strings.Builder
-	for _, p := range parts {
-		out.WriteString(p.Text)
-	}
-	return out.String(), true
 }
 
 // checkOrder holds tool messages directly behind the calls they answer.

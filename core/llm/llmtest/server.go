@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	maxBody = 16 << 20 // bytes of a request
+	maxBody = 64 << 20 // bytes of a request
 	maxLog  = 1000     // requests kept; older ones are dropped
 )
 
@@ -39,6 +39,9 @@ type Options struct {
 	Models  []string   // what /v1/models lists and what requests may name
 	Default Reply      // sent when the script is empty; zero: one sentence
 	Clock   core.Clock // for Reply.Pause; the system's clock
+
+	NoImages bool // refuses pictures, as models without vision do
+	NoFiles  bool // refuses file parts
 }
 
 // A Server is one fake on a loopback port. All methods are safe for use by

@@ -51,28 +51,32 @@ const (
 // Options say which server to talk to. Clock is needed; everything else has a
 // default.
 type Options struct {
-	Name    string       // the provider's name in front of model names; "openai"
-	Model   string       // the provider's name of the model; "" = chosen from /v1/models at the first reply
-	BaseURL string       // with version path; DefaultBaseURL. An URL without path gets /v1
-	Key     string       // sent as bearer token; "" sends none
-	Window  int          // tokens of context, 0 unknown
-	HTTP    *http.Client // nil: own transport with time-outs for dialling (10 s), TLS (10 s) and the answer's header (120 s)
-	Clock   core.Clock
-	Log     *slog.Logger   // nil: silent
-	Rand    func() float64 // jitter in [0, 1); nil: math/rand
+	Name    string // the provider's name in front of model names; "openai"
+	Model   string // the provider's name of the model; "" = chosen from /v1/models at the first reply
+	BaseURL string // with version path; DefaultBaseURL. An URL without path gets /v1
+	Key     string // sent as bearer token; "" sends none
+	Window  int    // tokens of context, 0 unknown
+	// Documents: the server takes PDF as file parts. OpenAI and OpenRouter are
+	// known to; elsewhere a document is left out with a line of text.
+	Documents bool
+	HTTP      *http.Client // nil: own transport with time-outs for dialling (10 s), TLS (10 s) and the answer's header (120 s)
+	Clock     core.Clock
+	Log       *slog.Logger   // nil: silent
+	Rand      func() float64 // jitter in [0, 1); nil: math/rand
 }
 
 // A Client is one model of one server. It is safe for use by many goroutines.
 type Client struct {
-	name    string
-	window  int
-	base    *url.URL
-	key     string
-	http    *http.Client
-	clock   core.Clock
-	log     *slog.Logger
-	rand    func() float64
-	dialect dialect
+	name      string
+	window    int
+	documents bool
+	base      *url.URL
+	key       string
+	http      *http.Client
+	clock     core.Clock
+	log       *slog.Logger
+	rand      func() float64
+	dialect   dialect
 
 	configured string
 	mu         sync.Mutex
@@ -85,6 +89,8 @@ type dialect struct {
 	noUsage          atomic.Bool // stream_options is refused
 	completionTokens atomic.Bool // max_completion_tokens instead of max_tokens
 	noTools          atomic.Bool // the model takes no tools
+	noImages         atomic.Bool // the model takes no pictures
+	noFiles          atomic.Bool // the model takes no documents
 }
 
 // New checks o and makes the client; it does not connect.
@@ -101,7 +107,7 @@ func New(o Options) (*Client, error) {
 		return nil, core.Errorf(core.Invalid, "the model key holds a blank or a character that no HTTP header can carry")
 	}
 	c := &Client{
-		name: o.Name, window: o.Window, base: base, key: key, clock: o.Clock,
+		name: o.Name, window: o.Window, documents: o.Documents, base: base, key: key, clock: o.Clock,
 		log: o.Log, rand: o.Rand, configured: o.Model, http: ownClient(),
 	}
 	if c.name == "" {
@@ -171,7 +177,7 @@ func (c *Client) About() llm.About {
 	if m := c.configured + c.chosen; m != "" {
 		name += "/" + m
 	}
-	return llm.About{Name: name, Window: c.window, Tools: !c.dialect.noTools.Load()}
+	return llm.About{Name: name, Window: c.window, Tools: !c.dialect.noTools.Load(), Images: !c.dialect.noImages.Load()}
 }
 
 func (c *Client) atOpenAI() bool { return c.base.Hostname() == "api.openai.com" }

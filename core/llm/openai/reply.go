@@ -47,6 +47,7 @@ type reply struct {
 	req      *llm.Request
 	yield    func(llm.Delta, error) bool
 	model    string
+	blind    bool // pictures and documents are left out: the server refused one
 	answered bool // a piece of the answer was yielded
 	stopped  bool // the caller broke off
 }
@@ -68,7 +69,7 @@ func (r *reply) run() *failure {
 		if bad == nil || r.stopped || r.answered || r.ctx.Err() != nil {
 			return bad
 		}
-		if learnt < maxLearn && r.c.learn(bad) {
+		if learnt < maxLearn && r.learn(bad) {
 			learnt++
 			continue
 		}
@@ -116,7 +117,7 @@ func (r *reply) attempt() *failure {
 		return bad
 	}
 	r.model = r.c.name + "/" + model
-	body, err := r.c.request(model, r.req)
+	body, err := r.c.request(model, r.req, r.media())
 	if err != nil {
 		f := final(llm.CodeBadRequest, textBadRequest)
 		f.fault.Err = r.c.hide("encoding the request: "+err.Error(), nil)

@@ -11,8 +11,9 @@ import (
 )
 
 // request is req in the API's words.
-func (c *Client) request(model string, req *llm.Request) ([]byte, error) {
-	r := api.ChatCompletionRequest{Model: model, Stream: true, Messages: messages(req)}
+func (c *Client) request(model string, req *llm.Request, media llm.MediaLimits) ([]byte, error) {
+	var r chatRequest
+	r.Model, r.Stream, r.Messages = model, true, messages(req, media)
 	if !c.dialect.noUsage.Load() {
 		r.StreamOptions = &api.StreamOptions{IncludeUsage: true}
 	}
@@ -30,12 +31,18 @@ func (c *Client) request(model string, req *llm.Request) ([]byte, error) {
 
 // learn looks whether a refusal is about a part of the request that can be
 // left out or said differently, and remembers it; true means: ask again.
-func (c *Client) learn(f *failure) bool {
-	if f.fault.Status != 400 && f.fault.Status != 422 || f.fault.Err == nil {
+func (r *reply) learn(f *failure) bool {
+	if f.fault.Err == nil {
 		return false
 	}
 	text := strings.ToLower(f.fault.Err.Error())
-	d := &c.dialect
+	if r.learnMedia(f.fault.Status, text) {
+		return true
+	}
+	if f.fault.Status != 400 && f.fault.Status != 422 {
+		return false
+	}
+	d := &r.c.dialect
 	switch {
 	case strings.Contains(text, "stream_options") || strings.Contains(text, "include_usage"):
 		return d.noUsage.CompareAndSwap(false, true)
@@ -64,57 +71,95 @@ func tools(offered []llm.Tool) []api.Tool {
 	return out
 }
 
-// lostResult stands for a tool result that never came: the API refuses a
-// history with an open call.
-const lostResult = "interrupted, outcome unknown"
-
-// messages flattens the history. Every tool call is followed by exactly one
-// tool message, in the order of the calls; results of unknown calls become
-// plain text; thinking of other models is left out; empty messages vanish.
-func messages(req *llm.Request) []api.ChatCompletionMessage {
-	var out []api.ChatCompletionMessage
-	if req.System != "" {
-		out = append(out, api.ChatCompletionMessage{Role: api.ChatMessageRoleSystem, Content: req.System})
-	}
-	var open []string // calls of the last assistant message without result
-	settle := func(results map[string]string) {
-		for _, id := range open {
-			text, ok := results[id]
-			if !ok {
-				text = lostResult
-			}
-			out = append(out, api.ChatCompletionMessage{Role: api.ChatMessageRoleTool, ToolCallID: id, Content: text})
-		}
-		open = nil
-	}
-	for _, m := range req.Messages {
-		if m.Role == "assistant" {
-			settle(nil)
-			msg := assistant(m)
-			for _, call := range msg.ToolCalls {
-				open = append(open, call.ID)
-			}
-			if msg.Content != "" || len(msg.ToolCalls) > 0 {
-				out = append(out, msg)
-			}
-			continue
-		}
-		results, text := user(m, open)
-		settle(results)
-		if text != "" {
-			out = append(out, api.ChatCompletionMessage{Role: api.ChatMessageRoleUser, Content: text})
-		}
-	}
-	settle(nil)
-	return out
+// A chatRequest is a request whose messages are ours: the library's know no
+// file parts.
+type chatRequest struct {
+	api.ChatCompletionRequest
+	Messages []message `json:"messages"`
 }
 
-func assistant(m llm.Message) api.ChatCompletionMessage {
-	msg := api.ChatCompletionMessage{Role: api.ChatMessageRoleAssistant}
+// A message is one message of a request.
+type message struct {
+	Role       string         `json:"role"`
+	Content    content        `json:"content,omitempty"`
+	ToolCalls  []api.ToolCall `json:"tool_calls,omitempty"`
+	ToolCallID string         `json:"tool_call_id,omitempty"`
+}
+
+// The words that stand where the API wants some and the history has none.
+const (
+	lostResult  = "interrupted, outcome unknown" // of a call whose result never came
+	earlierCall = "Result of an earlier tool call: "
+	showsBelow  = "(What this shows follows in the next message.)"
+	shownBy     = "Shown by the tool call "
+)
+
+// A history is put together so that the API takes it: every tool call is
+// followed by exactly one tool message, in the order of the calls; results of
+// unknown calls become plain text; thinking of other models is left out;
+// empty messages vanish. A tool message holds text only, so what a tool shows
+// comes in a user message behind the results.
+type history struct {
+	media llm.Choice // the pictures and documents that are sent
+	out   []message
+	open  []string // calls of the last assistant message without result
+}
+
+func messages(req *llm.Request, limits llm.MediaLimits) []message {
+	h := history{media: limits.Choose(req.Messages)}
+	if req.System != "" {
+		h.put(api.ChatMessageRoleSystem, content{{Type: "text", Text: req.System}})
+	}
+	for _, m := range req.Messages {
+		if m.Role != "assistant" {
+			results, rest := h.user(m)
+			h.put(api.ChatMessageRoleUser, append(h.settle(results), rest...))
+			continue
+		}
+		h.put(api.ChatMessageRoleUser, h.settle(nil))
+		msg := assistant(m)
+		for _, call := range msg.ToolCalls {
+			h.open = append(h.open, call.ID)
+		}
+		if len(msg.Content) > 0 || len(msg.ToolCalls) > 0 {
+			h.out = append(h.out, msg)
+		}
+	}
+	h.put(api.ChatMessageRoleUser, h.settle(nil))
+	return h.out
+}
+
+func (h *history) put(role string, c content) {
+	if len(c) > 0 {
+		h.out = append(h.out, message{Role: role, Content: c})
+	}
+}
+
+// settle gives every open call its result, or says that none came. It returns
+// what the results show.
+func (h *history) settle(results map[string]*llm.Block) (shown content) {
+	for _, id := range h.open {
+		text := lostResult
+		if b := results[id]; b != nil {
+			text = resultText(*b)
+			if len(b.Media) > 0 {
+				text = joinText(text, showsBelow)
+				shown.text(shownBy + id + ":")
+				shown.media(h.media, b)
+			}
+		}
+		h.out = append(h.out, message{Role: api.ChatMessageRoleTool, ToolCallID: id, Content: content{{Type: "text", Text: text}}})
+	}
+	h.open = nil
+	return shown
+}
+
+func assistant(m llm.Message) message {
+	msg := message{Role: api.ChatMessageRoleAssistant}
 	for _, b := range m.Blocks {
 		switch b.Type {
 		case "text":
-			msg.Content = joinText(msg.Content, b.Text)
+			msg.Content.text(b.Text)
 		case "tool_use":
 			msg.ToolCalls = append(msg.ToolCalls, api.ToolCall{ID: b.ID, Type: api.ToolTypeFunction,
 				Function: api.FunctionCall{Name: b.Name, Arguments: arguments(b.Input)}})
@@ -132,25 +177,29 @@ func arguments(input json.RawMessage) string {
 	return buf.String()
 }
 
-// user splits a user message into the results of open calls and the rest as text.
-func user(m llm.Message, open []string) (results map[string]string, text string) {
-	results = map[string]string{}
+// user splits a user message into the results of open calls and the rest.
+func (h *history) user(m llm.Message) (results map[string]*llm.Block, rest content) {
+	results = map[string]*llm.Block{}
 	waiting := map[string]bool{}
-	for _, id := range open {
+	for _, id := range h.open {
 		waiting[id] = true
 	}
-	for _, b := range m.Blocks {
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
 		switch {
 		case b.Type == "tool_result" && waiting[b.ToolUseID]:
-			results[b.ToolUseID] = resultText(b)
+			results[b.ToolUseID] = b
 			delete(waiting, b.ToolUseID)
 		case b.Type == "tool_result":
-			text = joinText(text, "Result of an earlier tool call: "+resultText(b))
+			rest.text(earlierCall + resultText(*b))
+			rest.media(h.media, b)
 		case b.Type == "text":
-			text = joinText(text, b.Text)
+			rest.text(b.Text)
+		case b.Type == "media":
+			rest.media(h.media, b)
 		}
 	}
-	return results, text
+	return results, rest
 }
 
 func resultText(b llm.Block) string {

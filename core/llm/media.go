@@ -1,0 +1,123 @@
+package llm
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"gatehouse/core"
+)
+
+// MediaLimits are what a provider takes of pictures and documents in one
+// request. Sizes are of Media.Data, in bytes, before base64 makes a third
+// more of them. All figures are needed where the kind is taken.
+type MediaLimits struct {
+	Images, Documents bool // whether the kind is taken at all
+	MaxImage          int  // bytes of one picture
+	MaxDocument       int  // bytes of one document
+	MaxTotal          int  // bytes of all together
+	MaxCount          int  // pictures and documents together
+}
+
+// Kinds of media, as blocks of a request name them.
+const (
+	image    = "image"
+	document = "document"
+)
+
+// A Choice is which media of a request are sent. It is made once for each
+// request, by the messages' own memory: ask it with pointers into them.
+type Choice struct{ left map[*core.Media]string }
+
+// Choose decides which media of messages l lets through. The newest are
+// chosen first, so that a long conversation keeps what it is about.
+func (l MediaLimits) Choose(messages []Message) Choice {
+	c := Choice{left: map[*core.Media]string{}}
+	count, total := 0, 0
+	for i := len(messages) - 1; i >= 0; i-- {
+		for j := len(messages[i].Blocks) - 1; j >= 0; j-- {
+			media := messages[i].Blocks[j].Media
+			for k := len(media) - 1; k >= 0; k-- {
+				m := &media[k]
+				why := l.refuses(m)
+				switch {
+				case why != "":
+				case count == l.MaxCount:
+					why = fmt.Sprintf("only the newest %d are shown", l.MaxCount)
+				case total+len(m.Data) > l.MaxTotal:
+					why = "the newer ones take all the space"
+				default:
+					count, total = count+1, total+len(m.Data)
+					continue
+				}
+				c.left[m] = why
+			}
+		}
+	}
+	return c
+}
+
+// refuses says why m alone is not taken, "" when it is.
+func (l MediaLimits) refuses(m *core.Media) string {
+	kind, _ := MediaKind(m)
+	switch {
+	case kind == "":
+		return "it is no picture or document that a model can read"
+	case kind == image && !l.Images:
+		return "this model takes no pictures"
+	case kind == document && !l.Documents:
+		return "this model takes no documents"
+	case kind == image && len(m.Data) > l.MaxImage:
+		return "it is larger than " + size(l.MaxImage)
+	case kind == document && len(m.Data) > l.MaxDocument:
+		return "it is larger than " + size(l.MaxDocument)
+	}
+	return ""
+}
+
+// LeftOut is the line of text that stands for m where it is not sent; sent is
+// true where it is, and there is no line then.
+func (c Choice) LeftOut(m *core.Media) (line string, sent bool) {
+	why, left := c.left[m]
+	if !left {
+		return "", true
+	}
+	name := core.CleanName(m.Name)
+	if name == "" {
+		name = "an attachment"
+	} else {
+		name = strconv.Quote(name)
+	}
+	kind := core.CutRunes(core.CleanName(m.Type), 40)
+	if kind == "" {
+		kind = "unknown type"
+	}
+	return fmt.Sprintf("[%s (%s, %s) is left out: %s]", name, kind, size(len(m.Data)), why), false
+}
+
+// MediaKind is what m is to a model, "image" or "document", and the MIME type
+// that its bytes say; "" for everything else. Providers refuse a whole request
+// whose picture is not what its type says, so the bytes decide.
+func MediaKind(m *core.Media) (kind, mime string) {
+	switch mime = http.DetectContentType(m.Data); mime {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return image, mime
+	}
+	head := m.Data[:min(len(m.Data), 1024)] // where readers look for it
+	if bytes.Contains(head, []byte("%PDF-")) {
+		return document, "application/pdf"
+	}
+	return "", ""
+}
+
+// size is n bytes for people.
+func size(n int) string {
+	switch {
+	case n < 1<<10:
+		return strconv.Itoa(n) + " bytes"
+	case n < 1<<20:
+		return strconv.Itoa(n>>10) + " KB"
+	}
+	return strconv.FormatFloat(float64(n)/(1<<20), 'g', 3, 64) + " MB"
+}
