@@ -26,7 +26,7 @@ var may = map[string]string{
 	"configs":                "",
 	"core":                   "", // words only
 	"core/coretest":          "core",
-	"core/store":             "core core/store/original",
+	"core/store":             "core core/store/migrations core/store/original core/store/postgres",
 	"core/vault":             "core",
 	"core/sandbox":           "core",
 	"core/bus":               "core",
@@ -37,14 +37,17 @@ var may = map[string]string{
 	"core/llm/llmtest":       "core core/llm",
 	"core/llm/anthropictest": "core",
 
-	"core/store/original":  "core", // how to read what the original system wrote
-	"core/store/storetest": "core core/store",
+	"core/store/migrations": "core",
+	"core/store/original":   "core", // how to read what the original system wrote
+	"core/store/postgres":   "core",
+	"core/store/storetest":  "core core/store core/store/postgres",
 
 	"core/queue":        "core core/store core/vault",
 	"core/agent":        "core core/store core/vault",
 	"core/usage":        "core core/store core/vault",
 	"core/session":      "core core/store core/vault",
 	"core/tool":         "core core/vault core/sandbox",
+	"core/tool/files":   "core core/vault core/tool",
 	"core/permission":   "core core/store core/vault core/tool",
 	"core/orchestrator": "core core/store core/vault core/llm core/tool core/agent core/permission core/session core/usage",
 	"core/dispatch":     "core core/store core/queue core/orchestrator core/bus",
@@ -67,7 +70,7 @@ var may = map[string]string{
 	"admin":       "core core/store core/queue core/bus core/session web web/auth pairing connectors",
 
 	"cmd/gatehouse":        everything,
-	"cmd/gatehouse/phones": "core connectors/telegram/telegramtest",
+	"cmd/gatehouse/phones": "core connectors/telegram/telegramtest connectors/discord/discordtest",
 	"cmd/loadgen":          "core connectors/telegram/telegramtest",
 }
 

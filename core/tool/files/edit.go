@@ -1,0 +1,193 @@
+package files
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/tool"
+)
+
+// maxEdit bounds the file that Edit changes, in bytes.
+const maxEdit = 8 << 20
+
+type editInput struct {
+	Path string  `json:"file_path" tool:"required"`
+	Old  *string `json:"old_string" tool:"required"`
+	New  *string `json:"new_string" tool:"required"`
+	All  bool    `json:"replace_all"`
+}
+
+func decodeEdit(raw json.RawMessage) (in editInput, err error) {
+	if err := tool.Decode(raw, &in); err != nil {
+		return in, err
+	}
+	if *in.Old == *in.New {
+		return in, core.Errorf(core.Invalid, "old_string and new_string are the same: there is nothing to change")
+	}
+	return in, fileName(in.Path)
+}
+
+func touchEdit(t *tool.Turn, raw json.RawMessage) (tool.Access, error) {
+	in, err := decodeEdit(raw)
+	if err != nil {
+		return tool.Access{}, err
+	}
+	name, err := t.Name(in.Path)
+	return tool.Access{Write: []string{name}}, err
+}
+
+func (f *files) edit(ctx context.Context, c *tool.Call) (tool.Result, error) {
+	in, err := decodeEdit(c.Input)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	name, err := decided(c.Access.Write, in.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	n, err := f.change(ctx, c.Turn, name, in)
+	switch {
+	case err != nil:
+		return tool.Result{}, explain(in.Path, err)
+	case *in.Old == "":
+		return tool.Result{Text: fmt.Sprintf("Written anew: %s (%d bytes).", in.Path, len(*in.New))}, nil
+	case n == 1:
+		return tool.Result{Text: fmt.Sprintf("Changed %s in one place.", in.Path)}, nil
+	}
+	return tool.Result{Text: fmt.Sprintf("Changed %s in %d places.", in.Path, n)}, nil
+}
+
+// change does the edit and says how many places it changed.
+func (f *files) change(ctx context.Context, t *tool.Turn, name string, in editInput) (int, error) {
+	p, err := writable(t, name)
+	if err != nil {
+		return 0, err
+	}
+	defer p.Close()
+	defer f.lock(p.path())()
+	text, st, err := f.text(t, name)
+	if errors.Is(err, fs.ErrNotExist) && *in.Old == "" {
+		return 0, f.replace(t, p, name, []byte(*in.New), nil)
+	}
+	if err != nil {
+		return 0, err
+	}
+	changed, n, err := substitute(text, *in.Old, *in.New, in.All)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return 0, err
+	}
+	read, same := f.seen.knows(t, name, st)
+	if err := f.replace(t, p, name, []byte(changed), st); err != nil {
+		return 0, err
+	}
+	if !read || !same { // what stands around the change was never seen
+		f.seen.forget(t, name)
+	}
+	return n, nil
+}
+
+// text is the whole of a text file, as it is.
+func (f *files) text(t *tool.Turn, name string) (string, fs.FileInfo, error) {
+	file, st, err := f.openFile(t, name)
+	if err != nil {
+		return "", nil, err
+	}
+	defer file.Close()
+	data, err := whole(file, st, maxEdit, "file")
+	if err != nil && core.KindOf(err) == core.Other {
+		return "", nil, fmt.Errorf("read for edit: %w", err)
+	}
+	if err == nil && binary(data) {
+		err = core.Errorf(core.Invalid, "it is a binary file")
+	}
+	return string(data), st, err
+}
+
+// substitute replaces old by new in text. Where text ends its lines by CRLF, so
+// do old and new, whatever the model wrote; nothing else changes.
+func substitute(text, old, new string, all bool) (string, int, error) {
+	if old == "" {
+		if text == "" {
+			return new, 1, nil
+		}
+		return "", 0, core.Errorf(core.Invalid, "the file exists and is not empty; say in old_string which text is replaced")
+	}
+	old, new = endings(text, old, new)
+	n := strings.Count(text, old)
+	switch {
+	case n == 0:
+		return "", 0, core.Errorf(core.Invalid, "old_string is not in the file. %s", hint(text, old))
+	case n > 1 && !all:
+		return "", 0, core.Errorf(core.Invalid, "old_string stands in %d places (lines %s). Add text around it until it is unique, or set replace_all", n, places(text, old))
+	}
+	return strings.ReplaceAll(text, old, new), n, nil
+}
+
+// endings gives old and new the line ends of text, or of the one place that is
+// meant where text mixes both.
+func endings(text, old, new string) (string, string) {
+	crlf := strings.Count(text, "\r\n")*2 > strings.Count(text, "\n")
+	as, is := strings.Contains(text, toCRLF(old)), strings.Contains(text, old)
+	if as && (crlf || !is) || crlf && !is {
+		return toCRLF(old), toCRLF(new)
+	}
+	return old, new
+}
+
+func toCRLF(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
+}
+
+// places are the lines where old begins, the first five.
+func places(text, old string) string {
+	var lines []string
+	for line, from := 1, 0; ; {
+		i := strings.Index(text[from:], old)
+		if i < 0 {
+			return strings.Join(lines, ", ")
+		}
+		if len(lines) == 5 {
+			return strings.Join(lines, ", ") + ", …"
+		}
+		line += strings.Count(text[from:from+i], "\n")
+		lines = append(lines, strconv.Itoa(line))
+		line += strings.Count(old, "\n")
+		from += i + len(old)
+	}
+}
+
+var lineNumber = regexp.MustCompile(`(?m)^\s*\d+\t`)
+
+// hint says what may be wrong with a text that was not found.
+func hint(text, old string) string {
+	if lineNumber.MatchString(old) && strings.Contains(text, strings.TrimSpace(lineNumber.ReplaceAllString(old, ""))) {
+		return "Leave out the line numbers that Read shows"
+	}
+	first := ""
+	for line := range strings.Lines(old) {
+		if first = strings.TrimSpace(line); first != "" {
+			break
+		}
+	}
+	n, found := 0, []string{}
+	for line := range strings.Lines(text) {
+		n++
+		if first != "" && strings.TrimSpace(line) == first && len(found) < 3 {
+			found = append(found, strconv.Itoa(n))
+		}
+	}
+	if len(found) > 0 {
+		return fmt.Sprintf("Its first line is like line %s: look at blanks, tabs and what follows, and Read the file again", strings.Join(found, ", "))
+	}
+	return "Read the file again: the text must be the same to the last blank"
+}

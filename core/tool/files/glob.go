@@ -1,0 +1,146 @@
+package files
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"gatehouse/core"
+	"gatehouse/core/tool"
+)
+
+// maxHits bounds the files that Glob names.
+const maxHits = 100
+
+// maxPattern bounds a glob or a regular expression, in bytes.
+const maxPattern = 1000
+
+type globInput struct {
+	Pattern string `json:"pattern" tool:"required"`
+	Path    string `json:"path"`
+}
+
+// decodeGlob also moves the fixed beginning of the pattern into the path, so
+// that only what must be searched is asked for.
+func decodeGlob(raw json.RawMessage) (in globInput, err error) {
+	if err := tool.Decode(raw, &in); err != nil {
+		return in, err
+	}
+	if err := checkGlob("pattern", in.Pattern); err != nil {
+		return in, err
+	}
+	base, rest := doublestar.SplitPattern(in.Pattern)
+	if slices.Contains(strings.Split(rest, "/"), "..") {
+		return in, core.Errorf(core.Invalid, "pattern must not go up (..) behind a wildcard")
+	}
+	in.Pattern = rest
+	if in.Path == "" || filepath.IsAbs(base) {
+		in.Path = base
+	} else {
+		in.Path = filepath.Join(in.Path, base)
+	}
+	return in, nil
+}
+
+func checkGlob(what, g string) error {
+	switch {
+	case g == "":
+		return core.Errorf(core.Invalid, "%s is empty", what)
+	case len(g) > maxPattern:
+		return core.Errorf(core.Invalid, "%s is longer than %d bytes", what, maxPattern)
+	case strings.Count(g, "**") > 8 || strings.Count(g, "{") > 8:
+		return core.Errorf(core.Invalid, "%s has more than eight ** or {…}; search in steps", what)
+	case !doublestar.ValidatePattern(g):
+		return core.Errorf(core.Invalid, "%s is not a glob: * and ? within a name, ** over folders, [a-z], {a,b}", what)
+	}
+	return nil
+}
+
+func touchGlob(t *tool.Turn, raw json.RawMessage) (tool.Access, error) {
+	in, err := decodeGlob(raw)
+	if err != nil {
+		return tool.Access{}, err
+	}
+	name, err := t.Name(in.Path)
+	return tool.Access{Read: []string{name}}, err
+}
+
+func (f *files) glob(ctx context.Context, c *tool.Call) (tool.Result, error) {
+	in, err := decodeGlob(c.Input)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	name, err := decided(c.Access.Read, in.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	found := newest{limit: maxHits}
+	w := &walk{f: f, t: c.Turn, visit: func(h hit) error {
+		if ok, _ := doublestar.Match(in.Pattern, h.rel); ok {
+			found.add(h)
+		}
+		return nil
+	}}
+	if err := w.run(ctx, name); err != nil {
+		return tool.Result{}, explain(in.Path, err)
+	}
+	return tool.Result{Text: found.text(c.Turn, in, w.cut)}, nil
+}
+
+func (n *newest) text(t *tool.Turn, in globInput, cut string) string {
+	var b strings.Builder
+	if n.count == 0 {
+		fmt.Fprintf(&b, "No file below %s matches %s.\n", in.Path, in.Pattern)
+	}
+	for _, e := range n.sorted() {
+		b.WriteString(show(t, e.hit.name) + "\n")
+	}
+	if n.count > n.limit {
+		fmt.Fprintf(&b, "(%d more, older: narrow the pattern to see them)\n", n.count-n.limit)
+	}
+	if cut != "" {
+		fmt.Fprintf(&b, "(%s: narrow the path or the pattern)\n", cut)
+	}
+	return b.String()
+}
+
+// newest keeps the limit newest of the hits that it is given.
+type newest struct {
+	limit int
+	count int
+	list  []dated // at most 2 × limit
+}
+
+type dated struct {
+	hit hit
+	mod time.Time
+}
+
+func (n *newest) add(h hit) {
+	st, err := h.at.root.Lstat(h.at.rel)
+	if err != nil || !st.Mode().IsRegular() {
+		return // gone in this moment
+	}
+	n.count++
+	n.list = append(n.list, dated{h, st.ModTime()})
+	if len(n.list) >= 2*n.limit {
+		n.list = n.sorted()
+	}
+}
+
+// sorted are the newest, at most limit, the newest first.
+func (n *newest) sorted() []dated {
+	slices.SortStableFunc(n.list, func(a, b dated) int {
+		if c := b.mod.Compare(a.mod); c != 0 {
+			return c
+		}
+		return strings.Compare(a.hit.name, b.hit.name)
+	})
+	return n.list[:min(n.limit, len(n.list))]
+}

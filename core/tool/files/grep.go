@@ -1,0 +1,170 @@
+package files
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"gatehouse/core"
+	"gatehouse/core/tool"
+)
+
+type grepInput struct {
+	Pattern   string `json:"pattern" tool:"required"`
+	Path      string `json:"path"`
+	Glob      string `json:"glob"`
+	Type      string `json:"type"`
+	Mode      string `json:"output_mode"`
+	Fold      bool   `json:"-i"`
+	Numbers   *bool  `json:"-n"`
+	After     int    `json:"-A"`
+	Before    int    `json:"-B"`
+	Around    int    `json:"-C"`
+	Context   int    `json:"context"` // another name of -C
+	HeadLimit *int   `json:"head_limit"`
+	Offset    int    `json:"offset"`
+	Multiline bool   `json:"multiline"`
+
+	re *regexp.Regexp
+}
+
+// Modes of output.
+const (
+	modeContent = "content"
+	modeFiles   = "files_with_matches"
+	modeCount   = "count"
+)
+
+const (
+	defaultHead = 250 // lines or files, unless head_limit says otherwise
+	maxAround   = 100 // lines of context
+)
+
+func decodeGrep(raw json.RawMessage) (in grepInput, err error) {
+	if err := tool.Decode(raw, &in); err != nil {
+		return in, err
+	}
+	if in.Path == "" {
+		in.Path = "."
+	}
+	if in.Mode == "" {
+		in.Mode = modeFiles
+	}
+	in.Around = max(in.Around, in.Context)
+	in.After, in.Before = max(in.After, in.Around), max(in.Before, in.Around)
+	switch {
+	case in.Pattern == "" || len(in.Pattern) > maxPattern:
+		return in, core.Errorf(core.Invalid, "pattern must have 1 to %d bytes", maxPattern)
+	case !slices.Contains([]string{modeContent, modeFiles, modeCount}, in.Mode):
+		return in, core.Errorf(core.Invalid, "output_mode is one of content, files_with_matches, count")
+	case in.After < 0 || in.Before < 0 || in.Offset < 0 || in.HeadLimit != nil && *in.HeadLimit < 0:
+		return in, core.Errorf(core.Invalid, "-A, -B, -C, head_limit and offset are not negative")
+	case in.After > maxAround || in.Before > maxAround:
+		return in, core.Errorf(core.Invalid, "-A, -B and -C are at most %d", maxAround)
+	case in.Type != "" && typeGlobs[in.Type] == "":
+		return in, core.Errorf(core.Invalid, "type is one of %s", strings.Join(slices.Sorted(maps.Keys(typeGlobs)), ", "))
+	}
+	if in.Glob != "" {
+		if err := checkGlob("glob", strings.TrimPrefix(in.Glob, "!")); err != nil {
+			return in, err
+		}
+	}
+	return in, in.compile()
+}
+
+func (in *grepInput) compile() (err error) {
+	flags := ""
+	if in.Fold {
+		flags += "i"
+	}
+	if in.Multiline {
+		flags += "ms"
+	}
+	p := in.Pattern
+	if flags != "" {
+		p = "(?" + flags + ")" + p
+	}
+	if in.re, err = regexp.Compile(p); err != nil {
+		return core.Errorf(core.Invalid, "pattern is not a regular expression of RE2 (no look-around, no back references): %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	}
+	return nil
+}
+
+// head is how many lines or files are shown.
+func (in *grepInput) head() int {
+	switch {
+	case in.HeadLimit == nil:
+		return defaultHead
+	case *in.HeadLimit == 0:
+		return maxEntries
+	}
+	return *in.HeadLimit
+}
+
+// wants reports whether a file is one to be searched, by its path below the folder.
+func (in *grepInput) wants(rel string) bool {
+	if in.Type != "" && !globMatch(typeGlobs[in.Type], rel) {
+		return false
+	}
+	if not, ok := strings.CutPrefix(in.Glob, "!"); ok {
+		return !globMatch(not, rel)
+	}
+	return in.Glob == "" || globMatch(in.Glob, rel)
+}
+
+// globMatch: a glob without a slash goes by the name alone.
+func globMatch(g, rel string) bool {
+	if !strings.Contains(g, "/") {
+		rel = path.Base(rel)
+	}
+	ok, err := doublestar.Match(strings.TrimPrefix(g, "/"), rel)
+	return ok && err == nil
+}
+
+// typeGlobs are the file types of Grep, by ripgrep's names.
+var typeGlobs = map[string]string{
+	"c": "*.{c,h}", "cpp": "*.{cpp,cc,cxx,hpp,hh,hxx,h}", "cs": "*.cs", "css": "*.{css,scss}", "csv": "*.csv",
+	"go": "*.go", "html": "*.{html,htm}", "java": "*.java", "js": "*.{js,jsx,mjs,cjs}", "json": "*.{json,jsonl}",
+	"kotlin": "*.{kt,kts}", "lua": "*.lua", "md": "*.{md,markdown,mdx}", "php": "*.php", "py": "*.{py,pyi}",
+	"ruby": "*.rb", "rust": "*.rs", "sh": "*.{sh,bash,zsh}", "sql": "*.sql", "swift": "*.swift", "toml": "*.toml",
+	"ts": "*.{ts,tsx,mts,cts}", "txt": "*.txt", "xml": "*.xml", "yaml": "*.{yaml,yml}",
+}
+
+func touchGrep(t *tool.Turn, raw json.RawMessage) (tool.Access, error) {
+	in, err := decodeGrep(raw)
+	if err != nil {
+		return tool.Access{}, err
+	}
+	name, err := t.Name(in.Path)
+	return tool.Access{Read: []string{name}}, err
+}
+
+func (f *files) grep(ctx context.Context, c *tool.Call) (tool.Result, error) {
+	in, err := decodeGrep(c.Input)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	name, err := decided(c.Access.Read, in.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	s := newSearch(c.Turn, in)
+	w := &walk{f: f, t: c.Turn}
+	w.visit = func(h hit) error {
+		if !in.wants(filepath.ToSlash(h.rel)) {
+			return nil
+		}
+		return s.file(ctx, f, h)
+	}
+	if err := w.run(ctx, name); err != nil {
+		return tool.Result{}, explain(in.Path, err)
+	}
+	return tool.Result{Text: s.result(w.cut)}, nil
+}

@@ -1,0 +1,129 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/tool"
+	"gatehouse/core/vault"
+)
+
+// Limits of one search.
+const (
+	maxEntries = 200_000 // files and folders that are looked at
+	maxDepth   = 64      // folders in folders
+	searchTime = 20 * time.Second
+)
+
+// errEnough ends a search that has found or looked at enough.
+var errEnough = errors.New("enough")
+
+// A walk goes through the files below a folder, in the order of their names. It
+// follows no links, enters no folder and shows no file that the Turn may not
+// read, and leaves out what it cannot open.
+type walk struct {
+	f       *files
+	t       *tool.Turn
+	from    place
+	visit   func(hit) error // errEnough ends the walk
+	entries int
+	cut     string // why the walk ended early, in words; "" when it did not
+}
+
+// A hit is a regular file that may be read.
+type hit struct {
+	name string // as Turn.Name makes it
+	rel  string // relative to where the walk began
+	at   place
+}
+
+// run walks from the folder name, or visits name alone when it is a file. ctx
+// ending is an error; the search's own time is not, but told in cut.
+func (w *walk) run(ctx context.Context, name string) error {
+	if !may(w.t.MayRead, name) {
+		return core.Errorf(core.Denied, "this folder may not be searched here")
+	}
+	p, err := at(w.t, name)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	w.from = p
+	st, err := p.root.Lstat(p.rel)
+	if err != nil {
+		return err
+	}
+	if st.Mode().IsRegular() {
+		err = w.visit(hit{name, path.Base(name), p})
+	} else {
+		timed, cancel := context.WithTimeout(ctx, searchTime)
+		defer cancel()
+		err = w.dir(timed, p, "", 0)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			w.cut = "the search ended after " + searchTime.String()
+			err = nil
+		}
+	}
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// dir walks one folder; rel is its path from where the walk began.
+func (w *walk) dir(ctx context.Context, p place, rel string, depth int) error {
+	list, err := w.list(p)
+	if err != nil {
+		if depth == 0 {
+			return err
+		}
+		return nil
+	}
+	for _, e := range list {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if w.entries++; w.entries > maxEntries {
+			w.cut = "the search ended after 200,000 files and folders"
+			return errEnough
+		}
+		next := place{root: p.root, base: p.base, rel: path.Join(p.rel, e.Name())}
+		name := next.nameOf(w.t, next.rel)
+		if !e.IsDir() && !e.Type().IsRegular() || vault.IsTemporary(name) || !may(w.t.MayRead, name) || system(name) {
+			continue
+		}
+		below := path.Join(rel, e.Name())
+		switch {
+		case !e.IsDir():
+			err = w.visit(hit{name, below, next})
+		case depth < maxDepth:
+			err = w.dir(ctx, next, below, depth+1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list is what stands in a folder, by name.
+func (w *walk) list(p place) ([]fs.DirEntry, error) {
+	dir, _, err := w.f.open(p, syscall.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	list, err := dir.ReadDir(max(maxEntries-w.entries, 0) + 1)
+	if err != nil && len(list) == 0 && !strings.Contains(err.Error(), "EOF") {
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return list, nil
+}

@@ -1,0 +1,258 @@
+package files
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"gatehouse/core"
+	"gatehouse/core/tool"
+)
+
+// tempSuffix is that of the vault's own temporary files: no listing shows them.
+const tempSuffix = ".gatehouse-tmp"
+
+type writeInput struct {
+	Path    string  `json:"file_path" tool:"required"`
+	Content *string `json:"content" tool:"required"`
+}
+
+func decodeWrite(raw json.RawMessage) (in writeInput, err error) {
+	if err := tool.Decode(raw, &in); err != nil {
+		return in, err
+	}
+	return in, fileName(in.Path)
+}
+
+// fileName refuses what can only be a folder.
+func fileName(p string) error {
+	switch {
+	case p == "":
+		return core.Errorf(core.Invalid, "file_path is empty")
+	case strings.HasSuffix(p, "/"):
+		return core.Errorf(core.Invalid, "file_path %q names a folder, not a file", p)
+	}
+	return nil
+}
+
+func touchWrite(t *tool.Turn, raw json.RawMessage) (tool.Access, error) {
+	in, err := decodeWrite(raw)
+	if err != nil {
+		return tool.Access{}, err
+	}
+	name, err := t.Name(in.Path)
+	return tool.Access{Write: []string{name}}, err
+}
+
+func (f *files) write(ctx context.Context, c *tool.Call) (tool.Result, error) {
+	in, err := decodeWrite(c.Input)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	name, err := decided(c.Access.Write, in.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	old, err := f.overwrite(ctx, c.Turn, name, *in.Content)
+	if err != nil {
+		return tool.Result{}, explain(in.Path, err)
+	}
+	done := "Written anew"
+	if old {
+		done = "Replaced"
+	}
+	return tool.Result{Text: fmt.Sprintf("%s: %s (%d bytes).", done, in.Path, len(*in.Content))}, nil
+}
+
+// overwrite makes the file name hold text. One that exists must have been read.
+func (f *files) overwrite(ctx context.Context, t *tool.Turn, name, text string) (existed bool, err error) {
+	p, err := writable(t, name)
+	if err != nil {
+		return false, err
+	}
+	defer p.Close()
+	defer f.lock(p.path())()
+	st, err := p.root.Lstat(p.rel)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		st = nil
+	case err != nil:
+		return false, err
+	default:
+		if err := f.mayReplace(t, name, st); err != nil {
+			return true, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	return st != nil, f.replace(t, p, name, []byte(text), st)
+}
+
+// writable is the place of a name that the Turn's bounds let be written.
+func writable(t *tool.Turn, name string) (place, error) {
+	if !may(t.MayWrite, name) {
+		return place{}, core.Errorf(core.Denied, "this file may not be written here")
+	}
+	return at(t, name)
+}
+
+func (f *files) mayReplace(t *tool.Turn, name string, st fs.FileInfo) error {
+	switch read, same := f.seen.knows(t, name, st); {
+	case st.IsDir():
+		return core.Errorf(core.Invalid, "it is a folder")
+	case !st.Mode().IsRegular():
+		return errKind(st.Mode())
+	case single(t, st) != nil:
+		return single(t, st)
+	case !read:
+		return core.Errorf(core.Conflict, "the file exists and was not read in this conversation; Read it first, so that nothing is lost unseen")
+	case !same:
+		return core.Errorf(core.Conflict, "the file changed since it was read; Read it again before writing")
+	}
+	return nil
+}
+
+// replace puts data in the place of p in one step: whoever reads sees the old
+// content or the new, also after a power cut. was is the file as it was looked
+// at, nil for a new one: when it is another now, nothing is done. The new file
+// is made in a folder that is held open, and the folder is asked for its real
+// name again right before the file gets its own.
+func (f *files) replace(t *tool.Turn, p place, name string, data []byte, was fs.FileInfo) error {
+	dir, err := f.folder(p, path.Dir(p.rel))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	temp := "." + strconv.FormatUint(rand.Uint64(), 36) + tempSuffix
+	base := path.Base(p.rel)
+	err = fill(dir.root, temp, data, newMode(name), was)
+	if err == nil {
+		_, err = f.verify(dir.place, dir.self)
+	}
+	if err == nil {
+		err = unchanged(dir.root, base, was)
+	}
+	if err == nil {
+		err = dir.root.Rename(temp, base)
+	}
+	if err != nil {
+		_ = dir.root.Remove(temp)
+		return err
+	}
+	st, err := dir.root.Lstat(base)
+	if err == nil {
+		f.seen.add(t, name, st)
+		err = dir.self.Sync()
+	}
+	return err
+}
+
+// newMode: the vault is private, the rest is as everywhere.
+func newMode(name string) fs.FileMode {
+	if filepath.IsAbs(name) {
+		return 0o644
+	}
+	return 0o600
+}
+
+// fill makes the file temp with data, on the disk, with mode and owner of was.
+func fill(dir *os.Root, temp string, data []byte, mode fs.FileMode, was fs.FileInfo) error {
+	w, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(data)
+	if err == nil && was != nil {
+		if sys, ok := was.Sys().(*syscall.Stat_t); ok {
+			_ = w.Chown(int(sys.Uid), int(sys.Gid)) // only root can; then it matters
+		}
+		err = w.Chmod(was.Mode().Perm())
+	}
+	if err == nil {
+		err = w.Sync()
+	}
+	return errors.Join(err, w.Close())
+}
+
+// unchanged: base in dir is still what it was.
+func unchanged(dir *os.Root, base string, was fs.FileInfo) error {
+	now, err := dir.Lstat(base)
+	switch {
+	case was == nil && errors.Is(err, fs.ErrNotExist):
+		return nil
+	case was == nil && err == nil:
+		return errMoved
+	case err != nil:
+		return err
+	case !os.SameFile(was, now) || was.Size() != now.Size() || !was.ModTime().Equal(now.ModTime()):
+		return core.Errorf(core.Conflict, "the file changed in this moment; Read it again")
+	}
+	return nil
+}
+
+// An openFolder is held open, so that it stays itself whatever it is called.
+type openFolder struct {
+	place place // where it must be
+	root  *os.Root
+	self  *os.File
+}
+
+func (d openFolder) Close() {
+	_ = d.self.Close()
+	_ = d.root.Close()
+}
+
+// folder opens the folder rel of p's root, with no link on the way, and makes
+// what is missing step by step, each in a folder that was asked for its name.
+func (f *files) folder(p place, rel string) (openFolder, error) {
+	at := place{root: p.root, base: p.base, rel: rel}
+	d, err := f.openFolder(at, p.root, rel)
+	if !errors.Is(err, fs.ErrNotExist) || rel == "." {
+		return d, err
+	}
+	up, err := f.folder(p, path.Dir(rel))
+	if err != nil {
+		return openFolder{}, err
+	}
+	defer up.Close()
+	mode := fs.FileMode(0o700)
+	if p.base == "/" {
+		mode = 0o755
+	}
+	if err := up.root.Mkdir(path.Base(rel), mode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return openFolder{}, err
+	}
+	return f.openFolder(at, up.root, path.Base(rel))
+}
+
+// openFolder opens the folder rel of root, which must be at.
+func (f *files) openFolder(at place, root *os.Root, rel string) (openFolder, error) {
+	r, err := root.OpenRoot(rel + "/.") // with "/." it does not wait at a pipe
+	if err != nil {
+		if escapes(err) {
+			err = errMoved
+		}
+		return openFolder{}, err
+	}
+	self, err := r.Open(".")
+	if err != nil {
+		_ = r.Close()
+		return openFolder{}, err
+	}
+	d := openFolder{at, r, self}
+	if _, err := f.verify(at, self); err != nil {
+		d.Close()
+		return openFolder{}, err
+	}
+	return d, nil
+}
