@@ -51,6 +51,7 @@ type app struct {
 	runs       *orchestrator.Orchestrator
 	dispatcher *dispatch.Dispatcher
 	hub        *connectors.Hub
+	fleet      *fleet
 	models     *models
 	upkeep     *upkeep
 	runtime    string // folder of the socket and the key file
@@ -64,7 +65,7 @@ func build(ctx context.Context, cfg *configs.Config, log *slog.Logger, clock cor
 	a := &app{cfg: cfg, log: log, clock: clock, reg: prometheus.NewRegistry()}
 	a.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a.registerBuild()
-	for _, step := range []func(context.Context) error{a.openVault, a.openStore, a.joinCore, a.joinConnectors, a.joinUpkeep} {
+	for _, step := range []func(context.Context) error{a.openBots, a.openVault, a.openStore, a.joinCore, a.joinConnectors, a.joinUpkeep} {
 		if err := step(ctx); err != nil {
 			return a, err
 		}

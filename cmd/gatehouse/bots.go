@@ -2,6 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
 	"time"
 
 	"gatehouse/configs"
@@ -12,51 +17,92 @@ import (
 	"gatehouse/pairing"
 )
 
-// A bot is one configured bot. Its name is its platform's: each platform has
-// one. A new platform is one more row.
-type bot struct {
-	platform string
-	token    configs.Secret
-	policy   string
-	allowed  configs.List
-	connect  func(a *app, token string) (connectors.Connector, error)
+// A fleet is the configured bots, as they are now: reload changes them while
+// the gateway runs. Bots of one platform share its metrics.
+type fleet struct {
+	telegram *telegram.Metrics
+	discord  *discord.Metrics
+	hangup   <-chan os.Signal // asks for a reload; nil: nobody can
+
+	mu      sync.RWMutex
+	bots    []configs.Bot // at most connectors.MaxBots
+	trouble string        // why the file of bots is not in use as it stands; "" when it is
+	since   time.Time     // of trouble
 }
 
-// bots are the platforms' bots, those with a token first asked for it.
-func (a *app) bots() []bot {
-	return []bot{
-		{telegram.Platform, a.cfg.TelegramToken, a.cfg.TelegramDMPolicy, a.cfg.TelegramAllowedUsers, (*app).telegram},
-		{discord.Platform, a.cfg.DiscordToken, a.cfg.DiscordDMPolicy, a.cfg.DiscordAllowedUsers, (*app).discord},
+func (f *fleet) all() []configs.Bot {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return slices.Clone(f.bots)
+}
+
+func (f *fleet) find(name string) (configs.Bot, bool) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return botNamed(f.bots, name)
+}
+
+func (f *fleet) troubleNow() (text string, since time.Time) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.trouble, f.since
+}
+
+// set makes these the bots, and reports whether the trouble is another one.
+func (f *fleet) set(bots []configs.Bot, trouble string, now time.Time) (news bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if news = trouble != f.trouble; news {
+		f.since = now
 	}
+	f.bots, f.trouble = bots, trouble
+	return news
 }
 
-func (a *app) telegram(token string) (connectors.Connector, error) {
-	b, err := telegram.New(telegram.Options{
-		Name: telegram.Platform, Token: token, APIURL: a.cfg.TelegramApiURL,
-		Cursors: a.queue, Memory: a.db, Menu: menu(), Pace: bool(a.cfg.Pace),
-		Clock: a.clock, Log: a.log, Metrics: telegram.NewMetrics(a.reg),
-	})
-	if err == nil {
-		a.closing(b.Close)
+// openBots reads the bots of settings and file. At the start a bot without a
+// good token is a wrong configuration; later it is that bot's trouble alone.
+func (a *app) openBots(context.Context) error {
+	a.fleet = &fleet{telegram: telegram.NewMetrics(a.reg), discord: discord.NewMetrics(a.reg)}
+	bots, err := a.cfg.ReadBots(nil)
+	if err != nil {
+		return err
 	}
-	return b, err
-}
-
-func (a *app) discord(token string) (connectors.Connector, error) {
-	return discord.New(discord.Options{
-		Name: discord.Platform, Token: token, APIURL: a.cfg.DiscordApiURL,
-		Cursors: a.queue, Memory: a.db, Pace: bool(a.cfg.Pace),
-		Clock: a.clock, Log: a.log, Metrics: discord.NewMetrics(a.reg),
-	})
-}
-
-// connectors makes one for each bot that has a token.
-func (a *app) connectors() (out []connectors.Connector, err error) {
-	for _, b := range a.bots() {
-		if !b.token.IsSet() {
-			continue
+	var faults configs.Problems
+	for _, b := range bots {
+		if b.Fault != "" {
+			faults = append(faults, configs.Problem{Name: b.Where, Fault: b.Fault})
 		}
-		c, err := b.connect(a, b.token.Reveal())
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	a.fleet.set(bots, "", a.clock.Now())
+	return nil
+}
+
+// connect makes the connector of a bot. A new platform is one more case.
+func (a *app) connect(b configs.Bot) (connectors.Connector, error) {
+	switch b.Platform {
+	case telegram.Platform:
+		return telegram.New(telegram.Options{
+			Name: b.Name, Token: b.Token.Reveal(), APIURL: b.APIURL,
+			Cursors: a.queue, Memory: a.db, Menu: menu(), Pace: bool(a.cfg.Pace),
+			Clock: a.clock, Log: a.log, Metrics: a.fleet.telegram,
+		})
+	case discord.Platform:
+		return discord.New(discord.Options{
+			Name: b.Name, Token: b.Token.Reveal(), APIURL: b.APIURL,
+			Cursors: a.queue, Memory: a.db, Pace: bool(a.cfg.Pace),
+			Clock: a.clock, Log: a.log, Metrics: a.fleet.discord,
+		})
+	}
+	return nil, core.Errorf(core.Invalid, "bot %s: no such platform", b.Name)
+}
+
+// connectors makes one for each bot.
+func (a *app) connectors() (out []connectors.Connector, err error) {
+	for _, b := range a.fleet.all() {
+		c, err := a.connect(b)
 		if err != nil {
 			return nil, err
 		}
@@ -67,40 +113,37 @@ func (a *app) connectors() (out []connectors.Connector, err error) {
 
 // botNames are the configured bots.
 func (a *app) botNames() (names []string) {
-	for _, b := range a.bots() {
-		if b.token.IsSet() {
-			names = append(names, b.platform)
-		}
+	for _, b := range a.fleet.all() {
+		names = append(names, b.Name)
 	}
 	return names
 }
 
 func (a *app) pairingBots() (out []pairing.BotName) {
-	for _, name := range a.botNames() {
-		out = append(out, pairing.BotName{Name: name, Platform: name})
+	for _, b := range a.fleet.all() {
+		out = append(out, pairing.BotName{Name: b.Name, Platform: b.Platform})
 	}
 	return out
 }
 
-// platform is where a bot lives: its name's.
+// platform is where a bot lives; one that is gone was named like its platform,
+// for all that is known.
 func (a *app) platform(name string) string {
-	for _, b := range a.bots() {
-		if b.platform == name {
-			return b.platform
-		}
+	if b, ok := a.fleet.find(name); ok {
+		return b.Platform
 	}
 	return name
 }
 
 // policy is how a bot treats strangers; one that is not configured is silent.
 func (a *app) policy(name string) pairing.Policy {
-	dm, group := a.presets()
-	for _, b := range a.bots() {
-		if b.platform == name {
-			return pairing.Policy{Platform: name, DM: b.policy, Allowed: b.allowed, DMTrust: dm, GroupTrust: group}
-		}
+	b, ok := a.fleet.find(name)
+	if !ok {
+		return pairing.Policy{DM: pairing.PolicyDisabled}
 	}
-	return pairing.Policy{DM: pairing.PolicyDisabled}
+	dm, _ := core.ParseTrust(b.DMTrust) // checked by configs
+	group, _ := core.ParseTrust(b.GroupTrust)
+	return pairing.Policy{Platform: b.Platform, DM: b.DMPolicy, Allowed: b.AllowedUsers, DMTrust: dm, GroupTrust: group}
 }
 
 // presets are the levels chosen beforehand when somebody is let in.
@@ -121,23 +164,30 @@ func menu() []connectors.Command {
 	return out
 }
 
-// testTelegram asks the platform who the configured token is.
-func testTelegram(ctx context.Context, cfg *configs.Config) (string, error) {
-	bot, err := telegram.New(telegram.Options{Name: telegram.Platform, Token: cfg.TelegramToken.Reveal(), APIURL: cfg.TelegramApiURL, Cursors: noCursors{}})
+// testBot asks the platform who a bot's token is.
+func testBot(ctx context.Context, b configs.Bot) (username string, err error) {
+	c, err := newProbe(b)
 	if err != nil {
 		return "", err
 	}
-	defer bot.Close()
-	return bot.Test(ctx)
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return c.Test(ctx)
 }
 
-// testDiscord does the same for that platform's.
-func testDiscord(ctx context.Context, cfg *configs.Config) (string, error) {
-	bot, err := discord.New(discord.Options{Name: discord.Platform, Token: cfg.DiscordToken.Reveal(), APIURL: cfg.DiscordApiURL, Cursors: noCursors{}})
-	if err != nil {
-		return "", err
+// A probe is a connector that is only asked who it is.
+type probe interface {
+	connectors.Tester
+	Close() error
+}
+
+func newProbe(b configs.Bot) (probe, error) {
+	switch b.Platform {
+	case telegram.Platform:
+		return telegram.New(telegram.Options{Name: b.Name, Token: b.Token.Reveal(), APIURL: b.APIURL, Cursors: noCursors{}})
+	case discord.Platform:
+		return discord.New(discord.Options{Name: b.Name, Token: b.Token.Reveal(), APIURL: b.APIURL, Cursors: noCursors{}})
 	}
-	return bot.Test(ctx)
+	return nil, fmt.Errorf("bot %s: no such platform", b.Name)
 }
 
 // noCursors is for a bot that does not poll.

@@ -199,7 +199,7 @@ func (c *doctorCmd) Run(p *process) error {
 		return alive(p.ctx, cfg)
 	}
 	patient := doctorPatient{Clock: core.System{}, Newest: store.Newest()}
-	patient.Config, patient.Fault = configs.Load()
+	patient.Config, patient.Fault = configs.LoadAll()
 	if patient.Fault == nil {
 		if err := c.reach(&patient); err != nil {
 			return err
@@ -225,12 +225,7 @@ func (c *doctorCmd) reach(patient *doctorPatient) error {
 		_, err := askServer(ctx, dir, "ping", order{})
 		return err == nil
 	}
-	if cfg.TelegramToken.IsSet() {
-		patient.Telegram = func(ctx context.Context) (string, error) { return testTelegram(ctx, cfg) }
-	}
-	if cfg.DiscordToken.IsSet() {
-		patient.Discord = func(ctx context.Context) (string, error) { return testDiscord(ctx, cfg) }
-	}
+	patient.Test = testBot
 	m, err := newModels(cfg, nil, core.System{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err

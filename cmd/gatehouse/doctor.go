@@ -44,11 +44,10 @@ type doctorPatient struct {
 	Fault  error // of configs.Load; then nothing else is looked at
 	Clock  core.Clock
 
-	Telegram func(context.Context) (username string, err error) // nil: no bot
-	Discord  func(context.Context) (username string, err error) // nil: no bot
-	Model    func(context.Context) (name string, err error)     // one cheap call
-	Serving  func(context.Context) bool                         // a gateway serves this vault now
-	Newest   int64                                              // the newest database version this program knows
+	Test    func(context.Context, configs.Bot) (username string, err error) // asks the platform; needed where there are bots
+	Model   func(context.Context) (name string, err error)                  // one cheap call
+	Serving func(context.Context) bool                                      // a gateway serves this vault now
+	Newest  int64                                                           // the newest database version this program knows
 }
 
 // runDoctor looks at everything the gateway stands on, without changing any of
@@ -96,7 +95,7 @@ func doctorExamine(ctx context.Context, p doctorPatient) []doctorCheck {
 	hide := doctorHide(p.Config)
 	var checks []doctorCheck
 	for _, examine := range []func(context.Context, doctorPatient) []doctorCheck{
-		doctorConfiguration, doctorVault, doctorDatabase, doctorTelegram, doctorDiscord, doctorModel, doctorClock, doctorPorts,
+		doctorConfiguration, doctorVault, doctorDatabase, doctorFiles, doctorBots, doctorModel, doctorClock, doctorPorts,
 	} {
 		ctx, done := context.WithTimeout(ctx, doctorWait)
 		for _, c := range examine(ctx, p) {
@@ -150,12 +149,6 @@ func doctorConfiguration(_ context.Context, p doctorPatient) []doctorCheck {
 		fmt.Sprintf("set GATEHOUSE_ADMIN_PASSWORD to a phrase of %d characters or more", shortPassword))
 	warn(c.LocalhostAccess == "chat" && len(c.TrustedProxies) > 0, "LOCALHOST_ACCESS=chat behind a proxy on this machine opens the chat to everybody the proxy lets in",
 		"set GATEHOUSE_LOCALHOST_ACCESS=off and give out API keys")
-	warn(c.TelegramToken.IsSet() && c.TelegramDMPolicy == "open", "everybody who finds the bot may write to it, at trust "+c.DMTrust,
-		"set GATEHOUSE_TELEGRAM_DM_POLICY=pairing")
-	warn(c.TelegramToken.IsSet() && c.TelegramDMPolicy == "allowlist" && len(c.TelegramAllowedUsers) == 0, "the allowlist is empty, so nobody may write to the bot",
-		"list user ids in GATEHOUSE_TELEGRAM_ALLOWED_USERS, or set GATEHOUSE_TELEGRAM_DM_POLICY=pairing")
-	warn(c.TelegramToken.IsSet() && doctorInTheClear(c.TelegramApiURL), "the bot's token goes over the network in the clear",
-		"give GATEHOUSE_TELEGRAM_API_URL an https address")
 	warn(c.AnthropicAPIKey.IsSet() && doctorInTheClear(c.AnthropicBaseURL), "the model's key goes over the network in the clear",
 		"give GATEHOUSE_ANTHROPIC_BASE_URL an https address")
 	warn(c.OpenaiAPIKey.IsSet() && doctorInTheClear(c.OpenaiBaseURL), "the model's key goes over the network in the clear",
@@ -192,49 +185,6 @@ func doctorInTheClear(address string) bool {
 	return u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
-func doctorTelegram(ctx context.Context, p doctorPatient) []doctorCheck {
-	c := doctorCheck{Name: "telegram"}
-	if p.Config.DiscordToken.IsSet() && !p.Config.TelegramToken.IsSet() {
-		return nil
-	}
-	if p.Telegram == nil || !p.Config.TelegramToken.IsSet() {
-		c.State, c.Text = doctorWarn, "no bot is configured, so only the API and the panel are served"
-		c.Fix = "get a token from @BotFather and set GATEHOUSE_TELEGRAM_TOKEN or GATEHOUSE_TELEGRAM_TOKEN_FILE"
-		return []doctorCheck{c}
-	}
-	name, err := p.Telegram(ctx)
-	switch {
-	case err == nil:
-		c.State, c.Text = doctorOK, "the token belongs to @"+strings.TrimPrefix(name, "@")
-	case core.KindOf(err) == core.Denied:
-		c.State, c.Text = doctorFail, "Telegram refuses the token: it was revoked or is mistyped"
-		c.Fix = "get it anew from @BotFather (/token) and set GATEHOUSE_TELEGRAM_TOKEN or GATEHOUSE_TELEGRAM_TOKEN_FILE"
-	default:
-		c.State, c.Text = doctorFail, p.Config.TelegramApiURL+" did not answer as it should: "+doctorReason(err)
-		c.Fix = "check this machine's network and GATEHOUSE_TELEGRAM_API_URL"
-	}
-	return []doctorCheck{c}
-}
-
-func doctorDiscord(ctx context.Context, p doctorPatient) []doctorCheck {
-	if p.Discord == nil || !p.Config.DiscordToken.IsSet() {
-		return nil
-	}
-	c := doctorCheck{Name: "discord"}
-	name, err := p.Discord(ctx)
-	switch {
-	case err == nil:
-		c.State, c.Text = doctorOK, "the token belongs to "+name
-	case core.KindOf(err) == core.Denied:
-		c.State, c.Text = doctorFail, "Discord refuses the token: it was reset or is mistyped"
-		c.Fix = "reset it in the developer portal (Bot, Reset Token) and set GATEHOUSE_DISCORD_TOKEN or GATEHOUSE_DISCORD_TOKEN_FILE"
-	default:
-		c.State, c.Text = doctorFail, p.Config.DiscordApiURL+" did not answer as it should: "+doctorReason(err)
-		c.Fix = "check this machine's network and GATEHOUSE_DISCORD_API_URL"
-	}
-	return []doctorCheck{c}
-}
-
 func doctorModel(ctx context.Context, p doctorPatient) []doctorCheck {
 	if p.Model == nil {
 		return nil
@@ -268,8 +218,8 @@ const (
 // anyway (RFC 9110, section 6.6.1). Without such a server it says nothing.
 func doctorClock(ctx context.Context, p doctorPatient) []doctorCheck {
 	server := cmp.Or(p.Config.AnthropicBaseURL, p.Config.OpenaiBaseURL)
-	if p.Config.TelegramToken.IsSet() {
-		server = p.Config.TelegramApiURL
+	if bots := p.bots(); len(bots) > 0 {
+		server = bots[0].APIURL
 	}
 	if server == "" {
 		return nil

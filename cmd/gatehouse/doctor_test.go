@@ -41,10 +41,10 @@ func healthyPatient(t *testing.T) doctorPatient {
 	c.TelegramToken = configs.NewSecret(doctorSecret)
 	c.TelegramApiURL = platform.URL
 	return doctorPatient{
-		Config:   c,
-		Clock:    coretest.NewClock(doctorNow),
-		Telegram: func(context.Context) (string, error) { return "my_bot", nil },
-		Model:    func(context.Context) (string, error) { return "openai/gpt", nil },
+		Config: c,
+		Clock:  coretest.NewClock(doctorNow),
+		Test:   func(context.Context, configs.Bot) (string, error) { return "my_bot", nil },
+		Model:  func(context.Context) (string, error) { return "openai/gpt", nil },
 	}
 }
 
@@ -173,12 +173,14 @@ func TestDoctorOnTheDatabase(t *testing.T) {
 }
 
 func TestDoctorOnPlatformAndModel(t *testing.T) {
-	sick(t, "telegram", doctorWarn, "no bot", func(p *doctorPatient) { p.Telegram = nil })
+	sick(t, "bots", doctorWarn, "no bot", func(p *doctorPatient) { p.Config.TelegramToken = configs.Secret{} })
 	sick(t, "telegram", doctorFail, "refuses the token", func(p *doctorPatient) {
-		p.Telegram = func(context.Context) (string, error) { return "", core.Errorf(core.Denied, "Unauthorized") }
+		p.Test = func(context.Context, configs.Bot) (string, error) {
+			return "", core.Errorf(core.Denied, "Unauthorized")
+		}
 	})
 	sick(t, "telegram", doctorFail, "[secret]", func(p *doctorPatient) {
-		p.Telegram = func(context.Context) (string, error) {
+		p.Test = func(context.Context, configs.Bot) (string, error) {
 			return "", errors.New("Post \"https://h/bot" + doctorSecret + "/getMe\": no route")
 		}
 	})
@@ -214,8 +216,8 @@ func TestDoctorOnClockAndPorts(t *testing.T) {
 
 func TestDoctorWarnsOfOpenDoors(t *testing.T) {
 	sick(t, "configuration", doctorWarn, "password is short", func(p *doctorPatient) { p.Config.AdminPassword = configs.NewSecret("top-secret") })
-	sick(t, "configuration", doctorWarn, "everybody who finds", func(p *doctorPatient) { p.Config.TelegramDMPolicy = "open" })
-	sick(t, "configuration", doctorWarn, "allowlist is empty", func(p *doctorPatient) { p.Config.TelegramDMPolicy = "allowlist" })
+	sick(t, "telegram", doctorWarn, "everybody who finds", func(p *doctorPatient) { p.Config.TelegramDMPolicy = "open" })
+	sick(t, "telegram", doctorWarn, "allowlist is empty", func(p *doctorPatient) { p.Config.TelegramDMPolicy = "allowlist" })
 	sick(t, "configuration", doctorWarn, "behind a proxy", func(p *doctorPatient) {
 		p.Config.LocalhostAccess = "chat"
 		_ = p.Config.TrustedProxies.Decode("127.0.0.1")

@@ -3,8 +3,12 @@ package main
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 
 	"gatehouse/admin"
+	"gatehouse/configs"
+	"gatehouse/connectors"
 	"gatehouse/core"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/session"
@@ -59,7 +63,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) (http.Handler, error)
 	dm, group := a.presets()
 	return admin.New(door, a.admins, admin.Options{
 		Log: a.log, Clock: a.clock, Requests: a.book, Decisions: a.book, People: a.book, Blocks: a.book, Places: a.book,
-		Bots: a.hub, Lanes: a.queue, Dead: a.queue, Sends: a.queue, Bell: a.bus,
+		Bots: panelBots{a.hub, a}, Lanes: a.queue, Dead: a.queue, Sends: a.queue, Bell: a.bus,
 		Preset: map[core.Scope]core.Trust{core.ScopeDM: dm, core.ScopeGroup: group}, GuestRead: a.cfg.GuestRead,
 		Audit: a.auditBot, Metrics: metrics,
 	})
@@ -72,7 +76,35 @@ func (a *app) auditBot(ctx context.Context, by core.Actor, did, bot string) erro
 // botsView is the Hub with an audit row per switch.
 type botsView struct{ a *app }
 
-func (v botsView) States() []core.BotState { return v.a.hub.States() }
+func (v botsView) States() []core.BotState { return v.a.botStates() }
+
+// botStates are the Hub's, with what is wrong with the file that bots stand in.
+func (a *app) botStates() []core.BotState {
+	states := a.hub.States()
+	trouble, _ := a.fleet.troubleNow()
+	for i, s := range states {
+		if b, ok := a.fleet.find(s.Bot); ok && b.InFile && trouble != "" {
+			states[i].Reason = strings.TrimPrefix(s.Reason+"; ", "; ") + "it stays as it was: " + trouble
+		}
+	}
+	return states
+}
+
+// panelBots is the Hub as the panel shows it: trouble with the file of bots is
+// seen there also when no bot of it runs.
+type panelBots struct {
+	*connectors.Hub
+	a *app
+}
+
+func (v panelBots) States() []core.BotState {
+	states := v.a.botStates()
+	trouble, since := v.a.fleet.troubleNow()
+	if trouble == "" || slices.ContainsFunc(v.a.fleet.all(), func(b configs.Bot) bool { return b.InFile }) {
+		return states
+	}
+	return append(states, core.BotState{Bot: "bots file", State: core.FailedPhase, Reason: trouble, Since: since})
+}
 
 func (v botsView) Start(ctx context.Context, bot string, by core.Actor) error {
 	if err := v.a.hub.Start(bot); err != nil {

@@ -48,7 +48,19 @@ type process struct {
 	ctx    context.Context
 	stdout io.Writer
 	stderr io.Writer
-	tty    bool // stderr is a terminal
+	tty    bool           // stderr is a terminal
+	hangup chan os.Signal // SIGHUP, once hearHangups was called; nil otherwise
+}
+
+// hearHangups has a SIGHUP ask for a reload instead of ending the process. On a
+// terminal it keeps its meaning: the window was closed.
+func (p *process) hearHangups() (stop func()) {
+	if p.tty {
+		return func() {}
+	}
+	p.hangup = make(chan os.Signal, 1)
+	signal.Notify(p.hangup, syscall.SIGHUP)
+	return func() { signal.Stop(p.hangup) }
 }
 
 func main() {

@@ -21,14 +21,15 @@ import (
 type serveCmd struct{}
 
 func (c *serveCmd) Help() string {
-	return "Without GATEHOUSE_TELEGRAM_TOKEN only the panel and the API are served. The first Ctrl-C (or SIGTERM) drains: running answers get GATEHOUSE_DRAIN_TIMEOUT; a second one ends at once."
+	return "Without a bot (GATEHOUSE_TELEGRAM_TOKEN, GATEHOUSE_DISCORD_TOKEN, GATEHOUSE_BOTS_FILE) only the panel and the API are served. Files with tokens and the file of bots are read again when they change, and at a SIGHUP where no terminal is. The first Ctrl-C (or SIGTERM) drains: running answers get GATEHOUSE_DRAIN_TIMEOUT; a second one ends at once."
 }
 
 func (c *serveCmd) Run(p *process) error {
-	cfg, err := configs.Load()
+	cfg, err := configs.LoadAll()
 	if err != nil {
 		return err
 	}
+	defer p.hearHangups()()
 	return serve(p, cfg, nil)
 }
 
@@ -41,6 +42,7 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 	if err != nil {
 		return err
 	}
+	a.fleet.hangup = p.hangup
 	oneTime, err := a.admins.Prepare(p.ctx, p.tty || ready != nil)
 	if err != nil {
 		return err
@@ -99,6 +101,7 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	var heart sync.WaitGroup
 	heart.Go(func() { failed <- a.queue.Serve(work, a.cfg.DrainTimeout, a.dispatcher.Handle) })
 	heart.Go(func() { failed <- a.hub.Run(work) })
+	heart.Go(func() { a.watchBots(work) })
 	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "runtime", a.runtime, "bots", strings.Join(a.botNames(), " "), "model", a.models.first.About().Name)
 	ready()
 	debug.FreeOSMemory() // what start-up took is not needed again
