@@ -1,5 +1,11 @@
 // Package sandbox runs programs where they see and change only what they are
 // given. It knows nothing of users, trust or tools: a Spec says what is seen.
+//
+// Two walls stand one inside the other. bubblewrap makes a world of its own
+// (user, mount, pid, net, ipc, uts and cgroup namespaces) in which only named
+// folders exist; inside it our own program, called again as a stage (Main),
+// gives up everything else for itself and its children by Landlock, seccomp and
+// resource limits, and then becomes the program that was asked for.
 package sandbox
 
 import (
@@ -8,32 +14,79 @@ import (
 	"time"
 )
 
-// A Spec is what one program sees. Paths are absolute on the host and stand at
-// the same place inside.
+// A Spec is what one program sees. Paths are absolute on the host, without
+// links, and stand at the same place inside. Beside them it sees the system's
+// programs and libraries (/usr), a few files of /etc, its own /proc, a small
+// /dev and an empty /tmp.
 type Spec struct {
-	// ReadOnly and Writable are files and folders of the host; a later, longer
-	// path wins over a shorter one above it.
-	ReadOnly, Writable []string
-	// Masked are hidden again: a file reads as empty, a folder as empty and read-only.
-	Masked []string
-	Dir    string   // working directory; must be visible
-	Env    []string // KEY=VALUE; nothing else is passed on
-	Limits Limits
+	// ReadOnly, Writable and Masked are files and folders of the host; the
+	// longest path decides. A masked file cannot be opened, a masked folder is
+	// empty and read-only but for what is given below it. At most MaxPaths in all.
+	ReadOnly, Writable, Masked []string
+	// Scratch is a folder of the host that stands at /tmp, for what several
+	// programs share; empty is a fresh /tmp that goes with the program.
+	Scratch string
+	Dir     string   // working directory; must be visible
+	Env     []string // KEY=VALUE; nothing else is passed on
+	Limits  Limits
+	// OnLimit, when set, hears at most once why a limit ended the program, in
+	// words for people, before it is dead. Any goroutine may call it.
+	OnLimit func(why string)
 }
+
+// MaxPaths bounds the paths of one Spec: each is a mount.
+const MaxPaths = 4000
 
 // Limits of one program with everything it starts; zero values mean the defaults.
 type Limits struct {
-	Memory    int64         // bytes; 1 GiB
-	Processes int           // 128
+	Memory    int64         // bytes in use, all its processes together; 1 GiB
+	Processes int           // with threads; 128
 	FileSize  int64         // bytes of one file; 256 MiB
-	CPU       time.Duration // 10 min
+	Disk      int64         // bytes by which the disks of Writable and Scratch may fill meanwhile; 1 GiB
+	CPU       time.Duration // of one process; 10 min
+}
+
+func (l Limits) orDefaults() Limits {
+	if l.Memory <= 0 {
+		l.Memory = 1 << 30
+	}
+	if l.Processes <= 0 {
+		l.Processes = 128
+	}
+	if l.FileSize <= 0 {
+		l.FileSize = 256 << 20
+	}
+	if l.Disk <= 0 {
+		l.Disk = 1 << 30
+	}
+	if l.CPU <= 0 {
+		l.CPU = 10 * time.Minute
+	}
+	return l
 }
 
 // A Box makes programs run isolated: own user, mount, pid, net and ipc
-// namespaces, no network, no way to the host's processes.
+// namespaces, no network, no way to the host's processes. It is safe for
+// concurrent use.
 type Box interface {
 	Name() string // "bubblewrap"
 	// Command is argv ready to start inside. Its process group ends with ctx,
-	// children included. The caller sets Stdin, Stdout, Stderr, starts and waits.
+	// children included. The caller sets Stdin, Stdout, Stderr, starts and
+	// waits, and ends ctx afterwards: what Command made on the host goes then.
 	Command(ctx context.Context, s Spec, argv ...string) (*exec.Cmd, error)
+}
+
+// Names of the settings of SANDBOX.
+const (
+	Auto       = "auto"       // the best that works here
+	Bubblewrap = "bubblewrap" // that one or none
+	None       = "none"       // no isolation wanted: what needs it is not offered
+)
+
+// A Backend is how one way of isolating stands on this machine.
+type Backend struct {
+	Name  string
+	Works bool
+	Text  string // what it is or why it does not work, in words for people
+	Fix   string // what to do about it; empty when nothing is to be done
 }

@@ -1,0 +1,248 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gatehouse/core"
+)
+
+type bubblewrap struct {
+	bwrap, stage string          // paths of bwrap and of our own program
+	can          map[string]bool // options of newer versions
+}
+
+func (w *bubblewrap) Name() string { return Bubblewrap }
+
+// What stands inside.
+const (
+	stagePath = "/.gatehouse" // our own program, until it has become another
+	insideID  = "1000"
+	shmBytes  = 64 << 20
+)
+
+// system are the folders of programs and libraries, where they are no links into /usr.
+var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
+
+// settings are what programs need of /etc, as far as it is there. The rest of
+// /etc is not seen.
+var settings = []string{
+	"/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/mime.types",
+	"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/ca-certificates", "/etc/terminfo", "/etc/magic",
+}
+
+// Files of /etc that are ours, because the real ones name the host's people.
+const (
+	passwdFile = "root:x:0:0:root:/:/bin/false\nguest:x:" + insideID + ":" + insideID + ":guest:/tmp/home:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
+	groupFile  = "root:x:0:\nguest:x:" + insideID + ":\nnogroup:x:65534:\n"
+	hostsFile  = "127.0.0.1 localhost sandbox\n::1 localhost\n"
+)
+
+// Numbers of the files that bwrap inherits, in the order of handed.
+const (
+	argsFD = 3 + iota
+	statusFD
+	passwdFD
+	groupFD
+	hostsFD
+	orderFD
+)
+
+func (w *bubblewrap) Command(ctx context.Context, s Spec, argv ...string) (*exec.Cmd, error) {
+	if err := check(s, argv); err != nil {
+		return nil, err
+	}
+	s.Limits = s.Limits.orDefaults()
+	args, err := w.args(s)
+	if err != nil {
+		return nil, err
+	}
+	order, err := json.Marshal(newOrder(s, argv))
+	if err != nil {
+		return nil, fmt.Errorf("order for the sandbox: %w", err)
+	}
+	files, status, err := handed(strings.Join(args, "\x00")+"\x00", passwdFile, groupFile, hostsFile, string(order))
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, w.bwrap, "--args", strconv.Itoa(argsFD), "--", stagePath, stageWord, strconv.Itoa(orderFD))
+	cmd.Env = []string{"PATH=/usr/bin:/bin"}
+	cmd.Dir = "/"
+	cmd.ExtraFiles = files
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		watch(ctx, status, s)
+	}()
+	context.AfterFunc(ctx, func() {
+		_ = status.Close()
+		<-watched
+		for _, f := range files {
+			_ = f.Close()
+		}
+	})
+	return cmd, nil
+}
+
+// check refuses what bwrap would understand otherwise than it is meant.
+func check(s Spec, argv []string) error {
+	if len(argv) == 0 {
+		return errors.New("sandbox: no program")
+	}
+	if n := len(s.ReadOnly) + len(s.Writable) + len(s.Masked); n > MaxPaths {
+		return core.Errorf(core.Invalid, "the sandbox would need %d mounts; at most %d are made", n, MaxPaths)
+	}
+	for _, p := range slices.Concat(s.ReadOnly, s.Writable, s.Masked, []string{s.Dir}) {
+		if !filepath.IsAbs(p) || filepath.Clean(p) != p || strings.ContainsRune(p, 0) || p == "/" {
+			return fmt.Errorf("sandbox: path %q is not absolute and clean", p)
+		}
+	}
+	return nil
+}
+
+// handed are the files that bwrap inherits, and our end of its status.
+func handed(args string, data ...string) (files []*os.File, status *os.File, err error) {
+	defer func() {
+		if err != nil {
+			for _, f := range append(files, status) {
+				if f != nil {
+					_ = f.Close()
+				}
+			}
+		}
+	}()
+	status, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("sandbox status: %w", err)
+	}
+	first, err := memory("args", args)
+	if err != nil {
+		return []*os.File{theirs}, status, err
+	}
+	files = []*os.File{first, theirs}
+	for _, d := range data {
+		f, err := memory("data", d)
+		if err != nil {
+			return files, status, err
+		}
+		files = append(files, f)
+	}
+	return files, status, nil
+}
+
+// memory is a file that stands nowhere, holding s, at its start.
+func memory(name, s string) (*os.File, error) {
+	fd, err := unix.MemfdCreate("gatehouse-"+name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("file in memory: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if _, err = f.WriteString(s); err == nil {
+		_, err = f.Seek(0, 0)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("file in memory: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+// args are bwrap's options for s.
+func (w *bubblewrap) args(s Spec) ([]string, error) {
+	a := []string{
+		"--unshare-all", "--unshare-user", "--die-with-parent", "--new-session",
+		"--uid", insideID, "--gid", insideID, "--hostname", "sandbox", "--cap-drop", "ALL", "--clearenv",
+		"--json-status-fd", strconv.Itoa(statusFD),
+	}
+	if w.can["--disable-userns"] {
+		a = append(a, "--disable-userns")
+	}
+	a = append(a, systemArgs()...)
+	a = append(a,
+		"--ro-bind-data", strconv.Itoa(passwdFD), "/etc/passwd",
+		"--ro-bind-data", strconv.Itoa(groupFD), "/etc/group",
+		"--ro-bind-data", strconv.Itoa(hostsFD), "/etc/hosts",
+		"--proc", "/proc", "--dev", "/dev", "--ro-bind", w.stage, stagePath)
+	if w.can["--size"] {
+		a = append(a, "--size", strconv.Itoa(shmBytes), "--tmpfs", "/dev/shm")
+	}
+	switch {
+	case s.Scratch != "":
+		a = append(a, "--bind", s.Scratch, "/tmp")
+	case w.can["--size"]:
+		a = append(a, "--size", strconv.Itoa(shmBytes), "--tmpfs", "/tmp")
+	default:
+		a = append(a, "--tmpfs", "/tmp")
+	}
+	view, err := viewArgs(s)
+	if err != nil {
+		return nil, err
+	}
+	a = append(a, view...)
+	return append(a, "--remount-ro", "/dev", "--remount-ro", "/proc", "--remount-ro", "/", "--chdir", s.Dir), nil
+}
+
+// systemArgs show the system as the host has it: a link stays a link.
+func systemArgs() []string {
+	var a []string
+	for _, p := range system {
+		if to, err := os.Readlink(p); err == nil {
+			a = append(a, "--symlink", to, p)
+		} else if st, err := os.Stat(p); err == nil && st.IsDir() {
+			a = append(a, "--ro-bind", p, p)
+		}
+	}
+	for _, p := range settings {
+		a = append(a, "--ro-bind-try", p, p)
+	}
+	return a
+}
+
+// viewArgs mount what s gives, what lies higher first.
+func viewArgs(s Spec) ([]string, error) {
+	type mount struct{ how, path string }
+	var all []mount
+	for how, paths := range map[string][]string{"--ro-bind": s.ReadOnly, "--bind": s.Writable, "": s.Masked} {
+		for _, p := range paths {
+			all = append(all, mount{how, p})
+		}
+	}
+	slices.SortFunc(all, func(a, b mount) int {
+		return cmp.Or(cmp.Compare(strings.Count(a.path, "/"), strings.Count(b.path, "/")), strings.Compare(a.path, b.path))
+	})
+	var a, after []string
+	for _, m := range all {
+		st, err := os.Lstat(m.path)
+		switch {
+		case errors.Is(err, os.ErrNotExist) && m.how == "":
+			continue // gone since: nothing to hide
+		case err != nil:
+			return nil, fmt.Errorf("sandbox path: %w", err)
+		case st.Mode()&os.ModeSymlink != 0:
+			return nil, fmt.Errorf("sandbox path %q is a link", m.path)
+		case m.how != "":
+			a = append(a, m.how, m.path, m.path)
+		case st.IsDir():
+			a = append(a, "--tmpfs", m.path)
+			after = append(after, "--remount-ro", m.path)
+		default:
+			a = append(a, "--ro-bind", "/dev/null", m.path)
+		}
+	}
+	return append(a, after...), nil
+}

@@ -1,0 +1,130 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// probeTime is what the program that is run to see whether isolation works may take.
+const probeTime = 10 * time.Second
+
+// Open gives the Box that mode (Auto, Bubblewrap or None) asks for, or nil, and
+// in either case says in words for people what there is and why. stage is a
+// program that calls Main first, usually os.Executable. It runs a program
+// inside once, so that what it promises was seen to work.
+func Open(mode, stage string) (Box, string) {
+	if mode == None {
+		return nil, "isolation is switched off (SANDBOX is none)"
+	}
+	box, b := probe(stage)
+	text := b.Text
+	if b.Fix != "" {
+		text += ": " + b.Fix
+	}
+	if box == nil {
+		return nil, text
+	}
+	return box, text
+}
+
+// Probe says how every back end stands on this machine, for doctor and panel.
+func Probe(stage string) []Backend {
+	_, b := probe(stage)
+	return []Backend{b}
+}
+
+func probe(stage string) (Box, Backend) {
+	b := Backend{Name: Bubblewrap}
+	path, err := exec.LookPath("bwrap")
+	for _, p := range []string{"/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"} {
+		if err == nil {
+			break
+		}
+		path, err = exec.LookPath(p)
+	}
+	if err != nil {
+		b.Text, b.Fix = "bubblewrap is not installed", "install the package bubblewrap (it brings the program bwrap)"
+		return nil, b
+	}
+	if stage, err = filepath.EvalSymlinks(stage); err != nil || strings.HasSuffix(stage, " (deleted)") {
+		b.Text, b.Fix = "the gateway's own program file is gone (it was replaced while it runs)", "start the gateway again"
+		return nil, b
+	}
+	w := &bubblewrap{bwrap: path, stage: stage, can: abilities(path)}
+	if text := w.try(); text != "" {
+		b.Text, b.Fix = reason(text)
+		return nil, b
+	}
+	b.Works = true
+	if abi := landlockABI(); abi > 0 {
+		b.Text = fmt.Sprintf("bubblewrap, and Landlock (version %d) inside", abi)
+	} else {
+		b.Text = "bubblewrap, without Landlock inside, which this kernel lacks"
+		b.Fix = "a kernel from 5.13 with landlock in CONFIG_LSM gives the second wall"
+	}
+	return w, b
+}
+
+// try runs true inside; "" is success, else what was said.
+func (w *bubblewrap) try() string {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
+	defer cancel()
+	cmd, err := w.Command(ctx, Spec{Dir: "/tmp"}, "/bin/sh", "-c", "echo fine")
+	if err != nil {
+		return err.Error()
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil || out.String() != "fine\n" {
+		return strings.TrimSpace(fmt.Sprintf("%s %v", strings.TrimSpace(out.String()), errors.Join(err, ctx.Err())))
+	}
+	return ""
+}
+
+// reason turns what bwrap said into words, and what to do.
+func reason(said string) (text, fix string) {
+	switch {
+	case setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" && os.Geteuid() != 0:
+		return "AppArmor keeps programs without rights from making user namespaces",
+			"sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for bwrap with 'userns,'"
+	case setting("/proc/sys/kernel/unprivileged_userns_clone") == "0" && os.Geteuid() != 0:
+		return "the kernel keeps programs without rights from making user namespaces",
+			"sysctl kernel.unprivileged_userns_clone=1"
+	case setting("/proc/sys/user/max_user_namespaces") == "0":
+		return "user namespaces are switched off", "sysctl user.max_user_namespaces=10000"
+	case strings.Contains(said, "namespace") || strings.Contains(said, "uid map") || strings.Contains(said, "Operation not permitted"):
+		return "user namespaces cannot be made here (" + said + ")",
+			"in a container, allow them: a seccomp profile that permits clone with namespaces and mount, or run on the machine itself"
+	}
+	return "bubblewrap does not work here (" + said + ")", "run 'bwrap --unshare-all --ro-bind / / true' and mend what it says"
+}
+
+func setting(file string) string {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// abilities are the options of this bwrap that older ones lack.
+func abilities(path string) map[string]bool {
+	out, err := exec.Command(path, "--help").CombinedOutput()
+	if err != nil {
+		return nil
+	}
+	words := strings.Fields(string(out))
+	can := map[string]bool{}
+	for _, option := range []string{"--disable-userns", "--size"} {
+		can[option] = slices.Contains(words, option)
+	}
+	return can
+}

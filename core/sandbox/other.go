@@ -1,0 +1,33 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"context"
+	"os/exec"
+	"time"
+)
+
+// Main does nothing on systems other than Linux.
+func Main() {}
+
+// Open gives no Box: the only back end needs Linux.
+func Open(mode, _ string) (Box, string) {
+	if mode == None {
+		return nil, "isolation is switched off (SANDBOX is none)"
+	}
+	return nil, "bubblewrap needs Linux"
+}
+
+// Probe says how every back end stands on this machine, for doctor and panel.
+func Probe(string) []Backend {
+	return []Backend{{Name: Bubblewrap, Text: "bubblewrap needs Linux", Fix: "run the gateway on Linux, or in a virtual machine"}}
+}
+
+// Tree is a program that is not isolated. Elsewhere than on Linux only its own
+// process is ended with ctx.
+func Tree(ctx context.Context, _, dir string, env []string, argv ...string) (*exec.Cmd, error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, env, 5*time.Second
+	return cmd, nil
+}

@@ -1,0 +1,121 @@
+//go:build linux
+
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"gatehouse/core/sandbox"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.Main()
+	goleak.VerifyTestMain(m)
+}
+
+// open is the box of this machine. Where there is none, the test is skipped,
+// under CI=true it fails.
+func open(t testing.TB) sandbox.Box {
+	t.Helper()
+	box, why := sandbox.Open(sandbox.Auto, program(t))
+	if box == nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(why)
+		}
+		t.Skip(why)
+	}
+	return box
+}
+
+func program(t testing.TB) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// inside runs a shell command in box and gives what it said and how it ended.
+func inside(t testing.TB, box sandbox.Box, s sandbox.Spec, command string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if s.Dir == "" {
+		s.Dir = "/tmp"
+	}
+	s.Env = append(s.Env, "PATH=/usr/bin:/bin")
+	cmd, err := box.Command(ctx, s, "/bin/sh", "-c", command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Run()
+	return out.String(), err
+}
+
+func TestAProgramSeesWhatItIsGivenAndNothingElse(t *testing.T) {
+	box := open(t)
+	dir := t.TempDir()
+	for _, name := range []string{"rw/note", "ro/note", "rw/secret/key", "rw/hidden", "rw/fixed", "rw/secret/open/x", "other/note"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	s := sandbox.Spec{
+		Writable: []string{at("rw")}, ReadOnly: []string{at("ro"), at("rw/fixed"), at("rw/secret/open")},
+		Masked: []string{at("rw/secret"), at("rw/hidden")}, Dir: at("rw"), Env: []string{"A=b"},
+	}
+	for _, c := range []struct {
+		command, want string
+		fails         bool
+	}{
+		{"cat note ../ro/note fixed secret/open/x", "rw/notero/noterw/fixedrw/secret/open/x", false},
+		{"echo new > note && cat note", "new\n", false},
+		{"mkdir d && mv note d/note && cat d/note", "new\n", false},
+		{"echo x > ../ro/note", "", true},
+		{"echo x > fixed", "", true},
+		{"rm -f fixed", "", true},
+		{"mv fixed f2", "", true},
+		{"ln fixed f2", "", true},
+		{"cat hidden", "", true},
+		{"cat secret/key", "", true},
+		{"ls secret", "open\n", false},
+		{"touch secret/x", "", true},
+		{"cat ../other/note", "", true},
+		{"ls ..", "ro\nrw\n", false},
+		{"id -u; hostname; echo $HOME$A; env | sort | tr '\\n' ' '", "", false},
+		{"touch /x || touch /etc/x || touch /dev/x || touch /proc/x || touch /usr/x", "", true},
+		{"echo fine > /tmp/x && cat /tmp/x", "fine\n", false},
+		{"ls /.gatehouse && echo x > /.gatehouse", "", true},
+		{"/.gatehouse", "", true},
+		{"ls /proc/self/fd | wc -l", "4\n", false}, // 0, 1, 2 and the folder itself
+	} {
+		out, err := inside(t, box, s, c.command)
+		if (err != nil) != c.fails || c.want != "" && out != c.want {
+			t.Errorf("%s: %v\n%s", c.command, err, out)
+		}
+	}
+}
+
+func BenchmarkFreshShell(b *testing.B) {
+	box := open(b)
+	for b.Loop() {
+		if out, err := inside(b, box, sandbox.Spec{}, "true"); err != nil {
+			b.Fatal(err, out)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tree is a program that is not isolated but ends as a whole: when the program
+// itself ends, when ctx ends, and when the gateway dies, everything that it
+// started and that still runs is killed, also what left its process group or
+// session. stage is as for Open. The caller starts and waits as with a Box.
+//
+// What a process of the same user can do against it, it can: it may kill the
+// process that keeps watch.
+func Tree(ctx context.Context, stage, dir string, env []string, argv ...string) (*exec.Cmd, error) {
+	theirs, ours, err := os.Pipe() // its end tells that we are gone
+	if err != nil {
+		return nil, fmt.Errorf("program: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, stage, append([]string{treeWord}, argv...)...)
+	cmd.Dir, cmd.Env = dir, env
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// The watcher is asked first, so that it finds those who left the group.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	context.AfterFunc(ctx, func() { _, _ = ours.Close(), theirs.Close() })
+	return cmd, nil
+}
+
+// aliveFD is the pipe whose end says that the gateway is gone.
+const aliveFD = 3
+
+// tree runs argv, ends with its exit code, and leaves nothing running.
+func tree(argv []string) error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	unix.CloseOnExec(aliveFD)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	gone, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, _ = io.Copy(io.Discard, os.NewFile(aliveFD, "alive"))
+		close(gone)
+	}()
+	go func() { done <- cmd.Wait() }()
+	var err error
+	select {
+	case <-stop:
+		killBelow(os.Getpid())
+	case <-gone:
+		killBelow(os.Getpid())
+	case err = <-done:
+	}
+	reap()
+	os.Exit(exitCode(cmd, err))
+	return nil
+}
+
+func exitCode(cmd *exec.Cmd, err error) int {
+	var exit *exec.ExitError
+	switch {
+	case cmd.ProcessState == nil:
+		return 128 + int(syscall.SIGKILL)
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		if st, ok := exit.Sys().(syscall.WaitStatus); ok && st.Signaled() {
+			return 128 + int(st.Signal())
+		}
+		return exit.ExitCode()
+	}
+	return exitStage
+}
+
+// reap kills and collects until nothing is left below this process: whoever
+// loses its parent becomes our child.
+func reap() {
+	for {
+		killBelow(os.Getpid())
+		var st syscall.WaitStatus
+		_, err := syscall.Wait4(-1, &st, 0, nil)
+		if errors.Is(err, syscall.ECHILD) {
+			return
+		}
+	}
+}
+
+// maxTree bounds how many processes one round of killBelow looks at.
+const maxTree = 100_000
+
+// killBelow kills what stands below pid, the nearest first.
+func killBelow(pid int) {
+	todo := []int{pid}
+	for i := 0; i < len(todo) && i < maxTree; i++ {
+		_, children := family(todo[i])
+		for _, c := range children {
+			_ = syscall.Kill(c, syscall.SIGSTOP) // it starts nothing more while we look
+		}
+		todo = append(todo, children...)
+	}
+	for _, p := range todo[1:] {
+		if p > 1 && p != os.Getpid() {
+			_ = syscall.Kill(p, syscall.SIGKILL)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package sandbox
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// watchEvery is how often a program's use is looked at.
+const watchEvery = 100 * time.Millisecond
+
+// watch ends the program when all its processes together pass a limit that the
+// kernel holds only for each alone, or not at all for root. It looks from
+// outside, where nothing inside can stop it, until the program or ctx ends.
+// status is where bwrap says which process is the first inside.
+func watch(ctx context.Context, status io.Reader, s Spec) {
+	// Only the first line is read: bwrap writes it before the program exists.
+	line, err := bufio.NewReader(io.LimitReader(status, 4096)).ReadBytes('\n')
+	if err != nil {
+		return
+	}
+	var said struct {
+		Child int `json:"child-pid"`
+	}
+	if json.Unmarshal(line, &said) != nil || said.Child <= 1 {
+		return
+	}
+	first, err := unix.PidfdOpen(said.Child, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(first)
+	disks := freeOf(s)
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		if why := over(said.Child, s.Limits, disks); why != "" {
+			if s.OnLimit != nil {
+				s.OnLimit(why)
+			}
+			_ = unix.PidfdSendSignal(first, unix.SIGKILL, nil, 0) // with it, all of its pid namespace
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if unix.PidfdSendSignal(first, 0, nil, 0) != nil { // gone
+			return
+		}
+	}
+}
+
+// over says which limit is passed, "" for none.
+func over(first int, l Limits, disks map[string]uint64) string {
+	tasks, memory := use(first, l.Processes, l.Memory)
+	if tasks > l.Processes {
+		return fmt.Sprintf("it had more than %d processes and threads", l.Processes)
+	}
+	if memory > l.Memory {
+		return fmt.Sprintf("it used more than %d MiB of memory", l.Memory>>20)
+	}
+	for path, before := range disks {
+		if now, ok := free(path); ok && now < before && before-now > uint64(l.Disk) {
+			return fmt.Sprintf("the disk filled by more than %d MiB meanwhile", l.Disk>>20)
+		}
+	}
+	return ""
+}
+
+// use counts the threads below the process first and the memory that they keep
+// for themselves. It stops counting once a limit is passed.
+func use(first, maxTasks int, maxMemory int64) (tasks int, memory int64) {
+	seen := map[int]bool{first: true} // bounded by maxTasks
+	for todo := []int{first}; len(todo) > 0 && tasks <= maxTasks+slack && memory <= maxMemory; {
+		pid := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		threads, children := family(pid)
+		tasks += threads
+		memory += privateBytes(pid)
+		for _, c := range children {
+			if !seen[c] {
+				seen[c] = true
+				todo = append(todo, c)
+			}
+		}
+	}
+	return max(0, tasks-slack), memory
+}
+
+// slack are the processes that are the sandbox's own: bwrap, first inside.
+const slack = 1
+
+// family are the number of a process's threads and its children.
+func family(pid int) (threads int, children []int) {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task"
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, nil
+	}
+	for _, e := range entries {
+		b, err := os.ReadFile(dir + "/" + e.Name() + "/children")
+		if err != nil {
+			continue
+		}
+		for _, f := range bytes.Fields(b) {
+			if n, err := strconv.Atoi(string(f)); err == nil {
+				children = append(children, n)
+			}
+		}
+	}
+	return len(entries), children
+}
+
+// privateBytes is the memory of a process that is no file's: what it wrote, and
+// what it shares in memory.
+func privateBytes(pid int) int64 {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0
+	}
+	var sum int64
+	for line := range bytes.Lines(b) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if slices.Contains([]string{"RssAnon", "RssShmem", "VmSwap"}, string(name)) {
+			if f := bytes.Fields(value); len(f) > 0 {
+				kb, _ := strconv.ParseInt(string(f[0]), 10, 64)
+				sum += kb << 10
+			}
+		}
+	}
+	return sum
+}
+
+// freeOf is how much space is free where s may write.
+func freeOf(s Spec) map[string]uint64 {
+	disks := map[string]uint64{} // by path; at most one per file system
+	var known []unix.Fsid
+	for _, p := range append(slices.Clone(s.Writable), s.Scratch) {
+		var st unix.Statfs_t
+		if p == "" || unix.Statfs(p, &st) != nil || slices.Contains(known, st.Fsid) {
+			continue
+		}
+		known = append(known, st.Fsid)
+		disks[p] = st.Bavail * uint64(st.Bsize)
+	}
+	return disks
+}
+
+func free(path string) (uint64, bool) {
+	var st unix.Statfs_t
+	if unix.Statfs(path, &st) != nil {
+		return 0, false
+	}
+	return st.Bavail * uint64(st.Bsize), true
+}
