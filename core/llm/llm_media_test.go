@@ -59,7 +59,7 @@ func TestWhatAMediumIsItsBytesSay(t *testing.T) {
 		{"RIFF\x00\x00\x00\x00WEBPVP8 ", "image", "image/webp"}, {"\n" + string(pdf), "document", "application/pdf"},
 		{"", "", ""}, {"<svg/>", "", ""}, {"BM____", "", ""}, {strings.Repeat(" ", 2000) + "%PDF-", "", ""},
 	} {
-		if kind, mime := llm.MediaKind(&core.Media{Type: "image/png", Data: []byte(x.data)}); kind != x.kind || mime != x.mime {
+		if kind, mime := (&core.Media{Type: "image/png", Data: []byte(x.data)}).Kind(); kind != x.kind || mime != x.mime {
 			t.Errorf("%q is %q, %q", x.data[:min(len(x.data), 8)], kind, mime)
 		}
 	}

@@ -1,10 +1,7 @@
 package llm
 
 import (
-	"bytes"
 	"fmt"
-	"net/http"
-	"strconv"
 
 	"gatehouse/core"
 )
@@ -19,12 +16,6 @@ type MediaLimits struct {
 	MaxTotal          int  // bytes of all together
 	MaxCount          int  // pictures and documents together
 }
-
-// Kinds of media, as blocks of a request name them.
-const (
-	image    = "image"
-	document = "document"
-)
 
 // A Choice is which media of a request are sent. It is made once for each
 // request, by the messages' own memory: ask it with pointers into them.
@@ -60,18 +51,18 @@ func (l MediaLimits) Choose(messages []Message) Choice {
 
 // refuses says why m alone is not taken, "" when it is.
 func (l MediaLimits) refuses(m *core.Media) string {
-	kind, _ := MediaKind(m)
+	kind, _ := m.Kind()
 	switch {
 	case kind == "":
 		return "it is no picture or document that a model can read"
-	case kind == image && !l.Images:
+	case kind == core.ImageMedia && !l.Images:
 		return "this model takes no pictures"
-	case kind == document && !l.Documents:
+	case kind == core.DocumentMedia && !l.Documents:
 		return "this model takes no documents"
-	case kind == image && len(m.Data) > l.MaxImage:
-		return "it is larger than " + size(l.MaxImage)
-	case kind == document && len(m.Data) > l.MaxDocument:
-		return "it is larger than " + size(l.MaxDocument)
+	case kind == core.ImageMedia && len(m.Data) > l.MaxImage:
+		return "it is larger than " + core.ByteSize(l.MaxImage)
+	case kind == core.DocumentMedia && len(m.Data) > l.MaxDocument:
+		return "it is larger than " + core.ByteSize(l.MaxDocument)
 	}
 	return ""
 }
@@ -83,41 +74,5 @@ func (c Choice) LeftOut(m *core.Media) (line string, sent bool) {
 	if !left {
 		return "", true
 	}
-	name := core.CleanName(m.Name)
-	if name == "" {
-		name = "an attachment"
-	} else {
-		name = strconv.Quote(name)
-	}
-	kind := core.CutRunes(core.CleanName(m.Type), 40)
-	if kind == "" {
-		kind = "unknown type"
-	}
-	return fmt.Sprintf("[%s (%s, %s) is left out: %s]", name, kind, size(len(m.Data)), why), false
-}
-
-// MediaKind is what m is to a model, "image" or "document", and the MIME type
-// that its bytes say; "" for everything else. Providers refuse a whole request
-// whose picture is not what its type says, so the bytes decide.
-func MediaKind(m *core.Media) (kind, mime string) {
-	switch mime = http.DetectContentType(m.Data); mime {
-	case "image/png", "image/jpeg", "image/gif", "image/webp":
-		return image, mime
-	}
-	head := m.Data[:min(len(m.Data), 1024)] // where readers look for it
-	if bytes.Contains(head, []byte("%PDF-")) {
-		return document, "application/pdf"
-	}
-	return "", ""
-}
-
-// size is n bytes for people.
-func size(n int) string {
-	switch {
-	case n < 1<<10:
-		return strconv.Itoa(n) + " bytes"
-	case n < 1<<20:
-		return strconv.Itoa(n>>10) + " KB"
-	}
-	return strconv.FormatFloat(float64(n)/(1<<20), 'g', 3, 64) + " MB"
+	return m.LeftOut(why), false
 }

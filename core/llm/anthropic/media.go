@@ -6,6 +6,7 @@ import (
 
 	api "github.com/anthropics/anthropic-sdk-go"
 
+	"gatehouse/core"
 	"gatehouse/core/llm"
 )
 
@@ -60,7 +61,7 @@ func (h *history) shown(b *llm.Block) []api.ContentBlockParamUnion {
 			continue
 		}
 		data := base64.StdEncoding.EncodeToString(m.Data)
-		if kind, mime := llm.MediaKind(m); kind == "image" {
+		if kind, mime := m.Kind(); kind == core.ImageMedia {
 			out = append(out, api.NewImageBlockBase64(mime, data))
 			continue
 		}

@@ -129,7 +129,8 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, m *Message, reply 
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	}
 	w.WriteHeader(http.StatusOK)
-	before, after := events(m, reply)
+	id := strings.Replace(w.Header().Get("Request-Id"), "req_", "msg_", 1)
+	before, after := events(id, m, reply)
 	if s.send(r.Context(), w, reply, before) != nil {
 		return
 	}
@@ -203,11 +204,11 @@ func delta(kind, field string, pieces []string) (out []map[string]any) {
 	return out
 }
 
-// events are the reply's events up to where it may hang or break, and the end.
-func events(m *Message, r Reply) (before, after [][]byte) {
+// events are the events of the reply id, as no other message is called, up to where it may hang or break, and the end.
+func events(id string, m *Message, r Reply) (before, after [][]byte) {
 	u := r.tokens(m)
 	s := &script{ping: r.Ping}
-	s.add("message_start", map[string]any{"message": map[string]any{"id": "msg_fake", "type": "message", "role": "assistant",
+	s.add("message_start", map[string]any{"message": map[string]any{"id": id, "type": "message", "role": "assistant",
 		"model": m.Model, "content": []any{}, "stop_reason": nil, "stop_sequence": nil,
 		"usage": map[string]any{"input_tokens": u.Input, "cache_creation_input_tokens": u.CacheWrite,
 			"cache_read_input_tokens": u.CacheRead, "output_tokens": 1}}})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gatehouse/core"
 	"gatehouse/core/llm"
 )
 
@@ -129,9 +130,9 @@ func (c *content) media(choice llm.Choice, b *llm.Block) {
 			c.text(line)
 			continue
 		}
-		kind, mime := llm.MediaKind(m)
+		kind, mime := m.Kind()
 		url := "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(m.Data)
-		if kind == "image" {
+		if kind == core.ImageMedia {
 			*c = append(*c, part{Type: "image_url", Image: &imageURL{url}})
 			continue
 		}
