@@ -148,11 +148,10 @@ func crashDir(t *testing.T) string {
 	return dir
 }
 
-// settingsOf are the child's settings for a platform at url and a model at model.
-func settingsOf(vault, token, url, model, mode string) map[string]string {
+// settingsOf are the child's settings but for the platforms, with a model at model.
+func settingsOf(vault, model, mode string) map[string]string {
 	return map[string]string{
 		"VAULT_PATH": vault, "ADDR": "127.0.0.1:0", "LOG_FORMAT": "json",
-		"TELEGRAM_TOKEN": token, "TELEGRAM_API_URL": url, "TELEGRAM_DM_POLICY": "open",
 		"PACE": "off", "RATE_LIMIT": "off", "BUSY_MODE": mode, "DRAIN_TIMEOUT": "10s",
 		"OPENAI_BASE_URL": model, "MODEL": "openai/echo",
 	}

@@ -19,6 +19,7 @@ const repeatMark = "possible repeat"
 // A snapshot is what the database says of work that is under way.
 type snapshot struct {
 	sending []outboxState // marked as being sent, and not as an edit
+	again   []outboxState // the same, of a bot whose platform knows a message again
 	ready   []outboxState // stored, not yet begun
 	running int           // turns that had begun
 	held    int           // of these, answers that were whole in the transcript
@@ -27,6 +28,7 @@ type snapshot struct {
 type outboxState struct {
 	Key     string `db:"key"`
 	Ordinal int    `db:"ordinal"`
+	Bot     string `db:"bot"`
 	Chat    string `db:"chat"`
 	Body    string `db:"body"`
 	State   string `db:"state"`
@@ -41,8 +43,9 @@ func (r *rig) look() snapshot {
 	db := r.openCopy()
 	defer db.Close()
 	var s snapshot
-	r.sql(db.Select(&s.sending, `SELECT key, ordinal, chat, body, state FROM outbox WHERE state = 'sending' AND replaces = ''`))
-	r.sql(db.Select(&s.ready, `SELECT key, ordinal, chat, body, state FROM outbox WHERE state = 'ready'`))
+	r.sql(db.Select(&s.sending, `SELECT key, ordinal, bot, chat, body, state FROM outbox WHERE state = 'sending' AND replaces = '' AND bot = 'telegram'`))
+	r.sql(db.Select(&s.again, `SELECT key, ordinal, bot, chat, body, state FROM outbox WHERE state = 'sending' AND replaces = '' AND bot = 'discord'`))
+	r.sql(db.Select(&s.ready, `SELECT key, ordinal, bot, chat, body, state FROM outbox WHERE state = 'ready'`))
 	r.sql(db.Get(&s.running, `SELECT count(*) FROM runs WHERE state = 'running'`))
 	var open []string
 	r.sql(db.Select(&open, `SELECT id FROM runs WHERE state = 'running'`))
@@ -81,7 +84,8 @@ func (r *rig) openCopy() *sqlx.DB {
 	return db
 }
 
-// note remembers which answers were in doubt when the child died.
+// note remembers which answers were in doubt when the child died. Those to
+// Discord are not: they are sent again, under the same nonce.
 func (r *rig) note(s snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,8 +173,8 @@ func (r *rig) prove() {
 	owner := r.proveTranscripts()
 	unknown := r.proveOutbox(db, owner)
 	r.proveInbox(db, owner)
-	for _, u := range r.people {
-		r.proveChat(u.ID(), unknown)
+	for _, c := range r.chats {
+		r.proveChat(c.key, unknown)
 	}
 	var busy []string
 	r.sql(db.Select(&busy, `SELECT key FROM lane WHERE owner <> '' OR pending <> 0`))
@@ -210,14 +214,14 @@ func (r *rig) proveTranscripts() map[string]string {
 // messages whose answer is unknown.
 func (r *rig) proveOutbox(db *sqlx.DB, owner map[string]string) map[string]bool {
 	var rows []outboxState
-	r.sql(db.Select(&rows, `SELECT key, ordinal, chat, body, state FROM outbox ORDER BY seq`))
+	r.sql(db.Select(&rows, `SELECT key, ordinal, bot, chat, body, state FROM outbox ORDER BY seq`))
 	finals, unknown := map[string]int{}, map[string]bool{}
 	for _, o := range rows {
-		if tail := lastPart.FindString(o.Body); tail != "" && o.Ordinal > 0 {
+		if o.Ordinal == 0 {
+			finals[o.Key]++
+		} else if tail := lastPart.FindString(o.Body); tail != "" {
 			r.proveTail(o, tail)
 			r.tails++
-		} else {
-			finals[o.Key]++
 		}
 		switch doubtful := r.sending[o.id()]; {
 		case o.State == "sent" && !doubtful:
@@ -245,8 +249,8 @@ func (r *rig) proveOutbox(db *sqlx.DB, owner map[string]string) map[string]bool 
 	return unknown
 }
 
-// proveTail: the second part of a long answer is read once, behind the first;
-// or it is unknown.
+// proveTail: the last part of a long answer is read once, behind the first; or
+// it is unknown.
 func (r *rig) proveTail(o outboxState, tail string) {
 	n, head := 0, "as "+strings.TrimPrefix(tail, "end of ")+" "
 	for _, list := range r.said {
@@ -304,11 +308,11 @@ func (r *rig) proveInbox(db *sqlx.DB, owner map[string]string) {
 	}
 }
 
-// proveChat: a person reads the answers in the order of their messages, each
+// proveChat: people read the answers in the order of their messages, each
 // once; a repeat is marked as one; only what is unknown may be missing.
-func (r *rig) proveChat(person int64, unknown map[string]bool) {
+func (r *rig) proveChat(chat string, unknown map[string]bool) {
 	var read []string
-	for _, u := range r.said[person] {
+	for _, u := range r.said[chat] {
 		if !u.whole() {
 			continue
 		}
@@ -322,10 +326,10 @@ func (r *rig) proveChat(person int64, unknown map[string]bool) {
 		}
 		read = append(read, u.tokens...)
 	}
-	want := slices.DeleteFunc(slices.Clone(r.posted[person]), func(t string) bool {
+	want := slices.DeleteFunc(slices.Clone(r.posted[chat]), func(t string) bool {
 		return unknown[t] && !slices.Contains(read, t)
 	})
 	if !slices.Equal(read, want) {
-		r.t.Errorf("person %d read answers to\n%v\nand should have read\n%v", person, read, want)
+		r.t.Errorf("in %s people read answers to\n%v\nand should have read\n%v", chat, read, want)
 	}
 }

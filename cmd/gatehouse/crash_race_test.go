@@ -20,11 +20,12 @@ func TestCrashTheProgramHasNoDataRace(t *testing.T) {
 	t.Logf("GATEHOUSE_TEST_SEED=%d repeats the random choices", seed)
 	r := newRig(t, program(t, "-race"), "collect", crashPeople, telegramtest.Options{})
 	k := newKiller(r, seed)
-	for _, point := range []string{afterPut, inTheRun, afterAck, inTheSend} {
+	k.acquaint()
+	for _, point := range []string{afterPut, inTheRun, afterAck, inTheSend, readBack} {
 		k.round(point)
 	}
 	r.start()
-	for i := range crashPeople {
+	for i := range r.chats {
 		r.post(i)
 	}
 	r.stop()

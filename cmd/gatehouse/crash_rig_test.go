@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,53 +20,20 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/cmd/loadgen/crowd"
+	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core"
+	"gatehouse/core/store"
 )
 
-// A rig is a platform, a model and people around a gateway that runs as a
-// child process and is treated badly. It stands between the two and sees every
-// request arrive before the platform does, and every answer before the child
-// does: this is how a kill meets a named point without help from inside.
-type rig struct {
-	t     *testing.T
-	sim   *telegramtest.Server
-	tap   *httptest.Server // the platform's address, as the child knows it
-	model *httptest.Server
-	dir   string
-	vault string
-	exe   string
-	mode  string
-
-	people []*telegramtest.User
-	child  *child
-
-	posts   sync.Mutex // taken before mu
-	mu      sync.Mutex // never held in a call of sim, which calls saw
-	changed *sync.Cond
-	posted  map[int64][]string    // by person: their messages, in order
-	said    map[int64][]utterance // by person: what the bot said to them, in order
-	seen    map[string]bool       // messages with a visible answer
-	doubt   map[string]bool       // messages whose answer was being sent at a kill
-	sending map[string]bool       // outbox rows that were being sent at a kill
-	calls   int                   // model calls
-	asked   map[string]int        // message → model calls that were about it
-	next    int                   // number of the next message
-	tails   int                   // second parts of long answers, counted by prove
-
-	onRequest func(req) bool     // a request has come; true: cut it off, the platform does not get it
-	onAnswer  func(req) bool     // the platform has done it; true: the child does not hear of it
-	onModel   func(int, float64) // share of answer n that is out: 0 before the first word, .5, 1
-}
-
-// A req is a request of the child to the platform.
+// A req is a request of the child to a platform.
 type req struct {
-	method string
-	form   url.Values
-}
-
-func (r req) chat() int64 {
-	n, _ := strconv.ParseInt(r.form.Get("chat_id"), 10, 64)
-	return n
+	platform string
+	method   string // in Telegram's words; "readback" asks for a channel's messages
+	chat     string
+	silent   bool       // it notifies nobody, as a preview
+	form     url.Values // Telegram's parameters
 }
 
 // offset is what a getUpdates confirms: all updates below it.
@@ -74,63 +42,234 @@ func (r req) offset() int64 {
 	return n
 }
 
-// atLength asks the model for an answer that takes two messages.
+// readReq reads a request to a platform.
+func readReq(platform string, in *http.Request, body []byte) req {
+	path := strings.Split(in.URL.Path, "/")
+	if platform == "telegram" {
+		form, _ := url.ParseQuery(string(body))
+		return req{platform, strings.ToLower(path[len(path)-1]), form.Get("chat_id"), form.Get("disable_notification") == "true", form}
+	}
+	q := req{platform: platform, method: in.Method + " " + in.URL.Path}
+	if len(path) < 6 || path[3] != "channels" || path[5] != "messages" { // /api/v10/channels/<id>/messages[/<id>]
+		return q
+	}
+	var m struct{ Flags int }
+	_ = json.Unmarshal(body, &m)
+	q.chat, q.silent = path[4], m.Flags&4096 != 0 // SUPPRESS_NOTIFICATIONS
+	switch in.Method {
+	case "GET":
+		q.method = "readback"
+	case "POST":
+		q.method = "sendmessage"
+	case "PATCH":
+		q.method = "editmessagetext"
+	}
+	return q
+}
+
+// A rig is platforms, a model and people around a gateway that runs as a
+// child process and is treated badly. It stands between the two and sees every
+// request arrive before the platform does, and every answer before the child
+// does: this is how a kill meets a named point without help from inside. What
+// a platform tells by itself (Discord's events) does not pass by it.
+type rig struct {
+	t        *testing.T
+	telegram *telegramtest.Server
+	discord  *discordtest.Server
+	crowds   []*crowd.Platform
+	taps     []*httptest.Server // the platforms' addresses, as the child knows them
+	model    *httptest.Server
+	dir      string
+	vault    string
+	exe      string
+	mode     string
+
+	chats []place
+	child *child
+	met   bool // Discord has seen the gateway
+
+	posts   sync.Mutex // taken before mu
+	mu      sync.Mutex // never held in a call of a simulator, which calls saw
+	changed *sync.Cond
+	posted  map[string][]string    // by chat: its people's messages, in order
+	said    map[string][]utterance // by chat: what the bot said there, in order
+	seen    map[string]bool        // messages with a visible answer
+	doubt   map[string]bool        // messages whose answer was being sent at a kill
+	sending map[string]bool        // outbox rows that were being sent at a kill
+	calls   int                    // model calls
+	asked   map[string]int         // message → model calls that were about it
+	next    int                    // number of the next message
+	tails   int                    // last parts of long answers, counted by prove
+
+	onRequest func(req) bool     // a request has come; true: cut it off, the platform does not get it
+	onAnswer  func(req) bool     // the platform has done it; true: the child does not hear of it
+	onModel   func(int, float64) // share of answer n that is out: 0 before the first word, .5, 1
+}
+
+// A place is a chat of a platform; its key names it among all.
+type place struct {
+	crowd.Chat
+	key string
+}
+
+func keyOf(platform, id string) string { return platform + "/" + id }
+
+// people says how many chats a rig has: private ones on Telegram and on
+// Discord, and a guild's channels.
+type people struct{ telegram, direct, channels int }
+
+func (p people) all() int { return p.telegram + p.direct + p.channels }
+
+// atLength asks the model for an answer that takes several messages.
 const atLength = " at length"
 
 var lastPart = regexp.MustCompile(`end of call [0-9]+`)
 
 // An utterance is one message of the bot.
 type utterance struct {
-	id     int
+	id     string
 	text   string // as it stands now
 	tokens []string
 }
 
-// whole tells an answer from a preview of one.
+// whole tells an answer (its first part) from a preview of one.
 func (u utterance) whole() bool { return strings.Contains(u.text, "as call") }
+
+// later tells a later part of a long answer from a preview.
+func (u utterance) later() bool {
+	return strings.HasPrefix(strings.TrimSpace(u.text), "and so on") || lastPart.MatchString(u.text)
+}
 
 var crashToken = regexp.MustCompile(`m[0-9]{6}`)
 
-func newRig(t *testing.T, exe, mode string, people int, platform telegramtest.Options) *rig {
+func newRig(t *testing.T, exe, mode string, who people, o telegramtest.Options) *rig {
 	t.Helper()
-	platform.FloodOff, platform.LogSize = true, 200_000
 	r := &rig{
 		t: t, exe: exe, mode: mode, dir: crashDir(t),
-		posted: map[int64][]string{}, said: map[int64][]utterance{}, seen: map[string]bool{},
+		posted: map[string][]string{}, said: map[string][]utterance{}, seen: map[string]bool{},
 		doubt: map[string]bool{}, sending: map[string]bool{}, asked: map[string]int{}, next: 1,
 	}
 	r.vault = filepath.Join(r.dir, "vault")
 	r.changed = sync.NewCond(&r.mu)
-	r.sim = telegramtest.New(platform)
-	t.Cleanup(func() { _ = r.sim.Close() })
-	t.Cleanup(r.sim.Watch(r.saw))
-	r.tap = httptest.NewServer(http.HandlerFunc(r.serveTap))
 	r.model = httptest.NewServer(http.HandlerFunc(r.serveModel))
+	o.FloodOff, o.LogSize = true, 200_000
+	r.telegram = telegramtest.New(o)
+	r.join(crowd.Telegram(r.telegram, who.telegram))
+	if who.direct > 0 {
+		r.discord = discordtest.New(discordtest.Options{FloodOff: true, Starts: 1_000_000})
+		r.join(crowd.Discord(r.discord, who.direct, who.channels))
+	}
 	t.Cleanup(func() { // before the servers' Close, which waits for what hangs
 		if r.child != nil {
 			r.child.kill()
 			<-r.child.done
 		}
-		r.tap.Close()
+		for _, tap := range r.taps {
+			tap.Close()
+		}
 		r.model.Close()
 	})
-	for i := range people {
-		r.people = append(r.people, r.sim.NewUser("Person "+strconv.Itoa(i+1)))
-	}
 	return r
 }
 
-// start runs the gateway.
+// join puts a platform and its people around the gateway.
+func (r *rig) join(p *crowd.Platform, err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = p.Close() })
+	r.t.Cleanup(p.Watch(func(m crowd.Message) { r.saw(keyOf(p.Name, m.Chat), m) }))
+	r.crowds = append(r.crowds, p)
+	r.taps = append(r.taps, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) { r.serveTap(p, w, in) })))
+	for _, c := range p.Chats {
+		r.chats = append(r.chats, place{c, keyOf(p.Name, c.ID)})
+	}
+}
+
+// settings are the child's.
+func (r *rig) settings() map[string]string {
+	env := settingsOf(r.vault, r.model.URL+"/v1", r.mode)
+	for i, p := range r.crowds {
+		maps.Copy(env, p.Settings(r.taps[i].URL))
+	}
+	return env
+}
+
+// start runs the gateway. At the first start the owner has enabled all channels.
 func (r *rig) start(settings ...string) *child {
 	r.t.Helper()
-	env := settingsOf(r.vault, r.sim.Token(), r.tap.URL, r.model.URL+"/v1", r.mode)
+	env := r.settings()
 	for i := 0; i+1 < len(settings); i += 2 {
 		env[settings[i]] = settings[i+1]
 	}
+	r.enable()
 	r.mu.Lock() // a hook that wants to kill waits for it
-	defer r.mu.Unlock()
 	r.child = startChild(r.t, r.dir, env, r.exe, "serve")
+	r.mu.Unlock()
+	if r.discord != nil && !r.met {
+		r.met = true
+		r.online(true)
+	}
 	return r.child
+}
+
+// online waits until Discord has, or no longer has, the gateway. What came
+// before the first session is none of the gateway's business.
+func (r *rig) online(on bool) {
+	r.t.Helper()
+	for end := time.Now().Add(patience); r.discord.Bot().Online() != on; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Fatalf("online on Discord is still %v\n%s", !on, r.child.tail())
+		}
+	}
+}
+
+// enable writes into a database that is made for it that the bot may answer in
+// the guild's channels.
+func (r *rig) enable() {
+	r.t.Helper()
+	path := filepath.Join(r.vault, "Chat", "sessions.db")
+	if _, err := os.Stat(path); err == nil || !slices.ContainsFunc(r.chats, func(c place) bool { return c.Place != "" }) {
+		return
+	}
+	r.sql(os.MkdirAll(filepath.Dir(path), 0o700))
+	db, err := store.Open(r.t.Context(), path, store.Options{})
+	r.sql(err)
+	r.sql(db.Tx(r.t.Context(), func(tx *store.Tx) error {
+		for _, c := range r.chats {
+			if c.Place == "" {
+				continue
+			}
+			_, err := tx.Exec(r.t.Context(), `INSERT INTO places (bot, place, name, enabled, level, "by", at) VALUES ('discord', $1, 'club', 1, 'sandboxed', 'test', $2)`,
+				c.Place, core.Stamp(tx.Time()))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	r.sql(db.Close())
+}
+
+// acquaint has somebody write in each chat and be answered: from then on the
+// gateway knows them all.
+func (r *rig) acquaint() {
+	r.t.Helper()
+	r.start()
+	for i := range r.chats {
+		r.post(i)
+	}
+	r.answered()
+	r.stop()
+}
+
+// loseSession has Discord forget the session of the gateway that is dead, as
+// it does after some minutes.
+func (r *rig) loseSession() {
+	r.t.Helper()
+	r.online(false)
+	r.discord.Bot().EndSessions()
 }
 
 // hooks replaces what happens at the named points.
@@ -141,59 +280,66 @@ func (r *rig) hooks(request, answer func(req) bool, model func(int, float64)) {
 }
 
 // saw keeps what people see of the bot.
-func (r *rig) saw(c telegramtest.Change) {
-	if c.Kind != telegramtest.ChangeMessage && c.Kind != telegramtest.ChangeEdit || !c.Message.FromBot() {
+func (r *rig) saw(chat string, m crowd.Message) {
+	if !m.Bot && !m.Deleted {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	u := utterance{c.Message.ID, c.Message.Text, crashToken.FindAllString(c.Message.Text, -1)}
-	list := r.said[c.Chat]
-	if i := slices.IndexFunc(list, func(o utterance) bool { return o.id == u.id }); i >= 0 {
+	defer r.changed.Broadcast()
+	u := utterance{m.ID, m.Text, crashToken.FindAllString(m.Text, -1)}
+	list := r.said[chat]
+	i := slices.IndexFunc(list, func(o utterance) bool { return o.id == u.id })
+	switch {
+	case m.Deleted:
+		if i >= 0 {
+			r.said[chat] = slices.Delete(list, i, i+1)
+		}
+		return
+	case i < 0:
+		r.said[chat] = append(list, u)
+	default:
 		if list[i].whole() && (!u.whole() || !slices.Equal(list[i].tokens, u.tokens)) {
 			r.t.Errorf("an answer was overwritten: %q by %q", list[i].text, u.text)
 		}
 		list[i] = u
-	} else {
-		r.said[c.Chat] = append(list, u)
 	}
 	if u.whole() {
 		for _, t := range u.tokens {
 			r.seen[t] = true
 		}
 	}
-	r.changed.Broadcast()
 }
 
-// post has person p write one message.
-func (r *rig) post(p int) string {
-	u := r.people[p%len(r.people)]
-	id := u.ID()
+// post has somebody in the n-th chat write one message.
+func (r *rig) post(n int) string {
+	c := r.chats[n%len(r.chats)]
 	r.posts.Lock() // the order of the list is the order of the chat
 	defer r.posts.Unlock()
 	r.mu.Lock()
-	n := r.next
-	token := tokenOf(n)
+	number := r.next
+	token := tokenOf(number)
 	r.next++
-	r.posted[id] = append(r.posted[id], token)
+	r.posted[c.key] = append(r.posted[c.key], token)
 	r.mu.Unlock()
 	text := "please look at " + token
-	if n%9 == 0 {
+	if number%9 == 0 {
 		text += atLength
 	}
-	u.Send(text)
+	if _, err := c.Say(number, text); err != nil {
+		r.t.Errorf("write in %s: %v", c.key, err)
+	}
 	return token
 }
 
-// serveTap passes a request on to the platform, where the hooks let it.
-func (r *rig) serveTap(w http.ResponseWriter, in *http.Request) {
+// serveTap passes a request on to its platform, where the hooks let it.
+func (r *rig) serveTap(p *crowd.Platform, w http.ResponseWriter, in *http.Request) {
 	body, err := io.ReadAll(in.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler) // the child died while it wrote
 	}
 	in.Body = io.NopCloser(bytes.NewReader(body))
-	form, _ := url.ParseQuery(string(body))
-	q := req{strings.ToLower(in.URL.Path[strings.LastIndexByte(in.URL.Path, '/')+1:]), form}
+	q := readReq(p.Name, in, body)
 	r.mu.Lock()
 	request, answer := r.onRequest, r.onAnswer
 	r.mu.Unlock()
@@ -201,11 +347,11 @@ func (r *rig) serveTap(w http.ResponseWriter, in *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	if answer == nil || q.method == "getupdates" {
-		r.sim.ServeHTTP(w, in)
+		p.Handler.ServeHTTP(w, in)
 		return
 	}
 	kept := httptest.NewRecorder()
-	r.sim.ServeHTTP(kept, in)
+	p.Handler.ServeHTTP(kept, in)
 	if answer(q) {
 		panic(http.ErrAbortHandler)
 	}

@@ -18,14 +18,14 @@ import (
 // kill the vault is free at once.
 func TestCrashASecondServeIsRefusedAndAKillFreesTheVault(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, program(t), "queue", 1, telegramtest.Options{})
+	r := newRig(t, program(t), "queue", people{telegram: 1, direct: 1}, telegramtest.Options{})
 	first := r.start()
 	first.says(t, `"serving"`)
 	r.post(0)
 	r.answered()
 
 	dir := crashDir(t)
-	second := startChild(t, dir, settingsOf(r.vault, r.sim.Token(), r.tap.URL, r.model.URL+"/v1", "queue"), r.exe, "serve")
+	second := startChild(t, dir, r.settings(), r.exe, "serve")
 	if code := second.gone(t, patience); code != exitFailure {
 		t.Errorf("exit code %d, want %d", code, exitFailure)
 	}
@@ -51,7 +51,7 @@ func TestCrashAStopUnderLoadIsCleanAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"queue", "collect"} {
 		t.Run(mode, func(t *testing.T) {
-			r := newRig(t, program(t), mode, 20, telegramtest.Options{})
+			r := newRig(t, program(t), mode, people{telegram: 10, direct: 8, channels: 2}, telegramtest.Options{})
 			r.hooks(nil, pauseFor(20*time.Millisecond), func(_ int, out float64) {
 				if out == .5 {
 					time.Sleep(100 * time.Millisecond)
@@ -95,7 +95,7 @@ func pauseFor(d time.Duration) func(req) bool {
 // exit is clean all the same, and the next start answers them.
 func TestCrashAStopCutsWhatTakesTooLongAndGivesItBack(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, program(t), "queue", 5, telegramtest.Options{})
+	r := newRig(t, program(t), "queue", people{telegram: 3, direct: 1, channels: 1}, telegramtest.Options{})
 	release := r.hangModel()
 	r.start("DRAIN_TIMEOUT", "1s")
 	for i := range 10 {
@@ -125,7 +125,7 @@ func TestCrashAStopCutsWhatTakesTooLongAndGivesItBack(t *testing.T) {
 // The second signal ends the program at once, whatever still runs.
 func TestCrashTheSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, program(t), "queue", 5, telegramtest.Options{})
+	r := newRig(t, program(t), "queue", people{telegram: 3, direct: 1, channels: 1}, telegramtest.Options{})
 	release := r.hangModel()
 	c := r.start("DRAIN_TIMEOUT", "5m")
 	for i := range 10 {
@@ -181,7 +181,7 @@ func TestCrashAFreezeLongerThanTheLeaseLosesAndDoublesNothing(t *testing.T) {
 	}
 	rigs := map[string]*rig{}
 	for _, mode := range []string{"queue", "collect"} {
-		r := newRig(t, program(t), mode, 20, telegramtest.Options{})
+		r := newRig(t, program(t), mode, people{telegram: 10, direct: 8, channels: 2}, telegramtest.Options{})
 		rigs[mode] = r
 		r.hooks(nil, pauseFor(50*time.Millisecond), func(_ int, out float64) {
 			if out == .5 {
@@ -225,8 +225,9 @@ func TestCrashAFinalTakesThePlaceOfItsPreview(t *testing.T) {
 	seed := number(t, "GATEHOUSE_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
 	t.Logf("GATEHOUSE_TEST_SEED=%d repeats the random choices", seed)
 	random := rand.New(rand.NewPCG(uint64(seed), 7))
-	r := newRig(t, program(t), "collect", 8, telegramtest.Options{NoDrafts: true})
+	r := newRig(t, program(t), "collect", people{telegram: 4, direct: 3, channels: 1}, telegramtest.Options{NoDrafts: true})
 	previews := 0
+	r.acquaint()
 	orphans := map[string]bool{} // shown, but the child had not yet stored their ids when it died
 	for round := range 6 {
 		var mu sync.Mutex
@@ -235,7 +236,7 @@ func TestCrashAFinalTakesThePlaceOfItsPreview(t *testing.T) {
 		method := []string{"sendmessage", "editmessagetext"}[round%2]
 		after := random.IntN(2) == 0
 		visit := func(q req, late bool) bool {
-			preview := q.method == "sendmessage" && q.form.Get("disable_notification") == "true"
+			preview := q.method == "sendmessage" && q.silent
 			mu.Lock()
 			if preview && !late {
 				previews++
@@ -282,11 +283,11 @@ func TestCrashAFinalTakesThePlaceOfItsPreview(t *testing.T) {
 	}
 	r.prove()
 	half := 0
-	for person, list := range r.said {
+	for chat, list := range r.said {
 		for _, u := range list {
-			if !u.whole() && !lastPart.MatchString(u.text) {
+			if !u.whole() && !u.later() {
 				half++
-				if !orphans[fmt.Sprint(person, "/", u.id)] {
+				if !orphans[chat+"/"+u.id] {
 					t.Errorf("%.80q stands half written, though its id was stored", u.text)
 				}
 			}
@@ -307,10 +308,10 @@ func (r *rig) orphaned(set map[string]bool) {
 	r.sql(db.Select(&stored, `SELECT preview FROM lane WHERE preview <> '' UNION ALL SELECT replaces FROM outbox WHERE replaces <> ''`))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for person, list := range r.said {
+	for chat, list := range r.said {
 		for _, u := range list {
-			if !u.whole() && !slices.Contains(stored, fmt.Sprint(u.id)) {
-				set[fmt.Sprint(person, "/", u.id)] = true
+			if !u.whole() && !slices.Contains(stored, u.id) {
+				set[chat+"/"+u.id] = true
 			}
 		}
 	}
@@ -323,7 +324,7 @@ func TestCrashFewSendsInDoubtAreUndelivered(t *testing.T) {
 		t.Skip("part of the long form: make crash")
 	}
 	const want, latency = 500, 100 * time.Millisecond
-	r := newRig(t, program(t), "queue", crashPeople, telegramtest.Options{})
+	r := newRig(t, program(t), "queue", people{telegram: 40}, telegramtest.Options{})
 	seed := number(t, "GATEHOUSE_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
 	t.Logf("GATEHOUSE_TEST_SEED=%d repeats the random choices", seed)
 	k := newKiller(r, seed)

@@ -17,9 +17,11 @@ import (
 // says how many rounds; GATEHOUSE_TEST_SEED repeats a run's random choices.
 const (
 	crashRounds   = 20
-	crashPeople   = 40
 	crashMessages = 104 // in a round: 2,080 in all
 )
+
+// crashPeople are the chats of the crash test.
+var crashPeople = people{telegram: 20, direct: 14, channels: 6}
 
 // Named points at which the gateway is killed.
 const (
@@ -27,12 +29,16 @@ const (
 	inTheRun  = "in the run" // the model is speaking
 	afterAck  = "after Ack"  // an answer is stored, its sending has not begun
 	inTheSend = "in the send"
+	readBack  = "in the reading back" // Discord's session is gone, and what was missed is being asked for
 	anyTime   = "at random"
 )
 
-// Whatever moment the gateway is killed at, every message is answered once,
-// in its chat's order; only what was being sent at that moment is in doubt, is
-// marked as such, and is not sent again by itself.
+var crashPoints = []string{afterPut, inTheRun, afterAck, inTheSend, readBack, anyTime}
+
+// Whatever moment the gateway is killed at, every message on both platforms is
+// answered once, in its chat's order. Only what was being sent to Telegram at
+// that moment is in doubt, is marked as such, and is not sent again by itself;
+// Discord gets it again and shows it once.
 func TestCrashLosesNothingAnswersNothingTwiceAndKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	rounds := number(t, "GATEHOUSE_TEST_ROUNDS", crashRounds)
@@ -50,8 +56,9 @@ func TestCrashLosesNothingAnswersNothingTwiceAndKeepsTheOrder(t *testing.T) {
 func crash(t *testing.T, exe, mode string, rounds, seed int) {
 	r := newRig(t, exe, mode, crashPeople, telegramtest.Options{})
 	k := newKiller(r, seed)
+	k.acquaint()
 	for round := range rounds {
-		k.round([]string{afterPut, inTheRun, afterAck, inTheSend, anyTime}[round%5])
+		k.round(crashPoints[round%len(crashPoints)])
 	}
 	r.start()
 	r.answered()
@@ -80,7 +87,7 @@ type killer struct {
 	rand *rand.Rand
 	hits map[string]int // kills that met their point
 
-	kills, doubted, undelivered, ready, running, whole int
+	kills, doubted, undelivered, again, lost, ready, running, whole int
 }
 
 func newKiller(r *rig, seed int) *killer {
@@ -103,14 +110,18 @@ func (k *killer) round(point string) {
 func (k *killer) meet(point string, n int) {
 	k.t.Helper()
 	trap := k.set(point)
+	if point == readBack || point == anyTime && k.rand.IntN(6) == 0 {
+		k.loseSession()
+		k.lost++
+	}
 	var posts sync.WaitGroup
 	early := k.rand.IntN(n + 1) // written while the gateway is down
 	for range early {
-		k.post(k.rand.IntN(crashPeople))
+		k.post(k.rand.IntN(len(k.chats)))
 	}
 	late := make([]int, n-early)
 	for i := range late {
-		late[i] = k.rand.IntN(crashPeople)
+		late[i] = k.rand.IntN(len(k.chats))
 	}
 	pause := time.Duration(k.rand.IntN(2000)) * time.Microsecond
 	k.start()
@@ -123,7 +134,7 @@ func (k *killer) meet(point string, n int) {
 			k.overtake(trap)
 		}
 		for point != anyTime && !trap.dead() { // until the point is met
-			k.post(k.rand.IntN(crashPeople))
+			k.post(k.rand.IntN(len(k.chats)))
 			time.Sleep(20 * time.Millisecond)
 		}
 	})
@@ -147,7 +158,7 @@ func (k *killer) meet(point string, n int) {
 type trap struct {
 	once   sync.Once
 	kill   func()
-	person int // of people: whose sends are held
+	person int // of the chats: where sends are held
 	sprung chan struct{}
 	over   chan struct{} // closed when the child is gone: what is held may go
 }
@@ -173,8 +184,8 @@ func (t *trap) dead() bool {
 // far the deadly request gets, is left to chance.
 func (k *killer) set(point string) *trap {
 	t := &trap{sprung: make(chan struct{}), over: make(chan struct{})}
-	t.person = k.rand.IntN(crashPeople)
-	held := k.people[t.person].ID()
+	t.person = k.rand.IntN(len(k.chats))
+	held := k.chats[t.person].key
 	t.kill = func() {
 		k.mu.Lock()
 		c := k.child
@@ -216,10 +227,17 @@ func (k *killer) set(point string) *trap {
 			}
 			return t.dead()
 		}, nil)
+	case readBack:
+		k.hooks(func(q req) bool {
+			if q.method == "readback" && next() {
+				t.spring()
+			}
+			return t.dead() && lost
+		}, nil, nil)
 	case afterAck:
 		// A send is held: its chat's next answers are stored behind it.
 		k.hooks(func(q req) bool {
-			if q.method == "sendmessage" && q.chat() == held {
+			if q.method == "sendmessage" && keyOf(q.platform, q.chat) == held {
 				<-t.over
 				return true
 			}
@@ -246,8 +264,8 @@ func confirms(cut func() bool) func(req) bool {
 	}
 }
 
-// overtake has the trap's person write again and again while the answer to
-// their first message is held, until the model is asked about the third: then
+// overtake has people in the trap's chat write again and again while the answer
+// to the first message is held, until the model is asked about the third: then
 // the answer to the second is stored, and its sending can't have begun.
 func (k *killer) overtake(t *trap) {
 	for range 3 {
@@ -266,6 +284,7 @@ func (k *killer) count(point string) {
 	k.note(s)
 	k.kills++
 	k.doubted += len(s.sending)
+	k.again += len(s.again)
 	k.ready += len(s.ready)
 	k.running += s.running
 	k.whole += s.held
@@ -286,12 +305,12 @@ func (k *killer) count(point string) {
 	case afterAck:
 		met = len(s.ready) > 0
 	case inTheSend:
-		met = len(s.sending) > 0
+		met = len(s.sending)+len(s.again) > 0
 	default:
 		met = true
 	}
 	if !met {
-		k.t.Errorf("killed %s, but the database shows %d answers being sent, %d waiting, %d runs", point, len(s.sending), len(s.ready), s.running)
+		k.t.Errorf("killed %s, but the database shows %d answers being sent, %d waiting, %d runs", point, len(s.sending)+len(s.again), len(s.ready), s.running)
 	}
 	k.hits[point]++
 }
@@ -299,9 +318,9 @@ func (k *killer) count(point string) {
 // report says what was met, and insists on enough of it.
 func (k *killer) report(rounds int) {
 	var b strings.Builder
-	for _, p := range []string{afterPut, inTheRun, afterAck, inTheSend, anyTime} {
+	for _, p := range crashPoints {
 		fmt.Fprintf(&b, "%d %s, ", k.hits[p], p)
-		if rounds >= crashRounds/2 && k.hits[p] < 2 {
+		if rounds >= crashRounds/2 && k.hits[p] < 1 {
 			k.t.Errorf("only %d kills %s", k.hits[p], p)
 		}
 	}
@@ -309,10 +328,10 @@ func (k *killer) report(rounds int) {
 	for _, list := range k.posted {
 		messages += len(list)
 	}
-	k.t.Logf("%d messages, %d kills (%s); these met %d runs (%d of them between transcript and commit), %d answers stored and not begun, %d in the send, of which %d not delivered; %d model calls, %d answers in two parts",
-		messages, k.kills, strings.TrimSuffix(b.String(), ", "), k.running, k.whole, k.ready, k.doubted, k.undelivered, k.calls, k.tails)
+	k.t.Logf("%d messages, %d kills (%s); these met %d runs (%d of them between transcript and commit), %d answers stored and not begun, %d in the send to Telegram, of which %d not delivered, %d to Discord, all sent again; Discord's session gone %d times; %d model calls, %d answers in several parts",
+		messages, k.kills, strings.TrimSuffix(b.String(), ", "), k.running, k.whole, k.ready, k.doubted, k.undelivered, k.again, k.lost, k.calls, k.tails)
 	if k.tails == 0 {
-		k.t.Error("no answer took two messages")
+		k.t.Error("no answer took several messages")
 	}
 	if rounds >= crashRounds/2 && messages < 100*rounds {
 		k.t.Errorf("only %d messages in %d rounds", messages, rounds)

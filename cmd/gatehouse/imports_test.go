@@ -71,7 +71,8 @@ var may = map[string]string{
 
 	"cmd/gatehouse":        everything,
 	"cmd/gatehouse/phones": "core connectors/telegram/telegramtest connectors/discord/discordtest",
-	"cmd/loadgen":          "core connectors/telegram/telegramtest",
+	"cmd/loadgen":          "core cmd/loadgen/crowd connectors/telegram/telegramtest connectors/discord/discordtest",
+	"cmd/loadgen/crowd":    "connectors/telegram/telegramtest connectors/discord/discordtest",
 }
 
 // imports lists our packages and what each imports of ours, tests left out.

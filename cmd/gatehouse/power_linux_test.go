@@ -22,7 +22,7 @@ import (
 func TestPowerCutLosesNothingThatWasConfirmed(t *testing.T) {
 	disk := newDisk(t)
 	t.Run("durable", func(t *testing.T) {
-		p := &powerRig{rig: newRig(t, program(t), "queue", 20, telegramtest.Options{}), disk: disk, ids: map[string]int64{}}
+		p := &powerRig{rig: newRig(t, program(t), "queue", people{telegram: 20}, telegramtest.Options{}), disk: disk, ids: map[string]int64{}}
 		p.vault = filepath.Join(disk.mount, "durable")
 		lost, confirmed := 0, 0
 		for cut := range 6 {
@@ -43,7 +43,7 @@ func TestPowerCutLosesNothingThatWasConfirmed(t *testing.T) {
 		p.prove()
 	})
 	t.Run("not durable", func(t *testing.T) {
-		p := &powerRig{rig: newRig(t, program(t, nonDurable), "queue", 20, telegramtest.Options{}), disk: disk, ids: map[string]int64{}}
+		p := &powerRig{rig: newRig(t, program(t, nonDurable), "queue", people{telegram: 20}, telegramtest.Options{}), disk: disk, ids: map[string]int64{}}
 		p.vault = filepath.Join(disk.mount, "lax")
 		p.start()
 		p.post(0)
@@ -110,7 +110,7 @@ func (p *powerRig) cut(n int) (confirmed int, gone []string) {
 	c := p.start()
 	end := time.After(patience)
 	for !trap.dead() {
-		id := p.sim.Bot().NextUpdateID()
+		id := p.telegram.Bot().NextUpdateID()
 		p.ids[p.post(p.next)] = id
 		select {
 		case <-trap.sprung:

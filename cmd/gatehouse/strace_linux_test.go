@@ -56,9 +56,9 @@ type fenceCheck struct {
 // traceFences runs the program under strace with a light load and reads the trace.
 func traceFences(t *testing.T, exe string) fenceCheck {
 	t.Helper()
-	r := newRig(t, exe, "queue", 6, telegramtest.Options{})
+	r := newRig(t, exe, "queue", people{telegram: 6}, telegramtest.Options{})
 	trace := filepath.Join(r.dir, "trace")
-	c := startChild(t, r.dir, settingsOf(r.vault, r.sim.Token(), r.tap.URL, r.model.URL+"/v1", r.mode),
+	c := startChild(t, r.dir, r.settings(),
 		"strace", "-f", "-y", "-s", "6000", "-o", trace, "-e", "trace=write,writev,sendto,pwrite64,pwritev,fsync,fdatasync", exe, "serve")
 	r.child = c
 	c.says(t, `"serving"`)
@@ -71,7 +71,7 @@ func traceFences(t *testing.T, exe string) fenceCheck {
 			r.answered() // now the next id is known
 			continue
 		}
-		id := r.sim.Bot().NextUpdateID()
+		id := r.telegram.Bot().NextUpdateID()
 		updates[r.post(i)] = id
 		if i%5 == 0 {
 			r.answered()

@@ -1,0 +1,67 @@
+// Package crowd is people who write to one bot on a simulated platform, the
+// same way whichever platform it is: for the load tool, and for the tests that
+// kill the gateway.
+package crowd
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// A Message is one message in a chat as its people see it.
+type Message struct {
+	Chat    string
+	ID      string
+	Text    string // as it stands now
+	Bot     bool   // of the bot, not of a person
+	Edited  bool   // the message stood there before
+	Deleted bool   // it is gone; Chat and ID alone are set
+	At      time.Time
+}
+
+// A Chat is where people write and the bot answers.
+type Chat struct {
+	ID string
+	// Place is the guild channel it is; "" for a direct conversation. The bot
+	// answers there once its owner has enabled it.
+	Place string
+	say   []func(text string) (Message, error) // its people
+}
+
+// Say has the chat's people write in turn: n says whose turn it is. In a
+// channel they mention the bot.
+func (c Chat) Say(n int, text string) (Message, error) { return c.say[n%len(c.say)](text) }
+
+// A simulator is what the platforms' simulators have in common here.
+type simulator interface {
+	// Watch calls f for every message that becomes visible or changes, at once
+	// and in order; f must return quickly and must not call the simulator.
+	Watch(f func(Message)) (stop func())
+	// History is a chat's messages, oldest first.
+	History(chat string) []Message
+	// Online reports whether the bot receives now.
+	Online() bool
+	// Seen is when the bot first asked for messages; zero when it never has.
+	Seen() time.Time
+}
+
+// A Platform is one simulated platform with its people and one bot.
+type Platform struct {
+	simulator
+	Name    string // and the configured name of the bot
+	URL     string
+	Token   string
+	Chats   []Chat
+	Handler http.Handler            // the platform itself, to be put behind a proxy
+	Methods []string                // the methods worth counting
+	Count   func(method string) int // how often one was called
+	Close   func() error            // ends the simulator
+}
+
+// Settings are what a gateway needs to find the platform at url, by name and
+// without the program's prefix; everybody may write to the bot.
+func (p *Platform) Settings(url string) map[string]string {
+	prefix := strings.ToUpper(p.Name) + "_"
+	return map[string]string{prefix + "TOKEN": p.Token, prefix + "API_URL": url, prefix + "DM_POLICY": "open"}
+}
