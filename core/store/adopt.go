@@ -14,6 +14,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"gatehouse/core"
+	"gatehouse/core/store/migrations"
 	"gatehouse/core/store/original"
 )
 
@@ -182,12 +183,10 @@ func (x *adopter) putAside() error {
 
 // build makes our baseline's tables, in this transaction.
 func (x *adopter) build() error {
-	b, err := migrationFiles.ReadFile("migrations/1001_baseline.sql")
+	up, err := migrations.First()
 	if err != nil {
 		return err
 	}
-	_, up, _ := strings.Cut(string(b), "-- +goose Up")
-	up, _, _ = strings.Cut(up, "-- +goose Down")
 	return x.exec(up)
 }
 
@@ -244,7 +243,7 @@ func (x *adopter) record() error {
 			return err
 		}
 	}
-	if err := (ledger{}).CreateVersionTable(x.ctx, x.c); err != nil {
+	if err := (migrations.Ledger{}).CreateVersionTable(x.ctx, x.c); err != nil {
 		return err
 	}
 	if x.l.has("schema_version") {
@@ -253,7 +252,7 @@ func (x *adopter) record() error {
 			return err
 		}
 	}
-	if err := x.exec(`INSERT INTO schema_version (version, applied_at) VALUES (0, ?1), (?2, ?1) ON CONFLICT (version) DO NOTHING`, x.now, baseline); err != nil {
+	if err := x.exec(`INSERT INTO schema_version (version, applied_at) VALUES (0, ?1), (?2, ?1) ON CONFLICT (version) DO NOTHING`, x.now, migrations.Baseline); err != nil {
 		return err
 	}
 	return x.exec(`INSERT INTO audit_events (at, user_id, via, action, subject, detail)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gatehouse/core"
+	"gatehouse/core/store/migrations"
 )
 
 // The original system's layouts that are taken over, by the numbers of its history.
@@ -107,7 +108,7 @@ func (l layout) original() (bool, error) {
 	switch {
 	case l.ledger > Newest():
 		return false, core.Errorf(core.Invalid, "the database is newer (version %d) than this program (version %d): use the newer program, or restore the copy that was kept beside the database before its migration", l.ledger, Newest())
-	case l.ledger >= baseline, len(l.tables) == 0 && len(l.others) == 0:
+	case l.ledger >= migrations.Baseline, len(l.tables) == 0 && len(l.others) == 0:
 		return false, nil
 	case !l.has("sessions") && !l.has("schema_version"):
 		return false, core.Errorf(core.Invalid, "the file is a database of something else (%s): set GATEHOUSE_DATABASE_URL to another path",

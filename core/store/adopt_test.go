@@ -23,6 +23,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/store"
+	"gatehouse/core/store/migrations"
 	"gatehouse/core/store/storetest"
 )
 
@@ -283,6 +284,7 @@ func TestAdoptionMakesNobodyWhoWasApprovedAStranger(t *testing.T) {
 }
 
 func TestAnAdoptedDatabaseHasTheTablesOfAFreshOne(t *testing.T) {
+	storetest.SQLiteOnly(t, "the original system's databases are files")
 	fresh := storetest.Open(t, nil)
 	tables := `SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master WHERE name NOT LIKE 'adopted%' AND name NOT LIKE 'sqlite_sequence' ORDER BY 1, 2`
 	want := lines(t, raw(t, fresh.Path()), tables)
@@ -376,15 +378,16 @@ func TestGooseGoesOnFromAnAdoptedLedger(t *testing.T) {
 		expect(t, db, `SELECT version FROM schema_version WHERE version <= 1001 ORDER BY 1`, want...)
 		expect(t, db, `SELECT count(*) FROM schema_version WHERE applied_at NOT LIKE '____-__-__T__:__:__.______Z'`, "0")
 		files := fstest.MapFS{"9999_later.sql": {Data: []byte("-- +goose Up\nCREATE TABLE later (id INTEGER);\n-- +goose Down\nDROP TABLE later;\n")}}
-		names, err := fs.Glob(store.Migrations, "migrations/*.sql")
+		ours := migrations.Files(migrations.SQLite)
+		names, err := fs.Glob(ours, "*.sql")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, n := range names {
-			b, _ := store.Migrations.ReadFile(n)
-			files[filepath.Base(n)] = &fstest.MapFile{Data: b}
+			b, _ := fs.ReadFile(ours, n)
+			files[n] = &fstest.MapFile{Data: b}
 		}
-		p, err := goose.NewProvider("", db, files, goose.WithStore(store.Ledger(core.System{})), goose.WithDisableGlobalRegistry(true))
+		p, err := goose.NewProvider("", db, files, goose.WithStore(migrations.Ledger{Engine: migrations.SQLite, Clock: core.System{}}), goose.WithDisableGlobalRegistry(true))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,9 +19,3 @@ func AdoptTime(v any) string {
 	s, _ := original.Time(v).(string)
 	return s
 }
-
-// Ledger is goose's store, for a test that adds a migration.
-func Ledger(clock core.Clock) ledger { return ledger{clock} }
-
-// Migrations are the program's.
-var Migrations = migrationFiles

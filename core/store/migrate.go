@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -13,44 +12,25 @@ import (
 	"path/filepath"
 
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/database"
 
 	"gatehouse/core"
+	"gatehouse/core/store/migrations"
 )
 
-//go:embed migrations/*.sql
-var migrationFiles embed.FS
-
-// baseline is the number of our first migration. Lower numbers in
-// schema_version belong to the original system (adopt.go).
-const baseline = 1001
-
 // Newest is the number of this program's newest migration.
-func Newest() int64 {
-	names, err := fs.Glob(migrationFiles, "migrations/*.sql")
-	if err != nil || len(names) == 0 {
-		return 0
-	}
-	n, err := goose.NumericComponent(names[len(names)-1]) // Glob sorts by name, and names begin with four digits
-	if err != nil {
-		return 0
-	}
-	return n
-}
+func Newest() int64 { return migrations.Newest(migrations.SQLite) }
 
 // migrate brings the database, which adoption has looked at, to this program's
 // version. One that existed is copied beside itself first.
 func (d *DB) migrate(ctx context.Context, existed bool) error {
-	files, err := fs.Sub(migrationFiles, "migrations")
+	ledger := migrations.Ledger{Engine: d.engine.kind, Clock: d.clock}
+	p, err := goose.NewProvider("", d.write.DB, migrations.Files(d.engine.kind), goose.WithStore(ledger), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider("", d.write.DB, files, goose.WithStore(ledger{d.clock}), goose.WithDisableGlobalRegistry(true))
-	if err != nil {
-		return err
-	}
-	have, err := d.version(ctx)
-	if err != nil || have == Newest() {
+	newest := migrations.Newest(d.engine.kind)
+	have, err := ledger.Version(ctx, d.write.DB)
+	if err != nil || have == newest {
 		return err
 	}
 	if existed && have != 0 {
@@ -58,21 +38,12 @@ func (d *DB) migrate(ctx context.Context, existed bool) error {
 		if err != nil {
 			return err
 		}
-		d.log.Info("bringing the database to this program's version", "from", have, "to", Newest(), "copy", kept)
+		d.log.Info("bringing the database to this program's version", "from", have, "to", newest, "copy", kept)
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
-}
-
-// version is the newest number in schema_version, 0 without the table.
-func (d *DB) version(ctx context.Context) (int64, error) {
-	ok, err := ledger{}.TableExists(ctx, d.write.DB)
-	if err != nil || !ok {
-		return 0, err
-	}
-	return ledger{}.GetLatestVersion(ctx, d.write.DB)
 }
 
 // maxCopies bounds the different copies of one version that are kept.
@@ -156,71 +127,4 @@ func sameContent(a, b string) (bool, error) {
 			return false, errors.Join(errA, errB)
 		}
 	}
-}
-
-// ledger keeps goose's record in the seed's schema_version(version, applied_at).
-type ledger struct{ clock core.Clock }
-
-func (ledger) Tablename() string { return "schema_version" }
-
-func (ledger) TableExists(ctx context.Context, db database.DBTxConn) (bool, error) {
-	var n int
-	err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'`).Scan(&n)
-	return n > 0, err
-}
-
-func (ledger) CreateVersionTable(ctx context.Context, db database.DBTxConn) error {
-	_, err := db.ExecContext(ctx, `CREATE TABLE schema_version (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL)`)
-	return err
-}
-
-func (l ledger) Insert(ctx context.Context, db database.DBTxConn, req database.InsertRequest) error {
-	_, err := db.ExecContext(ctx, `INSERT INTO schema_version (version, applied_at) VALUES ($1, $2)`, req.Version, core.Stamp(l.clock.Now()))
-	return err
-}
-
-func (ledger) Delete(ctx context.Context, db database.DBTxConn, version int64) error {
-	_, err := db.ExecContext(ctx, `DELETE FROM schema_version WHERE version = $1`, version)
-	return err
-}
-
-func (ledger) GetMigration(ctx context.Context, db database.DBTxConn, version int64) (*database.GetMigrationResult, error) {
-	var at string
-	err := db.QueryRowContext(ctx, `SELECT applied_at FROM schema_version WHERE version = $1`, version).Scan(&at)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, database.ErrVersionNotFound
-	}
-	if err != nil {
-		return nil, err
-	}
-	t, err := core.ParseStamp(at)
-	return &database.GetMigrationResult{Timestamp: t, IsApplied: true}, err
-}
-
-func (ledger) GetLatestVersion(ctx context.Context, db database.DBTxConn) (int64, error) {
-	var v sql.NullInt64
-	if err := db.QueryRowContext(ctx, `SELECT max(version) FROM schema_version`).Scan(&v); err != nil {
-		return 0, err
-	}
-	if !v.Valid {
-		return 0, database.ErrVersionNotFound
-	}
-	return v.Int64, nil
-}
-
-func (ledger) ListMigrations(ctx context.Context, db database.DBTxConn) ([]*database.ListMigrationsResult, error) {
-	rows, err := db.QueryContext(ctx, `SELECT version FROM schema_version ORDER BY version DESC`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []*database.ListMigrationsResult
-	for rows.Next() {
-		r := &database.ListMigrationsResult{IsApplied: true}
-		if err := rows.Scan(&r.Version); err != nil {
-			return nil, err
-		}
-		out = append(out, r)
-	}
-	return out, rows.Err()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 
 	"github.com/jmoiron/sqlx"
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"; build tag sqlite_fts5
@@ -42,6 +43,9 @@ func (d *DB) open(ctx context.Context) (err error) {
 	// Before any file is touched: a program that cannot serve must not migrate.
 	if err := requireFTS5(ctx, ":memory:"); err != nil {
 		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
+		return fmt.Errorf("folder: %w", err)
 	}
 	existed := false
 	if st, err := os.Stat(d.path); err == nil && st.Size() > 0 {

@@ -1,4 +1,5 @@
-// Package store opens the database and hands out transactions. It knows no
+// Package store opens the database, SQLite or PostgreSQL, and hands out
+// transactions, alike on both (engine.go says what differs). It knows no
 // table but its own: metadata, schema_version and audit_events. SQL lives with
 // the package that owns the table; texts use $1 placeholders. Only adoption,
 // which makes our first layout of a database of the original system, knows all.
@@ -14,15 +15,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/jmoiron/sqlx"
 
 	"gatehouse/core"
+	"gatehouse/core/store/postgres"
 )
 
 // Options for Open; the zero value works.
@@ -59,6 +58,8 @@ type DB struct {
 	conn  *sqlx.Conn // the writer's one connection, used by the writer goroutine only
 	path  string
 
+	engine engine
+
 	queue    chan *job // unbuffered: a job is taken or it waits in its caller
 	onCommit func(int)
 	stmts    map[string]*sqlx.Stmt // of conn; writer goroutine only; bounded by the program's texts
@@ -73,10 +74,12 @@ type DB struct {
 // Open opens or creates the SQLite database at path, refuses a program without
 // FTS5 and a database it does not know, and migrates (a copy of an existing
 // file is kept beside it first).
+//
+// A path that is a postgres:// URL names a PostgreSQL database, and its
+// parameter search_path the schema in it; nothing comes from the environment.
+// Whoever runs that server makes the copies. It is proven for this package and
+// core/queue; the settings refuse it until several nodes are supported.
 func Open(ctx context.Context, path string, o Options) (*DB, error) {
-	if strings.HasPrefix(path, "postgres://") || strings.HasPrefix(path, "postgresql://") {
-		return nil, core.Errorf(core.Invalid, "PostgreSQL is not supported yet: it comes with several nodes; leave DATABASE_URL empty or give a file path")
-	}
 	if o.Clock == nil {
 		o.Clock = core.System{}
 	}
@@ -86,23 +89,24 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if o.OnCommit == nil {
 		o.OnCommit = func(int) {}
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("database folder: %w", err)
-	}
 	d := &DB{
-		clock: o.Clock, log: o.Log, path: path, onCommit: o.OnCommit,
+		clock: o.Clock, log: o.Log, path: path, onCommit: o.OnCommit, engine: sqlite,
 		queue: make(chan *job), stmts: map[string]*sqlx.Stmt{},
 		closing: make(chan struct{}), done: make(chan struct{}),
 	}
-	if err := d.open(ctx); err != nil {
+	open, name := d.open, path
+	if postgres.Is(path) {
+		d.engine, open, name = postgreSQL, d.openPostgres, "PostgreSQL" // the URL may hold a password
+	}
+	if err := open(ctx); err != nil {
 		d.closePools()
-		return nil, fmt.Errorf("database %s: %w", path, err)
+		return nil, fmt.Errorf("database %s: %w", name, err)
 	}
 	go d.writer()
 	return d, nil
 }
 
-// Path is the database file's.
+// Path is what Open was given: the database file's, or a URL that may hold a password.
 func (d *DB) Path() string { return d.path }
 
 // Now is the clock's time as tables store it.
@@ -116,12 +120,12 @@ func (d *DB) Statements() int64 { return d.ran.Load() }
 
 // Get implements Queryer on the pool of readers.
 func (d *DB) Get(ctx context.Context, dest any, query string, args ...any) error {
-	return d.read.GetContext(ctx, dest, numbered(query), args...)
+	return d.read.GetContext(ctx, dest, d.engine.bind(query), args...)
 }
 
 // Select implements Queryer on the pool of readers.
 func (d *DB) Select(ctx context.Context, dest any, query string, args ...any) error {
-	return d.read.SelectContext(ctx, dest, numbered(query), args...)
+	return d.read.SelectContext(ctx, dest, d.engine.bind(query), args...)
 }
 
 // Check answers "does the database work" by writing: a statement that changes
@@ -143,7 +147,9 @@ func (d *DB) closePools() error {
 		errs = append(errs, s.Close())
 	}
 	if d.conn != nil {
-		_, _ = d.conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
+		if d.engine.farewell != "" {
+			_, _ = d.conn.ExecContext(context.Background(), d.engine.farewell)
+		}
 		errs = append(errs, d.conn.Close())
 	}
 	for _, p := range []*sqlx.DB{d.read, d.write} {

@@ -18,6 +18,7 @@ type Tx struct {
 	db    *DB
 	now   time.Time
 	after []func()
+	again error // a statement lost against another transaction, whatever f made of it
 }
 
 type job struct {
@@ -35,6 +36,11 @@ type job struct {
 // be run a second time (alone, when a shared commit failed), so it assigns its
 // results and does not add to them; what must happen once goes to OnCommit.
 // ctx bounds the wait for the writer; once begun, a transaction is not torn.
+//
+// On PostgreSQL, a transaction that loses against another one (a deadlock) is
+// run again, at most maxAgain times in all. Where the connection is lost during
+// the commit itself nobody can say whether it was kept: that is an error and
+// nothing is run again.
 func (d *DB) Tx(ctx context.Context, f func(*Tx) error) error {
 	j := &job{ctx: context.WithoutCancel(ctx), f: f, done: make(chan struct{})}
 	select {
@@ -57,7 +63,7 @@ func (t *Tx) Get(ctx context.Context, dest any, query string, args ...any) error
 	if err != nil {
 		return err
 	}
-	return s.GetContext(context.WithoutCancel(ctx), dest, args...)
+	return t.noted(s.GetContext(context.WithoutCancel(ctx), dest, args...))
 }
 
 // Select implements Queryer.
@@ -66,7 +72,7 @@ func (t *Tx) Select(ctx context.Context, dest any, query string, args ...any) er
 	if err != nil {
 		return err
 	}
-	return s.SelectContext(context.WithoutCancel(ctx), dest, args...)
+	return t.noted(s.SelectContext(context.WithoutCancel(ctx), dest, args...))
 }
 
 // Exec runs a statement and says how many rows it changed. Texts are constant:
@@ -78,13 +84,19 @@ func (t *Tx) Exec(ctx context.Context, query string, args ...any) (int64, error)
 	}
 	res, err := s.ExecContext(context.WithoutCancel(ctx), args...)
 	if err != nil {
-		return 0, err
+		return 0, t.noted(err)
 	}
 	return res.RowsAffected()
 }
 
-// Insert runs an INSERT and returns the new row's integer key.
+// Insert runs an INSERT of one row and returns the row's integer key, which the
+// database has chosen; ErrNoRows when ON CONFLICT DO NOTHING left it out.
 func (t *Tx) Insert(ctx context.Context, query string, args ...any) (int64, error) {
+	if t.db.engine.returning != "" {
+		var key int64
+		err := t.Get(ctx, &key, query+t.db.engine.returning, args...)
+		return key, err
+	}
 	s, err := t.db.stmt(query)
 	if err != nil {
 		return 0, err
@@ -93,7 +105,20 @@ func (t *Tx) Insert(ctx context.Context, query string, args ...any) (int64, erro
 	if err != nil {
 		return 0, err
 	}
+	if n, err := res.RowsAffected(); err != nil {
+		return 0, err
+	} else if n == 0 {
+		return 0, ErrNoRows
+	}
 	return res.LastInsertId()
+}
+
+// noted remembers an error that is worth another run, and returns it.
+func (t *Tx) noted(err error) error {
+	if err != nil && t.db.engine.again(err) {
+		t.again = err
+	}
+	return err
 }
 
 // Time is one time for the whole transaction.
@@ -108,7 +133,7 @@ func (d *DB) stmt(query string) (*sqlx.Stmt, error) {
 	if s := d.stmts[query]; s != nil {
 		return s, nil
 	}
-	s, err := d.conn.PreparexContext(context.Background(), numbered(query))
+	s, err := d.conn.PreparexContext(context.Background(), d.engine.bind(query))
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +169,11 @@ func (d *DB) writer() {
 // commitGroup runs every job and answers each. A commit that fails with
 // company is repeated for each job alone, so that one cannot fail another.
 func (d *DB) commitGroup(group []*job) {
-	if err := d.attempt(group); err != nil {
+	err := d.attempt(group)
+	for runs := 1; err != nil && len(group) == 1 && runs < maxAgain && d.engine.again(err); runs++ {
+		err = d.attempt(group)
+	}
+	if err != nil {
 		if len(group) > 1 {
 			for _, j := range group {
 				if j.err == nil && j.panics == nil {
@@ -170,7 +199,7 @@ func (d *DB) commitGroup(group []*job) {
 // attempt runs the group in one transaction. The error is of begin or commit;
 // what a job does wrong stays with the job.
 func (d *DB) attempt(group []*job) error {
-	if err := d.exec("BEGIN IMMEDIATE"); err != nil {
+	if err := d.begin(); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
 	now := d.clock.Now()
@@ -181,6 +210,11 @@ func (d *DB) attempt(group []*job) error {
 		}
 		j.tx = &Tx{db: d, now: now}
 		j.run()
+		if j.tx.again != nil {
+			j.err, j.panics = nil, nil // they come of it
+			_ = d.exec("ROLLBACK")
+			return j.tx.again
+		}
 		if j.err != nil || j.panics != nil {
 			if err := d.exec("ROLLBACK TO job"); err != nil {
 				// SQLite gave the whole transaction up (full disk, I/O error).
@@ -195,7 +229,16 @@ func (d *DB) attempt(group []*job) error {
 	}
 	if err := d.exec("COMMIT"); err != nil {
 		_ = d.exec("ROLLBACK")
-		return fmt.Errorf("commit: %w", err)
+		err = fmt.Errorf("commit: %w", err)
+		if d.engine.lost(err) {
+			for _, j := range group {
+				if j.err == nil && j.panics == nil {
+					j.err = err
+				}
+			}
+			return nil
+		}
+		return err
 	}
 	d.commits.Add(1)
 	d.onCommit(len(group))

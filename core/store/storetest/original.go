@@ -101,6 +101,7 @@ CREATE INDEX IF NOT EXISTS idx_pairing_requests_platform ON pairing_requests(pla
 // at path and leaves it open, without foreign keys, as that system does.
 func Original(t testing.TB, path string, version int) *sql.DB {
 	t.Helper()
+	SQLiteOnly(t, "the original system's databases are files")
 	db, err := sql.Open("sqlite3", path)
 	if err != nil {
 		t.Fatal(err)

@@ -1,20 +1,32 @@
 // Package storetest opens fresh databases for the tests of packages that own tables.
+//
+// Tests run on SQLite. With GATEHOUSE_TEST_PG, the postgres:// URL of a server
+// for tests, Open and Fresh give PostgreSQL databases instead, so that a second
+// run of the same tests is about that; make postgres-test does it for core/store
+// and core/queue.
 package storetest
 
 import (
 	"context"
+	"crypto/rand"
+	"net/url"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/store/postgres"
 )
 
-// Open is a fresh SQLite database in the test's own folder, closed at its end.
-// A nil clock is the system's.
+// server is the URL of the PostgreSQL server for tests, "" without one.
+func server() string { return os.Getenv("GATEHOUSE_TEST_PG") }
+
+// Open is a fresh database, closed at the test's end. A nil clock is the system's.
 func Open(t testing.TB, clock core.Clock) *store.DB {
 	t.Helper()
-	return OpenAt(t, filepath.Join(t.TempDir(), "test.db"), clock)
+	return OpenAt(t, Fresh(t), clock)
 }
 
 // OpenAt opens the database at path, closed at the test's end (closing earlier is fine).
@@ -26,4 +38,56 @@ func OpenAt(t testing.TB, path string, clock core.Clock) *store.DB {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	return db
+}
+
+// Fresh names a new, empty database for store.Open: a file in the test's own
+// folder, or a schema of the PostgreSQL server's, dropped at the test's end.
+func Fresh(t testing.TB) string {
+	t.Helper()
+	if server() == "" {
+		return filepath.Join(t.TempDir(), "test.db")
+	}
+	schema := "test_" + strings.ToLower(rand.Text())
+	onServer(t, `CREATE SCHEMA `+schema)
+	t.Cleanup(func() { onServer(t, `DROP SCHEMA `+schema+` CASCADE`) })
+	u, err := url.Parse(server())
+	if err != nil {
+		t.Fatal("GATEHOUSE_TEST_PG is not a URL")
+	}
+	q := u.Query()
+	q.Set("search_path", schema)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// onServer runs one statement over a connection of its own.
+func onServer(t testing.TB, query string) {
+	t.Helper()
+	db, err := postgres.Open(server(), false, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(context.Background(), query); err != nil {
+		t.Fatalf("PostgreSQL for tests: %s: %v", query, err)
+	}
+}
+
+// Postgres reports whether Open gives PostgreSQL databases in this run.
+func Postgres() bool { return server() != "" }
+
+// SQLiteOnly skips a test that is about what says, in the run on PostgreSQL.
+func SQLiteOnly(t testing.TB, what string) {
+	t.Helper()
+	if Postgres() {
+		t.Skip("about SQLite alone: " + what)
+	}
+}
+
+// PostgresOnly skips a test that is about what says, in the run on SQLite.
+func PostgresOnly(t testing.TB, what string) {
+	t.Helper()
+	if !Postgres() {
+		t.Skip("about PostgreSQL alone (make postgres-test): " + what)
+	}
 }

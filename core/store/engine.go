@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jmoiron/sqlx"
+
+	"gatehouse/core/store/migrations"
+	"gatehouse/core/store/postgres"
+)
+
+// An engine is what differs between SQLite and PostgreSQL once a database is
+// open. All else is one text for both; migrations have their own rule (package
+// migrations). Both have the one writer and its group commit, with the same
+// promises: on PostgreSQL it saves flushes of the server's log, as it does on
+// SQLite, and each closure its own connection. PostgreSQL differs in one thing
+// that a closure must know: a statement that fails ends the transaction up to
+// the last savepoint. Where SQLite would let a closure go on, there the commit
+// fails. So what may fail is asked for by ON CONFLICT DO NOTHING, or is in a Try.
+type engine struct {
+	kind       migrations.Engine
+	begin      string                    // the writer's transaction
+	bind       func(query string) string // the placeholders $1, $2 … in the engine's words
+	returning  string                    // what an INSERT says to return its integer key; "" the driver knows it
+	skipLocked string                    // see Tx.SkipLocked
+	again      func(error) bool          // lost against other transactions: worth another run
+	lost       func(error) bool          // the connection is gone
+	farewell   string                    // the writer's last statement
+}
+
+var sqlite = engine{
+	kind:     migrations.SQLite,
+	begin:    "BEGIN IMMEDIATE", // a transaction never has to give up half way
+	bind:     numbered,
+	again:    func(error) bool { return false }, // there is no other writer
+	lost:     func(error) bool { return false },
+	farewell: "PRAGMA wal_checkpoint(TRUNCATE)",
+}
+
+var postgreSQL = engine{
+	kind:       migrations.Postgres,
+	begin:      "BEGIN ISOLATION LEVEL READ COMMITTED",
+	bind:       func(query string) string { return query },
+	returning:  " RETURNING lastval()", // the identity that this row has just drawn
+	skipLocked: " FOR UPDATE SKIP LOCKED",
+	again:      postgres.Again,
+	lost:       postgres.Lost,
+}
+
+// maxAgain bounds how often a transaction that lost against another is run.
+const maxAgain = 5
+
+// SkipLocked is what a SELECT … LIMIT n says at its end when the rows it finds
+// are to be updated: on PostgreSQL it passes by those that another node's
+// transaction has in hand; on SQLite nobody else writes, and it is empty.
+func (t *Tx) SkipLocked() string { return t.db.engine.skipLocked }
+
+// openPostgres connects to the schema that d.path names, refuses one that is
+// not ours, and migrates.
+func (d *DB) openPostgres(ctx context.Context) (err error) {
+	if d.write, err = postgres.Open(d.path, false, 2); err != nil { // the writer's, and one for migrations at start
+		return err
+	}
+	version, err := migrations.Ledger{Engine: migrations.Postgres}.Version(ctx, d.write.DB)
+	if err != nil {
+		return err
+	}
+	if err := postgres.Check(ctx, d.write, version, migrations.Baseline, migrations.Newest(migrations.Postgres)); err != nil {
+		return err
+	}
+	if err := d.migrate(ctx, false); err != nil {
+		return err
+	}
+	if d.conn, err = d.write.Connx(ctx); err != nil {
+		return err
+	}
+	if d.read, err = postgres.Open(d.path, true, readers); err != nil {
+		return err
+	}
+	return d.read.PingContext(ctx)
+}
+
+// begin begins the writer's transaction, over a new connection when the old one
+// is gone: nothing has been done yet that could be done twice.
+func (d *DB) begin() error {
+	err := d.exec(d.engine.begin)
+	if !d.engine.lost(err) {
+		return err
+	}
+	conn, err := d.write.Connx(context.Background())
+	if err != nil {
+		return err
+	}
+	for _, s := range d.stmts {
+		_ = s.Close()
+	}
+	_ = d.conn.Close()
+	d.conn, d.stmts = conn, map[string]*sqlx.Stmt{}
+	return d.exec(d.engine.begin)
+}

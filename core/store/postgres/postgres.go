@@ -1,0 +1,121 @@
+// Package postgres connects to PostgreSQL and reads its errors, for core/store.
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/jmoiron/sqlx"
+
+	"gatehouse/core"
+)
+
+// Is reports whether a database's address is PostgreSQL's.
+func Is(dsn string) bool {
+	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
+}
+
+// Open is a pool of at most conns connections to the database that dsn names,
+// in its schema search_path. It dials when it is used. Read-only ones refuse to
+// write. A dsn that cannot be read is Invalid; the error does not quote it.
+func Open(dsn string, readOnly bool, conns int) (*sqlx.DB, error) {
+	whole, err := explicit(dsn, readOnly)
+	if err != nil {
+		return nil, err
+	}
+	c, err := pgx.ParseConfig(whole)
+	if err != nil {
+		return nil, core.Errorf(core.Invalid, "the address of the PostgreSQL database has settings that the driver does not understand")
+	}
+	db := sqlx.NewDb(stdlib.OpenDB(*c), "pgx")
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return db, nil
+}
+
+// ambient are the settings that the driver would take from the environment or
+// from files in the home folder, with what stands in their place. A service
+// (PGSERVICE) cannot be overridden, only be unknown: it fails the connection.
+var ambient = map[string]string{
+	"host": "localhost", "port": "5432", "dbname": "postgres", "password": "", "passfile": "/dev/null",
+	"application_name": "gatehouse", "connect_timeout": "10", "timezone": "UTC", "options": "",
+	"sslmode": "prefer", "sslkey": "", "sslcert": "", "sslrootcert": "", "sslpassword": "",
+	"sslcertmode": "allow", "sslsni": "1", "sslnegotiation": "", "target_session_attrs": "any",
+	"min_protocol_version": "", "max_protocol_version": "", "channel_binding": "prefer", "require_auth": "",
+	"servicefile": "/dev/null",
+}
+
+// explicit is dsn with every setting said, so that none comes from elsewhere.
+func explicit(dsn string, readOnly bool) (string, error) {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return "", core.Errorf(core.Invalid, "the address of the PostgreSQL database is not a URL")
+	}
+	q := u.Query()
+	if u.User.Username() == "" && q.Get("user") == "" {
+		return "", core.Errorf(core.Invalid, "the address of the PostgreSQL database names no user")
+	}
+	_, password := u.User.Password()
+	said := map[string]bool{
+		"host": u.Hostname() != "", "port": u.Port() != "", "password": password,
+		"dbname": strings.Trim(u.Path, "/") != "" || q.Has("database"),
+	}
+	for k, v := range ambient {
+		if !said[k] && !q.Has(k) {
+			q.Set(k, v)
+		}
+	}
+	if readOnly {
+		q.Set("default_transaction_read_only", "on")
+	}
+	u.RawQuery = q.Encode()
+	return u.String(), nil
+}
+
+// Check refuses a schema that is not this program's: one with a newer version
+// than newest, or with tables and no version of ours. An empty one is fine.
+func Check(ctx context.Context, db *sqlx.DB, version, baseline, newest int64) error {
+	if version > newest {
+		return core.Errorf(core.Invalid, "the database is newer (version %d) than this program (version %d): use the newer program, or restore a backup", version, newest)
+	}
+	if version >= baseline {
+		return nil
+	}
+	var tables int
+	if err := db.GetContext(ctx, &tables, `SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema()`); err != nil {
+		return err
+	}
+	if tables > 0 {
+		return core.Errorf(core.Invalid, "the PostgreSQL schema holds tables of something else: give the gateway a schema of its own (search_path)")
+	}
+	return nil
+}
+
+// Again reports whether a statement failed because other transactions stood in
+// its way (a deadlock, a serialization failure): the same transaction may well
+// succeed when it is run again.
+// https://www.postgresql.org/docs/current/mvcc-serialization-failure-handling.html
+func Again(err error) bool {
+	var p *pgconn.PgError
+	return errors.As(err, &p) && (p.Code == "40P01" || p.Code == "40001")
+}
+
+// Lost reports whether err says that the connection is gone: it is no answer of
+// the server, or its last one. What a COMMIT that was under way has done is
+// then unknown.
+func Lost(err error) bool {
+	if err == nil || errors.Is(err, sql.ErrNoRows) {
+		return false
+	}
+	var p *pgconn.PgError
+	if !errors.As(err, &p) {
+		return true
+	}
+	return strings.HasPrefix(p.Code, "08") || strings.HasPrefix(p.Code, "57P") // connection exception; shutdown, crash
+}
