@@ -17,23 +17,26 @@ import (
 
 	"gatehouse/cmd/gatehouse/phones"
 	"gatehouse/configs"
-	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/web/webtest"
 )
 
-// A visit is somebody with one browser before a whole gateway: the panel in one
-// tab, the phones in another.
+// A visit is somebody with one browser before a whole gateway with a bot on each
+// platform: the panel in one tab, the phones in another.
 type visit struct {
 	*world
+	discord       *discordtest.Server
 	oneTime       string
 	panel, phones *webtest.Tab
-	people        map[string]*telegramtest.User
+	people        map[string]string // name → id of the window; whom both platforms have, Telegram's
 }
 
 // newVisit opens both, at the sign-in page and at the phones.
 func newVisit(t *testing.T) *visit {
 	t.Helper()
+	discord := newDiscord(t)
 	w := newWorld(t, func(c *configs.Config) {
+		c.DiscordToken, c.DiscordApiURL = configs.NewSecret(discord.Token()), discord.URL()
 		c.AdminPassword = configs.Secret{}
 		c.Model = "local/quote:30ms"
 		c.Pace = true
@@ -44,15 +47,18 @@ func newVisit(t *testing.T) *visit {
 	}
 	claims := &demoClaims{ctx: t.Context()}
 	claims.serve(w.app)
-	handler, err := phones.New(w.sim, phones.Options{Claim: claims.code, Panel: "http://" + w.cfg.Addr + "/admin"})
+	handler, err := sims{w.sim, discord}.page(phones.Options{Claim: claims.code, Panel: "http://" + w.cfg.Addr + "/admin"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := httptest.NewServer(handler)
 	t.Cleanup(func() { page.CloseClientConnections(); page.Close() })
-	v := &visit{world: w, oneTime: oneTime, people: map[string]*telegramtest.User{}}
+	v := &visit{world: w, discord: discord, oneTime: oneTime, people: map[string]string{}}
+	for _, u := range discord.Users() {
+		v.people[u.Account().Name] = fmt.Sprintf("phone-discord-%d", u.ID())
+	}
 	for _, u := range w.sim.Users() {
-		v.people[u.Account().FirstName] = u
+		v.people[u.Account().FirstName] = fmt.Sprintf("phone-telegram-%d", u.ID())
 	}
 	v.panel = webtest.New(t)
 	v.phones = v.panel.Tab()
@@ -65,14 +71,27 @@ func newVisit(t *testing.T) *visit {
 	return v
 }
 
-// of is a selector inside of a person's phone.
-func (v *visit) of(name, sel string) string {
-	return fmt.Sprintf("#phone-%d %s", v.people[name].ID(), sel)
-}
+// of is a selector inside of a person's window.
+func (v *visit) of(name, sel string) string { return "#" + v.people[name] + " " + sel }
 
 // requestOf is a selector inside of a person's request on the panel.
 func (v *visit) requestOf(name, sel string) string {
-	return fmt.Sprintf("#r-%s %s", v.request(v.people[name]).ID, sel)
+	v.t.Helper()
+	parts := strings.Split(v.people[name], "-")
+	var id string
+	v.until("a request of "+name, func() bool {
+		rs, err := v.app.book.Requests(v.t.Context(), "", 100)
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		for _, r := range rs {
+			if r.Platform == parts[1] && r.PlatformUserID == parts[2] {
+				id = r.ID
+			}
+		}
+		return id != ""
+	})
+	return fmt.Sprintf("#r-%s %s", id, sel)
 }
 
 const newPassword = "seven grey herons wade"
@@ -208,6 +227,44 @@ func TestTheOwnerClaimsAndApprovesOnTheirPhone(t *testing.T) {
 	v.panel.Front()
 	v.panel.Says(request+".said", "Approved as sandboxed by operator via chat")
 	v.panel.Eventually(`window.sameDocument === true`)
+}
+
+// The same on Discord: sign in, see the request come, approve it, see the
+// answer grow in place in the person's window; the other platform is not touched.
+func TestTheMainJobOnDiscordInABrowser(t *testing.T) {
+	v := newVisit(t)
+	v.signIn()
+	v.panel.Click(`nav a[href="/admin/pairing"]`)
+	v.panel.Visible(`#none`)
+	v.following()
+
+	v.write("Cleo", tea)
+	v.phones.Says(v.of("Cleo", ".log .row:not(.own) .text"), "code")
+	v.panel.Front()
+	card := v.requestOf("Cleo", "")
+	v.panel.Visible(card)
+	v.panel.Says(card, tea)
+	v.panel.Says(card, "Discord")
+	v.panel.Click(card + `.primary`)
+	v.panel.Visible(`.settled`)
+
+	v.phones.Front()
+	whole := v.of("Cleo", ".log .row:not(.own):last-child .text")
+	v.phones.Says(whole, "two minutes")
+	v.phones.Says(whole, "Public/tea.md")
+	v.phones.Says(whole, "(edited)") // the preview became the answer
+	v.phones.Visible(v.of("Cleo", ".log .row:not(.own):last-child .app"))
+	v.phones.Eventually(fmt.Sprintf(`!document.querySelector(%q).textContent.includes("**")`, whole)) // markup is shown, not written
+	v.panel.Eventually(`window.sameDocument === true`)
+	if n := v.count("SELECT count(*) FROM access WHERE bot = 'telegram'"); n != 0 {
+		t.Errorf("%d people may write on Telegram", n)
+	}
+	// In the server the channel is one tab further, by keyboard.
+	v.phones.Focus(v.of("Cleo", ".tab.private"))
+	v.phones.Press(kb.ArrowDown)
+	v.phones.Focused(v.of("Cleo", `.tab.group[aria-selected="true"]`))
+	v.write("Cleo", "hello everybody")
+	v.phones.Says(v.of("Dan", ".tab.group .badge"), "1")
 }
 
 // portrait is the README's picture: somebody new waits on the panel, beside

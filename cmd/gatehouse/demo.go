@@ -14,17 +14,18 @@ import (
 
 	"gatehouse/cmd/gatehouse/phones"
 	"gatehouse/configs"
+	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 	"gatehouse/core/vault"
 )
 
 type demoCmd struct {
-	Fresh bool `help:"Empty the demo's vault and the simulator's memory first."`
+	Fresh bool `help:"Empty the demo's vault and the simulators' memory first."`
 }
 
 func (c *demoCmd) Help() string {
-	return "The vault is ~/Gatehouse-demo, or GATEHOUSE_VAULT_PATH; it is kept between starts, and the simulator's memory beside it. Other settings are taken from GATEHOUSE_* as for serve; the platform is always the simulated one."
+	return "The vault is ~/Gatehouse-demo, or GATEHOUSE_VAULT_PATH; it is kept between starts, and the simulators' memory beside it. Other settings are taken from GATEHOUSE_* as for serve; the platforms are always the simulated ones."
 }
 
 func (c *demoCmd) Run(p *process) (err error) {
@@ -38,35 +39,32 @@ func (c *demoCmd) Run(p *process) (err error) {
 	if err := vaultFree(cfg.VaultPath); err != nil {
 		return err
 	}
-	state := cfg.VaultPath + ".simulator.json"
 	if c.Fresh {
-		if err := emptyDemo(cfg.VaultPath, state); err != nil {
+		if err := emptyDemo(cfg.VaultPath); err != nil {
 			return err
 		}
 	}
 	if err := fillDemo(cfg.VaultPath); err != nil {
 		return err
 	}
-	sim, err := telegramtest.Open(telegramtest.Options{StateFile: state})
+	sims, err := openSims(cfg.VaultPath)
+	defer func() { err = errors.Join(err, sims.Close()) }()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, sim.Close()) }()
 	page, err := listenNear(3334)
 	if err != nil {
 		return err
 	}
-	if _, err := phones.Seed(sim); err != nil {
-		return err
-	}
 	claims := &demoClaims{ctx: p.ctx}
-	handler, err := phones.New(sim, phones.Options{Claim: claims.code, Panel: "http://" + cfg.Addr + "/admin"})
+	handler, err := sims.page(phones.Options{Claim: claims.code, Panel: "http://" + cfg.Addr + "/admin"})
 	if err != nil {
 		return err
 	}
 	stop := servePhones(page, handler)
 	defer stop()
-	cfg.TelegramToken, cfg.TelegramApiURL = configs.NewSecret(sim.Token()), sim.URL()
+	cfg.TelegramToken, cfg.TelegramApiURL = configs.NewSecret(sims.telegram.Token()), sims.telegram.URL()
+	cfg.DiscordToken, cfg.DiscordApiURL = configs.NewSecret(sims.discord.Token()), sims.discord.URL()
 	defer c.farewell(p, &err)()
 	return serve(p, cfg, func(a *app, oneTime string) {
 		claims.serve(a)
@@ -74,8 +72,55 @@ func (c *demoCmd) Run(p *process) (err error) {
 	})
 }
 
+// sims are the simulated platforms, nil where one is not open.
+type sims struct {
+	telegram *telegramtest.Server
+	discord  *discordtest.Server
+}
+
+// simStates are the files beside the vault in which the simulators keep ids,
+// people and histories: a start that forgot them would give out the same ids
+// again, and the gateway would take what is said then for repeats.
+func simStates(vault string) (telegram, discord string) {
+	return vault + ".simulator.json", vault + ".simulator-discord.json"
+}
+
+// openSims starts both. What is open is to be closed, also after an error.
+func openSims(vault string) (s sims, err error) {
+	telegram, discord := simStates(vault)
+	if s.telegram, err = telegramtest.Open(telegramtest.Options{StateFile: telegram}); err != nil {
+		return s, err
+	}
+	s.discord, err = discordtest.Open(discordtest.Options{StateFile: discord, Bots: []discordtest.BotAccount{{Intents: discordtest.IntentContent}}})
+	return s, err
+}
+
+func (s sims) Close() error {
+	var errs []error
+	if s.telegram != nil {
+		errs = append(errs, s.telegram.Close())
+	}
+	if s.discord != nil {
+		errs = append(errs, s.discord.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// page is the phones page for both, with people to play.
+func (s sims) page(opt phones.Options) (http.Handler, error) {
+	telegram, err := phones.Telegram(s.telegram)
+	if err != nil {
+		return nil, err
+	}
+	discord, err := phones.Discord(s.discord)
+	if err != nil {
+		return nil, err
+	}
+	return phones.New(opt, telegram, discord)
+}
+
 // vaultFree fails when a gateway works on the vault already: its files and the
-// simulator's are left alone then.
+// simulators' are left alone then.
 func vaultFree(path string) error {
 	if _, err := os.Stat(filepath.Join(path, ".parachute", "lock")); err != nil {
 		return nil // nobody ever did, or opening it will tell
@@ -206,18 +251,21 @@ const demoFolder = "Gatehouse-demo"
 // demoMark stands in a vault that the demo made: only such a one is emptied.
 const demoMark = ".parachute/demo"
 
-func emptyDemo(vault, state string) error {
-	if _, err := os.Stat(vault); errors.Is(err, fs.ErrNotExist) {
-		return nil
+// emptyDemo forgets the vault and what the simulators kept beside it.
+func emptyDemo(vault string) error {
+	if _, err := os.Stat(vault); err == nil {
+		if _, err := os.Stat(filepath.Join(vault, demoMark)); err != nil {
+			return core.Errorf(core.Invalid, "%s was not made by the demo, so --fresh leaves it alone: set GATEHOUSE_VAULT_PATH to another folder", vault)
+		}
+		if err := os.RemoveAll(vault); err != nil {
+			return fmt.Errorf("empty the demo's vault: %w", err)
+		}
 	}
-	if _, err := os.Stat(filepath.Join(vault, demoMark)); err != nil {
-		return core.Errorf(core.Invalid, "%s was not made by the demo, so --fresh leaves it alone: set GATEHOUSE_VAULT_PATH to another folder", vault)
-	}
-	if err := os.RemoveAll(vault); err != nil {
-		return fmt.Errorf("empty the demo's vault: %w", err)
-	}
-	if err := os.Remove(state); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("forget the simulator's memory: %w", err)
+	telegram, discord := simStates(vault)
+	for _, state := range []string{telegram, discord} {
+		if err := os.Remove(state); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("forget a simulator's memory: %w", err)
+		}
 	}
 	return nil
 }
@@ -246,10 +294,11 @@ func fillDemo(vault string) error {
 
 func (c *demoCmd) welcome(p *process, a *app, oneTime, phonesAddr, code string) {
 	fmt.Fprintf(p.stdout, `
-Gatehouse is running with a simulated Telegram. Open these in a browser:
+Gatehouse is running with a simulated Telegram and a simulated Discord.
+Open these in a browser:
 
   The phones   http://%s/
-               play people who write to the bot
+               play people who write to the bots
   The panel    http://%s/admin
                decide who may talk to it
   The API      http://%s/docs
@@ -262,7 +311,7 @@ Gatehouse is running with a simulated Telegram. Open these in a browser:
 		fmt.Fprintf(p.stdout, "Sign in to the panel as admin with the password you chose. Forgotten? 'bin/gatehouse demo --fresh' begins anew.\n")
 	}
 	if code != "" {
-		fmt.Fprintf(p.stdout, "To own the bot, send this from Olga's phone               /claim %s\n", code)
+		fmt.Fprintf(p.stdout, "To own the bots, send this from Olga's phone              /claim %s\n", code)
 	}
 	fmt.Fprintf(p.stdout, "\nEverything is kept in %s\nCtrl-C stops it; starting again goes on where it was.\n\n", a.vault.Path())
 }

@@ -2,8 +2,8 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"gatehouse/cmd/gatehouse/phones"
 )
 
 // newDemoHome is an empty home folder and nothing set but an address nobody has.
@@ -40,15 +42,13 @@ func (p *proc) shows(pattern string) string {
 
 const phonesLink = `The phones +(http://127\.0\.0\.1:\d+/)`
 
-// state is what the phones page is given when it opens.
-func (p *proc) state() (s struct {
-	People []struct {
-		ID   int64
-		Name string
-	}
-	Private map[int64]struct{ Messages []struct{ Text string } }
-	Claim   *string
-}) {
+// A demoState is what the phones page is given when it opens.
+type demoState struct {
+	Worlds []phones.World
+	Claim  *string
+}
+
+func (p *proc) state() (s demoState) {
 	p.t.Helper()
 	resp, err := http.Get(p.shows(phonesLink) + "events")
 	if err != nil {
@@ -69,10 +69,41 @@ func (p *proc) state() (s struct {
 	return s
 }
 
-// writes sends a message of a person, as the page does.
-func (p *proc) writes(person int64, text string) {
+// world is a platform on the phones page.
+func (p *proc) world(platform string) phones.World {
 	p.t.Helper()
-	resp, err := http.Post(p.shows(phonesLink)+"send", "application/json", strings.NewReader(fmt.Sprintf(`{"from": %d, "text": %q}`, person, text)))
+	for _, w := range p.state().Worlds {
+		if w.Platform == platform {
+			return w
+		}
+	}
+	p.t.Fatalf("the phones page does not show %s", platform)
+	return phones.World{}
+}
+
+// A player is one person on the phones page.
+type player struct{ platform, id string }
+
+// player finds one by name.
+func (p *proc) player(platform, name string) player {
+	p.t.Helper()
+	for _, who := range p.world(platform).People {
+		if who.Name == name {
+			return player{platform, who.ID}
+		}
+	}
+	p.t.Fatalf("there is no %s on %s", name, platform)
+	return player{}
+}
+
+// writes sends a message of a person, as the page does.
+func (p *proc) writes(who player, text string) {
+	p.t.Helper()
+	body, err := json.Marshal(phones.Action{Platform: who.platform, From: who.id, Text: text})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	resp, err := http.Post(p.shows(phonesLink)+"send", "application/json", bytes.NewReader(body))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -82,11 +113,15 @@ func (p *proc) writes(person int64, text string) {
 }
 
 // chat is all that stands in a person's chat with the bot.
-func (p *proc) chat(person int64) string {
+func (p *proc) chat(who player) string {
 	p.t.Helper()
 	var all []string
-	for _, m := range p.state().Private[person].Messages {
-		all = append(all, m.Text)
+	for _, c := range p.world(who.platform).Chats {
+		if c.Person == who.id {
+			for _, m := range c.Messages {
+				all = append(all, m.Text)
+			}
+		}
 	}
 	return strings.Join(all, "\n")
 }
@@ -114,17 +149,17 @@ func TestTheDemoGoesOnWhereItWas(t *testing.T) {
 		}
 	}
 	p.shows(`one-time password  ([a-z0-9-]{19})\n`)
-	ids := map[string]int64{}
-	for _, person := range p.state().People {
-		ids[person.Name] = person.ID
-	}
 	if code := p.shows(`(/claim \S+)\n`); *p.state().Claim != strings.TrimPrefix(code, "/claim ") {
 		t.Errorf("the terminal's code is %q, the phones' %q", code, *p.state().Claim)
 	}
-	p.writes(ids["Olga"], p.shows(`(/claim \S+)\n`))
-	p.sees(func() bool { return strings.Contains(p.chat(ids["Olga"]), "You are the owner now") })
-	p.writes(ids["Ada"], "How long should green tea brew?")
-	p.sees(func() bool { return strings.Contains(p.chat(ids["Olga"]), "Ada") })
+	olga, ada, cleo := p.player("telegram", "Olga"), p.player("telegram", "Ada"), p.player("discord", "Cleo")
+	p.writes(olga, p.shows(`(/claim \S+)\n`))
+	p.sees(func() bool { return strings.Contains(p.chat(olga), "You are the owner now") })
+	for _, stranger := range []player{ada, cleo} {
+		p.writes(stranger, "How long should green tea brew?")
+		p.sees(func() bool { return codeForm.MatchString(p.chat(stranger)) })
+	}
+	p.sees(func() bool { return strings.Contains(p.chat(olga), "Ada") })
 	p.interrupt()
 	for _, said := range []string{"Stopping", "Stopped"} {
 		p.says(said)
@@ -134,36 +169,50 @@ func TestTheDemoGoesOnWhereItWas(t *testing.T) {
 	if out := p.out.String(); strings.Contains(out, "/claim") || *p.state().Claim != "" {
 		t.Errorf("there is an owner, and the demo offers a code:\n%s", out)
 	}
-	if text := p.chat(ids["Ada"]); !strings.Contains(text, "green tea") || !strings.Contains(text, "Your code is") {
-		t.Errorf("Ada's phone forgot: %q", text)
+	for _, stranger := range []player{ada, cleo} {
+		text := p.chat(stranger)
+		if !strings.Contains(text, "green tea") || !codeForm.MatchString(text) {
+			t.Fatalf("the window on %s forgot: %q", stranger.platform, text)
+		}
+		p.writes(olga, "/approve "+codeForm.FindStringSubmatch(text)[1])
+		p.sees(func() bool { return strings.Contains(p.chat(stranger), "Public/tea.md") })
 	}
-	code := regexp.MustCompile(`Your code is ([A-Z0-9]{8})`).FindStringSubmatch(p.chat(ids["Ada"]))[1]
-	p.writes(ids["Olga"], "/approve "+code)
-	p.sees(func() bool { return strings.Contains(p.chat(ids["Ada"]), "Public/tea.md") })
+	// What is written after a restart is new, not taken for a repeat.
+	p.writes(cleo, "And black tea?")
+	p.sees(func() bool { return strings.Count(p.chat(cleo), "Public/tea.md") == 2 })
 	p.interrupt()
 }
+
+var codeForm = regexp.MustCompile(`Your code is ([A-Z0-9]{8})`)
 
 // A second demo on the same vault leaves the first one's files alone, even
 // when it is asked to begin anew.
 func TestASecondDemoLeavesTheFirstAlone(t *testing.T) {
 	h := newDemoHome(t)
 	p := h.demo()
-	person := p.state().People[0].ID
-	p.writes(person, "Hello?")
-	p.sees(func() bool { return strings.Contains(p.chat(person), "Your code is") })
-	vault := filepath.Join(h.dir, "Gatehouse-demo")
-	before, err := os.ReadFile(vault + ".simulator.json")
-	if err != nil {
-		t.Fatal(err)
+	person, other := p.player("telegram", "Ada"), p.player("discord", "Cleo")
+	for _, stranger := range []player{person, other} {
+		p.writes(stranger, "Hello?")
+		p.sees(func() bool { return strings.Contains(p.chat(stranger), "Your code is") })
 	}
+	vault := filepath.Join(h.dir, "Gatehouse-demo")
 	for _, args := range [][]string{{"demo"}, {"demo", "--fresh"}} {
 		code, _, errs := h.run(args...)
 		if code != 1 || !strings.Contains(errs, "in use by process") {
 			t.Errorf("%v: %d %q", args, code, errs)
 		}
 	}
-	if after, err := os.ReadFile(vault + ".simulator.json"); err != nil || string(after) != string(before) {
-		t.Errorf("the simulator's memory was touched (%v)", err)
+	for _, stranger := range []player{person, other} {
+		p.writes(stranger, "Still there?")
+		if text := p.chat(stranger); !strings.Contains(text, "Hello?") || !strings.Contains(text, "Still there?") {
+			t.Errorf("the first demo's %s was touched: %q", stranger.platform, text)
+		}
+	}
+	telegram, discord := simStates(vault)
+	for _, state := range []string{telegram, discord} {
+		if _, err := os.Stat(state); err != nil {
+			t.Errorf("a simulator's memory was touched: %v", err)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(vault, "Public", "tea.md")); err != nil {
 		t.Error(err)
@@ -186,14 +235,18 @@ func TestASecondDemoLeavesTheFirstAlone(t *testing.T) {
 func TestFreshForgetsWhatTheDemoKept(t *testing.T) {
 	h := newDemoHome(t)
 	p := h.demo()
-	person := p.state().People[0].ID
-	p.writes(person, "Hello?")
-	p.sees(func() bool { return strings.Contains(p.chat(person), "Your code is") })
+	person, other := p.player("telegram", "Ada"), p.player("discord", "Cleo")
+	for _, stranger := range []player{person, other} {
+		p.writes(stranger, "Hello?")
+		p.sees(func() bool { return strings.Contains(p.chat(stranger), "Your code is") })
+	}
 	p.interrupt()
 	p = h.start(nil, "demo", "--fresh")
 	p.says("Ctrl-C stops it")
-	if text := p.chat(person); text != "" {
-		t.Errorf("the phone remembers %q", text)
+	for _, stranger := range []player{p.player("telegram", "Ada"), p.player("discord", "Cleo")} {
+		if text := p.chat(stranger); text != "" {
+			t.Errorf("the window on %s remembers %q", stranger.platform, text)
+		}
 	}
 	p.interrupt()
 

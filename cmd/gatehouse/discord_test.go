@@ -14,8 +14,7 @@ import (
 // onDiscord is a whole gateway with a bot on each platform.
 func onDiscord(t *testing.T) (*world, *discordtest.Server) {
 	t.Helper()
-	sim := discordtest.New(discordtest.Options{FloodOff: true})
-	t.Cleanup(func() { _ = sim.Close() })
+	sim := newDiscord(t)
 	w := newWorld(t, func(c *configs.Config) {
 		c.DiscordToken, c.DiscordApiURL = configs.NewSecret(sim.Token()), sim.URL()
 	})
@@ -28,6 +27,14 @@ func onDiscord(t *testing.T) (*world, *discordtest.Server) {
 		return false
 	})
 	return w, sim
+}
+
+// newDiscord is a platform that gives its bot what people write.
+func newDiscord(t *testing.T) *discordtest.Server {
+	t.Helper()
+	sim := discordtest.New(discordtest.Options{FloodOff: true, Bots: []discordtest.BotAccount{{Intents: discordtest.IntentContent}}})
+	t.Cleanup(func() { _ = sim.Close() })
+	return sim
 }
 
 func discordHears(w *world, sim *discordtest.Server, in discordtest.ID, text string) discordtest.Message {

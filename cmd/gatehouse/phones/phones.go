@@ -1,9 +1,11 @@
 // Package phones is a page on which one visitor plays several people on the
-// simulated Telegram, each in a phone of their own. It is for the demo and for
-// tests: it listens on loopback, and whoever reaches it may speak as anybody.
+// simulated platforms, each in a chat window of their own. It is for the demo
+// and for tests: it listens on loopback, and whoever reaches it may speak as
+// anybody.
 package phones
 
 import (
+	"context"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -16,21 +18,17 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 )
 
 // Bounds of the page.
 const (
-	maxPhones = 12  // people shown at once
-	maxShown  = 100 // messages sent for each chat when the page opens
-	maxSend   = 64 << 10
+	maxSend   = 64 << 10 // bytes of a request
+	maxBehind = 4096     // changes a reader may be behind
 )
-
-// GroupTitle is the group that everybody is in.
-const GroupTitle = "Reading circle"
 
 // Options change the page; the zero value is the demo's.
 type Options struct {
@@ -48,59 +46,21 @@ var files embed.FS
 
 // A page is the handler's state: none but what it was given.
 type page struct {
-	sim   *telegramtest.Server
-	opt   Options
-	group *telegramtest.Group
-	html  *template.Template
+	sims []Platform // in the order in which they are shown
+	name []string   // of each, as its World says
+	opt  Options
+	html *template.Template
 }
 
-// cast are the people a fresh world begins with, and what their phones say of them.
-var cast = []struct{ name, username, note string }{
-	{"Ada", "ada_reads", "a stranger at first"},
-	{"Ben", "ben_b", "another one"},
-	{"Olga", "olga_owns", "the owner, after her /claim"},
-}
-
-// Seed makes the default people (Ada, Ben and Olga, who is meant to be the
-// owner) and the group they share, where they do not exist yet, and returns
-// the group. A simulator that kept its state keeps its people.
-func Seed(sim *telegramtest.Server) (*telegramtest.Group, error) {
-	people := sim.Users()
-	if len(people) == 0 {
-		for _, p := range cast {
-			u, err := sim.AddUser(telegramtest.Account{FirstName: p.name, Username: p.username, LanguageCode: "en"})
-			if err != nil {
-				return nil, fmt.Errorf("seed people: %w", err)
-			}
-			people = append(people, u)
-		}
-	}
-	slices.SortFunc(people, func(a, b *telegramtest.User) int { return int(a.ID() - b.ID()) })
-	for _, c := range sim.Chats() {
-		if c.Title == GroupTitle && len(c.Members) > 0 {
-			return sim.Group(c.Chat), nil
-		}
-	}
-	g, err := sim.AddGroup(telegramtest.Supergroup, GroupTitle, people[len(people)-1], people[:len(people)-1]...)
-	if err != nil {
-		return nil, fmt.Errorf("seed group: %w", err)
-	}
-	return g, nil
-}
-
-// New serves the page for sim, after Seed. Mount it at the root of a
-// loopback listener of its own: it refuses hosts that are not loopback and
-// requests that come from another site's page.
-func New(sim *telegramtest.Server, opt Options) (http.Handler, error) {
+// New serves the page for these platforms, side by side in their order. Mount
+// it at the root of a loopback listener of its own: it refuses hosts that are
+// not loopback and requests that come from another site's page.
+func New(opt Options, sims ...Platform) (http.Handler, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	if opt.Clock == nil {
 		opt.Clock = core.System{}
-	}
-	group, err := Seed(sim)
-	if err != nil {
-		return nil, err
 	}
 	html, err := template.ParseFS(files, "page.html")
 	if err != nil {
@@ -110,14 +70,25 @@ func New(sim *telegramtest.Server, opt Options) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("phones page: %w", err)
 	}
-	p := &page{sim, opt, group, html}
+	p := &page{sims: sims, opt: opt, html: html}
+	for _, w := range p.worlds() {
+		p.name = append(p.name, w.Platform)
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.show)
 	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(static)))
 	mux.HandleFunc("GET /events", p.events)
-	mux.Handle("POST /send", p.act((*page).send))
-	mux.Handle("POST /press", p.act((*page).press))
-	mux.Handle("POST /people", p.act((*page).addPerson))
+	mux.Handle("POST /send", p.act(func(sim Platform, a action) (any, error) {
+		a.Message = ""
+		return struct{}{}, sim.Act(a.Action)
+	}))
+	mux.Handle("POST /press", p.act(func(sim Platform, a action) (any, error) {
+		if a.Message == "" {
+			return nil, core.Errorf(core.NotFound, "there is no such message")
+		}
+		return struct{}{}, sim.Act(a.Action)
+	}))
+	mux.Handle("POST /people", p.act(func(sim Platform, a action) (any, error) { return sim.Add(a.Name) }))
 	return p.guard(mux), nil
 }
 
@@ -159,82 +130,65 @@ func local(r *http.Request) bool {
 }
 
 func (p *page) show(w http.ResponseWriter, r *http.Request) {
-	bot := p.sim.Bot().Account()
 	data := struct {
-		Bot   telegramtest.Account
-		Panel string
-	}{bot, p.opt.Panel}
+		Worlds []World
+		Panel  string
+	}{p.worlds(), p.opt.Panel}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if err := p.html.Execute(w, data); err != nil {
 		p.opt.Log.ErrorContext(r.Context(), "phones page", "err", err)
 	}
 }
 
-// A person is one phone.
-type person struct {
-	ID       int64  `json:"id"`
-	Name     string `json:"name"`
-	Username string `json:"username,omitempty"`
-	Note     string `json:"note,omitempty"`
-}
-
-func personOf(a telegramtest.Account) person {
-	v := person{ID: a.ID, Name: a.Name(), Username: a.Username}
-	for _, c := range cast {
-		if c.username == a.Username {
-			v.Note = c.note
-		}
+func (p *page) worlds() (out []World) {
+	for _, sim := range p.sims {
+		out = append(out, sim.World())
 	}
-	return v
+	return out
 }
 
 // A state is all that the page needs to begin.
 type state struct {
-	Bot     telegramtest.Account `json:"bot"`
-	Group   groupState           `json:"group"`
-	People  []person             `json:"people"`
-	Private map[int64]window     `json:"private"` // by person
-	Claim   *string              `json:"claim"`   // null: not known; "": there is an owner
-	Menu    []string             `json:"menu"`
-}
-
-type window = telegramtest.Screen
-
-type groupState struct {
-	ID    int64  `json:"id"`
-	Title string `json:"title"`
-	window
+	Worlds []World `json:"worlds"`
+	Claim  *string `json:"claim"` // null: not known; "": there is an owner
 }
 
 func (p *page) state() state {
-	bot := p.sim.Bot()
-	s := state{Bot: bot.Account(), Private: map[int64]window{}, People: []person{}, Menu: []string{}}
-	s.Group = groupState{p.group.ID(), GroupTitle, shorten(p.sim.Screen(p.group.Conversation()))}
-	users := p.sim.Users()
-	slices.SortFunc(users, func(a, b *telegramtest.User) int { return int(a.ID() - b.ID()) })
-	for _, u := range users[:min(len(users), maxPhones)] {
-		s.People = append(s.People, personOf(u.Account()))
-		s.Private[u.ID()] = shorten(p.sim.Screen(u.DM()))
-	}
+	s := state{Worlds: p.worlds()}
 	if p.opt.Claim != nil {
 		code := p.opt.Claim()
 		s.Claim = &code
 	}
-	for _, c := range bot.Commands() {
-		s.Menu = append(s.Menu, "/"+c.Command)
-	}
 	return s
 }
 
-func shorten(v window) window {
-	v.Messages = v.Messages[max(len(v.Messages)-maxShown, 0):]
-	return v
+// follow joins what becomes visible on all platforms from now on. The channel
+// closes with ctx, and when one of them ends: a reader that fell behind.
+func (p *page) follow(ctx context.Context) <-chan Change {
+	ctx, cancel := context.WithCancel(ctx)
+	out := make(chan Change)
+	var each sync.WaitGroup
+	for _, sim := range p.sims {
+		changes := sim.Changes(ctx) // from here on, before the state is read
+		each.Go(func() {
+			defer cancel()
+			for c := range changes {
+				select {
+				case out <- c:
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	go func() { each.Wait(); cancel(); close(out) }()
+	return out
 }
 
 // events sends the state once, then every change. A reader that falls behind
 // is cut off; its EventSource comes back and gets the state again.
 func (p *page) events(w http.ResponseWriter, r *http.Request) {
-	changes := p.sim.Subscribe(r.Context(), 4096) // before the state, so that nothing falls between
+	changes := p.follow(r.Context())
 	w.Header().Set("Content-Type", "text/event-stream")
 	rc := http.NewResponseController(w)
 	first := p.state()
@@ -249,7 +203,7 @@ func (p *page) events(w http.ResponseWriter, r *http.Request) {
 			if !ok || write(w, "change", c) != nil {
 				return
 			}
-			if c.Kind == "message" && c.Message.From.IsBot && p.claimed(w, &claim) != nil {
+			if c.Kind == ChangeMessage && c.Message.From.Bot && p.claimed(w, &claim) != nil {
 				return
 			}
 		case <-beat:
@@ -288,20 +242,14 @@ func write(w http.ResponseWriter, event string, v any) error {
 	return err
 }
 
-// An action is what a visitor does as a person. Chat is the group's id, or 0
-// for the private chat with the bot.
+// An action is what is asked for: Name is of a new person.
 type action struct {
-	From    int64  `json:"from"`
-	Chat    int64  `json:"chat"`
-	Text    string `json:"text"`
-	ReplyTo int    `json:"reply_to"`
-	Message int    `json:"message"`
-	Data    string `json:"data"`
-	Name    string `json:"name"`
+	Action
+	Name string `json:"name"`
 }
 
 // act reads a small JSON body; a form of another site can't send one.
-func (p *page) act(do func(*page, action) (any, error)) http.Handler {
+func (p *page) act(do func(Platform, action) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var a action
 		kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
@@ -317,10 +265,18 @@ func (p *page) act(do func(*page, action) (any, error)) http.Handler {
 		case err != nil:
 			err = core.Errorf(core.Invalid, "the body must be JSON")
 		default:
-			result, err = do(p, a)
+			result, err = p.perform(a, do)
 		}
 		p.answer(w, r, result, err)
 	})
+}
+
+func (p *page) perform(a action, do func(Platform, action) (any, error)) (any, error) {
+	i := slices.Index(p.name, a.Platform)
+	if i < 0 {
+		return nil, core.Errorf(core.NotFound, "there is no such platform")
+	}
+	return do(p.sims[i], a)
 }
 
 func (p *page) answer(w http.ResponseWriter, r *http.Request, result any, err error) {
@@ -337,49 +293,4 @@ func (p *page) answer(w http.ResponseWriter, r *http.Request, result any, err er
 	}
 	w.WriteHeader(status)
 	json.NewEncoder(w).Encode(result)
-}
-
-func (p *page) who(a action) (*telegramtest.User, telegramtest.Conversation, error) {
-	u := p.sim.User(a.From)
-	if u == nil {
-		return nil, telegramtest.Conversation{}, core.Errorf(core.NotFound, "there is no such person")
-	}
-	if a.Chat == 0 {
-		return u, u.DM(), nil
-	}
-	return u, telegramtest.Conversation{Chat: a.Chat}, nil
-}
-
-func (p *page) send(a action) (any, error) {
-	u, to, err := p.who(a)
-	if err != nil {
-		return nil, err
-	}
-	return u.Post(to, telegramtest.Outgoing{Text: a.Text, ReplyTo: a.ReplyTo})
-}
-
-func (p *page) press(a action) (any, error) {
-	u, in, err := p.who(a)
-	if err != nil {
-		return nil, err
-	}
-	id, err := u.Press(in, a.Message, a.Data)
-	return map[string]string{"query": id}, err
-}
-
-// addPerson makes somebody new and lets them into the group.
-func (p *page) addPerson(a action) (any, error) {
-	first, last, _ := strings.Cut(strings.TrimSpace(a.Name), " ")
-	if len(p.sim.Users()) >= maxPhones {
-		return nil, core.Errorf(core.Invalid, "%d phones are enough", maxPhones)
-	}
-	if len(a.Name) > 256 {
-		return nil, core.Errorf(core.Invalid, "a name is shorter")
-	}
-	u, err := p.sim.AddUser(telegramtest.Account{FirstName: first, LastName: strings.TrimSpace(last), LanguageCode: "en"})
-	if err != nil {
-		return nil, err
-	}
-	p.group.Join(u)
-	return personOf(u.Account()), nil
 }

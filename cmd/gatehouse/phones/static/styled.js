@@ -1,4 +1,4 @@
-// styled turns a text and its entities into nodes. Offsets count UTF-16 code
+// styled turns a text and its styles into nodes. Offsets count UTF-16 code
 // units, which is how JavaScript counts too. Text only ever becomes text nodes.
 
 const tags = {
@@ -11,16 +11,16 @@ const tags = {
   expandable_blockquote: "blockquote",
 };
 
-const blocks = ["pre", "blockquote"];
+const blocks = ["pre", "blockquote", "p"];
 
-function wrapper(entity, text, insert) {
-  const tag = tags[entity.type];
+function wrapper(style, text, insert) {
+  const tag = tags[style.kind];
   if (tag) return document.createElement(tag);
-  switch (entity.type) {
+  switch (style.kind) {
     case "pre":
-      return block(entity.language);
+      return block(style.language);
     case "text_link":
-      return anchor(entity.url);
+      return anchor(style.url);
     case "url":
       return anchor(text);
     case "email":
@@ -29,10 +29,19 @@ function wrapper(entity, text, insert) {
       return command(text, insert);
     case "spoiler":
       return spoiler();
+    case "heading":
+    case "subtext":
+      return line(style.kind);
   }
   const span = document.createElement("span");
-  span.className = "mark " + (entity.type === "mention" || entity.type === "hashtag" || entity.type === "text_mention" ? "linked" : "");
+  if (["mention", "text_mention", "hashtag"].includes(style.kind)) span.className = "mention";
   return span;
+}
+
+function line(kind) {
+  const p = document.createElement("p");
+  p.className = kind;
+  return p;
 }
 
 function block(language) {
@@ -76,11 +85,11 @@ function spoiler() {
   return button;
 }
 
-export function styled(text, entities, insert) {
-  const sorted = [...entities].sort((a, b) => a.offset - b.offset || b.length - a.length);
+export function styled(text, styles, insert) {
+  const sorted = [...styles].sort((a, b) => a.offset - b.offset || b.length - a.length);
   const root = document.createDocumentFragment();
   let at = 0;
-  // fill puts text up to end into node, opening the entities that begin there.
+  // fill puts text up to end into node, opening the styles that begin there.
   const fill = (node, end) => {
     while (at < end) {
       const next = sorted[0];
