@@ -73,7 +73,9 @@ func (q *Queue) Fail(ctx context.Context, t *Turn, why error) error {
 			if err := q.bury(ctx, tx, t.seqs, why.Error()); err != nil {
 				return err
 			}
-			q.tellGaveUp(ctx, tx, t.First(), t.Seq(), t.Preview())
+			if err := q.tellGaveUp(ctx, tx, t.First(), t.Seq(), t.Preview()); err != nil {
+				return err
+			}
 			return q.letGo(ctx, tx, t, time.Time{})
 		}
 		q.o.Log.WarnContext(ctx, "turn failed, will be tried again", "run", t.Run, "attempt", t.Attempt, "err", why)
@@ -85,7 +87,7 @@ func (q *Queue) Fail(ctx context.Context, t *Turn, why error) error {
 func (q *Queue) GiveBack(ctx context.Context, t *Turn) error {
 	return q.settle(ctx, t, &unit{}, func(tx *store.Tx) error {
 		for _, seq := range t.seqs {
-			if _, err := tx.Exec(ctx, `UPDATE inbox SET attempts = max(0, attempts - 1) WHERE seq = $1`, seq); err != nil {
+			if _, err := tx.Exec(ctx, `UPDATE inbox SET attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END WHERE seq = $1`, seq); err != nil {
 				return err
 			}
 		}
@@ -98,12 +100,12 @@ func (q *Queue) settle(ctx context.Context, t *Turn, u *unit, f func(tx *store.T
 	ctx = context.WithoutCancel(ctx)
 	q.leave(t)
 	err := q.tx(ctx, u, func(tx *store.Tx) error {
-		var mine int
+		var mine bool
 		err := tx.Get(ctx, &mine, `SELECT EXISTS (SELECT 1 FROM lane WHERE key = $1 AND epoch = $2 AND owner = $3)`, t.Lane, t.Epoch, q.o.Node)
 		if err != nil {
 			return err
 		}
-		if mine == 0 {
+		if !mine {
 			return ErrFenced
 		}
 		return f(tx)
@@ -134,15 +136,17 @@ func (q *Queue) SetPreview(ctx context.Context, t *Turn, id string) error {
 }
 
 // tellGaveUp tells the chat that a message was given up, in place of the preview
-// that stands there; best effort, once.
-func (q *Queue) tellGaveUp(ctx context.Context, tx *store.Tx, in *core.Inbound, seq int64, preview string) {
+// that stands there; best effort, once. With an error the transaction is over.
+func (q *Queue) tellGaveUp(ctx context.Context, tx *store.Tx, in *core.Inbound, seq int64, preview string) error {
 	if in.Bot == core.APIBot {
-		return
+		return nil
 	}
-	err := q.Post(ctx, tx, core.Reply{Address: in.Address, Key: fmt.Sprintf("notice:dead:%d", seq), Replaces: preview, Parts: []core.Part{{Text: q.o.Texts.GaveUp}}})
-	if err != nil && core.KindOf(err) != core.Conflict {
-		q.o.Log.ErrorContext(ctx, "notice of a given up message", "row", seq, "err", err)
+	notice := core.Reply{Address: in.Address, Key: fmt.Sprintf("notice:dead:%d", seq), Replaces: preview, Parts: []core.Part{{Text: q.o.Texts.GaveUp}}}
+	failed, err := tx.Try(ctx, func() error { return q.Post(ctx, tx, notice) })
+	if failed != nil && core.KindOf(failed) != core.Conflict {
+		q.o.Log.ErrorContext(ctx, "notice of a given up message", "row", seq, "err", failed)
 	}
+	return err
 }
 
 // TakeOver takes over what an earlier process of this node left, and the lease

@@ -27,7 +27,13 @@ func (q *Queue) post(ctx context.Context, tx *store.Tx, r core.Reply, u *unit) e
 		return nil
 	}
 	key := chatKey{r.Bot, r.Chat}
-	begin := u != nil && !strings.HasPrefix(r.Replaces, "@") && q.reserveSend(ctx, tx, r.Address)
+	begin := false
+	if u != nil && !strings.HasPrefix(r.Replaces, "@") {
+		var err error
+		if begin, err = q.reserveSend(ctx, tx, r.Address); err != nil {
+			return err
+		}
+	}
 	for i, part := range r.Parts {
 		out := core.Outgoing{Address: r.Address, Part: part}
 		state, attempts, begun := "ready", 0, ""
@@ -60,20 +66,16 @@ func (q *Queue) insertOut(ctx context.Context, tx *store.Tx, r core.Reply, i int
 		return 0, err
 	}
 	seq, err := tx.Insert(ctx, `INSERT INTO outbox (bot, chat, thread, place, key, ordinal, body, replaces, state, attempts, created_at, sent_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (key, ordinal) DO NOTHING`,
 		r.Bot, r.Chat, r.Thread, r.Place, r.Key, r.First+i, string(body), out.Replaces, state, attempts, core.Stamp(tx.Time()), begun)
-	if isUnique(err) {
+	if errors.Is(err, store.ErrNoRows) {
 		return 0, core.Errorf(core.Conflict, "a reply under %s was stored before", r.Key)
 	}
 	return seq, err
 }
 
-func isUnique(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "UNIQUE constraint failed")
-}
-
 // reserveSend reports whether a send to the chat may begin in this transaction.
-func (q *Queue) reserveSend(ctx context.Context, tx *store.Tx, to core.Address) bool {
+func (q *Queue) reserveSend(ctx context.Context, tx *store.Tx, to core.Address) (bool, error) {
 	key := chatKey{to.Bot, to.Chat}
 	q.mu.Lock()
 	_, busy := q.sending[key]
@@ -85,15 +87,15 @@ func (q *Queue) reserveSend(ctx context.Context, tx *store.Tx, to core.Address) 
 	}
 	q.mu.Unlock()
 	if !ok {
-		return false
+		return false, nil
 	}
-	var open int
+	var open bool
 	err := tx.Get(ctx, &open, `SELECT EXISTS (SELECT 1 FROM outbox WHERE bot = $1 AND chat = $2 AND state IN ('ready', 'sending'))`, to.Bot, to.Chat)
-	if err != nil || open > 0 || q.o.Sender.Wait(to) > 0 {
+	if err != nil || open || q.o.Sender.Wait(to) > 0 {
 		q.unreserveSend(key)
-		return false
+		return false, err
 	}
-	return true
+	return true, nil
 }
 
 func (q *Queue) unreserveSend(key chatKey) {
@@ -307,9 +309,9 @@ func (q *Queue) head(ctx context.Context, tx *store.Tx, key chatKey) (*outRow, e
 	epoch := q.bots[key.bot]
 	stopping := q.work != nil && q.work.Err() != nil
 	q.mu.Unlock()
-	var ours int
+	var ours bool
 	err := tx.Get(ctx, &ours, `SELECT EXISTS (SELECT 1 FROM lease WHERE name = $1 AND epoch = $2 AND owner = $3)`, "bot:"+key.bot, epoch, q.o.Node)
-	if err != nil || ours == 0 || stopping {
+	if err != nil || !ours || stopping {
 		return nil, err
 	}
 	var r outRow

@@ -137,14 +137,14 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, tru
 }
 
 func (q *Queue) known(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
-	var n int
-	err := tx.Get(ctx, &n, `SELECT EXISTS (SELECT 1 FROM inbox WHERE bot = $1 AND update_id = $2)`, in.Bot, in.UpdateID)
-	if err != nil || n > 0 || in.Kind != core.KindMessage || in.MessageID == "" {
-		return n > 0, err
+	var found bool
+	err := tx.Get(ctx, &found, `SELECT EXISTS (SELECT 1 FROM inbox WHERE bot = $1 AND update_id = $2)`, in.Bot, in.UpdateID)
+	if err != nil || found || in.Kind != core.KindMessage || in.MessageID == "" {
+		return found, err
 	}
-	err = tx.Get(ctx, &n, `SELECT EXISTS (SELECT 1 FROM inbox WHERE bot = $1 AND chat = $2 AND message_id = $3 AND edit = $4 AND kind = 'message' AND message_id <> '')`,
+	err = tx.Get(ctx, &found, `SELECT EXISTS (SELECT 1 FROM inbox WHERE bot = $1 AND chat = $2 AND message_id = $3 AND edit = $4 AND kind = 'message' AND message_id <> '')`,
 		in.Bot, in.Chat, in.MessageID, in.Edit)
-	return n > 0, err
+	return found, err
 }
 
 // row is what insert adds to an update.

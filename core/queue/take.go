@@ -89,10 +89,10 @@ func (q *Queue) reserve(control bool) bool {
 // claimWaiting is the poll loop's claim: it writes only when something waits.
 func (q *Queue) claimWaiting(ctx context.Context) error {
 	now := q.o.Clock.Now()
-	var n int
-	err := q.db.Get(ctx, &n, `SELECT EXISTS (SELECT 1 FROM lane WHERE pending = 1 AND owner = '' AND control IN (0, 1) AND `+due+`)
+	var waits bool
+	err := q.db.Get(ctx, &waits, `SELECT EXISTS (SELECT 1 FROM lane WHERE pending = 1 AND owner = '' AND control IN (0, 1) AND `+due+`)
 		OR EXISTS (SELECT 1 FROM lane WHERE owner <> '' AND owner <> $3 AND lease_until < $1)`, core.Stamp(now), q.far(now), q.o.Node)
-	if err != nil || n == 0 {
+	if err != nil || !waits {
 		return err
 	}
 	return q.tx(ctx, &unit{}, func(tx *store.Tx) error {
@@ -117,6 +117,10 @@ func (q *Queue) far(now time.Time) string {
 // go on the way.
 func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, control bool) (*Turn, error) {
 	now := tx.Time()
+	line := 0
+	if control {
+		line = 1
+	}
 	for {
 		var l struct {
 			Key     string `db:"key"`
@@ -125,8 +129,8 @@ func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, control bool) (*Tur
 			Preview string `db:"preview"`
 		}
 		// Looking costs a third of what an UPDATE that finds nothing does.
-		err := tx.Get(ctx, &l.Key, `SELECT key FROM lane WHERE pending = 1 AND owner = '' AND control = $3 AND `+due+` ORDER BY not_before LIMIT 1`,
-			core.Stamp(now), q.far(now), control)
+		err := tx.Get(ctx, &l.Key, `SELECT key FROM lane WHERE pending = 1 AND owner = '' AND control = $3 AND `+due+` ORDER BY not_before LIMIT 1`+tx.SkipLocked(),
+			core.Stamp(now), q.far(now), line)
 		if err == nil {
 			err = tx.Get(ctx, &l, `UPDATE lane SET owner = $1, epoch = epoch + 1, lease_until = $2
 				WHERE key = $3 AND pending = 1 AND owner = '' RETURNING key, ver, epoch, preview`, q.o.Node, core.Stamp(now.Add(leaseTime)), l.Key)
@@ -169,7 +173,9 @@ func (q *Queue) take(ctx context.Context, tx *store.Tx, t *Turn) (wait time.Time
 		in, err := first.inbound()
 		if err == nil && first.Attempts >= MaxAttempts {
 			err = errors.New("the gateway ended five times while it worked on this")
-			q.tellGaveUp(ctx, tx, &in, first.Seq, t.preview)
+			if err := q.tellGaveUp(ctx, tx, &in, first.Seq, t.preview); err != nil {
+				return time.Time{}, err
+			}
 			t.preview = ""
 		}
 		if err != nil {
@@ -286,16 +292,20 @@ func unread(in *core.Inbound) bool { return in.Unsupported != "" && in.Text == "
 // letGo releases t's lane. What was put in the meantime (a newer ver) or waits
 // until a time keeps it pending.
 func (q *Queue) letGo(ctx context.Context, tx *store.Tx, t *Turn, until time.Time) error {
-	var left int
+	var left bool
 	err := tx.Get(ctx, &left, `SELECT EXISTS (SELECT 1 FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited'))`, t.Lane)
 	if err != nil {
 		return err
+	}
+	pending := 0
+	if left {
+		pending = 1
 	}
 	if until.IsZero() {
 		until = tx.Time()
 	}
 	n, err := tx.Exec(ctx, `UPDATE lane SET owner = '', lease_until = '', pending = $1, not_before = $2 WHERE key = $3 AND epoch = $4 AND owner = $5`,
-		left, core.Stamp(until), t.Lane, t.Epoch, q.o.Node)
+		pending, core.Stamp(until), t.Lane, t.Epoch, q.o.Node)
 	if err == nil && n == 0 {
 		return ErrFenced
 	}
