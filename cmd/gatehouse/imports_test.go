@@ -48,6 +48,8 @@ var may = map[string]string{
 	"core/session":      "core core/store core/vault",
 	"core/tool":         "core core/vault core/sandbox",
 	"core/tool/files":   "core core/vault core/tool",
+	"core/tool/fetch":   "core core/tool",
+	"core/tool/skill":   "core core/tool",
 	"core/permission":   "core core/store core/vault core/tool",
 	"core/orchestrator": "core core/store core/vault core/llm core/tool core/agent core/permission core/session core/usage",
 	"core/dispatch":     "core core/store core/queue core/orchestrator core/bus",

@@ -17,10 +17,10 @@ const MaxInput = 4 << 20
 
 // Decode reads a call's input into v, a pointer to a struct whose fields carry
 // `json:"name"` and, where they must be given, `tool:"required"`. Fields are
-// strings, whole numbers, booleans, or pointers to such (nil: not given). null
-// is as good as not given; numbers and booleans in quotes are taken, because
-// models write them. Anything else that does not fit, unknown names too, is
-// core.Invalid in words that tell the model what to send instead.
+// strings, whole numbers, booleans, lists of strings, or pointers to such (nil:
+// not given). null is as good as not given; numbers, booleans and lists in
+// quotes are taken, because models write them. Anything else that does not fit,
+// unknown names too, is core.Invalid in words that tell the model what to send.
 func Decode(input json.RawMessage, v any) error {
 	if len(input) > MaxInput {
 		return core.Errorf(core.Invalid, "the input is %d bytes long, and at most %d are taken", len(input), MaxInput)
@@ -101,4 +101,5 @@ var words = map[reflect.Kind]string{
 	reflect.String: "a text",
 	reflect.Int:    "a whole number",
 	reflect.Bool:   "true or false",
+	reflect.Slice:  "a list of texts",
 }

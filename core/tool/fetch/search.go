@@ -1,0 +1,152 @@
+package fetch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/tool"
+)
+
+// Limits of one search.
+const (
+	maxQuery   = 500 // bytes
+	maxDomains = 20
+	maxResults = 10
+	maxSnippet = 500 // bytes
+)
+
+type searchInput struct {
+	Query   string   `json:"query" tool:"required"`
+	Only    []string `json:"allowed_domains"`
+	Without []string `json:"blocked_domains"`
+}
+
+func decodeSearch(raw json.RawMessage) (in searchInput, err error) {
+	if err := tool.Decode(raw, &in); err != nil {
+		return in, err
+	}
+	in.Query = strings.TrimSpace(in.Query)
+	switch {
+	case in.Query == "" || len(in.Query) > maxQuery:
+		return in, core.Errorf(core.Invalid, "query must have 1 to %d bytes", maxQuery)
+	case len(in.Only) > maxDomains || len(in.Without) > maxDomains:
+		return in, core.Errorf(core.Invalid, "at most %d domains are taken", maxDomains)
+	}
+	return in, nil
+}
+
+func touchSearch(_ *tool.Turn, raw json.RawMessage) (tool.Access, error) {
+	_, err := decodeSearch(raw)
+	return tool.Access{}, err
+}
+
+// A searcher asks a SearXNG server: https://docs.searxng.org/dev/search_api.html.
+type searcher struct {
+	base   *url.URL
+	client *http.Client
+}
+
+func newSearcher(base string) (*searcher, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, core.Errorf(core.Invalid, "the address of the search server is not one such as http://127.0.0.1:8080")
+	}
+	return &searcher{base: u.JoinPath("search"), client: &http.Client{
+		Timeout:   timeout - 5*time.Second,
+		Transport: &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader},
+		// The server was named by the operator; where it points was not.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// A found is one result as SearXNG sends it.
+type found struct {
+	Title   string `json:"title"`
+	URL     string `json:"url"`
+	Content string `json:"content"`
+}
+
+func (s *searcher) run(ctx context.Context, c *tool.Call) (tool.Result, error) {
+	in, err := decodeSearch(c.Input)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	list, err := s.ask(ctx, in.Query)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	var b strings.Builder
+	n := 0
+	for _, r := range list {
+		u, err := url.Parse(r.URL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || !in.wants(u.Hostname()) || len(r.URL) > maxURL {
+			continue
+		}
+		if n++; n > maxResults {
+			break
+		}
+		fmt.Fprintf(&b, "%d. %s\n   %s\n   %s\n", n, line(r.Title), u, line(r.Content))
+	}
+	if n == 0 {
+		return tool.Result{Text: "Nothing was found."}, nil
+	}
+	return tool.Result{Text: outside("search results", b.String())}, nil
+}
+
+// ask sends the query and reads the results.
+func (s *searcher) ask(ctx context.Context, query string) ([]found, error) {
+	u := *s.base
+	u.RawQuery = url.Values{"q": {query}, "format": {"json"}}.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("make search request: %w", err)
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, &core.Error{Kind: core.Busy, Text: "the search server cannot be reached", Err: err}
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusForbidden:
+		return nil, core.Errorf(core.Denied, "the search server refuses to answer in JSON; its settings.yml must list json under search: formats")
+	case resp.StatusCode == http.StatusTooManyRequests:
+		return nil, core.Errorf(core.Busy, "the search server has had enough for now; try again later")
+	case resp.StatusCode != http.StatusOK:
+		return nil, core.Errorf(core.Busy, "the search server answers %d", resp.StatusCode)
+	}
+	var answer struct {
+		Results []found `json:"results"`
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	if err == nil {
+		err = json.Unmarshal(body, &answer)
+	}
+	if err != nil {
+		return nil, &core.Error{Kind: core.Busy, Text: "the search server's answer cannot be read", Err: err}
+	}
+	return answer.Results, nil
+}
+
+// wants reports whether results of host are shown.
+func (in *searchInput) wants(host string) bool {
+	of := func(domain string) bool {
+		domain = strings.ToLower(strings.Trim(domain, ". "))
+		host := strings.ToLower(host)
+		return domain != "" && (host == domain || strings.HasSuffix(host, "."+domain))
+	}
+	return (len(in.Only) == 0 || slices.ContainsFunc(in.Only, of)) && !slices.ContainsFunc(in.Without, of)
+}
+
+// line is a text on one line, cut.
+func line(s string) string { return core.CutRunes(strings.Join(strings.Fields(s), " "), maxSnippet) }
