@@ -186,7 +186,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	if err != nil {
 		return fmt.Errorf("prices: %w", err)
 	}
-	om := orchestrator.NewMetrics(a.reg, a.models.names)
+	om := orchestrator.NewMetrics(a.reg, a.models.names, nil)
 	om.Stage = qm.Stage
 	a.runs = orchestrator.New(orchestrator.Options{
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: agent.New(a.vault),

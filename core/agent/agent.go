@@ -17,8 +17,9 @@ const DefaultName = "vault-agent"
 type Agent struct {
 	Name        string
 	Description string
-	Model       string // "" is the setting's
-	Prompt      string // the start of its system prompt
+	Model       string   // "" is the setting's
+	Prompt      string   // the start of its system prompt
+	Tools       []string // names of the tools it may use; empty: all that the turn's trust is offered
 }
 
 // Default is the agent of a vault without agents of its own. Names are cleaned;

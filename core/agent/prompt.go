@@ -31,6 +31,7 @@ type PromptInput struct {
 	Sender           string // name, hostile text; "" leaves the sender out
 	Trust            core.Trust
 	Group            bool
+	Missing          []string // tools that are not offered, and why, in plain words
 	Context          []Quoted // what others said in the group before, oldest first
 }
 
@@ -87,6 +88,12 @@ func (in *PromptInput) people(b *strings.Builder) {
 			b.WriteString(", in a group where others read along")
 		}
 		b.WriteString(".\n")
+	}
+	if len(in.Missing) > 0 {
+		b.WriteString("\nNot available in this conversation (say so when it matters; do not try to get round it):\n")
+		for _, m := range in.Missing {
+			b.WriteString("- " + m + "\n")
+		}
 	}
 	if len(in.Context) == 0 {
 		return

@@ -58,11 +58,19 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 	in := t.First()
 	a := &active{cancel: cancel, session: turn.Session.ID, bot: in.Bot, user: turn.User, lane: strings.TrimSuffix(t.Lane, "#control")}
 	defer d.begin(t.Lane, a, t.Taken)()
+	turn.Waiting = func(on bool) {
+		if on {
+			d.o.Queue.Park(t)
+		} else {
+			d.o.Queue.Unpark(t)
+		}
+	}
 	if in.Turn != nil {
 		return d.o.Runs.Run(ctx, turn, func(e core.Event) { stream.Publish(e) })
 	}
 	show := d.watch(ctx, t)
 	defer show.end()
+	turn.Progress = show.progress
 	return d.o.Runs.Run(ctx, turn, func(e core.Event) {
 		stream.Publish(e)
 		show.see(e)
@@ -89,7 +97,11 @@ func (d *Dispatcher) finish(ctx context.Context, t *queue.Turn, stream *bus.Stre
 		return d.o.Events.Store(ctx, tx, t.Run, stream.Info().Attempt, pieces)
 	}}
 	if text := d.final(res); text != "" && t.First().Turn == nil {
-		r.Replies = []core.Reply{d.reply(t, "run:"+t.Run, text)}
+		reply := d.reply(t, "run:"+t.Run, text)
+		if n := len(reply.Parts); n > 0 && len(res.Buttons) > 0 {
+			reply.Parts[n-1].Buttons = [][]core.Button{res.Buttons}
+		}
+		r.Replies = []core.Reply{reply}
 	}
 	if err := d.o.Queue.Ack(ctx, t, r); err != nil {
 		return err

@@ -3,10 +3,12 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
 )
 
@@ -27,8 +29,9 @@ type show struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	mu   sync.Mutex
-	text []byte
+	mu    sync.Mutex
+	text  []byte // of the model's present answer
+	doing string // the tool at work, "" while the model speaks
 }
 
 // watch begins the show of a chat's run.
@@ -39,13 +42,42 @@ func (d *Dispatcher) watch(ctx context.Context, t *queue.Turn) *show {
 	return s
 }
 
-// see takes an event in.
+// see takes an event in. After a tool the model speaks anew.
 func (s *show) see(e core.Event) {
-	if d, ok := e.(core.TextDelta); ok {
-		s.mu.Lock()
-		s.text = append(s.text, d.Content...)
-		s.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch e := e.(type) {
+	case core.TextDelta:
+		if s.doing != "" {
+			s.text, s.doing = s.text[:0], ""
+		}
+		s.text = append(s.text, e.Content...)
+	case core.ToolUseStart:
+		s.doing = orchestrator.Label(e.Name, e.Input)
 	}
+}
+
+// progress takes in what a tool says while it works.
+func (s *show) progress(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doing != "" {
+		s.doing = text
+	}
+}
+
+// now is what the preview should show, in Markdown.
+func (s *show) now() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doing == "" {
+		return string(s.text)
+	}
+	doing := "`" + strings.ReplaceAll(s.doing, "`", "'") + " …`"
+	if len(s.text) == 0 {
+		return doing
+	}
+	return string(s.text) + "\n\n" + doing
 }
 
 // end stops the show. A call on its way gets a moment to return, so that the
@@ -69,7 +101,7 @@ func (s *show) run(ctx context.Context) {
 	began := s.d.o.Clock.Now()
 	nextTyping, nextPreview := began.Add(typingAfter), began.Add(previewAfter)
 	gap := previewAfter
-	shown := 0
+	shown := ""
 	for {
 		now := s.d.o.Clock.Now()
 		if !core.Sleep(ctx, s.d.o.Clock, min(nextTyping.Sub(now), nextPreview.Sub(now))) {
@@ -84,25 +116,23 @@ func (s *show) run(ctx context.Context) {
 			continue
 		}
 		nextPreview = now.Add(gap)
-		n := s.preview(ctx, to, shown)
-		if n > shown {
-			shown, gap = n, min(gap+gap/2, 10*time.Second) // widening: a long answer is not a flood
+		if text := s.preview(ctx, to, shown); text != shown {
+			shown, gap = text, min(gap+gap/2, 10*time.Second) // widening: a long answer is not a flood
 			nextPreview = s.d.o.Clock.Now().Add(gap)
 		}
 	}
 }
 
-// preview shows the text so far when it has grown enough; it returns how much is shown.
-func (s *show) preview(ctx context.Context, to core.Address, shown int) int {
-	s.mu.Lock()
-	text := string(s.text)
-	s.mu.Unlock()
-	grown := len(text) - shown
-	if grown == 0 || shown > 0 && grown < previewGrown || s.d.o.Queue.Sending(to) {
+// preview shows the text so far when it is another or has grown enough; it
+// returns what is shown.
+func (s *show) preview(ctx context.Context, to core.Address, shown string) string {
+	text := s.now()
+	small := len(text)-len(shown) < previewGrown && strings.HasPrefix(text, shown)
+	if text == shown || shown != "" && small || s.d.o.Queue.Sending(to) {
 		return shown
 	}
 	parts := s.d.o.Render(to, text)
-	if len(parts) == 0 || len(parts) > 1 && shown > 0 && s.t.Preview() != "" && len(text) > 2*4096 {
+	if len(parts) == 0 || len(parts) > 1 && shown != "" && s.t.Preview() != "" && len(text) > 2*4096 {
 		return shown // the first message is full: the rest comes with the final
 	}
 	part := parts[0]
@@ -119,7 +149,7 @@ func (s *show) preview(ctx context.Context, to core.Address, shown int) int {
 			s.note(ctx, "keep the preview's id", err)
 		}
 	}
-	return len(text)
+	return text
 }
 
 func (s *show) note(ctx context.Context, op string, err error) {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/core"
 )
 
 // Metrics are the runs' series. Model labels hold configured names only, else "other".
@@ -13,6 +15,8 @@ type Metrics struct {
 	runs     *prometheus.CounterVec
 	duration prometheus.Histogram
 	first    *prometheus.HistogramVec
+	tools    []string
+	used     *prometheus.CounterVec
 	Stage    func(name string, d time.Duration) // gatehouse_gateway_overhead_seconds; nil: none
 }
 
@@ -20,11 +24,13 @@ var bounds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1,
 
 var outcomes = []string{"done", "aborted", "error"}
 
-// NewMetrics registers gatehouse_runs_total, gatehouse_run_duration_seconds and
-// gatehouse_first_token_seconds with reg (nil: nowhere).
-func NewMetrics(reg prometheus.Registerer, models []string) *Metrics {
+// NewMetrics registers gatehouse_runs_total, gatehouse_run_duration_seconds,
+// gatehouse_first_token_seconds and gatehouse_tool_calls_total with reg (nil:
+// nowhere). models and tools are the names that labels may hold.
+func NewMetrics(reg prometheus.Registerer, models, tools []string) *Metrics {
 	m := &Metrics{
-		models:   models,
+		models: models, tools: tools,
+		used:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_tool_calls_total", Help: "Tool calls, by the turn's trust and how they ended."}, []string{"tool", "trust", "outcome"}),
 		runs:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_runs_total", Help: "Finished runs, by how they ended."}, []string{"model", "outcome"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "gatehouse_run_duration_seconds", Help: "From the claim to the end of a run.", Buckets: bounds}),
 		first:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "gatehouse_first_token_seconds", Help: "From the request to the model's first word.", Buckets: bounds}, []string{"model"}),
@@ -35,8 +41,15 @@ func NewMetrics(reg prometheus.Registerer, models []string) *Metrics {
 		}
 		m.first.WithLabelValues(name)
 	}
+	for _, name := range append(slices.Clone(tools), "other") {
+		for _, trust := range []core.Trust{core.Sandboxed, core.Vault, core.Full} {
+			for _, o := range []string{callOK, callError, callDenied, callTimeout, callAborted} {
+				m.used.WithLabelValues(name, trust.String(), o)
+			}
+		}
+	}
 	if reg != nil {
-		reg.MustRegister(m.runs, m.duration, m.first)
+		reg.MustRegister(m.runs, m.duration, m.first, m.used)
 	}
 	return m
 }
@@ -61,4 +74,11 @@ func (m *Metrics) firstToken(model string, d time.Duration) {
 func (m *Metrics) ended(model, outcome string, d time.Duration) {
 	m.runs.WithLabelValues(m.label(model), outcome).Inc()
 	m.duration.Observe(d.Seconds())
+}
+
+func (m *Metrics) called(tool string, trust core.Trust, outcome string) {
+	if !slices.Contains(m.tools, tool) {
+		tool = "other"
+	}
+	m.used.WithLabelValues(tool, trust.String(), outcome).Inc()
 }

@@ -11,6 +11,7 @@ package orchestrator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -18,9 +19,12 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/llm"
+	"gatehouse/core/permission"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/tool"
 	"gatehouse/core/usage"
+	"gatehouse/core/vault"
 )
 
 // Causes that end a run's context early.
@@ -28,6 +32,7 @@ var (
 	ErrAborted = errors.New("stopped by the person")
 	errSilence = errors.New("the model was silent for too long")
 	errTime    = errors.New("the run took too long")
+	errTool    = errors.New("the tool took too long")
 )
 
 // historyBudget is how many tokens of earlier conversation a model is given.
@@ -38,6 +43,7 @@ type Limits struct {
 	RunTime      time.Duration // 30 min
 	Silence      time.Duration // 300 s without a word from the model
 	OutputTokens int           // 16,000
+	Rounds       int           // 50: calls of the model in one run
 }
 
 // Options of New. All but Log, Metrics and Limits are required.
@@ -54,7 +60,31 @@ type Options struct {
 	// Cost is a call's price in millionths of a dollar, and whether it is known.
 	Cost    func(model string, u llm.Usage) (int64, bool)
 	MayRead func(trust core.Trust, user int64, path string) bool
-	Limits  Limits
+	// Equip gives a turn its tools and what it may do with them; nil: none.
+	Equip func(ctx context.Context, t *Turn, dir vault.Dir, who agent.Agent) (*Kit, error)
+	Guard Guard // required with Equip
+	// Choose opens a choice of the person's, in the transaction that ends the run; required with Equip.
+	Choose func(ctx context.Context, tx *store.Tx, a permission.Ask) error
+	Limits Limits
+}
+
+// A Guard decides on tool calls and asks people; *permission.Guard is one. It
+// returns when it is decided, at the latest when ctx ends. waiting tells when
+// a wait for a person begins and ends.
+type Guard interface {
+	Allow(ctx context.Context, p permission.Profile, t tool.Tool, callID string, input json.RawMessage, a tool.Access, emit func(core.Event), waiting func(bool)) (permission.Decision, error)
+	Ask(ctx context.Context, p permission.Profile, questions json.RawMessage, emit func(core.Event), waiting func(bool)) (json.RawMessage, error)
+}
+
+// A Kit is what a turn may use.
+type Kit struct {
+	Profile  permission.Profile
+	Turn     *tool.Turn
+	Tools    []tool.Tool // those that are offered at this trust
+	Missing  []string    // plain words on what is not offered, and why; for the prompt
+	Servers  []string    // MCP servers that answer
+	Warnings []core.Warning
+	Close    func() // ends what the turn's tools have left; nil: nothing
 }
 
 // An Orchestrator runs turns; it is safe for concurrent use.
@@ -66,7 +96,7 @@ func New(o Options) *Orchestrator {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Metrics == nil {
-		o.Metrics = NewMetrics(nil, nil)
+		o.Metrics = NewMetrics(nil, nil, nil)
 	}
 	if o.Limits.RunTime == 0 {
 		o.Limits.RunTime = 30 * time.Minute
@@ -76,6 +106,9 @@ func New(o Options) *Orchestrator {
 	}
 	if o.Limits.OutputTokens == 0 {
 		o.Limits.OutputTokens = 16_000
+	}
+	if o.Limits.Rounds == 0 {
+		o.Limits.Rounds = 50
 	}
 	return &Orchestrator{o}
 }
@@ -91,6 +124,10 @@ type Turn struct {
 	User     int64
 	Trust    core.Trust
 	Started  time.Time
+	// Waiting is told when the run begins and ends to wait for a person; nil: nobody cares.
+	Waiting func(bool)
+	// Progress is told what a tool says while it works; nil: nobody looks on.
+	Progress func(text string)
 }
 
 // A Result is how a run ended. State is done, aborted or error; Terminal is
@@ -99,6 +136,9 @@ type Result struct {
 	State    string
 	Response string // Markdown: the answer, or the part of it that was said
 	Terminal core.Event
+	// Buttons stand under the response: to go on with work that a crash has
+	// interrupted, or not.
+	Buttons []core.Button
 	// Write stores the run's end: session row, run row, usage.
 	Write func(ctx context.Context, tx *store.Tx) error
 }

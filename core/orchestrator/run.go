@@ -2,8 +2,8 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"encoding/json"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,7 +11,6 @@ import (
 	"gatehouse/core/agent"
 	"gatehouse/core/llm"
 	"gatehouse/core/session"
-	"gatehouse/core/store"
 	"gatehouse/core/usage"
 )
 
@@ -19,19 +18,30 @@ import (
 type run struct {
 	o     *Orchestrator
 	t     *Turn
-	emit  func(core.Event)
+	show  func(core.Event)
 	model llm.Model
 	name  string // of the model that answers
+	agent agent.Agent
+	kit   *Kit // nil without tools
 	conv  *session.Conversation
 
 	resume session.Resume
-	next   int    // number of the run's next line
-	text   []byte // the answer so far
-	stop   string
-	used   *llm.Usage
-	first  bool         // a first token has come
 	began  time.Time    // of this attempt; differences to it survive a clock that is set
 	heard  atomic.Int64 // when the model was last heard, in nanoseconds after began
+	busy   atomic.Int32 // tools at work: the model's silence does not count
+
+	mu    sync.Mutex // of what follows: calls may run beside each other
+	next  int        // number of the run's next line
+	said  int        // answers of the model with words, for the session's count
+	calls int        // tool calls
+	spent []usage.Row
+}
+
+// emit shows one event; tools may do so beside each other.
+func (r *run) emit(e core.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.show(e)
 }
 
 // Run answers t and tells what happens through emit, in the order of
@@ -40,7 +50,7 @@ type run struct {
 // ctx ends with ErrAborted the Result is aborted; any other cancellation of
 // ctx is returned as its cause.
 func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) (Result, error) {
-	r := &run{o: o, t: t, emit: emit, began: o.o.Clock.Now()}
+	r := &run{o: o, t: t, show: emit, began: o.o.Clock.Now()}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	conv, err := o.o.Sessions.Open(ctx, t.Session)
@@ -49,58 +59,98 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 	}
 	r.conv = conv
 	defer conv.Close()
-	req, err := r.prepare(ctx)
+	talk, err := r.prepare(ctx)
+	if r.kit != nil && r.kit.Close != nil {
+		defer r.kit.Close()
+	}
 	if core.KindOf(err) != core.Other {
-		return r.failed(&llm.Fault{Code: "invalid", Text: core.TextOf(err), Err: err})
+		return r.failed("", &llm.Fault{Code: "invalid", Text: core.TextOf(err), Err: err})
 	}
 	if err != nil {
 		return Result{}, err
 	}
-	if said, ok := r.saidBefore(); ok {
-		r.text = []byte(said)
-		return r.done()
+	if before, ok := r.saidBefore(); ok {
+		return r.done(before)
+	}
+	if open := r.interrupted(); len(open) > 0 {
+		if res, ended, err := r.pickUp(talk, open); ended || err != nil {
+			return res, err
+		}
 	}
 	o.o.Metrics.prepared(o.o.Clock.Now().Sub(t.Started))
 	go r.watch(ctx, cancel)
-	return r.answer(ctx, req)
+	return r.answer(ctx, talk)
 }
 
 // prepare makes the steps from the session event to the model request.
-func (r *run) prepare(ctx context.Context) (*llm.Request, error) {
+func (r *run) prepare(ctx context.Context) (*talk, error) {
 	opt := r.t.options()
 	dir, warnings, err := r.o.o.Agents.WorkingDirectory(opt.WorkingDirectory, r.t.Session.WorkingDirectory, r.t.Trust)
 	if err != nil {
 		return nil, err
 	}
-	mayRead := func(path string) bool { return r.o.o.MayRead(r.t.Trust, r.t.User, path) }
-	in := &r.t.Rows[0]
-	system, meta, err := r.o.o.Agents.Prompt(ctx, agent.PromptInput{
-		Agent: r.o.o.Agent, Custom: opt.SystemPrompt, MayRead: mayRead, WorkingDirectory: dir.Path,
-		Sender: in.From.Name, Trust: r.t.Trust, Group: in.Group(),
-	})
-	if err != nil {
-		return nil, err
-	}
+	r.agent = r.o.o.Agent
 	if r.model, err = r.o.o.Model(opt.Model); err != nil {
 		return nil, err
 	}
 	r.name = r.model.About().Name
+	if r.o.o.Equip != nil && r.model.About().Tools {
+		if r.kit, err = r.o.o.Equip(ctx, r.t, dir, r.agent); err != nil {
+			return nil, err
+		}
+		r.kit.Tools = append(r.kit.Tools, r.inner()...)
+		warnings = append(warnings, r.kit.Warnings...)
+	}
+	system, meta, err := r.prompt(ctx, dir.Path)
+	if err != nil {
+		return nil, err
+	}
 	history, err := r.remember()
 	if err != nil {
 		return nil, err
 	}
+	meta.Model = r.name
+	r.open(meta, warnings)
+	t := &talk{r: r, name: r.name, tools: r.tools(), keep: r.append, show: r.emit, req: &llm.Request{System: system, Messages: history,
+		MaxTokens: r.o.o.Limits.OutputTokens, Sender: llm.Sender{User: r.t.User, Trust: r.t.Trust}}}
+	t.offer()
+	return t, nil
+}
+
+func (r *run) prompt(ctx context.Context, dir string) (string, core.PromptMetadata, error) {
+	in := &r.t.Rows[0]
+	p := agent.PromptInput{
+		Agent: r.agent, Custom: r.t.options().SystemPrompt, WorkingDirectory: dir,
+		MayRead: func(path string) bool { return r.o.o.MayRead(r.t.Trust, r.t.User, path) },
+		Sender:  in.From.Name, Trust: r.t.Trust, Group: in.Group(),
+	}
+	if r.kit != nil {
+		p.Missing = r.kit.Missing
+	}
+	return r.o.o.Agents.Prompt(ctx, p)
+}
+
+// open emits the events that stand before the answer.
+func (r *run) open(meta core.PromptMetadata, warnings []core.Warning) {
 	r.emit(core.Session{ID: r.t.Session.ID, RunID: r.t.Run, Title: r.title(), CreatedAt: r.t.Session.CreatedAt,
 		TrustLevel: r.t.Trust, WorkingDirectory: r.t.Session.WorkingDirectory, ResumeInfo: r.resume.Info})
 	r.emit(core.UserMessage{Content: r.t.Text()})
-	meta.Model = r.name
 	r.emit(meta)
-	r.emit(core.Init{Tools: []string{}, PermissionMode: "default", MCPServers: []string{}})
+	init := core.Init{Tools: []string{}, PermissionMode: "default", MCPServers: []string{}}
+	if r.kit != nil {
+		for _, t := range r.kit.Tools {
+			init.Tools = append(init.Tools, t.Name)
+		}
+		init.MCPServers = append(init.MCPServers, r.kit.Servers...)
+		if r.kit.Profile.Auto {
+			init.PermissionMode = "auto"
+		}
+	}
+	r.emit(init)
 	r.emit(core.ModelChosen{Model: r.name})
 	for _, w := range append(r.t.Warnings, warnings...) {
 		r.emit(w)
 	}
-	return &llm.Request{System: system, Messages: history, MaxTokens: r.o.o.Limits.OutputTokens,
-		Sender: llm.Sender{User: r.t.User, Trust: r.t.Trust}}, nil
 }
 
 func (r *run) title() string {
@@ -137,20 +187,34 @@ func (r *run) remember() ([]llm.Message, error) {
 	}
 	out := make([]llm.Message, 0, len(past))
 	for _, m := range past {
-		msg := llm.Message{Role: m.Role}
-		for _, b := range m.Blocks {
-			if b.Type == "text" {
-				msg.Blocks = append(msg.Blocks, llm.Block(b))
-			}
+		if m.Role == "assistant" && m.Run == r.t.Run && (m.Stop == "aborted" || m.Stop == "error") {
+			continue // an attempt that was broken off, whose end was not stored
 		}
-		if m.Role == "assistant" && m.Run == r.t.Run && !r.said(m) {
-			continue
-		}
-		if len(msg.Blocks) > 0 {
+		if msg := r.recalled(&m); len(msg.Blocks) > 0 {
 			out = append(out, msg)
 		}
 	}
 	return out, nil
+}
+
+// recalled is a message as the model may read it again: without another
+// model's thinking, and without tool calls where there are no tools.
+func (r *run) recalled(m *session.Message) llm.Message {
+	out := llm.Message{Role: m.Role, Blocks: make([]llm.Block, 0, len(m.Blocks))}
+	for _, b := range m.Blocks {
+		switch b.Type {
+		case "thinking":
+			if m.Model != r.name || b.Signature == "" {
+				continue
+			}
+		case "tool_use", "tool_result":
+			if r.kit == nil {
+				continue
+			}
+		}
+		out.Blocks = append(out.Blocks, llm.Block(b))
+	}
+	return out
 }
 
 // worded is a row's text as the model reads it. A group's session hears many
@@ -162,177 +226,29 @@ func (r *run) worded(row *core.Inbound) string {
 	return agent.Quoted{Name: row.From.Name, Trust: r.t.Trust, Text: row.Text}.String()
 }
 
-// said notes an answer that an earlier attempt has already put into the
-// transcript; false for one that was broken off and whose end was not stored.
-func (r *run) said(m session.Message) bool {
-	if m.Stop == "aborted" || m.Stop == "error" {
-		return false
+// append keeps a message as the run's next line.
+func (r *run) append(m session.Message) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.conv.Append(r.t.Run, r.next, m); err != nil {
+		return err
 	}
-	r.stop = m.Stop
-	r.text = r.text[:0]
-	for _, b := range m.Blocks {
-		if b.Type == "text" {
-			r.text = append(r.text, b.Text...)
-		}
-	}
-	if m.Model != "" {
-		r.name = m.Model
-	}
-	return true
+	r.next++
+	return nil
 }
 
-// saidBefore is the answer of an earlier attempt that ended between the
-// transcript and the commit: it is given, not asked for again.
-func (r *run) saidBefore() (string, bool) { return string(r.text), len(r.text) > 0 }
-
-// answer asks the model and ends the run one way or another.
-func (r *run) answer(ctx context.Context, req *llm.Request) (Result, error) {
-	asked := r.o.o.Clock.Now()
-	var fault error
-	for d, err := range r.model.Reply(ctx, req) {
-		r.heard.Store(int64(r.o.o.Clock.Now().Sub(r.began)))
-		if err != nil {
-			fault = err
-			break
-		}
-		if (d.Text != "" || d.Thinking != "") && !r.first {
-			r.first = true
-			r.o.o.Metrics.firstToken(r.name, r.o.o.Clock.Now().Sub(asked))
-		}
-		r.delta(d)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	if cause := context.Cause(ctx); cause != nil {
-		return r.cut(cause)
-	}
-	if fault != nil {
-		var f *llm.Fault
-		if !errors.As(fault, &f) {
-			f = &llm.Fault{Code: "internal", Text: "Something went wrong while the model was answering.", CanRetry: true, Err: fault}
-		}
-		return r.failed(f)
-	}
-	if len(r.text) == 0 {
-		return r.failed(&llm.Fault{Code: "empty", Text: "The model gave no answer.", CanRetry: true})
-	}
-	if err := r.keep(); err != nil {
-		return Result{}, err
-	}
-	return r.done()
-}
-
-func (r *run) delta(d llm.Delta) {
-	if d.Model != "" && d.Model != r.name {
-		r.name = d.Model
-		r.emit(core.ModelChosen{Model: r.name})
-	}
-	if d.Notice != "" {
-		r.emit(core.Warning{Code: "model", Message: d.Notice})
-	}
-	if d.Thinking != "" {
-		r.emit(core.Thinking{Content: d.Thinking})
-	}
-	if d.Text != "" {
-		r.text = append(r.text, d.Text...)
-		r.emit(core.TextDelta{Content: d.Text})
-	}
-	if d.Usage != nil {
-		r.used = d.Usage
-	}
-	if d.Stop != "" {
-		r.stop = d.Stop
-	}
-}
-
-// keep puts the answer into the transcript and on the disk.
-func (r *run) keep() error {
-	if len(r.text) > 0 {
-		m := session.Message{Role: "assistant", Blocks: []session.Block{{Type: "text", Text: string(r.text)}}, Model: r.name, Stop: r.stop}
-		if r.used != nil {
-			m.Usage = session.Usage{Input: r.used.Input, Output: r.used.Output, CacheRead: r.used.CacheRead, CacheWrite: r.used.CacheWrite}
-		}
-		if err := r.conv.Append(r.t.Run, r.next, m); err != nil {
-			return err
-		}
-	}
-	return r.conv.Sync()
-}
-
-// cut ends a run whose context was cancelled.
-func (r *run) cut(cause error) (Result, error) {
-	switch {
-	case errors.Is(cause, ErrAborted):
-		r.stop = "aborted"
-		if err := r.keep(); err != nil {
-			return Result{}, err
-		}
-		return r.result("aborted", "", core.Aborted{SessionID: r.t.Session.ID, Message: "Stopped.", PartialResponse: string(r.text)})
-	case errors.Is(cause, errSilence):
-		return r.failed(&llm.Fault{Code: "silence", Text: "The model stopped answering.", CanRetry: true})
-	case errors.Is(cause, errTime):
-		return r.failed(&llm.Fault{Code: "timeout", Text: "This took longer than a turn may take.", CanRetry: false})
-	}
-	return Result{}, cause
-}
-
-func (r *run) failed(f *llm.Fault) (Result, error) {
-	if f.Code != "invalid" {
-		r.o.o.Log.Warn("run failed", "run", r.t.Run, "model", r.name, "code", f.Code, "err", f)
-	}
-	if r.stop == "" {
-		r.stop = "error"
-	}
-	if err := r.keep(); err != nil {
-		return Result{}, err
-	}
-	return r.result("error", f.Code, core.Failed{Code: f.Code, Message: f.Text, CanRetry: f.CanRetry, RetryAfterMS: f.After.Milliseconds(), SessionID: r.t.Session.ID})
-}
-
-func (r *run) done() (Result, error) {
-	d := core.Done{Response: string(r.text), SessionID: r.t.Session.ID, Model: r.name, MessageCount: r.t.Session.MessageCount + len(r.t.Rows) + 1,
-		DurationMS: r.o.o.Clock.Now().Sub(r.t.Started).Milliseconds(), SessionResume: &r.resume.Session}
-	if r.used != nil {
-		d.Usage = core.Usage{InputTokens: r.used.Input, OutputTokens: r.used.Output, CacheReadTokens: r.used.CacheRead}
-		if c, ok := r.o.o.Cost(r.name, *r.used); ok {
-			usd := float64(c) / 1e6
-			d.Usage.CostUSD = &usd
-		}
-	}
-	return r.result("done", "", d)
-}
-
-func (r *run) result(state, code string, terminal core.Event) (Result, error) {
-	now := r.o.o.Clock.Now()
-	r.o.o.Metrics.ended(r.name, state, now.Sub(r.t.Started))
-	messages := len(r.t.Rows)
-	if len(r.text) > 0 {
-		messages++
-	}
-	in := r.t.Rows[0]
-	row := usage.Row{Run: r.t.Run, Session: r.t.Session.ID, User: r.t.User, Bot: in.Bot, Model: r.name}
-	if r.used != nil {
-		row.Input, row.Output, row.CacheRead, row.CacheWrite = r.used.Input, r.used.Output, r.used.CacheRead, r.used.CacheWrite
-		if c, ok := r.o.o.Cost(r.name, *r.used); ok {
+// bill notes what one call of the model took.
+func (r *run) bill(model string, u *llm.Usage) {
+	row := usage.Row{Run: r.t.Run, Session: r.t.Session.ID, User: r.t.User, Bot: r.t.Rows[0].Bot, Model: model}
+	if u != nil {
+		row.Input, row.Output, row.CacheRead, row.CacheWrite = u.Input, u.Output, u.CacheRead, u.CacheWrite
+		if c, ok := r.o.o.Cost(model, *u); ok {
 			row.MicroUSD = &c
 		}
 	}
-	asked := r.model != nil
-	write := func(ctx context.Context, tx *store.Tx) error {
-		if _, err := tx.Exec(ctx, `UPDATE runs SET state = $1, ended = $2, error = $3, model = $4 WHERE id = $5`, state, core.Stamp(now), code, r.name, r.t.Run); err != nil {
-			return err
-		}
-		f := session.Finish{Messages: messages, Model: r.name, Title: r.t.Text(), At: now}
-		if err := r.o.o.Sessions.Finish(ctx, tx, r.t.Session.ID, f); err != nil {
-			return fmt.Errorf("finish session: %w", err)
-		}
-		if !asked {
-			return nil
-		}
-		return r.o.o.Usage.Record(ctx, tx, row)
-	}
-	return Result{State: state, Response: string(r.text), Terminal: terminal, Write: write}, nil
+	r.mu.Lock()
+	r.spent = append(r.spent, row)
+	r.mu.Unlock()
 }
 
 // watch cancels a run that takes too long or whose model says nothing.
@@ -341,6 +257,9 @@ func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	end := r.t.Started.Add(limits.RunTime)
 	for {
 		now := r.o.o.Clock.Now()
+		if r.busy.Load() > 0 {
+			r.heardNow()
+		}
 		quiet := r.began.Add(time.Duration(r.heard.Load()) + limits.Silence)
 		switch {
 		case !now.Before(end):
@@ -356,4 +275,14 @@ func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 		case <-r.o.o.Clock.After(min(end.Sub(now), quiet.Sub(now))):
 		}
 	}
+}
+
+func (r *run) heardNow() { r.heard.Store(int64(r.o.o.Clock.Now().Sub(r.began))) }
+
+// Label says what a tool call is about, for people: "Write report.md".
+func Label(name string, input json.RawMessage) string {
+	if about := subject(input); about != "" {
+		return name + " " + about
+	}
+	return name
 }

@@ -1,0 +1,264 @@
+package orchestrator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/llm"
+	"gatehouse/core/permission"
+	"gatehouse/core/session"
+	"gatehouse/core/tool"
+)
+
+// Bounds of tool calls.
+const (
+	callTime   = time.Minute // where a tool names no other
+	maxBeside  = 4           // calls without effects that run beside each other
+	maxResult  = 100_000     // characters of one result
+	maxRepeats = 3           // of the same call: a loop
+	maxSubject = 80          // characters of a call that people read
+)
+
+// use makes the calls of one answer and gives back their results, in the order
+// of the calls. Calls without effects run beside each other, all others alone
+// and in order. After ctx has ended the rest is not begun.
+func (t *talk) use(ctx context.Context, calls []llm.Block) ([]llm.Block, error) {
+	for i := range calls {
+		t.show(core.ToolUseStart{ID: calls[i].ID, Name: calls[i].Name, Input: object(calls[i].Input)})
+	}
+	t.r.mu.Lock()
+	t.r.calls += len(calls)
+	t.r.mu.Unlock()
+	results := make([]llm.Block, len(calls))
+	for from := 0; from < len(calls); {
+		to := from + 1
+		for to < len(calls) && to-from < maxBeside && t.harmless(&calls[from]) && t.harmless(&calls[to]) {
+			to++
+		}
+		var beside sync.WaitGroup
+		errs := make([]error, to-from)
+		for i := from; i < to; i++ {
+			beside.Go(func() { results[i], errs[i-from] = t.one(ctx, &calls[i]) })
+		}
+		beside.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return nil, err
+		}
+		from = to
+	}
+	for i := range calls {
+		t.loop.note(&calls[i], !t.harmless(&calls[i]))
+	}
+	return results, nil
+}
+
+func (t *talk) find(name string) (tool.Tool, bool) {
+	i := slices.IndexFunc(t.tools, func(x tool.Tool) bool { return x.Name == name })
+	if i < 0 {
+		return tool.Tool{}, false
+	}
+	return t.tools[i], true
+}
+
+func (t *talk) harmless(b *llm.Block) bool {
+	x, ok := t.find(b.Name)
+	return ok && !x.Effects
+}
+
+// one makes a call, keeps its result and shows it.
+func (t *talk) one(ctx context.Context, b *llm.Block) (llm.Block, error) {
+	r := t.r
+	began := r.o.o.Clock.Now()
+	r.busy.Add(1)
+	res, outcome := t.call(ctx, b)
+	r.heardNow()
+	r.busy.Add(-1)
+	r.o.o.Metrics.called(b.Name, r.t.Trust, outcome)
+	if res.Text == "" && len(res.Media) == 0 {
+		res.Text = "(no output)"
+	}
+	res.Text = core.CutRunes(strings.ToValidUTF8(res.Text, "�"), maxResult)
+	r.o.o.Log.Debug("tool used", "run", r.t.Run, "tool", b.Name, "outcome", outcome, "took", r.o.o.Clock.Now().Sub(began))
+	block := llm.Block{Type: "tool_result", ToolUseID: b.ID, Text: res.Text, IsError: res.IsError, Media: res.Media}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ErrAborted) && !told(ctx) {
+		return block, nil // given back: the next attempt finds the call open
+	}
+	if err := t.keep(session.Message{Role: "user", Blocks: []session.Block{session.Block(block)}}); err != nil {
+		return block, err
+	}
+	t.show(core.ToolResult{ToolUseID: b.ID, Result: res.Text, IsError: res.IsError})
+	return block, nil
+}
+
+// Outcomes of a tool call, as counted.
+const (
+	callOK      = "ok"
+	callError   = "error"
+	callDenied  = "denied"
+	callTimeout = "timeout"
+	callAborted = "aborted"
+)
+
+// call decides about a call and makes it.
+func (t *talk) call(ctx context.Context, b *llm.Block) (tool.Result, string) {
+	if ctx.Err() != nil {
+		return tool.Failed("stopped before it began"), callAborted
+	}
+	x, ok := t.find(b.Name)
+	if !ok {
+		return tool.Failed(t.unknown(b.Name)), callDenied
+	}
+	c := &tool.Call{ID: b.ID, Input: object(b.Input), Turn: t.r.kit.Turn, Progress: t.r.progress}
+	if x.Touches != nil {
+		a, err := x.Touches(c.Turn, c.Input)
+		if err != nil {
+			return t.broken(&x, err)
+		}
+		c.Access = a
+	}
+	d, err := t.r.o.o.Guard.Allow(ctx, t.r.kit.Profile, x, b.ID, c.Input, c.Access, t.r.emit, t.r.waiting)
+	switch {
+	case ctx.Err() != nil:
+		return tool.Failed("stopped before it began"), callAborted
+	case err != nil:
+		return t.broken(&x, err)
+	case d.Verdict != permission.Allow:
+		return tool.Failed(d.Text), callDenied
+	}
+	return t.work(ctx, &x, c)
+}
+
+// work runs a tool within its time.
+func (t *talk) work(ctx context.Context, x *tool.Tool, c *tool.Call) (res tool.Result, outcome string) {
+	limit := x.Timeout
+	if limit == 0 {
+		limit = callTime
+	}
+	within, cancel := context.WithTimeoutCause(ctx, limit, errTool)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			t.r.o.o.Log.Error("a tool panicked", "run", t.r.t.Run, "tool", x.Name, "panic", p)
+			res, outcome = tool.Failed("internal error"), callError
+		}
+	}()
+	res, err := x.Run(within, c)
+	switch {
+	case ctx.Err() != nil:
+		if res.Text == "" {
+			res = tool.Failed("stopped while it ran; what it did until then is done")
+		}
+		res.IsError = true
+		return res, callAborted
+	case err != nil && errors.Is(context.Cause(within), errTool):
+		return tool.Failed(fmt.Sprintf("%s took longer than %v and was stopped", x.Name, limit)), callTimeout
+	case err != nil:
+		return t.broken(x, err)
+	case res.IsError:
+		return res, callError
+	}
+	return res, callOK
+}
+
+// broken is what the model is told of an error.
+func (t *talk) broken(x *tool.Tool, err error) (tool.Result, string) {
+	if core.KindOf(err) == core.Other {
+		t.r.o.o.Log.Error("a tool failed", "run", t.r.t.Run, "tool", x.Name, "err", err)
+	}
+	if core.KindOf(err) == core.Denied {
+		return tool.Failed(core.TextOf(err)), callDenied
+	}
+	return tool.Failed(core.TextOf(err)), callError
+}
+
+func (t *talk) unknown(name string) string {
+	names := make([]string, len(t.tools))
+	for i := range t.tools {
+		names[i] = t.tools[i].Name
+	}
+	return fmt.Sprintf("there is no tool %q here; there are: %s", core.CutRunes(core.CleanName(name), 64), strings.Join(names, ", "))
+}
+
+// progress tells whoever looks on what a tool says while it works.
+func (r *run) progress(text string) {
+	if r.t.Progress != nil {
+		r.t.Progress(core.CutRunes(text, 200))
+	}
+}
+
+// waiting tells whoever gave us the turn that it waits for a person.
+func (r *run) waiting(on bool) {
+	if r.t.Waiting != nil {
+		r.t.Waiting(on)
+	}
+}
+
+// tools are those of the turn.
+func (r *run) tools() []tool.Tool {
+	if r.kit == nil {
+		return nil
+	}
+	return r.kit.Tools
+}
+
+// object is input as a JSON object; what is none becomes an empty one, and
+// the tool then says what it misses.
+func object(input json.RawMessage) json.RawMessage {
+	if b := bytes.TrimSpace(input); len(b) > 0 && b[0] == '{' && json.Valid(b) {
+		return input
+	}
+	return json.RawMessage("{}")
+}
+
+// subjects are the inputs that say best what a call is about.
+var subjects = []string{"file_path", "path", "command", "pattern", "url", "query", "description", "name"}
+
+// subject is what a call is about, in a few words for people.
+func subject(input json.RawMessage) string {
+	var m map[string]any
+	if json.Unmarshal(input, &m) != nil {
+		return ""
+	}
+	for _, k := range subjects {
+		if s, ok := m[k].(string); ok && s != "" {
+			return core.CutRunes(core.CleanName(s), maxSubject)
+		}
+	}
+	return ""
+}
+
+// repeats counts the same call made again and again. A call with effects lets
+// others be made anew: what they see may have changed.
+type repeats struct {
+	seen map[string]int // bounded by the rounds of a run
+	last string
+	what string
+}
+
+func (l *repeats) note(b *llm.Block, effects bool) {
+	var in any
+	_ = json.Unmarshal(b.Input, &in)
+	canonical, _ := json.Marshal(in) // sorted keys
+	key := b.Name + "\x00" + string(canonical)
+	if l.seen == nil {
+		l.seen = map[string]int{}
+	}
+	if effects && key != l.last {
+		clear(l.seen)
+	}
+	l.last = key
+	if l.seen[key]++; l.seen[key] >= maxRepeats {
+		l.what = Label(b.Name, b.Input)
+	}
+}
+
+// found is the call that was made too often.
+func (l *repeats) found() (string, bool) { return l.what, l.what != "" }

@@ -1,0 +1,223 @@
+package orchestrator
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/llm"
+	"gatehouse/core/permission"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+)
+
+// saidBefore is the answer of an earlier attempt that ended between the
+// transcript and the commit: it is given, not asked for again.
+func (r *run) saidBefore() (string, bool) {
+	if r.t.Attempt == 1 {
+		return "", false
+	}
+	m, ok := r.lastAnswer()
+	if !ok || len(calls(m.Blocks)) > 0 || m.Stop == "aborted" || m.Stop == "error" {
+		return "", false
+	}
+	if m.Model != "" {
+		r.name = m.Model
+	}
+	text := words(m.Blocks)
+	return text, text != ""
+}
+
+// lastAnswer is the run's newest message of a model; false when the run's
+// newest message is another's.
+func (r *run) lastAnswer() (session.Message, bool) {
+	past, _, err := r.conv.History(historyBudget)
+	if err != nil || len(past) == 0 {
+		return session.Message{}, false
+	}
+	m := past[len(past)-1]
+	return m, m.Role == "assistant" && m.Run == r.t.Run
+}
+
+// interrupted are the calls of an earlier attempt whose outcome nobody knows.
+func (r *run) interrupted() []llm.Block {
+	if r.t.Attempt == 1 || r.kit == nil {
+		return nil
+	}
+	past, _, err := r.conv.History(historyBudget)
+	if err != nil {
+		return nil
+	}
+	var out []llm.Block
+	for _, m := range past {
+		if m.Run != r.t.Run {
+			continue
+		}
+		out = append(out, calls(m.Blocks)...)
+		for _, b := range m.Blocks {
+			out = slices.DeleteFunc(out, func(c llm.Block) bool { return b.Type == "tool_result" && b.ToolUseID == c.ID })
+		}
+	}
+	return out
+}
+
+// What a person may choose about work that was interrupted.
+const (
+	GoOn = "go"
+	Stop = "stop"
+)
+
+const unknownOutcome = "interrupted: the gateway was restarted while this ran; whether it was done is unknown"
+
+// pickUp tells the transcript, and the model, that calls were interrupted. In
+// a chat, the person decides whether to go on when one of them had effects:
+// then the run ends here, with what was interrupted and a choice.
+func (r *run) pickUp(t *talk, open []llm.Block) (Result, bool, error) {
+	var results []llm.Block
+	var effects []string
+	for i := range open {
+		block := llm.Block{Type: "tool_result", ToolUseID: open[i].ID, Text: unknownOutcome, IsError: true}
+		if err := t.keep(session.Message{Role: "user", Blocks: []session.Block{session.Block(block)}}); err != nil {
+			return Result{}, false, err
+		}
+		results = append(results, block)
+		if !t.harmless(&open[i]) {
+			effects = append(effects, Label(open[i].Name, open[i].Input))
+		}
+	}
+	t.req.Messages = answered(t.req.Messages, results)
+	if len(effects) == 0 || r.t.Rows[0].Turn != nil {
+		return Result{}, false, nil
+	}
+	text := "I was interrupted during " + strings.Join(effects, ", ") + ", and cannot tell whether it was done. Shall I go on?"
+	if err := t.keep(session.Message{Role: "assistant", Blocks: []session.Block{{Type: "text", Text: text}}, Model: r.name, Stop: "end_turn"}); err != nil {
+		return Result{}, false, err
+	}
+	res, err := r.done(text)
+	in := &r.t.Rows[0]
+	ask := permission.Ask{ID: askID(r.t.Run), Kind: permission.KindChoice, Run: r.t.Run, Bot: in.Bot, Chat: in.Chat, User: r.t.User,
+		ExpiresAt: r.o.o.Clock.Now().Add(choiceTime)}
+	res.Buttons = []core.Button{{Label: "Go on", Data: ask.Data(GoOn)}, {Label: "Stop", Data: ask.Data(Stop)}}
+	write := res.Write
+	res.Write = func(ctx context.Context, tx *store.Tx) error {
+		if err := write(ctx, tx); err != nil {
+			return err
+		}
+		return r.o.o.Choose(ctx, tx, ask)
+	}
+	return res, true, err
+}
+
+// answered is messages with results for calls that had none; what stands in
+// for them already is replaced.
+func answered(messages []llm.Message, results []llm.Block) []llm.Message {
+	known := map[string]int{}
+	for i := range results {
+		known[results[i].ToolUseID] = i
+	}
+	for _, m := range messages {
+		for i, b := range m.Blocks {
+			if n, ok := known[b.ToolUseID]; ok && b.Type == "tool_result" {
+				m.Blocks[i] = results[n]
+				delete(known, b.ToolUseID)
+			}
+		}
+	}
+	var rest []llm.Block
+	for i := range results {
+		if _, ok := known[results[i].ToolUseID]; ok {
+			rest = append(rest, results[i])
+		}
+	}
+	if len(rest) > 0 {
+		messages = append(messages, llm.Message{Role: "user", Blocks: rest})
+	}
+	return messages
+}
+
+// askID is the id of a run's choice: the same for every attempt.
+func askID(run string) string {
+	sum := sha256.Sum256([]byte("choice:" + run))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:permission.IDLength])
+}
+
+// cut ends a run whose context was cancelled.
+func (r *run) cut(text string, cause error) (Result, error) {
+	switch {
+	case errors.Is(cause, ErrAborted):
+		if err := r.conv.Sync(); err != nil {
+			return Result{}, err
+		}
+		return r.result("aborted", "", text, core.Aborted{SessionID: r.t.Session.ID, Message: "Stopped.", PartialResponse: text})
+	case errors.Is(cause, errSilence):
+		return r.failed(text, &llm.Fault{Code: "silence", Text: "The model stopped answering.", CanRetry: true})
+	case errors.Is(cause, errTime):
+		return r.failed(text, &llm.Fault{Code: "timeout", Text: "This took longer than a turn may take.", CanRetry: false})
+	}
+	return Result{}, cause
+}
+
+func (r *run) failed(text string, f *llm.Fault) (Result, error) {
+	if f.Code != "invalid" {
+		r.o.o.Log.Warn("run failed", "run", r.t.Run, "model", r.name, "code", f.Code, "err", f)
+	}
+	if err := r.conv.Sync(); err != nil {
+		return Result{}, err
+	}
+	return r.result("error", f.Code, text, core.Failed{Code: f.Code, Message: f.Text, CanRetry: f.CanRetry, RetryAfterMS: f.After.Milliseconds(), SessionID: r.t.Session.ID})
+}
+
+func (r *run) done(text string) (Result, error) {
+	if err := r.conv.Sync(); err != nil {
+		return Result{}, err
+	}
+	d := core.Done{Response: text, SessionID: r.t.Session.ID, Model: r.name, MessageCount: r.t.Session.MessageCount + len(r.t.Rows) + max(1, r.said),
+		DurationMS: r.o.o.Clock.Now().Sub(r.t.Started).Milliseconds(), ToolCalls: r.calls, SessionResume: &r.resume.Session}
+	var usd float64
+	priced := len(r.spent) > 0
+	for _, row := range r.spent {
+		d.Usage.InputTokens += row.Input
+		d.Usage.OutputTokens += row.Output
+		d.Usage.CacheReadTokens += row.CacheRead
+		if row.MicroUSD == nil {
+			priced = false
+			continue
+		}
+		usd += float64(*row.MicroUSD) / 1e6
+	}
+	if priced {
+		d.Usage.CostUSD = &usd
+	}
+	return r.result("done", "", text, d)
+}
+
+func (r *run) result(state, code, text string, terminal core.Event) (Result, error) {
+	now := r.o.o.Clock.Now()
+	r.o.o.Metrics.ended(r.name, state, now.Sub(r.t.Started))
+	messages := len(r.t.Rows) + r.said
+	if state == "done" {
+		messages = len(r.t.Rows) + max(1, r.said)
+	}
+	spent := r.spent
+	write := func(ctx context.Context, tx *store.Tx) error {
+		if _, err := tx.Exec(ctx, `UPDATE runs SET state = $1, ended = $2, error = $3, model = $4 WHERE id = $5`, state, core.Stamp(now), code, r.name, r.t.Run); err != nil {
+			return err
+		}
+		f := session.Finish{Messages: messages, Model: r.name, Title: r.t.Text(), At: now}
+		if err := r.o.o.Sessions.Finish(ctx, tx, r.t.Session.ID, f); err != nil {
+			return fmt.Errorf("finish session: %w", err)
+		}
+		for _, row := range spent {
+			if err := r.o.o.Usage.Record(ctx, tx, row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return Result{State: state, Response: text, Terminal: terminal, Write: write}, nil
+}

@@ -1,0 +1,109 @@
+package orchestrator
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/llm"
+	"gatehouse/core/permission"
+	"gatehouse/core/session"
+	"gatehouse/core/tool"
+)
+
+var (
+	//go:embed task.md
+	aboutTask string
+	//go:embed ask.md
+	aboutAsk string
+)
+
+// Names of the tools that live here.
+const (
+	taskName = "Task"
+	askName  = "AskUserQuestion"
+)
+
+// choiceTime is how long a person may take to decide on interrupted work.
+const choiceTime = 24 * time.Hour
+
+const taskSchema = `{"type":"object","additionalProperties":false,"required":["description","prompt"],"properties":{
+"description":{"type":"string","description":"the work in three to five words, for people"},
+"prompt":{"type":"string","description":"all that the helper needs to know"}}}`
+
+const askSchema = `{"type":"object","additionalProperties":false,"required":["questions"],"properties":{
+"questions":{"type":"array","minItems":1,"maxItems":4,"items":{"type":"object","additionalProperties":false,"required":["question","header","options"],"properties":{
+"question":{"type":"string","description":"the whole question, with a question mark"},
+"header":{"type":"string","maxLength":24,"description":"one or two words above it"},
+"multiSelect":{"type":"boolean","description":"several options may be chosen"},
+"options":{"type":"array","minItems":2,"maxItems":4,"items":{"type":"object","additionalProperties":false,"required":["label"],"properties":{
+"label":{"type":"string"},"description":{"type":"string"}}}}}}}}}`
+
+// inner are the tools that need the run itself, as far as they are offered.
+func (r *run) inner() []tool.Tool {
+	all := []tool.Tool{
+		{Name: taskName, About: aboutTask, Schema: json.RawMessage(taskSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.o.Limits.RunTime, Run: r.task},
+		{Name: askName, About: aboutAsk, Schema: json.RawMessage(askSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.o.Limits.RunTime, Run: r.question},
+	}
+	return slices.DeleteFunc(all, func(t tool.Tool) bool {
+		return !permission.Offered(r.kit.Profile, t, true).OK || len(r.agent.Tools) > 0 && !slices.Contains(r.agent.Tools, t.Name)
+	})
+}
+
+// task runs a sub-turn: the same model and tools, a conversation of its own.
+func (r *run) task(ctx context.Context, c *tool.Call) (tool.Result, error) {
+	var in struct {
+		Description string `json:"description" tool:"required"`
+		Prompt      string `json:"prompt" tool:"required"`
+	}
+	if err := tool.Decode(c.Input, &in); err != nil {
+		return tool.Result{}, err
+	}
+	system, _, err := r.prompt(ctx, r.kit.Turn.Dir.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	sub := &talk{r: r, name: r.model.About().Name, keep: func(session.Message) error { return nil }, show: func(e core.Event) {
+		if use, ok := e.(core.ToolUseStart); ok {
+			c.Progress(Label(use.Name, use.Input))
+		}
+	}, req: &llm.Request{
+		System:    system + "\nYou are working on a part of a larger task. Your last message is read by the agent that gave it to you, not by a person.\n",
+		Messages:  []llm.Message{{Role: "user", Blocks: []llm.Block{{Type: "text", Text: in.Prompt}}}},
+		MaxTokens: r.o.o.Limits.OutputTokens, Sender: llm.Sender{User: r.t.User, Trust: r.t.Trust},
+	}}
+	for _, t := range r.kit.Tools {
+		if t.Name != taskName && t.Name != askName {
+			sub.tools = append(sub.tools, t)
+		}
+	}
+	sub.offer()
+	fault, err := sub.rounds(ctx)
+	switch {
+	case err != nil:
+		return tool.Result{}, err
+	case fault != nil:
+		return tool.Result{Text: sub.text + "\n" + fault.Text, IsError: true}, nil
+	case sub.text == "":
+		return tool.Failed("the helper gave no answer"), nil
+	}
+	return tool.Result{Text: sub.text}, nil
+}
+
+// question asks the person.
+func (r *run) question(ctx context.Context, c *tool.Call) (tool.Result, error) {
+	var in struct {
+		Questions json.RawMessage `json:"questions"`
+	}
+	if err := json.Unmarshal(c.Input, &in); err != nil || len(in.Questions) == 0 {
+		return tool.Result{}, core.Errorf(core.Invalid, "questions is missing or not a list; see the tool's schema")
+	}
+	answers, err := r.o.o.Guard.Ask(ctx, r.kit.Profile, in.Questions, r.emit, r.waiting)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return tool.Result{Text: string(answers)}, nil
+}

@@ -1,0 +1,272 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/llm"
+	"gatehouse/core/session"
+	"gatehouse/core/tool"
+)
+
+// A talk is the loop between a model and the tools: a run's own, or a
+// sub-turn's, which keeps and shows nothing.
+type talk struct {
+	r     *run
+	req   *llm.Request
+	tools []tool.Tool
+	keep  func(session.Message) error
+	show  func(core.Event)
+	name  string // of the model that answers
+	text  string // the last answer's words
+	loop  repeats
+	first bool // a first token has come
+}
+
+// offer tells the model which tools there are.
+func (t *talk) offer() {
+	for _, x := range t.tools {
+		t.req.Tools = append(t.req.Tools, llm.Tool{Name: x.Name, About: x.About, Schema: x.Schema})
+	}
+}
+
+// answer talks until the model is done and ends the run one way or another.
+func (r *run) answer(ctx context.Context, t *talk) (Result, error) {
+	fault, err := t.rounds(ctx)
+	r.name = t.name
+	if cause := context.Cause(ctx); cause != nil {
+		return r.cut(t.text, cause)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	if fault == nil && t.text == "" {
+		fault = &llm.Fault{Code: "empty", Text: "The model gave no answer.", CanRetry: true}
+	}
+	if fault != nil {
+		return r.failed(t.text, fault)
+	}
+	return r.done(t.text)
+}
+
+// rounds asks the model, does what it calls for, and asks again, until it
+// calls for nothing. A Fault is to be told; an error is ours.
+func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
+	limit := t.r.o.o.Limits.Rounds
+	for n := 1; ; n++ {
+		if n > limit {
+			return &llm.Fault{Code: "rounds", Text: fmt.Sprintf("I stopped after %d rounds of work without coming to an end. Say how to go on.", limit)}, nil
+		}
+		m, fault := t.ask(ctx)
+		if err := t.keepAnswer(ctx, &m, fault); err != nil {
+			return nil, err
+		}
+		calls := calls(m.Blocks)
+		if fault != nil || len(calls) == 0 || ctx.Err() != nil {
+			return fault, nil
+		}
+		results, err := t.use(ctx, calls)
+		if err != nil {
+			return nil, err
+		}
+		if what, ok := t.loop.found(); ok {
+			return &llm.Fault{Code: "loop", Text: "I kept asking for the same thing (" + what + ") without getting on, so I stopped."}, nil
+		}
+		t.req.Messages = append(t.req.Messages, llm.Message{Role: "user", Blocks: results})
+	}
+}
+
+// ask is one call of the model: its answer as far as it came.
+func (t *talk) ask(ctx context.Context) (session.Message, *llm.Fault) {
+	r := t.r
+	asked := r.o.o.Clock.Now()
+	a := answer{}
+	var used *llm.Usage
+	var failed error
+	req := *t.req // the next round adds to ours
+	for d, err := range r.model.Reply(ctx, &req) {
+		r.heardNow()
+		if err != nil {
+			failed = err
+			break
+		}
+		if (d.Text != "" || d.Thinking != "") && !t.first {
+			t.first = true
+			r.o.o.Metrics.firstToken(t.name, r.o.o.Clock.Now().Sub(asked))
+		}
+		t.delta(d)
+		a.add(d)
+		if d.Usage != nil {
+			used = d.Usage
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	r.bill(t.name, used)
+	m := session.Message{Role: "assistant", Blocks: a.done(), Model: t.name, Stop: a.stop}
+	if used != nil {
+		m.Usage = session.Usage{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite}
+	}
+	if failed == nil || ctx.Err() != nil {
+		return m, nil
+	}
+	var f *llm.Fault
+	if !errors.As(failed, &f) {
+		f = &llm.Fault{Code: "internal", Text: "Something went wrong while the model was answering.", CanRetry: true, Err: failed}
+	}
+	return m, f
+}
+
+// delta shows a piece of the answer.
+func (t *talk) delta(d llm.Delta) {
+	if d.Model != "" && d.Model != t.name {
+		t.name = d.Model
+		t.show(core.ModelChosen{Model: d.Model})
+	}
+	if d.Notice != "" {
+		t.show(core.Warning{Code: "model", Message: d.Notice})
+	}
+	if d.Thinking != "" {
+		t.show(core.Thinking{Content: d.Thinking})
+	}
+	if d.Text != "" {
+		t.show(core.TextDelta{Content: d.Text})
+	}
+}
+
+// keepAnswer puts the model's message into the transcript and the conversation.
+// Calls of an answer that broke off are left out: they will not be made.
+func (t *talk) keepAnswer(ctx context.Context, m *session.Message, fault *llm.Fault) error {
+	switch {
+	case errors.Is(context.Cause(ctx), ErrAborted):
+		m.Stop = "aborted"
+	case fault != nil || ctx.Err() != nil:
+		m.Stop = "error"
+	}
+	if fault != nil || ctx.Err() != nil {
+		m.Blocks = slices.DeleteFunc(m.Blocks, func(b session.Block) bool { return b.Type == "tool_use" || b.Type == "thinking" })
+	}
+	t.number(m)
+	if text := words(m.Blocks); text != "" {
+		t.text = text
+		t.r.mu.Lock()
+		t.r.said++
+		t.r.mu.Unlock()
+	}
+	if len(m.Blocks) == 0 || ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrAborted) && !told(ctx) {
+		return nil
+	}
+	if err := t.keep(*m); err != nil {
+		return err
+	}
+	msg := llm.Message{Role: m.Role}
+	for _, b := range m.Blocks {
+		msg.Blocks = append(msg.Blocks, llm.Block(b))
+	}
+	t.req.Messages = append(t.req.Messages, msg)
+	return nil
+}
+
+// told reports whether the end of ctx is one that the person is told of, so
+// that what was said so far is kept. A run that is given back says it anew.
+func told(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(cause, errSilence) || errors.Is(cause, errTime)
+}
+
+// number gives calls ids of their own: some servers send none, or the same again.
+func (t *talk) number(m *session.Message) {
+	seen := map[string]bool{}
+	for _, old := range t.req.Messages {
+		for _, b := range old.Blocks {
+			seen[b.ID] = true
+		}
+	}
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		if b.Type != "tool_use" {
+			continue
+		}
+		if b.ID == "" || seen[b.ID] {
+			b.ID = fmt.Sprintf("toolu_%s_%d_%d", strings.ReplaceAll(t.r.t.Run, "-", ""), len(t.req.Messages), i)
+		}
+		seen[b.ID] = true
+	}
+}
+
+// An answer joins deltas into blocks.
+type answer struct {
+	blocks []session.Block
+	open   strings.Builder // of the last block
+	stop   string
+}
+
+func (a *answer) add(d llm.Delta) {
+	a.grow("thinking", d.Thinking)
+	if d.Signature != "" {
+		a.close()
+		if n := len(a.blocks); n > 0 && a.blocks[n-1].Type == "thinking" {
+			a.blocks[n-1].Signature = d.Signature
+		} else {
+			a.blocks = append(a.blocks, session.Block{Type: "thinking", Signature: d.Signature})
+		}
+	}
+	a.grow("text", d.Text)
+	if d.Call != nil {
+		a.close()
+		a.blocks = append(a.blocks, session.Block(*d.Call))
+	}
+	if d.Stop != "" {
+		a.stop = d.Stop
+	}
+}
+
+// grow adds text to the last block, or begins one.
+func (a *answer) grow(kind, text string) {
+	if text == "" {
+		return
+	}
+	if n := len(a.blocks); n == 0 || a.blocks[n-1].Type != kind || a.blocks[n-1].Signature != "" {
+		a.close()
+		a.blocks = append(a.blocks, session.Block{Type: kind})
+	}
+	a.open.WriteString(text)
+}
+
+func (a *answer) close() {
+	if n := len(a.blocks); n > 0 && a.open.Len() > 0 {
+		a.blocks[n-1].Text = a.open.String()
+		a.open.Reset()
+	}
+}
+
+func (a *answer) done() []session.Block {
+	a.close()
+	return a.blocks
+}
+
+// words are the text of blocks.
+func words(blocks []session.Block) string {
+	var b strings.Builder
+	for _, x := range blocks {
+		if x.Type == "text" {
+			b.WriteString(x.Text)
+		}
+	}
+	return b.String()
+}
+
+func calls(blocks []session.Block) []llm.Block {
+	var out []llm.Block
+	for _, b := range blocks {
+		if b.Type == "tool_use" {
+			out = append(out, llm.Block(b))
+		}
+	}
+	return out
+}
