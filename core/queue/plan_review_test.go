@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gatehouse/core/store"
+	"gatehouse/core/store/postgres"
 	"gatehouse/core/store/storetest"
 )
 
@@ -90,6 +91,7 @@ var (
 
 // With a million finished rows no statement of the queue may look at them all.
 func TestNoStatementWalksOverFinishedRows(t *testing.T) {
+	storetest.SQLiteOnly(t, "its plans; TestPostgresUnderstandsEveryStatement")
 	ctx := t.Context()
 	db := storetest.Open(t, nil)
 	all := statements(t)
@@ -120,6 +122,27 @@ func TestNoStatementWalksOverFinishedRows(t *testing.T) {
 			if scans.MatchString(p.Detail) && !short.MatchString(p.Detail) {
 				t.Errorf("%s\n\twalks: %s", query, p.Detail)
 			}
+		}
+	}
+}
+
+// Also those that no other test happens to run: PostgreSQL looks at names and
+// types when it prepares a statement.
+func TestPostgresUnderstandsEveryStatement(t *testing.T) {
+	storetest.PostgresOnly(t, "SQLite's is TestNoStatementWalksOverFinishedRows")
+	db, err := postgres.Open(storetest.Open(t, nil).Path(), false, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, query := range statements(t) {
+		s, err := db.PrepareContext(t.Context(), query)
+		if err != nil {
+			t.Errorf("%s: %v", query, err)
+			continue
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -252,13 +252,7 @@ func TestAPageThatCouldNotBeStoredIsAsItWas(t *testing.T) {
 	f := newFixture(t, func(o *queue.Options) {
 		o.Waiting = func(context.Context, *store.Tx, *core.Inbound) (bool, error) { return true, nil }
 	})
-	err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.Exec(t.Context(), `CREATE TRIGGER full_disk BEFORE INSERT ON inbox BEGIN SELECT RAISE(FAIL, 'disk full'); END`)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f.breakWrites("INSERT ON inbox", "NEW.kind <> ''")
 	page := []core.Inbound{msg(1, "c", "ada", "hello")}
 	if err := f.q.Put(t.Context(), page, nil); err == nil {
 		t.Fatal("stored on a full disk")

@@ -571,21 +571,38 @@ func TestAMalformedUpdateIsADeadLetterAndTheCursorMoves(t *testing.T) {
 }
 
 // breakWrites has every statement that matches fail, as a full disk does, until
-// the returned function is called.
-func (f *fixture) breakWrites(on, when string) (mend func()) {
+// the returned function is called. what is INSERT or UPDATE with its table.
+func (f *fixture) breakWrites(what, when string) (mend func()) {
 	f.t.Helper()
-	do := func(query string) {
-		if err := f.db.Tx(f.t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(f.t.Context(), query); return err }); err != nil {
+	_, table, _ := strings.Cut(what, " ON ")
+	do := func(queries ...string) {
+		err := f.db.Tx(f.t.Context(), func(tx *store.Tx) error {
+			var errs []error
+			for _, query := range queries {
+				_, err := tx.Exec(f.t.Context(), query)
+				errs = append(errs, err)
+			}
+			return errors.Join(errs...)
+		})
+		if err != nil {
 			f.t.Fatal(err)
 		}
 	}
-	do(`CREATE TRIGGER full_disk BEFORE UPDATE ON ` + on + ` WHEN ` + when + ` BEGIN SELECT RAISE(FAIL, 'disk full'); END`)
+	if storetest.Postgres() {
+		do(`CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'disk full'; END $$`,
+			`CREATE TRIGGER full_disk BEFORE `+what+` FOR EACH ROW WHEN (`+when+`) EXECUTE FUNCTION full_disk()`)
+		return func() { do(`DROP TRIGGER full_disk ON ` + table) }
+	}
+	do(`CREATE TRIGGER full_disk BEFORE ` + what + ` WHEN ` + when + ` BEGIN SELECT RAISE(FAIL, 'disk full'); END`)
 	return func() { do(`DROP TRIGGER full_disk`) }
 }
 
+func TestTheseTestsRunOnPostgresWhereTheyAreAskedTo(t *testing.T) { storetest.Runs(t) }
+
+
 func TestASendWhoseOutcomeCannotBeStoredIsNotRepeatedAndHoldsNobodyForEver(t *testing.T) {
 	f := newFixture(t, nil)
-	mend := f.breakWrites("outbox", "NEW.state = 'sent'")
+	mend := f.breakWrites("UPDATE ON outbox", "NEW.state = 'sent'")
 	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
 	f.put(msg(1, "a", "ann", "one"))
 	if got := f.reply(); got != "re: one" {
@@ -608,7 +625,7 @@ func TestAResultThatCannotBeStoredIsTriedAgainWhenTheDiskTakesWrites(t *testing.
 			broken <- struct{}{}
 		}
 	})
-	mend := f.breakWrites("lane", "NEW.owner = ''")
+	mend := f.breakWrites("UPDATE ON lane", "NEW.owner = ''")
 	f.put(msg(1, "a", "ann", "one"))
 	<-broken
 	mend()

@@ -91,3 +91,15 @@ func PostgresOnly(t testing.TB, what string) {
 		t.Skip("about PostgreSQL alone (make postgres-test): " + what)
 	}
 }
+
+// Runs fails when Open does not give what this run asks for, by asking the
+// database itself. .ci/postgres counts the tests that call it: a run that was
+// not on PostgreSQL is not taken for one that was.
+func Runs(t testing.TB) {
+	t.Helper()
+	PostgresOnly(t, "that the tests run there")
+	var name string
+	if err := Open(t, nil).Get(context.Background(), &name, `SELECT version()`); err != nil || !strings.HasPrefix(name, "PostgreSQL ") {
+		t.Errorf("the database calls itself %q, %v", name, err)
+	}
+}
