@@ -209,5 +209,9 @@ func (s *Store) count(name string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return len(conversation(t).messages), nil
+	m, err := s.readMarks(name, &t, vault.MaxTail)
+	if err != nil {
+		return 0, err
+	}
+	return len(conversation(t, m).messages), nil
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/vault"
 )
 
 // Bounds of what is kept in memory.
@@ -63,58 +62,6 @@ func (t *tail) trim(limit int) {
 // matches reports whether the file is still as the tail knows it.
 func (t *tail) matches(st fs.FileInfo) bool {
 	return t.info != nil && os.SameFile(t.info, st) && t.info.Size() == st.Size() && t.info.ModTime().Equal(st.ModTime())
-}
-
-// conversation follows the parents from the last line back, so that what was
-// rewound or compacted away, and sub-agents' side chains, stay out.
-func conversation(f vault.Tail) tail {
-	t := tail{skipped: f.Skipped, info: f.Info}
-	at := make(map[string]int, len(f.Lines))
-	for i := range f.Lines {
-		at[f.Lines[i].UUID] = i
-	}
-	before := func(i int) int { // the line before i in the main chain
-		for i--; i >= 0 && f.Lines[i].IsSidechain; i-- {
-		}
-		return i
-	}
-	var chain []int
-	i := before(len(f.Lines))
-	if i >= 0 {
-		t.last = f.Lines[i].UUID
-	}
-	rooted := false
-	for i >= 0 && !rooted {
-		chain = append(chain, i)
-		if p := f.Lines[i].ParentUUID; p == nil {
-			rooted = true
-		} else if j, ok := at[*p]; ok && j < i {
-			i = j
-		} else { // a broken line, or the start of what was read
-			i = before(i)
-		}
-	}
-	t.whole = rooted || f.Whole
-	t.collect(f.Lines, chain)
-	return t
-}
-
-// collect decodes the chain, newest index first, into messages, oldest first.
-func (t *tail) collect(lines []vault.Line, chain []int) {
-	for k := len(chain) - 1; k >= 0; k-- {
-		m, ok := decode(&lines[chain[k]])
-		if !ok {
-			t.skipped++
-			continue
-		}
-		if n := len(t.messages); n > 0 && m.Role == "assistant" && m.id != "" && t.messages[n-1].id == m.id {
-			last := &t.messages[n-1]
-			t.size, t.memory = t.size-last.size(), t.memory-last.memory()
-			m.Blocks = append(last.Blocks, m.Blocks...)
-			t.messages = t.messages[:n-1]
-		}
-		t.add(m)
-	}
 }
 
 // cache keeps tails of recent conversations, least recently used out first.

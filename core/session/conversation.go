@@ -105,7 +105,11 @@ func (c *Conversation) load(want int) error {
 		if err != nil {
 			return err
 		}
-		c.tail = conversation(f)
+		m, err := c.s.readMarks(c.name, &f, limit)
+		if err != nil {
+			return err
+		}
+		c.tail = conversation(f, m)
 		if c.tail.whole || c.tail.size >= want && len(c.tail.messages) > 0 || limit >= vault.MaxTail {
 			break
 		}
@@ -132,24 +136,71 @@ type Resume struct {
 const bytesPerToken = 4
 
 // History is the newest messages that take at most budget tokens (estimated at
-// 4 bytes a token), as whole turns, each beginning with a person's words. What
-// the present run has already written is part of it.
+// 4 bytes a token), as whole turns, each beginning with a person's words; of a
+// turn that alone is larger, these words and the newest rounds. The summary of
+// a compaction is always in front. What the present run has already written is
+// part of it.
+//
+// It is a valid sequence: a message with tool calls is followed by one with all
+// their results; a result that is missing is an error that says so, and the
+// result of no call is text. So ask Open what the run has left open, and
+// Append results for it, before History.
 func (c *Conversation) History(budget int) ([]Message, Resume, error) {
 	if err := c.load(budget * bytesPerToken); err != nil {
 		return nil, Resume{}, err
 	}
 	all := c.tail.messages
-	start, size, taken := len(all), 0, 0
+	taken, size := newest(all, budget*bytesPerToken)
+	return repaired(taken), c.resume(len(taken), len(all), size), nil
+}
+
+// newest chooses from all what takes at most room bytes.
+func newest(all []Message, room int) (taken []Message, size int) {
+	var front []Message
+	if len(all) > 0 && all[0].Summary && all[0].size() <= room {
+		front, all = all[:1:1], all[1:]
+		room -= front[0].size()
+	}
+	start, sum := len(all), 0
 	for i := len(all) - 1; i >= 0; i-- {
-		if size += all[i].size(); size > budget*bytesPerToken {
+		if sum += all[i].size(); sum > room {
 			break
 		}
 		if all[i].begins() {
-			start, taken = i, size
+			start, size = i, sum
 		}
 	}
-	messages := all[start:len(all):len(all)]
-	return messages, c.resume(len(messages), len(all), taken), nil
+	taken = all[start:len(all):len(all)]
+	if start == len(all) {
+		taken, size = rounds(all, room)
+	}
+	if front == nil {
+		return taken, size
+	}
+	return append(front, taken...), size + front[0].size()
+}
+
+// rounds are the words that begin the newest turn and its newest rounds, each
+// from an answer of the model on; nothing where the words alone are too much.
+func rounds(all []Message, room int) (taken []Message, size int) {
+	first := len(all) - 1
+	for first >= 0 && !all[first].begins() {
+		first--
+	}
+	if first < 0 || all[first].size() > room {
+		return nil, 0
+	}
+	size = all[first].size()
+	start, sum, rest := len(all), size, all[first+1:]
+	for i := len(rest) - 1; i >= 0; i-- {
+		if sum += rest[i].size(); sum > room {
+			break
+		}
+		if rest[i].Role == "assistant" {
+			start, size = first+1+i, sum
+		}
+	}
+	return append(all[first:first+1:first+1], all[start:]...), size
 }
 
 func (c *Conversation) resume(given, known, size int) Resume {
@@ -179,13 +230,22 @@ func (c *Conversation) HasRun(run string) (int, error) {
 	if err := c.load(1); err != nil {
 		return 0, err
 	}
+	for !c.tail.whole && len(c.tail.messages) > 0 && c.tail.messages[0].Run == run { // for Open
+		before := c.tail.size
+		if err := c.load(4 * before); err != nil {
+			return 0, err
+		}
+		if c.tail.size <= before {
+			break
+		}
+	}
 	n := 0
 	for i := range c.tail.messages {
 		if c.tail.messages[i].Run == run {
 			n++
 		}
 	}
-	if !c.tail.whole && (n == 0 || c.tail.messages[0].Run == run) {
+	if all := c.tail.messages; len(all) > 0 && (!c.tail.whole || all[0].Summary) && (n == 0 || all[0].Run == run) {
 		var err error
 		if n, err = c.search(run); err != nil {
 			return 0, err
@@ -246,7 +306,7 @@ func (c *Conversation) Append(run string, n int, messages ...Message) error {
 		if len(m.Blocks) == 0 || c.kept(run, id) {
 			continue
 		}
-		m.Run, m.line, m.id = run, id, messageID(id)
+		m.Run, m.At, m.line, m.id = run, now, id, messageID(id)
 		l, err := c.line(run, id, parent, &m, now)
 		if err != nil {
 			return fmt.Errorf("append to transcript: %w", err)

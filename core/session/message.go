@@ -16,15 +16,18 @@ import (
 // A Message is one line of a conversation. On reading, the lines that Claude
 // Code writes for one answer (a line per block) are one Message again.
 type Message struct {
-	Role   string // user or assistant; a tool's results are blocks of a user message
-	Blocks []Block
-	Model  string // of an assistant message
-	Stop   string // end_turn, tool_use, max_tokens; of an assistant message
-	Usage  Usage  // of an assistant message, where known
-	Run    string // on reading: the run that wrote it, "" for other programs' lines
+	Role    string // user or assistant; a tool's results are blocks of a user message
+	Blocks  []Block
+	Model   string    // of an assistant message
+	Stop    string    // end_turn, tool_use, max_tokens; of an assistant message
+	Usage   Usage     // of an assistant message, where known
+	Run     string    // on reading: the run that wrote it, "" for other programs' lines
+	At      time.Time // on reading: when it was written; zero where the line does not say
+	Summary bool      // on reading: it stands for what a compaction took out in front of it
 
-	line string // the line's uuid
-	id   string // the provider's message id
+	line string   // the line's uuid
+	more []string // uuids of the answer's lines before it, as the CLI writes them
+	id   string   // the provider's message id
 }
 
 // Usage is what the provider counted for one answer, in tokens.
@@ -92,25 +95,36 @@ type (
 	wireResult struct {
 		Type      string `json:"type"`
 		ToolUseID string `json:"tool_use_id"`
-		Content   string `json:"content"`
+		Content   any    `json:"content"` // a string, or blocks
 		IsError   bool   `json:"is_error,omitempty"`
 	}
 )
 
-func (b *Block) wire() any {
+// wire is b as blocks of a line: one, or one for each medium.
+func (b *Block) wire() []any {
 	switch b.Type {
 	case "thinking":
-		return wireThinking{b.Type, b.Text, b.Signature}
+		return []any{wireThinking{b.Type, b.Text, b.Signature}}
 	case "tool_use":
 		input := b.Input
 		if !json.Valid(input) {
 			input = json.RawMessage("{}")
 		}
-		return wireCall{b.Type, b.ID, b.Name, input}
+		return []any{wireCall{b.Type, b.ID, b.Name, input}}
+	case "media":
+		return wireMedia(b.Media)
 	case "tool_result":
-		return wireResult{b.Type, b.ToolUseID, b.Text, b.IsError}
+		result, media := wireResult{b.Type, b.ToolUseID, b.Text, b.IsError}, wireMedia(b.Media)
+		if len(media) == 0 || b.IsError { // the API takes text only where a tool failed
+			return append([]any{result}, media...)
+		}
+		if b.Text != "" {
+			media = append([]any{wireText{"text", b.Text}}, media...)
+		}
+		result.Content = media
+		return []any{result}
 	}
-	return wireText{"text", b.Text}
+	return []any{wireText{"text", b.Text}}
 }
 
 // encode is the message member of the line with this uuid.
@@ -119,9 +133,12 @@ func (m *Message) encode(line string) (json.RawMessage, error) {
 	if m.Role == "user" && len(m.Blocks) == 1 && m.Blocks[0].Type == "text" {
 		w.Content = m.Blocks[0].Text
 	} else {
-		blocks := make([]any, len(m.Blocks))
+		var blocks []any
 		for i := range m.Blocks {
-			blocks[i] = m.Blocks[i].wire()
+			blocks = append(blocks, m.Blocks[i].wire()...)
+		}
+		if len(blocks) == 0 { // a line without content is no message
+			blocks = []any{wireText{"text", "(nothing)"}}
 		}
 		w.Content = blocks
 	}
@@ -161,11 +178,11 @@ func decode(l *vault.Line) (Message, bool) {
 		return Message{}, false
 	}
 	return Message{Role: l.Type, Blocks: blocks, Model: w.Model, Stop: w.StopReason, Usage: w.Usage,
-		Run: l.RequestID, line: l.UUID, id: w.ID}, true
+		Run: l.RequestID, At: lineAt(l), line: l.UUID, id: w.ID}, true
 }
 
 // decodeBlocks reads content: a string, or blocks. Kinds that we cannot replay
-// (images, documents) are left out.
+// are left out.
 func decodeBlocks(content json.RawMessage) []Block {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
@@ -174,23 +191,13 @@ func decodeBlocks(content json.RawMessage) []Block {
 		}
 		return []Block{{Type: "text", Text: text}}
 	}
-	var raw []struct {
-		Type      string          `json:"type"`
-		Text      string          `json:"text"`
-		Thinking  string          `json:"thinking"`
-		Signature string          `json:"signature"`
-		ID        string          `json:"id"`
-		Name      string          `json:"name"`
-		Input     json.RawMessage `json:"input"`
-		ToolUseID string          `json:"tool_use_id"`
-		Content   json.RawMessage `json:"content"`
-		IsError   bool            `json:"is_error"`
-	}
+	var raw []wireBlock
 	if json.Unmarshal(content, &raw) != nil {
 		return nil
 	}
 	var blocks []Block
-	for _, r := range raw {
+	for i := range raw {
+		r := &raw[i]
 		b := Block{Type: r.Type}
 		switch r.Type {
 		case "text":
@@ -201,19 +208,51 @@ func decodeBlocks(content json.RawMessage) []Block {
 			b.ID, b.Name, b.Input = r.ID, r.Name, r.Input
 		case "tool_result":
 			b.ToolUseID, b.IsError = r.ToolUseID, r.IsError
-			var parts []string
-			for _, p := range decodeBlocks(r.Content) {
-				if p.Type == "text" {
-					parts = append(parts, p.Text)
-				}
+			b.Text, b.Media = shownBy(decodeBlocks(r.Content))
+		case "image", "document":
+			m, ok := r.media()
+			if !ok {
+				continue
 			}
-			b.Text = strings.Join(parts, "\n")
+			if n := len(blocks); n > 0 && blocks[n-1].Type == "media" {
+				blocks[n-1].Media = append(blocks[n-1].Media, m)
+				continue
+			}
+			b.Type, b.Media = "media", []core.Media{m}
 		default:
 			continue
 		}
 		blocks = append(blocks, b)
 	}
 	return blocks
+}
+
+// wireBlock is a block of any kind, as it is read.
+type wireBlock struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	Signature string          `json:"signature"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+	IsError   bool            `json:"is_error"`
+	Source    *wireSource     `json:"source"`
+	Title     string          `json:"title"`
+}
+
+// shownBy is a result's text and media.
+func shownBy(content []Block) (text string, media []core.Media) {
+	var parts []string
+	for i := range content {
+		if content[i].Type == "text" {
+			parts = append(parts, content[i].Text)
+		}
+		media = append(media, content[i].Media...)
+	}
+	return strings.Join(parts, "\n"), media
 }
 
 // begins reports whether m is where a turn begins: a person's words.
@@ -227,12 +266,21 @@ func (m *Message) size() int {
 	for i := range m.Blocks {
 		b := &m.Blocks[i]
 		n += len(b.Text) + len(b.Signature) + len(b.Name) + len(b.Input) + 8
+		for k := range b.Media {
+			n += mediaSize(&b.Media[k])
+		}
 	}
 	return n
 }
 
 // memory is about what m takes of ours, in bytes.
-func (m *Message) memory() int { return m.size() + 256 + 160*len(m.Blocks) }
+func (m *Message) memory() int { return m.size() + 320 + 192*len(m.Blocks) + m.mediaBytes() }
+
+// lineAt is when l was written, as it says itself.
+func lineAt(l *vault.Line) time.Time {
+	at, _ := time.Parse(time.RFC3339Nano, l.Timestamp) // broken: zero
+	return at
+}
 
 const lineTime = "2006-01-02T15:04:05.000Z"
 

@@ -1,0 +1,137 @@
+package session
+
+import "gatehouse/core"
+
+// The words that stand where a model's API wants some and the transcript has none.
+const (
+	lostResult  = "interrupted, outcome unknown"
+	earlierCall = "Result of an earlier tool call: "
+)
+
+// repaired is messages as every provider takes them: behind a message with
+// tool calls stands one with all their results, in the order of the calls. A
+// missing one is an error that says so; the result of no call, or a second
+// one, is text. messages stay as they are.
+func repaired(messages []Message) []Message {
+	out := make([]Message, 0, len(messages))
+	for i := 0; i < len(messages); {
+		m := messages[i]
+		i++
+		if m.Role != "assistant" {
+			out = append(out, told(m, nil))
+			continue
+		}
+		out = append(out, m)
+		open := callIDs(&m)
+		if len(open) == 0 {
+			continue
+		}
+		end := i // behind what people and tools said next
+		for end < len(messages) && messages[end].Role != "assistant" {
+			end++
+		}
+		result, taken := results(open, messages[i:end])
+		result.Model, result.Run = "", m.Run
+		out = append(out, result)
+		for ; i < end; i++ {
+			if rest := told(messages[i], taken); len(rest.Blocks) > 0 {
+				out = append(out, rest)
+			}
+		}
+	}
+	return out
+}
+
+// callIDs are the ids of m's calls, each once.
+func callIDs(m *Message) (ids []string) {
+	seen := map[string]bool{}
+	for i := range m.Blocks {
+		if b := &m.Blocks[i]; b.Type == "tool_use" && !seen[b.ID] {
+			ids, seen[b.ID] = append(ids, b.ID), true
+		}
+	}
+	return ids
+}
+
+// results is the message with the results of the open calls, and which blocks
+// of said are in it.
+func results(open []string, said []Message) (Message, map[*Block]bool) {
+	out, taken := Message{Role: "user"}, map[*Block]bool{}
+	for _, id := range open {
+		b := find(id, said)
+		if b == nil {
+			out.Blocks = append(out.Blocks, Block{Type: "tool_result", ToolUseID: id, Text: lostResult, IsError: true})
+			continue
+		}
+		out.Blocks, taken[b] = append(out.Blocks, *b), true
+	}
+	for i := range said {
+		if len(said[i].Blocks) > 0 && taken[&said[i].Blocks[0]] {
+			out.At, out.line = said[i].At, said[i].line
+			break
+		}
+	}
+	return out, taken
+}
+
+// find is the first result of the call id.
+func find(id string, said []Message) *Block {
+	for i := range said {
+		for j := range said[i].Blocks {
+			if b := &said[i].Blocks[j]; b.Type == "tool_result" && b.ToolUseID == id {
+				return b
+			}
+		}
+	}
+	return nil
+}
+
+// told is m without the taken results; results of no call are text.
+func told(m Message, taken map[*Block]bool) Message {
+	changes := false
+	for i := range m.Blocks {
+		changes = changes || m.Blocks[i].Type == "tool_result"
+	}
+	if !changes {
+		return m
+	}
+	var blocks []Block
+	for i := range m.Blocks {
+		switch b := &m.Blocks[i]; {
+		case taken[b]:
+		case b.Type == "tool_result":
+			blocks = append(blocks, Block{Type: "text", Text: earlierCall + b.Text})
+			if len(b.Media) > 0 {
+				blocks = append(blocks, Block{Type: "media", Media: append([]core.Media(nil), b.Media...)})
+			}
+		default:
+			blocks = append(blocks, *b)
+		}
+	}
+	m.Blocks = blocks
+	return m
+}
+
+// Open are the run's tool calls that have no result in the transcript, in
+// their order: their outcome is unknown. Ask after HasRun, which reads as far
+// as the run goes. A call with effects is not made again for them.
+func (c *Conversation) Open(run string) []Block {
+	var open []Block
+	for i := range c.tail.messages {
+		m := &c.tail.messages[i]
+		for j := range m.Blocks {
+			switch b := m.Blocks[j]; {
+			case b.Type == "tool_use" && m.Run == run:
+				open = append(open, b)
+			case b.Type == "tool_result":
+				for k := range open {
+					if open[k].ID == b.ToolUseID {
+						open = append(open[:k:k], open[k+1:]...)
+						break
+					}
+				}
+			}
+		}
+	}
+	return open
+}
