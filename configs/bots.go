@@ -24,6 +24,16 @@ type Bot struct {
 	Fault        string // why there is no Token, and what to do; "" when there is one
 }
 
+// Account is whose token it is, with the platform; "" without a token. Two
+// tokens of one account, an old and a new one, have the same.
+func (b Bot) Account() string {
+	p, ok := platformNamed(b.Platform)
+	if !ok || !b.Token.IsSet() {
+		return ""
+	}
+	return b.Platform + ":" + p.account(b.Token.Reveal())
+}
+
 // maxBots bounds the entries of BOTS_FILE; with the two bots of the settings
 // they are the most that one gateway runs.
 const maxBots = 62
@@ -152,11 +162,10 @@ func sole(list []Bot) {
 	first := map[string]string{} // account → the bot's name; as many as bots
 	for i := range list {
 		b := &list[i]
-		p, ok := platformNamed(b.Platform)
-		if !ok || !b.Token.IsSet() {
+		key := b.Account()
+		if key == "" {
 			continue
 		}
-		key := b.Platform + " " + p.account(b.Token.Reveal())
 		if other, taken := first[key]; taken {
 			b.Token, b.Fault = Secret{}, "its token belongs to the same account as the token of the bot "+other+": each bot needs an account of its own"
 			continue

@@ -56,7 +56,7 @@ func (w *world) send(bot string) core.Delivery {
 func TestABotGetsAnotherConnectorWhileTheOthersRunOn(t *testing.T) {
 	old, other := newAccount("bot", "old"), newAccount("other", "other")
 	w := start(t, &inbox{}, old, other)
-	w.await("bot", core.Running)
+	w.await("other", core.Running)
 	fresh := newAccount("bot", "fresh")
 	if err := w.hub.Put(fresh); err != nil {
 		t.Fatal(err)

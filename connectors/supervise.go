@@ -45,7 +45,9 @@ func (b *bot) supervise(ctx context.Context) {
 		}
 		if core.KindOf(err) == core.Denied {
 			reason := core.TextOf(err)
-			b.hub.log.ErrorContext(ctx, "bot stopped: the platform refuses it", "bot", b.conn.Name(), "reason", reason)
+			if b.refusal == "" {
+				b.hub.log.ErrorContext(ctx, "bot stopped: the platform refuses it", "bot", b.conn.Name(), "reason", reason)
+			}
 			b.set(core.BotState{State: core.FailedPhase, Reason: reason, LastError: reason}, true)
 			return
 		}

@@ -220,8 +220,8 @@ func (s screen) Acknowledge(ctx context.Context, to core.Address, id, text strin
 	return s.a.hub.Acknowledge(ctx, to, id, text)
 }
 
-func (a *app) joinConnectors(context.Context) error {
-	cs, err := a.connectors()
+func (a *app) joinConnectors(ctx context.Context) error {
+	cs, err := a.connectors(ctx)
 	if err != nil {
 		return err
 	}

@@ -100,10 +100,13 @@ func (a *app) connect(b configs.Bot) (connectors.Connector, error) {
 }
 
 // connectors makes one for each bot.
-func (a *app) connectors() (out []connectors.Connector, err error) {
+func (a *app) connectors(ctx context.Context) (out []connectors.Connector, err error) {
 	for _, b := range a.fleet.all() {
 		c, err := a.connect(b)
 		if err != nil {
+			return nil, err
+		}
+		if err := a.settleAccount(ctx, b, false); err != nil {
 			return nil, err
 		}
 		out = append(out, c)

@@ -38,10 +38,12 @@ func (a *app) watchBots(ctx context.Context) {
 		defer func() { _ = w.Close() }()
 	}
 	for {
-		a.watchFolders(w)
 		wait := lookAnyway
 		if !a.reload(ctx) {
 			wait = againSoon
+		}
+		if a.watchFolders(w) && ctx.Err() == nil {
+			continue // what changed before the watch began
 		}
 		if !a.untilChanged(ctx, w, wait) {
 			return
@@ -76,10 +78,11 @@ func (a *app) untilChanged(ctx context.Context, w *fsnotify.Watcher, wait time.D
 // watchFolders watches the folders of all files that matter, not the files
 // themselves: they are replaced, by a rename or by another link to a folder.
 // The old watches stay; there are at most twice as many as bots were ever
-// configured in the life of this process, and each is one folder.
-func (a *app) watchFolders(w *fsnotify.Watcher) {
+// configured in the life of this process, and each is one folder. It reports
+// whether a watch is new.
+func (a *app) watchFolders(w *fsnotify.Watcher) (news bool) {
 	if w.Events == nil {
-		return
+		return false
 	}
 	watched := w.WatchList()
 	for _, file := range a.botFiles() {
@@ -87,11 +90,14 @@ func (a *app) watchFolders(w *fsnotify.Watcher) {
 			if slices.Contains(watched, dir) {
 				continue
 			}
-			if err := w.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			err := w.Add(dir)
+			if news = news || err == nil; err != nil && !errors.Is(err, fs.ErrNotExist) {
 				a.log.Warn("a folder is not watched", "folder", dir, "err", err, "looking_every", lookAnyway)
 			}
+			watched = append(watched, dir)
 		}
 	}
+	return news
 }
 
 // foldersOf are the folder that a file stands in and, where a link leads
@@ -202,10 +208,36 @@ func (a *app) changeBot(ctx context.Context, b configs.Bot, known bool) error {
 		a.log.Error("bot has no good token", "bot", b.Name, "reason", core.TextOf(err))
 		return a.holdBot(ctx, b, known, a.hub.Fail(b.Name, b.Platform, core.TextOf(err)))
 	}
+	if err = a.settleAccount(ctx, b, known); err != nil {
+		return err
+	}
 	if err = a.hub.Put(c); err == nil {
 		a.log.InfoContext(ctx, map[bool]string{true: "bot goes on with another token or address", false: "bot added"}[known], "bot", b.Name, "platform", b.Platform)
 	}
 	return a.holdBot(ctx, b, known, err)
+}
+
+// settleAccount sees to it that a bot which is another account than the last
+// one of its name takes no message for a repeat of the old account's. At the
+// start nothing runs; later the bot is held back first.
+func (a *app) settleAccount(ctx context.Context, b configs.Bot, running bool) error {
+	key, account := "bot.account."+b.Name, b.Account()
+	last, err := a.db.Load(ctx, key)
+	if err != nil || last == account {
+		return err
+	}
+	if last != "" {
+		if running {
+			if err := a.hub.Fail(b.Name, b.Platform, "its token belongs to another account now; it starts with that one"); err != nil {
+				return err
+			}
+		}
+		if err := a.queue.NewAccount(ctx, b.Name); err != nil {
+			return err
+		}
+		a.log.InfoContext(ctx, "the bot is another account now", "bot", b.Name)
+	}
+	return a.db.Save(ctx, key, account)
 }
 
 // holdBot takes on what waits to be sent by a bot that is new here.

@@ -32,3 +32,22 @@ func (q *Queue) LetGo(bot string) {
 	delete(q.bots, bot)
 	q.mu.Unlock()
 }
+
+// NewAccount forgets by which numbers the platform knows a bot's messages: from
+// now on the bot is another account, whose messages are numbered anew, and what
+// it hears would otherwise be taken for repeats. Call it while the bot takes
+// nothing.
+func (q *Queue) NewAccount(ctx context.Context, bot string) error {
+	return q.db.Tx(ctx, func(tx *store.Tx) error {
+		for _, query := range []string{
+			`UPDATE inbox SET message_id = '' WHERE bot = $1 AND kind = 'message' AND message_id <> ''`,
+			`UPDATE outbox SET replaces = '' WHERE bot = $1 AND state IN ('ready', 'sending') AND state = 'ready' AND replaces <> ''`,
+			`UPDATE lane SET preview = '' WHERE preview <> '' AND key IN (SELECT lane FROM inbox WHERE bot = $1)`,
+		} {
+			if _, err := tx.Exec(ctx, query, bot); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
