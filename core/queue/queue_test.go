@@ -599,7 +599,6 @@ func (f *fixture) breakWrites(what, when string) (mend func()) {
 
 func TestTheseTestsRunOnPostgresWhereTheyAreAskedTo(t *testing.T) { storetest.Runs(t) }
 
-
 func TestASendWhoseOutcomeCannotBeStoredIsNotRepeatedAndHoldsNobodyForEver(t *testing.T) {
 	f := newFixture(t, nil)
 	mend := f.breakWrites("UPDATE ON outbox", "NEW.state = 'sent'")
