@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"gatehouse/core/sandbox"
 )
 
 // builds are the programs that the tests of whole processes run, made once.
@@ -21,6 +23,7 @@ var programs = &builds{made: map[string]string{}}
 
 // TestMain removes what was built when the tests are over.
 func TestMain(m *testing.M) {
+	sandbox.Main()
 	code := m.Run()
 	if programs.dir != "" {
 		_ = os.RemoveAll(programs.dir)

@@ -48,6 +48,7 @@ var may = map[string]string{
 	"core/session":      "core core/store core/vault",
 	"core/tool":         "core core/vault core/sandbox",
 	"core/tool/files":   "core core/vault core/tool",
+	"core/tool/shell":   "core core/vault core/tool core/sandbox",
 	"core/tool/fetch":   "core core/tool",
 	"core/tool/skill":   "core core/tool",
 	"core/permission":   "core core/store core/vault core/tool",

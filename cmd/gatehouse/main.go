@@ -16,6 +16,7 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/sandbox"
 )
 
 // Exit codes.
@@ -64,6 +65,7 @@ func (p *process) hearHangups() (stop func()) {
 }
 
 func main() {
+	sandbox.Main() // where this is our own program called again inside a sandbox, it never returns
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once

@@ -50,7 +50,7 @@ func tree(argv []string) error {
 	unix.CloseOnExec(aliveFD)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no way to the gateway's terminal
 	if err := cmd.Start(); err != nil {
 		return err
 	}

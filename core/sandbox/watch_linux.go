@@ -62,7 +62,7 @@ func watch(ctx context.Context, status io.Reader, s Spec) {
 }
 
 // over says which limit is passed, "" for none.
-func over(first int, l Limits, disks map[string]uint64) string {
+func over(first int, l Limits, disks map[string]space) string {
 	tasks, memory := use(first, l.Processes, l.Memory)
 	if tasks > l.Processes {
 		return fmt.Sprintf("it had more than %d processes and threads", l.Processes)
@@ -71,8 +71,12 @@ func over(first int, l Limits, disks map[string]uint64) string {
 		return fmt.Sprintf("it used more than %d MiB of memory", l.Memory>>20)
 	}
 	for path, before := range disks {
-		if now, ok := free(path); ok && now < before && before-now > uint64(l.Disk) {
+		now, ok := free(path)
+		if ok && before.bytes > now.bytes+uint64(l.Disk) {
 			return fmt.Sprintf("the disk filled by more than %d MiB meanwhile", l.Disk>>20)
+		}
+		if ok && before.files > now.files+maxFiles {
+			return fmt.Sprintf("more than %d files were made meanwhile", maxFiles)
 		}
 	}
 	return ""
@@ -142,25 +146,34 @@ func privateBytes(pid int) int64 {
 	return sum
 }
 
+// maxFiles is how many files may be made while a program runs.
+const maxFiles = 200_000
+
+// A space is what is free on a file system.
+type space struct {
+	bytes, files uint64
+	id           unix.Fsid
+}
+
 // freeOf is how much space is free where s may write.
-func freeOf(s Spec) map[string]uint64 {
-	disks := map[string]uint64{} // by path; at most one per file system
+func freeOf(s Spec) map[string]space {
+	disks := map[string]space{} // by path; one per file system
 	var known []unix.Fsid
 	for _, p := range append(slices.Clone(s.Writable), s.Scratch) {
-		var st unix.Statfs_t
-		if p == "" || unix.Statfs(p, &st) != nil || slices.Contains(known, st.Fsid) {
+		now, ok := free(p)
+		if p == "" || !ok || slices.Contains(known, now.id) {
 			continue
 		}
-		known = append(known, st.Fsid)
-		disks[p] = st.Bavail * uint64(st.Bsize)
+		known = append(known, now.id)
+		disks[p] = now
 	}
 	return disks
 }
 
-func free(path string) (uint64, bool) {
+func free(path string) (space, bool) {
 	var st unix.Statfs_t
 	if unix.Statfs(path, &st) != nil {
-		return 0, false
+		return space{}, false
 	}
-	return st.Bavail * uint64(st.Bsize), true
+	return space{st.Bavail * uint64(st.Bsize), st.Ffree, st.Fsid}, true
 }

@@ -1,0 +1,120 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"gatehouse/core"
+	"gatehouse/core/tool"
+)
+
+// scratchOf is the folder that stands at /tmp for the commands of one run.
+func (s *Shell) scratchOf(run string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if dir, ok := s.scratch[run]; ok {
+		return dir, nil
+	}
+	if len(s.scratch) >= maxRuns {
+		return "", core.Errorf(core.Busy, "too many runs use the shell at once: try again later")
+	}
+	dir, err := os.MkdirTemp(s.o.Temp, "gatehouse-scratch-")
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err == nil {
+		err = os.Mkdir(filepath.Join(dir, "home"), 0o700)
+	}
+	if err != nil {
+		return "", fmt.Errorf("scratch folder: %w", err)
+	}
+	s.scratch[run] = dir
+	return dir, nil
+}
+
+// End deletes what the commands of one run left in /tmp and HOME. It is called
+// once the run has ended; a run without a sandbox has nothing to delete.
+func (s *Shell) End(run string) error {
+	s.mu.Lock()
+	dir, ok := s.scratch[run]
+	delete(s.scratch, run)
+	s.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	return remove(dir)
+}
+
+// Close is End for every run.
+func (s *Shell) Close() error {
+	s.mu.Lock()
+	all := s.scratch
+	s.scratch = map[string]string{}
+	s.mu.Unlock()
+	var errs []error
+	for _, dir := range all {
+		errs = append(errs, remove(dir))
+	}
+	return errors.Join(errs...)
+}
+
+// remove deletes dir, also where a command took its own rights away.
+func remove(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("scratch folder: %w", err)
+	}
+	return nil
+}
+
+// area names what a command of t may write. Two commands that write the same
+// area never overlap: while one is being shut in, another could move what it
+// must not see.
+func area(t *tool.Turn) string {
+	if t.Trust == core.Sandboxed {
+		return own(t)
+	}
+	return "."
+}
+
+// own is the folder of a guest, in the vault.
+func own(t *tool.Turn) string { return "Guests/" + strconv.FormatInt(t.User, 10) }
+
+// enter waits until nobody else works in an area.
+func (s *Shell) enter(ctx context.Context, area string) (release func(), err error) {
+	s.mu.Lock()
+	token, ok := s.areas[area]
+	if !ok {
+		if len(s.areas) >= maxRuns {
+			for name, t := range s.areas { // free ones are forgotten
+				select {
+				case t <- struct{}{}:
+					delete(s.areas, name)
+				default:
+				}
+			}
+		}
+		token = make(chan struct{}, 1)
+		s.areas[area] = token
+	}
+	s.mu.Unlock()
+	select {
+	case token <- struct{}{}:
+		return func() { <-token }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

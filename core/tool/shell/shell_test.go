@@ -1,0 +1,407 @@
+package shell_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"gatehouse/core"
+	"gatehouse/core/sandbox"
+	"gatehouse/core/tool"
+	"gatehouse/core/tool/shell"
+	"gatehouse/core/vault"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.Main()
+	goleak.VerifyTestMain(m)
+}
+
+// A house is a vault with people in it, and a shell.
+type house struct {
+	vault *vault.Vault
+	shell *shell.Shell
+	guest []string // folders that guests may read
+}
+
+func program(t testing.TB) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// box is the sandbox of this machine; without one the test is skipped, and
+// fails under CI=true.
+func box(t testing.TB) sandbox.Box {
+	t.Helper()
+	b, why := sandbox.Open(sandbox.Auto, program(t))
+	if b == nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(why)
+		}
+		t.Skip(why)
+	}
+	return b
+}
+
+func newHouse(t testing.TB, b sandbox.Box, limits sandbox.Limits) *house {
+	t.Helper()
+	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := shell.New(shell.Options{
+		Box: b, Stage: program(t), Clock: core.System{}, Temp: t.TempDir(), Limits: limits,
+		Env: []string{"PATH=" + "/usr/local/bin:/usr/bin:/bin", "HOME=/owner", "GATEHOUSE_ADMIN_PASSWORD=hunter2", "ANTHROPIC_API_KEY=sk-1", "TZ=UTC", "LANG=C.UTF-8"},
+	})
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &house{vault: v, shell: s}
+}
+
+// put writes files of the vault, "name" or "name=content".
+func (h *house) put(t testing.TB, files ...string) {
+	t.Helper()
+	for _, f := range files {
+		name, content, ok := strings.Cut(f, "=")
+		if !ok {
+			content = "content of " + name + "\n"
+		}
+		path := filepath.Join(h.vault.Path(), name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (h *house) turn(t testing.TB, trust core.Trust, dir string) *tool.Turn {
+	t.Helper()
+	d, err := h.vault.Dir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := &tool.Turn{User: 7, Trust: trust, Session: "s", Run: "r", Vault: h.vault, Dir: d}
+	turn.MayRead, turn.MayWrite = bounds(trust, 7, h.guest)
+	return turn
+}
+
+// do runs a command and gives what the model would read.
+func (h *house) do(t testing.TB, turn *tool.Turn, command string, more ...any) tool.Result {
+	t.Helper()
+	r, err := h.try(t.Context(), turn, command, more...)
+	if err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+	return r
+}
+
+func (h *house) try(ctx context.Context, turn *tool.Turn, command string, more ...any) (tool.Result, error) {
+	in := map[string]any{"command": command}
+	progress := func(string) {}
+	for _, m := range more {
+		switch m := m.(type) {
+		case int:
+			in["timeout"] = m
+		case func(string):
+			progress = m
+		}
+	}
+	raw, _ := json.Marshal(in)
+	bash := h.shell.Tool()
+	access, err := bash.Touches(turn, raw)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return bash.Run(ctx, &tool.Call{ID: "1", Input: raw, Turn: turn, Access: access, Progress: progress})
+}
+
+func (h *house) has(name string) bool {
+	_, err := os.Lstat(filepath.Join(h.vault.Path(), name))
+	return err == nil
+}
+
+var below = []core.Trust{core.Vault, core.Sandboxed}
+
+func TestBashSaysWhatACommandPrintedAndHowItEnded(t *testing.T) {
+	h := newHouse(t, box(t), sandbox.Limits{})
+	for _, trust := range []core.Trust{core.Full, core.Vault, core.Sandboxed} {
+		turn := h.turn(t, trust, "")
+		for _, c := range []struct {
+			command, want string
+			failed        bool
+		}{
+			{"echo one; echo two >&2; echo three", "one\ntwo\nthree\n", false},
+			{"true", "[No output]", false},
+			{"echo half; exit 3", "half\n[Exit code 3]", true},
+			{"printf half; exit 3", "half\n[Exit code 3]", true},
+			{"kill -9 $$", "[Exit code 137]", true},
+			{"cat", "[No output]", false}, // nothing to read
+			{"tty >/dev/null || echo none", "none\n", false},
+			{"printf 'a\\000b\\377c'", "ab\uFFFDc", false},
+		} {
+			r := h.do(t, turn, c.command)
+			if r.Text != c.want || r.IsError != c.failed {
+				t.Errorf("%s, %s: %q, failed %v", trust, c.command, r.Text, r.IsError)
+			}
+		}
+	}
+}
+
+func TestLongOutputKeepsItsBeginningAndItsEnd(t *testing.T) {
+	h := newHouse(t, nil, sandbox.Limits{})
+	turn := h.turn(t, core.Full, "")
+	for _, c := range []struct{ command, begin, end, left string }{
+		{"seq 1 200000", "1\n2\n3\n", "\n199999\n200000\n", "… 1258895 characters left out …"},
+		{"for i in $(seq 1 40000); do printf é; done", "éé", "éé", "… 10000 characters left out …"},
+	} {
+		r := h.do(t, turn, c.command)
+		if !strings.HasPrefix(r.Text, c.begin) || !strings.HasSuffix(r.Text, c.end) || !strings.Contains(r.Text, c.left) {
+			t.Errorf("%s: %.100q … %.100q", c.command, r.Text, r.Text[len(r.Text)-100:])
+		}
+		if n := len([]rune(r.Text)); n < shell.MaxOutput || n > shell.MaxOutput+100 {
+			t.Errorf("%s: %d characters", c.command, n)
+		}
+	}
+}
+
+func TestATimeOutEndsTheCommandAndSaysSo(t *testing.T) {
+	h := newHouse(t, box(t), sandbox.Limits{})
+	for _, trust := range []core.Trust{core.Full, core.Vault, core.Sandboxed} {
+		start := time.Now()
+		r := h.do(t, h.turn(t, trust, ""), "echo begun; sleep 300 & sleep 300", 1)
+		if !r.IsError || !strings.HasPrefix(r.Text, "begun\n[The command was ended after 1 s") {
+			t.Errorf("%s: %q", trust, r.Text)
+		}
+		if d := time.Since(start); d > 60*time.Second {
+			t.Errorf("%s: took %s", trust, d)
+		}
+	}
+}
+
+func TestAbortEndsTheWholeTree(t *testing.T) {
+	h := newHouse(t, box(t), sandbox.Limits{})
+	for _, trust := range []core.Trust{core.Full, core.Vault, core.Sandboxed} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var once sync.Once
+		// What left the group, the session and its parent is found as well.
+		r, err := h.try(ctx, h.turn(t, trust, ""), "setsid sh -c 'sleep 398765 & exec sleep 398765' & (setsid sleep 398765 &) ; echo begun; sleep 398765",
+			func(string) { once.Do(cancel) })
+		cancel()
+		if err != nil || !r.IsError || !strings.Contains(r.Text, "the run was stopped") {
+			t.Errorf("%s: %q %v", trust, r.Text, err)
+		}
+		gone(t, "398765")
+	}
+}
+
+func TestBackgroundProcessesEndWithTheCall(t *testing.T) {
+	h := newHouse(t, box(t), sandbox.Limits{})
+	for _, trust := range []core.Trust{core.Full, core.Vault, core.Sandboxed} {
+		r := h.do(t, h.turn(t, trust, ""), "(setsid sleep 387654 >/dev/null 2>&1 &); nohup sleep 387654 >/dev/null 2>&1 & echo done")
+		if r.Text != "done\n" {
+			t.Errorf("%s: %q", trust, r.Text)
+		}
+		gone(t, "387654")
+	}
+}
+
+// gone waits until no process carries mark among its arguments.
+func gone(t *testing.T, mark string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		found := ""
+		for _, f := range files {
+			if b, _ := os.ReadFile(f); strings.Contains(string(b), "\x00"+mark+"\x00") {
+				found = f
+			}
+		}
+		if found == "" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s still runs", found)
+		}
+	}
+}
+
+func TestACommandGetsNothingOfTheGatewaysEnvironment(t *testing.T) {
+	h := newHouse(t, box(t), sandbox.Limits{})
+	for _, trust := range []core.Trust{core.Full, core.Vault, core.Sandboxed} {
+		r := h.do(t, h.turn(t, trust, ""), "env | cut -d= -f1 | sort | tr '\\n' ' '; echo; echo $HOME")
+		names, home, _ := strings.Cut(r.Text, "\n")
+		want, wantHome := "HOME LANG PATH PWD SHLVL TERM TMPDIR TZ _ ", "/tmp/home\n"
+		if trust == core.Full {
+			want, wantHome = "HOME LANG PATH PWD SHLVL TERM TZ _ ", "/owner\n"
+		}
+		if names != want || home != wantHome {
+			t.Errorf("%s: %q", trust, r.Text)
+		}
+	}
+}
+
+func TestWithoutASandboxThereIsNoShellBelowFull(t *testing.T) {
+	h := newHouse(t, nil, sandbox.Limits{})
+	for _, trust := range []core.Trust{core.Stranger, core.Sandboxed, core.Vault} {
+		if _, err := h.try(t.Context(), h.turn(t, trust, ""), "true"); core.KindOf(err) != core.Denied {
+			t.Errorf("%s: %v", trust, err)
+		}
+	}
+	if err := tool.Check(h.shell.Tool()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestVaultSeesTheVaultWithoutWhatIsDenied(t *testing.T) {
+	h := newHouse(t, box(t), sandbox.Limits{})
+	h.put(t, "Notes/a.md=a\n", "Notes/.env=KEY=1\n", "CLAUDE.md=rules\n", ".parachute/pairing.db", ".parachute/agents/x.md=agent\n",
+		".claude/projects/p/s.jsonl", "Guests/7/own.md", "Guests/8/other.md", "id_rsa", "Chat/sessions.db")
+	turn := h.turn(t, core.Vault, "Notes")
+	for _, c := range []struct {
+		command, want string
+		failed        bool
+	}{
+		{"pwd | sed 's,.*/vault,vault,'; cat a.md", "vault/Notes\na\n", false},
+		{"echo b > b.md; mv a.md c.md; cat c.md", "a\n", false},
+		{"cat .env", "", true},
+		{"cat ../CLAUDE.md", "rules\n", false},
+		{"echo x > ../CLAUDE.md", "", true},
+		{"rm ../CLAUDE.md || mv ../CLAUDE.md x", "", true},
+		{"cat ../id_rsa", "", true},
+		{"cat ../.parachute/pairing.db", "", true},
+		{"cat ../.parachute/agents/x.md", "agent\n", false},
+		{"echo x > ../.parachute/agents/x.md", "", true},
+		{"cat ../.claude/projects/p/s.jsonl", "", true},
+		{"cat ../Chat/sessions.db", "", true},
+	} {
+		r := h.do(t, turn, c.command)
+		if r.IsError != c.failed || c.want != "" && r.Text != c.want {
+			t.Errorf("%s: %q", c.command, r.Text)
+		}
+	}
+	if !h.has("Notes/b.md") || !h.has("Notes/c.md") {
+		t.Error("what was written is not there")
+	}
+}
+
+func TestAGuestSeesTheOwnFolderTheReadListAndScratch(t *testing.T) {
+	h := newHouse(t, box(t), sandbox.Limits{})
+	h.guest = []string{"Public"}
+	h.put(t, "Public/a.md=public\n", "Public/.env", "Notes/secret.md", "Guests/8/other.md", ".claude/x", "Daily/d.md", "Chat/x.md")
+	turn := h.turn(t, core.Sandboxed, "Notes") // not to be seen: the own folder instead
+	for _, c := range []struct {
+		command, want string
+		failed        bool
+	}{
+		{"pwd | sed 's,.*/vault,vault,'", "vault/Guests/7\n", false},
+		{"echo mine > x.md; cat x.md ../../Public/a.md", "mine\npublic\n", false},
+		{"ls -A ../..; ls -A ..", "Guests\nPublic\n7\n", false},
+		{"cat ../../Public/.env", "", true},
+		{"echo x > ../../Public/a.md", "", true},
+		{"touch ../../Public/new", "", true},
+		{"touch ../new ../../new || true", "", false}, // at most in scratch
+		{"echo scratch > /tmp/s; echo scratch > ~/h", "[No output]", false},
+		{"cat /tmp/s ~/h", "scratch\nscratch\n", false}, // lasts for the run
+	} {
+		r := h.do(t, turn, c.command)
+		if r.IsError != c.failed || c.want != "" && r.Text != c.want {
+			t.Errorf("%s: %q", c.command, r.Text)
+		}
+	}
+	if h.has("new") || h.has("Guests/new") || h.has("Public/new") {
+		t.Error("a guest wrote outside of the own folder")
+	}
+	if err := h.shell.End(turn.Run); err != nil {
+		t.Error(err)
+	}
+	if r := h.do(t, turn, "cat /tmp/s"); !r.IsError {
+		t.Errorf("scratch outlives its run: %q", r.Text)
+	}
+}
+
+func TestWhatCommandsAgentsIsMovedToTheTrash(t *testing.T) {
+	h := newHouse(t, box(t), sandbox.Limits{})
+	h.put(t, "Project/CLAUDE.md=rules\n", "target.md=harmless\n")
+	if err := os.Symlink("target.md", filepath.Join(h.vault.Path(), "AGENTS.md")); err != nil {
+		t.Fatal(err)
+	}
+	turn := h.turn(t, core.Vault, "")
+	for _, c := range []struct {
+		command string
+		goes    []string
+		stays   []string
+	}{
+		{"echo evil > CLAUDE.md; mkdir -p a/.claude && echo evil > a/.claude/settings.json; echo {} > .mcp.json; echo fine > note.md",
+			[]string{"CLAUDE.md", "a/.claude", ".mcp.json"}, []string{"note.md", "a"}},
+		{"mkdir -p Daily && ln -s ../note.md Daily/.agents; mkfifo pipe", []string{"Daily/.agents", "pipe"}, []string{"Daily"}},
+		{"mv Project Moved", []string{"Project"}, []string{"Moved/CLAUDE.md"}}, // unchanged
+		{"mkdir x && chmod 0 x; mkdir y && touch y/AGENTS.md && chmod 0 y", []string{"y/AGENTS.md"}, []string{"x", "y"}},
+		{"rm AGENTS.md; echo evil > AGENTS.md", nil, []string{"AGENTS.md"}},
+		{"echo evil > target.md || rm -f target.md || true", nil, []string{"target.md"}},
+		{"echo evil > CLAUDE.md; sleep 300", []string{"CLAUDE.md"}, nil},
+	} {
+		r := h.do(t, turn, c.command, 2)
+		for _, name := range c.goes {
+			if h.has(name) {
+				t.Errorf("%s: %s is there", c.command, name)
+			}
+			if name != "Project" && !strings.Contains(r.Text, name+" was moved to the trash") {
+				t.Errorf("%s: %q does not tell of %s", c.command, r.Text, name)
+			}
+		}
+		for _, name := range c.stays {
+			if !h.has(name) {
+				t.Errorf("%s: %s is gone\n%s", c.command, name, r.Text)
+			}
+		}
+	}
+	if to, err := os.Readlink(filepath.Join(h.vault.Path(), "AGENTS.md")); err != nil || to != "target.md" {
+		t.Errorf("the owner's link is now %q %v", to, err)
+	}
+	if b, _ := os.ReadFile(filepath.Join(h.vault.Path(), "target.md")); string(b) != "harmless\n" {
+		t.Errorf("changed by way of a link: %q", b)
+	}
+}
+
+func TestProgressShowsTheLastLine(t *testing.T) {
+	h := newHouse(t, box(t), sandbox.Limits{})
+	var mu sync.Mutex
+	var seen []string
+	h.do(t, h.turn(t, core.Vault, ""), "echo one; echo two", func(s string) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, s)
+	})
+	if len(seen) == 0 || seen[0] != "one" && seen[0] != "two" {
+		t.Errorf("progress %q", seen)
+	}
+}
+
+func TestBadInputIsRefusedInWords(t *testing.T) {
+	h := newHouse(t, nil, sandbox.Limits{})
+	turn := h.turn(t, core.Full, "")
+	for _, raw := range []string{`{}`, `{"command":""}`, `{"command":"a\u0000b"}`, `{"command":"true","timeout":0}`, `{"command":"true","timeout":120000}`, `{"command":"true","cwd":"/"}`} {
+		if _, err := h.shell.Tool().Touches(turn, json.RawMessage(raw)); core.KindOf(err) != core.Invalid {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
