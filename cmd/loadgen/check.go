@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"path/filepath"
-	"strconv"
 
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
+
+	"gatehouse/cmd/loadgen/crowd"
 )
 
 // A verdict counts what must not happen.
@@ -29,19 +29,37 @@ func (v *verdict) add(o verdict) {
 	v.Disorder += o.Disorder
 }
 
+// A judgement is the verdict of each platform.
+type judgement map[string]verdict
+
+func (j judgement) add(platform string, v verdict) {
+	sum := j[platform]
+	sum.add(v)
+	j[platform] = sum
+}
+
+func (j judgement) all() (sum verdict) {
+	for _, v := range j {
+		sum.add(v)
+	}
+	return sum
+}
+
 // countAnswers judges by what people see alone: how many answers each chat has.
 func (f *field) countAnswers() verdict {
 	var v verdict
-	for _, u := range f.users {
-		asked, got := 0, 0
-		for _, m := range f.sim.History(u.DM()) {
-			if m.FromBot() {
-				got++
-			} else {
-				asked++
+	for _, p := range f.platforms {
+		for _, c := range p.Chats {
+			asked, got := 0, 0
+			for _, m := range p.History(c.ID) {
+				if m.Bot {
+					got++
+				} else {
+					asked++
+				}
 			}
+			v.add(verdict{Messages: asked, Answers: got, Lost: max(0, asked-got), Doubled: max(0, got-asked)})
 		}
-		v.add(verdict{Messages: asked, Answers: got, Lost: max(0, asked-got), Doubled: max(0, got-asked)})
 	}
 	return v
 }
@@ -52,68 +70,70 @@ func databaseOf(dir string) string { return filepath.Join(dir, "vault", "Chat", 
 // there, through the database of the gateway, which must have ended: the
 // message's row names its run, the run's reply names the platform's message.
 // An answer counts as the message's own only when the chat shows it.
-func (f *field) check(ctx context.Context, dir string) (verdict, error) {
+func (f *field) check(ctx context.Context, dir string) (judgement, error) {
 	db, err := sql.Open("sqlite3", "file:"+databaseOf(dir)+"?mode=ro")
 	if err != nil {
-		return verdict{}, err
+		return nil, err
 	}
 	defer db.Close()
-	rows, err := db.QueryContext(ctx, `SELECT i.chat, i.message_id, coalesce(o.platform_message_id, '')
+	rows, err := db.QueryContext(ctx, `SELECT i.bot, i.chat, i.message_id, coalesce(o.platform_message_id, '')
 		FROM inbox i LEFT JOIN outbox o ON o.key = 'run:' || i.run AND o.state = 'sent'
-		WHERE i.kind = 'message' AND i.bot = 'telegram' AND i.sender <> 'filled'`)
+		WHERE i.kind = 'message' AND i.sender <> 'filled'`)
 	if err != nil {
-		return verdict{}, err
+		return nil, err
 	}
 	defer rows.Close()
-	answers := map[string]map[int][]int{} // chat → message → answers
+	answers := map[string]map[string][]string{} // chat → message → answers
 	for rows.Next() {
-		var chat, message, answer string
-		if err := rows.Scan(&chat, &message, &answer); err != nil {
-			return verdict{}, err
+		var bot, chat, message, answer string
+		if err := rows.Scan(&bot, &chat, &message, &answer); err != nil {
+			return nil, err
 		}
-		m, _ := strconv.Atoi(message)
-		a, _ := strconv.Atoi(answer)
-		if answers[chat] == nil {
-			answers[chat] = map[int][]int{}
+		key := keyOf(bot, chat)
+		if answers[key] == nil {
+			answers[key] = map[string][]string{}
 		}
-		answers[chat][m] = append(answers[chat][m], a)
+		answers[key][message] = append(answers[key][message], answer)
 	}
 	if err := rows.Err(); err != nil {
-		return verdict{}, err
+		return nil, err
 	}
-	var v verdict
-	for _, u := range f.users {
-		v.add(f.checkChat(u.ID(), answers[fmt.Sprint(u.ID())]))
+	found := judgement{}
+	for _, p := range f.platforms {
+		for _, c := range p.Chats {
+			found.add(p.Name, checkChat(p.History(c.ID), answers[keyOf(p.Name, c.ID)]))
+		}
 	}
-	return v, nil
+	return found, nil
 }
 
-func (f *field) checkChat(chat int64, answers map[int][]int) verdict {
-	u := f.sim.User(chat)
+// checkChat judges one chat's history.
+func checkChat(history []crowd.Message, answers map[string][]string) verdict {
 	var v verdict
-	visible := map[int]bool{}
-	history := f.sim.History(u.DM())
-	for _, m := range history {
-		if m.FromBot() {
+	place := map[string]int{} // of the bot's messages, from 1
+	for i, m := range history {
+		if m.Bot {
 			v.Answers++
-			visible[m.ID] = true
+			place[m.ID] = i + 1
 		}
 	}
 	newest, used := 0, 0
 	for _, m := range history {
-		if m.FromBot() {
+		if m.Bot {
 			continue
 		}
 		v.Messages++
 		found := 0
-		for _, a := range answers[m.ID] {
-			if visible[a] {
-				found++
-				if a < newest {
-					v.Disorder++
-				}
-				newest = max(newest, a)
+		for _, id := range answers[m.ID] {
+			at := place[id]
+			if at == 0 {
+				continue
 			}
+			found++
+			if at < newest {
+				v.Disorder++
+			}
+			newest = max(newest, at)
 		}
 		if found == 0 {
 			v.Lost++

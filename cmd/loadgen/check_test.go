@@ -4,13 +4,14 @@ import (
 	"database/sql"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"gatehouse/cmd/loadgen/crowd"
 )
 
 func TestMain(m *testing.M) {
@@ -24,19 +25,20 @@ func TestMain(m *testing.M) {
 type staged struct {
 	t *testing.T
 	*field
-	dir string
-	db  *sql.DB
-	run int
+	platform *crowd.Platform
+	dir      string
+	db       *sql.DB
+	run      int
 }
 
-func stage1(t *testing.T) *staged {
+func stage1(t *testing.T, onDiscord float64) *staged {
 	t.Helper()
-	f, err := newField(1)
+	f, err := newField(1, onDiscord)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.close)
-	s := &staged{t: t, field: f, dir: t.TempDir()}
+	s := &staged{t: t, field: f, platform: f.platforms[0], dir: t.TempDir()}
 	if err := os.MkdirAll(filepath.Dir(databaseOf(s.dir)), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -57,24 +59,34 @@ func (s *staged) exec(query string, args ...any) {
 
 // asks has the person write; the message's row names a run.
 func (s *staged) asks() (run string) {
-	m := s.users[0].Send("a question")
+	s.t.Helper()
+	m, err := s.chats[0].Say(0, "a question")
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	s.run++
 	run = fmt.Sprint("r", s.run)
-	s.exec(`INSERT INTO inbox VALUES ('telegram', 'message', 'x', ?, ?, ?)`, fmt.Sprint(m.Chat), fmt.Sprint(m.ID), run)
+	s.exec(`INSERT INTO inbox VALUES (?, 'message', 'x', ?, ?, ?)`, s.platform.Name, m.Chat, m.ID, run)
 	return run
 }
 
 // says has the bot write into the chat; the reply's row belongs to a run.
 func (s *staged) says(run string) {
 	s.t.Helper()
-	resp, err := http.PostForm(s.sim.URL()+"/bot"+s.sim.Token()+"/sendMessage", url.Values{"chat_id": {fmt.Sprint(s.users[0].ID())}, "text": {"an answer"}})
-	if err != nil || resp.StatusCode != 200 {
-		s.t.Fatal(resp, err)
+	var err error
+	chat := s.chats[0].ID
+	switch p := s.platform; p.Name {
+	case "telegram":
+		err = call(s.t.Context(), http.DefaultClient, "POST", p.URL+"/bot"+p.Token+"/sendMessage", "", map[string]any{"chat_id": chat, "text": "an answer"}, &struct{}{})
+	default:
+		err = call(s.t.Context(), http.DefaultClient, "POST", p.URL+"/api/v10/channels/"+chat+"/messages", p.Token, map[string]any{"content": "an answer"}, &struct{}{})
 	}
-	_ = resp.Body.Close()
-	history := s.sim.History(s.users[0].DM())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	history := s.platform.History(chat)
 	if run != "" {
-		s.exec(`INSERT INTO outbox VALUES (?, 'sent', ?)`, "run:"+run, fmt.Sprint(history[len(history)-1].ID))
+		s.exec(`INSERT INTO outbox VALUES (?, 'sent', ?)`, "run:"+run, history[len(history)-1].ID)
 	}
 }
 
@@ -105,14 +117,16 @@ func TestTheCheckSeesWhatWentWrong(t *testing.T) {
 			s.says(a)
 		}, verdict{Messages: 1, Answers: 2, Doubled: 1}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := stage1(t)
-			c.play(s)
-			got, err := s.check(t.Context(), s.dir)
-			if err != nil || got != c.want {
-				t.Errorf("%+v, %v; want %+v", got, err, c.want)
-			}
-		})
+		for i, platform := range []string{"telegram", "discord"} {
+			t.Run(platform+", "+name, func(t *testing.T) {
+				s := stage1(t, float64(i))
+				c.play(s)
+				got, err := s.check(t.Context(), s.dir)
+				if err != nil || got[platform] != c.want || got.all() != c.want {
+					t.Errorf("%+v, %v; want %+v", got, err, c.want)
+				}
+			})
+		}
 	}
 }
 
@@ -150,7 +164,7 @@ func TestWhatStandsBelowTheFiguresIsKept(t *testing.T) {
 }
 
 func TestBadFlagsAreRefused(t *testing.T) {
-	for _, args := range [][]string{{}, {"--program", os.Args[0], "--only", "everything"}, {"--program", os.Args[0], "--rate", "0"}, {"--program", os.Args[0], "--each", "90"}} {
+	for _, args := range [][]string{{}, {"--program", os.Args[0], "--only", "everything"}, {"--program", os.Args[0], "--rate", "0"}, {"--program", os.Args[0], "--each", "90"}, {"--program", os.Args[0], "--discord", "2"}} {
 		if code := run(t.Context(), args); code != 2 {
 			t.Errorf("%v ended with %d, want 2", args, code)
 		}
@@ -168,7 +182,7 @@ func TestTheToolMeasuresARealGateway(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	report := filepath.Join(t.TempDir(), "performance.md")
-	code := run(t.Context(), []string{"--program", program, "--only", "latency,burst,memory", "--messages", "100", "--chats", "20", "--each", "2",
+	code := run(t.Context(), []string{"--program", program, "--only", "latency,burst,memory", "--messages", "100", "--discord", "0.5", "--chats", "20", "--each", "2",
 		"--rounds", "1", "--settle", "1s", "--dir", t.TempDir(), "--report", report})
 	if code != 0 {
 		t.Fatalf("ended with %d", code)
@@ -177,7 +191,7 @@ func TestTheToolMeasuresARealGateway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"latency p99, one in flight", "burst of 20 chats × 2", "memory (RSS), idle", "of 240 messages", "commits per message", "| deliver |"} {
+	for _, want := range []string{"latency p99, one in flight", "burst of 20 chats × 2", "memory (RSS), idle", "of 240 messages", "commits per message", "| deliver |", "one in flight, bare loop, discord", "one in flight, gateway, telegram", "| discord | 120 | 120 | 0 | 0 | 0 |"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}

@@ -10,6 +10,7 @@ type result struct {
 	Took     string       `json:"took"`
 	Chats    int          `json:"chats"`
 	Each     int          `json:"each"`
+	Discord  float64      `json:"share_on_discord"`
 	Busy     []float64    `json:"busy_before_each_part"` // share of the processors that others used
 	Fsync    percentiles  `json:"bare_fsync"`
 	Datasync percentiles  `json:"bare_fdatasync"`
@@ -22,6 +23,7 @@ type result struct {
 	Syncs    *syncData    `json:"fsync,omitempty"`
 	Scale    *scaleData   `json:"scale,omitempty"`
 	Verdict  verdict      `json:"verdict"`
+	Judged   judgement    `json:"verdict_by_platform"`
 	settling settling
 }
 
@@ -45,14 +47,22 @@ type memoryData struct {
 }
 
 type latencyData struct {
-	Gateway percentiles      `json:"gateway"`
-	Bare    percentiles      `json:"bare"`
+	Gateway percentiles `json:"gateway"`
+	Bare    percentiles `json:"bare"`
+	// By platform: the same times, of its messages alone.
+	Platforms map[string]twoSides `json:"by_platform"`
+
 	CPU     float64          `json:"gateway_cpu_ms_per_message"`
 	BareCPU float64          `json:"bare_cpu_ms_per_message"`
 	Commits float64          `json:"commits_per_message"`
 	Group   float64          `json:"writes_per_commit"`
 	Stages  map[string]stage `json:"stages"`
 	Verdict verdict          `json:"verdict"`
+}
+
+type twoSides struct {
+	Gateway percentiles `json:"gateway"`
+	Bare    percentiles `json:"bare"`
 }
 
 type burstData struct {
@@ -72,6 +82,9 @@ type burstRound struct {
 	BareCPU float64 `json:"bare_cpu_ms_per_message"`
 	Ratio   float64 `json:"ratio"`
 	Peak    float64 `json:"peak_rss_mib"`
+	// By platform: messages a second of it while the others were busy too, of
+	// the gateway and of the bare loop.
+	Platforms map[string][2]float64 `json:"messages_per_s_by_platform"`
 }
 
 type syncData struct {

@@ -4,84 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sort"
-	"sync"
 	"time"
-
-	"gatehouse/connectors/telegram/telegramtest"
 )
-
-// A field is one simulated platform with people on it, and a record of what
-// became visible in their chats.
-type field struct {
-	sim   *telegramtest.Server
-	users []*telegramtest.User
-	stop  func()
-
-	mu      sync.Mutex
-	replies map[int64][]seen // chat → the bot's messages, in order
-	at      map[int64]map[int]int
-	total   int
-	edits   int
-	last    time.Time
-	bell    chan struct{} // something became visible
-}
-
-type seen struct {
-	id      int
-	at      time.Time // first visible
-	settled time.Time // last changed
-}
-
-// newField is a platform without flood control, and n people.
-func newField(n int) (*field, error) {
-	sim, err := telegramtest.Open(telegramtest.Options{FloodOff: true, LogSize: 1000})
-	if err != nil {
-		return nil, err
-	}
-	f := &field{sim: sim, replies: map[int64][]seen{}, at: map[int64]map[int]int{}, bell: make(chan struct{}, 1)}
-	for i := range n {
-		u, err := sim.AddUser(telegramtest.Account{FirstName: fmt.Sprintf("Person %d", i+1)})
-		if err != nil {
-			_ = sim.Close()
-			return nil, err
-		}
-		f.users = append(f.users, u)
-	}
-	f.stop = sim.Watch(f.see)
-	return f, nil
-}
-
-func (f *field) close() {
-	f.stop()
-	_ = f.sim.Close()
-}
-
-func (f *field) see(c telegramtest.Change) {
-	if c.Message == nil || !c.Message.FromBot() || c.Kind != telegramtest.ChangeMessage && c.Kind != telegramtest.ChangeEdit {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.last = c.At
-	id, chat := c.Message.ID, c.Chat
-	if c.Kind == telegramtest.ChangeEdit {
-		f.edits++
-		if i, ok := f.at[chat][id]; ok {
-			f.replies[chat][i].settled = c.At
-		}
-	} else {
-		if f.at[chat] == nil {
-			f.at[chat] = map[int]int{}
-		}
-		f.at[chat][id] = len(f.replies[chat])
-		f.replies[chat] = append(f.replies[chat], seen{id, c.At, c.At})
-		f.total++
-	}
-	select {
-	case f.bell <- struct{}{}:
-	default:
-	}
-}
 
 func (f *field) count() int {
 	f.mu.Lock()
@@ -115,17 +39,23 @@ func (f *field) await(ctx context.Context, n int, limit, quiet time.Duration) er
 	return nil
 }
 
-// talkers is how many people write in the latency parts.
+// talkers is how many chats are written in by the latency parts.
 const talkers = 10
 
-// oneByOne sends n messages, ten people in turn, each after the answer to the
-// one before, and returns the times from "available" to "visible".
-func (f *field) oneByOne(ctx context.Context, n int) ([]time.Duration, error) {
-	out := make([]time.Duration, 0, n)
+// A sample is how long one message took from "available" to "visible".
+type sample struct {
+	platform string
+	took     time.Duration
+}
+
+// oneByOne sends n messages, ten chats in turn, each after the answer to the
+// one before.
+func (f *field) oneByOne(ctx context.Context, n int) ([]sample, error) {
+	out := make([]sample, 0, n)
 	for i := range n {
 		before := f.count()
-		u := f.users[i%min(talkers, len(f.users))]
-		m, err := u.Post(u.DM(), telegramtest.Outgoing{Text: text(i)})
+		c := f.chats[i%min(talkers, len(f.chats))]
+		m, err := c.Say(i, text(i))
 		if err != nil {
 			return nil, err
 		}
@@ -133,12 +63,12 @@ func (f *field) oneByOne(ctx context.Context, n int) ([]time.Duration, error) {
 			return nil, err
 		}
 		f.mu.Lock()
-		r := f.replies[m.Chat]
+		r := f.replies[c.key]
 		if f.total != before+1 || len(r) == 0 {
 			f.mu.Unlock()
 			return nil, fmt.Errorf("message %d was answered %d times within 20 s", i+1, f.total-before)
 		}
-		out = append(out, r[len(r)-1].at.Sub(m.At))
+		out = append(out, sample{c.platform, r[len(r)-1].at.Sub(m.At)})
 		f.mu.Unlock()
 	}
 	return out, nil
@@ -146,24 +76,25 @@ func (f *field) oneByOne(ctx context.Context, n int) ([]time.Duration, error) {
 
 // openLoop sends n messages at a rate whatever the answers do. The k-th answer
 // in a chat belongs to its k-th message.
-func (f *field) openLoop(ctx context.Context, n int, rate float64) ([]time.Duration, error) {
+func (f *field) openLoop(ctx context.Context, n int, rate float64) ([]sample, error) {
 	f.mu.Lock()
-	base := map[int64]int{}
-	for chat, r := range f.replies {
-		base[chat] = len(r)
+	base := map[string]int{}
+	for key, r := range f.replies {
+		base[key] = len(r)
 	}
 	start := f.total
 	f.mu.Unlock()
-	sent := map[int64][]time.Time{}
+	chats := f.chats[:min(talkers, len(f.chats))]
+	sent := map[string][]time.Time{}
 	tick := time.NewTicker(time.Duration(float64(time.Second) / rate))
 	defer tick.Stop()
 	for i := range n {
-		u := f.users[i%min(talkers, len(f.users))]
-		m, err := u.Post(u.DM(), telegramtest.Outgoing{Text: text(i)})
+		c := chats[i%len(chats)]
+		m, err := c.Say(i, text(i))
 		if err != nil {
 			return nil, err
 		}
-		sent[m.Chat] = append(sent[m.Chat], m.At)
+		sent[c.key] = append(sent[c.key], m.At)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -175,38 +106,40 @@ func (f *field) openLoop(ctx context.Context, n int, rate float64) ([]time.Durat
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var out []time.Duration
-	for chat, times := range sent {
-		got := f.replies[chat][base[chat]:]
-		for i, at := range times {
-			if i < len(got) {
-				out = append(out, got[i].at.Sub(at))
-			}
+	var out []sample
+	for _, c := range chats {
+		got := f.replies[c.key][base[c.key]:]
+		for i, at := range sent[c.key][:min(len(sent[c.key]), len(got))] {
+			out = append(out, sample{c.platform, got[i].at.Sub(at)})
 		}
 	}
 	return out, nil
 }
 
 // burst sends each messages to every chat at once and waits for the answers.
-// It returns the time from the first message to the last change.
-func (f *field) burst(ctx context.Context, each int) (time.Duration, error) {
+// It returns the time from the first message to each platform's last change.
+func (f *field) burst(ctx context.Context, each int) (map[string]time.Duration, error) {
 	before := f.count()
 	began := time.Now()
 	for k := range each {
-		for _, u := range f.users {
-			if _, err := u.Post(u.DM(), telegramtest.Outgoing{Text: text(k)}); err != nil {
-				return 0, err
+		for _, c := range f.chats {
+			if _, err := c.Say(k, text(k)); err != nil {
+				return nil, err
 			}
 		}
 	}
-	want := before + each*len(f.users)
-	limit := 30*time.Second + time.Duration(each*len(f.users))*20*time.Millisecond
+	want := before + each*len(f.chats)
+	limit := 30*time.Second + time.Duration(each*len(f.chats))*20*time.Millisecond
 	if err := f.await(ctx, want, limit, 300*time.Millisecond); err != nil {
-		return 0, err
+		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.last.Sub(began), nil
+	took := map[string]time.Duration{}
+	for platform, last := range f.last {
+		took[platform] = last.Sub(began)
+	}
+	return took, nil
 }
 
 // text is a question of ordinary length that matches no note.
@@ -221,6 +154,16 @@ type percentiles struct {
 	P95 float64 `json:"p95_ms"`
 	P99 float64 `json:"p99_ms"`
 	Max float64 `json:"max_ms"`
+}
+
+// times are those of one platform's samples; "" is all.
+func times(list []sample, platform string) (out []time.Duration) {
+	for _, s := range list {
+		if platform == "" || s.platform == platform {
+			out = append(out, s.took)
+		}
+	}
+	return out
 }
 
 func summary(d []time.Duration) percentiles {

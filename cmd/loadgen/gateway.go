@@ -15,8 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"gatehouse/connectors/telegram/telegramtest"
 )
 
 // startWait and stopWait bound a child's start and its end.
@@ -38,15 +36,12 @@ type child struct {
 
 // gatewayEnv is the whole environment of the gateway under test: nothing is
 // inherited, so that two machines measure the same.
-func gatewayEnv(sim *telegramtest.Server, dir, runtime, metrics string) []string {
-	return []string{
+func gatewayEnv(f *field, dir, runtime, metrics string) []string {
+	env := []string{
 		"HOME=" + dir, "XDG_RUNTIME_DIR=" + runtime, "TMPDIR=" + dir,
 		"GATEHOUSE_VAULT_PATH=" + filepath.Join(dir, "vault"),
 		"GATEHOUSE_ADDR=127.0.0.1:0",
 		"GATEHOUSE_METRICS_ADDR=" + metrics,
-		"GATEHOUSE_TELEGRAM_TOKEN=" + sim.Token(),
-		"GATEHOUSE_TELEGRAM_API_URL=" + sim.URL(),
-		"GATEHOUSE_TELEGRAM_DM_POLICY=open",
 		"GATEHOUSE_BUSY_MODE=queue",
 		"GATEHOUSE_RATE_LIMIT=off",
 		"GATEHOUSE_PACE=off",
@@ -54,11 +49,17 @@ func gatewayEnv(sim *telegramtest.Server, dir, runtime, metrics string) []string
 		"GATEHOUSE_MODEL=local/quote",
 		"GATEHOUSE_LOG_FORMAT=json",
 	}
+	for _, p := range f.platforms {
+		for k, v := range p.Settings(p.URL) {
+			env = append(env, "GATEHOUSE_"+k+"="+v)
+		}
+	}
+	return env
 }
 
-// startGateway starts the program and returns when it polls. wrap, when
+// startGateway starts the program and returns when it receives. wrap, when
 // given, is a command that runs it (a tracer).
-func startGateway(ctx context.Context, program string, sim *telegramtest.Server, dir string, wrap ...string) (*child, error) {
+func startGateway(ctx context.Context, program string, f *field, dir string, wrap ...string) (*child, error) {
 	runtime, err := os.MkdirTemp("", "lg") // short: a socket's path has at most 107 bytes
 	if err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func startGateway(ctx context.Context, program string, sim *telegramtest.Server,
 		return nil, errors.Join(err, os.RemoveAll(runtime))
 	}
 	argv := append(append([]string{}, wrap...), program, "serve")
-	c, err := start(ctx, sim, dir, gatewayEnv(sim, dir, runtime, metrics), argv)
+	c, err := start(ctx, f, dir, gatewayEnv(f, dir, runtime, metrics), argv)
 	if c == nil {
 		return nil, errors.Join(err, os.RemoveAll(runtime))
 	}
@@ -79,7 +80,7 @@ func startGateway(ctx context.Context, program string, sim *telegramtest.Server,
 	return c, err
 }
 
-func start(ctx context.Context, sim *telegramtest.Server, dir string, env, argv []string) (*child, error) {
+func start(ctx context.Context, f *field, dir string, env, argv []string) (*child, error) {
 	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -95,13 +96,13 @@ func start(ctx context.Context, sim *telegramtest.Server, dir string, env, argv 
 	go func() { c.ended <- c.cmd.Wait() }()
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
-	for !sim.Bot().Polling() {
+	for !f.online() {
 		select {
 		case err := <-c.ended:
 			c.ended <- err
 			return c, fmt.Errorf("%s ended at its start: %v; its log: %s", argv[0], err, tailOf(log.Name()))
 		case <-ctx.Done():
-			return c, fmt.Errorf("%s did not poll: %w", argv[0], context.Cause(ctx))
+			return c, fmt.Errorf("%s does not receive: %w", argv[0], context.Cause(ctx))
 		case <-time.After(2 * time.Millisecond):
 		}
 	}

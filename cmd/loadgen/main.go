@@ -1,5 +1,5 @@
-// Command loadgen measures a gateway. It plays the people and the platform
-// (the strict simulator, in its own process, flood control off), starts the
+// Command loadgen measures a gateway. It plays the people and the platforms
+// (the strict simulators, in its own process, flood control off), starts the
 // program under test as its child, and beside every figure it measures its own
 // floor in the same run: the same load on a bare bot that stores nothing, and
 // what an fsync costs on the same disk.
@@ -30,6 +30,7 @@ type command struct {
 type runCmd struct {
 	Program  string        `required:"" type:"existingfile" help:"The gateway to measure: a built gatehouse."`
 	Only     []string      `help:"Measure only these parts: start, memory, latency, rate, burst, fsync, scale." placeholder:"PART"`
+	Discord  float64       `default:"0.5" help:"Share of the chats that are on Discord, 0 to 1; the others are on Telegram."`
 	Messages int           `default:"2000" help:"Messages of the latency parts, 100 to 2000."`
 	Rate     float64       `default:"50" help:"Messages a second of the open loop."`
 	Chats    int           `default:"500" help:"Chats of the burst; at most 20000."`
@@ -46,7 +47,7 @@ type runCmd struct {
 	JSON     bool          `help:"Print the raw data instead of the table."`
 }
 
-const description = `Measures a gateway against the simulated platform: latency, throughput, losses, doubles, order, memory, CPU, commits and fsyncs per message, each beside a floor measured in the same run.
+const description = `Measures a gateway against the simulated platforms: latency, throughput, losses, doubles, order, memory, CPU, commits and fsyncs per message, each beside a floor measured in the same run.
 
 Exit codes: 0 measured (also where a goal is missed), 1 something was lost, doubled or out of order, or the measurement failed, 2 bad usage.`
 
@@ -83,7 +84,9 @@ func run(ctx context.Context, args []string) int {
 // Validate is called by kong.
 func (c *runCmd) Validate() error {
 	switch {
-	case c.Messages < 100 || c.Messages > 2000: // the simulator keeps 500 messages of a chat
+	case !(c.Discord >= 0 && c.Discord <= 1):
+		return errors.New("--discord is from 0 to 1")
+	case c.Messages < 100 || c.Messages > 2000: // a simulator keeps 500 messages of a chat
 		return errors.New("--messages is from 100 to 2000")
 	case c.Chats < 1 || c.Chats > 20_000 || c.Each < 1 || c.Each*(c.Rounds+1) > 80:
 		return errors.New("--chats is from 1 to 20000, --each times --rounds+1 at most 80")

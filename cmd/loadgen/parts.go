@@ -32,7 +32,7 @@ func (c *runCmd) Run(ctx context.Context) (err error) {
 		defer os.RemoveAll(b.dir)
 	}
 	began := time.Now()
-	b.data = result{Machine: thisMachine(), Commit: commit(ctx), At: began.UTC().Truncate(time.Second), Chats: c.Chats, Each: c.Each, Build: c.Build.Seconds()}
+	b.data = result{Machine: thisMachine(), Commit: commit(ctx), At: began.UTC().Truncate(time.Second), Chats: c.Chats, Each: c.Each, Discord: c.Discord, Judged: judgement{}, Build: c.Build.Seconds()}
 	if b.data.Fsync, b.data.Datasync, err = bareSync(b.dir, 300); err != nil {
 		return err
 	}
@@ -79,22 +79,22 @@ func (b *bench) quiet(ctx context.Context) float64 {
 const blocks = 10
 
 func (b *bench) latency(ctx context.Context) (err error) {
-	b.data.Latency, err = b.timed(ctx, func(s *side, n int) ([]time.Duration, error) { return s.oneByOne(ctx, n) })
+	b.data.Latency, err = b.timed(ctx, func(s *side, n int) ([]sample, error) { return s.oneByOne(ctx, n) })
 	return err
 }
 
 func (b *bench) rate(ctx context.Context) (err error) {
-	b.data.Rate, err = b.timed(ctx, func(s *side, n int) ([]time.Duration, error) { return s.openLoop(ctx, n, b.c.Rate) })
+	b.data.Rate, err = b.timed(ctx, func(s *side, n int) ([]sample, error) { return s.openLoop(ctx, n, b.c.Rate) })
 	return err
 }
 
-func (b *bench) timed(ctx context.Context, load func(*side, int) ([]time.Duration, error)) (*latencyData, error) {
+func (b *bench) timed(ctx context.Context, load func(*side, int) ([]sample, error)) (*latencyData, error) {
 	gw, bare, err := b.pair(ctx, 10, false)
 	if err != nil {
 		return nil, err
 	}
 	defer bare.end()
-	var times [2][]time.Duration
+	var got [2][]sample
 	var used [2]time.Duration
 	before, err := gw.series(ctx)
 	if err != nil {
@@ -102,11 +102,11 @@ func (b *bench) timed(ctx context.Context, load func(*side, int) ([]time.Duratio
 	}
 	for range blocks {
 		for i, s := range []*side{gw, bare} {
-			t, cpu, err := s.measured(func() ([]time.Duration, error) { return load(s, b.c.Messages/blocks) })
+			t, cpu, err := s.measured(func() ([]sample, error) { return load(s, b.c.Messages/blocks) })
 			if err != nil {
 				return nil, errors.Join(err, gw.end())
 			}
-			times[i], used[i] = append(times[i], t...), used[i]+cpu
+			got[i], used[i] = append(got[i], t...), used[i]+cpu
 		}
 	}
 	after, err := gw.series(ctx)
@@ -114,14 +114,17 @@ func (b *bench) timed(ctx context.Context, load func(*side, int) ([]time.Duratio
 		return nil, errors.Join(err, gw.end())
 	}
 	n := float64(b.c.Messages / blocks * blocks)
-	d := &latencyData{Gateway: summary(times[0]), Bare: summary(times[1]), CPU: ms(used[0]) / n, BareCPU: ms(used[1]) / n, Stages: stages(before, after)}
+	d := &latencyData{Gateway: summary(times(got[0], "")), Bare: summary(times(got[1], "")), Platforms: map[string]twoSides{}, CPU: ms(used[0]) / n, BareCPU: ms(used[1]) / n, Stages: stages(before, after)}
+	for _, p := range gw.platforms {
+		d.Platforms[p.Name] = twoSides{summary(times(got[0], p.Name)), summary(times(got[1], p.Name))}
+	}
 	d.Commits, d.Group = commits(before, after, n)
 	d.Verdict, err = b.settle(ctx, gw)
 	return d, err
 }
 
 // measured runs load and says how much processor time the bot used.
-func (s *side) measured(load func() ([]time.Duration, error)) ([]time.Duration, time.Duration, error) {
+func (s *side) measured(load func() ([]sample, error)) ([]sample, time.Duration, error) {
 	before, err := s.cpu()
 	if err != nil {
 		return nil, 0, err
@@ -134,22 +137,35 @@ func (s *side) measured(load func() ([]time.Duration, error)) ([]time.Duration, 
 	return t, after - before, err
 }
 
-// round is one burst: messages a second, processor time per message, peak memory.
-func (s *side) round(ctx context.Context, each int) (rate, cpu, peak float64, err error) {
+// A load is what one burst showed.
+type load struct {
+	rate, cpu, peak float64            // messages a second, processor time per message, peak memory
+	rates           map[string]float64 // by platform
+}
+
+// round is one burst.
+func (s *side) round(ctx context.Context, each int) (l load, err error) {
 	if err := s.resetPeak(); err != nil {
-		return 0, 0, 0, err
+		return l, err
 	}
-	n := float64(len(s.users) * each)
-	var took time.Duration
-	_, used, err := s.measured(func() (_ []time.Duration, err error) {
+	n := float64(len(s.chats) * each)
+	var took map[string]time.Duration
+	_, used, err := s.measured(func() (_ []sample, err error) {
 		took, err = s.field.burst(ctx, each)
 		return nil, err
 	})
 	if err != nil {
-		return 0, 0, 0, err
+		return l, err
 	}
-	_, peak, err = s.memory()
-	return n / took.Seconds(), ms(used) / n, peak, err
+	l.cpu, l.rates = ms(used)/n, map[string]float64{}
+	var whole time.Duration
+	for _, p := range s.platforms {
+		whole = max(whole, took[p.Name])
+		l.rates[p.Name] = float64(len(p.Chats)*each) / took[p.Name].Seconds()
+	}
+	l.rate = n / whole.Seconds()
+	_, l.peak, err = s.memory()
+	return l, err
 }
 
 func (b *bench) burst(ctx context.Context) error {
@@ -183,8 +199,10 @@ func (b *bench) burst(ctx context.Context) error {
 	d.Stages = stages(before, after)
 	d.Commits, d.Group = commits(before, after, float64(b.c.Rounds*b.c.Chats*b.c.Each))
 	d.Calls = map[string]int{}
-	for _, m := range []string{"getUpdates", "sendMessage", "editMessageText", "sendChatAction", "sendMessageDraft"} {
-		d.Calls[m] = gw.sim.Count(m)
+	for _, p := range gw.platforms {
+		for _, m := range p.Methods {
+			d.Calls[m] += p.Count(m)
+		}
 	}
 	if v := bare.countAnswers(); v.bad() {
 		err = fmt.Errorf("the bare bot answered %d of %d messages: its figures mean nothing", v.Answers, v.Messages)
@@ -197,13 +215,18 @@ func (b *bench) burst(ctx context.Context) error {
 
 // bout is a burst on each side.
 func (b *bench) bout(ctx context.Context, gw, bare *side) (r burstRound, err error) {
-	if r.Gateway, r.CPU, r.Peak, err = gw.round(ctx, b.c.Each); err != nil {
+	g, err := gw.round(ctx, b.c.Each)
+	if err != nil {
 		return r, err
 	}
-	if r.Bare, r.BareCPU, _, err = bare.round(ctx, b.c.Each); err != nil {
+	f, err := bare.round(ctx, b.c.Each)
+	if err != nil {
 		return r, err
 	}
-	r.Ratio = r.Gateway / r.Bare
+	r = burstRound{Gateway: g.rate, Bare: f.rate, CPU: g.cpu, BareCPU: f.cpu, Ratio: g.rate / f.rate, Peak: g.peak, Platforms: map[string][2]float64{}}
+	for platform := range g.rates {
+		r.Platforms[platform] = [2]float64{g.rates[platform], f.rates[platform]}
+	}
 	return r, nil
 }
 
@@ -213,29 +236,22 @@ func (b *bench) start(ctx context.Context) error {
 		d.Base = float64(st.Size()) / (1 << 20)
 	}
 	for range 5 {
-		dir, err := os.MkdirTemp(b.dir, "start-")
+		s, err := b.gateway(ctx, 1, "")
 		if err != nil {
 			return err
 		}
-		for _, list := range []*[]float64{&d.Fresh, &d.Again} {
-			s, err := b.gateway(ctx, 1, dir)
-			if err != nil {
-				return err
-			}
-			first := s.sim.Requests(0, "getUpdates")
-			if len(first) == 0 {
-				return errors.Join(errors.New("the gateway never polled"), s.end())
-			}
-			*list = append(*list, ms(first[0].At.Sub(s.begun)))
-			time.Sleep(2 * time.Second)
-			rss, _, err := s.child.memory()
-			d.RSS = append(d.RSS, rss)
-			if err := errors.Join(err, s.end()); err != nil {
-				return err
-			}
+		err = d.read(s, &d.Fresh)
+		if err == nil {
+			err = b.again(ctx, s)
 		}
-		s, err := b.bare(ctx, 1)
+		if err == nil {
+			err = d.read(s, &d.Again)
+		}
+		s.close()
 		if err != nil {
+			return err
+		}
+		if s, err = b.bare(ctx, 1); err != nil {
 			return err
 		}
 		d.Bare = append(d.Bare, ms(time.Since(s.begun)))
@@ -245,6 +261,20 @@ func (b *bench) start(ctx context.Context) error {
 	}
 	b.data.Start = d
 	return nil
+}
+
+// read notes how long a gateway took to ask all platforms, and what memory it
+// has then, and stops it.
+func (d *startData) read(s *side, list *[]float64) error {
+	at := s.seenAt(s.begun)
+	if at.IsZero() {
+		return errors.Join(errors.New("the gateway asked a platform for nothing"), s.child.stop())
+	}
+	*list = append(*list, ms(at.Sub(s.begun)))
+	time.Sleep(2 * time.Second)
+	rss, _, err := s.child.memory()
+	d.RSS = append(d.RSS, rss)
+	return errors.Join(err, s.child.stop())
 }
 
 func (b *bench) fsync(ctx context.Context) error {
@@ -263,7 +293,7 @@ func (b *bench) fsync(ctx context.Context) error {
 		}
 		file := filepath.Join(dir, "strace")
 		s, err := b.side(ctx, users, dir, func(s *side) (*child, error) {
-			return startGateway(ctx, b.c.Program, s.sim, s.dir, traced(file)...)
+			return startGateway(ctx, b.c.Program, s.field, s.dir, traced(file)...)
 		})
 		if err != nil {
 			if strings.Contains(err.Error(), "ptrace") || strings.Contains(err.Error(), "tracer") {
@@ -281,7 +311,7 @@ func (b *bench) fsync(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(err, s.end())
 		}
-		if _, err := b.settleTraced(ctx, s); err != nil {
+		if _, err := b.judge(ctx, s); err != nil {
 			return err
 		}
 		if counts[i], err = syncs(file); err != nil {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -167,7 +169,7 @@ func (b *bench) goals() []line {
 	}
 	if s := d.Start; s != nil {
 		out = append(out,
-			atMost("cold start to the first getUpdates, new vault", median(s.Fresh), 300, "ms", short(median(s.Bare))+" ms"),
+			atMost("cold start until every platform is asked for messages, new vault", median(s.Fresh), 300, "ms", short(median(s.Bare))+" ms"),
 			atMost("cold start, known vault", median(s.Again), 300, "ms", short(median(s.Bare))+" ms"))
 	}
 	if s := d.Scale; s != nil {
@@ -270,9 +272,9 @@ func (b *bench) markdown() string {
 	say("Written by `make bench`; the raw data is in `performance.json` beside this file.\n")
 	m := d.Machine
 	say("Machine: %s, %d cores, %d MiB, Linux %s, %s. Commit: `%s`. Measured %s in %s.", m.CPU, m.Cores, m.Memory, m.Kernel, m.Go, d.Commit, d.At.Format("2006-01-02 15:04 UTC"), d.Took)
-	say("Load tool, simulated platform and gateway share the cores. Others used %s of them before the parts began.\n", percents(d.Busy))
-	say("Durable throughout (`synchronous=FULL`); `RATE_LIMIT=off PACE=off LIMIT_RUNS=2000 BUSY_MODE=queue MODEL=local/quote`, empty vault, flood control of the simulator off.")
-	say("The floor is the same load in the same run on a bare bot that stores nothing. One fsync of a 4 KiB page here: p50 %s, p99 %s ms; fdatasync %s, %s ms.\n",
+	say("Load tool, simulated platforms and gateway share the cores. Of the chats, all private, %.0f %% are on Discord, the others on Telegram, at the same time. Others used %s of the cores before the parts began.\n", d.Discord*100, percents(d.Busy))
+	say("Durable throughout (`synchronous=FULL`); `RATE_LIMIT=off PACE=off LIMIT_RUNS=2000 BUSY_MODE=queue MODEL=local/quote`, empty vault, flood control of the simulators off.")
+	say("The floor is the same load in the same run on a bare bot on the same platforms that stores nothing. One fsync of a 4 KiB page here: p50 %s, p99 %s ms; fdatasync %s, %s ms.\n",
 		short(d.Fsync.P50), short(d.Fsync.P99), short(d.Datasync.P50), short(d.Datasync.P99))
 	say("| what | goal | measured | floor | verdict |\n|---|---|---|---|---|")
 	for _, l := range b.goals() {
@@ -309,6 +311,10 @@ func (b *bench) details(say func(string, ...any)) {
 		if p.d != nil {
 			row(p.name+", gateway", p.d.Gateway)
 			row(p.name+", bare loop", p.d.Bare)
+			for _, platform := range slices.Sorted(maps.Keys(p.d.Platforms)) {
+				row(p.name+", gateway, "+platform, p.d.Platforms[platform].Gateway)
+				row(p.name+", bare loop, "+platform, p.d.Platforms[platform].Bare)
+			}
 		}
 	}
 	if s := d.Scale; s != nil {
@@ -325,7 +331,9 @@ func (b *bench) details(say func(string, ...any)) {
 	if u := d.Burst; u != nil {
 		say("Burst: %s commits per message, %s writes per commit; calls of the platform in all rounds: %v.\n", short(u.Commits), short(u.Group), u.Calls)
 		stageTable(say, "burst", u.Stages)
+		rateTable(say, u.Rounds)
 	}
+	verdictTable(say, d.Judged)
 	if s := d.Syncs; s != nil {
 		if s.Note != "" {
 			say("fsync and fdatasync per message: %s.\n", s.Note)
@@ -347,6 +355,33 @@ func stageTable(say func(string, ...any), name string, list map[string]stage) {
 		if v, ok := list[s]; ok {
 			say("| %s | %s | %g | %g | %.0f |", s, short(v.Mean), v.P50, v.P99, v.N)
 		}
+	}
+	say("")
+}
+
+// rateTable shows what each platform had of the bursts: medians.
+func rateTable(say func(string, ...any), rounds []burstRound) {
+	if len(rounds) == 0 {
+		return
+	}
+	say("| burst, messages/s until a platform's last answer | gateway | bare loop |\n|---|---|---|")
+	for _, platform := range slices.Sorted(maps.Keys(rounds[0].Platforms)) {
+		var list [2][]float64
+		for _, r := range rounds {
+			for i, rate := range r.Platforms[platform] {
+				list[i] = append(list[i], rate)
+			}
+		}
+		say("| %s | %.0f | %.0f |", platform, median(list[0]), median(list[1]))
+	}
+	say("")
+}
+
+func verdictTable(say func(string, ...any), list judgement) {
+	say("| platform | messages | answers | lost | doubled | out of order |\n|---|---|---|---|---|---|")
+	for _, platform := range slices.Sorted(maps.Keys(list)) {
+		v := list[platform]
+		say("| %s | %d | %d | %d | %d | %d |", platform, v.Messages, v.Answers, v.Lost, v.Doubled, v.Disorder)
 	}
 	say("")
 }

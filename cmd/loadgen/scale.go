@@ -16,11 +16,15 @@ func (b *bench) scale(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var bots []string
+	for _, p := range s.platforms {
+		bots = append(bots, p.Name)
+	}
 	if err := s.end(); err != nil {
 		return err
 	}
 	d := &scaleData{Rows: b.c.Rows, Lanes: b.c.Lanes}
-	took, bytes, err := fill(ctx, dir, b.c.Rows, b.c.Lanes)
+	took, bytes, err := fill(ctx, dir, bots, b.c.Rows, b.c.Lanes)
 	if err != nil {
 		return err
 	}
@@ -49,7 +53,7 @@ func (b *bench) twins(ctx context.Context, users int, dir string) (list [2]*side
 }
 
 func (b *bench) scaleLatency(ctx context.Context, sides [2]*side, d *scaleData) error {
-	var times [2][]time.Duration
+	var got [2][]sample
 	for k := range blocks + 1 {
 		for i, s := range sides {
 			t, err := s.oneByOne(ctx, min(b.c.Messages, 1500)/blocks)
@@ -57,11 +61,11 @@ func (b *bench) scaleLatency(ctx context.Context, sides [2]*side, d *scaleData) 
 				return err
 			}
 			if k > 0 { // the first warms up
-				times[i] = append(times[i], t...)
+				got[i] = append(got[i], t...)
 			}
 		}
 	}
-	d.Small, d.Large = summary(times[0]), summary(times[1])
+	d.Small, d.Large = summary(times(got[0], "")), summary(times(got[1], ""))
 	d.P50, d.P99 = d.Large.P50/d.Small.P50, d.Large.P99/d.Small.P99
 	return nil
 }
@@ -72,13 +76,13 @@ func (b *bench) scaleBurst(ctx context.Context, sides [2]*side, d *scaleData) er
 	for k := range b.c.Rounds + 1 {
 		var r [2]float64
 		for i, s := range sides {
-			rate, cpu, _, err := s.round(ctx, b.c.Each)
+			l, err := s.round(ctx, b.c.Each)
 			if err != nil {
 				return err
 			}
-			r[i] = rate
+			r[i] = l.rate
 			if k > 0 {
-				cpus[i] = append(cpus[i], cpu)
+				cpus[i] = append(cpus[i], l.cpu)
 			}
 		}
 		if k > 0 {
@@ -91,7 +95,7 @@ func (b *bench) scaleBurst(ctx context.Context, sides [2]*side, d *scaleData) er
 
 func (b *bench) endTwins(ctx context.Context, sides [2]*side, d *scaleData) error {
 	for i, s := range sides {
-		v, err := b.settleTraced(ctx, s)
+		v, err := b.judge(ctx, s)
 		if err != nil {
 			if i == 0 {
 				err = errors.Join(err, sides[1].end())

@@ -4,30 +4,41 @@ import (
 	"context"
 	"errors"
 	"os"
+
+	"gatehouse/cmd/loadgen/crowd"
 )
 
-// A side is one bot under load, on its own platform.
+// A side is one bot under load, on its own platforms.
 type side struct {
 	*field
 	*child
 	dir string
 }
 
-func (b *bench) gateway(ctx context.Context, users int, dir string) (*side, error) {
-	return b.side(ctx, users, dir, func(s *side) (*child, error) { return startGateway(ctx, b.c.Program, s.sim, s.dir) })
+func (b *bench) gateway(ctx context.Context, chats int, dir string) (*side, error) {
+	return b.side(ctx, chats, dir, func(s *side) (*child, error) { return startGateway(ctx, b.c.Program, s.field, s.dir) })
 }
 
-func (b *bench) bare(ctx context.Context, users int) (*side, error) {
+func (b *bench) bare(ctx context.Context, chats int) (*side, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	return b.side(ctx, users, "", func(s *side) (*child, error) {
-		return start(ctx, s.sim, s.dir, []string{"LOADGEN_TOKEN=" + s.sim.Token()}, []string{self, "bare", s.sim.URL()})
+	return b.side(ctx, chats, "", func(s *side) (*child, error) {
+		return start(ctx, s.field, s.dir, bareEnv(s.platforms), []string{self, "bare"})
 	})
 }
 
-func (b *bench) side(_ context.Context, users int, dir string, start func(*side) (*child, error)) (*side, error) {
+func bareEnv(platforms []*crowd.Platform) (env []string) {
+	for _, p := range platforms {
+		for k, v := range p.Settings(p.URL) {
+			env = append(env, "LOADGEN_"+k+"="+v)
+		}
+	}
+	return env
+}
+
+func (b *bench) side(_ context.Context, chats int, dir string, start func(*side) (*child, error)) (*side, error) {
 	var err error
 	if dir == "" {
 		if dir, err = os.MkdirTemp(b.dir, "bot-"); err != nil {
@@ -35,7 +46,7 @@ func (b *bench) side(_ context.Context, users int, dir string, start func(*side)
 		}
 	}
 	s := &side{dir: dir}
-	if s.field, err = newField(users); err != nil {
+	if s.field, err = newField(chats, b.c.Discord); err != nil {
 		return nil, err
 	}
 	if s.child, err = start(s); err != nil {
@@ -44,7 +55,13 @@ func (b *bench) side(_ context.Context, users int, dir string, start func(*side)
 	return s, nil
 }
 
-// end stops the bot and its platform.
+// again starts a gateway that has ended once more, on the same platforms.
+func (b *bench) again(ctx context.Context, s *side) (err error) {
+	s.child, err = startGateway(ctx, b.c.Program, s.field, s.dir)
+	return err
+}
+
+// end stops the bot and its platforms.
 func (s *side) end() error {
 	if s == nil {
 		return nil
@@ -56,20 +73,29 @@ func (s *side) end() error {
 
 // settle ends a gateway and judges what it did.
 func (b *bench) settle(ctx context.Context, s *side) (verdict, error) {
-	if err := s.child.stop(); err != nil {
-		return verdict{}, errors.Join(err, s.end())
-	}
-	v, err := s.check(ctx, s.dir)
-	s.close()
-	b.data.Verdict.add(v)
+	v, err := b.judge(ctx, s)
 	if !b.c.Keep && err == nil && !v.bad() {
 		_ = os.RemoveAll(s.dir)
 	}
 	return v, err
 }
 
-// pair starts a gateway and a bare bot, each with n people, who have been
-// answered once unless cold.
+// judge is settle without removing the folder.
+func (b *bench) judge(ctx context.Context, s *side) (verdict, error) {
+	if err := s.child.stop(); err != nil {
+		return verdict{}, errors.Join(err, s.end())
+	}
+	found, err := s.check(ctx, s.dir)
+	s.close()
+	for platform, v := range found {
+		b.data.Judged.add(platform, v)
+	}
+	b.data.Verdict = b.data.Judged.all()
+	return found.all(), err
+}
+
+// pair starts a gateway and a bare bot, each with n chats, which have been
+// answered in once unless cold.
 func (b *bench) pair(ctx context.Context, n int, cold bool) (gw, bare *side, err error) {
 	if gw, err = b.gateway(ctx, n, ""); err != nil {
 		return nil, nil, err
@@ -86,15 +112,4 @@ func (b *bench) pair(ctx context.Context, n int, cold bool) (gw, bare *side, err
 		}
 	}
 	return gw, bare, nil
-}
-
-// settleTraced is settle without removing the folder, which holds the trace.
-func (b *bench) settleTraced(ctx context.Context, s *side) (verdict, error) {
-	if err := s.child.stop(); err != nil {
-		return verdict{}, errors.Join(err, s.end())
-	}
-	v, err := s.check(ctx, s.dir)
-	s.close()
-	b.data.Verdict.add(v)
-	return v, err
 }

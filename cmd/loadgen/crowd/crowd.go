@@ -42,8 +42,9 @@ type simulator interface {
 	History(chat string) []Message
 	// Online reports whether the bot receives now.
 	Online() bool
-	// Seen is when the bot first asked for messages; zero when it never has.
-	Seen() time.Time
+	// Seen is when the bot first asked for messages after a moment; zero when it
+	// has not.
+	Seen(after time.Time) time.Time
 }
 
 // A Platform is one simulated platform with its people and one bot.

@@ -88,9 +88,11 @@ func (d discord) History(chat string) (out []Message) {
 
 func (d discord) Online() bool { return d.sim.Bot().Online() }
 
-func (d discord) Seen() time.Time {
-	if first := d.sim.GatewayLog(0, "identify"); len(first) > 0 {
-		return first[0].At
+func (d discord) Seen(after time.Time) time.Time {
+	for _, e := range d.sim.GatewayLog(0, "connect") {
+		if e.At.After(after) {
+			return e.At
+		}
 	}
 	return time.Time{}
 }

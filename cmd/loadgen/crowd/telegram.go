@@ -58,9 +58,11 @@ func (t telegram) History(chat string) (out []Message) {
 
 func (t telegram) Online() bool { return t.sim.Bot().Polling() }
 
-func (t telegram) Seen() time.Time {
-	if first := t.sim.Requests(0, "getUpdates"); len(first) > 0 {
-		return first[0].At
+func (t telegram) Seen(after time.Time) time.Time {
+	for _, r := range t.sim.Requests(0, "getUpdates") {
+		if r.At.After(after) {
+			return r.At
+		}
 	}
 	return time.Time{}
 }

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"gatehouse/cmd/loadgen/crowd"
+	"gatehouse/connectors/discord/discordtest"
+	"gatehouse/connectors/telegram/telegramtest"
+)
+
+// A field is the simulated platforms with people on them, and a record of what
+// became visible in their chats.
+type field struct {
+	platforms []*crowd.Platform
+	chats     []spot
+	stops     []func()
+
+	mu      sync.Mutex
+	replies map[string][]seen // by chat: the bot's messages, in order
+	total   int
+	last    map[string]time.Time // by platform
+	bell    chan struct{}        // something became visible
+}
+
+// A spot is a chat of a platform; its key names it among all.
+type spot struct {
+	crowd.Chat
+	platform string
+	key      string
+}
+
+func keyOf(platform, chat string) string { return platform + "/" + chat }
+
+type seen struct {
+	id string
+	at time.Time // first visible
+}
+
+// newField is platforms without flood control and n private chats, a share of
+// them on Discord; each platform with a share has one at least. They take
+// turns, so that the first few are of both.
+func newField(n int, share float64) (*field, error) {
+	f := &field{replies: map[string][]seen{}, last: map[string]time.Time{}, bell: make(chan struct{}, 1)}
+	onDiscord := int(share*float64(n) + .5)
+	if share < 1 {
+		sim, err := telegramtest.Open(telegramtest.Options{FloodOff: true, LogSize: 1000})
+		if err != nil {
+			return nil, err
+		}
+		if err := f.add(sim.Close)(crowd.Telegram(sim, max(n-onDiscord, 1))); err != nil {
+			return nil, err
+		}
+	}
+	if share > 0 {
+		sim, err := discordtest.Open(discordtest.Options{FloodOff: true, LogSize: 1000})
+		if err != nil {
+			f.close()
+			return nil, err
+		}
+		if err := f.add(sim.Close)(crowd.Discord(sim, max(onDiscord, 1), 0)); err != nil {
+			return nil, err
+		}
+	}
+	f.mix()
+	return f, nil
+}
+
+// add takes a platform in; on an error everything is closed.
+func (f *field) add(shut func() error) func(*crowd.Platform, error) error {
+	return func(p *crowd.Platform, err error) error {
+		if err != nil {
+			f.close()
+			return errors.Join(err, shut())
+		}
+		f.platforms = append(f.platforms, p)
+		f.stops = append(f.stops, p.Watch(func(m crowd.Message) { f.see(p.Name, m) }))
+		return nil
+	}
+}
+
+// mix puts the platforms' chats in one line, evenly.
+func (f *field) mix() {
+	type placed struct {
+		at float64
+		spot
+	}
+	var all []placed
+	for _, p := range f.platforms {
+		for i, c := range p.Chats {
+			all = append(all, placed{(float64(i) + .5) / float64(len(p.Chats)), spot{c, p.Name, keyOf(p.Name, c.ID)}})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int {
+		switch {
+		case a.at < b.at:
+			return -1
+		case a.at > b.at:
+			return 1
+		}
+		return 0
+	})
+	for _, c := range all {
+		f.chats = append(f.chats, c.spot)
+	}
+}
+
+func (f *field) close() {
+	for _, stop := range f.stops {
+		stop()
+	}
+	for _, p := range f.platforms {
+		_ = p.Close()
+	}
+}
+
+func (f *field) see(platform string, m crowd.Message) {
+	if !m.Bot {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last[platform] = m.At
+	if !m.Edited {
+		key := keyOf(platform, m.Chat)
+		f.replies[key] = append(f.replies[key], seen{m.ID, m.At})
+		f.total++
+	}
+	select {
+	case f.bell <- struct{}{}:
+	default:
+	}
+}
+
+// online reports whether the bot receives on every platform.
+func (f *field) online() bool {
+	return !slices.ContainsFunc(f.platforms, func(p *crowd.Platform) bool { return !p.Online() })
+}
+
+// seenAt is when the bot had asked every platform for messages, after a moment;
+// zero when it has not.
+func (f *field) seenAt(after time.Time) (last time.Time) {
+	for _, p := range f.platforms {
+		at := p.Seen(after)
+		if at.IsZero() {
+			return at
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
