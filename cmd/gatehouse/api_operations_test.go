@@ -146,10 +146,11 @@ func TestARevokedTokenMakesTheGatewayNotReadyAndSaysWhatToDo(t *testing.T) {
 }
 
 // Every series that the operations page names exists from the start with its
-// known labels at 0, no other does, and none names a chat or a person.
+// known labels at 0 on a gateway with a bot on each platform, no other does, and
+// none names a chat or a person.
 func TestTheMetricsAreThoseOfTheOperationsPageFromTheStart(t *testing.T) {
 	page := operationsPage(t)
-	w := newWorld(t, nil)
+	w, sim := onDiscord(t)
 	check := func(when string) {
 		t.Helper()
 		have := map[string][]string{} // series → labels
@@ -191,8 +192,11 @@ func TestTheMetricsAreThoseOfTheOperationsPageFromTheStart(t *testing.T) {
 		}
 	}
 	for name, labels := range page.labels {
-		if slices.Contains(labels, "bot") && w.metric(name, "bot", "telegram") < 0 {
-			t.Errorf("at the start: no %s of the configured bot", name)
+		for _, bot := range []string{"telegram", "discord"} {
+			its := bot == "discord" || !strings.HasPrefix(name, "gatehouse_discord_")
+			if slices.Contains(labels, "bot") && its && w.metric(name, "bot", bot) < 0 {
+				t.Errorf("at the start: no %s of the bot on %s", name, bot)
+			}
 		}
 	}
 	for _, name := range []string{"gatehouse_updates_total", "gatehouse_inbox_depth", "gatehouse_oldest_ready_seconds"} {
@@ -203,12 +207,20 @@ func TestTheMetricsAreThoseOfTheOperationsPageFromTheStart(t *testing.T) {
 	boss := w.boss()
 	ada := w.guest("Ada")
 	g := w.group("supergroup", boss, ada)
+	cleo := sim.NewUser("Cleopatra")
+	cleo.Send("tea?")
+	discordHears(w, sim, cleo.DM(), "code")
+	if _, err := w.app.book.Approve(t.Context(), discordRequest(w, cleo).ID, core.Approval{}, cli); err != nil {
+		t.Fatal(err)
+	}
+	discordHears(w, sim, cleo.DM(), "Public/")
 	w.call("POST", "/api/chat", map[string]any{"message": "tea?"})
 	w.quiet()
 	check("after some work")
 	for _, s := range w.samples() {
 		for l, v := range s.labels {
-			for what, id := range map[string]string{"person": fmt.Sprint(ada.ID()), "group": fmt.Sprint(g.ID()), "name": "Ada", "group's name": "Garden"} {
+			for what, id := range map[string]string{"person": fmt.Sprint(ada.ID()), "group": fmt.Sprint(g.ID()), "name": "Ada", "group's name": "Garden",
+				"person on Discord": cleo.ID().String(), "channel": cleo.DM().String(), "name on Discord": "Cleo"} {
 				if strings.Contains(v, id) {
 					t.Errorf("%s{%s=%q} holds a %s", s.name, l, v, what)
 				}

@@ -147,8 +147,6 @@ func deref(s *string) string {
 	return *s
 }
 
-const tea = "How long should green tea brew?"
-
 func TestTheMainJobInABrowser(t *testing.T) {
 	v := newVisit(t)
 	v.signIn()
@@ -253,7 +251,7 @@ func TestTheMainJobOnDiscordInABrowser(t *testing.T) {
 	v.phones.Says(whole, "two minutes")
 	v.phones.Says(whole, "Public/tea.md")
 	v.phones.Says(whole, "(edited)") // the preview became the answer
-	v.phones.Visible(v.of("Cleo", ".log .row:not(.own):last-child .app"))
+	v.phones.Visible(v.of("Cleo", ".log .row:not(.own) .app"))
 	v.phones.Eventually(fmt.Sprintf(`!document.querySelector(%q).textContent.includes("**")`, whole)) // markup is shown, not written
 	v.panel.Eventually(`window.sameDocument === true`)
 	if n := v.count("SELECT count(*) FROM access WHERE bot = 'telegram'"); n != 0 {
@@ -268,28 +266,40 @@ func TestTheMainJobOnDiscordInABrowser(t *testing.T) {
 }
 
 // portrait is the README's picture: somebody new waits on the panel, beside
-// the phone of somebody who was let in.
+// the windows of people who were let in on either platform.
 func (v *visit) portrait() {
 	if webtest.Shots() == "" {
 		return
 	}
+	v.write("Cleo", "Which book is about whales?")
+	v.phones.Says(v.of("Cleo", ".log .row:not(.own) .text"), "code")
+	v.panel.Front()
+	v.panel.Click(v.requestOf("Cleo", ".primary"))
+	v.phones.Front()
+	v.phones.Says(v.of("Cleo", ".log .row:not(.own):last-child .text"), "Public/")
 	v.write("Ben", "Hi! Olga said you know good books?")
 	v.phones.Says(v.of("Ben", ".log .row:not(.own) .text"), "code")
 	v.panel.Front()
 	v.panel.Visible(v.requestOf("Ben", ""))
 	v.panel.Gone(`.settled`)
-	v.panel.Look(960, 820, "light")
-	left := picture(v.t, v.panel.Picture())
+	v.panel.Look(900, 820, "light")
+	v.panel.Eventually(`(scrollTo({top: 0, behavior: "instant"}), scrollY === 0)`)
+	views := []image.Image{picture(v.t, v.panel.Picture())}
 	v.phones.Front()
-	v.phones.Look(430, 820, "light")
-	v.phones.Eventually(fmt.Sprintf(`(document.querySelector(%q).scrollIntoView({block: "start", behavior: "instant"}), true)`, v.of("Ada", ".own")))
-	right := picture(v.t, v.phones.Picture())
+	v.phones.Look(390, 820, "light")
+	for _, platform := range []string{"telegram", "discord"} {
+		name := map[string]string{"telegram": "Ada", "discord": "Cleo"}[platform]
+		v.phones.Click(`.switch [data-show=` + platform + `]`)
+		v.phones.Click("#" + platform + ` .jump`)
+		v.phones.Eventually(fmt.Sprintf(`(document.querySelector(%q).scrollIntoView({block: "start", behavior: "instant"}), true)`, v.of(name, ".own")))
+		views = append(views, picture(v.t, v.phones.Picture()))
+	}
 	var b bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, beside(left, right)); err != nil {
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, beside(views...)); err != nil {
 		v.t.Fatal(err)
 	}
-	if b.Len() > 300<<10 {
-		v.t.Errorf("the picture has %d kB, want at most 300", b.Len()>>10)
+	if b.Len() > 400<<10 {
+		v.t.Errorf("the picture has %d kB, want at most 400", b.Len()>>10)
 	}
 	v.phones.Keep("screenshot", b.Bytes())
 }
@@ -303,13 +313,19 @@ func picture(t testing.TB, b []byte) image.Image {
 	return m
 }
 
-// beside sets two pictures on one quiet ground.
-func beside(left, right image.Image) image.Image {
+// beside sets pictures on one quiet ground.
+func beside(views ...image.Image) image.Image {
 	const gap = 20
-	l, r := left.Bounds(), right.Bounds()
-	out := image.NewRGBA(image.Rect(0, 0, l.Dx()+r.Dx()+3*gap, max(l.Dy(), r.Dy())+2*gap))
+	wide, high := gap, 0
+	for _, m := range views {
+		wide, high = wide+m.Bounds().Dx()+gap, max(high, m.Bounds().Dy())
+	}
+	out := image.NewRGBA(image.Rect(0, 0, wide, high+2*gap))
 	draw.Draw(out, out.Bounds(), image.NewUniform(color.RGBA{0xc9, 0xd3, 0xd1, 0xff}), image.Point{}, draw.Src)
-	draw.Draw(out, l.Add(image.Pt(gap, gap)), left, l.Min, draw.Src)
-	draw.Draw(out, r.Add(image.Pt(l.Dx()+2*gap, gap)), right, r.Min, draw.Src)
+	x := gap
+	for _, m := range views {
+		draw.Draw(out, m.Bounds().Add(image.Pt(x, gap)), m, m.Bounds().Min, draw.Src)
+		x += m.Bounds().Dx() + gap
+	}
 	return out
 }

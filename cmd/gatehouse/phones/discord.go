@@ -20,7 +20,7 @@ var discordCast = []member{
 // What the server of a fresh world has.
 const (
 	channelName = "general"
-	threadName  = "Tea and books"
+	threadName  = "Tea talk"
 )
 
 type discord struct {
