@@ -24,6 +24,7 @@ type engine struct {
 	returning  string                    // what an INSERT says to return its integer key; "" the driver knows it
 	skipLocked string                    // see Tx.SkipLocked
 	again      func(error) bool          // lost against other transactions: worth another run
+	pause      string                    // before another run: a statement that lets the others finish
 	lost       func(error) bool          // the connection is gone
 	farewell   string                    // the writer's last statement
 }
@@ -44,6 +45,7 @@ var postgreSQL = engine{
 	returning:  " RETURNING lastval()", // the identity that this row has just drawn
 	skipLocked: " FOR UPDATE SKIP LOCKED",
 	again:      postgres.Again,
+	pause:      "SELECT pg_sleep(0.01 + random() / 20)", // who runs at once takes its locks again before those who waited
 	lost:       postgres.Lost,
 }
 

@@ -171,6 +171,7 @@ func (d *DB) writer() {
 func (d *DB) commitGroup(group []*job) {
 	err := d.attempt(group)
 	for runs := 1; err != nil && len(group) == 1 && runs < maxAgain && d.engine.again(err); runs++ {
+		_ = d.exec(d.engine.pause)
 		err = d.attempt(group)
 	}
 	if err != nil {

@@ -25,13 +25,9 @@ func Is(dsn string) bool {
 // in its schema search_path. It dials when it is used. Read-only ones refuse to
 // write. A dsn that cannot be read is Invalid; the error does not quote it.
 func Open(dsn string, readOnly bool, conns int) (*sqlx.DB, error) {
-	whole, err := explicit(dsn, readOnly)
+	c, err := config(dsn, readOnly)
 	if err != nil {
 		return nil, err
-	}
-	c, err := pgx.ParseConfig(whole)
-	if err != nil {
-		return nil, core.Errorf(core.Invalid, "the address of the PostgreSQL database has settings that the driver does not understand")
 	}
 	db := sqlx.NewDb(stdlib.OpenDB(*c), "pgx")
 	db.SetMaxOpenConns(conns)
@@ -51,15 +47,15 @@ var ambient = map[string]string{
 	"servicefile": "/dev/null",
 }
 
-// explicit is dsn with every setting said, so that none comes from elsewhere.
-func explicit(dsn string, readOnly bool) (string, error) {
+// config is what dsn says, and nothing from elsewhere.
+func config(dsn string, readOnly bool) (*pgx.ConnConfig, error) {
 	u, err := url.Parse(dsn)
 	if err != nil {
-		return "", core.Errorf(core.Invalid, "the address of the PostgreSQL database is not a URL")
+		return nil, core.Errorf(core.Invalid, "the address of the PostgreSQL database is not a URL")
 	}
 	q := u.Query()
 	if u.User.Username() == "" && q.Get("user") == "" {
-		return "", core.Errorf(core.Invalid, "the address of the PostgreSQL database names no user")
+		return nil, core.Errorf(core.Invalid, "the address of the PostgreSQL database names no user")
 	}
 	_, password := u.User.Password()
 	said := map[string]bool{
@@ -75,7 +71,11 @@ func explicit(dsn string, readOnly bool) (string, error) {
 		q.Set("default_transaction_read_only", "on")
 	}
 	u.RawQuery = q.Encode()
-	return u.String(), nil
+	c, err := pgx.ParseConfig(u.String())
+	if err != nil {
+		return nil, core.Errorf(core.Invalid, "the address of the PostgreSQL database has settings that the driver does not understand")
+	}
+	return c, nil
 }
 
 // Check refuses a schema that is not this program's: one with a newer version
