@@ -172,7 +172,7 @@ func newest(all []Message, room int) (taken []Message, size int) {
 	}
 	taken = all[start:len(all):len(all)]
 	if start == len(all) {
-		taken, size = rounds(all, room)
+		taken, size = rounds(all, room, front != nil)
 	}
 	if front == nil {
 		return taken, size
@@ -182,25 +182,30 @@ func newest(all []Message, room int) (taken []Message, size int) {
 
 // rounds are the words that begin the newest turn and its newest rounds, each
 // from an answer of the model on; nothing where the words alone are too much.
-func rounds(all []Message, room int) (taken []Message, size int) {
+// Behind a summary (summed) the words may be missing.
+func rounds(all []Message, room int, summed bool) (taken []Message, size int) {
 	first := len(all) - 1
 	for first >= 0 && !all[first].begins() {
 		first--
 	}
-	if first < 0 || all[first].size() > room {
+	if first < 0 && !summed || first >= 0 && all[first].size() > room {
 		return nil, 0
 	}
-	size = all[first].size()
-	start, sum, rest := len(all), size, all[first+1:]
+	words, rest := all[:0:0], all[first+1:]
+	if first >= 0 {
+		words = all[first : first+1 : first+1]
+		size = words[0].size()
+	}
+	start, sum := len(rest), size
 	for i := len(rest) - 1; i >= 0; i-- {
 		if sum += rest[i].size(); sum > room {
 			break
 		}
 		if rest[i].Role == "assistant" {
-			start, size = first+1+i, sum
+			start, size = i, sum
 		}
 	}
-	return append(all[first:first+1:first+1], all[start:]...), size
+	return append(words, rest[start:]...), size
 }
 
 func (c *Conversation) resume(given, known, size int) Resume {
@@ -245,7 +250,12 @@ func (c *Conversation) HasRun(run string) (int, error) {
 			n++
 		}
 	}
-	if all := c.tail.messages; len(all) > 0 && (!c.tail.whole || all[0].Summary) && (n == 0 || all[0].Run == run) {
+	all := c.tail.messages
+	front := !c.tail.whole || len(all) > 0 && all[0].Summary // lines may be in front of what is known
+	if len(all) > 0 && all[0].Summary {
+		all = all[1:]
+	}
+	if front && (n == 0 || all[0].Run == run) {
 		var err error
 		if n, err = c.search(run); err != nil {
 			return 0, err

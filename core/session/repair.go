@@ -21,8 +21,8 @@ func repaired(messages []Message) []Message {
 			out = append(out, told(m, nil))
 			continue
 		}
-		out = append(out, m)
 		open := callIDs(&m)
+		out = append(out, m)
 		if len(open) == 0 {
 			continue
 		}
@@ -42,14 +42,30 @@ func repaired(messages []Message) []Message {
 	return out
 }
 
-// callIDs are the ids of m's calls, each once.
+// callIDs are the ids of m's calls. A second call of the same id is taken out
+// of m: there is no way to answer both.
 func callIDs(m *Message) (ids []string) {
-	seen := map[string]bool{}
+	seen, twice := map[string]bool{}, false
 	for i := range m.Blocks {
-		if b := &m.Blocks[i]; b.Type == "tool_use" && !seen[b.ID] {
-			ids, seen[b.ID] = append(ids, b.ID), true
+		if b := &m.Blocks[i]; b.Type == "tool_use" {
+			if twice = twice || seen[b.ID]; !seen[b.ID] {
+				ids, seen[b.ID] = append(ids, b.ID), true
+			}
 		}
 	}
+	if !twice {
+		return ids
+	}
+	var blocks []Block
+	for _, b := range m.Blocks {
+		if b.Type != "tool_use" || seen[b.ID] {
+			blocks = append(blocks, b)
+		}
+		if b.Type == "tool_use" {
+			seen[b.ID] = false
+		}
+	}
+	m.Blocks = blocks
 	return ids
 }
 

@@ -1,0 +1,37 @@
+package session
+
+import "strings"
+
+// ForModel is messages as they may be replayed to model. Thinking is a model's
+// own: its signature is worth something only to models of the same family, so
+// what another family thought is left out.
+func ForModel(messages []Message, model string) []Message {
+	out := make([]Message, 0, len(messages))
+	to := family(model)
+	for _, m := range messages {
+		if m.Role == "assistant" && family(m.Model) != to {
+			var blocks []Block
+			for _, b := range m.Blocks {
+				if b.Type != "thinking" {
+					blocks = append(blocks, b)
+				}
+			}
+			if m.Blocks = blocks; len(blocks) == 0 {
+				continue
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// family is what models of one make have in common. Claude Code writes names
+// without provider ("claude-sonnet-5"), and other providers offer Claude too.
+func family(model string) string {
+	model = strings.ToLower(model)
+	if strings.Contains(model, "claude") {
+		return "claude"
+	}
+	provider, _, _ := strings.Cut(model, "/")
+	return provider
+}
