@@ -38,7 +38,7 @@ dist/gatehouse-linux-%: FORCE
 	GOOS=linux GOARCH=$* CC="$(CC_$*)" $(GO) build -trimpath -tags $(RELEASE_TAGS) -ldflags '$(RELEASE_LDFLAGS)' -o $@ ./cmd/gatehouse
 	@.ci/static $@ $*
 
-demo: build ## everything on this machine, with a simulated Telegram
+demo: build ## everything on this machine, with a simulated Telegram and Discord
 	./bin/gatehouse demo
 
 test: format vet race fuzz static vulnerabilities ## all checks

@@ -311,7 +311,7 @@ Open these in a browser:
 		fmt.Fprintf(p.stdout, "Sign in to the panel as admin with the password you chose. Forgotten? 'bin/gatehouse demo --fresh' begins anew.\n")
 	}
 	if code != "" {
-		fmt.Fprintf(p.stdout, "To own the bots, send this from Olga's phone              /claim %s\n", code)
+		fmt.Fprintf(p.stdout, "To own the bots, send this from Olga's Telegram           /claim %s\n", code)
 	}
 	fmt.Fprintf(p.stdout, "\nEverything is kept in %s\nCtrl-C stops it; starting again goes on where it was.\n\n", a.vault.Path())
 }

@@ -32,7 +32,7 @@ var version = "dev"
 // command is the whole command line.
 type command struct {
 	Serve   serveCmd   `cmd:"" help:"Run the gateway with the settings of the environment."`
-	Demo    demoCmd    `cmd:"" help:"Run the gateway with a simulated Telegram on this machine: no account, no key."`
+	Demo    demoCmd    `cmd:"" help:"Run the gateway with a simulated Telegram and Discord on this machine: no account, no key."`
 	Doctor  doctorCmd  `cmd:"" help:"Check configuration, vault, database, platform, model, clock and ports; say how to mend each fault."`
 	Claim   claimCmd   `cmd:"" help:"Print a code with which you claim the bot: send it /claim CODE in a direct message."`
 	Pairing pairingCmd `cmd:"" help:"List and decide the requests of strangers, revoke and block people."`
