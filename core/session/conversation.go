@@ -330,7 +330,9 @@ func (c *Conversation) Append(run string, n int, messages ...Message) error {
 		c.tail.add(m)
 	}
 	c.tail.last = parent
-	return nil
+	var err error
+	c.tail.info, err = c.file.Stat() // now: what others add later is not known here
+	return err
 }
 
 // begin opens the file and makes sure that the tail is the file's.
@@ -369,14 +371,6 @@ func (c *Conversation) Sync() error {
 // Close ends the use, without Sync. The newest messages stay in memory for the
 // next turn.
 func (c *Conversation) Close() error {
-	if c.file != nil {
-		st, err := c.file.Stat()
-		if err != nil {
-			c.s.cache.drop(c.sess.ID)
-			return errors.Join(err, c.file.Close())
-		}
-		c.tail.info = st
-	}
 	if c.file != nil || c.disk { // else memory knows it already
 		c.s.cache.put(c.sess.ID, c.name, c.tail)
 	}

@@ -147,7 +147,7 @@ func (m *Message) encode(line string) (json.RawMessage, error) {
 		if stop == "" {
 			stop = "end_turn"
 		}
-		w.ID, w.Type, w.Model, w.StopReason, w.Usage = messageID(line), "message", m.Model, &stop, &m.Usage
+		w.ID, w.Type, w.Model, w.StopReason, w.Usage = messageID(line), "message", plainModel(m.Model), &stop, &m.Usage
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -156,6 +156,17 @@ func (m *Message) encode(line string) (json.RawMessage, error) {
 		return nil, err
 	}
 	return b.Bytes(), nil
+}
+
+// ownModels is the provider in front of a model's name that Claude Code leaves
+// out; it takes a model's thinking for its own only under that name.
+const ownModels = "anthropic/"
+
+func plainModel(model string) string {
+	if plain, ok := strings.CutPrefix(model, ownModels); ok && strings.HasPrefix(plain, "claude") {
+		return plain
+	}
+	return model
 }
 
 func messageID(line string) string { return "msg_" + strings.ReplaceAll(line, "-", "") }
@@ -176,6 +187,9 @@ func decode(l *vault.Line) (Message, bool) {
 	blocks := decodeBlocks(w.Content)
 	if len(blocks) == 0 {
 		return Message{}, false
+	}
+	if w.ID == messageID(l.UUID) && strings.HasPrefix(w.Model, "claude") { // written here
+		w.Model = ownModels + w.Model
 	}
 	return Message{Role: l.Type, Blocks: blocks, Model: w.Model, Stop: w.StopReason, Usage: w.Usage,
 		Run: l.RequestID, At: lineAt(l), line: l.UUID, id: w.ID}, true
