@@ -597,8 +597,6 @@ func (f *fixture) breakWrites(what, when string) (mend func()) {
 	return func() { do(`DROP TRIGGER full_disk`) }
 }
 
-func TestTheseTestsRunOnPostgresWhereTheyAreAskedTo(t *testing.T) { storetest.Runs(t) }
-
 func TestASendWhoseOutcomeCannotBeStoredIsNotRepeatedAndHoldsNobodyForEver(t *testing.T) {
 	f := newFixture(t, nil)
 	mend := f.breakWrites("UPDATE ON outbox", "NEW.state = 'sent'")
