@@ -64,6 +64,10 @@ type Config struct {
 	LimitRunTime      time.Duration `split_words:"true" default:"30m" min:"1s" max:"24h" example:"30m" desc:"Longest time for one answer."`
 	LimitSilence      time.Duration `split_words:"true" default:"300s" min:"1s" max:"24h" example:"300s" desc:"Longest time without a word from the model."`
 	LimitOutputTokens int           `split_words:"true" default:"16000" min:"1" max:"1000000" example:"16000" desc:"Longest answer, in tokens."`
+	LimitRounds       int           `split_words:"true" default:"50" min:"1" max:"1000" example:"50" desc:"How often one answer may call tools and think again."`
+
+	Sandbox    string `split_words:"true" default:"auto" choice:"auto,bubblewrap,none" example:"auto" desc:"What isolates shells below full trust: auto and bubblewrap use bubblewrap; none, or a machine where it does not work, leaves no shell below full."`
+	SearxngURL string `split_words:"true" example:"http://127.0.0.1:8888" desc:"Address of a SearXNG server for the tool WebSearch; empty: no WebSearch."`
 
 	MetricsAddr  string        `split_words:"true" example:"127.0.0.1:9090" desc:"A listener of its own for /metrics, without a key. Empty: /metrics on ADDR, with a key of scope metrics."`
 	LogLevel     Level         `split_words:"true" default:"info" example:"debug" desc:"debug, info, warn or error."`

@@ -118,7 +118,7 @@ func TestEverySettingIsReadFromItsOwnName(t *testing.T) {
 		"RATE_LIMIT": "5/10s", "PACE": "off", "MODEL": "openai/m", "MODEL_FALLBACKS": "local/quote:30ms",
 		"ANTHROPIC_API_KEY": "sk-2", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
 		"OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "LIMIT_RUNS": "3", "LIMIT_RUN_TIME": "1m",
-		"LIMIT_SILENCE": "2m", "LIMIT_OUTPUT_TOKENS": "100", "METRICS_ADDR": "127.0.0.1:9090", "LOG_LEVEL": "debug",
+		"LIMIT_SILENCE": "2m", "LIMIT_OUTPUT_TOKENS": "100", "LIMIT_ROUNDS": "7", "SANDBOX": "none", "SEARXNG_URL": "http://127.0.0.1:8888", "METRICS_ADDR": "127.0.0.1:9090", "LOG_LEVEL": "debug",
 		"LOG_FORMAT": "json", "DRAIN_TIMEOUT": "5s",
 	}
 	var pairs []string
@@ -267,7 +267,7 @@ func TestEveryProblemIsReportedAtOnceWithNameFaultAndExample(t *testing.T) {
 		"TELEGRAM_DM_POLICY": "all", "TELEGRAM_ALLOWED_USERS": "@name",
 		"DISCORD_TOKEN": "Bot topsecret", "DISCORD_API_URL": "discord.com", "DISCORD_DM_POLICY": "all", "DISCORD_ALLOWED_USERS": "name", "DM_TRUST": "full", "GROUP_TRUST": "root", "GUEST_READ": "../x",
 		"BUSY_MODE": "drop", "RATE_LIMIT": "10", "PACE": "no", "MODEL": "gemini/x", "MODEL_FALLBACKS": "mistral/x",
-		"ANTHROPIC_BASE_URL": "http://u:topsecret@h", "OPENAI_API_KEY": "top secret", "LIMIT_RUNS": "0", "LIMIT_RUN_TIME": "30", "LIMIT_SILENCE": "-1s", "LIMIT_OUTPUT_TOKENS": "many",
+		"ANTHROPIC_BASE_URL": "http://u:topsecret@h", "OPENAI_API_KEY": "top secret", "LIMIT_RUNS": "0", "LIMIT_RUN_TIME": "30", "LIMIT_SILENCE": "-1s", "LIMIT_OUTPUT_TOKENS": "many", "LIMIT_ROUNDS": "0", "SANDBOX": "docker", "SEARXNG_URL": "ftp://h",
 		"METRICS_ADDR": ":x", "LOG_LEVEL": "loud", "LOG_FORMAT": "xml", "DRAIN_TIMEOUT": "11m",
 	}
 	var pairs []string
@@ -290,8 +290,8 @@ func TestEveryProblemIsReportedAtOnceWithNameFaultAndExample(t *testing.T) {
 			t.Errorf("a secret was printed:\n%s", p)
 		}
 	}
-	if len(p) != 35 {
-		t.Errorf("%d problems, want 35:\n%s", len(p), p)
+	if len(p) != 38 {
+		t.Errorf("%d problems, want 38:\n%s", len(p), p)
 	}
 }
 
@@ -312,7 +312,7 @@ func TestAnUnknownNameIsAnErrorThatSuggestsTheNearest(t *testing.T) {
 		"GATEHOUSE_LOGLEVEL":            "GATEHOUSE_LOG_LEVEL?",
 		"GATEHOUSE_TELEGRAM_APIURL":     "GATEHOUSE_TELEGRAM_API_URL?",
 		"GATEHOUSE_LOG_LEVEL_FILE":      "not a setting",
-		"GATEHOUSE_SANDBOX":             "this version does not have",
+		"GATEHOUSE_RETENTION_DAYS":      "this version does not have",
 		"GATEHOUSE_BUDGET_DAY":          "this version does not have",
 		"GATEHOUSE_ANTHROPIC_API_KEY_X": "GATEHOUSE_ANTHROPIC_API_KEY?",
 	} {

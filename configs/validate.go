@@ -171,6 +171,7 @@ func (c *Config) checks() map[string]func() error {
 		"ANTHROPIC_BASE_URL":     func() error { return checkBase(c.AnthropicBaseURL) },
 		"OPENAI_API_KEY":         func() error { return checkKey(c.OpenaiAPIKey) },
 		"OPENAI_BASE_URL":        func() error { return checkBase(c.OpenaiBaseURL) },
+		"SEARXNG_URL":            func() error { return checkBase(c.SearxngURL) },
 		"METRICS_ADDR":           func() error { return each(List{c.MetricsAddr}, checkHostPort) },
 	}
 }

@@ -62,6 +62,7 @@ type Options struct {
 	Key              string `json:"key,omitempty"`           // id of the API key, "" for an admin session
 	Respond          bool   `json:"respond_async,omitempty"` // run again after a crash (Prefer: respond-async)
 	IdempotencyKey   string `json:"idempotency_key,omitempty"`
+	Alone            bool   `json:"alone,omitempty"` // nobody watches the stream: what would be asked is refused
 }
 
 // A Reply is what goes to one chat: parts in order, stored in the outbox.

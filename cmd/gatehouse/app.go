@@ -44,6 +44,7 @@ type app struct {
 	queue      *queue.Queue
 	book       *pairing.Book
 	desk       *permission.Desk
+	guard      *permission.Guard
 	keys       *auth.Keys
 	admins     *auth.Admins
 	sessions   *session.Store
@@ -129,6 +130,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.bus = bus.New(a.loadEvents, a.events.Latest)
 	g := &gate{http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}}
 	asks := &approvals{desk: a.desk}
+	a.guard = permission.NewGuard(permission.GuardOptions{DB: a.db, Desk: a.desk, Vault: a.vault, Clock: a.clock, Log: a.log, Show: toolAsks{asks}})
 	qm := queue.NewMetrics(a.reg, append(a.botNames(), core.APIBot))
 	p := &preparer{platform: a.platform}
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version})
@@ -186,20 +188,30 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	if err != nil {
 		return fmt.Errorf("prices: %w", err)
 	}
-	om := orchestrator.NewMetrics(a.reg, a.models.names, nil)
+	kits, err := newKits(a)
+	if err != nil {
+		return err
+	}
+	a.closing(kits.shell.Close)
+	om := orchestrator.NewMetrics(a.reg, a.models.names, toolNames)
 	om.Stage = qm.Stage
 	a.runs = orchestrator.New(orchestrator.Options{
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: agent.New(a.vault),
 		Usage: usage.New(usage.NewMetrics(a.reg, a.models.names)),
 		Agent: agent.Default(filepath.Base(a.vault.Path()), ""),
 		Model: a.models.find, Cost: prices.Cost, MayRead: a.mayRead,
-		Limits: orchestrator.Limits{RunTime: a.cfg.LimitRunTime, Silence: a.cfg.LimitSilence, OutputTokens: a.cfg.LimitOutputTokens},
+		Equip: kits.equip, Guard: a.guard,
+		Choose: func(ctx context.Context, tx *store.Tx, ask permission.Ask) error {
+			_, err := a.desk.Open(ctx, tx, ask)
+			return err
+		},
+		Limits: orchestrator.Limits{RunTime: a.cfg.LimitRunTime, Silence: a.cfg.LimitSilence, OutputTokens: a.cfg.LimitOutputTokens, Rounds: a.cfg.LimitRounds},
 	})
 	return nil
 }
 
 func (a *app) joinDispatch(asks *approvals, qm *queue.Metrics) {
-	c := &chat{book: a.book, desk: a.desk, approvals: asks, sessions: a.sessions, bus: a.bus, queue: a.queue, db: a.db, model: a.models.first.About().Name}
+	c := &chat{book: a.book, desk: a.desk, guard: a.guard, approvals: asks, sessions: a.sessions, bus: a.bus, queue: a.queue, db: a.db, model: a.models.first.About().Name}
 	a.dispatcher = dispatch.New(dispatch.Options{
 		Clock: a.clock, Log: a.log, Queue: a.queue, Runs: a.runs, Events: a.events, Bus: a.bus, Screen: screen{a}, Stage: qm.Stage,
 		Render:   func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) },

@@ -19,6 +19,7 @@ import (
 type chat struct {
 	book      *pairing.Book
 	desk      *permission.Desk
+	guard     *permission.Guard
 	approvals *approvals
 	sessions  *session.Store
 	bus       *bus.Bus
@@ -281,32 +282,47 @@ func (c *chat) unknown(_ context.Context, call dispatch.Call) (dispatch.Outcome,
 
 // callback carries out a pressed button.
 func (c *chat) callback(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
-	by, err := c.owner(ctx, call)
-	if err != nil {
-		return dispatch.Outcome{}, err
-	}
+	gone := core.Errorf(core.Invalid, "This button is not known any more.")
 	id, option, ok := permission.SplitData(call.In.Callback.Data)
 	if !ok {
-		return dispatch.Outcome{}, core.Errorf(core.Invalid, "This button is not known any more.")
+		return dispatch.Outcome{}, gone
 	}
 	ask, err := c.desk.ByID(ctx, c.db, id)
-	if core.KindOf(err) == core.NotFound || err == nil && (ask.Bot != call.In.Bot || ask.Chat != call.In.Chat || ask.Kind != permission.KindPairing) {
-		return dispatch.Outcome{}, core.Errorf(core.Invalid, "This button is not known any more.")
+	if core.KindOf(err) == core.NotFound || err == nil && ask.Bot != call.In.Bot {
+		return dispatch.Outcome{}, gone
 	}
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
-	text, err := c.approvals.press(ctx, ask, option, by)
+	var text string
+	switch {
+	case ask.Kind == permission.KindChoice && ask.Chat == call.In.Chat:
+		return c.choose(ctx, call, ask, option)
+	case ask.Kind == permission.KindQuestion && ask.Chat == call.In.Chat:
+		return c.answerBy(ctx, call, ask, option)
+	case ask.Kind == permission.KindPermission:
+		text, err = c.decide(ctx, call, ask, option)
+	case ask.Kind == permission.KindPairing && ask.Chat == call.In.Chat:
+		var by core.Actor
+		if by, err = c.owner(ctx, call); err == nil {
+			text, err = c.approvals.press(ctx, ask, option, by)
+		}
+	default:
+		err = gone
+	}
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
 	return dispatch.Outcome{Text: core.CutRunes(text, 150)}, nil
 }
 
-// answer is for rows raised to answers: no kind of question is asked by this
-// version's runs, so one can only be left over from a newer one.
-func (c *chat) answer(_ context.Context, _ dispatch.Call) (dispatch.Outcome, error) {
-	return said("That question is no longer open.")
+// decide lets a tool's call go on, or not: the owner's or an admin's word.
+func (c *chat) decide(ctx context.Context, call dispatch.Call, ask permission.Ask, option string) (string, error) {
+	by, err := c.owner(ctx, call)
+	if err != nil {
+		return "", err
+	}
+	return toolAsks{c.approvals}.pressed(ctx, c.guard, ask, option, by)
 }
 
 // plain makes hostile text fit to stand in our Markdown.

@@ -38,7 +38,7 @@ import (
 const publicName = "gatehouse.example.org"
 
 // tool is the path of a program, or skips the test.
-func tool(t *testing.T, name string) string {
+func installed(t *testing.T, name string) string {
 	t.Helper()
 	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/sbin") {
 		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
@@ -175,7 +175,7 @@ func behindProxy(t *testing.T) (*world, *llmtest.Server) {
 }
 
 func TestTheNginxRecipeWorks(t *testing.T) {
-	nginx := tool(t, "nginx")
+	nginx := installed(t, "nginx")
 	w, model := behindProxy(t)
 	dir, addr, plain := shortDir(t), freePort(t), freePort(t)
 	pool := certificate(t, dir)
@@ -204,7 +204,7 @@ func TestTheNginxRecipeWorks(t *testing.T) {
 }
 
 func TestTheCaddyRecipeWorks(t *testing.T) {
-	caddy := tool(t, "caddy")
+	caddy := installed(t, "caddy")
 	w, model := behindProxy(t)
 	dir, addr := shortDir(t), freePort(t)
 	pool := certificate(t, dir)
@@ -285,7 +285,7 @@ func checkProxy(t *testing.T, w *world, model *llmtest.Server, client *http.Clie
 }
 
 func TestTheUnitIsSoundAndHardened(t *testing.T) {
-	analyze := tool(t, "systemd-analyze")
+	analyze := installed(t, "systemd-analyze")
 	unit, err := os.ReadFile("../../configs/systemd/gatehouse.service")
 	if err != nil {
 		t.Fatal(err)
@@ -308,7 +308,7 @@ func TestTheUnitIsSoundAndHardened(t *testing.T) {
 }
 
 func TestTheAlertRulesAreSoundAndFire(t *testing.T) {
-	promtool := tool(t, "promtool")
+	promtool := installed(t, "promtool")
 	for _, args := range [][]string{{"check", "config", "prometheus.yml"}, {"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
 		cmd := exec.Command(promtool, args...)
 		cmd.Dir = "../../configs/prometheus"

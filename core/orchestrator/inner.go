@@ -23,8 +23,8 @@ var (
 
 // Names of the tools that live here.
 const (
-	taskName = "Task"
-	askName  = "AskUserQuestion"
+	TaskName = "Task"
+	AskName  = "AskUserQuestion"
 )
 
 // choiceTime is how long a person may take to decide on interrupted work.
@@ -45,8 +45,8 @@ const askSchema = `{"type":"object","additionalProperties":false,"required":["qu
 // inner are the tools that need the run itself, as far as they are offered.
 func (r *run) inner() []tool.Tool {
 	all := []tool.Tool{
-		{Name: taskName, About: aboutTask, Schema: json.RawMessage(taskSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.o.Limits.RunTime, Run: r.task},
-		{Name: askName, About: aboutAsk, Schema: json.RawMessage(askSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.o.Limits.RunTime, Run: r.question},
+		{Name: TaskName, About: aboutTask, Schema: json.RawMessage(taskSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.o.Limits.RunTime, Run: r.task},
+		{Name: AskName, About: aboutAsk, Schema: json.RawMessage(askSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.o.Limits.RunTime, Run: r.question},
 	}
 	return slices.DeleteFunc(all, func(t tool.Tool) bool {
 		return !permission.Offered(r.kit.Profile, t, true).OK || len(r.agent.Tools) > 0 && !slices.Contains(r.agent.Tools, t.Name)
@@ -76,7 +76,7 @@ func (r *run) task(ctx context.Context, c *tool.Call) (tool.Result, error) {
 		MaxTokens: r.o.o.Limits.OutputTokens, Sender: llm.Sender{User: r.t.User, Trust: r.t.Trust},
 	}}
 	for _, t := range r.kit.Tools {
-		if t.Name != taskName && t.Name != askName {
+		if t.Name != TaskName && t.Name != AskName {
 			sub.tools = append(sub.tools, t)
 		}
 	}

@@ -122,6 +122,7 @@ type Turn struct {
 	Warnings []core.Warning
 	Rows     []core.Inbound // of one sender; their texts are the message
 	User     int64
+	Admin    bool // the sender is owner or admin
 	Trust    core.Trust
 	Started  time.Time
 	// Waiting is told when the run begins and ends to wait for a person; nil: nobody cares.
@@ -151,7 +152,7 @@ func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref s
 	if err != nil {
 		return err
 	}
-	t.User, t.Started = ref.User, tx.Time()
+	t.User, t.Admin, t.Started = ref.User, ref.Admin, tx.Time()
 	t.Trust = core.Least(ref.Trust, t.Session.TrustLevel)
 	if ref.Options != nil && ref.Options.Trust != core.Stranger {
 		t.Trust = core.Least(t.Trust, ref.Options.Trust)

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+
+	"gatehouse/core"
+	"gatehouse/core/agent"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/permission"
+	"gatehouse/core/sandbox"
+	"gatehouse/core/store"
+	"gatehouse/core/tool"
+	"gatehouse/core/tool/fetch"
+	"gatehouse/core/tool/files"
+	"gatehouse/core/tool/shell"
+	"gatehouse/core/vault"
+)
+
+// kits gives turns their tools: what there is, less what the turn's trust, its
+// agent and the machine do not offer.
+type kits struct {
+	a     *app
+	box   sandbox.Box // nil: nothing runs isolated, and noBox says why
+	noBox string
+	shell *shell.Shell
+	tools []tool.Tool
+}
+
+func newKits(a *app) (*kits, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	k := &kits{a: a}
+	k.box, k.noBox = sandbox.Open(a.cfg.Sandbox, self)
+	k.shell = shell.New(shell.Options{Box: k.box, Stage: self, Clock: a.clock, Env: os.Environ()})
+	web, err := fetch.New(fetch.Options{Search: a.cfg.SearxngURL})
+	if err != nil {
+		return nil, err
+	}
+	k.tools = slices.Concat(files.New(), []tool.Tool{k.shell.Tool()}, web)
+	if k.box == nil {
+		a.log.Warn("below full trust there is no shell", "why", k.noBox)
+	}
+	return k, nil
+}
+
+// toolNames are what metrics call tools by.
+var toolNames = []string{"Read", "Write", "Edit", "Glob", "Grep", "Bash", "WebFetch", "WebSearch", "Skill", orchestrator.TaskName, orchestrator.AskName}
+
+// profile is what permissions a turn has.
+func (k *kits) profile(t *orchestrator.Turn) permission.Profile {
+	in := &t.Rows[0]
+	p := permission.Profile{
+		User: t.User, Trust: t.Trust, Session: t.Session.ID, Owner: t.Admin, CanAsk: in.Turn == nil || !in.Turn.Alone,
+		GuestRead: k.a.cfg.GuestRead, Bot: in.Bot, Chat: in.Chat, Run: t.Run,
+	}
+	defaults := permission.ForGuest(t.User)
+	if t.Admin {
+		defaults = permission.ForOwner()
+	}
+	p.Configured = permission.ParseConfigured(t.Session.Metadata, defaults)
+	// Trust mode: the owner's own API and panel sessions unless they say
+	// otherwise; in chats only where the owner has said so.
+	auto := trustMode(t.Session.Metadata)
+	p.Auto = t.Admin && (auto != nil && *auto || auto == nil && in.Turn != nil)
+	return p
+}
+
+// trustMode is what a session's metadata says of it; nil: nothing.
+func trustMode(metadata json.RawMessage) *bool {
+	var m struct {
+		Permissions struct {
+			TrustMode *bool `json:"trust_mode"`
+		} `json:"permissions"`
+	}
+	if json.Unmarshal(metadata, &m) != nil {
+		return nil
+	}
+	return m.Permissions.TrustMode
+}
+
+// equip is a turn's kit.
+func (k *kits) equip(_ context.Context, t *orchestrator.Turn, dir vault.Dir, who agent.Agent) (*orchestrator.Kit, error) {
+	p := k.profile(t)
+	mayRead, mayWrite := k.a.guard.Bounds(p)
+	kit := &orchestrator.Kit{Profile: p, Turn: &tool.Turn{
+		User: t.User, Trust: t.Trust, Session: t.Session.ID, Run: t.Run, Vault: k.a.vault, Dir: dir, MayRead: mayRead, MayWrite: mayWrite,
+	}}
+	for _, x := range k.tools {
+		if len(who.Tools) > 0 && !slices.Contains(who.Tools, x.Name) {
+			continue
+		}
+		offer := permission.Offered(p, x, k.box != nil)
+		if offer.OK {
+			kit.Tools = append(kit.Tools, x)
+			continue
+		}
+		why := offer.Why
+		if x.Isolated && k.box == nil && t.Trust < core.Full {
+			why = k.noBox
+		}
+		kit.Missing = append(kit.Missing, x.Name+": "+why)
+	}
+	kit.Close = func() {
+		if err := k.shell.End(t.Run); err != nil {
+			k.a.log.Warn("scratch of a run is left", "run", t.Run, "err", err)
+		}
+	}
+	return kit, nil
+}
+
+// toolAsks shows the owner in chat what tools ask for, and the asked person
+// what the model wants to know.
+type toolAsks struct{ *approvals }
+
+// Buttons of a permission.
+const (
+	optOnce   = "once"
+	optRefuse = "deny"
+)
+
+// maxButton is how many characters a button shows of a pattern.
+const maxButton = 40
+
+// Open posts the ask to the direct chats of the owner and the admins.
+func (s toolAsks) Open(ctx context.Context, tx *store.Tx, a permission.Ask, req core.PermissionRequest, p permission.Profile) error {
+	if p.Bot == core.APIBot {
+		return nil // the stream and the panel show it
+	}
+	chats, err := s.book.OwnerChats(ctx, tx, p.Bot)
+	if err != nil {
+		return err
+	}
+	part := core.Part{Text: permissionText(req, p)}
+	part.Buttons = [][]core.Button{{{Label: "Allow once", Data: a.Data(optOnce)}, {Label: "Deny", Data: a.Data(optRefuse)}}}
+	for i, g := range req.SuggestedGrants {
+		part.Buttons = append(part.Buttons, []core.Button{{Label: core.CutRunes("Allow in this session: "+g.Label, maxButton+24), Data: a.Data(grantOption(i))}})
+	}
+	for i, to := range chats {
+		if err := s.mail.Post(ctx, tx, core.Reply{Address: to, Key: askKey(a.ID, i), Parts: []core.Part{part}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askKey names the i-th message that shows an ask.
+func askKey(id string, i int) string { return "ask:" + id + ":" + string(rune('a'+i)) }
+
+func grantOption(i int) string { return "g" + string(rune('0'+i)) }
+
+// permissionText says what a tool wants, in plain text: all of it is hostile.
+func permissionText(req core.PermissionRequest, p permission.Profile) string {
+	who := "You"
+	if !p.Owner {
+		who = "A guest"
+	}
+	text := who + " (trust " + p.Trust.String() + "): " + req.ToolName + " wants to "
+	switch {
+	case req.Command != "":
+		text += "run\n\n" + core.CutRunes(req.Command, 1500)
+	case req.Kind == string(tool.Write):
+		text += "change " + core.CutRunes(req.Path, 500)
+	default:
+		text += "read " + core.CutRunes(req.Path, 500)
+	}
+	return text + "\n\nWithout an answer by " + req.ExpiresAt.UTC().Format("15:04:05") + " UTC it is refused."
+}
+
+// Close takes the buttons away and says what was decided.
+func (s toolAsks) Close(ctx context.Context, tx *store.Tx, a permission.Ask, outcome string) error {
+	chats, err := s.book.OwnerChats(ctx, tx, a.Bot)
+	if err != nil || a.Bot == core.APIBot {
+		return err
+	}
+	for i, to := range chats {
+		key := askKey(a.ID, i)
+		err := s.mail.Post(ctx, tx, core.Reply{Address: to, Key: key, First: 1, Replaces: "@" + key + "/0", Parts: []core.Part{{Text: outcome}}})
+		if err != nil && core.KindOf(err) != core.Conflict {
+			return err
+		}
+	}
+	return nil
+}
+
+// pressed decides a tool's ask by a button of the owner or an admin.
+func (s toolAsks) pressed(ctx context.Context, guard *permission.Guard, a permission.Ask, option string, by core.Actor) (string, error) {
+	switch option {
+	case optOnce:
+		return "Allowed once", guard.Grant(ctx, a.ID, "", by)
+	case optRefuse:
+		return "Denied", guard.Deny(ctx, a.ID, by)
+	}
+	pattern, err := suggested(a.Payload, option)
+	if err != nil {
+		return "", err
+	}
+	return "Allowed in this session: " + pattern, guard.Grant(ctx, a.ID, pattern, by)
+}
+
+// suggested is the grant that a button of an ask stands for.
+func suggested(payload, option string) (string, error) {
+	var req struct {
+		Request core.PermissionRequest `json:"request"`
+	}
+	err := json.Unmarshal([]byte(payload), &req)
+	for i, g := range req.Request.SuggestedGrants {
+		if grantOption(i) == option {
+			return g.Pattern, nil
+		}
+	}
+	return "", errors.Join(core.Errorf(core.Invalid, "this button is not known any more"), err)
+}
