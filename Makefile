@@ -6,6 +6,7 @@ GO   ?= go
 
 # Pinned, so that a check means the same today and tomorrow.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+CLAUDE_CODE := @anthropic-ai/claude-code@2.1.197
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -22,10 +23,10 @@ RELEASE_LDFLAGS := -s -w -linkmode external -extldflags "-static" -X main.versio
 CC_amd64 ?= x86_64-linux-gnu-gcc
 CC_arm64 ?= aarch64-linux-gnu-gcc
 
-.PHONY: help build release FORCE demo test format vet static vulnerabilities race fuzz crash bench clean
+.PHONY: help build release FORCE demo test format vet static vulnerabilities race fuzz test-claude crash bench clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 build: ## the program, as bin/gatehouse
 	$(GO) build -trimpath -tags $(TAGS) -ldflags "-X main.version=$(VERSION)" -o bin/gatehouse ./cmd/gatehouse
@@ -66,6 +67,16 @@ static: ## staticcheck
 vulnerabilities: ## govulncheck
 	@echo "== govulncheck"
 	@GO="$(GO)" .ci/tool $(GOVULNCHECK) -tags $(TAGS) ./...
+
+test-claude: ## sessions against the real Claude Code; CLAUDE=program, else npm fetches it
+	@echo "== Claude Code"
+	@program="$(CLAUDE)"; dir=; \
+	if [ -z "$$program" ]; then \
+		dir=$$(mktemp -d) && HOME=$$dir npm install --silent --no-audit --no-fund --ignore-scripts --prefix $$dir $(CLAUDE_CODE) && \
+		program=$$(ls $$dir/node_modules/@anthropic-ai/claude-code-*/claude | head -n 1) || exit 1; \
+	fi; \
+	GATEHOUSE_TEST_CLAUDE="$$program" $(GO) test -count=1 -tags $(TAGS) -run ClaudeCode -v ./core/session; ok=$$?; \
+	[ -z "$$dir" ] || rm -rf $$dir; exit $$ok
 
 crash: ## the crash, power cut and strace tests alone and longer, ROUNDS=100
 	GATEHOUSE_TEST_ROUNDS=$(ROUNDS) $(GO) test -count=1 -timeout 2h -tags $(TAGS) -run 'Crash|Power|Strace' -v ./cmd/gatehouse
