@@ -23,7 +23,7 @@ RELEASE_LDFLAGS := -s -w -linkmode external -extldflags "-static" -X main.versio
 CC_amd64 ?= x86_64-linux-gnu-gcc
 CC_arm64 ?= aarch64-linux-gnu-gcc
 
-.PHONY: help build release FORCE demo test format vet static vulnerabilities race fuzz test-claude crash bench clean
+.PHONY: help build release FORCE demo test format vet static vulnerabilities race fuzz test-claude postgres-test crash bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -42,7 +42,7 @@ dist/gatehouse-linux-%: FORCE
 demo: build ## everything on this machine, with a simulated Telegram and Discord
 	./bin/gatehouse demo
 
-test: format vet race fuzz static vulnerabilities ## all checks
+test: format vet race postgres-test fuzz static vulnerabilities ## all checks
 
 format: ## gofmt finds nothing to change
 	@echo "== gofmt"
@@ -55,6 +55,10 @@ vet: ## go vet
 race: ## every test, with the race detector, a browser and 20 crash rounds
 	@echo "== go test -race"
 	$(GO) test -race -timeout 12m -tags $(TAGS),browser ./...
+
+postgres-test: ## the store's and the queue's tests on a throw-away PostgreSQL server
+	@echo "== PostgreSQL"
+	@GO="$(GO)" TAGS="$(TAGS)" .ci/postgres
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@echo "== fuzzing, $(FUZZTIME) each"
