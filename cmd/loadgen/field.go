@@ -139,8 +139,8 @@ func (f *field) online() bool {
 	return !slices.ContainsFunc(f.platforms, func(p *crowd.Platform) bool { return !p.Online() })
 }
 
-// seenAt is when the bot had asked every platform for messages, after a moment;
-// zero when it has not.
+// seenAt is when the bot had turned to every platform, after a moment; zero when
+// it has not.
 func (f *field) seenAt(after time.Time) (last time.Time) {
 	for _, p := range f.platforms {
 		at := p.Seen(after)

@@ -263,15 +263,15 @@ func (b *bench) start(ctx context.Context) error {
 	return nil
 }
 
-// read notes how long a gateway took to ask all platforms, and what memory it
+// read notes how long a gateway took to turn to all platforms, and what memory it
 // has then, and stops it.
 func (d *startData) read(s *side, list *[]float64) error {
+	time.Sleep(2 * time.Second)
 	at := s.seenAt(s.begun)
 	if at.IsZero() {
-		return errors.Join(errors.New("the gateway asked a platform for nothing"), s.child.stop())
+		return errors.Join(errors.New("the gateway never turned to a platform"), s.child.stop())
 	}
 	*list = append(*list, ms(at.Sub(s.begun)))
-	time.Sleep(2 * time.Second)
 	rss, _, err := s.child.memory()
 	d.RSS = append(d.RSS, rss)
 	return errors.Join(err, s.child.stop())

@@ -169,7 +169,7 @@ func (b *bench) goals() []line {
 	}
 	if s := d.Start; s != nil {
 		out = append(out,
-			atMost("cold start until every platform is asked for messages, new vault", median(s.Fresh), 300, "ms", short(median(s.Bare))+" ms"),
+			atMost("cold start until every platform hears of it, new vault", median(s.Fresh), 300, "ms", short(median(s.Bare))+" ms"),
 			atMost("cold start, known vault", median(s.Again), 300, "ms", short(median(s.Bare))+" ms"))
 	}
 	if s := d.Scale; s != nil {
@@ -329,7 +329,7 @@ func (b *bench) details(say func(string, ...any)) {
 		}
 	}
 	if u := d.Burst; u != nil {
-		say("Burst: %s commits per message, %s writes per commit; calls of the platform in all rounds: %v.\n", short(u.Commits), short(u.Group), u.Calls)
+		say("Burst: %s commits per message, %s writes per commit; calls of the platforms in all rounds: %v.\n", short(u.Commits), short(u.Group), u.Calls)
 		stageTable(say, "burst", u.Stages)
 		rateTable(say, u.Rounds)
 	}

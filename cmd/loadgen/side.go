@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
+	"time"
 
 	"gatehouse/cmd/loadgen/crowd"
 )
@@ -57,6 +59,11 @@ func (b *bench) side(_ context.Context, chats int, dir string, start func(*side)
 
 // again starts a gateway that has ended once more, on the same platforms.
 func (b *bench) again(ctx context.Context, s *side) (err error) {
+	for end := time.Now().Add(stopWait); slices.ContainsFunc(s.platforms, (*crowd.Platform).Online); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) || ctx.Err() != nil {
+			return errors.New("a platform still has the gateway that has ended")
+		}
+	}
 	s.child, err = startGateway(ctx, b.c.Program, s.field, s.dir)
 	return err
 }

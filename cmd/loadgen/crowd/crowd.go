@@ -42,8 +42,8 @@ type simulator interface {
 	History(chat string) []Message
 	// Online reports whether the bot receives now.
 	Online() bool
-	// Seen is when the bot first asked for messages after a moment; zero when it
-	// has not.
+	// Seen is when the bot first turned to the platform after a moment; zero when
+	// it has not.
 	Seen(after time.Time) time.Time
 }
 

@@ -59,7 +59,7 @@ func (t telegram) History(chat string) (out []Message) {
 func (t telegram) Online() bool { return t.sim.Bot().Polling() }
 
 func (t telegram) Seen(after time.Time) time.Time {
-	for _, r := range t.sim.Requests(0, "getUpdates") {
+	for _, r := range t.sim.Requests(0, "") {
 		if r.At.After(after) {
 			return r.At
 		}
