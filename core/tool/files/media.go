@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"compress/zlib"
 	"fmt"
 	"image"
 	_ "image/gif" // the sizes of pictures
@@ -76,7 +77,26 @@ func whole(r io.Reader, st fs.FileInfo, limit int64, what string) ([]byte, error
 	return data, err
 }
 
-var pdfPage = regexp.MustCompile(`/Type\s*/Page[^s\w]`)
+var (
+	pdfPage   = regexp.MustCompile(`/Type\s*/Page[^s\w]`)
+	pdfPacked = regexp.MustCompile(`/Type\s*/ObjStm\b[^>]*>>\s*stream\r?\n`)
+)
 
-// pages counts the pages that a PDF names.
-func pages(data []byte) int { return len(pdfPage.FindAllIndex(data, -1)) }
+// pages counts the pages that a PDF names, also in packed object streams (ISO
+// 32000-1, 7.5.7). Pages of older versions that the file still holds count too:
+// one page too many is refused here, one too few would be refused by every
+// later request of the conversation.
+func pages(data []byte) int {
+	n := len(pdfPage.FindAllIndex(data, -1))
+	room := int64(4 * maxDocument) // bytes that are unpacked, in all
+	for _, at := range pdfPacked.FindAllIndex(data, -1) {
+		z, err := zlib.NewReader(bytes.NewReader(data[at[1]:]))
+		if err != nil {
+			continue
+		}
+		plain, _ := io.ReadAll(io.LimitReader(z, room)) // what could be unpacked counts
+		room -= int64(len(plain))
+		n += len(pdfPage.FindAllIndex(append(plain, ' '), -1))
+	}
+	return n
+}

@@ -207,6 +207,8 @@ func explain(shown string, err error) error {
 		return core.Errorf(core.NotFound, "%s does not exist", shown)
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
 		return core.Errorf(core.NotFound, "%s does not exist: a part of the path is no folder, or too long", shown)
+	case errors.Is(err, syscall.ELOOP):
+		return core.Errorf(core.NotFound, "%s does not exist: its links lead in a circle", shown)
 	case errors.Is(err, syscall.ENXIO):
 		return core.Errorf(core.Invalid, "%s is no regular file", shown)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):

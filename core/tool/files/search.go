@@ -202,7 +202,7 @@ func (s *search) result(cut string) string {
 			s.put(show(s.t, e.hit.name))
 		}
 		if s.full == "" && s.found.count > s.found.limit {
-			s.full = fmt.Sprintf("only the newest are shown, of %d", s.found.count)
+			s.full = fmt.Sprintf("only the first %d are shown; go on with offset %d", s.in.head(), s.found.limit)
 		}
 	}
 	var b strings.Builder
