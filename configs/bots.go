@@ -142,7 +142,7 @@ func (b *Bot) refresh() {
 		return
 	}
 	b.Token, b.Fault = Secret{}, ""
-	s, err := readSecret(b.TokenFile)
+	s, err := ReadSecret(b.TokenFile)
 	if err == nil {
 		err = p.token(s.Reveal())
 		if err != nil {

@@ -127,7 +127,7 @@ func (f field) load(c *Config) *Problem {
 	case value != "" && file != "":
 		return f.problem("is set, and so is " + f.Name + "_FILE: set only one of them")
 	case file != "":
-		s, err := readSecret(file)
+		s, err := ReadSecret(file)
 		if err != nil {
 			return &Problem{f.Name + "_FILE", err.Error(), f.Name + "_FILE=" + f.secretFile()}
 		}
@@ -168,8 +168,9 @@ func (f field) fault(value string, err error) string {
 // maxSecret bounds a secret's file, in bytes.
 const maxSecret = 16 << 10
 
-// readSecret reads a secret without the line end that editors leave behind it.
-func readSecret(path string) (Secret, error) {
+// ReadSecret reads a secret from a file of at most 16 KiB, without the line end
+// that editors leave behind it. The error never holds it.
+func ReadSecret(path string) (Secret, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Secret{}, err

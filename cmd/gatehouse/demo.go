@@ -65,6 +65,7 @@ func (c *demoCmd) Run(p *process) (err error) {
 	defer stop()
 	cfg.TelegramToken, cfg.TelegramApiURL = configs.NewSecret(sims.telegram.Token()), sims.telegram.URL()
 	cfg.DiscordToken, cfg.DiscordApiURL = configs.NewSecret(sims.discord.Token()), sims.discord.URL()
+	cfg.BotsFile = "off" // no real bot beside them
 	defer c.farewell(p, &err)()
 	return serve(p, cfg, func(a *app, oneTime string) {
 		claims.serve(a)
@@ -300,9 +301,9 @@ Open these in a browser:
   The phones   http://%s/
                play people who write to the bots
   The panel    http://%s/admin
-               decide who may talk to it
+               decide who may talk to them
   The API      http://%s/docs
-               what programs can ask of it
+               what programs can ask for
 
 `, phonesAddr, a.cfg.Addr, a.cfg.Addr)
 	if oneTime != "" {

@@ -31,6 +31,9 @@ var version = "dev"
 
 // command is the whole command line.
 type command struct {
+	EnvFile string `name:"env-file" type:"path" placeholder:"FILE" help:"File of settings to begin with, mode 0600; the environment stands before it. init writes it."`
+
+	Init    initCmd    `cmd:"" help:"Ask for bots, model and password, check each, and write a file of settings."`
 	Serve   serveCmd   `cmd:"" help:"Run the gateway with the settings of the environment."`
 	Demo    demoCmd    `cmd:"" help:"Run the gateway with a simulated Telegram and Discord on this machine: no account, no key."`
 	Doctor  doctorCmd  `cmd:"" help:"Check configuration, vault, database, platform, model, clock and ports; say how to mend each fault."`
@@ -41,16 +44,18 @@ type command struct {
 
 const description = `Gatehouse: talk to AI agents from your chat apps, without letting strangers in.
 
-Settings come from GATEHOUSE_* variables (docs/operations.md lists them; 'gatehouse doctor' checks them).
+Settings come from GATEHOUSE_* variables and --env-file (docs/operations.md lists them; 'gatehouse doctor' checks them).
 Exit codes: 0 clean, 1 failure, 2 bad usage or configuration.`
 
 // process is what a command may use of the world.
 type process struct {
-	ctx    context.Context
-	stdout io.Writer
-	stderr io.Writer
-	tty    bool           // stderr is a terminal
-	hangup chan os.Signal // SIGHUP, once hearHangups was called; nil otherwise
+	ctx     context.Context
+	stdin   *os.File // answers; nil: none
+	stdout  io.Writer
+	stderr  io.Writer
+	tty     bool           // stderr is a terminal
+	hangup  chan os.Signal // SIGHUP, once hearHangups was called; nil otherwise
+	envFile string         // --env-file
 }
 
 // hearHangups has a SIGHUP ask for a reload instead of ending the process. On a
@@ -69,7 +74,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
-	p := &process{ctx: ctx, stdout: os.Stdout, stderr: os.Stderr, tty: isTerminal(os.Stderr)}
+	p := &process{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, tty: isTerminal(os.Stderr)}
 	os.Exit(run(p, os.Args[1:]))
 }
 
@@ -94,6 +99,12 @@ func run(p *process, args []string) (exit int) {
 	if err != nil {
 		fmt.Fprintf(p.stderr, "gatehouse: %v\nRun 'gatehouse --help' for the commands.\n", err)
 		return exitUsage
+	}
+	p.envFile = c.EnvFile
+	if p.envFile != "" && k.Command() != "init" {
+		if err := configs.UseEnvFile(p.envFile); err != nil {
+			return p.fail(err)
+		}
 	}
 	if err := k.Run(p); err != nil {
 		return p.fail(err)

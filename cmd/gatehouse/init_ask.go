@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// maxAnswer bounds one answer, in bytes.
+const maxAnswer = 16 << 10
+
+// An asker asks questions on a terminal, or takes the lines of its input as the
+// answers; when they end, every further answer is empty.
+type asker struct {
+	ctx      context.Context
+	out      io.Writer
+	in       *os.File
+	lines    *bufio.Scanner
+	terminal bool
+}
+
+func newAsker(p *process) *asker {
+	q := &asker{ctx: p.ctx, out: p.stdout, in: p.stdin}
+	if p.stdin != nil {
+		q.lines = bufio.NewScanner(p.stdin)
+		q.lines.Buffer(nil, maxAnswer)
+		q.terminal = isTerminal(p.stdin)
+	}
+	return q
+}
+
+func (q *asker) say(format string, args ...any) { fmt.Fprintf(q.out, format, args...) }
+
+// line asks for something that may be seen.
+func (q *asker) line(prompt string) (string, error) {
+	q.say("%s ", prompt)
+	return q.read()
+}
+
+// secret asks for something that must not stand on the screen.
+func (q *asker) secret(prompt string) (string, error) {
+	q.say("%s ", prompt)
+	if !q.terminal {
+		return q.read()
+	}
+	show, err := hideInput(q.in)
+	if err != nil {
+		q.say("\n(what you type can be seen here) ")
+		return q.read()
+	}
+	defer func() { show(); q.say("\n") }() // the line end was not shown either
+	return q.read()
+}
+
+// read gives one answer without the blanks around it, or the context's end.
+func (q *asker) read() (string, error) {
+	if q.lines == nil {
+		q.say("\n")
+		return "", nil
+	}
+	type answer struct {
+		text string
+		err  error
+	}
+	given := make(chan answer, 1) // the reader outlives a cut question, and ends with the process
+	go func() {
+		q.lines.Scan()
+		given <- answer{strings.TrimSpace(q.lines.Text()), q.lines.Err()}
+	}()
+	select {
+	case <-q.ctx.Done():
+		return "", context.Cause(q.ctx)
+	case a := <-given:
+		if !q.terminal {
+			q.say("\n") // nobody pressed Enter here
+		}
+		if a.err != nil {
+			return "", fmt.Errorf("read an answer: %w", a.err)
+		}
+		return a.text, nil
+	}
+}
+
+// yes asks a question that is answered with y or n; no answer is the default.
+func (q *asker) yes(prompt string, byDefault bool) (bool, error) {
+	a, err := q.line(prompt)
+	switch strings.ToLower(a) {
+	case "y", "yes":
+		return true, err
+	case "":
+		return byDefault && q.terminal, err
+	}
+	return false, err
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"unicode/utf8"
+
+	"gatehouse/configs"
+	"gatehouse/connectors/discord"
+	"gatehouse/connectors/telegram"
+	"gatehouse/core"
+	"gatehouse/core/llm"
+)
+
+// wrongForm is the error of a token that can't be one; it does not hold it.
+func wrongForm(platform, token string) error {
+	if err := configs.CheckToken(platform, token); err != nil {
+		return core.Errorf(core.Invalid, "It %s.", err)
+	}
+	return nil
+}
+
+// keep notes a secret: the file that it was given in, or itself.
+func (s *setup) keep(name, file, secret string) {
+	if file != "" {
+		s.set(name+"_FILE", file)
+		return
+	}
+	s.set(name, secret)
+}
+
+func (s *setup) telegram() error {
+	if s.cfg.TelegramToken.IsSet() && s.cmd.TelegramTokenFile == "" {
+		return nil
+	}
+	return s.until(s.cmd.TelegramTokenFile, "\n1/5  A Telegram bot's token, from @BotFather (/newbot); Enter skips:", func(token string) error {
+		if err := wrongForm(telegram.Platform, token); err != nil {
+			return err
+		}
+		b, err := telegram.New(telegram.Options{Name: telegram.Platform, Token: token, APIURL: s.cfg.TelegramApiURL, Cursors: noCursors{}})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = b.Close() }()
+		ctx, cancel := context.WithTimeout(s.ctx, doctorWait)
+		defer cancel()
+		me, err := b.Identity(ctx)
+		if err != nil {
+			return err
+		}
+		s.ask.say("    It is @%s.\n", me.Username)
+		if !me.ReadsGroups {
+			s.ask.say("    In groups it hears mentions, commands and replies to it. To have it see all messages:\n    @BotFather, /setprivacy, Disable; then remove it from the group and add it again.\n")
+		}
+		s.cfg.TelegramToken = configs.NewSecret(token)
+		s.keep("GATEHOUSE_TELEGRAM_TOKEN", s.cmd.TelegramTokenFile, token)
+		return nil
+	})
+}
+
+func (s *setup) discord() error {
+	if s.cfg.DiscordToken.IsSet() && s.cmd.DiscordTokenFile == "" {
+		return nil
+	}
+	return s.until(s.cmd.DiscordTokenFile, "\n2/5  A Discord bot's token, from the developer portal (Bot, Reset Token); Enter skips:", func(token string) error {
+		token = strings.TrimPrefix(token, "Bot ")
+		if err := wrongForm(discord.Platform, token); err != nil {
+			return err
+		}
+		b, err := discord.New(discord.Options{Name: discord.Platform, Token: token, APIURL: s.cfg.DiscordApiURL, Cursors: noCursors{}})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = b.Close() }()
+		ctx, cancel := context.WithTimeout(s.ctx, doctorWait)
+		defer cancel()
+		me, err := b.Identity(ctx)
+		if err != nil {
+			return err
+		}
+		s.ask.say("    It is %s. Invite it to a server:\n    %s\n", me.Username, me.Invite)
+		if !me.Content {
+			s.ask.say("    It reads direct messages and mentions only. To have it read the rest:\n    developer portal, your application, Bot, switch on \"Message Content Intent\".\n")
+		}
+		s.cfg.DiscordToken = configs.NewSecret(token)
+		s.keep("GATEHOUSE_DISCORD_TOKEN", s.cmd.DiscordTokenFile, token)
+		return nil
+	})
+}
+
+// model takes a key or an address and has the model say one token.
+func (s *setup) model() error {
+	keyed := s.cfg.AnthropicAPIKey.IsSet() || s.cfg.OpenaiAPIKey.IsSet()
+	if s.cmd.ModelURL == "" && s.cmd.ModelKeyFile == "" && (keyed || strings.HasPrefix(s.cmd.Model, "local/")) {
+		return s.tryModel(s.cfg, nil)
+	}
+	if s.cmd.ModelURL != "" {
+		next := *s.cfg
+		next.OpenaiBaseURL = s.cmd.ModelURL
+		lines := []configs.EnvLine{{Name: "GATEHOUSE_OPENAI_BASE_URL", Value: s.cmd.ModelURL}}
+		if s.cmd.ModelKeyFile == "" {
+			return s.tryModel(&next, lines)
+		}
+		return s.until(s.cmd.ModelKeyFile, "", func(key string) error {
+			next.OpenaiAPIKey = configs.NewSecret(key)
+			return s.tryModel(&next, append(lines, configs.EnvLine{Name: "GATEHOUSE_OPENAI_API_KEY_FILE", Value: s.cmd.ModelKeyFile}))
+		})
+	}
+	prompt := "\n3/5  A key for Anthropic (sk-ant-…) or OpenAI (sk-…), or the address of an OpenAI-compatible\n     server (http://127.0.0.1:11434/v1); Enter skips, and the bot then quotes your notes:"
+	answered := false
+	err := s.until(s.cmd.ModelKeyFile, prompt, func(answer string) error {
+		answered = true
+		next := *s.cfg
+		name, value := "GATEHOUSE_OPENAI_API_KEY", answer
+		switch {
+		case strings.HasPrefix(answer, "http://") || strings.HasPrefix(answer, "https://"):
+			name, next.OpenaiBaseURL = "GATEHOUSE_OPENAI_BASE_URL", answer
+		case strings.HasPrefix(answer, "sk-ant-"):
+			name, next.AnthropicAPIKey = "GATEHOUSE_ANTHROPIC_API_KEY", configs.NewSecret(answer)
+		default:
+			next.OpenaiAPIKey = configs.NewSecret(answer)
+		}
+		if s.cmd.ModelKeyFile != "" {
+			name, value = name+"_FILE", s.cmd.ModelKeyFile
+		}
+		return s.tryModel(&next, []configs.EnvLine{{Name: name, Value: value}})
+	})
+	if err == nil && !answered && (s.cfg.HasProvider() || s.cmd.Model != "") {
+		return s.tryModel(s.cfg, nil) // an address without a key
+	}
+	return err
+}
+
+// tryModel asks the model of next for one token and, when it answers, keeps
+// next's settings.
+func (s *setup) tryModel(next *configs.Config, lines []configs.EnvLine) error {
+	if s.cmd.Model != "" {
+		next.Model = s.cmd.Model
+		lines = append(lines, configs.EnvLine{Name: "GATEHOUSE_MODEL", Value: s.cmd.Model})
+	}
+	if err := next.Validate(); err != nil {
+		return core.Errorf(core.Invalid, "%v", err)
+	}
+	name, err := oneToken(s.ctx, next)
+	if err != nil {
+		return err
+	}
+	s.ask.say("    %s answers.\n", name)
+	*s.cfg = *next
+	for _, l := range lines {
+		s.set(l.Name, l.Value)
+	}
+	return nil
+}
+
+// oneToken has the first model of cfg say something as short as can be.
+func oneToken(ctx context.Context, cfg *configs.Config) (name string, err error) {
+	m, err := newModels(cfg, nil, core.System{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return "", err
+	}
+	defer m.Close()
+	ctx, cancel := context.WithTimeout(ctx, doctorWait)
+	defer cancel()
+	request := &llm.Request{Messages: []llm.Message{{Role: "user", Blocks: []llm.Block{{Type: "text", Text: "Say: ok"}}}}, MaxTokens: 1}
+	for _, err := range m.first.Reply(ctx, request) {
+		var f *llm.Fault
+		switch {
+		case errors.As(err, &f):
+			return "", core.Errorf(core.Busy, "The model does not answer: %s", f.Text)
+		case err != nil:
+			return "", core.Errorf(core.Busy, "The model does not answer: it can't be reached")
+		}
+	}
+	return m.first.About().Name, nil
+}
+
+func (s *setup) password() error {
+	if s.cfg.AdminPassword.IsSet() && s.cmd.AdminPasswordFile == "" {
+		return nil
+	}
+	prompt := fmt.Sprintf("\n4/5  A password for the panel, %d characters or more; Enter skips, and the first start in a\n     terminal prints a one-time password:", shortPassword)
+	return s.until(s.cmd.AdminPasswordFile, prompt, func(password string) error {
+		if fault := weak(password); fault != "" {
+			return core.Errorf(core.Invalid, "The password %s.", fault)
+		}
+		if s.ask.terminal && s.cmd.AdminPasswordFile == "" {
+			again, err := s.ask.secret("     The same again:")
+			if err != nil {
+				return err
+			}
+			if again != password {
+				return core.Errorf(core.Invalid, "That was not the same.")
+			}
+		}
+		s.ask.say("    good\n")
+		s.cfg.AdminPassword = configs.NewSecret(password)
+		s.keep("GATEHOUSE_ADMIN_PASSWORD", s.cmd.AdminPasswordFile, password)
+		return nil
+	})
+}
+
+// common are parts of passwords that are tried first.
+var common = []string{"password", "passwort", "123456", "qwerty", "qwertz", "letmein", "gatehouse", "admin", "welcome"}
+
+// weak says what makes a password easy to guess; "" when nothing is seen. What
+// is left of it without the common parts must still be long enough.
+func weak(password string) string {
+	rest := strings.ToLower(password)
+	for _, word := range common {
+		rest = strings.ReplaceAll(rest, word, "")
+	}
+	different := map[rune]bool{}
+	for _, r := range rest {
+		different[r] = true
+	}
+	switch {
+	case utf8.RuneCountInString(password) < shortPassword:
+		return fmt.Sprintf("is too short: %d characters or more, such as four words", shortPassword)
+	case len(password) > 256:
+		return "is longer than 256 bytes"
+	case utf8.RuneCountInString(rest) < shortPassword/2 || len(different) < 5:
+		return "is easy to guess: take four words that have nothing to do with each other"
+	}
+	return ""
+}

@@ -1,0 +1,39 @@
+package discord
+
+import (
+	"context"
+
+	"gatehouse/core"
+)
+
+// An Identity is what the platform tells a bot about itself.
+type Identity struct {
+	Username string
+	// Content: the portal's toggle Message Content Intent is on (Application
+	// Flags: GATEWAY_MESSAGE_CONTENT and …_LIMITED), so that the bot reads what
+	// does not mention it.
+	Content bool
+	// Invite is where somebody who runs a server adds the bot to it, with the
+	// permissions View Channels, Send Messages (also in threads) and Read
+	// Message History (OAuth2, Bot Authorization Flow).
+	Invite string
+}
+
+// permissions is 1<<10 | 1<<11 | 1<<16 | 1<<38 (Permissions, Bitwise Permission Flags).
+const permissions = "274877975552"
+
+// Identity asks the platform who the token is; errors are those of Test.
+func (b *Bot) Identity(ctx context.Context) (Identity, error) {
+	name, err := b.Test(ctx)
+	if err != nil {
+		return Identity{}, err
+	}
+	var app struct {
+		ID    string `json:"id"`
+		Flags int64  `json:"flags"`
+	}
+	if f := b.call(ctx, "GET", "/applications/@me", nil, &app); f != nil || !isID(app.ID) {
+		return Identity{}, core.Errorf(core.Busy, "Discord does not say which application the bot %s is", b.o.Name)
+	}
+	return Identity{name, app.Flags&(1<<18|1<<19) != 0, DefaultAPIURL + "/oauth2/authorize?client_id=" + app.ID + "&scope=bot&permissions=" + permissions}, nil
+}
