@@ -82,10 +82,10 @@ test-claude: ## sessions against the real Claude Code; CLAUDE=program, else npm 
 	GATEHOUSE_TEST_CLAUDE="$$program" $(GO) test -count=1 -tags $(TAGS) -run ClaudeCode -v ./core/session; ok=$$?; \
 	[ -z "$$dir" ] || rm -rf $$dir; exit $$ok
 
-crash: ## the crash, power cut and strace tests alone and longer, ROUNDS=100
+crash: ## the crash, power cut and strace tests alone and longer, both platforms at once, ROUNDS=100
 	GATEHOUSE_TEST_ROUNDS=$(ROUNDS) $(GO) test -count=1 -timeout 2h -tags $(TAGS) -run 'Crash|Power|Strace' -v ./cmd/gatehouse
 
-bench: build ## measure, and write docs/performance.md
+bench: build ## measure on both platforms at once, and write docs/performance.md
 	$(GO) build -tags $(TAGS) -o bin/loadgen ./cmd/loadgen
 	@cache=$$(mktemp -d); begin=$$(date +%s%N); \
 	GOCACHE=$$cache $(GO) build -trimpath -tags $(TAGS) -o $$cache/gatehouse ./cmd/gatehouse && end=$$(date +%s%N); ok=$$?; \

@@ -563,3 +563,35 @@ func TestAChannelIsKnownBeforeItsFirstMessageIsStored(t *testing.T) {
 		t.Errorf("stored %q", got)
 	}
 }
+
+// The platform gives bots no list of private channels: what somebody writes in
+// one that was never seen comes while the session can be resumed, else not.
+func TestWhatAStrangerWroteMeanwhileComesByResumeAlone(t *testing.T) {
+	for _, resumed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("resumed %v", resumed), func(t *testing.T) {
+			s, fast := hurry(t, discordtest.Options{FloodOff: true})
+			store := &connectorstest.Store{}
+			r := run(t, connect(t, s, store, fast), store)
+			r.await(core.Running)
+			r.stop()
+			gatewayEvent(t, s, 0, "left")
+			ada := s.NewUser("Ada")
+			ada.Send("one")
+			if !resumed {
+				s.Bot().EndSessions()
+			}
+			seq := lastSeq(s, "ready")
+			r = run(t, connect(t, s, store, fast), store)
+			want := []string{"one", "two"}
+			if !resumed {
+				want = want[1:]
+				gatewayEvent(t, s, seq, "ready")
+			}
+			r.await(core.Running)
+			ada.Send("two")
+			if got := texts(store.Await(t, len(want))); !slices.Equal(got, want) {
+				t.Errorf("stored %q, want %q", got, want)
+			}
+		})
+	}
+}
