@@ -1,5 +1,6 @@
-// Package permission holds what waits for a person's word and what a sender
-// may read. It owns the table asks.
+// Package permission decides what tool calls may do (Guard), holds what waits
+// for a person's word (Desk), and says what a sender may read. It owns the
+// tables asks and tool_grants.
 //
 // An ask is decided in the database by compare-and-set: whoever is first wins,
 // everybody later is told who was. Only then is a button answered and a
@@ -12,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"gatehouse/core"
@@ -48,6 +50,7 @@ type Ask struct {
 	Run       string // the run that waits, or the pairing request
 	Bot, Chat string // where it is shown
 	User      int64  // who may answer; 0: who the caller lets
+	Asker     int64  // for whom a tool or the model asks; 0: nobody
 	Payload   string // JSON of the caller; "" is {}
 	State     string
 	Decision  string // the option chosen, or the text typed
@@ -69,18 +72,25 @@ func SplitData(data string) (id, option string, ok bool) {
 // IDLength is of an ask's id, in letters and digits.
 const IDLength = 16
 
-// A Desk opens, decides and closes asks. It keeps nothing in memory.
+// A Desk opens, decides and closes asks. They live in the database; in memory
+// it has only who waits for one here.
 type Desk struct {
 	db    *store.DB
 	clock core.Clock
+
+	mu      sync.Mutex
+	waiters map[string]chan struct{} // closed when the ask is settled; at most maxOpen, one for each open ask
+	changed chan struct{}            // closed at the next change of any ask
 }
+
+func newID() string { return strings.ToLower(rand.Text()[:IDLength]) }
 
 // NewDesk makes a Desk over db; a nil clock is the system's.
 func NewDesk(db *store.DB, clock core.Clock) *Desk {
 	if clock == nil {
 		clock = core.System{}
 	}
-	return &Desk{db: db, clock: clock}
+	return &Desk{db: db, clock: clock, waiters: map[string]chan struct{}{}, changed: make(chan struct{})}
 }
 
 // Open stores a with a new id and gives it back as stored. Busy when too many
@@ -105,18 +115,19 @@ func (d *Desk) Open(ctx context.Context, tx *store.Tx, a Ask) (Ask, error) {
 		return Ask{}, core.Errorf(core.Busy, "too many questions wait for an answer already; try again later")
 	}
 	if a.ID == "" {
-		a.ID = strings.ToLower(rand.Text()[:IDLength])
+		a.ID = newID()
 	}
 	if a.Payload == "" {
 		a.Payload = "{}"
 	}
 	a.State, a.CreatedAt, a.Decision, a.DecidedBy, a.DecidedAt = Open, now, "", "", time.Time{}
-	_, err = tx.Exec(ctx, `INSERT INTO asks (id, kind, run, bot, chat, user_id, payload, state, created_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, 'open', $8, $9)`,
-		a.ID, a.Kind, a.Run, a.Bot, a.Chat, a.User, a.Payload, core.Stamp(now), core.Stamp(a.ExpiresAt))
+	_, err = tx.Exec(ctx, `INSERT INTO asks (id, kind, run, bot, chat, user_id, asker, payload, state, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'open', $9, $10)`,
+		a.ID, a.Kind, a.Run, a.Bot, a.Chat, a.User, a.Asker, a.Payload, core.Stamp(now), core.Stamp(a.ExpiresAt))
 	if err != nil {
 		return Ask{}, fmt.Errorf("open ask: %w", err)
 	}
+	tx.OnCommit(d.ring)
 	return a, nil
 }
 
@@ -140,6 +151,7 @@ func (d *Desk) Decide(ctx context.Context, tx *store.Tx, id, option string, by c
 	if n == 0 {
 		return a, late(a)
 	}
+	tx.OnCommit(func() { d.wake(id) })
 	if a.Kind == KindPermission {
 		err = store.Audit(ctx, tx, by, "ask.decide", a.ID, map[string]any{"run": a.Run, "kind": a.Kind, "option": core.CutRunes(option, 40)})
 	}
@@ -174,10 +186,14 @@ func (d *Desk) settle(ctx context.Context, tx *store.Tx, rows []row, state, deci
 	out := make([]Ask, 0, len(rows))
 	for _, r := range rows {
 		r.State, r.Decision, r.DecidedAt = state, core.CutRunes(decision, maxOption), core.Stamp(tx.Time())
-		_, err := tx.Exec(ctx, `UPDATE asks SET state = $1, decision = $2, decided_at = $3 WHERE id = $4 AND state = 'open'`, r.State, r.Decision, r.DecidedAt, r.ID)
+		n, err := tx.Exec(ctx, `UPDATE asks SET state = $1, decision = $2, decided_at = $3 WHERE id = $4 AND state = 'open'`, r.State, r.Decision, r.DecidedAt, r.ID)
 		if err != nil {
 			return nil, fmt.Errorf("settle ask: %w", err)
 		}
+		if n == 0 {
+			continue // somebody was first
+		}
+		tx.OnCommit(func() { d.wake(r.ID) })
 		out = append(out, r.ask())
 	}
 	return out, nil
@@ -218,20 +234,63 @@ func (d *Desk) Waiting(ctx context.Context, tx *store.Tx, bot, chat string, user
 // a time: call it again while it gives that many.
 func (d *Desk) Expire(ctx context.Context) ([]Ask, error) {
 	var out []Ask
-	err := d.db.Tx(ctx, func(tx *store.Tx) error {
-		var rows []row
-		err := tx.Select(ctx, &rows, askColumns+` WHERE state = 'open' AND expires_at <> '' AND expires_at <= $1 ORDER BY expires_at LIMIT $2`,
-			core.Stamp(tx.Time()), expireBatch)
-		if err != nil {
-			return err
-		}
-		out, err = d.settle(ctx, tx, rows, Expired, "timeout")
+	err := d.db.Tx(ctx, func(tx *store.Tx) (err error) {
+		out, err = d.expire(ctx, tx)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("expire asks: %w", err)
 	}
 	return out, nil
+}
+
+func (d *Desk) expire(ctx context.Context, tx *store.Tx) ([]Ask, error) {
+	var rows []row
+	err := tx.Select(ctx, &rows, askColumns+` WHERE state = 'open' AND expires_at <> '' AND expires_at <= $1 ORDER BY expires_at LIMIT $2`,
+		core.Stamp(tx.Time()), expireBatch)
+	if err != nil {
+		return nil, err
+	}
+	return d.settle(ctx, tx, rows, Expired, "timeout")
+}
+
+// Changed is closed when any ask is opened or settled: look again then.
+func (d *Desk) Changed() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.changed
+}
+
+func (d *Desk) ring() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// watch gives a channel that is closed when the ask is settled by this process,
+// until stop is called.
+func (d *Desk) watch(id string) (settled <-chan struct{}, stop func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := make(chan struct{})
+	d.waiters[id] = c
+	return c, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.waiters, id)
+	}
+}
+
+func (d *Desk) wake(id string) {
+	d.mu.Lock()
+	c := d.waiters[id]
+	delete(d.waiters, id)
+	d.mu.Unlock()
+	if c != nil {
+		close(c)
+	}
+	d.ring()
 }
 
 // Move rewrites a chat's id in the asks that wait.
@@ -242,7 +301,7 @@ func (d *Desk) Move(ctx context.Context, tx *store.Tx, bot, oldChat, newChat str
 
 // Forget removes what a user was asked and answered.
 func (d *Desk) Forget(ctx context.Context, tx *store.Tx, user int64) error {
-	_, err := tx.Exec(ctx, `DELETE FROM asks WHERE user_id = $1`, user)
+	_, err := tx.Exec(ctx, `DELETE FROM asks WHERE user_id = $1 OR asker = $1`, user)
 	return err
 }
 
@@ -254,6 +313,7 @@ type row struct {
 	Bot       string `db:"bot"`
 	Chat      string `db:"chat"`
 	User      int64  `db:"user_id"`
+	Asker     int64  `db:"asker"`
 	Payload   string `db:"payload"`
 	State     string `db:"state"`
 	Decision  string `db:"decision"`
@@ -263,11 +323,11 @@ type row struct {
 	ExpiresAt string `db:"expires_at"`
 }
 
-const askColumns = `SELECT id, kind, run, bot, chat, user_id, payload, state, decision, decided_by, decided_at, created_at, expires_at FROM asks`
+const askColumns = `SELECT id, kind, run, bot, chat, user_id, asker, payload, state, decision, decided_by, decided_at, created_at, expires_at FROM asks`
 
 func (r *row) ask() Ask {
 	at := func(s string) time.Time { t, _ := core.ParseStamp(s); return t }
-	return Ask{ID: r.ID, Kind: r.Kind, Run: r.Run, Bot: r.Bot, Chat: r.Chat, User: r.User, Payload: r.Payload, State: r.State,
+	return Ask{ID: r.ID, Kind: r.Kind, Run: r.Run, Bot: r.Bot, Chat: r.Chat, User: r.User, Asker: r.Asker, Payload: r.Payload, State: r.State,
 		Decision: r.Decision, DecidedBy: r.DecidedBy, DecidedAt: at(r.DecidedAt), CreatedAt: at(r.CreatedAt), ExpiresAt: at(r.ExpiresAt)}
 }
 

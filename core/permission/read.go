@@ -25,7 +25,7 @@ import (
 //   - a stranger: nothing.
 func MayRead(globs []string, trust core.Trust, user int64, name string) bool {
 	name, ok := cleaned(name)
-	if !ok || denied(name) {
+	if !ok || denied(name) || trust < core.Full && holdsCredentials(name) {
 		return false
 	}
 	switch trust {
@@ -66,10 +66,17 @@ func guestMayRead(globs []string, user int64, name string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(globs, func(g string) bool {
-		ok, err := doublestar.Match(strings.TrimPrefix(g, "./"), name)
-		return ok && err == nil
-	})
+	return slices.ContainsFunc(globs, func(g string) bool { return matches(g, name) })
+}
+
+// matches reports whether a glob (doublestar; "*" does not cross "/") names the
+// file. A relative glob never matches an absolute name, nor the other way round.
+func matches(glob, name string) bool {
+	if strings.HasPrefix(glob, "/") != strings.HasPrefix(name, "/") {
+		return false
+	}
+	ok, err := doublestar.Match(strings.TrimPrefix(glob, "./"), name)
+	return ok && err == nil
 }
 
 // ownersOnly are the top folders and files no guest reads.
@@ -82,7 +89,7 @@ var (
 		"credentials", "credentials.json", "credentials.yaml", "credentials.yml", ".credentials", ".credentials.json",
 		"client_secret.json", "service-account.json", "secrets.json", "secrets.yaml", "secrets.yml",
 		".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".htpasswd", ".git-credentials", ".dockercfg", ".vault-token",
-		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".git",
+		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker",
 	}
 	privateGlobs = []string{".env*", "*.env", "*.pem", "*.key", "id_*", "*.p12", "*.pfx", "*.ppk", "*.jks", "*.keystore", "*.kdbx"}
 )
@@ -105,6 +112,8 @@ func denied(name string) bool {
 		switch {
 		case p == ".parachute" && (len(below) == 0 || below[0] != "agents" && below[0] != "skills"):
 			return true
+		case p == ".git" && len(below) > 0 && slices.Contains([]string{"objects", "refs", "hooks", "credentials"}, below[0]):
+			return true
 		case p == ".claude" && len(below) > 0 && below[0] == "projects":
 			return true
 		case p == "chat" && len(below) > 0 && strings.Contains(below[len(below)-1], ".db"):
@@ -114,15 +123,16 @@ func denied(name string) bool {
 	return false
 }
 
-// folded is s as a forgiving file system would compare it: lower case, without
+// holdsCredentials are files that may name a password beside other things: they
+// are read at full only, where their owner asks for it.
+func holdsCredentials(name string) bool {
+	return strings.HasSuffix("/"+folded(name), "/.git/config")
+}
+
+// folded is s as a forgiving file system would compare it: in one case, without
 // invisible format characters, without dots and spaces at an element's end.
 func folded(s string) string {
-	s = strings.ToLower(strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Cf, r) {
-			return -1
-		}
-		return r
-	}, s))
+	s = foldCase(s)
 	parts := strings.Split(s, "/")
 	for i, p := range parts {
 		if t := strings.TrimRight(p, ". "); t != "" {
@@ -130,4 +140,22 @@ func folded(s string) string {
 		}
 	}
 	return strings.Join(parts, "/")
+}
+
+// foldCase brings letters that differ in case only (ſ and K too) to one form,
+// and drops format characters.
+func foldCase(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 {
+			return unicode.ToLower(r)
+		}
+		if unicode.Is(unicode.Cf, r) {
+			return -1
+		}
+		least := r
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return unicode.ToLower(least)
+	}, s)
 }

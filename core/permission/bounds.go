@@ -1,0 +1,217 @@
+package permission
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"gatehouse/core"
+)
+
+// Bounds are what no grant opens, by name as tool.Turn's Name makes it: a slash
+// path relative to the vault, or absolute outside of it. ignore are lines of
+// .parachuteignore, at most 1000 of them count.
+//
+//   - The deny list and ignore hold at every level, for reading and writing.
+//   - Below full nothing outside the vault is opened, and what commands the
+//     gateway or other agents is not written.
+//   - Sandboxed reads what MayRead says and writes in Guests/{user}/ only.
+func (p Profile) Bounds(ignore []string) (mayRead, mayWrite func(name string) bool) {
+	b := bounds{p, parseIgnore(ignore)}
+	return func(name string) bool { return b.read(name) == "" }, func(name string) bool { return b.write(name) == "" }
+}
+
+// bounds says which rule forbids a name, "" when none does.
+type bounds struct {
+	p      Profile
+	ignore ignoreLines
+}
+
+func (b bounds) read(name string) string {
+	if rest, outside := strings.CutPrefix(name, "/"); outside {
+		clean, ok := cleaned(rest)
+		switch {
+		case rest != "" && (!ok || denied(clean) || ofProcess(clean)):
+			return RuleDenyList
+		case b.p.Trust != core.Full:
+			return RuleArea
+		}
+		return ""
+	}
+	clean, ok := cleaned(name)
+	switch {
+	case !ok || denied(clean) || b.ignore.match(clean) || b.p.Trust < core.Full && holdsCredentials(clean):
+		return RuleDenyList
+	case !MayRead(b.p.GuestRead, b.p.Trust, b.p.User, clean):
+		return RuleArea
+	}
+	return ""
+}
+
+func (b bounds) write(name string) string {
+	if rule := b.read(name); rule != "" {
+		return rule
+	}
+	if b.p.Trust == core.Full {
+		return ""
+	}
+	clean, _ := cleaned(name)
+	switch {
+	case commands(clean):
+		return RuleWriteDenyList
+	case b.p.Trust == core.Vault:
+		return ""
+	}
+	own := "Guests/" + strconv.FormatInt(b.p.User, 10)
+	if b.p.Trust == core.Sandboxed && b.p.User > 0 && (clean == own || strings.HasPrefix(clean, own+"/")) {
+		return ""
+	}
+	return RuleArea
+}
+
+// commands reports whether a file of the vault commands the gateway or other
+// agents: the write-deny list, which holds below full. In .git it is more than
+// config and hooks: attributes, modules and worktrees name programs too.
+func commands(name string) bool {
+	parts := strings.Split(folded(name), "/")
+	for _, p := range parts {
+		switch p {
+		case ".mcp.json", ".claude", ".parachute", "claude.md", "claude.local.md", "agents.md", ".git", ".parachuteignore":
+			return true
+		}
+	}
+	return parts[0] == "agents" || parts[0] == "daily" && len(parts) > 1 && parts[1] == ".agents"
+}
+
+// ofProcess reports whether a name, without the leading slash, is a process's
+// memory or environment, where the gateway's own secrets stand.
+func ofProcess(name string) bool {
+	parts := strings.Split(name, "/")
+	last := parts[len(parts)-1]
+	return parts[0] == "proc" && (last == "environ" || last == "mem") && len(parts) > 2
+}
+
+// forbidden tells a person and the model why rule forbids name.
+func (b bounds) forbidden(rule, name string) string {
+	switch rule {
+	case RuleWriteDenyList:
+		return fmt.Sprintf("%s commands the gateway or other agents: it is changed at trust full only.", name)
+	case RuleArea:
+		if b.p.Trust != core.Sandboxed {
+			return fmt.Sprintf("%s is outside of the vault, which trust %s does not leave.", name, b.p.Trust)
+		}
+		open := fmt.Sprintf("their own folder Guests/%d/", b.p.User)
+		if len(b.p.GuestRead) > 0 {
+			open += " and, for reading, " + strings.Join(b.p.GuestRead, ", ")
+		}
+		return fmt.Sprintf("%s is not open to this person. At trust sandboxed they have %s. Only the owner can change that, by giving more trust or opening files to guests.", name, open)
+	}
+	return fmt.Sprintf("%s is on the deny list (secrets, the gateway's own files, .parachuteignore): no tool opens it, whoever asks, and no grant does.", name)
+}
+
+// maxIgnore bounds the lines of .parachuteignore that count.
+const maxIgnore = 1000
+
+// ignoreLines are the lines of .parachuteignore. As in .gitignore, a line
+// without an inner slash holds at every depth, one with a slash from the vault
+// on; "!" opens again what an earlier line closed, but nothing inside a folder
+// that is closed; the last line that matches decides. "**" crosses folders.
+type ignoreLines []ignoreLine
+
+type ignoreLine struct {
+	glob string
+	open bool
+}
+
+func parseIgnore(lines []string) ignoreLines {
+	var out ignoreLines
+	for _, l := range lines[:min(len(lines), maxIgnore)] {
+		l = strings.TrimRightFunc(l, unicode.IsSpace)
+		if l == "" || l[0] == '#' {
+			continue
+		}
+		l, open := strings.CutPrefix(l, "!")
+		if !open {
+			l = strings.TrimPrefix(l, `\`) // \# and \! begin a name
+		}
+		l = strings.TrimSuffix(l, "/")
+		anchored := strings.Contains(l, "/")
+		if l = strings.TrimPrefix(foldCase(l), "/"); l == "" {
+			continue
+		}
+		if !anchored {
+			l = "**/" + l
+		}
+		if !doublestar.ValidatePattern(l) {
+			l = escapeGlob(l)
+		}
+		out = append(out, ignoreLine{l, open})
+	}
+	return out
+}
+
+func (ls ignoreLines) match(name string) bool {
+	if len(ls) == 0 || name == "." {
+		return false
+	}
+	name = folded(name)
+	for i := range len(name) + 1 {
+		if i < len(name) && name[i] != '/' {
+			continue
+		}
+		closed := false
+		for _, l := range ls {
+			if matches(l.glob, name[:i]) {
+				closed = !l.open
+			}
+		}
+		if closed {
+			return true
+		}
+	}
+	return false
+}
+
+// escapeGlob is a glob that names exactly name.
+func escapeGlob(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if strings.ContainsRune(`*?[]{}\`, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// covers reports whether one of globs lets a tool at name. A search goes below
+// what it names, so only a glob that names all below covers it, or its own name.
+func covers(globs []string, name string, search bool) bool {
+	return slices.ContainsFunc(globs, func(g string) bool {
+		if !search {
+			return matches(g, name)
+		}
+		if g == escapeGlob(name) {
+			return true
+		}
+		top, ok := below(g)
+		return ok && strings.HasPrefix(g, "/") == strings.HasPrefix(name, "/") &&
+			(top == "" || top == name || strings.HasPrefix(name, top+"/"))
+	})
+}
+
+// below is the folder that a glob names with everything in it: "a/**" and
+// "a/**/*" name "a", "**" names "" (all).
+func below(glob string) (top string, ok bool) {
+	glob = strings.TrimPrefix(glob, "./")
+	top, ok = strings.CutSuffix(strings.TrimSuffix(glob, "/*"), "**")
+	if !ok || top != "" && !strings.HasSuffix(top, "/") {
+		return "", false
+	}
+	top = strings.TrimSuffix(top, "/")
+	return top, !strings.ContainsAny(top, `*?[]{}\`)
+}

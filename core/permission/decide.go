@@ -1,0 +1,313 @@
+package permission
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"gatehouse/core"
+	"gatehouse/core/permission/shell"
+	"gatehouse/core/tool"
+)
+
+// Rules that decide, as Decision.Rule and as the label of gatehouse_denied_total.
+const (
+	RuleDenyList      = "deny_list"       // no: secrets and the gateway's own files
+	RuleWriteDenyList = "write_deny_list" // no, below full: what commands the gateway
+	RuleArea          = "area"            // no: outside of what the trust level opens
+	RuleDangerous     = "dangerous"       // no: the shell would do what is never done
+	RuleNotOffered    = "not_offered"     // no: the tool is not for this trust level
+	RuleNobody        = "nobody"          // no: it would be asked, and nobody can answer
+	RuleTooMany       = "too_many_asks"   // no: too many questions wait already
+	RulePerson        = "person"          // a person said so
+	RuleTimeout       = "timeout"         // no: nobody answered in time
+	RuleAlways        = "always"          // yes: always allowed where it is offered
+	RuleTrustMode     = "trust_mode"      // yes: trust mode
+	RuleConfigured    = "configured"      // yes: the session's permissions
+	RuleGrant         = "grant"           // yes: a tool grant
+	RuleHidden        = "hidden"          // ask: the command hides what it does
+	RuleSecretNamed   = "secret_named"    // ask: at full, the command names a file of the deny list
+	RuleAsk           = "ask"             // ask: nothing else decides
+)
+
+// DenyRules are the rules that refuse.
+var DenyRules = []string{RuleDenyList, RuleWriteDenyList, RuleArea, RuleDangerous, RuleNotOffered, RuleNobody, RuleTooMany, RulePerson, RuleTimeout}
+
+// question is all that a decision goes by.
+type question struct {
+	p         Profile
+	t         tool.Tool
+	input     json.RawMessage
+	a         tool.Access
+	grants    []GrantRow // of this session, user and trust
+	ignore    []string   // lines of .parachuteignore
+	isolation bool
+	vault     string                      // the vault's absolute path, "" unknown
+	resolve   func(string) (string, bool) // a name with links resolved; nil: by text alone
+}
+
+// decide goes through the order: deny list, dangerous shell, what is not
+// offered, always allowed, trust mode, the session's permissions and grants, ask.
+func (q question) decide() Decision {
+	b := bounds{q.p, parseIgnore(q.ignore)}
+	if d, no := q.forbidden(b); no {
+		return d
+	}
+	var line shell.Report
+	var d Decision
+	if q.t.Kind == tool.Shell {
+		line = shell.Examine(q.a.Command)
+		for _, c := range line.Commands {
+			d.Commands = append(d.Commands, c.String())
+		}
+		if line.Danger != "" {
+			return d.is(Deny, RuleDangerous, "This command is never run, whoever asks: "+line.Danger+".")
+		}
+	}
+	if o := Offered(q.p, q.t, q.isolation); !o.OK {
+		return d.is(Deny, RuleNotOffered, o.Why)
+	}
+	switch q.t.Kind {
+	case tool.Network, tool.MCP, tool.Inner:
+		return d.is(Allow, RuleAlways, "")
+	case tool.Shell:
+		return q.command(d, b, line)
+	}
+	return q.files(d)
+}
+
+func (d Decision) is(v Verdict, rule, text string) Decision {
+	d.Verdict, d.Rule, d.Text = v, rule, text
+	return d
+}
+
+// forbidden holds names against the bounds. For files outside of a guest's area
+// the reason says what is open.
+func (q question) forbidden(b bounds) (Decision, bool) {
+	switch q.t.Kind {
+	case tool.Read, tool.Write:
+		for _, name := range q.a.Read {
+			if rule := b.read(name); rule != "" {
+				return Decision{}.is(Deny, rule, b.forbidden(rule, name)), true
+			}
+		}
+		for _, name := range q.a.Write {
+			if rule := b.write(name); rule != "" {
+				return Decision{}.is(Deny, rule, b.forbidden(rule, name)), true
+			}
+		}
+	case tool.MCP:
+		for _, s := range texts(q.input) {
+			if name, no := q.secret(b, s); no {
+				return Decision{}.is(Deny, RuleDenyList, b.forbidden(RuleDenyList, name)), true
+			}
+		}
+	}
+	return Decision{}, false
+}
+
+// secret reports whether a text names a file of the deny list: as it stands,
+// decoded, and with links resolved.
+func (q question) secret(b bounds, s string) (string, bool) {
+	s = strings.TrimSpace(s)
+	if s == "" || len(s) > 4096 || strings.ContainsFunc(s, unicode.IsControl) {
+		return "", false
+	}
+	if scheme, rest, ok := strings.Cut(s, "://"); ok {
+		if !strings.EqualFold(scheme, "file") {
+			return "", false
+		}
+		s = rest
+	}
+	forms := []string{s, strings.ReplaceAll(s, `\`, "/")}
+	if plain, err := url.PathUnescape(s); err == nil && plain != s {
+		forms = append(forms, strings.ReplaceAll(plain, `\`, "/"))
+	}
+	if q.resolve != nil {
+		for _, f := range slices.Clone(forms) {
+			if real, ok := q.resolve(f); ok {
+				forms = append(forms, real)
+			}
+		}
+	}
+	for _, f := range forms {
+		f = path.Clean(f)
+		if q.vault != "" && strings.HasPrefix(f, q.vault+"/") {
+			f = strings.TrimPrefix(f, q.vault+"/")
+		}
+		name := strings.TrimLeft(strings.TrimPrefix(f, "~"), "/")
+		if named(name) || b.ignore.match(name) {
+			return shorten(f), true
+		}
+	}
+	return "", false
+}
+
+// named is denied for a text that may be prose: an element with blanks inside
+// is no file's name.
+func named(name string) bool {
+	parts := strings.Split(name, "/")
+	for i, p := range parts {
+		if strings.ContainsAny(strings.TrimSpace(p), " \t") {
+			parts[i] = "x"
+		}
+	}
+	return denied(strings.Join(parts, "/"))
+}
+
+// texts are the strings in a JSON value, keys too, at most 1000.
+func texts(input json.RawMessage) []string {
+	var v any
+	if json.Unmarshal(input, &v) != nil {
+		return nil
+	}
+	var out []string
+	var walk func(any)
+	walk = func(v any) {
+		if len(out) > 1000 {
+			return
+		}
+		switch v := v.(type) {
+		case string:
+			out = append(out, v)
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			for k, e := range v {
+				out = append(out, k)
+				walk(e)
+			}
+		}
+	}
+	walk(v)
+	return out
+}
+
+// files decides a tool that reads or writes files.
+func (q question) files(d Decision) Decision {
+	if len(q.a.Read)+len(q.a.Write) == 0 {
+		return d.is(Deny, RuleArea, q.t.Name+" names no file.")
+	}
+	if q.p.Auto {
+		return d.is(Allow, RuleTrustMode, "")
+	}
+	rule := RuleConfigured
+	for _, need := range q.needs() {
+		globs := q.p.Configured.Read
+		if need.kind == kindRead && q.p.Trust == core.Sandboxed {
+			globs = append(slices.Clone(globs), q.p.GuestRead...)
+		}
+		if need.kind == kindWrite {
+			globs = q.p.Configured.Write
+		}
+		if covers(globs, need.name, need.search) {
+			continue
+		}
+		if !covers(q.granted(need.kind), need.name, need.search) {
+			d.Suggested = suggestFiles(need.name, need.search)
+			return d.is(MustAsk, RuleAsk, fmt.Sprintf("%s wants to %s %s.", q.t.Name, need.kind, shorten(need.name)))
+		}
+		rule = RuleGrant
+	}
+	return d.is(Allow, rule, "")
+}
+
+// Kinds of what is asked and granted, as in core.PermissionRequest.
+const (
+	kindRead  = "read"
+	kindWrite = "write"
+	kindBash  = "bash"
+)
+
+// need is one file that a call touches.
+type need struct {
+	kind, name string
+	search     bool
+}
+
+// needs are the files that have to be allowed. Who may change a file may have
+// the tool look at it first. Any tool that reads but Read goes below a folder.
+func (q question) needs() []need {
+	var out []need
+	for _, n := range q.a.Write {
+		out = append(out, need{kindWrite, n, false})
+	}
+	for _, n := range q.a.Read {
+		if !slices.Contains(q.a.Write, n) {
+			out = append(out, need{kindRead, n, q.t.Kind == tool.Read && q.t.Name != "Read"})
+		}
+	}
+	return out
+}
+
+func (q question) granted(kind string) []string {
+	var out []string
+	for _, g := range q.grants {
+		if g.Kind == kind && g.Session == q.p.Session && g.User == q.p.User && g.Trust == q.p.Trust {
+			out = append(out, g.Pattern)
+		}
+	}
+	return out
+}
+
+// command decides a shell's command that is not refused.
+func (q question) command(d Decision, b bounds, line shell.Report) Decision {
+	if len(line.Hidden) > 0 {
+		return d.is(MustAsk, RuleHidden, "The command hides what it does: "+strings.Join(line.Hidden, "; ")+".")
+	}
+	if q.p.Trust == core.Full { // below, such files are not there for a shell
+		for _, n := range line.Names {
+			if name, yes := q.named(b, n); yes {
+				return d.is(MustAsk, RuleSecretNamed, "The command names "+name+", which is on the deny list.")
+			}
+		}
+	}
+	switch {
+	case q.p.Auto:
+		return d.is(Allow, RuleTrustMode, "")
+	case q.p.Configured.Bash.All:
+		return d.is(Allow, RuleConfigured, "")
+	case len(line.Commands) > 0 && allMatch(q.p.Configured.Bash.Patterns, line.Commands):
+		return d.is(Allow, RuleConfigured, "")
+	case len(line.Commands) > 0 && allMatch(append(slices.Clone(q.p.Configured.Bash.Patterns), q.granted(kindBash)...), line.Commands):
+		return d.is(Allow, RuleGrant, "")
+	}
+	d.Suggested = suggestCommands(line.Commands)
+	return d.is(MustAsk, RuleAsk, q.t.Name+" wants to run a command.")
+}
+
+// samples are names that a glob of a shell may stand for.
+var samples = []string{".env", ".env.local", ".envrc", "prod.env", "credentials.json", ".credentials.json", "id_rsa", "id_ed25519", "server.key", "server.pem", "cert.p12", "cert.pfx", ".netrc", ".npmrc", ".ssh", ".git-credentials", ".parachute", ".aws", ".gnupg"}
+
+// named reports whether what may be a name in a command is, or by its wildcards
+// may be, a file of the deny list.
+func (q question) named(b bounds, n string) (string, bool) {
+	if name, yes := q.secret(b, n); yes {
+		return name, true
+	}
+	parts := strings.Split(path.Clean(n), "/")
+	for i, p := range parts {
+		if !strings.ContainsAny(p, "*?[") || strings.Trim(p, "*.") == "" && !strings.HasPrefix(p, ".") {
+			continue
+		}
+		for _, s := range samples {
+			if strings.HasPrefix(s, ".") && !strings.HasPrefix(p, ".") {
+				continue // a wildcard does not stand for a first dot
+			}
+			hit := slices.Clone(parts)
+			hit[i] = s
+			if ok, _ := path.Match(p, s); ok && denied(strings.TrimLeft(path.Join(hit...), "/~")) {
+				return shorten(n), true
+			}
+		}
+	}
+	return "", false
+}
+
+func shorten(name string) string { return core.CutRunes(name, 200) }

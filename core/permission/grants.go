@@ -1,0 +1,93 @@
+package permission
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// Bounds of what is kept and listed.
+const (
+	maxGrants = 200 // tool grants of one person in one session at one level
+	maxListed = 1000
+)
+
+// A GrantRow is one tool grant that stands.
+type GrantRow struct {
+	ID      string     `json:"id" db:"id"`
+	Session string     `json:"session_id" db:"session_id"`
+	User    int64      `json:"user_id" db:"user_id"`
+	Trust   core.Trust `json:"trust_level" db:"trust"`
+	Kind    string     `json:"kind" db:"kind"` // read, write, bash
+	Pattern string     `json:"pattern" db:"pattern"`
+	By      string     `json:"by" db:"granted_by"`
+	Created string     `json:"-" db:"created_at"`
+	At      time.Time  `json:"at" db:"-"`
+}
+
+// keep stores a grant; one that stands already is left as it is.
+func keep(ctx context.Context, tx *store.Tx, a Ask, body payload, pattern string, by core.Actor) error {
+	if body.Session == "" {
+		return core.Errorf(core.Invalid, "there is no session that could keep this: grant it this once")
+	}
+	var n int
+	err := tx.Get(ctx, &n, `SELECT count(*) FROM tool_grants WHERE session_id = $1 AND user_id = $2 AND trust = $3`, body.Session, body.User, body.Trust)
+	if err != nil {
+		return fmt.Errorf("count grants: %w", err)
+	}
+	if n >= maxGrants {
+		return core.Errorf(core.Conflict, "this session has %d grants already: revoke some, or grant this once", n)
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO tool_grants (id, session_id, user_id, trust, kind, pattern, ask, granted_by, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
+		newID(), body.Session, body.User, body.Trust, body.Request.Kind, pattern, a.ID, who(by), core.Stamp(tx.Time()))
+	if err != nil {
+		return fmt.Errorf("keep grant: %w", err)
+	}
+	return nil
+}
+
+// Grants are the grants of a session ("" all) and user (0 all), newest first,
+// at most 1000.
+func (g *Guard) Grants(ctx context.Context, session string, user int64) ([]GrantRow, error) {
+	rows := []GrantRow{}
+	err := g.o.DB.Select(ctx, &rows, `SELECT id, session_id, user_id, trust, kind, pattern, granted_by, created_at FROM tool_grants
+		WHERE ($1 = '' OR session_id = $1) AND ($2 = 0 OR user_id = $2) ORDER BY created_at DESC, id LIMIT $3`, session, user, maxListed)
+	if err != nil {
+		return nil, fmt.Errorf("grants: %w", err)
+	}
+	for i := range rows {
+		rows[i].At, _ = core.ParseStamp(rows[i].Created)
+	}
+	return rows, nil
+}
+
+// Revoke takes a grant back: from the next call on it covers nothing. NotFound
+// when it does not stand. The caller has made sure that by is owner or admin.
+func (g *Guard) Revoke(ctx context.Context, id string, by core.Actor) error {
+	return g.o.DB.Tx(ctx, func(tx *store.Tx) error {
+		n, err := tx.Exec(ctx, `DELETE FROM tool_grants WHERE id = $1`, id)
+		if err != nil {
+			return fmt.Errorf("revoke grant: %w", err)
+		}
+		if n == 0 {
+			return core.Errorf(core.NotFound, "there is no such grant any more")
+		}
+		return store.Audit(ctx, tx, by, "grant.revoke", id, nil)
+	})
+}
+
+// Forget removes what a user was granted.
+func (g *Guard) Forget(ctx context.Context, tx *store.Tx, user int64) error {
+	_, err := tx.Exec(ctx, `DELETE FROM tool_grants WHERE user_id = $1`, user)
+	return err
+}
+
+// ForgetSession removes what was granted in a session that is deleted.
+func (g *Guard) ForgetSession(ctx context.Context, tx *store.Tx, session string) error {
+	_, err := tx.Exec(ctx, `DELETE FROM tool_grants WHERE session_id = $1`, session)
+	return err
+}

@@ -1,0 +1,460 @@
+package shell
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// redirects notes the files that a statement's redirections name, and gives
+// what it reads.
+func (w *walker) redirects(list []*syntax.Redirect, s *state, in input) input {
+	for _, r := range list {
+		switch r.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			if r.Hdoc == nil {
+				in = input{known: true, piped: true}
+				continue
+			}
+			in = input{w.quotedText(r, s), true, true}
+		case syntax.WordHdoc:
+			in = input{w.text(r.Word, s) + "\n", true, true}
+		case syntax.DplIn, syntax.DplOut:
+			w.word(r.Word, s)
+		default:
+			for _, fields := range w.word(r.Word, s) {
+				w.redirect(r, strings.Join(fields, " "), s)
+			}
+			if r.Op == syntax.RdrIn || r.Op == syntax.RdrInOut {
+				in = input{piped: true}
+			}
+		}
+		in.known = in.known && !unresolved(in.text)
+	}
+	return in
+}
+
+// quotedText is a here-document's text.
+func (w *walker) quotedText(r *syntax.Redirect, s *state) string {
+	literal := false
+	for _, p := range r.Word.Parts {
+		_, lit := p.(*syntax.Lit)
+		literal = literal || !lit || strings.Contains(r.Word.Lit(), `\`)
+	}
+	var b strings.Builder
+	if literal {
+		for _, p := range r.Hdoc.Parts {
+			if l, ok := p.(*syntax.Lit); ok {
+				b.WriteString(l.Value)
+			}
+		}
+		return b.String()
+	}
+	for _, p := range w.parts(r.Hdoc.Parts, s, true) {
+		if len(p.alts) != 1 {
+			return string(unknown)
+		}
+		b.WriteString(p.alts[0])
+	}
+	return b.String()
+}
+
+// text is a word's one value.
+func (w *walker) text(word *syntax.Word, s *state) string {
+	alts := w.word(word, s)
+	if len(alts) != 1 {
+		return string(unknown)
+	}
+	return strings.Join(alts[0], " ")
+}
+
+// device are names that write to a disk or to memory itself.
+var device = regexp.MustCompile(`^/+dev/+(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|dm-|mapper/|md|mem$|kmem$|loop)`)
+
+func (w *walker) redirect(r *syntax.Redirect, target string, s *state) {
+	if unresolved(target) {
+		w.hidden("a redirection cannot be resolved")
+	}
+	w.name(s, target)
+	if r.Op == syntax.RdrIn {
+		return
+	}
+	clean := path.Clean(shown(target))
+	if device.MatchString(clean) {
+		w.danger("writing to a disk itself")
+	}
+	if clean != "/dev/null" && clean != "/dev/stdout" && clean != "/dev/stderr" {
+		w.command([]string{">", s.at(target)})
+	}
+}
+
+// call examines a simple command in all its possibilities.
+func (w *walker) call(c *syntax.CallExpr, s *state, in input) {
+	inside := s
+	if len(c.Args) > 0 {
+		inside = s.clone()
+	}
+	for _, a := range c.Assigns {
+		w.assign(a, inside, s)
+	}
+	out := [][]string{nil}
+	for _, arg := range c.Args {
+		var next [][]string
+		for _, o := range out {
+			for _, a := range w.word(arg, s) {
+				next = append(next, append(slices.Clone(o), a...))
+			}
+		}
+		if out = next; len(out) > 4*maxAlts || len(out) > 0 && len(out[0]) > 16*maxField {
+			w.hidden("it has too many possibilities")
+			return
+		}
+	}
+	if len(out) == 1 {
+		w.exec(out[0], s, in)
+		return
+	}
+	before := s.clone()
+	var after *state
+	for _, fields := range out {
+		branch := before.clone()
+		w.exec(fields, branch, in)
+		if after == nil {
+			after = branch
+		} else {
+			after.join(branch)
+		}
+	}
+	if after != nil {
+		*s = *after
+	}
+}
+
+// commanding are variables whose value a shell or another program runs, or by
+// which it finds what it runs.
+var commanding = regexp.MustCompile(`^(PATH|LD_.*|DYLD_.*|BASH_ENV|ENV|BASH_FUNC_.*|PROMPT_COMMAND|PS[04]|SHELLOPTS|BASHOPTS|GIT_(SSH|EXTERNAL_DIFF|PAGER|EDITOR|CONFIG|PROXY|ASKPASS|SEQUENCE|EXEC|TEMPLATE).*|(MAN|SYSTEMD_|AWS_)?PAGER|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE|PERL5(OPT|DB|LIB)|PYTHONSTARTUP|NODE_OPTIONS|RUBYOPT|RUBYLIB|JAVA_TOOL_OPTIONS|(SSH|SUDO)_ASKPASS|MAKEFLAGS|CC|CXX|RUSTC_WRAPPER|SHELL)$`)
+
+func (w *walker) assign(a *syntax.Assign, s, outer *state) {
+	if a.Index != nil {
+		w.inner(a.Index, outer)
+	}
+	if a.Name == nil {
+		return
+	}
+	name := a.Name.Value
+	if a.Array != nil {
+		for _, e := range a.Array.Elems {
+			w.word(e.Value, outer)
+		}
+		s.vars[name] = []string{string(unknown)}
+		return
+	}
+	values := []string{""}
+	if a.Value != nil {
+		values = nil
+		for _, v := range w.word(a.Value, outer) {
+			values = append(values, strings.Join(v, " "))
+		}
+	}
+	if a.Append {
+		var sums []string
+		for _, before := range s.values(name) {
+			for _, v := range values {
+				sums = append(sums, before+v)
+			}
+		}
+		values = either(nil, sums)
+	}
+	if a.Index != nil {
+		values = []string{string(unknown)}
+	}
+	w.set(name, values, s)
+}
+
+// set gives a variable its values, and looks at those that are commands.
+func (w *walker) set(name string, values []string, s *state) {
+	s.vars[name] = values
+	if name == "IFS" {
+		s.ifs = true
+		return
+	}
+	if name == "HOME" {
+		s.vars[name] = append(slices.Clone(values), string(home))
+	}
+	if !commanding.MatchString(name) {
+		return
+	}
+	for _, v := range values {
+		if v == "" || v == "cat" || v == "true" || v == "less" || name == "SHELL" && strings.HasPrefix(v, "/bin/") {
+			continue
+		}
+		w.hidden("it sets " + name + ", by which other programs are run")
+		w.quiet++
+		w.run(v, s.clone(), input{})
+		w.quiet--
+	}
+}
+
+// declare examines export, local, declare and the like.
+func (w *walker) declare(c *syntax.DeclClause, s *state) {
+	for _, a := range c.Args {
+		if !a.Naked {
+			w.assign(a, s, s)
+			continue
+		}
+		if a.Name != nil {
+			if c.Variant.Value != "export" && c.Variant.Value != "readonly" {
+				s.vars[a.Name.Value] = []string{""}
+			}
+			continue
+		}
+		for _, fields := range w.word(a.Value, s) {
+			for _, f := range fields {
+				w.assignField(f, s)
+				if c.Variant.Value == "nameref" || strings.HasPrefix(f, "-") && strings.ContainsAny(f, "nf") && c.Variant.Value != "export" {
+					w.hidden("a variable stands for another one")
+				}
+			}
+		}
+	}
+	if c.Variant.Value == "nameref" {
+		w.hidden("a variable stands for another one")
+	}
+}
+
+// assignField is name=value as an argument.
+func (w *walker) assignField(f string, s *state) {
+	if unresolved(f) {
+		w.hidden("an assignment cannot be resolved")
+	}
+	if name, value, ok := strings.Cut(f, "="); ok && syntax.ValidName(name) {
+		w.set(name, []string{value}, s)
+	}
+}
+
+// exec examines one command with its arguments resolved.
+func (w *walker) exec(f []string, s *state, in input) {
+	for len(f) > 0 && f[0] == "" {
+		f = f[1:]
+	}
+	if len(f) == 0 || w.spent() {
+		return
+	}
+	name := f[0]
+	if unresolved(name) || strings.ContainsRune(name, digits) || globbed(name) || strings.ContainsRune(name, home) {
+		w.obscure(f, s, in)
+		return
+	}
+	if text, ok := s.aliases[name]; ok {
+		delete(s.aliases, name)
+		w.run(text+" "+rejoin(f[1:]), s, in)
+		s.aliases[name] = text
+		return
+	}
+	if fn := s.funcs[name]; fn != nil {
+		w.invoke(fn, f[1:], s, in)
+		return
+	}
+	base := strings.ToLower(path.Base(name))
+	if b := strings.TrimSuffix(base, ".exe"); b != "" {
+		base = b
+	}
+	if privileged[base] {
+		w.danger(base + ": it would run with another user's rights")
+		return
+	}
+	if h := program(base); h != nil {
+		h(w, append([]string{base}, f[1:]...), s, in)
+		return
+	}
+	w.plain(f, s)
+}
+
+// obscure is a command whose name is not settled.
+func (w *walker) obscure(f []string, s *state, in input) {
+	if strings.HasPrefix(f[0], string(home)+"/") && !unresolved(f[0]) && !globbed(f[0]) {
+		f[0] = shown(f[0]) // a program in the home folder
+		w.exec(f, s, in)
+		return
+	}
+	w.hidden("the name of a command cannot be resolved")
+	w.command(f)
+	w.quiet++
+	defer func() { w.quiet-- }()
+	if globbed(f[0]) {
+		pattern := path.Base(shown(f[0]))
+		for name := range privileged {
+			if ok, _ := path.Match(pattern, name); ok && pattern != "*" {
+				w.danger(name + ": it would run with another user's rights")
+			}
+		}
+		for _, name := range []string{"rm", "dd", "chmod"} {
+			if ok, _ := path.Match(pattern, name); ok && pattern != "*" {
+				w.exec(append([]string{name}, f[1:]...), s.clone(), in)
+			}
+		}
+		return
+	}
+	if name := strings.ReplaceAll(f[0], string(unknown), ""); name != "" {
+		w.exec(append([]string{name}, f[1:]...), s.clone(), in)
+	} else if len(f) > 1 {
+		w.exec(slices.Clone(f[1:]), s.clone(), in)
+	}
+}
+
+// plain is a command that we know nothing special of.
+func (w *walker) plain(f []string, s *state) {
+	w.command(f)
+	if slices.ContainsFunc(f[1:], unresolved) {
+		w.hidden("an argument of " + shown(path.Base(f[0])) + " cannot be resolved")
+	}
+	if strings.HasSuffix(f[0], ".sh") || strings.HasSuffix(f[0], ".bash") {
+		w.hidden("it runs a script, whose commands are not seen")
+	}
+	w.names(f[1:], s)
+}
+
+// names notes what may be a file among arguments: whole, and behind "=", "@",
+// ":" or an option's letter.
+func (w *walker) names(args []string, s *state) {
+	for _, a := range args {
+		w.name(s, a)
+		for i, r := range a {
+			if strings.ContainsRune("=@:,", r) && i+1 < len(a) {
+				w.name(s, a[i+1:])
+			}
+		}
+		if len(a) > 2 && a[0] == '-' && a[1] != '-' {
+			w.name(s, a[2:])
+		}
+	}
+}
+
+// rejoin is fields as the text of a shell.
+func rejoin(fields []string) string {
+	out := make([]string, len(fields))
+	for i, f := range fields {
+		out[i] = f
+		if !strings.ContainsFunc(f, marked) {
+			if q, err := syntax.Quote(f, syntax.LangBash); err == nil {
+				out[i] = q
+			}
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// output is what a statement prints, where that is settled by the text.
+func (w *walker) output(st *syntax.Stmt, s *state, in input) (string, bool) {
+	c, ok := st.Cmd.(*syntax.CallExpr)
+	if !ok || len(c.Args) == 0 || st.Background {
+		return "", false
+	}
+	w.quiet++
+	defer func() { w.quiet-- }()
+	for _, r := range st.Redirs {
+		if r.Op != syntax.Hdoc && r.Op != syntax.DashHdoc && r.Op != syntax.WordHdoc {
+			return "", false
+		}
+	}
+	in = w.redirects(st.Redirs, s, in)
+	var f []string
+	for _, a := range c.Args {
+		alts := w.word(a, s)
+		if len(alts) != 1 {
+			return "", false
+		}
+		f = append(f, alts[0]...)
+	}
+	if len(f) == 0 || s.funcs[f[0]] != nil || s.aliases[f[0]] != "" || slices.ContainsFunc(f, unresolved) || slices.ContainsFunc(f, globbed) {
+		return "", false
+	}
+	out, ok := printed(f, s, in)
+	return strings.ReplaceAll(out, "\x00", ""), ok
+}
+
+var dated = regexp.MustCompile(`^\+(%[-_0^#]?[YmdHMSsFTjyuN]|[-_:T ])*$`)
+
+func printed(f []string, s *state, in input) (string, bool) {
+	args := f[1:]
+	switch path.Base(f[0]) {
+	case "echo":
+		return echoed(args)
+	case "printf":
+		if len(args) > 0 && args[0] == "--" {
+			args = args[1:]
+		}
+		if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+			return "", false
+		}
+		return formatted(args[0], args[1:])
+	case "cat":
+		return in.text, in.known && (len(args) == 0 || len(args) == 1 && args[0] == "-")
+	case "true", ":":
+		return "", true
+	case "pwd":
+		return s.cwd, len(args) == 0
+	case "nproc", "wc", "uptime":
+		return string(digits), true
+	case "id":
+		return string(digits), slices.Contains(args, "-u") || slices.Contains(args, "-g")
+	case "date":
+		for _, a := range args {
+			if !dated.MatchString(a) && a != "-u" && a != "-I" {
+				return "", false
+			}
+		}
+		return string(digits), true
+	case "seq":
+		return string(digits), !slices.ContainsFunc(args, func(a string) bool { return strings.Trim(a, "0123456789"+string(digits)) != "" })
+	case "which":
+		return "/usr/bin/" + strings.Join(args, ""), len(args) == 1
+	case "command":
+		return "/usr/bin/" + args[len(args)-1], len(args) == 2 && args[0] == "-v"
+	}
+	return "", false
+}
+
+func echoed(args []string) (string, bool) {
+	escapes, end := false, "\n"
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && strings.Trim(args[0][1:], "neE") == "" {
+		escapes = strings.Contains(args[0], "e") || escapes
+		if strings.Contains(args[0], "n") {
+			end = ""
+		}
+		args = args[1:]
+	}
+	text := strings.Join(args, " ")
+	switch {
+	case !strings.Contains(text, `\`):
+		return text + end, true
+	case !escapes || strings.Contains(text, `\0`) || strings.Contains(text, `\c`): // differs between shells
+		return "", false
+	}
+	out, _, err := expand.Format(nil, text, nil)
+	return out + end, err == nil
+}
+
+func formatted(format string, args []string) (string, bool) {
+	for _, a := range append([]string{format}, args...) {
+		if strings.Contains(a, `\0`) || strings.Contains(a, `\c`) {
+			return "", false
+		}
+	}
+	var b strings.Builder
+	for range maxField {
+		out, n, err := expand.Format(nil, format, append([]string{}, args...))
+		if err != nil || b.Len()+len(out) > maxText {
+			return "", false
+		}
+		b.WriteString(out)
+		if args = args[min(n, len(args)):]; n == 0 || len(args) == 0 {
+			return b.String(), true
+		}
+	}
+	return "", false
+}

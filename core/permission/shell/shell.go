@@ -1,0 +1,391 @@
+// Package shell reads a command line the way a shell would and says what it
+// runs, without running anything: every simple command in lists, pipes,
+// subshells, substitutions, functions, here-documents and behind wrappers such
+// as env, xargs, eval and sh -c.
+//
+// It follows variables, quoting and brace expansion as far as they are settled
+// by the text itself. Where they are not, it says so (Report.Hidden) instead of
+// guessing: whoever decides must not take silence for harmlessness. It is a
+// reader of commands, no wall: a program that is run does what it likes.
+package shell
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Bounds of one examination; beyond them a command counts as hidden.
+const (
+	maxText  = 64 << 10 // bytes of a command
+	maxSteps = 4000     // nodes looked at
+	maxDepth = 12       // shells in shells, functions in functions
+	maxAlts  = 16       // values that one word may have
+	maxField = 256      // fields of one command, by braces
+)
+
+// A Command is one simple command: its name and arguments. What only the run
+// settles stands as "…".
+type Command []string
+
+// String is the command as one would type it.
+func (c Command) String() string {
+	out := make([]string, len(c))
+	for i, f := range c {
+		q, err := syntax.Quote(f, syntax.LangBash)
+		if err != nil {
+			q = "…"
+		}
+		out[i] = q
+	}
+	return strings.Join(out, " ")
+}
+
+// A Report is what a command line would do.
+type Report struct {
+	Commands []Command // in the order of the text; none twice
+	// Danger says why it must not run at all; "" when nothing is known.
+	Danger string
+	// Hidden says what cannot be known from the text; empty when it is settled.
+	Hidden []string
+	// Names are what may be names of files in it, relative to where it starts or
+	// absolute; "~" is the home folder. Unquoted "*", "?" and "[" are kept.
+	Names []string
+}
+
+// Examine reads a command line as bash does.
+func Examine(text string) (r Report) {
+	w := &walker{}
+	defer func() {
+		if recover() != nil { // the parser met what it does not expect
+			w.quiet = 0
+			w.hidden("it cannot be followed")
+		}
+		r = w.r
+	}()
+	w.run(text, newState(), input{})
+	return w.r
+}
+
+// walker collects the report.
+type walker struct {
+	r     Report
+	steps int
+	depth int
+	quiet int // above 0: only danger is reported
+	calls []string
+}
+
+func (w *walker) danger(why string) {
+	if w.r.Danger == "" {
+		w.r.Danger = why
+	}
+}
+
+func (w *walker) hidden(why string) {
+	if w.quiet == 0 && !slices.Contains(w.r.Hidden, why) && len(w.r.Hidden) < maxAlts {
+		w.r.Hidden = append(w.r.Hidden, why)
+	}
+}
+
+func (w *walker) command(fields []string) {
+	if w.quiet > 0 {
+		return
+	}
+	c := make(Command, len(fields))
+	for i, f := range fields {
+		c[i] = shown(f)
+	}
+	if slices.ContainsFunc(w.r.Commands, func(o Command) bool { return slices.Equal(o, c) }) {
+		return
+	}
+	if len(w.r.Commands) >= maxField {
+		w.hidden("it has too many commands")
+		return
+	}
+	w.r.Commands = append(w.r.Commands, c)
+}
+
+func (w *walker) name(s *state, f string) {
+	f = shown(s.at(f))
+	if w.quiet == 0 && f != "" && !slices.Contains(w.r.Names, f) && len(w.r.Names) < 4*maxField {
+		w.r.Names = append(w.r.Names, f)
+	}
+}
+
+// spent reports whether the examination has become too long.
+func (w *walker) spent() bool {
+	w.steps++
+	if w.steps > maxSteps {
+		w.quiet = 0
+		w.hidden("it is too long to be followed")
+		return true
+	}
+	return false
+}
+
+// input is what a command reads: text that is known, or what is not.
+type input struct {
+	text  string
+	known bool
+	piped bool // something comes in
+}
+
+// run examines the text of a shell in state s.
+func (w *walker) run(text string, s *state, in input) {
+	if w.depth++; w.depth > maxDepth || len(text) > maxText || w.spent() {
+		w.hidden("it is nested too deep or too long to be followed")
+		w.depth--
+		return
+	}
+	defer func() { w.depth-- }()
+	if w.depth > 1 && strings.ContainsRune(text, unknown) {
+		w.hidden("it runs a text that cannot be resolved")
+		w.quiet++ // what is known of it may be forbidden
+		defer func() { w.quiet-- }()
+		text = strings.ReplaceAll(text, string(unknown), "")
+	}
+	if w.depth > 1 {
+		text = shown(text)
+	}
+	if strings.ContainsFunc(text, marked) || strings.ContainsRune(text, 0) {
+		w.hidden("it holds characters that no command has")
+		return
+	}
+	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		w.hidden("it cannot be parsed")
+		if f == nil {
+			return
+		}
+		w.quiet++
+		defer func() { w.quiet-- }()
+	}
+	w.stmts(f.Stmts, s, in)
+}
+
+func (w *walker) stmts(list []*syntax.Stmt, s *state, in input) {
+	for _, st := range list {
+		w.stmt(st, s, in)
+	}
+}
+
+func (w *walker) stmt(st *syntax.Stmt, s *state, in input) {
+	if st == nil || w.spent() {
+		return
+	}
+	if st.Background || st.Coprocess || st.Disown {
+		s = s.clone()
+	}
+	in = w.redirects(st.Redirs, s, in)
+	switch c := st.Cmd.(type) {
+	case nil:
+	case *syntax.CallExpr:
+		w.call(c, s, in)
+	case *syntax.BinaryCmd:
+		w.binary(c, s, in)
+	case *syntax.Block:
+		w.stmts(c.Stmts, s, in)
+	case *syntax.Subshell:
+		w.stmts(c.Stmts, s.clone(), in)
+	case *syntax.IfClause:
+		w.ifClause(c, s, in)
+	case *syntax.WhileClause:
+		w.loop(s, append(slices.Clone(c.Cond), c.Do...), in, nil)
+	case *syntax.ForClause:
+		w.forClause(c, s, in)
+	case *syntax.CaseClause:
+		w.caseClause(c, s, in)
+	case *syntax.FuncDecl:
+		w.function(c, s)
+	case *syntax.DeclClause:
+		w.declare(c, s)
+	case *syntax.TimeClause:
+		w.stmt(c.Stmt, s, in)
+	case *syntax.CoprocClause:
+		w.stmt(c.Stmt, s.clone(), input{piped: true})
+	case *syntax.ArithmCmd, *syntax.LetClause, *syntax.TestClause:
+		w.inner(c, s)
+	default:
+		w.hidden("it uses words that are not followed")
+	}
+}
+
+func (w *walker) binary(c *syntax.BinaryCmd, s *state, in input) {
+	switch c.Op {
+	case syntax.Pipe, syntax.PipeAll:
+		w.stmt(c.X, s.clone(), in)
+		out, known := w.output(c.X, s.clone(), in)
+		w.stmt(c.Y, s.clone(), input{out, known, true})
+	default: // && and ||: the second may run or not
+		w.stmt(c.X, s, in)
+		other := s.clone()
+		w.stmt(c.Y, other, in)
+		s.join(other)
+	}
+}
+
+func (w *walker) ifClause(c *syntax.IfClause, s *state, in input) {
+	w.stmts(c.Cond, s, in)
+	then, other := s.clone(), s.clone()
+	w.stmts(c.Then, then, in)
+	if c.Else != nil {
+		w.ifClause(c.Else, other, in)
+	}
+	then.join(other)
+	*s = *then
+}
+
+func (w *walker) caseClause(c *syntax.CaseClause, s *state, in input) {
+	w.word(c.Word, s)
+	out := s.clone()
+	for _, item := range c.Items {
+		for _, p := range item.Patterns {
+			w.word(p, s)
+		}
+		branch := s.clone()
+		w.stmts(item.Stmts, branch, in)
+		out.join(branch)
+	}
+	*s = *out
+}
+
+func (w *walker) forClause(c *syntax.ForClause, s *state, in input) {
+	iter, ok := c.Loop.(*syntax.WordIter)
+	if !ok {
+		w.inner(c.Loop, s)
+		w.loop(s, c.Do, in, nil)
+		return
+	}
+	var values []string
+	for _, word := range iter.Items {
+		for _, fields := range w.word(word, s) {
+			values = append(values, fields...)
+		}
+	}
+	if !iter.InPos.IsValid() { // for x; do: the arguments
+		values = append(values, s.params...)
+		if s.lost {
+			values = append(values, string(unknown))
+		}
+	}
+	if len(values) > 4*maxAlts {
+		values = []string{string(unknown)}
+	}
+	name := iter.Name.Value
+	w.loop(s, c.Do, in, func(in *state) { in.vars[name] = values })
+}
+
+// loop examines a body that runs any number of times: what it assigns is
+// unknown when it begins, except what set sets.
+func (w *walker) loop(s *state, body []*syntax.Stmt, in input, set func(*state)) {
+	inside := s.clone()
+	for _, st := range body {
+		inside.forget(st)
+	}
+	if set != nil {
+		set(inside)
+	}
+	w.stmts(body, inside, in)
+	s.join(inside)
+}
+
+// function keeps a function for when it is called. What it holds is looked at
+// now, too: what is forbidden is so in a function that is never called.
+func (w *walker) function(c *syntax.FuncDecl, s *state) {
+	if c.Name == nil {
+		w.hidden("it uses words that are not followed")
+		return
+	}
+	if bomb(c) {
+		w.danger("a fork bomb")
+		return
+	}
+	s.funcs[c.Name.Value] = c
+	w.quiet++
+	probe := s.clone()
+	probe.lost, probe.vars, probe.params = true, map[string][]string{}, nil
+	delete(probe.funcs, c.Name.Value)
+	w.stmt(c.Body, probe, input{})
+	w.quiet--
+}
+
+// invoke examines a call of a function that the text declares.
+func (w *walker) invoke(c *syntax.FuncDecl, args []string, s *state, in input) {
+	if slices.Contains(w.calls, c.Name.Value) || w.depth > maxDepth {
+		if len(w.calls) > 0 && w.forks(c, s) {
+			w.danger("a fork bomb")
+		}
+		w.hidden("a function calls itself")
+		return
+	}
+	w.calls = append(w.calls, c.Name.Value)
+	w.depth++
+	before, lost := s.params, s.lost
+	s.params, s.lost = args, false
+	w.stmt(c.Body, s, in)
+	s.params, s.lost = before, lost
+	w.depth--
+	w.calls = w.calls[:len(w.calls)-1]
+}
+
+// forks reports whether any function in the running circle calls in the
+// background or in a pipe.
+func (w *walker) forks(c *syntax.FuncDecl, s *state) bool {
+	for _, name := range append(slices.Clone(w.calls), c.Name.Value) {
+		f := s.funcs[name]
+		if f == nil {
+			continue
+		}
+		for _, callee := range w.calls {
+			if spawns(f.Body, callee) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// bomb reports whether a function starts itself more than once, or starts
+// itself aside and goes on.
+func bomb(c *syntax.FuncDecl) bool {
+	calls := 0
+	syntax.Walk(c.Body, func(n syntax.Node) bool {
+		if call, ok := n.(*syntax.CallExpr); ok && named(call, c.Name.Value) {
+			calls++
+		}
+		return true
+	})
+	return calls > 1 || spawns(c.Body, c.Name.Value) > 0
+}
+
+// spawns counts where body calls name in the background or in a pipe.
+func spawns(body *syntax.Stmt, name string) (n int) {
+	has := func(st *syntax.Stmt) (yes bool) {
+		syntax.Walk(st, func(n syntax.Node) bool {
+			call, ok := n.(*syntax.CallExpr)
+			yes = yes || ok && named(call, name)
+			return !yes
+		})
+		return yes
+	}
+	syntax.Walk(body, func(node syntax.Node) bool {
+		switch c := node.(type) {
+		case *syntax.Stmt:
+			if (c.Background || c.Disown || c.Coprocess) && has(c) {
+				n++
+			}
+		case *syntax.BinaryCmd:
+			if (c.Op == syntax.Pipe || c.Op == syntax.PipeAll) && (has(c.X) || has(c.Y)) {
+				n++
+			}
+		}
+		return true
+	})
+	return n
+}
+
+func named(call *syntax.CallExpr, name string) bool {
+	return len(call.Args) > 0 && call.Args[0].Lit() == name
+}

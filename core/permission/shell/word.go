@@ -1,0 +1,462 @@
+package shell
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Characters of private use stand for what has a meaning beyond its text. A
+// command that holds one itself is hidden.
+const (
+	unknown  = '\uE000' // any text, of any number of fields
+	digits   = '\uE001' // a number or a time: nothing that names a file or program
+	star     = '\uE002' // an unquoted *
+	question = '\uE003' // an unquoted ?
+	bracket  = '\uE004' // an unquoted [
+	home     = '\uE005' // the home folder
+)
+
+func marked(r rune) bool { return r >= unknown && r <= home }
+
+var show = strings.NewReplacer(string(unknown), "…", string(digits), "0", string(star), "*", string(question), "?", string(bracket), "[", string(home), "~")
+
+// shown is a value as people read it.
+func shown(s string) string { return show.Replace(s) }
+
+func unresolved(f string) bool { return strings.ContainsRune(f, unknown) }
+func globbed(f string) bool    { return strings.ContainsAny(f, string([]rune{star, question, bracket})) }
+
+// state is what a shell knows at one point of the text.
+type state struct {
+	vars    map[string][]string // the values that a variable may have
+	params  []string
+	funcs   map[string]*syntax.FuncDecl
+	aliases map[string]string
+	cwd     string // relative to where it starts, or absolute
+	lost    bool   // variables and arguments are those of a caller who is not known
+	ifs     bool   // words are split at other characters
+}
+
+func newState() *state {
+	return &state{vars: map[string][]string{"HOME": {string(home)}}, funcs: map[string]*syntax.FuncDecl{}, aliases: map[string]string{}, cwd: "."}
+}
+
+func (s *state) clone() *state {
+	c := *s
+	c.vars, c.funcs, c.aliases = maps.Clone(s.vars), maps.Clone(s.funcs), maps.Clone(s.aliases)
+	return &c
+}
+
+// join makes s what is known when either s or o is the case.
+func (s *state) join(o *state) {
+	for name := range o.vars {
+		if _, ok := s.vars[name]; !ok {
+			s.vars[name] = []string{string(unknown)}
+		}
+	}
+	for name, values := range s.vars {
+		other, ok := o.vars[name]
+		if !ok {
+			other = []string{string(unknown)}
+		}
+		s.vars[name] = either(values, other)
+	}
+	maps.Copy(s.funcs, o.funcs)
+	maps.Copy(s.aliases, o.aliases)
+	if s.cwd != o.cwd {
+		s.cwd = string(unknown)
+	}
+	if !slices.Equal(s.params, o.params) {
+		s.params, s.lost = nil, true
+	}
+	s.lost, s.ifs = s.lost || o.lost, s.ifs || o.ifs
+}
+
+func either(a, b []string) []string {
+	out := slices.Clone(a)
+	for _, v := range b {
+		if !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	if len(out) > 4*maxAlts {
+		return []string{string(unknown)}
+	}
+	return out
+}
+
+// forget makes what a node assigns unknown, or a number where it only counts.
+func (s *state) forget(n syntax.Node) {
+	counts := map[string]bool{}
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Assign:
+			if n.Name != nil {
+				before, seen := counts[n.Name.Value]
+				counts[n.Name.Value] = (before || !seen) && counting(n.Value) && !n.Append
+			}
+		case *syntax.WordIter:
+			counts[n.Name.Value] = false
+		case *syntax.CallExpr:
+			if len(n.Args) > 1 && slices.Contains([]string{"read", "mapfile", "readarray", "printf", "getopts", "let", "export"}, n.Args[0].Lit()) {
+				for _, a := range n.Args[1:] {
+					counts[a.Lit()] = false
+				}
+			}
+		}
+		return true
+	})
+	for name, number := range counts {
+		s.vars[name] = []string{string(unknown)}
+		if number {
+			s.vars[name] = []string{string(digits)}
+		}
+	}
+}
+
+func counting(w *syntax.Word) bool {
+	if w == nil || len(w.Parts) != 1 {
+		return false
+	}
+	_, arithmetic := w.Parts[0].(*syntax.ArithmExp)
+	_, err := strconv.Atoi(w.Lit())
+	return arithmetic || err == nil
+}
+
+// at is a file's name seen from where the command line starts.
+func (s *state) at(f string) string {
+	if f == "" || strings.HasPrefix(f, "/") || strings.HasPrefix(f, string(home)) || s.cwd == "." {
+		return f
+	}
+	return path.Join(s.cwd, f)
+}
+
+// piece is a part of a word: the values it may have, and whether the shell
+// splits them into fields.
+type piece struct {
+	alts  []string
+	split bool
+}
+
+// word is what a word may become: lists of fields, one for each possibility.
+func (w *walker) word(word *syntax.Word, s *state) [][]string {
+	if word == nil {
+		return nil
+	}
+	out := [][]string{nil}
+	for _, one := range braces(word) {
+		alts := w.fields(one, s)
+		var next [][]string
+		for _, o := range out {
+			for _, a := range alts {
+				next = append(next, append(slices.Clone(o), a...))
+			}
+		}
+		if out = next; len(out) > maxAlts || len(out[0]) > maxField {
+			w.hidden("it has too many possibilities")
+			return [][]string{{string(unknown)}}
+		}
+	}
+	return out
+}
+
+// braces expands {a,b} and {1..9}; very many words are unknown.
+func braces(word *syntax.Word) []*syntax.Word {
+	c := &syntax.Word{Parts: slices.Clone(word.Parts)}
+	if !syntax.SplitBraces(c) {
+		return []*syntax.Word{word}
+	}
+	var out []*syntax.Word
+	for one, err := range expand.BracesSeq(nil, c) {
+		if err != nil || len(out) == maxField {
+			return []*syntax.Word{{Parts: []syntax.WordPart{&syntax.ParamExp{Param: &syntax.Lit{Value: "{"}}}}}
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func (w *walker) fields(word *syntax.Word, s *state) [][]string {
+	pieces := w.parts(word.Parts, s, false)
+	combos := [][]piece{nil}
+	for _, p := range pieces {
+		var next [][]piece
+		for _, c := range combos {
+			for _, a := range p.alts {
+				next = append(next, append(slices.Clone(c), piece{[]string{a}, p.split}))
+			}
+		}
+		if combos = next; len(combos) > maxAlts {
+			w.hidden("it has too many possibilities")
+			return [][]string{{string(unknown)}}
+		}
+	}
+	var out [][]string
+	for _, c := range combos {
+		out = append(out, assemble(c, s.ifs))
+	}
+	return out
+}
+
+// assemble puts pieces together and splits what is to be split.
+func assemble(pieces []piece, ifs bool) []string {
+	var out []string
+	cur, open := "", false
+	for _, p := range pieces {
+		v := p.alts[0]
+		if !p.split {
+			cur, open = cur+v, true
+			continue
+		}
+		if ifs && v != "" {
+			v = string(unknown)
+		}
+		v = strings.NewReplacer("*", string(star), "?", string(question), "[", string(bracket)).Replace(v)
+		words := strings.Fields(v)
+		if strings.TrimLeft(v, " \t\n") != v && open {
+			out, cur, open = append(out, cur), "", false
+		}
+		for i, word := range words {
+			if i > 0 {
+				out, cur = append(out, cur), ""
+			}
+			cur, open = cur+word, true
+		}
+		if strings.TrimRight(v, " \t\n") != v && open && len(words) > 0 {
+			out, cur, open = append(out, cur), "", false
+		}
+	}
+	if open {
+		out = append(out, cur)
+	}
+	if len(out) == 1 && out[0] == string(bracket) { // the command
+		out[0] = "["
+	}
+	return out
+}
+
+// parts are a word's pieces.
+func (w *walker) parts(parts []syntax.WordPart, s *state, quoted bool) []piece {
+	var out []piece
+	for i, part := range parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			out = append(out, piece{alts: []string{literal(p.Value, quoted, i == 0 && !quoted)}})
+		case *syntax.SglQuoted:
+			v := p.Value
+			if p.Dollar {
+				v = ansi(v)
+			}
+			out = append(out, piece{alts: []string{v}})
+		case *syntax.DblQuoted:
+			inner := w.parts(p.Parts, s, true)
+			if len(inner) == 0 {
+				inner = []piece{{alts: []string{""}}}
+			}
+			for _, q := range inner {
+				out = append(out, piece{alts: q.alts})
+			}
+		case *syntax.ParamExp:
+			out = append(out, piece{w.param(p, s), !quoted})
+		case *syntax.CmdSubst:
+			out = append(out, piece{w.substitution(p.Stmts, s), !quoted})
+		case *syntax.ArithmExp:
+			w.inner(p.X, s)
+			out = append(out, piece{alts: []string{string(digits)}})
+		case *syntax.ProcSubst:
+			w.stmts(p.Stmts, s.clone(), input{piped: true})
+			out = append(out, piece{alts: []string{string(unknown)}})
+		case *syntax.ExtGlob:
+			out = append(out, piece{alts: []string{string(star)}})
+		default:
+			out = append(out, piece{alts: []string{string(unknown)}})
+		}
+	}
+	return out
+}
+
+// literal resolves backslashes and marks what the shell expands.
+func literal(v string, quoted, first bool) string {
+	var b strings.Builder
+	rs := []rune(v)
+	for i := 0; i < len(rs); i++ {
+		r := rs[i]
+		switch {
+		case r == '\\' && i+1 < len(rs) && (!quoted || strings.ContainsRune("$`\"\\\n", rs[i+1])):
+			if i++; rs[i] != '\n' {
+				b.WriteRune(rs[i])
+			}
+		case quoted:
+			b.WriteRune(r)
+		case r == '~' && i == 0 && first:
+			end := slices.Index(rs, '/')
+			if end < 0 {
+				end = len(rs)
+			}
+			b.WriteRune(home)
+			switch user := string(rs[1:end]); user {
+			case "", "root":
+			case "+", "-":
+				b.Reset()
+				b.WriteRune(unknown)
+			}
+			i = end - 1 // ~somebody is a home, too
+		case r == '*':
+			b.WriteRune(star)
+		case r == '?':
+			b.WriteRune(question)
+		case r == '[':
+			b.WriteRune(bracket)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// ansi resolves the escapes of $'…', which end at a NUL.
+func ansi(v string) string {
+	out, _, err := expand.Format(nil, v, nil)
+	if err != nil {
+		return string(unknown)
+	}
+	out, _, _ = strings.Cut(out, "\x00")
+	return out
+}
+
+// numbers are parameters that hold a number, or letters that name no file.
+const numbers = "#?$!-"
+
+// param is what a parameter expansion may become.
+func (w *walker) param(p *syntax.ParamExp, s *state) []string {
+	w.inner(p, s)
+	if p.Slice != nil {
+		w.inner(p.Slice.Offset, s)
+		w.inner(p.Slice.Length, s)
+	}
+	if p.Param == nil || p.Excl || p.Flags != nil || p.NestedParam != nil || p.Names != 0 || len(p.Modifiers) > 0 {
+		return []string{string(unknown)}
+	}
+	if p.Length {
+		return []string{string(digits)}
+	}
+	values := s.values(p.Param.Value)
+	if p.Index != nil || p.Slice != nil || p.Repl != nil || p.Width || p.IsSet {
+		values = []string{string(unknown)}
+	}
+	if p.Exp == nil {
+		return values
+	}
+	var word []string
+	for _, c := range w.word(p.Exp.Word, s) {
+		word = append(word, strings.Join(c, " "))
+	}
+	if len(word) == 0 {
+		word = []string{""}
+	}
+	switch p.Exp.Op {
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
+		out := either(values, word)
+		if p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull {
+			s.vars[p.Param.Value] = out
+		}
+		return out
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		return either(word, []string{""})
+	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+		return values
+	}
+	return []string{string(unknown)}
+}
+
+// values are what a variable or parameter may hold.
+func (s *state) values(name string) []string {
+	if v, ok := s.vars[name]; ok {
+		return v
+	}
+	n, err := strconv.Atoi(name)
+	switch {
+	case err == nil && n > 0 && !s.lost:
+		if n <= len(s.params) {
+			return []string{s.params[n-1]}
+		}
+		return []string{""}
+	case (name == "@" || name == "*") && !s.lost:
+		return []string{strings.Join(s.params, " ")}
+	case len(name) == 1 && strings.Contains(numbers, name), name == "RANDOM", name == "LINENO", name == "SECONDS", name == "UID", name == "EUID", name == "PPID":
+		return []string{string(digits)}
+	case name == "PWD":
+		return []string{s.cwd}
+	}
+	return []string{string(unknown)}
+}
+
+// substitution is what $(…) may become.
+func (w *walker) substitution(list []*syntax.Stmt, s *state) []string {
+	inside := s.clone()
+	w.stmts(list, inside, input{})
+	if len(list) == 0 {
+		return []string{""}
+	}
+	if len(list) == 1 {
+		if out, ok := w.output(list[0], s.clone(), input{}); ok {
+			return []string{strings.TrimRight(out, "\n")}
+		}
+	}
+	return []string{string(unknown)}
+}
+
+// inner examines the substitutions inside a node that is no command, and the
+// variables that arithmetic evaluates: their text may hold commands.
+func (w *walker) inner(n syntax.Node, s *state) {
+	if n == nil {
+		return
+	}
+	_, arithmetic := n.(syntax.ArithmExpr)
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			w.stmts(n.Stmts, s.clone(), input{})
+			return false
+		case *syntax.ProcSubst:
+			w.stmts(n.Stmts, s.clone(), input{piped: true})
+			return false
+		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause:
+			arithmetic = true
+		case *syntax.Assign:
+			if n.Name != nil {
+				s.vars[n.Name.Value] = []string{string(digits)}
+			}
+		case *syntax.ParamExp:
+			if arithmetic && n.Param != nil {
+				w.evaluated(s.values(n.Param.Value))
+			}
+		case *syntax.Lit:
+			if arithmetic && syntax.ValidName(n.Value) {
+				if v, ok := s.vars[n.Value]; ok {
+					w.evaluated(v)
+				}
+			}
+		case *syntax.SglQuoted:
+			if strings.ContainsAny(n.Value, "$`") {
+				w.evaluated([]string{n.Value})
+			}
+		}
+		return true
+	})
+}
+
+// evaluated says when arithmetic would evaluate a text that is no number.
+func (w *walker) evaluated(values []string) {
+	for _, v := range values {
+		if _, err := strconv.ParseInt(v, 0, 64); err != nil && v != "" && v != string(digits) {
+			w.hidden("arithmetic evaluates a text that is no number")
+		}
+	}
+}

@@ -1,0 +1,343 @@
+package shell
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A handler examines one program's arguments; f[0] is its name in lower case.
+type handler func(w *walker, f []string, s *state, in input)
+
+// privileged programs run others with another user's rights.
+var privileged = map[string]bool{
+	"sudo": true, "sudoedit": true, "sudo-rs": true, "doas": true, "su": true, "pkexec": true, "run0": true, "runuser": true,
+	"gosu": true, "su-exec": true, "setpriv": true, "visudo": true, "sudo_root": true, "dzdo": true, "kdesu": true, "gksu": true, "gksudo": true,
+}
+
+// A wrapper runs the command among its arguments.
+type wrapper struct {
+	valued string // options that take a value, letters and long names, between blanks
+	flags  string // options that take none
+	skip   int    // arguments before the command
+}
+
+var wrappers = map[string]wrapper{
+	"nohup": {}, "setsid": {flags: "c f w ctty fork wait"}, "builtin": {}, "busybox": {}, "toybox": {}, "chronic": {flags: "v e"}, "unbuffer": {flags: "p"},
+	"caffeinate": {valued: "t w", flags: "d i m s u"}, "catchsegv": {}, "fakeroot": {valued: "l s i b"}, "linux64": {}, "linux32": {}, "rlwrap": {},
+	"nice":    {valued: "n adjustment"},
+	"ionice":  {valued: "c n class classdata", flags: "t ignore"},
+	"time":    {valued: "f o format output", flags: "p v a portability verbose append"},
+	"gtime":   {valued: "f o format output", flags: "p v a"},
+	"timeout": {valued: "k s kill-after signal", flags: "v foreground preserve-status verbose", skip: 1},
+	"stdbuf":  {valued: "i o e input output error"},
+	"exec":    {valued: "a", flags: "c l"},
+	"command": {flags: "p"},
+	"chrt":    {flags: "b f i o r a", skip: 1}, "taskset": {flags: "c a", skip: 1}, "setarch": {flags: "R", skip: 1},
+	"strace": {valued: "e o p s u a b E I O P S X", flags: "f ff q qq c C d i k n r t tt ttt T v x xx y yy"},
+	"ltrace": {valued: "e o s n l", flags: "f c C r t tt S"}, "valgrind": {flags: "q"}, "gdb": {flags: "args"},
+	"chroot": {skip: 1, valued: "userspec groups"}, "xvfb-run": {valued: "n s e f p w", flags: "a"}, "torsocks": {}, "proxychains": {valued: "f", flags: "q"},
+	"faketime": {flags: "f m", skip: 1}, "dbus-run-session": {flags: "-"}, "ssh-agent": {flags: "a k s c"},
+	"ld.so": {}, "sem": {}, "entr": {flags: "r c d n p s z"}, "then": {}, "coproc": {}, "prlimit": {valued: "p o"}, "perf": {skip: 1},
+}
+
+// wrap examines the command behind a wrapper.
+func wrap(name string, wr wrapper) handler {
+	return func(w *walker, f []string, s *state, in input) {
+		rest, ok := operands(f[1:], wr)
+		if !ok {
+			w.hidden("an option of " + name + " is not known")
+			w.quiet++
+			defer func() { w.quiet-- }()
+			for i, a := range f[1:] { // whichever of them is the command
+				if privileged[strings.ToLower(a[strings.LastIndexByte(a, '/')+1:])] {
+					w.exec(f[1+i:], s.clone(), in)
+				}
+			}
+			return
+		}
+		rest = rest[min(wr.skip, len(rest)):]
+		if len(rest) > 0 && rest[0] == "--" {
+			rest = rest[1:]
+		}
+		if len(rest) == 0 {
+			w.plain(f, s)
+			return
+		}
+		w.exec(slices.Clone(rest), s, in)
+	}
+}
+
+// operands are the arguments from the first that is no option on; ok is false
+// when an option is not known, so that nobody knows where they begin.
+func operands(args []string, wr wrapper) (rest []string, ok bool) {
+	valued, flags := strings.Fields(wr.valued), strings.Fields(wr.flags)
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
+		a := args[0]
+		args = args[1:]
+		if a == "--" {
+			return args, true
+		}
+		if long, isLong := strings.CutPrefix(a, "--"); isLong {
+			name, _, has := strings.Cut(long, "=")
+			switch {
+			case has || slices.Contains(flags, name):
+			case slices.Contains(valued, name) && len(args) > 0:
+				args = args[1:]
+			default:
+				return nil, false
+			}
+			continue
+		}
+		if _, err := strconv.Atoi(a[1:]); err == nil { // nice -10
+			continue
+		}
+		if slices.Contains(flags, a[1:]) {
+			continue
+		}
+		for i, r := range a[1:] {
+			letter := string(r)
+			if slices.Contains(valued, letter) {
+				if i == len(a)-2 && len(args) > 0 {
+					args = args[1:]
+				}
+				break
+			}
+			if !slices.Contains(flags, letter) {
+				return nil, false
+			}
+		}
+	}
+	return args, true
+}
+
+func env(w *walker, f []string, s *state, in input) {
+	args := f[1:]
+	inside := s.clone()
+	for len(args) > 0 {
+		a := args[0]
+		args = args[1:]
+		switch {
+		case a == "-" || a == "-i" || a == "--ignore-environment" || a == "-0" || a == "--null" || a == "-v" || a == "--debug" || a == "-iv":
+		case (a == "-u" || a == "--unset" || a == "-C" || a == "--chdir") && len(args) > 0:
+			if a == "-C" || a == "--chdir" {
+				chdir(w, args[0], inside)
+			}
+			args = args[1:]
+		case strings.HasPrefix(a, "--unset=") || strings.HasPrefix(a, "-u"):
+		case strings.HasPrefix(a, "--chdir=") || strings.HasPrefix(a, "-C"):
+			chdir(w, strings.TrimPrefix(strings.TrimPrefix(a, "--chdir="), "-C"), inside)
+		case a == "-S" || a == "--split-string" || a == "-iS" || a == "-vS":
+			w.run(strings.Join(args, " "), inside, in)
+			return
+		case strings.HasPrefix(a, "-S") || strings.HasPrefix(a, "--split-string="):
+			w.run(strings.TrimPrefix(strings.TrimPrefix(a, "--split-string="), "-S")+" "+rejoin(args), inside, in)
+			return
+		case a == "--":
+			if len(args) > 0 && !strings.Contains(args[0], "=") {
+				w.exec(slices.Clone(args), inside, in)
+				return
+			}
+		case strings.HasPrefix(a, "-"):
+			w.hidden("an option of env is not known")
+		case strings.Contains(a, "="):
+			w.assignField(a, inside)
+		default:
+			w.exec(append([]string{a}, args...), inside, in)
+			return
+		}
+	}
+	w.command(f)
+}
+
+// sh is a shell: what it is told by -c, by a script, or by what it reads.
+func sh(w *walker, f []string, s *state, in input) {
+	args, text, script := f[1:], false, true
+	for len(args) > 0 && len(args[0]) > 1 && (args[0][0] == '-' || args[0][0] == '+') {
+		a := args[0]
+		args = args[1:]
+		switch {
+		case a == "--":
+		case a == "--version" || a == "--help":
+			w.command(f)
+			return
+		case a == "--rcfile" || a == "--init-file":
+			w.hidden("a shell reads its commands from a file")
+			args = args[min(1, len(args)):]
+			continue
+		case strings.HasPrefix(a, "--"):
+			text = text || strings.HasPrefix(a, "--command")
+			if _, v, ok := strings.Cut(a, "="); ok && text {
+				args = append([]string{v}, args...)
+			}
+			continue
+		default:
+			text = text || a[0] == '-' && strings.Contains(a, "c")
+			script = script && !strings.Contains(a, "s")
+			if strings.ContainsAny(a, "oO") && len(args) > 0 {
+				args = args[1:]
+			}
+			continue
+		}
+		break
+	}
+	inside := newState()
+	inside.cwd, inside.vars = s.cwd, s.clone().vars
+	switch {
+	case text && len(args) > 0:
+		inside.params = args[min(2, len(args)):]
+		w.run(args[0], inside, in)
+	case text:
+		w.hidden("a shell runs a text that is not there")
+	case script && len(args) > 0 && args[0] != "-" && args[0] != "/dev/stdin":
+		w.command(f)
+		w.hidden("a shell runs a script, whose commands are not seen")
+		w.names(args, s)
+	case in.known:
+		inside.params = args
+		w.run(in.text, inside, input{})
+	default:
+		w.command(f)
+		w.hidden("a shell runs what it reads")
+	}
+}
+
+func eval(w *walker, f []string, s *state, in input) {
+	w.run(strings.Join(f[1:], " "), s, in)
+}
+
+func source(w *walker, f []string, s *state, in input) {
+	w.command(f)
+	w.names(f[1:], s)
+	if len(f) > 1 && f[1] == "/dev/stdin" && in.known {
+		w.run(in.text, s, input{})
+		return
+	}
+	w.hidden("it runs a script, whose commands are not seen")
+	s.lost = true
+}
+
+func trap(w *walker, f []string, s *state, _ input) {
+	if len(f) > 2 && f[1] != "-" && f[1] != "-p" && f[1] != "-l" {
+		w.run(f[1], s.clone(), input{})
+	}
+	if len(f) > 3 && f[1] == "--" {
+		w.run(f[2], s.clone(), input{})
+	}
+}
+
+func alias(w *walker, f []string, s *state, _ input) {
+	for _, a := range f[1:] {
+		if name, text, ok := strings.Cut(a, "="); ok {
+			w.quiet++
+			w.run(text, s.clone(), input{})
+			w.quiet--
+			s.aliases[name] = text
+		}
+	}
+	w.command(f)
+}
+
+func xargs(w *walker, f []string, s *state, in input) {
+	rest, ok := operands(f[1:], wrapper{
+		valued: "a d E I L n P s arg-file delimiter max-args max-chars max-lines max-procs replace process-slot-var R J S",
+		flags:  "0 r t x p o null no-run-if-empty verbose exit interactive open-tty i l e",
+	})
+	if !ok {
+		w.hidden("an option of xargs is not known")
+		rest = f[1:]
+	}
+	if len(rest) == 0 {
+		rest = []string{"echo"}
+	}
+	more := []string{string(unknown)}
+	if in.known && in.piped {
+		more = strings.FieldsFunc(strings.NewReplacer(`"`, "", `'`, "", `\`, "").Replace(in.text), func(r rune) bool { return r == ' ' || r == '\n' || r == '\t' || r == 0 })
+	}
+	run := slices.Clone(rest)
+	for i, a := range f[1:] {
+		replace, inline := strings.CutPrefix(a, "-I")
+		if a == "-I" && i+2 < len(f) {
+			replace, inline = f[i+2], true
+		} else if a == "-i" {
+			replace, inline = "{}", true
+		}
+		if inline && replace != "" {
+			for j := range run {
+				run[j] = strings.ReplaceAll(run[j], replace, strings.Join(more, " "))
+			}
+			w.exec(run, s.clone(), input{piped: true})
+			return
+		}
+	}
+	w.exec(append(run, more...), s.clone(), input{piped: true})
+}
+
+func find(w *walker, f []string, s *state, in input) {
+	var roots []string
+	tests := 0
+	for i := 1; i < len(f); i++ {
+		switch a := f[i]; a {
+		case "-exec", "-execdir", "-ok", "-okdir":
+			end := i + 1
+			for end < len(f) && f[end] != ";" && f[end] != "+" {
+				end++
+			}
+			w.found(roots, tests, f[i+1:end], s)
+			i = end
+		case "-delete":
+			w.found(roots, tests, []string{"rm", "-rf", "{}"}, s)
+		case "-fprintf", "-fprint", "-fls", "-fprint0":
+			if i+1 < len(f) {
+				w.command([]string{">", f[i+1]})
+			}
+		case "-type", "-maxdepth", "-mindepth", "-H", "-L", "-P", "-xdev", "-mount", "-depth", "-print":
+			if a == "-type" && i+1 < len(f) && f[i+1] != "d" {
+				tests++
+			}
+		default:
+			if strings.HasPrefix(a, "-") || a == "(" || a == "!" {
+				tests++
+			} else if tests == 0 && (i == 1 || !strings.HasPrefix(f[i-1], "-") || strings.Contains("-H-L-P", f[i-1])) {
+				roots = append(roots, a)
+			}
+		}
+	}
+	w.plain(f, s)
+}
+
+// found examines what find runs on what it finds below roots.
+func (w *walker) found(roots []string, tests int, run []string, s *state) {
+	if len(roots) == 0 {
+		roots = []string{"."}
+	}
+	for _, root := range roots {
+		// Below a folder something is found, and with no test the folder itself is.
+		for _, hit := range []string{strings.TrimRight(root, "/") + "/" + string(digits) + "/" + string(digits) + "/x", root} {
+			if hit == root && tests > 0 && !unresolved(root) {
+				if whole(s.at(root)) {
+					w.hidden("find runs something all over " + shown(root))
+				}
+				continue
+			}
+			args := make([]string, len(run))
+			for i, a := range run {
+				args[i] = strings.ReplaceAll(a, "{}", hit)
+			}
+			if hit != root {
+				w.quiet++
+			}
+			w.exec(args, s.clone(), input{})
+			if hit != root {
+				w.quiet--
+			}
+		}
+		if tests > 0 {
+			args := make([]string, len(run))
+			for i, a := range run {
+				args[i] = strings.ReplaceAll(a, "{}", strings.TrimRight(root, "/")+"/"+string(digits)+"/x")
+			}
+			w.exec(args, s.clone(), input{})
+		}
+	}
+}
