@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -66,7 +67,11 @@ func (b *Bot) Run(ctx context.Context, in connectors.Inbox, report func(core.Bot
 			r.failures = 0
 		}
 		wait := r.trouble(err)
-		b.o.Log.WarnContext(ctx, "discord gateway", "bot", b.o.Name, "err", b.redact.Replace(err.Error()), "failures", r.failures, "retry_in", wait)
+		level := slog.LevelWarn
+		if errors.As(err, new(gateway.Invalid)) { // a session that is over is no fault
+			level = slog.LevelInfo
+		}
+		b.o.Log.Log(ctx, level, "discord gateway", "bot", b.o.Name, "err", b.redact.Replace(err.Error()), "failures", r.failures, "retry_in", wait)
 		core.Sleep(ctx, b.o.Clock, wait)
 	}
 	return ctx.Err()

@@ -112,6 +112,14 @@ func TestTheWorldSurvivesARestart(t *testing.T) {
 	}
 	s := discordtest.New(discordtest.Options{StateFile: file, FloodOff: true, Clock: coretest.NewClock(time.Time{})}) // at the hour when the first began
 	defer s.Close()
+	if s.URL() != o.URL() {
+		t.Errorf("it was at %s and is at %s", o.URL(), s.URL())
+	}
+	if other, err := discordtest.Open(discordtest.Options{StateFile: file}); err != nil { // that address is taken
+		t.Error(err)
+	} else if err := other.Close(); err != nil || other.URL() == s.URL() {
+		t.Errorf("two at %s, %v", s.URL(), err)
+	}
 	ada := s.User(o.ada.ID())
 	if ada == nil || ada.DM() != o.dm || s.Token() != token {
 		t.Fatal("the person, the DM or the token is another")

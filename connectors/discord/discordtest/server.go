@@ -35,7 +35,10 @@ type BotAccount struct {
 // Options change how the simulator behaves; the zero value is a strict
 // platform with one bot, its limits on, on a free port of 127.0.0.1.
 type Options struct {
-	Addr  string       // "127.0.0.1:0" when empty; anything but loopback is refused
+	// Addr is where it listens; anything but loopback is refused. Empty: where
+	// it did when StateFile was written, as a platform keeps its name, or where
+	// that is taken, "127.0.0.1:0".
+	Addr  string
 	Clock core.Clock   // core.System when nil
 	Bots  []BotAccount // one default bot when empty
 	// FloodOff switches off what would slow a load run: rate limits of REST, of
@@ -59,6 +62,7 @@ type Server struct {
 	opt   Options
 	clock core.Clock
 	addr  string
+	last  string // where it listened when the state was saved
 
 	mu           sync.Mutex
 	bots         []*bot
@@ -135,8 +139,10 @@ func Open(opt Options) (*Server, error) {
 	if err := s.load(); err != nil {
 		return nil, err
 	}
-	if err := s.listen(opt.Addr); err != nil {
-		return nil, err
+	if opt.Addr != "" || s.last == "" || s.listen(s.last) != nil {
+		if err := s.listen(opt.Addr); err != nil {
+			return nil, err
+		}
 	}
 	if opt.StateFile == "" {
 		return s, nil

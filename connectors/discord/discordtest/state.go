@@ -14,6 +14,7 @@ import (
 // files are not in it: after a restart RESUME gets op 9, as after an outage of
 // the platform.
 type savedState struct {
+	Addr     string         `json:"addr,omitempty"`
 	LastID   ID             `json:"last_id"`
 	Bots     []savedBot     `json:"bots"`
 	Users    []Account      `json:"users"`
@@ -105,7 +106,7 @@ func (s *Server) save(clean bool) error {
 }
 
 func (s *Server) snapshot(clean bool) savedState {
-	out := savedState{LastID: s.lastID, Saved: s.clock.Now(), Clean: clean}
+	out := savedState{Addr: s.addr, LastID: s.lastID, Saved: s.clock.Now(), Clean: clean}
 	for _, b := range s.bots {
 		out.Bots = append(out.Bots, savedBot{b.account.ID, b.token, b.given, b.commands})
 	}
@@ -138,7 +139,7 @@ func (s *Server) load() error {
 	if err := json.Unmarshal(b, &in); err != nil {
 		return fmt.Errorf("load simulator state %q: %w", s.opt.StateFile, err)
 	}
-	s.lastID = in.LastID
+	s.last, s.lastID = in.Addr, in.LastID
 	if !in.Clean {
 		s.lastID += skipAhead
 	}
