@@ -6,7 +6,6 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"gatehouse/core"
@@ -36,7 +35,7 @@ func (r *run) saidBefore() (string, bool) {
 // lastAnswer is the run's newest message of a model; false when the run's
 // newest message is another's.
 func (r *run) lastAnswer() (session.Message, bool) {
-	past, _, err := r.conv.History(historyBudget)
+	past, _, err := r.conv.History(r.budget(historyBudget))
 	if err != nil || len(past) == 0 {
 		return session.Message{}, false
 	}
@@ -49,19 +48,9 @@ func (r *run) interrupted() []llm.Block {
 	if r.t.Attempt == 1 || r.kit == nil {
 		return nil
 	}
-	past, _, err := r.conv.History(historyBudget)
-	if err != nil {
-		return nil
-	}
 	var out []llm.Block
-	for _, m := range past {
-		if m.Run != r.t.Run {
-			continue
-		}
-		out = append(out, calls(m.Blocks)...)
-		for _, b := range m.Blocks {
-			out = slices.DeleteFunc(out, func(c llm.Block) bool { return b.Type == "tool_result" && b.ToolUseID == c.ID })
-		}
+	for _, b := range r.conv.Open(r.t.Run) {
+		out = append(out, llm.Block(b))
 	}
 	return out
 }

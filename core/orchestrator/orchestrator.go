@@ -35,9 +35,6 @@ var (
 	errTool    = errors.New("the tool took too long")
 )
 
-// historyBudget is how many tokens of earlier conversation a model is given.
-const historyBudget = 50_000
-
 // Limits of one run; zero values mean the defaults.
 type Limits struct {
 	RunTime      time.Duration // 30 min

@@ -111,7 +111,7 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 	}
 	meta.Model = r.name
 	r.open(meta, warnings)
-	t := &talk{r: r, name: r.name, tools: r.tools(), keep: r.append, show: r.emit, req: &llm.Request{System: system, Messages: history,
+	t := &talk{r: r, name: r.name, long: true, tools: r.tools(), keep: r.append, show: r.emit, req: &llm.Request{System: system, Messages: history,
 		MaxTokens: r.o.o.Limits.OutputTokens, Sender: llm.Sender{User: r.t.User, Trust: r.t.Trust}}}
 	t.offer()
 	return t, nil
@@ -170,7 +170,7 @@ func (r *run) remember() ([]llm.Message, error) {
 			return nil, err
 		}
 	}
-	past, resume, err := r.conv.History(historyBudget)
+	past, resume, err := r.conv.History(r.budget(historyBudget))
 	if err != nil {
 		return nil, err
 	}
@@ -185,32 +185,16 @@ func (r *run) remember() ([]llm.Message, error) {
 		}
 		past = append(past, said)
 	}
-	out := make([]llm.Message, 0, len(past))
-	for _, m := range past {
-		if m.Role == "assistant" && m.Run == r.t.Run && (m.Stop == "aborted" || m.Stop == "error") {
-			continue // an attempt that was broken off, whose end was not stored
-		}
-		if msg := r.recalled(&m); len(msg.Blocks) > 0 {
-			out = append(out, msg)
-		}
-	}
-	return out, nil
+	return r.recall(past), nil
 }
 
-// recalled is a message as the model may read it again: without another
-// model's thinking, and without tool calls where there are no tools.
+// recalled is a message as the model may read it again: without tool calls
+// where there are no tools.
 func (r *run) recalled(m *session.Message) llm.Message {
 	out := llm.Message{Role: m.Role, Blocks: make([]llm.Block, 0, len(m.Blocks))}
 	for _, b := range m.Blocks {
-		switch b.Type {
-		case "thinking":
-			if m.Model != r.name || b.Signature == "" {
-				continue
-			}
-		case "tool_use", "tool_result":
-			if r.kit == nil {
-				continue
-			}
+		if r.kit == nil && (b.Type == "tool_use" || b.Type == "tool_result") {
+			continue
 		}
 		out.Blocks = append(out.Blocks, llm.Block(b))
 	}

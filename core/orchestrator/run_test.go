@@ -1,7 +1,9 @@
 package orchestrator_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -19,9 +21,11 @@ import (
 	"gatehouse/core/coretest"
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
+	"gatehouse/core/permission"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
+	"gatehouse/core/tool"
 	"gatehouse/core/usage"
 	"gatehouse/core/vault"
 )
@@ -30,11 +34,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A model is played by the test.
 type model struct {
+	name  string // "test/model" when empty
 	calls []*llm.Request
 	reply func(ctx context.Context, yield func(llm.Delta, error) bool)
 }
 
-func (m *model) About() llm.About { return llm.About{Name: "test/model"} }
+func (m *model) About() llm.About { return llm.About{Name: cmp.Or(m.name, "test/model"), Tools: true} }
 
 func (m *model) Reply(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	m.calls = append(m.calls, req)
@@ -48,8 +53,31 @@ type house struct {
 	clock    *coretest.Clock
 	db       *store.DB
 	sessions *session.Store
+	vault    *vault.Vault
 	model    *model
+	tools    []tool.Tool // none: the model is offered none
+	deny     map[string]string
+	choices  []permission.Ask
 	*orchestrator.Orchestrator
+}
+
+func (h *house) equip(_ context.Context, t *orchestrator.Turn, dir vault.Dir, _ agent.Agent) (*orchestrator.Kit, error) {
+	yes := func(string) bool { return true }
+	return &orchestrator.Kit{Tools: slices.Clone(h.tools), Profile: permission.Profile{User: t.User, Trust: t.Trust, Run: t.Run},
+		Turn: &tool.Turn{User: t.User, Trust: t.Trust, Run: t.Run, Vault: h.vault, Dir: dir, MayRead: yes, MayWrite: yes}}, nil
+}
+
+func (h *house) Allow(_ context.Context, _ permission.Profile, t tool.Tool, _ string, _ json.RawMessage, _ tool.Access, _ func(core.Event), waiting func(bool)) (permission.Decision, error) {
+	waiting(true)
+	waiting(false)
+	if why, ok := h.deny[t.Name]; ok {
+		return permission.Decision{Verdict: permission.Deny, Text: why}, nil
+	}
+	return permission.Decision{Verdict: permission.Allow}, nil
+}
+
+func (h *house) Ask(context.Context, permission.Profile, json.RawMessage, func(core.Event), func(bool)) (json.RawMessage, error) {
+	return json.RawMessage(`{"Which colour?":"blue"}`), nil
 }
 
 func open(t *testing.T, limits orchestrator.Limits) *house {
@@ -63,7 +91,12 @@ func open(t *testing.T, limits orchestrator.Limits) *house {
 	h.db = storetest.Open(t, h.clock)
 	h.sessions = session.New(session.Options{DB: h.db, Vault: v, Clock: h.clock})
 	t.Cleanup(func() { _ = h.sessions.Close() })
+	h.vault = v
 	h.Orchestrator = orchestrator.New(orchestrator.Options{
+		Equip: h.equip, Guard: h, Choose: func(_ context.Context, _ *store.Tx, a permission.Ask) error {
+			h.choices = append(h.choices, a)
+			return nil
+		},
 		Clock: h.clock, Sessions: h.sessions, Agents: agent.New(v), Usage: usage.New(nil), Agent: agent.Default("vault", ""),
 		Model:   func(string) (llm.Model, error) { return h.model, nil },
 		Cost:    func(string, llm.Usage) (int64, bool) { return 0, false },

@@ -23,6 +23,7 @@ type talk struct {
 	show  func(core.Event)
 	name  string // of the model that answers
 	text  string // the last answer's words
+	long  bool   // the session's own conversation: it is summed up when it grows too long
 	loop  repeats
 	first bool // a first token has come
 }
@@ -57,9 +58,14 @@ func (r *run) answer(ctx context.Context, t *talk) (Result, error) {
 // calls for nothing. A Fault is to be told; an error is ours.
 func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 	limit := t.r.o.o.Limits.Rounds
-	for n := 1; ; n++ {
+	for n, budget := 1, historyBudget; ; n, budget = n+1, runBudget {
 		if n > limit {
 			return &llm.Fault{Code: "rounds", Text: fmt.Sprintf("I stopped after %d rounds of work without coming to an end. Say how to go on.", limit)}, nil
+		}
+		if t.long {
+			if err := t.compact(ctx, budget); err != nil {
+				return nil, err
+			}
 		}
 		m, fault := t.ask(ctx)
 		if err := t.keepAnswer(ctx, &m, fault); err != nil {
@@ -70,7 +76,7 @@ func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 			return fault, nil
 		}
 		results, err := t.use(ctx, calls)
-		if err != nil {
+		if err != nil || ctx.Err() != nil {
 			return nil, err
 		}
 		if what, ok := t.loop.found(); ok {

@@ -1,0 +1,70 @@
+package orchestrator
+
+import (
+	"context"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/llm"
+	"gatehouse/core/session"
+)
+
+// Budgets of a conversation, in tokens.
+const (
+	historyBudget = 50_000  // of what earlier turns said
+	runBudget     = 120_000 // of all that a run works on
+)
+
+const compactPrompt = `Sum up the conversation for somebody who will go on with it and sees nothing else. Keep, in this order and briefly: what the person wants and has decided; what was found out and done, with names of files and exact figures; what is open and what was to come next. Quote instructions of the person word for word. Leave out pleasantries, and whatever was only on the way. Write in the language of the conversation.`
+
+// budget is tokens as far as the model's window allows them.
+func (r *run) budget(tokens int) int {
+	if w := r.model.About().Window; w > 0 {
+		return min(tokens, w*6/10)
+	}
+	return tokens
+}
+
+// compact puts a summary in place of an over-long conversation's older part.
+// Where that does not work out the conversation stays as it is: the newest
+// part is given to the model in any case.
+func (t *talk) compact(ctx context.Context, budget int) error {
+	r := t.r
+	c, needed, err := r.conv.NeedsCompaction(r.budget(budget))
+	if err != nil || !needed {
+		return err
+	}
+	messages := append(r.recall(c.Messages), llm.Message{Role: "user", Blocks: []llm.Block{{Type: "text", Text: compactPrompt}}})
+	sub := &talk{r: r, name: t.name, show: func(core.Event) {}, keep: func(session.Message) error { return nil },
+		req: &llm.Request{System: t.req.System, Messages: messages, Tools: t.req.Tools, MaxTokens: r.o.o.Limits.OutputTokens, Sender: t.req.Sender}}
+	m, fault := sub.ask(ctx)
+	text := strings.TrimSpace(words(m.Blocks))
+	if fault != nil || text == "" || ctx.Err() != nil {
+		r.o.o.Log.Warn("conversation not summed up", "session", r.t.Session.ID, "err", fault)
+		return nil
+	}
+	if err := r.conv.Compact(text, c.Keep); err != nil {
+		return err
+	}
+	past, _, err := r.conv.History(r.budget(budget))
+	if err != nil {
+		return err
+	}
+	t.req.Messages = r.recall(past)
+	t.show(core.Warning{Code: "compacted", Message: "The conversation was long: its older part was summed up."})
+	return nil
+}
+
+// recall is the conversation as the model may read it again.
+func (r *run) recall(past []session.Message) []llm.Message {
+	out := make([]llm.Message, 0, len(past))
+	for _, m := range session.ForModel(past, r.name) {
+		if m.Role == "assistant" && m.Run == r.t.Run && (m.Stop == "aborted" || m.Stop == "error") {
+			continue // an attempt that was broken off, whose end was not stored
+		}
+		if msg := r.recalled(&m); len(msg.Blocks) > 0 {
+			out = append(out, msg)
+		}
+	}
+	return out
+}
