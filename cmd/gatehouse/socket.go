@@ -60,6 +60,7 @@ type result struct {
 	ExpiresAt time.Time             `json:"expires_at,omitzero"`
 	Kind      core.Kind             `json:"kind,omitempty"`
 	Error     string                `json:"error,omitempty"`
+	Text      string                `json:"text,omitempty"`
 }
 
 var cli = core.Actor{User: core.Operator, Via: "cli"}
@@ -87,6 +88,8 @@ func (a *app) orders() map[string]func(context.Context, order) (result, error) {
 			n, err := a.book.Revoke(ctx, o.Bot, o.User, cli)
 			return result{Revoked: n}, err
 		},
+		"export":  a.export,
+		"explain": a.explain,
 	}
 }
 

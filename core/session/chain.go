@@ -17,24 +17,44 @@ type chain struct {
 	kept   map[string]bool   // lines in front of a compaction that are still part of it
 	cut    int               // index of the newest compaction's boundary, 0 without
 	torn   map[int]bool      // boundaries whose summary was not written: no lines at all
+	all    bool              // what compactions have taken out is wanted too
 
 	decoded map[int]*Message // nil for lines without a message
 }
 
-// conversation is the conversation in the lines that were read.
-func conversation(f vault.Tail, m marks) tail {
+func newChain(f vault.Tail, m marks) chain {
 	c := chain{lines: f.Lines, at: make(map[string]int, len(f.Lines)), marks: m, parent: map[string]string{},
 		kept: map[string]bool{}, torn: map[int]bool{}, decoded: map[int]*Message{}}
 	for i := range f.Lines {
 		c.at[f.Lines[i].UUID] = i
 	}
-	t := tail{skipped: f.Skipped, info: f.Info}
+	return c
+}
+
+// conversation is the conversation in the lines that were read, from the
+// newest compaction on.
+func conversation(f vault.Tail, m marks) tail {
+	c := newChain(f, m)
 	whole := c.compacted()
+	t := c.tail(f)
+	t.whole = t.whole && whole
+	return t
+}
+
+// everything is conversation with what compactions have taken out.
+func everything(f vault.Tail, m marks) tail {
+	c := newChain(f, m)
+	c.all = true
+	return c.tail(f)
+}
+
+func (c *chain) tail(f vault.Tail) tail {
+	t := tail{skipped: f.Skipped, info: f.Info}
 	if i := c.before(len(f.Lines)); i >= 0 {
 		t.last = f.Lines[i].UUID
 	}
 	indices, rooted := c.walk()
-	t.whole = (rooted || f.Whole) && whole
+	t.whole = rooted || f.Whole
 	for _, i := range c.rejoin(indices) {
 		t.collect(c.message(i))
 	}
@@ -114,10 +134,12 @@ func (c *chain) walk() (indices []int, rooted bool) {
 		l := &c.lines[i]
 		parent, moved := c.parent[l.UUID]
 		if !moved {
-			if l.ParentUUID == nil {
+			if _, b := c.marks.boundaries[l.UUID]; l.ParentUUID == nil && !(c.all && b) {
 				return indices, true
 			}
-			parent = *l.ParentUUID
+			if l.ParentUUID != nil {
+				parent = *l.ParentUUID
+			}
 		}
 		j, ok := c.at[parent]
 		switch {

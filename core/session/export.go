@@ -1,0 +1,212 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+	"unicode"
+
+	"gatehouse/core/vault"
+)
+
+// Markdown is a session for people to read: frontmatter with what the row
+// says, then a heading of the third level with author and time for everything
+// that a person or the model said. Tool calls and results stand under the
+// answer that they belong to; long results are cut at 4,000 bytes, and media
+// are named, not shown. What the messages say cannot pass for a heading of
+// the export, nor hide what follows.
+func Markdown(s Session, tags []string, messages []Message) string {
+	var b strings.Builder
+	b.WriteString("---\n")
+	field := func(name string, v any) {
+		if text, ok := v.(string); ok && text == "" {
+			return
+		}
+		raw, err := marshal(v) // JSON is YAML
+		if err == nil {
+			fmt.Fprintf(&b, "%s: %s\n", name, raw)
+		}
+	}
+	field("session_id", s.ID)
+	field("title", s.Title)
+	field("agent", s.AgentType)
+	field("model", s.Model)
+	field("source", s.Source)
+	field("working_directory", s.WorkingDirectory)
+	field("created_at", stamp(s.CreatedAt))
+	field("last_accessed", stamp(s.LastAccessed))
+	field("archived", s.Archived)
+	field("message_count", s.MessageCount)
+	field("continued_from", s.ContinuedFrom)
+	if len(tags) > 0 {
+		field("tags", tags)
+	}
+	b.WriteString("---\n")
+	if title := clean(s.Title); title != "" {
+		b.WriteString("\n# " + title + "\n")
+	}
+	for i := range messages {
+		messages[i].markdown(&b)
+	}
+	return b.String()
+}
+
+// marshal is v as JSON in one line.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// markdown appends m.
+func (m *Message) markdown(b *strings.Builder) {
+	if m.Role == "assistant" || m.begins() {
+		who := "User"
+		switch {
+		case m.Summary:
+			who = "Summary"
+		case m.Role == "assistant":
+			who = "Assistant"
+		}
+		b.WriteString("\n### " + who)
+		if at := stamp(m.At); at != "" {
+			b.WriteString(" | " + at)
+		}
+		b.WriteByte('\n')
+	}
+	for i := range m.Blocks {
+		m.Blocks[i].markdown(b)
+	}
+}
+
+// maxShown is how much of a call or result an export shows, in bytes.
+const maxShown = 4000
+
+func (k *Block) markdown(b *strings.Builder) {
+	switch k.Type {
+	case "text":
+		b.WriteString("\n" + contained(k.Text) + "\n")
+	case "thinking":
+		if text := strings.TrimSpace(k.Text); text != "" {
+			b.WriteString("\n> *Thinking:* " + strings.ReplaceAll(text, "\n", "\n> ") + "\n")
+		}
+	case "tool_use":
+		b.WriteString("\n**" + clean(k.Name) + "**\n\n" + fenced("json", string(k.Input)) + "\n")
+	case "tool_result":
+		what := "Result"
+		if k.IsError {
+			what = "Failed"
+		}
+		b.WriteString("\n" + what + ":\n\n" + fenced("", k.Text) + "\n")
+	}
+	for i := range k.Media {
+		m := &k.Media[i]
+		fmt.Fprintf(b, "\n*Attachment: %s, %d bytes*\n", clean(strings.NewReplacer("*", "", "`", "").Replace(m.Name+" "+m.Type)), len(m.Data))
+	}
+}
+
+// fenced is text as a code block whose fence is longer than any inside.
+func fenced(language, text string) string {
+	if len(text) > maxShown {
+		text = strings.ToValidUTF8(text[:maxShown], "") + "\n… (cut)"
+	}
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + language + "\n" + strings.TrimRight(text, "\n") + "\n" + fence
+}
+
+// contained is Markdown that ends where it ends: headings like the export's
+// own are escaped, and a code block or comment left open is closed.
+func contained(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	var out []string
+	fence := "" // of the code block that is open
+	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
+		bare := strings.TrimLeft(line, " ")
+		mark := fenceOf(bare)
+		switch {
+		case len(line)-len(bare) > 3: // no fence, no heading
+		case fence == "" && mark != "":
+			fence = mark
+		case fence != "" && strings.HasPrefix(mark, fence) && strings.TrimSpace(bare) == mark:
+			fence = ""
+		case fence == "" && (strings.HasPrefix(bare, "#") || strings.HasPrefix(bare, "---") || strings.HasPrefix(bare, "===") || strings.HasPrefix(bare, "<")):
+			line = `\` + bare
+		}
+		out = append(out, line)
+	}
+	if fence != "" {
+		out = append(out, fence)
+	}
+	return strings.Join(out, "\n")
+}
+
+// fenceOf is the fence that a line begins with, "" without one.
+func fenceOf(line string) string {
+	for _, c := range []string{"`", "~"} {
+		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {
+			return line[:n]
+		}
+	}
+	return ""
+}
+
+// maxExport bounds an export, in bytes.
+const maxExport = 12 << 20
+
+// Export is a session as Markdown: its newest 12 MB, out of the last 32 MB of
+// its transcript; a last line says so where that is not all. What a compaction
+// has taken out of the model's sight is in it. Whether the asker may see it is
+// the caller's question: compare Session.User.
+func (s *Store) Export(ctx context.Context, sess Session) (string, error) {
+	side, err := s.current(ctx, s.db, sess.ID)
+	if err != nil {
+		return "", err
+	}
+	c, err := s.Open(ctx, sess)
+	if err != nil {
+		return "", err
+	}
+	f, err := s.vault.ReadTail(c.name, vault.MaxTail)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Markdown(sess, side.Tags, nil), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	m, err := s.readMarks(c.name, &f, vault.MaxTail)
+	if err != nil {
+		return "", err
+	}
+	t := everything(f, m)
+	text := Markdown(sess, side.Tags, t.messages)
+	for len(text) > maxExport && len(t.messages) > 0 {
+		t.messages, t.whole = t.messages[(len(t.messages)+3)/4:], false
+		text = Markdown(sess, side.Tags, t.messages)
+	}
+	if !t.whole {
+		text += "\n*The session is too long for one export; its beginning is left out.*\n"
+	}
+	return text, nil
+}
