@@ -62,7 +62,7 @@ func (q question) decide() Decision {
 	if q.t.Kind == tool.Shell {
 		line = shell.Examine(q.a.Command)
 		for _, c := range line.Commands {
-			d.Commands = append(d.Commands, c.String())
+			d.Commands = append(d.Commands, c.Text)
 		}
 		if line.Danger != "" {
 			return d.is(Deny, RuleDangerous, "This command is never run, whoever asks: "+line.Danger+".")

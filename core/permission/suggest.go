@@ -50,13 +50,18 @@ func suggestFiles(name string, search bool) []core.SuggestedGrant {
 func suggestCommands(list []shell.Command) []core.SuggestedGrant {
 	var exact, sub, name []string
 	for _, c := range list {
-		exact = append(exact, c.String())
-		p := c[:1]
-		if len(c) > 1 && subcommand(c[1]) {
-			p = c[:2]
+		words := c.Words
+		if words[0] == ">" {
+			exact = append(exact, "> "+shell.Quote(words[1:]))
+			continue
 		}
-		sub = append(sub, shell.Command(p).String()+" *")
-		name = append(name, shell.Command(c[:1]).String()+" *")
+		exact = append(exact, shell.Quote(words))
+		p := words[:1]
+		if len(words) > 1 && subcommand(words[1]) {
+			p = words[:2]
+		}
+		sub = append(sub, shell.Quote(p)+" *")
+		name = append(name, shell.Quote(words[:1])+" *")
 	}
 	var out []core.SuggestedGrant
 	add := func(scope string, patterns []string, label string) {
@@ -65,7 +70,7 @@ func suggestCommands(list []shell.Command) []core.SuggestedGrant {
 			out = append(out, core.SuggestedGrant{Scope: scope, Pattern: pattern, Label: label + " " + pattern})
 		}
 	}
-	if slices.ContainsFunc(list, func(c shell.Command) bool { return c[0] == ">" }) {
+	if slices.ContainsFunc(list, func(c shell.Command) bool { return c.Words[0] == ">" }) {
 		add("command", exact, "Only") // writing elsewhere is another decision
 		return out
 	}
@@ -154,7 +159,7 @@ func oneField(w *syntax.Word) (field, bool) {
 
 // fits reports whether a pattern names a command. "*" as the last word stands
 // for any further words; elsewhere it does not cross "/".
-func fits(p []field, c shell.Command) bool {
+func fits(p []field, c []string) bool {
 	open := len(p) > 1 && p[len(p)-1] == "*" && p[0] != ">"
 	if open {
 		p = p[:len(p)-1]
@@ -177,7 +182,7 @@ func allMatch(texts []string, list []shell.Command) bool {
 		all = append(all, patterns(t)...)
 	}
 	for _, c := range list {
-		if !slices.ContainsFunc(all, func(p []field) bool { return fits(p, c) }) {
+		if !slices.ContainsFunc(all, func(p []field) bool { return fits(p, c.Words) }) {
 			return false
 		}
 	}

@@ -25,14 +25,17 @@ const (
 	maxField = 256      // fields of one command, by braces
 )
 
-// A Command is one simple command: its name and arguments. What only the run
-// settles stands as "…".
-type Command []string
+// A Command is one simple command. What only the run settles stands as "…" in
+// it, a number that only the run settles as 0, the home folder as "~".
+type Command struct {
+	Words []string // its name and arguments, as the program gets them
+	Text  string   // the same for people, quoted where a shell needs it
+}
 
-// String is the command as one would type it.
-func (c Command) String() string {
-	out := make([]string, len(c))
-	for i, f := range c {
+// Quote is words as one would type them, each standing for itself.
+func Quote(words []string) string {
+	out := make([]string, len(words))
+	for i, f := range words {
 		q, err := syntax.Quote(f, syntax.LangBash)
 		if err != nil {
 			q = "…"
@@ -93,11 +96,14 @@ func (w *walker) command(fields []string) {
 	if w.quiet > 0 {
 		return
 	}
-	c := make(Command, len(fields))
+	c := Command{Words: make([]string, len(fields)), Text: shown(rejoin(fields))}
 	for i, f := range fields {
-		c[i] = shown(f)
+		c.Words[i] = shown(f)
 	}
-	if slices.ContainsFunc(w.r.Commands, func(o Command) bool { return slices.Equal(o, c) }) {
+	if fields[0] == ">" {
+		c.Text = shown("> " + rejoin(fields[1:]))
+	}
+	if slices.ContainsFunc(w.r.Commands, func(o Command) bool { return o.Text == c.Text && slices.Equal(o.Words, c.Words) }) {
 		return
 	}
 	if len(w.r.Commands) >= maxField {

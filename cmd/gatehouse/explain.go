@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"gatehouse/configs"
+	"gatehouse/core"
+	"gatehouse/core/permission"
+	"gatehouse/core/vault"
+)
+
+// explainCmd says which rule decides a tool call. It changes and runs nothing.
+type explainCmd struct {
+	Subject string `arg:"" optional:"" name:"command-or-path" help:"A command for the shell, or with --tool another tool's path."`
+	Tool    string `default:"Bash" help:"The tool: Bash, Read, Write, Edit, Glob, Grep, WebFetch, mcp__SERVER__TOOL …"`
+	As      string `default:"owner" enum:"owner,guest" help:"Who asks: owner or guest."`
+	User    int64  `help:"The guest's number (/whoami tells it); without it, that of some guest."`
+	Trust   string `default:"" enum:",sandboxed,vault,full" help:"sandboxed, vault or full; without it full for the owner and sandboxed for a guest."`
+	Ask     bool   `help:"With trust mode off, as in a chat."`
+	Session string `help:"With this session's permissions and grants."`
+	Stdin   bool   `help:"Read one {\"tool\",\"input\",\"as\",\"trust\"} per line, at full trust with trust mode on unless said; print one answer per line (with --json)."`
+	JSON    bool   `name:"json" help:"As JSON."`
+}
+
+// Help is the longer text of 'gatehouse explain --help'.
+func (c *explainCmd) Help() string {
+	return `Nothing is run and nothing is changed. Examples:
+
+  gatehouse explain 'git status && rm -rf ~'
+  gatehouse explain --tool Write Daily/today.md --as guest
+  echo '{"tool":"Bash","input":{"command":"echo hello"}}' | gatehouse explain --json --stdin`
+}
+
+func (c *explainCmd) Run(p *process) error {
+	if c.Stdin != (c.Subject == "") {
+		return core.Errorf(core.Invalid, "give either a command or path, or --json --stdin")
+	}
+	e, closeVault, err := c.against(p)
+	defer closeVault()
+	if err != nil {
+		return err
+	}
+	if c.Stdin {
+		return explainLines(p, e)
+	}
+	input, err := json.Marshal(c.Subject)
+	if err != nil {
+		return err
+	}
+	one := permission.Case{Tool: c.Tool, Input: input, As: c.As, Trust: c.Trust, User: c.User}
+	if c.As == "guest" && c.Trust == "" {
+		one.Trust = core.Sandboxed.String()
+	}
+	if c.Ask {
+		off := false
+		one.Auto = &off
+	}
+	r, err := permission.Explain(one, e)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(p.stdout, r)
+	}
+	fmt.Fprintf(p.stdout, "%s, by the rule %s.\n", r.Decision, r.Rule)
+	if r.Text != "" {
+		fmt.Fprintln(p.stdout, r.Text)
+	}
+	for _, command := range r.Commands {
+		fmt.Fprintln(p.stdout, "  runs:", command)
+	}
+	return nil
+}
+
+// against is what a call is held against: the vault where there is one, and a
+// session where one is named. The function it returns is never nil.
+func (c *explainCmd) against(p *process) (permission.Explained, func(), error) {
+	e, none := permission.Explained{}, func() {}
+	cfg, err := configs.Load()
+	if err != nil && c.Session == "" {
+		return e, none, nil // by text alone
+	}
+	if err != nil {
+		return e, none, err
+	}
+	e.GuestRead = cfg.GuestRead
+	if c.Session != "" {
+		if e, err = c.session(p, e); err != nil {
+			return e, none, err
+		}
+	}
+	if st, err := os.Stat(cfg.VaultPath); err != nil || !st.IsDir() {
+		return e, none, nil
+	}
+	v, err := vault.Open(cfg.VaultPath)
+	if err != nil {
+		return e, none, err
+	}
+	e.Vault = v
+	return e, func() { _ = v.Close() }, nil
+}
+
+// explained is a session as the order "explain" tells it.
+type explained struct {
+	Metadata json.RawMessage       `json:"metadata,omitempty"`
+	Grants   []permission.GrantRow `json:"grants"`
+}
+
+func (c *explainCmd) session(p *process, e permission.Explained) (permission.Explained, error) {
+	res, err := ask(p, "explain", order{Ref: c.Session})
+	if err != nil {
+		return e, err
+	}
+	var s explained
+	if err := json.Unmarshal([]byte(res.Text), &s); err != nil {
+		return e, fmt.Errorf("session: %w", err)
+	}
+	defaults := permission.ForOwner()
+	if c.As == "guest" {
+		defaults = permission.ForGuest(max(c.User, core.Operator+1))
+	}
+	configured := permission.ParseConfigured(s.Metadata, defaults)
+	e.Session, e.Configured, e.Grants = c.Session, &configured, s.Grants
+	return e, nil
+}
+
+// explain tells a session's permissions and grants to the command line.
+func (a *app) explain(ctx context.Context, o order) (result, error) {
+	sess, err := a.sessions.ByID(ctx, a.db, o.Ref)
+	if err != nil {
+		return result{}, err
+	}
+	grants, err := permission.NewGuard(permission.GuardOptions{DB: a.db, Desk: a.desk}).Grants(ctx, sess.ID, 0)
+	if err != nil {
+		return result{}, err
+	}
+	b, err := json.Marshal(explained{sess.Metadata, grants})
+	return result{Text: string(b)}, err
+}
+
+// maxCase bounds one line of --stdin.
+const maxCase = 1 << 20
+
+// explainLines answers each line with one line. A line that makes no sense is
+// denied by the rule "invalid", so that the answers stay in step.
+func explainLines(p *process, e permission.Explained) error {
+	if p.stdin == nil {
+		return core.Errorf(core.Invalid, "there is no input")
+	}
+	lines := bufio.NewScanner(p.stdin)
+	lines.Buffer(nil, maxCase)
+	out := bufio.NewWriter(p.stdout)
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	for lines.Scan() {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		var c permission.Case
+		r, err := permission.Reason{}, json.Unmarshal(lines.Bytes(), &c)
+		if err == nil {
+			r, err = permission.Explain(c, e)
+		}
+		if err != nil {
+			r = permission.Reason{Decision: permission.Deny.String(), Rule: "invalid", Commands: []string{}}
+		}
+		r.Text = "" // programs read three members
+		if err := enc.Encode(r); err != nil {
+			return err
+		}
+		if err := out.Flush(); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
