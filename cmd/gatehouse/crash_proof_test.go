@@ -173,6 +173,7 @@ func (r *rig) prove() {
 	owner := r.proveTranscripts()
 	unknown := r.proveOutbox(db, owner)
 	r.proveInbox(db, owner)
+	r.forgetPreviews(db)
 	for _, c := range r.chats {
 		r.proveChat(c.key, unknown)
 	}
@@ -247,6 +248,20 @@ func (r *rig) proveOutbox(db *sqlx.DB, owner map[string]string) map[string]bool 
 		}
 	}
 	return unknown
+}
+
+// forgetPreviews leaves out the previews on Discord that were on their way at a
+// kill: no final knew of them, so they stay in the chat as they were.
+func (r *rig) forgetPreviews(db *sqlx.DB) {
+	var finals []string
+	r.sql(db.Select(&finals, `SELECT platform_message_id FROM outbox WHERE bot = 'discord' AND state = 'sent'`))
+	final := map[string]bool{}
+	for _, id := range finals {
+		final[id] = true
+	}
+	for chat, list := range r.said {
+		r.said[chat] = slices.DeleteFunc(list, func(u utterance) bool { return u.silent && u.whole() && !final[u.id] })
+	}
 }
 
 // proveTail: the last part of a long answer is read once, behind the first; or

@@ -71,6 +71,7 @@ type utterance struct {
 	id     string
 	text   string // as it stands now
 	tokens []string
+	silent bool // on Discord: a preview, or the final in its place
 }
 
 // whole tells an answer (its first part) from a preview of one.
@@ -155,7 +156,7 @@ func (r *rig) saw(chat string, m crowd.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.changed.Broadcast()
-	u := utterance{m.ID, m.Text, crashToken.FindAllString(m.Text, -1)}
+	u := utterance{m.ID, m.Text, crashToken.FindAllString(m.Text, -1), m.Silent}
 	list := r.said[chat]
 	i := slices.IndexFunc(list, func(o utterance) bool { return o.id == u.id })
 	switch {

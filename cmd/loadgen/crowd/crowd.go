@@ -17,6 +17,7 @@ type Message struct {
 	Bot     bool   // of the bot, not of a person
 	Edited  bool   // the message stood there before
 	Deleted bool   // it is gone; Chat and ID alone are set
+	Silent  bool   // on Discord: it notified nobody when it came, as a preview
 	At      time.Time
 }
 

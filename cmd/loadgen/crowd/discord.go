@@ -57,7 +57,7 @@ func says(u *discordtest.User, in discordtest.ID, before string) func(string) (M
 }
 
 func discordMessage(m discordtest.Message) Message {
-	return Message{Chat: m.Channel.String(), ID: m.ID.String(), Text: m.Text, Bot: m.From.Bot, At: m.At}
+	return Message{Chat: m.Channel.String(), ID: m.ID.String(), Text: m.Text, Bot: m.From.Bot, Silent: m.Flags&discordtest.SuppressNotifications != 0, At: m.At}
 }
 
 type discord struct{ sim *discordtest.Server }
