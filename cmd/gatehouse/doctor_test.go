@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
+	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
 
@@ -154,9 +156,13 @@ func TestDoctorOnTheDatabase(t *testing.T) {
 	sick(t, "database", doctorOK, "will be made", func(p *doctorPatient) { write(p, "") })
 	sick(t, "database", doctorFail, "cannot be read", func(p *doctorPatient) { write(p, strings.Repeat("not a database ", 100)) })
 	db := storetest.Open(t, coretest.NewClock(doctorNow))
-	sick(t, "database", doctorOK, "version 1001", func(p *doctorPatient) { p.Config.DatabaseURL, p.Newest = db.Path(), 1001 })
-	sick(t, "database", doctorOK, "brings it to version 1002", func(p *doctorPatient) { p.Config.DatabaseURL, p.Newest = db.Path(), 1002 })
-	sick(t, "database", doctorFail, "newer than this program", func(p *doctorPatient) { p.Config.DatabaseURL, p.Newest = db.Path(), 1000 })
+	now := store.Newest()
+	knows := func(version int64) func(*doctorPatient) {
+		return func(p *doctorPatient) { p.Config.DatabaseURL, p.Newest = db.Path(), version }
+	}
+	sick(t, "database", doctorOK, fmt.Sprintf("version %d", now), knows(now))
+	sick(t, "database", doctorOK, fmt.Sprintf("brings it to version %d", now+1), knows(now+1))
+	sick(t, "database", doctorFail, "newer than this program", knows(now-1))
 	old := func(version int, alter string) func(p *doctorPatient) {
 		return func(p *doctorPatient) {
 			p.Config.DatabaseURL = filepath.Join(p.Config.VaultPath, "old.db")
@@ -224,5 +230,64 @@ func TestDoctorWarnsOfOpenDoors(t *testing.T) {
 	})
 	if !doctorInTheClear("http://192.0.2.1") || doctorInTheClear("http://127.0.0.1") || doctorInTheClear("https://192.0.2.1") {
 		t.Error("doctor misjudges which addresses are in the clear")
+	}
+}
+
+// Each bot is asked about, those of the file too, and told by its name and line.
+func TestDoctorLooksAtEachBot(t *testing.T) {
+	withFile := func(text string) func(*doctorPatient) {
+		return func(p *doctorPatient) {
+			p.Config.BotsFile = filepath.Join(t.TempDir(), "bots.yaml")
+			_ = os.WriteFile(p.Config.BotsFile, []byte("bots:\n- {name: support, platform: telegram, token: '88:topsecret-other', dm_policy: open"+text+"}\n"), 0o600)
+			p.Test = func(_ context.Context, b configs.Bot) (string, error) {
+				if b.Name == "support" {
+					return "", core.Errorf(core.Denied, "Unauthorized 88:topsecret-other")
+				}
+				return "my_bot", nil
+			}
+		}
+	}
+	sick(t, "support", doctorFail, "refuses the token", withFile(""))
+	sick(t, "support", doctorFail, "refuses the token", withFile(", api_url: 'http://192.0.2.1'"))
+	p := healthyPatient(t)
+	withFile(", api_url: 'http://192.0.2.1'")(&p)
+	found, _ := examine(t, p, "support")
+	if len(found) != 3 || !strings.Contains(found[0].Fix, "bots.yaml:2") || !strings.Contains(found[1].Fix, "dm_policy at ") || !strings.Contains(found[2].Fix, "https") {
+		t.Errorf("%+v", found)
+	}
+	if found, _ := examine(t, p, "telegram"); len(found) != 1 || found[0].State != doctorOK {
+		t.Errorf("the other bot: %+v", found)
+	}
+}
+
+func TestDoctorWarnsOfFilesWithTokensThatOthersCanRead(t *testing.T) {
+	p := healthyPatient(t)
+	dir, err := os.MkdirTemp("/tmp", "gh") // t.TempDir may stand in a folder that nobody else enters
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	token := filepath.Join(dir, "token")
+	p.Config.BotsFile = filepath.Join(dir, "bots.yaml")
+	for _, err := range []error{os.WriteFile(token, []byte("88:topsecret-other"), 0o600), os.WriteFile(p.Config.BotsFile, []byte("bots: [{name: support, platform: telegram, token_file: token}]"), 0o600)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	modes := func(folder, file os.FileMode) int {
+		t.Helper()
+		if err := errors.Join(os.Chmod(dir, folder), os.Chmod(token, file), os.Chmod(p.Config.BotsFile, file)); err != nil {
+			t.Fatal(err)
+		}
+		found, healthy := examine(t, p, "files")
+		for _, c := range found {
+			if !healthy || c.State != doctorWarn || !strings.Contains(c.Fix, "chmod 600 '"+dir) {
+				t.Errorf("%+v", c)
+			}
+		}
+		return len(found)
+	}
+	if a, b, c := modes(0o755, 0o600), modes(0o755, 0o644), modes(0o700, 0o644); a != 0 || b != 2 || c != 0 {
+		t.Errorf("warnings: %d for private files, %d for open ones, %d in a private folder", a, b, c)
 	}
 }

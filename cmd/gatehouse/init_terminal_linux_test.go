@@ -51,7 +51,9 @@ func TestAtATerminalSecretsAreNotShownAndASlipCanBeMended(t *testing.T) {
 	shown := 0
 	answers := func(p *proc, prompt, answer string) {
 		t.Helper()
-		p.sees(func() bool { return strings.Contains(screen.String()[shown:], prompt) && (answer == "" || hidden(program) || prompt[0] == '[') })
+		p.sees(func() bool {
+			return strings.Contains(screen.String()[shown:], prompt) && (answer == "" || hidden(program) || prompt[0] == '[')
+		})
 		shown = len(screen.String())
 		if _, err := io.WriteString(person, answer+"\n"); err != nil {
 			t.Fatal(err)
