@@ -152,3 +152,110 @@ func discordRequest(w *world, u *discordtest.User) core.PairingRequest {
 	w.t.Fatalf("no request of %s on Discord among %d", u.Account().Name, len(rs))
 	return core.PairingRequest{}
 }
+
+// discordOwner is a person who claimed the bots on Discord.
+func discordOwner(w *world, sim *discordtest.Server) *discordtest.User {
+	w.t.Helper()
+	olga := sim.NewUser("Olga")
+	code, _, err := w.app.book.NewClaim(w.t.Context(), false)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	olga.Send("/claim " + code)
+	discordHears(w, sim, olga.DM(), "You are the owner now")
+	return olga
+}
+
+// says writes in a channel, and is the message's id.
+func says(w *world, u *discordtest.User, in discordtest.ID, text string) discordtest.ID {
+	w.t.Helper()
+	m, err := u.Say(in, text)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return m.ID
+}
+
+// In a server's channel the bot is silent until its owner enables it there, then
+// answers mentions, replies and commands behind a mention, each in its thread,
+// and hears nothing else; a channel opens no direct messages.
+func TestInAServersChannelOnlyWhatIsMeantForTheBotIsAnswered(t *testing.T) {
+	w, sim := onDiscord(t)
+	olga, ada := discordOwner(w, sim), sim.NewUser("Ada")
+	guild := sim.NewGuild("Reading circle", olga, ada)
+	channel, us := guild.NewChannel("general"), sim.Bot().Mention()+" "
+
+	says(w, ada, channel, us+"anybody there?")
+	w.until("it is heard and refused", func() bool { return w.metric("gatehouse_denied_total", "rule", "place") == 1 })
+	says(w, olga, channel, us+"/enable")
+	discordHears(w, sim, channel, "may talk to me now")
+	w.quiet()
+	if n := len(sim.History(channel)); n != 3 {
+		t.Errorf("%d messages: a channel that is not enabled was answered", n)
+	}
+
+	asked := says(w, ada, channel, us+"how long should green tea brew?")
+	answer := discordHears(w, sim, channel, "Public/tea.md")
+	if answer.ReplyTo != asked {
+		t.Errorf("the answer replies to %s, want %s", answer.ReplyTo, asked)
+	}
+	w.quiet()
+	says(w, ada, channel, "just talking of gatehouse and green tea")
+	w.until("it is heard and passed over", func() bool { return w.metric("gatehouse_denied_total", "rule", "unaddressed") == 1 })
+	says(w, ada, channel, us+"/whoami")
+	discordHears(w, sim, channel, "sandboxed")
+
+	thread, err := ada.StartThread(channel, 0, "Tea talk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	says(w, ada, thread, us+"and black tea?")
+	discordHears(w, sim, thread, "Public/tea.md")
+	w.quiet()
+	if n := w.count("SELECT count(DISTINCT session_id) FROM runs WHERE bot = 'discord'"); n != 2 {
+		t.Errorf("channel and thread are %d conversations, want 2", n)
+	}
+	ada.Send("and here?")
+	discordHears(w, sim, ada.DM(), "Your code is")
+}
+
+// What people wrote while the gateway was away and no session lived is read
+// back, and goes the way of all messages: a friend's is answered once, a
+// stranger's waits with their request.
+func TestWhatWasWrittenOnDiscordMeanwhilePassesTheSameGate(t *testing.T) {
+	w, sim := onDiscord(t)
+	bob, eve := sim.NewUser("Bob"), sim.NewUser("Eve")
+	for _, u := range []*discordtest.User{bob, eve} {
+		u.Send("hello")
+		discordHears(w, sim, u.DM(), "code")
+	}
+	if _, err := w.app.book.Approve(t.Context(), discordRequest(w, bob).ID, core.Approval{}, cli); err != nil {
+		t.Fatal(err)
+	}
+	discordHears(w, sim, bob.DM(), "You're in")
+	w.quiet()
+	w.stop()
+	sim.Bot().EndSessions()
+	before := len(sim.History(bob.DM()))
+	bob.Send("How long should green tea brew?")
+	eve.Send("How long should black tea brew?")
+	w.start()
+	defer w.stop()
+	w.until("both are read back", func() bool {
+		return w.count("SELECT count(*) FROM inbox WHERE bot = 'discord' AND state = 'held'") == 2 // Eve's two
+	})
+	discordHears(w, sim, bob.DM(), "Public/tea.md")
+	w.quiet()
+	if said := sim.History(bob.DM())[before:]; len(said) != 2 {
+		t.Errorf("answered %d times: %+v", len(said)-1, said)
+	}
+	for _, m := range sim.History(eve.DM()) {
+		if strings.Contains(m.Text, "Public/") {
+			t.Errorf("a stranger was told %q", m.Text)
+		}
+	}
+	if _, err := w.app.book.Approve(t.Context(), discordRequest(w, eve).ID, core.Approval{}, cli); err != nil {
+		t.Fatal(err)
+	}
+	discordHears(w, sim, eve.DM(), "Public/tea.md")
+}
