@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"gatehouse/core"
 	"gatehouse/core/tool"
 )
@@ -32,7 +30,8 @@ type grepInput struct {
 	Offset    int    `json:"offset"`
 	Multiline bool   `json:"multiline"`
 
-	re *regexp.Regexp
+	re            *regexp.Regexp
+	ofType, named chooser
 }
 
 // Modes of output.
@@ -72,7 +71,12 @@ func decodeGrep(raw json.RawMessage) (in grepInput, err error) {
 		return in, core.Errorf(core.Invalid, "type is one of %s", strings.Join(slices.Sorted(maps.Keys(typeGlobs)), ", "))
 	}
 	if in.Glob != "" {
-		if err := checkGlob("glob", strings.TrimPrefix(in.Glob, "!")); err != nil {
+		if in.named, err = newChooser(in.Glob); err != nil {
+			return in, err
+		}
+	}
+	if in.Type != "" {
+		if in.ofType, err = newChooser(typeGlobs[in.Type]); err != nil {
 			return in, err
 		}
 	}
@@ -110,22 +114,31 @@ func (in *grepInput) head() int {
 
 // wants reports whether a file is one to be searched, by its path below the folder.
 func (in *grepInput) wants(rel string) bool {
-	if in.Type != "" && !globMatch(typeGlobs[in.Type], rel) {
-		return false
-	}
-	if not, ok := strings.CutPrefix(in.Glob, "!"); ok {
-		return !globMatch(not, rel)
-	}
-	return in.Glob == "" || globMatch(in.Glob, rel)
+	return in.ofType.match(rel) && in.named.match(rel)
 }
 
-// globMatch: a glob without a slash goes by the name alone.
-func globMatch(g, rel string) bool {
-	if !strings.Contains(g, "/") {
+// A chooser chooses files by a glob; the zero value takes all.
+type chooser struct {
+	re   *regexp.Regexp
+	base bool // a glob without a slash goes by the name alone
+	not  bool
+}
+
+func newChooser(g string) (c chooser, err error) {
+	g, c.not = strings.CutPrefix(g, "!")
+	c.base = !strings.Contains(g, "/")
+	c.re, err = compileGlob("glob", strings.TrimPrefix(g, "/"))
+	return c, err
+}
+
+func (c chooser) match(rel string) bool {
+	if c.re == nil {
+		return true
+	}
+	if c.base {
 		rel = path.Base(rel)
 	}
-	ok, err := doublestar.Match(strings.TrimPrefix(g, "/"), rel)
-	return ok && err == nil
+	return c.re.MatchString(rel) != c.not
 }
 
 // typeGlobs are the file types of Grep, by ripgrep's names.
