@@ -117,10 +117,6 @@ func (q *Queue) far(now time.Time) string {
 // go on the way.
 func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, control bool) (*Turn, error) {
 	now := tx.Time()
-	line := 0
-	if control {
-		line = 1
-	}
 	for {
 		var l struct {
 			Key     string `db:"key"`
@@ -130,7 +126,7 @@ func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, control bool) (*Tur
 		}
 		// Looking costs a third of what an UPDATE that finds nothing does.
 		err := tx.Get(ctx, &l.Key, `SELECT key FROM lane WHERE pending = 1 AND owner = '' AND control = $3 AND `+due+` ORDER BY not_before LIMIT 1`+tx.SkipLocked(),
-			core.Stamp(now), q.far(now), line)
+			core.Stamp(now), q.far(now), control)
 		if err == nil {
 			err = tx.Get(ctx, &l, `UPDATE lane SET owner = $1, epoch = epoch + 1, lease_until = $2
 				WHERE key = $3 AND pending = 1 AND owner = '' RETURNING key, ver, epoch, preview`, q.o.Node, core.Stamp(now.Add(leaseTime)), l.Key)
@@ -297,15 +293,11 @@ func (q *Queue) letGo(ctx context.Context, tx *store.Tx, t *Turn, until time.Tim
 	if err != nil {
 		return err
 	}
-	pending := 0
-	if left {
-		pending = 1
-	}
 	if until.IsZero() {
 		until = tx.Time()
 	}
 	n, err := tx.Exec(ctx, `UPDATE lane SET owner = '', lease_until = '', pending = $1, not_before = $2 WHERE key = $3 AND epoch = $4 AND owner = $5`,
-		pending, core.Stamp(until), t.Lane, t.Epoch, q.o.Node)
+		left, core.Stamp(until), t.Lane, t.Epoch, q.o.Node)
 	if err == nil && n == 0 {
 		return ErrFenced
 	}

@@ -77,6 +77,24 @@ func TestInsertGivesTheKeyAndSaysWhenThereWasNothingToInsert(t *testing.T) {
 	}
 }
 
+func TestABooleanIsStoredAsZeroOrOne(t *testing.T) {
+	ctx := t.Context()
+	db := storetest.Open(t, nil)
+	for i, want := range []bool{false, true} {
+		err := db.Tx(ctx, func(tx *store.Tx) error {
+			_, err := tx.Exec(ctx, `INSERT INTO places (bot, place, enabled, at) VALUES ('b', $1, $2, '')`, fmt.Sprint(i), want)
+			return err
+		})
+		var got bool
+		var number int
+		err = errors.Join(err, db.Get(ctx, &got, `SELECT enabled FROM places WHERE place = $1 AND enabled = $2`, fmt.Sprint(i), want),
+			db.Get(ctx, &number, `SELECT enabled FROM places WHERE place = $1`, fmt.Sprint(i)))
+		if err != nil || got != want || number != i {
+			t.Errorf("%v is %v, %d, %v", want, got, number, err)
+		}
+	}
+}
+
 func TestReadersCannotWrite(t *testing.T) {
 	db := storetest.Open(t, nil)
 	var key string

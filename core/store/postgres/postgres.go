@@ -5,11 +5,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/jmoiron/sqlx"
 
@@ -29,10 +31,41 @@ func Open(dsn string, readOnly bool, conns int) (*sqlx.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := sqlx.NewDb(stdlib.OpenDB(*c), "pgx")
+	db := sqlx.NewDb(stdlib.OpenDB(*c, stdlib.OptionAfterConnect(takeBools)), "pgx")
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	return db, nil
+}
+
+// takeBools lets a bool be an argument for an integer column, as SQLite's driver
+// does: our booleans are 0 and 1.
+func takeBools(_ context.Context, c *pgx.Conn) error {
+	m := c.TypeMap()
+	m.TryWrapEncodePlanFuncs = append(m.TryWrapEncodePlanFuncs, func(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
+		b, ok := value.(bool)
+		return &boolPlan{}, asInt(b), ok
+	})
+	return nil
+}
+
+func asInt(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// boolPlan encodes a bool as the integer that it is.
+type boolPlan struct{ next pgtype.EncodePlan }
+
+func (p *boolPlan) SetNext(next pgtype.EncodePlan) { p.next = next }
+
+func (p *boolPlan) Encode(value any, buf []byte) ([]byte, error) {
+	b, ok := value.(bool)
+	if !ok {
+		return nil, fmt.Errorf("encode %T as a boolean", value)
+	}
+	return p.next.Encode(asInt(b), buf)
 }
 
 // ambient are the settings that the driver would take from the environment or
