@@ -35,11 +35,20 @@ type Inbound struct {
 	Unsupported string    `json:"unsupported,omitempty"`
 	Album       string    `json:"album,omitempty"` // media_group_id: an album counts once for rate limits
 	ReplyTo     string    `json:"reply_to,omitempty"`
+	Files       []File    `json:"files,omitempty"`      // what came with it, stored already
 	PlaceName   string    `json:"place_name,omitempty"` // the group's title, hostile text
 	Callback    *Callback `json:"callback,omitempty"`
 	Turn        *Options  `json:"turn,omitempty"`      // what an API request asks for; nil from chats
 	MovedTo     string    `json:"moved_to,omitempty"`  // the chat and place have this id from now on
 	Malformed   string    `json:"malformed,omitempty"` // why the update could not be decoded: it becomes a dead row
+}
+
+// A File is something that came with a message and lies in the vault.
+type File struct {
+	Path string `json:"path"` // in the vault, with slashes
+	Name string `json:"name"` // as its sender called it, hostile text
+	Type string `json:"type"` // as its sender declared it; not to be believed
+	Size int64  `json:"size"` // bytes
 }
 
 // A Callback is a pressed button: ID answers it on the platform, Data is what

@@ -196,7 +196,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	om := orchestrator.NewMetrics(a.reg, a.models.names, toolNames)
 	om.Stage = qm.Stage
 	a.runs = orchestrator.New(orchestrator.Options{
-		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: agent.New(a.vault),
+		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: agent.New(a.vault), Files: a.vault.Root().FS(),
 		Usage: usage.New(usage.NewMetrics(a.reg, a.models.names)),
 		Agent: agent.Default(filepath.Base(a.vault.Path()), ""),
 		Model: a.models.find, Cost: prices.Cost, MayRead: a.mayRead,

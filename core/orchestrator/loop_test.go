@@ -431,3 +431,46 @@ func TestALongConversationIsSummedUpAndGoesOn(t *testing.T) {
 		t.Errorf("%+v after %d calls", res, len(h.model.calls)-n)
 	}
 }
+
+// Pictures, PDFs and texts that came with a message reach the model as what
+// their bytes are; anything else is named.
+func TestWhatCameWithAMessageReachesTheModelAsWhatItIs(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	png := "\x89PNG\r\n\x1a\n0000"
+	files := map[string]string{"a.bin": png, "b.png": "plain ```words``` here", "c.pdf": "%PDF-1.7 x", "d.txt": "\x00\x01\x02\x7fELF", "e.txt": strings.Repeat("é", 30_000)}
+	turn := h.turn("r1", 1, "look at these")
+	for _, name := range []string{"a.bin", "b.png", "c.pdf", "d.txt", "e.txt", "gone.txt"} {
+		if data, ok := files[name]; ok {
+			if err := h.vault.WriteFile("Chat/assets/"+name, []byte(data)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		turn.Rows[0].Files = append(turn.Rows[0].Files, core.File{Path: "Chat/assets/" + name, Name: "my\n" + name, Type: "image/png"})
+	}
+	turn.Rows[0].Files = append(turn.Rows[0].Files, core.File{Path: "../outside", Name: "x"})
+	h.model.reply = says("nice")
+	h.watched(t.Context(), turn)
+	b := h.model.calls[0].Messages[0].Blocks
+	if len(b) != 8 || b[0].Text != "look at these" {
+		t.Fatalf("%d blocks: %+v", len(b), b)
+	}
+	if b[1].Type != "media" || b[1].Media[0].Type != "image/png" || string(b[1].Media[0].Data) != png || strings.Contains(b[1].Media[0].Name, "\n") {
+		t.Errorf("the picture: %+v", b[1])
+	}
+	if !strings.Contains(b[2].Text, "````\nplain ```words``` here\n````") {
+		t.Errorf("the text: %q", b[2].Text)
+	}
+	if b[3].Type != "media" || b[3].Media[0].Type != "application/pdf" {
+		t.Errorf("the PDF: %+v", b[3])
+	}
+	for i, want := range map[int]string{4: "not a text, a picture or a PDF", 5: "[the rest is left out]", 6: "cannot be read", 7: "cannot be read"} {
+		if !strings.Contains(b[i].Text, want) || strings.Contains(b[i].Text, "outside") {
+			t.Errorf("block %d: %q", i, core.CutRunes(b[i].Text, 200))
+		}
+	}
+	// It is still there in the next turn.
+	h.watched(t.Context(), h.turn("r2", 1, "again"))
+	if again := h.model.calls[1].Messages[0].Blocks; len(again) != 8 || string(again[1].Media[0].Data) != png {
+		t.Errorf("the next turn's model was given %+v", again)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"time"
 
@@ -51,6 +52,7 @@ type Options struct {
 	Sessions *session.Store
 	Agents   *agent.Agents
 	Usage    *usage.Ledger
+	Files    fs.FS // the vault, for what came with a message; required where rows carry files
 	Agent    agent.Agent
 	// Model is the model of that name; "" is the configured one. Unknown: core.Invalid.
 	Model func(name string) (llm.Model, error)

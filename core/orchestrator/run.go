@@ -178,7 +178,10 @@ func (r *run) remember() ([]llm.Message, error) {
 	if lines == 0 {
 		said := session.Message{Role: "user"}
 		for _, row := range r.t.Rows {
-			said.Blocks = append(said.Blocks, session.Block{Type: "text", Text: r.worded(&row)})
+			if row.Text != "" || len(row.Files) == 0 {
+				said.Blocks = append(said.Blocks, session.Block{Type: "text", Text: r.worded(&row)})
+			}
+			said.Blocks = append(said.Blocks, r.attached(&row)...)
 		}
 		if err := r.conv.Append(r.t.Run, 0, said); err != nil {
 			return nil, err

@@ -1,0 +1,92 @@
+package orchestrator
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"gatehouse/core"
+	"gatehouse/core/session"
+)
+
+// Bounds of what comes with a message.
+const (
+	maxFiles     = 20       // of one turn
+	maxMediaFile = 20 << 20 // bytes of a picture or document that a model is given
+	maxTextFile  = 40_000   // bytes of a text that is read into the message: 10,000 tokens
+)
+
+// attached are the files that came with a row, as blocks: pictures and PDFs as
+// they are, texts as text, anything else by name. The type is what the bytes
+// say. A file that is gone or too large is named with the reason.
+func (r *run) attached(row *core.Inbound) []session.Block {
+	var out []session.Block
+	for i, f := range row.Files {
+		if i == maxFiles {
+			out = append(out, note("and %d more files, which are not read", len(row.Files)-maxFiles))
+			break
+		}
+		out = append(out, r.file(f))
+	}
+	return out
+}
+
+func note(format string, args ...any) session.Block {
+	return session.Block{Type: "text", Text: "[" + fmt.Sprintf(format, args...) + "]"}
+}
+
+func (r *run) file(f core.File) session.Block {
+	name := core.CutRunes(core.CleanName(f.Name), 200)
+	if name == "" {
+		name = "a file"
+	}
+	data, err := r.readFile(f.Path)
+	switch {
+	case err != nil:
+		r.o.o.Log.Warn("an attached file cannot be read", "run", r.t.Run, "err", err)
+		return note("%s was attached and cannot be read", name)
+	case len(data) > maxMediaFile:
+		return note("%s was attached and is larger than %d MB; it is kept as %s", name, maxMediaFile>>20, f.Path)
+	}
+	kind, _, _ := strings.Cut(http.DetectContentType(data), ";")
+	switch {
+	case kind == "image/png", kind == "image/jpeg", kind == "image/gif", kind == "image/webp", kind == "application/pdf":
+		return session.Block{Type: "media", Media: []core.Media{{Type: kind, Name: name, Data: data}}}
+	case utf8.Valid(data) && !bytes.ContainsRune(data, 0):
+		return session.Block{Type: "text", Text: textFile(name, string(data))}
+	}
+	return note("%s was attached (%s, %d bytes) and is kept as %s; it is not a text, a picture or a PDF", name, kind, len(data), f.Path)
+}
+
+// textFile delimits a file's text as data.
+func textFile(name, text string) string {
+	rest := ""
+	if len(text) > maxTextFile {
+		n := maxTextFile
+		for !utf8.RuneStart(text[n]) {
+			n--
+		}
+		text, rest = text[:n], "\n[the rest is left out]"
+	}
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return "Attached file " + name + ":\n" + fence + "\n" + strings.TrimRight(text, "\n") + "\n" + fence + rest
+}
+
+// readFile reads one byte more than is taken, so that the caller sees what is too large.
+func (r *run) readFile(path string) ([]byte, error) {
+	f, err := r.o.o.Files.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a file: %w", path, err)
+	}
+	return io.ReadAll(io.LimitReader(f, maxMediaFile+1))
+}
