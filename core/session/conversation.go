@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"gatehouse/core"
 	"gatehouse/core/vault"
 )
 
@@ -25,6 +24,7 @@ type Conversation struct {
 	disk     bool // tail came from the file
 	loaded   bool
 	existed  bool
+	from     *Conversation     // what it goes on from, nil without; only read
 	file     *vault.Transcript // once something was appended
 	appended map[string]bool   // the run's lines that HasRun has found further up
 }
@@ -34,8 +34,17 @@ type Conversation struct {
 const firstRead = 64 << 10
 
 // Open begins to use a session's transcript. Nothing is read or made before
-// it is needed.
-func (s *Store) Open(_ context.Context, sess Session) (*Conversation, error) {
+// it is needed. A session that was imported or continues another one has that
+// one's words in front of its own (see History).
+func (s *Store) Open(ctx context.Context, sess Session) (*Conversation, error) {
+	c, err := s.open(sess)
+	if err == nil {
+		c.from = s.prior(ctx, sess)
+	}
+	return c, err
+}
+
+func (s *Store) open(sess Session) (*Conversation, error) {
 	c := &Conversation{s: s, sess: sess}
 	name, t, cached := s.cache.find(sess.ID)
 	dir, err := s.vault.Dir(s.rebase(sess))
@@ -124,108 +133,6 @@ func (c *Conversation) load(want int) error {
 // Skipped is how many lines of the part that was read are no messages of the
 // conversation: broken, or other programs' notes.
 func (c *Conversation) Skipped() int { return c.tail.skipped }
-
-// A Resume says how a conversation was picked up, in the two forms that
-// clients know.
-type Resume struct {
-	Info    core.ResumeInfo
-	Session core.SessionResume
-}
-
-// bytesPerToken estimates a text's tokens.
-const bytesPerToken = 4
-
-// History is the newest messages that take at most budget tokens (estimated at
-// 4 bytes a token), as whole turns, each beginning with a person's words; of a
-// turn that alone is larger, these words and the newest rounds. The summary of
-// a compaction is always in front. What the present run has already written is
-// part of it.
-//
-// It is a valid sequence: a message with tool calls is followed by one with all
-// their results; a result that is missing is an error that says so, and the
-// result of no call is text. So ask Open what the run has left open, and
-// Append results for it, before History.
-func (c *Conversation) History(budget int) ([]Message, Resume, error) {
-	if err := c.load(budget * bytesPerToken); err != nil {
-		return nil, Resume{}, err
-	}
-	all := c.tail.messages
-	taken, size := newest(all, budget*bytesPerToken)
-	return repaired(taken), c.resume(len(taken), len(all), size), nil
-}
-
-// newest chooses from all what takes at most room bytes.
-func newest(all []Message, room int) (taken []Message, size int) {
-	var front []Message
-	if len(all) > 0 && all[0].Summary && all[0].size() <= room {
-		front, all = all[:1:1], all[1:]
-		room -= front[0].size()
-	}
-	start, sum := len(all), 0
-	for i := len(all) - 1; i >= 0; i-- {
-		if sum += all[i].size(); sum > room {
-			break
-		}
-		if all[i].begins() {
-			start, size = i, sum
-		}
-	}
-	taken = all[start:len(all):len(all)]
-	if start == len(all) {
-		taken, size = rounds(all, room, front != nil)
-	}
-	if front == nil {
-		return taken, size
-	}
-	return append(front, taken...), size + front[0].size()
-}
-
-// rounds are the words that begin the newest turn and its newest rounds, each
-// from an answer of the model on; nothing where the words alone are too much.
-// Behind a summary (summed) the words may be missing.
-func rounds(all []Message, room int, summed bool) (taken []Message, size int) {
-	first := len(all) - 1
-	for first >= 0 && !all[first].begins() {
-		first--
-	}
-	if first < 0 && !summed || first >= 0 && all[first].size() > room {
-		return nil, 0
-	}
-	words, rest := all[:0:0], all[first+1:]
-	if first >= 0 {
-		words = all[first : first+1 : first+1]
-		size = words[0].size()
-	}
-	start, sum := len(rest), size
-	for i := len(rest) - 1; i >= 0; i-- {
-		if sum += rest[i].size(); sum > room {
-			break
-		}
-		if rest[i].Role == "assistant" {
-			start, size = i, sum
-		}
-	}
-	return append(words, rest[start:]...), size
-}
-
-func (c *Conversation) resume(given, known, size int) Resume {
-	previous := max(c.sess.MessageCount, known)
-	r := Resume{
-		Info: core.ResumeInfo{Method: "new", IsNewSession: previous == 0, PreviousMessageCount: previous, SDKSessionAvailable: c.existed},
-		Session: core.SessionResume{Method: "new", SDKResumeAttempted: c.existed, PreviousMessageCount: previous,
-			LoadedFromDisk: c.disk, CacheHit: c.hit},
-	}
-	switch {
-	case given == 0:
-	case given == known && c.tail.whole:
-		r.Info.Method, r.Session.Method, r.Session.SDKSessionValid = "sdk_resume", "sdk_resume", true
-	default:
-		r.Info.Method, r.Session.Method = "context_injection", "context_injection"
-		r.Session.ContextInjected, r.Session.MessagesInjected = true, given
-		r.Session.TokensEstimate = (size + bytesPerToken - 1) / bytesPerToken
-	}
-	return r
-}
 
 // HasRun is how many lines of a run are kept already, 0 for none; they are the
 // lines 0 to n-1, and they are on the disk when HasRun returns. Ask from the
