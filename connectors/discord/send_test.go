@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,27 @@ func TestHowSendsEnd(t *testing.T) {
 				t.Errorf("another channel is held: %v", held)
 			}
 		})
+	}
+}
+
+// A pause that the platform asks for is told, not slept through, and a call
+// ends with its context while the platform says nothing.
+func TestNoPauseAndNoSilenceOutlastsTheContext(t *testing.T) {
+	s, b, ada := bench(t, func(o *Options) { o.SendTimeout = time.Hour })
+	patient, end := context.WithTimeout(t.Context(), 20*time.Second)
+	defer end()
+	inject(t, s, discordtest.Fault{Kind: discordtest.Flooded, RetryAfter: 3600, Method: "createMessage", Count: 1})
+	if d := b.Send(patient, out(direct(ada.DM()), 1, "x")); d.Outcome != core.RetryAfter || d.After != time.Hour {
+		t.Errorf("a pause of an hour: %+v", d)
+	}
+	inject(t, s, discordtest.Fault{Kind: discordtest.Hang, Method: "createMessage", Count: 1})
+	hurried, stop := context.WithTimeout(patient, 50*time.Millisecond)
+	defer stop()
+	if d := b.Send(hurried, out(direct(s.NewUser("Eve").DM()), 2, "x")); d.Outcome != core.Unknown && d.Outcome != core.NotSent {
+		t.Errorf("a platform that says nothing: %+v", d)
+	}
+	if patient.Err() != nil {
+		t.Error("the calls outlasted their contexts")
 	}
 }
 
