@@ -201,7 +201,9 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 	b.username.Store(&ready.User.Username)
 	r.identified = b.o.Clock.Now()
 	r.at = position{Session: gateway.Session{ID: ready.Session, Seq: e.Seq, URL: ready.URL}, Application: ready.Application.ID, Limited: r.at.Limited}
-	r.standing()
+	if len(r.marks.items) > 0 {
+		r.standing() // reading back may take a while
+	}
 	// The session is stored only behind what came before it: who ends in
 	// between must not go on with it, and miss the rest.
 	err := r.backfill(ctx)
@@ -210,8 +212,10 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 	}
 	if err != nil {
 		r.forget()
+		return err
 	}
-	return err
+	r.standing()
+	return nil
 }
 
 // standing reports how the connection is, when it is well.
