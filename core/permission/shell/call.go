@@ -114,6 +114,9 @@ func (w *walker) call(c *syntax.CallExpr, s *state, in input) {
 			return
 		}
 	}
+	if len(c.Args) > 0 && len(c.Assigns) > 0 {
+		defer s.lend(inside, c.Assigns)()
+	}
 	if len(out) == 1 {
 		w.exec(out[0], s, in)
 		return

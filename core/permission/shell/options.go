@@ -129,6 +129,7 @@ func interpret(w *walker, f []string, s *state, in input) {
 			inline = true
 		case strings.HasPrefix(a, "-m") && strings.HasPrefix(f[0], "py"):
 			operand = "module"
+			inline = inline || strings.HasSuffix(a, "timeit") || i+2 < len(f) && f[i+2] == "timeit"
 		case strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && len(a) > 1 && operand == "":
 			inline = inline || strings.ContainsAny(a, "cerEBRpS") && !slices.Contains([]string{"-version", "-V", "-S", "-p"}, a) || a == "-p"
 		case !strings.HasPrefix(a, "-") && operand == "":
@@ -198,7 +199,10 @@ func ssh(w *walker, f []string, s *state, in input) {
 		}
 		return
 	}
-	w.run(strings.Join(rest[1:], " "), newState(), in)
+	if rest = rest[1:]; rest[0] == "--" {
+		rest = rest[1:]
+	}
+	w.run(strings.Join(rest, " "), newState(), in)
 }
 
 // texts are programs that run a command, or a text in a shell.
@@ -312,8 +316,12 @@ func git(w *walker, f []string, s *state, in input) {
 				w.exec(slices.Clone(args[1:]), s.clone(), in)
 			}
 		case "rebase":
-			if has("-x", "--exec") {
-				w.runsIn(args[len(args)-1], s)
+			for j, a := range args {
+				if text, ok := strings.CutPrefix(a, "--exec="); ok {
+					w.runsIn(text, s)
+				} else if (a == "-x" || a == "--exec") && j+1 < len(args) {
+					w.runsIn(args[j+1], s)
+				}
 			}
 		case "config":
 			if has("alias.", "core.", "pager.", "filter.", "diff.", "merge.", "credential.", "gpg.", "protocol.", "sequence.", "include", "url.", "uploadpack.", "remote.") && len(args) > 1 {

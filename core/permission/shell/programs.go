@@ -245,6 +245,8 @@ func (w *walker) removes(s *state, target string, recursive bool) {
 		w.danger("deleting " + shown(t) + " with everything in it")
 	case whole(t):
 		w.hidden("it deletes " + shown(t))
+	case recursive && (t == "." || t == "./" || t == string(star) || t == "./"+string(star)):
+		w.hidden("it deletes all that is where it stands")
 	case recursive && climbs(t):
 		w.hidden("it deletes a folder that it stands in")
 	}

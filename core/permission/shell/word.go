@@ -20,11 +20,12 @@ const (
 	question = '\uE003' // an unquoted ?
 	bracket  = '\uE004' // an unquoted [
 	home     = '\uE005' // the home folder
+	next     = '\uE006' // where "$@" begins another field
 )
 
-func marked(r rune) bool { return r >= unknown && r <= home }
+func marked(r rune) bool { return r >= unknown && r <= next }
 
-var show = strings.NewReplacer(string(unknown), "…", string(digits), "0", string(star), "*", string(question), "?", string(bracket), "[", string(home), "~")
+var show = strings.NewReplacer(string(unknown), "…", string(digits), "0", string(star), "*", string(question), "?", string(bracket), "[", string(home), "~", string(next), " ")
 
 // shown is a value as people read it.
 func shown(s string) string { return show.Replace(s) }
@@ -36,6 +37,7 @@ func globbed(f string) bool    { return strings.ContainsAny(f, string([]rune{sta
 type state struct {
 	vars    map[string][]string // the values that a variable may have
 	params  []string
+	zero    string // $0, where it is told
 	funcs   map[string]*syntax.FuncDecl
 	aliases map[string]string
 	cwd     string // relative to where it starts, or absolute
@@ -129,6 +131,30 @@ func counting(w *syntax.Word) bool {
 	return arithmetic || err == nil
 }
 
+// lend gives s what is assigned for one command, until the function it returns
+// is called.
+func (s *state) lend(from *state, assigns []*syntax.Assign) func() {
+	before := s.clone()
+	s.ifs = from.ifs
+	for _, a := range assigns {
+		if a.Name != nil {
+			s.vars[a.Name.Value] = from.vars[a.Name.Value]
+		}
+	}
+	return func() {
+		s.ifs = before.ifs
+		for _, a := range assigns {
+			if a.Name == nil {
+				continue
+			}
+			delete(s.vars, a.Name.Value)
+			if v, ok := before.vars[a.Name.Value]; ok {
+				s.vars[a.Name.Value] = v
+			}
+		}
+	}
+}
+
 // at is a file's name seen from where the command line starts.
 func (s *state) at(f string) string {
 	if f == "" || strings.HasPrefix(f, "/") || strings.HasPrefix(f, string(home)) || s.cwd == "." {
@@ -211,9 +237,15 @@ func assemble(pieces []piece, ifs bool) []string {
 	for _, p := range pieces {
 		v := p.alts[0]
 		if !p.split {
-			cur, open = cur+v, true
+			for i, part := range strings.Split(v, string(next)) {
+				if i > 0 {
+					out, cur = append(out, cur), ""
+				}
+				cur, open = cur+part, true
+			}
 			continue
 		}
+		v = strings.ReplaceAll(v, string(next), " ")
 		if ifs && v != "" {
 			v = string(unknown)
 		}
@@ -372,6 +404,14 @@ func (w *walker) param(p *syntax.ParamExp, s *state) []string {
 	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
 		return values
 	}
+	if p.Exp.Op == syntax.OtherParamOps { // ${x@P} runs what is in it
+		w.hidden("a value is expanded again")
+		w.quiet++
+		for _, v := range values {
+			w.run("echo \""+v+"\"", s.clone(), input{})
+		}
+		w.quiet--
+	}
 	return []string{string(unknown)}
 }
 
@@ -387,8 +427,12 @@ func (s *state) values(name string) []string {
 			return []string{s.params[n-1]}
 		}
 		return []string{""}
-	case (name == "@" || name == "*") && !s.lost:
+	case name == "@" && !s.lost:
+		return []string{strings.Join(s.params, string(next))}
+	case name == "*" && !s.lost:
 		return []string{strings.Join(s.params, " ")}
+	case name == "0" && s.zero != "":
+		return []string{s.zero}
 	case len(name) == 1 && strings.Contains(numbers, name), name == "RANDOM", name == "LINENO", name == "SECONDS", name == "UID", name == "EUID", name == "PPID":
 		return []string{string(digits)}
 	case name == "PWD":

@@ -186,6 +186,9 @@ func sh(w *walker, f []string, s *state, in input) {
 	switch {
 	case text && len(args) > 0:
 		inside.params = args[min(2, len(args)):]
+		if len(args) > 1 {
+			inside.zero = args[1]
+		}
 		w.run(args[0], inside, in)
 	case text:
 		w.hidden("a shell runs a text that is not there")
