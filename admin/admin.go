@@ -55,9 +55,9 @@ type Options struct {
 	Sends     Sends
 	Bell      Bell // nil: pages are not live
 
-	// Preset is the level chosen beforehand per scope; absent: sandboxed.
+	// Preset is the level chosen beforehand for a bot and scope; nil: sandboxed.
 	// It is lowered to vault, the highest that can be given here.
-	Preset map[core.Scope]core.Trust
+	Preset func(bot string, scope core.Scope) core.Trust
 	// GuestRead are the globs of files that sandboxed people may read.
 	GuestRead []string
 	// Audit notes what was done to a bot ("bot.start", "bot.stop"); the other

@@ -140,7 +140,10 @@ func (p *Panel) card(q core.PairingRequest, now time.Time, token string) request
 
 // levels are the two that can be given here; full is never given to a person in chat.
 func (p *Panel) levels(q core.PairingRequest) []level {
-	preset := core.Least(core.Vault, max(core.Sandboxed, p.o.Preset[q.Scope]))
+	preset := core.Sandboxed
+	if p.o.Preset != nil {
+		preset = core.Least(core.Vault, max(core.Sandboxed, p.o.Preset(q.Bot, q.Scope)))
+	}
 	read := "Only a folder of their own: no files are open to guests (GUEST_READ is empty)."
 	if len(p.o.GuestRead) > 0 {
 		read = "Files that match " + strings.Join(p.o.GuestRead, ", ") + " and a folder of their own, to quote from."

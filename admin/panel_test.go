@@ -465,7 +465,12 @@ func TestTheFormsOnThePagesLeadToTheirDecisions(t *testing.T) {
 
 func TestFullIsNeverOfferedNorTaken(t *testing.T) {
 	s := newSite(t, nil, func(o *admin.Options) {
-		o.Preset = map[core.Scope]core.Trust{core.ScopeDM: core.Full, core.ScopeGroup: core.Sandboxed}
+		o.Preset = func(bot string, scope core.Scope) core.Trust {
+			if bot == "telegram" && scope == core.ScopeDM {
+				return core.Full
+			}
+			return core.Sandboxed
+		}
 	}).enter()
 	s.world.full()
 	a := s.get("/admin/pairing")

@@ -149,11 +149,13 @@ func (a *app) policy(name string) pairing.Policy {
 	return pairing.Policy{Platform: b.Platform, DM: b.DMPolicy, Allowed: b.AllowedUsers, DMTrust: dm, GroupTrust: group}
 }
 
-// presets are the levels chosen beforehand when somebody is let in.
-func (a *app) presets() (dm, group core.Trust) {
-	dm, _ = core.ParseTrust(a.cfg.DMTrust) // checked by configs
-	group, _ = core.ParseTrust(a.cfg.GroupTrust)
-	return dm, group
+// preset is the level chosen beforehand when somebody is let in to a bot.
+func (a *app) preset(bot string, scope core.Scope) core.Trust {
+	p := a.policy(bot)
+	if scope == core.ScopeGroup {
+		return p.GroupTrust
+	}
+	return p.DMTrust
 }
 
 // menu is the commands that anybody with access may use, for platforms with a menu.

@@ -22,11 +22,12 @@ type park struct {
 	dir string
 }
 
-// secondToken and so on are the tokens of the platform's further bots.
+// furtherToken is the token of the platform's n-th further bot, from 1.
 func furtherToken(n int) string { return fmt.Sprintf("700000001%d:%s", n, strings.Repeat("b", 35)) }
 
-// newPark starts one: bots.yaml is text, with tokens in files t1, t2 … beside it.
-func newPark(t *testing.T, further int, text string, change func(*configs.Config)) *park {
+// newPark starts one: bots.yaml is text, with tokens in files t1, t2 … beside
+// it, of further bots of the platform or as given.
+func newPark(t *testing.T, further int, text string, change func(*configs.Config), tokens ...string) *park {
 	t.Helper()
 	accounts := []telegramtest.BotAccount{{}}
 	p := &park{dir: shortDir(t)}
@@ -34,6 +35,9 @@ func newPark(t *testing.T, further int, text string, change func(*configs.Config
 		token := furtherToken(n + 1)
 		accounts = append(accounts, telegramtest.BotAccount{Token: token, Name: fmt.Sprint("Further ", n+1), Username: fmt.Sprintf("further%d_bot", n+1)})
 		p.write(t, fmt.Sprint("t", n+1), token)
+	}
+	for i, token := range tokens {
+		p.write(t, fmt.Sprint("t", i+1), token)
 	}
 	p.write(t, "bots.yaml", text)
 	sim := telegramtest.New(telegramtest.Options{FloodOff: true, Bots: accounts})

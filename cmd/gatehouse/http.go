@@ -60,11 +60,10 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 }
 
 func (a *app) panel(door *auth.Door, metrics *web.Metrics) (http.Handler, error) {
-	dm, group := a.presets()
 	return admin.New(door, a.admins, admin.Options{
 		Log: a.log, Clock: a.clock, Requests: a.book, Decisions: a.book, People: a.book, Blocks: a.book, Places: a.book,
 		Bots: panelBots{a.hub, a}, Lanes: a.queue, Dead: a.queue, Sends: a.queue, Bell: a.bus,
-		Preset: map[core.Scope]core.Trust{core.ScopeDM: dm, core.ScopeGroup: group}, GuestRead: a.cfg.GuestRead,
+		Preset: a.preset, GuestRead: a.cfg.GuestRead,
 		Audit: a.auditBot, Metrics: metrics,
 	})
 }

@@ -36,8 +36,8 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 }
 
 // tokens are the shapes of secrets that were not known when the log was made:
-// API keys of the gateway, and Telegram bot tokens.
-var tokens = regexp.MustCompile(`gh_[A-Za-z0-9_-]{32}|\b[0-9]{6,12}:[A-Za-z0-9_-]{30,}`)
+// API keys of the gateway, and tokens of Telegram's and Discord's bots.
+var tokens = regexp.MustCompile(`gh_[A-Za-z0-9_-]{32}|\b[0-9]{6,12}:[A-Za-z0-9_-]{30,}|\b[A-Za-z0-9_-]{23,28}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}`)
 
 // A redactor blanks secrets in what passes. Each Write is one line.
 type redactor struct {

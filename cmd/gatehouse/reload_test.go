@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 )
@@ -58,6 +59,36 @@ func TestATokenIsRotatedWithoutARestartAndNothingIsLostOrDoubled(t *testing.T) {
 		if strings.Contains(p.log.String(), r.Token) {
 			t.Fatal("a token is in the log")
 		}
+	}
+}
+
+// The same on the platform that connects instead of polling: what was written
+// while the bot was out is read back.
+func TestADiscordTokenIsRotatedWithoutARestart(t *testing.T) {
+	discord := discordtest.New(discordtest.Options{FloodOff: true})
+	t.Cleanup(func() { _ = discord.Close() })
+	p := newPark(t, 1, "bots: [{name: guild, platform: discord, token_file: t1, api_url: '"+discord.URL()+"'}]", nil, discord.Token())
+	works := func() bool { s := p.state("guild").State; return s == core.Running || s == core.Degraded }
+	p.until("the bot works", works)
+	bob := discord.NewUser("Bob")
+	bob.Send("hello")
+	discordHears(p.world, discord, bob.DM(), "code")
+	p.approve("guild", fmt.Sprint(uint64(bob.ID())))
+	p.quiet()
+	fresh := discord.Bot().Revoke()
+	discord.Bot().Drop()
+	p.awaits("guild", core.FailedPhase)
+	for i := range 3 {
+		bob.Send(fmt.Sprintf("message %d: %s", i, tea))
+	}
+	p.write(t, "t1", fresh)
+	p.until("the bot works again", works)
+	discordHears(p.world, discord, bob.DM(), "Public/tea.md")
+	p.until("all are taken in", func() bool {
+		return p.count(`SELECT count(*) FROM inbox WHERE bot = 'guild' AND state = 'done' AND kind = 'message'`) == 4
+	})
+	if n := p.count(`SELECT count(*) FROM outbox WHERE bot = 'guild' AND state IN ('failed', 'unknown')`); n != 0 {
+		t.Errorf("%d replies were lost", n)
 	}
 }
 

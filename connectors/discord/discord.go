@@ -196,5 +196,5 @@ func (b *Bot) Test(ctx context.Context) (username string, err error) {
 
 // denied is the error that ends Run when the token is refused.
 func (b *Bot) denied(text string) error {
-	return core.Errorf(core.Denied, "Discord refuses the token of bot %s (%s): it was reset or is mistyped. Open https://discord.com/developers/applications, choose the application, press Bot → Reset Token, put the new token into the configuration and restart", b.o.Name, text)
+	return core.Errorf(core.Denied, "Discord refuses the token of bot %s (%s): it was reset or is mistyped. Open https://discord.com/developers/applications, choose the application, press Bot → Reset Token, and put the new token where the old one stands: a file is read again at once, for a setting restart", b.o.Name, text)
 }
