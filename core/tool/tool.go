@@ -77,11 +77,17 @@ type Turn struct {
 	MayRead, MayWrite func(name string) bool
 }
 
+// MaxPath bounds a path as a model writes it, in bytes: Linux takes no longer one.
+const MaxPath = 4096
+
 // Name is where a path as the model wrote it really is: relative to the
 // working directory or absolute, links resolved as far as it exists. Inside
 // the vault it is a slash path relative to the vault ("." is the vault),
 // outside it is absolute.
 func (t *Turn) Name(path string) (string, error) {
+	if len(path) > MaxPath {
+		return "", core.Errorf(core.Invalid, "the path is longer than %d bytes", MaxPath)
+	}
 	d, err := t.Vault.Resolve(t.Dir.Path, path)
 	if err != nil {
 		return "", err

@@ -13,13 +13,16 @@ import (
 const maxNesting = 16
 
 // markdown is the readable text of a page, with headings, lists, links, quotes
-// and code as Markdown has them. It goes through the page once, token by token,
+// and code as Markdown has them, until it is longer than maxText. It goes through the page once, token by token,
 // so that no page is too deep or too broken for it.
 func markdown(page string, base *url.URL) string {
 	w := writer{base: base}
 	z := html.NewTokenizer(strings.NewReader(page))
 	for {
 		kind := z.Next()
+		if len(w.out) > maxText {
+			kind = html.ErrorToken // nobody reads more
+		}
 		switch kind {
 		case html.ErrorToken:
 			return strings.TrimSpace(string(w.out)) + "\n"

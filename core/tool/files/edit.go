@@ -14,7 +14,7 @@ import (
 	"gatehouse/core/tool"
 )
 
-// maxEdit bounds the file that Edit changes, in bytes.
+// maxEdit bounds the file that Edit changes, before and after, in bytes.
 const maxEdit = 8 << 20
 
 type editInput struct {
@@ -129,6 +129,9 @@ func substitute(text, old, new string, all bool) (string, int, error) {
 		return "", 0, core.Errorf(core.Invalid, "old_string is not in the file. %s", hint(text, old))
 	case n > 1 && !all:
 		return "", 0, core.Errorf(core.Invalid, "old_string stands in %d places (lines %s). Add text around it until it is unique, or set replace_all", n, places(text, old))
+	}
+	if size := int64(len(text)) + int64(n)*int64(len(new)-len(old)); size > maxEdit {
+		return "", 0, core.Errorf(core.TooLarge, "the file would grow to %d bytes, and at most %d are written", size, maxEdit)
 	}
 	return strings.ReplaceAll(text, old, new), n, nil
 }

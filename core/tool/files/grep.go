@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -44,6 +45,9 @@ const (
 const (
 	defaultHead = 250 // lines or files, unless head_limit says otherwise
 	maxAround   = 100 // lines of context
+	// maxProgram bounds the steps that an expression may take for each
+	// character, in instructions of its compiled form.
+	maxProgram = 2000
 )
 
 func decodeGrep(raw json.RawMessage) (in grepInput, err error) {
@@ -95,7 +99,17 @@ func (in *grepInput) compile() (err error) {
 	if flags != "" {
 		p = "(?" + flags + ")" + p
 	}
-	if in.re, err = regexp.Compile(p); err != nil {
+	tree, err := syntax.Parse(p, syntax.Perl)
+	if err == nil {
+		var program *syntax.Prog
+		if program, err = syntax.Compile(tree.Simplify()); err == nil && len(program.Inst) > maxProgram {
+			return core.Errorf(core.Invalid, "pattern repeats too much ({n} writes a part out n times); make it simpler")
+		}
+	}
+	if err == nil {
+		in.re, err = regexp.Compile(p)
+	}
+	if err != nil {
 		return core.Errorf(core.Invalid, "pattern is not a regular expression of RE2 (no look-around, no back references): %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
 	return nil

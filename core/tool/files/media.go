@@ -25,6 +25,7 @@ const (
 	maxPixels   = 8000      // each way
 	maxDocument = 10 << 20  // bytes
 	maxPages    = 100
+	maxStreams  = 2000 // packed parts of a document that are looked into
 )
 
 // pictures are the types that models look at.
@@ -89,7 +90,7 @@ var (
 func pages(data []byte) int {
 	n := len(pdfPage.FindAllIndex(data, -1))
 	room := int64(4 * maxDocument) // bytes that are unpacked, in all
-	for _, at := range pdfPacked.FindAllIndex(data, -1) {
+	for _, at := range pdfPacked.FindAllIndex(data, maxStreams) {
 		z, err := zlib.NewReader(bytes.NewReader(data[at[1]:]))
 		if err != nil {
 			continue

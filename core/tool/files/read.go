@@ -24,7 +24,7 @@ const (
 	maxLines  = 2000      // lines, unless limit says otherwise
 	maxLine   = 2000      // characters of a line
 	maxOutput = 100_000   // bytes of text
-	maxScan   = 256 << 20 // bytes that are looked through for the line to begin with
+	maxScan   = 256 << 20 // bytes of the file that are looked at
 )
 
 type readInput struct {
@@ -105,7 +105,8 @@ func (f *files) openFile(t *tool.Turn, name string) (*os.File, fs.FileInfo, erro
 
 // content is what the model gets of an open file, by what is in it, not by its name.
 func content(ctx context.Context, file io.Reader, st fs.FileInfo, name string, in readInput) (tool.Result, error) {
-	r := bufio.NewReaderSize(file, 64<<10)
+	bounded := &io.LimitedReader{R: file, N: maxScan}
+	r := bufio.NewReaderSize(bounded, 64<<10)
 	head, err := r.Peek(8000)
 	if err != nil && err != io.EOF {
 		return tool.Result{}, err
@@ -122,6 +123,9 @@ func content(ctx context.Context, file io.Reader, st fs.FileInfo, name string, i
 		return tool.Result{}, core.Errorf(core.Invalid, "it is a binary file (%s, %d bytes) and cannot be shown as text", kind, st.Size())
 	}
 	text, err := numbered(ctx, r, in)
+	if err == nil && bounded.N <= 0 {
+		text += fmt.Sprintf("\n(only the first %d MiB of the file are looked at; search it with Grep)", maxScan>>20)
+	}
 	return tool.Result{Text: text}, err
 }
 
@@ -135,13 +139,11 @@ func numbered(ctx context.Context, r *bufio.Reader, in readInput) (string, error
 		limit = maxLines
 	}
 	var b strings.Builder
-	scanned := 0
 	for n := 1; ; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return "", ctx.Err()
 		}
 		line, size, cut, err := readLine(r, n >= first)
-		scanned += size
 		switch {
 		case err == io.EOF && n <= first && first > 1:
 			return fmt.Sprintf("(the file ends before line %d: it has %d lines)", first, n-1), nil
@@ -149,8 +151,6 @@ func numbered(ctx context.Context, r *bufio.Reader, in readInput) (string, error
 			return b.String(), nil
 		case err != nil:
 			return "", err
-		case scanned > maxScan:
-			return "", core.Errorf(core.TooLarge, "more than %d MiB stand before line %d; search it with Grep", maxScan>>20, first)
 		case n < first:
 			continue
 		case n-first >= limit || b.Len()+len(line) > maxOutput:

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"gatehouse/core/tool"
 )
@@ -25,6 +26,7 @@ type search struct {
 	t     *tool.Turn
 	in    grepInput
 	found newest // of mode files_with_matches
+	buf   bytes.Buffer
 	lines []string
 	size  int // bytes of lines
 	skip  int // lines still to leave out (offset)
@@ -53,8 +55,8 @@ func (s *search) file(ctx context.Context, f *files, h hit) error {
 		s.cut = "the search ended after 512 MiB"
 		return errEnough
 	}
-	lines := split(data)
-	hits, err := s.match(ctx, data, lines)
+	text := split(data)
+	hits, err := s.match(ctx, text)
 	if err != nil || len(hits) == 0 {
 		return err
 	}
@@ -65,7 +67,7 @@ func (s *search) file(ctx context.Context, f *files, h hit) error {
 	case modeCount:
 		s.put(show(s.t, h.name) + ":" + strconv.Itoa(len(hits)))
 	case modeContent:
-		s.content(show(s.t, h.name), data, lines, hits)
+		s.content(show(s.t, h.name), text, hits)
 	}
 	if s.full != "" {
 		return errEnough
@@ -73,7 +75,7 @@ func (s *search) file(ctx context.Context, f *files, h hit) error {
 	return nil
 }
 
-// load is a text file's content.
+// load is a text file's content, until the next call.
 func (s *search) load(f *files, h hit) ([]byte, bool) {
 	file, st, err := f.open(h.at, 0)
 	if err != nil {
@@ -87,69 +89,123 @@ func (s *search) load(f *files, h hit) ([]byte, bool) {
 		s.large++
 		return nil, false
 	}
-	data, err := io.ReadAll(io.LimitReader(file, maxSearched))
+	s.buf.Reset()
+	_, err = s.buf.ReadFrom(io.LimitReader(file, maxSearched))
+	data := s.buf.Bytes()
 	return data, err == nil && !binary(data[:min(len(data), 8000)])
 }
 
-// A span is a line of data without its end.
-type span struct{ from, to int }
-
-func split(data []byte) []span {
-	lines := make([]span, 0, bytes.Count(data, []byte("\n"))+1)
-	for at := 0; at < len(data); {
-		n := bytes.IndexByte(data[at:], '\n')
-		end, next := at+n, at+n+1
-		if n < 0 {
-			end, next = len(data), len(data)
-		}
-		if end > at && data[end-1] == '\r' {
-			end--
-		}
-		lines = append(lines, span{at, end})
-		at = next
-	}
-	return lines
+// A text is a file's content in lines.
+type text struct {
+	data []byte
+	ends []int32 // behind each line, its end included
 }
 
-// match is the numbers of the lines that match, from 0.
-func (s *search) match(ctx context.Context, data []byte, lines []span) ([]int, error) {
-	var hits []int
+func split(data []byte) text {
+	t := text{data, make([]int32, 0, bytes.Count(data, []byte("\n"))+1)}
+	for at := 0; at < len(data); {
+		n := bytes.IndexByte(data[at:], '\n') + 1
+		if n == 0 {
+			n = len(data) - at
+		}
+		at += n
+		t.ends = append(t.ends, int32(at)) // at most maxSearched
+	}
+	return t
+}
+
+// begin is where line n begins, from 0.
+func (t text) begin(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return int(t.ends[n-1])
+}
+
+// line is line n without its end.
+func (t text) line(n int) []byte {
+	l := bytes.TrimSuffix(t.data[t.begin(n):t.ends[n]], []byte("\n"))
+	return bytes.TrimSuffix(l, []byte("\r"))
+}
+
+// at is the line that holds a byte.
+func (t text) at(offset int) int {
+	n, exact := slices.BinarySearch(t.ends, int32(offset))
+	if exact {
+		n++
+	}
+	return min(n, len(t.ends)-1)
+}
+
+// match is the numbers of the lines that match, from 0, at most maxEntries. It
+// looks at ctx often enough that no pattern and no file holds it up for long.
+func (s *search) match(ctx context.Context, t text) (hits []int, err error) {
 	if s.in.Multiline {
-		last := -1
-		for _, m := range s.in.re.FindAllIndex(data, maxEntries) {
-			for n := lineAt(lines, m[0]); n < len(lines) && (lines[n].from < m[1] || lines[n].from == m[0]); n++ {
-				if n > last {
-					hits, last = append(hits, n), n
-				}
+		return s.across(ctx, t)
+	}
+	work := 0
+	for n := 0; n < len(t.ends) && len(hits) < maxEntries; n++ {
+		line := t.line(n)
+		if work += 64 + min(len(line), longLine); work > 1<<16 {
+			if work = 0; ctx.Err() != nil {
+				return nil, ctx.Err()
 			}
 		}
-		return hits, ctx.Err()
-	}
-	for n, l := range lines {
-		if n%1024 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+		var ok bool
+		if len(line) > longLine {
+			ok = s.in.re.MatchReader(&runes{ctx: ctx, data: line})
+		} else {
+			ok = s.in.re.Match(line)
 		}
-		if s.in.re.Match(data[l.from:l.to]) {
+		if ok {
 			hits = append(hits, n)
 		}
 	}
-	return hits, nil
+	return hits, ctx.Err()
 }
 
-// lineAt is the line that holds the byte at.
-func lineAt(lines []span, at int) int {
-	n, exact := slices.BinarySearchFunc(lines, at, func(l span, at int) int { return l.from - at })
-	if !exact {
-		n--
+// across is match for patterns that go over line ends. After a match it goes on
+// with the line behind it.
+func (s *search) across(ctx context.Context, t text) (hits []int, err error) {
+	for n := 0; n < len(t.ends) && len(hits) < maxEntries && ctx.Err() == nil; {
+		from := t.begin(n)
+		m := s.in.re.FindReaderIndex(&runes{ctx: ctx, data: t.data[from:]})
+		if m == nil {
+			break
+		}
+		last := t.at(from + max(m[0], m[1]-1))
+		for n = t.at(from + m[0]); n <= last; n++ {
+			hits = append(hits, n)
+		}
 	}
-	return n
+	return hits, ctx.Err()
+}
+
+// longLine is how many bytes an expression may look at without being asked
+// whether it is still wanted.
+const longLine = 16 << 10
+
+// runes reads data for an expression, and ends with ctx.
+type runes struct {
+	ctx  context.Context
+	data []byte
+	n    int
+}
+
+func (r *runes) ReadRune() (rune, int, error) {
+	if r.n++; len(r.data) == 0 || r.n%1024 == 0 && r.ctx.Err() != nil {
+		return 0, 0, io.EOF
+	}
+	c, size := utf8.DecodeRune(r.data)
+	r.data = r.data[size:]
+	return c, size, nil
 }
 
 // content puts the matching lines of one file with those around them.
-func (s *search) content(name string, data []byte, lines []span, hits []int) {
+func (s *search) content(name string, t text, hits []int) {
 	next := 0 // first line that was not shown yet
 	for i, n := range hits {
-		from, to := max(n-s.in.Before, next), min(n+s.in.After, len(lines)-1)
+		from, to := max(n-s.in.Before, next), min(n+s.in.After, len(t.ends)-1)
 		if from > next && (s.in.Before > 0 || s.in.After > 0) && next > 0 {
 			s.put("--")
 		}
@@ -157,9 +213,11 @@ func (s *search) content(name string, data []byte, lines []span, hits []int) {
 			to = min(to, hits[i+1]-1)
 		}
 		for l := from; l <= to && s.full == ""; l++ {
-			s.line(name, l, l == n, data[lines[l].from:lines[l].to])
+			s.line(name, l, l == n, t.line(l))
 		}
-		next = max(next, to+1)
+		if next = max(next, to+1); s.full != "" {
+			return
+		}
 	}
 }
 

@@ -103,7 +103,9 @@ func (w *walk) dir(ctx context.Context, p place, rel string, depth int) error {
 		switch {
 		case !e.IsDir():
 			err = w.visit(hit{name, below, next})
-		case depth < maxDepth:
+		case depth == maxDepth:
+			w.cut = "folders more than 64 deep were left out"
+		default:
 			err = w.dir(ctx, next, below, depth+1)
 		}
 		if err != nil {
