@@ -6,10 +6,8 @@ package quote
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"iter"
 	"strings"
 	"time"
@@ -28,7 +26,8 @@ const (
 	maxPassages = 3                // in one answer
 	maxQuote    = 500              // bytes of one passage
 	maxWords    = 24               // search words of one question
-	maxUses     = 16               // tool calls of one message
+	maxUses     = 16               // tool calls of one round
+	maxRounds   = 8                // of one message
 	maxEcho     = 2000             // bytes of tool results that are repeated
 )
 
@@ -88,14 +87,19 @@ func (m *Model) About() llm.About { return llm.About{Name: m.name, Tools: true} 
 // same files give the same answer. Usage is counted as four tokens for three
 // words.
 //
-// A line `use NAME {json}` in that message becomes a call of the tool NAME,
-// where one of that name is offered: this is how tests make a model use tools.
-// A message of tool results is answered by repeating them.
+// The message can tell the model what to do, which is how tests make a model
+// use tools. A line `use NAME {json}` becomes a call of the tool NAME, where
+// one of that name is offered; all such lines, up to 16, are calls of one
+// answer. A line `then` puts the calls behind it into the next round, made when
+// the results are there, at most 8 rounds. What a line `think: WORDS` says is
+// thought in front of its round's calls, and `say: WORDS` is said there. Results
+// are answered with the next round, and after the last one by repeating them,
+// so that every loop ends. What results say is never taken for such lines.
 func (m *Model) Reply(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		last := lastUser(req.Messages)
-		if calls := uses(last, req); len(calls) > 0 {
-			m.call(ctx, req, calls, yield)
+		if r, ok := nextRound(req); ok {
+			m.act(ctx, req, r, yield)
 			return
 		}
 		text, err := m.answer(ctx, req, last)
@@ -130,23 +134,6 @@ func (m *Model) stream(ctx context.Context, req *llm.Request, text string, yield
 	yield(llm.Delta{Usage: &llm.Usage{Input: input(req), Output: tokens(words)}, Stop: stop}, nil)
 }
 
-// call yields tool calls.
-func (m *Model) call(ctx context.Context, req *llm.Request, calls []llm.Block, yield func(llm.Delta, error) bool) {
-	words, first := int64(0), m.name
-	for _, c := range calls {
-		if err := m.wait(ctx); err != nil {
-			yield(llm.Delta{}, err)
-			return
-		}
-		if !yield(llm.Delta{Call: &c, Model: first}, nil) {
-			return
-		}
-		words += countWords(string(c.Input)) + 1
-		first = ""
-	}
-	yield(llm.Delta{Usage: &llm.Usage{Input: input(req), Output: tokens(words)}, Stop: "tool_use"}, nil)
-}
-
 func (m *Model) wait(ctx context.Context) error {
 	if m.delay > 0 {
 		core.Sleep(ctx, m.clock, m.delay)
@@ -165,7 +152,7 @@ func ended(ctx context.Context) error {
 // answer is the whole text.
 func (m *Model) answer(ctx context.Context, req *llm.Request, last []llm.Block) (string, error) {
 	if echo := results(last); echo != "" {
-		return echo, nil
+		return echo + unseen(req), nil
 	}
 	found, err := m.find(ctx, req.Sender, Words(text(last)))
 	if err != nil {
@@ -183,10 +170,29 @@ func (m *Model) answer(ctx context.Context, req *llm.Request, last []llm.Block) 
 	for _, p := range found {
 		fmt.Fprintf(&b, "\n\n%s\n\n%s, line %d", blockquote(p.Text), codeSpan(p.Path), p.Line)
 	}
+	b.WriteString(unseen(req))
 	if !m.quiet && firstTurn(req.Messages) {
 		b.WriteString("\n\n" + hint)
 	}
 	return b.String(), nil
+}
+
+// unseen says of the last message's pictures and documents that nobody looked.
+func unseen(req *llm.Request) string {
+	if len(req.Messages) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	last := req.Messages[len(req.Messages)-1:]
+	choice := llm.MediaLimits{}.Choose(last)
+	for i := range last[0].Blocks {
+		for k := range last[0].Blocks[i].Media {
+			if line, sent := choice.LeftOut(&last[0].Blocks[i].Media[k]); !sent {
+				b.WriteString("\n\n" + line)
+			}
+		}
+	}
+	return b.String()
 }
 
 // hint is said once in a conversation.
@@ -250,53 +256,6 @@ func results(blocks []llm.Block) string {
 		}
 	}
 	return strings.Join(out, "\n\n")
-}
-
-// uses finds the lines `use NAME {json}` whose tool is offered. The JSON
-// object may go on over several lines.
-func uses(blocks []llm.Block, req *llm.Request) []llm.Block {
-	if len(req.Tools) == 0 {
-		return nil
-	}
-	var out []llm.Block
-	all := text(blocks)
-	for at := 0; at < len(all) && len(out) < maxUses; {
-		line, _, _ := strings.Cut(all[at:], "\n")
-		name, input, ok := parseUse(line, all[at:])
-		if ok && offered(req.Tools, name) {
-			out = append(out, llm.Block{Type: "tool_use", ID: callID(len(req.Messages), len(out), all), Name: name, Input: input})
-		}
-		at += len(line) + 1
-	}
-	return out
-}
-
-// parseUse reads one line; rest begins with it.
-func parseUse(line, rest string) (name string, input json.RawMessage, ok bool) {
-	line, ok = strings.CutPrefix(strings.TrimLeft(line, " \t"), "use ")
-	name, _, brace := strings.Cut(line, "{")
-	name = strings.TrimSpace(name)
-	if !ok || !brace || name == "" || strings.ContainsAny(name, " \t") {
-		return "", nil, false
-	}
-	err := json.NewDecoder(strings.NewReader(rest[strings.Index(rest, "{"):])).Decode(&input)
-	return name, input, err == nil
-}
-
-func offered(tools []llm.Tool, name string) bool {
-	for _, t := range tools {
-		if t.Name == name {
-			return true
-		}
-	}
-	return false
-}
-
-// callID is the same for the same conversation, and another for the next message.
-func callID(messages, n int, text string) string {
-	h := fnv.New64a()
-	h.Write([]byte(text))
-	return fmt.Sprintf("call_%d_%d_%016x", messages, n, h.Sum64())
 }
 
 // blockquote quotes Markdown: headings become bold, the rest stays.
