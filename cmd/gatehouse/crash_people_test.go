@@ -29,8 +29,6 @@ func keyOf(platform, id string) string { return platform + "/" + id }
 // Discord, and a guild's channels.
 type people struct{ telegram, direct, channels int }
 
-func (p people) all() int { return p.telegram + p.direct + p.channels }
-
 // A req is a request of the child to a platform.
 type req struct {
 	platform string

@@ -75,7 +75,8 @@ var may = map[string]string{
 
 	"cmd/gatehouse":        everything,
 	"cmd/gatehouse/phones": "core connectors/telegram/telegramtest connectors/discord/discordtest",
-	"cmd/loadgen":          "core cmd/loadgen/crowd connectors/telegram/telegramtest connectors/discord/discordtest",
+	"cmd/loadgen":          "core cmd/loadgen/bare cmd/loadgen/crowd connectors/telegram/telegramtest connectors/discord/discordtest",
+	"cmd/loadgen/bare":     "",
 	"cmd/loadgen/crowd":    "connectors/telegram/telegramtest connectors/discord/discordtest",
 }
 

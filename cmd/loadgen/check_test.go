@@ -73,17 +73,21 @@ func (s *staged) asks() (run string) {
 // says has the bot write into the chat; the reply's row belongs to a run.
 func (s *staged) says(run string) {
 	s.t.Helper()
-	var err error
-	chat := s.chats[0].ID
-	switch p := s.platform; p.Name {
-	case "telegram":
-		err = call(s.t.Context(), http.DefaultClient, "POST", p.URL+"/bot"+p.Token+"/sendMessage", "", map[string]any{"chat_id": chat, "text": "an answer"}, &struct{}{})
-	default:
-		err = call(s.t.Context(), http.DefaultClient, "POST", p.URL+"/api/v10/channels/"+chat+"/messages", p.Token, map[string]any{"content": "an answer"}, &struct{}{})
+	p, chat := s.platform, s.chats[0].ID
+	url, body := p.URL+"/bot"+p.Token+"/sendMessage", `{"chat_id": "`+chat+`", "text": "an answer"}`
+	if p.Name == "discord" {
+		url, body = p.URL+"/api/v10/channels/"+chat+"/messages", `{"content": "an answer"}`
 	}
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bot " + p.Token}, "User-Agent": {"DiscordBot (https://example.org, 1)"}}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		s.t.Fatal(resp, err)
+	}
+	_ = resp.Body.Close()
 	history := s.platform.History(chat)
 	if run != "" {
 		s.exec(`INSERT INTO outbox VALUES (?, 'sent', ?)`, "run:"+run, history[len(history)-1].ID)
