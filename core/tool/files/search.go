@@ -276,7 +276,7 @@ func (s *search) result(cut string) string {
 		}
 	}
 	if s.large > 0 {
-		fmt.Fprintf(&b, "(%d files over %d MiB were left out)\n", s.large, maxSearched>>20)
+		fmt.Fprintf(&b, "(files over %d MiB that were left out: %d)\n", maxSearched>>20, s.large)
 	}
 	return b.String()
 }

@@ -156,7 +156,7 @@ func TestGrepIsBoundedAndSaysWhatIsLeftOut(t *testing.T) {
 		t.Errorf("%d bytes, %q", len(got), got[len(got)-80:])
 	}
 	b.put("large.txt", strings.Repeat("word\n", maxSearched/5+1))
-	if got := b.ok("Grep", in{"pattern": "word"}); got != "lines.txt\n(1 files over 8 MiB were left out)\n" {
+	if got := b.ok("Grep", in{"pattern": "word"}); got != "lines.txt\n(files over 8 MiB that were left out: 1)\n" {
 		t.Errorf("%q", got)
 	}
 }
