@@ -89,13 +89,16 @@ func (w *bubblewrap) Command(ctx context.Context, s Spec, argv ...string) (*exec
 	go func() {
 		defer close(watched)
 		watch(ctx, status, s)
+		if s.OnGone != nil {
+			s.OnGone()
+		}
 	}()
 	context.AfterFunc(ctx, func() {
-		_ = status.Close()
-		<-watched
 		for _, f := range files {
-			_ = f.Close()
+			_ = f.Close() // where bwrap never began, this ends watch
 		}
+		<-watched
+		_ = status.Close()
 	})
 	return cmd, nil
 }

@@ -32,6 +32,10 @@ type Spec struct {
 	// OnLimit, when set, hears at most once why a limit ended the program, in
 	// words for people, before it is dead. Any goroutine may call it.
 	OnLimit func(why string)
+	// OnGone, when set, hears once that no process of the program is left, or
+	// that it never began, at the latest soon after ctx has ended. The end of
+	// the Cmd alone does not say so of what ran in the background.
+	OnGone func()
 }
 
 // MaxPaths bounds the paths of one Spec: each is a mount.

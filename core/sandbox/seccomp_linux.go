@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -25,12 +26,30 @@ var refused = []uint32{
 // beyond its own loopback, but other kinds (vsock, packet, alg) know no namespaces.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
+// modes are the calls that set a file's mode, and which argument it is: a
+// program made here must not run with the gateway's rights when somebody else on
+// the host starts it, so the set-user-id and set-group-id bits are refused.
+var modes = slices.Concat(legacyModes, []modeCall{
+	{unix.SYS_FCHMOD, 1}, {unix.SYS_FCHMODAT, 2}, {unix.SYS_FCHMODAT2, 2}, {unix.SYS_MKNODAT, 2}, {unix.SYS_MKDIRAT, 2},
+})
+
+type modeCall struct{ number, argument uint32 }
+
+// opens are the calls whose mode counts only with certain flags, else it is
+// whatever stood in the register.
+var opens = slices.Concat(legacyOpens, []openCall{{unix.SYS_OPENAT, 2, 3}})
+
+type openCall struct{ number, flags, mode uint32 }
+
+const makesFile = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
+
 // Offsets into struct seccomp_data; both architectures are little-endian.
 const (
 	dataNumber = 0
 	dataArch   = 4
 	dataArg0   = 16
 	dataArg1   = 24
+	argBytes   = 8
 	x32Bit     = 0x40000000
 )
 
@@ -38,6 +57,8 @@ const (
 	namespaceFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	failEPERM      = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	failENOSYS     = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	failNOTSUP     = unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)
+	setID          = unix.S_ISUID | unix.S_ISGID
 )
 
 // filter refuses this thread, and what it becomes, the calls above. On
@@ -69,11 +90,22 @@ func program(arch uint32) []unix.SockFilter {
 	p := []unix.SockFilter{
 		load(dataArch), jump(unix.BPF_JEQ, arch, 1, 0), end(unix.SECCOMP_RET_KILL_PROCESS), // another ABI, other numbers
 		load(dataNumber), jump(unix.BPF_JGE, x32Bit, 0, 1), end(failENOSYS),
-		// The C library tries clone3 first, whose flags a filter cannot see, and falls back to clone.
+		// The C library tries these first, whose flags a filter cannot see, and falls back to clone and openat.
 		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), end(failENOSYS),
+		jump(unix.BPF_JEQ, unix.SYS_OPENAT2, 0, 1), end(failENOSYS),
+		// Takes a whole disk in no time; the C library then writes instead.
+		jump(unix.BPF_JEQ, unix.SYS_FALLOCATE, 0, 1), end(failNOTSUP),
 	}
 	for _, number := range refused {
 		p = append(p, jump(unix.BPF_JEQ, number, 0, 1), end(failEPERM))
+	}
+	for _, m := range modes {
+		p = append(p, jump(unix.BPF_JEQ, m.number, 0, 4), load(dataArg0+argBytes*m.argument),
+			jump(unix.BPF_JSET, setID, 0, 1), end(failEPERM), end(unix.SECCOMP_RET_ALLOW))
+	}
+	for _, o := range opens {
+		p = append(p, jump(unix.BPF_JEQ, o.number, 0, 6), load(dataArg0+argBytes*o.flags), jump(unix.BPF_JSET, makesFile, 0, 3),
+			load(dataArg0+argBytes*o.mode), jump(unix.BPF_JSET, setID, 0, 1), end(failEPERM), end(unix.SECCOMP_RET_ALLOW))
 	}
 	p = append(p, jump(unix.BPF_JEQ, unix.SYS_CLONE, 0, 4),
 		load(dataArg0), jump(unix.BPF_JSET, namespaceFlags, 0, 1), end(failEPERM), end(unix.SECCOMP_RET_ALLOW))

@@ -39,6 +39,7 @@ func watch(ctx context.Context, status io.Reader, s Spec) {
 		return
 	}
 	defer unix.Close(first)
+	defer end(first)
 	disks := freeOf(s)
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -47,7 +48,6 @@ func watch(ctx context.Context, status io.Reader, s Spec) {
 			if s.OnLimit != nil {
 				s.OnLimit(why)
 			}
-			_ = unix.PidfdSendSignal(first, unix.SIGKILL, nil, 0) // with it, all of its pid namespace
 			return
 		}
 		select {
@@ -56,6 +56,21 @@ func watch(ctx context.Context, status io.Reader, s Spec) {
 		case <-tick.C:
 		}
 		if unix.PidfdSendSignal(first, 0, nil, 0) != nil { // gone
+			return
+		}
+	}
+}
+
+// endTime is how long the end of a killed program is waited for.
+const endTime = 10 * time.Second
+
+// end kills the first process inside, with it all of its pid namespace, and
+// waits until they are gone: it is the last of them to go.
+func end(first int) {
+	_ = unix.PidfdSendSignal(first, unix.SIGKILL, nil, 0)
+	for stop := time.Now().Add(endTime); time.Now().Before(stop); {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(first), Events: unix.POLLIN}}, int(endTime.Milliseconds()))
+		if n > 0 || err != nil && err != unix.EINTR {
 			return
 		}
 	}

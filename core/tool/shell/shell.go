@@ -162,9 +162,11 @@ func (s *Shell) boxed(ctx context.Context, c *tool.Call, in input) (tool.Result,
 		return tool.Result{}, err
 	}
 	var limit atomic.Pointer[string]
+	gone := make(chan struct{})
 	spec := sandbox.Spec{
 		ReadOnly: v.readOnly, Writable: v.writable, Masked: v.masked, Scratch: scratch, Dir: v.dir,
 		Env: s.environment(false), Limits: s.o.Limits, OnLimit: func(why string) { limit.Store(&why) },
+		OnGone: func() { close(gone) },
 	}
 	limited, cancel := context.WithTimeout(ctx, time.Duration(in.Timeout)*time.Second)
 	defer cancel()
@@ -173,6 +175,8 @@ func (s *Shell) boxed(ctx context.Context, c *tool.Call, in input) (tool.Result,
 		return tool.Result{}, err
 	}
 	e, err := s.finish(limited, cmd, c)
+	cancel()
+	<-gone // also what ran in the background: nobody writes any more
 	notes := v.sweep(t, s.o.Clock.Now())
 	if err != nil {
 		return tool.Result{}, err

@@ -1,8 +1,11 @@
+//go:build linux
+
 package shell_test
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"gatehouse/core"
+	"gatehouse/core/permission"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/tool"
 	"gatehouse/core/tool/shell"
@@ -21,14 +25,17 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Main()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		removeBuilt()
+		os.Exit(code)
+	}))
 }
 
 // A house is a vault with people in it, and a shell.
 type house struct {
 	vault *vault.Vault
 	shell *shell.Shell
-	guest []string // folders that guests may read
+	guest []string // GUEST_READ
 }
 
 func program(t testing.TB) string {
@@ -56,7 +63,11 @@ func box(t testing.TB) sandbox.Box {
 
 func newHouse(t testing.TB, b sandbox.Box, limits sandbox.Limits) *house {
 	t.Helper()
-	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"))
+	base, err := os.MkdirTemp("", "gh-") // short: sockets have their place below
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := vault.Open(filepath.Join(base, "vault"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +79,7 @@ func newHouse(t testing.TB, b sandbox.Box, limits sandbox.Limits) *house {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := v.Close(); err != nil {
+		if err := errors.Join(v.Close(), os.RemoveAll(base)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -100,7 +111,7 @@ func (h *house) turn(t testing.TB, trust core.Trust, dir string) *tool.Turn {
 		t.Fatal(err)
 	}
 	turn := &tool.Turn{User: 7, Trust: trust, Session: "s", Run: "r", Vault: h.vault, Dir: d}
-	turn.MayRead, turn.MayWrite = bounds(trust, 7, h.guest)
+	turn.MayRead, turn.MayWrite = permission.Profile{User: 7, Trust: trust, GuestRead: h.guest}.Bounds(nil)
 	return turn
 }
 
@@ -305,7 +316,7 @@ func TestVaultSeesTheVaultWithoutWhatIsDenied(t *testing.T) {
 
 func TestAGuestSeesTheOwnFolderTheReadListAndScratch(t *testing.T) {
 	h := newHouse(t, box(t), sandbox.Limits{})
-	h.guest = []string{"Public"}
+	h.guest = []string{"Public/**"}
 	h.put(t, "Public/a.md=public\n", "Public/.env", "Notes/secret.md", "Guests/8/other.md", ".claude/x", "Daily/d.md", "Chat/x.md")
 	turn := h.turn(t, core.Sandboxed, "Notes") // not to be seen: the own folder instead
 	for _, c := range []struct {
