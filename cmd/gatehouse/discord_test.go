@@ -86,7 +86,8 @@ func TestAConversationAcrossBothPlatformsWithOneApprovalEach(t *testing.T) {
 	dm := same.DM()
 	ada.Send("How long should green tea brew?")
 	same.Send("How long should green tea brew?")
-	onTelegram := w.request(ada)
+	w.hearsText(ada, "Your code is")
+	onTelegram := requestOn(w, "telegram", fmt.Sprint(ada.ID()))
 	discordHears(w, sim, dm, "code")
 	onDiscord := discordRequest(w, same)
 	if onTelegram.ID == onDiscord.ID || onTelegram.Code == onDiscord.Code {
@@ -140,16 +141,23 @@ func TestAConversationAcrossBothPlatformsWithOneApprovalEach(t *testing.T) {
 // discordRequest is the newest request of a person there.
 func discordRequest(w *world, u *discordtest.User) core.PairingRequest {
 	w.t.Helper()
+	return requestOn(w, "discord", u.ID().String())
+}
+
+// requestOn is the newest request under an id of a platform; the same number on
+// another platform is somebody else.
+func requestOn(w *world, platform, id string) core.PairingRequest {
+	w.t.Helper()
 	rs, err := w.app.book.Requests(w.t.Context(), "", 1000)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for _, r := range rs {
-		if r.Platform == "discord" && r.PlatformUserID == u.ID().String() {
+		if r.Platform == platform && r.PlatformUserID == id {
 			return r
 		}
 	}
-	w.t.Fatalf("no request of %s on Discord among %d", u.Account().Name, len(rs))
+	w.t.Fatalf("no request of %s on %s among %d", id, platform, len(rs))
 	return core.PairingRequest{}
 }
 

@@ -11,7 +11,7 @@ const (
 	maxPhones = 12  // people
 	maxChats  = 24  // group chats, channels and threads
 	maxShown  = 100 // messages sent for each chat when the page opens
-	maxName   = 64  // bytes in a new person's name, times four for long scripts
+	maxName   = 256 // bytes of a new person's name
 )
 
 // A Platform is what the page needs of a simulator, in the page's own words.

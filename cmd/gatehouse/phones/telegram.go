@@ -248,7 +248,7 @@ func roomFor(name string, people int) error {
 	switch {
 	case people >= maxPhones:
 		return core.Errorf(core.Invalid, "%d people are enough", maxPhones)
-	case len(name) > 4*maxName:
+	case len(name) > maxName:
 		return core.Errorf(core.Invalid, "a name is shorter")
 	}
 	return nil

@@ -36,7 +36,9 @@ export class Discord extends Window {
     this.input.placeholder = "Message " + (chat.kind === "private" ? "@" : chat.kind === "group" ? "#" : "") + chat.title;
   }
 
+  // A bot that types may still edit what stands there: it is read out once it is done.
   state(_, typing) {
+    this.log.setAttribute("aria-busy", String(typing.length > 0));
     if (!typing.length) return "";
     return typing.map((t) => t.by).join(", ") + (typing.length > 1 ? " are typing" : " is typing");
   }

@@ -300,7 +300,6 @@ export class Window {
     state.classList.toggle("busy", typing.length > 0);
     if (state.textContent !== words) state.textContent = words;
     this.log.setAttribute("aria-label", "Messages, " + this.spoken(chat));
-    this.log.setAttribute("aria-busy", String(typing.length > 0)); // a text that still grows is read once it stands
     $(this.node, ".screen").setAttribute("aria-label", this.spoken(chat));
     for (const [c, button] of this.tab) {
       button.setAttribute("aria-selected", String(c === chat));
