@@ -3,7 +3,9 @@ package session
 import "gatehouse/core"
 
 // A Resume says how a conversation was picked up, in the two forms that
-// clients know.
+// clients know: sdk_resume and valid where all of it was replayed, which of a
+// compacted one is its summary and what follows; context_injection where it
+// was cut to the budget, or another session's words were put in front; else new.
 type Resume struct {
 	Info    core.ResumeInfo
 	Session core.SessionResume
