@@ -49,6 +49,12 @@ type Config struct {
 	GroupTrust string `split_words:"true" default:"sandboxed" choice:"sandboxed,vault" example:"sandboxed" desc:"The same for a request from a group."`
 	GuestRead  List   `split_words:"true" example:"Public/**" desc:"Globs of vault files that sandboxed people may be quoted from; empty means none."`
 
+	GuestModel string `split_words:"true" example:"openai/gpt-4o-mini" desc:"The model that answers sandboxed people, and no other does; empty: MODEL."`
+
+	BudgetUserDay Budget `split_words:"true" example:"200k" desc:"What one person may use in a day (UTC), in tokens (200k, 1.5m) or dollars ($2); empty: no bound."`
+	BudgetBotDay  Budget `split_words:"true" example:"$5" desc:"The same for all people of one bot together."`
+	BudgetDay     Budget `split_words:"true" example:"$20" desc:"The same for the whole gateway."`
+
 	BusyMode  string `split_words:"true" default:"collect" choice:"collect,queue" example:"queue" desc:"Messages that come while an answer is being made: collect them into one turn, or queue one turn each."`
 	RateLimit Rate   `split_words:"true" default:"10/60s" example:"10/60s" desc:"Messages per person and bot in a time, or off."`
 	Pace      Switch `split_words:"true" default:"on" example:"off" desc:"Hold back outgoing messages to what the platform allows: on or off."`

@@ -217,3 +217,51 @@ func shortDuration(d time.Duration) string {
 	}
 	return s
 }
+
+// A Budget is what may be used in a day: tokens, or millionths of a dollar. The
+// zero Budget is no bound.
+type Budget struct {
+	Tokens   int64
+	MicroUSD int64
+}
+
+// maxBudget bounds both, so that sums do not overflow.
+const maxBudget = 1_000_000_000_000_000
+
+// Decode reads "200k", "1.5m" or "40000" (tokens), "$2" or "$0.50", or "off".
+func (b *Budget) Decode(value string) error {
+	*b = Budget{}
+	if value == "off" || value == "" {
+		return nil
+	}
+	number, usd := strings.CutPrefix(strings.ToLower(value), "$")
+	scale := 1.0
+	switch {
+	case usd:
+		scale = 1e6
+	case strings.HasSuffix(number, "k"):
+		number, scale = strings.TrimSuffix(number, "k"), 1e3
+	case strings.HasSuffix(number, "m"):
+		number, scale = strings.TrimSuffix(number, "m"), 1e6
+	}
+	f, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(f > 0) || f*scale > maxBudget || f*scale < 1 || strings.ContainsAny(number, "exp_+-inf") {
+		return fmt.Errorf("%q is neither a number of tokens (200k), nor dollars ($2), nor off", value)
+	}
+	if usd {
+		b.MicroUSD = int64(f*scale + 0.5)
+	} else {
+		b.Tokens = int64(f*scale + 0.5)
+	}
+	return nil
+}
+
+func (b Budget) String() string {
+	switch {
+	case b.MicroUSD > 0:
+		return "$" + strconv.FormatFloat(float64(b.MicroUSD)/1e6, 'f', -1, 64)
+	case b.Tokens > 0:
+		return strconv.FormatInt(b.Tokens, 10)
+	}
+	return ""
+}

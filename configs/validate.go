@@ -167,6 +167,7 @@ func (c *Config) checks() map[string]func() error {
 		"GUEST_READ":             func() error { return each(c.GuestRead, checkGlob) },
 		"MODEL":                  func() error { return each(List{c.Model}, c.checkModel) },
 		"MODEL_FALLBACKS":        c.checkFallbacks,
+		"GUEST_MODEL":            func() error { return each(List{c.GuestModel}, c.checkModel) },
 		"ANTHROPIC_API_KEY":      func() error { return checkKey(c.AnthropicAPIKey) },
 		"ANTHROPIC_BASE_URL":     func() error { return checkBase(c.AnthropicBaseURL) },
 		"OPENAI_API_KEY":         func() error { return checkKey(c.OpenaiAPIKey) },

@@ -45,6 +45,7 @@ type app struct {
 	book       *pairing.Book
 	desk       *permission.Desk
 	guard      *permission.Guard
+	usage      *usage.Ledger
 	keys       *auth.Keys
 	admins     *auth.Admins
 	sessions   *session.Store
@@ -193,11 +194,14 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 		return err
 	}
 	a.closing(kits.shell.Close)
+	budget := func(b configs.Budget) usage.Budget { return usage.Budget(b) }
+	a.usage = usage.New(usage.NewMetrics(a.reg, a.models.names), usage.Budgets{
+		UserDay: budget(a.cfg.BudgetUserDay), BotDay: budget(a.cfg.BudgetBotDay), Day: budget(a.cfg.BudgetDay)})
 	om := orchestrator.NewMetrics(a.reg, a.models.names, toolNames)
 	om.Stage = qm.Stage
 	a.runs = orchestrator.New(orchestrator.Options{
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: agent.New(a.vault), Files: a.vault.Root().FS(),
-		Usage: usage.New(usage.NewMetrics(a.reg, a.models.names)),
+		Usage: a.usage, Reserve: func(ctx context.Context, r usage.Row) (int64, string, error) { return a.usage.Reserve(ctx, a.db, r) },
 		Agent: agent.Default(filepath.Base(a.vault.Path()), ""),
 		Model: a.models.find, Cost: prices.Cost, MayRead: a.mayRead,
 		Equip: kits.equip, Guard: a.guard,
@@ -250,6 +254,7 @@ func (a *app) joinUpkeep(context.Context) error {
 	a.upkeep = newUpkeep([]chore{
 		{"pairing", time.Minute, a.book.Expire},
 		{"asks", time.Minute, func(ctx context.Context) (int, error) { expired, err := a.desk.Expire(ctx); return len(expired), err }},
+		{"reservations", time.Hour, func(ctx context.Context) (int, error) { return a.usage.SettleStale(ctx, a.db) }},
 		{"queue", 10 * time.Minute, a.queue.Prune},
 		{"run_events", 10 * time.Minute, a.events.Prune},
 		{"admin_sessions", time.Hour, a.admins.Sweep},

@@ -17,12 +17,13 @@ import (
 // models are the configured language models by name.
 type models struct {
 	first  llm.Model // MODEL with its fallbacks
+	guest  llm.Model // GUEST_MODEL; nil: first
 	byName map[string]llm.Model
 	names  []string // for metrics and messages, in order
 	close  []func()
 }
 
-// newModels builds MODEL and MODEL_FALLBACKS. Keys and addresses come from cfg
+// newModels builds MODEL, MODEL_FALLBACKS and GUEST_MODEL. Keys and addresses come from cfg
 // alone.
 func newModels(cfg *configs.Config, search quote.Search, clock core.Clock, log *slog.Logger) (*models, error) {
 	m := &models{byName: map[string]llm.Model{}}
@@ -45,6 +46,17 @@ func newModels(cfg *configs.Config, search quote.Search, clock core.Clock, log *
 	m.first = chain[0]
 	if len(chain) > 1 {
 		m.first = llm.Fallback(chain...)
+	}
+	if cfg.GuestModel == "" {
+		return m, nil
+	}
+	guest, err := m.build(cfg, cfg.GuestModel, search, clock, log)
+	if err != nil {
+		return nil, err
+	}
+	m.guest = guest
+	if key := guest.About().Name; m.byName[key] == nil {
+		m.byName[key], m.names = guest, append(m.names, key)
 	}
 	return m, nil
 }
@@ -93,8 +105,15 @@ func (m *models) build(cfg *configs.Config, name string, search quote.Search, cl
 	return p, nil
 }
 
-// find is the model of that name; "" is the configured one.
-func (m *models) find(name string) (llm.Model, error) {
+// find is the model of that name; "" is the configured one. With GUEST_MODEL
+// guests are answered by that one and no other.
+func (m *models) find(name string, guest bool) (llm.Model, error) {
+	if guest && m.guest != nil {
+		if own := m.guest.About().Name; name != "" && name != own {
+			return nil, core.Errorf(core.Denied, "guests are answered by %s here", own)
+		}
+		return m.guest, nil
+	}
 	if name == "" {
 		return m.first, nil
 	}

@@ -37,7 +37,10 @@ func (t *talk) compact(ctx context.Context, budget int) error {
 	messages := append(r.recall(c.Messages), llm.Message{Role: "user", Blocks: []llm.Block{{Type: "text", Text: compactPrompt}}})
 	sub := &talk{r: r, name: t.name, show: func(core.Event) {}, keep: func(session.Message) error { return nil },
 		req: &llm.Request{System: t.req.System, Messages: messages, Tools: t.req.Tools, MaxTokens: r.o.o.Limits.OutputTokens, Sender: t.req.Sender}}
-	m, fault := sub.ask(ctx)
+	m, fault, err := sub.ask(ctx)
+	if err != nil {
+		return err
+	}
 	text := strings.TrimSpace(words(m.Blocks))
 	if fault != nil || text == "" || ctx.Err() != nil {
 		r.o.o.Log.Warn("conversation not summed up", "session", r.t.Session.ID, "err", fault)

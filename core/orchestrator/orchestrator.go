@@ -52,10 +52,14 @@ type Options struct {
 	Sessions *session.Store
 	Agents   *agent.Agents
 	Usage    *usage.Ledger
-	Files    fs.FS // the vault, for what came with a message; required where rows carry files
-	Agent    agent.Agent
-	// Model is the model of that name; "" is the configured one. Unknown: core.Invalid.
-	Model func(name string) (llm.Model, error)
+	// Reserve sets aside what a call of a model is expected to take, where a
+	// budget stands; nil: no budgets. usage.Ledger says what it returns.
+	Reserve func(ctx context.Context, r usage.Row) (id int64, notice string, err error)
+	Files   fs.FS // the vault, for what came with a message; required where rows carry files
+	Agent   agent.Agent
+	// Model is the model of that name for a guest or one of the house; "" is the
+	// configured one. Unknown: core.Invalid; not for guests: core.Denied.
+	Model func(name string, guest bool) (llm.Model, error)
 	// Cost is a call's price in millionths of a dollar, and whether it is known.
 	Cost    func(model string, u llm.Usage) (int64, bool)
 	MayRead func(trust core.Trust, user int64, path string) bool
@@ -170,6 +174,9 @@ func (t *Turn) options() core.Options {
 	}
 	return core.Options{}
 }
+
+// guest reports whether the turn is of somebody who is let in, not of the house.
+func (t *Turn) guest() bool { return !t.Admin && t.Trust <= core.Sandboxed }
 
 // Text is the turn's message: the rows' texts, a blank line between.
 func (t *Turn) Text() string {

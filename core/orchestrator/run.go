@@ -90,7 +90,7 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 		return nil, err
 	}
 	r.agent = r.o.o.Agent
-	if r.model, err = r.o.o.Model(opt.Model); err != nil {
+	if r.model, err = r.o.o.Model(opt.Model, r.t.guest()); err != nil {
 		return nil, err
 	}
 	r.name = r.model.About().Name
@@ -224,18 +224,72 @@ func (r *run) append(m session.Message) error {
 	return nil
 }
 
-// bill notes what one call of the model took.
-func (r *run) bill(model string, u *llm.Usage) {
-	row := usage.Row{Run: r.t.Run, Session: r.t.Session.ID, User: r.t.User, Bot: r.t.Rows[0].Bot, Model: model}
-	if u != nil {
-		row.Input, row.Output, row.CacheRead, row.CacheWrite = u.Input, u.Output, u.CacheRead, u.CacheWrite
-		if c, ok := r.o.o.Cost(model, *u); ok {
-			row.MicroUSD = &c
+// bill notes what one call of the model took, against its reservation. Where
+// the provider did not say, the reservation stands as it is.
+func (r *run) bill(model string, u *llm.Usage, reserved usage.Row) {
+	row := r.spending(model)
+	row.ID = reserved.ID
+	if u == nil {
+		u = &llm.Usage{}
+		if reserved.ID != 0 {
+			u.Input, u.Output = reserved.Input, reserved.Output
 		}
+	}
+	row.Input, row.Output, row.CacheRead, row.CacheWrite = u.Input, u.Output, u.CacheRead, u.CacheWrite
+	if c, ok := r.o.o.Cost(model, *u); ok && (u.Input+u.Output+u.CacheRead+u.CacheWrite > 0) {
+		row.MicroUSD = &c
 	}
 	r.mu.Lock()
 	r.spent = append(r.spent, row)
 	r.mu.Unlock()
+}
+
+func (r *run) spending(model string) usage.Row {
+	return usage.Row{Run: r.t.Run, Session: r.t.Session.ID, User: r.t.User, Bot: r.t.Rows[0].Bot, Model: model}
+}
+
+// expectedOutput is how many tokens an answer is reserved with: most are
+// shorter, and what it really took is settled after it.
+const expectedOutput = 1000
+
+// reserve asks for room in the budgets before a call. A refusal is a Fault for
+// the person.
+func (t *talk) reserve(ctx context.Context) (usage.Row, *llm.Fault, error) {
+	r := t.r
+	row := r.spending(t.name)
+	if r.o.o.Reserve == nil {
+		return row, nil, nil
+	}
+	row.Input, row.Output = int64(sizeOf(t.req)/4), int64(min(expectedOutput, t.req.MaxTokens))
+	if c, ok := r.o.o.Cost(t.name, llm.Usage{Input: row.Input, Output: row.Output}); ok {
+		row.MicroUSD = &c
+	}
+	id, notice, err := r.o.o.Reserve(ctx, row)
+	if core.KindOf(err) == core.Busy {
+		return row, &llm.Fault{Code: "budget", Text: core.TextOf(err), Err: err}, nil
+	}
+	if notice != "" {
+		t.r.emit(core.Warning{Code: "budget", Message: notice})
+	}
+	row.ID = id
+	return row, nil, err
+}
+
+// sizeOf is about how many bytes a request says.
+func sizeOf(req *llm.Request) int {
+	n := len(req.System)
+	for _, x := range req.Tools {
+		n += len(x.Name) + len(x.About) + len(x.Schema)
+	}
+	for _, m := range req.Messages {
+		for _, b := range m.Blocks {
+			n += len(b.Text) + len(b.Input) + len(b.Name)
+			for range b.Media {
+				n += 6000 // about 1,500 tokens a picture
+			}
+		}
+	}
+	return n
 }
 
 // watch cancels a run that takes too long or whose model says nothing.

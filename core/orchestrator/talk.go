@@ -67,7 +67,10 @@ func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 				return nil, err
 			}
 		}
-		m, fault := t.ask(ctx)
+		m, fault, err := t.ask(ctx)
+		if err != nil {
+			return nil, err
+		}
 		if err := t.keepAnswer(ctx, &m, fault); err != nil {
 			return nil, err
 		}
@@ -87,8 +90,12 @@ func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 }
 
 // ask is one call of the model: its answer as far as it came.
-func (t *talk) ask(ctx context.Context) (session.Message, *llm.Fault) {
+func (t *talk) ask(ctx context.Context) (session.Message, *llm.Fault, error) {
 	r := t.r
+	reserved, fault, err := t.reserve(ctx)
+	if fault != nil || err != nil {
+		return session.Message{Role: "assistant"}, fault, err
+	}
 	asked := r.o.o.Clock.Now()
 	a := answer{}
 	var used *llm.Usage
@@ -113,19 +120,19 @@ func (t *talk) ask(ctx context.Context) (session.Message, *llm.Fault) {
 			break
 		}
 	}
-	r.bill(t.name, used)
+	r.bill(t.name, used, reserved)
 	m := session.Message{Role: "assistant", Blocks: a.done(), Model: t.name, Stop: a.stop}
 	if used != nil {
 		m.Usage = session.Usage{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite}
 	}
 	if failed == nil || ctx.Err() != nil {
-		return m, nil
+		return m, nil, nil
 	}
 	var f *llm.Fault
 	if !errors.As(failed, &f) {
 		f = &llm.Fault{Code: "internal", Text: "Something went wrong while the model was answering.", CanRetry: true, Err: failed}
 	}
-	return m, f
+	return m, f, nil
 }
 
 // delta shows a piece of the answer.

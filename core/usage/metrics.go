@@ -10,13 +10,15 @@ var directions = [...]string{"input", "output", "cache_read", "cache_write"}
 // Metrics are the ledger's counters. The label model holds configured names
 // only, else Other.
 type Metrics struct {
-	tokens *prometheus.CounterVec
-	cost   *prometheus.CounterVec
-	known  map[string]bool
+	tokens  *prometheus.CounterVec
+	cost    *prometheus.CounterVec
+	refused *prometheus.CounterVec
+	known   map[string]bool
 }
 
 // NewMetrics registers with reg (nil: nowhere) gatehouse_tokens_total{model,
-// direction} and gatehouse_cost_usd_total{model}, at 0 for every configured
+// direction}, gatehouse_cost_usd_total{model} and
+// gatehouse_budget_refusals_total{scope}, at 0 for every configured
 // model and Other.
 func NewMetrics(reg prometheus.Registerer, models []string) *Metrics {
 	m := &Metrics{
@@ -26,7 +28,13 @@ func NewMetrics(reg prometheus.Registerer, models []string) *Metrics {
 		cost: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_cost_usd_total", Help: "Cost of settled model calls in US dollars, where a price is known.",
 		}, []string{"model"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gatehouse_budget_refusals_total", Help: "Model calls that a used-up budget has refused.",
+		}, []string{"scope"}),
 		known: map[string]bool{},
+	}
+	for _, scope := range scopes {
+		m.refused.WithLabelValues(scope)
 	}
 	for _, name := range append([]string{Other}, models...) {
 		m.known[name] = true
@@ -36,7 +44,7 @@ func NewMetrics(reg prometheus.Registerer, models []string) *Metrics {
 		}
 	}
 	if reg != nil {
-		reg.MustRegister(m.tokens, m.cost)
+		reg.MustRegister(m.tokens, m.cost, m.refused)
 	}
 	return m
 }

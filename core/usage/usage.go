@@ -14,6 +14,7 @@ import (
 // A Row is one model call, as the provider counted it. Aborted and failed
 // runs are recorded too.
 type Row struct {
+	ID           int64 // of the reservation that this settles; 0: none
 	Run, Session string
 	User         int64
 	Bot          string
@@ -28,14 +29,15 @@ type Row struct {
 // A Ledger records rows and counts them. It is safe for concurrent use.
 type Ledger struct {
 	metrics *Metrics
+	budgets Budgets
 }
 
 // New is a Ledger; nil metrics are counted nowhere.
-func New(m *Metrics) *Ledger {
+func New(m *Metrics, b Budgets) *Ledger {
 	if m == nil {
 		m = NewMetrics(nil, nil)
 	}
-	return &Ledger{metrics: m}
+	return &Ledger{metrics: m, budgets: b}
 }
 
 // Record writes one settled row in the caller's transaction; the counters move
@@ -43,6 +45,17 @@ func New(m *Metrics) *Ledger {
 func (l *Ledger) Record(ctx context.Context, tx *store.Tx, r Row) error {
 	for _, n := range [...]*int64{&r.Input, &r.Output, &r.CacheRead, &r.CacheWrite} {
 		*n = max(0, *n)
+	}
+	if r.ID != 0 {
+		n, err := tx.Exec(ctx, `UPDATE usage SET at = $1, model = $2, input = $3, output = $4, cache_read = $5, cache_write = $6, micro_usd = $7, state = 'settled' WHERE id = $8`,
+			core.Stamp(tx.Time()), r.Model, r.Input, r.Output, r.CacheRead, r.CacheWrite, r.MicroUSD, r.ID)
+		if err != nil {
+			return fmt.Errorf("settle usage: %w", err)
+		}
+		if n > 0 {
+			tx.OnCommit(func() { l.metrics.count(r) })
+			return nil
+		}
 	}
 	_, err := tx.Exec(ctx, `INSERT INTO usage (at, run, session_id, user_id, bot, model, input, output, cache_read, cache_write, micro_usd, state)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'settled')`,

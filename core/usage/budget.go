@@ -1,0 +1,162 @@
+package usage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// A Budget is what may be used in a day (UTC): tokens of all directions, or
+// millionths of a dollar. The zero value sets no bound.
+type Budget struct {
+	Tokens   int64
+	MicroUSD int64
+}
+
+func (b Budget) stands() bool { return b.Tokens > 0 || b.MicroUSD > 0 }
+
+// String is the budget as people write it: "200000 tokens", "$2.00".
+func (b Budget) String() string {
+	switch {
+	case b.MicroUSD > 0:
+		return fmt.Sprintf("$%.2f", float64(b.MicroUSD)/1e6)
+	case b.Tokens > 0:
+		return fmt.Sprintf("%d tokens", b.Tokens)
+	}
+	return "none"
+}
+
+// Budgets bound the calls of each person and each bot in a day, and of all together.
+type Budgets struct {
+	UserDay, BotDay, Day Budget
+}
+
+// Scopes of a budget, as the metric names them.
+const (
+	scopeUser = "user"
+	scopeBot  = "bot"
+	scopeAll  = "all"
+)
+
+var scopes = [...]string{scopeUser, scopeBot, scopeAll}
+
+// warnAt is the part of a budget, in percent, whose crossing is told.
+const warnAt = 80
+
+// staleAfter is when a reservation is settled as it was estimated: no call of
+// a model takes that long, so its run is gone.
+const staleAfter = 25 * time.Hour
+
+// Reserve sets aside what a call is expected to take, before it is made, where
+// a budget stands; id is then to be settled with Record or given back with
+// Release. Without a budget it is 0 and nothing is written. notice is a word
+// for the person when this call crosses 80 % of a budget. A used-up budget, and
+// a budget in dollars with a model whose price nobody knows, is core.Busy in
+// words for the person.
+func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, notice string, err error) {
+	bounds := []struct {
+		scope, whose string
+		budget       Budget
+		where        string
+		arg          any
+	}{
+		{scopeUser, "your", l.budgets.UserDay, "user_id = $2", r.User},
+		{scopeBot, "this bot's", l.budgets.BotDay, "bot = $2", r.Bot},
+		{scopeAll, "the gateway's", l.budgets.Day, "$2 = ''", ""},
+	}
+	any := false
+	for _, b := range bounds {
+		any = any || b.budget.stands()
+	}
+	if !any {
+		return 0, "", nil
+	}
+	refused := ""
+	err = db.Tx(ctx, func(tx *store.Tx) error {
+		notice, refused = "", ""
+		for _, b := range bounds {
+			if !b.budget.stands() {
+				continue
+			}
+			crossed, why, err := fits(ctx, tx, r, b.budget, b.where, b.arg)
+			switch {
+			case err != nil:
+				return err
+			case why != "":
+				refused = b.scope
+				return core.Errorf(core.Busy, why, b.whose, b.budget)
+			case crossed:
+				notice = fmt.Sprintf("More than %d %% of %s budget for today (%s) is used.", warnAt, b.whose, b.budget)
+			}
+		}
+		return tx.Get(ctx, &id, `INSERT INTO usage (at, run, session_id, user_id, bot, model, input, output, micro_usd, state)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'reserved') RETURNING id`,
+			core.Stamp(tx.Time()), r.Run, r.Session, r.User, r.Bot, r.Model, r.Input, r.Output, r.MicroUSD)
+	})
+	if refused != "" {
+		l.metrics.refused.WithLabelValues(refused).Inc()
+	}
+	if err != nil {
+		return 0, "", err
+	}
+	return id, notice, nil
+}
+
+// Why a call does not fit; each is told with whose budget it is, and what it is.
+const (
+	whyUsed     = "%s budget for today (%s) is used up. It begins anew at midnight UTC."
+	whyUnpriced = "%s budget is in dollars (%s), and nobody has told the gateway what this model costs: its owner can add a price or set the budget in tokens."
+)
+
+// fits reports whether r fits into what is left of a day's budget, and if not,
+// why; crossed says that it is the call that crosses the warning's mark.
+func fits(ctx context.Context, tx *store.Tx, r Row, b Budget, where string, arg any) (crossed bool, why string, err error) {
+	day := tx.Time().UTC().Truncate(24 * time.Hour)
+	var used struct {
+		Tokens int64 `db:"tokens"`
+		Micro  int64 `db:"micro"`
+	}
+	err = tx.Get(ctx, &used, `SELECT coalesce(sum(input + output + cache_read + cache_write), 0) AS tokens, coalesce(sum(micro_usd), 0) AS micro
+		FROM usage WHERE at >= $1 AND `+where, core.Stamp(day), arg)
+	if err != nil {
+		return false, "", fmt.Errorf("usage of the day: %w", err)
+	}
+	was, more, bound := used.Tokens, r.Input+r.Output, b.Tokens
+	if b.MicroUSD > 0 {
+		if r.MicroUSD == nil {
+			return false, whyUnpriced, nil
+		}
+		was, more, bound = used.Micro, *r.MicroUSD, b.MicroUSD
+	}
+	if was+more > bound {
+		return false, whyUsed, nil
+	}
+	mark := bound / 100 * warnAt
+	return was < mark && was+more >= mark, "", nil
+}
+
+// Release gives a reservation back: the call was not made.
+func (l *Ledger) Release(ctx context.Context, db *store.DB, id int64) error {
+	if id == 0 {
+		return nil
+	}
+	return db.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `DELETE FROM usage WHERE id = $1 AND state = 'reserved'`, id)
+		return err
+	})
+}
+
+// SettleStale settles, as they were estimated, reservations whose run has
+// ended without settling them: after a crash. It says how many.
+func (l *Ledger) SettleStale(ctx context.Context, db *store.DB) (n int, err error) {
+	err = db.Tx(ctx, func(tx *store.Tx) error {
+		changed, err := tx.Exec(ctx, `UPDATE usage SET state = 'settled' WHERE state = 'reserved' AND at < $1`,
+			core.Stamp(tx.Time().Add(-staleAfter)))
+		n = int(changed)
+		return err
+	})
+	return n, err
+}

@@ -1,0 +1,109 @@
+package usage_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+	"gatehouse/core/usage"
+)
+
+func TestWithoutABudgetNothingIsReserved(t *testing.T) {
+	db := storetest.Open(t, coretest.NewClock(time.Time{}))
+	l := usage.New(nil, usage.Budgets{})
+	id, notice, err := l.Reserve(t.Context(), db, usage.Row{Run: "r", User: 2, Input: 1 << 40})
+	var rows int
+	if e := db.Get(t.Context(), &rows, `SELECT count(*) FROM usage`); id != 0 || notice != "" || err != nil || rows != 0 || e != nil {
+		t.Errorf("%d %q %v, %d rows %v", id, notice, err, rows, e)
+	}
+}
+
+// Each budget bounds its own: a person's does not touch another's, a bot's not
+// another bot's, and the next day everything begins anew.
+func TestABudgetBoundsItsOwnAndBeginsAnewEachDay(t *testing.T) {
+	clock := coretest.NewClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+	db := storetest.Open(t, clock)
+	reg := prometheus.NewRegistry()
+	l := usage.New(usage.NewMetrics(reg, nil), usage.Budgets{UserDay: usage.Budget{Tokens: 1000}, BotDay: usage.Budget{Tokens: 1500}, Day: usage.Budget{MicroUSD: 2_000_000}})
+	try := func(user int64, bot string, tokens int64, usd *int64, wantErr, wantNotice string) int64 {
+		t.Helper()
+		id, notice, err := l.Reserve(t.Context(), db, usage.Row{Run: "r", User: user, Bot: bot, Model: "m", Input: tokens, MicroUSD: usd})
+		if wantErr == "" && err != nil || wantErr != "" && (core.KindOf(err) != core.Busy || !strings.Contains(err.Error(), wantErr)) {
+			t.Errorf("user %d on %s: %v, want %q", user, bot, err, wantErr)
+		}
+		if wantNotice == "" && notice != "" || !strings.Contains(notice, wantNotice) {
+			t.Errorf("user %d on %s: notice %q, want %q", user, bot, notice, wantNotice)
+		}
+		return id
+	}
+	try(2, "a", 700, micro(1), "", "")
+	try(2, "a", 200, micro(1), "", "80 % of your budget")
+	try(2, "a", 50, micro(1), "", "") // told once
+	try(2, "a", 200, micro(1), "your budget for today (1000 tokens) is used up", "")
+	try(3, "a", 600, micro(1), "this bot's budget", "")
+	try(3, "b", 600, micro(1), "", "")
+	try(4, "c", 1, nil, "what this model costs", "")
+	try(4, "c", 1, micro(2_000_000), "the gateway's budget for today ($2.00)", "")
+	clock.Advance(12 * time.Hour)
+	try(2, "a", 700, micro(1), "", "")
+	want := `
+		# HELP gatehouse_budget_refusals_total Model calls that a used-up budget has refused.
+		# TYPE gatehouse_budget_refusals_total counter
+		gatehouse_budget_refusals_total{scope="all"} 2
+		gatehouse_budget_refusals_total{scope="bot"} 1
+		gatehouse_budget_refusals_total{scope="user"} 1
+	`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "gatehouse_budget_refusals_total"); err != nil {
+		t.Error(err)
+	}
+}
+
+// What was reserved counts until it is settled with what was really taken; a
+// call that was not made takes nothing; what a crash left is settled by upkeep.
+func TestAReservationIsSettledReleasedOrLeftToUpkeep(t *testing.T) {
+	clock := coretest.NewClock(time.Date(2026, 5, 1, 1, 0, 0, 0, time.UTC))
+	db := storetest.Open(t, clock)
+	l := usage.New(nil, usage.Budgets{UserDay: usage.Budget{Tokens: 1000}})
+	row := usage.Row{Run: "r", User: 2, Bot: "a", Model: "m", Input: 900}
+	id, _, err := l.Reserve(t.Context(), db, row)
+	if err != nil || id == 0 {
+		t.Fatal(id, err)
+	}
+	if _, _, err := l.Reserve(t.Context(), db, row); core.KindOf(err) != core.Busy {
+		t.Fatalf("a reservation does not count: %v", err)
+	}
+	row.ID, row.Input, row.Output = id, 100, 50
+	record(t, db, l, row)
+	var got string
+	if err := db.Get(t.Context(), &got, `SELECT count(*) || ' ' || sum(input + output) || ' ' || max(state) FROM usage`); err != nil || got != "1 150 settled" {
+		t.Errorf("%q %v", got, err)
+	}
+	row.ID, row.Input, row.Output = 0, 800, 0
+	if id, _, err = l.Reserve(t.Context(), db, row); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Release(t.Context(), db, id); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err = l.Reserve(t.Context(), db, row); err != nil {
+		t.Errorf("after a release: %v", err)
+	}
+	if n, err := l.SettleStale(t.Context(), db); n != 0 || err != nil {
+		t.Errorf("a young reservation was settled: %d %v", n, err)
+	}
+	clock.Advance(26 * time.Hour)
+	if n, err := l.SettleStale(t.Context(), db); n != 1 || err != nil {
+		t.Errorf("stale reservations: %d %v", n, err)
+	}
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return l.Forget(context.Background(), tx, 2) }); err != nil {
+		t.Error(err)
+	}
+}
