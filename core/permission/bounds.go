@@ -143,11 +143,11 @@ func parseIgnore(lines []string) ignoreLines {
 		if l = strings.TrimPrefix(foldCase(l), "/"); l == "" {
 			continue
 		}
-		if !anchored {
-			l = "**/" + l
-		}
 		if !doublestar.ValidatePattern(l) {
 			l = escapeGlob(l)
+		}
+		if !anchored {
+			l = "**/" + l
 		}
 		out = append(out, ignoreLine{l, open})
 	}

@@ -2,6 +2,7 @@ package permission
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -66,7 +67,7 @@ func suggestCommands(list []shell.Command) []core.SuggestedGrant {
 	var out []core.SuggestedGrant
 	add := func(scope string, patterns []string, label string) {
 		pattern := strings.Join(slices.Compact(patterns), " ; ")
-		if pattern != "" && len(pattern) <= maxPattern && !slices.ContainsFunc(out, func(g core.SuggestedGrant) bool { return g.Pattern == pattern }) {
+		if pattern != "" && len(pattern) <= maxPattern && allMatch([]string{pattern}, list) && !slices.ContainsFunc(out, func(g core.SuggestedGrant) bool { return g.Pattern == pattern }) {
 			out = append(out, core.SuggestedGrant{Scope: scope, Pattern: pattern, Label: label + " " + pattern})
 		}
 	}
@@ -128,8 +129,10 @@ func onePattern(st *syntax.Stmt) (out []field, ok bool) {
 		}
 		out = append(out, f)
 	}
-	return out, !strings.ContainsAny(string(out[0]), "*?[")
+	return out, !strings.ContainsAny(quotedPair.ReplaceAllString(string(out[0]), ""), "*?[")
 }
+
+var quotedPair = regexp.MustCompile(`\\.`)
 
 func oneField(w *syntax.Word) (field, bool) {
 	var b strings.Builder
