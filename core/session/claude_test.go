@@ -113,7 +113,8 @@ func TestClaudeCodeResumesWhatWasSaidHere(t *testing.T) {
 	thought := call("toolu_a", "toolu_b")
 	thought.Model = "anthropic/claude-sonnet-4-5"
 	err := c.Append(uuid.NewString(), 0, said(session.Block{Type: "media", Media: []core.Media{picture, document}}, session.Block{Type: "text", Text: "look"}),
-		thought, said(result("toolu_a", "A", picture), result("toolu_b", "B")), answer("done"))
+		thought, said(result("toolu_a", "A", picture)), said(result("toolu_b", "B")), // a line each, as the loop writes them
+		answer("done"))
 	if err := errors.Join(err, c.Sync()); err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,8 @@ type Compaction struct {
 }
 
 // NeedsCompaction reports whether the conversation takes more than 80 % of
-// budget tokens (estimated as History does), and then what to sum up. An
+// budget tokens (estimated as History does), and then what to sum up: of a far
+// longer one, the part that a History of budget reads. An
 // earlier summary is summed up with the rest. The newest turn stays, but where
 // it alone is that long and waits for the model after a tool's results: then
 // all of it is summed up. Else it is false while there is nothing but it.
