@@ -1,7 +1,12 @@
 // Package configs holds every setting of the gateway: its name, default,
 // bounds and example. Settings come from the environment under the prefix
 // GATEHOUSE_; nothing else is read, so that a key that lies in the shell for
-// another program never reaches a model or a platform by accident.
+// another program never reaches a model or a platform by accident. An env file
+// can go before (UseEnvFile); more bots stand in a file of their own (ReadBots).
+//
+// The package is somewhat larger than the house allows one to be: the three
+// ways to give settings share their checks and the rule that no value is
+// repeated in an error.
 package configs
 
 import (

@@ -75,26 +75,31 @@ func (a *app) untilChanged(ctx context.Context, w *fsnotify.Watcher, wait time.D
 	}
 }
 
-// watchFolders watches the folders of all files that matter, not the files
-// themselves: they are replaced, by a rename or by another link to a folder.
-// The old watches stay; there are at most twice as many as bots were ever
-// configured in the life of this process, and each is one folder. It reports
-// whether a watch is new.
+// watchFolders watches the folders of all files that matter, at most two for
+// each bot and one more, and not the files themselves: they are replaced, by a
+// rename or by another link to a folder. It reports whether a watch is new.
 func (a *app) watchFolders(w *fsnotify.Watcher) (news bool) {
 	if w.Events == nil {
 		return false
 	}
-	watched := w.WatchList()
+	var wanted []string
 	for _, file := range a.botFiles() {
-		for _, dir := range foldersOf(file) {
-			if slices.Contains(watched, dir) {
-				continue
-			}
-			err := w.Add(dir)
-			if news = news || err == nil; err != nil && !errors.Is(err, fs.ErrNotExist) {
-				a.log.Warn("a folder is not watched", "folder", dir, "err", err, "looking_every", lookAnyway)
-			}
-			watched = append(watched, dir)
+		wanted = append(wanted, foldersOf(file)...)
+	}
+	watched := w.WatchList()
+	for _, dir := range watched {
+		if !slices.Contains(wanted, dir) {
+			_ = w.Remove(dir) // it may be gone with its folder
+		}
+	}
+	for _, dir := range wanted {
+		if slices.Contains(watched, dir) {
+			continue
+		}
+		watched = append(watched, dir)
+		err := w.Add(dir)
+		if news = news || err == nil; err != nil && !errors.Is(err, fs.ErrNotExist) {
+			a.log.Warn("a folder is not watched", "folder", dir, "err", err, "looking_every", lookAnyway)
 		}
 	}
 	return news

@@ -157,7 +157,7 @@ func (w *world) request(u *telegramtest.User) core.PairingRequest {
 		w.t.Fatal(err)
 	}
 	for _, r := range rs {
-		if r.PlatformUserID == fmt.Sprint(u.ID()) {
+		if r.Platform == "telegram" && r.PlatformUserID == fmt.Sprint(u.ID()) {
 			return r
 		}
 	}
