@@ -41,24 +41,27 @@ func Probe(stage string) []Backend {
 	return []Backend{b}
 }
 
+// places are where bwrap is looked for. PATH is not asked: whoever could change
+// it would choose what isolates.
+var places = []string{"/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"}
+
 func probe(stage string) (Box, Backend) {
-	b := Backend{Name: Bubblewrap}
-	path, err := exec.LookPath("bwrap")
-	for _, p := range []string{"/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"} {
-		if err == nil {
-			break
+	for _, p := range places {
+		if _, err := exec.LookPath(p); err == nil {
+			return probeAt(p, stage)
 		}
-		path, err = exec.LookPath(p)
 	}
+	return nil, Backend{Name: Bubblewrap, Text: "bubblewrap is not installed", Fix: "install the package bubblewrap (it brings the program bwrap)"}
+}
+
+func probeAt(bwrap, stage string) (Box, Backend) {
+	b := Backend{Name: Bubblewrap}
+	stage, err := filepath.EvalSymlinks(stage)
 	if err != nil {
-		b.Text, b.Fix = "bubblewrap is not installed", "install the package bubblewrap (it brings the program bwrap)"
-		return nil, b
-	}
-	if stage, err = filepath.EvalSymlinks(stage); err != nil || strings.HasSuffix(stage, " (deleted)") {
 		b.Text, b.Fix = "the gateway's own program file is gone (it was replaced while it runs)", "start the gateway again"
 		return nil, b
 	}
-	w := &bubblewrap{bwrap: path, stage: stage, can: abilities(path)}
+	w := &bubblewrap{bwrap: bwrap, stage: stage, can: abilities(bwrap)}
 	if text := w.try(); text != "" {
 		b.Text, b.Fix = reason(text)
 		return nil, b

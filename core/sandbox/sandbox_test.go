@@ -7,6 +7,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,6 +111,72 @@ func TestAProgramSeesWhatItIsGivenAndNothingElse(t *testing.T) {
 			t.Errorf("%s: %v\n%s", c.command, err, out)
 		}
 	}
+}
+
+func TestALimitEndsTheProgramAndSaysWhich(t *testing.T) {
+	box := open(t)
+	dir := t.TempDir()
+	limits := sandbox.Limits{Memory: 64 << 20, Processes: 40, FileSize: 8 << 20, Disk: 64 << 20, CPU: time.Second}
+	for _, c := range []struct{ command, why, without string }{
+		{"perl -e '$x = \"x\" x 90_000_000; sleep 20'; echo through", "64 MiB of memory", "through"},
+		{"for i in $(seq 100); do sleep 20 & done; wait; echo through", "40 processes", "through"},
+		{"for i in $(seq 16); do head -c 8M /dev/zero > f$i; done; sync; sleep 20; echo through", "disk filled by more than 64 MiB", "through"},
+		{"head -c 9M /dev/zero > big && echo through", "", "through"},
+		{"while :; do :; done; echo through", "", "through"},
+	} {
+		var mu sync.Mutex
+		var why string
+		gone := make(chan struct{})
+		out, err := inside(t, box, sandbox.Spec{Writable: []string{dir}, Dir: dir, Limits: limits, OnGone: func() { close(gone) }, OnLimit: func(s string) {
+			mu.Lock()
+			defer mu.Unlock()
+			why = s
+		}}, c.command)
+		<-gone
+		mu.Lock()
+		// A process that may not be started is refused by the kernel already, unless the gateway is root.
+		if refused := strings.Contains(out, "fork"); strings.Contains(out, c.without) || err == nil || !strings.Contains(why, c.why) && !refused {
+			t.Errorf("%s: %v, told %q\n%s", c.command, err, why, out)
+		}
+		mu.Unlock()
+	}
+}
+
+func TestTheEndOfTheContextEndsEverythingInside(t *testing.T) {
+	box := open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	cmd, err := box.Command(ctx, sandbox.Spec{Dir: "/tmp", Env: []string{"PATH=/usr/bin:/bin"}, OnGone: func() { close(gone) }},
+		"/bin/sh", "-c", "setsid sleep 300 & echo begun; sleep 300")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 6)); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := cmd.Wait(); err == nil {
+		t.Error("ended well")
+	}
+	<-gone
+}
+
+func TestAProgramThatNeverStartsLeavesNothing(t *testing.T) {
+	box := open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	if _, err := box.Command(ctx, sandbox.Spec{Dir: "/tmp", OnGone: func() { close(gone) }}, "true"); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	<-gone // and goleak looks at the rest
 }
 
 func BenchmarkFreshShell(b *testing.B) {

@@ -155,7 +155,10 @@ var attempts = []attempt{
 	{name: "rewrite AGENTS.md of one's own folder", command: "echo EVIL > {V}/Guests/7/AGENTS.md", won: holds("Guests/7/AGENTS.md", "EVIL")},
 	{name: "a pipe on which readers wait", command: "mkfifo {OWN}/notes.md", won: inOwn("notes.md")},
 	{name: "plant a file when the command is over", command: "(while :; do echo EVIL > {OWN}/CLAUDE.md; done) >/dev/null 2>&1 & sleep 0.2; exit 0", won: func(p *prey, _ string) bool { return inOwn("CLAUDE.md")(p, "") }},
-	{name: "hide a planted file behind rights", command: "mkdir n; echo EVIL > n/CLAUDE.md; chmod 0 n", won: inOwn("n/CLAUDE.md")},
+	{name: "hide a planted file behind rights", command: "mkdir n; echo EVIL > n/CLAUDE.md; chmod 0 n", won: func(p *prey, _ string) bool {
+		_ = os.Chmod(filepath.Join(p.own, "n"), 0o700)
+		return inOwn("n/CLAUDE.md")(p, "")
+	}},
 	// Namespaces, mounts, rights.
 	{name: "a user namespace", command: "unshare -U true && echo CANA''RY"},
 	{name: "a mount in a new namespace", command: "unshare -Urm sh -c 'mount -t tmpfs none /mnt && echo CANA''RY'"},
