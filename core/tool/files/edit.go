@@ -12,6 +12,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/tool"
+	"gatehouse/core/tool/files/place"
 )
 
 // maxEdit bounds the file that Edit changes, before and after, in bytes.
@@ -48,14 +49,14 @@ func (f *files) edit(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	name, err := decided(c.Access.Write, in.Path)
+	name, err := place.Decided(c.Access.Write, in.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	n, err := f.change(ctx, c.Turn, name, in)
 	switch {
 	case err != nil:
-		return tool.Result{}, explain(in.Path, err)
+		return tool.Result{}, place.Explain(in.Path, err)
 	case *in.Old == "":
 		return tool.Result{Text: fmt.Sprintf("Written anew: %s (%d bytes).", in.Path, len(*in.New))}, nil
 	case n == 1:
@@ -71,7 +72,7 @@ func (f *files) change(ctx context.Context, t *tool.Turn, name string, in editIn
 		return 0, err
 	}
 	defer p.Close()
-	defer f.lock(p.path())()
+	defer f.lock(p.Path())()
 	text, st, err := f.text(t, name)
 	if errors.Is(err, fs.ErrNotExist) && *in.Old == "" {
 		return 0, f.replace(t, p, name, []byte(*in.New), nil)
@@ -107,7 +108,7 @@ func (f *files) text(t *tool.Turn, name string) (string, fs.FileInfo, error) {
 	if err != nil && core.KindOf(err) == core.Other {
 		return "", nil, fmt.Errorf("read for edit: %w", err)
 	}
-	if err == nil && binary(data) {
+	if err == nil && place.Binary(data) {
 		err = core.Errorf(core.Invalid, "it is a binary file")
 	}
 	return string(data), st, err

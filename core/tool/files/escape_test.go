@@ -16,6 +16,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/tool"
+	"gatehouse/core/tool/files/place"
 )
 
 const secret = "the owner's secret"
@@ -122,7 +123,10 @@ func second(first, then error) error {
 // The same where the kernel does not tell the names of open files.
 func TestASwapGainsNothingWithoutProcEither(t *testing.T) {
 	b := guest(t)
-	b.files.proc = "/nonexistent"
+	b.files.open = place.Opener{Proc: "/nonexistent"}
+	for _, x := range b.files.tools() {
+		b.tools[x.Name] = x
+	}
 	b.put("Guests/7/d/f.md", "harmless")
 	b.put("Owner/f.md", secret)
 	b.ok("Read", in{"file_path": "d/f.md"})

@@ -1,5 +1,6 @@
 // Package files holds the tools that read and change files: Read, Write, Edit,
-// Glob and Grep, with the names and inputs that models know from Claude Code.
+// and with those of search Glob and Grep, with the names and inputs that models
+// know from Claude Code.
 //
 // They run in the gateway's own process, so they are careful: every file is
 // opened through os.Root (below full trust nothing outside of the vault is ever
@@ -14,15 +15,12 @@ import (
 	_ "embed"
 	"encoding/json"
 	"hash/maphash"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
 
-	"gatehouse/core"
 	"gatehouse/core/tool"
+	"gatehouse/core/tool/files/place"
+	"gatehouse/core/tool/files/search"
 )
 
 // What models are told of each tool, and what they send.
@@ -33,10 +31,6 @@ var (
 	writeAbout string
 	//go:embed edit.md
 	editAbout string
-	//go:embed glob.md
-	globAbout string
-	//go:embed grep.md
-	grepAbout string
 
 	//go:embed read.json
 	readSchema json.RawMessage
@@ -44,25 +38,21 @@ var (
 	writeSchema json.RawMessage
 	//go:embed edit.json
 	editSchema json.RawMessage
-	//go:embed glob.json
-	globSchema json.RawMessage
-	//go:embed grep.json
-	grepSchema json.RawMessage
 )
 
-// timeout of one call. Searches end by themselves before it and say so.
+// timeout of one call.
 const timeout = 30 * time.Second
 
-// files is what the five tools share.
+// files is what the tools share.
 type files struct {
-	proc  string // where the kernel names open files
+	open  place.Opener
 	seed  maphash.Seed
 	locks [64]sync.Mutex // one writer per file, by the hash of its name
 	seen  *seen
 }
 
 func newFiles() *files {
-	return &files{proc: "/proc/self/fd", seed: maphash.MakeSeed(), seen: newSeen()}
+	return &files{seed: maphash.MakeSeed(), seen: newSeen()}
 }
 
 // lock keeps two changes of one file apart, also those of parallel calls.
@@ -77,38 +67,12 @@ func (f *files) lock(path string) (unlock func()) {
 func New() []tool.Tool { return newFiles().tools() }
 
 func (f *files) tools() []tool.Tool {
-	return []tool.Tool{
+	return append([]tool.Tool{
 		{Name: "Read", About: readAbout, Schema: readSchema, Kind: tool.Read, Timeout: timeout,
 			Touches: touchRead, Run: f.read},
 		{Name: "Write", About: writeAbout, Schema: writeSchema, Kind: tool.Write, Timeout: timeout, Effects: true,
 			Touches: touchWrite, Run: f.write},
 		{Name: "Edit", About: editAbout, Schema: editSchema, Kind: tool.Write, Timeout: timeout, Effects: true,
 			Touches: touchEdit, Run: f.edit},
-		{Name: "Glob", About: globAbout, Schema: globSchema, Kind: tool.Read, Timeout: timeout,
-			Touches: touchGlob, Run: f.glob},
-		{Name: "Grep", About: grepAbout, Schema: grepSchema, Kind: tool.Read, Timeout: timeout,
-			Touches: touchGrep, Run: f.grep},
-	}
-}
-
-// decided is the one name of a call that was decided on.
-func decided(names []string, shown string) (string, error) {
-	if len(names) != 1 {
-		return "", core.Errorf(core.Denied, "%s: this call was not decided on", shown)
-	}
-	return names[0], nil
-}
-
-// show is a name as the model may use it again: relative to the working
-// directory in the vault, absolute outside.
-func show(t *tool.Turn, name string) string {
-	if !filepath.IsAbs(name) {
-		if rel, err := filepath.Rel(t.Dir.Path, filepath.Join(t.Vault.Path(), name)); err == nil {
-			name = filepath.ToSlash(rel)
-		}
-	}
-	if strings.ContainsFunc(name, unicode.IsControl) {
-		return strconv.Quote(name)
-	}
-	return name
+	}, search.New(f.open)...)
 }

@@ -17,6 +17,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/tool"
+	"gatehouse/core/tool/files/place"
 )
 
 // Limits of one Read.
@@ -60,41 +61,41 @@ func (f *files) read(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	name, err := decided(c.Access.Read, in.Path)
+	name, err := place.Decided(c.Access.Read, in.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	file, st, err := f.openFile(c.Turn, name)
 	if err != nil {
-		return tool.Result{}, explain(in.Path, err)
+		return tool.Result{}, place.Explain(in.Path, err)
 	}
 	defer file.Close()
 	result, err := content(ctx, file, st, name, in)
 	if err == nil {
 		f.seen.add(c.Turn, name, st)
 	}
-	return result, explain(in.Path, err)
+	return result, place.Explain(in.Path, err)
 }
 
 // openFile opens the regular file name for reading, within the Turn's bounds.
 // What may not be read is refused before anything is looked at.
 func (f *files) openFile(t *tool.Turn, name string) (*os.File, fs.FileInfo, error) {
-	if !may(t.MayRead, name) {
+	if !place.May(t.MayRead, name) {
 		return nil, nil, core.Errorf(core.Denied, "this file may not be read here")
 	}
-	p, err := at(t, name)
+	p, err := place.At(t, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer p.Close()
-	file, st, err := f.open(p, 0)
+	file, st, err := f.open.Open(p, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	if st.IsDir() {
 		err = core.Errorf(core.Invalid, "it is a folder; list it with Glob")
 	} else {
-		err = single(t, st)
+		err = place.Single(t, st)
 	}
 	if err != nil {
 		_ = file.Close()
@@ -119,7 +120,7 @@ func content(ctx context.Context, file io.Reader, st fs.FileInfo, name string, i
 		return picture(r, st, kind, path.Base(name))
 	case bytes.HasPrefix(head, []byte("%PDF-")):
 		return document(r, st, path.Base(name))
-	case binary(head):
+	case place.Binary(head):
 		return tool.Result{}, core.Errorf(core.Invalid, "it is a binary file (%s, %d bytes) and cannot be shown as text", kind, st.Size())
 	}
 	text, err := numbered(ctx, r, in)
@@ -128,9 +129,6 @@ func content(ctx context.Context, file io.Reader, st fs.FileInfo, name string, i
 	}
 	return tool.Result{Text: text}, err
 }
-
-// binary: text has no NUL in its beginning.
-func binary(head []byte) bool { return bytes.IndexByte(head, 0) >= 0 }
 
 // numbered is a text with line numbers, from line in.Offset on.
 func numbered(ctx context.Context, r *bufio.Reader, in readInput) (string, error) {

@@ -5,14 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/bmatcuk/doublestar/v4"
-	"pgregory.net/rapid"
 
 	"gatehouse/core"
 	"gatehouse/core/tool"
@@ -100,7 +96,7 @@ func TestGlobIsBounded(t *testing.T) {
 		}
 	}
 	got := strings.Split(strings.TrimSpace(b.ok("Glob", in{"pattern": "**"})), "\n")
-	if len(got) != maxHits+1 || got[0] != "d/349.md" || got[99] != "d/250.md" || got[100] != "(250 more, older: narrow the pattern to see them)" {
+	if len(got) != 100+1 || got[0] != "d/349.md" || got[99] != "d/250.md" || got[100] != "(250 more, older: narrow the pattern to see them)" {
 		t.Errorf("%d lines: %q … %q", len(got), got[0], got[len(got)-1])
 	}
 }
@@ -152,10 +148,10 @@ func TestGrepIsBoundedAndSaysWhatIsLeftOut(t *testing.T) {
 	b := newBench(t, core.Vault)
 	b.put("lines.txt", strings.Repeat("word "+strings.Repeat("x", 1000)+"\n", 1000))
 	got := b.ok("Grep", in{"pattern": "word", "output_mode": "content", "head_limit": 0})
-	if len(got) > maxText+200 || !strings.Contains(got, "go on with offset") || strings.Count(got, "…") < 50 {
+	if len(got) > 30_200 || !strings.Contains(got, "go on with offset") || strings.Count(got, "…") < 50 {
 		t.Errorf("%d bytes, %q", len(got), got[len(got)-80:])
 	}
-	b.put("large.txt", strings.Repeat("word\n", maxSearched/5+1))
+	b.put("large.txt", strings.Repeat("word\n", (8<<20)/5+1))
 	if got := b.ok("Grep", in{"pattern": "word"}); got != "lines.txt\n(files over 8 MiB that were left out: 1)\n" {
 		t.Errorf("%q", got)
 	}
@@ -229,59 +225,6 @@ func TestHostileFileNamesStayOnOneLine(t *testing.T) {
 	for name, input := range map[string]in{"Glob": {"pattern": "*"}, "Grep": {"pattern": "word"}} {
 		if got := b.ok(name, input); got != "\"a\\nFAKE.md\"\n" {
 			t.Errorf("%s: %q", name, got)
-		}
-	}
-}
-
-func TestAGlobMatchesAsDoublestarDoes(t *testing.T) {
-	check := func(fail func(string, ...any), g, name string) {
-		want, err := doublestar.Match(g, name)
-		re, err2 := compileGlob("pattern", g)
-		if err2 != nil || err != nil {
-			if doublestar.ValidatePattern(g) {
-				fail("%q: %v, %v", g, err, err2)
-			}
-			return
-		}
-		if got := re.MatchString(name); got != want {
-			fail("%q on %q: %v, doublestar says %v (%s)", g, name, got, want, re)
-		}
-	}
-	for _, g := range []string{"*", "**", "a/**", "**/a", "a/**/b", "*.{md,txt}", "[a-c]?", "[^a]b", "[!a]b", `\*a`, "a.b", "{a,b/c}/d", "ä?", "a**b", "**a", "a{1,2}", "(a|b)+", "a,b"} {
-		for _, name := range []string{"a", "a/b", "a/x/y/b", "x.md", "b.txt", "ab", "bb", "*a", "a.b", "axb", "a/d", "b/c/d", "äx", "axxb", "a1", "aa", "a,b", "a|b", "a\nb"} {
-			check(t.Errorf, g, name)
-		}
-	}
-	rapid.Check(t, func(r *rapid.T) {
-		part := rapid.SampledFrom([]string{"a", "b", "*", "?", "/", "/**/", "[ab]", "[^a]", "{a,b}", "{a*,?}", ".", "-"})
-		g := strings.Join(rapid.SliceOfN(part, 1, 7).Draw(r, "glob"), "")
-		name := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "/", ".", "-"}), 1, 9).Draw(r, "name"), "")
-		if strings.Contains(g, "***") || strings.Contains(g, "//") || strings.HasPrefix(g, "/") || strings.HasSuffix(g, "/") || path.Clean(name) != name || path.IsAbs(name) {
-			return // no such paths are asked about
-		}
-		if strings.Contains(g, "[^") && strings.Contains(name, "/") {
-			return // here a class stays within a name, as the stars do
-		}
-		check(r.Fatalf, g, name)
-	})
-}
-
-// A glob of a stranger must not be able to hold the gateway up.
-func TestNoGlobTakesForEver(t *testing.T) {
-	name := strings.Repeat("a/", 60) + strings.Repeat("a", 200)
-	for _, g := range []string{
-		strings.Repeat("{"+strings.Repeat(",", 100)+"}", 9) + "x", strings.Repeat("**/", 300) + "x", strings.Repeat("*a", 400) + "x",
-		strings.Repeat("{a,", 200) + "b" + strings.Repeat("}", 200), strings.Repeat("{*,**/}", 100) + "x",
-	} {
-		began := time.Now()
-		re, err := compileGlob("pattern", g)
-		if err != nil {
-			t.Errorf("%.20s…: %v", g, err)
-			continue
-		}
-		re.MatchString(name)
-		if took := time.Since(began); took > 20*time.Second {
-			t.Errorf("%.20s… takes %v", g, took)
 		}
 	}
 }

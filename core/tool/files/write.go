@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/tool"
+	"gatehouse/core/tool/files/place"
 )
 
 // tempSuffix is that of the vault's own temporary files: no listing shows them.
@@ -58,13 +58,13 @@ func (f *files) write(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	name, err := decided(c.Access.Write, in.Path)
+	name, err := place.Decided(c.Access.Write, in.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	old, err := f.overwrite(ctx, c.Turn, name, *in.Content)
 	if err != nil {
-		return tool.Result{}, explain(in.Path, err)
+		return tool.Result{}, place.Explain(in.Path, err)
 	}
 	done := "Written anew"
 	if old {
@@ -80,8 +80,8 @@ func (f *files) overwrite(ctx context.Context, t *tool.Turn, name, text string) 
 		return false, err
 	}
 	defer p.Close()
-	defer f.lock(p.path())()
-	st, err := p.root.Lstat(p.rel)
+	defer f.lock(p.Path())()
+	st, err := p.Lstat()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		st = nil
@@ -99,11 +99,11 @@ func (f *files) overwrite(ctx context.Context, t *tool.Turn, name, text string) 
 }
 
 // writable is the place of a name that the Turn's bounds let be written.
-func writable(t *tool.Turn, name string) (place, error) {
-	if !may(t.MayWrite, name) {
-		return place{}, core.Errorf(core.Denied, "this file may not be written here")
+func writable(t *tool.Turn, name string) (place.Place, error) {
+	if !place.May(t.MayWrite, name) {
+		return place.Place{}, core.Errorf(core.Denied, "this file may not be written here")
 	}
-	return at(t, name)
+	return place.At(t, name)
 }
 
 func (f *files) mayReplace(t *tool.Turn, name string, st fs.FileInfo) error {
@@ -111,9 +111,9 @@ func (f *files) mayReplace(t *tool.Turn, name string, st fs.FileInfo) error {
 	case st.IsDir():
 		return core.Errorf(core.Invalid, "it is a folder")
 	case !st.Mode().IsRegular():
-		return errKind(st.Mode())
-	case single(t, st) != nil:
-		return single(t, st)
+		return place.Irregular(st.Mode())
+	case place.Single(t, st) != nil:
+		return place.Single(t, st)
 	case !read:
 		return core.Errorf(core.Conflict, "the file exists and was not read in this conversation; Read it first, so that nothing is lost unseen")
 	case !same:
@@ -127,32 +127,31 @@ func (f *files) mayReplace(t *tool.Turn, name string, st fs.FileInfo) error {
 // at, nil for a new one: when it is another now, nothing is done. The new file
 // is made in a folder that is held open, and the folder is asked for its real
 // name again right before the file gets its own.
-func (f *files) replace(t *tool.Turn, p place, name string, data []byte, was fs.FileInfo) error {
-	dir, err := f.folder(p, path.Dir(p.rel))
+func (f *files) replace(t *tool.Turn, p place.Place, name string, data []byte, was fs.FileInfo) error {
+	dir, base, err := f.open.Folder(p)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
 	temp := "." + strconv.FormatUint(rand.Uint64(), 36) + tempSuffix
-	base := path.Base(p.rel)
-	err = fill(dir.root, temp, data, newMode(name), was)
+	err = fill(dir.Root(), temp, data, newMode(name), was)
 	if err == nil {
-		_, err = f.verify(dir.place, dir.self)
+		err = dir.Check()
 	}
 	if err == nil {
-		err = unchanged(dir.root, base, was)
+		err = unchanged(dir.Root(), base, was)
 	}
 	if err == nil {
-		err = dir.root.Rename(temp, base)
+		err = dir.Root().Rename(temp, base)
 	}
 	if err != nil {
-		_ = dir.root.Remove(temp)
+		_ = dir.Root().Remove(temp)
 		return err
 	}
-	st, err := dir.root.Lstat(base)
+	st, err := dir.Root().Lstat(base)
 	if err == nil {
 		f.seen.add(t, name, st)
-		err = dir.self.Sync()
+		err = dir.Sync()
 	}
 	return err
 }
@@ -191,68 +190,11 @@ func unchanged(dir *os.Root, base string, was fs.FileInfo) error {
 	case was == nil && errors.Is(err, fs.ErrNotExist):
 		return nil
 	case was == nil && err == nil:
-		return errMoved
+		return place.ErrMoved
 	case err != nil:
 		return err
 	case !os.SameFile(was, now) || was.Size() != now.Size() || !was.ModTime().Equal(now.ModTime()):
 		return core.Errorf(core.Conflict, "the file changed in this moment; Read it again")
 	}
 	return nil
-}
-
-// An openFolder is held open, so that it stays itself whatever it is called.
-type openFolder struct {
-	place place // where it must be
-	root  *os.Root
-	self  *os.File
-}
-
-func (d openFolder) Close() {
-	_ = d.self.Close()
-	_ = d.root.Close()
-}
-
-// folder opens the folder rel of p's root, with no link on the way, and makes
-// what is missing step by step, each in a folder that was asked for its name.
-func (f *files) folder(p place, rel string) (openFolder, error) {
-	at := place{root: p.root, base: p.base, rel: rel}
-	d, err := f.openFolder(at, p.root, rel)
-	if !errors.Is(err, fs.ErrNotExist) || rel == "." {
-		return d, err
-	}
-	up, err := f.folder(p, path.Dir(rel))
-	if err != nil {
-		return openFolder{}, err
-	}
-	defer up.Close()
-	mode := fs.FileMode(0o700)
-	if p.base == "/" {
-		mode = 0o755
-	}
-	if err := up.root.Mkdir(path.Base(rel), mode); err != nil && !errors.Is(err, fs.ErrExist) {
-		return openFolder{}, err
-	}
-	return f.openFolder(at, up.root, path.Base(rel))
-}
-
-// openFolder opens the folder rel of root, which must be at.
-func (f *files) openFolder(at place, root *os.Root, rel string) (openFolder, error) {
-	r, err := root.OpenRoot(rel + "/.") // with "/." it does not wait at a pipe
-	if err != nil {
-		if escapes(err) {
-			err = errMoved
-		}
-		return openFolder{}, err
-	}
-	self, err := r.Open(".")
-	if err != nil {
-		_ = r.Close()
-		return openFolder{}, err
-	}
-	d := openFolder{at, r, self}
-	if _, err := f.verify(at, self); err != nil {
-		d.Close()
-		return openFolder{}, err
-	}
-	return d, nil
 }

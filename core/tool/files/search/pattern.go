@@ -1,4 +1,4 @@
-package files
+package search
 
 import (
 	"regexp"

@@ -1,4 +1,4 @@
-package files
+package search
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/tool"
+	"gatehouse/core/tool/files/place"
 )
 
 // maxHits bounds the files that Glob names.
@@ -60,24 +61,24 @@ func touchGlob(t *tool.Turn, raw json.RawMessage) (tool.Access, error) {
 	return tool.Access{Read: []string{name}}, err
 }
 
-func (f *files) glob(ctx context.Context, c *tool.Call) (tool.Result, error) {
+func (s searcher) glob(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	in, err := decodeGlob(c.Input)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	name, err := decided(c.Access.Read, in.Path)
+	name, err := place.Decided(c.Access.Read, in.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	found := newest{limit: maxHits}
-	w := &walk{f: f, t: c.Turn, visit: func(h hit) error {
+	w := &walk{open: s.open, t: c.Turn, visit: func(_ context.Context, h hit) error {
 		if in.re.MatchString(h.rel) {
 			found.add(h)
 		}
 		return nil
 	}}
 	if err := w.run(ctx, name); err != nil {
-		return tool.Result{}, explain(in.Path, err)
+		return tool.Result{}, place.Explain(in.Path, err)
 	}
 	return tool.Result{Text: found.text(c.Turn, in, w.cut)}, nil
 }
@@ -88,7 +89,7 @@ func (n *newest) text(t *tool.Turn, in globInput, cut string) string {
 		fmt.Fprintf(&b, "No file below %s matches %s.\n", in.Path, in.Pattern)
 	}
 	for _, e := range n.sorted() {
-		b.WriteString(show(t, e.hit.name) + "\n")
+		b.WriteString(place.Show(t, e.hit.name) + "\n")
 	}
 	if n.count > n.limit {
 		fmt.Fprintf(&b, "(%d more, older: narrow the pattern to see them)\n", n.count-n.limit)
@@ -112,7 +113,7 @@ type dated struct {
 }
 
 func (n *newest) add(h hit) {
-	st, err := h.at.root.Lstat(h.at.rel)
+	st, err := h.at.Lstat()
 	if err != nil || !st.Mode().IsRegular() {
 		return // gone in this moment
 	}

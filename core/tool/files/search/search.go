@@ -1,4 +1,4 @@
-package files
+package search
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"gatehouse/core/tool"
+	"gatehouse/core/tool/files/place"
 )
 
 // Limits of one Grep.
@@ -43,11 +44,11 @@ func newSearch(t *tool.Turn, in grepInput) *search {
 }
 
 // file searches one file. A file that cannot be opened or is not text is left out.
-func (s *search) file(ctx context.Context, f *files, h hit) error {
+func (s *search) file(ctx context.Context, o place.Opener, h hit) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	data, ok := s.load(f, h)
+	data, ok := s.load(o, h)
 	if !ok {
 		return nil
 	}
@@ -65,9 +66,9 @@ func (s *search) file(ctx context.Context, f *files, h hit) error {
 	case modeFiles:
 		s.found.add(h)
 	case modeCount:
-		s.put(show(s.t, h.name) + ":" + strconv.Itoa(len(hits)))
+		s.put(place.Show(s.t, h.name) + ":" + strconv.Itoa(len(hits)))
 	case modeContent:
-		s.content(show(s.t, h.name), text, hits)
+		s.content(place.Show(s.t, h.name), text, hits)
 	}
 	if s.full != "" {
 		return errEnough
@@ -76,13 +77,13 @@ func (s *search) file(ctx context.Context, f *files, h hit) error {
 }
 
 // load is a text file's content, until the next call.
-func (s *search) load(f *files, h hit) ([]byte, bool) {
-	file, st, err := f.open(h.at, 0)
+func (s *search) load(o place.Opener, h hit) ([]byte, bool) {
+	file, st, err := o.Open(h.at, 0)
 	if err != nil {
 		return nil, false
 	}
 	defer file.Close()
-	if !st.Mode().IsRegular() || single(s.t, st) != nil {
+	if !st.Mode().IsRegular() || place.Single(s.t, st) != nil {
 		return nil, false
 	}
 	if st.Size() > maxSearched {
@@ -92,7 +93,7 @@ func (s *search) load(f *files, h hit) ([]byte, bool) {
 	s.buf.Reset()
 	_, err = s.buf.ReadFrom(io.LimitReader(file, maxSearched))
 	data := s.buf.Bytes()
-	return data, err == nil && !binary(data[:min(len(data), 8000)])
+	return data, err == nil && !place.Binary(data[:min(len(data), 8000)])
 }
 
 // A text is a file's content in lines.
@@ -257,7 +258,7 @@ func (s *search) put(line string) {
 func (s *search) result(cut string) string {
 	if s.in.Mode == modeFiles {
 		for _, e := range s.found.sorted() {
-			s.put(show(s.t, e.hit.name))
+			s.put(place.Show(s.t, e.hit.name))
 		}
 		if s.full == "" && s.found.count > s.found.limit {
 			s.full = fmt.Sprintf("only the first %d are shown; go on with offset %d", s.in.head(), s.found.limit)

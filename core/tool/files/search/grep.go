@@ -1,11 +1,10 @@
-package files
+package search
 
 import (
 	"context"
 	"encoding/json"
 	"maps"
 	"path"
-	"path/filepath"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/tool"
+	"gatehouse/core/tool/files/place"
 )
 
 type grepInput struct {
@@ -173,25 +173,24 @@ func touchGrep(t *tool.Turn, raw json.RawMessage) (tool.Access, error) {
 	return tool.Access{Read: []string{name}}, err
 }
 
-func (f *files) grep(ctx context.Context, c *tool.Call) (tool.Result, error) {
+func (s searcher) grep(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	in, err := decodeGrep(c.Input)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	name, err := decided(c.Access.Read, in.Path)
+	name, err := place.Decided(c.Access.Read, in.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	s := newSearch(c.Turn, in)
-	w := &walk{f: f, t: c.Turn}
-	w.visit = func(h hit) error {
-		if !in.wants(filepath.ToSlash(h.rel)) {
+	g := newSearch(c.Turn, in)
+	w := &walk{open: s.open, t: c.Turn, visit: func(ctx context.Context, h hit) error {
+		if !in.wants(h.rel) {
 			return nil
 		}
-		return s.file(ctx, f, h)
-	}
+		return g.file(ctx, s.open, h)
+	}}
 	if err := w.run(ctx, name); err != nil {
-		return tool.Result{}, explain(in.Path, err)
+		return tool.Result{}, place.Explain(in.Path, err)
 	}
-	return tool.Result{Text: s.result(w.cut)}, nil
+	return tool.Result{Text: g.result(w.cut)}, nil
 }

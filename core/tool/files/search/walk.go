@@ -1,4 +1,4 @@
-package files
+package search
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/tool"
+	"gatehouse/core/tool/files/place"
 	"gatehouse/core/vault"
 )
 
@@ -29,10 +30,9 @@ var errEnough = errors.New("enough")
 // follows no links, enters no folder and shows no file that the Turn may not
 // read, and leaves out what it cannot open.
 type walk struct {
-	f       *files
+	open    place.Opener
 	t       *tool.Turn
-	from    place
-	visit   func(hit) error // errEnough ends the walk
+	visit   func(context.Context, hit) error // errEnough ends the walk
 	entries int
 	cut     string // why the walk ended early, in words; "" when it did not
 }
@@ -41,44 +41,43 @@ type walk struct {
 type hit struct {
 	name string // as Turn.Name makes it
 	rel  string // relative to where the walk began
-	at   place
+	at   place.Place
 }
 
 // run walks from the folder name, or visits name alone when it is a file. ctx
 // ending is an error; the search's own time is not, but told in cut.
 func (w *walk) run(ctx context.Context, name string) error {
-	if !may(w.t.MayRead, name) {
+	if !place.May(w.t.MayRead, name) {
 		return core.Errorf(core.Denied, "this folder may not be searched here")
 	}
-	p, err := at(w.t, name)
+	p, err := place.At(w.t, name)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	w.from = p
-	st, err := p.root.Lstat(p.rel)
+	st, err := p.Lstat()
 	if err != nil {
 		return err
 	}
+	timed, cancel := context.WithTimeout(ctx, searchTime)
+	defer cancel()
 	if st.Mode().IsRegular() {
-		err = w.visit(hit{name, path.Base(name), p})
+		err = w.visit(timed, hit{name, path.Base(name), p})
 	} else {
-		timed, cancel := context.WithTimeout(ctx, searchTime)
-		defer cancel()
 		err = w.dir(timed, p, "", 0)
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			w.cut = "the search ended after " + searchTime.String()
-			err = nil
-		}
 	}
-	if errors.Is(err, errEnough) {
+	switch {
+	case errors.Is(err, errEnough):
+		return nil
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		w.cut = "the search ended after " + searchTime.String()
 		return nil
 	}
 	return err
 }
 
 // dir walks one folder; rel is its path from where the walk began.
-func (w *walk) dir(ctx context.Context, p place, rel string, depth int) error {
+func (w *walk) dir(ctx context.Context, p place.Place, rel string, depth int) error {
 	list, err := w.list(p)
 	if err != nil {
 		if depth == 0 {
@@ -94,15 +93,15 @@ func (w *walk) dir(ctx context.Context, p place, rel string, depth int) error {
 			w.cut = "the search ended after 200,000 files and folders"
 			return errEnough
 		}
-		next := place{root: p.root, base: p.base, rel: path.Join(p.rel, e.Name())}
-		name := next.nameOf(w.t, next.rel)
-		if !e.IsDir() && !e.Type().IsRegular() || vault.IsTemporary(name) || !may(w.t.MayRead, name) || system(name) {
+		next := p.Child(e.Name())
+		name := next.Name(w.t)
+		if !e.IsDir() && !e.Type().IsRegular() || vault.IsTemporary(name) || !place.May(w.t.MayRead, name) || place.System(name) {
 			continue
 		}
 		below := path.Join(rel, e.Name())
 		switch {
 		case !e.IsDir():
-			err = w.visit(hit{name, below, next})
+			err = w.visit(ctx, hit{name, below, next})
 		case depth == maxDepth:
 			w.cut = "folders more than 64 deep were left out"
 		default:
@@ -116,8 +115,8 @@ func (w *walk) dir(ctx context.Context, p place, rel string, depth int) error {
 }
 
 // list is what stands in a folder, by name.
-func (w *walk) list(p place) ([]fs.DirEntry, error) {
-	dir, _, err := w.f.open(p, syscall.O_DIRECTORY)
+func (w *walk) list(p place.Place) ([]fs.DirEntry, error) {
+	dir, _, err := w.open.Open(p, syscall.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,37 @@
+package place
+
+import (
+	"bytes"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"gatehouse/core"
+	"gatehouse/core/tool"
+)
+
+// Decided is the one name of a call that was decided on.
+func Decided(names []string, shown string) (string, error) {
+	if len(names) != 1 {
+		return "", core.Errorf(core.Denied, "%s: this call was not decided on", shown)
+	}
+	return names[0], nil
+}
+
+// Show is a name as the model may use it again: relative to the working
+// directory in the vault, absolute outside.
+func Show(t *tool.Turn, name string) string {
+	if !filepath.IsAbs(name) {
+		if rel, err := filepath.Rel(t.Dir.Path, filepath.Join(t.Vault.Path(), name)); err == nil {
+			name = filepath.ToSlash(rel)
+		}
+	}
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// Binary reports whether data is no text: text has no NUL.
+func Binary(data []byte) bool { return bytes.IndexByte(data, 0) >= 0 }
