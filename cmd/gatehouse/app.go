@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
 	"gatehouse/core/queue"
+	"gatehouse/core/sandbox"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/usage"
@@ -45,6 +47,8 @@ type app struct {
 	book       *pairing.Book
 	desk       *permission.Desk
 	guard      *permission.Guard
+	box        sandbox.Box // nil: nothing runs isolated, and noBox says why
+	noBox      string
 	usage      *usage.Ledger
 	keys       *auth.Keys
 	admins     *auth.Admins
@@ -131,7 +135,13 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.bus = bus.New(a.loadEvents, a.events.Latest)
 	g := &gate{http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}}
 	asks := &approvals{desk: a.desk}
-	a.guard = permission.NewGuard(permission.GuardOptions{DB: a.db, Desk: a.desk, Vault: a.vault, Clock: a.clock, Log: a.log, Show: toolAsks{asks}})
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	a.box, a.noBox = sandbox.Open(a.cfg.Sandbox, self)
+	a.guard = permission.NewGuard(permission.GuardOptions{DB: a.db, Desk: a.desk, Vault: a.vault, Isolation: a.box != nil,
+		Clock: a.clock, Log: a.log, Metrics: permission.NewMetrics(a.reg), Show: toolAsks{asks}})
 	qm := queue.NewMetrics(a.reg, append(a.botNames(), core.APIBot))
 	p := &preparer{platform: a.platform}
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version})
@@ -253,7 +263,7 @@ func (a *app) joinConnectors(ctx context.Context) error {
 func (a *app) joinUpkeep(context.Context) error {
 	a.upkeep = newUpkeep([]chore{
 		{"pairing", time.Minute, a.book.Expire},
-		{"asks", time.Minute, func(ctx context.Context) (int, error) { expired, err := a.desk.Expire(ctx); return len(expired), err }},
+		{"asks", time.Minute, a.guard.Expire},
 		{"reservations", time.Hour, func(ctx context.Context) (int, error) { return a.usage.SettleStale(ctx, a.db) }},
 		{"queue", 10 * time.Minute, a.queue.Prune},
 		{"run_events", 10 * time.Minute, a.events.Prune},

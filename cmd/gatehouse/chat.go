@@ -322,7 +322,13 @@ func (c *chat) decide(ctx context.Context, call dispatch.Call, ask permission.As
 	if err != nil {
 		return "", err
 	}
-	return toolAsks{c.approvals}.pressed(ctx, c.guard, ask, option, by)
+	if err := c.guard.Press(ctx, ask.ID, option, by); err != nil {
+		return "", err
+	}
+	if option == permission.OptionDeny {
+		return "Denied", nil
+	}
+	return "Allowed", nil
 }
 
 // plain makes hostile text fit to stand in our Markdown.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"slices"
 
@@ -35,8 +34,7 @@ func newKits(a *app) (*kits, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &kits{a: a}
-	k.box, k.noBox = sandbox.Open(a.cfg.Sandbox, self)
+	k := &kits{a: a, box: a.box, noBox: a.noBox}
 	k.shell = shell.New(shell.Options{Box: k.box, Stage: self, Clock: a.clock, Env: os.Environ()})
 	web, err := fetch.New(fetch.Options{Search: a.cfg.SearxngURL})
 	if err != nil {
@@ -118,12 +116,6 @@ func (k *kits) equip(_ context.Context, t *orchestrator.Turn, dir vault.Dir, who
 // what the model wants to know.
 type toolAsks struct{ *approvals }
 
-// Buttons of a permission.
-const (
-	optOnce   = "once"
-	optRefuse = "deny"
-)
-
 // maxButton is how many characters a button shows of a pattern.
 const maxButton = 40
 
@@ -132,14 +124,18 @@ func (s toolAsks) Open(ctx context.Context, tx *store.Tx, a permission.Ask, req 
 	if p.Bot == core.APIBot {
 		return nil // the stream and the panel show it
 	}
+	if a.Kind == permission.KindQuestion {
+		to := core.Address{Bot: a.Bot, Chat: a.Chat}
+		return s.mail.Post(ctx, tx, core.Reply{Address: to, Key: askKey(a.ID, 0), Parts: []core.Part{questionPart(a, questionsOf(a))}})
+	}
 	chats, err := s.book.OwnerChats(ctx, tx, p.Bot)
 	if err != nil {
 		return err
 	}
 	part := core.Part{Text: permissionText(req, p)}
-	part.Buttons = [][]core.Button{{{Label: "Allow once", Data: a.Data(optOnce)}, {Label: "Deny", Data: a.Data(optRefuse)}}}
+	part.Buttons = [][]core.Button{{{Label: "Allow once", Data: a.Data(permission.OptionOnce)}, {Label: "Deny", Data: a.Data(permission.OptionDeny)}}}
 	for i, g := range req.SuggestedGrants {
-		part.Buttons = append(part.Buttons, []core.Button{{Label: core.CutRunes("Allow in this session: "+g.Label, maxButton+24), Data: a.Data(grantOption(i))}})
+		part.Buttons = append(part.Buttons, []core.Button{{Label: core.CutRunes("Allow in this session: "+g.Label, maxButton+24), Data: a.Data(permission.OptionGrant(i))}})
 	}
 	for i, to := range chats {
 		if err := s.mail.Post(ctx, tx, core.Reply{Address: to, Key: askKey(a.ID, i), Parts: []core.Part{part}}); err != nil {
@@ -151,8 +147,6 @@ func (s toolAsks) Open(ctx context.Context, tx *store.Tx, a permission.Ask, req 
 
 // askKey names the i-th message that shows an ask.
 func askKey(id string, i int) string { return "ask:" + id + ":" + string(rune('a'+i)) }
-
-func grantOption(i int) string { return "g" + string(rune('0'+i)) }
 
 // permissionText says what a tool wants, in plain text: all of it is hostile.
 func permissionText(req core.PermissionRequest, p permission.Profile) string {
@@ -174,9 +168,15 @@ func permissionText(req core.PermissionRequest, p permission.Profile) string {
 
 // Close takes the buttons away and says what was decided.
 func (s toolAsks) Close(ctx context.Context, tx *store.Tx, a permission.Ask, outcome string) error {
-	chats, err := s.book.OwnerChats(ctx, tx, a.Bot)
-	if err != nil || a.Bot == core.APIBot {
-		return err
+	if a.Bot == core.APIBot {
+		return nil
+	}
+	chats := []core.Address{{Bot: a.Bot, Chat: a.Chat}}
+	if a.Kind != permission.KindQuestion {
+		var err error
+		if chats, err = s.book.OwnerChats(ctx, tx, a.Bot); err != nil {
+			return err
+		}
 	}
 	for i, to := range chats {
 		key := askKey(a.ID, i)
@@ -188,31 +188,3 @@ func (s toolAsks) Close(ctx context.Context, tx *store.Tx, a permission.Ask, out
 	return nil
 }
 
-// pressed decides a tool's ask by a button of the owner or an admin.
-func (s toolAsks) pressed(ctx context.Context, guard *permission.Guard, a permission.Ask, option string, by core.Actor) (string, error) {
-	switch option {
-	case optOnce:
-		return "Allowed once", guard.Grant(ctx, a.ID, "", by)
-	case optRefuse:
-		return "Denied", guard.Deny(ctx, a.ID, by)
-	}
-	pattern, err := suggested(a.Payload, option)
-	if err != nil {
-		return "", err
-	}
-	return "Allowed in this session: " + pattern, guard.Grant(ctx, a.ID, pattern, by)
-}
-
-// suggested is the grant that a button of an ask stands for.
-func suggested(payload, option string) (string, error) {
-	var req struct {
-		Request core.PermissionRequest `json:"request"`
-	}
-	err := json.Unmarshal([]byte(payload), &req)
-	for i, g := range req.Request.SuggestedGrants {
-		if grantOption(i) == option {
-			return g.Pattern, nil
-		}
-	}
-	return "", errors.Join(core.Errorf(core.Invalid, "this button is not known any more"), err)
-}
