@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bmatcuk/doublestar/v4"
 	"mvdan.cc/sh/v3/syntax"
 
 	"gatehouse/core"
@@ -210,6 +211,9 @@ func narrower(kind, pattern string, suggested []core.SuggestedGrant) bool {
 // that it names with all in it.
 func narrowerGlob(pattern, wide string) bool {
 	if clean, ok := cleaned(strings.TrimPrefix(pattern, "/")); !ok || clean != strings.TrimPrefix(pattern, "/") {
+		return false
+	}
+	if !doublestar.ValidatePattern(pattern) {
 		return false
 	}
 	if !strings.ContainsAny(pattern, `*?[]{}\`) {

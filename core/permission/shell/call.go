@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -290,7 +291,7 @@ func (w *walker) obscure(f []string, s *state, in input) {
 	defer func() { w.quiet-- }()
 	if globbed(f[0]) {
 		pattern := path.Base(shown(f[0]))
-		for name := range privileged {
+		for _, name := range slices.Sorted(maps.Keys(privileged)) {
 			if ok, _ := path.Match(pattern, name); ok && pattern != "*" {
 				w.danger(name + ": it would run with another user's rights")
 			}
