@@ -147,6 +147,10 @@ func TestInitSkipsWhatIsNotAnsweredAndTakesFlagsAndSecretFiles(t *testing.T) {
 	if code, out := b.begins(nil); code != exitClean || strings.Count(out, "skipped") != 5 {
 		t.Fatalf("no answers at all: exit %d\n%s", code, out)
 	}
+	_ = os.Remove(b.file)
+	if code, out, _ := b.run("init"); code != exitClean || strings.Count(out, "skipped") != 5 { // its input is /dev/null
+		t.Fatalf("no input at all: exit %d\n%s", code, out)
+	}
 	if code, out := b.begins(nil); code != exitFailure || !strings.Contains(out, "--force") {
 		t.Errorf("a file that is there: exit %d\n%s", code, out)
 	}

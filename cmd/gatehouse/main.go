@@ -166,8 +166,3 @@ func buildInfo() (revision, goVersion string) {
 	}
 	return revision, info.GoVersion
 }
-
-func isTerminal(f *os.File) bool {
-	st, err := f.Stat()
-	return err == nil && st.Mode()&os.ModeCharDevice != 0
-}
