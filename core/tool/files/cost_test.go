@@ -69,3 +69,37 @@ func TestFoldersThatAreTooDeepAreToldOf(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestCallsLeaveNoFileOpen(t *testing.T) {
+	b := newBench(t, core.Full)
+	count := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("this system does not tell which files are open")
+		}
+		return len(list)
+	}
+	b.put("a.md", "text\n")
+	outside := t.TempDir()
+	round := func() {
+		for name, input := range map[string]in{
+			"Read": {"file_path": "a.md"}, "Write": {"file_path": "n/e/w.md", "content": "x"}, "Edit": {"file_path": "a.md", "old_string": "none", "new_string": "x"},
+			"Glob": {"pattern": "**", "path": outside}, "Grep": {"pattern": "text"},
+		} {
+			_, _ = b.call(name, input)
+		}
+		for _, p := range []string{"none/none", "a.md/x", outside, outside + "/none", "/proc/self/environ", "n"} {
+			_, _ = b.call("Read", in{"file_path": p})
+			_, _ = b.call("Write", in{"file_path": p, "content": "x"})
+			_, _ = b.call("Grep", in{"pattern": "x", "path": p})
+		}
+	}
+	round()
+	before := count()
+	for range 50 {
+		round()
+	}
+	if after := count(); after > before+10 { // other tests' own may come and go
+		t.Errorf("%d files were open, and now %d", before, after)
+	}
+}
