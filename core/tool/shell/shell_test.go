@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -414,5 +416,27 @@ func TestBadInputIsRefusedInWords(t *testing.T) {
 		if _, err := h.shell.Tool().Touches(turn, json.RawMessage(raw)); core.KindOf(err) != core.Invalid {
 			t.Errorf("%s: %v", raw, err)
 		}
+	}
+}
+
+// BenchmarkBash is what a call costs beyond the command's own work, with a
+// thousand notes in the vault; p50 is printed in ms.
+func BenchmarkBash(b *testing.B) {
+	for _, trust := range []core.Trust{core.Full, core.Vault, core.Sandboxed} {
+		b.Run(trust.String(), func(b *testing.B) {
+			h := newHouse(b, box(b), sandbox.Limits{})
+			for i := range 1000 {
+				h.put(b, fmt.Sprintf("Notes/%d/%d.md", i/50, i))
+			}
+			turn := h.turn(b, trust, "")
+			var each []time.Duration
+			for b.Loop() {
+				start := time.Now()
+				h.do(b, turn, "true")
+				each = append(each, time.Since(start))
+			}
+			slices.Sort(each)
+			b.ReportMetric(float64(each[len(each)/2].Microseconds())/1000, "p50-ms")
+		})
 	}
 }

@@ -64,7 +64,7 @@ func (s *sweeper) folder(root *os.Root, name string) {
 }
 
 func (s *sweeper) entry(root *os.Root, name string, e fs.DirEntry) {
-	refused := !s.t.MayWrite(name)
+	refused := !s.v.open[name] && !s.t.MayWrite(name)
 	if refused || special(e) {
 		if !s.stood(root, name, e) {
 			s.trash(name, refused)

@@ -30,6 +30,7 @@ type view struct {
 	// so that it cannot be. At most maxEntries in each.
 	fixed map[string]fs.FileInfo
 	links map[string]string // links that must not be changed, and where they lead
+	open  map[string]bool   // what stood there and may be written: need not be asked again
 }
 
 // A grade is how much of a file is open.
@@ -63,7 +64,7 @@ func gradeOf(t *tool.Turn, name string) grade {
 // link is never mounted on: it leads to what stands under its own name, or
 // nowhere.
 func look(t *tool.Turn) (*view, error) {
-	v := &view{fixed: map[string]fs.FileInfo{}, links: map[string]string{}}
+	v := &view{fixed: map[string]fs.FileInfo{}, links: map[string]string{}, open: map[string]bool{}}
 	home := "."
 	if t.Trust == core.Sandboxed {
 		home = own(t)
@@ -122,6 +123,9 @@ func (w *walk) folder(root *os.Root, name string, in grade, depth, below int) er
 
 func (w *walk) entry(root *os.Root, name string, e fs.DirEntry, in grade, depth, below int) error {
 	g := gradeOf(w.t, name)
+	if g == writable {
+		w.v.open[name] = true
+	}
 	switch {
 	case e.Type()&fs.ModeSymlink != 0:
 		if to, err := root.Readlink(e.Name()); err == nil && in == writable && g != writable {
