@@ -187,4 +187,3 @@ func (s toolAsks) Close(ctx context.Context, tx *store.Tx, a permission.Ask, out
 	}
 	return nil
 }
-
