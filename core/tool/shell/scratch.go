@@ -8,10 +8,30 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"gatehouse/core"
 	"gatehouse/core/tool"
 )
+
+// scratchName is how the names of scratch folders begin.
+const scratchName = "gatehouse-scratch-"
+
+// tidy deletes what an earlier gateway left in our own Temp when it died.
+func (s *Shell) tidy() {
+	if s.o.Temp == "" {
+		return
+	}
+	entries, err := os.ReadDir(s.o.Temp)
+	if err != nil {
+		return // not made yet, or not ours: the first command says so
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), scratchName) && e.IsDir() {
+			_ = remove(filepath.Join(s.o.Temp, e.Name()))
+		}
+	}
+}
 
 // scratchOf is the folder that stands at /tmp for the commands of one run.
 func (s *Shell) scratchOf(run string) (string, error) {
@@ -23,7 +43,7 @@ func (s *Shell) scratchOf(run string) (string, error) {
 	if len(s.scratch) >= maxRuns {
 		return "", core.Errorf(core.Busy, "too many runs use the shell at once: try again later")
 	}
-	dir, err := os.MkdirTemp(s.o.Temp, "gatehouse-scratch-")
+	dir, err := os.MkdirTemp(s.o.Temp, scratchName)
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
 	}

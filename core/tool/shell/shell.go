@@ -46,7 +46,9 @@ type Options struct {
 	// LOGNAME, LANG, LC_ALL, LC_CTYPE and TZ of it reach a command, below full
 	// only the language and the time zone.
 	Env []string
-	// Temp is where the scratch folders are made; empty is the system's.
+	// Temp is a folder of this gateway's own where the scratch folders are made:
+	// those that a crash left are deleted by New. Empty is the system's, where
+	// nothing is looked for.
 	Temp string
 	// Limits of one command below full; zero values mean the sandbox's.
 	Limits sandbox.Limits
@@ -75,6 +77,7 @@ func New(o Options) *Shell {
 			break
 		}
 	}
+	s.tidy()
 	return s
 }
 

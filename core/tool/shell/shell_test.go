@@ -395,6 +395,36 @@ func TestWhatCommandsAgentsIsMovedToTheTrash(t *testing.T) {
 	}
 }
 
+func TestScratchThatACrashLeftIsDeleted(t *testing.T) {
+	temp := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(temp, "gatehouse-scratch-1", "home", "closed"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(filepath.Join(temp, "other"), nil, 0o600), os.Chmod(filepath.Join(temp, "gatehouse-scratch-1", "home"), 0)); err != nil {
+		t.Fatal(err)
+	}
+	s := shell.New(shell.Options{Stage: program(t), Clock: core.System{}, Temp: temp})
+	if left, _ := filepath.Glob(filepath.Join(temp, "*")); len(left) != 1 || filepath.Base(left[0]) != "other" {
+		t.Error(left)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBoundsThatNobodySetOpenNothing(t *testing.T) {
+	h := newHouse(t, box(t), sandbox.Limits{})
+	h.put(t, "Notes/a.md=a\n")
+	for _, trust := range below {
+		turn := h.turn(t, trust, "")
+		turn.MayRead, turn.MayWrite = nil, nil
+		r, err := h.try(t.Context(), turn, "cat Notes/a.md "+h.vault.Path()+"/Notes/a.md; echo x > "+h.vault.Path()+"/new")
+		if err == nil && strings.Contains(r.Text, "a\n") || h.has("new") {
+			t.Errorf("%s: %q", trust, r.Text)
+		}
+	}
+}
+
 func TestProgressShowsTheLastLine(t *testing.T) {
 	h := newHouse(t, box(t), sandbox.Limits{})
 	var mu sync.Mutex

@@ -51,10 +51,10 @@ func gradeOf(t *tool.Turn, name string) grade {
 			return hidden
 		}
 	}
-	switch {
-	case !t.MayRead(name):
+	switch { // a bound that nobody set opens nothing
+	case t.MayRead == nil || !t.MayRead(name):
 		return hidden
-	case !t.MayWrite(name):
+	case t.MayWrite == nil || !t.MayWrite(name):
 		return readable
 	}
 	return writable
