@@ -19,7 +19,7 @@ import (
 // Bounds of one examination; beyond them a command counts as hidden.
 const (
 	maxText  = 64 << 10 // bytes of a command
-	maxSteps = 4000     // nodes looked at
+	maxSteps = 20000    // words and commands looked at
 	maxDepth = 12       // shells in shells, functions in functions
 	maxAlts  = 16       // values that one word may have
 	maxField = 256      // fields of one command, by braces
@@ -121,8 +121,10 @@ func (w *walker) name(s *state, f string) {
 }
 
 // spent reports whether the examination has become too long.
-func (w *walker) spent() bool {
-	w.steps++
+func (w *walker) spent() bool { return w.spend(1) }
+
+func (w *walker) spend(n int) bool {
+	w.steps += n
 	if w.steps > maxSteps {
 		w.quiet = 0
 		w.hidden("it is too long to be followed")
