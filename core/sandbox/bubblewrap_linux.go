@@ -66,15 +66,20 @@ func (w *bubblewrap) Command(ctx context.Context, s Spec, argv ...string) (*exec
 		return nil, err
 	}
 	s.Limits = s.Limits.orDefaults()
-	args, err := w.args(s)
+	handles, err := w.open(s)
 	if err != nil {
+		return nil, err
+	}
+	args, err := w.args(s, handles)
+	if err != nil {
+		closeAll(handles)
 		return nil, err
 	}
 	order, err := json.Marshal(newOrder(s, argv))
 	if err != nil {
 		return nil, fmt.Errorf("order for the sandbox: %w", err)
 	}
-	files, status, err := handed(strings.Join(args, "\x00")+"\x00", passwdFile, groupFile, hostsFile, string(order))
+	files, status, err := handed(handles, strings.Join(args, "\x00")+"\x00", passwdFile, groupFile, hostsFile, string(order))
 	if err != nil {
 		return nil, err
 	}
@@ -119,15 +124,38 @@ func check(s Spec, argv []string) error {
 	return nil
 }
 
+// maxHandles bounds the paths that are handed over open; the rest go by name.
+const maxHandles = 500
+
+// open opens what s gives, so that bwrap mounts exactly that, whatever others
+// make of the names meanwhile. No link is followed. A bwrap that takes no open
+// files gets names.
+func (w *bubblewrap) open(s Spec) (handles []*os.File, err error) {
+	if !w.can["--ro-bind-fd"] || !w.can["--bind-fd"] {
+		return nil, nil
+	}
+	for _, p := range slices.Concat(s.Writable, s.ReadOnly) {
+		if len(handles) == maxHandles {
+			break
+		}
+		fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+		if errors.Is(err, unix.ENOSYS) {
+			return nil, nil
+		}
+		if err != nil {
+			closeAll(handles)
+			return nil, fmt.Errorf("sandbox path: %w", err)
+		}
+		handles = append(handles, os.NewFile(uintptr(fd), p))
+	}
+	return handles, nil
+}
+
 // handed are the files that bwrap inherits, and our end of its status.
-func handed(args string, data ...string) (files []*os.File, status *os.File, err error) {
+func handed(handles []*os.File, args string, data ...string) (files []*os.File, status *os.File, err error) {
 	defer func() {
 		if err != nil {
-			for _, f := range append(files, status) {
-				if f != nil {
-					_ = f.Close()
-				}
-			}
+			closeAll(append(append(files, status), handles...))
 		}
 	}()
 	status, theirs, err := os.Pipe()
@@ -146,7 +174,15 @@ func handed(args string, data ...string) (files []*os.File, status *os.File, err
 		}
 		files = append(files, f)
 	}
-	return files, status, nil
+	return append(files, handles...), status, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
 }
 
 // memory is a file that stands nowhere, holding s, at its start.
@@ -165,8 +201,8 @@ func memory(name, s string) (*os.File, error) {
 	return f, nil
 }
 
-// args are bwrap's options for s.
-func (w *bubblewrap) args(s Spec) ([]string, error) {
+// args are bwrap's options for s; handles follow the other files.
+func (w *bubblewrap) args(s Spec, handles []*os.File) ([]string, error) {
 	a := []string{
 		"--unshare-all", "--unshare-user", "--die-with-parent", "--new-session",
 		"--uid", insideID, "--gid", insideID, "--hostname", "sandbox", "--cap-drop", "ALL", "--clearenv",
@@ -192,7 +228,7 @@ func (w *bubblewrap) args(s Spec) ([]string, error) {
 	default:
 		a = append(a, "--tmpfs", "/tmp")
 	}
-	view, err := viewArgs(s)
+	view, err := viewArgs(s, handles)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +253,11 @@ func systemArgs() []string {
 }
 
 // viewArgs mount what s gives, what lies higher first.
-func viewArgs(s Spec) ([]string, error) {
+func viewArgs(s Spec, handles []*os.File) ([]string, error) {
+	open := map[string]int{} // by path: the number that it has in bwrap
+	for i, f := range handles {
+		open[f.Name()] = orderFD + 1 + i
+	}
 	type mount struct{ how, path string }
 	var all []mount
 	for how, paths := range map[string][]string{"--ro-bind": s.ReadOnly, "--bind": s.Writable, "": s.Masked} {
@@ -238,6 +278,8 @@ func viewArgs(s Spec) ([]string, error) {
 			return nil, fmt.Errorf("sandbox path: %w", err)
 		case st.Mode()&os.ModeSymlink != 0:
 			return nil, fmt.Errorf("sandbox path %q is a link", m.path)
+		case open[m.path] != 0:
+			a = append(a, m.how+"-fd", strconv.Itoa(open[m.path]), m.path)
 		case m.how != "":
 			a = append(a, m.how, m.path, m.path)
 		case st.IsDir():

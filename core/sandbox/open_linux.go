@@ -126,7 +126,7 @@ func abilities(path string) map[string]bool {
 	}
 	words := strings.Fields(string(out))
 	can := map[string]bool{}
-	for _, option := range []string{"--disable-userns", "--size"} {
+	for _, option := range []string{"--disable-userns", "--size", "--ro-bind-fd", "--bind-fd"} {
 		can[option] = slices.Contains(words, option)
 	}
 	return can

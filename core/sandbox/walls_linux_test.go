@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -125,6 +126,41 @@ func TestBubblewrapHoldsWithoutTheStage(t *testing.T) {
 			t.Errorf("%s: %q", command, out)
 		}
 		cancel()
+	}
+}
+
+func TestANameThatIsSwappedBeforeTheMountGainsNothing(t *testing.T) {
+	box, b := probe(self(t))
+	if box == nil {
+		t.Skip(b.Text)
+	}
+	if !box.(*bubblewrap).can["--bind-fd"] {
+		t.Skip("this bwrap takes no open files")
+	}
+	open, closed := spaces(t)
+	for _, s := range []Spec{{Writable: []string{open}, Dir: open}, {ReadOnly: []string{open}, Dir: open}} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		s.Env = []string{"PATH=/usr/bin:/bin"}
+		cmd, err := box.Command(ctx, s, "/bin/cat", "note")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(open, open+"2"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(closed, open); err != nil {
+			t.Fatal(err)
+		}
+		if out := said(t, cmd); out != "open\n" {
+			t.Errorf("%q", out)
+		}
+		cancel()
+		if _, err := box.Command(t.Context(), s, "true"); err == nil {
+			t.Error("a link is taken for a folder")
+		}
+		if err := errors.Join(os.Remove(open), os.Rename(open+"2", open)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -160,20 +160,14 @@ func (s *Shell) boxed(ctx context.Context, c *tool.Call, in input) (tool.Result,
 		return tool.Result{}, core.Errorf(core.Busy, "the command was not started: another one works in the same folders")
 	}
 	defer release()
-	v, err := look(t)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	var limit atomic.Pointer[string]
-	gone := make(chan struct{})
-	spec := sandbox.Spec{
-		ReadOnly: v.readOnly, Writable: v.writable, Masked: v.masked, Scratch: scratch, Dir: v.dir,
-		Env: s.environment(false), Limits: s.o.Limits, OnLimit: func(why string) { limit.Store(&why) },
-		OnGone: func() { close(gone) },
-	}
 	limited, cancel := context.WithTimeout(ctx, time.Duration(in.Timeout)*time.Second)
 	defer cancel()
-	cmd, err := s.o.Box.Command(limited, spec, s.bash, "-c", in.Command)
+	var limit atomic.Pointer[string]
+	gone := make(chan struct{})
+	cmd, v, err := s.shut(limited, t, sandbox.Spec{
+		Scratch: scratch, Env: s.environment(false), Limits: s.o.Limits,
+		OnLimit: func(why string) { limit.Store(&why) }, OnGone: func() { close(gone) },
+	}, s.bash, "-c", in.Command)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -190,6 +184,29 @@ func (s *Shell) boxed(ctx context.Context, c *tool.Call, in input) (tool.Result,
 		why = *p
 	}
 	return e.result(in, why, notes), nil
+}
+
+// lookAgain is how often a view is made anew when files went away meanwhile.
+const lookAgain = 3
+
+// shut is argv ready to start with the view of t.
+func (s *Shell) shut(ctx context.Context, t *tool.Turn, spec sandbox.Spec, argv ...string) (*exec.Cmd, *view, error) {
+	for try := 1; ; try++ {
+		v, err := look(t)
+		if err != nil {
+			return nil, nil, err
+		}
+		spec.ReadOnly, spec.Writable, spec.Masked, spec.Dir = v.readOnly, v.writable, v.masked, v.dir
+		cmd, err := s.o.Box.Command(ctx, spec, argv...)
+		switch {
+		case err == nil:
+			return cmd, v, nil
+		case core.KindOf(err) != core.Other:
+			return nil, nil, err
+		case try == lookAgain:
+			return nil, nil, &core.Error{Kind: core.Busy, Text: "the command was not started: files of the vault change too fast; try again", Err: err}
+		}
+	}
 }
 
 // An ending is how a command ended.
