@@ -50,6 +50,7 @@ func chatCommands() []chatCommand {
 		{name: "status", about: "what is going on in this chat", control: true, run: (*chat).status},
 		{name: "whoami", about: "who you are to this bot, and what you may", run: (*chat).whoami},
 		{name: "claim", about: "become the owner, with a code", run: (*chat).claimed},
+		{name: "trust", about: "whether tools ask you first: /trust auto or /trust ask", owner: true, run: (*chat).trust},
 		{name: "pairing", about: "who waits to be let in", owner: true, run: (*chat).pending},
 		{name: "approve", about: "let somebody in: /approve CODE [sandboxed|vault]", owner: true, control: true, run: (*chat).approve},
 		{name: "deny", about: "turn somebody away: /deny CODE", owner: true, control: true, run: (*chat).denyRequest},
@@ -245,6 +246,25 @@ func (c *chat) denyRequest(ctx context.Context, call dispatch.Call) (dispatch.Ou
 		return dispatch.Outcome{}, err
 	}
 	return said("Denied %s. They hear nothing more for a week.", plain(r.Display))
+}
+
+// trust says or changes whether the tools of this conversation ask first.
+func (c *chat) trust(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+	if call.In.Group() {
+		return said("In a group tools always ask.")
+	}
+	to := call.In.Address
+	word := strings.TrimSpace(call.In.Text)
+	set := func() error {
+		return c.db.Tx(ctx, func(tx *store.Tx) error { return c.sessions.SetTrustAuto(ctx, tx, to, word == "auto") })
+	}
+	switch word {
+	case "auto":
+		return dispatch.Outcome{Text: "In this conversation tools go on without asking, within trust " + call.Trust.String() + ". What is forbidden stays forbidden. `/trust ask` undoes this, and so does `/new`."}, set()
+	case "ask":
+		return dispatch.Outcome{Text: "In this conversation tools ask you first."}, set()
+	}
+	return said("You are at trust %s here. `/trust auto` lets tools go on without asking, `/trust ask` has them ask.", call.Trust)
 }
 
 func (c *chat) enable(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"slices"
 
@@ -63,23 +62,9 @@ func (k *kits) profile(t *orchestrator.Turn) permission.Profile {
 	}
 	p.Configured = permission.ParseConfigured(t.Session.Metadata, defaults)
 	// Trust mode: the owner's own API and panel sessions unless they say
-	// otherwise; in chats only where the owner has said so.
-	auto := trustMode(t.Session.Metadata)
-	p.Auto = t.Admin && (auto != nil && *auto || auto == nil && in.Turn != nil)
+	// otherwise; in chats only where the owner has said so, and in no group.
+	p.Auto = t.Admin && !in.Group() && t.Session.TrustAuto(in.Turn != nil)
 	return p
-}
-
-// trustMode is what a session's metadata says of it; nil: nothing.
-func trustMode(metadata json.RawMessage) *bool {
-	var m struct {
-		Permissions struct {
-			TrustMode *bool `json:"trust_mode"`
-		} `json:"permissions"`
-	}
-	if json.Unmarshal(metadata, &m) != nil {
-		return nil
-	}
-	return m.Permissions.TrustMode
 }
 
 // equip is a turn's kit.
@@ -90,7 +75,7 @@ func (k *kits) equip(_ context.Context, t *orchestrator.Turn, dir vault.Dir, who
 		User: t.User, Trust: t.Trust, Session: t.Session.ID, Run: t.Run, Vault: k.a.vault, Dir: dir, MayRead: mayRead, MayWrite: mayWrite,
 	}}
 	for _, x := range k.tools {
-		if len(who.Tools) > 0 && !slices.Contains(who.Tools, x.Name) {
+		if !who.Offers(x.Name) {
 			continue
 		}
 		offer := permission.Offered(p, x, k.box != nil)

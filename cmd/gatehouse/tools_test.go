@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"gatehouse/configs"
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
@@ -14,6 +16,9 @@ import (
 
 // wantsToWrite is a message whose model asks to change a file of the owner's.
 const wantsToWrite = "Please note it down.\nuse Write {\"file_path\":\"Notes/plan.md\",\"content\":\"Buy tea.\\n\"}"
+
+// hasty cuts at a stop what waits for a person.
+func hasty(c *configs.Config) { c.DrainTimeout = time.Millisecond }
 
 // note is the owner's file, "" while there is none.
 func (w *world) note() string {
@@ -37,7 +42,9 @@ func TestTheOwnerApprovesAFileChangeInTheChatOnTelegram(t *testing.T) {
 	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow once")); err != nil {
 		t.Fatal(err)
 	}
-	w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && strings.Contains(m.Text, "The tool answered") })
+	w.hears(olga.DM(), func(m telegramtest.Message) bool {
+		return m.ID > mark.ID && strings.Contains(m.Text, "The tool answered")
+	})
 	if w.note() != "Buy tea.\n" {
 		t.Errorf("the file: %q", w.note())
 	}
@@ -48,19 +55,23 @@ func TestTheOwnerApprovesAFileChangeInTheChatOnTelegram(t *testing.T) {
 
 // A grant for the session is asked for once.
 func TestAGrantCoversTheNextCallAndNothingElse(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newWorld(t, hasty)
 	olga := w.boss()
 	mark := olga.Send(wantsToWrite)
 	ask := w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && len(m.Buttons) > 0 })
 	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow in this session")); err != nil {
 		t.Fatal(err)
 	}
-	w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && strings.Contains(m.Text, "The tool answered") })
+	w.hears(olga.DM(), func(m telegramtest.Message) bool {
+		return m.ID > mark.ID && strings.Contains(m.Text, "The tool answered")
+	})
 	if m := w.replies(olga, strings.Replace(wantsToWrite, "Buy tea.", "Buy milk.", 1)); len(m.Buttons) > 0 || !strings.Contains(m.Text, "The tool") {
 		t.Errorf("the second time: %q", m.Text)
 	}
 	mark = olga.Send(strings.Replace(wantsToWrite, "Notes/plan.md", "Other/plan.md", 1))
-	w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && strings.Contains(m.Text, "Other/plan.md") && len(m.Buttons) > 0 })
+	w.hears(olga.DM(), func(m telegramtest.Message) bool {
+		return m.ID > mark.ID && strings.Contains(m.Text, "Other/plan.md") && len(m.Buttons) > 0
+	})
 }
 
 // A guest who asks for the same is refused, and told why; nobody is bothered.
@@ -140,4 +151,79 @@ func TestTheOwnerApprovesAFileChangeAndAGuestIsRefusedOnDiscord(t *testing.T) {
 	if m := discordHears(w, sim, ada.DM(), "The tool failed"); !strings.Contains(m.Text, "Guests/") || w.note() != "Buy tea.\n" {
 		t.Errorf("the guest reads %q, the file: %q", m.Text, w.note())
 	}
+}
+
+// Tools ask in chats until the owner says otherwise, and again after that is
+// undone; nobody else can say so.
+func TestTrustAutoLetsToolsGoOnUntilItIsUndone(t *testing.T) {
+	w := newWorld(t, hasty)
+	olga, ada := w.boss(), w.guest("Ada")
+	if m := w.replies(ada, "/trust auto"); !strings.Contains(m.Text, "Only the owner") {
+		t.Errorf("a guest: %q", m.Text)
+	}
+	if m := w.replies(olga, "/trust auto"); !strings.Contains(m.Text, "no conversation here yet") {
+		t.Errorf("before the first message: %q", m.Text)
+	}
+	w.replies(olga, "Hello")
+	w.quiet()
+	w.replies(olga, "/trust auto")
+	if m := w.replies(olga, wantsToWrite); !strings.Contains(m.Text, "The tool answered") || len(m.Buttons) > 0 || w.note() == "" {
+		t.Errorf("with trust auto: %q", m.Text)
+	}
+	w.quiet()
+	if m := w.replies(olga, "use Read {\"file_path\":\".env\"}"); !strings.Contains(m.Text, "The tool failed") {
+		t.Errorf("the deny list: %q", m.Text)
+	}
+	w.quiet()
+	w.replies(olga, "/trust ask")
+	mark := olga.Send(strings.Replace(wantsToWrite, "plan.md", "other.md", 1))
+	w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && len(m.Buttons) > 0 })
+}
+
+// A question of the model's is answered by a button or in one's own words, by
+// the person who was asked.
+func TestAQuestionIsAnsweredInTheChat(t *testing.T) {
+	w := newWorld(t, nil)
+	olga := w.boss()
+	const ask = `use AskUserQuestion {"questions":[{"question":"Which tea?","header":"Tea","options":[{"label":"Green"},{"label":"Black","description":"stronger"}]}]}`
+	mark := olga.Send(ask)
+	q := w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && strings.Contains(m.Text, "Which tea?") })
+	if _, err := olga.Press(olga.DM(), q.ID, telegramButton(t, q, "Black")); err != nil {
+		t.Fatal(err)
+	}
+	w.hears(olga.DM(), func(m telegramtest.Message) bool {
+		return m.ID > mark.ID && strings.Contains(m.Text, "The tool answered") && strings.Contains(m.Text, "Black")
+	})
+	w.quiet()
+	mark = olga.Send(ask)
+	w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && strings.Contains(m.Text, "Which tea?") })
+	olga.Send("Neither, coffee please")
+	w.hears(olga.DM(), func(m telegramtest.Message) bool {
+		return m.ID > mark.ID && strings.Contains(m.Text, "The tool answered") && strings.Contains(m.Text, "coffee")
+	})
+}
+
+// After a crash in a tool's work the person reads what was interrupted, and
+// a button goes on with it.
+func TestAnInterruptedToolIsToldAndAButtonGoesOn(t *testing.T) {
+	w := newWorld(t, hasty)
+	olga := w.boss()
+	mark := olga.Send(wantsToWrite)
+	w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && len(m.Buttons) > 0 })
+	w.stop()
+	w.start()
+	defer w.stop()
+	m := w.hears(olga.DM(), func(m telegramtest.Message) bool {
+		return m.ID > mark.ID && strings.Contains(m.Text, "interrupted during Write Notes/plan.md")
+	})
+	if w.note() != "" {
+		t.Errorf("it was written: %q", w.note())
+	}
+	w.quiet()
+	if _, err := olga.Press(olga.DM(), m.ID, telegramButton(t, m, "Go on")); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the message to go on is answered", func() bool {
+		return w.count(`SELECT count(*) FROM inbox WHERE update_id LIKE 'choice:%' AND state = 'done'`) == 1
+	})
 }
