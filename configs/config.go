@@ -54,7 +54,8 @@ type Config struct {
 	GroupTrust string `split_words:"true" default:"sandboxed" choice:"sandboxed,vault" example:"sandboxed" desc:"The same for a request from a group."`
 	GuestRead  List   `split_words:"true" example:"Public/**" desc:"Globs of vault files that sandboxed people may be quoted from; empty means none."`
 
-	GuestModel string `split_words:"true" example:"openai/gpt-4o-mini" desc:"The model that answers sandboxed people, and no other does; empty: MODEL."`
+	DefaultAgent string `split_words:"true" example:"researcher" desc:"The agent of .parachute/agents that answers where a session names none; empty: the one that every vault has."`
+	GuestModel   string `split_words:"true" example:"openai/gpt-4o-mini" desc:"The model that answers sandboxed people, and no other does; empty: MODEL."`
 
 	BudgetUserDay Budget `split_words:"true" example:"200k" desc:"What one person may use in a day (UTC), in tokens (200k, 1.5m) or dollars ($2); empty: no bound."`
 	BudgetBotDay  Budget `split_words:"true" example:"$5" desc:"The same for all people of one bot together."`

@@ -118,7 +118,7 @@ func TestEverySettingIsReadFromItsOwnName(t *testing.T) {
 		"RATE_LIMIT": "5/10s", "PACE": "off", "MODEL": "openai/m", "MODEL_FALLBACKS": "local/quote:30ms",
 		"ANTHROPIC_API_KEY": "sk-2", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
 		"OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "LIMIT_RUNS": "3", "LIMIT_RUN_TIME": "1m",
-		"LIMIT_SILENCE": "2m", "LIMIT_OUTPUT_TOKENS": "100", "LIMIT_ROUNDS": "7", "GUEST_MODEL": "local/quote", "BUDGET_USER_DAY": "40000", "BUDGET_BOT_DAY": "$2.5", "BUDGET_DAY": "$20", "SANDBOX": "none", "SEARXNG_URL": "http://127.0.0.1:8888", "METRICS_ADDR": "127.0.0.1:9090", "LOG_LEVEL": "debug",
+		"LIMIT_SILENCE": "2m", "LIMIT_OUTPUT_TOKENS": "100", "LIMIT_ROUNDS": "7", "DEFAULT_AGENT": "researcher", "GUEST_MODEL": "local/quote", "BUDGET_USER_DAY": "40000", "BUDGET_BOT_DAY": "$2.5", "BUDGET_DAY": "$20", "SANDBOX": "none", "SEARXNG_URL": "http://127.0.0.1:8888", "METRICS_ADDR": "127.0.0.1:9090", "LOG_LEVEL": "debug",
 		"LOG_FORMAT": "json", "DRAIN_TIMEOUT": "5s",
 	}
 	var pairs []string

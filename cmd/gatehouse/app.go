@@ -50,6 +50,7 @@ type app struct {
 	box        sandbox.Box // nil: nothing runs isolated, and noBox says why
 	noBox      string
 	usage      *usage.Ledger
+	agents     *agent.Agents
 	keys       *auth.Keys
 	admins     *auth.Admins
 	sessions   *session.Store
@@ -141,7 +142,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	}
 	a.box, a.noBox = sandbox.Open(a.cfg.Sandbox, self)
 	a.guard = permission.NewGuard(permission.GuardOptions{DB: a.db, Desk: a.desk, Vault: a.vault, Isolation: a.box != nil,
-		Clock: a.clock, Log: a.log, Metrics: permission.NewMetrics(a.reg), Show: toolAsks{asks}})
+		Clock: a.clock, Log: a.log, Metrics: permission.NewMetrics(a.reg), Show: ringing{toolAsks{asks}, a.bus.Ring}})
 	qm := queue.NewMetrics(a.reg, append(a.botNames(), core.APIBot))
 	p := &preparer{platform: a.platform}
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version})
@@ -189,6 +190,12 @@ func (a *app) mayRead(trust core.Trust, user int64, path string) bool {
 	return permission.MayRead(a.cfg.GuestRead, trust, user, path)
 }
 
+// mayReadNow is the Read tool's check, .parachuteignore as it is now included.
+func (a *app) mayReadNow(trust core.Trust, user int64, path string) bool {
+	mayRead, _ := a.guard.Bounds(permission.Profile{User: user, Trust: trust, GuestRead: a.cfg.GuestRead})
+	return mayRead(path)
+}
+
 func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	search := quote.Grep(a.vault.Root(), func(s llm.Sender, path string) bool { return a.mayRead(s.Trust, s.User, path) }, a.clock)
 	if a.models, err = newModels(a.cfg, search, a.clock, a.log); err != nil {
@@ -199,6 +206,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	if err != nil {
 		return fmt.Errorf("prices: %w", err)
 	}
+	a.agents = agent.New(a.vault, agent.Options{Clock: a.clock, Log: a.log, Base: agent.Default(filepath.Base(a.vault.Path()), ""), Default: a.cfg.DefaultAgent})
 	kits, err := newKits(a)
 	if err != nil {
 		return err
@@ -210,10 +218,9 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	om := orchestrator.NewMetrics(a.reg, a.models.names, toolNames)
 	om.Stage = qm.Stage
 	a.runs = orchestrator.New(orchestrator.Options{
-		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: agent.New(a.vault), Files: a.vault.Root().FS(),
+		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents, Files: a.vault.Root().FS(),
 		Usage: a.usage, Reserve: func(ctx context.Context, r usage.Row) (int64, string, error) { return a.usage.Reserve(ctx, a.db, r) },
-		Agent: agent.Default(filepath.Base(a.vault.Path()), ""),
-		Model: a.models.find, Cost: prices.Cost, MayRead: a.mayRead,
+		Model: a.models.find, Cost: prices.Cost, MayRead: a.mayReadNow,
 		Equip: kits.equip, Guard: a.guard,
 		Choose: func(ctx context.Context, tx *store.Tx, ask permission.Ask) error {
 			_, err := a.desk.Open(ctx, tx, ask)

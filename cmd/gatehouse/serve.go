@@ -102,6 +102,7 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	heart.Go(func() { failed <- a.queue.Serve(work, a.cfg.DrainTimeout, a.dispatcher.Handle) })
 	heart.Go(func() { failed <- a.hub.Run(work) })
 	heart.Go(func() { a.watchBots(work) })
+	heart.Go(func() { a.agents.Watch(work) })
 	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "runtime", a.runtime, "bots", strings.Join(a.botNames(), " "), "model", a.models.first.About().Name)
 	ready()
 	debug.FreeOSMemory() // what start-up took is not needed again

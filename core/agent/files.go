@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"path"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
 	"gatehouse/core/vault"
 )
 
-// maxFiles bounds the context files kept in memory, each at most the whole
-// budget of a prompt: 64 × 40 kB.
+// maxFiles bounds the context files kept in memory, each at most the largest
+// budget of a prompt: 64 × 160 kB.
 const maxFiles = 64
 
 // files keeps the text of context files until they change.
@@ -37,40 +40,6 @@ type file struct {
 
 func newFiles(v *vault.Vault) *files {
 	return &files{vault: v, order: list.New(), byKey: map[string]*list.Element{}}
-}
-
-// part is one context file, cut to room bytes; false when it is missing,
-// empty, a repeat by link, or not for this reader. The check is made on the
-// file's real name.
-func (a *Agents) part(name string, room int, mayRead func(string) bool, seen map[string]bool) (part, bool, error) {
-	st, err := a.vault.Root().Lstat(name)
-	if err != nil {
-		return part{}, false, nil // missing or not ours to see: no context
-	}
-	real := name
-	if st.Mode()&fs.ModeSymlink != 0 {
-		d, err := a.vault.Dir(name)
-		if err != nil || !d.Inside {
-			return part{}, false, nil // a link that leads out of the vault
-		}
-		real = d.Rel
-		if st, err = a.vault.Root().Lstat(real); err != nil {
-			return part{}, false, nil // a link to nothing
-		}
-	}
-	if !st.Mode().IsRegular() || seen[real] || !mayRead(name) || !mayRead(real) {
-		return part{}, false, nil
-	}
-	seen[real] = true
-	f, err := a.files.read(real, st)
-	if err != nil || f.text == "" {
-		return part{}, false, err
-	}
-	p := part{name: name, text: f.text, cut: f.cut}
-	if len(p.text) > room {
-		p.text, p.cut = cutLine(p.text, room), true
-	}
-	return p, true, nil
 }
 
 // read is the file's text, from memory while size and time stay the same.
@@ -99,15 +68,15 @@ func (f *files) read(name string, st fs.FileInfo) (file, error) {
 
 func (f *files) load(name string, st fs.FileInfo) (*file, error) {
 	got := &file{name: name, size: st.Size(), mod: st.ModTime()}
-	r, err := f.vault.Root().Open(name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+	r, _, err := openStraight(f.vault.Root(), name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, errNotStraight) {
 		return got, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open context file: %w", err)
 	}
 	defer r.Close()
-	const limit = maxFileTokens * bytesPerToken
+	const limit = maxFolderTokens * bytesPerToken
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("read context file: %w", err)
@@ -117,6 +86,69 @@ func (f *files) load(name string, st fs.FileInfo) (*file, error) {
 		got.text, got.cut = cutLine(got.text, limit), true
 	}
 	return got, nil
+}
+
+// errNotStraight: a link stands where a file or a folder should, or somebody
+// put another in its place while it was opened.
+var errNotStraight = errors.New("it is a link, or no plain file")
+
+// openFolder opens the folder name with no link on the way: each folder is held
+// against what stood there before, so that one who swaps it gains nothing.
+func openFolder(root *os.Root, name string) (*os.Root, error) {
+	dir, err := root.OpenRoot(".")
+	for part := range strings.SplitSeq(name, "/") {
+		if err != nil || part == "." {
+			break
+		}
+		above := dir
+		dir, err = child(above, part)
+		_ = above.Close()
+	}
+	return dir, err
+}
+
+func child(above *os.Root, name string) (*os.Root, error) {
+	before, err := above.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !before.IsDir() {
+		return nil, errNotStraight
+	}
+	dir, err := above.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	if now, err := dir.Stat("."); err != nil || !os.SameFile(before, now) {
+		_ = dir.Close()
+		return nil, errNotStraight
+	}
+	return dir, nil
+}
+
+// openStraight opens the plain file name with no link on the way.
+func openStraight(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
+	dir, err := openFolder(root, path.Dir(name))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer dir.Close()
+	before, err := dir.Lstat(path.Base(name))
+	if err != nil {
+		return nil, nil, err
+	}
+	if !before.Mode().IsRegular() {
+		return nil, nil, errNotStraight
+	}
+	f, err := dir.OpenFile(path.Base(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if now, err := f.Stat(); err != nil || !os.SameFile(before, now) {
+		_ = f.Close()
+		return nil, nil, errNotStraight
+	}
+	return f, before, nil
 }
 
 // cutLine is at most n bytes of s, to the end of a line where there is one in

@@ -98,7 +98,7 @@ func open(t *testing.T) *hall {
 	events := orchestrator.NewEvents(h.db, clock)
 	h.bus = bus.New(nil, events.Latest)
 	runs := orchestrator.New(orchestrator.Options{
-		Clock: clock, Sessions: sessions, Agents: agent.New(v), Usage: usage.New(nil, usage.Budgets{}), Agent: agent.Default("vault", ""),
+		Clock: clock, Sessions: sessions, Agents: agent.New(v, agent.Options{}), Usage: usage.New(nil, usage.Budgets{}),
 		Model:   func(string, bool) (llm.Model, error) { return h, nil },
 		Cost:    func(string, llm.Usage) (int64, bool) { return 0, false },
 		MayRead: func(core.Trust, int64, string) bool { return false },

@@ -49,7 +49,7 @@ func (r *run) inner() []tool.Tool {
 		{Name: AskName, About: aboutAsk, Schema: json.RawMessage(askSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.o.Limits.RunTime, Run: r.question},
 	}
 	return slices.DeleteFunc(all, func(t tool.Tool) bool {
-		return !permission.Offered(r.kit.Profile, t, true).OK || len(r.agent.Tools) > 0 && !slices.Contains(r.agent.Tools, t.Name)
+		return !permission.Offered(r.kit.Profile, t, true).OK || !r.agent.Offers(t.Name)
 	})
 }
 

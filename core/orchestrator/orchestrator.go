@@ -56,7 +56,6 @@ type Options struct {
 	// budget stands; nil: no budgets. usage.Ledger says what it returns.
 	Reserve func(ctx context.Context, r usage.Row) (id int64, notice string, err error)
 	Files   fs.FS // the vault, for what came with a message; required where rows carry files
-	Agent   agent.Agent
 	// Model is the model of that name for a guest or one of the house; "" is the
 	// configured one. Unknown: core.Invalid; not for guests: core.Denied.
 	Model func(name string, guest bool) (llm.Model, error)
@@ -127,6 +126,7 @@ type Turn struct {
 	User     int64
 	Admin    bool // the sender is owner or admin
 	Trust    core.Trust
+	Role     agent.Role // who answers, and the ceiling of agent and workspace
 	Started  time.Time
 	// Waiting is told when the run begins and ends to wait for a person; nil: nobody cares.
 	Waiting func(bool)
@@ -147,8 +147,9 @@ type Result struct {
 	Write func(ctx context.Context, tx *store.Tx) error
 }
 
-// Prepare resolves the turn's session and notes the run, in the claim's
-// transaction. The turn's trust must not be above the returned ceiling.
+// Prepare resolves the turn's session, says who answers, and notes the run, in
+// the claim's transaction. The turn's trust is then the least of what it came
+// with, the session's, the workspace's, the agent's and the request's.
 func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref session.Ref) error {
 	var err error
 	t.Session, t.IsNew, t.Warnings, err = o.o.Sessions.Resolve(ctx, tx, ref)
@@ -156,7 +157,8 @@ func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref s
 		return err
 	}
 	t.User, t.Admin, t.Started = ref.User, ref.Admin, tx.Time()
-	t.Trust = core.Least(ref.Trust, t.Session.TrustLevel)
+	t.Role = o.o.Agents.Role(t.Session.AgentType, t.Session.Workspace)
+	t.Trust = core.Least(ref.Trust, t.Session.TrustLevel, t.Role.Trust)
 	if ref.Options != nil && ref.Options.Trust != core.Stranger {
 		t.Trust = core.Least(t.Trust, ref.Options.Trust)
 	}

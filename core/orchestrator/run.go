@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,12 +86,14 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 // prepare makes the steps from the session event to the model request.
 func (r *run) prepare(ctx context.Context) (*talk, error) {
 	opt := r.t.options()
-	dir, warnings, err := r.o.o.Agents.WorkingDirectory(opt.WorkingDirectory, r.t.Session.WorkingDirectory, r.t.Trust)
+	role := &r.t.Role
+	r.agent = role.Agent
+	dir, missing, err := r.o.o.Agents.WorkingDirectory(r.t.Trust, opt.WorkingDirectory, r.t.Session.WorkingDirectory, role.WorkingDirectory)
 	if err != nil {
 		return nil, err
 	}
-	r.agent = r.o.o.Agent
-	if r.model, err = r.o.o.Model(opt.Model, r.t.guest()); err != nil {
+	warnings := append(slices.Clone(role.Warnings), missing...)
+	if warnings, err = r.choose(opt.Model, warnings); err != nil {
 		return nil, err
 	}
 	r.name = r.model.About().Name
@@ -117,10 +120,32 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 	return t, nil
 }
 
+// choose takes the model of the request, else that of workspace or agent, as
+// far as it is there for the sender, else the configured one.
+func (r *run) choose(asked string, warnings []core.Warning) ([]core.Warning, error) {
+	var err error
+	if own := r.t.Role.Model; asked == "" && own != "" {
+		r.model, err = r.o.o.Model(own, r.t.guest())
+		switch core.KindOf(err) {
+		case core.Invalid:
+			warnings = append(warnings, core.Warning{Code: "agent_model", Message: core.TextOf(err)})
+		case core.Denied: // guests have a model of their own
+		default:
+			return warnings, err
+		}
+	}
+	r.model, err = r.o.o.Model(asked, r.t.guest())
+	return warnings, err
+}
+
 func (r *run) prompt(ctx context.Context, dir string) (string, core.PromptMetadata, error) {
 	in := &r.t.Rows[0]
+	contexts, err := r.o.o.Sessions.Contexts(ctx, r.t.Session.ID)
+	if err != nil {
+		return "", core.PromptMetadata{}, err
+	}
 	p := agent.PromptInput{
-		Agent: r.agent, Custom: r.t.options().SystemPrompt, WorkingDirectory: dir,
+		Agent: r.agent, Custom: r.t.options().SystemPrompt, WorkingDirectory: dir, Contexts: contexts,
 		MayRead: func(path string) bool { return r.o.o.MayRead(r.t.Trust, r.t.User, path) },
 		Sender:  in.From.Name, Trust: r.t.Trust, Group: in.Group(),
 	}

@@ -97,7 +97,7 @@ func open(t *testing.T, limits orchestrator.Limits) *house {
 			h.choices = append(h.choices, a)
 			return nil
 		},
-		Clock: h.clock, Sessions: h.sessions, Agents: agent.New(v), Usage: usage.New(nil, usage.Budgets{}), Files: v.Root().FS(), Agent: agent.Default("vault", ""),
+		Clock: h.clock, Sessions: h.sessions, Agents: agent.New(v, agent.Options{Base: agent.Default("vault", "")}), Usage: usage.New(nil, usage.Budgets{}), Files: v.Root().FS(),
 		Model:   func(string, bool) (llm.Model, error) { return h.model, nil },
 		Cost:    func(string, llm.Usage) (int64, bool) { return 0, false },
 		MayRead: func(core.Trust, int64, string) bool { return false },

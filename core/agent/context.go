@@ -1,0 +1,175 @@
+package agent
+
+import (
+	"context"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Bounds of what an agent's globs and a session's folders bring in.
+const (
+	maxIncluded = 100    // files that globs name; more are said to be left out
+	maxWalked   = 20_000 // entries that are looked at for them
+	maxContexts = 100    // folders and files of a session
+)
+
+// A part is what a prompt holds of one file; without text it found no room.
+type part struct {
+	name string
+	text string
+	cut  bool
+}
+
+// A gatherer collects the files of one prompt, each once.
+type gatherer struct {
+	a       *Agents
+	ctx     context.Context
+	mayRead func(string) bool
+	exclude []string
+	seen    map[string]bool // real names; bounded by the files that fit
+	files   int             // bytes left for single files and for those on the way to the working directory
+	folders int             // bytes left for the session's folders
+	more    bool            // something was left out that is not in a part
+}
+
+func (a *Agents) gatherer(ctx context.Context, in *PromptInput) *gatherer {
+	g := &gatherer{a: a, ctx: ctx, mayRead: in.MayRead, exclude: in.Agent.Context.Exclude, seen: map[string]bool{},
+		files: maxFileTokens * bytesPerToken, folders: maxFolderTokens * bytesPerToken}
+	if n := in.Agent.Context.MaxTokens; n > 0 {
+		g.files = n * bytesPerToken
+	}
+	if g.mayRead == nil {
+		g.mayRead = func(string) bool { return false }
+	}
+	return g
+}
+
+// way is what the folders from the vault down to dir say, outermost first. The
+// nearest gets room first.
+func (g *gatherer) way(dir string, room *int) ([]part, error) {
+	at, err := g.a.vault.Dir(dir)
+	if err != nil || !at.Inside {
+		return nil, err
+	}
+	var parts []part
+	for dir := at.Rel; ; dir = path.Dir(dir) {
+		for i := len(names) - 1; i >= 0; i-- {
+			if parts, err = g.add(parts, path.Join(dir, names[i]), room); err != nil {
+				return nil, err
+			}
+		}
+		if dir == "." {
+			break
+		}
+	}
+	slices.Reverse(parts)
+	return parts, nil
+}
+
+// contexts are the folders and files of a session, in their order.
+func (g *gatherer) contexts(names []string) (parts []part, err error) {
+	if len(names) > maxContexts {
+		names, g.more = names[:maxContexts], true
+	}
+	for _, name := range names {
+		at, err := g.a.vault.Dir(name)
+		if err != nil || !at.Inside {
+			continue // what leads out of the vault is no context
+		}
+		if at.Exists {
+			more, err := g.way(at.Rel, &g.folders)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, more...)
+			continue
+		}
+		if parts, err = g.add(parts, at.Rel, &g.files); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}
+
+// included are the files that globs name, by glob and then by name.
+func (g *gatherer) included(globs []string) (parts []part, err error) {
+	walked, found := 0, 0
+	for _, glob := range globs {
+		top, _ := doublestar.SplitPattern(strings.TrimPrefix(glob, "./"))
+		at, err := g.a.vault.Dir(top)
+		if err != nil || !at.Inside || !at.Exists {
+			continue
+		}
+		err = fs.WalkDir(g.a.vault.Root().FS(), at.Rel, func(real string, e fs.DirEntry, err error) error {
+			if walked++; walked > maxWalked || found >= maxIncluded {
+				g.more = true
+				return fs.SkipAll
+			}
+			if g.ctx.Err() != nil {
+				return g.ctx.Err()
+			}
+			if err != nil { // a folder that cannot be read holds nothing for a prompt
+				return nil
+			}
+			if e.IsDir() {
+				if real != at.Rel && strings.HasPrefix(e.Name(), ".") {
+					return fs.SkipDir // folders of programs are named outright, or not meant
+				}
+				return nil
+			}
+			name := path.Join(top, strings.TrimPrefix(strings.TrimPrefix(real, at.Rel), "/"))
+			if at.Rel == "." {
+				name = real
+			}
+			if !matches(glob, name) {
+				return nil
+			}
+			found++
+			parts, err = g.add(parts, name, &g.files)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}
+
+func matches(glob, name string) bool {
+	ok, err := doublestar.Match(strings.TrimPrefix(glob, "./"), name)
+	return ok && err == nil
+}
+
+// add appends one file, cut to the room that is left, unless it is missing,
+// empty, there already, left out by the agent, or not for this reader. All of
+// that goes by its real name too.
+func (g *gatherer) add(parts []part, name string, room *int) ([]part, error) {
+	at, err := g.a.vault.Dir(name)
+	if err != nil || !at.Inside || g.seen[at.Rel] || !g.mayRead(name) || !g.mayRead(at.Rel) {
+		return parts, nil
+	}
+	for _, glob := range g.exclude {
+		if matches(glob, name) || matches(glob, at.Rel) {
+			return parts, nil
+		}
+	}
+	st, err := g.a.vault.Root().Lstat(at.Rel)
+	if err != nil || !st.Mode().IsRegular() {
+		return parts, nil // missing, or not ours to see
+	}
+	f, err := g.a.files.read(at.Rel, st)
+	if err != nil || f.text == "" {
+		return parts, err
+	}
+	g.seen[at.Rel] = true
+	p := part{name: name, text: f.text, cut: f.cut}
+	if len(p.text) > *room {
+		p.text, p.cut = cutLine(p.text, *room), true
+	}
+	*room -= len(p.text)
+	return append(parts, p), nil
+}

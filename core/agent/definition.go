@@ -1,0 +1,261 @@
+package agent
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gatehouse/core"
+)
+
+// A Skill is instructions for one kind of task, which a model loads when it
+// comes to it.
+type Skill struct {
+	Name        string
+	Description string
+	Body        string
+	File        string
+	Least       core.Trust // the lowest trust that is told of it
+}
+
+// A Workspace is what sessions in it have in common. Its Trust is a ceiling;
+// Stranger sets none.
+type Workspace struct {
+	Slug             string // the name of its folder
+	Name             string
+	Description      string
+	Trust            core.Trust
+	WorkingDirectory string
+	Model            string
+	Agent            string
+}
+
+// names of agents, skills and workspaces.
+var goodName = regexp.MustCompile(`^[\pL\pN][\pL\pN ._-]{0,63}$`)
+
+// agentFields are the fields of an agent's frontmatter.
+type agentFields struct {
+	Name             string
+	Description      string
+	Model            string
+	SystemPrompt     string `yaml:"system_prompt"`
+	Tools            *wordList
+	MCPServers       *wordList `yaml:"mcpServers"`
+	Trust            string    `yaml:"trust_level"`
+	WritePermissions *wordList `yaml:"write_permissions"`
+	Permissions      *struct {
+		Read, Write *wordList
+		Bash        *commands
+	}
+	Context struct {
+		Include, Exclude *wordList
+		MaxTokens        int `yaml:"maxTokens"`
+	}
+}
+
+var agentKeys = []string{"name", "description", "model", "system_prompt", "tools", "mcpServers", "trust_level", "write_permissions", "permissions", "context"}
+
+// commands are true, false, or a list of patterns.
+type commands Commands
+
+// UnmarshalYAML takes either form.
+func (c *commands) UnmarshalYAML(read func(any) error) error {
+	if read(&c.All) == nil {
+		return nil
+	}
+	return read(&c.Patterns)
+}
+
+// parseAgent reads an agent's file.
+func parseAgent(file, text string) (Agent, *Fault) {
+	h, body, fault := split(file, text)
+	if fault != nil {
+		return Agent{}, fault
+	}
+	var f agentFields
+	above := ""
+	if h.line["agent"] != 0 {
+		above = "agent."
+		if fault = h.nested(&f); fault != nil {
+			return Agent{}, fault
+		}
+	} else if fault = h.decode(&f); fault != nil {
+		return Agent{}, fault
+	}
+	return f.agent(h, above, body)
+}
+
+// nested reads the fields below "agent:". Beside it anything may stand that
+// other programs keep in frontmatter, but none of the agent's own fields.
+func (h *header) nested(f *agentFields) *Fault {
+	if h.null["agent"] {
+		return h.at("agent", "agent has no fields")
+	}
+	for _, k := range agentKeys {
+		if h.line[k] != 0 {
+			return h.at(k, "%s stands beside agent; it belongs below it", k)
+		}
+	}
+	return h.only("agent", f)
+}
+
+// agent checks the fields and joins them with the body.
+func (f *agentFields) agent(h *header, above, body string) (Agent, *Fault) {
+	keys := []string{"tools", "mcpServers", "trust_level", "write_permissions", "permissions", "permissions.read", "permissions.write", "permissions.bash"}
+	for i := range keys {
+		keys[i] = above + keys[i]
+	}
+	if fault := h.held(keys...); fault != nil {
+		return Agent{}, fault
+	}
+	a := Agent{
+		File: h.file, Name: f.Name, Description: strings.TrimSpace(f.Description), Model: strings.TrimSpace(f.Model),
+		Prompt: strings.TrimSpace(f.SystemPrompt), Tools: f.Tools.strings(), Servers: f.MCPServers.strings(),
+		Context: Context{Include: f.Context.Include.strings(), Exclude: f.Context.Exclude.strings(), MaxTokens: f.Context.MaxTokens},
+	}
+	if a.Prompt != "" && body != "" {
+		a.Prompt += "\n\n"
+	}
+	a.Prompt += body
+	var fault *Fault
+	if a.Name, fault = h.name(above+"name", a.Name); fault != nil {
+		return Agent{}, fault
+	}
+	if a.Trust, fault = h.trust(above+"trust_level", f.Trust); fault != nil {
+		return Agent{}, fault
+	}
+	if a.Permissions, fault = f.permissions(h, above); fault != nil {
+		return Agent{}, fault
+	}
+	if n := f.Context.MaxTokens; n < 0 || n > maxFolderTokens {
+		return Agent{}, h.at(above+"context.maxTokens", "maxTokens is not between 1 and %d", maxFolderTokens)
+	}
+	for k, globs := range map[string][]string{"include": a.Context.Include, "exclude": a.Context.Exclude} {
+		if fault = h.globs(above+"context."+k, globs); fault != nil {
+			return Agent{}, fault
+		}
+	}
+	return a, nil
+}
+
+func (f *agentFields) permissions(h *header, above string) (*Permissions, *Fault) {
+	switch {
+	case f.WritePermissions != nil && f.Permissions != nil:
+		return nil, h.at(above+"write_permissions", "write_permissions and permissions are both there; keep one of them")
+	case f.WritePermissions != nil:
+		p := &Permissions{Write: f.WritePermissions.words}
+		return p, h.globs(above+"write_permissions", p.Write)
+	case f.Permissions == nil:
+		return nil, nil
+	}
+	p := &Permissions{Bash: (*Commands)(f.Permissions.Bash)}
+	for k, l := range map[string]*wordList{"read": f.Permissions.Read, "write": f.Permissions.Write} {
+		if l == nil {
+			continue
+		}
+		if fault := h.globs(above+"permissions."+k, l.words); fault != nil {
+			return nil, fault
+		}
+		if k == "read" {
+			p.Read = l.words
+		} else {
+			p.Write = l.words
+		}
+	}
+	return p, nil
+}
+
+// name is the given one or the file's.
+func (h *header) name(key, given string) (string, *Fault) {
+	if given == "" {
+		given = stem(h.file)
+	}
+	if !goodName.MatchString(given) {
+		return "", h.at(key, "the name is not 1 to 64 letters, digits, blanks and . _ - that begin with a letter or digit")
+	}
+	return given, nil
+}
+
+func (h *header) trust(key, given string) (core.Trust, *Fault) {
+	if given == "" && h.line[key] == 0 {
+		return core.Stranger, nil
+	}
+	t, err := core.ParseTrust(given)
+	if err != nil {
+		return core.Stranger, h.at(key, "the trust level is not one of sandboxed, vault, full")
+	}
+	return t, nil
+}
+
+// stem is a file's name without folder and ending.
+func stem(file string) string { return strings.TrimSuffix(path.Base(file), ".md") }
+
+// parseSkill reads a skill's file.
+func parseSkill(file, text string) (Skill, *Fault) {
+	h, body, fault := split(file, text)
+	if fault != nil {
+		return Skill{}, fault
+	}
+	var f struct {
+		Name        string
+		Description string
+		Trust       string `yaml:"trust_level"`
+	}
+	if fault = h.decode(&f); fault == nil {
+		fault = h.held("trust_level")
+	}
+	if fault != nil {
+		return Skill{}, fault
+	}
+	s := Skill{Description: strings.TrimSpace(f.Description), Body: body, File: file}
+	if s.Name, fault = h.name("name", f.Name); fault != nil {
+		return Skill{}, fault
+	}
+	if s.Least, fault = h.trust("trust_level", f.Trust); fault != nil {
+		return Skill{}, fault
+	}
+	if s.Least == core.Stranger {
+		s.Least = core.Vault
+	}
+	switch {
+	case s.Description == "":
+		return Skill{}, h.at("description", "a skill needs a description: by it a model sees when to use it")
+	case body == "":
+		return Skill{}, h.at("name", "the skill says nothing: its instructions belong below the frontmatter")
+	}
+	return s, nil
+}
+
+// parseWorkspace reads a workspace's config.yaml.
+func parseWorkspace(file, text string) (Workspace, *Fault) {
+	h, fault := readHeader(file, strings.TrimPrefix(text, "\ufeff"), 0)
+	if fault != nil {
+		return Workspace{}, fault
+	}
+	var f struct {
+		Name             string
+		Description      string
+		Trust            string `yaml:"trust_level"`
+		WorkingDirectory string `yaml:"working_directory"`
+		Model            string
+		Agent            string
+	}
+	if fault = h.decode(&f); fault == nil {
+		fault = h.held("trust_level", "working_directory", "model", "agent")
+	}
+	if fault != nil {
+		return Workspace{}, fault
+	}
+	w := Workspace{
+		Slug: path.Base(path.Dir(file)), Name: strings.TrimSpace(f.Name), Description: strings.TrimSpace(f.Description),
+		WorkingDirectory: f.WorkingDirectory, Model: f.Model, Agent: f.Agent,
+	}
+	if w.Trust, fault = h.trust("trust_level", f.Trust); fault != nil {
+		return Workspace{}, fault
+	}
+	if strings.ContainsRune(w.WorkingDirectory, 0) || slices.Contains(strings.Split(w.WorkingDirectory, "/"), "..") {
+		return Workspace{}, h.at("working_directory", "the working directory holds .. or a NUL character")
+	}
+	return w, nil
+}

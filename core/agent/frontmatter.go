@@ -1,0 +1,230 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// A Fault is what is wrong with a file of an agent, a skill or a workspace.
+type Fault struct {
+	File string // in the vault
+	Line int    // 0: the file as a whole
+	Text string // a sentence without a full stop; it repeats no value
+}
+
+// String is "FILE:LINE: TEXT".
+func (f Fault) String() string {
+	if f.Line == 0 {
+		return f.File + ": " + f.Text
+	}
+	return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text)
+}
+
+// maxFrontmatter bounds the part of a file that is read as YAML, in bytes.
+const maxFrontmatter = 32 << 10
+
+// A header is YAML that stands in a file, or is one.
+type header struct {
+	file string
+	text string
+	top  int            // lines of the file above text
+	line map[string]int // by key ("agent.tools"), in the file
+	null map[string]bool
+	node map[string]ast.Node // values at the top
+}
+
+// split takes a Markdown file apart into its frontmatter and its body.
+func split(file, text string) (*header, string, *Fault) {
+	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
+	rest, ok := strings.CutPrefix(text, "---\n")
+	if !ok {
+		return nil, "", &Fault{file, 1, "the file does not begin with frontmatter: a line of three dashes, fields, another such line"}
+	}
+	at := 0
+	for line := range strings.Lines(rest) {
+		if bare := strings.TrimRight(line, " \t\n"); bare == "---" || bare == "..." {
+			h, fault := readHeader(file, rest[:at], 1)
+			return h, strings.TrimSpace(rest[at+len(line):]), fault
+		}
+		at += len(line)
+	}
+	return nil, "", &Fault{file, 1, "the frontmatter has no end: a line of three dashes is missing"}
+}
+
+// readHeader finds out where each key of text stands.
+func readHeader(file, text string, top int) (*header, *Fault) {
+	h := &header{file: file, text: text, top: top, line: map[string]int{}, null: map[string]bool{}, node: map[string]ast.Node{}}
+	if len(text) > maxFrontmatter {
+		return nil, &Fault{file, 1, fmt.Sprintf("the fields are longer than %d bytes", maxFrontmatter)}
+	}
+	tree, err := parser.ParseBytes([]byte(text), 0)
+	if err != nil {
+		return nil, h.fault(err)
+	}
+	for _, doc := range tree.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		if fault := h.simple(doc.Body); fault != nil {
+			return nil, fault
+		}
+		h.note("", doc.Body, 0)
+	}
+	return h, nil
+}
+
+// simple refuses anchors and aliases: a few lines of them make a text without end.
+func (h *header) simple(n ast.Node) *Fault {
+	for _, t := range []ast.NodeType{ast.AnchorType, ast.AliasType, ast.MergeKeyType} {
+		if found := ast.Filter(t, n); len(found) > 0 {
+			return &Fault{h.file, h.top + found[0].GetToken().Position.Line, "anchors and aliases (& and *) are not read here; put text that begins so between quotes"}
+		}
+	}
+	return nil
+}
+
+// note remembers the keys of a mapping and of those in it.
+func (h *header) note(above string, n ast.Node, depth int) {
+	var values []*ast.MappingValueNode
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		values = n.Values
+	case *ast.MappingValueNode:
+		values = []*ast.MappingValueNode{n}
+	}
+	for _, v := range values {
+		name := above + v.Key.GetToken().Value
+		h.line[name] = h.top + v.Key.GetToken().Position.Line
+		if above == "" {
+			h.node[name] = v.Value
+		}
+		if _, null := v.Value.(*ast.NullNode); null {
+			h.null[name] = true
+		} else if depth < 3 {
+			h.note(name+".", v.Value, depth+1)
+		}
+	}
+}
+
+// decode fills into, which must know every key.
+func (h *header) decode(into any) *Fault {
+	if err := yaml.UnmarshalWithOptions([]byte(h.text), into, yaml.Strict()); err != nil {
+		return h.fault(err)
+	}
+	return nil
+}
+
+// only fills into with what stands below one key at the top.
+func (h *header) only(key string, into any) *Fault {
+	if err := yaml.NodeToValue(h.node[key], into, yaml.Strict()); err != nil {
+		return h.fault(err)
+	}
+	return nil
+}
+
+// at is a fault of key.
+func (h *header) at(key, format string, args ...any) *Fault {
+	line := h.line[key]
+	if line == 0 {
+		line = h.top
+	}
+	return &Fault{h.file, line, fmt.Sprintf(format, args...)}
+}
+
+// held refuses keys without a value where that could be meant either way.
+func (h *header) held(keys ...string) *Fault {
+	for _, k := range keys {
+		if h.null[k] {
+			return h.at(k, "%s has no value; leave the field out, or write [] for none", k)
+		}
+	}
+	return nil
+}
+
+// A parser's message may repeat the file, and name Go's types.
+var (
+	quotedText = regexp.MustCompile("[\"'`].*[\"'`]")
+	ofGo       = regexp.MustCompile(`^cannot unmarshal (\S+)(?: interface \{\})? into Go struct field \S+ of type (\S+)$`)
+)
+
+var plainTypes = map[string]string{
+	"string": "text", "int": "a whole number", "uint64": "a number", "int64": "a number", "float64": "a number", "bool": "true or false",
+	"[]string": "a list", "[]interface": "a list", "map[string]interface": "fields",
+}
+
+// fault puts an error of the parser into words.
+func (h *header) fault(err error) *Fault {
+	f := &Fault{h.file, 0, "this is not YAML"}
+	var e yaml.Error
+	if !errors.As(err, &e) {
+		return f
+	}
+	if t := e.GetToken(); t != nil && t.Position != nil {
+		f.Line = h.top + t.Position.Line
+	}
+	var unknown *yaml.UnknownFieldError
+	message := e.GetMessage()
+	switch m := ofGo.FindStringSubmatch(message); {
+	case errors.As(err, &unknown):
+		f.Text = message + "; docs/agents.md lists those that there are"
+	case m != nil && plainTypes[m[1]] != "" && plainTypes[m[2]] != "":
+		f.Text = fmt.Sprintf("here stands %s where %s is expected", plainTypes[m[1]], plainTypes[m[2]])
+	default:
+		f.Text += ": " + quotedText.ReplaceAllString(message, "…")
+	}
+	return f
+}
+
+// A wordList is a field that is a list, or words with commas between, or "all".
+type wordList struct {
+	all   bool
+	words []string
+}
+
+// UnmarshalYAML takes each of the three forms.
+func (l *wordList) UnmarshalYAML(read func(any) error) error {
+	var words []string
+	if read(&words) != nil {
+		var s string
+		if err := read(&s); err != nil {
+			return err
+		}
+		words = strings.Split(s, ",")
+		l.all = strings.TrimSpace(s) == "all"
+	}
+	l.words = []string{}
+	for _, w := range words {
+		if w = strings.TrimSpace(w); w != "" {
+			l.words = append(l.words, w)
+		}
+	}
+	return nil
+}
+
+// strings are the words, never nil; nil for "all" and for a field that is not there.
+func (l *wordList) strings() []string {
+	if l == nil || l.all {
+		return nil
+	}
+	return l.words
+}
+
+// globs refuses patterns that match nothing or lead out of the vault.
+func (h *header) globs(key string, patterns []string) *Fault {
+	for _, p := range patterns {
+		switch {
+		case p == "" || !doublestar.ValidatePattern(p):
+			return h.at(key, "%s holds a glob that is none", key)
+		case strings.HasPrefix(p, "/") || strings.HasPrefix("/"+p+"/", "/../") || strings.Contains(p, "/../"):
+			return h.at(key, "%s holds a glob that is not relative to the vault", key)
+		}
+	}
+	return nil
+}
