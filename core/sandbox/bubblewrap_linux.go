@@ -99,9 +99,7 @@ func (w *bubblewrap) Command(ctx context.Context, s Spec, argv ...string) (*exec
 		}
 	}()
 	context.AfterFunc(ctx, func() {
-		for _, f := range files {
-			_ = f.Close() // where bwrap never began, this ends watch
-		}
+		_ = status.SetReadDeadline(time.Now().Add(endTime)) // where nobody has called Release
 		<-watched
 		_ = status.Close()
 	})

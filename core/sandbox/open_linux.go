@@ -86,7 +86,12 @@ func (w *bubblewrap) try() string {
 	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil || out.String() != "fine\n" {
+	err = cmd.Start()
+	Release(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil || out.String() != "fine\n" {
 		return strings.TrimSpace(fmt.Sprintf("%s %v", strings.TrimSpace(out.String()), errors.Join(err, ctx.Err())))
 	}
 	return ""

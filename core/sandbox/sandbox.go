@@ -75,9 +75,18 @@ func (l Limits) orDefaults() Limits {
 type Box interface {
 	Name() string // "bubblewrap"
 	// Command is argv ready to start inside. Its process group ends with ctx,
-	// children included. The caller sets Stdin, Stdout, Stderr, starts and
-	// waits, and ends ctx afterwards: what Command made on the host goes then.
+	// children included. The caller sets Stdin, Stdout and Stderr, starts it,
+	// calls Release, waits, and ends ctx afterwards.
 	Command(ctx context.Context, s Spec, argv ...string) (*exec.Cmd, error)
+}
+
+// Release closes what a command of Box or Tree was given open and has got by
+// Start. It is called once after Start, whether that went well or not, or
+// instead of it.
+func Release(cmd *exec.Cmd) {
+	for _, f := range cmd.ExtraFiles {
+		_ = f.Close()
+	}
 }
 
 // Names of the settings of SANDBOX.

@@ -60,7 +60,11 @@ func inside(t testing.TB, box sandbox.Box, s sandbox.Spec, command string) (stri
 	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err = cmd.Run()
+	err = cmd.Start()
+	sandbox.Release(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
 	return out.String(), err
 }
 
@@ -155,7 +159,9 @@ func TestTheEndOfTheContextEndsEverythingInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	err = cmd.Start()
+	sandbox.Release(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := out.Read(make([]byte, 6)); err != nil {
@@ -172,9 +178,11 @@ func TestAProgramThatNeverStartsLeavesNothing(t *testing.T) {
 	box := open(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan struct{})
-	if _, err := box.Command(ctx, sandbox.Spec{Dir: "/tmp", OnGone: func() { close(gone) }}, "true"); err != nil {
+	cmd, err := box.Command(ctx, sandbox.Spec{Dir: "/tmp", OnGone: func() { close(gone) }}, "true")
+	if err != nil {
 		t.Fatal(err)
 	}
+	sandbox.Release(cmd)
 	cancel()
 	<-gone // and goleak looks at the rest
 }

@@ -17,7 +17,7 @@ import (
 // Tree is a program that is not isolated but ends as a whole: when the program
 // itself ends, when ctx ends, and when the gateway dies, everything that it
 // started and that still runs is killed, also what left its process group or
-// session. stage is as for Open. The caller starts and waits as with a Box.
+// session. stage is as for Open. The caller starts, releases and waits as with a Box.
 //
 // What a process of the same user can do against it, it can: it may kill the
 // process that keeps watch.
@@ -33,7 +33,7 @@ func Tree(ctx context.Context, stage, dir string, env []string, argv ...string) 
 	// The watcher is asked first, so that it finds those who left the group.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
-	context.AfterFunc(ctx, func() { _, _ = ours.Close(), theirs.Close() })
+	context.AfterFunc(ctx, func() { _ = ours.Close() })
 	return cmd, nil
 }
 
@@ -54,30 +54,28 @@ func tree(argv []string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	gone, done := make(chan struct{}), make(chan error, 1)
+	gone, done := make(chan struct{}), make(chan int, 1)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.NewFile(aliveFD, "alive"))
 		close(gone)
 	}()
-	go func() { done <- cmd.Wait() }()
-	var err error
+	go func() { done <- exitCode(cmd.Wait()) }()
+	code := 128 + int(syscall.SIGKILL)
 	select {
 	case <-stop:
 		killBelow(os.Getpid())
 	case <-gone:
 		killBelow(os.Getpid())
-	case err = <-done:
+	case code = <-done:
 	}
 	reap()
-	os.Exit(exitCode(cmd, err))
+	os.Exit(code)
 	return nil
 }
 
-func exitCode(cmd *exec.Cmd, err error) int {
+func exitCode(err error) int {
 	var exit *exec.ExitError
 	switch {
-	case cmd.ProcessState == nil:
-		return 128 + int(syscall.SIGKILL)
 	case err == nil:
 		return 0
 	case errors.As(err, &exit):

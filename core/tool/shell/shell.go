@@ -221,11 +221,13 @@ type ending struct {
 func (s *Shell) finish(ctx context.Context, cmd *exec.Cmd, c *tool.Call) (ending, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
+		sandbox.Release(cmd)
 		return ending{}, fmt.Errorf("output: %w", err)
 	}
 	defer r.Close()
 	cmd.Stdout, cmd.Stderr = w, w
 	err = cmd.Start()
+	sandbox.Release(cmd)
 	_ = w.Close()
 	if err != nil {
 		return ending{}, fmt.Errorf("start command: %w", err)
