@@ -13,18 +13,25 @@ import (
 // redirects notes the files that a statement's redirections name, and gives
 // what it reads.
 func (w *walker) redirects(list []*syntax.Redirect, s *state, in input) input {
+	before := in
 	for _, r := range list {
+		if r.N != nil && r.N.Value != "0" { // not what the command reads
+			in, before = before, in
+		}
 		switch r.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
 			if r.Hdoc == nil {
 				in = input{known: true, piped: true}
-				continue
+				break
 			}
 			in = input{w.quotedText(r, s), true, true}
 		case syntax.WordHdoc:
 			in = input{w.text(r.Word, s) + "\n", true, true}
 		case syntax.DplIn, syntax.DplOut:
 			w.word(r.Word, s)
+			if r.Op == syntax.DplIn {
+				in = input{piped: true}
+			}
 		default:
 			for _, fields := range w.word(r.Word, s) {
 				w.redirect(r, strings.Join(fields, " "), s)
@@ -32,6 +39,9 @@ func (w *walker) redirects(list []*syntax.Redirect, s *state, in input) input {
 			if r.Op == syntax.RdrIn || r.Op == syntax.RdrInOut {
 				in = input{piped: true}
 			}
+		}
+		if r.N != nil && r.N.Value != "0" {
+			in, before = before, in
 		}
 		in.known = in.known && !unresolved(in.text)
 	}
@@ -156,7 +166,7 @@ func (w *walker) assign(a *syntax.Assign, s, outer *state) {
 		for _, e := range a.Array.Elems {
 			w.word(e.Value, outer)
 		}
-		s.vars[name] = []string{string(unknown)}
+		w.set(name, []string{string(unknown)}, s)
 		return
 	}
 	values := []string{""}

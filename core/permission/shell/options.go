@@ -79,6 +79,12 @@ func scripted(w *walker, f []string, s *state, _ input) {
 		case strings.HasPrefix(a, "-e") && sed:
 			script = append(script, a[2:])
 		case strings.HasPrefix(a, "-") && len(a) > 1:
+			if !sed && !strings.HasPrefix(a, "-F") && !strings.HasPrefix(a, "-v") && a != "--" && a != "--version" {
+				w.hidden(f[0] + " has an option that may load a script")
+				for _, later := range f[i+1:] {
+					w.quoted(shown(later), s)
+				}
+			}
 			if strings.HasPrefix(a, "-f") || sed && strings.HasPrefix(a, "-n") && strings.HasSuffix(a, "e") && i+1 < len(f) {
 				w.hidden(f[0] + " runs a script, which is not seen")
 			}
@@ -113,6 +119,9 @@ func (w *walker) quoted(script string, s *state) {
 	}
 }
 
+// flagOnly are options of interpreters that take no value.
+var flagOnly = regexp.MustCompile(`^(-[uqBsOvEwt]+|--|--[a-z-]+=.*)$`)
+
 // interpret are programs that run texts in other languages, or commands
 // elsewhere: what is given in the arguments or on the input is not seen.
 func interpret(w *walker, f []string, s *state, in input) {
@@ -134,6 +143,7 @@ func interpret(w *walker, f []string, s *state, in input) {
 			inline = inline || strings.ContainsAny(a, "cerEBRpS") && !slices.Contains([]string{"-version", "-V", "-S", "-p"}, a) || a == "-p"
 		case !strings.HasPrefix(a, "-") && operand == "":
 			operand = a
+			inline = inline || i > 0 && strings.HasPrefix(f[i], "-") && !flagOnly.MatchString(f[i]) // or is it that option's value?
 			if slices.Contains([]string{"sqlite3", "psql", "mysql"}, f[0]) && i+2 < len(f) {
 				inline = true
 			}
@@ -185,7 +195,9 @@ func ssh(w *walker, f []string, s *state, in input) {
 	w.command(f)
 	w.names(f[1:], s)
 	rest, ok := operands(f[1:], wrapper{valued: "b c D E e F I i J L l m O o p Q R S W w B", flags: "4 6 A a C f G g K k M N n q s T t tt V v vv vvv X x Y y"})
-	if !ok || slices.ContainsFunc(f, func(a string) bool { return strings.Contains(strings.ToLower(a), "command") }) {
+	if !ok || slices.ContainsFunc(f, func(a string) bool {
+		return strings.HasPrefix(a, "-F") || strings.Contains(strings.ToLower(a), "command")
+	}) {
 		w.hidden("an option of " + f[0] + " can run commands")
 	}
 	if len(rest) < 2 {
@@ -250,15 +262,16 @@ func texts(w *walker, f []string, s *state, in input) {
 
 // running are options and words of programs by which they run others.
 var running = map[string]*regexp.Regexp{
-	"tar":   regexp.MustCompile(`^(--checkpoint-action|--to-command|--use-compress-program|--rsh-command|--info-script|--new-volume-script|-I|-F)`),
+	"tar":   regexp.MustCompile(`^(--checkpoint-action|--to-command|--use-compress-program|--rsh-command|--info-script|--new-volume-script|-[a-zA-Z]*[IF])`),
 	"rsync": regexp.MustCompile(`^(--rsh|--rsync-path|-[a-zA-Z]*e)`),
-	"scp":   regexp.MustCompile(`^(-S|-o)`), "sftp": regexp.MustCompile(`^(-S|-o|-b)`),
+	"scp":   regexp.MustCompile(`^-[SoFD]`), "sftp": regexp.MustCompile(`^-[SobFD]`),
 	"rg": regexp.MustCompile(`^--(pre|hostname-bin)`), "ag": regexp.MustCompile(`^--pager`), "fd": regexp.MustCompile(`^(-[xX]|--exec)`), "fdfind": regexp.MustCompile(`^(-[xX]|--exec)`),
 	"sort": regexp.MustCompile(`^--compress-program`), "zip": regexp.MustCompile(`^(-TT|-[a-zA-Z]*T|--unzip-command)`),
-	"curl": regexp.MustCompile(`^(-K|--config)`), "wget": regexp.MustCompile(`^--use-askpass`), "nmap": regexp.MustCompile(`^--(script|interactive)`),
+	"curl": regexp.MustCompile(`^(-K|--config)`), "wget": regexp.MustCompile(`^(--use-askpass|-e|--execute)`), "nmap": regexp.MustCompile(`^--(script|interactive)`),
 	"split": regexp.MustCompile(`^--filter`), "make": regexp.MustCompile(`^(--eval|-f$|-f-|-f/dev|--file=-|SHELL=)`), "gmake": regexp.MustCompile(`^(--eval|SHELL=)`),
 	"go": regexp.MustCompile(`^-(toolexec|exec|vettool)`), "npm": regexp.MustCompile(`^(exec|x)$`), "apt-get": regexp.MustCompile(`(?i)Invoke|^-o`), "apt": regexp.MustCompile(`(?i)Invoke|^-o`),
-	"journalctl": regexp.MustCompile(`^$`), "tcpdump": regexp.MustCompile(`^-z`), "logrotate": regexp.MustCompile(`.`), "pip": regexp.MustCompile(`^$`),
+	"less": regexp.MustCompile(`^(\+|-k|--lesskey)`), "more": regexp.MustCompile(`^\+`), "man": regexp.MustCompile(`^(-P|--pager|-H|--html|-C|--config)`), "nano": regexp.MustCompile(`^-.*s`),
+	"tcpdump": regexp.MustCompile(`^-z`), "logrotate": regexp.MustCompile(`.`),
 }
 
 // viaOptions is a program that may run others by its options.

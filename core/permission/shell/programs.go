@@ -53,7 +53,7 @@ func program(name string) handler {
 		return git
 	case "fdisk", "sfdisk", "gdisk", "sgdisk", "parted", "wipefs", "blkdiscard", "newfs", "mke2fs", "mkswap", "mkdosfs", "mkntfs", "badblocks", "cryptsetup", "diskutil":
 		return disk
-	case "at", "batch", "crontab", "hash", "enable", "bind", "complete", "compgen", "compopt", "fc", "history", "let", "ld-linux.so", "nsenter", "unshare", "systemd-run", "machinectl", "start-stop-daemon", "bwrap", "firejail", "gdbserver", "capsh", "dbus-send", "busctl", "at-spi", "socat", "ncat", "nc", "netcat", "telnet", "uudecode", "run-parts", "foreach", "git-shell", "vim", "vi", "nvim", "ex", "ed", "view", "emacs", "nano", "man", "less", "more", "osascript", "cscript":
+	case "at", "batch", "crontab", "hash", "enable", "bind", "complete", "compgen", "compopt", "fc", "history", "let", "ld-linux.so", "nsenter", "unshare", "systemd-run", "machinectl", "start-stop-daemon", "bwrap", "firejail", "gdbserver", "capsh", "dbus-send", "busctl", "at-spi", "socat", "ncat", "nc", "netcat", "telnet", "uudecode", "run-parts", "foreach", "git-shell", "vim", "vi", "nvim", "ex", "ed", "view", "emacs", "osascript", "cscript":
 		return unseen
 	}
 	switch {
@@ -92,6 +92,8 @@ func words(w *walker, f []string, s *state, in input) {
 				w.name(s, a)
 			}
 		}
+	case "date", "logger":
+		w.names(args, s)
 	case "set":
 		if i := slices.Index(args, "--"); i >= 0 {
 			s.params, s.lost = slices.Clone(args[i+1:]), false
@@ -145,7 +147,7 @@ func (w *walker) reads(name string, args []string, s *state, in input) {
 	}
 	for _, n := range append(names, "REPLY", "MAPFILE", "OPTARG") {
 		if syntaxName(n) {
-			s.vars[n] = []string{value}
+			w.set(n, []string{value}, s)
 		}
 	}
 }

@@ -282,7 +282,7 @@ func (w *walker) forClause(c *syntax.ForClause, s *state, in input) {
 		values = []string{string(unknown)}
 	}
 	name := iter.Name.Value
-	w.loop(s, c.Do, in, func(in *state) { in.vars[name] = values })
+	w.loop(s, c.Do, in, func(in *state) { w.set(name, values, in) })
 }
 
 // loop examines a body that runs any number of times: what it assigns is

@@ -279,7 +279,7 @@ func (w *walker) param(p *syntax.ParamExp, s *state) []string {
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		out := either(values, word)
 		if p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull {
-			s.vars[p.Param.Value] = out
+			w.set(p.Param.Value, out, s)
 		}
 		return out
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:

@@ -128,10 +128,11 @@ func env(w *walker, f []string, s *state, in input) {
 		case strings.HasPrefix(a, "--chdir=") || strings.HasPrefix(a, "-C"):
 			chdir(w, strings.TrimPrefix(strings.TrimPrefix(a, "--chdir="), "-C"), inside)
 		case a == "-S" || a == "--split-string" || a == "-iS" || a == "-vS":
-			w.run(strings.Join(args, " "), inside, in)
+			w.run(strings.ReplaceAll(strings.Join(args, " "), `\_`, " "), inside, in)
 			return
 		case strings.HasPrefix(a, "-S") || strings.HasPrefix(a, "--split-string="):
-			w.run(strings.TrimPrefix(strings.TrimPrefix(a, "--split-string="), "-S")+" "+rejoin(args), inside, in)
+			text := strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(a, "--split-string="), "-S"), `\_`, " ")
+			w.run(text+" "+rejoin(args), inside, in)
 			return
 		case a == "--":
 			if len(args) > 0 && !strings.Contains(args[0], "=") {
@@ -254,7 +255,7 @@ func xargs(w *walker, f []string, s *state, in input) {
 		rest = []string{"echo"}
 	}
 	more := []string{string(unknown)}
-	if in.known && in.piped {
+	if in.known && in.piped && !slices.ContainsFunc(f, func(a string) bool { return strings.HasPrefix(a, "-a") || strings.HasPrefix(a, "--arg") }) {
 		more = strings.FieldsFunc(strings.NewReplacer(`"`, "", `'`, "", `\`, "").Replace(in.text), func(r rune) bool { return r == ' ' || r == '\n' || r == '\t' || r == 0 })
 	}
 	run := slices.Clone(rest)
@@ -299,8 +300,13 @@ func find(w *walker, f []string, s *state, in input) {
 				tests++
 			}
 		default:
+			if strings.HasPrefix(a, "-O") || a == "--" {
+				continue
+			}
 			if strings.HasPrefix(a, "-") || a == "(" || a == "!" {
 				tests++
+			} else if whole(s.at(a)) {
+				roots = append(roots, a)
 			} else if tests == 0 && (i == 1 || !strings.HasPrefix(f[i-1], "-") || strings.Contains("-H-L-P", f[i-1])) {
 				roots = append(roots, a)
 			}
