@@ -56,11 +56,7 @@ func (k *kits) profile(t *orchestrator.Turn) permission.Profile {
 		User: t.User, Trust: t.Trust, Session: t.Session.ID, Owner: t.Admin, CanAsk: in.Turn == nil || !in.Turn.Alone,
 		GuestRead: k.a.cfg.GuestRead, Bot: in.Bot, Chat: in.Chat, Run: t.Run,
 	}
-	defaults := permission.ForGuest(t.User)
-	if t.Admin {
-		defaults = permission.ForOwner()
-	}
-	p.Configured = permission.ParseConfigured(t.Session.Metadata, defaults)
+	p.Configured = configured(t, t.Role.Agent)
 	// Trust mode: the owner's own API and panel sessions unless they say
 	// otherwise; in chats only where the owner has said so, and in no group.
 	p.Auto = t.Admin && !in.Group() && t.Session.TrustAuto(in.Turn != nil)
@@ -74,7 +70,11 @@ func (k *kits) equip(_ context.Context, t *orchestrator.Turn, dir vault.Dir, who
 	kit := &orchestrator.Kit{Profile: p, Turn: &tool.Turn{
 		User: t.User, Trust: t.Trust, Session: t.Session.ID, Run: t.Run, Vault: k.a.vault, Dir: dir, MayRead: mayRead, MayWrite: mayWrite,
 	}}
-	for _, x := range k.tools {
+	tools := k.tools
+	if x, ok := k.skillTool(t.Trust); ok {
+		tools = append(slices.Clip(tools), x)
+	}
+	for _, x := range tools {
 		if !who.Offers(x.Name) {
 			continue
 		}

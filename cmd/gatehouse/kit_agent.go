@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/agent"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/permission"
+	"gatehouse/core/tool"
+	"gatehouse/core/tool/skill"
+)
+
+// configured is what a turn may do unasked: as the session says, and where it
+// says nothing, as the agent does. An agent's file is the owner's word, so it
+// stands for the defaults in turns of the owner; a guest's it only narrows.
+func configured(t *orchestrator.Turn, who agent.Agent) permission.Configured {
+	if t.Admin {
+		return permission.ParseConfigured(t.Session.Metadata, widened(permission.ForOwner(), who.Permissions))
+	}
+	return narrowed(permission.ParseConfigured(t.Session.Metadata, permission.ForGuest(t.User)), who.Permissions, t.User)
+}
+
+func widened(c permission.Configured, p *agent.Permissions) permission.Configured {
+	if p == nil {
+		return c
+	}
+	if p.Read != nil {
+		c.Read = p.Read
+	}
+	if p.Write != nil {
+		c.Write = p.Write
+	}
+	if p.Bash != nil {
+		c.Bash = permission.Commands(*p.Bash)
+	}
+	return c
+}
+
+func narrowed(c permission.Configured, p *agent.Permissions, user int64) permission.Configured {
+	if p == nil {
+		return c
+	}
+	c.Read, c.Write = both(c.Read, p.Read, user), both(c.Write, p.Write, user)
+	if p.Bash != nil && !p.Bash.All {
+		switch {
+		case c.Bash.All:
+			c.Bash = permission.Commands(*p.Bash)
+		default:
+			c.Bash.Patterns = slices.DeleteFunc(slices.Clone(c.Bash.Patterns), func(s string) bool { return !slices.Contains(p.Bash.Patterns, s) })
+		}
+	}
+	return c
+}
+
+// both are globs that lie within what a guest has and within what the agent
+// says; nil of the agent says nothing. Where that cannot be seen by the globs
+// themselves they are left out, and the owner is asked.
+func both(guest, agents []string, user int64) []string {
+	if agents == nil {
+		return guest
+	}
+	own := "Guests/" + strconv.FormatInt(user, 10) + "/"
+	var out []string
+	for _, g := range guest {
+		for _, a := range agents {
+			switch {
+			case a == g, a == "**", a == "Guests/**" && strings.HasPrefix(g, own):
+				out = append(out, g)
+			case g == own+"**" && strings.HasPrefix(a, own) && !strings.ContainsAny(a[:len(own)], "*?[{"):
+				out = append(out, a)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// skillTool is the tool Skill with the skills that a turn is told of.
+func (k *kits) skillTool(trust core.Trust) (tool.Tool, bool) {
+	var list []skill.Entry
+	for _, s := range k.a.agents.Skills(trust) {
+		list = append(list, skill.Entry{Name: s.Name, About: s.Description})
+	}
+	return skill.New(list, func(_ context.Context, t *tool.Turn, name string) (string, error) {
+		for _, s := range k.a.agents.Skills(t.Trust) {
+			if s.Name == name {
+				return s.Body, nil
+			}
+		}
+		return "", core.Errorf(core.NotFound, "the skill is not there any more")
+	})
+}
