@@ -30,7 +30,8 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 	mux := http.NewServeMux()
 	rest, err := api.New(api.Options{
 		Door: door, Inbox: inbox, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a}, Bots: botsView{a},
-		Pairings: a.book, People: a.book, Gatherer: a.reg, Clock: a.clock, Log: a.log, Metrics: metrics,
+		Pairings: a.book, People: a.book, Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Answers: answersView{a}, Bell: a.bus,
+		Gatherer: a.reg, Clock: a.clock, Log: a.log, Metrics: metrics,
 		Checks: []api.Check{
 			{Name: "database", Func: a.db.Check},
 			{Name: "queue", Func: func(ctx context.Context) error { _, err := a.queue.Depths(ctx); return err }},

@@ -72,8 +72,8 @@ var may = map[string]string{
 	"web/static":  "",
 	"web/webtest": "", // a real browser for tests
 	"web/auth":    "core core/store",
-	"web/api":     "core core/store core/queue core/bus core/session web web/auth",
-	"admin":       "core core/store core/queue core/bus core/session web web/auth pairing connectors",
+	"web/api":     "core core/store core/queue core/bus core/session core/permission web web/auth",
+	"admin":       "core core/store core/queue core/bus core/session core/permission web web/auth pairing connectors",
 
 	"cmd/gatehouse":        everything,
 	"cmd/gatehouse/phones": "core connectors/telegram/telegramtest connectors/discord/discordtest",

@@ -92,6 +92,10 @@ type Options struct {
 	Bots     Bots
 	Pairings Pairings
 	People   People
+	Asks     Asks
+	Grants   Grants
+	Answers  Answers
+	Bell     Bell
 	Checks   []Check // besides the connectors
 	Gatherer prometheus.Gatherer
 
@@ -151,6 +155,12 @@ func (a *API) Register(mux *http.ServeMux) {
 		"DELETE /api/bots/pairing/{bot}/{user_id}": a.revoke,
 		"GET /api/bots/access":                     a.access,
 		"DELETE /api/bots/access/{id}":             a.removeAccess,
+		"POST /api/chat/{id}/answer":               a.answerQuestion,
+		"GET /api/permissions/stream":              a.permissionStream,
+		"POST /api/permissions/{id}/grant":         a.grant,
+		"POST /api/permissions/{id}/deny":          a.refuseCall,
+		"GET /api/permissions/grants":              a.grants,
+		"DELETE /api/permissions/grants/{id}":      a.revokeGrant,
 		"GET /readyz":                              a.readyz,
 		"GET /metrics":                             a.metrics,
 	} {

@@ -163,6 +163,7 @@ func (a *API) inbound(r *http.Request, p auth.Principal, req chatRequest, raw []
 		Turn: &core.Options{
 			Session: req.SessionID, Run: t.run, Model: req.Model, Trust: trust, WorkingDirectory: req.WorkingDirectory,
 			SystemPrompt: req.SystemPrompt, User: p.User, Key: p.Key, Respond: how == asAccepted, IdempotencyKey: key,
+			Alone: how != asStream,
 		},
 	}, t, nil
 }

@@ -137,15 +137,19 @@ func (c *contract) check(r *http.Request, res *http.Response, body []byte) {
 		c.t.Errorf("%s: %s answer outside the contract: %v\n%s", name, res.Status, err, body)
 	}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		c.events(name, body)
+		schema := "Event"
+		if r.URL.Path == "/api/permissions/stream" {
+			schema = "PermissionEvent"
+		}
+		c.events(name, schema, body)
 	}
 }
 
-// events holds each whole event of a stream against the schema Event.
-func (c *contract) events(name string, body []byte) {
+// events holds each whole event of a stream against its schema.
+func (c *contract) events(name, schema string, body []byte) {
 	for _, e := range parseEvents(string(body)) {
-		if !strings.Contains(e.id, ":") {
-			c.t.Errorf("%s: event without id: %s", name, e.data)
+		if strings.Contains(e.id, ":") != (schema == "Event") {
+			c.t.Errorf("%s: event with the id %q: %s", name, e.id, e.data)
 		}
 		shape := strings.Map(func(r rune) rune {
 			if r >= '0' && r <= '9' {
@@ -165,7 +169,7 @@ func (c *contract) events(name string, body []byte) {
 			c.t.Errorf("%s: event %s is not JSON: %v", name, e.id, err)
 			continue
 		}
-		if err := c.doc.Components.Schemas["Event"].Value.VisitJSON(v, openapi3.EnableJSONSchema2020()); err != nil {
+		if err := c.doc.Components.Schemas[schema].Value.VisitJSON(v, openapi3.EnableJSONSchema2020()); err != nil {
 			c.t.Errorf("%s: event outside the contract: %v\n%s", name, err, e.data)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/core/coretest"
+	"gatehouse/core/permission"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
@@ -41,6 +42,8 @@ type house struct {
 	keys   *auth.Keys
 	admins *auth.Admins
 	bus    *bus.Bus
+	desk   *permission.Desk
+	guard  *permission.Guard
 	api    *API
 	url    string
 	client *http.Client
@@ -111,9 +114,11 @@ func open(t *testing.T, o options) *house {
 	door := auth.NewDoor(h.keys, h.admins, auth.DoorOptions{Clock: h.clock, Localhost: o.localhost, Address: address,
 		Local: func(r *http.Request) bool { return web.From(r.Context()).Local }})
 	h.bus = bus.New(h.load, h.latest)
+	h.desk = permission.NewDesk(h.db, h.clock)
+	h.guard = permission.NewGuard(permission.GuardOptions{DB: h.db, Desk: h.desk, Clock: h.clock, Show: ringDouble{h.bus}})
 	registry := prometheus.NewRegistry()
 	h.api, err = New(Options{Door: door, Inbox: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Bots: (*botsDouble)(h),
-		Pairings: (*pairingsDouble)(h), People: (*pairingsDouble)(h), Gatherer: registry, Clock: h.clock, Log: logger,
+		Pairings: (*pairingsDouble)(h), People: (*pairingsDouble)(h), Asks: asksDouble{h.guard, h}, Grants: h.guard, Answers: asksDouble{h.guard, h}, Bell: h.bus, Gatherer: registry, Clock: h.clock, Log: logger,
 		Metrics: web.NewMetrics(registry), Streams: o.streams,
 		Checks: []Check{{"database", h.db.Check}, {"queue", func(context.Context) error { h.mu.Lock(); defer h.mu.Unlock(); return h.checkErr }}}})
 	if err != nil {
@@ -326,6 +331,33 @@ func (h *house) opening(s *bus.Stream, in core.Inbound) {
 
 func done(in core.Inbound, text string) core.Done {
 	return core.Done{Response: text, SessionID: in.Chat, Model: "local/quote", MessageCount: 2, DurationMS: 12, Usage: core.Usage{InputTokens: 5, OutputTokens: 3}}
+}
+
+// ringDouble rings as the gateway does.
+type ringDouble struct{ bus *bus.Bus }
+
+func (d ringDouble) Open(_ context.Context, tx *store.Tx, _ permission.Ask, _ core.PermissionRequest, _ permission.Profile) error {
+	tx.OnCommit(func() { d.bus.Ring(TopicApprovals) })
+	return nil
+}
+
+func (d ringDouble) Close(_ context.Context, tx *store.Tx, _ permission.Ask, _ string) error {
+	tx.OnCommit(func() { d.bus.Ring(TopicApprovals) })
+	return nil
+}
+
+// asksDouble is the real guard with what is looked up beside it.
+type asksDouble struct {
+	*permission.Guard
+	h *house
+}
+
+func (d asksDouble) Ask(ctx context.Context, id string) (permission.Ask, error) {
+	return d.h.desk.ByID(ctx, d.h.db, id)
+}
+
+func (d asksDouble) Answer(ctx context.Context, _, ask string, answers json.RawMessage, by core.Actor) error {
+	return d.Guard.Answer(ctx, ask, answers, by)
 }
 
 type runsDouble house

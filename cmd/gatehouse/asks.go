@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+
+	"gatehouse/core"
+	"gatehouse/core/permission"
+	"gatehouse/core/store"
+	"gatehouse/web/api"
+)
+
+// ringing shows asks and rings for the panel and the API when one was opened
+// or settled, once that is stored.
+type ringing struct {
+	permission.Show
+	ring func(topics ...string)
+}
+
+func (s ringing) Open(ctx context.Context, tx *store.Tx, a permission.Ask, req core.PermissionRequest, p permission.Profile) error {
+	tx.OnCommit(func() { s.ring(api.TopicApprovals) })
+	return s.Show.Open(ctx, tx, a, req, p)
+}
+
+func (s ringing) Close(ctx context.Context, tx *store.Tx, a permission.Ask, outcome string) error {
+	tx.OnCommit(func() { s.ring(api.TopicApprovals) })
+	return s.Show.Close(ctx, tx, a, outcome)
+}
+
+// asksView is the Guard as the API and the panel see it.
+type asksView struct {
+	*permission.Guard
+	a *app
+}
+
+func (v asksView) Ask(ctx context.Context, id string) (permission.Ask, error) {
+	return v.a.desk.ByID(ctx, v.a.db, id)
+}
+
+// Revoke rings, too: no ask is settled by it.
+func (v asksView) Revoke(ctx context.Context, id string, by core.Actor) error {
+	err := v.Guard.Revoke(ctx, id, by)
+	if err == nil {
+		v.a.bus.Ring(api.TopicApprovals)
+	}
+	return err
+}
+
+// answersView takes answers to a session's questions.
+type answersView struct{ a *app }
+
+func (v answersView) Answer(ctx context.Context, session, ask string, answers json.RawMessage, by core.Actor) error {
+	q, err := v.a.desk.ByID(ctx, v.a.db, ask)
+	if err != nil {
+		return err
+	}
+	var of struct {
+		Session string `json:"session_id"`
+	}
+	if json.Unmarshal([]byte(q.Payload), &of) != nil || of.Session != session {
+		return core.Errorf(core.NotFound, "there is no such question any more")
+	}
+	return v.a.guard.Answer(ctx, ask, answers, by)
+}

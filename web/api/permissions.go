@@ -1,0 +1,388 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/permission"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+)
+
+type (
+	// Asks are the tool calls that wait for the owner. Ask is also one that was
+	// settled. A decision on one that is settled is core.Conflict and says how;
+	// a pattern that is neither a suggested grant nor narrower is core.Invalid.
+	Asks interface {
+		Pending(ctx context.Context, limit int) ([]permission.Waiting, error)
+		Ask(ctx context.Context, id string) (permission.Ask, error)
+		Grant(ctx context.Context, id, pattern string, by core.Actor) error
+		Deny(ctx context.Context, id string, by core.Actor) error
+	}
+	// Grants are what was granted beyond one call and stands: of a session
+	// ("" all) and a user (0 all).
+	Grants interface {
+		Grants(ctx context.Context, session string, user int64) ([]permission.GrantRow, error)
+		Revoke(ctx context.Context, id string, by core.Actor) error
+	}
+	// Answers takes what a person answers to a question of this session; to
+	// anybody who was not asked it is core.NotFound.
+	Answers interface {
+		Answer(ctx context.Context, session, ask string, answers json.RawMessage, by core.Actor) error
+	}
+	// A Bell rings when something changed (*bus.Bus); its channel is closed
+	// when ctx ends. TopicApprovals rings for asks and grants.
+	Bell interface {
+		Listen(ctx context.Context, topics ...string) <-chan string
+	}
+)
+
+// TopicApprovals is rung when an ask of a tool call was opened or settled, and
+// when a grant was given or taken back.
+const TopicApprovals = "approvals"
+
+// maxAsks is how many calls are shown at once: as many as can wait in all.
+const maxAsks = 100
+
+// A call is a tool call that a person is asked about.
+type call struct {
+	core.PermissionRequest
+	Session  string     `json:"session_id"`
+	Run      string     `json:"run_id"`
+	Bot      string     `json:"bot"`
+	User     int64      `json:"user_id"` // for whom the call is
+	Trust    core.Trust `json:"trust_level"`
+	Reason   string     `json:"reason"`
+	Commands []string   `json:"commands,omitempty"`
+	At       time.Time  `json:"created_at"`
+}
+
+func callOf(w permission.Waiting) call {
+	return call{PermissionRequest: w.Request, Session: w.Session, Run: w.Run, Bot: w.Bot, User: w.User, Trust: w.Trust,
+		Reason: w.Reason, Commands: w.Commands, At: w.At}
+}
+
+// A settled call has its outcome beside it.
+type settled struct {
+	Type      string     `json:"type,omitempty"` // of an event
+	Request   call       `json:"request"`
+	Decision  string     `json:"decision"` // granted, denied, timeout, withdrawn
+	By        string     `json:"by"`
+	DecidedAt *time.Time `json:"decided_at,omitempty"`
+}
+
+func settledCall(a permission.Ask, c call) settled {
+	s := settled{Request: c, Decision: a.Outcome(), By: a.DecidedBy}
+	if !a.DecidedAt.IsZero() {
+		s.DecidedAt = &a.DecidedAt
+	}
+	return s
+}
+
+// permissionStream is GET /api/permissions/stream.
+func (a *API) permissionStream(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	if r.Method != http.MethodGet {
+		w.Header().Set("Allow", http.MethodGet)
+		return web.Refuse(web.MethodNotAllowed, "a stream is read with GET")
+	}
+	release, err := a.slots.take(caller(p))
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx, stop := context.WithCancel(r.Context())
+	defer stop()
+	rang := a.Bell.Listen(ctx, TopicApprovals) // before the first look: nothing that follows is missed
+	s, err := web.OpenStream(w, r, web.StreamOptions{Clock: a.Clock, Metrics: a.Metrics, Endless: true})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	defer context.AfterFunc(s.Context(), stop)()
+	go a.guard(ctx, r, stop)
+	o := onlooker{api: a, stream: s, shown: map[string]call{}}
+	if err := o.send(map[string]string{"type": "connected"}); err != nil {
+		return nil
+	}
+	for {
+		if err := o.look(ctx); err != nil {
+			if ctx.Err() == nil {
+				a.Log.ErrorContext(ctx, "permission stream", "err", err)
+			}
+			return nil // the reader comes back, and what waits is replayed
+		}
+		select {
+		case _, open := <-rang:
+			if !open {
+				return nil
+			}
+		case <-a.Clock.After(web.Heartbeat): // what rings no bell here: another node, somebody forgotten
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// An onlooker is one reader of the permission stream. It holds no queue: a
+// slow reader delays only itself, and is cut off by the stream's patience.
+type onlooker struct {
+	api    *API
+	stream *web.Stream
+	shown  map[string]call // what waits, as the reader knows it; at most maxAsks
+}
+
+// look sends what has changed since the last look. A call that was settled
+// between two looks is not shown at all.
+func (o *onlooker) look(ctx context.Context) error {
+	rows, err := o.api.Asks.Pending(ctx, maxAsks)
+	if err != nil {
+		return err
+	}
+	now := make(map[string]call, len(rows))
+	for _, w := range rows {
+		now[w.Request.ID] = callOf(w)
+	}
+	var gone []call
+	for id, c := range o.shown {
+		if _, waits := now[id]; !waits {
+			gone = append(gone, c)
+		}
+	}
+	slices.SortFunc(gone, func(x, y call) int { return x.At.Compare(y.At) })
+	for _, c := range gone {
+		if err := o.over(ctx, c); err != nil {
+			return err
+		}
+	}
+	for _, w := range rows {
+		if _, known := o.shown[w.Request.ID]; known {
+			continue
+		}
+		c := now[w.Request.ID]
+		if err := o.send(map[string]any{"type": "permissionRequest", "request": c}); err != nil {
+			return err
+		}
+		o.shown[c.ID] = c
+	}
+	return nil
+}
+
+// over tells what became of a call.
+func (o *onlooker) over(ctx context.Context, c call) error {
+	ask, err := o.api.Asks.Ask(ctx, c.ID)
+	if err != nil && core.KindOf(err) != core.NotFound {
+		return err
+	}
+	s := settledCall(ask, c)
+	switch {
+	case err != nil: // its person was forgotten
+		s.Decision = "withdrawn"
+	case s.Decision == "": // its time is over, and nobody has written that down
+		s.Decision = "timeout"
+	}
+	s.Type = "permissionDenied"
+	if s.Decision == "granted" {
+		s.Type = "permissionGranted"
+	}
+	delete(o.shown, c.ID)
+	return o.send(s)
+}
+
+func (o *onlooker) send(v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("permission event: %w", err)
+	}
+	return o.stream.Send("", data)
+}
+
+// grant is POST /api/permissions/{id}/grant. Nobody opens with a key what the
+// key's own trust would not reach.
+func (a *API) grant(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	pattern, err := a.pattern(w, r)
+	if err != nil {
+		return err
+	}
+	_, c, err := a.call(r)
+	if err != nil {
+		return err
+	}
+	if p.Key != "" && c.Trust > p.Trust {
+		return core.Errorf(core.Denied, "the call has the trust level %s, which is above this key's, which is %s", c.Trust, p.Trust)
+	}
+	return a.settle(w, r, func(ctx context.Context, id string) error { return a.Asks.Grant(ctx, id, pattern, p.Actor()) })
+}
+
+// pattern reads the body of a grant, which may be absent.
+func (a *API) pattern(w http.ResponseWriter, r *http.Request) (pattern string, err error) {
+	if r.ContentLength == 0 {
+		return "", nil
+	}
+	raw, err := web.ReadJSON(w, r, web.MaxJSON)
+	if err != nil {
+		return "", err
+	}
+	fields, err := fold(raw)
+	if err != nil {
+		return "", err
+	}
+	if value, ok := fields["pattern"]; ok && (json.Unmarshal(value, &pattern) != nil || pattern == "") {
+		return "", fieldProblem(web.Invalid, "pattern", "the field pattern must be a string that is not empty; leave it out to grant this once")
+	}
+	delete(fields, "pattern")
+	warn(w, fields)
+	return pattern, nil
+}
+
+// warn names the fields that nobody has read.
+func warn(w http.ResponseWriter, left map[string]json.RawMessage) {
+	names := make([]string, 0, len(left))
+	for name := range left {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if text := warning(names); text != "" {
+		w.Header().Set("Warning", text)
+	}
+}
+
+// refuseCall is POST /api/permissions/{id}/deny.
+func (a *API) refuseCall(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	return a.settle(w, r, func(ctx context.Context, id string) error { return a.Asks.Deny(ctx, id, p.Actor()) })
+}
+
+// call is the ask in the address; NotFound when it is none of a tool call.
+func (a *API) call(r *http.Request) (permission.Ask, call, error) {
+	ask, err := a.Asks.Ask(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return ask, call{}, err
+	}
+	waiting, err := permission.View(ask)
+	return ask, callOf(waiting), err
+}
+
+// settle answers with the call as it is after do. Who comes second is told who
+// was first.
+func (a *API) settle(w http.ResponseWriter, r *http.Request, do func(context.Context, string) error) error {
+	failed := do(r.Context(), r.PathValue("id"))
+	if failed != nil && core.KindOf(failed) != core.Conflict {
+		return failed
+	}
+	ask, c, err := a.call(r)
+	if failed != nil {
+		return overtaken(failed, ask, err)
+	}
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, settledCall(ask, c))
+}
+
+// overtaken is a conflict that says who decided, where that is known.
+func overtaken(failed error, ask permission.Ask, err error) error {
+	p := &web.Problem{Fault: web.Conflict, Detail: core.TextOf(failed), Err: failed, Extra: map[string]any{}}
+	if err != nil || ask.Outcome() == "" {
+		return p
+	}
+	p.Extra["decision"] = ask.Outcome()
+	if ask.DecidedBy != "" {
+		p.Extra["resolved_by"] = ask.DecidedBy
+	}
+	if !ask.DecidedAt.IsZero() {
+		p.Extra["resolved_at"] = ask.DecidedAt
+	}
+	return p
+}
+
+// grants is GET /api/permissions/grants.
+func (a *API) grants(w http.ResponseWriter, r *http.Request) error {
+	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	session, user := q.Get("session_id"), int64(0)
+	if len(session) > 128 {
+		return core.Errorf(core.Invalid, "session_id is over 128 bytes")
+	}
+	if q.Has("user_id") {
+		var err error
+		if user, err = strconv.ParseInt(q.Get("user_id"), 10, 64); err != nil || user < 1 {
+			return core.Errorf(core.Invalid, "user_id must be a number from 1")
+		}
+	}
+	rows, err := a.Grants.Grants(r.Context(), session, user)
+	if err != nil {
+		return err
+	}
+	if rows == nil {
+		rows = []permission.GrantRow{}
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"grants": rows})
+}
+
+// revokeGrant is DELETE /api/permissions/grants/{id}.
+func (a *API) revokeGrant(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	if err := a.Grants.Revoke(r.Context(), r.PathValue("id"), p.Actor()); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// answerQuestion is POST /api/chat/{id}/answer.
+func (a *API) answerQuestion(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	raw, err := web.ReadJSON(w, r, web.MaxJSON)
+	if err != nil {
+		return err
+	}
+	fields, err := fold(raw)
+	if err != nil {
+		return err
+	}
+	var ask string
+	if json.Unmarshal(fields["id"], &ask) != nil || ask == "" {
+		return fieldProblem(web.Invalid, "id", "the field id must be the id of the question")
+	}
+	answers := bytes.TrimSpace(fields["answers"])
+	if len(answers) == 0 || answers[0] != '{' && answers[0] != '"' {
+		return fieldProblem(web.Invalid, "answers", "the field answers must be an object by question, or a text")
+	}
+	session, err := a.session(r, p)
+	if err != nil {
+		return err
+	}
+	if err := a.Answers.Answer(r.Context(), session, ask, answers, p.Actor()); err != nil {
+		return err
+	}
+	delete(fields, "id")
+	delete(fields, "answers")
+	warn(w, fields)
+	return web.WriteJSON(w, http.StatusOK, map[string]string{"id": ask, "session_id": session})
+}
