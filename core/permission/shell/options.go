@@ -57,6 +57,9 @@ func searches(w *walker, f []string, s *state, in input) {
 // harmless are scripts of sed that run and write nothing.
 var harmless = regexp.MustCompile(`^(\s*((\d+|\$|/([^/\\]|\\.)*/I?)(,(\+?\d+|\$|/([^/\\]|\\.)*/I?))?\s*)?!?\s*(s/([^/\\]|\\.)*/([^/\\]|\\.)*/[gpiI0-9]*|s\|([^|\\]|\\.)*\|([^|\\]|\\.)*\|[gpiI0-9]*|s#([^#\\]|\\.)*#([^#\\]|\\.)*#[gpiI0-9]*|s,([^,\\]|\\.)*,([^,\\]|\\.)*,[gpiI0-9]*|[pdDqQGHhgxnNP=]|y/[^/]*/[^/]*/|[aic]\\?\s.*)?\s*(;|\n|$))+$`)
 
+// compared is a comparison with a number, which writes no file.
+var compared = regexp.MustCompile(`>=?\s*[0-9]+`)
+
 // scripted are awk and sed, whose scripts can run commands.
 func scripted(w *walker, f []string, s *state, _ input) {
 	sed := strings.HasSuffix(f[0], "sed")
@@ -96,7 +99,7 @@ func scripted(w *walker, f []string, s *state, _ input) {
 	}
 	for _, text := range script {
 		text = shown(text)
-		if sed && text != "" && !harmless.MatchString(text) || !sed && (strings.ContainsAny(text, "|@") || strings.Contains(text, "system") || strings.Contains(text, "getline") || strings.Contains(text, ">")) {
+		if sed && text != "" && !harmless.MatchString(text) || !sed && (strings.ContainsAny(text, "|@") || strings.Contains(text, "system") || strings.Contains(text, "getline") || strings.Contains(compared.ReplaceAllString(text, ""), ">")) {
 			w.hidden(f[0] + " has a script that may run commands or write files")
 			w.quoted(text, s)
 		}
@@ -130,7 +133,8 @@ func interpret(w *walker, f []string, s *state, in input) {
 	if slices.ContainsFunc(f[1:], unresolved) {
 		w.hidden("an argument of " + f[0] + " cannot be resolved")
 	}
-	inline, operand := false, ""
+	operand := ""
+	inline := slices.ContainsFunc(f[1:], func(a string) bool { return strings.HasPrefix(a, "/dev/") || strings.HasPrefix(a, "/proc/") })
 	for i, a := range f[1:] {
 		switch {
 		case slices.Contains([]string{"eval", "-eval", "--eval", "--print", "--execute", "--command", "--exec", "run", "exec", "create", "debug", "repl"}, a) && operand == "",
@@ -170,7 +174,7 @@ func interpret(w *walker, f []string, s *state, in input) {
 func unseen(w *walker, f []string, s *state, _ input) {
 	w.command(f)
 	w.names(f[1:], s)
-	if len(f) == 2 && slices.Contains([]string{"-l", "--version", "--help", "-h", "-r"}, f[1]) {
+	if len(f) == 1 && f[0] == "history" || len(f) == 2 && slices.Contains([]string{"-l", "--version", "--help", "-h", "-r"}, f[1]) {
 		return
 	}
 	w.hidden(f[0] + " can run commands that are not seen")

@@ -71,7 +71,7 @@ func program(name string) handler {
 	return viaOptions
 }
 
-var interpreter = regexp.MustCompile(`^(python|pypy|perl|ruby|irb|node|nodejs|deno|bun|php|lua|luajit|tclsh|wish|rscript|r|julia|guile|groovy|scala|elixir|erl|racket|sbcl|clisp|ghci|runghc|jshell|swift|raku|ocaml|pwsh|powershell|sqlite3|psql|mysql|octave|gnuplot|bc|docker|podman|nerdctl|kubectl|lxc)[0-9.]*w?$`)
+var interpreter = regexp.MustCompile(`^(python|pypy|perl|ruby|irb|node|nodejs|deno|bun|php|lua|luajit|tclsh|wish|rscript|r|julia|guile|groovy|scala|elixir|erl|racket|sbcl|clisp|ghci|runghc|jshell|swift|raku|ocaml|pwsh|powershell|sqlite3|psql|mysql|octave|gnuplot|dc|docker|podman|nerdctl|kubectl|lxc)[0-9.]*w?$`)
 
 // words are programs that open no file and run nothing by their arguments.
 func words(w *walker, f []string, s *state, in input) {

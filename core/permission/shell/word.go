@@ -186,7 +186,7 @@ func (w *walker) parts(parts []syntax.WordPart, s *state, quoted bool) []piece {
 			out = append(out, piece{alts: []string{string(digits)}})
 		case *syntax.ProcSubst:
 			w.stmts(p.Stmts, s.clone(), input{piped: true})
-			out = append(out, piece{alts: []string{string(unknown)}})
+			out = append(out, piece{alts: []string{"/dev/fd/" + string(digits)}})
 		case *syntax.ExtGlob:
 			out = append(out, piece{alts: []string{string(star)}})
 		default:
