@@ -70,7 +70,7 @@ func TestEverySimpleCommandIsListed(t *testing.T) {
 	for command, want := range map[string][]string{
 		"a; b && c || d | e & f":                 {"a", "b", "c", "d", "e", "f"},
 		"(a); { b; }; if c; then d; fi":          {"a", "b", "c", "d"},
-		"echo $(a `b`) <(c)":                     {"b", "a …", "c", "echo … …"},
+		"echo $(a `b`) <(c)":                     {"b", "a …", "c", "echo … /dev/fd/0"},
 		"sh -c 'a; b'":                           {"a", "b"},
 		"env X=1 timeout 5 nice a b":             {"a b"},
 		"f() { a \"$1\"; }; f 'x y'":             {"a 'x y'"},
