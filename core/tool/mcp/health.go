@@ -1,0 +1,140 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"gatehouse/core"
+)
+
+// States of a server.
+const (
+	Idle     = "idle"     // not in use; it starts when it is needed
+	Starting = "starting" // has not answered yet
+	Ready    = "ready"    // answers
+	Failing  = "failing"  // could not be used when it was last tried
+	Mistaken = "mistaken" // its entry in the file is not as it must be
+)
+
+// A state is how a server stands, over all its connections.
+type state struct {
+	s     *server
+	name  string
+	since time.Time
+	err   string // the last one, without secrets; kept until it answers again
+	tools int
+	fails int       // in a row, without a call that went well
+	again time.Time // not before
+}
+
+func (st *state) is(name, err string, now time.Time) {
+	if st.name != name {
+		st.name, st.since = name, now
+	}
+	if err != "" || name == Ready {
+		st.err = err
+	}
+}
+
+// became notes what a connection's server does now.
+func (v *Servers) became(l *link, name, err string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	st := v.states[l.s.short]
+	if st == nil || st.s != l.s {
+		return
+	}
+	if name == Idle { // others may still be in use
+		for _, x := range v.links {
+			if x.s == l.s && x != l {
+				return
+			}
+		}
+		if st.name == Failing {
+			return
+		}
+	}
+	if name == Ready {
+		v.o.Log.Info("an MCP server answers", "server", l.s.name, "trust", l.key.trust, "tools", st.tools)
+	}
+	st.is(name, err, v.o.Clock.Now())
+}
+
+// failed notes that a connection could not be made or has broken; it is made
+// again at once, after a second time in a row only after some time, which doubles.
+func (v *Servers) failed(l *link, err error) {
+	text := reason(l.s, err)
+	v.o.Log.Warn("an MCP server failed", "server", l.s.name, "trust", l.key.trust, "err", text)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	st := v.states[l.s.short]
+	if st == nil || st.s != l.s {
+		return
+	}
+	now := v.o.Clock.Now()
+	st.is(Failing, text, now)
+	if st.fails++; st.fails > 1 {
+		st.again = now.Add(min(time.Second<<min(st.fails-2, 10), maxBackoff))
+	}
+	delete(v.known, shelf{l.s.short, l.key.trust})
+}
+
+// well notes that a call went well.
+func (v *Servers) well(l *link) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if st := v.states[l.s.short]; st != nil && st.s == l.s {
+		st.fails = 0
+	}
+}
+
+// maxReason bounds what is told of an error, in bytes.
+const maxReason = 500
+
+// reason is err for the owner: of one line, and without the server's secrets.
+func reason(s *server, err error) string {
+	text := err.Error()
+	if core.KindOf(err) != core.Other {
+		text = core.TextOf(err)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		text = "it did not answer in time"
+	}
+	return core.CutRunes(plain(s.redact(text)), maxReason)
+}
+
+// A Health is how one server stands, for people who run the gateway.
+type Health struct {
+	Name      string
+	Transport string // Stdio or HTTP; "" where it is Mistaken
+	Trust     core.Trust
+	State     string
+	Since     time.Time
+	Error     string // the last one, until it answers again; secrets are taken out
+	Tools     int    // that it named last
+	Line      int    // of its entry in the file
+}
+
+// Health is how every server of the file stands, in its order, and then the
+// mistakes in it: at most 2 × MaxServers.
+func (v *Servers) Health() []Health {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var all []Health
+	for _, s := range v.list {
+		st := v.states[s.short]
+		all = append(all, Health{s.name, s.transport, s.trust, st.name, st.since, st.err, st.tools, s.line})
+	}
+	for _, m := range v.mistakes {
+		all = append(all, Health{Name: m.Server, State: Mistaken, Error: m.Text, Line: m.Line})
+	}
+	return all
+}
+
+// Check says what is wrong in a file of servers, without starting any: for
+// those who look over a configuration. names and environ are as in Options.
+func Check(text []byte, names, environ []string) (servers int, mistakes []Mistake) {
+	list, mistakes := parse(text, newVariables(names, environ))
+	return len(list), mistakes
+}

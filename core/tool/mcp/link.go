@@ -1,0 +1,363 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"gatehouse/core"
+	"gatehouse/core/sandbox"
+	"gatehouse/core/tool"
+)
+
+// A key is whom a connection serves: below full trust nobody shares one with
+// anybody else, and a program serves one run.
+type key struct {
+	short string
+	trust core.Trust
+	user  int64  // 0 at full trust
+	run   string // of a program below full trust
+}
+
+func keyOf(s *server, t *tool.Turn) key {
+	k := key{short: s.short, trust: t.Trust}
+	if t.Trust < core.Full {
+		k.user = t.User
+		if s.transport == Stdio {
+			k.run = t.Run
+		}
+	}
+	return k
+}
+
+// A link is a connection to a server, from its first use on.
+type link struct {
+	s      *server
+	key    key
+	life   context.Context // its end ends the connection and the program
+	cancel context.CancelFunc
+	ready  chan struct{} // closed once it is connected, or has failed
+	gone   chan struct{} // closed once nothing of it is left
+
+	// Set before ready is closed.
+	session *sdk.ClientSession
+	proc    *process
+	err     error
+	closers []func()
+
+	// Of Servers.mu.
+	busy    int
+	used    time.Time
+	retired bool
+
+	progress watchers
+}
+
+// retire ends l once nobody uses it; Servers.mu is held.
+func (l *link) retire() {
+	if l.retired = true; l.busy == 0 {
+		l.cancel()
+	}
+}
+
+// use is a connection to s for t, ready; the caller calls release.
+func (v *Servers) use(ctx context.Context, s *server, t *tool.Turn) (*link, error) {
+	l, err := v.link(s, t)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-l.ready:
+	case <-ctx.Done():
+		v.release(l)
+		return nil, fmt.Errorf("wait for the server: %w", context.Cause(ctx))
+	}
+	if l.err != nil {
+		v.release(l)
+		return nil, l.err
+	}
+	return l, nil
+}
+
+// link finds the connection or begins one.
+func (v *Servers) link(s *server, t *tool.Turn) (*link, error) {
+	k := keyOf(s, t)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	st := v.states[s.short]
+	if v.life.Err() != nil || st == nil || st.s != s {
+		return nil, core.Errorf(core.NotFound, "the MCP server %s is not configured any more", s.name)
+	}
+	l := v.links[k]
+	if l == nil {
+		if wait := st.again.Sub(v.o.Clock.Now()); wait > 0 {
+			return nil, core.Errorf(core.Busy, "%s (tried again in %s)", st.err, wait.Round(time.Second))
+		}
+		if err := v.makeRoom(); err != nil {
+			return nil, err
+		}
+		l = &link{s: s, key: k, ready: make(chan struct{}), gone: make(chan struct{})}
+		l.life, l.cancel = context.WithCancel(v.life)
+		v.links[k] = l
+		st.is(Starting, "", v.o.Clock.Now())
+		v.work.Go(func() { v.tend(l, t) })
+	}
+	l.busy++
+	return l, nil
+}
+
+// makeRoom keeps the connections below maxLinks; v.mu is held.
+func (v *Servers) makeRoom() error {
+	if len(v.links) < maxLinks {
+		return nil
+	}
+	var oldest *link
+	for _, l := range v.links {
+		if l.busy == 0 && (oldest == nil || l.used.Before(oldest.used)) {
+			oldest = l
+		}
+	}
+	if oldest == nil {
+		return core.Errorf(core.Busy, "too many MCP servers are in use at once: try again later")
+	}
+	delete(v.links, oldest.key)
+	oldest.cancel()
+	return nil
+}
+
+func (v *Servers) release(l *link) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	l.used = v.o.Clock.Now()
+	if l.busy--; l.busy == 0 && l.retired {
+		l.cancel()
+	}
+}
+
+// tend opens l, waits for its end, and clears up.
+func (v *Servers) tend(l *link, t *tool.Turn) {
+	defer close(l.gone)
+	err := v.open(l, t)
+	if err == nil {
+		v.became(l, Ready, "")
+		close(l.ready)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = l.session.Wait()
+		}()
+		select {
+		case <-ended:
+			err = errors.New(v.ending(l))
+		case <-l.life.Done():
+		}
+		v.shut(l)
+		<-ended
+		if err != nil {
+			v.failed(l, err)
+		} else {
+			v.became(l, Idle, "")
+		}
+		return
+	}
+	l.err = &core.Error{Kind: core.Busy, Text: reason(l.s, err), Err: err}
+	v.shut(l)
+	if l.life.Err() == nil {
+		v.failed(l, err)
+	} else {
+		v.became(l, Idle, "")
+	}
+	close(l.ready)
+}
+
+// shut ends what l has opened.
+func (v *Servers) shut(l *link) {
+	l.cancel()
+	if l.proc != nil {
+		if l.key.run != "" {
+			l.proc.stop()
+		}
+		l.proc.end(v.o.Clock)
+	}
+	if l.session != nil {
+		_ = l.session.Close()
+	}
+	for _, f := range slices.Backward(l.closers) {
+		f()
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.links[l.key] == l {
+		delete(v.links, l.key)
+	}
+}
+
+// ending is why a connection has ended by itself, in words.
+func (v *Servers) ending(l *link) string {
+	if l.proc == nil {
+		return "the connection has ended"
+	}
+	if err := l.proc.stdout.fault(); err != nil {
+		return err.Error()
+	}
+	select {
+	case <-l.proc.ended:
+	case <-v.o.Clock.After(goodbyeTime):
+		return "it has ended the connection"
+	}
+	return l.proc.why()
+}
+
+// open connects l and asks for the tools where they are not known.
+func (v *Servers) open(l *link, t *tool.Turn) error {
+	limit := startTime
+	if l.key.run != "" {
+		limit = boxedTime
+	}
+	ctx, cancel := context.WithTimeout(l.life, limit)
+	defer cancel()
+	release, err := v.connect(ctx, l, t)
+	release()
+	if err == nil {
+		_, err = v.listTools(ctx, l)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && l.life.Err() == nil:
+		return fmt.Errorf("it did not answer within %s", limit)
+	case l.proc != nil && isClosed(err):
+		return errors.New(v.ending(l))
+	}
+	return err
+}
+
+// isClosed reports whether an error says only that the connection is no more.
+func isClosed(err error) bool {
+	var told *jsonrpc.Error
+	return !errors.As(err, &told)
+}
+
+func (v *Servers) connect(ctx context.Context, l *link, t *tool.Turn) (release func(), err error) {
+	release = func() {}
+	c := sdk.NewClient(&sdk.Implementation{Name: "gatehouse", Version: v.o.Version}, &sdk.ClientOptions{
+		Capabilities:                &sdk.ClientCapabilities{}, // nothing of ours is offered to a server
+		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
+		ProgressNotificationHandler: l.progress.tell,
+		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { v.forget(l) },
+	})
+	if l.s.transport == HTTP {
+		hc, idle := l.s.client()
+		l.closers = append(l.closers, idle)
+		l.session, err = c.Connect(ctx, &sdk.StreamableClientTransport{
+			Endpoint: l.s.url, HTTPClient: hc, MaxRetries: 2, MaxEventSize: maxMessage, DisableStandaloneSSE: true,
+		}, nil)
+		return release, err
+	}
+	if release, err = v.launch(ctx, l, t); err != nil {
+		return release, err
+	}
+	// The older greeting first: programs know it for long, and some never answer another.
+	l.session, err = c.Connect(ctx, &sdk.IOTransport{Reader: l.proc.stdout, Writer: patient{l.proc.stdin}, MaxLineLength: 2 * maxMessage},
+		&sdk.ClientSessionOptions{ProtocolVersion: greeting})
+	return release, err
+}
+
+// greeting is the newest version of the protocol that begins with "initialize".
+const greeting = "2025-11-25"
+
+// launch starts a server's program.
+func (v *Servers) launch(ctx context.Context, l *link, t *tool.Turn) (release func(), err error) {
+	argv := append([]string{l.s.command}, l.s.args...)
+	note := noteTo(v.o.Log, l.s)
+	if l.key.trust == core.Full {
+		cmd, err := sandbox.Tree(l.life, v.o.Stage, v.o.Vault.Path(), v.environment(l.s, true), argv...)
+		if err == nil {
+			l.proc, err = start(cmd, l.cancel, nil, note)
+		}
+		return func() {}, err
+	}
+	spec, release, err := v.o.Room(ctx, t)
+	if err != nil {
+		return func() {}, err
+	}
+	gone := make(chan struct{})
+	spec.Env, spec.OnGone = v.environment(l.s, false), func() { close(gone) }
+	spec.OnLimit = func(why string) { note("ended by the gateway: " + why) }
+	cmd, err := v.o.Box.Command(l.life, spec, argv...)
+	if err == nil {
+		l.proc, err = start(cmd, l.cancel, gone, note)
+	}
+	return release, err
+}
+
+// environment of a program: nothing of the gateway's own but these three, and
+// what the entry names.
+func (v *Servers) environment(s *server, full bool) []string {
+	env := map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/tmp/home"}
+	for _, pair := range v.o.Env {
+		name, value, ok := strings.Cut(pair, "=")
+		if ok && (name == "LANG" || full && (name == "PATH" || name == "HOME")) {
+			env[name] = value
+		}
+	}
+	for name, value := range s.env {
+		env[name] = value
+	}
+	var list []string
+	for name, value := range env {
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// forget makes the tools be asked for again: the server says that they have changed.
+func (v *Servers) forget(l *link) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if k := v.known[shelf{l.s.short, l.key.trust}]; k != nil && k.s == l.s {
+		k.at = time.Time{}
+	}
+}
+
+// watchers are the calls that hear what a server says of its progress.
+type watchers struct {
+	mu   sync.Mutex
+	next int64
+	all  map[string]func(string) // by token; one for each call under way
+}
+
+// watch gives a token under which f hears, until stop returns.
+func (w *watchers) watch(f func(string)) (token string, stop func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.all == nil {
+		w.all = map[string]func(string){}
+	}
+	w.next++
+	token = fmt.Sprintf("p%d", w.next)
+	w.all[token] = f
+	return token, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.all, token)
+	}
+}
+
+func (w *watchers) tell(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+	token, _ := r.Params.ProgressToken.(string)
+	text := core.CutRunes(plain(r.Params.Message), 200)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f := w.all[token]; f != nil && text != "" {
+		f(text)
+	}
+}

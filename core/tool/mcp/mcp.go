@@ -1,0 +1,307 @@
+// Package mcp gives turns the tools of MCP servers (modelcontextprotocol.io),
+// which the vault's owner lists in .mcp.json. A server is a program that is
+// spoken to by its standard streams, or an HTTP endpoint. What servers say is
+// data that strangers wrote: bounded, cleaned, and told to the model as such.
+//
+// A program runs as the gateway's user for turns at full trust; below, in a
+// sandbox of the one run that it is for, and only where the owner marked it
+// for that trust.
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/sandbox"
+	"gatehouse/core/tool"
+	"gatehouse/core/vault"
+)
+
+// Bounds of Servers.
+const (
+	MaxTools   = 256 // of one turn, all servers together
+	MaxTimeout = 10 * time.Minute
+
+	firstWait  = 10 * time.Second // for a server's tools when a run begins
+	startTime  = time.Minute      // for a server to name its tools
+	boxedTime  = 20 * time.Second // the same in a sandbox, while no command works in the same folders
+	maxLinks   = 64               // connections at once
+	idleTime   = 10 * time.Minute // without a call, until a connection is given up
+	freshTime  = 5 * time.Minute  // until tools are asked for again
+	maxBackoff = 5 * time.Minute
+	lookEvery  = 5 * time.Second // at the file, and for idle connections
+	stillTime  = time.Second     // to wait for commands when the file has changed
+)
+
+// Options of New.
+type Options struct {
+	Vault *vault.Vault
+	// Env is the gateway's environment, KEY=VALUE. Of it a program at full
+	// trust gets PATH, HOME and LANG; Names are those that the file may name.
+	Env, Names []string
+	Version    string // of the gateway, which servers are told
+	Stage      string // a program that calls sandbox.Main first
+	Box        sandbox.Box
+	// Room is what a program of a turn below full trust sees. The caller calls
+	// release once the program runs, or will never. Nil, like a nil Box: no
+	// programs below full trust.
+	Room func(ctx context.Context, t *tool.Turn) (spec sandbox.Spec, release func(), err error)
+	// Still keeps everybody below full trust from writing files that they must
+	// not write until release, and returns once none is left; nil: nobody could.
+	Still func(ctx context.Context) (release func(), err error)
+	Clock core.Clock
+	Log   *slog.Logger
+}
+
+// Servers are the MCP servers of one vault. They are safe for concurrent use.
+type Servers struct {
+	o    Options
+	vars variables
+	life context.Context
+	stop context.CancelFunc
+	work sync.WaitGroup // one for each link, and those who wait for one
+
+	reading sync.Mutex // one look at the file at a time
+
+	mu       sync.Mutex
+	stamp    string // of the file as it was read
+	list     []*server
+	mistakes []Mistake         // at most MaxServers + 1
+	links    map[key]*link     // at most maxLinks
+	known    map[shelf]*tools  // at most three for each server
+	states   map[string]*state // by a server's short name
+}
+
+// A shelf is where a server's tools are kept: they may be others at another trust.
+type shelf struct {
+	short string
+	trust core.Trust
+}
+
+// New reads the file and starts nothing. The caller calls End for each run,
+// Watch, and Close.
+func New(o Options) *Servers {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	life, stop := context.WithCancel(context.Background())
+	v := &Servers{
+		o: o, vars: newVariables(o.Names, o.Env), life: life, stop: stop,
+		links: map[key]*link{}, known: map[shelf]*tools{}, states: map[string]*state{},
+	}
+	v.read()
+	return v
+}
+
+// Close ends every connection and program, and waits for them.
+func (v *Servers) Close() error {
+	v.mu.Lock()
+	v.stop()
+	v.mu.Unlock()
+	v.work.Wait()
+	return nil
+}
+
+// spawn runs f beside, unless Close was called. v.mu is not held.
+func (v *Servers) spawn(f func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.life.Err() == nil {
+		v.work.Go(f)
+	}
+}
+
+// Watch looks at the file and gives up idle connections until ctx ends.
+func (v *Servers) Watch(ctx context.Context) {
+	for core.Sleep(ctx, v.o.Clock, lookEvery) {
+		v.Reload(ctx)
+		v.evict()
+	}
+}
+
+// Reload reads the file again where it has changed. While somebody below full
+// trust runs a command that could have written it, the file is left for later.
+func (v *Servers) Reload(ctx context.Context) {
+	v.reading.Lock()
+	defer v.reading.Unlock()
+	stamp := v.fileStamp()
+	v.mu.Lock()
+	same := stamp == v.stamp
+	v.mu.Unlock()
+	if same {
+		return
+	}
+	if v.o.Still != nil {
+		ctx, cancel := context.WithTimeout(ctx, stillTime)
+		defer cancel()
+		release, err := v.o.Still(ctx)
+		if err != nil {
+			return
+		}
+		defer release()
+	}
+	v.read()
+}
+
+// fileStamp tells one state of the file from another.
+func (v *Servers) fileStamp() string {
+	st, err := v.o.Vault.Root().Stat(File)
+	if err != nil {
+		return "none"
+	}
+	return fmt.Sprint(st.ModTime().UnixNano(), st.Size(), st.Mode())
+}
+
+// read takes the file as it is. Servers that are as before keep their
+// connections; where the file is no JSON, all servers stay as they are.
+func (v *Servers) read() {
+	stamp := v.fileStamp()
+	text, err := v.content()
+	var list []*server
+	var mistakes []Mistake
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		mistakes = []Mistake{{Line: 1, Text: "the file cannot be read"}}
+		v.o.Log.Warn("the list of MCP servers cannot be read", "err", err)
+	default:
+		list, mistakes = parse(text, v.vars)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	first := v.stamp == ""
+	v.stamp, v.mistakes = stamp, mistakes
+	for _, m := range mistakes {
+		v.o.Log.Warn("a mistake in the list of MCP servers", "mistake", m.String())
+	}
+	if slices.ContainsFunc(mistakes, func(m Mistake) bool { return m.Server == "" }) && len(list) == 0 && !first {
+		return
+	}
+	v.take(list)
+}
+
+func (v *Servers) content() ([]byte, error) {
+	f, err := v.o.Vault.Root().Open(File)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, errors.Join(errors.New("not a regular file"), err)
+	}
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
+}
+
+// take puts list in place of what there was; v.mu is held.
+func (v *Servers) take(list []*server) {
+	for i, s := range list {
+		if j := slices.IndexFunc(v.list, s.same); j >= 0 {
+			v.list[j].line = s.line
+			list[i] = v.list[j] // with its links and its tools
+		}
+	}
+	kept := func(s *server) bool { return slices.Contains(list, s) }
+	for k, l := range v.links {
+		if !kept(l.s) {
+			delete(v.links, k)
+			l.retire()
+		}
+	}
+	for k, t := range v.known {
+		if !kept(t.s) {
+			delete(v.known, k)
+		}
+	}
+	states := map[string]*state{}
+	for _, s := range list {
+		if old := v.states[s.short]; old != nil && old.s == s {
+			states[s.short] = old
+		} else {
+			states[s.short] = &state{s: s, name: Idle, since: v.o.Clock.Now()}
+		}
+	}
+	v.list, v.states = list, states
+}
+
+// Only allows the servers that names lists, as the file or as tools call them;
+// nil names allow all.
+func Only(names []string) func(name, short string) bool {
+	return func(name, short string) bool {
+		return names == nil || slices.Contains(names, name) || slices.Contains(names, short)
+	}
+}
+
+// An Offer is what a turn may use.
+type Offer struct {
+	Tools    []tool.Tool
+	Servers  []string // that answer, as the file names them
+	Missing  []string // plain words on what is not offered, and why
+	Warnings []core.Warning
+}
+
+// Equip is what a turn may use of the servers that are marked for its trust and
+// that use, as Only makes one, allows. It waits at most 10 s for servers that
+// are not yet known; the others' tools come with the next run.
+func (v *Servers) Equip(ctx context.Context, t *tool.Turn, use func(name, short string) bool) Offer {
+	v.Reload(ctx)
+	var o Offer
+	v.mu.Lock()
+	mistakes := slices.Clone(v.mistakes)
+	var list []*server
+	for _, s := range v.list {
+		if t.Trust == core.Stranger || t.Trust < s.trust || use != nil && !use(s.name, s.short) {
+			continue
+		}
+		if s.transport == Stdio && t.Trust < core.Full && (v.o.Box == nil || v.o.Room == nil) {
+			o.Missing = append(o.Missing, fmt.Sprintf("The MCP server %s is not offered at trust %s, because this machine has no sandbox to run it in.", s.name, t.Trust))
+			continue
+		}
+		list = append(list, s)
+	}
+	v.mu.Unlock()
+	if t.Trust == core.Full {
+		for _, m := range mistakes {
+			o.warn("A mistake in the list of MCP servers: " + m.String() + ".")
+		}
+	}
+	v.gather(ctx, t, list, &o)
+	return o
+}
+
+// End ends the programs that were started for one run and waits for them. It
+// is called once the run has ended.
+func (v *Servers) End(run string) {
+	var mine []*link
+	v.mu.Lock()
+	for k, l := range v.links {
+		if run != "" && k.run == run {
+			delete(v.links, k)
+			mine = append(mine, l)
+		}
+	}
+	v.mu.Unlock()
+	for _, l := range mine {
+		l.cancel()
+		<-l.gone
+	}
+}
+
+// evict gives up connections that nobody has used for a while.
+func (v *Servers) evict() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for k, l := range v.links {
+		if k.run == "" && l.busy == 0 && v.o.Clock.Now().Sub(l.used) >= idleTime {
+			delete(v.links, k)
+			l.cancel()
+		}
+	}
+}
