@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"gatehouse/core"
@@ -34,7 +37,11 @@ func newKits(a *app) (*kits, error) {
 		return nil, err
 	}
 	k := &kits{a: a, box: a.box, noBox: a.noBox}
-	k.shell = shell.New(shell.Options{Box: k.box, Stage: self, Clock: a.clock, Env: os.Environ()})
+	scratch := filepath.Join(a.runtime, "scratch")
+	if err := errors.Join(makeRuntimeDir(a.runtime), os.MkdirAll(scratch, 0o700)); err != nil {
+		return nil, err
+	}
+	k.shell = shell.New(shell.Options{Box: k.box, Stage: self, Clock: a.clock, Env: os.Environ(), Temp: scratch})
 	web, err := fetch.New(fetch.Options{Search: a.cfg.SearxngURL})
 	if err != nil {
 		return nil, err
@@ -135,20 +142,20 @@ func askKey(id string, i int) string { return "ask:" + id + ":" + string(rune('a
 
 // permissionText says what a tool wants, in plain text: all of it is hostile.
 func permissionText(req core.PermissionRequest, p permission.Profile) string {
-	who := "You"
+	whom := "you"
 	if !p.Owner {
-		who = "A guest"
+		whom = fmt.Sprintf("a guest (user %d)", p.User)
 	}
-	text := who + " (trust " + p.Trust.String() + "): " + req.ToolName + " wants to "
+	text := req.ToolName + " wants to "
 	switch {
 	case req.Command != "":
-		text += "run\n\n" + core.CutRunes(req.Command, 1500)
+		text += "run:\n\n" + core.CutRunes(req.Command, 1500) + "\n"
 	case req.Kind == string(tool.Write):
 		text += "change " + core.CutRunes(req.Path, 500)
 	default:
 		text += "read " + core.CutRunes(req.Path, 500)
 	}
-	return text + "\n\nWithout an answer by " + req.ExpiresAt.UTC().Format("15:04:05") + " UTC it is refused."
+	return text + fmt.Sprintf("\nFor %s, at trust %s. Without an answer by %s UTC it is refused.", whom, p.Trust, req.ExpiresAt.UTC().Format("15:04:05"))
 }
 
 // Close takes the buttons away and says what was decided.
