@@ -14,6 +14,7 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/sandbox"
 	"gatehouse/core/store"
 )
 
@@ -199,6 +200,9 @@ func (c *doctorCmd) Run(p *process) error {
 		return alive(p.ctx, cfg)
 	}
 	patient := doctorPatient{Clock: core.System{}, Newest: store.Newest()}
+	if self, err := os.Executable(); err == nil {
+		patient.Sandbox = func() []sandbox.Backend { return sandbox.Probe(self) }
+	}
 	patient.Config, patient.Fault = configs.LoadAll()
 	if patient.Fault == nil {
 		if err := c.reach(&patient); err != nil {

@@ -18,6 +18,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
+	"gatehouse/core/sandbox"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
@@ -290,4 +291,19 @@ func TestDoctorWarnsOfFilesWithTokensThatOthersCanRead(t *testing.T) {
 	if a, b, c := modes(0o755, 0o600), modes(0o755, 0o644), modes(0o700, 0o644); a != 0 || b != 2 || c != 0 {
 		t.Errorf("warnings: %d for private files, %d for open ones, %d in a private folder", a, b, c)
 	}
+}
+
+func TestDoctorSaysWhatIsolatesCommands(t *testing.T) {
+	works := func(p *doctorPatient) {
+		p.Sandbox = func() []sandbox.Backend {
+			return []sandbox.Backend{{Name: "bubblewrap", Works: true, Text: "isolates commands"}}
+		}
+	}
+	sick(t, "sandbox", doctorOK, "bubblewrap: isolates", works)
+	sick(t, "sandbox", doctorWarn, "no shell below full trust", func(p *doctorPatient) {
+		p.Sandbox = func() []sandbox.Backend {
+			return []sandbox.Backend{{Name: "bubblewrap", Text: "is not installed", Fix: "install bubblewrap"}}
+		}
+	})
+	sick(t, "sandbox", doctorOK, "switched off", func(p *doctorPatient) { works(p); p.Config.Sandbox = "none" })
 }

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+
+	"gatehouse/core/sandbox"
+)
+
+// doctorSandbox says what isolates commands below full trust. Without one the
+// gateway works; the tools that need it are not offered.
+func doctorSandbox(_ context.Context, p doctorPatient) []doctorCheck {
+	const name = "sandbox"
+	if p.Config.Sandbox == sandbox.None {
+		return []doctorCheck{{name, doctorOK, "switched off: there is no shell below full trust", ""}}
+	}
+	if p.Sandbox == nil {
+		return nil
+	}
+	var checks []doctorCheck
+	for _, b := range p.Sandbox() {
+		c := doctorCheck{name, doctorOK, b.Name + ": " + b.Text, ""}
+		if !b.Works {
+			c.State, c.Fix = doctorWarn, b.Fix
+			c.Text += "; there is no shell below full trust"
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}
