@@ -79,6 +79,7 @@ type Config struct {
 	LimitRounds       int           `split_words:"true" default:"50" min:"1" max:"1000" example:"50" desc:"How often one answer may call tools and think again."`
 
 	Sandbox    string `split_words:"true" default:"auto" choice:"auto,bubblewrap,none" example:"auto" desc:"What isolates shells below full trust: auto and bubblewrap use bubblewrap; none, or a machine where it does not work, leaves no shell below full."`
+	MCPEnv     List   `split_words:"true" example:"GITHUB_TOKEN,NOTES_DIR" desc:"Names of variables of the gateway's environment that .mcp.json may use as ${NAME}; empty means none."`
 	SearxngURL string `split_words:"true" example:"http://127.0.0.1:8888" desc:"Address of a SearXNG server for the tool WebSearch; empty: no WebSearch."`
 
 	MetricsAddr  string        `split_words:"true" example:"127.0.0.1:9090" desc:"A listener of its own for /metrics, without a key. Empty: /metrics on ADDR, with a key of scope metrics."`

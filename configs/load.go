@@ -192,7 +192,7 @@ func ReadSecret(path string) (Secret, error) {
 
 // absent are settings of other versions. They are refused rather than ignored:
 // whoever sets one relies on it.
-var absent = regexp.MustCompile(`^(MCP_ENV|TRANSCRIBE_URL|RETENTION_DAYS)$`)
+var absent = regexp.MustCompile(`^(TRANSCRIBE_URL|RETENTION_DAYS)$`)
 
 // testPrefix marks variables that belong to the tests.
 const testPrefix = Prefix + "_TEST_"

@@ -172,6 +172,7 @@ func (c *Config) checks() map[string]func() error {
 		"ANTHROPIC_BASE_URL":     func() error { return checkBase(c.AnthropicBaseURL) },
 		"OPENAI_API_KEY":         func() error { return checkKey(c.OpenaiAPIKey) },
 		"OPENAI_BASE_URL":        func() error { return checkBase(c.OpenaiBaseURL) },
+		"MCP_ENV":                func() error { return each(c.MCPEnv, checkVariable) },
 		"SEARXNG_URL":            func() error { return checkBase(c.SearxngURL) },
 		"METRICS_ADDR":           func() error { return each(List{c.MetricsAddr}, checkHostPort) },
 	}
@@ -341,6 +342,19 @@ func checkUser(id string) error {
 func checkGlob(glob string) error {
 	if strings.HasPrefix(glob, "/") || slices.Contains(strings.Split(glob, "/"), "..") || !doublestar.ValidatePattern(glob) {
 		return fmt.Errorf("%q is not a glob for files in the vault", glob)
+	}
+	return nil
+}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// checkVariable refuses our own settings: no other program needs them.
+func checkVariable(name string) error {
+	switch {
+	case !variable.MatchString(name):
+		return fmt.Errorf("%q is not the name of a variable", name)
+	case strings.HasPrefix(name, Prefix+"_"):
+		return fmt.Errorf("%q is a setting of the gateway, which no other program gets", name)
 	}
 	return nil
 }

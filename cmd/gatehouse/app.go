@@ -26,6 +26,7 @@ import (
 	"gatehouse/core/sandbox"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/tool/mcp"
 	"gatehouse/core/usage"
 	"gatehouse/core/vault"
 	"gatehouse/pairing"
@@ -60,6 +61,7 @@ type app struct {
 	hub        *connectors.Hub
 	fleet      *fleet
 	models     *models
+	servers    *mcp.Servers
 	upkeep     *upkeep
 	runtime    string // folder of the socket and the key file
 
@@ -212,6 +214,8 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 		return err
 	}
 	a.closing(kits.shell.Close)
+	a.servers = kits.servers
+	a.closing(a.servers.Close)
 	budget := func(b configs.Budget) usage.Budget { return usage.Budget(b) }
 	a.usage = usage.New(usage.NewMetrics(a.reg, a.models.names), usage.Budgets{
 		UserDay: budget(a.cfg.BudgetUserDay), BotDay: budget(a.cfg.BudgetBotDay), Day: budget(a.cfg.BudgetDay)})

@@ -17,6 +17,7 @@ import (
 	"gatehouse/core/tool"
 	"gatehouse/core/tool/fetch"
 	"gatehouse/core/tool/files"
+	"gatehouse/core/tool/mcp"
 	"gatehouse/core/tool/shell"
 	"gatehouse/core/vault"
 )
@@ -29,6 +30,8 @@ type kits struct {
 	noBox string
 	shell *shell.Shell
 	tools []tool.Tool
+
+	servers *mcp.Servers
 }
 
 func newKits(a *app) (*kits, error) {
@@ -46,6 +49,7 @@ func newKits(a *app) (*kits, error) {
 	if err != nil {
 		return nil, err
 	}
+	k.servers = k.newServers(self)
 	k.tools = slices.Concat(files.New(), []tool.Tool{k.shell.Tool()}, web)
 	if k.box == nil {
 		a.log.Warn("below full trust there is no shell", "why", k.noBox)
@@ -71,7 +75,7 @@ func (k *kits) profile(t *orchestrator.Turn) permission.Profile {
 }
 
 // equip is a turn's kit.
-func (k *kits) equip(_ context.Context, t *orchestrator.Turn, dir vault.Dir, who agent.Agent) (*orchestrator.Kit, error) {
+func (k *kits) equip(ctx context.Context, t *orchestrator.Turn, dir vault.Dir, who agent.Agent) (*orchestrator.Kit, error) {
 	p := k.profile(t)
 	mayRead, mayWrite := k.a.guard.Bounds(p)
 	kit := &orchestrator.Kit{Profile: p, Turn: &tool.Turn{
@@ -81,7 +85,7 @@ func (k *kits) equip(_ context.Context, t *orchestrator.Turn, dir vault.Dir, who
 	if x, ok := k.skillTool(t.Trust); ok {
 		tools = append(slices.Clip(tools), x)
 	}
-	for _, x := range tools {
+	for _, x := range slices.Concat(tools, k.offered(ctx, kit, who)) {
 		if !who.Offers(x.Name) {
 			continue
 		}
@@ -97,6 +101,7 @@ func (k *kits) equip(_ context.Context, t *orchestrator.Turn, dir vault.Dir, who
 		kit.Missing = append(kit.Missing, x.Name+": "+why)
 	}
 	kit.Close = func() {
+		k.servers.End(t.Run)
 		if err := k.shell.End(t.Run); err != nil {
 			k.a.log.Warn("scratch of a run is left", "run", t.Run, "err", err)
 		}

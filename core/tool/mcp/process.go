@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/sandbox"
 )
 
 // Bounds of what a server's process says.
@@ -59,6 +60,7 @@ func start(cmd *exec.Cmd, stop context.CancelFunc, gone <-chan struct{}, note fu
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = inR, outW, errW
 		err = cmd.Start()
 	}
+	sandbox.Release(cmd)
 	if err != nil {
 		for _, f := range ends {
 			_ = f.Close()
