@@ -64,8 +64,8 @@ func readHeader(file, text string, top int) (*header, *Fault) {
 	if len(text) > maxFrontmatter {
 		return nil, &Fault{file, 1, fmt.Sprintf("the fields are longer than %d bytes", maxFrontmatter)}
 	}
-	tree, err := parser.ParseBytes([]byte(text), 0)
-	if err != nil {
+	var tree *ast.File
+	if err := unbroken(func() (err error) { tree, err = parser.ParseBytes([]byte(text), 0); return err }); err != nil {
 		return nil, h.fault(err)
 	}
 	for _, doc := range tree.Docs {
@@ -80,11 +80,12 @@ func readHeader(file, text string, top int) (*header, *Fault) {
 	return h, nil
 }
 
-// simple refuses anchors and aliases: a few lines of them make a text without end.
+// simple refuses anchors and aliases, a few lines of which make a text without
+// end, and tags, on some of which the decoder falls over.
 func (h *header) simple(n ast.Node) *Fault {
-	for _, t := range []ast.NodeType{ast.AnchorType, ast.AliasType, ast.MergeKeyType} {
+	for _, t := range []ast.NodeType{ast.AnchorType, ast.AliasType, ast.MergeKeyType, ast.TagType} {
 		if found := ast.Filter(t, n); len(found) > 0 {
-			return &Fault{h.file, h.top + found[0].GetToken().Position.Line, "anchors and aliases (& and *) are not read here; put text that begins so between quotes"}
+			return &Fault{h.file, h.top + found[0].GetToken().Position.Line, "anchors, aliases and tags (& * and !) are not read here; put text that begins so between quotes"}
 		}
 	}
 	return nil
@@ -115,18 +116,23 @@ func (h *header) note(above string, n ast.Node, depth int) {
 
 // decode fills into, which must know every key.
 func (h *header) decode(into any) *Fault {
-	if err := yaml.UnmarshalWithOptions([]byte(h.text), into, yaml.Strict()); err != nil {
-		return h.fault(err)
-	}
-	return nil
+	return h.fault(unbroken(func() error { return yaml.UnmarshalWithOptions([]byte(h.text), into, yaml.Strict()) }))
 }
 
 // only fills into with what stands below one key at the top.
 func (h *header) only(key string, into any) *Fault {
-	if err := yaml.NodeToValue(h.node[key], into, yaml.Strict()); err != nil {
-		return h.fault(err)
-	}
-	return nil
+	return h.fault(unbroken(func() error { return yaml.NodeToValue(h.node[key], into, yaml.Strict()) }))
+}
+
+// unbroken makes an error of a panic: a file that the YAML library falls over
+// must not end the gateway.
+func unbroken(read func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("read YAML: %v", p)
+		}
+	}()
+	return read()
 }
 
 // at is a fault of key.
@@ -151,7 +157,7 @@ func (h *header) held(keys ...string) *Fault {
 // A parser's message may repeat the file, and name Go's types.
 var (
 	quotedText = regexp.MustCompile("[\"'`].*[\"'`]")
-	ofGo       = regexp.MustCompile(`^cannot unmarshal (\S+)(?: interface \{\})? into Go struct field \S+ of type (\S+)$`)
+	ofGo       = regexp.MustCompile(`^cannot unmarshal (\S+)(?: \{\})? into Go struct field \S+ of type (\S+)$`)
 )
 
 var plainTypes = map[string]string{
@@ -159,8 +165,11 @@ var plainTypes = map[string]string{
 	"[]string": "a list", "[]interface": "a list", "map[string]interface": "fields",
 }
 
-// fault puts an error of the parser into words.
+// fault puts an error of the parser into words; nil stays nil.
 func (h *header) fault(err error) *Fault {
+	if err == nil {
+		return nil
+	}
 	f := &Fault{h.file, 0, "this is not YAML"}
 	var e yaml.Error
 	if !errors.As(err, &e) {
