@@ -222,7 +222,11 @@ func (w *walker) set(name string, values []string, s *state) {
 func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	for _, a := range c.Args {
 		if !a.Naked {
+			before, outside := s.clone(), c.Variant.Value == "local" && len(w.calls) == 0
 			w.assign(a, s, s)
+			if outside && a.Name != nil { // where there is no function it assigns nothing
+				s.vars[a.Name.Value] = either(before.values(a.Name.Value), s.vars[a.Name.Value])
+			}
 			continue
 		}
 		if a.Name != nil {

@@ -206,6 +206,10 @@ func (w *walker) stmt(st *syntax.Stmt, s *state, in input) {
 	case *syntax.CaseClause:
 		w.caseClause(c, s, in)
 	case *syntax.FuncDecl:
+		if chain, ok := c.Body.Cmd.(*syntax.BinaryCmd); ok {
+			w.binary(unchained(c, chain), s, in)
+			return
+		}
 		w.function(c, s)
 	case *syntax.DeclClause:
 		w.declare(c, s)
@@ -297,6 +301,20 @@ func (w *walker) loop(s *state, body []*syntax.Stmt, in input, set func(*state))
 	}
 	w.stmts(body, inside, in)
 	s.join(inside)
+}
+
+// unchained puts what follows a function's body by && || or | behind the
+// declaration, where the shell has it; the parser has it in the body.
+func unchained(c *syntax.FuncDecl, chain *syntax.BinaryCmd) *syntax.BinaryCmd {
+	out, decl, first := *chain, *c, *chain.X
+	if deeper, ok := first.Cmd.(*syntax.BinaryCmd); ok {
+		first.Cmd = unchained(c, deeper)
+	} else {
+		decl.Body = chain.X
+		first = syntax.Stmt{Position: first.Position, Cmd: &decl}
+	}
+	out.X = &first
+	return &out
 }
 
 // function keeps a function for when it is called. What it holds is looked at
