@@ -196,6 +196,9 @@ func (w *walker) set(name string, values []string, s *state) {
 	if slices.ContainsFunc(values, func(v string) bool { return len(v) > maxText/4 }) || len(values) > 4*maxAlts {
 		values = []string{string(unknown)}
 	}
+	if w.fixed[name] {
+		values = either(s.values(name), values)
+	}
 	s.vars[name] = values
 	if name == "IFS" {
 		s.ifs = true
@@ -220,6 +223,7 @@ func (w *walker) set(name string, values []string, s *state) {
 
 // declare examines export, local, declare and the like.
 func (w *walker) declare(c *syntax.DeclClause, s *state) {
+	defer w.fix(c)
 	for _, a := range c.Args {
 		if !a.Naked {
 			before, outside := s.clone(), c.Variant.Value == "local" && len(w.calls) == 0
@@ -246,6 +250,19 @@ func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	}
 	if c.Variant.Value == "nameref" {
 		w.hidden("a variable stands for another one")
+	}
+}
+
+// fix notes what becomes read-only: a later assignment may not take place.
+func (w *walker) fix(c *syntax.DeclClause) {
+	fixes := c.Variant.Value == "readonly"
+	for _, a := range c.Args {
+		fixes = fixes || a.Name == nil && a.Value != nil && strings.HasPrefix(a.Value.Lit(), "-") && strings.Contains(a.Value.Lit(), "r")
+	}
+	for _, a := range c.Args {
+		if fixes && a.Name != nil {
+			w.fixed[a.Name.Value] = true
+		}
 	}
 }
 

@@ -59,7 +59,7 @@ type Report struct {
 
 // Examine reads a command line as bash does.
 func Examine(text string) (r Report) {
-	w := &walker{}
+	w := &walker{fixed: map[string]bool{}}
 	defer func() {
 		if recover() != nil { // the parser met what it does not expect
 			w.quiet = 0
@@ -76,8 +76,9 @@ type walker struct {
 	r     Report
 	steps int
 	depth int
-	quiet int // above 0: only danger is reported
-	calls []string
+	quiet int             // above 0: only danger is reported
+	calls []string        // the functions that run, at most maxDepth
+	fixed map[string]bool // variables that may be read-only; bounded by the text
 }
 
 func (w *walker) danger(why string) {
