@@ -12,6 +12,7 @@ import (
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/tool"
 	"gatehouse/core/tool/mcp"
+	"gatehouse/core/tool/mcp/entry"
 )
 
 // noServers is a list of MCP servers without any.
@@ -27,9 +28,9 @@ func (k *kits) newServers(stage string) *mcp.Servers {
 	}
 	if k.box != nil {
 		o.Box, o.Room, o.Still = k.box, k.shell.Room, k.shell.Still
-		_, err := k.a.vault.Root().Lstat(mcp.File)
+		_, err := k.a.vault.Root().Lstat(entry.File)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = k.a.vault.WriteFile(mcp.File, []byte(noServers))
+			err = k.a.vault.WriteFile(entry.File, []byte(noServers))
 		}
 		if err != nil {
 			k.a.log.Warn("the list of MCP servers", "err", err)

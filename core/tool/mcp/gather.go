@@ -14,6 +14,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/tool"
+	"gatehouse/core/tool/mcp/entry"
 )
 
 // Bounds of what a server says of its tools.
@@ -25,7 +26,7 @@ const (
 
 // tools are those of a server, as it named them at some time.
 type tools struct {
-	s       *server
+	s       *entry.Server
 	at      time.Time
 	list    []listed // at most MaxTools
 	leftOut int      // that were not as they must be
@@ -45,7 +46,7 @@ func (o *Offer) warn(text string) {
 }
 
 // gather adds to o what the servers offer to t.
-func (v *Servers) gather(ctx context.Context, t *tool.Turn, list []*server, o *Offer) {
+func (v *Servers) gather(ctx context.Context, t *tool.Turn, list []*entry.Server, o *Offer) {
 	if len(list) == 0 {
 		return
 	}
@@ -89,16 +90,16 @@ func (v *Servers) gather(ctx context.Context, t *tool.Turn, list []*server, o *O
 }
 
 // unavailable says that a server is not there: to the owner why, to others only that.
-func (o *Offer) unavailable(s *server, t *tool.Turn, err error) {
-	text := "The MCP server " + s.name + " is not available"
+func (o *Offer) unavailable(s *entry.Server, t *tool.Turn, err error) {
+	text := "The MCP server " + s.Name + " is not available"
 	if t.Trust == core.Full {
 		text += ": " + reason(s, err)
 	}
 	o.warn(text + ".")
 }
 
-func (v *Servers) add(s *server, found *tools, o *Offer) {
-	o.Servers = append(o.Servers, s.name)
+func (v *Servers) add(s *entry.Server, found *tools, o *Offer) {
+	o.Servers = append(o.Servers, s.Name)
 	for _, l := range found.list {
 		if len(o.Tools) >= MaxTools {
 			o.warn(fmt.Sprintf("Of the tools of MCP servers only the first %d are offered.", MaxTools))
@@ -113,9 +114,9 @@ func (v *Servers) add(s *server, found *tools, o *Offer) {
 // toolsOf are a server's tools at t's trust: those known where there are some,
 // else it waits for the server. What is known for long is asked for again
 // meanwhile.
-func (v *Servers) toolsOf(ctx context.Context, s *server, t *tool.Turn) (*tools, error) {
+func (v *Servers) toolsOf(ctx context.Context, s *entry.Server, t *tool.Turn) (*tools, error) {
 	v.mu.Lock()
-	known := v.known[shelf{s.short, t.Trust}]
+	known := v.known[shelf{s.Short, t.Trust}]
 	v.mu.Unlock()
 	if known != nil && known.s == s {
 		if v.o.Clock.Now().Sub(known.at) >= freshTime {
@@ -127,14 +128,14 @@ func (v *Servers) toolsOf(ctx context.Context, s *server, t *tool.Turn) (*tools,
 }
 
 // ask asks the server for its tools, at most once in freshTime.
-func (v *Servers) ask(ctx context.Context, s *server, t *tool.Turn) (*tools, error) {
+func (v *Servers) ask(ctx context.Context, s *entry.Server, t *tool.Turn) (*tools, error) {
 	l, err := v.use(ctx, s, t)
 	if err != nil {
 		return nil, err
 	}
 	defer v.release(l)
 	v.mu.Lock()
-	known := v.known[shelf{s.short, t.Trust}]
+	known := v.known[shelf{s.Short, t.Trust}]
 	v.mu.Unlock()
 	if known != nil && v.o.Clock.Now().Sub(known.at) < freshTime {
 		return known, nil
@@ -161,12 +162,12 @@ func (v *Servers) listTools(ctx context.Context, l *link) (*tools, error) {
 		}
 	}
 	if found.leftOut > 0 {
-		v.o.Log.Warn("tools of an MCP server are left out", "server", l.s.name, "left_out", found.leftOut)
+		v.o.Log.Warn("tools of an MCP server are left out", "server", l.s.Name, "left_out", found.leftOut)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if st := v.states[l.s.short]; st != nil && st.s == l.s {
-		v.known[shelf{l.s.short, l.key.trust}] = found
+	if st := v.states[l.s.Short]; st != nil && st.s == l.s {
+		v.known[shelf{l.s.Short, l.key.trust}] = found
 		st.tools = len(found.list)
 	}
 	return found, nil
@@ -183,13 +184,13 @@ func (ts *tools) take(raw *sdk.Tool) {
 		ts.leftOut++
 		return
 	}
-	name := toolName(ts.s.short, raw.Name, func(n string) bool {
+	name := entry.ToolName(ts.s.Short, raw.Name, func(n string) bool {
 		return slices.ContainsFunc(ts.list, func(l listed) bool { return l.tool.Name == n })
 	})
 	x := tool.Tool{
-		Name: name, About: about(ts.s, raw), Schema: schema, Kind: tool.MCP, Isolated: ts.s.transport == Stdio,
-		Least: ts.s.trust, Effects: raw.Annotations == nil || !raw.Annotations.ReadOnlyHint,
-		Timeout: cmp.Or(ts.s.timeout, time.Minute),
+		Name: name, About: about(ts.s, raw), Schema: schema, Kind: tool.MCP, Isolated: ts.s.Transport == entry.Stdio,
+		Least: ts.s.Trust, Effects: raw.Annotations == nil || !raw.Annotations.ReadOnlyHint,
+		Timeout: cmp.Or(ts.s.Timeout, time.Minute),
 		Run:     func(context.Context, *tool.Call) (tool.Result, error) { return tool.Result{}, errors.New("not joined") },
 	}
 	if tool.Check(x) != nil {
@@ -200,10 +201,10 @@ func (ts *tools) take(raw *sdk.Tool) {
 }
 
 // about is a description whose origin is said: it is the server's own.
-func about(s *server, raw *sdk.Tool) string {
+func about(s *entry.Server, raw *sdk.Tool) string {
 	text := raw.Description
 	if strings.TrimSpace(text) == "" {
 		text = cmp.Or(raw.Title, raw.Name)
 	}
-	return fmt.Sprintf("A tool of the MCP server %s, which describes it so: %s", s.name, core.CutRunes(strings.TrimSpace(printable(text)), maxAbout))
+	return fmt.Sprintf("A tool of the MCP server %s, which describes it so: %s", s.Name, core.CutRunes(strings.TrimSpace(printable(text)), maxAbout))
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/tool/mcp/entry"
+	"gatehouse/core/tool/mcp/program"
 )
 
 // States of a server.
@@ -19,7 +21,7 @@ const (
 
 // A state is how a server stands, over all its connections.
 type state struct {
-	s     *server
+	s     *entry.Server
 	name  string
 	since time.Time
 	err   string // the last one, without secrets; kept until it answers again
@@ -41,7 +43,7 @@ func (st *state) is(name, err string, now time.Time) {
 func (v *Servers) became(l *link, name, err string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	st := v.states[l.s.short]
+	st := v.states[l.s.Short]
 	if st == nil || st.s != l.s {
 		return
 	}
@@ -56,7 +58,7 @@ func (v *Servers) became(l *link, name, err string) {
 		}
 	}
 	if name == Ready {
-		v.o.Log.Info("an MCP server answers", "server", l.s.name, "trust", l.key.trust, "tools", st.tools)
+		v.o.Log.Info("an MCP server answers", "server", l.s.Name, "trust", l.key.trust, "tools", st.tools)
 	}
 	st.is(name, err, v.o.Clock.Now())
 }
@@ -65,10 +67,10 @@ func (v *Servers) became(l *link, name, err string) {
 // again at once, after a second time in a row only after some time, which doubles.
 func (v *Servers) failed(l *link, err error) {
 	text := reason(l.s, err)
-	v.o.Log.Warn("an MCP server failed", "server", l.s.name, "trust", l.key.trust, "err", text)
+	v.o.Log.Warn("an MCP server failed", "server", l.s.Name, "trust", l.key.trust, "err", text)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	st := v.states[l.s.short]
+	st := v.states[l.s.Short]
 	if st == nil || st.s != l.s {
 		return
 	}
@@ -77,14 +79,14 @@ func (v *Servers) failed(l *link, err error) {
 	if st.fails++; st.fails > 1 {
 		st.again = now.Add(min(time.Second<<min(st.fails-2, 10), maxBackoff))
 	}
-	delete(v.known, shelf{l.s.short, l.key.trust})
+	delete(v.known, shelf{l.s.Short, l.key.trust})
 }
 
 // well notes that a call went well.
 func (v *Servers) well(l *link) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if st := v.states[l.s.short]; st != nil && st.s == l.s {
+	if st := v.states[l.s.Short]; st != nil && st.s == l.s {
 		st.fails = 0
 	}
 }
@@ -93,7 +95,7 @@ func (v *Servers) well(l *link) {
 const maxReason = 500
 
 // reason is err for the owner: of one line, and without the server's secrets.
-func reason(s *server, err error) string {
+func reason(s *entry.Server, err error) string {
 	text := err.Error()
 	if core.KindOf(err) != core.Other {
 		text = core.TextOf(err)
@@ -101,13 +103,13 @@ func reason(s *server, err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		text = "it did not answer in time"
 	}
-	return core.CutRunes(plain(s.redact(text)), maxReason)
+	return core.CutRunes(program.Plain(s.Redact(text)), maxReason)
 }
 
 // A Health is how one server stands, for people who run the gateway.
 type Health struct {
 	Name      string
-	Transport string // Stdio or HTTP; "" where it is Mistaken
+	Transport string // entry.Stdio or entry.HTTP; "" where it is Mistaken
 	Trust     core.Trust
 	State     string
 	Since     time.Time
@@ -117,24 +119,17 @@ type Health struct {
 }
 
 // Health is how every server of the file stands, in its order, and then the
-// mistakes in it: at most 2 × MaxServers.
+// mistakes in it: at most 2 × entry.MaxServers + 1.
 func (v *Servers) Health() []Health {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var all []Health
 	for _, s := range v.list {
-		st := v.states[s.short]
-		all = append(all, Health{s.name, s.transport, s.trust, st.name, st.since, st.err, st.tools, s.line})
+		st := v.states[s.Short]
+		all = append(all, Health{s.Name, s.Transport, s.Trust, st.name, st.since, st.err, st.tools, s.Line})
 	}
 	for _, m := range v.mistakes {
 		all = append(all, Health{Name: m.Server, State: Mistaken, Error: m.Text, Line: m.Line})
 	}
 	return all
-}
-
-// Check says what is wrong in a file of servers, without starting any: for
-// those who look over a configuration. names and environ are as in Options.
-func Check(text []byte, names, environ []string) (servers int, mistakes []Mistake) {
-	list, mistakes := parse(text, newVariables(names, environ))
-	return len(list), mistakes
 }

@@ -7,19 +7,22 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"gatehouse/core/tool/mcp/entry"
+	"gatehouse/core/tool/mcp/program"
 )
 
 // client speaks to one HTTP server, directly: no proxy and no other setting of
 // the environment takes part. The headers of its entry go to its own host
 // alone, and redirects to another are refused.
-func (s *server) client() (c *http.Client, closeIdle func()) {
+func client(s *entry.Server) (c *http.Client, closeIdle func()) {
 	t := &http.Transport{
 		Proxy:               nil,
 		DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 4, MaxConnsPerHost: 32,
 		MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: true,
 	}
-	c = &http.Client{Transport: headers{t, s.headers}, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+	c = &http.Client{Transport: headers{t, s.Headers}, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		if first := via[0].URL; r.URL.Scheme != first.Scheme || r.URL.Host != first.Host {
 			return errors.New("the server redirects to another host, which is not followed")
 		}
@@ -55,7 +58,7 @@ func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // maxStream bounds one response, in bytes: an event stream may carry several messages.
-const maxStream = 4 * maxMessage
+const maxStream = 4 * program.MaxMessage
 
 // bounded fails once more was read than it may hold.
 type bounded struct {

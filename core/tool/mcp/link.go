@@ -15,6 +15,8 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/tool"
+	"gatehouse/core/tool/mcp/entry"
+	"gatehouse/core/tool/mcp/program"
 )
 
 // A key is whom a connection serves: below full trust nobody shares one with
@@ -26,11 +28,11 @@ type key struct {
 	run   string // of a program below full trust
 }
 
-func keyOf(s *server, t *tool.Turn) key {
-	k := key{short: s.short, trust: t.Trust}
+func keyOf(s *entry.Server, t *tool.Turn) key {
+	k := key{short: s.Short, trust: t.Trust}
 	if t.Trust < core.Full {
 		k.user = t.User
-		if s.transport == Stdio {
+		if s.Transport == entry.Stdio {
 			k.run = t.Run
 		}
 	}
@@ -39,7 +41,7 @@ func keyOf(s *server, t *tool.Turn) key {
 
 // A link is a connection to a server, from its first use on.
 type link struct {
-	s      *server
+	s      *entry.Server
 	key    key
 	life   context.Context // its end ends the connection and the program
 	cancel context.CancelFunc
@@ -48,7 +50,7 @@ type link struct {
 
 	// Set before ready is closed.
 	session *sdk.ClientSession
-	proc    *process
+	proc    *program.Program
 	err     error
 	closers []func()
 
@@ -68,7 +70,7 @@ func (l *link) retire() {
 }
 
 // use is a connection to s for t, ready; the caller calls release.
-func (v *Servers) use(ctx context.Context, s *server, t *tool.Turn) (*link, error) {
+func (v *Servers) use(ctx context.Context, s *entry.Server, t *tool.Turn) (*link, error) {
 	l, err := v.link(s, t)
 	if err != nil {
 		return nil, err
@@ -87,13 +89,13 @@ func (v *Servers) use(ctx context.Context, s *server, t *tool.Turn) (*link, erro
 }
 
 // link finds the connection or begins one.
-func (v *Servers) link(s *server, t *tool.Turn) (*link, error) {
+func (v *Servers) link(s *entry.Server, t *tool.Turn) (*link, error) {
 	k := keyOf(s, t)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	st := v.states[s.short]
+	st := v.states[s.Short]
 	if v.life.Err() != nil || st == nil || st.s != s {
-		return nil, core.Errorf(core.NotFound, "the MCP server %s is not configured any more", s.name)
+		return nil, core.Errorf(core.NotFound, "the MCP server %s is not configured any more", s.Name)
 	}
 	l := v.links[k]
 	if l == nil {
@@ -182,9 +184,9 @@ func (v *Servers) shut(l *link) {
 	l.cancel()
 	if l.proc != nil {
 		if l.key.run != "" {
-			l.proc.stop()
+			l.proc.Stop()
 		}
-		l.proc.end(v.o.Clock)
+		l.proc.End(v.o.Clock)
 	}
 	if l.session != nil {
 		_ = l.session.Close()
@@ -204,15 +206,15 @@ func (v *Servers) ending(l *link) string {
 	if l.proc == nil {
 		return "the connection has ended"
 	}
-	if err := l.proc.stdout.fault(); err != nil {
+	if err := l.proc.Fault(); err != nil {
 		return err.Error()
 	}
 	select {
-	case <-l.proc.ended:
-	case <-v.o.Clock.After(goodbyeTime):
+	case <-l.proc.Ended():
+	case <-v.o.Clock.After(time.Second):
 		return "it has ended the connection"
 	}
-	return l.proc.why()
+	return l.proc.Why()
 }
 
 // open connects l and asks for the tools where they are not known.
@@ -253,11 +255,11 @@ func (v *Servers) connect(ctx context.Context, l *link, t *tool.Turn) (release f
 		ProgressNotificationHandler: l.progress.tell,
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { v.forget(l) },
 	})
-	if l.s.transport == HTTP {
-		hc, idle := l.s.client()
+	if l.s.Transport == entry.HTTP {
+		hc, idle := client(l.s)
 		l.closers = append(l.closers, idle)
 		l.session, err = c.Connect(ctx, &sdk.StreamableClientTransport{
-			Endpoint: l.s.url, HTTPClient: hc, MaxRetries: 2, MaxEventSize: maxMessage, DisableStandaloneSSE: true,
+			Endpoint: l.s.URL, HTTPClient: hc, MaxRetries: 2, MaxEventSize: program.MaxMessage, DisableStandaloneSSE: true,
 		}, nil)
 		return release, err
 	}
@@ -265,7 +267,7 @@ func (v *Servers) connect(ctx context.Context, l *link, t *tool.Turn) (release f
 		return release, err
 	}
 	// The older greeting first: programs know it for long, and some never answer another.
-	l.session, err = c.Connect(ctx, &sdk.IOTransport{Reader: l.proc.stdout, Writer: patient{l.proc.stdin}, MaxLineLength: 2 * maxMessage},
+	l.session, err = c.Connect(ctx, &sdk.IOTransport{Reader: l.proc.Stdout(), Writer: l.proc.Stdin(), MaxLineLength: 2 * program.MaxMessage},
 		&sdk.ClientSessionOptions{ProtocolVersion: greeting})
 	return release, err
 }
@@ -275,12 +277,12 @@ const greeting = "2025-11-25"
 
 // launch starts a server's program.
 func (v *Servers) launch(ctx context.Context, l *link, t *tool.Turn) (release func(), err error) {
-	argv := append([]string{l.s.command}, l.s.args...)
-	note := noteTo(v.o.Log, l.s)
+	argv := append([]string{l.s.Command}, l.s.Args...)
+	note := v.note(l.s)
 	if l.key.trust == core.Full {
 		cmd, err := sandbox.Tree(l.life, v.o.Stage, v.o.Vault.Path(), v.environment(l.s, true), argv...)
 		if err == nil {
-			l.proc, err = start(cmd, l.cancel, nil, note)
+			l.proc, err = program.Start(cmd, l.cancel, nil, note)
 		}
 		return func() {}, err
 	}
@@ -293,14 +295,19 @@ func (v *Servers) launch(ctx context.Context, l *link, t *tool.Turn) (release fu
 	spec.OnLimit = func(why string) { note("ended by the gateway: " + why) }
 	cmd, err := v.o.Box.Command(l.life, spec, argv...)
 	if err == nil {
-		l.proc, err = start(cmd, l.cancel, gone, note)
+		l.proc, err = program.Start(cmd, l.cancel, gone, note)
 	}
 	return release, err
 }
 
+// note logs what a server says beside the protocol, its secrets taken out.
+func (v *Servers) note(s *entry.Server) func(string) {
+	return func(line string) { v.o.Log.Info("an MCP server says", "server", s.Name, "text", s.Redact(line)) }
+}
+
 // environment of a program: nothing of the gateway's own but these three, and
 // what the entry names.
-func (v *Servers) environment(s *server, full bool) []string {
+func (v *Servers) environment(s *entry.Server, full bool) []string {
 	env := map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/tmp/home"}
 	for _, pair := range v.o.Env {
 		name, value, ok := strings.Cut(pair, "=")
@@ -308,7 +315,7 @@ func (v *Servers) environment(s *server, full bool) []string {
 			env[name] = value
 		}
 	}
-	for name, value := range s.env {
+	for name, value := range s.Env {
 		env[name] = value
 	}
 	var list []string
@@ -323,7 +330,7 @@ func (v *Servers) environment(s *server, full bool) []string {
 func (v *Servers) forget(l *link) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if k := v.known[shelf{l.s.short, l.key.trust}]; k != nil && k.s == l.s {
+	if k := v.known[shelf{l.s.Short, l.key.trust}]; k != nil && k.s == l.s {
 		k.at = time.Time{}
 	}
 }
@@ -354,7 +361,7 @@ func (w *watchers) watch(f func(string)) (token string, stop func()) {
 
 func (w *watchers) tell(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 	token, _ := r.Params.ProgressToken.(string)
-	text := core.CutRunes(plain(r.Params.Message), 200)
+	text := core.CutRunes(program.Plain(r.Params.Message), 200)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if f := w.all[token]; f != nil && text != "" {

@@ -22,13 +22,13 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/tool"
+	"gatehouse/core/tool/mcp/entry"
 	"gatehouse/core/vault"
 )
 
 // Bounds of Servers.
 const (
-	MaxTools   = 256 // of one turn, all servers together
-	MaxTimeout = 10 * time.Minute
+	MaxTools = 256 // of one turn, all servers together
 
 	firstWait  = 10 * time.Second // for a server's tools when a run begins
 	startTime  = time.Minute      // for a server to name its tools
@@ -64,7 +64,6 @@ type Options struct {
 // Servers are the MCP servers of one vault. They are safe for concurrent use.
 type Servers struct {
 	o    Options
-	vars variables
 	life context.Context
 	stop context.CancelFunc
 	work sync.WaitGroup // one for each link, and those who wait for one
@@ -73,8 +72,8 @@ type Servers struct {
 
 	mu       sync.Mutex
 	stamp    string // of the file as it was read
-	list     []*server
-	mistakes []Mistake         // at most MaxServers + 1
+	list     []*entry.Server
+	mistakes []entry.Mistake   // at most entry.MaxServers + 1
 	links    map[key]*link     // at most maxLinks
 	known    map[shelf]*tools  // at most three for each server
 	states   map[string]*state // by a server's short name
@@ -94,7 +93,7 @@ func New(o Options) *Servers {
 	}
 	life, stop := context.WithCancel(context.Background())
 	v := &Servers{
-		o: o, vars: newVariables(o.Names, o.Env), life: life, stop: stop,
+		o: o, life: life, stop: stop,
 		links: map[key]*link{}, known: map[shelf]*tools{}, states: map[string]*state{},
 	}
 	v.read()
@@ -153,7 +152,7 @@ func (v *Servers) Reload(ctx context.Context) {
 
 // fileStamp tells one state of the file from another.
 func (v *Servers) fileStamp() string {
-	st, err := v.o.Vault.Root().Stat(File)
+	st, err := v.o.Vault.Root().Stat(entry.File)
 	if err != nil {
 		return "none"
 	}
@@ -165,15 +164,15 @@ func (v *Servers) fileStamp() string {
 func (v *Servers) read() {
 	stamp := v.fileStamp()
 	text, err := v.content()
-	var list []*server
-	var mistakes []Mistake
+	var list []*entry.Server
+	var mistakes []entry.Mistake
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		mistakes = []Mistake{{Line: 1, Text: "the file cannot be read"}}
+		mistakes = []entry.Mistake{{Line: 1, Text: "the file cannot be read"}}
 		v.o.Log.Warn("the list of MCP servers cannot be read", "err", err)
 	default:
-		list, mistakes = parse(text, v.vars)
+		list, mistakes = entry.Parse(text, v.o.Names, v.o.Env)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -182,14 +181,14 @@ func (v *Servers) read() {
 	for _, m := range mistakes {
 		v.o.Log.Warn("a mistake in the list of MCP servers", "mistake", m.String())
 	}
-	if slices.ContainsFunc(mistakes, func(m Mistake) bool { return m.Server == "" }) && len(list) == 0 && !first {
+	if slices.ContainsFunc(mistakes, func(m entry.Mistake) bool { return m.Server == "" }) && len(list) == 0 && !first {
 		return
 	}
 	v.take(list)
 }
 
 func (v *Servers) content() ([]byte, error) {
-	f, err := v.o.Vault.Root().Open(File)
+	f, err := v.o.Vault.Root().Open(entry.File)
 	if err != nil {
 		return nil, err
 	}
@@ -197,18 +196,18 @@ func (v *Servers) content() ([]byte, error) {
 	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
 		return nil, errors.Join(errors.New("not a regular file"), err)
 	}
-	return io.ReadAll(io.LimitReader(f, maxFile+1))
+	return io.ReadAll(io.LimitReader(f, entry.MaxFile+1))
 }
 
 // take puts list in place of what there was; v.mu is held.
-func (v *Servers) take(list []*server) {
+func (v *Servers) take(list []*entry.Server) {
 	for i, s := range list {
-		if j := slices.IndexFunc(v.list, s.same); j >= 0 {
-			v.list[j].line = s.line
+		if j := slices.IndexFunc(v.list, s.Same); j >= 0 {
+			v.list[j].Line = s.Line
 			list[i] = v.list[j] // with its links and its tools
 		}
 	}
-	kept := func(s *server) bool { return slices.Contains(list, s) }
+	kept := func(s *entry.Server) bool { return slices.Contains(list, s) }
 	for k, l := range v.links {
 		if !kept(l.s) {
 			delete(v.links, k)
@@ -222,10 +221,10 @@ func (v *Servers) take(list []*server) {
 	}
 	states := map[string]*state{}
 	for _, s := range list {
-		if old := v.states[s.short]; old != nil && old.s == s {
-			states[s.short] = old
+		if old := v.states[s.Short]; old != nil && old.s == s {
+			states[s.Short] = old
 		} else {
-			states[s.short] = &state{s: s, name: Idle, since: v.o.Clock.Now()}
+			states[s.Short] = &state{s: s, name: Idle, since: v.o.Clock.Now()}
 		}
 	}
 	v.list, v.states = list, states
@@ -255,13 +254,13 @@ func (v *Servers) Equip(ctx context.Context, t *tool.Turn, use func(name, short 
 	var o Offer
 	v.mu.Lock()
 	mistakes := slices.Clone(v.mistakes)
-	var list []*server
+	var list []*entry.Server
 	for _, s := range v.list {
-		if t.Trust == core.Stranger || t.Trust < s.trust || use != nil && !use(s.name, s.short) {
+		if t.Trust == core.Stranger || t.Trust < s.Trust || use != nil && !use(s.Name, s.Short) {
 			continue
 		}
-		if s.transport == Stdio && t.Trust < core.Full && (v.o.Box == nil || v.o.Room == nil) {
-			o.Missing = append(o.Missing, fmt.Sprintf("The MCP server %s is not offered at trust %s, because this machine has no sandbox to run it in.", s.name, t.Trust))
+		if s.Transport == entry.Stdio && t.Trust < core.Full && (v.o.Box == nil || v.o.Room == nil) {
+			o.Missing = append(o.Missing, fmt.Sprintf("The MCP server %s is not offered at trust %s, because this machine has no sandbox to run it in.", s.Name, t.Trust))
 			continue
 		}
 		list = append(list, s)

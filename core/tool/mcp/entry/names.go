@@ -1,4 +1,4 @@
-package mcp
+package entry
 
 import (
 	"crypto/sha256"
@@ -41,8 +41,8 @@ func unique(name string, limit int, taken func(string) bool) string {
 	return name
 }
 
-// toolName is what a server's tool is called here.
-func toolName(server, tool string, taken func(string) bool) string {
+// ToolName is what a server's tool is called here.
+func ToolName(server, tool string, taken func(string) bool) string {
 	start := "mcp__" + server + "__"
 	room := 64 - len(start)
 	return start + unique(shorten(tool, room), room, func(n string) bool { return taken(start + n) })

@@ -1,4 +1,4 @@
-package mcp
+package entry
 
 import (
 	"fmt"
@@ -35,7 +35,7 @@ func newVariables(names, environ []string) variables {
 
 // replace puts values in place of ${NAME} and ${NAME:-default}. A name that is
 // not listed is an error even with a default: who wrote it relies on it.
-func (v variables) replace(s *server, text string) (string, error) {
+func (v variables) replace(s *Server, text string) (string, error) {
 	var wrong error
 	out := reference.ReplaceAllStringFunc(text, func(ref string) string {
 		name, otherwise, optional := strings.Cut(ref[2:len(ref)-1], ":-")
@@ -63,7 +63,7 @@ func (v variables) value(name, otherwise string, optional bool) (string, error) 
 	return "", fmt.Errorf("${%.64s} is not set in the gateway's environment", name)
 }
 
-func (v variables) each(s *server, list []string) (err error) {
+func (v variables) each(s *Server, list []string) (err error) {
 	for i := range list {
 		if list[i], err = v.replace(s, list[i]); err != nil {
 			return err
@@ -73,7 +73,7 @@ func (v variables) each(s *server, list []string) (err error) {
 }
 
 // values replaces in a map whose values are not shown to anybody.
-func (v variables) values(s *server, m map[string]string) (err error) {
+func (v variables) values(s *Server, m map[string]string) (err error) {
 	for name := range m {
 		if m[name], err = v.replace(s, m[name]); err != nil {
 			return err
@@ -87,15 +87,15 @@ func (v variables) values(s *server, m map[string]string) (err error) {
 }
 
 // hide keeps a value out of logs and errors.
-func (s *server) hide(value string) {
+func (s *Server) hide(value string) {
 	if value = strings.TrimSpace(value); len(value) >= minSecret {
 		s.secrets = append(s.secrets, value)
 		slices.SortFunc(s.secrets, func(a, b string) int { return len(b) - len(a) })
 	}
 }
 
-// redact is text without the server's secrets.
-func (s *server) redact(text string) string {
+// Redact is text without the server's secrets.
+func (s *Server) Redact(text string) string {
 	for _, secret := range s.secrets {
 		text = strings.ReplaceAll(text, secret, "[redacted]")
 	}

@@ -1,4 +1,6 @@
-package mcp
+// Package program runs a program that is spoken to by its standard streams, one
+// JSON message in each line, and ends it with everything that it started.
+package program
 
 import (
 	"bufio"
@@ -8,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -19,9 +20,9 @@ import (
 	"gatehouse/core/sandbox"
 )
 
-// Bounds of what a server's process says.
+// Bounds of what a program says.
 const (
-	maxMessage  = 8 << 20 // bytes of one message
+	MaxMessage  = 8 << 20 // bytes of one message
 	maxNoise    = 1000    // lines on standard output that are no message
 	maxNoted    = 100     // lines of standard error that are logged, in each minute
 	maxLine     = 500     // bytes of one of them
@@ -30,8 +31,8 @@ const (
 	goodbyeTime = time.Second // between the end of its input and its end by force
 )
 
-// A process is a server's program with everything that it started.
-type process struct {
+// A Program is one that runs, with everything that it started.
+type Program struct {
 	stdin  *os.File
 	stdout *lines
 	stop   context.CancelFunc // kills it
@@ -42,9 +43,10 @@ type process struct {
 	code int
 }
 
-// start starts cmd, which ends with stop; gone, where not nil, is closed once
-// nothing of it is left. The caller calls end.
-func start(cmd *exec.Cmd, stop context.CancelFunc, gone <-chan struct{}, note func(line string)) (*process, error) {
+// Start starts cmd, which ends with stop; gone, where not nil, is closed once
+// nothing of it is left. note hears what it says beside messages, with all
+// that may be in it. The caller calls End.
+func Start(cmd *exec.Cmd, stop context.CancelFunc, gone <-chan struct{}, note func(line string)) (*Program, error) {
 	var ends []*os.File
 	pipe := func() (r, w *os.File, err error) {
 		if r, w, err = os.Pipe(); err == nil {
@@ -69,7 +71,7 @@ func start(cmd *exec.Cmd, stop context.CancelFunc, gone <-chan struct{}, note fu
 		return nil, fmt.Errorf("start: %w", err)
 	}
 	_, _, _ = inR.Close(), outW.Close(), errW.Close()
-	p := &process{stdin: inW, stdout: &lines{f: outR, r: bufio.NewReaderSize(outR, 64<<10), note: note}, stop: stop, ended: make(chan struct{})}
+	p := &Program{stdin: inW, stdout: &lines{f: outR, r: bufio.NewReaderSize(outR, 64<<10), note: note}, stop: stop, ended: make(chan struct{})}
 	heard := make(chan struct{})
 	go func() {
 		defer close(heard)
@@ -92,9 +94,9 @@ func start(cmd *exec.Cmd, stop context.CancelFunc, gone <-chan struct{}, note fu
 	return p, nil
 }
 
-// end asks the program to end by the end of its input, and a little later
+// End asks the program to end by the end of its input, and a little later
 // kills it and what it started. It returns once nothing is left.
-func (p *process) end(clock core.Clock) {
+func (p *Program) End(clock core.Clock) {
 	_ = p.stdin.Close()
 	select {
 	case <-p.ended:
@@ -105,8 +107,8 @@ func (p *process) end(clock core.Clock) {
 	_ = p.stdout.Close()
 }
 
-// why is how a process ended, in words; "" while it runs.
-func (p *process) why() string {
+// Why is how a process ended, in words; "" while it runs.
+func (p *Program) Why() string {
 	select {
 	case <-p.ended:
 	default:
@@ -121,8 +123,22 @@ func (p *process) why() string {
 	return text
 }
 
+// Ended is closed once nothing of it is left.
+func (p *Program) Ended() <-chan struct{} { return p.ended }
+
+// Stop kills it at once; End is still to be called.
+func (p *Program) Stop() { p.stop() }
+
+// Stdout are the messages that it sends; Stdin takes those for it, and gives
+// up on a program that does not read.
+func (p *Program) Stdout() io.ReadCloser { return p.stdout }
+func (p *Program) Stdin() io.WriteCloser { return patient{p.stdin} }
+
+// Fault is why its messages are not read any more, where it has not just ended.
+func (p *Program) Fault() error { return p.stdout.fault() }
+
 // listen hands the lines of standard error to note.
-func (p *process) listen(r io.Reader, note func(string)) {
+func (p *Program) listen(r io.Reader, note func(string)) {
 	b := bufio.NewReaderSize(r, 4<<10)
 	noted, since := 0, time.Now()
 	for {
@@ -130,7 +146,7 @@ func (p *process) listen(r io.Reader, note func(string)) {
 		for long && err == nil { // the rest of a long line is not looked at
 			_, long, err = b.ReadLine()
 		}
-		if line := plain(string(raw)); line != "" {
+		if line := Plain(string(raw)); line != "" {
 			p.mu.Lock()
 			p.last = core.CutRunes(line, maxLast)
 			p.mu.Unlock()
@@ -149,8 +165,8 @@ func (p *process) listen(r io.Reader, note func(string)) {
 	}
 }
 
-// plain is a line that any terminal can show.
-func plain(line string) string {
+// Plain is a line that any terminal can show.
+func Plain(line string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\uFFFD' {
 			return ' '
@@ -188,7 +204,7 @@ func (l *lines) giveUp(err error) error {
 
 var (
 	errNoise = errors.New("what the server prints is no protocol")
-	errLong  = fmt.Errorf("the server sent a message of more than %d MiB", maxMessage>>20)
+	errLong  = fmt.Errorf("the server sent a message of more than %d MiB", MaxMessage>>20)
 )
 
 func (l *lines) Read(p []byte) (int, error) {
@@ -207,7 +223,7 @@ func (l *lines) Read(p []byte) (int, error) {
 				return 0, l.giveUp(errNoise)
 			}
 			if l.noise == 1 {
-				l.note("on standard output: " + core.CutRunes(plain(string(text[:min(len(text), maxLine)])), maxLine))
+				l.note("on standard output: " + core.CutRunes(Plain(string(text[:min(len(text), maxLine)])), maxLine))
 			}
 		}
 	}
@@ -216,12 +232,12 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line is the next one, of at most maxMessage bytes.
+// line is the next one, of at most MaxMessage bytes.
 func (l *lines) line() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := l.r.ReadSlice('\n')
-		if len(line)+len(part) > maxMessage {
+		if len(line)+len(part) > MaxMessage {
 			return nil, l.giveUp(errLong)
 		}
 		line = append(line, part...)
@@ -245,8 +261,3 @@ func (w patient) Write(p []byte) (int, error) {
 }
 
 func (w patient) Close() error { return w.f.Close() }
-
-// noteTo logs what a server says beside the protocol, its secrets taken out.
-func noteTo(log *slog.Logger, s *server) func(string) {
-	return func(line string) { log.Info("an MCP server says", "server", s.name, "text", s.redact(line)) }
-}
