@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -117,13 +118,24 @@ func child(above *os.Root, name string) (*os.Root, error) {
 	}
 	dir, err := above.OpenRoot(name)
 	if err != nil {
-		return nil, err
+		return nil, swapped(err)
 	}
 	if now, err := dir.Stat("."); err != nil || !os.SameFile(before, now) {
 		_ = dir.Close()
 		return nil, errNotStraight
 	}
 	return dir, nil
+}
+
+// swapped is errNotStraight where an error in opening comes of another thing in
+// the place of what was there a moment before. os.Root has no name for a link
+// that leads out, only a text.
+func swapped(err error) error {
+	var no syscall.Errno
+	if errors.As(err, &no) && !slices.Contains([]syscall.Errno{syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP, syscall.ENXIO}, no) {
+		return err
+	}
+	return errNotStraight
 }
 
 // openStraight opens the plain file name with no link on the way.
@@ -142,7 +154,7 @@ func openStraight(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	}
 	f, err := dir.OpenFile(path.Base(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, swapped(err)
 	}
 	if now, err := f.Stat(); err != nil || !os.SameFile(before, now) {
 		_ = f.Close()
