@@ -49,6 +49,8 @@ type Options struct {
 	People    People // the page People; Blocks and Places are sections of it
 	Blocks    Blocks
 	Places    Places
+	Asks      Asks // the page Approvals; Grants are a section of it
+	Grants    Grants
 	Bots      Bots  // the page Bots
 	Lanes     Lanes // any of these three: the page Queue
 	Dead      Dead
@@ -122,6 +124,13 @@ func (p *Panel) routes() {
 	if p.o.Requests != nil && p.o.Decisions != nil {
 		p.page("GET /admin/pairing", p.pairingPage)
 		p.post("POST /admin/pairing/{id}/{verb}", p.decide)
+	}
+	if p.o.Asks != nil {
+		p.page("GET /admin/approvals", p.approvalsPage)
+		p.post("POST /admin/approvals/{id}/{verb}", p.settleAsk)
+		if p.o.Grants != nil {
+			p.post("POST /admin/approvals/grants/{id}/revoke", p.revokeGrant)
+		}
 	}
 	if p.o.People != nil {
 		p.page("GET /admin/people", p.peoplePage)

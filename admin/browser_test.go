@@ -145,7 +145,7 @@ func TestEveryPageFitsItsWindowAndKeepsItsManners(t *testing.T) {
 					shot("login")
 					signIn(b, c.s)
 				}
-				for _, page := range []string{"", "pairing", "people", "bots", "queue", "password"} {
+				for _, page := range []string{"", "pairing", "approvals", "people", "bots", "queue", "password"} {
 					b.Open(c.s.url + "/admin/" + page)
 					b.Visible(`h1`)
 					live(b)

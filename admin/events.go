@@ -13,7 +13,7 @@ import (
 const maxStreams = 64
 
 // topics that ring the panel's bell.
-var topics = []string{"pairing", "people", "bots", "queue"}
+var topics = []string{"pairing", "approvals", "people", "bots", "queue"}
 
 // events sends the name of each topic on which something changed. The page
 // fetches what it shows; nothing else is on this line. It ends when the

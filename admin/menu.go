@@ -12,6 +12,10 @@ func (p *Panel) menu(ctx context.Context, current string) []entry {
 		n := len(p.pending(ctx).Value)
 		m = append(m, entry{Key: "pairing", Path: "/admin/pairing", Label: "Pairing", Count: n, Words: "waiting"})
 	}
+	if p.o.Asks != nil {
+		n := len(p.waitingAsks(ctx).Value)
+		m = append(m, entry{Key: "approvals", Path: "/admin/approvals", Label: "Approvals", Count: n, Words: "waiting"})
+	}
 	if p.o.People != nil {
 		m = append(m, entry{Key: "people", Path: "/admin/people", Label: "People"})
 	}

@@ -37,6 +37,9 @@ func (p *Panel) overviewPage(w http.ResponseWriter, r *http.Request) error {
 		owned := load(ctx, p, "Whether somebody owns the bots", p.o.Requests.HasOwner)
 		b.Owner = owned.Broken != "" || owned.Value
 	}
+	if p.o.Asks != nil {
+		b.Cards = append(b.Cards, p.approvalsAnswer(ctx))
+	}
 	if p.o.Lanes != nil {
 		b.Cards = append(b.Cards, p.queueAnswer(ctx))
 	}
@@ -50,7 +53,7 @@ func (p *Panel) overviewPage(w http.ResponseWriter, r *http.Request) error {
 	if len(wants) > 0 {
 		b.Lede = sentence(strings.Join(wants, ", "))
 	}
-	return p.show(w, r, http.StatusOK, "overview", view{Title: "Overview", Topics: "pairing bots queue", Every: 10, Body: b})
+	return p.show(w, r, http.StatusOK, "overview", view{Title: "Overview", Topics: "pairing approvals bots queue", Every: 10, Body: b})
 }
 
 func (p *Panel) botsAnswer() answer {

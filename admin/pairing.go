@@ -15,7 +15,7 @@ const (
 	// maxRequests bounds the waiting list; the gate keeps at most 100 per bot.
 	maxRequests = 200
 	// maxCards bounds the page: the longest waiting are decided first.
-	maxCards = 25
+	maxCards = 24
 	// maxRecent bounds where recent decisions are looked for.
 	maxRecent  = 500
 	maxDecided = 10

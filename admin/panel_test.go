@@ -59,7 +59,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	w := s.world
 	o := admin.Options{
 		Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)),
-		Requests: w, Decisions: w, People: w, Blocks: w, Places: w, Bots: w, Lanes: w, Dead: w, Sends: w, Bell: w,
+		Requests: w, Decisions: w, People: w, Blocks: w, Places: w, Asks: askWorld{w}, Grants: grantWorld{w}, Bots: w, Lanes: w, Dead: w, Sends: w, Bell: w,
 		GuestRead: []string{"Public/**"},
 	}
 	if change != nil {
@@ -209,7 +209,7 @@ func TestTheOneTimePasswordIsChangedBeforeAnythingElseOpens(t *testing.T) {
 	if a.status != http.StatusSeeOther || a.header.Get("Location") != "/admin/queue" {
 		t.Fatalf("sign in: %d to %q", a.status, a.header.Get("Location"))
 	}
-	for _, path := range []string{"/admin", "/admin/pairing", "/admin/people", "/admin/bots", "/admin/queue", "/admin/events"} {
+	for _, path := range []string{"/admin", "/admin/pairing", "/admin/approvals", "/admin/people", "/admin/bots", "/admin/queue", "/admin/events"} {
 		if a := s.get(path); a.status != http.StatusSeeOther || a.header.Get("Location") != "/admin/password" {
 			t.Errorf("GET %s before the change: %d to %q, want a redirect to the password", path, a.status, a.header.Get("Location"))
 		}
@@ -250,9 +250,10 @@ func TestGuessingIsSlowedDownWithTheTimeToWait(t *testing.T) {
 
 // routes are all of the panel's, with a form where they take one.
 var routes = []string{
-	"GET /admin", "GET /admin/", "GET /admin/events", "GET /admin/pairing", "GET /admin/people", "GET /admin/bots", "GET /admin/queue", "GET /admin/password", "GET /admin/nothing",
+	"GET /admin", "GET /admin/", "GET /admin/events", "GET /admin/pairing", "GET /admin/approvals", "GET /admin/people", "GET /admin/bots", "GET /admin/queue", "GET /admin/password", "GET /admin/nothing",
 	"POST /admin/password", "POST /admin/logout",
 	"POST /admin/pairing/r1/approve", "POST /admin/pairing/r1/deny", "POST /admin/pairing/r1/block", "POST /admin/pairing/d1/undo",
+	"POST /admin/approvals/q1/allow", "POST /admin/approvals/q1/deny", "POST /admin/approvals/grants/g1/revoke",
 	"POST /admin/people/access/1/remove", "POST /admin/people/revoke", "POST /admin/people/block", "POST /admin/people/unblock",
 	"POST /admin/people/places/enable", "POST /admin/people/places/disable",
 	"POST /admin/bots/telegram/start", "POST /admin/bots/telegram/stop", "POST /admin/bots/telegram/test",
@@ -360,12 +361,19 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 		b := &w.bots[i]
 		b.Bot, b.Username, b.Reason, b.LastError = hostile, hostile, hostile, hostile
 	}
+	for i, a := range w.asks {
+		r := core.PermissionRequest{ID: a.ID, ToolName: hostile, Kind: "write", Path: hostile, Command: hostile, ExpiresAt: a.ExpiresAt, SuggestedGrants: grants(hostile, hostile)}
+		b := call(now, 2, core.Vault, r, hostile, hostile, hostile)
+		b.State, b.Decision, b.DecidedBy, b.DecidedAt = a.State, a.Decision, hostile, a.DecidedAt
+		w.asks[i] = b
+	}
+	w.grants[0].Pattern, w.grants[0].By, w.grants[0].Session = hostile, hostile, hostile
 	w.dead[0].Name, w.dead[0].Text, w.dead[0].Error, w.dead[0].Kind = hostile, hostile, hostile, hostile
 	w.sends[0].Text, w.sends[0].Error, w.sends[0].Chat, w.sends[0].Key = hostile, hostile, hostile, hostile
 	w.lanes[0].Key, w.lanes[0].Owner = hostile, hostile
 	values := regexp.MustCompile(`="[^"]*"`) // a quote inside one would end it
 	handler := regexp.MustCompile(`<[^>]*\son(error|focus)`)
-	for _, path := range []string{"/admin", "/admin/pairing", "/admin/people", "/admin/people?q=" + url.QueryEscape(hostile), "/admin/bots", "/admin/queue"} {
+	for _, path := range []string{"/admin", "/admin/pairing", "/admin/approvals", "/admin/people", "/admin/people?q=" + url.QueryEscape(hostile), "/admin/bots", "/admin/queue"} {
 		a := s.get(path)
 		if a.status != http.StatusOK {
 			t.Errorf("GET %s: status %d", path, a.status)
@@ -387,7 +395,7 @@ func TestPagesAllowNothingInlineAndNothingForeign(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	inline := regexp.MustCompile(`\sstyle="|<style|<script>|\son[a-z]+="`)
-	for _, path := range []string{"/admin", "/admin/pairing", "/admin/people", "/admin/bots", "/admin/queue", "/admin/password"} {
+	for _, path := range []string{"/admin", "/admin/pairing", "/admin/approvals", "/admin/people", "/admin/bots", "/admin/queue", "/admin/password"} {
 		a := s.get(path)
 		csp := a.header.Get("Content-Security-Policy")
 		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'"} {
@@ -425,6 +433,9 @@ func TestEveryDecisionWorksWithoutJavaScript(t *testing.T) {
 		{"/admin/people/unblock", url.Values{"bot": {"*"}, "platform": {"telegram"}, "user": {"611003377"}}, []string{"unblock * telegram 611003377"}, "Unblocked."},
 		{"/admin/people/places/enable", url.Values{"bot": {"telegram"}, "place": {"-1004410022"}, "trust": {"sandboxed"}}, []string{"enable telegram -1004410022 sandboxed"}, "The group is enabled as sandboxed"},
 		{"/admin/people/places/disable", url.Values{"bot": {"family"}, "place": {"-1001882734410"}}, []string{"disable family -1001882734410"}, "The group is disabled"},
+		{"/admin/approvals/q1/allow", url.Values{"pattern": {"Allotment/*"}}, []string{"granted q1 Allotment/*"}, "Allowed, and from now on in this conversation: Allotment/*"},
+		{"/admin/approvals/q2/deny", nil, []string{"denied q2 "}, "Refused. The model is told"},
+		{"/admin/approvals/grants/g1/revoke", nil, []string{"revoke grant g1"}, "The grant is taken back"},
 		{"/admin/bots/old/start", nil, []string{"start old"}, "old is starting"},
 		{"/admin/bots/family/stop", nil, []string{"stop family"}, "family is stopped"},
 		{"/admin/bots/family/test", nil, []string{"test family"}, "the platform knows it as @family_bot"},
@@ -449,10 +460,11 @@ func TestTheFormsOnThePagesLeadToTheirDecisions(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	for path, forms := range map[string][]string{
-		"/admin/pairing": {`action="/admin/pairing/r1/approve"`, `formaction="/admin/pairing/r1/deny"`, `formaction="/admin/pairing/r1/block"`, `name="trust" value="sandboxed" checked`, `name="trust" value="vault"`, `name="end" value="" checked`, `name="end" value="24h"`},
-		"/admin/people":  {`action="/admin/people/revoke"`, `action="/admin/people/access/3/remove"`, `action="/admin/people/block"`, `action="/admin/people/unblock"`, `action="/admin/people/places/enable"`, `action="/admin/people/places/disable"`},
-		"/admin/bots":    {`action="/admin/bots/old/start"`, `action="/admin/bots/family/stop"`, `action="/admin/bots/family/test"`},
-		"/admin/queue":   {`action="/admin/queue/dead/8812/retry"`, `action="/admin/queue/dead/8812/dismiss"`, `action="/admin/queue/send/5521/again"`, `action="/admin/queue/send/5530/settle"`},
+		"/admin/pairing":   {`action="/admin/pairing/r1/approve"`, `formaction="/admin/pairing/r1/deny"`, `formaction="/admin/pairing/r1/block"`, `name="trust" value="sandboxed" checked`, `name="trust" value="vault"`, `name="end" value="" checked`, `name="end" value="24h"`},
+		"/admin/approvals": {`action="/admin/approvals/q1/allow"`, `formaction="/admin/approvals/q2/deny"`, `action="/admin/approvals/grants/g1/revoke"`, `name="pattern" value="" checked`, `name="pattern" value="Allotment/**/*"`},
+		"/admin/people":    {`action="/admin/people/revoke"`, `action="/admin/people/access/3/remove"`, `action="/admin/people/block"`, `action="/admin/people/unblock"`, `action="/admin/people/places/enable"`, `action="/admin/people/places/disable"`},
+		"/admin/bots":      {`action="/admin/bots/old/start"`, `action="/admin/bots/family/stop"`, `action="/admin/bots/family/test"`},
+		"/admin/queue":     {`action="/admin/queue/dead/8812/retry"`, `action="/admin/queue/dead/8812/dismiss"`, `action="/admin/queue/send/5521/again"`, `action="/admin/queue/send/5530/settle"`},
 	} {
 		a := s.get(path)
 		a.has(t, forms...)
@@ -513,11 +525,12 @@ func TestAPartThatIsBrokenSaysSoWhileTheRestWorks(t *testing.T) {
 	s.world.full()
 	s.world.setBroken(errors.New("disk I/O error: secret path"))
 	for path, want := range map[string][]string{
-		"/admin":         {"The list of requests can’t be read right now.", "The queue can’t be read right now.", "Is every bot well?"},
-		"/admin/pairing": {"The list of requests can’t be read right now.", "The list of recent decisions can’t be read"},
-		"/admin/people":  {"The list of people can’t be read right now.", "The list of blocked people can’t", "The list of groups can’t"},
-		"/admin/bots":    {"park_family_bot"},
-		"/admin/queue":   {"What waits for each bot can’t be read", "The list of lanes can’t", "The list of messages given up can’t", "The list of unsure replies can’t"},
+		"/admin":           {"The list of requests can’t be read right now.", "The queue can’t be read right now.", "Is every bot well?"},
+		"/admin/pairing":   {"The list of requests can’t be read right now.", "The list of recent decisions can’t be read"},
+		"/admin/approvals": {"The list of tool calls can’t be read right now.", "The list of recent decisions can’t be read", "The list of grants can’t"},
+		"/admin/people":    {"The list of people can’t be read right now.", "The list of blocked people can’t", "The list of groups can’t"},
+		"/admin/bots":      {"park_family_bot"},
+		"/admin/queue":     {"What waits for each bot can’t be read", "The list of lanes can’t", "The list of messages given up can’t", "The list of unsure replies can’t"},
 	} {
 		a := s.get(path)
 		if a.status != http.StatusOK {
@@ -543,12 +556,12 @@ func TestEmptyPagesSayWhatToDo(t *testing.T) {
 	s.get("/admin/bots").has(t, "No bot is set up")
 }
 
-func TestTheOverviewAnswersItsThreeQuestions(t *testing.T) {
+func TestTheOverviewAnswersItsQuestions(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	a := s.get("/admin")
 	a.has(t, "Is every bot well?", "No. 3 bots need a look.", "<bdi>telegram</bdi>: degraded – Another program polls",
-		"Does anyone wait?", "Yes. 2 people wait for your decision, the first for 14 min.", "<bdi>Ada Okafor</bdi> to telegram, 14 min ago", "3 bots need a look, 2 people wait, 3 things are stuck.",
+		"Does anyone wait?", "Yes. 2 people wait for your decision, the first for 14 min.", "<bdi>Ada Okafor</bdi> to telegram, 14 min ago", "3 bots need a look, 2 people wait, 2 tool calls wait, 3 things are stuck.",
 		"Is anything stuck?", "Yes. 3 things need your word.", "1 message given up after several tries", "2 replies that may not have arrived")
 }
 
@@ -615,7 +628,7 @@ func TestAFullPageStaysUnder150kB(t *testing.T) {
 	for _, f := range []string{"/static/admin.css", "/static/admin.js"} {
 		files += len(s.get(f).body)
 	}
-	for _, path := range []string{"/admin", "/admin/pairing", "/admin/people", "/admin/bots", "/admin/queue"} {
+	for _, path := range []string{"/admin", "/admin/pairing", "/admin/approvals", "/admin/people", "/admin/bots", "/admin/queue"} {
 		a := s.get(path)
 		if all := len(a.body) + files; all > 150_000 {
 			t.Errorf("GET %s is %d bytes with style and script, want at most 150,000", path, all)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gatehouse/core"
+	"gatehouse/core/permission"
 	"gatehouse/core/queue"
 	"gatehouse/pairing"
 )
@@ -71,6 +72,21 @@ type (
 		Unsure(ctx context.Context, limit int) ([]queue.SendRow, error)
 		SendAgain(ctx context.Context, seq int64, by core.Actor) error
 		Settle(ctx context.Context, seq int64, by core.Actor) error
+	}
+	// Asks are the tool calls that wait for the operator's word and those just
+	// settled (permission.Guard). The second decision on one is a core.Conflict
+	// whose text says who was first.
+	Asks interface {
+		Pending(ctx context.Context, limit int) ([]permission.Waiting, error)
+		Recent(ctx context.Context, limit int) ([]permission.Ask, error)
+		// Grant allows the call once, or with a suggested pattern also what it covers.
+		Grant(ctx context.Context, id, pattern string, by core.Actor) error
+		Deny(ctx context.Context, id string, by core.Actor) error
+	}
+	// Grants are the patterns that stand (permission.Guard).
+	Grants interface {
+		Grants(ctx context.Context, session string, user int64) ([]permission.GrantRow, error)
+		Revoke(ctx context.Context, id string, by core.Actor) error
 	}
 	// Bell rings when something changed (bus.Bus): a closed channel means the
 	// context has ended.

@@ -82,13 +82,14 @@ func (p *Panel) parse() error {
 		"platform": platformName,
 		"name":     displayName,
 		"revoked":  revoked,
+		"exact":    exact,
 	}
 	base, err := template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/parts.html")
 	if err != nil {
 		return fmt.Errorf("panel templates: %w", err)
 	}
 	p.sets = map[string]*template.Template{}
-	for _, page := range []string{"login", "password", "error", "overview", "pairing", "people", "bots", "queue"} {
+	for _, page := range []string{"login", "password", "error", "overview", "pairing", "approvals", "people", "bots", "queue"} {
 		set, err := base.Clone()
 		if err == nil {
 			set, err = set.ParseFS(files, "templates/"+page+".html")

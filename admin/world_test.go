@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/permission"
 	"gatehouse/core/queue"
 	"gatehouse/pairing"
 )
@@ -27,6 +28,8 @@ type world struct {
 	lanes    []queue.LaneRow
 	dead     []queue.DeadRow
 	sends    []queue.SendRow
+	asks     []permission.Ask
+	grants   []permission.GrantRow
 	broken   error
 	owner    bool
 	did      []string // what was decided, in order
@@ -336,6 +339,7 @@ func (w *world) ring(topics ...string) {
 func (w *world) full() {
 	now := w.clock.Now()
 	w.owner = true
+	w.evening()
 	w.requests = []core.PairingRequest{
 		{ID: "d1", Bot: "telegram", Platform: "telegram", PlatformUserID: "39902211", Display: "Ines Carvalho", Scope: core.ScopeDM, Status: "approved", ApprovedTrustLevel: core.Vault, CreatedAt: now.Add(-26 * time.Hour), ResolvedAt: now.Add(-25 * time.Hour), ResolvedBy: "operator via chat"},
 		{ID: "d2", Bot: "family", Platform: "telegram", PlatformUserID: "611003377", Display: "crypto_support_77", Scope: core.ScopeDM, Status: "denied", CreatedAt: now.Add(-9 * time.Hour), ResolvedAt: now.Add(-8 * time.Hour), ResolvedBy: "operator via panel"},

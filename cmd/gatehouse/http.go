@@ -63,6 +63,7 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 func (a *app) panel(door *auth.Door, metrics *web.Metrics) (http.Handler, error) {
 	return admin.New(door, a.admins, admin.Options{
 		Log: a.log, Clock: a.clock, Requests: a.book, Decisions: a.book, People: a.book, Blocks: a.book, Places: a.book,
+		Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a},
 		Bots: panelBots{a.hub, a}, Lanes: a.queue, Dead: a.queue, Sends: a.queue, Bell: a.bus,
 		Preset: a.preset, GuestRead: a.cfg.GuestRead,
 		Audit: a.auditBot, Metrics: metrics,

@@ -170,7 +170,7 @@ document.addEventListener("submit", async (e) => {
     flash?.remove(); // it would push the page down
     swap(x.response);
     const stays = card && document.getElementById(card);
-    const undo = stays?.matches(".settled");
+    const undo = stays?.querySelector("form[data-left]");
     say((flash ? flash.textContent.trim() : "") + (undo ? " Undo is offered for 10 seconds." : ""));
     if (!undo) toast(flash);
     // The button that was pressed may be gone: the focus stays near it.
@@ -205,10 +205,11 @@ function toast(flash) {
 
 // dress gives fresh elements what the server can't know.
 function dress() {
-  for (const f of document.querySelectorAll("form[data-left]:not([data-until])")) {
+  for (const f of document.querySelectorAll("[data-left]:not([data-until])")) {
     f.dataset.until = String(Date.now() + Number(f.dataset.left) * 1000);
   }
-  const waiting = document.querySelector('nav a[href="/admin/pairing"] .badge')?.firstChild?.data;
+  const badges = [...document.querySelectorAll("nav .badge:not(.urgent)")]; // what waits for a decision
+  const waiting = badges.reduce((n, b) => n + Number(b.firstChild.data), 0);
   const plain = document.title.replace(/^\(\d+\) /, "");
   document.title = waiting ? `(${waiting}) ${plain}` : plain;
   if (heardOnce) alive(connected);
@@ -219,12 +220,13 @@ for (const type of ["pointermove", "pointerdown", "keydown"]) addEventListener(t
 
 setInterval(() => {
   let over = false;
-  for (const f of document.querySelectorAll("form[data-until]")) {
+  for (const f of document.querySelectorAll("[data-until]")) {
     const left = Math.max(0, Math.ceil((Number(f.dataset.until) - Date.now()) / 1000));
-    const text = ` (${left} s)`;
-    const span = f.querySelector(".left");
+    const undo = f.nodeName === "FORM";
+    const text = undo ? ` (${left} s)` : `${left} s`;
+    const span = undo ? f.querySelector(".left") : f.matches(".left") && f;
     if (span && span.textContent !== text) span.textContent = text;
-    if (left === 0) { f.hidden = true; over = true; }
+    if (left === 0) { over = true; if (undo) f.hidden = true; }
   }
   // What is over leaves the list when no hand is on the page.
   if (over && Date.now() - touched > 2000) soon(0);

@@ -1,0 +1,283 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"gatehouse/core"
+	"gatehouse/core/permission"
+)
+
+const (
+	// maxAsks bounds the waiting list; the desk keeps at most 100 open.
+	maxAsks = 100
+	// maxGrants bounds the list of grants on the page.
+	maxGrants = 50
+	// maxShown bounds the bytes of paths, commands and patterns on the page, so
+	// that calls of great length don't make it heavy; one is always shown.
+	maxShown = 40 << 10
+	// settledFor is how long a settled call keeps its place, so that nothing
+	// moves under a finger.
+	settledFor = 10 * time.Second
+)
+
+type approvalsBody struct {
+	Lede    string
+	Asks    part[[]askCard]
+	More    int // that wait behind those shown
+	Decided part[[]settledAsk]
+	Grants  part[[]grantRow]
+	MoreGr  int
+	HasGr   bool
+	CSRF    string
+}
+
+// An askCard is a tool call that waits, or one settled so short a time ago that
+// it stands in its place.
+type askCard struct {
+	permission.Waiting
+	CSRF    string
+	Display string // for whom the call is
+	Left    int    // seconds for the answer; of a settled one, in its place
+	Settled *settledAsk
+}
+
+// What is the exact path or command, with what can't be seen made visible.
+func (c askCard) What() string { return exact(c.Request.Path + c.Request.Command) }
+
+// Brief is What in a line's length, to be read out.
+func (c askCard) Brief() string { return core.CutRunes(c.What(), 200) }
+
+// Wants is what the tool would do, before What.
+func (c askCard) Wants() string { return wants(c.Request) }
+
+// Lines are the simple commands of a shell, where there is more to see than in
+// What.
+func (c askCard) Lines() []string {
+	if len(c.Commands) == 1 && c.Commands[0] == c.Request.Command {
+		return nil
+	}
+	out := make([]string, len(c.Commands))
+	for i, line := range c.Commands {
+		out[i] = exact(line)
+	}
+	return out
+}
+
+type settledAsk struct {
+	ID      string
+	Tool    string
+	Wants   string
+	What    string
+	Display string
+	Outcome string
+	Tone    string // good, bad, idle
+	By      string
+	At      time.Time
+}
+
+type grantRow struct {
+	permission.GrantRow
+	Display string
+	CSRF    string
+}
+
+func (p *Panel) approvalsPage(w http.ResponseWriter, r *http.Request) error {
+	ctx, now := r.Context(), p.clock.Now()
+	b := approvalsBody{CSRF: p.token(r), HasGr: p.o.Grants != nil}
+	names := p.names(ctx)
+	waiting := p.waitingAsks(ctx)
+	recent := load(ctx, p, "The list of recent decisions", func(ctx context.Context) ([]permission.Ask, error) {
+		return p.o.Asks.Recent(ctx, maxDecided+maxCards)
+	})
+	b.Asks.Broken, b.Decided.Broken = waiting.Broken, recent.Broken
+	b.More = len(waiting.Value) - shownAsks(waiting.Value)
+	for _, q := range waiting.Value[:len(waiting.Value)-b.More] {
+		b.Asks.Value = append(b.Asks.Value, askCard{Waiting: q, CSRF: b.CSRF, Display: nameOf(names, q.User), Left: seconds(q.Request.ExpiresAt.Sub(now))})
+	}
+	for _, a := range recent.Value {
+		q, err := permission.View(a)
+		if err != nil {
+			continue
+		}
+		done := settledOf(a, q, nameOf(names, q.User))
+		if left := settledFor - now.Sub(a.DecidedAt); left > 0 {
+			b.Asks.Value = append(b.Asks.Value, askCard{Waiting: q, Display: done.Display, Left: seconds(left), Settled: &done})
+		} else if len(b.Decided.Value) < maxDecided {
+			b.Decided.Value = append(b.Decided.Value, done)
+		}
+	}
+	slices.SortStableFunc(b.Asks.Value, func(x, y askCard) int { return x.At.Compare(y.At) })
+	b.Lede = approvalsLede(len(waiting.Value))
+	if b.HasGr {
+		p.standing(ctx, &b, names)
+	}
+	return p.show(w, r, http.StatusOK, "approvals", view{Title: "Approvals", Topics: "approvals", Body: b})
+}
+
+// shownAsks is how many of the calls the page has room for.
+func shownAsks(waiting []permission.Waiting) int {
+	size := 0
+	for i, q := range waiting {
+		size += len(template.HTMLEscapeString(q.Request.Path+q.Request.Command)) + len(template.HTMLEscapeString(strings.Join(q.Commands, "")))
+		for _, g := range q.Request.SuggestedGrants {
+			size += len(template.HTMLEscapeString(g.Pattern + g.Label))
+		}
+		if i >= maxCards || i > 0 && size > maxShown {
+			return i
+		}
+	}
+	return len(waiting)
+}
+
+// standing lists the grants.
+func (p *Panel) standing(ctx context.Context, b *approvalsBody, names map[int64]string) {
+	rows := load(ctx, p, "The list of grants", func(ctx context.Context) ([]permission.GrantRow, error) {
+		return p.o.Grants.Grants(ctx, "", 0)
+	})
+	b.Grants.Broken = rows.Broken
+	b.MoreGr = max(0, len(rows.Value)-maxGrants)
+	for _, g := range rows.Value[:len(rows.Value)-b.MoreGr] {
+		g.Pattern = exact(g.Pattern)
+		b.Grants.Value = append(b.Grants.Value, grantRow{g, nameOf(names, g.User), b.CSRF})
+	}
+}
+
+func approvalsLede(n int) string {
+	if n == 0 {
+		return "No tool waits for your word."
+	}
+	return count(n, "tool call waits", "tool calls wait") + " for your word."
+}
+
+// waitingAsks are the calls that wait, for the page, the menu and the overview.
+func (p *Panel) waitingAsks(ctx context.Context) part[[]permission.Waiting] {
+	return load(ctx, p, "The list of tool calls", func(ctx context.Context) ([]permission.Waiting, error) {
+		return p.o.Asks.Pending(ctx, maxAsks)
+	})
+}
+
+func (p *Panel) approvalsAnswer(ctx context.Context) answer {
+	a := answer{Key: "approvals", Question: "Does a tool wait for your word?", Path: "/admin/approvals", Link: "Approvals", Tone: "good"}
+	rows := p.waitingAsks(ctx)
+	switch {
+	case rows.Broken != "":
+		a.Broken, a.Tone, a.Short = rows.Broken, "warn", "tool calls can’t be read"
+	case len(rows.Value) == 0:
+		a.Answer = "No. " + approvalsLede(0)
+	default:
+		a.Answer, a.Tone = "Yes. "+approvalsLede(len(rows.Value)), "note"
+		a.Short = count(len(rows.Value), "tool call waits", "tool calls wait")
+	}
+	for _, q := range rows.Value[:min(len(rows.Value), 3)] {
+		what := core.CutRunes(exact(q.Request.Path+q.Request.Command), 120)
+		a.Detail = append(a.Detail, detail{"", fmt.Sprintf("%s wants to %s %s", q.Request.ToolName, wants(q.Request), what)})
+	}
+	return a
+}
+
+// names are how the people that may talk to bots call themselves, by user; at
+// most as many as are read for the page People.
+func (p *Panel) names(ctx context.Context) map[int64]string {
+	out := map[int64]string{}
+	if p.o.People == nil {
+		return out
+	}
+	rows := load(ctx, p, "The list of people", func(ctx context.Context) ([]core.AccessRow, error) { return p.o.People.Access(ctx, maxAccess) })
+	for _, a := range rows.Value {
+		if strings.TrimSpace(a.Display) != "" {
+			out[a.User] = a.Display
+		}
+	}
+	return out
+}
+
+func nameOf(names map[int64]string, user int64) string {
+	switch name := names[user]; {
+	case name != "":
+		return name
+	case user == core.Operator:
+		return "Operator"
+	}
+	return fmt.Sprintf("User %d", user)
+}
+
+// wants is what a tool would do with its path or command, in a few words.
+func wants(r core.PermissionRequest) string {
+	switch {
+	case r.Command != "":
+		return "run"
+	case r.Kind == "write":
+		return "change"
+	}
+	return "read"
+}
+
+// exact is s as it is, with everything that is not seen written out, so that
+// nothing reads as something else: controls, marks that turn the direction of
+// writing, lines that a path has no place for. Line ends of a command stay.
+func exact(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\n' || r == ' ' || unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r == '\t':
+			b.WriteString(`\t`)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+func settledOf(a permission.Ask, q permission.Waiting, display string) settledAsk {
+	s := settledAsk{ID: a.ID, Tool: q.Request.ToolName, Wants: wants(q.Request), What: core.CutRunes(exact(q.Request.Path+q.Request.Command), 200),
+		Display: display, By: a.DecidedBy, At: a.DecidedAt, Tone: "idle"}
+	switch a.Outcome() {
+	case "granted":
+		s.Outcome, s.Tone = "Allowed", "good"
+	case "denied":
+		s.Outcome, s.Tone = "Refused", "bad"
+	case "timeout":
+		s.Outcome = "Refused, as nobody answered in time"
+	default:
+		s.Outcome = "Withdrawn: its run ended first"
+	}
+	return s
+}
+
+// seconds is d in whole ones, begun ones counted.
+func seconds(d time.Duration) int { return int((max(0, d) + time.Second - 1) / time.Second) }
+
+// settleAsk routes what can be said to a tool call.
+func (p *Panel) settleAsk(r *http.Request, by core.Actor) (flash, string, error) {
+	ctx, id := r.Context(), r.PathValue("id")
+	back := "/admin/approvals#k-" + url.PathEscape(id)
+	switch r.PathValue("verb") {
+	case "allow":
+		pattern := r.PostFormValue("pattern")
+		if err := p.o.Asks.Grant(ctx, id, pattern, by); err != nil {
+			return flash{}, back, err
+		}
+		if pattern == "" {
+			return good("Allowed this once."), back, nil
+		}
+		return good("Allowed, and from now on in this conversation: " + exact(pattern)), back, nil
+	case "deny":
+		return good("Refused. The model is told, and goes on without."), back, p.o.Asks.Deny(ctx, id, by)
+	}
+	return flash{}, back, core.Errorf(core.NotFound, "there is no such decision")
+}
+
+func (p *Panel) revokeGrant(r *http.Request, by core.Actor) (flash, string, error) {
+	const back = "/admin/approvals#grants-h"
+	return good("The grant is taken back: the next such call asks again."), back, p.o.Grants.Revoke(r.Context(), r.PathValue("id"), by)
+}

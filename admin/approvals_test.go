@@ -1,0 +1,197 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/admin"
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+	"gatehouse/core/permission"
+)
+
+// askWorld and grantWorld are the guard of a world.
+type (
+	askWorld   struct{ *world }
+	grantWorld struct{ *world }
+)
+
+func (w askWorld) list(limit int, match func(permission.Ask) bool) (out []permission.Ask) {
+	for _, a := range w.asks {
+		if match(a) && len(out) < limit {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func (w askWorld) Pending(_ context.Context, limit int) (out []permission.Waiting, _ error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range w.list(limit, func(a permission.Ask) bool { return a.State == permission.Open && a.ExpiresAt.After(w.clock.Now()) }) {
+		q, err := permission.View(a)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, q)
+	}
+	return out, w.broken
+}
+
+func (w askWorld) Recent(_ context.Context, limit int) ([]permission.Ask, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.list(limit, func(a permission.Ask) bool { return a.State != permission.Open }), w.broken
+}
+
+func (w askWorld) Grant(_ context.Context, id, pattern string, by core.Actor) error {
+	return w.settle(id, "granted", pattern, by)
+}
+
+func (w askWorld) Deny(_ context.Context, id string, by core.Actor) error {
+	return w.settle(id, "denied", "", by)
+}
+
+func (w askWorld) settle(id, decision, pattern string, by core.Actor) error {
+	defer w.ring("approvals")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.asks {
+		a := &w.asks[i]
+		if a.ID != id {
+			continue
+		}
+		if a.State != permission.Open {
+			return core.Errorf(core.Conflict, "already decided by %s at %s UTC", a.DecidedBy, a.DecidedAt.UTC().Format("15:04"))
+		}
+		if pattern != "" && !strings.Contains(a.Payload, pattern) {
+			return core.Errorf(core.Invalid, "the pattern is not one of the suggested grants")
+		}
+		a.State, a.Decision, a.DecidedBy, a.DecidedAt = permission.Decided, decision, "operator via "+by.Via, w.clock.Now()
+		w.note(by, "%s %s %s", decision, id, pattern)
+		return nil
+	}
+	return core.Errorf(core.NotFound, "there is no such question any more")
+}
+
+func (w grantWorld) Grants(_ context.Context, _ string, _ int64) ([]permission.GrantRow, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.grants), w.broken
+}
+
+func (w grantWorld) Revoke(_ context.Context, id string, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := len(w.grants)
+	w.grants = slices.DeleteFunc(w.grants, func(g permission.GrantRow) bool { return g.ID == id })
+	if n == len(w.grants) {
+		return core.Errorf(core.NotFound, "there is no such grant any more")
+	}
+	w.note(by, "revoke grant %s", id)
+	return nil
+}
+
+// call is an ask that waits.
+func call(now time.Time, user int64, trust core.Trust, r core.PermissionRequest, reason string, commands ...string) permission.Ask {
+	body, err := json.Marshal(map[string]any{"request": r, "session_id": "7f8a9c1e-0b52-4d3e-9a77-30d4c2b1e6f0", "user_id": user, "trust_level": trust, "commands": commands, "reason": reason})
+	if err != nil {
+		panic(err)
+	}
+	return permission.Ask{ID: r.ID, Kind: permission.KindPermission, Run: "run-" + r.ID, Bot: "telegram", Asker: user, Payload: string(body),
+		State: permission.Open, CreatedAt: now.Add(-12 * time.Second), ExpiresAt: r.ExpiresAt}
+}
+
+func grants(pairs ...string) (out []core.SuggestedGrant) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		out = append(out, core.SuggestedGrant{Scope: "folder", Pattern: pairs[i], Label: pairs[i+1]})
+	}
+	return out
+}
+
+// evening are the calls and grants of a busy evening.
+func (w *world) evening() {
+	now := w.clock.Now()
+	end := now.Add(108 * time.Second)
+	w.asks = []permission.Ask{
+		call(now.Add(-20*time.Second), 2, core.Vault, core.PermissionRequest{ID: "q1", ToolName: "Write", Kind: "write", Path: "Allotment/minutes 2026-11.md", ExpiresAt: end,
+			SuggestedGrants: grants(`Allotment/minutes 2026-11.md`, "Only Allotment/minutes 2026-11.md", "Allotment/*", "All files in Allotment", "Allotment/**/*", "Everything below Allotment", "**/*", "Everything in the vault")}, "This file is outside what may be changed unasked."),
+		call(now, 1, core.Full, core.PermissionRequest{ID: "q2", ToolName: "Bash", Kind: "bash", Command: "cd ~/garden && git add -A &&\n  git commit -m 'beds \u202egpj.exe' | tee log", ExpiresAt: end,
+			SuggestedGrants: grants(`git add '*' ; git commit '*'`, "Any git add * ; git commit *")}, "Nobody has allowed these commands.", "cd ~/garden", "git add -A", "git commit -m 'beds \u202egpj.exe'", "tee log"),
+	}
+	old := call(now.Add(-time.Hour), 2, core.Vault, core.PermissionRequest{ID: "q0", ToolName: "Read", Kind: "read", Path: "Private/taxes.md", ExpiresAt: now}, "")
+	old.State, old.Decision, old.DecidedBy, old.DecidedAt = permission.Decided, "denied", "operator via chat", now.Add(-time.Hour)
+	late := call(now.Add(-2*time.Hour), 3, core.Sandboxed, core.PermissionRequest{ID: "q9", ToolName: "Bash", Kind: "bash", Command: "ls -la", ExpiresAt: now}, "")
+	late.State, late.Decision, late.DecidedAt = permission.Expired, "timeout", now.Add(-2*time.Hour)
+	w.asks = append(w.asks, old, late)
+	w.grants = []permission.GrantRow{
+		{ID: "g1", Session: "7f8a9c1e-0b52-4d3e-9a77-30d4c2b1e6f0", User: 2, Trust: core.Vault, Kind: "write", Pattern: "Allotment/plans/*", By: "operator via panel", At: now.Add(-3 * time.Hour)},
+		{ID: "g2", Session: "c0ffee00-1111-4222-8333-944455556666", User: 1, Trust: core.Vault, Kind: "bash", Pattern: "git status *", By: "operator via chat", At: now.Add(-26 * time.Hour)},
+	}
+}
+
+func TestAToolCallIsShownExactlyWithWhoAsksAndWhatMayBeGranted(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	a := s.get("/admin/approvals")
+	a.has(t, "2 tool calls wait for your word.", "Write wants to change", "Allotment/minutes 2026-11.md", "<bdi>Ines Carvalho</bdi></b> at trust <b>vault</b>", `data-left="108"`,
+		`name="pattern" value="" checked`, `name="pattern" value="Allotment/*"`, "Everything in the vault",
+		"Bash wants to run", "<bdi>Matteo</bdi></b> at trust <b>full</b>", "cd ~/garden &amp;&amp; git add -A &amp;&amp;\n  git commit", `gpj.exe`, "<li><code class=\"exact\" dir=\"ltr\">tee log</code></li>",
+		`<span class="pill bad">Refused</span>`, "operator via chat", "Refused, as nobody answered in time",
+		"Allotment/plans/*", "git status *", `href="/admin/approvals" aria-current="page"`)
+	a.has(t, `\u202e`) // the mark that turns the direction of writing is seen as such
+	a.lacks(t, "\u202e")
+	s.get("/admin").has(t, "Does a tool wait for your word?", "Write wants to change Allotment/minutes 2026-11.md", `2<i class="unseen"> waiting</i>`)
+}
+
+func TestAToolCallIsDecidedOnceAndTheSecondSeesByWhom(t *testing.T) {
+	clock := coretest.NewClock(time.Time{})
+	s := newSite(t, clock, nil).enter()
+	s.world.full()
+	if err := (askWorld{s.world}).Deny(t.Context(), "q1", core.Actor{User: 1, Via: "chat"}); err != nil {
+		t.Fatal(err)
+	}
+	a := s.post("/admin/approvals/q1/allow", url.Values{"pattern": {""}})
+	a.has(t, `<p class="flash note"`, "Already decided by operator via chat at 03:04 UTC.", "Refused by operator via chat.") // it stands in its place
+	a.lacks(t, `action="/admin/approvals/q1/allow"`, `<tr id="d-q1">`)
+	clock.Advance(10 * time.Second)
+	s.get("/admin/approvals").has(t, `<tr id="d-q1">`)
+	s.post("/admin/approvals/q2/allow", url.Values{"pattern": {"/etc/**"}}).has(t, `<p class="flash bad"`)
+	s.post("/admin/approvals/q7/deny", nil).has(t, `<p class="flash note"`, "There is no such question any more.")
+	clock.Advance(2 * time.Minute)
+	s.get("/admin/approvals").lacks(t, `action="/admin/approvals/q2/allow"`) // its time is over
+}
+
+func TestTheApprovalsPageWithoutGrantsOrAsks(t *testing.T) {
+	s := newSite(t, nil, func(o *admin.Options) { o.Grants = nil }).enter()
+	a := s.get("/admin/approvals")
+	a.has(t, "Nothing to decide", "No tool waits for your word.")
+	a.lacks(t, "What goes on unasked", `<b class="badge">`)
+	s = newSite(t, nil, func(o *admin.Options) { o.Asks = nil }).enter()
+	if a := s.get("/admin/approvals"); a.status != 404 {
+		t.Errorf("without asks the page answers %d", a.status)
+	}
+}
+
+func TestLongToolCallsDoNotMakeThePageHeavy(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	now := s.clock.Now()
+	for i := range 60 {
+		command := strings.Repeat("echo '<ж>' ; ", 40+i*8)
+		s.world.asks = append(s.world.asks, call(now, 1, core.Vault, core.PermissionRequest{ID: "q" + string(rune('0'+i)), ToolName: "Bash", Kind: "bash", Command: command,
+			ExpiresAt: now.Add(time.Minute), SuggestedGrants: grants("echo *", "Any echo *")}, "why", command))
+	}
+	for range 300 {
+		s.world.grants = append(s.world.grants, permission.GrantRow{ID: "g", Session: strings.Repeat("s", 36), User: 1, Trust: core.Vault, Kind: "bash", Pattern: strings.Repeat("<", 60), By: "operator via panel", At: now})
+	}
+	a := s.get("/admin/approvals")
+	a.has(t, "more wait; they appear here as you decide", "250 more are not shown", "60 tool calls wait")
+	if n := len(a.body) + len(s.get("/static/admin.css").body) + len(s.get("/static/admin.js").body); n > 150_000 {
+		t.Errorf("the page has %d bytes with style and script, want at most 150,000", n)
+	}
+}
