@@ -135,7 +135,7 @@ func (a *app) explain(ctx context.Context, o order) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	grants, err := permission.NewGuard(permission.GuardOptions{DB: a.db, Desk: a.desk}).Grants(ctx, sess.ID, 0)
+	grants, err := a.guard.Grants(ctx, sess.ID, 0)
 	if err != nil {
 		return result{}, err
 	}

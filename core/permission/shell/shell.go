@@ -7,6 +7,9 @@
 // by the text itself. Where they are not, it says so (Report.Hidden) instead of
 // guessing: whoever decides must not take silence for harmlessness. It is a
 // reader of commands, no wall: a program that is run does what it likes.
+//
+// It is larger than a package of ours should be: the grammar, the values and the
+// programs that run others know each other, and are better read in one place.
 package shell
 
 import (
