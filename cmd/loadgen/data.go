@@ -4,27 +4,30 @@ import "time"
 
 // A result is the raw data of a run; parts that were not measured are nil.
 type result struct {
-	Machine  machine      `json:"machine"`
-	Commit   string       `json:"commit"`
-	At       time.Time    `json:"at"`
-	Took     string       `json:"took"`
-	Chats    int          `json:"chats"`
-	Each     int          `json:"each"`
-	Discord  float64      `json:"share_on_discord"`
-	Busy     []float64    `json:"busy_before_each_part"` // share of the processors that others used
-	Fsync    percentiles  `json:"bare_fsync"`
-	Datasync percentiles  `json:"bare_fdatasync"`
-	Build    float64      `json:"cold_build_s,omitempty"`
-	Start    *startData   `json:"start,omitempty"`
-	Memory   *memoryData  `json:"memory,omitempty"`
-	Latency  *latencyData `json:"latency,omitempty"`
-	Rate     *latencyData `json:"rate,omitempty"`
-	Burst    *burstData   `json:"burst,omitempty"`
-	Syncs    *syncData    `json:"fsync,omitempty"`
-	Scale    *scaleData   `json:"scale,omitempty"`
-	Verdict  verdict      `json:"verdict"`
-	Judged   judgement    `json:"verdict_by_platform"`
-	settling settling
+	Machine    machine         `json:"machine"`
+	Commit     string          `json:"commit"`
+	At         time.Time       `json:"at"`
+	Took       string          `json:"took"`
+	Chats      int             `json:"chats"`
+	Each       int             `json:"each"`
+	Discord    float64         `json:"share_on_discord"`
+	Busy       []float64       `json:"busy_before_each_part"` // share of the processors that others used
+	Fsync      percentiles     `json:"bare_fsync"`
+	Datasync   percentiles     `json:"bare_fdatasync"`
+	Build      float64         `json:"cold_build_s,omitempty"`
+	Start      *startData      `json:"start,omitempty"`
+	Memory     *memoryData     `json:"memory,omitempty"`
+	Latency    *latencyData    `json:"latency,omitempty"`
+	Rate       *latencyData    `json:"rate,omitempty"`
+	Burst      *burstData      `json:"burst,omitempty"`
+	Syncs      *syncData       `json:"fsync,omitempty"`
+	Tools      *toolData       `json:"tools,omitempty"`
+	Waiting    *waitData       `json:"waiting,omitempty"`
+	Transcript *transcriptData `json:"transcript,omitempty"`
+	Scale      *scaleData      `json:"scale,omitempty"`
+	Verdict    verdict         `json:"verdict"`
+	Judged     judgement       `json:"verdict_by_platform"`
+	settling   settling
 }
 
 type startData struct {
@@ -92,6 +95,39 @@ type syncData struct {
 	Alone float64 `json:"per_message_one_in_flight"`
 	Burst float64 `json:"per_message_in_burst"`
 	Note  string  `json:"note,omitempty"`
+}
+
+// What the loop needs for one tool call: from the end of the model's answer to
+// the request with the result.
+type toolData struct {
+	Process   percentiles `json:"in_process"`      // Read, of a note of five bytes
+	Bare      percentiles `json:"bare"`            // a client without any loop
+	Shell     percentiles `json:"shell"`           // Bash, echo in a fresh bubblewrap
+	BareShell percentiles `json:"bare_bubblewrap"` // bwrap alone
+	CPU       float64     `json:"in_process_cpu_ms_per_call"`
+	Commits   float64     `json:"in_process_commits_per_call"`
+	Note      string      `json:"note,omitempty"`
+}
+
+type waitData struct {
+	Runs       int     `json:"runs"`
+	Idle       float64 `json:"idle_mib"`
+	Now        float64 `json:"waiting_mib"`
+	Peak       float64 `json:"peak_mib"` // since before the first message
+	Goroutines float64 `json:"goroutines_per_run"`
+	Heap       float64 `json:"heap_kib_per_run"` // in use, garbage included
+	Stack      float64 `json:"stack_kib_per_run"`
+	CPU        float64 `json:"cores_used_while_waiting"`
+	Verdict    verdict `json:"verdict"`
+}
+
+type transcriptData struct {
+	Bytes       int64     `json:"bytes"`
+	Large       []float64 `json:"until_asked_ms"` // from the question to the model's request
+	Fresh       []float64 `json:"until_asked_new_ms"`
+	Gained      []float64 `json:"gained_mib"` // peak RSS above that before
+	GainedFresh []float64 `json:"gained_new_mib"`
+	Told        int       `json:"request_bytes"`
 }
 
 type scaleData struct {

@@ -57,9 +57,10 @@ func gatewayEnv(f *field, dir, runtime, metrics string) []string {
 	return env
 }
 
-// startGateway starts the program and returns when it receives. wrap, when
-// given, is a command that runs it (a tracer).
-func startGateway(ctx context.Context, program string, f *field, dir string, wrap ...string) (*child, error) {
+// startGateway starts the program and returns when it receives. settings go
+// before those of gatewayEnv; wrap, when given, is a command that runs it (a
+// tracer).
+func startGateway(ctx context.Context, program string, f *field, dir string, settings []string, wrap ...string) (*child, error) {
 	runtime, err := os.MkdirTemp("", "lg") // short: a socket's path has at most 107 bytes
 	if err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func startGateway(ctx context.Context, program string, f *field, dir string, wra
 		return nil, errors.Join(err, os.RemoveAll(runtime))
 	}
 	argv := append(append([]string{}, wrap...), program, "serve")
-	c, err := start(ctx, f, dir, gatewayEnv(f, dir, runtime, metrics), argv)
+	c, err := start(ctx, f, dir, append(gatewayEnv(f, dir, runtime, metrics), settings...), argv)
 	if c == nil {
 		return nil, errors.Join(err, os.RemoveAll(runtime))
 	}

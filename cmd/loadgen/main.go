@@ -29,7 +29,7 @@ type command struct {
 
 type runCmd struct {
 	Program  string        `required:"" type:"existingfile" help:"The gateway to measure: a built gatehouse."`
-	Only     []string      `help:"Measure only these parts: start, memory, latency, rate, burst, fsync, scale." placeholder:"PART"`
+	Only     []string      `help:"Measure only these parts: start, memory, latency, rate, burst, fsync, tools, waiting, transcript, scale." placeholder:"PART"`
 	Discord  float64       `default:"0.5" help:"Share of the chats that are on Discord, 0 to 1; the others are on Telegram."`
 	Messages int           `default:"2000" help:"Messages of the latency parts, 100 to 2000."`
 	Rate     float64       `default:"50" help:"Messages a second of the open loop."`
@@ -37,6 +37,7 @@ type runCmd struct {
 	Each     int           `default:"4" help:"Messages of each chat in the burst"`
 	Rounds   int           `default:"5" help:"Bursts, each on the gateway and on the bare bot in turn; medians are reported."`
 	Settle   time.Duration `default:"5m" help:"How long after a burst the memory is read for the last time."`
+	Waiting  int           `default:"1000" help:"Runs that wait for a slow model at once, each in a chat of its own; at most 2000."`
 	Rows     int           `default:"1000000" help:"Finished inbox rows of the part scale."`
 	Lanes    int           `default:"100000" help:"Known chats of the part scale."`
 	Dir      string        `type:"existingdir" help:"Where vaults and databases are made and removed again; the system's temporary folder when empty. Its disk is what fsync is measured on."`
@@ -96,6 +97,8 @@ func (c *runCmd) Validate() error {
 		return errors.New("--rounds is from 1 to 50")
 	case c.Settle < time.Second || c.Settle > time.Hour:
 		return errors.New("--settle is from 1s to 1h")
+	case c.Waiting < 2 || c.Waiting > 2000:
+		return errors.New("--waiting is from 2 to 2000")
 	case c.Rows < c.Lanes || c.Rows > 10_000_000 || c.Lanes < 0:
 		return errors.New("--rows is from --lanes to 10000000")
 	}
@@ -107,4 +110,4 @@ func (c *runCmd) Validate() error {
 	return nil
 }
 
-var allParts = []string{"start", "memory", "latency", "rate", "burst", "fsync", "scale"}
+var allParts = []string{"start", "memory", "latency", "rate", "burst", "fsync", "tools", "waiting", "transcript", "scale"}

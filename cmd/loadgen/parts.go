@@ -51,7 +51,8 @@ func (c *runCmd) Run(ctx context.Context) (err error) {
 
 func (b *bench) parts(ctx context.Context) error {
 	run := map[string]func(context.Context) error{
-		"start": b.start, "memory": b.memory, "latency": b.latency, "rate": b.rate, "burst": b.burst, "fsync": b.fsync, "scale": b.scale,
+		"start": b.start, "memory": b.memory, "latency": b.latency, "rate": b.rate, "burst": b.burst, "fsync": b.fsync,
+		"tools": b.tools, "waiting": b.waiting, "transcript": b.transcript, "scale": b.scale,
 	}
 	for _, name := range allParts {
 		if len(b.c.Only) > 0 && !slices.Contains(b.c.Only, name) {
@@ -293,7 +294,7 @@ func (b *bench) fsync(ctx context.Context) error {
 		}
 		file := filepath.Join(dir, "strace")
 		s, err := b.side(ctx, users, dir, func(s *side) (*child, error) {
-			return startGateway(ctx, b.c.Program, s.field, s.dir, traced(file)...)
+			return startGateway(ctx, b.c.Program, s.field, s.dir, nil, traced(file)...)
 		})
 		if err != nil {
 			if strings.Contains(err.Error(), "ptrace") || strings.Contains(err.Error(), "tracer") {

@@ -167,6 +167,7 @@ func (b *bench) goals() []line {
 			atMost("memory (RSS), "+m.Settle+" after it", m.After, 60, "MiB", ""),
 			atMost("goroutines after the burst, above idle", m.GoroutinesAfter-m.GoroutinesIdle, 5, "", ""))
 	}
+	out = append(out, b.agentGoals()...)
 	if s := d.Start; s != nil {
 		out = append(out,
 			atMost("cold start until every platform hears of it, new vault", median(s.Fresh), 300, "ms", short(median(s.Bare))+" ms"),
@@ -321,6 +322,7 @@ func (b *bench) details(say func(string, ...any)) {
 		row("one in flight, empty database", s.Small)
 		row(fmt.Sprintf("one in flight, %d rows", s.Rows), s.Large)
 	}
+	b.toolRows(row)
 	say("")
 	for _, p := range parts {
 		if p.d != nil {
@@ -344,6 +346,7 @@ func (b *bench) details(say func(string, ...any)) {
 	if m := d.Memory; m != nil {
 		say("Goroutines: %.0f idle, %.0f after the burst. Heap in use then: %s MiB.", m.GoroutinesIdle, m.GoroutinesAfter, short(m.HeapAfter))
 	}
+	b.agentDetails(say)
 	if s := d.Scale; s != nil {
 		say("\nLarge database: %d MiB, filled in %s. Burst, processor time per message: %s ms empty, %s ms large.", s.Bytes>>20, s.Fill, short(s.CPU[0]), short(s.CPU[1]))
 	}

@@ -18,7 +18,7 @@ type side struct {
 }
 
 func (b *bench) gateway(ctx context.Context, chats int, dir string) (*side, error) {
-	return b.side(ctx, chats, dir, func(s *side) (*child, error) { return startGateway(ctx, b.c.Program, s.field, s.dir) })
+	return b.side(ctx, chats, dir, func(s *side) (*child, error) { return startGateway(ctx, b.c.Program, s.field, s.dir, nil) })
 }
 
 func (b *bench) bare(ctx context.Context, chats int) (*side, error) {
@@ -64,7 +64,7 @@ func (b *bench) again(ctx context.Context, s *side) (err error) {
 			return errors.New("a platform still has the gateway that has ended")
 		}
 	}
-	s.child, err = startGateway(ctx, b.c.Program, s.field, s.dir)
+	s.child, err = startGateway(ctx, b.c.Program, s.field, s.dir, nil)
 	return err
 }
 

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+)
+
+// agentGoals judges what the agent core is held to.
+func (b *bench) agentGoals() (out []line) {
+	d := &b.data
+	if t := d.Tools; t != nil {
+		out = append(out, atMost("a tool call in process, all that the loop does for it, p50", t.Process.P50, 2, "ms", short(t.Bare.P50)+" ms"))
+		if t.Note == "" {
+			out = append(out, atMost("a tool call in a fresh bubblewrap shell, the same, p50", t.Shell.P50, 30, "ms", short(t.BareShell.P50)+" ms"))
+		} else {
+			out = append(out, line{what: "a tool call in a fresh bubblewrap shell", goal: "≤ 30.0 ms", measured: "not measured: " + t.Note, missed: "by being unknown"})
+		}
+	}
+	if w := d.Waiting; w != nil {
+		out = append(out, atMost(fmt.Sprintf("memory (RSS), peak with %d runs that wait for slow models", w.Runs), w.Peak, 150, "MiB", short(w.Idle)+" MiB"))
+	}
+	if t := d.Transcript; t != nil {
+		what := fmt.Sprintf("a conversation of %d MiB after a start", t.Bytes>>20)
+		out = append(out,
+			atMost(what+": from the question to the model's request", median(t.Large), 50, "ms", short(median(t.Fresh))+" ms"),
+			atMost(what+": memory (RSS) that it takes, the most of all times", slices.Max(t.Gained), 20, "MiB", short(slices.Max(t.GainedFresh))+" MiB"))
+	}
+	return out
+}
+
+func (b *bench) toolRows(row func(string, percentiles)) {
+	t := b.data.Tools
+	if t == nil {
+		return
+	}
+	row("tool call in process", t.Process)
+	row("tool call in process, bare client", t.Bare)
+	if t.Note == "" {
+		row("tool call in a fresh bubblewrap shell", t.Shell)
+		row("bubblewrap alone, with echo", t.BareShell)
+	}
+}
+
+func (b *bench) agentDetails(say func(string, ...any)) {
+	d := &b.data
+	if t := d.Tools; t != nil {
+		say("\nA tool call in process: processor time %s ms, %s commits.", short(t.CPU), short(t.Commits))
+	}
+	if w := d.Waiting; w != nil {
+		say("\n%d runs that wait: %s MiB at %v, peak %s; %s goroutines, %s KiB of heap in use and %s KiB of stacks for each; %s of a core while they wait, a word each %v.",
+			w.Runs, short(w.Now), waitFor, short(w.Peak), short(w.Goroutines), short(w.Heap), short(w.Stack), short(w.CPU), wordEvery)
+	}
+	if t := d.Transcript; t != nil {
+		say("\nThe conversation of %d MiB: the model was sent %d KiB; %d starts, of which the slowest %s ms (a new one %s ms).", t.Bytes>>20, t.Told>>10, len(t.Large), short(slices.Max(t.Large)), short(slices.Max(t.Fresh)))
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"gatehouse/cmd/loadgen/model"
+)
+
+// A desk is a gateway whose model is ours and whose API is asked as its
+// operator: what is measured there has no platform in it.
+type desk struct {
+	*side
+	model *model.Server
+	url   string
+}
+
+// modelEnv makes a gateway use m.
+func modelEnv(m *model.Server) []string {
+	return []string{"GATEHOUSE_MODEL=openai/" + model.Name, "GATEHOUSE_OPENAI_BASE_URL=" + m.URL()}
+}
+
+// desk starts one over dir, "" for a new folder, with one chat on each platform.
+func (b *bench) desk(ctx context.Context, dir string) (*desk, error) {
+	m, err := model.Open()
+	if err != nil {
+		return nil, err
+	}
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	s, err := b.side(ctx, 1, dir, func(s *side) (*child, error) {
+		return startGateway(ctx, b.c.Program, s.field, s.dir, append(modelEnv(m), "GATEHOUSE_ADDR="+addr))
+	})
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return &desk{s, m, "http://" + addr}, nil
+}
+
+func (d *desk) end() error { return errors.Join(d.side.end(), d.model.Close()) }
+
+// key is the operator's, from the gateway's own file.
+func (d *desk) key() (string, error) {
+	found, err := filepath.Glob(filepath.Join(d.child.runtime, "gatehouse-*", "key"))
+	if err != nil || len(found) != 1 {
+		return "", errors.Join(errors.New("the gateway has written no key"), err)
+	}
+	b, err := os.ReadFile(found[0])
+	return strings.TrimSpace(string(b)), err
+}
+
+// ask says text in a session and waits for the answer's end: how many tool
+// calls were made on the way.
+func (d *desk) ask(ctx context.Context, session, trust, text string) (calls int, err error) {
+	key, err := d.key()
+	if err != nil {
+		return 0, err
+	}
+	body, err := json.Marshal(map[string]string{"message": text, "session_id": session, "trust_level": trust})
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url+"/api/chat", bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return 0, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("the gateway answered %s: %.500s", resp.Status, got)
+	}
+	var out struct {
+		Calls int `json:"tool_calls"`
+	}
+	err = json.Unmarshal(got, &out)
+	return out.Calls, err
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gatehouse/cmd/loadgen/model"
+)
+
+// wordEvery is how often a slow model says a word; waitFor is how long all wait.
+const (
+	wordEvery = 5 * time.Second
+	waitFor   = 15 * time.Second
+)
+
+// waiting measures what many runs cost that wait for a slow model, each in a
+// chat of its own, its preview growing.
+func (b *bench) waiting(ctx context.Context) error {
+	m, err := model.Open()
+	if err != nil {
+		return err
+	}
+	m.Set(model.Plan{Slow: wordEvery})
+	gw, err := b.side(ctx, b.c.Waiting, "", func(s *side) (*child, error) {
+		return startGateway(ctx, b.c.Program, s.field, s.dir, modelEnv(m))
+	})
+	if err != nil {
+		return errors.Join(err, m.Close())
+	}
+	d, err := wait(ctx, gw, m)
+	if err != nil {
+		return errors.Join(err, m.Close(), gw.end())
+	}
+	m.Release()
+	if err := until(ctx, time.Minute, func() bool { return m.Busy() == 0 }); err != nil {
+		return errors.Join(fmt.Errorf("%d answers did not end: %w", m.Busy(), err), m.Close(), gw.end())
+	}
+	if err := gw.await(ctx, len(gw.chats), time.Minute, 500*time.Millisecond); err != nil {
+		return errors.Join(err, m.Close(), gw.end())
+	}
+	b.data.Waiting = d
+	d.Verdict, err = b.settle(ctx, gw) // every message has its answer
+	return errors.Join(err, m.Close())
+}
+
+// wait has every chat ask, and reads what the gateway is while all wait.
+func wait(ctx context.Context, gw *side, m *model.Server) (*waitData, error) {
+	time.Sleep(2 * time.Second)
+	d := &waitData{Runs: len(gw.chats)}
+	var err error
+	if d.Idle, _, err = gw.memory(); err != nil {
+		return nil, err
+	}
+	before, err := gw.series(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := gw.resetPeak(); err != nil {
+		return nil, err
+	}
+	for i, c := range gw.chats {
+		if _, err := c.Say(i, text(i)); err != nil {
+			return nil, err
+		}
+	}
+	if err := until(ctx, time.Minute, func() bool { return m.Waiting() == d.Runs }); err != nil {
+		return nil, fmt.Errorf("of %d runs %d wait for the model: %w", d.Runs, m.Waiting(), err)
+	}
+	_, used, err := gw.measured(func() ([]sample, error) {
+		select {
+		case <-time.After(waitFor):
+		case <-ctx.Done():
+		}
+		return nil, context.Cause(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if n := m.Busy(); n != d.Runs {
+		return nil, fmt.Errorf("of %d runs %d still wait for the model", d.Runs, n)
+	}
+	d.CPU = used.Seconds() / waitFor.Seconds()
+	if d.Now, d.Peak, err = gw.memory(); err != nil {
+		return nil, err
+	}
+	after, err := gw.series(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n := float64(d.Runs)
+	d.Goroutines = (after["go_goroutines"] - before["go_goroutines"]) / n
+	d.Heap = (after["go_memstats_heap_inuse_bytes"] - before["go_memstats_heap_inuse_bytes"]) / n / 1024
+	d.Stack = (after["go_memstats_stack_inuse_bytes"] - before["go_memstats_stack_inuse_bytes"]) / n / 1024
+	return d, nil
+}
+
+// until waits for ok, at most so long.
+func until(ctx context.Context, limit time.Duration, ok func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil
+}
