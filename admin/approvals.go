@@ -78,6 +78,7 @@ type settledAsk struct {
 	What    string
 	Display string
 	Outcome string
+	Word    string // the outcome in one or two words
 	Tone    string // good, bad, idle
 	By      string
 	At      time.Time
@@ -243,13 +244,13 @@ func settledOf(a permission.Ask, q permission.Waiting, display string) settledAs
 		Display: display, By: a.DecidedBy, At: a.DecidedAt, Tone: "idle"}
 	switch a.Outcome() {
 	case "granted":
-		s.Outcome, s.Tone = "Allowed", "good"
+		s.Outcome, s.Word, s.Tone = "Allowed", "Allowed", "good"
 	case "denied":
-		s.Outcome, s.Tone = "Refused", "bad"
+		s.Outcome, s.Word, s.Tone = "Refused", "Refused", "bad"
 	case "timeout":
-		s.Outcome = "Refused, as nobody answered in time"
+		s.Outcome, s.Word = "Refused, as nobody answered in time", "No answer"
 	default:
-		s.Outcome = "Withdrawn: its run ended first"
+		s.Outcome, s.Word = "Withdrawn, as its run ended first", "Withdrawn"
 	}
 	return s
 }

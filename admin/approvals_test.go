@@ -142,7 +142,7 @@ func TestAToolCallIsShownExactlyWithWhoAsksAndWhatMayBeGranted(t *testing.T) {
 	a.has(t, "2 tool calls wait for your word.", "Write wants to change", "Allotment/minutes 2026-11.md", "<bdi>Ines Carvalho</bdi></b> at trust <b>vault</b>", `data-left="108"`,
 		`name="pattern" value="" checked`, `name="pattern" value="Allotment/*"`, "Everything in the vault",
 		"Bash wants to run", "<bdi>Matteo</bdi></b> at trust <b>full</b>", "cd ~/garden &amp;&amp; git add -A &amp;&amp;\n  git commit", `gpj.exe`, "<li><code class=\"exact\" dir=\"ltr\">tee log</code></li>",
-		`<span class="pill bad">Refused</span>`, "operator via chat", "Refused, as nobody answered in time",
+		`<span class="pill bad">Refused</span>`, "operator via chat", `<span class="pill idle">No answer</span>`,
 		"Allotment/plans/*", "git status *", `href="/admin/approvals" aria-current="page"`)
 	a.has(t, `\u202e`) // the mark that turns the direction of writing is seen as such
 	a.lacks(t, "\u202e")
