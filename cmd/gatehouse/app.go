@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -64,6 +65,12 @@ type app struct {
 	servers    *mcp.Servers
 	upkeep     *upkeep
 	runtime    string // folder of the socket and the key file
+
+	ignored struct { // lines of .parachuteignore
+		mu    sync.Mutex
+		at    time.Time
+		lines []string
+	}
 
 	closers []func() error
 }
@@ -188,8 +195,17 @@ func (a *app) collect(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool
 	return mode == "collect", err
 }
 
+// mayRead is what local/quote may show somebody, asked for every file; lines of
+// .parachuteignore are read again once a second at most.
 func (a *app) mayRead(trust core.Trust, user int64, path string) bool {
-	return permission.MayRead(a.cfg.GuestRead, trust, user, path)
+	a.ignored.mu.Lock()
+	if now := a.clock.Now(); a.ignored.at.IsZero() || now.Sub(a.ignored.at).Abs() > time.Second {
+		a.ignored.lines, a.ignored.at = permission.IgnoreLines(a.vault), now
+	}
+	lines := a.ignored.lines
+	a.ignored.mu.Unlock()
+	may, _ := permission.Profile{User: user, Trust: trust, GuestRead: a.cfg.GuestRead}.Bounds(lines)
+	return may(path)
 }
 
 // mayReadNow is the Read tool's check, .parachuteignore as it is now included.

@@ -227,3 +227,27 @@ func TestAnInterruptedToolIsToldAndAButtonGoesOn(t *testing.T) {
 		return w.count(`SELECT count(*) FROM inbox WHERE update_id LIKE 'choice:%' AND state = 'done'`) == 1
 	})
 }
+
+// What .parachuteignore names is in no answer, by a tool or without one.
+func TestWhatParachuteignoreNamesIsShownToNobody(t *testing.T) {
+	w := newWorld(t, func(c *configs.Config) {
+		hasty(c)
+		for name, text := range map[string]string{".parachuteignore": "Diary/\n", "Diary/day.md": "The zebra is my secret.\n"} {
+			path := filepath.Join(c.VaultPath, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	olga := w.boss()
+	if m := w.replies(olga, "What about the zebra?"); strings.Contains(m.Text, "secret") {
+		t.Errorf("quoted: %q", m.Text)
+	}
+	w.quiet()
+	if m := w.replies(olga, `use Read {"file_path":"Diary/day.md"}`); !strings.Contains(m.Text, "The tool failed") || strings.Contains(m.Text, "zebra") {
+		t.Errorf("read: %q", m.Text)
+	}
+}
