@@ -16,6 +16,7 @@ import (
 const (
 	maxFiles     = 20       // of one turn
 	maxMediaFile = 20 << 20 // bytes of a picture or document that a model is given
+	maxMedia     = 32 << 20 // of all of them in one turn: no provider takes more in one request
 	maxTextFile  = 40_000   // bytes of a text that is read into the message: 10,000 tokens
 )
 
@@ -25,10 +26,11 @@ const (
 func (r *run) attached(row *core.Inbound) []session.Block {
 	var out []session.Block
 	for i, f := range row.Files {
-		if i == maxFiles {
-			out = append(out, note("and %d more files, which are not read", len(row.Files)-maxFiles))
+		if r.files == maxFiles {
+			out = append(out, note("and %d more files, which are not read", len(row.Files)-i))
 			break
 		}
+		r.files++
 		out = append(out, r.file(f))
 	}
 	return out
@@ -54,6 +56,10 @@ func (r *run) file(f core.File) session.Block {
 	kind, _, _ := strings.Cut(http.DetectContentType(data), ";")
 	switch {
 	case kind == "image/png", kind == "image/jpeg", kind == "image/gif", kind == "image/webp", kind == "application/pdf":
+		if r.media += len(data); r.media > maxMedia {
+			r.media -= len(data)
+			return note("%s was attached and is not read: what came with this message is larger than %d MB in all; it is kept as %s", name, maxMedia>>20, f.Path)
+		}
 		return session.Block{Type: "media", Media: []core.Media{{Type: kind, Name: name, Data: data}}}
 	case utf8.Valid(data) && !bytes.ContainsRune(data, 0):
 		return session.Block{Type: "text", Text: textFile(name, string(data))}

@@ -46,7 +46,14 @@ func (t *talk) use(ctx context.Context, calls []llm.Block) ([]llm.Block, error) 
 		var beside sync.WaitGroup
 		errs := make([]error, to-from)
 		for i := from; i < to; i++ {
-			beside.Go(func() { results[i], errs[i-from] = t.one(ctx, &calls[i]) })
+			beside.Go(func() {
+				defer func() { // nobody above recovers on this goroutine
+					if p := recover(); p != nil {
+						errs[i-from] = fmt.Errorf("call of %q panicked: %v", calls[i].Name, p)
+					}
+				}()
+				results[i], errs[i-from] = t.one(ctx, &calls[i])
+			})
 		}
 		beside.Wait()
 		if err := errors.Join(errs...); err != nil {
@@ -107,8 +114,15 @@ const (
 	callAborted = "aborted"
 )
 
-// call decides about a call and makes it.
-func (t *talk) call(ctx context.Context, b *llm.Block) (tool.Result, string) {
+// call decides about a call and makes it. A panic on the way, also of what
+// reads the model's input to decide about it, is that call's alone.
+func (t *talk) call(ctx context.Context, b *llm.Block) (res tool.Result, outcome string) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.r.o.o.Log.Error("a tool panicked", "run", t.r.t.Run, "tool", b.Name, "panic", p)
+			res, outcome = tool.Failed("internal error"), callError
+		}
+	}()
 	if ctx.Err() != nil {
 		return tool.Failed("stopped before it began"), callAborted
 	}
@@ -137,19 +151,13 @@ func (t *talk) call(ctx context.Context, b *llm.Block) (tool.Result, string) {
 }
 
 // work runs a tool within its time.
-func (t *talk) work(ctx context.Context, x *tool.Tool, c *tool.Call) (res tool.Result, outcome string) {
+func (t *talk) work(ctx context.Context, x *tool.Tool, c *tool.Call) (tool.Result, string) {
 	limit := x.Timeout
 	if limit == 0 {
 		limit = callTime
 	}
 	within, cancel := context.WithTimeoutCause(ctx, limit, errTool)
 	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			t.r.o.o.Log.Error("a tool panicked", "run", t.r.t.Run, "tool", x.Name, "panic", p)
-			res, outcome = tool.Failed("internal error"), callError
-		}
-	}()
 	res, err := x.Run(within, c)
 	switch {
 	case ctx.Err() != nil:
@@ -194,9 +202,16 @@ func (r *run) progress(text string) {
 	}
 }
 
-// waiting tells whoever gave us the turn that it waits for a person.
+// waiting tells whoever gave us the turn that it waits for a person: once,
+// however many of its calls wait beside each other, as it has one slot to give.
 func (r *run) waiting(on bool) {
-	if r.t.Waiting != nil {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.waits
+	if r.waits++; !on {
+		r.waits -= 2
+	}
+	if r.t.Waiting != nil && (before == 0 || r.waits == 0) {
 		r.t.Waiting(on)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"gatehouse/core"
@@ -98,12 +99,36 @@ func (r *run) question(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	var in struct {
 		Questions json.RawMessage `json:"questions"`
 	}
-	if err := json.Unmarshal(c.Input, &in); err != nil || len(in.Questions) == 0 {
-		return tool.Result{}, core.Errorf(core.Invalid, "questions is missing or not a list; see the tool's schema")
+	if err := json.Unmarshal(c.Input, &in); err != nil || !askable(in.Questions) {
+		return tool.Result{}, core.Errorf(core.Invalid, "questions is a list of 1 to 4, each with a question and 2 to 4 options with labels; see the tool's schema")
 	}
 	answers, err := r.o.o.Guard.Ask(ctx, r.kit.Profile, in.Questions, r.emit, r.waiting)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	return tool.Result{Text: string(answers)}, nil
+}
+
+// askable reports whether questions can be shown to a person as they are.
+func askable(questions json.RawMessage) bool {
+	var list []struct {
+		Question string `json:"question"`
+		Options  []struct {
+			Label string `json:"label"`
+		} `json:"options"`
+	}
+	if json.Unmarshal(questions, &list) != nil || len(list) == 0 || len(list) > 4 {
+		return false
+	}
+	for _, q := range list {
+		if strings.TrimSpace(q.Question) == "" || len(q.Options) < 2 || len(q.Options) > 4 {
+			return false
+		}
+		for _, o := range q.Options {
+			if strings.TrimSpace(o.Label) == "" {
+				return false
+			}
+		}
+	}
+	return true
 }

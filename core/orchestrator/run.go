@@ -30,12 +30,20 @@ type run struct {
 	began  time.Time    // of this attempt; differences to it survive a clock that is set
 	heard  atomic.Int64 // when the model was last heard, in nanoseconds after began
 	busy   atomic.Int32 // tools at work: the model's silence does not count
+	rounds atomic.Int32 // of the run and its sub-turns
+
+	files int // that came with the message and were looked at
+	media int // bytes of them that the model is given as they are
 
 	mu    sync.Mutex // of what follows: calls may run beside each other
 	next  int        // number of the run's next line
 	said  int        // answers of the model with words, for the session's count
 	calls int        // tool calls
+	waits int        // calls that wait for a person
 	spent []usage.Row
+	// What the calls so far took beyond what was reserved for them: the next
+	// reservation takes it on, as they are settled only when the run has ended.
+	owed, owedUSD int64
 }
 
 // emit shows one event; tools may do so beside each other.
@@ -265,8 +273,20 @@ func (r *run) bill(model string, u *llm.Usage, reserved usage.Row) {
 		row.MicroUSD = &c
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.spent = append(r.spent, row)
-	r.mu.Unlock()
+	r.owe(&row, 1)
+}
+
+// owe notes that row was taken (1) or set aside (-1); r.mu is held.
+func (r *run) owe(row *usage.Row, sign int64) {
+	if row.ID == 0 {
+		return
+	}
+	r.owed += sign * (row.Input + row.Output + row.CacheRead + row.CacheWrite)
+	if row.MicroUSD != nil {
+		r.owedUSD += sign * *row.MicroUSD
+	}
 }
 
 func (r *run) spending(model string) usage.Row {
@@ -289,14 +309,25 @@ func (t *talk) reserve(ctx context.Context) (usage.Row, *llm.Fault, error) {
 	if c, ok := r.o.o.Cost(t.name, llm.Usage{Input: row.Input, Output: row.Output}); ok {
 		row.MicroUSD = &c
 	}
-	id, notice, err := r.o.o.Reserve(ctx, row)
+	aside := row
+	r.mu.Lock()
+	aside.Output += max(0, r.owed)
+	if row.MicroUSD != nil {
+		usd := *row.MicroUSD + max(0, r.owedUSD)
+		aside.MicroUSD = &usd
+	}
+	r.mu.Unlock()
+	id, notice, err := r.o.o.Reserve(ctx, aside)
 	if core.KindOf(err) == core.Busy {
 		return row, &llm.Fault{Code: "budget", Text: core.TextOf(err), Err: err}, nil
 	}
 	if notice != "" {
 		t.r.emit(core.Warning{Code: "budget", Message: notice})
 	}
-	row.ID = id
+	row.ID, aside.ID = id, id
+	r.mu.Lock()
+	r.owe(&aside, -1)
+	r.mu.Unlock()
 	return row, nil, err
 }
 

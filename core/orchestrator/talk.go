@@ -57,9 +57,9 @@ func (r *run) answer(ctx context.Context, t *talk) (Result, error) {
 // rounds asks the model, does what it calls for, and asks again, until it
 // calls for nothing. A Fault is to be told; an error is ours.
 func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
-	limit := t.r.o.o.Limits.Rounds
-	for n, budget := 1, historyBudget; ; n, budget = n+1, runBudget {
-		if n > limit {
+	limit := t.r.o.o.Limits.Rounds // of the whole run: a sub-turn has no rounds of its own
+	for budget := historyBudget; ; budget = runBudget {
+		if int(t.r.rounds.Add(1)) > limit {
 			return &llm.Fault{Code: "rounds", Text: fmt.Sprintf("I stopped after %d rounds of work without coming to an end. Say how to go on.", limit)}, nil
 		}
 		if t.long {
@@ -167,9 +167,11 @@ func (t *talk) keepAnswer(ctx context.Context, m *session.Message, fault *llm.Fa
 	t.number(m)
 	if text := words(m.Blocks); text != "" {
 		t.text = text
-		t.r.mu.Lock()
-		t.r.said++
-		t.r.mu.Unlock()
+		if t.long { // a sub-turn's words are none of the session's
+			t.r.mu.Lock()
+			t.r.said++
+			t.r.mu.Unlock()
+		}
 	}
 	if len(m.Blocks) == 0 || ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrAborted) && !told(ctx) {
 		return nil
