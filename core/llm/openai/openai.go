@@ -14,7 +14,6 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -147,6 +146,10 @@ func parseBase(s string) (*url.URL, error) {
 	return u, nil
 }
 
+// waitBuffer is the size of each buffer that a reply holds while the model
+// thinks: hundreds may wait at once, each for a few small events.
+const waitBuffer = 2 << 10
+
 func ownClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		Proxy:                  nil, // never from the environment
@@ -159,6 +162,8 @@ func ownClient() *http.Client {
 		MaxResponseHeaderBytes: 64 << 10,
 		DisableCompression:     true, // small events, and no bombs
 		ForceAttemptHTTP2:      true,
+		ReadBufferSize:         waitBuffer,
+		WriteBufferSize:        waitBuffer,
 	}}
 }
 
@@ -267,14 +272,12 @@ func (c *Client) choose(id string) {
 
 // do sends one request and returns its 200 response; everything else is a failure.
 func (c *Client) do(ctx context.Context, method, path string, body []byte) (*http.Response, *failure) {
-	var r io.Reader
-	if body != nil {
-		r = bytes.NewReader(body)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, c.base.String()+path, r)
+	req, err := http.NewRequestWithContext(ctx, method, c.base.String()+path, nil)
 	if err != nil {
 		return nil, c.transportFailure(err)
 	}
+	sent := &sending{data: body}
+	sent.giveTo(req)
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "gatehouse")
 	if body != nil {
@@ -285,6 +288,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte) (*htt
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
 	resp, err := c.http.Do(req)
+	sent.letGo()
 	if err != nil {
 		return nil, c.transportFailure(err)
 	}

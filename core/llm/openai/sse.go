@@ -34,7 +34,7 @@ type eventReader struct {
 }
 
 func newEventReader(r io.Reader) *eventReader {
-	return &eventReader{r: bufio.NewReaderSize(r, 8<<10)}
+	return &eventReader{r: bufio.NewReaderSize(r, waitBuffer)}
 }
 
 // next returns the next event's data, valid until the next call. At the end of
