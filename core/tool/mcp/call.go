@@ -65,6 +65,10 @@ func (v *Servers) call(ctx context.Context, s *entry.Server, name string, c *too
 	if l.proc != nil {
 		why = v.ending(l)
 	}
+	select { // the next call finds a new connection, or what came of this one
+	case <-l.gone:
+	case <-ctx.Done():
+	}
 	v.o.Log.Warn("a call of an MCP server failed", "server", s.Name, "tool", name, "err", reason(s, err), "why", s.Redact(why))
 	if l.proc == nil {
 		why = reason(s, err)

@@ -158,6 +158,9 @@ func (v *Servers) tend(l *link, t *tool.Turn) {
 		select {
 		case <-ended:
 			err = errors.New(v.ending(l))
+			if l.proc != nil {
+				l.proc.Stop() // there is nothing to wait for
+			}
 		case <-l.life.Done():
 		}
 		v.shut(l)
@@ -170,11 +173,12 @@ func (v *Servers) tend(l *link, t *tool.Turn) {
 		return
 	}
 	l.err = &core.Error{Kind: core.Busy, Text: reason(l.s, err), Err: err}
+	given := l.life.Err() != nil // up, by us
 	v.shut(l)
-	if l.life.Err() == nil {
-		v.failed(l, err)
-	} else {
+	if given {
 		v.became(l, Idle, "")
+	} else {
+		v.failed(l, err)
 	}
 	close(l.ready)
 }
@@ -279,25 +283,32 @@ const greeting = "2025-11-25"
 func (v *Servers) launch(ctx context.Context, l *link, t *tool.Turn) (release func(), err error) {
 	argv := append([]string{l.s.Command}, l.s.Args...)
 	note := v.note(l.s)
-	if l.key.trust == core.Full {
-		cmd, err := sandbox.Tree(l.life, v.o.Stage, v.o.Vault.Path(), v.environment(l.s, true), argv...)
-		if err == nil {
-			l.proc, err = program.Start(cmd, l.cancel, nil, note)
+	life, stop := context.WithCancel(l.life)
+	defer func() {
+		if err != nil {
+			stop()
 		}
-		return func() {}, err
+	}()
+	release = func() {}
+	if l.key.trust == core.Full {
+		cmd, err := sandbox.Tree(life, v.o.Stage, v.o.Vault.Path(), v.environment(l.s, true), argv...)
+		if err == nil {
+			l.proc, err = program.Start(cmd, stop, nil, note)
+		}
+		return release, err
 	}
-	spec, release, err := v.o.Room(ctx, t)
+	spec, leave, err := v.o.Room(ctx, t)
 	if err != nil {
-		return func() {}, err
+		return release, err
 	}
 	gone := make(chan struct{})
 	spec.Env, spec.OnGone = v.environment(l.s, false), func() { close(gone) }
 	spec.OnLimit = func(why string) { note("ended by the gateway: " + why) }
-	cmd, err := v.o.Box.Command(l.life, spec, argv...)
+	cmd, err := v.o.Box.Command(life, spec, argv...)
 	if err == nil {
-		l.proc, err = program.Start(cmd, l.cancel, gone, note)
+		l.proc, err = program.Start(cmd, stop, gone, note)
 	}
-	return release, err
+	return leave, err
 }
 
 // note logs what a server says beside the protocol, its secrets taken out.
