@@ -49,6 +49,7 @@ type (
 		Tools          []string `json:"tools"`
 		PermissionMode string   `json:"permission_mode"`
 		MCPServers     []string `json:"mcp_servers"`
+		Runtime        string   `json:"runtime,omitempty"` // what answers with a loop of its own, and its version
 	}
 	ModelChosen struct {
 		Model string `json:"model"`

@@ -58,8 +58,11 @@ var may = map[string]string{
 	"core/tool/skill":        "core core/tool",
 	"core/permission":        "core core/store core/vault core/tool core/permission/shell",
 	"core/permission/shell":  "", // reads commands, knows nobody
-	"core/orchestrator":      "core core/store core/vault core/llm core/tool core/agent core/permission core/session core/usage",
-	"core/dispatch":          "core core/store core/queue core/orchestrator core/bus",
+
+	"core/claudecli":            "core core/tool core/permission core/session core/sandbox", // calls as the guard knows them, and a tree that ends as a whole
+	"core/claudecli/claudetest": "core/vault",                                               // where the CLI keeps transcripts
+	"core/orchestrator":         "core core/store core/vault core/llm core/tool core/agent core/permission core/session core/usage",
+	"core/dispatch":             "core core/store core/queue core/orchestrator core/bus",
 
 	"connectors":                       "core",
 	"connectors/connectorstest":        "core connectors",
