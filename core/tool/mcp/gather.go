@@ -24,7 +24,8 @@ const (
 	maxPages  = 32       // of a list of tools
 )
 
-// tools are those of a server, as it named them at some time.
+// tools are those of a server, as it named them at some time. They are not
+// changed once they are known.
 type tools struct {
 	s       *entry.Server
 	at      time.Time

@@ -341,8 +341,11 @@ func (v *Servers) environment(s *entry.Server, full bool) []string {
 func (v *Servers) forget(l *link) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if k := v.known[shelf{l.s.Short, l.key.trust}]; k != nil && k.s == l.s {
-		k.at = time.Time{}
+	at := shelf{l.s.Short, l.key.trust}
+	if k := v.known[at]; k != nil && k.s == l.s {
+		old := *k
+		old.at = time.Time{}
+		v.known[at] = &old
 	}
 }
 
