@@ -288,6 +288,41 @@ func TestAnEditedAgentAnswersTheNextMessage(t *testing.T) {
 	w.logged("a file of an agent", "line=2")
 }
 
+// The owner has another agent answer in a chat; a guest cannot.
+func TestTheOwnerChoosesWhoAnswersInAChat(t *testing.T) {
+	w, model := newModelWorld(t, nil)
+	w.puts(map[string]string{".parachute/agents/tea.md": "---\nname: Tea Expert\ndescription: Knows tea.\n---\nYou know tea.", ".parachute/agents/bad.md": "---\nx: 1\n---\n"})
+	olga, ada := w.boss(), w.guest("Ada")
+	if m := w.replies(olga, "/agent"); !strings.Contains(m.Text, "vault-agent: ") || !strings.Contains(m.Text, "Tea Expert: Knows tea.") || strings.Contains(m.Text, "bad") {
+		t.Errorf("the list: %q", m.Text)
+	}
+	w.replies(olga, "hello")
+	for _, name := range []string{"nobody", "bad"} {
+		if m := w.replies(olga, "/agent "+name); !strings.Contains(m.Text, "There is no agent "+name) {
+			t.Errorf("%s: %q", name, m.Text)
+		}
+	}
+	if m := w.replies(olga, "/agent tea expert"); !strings.Contains(m.Text, "Tea Expert answers") {
+		t.Errorf("the choice: %q", m.Text)
+	}
+	w.replies(olga, "hello again")
+	if _, system := asked(t, model); !strings.HasPrefix(system, "You know tea.") {
+		t.Error(system)
+	}
+	if m := w.replies(ada, "/agent tea"); !strings.Contains(m.Text, "Only the owner") {
+		t.Errorf("a guest: %q", m.Text)
+	}
+	w.replies(ada, "hello")
+	if _, system := asked(t, model); strings.HasPrefix(system, "You know tea.") {
+		t.Error("a guest chose")
+	}
+	w.replies(olga, "/agent vault-agent")
+	w.replies(olga, "and now")
+	if _, system := asked(t, model); !strings.HasPrefix(system, "You are a helpful assistant") {
+		t.Error(system)
+	}
+}
+
 // What an agent's file permits stands for the owner's defaults and narrows a guest's.
 func TestPermissionsOfAnAgentAreTheOwnersAndOnlyNarrowAGuests(t *testing.T) {
 	all := permission.Commands{All: true}

@@ -255,7 +255,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 }
 
 func (a *app) joinDispatch(asks *approvals, qm *queue.Metrics) {
-	c := &chat{book: a.book, desk: a.desk, guard: a.guard, approvals: asks, sessions: a.sessions, bus: a.bus, queue: a.queue, db: a.db, model: a.models.first.About().Name}
+	c := &chat{book: a.book, desk: a.desk, guard: a.guard, approvals: asks, sessions: a.sessions, agents: a.agents, bus: a.bus, queue: a.queue, db: a.db, model: a.models.first.About().Name}
 	a.dispatcher = dispatch.New(dispatch.Options{
 		Clock: a.clock, Log: a.log, Queue: a.queue, Runs: a.runs, Events: a.events, Bus: a.bus, Screen: screen{a}, Stage: qm.Stage,
 		Render:   func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) },

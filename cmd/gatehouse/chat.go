@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gatehouse/core"
+	"gatehouse/core/agent"
 	"gatehouse/core/bus"
 	"gatehouse/core/dispatch"
 	"gatehouse/core/permission"
@@ -22,6 +23,7 @@ type chat struct {
 	guard     *permission.Guard
 	approvals *approvals
 	sessions  *session.Store
+	agents    *agent.Agents
 	bus       *bus.Bus
 	queue     *queue.Queue
 	stop      func(bot, lane string) bool
@@ -51,6 +53,7 @@ func chatCommands() []chatCommand {
 		{name: "whoami", about: "who you are to this bot, and what you may", run: (*chat).whoami},
 		{name: "claim", about: "become the owner, with a code", run: (*chat).claimed},
 		{name: "trust", about: "whether tools ask you first: /trust auto or /trust ask", owner: true, run: (*chat).trust},
+		{name: "agent", about: "who answers here: /agent lists, /agent NAME chooses", owner: true, run: (*chat).agent},
 		{name: "pairing", about: "who waits to be let in", owner: true, run: (*chat).pending},
 		{name: "approve", about: "let somebody in: /approve CODE [sandboxed|vault]", owner: true, control: true, run: (*chat).approve},
 		{name: "deny", about: "turn somebody away: /deny CODE", owner: true, control: true, run: (*chat).denyRequest},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -349,4 +350,39 @@ func FuzzAgentFile(f *testing.F) {
 			t.Errorf("%q is neither an agent nor a fault", text)
 		}
 	})
+}
+
+// The agents that come with the program are whole, and leave themselves only
+// tools that there are.
+func TestTheAgentsToBeginWithAreWhole(t *testing.T) {
+	files, err := filepath.Glob("../../configs/agents/*.md")
+	if err != nil || len(files) < 4 {
+		t.Fatal(files, err)
+	}
+	into := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		into[".parachute/agents/"+filepath.Base(file)] = string(text)
+	}
+	_, a := open(t, into)
+	if f := a.Faults(); len(f) != 0 {
+		t.Error(f)
+	}
+	if got := a.Names(); !cmp.Equal(got, []string{"vault-agent", "note-keeper", "researcher", "reviewer"}) {
+		t.Error(got)
+	}
+	tools := strings.Fields("Read Write Edit Glob Grep Bash WebFetch WebSearch Task Skill AskUserQuestion")
+	for _, x := range a.List()[1:] {
+		if x.Description == "" || len(x.Prompt) < 200 || len(x.Tools) == 0 || x.Permissions == nil || x.Permissions.Bash.All || x.Model != "" {
+			t.Errorf("%+v", x)
+		}
+		for _, name := range x.Tools {
+			if !slices.Contains(tools, name) {
+				t.Errorf("%s: there is no tool %s", x.Name, name)
+			}
+		}
+	}
 }
