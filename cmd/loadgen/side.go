@@ -14,11 +14,12 @@ import (
 type side struct {
 	*field
 	*child
-	dir string
+	dir      string
+	settings []string // of the gateway, beside those that all have
 }
 
 func (b *bench) gateway(ctx context.Context, chats int, dir string) (*side, error) {
-	return b.side(ctx, chats, dir, func(s *side) (*child, error) { return startGateway(ctx, b.c.Program, s.field, s.dir, nil) })
+	return b.side(ctx, chats, dir, func(s *side) (*child, error) { return startGateway(ctx, b.c.Program, s.field, s.dir, s.settings) })
 }
 
 func (b *bench) bare(ctx context.Context, chats int) (*side, error) {
@@ -64,7 +65,7 @@ func (b *bench) again(ctx context.Context, s *side) (err error) {
 			return errors.New("a platform still has the gateway that has ended")
 		}
 	}
-	s.child, err = startGateway(ctx, b.c.Program, s.field, s.dir, nil)
+	s.child, err = startGateway(ctx, b.c.Program, s.field, s.dir, s.settings)
 	return err
 }
 

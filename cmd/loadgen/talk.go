@@ -40,7 +40,8 @@ func (b *bench) desk(ctx context.Context, dir string) (*desk, error) {
 		return nil, errors.Join(err, m.Close())
 	}
 	s, err := b.side(ctx, 1, dir, func(s *side) (*child, error) {
-		return startGateway(ctx, b.c.Program, s.field, s.dir, append(modelEnv(m), "GATEHOUSE_ADDR="+addr))
+		s.settings = append(modelEnv(m), "GATEHOUSE_ADDR="+addr)
+		return startGateway(ctx, b.c.Program, s.field, s.dir, s.settings)
 	})
 	if err != nil {
 		return nil, errors.Join(err, m.Close())

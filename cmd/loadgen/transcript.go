@@ -36,48 +36,61 @@ func (b *bench) transcript(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.ask(ctx, "large", "", "Where do we stand with this?")
-	if err = errors.Join(err, d.end()); err != nil {
-		return err
-	}
 	t := &transcriptData{}
-	if t.Bytes, err = grow(filepath.Join(dir, "vault"), "large"); err != nil {
+	if err := b.openings(ctx, d, t); err != nil {
+		return errors.Join(err, d.end())
+	}
+	b.data.Transcript = t
+	return d.end()
+}
+
+// openings makes the conversation, and starts the gateway anew for each time
+// that it is opened.
+func (b *bench) openings(ctx context.Context, d *desk, t *transcriptData) error {
+	if _, err := d.ask(ctx, "large", "", "Where do we stand with this?"); err != nil {
 		return err
 	}
 	for i := range openings {
-		if err := b.opening(ctx, dir, i, t); err != nil {
+		if err := d.child.stop(); err != nil {
+			return err
+		}
+		if i == 0 {
+			var err error
+			if t.Bytes, err = grow(filepath.Join(d.dir, "vault", ".claude")); err != nil {
+				return err
+			}
+		}
+		if err := b.again(ctx, d.side); err != nil {
+			return err
+		}
+		if err := d.opening(ctx, i, t); err != nil {
 			return err
 		}
 	}
-	b.data.Transcript = t
 	return nil
 }
 
-// opening is one gateway that answers in a new conversation, and then in the large one.
-func (b *bench) opening(ctx context.Context, dir string, i int, t *transcriptData) error {
-	d, err := b.desk(ctx, dir)
-	if err != nil {
-		return err
-	}
+// opening is one gateway that answers in new conversations, and then in the large one.
+func (d *desk) opening(ctx context.Context, i int, t *transcriptData) error {
 	for k := range 3 { // what is only made once is made
 		if _, err := d.ask(ctx, fmt.Sprintf("new-%d-%d", i, k), "", text(k)); err != nil {
-			return errors.Join(err, d.end())
+			return err
 		}
 	}
 	fresh, gainedFresh, _, err := d.until(ctx, fmt.Sprintf("new-%d", i))
 	if err != nil {
-		return errors.Join(err, d.end())
+		return err
 	}
 	large, gained, size, err := d.until(ctx, "large")
 	if err != nil {
-		return errors.Join(err, d.end())
+		return err
 	}
 	if size < 20_000 {
-		return errors.Join(fmt.Errorf("the model was told %d bytes of a conversation of %d", size, t.Bytes), d.end())
+		return fmt.Errorf("the model was told %d bytes of a conversation of %d", size, t.Bytes)
 	}
 	t.Fresh, t.Large = append(t.Fresh, fresh), append(t.Large, large)
 	t.GainedFresh, t.Gained, t.Told = append(t.GainedFresh, gainedFresh), append(t.Gained, gained), size
-	return d.end()
+	return nil
 }
 
 // until is how long it took from a question to the request that the model got,
@@ -99,12 +112,12 @@ func (d *desk) until(ctx context.Context, session string) (took, gained float64,
 	return ms(at.Sub(began)), peak - before, size, err
 }
 
-// grow makes the transcript of a gateway that has ended as large as that: its
+// grow makes the one transcript of a gateway that has ended as large as that: its
 // first lines are written again and again, each following the one before it.
-func grow(vault, session string) (size int64, err error) {
+func grow(folder string) (size int64, err error) {
 	var name string
-	err = filepath.WalkDir(vault, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() && e.Name() == session+".jsonl" {
+	err = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && filepath.Ext(path) == ".jsonl" {
 			name = path
 		}
 		return err
