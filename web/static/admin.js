@@ -73,12 +73,18 @@ function attributes(from, to) {
 function morph(from, to, news) {
   attributes(from, to);
   const byKey = new Map();
-  for (const c of from.childNodes) if (key(c)) byKey.set(key(c), c);
+  const wanted = new Set([...to.childNodes].map(key));
+  for (const c of [...from.childNodes]) {
+    if (!wanted.has(key(c))) c.remove();
+    else if (key(c)) byKey.set(key(c), c);
+  }
   let here = from.firstChild;
   for (const want of [...to.childNodes]) {
     let have = key(want) ? byKey.get(key(want)) : here;
     if (!key(want)) while (have && key(have)) have = have.nextSibling;
     if (have && alike(have, want)) {
+      // A node that is moved loses the focus: what stands in its way goes instead.
+      while (key(have) && here && here !== have && !key(here)) { const next = here.nextSibling; here.remove(); here = next; }
       if (have === here) here = here.nextSibling;
       else from.insertBefore(have, here);
       if (have.nodeType === 1) morph(have, want, news);
