@@ -58,6 +58,15 @@ func (c askCard) Brief() string { return core.CutRunes(c.What(), 200) }
 // Wants is what the tool would do, before What.
 func (c askCard) Wants() string { return wants(c.Request) }
 
+// Caution is why it is asked, where that is more than that nobody has allowed
+// it: a command that hides what it does, or names what is on the deny list.
+func (c askCard) Caution() string {
+	if strings.HasPrefix(c.Reason, c.Request.ToolName+" wants to ") {
+		return ""
+	}
+	return exact(c.Reason)
+}
+
 // Lines are the simple commands of a shell, where there is more to see than in
 // What.
 func (c askCard) Lines() []string {

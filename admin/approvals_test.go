@@ -120,9 +120,9 @@ func (w *world) evening() {
 	end := now.Add(108 * time.Second)
 	w.asks = []permission.Ask{
 		call(now.Add(-20*time.Second), 2, core.Vault, core.PermissionRequest{ID: "q1", ToolName: "Write", Kind: "write", Path: "Allotment/minutes 2026-11.md", ExpiresAt: end,
-			SuggestedGrants: grants(`Allotment/minutes 2026-11.md`, "Only Allotment/minutes 2026-11.md", "Allotment/*", "All files in Allotment", "Allotment/**/*", "Everything below Allotment", "**/*", "Everything in the vault")}, "This file is outside what may be changed unasked."),
+			SuggestedGrants: grants(`Allotment/minutes 2026-11.md`, "Only Allotment/minutes 2026-11.md", "Allotment/*", "All files in Allotment", "Allotment/**/*", "Everything below Allotment", "**/*", "Everything in the vault")}, "Write wants to write Allotment/minutes 2026-11.md."),
 		call(now, 1, core.Full, core.PermissionRequest{ID: "q2", ToolName: "Bash", Kind: "bash", Command: "cd ~/garden && git add -A &&\n  git commit -m 'beds \u202egpj.exe' | tee log", ExpiresAt: end,
-			SuggestedGrants: grants(`git add '*' ; git commit '*'`, "Any git add * ; git commit *")}, "Nobody has allowed these commands.", "cd ~/garden", "git add -A", "git commit -m 'beds \u202egpj.exe'", "tee log"),
+			SuggestedGrants: grants(`git add '*' ; git commit '*'`, "Any git add * ; git commit *")}, "The command hides what it does: a variable.", "cd ~/garden", "git add -A", "git commit -m 'beds \u202egpj.exe'", "tee log"),
 	}
 	old := call(now.Add(-time.Hour), 2, core.Vault, core.PermissionRequest{ID: "q0", ToolName: "Read", Kind: "read", Path: "Private/taxes.md", ExpiresAt: now}, "")
 	old.State, old.Decision, old.DecidedBy, old.DecidedAt = permission.Decided, "denied", "operator via chat", now.Add(-time.Hour)
@@ -144,7 +144,9 @@ func TestAToolCallIsShownExactlyWithWhoAsksAndWhatMayBeGranted(t *testing.T) {
 		"Bash wants to run", "<bdi>Matteo</bdi></b> at trust <b>full</b>", "cd ~/garden &amp;&amp; git add -A &amp;&amp;\n  git commit", `gpj.exe`, "<li><code class=\"exact\" dir=\"ltr\">tee log</code></li>",
 		`<span class="pill bad">Refused</span>`, "operator via chat", `<span class="pill idle">No answer</span>`,
 		"Allotment/plans/*", "git status *", `href="/admin/approvals" aria-current="page"`)
-	a.has(t, `\u202e`) // the mark that turns the direction of writing is seen as such
+	a.has(t, `<p class="reason warn">The command hides what it does: a variable.</p>`)
+	a.lacks(t, "Write wants to write") // that is said already
+	a.has(t, `\u202e`)                 // the mark that turns the direction of writing is seen as such
 	a.lacks(t, "\u202e")
 	s.get("/admin").has(t, "Does a tool wait for your word?", "Write wants to change Allotment/minutes 2026-11.md", `2<i class="unseen"> waiting</i>`)
 }
