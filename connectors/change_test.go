@@ -49,6 +49,26 @@ func (w *world) state(bot string) core.BotState {
 	return core.BotState{}
 }
 
+// becomes waits for a bot's state as it is now. await tells what it was, and
+// the words of a bot that was replaced under the same name with it.
+func (w *world) becomes(bot string, phase core.Phase) core.BotState {
+	w.t.Helper()
+	end := time.After(20 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if s := w.state(bot); s.State == phase {
+			return s
+		}
+		select {
+		case <-w.changes:
+		case <-tick.C:
+		case <-end:
+			w.t.Fatalf("%s did not become %s: %+v", bot, phase, w.hub.States())
+		}
+	}
+}
+
 func (w *world) send(bot string) core.Delivery {
 	return w.hub.Send(w.t.Context(), core.Outgoing{Address: core.Address{Bot: bot}})
 }
@@ -56,12 +76,12 @@ func (w *world) send(bot string) core.Delivery {
 func TestABotGetsAnotherConnectorWhileTheOthersRunOn(t *testing.T) {
 	old, other := newAccount("bot", "old"), newAccount("other", "other")
 	w := start(t, &inbox{}, old, other)
-	w.await("other", core.Running)
+	w.becomes("other", core.Running)
 	fresh := newAccount("bot", "fresh")
 	if err := w.hub.Put(fresh); err != nil {
 		t.Fatal(err)
 	}
-	w.await("bot", core.Running)
+	w.becomes("bot", core.Running)
 	if d := w.send("bot"); d.MessageID != "fresh" || !old.closed.Load() || fresh.lives.Load() != 1 {
 		t.Errorf("sent by %q, the old one closed: %v, %d lives", d.MessageID, old.closed.Load(), fresh.lives.Load())
 	}
@@ -69,7 +89,7 @@ func TestABotGetsAnotherConnectorWhileTheOthersRunOn(t *testing.T) {
 	if err := w.hub.Put(late); err != nil {
 		t.Fatal(err)
 	}
-	w.await("late", core.Running)
+	w.becomes("late", core.Running)
 	if err := w.hub.Remove("late"); err != nil {
 		t.Fatal(err)
 	}
@@ -90,11 +110,11 @@ func TestABotGetsAnotherConnectorWhileTheOthersRunOn(t *testing.T) {
 func TestABotThatIsHeldBackFailsWithItsReasonAndItsRepliesWait(t *testing.T) {
 	old := newAccount("bot", "old")
 	w := start(t, &inbox{}, old)
-	w.await("bot", core.Running)
+	w.becomes("bot", core.Running)
 	if err := w.hub.Fail("bot", "p", "the token file is empty: fill it"); err != nil {
 		t.Fatal(err)
 	}
-	if s := w.await("bot", core.FailedPhase); s.Reason != "the token file is empty: fill it" {
+	if s := w.becomes("bot", core.FailedPhase); s.Reason != "the token file is empty: fill it" {
 		t.Errorf("%+v", s)
 	}
 	to := core.Address{Bot: "bot"}
@@ -110,28 +130,28 @@ func TestABotThatIsHeldBackFailsWithItsReasonAndItsRepliesWait(t *testing.T) {
 	if err := w.hub.Start("bot"); err != nil {
 		t.Fatal(err)
 	}
-	w.await("bot", core.FailedPhase) // again, for the same reason
+	w.becomes("bot", core.FailedPhase) // again, for the same reason
 	if old.lives.Load() != 1 || old.closed.Load() {
 		t.Errorf("the old connector: %d lives, closed %v", old.lives.Load(), old.closed.Load())
 	}
 	if err := w.hub.Put(newAccount("bot", "fresh")); err != nil {
 		t.Fatal(err)
 	}
-	w.await("bot", core.Running)
+	w.becomes("bot", core.Running)
 	if d := w.send("bot"); d.MessageID != "fresh" || !old.closed.Load() {
 		t.Errorf("sent by %q", d.MessageID)
 	}
 	if err := w.hub.Fail("new", "p", "no token yet"); err != nil {
 		t.Fatal(err)
 	}
-	if s := w.await("new", core.FailedPhase); s.Platform != "p" || w.send("new").Outcome != core.NotSent {
+	if s := w.becomes("new", core.FailedPhase); s.Platform != "p" || w.send("new").Outcome != core.NotSent {
 		t.Errorf("a bot that never had a connector: %+v", s)
 	}
 }
 
 func TestABotStoppedByHandStaysStoppedWhenItIsReplaced(t *testing.T) {
 	w := start(t, &inbox{}, newAccount("bot", "old"))
-	w.await("bot", core.Running)
+	w.becomes("bot", core.Running)
 	if err := w.hub.Stop("bot"); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +165,7 @@ func TestABotStoppedByHandStaysStoppedWhenItIsReplaced(t *testing.T) {
 	if err := w.hub.Start("bot"); err != nil {
 		t.Fatal(err)
 	}
-	w.await("bot", core.Running)
+	w.becomes("bot", core.Running)
 }
 
 // Two runs of one bot would take each other's messages: as long as the old one
@@ -159,7 +179,7 @@ func TestABotThatDoesNotStopIsNotReplaced(t *testing.T) {
 		return nil
 	}
 	w := start(t, &inbox{}, stubborn)
-	w.await("bot", core.Running)
+	w.becomes("bot", core.Running)
 	fresh := newAccount("bot", "fresh")
 	put := make(chan error, 1)
 	go func() { put <- w.hub.Put(fresh) }()
@@ -172,11 +192,11 @@ func TestABotThatDoesNotStopIsNotReplaced(t *testing.T) {
 		t.Errorf("Put: %v, %d lives", err, fresh.lives.Load())
 	}
 	close(let)
-	w.await("bot", core.Stopped)
+	w.becomes("bot", core.Stopped)
 	if err := w.hub.Put(fresh); err != nil {
 		t.Fatal(err)
 	}
-	w.await("bot", core.Running)
+	w.becomes("bot", core.Running)
 }
 
 func TestAHubTakesNoMoreBotsThanItsBound(t *testing.T) {
