@@ -97,7 +97,7 @@ func doctorExamine(ctx context.Context, p doctorPatient) []doctorCheck {
 	hide := doctorHide(p.Config)
 	var checks []doctorCheck
 	for _, examine := range []func(context.Context, doctorPatient) []doctorCheck{
-		doctorConfiguration, doctorVault, doctorDatabase, doctorFiles, doctorBots, doctorModel, doctorAgents, doctorSandbox, doctorClock, doctorPorts,
+		doctorConfiguration, doctorVault, doctorDatabase, doctorFiles, doctorBots, doctorModel, doctorAgents, doctorServers, doctorSandbox, doctorClock, doctorPorts,
 	} {
 		ctx, done := context.WithTimeout(ctx, doctorWait)
 		for _, c := range examine(ctx, p) {

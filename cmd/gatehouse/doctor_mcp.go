@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"gatehouse/core/tool/mcp/entry"
+)
+
+// doctorServers reads the list of MCP servers as the gateway would, and starts none.
+func doctorServers(_ context.Context, p doctorPatient) []doctorCheck {
+	const name = "MCP servers"
+	text, err := os.ReadFile(filepath.Join(p.Config.VaultPath, entry.File))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return []doctorCheck{{name, doctorWarn, entry.File + " cannot be read", "give the gateway's user the right to read it"}}
+	}
+	servers, mistakes := entry.Parse(text, p.Config.MCPEnv, os.Environ())
+	var checks []doctorCheck
+	for _, m := range mistakes {
+		checks = append(checks, doctorCheck{name, doctorWarn, m.String(), "mend the line; docs/mcp.md lists every field"})
+	}
+	if len(checks) == 0 {
+		checks = append(checks, doctorCheck{Name: name, State: doctorOK, Text: counted(len(servers), "server")})
+	}
+	return checks
+}

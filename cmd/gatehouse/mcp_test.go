@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"gatehouse/configs"
+	"gatehouse/core"
+)
+
+// newMCPSite is an MCP server over HTTP with the tool echo.
+func newMCPSite(t *testing.T) string {
+	t.Helper()
+	s := sdk.NewServer(&sdk.Implementation{Name: "site", Version: "1"}, nil)
+	sdk.AddTool(s, &sdk.Tool{Name: "echo", Description: "Says it."}, func(_ context.Context, _ *sdk.CallToolRequest, in struct {
+		Text string `json:"text"`
+	}) (*sdk.CallToolResult, any, error) {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "echo of " + in.Text}}}, nil, nil
+	})
+	site := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil))
+	t.Cleanup(site.Close)
+	return site.URL
+}
+
+// The owner's chat reaches what is marked for the vault level, a guest's does
+// not; at full trust everything is there, and what is broken is a warning.
+func TestMCPServersAnswerThoseWhomTheyAreMarkedFor(t *testing.T) {
+	w := newWorld(t, nil)
+	w.put(".mcp.json", fmt.Sprintf(`{"mcpServers": {
+		"site": {"url": %q, "trust": "vault"},
+		"mine": {"url": %q},
+		"broken": {"comand": "x"}
+	}}`, newMCPSite(t), newMCPSite(t)))
+	olga, ada := w.boss(), w.guest("Ada")
+	const say = `use mcp__site__echo {"text":"hello"}`
+	if m := w.replies(olga, say); !strings.Contains(m.Text, "The tool answered") || !strings.Contains(m.Text, "echo of hello") {
+		t.Errorf("the owner reads %q", m.Text)
+	}
+	for u, text := range map[string]string{"the owner in a chat": `use mcp__mine__echo {"text":"hello"}`, "a guest": say} {
+		from := olga
+		if u == "a guest" {
+			from = ada
+		}
+		w.quiet()
+		if m := w.replies(from, text); strings.Contains(m.Text, "echo of hello") {
+			t.Errorf("%s reads %q", u, m.Text)
+		}
+	}
+	w.quiet()
+	if m := w.replies(olga, `use mcp__site__echo {"text":".env"}`); !strings.Contains(m.Text, "The tool failed") {
+		t.Errorf("the deny list: %q", m.Text)
+	}
+	w.quiet()
+	_, es := w.chatEvents(map[string]any{"message": `use mcp__mine__echo {"text":"full"}`}, w.as(core.Full))
+	var said []string
+	for _, e := range es {
+		said = append(said, fmt.Sprint(e.Data))
+	}
+	all := strings.Join(said, "\n")
+	for _, want := range []string{"mcp_servers:[site mine]", ".mcp.json:4: broken:", "echo of full"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the stream lacks %q:\n%s", want, all)
+		}
+	}
+}
+
+// A program runs as the gateway's user at full trust and in a sandbox below,
+// ends with its run there, and with the gateway.
+func TestMCPProgramsRunWithTheirTurnsAndEndWithTheGateway(t *testing.T) {
+	server := filepath.Join(shortDir(t), "server")
+	build := exec.Command("go", "build", "-o", server, "../../core/tool/mcp/testdata/server")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	w := newWorld(t, func(c *configs.Config) { c.MCPEnv = configs.List{"MCP_TEST_WORD"} })
+	if err := os.Link(server, filepath.Join(w.cfg.VaultPath, "server")); err != nil {
+		t.Fatal(err)
+	}
+	entry := fmt.Sprintf(`{"mcpServers": {"tools": {"command": %q, "trust": "vault", "env": {"WORD": "${MCP_TEST_WORD:-none}"}}}}`, filepath.Join(w.cfg.VaultPath, "server"))
+	w.put(".mcp.json", entry)
+	_, es := w.chatEvents(map[string]any{"message": `use mcp__tools__env {"text":""}`}, w.as(core.Full))
+	full := fmt.Sprint(es)
+	if !strings.Contains(full, "WORD=none") || strings.Contains(full, "HOME=/tmp/home") || strings.Contains(full, "GATEHOUSE_") {
+		t.Errorf("at full trust: %s", full)
+	}
+	olga := w.boss()
+	m := w.replies(olga, `use mcp__tools__env {"text":""}`)
+	if w.app.box == nil {
+		if strings.Contains(m.Text, "WORD=none") {
+			t.Errorf("without a sandbox: %q", m.Text)
+		}
+	} else if !strings.Contains(m.Text, "HOME=/tmp/home") || !strings.Contains(m.Text, "WORD=none") {
+		t.Errorf("at vault: %q", m.Text)
+	}
+	w.quiet()
+	w.until("only the program for full trust is left", func() bool { return len(programsOf(t, w)) == 1 })
+	w.stop()
+	if left := programsOf(t, w); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// programsOf are the processes that run the vault's server by themselves.
+func programsOf(t *testing.T, w *world) (list []string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range all {
+		b, _ := os.ReadFile(name)
+		if strings.HasPrefix(string(b), filepath.Join(w.cfg.VaultPath, "server")) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// Where commands run below full trust, the list stands there from the start,
+// so that no command can make it.
+func TestTheListOfMCPServersCannotBeMadeByACommand(t *testing.T) {
+	w := newWorld(t, nil)
+	if w.app.box == nil {
+		t.Skip(w.app.noBox)
+	}
+	list := filepath.Join(w.cfg.VaultPath, ".mcp.json")
+	before, err := os.ReadFile(list)
+	if err != nil || string(before) != noServers {
+		t.Fatalf("%q %v", before, err)
+	}
+	vault := w.as(core.Vault)
+	for _, command := range []string{"echo evil > .mcp.json", "rm -f .mcp.json; echo evil > .mcp.json", "mv .mcp.json x", "echo evil > y; mv y .mcp.json"} {
+		_, es := w.chatEvents(map[string]any{"message": fmt.Sprintf("use Bash {\"command\":%q}", command)}, vault)
+		if after, err := os.ReadFile(list); err != nil || string(after) != noServers {
+			t.Errorf("%s: %q %v\n%v", command, after, err, es)
+		}
+	}
+}
+
+func TestDoctorTellsMistakesInTheListOfMCPServers(t *testing.T) {
+	p := healthyPatient(t)
+	if found, _ := examine(t, p, "MCP servers"); len(found) > 0 {
+		t.Errorf("without a list: %+v", found)
+	}
+	write := func(text string) {
+		if err := os.WriteFile(filepath.Join(p.Config.VaultPath, ".mcp.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{"mcpServers": {"a": {"command": "x"}}}`)
+	if found, ok := examine(t, p, "MCP servers"); !ok || len(found) != 1 || found[0].State != doctorOK || found[0].Text != "1 server" {
+		t.Errorf("%+v", found)
+	}
+	write("{\"mcpServers\": {\"a\": {\"command\": \"x\"},\n\"b\": {\"command\": \"${HOME}\"}}}")
+	found, _ := examine(t, p, "MCP servers")
+	if !slices.ContainsFunc(found, func(c doctorCheck) bool {
+		return c.State == doctorWarn && c.Text == ".mcp.json:2: b: ${HOME} is not listed in GATEHOUSE_MCP_ENV" && c.Fix != ""
+	}) {
+		t.Errorf("%+v", found)
+	}
+}
