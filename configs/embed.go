@@ -8,12 +8,24 @@ import (
 //go:embed all:sample-vault
 var sampleVault embed.FS
 
+//go:embed agents
+var agents embed.FS
+
 //go:embed prices.yaml
 var prices []byte
 
 // SampleVault is the folder that the demo starts with; its root is the vault's.
 func SampleVault() fs.FS {
 	sub, err := fs.Sub(sampleVault, "sample-vault")
+	if err != nil {
+		panic(err) // the name is constant and valid
+	}
+	return sub
+}
+
+// Agents are the files of the agents that come with the program, and how to use them.
+func Agents() fs.FS {
+	sub, err := fs.Sub(agents, "agents")
 	if err != nil {
 		panic(err) // the name is constant and valid
 	}

@@ -82,7 +82,7 @@ func TestTheExitCodeTellsCleanFromFailedFromBadUsage(t *testing.T) {
 func TestHelpListsOnlyWhatWorks(t *testing.T) {
 	h := newHome(t, nil)
 	_, out, _ := h.run("--help")
-	for _, name := range []string{"init", "serve", "demo", "doctor", "claim", "pairing list", "pairing approve", "pairing deny", "pairing block", "pairing revoke", "export", "explain", "version"} {
+	for _, name := range []string{"init", "serve", "demo", "doctor", "claim", "pairing list", "pairing approve", "pairing deny", "pairing block", "pairing revoke", "agents list", "agents add", "export", "explain", "version"} {
 		if !strings.Contains(out, name) {
 			t.Errorf("--help lacks %s:\n%s", name, out)
 		}

@@ -33,3 +33,28 @@ func TestDoctorTellsBrokenFilesOfAgents(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 }
+
+func TestAgentsAreListedAndAddedByTheCommandLine(t *testing.T) {
+	h := newHome(t, nil)
+	code, out, errs := h.run("agents", "add", "reviewer")
+	if code != 0 || !strings.Contains(out, "/agent reviewer") {
+		t.Fatalf("%d %q %q", code, out, errs)
+	}
+	if code, _, errs = h.run("agents", "add", "reviewer"); code != 1 || !strings.Contains(errs, "is there already") {
+		t.Errorf("twice: %d %q", code, errs)
+	}
+	if code, _, errs = h.run("agents", "add", "../x"); code != 1 || !strings.Contains(errs, "note-keeper, researcher, reviewer") {
+		t.Errorf("an unknown one: %d %q", code, errs)
+	}
+	bad := filepath.Join(h.vault(), ".parachute", "agents", "bad.md")
+	if err := os.WriteFile(bad, []byte("---\nx: 1\n---\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.env["GATEHOUSE_DEFAULT_AGENT"] = "reviewer"
+	code, out, errs = h.run("agents", "list")
+	for _, want := range []string{"vault-agent", "Reads a text", "answers where nobody is named", ".parachute/agents/bad.md:2: ", "add': note-keeper, researcher, reviewer"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the list lacks %q: %d %s %s", want, code, out, errs)
+		}
+	}
+}

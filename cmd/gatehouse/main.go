@@ -39,6 +39,7 @@ type command struct {
 	Doctor  doctorCmd  `cmd:"" help:"Check configuration, vault, database, platform, model, clock and ports; say how to mend each fault."`
 	Claim   claimCmd   `cmd:"" help:"Print a code with which you claim the bot: send it /claim CODE in a direct message."`
 	Pairing pairingCmd `cmd:"" help:"List and decide the requests of strangers, revoke and block people."`
+	Agents  agentsCmd  `cmd:"" help:"List the vault's agents, skills and workspaces; add one to begin with."`
 	Export  exportCmd  `cmd:"" help:"Print a session as Markdown, to read or to keep."`
 	Explain explainCmd `cmd:"" help:"Say which rule decides a tool call: a command, a path, or one call per line as JSON."`
 	Version versionCmd `cmd:"" help:"Print the version."`
