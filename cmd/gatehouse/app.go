@@ -49,6 +49,7 @@ type app struct {
 	book       *pairing.Book
 	desk       *permission.Desk
 	guard      *permission.Guard
+	gate       *gate
 	box        sandbox.Box // nil: nothing runs isolated, and noBox says why
 	noBox      string
 	usage      *usage.Ledger
@@ -145,6 +146,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.bus = bus.New(a.loadEvents, a.events.Latest)
 	g := &gate{http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}}
 	asks := &approvals{desk: a.desk}
+	a.gate = g
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -249,6 +251,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 			}
 			return err
 		},
+		Still: func(ctx context.Context, t *orchestrator.Turn) (bool, error) { return a.gate.still(ctx, a.db, t) },
 		Limits: orchestrator.Limits{RunTime: a.cfg.LimitRunTime, Silence: a.cfg.LimitSilence, OutputTokens: a.cfg.LimitOutputTokens, Rounds: a.cfg.LimitRounds},
 	})
 	return nil

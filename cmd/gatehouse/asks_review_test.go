@@ -124,3 +124,35 @@ func TestAChatsConversationHasNoTrustModeOverTheAPI(t *testing.T) {
 		t.Errorf("%v %s", err, b)
 	}
 }
+
+// Trust that is lowered holds for what is being answered, too: a yes that comes
+// after that opens nothing.
+func TestAYesAfterTrustWasLoweredOpensNothing(t *testing.T) {
+	w := newWorld(t, hasty)
+	boss, ada := w.boss(), w.guest("Ada")
+	w.quiet()
+	set := func(trust core.Trust) {
+		err := w.app.db.Tx(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.Exec(t.Context(), `UPDATE access SET trust_level = $1 WHERE user_id <> $2`, trust, core.Operator)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(core.Vault)
+	ada.Send("/new")
+	w.hears(ada.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "new conversation") })
+	ada.Send(wantsToWrite)
+	ask := w.hears(boss.DM(), func(m telegramtest.Message) bool {
+		return len(m.Buttons) > 0 && strings.Contains(m.Text, "Notes/plan.md")
+	})
+	set(core.Sandboxed)
+	if _, err := boss.Press(boss.DM(), ask.ID, telegramButton(t, ask, "Allow once")); err != nil {
+		t.Fatal(err)
+	}
+	w.hears(ada.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "changed meanwhile") })
+	if w.note() != "" {
+		t.Errorf("it was written: %q", w.note())
+	}
+}

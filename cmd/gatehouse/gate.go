@@ -97,3 +97,20 @@ func waiting(desk *permission.Desk, book *pairing.Book) func(context.Context, *s
 		return ok, err
 	}
 }
+
+// still reports whether a turn's sender may still do what it was begun with:
+// access may be revoked, lowered or over, a group disabled, a key deleted, a
+// role taken while it runs.
+func (g gate) still(ctx context.Context, db *store.DB, t *orchestrator.Turn) (ok bool, err error) {
+	in := t.Rows[0]
+	err = db.Tx(ctx, func(tx *store.Tx) error {
+		trust, err := g.Trust(ctx, tx, &in)
+		if ok = err == nil && trust >= t.Trust; !ok || !t.Admin || in.Turn != nil {
+			return err
+		}
+		_, role, err := g.book.User(ctx, tx, in.From)
+		ok = err == nil && (role == "owner" || role == "admin")
+		return err
+	})
+	return ok, err
+}

@@ -147,6 +147,14 @@ func (t *talk) call(ctx context.Context, b *llm.Block) (res tool.Result, outcome
 	case d.Verdict != permission.Allow:
 		return tool.Failed(d.Text), callDenied
 	}
+	switch ok, err := t.r.still(ctx, false); { // a person's word may have taken its time
+	case ctx.Err() != nil:
+		return tool.Failed("stopped before it began"), callAborted
+	case err != nil:
+		return t.broken(&x, err)
+	case !ok:
+		return tool.Failed("what this person may do was changed meanwhile: it was not done"), callDenied
+	}
 	return t.work(ctx, &x, c)
 }
 

@@ -65,6 +65,10 @@ type Options struct {
 	// Equip gives a turn its tools and what it may do with them; nil: none.
 	Equip func(ctx context.Context, t *Turn, dir vault.Dir, who agent.Agent) (*Kit, error)
 	Guard Guard // required with Equip
+	// Still reports whether the turn's sender may still do all that the turn was
+	// begun with; it is asked before each round but the first and before each
+	// call of a tool. Nil: nobody looks.
+	Still func(ctx context.Context, t *Turn) (bool, error)
 	// Choose opens a choice of the person's, in the transaction that ends the run; required with Equip.
 	Choose func(ctx context.Context, tx *store.Tx, a permission.Ask) error
 	Limits Limits

@@ -180,6 +180,32 @@ func TestAQuestionThatCannotBeShownIsNotAsked(t *testing.T) {
 	}
 }
 
+// What somebody may do can be taken from them while they are answered, also
+// while the owner thinks about a call of theirs: nothing more is done then.
+func TestARunEndsWhenItsTrustIsTaken(t *testing.T) {
+	for _, at := range []int{1, 2} { // before the call; before the next round
+		h := open(t, orchestrator.Limits{})
+		looks, done := 0, 0
+		o := h.with(func(o *orchestrator.Options) {
+			o.Still = func(context.Context, *orchestrator.Turn) (bool, error) {
+				looks++
+				return looks < at, nil
+			}
+		})
+		x := echo("Do", true)
+		x.Run = func(context.Context, *tool.Call) (tool.Result, error) {
+			done++
+			return tool.Result{Text: "done"}, nil
+		}
+		h.tools = []tool.Tool{x}
+		h.model.reply = uses("Well.", `Do {}`)
+		res, err := o.Run(t.Context(), h.turn("r1", 1, "please"), func(core.Event) {})
+		if f, ok := res.Terminal.(core.Failed); err != nil || !ok || f.Code != "access" || f.CanRetry || len(h.model.calls) != 1 || done != at-1 {
+			t.Errorf("%d: %+v %v after %d answers, done %d times", at, res, err, len(h.model.calls), done)
+		}
+	}
+}
+
 // with is an orchestrator over the same house that differs in some options.
 func (h *house) with(change func(*orchestrator.Options)) *orchestrator.Orchestrator {
 	o := orchestrator.Options{

@@ -59,7 +59,11 @@ func (r *run) answer(ctx context.Context, t *talk) (Result, error) {
 func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 	limit := t.r.o.o.Limits.Rounds // of the whole run: a sub-turn has no rounds of its own
 	for budget := historyBudget; ; budget = runBudget {
-		if int(t.r.rounds.Add(1)) > limit {
+		n := int(t.r.rounds.Add(1))
+		if ok, err := t.r.still(ctx, n == 1); err != nil || !ok && ctx.Err() == nil {
+			return lessTrust, err
+		}
+		if n > limit {
 			return &llm.Fault{Code: "rounds", Text: fmt.Sprintf("I stopped after %d rounds of work without coming to an end. Say how to go on.", limit)}, nil
 		}
 		if t.long {
@@ -87,6 +91,17 @@ func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 		}
 		t.req.Messages = append(t.req.Messages, llm.Message{Role: "user", Blocks: results})
 	}
+}
+
+// lessTrust ends a run whose sender has lost what it was begun with.
+var lessTrust = &llm.Fault{Code: "access", Text: "What you may do here was changed meanwhile, so I stopped."}
+
+// still reports whether the run may go on as it was begun.
+func (r *run) still(ctx context.Context, begins bool) (bool, error) {
+	if begins || r.o.o.Still == nil {
+		return true, nil
+	}
+	return r.o.o.Still(ctx, r.t)
 }
 
 // ask is one call of the model: its answer as far as it came.
