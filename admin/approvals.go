@@ -6,10 +6,12 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"gatehouse/core"
 	"gatehouse/core/permission"
@@ -50,7 +52,7 @@ type askCard struct {
 }
 
 // What is the exact path or command, with what can't be seen made visible.
-func (c askCard) What() string { return exact(c.Request.Path + c.Request.Command) }
+func (c askCard) What() string { return whatOf(c.Request) }
 
 // Brief is What in a line's length, to be read out.
 func (c askCard) Brief() string { return core.CutRunes(c.What(), 200) }
@@ -136,7 +138,7 @@ func (p *Panel) approvalsPage(w http.ResponseWriter, r *http.Request) error {
 func shownAsks(waiting []permission.Waiting) int {
 	size := 0
 	for i, q := range waiting {
-		size += len(template.HTMLEscapeString(q.Request.Path+q.Request.Command)) + len(template.HTMLEscapeString(strings.Join(q.Commands, "")))
+		size += len(template.HTMLEscapeString(whatOf(q.Request))) + len(template.HTMLEscapeString(exact(strings.Join(q.Commands, "\n"))))
 		for _, g := range q.Request.SuggestedGrants {
 			size += len(template.HTMLEscapeString(g.Pattern + g.Label))
 		}
@@ -187,7 +189,7 @@ func (p *Panel) approvalsAnswer(ctx context.Context) answer {
 		a.Short = count(len(rows.Value), "tool call waits", "tool calls wait")
 	}
 	for _, q := range rows.Value[:min(len(rows.Value), 3)] {
-		what := core.CutRunes(exact(q.Request.Path+q.Request.Command), 120)
+		what := core.CutRunes(whatOf(q.Request), 120)
 		a.Detail = append(a.Detail, detail{"", fmt.Sprintf("%s wants to %s %s", q.Request.ToolName, wants(q.Request), what)})
 	}
 	return a
@@ -219,6 +221,14 @@ func nameOf(names map[int64]string, user int64) string {
 	return fmt.Sprintf("User %d", user)
 }
 
+// whatOf is exactly what r is about. A path has no lines.
+func whatOf(r core.PermissionRequest) string {
+	if r.Command != "" {
+		return exact(r.Command)
+	}
+	return strings.ReplaceAll(exact(r.Path), "\n", `\n`)
+}
+
 // wants is what a tool would do with its path or command, in a few words.
 func wants(r core.PermissionRequest) string {
 	switch {
@@ -230,26 +240,37 @@ func wants(r core.PermissionRequest) string {
 	return "read"
 }
 
-// exact is s as it is, with everything that is not seen written out, so that
-// nothing reads as something else: controls, marks that turn the direction of
-// writing, lines that a path has no place for. Line ends of a command stay.
+// exact is s with everything in it to be seen, so that nothing reads as
+// something else or is pushed out of sight: what is drawn as nothing, or turns
+// the direction of writing, is spelled out, and so are empty lines and long
+// runs of spaces.
 func exact(s string) string {
+	s = spaces.ReplaceAllStringFunc(s, func(run string) string { return fmt.Sprintf(" (%d spaces) ", len(run)) })
+	s = emptyLines.ReplaceAllStringFunc(s, func(run string) string { return strings.Repeat(`\n`, len(run)-1) + "\n" })
 	var b strings.Builder
 	for _, r := range s {
 		switch {
-		case r == '\n' || r == ' ' || unicode.IsPrint(r):
+		case r == '\n', r == ' ':
 			b.WriteRune(r)
-		case r == '\t':
-			b.WriteString(`\t`)
+		case !unicode.IsPrint(r), r == utf8.RuneError, unicode.Is(unicode.Variation_Selector, r), strings.ContainsRune(blanks, r):
+			fmt.Fprintf(&b, `\u{%X}`, r)
 		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
+			b.WriteRune(r)
 		}
 	}
 	return b.String()
 }
 
+var (
+	spaces     = regexp.MustCompile(` {9,}`)
+	emptyLines = regexp.MustCompile(`\n{2,}`)
+)
+
+// blanks are letters and signs that are drawn as nothing.
+const blanks = "\u115f\u1160\u2800\u3164\uffa0"
+
 func settledOf(a permission.Ask, q permission.Waiting, display string) settledAsk {
-	s := settledAsk{ID: a.ID, Tool: q.Request.ToolName, Wants: wants(q.Request), What: core.CutRunes(exact(q.Request.Path+q.Request.Command), 200),
+	s := settledAsk{ID: a.ID, Tool: q.Request.ToolName, Wants: wants(q.Request), What: core.CutRunes(whatOf(q.Request), 200),
 		Display: display, By: a.DecidedBy, At: a.DecidedAt, Tone: "idle"}
 	switch a.Outcome() {
 	case "granted":

@@ -146,9 +146,27 @@ func TestAToolCallIsShownExactlyWithWhoAsksAndWhatMayBeGranted(t *testing.T) {
 		"Allotment/plans/*", "git status *", `href="/admin/approvals" aria-current="page"`)
 	a.has(t, `<p class="reason warn">The command hides what it does: a variable.</p>`)
 	a.lacks(t, "Write wants to write") // that is said already
-	a.has(t, `\u202e`)                 // the mark that turns the direction of writing is seen as such
+	a.has(t, `\u{202E}`)               // the mark that turns the direction of writing is seen as such
 	a.lacks(t, "\u202e")
 	s.get("/admin").has(t, "Does a tool wait for your word?", "Write wants to change Allotment/minutes 2026-11.md", `2<i class="unseen"> waiting</i>`)
+}
+
+// Nobody is asked to say yes to what they can't see.
+func TestNothingOfAToolCallIsHidden(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	for what, r := range map[string]core.PermissionRequest{
+		`ls\n\n\n\n\n\n` + "\nrm -r Notes":              {Command: "ls\n\n\n\n\n\n\nrm -r Notes"},
+		"ls (4000 spaces) rm -r Notes":                  {Command: "ls" + strings.Repeat(" ", 4000) + "rm -r Notes"},
+		`ls\u{200B}\u{3164}\u{2800}\u{A0}rm -r Notes`:   {Command: "ls\u200b\u3164\u2800\u00a0rm -r Notes"},
+		`ls \u{9}\u{D}\u{1B}[2K rm -r Notes`:            {Command: "ls \t\r\x1b[2K rm -r Notes"},
+		`Notes/a.md\nCLAUDE.md`:                         {Path: "Notes/a.md\nCLAUDE.md"},
+		`Notes/\u{202E}dm.a`:                            {Path: "Notes/\u202edm.a"},
+		strings.Repeat("echo a; ", 900) + "rm -r Notes": {Command: strings.Repeat("echo a; ", 900) + "rm -r Notes"},
+	} {
+		r.ID, r.ToolName, r.ExpiresAt = "q1", "Bash", s.clock.Now().Add(time.Minute)
+		s.world.asks = []permission.Ask{call(s.clock.Now(), 1, core.Vault, r, "")}
+		s.get("/admin/approvals").has(t, `<pre class="exact" dir="ltr">`+what+"</pre>")
+	}
 }
 
 func TestAToolCallIsDecidedOnceAndTheSecondSeesByWhom(t *testing.T) {
