@@ -13,7 +13,15 @@ import (
 // doctorServers reads the list of MCP servers as the gateway would, and starts none.
 func doctorServers(_ context.Context, p doctorPatient) []doctorCheck {
 	const name = "MCP servers"
-	text, err := os.ReadFile(filepath.Join(p.Config.VaultPath, entry.File))
+	path := filepath.Join(p.Config.VaultPath, entry.File)
+	st, err := os.Lstat(path)
+	if err == nil && !st.Mode().IsRegular() {
+		return []doctorCheck{{name, doctorWarn, entry.File + " is not read: it is a link or something else that is no file", "put the file itself there"}}
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(path)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil

@@ -1,6 +1,8 @@
 package mcp_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +16,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/sandbox"
+	"gatehouse/core/tool"
 	"gatehouse/core/tool/mcp"
 )
 
@@ -159,6 +162,16 @@ func TestBelowFullEveryRunHasAProgramOfItsOwn(t *testing.T) {
 		t.Error("no process is found, so that none was left shows nothing")
 	}
 	h.servers.End(second.Run)
+	// What is late for its run begins nothing.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	h.servers.Equip(ctx, second, nil)
+	if _, err := find(t, o, "mcp__guests__echo").Run(ctx, &tool.Call{Input: json.RawMessage(`{"text": ""}`), Turn: second, Progress: func(string) {}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if n := inSandboxes(t, h); n > 0 {
+		t.Errorf("%d processes of a run that has ended", n)
+	}
 }
 
 // inSandboxes counts the processes of the host that run the vault's server.

@@ -113,19 +113,22 @@ func (v *Servers) add(s *entry.Server, found *tools, o *Offer) {
 }
 
 // toolsOf are a server's tools at t's trust: those known where there are some,
-// else it waits for the server. What is known for long is asked for again
-// meanwhile.
+// else it waits for the server. What is known for long is asked for again,
+// meanwhile where that needs no program of t's run.
 func (v *Servers) toolsOf(ctx context.Context, s *entry.Server, t *tool.Turn) (*tools, error) {
 	v.mu.Lock()
 	known := v.known[shelf{s.Short, t.Trust}]
 	v.mu.Unlock()
-	if known != nil && known.s == s {
-		if v.o.Clock.Now().Sub(known.at) >= freshTime {
-			v.spawn(func() { _, _ = v.ask(v.life, s, t) })
-		}
-		return known, nil
+	if known == nil || known.s != s {
+		return v.ask(ctx, s, t)
 	}
-	return v.ask(ctx, s, t)
+	if v.o.Clock.Now().Sub(known.at) >= freshTime {
+		if keyOf(s, t).run != "" {
+			return v.ask(ctx, s, t)
+		}
+		v.spawn(func() { _, _ = v.ask(v.life, s, t) })
+	}
+	return known, nil
 }
 
 // ask asks the server for its tools, at most once in freshTime.

@@ -71,7 +71,7 @@ func (l *link) retire() {
 
 // use is a connection to s for t, ready; the caller calls release.
 func (v *Servers) use(ctx context.Context, s *entry.Server, t *tool.Turn) (*link, error) {
-	l, err := v.link(s, t)
+	l, err := v.link(ctx, s, t)
 	if err != nil {
 		return nil, err
 	}
@@ -88,11 +88,15 @@ func (v *Servers) use(ctx context.Context, s *entry.Server, t *tool.Turn) (*link
 	return l, nil
 }
 
-// link finds the connection or begins one.
-func (v *Servers) link(s *entry.Server, t *tool.Turn) (*link, error) {
+// link finds the connection or begins one, as long as ctx has not ended: what
+// begins after the end of its run would be ended by nobody.
+func (v *Servers) link(ctx context.Context, s *entry.Server, t *tool.Turn) (*link, error) {
 	k := keyOf(s, t)
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("use the server: %w", context.Cause(ctx))
+	}
 	st := v.states[s.Short]
 	if v.life.Err() != nil || st == nil || st.s != s {
 		return nil, core.Errorf(core.NotFound, "the MCP server %s is not configured any more", s.Name)

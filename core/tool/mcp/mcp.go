@@ -15,6 +15,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -152,7 +153,7 @@ func (v *Servers) Reload(ctx context.Context) {
 
 // fileStamp tells one state of the file from another.
 func (v *Servers) fileStamp() string {
-	st, err := v.o.Vault.Root().Stat(entry.File)
+	st, err := v.o.Vault.Root().Lstat(entry.File)
 	if err != nil {
 		return "none"
 	}
@@ -169,7 +170,7 @@ func (v *Servers) read() {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		mistakes = []entry.Mistake{{Line: 1, Text: "the file cannot be read"}}
+		mistakes = []entry.Mistake{{Line: 1, Text: "the file cannot be read: " + err.Error()}}
 		v.o.Log.Warn("the list of MCP servers cannot be read", "err", err)
 	default:
 		list, mistakes = entry.Parse(text, v.o.Names, v.o.Env)
@@ -187,14 +188,23 @@ func (v *Servers) read() {
 	v.take(list)
 }
 
+// content is what stands in the file. A link is not followed: who may not write
+// the list may be free to write what it leads to.
 func (v *Servers) content() ([]byte, error) {
+	st, err := v.o.Vault.Root().Lstat(entry.File)
+	if err == nil && !st.Mode().IsRegular() {
+		err = errors.New("it must be a file, not a link or something else")
+	}
+	if err != nil {
+		return nil, err
+	}
 	f, err := v.o.Vault.Root().Open(entry.File)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, errors.Join(errors.New("not a regular file"), err)
+	if now, err := f.Stat(); err != nil || !os.SameFile(st, now) {
+		return nil, errors.Join(errors.New("it was exchanged meanwhile"), err)
 	}
 	return io.ReadAll(io.LimitReader(f, entry.MaxFile+1))
 }

@@ -524,6 +524,24 @@ func TestTheFileIsNotReadWhileACommandBelowFullCouldHaveWrittenIt(t *testing.T) 
 	}
 }
 
+func TestTheFileIsNotReadThroughALink(t *testing.T) {
+	h := newHouse(t, core.System{}, nil, notes)
+	if err := errors.Join(os.Rename(h.path(entry.File), h.path("anybodys.json")), os.Symlink("anybodys.json", h.path(entry.File))); err != nil {
+		t.Fatal(err)
+	}
+	h.servers.Reload(t.Context())
+	if got := h.servers.Health(); len(got) != 2 || got[1].State != mcp.Mistaken || !strings.Contains(got[1].Error, "not a link") {
+		t.Errorf("%+v", got)
+	}
+	if err := errors.Join(os.Remove(h.path(entry.File)), os.Remove(h.path("anybodys.json"))); err != nil {
+		t.Fatal(err)
+	}
+	h.servers.Reload(t.Context())
+	if got := h.servers.Health(); len(got) > 0 {
+		t.Errorf("without the file: %+v", got)
+	}
+}
+
 func TestAServerThatChangesItsToolsIsAskedAgain(t *testing.T) {
 	h := newHouse(t, core.System{}, nil, notes)
 	turn, o := h.full(t)
