@@ -79,6 +79,8 @@ type Dispatcher struct {
 	mu      sync.Mutex
 	running map[string]*active   // by lane; bounded by the queue's slots
 	aborted map[person]time.Time // whose runs were stopped lately; at most maxAborted
+	guests  map[int64]int        // runs at work, by guest; bounded by the queue's slots
+	freed   chan struct{}        // closed when a guest's run has ended
 }
 
 type person struct {
@@ -106,7 +108,8 @@ func New(o Options) *Dispatcher {
 	if o.Stage == nil {
 		o.Stage = func(string, time.Duration) {}
 	}
-	return &Dispatcher{o: o, running: map[string]*active{}, aborted: map[person]time.Time{}}
+	return &Dispatcher{o: o, running: map[string]*active{}, aborted: map[person]time.Time{},
+		guests: map[int64]int{}, freed: make(chan struct{})}
 }
 
 // Handle brings t to an end.

@@ -35,6 +35,8 @@ func (d *Dispatcher) run(ctx context.Context, t *queue.Turn) (err error) {
 	}
 	res, err := d.answer(ctx, t, turn, stream)
 	switch {
+	case errors.Is(err, errGuest):
+		return d.endBroken(ctx, t, turn, stream, "busy", core.TextOf(errGuest), nil)
 	case errors.Is(err, queue.ErrShutdown) && in.Turn != nil:
 		return d.endBroken(ctx, t, turn, stream, "shutdown", "The gateway is stopping.", nil)
 	case err != nil && in.Turn != nil && !errors.Is(err, queue.ErrFenced):
@@ -58,6 +60,11 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 	in := t.First()
 	a := &active{cancel: cancel, session: turn.Session.ID, bot: in.Bot, user: turn.User, lane: strings.TrimSuffix(t.Lane, "#control")}
 	defer d.begin(t.Lane, a, t.Taken)()
+	leave, err := d.enter(ctx, t, turn)
+	if err != nil {
+		return orchestrator.Result{}, err
+	}
+	defer leave()
 	turn.Waiting = func(on bool) {
 		if on {
 			d.o.Queue.Park(t)
