@@ -13,8 +13,10 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/usage"
 	"gatehouse/web"
 	"gatehouse/web/auth"
 )
@@ -57,6 +59,9 @@ type Options struct {
 	Sends     Sends
 	Bell      Bell // nil: pages are not live
 
+	// Usage sums what models took since a time, one row per model
+	// (usage.Ledger); nil: the overview does not say.
+	Usage func(ctx context.Context, since time.Time) ([]usage.Total, error)
 	// Preset is the level chosen beforehand for a bot and scope; nil: sandboxed.
 	// It is lowered to vault, the highest that can be given here.
 	Preset func(bot string, scope core.Scope) core.Trust

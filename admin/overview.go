@@ -43,6 +43,9 @@ func (p *Panel) overviewPage(w http.ResponseWriter, r *http.Request) error {
 	if p.o.Lanes != nil {
 		b.Cards = append(b.Cards, p.queueAnswer(ctx))
 	}
+	if p.o.Usage != nil {
+		b.Cards = append(b.Cards, p.usageAnswer(ctx))
+	}
 	var wants []string
 	for _, c := range b.Cards {
 		if c.Short != "" {

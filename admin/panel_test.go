@@ -59,7 +59,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	w := s.world
 	o := admin.Options{
 		Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)),
-		Requests: w, Decisions: w, People: w, Blocks: w, Places: w, Asks: askWorld{w}, Grants: grantWorld{w}, Bots: w, Lanes: w, Dead: w, Sends: w, Bell: w,
+		Requests: w, Decisions: w, People: w, Blocks: w, Places: w, Asks: askWorld{w}, Grants: grantWorld{w}, Bots: w, Lanes: w, Dead: w, Sends: w, Bell: w, Usage: w.usage,
 		GuestRead: []string{"Public/**"},
 	}
 	if change != nil {
@@ -525,7 +525,7 @@ func TestAPartThatIsBrokenSaysSoWhileTheRestWorks(t *testing.T) {
 	s.world.full()
 	s.world.setBroken(errors.New("disk I/O error: secret path"))
 	for path, want := range map[string][]string{
-		"/admin":           {"The list of requests can’t be read right now.", "The queue can’t be read right now.", "Is every bot well?"},
+		"/admin":           {"The list of requests can’t be read right now.", "The queue can’t be read right now.", "What models have used can’t be read", "Is every bot well?"},
 		"/admin/pairing":   {"The list of requests can’t be read right now.", "The list of recent decisions can’t be read"},
 		"/admin/approvals": {"The list of tool calls can’t be read right now.", "The list of recent decisions can’t be read", "The list of grants can’t"},
 		"/admin/people":    {"The list of people can’t be read right now.", "The list of blocked people can’t", "The list of groups can’t"},
@@ -562,7 +562,13 @@ func TestTheOverviewAnswersItsQuestions(t *testing.T) {
 	a := s.get("/admin")
 	a.has(t, "Is every bot well?", "No. 3 bots need a look.", "<bdi>telegram</bdi>: degraded – Another program polls",
 		"Does anyone wait?", "Yes. 2 people wait for your decision, the first for 14 min.", "<bdi>Ada Okafor</bdi> to telegram, 14 min ago", "3 bots need a look, 2 people wait, 2 tool calls wait, 3 things are stuck.",
+		"What was used today?", "1,316,129 tokens in 53 calls, $1.84 and calls without a known price.", "<bdi>local/quote</bdi>: 1,800 in, 420 out",
 		"Is anything stuck?", "Yes. 3 things need your word.", "1 message given up after several tries", "2 replies that may not have arrived")
+	if want := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC); !s.world.since.Equal(want) {
+		t.Errorf("today begins at %v", s.world.since)
+	}
+	s.world.used = nil
+	s.get("/admin").has(t, "Nothing: no model was called since midnight UTC.")
 }
 
 func TestPagesWithoutASourceAreNotThere(t *testing.T) {

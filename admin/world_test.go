@@ -10,6 +10,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/permission"
 	"gatehouse/core/queue"
+	"gatehouse/core/usage"
 	"gatehouse/pairing"
 )
 
@@ -30,6 +31,8 @@ type world struct {
 	sends    []queue.SendRow
 	asks     []permission.Ask
 	grants   []permission.GrantRow
+	used     []usage.Total
+	since    time.Time // what Usage was asked for
 	broken   error
 	owner    bool
 	did      []string // what was decided, in order
@@ -335,11 +338,22 @@ func (w *world) ring(topics ...string) {
 	}
 }
 
+func (w *world) usage(_ context.Context, since time.Time) ([]usage.Total, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.since = since
+	return slices.Clone(w.used), w.broken
+}
+
 // full fills the world with what a busy evening looks like.
 func (w *world) full() {
 	now := w.clock.Now()
 	w.owner = true
 	w.evening()
+	w.used = []usage.Total{
+		{Model: "anthropic/claude-sonnet-4-5", Calls: 41, Input: 90_211, Output: 20_310, CacheRead: 1_203_388, MicroUSD: 1_840_000},
+		{Model: "local/quote", Calls: 12, Input: 1800, Output: 420, Unpriced: 12},
+	}
 	w.requests = []core.PairingRequest{
 		{ID: "d1", Bot: "telegram", Platform: "telegram", PlatformUserID: "39902211", Display: "Ines Carvalho", Scope: core.ScopeDM, Status: "approved", ApprovedTrustLevel: core.Vault, CreatedAt: now.Add(-26 * time.Hour), ResolvedAt: now.Add(-25 * time.Hour), ResolvedBy: "operator via chat"},
 		{ID: "d2", Bot: "family", Platform: "telegram", PlatformUserID: "611003377", Display: "crypto_support_77", Scope: core.ScopeDM, Status: "denied", CreatedAt: now.Add(-9 * time.Hour), ResolvedAt: now.Add(-8 * time.Hour), ResolvedBy: "operator via panel"},

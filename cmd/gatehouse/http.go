@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"gatehouse/admin"
 	"gatehouse/configs"
@@ -13,6 +14,7 @@ import (
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/usage"
 	"gatehouse/web"
 	"gatehouse/web/api"
 	"gatehouse/web/auth"
@@ -64,6 +66,9 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) (http.Handler, error)
 	return admin.New(door, a.admins, admin.Options{
 		Log: a.log, Clock: a.clock, Requests: a.book, Decisions: a.book, People: a.book, Blocks: a.book, Places: a.book,
 		Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a},
+		Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {
+			return a.usage.Totals(ctx, a.db, since)
+		},
 		Bots: panelBots{a.hub, a}, Lanes: a.queue, Dead: a.queue, Sends: a.queue, Bell: a.bus,
 		Preset: a.preset, GuestRead: a.cfg.GuestRead,
 		Audit: a.auditBot, Metrics: metrics,

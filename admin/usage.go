@@ -1,0 +1,73 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"gatehouse/core/usage"
+)
+
+// maxModels is how many models the overview names.
+const maxModels = 4
+
+// usageAnswer says what models have taken since midnight UTC, when budgets
+// begin anew, too.
+func (p *Panel) usageAnswer(ctx context.Context) answer {
+	a := answer{Key: "usage", Question: "What was used today?", Tone: "idle"}
+	since := p.clock.Now().UTC().Truncate(24 * time.Hour)
+	rows := load(ctx, p, "What models have used", func(ctx context.Context) ([]usage.Total, error) { return p.o.Usage(ctx, since) })
+	if rows.Broken != "" {
+		a.Broken, a.Tone, a.Short = rows.Broken, "warn", "usage can’t be read"
+		return a
+	}
+	var all usage.Total
+	for _, t := range rows.Value {
+		all.Calls += t.Calls
+		all.Input += t.Input + t.CacheRead + t.CacheWrite
+		all.Output += t.Output
+		all.MicroUSD += t.MicroUSD
+		all.Unpriced += t.Unpriced
+	}
+	if all.Calls == 0 {
+		a.Answer = "Nothing: no model was called since midnight UTC."
+		return a
+	}
+	a.Answer = grouped(all.Input+all.Output) + " tokens in " + count(int(all.Calls), "call", "calls") + priced(all) + "."
+	for _, t := range rows.Value[:min(len(rows.Value), maxModels)] {
+		a.Detail = append(a.Detail, detail{t.Model, ": " + grouped(t.Input+t.CacheRead+t.CacheWrite) + " in, " + grouped(t.Output) + " out" + priced(t)})
+	}
+	if more := len(rows.Value) - maxModels; more > 0 {
+		a.Detail = append(a.Detail, detail{"", "and " + count(more, "other model", "other models")})
+	}
+	return a
+}
+
+// priced is what t cost, as far as prices are known.
+func priced(t usage.Total) string {
+	if t.MicroUSD == 0 {
+		return ""
+	}
+	text := fmt.Sprintf(", $%.2f", float64(t.MicroUSD)/1e6)
+	if t.MicroUSD < 5000 {
+		text = ", less than $0.01"
+	}
+	if t.Unpriced > 0 {
+		text += " and calls without a known price"
+	}
+	return text
+}
+
+// grouped is n with its thousands set apart: 1,234,567.
+func grouped(n int64) string {
+	s := fmt.Sprint(n)
+	var b strings.Builder
+	for i, r := range s {
+		if i > 0 && (len(s)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
