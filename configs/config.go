@@ -71,6 +71,7 @@ type Config struct {
 	AnthropicBaseURL string `split_words:"true" example:"https://api.anthropic.com" desc:"Address of a server that speaks Anthropic's Messages API; empty means Anthropic's own."`
 	OpenaiAPIKey     Secret `split_words:"true" example:"sk-..." desc:"Key for an OpenAI-compatible provider."`
 	OpenaiBaseURL    string `split_words:"true" example:"http://127.0.0.1:11434/v1" desc:"Address of an OpenAI-compatible server; empty means OpenAI's own."`
+	ClaudeCLI        string `split_words:"true" example:"/usr/local/bin/claude" desc:"The program of Claude Code; then the models claudecli/NAME answer the owner at full trust. Empty: there are none."`
 
 	LimitRuns         int           `split_words:"true" default:"64" min:"1" max:"10000" example:"64" desc:"Answers being made at the same time."`
 	LimitRunTime      time.Duration `split_words:"true" default:"30m" min:"1s" max:"24h" example:"30m" desc:"Longest time for one answer."`

@@ -76,6 +76,9 @@ func (c *Config) settle() {
 	if host, _, err := net.SplitHostPort(c.Addr); err == nil && c.Source("PORT") != SourceDefault {
 		c.Addr = net.JoinHostPort(host, strconv.Itoa(c.Port))
 	}
+	if c.ClaudeCLI != "" {
+		c.ClaudeCLI = absolute(c.ClaudeCLI)
+	}
 	c.TelegramApiURL = strings.TrimRight(c.TelegramApiURL, "/")
 	c.DiscordApiURL = strings.TrimRight(c.DiscordApiURL, "/")
 	c.AnthropicBaseURL = strings.TrimRight(c.AnthropicBaseURL, "/")
@@ -173,6 +176,7 @@ func (c *Config) checks() map[string]func() error {
 		"OPENAI_API_KEY":         func() error { return checkKey(c.OpenaiAPIKey) },
 		"OPENAI_BASE_URL":        func() error { return checkBase(c.OpenaiBaseURL) },
 		"MCP_ENV":                func() error { return each(c.MCPEnv, checkVariable) },
+		"CLAUDE_CLI":             func() error { return each(List{c.ClaudeCLI}, checkPath) },
 		"SEARXNG_URL":            func() error { return checkBase(c.SearxngURL) },
 		"METRICS_ADDR":           func() error { return each(List{c.MetricsAddr}, checkHostPort) },
 	}

@@ -11,7 +11,8 @@ import (
 // Order: Session, UserMessage, PromptMetadata, Init, ModelChosen, then any of
 // TextDelta, Thinking, ToolUseStart, ToolResult, PermissionRequest,
 // PermissionResolved, UserQuestion, Warning; then exactly one of Done, Aborted,
-// Failed; then MessageStop.
+// Failed; then MessageStop. Where a runtime of its own answers, Warnings may
+// stand before Init, and a run that it did not begin has no Init.
 type Event interface{ EventType() string }
 
 type (

@@ -63,6 +63,7 @@ type app struct {
 	hub        *connectors.Hub
 	fleet      *fleet
 	models     *models
+	claude     *claudeCode // nil: CLAUDE_CLI names none
 	servers    *mcp.Servers
 	upkeep     *upkeep
 	runtime    string // folder of the socket and the key file
@@ -145,8 +146,8 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.events = orchestrator.NewEvents(a.db, a.clock)
 	a.bus = bus.New(a.loadEvents, a.events.Latest)
 	g := &gate{http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}}
-	asks := &approvals{desk: a.desk}
 	a.gate = g
+	asks := &approvals{desk: a.desk}
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -234,6 +235,12 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	a.closing(kits.shell.Close)
 	a.servers = kits.servers
 	a.closing(a.servers.Close)
+	var other orchestrator.Runtime
+	if c, err := a.joinClaude(kits); err != nil {
+		return err
+	} else if c != nil {
+		other = c
+	}
 	budget := func(b configs.Budget) usage.Budget { return usage.Budget(b) }
 	a.usage = usage.New(usage.NewMetrics(a.reg, a.models.names), usage.Budgets{
 		UserDay: budget(a.cfg.BudgetUserDay), BotDay: budget(a.cfg.BudgetBotDay), Day: budget(a.cfg.BudgetDay)})
@@ -242,8 +249,9 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	a.runs = orchestrator.New(orchestrator.Options{
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents, Files: a.vault.Root().FS(),
 		Usage: a.usage, Reserve: func(ctx context.Context, r usage.Row) (int64, string, error) { return a.usage.Reserve(ctx, a.db, r) },
-		Model: a.models.find, Cost: prices.Cost, MayRead: a.mayReadNow,
+		Model: a.models.find, Runtime: other, Cost: claudePrices(prices.Cost), MayRead: a.mayReadNow,
 		Equip: kits.equip, Guard: a.guard,
+		Still: func(ctx context.Context, t *orchestrator.Turn) (bool, error) { return a.gate.still(ctx, a.db, t) },
 		Choose: func(ctx context.Context, tx *store.Tx, ask permission.Ask) error {
 			_, err := a.desk.Open(ctx, tx, ask)
 			if core.KindOf(err) == core.Busy {
@@ -251,7 +259,6 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 			}
 			return err
 		},
-		Still: func(ctx context.Context, t *orchestrator.Turn) (bool, error) { return a.gate.still(ctx, a.db, t) },
 		Limits: orchestrator.Limits{RunTime: a.cfg.LimitRunTime, Silence: a.cfg.LimitSilence, OutputTokens: a.cfg.LimitOutputTokens, Rounds: a.cfg.LimitRounds},
 	})
 	return nil
@@ -302,6 +309,7 @@ func (a *app) joinUpkeep(context.Context) error {
 		{"run_events", 10 * time.Minute, a.events.Prune},
 		{"admin_sessions", time.Hour, a.admins.Sweep},
 		{"trash", 6 * time.Hour, func(context.Context) (int, error) { return a.vault.Prune(a.clock.Now(), 30) }},
+		{"claude_code", time.Minute, a.evictClaude},
 		{"conversations", 10 * time.Minute, func(context.Context) (int, error) { a.sessions.Evict(); return 0, nil }},
 	}, a.clock, a.log, a.reg)
 	return nil

@@ -83,13 +83,23 @@ func (r *run) pickUp(t *talk, open []llm.Block) (Result, bool, error) {
 	if len(effects) == 0 || r.t.Rows[0].Turn != nil {
 		return Result{}, false, nil
 	}
-	text := "I was interrupted during " + strings.Join(effects, ", ") + ", and cannot tell whether it was done. Shall I go on?"
+	text := interruption(effects)
 	if err := t.keep(session.Message{Role: "assistant", Blocks: []session.Block{{Type: "text", Text: text}}, Model: r.name, Stop: "end_turn"}); err != nil {
 		return Result{}, false, err
 	}
+	res, err := r.choice(text)
+	return res, true, err
+}
+
+func interruption(effects []string) string {
+	return "I was interrupted during " + strings.Join(effects, ", ") + ", and cannot tell whether it was done. Shall I go on?"
+}
+
+// choice ends the run with text and the person's choice to go on or not.
+func (r *run) choice(text string) (Result, error) {
 	res, err := r.done(text)
 	if r.t.User == 0 { // known by the group alone: nobody could press; a word does as well
-		return res, true, err
+		return res, err
 	}
 	in := &r.t.Rows[0]
 	ask := permission.Ask{ID: askID(r.t.Run), Kind: permission.KindChoice, Run: r.t.Run, Bot: in.Bot, Chat: in.Chat, User: r.t.User,
@@ -102,7 +112,7 @@ func (r *run) pickUp(t *talk, open []llm.Block) (Result, bool, error) {
 		}
 		return r.o.o.Choose(ctx, tx, ask)
 	}
-	return res, true, err
+	return res, err
 }
 
 // answered is messages with results for calls that had none; what stands in

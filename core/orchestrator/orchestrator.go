@@ -71,7 +71,9 @@ type Options struct {
 	Still func(ctx context.Context, t *Turn) (bool, error)
 	// Choose opens a choice of the person's, in the transaction that ends the run; required with Equip.
 	Choose func(ctx context.Context, tx *store.Tx, a permission.Ask) error
-	Limits Limits
+	// Runtime answers the turns whose model is its own; nil: none.
+	Runtime Runtime
+	Limits  Limits
 }
 
 // A Guard decides on tool calls and asks people; *permission.Guard is one. It

@@ -20,13 +20,14 @@ type run struct {
 	o     *Orchestrator
 	t     *Turn
 	show  func(core.Event)
-	model llm.Model
-	name  string // of the model that answers
+	model llm.Model // nil: the runtime answers
+	name  string    // of the model that answers
 	agent agent.Agent
 	kit   *Kit // nil without tools
 	conv  *session.Conversation
 
 	resume session.Resume
+	work   *Work        // the runtime's turn; nil: the loop's
 	began  time.Time    // of this attempt; differences to it survive a clock that is set
 	heard  atomic.Int64 // when the model was last heard, in nanoseconds after began
 	busy   atomic.Int32 // tools at work: the model's silence does not count
@@ -78,6 +79,9 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 	if err != nil {
 		return Result{}, err
 	}
+	if r.work != nil {
+		return r.delegate(ctx, cancel, r.work)
+	}
 	if before, ok := r.saidBefore(); ok {
 		return r.done(before)
 	}
@@ -104,6 +108,12 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 	if warnings, err = r.choose(opt.Model, warnings); err != nil {
 		return nil, err
 	}
+	if r.model == nil {
+		return nil, r.prepareWork(ctx, warnings)
+	}
+	if r.o.o.Runtime != nil {
+		r.o.o.Runtime.Leave(r.t.Session.ID)
+	}
 	r.name = r.model.About().Name
 	if r.o.o.Equip != nil && r.model.About().Tools {
 		if r.kit, err = r.o.o.Equip(ctx, r.t, dir, r.agent); err != nil {
@@ -129,10 +139,20 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 }
 
 // choose takes the model of the request, else that of workspace or agent, as
-// far as it is there for the sender, else the configured one.
+// far as it is there for the sender, else the configured one. For a name of the
+// runtime's it takes none.
 func (r *run) choose(asked string, warnings []core.Warning) ([]core.Warning, error) {
+	if r.foreign(asked) {
+		return warnings, r.take(asked)
+	}
 	var err error
 	if own := r.t.Role.Model; asked == "" && own != "" {
+		if r.foreign(own) {
+			if err = r.take(own); err == nil {
+				return warnings, nil
+			}
+			warnings, own = append(warnings, core.Warning{Code: "agent_model", Message: core.TextOf(err)}), ""
+		}
 		r.model, err = r.o.o.Model(own, r.t.guest())
 		switch core.KindOf(err) {
 		case core.Invalid:
@@ -169,6 +189,16 @@ func (r *run) open(meta core.PromptMetadata, warnings []core.Warning) {
 		TrustLevel: r.t.Trust, WorkingDirectory: r.t.Session.WorkingDirectory, ResumeInfo: r.resume.Info})
 	r.emit(core.UserMessage{Content: r.t.Text()})
 	r.emit(meta)
+	if r.work == nil { // the runtime tells itself
+		r.emit(r.init())
+		r.emit(core.ModelChosen{Model: r.name})
+	}
+	for _, w := range append(r.t.Warnings, warnings...) {
+		r.emit(w)
+	}
+}
+
+func (r *run) init() core.Init {
 	init := core.Init{Tools: []string{}, PermissionMode: "default", MCPServers: []string{}}
 	if r.kit != nil {
 		for _, t := range r.kit.Tools {
@@ -179,11 +209,7 @@ func (r *run) open(meta core.PromptMetadata, warnings []core.Warning) {
 			init.PermissionMode = "auto"
 		}
 	}
-	r.emit(init)
-	r.emit(core.ModelChosen{Model: r.name})
-	for _, w := range append(r.t.Warnings, warnings...) {
-		r.emit(w)
-	}
+	return init
 }
 
 func (r *run) title() string {
@@ -222,6 +248,17 @@ func (r *run) remember() ([]llm.Message, error) {
 		past = append(past, said)
 	}
 	return r.recall(past), nil
+}
+
+// spoken is the person's message, with what came with it.
+func (r *run) spoken() (said []session.Block) {
+	for _, row := range r.t.Rows {
+		if row.Text != "" || len(row.Files) == 0 {
+			said = append(said, session.Block{Type: "text", Text: r.worded(&row)})
+		}
+		said = append(said, r.attached(&row)...)
+	}
+	return said
 }
 
 // recalled is a message as the model may read it again: without tool calls

@@ -58,6 +58,7 @@ type house struct {
 	tools    []tool.Tool // none: the model is offered none
 	deny     map[string]string
 	choices  []permission.Ask
+	options  orchestrator.Options
 	*orchestrator.Orchestrator
 }
 
@@ -92,7 +93,7 @@ func open(t *testing.T, limits orchestrator.Limits) *house {
 	h.sessions = session.New(session.Options{DB: h.db, Vault: v, Clock: h.clock})
 	t.Cleanup(func() { _ = h.sessions.Close() })
 	h.vault = v
-	h.Orchestrator = orchestrator.New(orchestrator.Options{
+	h.options = orchestrator.Options{
 		Equip: h.equip, Guard: h, Choose: func(_ context.Context, _ *store.Tx, a permission.Ask) error {
 			h.choices = append(h.choices, a)
 			return nil
@@ -102,7 +103,8 @@ func open(t *testing.T, limits orchestrator.Limits) *house {
 		Cost:    func(string, llm.Usage) (int64, bool) { return 0, false },
 		MayRead: func(core.Trust, int64, string) bool { return false },
 		Limits:  limits,
-	})
+	}
+	h.Orchestrator = orchestrator.New(h.options)
 	return h
 }
 

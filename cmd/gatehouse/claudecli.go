@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/claudecli"
+	"gatehouse/core/llm"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/permission"
+	"gatehouse/core/tool"
+)
+
+// claudeCode is the Claude Code CLI as the orchestrator's second runtime.
+type claudeCode struct {
+	*claudecli.Runner
+	kits *kits
+}
+
+// joinClaude makes the runtime where CLAUDE_CLI names a program; without, it is nil.
+func (a *app) joinClaude(k *kits) (*claudeCode, error) {
+	if a.cfg.ClaudeCLI == "" {
+		return nil, nil
+	}
+	if st, err := os.Stat(a.cfg.ClaudeCLI); err != nil || !st.Mode().IsRegular() || st.Mode()&0o111 == 0 {
+		return nil, core.Errorf(core.Invalid, "GATEHOUSE_CLAUDE_CLI: %s is not a program", a.cfg.ClaudeCLI)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := &claudeCode{kits: k, Runner: claudecli.New(claudecli.Options{
+		Program: a.cfg.ClaudeCLI, Stage: self, Home: a.vault.Path(), Path: filepath.Dir(a.cfg.ClaudeCLI) + ":/usr/local/bin:/usr/bin:/bin",
+		Key: a.cfg.AnthropicAPIKey.Reveal(), BaseURL: a.cfg.AnthropicBaseURL, MCPConfig: filepath.Join(a.vault.Path(), ".mcp.json"),
+		Guard: a.guard, Clock: a.clock, Log: a.log,
+	})}
+	a.claude = c
+	a.closing(c.Close)
+	return c, nil
+}
+
+// evictClaude ends processes that nobody has used for a while.
+func (a *app) evictClaude(context.Context) (int, error) {
+	if a.claude == nil {
+		return 0, nil
+	}
+	return a.claude.Evict(), nil
+}
+
+// claudeName is a model's name as the CLI takes it.
+var claudeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@\[\]-]{0,99}$`)
+
+// Answers reports whether the model is named claudecli/NAME.
+func (c *claudeCode) Answers(model string) bool {
+	name, ok := strings.CutPrefix(model, claudecli.Prefix)
+	return ok && claudeName.MatchString(name)
+}
+
+// Refuses says why the CLI does not answer the turn.
+func (c *claudeCode) Refuses(t *orchestrator.Turn) string {
+	return claudecli.Refusal(permission.Profile{Owner: t.Admin, Trust: t.Trust})
+}
+
+// Answer has the CLI answer.
+func (c *claudeCode) Answer(ctx context.Context, w *orchestrator.Work) (orchestrator.Answer, error) {
+	p, t := c.kits.profile(w.Turn), w.Turn
+	mayRead, mayWrite := c.kits.a.guard.Bounds(p)
+	got, err := c.Runner.Answer(ctx, &claudecli.Turn{
+		Session: t.Session.ID, Resume: w.Resume, Dir: w.Dir.Path, Model: strings.TrimPrefix(w.Model, claudecli.Prefix),
+		System: w.System, Replace: w.Replace, Line: w.Line, Said: w.Said, Profile: p, Offers: w.Agent.Offers,
+		Tools: &tool.Turn{User: t.User, Trust: t.Trust, Session: t.Session.ID, Run: t.Run, Vault: c.kits.a.vault, Dir: w.Dir, MayRead: mayRead, MayWrite: mayWrite},
+		Emit:  w.Emit, Waiting: w.Waiting, Heard: w.Heard, Busy: w.Busy,
+	})
+	a := orchestrator.Answer{Text: got.Text, Said: got.Said, Calls: got.Calls, MicroUSD: got.MicroUSD}
+	if got.Counted {
+		a.Usage = &llm.Usage{Input: got.Usage.Input, Output: got.Usage.Output, CacheRead: got.Usage.CacheRead, CacheWrite: got.Usage.CacheWrite}
+	}
+	if f := got.Fault; f != nil {
+		a.Fault = &llm.Fault{Code: f.Code, Text: f.Text, CanRetry: f.CanRetry, Err: f.Err}
+	}
+	if err != nil {
+		return a, fmt.Errorf("claude code: %w", err)
+	}
+	return a, nil
+}
+
+// claudePrices are prices where the CLI's models cost what Anthropic's do.
+func claudePrices(cost func(string, llm.Usage) (int64, bool)) func(string, llm.Usage) (int64, bool) {
+	return func(model string, u llm.Usage) (int64, bool) {
+		if name, ok := strings.CutPrefix(model, claudecli.Prefix); ok {
+			model = "anthropic/" + name
+		}
+		return cost(model, u)
+	}
+}

@@ -1,0 +1,253 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/agent"
+	"gatehouse/core/llm"
+	"gatehouse/core/session"
+	"gatehouse/core/usage"
+	"gatehouse/core/vault"
+)
+
+// A Runtime answers turns in the place of the loop, with a loop, tools and a
+// transcript of its own: what it says is in the session's transcript without
+// our doing, in lines that we can read.
+type Runtime interface {
+	// Answers reports whether turns for a model of this name are the runtime's.
+	Answers(model string) bool
+	// Refuses says in plain words why the turn is not one for the runtime; "" when it is.
+	Refuses(t *Turn) string
+	// Answer returns soon after ctx has ended, with everything that it started
+	// ended too. What goes wrong with the runtime is a Fault; an error is ours.
+	Answer(ctx context.Context, w *Work) (Answer, error)
+	// Leave is called before the loop goes on with a session: what a runtime
+	// knows of its transcript by heart is no longer all of it.
+	Leave(session string)
+}
+
+// Work is one turn for a Runtime.
+type Work struct {
+	Turn    *Turn
+	Agent   agent.Agent
+	Model   string          // as the turn names it
+	Dir     vault.Dir       // the session's working directory
+	Resume  bool            // the session has a transcript
+	System  string          // the system prompt
+	Replace bool            // somebody wrote it as the whole prompt
+	Line    string          // the id of the message's line in the transcript
+	Said    []session.Block // the message
+	Emit    func(core.Event)
+	Waiting func(bool)
+	Heard   func()      // the model got on: its silence is counted from now
+	Busy    func(n int) // so many more or fewer tools are at work: meanwhile it is not
+}
+
+// Answer is what a Runtime did.
+type Answer struct {
+	Text     string     // the last message's words, as far as they came
+	Said     int        // messages with words
+	Calls    int        // tool calls
+	Usage    *llm.Usage // nil: unknown
+	MicroUSD *int64     // what the runtime says that it cost; nil: unknown
+	Fault    *llm.Fault // nil: it ended well, or ctx did
+}
+
+// foreign reports whether turns for this model are the runtime's.
+func (r *run) foreign(model string) bool {
+	return model != "" && r.o.o.Runtime != nil && r.o.o.Runtime.Answers(model)
+}
+
+// take has the runtime answer the turn, where the turn is one for it.
+func (r *run) take(model string) error {
+	if why := r.o.o.Runtime.Refuses(r.t); why != "" {
+		return core.Errorf(core.Denied, "%s", why)
+	}
+	r.name = model
+	return nil
+}
+
+// prepareWork makes the steps from the session event to what the runtime is given.
+func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
+	dir, missing, err := r.o.o.Agents.WorkingDirectory(r.t.Trust, "", r.t.Session.WorkingDirectory, "")
+	if err != nil {
+		return err
+	}
+	cwd, here := r.conv.Place()
+	if !here || dir.Path != cwd {
+		return core.Errorf(core.Invalid, "This conversation's folder has moved, and a conversation is found by its folder there. Begin a new one, or choose another model than %s.", r.name)
+	}
+	system, meta, err := r.prompt(ctx, dir.Path)
+	if err != nil {
+		return err
+	}
+	past, resume, err := r.conv.History(historyBudget)
+	if err != nil {
+		return err
+	}
+	r.resume = resume
+	o := &observer{r: r, asked: r.o.o.Clock.Now(), names: map[string]string{}}
+	r.work = &Work{
+		Turn: r.t, Agent: r.agent, Model: r.name, Dir: dir, Resume: resume.Info.SDKSessionAvailable,
+		System: system, Replace: meta.PromptSource == "custom" || meta.PromptSource == "agent", Said: r.spoken(),
+		Emit: o.emit, Waiting: r.waiting, Heard: r.heardNow,
+		Busy: func(n int) {
+			r.heardNow()
+			r.busy.Add(int32(n))
+		},
+	}
+	if !r.work.Resume && len(past) > 0 {
+		r.work.Said = append([]session.Block{before(past)}, r.work.Said...)
+	}
+	meta.Model = r.name
+	r.open(meta, append(warnings, missing...))
+	return nil
+}
+
+// before is what an imported or continued session goes on from, which the
+// runtime does not find in its transcript.
+func before(past []session.Message) session.Block {
+	var b strings.Builder
+	b.WriteString("[What was said before in this conversation:\n")
+	for _, m := range past {
+		if text := words(m.Blocks); text != "" {
+			fmt.Fprintf(&b, "\n%s: %s\n", m.Role, text)
+		}
+	}
+	b.WriteString("]")
+	return session.Block{Type: "text", Text: b.String()}
+}
+
+// words that begin again what a restart has cut.
+const goOn = "[The gateway was restarted while you worked on the message above. A tool call without a result was interrupted: whether it was done is unknown, so look before you do it again. Go on with what the message asks for.]"
+
+// delegate has the runtime answer. The message is handed over once: a later
+// attempt looks whether its line is in the transcript, and then gives the
+// answer that stands there, asks the person about interrupted work, or has the
+// runtime go on.
+func (r *run) delegate(ctx context.Context, cancel context.CancelCauseFunc, w *Work) (Result, error) {
+	w.Line = session.LineID(r.t.Run, 0)
+	if r.t.Attempt > 1 {
+		behind, asked, err := r.conv.After(w.Line)
+		if err != nil {
+			return Result{}, err
+		}
+		if asked {
+			if text, ok := ended(behind); ok {
+				return r.done(text)
+			}
+			if open := unanswered(behind); len(open) > 0 && r.t.Rows[0].Turn == nil {
+				return r.choice(interruption(open))
+			}
+			w.Line, w.Said = session.LineID(r.t.Run, r.t.Attempt-1), []session.Block{{Type: "text", Text: goOn}}
+		}
+	}
+	reserved, fault, err := r.reserveWork(ctx, w)
+	if err != nil {
+		return Result{}, err
+	}
+	if fault != nil {
+		return r.failed("", fault)
+	}
+	r.o.o.Metrics.prepared(r.o.o.Clock.Now().Sub(r.t.Started))
+	go r.watch(ctx, cancel)
+	a, err := r.o.o.Runtime.Answer(ctx, w)
+	r.said, r.calls = a.Said, a.Calls
+	r.bill(r.name, a.Usage, reserved)
+	if a.MicroUSD != nil {
+		r.spent[len(r.spent)-1].MicroUSD = a.MicroUSD
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return r.cut(a.Text, cause)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	if a.Fault != nil {
+		return r.failed(a.Text, a.Fault)
+	}
+	return r.done(a.Text)
+}
+
+// reserveWork asks for room in the budgets: what will be used is not known, so
+// it is one answer to the message and the prompt.
+func (r *run) reserveWork(ctx context.Context, w *Work) (usage.Row, *llm.Fault, error) {
+	req := &llm.Request{System: w.System, MaxTokens: r.o.o.Limits.OutputTokens}
+	msg := llm.Message{Role: "user"}
+	for _, b := range w.Said {
+		msg.Blocks = append(msg.Blocks, llm.Block(b))
+	}
+	req.Messages = []llm.Message{msg}
+	return (&talk{r: r, name: r.name, req: req}).reserve(ctx)
+}
+
+// ended is the answer that stands at the end of what an earlier attempt left.
+func ended(behind []session.Message) (string, bool) {
+	if len(behind) == 0 {
+		return "", false
+	}
+	m := behind[len(behind)-1]
+	if m.Role != "assistant" || len(calls(m.Blocks)) > 0 || m.Stop == "" || m.Stop == "tool_use" {
+		return "", false
+	}
+	text := words(m.Blocks)
+	return text, text != ""
+}
+
+// looks are tools of other loops that only look: doing them again harms nobody.
+var looks = map[string]bool{"Read": true, "Glob": true, "Grep": true, "LS": true, "WebFetch": true, "WebSearch": true, AskName: true}
+
+// unanswered are the calls that may have had effects and have no result.
+func unanswered(behind []session.Message) (what []string) {
+	done := map[string]bool{}
+	for _, m := range behind {
+		for _, b := range m.Blocks {
+			done[b.ToolUseID] = true
+		}
+	}
+	for _, m := range behind {
+		for _, b := range calls(m.Blocks) {
+			if !done[b.ID] && !looks[b.Name] {
+				what = append(what, Label(b.Name, b.Input))
+			}
+		}
+	}
+	return what
+}
+
+// An observer counts what a runtime shows.
+type observer struct {
+	r     *run
+	asked time.Time
+
+	mu    sync.Mutex
+	first bool
+	names map[string]string // of tools at work, by call
+}
+
+func (o *observer) emit(e core.Event) {
+	o.mu.Lock()
+	switch e := e.(type) {
+	case core.TextDelta, core.Thinking:
+		if !o.first {
+			o.first = true
+			o.r.o.o.Metrics.firstToken(o.r.name, o.r.o.o.Clock.Now().Sub(o.asked))
+		}
+	case core.ToolUseStart:
+		o.names[e.ID] = e.Name
+	case core.ToolResult:
+		outcome := callOK
+		if e.IsError {
+			outcome = callError
+		}
+		o.r.o.o.Metrics.called(o.names[e.ToolUseID], o.r.t.Trust, outcome)
+		delete(o.names, e.ToolUseID)
+	}
+	o.mu.Unlock()
+	o.r.emit(e)
+}

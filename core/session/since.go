@@ -1,0 +1,48 @@
+package session
+
+import (
+	"path"
+	"slices"
+
+	"gatehouse/core/vault"
+)
+
+// Place is the working directory that the session's lines name, and whether
+// the transcript is, or would be made, where Claude Code looks for it from there.
+func (c *Conversation) Place() (cwd string, here bool) {
+	return c.cwd, path.Base(path.Dir(c.name)) == vault.ProjectFolder(c.cwd)
+}
+
+// After are the messages behind the one whose line has this id, oldest first,
+// and whether that line is in the transcript, of which the last vault.MaxTail
+// bytes count. Where a compaction has taken the line out, they are the
+// compaction's summary and what follows.
+func (c *Conversation) After(line string) ([]Message, bool, error) {
+	for want := 1; ; want = 4 * c.tail.size {
+		before := c.tail.size
+		if err := c.load(want); err != nil {
+			return nil, false, err
+		}
+		for i := range c.tail.messages {
+			if c.tail.messages[i].line == line {
+				return slices.Clone(c.tail.messages[i+1:]), true, nil
+			}
+		}
+		if c.tail.whole || want > 1 && c.tail.size <= before {
+			break
+		}
+	}
+	if !c.existed {
+		return nil, false, nil
+	}
+	f, err := c.s.vault.ReadTail(c.name, vault.MaxTail)
+	if err != nil {
+		return nil, false, err
+	}
+	for i := range f.Lines {
+		if f.Lines[i].UUID == line {
+			return slices.Clone(c.tail.messages), true, nil
+		}
+	}
+	return nil, false, nil
+}
