@@ -177,7 +177,7 @@ func (p *Panel) waitingAsks(ctx context.Context) part[[]permission.Waiting] {
 }
 
 func (p *Panel) approvalsAnswer(ctx context.Context) answer {
-	a := answer{Key: "approvals", Question: "Does a tool wait for your word?", Path: "/admin/approvals", Link: "Approvals", Tone: "good"}
+	a := answer{Key: "approvals", Question: "Does a tool wait for you?", Path: "/admin/approvals", Link: "Approvals", Tone: "good"}
 	rows := p.waitingAsks(ctx)
 	switch {
 	case rows.Broken != "":
