@@ -200,3 +200,20 @@ func TestGuestsAreNotToldWhyAServerFails(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestKnownToolsCostNoStartUntilTheyAreOld(t *testing.T) {
+	clock := coretest.NewClock(time.Unix(1e9, 0))
+	h := newHouse(t, clock, box(t), `"guests": {"command": "{SERVER}", "trust": "sandboxed"}`)
+	for i, want := range []bool{true, false, true} {
+		turn := h.turn(t, core.Sandboxed, 7, fmt.Sprint("run ", i))
+		o := h.servers.Equip(t.Context(), turn, nil)
+		find(t, o, "mcp__guests__echo")
+		if started := inSandboxes(t, h) > 0; started != want {
+			t.Errorf("run %d: started %v, want %v", i, started, want)
+		}
+		h.servers.End(turn.Run)
+		if i == 1 {
+			clock.Advance(5 * time.Minute)
+		}
+	}
+}
