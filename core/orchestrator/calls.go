@@ -218,6 +218,7 @@ func (r *run) waiting(on bool) {
 	before := r.waits
 	if r.waits++; !on {
 		r.waits -= 2
+		r.looked.Store(-1)
 	}
 	if r.t.Waiting != nil && (before == 0 || r.waits == 0) {
 		r.t.Waiting(on)

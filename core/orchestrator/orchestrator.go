@@ -66,8 +66,8 @@ type Options struct {
 	Equip func(ctx context.Context, t *Turn, dir vault.Dir, who agent.Agent) (*Kit, error)
 	Guard Guard // required with Equip
 	// Still reports whether the turn's sender may still do all that the turn was
-	// begun with; it is asked before each round but the first and before each
-	// call of a tool. Nil: nobody looks.
+	// begun with; it is asked before rounds and calls of tools, when a person was
+	// waited for and else at most once a second. Nil: nobody looks.
 	Still func(ctx context.Context, t *Turn) (bool, error)
 	// Choose opens a choice of the person's, in the transaction that ends the run; required with Equip.
 	Choose func(ctx context.Context, tx *store.Tx, a permission.Ask) error

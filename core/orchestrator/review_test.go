@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/agent"
@@ -195,6 +196,7 @@ func TestARunEndsWhenItsTrustIsTaken(t *testing.T) {
 		x := echo("Do", true)
 		x.Run = func(context.Context, *tool.Call) (tool.Result, error) {
 			done++
+			h.clock.Advance(2 * time.Second)
 			return tool.Result{Text: "done"}, nil
 		}
 		h.tools = []tool.Tool{x}

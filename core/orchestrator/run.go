@@ -32,6 +32,8 @@ type run struct {
 	heard  atomic.Int64 // when the model was last heard, in nanoseconds after began
 	busy   atomic.Int32 // tools at work: the model's silence does not count
 	rounds atomic.Int32 // of the run and its sub-turns
+	looked atomic.Int64 // when the trust was last looked at, in nanoseconds after began; negative: look now
+	lost   atomic.Bool  // it is less than the run began with
 
 	files int // that came with the message and were looked at
 	media int // bytes of them that the model is given as they are

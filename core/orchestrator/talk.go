@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
@@ -96,12 +97,23 @@ func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 // lessTrust ends a run whose sender has lost what it was begun with.
 var lessTrust = &llm.Fault{Code: "access", Text: "What you may do here was changed meanwhile, so I stopped."}
 
+// lookEvery is how long a look at the sender's trust holds: it costs as much as
+// a call of a tool. After a wait for a person there is a new one.
+const lookEvery = time.Second
+
 // still reports whether the run may go on as it was begun.
 func (r *run) still(ctx context.Context, begins bool) (bool, error) {
-	if begins || r.o.o.Still == nil {
-		return true, nil
+	now, looked := r.o.o.Clock.Now().Sub(r.began), r.looked.Load()
+	fresh := looked >= 0 && now >= 0 && now-time.Duration(looked) < lookEvery
+	if begins || fresh || r.lost.Load() || r.o.o.Still == nil {
+		return !r.lost.Load(), nil
 	}
-	return r.o.o.Still(ctx, r.t)
+	r.looked.Store(int64(max(0, now)))
+	ok, err := r.o.o.Still(ctx, r.t)
+	if err == nil && !ok {
+		r.lost.Store(true)
+	}
+	return ok, err
 }
 
 // ask is one call of the model: its answer as far as it came.
