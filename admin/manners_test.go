@@ -58,6 +58,15 @@ func TestAPageWhoseSourceFailsDoesNotReloadInCircles(t *testing.T) {
 	b.Eventually(`window.sameDocument === true`)
 }
 
+func TestWhatAPageCameToSayOutlivesTheFirstNews(t *testing.T) {
+	s := newSite(t, core.System{}, nil)
+	b := webtest.New(t)
+	signIn(b, s)
+	s.world.add(pending(s.clock, "r1", "Ada"))
+	b.Says(`#a-pairing`, "1 person waits")
+	b.Eventually(`document.querySelector("#flash.good").checkVisibility()`)
+}
+
 func TestTheQueuePageFollowsWithoutARing(t *testing.T) {
 	s := newSite(t, core.System{}, nil)
 	b := webtest.New(t)

@@ -107,6 +107,9 @@ function morph(from, to, news) {
 function swap(doc) {
   const to = doc.getElementById("app");
   local(to);
+  // What the page came with to say is said once: it stays long enough to be read.
+  const flash = document.getElementById("flash");
+  if (flash && performance.now() < 20000 && !to.querySelector("#flash")) to.querySelector("main").prepend(flash.cloneNode(true));
   const tall = new Map([...document.querySelectorAll(".request")].map((c) => [c.id, c.getBoundingClientRect().height]));
   const news = [];
   const before = new Map([...document.querySelectorAll("[data-say]")].map((e) => [e.id || e.closest("[id]")?.id, e.dataset.say]));
