@@ -64,7 +64,7 @@ func ReadEnvFile(path string) ([]EnvLine, error) {
 }
 
 // plainValue is what a shell takes as it stands.
-var plainValue = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,~=-]*$`)
+var plainValue = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=-]*$`)
 
 var escaped = strings.NewReplacer(`\"`, `"`, `\\`, `\`, `\$`, `$`, "\\`", "`")
 
