@@ -74,7 +74,7 @@ func (c *claudeCode) Answer(ctx context.Context, w *orchestrator.Work) (orchestr
 		Session: t.Session.ID, Resume: w.Resume, Dir: w.Dir.Path, Model: strings.TrimPrefix(w.Model, claudecli.Prefix),
 		System: w.System, Replace: w.Replace, Line: w.Line, Said: w.Said, Profile: p, Offers: w.Agent.Offers,
 		Tools: &tool.Turn{User: t.User, Trust: t.Trust, Session: t.Session.ID, Run: t.Run, Vault: c.kits.a.vault, Dir: w.Dir, MayRead: mayRead, MayWrite: mayWrite},
-		Emit:  w.Emit, Waiting: w.Waiting, Heard: w.Heard, Busy: w.Busy,
+		Still: w.Still, Emit: w.Emit, Waiting: w.Waiting, Heard: w.Heard, Busy: w.Busy,
 	})
 	a := orchestrator.Answer{Text: got.Text, Said: got.Said, Calls: got.Calls, MicroUSD: got.MicroUSD}
 	if got.Counted {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"gatehouse/core/claudecli/claudetest"
 	"gatehouse/core/sandbox"
 )
 
@@ -24,6 +25,7 @@ var programs = &builds{made: map[string]string{}}
 // TestMain removes what was built when the tests are over.
 func TestMain(m *testing.M) {
 	sandbox.Main()
+	claudetest.Main()
 	code := m.Run()
 	if programs.dir != "" {
 		_ = os.RemoveAll(programs.dir)

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -37,7 +38,7 @@ type Options struct {
 	Path    string // PATH of the CLI; "" is /usr/local/bin:/usr/bin:/bin
 	Key     string // ANTHROPIC_API_KEY; "": the CLI's own login in Home
 	BaseURL string // ANTHROPIC_BASE_URL; "": Anthropic's
-	// MCPConfig is a .mcp.json that the CLI loads; "" none.
+	// MCPConfig is a .mcp.json that the CLI loads where there is such a file; "" none.
 	MCPConfig string
 	Guard     Guard
 	Clock     core.Clock   // nil: the system's
@@ -95,6 +96,9 @@ type Turn struct {
 	Offers  func(name string) bool // what the turn's agent lets a model use
 	// Emit takes core.Init, core.TextDelta, core.Thinking, core.ToolUseStart,
 	// core.ToolResult and what the Guard tells; from any goroutine.
+	// Still reports whether the sender may still do what the turn was begun
+	// with; it is asked before each call of a tool. Nil: nobody looks.
+	Still   func(ctx context.Context) (bool, error)
 	Emit    func(core.Event)
 	Waiting func(bool)  // a person is waited for
 	Heard   func()      // the model got on
@@ -212,7 +216,11 @@ func (r *Runner) endAll(ps []*process) {
 
 // take is the session's process where it fits the turn, else a new one.
 func (r *Runner) take(t *Turn) (*process, *Fault) {
-	args := arguments(t, r.o.MCPConfig)
+	mcp := r.o.MCPConfig
+	if _, err := os.Stat(mcp); err != nil {
+		mcp = ""
+	}
+	args := arguments(t, mcp)
 	spec := strings.Join(append([]string{t.Dir, t.System}, args[2:]...), "\x00")
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -336,6 +336,18 @@ func TestEveryToolCallIsDecidedByTheGuard(t *testing.T) {
 	}
 }
 
+func TestTrustThatIsLostMeanwhileEndsTheTools(t *testing.T) {
+	h := open(t, nil)
+	turn := h.turn(uuid.NewString(), `use Bash {"command":"touch done"}`+"\nsay so")
+	turn.Still = func(context.Context) (bool, error) { return false, nil }
+	if a, err := h.Answer(t.Context(), turn); err != nil || a.Fault != nil || !slices.Contains(h.events, "result true What this person may do was changed meanwhile: it was not done.") {
+		t.Errorf("%+v, %v, %q", a, err, h.events)
+	}
+	if _, err := os.Stat(filepath.Join(h.vault.Path(), "done")); err == nil {
+		t.Error("it was done")
+	}
+}
+
 func TestAQuestionIsPutToThePerson(t *testing.T) {
 	h := open(t, nil)
 	h.well(uuid.NewString(), `use AskUserQuestion {"questions":[{"question":"Which tea?"}]}`+"\nsay thanks")

@@ -92,6 +92,14 @@ func (k *talk) permit(ctx context.Context, name, call string, input json.RawMess
 	case err != nil || d.Verdict != permission.Allow:
 		return deny(call, d.Text)
 	}
+	if k.t.Still != nil { // a person's word may have taken its time
+		switch ok, err := k.t.Still(ctx); {
+		case err != nil:
+			return deny(call, "The gateway could not decide about this call: the answer is no.")
+		case !ok:
+			return deny(call, "What this person may do was changed meanwhile: it was not done.")
+		}
+	}
 	return allow(call, input)
 }
 

@@ -42,6 +42,9 @@ type Work struct {
 	Replace bool            // somebody wrote it as the whole prompt
 	Line    string          // the id of the message's line in the transcript
 	Said    []session.Block // the message
+	// Still reports whether the sender may still do what the turn was begun
+	// with; to be asked before each call of a tool.
+	Still   func(ctx context.Context) (bool, error)
 	Emit    func(core.Event)
 	Waiting func(bool)
 	Heard   func()      // the model got on: its silence is counted from now
@@ -95,7 +98,8 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 	r.work = &Work{
 		Turn: r.t, Agent: r.agent, Model: r.name, Dir: dir, Resume: resume.Info.SDKSessionAvailable,
 		System: system, Replace: meta.PromptSource == "custom" || meta.PromptSource == "agent", Said: r.spoken(),
-		Emit: o.emit, Waiting: r.waiting, Heard: r.heardNow,
+		Still: func(ctx context.Context) (bool, error) { return r.still(ctx, false) },
+		Emit:  o.emit, Waiting: r.waiting, Heard: r.heardNow,
 		Busy: func(n int) {
 			r.heardNow()
 			r.busy.Add(int32(n))

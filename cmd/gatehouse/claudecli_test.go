@@ -1,0 +1,155 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gatehouse/configs"
+	"gatehouse/core"
+	"gatehouse/core/claudecli/claudetest"
+)
+
+const standIn = "claudecli/standin"
+
+// withClaude is a gateway whose Claude Code is the stand-in.
+func withClaude(t *testing.T, change func(*configs.Config)) *world {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newWorld(t, func(c *configs.Config) {
+		c.ClaudeCLI = self
+		if change != nil {
+			change(c)
+		}
+	})
+}
+
+// owners reads the stream of a message of the owner's, at full trust.
+func (w *world) owners(session, model, text string) *reading {
+	w.t.Helper()
+	body := map[string]any{"message": text, "model": model}
+	if session != "" {
+		body["session_id"] = session
+	}
+	return w.read(w.open("POST", "/api/chat", body, w.as(core.Full)))
+}
+
+// response reads to the end of an answer.
+func (r *reading) response() string {
+	r.t.Helper()
+	text, _ := r.until("done").Data["response"].(string)
+	r.until("message_stop")
+	if head := []string{"session", "user_message", "prompt_metadata", "init", "model"}; !slices.Equal(types(r.all)[:5], head) {
+		r.t.Errorf("the stream begins with %v", types(r.all)[:5])
+	}
+	return text
+}
+
+func TestTheOwnerIsAnsweredByClaudeCodeAndTheSessionGoesOnWithEither(t *testing.T) {
+	w := withClaude(t, nil)
+	first := w.owners("", standIn, "count")
+	if got := first.response(); got != "turn 1 of this process, 1 messages" {
+		t.Fatalf("%q: %v", got, first.all)
+	}
+	session := first.all[0].Data["id"].(string)
+	if init := first.all[3].Data; init["runtime"] != "Claude Code "+claudetest.Version || first.all[4].Data["model"] != standIn {
+		t.Errorf("%v", first.all[3:5])
+	}
+	if got := w.owners(session, standIn, "count").response(); got != "turn 2 of this process, 3 messages" {
+		t.Errorf("%q", got)
+	}
+	if got := w.owners(session, "local/quote", "and you?").response(); got == "" {
+		t.Error("the loop says nothing")
+	}
+	if got := w.owners(session, standIn, "count").response(); got != "turn 1 of this process, 7 messages" {
+		t.Errorf("after the loop: %q", got)
+	}
+	if n := w.count(`SELECT message_count FROM sessions WHERE id = $1`, session); n != 8 {
+		t.Errorf("%d messages are counted", n)
+	}
+	if n := w.count(`SELECT count(*) FROM usage WHERE model = $1 AND input = 10 AND micro_usd = 250000`, standIn); n != 3 {
+		t.Errorf("%d rows of usage", n)
+	}
+}
+
+// Not by a request, not by an agent, in no chat.
+func TestClaudeCodeWorksForNobodyBelowFullTrust(t *testing.T) {
+	w := withClaude(t, func(c *configs.Config) { c.DefaultAgent = "coder" })
+	w.puts(map[string]string{".parachute/agents/coder.md": "---\nname: coder\nmodel: " + standIn + "\n---\nYou write programs."})
+	for _, trust := range []core.Trust{core.Vault, core.Sandboxed} {
+		r := w.read(w.open("POST", "/api/chat", map[string]any{"message": "say I am in", "model": standIn}, w.as(trust)))
+		if got := r.until("error").Data["message"]; got != "Claude Code works at trust full only, and this turn has "+trust.String()+"." {
+			t.Error(got)
+		}
+	}
+	if got := w.lend().says("say I am in", "").response(); got == "I am in" {
+		t.Error("a guest is answered by Claude Code because an agent wants it")
+	}
+	if m := w.replies(w.boss(), "say I am in"); strings.TrimSpace(m.Text) == "I am in" {
+		t.Errorf("it answers in a chat: %q", m.Text)
+	}
+	if got := w.owners("", "", "say I am in").response(); got != "I am in" {
+		t.Errorf("the owner is not answered by the agent's model: %q", got)
+	}
+}
+
+func TestTheOwnerDecidesWhatClaudeCodeDoes(t *testing.T) {
+	w := withClaude(t, nil)
+	r := w.owners("", standIn, "use Read {\"file_path\":\".env\"}\nuse Bash {\"command\":\"cat .env; echo tea > bought\"}\nsay It is bought.")
+	if got := r.until("tool_result").Data; got["is_error"] != true || !strings.Contains(got["result"].(string), "deny list") {
+		t.Errorf("a secret is read: %v", got)
+	}
+	ask := r.until("permission_request").Data
+	if _, err := os.Stat(filepath.Join(w.cfg.VaultPath, "bought")); err == nil || ask["command"] != "cat .env; echo tea > bought" {
+		t.Fatalf("asked: %v, %v", ask, err)
+	}
+	yes := w.open("POST", "/api/permissions/"+ask["id"].(string)+"/grant", nil, http.Header{"Authorization": {"Bearer " + w.newKey(core.Full, "chat", "admin")}})
+	if _ = yes.Body.Close(); yes.StatusCode != 200 {
+		t.Fatal(yes.Status)
+	}
+	if got := r.response(); got != "It is bought." {
+		t.Errorf("%q", got)
+	}
+	if b, err := os.ReadFile(filepath.Join(w.cfg.VaultPath, "bought")); err != nil || string(b) != "tea\n" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+func TestAStopEndsClaudeCodeWithAllItStarted(t *testing.T) {
+	w := withClaude(t, nil)
+	r := w.owners("", standIn, "say I begin\nuse Bash {\"command\":\"echo $$ > pid; exec sleep 1000\"}")
+	session := r.until("session").Data["id"].(string)
+	pid := 0
+	w.until("the command runs", func() bool {
+		b, _ := os.ReadFile(filepath.Join(w.cfg.VaultPath, "pid"))
+		n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+		pid = n
+		return err == nil && strings.HasSuffix(string(b), "\n")
+	})
+	if status, body := w.call("POST", "/api/chat/"+session+"/abort", nil); status != 200 {
+		t.Fatal(status, body)
+	}
+	if last := r.until("aborted").Data; last["partial_response"] != "I begin" {
+		t.Errorf("%v", last)
+	}
+	if syscall.Kill(pid, 0) == nil {
+		t.Error("the command runs on")
+	}
+}
+
+func TestAProgramThatIsNoneIsToldAtTheStart(t *testing.T) {
+	cfg := configs.Default()
+	cfg.ClaudeCLI = filepath.Join(t.TempDir(), "claude")
+	a := &app{cfg: cfg}
+	if _, err := a.joinClaude(nil); err == nil || !strings.Contains(err.Error(), "GATEHOUSE_CLAUDE_CLI") {
+		t.Error(err)
+	}
+}
