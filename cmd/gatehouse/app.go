@@ -304,6 +304,7 @@ func (a *app) joinUpkeep(context.Context) error {
 	a.upkeep = newUpkeep([]chore{
 		{"pairing", time.Minute, a.book.Expire},
 		{"asks", time.Minute, a.guard.Expire},
+		{"old_asks", 6 * time.Hour, a.desk.Prune},
 		{"reservations", time.Hour, func(ctx context.Context) (int, error) { return a.usage.SettleStale(ctx, a.db) }},
 		{"queue", 10 * time.Minute, a.queue.Prune},
 		{"run_events", 10 * time.Minute, a.events.Prune},

@@ -348,3 +348,21 @@ func who(by core.Actor) string {
 	}
 	return name
 }
+
+// keepSettled is how long the panel may show what was decided.
+const keepSettled = 30 * 24 * time.Hour
+
+// Prune deletes asks that were settled more than 30 days ago, at most 1000 at
+// a time, and says how many. The audit log keeps who decided what.
+func (d *Desk) Prune(ctx context.Context) (n int, err error) {
+	err = d.db.Tx(ctx, func(tx *store.Tx) error {
+		deleted, err := tx.Exec(ctx, `DELETE FROM asks WHERE id IN (SELECT id FROM asks WHERE state <> 'open' AND created_at < $1 ORDER BY created_at LIMIT 1000)`,
+			core.Stamp(tx.Time().Add(-keepSettled)))
+		n = int(deleted)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("prune asks: %w", err)
+	}
+	return n, nil
+}

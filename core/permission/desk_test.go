@@ -262,3 +262,30 @@ func TestMoveAndForget(t *testing.T) {
 	_, err := w.desk.ByID(ctx, w.db, a.ID)
 	wantKind(t, err, core.NotFound)
 }
+
+// What was settled is kept for 30 days; what waits is kept whatever its age.
+func TestOldAsksAreDeletedOnceTheyAreSettled(t *testing.T) {
+	w := newWorld(t)
+	old := w.open(Ask{Kind: KindQuestion, User: 7})
+	waits := w.open(Ask{Kind: KindQuestion, User: 7})
+	if _, err := w.decide(old.ID, "yes", core.Actor{User: 7, Via: "chat"}); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Advance(29 * 24 * time.Hour)
+	young := w.open(Ask{Kind: KindQuestion, User: 7})
+	if _, err := w.decide(young.ID, "yes", core.Actor{User: 7, Via: "chat"}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := w.desk.Prune(ctx); n != 0 || err != nil {
+		t.Errorf("after 29 days: %d %v", n, err)
+	}
+	w.clock.Advance(2 * 24 * time.Hour)
+	if n, err := w.desk.Prune(ctx); n != 1 || err != nil {
+		t.Errorf("after 31 days: %d %v", n, err)
+	}
+	for id, there := range map[string]bool{old.ID: false, waits.ID: true, young.ID: true} {
+		if _, err := w.desk.ByID(ctx, w.db, id); (err == nil) != there {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}
