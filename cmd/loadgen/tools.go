@@ -20,8 +20,8 @@ const callsPerRun = 40
 
 // tools measures what the loop needs for one tool call, from the end of the
 // model's answer to the request that brings it the result: the call is shown,
-// decided about, made, its result and the model's words are in the transcript
-// and on the disk, and the model is asked again.
+// decided about, made, its result and the model's words are written to the
+// transcript, and the model is asked again.
 func (b *bench) tools(ctx context.Context) error {
 	dir, err := os.MkdirTemp(b.dir, "bot-")
 	if err != nil {
