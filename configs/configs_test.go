@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -551,5 +552,22 @@ func TestABudgetIsTokensOrDollars(t *testing.T) {
 		if err := b.Decode(text); err == nil {
 			t.Errorf("%s was taken: %+v", text, b)
 		}
+	}
+}
+
+func TestASecretInAPipeThatNobodyWritesToHoldsNobodyUp(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "token")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Skip(err)
+	}
+	done := make(chan error, 1)
+	go func() { _, err := ReadSecret(path); done <- err }()
+	select {
+	case err := <-done:
+		if err == nil || !strings.Contains(err.Error(), "empty") {
+			t.Errorf("%v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it waits for a writer")
 	}
 }

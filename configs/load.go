@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/kelseyhightower/envconfig"
@@ -171,7 +172,8 @@ const maxSecret = 16 << 10
 // ReadSecret reads a secret from a file of at most 16 KiB, without the line end
 // that editors leave behind it. The error never holds it.
 func ReadSecret(path string) (Secret, error) {
-	f, err := os.Open(path)
+	// Without waiting: a pipe that nobody writes to would hold up a reload.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return Secret{}, err
 	}
