@@ -72,14 +72,14 @@ vulnerabilities: ## govulncheck
 	@echo "== govulncheck"
 	@GO="$(GO)" .ci/tool $(GOVULNCHECK) -tags $(TAGS) ./...
 
-test-claude: ## sessions against the real Claude Code; CLAUDE=program, else npm fetches it
+test-claude: ## sessions and the runtime against the real Claude Code; CLAUDE=program, else npm fetches it
 	@echo "== Claude Code"
 	@program="$(CLAUDE)"; dir=; \
 	if [ -z "$$program" ]; then \
 		dir=$$(mktemp -d) && HOME=$$dir npm install --silent --no-audit --no-fund --ignore-scripts --prefix $$dir $(CLAUDE_CODE) && \
 		program=$$(ls $$dir/node_modules/@anthropic-ai/claude-code-*/claude | head -n 1) || exit 1; \
 	fi; \
-	GATEHOUSE_TEST_CLAUDE="$$program" $(GO) test -count=1 -tags $(TAGS) -run ClaudeCode -v ./core/session; ok=$$?; \
+	GATEHOUSE_TEST_CLAUDE="$$program" $(GO) test -count=1 -tags $(TAGS) -run ClaudeCode -v ./core/session ./core/claudecli; ok=$$?; \
 	[ -z "$$dir" ] || rm -rf $$dir; exit $$ok
 
 crash: ## the crash, power cut and strace tests alone and longer, both platforms at once, ROUNDS=100

@@ -290,7 +290,7 @@ func (r *Runner) release(p *process, keep bool) {
 }
 
 // away are tools that would work when the turn is over, or elsewhere.
-const away = "CronCreate,CronDelete,CronList,ScheduleWakeup,EnterWorktree,ExitWorktree,SendMessage,Workflow"
+const away = "CronCreate,CronDelete,CronList,ScheduleWakeup,EnterWorktree,ExitWorktree,SendMessage,Workflow,Monitor"
 
 // arguments start the CLI for t; the first two say which session.
 func arguments(t *Turn, mcpConfig string) []string {

@@ -395,23 +395,11 @@ func (h *house) runs(name string) {
 	}
 }
 
-// aborted stops a turn once the file is there.
-func (h *house) aborted(id, text, name string) (claudecli.Answer, error) {
-	h.t.Helper()
-	ctx, stop := context.WithCancel(h.t.Context())
-	defer stop()
-	go func() {
-		h.runs(name)
-		stop()
-	}()
-	return h.Answer(ctx, h.turn(id, text))
-}
-
 func TestAStopInTheMiddleOfAToolLeavesNoProcess(t *testing.T) {
 	h := open(t, func(o *claudecli.Options) { o.Grace = 100 * time.Millisecond })
 	id := uuid.NewString()
 	work := `say I begin` + "\n" + `use Bash {"command":"setsid sh -c 'echo $$ > far; exec sleep 1000' & sleep 0.1; while ! [ -s far ]; do sleep 0.01; done; echo $$ > near; exec sleep 1000"}`
-	a, err := h.aborted(id, work, "near")
+	a, err := h.stopped(h.turn(id, work), "near")
 	if err != nil || a.Text != "I begin" || a.Fault != nil {
 		t.Errorf("%+v, %v", a, err)
 	}

@@ -154,7 +154,7 @@ func plainAnswers(given json.RawMessage) map[string]string {
 var inner = map[string]bool{
 	"Task": true, "Agent": true, "TaskCreate": true, "TaskGet": true, "TaskList": true, "TaskOutput": true, "TaskStop": true, "TaskUpdate": true,
 	"TodoWrite": true, "Skill": true, "SlashCommand": true, "ToolSearch": true, "ReportFindings": true, "BashOutput": true, "KillShell": true,
-	"KillBash": true, "EnterPlanMode": true, "ExitPlanMode": true,
+	"KillBash": true, "ListAgents": true, "EnterPlanMode": true, "ExitPlanMode": true,
 }
 
 // touches is a tool of the CLI's as the Guard knows tools, and what the call

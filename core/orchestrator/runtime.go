@@ -93,6 +93,11 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 	if err != nil {
 		return err
 	}
+	if cleared, err := r.conv.Clear(); err != nil {
+		return err
+	} else if cleared {
+		resume.Info.SDKSessionAvailable = false
+	}
 	r.resume = resume
 	o := &observer{r: r, asked: r.o.o.Clock.Now(), names: map[string]string{}}
 	r.work = &Work{

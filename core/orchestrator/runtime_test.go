@@ -292,6 +292,31 @@ func TestARuntimeIsNotAskedTwice(t *testing.T) {
 	}
 }
 
+// Claude Code that is killed before it writes the message leaves a file that it
+// neither resumes nor lets be made anew.
+func TestATranscriptWithoutAMessageIsNotInARuntimesWay(t *testing.T) {
+	h, o := elsewhere(t, orchestrator.Limits{})
+	o.answer = o.well("hello")
+	id := uuid.NewString()
+	name, err := h.vault.Transcript("", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(h.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(`{"type":"queue-operation","operation":"enqueue"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if res, _ := h.ended(h.owners("r1", id, "other/x", "hi")); res.State != "done" || o.works[0].Resume {
+		t.Errorf("%+v, resume %v", res, o.works[0].Resume)
+	}
+	if b, err := os.ReadFile(path); err != nil || strings.Contains(string(b), "queue-operation") {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
 func TestARuntimeThatIsSilentIsStopped(t *testing.T) {
 	h, o := elsewhere(t, orchestrator.Limits{Silence: time.Minute})
 	o.answer = func(ctx context.Context, w *orchestrator.Work) orchestrator.Answer {

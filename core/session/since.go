@@ -46,3 +46,17 @@ func (c *Conversation) After(line string) ([]Message, bool, error) {
 	}
 	return nil, false, nil
 }
+
+// Clear moves a transcript that holds no message to the trash and reports
+// whether it did: Claude Code, ended before it wrote the first one, neither
+// goes on with such a file nor begins another in its place. Ask after History.
+func (c *Conversation) Clear() (bool, error) {
+	if !c.existed || !c.loaded || !c.tail.whole || len(c.tail.messages) > 0 {
+		return false, nil
+	}
+	if _, err := c.s.vault.Trash(c.name, c.s.clock.Now()); err != nil {
+		return false, err
+	}
+	c.existed = false
+	return true, nil
+}
