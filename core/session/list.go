@@ -26,7 +26,8 @@ type Filter struct {
 	AgentType string
 	Archived  *bool
 	Tag       string
-	Search    string // in the title, case-insensitive for ASCII
+	Context   string // a folder or file that it is about, as Contexts says it
+	Search    string // in the title or in a tag, case-insensitive for ASCII
 	Limit     int    // 0 is 50; at most 200
 	Offset    int    // the first generation's paging; at most 100,000
 	Cursor    string // from the page before; makes Offset count from there
@@ -103,9 +104,16 @@ func (f *Filter) query() (string, []any, error) {
 	if f.Tag != "" {
 		and("s.id IN (SELECT t.session_id FROM session_tags t WHERE t.tag = ?)", strings.ToLower(f.Tag))
 	}
+	if f.Context != "" {
+		about, err := contextOf(f.Context)
+		if err != nil {
+			return "", nil, err
+		}
+		and("s.id IN (SELECT c.session_id FROM session_contexts c WHERE c.folder_path = ?)", about)
+	}
 	if f.Search != "" {
-		like := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(f.Search))
-		and(`lower(s.title) LIKE ? ESCAPE '\'`, "%"+like+"%")
+		like := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(f.Search)) + "%"
+		and(`(lower(s.title) LIKE ? ESCAPE '\' OR EXISTS (SELECT 1 FROM session_tags t WHERE t.session_id = s.id AND t.tag LIKE ? ESCAPE '\'))`, like, like)
 	}
 	if f.Cursor != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(f.Cursor)

@@ -34,3 +34,30 @@ func TestListsAreReadInOrderAndNotSorted(t *testing.T) {
 		}
 	}
 }
+
+// What asks for a tag, a folder or words reads the sessions that these have,
+// or walks an index in the list's order; the table is read whole by none.
+func TestNoListReadsTheWholeTableOfSessions(t *testing.T) {
+	db := storetest.Open(t, core.System{})
+	for _, f := range []Filter{
+		{User: 5, Tag: "work"}, {All: true, Tag: "work"}, {User: 5, Context: "Notes"}, {All: true, Context: "Notes"},
+		{User: 5, Search: "plan"}, {All: true, Search: "plan"},
+	} {
+		query, args, err := f.query()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan []struct {
+			ID, Parent, Notused int
+			Detail              string
+		}
+		if err := db.Select(context.Background(), &plan, "EXPLAIN QUERY PLAN "+query, args...); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range plan {
+			if strings.HasPrefix(step.Detail, "SCAN") && !strings.Contains(step.Detail, "USING INDEX idx_sessions_") {
+				t.Errorf("%+v: %s", f, step.Detail)
+			}
+		}
+	}
+}

@@ -1,0 +1,389 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// Bounds of what a person may write into a session.
+const (
+	maxTags     = 64       // of one session
+	maxTag      = 128      // bytes
+	maxContext  = 1024     // bytes of one path
+	maxMetadata = 16 << 10 // bytes, all together
+	maxName     = 200      // bytes of a module, model or agent
+)
+
+// A Change is what a person wants of a session; nil and empty fields leave it
+// as it is. Where tags or contexts are set and added to, setting comes first.
+type Change struct {
+	Title            *string // as Title makes one of it; from now on a person's
+	Archived         *bool
+	Module           *string
+	WorkingDirectory *string // relative to the vault or absolute; "" is the vault
+	Model            *string
+	AgentType        *string
+	// Metadata is put over what there is, name by name, at the first level and
+	// inside "permissions"; null takes a name out. "permissions" and AgentType
+	// are core.Denied without Owner, "original_id" is the importer's.
+	Metadata    map[string]json.RawMessage
+	SetTags     *[]string
+	AddTags     []string
+	DropTags    []string
+	SetContexts *[]string
+	AddContexts []string
+	DropContext []string
+
+	If    []string   // the Versions that it is meant for; none is any
+	Trust core.Trust // of who asks: a folder outside the vault needs full
+	Owner bool       // the gateway's owner asks
+}
+
+// ErrChanged is Update's answer to a Change for a version that is no more. Its
+// kind is core.Conflict.
+var ErrChanged = core.Errorf(core.Conflict, "the session has changed since you read it")
+
+// Update changes a session and says how it is then; the names of what has
+// changed go into an audit row, and without any nothing is written.
+// core.NotFound without the session, core.Invalid for what cannot be kept,
+// core.Denied for a folder that is out of reach.
+func (s *Store) Update(ctx context.Context, tx *store.Tx, id string, c Change, by core.Actor) (Detail, error) {
+	was, err := s.Detail(ctx, tx, id)
+	if err != nil {
+		return Detail{}, err
+	}
+	if len(c.If) > 0 && !slices.Contains(c.If, was.Version()) {
+		return Detail{}, ErrChanged
+	}
+	now, err := s.changed(was, c)
+	if err != nil {
+		return Detail{}, err
+	}
+	fields := differing(&was, &now)
+	if len(fields) == 0 {
+		return was, nil
+	}
+	var metadata any
+	if len(now.Metadata) > 0 {
+		metadata = string(now.Metadata)
+	}
+	archived := 0
+	if now.Archived {
+		archived = 1
+	}
+	_, err = tx.Exec(ctx, `UPDATE sessions SET title = $2, title_source = $3, archived = $4, module = $5,
+			working_directory = $6, model = $7, agent_type = $8, metadata = $9 WHERE id = $1`,
+		id, now.Title, now.TitleSource, archived, now.Module, now.WorkingDirectory, now.Model, now.AgentType, metadata)
+	if err != nil {
+		return Detail{}, fmt.Errorf("update session: %w", err)
+	}
+	if err := keepList(ctx, tx, id, tagRows, was.Tags, now.Tags); err != nil {
+		return Detail{}, err
+	}
+	if err := keepList(ctx, tx, id, contextRows, was.Contexts, now.Contexts); err != nil {
+		return Detail{}, err
+	}
+	if err := store.Audit(ctx, tx, by, "session.update", id, map[string]any{"fields": fields}); err != nil {
+		return Detail{}, fmt.Errorf("update session: %w", err)
+	}
+	return now, s.keepCurrent(ctx, tx, id)
+}
+
+// changed is was as c wants it, and checked.
+func (s *Store) changed(was Detail, c Change) (now Detail, err error) {
+	now = was
+	if !c.Owner && (c.AgentType != nil && *c.AgentType != was.AgentType || slices.ContainsFunc(slices.Collect(maps.Keys(c.Metadata)), isPermissions)) {
+		return now, core.Errorf(core.Denied, "who answers in a session, and what is permitted in it, is the owner's to say")
+	}
+	if c.Title != nil {
+		now.Title, now.TitleSource = Title(*c.Title), TitleUser
+	}
+	if c.Archived != nil {
+		now.Archived = *c.Archived
+	}
+	for _, f := range []struct {
+		name string
+		from *string
+		to   *string
+	}{{"module", c.Module, &now.Module}, {"model", c.Model, &now.Model}, {"agent_type", c.AgentType, &now.AgentType}} {
+		if f.from == nil {
+			continue
+		}
+		if clean(*f.from) != *f.from || len(*f.from) > maxName || *f.from == "" && f.name != "model" {
+			return now, core.Errorf(core.Invalid, "%s must be a name of at most %d bytes", f.name, maxName)
+		}
+		*f.to = *f.from
+	}
+	if c.WorkingDirectory != nil {
+		if now.WorkingDirectory, err = s.movedTo(*c.WorkingDirectory, min(c.Trust, was.TrustLevel)); err != nil {
+			return now, err
+		}
+	}
+	if now.Metadata, err = merged(was.Metadata, c.Metadata); err != nil {
+		return now, err
+	}
+	if now.Tags, err = edited(was.Tags, c.SetTags, c.AddTags, c.DropTags, maxTags, tagOf); err != nil {
+		return now, err
+	}
+	slices.Sort(now.Tags)
+	now.Contexts, err = edited(was.Contexts, c.SetContexts, c.AddContexts, c.DropContext, maxContexts, contextOf)
+	return now, err
+}
+
+// movedTo is the folder that a session is to work in from now on. Whoever is
+// sandboxed chooses none, and so does not learn which there are.
+func (s *Store) movedTo(dir string, trust core.Trust) (string, error) {
+	if trust < core.Vault {
+		return "", core.Errorf(core.Denied, "at the trust level sandboxed the working directory is not yours to choose")
+	}
+	if dir == "" {
+		return "", nil
+	}
+	kept, err := s.directory(Ref{Trust: trust, Options: &core.Options{WorkingDirectory: dir}})
+	if err != nil || kept != "" {
+		return kept, err
+	}
+	if d, err := s.vault.Dir(dir); err != nil || d.Rel != "." {
+		return "", core.Errorf(core.Invalid, "there is no such folder: working_directory")
+	}
+	return "", nil
+}
+
+// merged puts over onto the metadata a session has.
+func merged(was json.RawMessage, over map[string]json.RawMessage) (json.RawMessage, error) {
+	if len(over) == 0 {
+		return was, nil
+	}
+	all := map[string]json.RawMessage{}
+	if len(was) > 0 && json.Unmarshal(was, &all) != nil || all == nil {
+		all = map[string]json.RawMessage{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(over)) {
+		value := over[name]
+		switch {
+		case strings.EqualFold(name, "original_id"), isPermissions(name) && name != "permissions":
+			return nil, core.Errorf(core.Invalid, "metadata.%s is not for writing", core.CutRunes(name, 64))
+		case bytes.Equal(bytes.TrimSpace(value), []byte("null")):
+			delete(all, name)
+		case name == "permissions":
+			p, err := mergedPermissions(all[name], value)
+			if err != nil {
+				return nil, err
+			}
+			if all[name] = p; len(p) == 0 {
+				delete(all, name)
+			}
+		default:
+			all[name] = value
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	b, err := json.Marshal(all)
+	if err != nil {
+		return nil, core.Errorf(core.Invalid, "metadata must be an object")
+	}
+	if len(b) > maxMetadata {
+		return nil, core.Errorf(core.TooLarge, "metadata is over %d bytes", maxMetadata)
+	}
+	return b, nil
+}
+
+// isPermissions reports whether readers would take name for "permissions":
+// JSON is read without regard to case.
+func isPermissions(name string) bool { return strings.EqualFold(name, "permissions") }
+
+// mergedPermissions refuses what readers of permissions could not read, since
+// a session whose permissions cannot be read is closed.
+func mergedPermissions(was, over json.RawMessage) (json.RawMessage, error) {
+	var given struct {
+		Read, Write []string
+		Bash        any
+		TrustMode   *bool `json:"trust_mode"`
+		TrustAuto   *bool `json:"trust_auto"`
+	}
+	bad := core.Errorf(core.Invalid, "metadata.permissions holds read and write (lists of patterns), bash (a list of commands, true or false), trust_mode and trust_auto (true or false)")
+	if json.Unmarshal(over, &given) != nil {
+		return nil, bad
+	}
+	switch bash := given.Bash.(type) {
+	case nil, bool:
+	case []any:
+		if slices.ContainsFunc(bash, func(v any) bool { _, ok := v.(string); return !ok }) {
+			return nil, bad
+		}
+	default:
+		return nil, bad
+	}
+	return merged(was, fieldsOf(over))
+}
+
+func fieldsOf(raw json.RawMessage) (m map[string]json.RawMessage) {
+	if json.Unmarshal(raw, &m) != nil {
+		return nil
+	}
+	return m
+}
+
+// edited is a list after setting, adding and taking out, at most most long.
+func edited(was []string, set *[]string, add, drop []string, most int, check func(string) (string, error)) ([]string, error) {
+	now := slices.Clone(was)
+	if set != nil {
+		now, add = []string{}, slices.Concat(*set, add)
+	}
+	for _, v := range add {
+		v, err := check(v)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(now, v) {
+			continue
+		}
+		if now = append(now, v); len(now) > most {
+			return nil, core.Errorf(core.Invalid, "at most %d of them per session", most)
+		}
+	}
+	for _, v := range drop {
+		v, err := check(v)
+		if err != nil {
+			return nil, err
+		}
+		now = slices.DeleteFunc(now, func(have string) bool { return have == v })
+	}
+	return now, nil
+}
+
+// tagOf is a tag as it is kept: lower case, one line, at most 128 bytes.
+func tagOf(given string) (string, error) {
+	if len(given) > maxTag {
+		return "", core.Errorf(core.Invalid, "a tag has at most %d bytes", maxTag)
+	}
+	tag := strings.ToLower(clean(given))
+	if tag == "" || len(tag) > maxTag {
+		return "", core.Errorf(core.Invalid, "a tag has 1 to %d bytes", maxTag)
+	}
+	return tag, nil
+}
+
+// contextOf is a path inside the vault as it is kept: relative, with slashes.
+// Whether it exists is not asked, so that nobody learns it from the answer.
+func contextOf(given string) (string, error) {
+	p := path.Clean(filepath.ToSlash(given))
+	if given == "" || len(given) > maxContext || p == "." || !filepath.IsLocal(p) || clean(p) != p {
+		return "", core.Errorf(core.Invalid, "a context is the path of a folder or file in the vault, relative to it")
+	}
+	return p, nil
+}
+
+// differing names what is another in now.
+func differing(was, now *Detail) (fields []string) {
+	for _, f := range []struct {
+		name string
+		same bool
+	}{
+		{"title", was.Title == now.Title && was.TitleSource == now.TitleSource}, {"archived", was.Archived == now.Archived},
+		{"module", was.Module == now.Module}, {"working_directory", was.WorkingDirectory == now.WorkingDirectory},
+		{"model", was.Model == now.Model}, {"agent_type", was.AgentType == now.AgentType},
+		{"metadata", bytes.Equal(was.Metadata, now.Metadata)},
+		{"tags", slices.Equal(was.Tags, now.Tags)}, {"contexts", slices.Equal(was.Contexts, now.Contexts)},
+	} {
+		if !f.same {
+			fields = append(fields, f.name)
+		}
+	}
+	return fields
+}
+
+// rowsOf are the statements that keep one list of a session.
+type rowsOf struct{ add, drop string }
+
+var (
+	tagRows = rowsOf{`INSERT INTO session_tags (session_id, tag, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+		`DELETE FROM session_tags WHERE session_id = $1 AND tag = $2`}
+	contextRows = rowsOf{`INSERT INTO session_contexts (session_id, folder_path, added_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+		`DELETE FROM session_contexts WHERE session_id = $1 AND folder_path = $2`}
+)
+
+func keepList(ctx context.Context, tx *store.Tx, id string, rows rowsOf, was, now []string) error {
+	for _, v := range was {
+		if slices.Contains(now, v) {
+			continue
+		}
+		if _, err := tx.Exec(ctx, rows.drop, id, v); err != nil {
+			return fmt.Errorf("lists of session: %w", err)
+		}
+	}
+	for _, v := range now {
+		if slices.Contains(was, v) {
+			continue
+		}
+		if _, err := tx.Exec(ctx, rows.add, id, v, core.Stamp(tx.Time())); err != nil {
+			return fmt.Errorf("lists of session: %w", err)
+		}
+	}
+	return nil
+}
+
+// Delete deletes a session: its row with tags, contexts and aliases, and the
+// tie to its chat, whose next message begins another. After the commit its
+// transcript goes to the trash and its sidecar away; what cannot be moved is
+// logged. The caller has made sure that no run writes to it. core.NotFound
+// without the session.
+func (s *Store) Delete(ctx context.Context, tx *store.Tx, id string, by core.Actor) error {
+	if _, err := tx.Exec(ctx, `UPDATE chats SET session_id = NULL, updated_at = $2 WHERE session_id = $1`, id, core.Stamp(tx.Time())); err != nil {
+		return fmt.Errorf("delete session: %w", err)
+	}
+	n, err := tx.Exec(ctx, `DELETE FROM sessions WHERE id = $1`, id)
+	if err == nil && n == 0 {
+		return notFound()
+	}
+	if err == nil {
+		err = store.Audit(ctx, tx, by, "session.delete", id, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("delete session: %w", err)
+	}
+	tx.OnCommit(func() {
+		s.cache.drop(id)
+		if err := s.discard(id); err != nil {
+			s.log.Error("a deleted session's files are still in the vault", "session", id, "error", err)
+		}
+	})
+	return nil
+}
+
+// maxCleanup bounds what one Cleanup deletes.
+const maxCleanup = 500
+
+// Cleanup deletes sessions that are archived and were not used for this many
+// days, the longest unused first and at most 500 at a time, as Delete does,
+// and says how many. Fewer than one day is core.Invalid.
+func (s *Store) Cleanup(ctx context.Context, tx *store.Tx, days int, by core.Actor) (int, error) {
+	if days < 1 {
+		return 0, core.Errorf(core.Invalid, "the number of days must be at least 1")
+	}
+	var ids []string
+	err := tx.Select(ctx, &ids, `SELECT id FROM sessions WHERE archived = 1 AND last_accessed < $1 ORDER BY last_accessed, id LIMIT $2`,
+		core.Stamp(tx.Time().AddDate(0, 0, -days)), maxCleanup)
+	if err != nil {
+		return 0, fmt.Errorf("clean up sessions: %w", err)
+	}
+	for _, id := range ids {
+		if err := s.Delete(ctx, tx, id, by); err != nil && !errors.Is(err, store.ErrNoRows) {
+			return 0, err
+		}
+	}
+	return len(ids), nil
+}

@@ -1,0 +1,310 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+)
+
+func (h *house) update(id string, c session.Change) (d session.Detail, err error) {
+	err = h.try(func(ctx context.Context, tx *store.Tx) (err error) {
+		d, err = h.Update(ctx, tx, id, c, core.Actor{User: 5, Via: "api"})
+		return err
+	})
+	return d, err
+}
+
+func (h *house) audited(action string) (details []string) {
+	h.t.Helper()
+	if err := h.db.Select(context.Background(), &details, `SELECT coalesce(detail, '') FROM audit_events WHERE action = $1 ORDER BY id`, action); err != nil {
+		h.t.Fatal(err)
+	}
+	return details
+}
+
+func raw(fields string) (m map[string]json.RawMessage) {
+	if err := json.Unmarshal([]byte(fields), &m); err != nil {
+		panic(err)
+	}
+	return m
+}
+
+func TestAChangeIsKeptAuditedAndWrittenBeside(t *testing.T) {
+	h := open(t)
+	id := h.resolve(api(5, "mine")).ID
+	title, yes, module := "  A\tplan\n", true, "daily"
+	d, err := h.update(id, session.Change{Title: &title, Archived: &yes, Module: &module, AddTags: []string{"Work", "work ", "B"}, AddContexts: []string{"Notes/", "Notes"}})
+	if err != nil || d.Title != "A plan" || d.TitleSource != session.TitleUser || !d.Archived || d.Module != "daily" ||
+		!slices.Equal(d.Tags, []string{"b", "work"}) || !slices.Equal(d.Contexts, []string{"Notes"}) {
+		t.Fatalf("%+v %v", d, err)
+	}
+	kept, err := h.Detail(context.Background(), h.db, id)
+	if err != nil || kept.Version() != d.Version() || kept.Title != "A plan" {
+		t.Errorf("kept %+v %v", kept, err)
+	}
+	if m := h.sidecar(id); m["title"] != "A plan" || m["archived"] != true || fmt.Sprint(m["tags"]) != "[b work]" {
+		t.Errorf("sidecar %v", m)
+	}
+	if a := h.audited("session.update"); len(a) != 1 || a[0] != `{"fields":["title","archived","module","tags","contexts"]}` {
+		t.Errorf("audit %q", a)
+	}
+	before := h.db.Statements()
+	if _, err := h.update(id, session.Change{Title: &title, AddTags: []string{"work"}}); err != nil || len(h.audited("session.update")) != 1 {
+		t.Errorf("the same again was written: %v", err)
+	}
+	if n := h.db.Statements() - before; n > 8 { // three of them Detail's, the others the transaction's and this test's
+		t.Errorf("a change of nothing took %d statements", n)
+	}
+	if d, err = h.update(id, session.Change{DropTags: []string{"WORK"}, SetContexts: &[]string{"A", "B"}, DropContext: []string{"A"}}); err != nil ||
+		!slices.Equal(d.Tags, []string{"b"}) || !slices.Equal(d.Contexts, []string{"B"}) {
+		t.Errorf("%v %v %v", d.Tags, d.Contexts, err)
+	}
+	if _, err := h.update("00000000-0000-4000-8000-000000000000", session.Change{Archived: &yes}); core.KindOf(err) != core.NotFound {
+		t.Errorf("no session: %v", err)
+	}
+}
+
+func TestAChangeForAVersionThatIsNoMoreIsRefused(t *testing.T) {
+	h := open(t)
+	id := h.resolve(api(5, "mine")).ID
+	d, _ := h.Detail(context.Background(), h.db, id)
+	h.tx(func(ctx context.Context, tx *store.Tx) error { // a turn that neither names nor changes its model
+		return h.Finish(ctx, tx, id, session.Finish{Messages: 2, At: h.clock.Now()})
+	})
+	one, two := "one", "two"
+	if _, err := h.update(id, session.Change{Title: &one, If: []string{d.Version()}}); err != nil {
+		t.Errorf("a turn in between changed the version: %v", err)
+	}
+	_, err := h.update(id, session.Change{Title: &two, If: []string{"other", d.Version()}})
+	if now, _ := h.Detail(context.Background(), h.db, id); !errors.Is(err, session.ErrChanged) || now.Title != "one" {
+		t.Errorf("the second of two writers won: %v %q", err, now.Title)
+	}
+}
+
+func TestWhatCannotBeKeptIsRefusedWhole(t *testing.T) {
+	h := open(t)
+	id := h.resolve(api(5, "mine")).ID
+	text := func(s string) *string { return &s }
+	many := make([]string, 101)
+	for i := range many {
+		many[i] = fmt.Sprint("n", i)
+	}
+	for name, c := range map[string]session.Change{
+		"module": {Module: text("")}, "module of two lines": {Module: text("a\nb")}, "long model": {Model: text(strings.Repeat("m", 201))},
+		"tag": {AddTags: []string{"ok", " "}}, "long tag": {AddTags: []string{strings.Repeat("ß", 65)}}, "tags": {AddTags: many},
+		"context up": {AddContexts: []string{"../x"}}, "absolute context": {AddContexts: []string{"/etc"}}, "the vault": {AddContexts: []string{"a/.."}},
+		"contexts": {SetContexts: &many}, "no folder": {WorkingDirectory: text("nowhere"), Trust: core.Vault},
+		"importer's": {Metadata: raw(`{"original_id":"x"}`), Owner: true}, "importer's, in capitals": {Metadata: raw(`{"Original_ID":"x"}`)},
+		"permissions": {Metadata: raw(`{"permissions":{"read":"all"}}`), Owner: true}, "bash": {Metadata: raw(`{"permissions":{"bash":[1]}}`), Owner: true},
+		"another permissions": {Metadata: raw(`{"Permissions":{}}`), Owner: true},
+	} {
+		if _, err := h.update(id, c); core.KindOf(err) != core.Invalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := h.update(id, session.Change{Metadata: raw(`{"a":"` + strings.Repeat("x", 17<<10) + `"}`)}); core.KindOf(err) != core.TooLarge {
+		t.Errorf("metadata of 17 KiB: %v", err)
+	}
+	if d, _ := h.Detail(context.Background(), h.db, id); len(d.Tags)+len(d.Contexts)+len(d.Metadata) != 0 || len(h.audited("session.update")) != 0 {
+		t.Errorf("something stayed: %+v", d)
+	}
+}
+
+func TestPermissionsAndAgentAreTheOwnersToChange(t *testing.T) {
+	h := open(t)
+	id := h.resolve(api(5, "mine")).ID
+	agent := "helper"
+	for _, fields := range []string{`{"permissions":{"bash":true}}`, `{"Permissions":{"bash":true}}`, `{"permi\u017f\u017fions":{"bash":true}}`, `{"permissions":null}`} {
+		if _, err := h.update(id, session.Change{Metadata: raw(fields)}); core.KindOf(err) != core.Denied {
+			t.Errorf("%s: %v", fields, err)
+		}
+	}
+	if _, err := h.update(id, session.Change{AgentType: &agent}); core.KindOf(err) != core.Denied {
+		t.Errorf("agent: %v", err)
+	}
+	if _, err := h.update(id, session.Change{Metadata: raw(`{"colour":"red","size":1}`)}); err != nil {
+		t.Errorf("one's own metadata: %v", err)
+	}
+	d, err := h.update(id, session.Change{AgentType: &agent, Owner: true, Metadata: raw(`{"size":null,"permissions":{"read":["A/**"],"trust_auto":true}}`)})
+	if err != nil || d.AgentType != agent || string(d.Metadata) != `{"colour":"red","permissions":{"read":["A/**"],"trust_auto":true}}` {
+		t.Errorf("%s %v", d.Metadata, err)
+	}
+	if d, err = h.update(id, session.Change{Owner: true, Metadata: raw(`{"permissions":{"trust_auto":null,"bash":["ls"]}}`)}); err != nil ||
+		string(d.Metadata) != `{"colour":"red","permissions":{"bash":["ls"],"read":["A/**"]}}` {
+		t.Errorf("%s %v", d.Metadata, err)
+	}
+}
+
+func TestAWorkingDirectoryStaysWithinReach(t *testing.T) {
+	h := open(t)
+	id := h.resolve(api(5, "mine")).ID
+	if err := h.vault.Root().Mkdir("Projects", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir, outside, none := "Projects", t.TempDir(), ""
+	if d, err := h.update(id, session.Change{WorkingDirectory: &dir, Trust: core.Vault}); err != nil || d.WorkingDirectory != "Projects" {
+		t.Errorf("%q %v", d.WorkingDirectory, err)
+	}
+	for _, c := range []session.Change{{WorkingDirectory: &outside, Trust: core.Full}, {WorkingDirectory: &dir, Trust: core.Sandboxed}} {
+		if _, err := h.update(id, c); core.KindOf(err) != core.Denied { // the session's own ceiling is vault
+			t.Errorf("%s at %s: %v", *c.WorkingDirectory, c.Trust, err)
+		}
+	}
+	if d, err := h.update(id, session.Change{WorkingDirectory: &none, Trust: core.Vault}); err != nil || d.WorkingDirectory != "" {
+		t.Errorf("%q %v", d.WorkingDirectory, err)
+	}
+}
+
+func TestADeletedSessionGoesToTheTrashWithAllThatHangsOnIt(t *testing.T) {
+	h := open(t)
+	a := h.resolve(chat(5, "c1"))
+	c, err := h.Open(context.Background(), a.Session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.Append("run", 0, session.Message{Role: "user", Blocks: []session.Block{{Type: "text", Text: "hello"}}}), c.Sync(), c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.update(a.ID, session.Change{AddTags: []string{"x"}, AddContexts: []string{"y"}}); err != nil {
+		t.Fatal(err)
+	}
+	h.tx(func(ctx context.Context, tx *store.Tx) error { return h.Delete(ctx, tx, a.ID, core.Actor{User: 5, Via: "api"}) })
+	var n int
+	err = h.db.Get(context.Background(), &n, `SELECT (SELECT count(*) FROM session_tags) + (SELECT count(*) FROM session_contexts) + (SELECT count(*) FROM sessions)`)
+	files, ferr := h.vault.FindTranscripts(a.ID)
+	if err != nil || n != 0 || ferr != nil || len(files) != 0 {
+		t.Errorf("%d rows, files %v: %v %v", n, files, err, ferr)
+	}
+	if _, err := h.vault.Root().Stat(".parachute/sessions/" + a.ID + ".json"); err == nil {
+		t.Error("the sidecar is still there")
+	}
+	trash, err := h.vault.Root().Open(".parachute/trash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trash.Close()
+	if names, _ := trash.Readdirnames(-1); len(names) != 1 {
+		t.Errorf("trash %v", names)
+	}
+	if b := h.resolve(chat(5, "c1")); !b.isNew || b.ID == a.ID {
+		t.Errorf("the chat goes on with %+v", b)
+	}
+	if err := h.try(func(ctx context.Context, tx *store.Tx) error { return h.Delete(ctx, tx, a.ID, core.Actor{}) }); core.KindOf(err) != core.NotFound {
+		t.Errorf("twice: %v", err)
+	}
+	if a := h.audited("session.delete"); len(a) != 1 {
+		t.Errorf("audit %q", a)
+	}
+}
+
+func TestCleanupTakesArchivedSessionsThatNobodyUsed(t *testing.T) {
+	h := open(t)
+	yes := true
+	old, oldOpen := h.resolve(api(5, "old")).ID, h.resolve(api(5, "open")).ID
+	if _, err := h.update(old, session.Change{Archived: &yes}); err != nil {
+		t.Fatal(err)
+	}
+	h.clock.Advance(31 * 24 * time.Hour)
+	fresh := h.resolve(api(5, "fresh")).ID
+	if _, err := h.update(fresh, session.Change{Archived: &yes}); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	h.tx(func(ctx context.Context, tx *store.Tx) (err error) { n, err = h.Cleanup(ctx, tx, 30, core.Actor{Via: "upkeep"}); return err })
+	for id, gone := range map[string]bool{old: true, oldOpen: false, fresh: false} {
+		if _, err := h.ByID(context.Background(), h.db, id); (core.KindOf(err) == core.NotFound) != gone {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if err := h.try(func(ctx context.Context, tx *store.Tx) error { _, err := h.Cleanup(ctx, tx, 0, core.Actor{}); return err }); n != 1 || core.KindOf(err) != core.Invalid {
+		t.Errorf("%d %v", n, err)
+	}
+}
+
+func TestTagsAreCountedForWhoAsks(t *testing.T) {
+	h := open(t)
+	for i, tags := range [][]string{{"a", "b"}, {"b"}, {"c"}} {
+		if _, err := h.update(h.resolve(api(int64(5+i/2), fmt.Sprint("s", i))).ID, session.Change{AddTags: tags, AddContexts: []string{"Notes"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mine, err := h.Tags(context.Background(), 5, false)
+	all, err2 := h.Tags(context.Background(), 5, true)
+	if fmt.Sprint(mine) != "[{b 2} {a 1}]" || fmt.Sprint(all) != "[{b 2} {a 1} {c 1}]" || errors.Join(err, err2) != nil {
+		t.Errorf("%v %v %v %v", mine, all, err, err2)
+	}
+	for _, f := range []session.Filter{{User: 5, Search: "B"}, {User: 5, Context: "Notes/"}, {User: 5, Tag: "B"}} {
+		if list, _, err := h.List(context.Background(), f); err != nil || len(list) != 2 {
+			t.Errorf("%+v: %d %v", f, len(list), err)
+		}
+	}
+	if _, _, err := h.List(context.Background(), session.Filter{Context: "../x"}); core.KindOf(err) != core.Invalid {
+		t.Errorf("a path outside: %v", err)
+	}
+}
+
+func TestMessagesArePagedFromTheEnd(t *testing.T) {
+	h := open(t)
+	sess := h.resolve(api(5, "mine")).Session
+	if p, err := h.Page(context.Background(), sess, session.PageQuery{Limit: 5}); err != nil || len(p.Messages) != 0 || p.More || p.Cut {
+		t.Errorf("before a word was said: %+v %v", p, err)
+	}
+	c, err := h.Open(context.Background(), sess)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for i := range 30 { // 3 MB: more than is read at first
+		role := []string{"user", "assistant"}[i%2]
+		text := fmt.Sprintf("%02d %s", i, strings.Repeat("x", 100_000))
+		if err := c.Append(fmt.Sprint("run", i/2), i%2, session.Message{Role: role, Blocks: []session.Block{{Type: "text", Text: text}}}); err != nil {
+			t.Fatal(err)
+		}
+		said = append(said, text[:2])
+	}
+	if err := errors.Join(c.Sync(), c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	page := func(q session.PageQuery) (words []string, p session.Page) {
+		t.Helper()
+		p, err := h.Page(context.Background(), sess, q)
+		if err != nil {
+			t.Fatalf("%+v: %v", q, err)
+		}
+		for _, m := range p.Messages {
+			words = append(words, m.Blocks[0].Text[:2])
+		}
+		return words, p
+	}
+	var back []string
+	words, p := page(session.PageQuery{Limit: 7})
+	for back = words; p.More; back = append(words, back...) {
+		words, p = page(session.PageQuery{Limit: 7, Before: p.Messages[0].Line()})
+	}
+	if !slices.Equal(back, said) || p.Cut {
+		t.Errorf("backwards: %v", back)
+	}
+	on := words // p is the first page
+	for more := true; more; more = p.More {
+		words, p = page(session.PageQuery{Limit: 7, After: p.Messages[len(p.Messages)-1].Line()})
+		on = append(on, words...)
+	}
+	if !slices.Equal(on, said) {
+		t.Errorf("forwards: %v", on)
+	}
+	if _, err := h.Page(context.Background(), sess, session.PageQuery{Limit: 7, Before: "nope"}); core.KindOf(err) != core.NotFound {
+		t.Errorf("no such message: %v", err)
+	}
+	if words, p := page(session.PageQuery{Limit: 200}); len(words) != 30 || p.More {
+		t.Errorf("%d messages, more %v", len(words), p.More)
+	}
+}

@@ -1,0 +1,117 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+
+	"gatehouse/core"
+	"gatehouse/core/vault"
+)
+
+// Bounds of a page of messages.
+const (
+	maxPage      = 200
+	maxPageBytes = 4 << 20
+)
+
+// A PageQuery chooses messages: the newest, those in front of Before, or those
+// behind After, which are ids of messages (Message.Line). At most one is set.
+type PageQuery struct {
+	Before, After string
+	Limit         int // 1 to 200
+}
+
+// A Page is messages, oldest first.
+type Page struct {
+	Messages []Message
+	More     bool // there are further ones in the direction that was asked for
+	Cut      bool // the transcript goes on further up than can be read: its last 32 MB
+}
+
+// Line is the id of m's line in the transcript, "" for what is not written.
+func (m *Message) Line() string { return m.line }
+
+// Page is a page of all that was said in a session, what compactions have
+// taken out of the model's sight included; at most 4 MB, but always one
+// message. It reads from the end no more than it needs. A message that is not
+// in the transcript is core.NotFound. Whether the asker may see the session is
+// the caller's question: compare Session.User.
+func (s *Store) Page(ctx context.Context, sess Session, q PageQuery) (Page, error) {
+	q.Limit = min(max(q.Limit, 1), maxPage)
+	c, err := s.Open(ctx, sess)
+	if err != nil {
+		return Page{}, err
+	}
+	for limit := int64(256 << 10); ; limit *= 8 {
+		f, err := s.vault.ReadTail(c.name, limit)
+		if errors.Is(err, fs.ErrNotExist) {
+			return q.of(tail{whole: true})
+		}
+		if err != nil {
+			return Page{}, err
+		}
+		m, err := s.readMarks(c.name, &f, limit)
+		if err != nil {
+			return Page{}, err
+		}
+		t := everything(f, m)
+		if t.whole || limit >= vault.MaxTail || q.within(t.messages) {
+			return q.of(t)
+		}
+	}
+}
+
+// at is where the message with this id is, -1 where it is not.
+func at(all []Message, id string) int {
+	return slices.IndexFunc(all, func(m Message) bool { return m.line == id || slices.Contains(m.more, id) })
+}
+
+// within reports whether the page is whole with what is known, which is the
+// end of the conversation. The first message that was read may be half of one.
+func (q *PageQuery) within(all []Message) bool {
+	switch {
+	case q.After != "":
+		return at(all, q.After) > 0
+	case q.Before != "":
+		return at(all, q.Before) > q.Limit+1
+	}
+	return len(all) > q.Limit+1
+}
+
+// of is the page out of t.
+func (q *PageQuery) of(t tail) (Page, error) {
+	all := t.messages
+	from, to := 0, len(all)
+	if id := q.Before + q.After; id != "" {
+		i := at(all, id)
+		if i < 0 {
+			return Page{}, core.Errorf(core.NotFound, "the session has no such message")
+		}
+		if q.Before != "" {
+			to = i
+		} else {
+			from = i + 1
+		}
+	}
+	size, p := 0, Page{}
+	fits := func(m *Message, n int) bool {
+		size += m.size()
+		return n == 0 || n < q.Limit && size <= maxPageBytes
+	}
+	if q.After != "" {
+		end := from
+		for end < to && fits(&all[end], end-from) {
+			end++
+		}
+		p.Messages, p.More = all[from:end], end < to
+		return p, nil
+	}
+	start := to
+	for start > from && fits(&all[start-1], to-start) {
+		start--
+	}
+	p.Messages, p.More, p.Cut = all[start:to], start > from, !t.whole
+	return p, nil
+}
