@@ -109,6 +109,7 @@ type (
 		ToolCalls     int            `json:"tool_calls"`
 		Usage         Usage          `json:"usage"`
 		SessionResume *SessionResume `json:"session_resume"`
+		StopReason    string         `json:"stop_reason,omitempty"` // max_tokens: the answer was cut there
 	}
 	// Usage is what a turn's model calls took. CostUSD is nil when no price is known.
 	Usage struct {

@@ -72,6 +72,21 @@ type Options struct {
 	Respond          bool   `json:"respond_async,omitempty"` // run again after a crash (Prefer: respond-async)
 	IdempotencyKey   string `json:"idempotency_key,omitempty"`
 	Alone            bool   `json:"alone,omitempty"` // nobody watches the stream: what would be asked is refused
+
+	Agent  string  `json:"agent,omitempty"`  // who answers in a session that the turn begins; "" is the default agent
+	Before []Said  `json:"before,omitempty"` // what was said before the message, by a client that keeps the conversation itself
+	Media  []Media `json:"media,omitempty"`  // what came with the message and lies in no file
+
+	Temperature *float64 `json:"temperature,omitempty"` // 0 to 2; nil is the model's own
+	MaxTokens   int      `json:"max_tokens,omitempty"`  // of each answer of the model, below the setting; 0 is the setting
+	Stop        []string `json:"stop,omitempty"`        // the answer ends before the first of these
+}
+
+// A Said is a message of a conversation that the client keeps.
+type Said struct {
+	Role  string  `json:"role"` // user or assistant
+	Text  string  `json:"text,omitempty"`
+	Media []Media `json:"media,omitempty"`
 }
 
 // A Reply is what goes to one chat: parts in order, stored in the outbox.

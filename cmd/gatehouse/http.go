@@ -18,6 +18,7 @@ import (
 	"gatehouse/web"
 	"gatehouse/web/api"
 	"gatehouse/web/auth"
+	"gatehouse/web/openai"
 	"gatehouse/web/static"
 )
 
@@ -43,6 +44,8 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 		return nil, err
 	}
 	rest.Register(mux)
+	openai.New(openai.Options{Door: door, Inbox: inbox, Follower: a.bus, Runs: runsView{a}, Models: modelsView{a},
+		Clock: a.clock, Log: a.log, Metrics: metrics}).Register(mux)
 	panel, err := a.panel(door, metrics)
 	if err != nil {
 		return nil, err

@@ -79,6 +79,7 @@ var may = map[string]string{
 	"web/webtest": "", // a real browser for tests
 	"web/auth":    "core core/store",
 	"web/api":     "core core/store core/queue core/bus core/session core/permission web web/auth",
+	"web/openai":  "core core/bus web web/auth",
 	"admin":       "core core/store core/queue core/bus core/session core/permission core/usage web web/auth pairing connectors",
 
 	"cmd/gatehouse":        everything,

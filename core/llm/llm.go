@@ -36,6 +36,12 @@ type Request struct {
 	Messages  []Message
 	Tools     []Tool
 	MaxTokens int
+	// Temperature is from 0 to 2; nil is the model's own. A model with a
+	// narrower range gets the nearest, one that takes none gets none.
+	Temperature *float64
+	// Stop are texts that the answer ends before. Not every server heeds them:
+	// StopAt does in any case.
+	Stop []string
 	// Sender is whose turn it is; quote searches only what this person may read.
 	Sender Sender
 }

@@ -33,6 +33,9 @@ func (r *run) attached(row *core.Inbound) []session.Block {
 		r.files++
 		out = append(out, r.file(f))
 	}
+	if row.Turn != nil && len(row.Turn.Media) > 0 {
+		out = append(out, session.Block{Type: "media", Media: row.Turn.Media})
+	}
 	return out
 }
 

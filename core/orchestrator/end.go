@@ -178,8 +178,11 @@ func (r *run) done(text string) (Result, error) {
 	if err := r.conv.Sync(); err != nil {
 		return Result{}, err
 	}
-	d := core.Done{Response: text, SessionID: r.t.Session.ID, Model: r.name, MessageCount: r.t.Session.MessageCount + len(r.t.Rows) + max(1, r.said),
+	d := core.Done{Response: text, SessionID: r.t.Session.ID, Model: r.name, MessageCount: r.t.Session.MessageCount + r.messages(max(1, r.said)),
 		DurationMS: r.o.o.Clock.Now().Sub(r.t.Started).Milliseconds(), ToolCalls: r.calls, SessionResume: &r.resume.Session}
+	if r.stop == "max_tokens" {
+		d.StopReason = r.stop
+	}
 	var usd float64
 	priced := len(r.spent) > 0
 	for _, row := range r.spent {
@@ -201,9 +204,9 @@ func (r *run) done(text string) (Result, error) {
 func (r *run) result(state, code, text string, terminal core.Event) (Result, error) {
 	now := r.o.o.Clock.Now()
 	r.o.o.Metrics.ended(r.name, state, now.Sub(r.t.Started))
-	messages := len(r.t.Rows) + r.said
+	messages := r.messages(r.said)
 	if state == "done" {
-		messages = len(r.t.Rows) + max(1, r.said)
+		messages = r.messages(max(1, r.said))
 	}
 	spent := r.spent
 	write := func(ctx context.Context, tx *store.Tx) error {

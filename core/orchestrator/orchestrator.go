@@ -157,6 +157,9 @@ type Result struct {
 // the claim's transaction. The turn's trust is then the least of what it came
 // with, the session's, the workspace's, the agent's and the request's.
 func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref session.Ref) error {
+	if ref.Options != nil && ref.Options.Agent != "" {
+		ref.AgentType = ref.Options.Agent
+	}
 	var err error
 	t.Session, t.IsNew, t.Warnings, err = o.o.Sessions.Resolve(ctx, tx, ref)
 	if err != nil {

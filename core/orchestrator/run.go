@@ -35,8 +35,9 @@ type run struct {
 	looked atomic.Int64 // when the trust was last looked at, in nanoseconds after began; negative: look now
 	lost   atomic.Bool  // it is less than the run began with
 
-	files int // that came with the message and were looked at
-	media int // bytes of them that the model is given as they are
+	stop  string // why the model's last answer ended
+	files int    // that came with the message and were looked at
+	media int    // bytes of them that the model is given as they are
 
 	mu    sync.Mutex // of what follows: calls may run beside each other
 	next  int        // number of the run's next line
@@ -135,7 +136,7 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 	meta.Model = r.name
 	r.open(meta, warnings)
 	t := &talk{r: r, name: r.name, long: true, tools: r.tools(), keep: r.append, show: r.emit, req: &llm.Request{System: system, Messages: history,
-		MaxTokens: r.o.o.Limits.OutputTokens, Sender: llm.Sender{User: r.t.User, Trust: r.t.Trust}}}
+		MaxTokens: r.outputTokens(), Temperature: opt.Temperature, Stop: opt.Stop, Sender: llm.Sender{User: r.t.User, Trust: r.t.Trust}}}
 	t.offer()
 	return t, nil
 }
@@ -231,12 +232,16 @@ func (r *run) remember() ([]llm.Message, error) {
 			return nil, err
 		}
 	}
+	before, err := r.recite(lines)
+	if err != nil {
+		return nil, err
+	}
 	past, resume, err := r.conv.History(r.budget(historyBudget))
 	if err != nil {
 		return nil, err
 	}
-	r.resume, r.next = resume, max(1, lines)
-	if lines == 0 {
+	r.resume, r.next = resume, max(before+1, lines)
+	if lines <= before {
 		said := session.Message{Role: "user"}
 		for _, row := range r.t.Rows {
 			if row.Text != "" || len(row.Files) == 0 {
@@ -244,7 +249,7 @@ func (r *run) remember() ([]llm.Message, error) {
 			}
 			said.Blocks = append(said.Blocks, r.attached(&row)...)
 		}
-		if err := r.conv.Append(r.t.Run, 0, said); err != nil {
+		if err := r.conv.Append(r.t.Run, before, said); err != nil {
 			return nil, err
 		}
 		past = append(past, said)

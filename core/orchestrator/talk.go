@@ -128,7 +128,7 @@ func (t *talk) ask(ctx context.Context) (session.Message, *llm.Fault, error) {
 	var used *llm.Usage
 	var failed error
 	req := *t.req // the next round adds to ours
-	for d, err := range r.model.Reply(ctx, &req) {
+	for d, err := range llm.StopAt(r.model.Reply(ctx, &req), req.Stop) {
 		r.heardNow()
 		if err != nil {
 			failed = err
@@ -148,6 +148,9 @@ func (t *talk) ask(ctx context.Context) (session.Message, *llm.Fault, error) {
 		}
 	}
 	r.bill(t.name, used, reserved)
+	if t.long {
+		r.stop = a.stop
+	}
 	m := session.Message{Role: "assistant", Blocks: a.done(), Model: t.name, Stop: a.stop}
 	if used != nil {
 		m.Usage = session.Usage{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite}

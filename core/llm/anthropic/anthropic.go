@@ -80,9 +80,10 @@ type Client struct {
 // dialect is what was learnt about a server from its refusals. It is kept for
 // the life of the client.
 type dialect struct {
-	noThinking atomic.Bool  // the parameter "thinking" is refused
-	noCache    atomic.Bool  // cache_control is refused
-	maxTokens  atomic.Int64 // the most tokens of an answer that the model allows; 0 unknown
+	noThinking    atomic.Bool  // the parameter "thinking" is refused
+	noCache       atomic.Bool  // cache_control is refused
+	noTemperature atomic.Bool  // temperature is refused
+	maxTokens     atomic.Int64 // the most tokens of an answer that the model allows; 0 unknown
 }
 
 // New checks o and makes the client; it does not connect.

@@ -114,6 +114,8 @@ func (r *reply) learn(f *failure) bool {
 	case e.says("`signature`", "`thinking` block", "thinking blocks") && !r.unsigned:
 		r.unsigned = true
 		return true
+	case e.says("temperature") && r.req.Temperature != nil:
+		return d.noTemperature.CompareAndSwap(false, true)
 	case e.says("thinking"):
 		return d.noThinking.CompareAndSwap(false, true)
 	case e.says("cache_control"):

@@ -30,6 +30,15 @@ func (r *reply) params(model string) api.MessageNewParams {
 	if r.c.thinks(model) {
 		p.Thinking.OfAdaptive = &api.ThinkingConfigAdaptiveParam{Display: api.ThinkingConfigAdaptiveDisplaySummarized}
 	}
+	// With thinking the API takes no temperature but 1, and never one above it.
+	if t := r.req.Temperature; t != nil && p.Thinking.OfAdaptive == nil && !d.noTemperature.Load() {
+		p.Temperature = api.Float(min(1, max(0, *t)))
+	}
+	for _, s := range r.req.Stop {
+		if strings.TrimSpace(s) != "" { // the API refuses white space alone
+			p.StopSequences = append(p.StopSequences, s)
+		}
+	}
 	if strings.TrimSpace(r.req.System) != "" {
 		p.System = []api.TextBlockParam{{Text: r.req.System}}
 	}

@@ -90,6 +90,8 @@ type dialect struct {
 	noTools          atomic.Bool // the model takes no tools
 	noImages         atomic.Bool // the model takes no pictures
 	noFiles          atomic.Bool // the model takes no documents
+	noTemperature    atomic.Bool // the model takes no temperature
+	noStop           atomic.Bool // the model takes no stop sequences
 }
 
 // New checks o and makes the client; it does not connect.

@@ -23,6 +23,12 @@ func (c *Client) request(model string, req *llm.Request, media llm.MediaLimits) 
 		//lint:ignore SA1019 every other server but OpenAI's newest models knows this name only
 		r.MaxTokens = req.MaxTokens
 	}
+	if !c.dialect.noTemperature.Load() {
+		r.Temperature = req.Temperature
+	}
+	if !c.dialect.noStop.Load() {
+		r.Stop = req.Stop
+	}
 	if !c.dialect.noTools.Load() {
 		r.Tools = tools(req.Tools)
 	}
@@ -51,6 +57,12 @@ func (r *reply) learn(f *failure) bool {
 		return d.completionTokens.CompareAndSwap(false, true)
 	case strings.Contains(text, "max_completion_tokens"):
 		return d.completionTokens.CompareAndSwap(true, false)
+	case strings.Contains(text, "'temperature'") && !d.noTemperature.Load():
+		// OpenAI: Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.
+		return r.req.Temperature != nil && d.noTemperature.CompareAndSwap(false, true)
+	case strings.Contains(text, "'stop'"):
+		// OpenAI: Unsupported parameter: 'stop' is not supported with this model.
+		return len(r.req.Stop) > 0 && d.noStop.CompareAndSwap(false, true)
 	case strings.Contains(text, "does not support tools"): // Ollama
 		return d.noTools.CompareAndSwap(false, true)
 	}
@@ -71,11 +83,12 @@ func tools(offered []llm.Tool) []api.Tool {
 	return out
 }
 
-// A chatRequest is a request whose messages are ours: the library's know no
-// file parts.
+// A chatRequest is a request whose messages and temperature are ours: the
+// library's know no file parts, and leave a temperature of 0 out.
 type chatRequest struct {
 	api.ChatCompletionRequest
-	Messages []message `json:"messages"`
+	Messages    []message `json:"messages"`
+	Temperature *float64  `json:"temperature,omitempty"`
 }
 
 // A message is one message of a request.

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/web/auth"
+	"gatehouse/web/openai"
+)
+
+// modelsView are the agents and the configured models, as programs that speak
+// OpenAI's API name them. An agent with a model's name is reached as that model
+// only. Guests with a model of their own are shown that one.
+type modelsView struct{ a *app }
+
+func (v modelsView) Models(p auth.Principal) []openai.Model {
+	var out []openai.Model
+	names := v.a.models.names
+	if guest := v.a.models.guest; guest != nil && p.User != core.Operator && p.Trust <= core.Sandboxed {
+		names = []string{guest.About().Name}
+	}
+	taken := map[string]bool{}
+	for _, name := range names {
+		owner, _, _ := strings.Cut(name, "/")
+		out = append(out, openai.Model{ID: name, Owner: owner, Model: name})
+		taken[name] = true
+	}
+	for _, x := range v.a.agents.List() {
+		if !taken[x.Name] {
+			out = append(out, openai.Model{ID: x.Name, Owner: "agent", Agent: x.Name})
+		}
+	}
+	return out
+}

@@ -1,0 +1,36 @@
+package orchestrator
+
+import "gatehouse/core/session"
+
+// recite keeps what the request says was said before its message, in front of
+// it: those of the run's lines that are not there yet, of lines that are. It
+// returns how many there are in all.
+func (r *run) recite(lines int) (before int, err error) {
+	said := r.t.options().Before
+	for i := lines; i < len(said); i++ {
+		m := session.Message{Role: said[i].Role}
+		if said[i].Text != "" {
+			m.Blocks = append(m.Blocks, session.Block{Type: "text", Text: said[i].Text})
+		}
+		if len(said[i].Media) > 0 {
+			m.Blocks = append(m.Blocks, session.Block{Type: "media", Media: said[i].Media})
+		}
+		if err := r.conv.Append(r.t.Run, i, m); err != nil {
+			return 0, err
+		}
+	}
+	return len(said), nil
+}
+
+// outputTokens bounds each answer of the model: what the request says, at most
+// what the settings say.
+func (r *run) outputTokens() int {
+	most := r.o.o.Limits.OutputTokens
+	if asked := r.t.options().MaxTokens; asked > 0 {
+		return min(asked, most)
+	}
+	return most
+}
+
+// messages are how many the run has added to its session, with said answers.
+func (r *run) messages(said int) int { return len(r.t.options().Before) + len(r.t.Rows) + said }

@@ -1,0 +1,147 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/web"
+)
+
+// wireError is OpenAI's error object; null where nothing is known.
+type wireError struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    *string `json:"code"`
+}
+
+// Members of a Problem's Extra that show reads.
+const (
+	extraCode  = "code"
+	extraParam = "param"
+	extraFinal = "final" // true: clients, which try again by themselves, shall not
+)
+
+// refuse is a Problem of fault f with OpenAI's code and param; "" for none.
+func refuse(f web.Fault, code, param, detail string) *web.Problem {
+	extra := map[string]any{}
+	if code != "" {
+		extra[extraCode] = code
+	}
+	if param != "" {
+		extra[extraParam] = param
+	}
+	return &web.Problem{Fault: f, Detail: detail, Extra: extra}
+}
+
+// codes stand for faults that name none themselves.
+var codes = map[string]string{
+	web.Unauthorized.Slug: "invalid_api_key", web.Forbidden.Slug: "insufficient_permissions",
+	web.TooManyRequests.Slug: "rate_limit_exceeded", web.TooLarge.Slug: "request_too_large",
+	web.UnsupportedMedia.Slug: "unsupported_media_type", web.PasswordChange.Slug: "insufficient_permissions",
+}
+
+// errorOf is p in OpenAI's words.
+func errorOf(p *web.Problem) wireError {
+	e := wireError{Message: p.Detail, Type: "invalid_request_error"}
+	if e.Message == "" {
+		e.Message = p.Fault.Title
+	}
+	code, _ := p.Extra[extraCode].(string)
+	if code == "" {
+		code = codes[p.Fault.Slug]
+	}
+	switch {
+	case code == codeQuota:
+		e.Type = codeQuota
+	case p.Fault.Status == http.StatusTooManyRequests:
+		e.Type = "requests"
+	case p.Fault.Status >= 500:
+		e.Type = "server_error"
+	}
+	if code != "" {
+		e.Code = &code
+	}
+	if param, _ := p.Extra[extraParam].(string); param != "" {
+		e.Param = &param
+	}
+	return e
+}
+
+// codeQuota is OpenAI's word for a budget that is used up.
+const codeQuota = "insufficient_quota"
+
+// show answers a failed request in OpenAI's form. The clients of OpenAI try
+// 408, 409, 429 and 5xx again by themselves, unless x-should-retry says false.
+func show(w http.ResponseWriter, _ *http.Request, p *web.Problem) {
+	body, err := json.Marshal(map[string]wireError{"error": errorOf(p)})
+	if err != nil { // strings only: cannot happen
+		body = []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":null}}`)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	if p.Fault.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="gatehouse"`)
+	}
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64(math.Ceil(p.RetryAfter.Seconds())), 10))
+	}
+	if final, _ := p.Extra[extraFinal].(bool); final {
+		h.Set("X-Should-Retry", "false")
+	}
+	w.WriteHeader(p.Fault.Status)
+	_, _ = w.Write(append(body, '\n')) // the client may be gone
+}
+
+// A runFault is how a run's error code is answered.
+type runFault struct {
+	fault web.Fault
+	code  string
+}
+
+// runFaults are those of known codes; any other is the model's failure.
+var runFaults = map[string]runFault{
+	"timeout": {web.RunTimeout, "timeout"}, "silence": {web.RunTimeout, "timeout"},
+	"shutdown": {web.Unavailable, "shutdown"}, "interrupted": {web.Unavailable, "interrupted"},
+	"busy": {web.Unavailable, "busy"}, "overloaded": {web.Unavailable, "overloaded"},
+	"rate_limited": {web.TooManyRequests, "rate_limit_exceeded"}, "budget": {web.TooManyRequests, codeQuota},
+	"internal": {web.Internal, ""}, "refused": {web.Forbidden, ""}, "invalid": {web.Invalid, ""},
+	"too_long": {web.Invalid, "context_length_exceeded"},
+}
+
+// failed is the answer to a run that failed. One that has used tools is not to
+// be tried again unseen: what they did would be done twice.
+func failed(ev core.Failed, usedTools bool, now time.Time) *web.Problem {
+	f, ok := runFaults[ev.Code]
+	if !ok {
+		f = runFault{web.ModelFailed, ev.Code}
+	}
+	p := refuse(f.fault, f.code, "", ev.Message)
+	p.RetryAfter = time.Duration(ev.RetryAfterMS) * time.Millisecond
+	if f.code == codeQuota && p.RetryAfter == 0 { // budgets are of a day, UTC
+		now = now.UTC()
+		p.RetryAfter = now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now)
+	}
+	if ev.Code == "too_long" {
+		p.Extra[extraParam] = "messages"
+	}
+	p.Extra[extraFinal] = usedTools || !ev.CanRetry
+	return p
+}
+
+// lost is for a run whose end cannot be known here.
+func lost(err error) *web.Problem {
+	p := refuse(web.Unavailable, "interrupted", "", "the answer was lost on the way")
+	p.Extra[extraFinal], p.Err = true, err
+	return p
+}
+
+func badType(param, want string) error {
+	return refuse(web.Invalid, "invalid_type", param, fmt.Sprintf("Invalid type for '%s': expected %s.", param, want))
+}
