@@ -493,6 +493,13 @@ func TestLinesThatMakeNoSenseAreSkipped(t *testing.T) {
 	}
 }
 
+func TestALongMessageComesWhole(t *testing.T) {
+	h := open(t, nil)
+	if got := h.well(uuid.NewString(), strings.Repeat("x", 3<<20)+"\nsay read"); got != "read" {
+		t.Error(got)
+	}
+}
+
 func TestARefusedKeyIsToldAtOnce(t *testing.T) {
 	h := open(t, nil)
 	for _, text := range []string{"retry 401", "fail Not logged in · Please run /login"} {

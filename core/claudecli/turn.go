@@ -50,12 +50,16 @@ func (k *talk) run(ctx context.Context) Answer {
 	}()
 	within, stop := context.WithCancel(ctx)
 	defer stop()
-	if err := k.ask(); err != nil && ctx.Err() == nil {
-		<-k.lost()
-		return k.crashed()
-	}
+	asked := make(chan error, 1)
+	fresh := k.p.used.IsZero()
+	go func() { asked <- k.ask(fresh) }() // the CLI may have much to say before it reads all
 	for {
 		select {
+		case err := <-asked:
+			if asked = nil; err != nil {
+				<-k.lost()
+				return k.crashed()
+			}
 		case l := <-lines.lines:
 			if k.hear(within, &l) {
 				return k.a
@@ -64,7 +68,9 @@ func (k *talk) run(ctx context.Context) Answer {
 			return k.crashed()
 		case <-ctx.Done():
 			stop()
-			k.interrupt(lines)
+			if asked == nil {
+				k.interrupt(lines)
+			}
 			k.a.Text = k.said()
 			return k.a
 		}
@@ -72,8 +78,8 @@ func (k *talk) run(ctx context.Context) Answer {
 }
 
 // ask sends the message, to a new process behind its greeting.
-func (k *talk) ask() error {
-	if k.p.used.IsZero() {
+func (k *talk) ask(fresh bool) error {
+	if fresh {
 		if err := k.p.send(hello(k.t.System, k.t.Replace)); err != nil {
 			return err
 		}
