@@ -250,6 +250,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents, Files: a.vault.Root().FS(),
 		Usage: a.usage, Reserve: func(ctx context.Context, r usage.Row) (int64, string, error) { return a.usage.Reserve(ctx, a.db, r) },
 		Model: a.models.find, Runtime: other, Cost: claudePrices(prices.Cost), MayRead: a.mayReadNow,
+		Spend: a.spend,
 		Equip: kits.equip, Guard: a.guard,
 		Still: func(ctx context.Context, t *orchestrator.Turn) (bool, error) { return a.gate.still(ctx, a.db, t) },
 		Choose: func(ctx context.Context, tx *store.Tx, ask permission.Ask) error {
@@ -334,4 +335,16 @@ func (a *app) loadEvents(ctx context.Context, run string, attempt, n int) ([]bus
 		out[i] = bus.Entry{ID: bus.EventID(run, attempt, p.N), Run: run, Attempt: attempt, N: p.N, Type: core.EncodedType(p.Data), Data: p.Data}
 	}
 	return out, nil
+}
+
+// spend records what calls took whose run has ended without being stored.
+func (a *app) spend(ctx context.Context, rows []usage.Row) error {
+	return a.db.Tx(ctx, func(tx *store.Tx) error {
+		for _, r := range rows {
+			if err := a.usage.Record(ctx, tx, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

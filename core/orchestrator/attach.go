@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -89,13 +91,21 @@ func textFile(name, text string) string {
 
 // readFile reads one byte more than is taken, so that the caller sees what is too large.
 func (r *run) readFile(path string) ([]byte, error) {
+	st, err := fs.Lstat(r.o.o.Files, path) // a link is not what came with a message
+	if err != nil {
+		return nil, err
+	}
 	f, err := r.o.o.Files.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a file: %w", path, err)
+	opened, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() || !os.SameFile(st, opened) {
+		return nil, fmt.Errorf("%s is not a file", path)
 	}
 	return io.ReadAll(io.LimitReader(f, maxMediaFile+1))
 }

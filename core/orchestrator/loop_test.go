@@ -439,6 +439,15 @@ func TestWhatCameWithAMessageReachesTheModelAsWhatItIs(t *testing.T) {
 	png := "\x89PNG\r\n\x1a\n0000"
 	files := map[string]string{"a.bin": png, "b.png": "plain ```words``` here", "c.pdf": "%PDF-1.7 x", "d.txt": "\x00\x01\x02\x7fELF", "e.txt": strings.Repeat("é", 30_000)}
 	turn := h.turn("r1", 1, "look at these")
+	if err := h.vault.Root().MkdirAll("Chat/assets", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.vault.WriteFile("secret.md", []byte("canary")); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.vault.Root().Symlink("../../secret.md", "Chat/assets/gone.txt"); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"a.bin", "b.png", "c.pdf", "d.txt", "e.txt", "gone.txt"} {
 		if data, ok := files[name]; ok {
 			if err := h.vault.WriteFile("Chat/assets/"+name, []byte(data)); err != nil {
@@ -472,5 +481,65 @@ func TestWhatCameWithAMessageReachesTheModelAsWhatItIs(t *testing.T) {
 	h.watched(t.Context(), h.turn("r2", 1, "again"))
 	if again := h.model.calls[1].Messages[0].Blocks; len(again) != 8 || string(again[1].Media[0].Data) != png {
 		t.Errorf("the next turn's model was given %+v", again)
+	}
+}
+
+// A workspace that is lowered while a run works ends the run before its next
+// call, whatever the model wants.
+func TestAWorkspaceThatIsLoweredEndsARunThatWorksAboveIt(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	config := func(level string) {
+		if err := h.vault.WriteFile(".parachute/workspaces/w/config.yaml", []byte("trust_level: "+level+"\n")); err != nil {
+			t.Fatal(err)
+		}
+		h.agents.Reload()
+	}
+	config("vault")
+	lower := echo("Lower", true)
+	lower.Run = func(context.Context, *tool.Call) (tool.Result, error) {
+		config("sandboxed")
+		return tool.Result{Text: "done"}, nil
+	}
+	never := echo("Never", true)
+	never.Run = func(context.Context, *tool.Call) (tool.Result, error) {
+		t.Error("a call was made above the ceiling")
+		return tool.Result{}, nil
+	}
+	h.tools = []tool.Tool{lower, never}
+	h.model.reply = replies(uses("", "Lower {}"), uses("", "Never {}"), says("ok"))
+	turn := h.turn("r1", 1, "please")
+	turn.Trust, turn.Session.Workspace = core.Vault, "w"
+	res, _ := h.watched(t.Context(), turn)
+	if f, ok := res.Terminal.(core.Failed); !ok || f.Code != "access" {
+		t.Errorf("%+v", res)
+	}
+}
+
+// What a run has used that is given back, or breaks, is recorded all the same.
+func TestWhatARunWithoutAResultHasUsedIsRecorded(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	h.interrupted("r1", echo("Write", true))
+	if len(h.lost) != 1 || h.lost[0].Run != "r1" || h.lost[0].Input != 10 {
+		t.Errorf("given back: %+v", h.lost)
+	}
+	h.model.reply = says("fine")
+	h.lost = nil
+	if h.watched(t.Context(), h.turn("r2", 1, "hello")); len(h.lost) != 0 {
+		t.Errorf("a run with a Result: %+v", h.lost)
+	}
+}
+
+// A summary that cannot be made is not tried again in the same run.
+func TestASummaryThatFailsIsNotTriedAgainInTheRun(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	h.tools = []tool.Tool{echo("Look", false)}
+	h.model.reply = says(strings.Repeat("So many words about it. ", 2500))
+	for i := range 3 {
+		h.watched(t.Context(), h.turn(fmt.Sprint("r", i), 1, "tell me more"))
+	}
+	n := len(h.model.calls)
+	h.model.reply = replies(says(""), uses("", `Look {"n":1}`), uses("", `Look {"n":2}`), says("The end."))
+	if res, _ := h.watched(t.Context(), h.turn("r9", 1, "and?")); res.Response != "The end." || len(h.model.calls)-n != 4 {
+		t.Errorf("%+v after %d calls", res, len(h.model.calls)-n)
 	}
 }

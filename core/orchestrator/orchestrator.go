@@ -55,7 +55,10 @@ type Options struct {
 	// Reserve sets aside what a call of a model is expected to take, where a
 	// budget stands; nil: no budgets. usage.Ledger says what it returns.
 	Reserve func(ctx context.Context, r usage.Row) (id int64, notice string, err error)
-	Files   fs.FS // the vault, for what came with a message; required where rows carry files
+	// Spend records what calls took whose run ends without a Result: given
+	// back, or broken by us; nil: nowhere.
+	Spend func(ctx context.Context, rows []usage.Row) error
+	Files fs.FS // the vault, for what came with a message; required where rows carry files
 	// Model is the model of that name for a guest or one of the house; "" is the
 	// configured one. Unknown: core.Invalid; not for guests: core.Denied.
 	Model func(name string, guest bool) (llm.Model, error)

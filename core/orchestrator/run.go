@@ -62,8 +62,13 @@ func (r *run) emit(e core.Event) {
 // (disk, database) and nothing was decided: the turn may be tried again. When
 // ctx ends with ErrAborted the Result is aborted; any other cancellation of
 // ctx is returned as its cause.
-func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) (Result, error) {
+func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) (res Result, err error) {
 	r := &run{o: o, t: t, show: emit, began: o.o.Clock.Now()}
+	defer func() {
+		if res.Write == nil { // an error, or a panic: nothing else will store what was spent
+			r.lose(context.WithoutCancel(ctx))
+		}
+	}()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	conv, err := o.o.Sessions.Open(ctx, t.Session)
@@ -96,6 +101,19 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 	o.o.Metrics.prepared(o.o.Clock.Now().Sub(t.Started))
 	go r.watch(ctx, cancel)
 	return r.answer(ctx, talk)
+}
+
+// lose records what was spent on a run that ends without a Result.
+func (r *run) lose(ctx context.Context) {
+	r.mu.Lock()
+	spent := r.spent
+	r.mu.Unlock()
+	if len(spent) == 0 || r.o.o.Spend == nil {
+		return
+	}
+	if err := r.o.o.Spend(ctx, spent); err != nil {
+		r.o.o.Log.Error("what a broken run has used is not recorded", "run", r.t.Run, "err", err)
+	}
 }
 
 // prepare makes the steps from the session event to the model request.
@@ -242,13 +260,7 @@ func (r *run) remember() ([]llm.Message, error) {
 	}
 	r.resume, r.next = resume, max(before+1, lines)
 	if lines <= before {
-		said := session.Message{Role: "user"}
-		for _, row := range r.t.Rows {
-			if row.Text != "" || len(row.Files) == 0 {
-				said.Blocks = append(said.Blocks, session.Block{Type: "text", Text: r.worded(&row)})
-			}
-			said.Blocks = append(said.Blocks, r.attached(&row)...)
-		}
+		said := session.Message{Role: "user", Blocks: r.spoken()}
 		if err := r.conv.Append(r.t.Run, before, said); err != nil {
 			return nil, err
 		}

@@ -54,10 +54,12 @@ type house struct {
 	db       *store.DB
 	sessions *session.Store
 	vault    *vault.Vault
+	agents   *agent.Agents
 	model    *model
 	tools    []tool.Tool // none: the model is offered none
 	deny     map[string]string
 	choices  []permission.Ask
+	lost     []usage.Row // spent by runs without a Result
 	options  orchestrator.Options
 	*orchestrator.Orchestrator
 }
@@ -92,13 +94,14 @@ func open(t *testing.T, limits orchestrator.Limits) *house {
 	h.db = storetest.Open(t, h.clock)
 	h.sessions = session.New(session.Options{DB: h.db, Vault: v, Clock: h.clock})
 	t.Cleanup(func() { _ = h.sessions.Close() })
-	h.vault = v
+	h.vault, h.agents = v, agent.New(v, agent.Options{Base: agent.Default("vault", "")})
 	h.options = orchestrator.Options{
+		Spend: func(_ context.Context, rows []usage.Row) error { h.lost = append(h.lost, rows...); return nil },
 		Equip: h.equip, Guard: h, Choose: func(_ context.Context, _ *store.Tx, a permission.Ask) error {
 			h.choices = append(h.choices, a)
 			return nil
 		},
-		Clock: h.clock, Sessions: h.sessions, Agents: agent.New(v, agent.Options{Base: agent.Default("vault", "")}), Usage: usage.New(nil, usage.Budgets{}), Files: v.Root().FS(),
+		Clock: h.clock, Sessions: h.sessions, Agents: h.agents, Usage: usage.New(nil, usage.Budgets{}), Files: v.Root().FS(),
 		Model:   func(string, bool) (llm.Model, error) { return h.model, nil },
 		Cost:    func(string, llm.Usage) (int64, bool) { return 0, false },
 		MayRead: func(core.Trust, int64, string) bool { return false },

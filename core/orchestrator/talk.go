@@ -103,6 +103,9 @@ const lookEvery = time.Second
 
 // still reports whether the run may go on as it was begun.
 func (r *run) still(ctx context.Context, begins bool) (bool, error) {
+	if !begins && r.o.o.Agents.Role(r.t.Session.AgentType, r.t.Session.Workspace).Trust < r.t.Trust {
+		return false, nil // a workspace or an agent was lowered meanwhile
+	}
 	now, looked := r.o.o.Clock.Now().Sub(r.began), r.looked.Load()
 	fresh := looked >= 0 && now >= 0 && now-time.Duration(looked) < lookEvery
 	if begins || fresh || r.lost.Load() || r.o.o.Still == nil {
