@@ -7,6 +7,7 @@ GO   ?= go
 # Pinned, so that a check means the same today and tomorrow.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CLAUDE_CODE := @anthropic-ai/claude-code@2.1.197
+OPENAI_NODE := openai@7.55.0
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -23,7 +24,7 @@ RELEASE_LDFLAGS := -s -w -linkmode external -extldflags "-static" -X main.versio
 CC_amd64 ?= x86_64-linux-gnu-gcc
 CC_arm64 ?= aarch64-linux-gnu-gcc
 
-.PHONY: help build release FORCE demo test format vet static vulnerabilities race fuzz test-claude postgres-test crash bench clean
+.PHONY: help build release FORCE demo test format vet static vulnerabilities race fuzz test-clients test-claude postgres-test crash bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -71,6 +72,10 @@ static: ## staticcheck
 vulnerabilities: ## govulncheck
 	@echo "== govulncheck"
 	@GO="$(GO)" .ci/tool $(GOVULNCHECK) -tags $(TAGS) ./...
+
+test-clients: ## OpenAI's own clients for Go and Node against /v1; npm fetches the latter
+	@echo "== OpenAI's clients"
+	@GO="$(GO)" TAGS="$(TAGS)" .ci/clients $(OPENAI_NODE)
 
 test-claude: ## sessions and the runtime against the real Claude Code; CLAUDE=program, else npm fetches it
 	@echo "== Claude Code"
