@@ -35,9 +35,11 @@ var (
 	MethodNotAllowed   = Fault{"method-not-allowed", 405, "Method not allowed", "The address exists, but not with this method. The Allow header lists the methods."}
 	NotAcceptable      = Fault{"not-acceptable", 406, "Not acceptable", "None of the media types in Accept can be produced here."}
 	Conflict           = Fault{"conflict", 409, "Conflict", "Somebody else was first, or the thing is in another state than the request needs. The detail says which."}
+	PreconditionFailed = Fault{"precondition-failed", 412, "Changed meanwhile", "The thing is no longer in the version that If-Match names. Read it again and decide anew."}
 	TooLarge           = Fault{"too-large", 413, "Too large", "A limit on size was passed. The detail names it."}
 	UnsupportedMedia   = Fault{"unsupported-media-type", 415, "Unsupported media type", "Send the body as application/json."}
 	Misdirected        = Fault{"host-not-allowed", 421, "Unknown host name", "The Host header names a host that this server does not answer for. Names besides the loopback ones are listed in GATEHOUSE_ALLOWED_HOSTS."}
+	MatchRequired      = Fault{"precondition-required", 428, "If-Match is missing", "A change says in If-Match which version it is meant for: the ETag of what was read, or * for any."}
 	TooManyRequests    = Fault{"too-many-requests", 429, "Too many requests", "Wait for the number of seconds in Retry-After, then try again."}
 	Internal           = Fault{"internal", 500, "Internal error", "A fault on our side. The log holds it under the request id of this answer."}
 	ModelFailed        = Fault{"model-failed", 502, "The model did not answer", "The model's provider refused or broke off. The member code says how; can_retry says whether trying again may help."}
@@ -51,7 +53,7 @@ var (
 func Faults() []Fault {
 	return []Fault{
 		Invalid, UnsupportedField, Unauthorized, Forbidden, ForeignOrigin, PasswordChange, NotFound, MethodNotAllowed,
-		NotAcceptable, Conflict, RunAborted, TooLarge, UnsupportedMedia, Misdirected, TooManyRequests, Internal, UnsupportedFeature,
+		NotAcceptable, Conflict, RunAborted, PreconditionFailed, TooLarge, UnsupportedMedia, Misdirected, MatchRequired, TooManyRequests, Internal, UnsupportedFeature,
 		ModelFailed, Unavailable, RunTimeout,
 	}
 }

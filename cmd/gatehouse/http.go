@@ -32,7 +32,8 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 	door := auth.NewDoor(a.keys, a.admins, auth.DoorOptions{Clock: a.clock, Localhost: a.cfg.LocalhostAccess == "chat", Local: callerIsLocal, Address: callerKey})
 	mux := http.NewServeMux()
 	rest, err := api.New(api.Options{
-		Door: door, Inbox: inbox, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a}, Bots: botsView{a},
+		Door: door, Inbox: inbox, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a},
+		Shelf: shelfView{a.sessions, a}, Editor: editorView{a}, Bots: botsView{a},
 		Pairings: a.book, People: a.book, Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Answers: answersView{a}, Bell: a.bus,
 		Gatherer: a.reg, Clock: a.clock, Log: a.log, Metrics: metrics,
 		Checks: []api.Check{
@@ -159,25 +160,17 @@ func (v sessionsView) Locate(ctx context.Context, user int64, id string) (string
 
 func (v sessionsView) Session(ctx context.Context, id string) (api.SessionRow, error) {
 	s, err := v.a.sessions.ByID(ctx, v.a.db, id)
-	return sessionRow(s), err
+	return api.RowOf(s), err
 }
 
 func (v sessionsView) List(ctx context.Context, q api.SessionQuery) ([]api.SessionRow, string, error) {
 	list, next, err := v.a.sessions.List(ctx, session.Filter{
 		User: q.User, All: q.Everybody, Module: q.Module, Source: q.Source, AgentType: q.AgentType, Archived: q.Archived,
-		Tag: q.Tag, Search: q.Search, Limit: q.Limit, Offset: q.Offset, Cursor: q.Cursor,
+		Tag: q.Tag, Context: q.Context, Search: q.Search, Limit: q.Limit, Offset: q.Offset, Cursor: q.Cursor,
 	})
 	rows := make([]api.SessionRow, 0, len(list))
 	for _, s := range list {
-		rows = append(rows, sessionRow(s))
+		rows = append(rows, api.RowOf(s))
 	}
 	return rows, next, err
-}
-
-func sessionRow(s session.Session) api.SessionRow {
-	return api.SessionRow{
-		ID: s.ID, Title: s.Title, Module: s.Module, Source: s.Source, WorkingDirectory: s.WorkingDirectory, Model: s.Model,
-		MessageCount: s.MessageCount, Archived: s.Archived, CreatedAt: s.CreatedAt, LastAccessed: s.LastAccessed,
-		ContinuedFrom: s.ContinuedFrom, AgentType: s.AgentType, User: s.User, Trust: s.TrustLevel,
-	}
 }

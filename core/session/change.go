@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -97,7 +98,10 @@ func (s *Store) Update(ctx context.Context, tx *store.Tx, id string, c Change, b
 	if err := store.Audit(ctx, tx, by, "session.update", id, map[string]any{"fields": fields}); err != nil {
 		return Detail{}, fmt.Errorf("update session: %w", err)
 	}
-	return now, s.keepCurrent(ctx, tx, id)
+	if err := s.keepCurrent(ctx, tx, id); err != nil {
+		return Detail{}, err
+	}
+	return s.Detail(ctx, tx, id) // as others read it, its version too
 }
 
 // changed is was as c wants it, and checked.
@@ -325,11 +329,11 @@ func keepList(ctx context.Context, tx *store.Tx, id string, rows rowsOf, was, no
 			return fmt.Errorf("lists of session: %w", err)
 		}
 	}
-	for _, v := range now {
+	for i, v := range now {
 		if slices.Contains(was, v) {
 			continue
 		}
-		if _, err := tx.Exec(ctx, rows.add, id, v, core.Stamp(tx.Time())); err != nil {
+		if _, err := tx.Exec(ctx, rows.add, id, v, core.Stamp(tx.Time().Add(time.Duration(i)*time.Microsecond))); err != nil {
 			return fmt.Errorf("lists of session: %w", err)
 		}
 	}

@@ -42,9 +42,9 @@ func TestAChangeIsKeptAuditedAndWrittenBeside(t *testing.T) {
 	h := open(t)
 	id := h.resolve(api(5, "mine")).ID
 	title, yes, module := "  A\tplan\n", true, "daily"
-	d, err := h.update(id, session.Change{Title: &title, Archived: &yes, Module: &module, AddTags: []string{"Work", "work ", "B"}, AddContexts: []string{"Notes/", "Notes"}})
+	d, err := h.update(id, session.Change{Title: &title, Archived: &yes, Module: &module, AddTags: []string{"Work", "work ", "B"}, AddContexts: []string{"Notes/", "Notes", "A"}})
 	if err != nil || d.Title != "A plan" || d.TitleSource != session.TitleUser || !d.Archived || d.Module != "daily" ||
-		!slices.Equal(d.Tags, []string{"b", "work"}) || !slices.Equal(d.Contexts, []string{"Notes"}) {
+		!slices.Equal(d.Tags, []string{"b", "work"}) || !slices.Equal(d.Contexts, []string{"Notes", "A"}) {
 		t.Fatalf("%+v %v", d, err)
 	}
 	kept, err := h.Detail(context.Background(), h.db, id)
@@ -177,7 +177,9 @@ func TestADeletedSessionGoesToTheTrashWithAllThatHangsOnIt(t *testing.T) {
 	if _, err := h.update(a.ID, session.Change{AddTags: []string{"x"}, AddContexts: []string{"y"}}); err != nil {
 		t.Fatal(err)
 	}
-	h.tx(func(ctx context.Context, tx *store.Tx) error { return h.Delete(ctx, tx, a.ID, core.Actor{User: 5, Via: "api"}) })
+	h.tx(func(ctx context.Context, tx *store.Tx) error {
+		return h.Delete(ctx, tx, a.ID, core.Actor{User: 5, Via: "api"})
+	})
 	var n int
 	err = h.db.Get(context.Background(), &n, `SELECT (SELECT count(*) FROM session_tags) + (SELECT count(*) FROM session_contexts) + (SELECT count(*) FROM sessions)`)
 	files, ferr := h.vault.FindTranscripts(a.ID)
@@ -219,13 +221,19 @@ func TestCleanupTakesArchivedSessionsThatNobodyUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	h.tx(func(ctx context.Context, tx *store.Tx) (err error) { n, err = h.Cleanup(ctx, tx, 30, core.Actor{Via: "upkeep"}); return err })
+	h.tx(func(ctx context.Context, tx *store.Tx) (err error) {
+		n, err = h.Cleanup(ctx, tx, 30, core.Actor{Via: "upkeep"})
+		return err
+	})
 	for id, gone := range map[string]bool{old: true, oldOpen: false, fresh: false} {
 		if _, err := h.ByID(context.Background(), h.db, id); (core.KindOf(err) == core.NotFound) != gone {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-	if err := h.try(func(ctx context.Context, tx *store.Tx) error { _, err := h.Cleanup(ctx, tx, 0, core.Actor{}); return err }); n != 1 || core.KindOf(err) != core.Invalid {
+	if err := h.try(func(ctx context.Context, tx *store.Tx) error {
+		_, err := h.Cleanup(ctx, tx, 0, core.Actor{})
+		return err
+	}); n != 1 || core.KindOf(err) != core.Invalid {
 		t.Errorf("%d %v", n, err)
 	}
 }

@@ -89,6 +89,8 @@ type Options struct {
 	Follower Follower
 	Runs     Runs
 	Sessions Sessions
+	Shelf    Shelf
+	Editor   Editor
 	Bots     Bots
 	Pairings Pairings
 	People   People
@@ -164,6 +166,9 @@ func (a *API) Register(mux *http.ServeMux) {
 		"GET /readyz":                              a.readyz,
 		"GET /metrics":                             a.metrics,
 	} {
+		mux.Handle(pattern, a.serve(a.known(h)))
+	}
+	for pattern, h := range a.sessionRoutes() {
 		mux.Handle(pattern, a.serve(a.known(h)))
 	}
 	mux.Handle("GET /healthz", a.serve(a.healthz))

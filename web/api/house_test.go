@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +27,7 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
+	"gatehouse/core/vault"
 	"gatehouse/web"
 	"gatehouse/web/auth"
 )
@@ -44,6 +47,7 @@ type house struct {
 	bus    *bus.Bus
 	desk   *permission.Desk
 	guard  *permission.Guard
+	store  *session.Store // what is done with sessions besides talking; sessions says who has which
 	api    *API
 	url    string
 	client *http.Client
@@ -113,11 +117,17 @@ func open(t *testing.T, o options) *house {
 	}
 	door := auth.NewDoor(h.keys, h.admins, auth.DoorOptions{Clock: h.clock, Localhost: o.localhost, Address: address,
 		Local: func(r *http.Request) bool { return web.From(r.Context()).Local }})
+	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.store = session.New(session.Options{DB: h.db, Vault: v, Clock: h.clock, Log: logger})
+	t.Cleanup(func() { _ = errors.Join(h.store.Close(), v.Close()) })
 	h.bus = bus.New(h.load, h.latest)
 	h.desk = permission.NewDesk(h.db, h.clock)
 	h.guard = permission.NewGuard(permission.GuardOptions{DB: h.db, Desk: h.desk, Clock: h.clock, Show: ringDouble{h.bus}})
 	registry := prometheus.NewRegistry()
-	h.api, err = New(Options{Door: door, Inbox: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Bots: (*botsDouble)(h),
+	h.api, err = New(Options{Door: door, Inbox: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Shelf: shelfDouble{h.store, h}, Editor: shelfDouble{h.store, h}, Bots: (*botsDouble)(h),
 		Pairings: (*pairingsDouble)(h), People: (*pairingsDouble)(h), Asks: asksDouble{h.guard, h}, Grants: h.guard, Answers: asksDouble{h.guard, h}, Bell: h.bus, Gatherer: registry, Clock: h.clock, Log: logger,
 		Metrics: web.NewMetrics(registry), Streams: o.streams,
 		Checks: []Check{{"database", h.db.Check}, {"queue", func(context.Context) error { h.mu.Lock(); defer h.mu.Unlock(); return h.checkErr }}}})
@@ -184,6 +194,9 @@ func (h *house) try(key, method, path, body string, header ...string) (*http.Res
 	r, err := http.NewRequest(method, h.url+path, strings.NewReader(body))
 	if err != nil {
 		return nil, err
+	}
+	if method == "PATCH" {
+		r.Header.Set("If-Match", "*")
 	}
 	if body == "" {
 		r.Body, r.ContentLength = nil, 0

@@ -38,7 +38,8 @@ type SessionQuery struct {
 	Module    string
 	AgentType string
 	Tag       string
-	Search    string // words in the title
+	Context   string
+	Search    string // part of the title or of a tag
 	Limit     int    // 1 to 200
 	Offset    int    // 0 with a cursor
 	Cursor    string // opaque: the next of the page before
@@ -54,7 +55,12 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q.User, q.Everybody = p.User, p.Has(auth.ScopeAdmin) && p.Has(auth.ScopeRead)
+	return a.listed(w, r, p, q)
+}
+
+// listed answers with one page of what p may see of q.
+func (a *API) listed(w http.ResponseWriter, r *http.Request, p auth.Principal, q SessionQuery) error {
+	q.User, q.Everybody = p.User, everybody(p)
 	rows, next, err := a.Sessions.List(r.Context(), q)
 	if err != nil {
 		return err

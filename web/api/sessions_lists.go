@@ -1,0 +1,174 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"gatehouse/core"
+	"gatehouse/core/session"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+)
+
+func writeTags(w http.ResponseWriter, d session.Detail) error {
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"tags": d.Tags})
+}
+
+func writeContexts(w http.ResponseWriter, d session.Detail) error {
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"contexts": d.Contexts})
+}
+
+// show is a GET of something that hangs on a session.
+func (a *API) show(w http.ResponseWriter, r *http.Request, write func(http.ResponseWriter, session.Detail) error) error {
+	_, d, err := a.found(r, auth.ScopeRead, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	return write(w, d)
+}
+
+// edit changes something that hangs on a session, and shows it.
+func (a *API) edit(w http.ResponseWriter, r *http.Request, what func() (session.Change, error), write func(http.ResponseWriter, session.Detail) error) error {
+	p, d, err := a.found(r, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	c, err := what()
+	if err != nil {
+		return err
+	}
+	if d, err = a.update(r, p, d.ID, c); err != nil {
+		return err
+	}
+	return write(w, d)
+}
+
+// tags is GET /api/chat/{id}/tags.
+func (a *API) tags(w http.ResponseWriter, r *http.Request) error { return a.show(w, r, writeTags) }
+
+// addTags is POST /api/chat/{id}/tags.
+func (a *API) addTags(w http.ResponseWriter, r *http.Request) error {
+	return a.edit(w, r, func() (c session.Change, err error) {
+		fields, err := readFields(w, r)
+		if err != nil {
+			return c, err
+		}
+		var one string
+		if value, there := fields["tag"]; there && (json.Unmarshal(value, &one) != nil || one == "") {
+			return c, fieldProblem(web.Invalid, "tag", "the field tag must be a string that is not empty")
+		}
+		if value, there := fields["tags"]; there && json.Unmarshal(value, &c.AddTags) != nil {
+			return c, fieldProblem(web.Invalid, "tags", "the field tags must be a list of strings")
+		}
+		if one != "" {
+			c.AddTags = append(c.AddTags, one)
+		}
+		if len(c.AddTags) == 0 || len(c.AddTags) > 64 {
+			return c, core.Errorf(core.Invalid, "give tag, or 1 to 64 tags")
+		}
+		delete(fields, "tag")
+		delete(fields, "tags")
+		warn(w, fields)
+		return c, nil
+	}, writeTags)
+}
+
+// removeTag is DELETE /api/chat/{id}/tags/{tag}.
+func (a *API) removeTag(w http.ResponseWriter, r *http.Request) error {
+	return a.edit(w, r, func() (session.Change, error) {
+		return session.Change{DropTags: []string{r.PathValue("tag")}}, nil
+	}, writeTags)
+}
+
+// contexts is GET /api/chat/{id}/contexts.
+func (a *API) contexts(w http.ResponseWriter, r *http.Request) error {
+	return a.show(w, r, writeContexts)
+}
+
+func (a *API) putContexts(w http.ResponseWriter, r *http.Request, into func(*session.Change, []string)) error {
+	return a.edit(w, r, func() (c session.Change, err error) {
+		fields, err := readFields(w, r)
+		if err != nil {
+			return c, err
+		}
+		var paths []string
+		if json.Unmarshal(fields["contexts"], &paths) != nil || len(paths) > 100 {
+			return c, fieldProblem(web.Invalid, "contexts", "the field contexts must be a list of at most 100 paths")
+		}
+		into(&c, paths)
+		delete(fields, "contexts")
+		warn(w, fields)
+		return c, nil
+	}, writeContexts)
+}
+
+// setContexts is PUT /api/chat/{id}/contexts.
+func (a *API) setContexts(w http.ResponseWriter, r *http.Request) error {
+	return a.putContexts(w, r, func(c *session.Change, paths []string) { c.SetContexts = &paths })
+}
+
+// addContexts is POST /api/chat/{id}/contexts.
+func (a *API) addContexts(w http.ResponseWriter, r *http.Request) error {
+	return a.putContexts(w, r, func(c *session.Change, paths []string) { c.AddContexts = paths })
+}
+
+// removeContext is DELETE /api/chat/{id}/contexts.
+func (a *API) removeContext(w http.ResponseWriter, r *http.Request) error {
+	return a.edit(w, r, func() (session.Change, error) {
+		return session.Change{DropContext: []string{r.URL.Query().Get("path")}}, nil
+	}, writeContexts)
+}
+
+// tagCounts is GET /api/tags.
+func (a *API) tagCounts(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	list, err := a.Shelf.Tags(r.Context(), p.User, everybody(p))
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"tags": list})
+}
+
+// everybody reports whether lists show p all sessions.
+func everybody(p auth.Principal) bool { return p.Has(auth.ScopeAdmin) && p.Has(auth.ScopeRead) }
+
+// byTag is GET /api/tags/{tag}/sessions.
+func (a *API) byTag(w http.ResponseWriter, r *http.Request) error {
+	return a.some(w, r, "tag", r.PathValue("tag"), 128)
+}
+
+// byContext is GET /api/contexts/sessions.
+func (a *API) byContext(w http.ResponseWriter, r *http.Request) error {
+	return a.some(w, r, "context", r.URL.Query().Get("path"), 1024)
+}
+
+// some is the list of the sessions with this tag or context.
+func (a *API) some(w http.ResponseWriter, r *http.Request, by, value string, most int) error {
+	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	if value == "" || len(value) > most {
+		return core.Errorf(core.Invalid, "the %s has 1 to %d bytes", by, most)
+	}
+	v := url.Values{}
+	for _, name := range []string{"limit", "cursor"} {
+		if r.URL.Query().Has(name) {
+			v.Set(name, r.URL.Query().Get(name))
+		}
+	}
+	q, err := sessionQuery(v)
+	if err != nil {
+		return err
+	}
+	if by == "tag" {
+		q.Tag = value
+	} else {
+		q.Context = value
+	}
+	return a.listed(w, r, p, q)
+}

@@ -1,0 +1,356 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/session"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+)
+
+type (
+	// A Shelf reads sessions. The caller has checked that the asker may see them.
+	Shelf interface {
+		Detail(ctx context.Context, id string) (session.Detail, error)
+		Page(ctx context.Context, s session.Session, q session.PageQuery) (session.Page, error)
+		Export(ctx context.Context, s session.Session) (string, error)
+		Tags(ctx context.Context, user int64, all bool) ([]session.TagCount, error)
+	}
+	// An Editor changes and deletes sessions, each in one transaction with its
+	// audit row. A Change for a version that is no more is session.ErrChanged;
+	// a session with a run that is going on is not deleted but core.Conflict.
+	Editor interface {
+		Update(ctx context.Context, id string, c session.Change, by core.Actor) (session.Detail, error)
+		Delete(ctx context.Context, id string, by core.Actor) error
+	}
+)
+
+// sessionRoutes are what is done with sessions besides talking in them.
+func (a *API) sessionRoutes() map[string]web.Handler {
+	return map[string]web.Handler{
+		"GET /api/chat/{id}":               a.readSession,
+		"PATCH /api/chat/{id}":             a.changeSession,
+		"DELETE /api/chat/{id}":            a.deleteSession,
+		"POST /api/chat/{id}/archive":      a.archive(true),
+		"POST /api/chat/{id}/unarchive":    a.archive(false),
+		"GET /api/chat/{id}/messages":      a.messages,
+		"GET /api/chat/{id}/export.md":     a.export,
+		"GET /api/chat/{id}/tags":          a.tags,
+		"POST /api/chat/{id}/tags":         a.addTags,
+		"DELETE /api/chat/{id}/tags/{tag}": a.removeTag,
+		"GET /api/tags":                    a.tagCounts,
+		"GET /api/tags/{tag}/sessions":     a.byTag,
+		"GET /api/chat/{id}/contexts":      a.contexts,
+		"PUT /api/chat/{id}/contexts":      a.setContexts,
+		"POST /api/chat/{id}/contexts":     a.addContexts,
+		"DELETE /api/chat/{id}/contexts":   a.removeContext,
+		"GET /api/contexts/sessions":       a.byContext,
+	}
+}
+
+// A sessionDetail is a session as it is read alone.
+type sessionDetail struct {
+	SessionRow
+	TitleSource string          `json:"title_source"`
+	Tags        []string        `json:"tags"`
+	Contexts    []string        `json:"contexts"`
+	Metadata    json.RawMessage `json:"metadata"`
+}
+
+func detailOf(d session.Detail) sessionDetail {
+	if len(d.Metadata) == 0 || d.Metadata[0] != '{' {
+		d.Metadata = json.RawMessage("{}")
+	}
+	return sessionDetail{SessionRow: RowOf(d.Session), TitleSource: d.TitleSource, Tags: d.Tags, Contexts: d.Contexts, Metadata: d.Metadata}
+}
+
+// RowOf is a session as lists show it.
+func RowOf(s session.Session) SessionRow {
+	return SessionRow{
+		ID: s.ID, Title: s.Title, Module: s.Module, Source: s.Source, WorkingDirectory: s.WorkingDirectory, Model: s.Model,
+		MessageCount: s.MessageCount, Archived: s.Archived, CreatedAt: s.CreatedAt, LastAccessed: s.LastAccessed,
+		ContinuedFrom: s.ContinuedFrom, AgentType: s.AgentType, User: s.User, Trust: s.TrustLevel,
+	}
+}
+
+// found is the session in the address, as p may see it.
+func (a *API) found(r *http.Request, scopes ...string) (auth.Principal, session.Detail, error) {
+	p, err := auth.Require(r, scopes...)
+	if err != nil {
+		return p, session.Detail{}, err
+	}
+	id, err := a.session(r, p)
+	if err != nil {
+		return p, session.Detail{}, err
+	}
+	d, err := a.Shelf.Detail(r.Context(), id)
+	return p, d, err
+}
+
+// readSession is GET /api/chat/{id}.
+func (a *API) readSession(w http.ResponseWriter, r *http.Request) error {
+	_, d, err := a.found(r, auth.ScopeRead, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	limit, err := number(r.URL.Query(), "limit", 50, 1, 200)
+	if err != nil {
+		return err
+	}
+	page, err := a.Shelf.Page(r.Context(), d.Session, session.PageQuery{Limit: limit})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("ETag", etag(d))
+	return web.WriteJSON(w, http.StatusOK, struct {
+		sessionDetail
+		messagePage
+	}{detailOf(d), pageOf(page)})
+}
+
+func etag(d session.Detail) string { return `"` + d.Version() + `"` }
+
+// matching is the versions that If-Match names (RFC 9110, section 13.1.1); none
+// for "*" and without the header. Weak ones match nothing.
+func matching(r *http.Request) (versions []string, given bool) {
+	header := strings.Join(r.Header.Values("If-Match"), ",")
+	if strings.TrimSpace(header) == "" {
+		return nil, false
+	}
+	versions = []string{"none"}
+	for tag := range strings.SplitSeq(header, ",") {
+		tag = strings.TrimSpace(tag)
+		if tag == "*" {
+			return nil, true
+		}
+		if len(tag) > 2 && tag[0] == '"' && tag[len(tag)-1] == '"' {
+			versions = append(versions, tag[1:len(tag)-1])
+		}
+	}
+	return versions, true
+}
+
+// update changes the session in the address.
+func (a *API) update(r *http.Request, p auth.Principal, id string, c session.Change) (session.Detail, error) {
+	if c.If == nil {
+		c.If, _ = matching(r)
+	}
+	c.Trust = p.Trust
+	d, err := a.Editor.Update(r.Context(), id, c, p.Actor())
+	if errors.Is(err, session.ErrChanged) {
+		return d, &web.Problem{Fault: web.PreconditionFailed, Detail: core.TextOf(err), Err: err}
+	}
+	return d, err
+}
+
+func writeDetail(w http.ResponseWriter, d session.Detail) error {
+	w.Header().Set("ETag", etag(d))
+	return web.WriteJSON(w, http.StatusOK, detailOf(d))
+}
+
+// owner reports whether p may say what is permitted in d: the gateway's owner,
+// with a key that reaches as far as the session does.
+func owner(p auth.Principal, d session.Detail) bool {
+	return p.User == core.Operator && p.Has(auth.ScopeAdmin) && (p.Key == "" || p.Trust >= d.TrustLevel)
+}
+
+// changeSession is PATCH /api/chat/{id}.
+func (a *API) changeSession(w http.ResponseWriter, r *http.Request) error {
+	p, d, err := a.found(r, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	if _, given := matching(r); !given {
+		return web.Refuse(web.MatchRequired, "say in If-Match which version the change is meant for")
+	}
+	fields, err := readFields(w, r)
+	if err != nil {
+		return err
+	}
+	c, err := readChange(fields)
+	if err != nil {
+		return err
+	}
+	c.Owner = owner(p, d)
+	if d, err = a.update(r, p, d.ID, c); err != nil {
+		return err
+	}
+	warn(w, fields)
+	return writeDetail(w, d)
+}
+
+func readFields(w http.ResponseWriter, r *http.Request) (map[string]json.RawMessage, error) {
+	raw, err := web.ReadJSON(w, r, web.MaxJSON)
+	if err != nil {
+		return nil, err
+	}
+	return fold(raw)
+}
+
+// fixed are fields of a session that no change reaches; to ignore them would
+// look as if it had.
+var fixed = []string{"id", "source", "message_count", "created_at", "last_accessed", "continued_from", "user_id", "trust_level", "title_source", "tags", "contexts"}
+
+// readChange takes out of fields what it knows.
+func readChange(fields map[string]json.RawMessage) (c session.Change, err error) {
+	for _, name := range fixed {
+		if _, there := fields[name]; there {
+			return c, fieldProblem(web.UnsupportedField, name, "the field "+name+" cannot be changed here")
+		}
+	}
+	for _, f := range []struct {
+		name string
+		dest any
+		kind string
+		most int
+	}{
+		{"title", &c.Title, "string", 4000}, {"archived", &c.Archived, "boolean", 16}, {"module", &c.Module, "string", 1200},
+		{"working_directory", &c.WorkingDirectory, "string", 24_000}, {"model", &c.Model, "string", 1200},
+		{"agent_type", &c.AgentType, "string", 1200}, {"metadata", &c.Metadata, "object", 64 << 10},
+	} {
+		value, there := fields[f.name]
+		if !there {
+			continue
+		}
+		if len(value) > f.most {
+			return c, fieldProblem(web.TooLarge, f.name, fmt.Sprintf("the field %s is over %d bytes", f.name, f.most))
+		}
+		if json.Unmarshal(value, f.dest) != nil {
+			return c, fieldProblem(web.Invalid, f.name, "the field "+f.name+" must be a "+f.kind)
+		}
+		delete(fields, f.name)
+	}
+	if c.Title != nil && len([]rune(*c.Title)) > 1000 {
+		return c, fieldProblem(web.TooLarge, "title", "the field title is over 1000 characters")
+	}
+	return c, nil
+}
+
+// archive is POST /api/chat/{id}/archive and …/unarchive.
+func (a *API) archive(yes bool) web.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		p, d, err := a.found(r, auth.ScopeChat)
+		if err != nil {
+			return err
+		}
+		if d, err = a.update(r, p, d.ID, session.Change{Archived: &yes}); err != nil {
+			return err
+		}
+		return writeDetail(w, d)
+	}
+}
+
+// deleteSession is DELETE /api/chat/{id}.
+func (a *API) deleteSession(w http.ResponseWriter, r *http.Request) error {
+	p, d, err := a.found(r, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	if want, _ := matching(r); len(want) > 0 && !slices.Contains(want, d.Version()) {
+		return &web.Problem{Fault: web.PreconditionFailed, Detail: core.TextOf(session.ErrChanged)}
+	}
+	if err := a.Editor.Delete(r.Context(), d.ID, p.Actor()); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// export is GET /api/chat/{id}/export.md.
+func (a *API) export(w http.ResponseWriter, r *http.Request) error {
+	_, d, err := a.found(r, auth.ScopeRead, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	text, err := a.Shelf.Export(r.Context(), d.Session)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="session-`+d.ID+`.md"`)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write([]byte(text)) // the client may be gone
+	return nil
+}
+
+type (
+	messagePage struct {
+		Messages  []message `json:"messages"`
+		HasMore   bool      `json:"has_more"`
+		Truncated bool      `json:"truncated"`
+	}
+	message struct {
+		ID      string    `json:"id"`
+		Role    string    `json:"role"`
+		At      time.Time `json:"at,omitzero"`
+		Model   string    `json:"model,omitempty"`
+		Run     string    `json:"run_id,omitempty"`
+		Summary bool      `json:"summary,omitempty"`
+		Content []block   `json:"content"`
+	}
+	block struct {
+		Type      string          `json:"type"`
+		Text      string          `json:"text,omitempty"`
+		ID        string          `json:"id,omitempty"`
+		Name      string          `json:"name,omitempty"`
+		Input     json.RawMessage `json:"input,omitempty"`
+		ToolUseID string          `json:"tool_use_id,omitempty"`
+		IsError   bool            `json:"is_error,omitempty"`
+		Media     []medium        `json:"media,omitempty"`
+	}
+	medium struct {
+		Type  string `json:"type"`
+		Name  string `json:"name,omitempty"`
+		Bytes int    `json:"bytes"`
+	}
+)
+
+func pageOf(p session.Page) messagePage {
+	out := messagePage{Messages: make([]message, 0, len(p.Messages)), HasMore: p.More, Truncated: p.Cut}
+	for i := range p.Messages {
+		m := &p.Messages[i]
+		one := message{ID: m.Line(), Role: m.Role, At: m.At, Model: m.Model, Run: m.Run, Summary: m.Summary, Content: make([]block, 0, len(m.Blocks))}
+		for _, b := range m.Blocks {
+			k := block{Type: b.Type, Text: b.Text, ID: b.ID, Name: b.Name, Input: b.Input, ToolUseID: b.ToolUseID, IsError: b.IsError}
+			for _, f := range b.Media {
+				k.Media = append(k.Media, medium{f.Type, f.Name, len(f.Data)})
+			}
+			one.Content = append(one.Content, k)
+		}
+		out.Messages = append(out.Messages, one)
+	}
+	return out
+}
+
+// messages is GET /api/chat/{id}/messages.
+func (a *API) messages(w http.ResponseWriter, r *http.Request) error {
+	_, d, err := a.found(r, auth.ScopeRead, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	v := r.URL.Query()
+	q := session.PageQuery{Before: v.Get("before"), After: v.Get("after")}
+	if v.Has("before") && v.Has("after") {
+		return core.Errorf(core.Invalid, "give before or after, not both")
+	}
+	if v.Has("before") && q.Before == "" || v.Has("after") && q.After == "" || len(q.Before)+len(q.After) > 128 {
+		return core.Errorf(core.Invalid, "before and after are ids of messages")
+	}
+	if q.Limit, err = number(v, "limit", 50, 1, 200); err != nil {
+		return err
+	}
+	page, err := a.Shelf.Page(r.Context(), d.Session, q)
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, pageOf(page))
+}
