@@ -71,6 +71,9 @@ func (r *run) take(model string) error {
 	if why := r.o.o.Runtime.Refuses(r.t); why != "" {
 		return core.Errorf(core.Denied, "%s", why)
 	}
+	if len(r.t.options().Before) > 0 { // its transcript is its own
+		return core.Errorf(core.Denied, "%s keeps the conversation itself, and takes none from a client", model)
+	}
 	r.name = model
 	return nil
 }
