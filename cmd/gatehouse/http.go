@@ -33,7 +33,7 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 	mux := http.NewServeMux()
 	rest, err := api.New(api.Options{
 		Door: door, Inbox: inbox, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a},
-		Shelf: shelfView{a.sessions, a}, Editor: editorView{a}, Bots: botsView{a},
+		Shelf: shelfView{a.sessions, a}, Editor: editorView{a}, Transcripts: a.sessions, Bots: botsView{a},
 		Pairings: a.book, People: a.book, Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Answers: answersView{a}, Bell: a.bus,
 		Gatherer: a.reg, Clock: a.clock, Log: a.log, Metrics: metrics,
 		Checks: []api.Check{

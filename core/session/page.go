@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 
@@ -114,4 +116,29 @@ func (q *PageQuery) of(t tail) (Page, error) {
 	}
 	p.Messages, p.More, p.Cut = all[start:to], start > from, !t.whole
 	return p, nil
+}
+
+// Transcript is the file of a session's words as it lies in the vault, and how
+// many bytes of it there are now; core.NotFound before the first. Close it.
+// Its lines name folders of this machine: it is for who runs the gateway.
+func (s *Store) Transcript(ctx context.Context, sess Session) (io.ReadCloser, int64, error) {
+	c, err := s.Open(ctx, sess)
+	if err != nil {
+		return nil, 0, err
+	}
+	st, err := s.vault.Stat(c.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, core.Errorf(core.NotFound, "nothing has been said in this session yet")
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if !st.Mode().IsRegular() { // before opening: a pipe would block
+		return nil, 0, core.Errorf(core.Invalid, "the transcript is not a plain file")
+	}
+	f, err := s.vault.Root().Open(c.name)
+	if err != nil {
+		return nil, 0, fmt.Errorf("open transcript: %w", err)
+	}
+	return f, st.Size(), nil
 }

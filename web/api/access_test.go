@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/session"
 	"gatehouse/web"
 	"gatehouse/web/auth"
 )
@@ -37,6 +38,7 @@ var routes = []struct {
 	{"POST", "/api/chat/s1/unarchive", "", []string{auth.ScopeChat}},
 	{"GET", "/api/chat/s1/messages", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"GET", "/api/chat/s1/export.md", "", []string{auth.ScopeRead, auth.ScopeChat}},
+	{"GET", "/api/chat/s1/transcript", "", []string{auth.ScopeAdmin}},
 	{"GET", "/api/chat/s1/tags", "", []string{auth.ScopeRead, auth.ScopeChat}},
 	{"POST", "/api/chat/s1/tags", `{"tag":"garden"}`, []string{auth.ScopeChat}},
 	{"DELETE", "/api/chat/s1/tags/garden", "", []string{auth.ScopeChat}},
@@ -86,6 +88,7 @@ func furnish(h *house, user int64) {
 	h.onPut = func(in core.Inbound) { h.reply(in, "ok") }
 	h.asks(sid, user)
 	h.row(sid, user)
+	h.talk(sid, session.Message{Role: "user", Blocks: textBlocks("hello")})
 }
 
 // drain reads an answer whole, and of a stream that has no end what it begins with.

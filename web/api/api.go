@@ -84,22 +84,23 @@ type Check struct {
 
 // Options for New. Everything is needed but where it says otherwise.
 type Options struct {
-	Door     *auth.Door
-	Inbox    Inbox
-	Follower Follower
-	Runs     Runs
-	Sessions Sessions
-	Shelf    Shelf
-	Editor   Editor
-	Bots     Bots
-	Pairings Pairings
-	People   People
-	Asks     Asks
-	Grants   Grants
-	Answers  Answers
-	Bell     Bell
-	Checks   []Check // besides the connectors
-	Gatherer prometheus.Gatherer
+	Door        *auth.Door
+	Inbox       Inbox
+	Follower    Follower
+	Runs        Runs
+	Sessions    Sessions
+	Shelf       Shelf
+	Editor      Editor
+	Transcripts Transcripts
+	Bots        Bots
+	Pairings    Pairings
+	People      People
+	Asks        Asks
+	Grants      Grants
+	Answers     Answers
+	Bell        Bell
+	Checks      []Check // besides the connectors
+	Gatherer    prometheus.Gatherer
 
 	Clock   core.Clock   // nil: the system's
 	Log     *slog.Logger // nil: none

@@ -34,6 +34,7 @@ var document3 = sync.OnceValues(func() (*openapi3.T, error) {
 	openapi3filter.RegisterBodyDecoder("text/event-stream", text)
 	openapi3filter.RegisterBodyDecoder("text/html", text)
 	openapi3filter.RegisterBodyDecoder("text/markdown", text)
+	openapi3filter.RegisterBodyDecoder("application/x-ndjson", text)
 	doc, err := openapi3.NewLoader().LoadFromData(source)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,6 +24,10 @@ type (
 		Page(ctx context.Context, s session.Session, q session.PageQuery) (session.Page, error)
 		Export(ctx context.Context, s session.Session) (string, error)
 		Tags(ctx context.Context, user int64, all bool) ([]session.TagCount, error)
+	}
+	// Transcripts opens the files that sessions' words lie in.
+	Transcripts interface {
+		Transcript(ctx context.Context, s session.Session) (file io.ReadCloser, size int64, err error)
 	}
 	// An Editor changes and deletes sessions, each in one transaction with its
 	// audit row. A Change for a version that is no more is session.ErrChanged;
@@ -43,6 +48,7 @@ func (a *API) sessionRoutes() map[string]web.Handler {
 		"POST /api/chat/{id}/unarchive":    a.archive(false),
 		"GET /api/chat/{id}/messages":      a.messages,
 		"GET /api/chat/{id}/export.md":     a.export,
+		"GET /api/chat/{id}/transcript":    a.transcript,
 		"GET /api/chat/{id}/tags":          a.tags,
 		"POST /api/chat/{id}/tags":         a.addTags,
 		"DELETE /api/chat/{id}/tags/{tag}": a.removeTag,
@@ -279,6 +285,34 @@ func (a *API) export(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
 	_, _ = w.Write([]byte(text)) // the client may be gone
+	return nil
+}
+
+// transcript is GET /api/chat/{id}/transcript. A reader that takes nothing for
+// as long as any other answer may take is cut off.
+func (a *API) transcript(w http.ResponseWriter, r *http.Request) error {
+	_, d, err := a.found(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	file, size, err := a.Transcripts.Transcript(r.Context(), d.Session)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("Content-Disposition", `attachment; filename="`+d.ID+`.jsonl"`)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	for size > 0 {
+		if err := web.Hurry(w); err != nil {
+			return fmt.Errorf("send transcript: %w", err)
+		}
+		n, err := io.CopyN(w, file, min(size, 1<<20))
+		if size -= n; err != nil {
+			return nil // the client is gone, or the file has become shorter
+		}
+	}
 	return nil
 }
 

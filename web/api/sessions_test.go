@@ -49,6 +49,24 @@ func (h *house) row(id string, user int64) {
 	}
 }
 
+// talk has something said in a session of the store.
+func (h *house) talk(id string, messages ...session.Message) {
+	h.t.Helper()
+	sess, err := h.store.ByID(context.Background(), h.db, id)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	c, err := h.store.Open(context.Background(), sess)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := errors.Join(c.Append("r", 0, messages...), c.Sync(), c.Close()); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func textBlocks(s string) []session.Block { return []session.Block{{Type: "text", Text: s}} }
+
 // owned is a session of user's that both the doubles and the store know.
 func (h *house) owned(user int64) string {
 	id := uuid.NewString()
@@ -193,22 +211,11 @@ func TestTagsAndContextsAreAddedAndTakenAway(t *testing.T) {
 func TestMessagesAreReadByPagesAndAsMarkdown(t *testing.T) {
 	h := open(t, options{})
 	key, id := h.key(auth.ScopeRead), h.owned(7)
-	sess, err := h.store.ByID(context.Background(), h.db, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := h.store.Open(context.Background(), sess)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := func(s string) []session.Block { return []session.Block{{Type: "text", Text: s}} }
-	err = errors.Join(c.Append("r", 0, session.Message{Role: "user", Blocks: append(text("look"), session.Block{Type: "media", Media: []core.Media{{Type: "image/png", Name: "a.png", Data: []byte("\x89PNG\r\n\x1a\n12345")}}})},
+	h.want(404, "not-found", h.key(auth.ScopeAdmin), "GET", "/api/chat/"+id+"/transcript", "")
+	h.talk(id, session.Message{Role: "user", Blocks: append(textBlocks("look"), session.Block{Type: "media", Media: []core.Media{{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n12345")}}})},
 		session.Message{Role: "assistant", Model: "m", Blocks: []session.Block{{Type: "thinking", Text: "hm", Signature: "secret"}, {Type: "tool_use", ID: "t1", Name: "Read", Input: []byte(`{"p":1}`)}}},
 		session.Message{Role: "user", Blocks: []session.Block{{Type: "tool_result", ToolUseID: "t1", Text: "no", IsError: true}}},
-		session.Message{Role: "assistant", Model: "m", Blocks: text("done")}), c.Sync(), c.Close())
-	if err != nil {
-		t.Fatal(err)
-	}
+		session.Message{Role: "assistant", Model: "m", Blocks: textBlocks("done")})
 	newest := h.want(200, "", key, "GET", "/api/chat/"+id+"?limit=1", "")
 	last := newest["messages"].([]any)[0].(map[string]any)
 	if len(newest["messages"].([]any)) != 1 || newest["has_more"] != true || fmt.Sprint(last["content"]) != "[map[text:done type:text]]" || last["run_id"] != "r" || last["model"] != "m" {
@@ -228,6 +235,10 @@ func TestMessagesAreReadByPagesAndAsMarkdown(t *testing.T) {
 	if page := readAll(t, res); !strings.HasPrefix(res.Header.Get("Content-Type"), "text/markdown") || !strings.Contains(page, "### Assistant") || !strings.Contains(page, "session_id: \""+id) ||
 		res.Header.Get("Content-Disposition") != `attachment; filename="session-`+id+`.md"` {
 		t.Errorf("%v %s", res.Header, page)
+	}
+	res = h.do(h.key(auth.ScopeAdmin), "GET", "/api/chat/"+id+"/transcript", "")
+	if lines := strings.Split(strings.TrimSpace(readAll(t, res)), "\n"); len(lines) != 4 || !strings.Contains(lines[1], `"signature":"secret"`) {
+		t.Errorf("%d lines: %s", len(lines), lines)
 	}
 }
 
