@@ -22,6 +22,10 @@ const (
 	maxTextFile  = 40_000   // bytes of a text that is read into the message: 10,000 tokens
 )
 
+// attachments is where connectors keep what came with messages: a message shows
+// nothing from elsewhere, whatever path it names, since its sender may be a guest.
+const attachments = "Chat/assets/"
+
 // attached are the files that came with a row, as blocks: pictures and PDFs as
 // they are, texts as text, anything else by name. The type is what the bytes
 // say. A file that is gone or too large is named with the reason.
@@ -91,6 +95,9 @@ func textFile(name, text string) string {
 
 // readFile reads one byte more than is taken, so that the caller sees what is too large.
 func (r *run) readFile(path string) ([]byte, error) {
+	if !strings.HasPrefix(path, attachments) || !fs.ValidPath(path) {
+		return nil, fmt.Errorf("%q is not among the attachments", path)
+	}
 	st, err := fs.Lstat(r.o.o.Files, path) // a link is not what came with a message
 	if err != nil {
 		return nil, err
