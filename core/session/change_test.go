@@ -316,3 +316,55 @@ func TestMessagesArePagedFromTheEnd(t *testing.T) {
 		t.Errorf("%d messages, more %v", len(words), p.More)
 	}
 }
+
+// A tag or folder that many sessions have is found by another way than a rare
+// one; what is found is the same.
+func TestManyAndFewSessionsOfATagAreListedAlike(t *testing.T) {
+	h := open(t)
+	h.tx(func(ctx context.Context, tx *store.Tx) error {
+		for i := range 1100 {
+			id, at := fmt.Sprintf("00000000-0000-4000-8000-%012d", i), core.Stamp(h.clock.Now().Add(time.Duration(i)*time.Second))
+			for _, q := range []string{
+				`INSERT INTO sessions (id, created_at, last_accessed, user_id) VALUES ($1, $2, $2, 5)`,
+				`INSERT INTO session_tags (session_id, tag, created_at) VALUES ($1, 'many', $2)`,
+				`INSERT INTO session_contexts (session_id, folder_path, added_at) VALUES ($1, 'Many', $2)`,
+				`INSERT INTO session_tags (session_id, tag, created_at) SELECT id, 'few', $2 FROM sessions WHERE id = $1 AND substr(id, 36) = '7'`,
+			} {
+				if _, err := tx.Exec(ctx, q, id, at); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	count := func(f session.Filter) (n int, last string) {
+		t.Helper()
+		for f.Limit = 200; ; {
+			page, next, err := h.List(context.Background(), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range page {
+				if last != "" && s.ID >= last {
+					t.Errorf("%s after %s", s.ID, last)
+				}
+				n, last = n+1, s.ID
+			}
+			if f.Cursor = next; next == "" {
+				return n, last
+			}
+		}
+	}
+	for _, c := range []struct {
+		f    session.Filter
+		want int
+	}{
+		{session.Filter{User: 5, Tag: "Many"}, 1100}, {session.Filter{All: true, Tag: "many"}, 1100}, {session.Filter{User: 6, Tag: "many"}, 0},
+		{session.Filter{User: 5, Tag: " FEW"}, 110}, {session.Filter{All: true, Tag: "few"}, 110}, {session.Filter{User: 6, Tag: "few"}, 0},
+		{session.Filter{User: 5, Tag: "few", Context: "Many"}, 110}, {session.Filter{User: 5, Context: "Many/"}, 1100},
+	} {
+		if n, _ := count(c.f); n != c.want {
+			t.Errorf("%+v: %d, want %d", c.f, n, c.want)
+		}
+	}
+}

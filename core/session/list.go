@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gatehouse/core"
+	"gatehouse/core/store"
 )
 
 // Bounds of List.
@@ -31,7 +32,37 @@ type Filter struct {
 	Limit     int    // 0 is 50; at most 200
 	Offset    int    // the first generation's paging; at most 100,000
 	Cursor    string // from the page before; makes Offset count from there
+
+	fewTagged, fewAbout bool // so few sessions have the tag or folder that they are looked up one by one
 }
+
+// manySessions is how many sessions may have a tag or folder to be looked up
+// one by one and sorted, which takes some 4 microseconds each; where more have
+// it, the newest sessions are walked until a page is full.
+const manySessions = 1000
+
+// weigh finds out which way is the short one.
+func (f *Filter) weigh(ctx context.Context, q store.Queryer) error {
+	for _, by := range []struct {
+		value, rows string
+		few         *bool
+	}{
+		{tagKey(f.Tag), `session_tags WHERE tag`, &f.fewTagged}, {f.Context, `session_contexts WHERE folder_path`, &f.fewAbout},
+	} {
+		if by.value == "" {
+			continue
+		}
+		var n int
+		if err := q.Get(ctx, &n, `SELECT count(*) FROM (SELECT 1 FROM `+by.rows+` = $1 LIMIT $2) few`, by.value, manySessions+1); err != nil {
+			return fmt.Errorf("list sessions: %w", err)
+		}
+		*by.few = n <= manySessions
+	}
+	return nil
+}
+
+// tagKey is a tag as it is kept.
+func tagKey(tag string) string { return strings.ToLower(clean(tag)) }
 
 // List is a page of sessions, newest use first, and the cursor of the next
 // page, "" at the end. A session that is used while somebody pages moves to
@@ -46,6 +77,18 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Session, string, error) {
 	}
 	if f.Offset < 0 || f.Offset > maxOffset {
 		return nil, "", core.Errorf(core.Invalid, "offset must be between 0 and %d", maxOffset)
+	}
+	if f.Tag != "" && tagKey(f.Tag) == "" {
+		return nil, "", core.Errorf(core.Invalid, "that is no tag")
+	}
+	var err error
+	if f.Context != "" {
+		if f.Context, err = contextOf(f.Context); err != nil {
+			return nil, "", err
+		}
+	}
+	if err := f.weigh(ctx, s.db); err != nil {
+		return nil, "", err
 	}
 	query, args, err := f.query()
 	if err != nil {
@@ -86,7 +129,11 @@ func (f *Filter) query() (string, []any, error) {
 		}
 		where = append(where, cond)
 	}
-	if !f.All {
+	switch {
+	case f.All:
+	case f.fewTagged || f.fewAbout:
+		and("+s.user_id = ?", f.User) // not by its index
+	default:
 		and("s.user_id = ?", f.User)
 	}
 	for _, eq := range [...][2]string{{"module", f.Module}, {"source", f.Source}, {"agent_type", f.AgentType}} {
@@ -101,15 +148,19 @@ func (f *Filter) query() (string, []any, error) {
 		}
 		and("coalesce(s.archived, 0) = ?", flag)
 	}
-	if f.Tag != "" {
-		and("s.id IN (SELECT t.session_id FROM session_tags t WHERE t.tag = ?)", strings.ToLower(f.Tag))
+	switch {
+	case f.Tag == "":
+	case f.fewTagged:
+		and("s.id IN (SELECT t.session_id FROM session_tags t WHERE t.tag = ?)", tagKey(f.Tag))
+	default:
+		and("EXISTS (SELECT 1 FROM session_tags t WHERE t.session_id = s.id AND t.tag = ?)", tagKey(f.Tag))
 	}
-	if f.Context != "" {
-		about, err := contextOf(f.Context)
-		if err != nil {
-			return "", nil, err
-		}
-		and("s.id IN (SELECT c.session_id FROM session_contexts c WHERE c.folder_path = ?)", about)
+	switch {
+	case f.Context == "":
+	case f.fewAbout:
+		and("s.id IN (SELECT c.session_id FROM session_contexts c WHERE c.folder_path = ?)", f.Context)
+	default:
+		and("EXISTS (SELECT 1 FROM session_contexts c WHERE c.session_id = s.id AND c.folder_path = ?)", f.Context)
 	}
 	if f.Search != "" {
 		like := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(f.Search)) + "%"

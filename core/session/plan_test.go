@@ -36,12 +36,14 @@ func TestListsAreReadInOrderAndNotSorted(t *testing.T) {
 }
 
 // What asks for a tag, a folder or words reads the sessions that these have,
-// or walks an index in the list's order; the table is read whole by none.
+// or walks an index in the list's order; the table is read whole by none, and
+// sorted is only what few sessions have.
 func TestNoListReadsTheWholeTableOfSessions(t *testing.T) {
 	db := storetest.Open(t, core.System{})
 	for _, f := range []Filter{
 		{User: 5, Tag: "work"}, {All: true, Tag: "work"}, {User: 5, Context: "Notes"}, {All: true, Context: "Notes"},
 		{User: 5, Search: "plan"}, {All: true, Search: "plan"},
+		{User: 5, Tag: "rare", fewTagged: true}, {All: true, Tag: "rare", fewTagged: true}, {User: 5, Context: "Rare", fewAbout: true},
 	} {
 		query, args, err := f.query()
 		if err != nil {
@@ -54,7 +56,14 @@ func TestNoListReadsTheWholeTableOfSessions(t *testing.T) {
 		if err := db.Select(context.Background(), &plan, "EXPLAIN QUERY PLAN "+query, args...); err != nil {
 			t.Fatal(err)
 		}
+		few := f.fewTagged || f.fewAbout
+		if first := plan[0].Detail; strings.Contains(first, "(id=?)") != few {
+			t.Errorf("%+v begins with %s", f, first)
+		}
 		for _, step := range plan {
+			if strings.Contains(step.Detail, "ORDER BY") && !few {
+				t.Errorf("%+v sorts: %s", f, step.Detail)
+			}
 			if strings.HasPrefix(step.Detail, "SCAN") && !strings.Contains(step.Detail, "USING INDEX idx_sessions_") {
 				t.Errorf("%+v: %s", f, step.Detail)
 			}

@@ -1,0 +1,133 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/session"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+)
+
+// export is GET /api/chat/{id}/export.md.
+func (a *API) export(w http.ResponseWriter, r *http.Request) error {
+	_, d, err := a.found(r, auth.ScopeRead, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	text, err := a.Shelf.Export(r.Context(), d.Session)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="session-`+d.ID+`.md"`)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write([]byte(text)) // the client may be gone
+	return nil
+}
+
+// transcript is GET /api/chat/{id}/transcript. A reader that takes nothing for
+// as long as any other answer may take is cut off.
+func (a *API) transcript(w http.ResponseWriter, r *http.Request) error {
+	_, d, err := a.found(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	file, size, err := a.Transcripts.Transcript(r.Context(), d.Session)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("Content-Disposition", `attachment; filename="`+d.ID+`.jsonl"`)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	for size > 0 {
+		if err := web.Hurry(w); err != nil {
+			return fmt.Errorf("send transcript: %w", err)
+		}
+		n, err := io.CopyN(w, file, min(size, 1<<20))
+		if size -= n; err != nil {
+			return nil // the client is gone, or the file has become shorter
+		}
+	}
+	return nil
+}
+
+type (
+	messagePage struct {
+		Messages  []message `json:"messages"`
+		HasMore   bool      `json:"has_more"`
+		Truncated bool      `json:"truncated"`
+	}
+	message struct {
+		ID      string    `json:"id"`
+		Role    string    `json:"role"`
+		At      time.Time `json:"at,omitzero"`
+		Model   string    `json:"model,omitempty"`
+		Run     string    `json:"run_id,omitempty"`
+		Summary bool      `json:"summary,omitempty"`
+		Content []block   `json:"content"`
+	}
+	block struct {
+		Type      string          `json:"type"`
+		Text      string          `json:"text,omitempty"`
+		ID        string          `json:"id,omitempty"`
+		Name      string          `json:"name,omitempty"`
+		Input     json.RawMessage `json:"input,omitempty"`
+		ToolUseID string          `json:"tool_use_id,omitempty"`
+		IsError   bool            `json:"is_error,omitempty"`
+		Media     []medium        `json:"media,omitempty"`
+	}
+	medium struct {
+		Type  string `json:"type"`
+		Name  string `json:"name,omitempty"`
+		Bytes int    `json:"bytes"`
+	}
+)
+
+func pageOf(p session.Page) messagePage {
+	out := messagePage{Messages: make([]message, 0, len(p.Messages)), HasMore: p.More, Truncated: p.Cut}
+	for i := range p.Messages {
+		m := &p.Messages[i]
+		one := message{ID: m.Line(), Role: m.Role, At: m.At, Model: m.Model, Run: m.Run, Summary: m.Summary, Content: make([]block, 0, len(m.Blocks))}
+		for _, b := range m.Blocks {
+			k := block{Type: b.Type, Text: b.Text, ID: b.ID, Name: b.Name, Input: b.Input, ToolUseID: b.ToolUseID, IsError: b.IsError}
+			for _, f := range b.Media {
+				k.Media = append(k.Media, medium{f.Type, f.Name, len(f.Data)})
+			}
+			one.Content = append(one.Content, k)
+		}
+		out.Messages = append(out.Messages, one)
+	}
+	return out
+}
+
+// messages is GET /api/chat/{id}/messages.
+func (a *API) messages(w http.ResponseWriter, r *http.Request) error {
+	_, d, err := a.found(r, auth.ScopeRead, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	v := r.URL.Query()
+	q := session.PageQuery{Before: v.Get("before"), After: v.Get("after")}
+	if v.Has("before") && v.Has("after") {
+		return core.Errorf(core.Invalid, "give before or after, not both")
+	}
+	if v.Has("before") && q.Before == "" || v.Has("after") && q.After == "" || len(q.Before)+len(q.After) > 128 {
+		return core.Errorf(core.Invalid, "before and after are ids of messages")
+	}
+	if q.Limit, err = number(v, "limit", 50, 1, 200); err != nil {
+		return err
+	}
+	page, err := a.Shelf.Page(r.Context(), d.Session, q)
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, pageOf(page))
+}
