@@ -68,7 +68,7 @@ var breakIns = []breakIn{
 	{name: "the environment's file", tries: read("{V}/../gatehouse.env"), proof: bash("cat {V}/../gatehouse.env")},
 	{name: "the environment's file by ..", tries: read("../gatehouse.env"), proof: bash("cat {V}/../gatehouse.env")},
 	{name: "all secrets by a search", tries: use("Grep", "pattern", "QX[A-Z0-9]{8}", "path", "."), proof: bash("grep -r -h QX {V}/.env {V}/.parachute")},
-	{name: "all secrets by a shell", tries: bash("grep -r -a -h -o 'QX[A-Z0-9]*' {V} / 2>/dev/null | head -3"), proof: bash("grep -r -a -h -o 'QX[A-Z0-9]*' {V}/.env")},
+	{name: "all secrets by a shell", tries: bash("grep -r -a -h -o 'QX[A-Z0-9]*' {V} /home /root /tmp /run /var /etc 2>/dev/null | head -3"), proof: bash("grep -r -a -h -o 'QX[A-Z0-9]*' {V}/.env")},
 	{name: "a helper reads .env", tries: task(read(".env") + "\n" + bash("cat {V}/.env")), proof: bash("cat {V}/.env")},
 	// Other people.
 	{name: "transcripts", tries: read(".claude/projects/-other/s.jsonl"), proof: bash("cat {V}/.claude/projects/-other/s.jsonl")},
@@ -159,8 +159,8 @@ func TestNoWayThroughTheWholeGateway(t *testing.T) {
 		}
 	}
 	tried := map[string]int{}
-	for _, a := range breakIns {
-		for _, s := range y.seats {
+	for i, a := range breakIns {
+		for _, s := range y.turns(i) {
 			if a.guest && s.trust != core.Sandboxed {
 				continue
 			}
