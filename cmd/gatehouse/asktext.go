@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode"
@@ -14,10 +15,11 @@ import (
 // Bounds of what a chat shows of an ask, in bytes; together they stay below
 // the 2,000 characters that the narrowest platform takes in one message.
 const (
-	maxButton = 40   // of a pattern on a button
-	maxAsked  = 1200 // of a command or path
-	maxLines  = 30   // of a command
-	maxGrants = 450  // of patterns that are too long for their buttons
+	maxButton  = 40   // of a pattern on a button
+	maxAsked   = 1200 // of a command or path
+	maxLines   = 30   // of a command
+	maxSettled = 200  // runes of what was asked, once it is decided
+	maxGrants  = 450  // of patterns that are too long for their buttons
 )
 
 // permissionPart shows what a tool wants, whole, with the buttons that decide
@@ -66,6 +68,29 @@ func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.P
 	}
 	part.Text = text
 	return part
+}
+
+// settledText stands in a chat where an ask was: what was asked, cut to one
+// line, above what was decided.
+func settledText(a permission.Ask, outcome string) string {
+	var body struct {
+		Request *core.PermissionRequest `json:"request"`
+	}
+	what := ""
+	switch {
+	case json.Unmarshal([]byte(a.Payload), &body) == nil && body.Request != nil:
+		r := body.Request
+		what = r.ToolName + ": " + visible(r.Command+r.Path)
+	case a.Kind == permission.KindQuestion:
+		for _, q := range questionsOf(a) {
+			what = strings.TrimSpace(what + " " + visible(q.Question))
+		}
+	}
+	what = strings.Join(strings.Fields(what), " ")
+	if what == "" {
+		return outcome
+	}
+	return core.CutRunes(what, maxSettled) + "\n" + outcome
 }
 
 // visible is hostile text with everything in it to be seen: what is drawn as

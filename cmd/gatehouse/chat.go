@@ -229,11 +229,17 @@ func (c *chat) approve(ctx context.Context, call dispatch.Call) (dispatch.Outcom
 		}
 	}
 	r, err := c.book.Approve(ctx, words[0], a, by)
+	if core.KindOf(err) == core.NotFound {
+		return said("%s", noRequest)
+	}
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
 	return said("Approved %s at trust %s.", plain(r.Display), r.ApprovedTrustLevel)
 }
+
+// noRequest answers a code that is wrong, used up or too old.
+const noRequest = "Nobody waits with that code. `/pairing` lists who does."
 
 func (c *chat) denyRequest(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
 	by, err := c.owner(ctx, call)
@@ -245,6 +251,9 @@ func (c *chat) denyRequest(ctx context.Context, call dispatch.Call) (dispatch.Ou
 		return said("Write `/deny CODE`.")
 	}
 	r, err := c.book.Deny(ctx, ref, by)
+	if core.KindOf(err) == core.NotFound {
+		return said("%s", noRequest)
+	}
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}

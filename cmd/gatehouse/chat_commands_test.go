@@ -25,7 +25,7 @@ func TestEveryCommandAnswersWhomItIsForAndNobodyElse(t *testing.T) {
 		{"/whoami", "user 1 (owner), at trust vault", "(guest), at trust sandboxed"},
 		{"/pairing", "Nobody waits", onlyOwner},
 		{"/approve", "/approve CODE", onlyOwner},
-		{"/approve NOTACODE", "no ", onlyOwner},
+		{"/approve NOTACODE", "Nobody waits with that code", onlyOwner},
 		{"/approve X Y Z", "/approve CODE", onlyOwner},
 		{"/deny", "/deny CODE", onlyOwner},
 		{"/enable", "works in a group", onlyOwner},

@@ -142,7 +142,7 @@ func (s toolAsks) Open(ctx context.Context, tx *store.Tx, a permission.Ask, req 
 // askKey names the i-th message that shows an ask.
 func askKey(id string, i int) string { return "ask:" + id + ":" + string(rune('a'+i)) }
 
-// Close takes the buttons away and says what was decided.
+// Close takes the buttons away and says what was decided on what.
 func (s toolAsks) Close(ctx context.Context, tx *store.Tx, a permission.Ask, outcome string) error {
 	if a.Bot == core.APIBot {
 		return nil
@@ -156,7 +156,7 @@ func (s toolAsks) Close(ctx context.Context, tx *store.Tx, a permission.Ask, out
 	}
 	for i, to := range chats {
 		key := askKey(a.ID, i)
-		err := s.mail.Post(ctx, tx, core.Reply{Address: to, Key: key, First: 1, Replaces: "@" + key + "/0", Parts: []core.Part{{Text: outcome}}})
+		err := s.mail.Post(ctx, tx, core.Reply{Address: to, Key: key, First: 1, Replaces: "@" + key + "/0", Parts: []core.Part{{Text: settledText(a, outcome)}}})
 		if err != nil && core.KindOf(err) != core.Conflict {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
+	"gatehouse/core/permission"
 )
 
 // wantsToWrite is a message whose model asks to change a file of the owner's.
@@ -72,6 +73,24 @@ func TestAGrantCoversTheNextCallAndNothingElse(t *testing.T) {
 	w.hears(olga.DM(), func(m telegramtest.Message) bool {
 		return m.ID > mark.ID && strings.Contains(m.Text, "Other/plan.md") && len(m.Buttons) > 0
 	})
+}
+
+// Once it is decided, the chat still says what it was that was allowed.
+func TestADecidedAskSaysWhatWasDecided(t *testing.T) {
+	w := newWorld(t, nil)
+	olga := w.boss()
+	mark := olga.Send(wantsToWrite)
+	ask := w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && len(m.Buttons) > 0 })
+	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow once")); err != nil {
+		t.Fatal(err)
+	}
+	w.hears(olga.DM(), func(m telegramtest.Message) bool {
+		return m.ID == ask.ID && len(m.Buttons) == 0 && m.Text == "Write: Notes/plan.md\nApproved by operator via chat."
+	})
+	long := permission.Ask{Kind: permission.KindPermission, Payload: `{"request":{"tool_name":"Bash","command":"echo \u202e\n` + strings.Repeat("a", 900) + `"}}`}
+	if got := settledText(long, "No."); !strings.HasPrefix(got, `Bash: echo \u{202E} aaa`) || !strings.HasSuffix(got, "a…\nNo.") || len(got) > 250 {
+		t.Errorf("%q", got)
+	}
 }
 
 // A guest who asks for the same is refused, and told why; nobody is bothered.

@@ -58,7 +58,7 @@ func (f *files) edit(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	case err != nil:
 		return tool.Result{}, place.Explain(in.Path, err)
 	case *in.Old == "":
-		return tool.Result{Text: fmt.Sprintf("Written anew: %s (%d bytes).", in.Path, len(*in.New))}, nil
+		return tool.Result{Text: fmt.Sprintf("Created: %s (%d bytes).", in.Path, len(*in.New))}, nil
 	case n == 1:
 		return tool.Result{Text: fmt.Sprintf("Changed %s in one place.", in.Path)}, nil
 	}

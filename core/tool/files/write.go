@@ -66,7 +66,7 @@ func (f *files) write(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, place.Explain(in.Path, err)
 	}
-	done := "Written anew"
+	done := "Created"
 	if old {
 		done = "Replaced"
 	}
