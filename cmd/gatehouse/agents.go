@@ -61,10 +61,10 @@ func listAgents(out io.Writer, agents *agent.Agents) {
 	for _, s := range agents.Workspaces() {
 		row("workspace", s.Slug, s.Description)
 	}
-	for _, f := range agents.Faults() {
-		row("broken", f.String(), "")
-	}
 	_ = w.Flush()
+	for _, f := range agents.Faults() { // no columns: a long fault would push those above apart
+		fmt.Fprintf(out, "broken     %s\n", oneLine(f.String()))
+	}
 	fmt.Fprintf(out, "\nAgents to begin with, for 'gatehouse agents add': %s\n", strings.Join(agentsToAdd(), ", "))
 }
 
