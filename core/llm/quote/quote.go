@@ -197,7 +197,7 @@ func unseen(req *llm.Request) string {
 
 // hint is said once in a conversation.
 const hint = "No language model is configured, so I can only quote. To plug one in, the operator sets " +
-	"`GATEHOUSE_OPENAI_API_KEY`, or `GATEHOUSE_OPENAI_BASE_URL` and `GATEHOUSE_MODEL`: see `docs/operations.md`."
+	"`GATEHOUSE_ANTHROPIC_API_KEY`, `GATEHOUSE_OPENAI_API_KEY` or `GATEHOUSE_OPENAI_BASE_URL`, and `GATEHOUSE_MODEL`: see `docs/operations.md`."
 
 // find searches; no words find nothing, without a search.
 func (m *Model) find(ctx context.Context, sender llm.Sender, words []string) ([]Passage, error) {
