@@ -22,11 +22,22 @@ type builds struct {
 
 var programs = &builds{made: map[string]string{}}
 
-// TestMain removes what was built when the tests are over.
+// TestMain gives all gateways a folder for their sockets, each of which lies in
+// a folder of its own by the vault's path, and removes what was built when the
+// tests are over.
 func TestMain(m *testing.M) {
 	sandbox.Main()
 	claudetest.Main()
+	runtime, err := os.MkdirTemp("", "gh")
+	if err == nil {
+		err = os.Setenv("XDG_RUNTIME_DIR", runtime)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
+	_ = os.RemoveAll(runtime)
 	if programs.dir != "" {
 		_ = os.RemoveAll(programs.dir)
 	}

@@ -69,6 +69,7 @@ func (w *world) sessionIn(u *telegramtest.User) (id string) {
 // scope admin at a guest's trust included. The owner's press and the asked
 // person's then do.
 func TestNobodyDecidesInTheOwnersStead(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(c *configs.Config) { hasty(c); c.RateLimit = configs.Rate{} })
 	olga, ada, vera := w.boss(), w.guest("Ada"), w.guest("Vera")
 	w.sql(`UPDATE access SET trust_level = 'vault' WHERE user_id = $1`, w.person(vera))
@@ -131,6 +132,7 @@ func TestNobodyDecidesInTheOwnersStead(t *testing.T) {
 // What a client writes into a request raises nothing, commands of the owner's
 // change nothing for others, and other people's sessions are not there.
 func TestNobodyTakesMoreThanTheyWereGiven(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(c *configs.Config) { hasty(c); c.RateLimit = configs.Rate{} })
 	olga, ada, vera := w.boss(), w.guest("Ada"), w.guest("Vera")
 	w.sql(`UPDATE access SET trust_level = 'vault' WHERE user_id = $1`, w.person(vera))
@@ -208,6 +210,7 @@ func (w *world) chatText(key http.Header, path string) (int, string) {
 // What comes with a message is read from where connectors store it, and from
 // nowhere else, whatever path an update names.
 func TestAnAttachmentIsReadFromTheAttachmentsAlone(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	ada := w.guest("Ada")
 	w.put("Notes/secret.md", "zebra")
@@ -236,6 +239,7 @@ func TestAnAttachmentIsReadFromTheAttachmentsAlone(t *testing.T) {
 // The owner's files do not reach a guest's model by way of the prompt, nor does
 // anybody become the system by writing that they are.
 func TestNothingOfTheOwnersReachesAGuestsPrompt(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, func(c *configs.Config) { c.DefaultAgent = "cook"; c.RateLimit = configs.Rate{} })
 	olga, ada := w.boss(), w.guest("Ada")
 	w.puts(map[string]string{
@@ -276,6 +280,7 @@ func TestNothingOfTheOwnersReachesAGuestsPrompt(t *testing.T) {
 
 // Helpers spend the same budget, and calls without end come to one.
 func TestHelpersAndLoopsDoNotStarveTheGateway(t *testing.T) {
+	t.Parallel()
 	for _, budget := range []int64{0, 88_000} {
 		w, model := newModelWorld(t, func(c *configs.Config) { c.BudgetUserDay = configs.Budget{Tokens: budget} })
 		ada := w.guest("Ada")

@@ -148,6 +148,7 @@ func (a breakIn) got(y *yard, heard string) bool {
 // Nobody below full trust gets at what is not theirs by way of the gateway,
 // whatever the model is made to call and whatever the owner allows.
 func TestNoWayThroughTheWholeGateway(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, nil)
 	if y.app.box == nil {
 		t.Log("without a sandbox nobody below full has a shell: ", y.app.noBox)
@@ -179,6 +180,7 @@ func TestNoWayThroughTheWholeGateway(t *testing.T) {
 // In a group no turn gets further than the group's level, the owner's included,
 // and a tool that is not offered there is refused when it is called all the same.
 func TestNoWayThroughAGroupForTheOwnerEither(t *testing.T) {
+	t.Parallel()
 	model := llmtest.New(t, llmtest.Options{Key: modelKey})
 	y := newYard(t, model)
 	s := y.inAGroup(model)
@@ -224,6 +226,7 @@ func (a breakIn) proved(y *yard) {
 // For random sequences of tool calls nothing of the canary files is ever sent
 // to a guest, on the wire of either platform or over the API.
 func TestNoSequenceOfCallsSendsAGuestWhatIsNotTheirs(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, nil)
 	names := []string{".env", "Notes/diary.md", "Chat/sessions.db", "Guests/9001/diary.md", "CLAUDE.md", ".parachute/bots.yaml", "{OWN}/l", "{OWN}/d/diary.md", "..", ".", "{V}/../gatehouse.env", "{RUN}/key"}
 	seed := [32]byte([]byte(y.canary + y.private))

@@ -46,7 +46,6 @@ func newWorld(t testing.TB, change func(*configs.Config)) *world {
 // newWorldOn starts a gateway over an existing platform and folder.
 func newWorldOn(t testing.TB, sim *telegramtest.Server, dir string, change func(*configs.Config)) *world {
 	t.Helper()
-	t.Setenv("XDG_RUNTIME_DIR", shortDir(t))
 	cfg := configs.Default()
 	cfg.VaultPath = filepath.Join(dir, "vault")
 	cfg.Addr = "127.0.0.1:0"

@@ -75,7 +75,7 @@ func (r *run) pickUp(t *talk, open []llm.Block) (Result, bool, error) {
 			return Result{}, false, err
 		}
 		results = append(results, block)
-		if !t.harmless(&open[i]) {
+		if open[i].Name != AskName && !t.harmless(&open[i]) { // a question can be asked again
 			effects = append(effects, Label(open[i].Name, open[i].Input))
 		}
 	}
