@@ -25,6 +25,18 @@ func (b Bot) Online() bool {
 	return online
 }
 
+// Dispatched is the number of the last event that the bot's session was sent;
+// 0 while there is none.
+func (b Bot) Dispatched() int64 {
+	last := int64(0)
+	b.live(func(c *conn) {
+		if c.ses != nil {
+			last = max(last, c.ses.seq)
+		}
+	})
+	return last
+}
+
 // Drop cuts the bot's connections without a close code; sessions stay.
 func (b Bot) Drop() { b.live(func(c *conn) { c.drop("by the test") }) }
 
