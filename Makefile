@@ -13,7 +13,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 ROUNDS   ?= 100
-FUZZTIME ?= 5s
+FUZZTIME ?= 3s
 
 export CGO_ENABLED := 1
 
