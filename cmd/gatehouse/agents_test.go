@@ -89,6 +89,7 @@ func (w *world) as(trust core.Trust) http.Header {
 
 // What prompt_metadata tells is what the model was sent.
 func TestWhatIsToldOfThePromptIsWhatTheModelWasSent(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	w.puts(map[string]string{
 		"CLAUDE.md": "House rule one.", "Boats/AGENTS.md": "Boats are called Henrietta.", "Plans/AGENTS.md": "Plans are secret.", "Plans/big/CLAUDE.md": strings.Repeat("long ", 40_000), "Tea/green.md": "Seventy degrees.",
@@ -164,6 +165,7 @@ func sessionOf(t *testing.T, w *world, alias string) string {
 
 // An agent's model, tools and skills reach the run; its tools only take away.
 func TestAnAgentsModelToolsAndSkillsReachTheRun(t *testing.T) {
+	t.Parallel()
 	model := llmtest.New(t, llmtest.Options{Key: modelKey, Models: []string{"fake-1", "fake-2"}})
 	w := newWorld(t, func(c *configs.Config) {
 		c.Model, c.ModelFallbacks = "openai/fake-1", configs.List{"openai/fake-2"}
@@ -214,6 +216,7 @@ func TestAnAgentsModelToolsAndSkillsReachTheRun(t *testing.T) {
 // A workspace is a ceiling for every turn in it, before tools are offered, and
 // gives its sessions folder, model and agent.
 func TestAWorkspaceIsACeilingForItsSessions(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	w.puts(map[string]string{
 		"Kitchen/AGENTS.md": "Wear an apron.", "Private/CLAUDE.md": "private",
@@ -270,6 +273,7 @@ func TestAWorkspaceIsACeilingForItsSessions(t *testing.T) {
 
 // An agent that is edited while the gateway runs answers the next message anew.
 func TestAnEditedAgentAnswersTheNextMessage(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, func(c *configs.Config) { c.DefaultAgent = "cook" })
 	w.put(".parachute/agents/cook.md", "---\n---\nYou cook.")
 	w.until("the agent is seen", func() bool { return slices.Contains(w.app.agents.Names(), "cook") })
@@ -290,6 +294,7 @@ func TestAnEditedAgentAnswersTheNextMessage(t *testing.T) {
 
 // The owner has another agent answer in a chat; a guest cannot.
 func TestTheOwnerChoosesWhoAnswersInAChat(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	w.puts(map[string]string{".parachute/agents/tea.md": "---\nname: Tea Expert\ndescription: Knows tea.\n---\nYou know tea.", ".parachute/agents/bad.md": "---\nx: 1\n---\n"})
 	olga, ada := w.boss(), w.guest("Ada")
@@ -325,6 +330,7 @@ func TestTheOwnerChoosesWhoAnswersInAChat(t *testing.T) {
 
 // What an agent's file permits stands for the owner's defaults and narrows a guest's.
 func TestPermissionsOfAnAgentAreTheOwnersAndOnlyNarrowAGuests(t *testing.T) {
+	t.Parallel()
 	all := permission.Commands{All: true}
 	own := []string{"Guests/7/**"}
 	for _, c := range []struct {

@@ -51,6 +51,7 @@ func (h *home) open(p *proc, method, path, body string, header http.Header) *htt
 // interrupted: it is not run again unless it was asked for with Prefer:
 // respond-async. A chat's message is answered.
 func TestAfterACrashAPIRunsAreInterruptedAndChatsAreAnswered(t *testing.T) {
+	t.Parallel()
 	sim := newSim(t)
 	model := llmtest.New(t, llmtest.Options{})
 	h := newHome(t, sim)

@@ -10,6 +10,7 @@ import (
 // A repeat that is turned away (too many streams) does not make the first one
 // unknown: its run can be followed although it has not begun.
 func TestARepeatThatIsTurnedAwayDoesNotForgetTheFirst(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	const id = "8f4e1e1c-9c59-4c0e-8b3b-3b5e4c1e0003"
 	model.Script(llmtest.Reply{HangHead: true})

@@ -30,6 +30,7 @@ func (v *visit) keep(name string) {
 // A tool call appears on the page while it is looked at, is allowed for a
 // folder by keyboard, the file is changed, and the grant is taken back.
 func TestAToolCallIsAllowedInABrowserAndTheGrantTakenBack(t *testing.T) {
+	t.Parallel()
 	v := newVisit(t)
 	v.signIn()
 	v.panel.Click(`nav a[href="/admin/approvals"]`)
@@ -91,6 +92,7 @@ func TestAToolCallIsAllowedInABrowserAndTheGrantTakenBack(t *testing.T) {
 
 // Somebody decides elsewhere: the page says who, and nothing moves.
 func TestADecisionOverTheAPIShowsInABrowserAtOnce(t *testing.T) {
+	t.Parallel()
 	v := newVisit(t)
 	v.signIn()
 	ada := v.lend()

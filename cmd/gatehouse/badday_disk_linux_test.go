@@ -64,6 +64,7 @@ func limitFiles(t *testing.T, pid int, most uint64) {
 // While the disk is full, what people write stays with the platform, the
 // operator sees why, and when there is room it is answered, once.
 func TestAFullDiskLosesNothingAndSaysSo(t *testing.T) {
+	t.Parallel()
 	sim := newSim(t)
 	h := newHome(t, sim)
 	h.env["GATEHOUSE_TELEGRAM_DM_POLICY"], h.env["GATEHOUSE_BUSY_MODE"] = "open", "queue"
@@ -113,6 +114,7 @@ func TestAFullDiskLosesNothingAndSaysSo(t *testing.T) {
 // When the disk fills while an answer is being made, the answer comes late,
 // and once.
 func TestADiskThatFillsInARunDelaysTheAnswer(t *testing.T) {
+	t.Parallel()
 	sim := newSim(t)
 	h := newHome(t, sim)
 	h.env["GATEHOUSE_TELEGRAM_DM_POLICY"], h.env["GATEHOUSE_MODEL"] = "open", "local/quote:20ms"
@@ -153,6 +155,7 @@ func (h *home) api(p *proc, path string) string {
 // What keeps serve from starting is said in one line that names the thing and
 // what to do; nothing is changed by the try.
 func TestServeSaysWhyItCannotStart(t *testing.T) {
+	t.Parallel()
 	ready := func(t *testing.T) *home { // a vault that was served before
 		h := newHome(t, newSim(t))
 		p := h.serve(nil)

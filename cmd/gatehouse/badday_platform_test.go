@@ -24,6 +24,7 @@ func (w *world) inject(f telegramtest.Fault) {
 // While the platform is away nothing is lost: what people write waits there,
 // what the bot says waits here, and each is delivered once when it is back.
 func TestThePlatformGoesAwayAndNothingIsLostOrDoubled(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, func(c *configs.Config) { c.BusyMode = "queue" })
 	ada := w.guest("Ada")
 	calls := model.Total()
@@ -60,6 +61,7 @@ func TestThePlatformGoesAwayAndNothingIsLostOrDoubled(t *testing.T) {
 
 // How a send that went wrong is treated, by what the platform may have seen.
 func TestASendThatWentWrongIsRepeatedAsItMayBe(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		fault   telegramtest.Fault
@@ -119,6 +121,7 @@ func TestASendThatWentWrongIsRepeatedAsItMayBe(t *testing.T) {
 // An update that cannot be read becomes a dead letter that the panel shows,
 // and neither it nor one of an unknown kind holds up what comes behind it.
 func TestAMalformedUpdateIsADeadLetterAndBlocksNobody(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	ada := w.guest("Ada")
 	bot := w.sim.Bot()
@@ -155,6 +158,7 @@ func TestAMalformedUpdateIsADeadLetterAndBlocksNobody(t *testing.T) {
 
 // Numbers beyond 2^53 are not rounded: not the update's, not the person's.
 func TestIdsBeyond53BitsAreKeptExactly(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	const user = 9007199254740993 // 2^53 + 1
 	w.sim.Bot().SetNextUpdateID(9007199254740995)
@@ -181,6 +185,7 @@ func TestIdsBeyond53BitsAreKeptExactly(t *testing.T) {
 
 // A text far over the platform's own limit hurts nobody.
 func TestAMessageOfAMegabyteIsAnsweredAndTheNextOneToo(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	ada := w.guest("Ada")
 	big := strings.Repeat("word ", 1<<20/5)
@@ -204,6 +209,7 @@ func TestAMessageOfAMegabyteIsAnsweredAndTheNextOneToo(t *testing.T) {
 
 // Names are hostile: in the panel, the API and the chat they stay text.
 func TestHostileNamesStayTextEverywhere(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	boss := w.boss()
 	for i, name := range []string{
@@ -247,6 +253,7 @@ func TestHostileNamesStayTextEverywhere(t *testing.T) {
 
 // Another program with the same token makes the bot degraded, not deaf.
 func TestASecondPollerMakesTheBotDegradedAndThenItGoesOn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	ada := w.guest("Ada")
 	w.until("the bot polls", w.sim.Bot().Polling)

@@ -148,6 +148,7 @@ func deref(s *string) string {
 }
 
 func TestTheMainJobInABrowser(t *testing.T) {
+	t.Parallel()
 	v := newVisit(t)
 	v.signIn()
 	v.panel.Click(`nav a[href="/admin/pairing"]`)
@@ -174,6 +175,7 @@ func TestTheMainJobInABrowser(t *testing.T) {
 }
 
 func TestTheMainJobByKeyboardAlone(t *testing.T) {
+	t.Parallel()
 	v := newVisit(t)
 	v.signIn()
 	v.panel.TabTo(`nav a[href="/admin/pairing"]`)
@@ -198,6 +200,7 @@ func TestTheMainJobByKeyboardAlone(t *testing.T) {
 }
 
 func TestTheOwnerClaimsAndApprovesOnTheirPhone(t *testing.T) {
+	t.Parallel()
 	v := newVisit(t)
 	v.signIn()
 	v.panel.Click(`nav a[href="/admin/pairing"]`)
@@ -230,6 +233,7 @@ func TestTheOwnerClaimsAndApprovesOnTheirPhone(t *testing.T) {
 // The same on Discord: sign in, see the request come, approve it, see the
 // answer grow in place in the person's window; the other platform is not touched.
 func TestTheMainJobOnDiscordInABrowser(t *testing.T) {
+	t.Parallel()
 	v := newVisit(t)
 	v.signIn()
 	v.panel.Click(`nav a[href="/admin/pairing"]`)

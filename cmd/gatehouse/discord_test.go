@@ -52,6 +52,7 @@ func discordHears(w *world, sim *discordtest.Server, in discordtest.ID, text str
 // The same gate, on the second platform: a stranger is shown a code, is
 // approved, and is answered; the first platform's people stay what they were.
 func TestOnTheSecondPlatformAStrangersFirstMessageIsAnsweredAfterApproval(t *testing.T) {
+	t.Parallel()
 	w, sim := onDiscord(t)
 	ada := sim.NewUser("Ada")
 	dm := ada.DM()
@@ -77,6 +78,7 @@ func TestOnTheSecondPlatformAStrangersFirstMessageIsAnsweredAfterApproval(t *tes
 // both first messages are answered, and what one may is nothing to the other,
 // also where both have the same id.
 func TestAConversationAcrossBothPlatformsWithOneApprovalEach(t *testing.T) {
+	t.Parallel()
 	w, sim := onDiscord(t)
 	ada := w.sim.NewUser("Ada")
 	same, err := sim.AddUser(discordtest.Account{ID: discordtest.ID(ada.ID()), Name: "Ada"}) // Telegram's number, here another person
@@ -188,6 +190,7 @@ func says(w *world, u *discordtest.User, in discordtest.ID, text string) discord
 // answers mentions, replies and commands behind a mention, each in its thread,
 // and hears nothing else; a channel opens no direct messages.
 func TestInAServersChannelOnlyWhatIsMeantForTheBotIsAnswered(t *testing.T) {
+	t.Parallel()
 	w, sim := onDiscord(t)
 	olga, ada := discordOwner(w, sim), sim.NewUser("Ada")
 	guild := sim.NewGuild("Reading circle", olga, ada)
@@ -231,6 +234,7 @@ func TestInAServersChannelOnlyWhatIsMeantForTheBotIsAnswered(t *testing.T) {
 // back, and goes the way of all messages: a friend's is answered once, a
 // stranger's waits with their request.
 func TestWhatWasWrittenOnDiscordMeanwhilePassesTheSameGate(t *testing.T) {
+	t.Parallel()
 	w, sim := onDiscord(t)
 	bob, eve := sim.NewUser("Bob"), sim.NewUser("Eve")
 	for _, u := range []*discordtest.User{bob, eve} {

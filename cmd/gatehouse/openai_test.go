@@ -105,6 +105,7 @@ func chunks(t testing.TB, r io.Reader) (out []completion, done bool) {
 }
 
 func TestOpenAIAnswersWholeAndStreamedAreTheSame(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	model.Script(llmtest.Say("One ", "two ", "three."), llmtest.Say("One ", "two ", "three."))
 	resp, c := w.complete(map[string]any{"model": fakeModel, "messages": user("Count.")})
@@ -159,6 +160,7 @@ func TestOpenAIAnswersWholeAndStreamedAreTheSame(t *testing.T) {
 // The request's messages are the conversation: roles, pictures, temperature,
 // max_tokens and stop reach the model, and a session of its own keeps it all.
 func TestOpenAIMessagesAndSettingsReachTheModel(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	pixel, _ := base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 	url := "data:image/png;base64," + base64.StdEncoding.EncodeToString(pixel)
@@ -213,6 +215,7 @@ func TestOpenAIMessagesAndSettingsReachTheModel(t *testing.T) {
 }
 
 func TestOpenAIModelsAreTheAgentsAndTheConfiguredModels(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, func(c *configs.Config) { c.ModelFallbacks = configs.List{"local/quote"} })
 	code, body := w.call("GET", "/v1/models", nil)
 	var list struct {
@@ -254,6 +257,7 @@ func TestOpenAIModelsAreTheAgentsAndTheConfiguredModels(t *testing.T) {
 }
 
 func TestOpenAIRefusalsOfTheModelHaveOpenAIsFormAndStatus(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	for _, c := range []struct {
 		reply  llmtest.Reply
@@ -290,6 +294,7 @@ func TestOpenAIRefusalsOfTheModelHaveOpenAIsFormAndStatus(t *testing.T) {
 }
 
 func TestOpenAIFinishReasonTellsAnAnswerThatWasCut(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	model.Script(llmtest.Reply{Text: []string{"So far"}, Finish: "length"}, llmtest.Reply{Text: []string{"Hm"}, Finish: "content_filter"})
 	for _, want := range []string{"length", "content_filter"} {
@@ -301,6 +306,7 @@ func TestOpenAIFinishReasonTellsAnAnswerThatWasCut(t *testing.T) {
 }
 
 func TestOpenAIABudgetThatIsUsedUpIs429WithRetryAfter(t *testing.T) {
+	t.Parallel()
 	w, _ := newModelWorld(t, func(c *configs.Config) { c.BudgetDay = configs.Budget{Tokens: 1} })
 	resp, c := w.complete(map[string]any{"model": fakeModel, "messages": user("Hello")})
 	if resp.StatusCode != 429 || c.Error == nil || c.Error.Code != "insufficient_quota" || c.Error.Type != "insufficient_quota" {
@@ -313,6 +319,7 @@ func TestOpenAIABudgetThatIsUsedUpIs429WithRetryAfter(t *testing.T) {
 
 // Whoever goes away has the run stopped: nobody can come back for its answer.
 func TestOpenAIARunIsStoppedWhenItsClientGoesAway(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	for _, streamed := range []bool{true, false} {
 		model.Script(llmtest.Reply{Text: []string{"Begun"}, Hang: true})
@@ -335,6 +342,7 @@ func TestOpenAIARunIsStoppedWhenItsClientGoesAway(t *testing.T) {
 
 // A run that nobody watches asks nobody: what would need a word is refused.
 func TestOpenAIRunsAskNobodyAndUseToolsOfTheirTrust(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	model.Script(llmtest.Reply{Text: []string{"Let me see."}, Calls: []llmtest.Call{{ID: "c1", Name: "Write", Fragments: []string{`{"file_path":"Elsewhere/x.md","content":"x"}`}}}}, llmtest.Say("I may not."))
 	resp, c := w.complete(map[string]any{"model": fakeModel, "messages": user("Write.")})
@@ -347,6 +355,7 @@ func TestOpenAIRunsAskNobodyAndUseToolsOfTheirTrust(t *testing.T) {
 }
 
 func TestOpenAIKeysNeedTheScopeChat(t *testing.T) {
+	t.Parallel()
 	w, _ := newModelWorld(t, nil)
 	secret, _, err := w.app.keys.Create(t.Context(), auth.NewKey{Label: "reader", User: core.Operator, Trust: core.Vault, Scopes: []string{auth.ScopeRead}}, cli)
 	if err != nil {

@@ -33,6 +33,7 @@ func (w *world) note() string {
 // The owner asks for a file change in a chat, sees what the tool wants and the
 // buttons, approves, and the file is changed. The buttons are gone afterwards.
 func TestTheOwnerApprovesAFileChangeInTheChatOnTelegram(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	olga := w.boss()
 	mark := olga.Send(wantsToWrite)
@@ -56,6 +57,7 @@ func TestTheOwnerApprovesAFileChangeInTheChatOnTelegram(t *testing.T) {
 
 // A grant for the session is asked for once.
 func TestAGrantCoversTheNextCallAndNothingElse(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, hasty)
 	olga := w.boss()
 	mark := olga.Send(wantsToWrite)
@@ -77,6 +79,7 @@ func TestAGrantCoversTheNextCallAndNothingElse(t *testing.T) {
 
 // Once it is decided, the chat still says what it was that was allowed.
 func TestADecidedAskSaysWhatWasDecided(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	olga := w.boss()
 	mark := olga.Send(wantsToWrite)
@@ -95,6 +98,7 @@ func TestADecidedAskSaysWhatWasDecided(t *testing.T) {
 
 // A guest who asks for the same is refused, and told why; nobody is bothered.
 func TestAGuestIsRefusedAFileOfTheOwnersOnTelegram(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	olga := w.boss()
 	ada := w.guest("Ada")
@@ -137,6 +141,7 @@ func discordButton(t *testing.T, m discordtest.Message, label string) string {
 
 // The same on the second platform: the owner approves, a guest is refused.
 func TestTheOwnerApprovesAFileChangeAndAGuestIsRefusedOnDiscord(t *testing.T) {
+	t.Parallel()
 	w, sim := onDiscord(t)
 	olga := sim.NewUser("Olga")
 	code, _, err := w.app.book.NewClaim(t.Context(), true)
@@ -175,6 +180,7 @@ func TestTheOwnerApprovesAFileChangeAndAGuestIsRefusedOnDiscord(t *testing.T) {
 // Tools ask in chats until the owner says otherwise, and again after that is
 // undone; nobody else can say so.
 func TestTrustAutoLetsToolsGoOnUntilItIsUndone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, hasty)
 	olga, ada := w.boss(), w.guest("Ada")
 	if m := w.replies(ada, "/trust auto"); !strings.Contains(m.Text, "Only the owner") {
@@ -202,6 +208,7 @@ func TestTrustAutoLetsToolsGoOnUntilItIsUndone(t *testing.T) {
 // A question of the model's is answered by a button or in one's own words, by
 // the person who was asked.
 func TestAQuestionIsAnsweredInTheChat(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	olga := w.boss()
 	const ask = `use AskUserQuestion {"questions":[{"question":"Which tea?","header":"Tea","options":[{"label":"Green"},{"label":"Black","description":"stronger"}]}]}`
@@ -225,6 +232,7 @@ func TestAQuestionIsAnsweredInTheChat(t *testing.T) {
 // After a crash in a tool's work the person reads what was interrupted, and
 // a button goes on with it.
 func TestAnInterruptedToolIsToldAndAButtonGoesOn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, hasty)
 	olga := w.boss()
 	mark := olga.Send(wantsToWrite)
@@ -249,6 +257,7 @@ func TestAnInterruptedToolIsToldAndAButtonGoesOn(t *testing.T) {
 
 // What .parachuteignore names is in no answer, by a tool or without one.
 func TestWhatParachuteignoreNamesIsShownToNobody(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(c *configs.Config) {
 		hasty(c)
 		for name, text := range map[string]string{".parachuteignore": "Diary/\n", "Diary/day.md": "The zebra is my secret.\n"} {

@@ -3,6 +3,7 @@
 package shell_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -225,9 +226,23 @@ func (c *counts) add(key string, lost int) {
 	c.lost[key] += lost
 }
 
+// print says how many attempts were made; a run over many packages does not
+// show that, so it is also appended to the file that GATEHOUSE_TEST_REPORT names.
 func (c *counts) print() {
+	var out strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(c.tried)) {
-		fmt.Printf("escapes: %s: %d attempts, %d succeeded\n", key, c.tried[key], c.lost[key])
+		fmt.Fprintf(&out, "escapes: %s: %d attempts, %d succeeded\n", key, c.tried[key], c.lost[key])
+	}
+	fmt.Print(out.String())
+	if path := os.Getenv("GATEHOUSE_TEST_REPORT"); path != "" {
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			_, err = f.WriteString(out.String())
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			fmt.Println(err)
+		}
 	}
 }
 
