@@ -14,13 +14,6 @@ import (
 	"gatehouse/core/agent"
 )
 
-// faults are those of a vault with one file.
-func faults(t *testing.T, file, text string) []agent.Fault {
-	t.Helper()
-	_, a := open(t, map[string]string{file: text})
-	return a.Faults()
-}
-
 func TestAnAgentsFileSaysWhoAnswers(t *testing.T) {
 	whole := `---
 name: Tea Expert

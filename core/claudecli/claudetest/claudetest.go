@@ -82,8 +82,10 @@ func (c *cli) openTranscript(resume bool) error {
 	b, err := os.ReadFile(c.transcript)
 	switch {
 	case err != nil && resume:
+		//lint:ignore ST1005 these are the CLI's own words
 		return fmt.Errorf("No conversation found with session ID: %s", c.session)
 	case err == nil && !resume:
+		//lint:ignore ST1005 these are the CLI's own words
 		return fmt.Errorf("Error: Session ID %s is already in use.", c.session)
 	case err != nil:
 		return os.MkdirAll(dir, 0o700)

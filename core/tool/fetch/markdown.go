@@ -47,7 +47,6 @@ type writer struct {
 	hidden atom.Atom // the element that is left out, 0 for none
 	depth  int       // how often it is open
 	pre    int
-	title  bool
 	links  []link
 	lists  []int // numbers of the lists that are open, -1 for bullets
 	quotes int
