@@ -8,23 +8,25 @@ GO   ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CLAUDE_CODE := @anthropic-ai/claude-code@2.1.197
 OPENAI_NODE := openai@7.55.0
+AXE := axe-core@4.14.1
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 ROUNDS   ?= 100
-FUZZTIME ?= 3s
+FUZZTIME ?= 1s
+SESSIONS ?= 1000000
 
 export CGO_ENABLED := 1
 
 # Release builds are static: no library of the system they run on is needed.
 # SQLite is C, so each architecture wants its C compiler; Debian's names.
-RELEASE_TAGS    := $(TAGS),sqlite_omit_load_extension,netgo,osusergo,timetzdata
+RELEASE_TAGS    := sqlite_fts5,sqlite_omit_load_extension,netgo,osusergo,timetzdata
 RELEASE_LDFLAGS := -s -w -linkmode external -extldflags "-static" -X main.version=$(VERSION)
 CC_amd64 ?= x86_64-linux-gnu-gcc
 CC_arm64 ?= aarch64-linux-gnu-gcc
 
-.PHONY: help build release FORCE demo test format vet static vulnerabilities race fuzz test-clients test-claude postgres-test crash bench clean
+.PHONY: help build release release-tags FORCE demo test timed beside format vet static vulnerabilities race counts fuzz test-clients test-axe pictures first-paint test-claude test-cgroup postgres-test crash bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -35,6 +37,9 @@ build: ## the program, as bin/gatehouse
 release: dist/gatehouse-linux-amd64 dist/gatehouse-linux-arm64 ## static programs for amd64 and arm64, in dist/
 	cd dist && sha256sum gatehouse-linux-* > SHA256SUMS
 
+release-tags: # for .ci/run
+	@echo $(RELEASE_TAGS)
+
 dist/gatehouse-linux-%: FORCE
 	@echo "== $@"
 	GOOS=linux GOARCH=$* CC="$(CC_$*)" $(GO) build -trimpath -tags $(RELEASE_TAGS) -ldflags '$(RELEASE_LDFLAGS)' -o $@ ./cmd/gatehouse
@@ -43,7 +48,15 @@ dist/gatehouse-linux-%: FORCE
 demo: build ## everything on this machine, with a simulated Telegram and Discord
 	./bin/gatehouse demo
 
-test: format vet race postgres-test fuzz static vulnerabilities ## all checks
+# The tests mostly wait: the checks that only compute take what they leave.
+test: format ## all checks, those without tests beside the tests
+	@$(MAKE) --no-print-directory -j2 timed beside
+
+timed:
+	@for check in race counts postgres-test; do $(MAKE) --no-print-directory $$check || exit 1; done
+
+beside:
+	@for check in vet fuzz static vulnerabilities; do nice -n 19 $(MAKE) --no-print-directory --output-sync=target $$check || exit 1; done
 
 format: ## gofmt finds nothing to change
 	@echo "== gofmt"
@@ -53,29 +66,58 @@ vet: ## go vet
 	@echo "== go vet"
 	$(GO) vet -tags $(TAGS),browser ./...
 
+# The tests wait more than they compute: three packages, and six tests of each, at a
+# time. "go vet" runs over them by itself. SQLite is compiled in a third of the time.
+race: export CGO_CFLAGS := -O1
 race: ## every test, with the race detector, a browser and 20 crash rounds
 	@echo "== go test -race"
-	$(GO) test -race -timeout 12m -tags $(TAGS),browser ./...
+	$(GO) test -race -vet=off -timeout 30m -p 3 -parallel 6 -tags $(TAGS),browser ./...
 
+counts: ## the tests of what is allocated and held, and every escape, without the race detector
+	@echo "== allocations and memory"
+	@GO="$(GO)" TAGS="$(TAGS)" .ci/counts
+
+test-cgroup: ## the sandbox's control groups in a kernel of their own (User Mode Linux)
+	@echo "== control groups"
+	@GO="$(GO)" TAGS="$(TAGS)" .ci/cgroup
+
+postgres-test: export CGO_CFLAGS := -O1
 postgres-test: ## the store's and the queue's tests on a throw-away PostgreSQL server
 	@echo "== PostgreSQL"
 	@GO="$(GO)" TAGS="$(TAGS)" .ci/postgres
 
+fuzz: export CGO_CFLAGS := -O1
 fuzz: ## every fuzz target for FUZZTIME each
 	@echo "== fuzzing, $(FUZZTIME) each"
 	@GO="$(GO)" TAGS="$(TAGS)" .ci/fuzz $(FUZZTIME)
 
 static: ## staticcheck
 	@echo "== staticcheck"
-	@GO="$(GO)" .ci/tool $(STATICCHECK) -tags $(TAGS),browser ./...
+	@GO="$(GO)" TAGS="$(TAGS)" .ci/tool $(STATICCHECK) -tags $(TAGS),browser ./...
 
 vulnerabilities: ## govulncheck
 	@echo "== govulncheck"
-	@GO="$(GO)" .ci/tool $(GOVULNCHECK) -tags $(TAGS) ./...
+	@GO="$(GO)" TAGS="$(TAGS)" .ci/tool $(GOVULNCHECK) -tags $(TAGS) ./...
 
 test-clients: ## OpenAI's own clients for Go and Node against /v1; npm fetches the latter
 	@echo "== OpenAI's clients"
 	@GO="$(GO)" TAGS="$(TAGS)" .ci/clients $(OPENAI_NODE)
+
+test-axe: ## the panel's pages under axe-core, which npm fetches
+	@echo "== axe-core"
+	@dir=$$(mktemp -d); \
+	if HOME=$$dir npm install --silent --no-audit --no-fund --ignore-scripts --prefix $$dir $(AXE); then \
+		GATEHOUSE_TEST_AXE=$$dir/node_modules/axe-core/axe.min.js $(GO) test -count=1 -vet=off -tags $(TAGS),browser -run TestAxe ./admin; ok=$$?; \
+	else echo "axe-core cannot be fetched: SKIPPED"; ok=0; fi; \
+	rm -rf $$dir; exit $$ok
+
+pictures: ## the pictures of docs/admin.md, by a browser
+	@rm -f docs/admin/*.png
+	GATEHOUSE_TEST_PICTURES=$(CURDIR)/docs/admin $(GO) test -count=1 -timeout 30m -tags $(TAGS),browser -run TestPicturesOfEveryPage ./admin
+	@du -sh docs/admin
+
+first-paint: ## the panel's first paint with SESSIONS=1000000 conversations
+	GATEHOUSE_TEST_SESSIONS=$(SESSIONS) $(GO) test -count=1 -timeout 60m -tags $(TAGS),browser -run TestFirstPaint -v ./admin
 
 test-claude: ## sessions and the runtime against the real Claude Code; CLAUDE=program, else npm fetches it
 	@echo "== Claude Code"

@@ -16,7 +16,11 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/bus"
+	"gatehouse/core/queue"
+	"gatehouse/core/tool/mcp"
 	"gatehouse/core/usage"
+	"gatehouse/pairing"
 	"gatehouse/web"
 	"gatehouse/web/auth"
 )
@@ -46,15 +50,38 @@ type Options struct {
 	Log   *slog.Logger // nil: none
 	Clock core.Clock   // nil: the system's
 
-	Requests  Requests // with Decisions: the page Pairing
-	Decisions Decisions
-	People    People // the page People; Blocks and Places are sections of it
-	Blocks    Blocks
-	Places    Places
-	Asks      Asks // the page Approvals; Grants are a section of it
-	Grants    Grants
-	Bots      Bots  // the page Bots
-	Lanes     Lanes // any of these three: the page Queue
+	Requests    Requests // with Decisions: the page Pairing
+	Decisions   Decisions
+	People      People // with Persons: the page People; the following are sections of it
+	Persons     Persons
+	Terms       Terms
+	Blocks      Blocks
+	Places      Places
+	Spending    Spending
+	Care        Care
+	Asks        Asks // the page Approvals; Grants are a section of it
+	Grants      Grants
+	AuditLog    AuditLog // the page Audit
+	Settings    Settings // the page Settings; Keys are a section of it
+	Keys        Keys
+	Changes     Changes // what of it can be changed here
+	Backups     Backups
+	BackupJob   func() (Job, bool) // how the backup stands that is being made, or was; with Backups
+	SearchChats SearchChats        // nil: Chats.List searches, and no excerpt is shown
+	Chats       Chats              // with ChatActs, Runs and Spent: the page Chats; Traces are "what happened to this message"
+	ChatActs    ChatActs
+	Runs        Runs
+	Traces      Traces
+	Active      func() []bus.Info // the runs in progress (bus.Bus.Active)
+	Sources     []string          // where conversations begin: platforms and "api"
+	ModelsPage  Models            // the page Models and usage
+	// Spent is what one run has used (usage.Ledger).
+	Spent     func(ctx context.Context, run string) (usage.Total, error)
+	Agents    Agents // with SaveAgent: the page Agents; Servers are a section of it
+	SaveAgent SaveAgent
+	Servers   func() []mcp.Health // (mcp.Servers.Health)
+	Bots      Bots                // the page Bots
+	Lanes     Lanes               // any of these three: the page Queue
 	Dead      Dead
 	Sends     Sends
 	Bell      Bell // nil: pages are not live
@@ -65,11 +92,24 @@ type Options struct {
 	// Preset is the level chosen beforehand for a bot and scope; nil: sandboxed.
 	// It is lowered to vault, the highest that can be given here.
 	Preset func(bot string, scope core.Scope) core.Trust
-	// GuestRead are the globs of files that sandboxed people may read.
-	GuestRead []string
+	// Preview says what somebody would see and do at a level; nil: the page
+	// Pairing does not.
+	Preview func(ctx context.Context, level core.Trust) (Preview, error)
+	// Stalled are updates that are held or rate-limited (queue.Queue); nil: the page Queue does not list them.
+	Stalled    func(ctx context.Context, limit int) ([]queue.Step, error)
+	Invites    Invites                       // with the page Pairing: its invitations
+	InviteLink func(bot, code string) string // "" where a platform has no such links; nil: nowhere
+	Say        Say                           // with the page Chats: the page Chat
+	Files      Files                         // nil: nothing can be attached there
+	Questions  Questions                     // nil: what a model asks the operator is not answered there
 	// Audit notes what was done to a bot ("bot.start", "bot.stop"); the other
 	// sources audit by themselves. nil: not noted.
 	Audit func(ctx context.Context, by core.Actor, did, bot string) error
+	// LastSeen is when somebody last wrote, or was last answered; nil: nobody says.
+	LastSeen func(ctx context.Context, x pairing.PersonRow) (time.Time, error)
+	// SetPlace changes an enabled group: its level, and what the bot takes in
+	// there; the rest stays. nil: it can't be changed here.
+	SetPlace func(ctx context.Context, bot, place string, level core.Trust, mention string, by core.Actor) error
 	// Metrics counts the open event streams; nil: not counted.
 	Metrics *web.Metrics
 }
@@ -81,21 +121,28 @@ type Panel struct {
 	o        Options
 	log      *slog.Logger
 	clock    core.Clock
+	pulse    *web.Pulse
 	key      [32]byte // signs flashes; a new one per process
 	sets     map[string]*template.Template
 	mux      *http.ServeMux
+	patterns []string // of all routes, as mux has them
 	streams  atomic.Int64
+	uploads  chan struct{} // one place for each upload at a time
+	drawing  chan struct{} // one for the picture that is made small
+	lately   lately
 }
 
 // New parses the templates and makes the routes.
 func New(door Door, accounts Accounts, o Options) (*Panel, error) {
-	p := &Panel{door: door, accounts: accounts, o: o, log: o.Log, clock: o.Clock, mux: http.NewServeMux()}
+	p := &Panel{door: door, accounts: accounts, o: o, log: o.Log, clock: o.Clock, mux: http.NewServeMux(),
+		uploads: make(chan struct{}, maxUploads), drawing: make(chan struct{}, 1)}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
 	if p.clock == nil {
 		p.clock = core.System{}
 	}
+	p.pulse = web.NewPulse(p.clock)
 	_, _ = rand.Read(p.key[:]) // never fails since Go 1.24
 	if err := p.parse(); err != nil {
 		return nil, err
@@ -129,6 +176,11 @@ func (p *Panel) routes() {
 	if p.o.Requests != nil && p.o.Decisions != nil {
 		p.page("GET /admin/pairing", p.pairingPage)
 		p.post("POST /admin/pairing/{id}/{verb}", p.decide)
+		if p.o.Invites != nil {
+			p.page("GET "+invitesPath, p.invitesPage)
+			p.page("POST "+invitesPath, p.invite)
+			p.post("POST "+invitesPath+"/{id}/revoke", p.revokeInvite)
+		}
 	}
 	if p.o.Asks != nil {
 		p.page("GET /admin/approvals", p.approvalsPage)
@@ -137,11 +189,36 @@ func (p *Panel) routes() {
 			p.post("POST /admin/approvals/grants/{id}/revoke", p.revokeGrant)
 		}
 	}
-	if p.o.People != nil {
-		p.page("GET /admin/people", p.peoplePage)
-		p.post("POST /admin/people/access/{id}/remove", p.removeAccess)
-		p.post("POST /admin/people/revoke", p.revoke)
-		p.peopleSections()
+	p.peopleRoutes()
+	if p.hasChats() {
+		p.page("GET "+chatsPath, p.chatsPage)
+		p.page("GET "+chatsPath+"/{id}", p.chatPage)
+		p.page("GET "+chatsPath+"/{id}/file", p.chatFile)
+		p.post("POST "+chatsPath+"/{id}/{verb}", p.chatAction)
+		if p.o.Questions != nil {
+			p.post("POST "+chatsPath+"/{id}/questions/{ask}", p.answerQuestion)
+		}
+		if p.o.Traces != nil {
+			p.page("GET "+tracePath, p.tracePage)
+		}
+	}
+	p.settingsRoutes()
+	if p.hasTalk() {
+		p.page("GET "+talkPath, p.talkPage)
+		p.upload("POST "+talkPath+"/{id}", p.say)
+	}
+	if p.o.ModelsPage != nil {
+		p.page("GET "+modelsPath, p.modelsPage)
+		p.post("POST "+modelsPath+"/test", p.testModel)
+	}
+	if p.o.AuditLog != nil {
+		p.page("GET "+auditPath, p.auditPage)
+		p.page("GET "+auditPath+"/export", p.auditExport)
+	}
+	if p.hasAgents() {
+		p.page("GET /admin/agents", p.agentsPage)
+		p.page("GET "+editPath, p.editPage)
+		p.page("POST "+editPath, p.edit)
 	}
 	if p.o.Bots != nil {
 		p.page("GET /admin/bots", p.botsPage)
@@ -158,16 +235,11 @@ func (p *Panel) routes() {
 	}
 }
 
-func (p *Panel) peopleSections() {
-	if p.o.Blocks != nil {
-		p.post("POST /admin/people/block", p.block)
-		p.post("POST /admin/people/unblock", p.unblock)
-	}
-	if p.o.Places != nil {
-		p.post("POST /admin/people/places/enable", p.enablePlace)
-		p.post("POST /admin/people/places/disable", p.disablePlace)
-	}
+func (p *Panel) hasChats() bool {
+	return p.o.Chats != nil && p.o.ChatActs != nil && p.o.Runs != nil && p.o.Spent != nil
 }
+
+func (p *Panel) hasAgents() bool { return p.o.Agents != nil && p.o.SaveAgent != nil }
 
 func (p *Panel) hasQueue() bool { return p.o.Lanes != nil || p.o.Dead != nil || p.o.Sends != nil }
 
@@ -175,18 +247,33 @@ func (p *Panel) hasQueue() bool { return p.o.Lanes != nil || p.o.Dead != nil || 
 
 // open is a route for everybody.
 func (p *Panel) open(pattern string, h web.Handler) {
-	p.mux.Handle(pattern, web.Serve(p.log, p.fail, web.Body(maxForm, func(w http.ResponseWriter, r *http.Request) error {
+	limit := int64(maxForm)
+	if pattern == "POST "+editPath {
+		limit = maxEdit
+	}
+	p.serve(pattern, web.Body(limit, h))
+}
+
+// serve is open for a handler that bounds the body itself.
+func (p *Panel) serve(pattern string, h web.Handler) {
+	p.patterns = append(p.patterns, pattern)
+	p.mux.Handle(pattern, web.Serve(p.log, p.fail, func(w http.ResponseWriter, r *http.Request) error {
 		r, _, err := p.identify(r)
 		if err != nil {
 			return err
 		}
 		return h(w, r)
-	})))
+	}))
 }
 
 // half is a route for sessions, also those that have to choose a password first.
-func (p *Panel) half(pattern string, h web.Handler) {
-	p.open(pattern, func(w http.ResponseWriter, r *http.Request) error {
+func (p *Panel) half(pattern string, h web.Handler) { p.open(pattern, p.signedIn(h)) }
+
+// page is a route for signed-in operators.
+func (p *Panel) page(pattern string, h web.Handler) { p.open(pattern, p.signedIn(p.chosen(h))) }
+
+func (p *Panel) signedIn(h web.Handler) web.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		who, ok := principal(r)
 		if !ok {
 			return p.toLogin(w, r)
@@ -195,17 +282,17 @@ func (p *Panel) half(pattern string, h web.Handler) {
 			return err
 		}
 		return h(w, r)
-	})
+	}
 }
 
-// page is a route for signed-in operators.
-func (p *Panel) page(pattern string, h web.Handler) {
-	p.half(pattern, func(w http.ResponseWriter, r *http.Request) error {
+// chosen lets through who has a password of their own.
+func (p *Panel) chosen(h web.Handler) web.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		if who, _ := principal(r); who.MustChange {
 			return p.away(w, r, "/admin/password")
 		}
 		return h(w, r)
-	})
+	}
 }
 
 // An action does what a form asks and says so, or why not; back is the page to

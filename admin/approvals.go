@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"gatehouse/core"
 	"gatehouse/core/permission"
@@ -49,6 +47,7 @@ type askCard struct {
 	Display string // for whom the call is
 	Left    int    // seconds for the answer; of a settled one, in its place
 	Settled *settledAsk
+	Inline  bool // it stands in its conversation and leads back there
 }
 
 // What is the exact path or command, with what can't be seen made visible.
@@ -177,15 +176,15 @@ func (p *Panel) waitingAsks(ctx context.Context) part[[]permission.Waiting] {
 }
 
 func (p *Panel) approvalsAnswer(ctx context.Context) answer {
-	a := answer{Key: "approvals", Question: "Does a tool wait for you?", Path: "/admin/approvals", Link: "Approvals", Tone: "good"}
+	a := answer{Key: "approvals", Question: "Tool calls", Path: "/admin/approvals", Link: "Approvals", Tone: "good"}
 	rows := p.waitingAsks(ctx)
 	switch {
 	case rows.Broken != "":
 		a.Broken, a.Tone, a.Short = rows.Broken, "warn", "tool calls can’t be read"
 	case len(rows.Value) == 0:
-		a.Answer = "No. " + approvalsLede(0)
+		a.Answer = approvalsLede(0)
 	default:
-		a.Answer, a.Tone = "Yes. "+approvalsLede(len(rows.Value)), "note"
+		a.Answer, a.Tone = approvalsLede(len(rows.Value)), "note"
 		a.Short = count(len(rows.Value), "tool call waits", "tool calls wait")
 	}
 	for _, q := range rows.Value[:min(len(rows.Value), 3)] {
@@ -247,27 +246,13 @@ func wants(r core.PermissionRequest) string {
 func exact(s string) string {
 	s = spaces.ReplaceAllStringFunc(s, func(run string) string { return fmt.Sprintf(" (%d spaces) ", len(run)) })
 	s = emptyLines.ReplaceAllStringFunc(s, func(run string) string { return strings.Repeat(`\n`, len(run)-1) + "\n" })
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r == '\n', r == ' ':
-			b.WriteRune(r)
-		case !unicode.IsPrint(r), r == utf8.RuneError, unicode.Is(unicode.Variation_Selector, r), strings.ContainsRune(blanks, r):
-			fmt.Fprintf(&b, `\u{%X}`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
+	return core.Visible(s)
 }
 
 var (
 	spaces     = regexp.MustCompile(` {9,}`)
 	emptyLines = regexp.MustCompile(`\n{2,}`)
 )
-
-// blanks are letters and signs that are drawn as nothing.
-const blanks = "\u115f\u1160\u2800\u3164\uffa0"
 
 func settledOf(a permission.Ask, q permission.Waiting, display string) settledAsk {
 	s := settledAsk{ID: a.ID, Tool: q.Request.ToolName, Wants: wants(q.Request), What: core.CutRunes(whatOf(q.Request), 200),
@@ -292,6 +277,9 @@ func seconds(d time.Duration) int { return int((max(0, d) + time.Second - 1) / t
 func (p *Panel) settleAsk(r *http.Request, by core.Actor) (flash, string, error) {
 	ctx, id := r.Context(), r.PathValue("id")
 	back := "/admin/approvals#k-" + url.PathEscape(id)
+	if chat := r.PostFormValue("chat"); chat != "" && p.hasChats() {
+		back = chatURL(chat) + "#end"
+	}
 	switch r.PathValue("verb") {
 	case "allow":
 		pattern := r.PostFormValue("pattern")

@@ -148,7 +148,7 @@ func TestAToolCallIsShownExactlyWithWhoAsksAndWhatMayBeGranted(t *testing.T) {
 	a.lacks(t, "Write wants to write") // that is said already
 	a.has(t, `\u{202E}`)               // the mark that turns the direction of writing is seen as such
 	a.lacks(t, "\u202e")
-	s.get("/admin").has(t, "Does a tool wait for you?", "Write wants to change Allotment/minutes 2026-11.md", `2<i class="unseen"> waiting</i>`)
+	s.get("/admin").has(t, "Tool calls", "Write wants to change Allotment/minutes 2026-11.md", `2<i class="unseen"> waiting</i>`)
 }
 
 // Nobody is asked to say yes to what they can't see.

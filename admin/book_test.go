@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
@@ -22,6 +23,8 @@ var (
 	_ admin.Requests  = (*pairing.Book)(nil)
 	_ admin.Decisions = (*pairing.Book)(nil)
 	_ admin.People    = (*pairing.Book)(nil)
+	_ admin.Persons   = (*pairing.Book)(nil)
+	_ admin.Terms     = (*pairing.Book)(nil)
 	_ admin.Blocks    = (*pairing.Book)(nil)
 	_ admin.Places    = (*pairing.Book)(nil)
 	_ admin.Lanes     = (*queue.Queue)(nil)
@@ -53,7 +56,8 @@ func withBook(t *testing.T) (*site, *store.DB, *pairing.Book, *coretest.Clock) {
 		t.Fatal(err)
 	}
 	s := newSite(t, clock, func(o *admin.Options) {
-		o.Requests, o.Decisions, o.People, o.Blocks, o.Places = book, book, book, book, book
+		o.Requests, o.Decisions, o.People, o.Persons, o.Terms, o.Blocks, o.Places, o.Invites = book, book, book, book, book, book, book, book
+		o.InviteLink = func(bot, code string) string { return "https://t.example/" + bot + "?start=" + code }
 	})
 	return s.enter(), db, book, clock
 }
@@ -94,7 +98,7 @@ func TestTheBooksRequestsAreDecidedInThePanel(t *testing.T) {
 	people := s.get("/admin/people")
 	people.has(t, "Ada &lt;i&gt;Okafor&lt;/i&gt;", "sandboxed", "no end")
 	s.post("/admin/people/revoke", url.Values{"bot": {"telegram"}, "user": {"7214450193"}}).has(t, "Revoked: 1 access on telegram.")
-	s.get("/admin/people").has(t, "Nobody yet")
+	s.get("/admin/people").has(t, "They may talk to no bot now.", "Nobody may talk to a bot yet.")
 	s.get("/admin/pairing").has(t, `<span class="pill bad">Revoked</span>`)
 	s.get("/admin/pairing").lacks(t, "/undo") // a revocation is not a decision on the request
 
@@ -121,4 +125,20 @@ func TestEveryDecisionInThePanelIsAuditedAsTheOperators(t *testing.T) {
 	if want := "pairing.deny 1 panel, access.block 1 panel"; strings.Join(got, ", ") != want {
 		t.Errorf("audited %q, want %q", strings.Join(got, ", "), want)
 	}
+}
+
+func TestWhatSomebodyWouldSeeIsSaidBeforeTheyAreLetIn(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	a := s.get("/admin/pairing")
+	a.has(t, "2 files of yours, like Public/allotment.md, Public/seeds.md; and a folder of their own.", "At least 18,402 files of yours", "vault-agent, with anthropic/claude-sonnet-4-5",
+		"Read, Glob, Grep, Write, Edit, Bash, WebFetch", "Read Public/allotment.md, write in a folder of their own.", "Change notes of yours.", "In this one group, when they address family; not in direct messages.")
+	requests := s.world.requests
+	broken := newSite(t, nil, func(o *admin.Options) {
+		o.Preview = func(context.Context, core.Trust) (admin.Preview, error) {
+			return admin.Preview{}, errors.New("disk I/O error")
+		}
+	}).enter()
+	broken.world.requests = requests
+	broken.get("/admin/pairing").has(t, "What they would see can’t be read right now.", `action="/admin/pairing/r1/approve"`)
 }

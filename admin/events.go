@@ -26,7 +26,7 @@ func (p *Panel) events(w http.ResponseWriter, r *http.Request) error {
 	defer p.streams.Add(-1)
 	ctx := r.Context()
 	rang := p.o.Bell.Listen(ctx, topics...) // before the first byte: nothing that follows is missed
-	s, err := web.OpenStream(w, r, web.StreamOptions{Clock: p.clock, Metrics: p.o.Metrics, Endless: true})
+	s, err := web.OpenStream(w, r, web.StreamOptions{Pulse: p.pulse, Metrics: p.o.Metrics, Endless: true})
 	if err != nil {
 		return err
 	}

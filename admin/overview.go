@@ -10,8 +10,21 @@ import (
 
 type overviewBody struct {
 	Lede  string
-	Cards []answer
+	Bots  *answer
+	Waits []answer // people, tool calls, what is stuck: one question
+	Cost  *answer
 	Owner bool // somebody owns the bots in chat; true when not known
+}
+
+// Waiting answers whether anyone waits.
+func (b overviewBody) Waiting() (tone string) {
+	tone = "good"
+	for _, a := range b.Waits {
+		if rank := map[string]int{"good": 0, "note": 1, "warn": 2, "bad": 3}; rank[a.Tone] > rank[tone] {
+			tone = a.Tone
+		}
+	}
+	return tone
 }
 
 // An answer is one question of the overview with what holds now.
@@ -29,28 +42,29 @@ type detail struct{ Who, Text string }
 func (p *Panel) overviewPage(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	b := overviewBody{Owner: true}
+	var wants []string
+	note := func(a answer) *answer {
+		if a.Short != "" {
+			wants = append(wants, a.Short)
+		}
+		return &a
+	}
 	if p.o.Bots != nil {
-		b.Cards = append(b.Cards, p.botsAnswer())
+		b.Bots = note(p.botsAnswer())
 	}
 	if p.o.Requests != nil {
-		b.Cards = append(b.Cards, p.waitingAnswer(ctx))
+		b.Waits = append(b.Waits, *note(p.waitingAnswer(ctx)))
 		owned := load(ctx, p, "Whether somebody owns the bots", p.o.Requests.HasOwner)
 		b.Owner = owned.Broken != "" || owned.Value
 	}
 	if p.o.Asks != nil {
-		b.Cards = append(b.Cards, p.approvalsAnswer(ctx))
+		b.Waits = append(b.Waits, *note(p.approvalsAnswer(ctx)))
 	}
 	if p.o.Lanes != nil {
-		b.Cards = append(b.Cards, p.queueAnswer(ctx))
+		b.Waits = append(b.Waits, *note(p.queueAnswer(ctx)))
 	}
 	if p.o.Usage != nil {
-		b.Cards = append(b.Cards, p.usageAnswer(ctx))
-	}
-	var wants []string
-	for _, c := range b.Cards {
-		if c.Short != "" {
-			wants = append(wants, c.Short)
-		}
+		b.Cost = note(p.usageAnswer(ctx))
 	}
 	b.Lede = "All is well."
 	if len(wants) > 0 {
@@ -90,15 +104,15 @@ func (p *Panel) botsAnswer() answer {
 }
 
 func (p *Panel) waitingAnswer(ctx context.Context) answer {
-	a := answer{Key: "pairing", Question: "Does anyone wait?", Path: "/admin/pairing", Link: "Pairing", Tone: "good"}
+	a := answer{Key: "pairing", Question: "People", Path: "/admin/pairing", Link: "Pairing", Tone: "good"}
 	rows := p.pending(ctx)
 	switch {
 	case rows.Broken != "":
 		a.Broken, a.Tone, a.Short = rows.Broken, "warn", "requests can’t be read"
 	case len(rows.Value) == 0:
-		a.Answer = "No. Nobody waits for a decision."
+		a.Answer = "Nobody waits for a decision."
 	default:
-		a.Answer, a.Tone = "Yes. "+pairingLede(rows.Value, p.clock.Now()), "note"
+		a.Answer, a.Tone = pairingLede(rows.Value, p.clock.Now()), "note"
 		a.Short = count(len(rows.Value), "person waits", "people wait")
 	}
 	for _, q := range rows.Value[:min(len(rows.Value), 3)] {
@@ -108,7 +122,7 @@ func (p *Panel) waitingAnswer(ctx context.Context) answer {
 }
 
 func (p *Panel) queueAnswer(ctx context.Context) answer {
-	a := answer{Key: "queue", Question: "Is anything stuck?", Path: "/admin/queue", Link: "Queue", Tone: "good"}
+	a := answer{Key: "queue", Question: "What is stuck", Path: "/admin/queue", Link: "Queue", Tone: "good"}
 	s := p.stuck(ctx)
 	v := s.Value
 	switch {
@@ -116,7 +130,7 @@ func (p *Panel) queueAnswer(ctx context.Context) answer {
 		a.Broken, a.Tone, a.Short = s.Broken, "warn", "the queue can’t be read"
 		return a
 	case v.stuck() == 0:
-		a.Answer = "No. " + flow(v)
+		a.Answer = "Nothing. " + flow(v)
 		return a
 	}
 	a.Tone, a.Short = "bad", count(v.stuck(), "thing is", "things are")+" stuck"
@@ -126,7 +140,7 @@ func (p *Panel) queueAnswer(ctx context.Context) answer {
 	if v.Unsure > 0 {
 		a.Detail = append(a.Detail, detail{"", count(int(v.Unsure), "reply", "replies") + " that may not have arrived"})
 	}
-	a.Answer = "Yes. " + count(v.stuck(), "thing needs", "things need") + " your word."
+	a.Answer = count(v.stuck(), "thing needs", "things need") + " your word."
 	return a
 }
 

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"gatehouse/core"
@@ -15,7 +14,7 @@ const (
 	// maxRequests bounds the waiting list; the gate keeps at most 100 per bot.
 	maxRequests = 200
 	// maxCards bounds the page: the longest waiting are decided first.
-	maxCards = 24
+	maxCards = 18
 	// maxRecent bounds where recent decisions are looked for.
 	maxRecent  = 500
 	maxDecided = 10
@@ -45,17 +44,6 @@ type requestCard struct {
 	Outcome string
 }
 
-// A level is one choice of trust and what it means.
-type level struct {
-	Trust   core.Trust
-	Label   string
-	Brief   string
-	Facts   []fact
-	Checked bool
-}
-
-type fact struct{ What, Is string }
-
 type end struct {
 	Value, Label string
 	Checked      bool
@@ -78,6 +66,7 @@ func (p *Panel) pairingPage(w http.ResponseWriter, r *http.Request) error {
 	b := pairingBody{Cards: part[[]requestCard]{Broken: all.Broken}, Decided: part[[]core.PairingRequest]{Broken: recent.Broken}}
 	now := p.clock.Now()
 	p.deal(&b, all.Value, recent.Value, now, p.token(r))
+	p.foresee(ctx, b.Cards.Value)
 	b.Lede = pairingLede(all.Value, now)
 	if len(b.Cards.Value) == 0 && p.o.Bots != nil {
 		b.Bots = p.o.Bots.States()
@@ -136,31 +125,6 @@ func (p *Panel) card(q core.PairingRequest, now time.Time, token string) request
 		c.Ends = append(c.Ends, end{Value: e.value, Label: e.label, Checked: i == 0})
 	}
 	return c
-}
-
-// levels are the two that can be given here; full is never given to a person in chat.
-func (p *Panel) levels(q core.PairingRequest) []level {
-	preset := core.Sandboxed
-	if p.o.Preset != nil {
-		preset = core.Least(core.Vault, max(core.Sandboxed, p.o.Preset(q.Bot, q.Scope)))
-	}
-	read := "Only a folder of their own: no files are open to guests (GUEST_READ is empty)."
-	if len(p.o.GuestRead) > 0 {
-		read = "Files that match " + strings.Join(p.o.GuestRead, ", ") + " and a folder of their own, to quote from."
-	}
-	answers := "In direct messages with " + q.Bot + "; in no group."
-	if q.Scope == core.ScopeGroup {
-		answers = "In this one group, when they address " + q.Bot + "; not in direct messages."
-	}
-	always := []fact{
-		{"Is answered", answers},
-		{"Tools", "None: conversation only. Nothing is written, run or fetched."},
-		{"Sees of others", "Nothing: only their own conversations."},
-	}
-	return []level{
-		{core.Sandboxed, "Sandboxed", "a guest", append([]fact{{"Reads", read}}, always...), preset == core.Sandboxed},
-		{core.Vault, "Vault", "someone you’d lend your notes", append([]fact{{"Reads", "Everything in the vault but what the deny list keeps private, to quote from."}}, always...), preset == core.Vault},
-	}
 }
 
 // revoked reports whether q had been approved and was taken back later.

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -21,6 +22,8 @@ import (
 	"gatehouse/admin"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 	"gatehouse/web"
 	"gatehouse/web/auth"
@@ -41,6 +44,7 @@ type site struct {
 	log     *bytes.Buffer // read it only when no request is under way
 	oneTime string
 	http    *http.Client // has a cookie jar and follows no redirect
+	panel   *admin.Panel
 }
 
 func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site {
@@ -57,11 +61,16 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	}
 	door := auth.NewDoor(auth.NewKeys(db, clock, nil), admins, auth.DoorOptions{Clock: clock})
 	w := s.world
+	w.openVault(t)
 	o := admin.Options{
+		Say: w.say, Files: w.files, Questions: w, Invites: w, Agents: w.agents, SaveAgent: w.saveAgent, Servers: w.health,
 		Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)),
-		Requests: w, Decisions: w, People: w, Blocks: w, Places: w, Asks: askWorld{w}, Grants: grantWorld{w}, Bots: w, Lanes: w, Dead: w, Sends: w, Bell: w, Usage: w.usage,
-		GuestRead: []string{"Public/**"},
+		Requests: w, Decisions: w, People: w, Persons: w, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Asks: askWorld{w}, Grants: grantWorld{w}, Bots: w, Lanes: w, Dead: w, Sends: w, Bell: w, Usage: w.usage,
+		Preview: w.preview,
 	}
+	w.openChats(t, db, &o)
+	w.openSettings(db, &o)
+	w.openModels(db, &o)
 	if change != nil {
 		change(&o)
 	}
@@ -77,13 +86,14 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	mux.Handle("/admin", panel)
 	mux.Handle("/admin/", panel)
 	mux.Handle("/static/", files)
+	mux.HandleFunc("GET /api/chat/{id}/events", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }) // no run to follow
 	checks, err := web.NewSite(web.SiteOptions{Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv := httptest.NewServer(checks.Wrap(mux))
 	t.Cleanup(srv.Close)
-	s.url, s.http = srv.URL, s.client()
+	s.url, s.http, s.panel = srv.URL, s.client(), panel
 	return s
 }
 
@@ -95,7 +105,7 @@ func (s *site) client() *http.Client {
 	}
 	tr := &http.Transport{}
 	s.t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Jar: jar, Timeout: 20 * time.Second,
+	return &http.Client{Transport: tr, Jar: jar, Timeout: time.Minute,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
@@ -209,7 +219,11 @@ func TestTheOneTimePasswordIsChangedBeforeAnythingElseOpens(t *testing.T) {
 	if a.status != http.StatusSeeOther || a.header.Get("Location") != "/admin/queue" {
 		t.Fatalf("sign in: %d to %q", a.status, a.header.Get("Location"))
 	}
-	for _, path := range []string{"/admin", "/admin/pairing", "/admin/approvals", "/admin/people", "/admin/bots", "/admin/queue", "/admin/events"} {
+	for _, r := range s.routes() {
+		path, ok := strings.CutPrefix(r, "GET ")
+		if !ok || path == "/admin/password" {
+			continue
+		}
 		if a := s.get(path); a.status != http.StatusSeeOther || a.header.Get("Location") != "/admin/password" {
 			t.Errorf("GET %s before the change: %d to %q, want a redirect to the password", path, a.status, a.header.Get("Location"))
 		}
@@ -248,22 +262,10 @@ func TestGuessingIsSlowedDownWithTheTimeToWait(t *testing.T) {
 	t.Error("30 guesses were all answered with 401")
 }
 
-// routes are all of the panel's, with a form where they take one.
-var routes = []string{
-	"GET /admin", "GET /admin/", "GET /admin/events", "GET /admin/pairing", "GET /admin/approvals", "GET /admin/people", "GET /admin/bots", "GET /admin/queue", "GET /admin/password", "GET /admin/nothing",
-	"POST /admin/password", "POST /admin/logout",
-	"POST /admin/pairing/r1/approve", "POST /admin/pairing/r1/deny", "POST /admin/pairing/r1/block", "POST /admin/pairing/d1/undo",
-	"POST /admin/approvals/q1/allow", "POST /admin/approvals/q1/deny", "POST /admin/approvals/grants/g1/revoke",
-	"POST /admin/people/access/1/remove", "POST /admin/people/revoke", "POST /admin/people/block", "POST /admin/people/unblock",
-	"POST /admin/people/places/enable", "POST /admin/people/places/disable",
-	"POST /admin/bots/telegram/start", "POST /admin/bots/telegram/stop", "POST /admin/bots/telegram/test",
-	"POST /admin/queue/dead/8812/retry", "POST /admin/queue/dead/8812/dismiss", "POST /admin/queue/send/5521/again", "POST /admin/queue/send/5521/settle",
-}
-
 func TestWithoutASessionNoRouteAnswersOrDecides(t *testing.T) {
 	s := newSite(t, nil, nil)
 	s.world.full()
-	for _, r := range routes {
+	for _, r := range s.routes() {
 		method, path, _ := strings.Cut(r, " ")
 		a := s.do(method, path, url.Values{"trust": {"vault"}})
 		want := http.StatusSeeOther
@@ -273,7 +275,11 @@ func TestWithoutASessionNoRouteAnswersOrDecides(t *testing.T) {
 		if a.status != want || want == http.StatusSeeOther && !strings.HasPrefix(a.header.Get("Location"), "/admin/login") {
 			t.Errorf("%s: %d to %q, want the sign-in", r, a.status, a.header.Get("Location"))
 		}
-		a = s.do(method, path+"?fragment=1", url.Values{"trust": {"vault"}})
+		sep := "?"
+		if strings.Contains(path, "?") {
+			sep = "&"
+		}
+		a = s.do(method, path+sep+"fragment=1", url.Values{"trust": {"vault"}})
 		if a.status != http.StatusUnauthorized {
 			t.Errorf("%s as a fragment: %d, want 401", r, a.status)
 		}
@@ -287,7 +293,7 @@ func TestWithoutASessionNoRouteAnswersOrDecides(t *testing.T) {
 func TestAFormWithoutTheSessionsTokenIs403AndDecidesNothing(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
-	for _, r := range routes {
+	for _, r := range s.routes() {
 		path, ok := strings.CutPrefix(r, "POST ")
 		if !ok {
 			continue
@@ -371,9 +377,30 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 	w.dead[0].Name, w.dead[0].Text, w.dead[0].Error, w.dead[0].Kind = hostile, hostile, hostile, hostile
 	w.sends[0].Text, w.sends[0].Error, w.sends[0].Chat, w.sends[0].Key = hostile, hostile, hostile, hostile
 	w.lanes[0].Key, w.lanes[0].Owner = hostile, hostile
+	w.file(notesFile, "---\ndescription: >-\n  "+hostile+"\n---\n"+hostile)
+	w.servers[1].Error = hostile
+	w.policies = map[string]admin.BotPolicy{hostile: {DMPolicy: hostile, AllowedUsers: hostile, DMTrust: hostile, GroupTrust: hostile}}
+	w.tokens = map[string]string{hostile: hostile}
+	w.backups[0].Path = hostile
+	w.settings = []admin.Setting{{Name: "GATEHOUSE_X", Value: hostile, Source: "environment", About: hostile}}
+	w.audit(core.Actor{User: 2, Via: hostile}, hostile, hostile)
+	must(w.chats.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `INSERT INTO rollups (bucket, series, value) VALUES ($1, $2, 5000000)`, "1h|"+core.Stamp(now.UTC().Truncate(time.Hour)), "tokens|"+hostile)
+		return err
+	}))
+	const badRun = "0192fa3c-41aa-7000-8000-0000000000bb"
+	bad := w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: hostile}, User: 2, Trust: core.Vault, Source: "telegram"}, hostile, badRun, session.Message{Role: "user", Blocks: []session.Block{text(hostile), {Type: "media", Media: []core.Media{{Type: hostile, Name: hostile}, {Type: "application/pdf", Name: hostile, Data: []byte("%PDF-1.4")}}}}},
+		session.Message{Role: "assistant", Model: hostile, Blocks: []session.Block{text(hostile), {Type: "thinking", Text: hostile}, {Type: "tool_use", ID: "h", Name: hostile, Input: json.RawMessage(`{"a":"<script>alert(1)</script>"}`)}}},
+		session.Message{Role: "user", Blocks: []session.Block{{Type: "tool_result", ToolUseID: "h", Text: hostile}}})
+	w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: "own"}, User: core.Operator, Trust: core.Vault, Source: "telegram"}, hostile, "rown")
+	must(w.chats.Update(t.Context(), bad, session.Change{AddTags: []string{hostile}}, core.Actor{}))
+	must(w.chats.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `INSERT INTO runs (id, session_id, attempt, state, model, error, started) VALUES ($1, $2, 1, 'error', $3, $3, '')`, badRun, bad, hostile)
+		return err
+	}))
 	values := regexp.MustCompile(`="[^"]*"`) // a quote inside one would end it
 	handler := regexp.MustCompile(`<[^>]*\son(error|focus)`)
-	for _, path := range []string{"/admin", "/admin/pairing", "/admin/approvals", "/admin/people", "/admin/people?q=" + url.QueryEscape(hostile), "/admin/bots", "/admin/queue"} {
+	for _, path := range append(s.pages(), "/admin/chats/"+bad, "/admin/chats/trace?run="+badRun, "/admin/people?q="+url.QueryEscape(hostile)) {
 		a := s.get(path)
 		if a.status != http.StatusOK {
 			t.Errorf("GET %s: status %d", path, a.status)
@@ -381,33 +408,15 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 		if n := strings.Count(a.body, "<script"); n != 1 {
 			t.Errorf("GET %s: %d script elements, want the panel's one", path, n)
 		}
-		a.lacks(t, "<img", `href="javascript:`)
+		if strings.Count(a.body, "<img") != strings.Count(a.body, `<img src="/admin/chats/`) {
+			t.Errorf("GET %s: a picture from elsewhere", path)
+		}
+		a.lacks(t, `href="javascript:`)
 		if at := handler.FindString(values.ReplaceAllString(a.body, "")); at != "" {
 			t.Errorf("GET %s: an attribute broke out: %s", path, at)
 		}
-		if !strings.Contains(a.body, "&lt;script&gt;alert(1)") {
+		if path != "/admin/password" && !strings.Contains(a.body, "&lt;script&gt;alert(1)") {
 			t.Errorf("GET %s: the hostile text is not shown at all, so nothing is proved", path)
-		}
-	}
-}
-
-func TestPagesAllowNothingInlineAndNothingForeign(t *testing.T) {
-	s := newSite(t, nil, nil).enter()
-	s.world.full()
-	inline := regexp.MustCompile(`\sstyle="|<style|<script>|\son[a-z]+="`)
-	for _, path := range []string{"/admin", "/admin/pairing", "/admin/approvals", "/admin/people", "/admin/bots", "/admin/queue", "/admin/password"} {
-		a := s.get(path)
-		csp := a.header.Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'"} {
-			if !strings.Contains(csp, want) {
-				t.Errorf("GET %s: policy %q lacks %q", path, csp, want)
-			}
-		}
-		if strings.Contains(csp, "unsafe") || a.header.Get("Cache-Control") != "no-store" {
-			t.Errorf("GET %s: policy %q, cache %q", path, csp, a.header.Get("Cache-Control"))
-		}
-		if at := inline.FindString(a.body); at != "" {
-			t.Errorf("GET %s: inline %q, which the policy blocks", path, at)
 		}
 	}
 }
@@ -462,7 +471,10 @@ func TestTheFormsOnThePagesLeadToTheirDecisions(t *testing.T) {
 	for path, forms := range map[string][]string{
 		"/admin/pairing":   {`action="/admin/pairing/r1/approve"`, `formaction="/admin/pairing/r1/deny"`, `formaction="/admin/pairing/r1/block"`, `name="trust" value="sandboxed" checked`, `name="trust" value="vault"`, `name="end" value="" checked`, `name="end" value="24h"`},
 		"/admin/approvals": {`action="/admin/approvals/q1/allow"`, `formaction="/admin/approvals/q2/deny"`, `action="/admin/approvals/grants/g1/revoke"`, `name="pattern" value="" checked`, `name="pattern" value="Allotment/**/*"`},
-		"/admin/people":    {`action="/admin/people/revoke"`, `action="/admin/people/access/3/remove"`, `action="/admin/people/block"`, `action="/admin/people/unblock"`, `action="/admin/people/places/enable"`, `action="/admin/people/places/disable"`},
+		"/admin/people":    {`action="/admin/people/revoke"`, `action="/admin/people/3/block"`, `action="/admin/people/places/set"`, `action="/admin/people/block"`, `action="/admin/people/unblock"`, `action="/admin/people/places/enable"`, `action="/admin/people/places/disable"`},
+		editNotes:          {`action="/admin/agents/edit"`, `name="do" value="preview"`, `name="version" value="`},
+		"/admin/people/2":  {`action="/admin/people/revoke"`, `action="/admin/people/access/3/remove"`, `action="/admin/people/access/3/change"`, `action="/admin/people/2/give"`, `action="/admin/people/2/forget"`, `action="/admin/people/2/export"`, `action="/admin/people/2/budget"`},
+		"/admin/settings":  {`action="/admin/settings/change"`, `action="/admin/settings/backups"`, `action="/admin/settings/bots/family/policy"`, `action="/admin/settings/bots/family/token"`, `action="/admin/settings/bots/family/stop"`, `action="/admin/settings/backups/` + backupOne + `/delete"`},
 		"/admin/bots":      {`action="/admin/bots/old/start"`, `action="/admin/bots/family/stop"`, `action="/admin/bots/family/test"`},
 		"/admin/queue":     {`action="/admin/queue/dead/8812/retry"`, `action="/admin/queue/dead/8812/dismiss"`, `action="/admin/queue/send/5521/again"`, `action="/admin/queue/send/5530/settle"`},
 	} {
@@ -529,6 +541,10 @@ func TestAPartThatIsBrokenSaysSoWhileTheRestWorks(t *testing.T) {
 		"/admin/pairing":   {"The list of requests can’t be read right now.", "The list of recent decisions can’t be read"},
 		"/admin/approvals": {"The list of tool calls can’t be read right now.", "The list of recent decisions can’t be read", "The list of grants can’t"},
 		"/admin/people":    {"The list of people can’t be read right now.", "The list of blocked people can’t", "The list of groups can’t"},
+		"/admin/chats":     {"The list of conversations can’t be read right now."},
+		"/admin/models":    {"The figures can’t be read right now."},
+		"/admin/audit":     {"The log can’t be read right now."},
+		"/admin/settings":  {"/srv/gatehouse"},
 		"/admin/bots":      {"park_family_bot"},
 		"/admin/queue":     {"What waits for each bot can’t be read", "The list of lanes can’t", "The list of messages given up can’t", "The list of unsure replies can’t"},
 	} {
@@ -561,9 +577,12 @@ func TestTheOverviewAnswersItsQuestions(t *testing.T) {
 	s.world.full()
 	a := s.get("/admin")
 	a.has(t, "Is every bot well?", "No. 3 bots need a look.", "<bdi>telegram</bdi>: degraded – Another program polls",
-		"Does anyone wait?", "Yes. 2 people wait for your decision, the first for 14 min.", "<bdi>Ada Okafor</bdi> to telegram, 14 min ago", "3 bots need a look, 2 people wait, 2 tool calls wait, 3 things are stuck.",
-		"What was used today?", "1,316,129 tokens in 53 calls, $1.84 and calls without a known price.", "<bdi>local/quote</bdi>: 1,800 in, 420 out",
-		"Is anything stuck?", "Yes. 3 things need your word.", "1 message given up after several tries", "2 replies that may not have arrived")
+		"Does anyone wait?", "2 people wait for your decision, the first for 14 min.", "<bdi>Ada Okafor</bdi> to telegram, 14 min ago", "3 bots need a look, 2 people wait, 2 tool calls wait, 3 things are stuck.",
+		"2 tool calls wait for your word.", "3 things need your word.", "1 message given up after several tries", "2 replies that may not have arrived",
+		"What did today cost?", "<span>$1.84</span>", "1,316,129 tokens in 53 calls", "12 calls have no known price", "<bdi>local/quote</bdi>: 1,800 in, 420 out")
+	if n := strings.Count(a.body, "<h2 id=\"q-"); n != 3 {
+		t.Errorf("%d questions, want the three", n)
+	}
 	if want := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC); !s.world.since.Equal(want) {
 		t.Errorf("today begins at %v", s.world.since)
 	}
@@ -577,7 +596,7 @@ func TestPagesWithoutASourceAreNotThere(t *testing.T) {
 	}).enter()
 	a := s.get("/admin")
 	a.has(t, `href="/admin/pairing"`, `href="/admin/bots"`)
-	a.lacks(t, `href="/admin/people"`, `href="/admin/queue"`, "Is anything stuck?")
+	a.lacks(t, `href="/admin/people"`, `href="/admin/queue"`, "What is stuck")
 	for _, path := range []string{"/admin/people", "/admin/queue", "/admin/events"} {
 		if a := s.get(path); a.status != http.StatusNotFound {
 			t.Errorf("GET %s: status %d, want 404", path, a.status)
@@ -612,8 +631,8 @@ func TestAFragmentIsTheInsideOfThePageOnly(t *testing.T) {
 	}
 }
 
-func TestAFullPageStaysUnder150kB(t *testing.T) {
-	s := newSite(t, nil, nil).enter()
+// crowd fills the world with more than any page shows.
+func (s *site) crowd() {
 	w, now := s.world, s.clock.Now()
 	w.full()
 	for i := range 150 {
@@ -622,7 +641,9 @@ func TestAFullPageStaysUnder150kB(t *testing.T) {
 		w.requests = append(w.requests, q)
 		a := w.access[i%4]
 		a.ID, a.PlatformUserID, a.Display = int64(1000+i), strings.Repeat("9", 12)+strings.Repeat("1", i%40), strings.Repeat("ж", 60)
-		w.access = append(w.access, a)
+		w.access = append(w.access, a) // many of three people, and
+		a.ID, a.User = int64(3000+i), int64(200+i)
+		w.access = append(w.access, a) // many people
 		w.blocks, w.places, w.lanes = append(w.blocks, w.blocks[0]), append(w.places, w.places[i%2]), append(w.lanes, w.lanes[i%3])
 	}
 	for range 49 {
@@ -630,16 +651,11 @@ func TestAFullPageStaysUnder150kB(t *testing.T) {
 		d.Text, x.Text = strings.Repeat("ж<", 160), strings.Repeat("ж<", 160)
 		w.dead, w.sends = append(w.dead, d), append(w.sends, x)
 	}
-	files := 0
-	for _, f := range []string{"/static/admin.css", "/static/admin.js"} {
-		files += len(s.get(f).body)
-	}
-	for _, path := range []string{"/admin", "/admin/pairing", "/admin/approvals", "/admin/people", "/admin/bots", "/admin/queue"} {
-		a := s.get(path)
-		if all := len(a.body) + files; all > 150_000 {
-			t.Errorf("GET %s is %d bytes with style and script, want at most 150,000", path, all)
-		}
-	}
+}
+
+func TestAFullPageSaysThatThereIsMore(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.crowd()
 	s.get("/admin/pairing").has(t, "more wait; they appear here as you decide")
 	s.get("/admin/people").has(t, `rel="next"`)
 }

@@ -7,15 +7,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/pairing"
 )
 
 const (
-	maxAccess     = 1000 // rows read for the page; the filter looks through these
+	peoplePath    = "/admin/people"
+	maxAccess     = 1000 // rows read for a page
+	maxPersons    = 1000 // people read for the page; the filter looks through these
 	peoplePerPage = 15
 	maxBlocks     = 20
+	maxRows       = 5  // of one person's access in the list
+	maxOwnRows    = 20 // on their own page
 	maxPlaces     = 20
 )
 
@@ -28,52 +34,71 @@ type peopleBody struct {
 	Number   int // of this page, from 1
 	Prev     int
 	Next     int
-	Blocks   part[[]pairing.BlockRow]
+	Blocks   part[[]blockView]
 	MoreBl   int
 	Places   part[[]pairing.PlaceRow]
 	MorePl   int
+	Mentions []choice
 	Bots     []string
 	CSRF     string
 	HasBlock bool
 	HasPlace bool
 }
 
-// A person is one identity with what it may do.
+// A person is somebody with all accounts, and what they may do.
 type person struct {
-	User           int64
-	Display        string
-	Role           string
-	Platform       string
-	PlatformUserID string
-	Access         []core.AccessRow
-	Bots           []string // with access, for "revoke everything there"
-	CSRF           string
-	CanBlock       bool
+	pairing.PersonRow
+	Access  []core.AccessRow
+	More    int // accesses that are not shown
+	Revokes []revocation
+	Blocked []blockView // their accounts that are blocked
+	Undo    int         // seconds in which the last block or unblock can be taken back
+	Undoes  string      // "blocked" or "unblocked": what that was
+	Seen    time.Time
+	CSRF    string
+	Name    string // hostile text
+	Alone   bool   // on a page of their own
 }
+
+// A revocation takes everything that an account may on a bot.
+type revocation struct{ Bot, Account string }
+
+// A blockView is a block, or with Over one that was ended just now.
+type blockView struct {
+	pairing.BlockRow
+	Left int // seconds in which it can be undone
+	Over bool
+}
+
+func (x person) CanBlock() bool { return x.Role != "owner" && len(x.Accounts) > 0 }
 
 func (p *Panel) peoplePage(w http.ResponseWriter, r *http.Request) error {
 	ctx, token := r.Context(), p.token(r)
 	b := peopleBody{CSRF: token, Query: strings.TrimSpace(r.URL.Query().Get("q")), HasBlock: p.o.Blocks != nil, HasPlace: p.o.Places != nil}
-	rows := load(ctx, p, "The list of people", func(ctx context.Context) ([]core.AccessRow, error) {
-		return p.o.People.Access(ctx, maxAccess)
-	})
-	b.Cut = len(rows.Value) == maxAccess
-	people := matching(persons(rows.Value), b.Query)
+	var blocks []blockView
+	if b.HasBlock {
+		b.Blocks = load(ctx, p, "The list of blocked people", p.blocks)
+		blocks = b.Blocks.Value
+	}
+	all := load(ctx, p, "The list of people", p.persons)
+	b.Cut = len(all.Value) == maxPersons
+	people := matching(all.Value, b.Query)
 	b.Total = len(people)
 	b.page(r.URL.Query().Get("page"))
 	people = people[min(len(people), (b.Number-1)*peoplePerPage):min(len(people), b.Number*peoplePerPage)]
 	for i := range people {
-		people[i].CSRF, people[i].CanBlock = token, b.HasBlock
+		people[i].More = cut(&people[i].Access, maxRows)
+		people[i].Revokes = people[i].Revokes[:min(len(people[i].Revokes), maxRows)]
+		p.dress(ctx, &people[i], token, blocks)
 	}
-	b.People = part[[]person]{Value: people, Broken: rows.Broken}
-	b.Lede = peopleLede(b)
-	if b.HasBlock {
-		b.Blocks = load(ctx, p, "The list of blocked people", p.o.Blocks.Blocks)
-		b.MoreBl = cut(&b.Blocks.Value, maxBlocks)
-	}
+	b.People = part[[]person]{Value: people, Broken: all.Broken}
+	b.Lede = peopleLede(b, all.Value)
+	b.Blocks.Value = slices.Clone(b.Blocks.Value)
+	b.MoreBl = cut(&b.Blocks.Value, maxBlocks)
 	if b.HasPlace {
 		b.Places = load(ctx, p, "The list of groups", p.o.Places.Places)
 		b.MorePl = cut(&b.Places.Value, maxPlaces)
+		b.Mentions = mentions()
 	}
 	for _, s := range p.states() {
 		b.Bots = append(b.Bots, s.Bot)
@@ -81,16 +106,84 @@ func (p *Panel) peoplePage(w http.ResponseWriter, r *http.Request) error {
 	return p.show(w, r, http.StatusOK, "people", view{Title: "People", Topics: "people pairing", Body: b})
 }
 
-func peopleLede(b peopleBody) string {
+// persons are all people with what they may do: the owner first, then by name.
+func (p *Panel) persons(ctx context.Context) ([]person, error) {
+	rows, err := p.o.Persons.Persons(ctx, maxPersons)
+	if err != nil {
+		return nil, err
+	}
+	access, err := p.o.People.Access(ctx, maxAccess)
+	if err != nil {
+		return nil, err
+	}
+	of := map[int64][]core.AccessRow{} // bounded by maxAccess
+	for _, a := range access {
+		of[a.User] = append(of[a.User], a)
+	}
+	out := make([]person, len(rows))
+	for i, row := range rows {
+		out[i] = personOf(row, of[row.User])
+	}
+	rank := map[string]int{"owner": -2, "admin": -1}
+	slices.SortStableFunc(out, func(a, b person) int {
+		return cmp.Or(cmp.Compare(rank[a.Role], rank[b.Role]), cmp.Compare(min(1, len(b.Access)), min(1, len(a.Access))),
+			cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.User, b.User))
+	})
+	return out, nil
+}
+
+func personOf(row pairing.PersonRow, access []core.AccessRow) person {
+	x := person{PersonRow: row, Access: access, Name: row.Display}
+	for _, a := range row.Accounts {
+		if a.Display != "" && (x.Name == "" || row.User == core.Operator) {
+			x.Name = a.Display // the operator's row has a name of the program's
+		}
+	}
+	for _, a := range access {
+		if r := (revocation{a.Bot, a.PlatformUserID}); a.PlatformUserID != "" && !slices.Contains(x.Revokes, r) {
+			x.Revokes = append(x.Revokes, r)
+		}
+	}
+	return x
+}
+
+// dress adds to a person what only those who are shown need.
+func (p *Panel) dress(ctx context.Context, x *person, token string, blocks []blockView) {
+	x.CSRF = token
+	for _, a := range x.Accounts {
+		for _, b := range blocks {
+			if b.Platform != a.Platform || b.PlatformUserID != a.ID {
+				continue
+			}
+			if !b.Over {
+				x.Blocked = append(x.Blocked, b)
+			}
+			if b.Left > x.Undo {
+				x.Undo, x.Undoes = b.Left, map[bool]string{true: "unblocked", false: "blocked"}[b.Over]
+			}
+		}
+	}
+	if p.o.LastSeen != nil {
+		x.Seen = load(ctx, p, "When people were seen", func(ctx context.Context) (time.Time, error) { return p.o.LastSeen(ctx, x.PersonRow) }).Value
+	}
+}
+
+func peopleLede(b peopleBody, all []person) string {
+	let := 0
+	for _, x := range all {
+		let += min(1, len(x.Access))
+	}
 	switch {
 	case b.People.Broken != "":
 		return "The list can’t be shown right now."
 	case b.Query != "":
 		return count(b.Total, "person matches", "people match") + " “" + b.Query + "”."
-	case b.Total == 0:
+	case let == 0:
 		return "Nobody may talk to a bot yet."
+	case let == len(all):
+		return count(let, "person", "people") + " may talk to a bot."
 	}
-	return count(b.Total, "person", "people") + " may talk to a bot."
+	return count(let, "person", "people") + " may talk to a bot; " + strconv.Itoa(len(all)-let) + " more did once."
 }
 
 // page sets the page's number within bounds, and its neighbours; 0 is none.
@@ -111,104 +204,85 @@ func cut[T any](rows *[]T, n int) int {
 	return more
 }
 
-// persons groups access rows by identity: owner first, then by name.
-func persons(rows []core.AccessRow) []person {
-	var out []person
-	at := map[[2]string]int{} // bounded by maxAccess
-	for _, a := range rows {
-		key := [2]string{a.Platform, a.PlatformUserID}
-		i, ok := at[key]
-		if !ok {
-			i = len(out)
-			at[key] = i
-			out = append(out, person{User: a.User, Display: a.Display, Role: a.Role, Platform: a.Platform, PlatformUserID: a.PlatformUserID})
-		}
-		out[i].Access = append(out[i].Access, a)
-		if !slices.Contains(out[i].Bots, a.Bot) {
-			out[i].Bots = append(out[i].Bots, a.Bot)
-		}
-	}
-	rank := map[string]int{"owner": 0, "admin": 1}
-	slices.SortStableFunc(out, func(a, b person) int {
-		ra, ok := rank[a.Role]
-		if !ok {
-			ra = 2
-		}
-		rb, ok := rank[b.Role]
-		if !ok {
-			rb = 2
-		}
-		return cmp.Or(cmp.Compare(ra, rb), cmp.Compare(strings.ToLower(a.Display), strings.ToLower(b.Display)), cmp.Compare(a.PlatformUserID, b.PlatformUserID))
-	})
-	return out
-}
-
 // matching keeps those whose name, id, bot or role contains the words.
 func matching(all []person, query string) []person {
 	if query == "" {
 		return all
 	}
 	q := strings.ToLower(query)
-	return slices.DeleteFunc(all, func(x person) bool {
-		text := strings.Join(append([]string{x.Display, x.PlatformUserID, x.Platform, x.Role}, x.Bots...), "\n")
-		return !strings.Contains(strings.ToLower(text), q)
+	return slices.DeleteFunc(slices.Clone(all), func(x person) bool {
+		text := []string{x.Name, x.Display, x.Role}
+		for _, a := range x.Accounts {
+			text = append(text, a.Display, a.ID, a.Platform)
+		}
+		for _, a := range x.Access {
+			text = append(text, a.Bot)
+		}
+		return !strings.Contains(strings.ToLower(strings.Join(text, "\n")), q)
 	})
 }
 
-const peoplePath = "/admin/people"
+// ---- blocks, and what can be taken back
 
-func (p *Panel) removeAccess(r *http.Request, by core.Actor) (flash, string, error) {
-	id, err := number(r, "id")
-	if err == nil {
-		err = p.o.People.RemoveAccess(r.Context(), id, by)
-	}
-	return good("That access is removed. It holds from their next message on, and a running answer is stopped."), peoplePath, err
+// maxLately bounds the blocks ended just now that are remembered for an undo.
+const maxLately = 50
+
+// lately are blocks that were ended in this panel just now, by when. A restart
+// forgets them: they can be undone for seconds only.
+type lately struct {
+	mu   sync.Mutex
+	rows []pairing.BlockRow // At is when it was ended; at most maxLately
 }
 
-func (p *Panel) revoke(r *http.Request, by core.Actor) (flash, string, error) {
-	n, err := p.o.People.Revoke(r.Context(), r.PostFormValue("bot"), r.PostFormValue("user"), by)
-	if err == nil && n == 0 {
-		err = core.Errorf(core.Conflict, "they had no access there any more")
-	}
-	return good("Revoked: " + count(n, "access", "accesses") + " on " + r.PostFormValue("bot") + ". Their next message is refused and a running answer is stopped."), peoplePath, err
+func (l *lately) add(b pairing.BlockRow) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rows = append(l.rows, b)
+	l.rows = l.rows[max(0, len(l.rows)-maxLately):]
 }
 
-func (p *Panel) block(r *http.Request, by core.Actor) (flash, string, error) {
-	bot, user := r.PostFormValue("bot"), strings.TrimSpace(r.PostFormValue("user"))
-	platform := strings.ToLower(strings.TrimSpace(r.PostFormValue("platform")))
-	if bot == "" || user == "" || platform == "" {
-		return flash{}, peoplePath, core.Errorf(core.Invalid, "to block somebody, say the platform, their id there, and the bot")
-	}
-	err := p.o.Blocks.BlockUser(r.Context(), bot, platform, user, by)
-	return good("Blocked. Nothing they write is kept or answered until you unblock them."), peoplePath, err
+// since are those ended after t; take removes the one of bot and account.
+func (l *lately) since(t time.Time) []pairing.BlockRow {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rows = slices.DeleteFunc(l.rows, func(b pairing.BlockRow) bool { return !b.At.After(t) })
+	return slices.Clone(l.rows)
 }
 
-func (p *Panel) unblock(r *http.Request, by core.Actor) (flash, string, error) {
-	err := p.o.Blocks.Unblock(r.Context(), r.PostFormValue("bot"), r.PostFormValue("platform"), r.PostFormValue("user"), by)
-	return good("Unblocked. They are a stranger again: what they write next becomes a request."), peoplePath, err
+func (l *lately) take(bot, platform, id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.rows)
+	l.rows = slices.DeleteFunc(l.rows, func(b pairing.BlockRow) bool {
+		return b.Bot == bot && b.Platform == platform && b.PlatformUserID == id
+	})
+	return len(l.rows) < n
 }
 
-func (p *Panel) enablePlace(r *http.Request, by core.Actor) (flash, string, error) {
-	level, err := core.ParseTrust(r.PostFormValue("trust"))
-	if err == nil && level > core.Vault {
-		err = core.Errorf(core.Invalid, "a group can't be given the level full; choose sandboxed or vault")
+// blocks are those that stand, and those ended so short a time ago that this
+// can be taken back.
+func (p *Panel) blocks(ctx context.Context) ([]blockView, error) {
+	now := p.clock.Now()
+	rows, err := p.o.Blocks.Blocks(ctx)
+	var out []blockView
+	for _, b := range p.lately.since(now.Add(-undoFor)) {
+		if !slices.ContainsFunc(rows, func(x pairing.BlockRow) bool {
+			return x.Bot == b.Bot && x.Platform == b.Platform && x.PlatformUserID == b.PlatformUserID
+		}) {
+			out = append(out, blockView{BlockRow: b, Left: undoLeft(b.At, now), Over: true})
+		}
 	}
-	if err == nil {
-		err = p.o.Places.Enable(r.Context(), r.PostFormValue("bot"), r.PostFormValue("place"), r.PostFormValue("name"), level, by)
+	for _, b := range rows {
+		out = append(out, blockView{BlockRow: b, Left: undoLeft(b.At, now)})
 	}
-	return good("The group is enabled as " + level.String() + ": mentions of the bot are answered there."), peoplePath, err
+	return out, err
 }
 
-func (p *Panel) disablePlace(r *http.Request, by core.Actor) (flash, string, error) {
-	err := p.o.Places.Disable(r.Context(), r.PostFormValue("bot"), r.PostFormValue("place"), by)
-	return good("The group is disabled: the bot is silent there."), peoplePath, err
-}
-
-// number reads a numeric part of the path.
-func number(r *http.Request, name string) (int64, error) {
-	n, err := strconv.ParseInt(r.PathValue(name), 10, 64)
-	if err != nil || n <= 0 {
-		return 0, core.Errorf(core.NotFound, "there is no such entry")
+// undoLeft is for how many seconds what was done then can be undone.
+func undoLeft(at, now time.Time) int {
+	d := now.Sub(at)
+	if d < 0 || d >= undoFor {
+		return 0
 	}
-	return n, nil
+	return int((undoFor - d + time.Second - 1) / time.Second)
 }

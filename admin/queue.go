@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	maxDead  = 20
-	maxSends = 20
-	maxLanes = 20
+	maxDead    = 20
+	maxSends   = 20
+	maxLanes   = 20
+	maxStalled = 20 // held, and as many limited
 )
 
 type queueBody struct {
@@ -22,6 +23,7 @@ type queueBody struct {
 	Lanes  part[[]laneView]
 	Dead   part[[]queue.DeadRow]
 	Sends  part[[]queue.SendRow]
+	Stalls part[[]stepView] // held or limited
 	Has    struct{ Lanes, Dead, Sends bool }
 	Limits struct{ Dead, Sends, Lanes int }
 }
@@ -44,6 +46,15 @@ func (p *Panel) queuePage(w http.ResponseWriter, r *http.Request) error {
 			out := make([]laneView, 0, len(rows))
 			for _, l := range rows {
 				out = append(out, laneView{l, l.Owner != "", l.Owner == "" && l.NotBefore.After(now)})
+			}
+			return out, err
+		})
+	}
+	if p.o.Stalled != nil {
+		b.Stalls = load(ctx, p, "The list of held messages", func(ctx context.Context) (out []stepView, err error) {
+			rows, err := p.o.Stalled(ctx, maxStalled)
+			for _, s := range rows {
+				out = append(out, p.stepView(s))
 			}
 			return out, err
 		})

@@ -1,10 +1,10 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"gatehouse/core"
@@ -50,9 +50,10 @@ func (p *Panel) login(w http.ResponseWriter, r *http.Request) error {
 // known is next when it is a page of the panel, else the overview: a link to
 // the sign-in can't send anybody elsewhere.
 func (p *Panel) known(next string) string {
-	pages := []string{"/admin/pairing", "/admin/people", "/admin/bots", "/admin/queue"}
-	if slices.Contains(pages, next) {
-		return next
+	for _, e := range p.menu(context.Background(), "") {
+		if e.Path == next {
+			return next
+		}
 	}
 	return "/admin"
 }

@@ -15,7 +15,10 @@ const maxModels = 4
 // usageAnswer says what models have taken since midnight UTC, when budgets
 // begin anew, too.
 func (p *Panel) usageAnswer(ctx context.Context) answer {
-	a := answer{Key: "usage", Question: "What was used today?", Tone: "idle"}
+	a := answer{Key: "usage", Question: "What did today cost?", Tone: "idle"}
+	if p.o.ModelsPage != nil {
+		a.Path, a.Link = modelsPath, "Models"
+	}
 	since := p.clock.Now().UTC().Truncate(24 * time.Hour)
 	rows := load(ctx, p, "What models have used", func(ctx context.Context) ([]usage.Total, error) { return p.o.Usage(ctx, since) })
 	if rows.Broken != "" {
@@ -34,7 +37,11 @@ func (p *Panel) usageAnswer(ctx context.Context) answer {
 		a.Answer = "Nothing: no model was called since midnight UTC."
 		return a
 	}
-	a.Answer = grouped(all.Input+all.Output) + " tokens in " + count(int(all.Calls), "call", "calls") + priced(all) + "."
+	a.Answer = cost(all)
+	a.Detail = []detail{{"", grouped(all.Input+all.Output) + " tokens in " + count(int(all.Calls), "call", "calls")}}
+	if all.Unpriced > 0 {
+		a.Detail = append(a.Detail, detail{"", count(int(all.Unpriced), "call has", "calls have") + " no known price"})
+	}
 	for _, t := range rows.Value[:min(len(rows.Value), maxModels)] {
 		a.Detail = append(a.Detail, detail{t.Model, ": " + grouped(t.Input+t.CacheRead+t.CacheWrite) + " in, " + grouped(t.Output) + " out" + priced(t)})
 	}
@@ -42,6 +49,19 @@ func (p *Panel) usageAnswer(ctx context.Context) answer {
 		a.Detail = append(a.Detail, detail{"", "and " + count(more, "other model", "other models")})
 	}
 	return a
+}
+
+// cost is what t cost, as far as prices are known.
+func cost(t usage.Total) string {
+	switch {
+	case t.MicroUSD == 0 && t.Unpriced > 0:
+		return "No price is known."
+	case t.MicroUSD == 0:
+		return "Nothing."
+	case t.MicroUSD < 5000:
+		return "Less than $0.01."
+	}
+	return dollars(t.MicroUSD)
 }
 
 // priced is what t cost, as far as prices are known.

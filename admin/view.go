@@ -2,16 +2,19 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
 	"unicode"
 
 	"gatehouse/core"
+	"gatehouse/core/agent"
 )
 
 //go:embed templates/*.html
@@ -24,9 +27,12 @@ const sourceTimeout = 3 * time.Second
 // A view is what every template gets.
 type view struct {
 	Title  string
-	Page   string // the key of the current menu entry
+	Page   string // the template
+	In     string // the key of the current menu entry; "": Page
+	Still  bool   // it stays as it is: somebody writes in it
 	Bare   bool   // without menu: the sign-in pages
 	Menu   []entry
+	More   entry // on a phone it holds those that are Far; without a label there is none
 	Flash  *flash
 	CSRF   string
 	Who    string
@@ -43,6 +49,7 @@ type entry struct {
 	Words            string
 	Urgent           bool
 	Current          bool
+	Far              bool // on a phone it stands behind More
 }
 
 // A part is one section's data, or the plain sentence that stands in its place.
@@ -83,13 +90,23 @@ func (p *Panel) parse() error {
 		"name":     displayName,
 		"revoked":  revoked,
 		"exact":    exact,
+		"edit":     editURL,
+		"chat":     chatURL,
+		"brief":    brief,
+		"invites":  func() bool { return p.o.Invites != nil },
+		"talks":    p.hasChats,
+		"usd":      dollars,
+		"sources":  func() []string { return p.o.Sources },
+		"searches": func() bool { return p.o.SearchChats != nil },
+		"kind":     agent.KindOf,
 	}
-	base, err := template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/parts.html")
+	maps.Copy(funcs, p.peopleFuncs())
+	base, err := template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/asks.html", "templates/peopleparts.html", "templates/settingsparts.html")
 	if err != nil {
 		return fmt.Errorf("panel templates: %w", err)
 	}
 	p.sets = map[string]*template.Template{}
-	for _, page := range []string{"login", "password", "error", "overview", "pairing", "approvals", "people", "bots", "queue"} {
+	for _, page := range []string{"login", "password", "error", "overview", "pairing", "approvals", "people", "person", "chats", "chat", "trace", "invites", "talk", "models", "audit", "settings", "agents", "edit", "bots", "queue"} {
 		set, err := base.Clone()
 		if err == nil {
 			set, err = set.ParseFS(files, "templates/"+page+".html")
@@ -114,7 +131,8 @@ func (p *Panel) show(w http.ResponseWriter, r *http.Request, status int, page st
 		v.Every = 30
 	}
 	if !v.Bare {
-		v.Menu = p.menu(r.Context(), page)
+		v.Menu = p.menu(r.Context(), cmp.Or(v.In, page))
+		v.More = more(v.Menu)
 	}
 	var b bytes.Buffer
 	if err := p.sets[page].ExecuteTemplate(&b, name, v); err != nil {
@@ -166,6 +184,23 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d/(24*time.Hour)))
 }
 
+// brief is a short duration as exactly as people want to know it.
+func brief(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond:
+		return "at once"
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return span(d)
+}
+
 // initial is the letter in the circle beside a name.
 func initial(name string) string {
 	for _, r := range name {
@@ -186,8 +221,11 @@ func displayName(s string) string {
 // platformName is a platform's name as people write it.
 func platformName(s string) string {
 	r := []rune(s)
-	if len(r) == 0 {
+	switch {
+	case len(r) == 0:
 		return "Unknown platform"
+	case s == core.APIBot:
+		return "API"
 	}
 	r[0] = unicode.ToUpper(r[0])
 	return string(r)

@@ -4,14 +4,22 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"gatehouse/admin"
 	"gatehouse/core"
+	"gatehouse/core/agent"
+	"gatehouse/core/attach"
+	"gatehouse/core/bus"
 	"gatehouse/core/permission"
 	"gatehouse/core/queue"
+	"gatehouse/core/tool/mcp"
 	"gatehouse/core/usage"
+	"gatehouse/core/vault"
 	"gatehouse/pairing"
+	"gatehouse/web/auth"
 )
 
 // A world is every source of the panel in memory, so that a test can put
@@ -24,6 +32,14 @@ type world struct {
 	access   []core.AccessRow
 	blocks   []pairing.BlockRow
 	places   []pairing.PlaceRow
+	others   []pairing.PersonRow // people without access
+	budgets  map[int64]usage.Budget
+	jobs     map[string]admin.Job
+	changed  map[string]string // settings
+	policies map[string]admin.BotPolicy
+	tokens   map[string]string // files, by bot
+	backups  []admin.BackupFile
+	job      *admin.Job // the backup
 	bots     []core.BotState
 	depths   []queue.Depth
 	lanes    []queue.LaneRow
@@ -32,9 +48,24 @@ type world struct {
 	asks     []permission.Ask
 	grants   []permission.GrantRow
 	used     []usage.Total
+	vault    *vault.Vault // a real one, for files of agents
+	agents   *agent.Agents
+	servers  []mcp.Health
+	chats    chatWorld
+	active   []bus.Info
+	level    string // the log's, as the panel has set it
+	settings []admin.Setting
+	keys     *auth.Keys
+	rolls    *usage.Rollups
+	ada      string    // a conversation in a chat
+	mine     string    // one of the operator's, being answered
 	since    time.Time // what Usage was asked for
 	broken   error
 	owner    bool
+	invites  []pairing.Invitation
+	said     []admin.Saying
+	files    *attach.Keeper // in vault
+	asked    []permission.Question
 	did      []string // what was decided, in order
 	actors   []core.Actor
 	ears     map[chan string]bool
@@ -202,6 +233,22 @@ func (w *world) Unblock(_ context.Context, bot, platform, user string, by core.A
 	return nil
 }
 
+func (w *world) UndoBlock(_ context.Context, bot, platform, user string, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, b := range w.blocks {
+		if b.Bot == bot && b.Platform == platform && b.PlatformUserID == user {
+			if w.clock.Now().Sub(b.At) > 10*time.Second {
+				return core.Errorf(core.Conflict, "a block can be undone for 10 seconds")
+			}
+			w.blocks = slices.Delete(w.blocks, i, i+1)
+			w.note(by, "undo block %s %s %s", bot, platform, user)
+			return nil
+		}
+	}
+	return core.Errorf(core.NotFound, "this person is not blocked there any more")
+}
+
 func (w *world) Places(context.Context) ([]pairing.PlaceRow, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -338,6 +385,39 @@ func (w *world) ring(topics ...string) {
 	}
 }
 
+// Invites and the two below are the book's.
+func (w *world) Invites(context.Context) ([]pairing.Invitation, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.invites), w.broken
+}
+
+func (w *world) Invite(_ context.Context, inv pairing.Invitation, by core.Actor) (string, pairing.Invitation, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(by, "invite to %s", inv.Bot)
+	return "ABCD2345", inv, nil
+}
+
+func (w *world) RevokeInvite(_ context.Context, id string, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(by, "revoke invitation %s", id)
+	return nil
+}
+
+// preview is the gateway's: a small vault.
+func (w *world) preview(_ context.Context, level core.Trust) (admin.Preview, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v := admin.Preview{Agent: "vault-agent", Model: "anthropic/claude-sonnet-4-5", Files: 2, Examples: []string{"Public/allotment.md", "Public/seeds.md"}, Tools: []string{"Read", "Glob", "Grep", "Write", "Edit"},
+		Unasked: []string{"read Public/allotment.md", "write in a folder of their own"}, Asks: []string{"change notes of yours"}}
+	if level == core.Vault {
+		v.Files, v.AtLeast, v.Tools = 18_402, true, append(v.Tools, "Bash", "WebFetch")
+	}
+	return v, w.broken
+}
+
 func (w *world) usage(_ context.Context, since time.Time) ([]usage.Total, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -350,6 +430,9 @@ func (w *world) full() {
 	now := w.clock.Now()
 	w.owner = true
 	w.evening()
+	w.shelf()
+	w.talks()
+	w.figures()
 	w.used = []usage.Total{
 		{Model: "anthropic/claude-sonnet-4-5", Calls: 41, Input: 90_211, Output: 20_310, CacheRead: 1_203_388, MicroUSD: 1_840_000},
 		{Model: "local/quote", Calls: 12, Input: 1800, Output: 420, Unpriced: 12},
@@ -367,9 +450,16 @@ func (w *world) full() {
 		{ID: 3, Bot: "family", User: 2, Display: "Ines Carvalho", Role: "guest", Platform: "telegram", PlatformUserID: "39902211", Scope: core.ScopeGroup, Place: "-1001882734410", Trust: core.Sandboxed, ExpiresAt: now.Add(5 * 24 * time.Hour), By: "operator via panel", At: now.Add(-3 * time.Hour)},
 		{ID: 4, Bot: "family", User: 3, Display: "Jun-ho Park with a name that goes on for a while", Role: "admin", Platform: "telegram", PlatformUserID: "7700431189", Scope: core.ScopeDM, Trust: core.Sandboxed, By: "operator via panel", At: now.Add(-12 * 24 * time.Hour)},
 	}
+	w.access = append(w.access, core.AccessRow{ID: 5, Bot: "club", User: 2, Display: "Ines Carvalho", Role: "guest", Platform: "discord", PlatformUserID: "881204417730001", Scope: core.ScopeDM, Trust: core.Vault, By: "operator via chat", At: now.Add(-20 * time.Hour)})
+	w.others = []pairing.PersonRow{{User: 4, Display: "Old Neighbour", Role: "guest", Since: now.Add(-200 * 24 * time.Hour), Accounts: []pairing.Account{{Platform: "telegram", ID: "1200345", Display: "Old Neighbour", Since: now.Add(-200 * 24 * time.Hour)}}}}
+	w.invites = []pairing.Invitation{
+		{ID: "i1", Bot: "family", Trust: core.Sandboxed, UsesLeft: 4, ExpiresAt: now.Add(6 * 24 * time.Hour), At: now.Add(-24 * time.Hour)},
+		{ID: "i2", Bot: "telegram", Trust: core.Vault, Lasts: 24 * time.Hour, UsesLeft: 1, ExpiresAt: now.Add(50 * time.Hour), At: now.Add(-3 * time.Hour)},
+	}
+	w.backups = []admin.BackupFile{{Name: backupOne, Path: "/srv/gatehouse-backups/" + backupOne, Size: 37_101_004, At: now.Add(-24 * time.Hour), SHA256: strings.Repeat("2c26b46b68ffc68f", 4)}}
 	w.blocks = []pairing.BlockRow{{Platform: "telegram", PlatformUserID: "611003377", Bot: "*", By: "operator via panel", At: now.Add(-8 * time.Hour)}}
 	w.places = []pairing.PlaceRow{
-		{Bot: "family", Place: "-1001882734410", Name: "Allotment 14", Enabled: true, Level: core.Sandboxed, By: "operator via chat", At: now.Add(-30 * 24 * time.Hour)},
+		{Bot: "family", Place: "-1001882734410", Name: "Allotment 14", Enabled: true, Level: core.Sandboxed, Mention: pairing.MentionContext, By: "operator via chat", At: now.Add(-30 * 24 * time.Hour)},
 		{Bot: "telegram", Place: "-1004410022", Name: "Flatmates", At: now.Add(-2 * time.Hour)},
 	}
 	w.bots = []core.BotState{

@@ -21,6 +21,7 @@ type Bot struct {
 	GroupTrust   string
 	Where        string // the setting, or file:line, to name it in messages
 	InFile       bool   // an entry of BOTS_FILE
+	Off          bool   // stopped in the panel: it does not start by itself
 	Fault        string // why there is no Token, and what to do; "" when there is one
 }
 
@@ -110,6 +111,7 @@ func (c *Config) ReadBots(keep []Bot) ([]Bot, error) {
 	} else {
 		list = append(list, entries...)
 	}
+	c.change(list)
 	sole(list)
 	if len(problems) > 0 {
 		return list, problems

@@ -56,12 +56,13 @@ type Config struct {
 
 	DefaultAgent string `split_words:"true" example:"researcher" desc:"The agent of .parachute/agents that answers where a session names none; empty: the one that every vault has."`
 	GuestModel   string `split_words:"true" example:"openai/gpt-4o-mini" desc:"The model that answers sandboxed people, and no other does; empty: MODEL."`
+	TitleModel   string `split_words:"true" example:"openai/gpt-4o-mini" desc:"The model that gives a conversation its title after the first answer, out of its person's budget; empty: the first words are the title."`
 
 	BudgetUserDay Budget `split_words:"true" example:"200k" desc:"What one person may use in a day (UTC), in tokens (200k, 1.5m) or dollars ($2); empty: no bound."`
 	BudgetBotDay  Budget `split_words:"true" example:"$5" desc:"The same for all people of one bot together."`
 	BudgetDay     Budget `split_words:"true" example:"$20" desc:"The same for the whole gateway."`
 
-	BusyMode  string `split_words:"true" default:"collect" choice:"collect,queue" example:"queue" desc:"Messages that come while an answer is being made: collect them into one turn, or queue one turn each."`
+	BusyMode  string `split_words:"true" default:"collect" choice:"collect,queue,interrupt" example:"queue" desc:"Messages that come while an answer is being made: collect them into one turn, queue one turn each, or interrupt the answer and answer them instead. /busy sets it for a chat."`
 	RateLimit Rate   `split_words:"true" default:"10/60s" example:"10/60s" desc:"Messages per person and bot in a time, or off."`
 	Pace      Switch `split_words:"true" default:"on" example:"off" desc:"Hold back outgoing messages to what the platform allows: on or off."`
 
@@ -72,6 +73,7 @@ type Config struct {
 	OpenaiAPIKey     Secret `split_words:"true" example:"sk-..." desc:"Key for an OpenAI-compatible provider."`
 	OpenaiBaseURL    string `split_words:"true" example:"http://127.0.0.1:11434/v1" desc:"Address of an OpenAI-compatible server; empty means OpenAI's own."`
 	ClaudeCLI        string `split_words:"true" example:"/usr/local/bin/claude" desc:"The program of Claude Code; then the models claudecli/NAME answer the owner at full trust. Empty: there are none."`
+	ClaudeProjects   string `split_words:"true" example:"~/.claude/projects" desc:"Folder of Claude Code, such as ~/.claude/projects, in which the transcripts of the owner's sessions are looked for that the vault does not hold; it is only read, and such a session goes on in a copy in the vault. Empty: off."`
 
 	LimitRuns         int           `split_words:"true" default:"64" min:"1" max:"10000" example:"64" desc:"Answers being made at the same time."`
 	LimitRunTime      time.Duration `split_words:"true" default:"30m" min:"1s" max:"24h" example:"30m" desc:"Longest time for one answer."`
@@ -79,18 +81,30 @@ type Config struct {
 	LimitOutputTokens int           `split_words:"true" default:"16000" min:"1" max:"1000000" example:"16000" desc:"Longest answer, in tokens."`
 	LimitRounds       int           `split_words:"true" default:"50" min:"1" max:"1000" example:"50" desc:"How often one answer may call tools and think again."`
 
-	Sandbox    string `split_words:"true" default:"auto" choice:"auto,bubblewrap,none" example:"auto" desc:"What isolates shells below full trust: auto and bubblewrap use bubblewrap; none, or a machine where it does not work, leaves no shell below full."`
-	MCPEnv     List   `split_words:"true" example:"GITHUB_TOKEN,NOTES_DIR" desc:"Names of variables of the gateway's environment that .mcp.json may use as ${NAME}; empty means none."`
-	SearxngURL string `split_words:"true" example:"http://127.0.0.1:8888" desc:"Address of a SearXNG server for the tool WebSearch; empty: no WebSearch."`
+	Sandbox       string `split_words:"true" default:"auto" choice:"auto,bubblewrap,none" example:"auto" desc:"What isolates shells below full trust: auto and bubblewrap use bubblewrap; none, or a machine where it does not work, leaves no shell below full."`
+	SandboxCgroup string `split_words:"true" default:"auto" example:"auto" desc:"Control group (cgroup v2) below which each command below full trust gets one of its own, so that the kernel holds its limits: auto is the gateway's own where that was delegated to it; a folder, such as /sys/fs/cgroup/gatehouse; none. Without one limits are watched."`
+	MCPEnv        List   `split_words:"true" example:"GITHUB_TOKEN,NOTES_DIR" desc:"Names of variables of the gateway's environment that .mcp.json may use as ${NAME}; empty means none."`
+	SearxngURL    string `split_words:"true" example:"http://127.0.0.1:8888" desc:"Address of a SearXNG server for the tool WebSearch; empty: the search of the model's provider (Anthropic), else no WebSearch."`
+
+	TranscribeURL string `split_words:"true" example:"http://127.0.0.1:9000/v1" desc:"Address of a server with OpenAI's /v1/audio/transcriptions, which writes voice messages down; it gets OPENAI_API_KEY where it is OPENAI_BASE_URL's. Empty: voice messages are kept and not heard."`
 
 	MetricsAddr  string        `split_words:"true" example:"127.0.0.1:9090" desc:"A listener of its own for /metrics, without a key. Empty: /metrics on ADDR, with a key of scope metrics."`
 	LogLevel     Level         `split_words:"true" default:"info" example:"debug" desc:"debug, info, warn or error."`
 	LogFormat    string        `split_words:"true" choice:"text,json" example:"json" desc:"text or json. Empty: text on a terminal, else json."`
 	DrainTimeout time.Duration `split_words:"true" default:"30s" min:"0s" max:"10m" example:"30s" desc:"Time that running answers get when the gateway is asked to stop."`
 
+	FilesPersonMB int `split_words:"true" default:"2000" min:"0" max:"100000000" example:"500" desc:"Megabytes that the files of one person, sent with messages or shown in answers, may take in the vault; the owner's do not count here; 0: no bound."`
+	FilesMB       int `split_words:"true" default:"20000" min:"0" max:"100000000" example:"100000" desc:"The same for all people's files together, the owner's too."`
+
+	BackupPath string `split_words:"true" example:"/srv/backups" desc:"Folder, outside of the vault, for the backups that are made in the panel. Empty: a folder beside the vault, named like it with -backups behind."`
+
+	RetentionDays int `split_words:"true" default:"0" min:"0" max:"36500" example:"365" desc:"Archived sessions that nobody has used for so many days go to the trash; 0: never."`
+
 	source map[string]string   // by name without prefix; what is absent has its default
 	files  map[string]fromFile // secrets that were read from files, by name without prefix
 	more   []Secret            // tokens of BOTS_FILE, once Load has read it
+
+	changes map[string]BotChange // what the panel has set of bots (With)
 }
 
 // fromFile is where a secret was read.
@@ -131,6 +145,14 @@ func (c *Config) DatabasePath() string {
 		return c.DatabaseURL
 	}
 	return filepath.Join(c.VaultPath, "Chat", "sessions.db")
+}
+
+// BackupDir is the folder for backups made in the panel.
+func (c *Config) BackupDir() string {
+	if c.BackupPath != "" {
+		return c.BackupPath
+	}
+	return filepath.Clean(c.VaultPath) + "-backups"
 }
 
 // Secrets are all secrets that are set, those of BOTS_FILE too once LoadAll has

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -192,10 +191,6 @@ func ReadSecret(path string) (Secret, error) {
 	return NewSecret(s), nil
 }
 
-// absent are settings of other versions. They are refused rather than ignored:
-// whoever sets one relies on it.
-var absent = regexp.MustCompile(`^(TRANSCRIBE_URL|RETENTION_DAYS)$`)
-
 // testPrefix marks variables that belong to the tests.
 const testPrefix = Prefix + "_TEST_"
 
@@ -211,12 +206,10 @@ func unknown(environ []string) Problems {
 	var problems Problems
 	for _, pair := range environ {
 		name, _, _ := strings.Cut(pair, "=")
-		short, ours := strings.CutPrefix(name, Prefix+"_")
+		ours := strings.HasPrefix(name, Prefix+"_")
 		_, known := examples[name]
 		switch {
 		case !ours || known || strings.HasPrefix(name, testPrefix):
-		case absent.MatchString(short):
-			problems = append(problems, Problem{Name: name, Fault: "this version does not have that setting: remove it"})
 		default:
 			near := nearest(name, slices.Sorted(maps.Keys(examples)))
 			problems = append(problems, Problem{name, "is not a setting; did you mean " + near + "?", near + "=" + examples[near]})

@@ -76,8 +76,14 @@ func (c *Config) settle() {
 	if host, _, err := net.SplitHostPort(c.Addr); err == nil && c.Source("PORT") != SourceDefault {
 		c.Addr = net.JoinHostPort(host, strconv.Itoa(c.Port))
 	}
+	if c.BackupPath != "" {
+		c.BackupPath = absolute(c.BackupPath)
+	}
 	if c.ClaudeCLI != "" {
 		c.ClaudeCLI = absolute(c.ClaudeCLI)
+	}
+	if c.ClaudeProjects != "" {
+		c.ClaudeProjects = absolute(c.ClaudeProjects)
 	}
 	c.TelegramApiURL = strings.TrimRight(c.TelegramApiURL, "/")
 	c.DiscordApiURL = strings.TrimRight(c.DiscordApiURL, "/")
@@ -167,17 +173,22 @@ func (c *Config) checks() map[string]func() error {
 		"DISCORD_API_URL":        func() error { return checkOrigin(c.DiscordApiURL) },
 		"DISCORD_ALLOWED_USERS":  func() error { return each(c.DiscordAllowedUsers, checkUser) },
 		"BOTS_FILE":              c.checkBotsFile,
+		"BACKUP_PATH":            func() error { return each(List{c.BackupPath}, checkPath) },
 		"GUEST_READ":             func() error { return each(c.GuestRead, checkGlob) },
 		"MODEL":                  func() error { return each(List{c.Model}, c.checkModel) },
 		"MODEL_FALLBACKS":        c.checkFallbacks,
 		"GUEST_MODEL":            func() error { return each(List{c.GuestModel}, c.checkModel) },
+		"TITLE_MODEL":            func() error { return each(List{c.TitleModel}, c.checkModel) },
 		"ANTHROPIC_API_KEY":      func() error { return checkKey(c.AnthropicAPIKey) },
 		"ANTHROPIC_BASE_URL":     func() error { return checkBase(c.AnthropicBaseURL) },
 		"OPENAI_API_KEY":         func() error { return checkKey(c.OpenaiAPIKey) },
 		"OPENAI_BASE_URL":        func() error { return checkBase(c.OpenaiBaseURL) },
 		"MCP_ENV":                func() error { return each(c.MCPEnv, checkVariable) },
 		"CLAUDE_CLI":             func() error { return each(List{c.ClaudeCLI}, checkPath) },
+		"SANDBOX_CGROUP":         func() error { return checkGroup(c.SandboxCgroup) },
+		"CLAUDE_PROJECTS":        func() error { return each(List{c.ClaudeProjects}, checkPath) },
 		"SEARXNG_URL":            func() error { return checkBase(c.SearxngURL) },
+		"TRANSCRIBE_URL":         func() error { return checkBase(c.TranscribeURL) },
 		"METRICS_ADDR":           func() error { return each(List{c.MetricsAddr}, checkHostPort) },
 	}
 }
@@ -191,6 +202,14 @@ func each(list List, check func(string) error) error {
 		if err := check(v); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkGroup takes auto, none, or the absolute path of a folder.
+func checkGroup(v string) error {
+	if v != "auto" && v != "none" && !filepath.IsAbs(v) {
+		return errors.New("must be auto, none, or the absolute path of a control group's folder")
 	}
 	return nil
 }
@@ -291,6 +310,18 @@ func checkBase(s string) error {
 		return errors.New("want an http or https address without user, query or fragment")
 	}
 	return nil
+}
+
+// SameServer reports whether the address is on the server of OPENAI_BASE_URL,
+// which is OpenAI's own when that is empty: what has its key may be told it.
+func (c *Config) SameServer(address string) bool {
+	base := c.OpenaiBaseURL
+	if base == "" {
+		base = "https://api.openai.com"
+	}
+	a, err := url.Parse(address)
+	b, err2 := url.Parse(base)
+	return err == nil && err2 == nil && a.Scheme == b.Scheme && a.Host == b.Host
 }
 
 // Bounds of ADMIN_PASSWORD in bytes, the same as for a password chosen in the panel.

@@ -53,7 +53,7 @@ func (w *world) state(bot string) core.BotState {
 // the words of a bot that was replaced under the same name with it.
 func (w *world) becomes(bot string, phase core.Phase) core.BotState {
 	w.t.Helper()
-	end := time.After(20 * time.Second)
+	end := time.After(time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -4,6 +4,7 @@ package connectors
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"gatehouse/core"
@@ -48,6 +49,23 @@ type Cursors interface {
 type Command struct {
 	Name        string // without slash: 1-32 of a-z, 0-9 and _
 	Description string // 1-256 characters
+	Args        string // what may stand behind the name, for people; "" for nothing
+	Completes   bool   // the words behind the name can be completed as they are typed
+	Private     bool   // its answer in a group is for who asked alone, where the platform can
+}
+
+// A Form is what a button of kind Form opens: at most 5 fields. A platform
+// cuts what is longer than it shows.
+type Form struct {
+	Title  string
+	Fields []Field
+}
+
+// A Field of a Form is required and takes several lines.
+type Field struct {
+	Label string // over it
+	About string // more about it; "" for nothing
+	Hint  string // in it while it is empty
 }
 
 // Abilities only some platforms have; the Hub asks with a type assertion.
@@ -63,7 +81,8 @@ type (
 	}
 	// A Previewer shows an answer that is not final. With id "" it makes a new
 	// preview and returns its message id ("" where the platform keeps drafts
-	// without one); with an id it edits that message. It never waits: when the
+	// without one); with an id it edits that message, and with an id and no text
+	// it takes that message away. It never waits: when the
 	// pace of the chat leaves no room it returns ErrNotNow, and nothing is lost
 	// by leaving this preview out.
 	Previewer interface {
@@ -72,6 +91,11 @@ type (
 	// An Acknowledger answers a pressed button, once. Text may be "".
 	Acknowledger interface {
 		Acknowledge(ctx context.Context, to core.Address, callbackID, text string) error
+	}
+	// A Reactor puts one emoji of the bot's under a message, in place of an
+	// earlier one; "" takes it away. ErrNotNow means that it was left out.
+	Reactor interface {
+		React(ctx context.Context, to core.Address, messageID, emoji string) error
 	}
 	// A Pacer says how long to wait before the next Send to that chat; 0 is
 	// now. Send, Preview and Typing count against the same pace.
@@ -82,6 +106,12 @@ type (
 	// that may have arrived, sent again it is shown once.
 	Repeater interface {
 		Repeats() time.Duration
+	}
+	// A Fetcher writes the bytes of a file that came with a message to w. The
+	// error of one that can't be had (too large, gone) is of a kind, and its text
+	// fit to be shown to the person; any other may be tried again.
+	Fetcher interface {
+		Fetch(ctx context.Context, f core.File, w io.Writer) error
 	}
 	// A Tester checks the credentials with one cheap call. The error's text is
 	// fit to be shown to an operator.

@@ -102,8 +102,8 @@ func (h *Hub) OnChange(f func(core.BotState)) {
 	h.onChange = append(h.onChange, f)
 }
 
-// Run starts every connector and returns when ctx has ended and none takes
-// any more. It runs once.
+// Run starts every connector but those that were stopped before, and returns
+// when ctx has ended and none takes any more. It runs once.
 func (h *Hub) Run(ctx context.Context) error {
 	h.mu.Lock()
 	if h.run != nil || h.closed.Load() {
@@ -113,6 +113,9 @@ func (h *Hub) Run(ctx context.Context) error {
 	h.run = ctx
 	h.mu.Unlock()
 	for _, name := range h.names() {
+		if h.isOff(name) {
+			continue
+		}
 		if err := h.Start(name); err != nil && ctx.Err() == nil {
 			h.log.ErrorContext(ctx, "connector not started", "bot", name, "err", err)
 		}
@@ -122,6 +125,13 @@ func (h *Hub) Run(ctx context.Context) error {
 	defer h.mu.Unlock()
 	h.runs.Wait()
 	return nil
+}
+
+func (h *Hub) isOff(name string) bool {
+	b, err := h.bot(name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return err == nil && b.off
 }
 
 // Start lets a stopped or failed bot take messages again; for one that runs

@@ -3,6 +3,7 @@ package connectors_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -100,7 +101,7 @@ func (w *world) await(bot string, phase core.Phase) core.BotState {
 			if s.Bot == bot && s.State == phase {
 				return s
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			w.t.Fatalf("%s did not become %s: %+v", bot, phase, w.hub.States())
 		}
 	}
@@ -137,8 +138,13 @@ func TestAConnectorThatEndsIsRestartedForEverWithoutAStorm(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- hub.Run(ctx) }()
 	for i, d := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60} {
-		if got := <-clock.waits; got.Round(10*time.Millisecond) != d*time.Second {
-			t.Errorf("wait %d is %v, want %v", i, got, d*time.Second)
+		select {
+		case got := <-clock.waits:
+			if got.Round(10*time.Millisecond) != d*time.Second {
+				t.Errorf("wait %d is %v, want %v", i, got, d*time.Second)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("the connector is not started again")
 		}
 		if s := hub.States()[0]; s.State != core.Reconnecting || s.LastError == "" || s.Reason == "" {
 			t.Errorf("state %+v", s)
@@ -216,6 +222,37 @@ func TestStopStartAndTwoStepEnd(t *testing.T) {
 	w.hub.Close()
 	if d := w.hub.Send(t.Context(), core.Outgoing{Address: core.Address{Bot: "bot"}}); d.Outcome != core.NotSent {
 		t.Errorf("after Close: %+v", d)
+	}
+}
+
+func TestABotThatWasStoppedBeforeIsNotStarted(t *testing.T) {
+	lives := make(chan string, 10)
+	live := func(name string) *fake {
+		return &fake{name: name, run: func(ctx context.Context, in connectors.Inbox, report func(core.BotState)) error {
+			lives <- name
+			return well(ctx, in, report)
+		}}
+	}
+	hub, err := connectors.NewHub(&inbox{}, connectors.HubOptions{Clock: coretest.NewClock(time.Time{})}, live("a"), live("b"), live("c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hub.Stop("b"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- hub.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended; _ = hub.Close() })
+	for <-lives != "c" { // they are started in order of their names
+	}
+	if i := slices.IndexFunc(hub.States(), func(s core.BotState) bool { return s.Bot == "b" && s.State == core.Stopped }); i < 0 {
+		t.Errorf("it was started: %+v", hub.States())
+	}
+	if err := hub.Start("b"); err != nil {
+		t.Fatal(err)
+	}
+	for <-lives != "b" {
 	}
 }
 

@@ -2,6 +2,7 @@ package connectors
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"gatehouse/core"
@@ -99,6 +100,34 @@ func (h *Hub) Acknowledge(ctx context.Context, to core.Address, callbackID, text
 	}
 	defer b.guard("acknowledge", &err)
 	return a.Acknowledge(ctx, to, callbackID, text)
+}
+
+// React puts an emoji under a message, where the platform can; "" takes it away.
+func (h *Hub) React(ctx context.Context, to core.Address, messageID, emoji string) (err error) {
+	b, err := h.bot(to.Bot)
+	if err != nil {
+		return err
+	}
+	r, ok := b.conn.(Reactor)
+	if !ok || b.refusal != "" {
+		return nil
+	}
+	defer b.guard("react", &err)
+	return r.React(ctx, to, messageID, emoji)
+}
+
+// Fetch writes the bytes of a file that came over the bot to w; see Fetcher.
+func (h *Hub) Fetch(ctx context.Context, bot string, f core.File, w io.Writer) (err error) {
+	b, err := h.bot(bot)
+	if err != nil {
+		return err
+	}
+	c, ok := b.conn.(Fetcher)
+	if !ok {
+		return core.Errorf(core.Invalid, "files of this platform can't be fetched")
+	}
+	defer b.guard("fetch", &err)
+	return c.Fetch(ctx, f, w)
 }
 
 // Render makes parts of a reply in Markdown within the platform's limits. For

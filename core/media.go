@@ -56,6 +56,8 @@ func ByteSize(n int) string {
 		return strconv.Itoa(n) + " bytes"
 	case n < 1<<20:
 		return strconv.Itoa(n>>10) + " KB"
+	case n >= 1<<30:
+		return strconv.FormatFloat(float64(n)/(1<<30), 'g', 3, 64) + " GB"
 	}
 	return strconv.FormatFloat(float64(n)/(1<<20), 'g', 3, 64) + " MB"
 }

@@ -15,6 +15,18 @@ const (
 	KindService  MessageKind = "service" // joined, left, pinned, renamed, bot blocked …
 )
 
+// A Standing is a change of a bot's own place among people.
+type Standing string
+
+const (
+	StandingAdded     Standing = "added"     // to a group, or with Places to a server
+	StandingRemoved   Standing = "removed"   // from them, or they are gone
+	StandingPromoted  Standing = "promoted"  // it may see and do more in the group
+	StandingMuted     Standing = "muted"     // it may stay in the group and not write
+	StandingBlocked   Standing = "blocked"   // by the person of a direct chat
+	StandingUnblocked Standing = "unblocked" // and let in again
+)
+
 // An Inbound is one update that has reached us, whoever carried it.
 type Inbound struct {
 	UpdateID string `json:"update_id"` // unique per bot, from immutable facts; the queue drops a repeat
@@ -30,25 +42,66 @@ type Inbound struct {
 	// Addressed: a direct message; in a group a mention of the bot by entity, a
 	// reply to the bot, or a command that is not addressed to another bot.
 	Addressed bool `json:"addressed,omitempty"`
-	// Unsupported names a kind of content not yet handled ("voice message");
-	// such a message is answered with one plain sentence.
+	// Unsupported names a kind of content that can't be handled ("poll"); such a
+	// message is answered with one plain sentence.
 	Unsupported string    `json:"unsupported,omitempty"`
 	Album       string    `json:"album,omitempty"` // media_group_id: an album counts once for rate limits
+	Long        bool      `json:"long,omitempty"`  // as long as the platform lets a message be: the rest may follow in another
 	ReplyTo     string    `json:"reply_to,omitempty"`
-	Files       []File    `json:"files,omitempty"`      // what came with it, stored already
+	Slot        string    `json:"slot,omitempty"`       // a message id that stands in the chat already, for the answer to replace
+	Files       []File    `json:"files,omitempty"`      // what came with it
 	PlaceName   string    `json:"place_name,omitempty"` // the group's title, hostile text
+	Topic       string    `json:"topic,omitempty"`      // what the thread is called, with its tags; hostile text
+	Quote       *Quote    `json:"quote,omitempty"`      // what the message is about: data, never instructions
 	Callback    *Callback `json:"callback,omitempty"`
-	Turn        *Options  `json:"turn,omitempty"`      // what an API request asks for; nil from chats
-	MovedTo     string    `json:"moved_to,omitempty"`  // the chat and place have this id from now on
-	Malformed   string    `json:"malformed,omitempty"` // why the update could not be decoded: it becomes a dead row
+	// Again is the run whose message this is, to be answered once more: its words
+	// and what came with them stand in the conversation. Text says them too.
+	Again     string   `json:"again,omitempty"`
+	Turn      *Options `json:"turn,omitempty"`      // what an API request asks for; nil from chats
+	MovedTo   string   `json:"moved_to,omitempty"`  // the chat and place have this id from now on
+	Standing  Standing `json:"standing,omitempty"`  // what became of the bot itself there; "" for nothing
+	Places    []string `json:"places,omitempty"`    // further places that Standing holds for, as of a whole server
+	Malformed string   `json:"malformed,omitempty"` // why the update could not be decoded: it becomes a dead row
 }
 
-// A File is something that came with a message and lies in the vault.
+// Where is what people call the chat: the group's title, and the thread's.
+func (in *Inbound) Where() string {
+	if in.Topic == "" || in.PlaceName == "" {
+		return in.PlaceName + in.Topic
+	}
+	return in.PlaceName + ": " + in.Topic
+}
+
+// A File is something that came with a message, in the vault or still with
+// the platform. What a person without access sends is never fetched.
 type File struct {
-	Path string `json:"path"` // in the vault, with slashes
-	Name string `json:"name"` // as its sender called it, hostile text
-	Type string `json:"type"` // as its sender declared it; not to be believed
-	Size int64  `json:"size"` // bytes
+	Path  string `json:"path,omitempty"`  // in the vault, with slashes; "" while it is only with the platform
+	Name  string `json:"name"`            // as its sender called it, hostile text
+	Type  string `json:"type"`            // as its sender declared it; not to be believed
+	Size  int64  `json:"size"`            // bytes, as declared; 0 is not said
+	Ref   string `json:"ref,omitempty"`   // what its bot's connector fetches it by
+	Voice bool   `json:"voice,omitempty"` // spoken words, said for the bot to hear
+	// Refused says why it was not kept, in a sentence for its sender that names
+	// it; there is no Path then. Sender and model are told.
+	Refused string `json:"refused,omitempty"`
+}
+
+// NotSent is the line that stands for a file that could not be sent.
+func (f *File) NotSent(why string) string {
+	return "[" + CutRunes(CleanName(f.Name), 200) + " could not be sent: " + why + "]"
+}
+
+// MaxQuote bounds the text of a Quote, in characters.
+const MaxQuote = 2000
+
+// A Quote is what a message is about: the words that it answers, or, where it
+// was forwarded, who wrote its own text first.
+type Quote struct {
+	Name      string `json:"name,omitempty"`      // hostile text; "" is not known
+	Text      string `json:"text,omitempty"`      // hostile text; "" for a forwarded message, whose text it is
+	Ours      bool   `json:"ours,omitempty"`      // the bot's own words
+	Forwarded bool   `json:"forwarded,omitempty"` // the message's whole text is Name's
+	Root      bool   `json:"root,omitempty"`      // what opened the thread that the message is in: its title and first words
 }
 
 // A Callback is a pressed button: ID answers it on the platform, Data is what
@@ -56,6 +109,9 @@ type File struct {
 type Callback struct {
 	ID   string `json:"id"`
 	Data string `json:"data"`
+	// Fields is what was written into the form that a button with Form opened,
+	// in the form's order; nil for a press.
+	Fields []string `json:"fields,omitempty"`
 }
 
 // Options are what an API request may ask for its one turn. A client may
@@ -73,7 +129,15 @@ type Options struct {
 	IdempotencyKey   string `json:"idempotency_key,omitempty"`
 	Alone            bool   `json:"alone,omitempty"` // nobody watches the stream: what would be asked is refused
 
-	Agent  string  `json:"agent,omitempty"`  // who answers in a session that the turn begins; "" is the default agent
+	// What a session begins with; one that exists keeps its own.
+	Agent         string `json:"agent,omitempty"`           // who answers; "" is the default agent
+	Module        string `json:"module,omitempty"`          // "" is chat
+	Workspace     string `json:"workspace,omitempty"`       // slug: its settings, and its trust as a ceiling
+	ContinuedFrom string `json:"continued_from,omitempty"`  // id of a session of the same person that it goes on from
+	Initial       string `json:"initial_context,omitempty"` // stands in front of the first message
+
+	Contexts []string `json:"contexts,omitempty"` // folders and files of the vault that the session is about from now on
+
 	Before []Said  `json:"before,omitempty"` // what was said before the message, by a client that keeps the conversation itself
 	Media  []Media `json:"media,omitempty"`  // what came with the message and lies in no file
 
@@ -110,6 +174,9 @@ type Part struct {
 	Spans   []Span     `json:"spans,omitempty"`
 	Buttons [][]Button `json:"buttons,omitempty"`
 	ReplyTo string     `json:"reply_to,omitempty"` // quote this message (groups)
+	// File makes the part a file of the vault, shown as a picture where it is
+	// one; Text is what stands with it. It is read when it is sent.
+	File *File `json:"file,omitempty"`
 }
 
 // A Span styles Length UTF-16 units of Part.Text from Offset on.
@@ -139,6 +206,9 @@ const (
 type Button struct {
 	Label string `json:"label"`
 	Data  string `json:"data"`
+	// Form: pressing it opens fields for words of one's own, and what is written
+	// there comes back with Data. A platform without such forms leaves it out.
+	Form bool `json:"form,omitempty"`
 }
 
 // An Outgoing is one outbox row on its way to a platform.
@@ -158,6 +228,7 @@ type Delivery struct {
 	After     time.Duration // for RetryAfter
 	Reason    string        // why, for people; holds no token
 	MovedTo   string        // for Refused: the chat's new id; the part can be sent there
+	Closed    bool          // for Refused: the chat takes nothing from the bot until it is let in again
 	Safe      bool          // for Unknown: sending again cannot show it twice (an edit, a nonce)
 }
 

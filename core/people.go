@@ -11,6 +11,24 @@ type Actor struct {
 // Operator is the id of user 1, who owns the gateway.
 const Operator int64 = 1
 
+// A Person is somebody who is to be forgotten, in all the names that tables
+// know them by.
+type Person struct {
+	User       int64 // 0: never let in
+	Identities []Identity
+	Names      []string  // as platforms showed them
+	Chats      []Address // direct chats with bots
+	Requests   []string  // ids of pairing requests
+	Sessions   []string  // their own sessions
+}
+
+// An Identity is a person as one platform knows them.
+type Identity struct {
+	Platform string
+	ID       string
+	Bots     []string // of that platform
+}
+
 // A PairingRequest is a stranger's wish to talk to a bot (table pairing_requests).
 type PairingRequest struct {
 	ID                 string    `json:"id" db:"id"`

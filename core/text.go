@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -50,4 +51,25 @@ func CutRunes(s string, n int) string {
 		n--
 	}
 	return s[:n] + "…"
+}
+
+// blanks are letters and signs that are drawn as nothing.
+const blanks = "\u115f\u1160\u2800\u3164\uffa0"
+
+// Visible is hostile text with everything in it to be seen, for people who
+// decide by it: what is drawn as nothing, or turns the direction of writing, is
+// spelled out as \u{…}. Line ends and plain spaces stay.
+func Visible(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\n', r == ' ':
+			b.WriteRune(r)
+		case !unicode.IsPrint(r), r == utf8.RuneError, unicode.Is(unicode.Variation_Selector, r), strings.ContainsRune(blanks, r):
+			fmt.Fprintf(&b, `\u{%X}`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }

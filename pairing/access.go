@@ -72,6 +72,33 @@ func (b *Book) User(ctx context.Context, q store.Queryer, p core.Peer) (id int64
 	return u.ID, u.Role, nil
 }
 
+// Name is what a person calls themselves, cleaned; "" when nobody knows.
+func (b *Book) Name(ctx context.Context, q store.Queryer, user int64) (string, error) {
+	var name string
+	err := q.Get(ctx, &name, `SELECT display FROM users WHERE id = $1`, user)
+	if errors.Is(err, store.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("name of a person: %w", err)
+	}
+	return core.CleanName(name), nil
+}
+
+// Peer is the person's account on a platform; core.NotFound without one.
+func (b *Book) Peer(ctx context.Context, q store.Queryer, user int64, platform string) (core.Peer, error) {
+	p := core.Peer{Platform: platform}
+	err := q.Get(ctx, &p.ID, `SELECT platform_user_id FROM identities WHERE user_id = $1 AND platform = $2 ORDER BY platform_user_id LIMIT 1`, user, platform)
+	if errors.Is(err, store.ErrNoRows) {
+		return core.Peer{}, core.Errorf(core.NotFound, "that person has no account there any more")
+	}
+	if err != nil {
+		return core.Peer{}, fmt.Errorf("account of a person: %w", err)
+	}
+	p.Name, err = b.Name(ctx, q, user)
+	return p, err
+}
+
 // OwnerChats are the direct chats with bot of the owner and the admins, at most 20.
 func (b *Book) OwnerChats(ctx context.Context, q store.Queryer, bot string) ([]core.Address, error) {
 	var chats []string
@@ -91,13 +118,17 @@ func (b *Book) OwnerChats(ctx context.Context, q store.Queryer, bot string) ([]c
 // Access lists at most limit access rows (1,000 at most), newest first. A
 // person known on several platforms is shown with the bot's.
 func (b *Book) Access(ctx context.Context, limit int) ([]core.AccessRow, error) {
+	return b.access(ctx, ` ORDER BY a.id DESC LIMIT $1`, bounded(limit))
+}
+
+func (b *Book) access(ctx context.Context, which string, arg any) ([]core.AccessRow, error) {
 	var rows []struct {
 		accessRow
 		Display string `db:"display"`
 		Role    string `db:"role"`
 	}
 	err := b.db.Select(ctx, &rows, `SELECT a.id, a.bot, a.user_id, a.scope, a.place, a.trust_level, a.expires_at, a.chat, a."by", a.at, u.display, u.role
-		FROM access a JOIN users u ON u.id = a.user_id ORDER BY a.id DESC LIMIT $1`, bounded(limit))
+		FROM access a JOIN users u ON u.id = a.user_id`+which, arg)
 	if err != nil {
 		return nil, fmt.Errorf("access: %w", err)
 	}
@@ -173,16 +204,9 @@ func (b *Book) Revoke(ctx context.Context, bot, platformUserID string, by core.A
 // RemoveAccess takes one access row; the last one of a person on a bot is a Revoke.
 func (b *Book) RemoveAccess(ctx context.Context, id int64, by core.Actor) error {
 	err := b.db.Tx(ctx, func(tx *store.Tx) error {
-		var a accessRow
-		err := tx.Get(ctx, &a, `SELECT id, bot, user_id, scope, place, trust_level, expires_at, chat, "by", at FROM access WHERE id = $1`, id)
-		if errors.Is(err, store.ErrNoRows) {
-			return core.Errorf(core.NotFound, "there is no such access; somebody may have taken it already")
-		}
+		a, err := accessByID(ctx, tx, id, by)
 		if err != nil {
 			return err
-		}
-		if a.User == core.Operator && by.User != core.Operator && by.User != 0 {
-			return errOwnerOnly()
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM access WHERE id = $1`, id); err != nil {
 			return err

@@ -27,6 +27,9 @@ type Verdict struct {
 	Action  Action
 	Trust   core.Trust // for Run
 	Request string     // for Hold
+	// Overheard: a group's bot may be told of this line later; it was said at
+	// Trust, Stranger for people without access of their own. With Drop.
+	Overheard bool
 }
 
 // Why somebody may not: label values of gatehouse_denied_total.
@@ -48,6 +51,7 @@ type standing struct {
 	person
 	trust core.Trust // Stranger when rule is set
 	rule  string
+	place place // in a group
 }
 
 // A person is what the tables know of a sender, for one bot, scope and place.
@@ -77,6 +81,9 @@ func (b *Book) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdi
 }
 
 func (b *Book) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdict, error) {
+	if in.Standing != "" { // the platform's word about the bot, whoever did it; it asks for nothing
+		return Verdict{}, b.stands(ctx, tx, in)
+	}
 	s, err := b.judge(ctx, tx, in)
 	if err != nil {
 		return Verdict{}, err
@@ -88,9 +95,22 @@ func (b *Book) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdi
 	if claims(in) && s.rule != ruleShared && s.rule != ruleBot {
 		return Verdict{}, b.claim(ctx, tx, in, s)
 	}
+	if codes(in) && s.rule != ruleShared && s.rule != ruleBot && (in.Command != "start" || s.rule != "") {
+		if handled, err := b.redeem(ctx, tx, in, s); handled || err != nil {
+			return Verdict{}, err
+		}
+	}
 	switch s.rule {
 	case "":
+		if over, err := b.paced(ctx, tx, in, &s); over || err != nil {
+			b.deny(tx, ruleFlood)
+			return Verdict{}, err
+		}
 		return Verdict{Action: Run, Trust: s.trust}, b.let(ctx, tx, in, s)
+	case ruleUnaddressed:
+		b.deny(tx, s.rule)
+		heard, trust, err := b.overhears(ctx, tx, in, &s)
+		return Verdict{Overheard: heard, Trust: trust}, err
 	case ruleStranger:
 		return b.stranger(ctx, tx, in)
 	case rulePlace:
@@ -181,10 +201,12 @@ func (b *Book) judgeStranger(ctx context.Context, tx *store.Tx, in *core.Inbound
 // judgeGroup: the group's level bounds everybody; people with access of their
 // own to this group may have less. Access to direct messages counts nothing here.
 func (b *Book) judgeGroup(ctx context.Context, tx *store.Tx, in *core.Inbound, s *standing) error {
-	level, err := b.level(ctx, tx, in.Bot, in.Place)
+	p, err := placeOf(ctx, tx, in.Bot, in.Place)
 	if err != nil {
 		return err
 	}
+	level := p.Level
+	s.place = p
 	if level == core.Stranger {
 		s.rule = rulePlace
 		if opens(in) {
@@ -198,7 +220,7 @@ func (b *Book) judgeGroup(ctx context.Context, tx *store.Tx, in *core.Inbound, s
 		}
 		return nil
 	}
-	if !in.Addressed && in.Kind != core.KindCallback {
+	if !in.Addressed && in.Kind != core.KindCallback && (p.Mention != MentionAll || !speaks(in)) {
 		s.rule = ruleUnaddressed
 		return nil
 	}

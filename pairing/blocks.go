@@ -54,9 +54,7 @@ func (b *Book) Unblock(ctx context.Context, bot, platform, platformUserID string
 		if n == 0 {
 			return core.Errorf(core.NotFound, "this person is not blocked there")
 		}
-		// What was denied stays denied in the list, but no longer counts as lately.
-		if _, err := tx.Exec(ctx, `UPDATE pairing_requests SET resolved_at = $1 WHERE platform = $2 AND platform_user_id = $3 AND status = 'denied' AND resolved_at > $1 AND $4 IN (bot, '*')`,
-			core.Stamp(tx.Time().Add(-CoolOff)), platform, platformUserID, bot); err != nil {
+		if err := uncool(ctx, tx, bot, platform, platformUserID); err != nil {
 			return err
 		}
 		b.after(tx, bot, "", "pairing", "people")
@@ -100,12 +98,16 @@ func (b *Book) blockable(bot, platform, id string) (string, error) {
 
 // block writes the row and takes what the person has there.
 func (b *Book) block(ctx context.Context, tx *store.Tx, bot, platform, id string, by core.Actor) error {
-	if _, err := tx.Exec(ctx, `INSERT INTO blocks (platform, platform_user_id, bot, "by", at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
-		platform, id, bot, who(by), core.Stamp(tx.Time())); err != nil {
+	took, err := b.tookBy(ctx, tx, bot, platform, id)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO blocks (platform, platform_user_id, bot, "by", at, took) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
+		platform, id, bot, who(by), core.Stamp(tx.Time()), took); err != nil {
 		return err
 	}
 	var user int64
-	err := tx.Get(ctx, &user, `SELECT user_id FROM identities WHERE platform = $1 AND platform_user_id = $2`, platform, id)
+	err = tx.Get(ctx, &user, `SELECT user_id FROM identities WHERE platform = $1 AND platform_user_id = $2`, platform, id)
 	if errors.Is(err, store.ErrNoRows) {
 		return nil
 	}

@@ -73,7 +73,10 @@ type Options struct {
 	Metrics *Metrics                // nil: unregistered ones
 	Policy  func(bot string) Policy // nil: PolicyPairing for every bot; asked inside transactions, so it must be quick
 	Bots    func() []BotName        // nil: none known; lets a platform's name stand for its only bot
-	Ring    func(topics ...string)  // nil: nobody; told "pairing", "people" after commits that changed them; must not block
+	// Merge gives what other packages keep of one user to another, when two
+	// accounts turn out to be one person's; nil: nothing.
+	Merge func(ctx context.Context, tx *store.Tx, from, to int64) error
+	Ring  func(topics ...string) // nil: nobody; told "pairing", "people" after commits that changed them; must not block
 }
 
 // Mail is the queue as the gate needs it; each call is made in a transaction.

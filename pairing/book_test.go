@@ -22,7 +22,7 @@ func TestMoveAndForget(t *testing.T) {
 	}
 	w.admit("tg", "7", core.Vault)
 	id, _, _ := w.book.User(ctx, w.db, peer("7"))
-	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { return w.book.Forget(ctx, tx, id) }))
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { return w.forget(tx, id) }))
 	if got := w.trust(dm("tg", "7", "x")); got != core.Stranger {
 		t.Fatalf("a forgotten person runs at %v", got)
 	}
@@ -30,7 +30,7 @@ func TestMoveAndForget(t *testing.T) {
 	if again, _, _ := w.book.User(ctx, w.db, peer("7")); again == id {
 		t.Fatal("a forgotten person's id was used again")
 	}
-	err := w.db.Tx(ctx, func(tx *store.Tx) error { return w.book.Forget(ctx, tx, core.Operator) })
+	err := w.db.Tx(ctx, func(tx *store.Tx) error { return w.forget(tx, core.Operator) })
 	wantKind(t, err, core.Invalid)
 }
 

@@ -104,19 +104,8 @@ func (b *Book) claim(ctx context.Context, tx *store.Tx, in *core.Inbound, s stan
 
 // wrongClaim counts a wrong code against the person and against the code.
 func (b *Book) wrongClaim(ctx context.Context, tx *store.Tx, in *core.Inbound, c claimCode, open bool, tries map[string]trier) error {
-	b.deny(tx, ruleClaim)
-	key, now := personKey(in.From), tx.Time()
-	tries[key] = trier{tries[key].Wrong + 1, now}
-	if len(tries) > maxTriers {
-		oldest := key
-		for k, t := range tries {
-			if t.Last.Before(tries[oldest].Last) {
-				oldest = k
-			}
-		}
-		delete(tries, oldest)
-	}
-	if err := saveJSON(ctx, tx, triersKey, tries); err != nil {
+	key := personKey(in.From)
+	if err := b.wrongTry(ctx, tx, in, tries); err != nil {
 		return err
 	}
 	if open {
@@ -134,6 +123,23 @@ func (b *Book) wrongClaim(ctx context.Context, tx *store.Tx, in *core.Inbound, c
 		text = "claim_silenced"
 	}
 	return b.post(ctx, tx, in.Address, "notice:claim:"+in.Bot+":"+in.UpdateID, text, words{})
+}
+
+// wrongTry counts a wrong code, of whatever kind, against the person.
+func (b *Book) wrongTry(ctx context.Context, tx *store.Tx, in *core.Inbound, tries map[string]trier) error {
+	b.deny(tx, ruleClaim)
+	key, now := personKey(in.From), tx.Time()
+	tries[key] = trier{tries[key].Wrong + 1, now}
+	if len(tries) > maxTriers {
+		oldest := key
+		for k, t := range tries {
+			if t.Last.Before(tries[oldest].Last) {
+				oldest = k
+			}
+		}
+		delete(tries, oldest)
+	}
+	return saveJSON(ctx, tx, triersKey, tries)
 }
 
 // makeOwner binds the sender to user 1 and opens this bot's direct messages to
@@ -164,7 +170,7 @@ func (b *Book) makeOwner(ctx context.Context, tx *store.Tx, in *core.Inbound, s 
 	if err := b.post(ctx, tx, in.Address, "notice:claim:"+in.Bot+":"+in.UpdateID, "claimed", words{}); err != nil {
 		return err
 	}
-	if err := b.letOwnerIn(ctx, tx, in, by); err != nil {
+	if err := b.letIn(ctx, tx, in, core.Vault, by, "This person is the owner now."); err != nil {
 		return err
 	}
 	b.after(tx, in.Bot, "claimed", "pairing", "people")
@@ -197,8 +203,8 @@ func (b *Book) bindOwner(ctx context.Context, tx *store.Tx, in *core.Inbound, s 
 	return err
 }
 
-// letOwnerIn answers what the new owner had written as a stranger.
-func (b *Book) letOwnerIn(ctx context.Context, tx *store.Tx, in *core.Inbound, by core.Actor) error {
+// letIn answers what the sender had written as a stranger.
+func (b *Book) letIn(ctx context.Context, tx *store.Tx, in *core.Inbound, trust core.Trust, by core.Actor, outcome string) error {
 	var rows []request
 	err := tx.Select(ctx, &rows, requestColumns+` WHERE bot = $1 AND platform_user_id = $2 AND scope = 'dm' AND place = '' AND status = 'pending'`, in.Bot, in.From.ID)
 	if err != nil {
@@ -206,7 +212,7 @@ func (b *Book) letOwnerIn(ctx context.Context, tx *store.Tx, in *core.Inbound, b
 	}
 	for i := range rows {
 		r := &rows[i]
-		if err := b.resolve(ctx, tx, r, "approved", core.Vault, by); core.KindOf(err) == core.Conflict {
+		if err := b.resolve(ctx, tx, r, "approved", trust, by); core.KindOf(err) == core.Conflict {
 			continue // over its time: upkeep expires it
 		} else if err != nil {
 			return err
@@ -214,7 +220,7 @@ func (b *Book) letOwnerIn(ctx context.Context, tx *store.Tx, in *core.Inbound, b
 		if err := b.free(ctx, tx, r); err != nil {
 			return err
 		}
-		if err := b.closeAsk(ctx, tx, r.ID, "This person is the owner now."); err != nil {
+		if err := b.closeAsk(ctx, tx, r.ID, outcome); err != nil {
 			return err
 		}
 	}

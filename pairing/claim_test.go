@@ -52,6 +52,26 @@ func TestClaim(t *testing.T) {
 	}
 }
 
+// A code that replaces the owner is used up by whoever used it: the next one to
+// read it in the chat's history gets nothing.
+func TestClaimCodeThatReplacesTheOwnerWorksOnce(t *testing.T) {
+	w := newWorld(t)
+	w.claim("tg", "1")
+	code, _, err := w.book.NewClaim(ctx, true)
+	w.ok(err)
+	wantAction(t, w.put(command("tg", "2", "claim", code)), Drop)
+	if _, role, _ := w.book.User(ctx, w.db, peer("2")); role != "owner" {
+		t.Fatalf("whoever had the code is %q", role)
+	}
+	wantAction(t, w.put(command("tg", "3", "claim", code)), Drop)
+	if id, role, _ := w.book.User(ctx, w.db, peer("3")); id != 0 {
+		t.Fatalf("a used code made user %d, %q", id, role)
+	}
+	if _, role, _ := w.book.User(ctx, w.db, peer("2")); role != "owner" {
+		t.Fatalf("the owner is %q after somebody else's try", role)
+	}
+}
+
 func TestClaimReplacesTheAccountOnThatPlatformOnly(t *testing.T) {
 	w := newWorld(t)
 	w.claim("tg", "1")

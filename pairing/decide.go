@@ -217,8 +217,7 @@ func (b *Book) takeBack(ctx context.Context, tx *store.Tx, r *request) error {
 		r.Bot, user, string(r.Scope), r.Place, r.Resolved); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `DELETE FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot = $3 AND at = $4`,
-		r.Platform, r.PlatformUserID, r.Bot, r.Resolved); err != nil {
+	if err := b.unblock(ctx, tx, r.Bot, r.Platform, r.PlatformUserID, r.Resolved); err != nil {
 		return err
 	}
 	b.abort(tx, r.Bot, user)

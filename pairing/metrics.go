@@ -19,7 +19,7 @@ type Metrics struct {
 }
 
 // Decisions are the label values of gatehouse_pairing_total.
-var Decisions = []string{"requested", "approved", "denied", "blocked", "undone", "expired", "revoked", "claimed"}
+var Decisions = []string{"requested", "approved", "denied", "blocked", "undone", "expired", "revoked", "claimed", "invited", "linked"}
 
 // Rules are the label values that the gate gives gatehouse_denied_total.
 var Rules = []string{ruleShared, ruleBot, ruleBlocked, ruleStranger, ruleCoolOff, rulePolicy, rulePlace, ruleUnaddressed, ruleFlood, ruleClaim}

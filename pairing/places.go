@@ -2,7 +2,6 @@ package pairing
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -19,11 +18,17 @@ type PlaceRow struct {
 	Level   core.Trust `json:"trust_level"` // nobody exceeds it there
 	By      string     `json:"by"`          // who decided last; "" when nobody has
 	At      time.Time  `json:"at"`          // of that decision, else when it was first seen
+	Mention string     `json:"mention_mode"`
+	Agent   string     `json:"agent,omitempty"`
+	Model   string     `json:"model,omitempty"`
+	RateN   int        `json:"rate_n,omitempty"`   // messages of the whole group in RatePer; 0 is no bound
+	RatePer int64      `json:"rate_per,omitempty"` // seconds
 }
 
 // Enable lets bot answer in a group: people with access of their own there at
 // the lower of theirs and level, everybody else at level. Stranger means the
-// bot's preset. An empty name keeps the known one.
+// level that was decided before, or at first the bot's preset. An empty name
+// keeps the known one.
 func (b *Book) Enable(ctx context.Context, bot, place, name string, level core.Trust, by core.Actor) error {
 	return b.setPlace(ctx, "enable", bot, place, name, level, by)
 }
@@ -41,14 +46,18 @@ func (b *Book) setPlace(ctx context.Context, verb, bot, place, name string, leve
 	if bot == "" || place == "" {
 		return core.Errorf(core.Invalid, "a group is named by a bot and the group's id")
 	}
-	if level, err = grantable(level, b.o.Policy(bot).GroupTrust); err != nil {
+	unsaid := level == core.Stranger // what was decided for the group before holds
+	preset, err := grantable(level, b.o.Policy(bot).GroupTrust)
+	if err != nil {
 		return err
 	}
 	err = b.db.Tx(ctx, func(tx *store.Tx) error {
-		_, err := tx.Exec(ctx, `INSERT INTO places (bot, place, name, enabled, level, "by", at) VALUES ($1, $2, $3, $4, $5, $6, $7)
-			ON CONFLICT (bot, place) DO UPDATE SET enabled = excluded.enabled, level = excluded.level, "by" = excluded."by", at = excluded.at,
-				name = CASE WHEN excluded.name = '' THEN places.name ELSE excluded.name END`,
-			bot, place, core.CleanName(name), verb == "enable", level, who(by), core.Stamp(tx.Time()))
+		err := tx.Get(ctx, &level, `INSERT INTO places (bot, place, name, enabled, level, "by", at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+			ON CONFLICT (bot, place) DO UPDATE SET enabled = excluded.enabled, "by" = excluded."by", at = excluded.at,
+				level = CASE WHEN $8 AND places."by" <> '' AND places.level > 0 THEN places.level ELSE excluded.level END,
+				name = CASE WHEN excluded.name = '' THEN places.name ELSE excluded.name END
+			RETURNING level`,
+			bot, place, core.CleanName(name), verb == "enable", preset, who(by), core.Stamp(tx.Time()), unsaid)
 		if err != nil {
 			return err
 		}
@@ -71,26 +80,22 @@ func (b *Book) Places(ctx context.Context) ([]PlaceRow, error) {
 		Level   core.Trust `db:"level"`
 		By      string     `db:"by"`
 		At      string     `db:"at"`
+		Mention string     `db:"mention_mode"`
+		Agent   string     `db:"agent"`
+		Model   string     `db:"model"`
+		RateN   int        `db:"rate_n"`
+		RatePer int64      `db:"rate_per"`
 	}
-	err := b.db.Select(ctx, &rows, `SELECT bot, place, name, enabled, level, "by", at FROM places ORDER BY "by" = '' DESC, at DESC, bot, place LIMIT 2000`)
+	err := b.db.Select(ctx, &rows, `SELECT bot, place, name, enabled, level, "by", at, mention_mode, agent, model, rate_n, rate_per FROM places ORDER BY "by" = '' DESC, at DESC, bot, place LIMIT 2000`)
 	if err != nil {
 		return nil, fmt.Errorf("groups: %w", err)
 	}
 	out := make([]PlaceRow, len(rows))
 	for i, r := range rows {
-		out[i] = PlaceRow{Bot: r.Bot, Place: r.Place, Name: r.Name, Enabled: r.Enabled, Level: r.Level, By: r.By, At: stamp(r.At)}
+		out[i] = PlaceRow{Bot: r.Bot, Place: r.Place, Name: r.Name, Enabled: r.Enabled, Level: r.Level, By: r.By, At: stamp(r.At),
+			Mention: r.Mention, Agent: r.Agent, Model: r.Model, RateN: r.RateN, RatePer: r.RatePer}
 	}
 	return out, nil
-}
-
-// level is the most that anybody may do in an enabled group; Stranger elsewhere.
-func (b *Book) level(ctx context.Context, tx *store.Tx, bot, place string) (core.Trust, error) {
-	var level core.Trust
-	err := tx.Get(ctx, &level, `SELECT level FROM places WHERE bot = $1 AND place = $2 AND enabled = 1`, bot, place)
-	if errors.Is(err, store.ErrNoRows) {
-		return core.Stranger, nil
-	}
-	return level, err
 }
 
 // seen notes a group that nobody has enabled, so that the panel can offer it.

@@ -125,3 +125,29 @@ func TestDisabledGroupRefusesWhatWaits(t *testing.T) {
 	}
 	wantKind(t, w.book.Enable(ctx, "tg", "g", "", core.Full, panel), core.Invalid)
 }
+
+// "/enable context" changes how a group is heard, not what it may do: a level
+// that the owner chose stays, also over a time in which the group was disabled.
+func TestEnablingWithoutALevelKeepsTheOneThatWasChosen(t *testing.T) {
+	w := newWorld(t)
+	level := func() (l core.Trust) {
+		w.ok(w.db.Get(t.Context(), &l, `SELECT level FROM places WHERE place = 'g'`))
+		return l
+	}
+	w.ok(w.book.Enable(t.Context(), "tg", "g", "G", core.Stranger, panel))
+	preset := level()
+	chosen := core.Vault
+	if preset == chosen {
+		chosen = core.Sandboxed
+	}
+	w.ok(w.book.Enable(t.Context(), "tg", "g", "G", chosen, panel))
+	w.ok(w.book.Enable(t.Context(), "tg", "g", "G", core.Stranger, panel))
+	if got := level(); got != chosen {
+		t.Errorf("enabled again at %s, chosen was %s", got, chosen)
+	}
+	w.ok(w.book.Disable(t.Context(), "tg", "g", panel))
+	w.ok(w.book.Enable(t.Context(), "tg", "g", "G", core.Stranger, panel))
+	if got := level(); got != chosen {
+		t.Errorf("enabled after a pause at %s, chosen was %s", got, chosen)
+	}
+}

@@ -18,8 +18,14 @@ var catalogue string
 // texts is the catalogue, parsed once; a test runs every template.
 var texts = template.Must(template.New("texts").Option("missingkey=error").Parse(catalogue))
 
-// words are what a template may say; nothing of a stranger's is among them.
-type words struct{ Code string }
+// words are what a template may say; what a stranger has chosen, a name, is
+// cleaned and shown to the owner and admins alone.
+type words struct {
+	Code     string
+	Accounts string // of a person who is known, a line each
+	Name     string // of a group or a person
+	ID       string // of that person
+}
 
 // post says the named text to an address. The code in it is styled as code.
 func (b *Book) post(ctx context.Context, tx *store.Tx, to core.Address, key, name string, w words) error {

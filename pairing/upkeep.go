@@ -3,7 +3,6 @@ package pairing
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -55,6 +54,9 @@ func (b *Book) expireSome(ctx context.Context, tx *store.Tx) (int, error) {
 			return 0, err
 		}
 	}
+	if err := forgetTaken(ctx, tx); err != nil {
+		return 0, err
+	}
 	return len(over), b.forgetTries(ctx, tx)
 }
 
@@ -86,6 +88,11 @@ func (b *Book) forgetTries(ctx context.Context, tx *store.Tx) error {
 			return err
 		}
 	}
+	for _, q := range []string{`DELETE FROM invites WHERE expires_at <= $1 OR uses_left <= 0`, `DELETE FROM link_codes WHERE expires_at <= $1`} {
+		if _, err := tx.Exec(ctx, q, core.Stamp(tx.Time())); err != nil {
+			return err
+		}
+	}
 	_, there, err := store.Metadata(ctx, tx, triersKey)
 	if err != nil || !there {
 		return err
@@ -111,6 +118,7 @@ func (b *Book) Move(ctx context.Context, tx *store.Tx, bot, oldPlace, newPlace s
 		`DELETE FROM places WHERE place = $1 AND bot = $2 AND EXISTS (SELECT 1 FROM places o WHERE o.bot = $2 AND o.place = $3)`,
 		`DELETE FROM access WHERE place = $1 AND bot = $2 AND scope = 'group' AND user_id IN (SELECT user_id FROM access o WHERE o.bot = $2 AND o.place = $3 AND o.scope = 'group')`,
 		`UPDATE places SET place = $1 WHERE bot = $2 AND place = $3`,
+		`UPDATE invites SET place = $1 WHERE bot = $2 AND place = $3`,
 		`UPDATE access SET place = $1 WHERE bot = $2 AND place = $3 AND scope = 'group'`,
 		`UPDATE pairing_requests SET place = $1 WHERE bot = $2 AND place = $3 AND scope = 'group' AND NOT (status = 'pending' AND EXISTS (
 			SELECT 1 FROM pairing_requests o WHERE o.bot = $2 AND o.place = $1 AND o.scope = 'group' AND o.status = 'pending' AND o.platform_user_id = pairing_requests.platform_user_id))`,
@@ -121,46 +129,4 @@ func (b *Book) Move(ctx context.Context, tx *store.Tx, bot, oldPlace, newPlace s
 	}
 	b.after(tx, bot, "", "people")
 	return store.Audit(ctx, tx, core.Actor{Via: "upkeep"}, "place.move", bot+":"+newPlace, map[string]any{"from": oldPlace})
-}
-
-// Forget erases who a user is: identities, access, requests, names. The empty
-// user row stays, so that its id is never another person's. Blocks stay. The
-// operator can't be forgotten.
-func (b *Book) Forget(ctx context.Context, tx *store.Tx, user int64) error {
-	if user == core.Operator {
-		return core.Errorf(core.Invalid, "the operator can't be forgotten")
-	}
-	var waiting []request
-	err := tx.Select(ctx, &waiting, requestColumns+` WHERE attempts > 0 AND EXISTS (SELECT 1 FROM identities i
-		WHERE i.user_id = $1 AND i.platform = pairing_requests.platform AND i.platform_user_id = pairing_requests.platform_user_id)`, user)
-	if err != nil {
-		return fmt.Errorf("forget user: %w", err)
-	}
-	for i := range waiting {
-		if err := b.discard(ctx, tx, &waiting[i]); err != nil {
-			return fmt.Errorf("forget user: %w", err)
-		}
-		if err := b.closeAsk(ctx, tx, waiting[i].ID, "This person was erased."); err != nil {
-			return fmt.Errorf("forget user: %w", err)
-		}
-	}
-	var bots []string
-	if err := tx.Select(ctx, &bots, `SELECT DISTINCT bot FROM access WHERE user_id = $1`, user); err != nil {
-		return fmt.Errorf("forget user: %w", err)
-	}
-	for _, bot := range bots {
-		b.abort(tx, bot, user)
-	}
-	for _, q := range []string{
-		`DELETE FROM pairing_requests WHERE EXISTS (SELECT 1 FROM identities i WHERE i.user_id = $1 AND i.platform = pairing_requests.platform AND i.platform_user_id = pairing_requests.platform_user_id)`,
-		`DELETE FROM access WHERE user_id = $1`,
-		`DELETE FROM identities WHERE user_id = $1`,
-		`UPDATE users SET display = '', role = 'guest', settings = NULL WHERE id = $1`,
-	} {
-		if _, err := tx.Exec(ctx, q, user); err != nil {
-			return fmt.Errorf("forget user: %w", err)
-		}
-	}
-	tx.OnCommit(func() { b.o.Ring("pairing", "people") })
-	return store.Audit(ctx, tx, core.Actor{Via: "upkeep"}, "user.forget", strconv.FormatInt(user, 10), nil)
 }

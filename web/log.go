@@ -6,7 +6,9 @@ import (
 	"encoding/base64"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
+	"time"
 
 	"gatehouse/core"
 )
@@ -29,6 +31,8 @@ type recorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
+	line   *requestLine
+	taken  bool // the line is written by whoever has taken it
 }
 
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -57,15 +61,58 @@ func (w *recorder) Flush() { _ = http.NewResponseController(w.ResponseWriter).Fl
 // bytes, duration, address. Headers, queries and bodies are never logged.
 func logged(log *slog.Logger, clock core.Clock, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began := clock.Now()
-		rec := &recorder{ResponseWriter: w}
+		c := From(r.Context())
+		rec := &recorder{ResponseWriter: w, line: &requestLine{logger: log, clock: clock, began: clock.Now(),
+			id: c.ID, method: r.Method, path: r.URL.Path, from: c.Addr}}
 		defer func() {
-			c := From(r.Context())
-			log.InfoContext(r.Context(), "request", "request", c.ID, "method", r.Method, "path", r.URL.Path,
-				"status", rec.status, "bytes", rec.bytes, "took", clock.Now().Sub(began).String(), "from", c.Addr.String())
+			if !rec.taken {
+				rec.line.log(rec.status, rec.bytes)
+			}
 		}()
 		next.ServeHTTP(rec, r)
 	})
+}
+
+// A requestLine is what the log says of a request when it is over. It holds
+// nothing else of it.
+type requestLine struct {
+	logger           *slog.Logger
+	clock            core.Clock
+	began            time.Time
+	id, method, path string
+	from             netip.Addr
+}
+
+// log writes the line; a nil requestLine has none.
+func (l *requestLine) log(status int, bytes int64) {
+	if l != nil {
+		l.logger.Info("request", "request", l.id, "method", l.method, "path", l.path,
+			"status", status, "bytes", bytes, "took", l.clock.Now().Sub(l.began).String(), "from", l.from.String())
+	}
+}
+
+// name is the request's id; "" of nil.
+func (l *requestLine) name() string {
+	if l == nil {
+		return ""
+	}
+	return l.id
+}
+
+// lineOf takes the line of the request that w answers, to be logged later; nil
+// when there is none.
+func lineOf(w http.ResponseWriter) *requestLine {
+	for {
+		switch x := w.(type) {
+		case *recorder:
+			x.taken = true
+			return x.line
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = x.Unwrap()
+		default:
+			return nil
+		}
+	}
 }
 
 // recovered turns a panic into a logged 500, or into a cut connection when the

@@ -17,16 +17,17 @@ type Fault struct {
 	Slug   string
 	Status int
 	Title  string
-	About  string // for the page /docs/problems: what it means and what to do
+	About  string // in one sentence or two: what it means; its page says the rest
 }
 
-// Type is the problem's stable type (RFC 9457), also the address of its explanation.
-func (f Fault) Type() string { return "/docs/problems#" + f.Slug }
+// Type is the problem's stable type (RFC 9457), also the address of the page
+// that explains it.
+func (f Fault) Type() string { return "/docs/problems/" + f.Slug }
 
 // The faults this program answers with.
 var (
 	Invalid            = Fault{"invalid-request", 400, "Invalid request", "The request does not make sense as it is. The detail names the field or parameter; correct it and send again."}
-	UnsupportedField   = Fault{"unsupported-field", 400, "Unsupported field", "The body holds a field that this version does not honour. It is refused instead of being ignored, because ignoring it would change what you asked for."}
+	UnsupportedField   = Fault{"unsupported-field", 400, "Unsupported field", "The body holds a field that cannot be set here. It is refused instead of being ignored, because ignoring it would change what you asked for."}
 	Unauthorized       = Fault{"unauthorized", 401, "Sign in or send a key", "No valid API key (Authorization: Bearer, or X-API-Key) and no admin session came with the request."}
 	Forbidden          = Fault{"forbidden", 403, "Not allowed", "You are known, but your key or session may not do this: a scope is missing, the trust level asked for is above the key's, or the CSRF token is missing."}
 	ForeignOrigin      = Fault{"foreign-origin", 403, "Request from another web site", "A web page of another origin made this request. Origins that may use the API are listed in GATEHOUSE_CORS_ORIGINS."}
@@ -37,6 +38,7 @@ var (
 	Conflict           = Fault{"conflict", 409, "Conflict", "Somebody else was first, or the thing is in another state than the request needs. The detail says which."}
 	PreconditionFailed = Fault{"precondition-failed", 412, "Changed meanwhile", "The thing is no longer in the version that If-Match names. Read it again and decide anew."}
 	TooLarge           = Fault{"too-large", 413, "Too large", "A limit on size was passed. The detail names it."}
+	StorageFull        = Fault{"storage-full", 507, "No room for more files", "The files that were sent before take all the room that there is for them, your own or all together. The detail says which."}
 	UnsupportedMedia   = Fault{"unsupported-media-type", 415, "Unsupported media type", "Send the body as application/json."}
 	Misdirected        = Fault{"host-not-allowed", 421, "Unknown host name", "The Host header names a host that this server does not answer for. Names besides the loopback ones are listed in GATEHOUSE_ALLOWED_HOSTS."}
 	MatchRequired      = Fault{"precondition-required", 428, "If-Match is missing", "A change says in If-Match which version it is meant for: the ETag of what was read, or * for any."}
@@ -46,15 +48,14 @@ var (
 	Unavailable        = Fault{"unavailable", 503, "Unavailable", "Something this request needs is not ready or overloaded. Try again later; Retry-After says when, where it is known."}
 	RunTimeout         = Fault{"run-timeout", 504, "The run took too long", "The run was cut off by a time limit. What had been answered until then is in the transcript."}
 	RunAborted         = Fault{"run-aborted", 409, "The run was stopped", "Somebody stopped the run before it was finished. partial_response holds what had been answered."}
-	UnsupportedFeature = Fault{"not-supported", 501, "Not supported", "The server or the connected platform cannot do this."}
 )
 
 // Faults lists all of them in the order of their status, for the documentation.
 func Faults() []Fault {
 	return []Fault{
 		Invalid, UnsupportedField, Unauthorized, Forbidden, ForeignOrigin, PasswordChange, NotFound, MethodNotAllowed,
-		NotAcceptable, Conflict, RunAborted, PreconditionFailed, TooLarge, UnsupportedMedia, Misdirected, MatchRequired, TooManyRequests, Internal, UnsupportedFeature,
-		ModelFailed, Unavailable, RunTimeout,
+		NotAcceptable, Conflict, RunAborted, PreconditionFailed, TooLarge, UnsupportedMedia, Misdirected, MatchRequired, TooManyRequests, Internal,
+		ModelFailed, Unavailable, RunTimeout, StorageFull,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -36,7 +37,15 @@ type Server struct {
 	srv   *http.Server
 	grace time.Duration
 	log   *slog.Logger
-	stop  chan struct{}
+
+	stop     context.Context // ends when the server begins to stop
+	stopping context.CancelFunc
+	base     context.Context // of all requests and streams; ends when what is left is cut
+
+	mu      sync.Mutex
+	streams int           // on connections of their own
+	over    bool          // there will be no more of them
+	none    chan struct{} // closed when over and the last has ended
 }
 
 type stopKey struct{}
@@ -44,13 +53,66 @@ type stopKey struct{}
 // Stopping is closed when the server that ctx's request came through begins to
 // stop; outside a Server it never is.
 func Stopping(ctx context.Context) <-chan struct{} {
-	c, _ := ctx.Value(stopKey{}).(chan struct{})
-	return c
+	if s, ok := ctx.Value(stopKey{}).(*Server); ok {
+		return s.stop.Done()
+	}
+	return nil
+}
+
+// OnStopping has f called, in a goroutine of its own, when Stopping is closed,
+// unless forget was called before; forget reports whether it came in time.
+func OnStopping(ctx context.Context, f func()) (forget func() bool) {
+	if s, ok := ctx.Value(stopKey{}).(*Server); ok {
+		return context.AfterFunc(s.stop, f)
+	}
+	return func() bool { return true }
+}
+
+// Lasting is a context that does not end with the request ctx is of, and has
+// nothing of it: it ends when the server cuts what is left at its stop.
+func Lasting(ctx context.Context) context.Context {
+	if s, ok := ctx.Value(stopKey{}).(*Server); ok {
+		return s.base
+	}
+	return context.WithoutCancel(ctx)
+}
+
+// more counts one more stream on a connection of its own; false when the
+// server waits for the last.
+func (s *Server) more() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return false
+	}
+	s.streams++
+	return true
+}
+
+func (s *Server) fewer() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.streams--; s.over && s.streams == 0 {
+		close(s.none)
+	}
+}
+
+// last is closed when the last stream has ended; there will be no more.
+func (s *Server) last() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		if s.over = true; s.streams == 0 {
+			close(s.none)
+		}
+	}
+	return s.none
 }
 
 // NewServer makes a server for h.
 func NewServer(h http.Handler, o ServerOptions) *Server {
-	s := &Server{grace: o.Grace, log: o.Log, stop: make(chan struct{})}
+	s := &Server{grace: o.Grace, log: o.Log, none: make(chan struct{})}
+	s.stop, s.stopping = context.WithCancel(context.Background())
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -79,8 +141,10 @@ func NewServer(h http.Handler, o ServerOptions) *Server {
 // once, gives the others the grace period, cuts what is left, and returns when
 // every handler is done (or a second later). It closes l. Call it once.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
-	base, cut := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), stopKey{}, s.stop))
+	base, cut := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), stopKey{}, s))
 	defer cut(ErrStopping)
+	defer s.stopping()
+	s.base = base
 	s.srv.BaseContext = func(net.Listener) context.Context { return base }
 	failed := make(chan error, 1)
 	go func() { failed <- s.srv.Serve(l) }()
@@ -89,9 +153,9 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 		return fmt.Errorf("serve %s: %w", l.Addr(), err)
 	case <-ctx.Done():
 	}
-	close(s.stop)
+	s.stopping()
 	soft, done := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
-	err := s.srv.Shutdown(soft)
+	err := s.end(soft)
 	done()
 	if err == nil {
 		return nil
@@ -99,9 +163,22 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	cut(ErrStopping)
 	hard, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer done()
-	if err := s.srv.Shutdown(hard); err != nil {
+	if err := s.end(hard); err != nil {
 		s.log.Warn("requests were cut off", "err", err)
 		_ = s.srv.Close()
 	}
 	return nil
+}
+
+// end waits for all requests, and then for all streams.
+func (s *Server) end(ctx context.Context) error {
+	if err := s.srv.Shutdown(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-s.last():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

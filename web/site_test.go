@@ -233,7 +233,7 @@ func TestErrorsBecomeOneAnswer(t *testing.T) {
 		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 			t.Fatalf("%v: %s", err, w.Body)
 		}
-		if w.Code != c.status || body.Status != c.status || body.Type != "/docs/problems#"+c.slug || body.Detail != c.detail || body.Title == "" {
+		if w.Code != c.status || body.Status != c.status || body.Type != "/docs/problems/"+c.slug || body.Detail != c.detail || body.Title == "" {
 			t.Errorf("%v: %d %+v", c.err, w.Code, body)
 		}
 		if w.Header().Get("Content-Type") != "application/problem+json" {

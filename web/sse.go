@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"gatehouse/core"
 )
 
 // Heartbeat is how often an idle stream sends a comment, so that proxies and
@@ -21,9 +19,12 @@ const Heartbeat = 15 * time.Second
 // nothing for so long is cut off and may come back with Last-Event-ID.
 const Patience = 10 * time.Second
 
-// StreamOptions for OpenStream; the zero value works.
+// keptRoom is how much room for the next event a stream keeps.
+const keptRoom = 512
+
+// StreamOptions for OpenStream and Stream.Run; the zero value works.
 type StreamOptions struct {
-	Clock    core.Clock    // for heartbeats; nil: the system's
+	Pulse    *Pulse        // whose heartbeats it has; nil: one for itself
 	Metrics  *Metrics      // nil: not counted
 	Patience time.Duration // 0: Patience
 	// Endless: the stream has no end of its own, so it ends as soon as the
@@ -34,16 +35,30 @@ type StreamOptions struct {
 // A Stream is one answer of text/event-stream. Send and Close may be called
 // from different goroutines; Close must be called.
 type Stream struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	o      StreamOptions
-	rc     *http.ResponseController
-	done   chan struct{}
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	o       StreamOptions
+	leave   func()         // the pulse
+	stop    func() bool    // the server's stop
+	beats   sync.WaitGroup // heartbeats that are being written
+	beating sync.Mutex     // one of them at a time
 
 	mu  sync.Mutex // guards below, and writing
-	w   http.ResponseWriter
+	to  wire
 	buf bytes.Buffer
 	err error
+	cut bool // a write failed, perhaps in an event
+}
+
+// A wire takes what a stream says.
+type wire interface {
+	// write sends b and waits until the reader's side has taken it, at most patience.
+	write(b []byte, patience time.Duration) error
+	// begin and end are written around each piece.
+	begin(*bytes.Buffer)
+	end(*bytes.Buffer)
+	// close says that there is no more; after a cut nothing can be said.
+	close(cut bool)
 }
 
 // ErrSlowReader ends the context of a stream whose reader took nothing.
@@ -52,8 +67,24 @@ var ErrSlowReader = errors.New("the reader of the stream is gone or too slow")
 // OpenStream sends the headers and begins the heartbeats. From then on the
 // request has no time limit of its own: each write has one.
 func OpenStream(w http.ResponseWriter, r *http.Request, o StreamOptions) (*Stream, error) {
-	if o.Clock == nil {
-		o.Clock = core.System{}
+	eventHeaders(w.Header())
+	if err := LongLived(w); err != nil {
+		return nil, fmt.Errorf("open stream: %w", err)
+	}
+	w.WriteHeader(http.StatusOK)
+	return newStream(r.Context(), &answer{w, http.NewResponseController(w)}, o, nil)
+}
+
+func eventHeaders(h http.Header) {
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // nginx: pass each event on at once
+}
+
+// newStream writes head and the stream's first bytes. ctx ends it.
+func newStream(ctx context.Context, to wire, o StreamOptions, head []byte) (*Stream, error) {
+	if o.Pulse == nil {
+		o.Pulse = NewPulse(nil)
 	}
 	if o.Metrics == nil {
 		o.Metrics = unregistered()
@@ -61,23 +92,17 @@ func OpenStream(w http.ResponseWriter, r *http.Request, o StreamOptions) (*Strea
 	if o.Patience == 0 {
 		o.Patience = Patience
 	}
-	s := &Stream{o: o, w: w, rc: http.NewResponseController(w), done: make(chan struct{})}
-	s.ctx, s.cancel = context.WithCancelCause(r.Context())
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // nginx: pass each event on at once
-	if err := LongLived(w); err != nil {
-		s.cancel(nil)
-		return nil, fmt.Errorf("open stream: %w", err)
-	}
-	w.WriteHeader(http.StatusOK)
+	s := &Stream{o: o, to: to, stop: func() bool { return true }}
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	o.Metrics.streams.Inc()
-	go s.beat(Stopping(r.Context()), o.Clock.After(Heartbeat))
+	if o.Endless {
+		s.stop = OnStopping(ctx, func() { s.cancel(ErrStopping) })
+	}
+	s.leave = o.Pulse.join(s.beat) // before the first bytes: who has read them may count on it
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.buf.WriteString(": open\n\n")
-	return s, s.write()
+	s.buf.Write(head)
+	return s, s.say(": open\n")
 }
 
 // LongLived lifts the server's time limits from the answer w belongs to, for
@@ -99,17 +124,23 @@ func Hurry(w http.ResponseWriter) error {
 // the server stops.
 func (s *Stream) Context() context.Context { return s.ctx }
 
+var oneLine = strings.NewReplacer("\n", "", "\r", "", "\x00", "") // fixed
+
 // Send writes one event: its id (when not empty) and its data, a data line per
 // line. An error means that the reader is gone.
 func (s *Stream) Send(id string, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.to.begin(&s.buf)
 	if id != "" {
 		s.buf.WriteString("id: ")
-		s.buf.WriteString(strings.NewReplacer("\n", "", "\r", "", "\x00", "").Replace(id))
+		s.buf.WriteString(oneLine.Replace(id))
 		s.buf.WriteByte('\n')
 	}
-	for line := range bytes.Lines(bytes.ReplaceAll(data, []byte("\r"), nil)) {
+	if bytes.IndexByte(data, '\r') >= 0 {
+		data = bytes.ReplaceAll(data, []byte("\r"), nil)
+	}
+	for line := range bytes.Lines(data) {
 		s.buf.WriteString("data: ")
 		s.buf.Write(bytes.TrimSuffix(line, []byte("\n")))
 		s.buf.WriteByte('\n')
@@ -118,55 +149,84 @@ func (s *Stream) Send(id string, data []byte) error {
 	return s.write()
 }
 
+// say writes lines that are no event; mu is held.
+func (s *Stream) say(lines string) error {
+	s.to.begin(&s.buf)
+	s.buf.WriteString(lines + "\n")
+	return s.write()
+}
+
 // write sends the buffer; mu is held. The deadline is the kernel's and so the
 // machine's time, not the injected clock's.
 func (s *Stream) write() error {
-	defer s.buf.Reset()
+	defer s.empty()
 	if s.err == nil {
 		s.err = context.Cause(s.ctx)
 	}
 	if s.err != nil {
 		return s.err
 	}
-	_ = s.rc.SetWriteDeadline(time.Now().Add(s.o.Patience)) // lifting it worked, so does setting it
-	_, err := s.w.Write(s.buf.Bytes())
-	if err == nil {
-		err = s.rc.Flush()
-	}
-	if err != nil {
+	s.to.end(&s.buf)
+	if err := s.to.write(s.buf.Bytes(), s.o.Patience); err != nil {
 		s.err = fmt.Errorf("%w: %w", ErrSlowReader, err)
+		s.cut = true
 		s.cancel(s.err)
 	}
 	return s.err
 }
 
-// beat writes comments until the stream closes. The first wait is begun by
-// OpenStream, before the stream's first bytes.
-func (s *Stream) beat(stop <-chan struct{}, tick <-chan time.Time) {
-	defer close(s.done)
-	if !s.o.Endless {
-		stop = nil
+// fail breaks the stream off.
+func (s *Stream) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err, s.cut = err, true
+}
+
+// empty leaves room for the next event, and not for a large one.
+func (s *Stream) empty() {
+	if s.buf.Reset(); s.buf.Cap() > keptRoom {
+		s.buf = bytes.Buffer{}
 	}
-	for {
-		select {
-		case <-s.ctx.Done():
-			return
-		case <-stop:
-			s.cancel(ErrStopping)
-			return
-		case <-tick:
-			tick = s.o.Clock.After(Heartbeat)
-			s.mu.Lock()
-			s.buf.WriteString(": \n\n")
-			_ = s.write() // ends ctx
-			s.mu.Unlock()
-		}
+}
+
+// beat writes a comment beside whoever keeps the pulse, unless one waits to be
+// written already.
+func (s *Stream) beat() {
+	if !s.beating.TryLock() {
+		return
 	}
+	s.beats.Go(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.beating.Unlock() // whoever has read this one may count on the next
+		_ = s.say(": \n")  // ends ctx
+	})
 }
 
 // Close ends the stream and waits for its heartbeat.
 func (s *Stream) Close() {
+	s.leave()
+	s.stop()
 	s.cancel(nil)
-	<-s.done
+	s.beats.Wait()
+	s.to.close(s.cut)
 	s.o.Metrics.streams.Dec()
+}
+
+// An answer is written through net/http.
+type answer struct {
+	w  http.ResponseWriter
+	rc *http.ResponseController
+}
+
+func (a *answer) begin(*bytes.Buffer) {}
+func (a *answer) end(*bytes.Buffer)   {}
+func (a *answer) close(bool)          {}
+
+func (a *answer) write(b []byte, patience time.Duration) error {
+	_ = a.rc.SetWriteDeadline(time.Now().Add(patience)) // lifting it worked, so does setting it
+	if _, err := a.w.Write(b); err != nil {
+		return err
+	}
+	return a.rc.Flush()
 }

@@ -68,7 +68,7 @@ func TestAStreamSendsIdsDataAndHeartbeats(t *testing.T) {
 	m := NewMetrics(prometheus.NewRegistry())
 	events := make(chan string)
 	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, err := OpenStream(w, r, StreamOptions{Clock: clock, Metrics: m})
+		s, err := OpenStream(w, r, StreamOptions{Pulse: NewPulse(clock), Metrics: m})
 		if err != nil {
 			t.Error(err)
 			return

@@ -15,6 +15,7 @@ import (
 // writes and is answered, without a word about pairing; who was denied or is
 // new is not; the owner's sessions are there. So it is after a restart.
 func TestWhoWasApprovedInTheOriginalSystemIsAnsweredWithoutPairing(t *testing.T) {
+	t.Parallel()
 	sim := telegramtest.New(telegramtest.Options{FloodOff: true})
 	t.Cleanup(func() { _ = sim.Close() })
 	ada, eve, dan := sim.NewUser("Ada"), sim.NewUser("Eve"), sim.NewUser("Dan")

@@ -38,11 +38,11 @@ func (c *agentsListCmd) Run(p *process) error {
 		return err
 	}
 	defer v.Close()
-	listAgents(p.stdout, agent.New(v, agent.Options{Default: cfg.DefaultAgent}))
+	listAgents(p.stdout, agent.New(v, agent.Options{Default: cfg.DefaultAgent}), cfg)
 	return nil
 }
 
-func listAgents(out io.Writer, agents *agent.Agents) {
+func listAgents(out io.Writer, agents *agent.Agents, cfg *configs.Config) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	row := func(kind, name, about string) {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", kind, oneLine(name), oneLine(about))
@@ -64,6 +64,9 @@ func listAgents(out io.Writer, agents *agent.Agents) {
 	_ = w.Flush()
 	for _, f := range agents.Faults() { // no columns: a long fault would push those above apart
 		fmt.Fprintf(out, "broken     %s\n", oneLine(f.String()))
+	}
+	for _, f := range modelFaults(cfg, agents) {
+		fmt.Fprintf(out, "no model   %s\n", oneLine(f))
 	}
 	fmt.Fprintf(out, "\nAgents to begin with, for 'gatehouse agents add': %s\n", strings.Join(agentsToAdd(), ", "))
 }

@@ -50,6 +50,10 @@ func TestAnIdempotencyKeyHoldsForTwoAtOnceAndAfterARestart(t *testing.T) {
 	w.start()
 	defer w.stop()
 	note()
+	if status, m, _ := w.asked("POST", "/api/chat", map[string]any{"message": "Something else."}, h); status != 409 || m["type"] != "/docs/problems/conflict" {
+		t.Errorf("another body under it, after the restart: %d %v", status, m)
+	}
+	note()
 	if len(runs) != 1 || model.Total() != 1 {
 		t.Errorf("runs %v, %d calls of the model", runs, model.Total())
 	}

@@ -211,6 +211,7 @@ func TestAToolCallIsRefusedInThePanel(t *testing.T) {
 }
 
 func TestAToolCallThatNobodyAnswersIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	ada := w.lend()
 	onlooker := w.read(w.open("GET", "/api/permissions/stream", nil, nil))
@@ -230,7 +231,7 @@ func TestAToolCallThatNobodyAnswersIsRefused(t *testing.T) {
 		t.Errorf("the file: %q", w.note())
 	}
 	if page := w.browser().page("/admin/approvals"); !strings.Contains(page, "nobody answered in time") {
-		t.Error("the page does not say what became of it")
+		t.Errorf("the page does not say what became of it:\n%s", page)
 	}
 }
 

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"testing"
 
+	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
+	"gatehouse/core/store"
 )
 
 // asked is an answer as JSON, with its status.
@@ -103,5 +107,89 @@ func TestASessionThatRunsIsNotDeletedAndADeletedOneIsBegunAnew(t *testing.T) {
 	w.quiet()
 	if n := w.count(`SELECT count(*) FROM chats WHERE session_id IS NOT NULL AND session_id <> $1`, id); n != 1 {
 		t.Errorf("the chat has %d new conversations", n)
+	}
+}
+
+// What was said in a chat is found over the API at once, by those alone whose it is.
+func TestWhatWasSaidInAChatIsFoundOverTheAPI(t *testing.T) {
+	w, model := newModelWorld(t, nil)
+	model.Script(llmtest.Say("The kettle is in the cupboard."), llmtest.Say("A guest's answer."))
+	boss := w.boss()
+	w.replies(boss, "Where is the kettle?")
+	w.quiet()
+	find := func(words string) []any {
+		t.Helper()
+		status, list, _ := w.asked("GET", "/api/chat?search="+url.QueryEscape(words), nil, nil)
+		if status != 200 {
+			t.Fatalf("%d %v", status, list)
+		}
+		return list["sessions"].([]any)
+	}
+	found := find(`"Cupboard*`)
+	if len(found) != 1 {
+		t.Fatalf("found %v", found)
+	}
+	session := found[0].(map[string]any)
+	hit := session["hit"].(map[string]any)
+	if hit["in"] != "text" || hit["excerpt"] != "The kettle is in the cupboard." || hit["role"] != "assistant" {
+		t.Errorf("%v", hit)
+	}
+	_, page, _ := w.asked("GET", "/api/chat/"+session["id"].(string)+"/messages", nil, nil)
+	messages := page["messages"].([]any)
+	if last := messages[len(messages)-1].(map[string]any); last["id"] != hit["message_id"] {
+		t.Errorf("the hit is of %v, the message of %v", hit["message_id"], last["id"])
+	}
+	if status, problem, _ := w.asked("GET", "/api/chat?search=kettle&offset=5", nil, nil); status != 400 {
+		t.Errorf("%d %v", status, problem)
+	}
+	if status, _, _ := w.asked("DELETE", "/api/chat/"+session["id"].(string), nil, nil); status != 204 {
+		t.Fatalf("%d", status)
+	}
+	if found := find("kettle"); len(found) != 0 {
+		t.Errorf("a deleted session is found: %v", found)
+	}
+}
+
+func TestArchivedSessionsGoAfterTheRetentionTimeAndOthersStay(t *testing.T) {
+	w, model := newModelWorld(t, nil)
+	boss := w.boss()
+	ctx := context.Background()
+	w.replies(boss, "hello")
+	w.quiet()
+	var ids []string
+	for _, text := range []string{"one", "two"} {
+		_, reply, _ := w.asked("POST", "/api/chat", map[string]any{"message": text}, wantJSON)
+		ids = append(ids, reply["session_id"].(string))
+	}
+	old, running := ids[0], ids[1]
+	for _, id := range ids {
+		if status, m, _ := w.asked("POST", "/api/chat/"+id+"/archive", nil, nil); status != 200 {
+			t.Fatal(m)
+		}
+	}
+	model.Script(llmtest.Reply{Text: []string{"first"}, Hang: true})
+	r := w.read(w.open("POST", "/api/chat", map[string]any{"message": "long work", "session_id": running}, nil))
+	r.until("text")
+	defer w.asked("POST", "/api/chat/"+running+"/abort", nil, nil)
+	err := w.app.db.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE sessions SET last_accessed = $1`, core.Stamp(w.app.clock.Now().AddDate(0, 0, -31)))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := w.app.cleanSessions(ctx); n != 0 || err != nil {
+		t.Errorf("without the setting %d went, %v", n, err)
+	}
+	w.app.cfg.RetentionDays = 30
+	if n, err := w.app.cleanSessions(ctx); n != 1 || err != nil {
+		t.Errorf("%d went, %v", n, err)
+	}
+	_, list, _ := w.asked("GET", "/api/chat", nil, nil)
+	if left := list["sessions"].([]any); len(left) != 2 {
+		t.Errorf("%d are left: %v", len(left), left)
+	}
+	if status, _, _ := w.asked("GET", "/api/chat/"+old, nil, nil); status != 404 {
+		t.Errorf("the old one: %d", status)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +19,7 @@ import (
 	"gatehouse/connectors"
 	"gatehouse/core"
 	"gatehouse/core/agent"
+	"gatehouse/core/attach"
 	"gatehouse/core/bus"
 	"gatehouse/core/dispatch"
 	"gatehouse/core/llm"
@@ -37,12 +40,17 @@ import (
 // app is every part of the gateway, built in the order of dependence and
 // closed in the reverse order. "What talks to what" is answered here.
 type app struct {
-	cfg   *configs.Config
-	log   *slog.Logger
-	clock core.Clock
-	reg   *prometheus.Registry
+	cfg     *configs.Config                // as it was given
+	live    atomic.Pointer[configs.Config] // cfg with what the panel has changed: read by now
+	envFile string                         // that settings were read from; "": none
+	knobs   sync.Mutex                     // one change of settings at a time
+	log     *slog.Logger
+	clock   core.Clock
+	reg     *prometheus.Registry
 
 	vault      *vault.Vault
+	files      *attach.Keeper // what comes with messages
+	ledger     *orchestrator.FileLedger
 	db         *store.DB
 	bus        *bus.Bus
 	queue      *queue.Queue
@@ -52,21 +60,31 @@ type app struct {
 	gate       *gate
 	box        sandbox.Box // nil: nothing runs isolated, and noBox says why
 	noBox      string
+	limits     string // what holds programs in the box to their limits, in words for people
 	usage      *usage.Ledger
+	rolls      *usage.Rollups
 	agents     *agent.Agents
+	overheard  agent.Overheard
 	keys       *auth.Keys
 	admins     *auth.Admins
 	sessions   *session.Store
 	events     *orchestrator.Events
 	runs       *orchestrator.Orchestrator
 	dispatcher *dispatch.Dispatcher
+	form       func(ctx context.Context, in *core.Inbound) (connectors.Form, error) // what a button opens
 	hub        *connectors.Hub
 	fleet      *fleet
 	models     *models
 	claude     *claudeCode // nil: CLAUDE_CLI names none
+	kits       *kits       // what turns' tools are taken from
 	servers    *mcp.Servers
+	titles     *titler // nil: TITLE_MODEL names no model
 	upkeep     *upkeep
-	runtime    string // folder of the socket and the key file
+	jobs       *jobs       // long commands
+	panelJobs  *panelJobs  // those that the panel gave
+	serving    atomic.Bool // people may be waiting
+	runtime    string      // folder of the socket and the key file
+	cost       func(model string, u llm.Usage) (int64, bool)
 
 	ignored struct { // lines of .parachuteignore
 		mu    sync.Mutex
@@ -107,6 +125,9 @@ func (a *app) openVault(context.Context) (err error) {
 	if a.runtime, err = runtimeDir(a.cfg.VaultPath); err != nil {
 		return err
 	}
+	if err := refuseUnfinished(a.cfg.VaultPath); err != nil {
+		return err
+	}
 	if a.vault, err = vault.Open(a.cfg.VaultPath); err != nil {
 		return err
 	}
@@ -126,7 +147,13 @@ func (a *app) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	a.closing(a.db.Close)
-	return nil
+	a.ledger = orchestrator.NewFileLedger(a.db, int64(a.cfg.FilesPersonMB)<<20, int64(a.cfg.FilesMB)<<20)
+	a.files = attach.New(a.vault, a.clock, a.ledger)
+	a.reg.MustRegister(a.ledger.Gauge())
+	if err := a.restoreLogLevel(ctx); err != nil {
+		return err
+	}
+	return a.restoreChanges(ctx)
 }
 
 // late is what exists only after the parts that call it.
@@ -137,15 +164,20 @@ func (l late) Repeats(bot string) time.Duration   { return l.a.hub.Repeats(bot) 
 func (l late) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	return l.a.hub.Send(ctx, out)
 }
+func (l late) Abandon(ctx context.Context, tx *store.Tx, run string) error {
+	return l.a.dispatcher.Abandon(ctx, tx, run)
+}
 func (l late) AbortUser(bot string, user int64) { l.a.dispatcher.AbortUser(bot, user) }
+func (l late) AbortKey(key string)              { l.a.dispatcher.AbortKey(key) }
 
 func (a *app) joinCore(ctx context.Context) error {
 	a.desk = permission.NewDesk(a.db, a.clock)
 	a.keys = auth.NewKeys(a.db, a.clock, a.log)
+	a.keys.OnEnd(late{a}.AbortKey)
 	a.admins = auth.NewAdmins(a.db, auth.AdminOptions{Clock: a.clock, Log: a.log, Password: a.cfg.AdminPassword.Reveal(), Address: callerKey, Secure: callerSecure})
 	a.events = orchestrator.NewEvents(a.db, a.clock)
 	a.bus = bus.New(a.loadEvents, a.events.Latest)
-	g := &gate{http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}}
+	g := &gate{overheard: &a.overheard, http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}}
 	a.gate = g
 	asks := &approvals{desk: a.desk}
 	self, err := os.Executable()
@@ -157,7 +189,7 @@ func (a *app) joinCore(ctx context.Context) error {
 		Clock: a.clock, Log: a.log, Metrics: permission.NewMetrics(a.reg), Show: ringing{toolAsks{asks}, a.bus.Ring}})
 	qm := queue.NewMetrics(a.reg, append(a.botNames(), core.APIBot))
 	p := &preparer{platform: a.platform}
-	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version})
+	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
 	a.closing(a.sessions.Close)
 	a.queue = queue.New(a.db, queue.Options{
 		Clock: a.clock, Log: a.log, Metrics: qm, Gate: g, Sender: late{a},
@@ -169,16 +201,18 @@ func (a *app) joinCore(ctx context.Context) error {
 			return waiting(a.desk, a.book)(ctx, tx, in)
 		},
 		Collect: a.collect,
+		Behind:  a.behind,
 		Prepare: func(ctx context.Context, tx *store.Tx, t *queue.Turn) error { return p.prepare(ctx, tx, t) },
 		Ring:    a.bus.Ring,
-		Ended:   a.events.Abandon,
+		Ended:   late{a}.Abandon,
 		Rate:    queue.Rate(a.cfg.RateLimit),
 		Texts:   queue.Texts{TooMany: textTooMany, GaveUp: textGaveUp},
 		Node:    "node", Slots: a.cfg.LimitRuns,
 	})
 	a.book = pairing.New(a.db, pairing.Options{
-		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.botNames()), Policy: a.policy, Bots: a.pairingBots, Ring: a.bus.Ring,
+		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.botNames()), Policy: a.policy, Bots: a.pairingBots, Ring: a.bus.Ring, Merge: a.merge,
 	}, a.queue, asks, late{a})
+	g.queue = a.queue
 	g.moves = append(g.moves, a.sessions.Move, a.book.Move, a.queue.Move, a.desk.Move)
 	g.book, p.book, asks.mail, asks.book = a.book, a.book, a.queue, a.book
 	a.reg.MustRegister(a.queue.Gauges(), a.book.Gauges(), a.desk.Gauges())
@@ -190,16 +224,39 @@ func (a *app) joinCore(ctx context.Context) error {
 	return a.book.EnsureOperator(ctx)
 }
 
-func (a *app) collect(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
+func (a *app) busyMode(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error) {
 	mode, err := a.sessions.BusyMode(ctx, tx, in.Address)
-	if mode == "" {
-		mode = a.cfg.BusyMode
-	}
-	return mode == "collect", err
+	return cmp.Or(mode, a.now().BusyMode), err
 }
 
-// mayRead is what local/quote may show somebody, asked for every file; lines of
-// .parachuteignore are read again once a second at most.
+func (a *app) collect(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
+	mode, err := a.busyMode(ctx, tx, in)
+	return mode != "queue", err
+}
+
+// behind is told of a message that comes while its chat is being answered: it
+// is shown to wait, or ends its sender's answer.
+func (a *app) behind(ctx context.Context, tx *store.Tx, in *core.Inbound, lane string) error {
+	mode, err := a.busyMode(ctx, tx, in)
+	if err != nil {
+		return err
+	}
+	var user int64
+	if mode == "interrupt" {
+		if user, _, err = a.book.User(ctx, tx, in.From); err != nil {
+			return err
+		}
+	}
+	tx.OnCommit(func() {
+		if user == 0 || !a.dispatcher.Interrupt(in.Bot, lane, user) {
+			a.dispatcher.Behind(in)
+		}
+	})
+	return nil
+}
+
+// mayRead is what prompts and local/quote may show somebody. It is asked for
+// every file, so .parachuteignore is read again once a second at most.
 func (a *app) mayRead(trust core.Trust, user int64, path string) bool {
 	a.ignored.mu.Lock()
 	if now := a.clock.Now(); a.ignored.at.IsZero() || now.Sub(a.ignored.at).Abs() > time.Second {
@@ -209,12 +266,6 @@ func (a *app) mayRead(trust core.Trust, user int64, path string) bool {
 	a.ignored.mu.Unlock()
 	may, _ := permission.Profile{User: user, Trust: trust, GuestRead: a.cfg.GuestRead}.Bounds(lines)
 	return may(path)
-}
-
-// mayReadNow is the Read tool's check, .parachuteignore as it is now included.
-func (a *app) mayReadNow(trust core.Trust, user int64, path string) bool {
-	mayRead, _ := a.guard.Bounds(permission.Profile{User: user, Trust: trust, GuestRead: a.cfg.GuestRead})
-	return mayRead(path)
 }
 
 func (a *app) joinRuns(qm *queue.Metrics) (err error) {
@@ -233,7 +284,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 		return err
 	}
 	a.closing(kits.shell.Close)
-	a.servers = kits.servers
+	a.kits, a.servers = kits, kits.servers
 	a.closing(a.servers.Close)
 	var other orchestrator.Runtime
 	if c, err := a.joinClaude(kits); err != nil {
@@ -241,17 +292,31 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	} else if c != nil {
 		other = c
 	}
-	budget := func(b configs.Budget) usage.Budget { return usage.Budget(b) }
-	a.usage = usage.New(usage.NewMetrics(a.reg, a.models.names), usage.Budgets{
-		UserDay: budget(a.cfg.BudgetUserDay), BotDay: budget(a.cfg.BudgetBotDay), Day: budget(a.cfg.BudgetDay)})
+	a.usage = usage.New(usage.NewMetrics(a.reg, a.models.names), budgetsOf(a.now()))
+	a.cost = claudePrices(prices.Cost)
+	a.rolls = usage.NewRollups(a.db, a.clock, a.usage.Tally, a.events.Tally, a.queue.Tally)
 	om := orchestrator.NewMetrics(a.reg, a.models.names, toolNames)
 	om.Stage = qm.Stage
+	hear, err := a.hearing()
+	if err != nil {
+		return err
+	}
+	pdf, err := pdfs()
+	if err != nil {
+		return err
+	}
+	var answered func(*orchestrator.Turn, string)
+	if a.models.title != nil {
+		a.titles = &titler{a: a, cost: prices.Cost, queue: make(chan titleWork, maxTitles)}
+		answered = a.titles.ended
+	}
 	a.runs = orchestrator.New(orchestrator.Options{
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents, Files: a.vault.Root().FS(),
+		Search: webSearch, Fetch: a.fetchFile, Hear: hear, PDF: pdf,
 		Usage: a.usage, Reserve: func(ctx context.Context, r usage.Row) (int64, string, error) { return a.usage.Reserve(ctx, a.db, r) },
-		Model: a.models.find, Runtime: other, Cost: claudePrices(prices.Cost), MayRead: a.mayReadNow,
-		Spend: a.spend,
-		Equip: kits.equip, Guard: a.guard,
+		Model: a.models.find, Runtime: other, Cost: a.cost, MayRead: a.mayRead,
+		Spend: a.spend, Answered: answered,
+		Equip: kits.equip, Guard: a.guard, Overheard: a.overheard.Last,
 		Still: func(ctx context.Context, t *orchestrator.Turn) (bool, error) { return a.gate.still(ctx, a.db, t) },
 		Choose: func(ctx context.Context, tx *store.Tx, ask permission.Ask) error {
 			_, err := a.desk.Open(ctx, tx, ask)
@@ -266,14 +331,19 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 }
 
 func (a *app) joinDispatch(asks *approvals, qm *queue.Metrics) {
-	c := &chat{book: a.book, desk: a.desk, guard: a.guard, approvals: asks, sessions: a.sessions, agents: a.agents, bus: a.bus, queue: a.queue, db: a.db, model: a.models.first.About().Name}
+	c := &chat{book: a.book, desk: a.desk, guard: a.guard, approvals: asks, sessions: a.sessions, agents: a.agents, bus: a.bus, queue: a.queue, db: a.db,
+		runs: a.runs, events: a.events, files: a.files, usage: a.usage, models: a.models, clock: a.clock, model: a.models.first.About().Name, busyMode: func() string { return a.now().BusyMode }, platform: a.platform, link: a.inviteLink, overheard: &a.overheard,
+		noModel: func(name string) string { return a.models.noModel(a.cfg, name) },
+		render:  func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) }}
 	a.dispatcher = dispatch.New(dispatch.Options{
 		Clock: a.clock, Log: a.log, Queue: a.queue, Runs: a.runs, Events: a.events, Bus: a.bus, Screen: screen{a}, Stage: qm.Stage,
 		Render:   func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) },
 		Commands: c.handlers(), Unknown: c.unknown, Callback: c.callback, Answer: c.answer,
+		Keep: a.keepFiles, Attach: a.showing(),
 		Texts: dispatch.Texts{Unsupported: textUnsupported, Stopped: textStopped, Failed: textFailed},
 	})
-	c.stop = a.dispatcher.AbortLane
+	c.stop, c.stopOne = a.dispatcher.AbortLane, a.dispatcher.AbortRun
+	a.form = c.form
 }
 
 // screen is the Hub, which is made after the dispatcher.
@@ -287,6 +357,10 @@ func (s screen) Acknowledge(ctx context.Context, to core.Address, id, text strin
 	return s.a.hub.Acknowledge(ctx, to, id, text)
 }
 
+func (s screen) React(ctx context.Context, to core.Address, messageID, emoji string) error {
+	return s.a.hub.React(ctx, to, messageID, emoji)
+}
+
 func (a *app) joinConnectors(ctx context.Context) error {
 	cs, err := a.connectors(ctx)
 	if err != nil {
@@ -298,20 +372,33 @@ func (a *app) joinConnectors(ctx context.Context) error {
 	}
 	a.hub.OnChange(func(core.BotState) { a.bus.Ring("bots") })
 	a.closing(a.hub.Close)
-	return nil
+	return a.holdBack()
 }
 
 func (a *app) joinUpkeep(context.Context) error {
+	a.jobs = newJobs()
+	a.panelJobs = newPanelJobs(a.jobs, a.clock, a.bus.Ring)
+	a.closing(a.panelJobs.Close)
+	a.closing(a.jobs.Close)
 	a.upkeep = newUpkeep([]chore{
 		{"pairing", time.Minute, a.book.Expire},
+		{"old_requests", 6 * time.Hour, a.book.Prune},
 		{"asks", time.Minute, a.guard.Expire},
 		{"old_asks", 6 * time.Hour, a.desk.Prune},
+		{"rollups", time.Minute, a.rolls.Fill},
 		{"reservations", time.Hour, func(ctx context.Context) (int, error) { return a.usage.SettleStale(ctx, a.db) }},
 		{"queue", 10 * time.Minute, a.queue.Prune},
 		{"run_events", 10 * time.Minute, a.events.Prune},
 		{"admin_sessions", time.Hour, a.admins.Sweep},
+		{"keys", time.Minute, a.keys.Expire},
 		{"trash", 6 * time.Hour, func(context.Context) (int, error) { return a.vault.Prune(a.clock.Now(), 30) }},
+		{"forgetting", time.Minute, func(ctx context.Context) (int, error) { return a.finishForgetting(ctx, &forgotten{}) }},
+		{"panel_orders", time.Minute, a.panelJobs.prune},
 		{"claude_code", time.Minute, a.evictClaude},
+		{"search", time.Minute, a.sessions.Fill},
+		{"opened", time.Minute, a.sessions.Touched},
+		{"attachments", time.Hour, func(ctx context.Context) (int, error) { return a.ledger.Recount(ctx, a.vault.Root().FS()) }},
+		{"old_sessions", time.Hour, a.cleanSessions},
 		{"conversations", 10 * time.Minute, func(context.Context) (int, error) { a.sessions.Evict(); return 0, nil }},
 	}, a.clock, a.log, a.reg)
 	return nil

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"gatehouse/core"
@@ -15,25 +14,22 @@ import (
 // Bounds of what a chat shows of an ask, in bytes; together they stay below
 // the 2,000 characters that the narrowest platform takes in one message.
 const (
-	maxButton  = 40   // of a pattern on a button
+	maxButton  = 40   // runes of an answer on a button
+	maxName    = 40   // runes of a person's name
 	maxAsked   = 1200 // of a command or path
 	maxLines   = 30   // of a command
 	maxSettled = 200  // runes of what was asked, once it is decided
-	maxGrants  = 450  // of patterns that are too long for their buttons
+	maxGrants  = 400  // of what the buttons for a session allow
 )
 
 // permissionPart shows what a tool wants, whole, with the buttons that decide
 // it. Nobody is let say yes to what they were not shown: a command or path that
 // is too long for a chat can be refused there, and is allowed in the panel.
-func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.Profile) core.Part {
-	whom := fmt.Sprintf("the owner or an admin (user %d)", p.User)
-	if !p.Owner {
-		whom = fmt.Sprintf("a guest (user %d)", p.User)
-	}
-	what, verb := visible(req.Path), "read"
+func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.Profile, name string) core.Part {
+	what, verb := core.Visible(req.Path), "read"
 	switch {
 	case req.Command != "":
-		what, verb = visible(req.Command), "run"
+		what, verb = core.Visible(req.Command), "run"
 	case req.Kind == string(tool.Write):
 		verb = "change"
 	}
@@ -47,7 +43,7 @@ func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.P
 	default:
 		text += " " + strings.ReplaceAll(what, "\n", "\\n")
 	}
-	text += fmt.Sprintf("\nFor %s, at trust %s. Without an answer by %s UTC it is refused.", whom, p.Trust, req.ExpiresAt.UTC().Format("15:04:05"))
+	text += fmt.Sprintf("\nFor %s, at trust %s. Without an answer by %s UTC it is refused.", whom(p, name), p.Trust, req.ExpiresAt.UTC().Format("15:04:05"))
 	deny := core.Button{Label: "Deny", Data: a.Data(permission.OptionDeny)}
 	if !whole {
 		return core.Part{Text: text, Buttons: [][]core.Button{{deny}}}
@@ -55,19 +51,39 @@ func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.P
 	part := core.Part{Buttons: [][]core.Button{{{Label: "Allow once", Data: a.Data(permission.OptionOnce)}, deny}}}
 	room := maxGrants
 	for i, g := range req.SuggestedGrants {
-		label := visible(g.Label)
-		if len(label) > maxButton {
-			line := fmt.Sprintf("\n(%d) %s", i+1, label)
-			if len(line) > room {
-				continue // the panel has it
-			}
-			room -= len(line)
-			text, label = text+line, fmt.Sprintf("(%d)", i+1)
+		line := fmt.Sprintf("\n(%d) %s", i+1, core.Visible(g.Label))
+		if len(line) > room {
+			continue // the panel has it
 		}
-		part.Buttons = append(part.Buttons, []core.Button{{Label: "Allow in this session: " + label, Data: a.Data(permission.OptionGrant(i))}})
+		if room == maxGrants {
+			text += "\n\nOr allow in this session, without being asked again:"
+		}
+		room -= len(line)
+		text += line
+		part.Buttons = append(part.Buttons, []core.Button{{Label: fmt.Sprintf("Allow in this session (%d)", i+1), Data: a.Data(permission.OptionGrant(i))}})
 	}
 	part.Text = text
 	return part
+}
+
+// whom is for whom a tool asks: by the name that they give themselves, which
+// anybody may choose, and by the number that nobody can.
+func whom(p permission.Profile, name string) string {
+	role := "a guest"
+	if p.Owner {
+		role = "the owner or an admin"
+	}
+	if name = core.CutRunes(name, maxName); name == "" {
+		return fmt.Sprintf("%s (user %d)", role, p.User)
+	}
+	return fmt.Sprintf("%s, %q (user %d)", role, name, p.User)
+}
+
+// waitingText tells the person whose call waits that it does.
+func waitingText(req core.PermissionRequest) string {
+	what := strings.Join(strings.Fields(core.Visible(req.Command+req.Path)), " ")
+	return fmt.Sprintf("%s %s\nThis waits for the owner's yes. Without an answer by %s UTC it is refused.",
+		req.ToolName, core.CutRunes(what, maxSettled), req.ExpiresAt.UTC().Format("15:04:05"))
 }
 
 // settledText stands in a chat where an ask was: what was asked, cut to one
@@ -80,10 +96,10 @@ func settledText(a permission.Ask, outcome string) string {
 	switch {
 	case json.Unmarshal([]byte(a.Payload), &body) == nil && body.Request != nil:
 		r := body.Request
-		what = r.ToolName + ": " + visible(r.Command+r.Path)
+		what = r.ToolName + ": " + core.Visible(r.Command+r.Path)
 	case a.Kind == permission.KindQuestion:
 		for _, q := range questionsOf(a) {
-			what = strings.TrimSpace(what + " " + visible(q.Question))
+			what = strings.TrimSpace(what + " " + core.Visible(q.Question))
 		}
 	}
 	what = strings.Join(strings.Fields(what), " ")
@@ -91,21 +107,4 @@ func settledText(a permission.Ask, outcome string) string {
 		return outcome
 	}
 	return core.CutRunes(what, maxSettled) + "\n" + outcome
-}
-
-// visible is hostile text with everything in it to be seen: what is drawn as
-// nothing, or turns the direction of what follows, is spelled out.
-func visible(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r == '\n', r == ' ':
-			b.WriteRune(r)
-		case r == utf8.RuneError, !unicode.IsGraphic(r), unicode.IsSpace(r), r == 0x115F, r == 0x1160, r == 0x3164, r == 0xFFA0, unicode.Is(unicode.Variation_Selector, r):
-			fmt.Fprintf(&b, "\\u{%X}", r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }

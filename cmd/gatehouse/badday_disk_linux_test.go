@@ -117,8 +117,8 @@ func TestADiskThatFillsInARunDelaysTheAnswer(t *testing.T) {
 	t.Parallel()
 	sim := newSim(t)
 	h := newHome(t, sim)
-	h.env["GATEHOUSE_TELEGRAM_DM_POLICY"], h.env["GATEHOUSE_MODEL"] = "open", "local/quote:20ms"
-	p := h.serve(nil) // the limit binds root too
+	h.env["GATEHOUSE_TELEGRAM_DM_POLICY"], h.env["GATEHOUSE_MODEL"] = "open", "local/quote:100ms" // slow, so that it has not ended before the disk is full
+	p := h.serve(nil)                                                                             // the limit binds root too
 	ada := sim.NewUser("Ada")
 	first := ada.Send("How long should green tea brew?")
 	p.sees(func() bool { return len(sim.Screen(ada.DM()).Drafts)+len(sim.Screen(ada.DM()).Typing) > 0 })

@@ -12,6 +12,7 @@ import (
 // However a model fails, the person reads one plain sentence, once, the
 // operator finds the reason in the log, and the next message is answered.
 func TestAModelThatFailsIsToldInPlainWordsOnceAndTheNextMessageIsAnswered(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, func(c *configs.Config) { c.LimitSilence = time.Second; c.RateLimit = configs.Rate{} })
 	ada := w.guest("Ada")
 	for _, c := range []struct {
@@ -68,6 +69,7 @@ func TestAModelThatFailsIsToldInPlainWordsOnceAndTheNextMessageIsAnswered(t *tes
 // A provider that is busy or down is asked again after what it says, and the
 // person sees only the answer.
 func TestABusyModelIsAskedAgainAndThePersonSeesOnlyTheAnswer(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	ada := w.guest("Ada")
 	before := model.Total()

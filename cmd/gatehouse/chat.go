@@ -1,18 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
 	"gatehouse/core"
 	"gatehouse/core/agent"
+	"gatehouse/core/attach"
 	"gatehouse/core/bus"
 	"gatehouse/core/dispatch"
+	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
 	"gatehouse/core/queue"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/usage"
 	"gatehouse/pairing"
 )
 
@@ -26,9 +30,22 @@ type chat struct {
 	agents    *agent.Agents
 	bus       *bus.Bus
 	queue     *queue.Queue
+	runs      *orchestrator.Orchestrator
+	events    *orchestrator.Events
+	files     *attach.Keeper
+	usage     *usage.Ledger
+	models    *models
 	stop      func(bot, lane string) bool
+	stopOne   func(run string) bool
 	db        *store.DB
-	model     string
+	clock     core.Clock
+	model     string // that answers where nobody chose another
+	busyMode  func() string
+	platform  func(bot string) string
+	link      func(bot, code string) string // of an invitation, "" where the platform has none
+	overheard *agent.Overheard
+	render    func(to core.Address, markdown string) []core.Part
+	noModel   func(name string) string // why no turn is answered by that model; "": it is
 }
 
 // A chatCommand is one line of the table that the help text, the platforms'
@@ -36,8 +53,10 @@ type chat struct {
 type chatCommand struct {
 	name    string
 	about   string
-	owner   bool // for owner and admins
-	control bool // passes by the chat's line
+	owner   bool   // for owner and admins
+	control bool   // passes by the chat's line
+	args    string // what may stand behind the name; "" for nothing
+	private bool   // its answer in a group is for who asked alone, where the platform can
 	run     func(c *chat, ctx context.Context, call dispatch.Call) (dispatch.Outcome, error)
 }
 
@@ -47,17 +66,26 @@ func chatCommands() []chatCommand {
 	return []chatCommand{
 		{name: "start", about: "what this bot is", run: (*chat).start},
 		{name: "help", about: "this list", run: (*chat).help},
-		{name: "new", about: "begin a new conversation", run: (*chat).fresh},
+		{name: "new", about: "begin a new conversation; /new keep remembers this one", args: "keep", run: (*chat).fresh},
 		{name: "stop", about: "stop the answer that is being made", control: true, run: (*chat).stopRun},
 		{name: "status", about: "what is going on in this chat", control: true, run: (*chat).status},
-		{name: "whoami", about: "who you are to this bot, and what you may", run: (*chat).whoami},
-		{name: "claim", about: "become the owner, with a code", run: (*chat).claimed},
-		{name: "trust", about: "whether tools ask you first: /trust auto or /trust ask", owner: true, run: (*chat).trust},
-		{name: "agent", about: "who answers here: /agent lists, /agent NAME chooses", owner: true, run: (*chat).agent},
-		{name: "pairing", about: "who waits to be let in", owner: true, run: (*chat).pending},
-		{name: "approve", about: "let somebody in: /approve CODE [sandboxed|vault]", owner: true, control: true, run: (*chat).approve},
-		{name: "deny", about: "turn somebody away: /deny CODE", owner: true, control: true, run: (*chat).denyRequest},
-		{name: "enable", about: "let this group talk to the bot", owner: true, run: (*chat).enable},
+		{name: "sessions", about: "your conversations, to go on with one", private: true, run: (*chat).list},
+		{name: "resume", about: "go on with a conversation: /resume ID", args: "ID", private: true, run: (*chat).resume},
+		{name: "model", about: "which model answers here: /model lists, /model NAME chooses", args: "NAME", run: (*chat).chooseModel},
+		{name: "busy", about: "what becomes of messages while I am busy", args: "collect, queue or interrupt", run: (*chat).busy},
+		{name: "compact", about: "sum up the older part of this conversation", run: (*chat).compact},
+		{name: "usage", about: "what your answers took, and what is left", private: true, run: (*chat).usageOf},
+		{name: "whoami", about: "who you are to this bot, and what you may", private: true, run: (*chat).whoami},
+		{name: "claim", about: "become the owner, with a code", args: "CODE", private: true, run: (*chat).claimed},
+		{name: "pair", about: "use an invitation: /pair CODE", args: "CODE", private: true, run: (*chat).pair},
+		{name: "link", about: "make another account of yours the same person to me", args: "CODE", private: true, run: (*chat).linkAccount},
+		{name: "trust", about: "whether tools ask you first: /trust auto or /trust ask", owner: true, args: "auto or ask", run: (*chat).trust},
+		{name: "agent", about: "who answers here: /agent lists, /agent NAME chooses", owner: true, args: "NAME", run: (*chat).agent},
+		{name: "pairing", about: "who waits to be let in", owner: true, private: true, run: (*chat).pending},
+		{name: "approve", about: "let somebody in: /approve CODE [sandboxed|vault] [7d]", owner: true, control: true, args: "CODE [sandboxed|vault] [7d]", run: (*chat).approve},
+		{name: "deny", about: "turn somebody away: /deny CODE", owner: true, control: true, args: "CODE", run: (*chat).denyRequest},
+		{name: "invite", about: "make an invitation: /invite [sandboxed|vault] [people] [7d]", owner: true, args: "[sandboxed|vault] [people] [7d]", private: true, run: (*chat).invite},
+		{name: "enable", about: "let this group talk to the bot: /enable [level] [mention|context|all] [20/60s]", owner: true, args: "[level] [mention|context|all] [20/60s]", run: (*chat).enable},
 		{name: "disable", about: "stop answering in this group", owner: true, run: (*chat).disable},
 	}
 }
@@ -124,14 +152,6 @@ func (c *chat) help(ctx context.Context, call dispatch.Call) (dispatch.Outcome, 
 	return dispatch.Outcome{Text: b.String()}, nil
 }
 
-func (c *chat) fresh(_ context.Context, call dispatch.Call) (dispatch.Outcome, error) {
-	to := call.In.Address
-	return dispatch.Outcome{
-		Text:  "A new conversation begins with your next message.",
-		Write: func(ctx context.Context, tx *store.Tx) error { return c.sessions.Unbind(ctx, tx, to) },
-	}, nil
-}
-
 func (c *chat) stopRun(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
 	if ok, err := c.mayStop(ctx, call); err != nil {
 		return dispatch.Outcome{}, err
@@ -176,7 +196,14 @@ func (c *chat) status(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 	if running != "Nothing is running here." && waiting > 0 {
 		waiting-- // the one that is being answered
 	}
-	return said("%s\n\n- waiting: %d\n- model: `%s`\n- trust here: %s", running, waiting, c.model, call.Trust)
+	set, err := c.sessions.Settings(ctx, c.db, call.In.Address)
+	if err != nil {
+		return dispatch.Outcome{}, err
+	}
+	if set.Model, err = c.chosenModel(ctx, call); err != nil {
+		return dispatch.Outcome{}, err
+	}
+	return said("%s\n\n- waiting: %d\n- model: `%s`\n- while busy: %s\n- trust here: %s", running, waiting, cmp.Or(set.Model, c.model), cmp.Or(set.BusyMode, c.busyMode()), call.Trust)
 }
 
 func (c *chat) whoami(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
@@ -219,14 +246,9 @@ func (c *chat) approve(ctx context.Context, call dispatch.Call) (dispatch.Outcom
 		return dispatch.Outcome{}, err
 	}
 	words := strings.Fields(call.In.Text)
-	if len(words) == 0 || len(words) > 2 {
-		return said("Write `/approve CODE`, or `/approve CODE vault` to let somebody read the vault.")
-	}
-	var a core.Approval
-	if len(words) == 2 {
-		if a.Trust, err = core.ParseTrust(words[1]); err != nil {
-			return dispatch.Outcome{}, err
-		}
+	a, err := approval(words[min(1, len(words)):], c.clock.Now())
+	if len(words) == 0 || len(words) > 3 || err != nil {
+		return said("Write `/approve CODE`, `/approve CODE vault` to let somebody read the vault, or `/approve CODE 7d` for a week.")
 	}
 	r, err := c.book.Approve(ctx, words[0], a, by)
 	if core.KindOf(err) == core.NotFound {
@@ -235,7 +257,11 @@ func (c *chat) approve(ctx context.Context, call dispatch.Call) (dispatch.Outcom
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
-	return said("Approved %s at trust %s.", plain(r.Display), r.ApprovedTrustLevel)
+	until := ""
+	if !a.ExpiresAt.IsZero() {
+		until = ", until " + a.ExpiresAt.UTC().Format("2 January 15:04") + " UTC"
+	}
+	return said("Approved %s at trust %s%s.", plain(r.Display), r.ApprovedTrustLevel, until)
 }
 
 // noRequest answers a code that is wrong, used up or too old.
@@ -276,33 +302,15 @@ func (c *chat) trust(ctx context.Context, call dispatch.Call) (dispatch.Outcome,
 	case "ask":
 		return dispatch.Outcome{Text: "In this conversation tools ask you first."}, set()
 	}
-	return said("You are at trust %s here. `/trust auto` lets tools go on without asking, `/trust ask` has them ask.", call.Trust)
-}
-
-func (c *chat) enable(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
-	return c.place(ctx, call, func(by core.Actor) error {
-		return c.book.Enable(ctx, call.In.Bot, call.In.Place, call.In.PlaceName, core.Stranger, by)
-	}, "This group may talk to me now: mention me, or reply to me.")
-}
-
-func (c *chat) disable(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
-	return c.place(ctx, call, func(by core.Actor) error {
-		return c.book.Disable(ctx, call.In.Bot, call.In.Place, by)
-	}, "I answer no more in this group.")
-}
-
-func (c *chat) place(ctx context.Context, call dispatch.Call, set func(core.Actor) error, done string) (dispatch.Outcome, error) {
-	if !call.In.Group() {
-		return said("That works in a group: write it there.")
-	}
-	by, err := c.owner(ctx, call)
+	auto, err := c.sessions.TrustAutoIn(ctx, c.db, to)
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
-	if err := set(by); err != nil {
-		return dispatch.Outcome{}, err
+	state := "tools ask you first; `/trust auto` lets them go on without asking"
+	if auto {
+		state = "tools go on without asking; `/trust ask` has them ask you first"
 	}
-	return said("%s", done)
+	return said("You are at trust %s here. In this conversation %s.", call.Trust, state)
 }
 
 func (c *chat) unknown(_ context.Context, call dispatch.Call) (dispatch.Outcome, error) {
@@ -310,57 +318,6 @@ func (c *chat) unknown(_ context.Context, call dispatch.Call) (dispatch.Outcome,
 		return dispatch.Outcome{}, nil // it may be meant for another bot
 	}
 	return said("I don't know `/%s`. `/help` lists what I know.", plain(call.In.Command))
-}
-
-// callback carries out a pressed button.
-func (c *chat) callback(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
-	gone := core.Errorf(core.Invalid, "This button is not known any more.")
-	id, option, ok := permission.SplitData(call.In.Callback.Data)
-	if !ok {
-		return dispatch.Outcome{}, gone
-	}
-	ask, err := c.desk.ByID(ctx, c.db, id)
-	if core.KindOf(err) == core.NotFound || err == nil && ask.Bot != call.In.Bot {
-		return dispatch.Outcome{}, gone
-	}
-	if err != nil {
-		return dispatch.Outcome{}, err
-	}
-	var text string
-	switch {
-	case ask.Kind == permission.KindChoice && ask.Chat == call.In.Chat:
-		return c.choose(ctx, call, ask, option)
-	case ask.Kind == permission.KindQuestion && ask.Chat == call.In.Chat:
-		return c.answerBy(ctx, call, ask, option)
-	case ask.Kind == permission.KindPermission:
-		text, err = c.decide(ctx, call, ask, option)
-	case ask.Kind == permission.KindPairing && ask.Chat == call.In.Chat:
-		var by core.Actor
-		if by, err = c.owner(ctx, call); err == nil {
-			text, err = c.approvals.press(ctx, ask, option, by)
-		}
-	default:
-		err = gone
-	}
-	if err != nil {
-		return dispatch.Outcome{}, err
-	}
-	return dispatch.Outcome{Text: core.CutRunes(text, 150)}, nil
-}
-
-// decide lets a tool's call go on, or not: the owner's or an admin's word.
-func (c *chat) decide(ctx context.Context, call dispatch.Call, ask permission.Ask, option string) (string, error) {
-	by, err := c.owner(ctx, call)
-	if err != nil {
-		return "", err
-	}
-	if err := c.guard.Press(ctx, ask.ID, option, by); err != nil {
-		return "", err
-	}
-	if option == permission.OptionDeny {
-		return "Denied", nil
-	}
-	return "Allowed", nil
 }
 
 // plain makes hostile text fit to stand in our Markdown.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/dispatch"
 	"gatehouse/core/store"
@@ -20,19 +21,48 @@ func (c *chat) agent(ctx context.Context, call dispatch.Call) (dispatch.Outcome,
 	if word == "" {
 		var b strings.Builder
 		b.WriteString("Agents:\n\n")
+		o := offer{Command: "agent"}
 		for _, a := range list {
-			fmt.Fprintf(&b, "- %s: %s\n", plain(a.Name), plain(a.Description))
+			fmt.Fprintf(&b, "- %s: %s", plain(a.Name), plain(a.Description))
+			if a.Model != "" && c.noModel(a.Model) != "" {
+				fmt.Fprintf(&b, " (its model %s is not configured here: %s answers)", plain(a.Model), plain(c.model))
+			}
+			b.WriteString("\n")
+			if len(list) > 1 {
+				o.add(a.Name, a.Name)
+			}
 		}
 		b.WriteString("\n`/agent NAME` has one of them answer here, until `/new`.")
-		return dispatch.Outcome{Text: b.String()}, nil
+		return c.offer(ctx, call, b.String(), o)
 	}
 	who, warnings := c.agents.Choose(word)
 	if i := slices.IndexFunc(list, func(a agent.Agent) bool { return a.Name == who.Name }); len(warnings) > 0 || i < 0 {
 		return said("There is no agent %s. `/agent` lists them.", plain(word))
 	}
 	to := call.In.Address
-	if err := c.db.Tx(ctx, func(tx *store.Tx) error { return c.sessions.SetAgent(ctx, tx, to, who.Name) }); err != nil {
+	err := c.db.Tx(ctx, func(tx *store.Tx) error { return c.sessions.SetAgent(ctx, tx, to, who.Name) })
+	if call.In.Group() && (err == nil || core.KindOf(err) == core.Conflict) {
+		return c.groupAgent(ctx, call, who.Name)
+	}
+	if err != nil {
 		return dispatch.Outcome{}, err
 	}
 	return said("%s answers in this conversation now.", plain(who.Name))
+}
+
+// groupAgent has an agent answer in every conversation that begins in the group.
+func (c *chat) groupAgent(ctx context.Context, call dispatch.Call, name string) (dispatch.Outcome, error) {
+	by, err := c.owner(ctx, call)
+	if err != nil {
+		return dispatch.Outcome{}, err
+	}
+	s, err := c.book.Place(ctx, c.db, call.In.Bot, call.In.Place)
+	if err != nil {
+		return dispatch.Outcome{}, err
+	}
+	s.Agent = name
+	if err := c.book.SetPlace(ctx, call.In.Bot, call.In.Place, s, by); err != nil {
+		return dispatch.Outcome{}, err
+	}
+	return said("%s answers in this group now.", plain(name))
 }

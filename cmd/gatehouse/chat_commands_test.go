@@ -11,6 +11,7 @@ import (
 
 // Every command, by whoever may and whoever may not, where it is written.
 func TestEveryCommandAnswersWhomItIsForAndNobodyElse(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	boss := w.boss()
 	ada := w.guest("Ada")
@@ -69,6 +70,7 @@ func TestEveryCommandAnswersWhomItIsForAndNobodyElse(t *testing.T) {
 
 // A stranger's commands show their code or nothing, and never do anything.
 func TestAStrangersCommandsDoNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	boss := w.boss()
 	for _, text := range []string{"/start", "/help", "/new", "/stop", "/status", "/whoami", "/pairing", "/approve X", "/deny X", "/enable", "/disable", "/nonsense"} {
@@ -186,6 +188,7 @@ func TestTheOwnersButtonsDecideAndThenSayWhat(t *testing.T) {
 // /approve CODE and /deny CODE decide as the buttons do, while an answer is
 // being made in the owner's chat.
 func TestTheOwnerDecidesByCommandWhileTheBotIsBusy(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	boss := w.boss()
 	eve, mia := w.sim.NewUser("Eve"), w.sim.NewUser("Mia")

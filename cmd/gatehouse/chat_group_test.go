@@ -100,19 +100,18 @@ func TestAnUnsupportedKindGetsOnePlainSentenceAndTheRestIsKeptInSilence(t *testi
 	in := ada.DM()
 	for name, o := range map[string]telegramtest.Outgoing{
 		"voice":                          {File: &telegramtest.File{Kind: "voice", Size: 10}},
-		"photo":                          {File: &telegramtest.File{Kind: "photo", Size: 10}},
-		"sticker":                        {Extra: map[string]json.RawMessage{"sticker": json.RawMessage(`{"file_id":"x","file_unique_id":"y","type":"regular","width":1,"height":1,"is_animated":false,"is_video":false}`)}},
+		"story":                          {Extra: map[string]json.RawMessage{"story": json.RawMessage(`{"id":3}`)}},
 		"a kind that does not exist yet": {Extra: map[string]json.RawMessage{"hologram": json.RawMessage(`{"depth":3}`)}},
 	} {
 		calls := model.Total()
 		m := w.post(ada, in, o)
 		got := w.answers(in, m.ID)
 		w.quiet()
-		if !strings.Contains(got.Text, "can't read") || len(w.said(in, m.ID)) != 1 || model.Total() != calls {
+		if !strings.Contains(got.Text, "I can't ") || len(w.said(in, m.ID)) != 1 || model.Total() != calls {
 			t.Errorf("%s: %q, %d calls", name, w.said(in, m.ID), model.Total()-calls)
 		}
 	}
-	m := w.post(ada, in, telegramtest.Outgoing{Text: "What is this?", File: &telegramtest.File{Kind: "photo", Size: 10}})
+	m := w.post(ada, in, telegramtest.Outgoing{Text: "What is this?", Extra: map[string]json.RawMessage{"game": json.RawMessage(`{"title":"x"}`)}, File: &telegramtest.File{Kind: "document", Name: "a.txt", Data: []byte("a")}})
 	if got := w.answers(in, m.ID); got.Text != fakeSays {
 		t.Errorf("a caption was answered with %q", got.Text)
 	}
@@ -150,6 +149,7 @@ func TestAnUnsupportedKindGetsOnePlainSentenceAndTheRestIsKeptInSilence(t *testi
 // The conversation goes on from message to message, /new begins another, and
 // a restart forgets nothing.
 func TestTheConversationIsRememberedUntilNew(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	ada := w.guest("Ada")
 	ask := func(text string) (told []string) {
@@ -188,6 +188,7 @@ func TestTheConversationIsRememberedUntilNew(t *testing.T) {
 // Messages that come while an answer is being made are one turn in mode
 // collect, one turn each in mode queue, and always in order.
 func TestMessagesToABusyBotAreCollectedOrQueuedInOrder(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"collect", "queue"} {
 		t.Run(mode, func(t *testing.T) {
 			w, model := newModelWorld(t, func(c *configs.Config) { c.BusyMode = mode })

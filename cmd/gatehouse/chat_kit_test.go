@@ -40,9 +40,15 @@ const modelKey = "sk-test-0123456789abcdef"
 // until waits for what f sees; it is for states that nothing announces.
 func (w *world) until(what string, f func() bool) {
 	w.t.Helper()
+	w.within(patience, what, f)
+}
+
+// within is until for what takes long.
+func (w *world) within(d time.Duration, what string, f func() bool) {
+	w.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	end := time.After(patience)
+	end := time.After(d)
 	for !f() {
 		select {
 		case <-tick.C:

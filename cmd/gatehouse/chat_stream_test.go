@@ -54,6 +54,7 @@ func slowly(n int) llmtest.Reply {
 // In a direct message the answer grows as a draft, with typing, and the final
 // message is whole and alone.
 func TestADirectMessageShowsTypingAndAGrowingDraftAndThenTheWholeAnswer(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	ada := w.guest("Ada")
 	seen := w.changes(ada.DM())
@@ -90,6 +91,7 @@ func TestADirectMessageShowsTypingAndAGrowingDraftAndThenTheWholeAnswer(t *testi
 
 // In a group the preview is one message, and the final is that message edited.
 func TestAGroupsPreviewBecomesTheFinalByAnEdit(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	boss := w.boss()
 	g := w.group(telegramtest.Supergroup, boss)
@@ -104,6 +106,47 @@ func TestAGroupsPreviewBecomesTheFinalByAnEdit(t *testing.T) {
 	w.quiet()
 	if final.ID != preview.ID || final.ReplyTo != asked.ID || len(w.said(g.Conversation(), asked.ID)) != 1 {
 		t.Errorf("preview %d, final %d, quoting %d: %q", preview.ID, final.ID, final.ReplyTo, w.said(g.Conversation(), asked.ID))
+	}
+}
+
+// A preview has a button that stops its run: for whoever asked, and for the
+// owner; with the answer it goes, and one that is pressed late stops nothing.
+func TestThePreviewsButtonStopsItsOwnRunAlone(t *testing.T) {
+	t.Parallel()
+	w, model := newModelWorld(t, nil)
+	boss := w.boss()
+	eve := w.sim.NewUser("Eve")
+	g := w.group(telegramtest.Supergroup, boss, eve)
+	model.Script(llmtest.Reply{Text: []string{"As far as I got"}, Hang: true})
+	asked := w.post(boss, g.Conversation(), telegramtest.Outgoing{Text: w.mention("a long question")})
+	preview := w.answers(g.Conversation(), asked.ID)
+	if len(preview.Buttons) != 1 || preview.Buttons[0][0].Text != "Stop" {
+		t.Fatalf("the preview's buttons: %+v", preview.Buttons)
+	}
+	data := preview.Buttons[0][0].CallbackData
+	if _, err := eve.Press(g.Conversation(), preview.ID, data); err != nil {
+		t.Fatal(err)
+	}
+	w.until("her press is handled", func() bool {
+		return w.count(`SELECT count(*) FROM inbox WHERE kind = 'callback' AND state <> 'ready'`) == 1
+	})
+	if n := w.count(`SELECT count(*) FROM runs WHERE state = 'running'`); n != 1 {
+		t.Fatal("somebody else has stopped the answer")
+	}
+	if _, err := boss.Press(g.Conversation(), preview.ID, data); err != nil {
+		t.Fatal(err)
+	}
+	final := w.hears(g.Conversation(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "Stopped.") })
+	if final.ID != preview.ID || asks(final) || !strings.Contains(final.Text, "As far as I got") {
+		t.Errorf("the end: %+v", final)
+	}
+	model.Script(slowly(30))
+	next := w.post(boss, g.Conversation(), telegramtest.Outgoing{Text: w.mention("another")})
+	w.answers(g.Conversation(), next.ID)
+	w.forge(boss, data)
+	w.quiet()
+	if n := w.count(`SELECT count(*) FROM runs WHERE state = 'aborted'`); n != 1 {
+		t.Errorf("%d runs were stopped", n)
 	}
 }
 
@@ -217,6 +260,7 @@ func TestALongAnswerIsSplitWithoutLoss(t *testing.T) {
 // Over the rate limit a direct message waits and is answered later; what is
 // too much, and everything over the limit in a group, is refused with one word.
 func TestTheRateLimitDelaysInADirectMessageAndRefusesInAGroup(t *testing.T) {
+	t.Parallel()
 	w, _ := newModelWorld(t, func(c *configs.Config) { c.RateLimit = configs.Rate{N: 3, Per: 2 * time.Second}; c.BusyMode = "queue" })
 	boss := w.boss()
 	ada := w.guest("Ada")

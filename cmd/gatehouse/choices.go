@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"gatehouse/connectors"
 	"gatehouse/core"
 	"gatehouse/core/dispatch"
 	"gatehouse/core/orchestrator"
@@ -29,6 +31,9 @@ func (c *chat) asked(ctx context.Context, call dispatch.Call, ask permission.Ask
 // choose decides about work that a restart has interrupted. Going on is a
 // message like any other, in its sender's name.
 func (c *chat) choose(ctx context.Context, call dispatch.Call, ask permission.Ask, option string) (dispatch.Outcome, error) {
+	if o, ok := offered(ask); ok {
+		return c.take(ctx, call, ask, o, option)
+	}
 	by, err := c.asked(ctx, call, ask)
 	if err != nil {
 		return dispatch.Outcome{}, err
@@ -67,7 +72,12 @@ type question struct {
 // what stands around them they fit into one message on every platform.
 const maxQuestions = 1700
 
-// questionPart shows questions; a single one with a single choice has buttons.
+// optWrite is the option of the button that opens a form, on platforms that
+// have forms.
+const optWrite = "write"
+
+// questionPart shows questions; a single one with a single choice has buttons,
+// and behind them, or alone, stands the one that opens a form.
 func questionPart(a permission.Ask, qs []question) core.Part {
 	var b strings.Builder
 	room := maxQuestions / max(1, len(qs))
@@ -84,32 +94,96 @@ func questionPart(a permission.Ask, qs []question) core.Part {
 			b.WriteString("- " + core.CutRunes(line, room/8) + "\n")
 		}
 	}
-	part := core.Part{}
+	part, form := core.Part{}, core.Button{Label: "Answer…", Data: a.Data(optWrite), Form: true}
 	if len(qs) == 1 && !qs[0].MultiSelect {
 		for i, o := range qs[0].Options {
 			part.Buttons = append(part.Buttons, []core.Button{{Label: core.CutRunes(o.Label, maxButton), Data: a.Data(strconv.Itoa(i))}})
 		}
+		form.Label = "Other…"
 		b.WriteString("\nChoose, or answer in your own words.")
 	} else {
 		b.WriteString("\nAnswer in one message, in your own words.")
 	}
+	part.Buttons = append(part.Buttons, []core.Button{form})
 	part.Text = b.String()
 	return part
 }
 
-// answerBy answers a question by one of its buttons.
+// form is what the button of a question opens: a field for each. It is for who
+// was asked, as long as they may talk to the bot there and it is open.
+func (c *chat) form(ctx context.Context, in *core.Inbound) (connectors.Form, error) {
+	id, option, ok := permission.SplitData(in.Callback.Data)
+	gone := core.Errorf(core.Invalid, "This button is not known any more.")
+	if !ok || option != optWrite {
+		return connectors.Form{}, gone
+	}
+	ask, err := c.desk.ByID(ctx, c.db, id)
+	if core.KindOf(err) == core.NotFound || err == nil && (ask.Bot != in.Bot || ask.Chat != in.Chat || ask.Kind != permission.KindQuestion) {
+		return connectors.Form{}, gone
+	}
+	if err != nil {
+		return connectors.Form{}, err
+	}
+	var trust core.Trust
+	if err := c.db.Tx(ctx, func(tx *store.Tx) error { trust, err = c.book.Trust(ctx, tx, in); return err }); err != nil {
+		return connectors.Form{}, err
+	}
+	if _, err := c.asked(ctx, dispatch.Call{In: in}, ask); err != nil || trust == core.Stranger {
+		return connectors.Form{}, cmp.Or(err, core.Errorf(core.Denied, "Somebody else was asked that."))
+	}
+	if ask.State != permission.Open || !ask.ExpiresAt.IsZero() && !c.clock.Now().Before(ask.ExpiresAt) {
+		return connectors.Form{}, core.Errorf(core.Conflict, "That is settled already.")
+	}
+	f := connectors.Form{Title: "Your answer"}
+	for _, q := range questionsOf(ask) {
+		f.Fields = append(f.Fields, q.field())
+	}
+	return f, nil
+}
+
+// field shows what a question is called and asks, with its options as a hint.
+func (q question) field() connectors.Field {
+	labels := make([]string, len(q.Options))
+	for i, o := range q.Options {
+		labels[i] = core.Visible(o.Label)
+	}
+	text := core.Visible(q.Question)
+	f := connectors.Field{Label: core.Visible(q.Header), About: text, Hint: strings.Join(labels, ", ")}
+	if f.Label == "" {
+		f.Label, f.About = text, ""
+	}
+	return f
+}
+
+// answerBy answers a question by one of its buttons, or by its form.
 func (c *chat) answerBy(ctx context.Context, call dispatch.Call, ask permission.Ask, option string) (dispatch.Outcome, error) {
 	by, err := c.asked(ctx, call, ask)
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
 	qs := questionsOf(ask)
+	if option == optWrite {
+		return c.answerForm(ctx, call, ask, qs, by)
+	}
 	i, err := strconv.Atoi(option)
 	if err != nil || len(qs) != 1 || i < 0 || i >= len(qs[0].Options) {
 		return dispatch.Outcome{}, core.Errorf(core.Invalid, "This button is not known any more.")
 	}
 	label := qs[0].Options[i].Label
 	return dispatch.Outcome{Text: core.CutRunes(label, 150)}, c.settle(ctx, ask, label, by)
+}
+
+// answerForm gives each question what was written in its field.
+func (c *chat) answerForm(ctx context.Context, call dispatch.Call, ask permission.Ask, qs []question, by core.Actor) (dispatch.Outcome, error) {
+	fields := call.In.Callback.Fields
+	if len(fields) == 0 || len(fields) > len(qs) { // no form came up
+		return dispatch.Outcome{}, core.Errorf(core.Invalid, "Write your answer as a message.")
+	}
+	answers := map[string]string{}
+	for i, text := range fields {
+		answers[qs[i].Question] = text
+	}
+	return dispatch.Outcome{Text: "Answered"}, c.give(ctx, ask, answers, by)
 }
 
 // answer takes a message as the answer to the question that waits in its chat.
@@ -139,6 +213,10 @@ func (c *chat) settle(ctx context.Context, ask permission.Ask, text string, by c
 	for _, q := range questionsOf(ask) {
 		answers[q.Question] = text
 	}
+	return c.give(ctx, ask, answers, by)
+}
+
+func (c *chat) give(ctx context.Context, ask permission.Ask, answers map[string]string, by core.Actor) error {
 	b, err := json.Marshal(answers)
 	if err != nil {
 		return err

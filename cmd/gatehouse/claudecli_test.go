@@ -54,6 +54,7 @@ func (r *reading) response() string {
 }
 
 func TestTheOwnerIsAnsweredByClaudeCodeAndTheSessionGoesOnWithEither(t *testing.T) {
+	t.Parallel()
 	w := withClaude(t, nil)
 	first := w.owners("", standIn, "count")
 	if got := first.response(); got != "turn 1 of this process, 1 messages" {
@@ -82,6 +83,7 @@ func TestTheOwnerIsAnsweredByClaudeCodeAndTheSessionGoesOnWithEither(t *testing.
 
 // Not by a request, not by an agent, in no chat.
 func TestClaudeCodeWorksForNobodyBelowFullTrust(t *testing.T) {
+	t.Parallel()
 	w := withClaude(t, func(c *configs.Config) { c.DefaultAgent = "coder" })
 	w.puts(map[string]string{".parachute/agents/coder.md": "---\nname: coder\nmodel: " + standIn + "\n---\nYou write programs."})
 	for _, trust := range []core.Trust{core.Vault, core.Sandboxed} {
@@ -102,6 +104,7 @@ func TestClaudeCodeWorksForNobodyBelowFullTrust(t *testing.T) {
 }
 
 func TestTheOwnerDecidesWhatClaudeCodeDoes(t *testing.T) {
+	t.Parallel()
 	w := withClaude(t, nil)
 	r := w.owners("", standIn, "use Read {\"file_path\":\".env\"}\nuse Bash {\"command\":\"cat .env; echo tea > bought\"}\nsay It is bought.")
 	if got := r.until("tool_result").Data; got["is_error"] != true || !strings.Contains(got["result"].(string), "deny list") {
@@ -124,6 +127,7 @@ func TestTheOwnerDecidesWhatClaudeCodeDoes(t *testing.T) {
 }
 
 func TestAStopEndsClaudeCodeWithAllItStarted(t *testing.T) {
+	t.Parallel()
 	w := withClaude(t, nil)
 	r := w.owners("", standIn, "say I begin\nuse Bash {\"command\":\"echo $$ > pid; exec sleep 1000\"}")
 	session := r.until("session").Data["id"].(string)

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"text/tabwriter"
@@ -24,31 +22,18 @@ func printJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
+// printLine writes v as JSON on one line.
+func printLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
+
 // ask gives an order to the running server, or carries it out on the files
 // when nobody serves.
 func ask(p *process, name string, o order) (result, error) {
-	cfg, err := configs.Load()
+	q, err := newOffice(p)
 	if err != nil {
 		return result{}, err
 	}
-	dir, err := runtimeDir(cfg.VaultPath)
-	if err != nil {
-		return result{}, err
-	}
-	res, err := askServer(p.ctx, dir, name, o)
-	if !errors.Is(err, errNobodyServes) {
-		return res, err
-	}
-	if _, err := os.Stat(cfg.VaultPath); errors.Is(err, fs.ErrNotExist) {
-		return result{}, core.Errorf(core.NotFound, "there is no vault at %s yet: 'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one, such as the demo's (~/%s)", cfg.VaultPath, demoFolder)
-	}
-	fmt.Fprintf(p.stderr, "No gateway runs on %s now, so this works on its files.\n", cfg.VaultPath)
-	a, err := build(p.ctx, cfg, slog.New(slog.DiscardHandler), core.System{})
-	defer func() { _ = a.Close() }()
-	if err != nil {
-		return result{}, err
-	}
-	return a.orders()[name](p.ctx, o)
+	defer func() { _ = q.Close() }()
+	return q.ask(name, o)
 }
 
 type claimCmd struct {
@@ -228,6 +213,13 @@ func (c *doctorCmd) reach(patient *doctorPatient) error {
 	patient.Serving = func(ctx context.Context) bool {
 		_, err := askServer(ctx, dir, "ping", order{})
 		return err == nil
+	}
+	patient.Limits = func(ctx context.Context) string {
+		r, err := askServer(ctx, dir, "ping", order{})
+		if err != nil {
+			return ""
+		}
+		return r.Text
 	}
 	patient.Test = testBot
 	m, err := newModels(cfg, nil, core.System{}, slog.New(slog.DiscardHandler))

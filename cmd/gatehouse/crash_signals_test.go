@@ -136,13 +136,13 @@ func TestCrashTheSecondSignalEndsAtOnce(t *testing.T) {
 	c.says(t, "stopping")
 	began := time.Now()
 	for ended := false; !ended; { // the first instants still belong to the first signal
-		c.signal(t, syscall.SIGTERM)
+		_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may have ended meanwhile
 		select {
 		case <-c.done:
 			ended = true
 		case <-time.After(100 * time.Millisecond):
 		}
-		if time.Since(began) > 3*time.Second {
+		if time.Since(began) > time.Minute { // the drain would take five
 			t.Fatalf("it still runs %v after the second signal", time.Since(began))
 		}
 	}

@@ -137,6 +137,7 @@ func (p *proc) interrupt() {
 }
 
 func TestTheDemoGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
 	h := newDemoHome(t)
 	p := h.demo()
 	for _, pattern := range []string{phonesLink, `The panel +(http://127\.0\.0\.1:\d+/admin)\n`, `The API +(http://127\.0\.0\.1:\d+/docs)\n`} {

@@ -175,6 +175,7 @@ func behindProxy(t *testing.T) (*world, *llmtest.Server) {
 }
 
 func TestTheNginxRecipeWorks(t *testing.T) {
+	t.Parallel()
 	nginx := installed(t, "nginx")
 	w, model := behindProxy(t)
 	dir, addr, plain := shortDir(t), freePort(t), freePort(t)
@@ -204,6 +205,7 @@ func TestTheNginxRecipeWorks(t *testing.T) {
 }
 
 func TestTheCaddyRecipeWorks(t *testing.T) {
+	t.Parallel()
 	caddy := installed(t, "caddy")
 	w, model := behindProxy(t)
 	dir, addr := shortDir(t), freePort(t)

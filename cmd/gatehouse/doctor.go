@@ -48,6 +48,7 @@ type doctorPatient struct {
 	Test    func(context.Context, configs.Bot) (username string, err error) // asks the platform; needed where there are bots
 	Model   func(context.Context) (name string, err error)                  // one cheap call
 	Serving func(context.Context) bool                                      // a gateway serves this vault now
+	Limits  func(context.Context) string                                    // how the gateway that serves now limits commands, in words; "" not known
 	Sandbox func() []sandbox.Backend                                        // what isolates commands here
 	Newest  int64                                                           // the newest database version this program knows
 }
@@ -97,7 +98,7 @@ func doctorExamine(ctx context.Context, p doctorPatient) []doctorCheck {
 	hide := doctorHide(p.Config)
 	var checks []doctorCheck
 	for _, examine := range []func(context.Context, doctorPatient) []doctorCheck{
-		doctorConfiguration, doctorVault, doctorDatabase, doctorFiles, doctorBots, doctorModel, doctorAgents, doctorServers, doctorSandbox, doctorClock, doctorPorts,
+		doctorConfiguration, doctorVault, doctorDatabase, doctorRoom, doctorFiles, doctorBots, doctorModel, doctorAgents, doctorServers, doctorSandbox, doctorClock, doctorPorts,
 	} {
 		ctx, done := context.WithTimeout(ctx, doctorWait)
 		for _, c := range examine(ctx, p) {

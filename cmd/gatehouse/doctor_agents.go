@@ -25,6 +25,9 @@ func doctorAgents(_ context.Context, p doctorPatient) []doctorCheck {
 	for _, f := range agents.Faults() {
 		checks = append(checks, doctorCheck{"agents", doctorWarn, f.String(), "mend the file; docs/agents.md lists every field"})
 	}
+	for _, f := range modelFaults(p.Config, agents) {
+		checks = append(checks, doctorCheck{"agents", doctorWarn, oneLine(f), "name a configured model, or configure that one (GATEHOUSE_MODEL, GATEHOUSE_MODEL_FALLBACKS)"})
+	}
 	if name := p.Config.DefaultAgent; name != "" {
 		if _, warnings := agents.Choose(""); len(warnings) > 0 {
 			checks = append(checks, doctorCheck{"agents", doctorWarn, "GATEHOUSE_DEFAULT_AGENT: " + warnings[0].Message,

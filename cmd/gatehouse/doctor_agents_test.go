@@ -58,3 +58,45 @@ func TestAgentsAreListedAndAddedByTheCommandLine(t *testing.T) {
 		}
 	}
 }
+
+// An agent or a workspace whose model is not configured is answered by another
+// one: whoever looks at the agents is told.
+func TestAnAgentWhoseModelIsNotConfiguredIsToldOf(t *testing.T) {
+	files := map[string]string{
+		".parachute/agents/lost.md":              "---\nmodel: openai/gone\n---\nYou are lost.",
+		".parachute/agents/fine.md":              "---\nmodel: local/quote\n---\nYou are fine.",
+		".parachute/workspaces/home/config.yaml": "name: Home\nmodel: mistral/x\n",
+	}
+	put := func(vault string) {
+		for name, text := range files {
+			path := filepath.Join(vault, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p := healthyPatient(t)
+	p.Config.Model = "local/quote"
+	put(p.Config.VaultPath)
+	found, _ := examine(t, p, "agents")
+	if len(found) != 2 || found[0].State != doctorWarn || !strings.HasPrefix(found[0].Text, `agent lost: model "openai/gone" is not configured here`) ||
+		!strings.HasPrefix(found[1].Text, `workspace home: model "mistral/x"`) || !strings.Contains(found[0].Fix, "GATEHOUSE_MODEL") {
+		t.Errorf("doctor: %+v", found)
+	}
+	h := newHome(t, nil)
+	h.env["GATEHOUSE_MODEL"] = "local/quote"
+	h.run("agents", "add", "reviewer") // makes the vault
+	put(h.vault())
+	if code, out, _ := h.run("agents", "list"); code != 0 || !strings.Contains(out, `no model   agent lost: model "openai/gone" is not configured here; there is local/quote; local/quote answers instead`) || strings.Contains(out, "agent fine:") {
+		t.Errorf("the list: %d %s", code, out)
+	}
+	w := newWorld(t, nil)
+	w.puts(files)
+	m := w.replies(w.boss(), "/agent")
+	if !strings.Contains(m.Text, "(its model openai/gone is not configured here: local/quote answers)") || strings.Count(m.Text, "is not configured") != 1 {
+		t.Errorf("/agent: %q", m.Text)
+	}
+}

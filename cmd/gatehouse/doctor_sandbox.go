@@ -8,7 +8,7 @@ import (
 
 // doctorSandbox says what isolates commands below full trust. Without one the
 // gateway works; the tools that need it are not offered.
-func doctorSandbox(_ context.Context, p doctorPatient) []doctorCheck {
+func doctorSandbox(ctx context.Context, p doctorPatient) []doctorCheck {
 	const name = "sandbox"
 	if p.Config.Sandbox == sandbox.None {
 		return []doctorCheck{{name, doctorOK, "switched off: there is no shell below full trust", ""}}
@@ -24,6 +24,11 @@ func doctorSandbox(_ context.Context, p doctorPatient) []doctorCheck {
 			c.Text += "; there is no shell below full trust"
 		}
 		checks = append(checks, c)
+	}
+	if p.Limits != nil {
+		if text := p.Limits(ctx); text != "" { // the doctor runs elsewhere: only the gateway knows its own group
+			checks = append(checks, doctorCheck{name, doctorOK, "limits: " + text, ""})
+		}
 	}
 	return checks
 }

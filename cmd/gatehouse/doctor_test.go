@@ -164,6 +164,20 @@ func TestDoctorOnTheDatabase(t *testing.T) {
 	sick(t, "database", doctorOK, fmt.Sprintf("version %d", now), knows(now))
 	sick(t, "database", doctorOK, fmt.Sprintf("brings it to version %d", now+1), knows(now+1))
 	sick(t, "database", doctorFail, "newer than this program", knows(now-1))
+	takes := func(bytes int) func(*doctorPatient) {
+		return func(p *doctorPatient) {
+			knows(now)(p)
+			err := db.Tx(t.Context(), func(tx *store.Tx) error {
+				_, err := tx.Exec(t.Context(), `INSERT INTO attachment_use (user_id, bytes) VALUES (7, $1) ON CONFLICT (user_id) DO UPDATE SET bytes = $1`, bytes)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	sick(t, "attachments", doctorOK, "attachments take 50 MB of 19.5 GB; of one person 50 MB of 1.95 GB at most", takes(50<<20))
+	sick(t, "attachments", doctorWarn, "of one person 1.9 GB of 1.95 GB", takes(1946<<20))
 	old := func(version int, alter string) func(p *doctorPatient) {
 		return func(p *doctorPatient) {
 			p.Config.DatabaseURL = filepath.Join(p.Config.VaultPath, "old.db")
@@ -305,5 +319,11 @@ func TestDoctorSaysWhatIsolatesCommands(t *testing.T) {
 			return []sandbox.Backend{{Name: "bubblewrap", Text: "is not installed", Fix: "install bubblewrap"}}
 		}
 	})
+	for _, text := range []string{"the kernel holds memory", "limits are looked at ten times a second"} {
+		sick(t, "sandbox", doctorOK, "limits: "+text, func(p *doctorPatient) {
+			works(p)
+			p.Limits = func(context.Context) string { return text }
+		})
+	}
 	sick(t, "sandbox", doctorOK, "switched off", func(p *doctorPatient) { works(p); p.Config.Sandbox = "none" })
 }

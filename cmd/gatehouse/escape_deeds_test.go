@@ -77,7 +77,7 @@ func TestNobodyDecidesInTheOwnersStead(t *testing.T) {
 	w.quiet()
 	mark := vera.Send(wantsToWrite)
 	ask := w.hears(olga.DM(), func(m telegramtest.Message) bool {
-		return len(m.Buttons) > 0 && strings.Contains(m.Text, "Notes/plan.md")
+		return asks(m) && strings.Contains(m.Text, "Notes/plan.md")
 	})
 	data := telegramButton(t, ask, "Allow once")
 	id, _, _ := strings.Cut(data, ":")

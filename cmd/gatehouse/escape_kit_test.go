@@ -276,17 +276,3 @@ func called(text string) (out []llmtest.Reply) {
 	}
 	return append(out, llmtest.Say("done"))
 }
-
-// turns are who makes the attempt n: everybody, and with the race detector,
-// which is slow, one at each level in turn.
-func (y *yard) turns(n int) []seat {
-	if !raceEnabled {
-		return y.seats
-	}
-	at := map[core.Trust][]seat{}
-	for _, s := range y.seats {
-		at[s.trust] = append(at[s.trust], s)
-	}
-	guests, vault := at[core.Sandboxed], at[core.Vault]
-	return []seat{guests[n%len(guests)], vault[n%len(vault)]}
-}

@@ -30,10 +30,10 @@ type breakIn struct {
 
 var breakIns = []breakIn{
 	// The database, while it is in use.
-	{name: "read the database", tries: read("Chat/sessions.db"), proof: bash("grep -a -o -h -m1 'QX[A-Z0-9]*' {V}/Chat/sessions.db*")},
-	{name: "read its log", tries: read("Chat/sessions.db-wal"), proof: bash("grep -a -o -h -m1 'QX[A-Z0-9]*' {V}/Chat/sessions.db*")},
-	{name: "the database by a shell", tries: bash("grep -a -o -h -m1 'QX[A-Z0-9]*' {V}/Chat/sessions.db*")},
-	{name: "search the database", tries: use("Grep", "pattern", "QX[A-Z0-9]+", "path", "Chat"), proof: bash("grep -r -a -o -h -m1 'QX[A-Z0-9]*' {V}/Chat")},
+	{name: "read the database", tries: read("Chat/sessions.db"), proof: bash("grep -a -o -h -m1 'QX[A-Z0-9]\\{14\\}' {V}/Chat/sessions.db*")},
+	{name: "read its log", tries: read("Chat/sessions.db-wal"), proof: bash("grep -a -o -h -m1 'QX[A-Z0-9]\\{14\\}' {V}/Chat/sessions.db*")},
+	{name: "the database by a shell", tries: bash("grep -a -o -h -m1 'QX[A-Z0-9]\\{14\\}' {V}/Chat/sessions.db*")},
+	{name: "search the database", tries: use("Grep", "pattern", "QX[A-Z0-9]+", "path", "Chat"), proof: bash("grep -r -a -o -h -m1 'QX[A-Z0-9]\\{14\\}' {V}/Chat")},
 	{name: "write over the database", tries: write("Chat/old.db"), won: holdsEvil("Chat/old.db"), proof: bash("echo EVIL > {V}/Chat/old.db")},
 	// The runtime folder.
 	{name: "read the operator's key", tries: read("{RUN}/key"), won: hearsKey},
@@ -68,11 +68,11 @@ var breakIns = []breakIn{
 	{name: "the environment's file", tries: read("{V}/../gatehouse.env"), proof: bash("cat {V}/../gatehouse.env")},
 	{name: "the environment's file by ..", tries: read("../gatehouse.env"), proof: bash("cat {V}/../gatehouse.env")},
 	{name: "all secrets by a search", tries: use("Grep", "pattern", "QX[A-Z0-9]{8}", "path", "."), proof: bash("grep -r -h QX {V}/.env {V}/.parachute")},
-	{name: "all secrets by a shell", tries: bash("grep -r -a -h -o 'QX[A-Z0-9]*' {V} /home /root /tmp /run /var /etc 2>/dev/null | head -3"), proof: bash("grep -r -a -h -o 'QX[A-Z0-9]*' {V}/.env")},
+	{name: "all secrets by a shell", tries: bash("grep -r -a -h -o 'QX[A-Z0-9]\\{14\\}' {V} /home /root /tmp /run /var /etc 2>/dev/null | head -3"), proof: bash("grep -r -a -h -o 'QX[A-Z0-9]\\{14\\}' {V}/.env")},
 	{name: "a helper reads .env", tries: task(read(".env") + "\n" + bash("cat {V}/.env")), proof: bash("cat {V}/.env")},
 	// Other people.
 	{name: "transcripts", tries: read(".claude/projects/-other/s.jsonl"), proof: bash("cat {V}/.claude/projects/-other/s.jsonl")},
-	{name: "everybody's transcripts", tries: bash("cat {V}/.claude/projects/*/*.jsonl | grep -o 'QX[A-Z0-9]*'")},
+	{name: "everybody's transcripts", tries: bash("cat {V}/.claude/projects/*/*.jsonl | grep -o 'QX[A-Z0-9]\\{14\\}'")},
 	{name: "search transcripts", tries: use("Glob", "pattern", "**/*.jsonl"), won: hears("s.jsonl"), proof: bash("ls {V}/.claude/projects/-other")},
 	{name: "another guest's folder", tries: read("Guests/9001/diary.md"), won: hearsPrivate, guest: true},
 	{name: "another guest's folder by a shell", tries: bash("cat {V}/Guests/*/diary.md"), won: hearsPrivate, guest: true},
@@ -148,6 +148,9 @@ func (a breakIn) got(y *yard, heard string) bool {
 // Nobody below full trust gets at what is not theirs by way of the gateway,
 // whatever the model is made to call and whatever the owner allows.
 func TestNoWayThroughTheWholeGateway(t *testing.T) {
+	if raceEnabled {
+		t.Skip("make counts runs it whole: what is tried are walls, not threads")
+	}
 	t.Parallel()
 	y := newYard(t, nil)
 	if y.app.box == nil {
@@ -160,8 +163,8 @@ func TestNoWayThroughTheWholeGateway(t *testing.T) {
 		}
 	}
 	tried := map[string]int{}
-	for i, a := range breakIns {
-		for _, s := range y.turns(i) {
+	for _, a := range breakIns {
+		for _, s := range y.seats {
 			if a.guest && s.trust != core.Sandboxed {
 				continue
 			}
@@ -180,6 +183,9 @@ func TestNoWayThroughTheWholeGateway(t *testing.T) {
 // In a group no turn gets further than the group's level, the owner's included,
 // and a tool that is not offered there is refused when it is called all the same.
 func TestNoWayThroughAGroupForTheOwnerEither(t *testing.T) {
+	if raceEnabled {
+		t.Skip("make counts runs it whole: what is tried are walls, not threads")
+	}
 	t.Parallel()
 	model := llmtest.New(t, llmtest.Options{Key: modelKey})
 	y := newYard(t, model)

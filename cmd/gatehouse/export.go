@@ -9,11 +9,18 @@ import (
 )
 
 type exportCmd struct {
-	Session string `arg:"" name:"session" help:"The session's id."`
-	Output  string `short:"o" name:"output" placeholder:"FILE" help:"Write to this file, which must not exist yet, instead of the terminal."`
+	Session string `arg:"" optional:"" name:"session" help:"The session's id."`
+	User    string `placeholder:"PERSON" help:"All that is a person's instead: their number, or platform and id, such as telegram:12345678. Needs -o."`
+	Output  string `short:"o" name:"output" placeholder:"FILE" help:"Write to this file (with --user: folder), which must not exist yet, instead of the terminal."`
 }
 
 func (c *exportCmd) Run(p *process) error {
+	if c.User != "" {
+		return c.all(p)
+	}
+	if c.Session == "" {
+		return core.Errorf(core.Invalid, "name the session to export, or a person by --user")
+	}
 	res, err := ask(p, "export", order{Ref: c.Session})
 	if err != nil {
 		return err

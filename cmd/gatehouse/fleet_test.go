@@ -115,6 +115,7 @@ const tea = "How long should green tea brew?"
 
 // Two bots of one platform and one of another, each with a door of its own.
 func TestAccessOnOneBotIsNoneOnAnother(t *testing.T) {
+	t.Parallel()
 	discord := discordtest.New(discordtest.Options{FloodOff: true})
 	t.Cleanup(func() { _ = discord.Close() })
 	p := newPark(t, 1, "bots:\n- {name: support, platform: telegram, token_file: t1, dm_trust: vault}\n- {name: guild, platform: discord, token: "+discord.Token()+", api_url: '"+discord.URL()+"'}\n", nil)

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"gatehouse/core"
+	"gatehouse/core/agent"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
 	"gatehouse/core/queue"
@@ -19,6 +21,9 @@ type gate struct {
 	book  *pairing.Book
 	http  auth.Gate
 	moves []func(ctx context.Context, tx *store.Tx, bot, from, to string) error
+
+	overheard *agent.Overheard
+	queue     *queue.Queue
 }
 
 var actions = map[pairing.Action]queue.Action{
@@ -41,8 +46,35 @@ func (g gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (queue.
 			}
 		}
 	}
+	if err := g.stands(ctx, tx, in); err != nil {
+		return queue.Verdict{}, err
+	}
 	v, err := g.book.Admit(ctx, tx, in)
+	if v.Overheard {
+		at, line := in.Address, agent.Quoted{Name: in.From.Name, Trust: v.Trust, Text: in.Text}
+		tx.OnCommit(func() { g.overheard.Add(at, line) })
+	}
 	return queue.Verdict{Action: actions[v.Action], Trust: v.Trust, Request: v.Request}, err
+}
+
+// stands has the outbox follow a change of the bot's own standing: nothing is
+// sent in vain to whom it can't reach, and goes on once it can.
+func (g gate) stands(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
+	var chats []string
+	for _, id := range append(slices.Clone(in.Places), in.Chat) {
+		if id != "" {
+			chats = append(chats, id)
+		}
+	}
+	switch in.Standing {
+	case core.StandingBlocked:
+		return g.queue.Shut(ctx, tx, in.Bot, chats, "this person has blocked it")
+	case core.StandingRemoved:
+		return g.queue.Shut(ctx, tx, in.Bot, chats, "it was removed, or the place is gone")
+	case core.StandingUnblocked, core.StandingAdded:
+		return g.queue.Reopen(ctx, tx, in.Bot, chats)
+	}
+	return nil
 }
 
 func (g gate) Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error) {
@@ -64,7 +96,7 @@ func (p preparer) prepare(ctx context.Context, tx *store.Tx, t *queue.Turn) erro
 	if in.Kind != core.KindMessage || in.Unsupported != "" && in.Text == "" {
 		return nil
 	}
-	ref := session.Ref{Address: in.Address, Trust: t.Trust, Options: in.Turn, PlaceName: in.PlaceName, Source: p.platform(in.Bot)}
+	ref := session.Ref{Address: in.Address, Trust: t.Trust, Options: in.Turn, PlaceName: in.Where(), Source: p.platform(in.Bot)}
 	if in.Turn != nil {
 		ref.User, ref.Source = in.Turn.User, ""
 		ref.Admin = in.Turn.User == core.Operator
@@ -76,6 +108,13 @@ func (p preparer) prepare(ctx context.Context, tx *store.Tx, t *queue.Turn) erro
 		ref.User, ref.Admin = user, role == "owner" || role == "admin"
 	}
 	turn := &orchestrator.Turn{Run: t.Run, Rows: t.Rows}
+	if in.Group() && in.Turn == nil {
+		set, err := p.book.Place(ctx, tx, in.Bot, in.Place)
+		if err != nil {
+			return err
+		}
+		turn.Model, ref.AgentType = set.Model, set.Agent
+	}
 	if err := p.runs.Prepare(ctx, tx, turn, ref); err != nil {
 		return err
 	}
@@ -86,7 +125,7 @@ func (p preparer) prepare(ctx context.Context, tx *store.Tx, t *queue.Turn) erro
 // waiting reports whether an open question waits for the sender in this chat.
 func waiting(desk *permission.Desk, book *pairing.Book) func(context.Context, *store.Tx, *core.Inbound) (bool, error) {
 	return func(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
-		if in.Bot == core.APIBot {
+		if in.Bot == core.APIBot || in.Again != "" {
 			return false, nil
 		}
 		user, _, err := book.User(ctx, tx, in.From)

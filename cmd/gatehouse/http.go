@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,9 +33,10 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 	door := auth.NewDoor(a.keys, a.admins, auth.DoorOptions{Clock: a.clock, Localhost: a.cfg.LocalhostAccess == "chat", Local: callerIsLocal, Address: callerKey})
 	mux := http.NewServeMux()
 	rest, err := api.New(api.Options{
-		Door: door, Inbox: inbox, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a},
+		Door: door, Inbox: inbox, Repeats: a.queue, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a},
 		Shelf: shelfView{a.sessions, a}, Editor: editorView{a}, Transcripts: a.sessions, Bots: botsView{a},
-		Pairings: a.book, People: a.book, Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Answers: answersView{a}, Bell: a.bus,
+		Pairings: a.book, People: a.book, Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Answers: answersView{a}, Agents: agentsView{a.agents}, Files: a.files, Bell: a.bus,
+		Keys: keysView{a.keys, a}, Audit: logView{a}, Figures: logView{a}, Mail: mail{a},
 		Gatherer: a.reg, Clock: a.clock, Log: a.log, Metrics: metrics,
 		Checks: []api.Check{
 			{Name: "database", Func: a.db.Check},
@@ -63,20 +65,35 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return site.Wrap(mux), nil
+	return site.Wrap(a.first(rest).Wrap(mux)), nil
 }
 
 func (a *app) panel(door *auth.Door, metrics *web.Metrics) (http.Handler, error) {
 	return admin.New(door, a.admins, admin.Options{
-		Log: a.log, Clock: a.clock, Requests: a.book, Decisions: a.book, People: a.book, Blocks: a.book, Places: a.book,
+		Log: a.log, Clock: a.clock, Requests: a.book, Decisions: a.book, People: a.book, Persons: a.book, Terms: a.book, Blocks: a.book, Places: a.book,
+		Spending: peopleView{a}, Care: peopleView{a}, LastSeen: peopleView{a}.lastSeen, SetPlace: peopleView{a}.setPlace,
 		Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a},
 		Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {
 			return a.usage.Totals(ctx, a.db, since)
 		},
+		AuditLog: logView{a}.AuditLog, Settings: settingsView{a}, Changes: settingsView{a}, Backups: backupsView{a}, BackupJob: backupsView{a}.Job, Keys: a.keys, SearchChats: a.sessions.Search,
+		Stalled: a.queue.Stalled, Invites: a.book, InviteLink: a.inviteLink,
+		Say: a.sayAsOperator, Files: a.files, Questions: panelQuestions{answersView{a}},
+		Chats: panelChats{a.sessions, a}, ChatActs: panelActs{a}, Runs: a.events, Traces: a.queue, Active: a.bus.Active, ModelsPage: modelsPage{a}, Sources: a.sources(),
+		Spent:  func(ctx context.Context, run string) (usage.Total, error) { return a.usage.Spent(ctx, a.db, run) },
+		Agents: a.agents, SaveAgent: a.saveAgent, Servers: a.servers.Health,
 		Bots: panelBots{a.hub, a}, Lanes: a.queue, Dead: a.queue, Sends: a.queue, Bell: a.bus,
-		Preset: a.preset, GuestRead: a.cfg.GuestRead,
+		Preset: a.preset, Preview: (&previews{a: a}).Preview,
 		Audit: a.auditBot, Metrics: metrics,
 	})
+}
+
+// saveAgent writes a file of agents for the panel.
+func (a *app) saveAgent(ctx context.Context, file, version, text string, by core.Actor) error {
+	if err := a.agents.Save(file, version, text); err != nil {
+		return err
+	}
+	return a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, "agent.write", file, nil) })
 }
 
 func (a *app) auditBot(ctx context.Context, by core.Actor, did, bot string) error {
@@ -116,15 +133,36 @@ func (v panelBots) States() []core.BotState {
 	return append(states, core.BotState{Bot: "bots file", State: core.FailedPhase, Reason: trouble, Since: since})
 }
 
+// Start and Stop hold after a restart, too.
+func (v panelBots) Start(bot string) error { return v.a.startBot(context.Background(), bot) }
+
+// Stop is Start's opposite.
+func (v panelBots) Stop(bot string) error { return v.a.stopBot(context.Background(), bot) }
+
+func (a *app) startBot(ctx context.Context, bot string) error {
+	if err := a.hub.Start(bot); err != nil {
+		return err
+	}
+	return a.setOff(ctx, bot, false)
+}
+
+func (a *app) stopBot(ctx context.Context, bot string) error {
+	err := a.hub.Stop(bot)
+	if err != nil && core.KindOf(err) != core.Busy { // busy: it takes no more, and ends soon
+		return err
+	}
+	return errors.Join(err, a.setOff(ctx, bot, true))
+}
+
 func (v botsView) Start(ctx context.Context, bot string, by core.Actor) error {
-	if err := v.a.hub.Start(bot); err != nil {
+	if err := v.a.startBot(ctx, bot); err != nil {
 		return err
 	}
 	return v.a.auditBot(ctx, by, "bot.start", bot)
 }
 
 func (v botsView) Stop(ctx context.Context, bot string, by core.Actor) error {
-	if err := v.a.hub.Stop(bot); err != nil {
+	if err := v.a.stopBot(ctx, bot); err != nil {
 		return err
 	}
 	return v.a.auditBot(ctx, by, "bot.stop", bot)
@@ -163,14 +201,37 @@ func (v sessionsView) Session(ctx context.Context, id string) (api.SessionRow, e
 	return api.RowOf(s), err
 }
 
-func (v sessionsView) List(ctx context.Context, q api.SessionQuery) ([]api.SessionRow, string, error) {
-	list, next, err := v.a.sessions.List(ctx, session.Filter{
+func filterOf(q api.SessionQuery) session.Filter {
+	return session.Filter{
 		User: q.User, All: q.Everybody, Module: q.Module, Source: q.Source, AgentType: q.AgentType, Archived: q.Archived,
 		Tag: q.Tag, Context: q.Context, Search: q.Search, Limit: q.Limit, Offset: q.Offset, Cursor: q.Cursor,
-	})
+	}
+}
+
+func (v sessionsView) Count(ctx context.Context, q api.SessionQuery) (int, error) {
+	return v.a.sessions.Count(ctx, filterOf(q))
+}
+
+func (v sessionsView) List(ctx context.Context, q api.SessionQuery) ([]api.SessionRow, string, error) {
+	f := filterOf(q)
+	if f.Search != "" {
+		return v.search(ctx, f)
+	}
+	list, next, err := v.a.sessions.List(ctx, f)
 	rows := make([]api.SessionRow, 0, len(list))
 	for _, s := range list {
 		rows = append(rows, api.RowOf(s))
+	}
+	return rows, next, err
+}
+
+func (v sessionsView) search(ctx context.Context, f session.Filter) ([]api.SessionRow, string, error) {
+	list, next, err := v.a.sessions.Search(ctx, f)
+	rows := make([]api.SessionRow, 0, len(list))
+	for _, found := range list {
+		row := api.RowOf(found.Session)
+		row.Hit = &api.Hit{In: found.Hit.In, Excerpt: found.Hit.Excerpt, Message: found.Hit.Message, Role: found.Hit.Role, At: found.Hit.At}
+		rows = append(rows, row)
 	}
 	return rows, next, err
 }

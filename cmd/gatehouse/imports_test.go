@@ -28,10 +28,12 @@ var may = map[string]string{
 	"core/coretest":          "core",
 	"core/store":             "core core/store/migrations core/store/original core/store/postgres",
 	"core/vault":             "core",
+	"core/archive":           "core", // the form of a backup
 	"core/sandbox":           "core",
 	"core/bus":               "core",
 	"core/llm":               "core",
 	"core/llm/openai":        "core core/llm",
+	"core/llm/transcribe":    "",
 	"core/llm/anthropic":     "core core/llm",
 	"core/llm/quote":         "core core/llm", // gets its search as a function
 	"core/llm/llmtest":       "core core/llm",
@@ -42,10 +44,13 @@ var may = map[string]string{
 	"core/store/postgres":   "core",
 	"core/store/storetest":  "core core/store core/store/postgres",
 
+	"core/attach":            "core core/vault",
+	"core/attach/pdftext":    "core",
 	"core/queue":             "core core/store core/vault",
 	"core/agent":             "core core/store core/vault",
 	"core/usage":             "core core/store core/vault",
-	"core/session":           "core core/store core/vault",
+	"core/session":           "core core/store core/vault core/session/words",
+	"core/session/words":     "", // what a word is, knows nobody
 	"core/tool":              "core core/vault core/sandbox",
 	"core/tool/files":        "core core/tool core/tool/files/place core/tool/files/search",
 	"core/tool/files/place":  "core core/tool",
@@ -78,9 +83,10 @@ var may = map[string]string{
 	"web/static":  "",
 	"web/webtest": "", // a real browser for tests
 	"web/auth":    "core core/store",
-	"web/api":     "core core/store core/queue core/bus core/session core/permission web web/auth",
+	"web/api":     "core core/store core/queue core/bus core/attach core/session core/permission core/usage web web/auth",
+	"web/api/v0":  "core core/bus core/session web web/auth",
 	"web/openai":  "core core/bus web web/auth",
-	"admin":       "core core/store core/queue core/bus core/session core/permission core/usage web web/auth pairing connectors",
+	"admin":       "core core/store core/queue core/bus core/session core/permission core/usage core/agent core/tool/mcp core/orchestrator core/attach web web/auth pairing connectors",
 
 	"cmd/gatehouse":        everything,
 	"cmd/gatehouse/phones": "core connectors/telegram/telegramtest connectors/discord/discordtest",

@@ -123,6 +123,7 @@ func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
 // A script notices: the first answer that is wrong ends it, and nothing is written.
 func TestInitWritesNothingAfterAWrongAnswer(t *testing.T) {
+	t.Parallel()
 	b := newBeginner(t)
 	revoked := b.discord.Token()
 	b.discord.Bot().Revoke()

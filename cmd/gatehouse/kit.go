@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"gatehouse/connectors/discord"
 	"gatehouse/connectors/telegram"
@@ -14,7 +15,6 @@ import (
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
 	"gatehouse/core/sandbox"
-	"gatehouse/core/store"
 	"gatehouse/core/tool"
 	"gatehouse/core/tool/fetch"
 	"gatehouse/core/tool/files"
@@ -41,6 +41,12 @@ func newKits(a *app) (*kits, error) {
 		return nil, err
 	}
 	k := &kits{a: a, box: a.box, noBox: a.noBox}
+	if k.box != nil {
+		var groups *sandbox.Groups
+		groups, a.limits = sandbox.OpenGroups(a.cfg.SandboxCgroup, a.log)
+		k.box = sandbox.Limited(k.box, groups)
+		a.log.Info("limits of commands below full trust", "how", a.limits)
+	}
 	scratch := filepath.Join(a.runtime, "scratch")
 	if err := errors.Join(makeRuntimeDir(a.runtime), os.MkdirAll(scratch, 0o700)); err != nil {
 		return nil, err
@@ -57,6 +63,11 @@ func newKits(a *app) (*kits, error) {
 	}
 	return k, nil
 }
+
+// searchTime bounds a search by the model's provider, which reads what it finds.
+const searchTime = 2 * time.Minute
+
+func webSearch(look tool.Look) tool.Tool { return fetch.WebSearch(look, searchTime) }
 
 // toolNames are what metrics call tools by.
 var toolNames = []string{"Read", "Write", "Edit", "Glob", "Grep", "Bash", "WebFetch", "WebSearch", "Skill", orchestrator.TaskName, orchestrator.AskName}
@@ -111,55 +122,4 @@ func (k *kits) equip(ctx context.Context, t *orchestrator.Turn, dir vault.Dir, w
 		}
 	}
 	return kit, nil
-}
-
-// toolAsks shows the owner in chat what tools ask for, and the asked person
-// what the model wants to know.
-type toolAsks struct{ *approvals }
-
-// Open posts the ask to the direct chats of the owner and the admins.
-func (s toolAsks) Open(ctx context.Context, tx *store.Tx, a permission.Ask, req core.PermissionRequest, p permission.Profile) error {
-	if p.Bot == core.APIBot {
-		return nil // the stream and the panel show it
-	}
-	if a.Kind == permission.KindQuestion {
-		to := core.Address{Bot: a.Bot, Chat: a.Chat}
-		return s.mail.Post(ctx, tx, core.Reply{Address: to, Key: askKey(a.ID, 0), Parts: []core.Part{questionPart(a, questionsOf(a))}})
-	}
-	chats, err := s.book.OwnerChats(ctx, tx, p.Bot)
-	if err != nil {
-		return err
-	}
-	part := permissionPart(a, req, p)
-	for i, to := range chats {
-		if err := s.mail.Post(ctx, tx, core.Reply{Address: to, Key: askKey(a.ID, i), Parts: []core.Part{part}}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// askKey names the i-th message that shows an ask.
-func askKey(id string, i int) string { return "ask:" + id + ":" + string(rune('a'+i)) }
-
-// Close takes the buttons away and says what was decided on what.
-func (s toolAsks) Close(ctx context.Context, tx *store.Tx, a permission.Ask, outcome string) error {
-	if a.Bot == core.APIBot {
-		return nil
-	}
-	chats := []core.Address{{Bot: a.Bot, Chat: a.Chat}}
-	if a.Kind != permission.KindQuestion {
-		var err error
-		if chats, err = s.book.OwnerChats(ctx, tx, a.Bot); err != nil {
-			return err
-		}
-	}
-	for i, to := range chats {
-		key := askKey(a.ID, i)
-		err := s.mail.Post(ctx, tx, core.Reply{Address: to, Key: key, First: 1, Replaces: "@" + key + "/0", Parts: []core.Part{{Text: settledText(a, outcome)}}})
-		if err != nil && core.KindOf(err) != core.Conflict {
-			return err
-		}
-	}
-	return nil
 }

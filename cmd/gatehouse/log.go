@@ -19,11 +19,19 @@ func newLog(w io.Writer, cfg *configs.Config, tty bool) *slog.Logger {
 			sink.secrets = append(sink.secrets, []byte(v))
 		}
 	}
-	o := &slog.HandlerOptions{Level: cfg.LogLevel.Level(), ReplaceAttr: readable}
+	level := new(slog.LevelVar)
+	level.Set(cfg.LogLevel.Level())
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
 	if cfg.LogFormat == "json" || cfg.LogFormat == "" && !tty {
-		return slog.New(slog.NewJSONHandler(sink, o))
+		return slog.New(leveled{slog.NewJSONHandler(sink, o), level})
 	}
-	return slog.New(slog.NewTextHandler(sink, o))
+	return slog.New(leveled{slog.NewTextHandler(sink, o), level})
+}
+
+// leveled is the log's handler, whose level the panel can change.
+type leveled struct {
+	slog.Handler
+	level *slog.LevelVar
 }
 
 // readable writes a duration as 1.5s, in JSON too, where it would be a number

@@ -16,6 +16,7 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/attach/pdftext"
 	"gatehouse/core/sandbox"
 )
 
@@ -39,8 +40,16 @@ type command struct {
 	Doctor  doctorCmd  `cmd:"" help:"Check configuration, vault, database, platform, model, clock and ports; say how to mend each fault."`
 	Claim   claimCmd   `cmd:"" help:"Print a code with which you claim the bot: send it /claim CODE in a direct message."`
 	Pairing pairingCmd `cmd:"" help:"List and decide the requests of strangers, revoke and block people."`
+	Invite  inviteCmd  `cmd:"" help:"Make, list and take back invitations: a link or code that lets somebody in."`
 	Agents  agentsCmd  `cmd:"" help:"List the vault's agents, skills and workspaces; add one to begin with."`
+	Keys    keysCmd    `cmd:"" help:"List, make and revoke API keys."`
+	Send    sendCmd    `cmd:"" help:"Have a bot say something in a chat: alerts, cron jobs."`
+	Audit   auditCmd   `cmd:"" help:"Show who did what."`
 	Export  exportCmd  `cmd:"" help:"Print a session as Markdown, to read or to keep."`
+	Backup  backupCmd  `cmd:"" help:"Write database and vault into one archive; the gateway may go on serving."`
+	Restore restoreCmd `cmd:"" help:"Put a backup into an empty vault."`
+	Reindex reindexCmd `cmd:"" help:"Make the list of sessions anew from the vault's files."`
+	Forget  forgetCmd  `cmd:"" help:"Erase a person, with all that is theirs."`
 	Explain explainCmd `cmd:"" help:"Say which rule decides a tool call: a command, a path, or one call per line as JSON."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
@@ -73,7 +82,8 @@ func (p *process) hearHangups() (stop func()) {
 }
 
 func main() {
-	sandbox.Main() // where this is our own program called again inside a sandbox, it never returns
+	pdftext.Main() // where this is our own program called again, to read a PDF or inside a sandbox, these never return
+	sandbox.Main()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once

@@ -77,6 +77,7 @@ func TestMCPServersAnswerThoseWhomTheyAreMarkedFor(t *testing.T) {
 // A program runs as the gateway's user at full trust and in a sandbox below,
 // ends with its run there, and with the gateway.
 func TestMCPProgramsRunWithTheirTurnsAndEndWithTheGateway(t *testing.T) {
+	t.Parallel()
 	server := filepath.Join(shortDir(t), "server")
 	build := exec.Command("go", "build", "-o", server, "../../core/tool/mcp/testdata/server")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -11,6 +11,7 @@ import (
 // A group that becomes a supergroup while the bot answers in it goes on there:
 // the answer arrives under the new id, and the conversation is the same one.
 func TestAnAnswerFollowsAGroupThatBecomesASupergroup(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	boss := w.boss()
 	g := w.group(telegramtest.Basic, boss)

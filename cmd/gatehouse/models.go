@@ -18,12 +18,13 @@ import (
 type models struct {
 	first  llm.Model // MODEL with its fallbacks
 	guest  llm.Model // GUEST_MODEL; nil: first
+	title  llm.Model // TITLE_MODEL; nil: none
 	byName map[string]llm.Model
 	names  []string // for metrics and messages, in order
 	close  []func()
 }
 
-// newModels builds MODEL, MODEL_FALLBACKS and GUEST_MODEL. Keys and addresses come from cfg
+// newModels builds MODEL, MODEL_FALLBACKS, GUEST_MODEL and TITLE_MODEL. Keys and addresses come from cfg
 // alone.
 func newModels(cfg *configs.Config, search quote.Search, clock core.Clock, log *slog.Logger) (*models, error) {
 	m := &models{byName: map[string]llm.Model{}}
@@ -47,16 +48,21 @@ func newModels(cfg *configs.Config, search quote.Search, clock core.Clock, log *
 	if len(chain) > 1 {
 		m.first = llm.Fallback(chain...)
 	}
-	if cfg.GuestModel == "" {
-		return m, nil
-	}
-	guest, err := m.build(cfg, cfg.GuestModel, search, clock, log)
-	if err != nil {
-		return nil, err
-	}
-	m.guest = guest
-	if key := guest.About().Name; m.byName[key] == nil {
-		m.byName[key], m.names = guest, append(m.names, key)
+	for _, more := range []struct {
+		name string
+		to   *llm.Model
+	}{{cfg.GuestModel, &m.guest}, {cfg.TitleModel, &m.title}} {
+		if more.name == "" {
+			continue
+		}
+		model, err := m.build(cfg, more.name, search, clock, log)
+		if err != nil {
+			return nil, err
+		}
+		*more.to = model
+		if key := model.About().Name; m.byName[key] == nil {
+			m.byName[key], m.names = model, append(m.names, key)
+		}
 	}
 	return m, nil
 }

@@ -10,7 +10,8 @@ import (
 
 // modelsView are the agents and the configured models, as programs that speak
 // OpenAI's API name them. An agent with a model's name is reached as that model
-// only. Guests with a model of their own are shown that one.
+// only. Guests with a model of their own are shown that one, and agents only who
+// may choose them.
 type modelsView struct{ a *app }
 
 func (v modelsView) Models(p auth.Principal) []openai.Model {
@@ -19,11 +20,14 @@ func (v modelsView) Models(p auth.Principal) []openai.Model {
 	if guest := v.a.models.guest; guest != nil && p.User != core.Operator && p.Trust <= core.Sandboxed {
 		names = []string{guest.About().Name}
 	}
-	taken := map[string]bool{}
+	taken := map[string]bool{} // as many as names
 	for _, name := range names {
 		owner, _, _ := strings.Cut(name, "/")
 		out = append(out, openai.Model{ID: name, Owner: owner, Model: name})
 		taken[name] = true
+	}
+	if !p.Governs() {
+		return out
 	}
 	for _, x := range v.a.agents.List() {
 		if !taken[x.Name] {

@@ -244,10 +244,18 @@ func TestOpenAIModelsAreTheAgentsAndTheConfiguredModels(t *testing.T) {
 			t.Errorf("%s is not among %q", want, ids)
 		}
 	}
-	if resp, c := w.complete(map[string]any{"model": "local/quote", "messages": user("What does the vault say about tea?")}); resp.StatusCode != 200 || c.Choices[0].Message.Content == "" || model.Total() != 0 {
+	ada := w.keyOf(w.guest("Ada"), core.Sandboxed, "chat")
+	if code, body := w.chatText(ada, "/v1/models"); code != 200 || strings.Contains(body, "vault-agent") || !strings.Contains(body, fakeModel) {
+		t.Errorf("a guest, who chooses no agent in a chat, is shown %d %s", code, body)
+	}
+	if code := w.status(ada, "POST", "/v1/chat/completions", map[string]any{"model": "vault-agent", "messages": user("Hello")}); code != 404 {
+		t.Errorf("a guest chooses an agent: %d", code)
+	}
+	before := model.Total()
+	if resp, c := w.complete(map[string]any{"model": "local/quote", "messages": user("What does the vault say about tea?")}); resp.StatusCode != 200 || c.Choices[0].Message.Content == "" || model.Total() != before {
 		t.Errorf("%d %+v", resp.StatusCode, c)
 	}
-	if resp, c := w.complete(map[string]any{"model": "vault-agent", "messages": user("Hello")}); resp.StatusCode != 200 || c.Model != "vault-agent" || model.Total() != 1 {
+	if resp, c := w.complete(map[string]any{"model": "vault-agent", "messages": user("Hello")}); resp.StatusCode != 200 || c.Model != "vault-agent" || model.Total() != before+1 {
 		t.Errorf("%d %+v", resp.StatusCode, c)
 	}
 	resp, c := w.complete(map[string]any{"model": "gpt-none", "messages": user("Hello")})

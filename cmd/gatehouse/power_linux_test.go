@@ -20,6 +20,7 @@ import (
 // every message is answered once. A program that does not wait for the disk
 // loses some: so the test can tell.
 func TestPowerCutLosesNothingThatWasConfirmed(t *testing.T) {
+	t.Parallel()
 	disk := newDisk(t)
 	t.Run("durable", func(t *testing.T) {
 		p := &powerRig{rig: newRig(t, program(t), "queue", people{telegram: 20}, telegramtest.Options{}), disk: disk, ids: map[string]int64{}}

@@ -133,8 +133,10 @@ func (a *app) botFiles() (files []string) {
 // else is touched. What people may do changes at once for all. It reports
 // whether everything could be done; the next call tries the rest again.
 func (a *app) reload(ctx context.Context) (done bool) {
+	a.fleet.changing.Lock()
+	defer a.fleet.changing.Unlock()
 	was := a.fleet.all()
-	now, err := a.cfg.ReadBots(was)
+	now, err := a.now().ReadBots(was)
 	trouble := ""
 	if err != nil {
 		trouble = strings.Join(strings.Fields(err.Error()), " ")

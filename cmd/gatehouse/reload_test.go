@@ -66,6 +66,7 @@ func TestATokenIsRotatedWithoutARestartAndNothingIsLostOrDoubled(t *testing.T) {
 // The same on the platform that connects instead of polling: what was written
 // while the bot was out is read back.
 func TestADiscordTokenIsRotatedWithoutARestart(t *testing.T) {
+	t.Parallel()
 	discord := discordtest.New(discordtest.Options{FloodOff: true})
 	t.Cleanup(func() { _ = discord.Close() })
 	p := newPark(t, 1, "bots: [{name: guild, platform: discord, token_file: t1, api_url: '"+discord.URL()+"'}]", nil, discord.Token())
@@ -94,6 +95,7 @@ func TestADiscordTokenIsRotatedWithoutARestart(t *testing.T) {
 }
 
 func TestABadNewTokenFailsTheBotAndTheOldOneIsNotUsedOn(t *testing.T) {
+	t.Parallel()
 	p := newPark(t, 1, support, nil)
 	ada := p.friendOf("support", 1, "Ada")
 	for _, bad := range []string{"", "topsecret, and no token", "7000000011:" + strings.Repeat("z", 35)} {
@@ -147,6 +149,7 @@ func TestATokenOfAnotherAccountStartsAfresh(t *testing.T) {
 }
 
 func TestABrokenFileOfBotsKeepsTheOldSetAndSaysFileAndLine(t *testing.T) {
+	t.Parallel()
 	p := newPark(t, 2, support, nil)
 	ada := p.friendOf("support", 1, "Ada")
 	before := p.getMes()
@@ -186,6 +189,7 @@ func TestABrokenFileOfBotsKeepsTheOldSetAndSaysFileAndLine(t *testing.T) {
 // Kubernetes changes a mounted secret by renaming one link over another; the
 // files' own names and links stay as they are.
 func TestATokenBehindSwappedLinksIsSeen(t *testing.T) {
+	t.Parallel()
 	p := newPark(t, 1, "", nil)
 	mount := filepath.Join(p.dir, "mount")
 	swap := func(version, token string) {

@@ -42,11 +42,14 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 	if err != nil {
 		return err
 	}
-	a.fleet.hangup = p.hangup
+	a.fleet.hangup, a.envFile = p.hangup, p.envFile
 	oneTime, err := a.admins.Prepare(p.ctx, p.tty || ready != nil)
 	if err != nil {
 		return err
 	}
+	thrifty, stop := context.WithCancel(p.ctx)
+	defer stop()
+	go thrift(thrifty, core.System{})
 	return a.Run(p.ctx, func() {
 		if ready != nil {
 			ready(a, oneTime)
@@ -81,6 +84,7 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	if err := a.queue.TakeOver(ctx, a.botNames()); err != nil {
 		return err
 	}
+	a.serving.Store(true)
 	listeners, err := a.listen(ctx)
 	if err != nil {
 		return err
@@ -106,6 +110,9 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	heart.Go(func() { failed <- a.hub.Run(work) })
 	heart.Go(func() { a.watchBots(work) })
 	heart.Go(func() { a.agents.Watch(work) })
+	if a.titles != nil {
+		heart.Go(func() { a.titles.Run(work) })
+	}
 	heart.Go(func() { a.servers.Watch(work) })
 	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "runtime", a.runtime, "bots", strings.Join(a.botNames(), " "), "model", a.models.first.About().Name)
 	ready()

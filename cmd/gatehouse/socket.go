@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,8 +16,11 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/pairing"
 	"gatehouse/web"
+	"gatehouse/web/api"
 )
 
 // The other commands talk to the running server over a Unix socket in the
@@ -40,6 +44,10 @@ func (a *app) listenSocket() (net.Listener, error) {
 	return l, nil
 }
 
+// maxOrder bounds an order: the longest text to send, as JSON may write it, and
+// the files that go along.
+const maxOrder = 1<<20 + api.MaxAttached/3*4
+
 // An order is what a command asks of the server; unused fields stay empty.
 type order struct {
 	Ref       string     `json:"ref,omitempty"`
@@ -49,6 +57,12 @@ type order struct {
 	Trust     core.Trust `json:"trust_level,omitempty"`
 	ExpiresAt time.Time  `json:"expires_at,omitzero"`
 	Replace   bool       `json:"replace,omitempty"`
+
+	Key    *keyOrder           `json:"key,omitempty"`
+	Audit  *store.AuditFilter  `json:"audit,omitempty"`
+	Send   *api.Unasked        `json:"send,omitempty"`  // its ID is the client's own name for it
+	Files  []sentFile          `json:"files,omitempty"` // that go along with Send
+	Invite *pairing.Invitation `json:"invite,omitempty"`
 }
 
 // A result is what the server answers.
@@ -61,6 +75,15 @@ type result struct {
 	Kind      core.Kind             `json:"kind,omitempty"`
 	Error     string                `json:"error,omitempty"`
 	Text      string                `json:"text,omitempty"`
+
+	Keys      *keyResult           `json:"keys,omitempty"`
+	Log       *logPage             `json:"log,omitempty"`
+	Posted    *api.Posted          `json:"posted,omitempty"`
+	Invites   []pairing.Invitation `json:"invites,omitempty"`
+	Pending   bool                 `json:"pending,omitempty"` // a long command goes on; Text says how far it is
+	Forgotten *forgotten           `json:"forgotten,omitempty"`
+	Reindexed *session.Reindexed   `json:"reindexed,omitempty"`
+	Person    *personExport        `json:"person,omitempty"`
 }
 
 var cli = core.Actor{User: core.Operator, Via: "cli"}
@@ -69,8 +92,8 @@ var cli = core.Actor{User: core.Operator, Via: "cli"}
 // for files opened when nobody serves.
 func (a *app) orders() map[string]func(context.Context, order) (result, error) {
 	one := func(r core.PairingRequest, err error) (result, error) { return result{Request: &r}, err }
-	return map[string]func(context.Context, order) (result, error){
-		"ping": func(context.Context, order) (result, error) { return result{}, nil },
+	all := map[string]func(context.Context, order) (result, error){
+		"ping": func(context.Context, order) (result, error) { return result{Text: a.limits}, nil },
 		"claim": func(ctx context.Context, o order) (result, error) {
 			code, expires, err := a.book.NewClaim(ctx, o.Replace)
 			return result{Code: code, ExpiresAt: expires}, err
@@ -88,9 +111,17 @@ func (a *app) orders() map[string]func(context.Context, order) (result, error) {
 			n, err := a.book.Revoke(ctx, o.Bot, o.User, cli)
 			return result{Revoked: n}, err
 		},
-		"export":  a.export,
-		"explain": a.explain,
+		"export":        a.export,
+		"export/person": a.exportPerson,
+		"explain":       a.explain,
+		"reindex":       a.reindex,
+		"audit":         a.auditOrder,
 	}
+	maps.Copy(all, a.keyOrders())
+	maps.Copy(all, a.forgetOrders())
+	maps.Copy(all, a.sendOrders())
+	a.inviteOrders(all)
+	return all
 }
 
 func (a *app) socketHandler() http.Handler {
@@ -98,7 +129,7 @@ func (a *app) socketHandler() http.Handler {
 	for name, f := range a.orders() {
 		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
 			var o order
-			err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&o)
+			err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder)).Decode(&o)
 			if err != nil {
 				err = core.Errorf(core.Invalid, "the order could not be read")
 			} else if err = a.auditSocket(r.Context(), name); err == nil {

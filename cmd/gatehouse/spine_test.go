@@ -40,6 +40,7 @@ func TestAStrangersFirstMessageIsAnsweredAfterApproval(t *testing.T) {
 // One function stands behind the panel, the chat, the command line and the
 // API: whoever comes second learns who was first.
 func TestFourWaysToDecideAndOneWinner(t *testing.T) {
+	t.Parallel()
 	rounds := 100
 	if testing.Short() {
 		rounds = 10
@@ -132,6 +133,7 @@ func TestAGroupThatBecomesASupergroupStaysEnabled(t *testing.T) {
 // A stop in the middle of an answer gives the message back; after the start it
 // is answered once, and the conversation holds the question once.
 func TestAnAnswerCutByAStopIsGivenAfterTheStartOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(c *configs.Config) {
 		c.DrainTimeout = 0
 		c.Model = "local/quote:30ms"

@@ -56,6 +56,7 @@ func TestATakenAddressIsNamedWithItsSetting(t *testing.T) {
 }
 
 func TestAVaultMayHaveAnyName(t *testing.T) {
+	t.Parallel()
 	h := newHome(t, nil)
 	for _, name := range []string{"my notes", "Ключи ⚿ 鍵", "a'b\"c", "50% & more?#"} {
 		h.env["GATEHOUSE_VAULT_PATH"] = h.dir + "/" + name

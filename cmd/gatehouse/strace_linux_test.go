@@ -20,6 +20,7 @@ import (
 // in it, was put on the disk. The same look at a program that does not wait
 // for the disk finds it out.
 func TestStraceNothingIsConfirmedBeforeItIsOnTheDisk(t *testing.T) {
+	t.Parallel()
 	needPtrace(t)
 	durable := traceFences(t, program(t))
 	t.Logf("durable: %d updates confirmed, %d of them too early", durable.confirmed, len(durable.early))

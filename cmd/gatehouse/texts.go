@@ -20,7 +20,10 @@ func textUnsupported(kind string) string {
 		}
 		kind = article + kind
 	}
-	return "I can't read " + kind + " yet. Please write it as text."
+	if kind == "a voice message" {
+		return "I can't listen to voice messages here, so I have only kept it. Please write it as text."
+	}
+	return "I can't read " + kind + ". Please write it as text."
 }
 
 // textFailed tells why there is no answer, and whether to try again.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -18,10 +20,11 @@ import (
 	"gatehouse/configs"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
+	"gatehouse/core/store/storetest"
 )
 
 // patience is how long a test waits for something that must happen.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // A world is a whole gateway in this process, with a simulated platform.
 type world struct {
@@ -62,6 +65,9 @@ func newWorldOn(t testing.TB, sim *telegramtest.Server, dir string, change func(
 	}
 	if err := fillDemo(cfg.VaultPath); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := os.Stat(cfg.DatabasePath()); errors.Is(err, fs.ErrNotExist) {
+		storetest.Seed(t, cfg.DatabasePath()) // the tests of whole processes see a first start
 	}
 	w := &world{t: t, sim: sim, cfg: cfg, log: &lockedBuffer{}}
 	w.start()

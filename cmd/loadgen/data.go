@@ -23,6 +23,7 @@ type result struct {
 	Syncs      *syncData       `json:"fsync,omitempty"`
 	Tools      *toolData       `json:"tools,omitempty"`
 	Waiting    *waitData       `json:"waiting,omitempty"`
+	Streams    *streamData     `json:"streams,omitempty"`
 	Transcript *transcriptData `json:"transcript,omitempty"`
 	Scale      *scaleData      `json:"scale,omitempty"`
 	Verdict    verdict         `json:"verdict"`
@@ -119,6 +120,23 @@ type waitData struct {
 	Stack      float64 `json:"stack_kib_per_run"`
 	CPU        float64 `json:"cores_used_while_waiting"`
 	Verdict    verdict `json:"verdict"`
+}
+
+// Event streams: those that wait, and those whose model talks, all at once.
+type streamData struct {
+	Idle       int         `json:"idle"`
+	Active     int         `json:"active"`
+	Before     float64     `json:"before_mib"`
+	IdleNow    float64     `json:"with_idle_mib"`
+	Now        float64     `json:"with_all_mib"`
+	Peak       float64     `json:"peak_mib"`
+	First      percentiles `json:"first_event"`       // no other stream is open
+	FirstAmong percentiles `json:"first_event_among"` // among the idle ones
+	Opened     float64     `json:"opened_per_s"`
+	Events     float64     `json:"events_per_s"`
+	CPU        float64     `json:"cores_used"`
+	Goroutines float64     `json:"goroutines_per_stream"`
+	Note       string      `json:"note,omitempty"`
 }
 
 type transcriptData struct {

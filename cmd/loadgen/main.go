@@ -29,7 +29,7 @@ type command struct {
 
 type runCmd struct {
 	Program  string        `required:"" type:"existingfile" help:"The gateway to measure: a built gatehouse."`
-	Only     []string      `help:"Measure only these parts: start, memory, latency, rate, burst, fsync, tools, waiting, transcript, scale." placeholder:"PART"`
+	Only     []string      `help:"Measure only these parts: start, memory, latency, rate, burst, fsync, tools, waiting, streams, transcript, scale." placeholder:"PART"`
 	Discord  float64       `default:"0.5" help:"Share of the chats that are on Discord, 0 to 1; the others are on Telegram."`
 	Messages int           `default:"2000" help:"Messages of the latency parts, 100 to 2000."`
 	Rate     float64       `default:"50" help:"Messages a second of the open loop."`
@@ -38,6 +38,8 @@ type runCmd struct {
 	Rounds   int           `default:"5" help:"Bursts, each on the gateway and on the bare bot in turn; medians are reported."`
 	Settle   time.Duration `default:"5m" help:"How long after a burst the memory is read for the last time."`
 	Waiting  int           `default:"1000" help:"Runs that wait for a slow model at once, each in a chat of its own; at most 2000."`
+	Idle     int           `default:"10000" help:"Event streams that wait, of the part streams; at most 12000."`
+	Active   int           `default:"1000" help:"Event streams whose model talks, at the same time; at most 2000."`
 	Rows     int           `default:"1000000" help:"Finished inbox rows of the part scale."`
 	Lanes    int           `default:"100000" help:"Known chats of the part scale."`
 	Dir      string        `type:"existingdir" help:"Where vaults and databases are made and removed again; the system's temporary folder when empty. Its disk is what fsync is measured on."`
@@ -99,6 +101,8 @@ func (c *runCmd) Validate() error {
 		return errors.New("--settle is from 1s to 1h")
 	case c.Waiting < 2 || c.Waiting > 2000:
 		return errors.New("--waiting is from 2 to 2000")
+	case c.Idle < 1 || c.Idle > 12_000 || c.Active < 1 || c.Active > 2000: // the gateway keeps 1000 keys of 16 streams
+		return errors.New("--idle is from 1 to 12000, --active from 1 to 2000")
 	case c.Rows < c.Lanes || c.Rows > 10_000_000 || c.Lanes < 0:
 		return errors.New("--rows is from --lanes to 10000000")
 	}
@@ -110,4 +114,4 @@ func (c *runCmd) Validate() error {
 	return nil
 }
 
-var allParts = []string{"start", "memory", "latency", "rate", "burst", "fsync", "tools", "waiting", "transcript", "scale"}
+var allParts = []string{"start", "memory", "latency", "rate", "burst", "fsync", "tools", "waiting", "streams", "transcript", "scale"}

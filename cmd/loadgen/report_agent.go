@@ -19,6 +19,9 @@ func (b *bench) agentGoals() (out []line) {
 	if w := d.Waiting; w != nil {
 		out = append(out, atMost(fmt.Sprintf("memory (RSS), peak with %d runs that wait for slow models", w.Runs), w.Peak, 150, "MiB", short(w.Idle)+" MiB"))
 	}
+	if s := d.Streams; s != nil {
+		out = append(out, streamGoals(s)...)
+	}
 	if t := d.Transcript; t != nil {
 		what := fmt.Sprintf("a conversation of %d MiB after a start", t.Bytes>>20)
 		out = append(out,
@@ -28,7 +31,23 @@ func (b *bench) agentGoals() (out []line) {
 	return out
 }
 
+// streamGoals judges open event streams.
+func streamGoals(s *streamData) []line {
+	what := fmt.Sprintf("memory (RSS), peak with %d idle event streams and %d active ones", s.Idle, s.Active)
+	if s.Note != "" {
+		return []line{{what: what, goal: "≤ 400 MiB", measured: s.Note, missed: "by being unknown"}}
+	}
+	return []line{
+		atMost(what, s.Peak, 400, "MiB", short(s.Before)+" MiB"),
+		atMost("from asking over the API to the first event, p99", s.First.P99, 5, "ms", ""),
+	}
+}
+
 func (b *bench) toolRows(row func(string, percentiles)) {
+	if s := b.data.Streams; s != nil && s.Note == "" {
+		row("first event over the API", s.First)
+		row(fmt.Sprintf("first event over the API, %d idle streams", s.Idle), s.FirstAmong)
+	}
 	t := b.data.Tools
 	if t == nil {
 		return
@@ -49,6 +68,10 @@ func (b *bench) agentDetails(say func(string, ...any)) {
 	if w := d.Waiting; w != nil {
 		say("\n%d runs that wait: %s MiB at %v, peak %s; %s goroutines, %s KiB of heap in use and %s KiB of stacks for each; %s of a core while they wait, a word each %v.",
 			w.Runs, short(w.Now), waitFor, short(w.Peak), short(w.Goroutines), short(w.Heap), short(w.Stack), short(w.CPU), wordEvery)
+	}
+	if s := d.Streams; s != nil && s.Note == "" {
+		say("\nEvent streams: %s MiB before, %s with %d idle, %s with %d active beside; %.0f opened a second; %s goroutines for each; %.0f events a second read, %s of a core.",
+			short(s.Before), short(s.IdleNow), s.Idle, short(s.Now), s.Active, s.Opened, short(s.Goroutines), s.Events, short(s.CPU))
 	}
 	if t := d.Transcript; t != nil {
 		say("\nThe conversation of %d MiB: the model was sent %d KiB; %d starts, of which the slowest %s ms (a new one %s ms).", t.Bytes>>20, t.Told>>10, len(t.Large), short(slices.Max(t.Large)), short(slices.Max(t.Fresh)))

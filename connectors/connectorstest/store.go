@@ -49,10 +49,20 @@ func (s *Store) now() time.Time {
 	return s.Clock.Now()
 }
 
+// Watch sets OnPut while a connector may put already.
+func (s *Store) Watch(f func([]core.Inbound)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.OnPut = f
+}
+
 // Put stores a page and its cursor, or nothing while the store is broken.
 func (s *Store) Put(ctx context.Context, page []core.Inbound, c *core.Cursor) error {
-	if s.OnPut != nil && len(page) > 0 {
-		s.OnPut(page)
+	s.mu.Lock()
+	watch := s.OnPut
+	s.mu.Unlock()
+	if watch != nil && len(page) > 0 {
+		watch(page)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,12 +173,15 @@ func (s *Store) Await(t testing.TB, n int) []core.Inbound {
 	t.Helper()
 	var got []core.Inbound
 	s.await(t, "updates", func() bool {
-		got = slices.DeleteFunc(slices.Clone(s.rows), func(in core.Inbound) bool {
-			return in.Kind == core.KindService && in.Malformed == ""
-		})
+		got = Said(s.rows)
 		return len(got) >= n
 	})
 	return got
+}
+
+// Said are the updates that are no service updates.
+func Said(rows []core.Inbound) []core.Inbound {
+	return slices.DeleteFunc(slices.Clone(rows), func(in core.Inbound) bool { return in.Kind == core.KindService && in.Malformed == "" })
 }
 
 func (s *Store) await(t testing.TB, what string, done func() bool) {

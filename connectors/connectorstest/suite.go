@@ -37,6 +37,8 @@ type Platform struct {
 	Down       func()                   // connections are refused from now on
 	Up         func()
 	Revoke     func() // the token is refused from now on
+	Shut       func() // the person keeps the bot from writing to them in private
+	Open       func() // and lets it again
 	Pace       bool   // whether the connector holds the platform's pace (then sends are slow)
 	// Live: the platform keeps what is said only for a bot that was there
 	// before. The suite then lets the bot run once before anybody speaks.
@@ -57,6 +59,8 @@ func Suite(t *testing.T, open func(t *testing.T) *Platform) {
 		{"a refusal for pace is obeyed", flood},
 		{"a lost answer is unknown, not repeated", lost},
 		{"a refused connection is not sent", refused},
+		{"who shuts the bot out is told apart", shut},
+		{"many choices can be shown", choices},
 		{"a preview gives way to the final", preview},
 		{"typing shows", typing},
 		{"an update that can't be decoded does not block", garbage},
@@ -201,14 +205,18 @@ func crash(b *bench) {
 	b.p.Say("one")
 	inPut, let := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	b.store.OnPut = func([]core.Inbound) { once.Do(func() { close(inPut); <-let }) }
+	b.store.OnPut = func(page []core.Inbound) {
+		if len(Said(page)) > 0 {
+			once.Do(func() { close(inPut); <-let })
+		}
+	}
 	b.start()
 	<-inPut
 	b.cancel() // killed between taking and storing
 	close(let)
 	<-b.ended
 	b.cancel = nil
-	if n := len(b.store.Rows()); n != 0 {
+	if n := len(Said(b.store.Rows())); n != 0 {
 		b.Fatalf("%d rows stored by a Put whose context had ended", n)
 	}
 	b.conn = b.p.Connect(b.T, b.store, slog.New(slog.NewTextHandler(&b.log, nil)))
@@ -335,6 +343,32 @@ func refused(b *bench) {
 		b.Errorf("once it is back: %+v", d)
 	}
 	b.seen(b.dm, "first", "second")
+}
+
+func shut(b *bench) {
+	b.meet()
+	b.p.Shut()
+	if d := b.send(b.dm, "", core.Part{Text: "x"}); d.Outcome != core.Refused || !d.Closed || len(d.Reason) < 20 {
+		b.Errorf("to who shuts the bot out: %+v", d)
+	}
+	b.p.Open()
+	if d := b.send(b.dm, "", core.Part{Text: "again"}); d.Outcome != core.Sent {
+		b.Errorf("to who lets it in again: %+v", d)
+	}
+	b.seen(b.dm, "again")
+}
+
+func choices(b *bench) {
+	b.meet()
+	part := core.Part{Text: "Which?"}
+	for i := range 20 {
+		part.Buttons = append(part.Buttons, []core.Button{{Label: fmt.Sprint("Choice ", i), Data: fmt.Sprintf("aaaabbbbccccdddd:%d", i)}})
+	}
+	part.Buttons = append(part.Buttons, []core.Button{{Label: "Other…", Data: "aaaabbbbccccdddd:form", Form: true}})
+	if d := b.send(b.dm, "", part); d.Outcome != core.Sent {
+		b.Errorf("delivery %+v", d)
+	}
+	b.seen(b.dm, "Which?")
 }
 
 func preview(b *bench) {

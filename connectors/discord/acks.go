@@ -28,14 +28,18 @@ func (a *acks) expect(page []core.Inbound) (ids []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, in := range page {
-		if in.Callback == nil || a.open[in.Callback.ID] != nil {
+		id := strings.TrimPrefix(in.Slot, slotPrefix)
+		if in.Callback != nil {
+			id = in.Callback.ID
+		}
+		if id == "" || a.open[id] != nil {
 			continue
 		}
 		if a.open == nil {
 			a.open = map[string]chan struct{}{}
 		}
-		a.open[in.Callback.ID] = make(chan struct{})
-		ids = append(ids, in.Callback.ID)
+		a.open[id] = make(chan struct{})
+		ids = append(ids, id)
 	}
 	return ids
 }
@@ -108,16 +112,10 @@ func (b *Bot) Acknowledge(ctx context.Context, _ core.Address, callbackID, text 
 		return nil
 	}
 	b.acks.wait(ctx, callbackID)
-	if r := []rune(text); len(r) > maxNotice {
-		text = string(r[:maxNotice-1]) + "…"
-	}
-	words, _ := content(core.Part{Text: text}, "")
 	if application == "" {
 		application = b.id
 	}
-	f := b.call(ctx, "POST", "/webhooks/"+application+"/"+token, outgoing{
-		Content: words, AllowedMentions: noMentions, Flags: discordgo.MessageFlagsEphemeral | discordgo.MessageFlagsSuppressEmbeds,
-	}, nil)
+	f := b.call(ctx, "POST", "/webhooks/"+application+"/"+token, whisper(text), nil)
 	if f == nil || f.code == discordgo.ErrCodeUnknownWebhook || f.code == discordgo.ErrCodeInvalidWebhookTokenProvided ||
 		f.code == discordgo.ErrCodeUnknownInteraction {
 		return nil

@@ -22,6 +22,7 @@ package discord
 import (
 	"context"
 	"encoding/base64"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"net/url"
@@ -45,6 +46,7 @@ var (
 	_ connectors.Repeater     = (*Bot)(nil)
 	_ connectors.Tester       = (*Bot)(nil)
 	_ connectors.Renderer     = (*Bot)(nil)
+	_ connectors.Fetcher      = (*Bot)(nil)
 )
 
 const (
@@ -64,8 +66,18 @@ type Options struct {
 	Token   string // as the developer portal shows it, without "Bot "
 	APIURL  string // scheme://host[:port]; DefaultAPIURL when empty
 	Cursors connectors.Cursors
-	Memory  connectors.Memory   // remembers channels for the backfill; nil: what is missed while no session lives is lost
+	Memory  connectors.Memory    // remembers channels for the backfill; nil: what is missed while no session lives is lost
+	Menu    []connectors.Command // registered as slash commands when it has changed; nil leaves them alone
+	// Complete offers words for a command's option as they are typed, to somebody
+	// who may be a stranger; nil: nothing is offered.
+	Complete func(ctx context.Context, who core.Peer, command, typed string) []string
+	// Form is what a pressed button of kind Form opens; an error's text is shown to
+	// whoever pressed it, alone. The press is not stored: who may is for Form to
+	// say, and what is then written passes the gate. Nil: nothing opens.
+	Form    func(ctx context.Context, in *core.Inbound) (connectors.Form, error)
 	Pace    bool                // hold about 5 messages in 5 s per channel; what the platform itself says is obeyed anyway
+	Files   fs.FS               // what parts that are files are read from; nil: none can be sent
+	Hears   bool                // voice messages are written down; without it one is answered with a plain sentence
 	Clock   core.Clock          // core.System
 	Log     *slog.Logger        // discarded
 	Metrics *Metrics            // unregistered
@@ -85,8 +97,9 @@ type Bot struct {
 	markdown *markdown.Renderer
 	line     *line
 	pace     *gate
-	turns    turns
+	turns    connectors.Turns[string]
 	acks     acks
+	slots    slots
 	places   *places
 	username atomic.Pointer[string]
 }

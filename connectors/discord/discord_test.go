@@ -99,7 +99,7 @@ func confirmed(t testing.TB, s *discordtest.Server) int64 {
 // gatewayEvent waits for the next event of a kind behind after.
 func gatewayEvent(t testing.TB, s *discordtest.Server, after uint64, kind string) discordtest.GatewayEvent {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	e, err := s.AwaitGateway(ctx, after, kind)
 	if err != nil {
@@ -175,6 +175,8 @@ func TestSuite(t *testing.T) {
 				}
 			},
 			Revoke: func() { s.Bot().Revoke() },
+			Shut:   ada.CloseDMs,
+			Open:   ada.OpenDMs,
 		}
 	})
 }

@@ -13,14 +13,15 @@ type Identity struct {
 	// Flags: GATEWAY_MESSAGE_CONTENT and …_LIMITED), so that the bot reads what
 	// does not mention it.
 	Content bool
-	// Invite is where somebody who runs a server adds the bot to it, with the
-	// permissions View Channels, Send Messages (also in threads) and Read
-	// Message History (OAuth2, Bot Authorization Flow).
+	// Invite is where somebody who runs a server adds the bot to it, with slash
+	// commands and the permissions View Channels, Send Messages (also in threads),
+	// Read Message History, Attach Files and Add Reactions (OAuth2, Bot
+	// Authorization Flow).
 	Invite string
 }
 
-// permissions is 1<<10 | 1<<11 | 1<<16 | 1<<38 (Permissions, Bitwise Permission Flags).
-const permissions = "274877975552"
+// permissions is 1<<6 | 1<<10 | 1<<11 | 1<<15 | 1<<16 | 1<<38 (Permissions, Bitwise Permission Flags).
+const permissions = "274878008384"
 
 // Identity asks the platform who the token is; errors are those of Test.
 func (b *Bot) Identity(ctx context.Context) (Identity, error) {
@@ -35,5 +36,5 @@ func (b *Bot) Identity(ctx context.Context) (Identity, error) {
 	if f := b.call(ctx, "GET", "/applications/@me", nil, &app); f != nil || !isID(app.ID) {
 		return Identity{}, core.Errorf(core.Busy, "Discord does not say which application the bot %s is", b.o.Name)
 	}
-	return Identity{name, app.Flags&(1<<18|1<<19) != 0, DefaultAPIURL + "/oauth2/authorize?client_id=" + app.ID + "&scope=bot&permissions=" + permissions}, nil
+	return Identity{name, app.Flags&(1<<18|1<<19) != 0, DefaultAPIURL + "/oauth2/authorize?client_id=" + app.ID + "&scope=bot+applications.commands&permissions=" + permissions}, nil
 }

@@ -86,8 +86,12 @@ func (b *Bot) inbound(ctx context.Context, e gateway.Event) (core.Inbound, error
 	case "":
 		return core.Inbound{}, errors.New("it has no type")
 	}
+	in, ok := b.standing(e)
 	b.places.learn(e, b.id)
-	return core.Inbound{}, errNone
+	if !ok {
+		return core.Inbound{}, errNone
+	}
+	return in, nil
 }
 
 // Message types with a person's words (Message Types); all others are events
@@ -121,14 +125,16 @@ func (b *Bot) fromMessage(ctx context.Context, m *message) (core.Inbound, error)
 		return core.Inbound{}, err
 	}
 	in := core.Inbound{
-		UpdateID: "message:" + m.ID, Kind: core.KindMessage, Address: at.Address, PlaceName: at.name,
+		UpdateID: "message:" + m.ID, Kind: core.KindMessage, Address: at.Address, PlaceName: at.name, Topic: at.topic,
 		MessageID: m.ID, From: m.sender(), At: m.Timestamp.time(b.o.Clock.Now()),
 	}
 	if m.Type != typeDefault && m.Type != typeReply {
 		in.Kind, in.Text = core.KindService, "message type "+strconv.Itoa(m.Type)
 		return in, nil
 	}
-	return in, b.words(ctx, m, &in)
+	err = b.words(ctx, m, &in)
+	in.Quote = b.root(ctx, m, &in)
+	return in, err
 }
 
 // words reads what a message says and whether it is meant for the bot.
@@ -149,13 +155,15 @@ func (b *Bot) words(ctx context.Context, m *message, in *core.Inbound) error {
 	if name, rest, ok := command(text); ok && m.Content != "" {
 		in.Kind, in.Command, text, in.Addressed = core.KindCommand, name, rest, true
 	}
-	in.Text = text
+	in.Text, in.Files, in.Quote = strings.TrimSpace(text+m.shown()), m.files(), m.quoted(b.id)
 	kind := m.kind()
 	switch {
-	case kind != "" && (text != "" || in.Kind == core.KindCommand):
-		in.Text = strings.TrimSpace(text + "\n\n[sent with a " + kind + ", which can't be read here yet]")
+	case kind != "" && (in.Text != "" || len(in.Files) > 0 || in.Kind == core.KindCommand):
+		in.Text = strings.TrimSpace(in.Text + "\n\n[sent with a " + kind + ", which can't be read here]")
 	case kind != "" && in.Addressed:
 		in.Unsupported = kind
+	case in.Addressed && in.Text == "" && !b.o.Hears && len(in.Files) > 0 && in.Files[0].Voice:
+		in.Unsupported = "voice message"
 	case text == "" && mentioned && in.Kind == core.KindMessage:
 		in.Text = "@" + b.name()
 	}
@@ -167,35 +175,6 @@ func (b *Bot) name() string {
 		return *name
 	}
 	return b.o.Name
-}
-
-// kind names content that we can't read yet; "" for none.
-func (m *message) kind() string {
-	files := m.Attachments.V
-	if len(files) == 0 && len(m.Snapshots.V) > 0 {
-		files = m.Snapshots.V[0].Message.Attachments.V
-	}
-	const voice = 1 << 13 // IS_VOICE_MESSAGE
-	switch {
-	case m.Flags&voice != 0:
-		return "voice message"
-	case len(files) > 0:
-		for _, k := range [...]string{"image", "video", "audio"} {
-			if strings.HasPrefix(files[0].Type, k+"/") {
-				return map[string]string{"image": "photo", "video": "video", "audio": "audio file"}[k]
-			}
-		}
-		return "document"
-	case len(m.Stickers.V) > 0:
-		return "sticker"
-	case bool(m.Poll):
-		return "poll"
-	case m.Content == "" && len(m.Snapshots.V) == 0 && (bool(m.Embeds) || bool(m.Components)):
-		return "message of a kind unknown here"
-	case m.Content == "" && len(m.Snapshots.V) > 0 && m.Snapshots.V[0].Message.Content == "":
-		return "forwarded message"
-	}
-	return ""
 }
 
 // fromEdit takes real edits only: the platform also sends an update when it
@@ -225,7 +204,8 @@ func cmpErr(err error) error {
 	return err
 }
 
-// fromInteraction takes pressed buttons and chosen menu entries.
+// fromInteraction takes commands, pressed buttons, chosen menu entries and
+// forms that were filled in.
 func (b *Bot) fromInteraction(ctx context.Context, i *interaction) (core.Inbound, error) {
 	who := i.User
 	if i.Member != nil && i.Member.User != nil {
@@ -240,17 +220,25 @@ func (b *Bot) fromInteraction(ctx context.Context, i *interaction) (core.Inbound
 		if err != nil {
 			return in, err
 		}
-		in.Address, in.PlaceName = at.Address, at.name
-		if i.Type == 3 && i.Message != nil {
-			in.Kind, in.Text, in.Addressed, in.MessageID = core.KindCallback, "", true, i.Message.ID
-			data := i.Data.CustomID
-			if len(i.Data.Values) > 0 {
-				data = i.Data.Values[0]
-			}
-			in.Callback = &core.Callback{ID: i.ID + "/" + i.Application + "/" + i.Token, Data: data}
+		in.Address, in.PlaceName, in.Topic = at.Address, at.name, at.topic
+		if i.Type == 2 && i.Token != "" {
+			in.Text = ""
+			i.command(&in)
+		}
+		if (i.Type == 3 || i.Type == 5) && i.Message != nil {
+			i.callback(&in)
 		}
 	}
 	return in, nil
+}
+
+func (i *interaction) callback(in *core.Inbound) {
+	data, form := i.pressed()
+	in.Kind, in.Text, in.Addressed, in.MessageID = core.KindCallback, "", true, i.Message.ID
+	in.Callback = &core.Callback{ID: i.ID + "/" + i.Application + "/" + i.Token, Data: data}
+	if form && i.Type == 5 {
+		in.Callback.Fields = i.fields()
+	}
 }
 
 // fromReaction keeps the emoji that was set; "" for one taken back.

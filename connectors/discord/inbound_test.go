@@ -3,6 +3,7 @@ package discord
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -28,12 +29,17 @@ type club struct {
 
 func newClub(t *testing.T) *club {
 	t.Helper()
+	return newClubWith(t, nil)
+}
+
+func newClubWith(t *testing.T, change func(*Options)) *club {
+	t.Helper()
 	s := platform(t, discordtest.Options{FloodOff: true})
 	c := &club{Server: s, t: t, ada: s.NewUser("Ada"), store: &connectorstest.Store{}}
 	c.guild = s.NewGuild("Club", c.ada)
 	c.guild.AddBot(s.Bot())
 	c.talk = c.guild.NewChannel("talk")
-	c.bot = connect(t, s, c.store, nil)
+	c.bot = connect(t, s, c.store, change)
 	run(t, c.bot, c.store).await(core.Running)
 	return c
 }
@@ -106,7 +112,10 @@ func TestThreadsAndPostsAreChatsOfTheirChannel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.bot.places = newPlaces() // as after a restart that resumed: nothing is known
+	p, fresh := c.bot.places, newPlaces() // as after a restart that resumed: nothing is known
+	p.mu.Lock()
+	p.channels, p.guilds, p.roles, p.own = fresh.channels, fresh.guilds, fresh.roles, fresh.own
+	p.mu.Unlock()
 	say(t, c.ada, thread, "in here")
 	if in := c.next(); in.Address != inThread(c.talk, thread) {
 		t.Errorf("the thread: %+v", in)
@@ -141,33 +150,57 @@ func TestEditsReactionsAndWhatIsNone(t *testing.T) {
 	}
 }
 
-func TestWhatCantBeReadIsNamed(t *testing.T) {
+func TestFilesComeWithTheMessage(t *testing.T) {
 	c := newClub(t)
-	file := func(name, kind string) discordtest.Outgoing {
-		return discordtest.Outgoing{Files: []discordtest.File{{Name: name, Type: kind, Data: []byte("x")}}}
-	}
-	for _, w := range []struct {
-		post discordtest.Outgoing
-		want string
-	}{
-		{file("a.png", "image/png"), "photo"}, {file("a.pdf", "application/pdf"), "document"}, {file("a.ogg", "audio/ogg"), "audio file"}, {file("a.mp4", "video/mp4"), "video"},
-		{discordtest.Outgoing{Extra: map[string]json.RawMessage{"sticker_items": json.RawMessage(`[{"id":"1","name":"wave"}]`)}}, "sticker"},
-		{discordtest.Outgoing{Extra: map[string]json.RawMessage{"components": json.RawMessage(`[{"type":987,"x":[[]]}]`)}}, "message of a kind unknown here"},
-	} {
-		if _, err := c.ada.Post(c.ada.DM(), w.post); err != nil {
-			t.Fatal(err)
-		}
-		if in := c.next(); in.Unsupported != w.want || in.Malformed != "" {
-			t.Errorf("%s: %+v", w.want, in)
-		}
-	}
-	post := file("a.png", "image/png")
-	post.Text = "look"
-	if _, err := c.ada.Post(c.ada.DM(), post); err != nil {
+	if _, err := c.ada.Post(c.ada.DM(), discordtest.Outgoing{Text: "look", Files: []discordtest.File{
+		{Name: "a.png", Type: "image/png", Data: []byte("one")}, {Name: "b.pdf", Type: "application/pdf", Data: []byte("three")},
+	}}); err != nil {
 		t.Fatal(err)
 	}
-	if in := c.next(); in.Unsupported != "" || !strings.HasPrefix(in.Text, "look\n\n[sent with a photo") {
-		t.Errorf("with words: %+v", in)
+	in := c.next()
+	if in.Text != "look" || in.Unsupported != "" || len(in.Files) != 2 {
+		t.Fatalf("became %+v", in)
+	}
+	for i, want := range []core.File{{Name: "a.png", Type: "image/png", Size: 3}, {Name: "b.pdf", Type: "application/pdf", Size: 5}} {
+		f := in.Files[i]
+		if want.Ref = f.Ref; f != want || f.Ref == "" {
+			t.Errorf("file %+v, want %+v", f, want)
+		}
+	}
+	if _, err := c.ada.Post(c.ada.DM(), discordtest.Outgoing{Files: []discordtest.File{{Name: "v.ogg", Type: "audio/ogg", Data: []byte("x")}},
+		Extra: map[string]json.RawMessage{"flags": json.RawMessage(`8192`)}}); err != nil {
+		t.Fatal(err)
+	}
+	if in := c.next(); len(in.Files) != 1 || !in.Files[0].Voice || in.Text != "" {
+		t.Errorf("a voice message became %+v", in)
+	}
+}
+
+func TestWhatNeedsNoFileIsSaidInWords(t *testing.T) {
+	c := newClub(t)
+	for _, w := range []struct{ field, value, text, unsupported string }{
+		{"sticker_items", `[{"id":"1","name":"wave"}]`, "[sticker wave]", ""},
+		{"poll", `{"question":{"text":"When?"},"answers":[{"poll_media":{"text":"now"}},{"poll_media":{"text":"later"}}]}`, "[poll: When?; now; later]", ""},
+		{"components", `[{"type":987,"x":[[]]}]`, "", "message of a kind unknown here"},
+	} {
+		if _, err := c.ada.Post(c.ada.DM(), discordtest.Outgoing{Extra: map[string]json.RawMessage{w.field: json.RawMessage(w.value)}}); err != nil {
+			t.Fatal(err)
+		}
+		if in := c.next(); in.Text != w.text || in.Unsupported != w.unsupported || in.Malformed != "" {
+			t.Errorf("%s: %+v", w.field, in)
+		}
+	}
+}
+
+func TestAnAnswerSaysWhatItAnswers(t *testing.T) {
+	b := renderer(t)
+	answer := `{"id":"11","type":19,"channel_id":"12","content":"why?","author":{"id":"13","username":"ada"},"message_reference":{"message_id":"9"},
+		"referenced_message":{"id":"9","channel_id":"12","content":"their words","author":{"id":"%s","username":"bo"}}}`
+	for author, want := range map[string]*core.Quote{"14": {Name: "bo", Text: "their words"}, b.id: nil} {
+		in, ok, err := b.decode(t.Context(), gateway.Event{Seq: 5, Type: "MESSAGE_CREATE", Data: json.RawMessage(fmt.Sprintf(answer, author))}, "s")
+		if err != nil || !ok || !reflect.DeepEqual(in.Quote, want) || in.ReplyTo != "9" {
+			t.Errorf("%+v, %v, %v", in.Quote, ok, err)
+		}
 	}
 }
 
@@ -187,8 +220,8 @@ func TestFormsOfLaterTimesLoseNoMessage(t *testing.T) {
 func TestAForwardedMessageIsRead(t *testing.T) {
 	b := renderer(t)
 	in, ok, err := b.decode(t.Context(), gateway.Event{Seq: 5, Type: "MESSAGE_CREATE", Data: json.RawMessage(`{"id":"11","channel_id":"12","content":"","author":{"id":"13","username":"ada"},
-		"message_reference":{"type":1,"message_id":"9"},"message_snapshots":[{"message":{"content":"their words"}}]}`)}, "s")
-	if err != nil || !ok || in.Text != "their words" || in.ReplyTo != "" || in.Unsupported != "" {
+		"message_reference":{"type":1,"message_id":"9"},"message_snapshots":[{"message":{"content":"their words","attachments":[{"id":"21","filename":"a.txt","size":3,"url":"u"}]}}]}`)}, "s")
+	if err != nil || !ok || in.Text != "their words" || in.ReplyTo != "" || in.Unsupported != "" || in.Quote == nil || !in.Quote.Forwarded || len(in.Files) != 1 || in.Files[0].Ref != "12/11/21 u" {
 		t.Errorf("%+v, %v, %v", in, ok, err)
 	}
 }
@@ -240,11 +273,11 @@ func TestAPressedButtonIsAnsweredOnceItIsStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.store.OnPut = func([]core.Inbound) {
+	c.store.Watch(func([]core.Inbound) {
 		if n := c.Count("createResponse"); n != 0 {
 			t.Error("the button was answered before it was stored")
 		}
-	}
+	})
 	// The first answer is slow: what Acknowledge says must not overtake it.
 	inject(t, c.Server, discordtest.Fault{Kind: discordtest.Slow, Method: "createResponse", Delay: 200 * time.Millisecond, Count: 1})
 	pressed, err := c.ada.Press(c.ada.DM(), message, "ask7:yes")

@@ -62,46 +62,49 @@ type edge struct {
 	open []core.Span
 }
 
+// A stretch is a span and the bytes that it covers.
+type stretch struct {
+	core.Span
+	from, to int
+}
+
 // edges finds where styles change. Spans that lie outside the text, or in
-// code, are left out.
+// code, are left out. It is called for every part of every preview: it makes a
+// few slices, however many spans there are.
 func edges(p core.Part) []edge {
-	type mark struct{ from, to int }
-	spans, marks := make([]core.Span, 0, len(p.Spans)), make([]mark, 0, len(p.Spans))
-	var cuts []int
-	offsets := byteOffsets(p)
+	if len(p.Spans) == 0 {
+		return nil
+	}
+	var units [32]offset // room on the stack for most parts
+	var places [32]int
+	var stretches [16]stretch
+	offsets, all, cuts := byteOffsets(units[:0], p), stretches[:0], places[:0]
 	for _, s := range p.Spans {
-		from, ok1 := offsets[s.Offset]
-		to, ok2 := offsets[s.Offset+s.Length]
-		if !ok1 || !ok2 || from >= to {
-			continue
+		from, ok1 := offsets.at(s.Offset)
+		to, ok2 := offsets.at(s.Offset + s.Length)
+		if ok1 && ok2 && from < to {
+			all, cuts = append(all, stretch{s, from, to}), append(cuts, from, to)
 		}
-		spans, marks = append(spans, s), append(marks, mark{from, to})
-		cuts = append(cuts, from, to)
 	}
 	slices.Sort(cuts)
 	cuts = slices.Compact(cuts)
-	out := make([]edge, 0, len(cuts))
-	active := make([]int, 0, 8)
-	next := 0
-	order := make([]int, len(spans))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(marks[a].from, marks[b].from), cmp.Compare(marks[b].to, marks[a].to))
+	slices.SortStableFunc(all, func(a, b stretch) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to))
 	})
+	out, flat := make([]edge, 0, len(cuts)), make([]core.Span, 0, len(cuts))
+	var room [maxOpen]*stretch
+	active := room[:0]
+	next := 0
 	for _, at := range cuts {
-		active = slices.DeleteFunc(active, func(i int) bool { return marks[i].to <= at })
-		for ; next < len(order) && marks[order[next]].from == at; next++ {
+		active = slices.DeleteFunc(active, func(s *stretch) bool { return s.to <= at })
+		for ; next < len(all) && all[next].from == at; next++ {
 			if len(active) < maxOpen {
-				active = append(active, order[next])
+				active = append(active, &all[next])
 			}
 		}
-		open := make([]core.Span, 0, len(active))
-		for _, i := range active {
-			open = append(open, spans[i])
-		}
-		out = append(out, edge{at, flatten(open)})
+		begin := len(flat)
+		flat = flatten(flat, active)
+		out = append(out, edge{at, flat[begin:len(flat):len(flat)]})
 	}
 	return out
 }
@@ -109,47 +112,51 @@ func edges(p core.Part) []edge {
 // maxOpen bounds how many spans over one character count.
 const maxOpen = 16
 
-// flatten makes the order in which styles nest: quote, spoiler, link, bold,
-// italic, strike; code stands alone but for a quote or a spoiler. Each once.
-func flatten(open []core.Span) []core.Span {
-	find := func(style core.Style) (core.Span, bool) {
-		i := slices.IndexFunc(open, func(s core.Span) bool { return s.Style == style })
-		if i < 0 {
-			return core.Span{}, false
+// The order in which styles nest around words, and what stands around code.
+var (
+	aroundWords = [...]core.Style{core.StyleLink, core.StyleBold, core.StyleItalic, core.StyleStrike}
+	aroundCode  = [...]core.Style{core.StyleSpoiler, core.StyleCode}
+)
+
+// flatten appends the open spans in the order in which styles nest: quote,
+// spoiler, link, bold, italic, strike; code stands alone but for a quote or a
+// spoiler. Each once.
+func flatten(out []core.Span, open []*stretch) []core.Span {
+	add := func(style core.Style) bool {
+		i := slices.IndexFunc(open, func(s *stretch) bool { return s.Style == style })
+		if i >= 0 {
+			out = append(out, open[i].Span)
 		}
-		return open[i], true
-	}
-	var out []core.Span
-	add := func(styles ...core.Style) (any bool) {
-		for _, style := range styles {
-			if s, ok := find(style); ok {
-				out, any = append(out, s), true
-			}
-		}
-		return any
+		return i >= 0
 	}
 	add(core.StyleQuote)
 	if add(core.StylePre) {
 		return out
 	}
-	add(core.StyleSpoiler)
-	if add(core.StyleCode) {
-		return out
+	for _, style := range aroundCode {
+		if add(style) && style == core.StyleCode {
+			return out
+		}
 	}
-	add(core.StyleLink, core.StyleBold, core.StyleItalic, core.StyleStrike)
+	for _, style := range aroundWords {
+		add(style)
+	}
 	return out
 }
 
 // byteOffsets finds the byte of each UTF-16 offset that a span begins or ends at.
-func byteOffsets(p core.Part) map[int]int {
-	out := make(map[int]int, 2*len(p.Spans))
+// They are appended to out, which is empty.
+func byteOffsets(out offsets, p core.Part) offsets {
 	for _, s := range p.Spans {
-		out[s.Offset], out[s.Offset+s.Length] = -1, -1
+		out = append(out, offset{s.Offset, -1}, offset{s.Offset + s.Length, -1})
 	}
-	unit := 0
-	for i := 0; ; {
-		if _, wanted := out[unit]; wanted && out[unit] < 0 {
-			out[unit] = i
+	slices.SortFunc(out, func(a, b offset) int { return cmp.Compare(a.unit, b.unit) })
+	unit, next := 0, 0
+	for i := 0; next < len(out); {
+		for ; next < len(out) && out[next].unit <= unit; next++ {
+			if out[next].unit == unit {
+				out[next].byte = i
+			}
 		}
 		if i == len(p.Text) {
 			break
@@ -161,12 +168,23 @@ func byteOffsets(p core.Part) map[int]int {
 			unit++
 		}
 	}
-	for unit, at := range out {
-		if at < 0 {
-			delete(out, unit)
-		}
-	}
 	return out
+}
+
+// An offset is one place in both counts; byte is -1 where the text has no
+// character that begins there.
+type offset struct{ unit, byte int }
+
+// offsets are in order of their units.
+type offsets []offset
+
+// at is the byte of a unit that was looked for.
+func (o offsets) at(unit int) (int, bool) {
+	i, ok := slices.BinarySearchFunc(o, unit, func(o offset, unit int) int { return cmp.Compare(o.unit, unit) })
+	if !ok || o[i].byte < 0 {
+		return 0, false
+	}
+	return o[i].byte, true
 }
 
 // An encoder writes a text from left to right.
@@ -232,11 +250,10 @@ func (e *encoder) styles(want []core.Span) {
 	for i := len(e.open) - 1; i >= keep; i-- {
 		e.shut(e.open[i])
 	}
-	e.open = e.open[:keep]
 	for _, s := range want[keep:] {
 		e.begin(s)
-		e.open = append(e.open, s)
 	}
+	e.open = want
 }
 
 var markers = map[core.Style]string{
@@ -302,8 +319,11 @@ var (
 )
 
 func (e *encoder) bytesOf(s core.Span) (from, to int) {
-	o := byteOffsets(core.Part{Text: e.text, Spans: []core.Span{s}})
-	return o[s.Offset], o[s.Offset+s.Length]
+	var room [2]offset
+	o := byteOffsets(room[:0], core.Part{Text: e.text, Spans: []core.Span{s}})
+	from, _ = o.at(s.Offset)
+	to, _ = o.at(s.Offset + s.Length)
+	return from, to
 }
 
 // target is a URL without the characters that would end or style it.

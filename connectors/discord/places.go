@@ -13,18 +13,22 @@ import (
 // not is asked for when a message comes from it.
 const maxPlaces = 10_000
 
+// maxRoots bounds the threads whose starter message is remembered.
+const maxRoots = 500
+
 // places is what is known of channels and guilds: which thread hangs where,
 // how they are called, and which role is the bot's own.
 type places struct {
 	mu       sync.Mutex
 	channels *lru[channel]
-	guilds   *lru[string] // names
-	roles    *lru[string] // the bot's own role by guild; "" for none
-	own      *lru[bool]   // the same by role
+	guilds   *lru[string]    // names
+	roles    *lru[string]    // the bot's own role by guild; "" for none
+	own      *lru[bool]      // the same by role
+	roots    *lru[beginning] // what threads began with
 }
 
 func newPlaces() *places {
-	return &places{channels: newLRU[channel](maxPlaces), guilds: newLRU[string](maxPlaces), roles: newLRU[string](maxPlaces), own: newLRU[bool](maxPlaces)}
+	return &places{channels: newLRU[channel](maxPlaces), guilds: newLRU[string](maxPlaces), roles: newLRU[string](maxPlaces), own: newLRU[bool](maxPlaces), roots: newLRU[beginning](maxRoots)}
 }
 
 // learn takes in what an event tells. What can't be read is not learned.
@@ -144,16 +148,18 @@ const (
 	typeAnnouncementThread = 10
 	typePublicThread       = 11
 	typePrivateThread      = 12
+	typeForum              = 15
+	typeMedia              = 16
 )
 
 func (c channel) thread() bool {
 	return c.Type >= typeAnnouncementThread && c.Type <= typePrivateThread && isID(c.Parent)
 }
 
-// A spot is an address with what people call its place.
+// A spot is an address with what people call its place, and the thread.
 type spot struct {
 	core.Address
-	name string
+	name, topic string
 }
 
 // address is where a message of a channel belongs. Without a guild it is a
@@ -170,7 +176,7 @@ func (b *Bot) address(ctx context.Context, id, guild string) (spot, error) {
 	if c.thread() {
 		at.Thread, at.Place = id, c.Parent
 		parent, _ := b.places.channel(c.Parent)
-		at.name = placeName(b.places.guildName(guild), parent.Name)
+		at.name, at.topic = placeName(b.places.guildName(guild), parent.Name), topicOf(c, parent)
 	}
 	return at, nil
 }

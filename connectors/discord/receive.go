@@ -5,8 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/bwmarrin/discordgo"
 
 	"gatehouse/connectors"
 	"gatehouse/connectors/discord/gateway"
@@ -114,6 +118,13 @@ func (r *receiver) handle(ctx context.Context, events []gateway.Event) error {
 			last = max(r.at.Seq, e.Seq)
 			continue
 		}
+		if aside := r.aside(ctx, e); aside != nil {
+			r.tasks.Go(aside)
+			if e.Seq > last {
+				last = e.Seq
+			}
+			continue
+		}
 		in, ok, err := r.decode(ctx, e)
 		if err != nil {
 			return ignoreEnd(ctx, err)
@@ -126,6 +137,29 @@ func (r *receiver) handle(ctx context.Context, events []gateway.Event) error {
 		}
 	}
 	return ignoreEnd(ctx, flush())
+}
+
+// aside is the work on an event that is answered at once and never stored; nil
+// for any other.
+func (r *receiver) aside(ctx context.Context, e gateway.Event) func() {
+	switch {
+	case e.Type != "INTERACTION_CREATE":
+		return nil
+	case autocompletes(e.Data):
+		return func() { r.bot.complete(ctx, e.Data) }
+	case r.bot.opensForm(e.Data):
+		return func() { r.bot.openForm(ctx, e) }
+	}
+	return nil
+}
+
+// autocompletes reports whether an interaction asks what a half typed option
+// may become.
+func autocompletes(data json.RawMessage) bool {
+	var i struct {
+		Type int `json:"type"`
+	}
+	return json.Unmarshal(data, &i) == nil && i.Type == int(discordgo.InteractionApplicationCommandAutocomplete)
 }
 
 func ignoreEnd(ctx context.Context, err error) error {
@@ -190,6 +224,8 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 	r.up.Store(true)
 	b.o.Metrics.alive(b.o.Name, b.o.Clock.Now())
 	if e.Type == "RESUMED" {
+		application := r.at.Application
+		r.tasks.Go(func() { b.deploy(ctx, application) })
 		b.o.Metrics.resume(b.o.Name, resumed)
 		r.standing()
 		return nil
@@ -199,6 +235,7 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 		return errors.New("the gateway's READY can't be read")
 	}
 	b.username.Store(&ready.User.Username)
+	r.tasks.Go(func() { b.deploy(ctx, ready.Application.ID) })
 	r.identified = b.o.Clock.Now()
 	r.at = position{Session: gateway.Session{ID: ready.Session, Seq: e.Seq, URL: ready.URL}, Application: ready.Application.ID, Limited: r.at.Limited}
 	if len(r.marks.items) > 0 {
@@ -291,8 +328,13 @@ func (r *receiver) store(ctx context.Context, page []core.Inbound, cursor *core.
 		r.stuck = 0
 		r.standing()
 	}
-	for _, id := range pressed {
-		r.tasks.Go(func() { b.deferral(ctx, id) })
+	for _, in := range page {
+		if in.Slot != "" && slices.Contains(pressed, strings.TrimPrefix(in.Slot, slotPrefix)) {
+			r.tasks.Go(func() { b.think(ctx, &in) })
+		}
+		if in.Callback != nil && slices.Contains(pressed, in.Callback.ID) {
+			r.tasks.Go(func() { b.deferral(ctx, in.Callback.ID) })
+		}
 	}
 	return nil
 }

@@ -128,7 +128,12 @@ func (b *Bot) call(ctx context.Context, method, path string, in, out any) *failu
 }
 
 func (b *Bot) exchange(ctx context.Context, method, path string, in, out any) (*exchange, *failure) {
-	ctx, cancel := context.WithTimeout(ctx, b.o.SendTimeout)
+	timeout := b.o.SendTimeout
+	file, sending := in.(*upload)
+	if sending {
+		timeout = uploadTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	e := &exchange{bot: b}
 	s := &discordgo.Session{
@@ -141,8 +146,18 @@ func (b *Bot) exchange(ctx context.Context, method, path string, in, out any) (*
 	if strings.HasPrefix(path, "/interactions/") || strings.HasPrefix(path, "/webhooks/") {
 		s.Token = "" // their address is their credential
 	}
-	raw, err := s.RequestWithBucketID(method, b.base+path, in, "", discordgo.WithContext(ctx),
-		discordgo.WithRetryOnRatelimit(false), discordgo.WithRestRetries(0))
+	options := []discordgo.RequestOption{discordgo.WithContext(ctx), discordgo.WithRetryOnRatelimit(false), discordgo.WithRestRetries(0)}
+	var raw []byte
+	var err error
+	if sending {
+		var kind string
+		var body []byte
+		if kind, body, err = file.multipart(); err == nil {
+			raw, err = s.RequestRaw(method, b.base+path, kind, body, "", 0, options...)
+		}
+	} else {
+		raw, err = s.RequestWithBucketID(method, b.base+path, in, "", options...)
+	}
 	if err == nil && out != nil {
 		if err = json.Unmarshal(raw, out); err != nil {
 			err = errors.New("the answer can't be read")

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/bwmarrin/discordgo"
@@ -38,25 +39,7 @@ type outgoing struct {
 // noMentions lets nothing in a text ping anybody.
 var noMentions = &discordgo.MessageAllowedMentions{Parse: []discordgo.AllowedMentionType{}}
 
-type row struct {
-	Type       discordgo.ComponentType `json:"type"`
-	Components []button                `json:"components"`
-}
-
-type button struct {
-	Type     discordgo.ComponentType `json:"type"`
-	Style    discordgo.ButtonStyle   `json:"style"`
-	Label    string                  `json:"label"`
-	CustomID string                  `json:"custom_id"`
-}
-
-const (
-	maxRows    = 5  // Component Reference, Action Row
-	maxPerRow  = 5  // buttons in one
-	maxLabel   = 80 // Button
-	maxNonce   = 25 // Create Message
-	repeatRoom = 24 // kept free in every part, for repeatMark
-)
+const repeatRoom = 24 // kept free in every part, for repeatMark
 
 // repeatMark stands under a message that may be there already.
 const repeatMark = "\n\n↻ possible repeat"
@@ -73,11 +56,31 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	if err != nil {
 		return core.Delivery{Outcome: core.Refused, Reason: err.Error()}
 	}
-	defer b.turns.sending(ctx, out.Chat)()
+	var again func() *failure // what a late preview may stand over
+	end := b.turns.Send(ctx, b.o.Clock, out.Chat)
+	defer func() { end(b.showAgain(ctx, out.Chat, again)) }()
 	b.pace.take(out.Chat)
-	if out.Replaces != "" {
+	late := context.WithoutCancel(ctx)
+	slot := out.Replaces
+	if slot == "" && out.Seq > 0 {
+		slot = b.slots.oldest(out.Chat)
+	}
+	if strings.HasPrefix(slot, slotPrefix) && out.File == nil {
+		id, f := b.fill(ctx, slot, body)
+		if f == nil {
+			again = func() *failure { _, f := b.fill(late, slot, body); return f }
+			b.o.Metrics.asked(b.o.Name, 0)
+			return core.Delivery{Outcome: core.Sent, MessageID: id}
+		}
+		if !f.ended() {
+			return b.delivery(out.Chat, f, true, true)
+		}
+		out.Replaces = ""
+	}
+	if out.Replaces != "" && out.File == nil {
 		f := b.edit(ctx, out.Chat, out.Replaces, body)
 		if f == nil {
+			again = func() *failure { return b.edit(late, out.Chat, out.Replaces, body) }
 			b.o.Metrics.asked(b.o.Name, 0)
 			return core.Delivery{Outcome: core.Sent, MessageID: out.Replaces}
 		}
@@ -93,12 +96,33 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	if out.Seq > 0 {
 		body.Nonce, body.EnforceNonce = nonce(out), true
 	}
-	id, f := b.send(ctx, out.Chat, body)
+	var id string
+	var f *failure
+	if out.File != nil {
+		id, f = b.sendFile(ctx, out.Chat, out.File, body)
+	} else {
+		id, f = b.send(ctx, out.Chat, body)
+	}
 	if f != nil {
 		return b.delivery(out.Chat, f, body.EnforceNonce, false)
 	}
 	b.o.Metrics.asked(b.o.Name, 0)
 	return core.Delivery{Outcome: core.Sent, MessageID: id}
+}
+
+const maxNonce = 25 // Create Message
+
+// showAgain repeats an edit that has overtaken a preview of the same message.
+func (b *Bot) showAgain(ctx context.Context, chat string, again func() *failure) func() {
+	if again == nil {
+		return nil
+	}
+	return func() {
+		b.pace.take(chat)
+		if f := again(); f != nil {
+			b.o.Log.WarnContext(ctx, "a late preview may stand over an answer", "bot", b.o.Name, "err", f)
+		}
+	}
 }
 
 // nonce names an outbox row, in at most 25 characters. What the row says is
@@ -120,7 +144,7 @@ func compose(part core.Part, extra string) (outgoing, error) {
 	if !ok {
 		return outgoing{}, fmt.Errorf("the text is longer than the %d characters that Discord takes", MaxText)
 	}
-	rows, err := buttons(part.Buttons)
+	rows, err := components(part.Buttons)
 	if err != nil {
 		return outgoing{}, err
 	}
@@ -132,50 +156,36 @@ func compose(part core.Part, extra string) (outgoing, error) {
 	return out, nil
 }
 
-// buttons lays out at most 25 buttons; a row with more than five goes on in the next.
-func buttons(rows [][]core.Button) ([]row, error) {
-	out := []row{}
-	for _, from := range rows {
-		for i, b := range from {
-			if len(b.Data) == 0 || len(b.Data) > 64 {
-				return nil, fmt.Errorf("the data of button %q has %d bytes, 1 to 64 are possible", b.Label, len(b.Data))
-			}
-			if i%maxPerRow == 0 {
-				out = append(out, row{Type: discordgo.ActionsRowComponent})
-			}
-			label := []rune(cmp.Or(b.Label, "…"))
-			if len(label) > maxLabel {
-				label = append(label[:maxLabel-1], '…')
-			}
-			last := &out[len(out)-1]
-			last.Components = append(last.Components, button{discordgo.ButtonComponent, discordgo.SecondaryButton, string(label), b.Data})
-		}
-	}
-	if len(out) > maxRows {
-		return nil, fmt.Errorf("the buttons take %d rows, %d are possible", len(out), maxRows)
-	}
-	return out, nil
-}
-
-// send makes a new message and gives its id. Where the platform does not let
-// us answer the message that is quoted, it is sent without quoting.
-func (b *Bot) send(ctx context.Context, chat string, body outgoing) (string, *failure) {
+// send makes a new message, an outgoing or an *upload, and gives its id. Where
+// the platform does not let us answer the message that is quoted, it is sent
+// without quoting.
+func (b *Bot) send(ctx context.Context, chat string, body any) (string, *failure) {
 	var m struct {
 		ID string `json:"id"`
 	}
 	e, f := b.exchange(ctx, "POST", "/channels/"+chat+"/messages", body, &m)
 	b.pace.block(chat, e.spent(), false)
-	if f != nil && body.Reference != nil && (f.code == discordgo.ErrCodeCannotReplyWithoutPermissionToReadMessageHistory || f.code == errSystemReply) {
-		body.Reference = nil
-		return b.send(ctx, chat, body)
+	if f != nil && (f.code == discordgo.ErrCodeCannotReplyWithoutPermissionToReadMessageHistory || f.code == errForm && strings.Contains(f.text, `"message_reference"`)) {
+		switch o := body.(type) {
+		case outgoing:
+			if o.Reference != nil {
+				o.Reference = nil
+				return b.send(ctx, chat, o)
+			}
+		case *upload:
+			if o.message.Reference != nil {
+				o.message.Reference = nil
+				return b.send(ctx, chat, o)
+			}
+		}
 	}
 	return m.ID, f
 }
 
 // Codes that the library has no name for.
 const (
-	errSystemReply = 160006 // Cannot reply to a system message
-	errNoGuild     = 50278  // Cannot send messages to this user due to having no mutual guilds
+	errForm    = 50035 // Invalid Form Body: a system message can't be answered, among others
+	errNoGuild = 50278 // Cannot send messages to this user due to having no mutual guilds
 )
 
 // edit replaces a message's words. Buttons that the part does not have go away.
@@ -186,6 +196,9 @@ func (b *Bot) edit(ctx context.Context, chat, id string, body outgoing) *failure
 	body.Reference = nil
 	body.Flags &= discordgo.MessageFlagsSuppressEmbeds
 	e, f := b.exchange(ctx, "PATCH", "/channels/"+chat+"/messages/"+id, body, nil)
+	if f != nil && f.code == errThreadArchived && b.unarchive(ctx, chat) {
+		e, f = b.exchange(ctx, "PATCH", "/channels/"+chat+"/messages/"+id, body, nil)
+	}
 	b.pace.block(chat, e.spent(), false)
 	return f
 }
@@ -225,7 +238,7 @@ func (b *Bot) delivery(chat string, f *failure, safe, idempotent bool) core.Deli
 	case f.status >= 500, f.status == 401, !f.told:
 		d.Outcome = core.NotSent
 	default:
-		d.Outcome, d.Reason = core.Refused, reason(f)
+		d.Outcome, d.Reason, d.Closed = core.Refused, reason(f), f.shut()
 	}
 	if idempotent && f.status != 0 && d.Outcome == core.Unknown {
 		d.Outcome = core.NotSent
@@ -239,11 +252,21 @@ func reason(f *failure) string {
 	case discordgo.ErrCodeCannotSendMessagesToThisUser, errNoGuild:
 		return fmt.Sprintf("Discord does not let the bot write to this person: they have closed direct messages, left the common server or blocked the bot (%d)", f.code)
 	case discordgo.ErrCodeMissingAccess, discordgo.ErrCodeMissingPermissions:
-		return fmt.Sprintf("the bot may not write in this channel: give its role View Channel, Send Messages and Send Messages in Threads there (%d)", f.code)
+		return fmt.Sprintf("the bot may not write in this channel: give its role View Channel, Send Messages, Send Messages in Threads and Attach Files there (%d)", f.code)
 	case discordgo.ErrCodeUnknownChannel:
 		return "the channel is gone (10003)"
 	}
-	return f.Error()
+	return cmp.Or(threadReason(f), f.Error())
+}
+
+// shut reports whether the chat will take nothing else either until somebody
+// lets the bot in again.
+func (f *failure) shut() bool {
+	switch f.code {
+	case discordgo.ErrCodeCannotSendMessagesToThisUser, errNoGuild, discordgo.ErrCodeMissingAccess, discordgo.ErrCodeUnknownChannel:
+		return true
+	}
+	return false
 }
 
 // held keeps everything from the channel, or the whole bot from writing, for as
@@ -265,7 +288,7 @@ func (b *Bot) Repeats() time.Duration { return nonceLife }
 // Wait is how long to wait before the next Send to that chat.
 func (b *Bot) Wait(to core.Address) time.Duration { return b.pace.wait(to.Chat) }
 
-// previewTimeout is how long a preview may keep the final behind it waiting.
+// previewTimeout is how long a preview may take.
 const previewTimeout = 5 * time.Second
 
 // Preview shows an answer that is not final, as a silent message that is
@@ -274,11 +297,14 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	if !isID(to.Chat) {
 		return id, errAddress
 	}
+	if part.Text == "" && isID(id) {
+		return "", asError(b.call(ctx, "DELETE", "/channels/"+to.Chat+"/messages/"+id, nil, nil))
+	}
 	body, err := compose(part, "")
 	if err != nil {
 		return id, err
 	}
-	end, ok := b.turns.previewing(to.Chat)
+	end, ok := b.turns.Preview(to.Chat)
 	if !ok {
 		return id, connectors.ErrNotNow
 	}
@@ -288,6 +314,11 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	}
 	short, cancel := context.WithTimeout(ctx, previewTimeout)
 	defer cancel()
+	if strings.HasPrefix(id, slotPrefix) {
+		_, f := b.fill(short, id, body)
+		end()
+		return id, b.dropped(to.Chat, f)
+	}
 	if id != "" {
 		f := b.edit(short, to.Chat, id, body)
 		end()
@@ -296,7 +327,7 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	body.Flags |= discordgo.MessageFlagsSuppressNotifications
 	shown, f := b.send(short, to.Chat, body)
 	if end() && shown != "" {
-		// A final, which can't know of this new message, waited for it to end.
+		// A final came meanwhile, which can't know of this new message.
 		return "", asError(b.call(ctx, "DELETE", "/channels/"+to.Chat+"/messages/"+shown, nil, nil))
 	}
 	return shown, b.dropped(to.Chat, f)

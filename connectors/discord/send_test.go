@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -124,7 +125,7 @@ func TestHowSendsEnd(t *testing.T) {
 // ends with its context while the platform says nothing.
 func TestNoPauseAndNoSilenceOutlastsTheContext(t *testing.T) {
 	s, b, ada := bench(t, func(o *Options) { o.SendTimeout = time.Hour })
-	patient, end := context.WithTimeout(t.Context(), 20*time.Second)
+	patient, end := context.WithTimeout(t.Context(), time.Minute)
 	defer end()
 	inject(t, s, discordtest.Fault{Kind: discordtest.Flooded, RetryAfter: 3600, Method: "createMessage", Count: 1})
 	if d := b.Send(patient, out(direct(ada.DM()), 1, "x")); d.Outcome != core.RetryAfter || d.After != time.Hour {
@@ -269,14 +270,8 @@ func TestAPreviewNeverStandsBehindItsFinal(t *testing.T) {
 		id, _ := b.Preview(t.Context(), to, "", core.Part{Text: "half"})
 		done <- id
 	}()
-	for { // until the preview is under way
-		b.turns.mu.Lock()
-		e := b.turns.chats[to.Chat]
-		b.turns.mu.Unlock()
-		if e != nil {
-			break
-		}
-		time.Sleep(time.Millisecond)
+	for !b.turns.Previewing(to.Chat) {
+		runtime.Gosched()
 	}
 	if d := b.Send(t.Context(), out(to, 1, "whole")); d.Outcome != core.Sent {
 		t.Fatalf("delivery %+v", d)

@@ -1,10 +1,10 @@
 package discord
 
 import (
-	"bytes"
 	"encoding/json"
 	"time"
 
+	"gatehouse/connectors"
 	"gatehouse/core"
 )
 
@@ -43,7 +43,7 @@ type message struct {
 	MentionRoles lenient[[]string]     `json:"mention_roles"`
 	Attachments  lenient[[]attachment] `json:"attachments"`
 	Stickers     lenient[[]named]      `json:"sticker_items"`
-	Poll         present               `json:"poll"`
+	Poll         lenient[*poll]        `json:"poll"`
 	Embeds       filled                `json:"embeds"`
 	Components   filled                `json:"components"`
 	Reference    lenient[*reference]   `json:"message_reference"`
@@ -52,8 +52,22 @@ type message struct {
 }
 
 type attachment struct {
+	ID   string `json:"id"`
 	Name string `json:"filename"`
 	Type string `json:"content_type"`
+	Size int64  `json:"size"`
+	URL  string `json:"url"`
+}
+
+type poll struct {
+	Question struct {
+		Text string `json:"text"`
+	} `json:"question"`
+	Answers []struct {
+		Media struct {
+			Text string `json:"text"`
+		} `json:"poll_media"`
+	} `json:"answers"`
 }
 
 type named struct {
@@ -75,7 +89,7 @@ type snapshot struct {
 type interaction struct {
 	ID          string   `json:"id"`
 	Application string   `json:"application_id"`
-	Type        int      `json:"type"` // 2 command, 3 component, 5 modal
+	Type        int      `json:"type"` // 2 command, 3 component, 4 autocomplete, 5 modal
 	Token       string   `json:"token"`
 	Channel     string   `json:"channel_id"`
 	Guild       string   `json:"guild_id"`
@@ -83,8 +97,14 @@ type interaction struct {
 	User        *user    `json:"user"`
 	Message     *message `json:"message"`
 	Data        struct {
-		CustomID string   `json:"custom_id"`
-		Values   []string `json:"values"`
+		CustomID   string               `json:"custom_id"`
+		Values     []string             `json:"values"`
+		Components lenient[[]submitted] `json:"components"` // of a modal
+		Name       string               `json:"name"`       // of a command
+		Options    []struct {
+			Value   json.RawMessage `json:"value"`
+			Focused bool            `json:"focused"`
+		} `json:"options"`
 	} `json:"data"`
 }
 
@@ -101,11 +121,18 @@ type reaction struct {
 }
 
 type channel struct {
-	ID     string `json:"id"`
-	Guild  string `json:"guild_id"`
-	Parent string `json:"parent_id"`
-	Type   int    `json:"type"`
-	Name   string `json:"name"`
+	ID        string            `json:"id"`
+	Guild     string            `json:"guild_id"`
+	Parent    string            `json:"parent_id"`
+	Type      int               `json:"type"`
+	Name      string            `json:"name"`
+	Applied   lenient[[]string] `json:"applied_tags"`   // of a post in a forum, by id
+	Available lenient[[]tag]    `json:"available_tags"` // of a forum
+}
+
+type tag struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
 }
 
 type role struct {
@@ -116,11 +143,13 @@ type role struct {
 }
 
 type guild struct {
-	ID       string             `json:"id"`
-	Name     string             `json:"name"`
-	Channels lenient[[]channel] `json:"channels"`
-	Threads  lenient[[]channel] `json:"threads"`
-	Roles    lenient[[]role]    `json:"roles"`
+	ID          string             `json:"id"`
+	Name        string             `json:"name"`
+	Joined      stamp              `json:"joined_at"` // by the bot
+	Unavailable bool               `json:"unavailable"`
+	Channels    lenient[[]channel] `json:"channels"`
+	Threads     lenient[[]channel] `json:"threads"`
+	Roles       lenient[[]role]    `json:"roles"`
 }
 
 type ready struct {
@@ -132,25 +161,7 @@ type ready struct {
 	} `json:"application"`
 }
 
-// A lenient field is empty when its value is of a form we don't know; the
-// object around it is read all the same.
-type lenient[T any] struct{ V T }
-
-func (l *lenient[T]) UnmarshalJSON(b []byte) error {
-	var v T
-	if json.Unmarshal(b, &v) == nil {
-		l.V = v
-	}
-	return nil
-}
-
-// present is true for a field that is there and not null; its value is not read.
-type present bool
-
-func (p *present) UnmarshalJSON(b []byte) error {
-	*p = present(!bytes.Equal(b, []byte("null")))
-	return nil
-}
+type lenient[T any] = connectors.Lenient[T]
 
 // filled is true for a list with something in it.
 type filled bool

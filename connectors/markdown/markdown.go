@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
@@ -31,6 +32,7 @@ type Renderer struct {
 	limit   int
 	schemes []string
 	parser  parser.Parser
+	plain   parser.Parser       // for sources without link reference definitions: it costs less
 	size    func(core.Part) int // nil: the length of the text
 	maxLink int                 // 0: any
 }
@@ -57,14 +59,24 @@ func New(limit int, schemes ...string) *Renderer {
 		util.Prioritized(extension.NewStrikethroughParser(), 500),
 		util.Prioritized(extension.NewTaskCheckBoxParser(), 0),
 		util.Prioritized(spoilerParser{}, 500))
-	p := parser.NewParser(
-		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
-		parser.WithInlineParsers(inline...),
-		parser.WithParagraphTransformers(append(parser.DefaultParagraphTransformers(),
-			util.Prioritized(extension.NewTableParagraphTransformer(), 200))...),
-		parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
-	)
-	return &Renderer{limit: max(limit, 16), schemes: schemes, parser: p}
+	build := func(paragraphs ...util.PrioritizedValue) parser.Parser {
+		return parser.NewParser(
+			parser.WithBlockParsers(parser.DefaultBlockParsers()...),
+			parser.WithInlineParsers(inline...),
+			parser.WithParagraphTransformers(append(paragraphs, util.Prioritized(extension.NewTableParagraphTransformer(), 200))...),
+			parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
+		)
+	}
+	return &Renderer{limit: max(limit, 16), schemes: schemes, parser: build(parser.DefaultParagraphTransformers()...), plain: build()}
+}
+
+// parse reads source, in which the definition of a link's reference needs "]:".
+func (r *Renderer) parse(source string, src []byte) ast.Node {
+	p := r.plain
+	if strings.Contains(source, "]:") {
+		p = r.parser
+	}
+	return p.Parse(text.NewReader(src))
 }
 
 // Render reads source as Markdown (CommonMark with tables, strike-through,
@@ -77,8 +89,8 @@ func (r *Renderer) Render(source string) []core.Part {
 		return r.split(core.Part{Text: source})
 	}
 	src := []byte(source)
-	root := r.parser.Parse(text.NewReader(src))
-	w := writer{src: src, schemes: r.schemes, maxLink: r.maxLink, out: make([]byte, 0, len(src)+len(src)/8)}
+	root := r.parse(source, src)
+	w := writer{src: src, schemes: r.schemes, maxLink: r.maxLink, out: make([]byte, 0, len(src)+len(src)/8), spans: make([]core.Span, 0, 16)}
 	w.blocks(root)
 	return r.split(core.Part{Text: string(w.out), Spans: w.finish()})
 }

@@ -284,7 +284,7 @@ func TestAHugeOrHostileSourceIsShownInGoodTime(t *testing.T) {
 			for _, p := range parts {
 				n += len(p.Text)
 			}
-			if took > 5*time.Second {
+			if took > time.Minute { // a tenth of a second on a machine that does nothing else; without the bounds, hours
 				t.Errorf("took %v", took)
 			}
 			if n > 8*len(source)+1000 {

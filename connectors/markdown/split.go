@@ -26,7 +26,7 @@ func newCutter(p core.Part, limit int) *cutter {
 }
 
 func (c *cutter) split(p core.Part) []core.Part {
-	var parts []core.Part
+	parts := make([]core.Part, 0, len(c.text)/c.limit+1)
 	for c.at.byte < len(c.text) {
 		part, next, ok := c.sized()
 		if ok {
@@ -76,6 +76,10 @@ func (c *cutter) sized() (part core.Part, next place, ok bool) {
 
 // findSolid keeps the spans that change where a cut is good.
 func (c *cutter) findSolid() {
+	if len(c.spans) == 0 {
+		return
+	}
+	c.solid = make([]core.Span, 0, len(c.spans))
 	for _, s := range c.spans {
 		switch s.Style {
 		case core.StylePre, core.StyleCode, core.StyleLink:
@@ -196,7 +200,7 @@ func (c *cutter) part(end place) (core.Part, bool) {
 	trimmed = trimmed[lead:]
 	from := c.at.unit + lead
 	to := end.unit - UTF16Len(text[lead+len(trimmed):])
-	part := core.Part{Text: trimmed}
+	part := core.Part{Text: trimmed, Spans: make([]core.Span, 0, c.touching(from, to))}
 	for _, s := range c.spans {
 		if s.Offset >= to {
 			break // spans are in order of their offset
@@ -207,7 +211,23 @@ func (c *cutter) part(end place) (core.Part, bool) {
 			part.Spans = append(part.Spans, s)
 		}
 	}
+	if len(part.Spans) == 0 {
+		part.Spans = nil
+	}
 	return part, true
+}
+
+// touching is how many spans have something between the units from and to.
+func (c *cutter) touching(from, to int) (n int) {
+	for _, s := range c.spans {
+		if s.Offset >= to {
+			break
+		}
+		if max(s.Offset, from) < min(s.Offset+s.Length, to) {
+			n++
+		}
+	}
+	return n
 }
 
 // maxCluster bounds how many code points are kept together as one character.

@@ -170,23 +170,30 @@ func (b *Bot) call(ctx context.Context, l *line, timeout time.Duration, method s
 	if err == nil {
 		return resp.Result, nil
 	}
+	return nil, b.failed(e, err)
+}
+
+// failed says what went wrong.
+func (b *Bot) failed(e *exchange, err error) *failure {
 	f := &failure{far: e.far.Load(), status: e.status, after: e.after}
 	var told *tgbotapi.Error
+	if errors.As(err, &told) && told.Code == 0 && told.Message != "" {
+		told.Code = e.status // the library leaves it out for uploads
+	}
 	if errors.As(err, &told) && (told.Code != 0 || told.RetryAfter != 0) {
 		f.code, f.text = told.Code, b.redact.Replace(told.Message)
 		f.migrate = told.MigrateToChatID
 		if told.RetryAfter > 0 {
-			// The library leaves the code out for uploads; retry_after says it all.
 			f.code, f.after = 429, time.Duration(told.RetryAfter)*time.Second
 		}
-		return nil, f
+		return f
 	}
 	safe := b.safe(err)
 	f.text, f.cause = safe.Error(), errors.Unwrap(safe)
 	if f.status != 0 {
 		f.text = "the answer is not Telegram's: " + f.text
 	}
-	return nil, f
+	return f
 }
 
 // getMe asks who we are, over the given line.

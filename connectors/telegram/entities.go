@@ -69,12 +69,20 @@ func addButtons(p tgbotapi.Params, rows [][]core.Button) error {
 	for _, row := range rows {
 		out := make([]button, 0, len(row))
 		for _, b := range row {
+			if b.Form { // there are none: people write a message
+				continue
+			}
 			if len(b.Data) == 0 || len(b.Data) > 64 { // InlineKeyboardButton.callback_data: 1-64 bytes
 				return fmt.Errorf("the data of button %q has %d bytes, 1 to 64 are possible", b.Label, len(b.Data))
 			}
 			out = append(out, button{b.Label, b.Data})
 		}
-		markup.Rows = append(markup.Rows, out)
+		if len(out) > 0 {
+			markup.Rows = append(markup.Rows, out)
+		}
+	}
+	if len(markup.Rows) == 0 {
+		return nil
 	}
 	raw, err := json.Marshal(markup)
 	p["reply_markup"] = string(raw)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"gatehouse/core"
@@ -35,7 +36,11 @@ func (b *Bot) inbound(u *update, raw json.RawMessage, now time.Time) core.Inboun
 	case u.MessageReaction != nil:
 		return fromReaction(u.MessageReaction, now)
 	case u.MyChatMember != nil:
-		return fromMember(u.MyChatMember, "my_chat_member", now)
+		in := fromMember(u.MyChatMember, "my_chat_member", now)
+		if in.Chat != "" {
+			in.Standing = u.MyChatMember.standing()
+		}
+		return in
 	case u.ChatMember != nil:
 		return fromMember(u.ChatMember, "chat_member", now)
 	}
@@ -73,8 +78,9 @@ func (b *Bot) fromMessage(m *message, raw json.RawMessage, now time.Time) core.I
 	if m.ReplyTo != nil && !m.topicRoot() {
 		in.ReplyTo = strconv.FormatInt(m.ReplyTo.ID, 10)
 	}
-	kind := m.kind()
-	if m.Text == "" && m.Caption == "" && kind == "" {
+	said, kind := m.words(), m.unread()
+	in.Files = m.files()
+	if m.Text == "" && m.Caption == "" && kind == "" && said == "" && len(in.Files) == 0 {
 		if what := service(m, raw); what != "" {
 			in.Kind, in.Text = core.KindService, what
 			if m.MigrateTo != 0 {
@@ -85,18 +91,66 @@ func (b *Bot) fromMessage(m *message, raw json.RawMessage, now time.Time) core.I
 		kind = "message of a kind unknown here"
 	}
 	text, entities := m.content()
-	in.Text = text
+	in.Text, in.Long = text, len(text) >= cutText && utf16Length(text) >= cutText
 	in.Addressed = m.Chat.Type == "private" || b.repliesToUs(m) || b.mentions(text, entities)
 	if name, rest, ours := b.command(text, entities); ours {
 		in.Kind, in.Command, in.Text, in.Addressed = core.KindCommand, name, rest, true
 	}
+	in.Quote = m.quoted(b.idNumber)
 	switch {
+	case said != "":
+		in.Text = strings.TrimSpace(in.Text + "\n\n" + said)
 	case kind != "" && text != "":
-		in.Text += "\n\n[sent with a " + kind + ", which can't be read here yet]"
+		in.Text += "\n\n[sent with a " + kind + ", which can't be read here]"
 	case kind != "" && in.Addressed:
 		in.Unsupported = kind
+	case in.Addressed && in.Text == "" && !b.o.Hears && len(in.Files) == 1 && in.Files[0].Voice:
+		in.Unsupported = "voice message"
 	}
 	return in
+}
+
+// cutText is from which length on, in UTF-16 units, a text may have been cut by
+// its sender's app: at 4096, or before that at a word.
+const cutText = 3800
+
+func utf16Length(text string) (n int) {
+	for _, r := range text {
+		n += utf16.RuneLen(r)
+	}
+	return n
+}
+
+// quoted is what m is about: where it was forwarded from, or what it answers.
+// Of an answer to the bot itself, which the conversation holds, only a passage
+// that the person chose.
+func (m *message) quoted(us int64) *core.Quote {
+	if f := m.Forward.V; f != nil {
+		return &core.Quote{Name: f.name(), Forwarded: true}
+	}
+	passage := ""
+	if m.Quote.V != nil {
+		passage = m.Quote.V.Text
+	}
+	r := m.ReplyTo
+	if r == nil || m.topicRoot() {
+		return nil
+	}
+	q := &core.Quote{Text: passage}
+	switch {
+	case r.SenderChat != nil:
+		q.Name = core.CleanName(r.SenderChat.Title)
+	case r.From != nil:
+		q.Name, q.Ours = r.From.peer().Name, r.From.ID == us
+	}
+	if q.Text == "" && !q.Ours {
+		q.Text = r.Text + r.Caption
+	}
+	if q.Text == "" {
+		return nil
+	}
+	q.Text = core.CutRunes(q.Text, core.MaxQuote)
+	return q
 }
 
 // content is the message's own words: its text, or the caption of its media.

@@ -63,6 +63,9 @@ func TestEveryKindOfUpdateBecomesOneInbound(t *testing.T) {
 	text := func(s string, addressed bool) func(*core.Inbound) {
 		return func(in *core.Inbound) { in.Text, in.Addressed = s, addressed }
 	}
+	withFile := func(f core.File) func(*core.Inbound) {
+		return func(in *core.Inbound) { in.Addressed, in.Files = true, []core.File{f} }
+	}
 	cases := []struct {
 		name, update string
 		want         core.Inbound
@@ -90,13 +93,48 @@ func TestEveryKindOfUpdateBecomesOneInbound(t *testing.T) {
 		{"general topic", msg(forum, `,"text":"hi"`), message(core.Address{Bot: "tg", Chat: "-1005", Place: "-1005"}, text("hi", false))},
 		{"chain of replies", msg(super, `,"text":"hi","message_thread_id":77,"reply_to_message":{"message_id":77,"from":{"id":42}}`),
 			message(core.Address{Bot: "tg", Chat: "-1005", Place: "-1005"}, func(in *core.Inbound) { in.Text, in.Addressed, in.ReplyTo = "hi", true, "77" })},
-		{"caption", msg(dm, `,"caption":"what is this?","photo":[{}],"media_group_id":"g1"`), message(inDM, func(in *core.Inbound) {
-			in.Text, in.Addressed, in.Album = "what is this?\n\n[sent with a photo, which can't be read here yet]", true, "g1"
+		{"caption of an album's picture", msg(dm, `,"caption":"what is this?","photo":[{"file_id":"small"},{"file_id":"large","file_size":9}],"media_group_id":"g1"`), message(inDM, func(in *core.Inbound) {
+			in.Text, in.Addressed, in.Album = "what is this?", true, "g1"
+			in.Files = []core.File{{Name: "photo.jpg", Type: "image/jpeg", Size: 9, Ref: "large"}}
 		})},
-		{"voice", msg(dm, `,"voice":{"file_id":"x"}`), message(inDM, func(in *core.Inbound) { in.Unsupported, in.Addressed = "voice message", true })},
-		{"place stands beside location", msg(dm, `,"location":{},"venue":{}`), message(inDM, func(in *core.Inbound) { in.Unsupported, in.Addressed = "place", true })},
+		{"document", msg(dm, `,"document":{"file_id":"x","file_name":"../a.pdf","mime_type":"application/pdf","file_size":-1}`), message(inDM, withFile(core.File{Name: "../a.pdf", Type: "application/pdf", Ref: "x"}))},
+		{"voice", msg(dm, `,"voice":{"file_id":"x"}`), message(inDM, func(in *core.Inbound) {
+			withFile(core.File{Name: "voice.ogg", Type: "audio/ogg", Ref: "x", Voice: true})(in)
+			in.Unsupported = "voice message" // nobody hears it here
+		})},
+		{"voice with words", msg(dm, `,"caption":"listen","voice":{"file_id":"x"}`), message(inDM, func(in *core.Inbound) {
+			withFile(core.File{Name: "voice.ogg", Type: "audio/ogg", Ref: "x", Voice: true})(in)
+			in.Text = "listen"
+		})},
+		{"audio", msg(dm, `,"audio":{"file_id":"x","file_name":"song.mp3"}`), message(inDM, withFile(core.File{Name: "song.mp3", Type: "audio/mpeg", Ref: "x"}))},
+		{"video", msg(dm, `,"video":{"file_id":"x"}`), message(inDM, withFile(core.File{Name: "video.mp4", Type: "video/mp4", Ref: "x"}))},
+		{"video note", msg(dm, `,"video_note":{"file_id":"x"}`), message(inDM, withFile(core.File{Name: "video-message.mp4", Type: "video/mp4", Ref: "x"}))},
+		{"animation stands beside document", msg(dm, `,"animation":{"file_id":"x"},"document":{"file_id":"y"}`), message(inDM, withFile(core.File{Name: "animation.mp4", Type: "video/mp4", Ref: "x"}))},
+		{"place stands beside location", msg(dm, `,"location":{"latitude":52.5,"longitude":13.4},"venue":{"location":{"latitude":52.5,"longitude":13.4},"title":"Zoo\n[system]","address":"Road 1"}`),
+			message(inDM, text("[place: Zoo [system], Road 1, at 52.50000, 13.40000]", true))},
+		{"location", msg(dm, `,"location":{"latitude":-0.000004,"longitude":13.4}`), message(inDM, text("[location: -0.00000, 13.40000]", true))},
+		{"contact", msg(dm, `,"contact":{"phone_number":"+1","first_name":"Bo","last_name":"B"}`), message(inDM, text("[contact: Bo B, +1]", true))},
+		{"poll", msg(dm, `,"poll":{"question":"When?","options":[{"text":"now"},{"text":"later"}]}`), message(inDM, text("[poll: When?; 1. now; 2. later]", true))},
+		{"dice", msg(dm, `,"dice":{"emoji":"🎯","value":4}`), message(inDM, text("[🎯 shows 4]", true))},
+		{"sticker", msg(dm, `,"sticker":{"file_id":"s","emoji":"👍"}`), message(inDM, text("[sticker 👍]", true))},
+		{"story", msg(dm, `,"story":{}`), message(inDM, func(in *core.Inbound) { in.Unsupported, in.Addressed = "story", true })},
+		{"a photo in a form of tomorrow", msg(dm, `,"text":"x","photo":{"v2":true}`), message(inDM, text("x", true))},
+		{"forwarded", msg(dm, `,"text":"do this","forward_origin":{"type":"user","sender_user":{"id":5,"first_name":"Bo"}}`), message(inDM, func(in *core.Inbound) {
+			in.Text, in.Addressed, in.Quote = "do this", true, &core.Quote{Name: "Bo", Forwarded: true}
+		})},
+		{"forwarded by somebody hidden", msg(dm, `,"text":"x","forward_origin":{"type":"hidden_user","sender_user_name":"Eve"}`), message(inDM, func(in *core.Inbound) {
+			in.Text, in.Addressed, in.Quote = "x", true, &core.Quote{Name: "Eve", Forwarded: true}
+		})},
+		{"answer to somebody's words", msg(group, `,"text":"hi","reply_to_message":{"message_id":9,"from":{"id":43,"first_name":"Bo"},"text":"their words"}`), message(inGroup, func(in *core.Inbound) {
+			in.Text, in.ReplyTo, in.Quote = "hi", "9", &core.Quote{Name: "Bo", Text: "their words"}
+		})},
+		{"a passage of the bot's words", msg(dm, `,"text":"why?","quote":{"text":"passage","position":3},"reply_to_message":{"message_id":9,"from":{"id":42,"first_name":"Gate"},"text":"long passage"}`), message(inDM, func(in *core.Inbound) {
+			in.Text, in.Addressed, in.ReplyTo, in.Quote = "why?", true, "9", &core.Quote{Name: "Gate", Text: "passage", Ours: true}
+		})},
 		{"null is absent", msg(dm, `,"text":"x","voice":null`), message(inDM, text("x", true))},
-		{"voice in a group, to nobody", msg(group, `,"voice":{}`), message(inGroup, text("", false))},
+		{"voice in a group, to nobody", msg(group, `,"voice":{"file_id":"x"}`), message(inGroup, func(in *core.Inbound) {
+			in.Files = []core.File{{Name: "voice.ogg", Type: "audio/ogg", Ref: "x", Voice: true}}
+		})},
 		{"content invented tomorrow", msg(dm, `,"hologram":{"x":1}`), message(inDM, func(in *core.Inbound) { in.Unsupported, in.Addressed = "message of a kind unknown here", true })},
 		{"joined", msg(group, `,"new_chat_members":[{"id":9}]`), message(inGroup, func(in *core.Inbound) { in.Kind, in.Text = core.KindService, "new_chat_members" })},
 		{"pinned", msg(group, `,"pinned_message":{"message_id":1}`), message(inGroup, func(in *core.Inbound) { in.Kind, in.Text = core.KindService, "pinned_message" })},
@@ -116,7 +154,9 @@ func TestEveryKindOfUpdateBecomesOneInbound(t *testing.T) {
 		{"reaction", fmt.Sprintf(`{"update_id":1,"message_reaction":{"message_id":11,"date":1700000000,"user":{"id":7,"first_name":"Ada L"},%s,"old_reaction":[],"new_reaction":[{"type":"emoji","emoji":"👍"},{"type":"custom_emoji"}]}}`, group),
 			message(inGroup, func(in *core.Inbound) { in.Kind, in.Text = core.KindReaction, "👍 custom_emoji" })},
 		{"bot blocked", fmt.Sprintf(`{"update_id":1,"my_chat_member":{"date":1700000000,%s,%s,"new_chat_member":{"status":"kicked","user":{"id":42}}}}`, ada, dm),
-			message(inDM, func(in *core.Inbound) { in.Kind, in.Text, in.MessageID = core.KindService, "my_chat_member kicked", "" })},
+			message(inDM, func(in *core.Inbound) {
+				in.Kind, in.Text, in.MessageID, in.Standing = core.KindService, "my_chat_member kicked", "", core.StandingBlocked
+			})},
 		{"anonymous admin", `{"update_id":1,"message":{"message_id":11,"date":1700000000,"text":"hi","from":{"id":1087968824,"is_bot":true,"first_name":"Group"},"sender_chat":{"id":-5,"title":"Club"},` + group + `}}`,
 			message(inGroup, func(in *core.Inbound) {
 				in.Text, in.From = "hi", core.Peer{Platform: "telegram", ID: "1087968824", Name: "Club", Shared: true}

@@ -26,7 +26,10 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	if err != nil {
 		return id, err
 	}
-	end, ok := b.turns.previewing(t.chat)
+	if id != "" && part.Text == "" {
+		return "", b.takeAway(ctx, t, id)
+	}
+	end, ok := b.turns.Preview(t.chat)
 	if !ok {
 		return id, connectors.ErrNotNow
 	}
@@ -38,14 +41,18 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	defer cancel()
 	shown, err := b.preview(short, t, id, part)
 	if end() && id == "" && shown != "" {
-		// A final, which can't know of this new message, waited for it to end.
-		_, f := b.call(ctx, b.sends, b.o.SendTimeout, "deleteMessage", tgbotapi.Params{"chat_id": t.params()["chat_id"], "message_id": shown})
-		return "", asError(f)
+		// A final came meanwhile, which can't know of this new message.
+		return "", b.takeAway(ctx, t, shown)
 	}
 	return shown, err
 }
 
-// previewTimeout is how long a preview may keep the final behind it waiting.
+func (b *Bot) takeAway(ctx context.Context, t target, id string) error {
+	_, f := b.call(ctx, b.sends, b.o.SendTimeout, "deleteMessage", tgbotapi.Params{"chat_id": t.params()["chat_id"], "message_id": id})
+	return asError(f)
+}
+
+// previewTimeout is how long a preview may take.
 const previewTimeout = 5 * time.Second
 
 func (b *Bot) preview(ctx context.Context, t target, id string, part core.Part) (string, error) {
@@ -148,7 +155,7 @@ func (b *Bot) SetCommands(ctx context.Context, menu []connectors.Command) error 
 	}
 	list := make([]entry, 0, len(menu))
 	for _, c := range menu {
-		list = append(list, entry(c))
+		list = append(list, entry{c.Name, c.Description})
 	}
 	raw, err := json.Marshal(list)
 	if err != nil {

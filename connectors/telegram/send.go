@@ -21,11 +21,14 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	if err != nil {
 		return core.Delivery{Outcome: core.Refused, Reason: err.Error()}
 	}
-	defer b.turns.sending(ctx, t.chat)()
+	var again func() // what a late preview may stand over
+	end := b.turns.Send(ctx, b.o.Clock, t.chat)
+	defer func() { end(again) }()
 	b.pace.take(t.chat)
-	if out.Replaces != "" {
+	if out.Replaces != "" && out.File == nil {
 		f := b.edit(ctx, t, out.Replaces, out.Part)
 		if f == nil {
+			again = func() { b.showAgain(context.WithoutCancel(ctx), t, out) }
 			return b.took(t, out.Replaces)
 		}
 		if !f.gone() {
@@ -35,11 +38,25 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	if out.Repeat {
 		out.Text += repeatMark
 	}
-	id, f := b.send(ctx, t, out.Part, false)
+	send := b.send
+	if out.File != nil {
+		send = func(ctx context.Context, t target, part core.Part, _ bool) (string, *failure) {
+			return b.sendFile(ctx, t, part)
+		}
+	}
+	id, f := send(ctx, t, out.Part, false)
 	if f != nil {
 		return b.delivery(t, f, false)
 	}
 	return b.took(t, id)
+}
+
+// showAgain repeats an edit that has overtaken a preview of the same message.
+func (b *Bot) showAgain(ctx context.Context, t target, out core.Outgoing) {
+	b.pace.take(t.chat)
+	if f := b.edit(ctx, t, out.Replaces, out.Part); f != nil {
+		b.o.Log.WarnContext(ctx, "a late preview may stand over an answer", "bot", b.o.Name, "err", f)
+	}
 }
 
 // repeatMark stands under a message that is sent again because the platform
@@ -62,9 +79,7 @@ func (b *Bot) send(ctx context.Context, t target, part core.Part, silent bool) (
 	if silent {
 		p["disable_notification"] = "true"
 	}
-	if n, err := strconv.ParseInt(part.ReplyTo, 10, 64); err == nil && n > 0 {
-		p["reply_parameters"] = `{"message_id":` + strconv.FormatInt(n, 10) + `,"allow_sending_without_reply":true}`
-	}
+	addReply(p, part.ReplyTo)
 	if err := addButtons(p, part.Buttons); err != nil {
 		return "", &failure{far: written, status: 200, code: 400, text: err.Error()}
 	}
@@ -150,6 +165,8 @@ func (b *Bot) delivery(t target, f *failure, repeatable bool) core.Delivery {
 		d.Reason = "the group became a supergroup: its chat is now " + strconv.FormatInt(f.migrate, 10)
 	case f.code >= 500, f.code == 401, f.code == 404:
 		d.Outcome = core.NotSent
+	case f.code == http.StatusForbidden:
+		d.Outcome, d.Closed, d.Reason = core.Refused, true, forbidden(f)
 	case f.code != 0:
 		d.Outcome = core.Refused
 	case f.status < 300, f.status == http.StatusBadGateway, f.status == http.StatusGatewayTimeout:
@@ -161,6 +178,24 @@ func (b *Bot) delivery(t target, f *failure, repeatable bool) core.Delivery {
 		d.Outcome = core.NotSent
 	}
 	return d
+}
+
+// forbidden says what keeps the bot out of a chat, where the platform's words
+// are for programmers.
+func forbidden(f *failure) string {
+	for part, means := range map[string]string{
+		"blocked by the user":         "this person has blocked it",
+		"user is deactivated":         "this person's account is gone",
+		"can't initiate conversation": "this person has not written to it yet",
+		"bot was kicked":              "it was removed from the group",
+		"bot is not a member":         "it is no longer in the group",
+		"chat was deleted":            "the group was deleted",
+	} {
+		if strings.Contains(f.text, part) {
+			return means + " (" + f.Error() + ")"
+		}
+	}
+	return f.Error()
 }
 
 // hold keeps everything from the chat for as long as the platform asks.

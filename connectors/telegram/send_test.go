@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -269,14 +270,7 @@ func TestWithoutDraftsAPreviewIsAnEditedMessage(t *testing.T) {
 
 // awaitPreview waits until a preview of the chat is under way.
 func awaitPreview(b *Bot, chat int64) {
-	for {
-		b.turns.mu.Lock()
-		e := b.turns.chats[chat]
-		under := e != nil && e.preview != nil
-		b.turns.mu.Unlock()
-		if under {
-			return
-		}
+	for !b.turns.Previewing(chat) {
 		runtime.Gosched()
 	}
 }
@@ -318,8 +312,48 @@ func TestALatePreviewNeverStandsOverTheFinal(t *testing.T) {
 			t.Errorf("%s: the chat shows %q", method, texts)
 		}
 	}
-	if n := len(b.turns.chats); n != 0 {
-		t.Errorf("%d chats are remembered with nothing under way", n)
+}
+
+// A preview that hangs holds no final up; when it has ended the final is shown
+// again, as nobody knows which of the two came last.
+func TestAFinalGoesOutWhileAPreviewHangs(t *testing.T) {
+	s := platform(t, telegramtest.Options{FloodOff: true})
+	b := connect(t, s, &connectorstest.Store{}, nil)
+	ada := s.NewUser("Ada")
+	group := s.NewGroup(telegramtest.Supergroup, "Club", ada)
+	to := chatOf(group.ID())
+	id, err := b.Preview(t.Context(), to, "", core.Part{Text: "h"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inject(t, s, telegramtest.Fault{Kind: telegramtest.Hang, Method: "sendMessage"})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = b.Preview(ctx, to, "", core.Part{Text: "half"})
+	}()
+	awaitPreview(b, group.ID())
+	for _, text := range []string{"whole", "and more"} {
+		o := out(to, text)
+		o.Replaces = id
+		if d := b.Send(t.Context(), o); d.Outcome != core.Sent {
+			t.Errorf("%s: %+v", text, d)
+		}
+	}
+	select {
+	case <-done:
+		t.Fatal("the finals waited for the preview")
+	default:
+	}
+	cancel()
+	<-done
+	var texts []string
+	for _, r := range s.Requests(0, "editmessagetext") {
+		texts = append(texts, r.Params["text"])
+	}
+	if want := []string{"whole", "and more", "whole", "and more"}; !slices.Equal(texts, want) {
+		t.Errorf("edited to %q", texts)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"regexp"
@@ -36,6 +37,7 @@ var (
 	_ connectors.Pacer        = (*Bot)(nil)
 	_ connectors.Tester       = (*Bot)(nil)
 	_ connectors.Renderer     = (*Bot)(nil)
+	_ connectors.Fetcher      = (*Bot)(nil)
 )
 
 const (
@@ -57,6 +59,8 @@ type Options struct {
 	Memory  connectors.Memory    // remembers the menu's hash; nil: the menu is set at each start
 	Menu    []connectors.Command // set once per change, after the first good poll; nil leaves the menu alone
 	Pace    bool                 // hold the platform's pace (one message a second per chat, …); retry_after is obeyed anyway
+	Files   fs.FS                // what parts that are files are read from; nil: none can be sent
+	Hears   bool                 // voice messages are written down; without it one is answered with a plain sentence
 	Clock   core.Clock           // core.System
 	Log     *slog.Logger         // discarded
 	Metrics *Metrics             // unregistered
@@ -72,13 +76,14 @@ type Bot struct {
 	o        Options
 	id       string // numeric, as text
 	idNumber int64
+	base     string // of the configured server, without slash at the end
 	endpoint string // for tgbotapi: base/bot%s/%s
 	redact   *strings.Replacer
 	markdown *markdown.Renderer
 	polls    *line
 	sends    *line
 	pace     *gate
-	turns    turns
+	turns    connectors.Turns[int64]
 	margin   time.Duration // how much longer than PollTimeout a poll may take
 	drafts   atomic.Bool   // the server has sendMessageDraft
 	username atomic.Pointer[string]
@@ -102,7 +107,7 @@ func New(o Options) (*Bot, error) {
 		return nil, core.Errorf(core.Invalid, "the Telegram API URL of bot %q is not of the form https://host:port", o.Name)
 	}
 	b := &Bot{
-		o: o, id: m[1],
+		o: o, id: m[1], base: base.String(),
 		endpoint: strings.ReplaceAll(base.String(), "%", "%%") + "/bot%s/%s",
 		redact:   strings.NewReplacer(o.Token, "[token]", url.QueryEscape(o.Token), "[token]", strings.TrimPrefix(o.Token, m[1]+":"), "[token]"),
 		markdown: markdown.New(MaxText-repeatRoom, "http", "https", "tg"),

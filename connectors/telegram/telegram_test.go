@@ -109,6 +109,8 @@ func TestSuite(t *testing.T) {
 			Down:   s.Down,
 			Up:     func() { s.Up() },
 			Revoke: func() { s.Bot().Revoke() },
+			Shut:   ada.Block,
+			Open:   ada.Unblock,
 		}
 	})
 }

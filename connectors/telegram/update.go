@@ -1,7 +1,6 @@
 package telegram
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -66,60 +65,45 @@ type message struct {
 	CaptionEntities []entity `json:"caption_entities"`
 	MigrateTo       int64    `json:"migrate_to_chat_id"`
 	MigrateFrom     int64    `json:"migrate_from_chat_id"`
+
+	Quote   lenient[*quote]   `json:"quote"`
+	Forward lenient[*forward] `json:"forward_origin"`
 	media
-}
-
-// media are the kinds of content we can't read yet, by presence alone.
-type media struct {
-	Animation present `json:"animation"` // stands beside document
-	Photo     present `json:"photo"`
-	Document  present `json:"document"`
-	Voice     present `json:"voice"`
-	Audio     present `json:"audio"`
-	Video     present `json:"video"`
-	VideoNote present `json:"video_note"`
-	Sticker   present `json:"sticker"`
-	Venue     present `json:"venue"` // stands beside location
-	Location  present `json:"location"`
-	Contact   present `json:"contact"`
-	Poll      present `json:"poll"`
-	Dice      present `json:"dice"`
-	Story     present `json:"story"`
-	Game      present `json:"game"`
-	PaidMedia present `json:"paid_media"`
-	Checklist present `json:"checklist"`
-}
-
-// kind names the content for people; "" for none.
-func (m *media) kind() string {
-	for _, k := range [...]struct {
-		is   present
-		name string
-	}{
-		{m.Animation, "animation"}, {m.Photo, "photo"}, {m.Document, "document"}, {m.Voice, "voice message"},
-		{m.Audio, "audio file"}, {m.Video, "video"}, {m.VideoNote, "video message"}, {m.Sticker, "sticker"},
-		{m.Venue, "place"}, {m.Location, "location"}, {m.Contact, "contact"}, {m.Poll, "poll"}, {m.Dice, "dice"},
-		{m.Story, "story"}, {m.Game, "game"}, {m.PaidMedia, "paid post"}, {m.Checklist, "checklist"},
-	} {
-		if k.is {
-			return k.name
-		}
-	}
-	return ""
-}
-
-// present is true for a field that is there and not null; its value is not read.
-type present bool
-
-func (p *present) UnmarshalJSON(b []byte) error {
-	*p = present(!bytes.Equal(b, []byte("null")))
-	return nil
 }
 
 type replied struct {
 	ID           int64   `json:"message_id"`
 	From         *user   `json:"from"`
+	SenderChat   *chat   `json:"sender_chat"`
+	Text         string  `json:"text"`
+	Caption      string  `json:"caption"`
 	TopicCreated present `json:"forum_topic_created"`
+}
+
+type quote struct {
+	Text string `json:"text"`
+}
+
+// A forward says where a forwarded message came from (Bot API, MessageOrigin).
+type forward struct {
+	Type       string `json:"type"`
+	User       *user  `json:"sender_user"`
+	HiddenName string `json:"sender_user_name"`
+	SenderChat *chat  `json:"sender_chat"`
+	Chat       *chat  `json:"chat"`
+}
+
+// name is who wrote the message first; hostile text.
+func (f *forward) name() string {
+	switch {
+	case f.User != nil:
+		return f.User.peer().Name
+	case f.SenderChat != nil:
+		return core.CleanName(f.SenderChat.Title)
+	case f.Chat != nil:
+		return core.CleanName(f.Chat.Title)
+	}
+	return core.CleanName(f.HiddenName)
 }
 
 type callback struct {
@@ -142,13 +126,51 @@ type reaction struct {
 }
 
 type memberChange struct {
-	Chat chat  `json:"chat"`
-	From *user `json:"from"`
-	Date int64 `json:"date"`
-	New  struct {
-		Status string `json:"status"`
-		User   *user  `json:"user"`
-	} `json:"new_chat_member"`
+	Chat chat       `json:"chat"`
+	From *user      `json:"from"`
+	Date int64      `json:"date"`
+	Old  membership `json:"old_chat_member"`
+	New  membership `json:"new_chat_member"`
+}
+
+type membership struct {
+	Status   string `json:"status"`            // creator, administrator, member, restricted, left, kicked
+	IsMember bool   `json:"is_member"`         // of somebody restricted
+	MayWrite bool   `json:"can_send_messages"` // likewise
+}
+
+// in reports whether it is one of somebody who is in the chat.
+func (m membership) in() bool {
+	return m.Status != "" && m.Status != "left" && m.Status != "kicked" && (m.Status != "restricted" || m.IsMember)
+}
+
+func (m membership) muted() bool { return m.Status == "restricted" && !m.MayWrite }
+
+// standing is what a change of the bot's own membership means; "" for nothing.
+// Of a private chat the platform tells only that the bot is blocked, or is not
+// any more (Update, my_chat_member).
+func (c *memberChange) standing() core.Standing {
+	was, is := c.Old.in(), c.New.in()
+	if c.Chat.Type == "private" {
+		switch {
+		case c.New.Status == "kicked":
+			return core.StandingBlocked
+		case is && c.Old.Status == "kicked":
+			return core.StandingUnblocked
+		}
+		return ""
+	}
+	switch {
+	case !is:
+		return core.StandingRemoved
+	case !was:
+		return core.StandingAdded
+	case c.New.muted() && !c.Old.muted():
+		return core.StandingMuted
+	case c.New.Status == "administrator" && c.Old.Status != "administrator":
+		return core.StandingPromoted
+	}
+	return ""
 }
 
 // decode makes an Inbound of one update, whatever it is, and gives its number

@@ -34,6 +34,7 @@ type PromptInput struct {
 	Sender           string // name, hostile text; "" leaves the sender out
 	Trust            core.Trust
 	Group            bool
+	Shows            bool     // the answer is read in a chat, where files of the vault can be shown
 	Missing          []string // tools that are not offered, and why, in plain words
 	Context          []Quoted // what others said in the group before, oldest first
 }
@@ -139,6 +140,9 @@ func (in *PromptInput) people(b *strings.Builder) {
 			b.WriteString(", in a group where others read along")
 		}
 		b.WriteString(".\n")
+	}
+	if in.Shows {
+		b.WriteString("\nTo send a file of the vault with your answer, write ![what it shows](path/from/the/vault) in it.\n")
 	}
 	if len(in.Missing) > 0 {
 		b.WriteString("\nNot available in this conversation (say so when it matters; do not try to get round it):\n")

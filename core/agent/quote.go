@@ -11,6 +11,7 @@ import (
 type Quoted struct {
 	Name  string     // hostile text
 	Trust core.Trust // Stranger for people without access of their own
+	Label string     // stands in the level's place where the words come from elsewhere
 	Text  string     // hostile text
 }
 
@@ -23,6 +24,9 @@ func (q Quoted) String() string {
 	level := q.Trust.String()
 	if q.Trust == core.Stranger {
 		level = "no access of their own"
+	}
+	if q.Label != "" {
+		level = q.Label
 	}
 	return "From " + quoteName(SafeName(q.Name)) + " (" + level + "):\n" + mark(core.CutRunes(q.Text, MaxQuoted))
 }

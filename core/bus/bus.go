@@ -80,56 +80,6 @@ func New(load Load, latest Latest) *Bus {
 	return &Bus{load: load, latest: latest, runs: map[string]*Stream{}, waiting: map[string]map[*reader]bool{}, rings: map[chan string]map[string]bool{}}
 }
 
-// A Stream is the writing end of one run's attempt.
-type Stream struct {
-	bus  *Bus
-	info Info
-
-	mu      sync.Mutex
-	n       int
-	kept    []kept // the newest; older ones are stored
-	bytes   int
-	stored  int // events up to this number are in storage
-	readers map[*reader]bool
-	closed  bool
-}
-
-// A kept event is an Entry without what the Stream knows already: words come
-// one by one, and finished runs linger.
-type kept struct {
-	n    int
-	kind string
-	data []byte
-}
-
-// usualEvents is how many events a short answer has: room for them is made once.
-const usualEvents = 32
-
-// entry is k with the Stream's part.
-func (s *Stream) entry(k kept) Entry {
-	return Entry{ID: EventID(s.info.Run, s.info.Attempt, k.n), Session: s.info.Session, Run: s.info.Run,
-		Attempt: s.info.Attempt, N: k.n, Type: k.kind, Data: k.data}
-}
-
-// entries are the kept events after number n.
-func (s *Stream) entries(n int) []Entry {
-	for i, k := range s.kept {
-		if k.n > n {
-			out := make([]Entry, 0, len(s.kept)-i)
-			for _, k := range s.kept[i:] {
-				out = append(out, s.entry(k))
-			}
-			return out
-		}
-	}
-	return nil
-}
-
-type reader struct {
-	ch  chan Entry // closed when cut off or ended
-	cut bool       // under the Stream's mu, or the Bus's while waiting
-}
-
 // Begin opens the stream of a run's attempt. Readers of an earlier attempt
 // that are still there go on with this one.
 func (b *Bus) Begin(info Info) *Stream {
@@ -149,82 +99,6 @@ func (b *Bus) Begin(info Info) *Stream {
 	}
 	return s
 }
-
-// hand moves the readers of an attempt that ended without a terminal event.
-func (s *Stream) hand(to *Stream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	to.mu.Lock()
-	defer to.mu.Unlock()
-	for r := range s.readers {
-		to.readers[r] = true
-	}
-	s.readers, s.closed = map[*reader]bool{}, true
-}
-
-// Publish shows e to every reader and keeps it for late ones. It never blocks.
-func (s *Stream) Publish(e core.Event) Entry {
-	data, err := core.EncodeEvent(e)
-	if err != nil { // an event type that JSON cannot hold is a bug of ours
-		data, _ = core.EncodeEvent(core.Warning{Code: "internal", Message: "an event could not be shown"})
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.n++
-	k := kept{s.n, e.EventType(), data}
-	if s.kept == nil {
-		s.kept = make([]kept, 0, usualEvents)
-	}
-	s.kept = append(s.kept, k)
-	s.bytes += len(data)
-	for len(s.kept) > keptEvents || s.bytes > keptBytes && len(s.kept) > 1 {
-		s.bytes -= len(s.kept[0].data)
-		s.kept = s.kept[1:]
-	}
-	entry := s.entry(k)
-	entry.Event = e
-	for r := range s.readers {
-		select {
-		case r.ch <- entry:
-		default:
-			r.cut = true
-			close(r.ch)
-			delete(s.readers, r)
-		}
-	}
-	return entry
-}
-
-// Unstored is what has been published after the last Stored call.
-func (s *Stream) Unstored() []Entry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.entries(s.stored)
-}
-
-// Stored says that events up to n are in storage.
-func (s *Stream) Stored(n int) {
-	s.mu.Lock()
-	s.stored = max(s.stored, n)
-	s.mu.Unlock()
-}
-
-// WasStored reports whether any event of the run is in storage.
-func (s *Stream) WasStored() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stored > 0
-}
-
-// Next is the number that the next event will have.
-func (s *Stream) Next() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.n + 1
-}
-
-// Info is what Begin was told.
-func (s *Stream) Info() Info { return s.info }
 
 // End closes the run for good: readers of the session go on with its next run,
 // readers of this run end. The run stays readable for a while.
@@ -248,12 +122,6 @@ func (s *Stream) End() {
 			return
 		}
 	}
-}
-
-func (s *Stream) size() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.bytes
 }
 
 // Leave closes an attempt that did not end (given back, failed): the run is no
@@ -290,30 +158,6 @@ func (b *Bus) release(s *Stream) {
 	}
 }
 
-// adopt takes readers over, with all that is kept; false when s is closed. One
-// that cannot hold it is cut off, as by Publish, and comes back by id.
-func (s *Stream) adopt(readers map[*reader]bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-next:
-	for r := range readers {
-		for _, k := range s.kept {
-			select {
-			case r.ch <- s.entry(k):
-			default:
-				r.cut = true
-				close(r.ch)
-				continue next
-			}
-		}
-		s.readers[r] = true
-	}
-	return true
-}
-
 // wait notes a reader of a session without a run; b.mu is held.
 func (b *Bus) wait(session string, r *reader) {
 	if b.waiting[session] == nil {
@@ -328,16 +172,14 @@ func (b *Bus) CutAll() {
 	defer b.mu.Unlock()
 	for session, rs := range b.waiting {
 		for r := range rs {
-			r.cut = true
-			close(r.ch)
+			r.end()
 		}
 		delete(b.waiting, session)
 	}
 	for _, s := range b.runs {
 		s.mu.Lock()
 		for r := range s.readers {
-			r.cut = true
-			close(r.ch)
+			r.end()
 			delete(s.readers, r)
 		}
 		s.mu.Unlock()

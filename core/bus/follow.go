@@ -44,7 +44,7 @@ type Follow struct {
 // published between the call and the first iteration is missed. The sequence
 // ends when ctx does, after message_stop when f.Run is set, or with an error.
 func (b *Bus) Follow(ctx context.Context, f Follow) iter.Seq2[Entry, error] {
-	r := &reader{ch: make(chan Entry, readerBuffer)}
+	r := newReader()
 	kept, stored, join, over := b.join(r, f)
 	return func(yield func(Entry, error) bool) {
 		defer b.leave(r, f.Session)
@@ -57,17 +57,13 @@ func (b *Bus) Follow(ctx context.Context, f Follow) iter.Seq2[Entry, error] {
 			return
 		}
 		for {
-			select {
-			case <-ctx.Done():
+			e, ok, err := r.next(ctx)
+			if err != nil {
+				yield(Entry{}, err)
 				return
-			case e, ok := <-r.ch:
-				if !ok {
-					yield(Entry{}, ErrLagged)
-					return
-				}
-				if !c.one(e) {
-					return
-				}
+			}
+			if !ok || !c.one(e) {
+				return
 			}
 		}
 	}

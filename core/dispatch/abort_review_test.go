@@ -32,6 +32,18 @@ func TestAnAbortMeetsTheTurnThatIsClaimedAndHasNotBegun(t *testing.T) {
 		end()
 		cancel(nil)
 	}
+	d.AbortKey("k")
+	for _, c := range []struct {
+		key   string
+		stops bool
+	}{{"k", true}, {"other", false}, {"", false}} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		d.begin("lane", &active{cancel: cancel, bot: "bot", user: 9, key: c.key}, claimed)()
+		if got := errors.Is(context.Cause(ctx), orchestrator.ErrAborted); got != c.stops {
+			t.Errorf("key %q: stopped %v", c.key, got)
+		}
+		cancel(nil)
+	}
 	for i := range int64(3 * maxAborted) {
 		d.AbortUser("bot", i)
 	}

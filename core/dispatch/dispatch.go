@@ -22,9 +22,13 @@ import (
 
 // A Screen shows what is not final. Errors are for the log: nothing is lost by them.
 type Screen interface {
+	// Preview shows part, as message id or, where that is "", as a new one, whose
+	// id it gives; without text it takes message id away.
 	Preview(ctx context.Context, to core.Address, id string, part core.Part) (string, error)
 	Typing(ctx context.Context, to core.Address) error
 	Acknowledge(ctx context.Context, to core.Address, callbackID, text string) error
+	// React puts an emoji of ours under a message; "" takes it away.
+	React(ctx context.Context, to core.Address, messageID, emoji string) error
 }
 
 // A Call is one command, answer or pressed button on its way to its handler.
@@ -37,8 +41,9 @@ type Call struct {
 // An Outcome is what a command leaves: a reply in Markdown ("" for none) and
 // what is to be written in the transaction that finishes it.
 type Outcome struct {
-	Text  string
-	Write func(ctx context.Context, tx *store.Tx) error
+	Text    string
+	Buttons [][]core.Button // under the reply
+	Write   func(ctx context.Context, tx *store.Tx) error
 }
 
 // A Handler carries out a command. An error with a kind is told to the person;
@@ -61,8 +66,15 @@ type Options struct {
 	Unknown  Handler // a command that nobody knows
 	Callback Handler // a pressed button; Outcome.Text is shown on the button
 	Answer   Handler // an answer to an open question
-	Texts    Texts
-	Stage    func(name string, d time.Duration) // gatehouse_gateway_overhead_seconds
+	// Attach copies the files that an answer in Markdown shows to where nobody
+	// changes them before they are sent, as far as the turn's sender may read
+	// them; notes say why one is left out. Nil: answers are words alone.
+	Attach func(ctx context.Context, t *orchestrator.Turn, markdown string) (parts []core.Part, notes []string)
+	// Keep brings the files of a message that is not answered by a run into the
+	// vault, best effort; nil: they stay with the platform.
+	Keep  func(ctx context.Context, in *core.Inbound)
+	Texts Texts
+	Stage func(name string, d time.Duration) // gatehouse_gateway_overhead_seconds
 }
 
 // Texts are dispatch's words to people.
@@ -81,11 +93,16 @@ type Dispatcher struct {
 	aborted map[person]time.Time // whose runs were stopped lately; at most maxAborted
 	guests  map[int64]int        // runs at work, by guest; bounded by the queue's slots
 	freed   chan struct{}        // closed when a guest's run has ended
+
+	reactions []reaction      // to be set, in order; at most maxReactions
+	reacting  bool            // somebody sets them
+	behind    map[string]bool // messages that have to wait, and whether that was shown; at most maxBehind
 }
 
-type person struct {
+type person struct { // or a key, which is nobody's bot and user
 	bot  string
 	user int64
+	key  string
 }
 
 // maxAborted bounds the people remembered for turns that were claimed before
@@ -98,6 +115,8 @@ type active struct {
 	bot     string
 	user    int64
 	lane    string
+	key     string // of the API key that asked; "" without one
+	run     string
 }
 
 // New is a Dispatcher.
@@ -109,13 +128,18 @@ func New(o Options) *Dispatcher {
 		o.Stage = func(string, time.Duration) {}
 	}
 	return &Dispatcher{o: o, running: map[string]*active{}, aborted: map[person]time.Time{},
-		guests: map[int64]int{}, freed: make(chan struct{})}
+		guests: map[int64]int{}, freed: make(chan struct{}), behind: map[string]bool{}}
 }
 
 // Handle brings t to an end.
 func (d *Dispatcher) Handle(ctx context.Context, t *queue.Turn) {
 	d.o.Stage("queue", t.Waited)
 	in := t.First()
+	if in.Slot != "" && t.Preview() == "" { // the answer's place stands there already
+		if err := d.o.Queue.SetPreview(ctx, t, in.Slot); err != nil && !errors.Is(err, queue.ErrFenced) {
+			d.o.Log.WarnContext(ctx, "keep the place of an answer", "bot", in.Bot, "err", err)
+		}
+	}
 	var err error
 	switch {
 	case t.Err != nil:
@@ -153,15 +177,25 @@ func (d *Dispatcher) fail(ctx context.Context, t *queue.Turn, err error) {
 	}
 }
 
+// command has h answer. /stop reaches it too: summing up a conversation asks a
+// model, which may take long.
 func (d *Dispatcher) command(ctx context.Context, t *queue.Turn, h Handler) error {
-	out, err := h(ctx, Call{In: t.First(), Trust: t.Trust, Seq: t.Seq()})
+	work, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !t.Control {
+		defer d.begin(t.Lane, &active{cancel: cancel, bot: t.First().Bot, lane: t.Lane}, t.Taken)()
+	}
+	out, err := h(work, Call{In: t.First(), Trust: t.Trust, Seq: t.Seq()})
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(work), orchestrator.ErrAborted) {
+		out, err = Outcome{Text: d.o.Texts.Stopped}, nil
+	}
 	if core.KindOf(err) != core.Other {
 		out, err = Outcome{Text: core.TextOf(err)}, nil
 	}
 	if err != nil {
 		return err
 	}
-	return d.say(ctx, t, out.Text, out.Write)
+	return d.say(ctx, t, out)
 }
 
 func (d *Dispatcher) callback(ctx context.Context, t *queue.Turn) error {
@@ -185,11 +219,19 @@ func (d *Dispatcher) callback(ctx context.Context, t *queue.Turn) error {
 	return nil
 }
 
+// NoticeKey is the key of the reply to the command in row seq, whose parts can
+// be edited as "@<key>/<ordinal>".
+func NoticeKey(seq int64) string { return fmt.Sprintf("notice:%d", seq) }
+
 // say finishes a turn that needs no run, with a reply.
-func (d *Dispatcher) say(ctx context.Context, t *queue.Turn, text string, write func(context.Context, *store.Tx) error) error {
-	r := queue.Result{Write: write}
-	if text != "" {
-		r.Replies = []core.Reply{d.reply(t, fmt.Sprintf("notice:%d", t.Seq()), text)}
+func (d *Dispatcher) say(ctx context.Context, t *queue.Turn, out Outcome) error {
+	r := queue.Result{Write: out.Write}
+	if out.Text != "" {
+		reply := d.reply(t, NoticeKey(t.Seq()), out.Text)
+		if n := len(reply.Parts); n > 0 {
+			reply.Parts[n-1].Buttons = out.Buttons
+		}
+		r.Replies = []core.Reply{reply}
 	}
 	return d.o.Queue.Ack(ctx, t, r)
 }
@@ -198,8 +240,11 @@ func (d *Dispatcher) say(ctx context.Context, t *queue.Turn, text string, write 
 // gets one, not one a picture.
 func (d *Dispatcher) unsupported(ctx context.Context, t *queue.Turn) error {
 	in := t.First()
+	if len(in.Files) > 0 && d.o.Keep != nil {
+		d.o.Keep(ctx, in)
+	}
 	if in.Album == "" {
-		return d.say(ctx, t, d.o.Texts.Unsupported(in.Unsupported), nil)
+		return d.say(ctx, t, Outcome{Text: d.o.Texts.Unsupported(in.Unsupported)})
 	}
 	key := fmt.Sprintf("notice:album:%s:%s:%s", in.Bot, in.Chat, in.Album)
 	err := d.o.Queue.Ack(ctx, t, queue.Result{Replies: []core.Reply{d.reply(t, key, d.o.Texts.Unsupported(in.Unsupported))}})
@@ -232,24 +277,14 @@ func (d *Dispatcher) refuse(ctx context.Context, t *queue.Turn) error {
 		failed.Code, failed.Message = "internal", "Something went wrong inside the gateway."
 	}
 	if in.Turn == nil {
-		return d.say(ctx, t, core.TextOf(t.Err), nil)
+		return d.say(ctx, t, Outcome{Text: core.TextOf(t.Err)})
 	}
-	stream := d.o.Bus.Begin(bus.Info{Run: t.Run, Session: in.Chat, Bot: in.Bot, Chat: in.Chat, User: in.Turn.User, Attempt: t.Attempt, Started: t.Taken})
-	last := []core.Event{failed, core.MessageStop{}}
-	err := d.o.Queue.Ack(ctx, t, queue.Result{Refused: true, Write: func(ctx context.Context, tx *store.Tx) error {
+	return d.o.Queue.Ack(ctx, t, queue.Result{Refused: true, Write: func(ctx context.Context, tx *store.Tx) error {
 		// A repeat with the same Idempotency-Key is told the same, also later.
-		run := orchestrator.RunRow{ID: t.Run, Session: in.Chat, Attempt: t.Attempt, User: in.Turn.User}
-		return d.o.Events.Refused(ctx, tx, run, failed.Code, last)
-	}})
-	if err != nil {
-		stream.Leave()
+		end, err := d.o.Events.Refused(ctx, tx, orchestrator.RunRow{ID: t.Run, Session: in.Chat, User: in.Turn.User}, failed)
+		tx.OnCommit(func() { d.tell(end) })
 		return err
-	}
-	for _, e := range last {
-		stream.Publish(e)
-	}
-	stream.End()
-	return nil
+	}})
 }
 
 // Abort stops the session's run; false when none is in progress.
@@ -263,16 +298,49 @@ func (d *Dispatcher) AbortLane(bot, lane string) bool {
 	return d.abort(func(a *active) bool { return a.lane == lane && a.bot == bot })
 }
 
+// errInterrupted is the cause of a run that gives way to its sender's next message.
+var errInterrupted = fmt.Errorf("%w by writing on", orchestrator.ErrAborted)
+
+// Interrupt stops the bot's run in the lane, if it is this person's, because
+// they wrote on; false when none is.
+func (d *Dispatcher) Interrupt(bot, lane string, user int64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	any := false
+	for _, a := range d.running {
+		if a.lane == lane && a.bot == bot && a.user == user {
+			a.cancel(errInterrupted)
+			any = true
+		}
+	}
+	return any
+}
+
+// AbortRun stops the run with that id; false when it is not in progress.
+func (d *Dispatcher) AbortRun(run string) bool {
+	return d.abort(func(a *active) bool { return a.run == run && run != "" })
+}
+
 // AbortUser stops a person's runs on a bot, also those that are claimed and
 // about to begin.
 func (d *Dispatcher) AbortUser(bot string, user int64) {
+	d.abortLately(person{bot: bot, user: user}, func(a *active) bool { return a.bot == bot && a.user == user })
+}
+
+// AbortKey stops what an API key has asked for, also what is claimed and about
+// to begin.
+func (d *Dispatcher) AbortKey(key string) {
+	d.abortLately(person{key: key}, func(a *active) bool { return key != "" && a.key == key })
+}
+
+func (d *Dispatcher) abortLately(who person, is func(*active) bool) {
 	d.mu.Lock()
 	if len(d.aborted) >= maxAborted {
 		clear(d.aborted)
 	}
-	d.aborted[person{bot, user}] = d.o.Clock.Now()
+	d.aborted[who] = d.o.Clock.Now()
 	d.mu.Unlock()
-	d.abort(func(a *active) bool { return a.bot == bot && a.user == user })
+	d.abort(is)
 }
 
 // begin notes a run that was claimed at taken, until the returned function is called.
@@ -280,8 +348,10 @@ func (d *Dispatcher) begin(lane string, a *active, taken time.Time) (end func())
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.running[lane] = a
-	if at, ok := d.aborted[person{a.bot, a.user}]; ok && !taken.After(at) {
-		a.cancel(orchestrator.ErrAborted)
+	for _, who := range [...]person{{bot: a.bot, user: a.user}, {key: a.key}} {
+		if at, ok := d.aborted[who]; ok && !taken.After(at) {
+			a.cancel(orchestrator.ErrAborted)
+		}
 	}
 	return func() {
 		d.mu.Lock()

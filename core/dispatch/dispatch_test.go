@@ -33,33 +33,52 @@ import (
 type hall struct {
 	t     *testing.T
 	db    *store.DB
+	clock *coretest.Clock
 	bus   *bus.Bus
+	reads func() *bus.Bus // one that has storage alone, as after a restart
 	queue *queue.Queue
 	next  int
 	level core.Trust // everybody's; the zero value is vault
 
-	mu    sync.Mutex
-	sent  map[string][]string // by chat
-	model func(ctx context.Context, text string) (string, error)
-	acked []string // answers to pressed buttons
-	cmd   dispatch.Handler
+	mu      sync.Mutex
+	sent    map[string][]string // by chat
+	model   func(ctx context.Context, text string) (string, error)
+	speak   func(ctx context.Context, text string) iter.Seq2[llm.Delta, error] // instead of model
+	revoked map[string]bool                                                    // chats that nobody may use any more
+	acked   []string                                                           // answers to pressed buttons
+	reacted []string                                                           // emoji put under messages
+	cmd     dispatch.Handler
+	d       *dispatch.Dispatcher
+	preview func(to core.Address, id string, part core.Part) (string, error)
+	sending func(out core.Outgoing) // before a send is done
 }
 
 func (h *hall) Admit(context.Context, *store.Tx, *core.Inbound) (queue.Verdict, error) {
 	return queue.Verdict{Action: queue.Run, Trust: cmp.Or(h.level, core.Vault)}, nil
 }
-func (h *hall) Trust(context.Context, *store.Tx, *core.Inbound) (core.Trust, error) {
+func (h *hall) Trust(_ context.Context, _ *store.Tx, in *core.Inbound) (core.Trust, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.revoked[in.Chat] {
+		return core.Stranger, nil
+	}
 	return cmp.Or(h.level, core.Vault), nil
 }
 func (h *hall) Wait(core.Address) time.Duration { return 0 }
 func (h *hall) Repeats(string) time.Duration    { return 0 }
 func (h *hall) Send(_ context.Context, out core.Outgoing) core.Delivery {
+	if h.sending != nil {
+		h.sending(out)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.sent[out.Chat] = append(h.sent[out.Chat], out.Text)
 	return core.Delivery{Outcome: core.Sent, MessageID: "m"}
 }
-func (h *hall) Preview(context.Context, core.Address, string, core.Part) (string, error) {
+func (h *hall) Preview(_ context.Context, to core.Address, id string, part core.Part) (string, error) {
+	if h.preview != nil {
+		return h.preview(to, id, part)
+	}
 	return "", errors.New("no previews here")
 }
 func (h *hall) Typing(context.Context, core.Address) error { return nil }
@@ -70,9 +89,18 @@ func (h *hall) Acknowledge(_ context.Context, _ core.Address, _, text string) er
 	return nil
 }
 
+func (h *hall) React(_ context.Context, to core.Address, id, emoji string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reacted = append(h.reacted, to.Chat+"/"+id+":"+emoji)
+	return nil
+}
 func (h *hall) About() llm.About { return llm.About{Name: "test/model"} }
 func (h *hall) Reply(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	blocks := req.Messages[len(req.Messages)-1].Blocks
+	if h.speak != nil {
+		return h.speak(ctx, blocks[len(blocks)-1].Text)
+	}
 	return func(yield func(llm.Delta, error) bool) {
 		text, err := h.model(ctx, blocks[len(blocks)-1].Text)
 		if err != nil {
@@ -85,12 +113,13 @@ func (h *hall) Reply(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta,
 
 func open(t *testing.T) *hall {
 	t.Helper()
-	h := &hall{t: t, sent: map[string][]string{}}
+	h := &hall{t: t, sent: map[string][]string{}, revoked: map[string]bool{}}
 	h.model = func(_ context.Context, text string) (string, error) { return "re: " + text, nil }
 	h.cmd = func(context.Context, dispatch.Call) (dispatch.Outcome, error) {
 		return dispatch.Outcome{Text: "done"}, nil
 	}
 	clock := coretest.NewClock(time.Time{})
+	h.clock = clock
 	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"))
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +127,9 @@ func open(t *testing.T) *hall {
 	h.db = storetest.Open(t, clock)
 	sessions := session.New(session.Options{DB: h.db, Vault: v, Clock: clock})
 	events := orchestrator.NewEvents(h.db, clock)
-	h.bus = bus.New(nil, events.Latest)
+	h.reads = func() *bus.Bus { return bus.New(stored(events), events.Latest) }
+	h.bus = h.reads()
+	var d *dispatch.Dispatcher
 	runs := orchestrator.New(orchestrator.Options{
 		Clock: clock, Sessions: sessions, Agents: agent.New(v, agent.Options{}), Usage: usage.New(nil, usage.Budgets{}),
 		Model:   func(string, bool) (llm.Model, error) { return h, nil },
@@ -112,6 +143,9 @@ func open(t *testing.T) *hall {
 			return in.Bot + "|" + in.Chat, nil
 		},
 		Control: func(in *core.Inbound) bool { return false },
+		Ended: func(ctx context.Context, tx *store.Tx, run string) error {
+			return d.Abandon(ctx, tx, run)
+		},
 		Prepare: func(ctx context.Context, tx *store.Tx, q *queue.Turn) error {
 			if q.First().Kind != core.KindMessage {
 				return nil
@@ -122,7 +156,7 @@ func open(t *testing.T) *hall {
 			return err
 		},
 	})
-	d := dispatch.New(dispatch.Options{
+	d = dispatch.New(dispatch.Options{
 		Clock: clock, Queue: h.queue, Runs: runs, Events: events, Bus: h.bus, Screen: h,
 		Render:   func(_ core.Address, text string) []core.Part { return []core.Part{{Text: text}} },
 		Commands: map[string]dispatch.Handler{"do": func(ctx context.Context, c dispatch.Call) (dispatch.Outcome, error) { return h.cmd(ctx, c) }},
@@ -133,6 +167,7 @@ func open(t *testing.T) *hall {
 		Texts: dispatch.Texts{Unsupported: func(kind string) string { return "cannot read " + kind }, Stopped: "stopped",
 			Failed: func(m string, _ bool) string { return "failed: " + m }},
 	})
+	h.d = d
 	if err := h.queue.TakeOver(t.Context(), []string{"b"}); err != nil {
 		t.Fatal(err)
 	}
@@ -144,6 +179,9 @@ func open(t *testing.T) *hall {
 		}
 	})
 	ticking, still := context.WithCancel(context.Background())
+	parts.Go(func() {
+		events.Run(ticking, func(err error) { t.Error(err) })
+	})
 	parts.Go(func() {
 		for tick := time.NewTicker(time.Millisecond); ; {
 			select {
@@ -166,9 +204,20 @@ func open(t *testing.T) *hall {
 	return h
 }
 
+// stored is the event store as a bus reads it.
+func stored(events *orchestrator.Events) bus.Load {
+	return func(ctx context.Context, run string, attempt, n int) (out []bus.Entry, _ error) {
+		pieces, err := events.Load(ctx, run, attempt, n)
+		for _, p := range pieces {
+			out = append(out, bus.Entry{ID: bus.EventID(run, attempt, p.N), Run: run, Attempt: attempt, N: p.N, Type: core.EncodedType(p.Data), Data: p.Data})
+		}
+		return out, err
+	}
+}
+
 func (h *hall) until(what string, f func() bool) {
 	h.t.Helper()
-	for end := time.Now().Add(15 * time.Second); !f(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !f(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			h.t.Fatal("never: ", what)
 		}

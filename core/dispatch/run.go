@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/bus"
@@ -20,14 +21,13 @@ func (d *Dispatcher) run(ctx context.Context, t *queue.Turn) (err error) {
 	stream := d.o.Bus.Begin(bus.Info{Run: t.Run, Session: turn.Session.ID, Bot: in.Bot, Chat: in.Chat, User: turn.User, Attempt: turn.Attempt, Started: t.Taken})
 	d.o.Events.Watch(t.Run, turn.Attempt, source{stream}, in.Turn == nil)
 	defer d.o.Events.Unwatch(t.Run, turn.Attempt)
-	ended := false
 	defer func() {
 		if p := recover(); p != nil {
 			d.o.Log.ErrorContext(ctx, "run panicked", "run", t.Run, "panic", p)
 			err = d.endBroken(ctx, t, turn, stream, "internal", "Something went wrong inside the gateway.", errPanic)
 		}
-		if !ended && err != nil {
-			d.leave(t, turn, stream)
+		if err != nil {
+			stream.Leave() // if there will be no other attempt, Abandon tells the end
 		}
 	}()
 	if in.Turn != nil && (turn.Attempt > 1 || t.Attempt > 1) && !in.Turn.Respond {
@@ -44,11 +44,7 @@ func (d *Dispatcher) run(ctx context.Context, t *queue.Turn) (err error) {
 	case err != nil:
 		return err
 	}
-	if err := d.finish(ctx, t, stream, res); err != nil {
-		return err
-	}
-	ended = true
-	return nil
+	return d.finish(ctx, t, stream, res)
 }
 
 var errPanic = errors.New("the run panicked")
@@ -58,7 +54,10 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	in := t.First()
-	a := &active{cancel: cancel, session: turn.Session.ID, bot: in.Bot, user: turn.User, lane: strings.TrimSuffix(t.Lane, "#control")}
+	a := &active{cancel: cancel, session: turn.Session.ID, bot: in.Bot, user: turn.User, run: t.Run, lane: strings.TrimSuffix(t.Lane, "#control")}
+	if in.Turn != nil {
+		a.key = in.Turn.Key
+	}
 	defer d.begin(t.Lane, a, t.Taken)()
 	leave, err := d.enter(ctx, t, turn)
 	if err != nil {
@@ -73,56 +72,96 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 		}
 	}
 	if in.Turn != nil {
-		return d.o.Runs.Run(ctx, turn, func(e core.Event) { stream.Publish(e) })
+		return d.o.Runs.Run(ctx, turn, func(e core.Event) { d.publish(ctx, cancel, stream, e) })
 	}
 	show := d.watch(ctx, t)
 	defer show.end()
 	turn.Progress = show.progress
-	return d.o.Runs.Run(ctx, turn, func(e core.Event) {
-		stream.Publish(e)
+	d.mark(t, Begins)
+	defer d.mark(t, "")
+	res, err := d.o.Runs.Run(ctx, turn, func(e core.Event) {
+		d.publish(ctx, cancel, stream, e)
 		show.see(e)
 	})
+	res.Notes = show.noted()
+	if _, cut := res.Terminal.(core.Aborted); cut && errors.Is(context.Cause(ctx), errInterrupted) {
+		show.end()
+		res.Quiet = res.Response == "" && t.Preview() == "" // the next message is answered instead: nothing is to be said
+	}
+	return res, err
 }
 
 // finish commits the run's end and then, and only then, tells it.
 func (d *Dispatcher) finish(ctx context.Context, t *queue.Turn, stream *bus.Stream, res orchestrator.Result) error {
 	began := d.o.Clock.Now()
-	last := []core.Event{res.Terminal, core.MessageStop{}}
-	persist := t.First().Turn != nil || stream.WasStored()
+	persist := stream.Seal(res.Terminal, core.MessageStop{})
+	// An earlier attempt may be in storage, where this one has to make it void.
+	persist = persist || t.First().Turn != nil || stream.Info().Attempt > 1
 	r := queue.Result{Write: func(ctx context.Context, tx *store.Tx) error {
 		if err := res.Write(ctx, tx); err != nil || !persist {
 			return err
 		}
-		pieces := source{stream}.Unstored()
-		for i, e := range last {
-			data, err := core.EncodeEvent(e)
-			if err != nil {
-				return err
-			}
-			pieces = append(pieces, orchestrator.Piece{N: stream.Next() + i, Data: data})
-		}
-		return d.o.Events.Store(ctx, tx, t.Run, stream.Info().Attempt, pieces)
+		return d.o.Events.Store(ctx, tx, t.Run, stream.Info().Attempt, pieces(stream.Rest()))
 	}}
-	if text := d.final(res); text != "" && t.First().Turn == nil {
-		reply := d.reply(t, "run:"+t.Run, text)
-		if n := len(reply.Parts); n > 0 && len(res.Buttons) > 0 {
-			reply.Parts[n-1].Buttons = [][]core.Button{res.Buttons}
-		}
-		r.Replies = []core.Reply{reply}
+	if t.First().Turn == nil {
+		r.Replies = d.final(ctx, t, res)
 	}
 	if err := d.o.Queue.Ack(ctx, t, r); err != nil {
 		return err
 	}
 	d.o.Stage("commit", d.o.Clock.Now().Sub(began))
-	for _, e := range last {
-		stream.Publish(e)
-	}
-	stream.End()
+	stream.Finish(persist)
 	return nil
 }
 
-// final is what the chat reads at the end of a run, in Markdown.
-func (d *Dispatcher) final(res orchestrator.Result) string {
+// publish tells an event of a run. Where storage cannot follow, the run waits,
+// and is given up when that takes too long.
+func (d *Dispatcher) publish(ctx context.Context, cancel context.CancelCauseFunc, stream *bus.Stream, e core.Event) {
+	stream.Publish(e)
+	full := stream.Full()
+	if full == nil {
+		return
+	}
+	select {
+	case <-full:
+	case <-ctx.Done():
+	case <-d.o.Clock.After(storeWait):
+		cancel(errNotStored)
+	}
+}
+
+// storeWait is how long a run waits for its events to be stored.
+const storeWait = 30 * time.Second
+
+var errNotStored = errors.New("the run's events could not be stored")
+
+// final is what the chat reads at the end of a run: the answer, notes under it,
+// and the files that it shows.
+func (d *Dispatcher) final(ctx context.Context, t *queue.Turn, res orchestrator.Result) []core.Reply {
+	if res.Quiet {
+		return nil
+	}
+	text := d.answered(res) + res.Notes
+	var files []core.Part
+	turn, ran := t.Work.(*orchestrator.Turn)
+	if _, done := res.Terminal.(core.Done); done && ran && d.o.Attach != nil {
+		var notes []string
+		files, notes = d.o.Attach(ctx, turn, res.Response)
+		text += noted(notes)
+	}
+	if text = strings.TrimLeft(text, "\n"); text == "" {
+		return nil
+	}
+	reply := d.reply(t, "run:"+t.Run, text)
+	if n := len(reply.Parts); n > 0 {
+		reply.Parts[n-1].Buttons = under(t, res, n)
+	}
+	reply.Parts = append(reply.Parts, files...)
+	return []core.Reply{reply}
+}
+
+// answered is the answer itself, in Markdown.
+func (d *Dispatcher) answered(res orchestrator.Result) string {
 	switch e := res.Terminal.(type) {
 	case core.Aborted:
 		if res.Response == "" {
@@ -156,23 +195,32 @@ func (d *Dispatcher) endBroken(ctx context.Context, t *queue.Turn, turn *orchest
 	return d.finish(context.WithoutCancel(ctx), t, stream, orchestrator.Result{State: "error", Terminal: failed, Write: write})
 }
 
-// leave closes the stream of an attempt without an end. After the last attempt
-// there will be no other: readers get the error now.
-func (d *Dispatcher) leave(t *queue.Turn, turn *orchestrator.Turn, stream *bus.Stream) {
-	if t.Attempt < queue.MaxAttempts {
-		stream.Leave()
-		return
+// Abandon ends a run that will have no result, and tells its readers so once
+// that is committed; it is the queue's Ended.
+func (d *Dispatcher) Abandon(ctx context.Context, tx *store.Tx, run string) error {
+	end, ok, err := d.o.Events.Abandon(ctx, tx, run)
+	if ok {
+		tx.OnCommit(func() { d.tell(end) })
 	}
-	stream.Publish(core.Failed{Code: "internal", Message: "The gateway could not answer this.", SessionID: turn.Session.ID})
-	stream.Publish(core.MessageStop{})
+	return err
+}
+
+// tell has the readers of a run know its end, which is stored. It is called
+// before the session's next run can begin and take them over.
+func (d *Dispatcher) tell(end orchestrator.Ended) {
+	stream := d.o.Bus.Begin(bus.Info{Run: end.Run, Session: end.Session, Bot: end.Bot, Chat: end.Chat, User: end.User, Attempt: end.Attempt, Started: d.o.Clock.Now()})
+	for _, e := range end.Events {
+		stream.Publish(e)
+	}
 	stream.End()
 }
 
 // source is a bus stream as the event store sees it.
 type source struct{ *bus.Stream }
 
-func (s source) Unstored() []orchestrator.Piece {
-	entries := s.Stream.Unstored()
+func (s source) Unstored() []orchestrator.Piece { return pieces(s.Stream.Unstored()) }
+
+func pieces(entries []bus.Entry) []orchestrator.Piece {
 	out := make([]orchestrator.Piece, len(entries))
 	for i, e := range entries {
 		out[i] = orchestrator.Piece{N: e.N, Data: e.Data}

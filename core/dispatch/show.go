@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -17,8 +18,9 @@ const (
 	typingAfter  = 500 * time.Millisecond
 	typingEvery  = 4 * time.Second
 	previewAfter = time.Second
-	previewGrown = 150 // new bytes before the preview is worth another call
-	previewWait  = time.Second
+	previewGrown = 150                   // new bytes before the preview is worth another call
+	previewWait  = 50 * time.Millisecond // that a final waits for the id of a preview under way
+	stillAfter   = time.Minute           // without a change the preview says that work goes on
 )
 
 // A show is the chat's view of one run: a typing sign and a preview. It never
@@ -29,15 +31,28 @@ type show struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	mu    sync.Mutex
-	text  []byte // of the model's present answer
-	doing string // the tool at work, "" while the model speaks
+	mu           sync.Mutex
+	text         []byte    // of the model's present answer
+	doing        string    // the tool at work, "" while the model speaks
+	began, moved time.Time // of the run's show, and when something last happened
+	notes        []string  // for the person, told under the answer; at most maxNotes
+
+	keep sync.Mutex // over the storing of a preview's id
+	over bool       // the final goes out without what a late preview shows; under keep
 }
+
+// maxNotes bounds the notes under one answer.
+const maxNotes = 25
+
+// told are the warnings that a chat reads too: what of a message could not be
+// taken, and a budget that runs out.
+var told = map[string]bool{"attachment": true, "budget": true}
 
 // watch begins the show of a chat's run.
 func (d *Dispatcher) watch(ctx context.Context, t *queue.Turn) *show {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &show{d: d, t: t, cancel: cancel, done: make(chan struct{})}
+	now := d.o.Clock.Now()
+	s := &show{d: d, t: t, cancel: cancel, done: make(chan struct{}), began: now, moved: now}
 	go s.run(ctx)
 	return s
 }
@@ -46,12 +61,17 @@ func (d *Dispatcher) watch(ctx context.Context, t *queue.Turn) *show {
 func (s *show) see(e core.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.moved = s.d.o.Clock.Now()
 	switch e := e.(type) {
 	case core.TextDelta:
 		if s.doing != "" {
 			s.text, s.doing = s.text[:0], ""
 		}
 		s.text = append(s.text, e.Content...)
+	case core.Warning:
+		if told[e.Code] && len(s.notes) < maxNotes {
+			s.notes = append(s.notes, e.Message)
+		}
 	case core.ToolUseStart:
 		s.doing = orchestrator.Label(e.Name, e.Input)
 	}
@@ -62,31 +82,56 @@ func (s *show) progress(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.doing != "" {
-		s.doing = text
+		s.doing, s.moved = text, s.d.o.Clock.Now()
 	}
 }
+
+// noted is what stands under the answer besides, in Markdown; "" for nothing.
+func (s *show) noted() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return noted(s.notes)
+}
+
+func noted(notes []string) string {
+	var b strings.Builder
+	for _, n := range notes {
+		b.WriteString("\n\n*" + markdownEscaper.Replace(core.Visible(n)) + "*")
+	}
+	return b.String()
+}
+
+// markdownEscaper lets a note, which may hold a file's name, style nothing.
+var markdownEscaper = strings.NewReplacer("\\", "\\\\", "*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[", "<", "\\<", "~", "\\~", "|", "\\|", "\n", " ")
 
 // now is what the preview should show, in Markdown.
 func (s *show) now() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.doing == "" {
-		return string(s.text)
+	lines := make([]string, 0, 3)
+	if len(s.text) > 0 {
+		lines = append(lines, string(s.text))
 	}
-	doing := "`" + strings.ReplaceAll(s.doing, "`", "'") + " …`"
-	if len(s.text) == 0 {
-		return doing
+	if s.doing != "" {
+		lines = append(lines, "`"+strings.ReplaceAll(s.doing, "`", "'")+" …`")
 	}
-	return string(s.text) + "\n\n" + doing
+	if now := s.d.o.Clock.Now(); now.Sub(s.moved) >= stillAfter {
+		lines = append(lines, fmt.Sprintf("*still working, for %d min now*", int(now.Sub(s.began).Minutes())))
+	}
+	return strings.Join(lines, "\n\n")
 }
 
 // end stops the show. A call on its way gets a moment to return, so that the
-// preview it makes is known and the final replaces it.
+// preview it makes is known and the final replaces it; a preview that comes
+// later is taken away again.
 func (s *show) end() {
 	s.cancel()
 	select {
 	case <-s.done:
 	case <-s.d.o.Clock.After(previewWait):
+		s.keep.Lock()
+		s.over = true
+		s.keep.Unlock()
 	}
 }
 
@@ -123,21 +168,37 @@ func (s *show) run(ctx context.Context) {
 	}
 }
 
+// stopKey stands before the run's id in what a preview's button carries.
+const stopKey = "stop:"
+
+// StopData is what the button of a run's preview carries.
+func StopData(run string) string { return stopKey + run }
+
+// StopRun is the run that a preview's button is to stop; false for any other button.
+func StopRun(data string) (run string, ok bool) { return strings.CutPrefix(data, stopKey) }
+
 // preview shows the text so far when it is another or has grown enough; it
 // returns what is shown.
 func (s *show) preview(ctx context.Context, to core.Address, shown string) string {
 	text := s.now()
 	small := len(text)-len(shown) < previewGrown && strings.HasPrefix(text, shown)
-	if text == shown || shown != "" && small || s.d.o.Queue.Sending(to) {
+	if text == shown || shown != "" && small {
 		return shown
 	}
 	parts := s.d.o.Render(to, text)
 	if len(parts) == 0 || len(parts) > 1 && shown != "" && s.t.Preview() != "" && len(text) > 2*4096 {
 		return shown // the first message is full: the rest comes with the final
 	}
+	if s.d.o.Queue.Sending(ctx, to) {
+		return shown // it would stand above the answer to an earlier message
+	}
 	part := parts[0]
+	part.Buttons = [][]core.Button{{{Label: "Stop", Data: StopData(s.t.Run)}}}
 	if to.Group() {
 		part.ReplyTo = s.t.First().MessageID
+	}
+	if ctx.Err() != nil {
+		return shown // the final may be there already, and in the same message
 	}
 	id, err := s.d.o.Screen.Preview(context.WithoutCancel(ctx), to, s.t.Preview(), part)
 	if err != nil {
@@ -145,11 +206,24 @@ func (s *show) preview(ctx context.Context, to core.Address, shown string) strin
 		return shown
 	}
 	if id != s.t.Preview() {
-		if err := s.d.o.Queue.SetPreview(context.WithoutCancel(ctx), s.t, id); err != nil && !errors.Is(err, queue.ErrFenced) {
-			s.note(ctx, "keep the preview's id", err)
-		}
+		s.known(context.WithoutCancel(ctx), to, id)
 	}
 	return text
+}
+
+// known keeps the id of a new preview for the final to replace; where that went
+// out already, the preview goes.
+func (s *show) known(ctx context.Context, to core.Address, id string) {
+	s.keep.Lock()
+	defer s.keep.Unlock()
+	if s.over {
+		_, err := s.d.o.Screen.Preview(ctx, to, id, core.Part{})
+		s.note(ctx, "take a late preview away", err)
+		return
+	}
+	if err := s.d.o.Queue.SetPreview(ctx, s.t, id); err != nil && !errors.Is(err, queue.ErrFenced) {
+		s.note(ctx, "keep the preview's id", err)
+	}
 }
 
 func (s *show) note(ctx context.Context, op string, err error) {

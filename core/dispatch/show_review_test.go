@@ -2,12 +2,15 @@ package dispatch
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/queue"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
 )
 
 // What a model writes goes through the renderer while it is still half a
@@ -24,7 +27,7 @@ func TestAPanicInAPreviewEndsOnlyThePreview(t *testing.T) {
 			return
 		case <-clock.Waiting(1):
 			clock.Advance(time.Second)
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("the preview goes on")
 		}
 	}
@@ -46,7 +49,13 @@ func TestTypingIsRenewedWhileTheRunLastsAndEndsWithIt(t *testing.T) {
 		clock.Advance(100 * time.Millisecond)
 	}
 	clock.AwaitWaiters(1)
-	s.end()
+	ended := make(chan struct{})
+	go func() { s.end(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Fatal("the typing sign goes on after the run")
+	}
 	n := len(seen.at)
 	clock.Advance(time.Minute)
 	if len(seen.at) != n || n < 4 {
@@ -74,4 +83,77 @@ type typist struct {
 func (p *typist) Typing(context.Context, core.Address) error {
 	p.at = append(p.at, p.clock.Now().Sub(p.began))
 	return nil
+}
+
+// After a minute in which nothing happens the preview says that work goes on,
+// and for how long already.
+func TestAPreviewSaysThatWorkGoesOn(t *testing.T) {
+	clock := coretest.NewClock(time.Time{})
+	d := New(Options{Clock: clock})
+	s := &show{d: d, began: clock.Now(), moved: clock.Now()}
+	s.see(core.ToolUseStart{Name: "Bash", Input: []byte(`{"command":"make"}`)})
+	clock.Advance(59 * time.Second)
+	if got := s.now(); strings.Contains(got, "still") || !strings.Contains(got, "make") {
+		t.Errorf("after 59 s: %q", got)
+	}
+	clock.Advance(2*time.Minute + time.Second)
+	if got := s.now(); !strings.Contains(got, "make") || !strings.HasSuffix(got, "*still working, for 3 min now*") {
+		t.Errorf("after three minutes: %q", got)
+	}
+	s.progress("half of it")
+	if got := s.now(); strings.Contains(got, "still") || !strings.Contains(got, "half of it") {
+		t.Errorf("after a sign of life: %q", got)
+	}
+}
+
+// While the answer to an earlier message is still on its way a preview would
+// stand above it: it waits until that is sent.
+func TestAPreviewDoesNotStandAboveAnEarlierAnswer(t *testing.T) {
+	clock := coretest.NewClock(time.Time{})
+	db := storetest.Open(t, clock)
+	q := queue.New(db, queue.Options{Clock: clock})
+	to := core.Address{Bot: "b", Chat: "c"}
+	change := func(f func(tx *store.Tx) error) {
+		t.Helper()
+		if err := db.Tx(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(func(tx *store.Tx) error {
+		return q.Post(t.Context(), tx, core.Reply{Address: to, Key: "run:earlier", Parts: []core.Part{{Text: "the earlier answer"}}})
+	})
+	seen := &previews{}
+	d := New(Options{Clock: clock, Queue: q, Screen: seen, Render: func(_ core.Address, text string) []core.Part { return []core.Part{{Text: text}} }})
+	s := d.watch(t.Context(), &queue.Turn{Rows: []core.Inbound{{Address: to}}})
+	s.see(core.TextDelta{Content: "the next answer"})
+	pass := func() {
+		for range 20 {
+			clock.AwaitWaiters(1)
+			clock.Advance(500 * time.Millisecond)
+		}
+		clock.AwaitWaiters(1)
+	}
+	if pass(); seen.n != 0 {
+		t.Errorf("%d previews above an answer that was not sent yet", seen.n)
+	}
+	change(func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE outbox SET state = 'sent'`)
+		return err
+	})
+	if pass(); seen.n == 0 {
+		t.Error("no preview after it was sent")
+	}
+	s.end()
+}
+
+// previews counts them. The show that calls it waits for the clock whenever the
+// test looks.
+type previews struct {
+	blank
+	n int
+}
+
+func (p *previews) Preview(context.Context, core.Address, string, core.Part) (string, error) {
+	p.n++
+	return "", nil
 }

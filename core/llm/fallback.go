@@ -35,6 +35,7 @@ func (f fallback) About() About {
 
 func (f fallback) Reply(ctx context.Context, req *Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
+		f := fallback(searching(f, req))
 		if len(f) == 0 {
 			yield(Delta{}, &Fault{Code: CodeUnavailable, Text: "No language model is configured."})
 			return

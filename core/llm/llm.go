@@ -23,11 +23,13 @@ type Model interface {
 
 // About says what a model is and can do.
 type About struct {
-	Name     string // as users write it: "openai/gpt-4o-mini", "local/quote"
-	Window   int    // tokens; 0 unknown
-	Tools    bool
-	Images   bool
-	Thinking bool
+	Name      string // as users write it: "openai/gpt-4o-mini", "local/quote"
+	Window    int    // tokens; 0 unknown
+	Tools     bool
+	Images    bool
+	Documents bool // PDFs as they are
+	Thinking  bool
+	Search    bool // it can search the web by its provider: Request.Search
 }
 
 // A Request is one model call.
@@ -42,6 +44,9 @@ type Request struct {
 	// Stop are texts that the answer ends before. Not every server heeds them:
 	// StopAt does in any case.
 	Stop []string
+	// Search has the provider look at the web; nil: it must not. A model that
+	// cannot (About) must not be asked.
+	Search *Search
 	// Sender is whose turn it is; quote searches only what this person may read.
 	Sender Sender
 }
@@ -80,7 +85,7 @@ type Tool struct {
 }
 
 // A Delta is a piece of an answer: some text, some thinking, one whole tool
-// call, the usage (last), or a notice that a fallback or retry began.
+// call, the usage (last), a page that was found, or a notice that a fallback or retry began.
 type Delta struct {
 	Text     string
 	Thinking string
@@ -92,11 +97,13 @@ type Delta struct {
 	Model     string // set when the answering model is chosen or changes (fallback)
 	Notice    string // plain words: "openai is busy, trying again in 2 s"
 	Stop      string // end_turn, tool_use, max_tokens; with the last delta
+	Found     *Found // a page that Request.Search has found; they come before the last delta
 }
 
 // Usage is what the provider counted.
 type Usage struct {
 	Input, Output, CacheRead, CacheWrite int64
+	Searches                             int64 // by Request.Search, which are billed by themselves
 }
 
 // The codes of a Fault.

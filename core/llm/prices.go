@@ -29,11 +29,16 @@ type Price struct {
 // Prices are the known prices by model name ("openai/gpt-4o-mini"). The zero
 // value and nil know none but local models, which are free. It is safe for
 // use by many goroutines.
-type Prices struct{ models map[string]Price }
+type Prices struct {
+	models   map[string]Price
+	searches map[string]float64
+}
 
 type priceFile struct {
 	AsOf   string           `yaml:"as_of"` // the day the figures were looked up, for readers
 	Models map[string]Price `yaml:"models"`
+	// Searches are USD for a thousand web searches, by provider ("anthropic").
+	Searches map[string]float64 `yaml:"searches"`
 }
 
 // ParsePrices reads a price list: `models:` maps names to Price fields.
@@ -55,18 +60,24 @@ func ParsePrices(b []byte) (*Prices, error) {
 			}
 		}
 	}
-	return &Prices{models: f.Models}, nil
+	for provider, v := range f.Searches {
+		if !(v >= 0) || math.IsInf(v, 0) {
+			return nil, fmt.Errorf("prices: searches of %s: a price must be zero or more, got %v", provider, v)
+		}
+	}
+	return &Prices{models: f.Models, searches: f.Searches}, nil
 }
 
 // With is p with over's prices in front: an operator's list over the built-in one.
 func (p *Prices) With(over *Prices) *Prices {
-	out := map[string]Price{}
+	out, searches := map[string]Price{}, map[string]float64{}
 	for _, list := range []*Prices{p, over} {
 		if list != nil {
 			maps.Copy(out, list.models)
+			maps.Copy(searches, list.searches)
 		}
 	}
-	return &Prices{models: out}
+	return &Prices{models: out, searches: searches}
 }
 
 // snapshot is the date that providers append to a model's name.
@@ -75,7 +86,7 @@ var snapshot = regexp.MustCompile(`-(\d{4}-\d{2}-\d{2}|\d{8})$`)
 // Cost is what u costs on model in millionths of a USD, rounded up. known is
 // false where the list has no price for the model: the cost is then not zero
 // but unknown. A dated snapshot ("…-2024-07-18") costs what its model costs;
-// "local/…" costs nothing.
+// "local/…" costs nothing. Searches cost what their provider takes for them.
 func (p *Prices) Cost(model string, u Usage) (microUSD int64, known bool) {
 	if strings.HasPrefix(model, "local/") {
 		return 0, true
@@ -93,6 +104,14 @@ func (p *Prices) Cost(model string, u Usage) (microUSD int64, known bool) {
 	sum := float64(u.Input)*price.Input + float64(u.Output)*price.Output +
 		float64(u.CacheRead)*orInput(price.CacheRead, price.Input) +
 		float64(u.CacheWrite)*orInput(price.CacheWrite, price.Input)
+	if u.Searches > 0 {
+		provider, _, _ := strings.Cut(model, "/")
+		each, ok := p.searches[provider]
+		if !ok {
+			return 0, false
+		}
+		sum += float64(u.Searches) * each * 1000 // USD a thousand are thousands of micro-USD each
+	}
 	// A ten-thousandth is taken off before rounding up, so that binary
 	// fractions (0.15 × 20) do not cost a micro-USD too much.
 	sum = math.Ceil(sum - 1e-4)

@@ -2,12 +2,15 @@ package orchestrator
 
 import (
 	"bytes"
+	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"os"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"gatehouse/core"
@@ -28,16 +31,17 @@ const attachments = "Chat/assets/"
 
 // attached are the files that came with a row, as blocks: pictures and PDFs as
 // they are, texts as text, anything else by name. The type is what the bytes
-// say. A file that is gone or too large is named with the reason.
-func (r *run) attached(row *core.Inbound) []session.Block {
+// say. What the model does not get to see is named to it and to the sender,
+// with the reason.
+func (r *run) attached(ctx context.Context, row *core.Inbound) []session.Block {
 	var out []session.Block
 	for i, f := range row.Files {
 		if r.files == maxFiles {
-			out = append(out, note("and %d more files, which are not read", len(row.Files)-i))
+			out = append(out, r.unread("and %d more files, which are not read", len(row.Files)-i))
 			break
 		}
 		r.files++
-		out = append(out, r.file(f))
+		out = append(out, r.file(ctx, f))
 	}
 	if row.Turn != nil && len(row.Turn.Media) > 0 {
 		out = append(out, session.Block{Type: "media", Media: row.Turn.Media})
@@ -45,35 +49,141 @@ func (r *run) attached(row *core.Inbound) []session.Block {
 	return out
 }
 
-func note(format string, args ...any) session.Block {
-	return session.Block{Type: "text", Text: "[" + fmt.Sprintf(format, args...) + "]"}
+// unread is the line that stands for a file, and a warning of the same words.
+func (r *run) unread(format string, args ...any) session.Block {
+	text := fmt.Sprintf(format, args...)
+	r.notices = append(r.notices, core.Warning{Code: "attachment", Message: text})
+	return session.Block{Type: "text", Text: "[" + text + "]"}
 }
 
-func (r *run) file(f core.File) session.Block {
+func (r *run) file(ctx context.Context, f core.File) session.Block {
 	name := core.CutRunes(core.CleanName(f.Name), 200)
 	if name == "" {
 		name = "a file"
+	}
+	if f.Refused != "" {
+		return r.unread("%s was sent and not taken: %s", name, core.CutRunes(clean(f.Refused), 400))
+	}
+	if f.Voice {
+		if said, ok := r.heardVoice(ctx, f); ok {
+			return said
+		}
 	}
 	data, err := r.readFile(f.Path)
 	switch {
 	case err != nil:
 		r.o.o.Log.Warn("an attached file cannot be read", "run", r.t.Run, "err", err)
-		return note("%s was attached and cannot be read", name)
+		return r.unread("%s was attached and cannot be read", name)
 	case len(data) > maxMediaFile:
-		return note("%s was attached and is larger than %d MB; it is kept as %s", name, maxMediaFile>>20, f.Path)
+		return r.unread("%s was attached and is larger than %d MB; it is kept as %s", name, maxMediaFile>>20, f.Path)
+	}
+	if block, ok := r.medium(ctx, name, f.Path, data); ok {
+		return block
+	}
+	if text, ok := textOf(data); ok {
+		return session.Block{Type: "text", Text: textFile(name, text)}
 	}
 	kind, _, _ := strings.Cut(http.DetectContentType(data), ";")
-	switch {
-	case kind == "image/png", kind == "image/jpeg", kind == "image/gif", kind == "image/webp", kind == "application/pdf":
-		if r.media += len(data); r.media > maxMedia {
-			r.media -= len(data)
-			return note("%s was attached and is not read: what came with this message is larger than %d MB in all; it is kept as %s", name, maxMedia>>20, f.Path)
-		}
-		return session.Block{Type: "media", Media: []core.Media{{Type: kind, Name: name, Data: data}}}
-	case utf8.Valid(data) && !bytes.ContainsRune(data, 0):
-		return session.Block{Type: "text", Text: textFile(name, string(data))}
+	return r.unread("%s was attached (%s, %d bytes) and is kept as %s; it is not a text, a picture or a PDF", name, kind, len(data), f.Path)
+}
+
+// medium is a picture or a PDF as a model is given it; where it takes no PDFs,
+// the text of one. Of pictures that it does not take the line that says so to it
+// is its provider's to write.
+func (r *run) medium(ctx context.Context, name, path string, data []byte) (session.Block, bool) {
+	m := core.Media{Name: name, Data: data}
+	kind, mime := m.Kind()
+	if kind == "" {
+		return session.Block{}, false
 	}
-	return note("%s was attached (%s, %d bytes) and is kept as %s; it is not a text, a picture or a PDF", name, kind, len(data), f.Path)
+	if kind == core.DocumentMedia && r.model != nil && !r.model.About().Documents && r.o.o.PDF != nil {
+		return r.pdf(ctx, name, path, data), true
+	}
+	if r.media += len(data); r.media > maxMedia {
+		r.media -= len(data)
+		return r.unread("%s was attached and is not read: what came with this message is larger than %d MB in all; it is kept as %s", name, maxMedia>>20, path), true
+	}
+	m.Type = mime
+	if r.model != nil {
+		about := r.model.About()
+		switch {
+		case kind == core.ImageMedia && !about.Images:
+			r.unread("%s was attached, and the model %s takes no pictures; it is kept as %s", name, about.Name, path)
+		case kind == core.DocumentMedia && !about.Documents:
+			r.unread("%s was attached, and the model %s takes no PDFs; it is kept as %s", name, about.Name, path)
+		}
+	}
+	return session.Block{Type: "media", Media: []core.Media{m}}, true
+}
+
+// pdf is the text of a PDF, which its sender is told of: pictures and the
+// arrangement are not in it.
+func (r *run) pdf(ctx context.Context, name, path string, data []byte) session.Block {
+	model := r.model.About().Name
+	text, read, pages, err := r.o.o.PDF(ctx, data)
+	if err != nil {
+		why := core.TextOf(err)
+		if core.KindOf(err) == core.Other {
+			r.o.o.Log.Warn("the text of a PDF cannot be read", "run", r.t.Run, "err", err)
+			why = "it could not be opened"
+		}
+		return r.unread("%s was attached, the model %s takes no PDFs, and the text cannot be taken out of it: %s; it is kept as %s", name, model, why, path)
+	}
+	if strings.TrimSpace(text) == "" {
+		return r.unread("%s was attached, the model %s takes no PDFs, and there is no text in it, as in a scan; it is kept as %s", name, model, path)
+	}
+	r.notices = append(r.notices, core.Warning{Code: "attachment", Message: fmt.Sprintf("%s was attached, and the model %s takes no PDFs: it is given the text alone, of %d of %d pages", name, model, read, pages)})
+	block := textFile(name+" (the text of the PDF, without its pictures)", text)
+	if read < pages {
+		block += fmt.Sprintf("\n[%d of %d pages; the rest is left out]", read, pages)
+	}
+	return session.Block{Type: "text", Text: block}
+}
+
+// textOf is what a file says, where it is a text: in UTF-8, or in UTF-16 with
+// the mark in front that says so.
+func textOf(data []byte) (string, bool) {
+	if len(data)%2 == 0 && (bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff})) {
+		units := make([]uint16, 0, len(data)/2)
+		for i := 2; i < len(data); i += 2 {
+			if data[0] == 0xff {
+				units = append(units, binary.LittleEndian.Uint16(data[i:]))
+			} else {
+				units = append(units, binary.BigEndian.Uint16(data[i:]))
+			}
+		}
+		text := string(utf16.Decode(units))
+		return text, !strings.ContainsRune(text, 0)
+	}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	return string(data), utf8.Valid(data) && !bytes.ContainsRune(data, 0)
+}
+
+// clean is a sentence on one line.
+func clean(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// initial is what the request gives with a conversation that begins. Of one
+// that has begun it is left out, and that is said.
+func (r *run) initial() []session.Block {
+	given := strings.TrimSpace(r.t.options().Initial)
+	if given == "" {
+		return nil
+	}
+	if r.t.Session.MessageCount > 0 {
+		r.notices = append(r.notices, core.Warning{Code: "initial_context", Message: "the conversation has begun already: initial_context was left out"})
+		return nil
+	}
+	mark := fence(given)
+	return []session.Block{{Type: "text", Text: "Given with this conversation, to begin with:\n" + mark + "\n" + given + "\n" + mark}}
+}
+
+// fence is more backquotes than text has in a row.
+func fence(text string) string {
+	mark := "```"
+	for strings.Contains(text, mark) {
+		mark += "`"
+	}
+	return mark
 }
 
 // textFile delimits a file's text as data.
@@ -86,11 +196,8 @@ func textFile(name, text string) string {
 		}
 		text, rest = text[:n], "\n[the rest is left out]"
 	}
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return "Attached file " + name + ":\n" + fence + "\n" + strings.TrimRight(text, "\n") + "\n" + fence + rest
+	mark := fence(text)
+	return "Attached file " + name + ":\n" + mark + "\n" + strings.TrimRight(text, "\n") + "\n" + mark + rest
 }
 
 // readFile reads one byte more than is taken, so that the caller sees what is too large.

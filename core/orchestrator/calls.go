@@ -215,10 +215,15 @@ func (r *run) progress(text string) {
 func (r *run) waiting(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.waits
+	before, now := r.waits, r.o.o.Clock.Now()
 	if r.waits++; !on {
 		r.waits -= 2
 		r.looked.Store(-1)
+	}
+	if before == 0 {
+		r.waitFrom = now
+	} else if r.waits == 0 {
+		r.waited += max(0, now.Sub(r.waitFrom))
 	}
 	if r.t.Waiting != nil && (before == 0 || r.waits == 0) {
 		r.t.Waiting(on)

@@ -37,18 +37,10 @@ func (t *talk) compact(ctx context.Context, budget int) error {
 	if err != nil || !needed {
 		return err
 	}
-	prompt := compactPrompt
-	if r.t.Rows[0].Group() {
-		prompt += compactGroup
-	}
-	messages := append(r.recall(c.Messages), llm.Message{Role: "user", Blocks: []llm.Block{{Type: "text", Text: prompt}}})
-	sub := &talk{r: r, name: t.name, show: func(core.Event) {}, keep: func(session.Message) error { return nil },
-		req: &llm.Request{System: t.req.System, Messages: messages, Tools: t.req.Tools, MaxTokens: r.o.o.Limits.OutputTokens, Sender: t.req.Sender}}
-	m, fault, err := sub.ask(ctx)
+	text, fault, err := t.summary(ctx, c.Messages)
 	if err != nil {
 		return err
 	}
-	text := strings.TrimSpace(words(m.Blocks))
 	if fault != nil || text == "" || ctx.Err() != nil {
 		t.long = false // not again in this run: each try costs as much as an answer
 		r.o.o.Log.Warn("conversation not summed up", "session", r.t.Session.ID, "err", fault)
@@ -64,6 +56,20 @@ func (t *talk) compact(ctx context.Context, budget int) error {
 	t.req.Messages = r.recall(past)
 	t.show(core.Warning{Code: "compacted", Message: "The conversation was long: its older part was summed up."})
 	return nil
+}
+
+// summary is what the model makes of messages, "" where it made nothing.
+func (t *talk) summary(ctx context.Context, past []session.Message) (string, *llm.Fault, error) {
+	r := t.r
+	prompt := compactPrompt
+	if r.t.Rows[0].Group() {
+		prompt += compactGroup
+	}
+	messages := append(r.recall(past), llm.Message{Role: "user", Blocks: []llm.Block{{Type: "text", Text: prompt}}})
+	sub := &talk{r: r, name: t.name, show: func(core.Event) {}, keep: func(session.Message) error { return nil },
+		req: &llm.Request{System: t.req.System, Messages: messages, Tools: t.req.Tools, MaxTokens: r.o.o.Limits.OutputTokens, Sender: t.req.Sender}}
+	m, fault, err := sub.ask(ctx)
+	return strings.TrimSpace(words(m.Blocks)), fault, err
 }
 
 // recall is the conversation as the model may read it again.

@@ -208,19 +208,27 @@ func (r *run) result(state, code, text string, terminal core.Event) (Result, err
 	if state == "done" {
 		messages = r.messages(max(1, r.said))
 	}
-	spent := r.spent
+	spent, words := r.spent, r.conv.Words(context.Background()) // bounded, and the run's own context may have ended
 	write := func(ctx context.Context, tx *store.Tx) error {
 		if _, err := tx.Exec(ctx, `UPDATE runs SET state = $1, ended = $2, error = $3, model = $4 WHERE id = $5`, state, core.Stamp(now), code, r.name, r.t.Run); err != nil {
 			return err
 		}
-		f := session.Finish{Messages: messages, Model: r.name, Title: r.t.Text(), At: now}
+		f := session.Finish{Messages: messages, Model: r.name, Title: r.t.Text(), At: now, Words: words}
 		if err := r.o.o.Sessions.Finish(ctx, tx, r.t.Session.ID, f); err != nil {
 			return fmt.Errorf("finish session: %w", err)
+		}
+		for i := range r.t.Rows {
+			if err := OwnFiles(ctx, tx, r.t.User, r.t.Session.ID, r.t.Run, r.t.Rows[i].Files); err != nil {
+				return err
+			}
 		}
 		for _, row := range spent {
 			if err := r.o.o.Usage.Record(ctx, tx, row); err != nil {
 				return err
 			}
+		}
+		if state == "done" && r.o.o.Answered != nil {
+			tx.OnCommit(func() { r.o.o.Answered(r.t, text) })
 		}
 		return nil
 	}

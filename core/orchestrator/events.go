@@ -25,6 +25,8 @@ type Piece struct {
 
 // A Source is a run in progress whose events are stored as they come.
 type Source interface {
+	// Durable gives what the source calls when much waits to be stored.
+	Durable(hurry func())
 	Unstored() []Piece // published and not yet stored, in order
 	Stored(n int)
 }
@@ -36,9 +38,11 @@ type Events struct {
 	db    *store.DB
 	clock core.Clock
 
+	bell  chan struct{} // a run is live
+	hurry chan struct{} // one has much to store
+
 	mu   sync.Mutex
 	live map[runKey]*source // bounded by the queue's slots
-	bell chan struct{}
 }
 
 type runKey struct {
@@ -53,11 +57,12 @@ type source struct {
 
 // NewEvents is Events over db; Run flushes.
 func NewEvents(db *store.DB, clock core.Clock) *Events {
-	return &Events{db: db, clock: clock, live: map[runKey]*source{}, bell: make(chan struct{}, 1)}
+	return &Events{db: db, clock: clock, live: map[runKey]*source{}, bell: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
 }
 
 // Watch has s stored from now on; with lazy only once the run has lasted
-// longer than one flush (most chat turns are over by then and store nothing).
+// longer than one flush or says much (most chat turns are over by then and store
+// nothing).
 func (e *Events) Watch(run string, attempt int, s Source, lazy bool) {
 	from := e.clock.Now()
 	if lazy {
@@ -66,10 +71,25 @@ func (e *Events) Watch(run string, attempt int, s Source, lazy bool) {
 	e.mu.Lock()
 	e.live[runKey{run, attempt}] = &source{s, from}
 	e.mu.Unlock()
+	s.Durable(func() { e.soon(runKey{run, attempt}) })
+	ring(e.bell)
+}
+
+func ring(bell chan struct{}) {
 	select {
-	case e.bell <- struct{}{}:
+	case bell <- struct{}{}:
 	default:
 	}
+}
+
+// soon has a run stored before the next flush is due.
+func (e *Events) soon(k runKey) {
+	e.mu.Lock()
+	if s := e.live[k]; s != nil {
+		s.from = time.Time{}
+	}
+	e.mu.Unlock()
+	ring(e.hurry)
 }
 
 // Unwatch ends it.
@@ -92,8 +112,11 @@ func (e *Events) Run(ctx context.Context, report func(error)) {
 			case <-e.bell:
 			}
 		}
-		if !core.Sleep(ctx, e.clock, flushEvery) {
+		select {
+		case <-ctx.Done():
 			return
+		case <-e.clock.After(flushEvery):
+		case <-e.hurry:
 		}
 		if err := e.flush(ctx); err != nil && ctx.Err() == nil {
 			report(err)
@@ -157,57 +180,6 @@ func (e *Events) Store(ctx context.Context, tx *store.Tx, run string, attempt in
 	_, err := tx.Exec(ctx, `INSERT INTO run_events (run, attempt, n, data) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (run, attempt, n) DO UPDATE SET data = excluded.data`, run, attempt, pieces[len(pieces)-1].N, data.String())
 	return err
-}
-
-// Refused writes the end of a run that was not let begin: its row and its only
-// events.
-func (e *Events) Refused(ctx context.Context, tx *store.Tx, r RunRow, code string, last []core.Event) error {
-	now := core.Stamp(tx.Time())
-	_, err := tx.Exec(ctx, `INSERT INTO runs (id, session_id, attempt, state, bot, chat, user_id, started, ended, error) VALUES ($1, $2, $3, 'error', $4, $2, $5, $6, $6, $7)
-		ON CONFLICT (id) DO UPDATE SET state = 'error', ended = excluded.ended, error = excluded.error`,
-		r.ID, r.Session, r.Attempt, core.APIBot, r.User, now, code)
-	if err != nil {
-		return err
-	}
-	pieces := make([]Piece, len(last))
-	for i, ev := range last {
-		data, err := core.EncodeEvent(ev)
-		if err != nil {
-			return err
-		}
-		pieces[i] = Piece{N: i + 1, Data: data}
-	}
-	return e.Store(ctx, tx, r.ID, r.Attempt, pieces)
-}
-
-// Abandon ends a run that will have no result, so that nobody waits for it and
-// its events do not stay for ever. One that has not begun, or has an end, is left.
-func (e *Events) Abandon(ctx context.Context, tx *store.Tx, run string) error {
-	var r struct {
-		Session string `db:"session_id"`
-		Attempt int    `db:"attempt"`
-	}
-	err := tx.Get(ctx, &r, `UPDATE runs SET state = 'error', ended = $1, error = 'given_up' WHERE id = $2 AND state = 'running' RETURNING session_id, attempt`,
-		core.Stamp(tx.Time()), run)
-	if errors.Is(err, store.ErrNoRows) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var n int
-	if err := tx.Get(ctx, &n, `SELECT coalesce(max(n), 0) FROM run_events WHERE run = $1 AND attempt = $2`, run, r.Attempt); err != nil {
-		return err
-	}
-	failed, err := core.EncodeEvent(core.Failed{Code: "internal", Message: "The gateway could not answer this.", SessionID: r.Session})
-	if err != nil {
-		return err
-	}
-	stop, err := core.EncodeEvent(core.MessageStop{})
-	if err != nil {
-		return err
-	}
-	return e.Store(ctx, tx, run, r.Attempt, []Piece{{n + 1, failed}, {n + 2, stop}})
 }
 
 // Load reads a run's stored events after number n, in order.

@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func TestAnAbandonedRunIsOver(t *testing.T) {
 	clock := coretest.NewClock(time.Time{})
 	db := storetest.Open(t, clock)
 	events := orchestrator.NewEvents(db, clock)
-	for range 2 { // told twice, it ends once
+	for try := range 2 { // told twice, it ends once
 		err := db.Tx(ctx, func(tx *store.Tx) error {
 			if _, err := tx.Exec(ctx, `INSERT INTO runs (id, session_id, attempt, state, started) VALUES ('r', 's', 2, 'running', '') ON CONFLICT DO NOTHING`); err != nil {
 				return err
@@ -31,25 +32,33 @@ func TestAnAbandonedRunIsOver(t *testing.T) {
 			if err := events.Store(ctx, tx, "r", 2, []orchestrator.Piece{{N: 1, Data: text}}); err != nil {
 				return err
 			}
-			if err := events.Abandon(ctx, tx, "unknown"); err != nil {
-				return err
+			if _, ok, err := events.Abandon(ctx, tx, "unknown"); ok || err != nil {
+				return fmt.Errorf("a run that nobody knows ended: %v, %w", ok, err)
 			}
-			return events.Abandon(ctx, tx, "r")
+			_, ok, err := events.Abandon(ctx, tx, "r")
+			if ok != (try == 0) {
+				t.Errorf("told for the %d. time it ended: %v", try+1, ok)
+			}
+			return err
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	row, err := events.ByRun(ctx, "r")
-	if err != nil || row.State != "error" {
+	if err != nil || row.State != "error" || row.Attempt != 3 {
 		t.Errorf("%+v %v", row, err)
 	}
-	pieces, err := events.Load(ctx, "r", 2, 0)
+	latest, err := events.Latest(ctx, "r")
+	if err != nil || latest != row.Attempt {
+		t.Errorf("its newest events are of attempt %d, %v", latest, err)
+	}
+	pieces, err := events.Load(ctx, "r", latest, 0)
 	var types []string
 	for _, p := range pieces {
 		types = append(types, core.EncodedType(p.Data))
 	}
-	if err != nil || strings.Join(types, " ") != "text error message_stop" {
+	if err != nil || strings.Join(types, " ") != "error message_stop" {
 		t.Errorf("events %v %v", types, err)
 	}
 	clock.Advance(2 * time.Hour)

@@ -49,8 +49,18 @@ func (r *run) inner() []tool.Tool {
 		{Name: TaskName, About: aboutTask, Schema: json.RawMessage(taskSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.o.Limits.RunTime, Run: r.task},
 		{Name: AskName, About: aboutAsk, Schema: json.RawMessage(askSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.o.Limits.RunTime, Run: r.question},
 	}
+	if r.searches() {
+		all = append(all, r.o.o.Search(r.look))
+	}
 	return slices.DeleteFunc(all, func(t tool.Tool) bool {
-		return !permission.Offered(r.kit.Profile, t, true).OK || !r.agent.Offers(t.Name)
+		if !r.agent.Offers(t.Name) {
+			return true
+		}
+		offer := permission.Offered(r.kit.Profile, t, true)
+		if !offer.OK {
+			r.kit.Missing = append(r.kit.Missing, t.Name+": "+offer.Why)
+		}
+		return !offer.OK
 	})
 }
 

@@ -10,6 +10,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,6 +60,16 @@ type Options struct {
 	// back, or broken by us; nil: nowhere.
 	Spend func(ctx context.Context, rows []usage.Row) error
 	Files fs.FS // the vault, for what came with a message; required where rows carry files
+	// Fetch brings a file of user's message from the bot's platform into the vault.
+	// An error of a kind is a refusal, for its sender to read; any other may be
+	// tried again. Nil: nothing can be fetched.
+	Fetch func(ctx context.Context, user int64, bot string, f core.File) (core.File, error)
+	// Hear writes down what is said in a voice message that lies in the vault; nil: nobody can.
+	Hear func(ctx context.Context, f core.File) (string, error)
+	// PDF is the text of a PDF, for models that are not given the file, with how
+	// many of its pages were read. An error of a kind says why there is none, in
+	// words that begin with "it"; nil: nobody can.
+	PDF func(ctx context.Context, data []byte) (text string, read, pages int, err error)
 	// Model is the model of that name for a guest or one of the house; "" is the
 	// configured one. Unknown: core.Invalid; not for guests: core.Denied.
 	Model func(name string, guest bool) (llm.Model, error)
@@ -68,12 +79,21 @@ type Options struct {
 	// Equip gives a turn its tools and what it may do with them; nil: none.
 	Equip func(ctx context.Context, t *Turn, dir vault.Dir, who agent.Agent) (*Kit, error)
 	Guard Guard // required with Equip
+	// Search makes the tool WebSearch of whoever looks. It is offered where the
+	// model's provider searches and the kit has no such tool; nil: never.
+	Search func(look tool.Look) tool.Tool
+	// Overheard are the newest lines that others said in a group and not to the
+	// bot, oldest first; nil: nobody listens.
+	Overheard func(at core.Address) []agent.Quoted
 	// Still reports whether the turn's sender may still do all that the turn was
 	// begun with; it is asked before rounds and calls of tools, when a person was
 	// waited for and else at most once a second. Nil: nobody looks.
 	Still func(ctx context.Context, t *Turn) (bool, error)
 	// Choose opens a choice of the person's, in the transaction that ends the run; required with Equip.
 	Choose func(ctx context.Context, tx *store.Tx, a permission.Ask) error
+	// Answered is told, after the commit, of each run that ended well, with its
+	// answer; it must not block. Nil: nobody is.
+	Answered func(t *Turn, answer string)
 	// Runtime answers the turns whose model is its own; nil: none.
 	Runtime Runtime
 	Limits  Limits
@@ -136,6 +156,7 @@ type Turn struct {
 	Admin    bool // the sender is owner or admin
 	Trust    core.Trust
 	Role     agent.Role // who answers, and the ceiling of agent and workspace
+	Model    string     // that people chose for the chat; "" is none. Where it is not there for them another answers, with a warning
 	Started  time.Time
 	// Waiting is told when the run begins and ends to wait for a person; nil: nobody cares.
 	Waiting func(bool)
@@ -149,9 +170,11 @@ type Result struct {
 	State    string
 	Response string // Markdown: the answer, or the part of it that was said
 	Terminal core.Event
+	Notes    string // Markdown: what the chat reads under it besides; the dispatcher's
 	// Buttons stand under the response: to go on with work that a crash has
 	// interrupted, or not.
 	Buttons []core.Button
+	Quiet   bool // nothing is to be said in the chat: its sender wrote on before there were words
 	// Write stores the run's end: session row, run row, usage.
 	Write func(ctx context.Context, tx *store.Tx) error
 }
@@ -168,6 +191,7 @@ func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref s
 	if err != nil {
 		return err
 	}
+	t.Model = cmp.Or(t.Model, t.Session.ChatModel)
 	t.User, t.Admin, t.Started = ref.User, ref.Admin, tx.Time()
 	t.Role = o.o.Agents.Role(t.Session.AgentType, t.Session.Workspace)
 	t.Trust = core.Least(ref.Trust, t.Session.TrustLevel, t.Role.Trust)

@@ -220,3 +220,66 @@ func (h *house) with(change func(*orchestrator.Options)) *orchestrator.Orchestra
 	change(&o)
 	return orchestrator.New(o)
 }
+
+// slow is a guard whose person takes their time.
+type slow struct {
+	*house
+	asked, said chan struct{}
+}
+
+func (s *slow) Allow(ctx context.Context, _ permission.Profile, _ tool.Tool, _ string, _ json.RawMessage, _ tool.Access, _ func(core.Event), waiting func(bool)) (permission.Decision, error) {
+	waiting(true)
+	defer waiting(false)
+	s.asked <- struct{}{}
+	select {
+	case <-s.said:
+	case <-ctx.Done():
+	}
+	return permission.Decision{Verdict: permission.Allow}, nil
+}
+
+func within(t *testing.T, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(time.Minute):
+		t.Fatal("the run does not go on")
+	}
+}
+
+// The time that a person takes to answer is not the run's: it ends by its own.
+func TestTheTimeOfPeopleIsNotTheRuns(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	s := &slow{house: h, asked: make(chan struct{}), said: make(chan struct{}, 1)}
+	h.Orchestrator = h.with(func(o *orchestrator.Options) {
+		o.Guard, o.Limits = s, orchestrator.Limits{Silence: time.Hour, RunTime: 3 * time.Minute}
+	})
+	h.tools = []tool.Tool{echo("Look", false)}
+	thinking := make(chan struct{})
+	n := 0
+	h.model.reply = func(ctx context.Context, yield func(llm.Delta, error) bool) {
+		if n++; n <= 2 {
+			uses("", fmt.Sprintf(`Look {"n":%d}`, n))(ctx, yield)
+			return
+		}
+		close(thinking)
+		<-ctx.Done()
+		yield(llm.Delta{}, ctx.Err())
+	}
+	end := h.background(t.Context(), h.turn("r1", 1, "please"))
+	for range 2 {
+		within(t, s.asked)
+		h.clock.AwaitWaiters(1)
+		h.clock.Advance(8 * time.Minute) // of a run that has three
+		s.said <- struct{}{}
+	}
+	within(t, thinking)
+	h.clock.AwaitWaiters(1)
+	h.clock.Advance(2 * time.Minute)
+	h.clock.AwaitWaiters(1)
+	h.clock.Advance(2 * time.Minute)
+	res, err := end()
+	if failed, ok := res.Terminal.(core.Failed); err != nil || !ok || failed.Code != "timeout" || n != 3 {
+		t.Errorf("%+v %v after %d rounds", res, err, n)
+	}
+}

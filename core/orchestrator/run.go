@@ -37,23 +37,32 @@ type run struct {
 
 	stop  string // why the model's last answer ended
 	files int    // that came with the message and were looked at
-	media int    // bytes of them that the model is given as they are
+	// notices are on files that the model does not see; at most one for each.
+	notices []core.Warning
+	media   int // bytes of them that the model is given as they are
+
+	telling sync.Mutex // one event after the other
 
 	mu    sync.Mutex // of what follows: calls may run beside each other
 	next  int        // number of the run's next line
 	said  int        // answers of the model with words, for the session's count
 	calls int        // tool calls
 	waits int        // calls that wait for a person
-	spent []usage.Row
+	// Since when they wait, and how long there were some before: time of people,
+	// which is none of the run's.
+	waitFrom time.Time
+	waited   time.Duration
+	spent    []usage.Row
 	// What the calls so far took beyond what was reserved for them: the next
 	// reservation takes it on, as they are settled only when the run has ended.
 	owed, owedUSD int64
 }
 
-// emit shows one event; tools may do so beside each other.
+// emit shows one event; tools may do so beside each other. It may take as long
+// as the run has to wait for its events to be stored.
 func (r *run) emit(e core.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.telling.Lock()
+	defer r.telling.Unlock()
 	r.show(e)
 }
 
@@ -125,6 +134,9 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.fetch(ctx); err != nil {
+		return nil, err
+	}
 	warnings := append(slices.Clone(role.Warnings), missing...)
 	if warnings, err = r.choose(opt.Model, warnings); err != nil {
 		return nil, err
@@ -147,7 +159,7 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 	if err != nil {
 		return nil, err
 	}
-	history, err := r.remember()
+	history, err := r.remember(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -167,6 +179,15 @@ func (r *run) choose(asked string, warnings []core.Warning) ([]core.Warning, err
 		return warnings, r.take(asked)
 	}
 	var err error
+	if chosen := r.t.Model; asked == "" && chosen != "" {
+		if r.model, err = r.o.o.Model(chosen, r.t.guest()); err == nil {
+			return warnings, nil
+		}
+		if k := core.KindOf(err); k != core.Invalid && k != core.Denied {
+			return warnings, err
+		}
+		warnings = append(warnings, core.Warning{Code: "chat_model", Message: core.TextOf(err)})
+	}
 	if own := r.t.Role.Model; asked == "" && own != "" {
 		if r.foreign(own) {
 			if err = r.take(own); err == nil {
@@ -196,10 +217,13 @@ func (r *run) prompt(ctx context.Context, dir string) (string, core.PromptMetada
 	p := agent.PromptInput{
 		Agent: r.agent, Custom: r.t.options().SystemPrompt, WorkingDirectory: dir, Contexts: contexts,
 		MayRead: func(path string) bool { return r.o.o.MayRead(r.t.Trust, r.t.User, path) },
-		Sender:  in.From.Name, Trust: r.t.Trust, Group: in.Group(),
+		Sender:  in.From.Name, Trust: r.t.Trust, Group: in.Group(), Shows: in.Turn == nil,
 	}
 	if r.kit != nil {
 		p.Missing = r.kit.Missing
+	}
+	if in.Group() && r.o.o.Overheard != nil {
+		p.Context = r.o.o.Overheard(in.Address)
 	}
 	return r.o.o.Agents.Prompt(ctx, p)
 }
@@ -214,7 +238,7 @@ func (r *run) open(meta core.PromptMetadata, warnings []core.Warning) {
 		r.emit(r.init())
 		r.emit(core.ModelChosen{Model: r.name})
 	}
-	for _, w := range append(r.t.Warnings, warnings...) {
+	for _, w := range slices.Concat(r.t.Warnings, warnings, r.notices) {
 		r.emit(w)
 	}
 }
@@ -242,7 +266,7 @@ func (r *run) title() string {
 
 // remember appends the person's message to the transcript, unless an earlier
 // attempt did, and returns the conversation up to it.
-func (r *run) remember() ([]llm.Message, error) {
+func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 	lines := 0
 	var err error
 	if r.t.Attempt > 1 {
@@ -258,9 +282,13 @@ func (r *run) remember() ([]llm.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.resume, r.next = resume, max(before+1, lines)
+	r.resume, r.next, past = resume, max(before+1, lines), r.anew(past)
+	spoken, err := r.spoken(ctx) // in every attempt: what of it is not read is told anew
+	if err != nil {
+		return nil, err
+	}
 	if lines <= before {
-		said := session.Message{Role: "user", Blocks: r.spoken()}
+		said := session.Message{Role: "user", Blocks: spoken}
 		if err := r.conv.Append(r.t.Run, before, said); err != nil {
 			return nil, err
 		}
@@ -270,14 +298,22 @@ func (r *run) remember() ([]llm.Message, error) {
 }
 
 // spoken is the person's message, with what came with it.
-func (r *run) spoken() (said []session.Block) {
+func (r *run) spoken(ctx context.Context) (said []session.Block, err error) {
+	said = r.initial()
 	for _, row := range r.t.Rows {
+		if again, err := r.repeated(ctx, &row); err != nil || again != nil {
+			if err != nil {
+				return nil, err
+			}
+			said = append(said, again...)
+			continue
+		}
 		if row.Text != "" || len(row.Files) == 0 {
 			said = append(said, session.Block{Type: "text", Text: r.worded(&row)})
 		}
-		said = append(said, r.attached(&row)...)
+		said = append(said, r.attached(ctx, &row)...)
 	}
-	return said
+	return said, nil
 }
 
 // recalled is a message as the model may read it again: without tool calls
@@ -296,10 +332,11 @@ func (r *run) recalled(m *session.Message) llm.Message {
 // worded is a row's text as the model reads it. A group's session hears many
 // people: there each one's words are marked with name and trust, as data.
 func (r *run) worded(row *core.Inbound) string {
-	if !row.Group() {
-		return row.Text
+	words := row.Text
+	if row.Group() {
+		words = agent.Quoted{Name: row.From.Name, Trust: r.t.Trust, Text: row.Text}.String()
 	}
-	return agent.Quoted{Name: row.From.Name, Trust: r.t.Trust, Text: row.Text}.String()
+	return r.about(row, words)
 }
 
 // append keeps a message as the run's next line.
@@ -325,7 +362,7 @@ func (r *run) bill(model string, u *llm.Usage, reserved usage.Row) {
 		}
 	}
 	row.Input, row.Output, row.CacheRead, row.CacheWrite = u.Input, u.Output, u.CacheRead, u.CacheWrite
-	if c, ok := r.o.o.Cost(model, *u); ok && (u.Input+u.Output+u.CacheRead+u.CacheWrite > 0) {
+	if c, ok := r.o.o.Cost(model, *u); ok && (u.Input+u.Output+u.CacheRead+u.CacheWrite+u.Searches > 0) {
 		row.MicroUSD = &c
 	}
 	r.mu.Lock()
@@ -362,7 +399,11 @@ func (t *talk) reserve(ctx context.Context) (usage.Row, *llm.Fault, error) {
 		return row, nil, nil
 	}
 	row.Input, row.Output = int64(sizeOf(t.req)/4), int64(min(expectedOutput, t.req.MaxTokens))
-	if c, ok := r.o.o.Cost(t.name, llm.Usage{Input: row.Input, Output: row.Output}); ok {
+	expected := llm.Usage{Input: row.Input, Output: row.Output}
+	if t.req.Search != nil {
+		expected.Searches = 1
+	}
+	if c, ok := r.o.o.Cost(t.name, expected); ok {
 		row.MicroUSD = &c
 	}
 	aside := row
@@ -404,12 +445,23 @@ func sizeOf(req *llm.Request) int {
 	return n
 }
 
-// watch cancels a run that takes too long or whose model says nothing.
+// people is how long the run has waited for people by now.
+func (r *run) people(now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waits == 0 {
+		return r.waited
+	}
+	return r.waited + max(0, now.Sub(r.waitFrom))
+}
+
+// watch cancels a run that takes too long, the time of people aside, or whose
+// model says nothing.
 func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	limits := r.o.o.Limits
-	end := r.t.Started.Add(limits.RunTime)
 	for {
 		now := r.o.o.Clock.Now()
+		end := r.t.Started.Add(limits.RunTime + r.people(now))
 		if r.busy.Load() > 0 {
 			r.heardNow()
 		}

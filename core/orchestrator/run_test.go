@@ -159,7 +159,7 @@ func (h *house) background(ctx context.Context, t *orchestrator.Turn) (end func(
 	return func() (orchestrator.Result, error) {
 		select {
 		case <-done:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			h.t.Fatal("the run does not end")
 		}
 		return res, err

@@ -102,10 +102,14 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 		resume.Info.SDKSessionAvailable = false
 	}
 	r.resume = resume
+	spoken, err := r.spoken(ctx)
+	if err != nil {
+		return err
+	}
 	o := &observer{r: r, asked: r.o.o.Clock.Now(), names: map[string]string{}}
 	r.work = &Work{
 		Turn: r.t, Agent: r.agent, Model: r.name, Dir: dir, Resume: resume.Info.SDKSessionAvailable,
-		System: system, Replace: meta.PromptSource == "custom" || meta.PromptSource == "agent", Said: r.spoken(),
+		System: system, Replace: meta.PromptSource == "custom" || meta.PromptSource == "agent", Said: spoken,
 		Still: func(ctx context.Context) (bool, error) { return r.still(ctx, false) },
 		Emit:  o.emit, Waiting: r.waiting, Heard: r.heardNow,
 		Busy: func(n int) {

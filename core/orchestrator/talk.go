@@ -26,7 +26,8 @@ type talk struct {
 	text  string // the last answer's words
 	long  bool   // the session's own conversation: it is summed up when it grows too long
 	loop  repeats
-	first bool // a first token has come
+	first bool        // a first token has come
+	found []tool.Page // by the provider's search
 }
 
 // offer tells the model which tools there are.
@@ -179,6 +180,9 @@ func (t *talk) delta(d llm.Delta) {
 	}
 	if d.Thinking != "" {
 		t.show(core.Thinking{Content: d.Thinking})
+	}
+	if d.Found != nil && len(t.found) < maxFound {
+		t.found = append(t.found, tool.Page{Title: d.Found.Title, URL: d.Found.URL, Passage: d.Found.Age})
 	}
 	if d.Text != "" {
 		t.show(core.TextDelta{Content: d.Text})

@@ -136,7 +136,8 @@ func (d *Desk) Open(ctx context.Context, tx *store.Tx, a Ask) (Ask, error) {
 
 // Decide settles an open ask. A second decision, and one that comes too late,
 // is a Conflict that says who decided and when; an unknown id is NotFound. The
-// caller has made sure that by may decide it. A permission leaves an audit row.
+// caller has made sure that by may decide it. A permission
+// and a question leave an audit row.
 func (d *Desk) Decide(ctx context.Context, tx *store.Tx, id, option string, by core.Actor) (Ask, error) {
 	if option == "" || len(option) > maxOption {
 		return Ask{}, core.Errorf(core.Invalid, "an answer has between 1 and %d bytes", maxOption)
@@ -155,7 +156,10 @@ func (d *Desk) Decide(ctx context.Context, tx *store.Tx, id, option string, by c
 		return a, late(a)
 	}
 	tx.OnCommit(func() { d.wake(id) })
-	if a.Kind == KindPermission {
+	switch a.Kind {
+	case KindQuestion: // that it was answered, not with what
+		err = store.Audit(ctx, tx, by, "ask.answer", a.ID, map[string]any{"run": a.Run})
+	case KindPermission:
 		err = store.Audit(ctx, tx, by, "ask.decide", a.ID, map[string]any{"run": a.Run, "kind": a.Kind, "option": core.CutRunes(option, 40)})
 	}
 	return a, err
@@ -302,10 +306,38 @@ func (d *Desk) Move(ctx context.Context, tx *store.Tx, bot, oldChat, newChat str
 	return err
 }
 
-// Forget removes what a user was asked and answered.
-func (d *Desk) Forget(ctx context.Context, tx *store.Tx, user int64) error {
-	_, err := tx.Exec(ctx, `DELETE FROM asks WHERE user_id = $1 OR asker = $1`, user)
-	return err
+// Give makes another user's what one was asked and what was asked for them: two
+// accounts of one person were linked.
+func (d *Desk) Give(ctx context.Context, tx *store.Tx, from, to int64) error {
+	for _, q := range [...]string{`UPDATE asks SET user_id = $1 WHERE user_id = $2`, `UPDATE asks SET asker = $1 WHERE asker = $2`} {
+		if _, err := tx.Exec(ctx, q, to, from); err != nil {
+			return fmt.Errorf("give asks: %w", err)
+		}
+	}
+	return nil
+}
+
+// Forget removes what a user was asked and what was asked for them, also about
+// letting them in (by the ids of their requests), and says which asks these were.
+func (d *Desk) Forget(ctx context.Context, tx *store.Tx, user int64, requests ...string) (asks []string, err error) {
+	if user != 0 {
+		if err := tx.Select(ctx, &asks, `SELECT id FROM asks WHERE user_id = $1 OR asker = $1`, user); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range requests {
+		var about []string
+		if err := tx.Select(ctx, &about, `SELECT id FROM asks WHERE kind = $1 AND run = $2`, KindPairing, r); err != nil {
+			return nil, err
+		}
+		asks = append(asks, about...)
+	}
+	for _, id := range asks {
+		if _, err := tx.Exec(ctx, `DELETE FROM asks WHERE id = $1`, id); err != nil {
+			return nil, err
+		}
+	}
+	return asks, nil
 }
 
 // row is a row of asks.

@@ -258,7 +258,7 @@ func TestMoveAndForget(t *testing.T) {
 	if got, _ := w.desk.ByID(ctx, w.db, a.ID); got.Chat != "new" {
 		t.Fatalf("chat %q", got.Chat)
 	}
-	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { return w.desk.Forget(ctx, tx, 7) }))
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { _, err := w.desk.Forget(ctx, tx, 7); return err }))
 	_, err := w.desk.ByID(ctx, w.db, a.ID)
 	wantKind(t, err, core.NotFound)
 }

@@ -476,13 +476,24 @@ func TestAQuestionIsAnsweredByWhomItAsks(t *testing.T) {
 		}
 		return q, out
 	}
+	open := func(session string, user int64) int {
+		list, err := s.guard.Questions(ctx, session, user)
+		s.ok(err)
+		return len(list)
+	}
 	q, out := ask()
+	if open(guestsTurn.Session, 7) != 1 || open(guestsTurn.Session, 8) != 0 || open("another", 7) != 0 {
+		t.Error("the question is shown to somebody else, or elsewhere, or not at all")
+	}
 	wantKind(t, s.guard.Answer(ctx, q.ID, json.RawMessage(`{}`), core.Actor{User: 8}), core.NotFound)
 	wantKind(t, s.guard.Answer(ctx, q.ID, json.RawMessage(`{`), core.Actor{User: 7}), core.Invalid)
 	wantKind(t, s.guard.Grant(ctx, q.ID, "", owner), core.NotFound)
 	s.ok(s.guard.Answer(ctx, q.ID, json.RawMessage(`{"Which colour?":"red"}`), core.Actor{User: 7, Via: "api"}))
 	if got := <-out; got != `{"Which colour?":"red"}<nil>` {
 		t.Fatalf("answered %s", got)
+	}
+	if open(guestsTurn.Session, 7) != 0 {
+		t.Error("an answered question is still shown")
 	}
 	q, out = ask()
 	_, err := s.decide(q.ID, "green", core.Actor{User: 7, Via: "chat"}) // typed in chat
@@ -564,7 +575,10 @@ func TestGrantsAreBoundedAndForgotten(t *testing.T) {
 	if v := <-done; v.d.Verdict != Allow {
 		t.Fatalf("%+v", v)
 	}
-	s.ok(s.db.Tx(ctx, func(tx *store.Tx) error { return errors.Join(s.guard.Forget(ctx, tx, 1), s.desk.Forget(ctx, tx, 1)) }))
+	s.ok(s.db.Tx(ctx, func(tx *store.Tx) error {
+		_, err := s.desk.Forget(ctx, tx, 1)
+		return errors.Join(s.guard.Forget(ctx, tx, 1), err)
+	}))
 	rows, err := s.guard.Grants(ctx, "", 0)
 	if err != nil || len(rows) != 0 {
 		t.Fatalf("%d grants left, %v", len(rows), err)

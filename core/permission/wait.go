@@ -263,6 +263,18 @@ func (g *Guard) closed(ctx context.Context, tx *store.Tx, asks []Ask) error {
 	return nil
 }
 
+// Told is a settled ask's outcome in words for whoever it was asked for: who
+// decided is not theirs to know.
+func Told(a Ask) string {
+	switch {
+	case a.State != Decided || a.Kind == KindQuestion:
+		return told(a)
+	case a.Decision == decisionGranted:
+		return "Approved."
+	}
+	return "Refused."
+}
+
 // told is an ask's outcome in words.
 func told(a Ask) string {
 	switch {

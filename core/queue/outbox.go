@@ -90,7 +90,7 @@ func (q *Queue) reserveSend(ctx context.Context, tx *store.Tx, to core.Address) 
 		return false, nil
 	}
 	var open bool
-	err := tx.Get(ctx, &open, `SELECT EXISTS (SELECT 1 FROM outbox WHERE bot = $1 AND chat = $2 AND state IN ('ready', 'sending'))`, to.Bot, to.Chat)
+	err := tx.Get(ctx, &open, openReply, to.Bot, to.Chat)
 	if err != nil || open || q.o.Sender.Wait(to) > 0 {
 		q.unreserveSend(key)
 		return false, err
@@ -130,12 +130,22 @@ func (q *Queue) beginChat(key chatKey) {
 	go q.deliver(q.work, key, nil)
 }
 
-// Sending reports whether a reply to the chat is stored and not yet delivered.
-func (q *Queue) Sending(to core.Address) bool {
+// openReply tells whether a reply to chat $2 of bot $1 is not yet delivered.
+const openReply = `SELECT EXISTS (SELECT 1 FROM outbox WHERE bot = $1 AND chat = $2 AND state IN ('ready', 'sending'))`
+
+// Sending reports whether a reply to the chat is stored and not yet delivered,
+// also one that waits to be tried again. What cannot be known counts as true.
+func (q *Queue) Sending(ctx context.Context, to core.Address) bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	_, busy := q.sending[chatKey{to.Bot, to.Chat}]
-	return busy
+	q.mu.Unlock()
+	if busy {
+		return true
+	}
+	var open bool
+	err := q.db.Get(ctx, &open, openReply, to.Bot, to.Chat)
+	q.logErr(ctx, "look for a chat's open replies", err)
+	return open || err != nil
 }
 
 // sendWaiting begins delivery for chats with due rows that nobody is at.

@@ -86,6 +86,9 @@ func statements(t *testing.T) []string {
 // as short as that work.
 var (
 	scans = regexp.MustCompile(`^SCAN (inbox|outbox|lane|[a-z])\b`)
+	// What is done once in a great while may look at everything: a person is
+	// forgotten, a backup put back.
+	rare  = regexp.MustCompile(`^(DELETE FROM outbox WHERE bot|UPDATE inbox SET (request = '' WHERE request|payload = NULL, sender = '')|UPDATE outbox SET body = '{}'|UPDATE lane SET owner = '', pending = 0, preview)`)
 	short = regexp.MustCompile(` (inbox_lane|inbox_request|inbox_dead|outbox_open|outbox_unknown|lane_pending|lane_owned)$`)
 )
 
@@ -100,6 +103,9 @@ func TestNoStatementWalksOverFinishedRows(t *testing.T) {
 	}
 	params := regexp.MustCompile(`\$(\d+)`)
 	for _, query := range all {
+		if strings.HasPrefix(query, "UPDATE lane SET owner = '', pending = 0, preview = ''") {
+			continue // of AfterRestore: once, before anything serves
+		}
 		n := 0
 		for _, m := range params.FindAllStringSubmatch(query, -1) {
 			i, _ := strconv.Atoi(m[1])
@@ -119,7 +125,7 @@ func TestNoStatementWalksOverFinishedRows(t *testing.T) {
 			continue
 		}
 		for _, p := range plan {
-			if scans.MatchString(p.Detail) && !short.MatchString(p.Detail) {
+			if !rare.MatchString(query) && scans.MatchString(p.Detail) && !short.MatchString(p.Detail) {
 				t.Errorf("%s\n\twalks: %s", query, p.Detail)
 			}
 		}

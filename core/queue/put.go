@@ -79,6 +79,11 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, in *core.Inbound, lane
 		tx.OnCommit(func() { q.o.Ring("queue") })
 		return "malformed", q.insert(ctx, tx, in, row{state: "dead", err: in.Malformed, keep: true})
 	}
+	if in.Album != "" && !in.Addressed && in.Kind == core.KindMessage {
+		if in.Addressed, err = q.ofOurAlbum(ctx, tx, in); err != nil {
+			return "", err
+		}
+	}
 	v, err := q.o.Gate.Admit(ctx, tx, in)
 	if err != nil {
 		return "", err
@@ -93,6 +98,9 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, in *core.Inbound, lane
 	}
 	switch in.Kind {
 	case core.KindEdit, core.KindReaction, core.KindService:
+		if err := q.reword(ctx, tx, in); err != nil {
+			return "", err
+		}
 		return "noted", q.insert(ctx, tx, in, row{state: "done", trust: v.Trust})
 	}
 	return q.putWork(ctx, tx, in, v.Trust, lanes)
@@ -121,17 +129,33 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, tru
 	if in.Turn != nil {
 		r.run = in.Turn.Run
 	}
-	outcome := "ready"
-	if in.Kind == core.KindMessage && in.Bot != core.APIBot && q.o.Rate.N > 0 {
+	outcome, further := "ready", false
+	if in.Kind == core.KindMessage && in.Bot != core.APIBot {
+		if further, err = q.join(ctx, tx, in, &r); err != nil {
+			return "", err
+		}
+	}
+	if !further && in.Kind == core.KindMessage && in.Bot != core.APIBot && q.o.Rate.N > 0 {
 		if outcome, err = q.limit(ctx, tx, in, &r); err != nil {
 			return "", err
 		}
+	}
+	if in.Kind == core.KindCommand && in.Bot != core.APIBot && q.o.Rate.N > 0 {
+		if outcome, err = q.limitCommands(ctx, tx, in, &r, control); err != nil {
+			return "", err
+		}
+	}
+	if r.burst != "" && !further && r.state == "ready" {
+		r.state, r.due = "limited", core.Stamp(tx.Time().Add(burstWait))
 	}
 	if err := q.insert(ctx, tx, in, r); err != nil {
 		return "", err
 	}
 	if r.state != "refused" {
 		lanes[lane] = control
+	}
+	if q.o.Behind != nil && in.Kind == core.KindMessage && in.Bot != core.APIBot && r.state != "refused" && q.atWork(lane) {
+		return outcome, q.o.Behind(ctx, tx, in, lane)
 	}
 	return outcome, nil
 }
@@ -149,10 +173,10 @@ func (q *Queue) known(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool
 
 // row is what insert adds to an update.
 type row struct {
-	lane, state, request, run, due, err string
-	trust                               core.Trust
-	free                                bool // does not count against the rate: no use of the bot, or a further part of an album
-	keep                                bool // keep the payload
+	lane, state, request, run, due, err, burst string
+	trust                                      core.Trust
+	free                                       bool // does not count against the rate: no use of the bot, or a further part of an album
+	keep                                       bool // keep the payload
 }
 
 func (q *Queue) insert(ctx context.Context, tx *store.Tx, in *core.Inbound, r row) error {
@@ -169,10 +193,10 @@ func (q *Queue) insert(ctx context.Context, tx *store.Tx, in *core.Inbound, r ro
 		counts = 0
 	}
 	_, err := tx.Exec(ctx, `INSERT INTO inbox (bot, update_id, chat, lane, kind, message_id, edit, sender, trust, payload,
-			state, request, run, error, sent_at, due, counts, received_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
+			state, request, run, error, sent_at, due, counts, received_at, burst)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
 		in.Bot, in.UpdateID, in.Chat, r.lane, string(in.Kind), in.MessageID, in.Edit, in.From.ID, r.trust, payload,
-		r.state, r.request, r.run, r.err, core.Stamp(in.At), r.due, counts, core.Stamp(tx.Time()))
+		r.state, r.request, r.run, r.err, core.Stamp(in.At), r.due, counts, core.Stamp(tx.Time()), r.burst)
 	return err
 }
 
@@ -214,6 +238,35 @@ func (q *Queue) limit(ctx context.Context, tx *store.Tx, in *core.Inbound, r *ro
 			return "limited", nil
 		}
 	}
+	return q.tooMany(ctx, tx, in, r)
+}
+
+// Commands are answered at once or not at all: what a person asked for a while
+// ago they may not want any more. They are counted apart from messages, with
+// more room, and those that nobody may be kept from (/stop) with more still.
+const (
+	commandsRoom = 3
+	controlRoom  = 12
+)
+
+// limitCommands decides about a command by how many the sender has sent lately,
+// by the platform's time.
+func (q *Queue) limitCommands(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, control bool) (string, error) {
+	room := q.o.Rate.N * commandsRoom
+	if control {
+		room = q.o.Rate.N * controlRoom
+	}
+	var full bool
+	err := tx.Get(ctx, &full, `SELECT count(*) >= $1 FROM (SELECT 1 FROM inbox WHERE bot = $2 AND sender = $3 AND kind = 'command' AND counts = 1
+		AND sent_at > $4 AND state <> 'refused' LIMIT $5) AS lately`, room, in.Bot, in.From.ID, core.Stamp(in.At.Add(-q.o.Rate.Per)), room)
+	if err != nil || !full {
+		return "ready", err
+	}
+	return q.tooMany(ctx, tx, in, r)
+}
+
+// tooMany refuses an update, and says so once in each time of the rate.
+func (q *Queue) tooMany(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row) (string, error) {
 	r.state, r.keep = "refused", false
 	notice := core.Reply{
 		Address: in.Address,
@@ -304,7 +357,7 @@ func (q *Queue) heldRows(ctx context.Context, tx *store.Tx, request string) ([]i
 	return rows, err
 }
 
-const inboxColumns = `SELECT seq, bot, chat, kind, sender, trust, coalesce(payload, '') AS payload, state, run, attempts, due, error, received_at FROM inbox`
+const inboxColumns = `SELECT seq, bot, chat, kind, sender, trust, coalesce(payload, '') AS payload, state, run, attempts, due, error, received_at, burst FROM inbox`
 
 type inboxRow struct {
 	Seq      int64      `db:"seq"`
@@ -320,6 +373,7 @@ type inboxRow struct {
 	Due      string     `db:"due"`
 	Error    string     `db:"error"`
 	Received string     `db:"received_at"`
+	Burst    string     `db:"burst"`
 }
 
 func (r *inboxRow) inbound() (core.Inbound, error) {

@@ -95,6 +95,9 @@ type Options struct {
 	Waiting func(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error)
 	// Collect reports whether neighbouring messages become one turn here.
 	Collect func(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error)
+	// Behind is told of a message that is stored while a turn of its lane is in
+	// hand here: what it wants done is done after the commit. Nil: nobody cares.
+	Behind func(ctx context.Context, tx *store.Tx, in *core.Inbound, lane string) error
 	// Prepare is called in the claim's transaction for a turn that will run:
 	// it may lower t.Trust and leaves in t.Work what the handler needs. An
 	// error with a kind is left in t.Err for the handler to tell.
@@ -136,6 +139,7 @@ type Queue struct {
 	bots     map[string]int64             // bot → epoch of our lease; bounded by the configured bots
 	suspects map[string]bool              // lanes whose last claim failed; at most maxSuspects
 	rejects  map[string]int               // updates that failed a Put → how often; bounded by maxRejects
+	bursts   map[string]time.Time         // lanes with an open burst; at most maxBursts
 	albums   map[string]struct{}
 	albumsIn []string // ring of albumsKnown
 

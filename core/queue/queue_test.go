@@ -31,6 +31,7 @@ type gate struct {
 	drop    map[string]bool
 	forget  map[string]bool
 	revoked map[string]bool
+	strict  bool // only what is addressed
 	asked   int
 }
 
@@ -41,7 +42,7 @@ func (g *gate) Admit(_ context.Context, _ *store.Tx, in *core.Inbound) (queue.Ve
 	switch {
 	case g.hold[in.From.ID]:
 		return queue.Verdict{Action: queue.Hold, Request: "req-" + in.From.ID}, nil
-	case g.drop[in.From.ID]:
+	case g.drop[in.From.ID], g.strict && !in.Addressed:
 		return queue.Verdict{}, nil
 	case g.forget[in.From.ID]:
 		return queue.Verdict{Action: queue.Forget}, nil
@@ -176,7 +177,7 @@ func (f *fixture) reply() string {
 	select {
 	case out := <-f.plat.seen:
 		return out.Text
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		f.t.Fatal("no reply was sent")
 		return ""
 	}
@@ -536,6 +537,33 @@ func TestASendThatNeverLeftIsTriedAgainAndARefusedOneIsShown(t *testing.T) {
 	rows, err := f.q.Unsure(t.Context(), 10)
 	if err != nil || len(rows) != 1 || rows[0].State != "failed" || rows[0].Error != "blocked" {
 		t.Errorf("unsure %+v, %v", rows, err)
+	}
+}
+
+// A preview that is shown while an earlier answer waits to be tried again would
+// stand above it: such a chat counts as being sent to.
+func TestAChatWhoseReplyWaitsToBeTriedAgainCountsAsSending(t *testing.T) {
+	f := newFixture(t, nil)
+	f.plat.answers = []core.Delivery{{Outcome: core.RetryAfter, After: 5 * time.Second}}
+	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
+	to := core.Address{Bot: "bot", Chat: "a"}
+	if f.q.Sending(t.Context(), to) {
+		t.Error("nothing was ever said there")
+	}
+	f.put(msg(1, "a", "ann", "one"))
+	<-f.plat.seen
+	if n := f.q.Busy(); n != 0 {
+		t.Fatalf("%d lanes and chats are still busy", n)
+	}
+	if !f.q.Sending(t.Context(), to) {
+		t.Error("the answer is not delivered, and the chat counts as free")
+	}
+	hold := f.timePasses()
+	<-f.plat.seen
+	hold()
+	f.stop()
+	if f.q.Sending(t.Context(), to) {
+		t.Error("the answer is delivered, and the chat does not count as free")
 	}
 }
 

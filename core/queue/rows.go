@@ -307,13 +307,3 @@ func (q *Queue) Prune(ctx context.Context) (int, error) {
 	}
 	return total, nil
 }
-
-// Move lets the replies that wait for a chat follow it to its new id. Their
-// edits become new messages: ids of messages do not move along.
-func (q *Queue) Move(ctx context.Context, tx *store.Tx, bot, from, to string) error {
-	n, err := tx.Exec(ctx, `UPDATE outbox SET chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '' WHERE bot = $2 AND chat = $3 AND state IN ('ready', 'sending') AND state = 'ready'`, to, bot, from)
-	if n > 0 {
-		tx.OnCommit(func() { q.kick(chatKey{bot, to}) })
-	}
-	return err
-}

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"gatehouse/core"
@@ -36,7 +37,11 @@ func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing
 		return err
 	}
 	var r outRow
-	if err := tx.Get(ctx, &r, `SELECT attempts, error, sent_at FROM outbox WHERE seq = $1`, out.Seq); err != nil {
+	err := tx.Get(ctx, &r, `SELECT attempts, error, sent_at FROM outbox WHERE seq = $1`, out.Seq)
+	if errors.Is(err, store.ErrNoRows) { // its person was forgotten meanwhile
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	set := func(state, reason string, wait time.Duration) error {
@@ -65,6 +70,12 @@ func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing
 	case core.Refused:
 		if d.MovedTo != "" && d.MovedTo != out.Chat {
 			return q.follow(ctx, tx, out, d.MovedTo)
+		}
+		if d.Closed { // what waits behind it would be refused likewise
+			if err := set("failed", closedPrefix+d.Reason, 0); err != nil {
+				return err
+			}
+			return q.shut(ctx, tx, out.Bot, out.Chat, d.Reason)
 		}
 		return set("failed", d.Reason, 0)
 	}

@@ -163,7 +163,7 @@ func (q *Queue) take(ctx context.Context, tx *store.Tx, t *Turn) (wait time.Time
 		first := &rows[0]
 		if due, err := core.ParseStamp(first.Due); err != nil {
 			return time.Time{}, err
-		} else if first.State == "limited" && due.After(t.Taken) && due.Before(t.Taken.Add(5*q.o.Rate.Per)) {
+		} else if first.State == "limited" && due.After(t.Taken) && due.Before(t.Taken.Add(max(5*q.o.Rate.Per, 10*burstWait))) {
 			return due, nil
 		}
 		in, err := first.inbound()
@@ -250,13 +250,15 @@ func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inbox
 	if t.Control || in.Kind != core.KindMessage || in.Turn != nil || unread(in) {
 		return nil
 	}
-	if first.Run == "" {
-		if q.o.Collect == nil {
-			return nil
-		}
-		if on, err := q.o.Collect(ctx, tx, in); err != nil || !on {
+	all := first.Run != ""
+	if !all && q.o.Collect != nil {
+		var err error
+		if all, err = q.o.Collect(ctx, tx, in); err != nil {
 			return err
 		}
+	}
+	if !all && first.Burst == "" {
+		return nil
 	}
 	var rows []inboxRow
 	err := tx.Select(ctx, &rows, inboxColumns+` WHERE lane = $1 AND state IN ('ready', 'limited') AND seq > $2 ORDER BY seq LIMIT $3`, t.Lane, first.Seq, maxCollect-1)
@@ -266,6 +268,9 @@ func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inbox
 	size := len(in.Text)
 	for i := range rows {
 		r := &rows[i]
+		if !all && r.Burst != first.Burst {
+			break
+		}
 		if r.Kind != string(core.KindMessage) || r.Sender != first.Sender || r.Run != first.Run || r.State != "ready" || r.Trust != first.Trust {
 			break
 		}

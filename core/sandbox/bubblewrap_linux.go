@@ -23,6 +23,7 @@ import (
 type bubblewrap struct {
 	bwrap, stage string          // paths of bwrap and of our own program
 	can          map[string]bool // options of newer versions
+	groups       *Groups         // nil: none
 }
 
 func (w *bubblewrap) Name() string { return Bubblewrap }
@@ -87,13 +88,18 @@ func (w *bubblewrap) Command(ctx context.Context, s Spec, argv ...string) (*exec
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	cmd.Dir = "/"
 	cmd.ExtraFiles = files
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	held := w.group(s.Limits)
+	cmd.SysProcAttr = held.attr(&syscall.SysProcAttr{Setpgid: true})
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		watch(ctx, status, s)
+		why := watch(ctx, status, s, held)
+		if by := held.over(s.Limits); why == "" && by != "" && s.OnLimit != nil {
+			s.OnLimit(by) // the kernel was faster than anybody could look
+		}
+		held.end()
 		if s.OnGone != nil {
 			s.OnGone()
 		}
@@ -104,6 +110,19 @@ func (w *bubblewrap) Command(ctx context.Context, s Spec, argv ...string) (*exec
 		_ = status.Close()
 	})
 	return cmd, nil
+}
+
+// group is the control group of one program, nil where there is none.
+func (w *bubblewrap) group(l Limits) *group {
+	if w.groups == nil {
+		return nil
+	}
+	held, err := w.groups.make(l)
+	if err != nil {
+		w.groups.log.Warn("a program runs without a control group: its limits are watched only", "error", err)
+		return nil
+	}
+	return held
 }
 
 // check refuses what bwrap would understand otherwise than it is meant.

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"context"
+	"log/slog"
 	"os/exec"
 	"time"
 )
@@ -18,6 +19,15 @@ func Open(mode, _ string) (Box, string) {
 	}
 	return nil, "bubblewrap needs Linux"
 }
+
+// Groups are control groups, which need Linux.
+type Groups struct{}
+
+// OpenGroups gives none.
+func OpenGroups(string, *slog.Logger) (*Groups, string) { return nil, "control groups need Linux" }
+
+// Limited is box as it was.
+func Limited(box Box, _ *Groups) Box { return box }
 
 // Probe says how every back end stands on this machine, for doctor and panel.
 func Probe(string) []Backend {

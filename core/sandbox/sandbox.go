@@ -30,7 +30,7 @@ type Spec struct {
 	Env     []string // KEY=VALUE; nothing else is passed on
 	Limits  Limits
 	// OnLimit, when set, hears at most once why a limit ended the program, in
-	// words for people, before it is dead. Any goroutine may call it.
+	// words for people, before OnGone is called. Any goroutine may call it.
 	OnLimit func(why string)
 	// OnGone, when set, hears once that no process of the program is left, or
 	// that it never began, at the latest soon after ctx has ended. The end of
@@ -42,6 +42,8 @@ type Spec struct {
 const MaxPaths = 4000
 
 // Limits of one program with everything it starts; zero values mean the defaults.
+// Where there are control groups (OpenGroups), the kernel holds memory and
+// processes for all of it together, and to half of the machine's processors.
 type Limits struct {
 	Memory    int64         // bytes in use, all its processes together; 1 GiB
 	Processes int           // with threads; 128

@@ -21,22 +21,24 @@ const watchEvery = 100 * time.Millisecond
 // watch ends the program when all its processes together pass a limit that the
 // kernel holds only for each alone, or not at all for root. It looks from
 // outside, where nothing inside can stop it, until the program or ctx ends.
-// status is where bwrap says which process is the first inside.
-func watch(ctx context.Context, status io.Reader, s Spec) {
+// status is where bwrap says which process is the first inside; held is the
+// program's control group, whose limits the kernel holds at once. It tells why it
+// ended the program, "" when it did not.
+func watch(ctx context.Context, status io.Reader, s Spec, held *group) (why string) {
 	// Only the first line is read: bwrap writes it before the program exists.
 	line, err := bufio.NewReader(io.LimitReader(status, 4096)).ReadBytes('\n')
 	if err != nil {
-		return
+		return ""
 	}
 	var said struct {
 		Child int `json:"child-pid"`
 	}
 	if json.Unmarshal(line, &said) != nil || said.Child <= 1 {
-		return
+		return ""
 	}
 	first, err := unix.PidfdOpen(said.Child, 0)
 	if err != nil {
-		return
+		return ""
 	}
 	defer unix.Close(first)
 	defer end(first)
@@ -44,19 +46,22 @@ func watch(ctx context.Context, status io.Reader, s Spec) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
-		if why := over(said.Child, s.Limits, disks); why != "" {
+		if why = held.over(s.Limits); why == "" {
+			why = over(said.Child, s.Limits, disks)
+		}
+		if why != "" {
 			if s.OnLimit != nil {
 				s.OnLimit(why)
 			}
-			return
+			return why
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return ""
 		case <-tick.C:
 		}
 		if unix.PidfdSendSignal(first, 0, nil, 0) != nil { // gone
-			return
+			return ""
 		}
 	}
 }
@@ -80,10 +85,10 @@ func end(first int) {
 func over(first int, l Limits, disks map[string]space) string {
 	tasks, memory := use(first, l.Processes, l.Memory)
 	if tasks > l.Processes {
-		return fmt.Sprintf("it had more than %d processes and threads", l.Processes)
+		return processWords(l)
 	}
 	if memory > l.Memory {
-		return fmt.Sprintf("it used more than %d MiB of memory", l.Memory>>20)
+		return memoryWords(l)
 	}
 	for path, before := range disks {
 		now, ok := free(path)
@@ -95,6 +100,14 @@ func over(first int, l Limits, disks map[string]space) string {
 		}
 	}
 	return ""
+}
+
+func processWords(l Limits) string {
+	return fmt.Sprintf("it had more than %d processes and threads", l.Processes)
+}
+
+func memoryWords(l Limits) string {
+	return fmt.Sprintf("it used more than %d MiB of memory", l.Memory>>20)
 }
 
 // use counts the threads below the process first and the memory that they keep

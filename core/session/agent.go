@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"gatehouse/core"
@@ -12,12 +13,13 @@ import (
 // while the chat has no conversation. Whether there is such an agent, and who
 // may choose it, is the caller's to know.
 func (s *Store) SetAgent(ctx context.Context, tx *store.Tx, addr core.Address, name string) error {
-	n, err := tx.Exec(ctx, `UPDATE sessions SET agent_type = $3 WHERE id = (SELECT session_id FROM chats WHERE bot = $1 AND chat = $2)`, addr.Bot, addr.Chat, name)
+	var id string
+	err := tx.Get(ctx, &id, `UPDATE sessions SET agent_type = $3 WHERE id = (SELECT session_id FROM chats WHERE bot = $1 AND chat = $2) RETURNING id`, addr.Bot, addr.Chat, name)
+	if errors.Is(err, store.ErrNoRows) {
+		return core.Errorf(core.Conflict, "There is no conversation here yet: write something first.")
+	}
 	if err != nil {
 		return fmt.Errorf("agent of session: %w", err)
 	}
-	if n == 0 {
-		return core.Errorf(core.Conflict, "There is no conversation here yet: write something first.")
-	}
-	return nil
+	return s.keepCurrent(ctx, tx, id)
 }

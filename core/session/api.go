@@ -15,7 +15,7 @@ import (
 )
 
 // Names of the first generation's routes, which cannot be session ids.
-var reserved = map[string]bool{"session": true, "sessions": true, "stream": true, "active-streams": true}
+var reserved = map[string]bool{"session": true, "sessions": true, "stream": true, "active-streams": true, "count": true}
 
 // maxAlias bounds a client's own session id.
 const maxAlias = 128
@@ -70,8 +70,12 @@ func (s *Store) resolveAPI(ctx context.Context, tx *store.Tx, ref Ref) (Session,
 		given = uuid.NewString()
 	}
 	p, err := s.locate(ctx, tx, ref, given)
-	if err != nil || p.known {
-		return p.sess, false, nil, err
+	if err != nil {
+		return Session{}, false, nil, err
+	}
+	if p.known {
+		warnings, err := s.about(ctx, tx, p.sess.ID, ref.Options.Contexts)
+		return p.sess, false, append(warnings, stays(&p.sess, &ref)...), err
 	}
 	return s.createAPI(ctx, tx, ref, given, p)
 }
@@ -84,31 +88,31 @@ type place struct {
 	alias     bool    // id is not what was given: a row in session_aliases says so
 	collision bool    // what was given is somebody else's
 	adopt     string  // a transcript without a row, to go on with
+	adopted   int     // messages of one in the second place, to go on with
 }
 
 // locate finds or plans a session; it changes nothing. An id whose transcript
 // lies in the vault without a row is the operator's to pick up; for anybody
-// else it is taken, and they get another one.
+// else it is taken, and they get another one. One that lies in the second
+// place alone (Options.Projects) is the operator's too, and nothing to others.
 func (s *Store) locate(ctx context.Context, q store.Queryer, ref Ref, given string) (p place, err error) {
 	if p.id, p.alias, err = ID(given, ref.User); err != nil {
 		return place{}, err
 	}
-	p.sess, err = s.known(ctx, q, ref, given, p)
-	switch {
-	case err == nil:
-		p.id, p.known = p.sess.ID, true
-		return p, nil
-	case errors.Is(err, errNotYours):
-		return place{}, notFound()
-	case core.KindOf(err) != core.NotFound:
-		return place{}, err
+	if p, err = s.standing(ctx, q, ref, given, p); err != nil || p.known {
+		return p, err
 	}
 	taken, err := s.taken(ctx, q, p.id)
-	if err != nil {
-		return place{}, err
+	if err == nil && taken != "" { // perhaps by the session itself, made since it was looked for
+		p, err = s.standing(ctx, q, ref, given, p)
+	}
+	if err != nil || p.known {
+		return p, err
 	}
 	switch {
+	case taken == "" && (p.alias || ref.User != core.Operator):
 	case taken == "":
+		p.adopted, _, err = s.countElsewhere(p.id)
 	case taken != takenByRow && !p.alias && ref.User == core.Operator:
 		p.adopt = taken
 	default:
@@ -119,6 +123,21 @@ func (s *Store) locate(ctx context.Context, q store.Queryer, ref Ref, given stri
 		}
 	}
 	return p, err
+}
+
+// standing is p with the session that is known under the id, if there is one.
+func (s *Store) standing(ctx context.Context, q store.Queryer, ref Ref, given string, p place) (place, error) {
+	sess, err := s.known(ctx, q, ref, given, p)
+	switch {
+	case err == nil:
+		p.id, p.known, p.sess = sess.ID, true, sess
+		return p, nil
+	case errors.Is(err, errNotYours):
+		return place{}, notFound()
+	case core.KindOf(err) != core.NotFound:
+		return place{}, err
+	}
+	return p, nil
 }
 
 // errNotYours stays inside this file; the outside sees notFound.
@@ -153,7 +172,10 @@ func (s *Store) known(ctx context.Context, q store.Queryer, ref Ref, given strin
 // up from a transcript is sandboxed, because nobody knows who wrote it.
 func (s *Store) createAPI(ctx context.Context, tx *store.Tx, ref Ref, given string, p place) (Session, bool, []core.Warning, error) {
 	var warnings []core.Warning
-	adopted := 0
+	adopted := p.adopted
+	if adopted > 0 {
+		ref.Trust = core.Sandboxed
+	}
 	if p.adopt != "" {
 		var err error
 		ref.Trust = core.Sandboxed
@@ -165,7 +187,15 @@ func (s *Store) createAPI(ctx context.Context, tx *store.Tx, ref Ref, given stri
 		warnings = append(warnings, core.Warning{Code: "session_collision",
 			Message: "this session id is already used by another conversation; a new session was started"})
 	}
+	if err := s.goesOn(ctx, tx, &ref); err != nil {
+		return Session{}, false, nil, err
+	}
 	sess, err := s.create(ctx, tx, ref, p.id)
+	if err == nil {
+		var more []core.Warning
+		more, err = s.about(ctx, tx, p.id, ref.Options.Contexts)
+		warnings = append(warnings, more...)
+	}
 	if err == nil && p.alias {
 		if u, uerr := uuid.Parse(given); uerr == nil {
 			given = u.String()
@@ -180,8 +210,7 @@ func (s *Store) createAPI(ctx context.Context, tx *store.Tx, ref Ref, given stri
 	if err != nil {
 		return Session{}, false, nil, err
 	}
-	s.keep(tx, makeSidecar(sess, core.Address{}, nil))
-	return sess, true, warnings, nil
+	return sess, true, warnings, s.keepCurrent(ctx, tx, p.id)
 }
 
 // takenByRow is no file name.

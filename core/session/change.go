@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -94,6 +93,11 @@ func (s *Store) Update(ctx context.Context, tx *store.Tx, id string, c Change, b
 	}
 	if err := keepList(ctx, tx, id, contextRows, was.Contexts, now.Contexts); err != nil {
 		return Detail{}, err
+	}
+	if slices.Contains(fields, "title") || slices.Contains(fields, "tags") {
+		if err := s.head(ctx, tx, id); err != nil {
+			return Detail{}, err
+		}
 	}
 	if err := store.Audit(ctx, tx, by, "session.update", id, map[string]any{"fields": fields}); err != nil {
 		return Detail{}, fmt.Errorf("update session: %w", err)
@@ -366,28 +370,4 @@ func (s *Store) Delete(ctx context.Context, tx *store.Tx, id string, by core.Act
 		}
 	})
 	return nil
-}
-
-// maxCleanup bounds what one Cleanup deletes.
-const maxCleanup = 500
-
-// Cleanup deletes sessions that are archived and were not used for this many
-// days, the longest unused first and at most 500 at a time, as Delete does,
-// and says how many. Fewer than one day is core.Invalid.
-func (s *Store) Cleanup(ctx context.Context, tx *store.Tx, days int, by core.Actor) (int, error) {
-	if days < 1 {
-		return 0, core.Errorf(core.Invalid, "the number of days must be at least 1")
-	}
-	var ids []string
-	err := tx.Select(ctx, &ids, `SELECT id FROM sessions WHERE archived = 1 AND last_accessed < $1 ORDER BY last_accessed, id LIMIT $2`,
-		core.Stamp(tx.Time().AddDate(0, 0, -days)), maxCleanup)
-	if err != nil {
-		return 0, fmt.Errorf("clean up sessions: %w", err)
-	}
-	for _, id := range ids {
-		if err := s.Delete(ctx, tx, id, by); err != nil && !errors.Is(err, store.ErrNoRows) {
-			return 0, err
-		}
-	}
-	return len(ids), nil
 }

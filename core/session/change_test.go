@@ -211,9 +211,11 @@ func TestADeletedSessionGoesToTheTrashWithAllThatHangsOnIt(t *testing.T) {
 func TestCleanupTakesArchivedSessionsThatNobodyUsed(t *testing.T) {
 	h := open(t)
 	yes := true
-	old, oldOpen := h.resolve(api(5, "old")).ID, h.resolve(api(5, "open")).ID
-	if _, err := h.update(old, session.Change{Archived: &yes}); err != nil {
-		t.Fatal(err)
+	old, oldOpen, busy := h.resolve(api(5, "old")).ID, h.resolve(api(5, "open")).ID, h.resolve(api(5, "busy")).ID
+	for _, id := range []string{old, busy} {
+		if _, err := h.update(id, session.Change{Archived: &yes}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	h.clock.Advance(31 * 24 * time.Hour)
 	fresh := h.resolve(api(5, "fresh")).ID
@@ -222,19 +224,70 @@ func TestCleanupTakesArchivedSessionsThatNobodyUsed(t *testing.T) {
 	}
 	n := 0
 	h.tx(func(ctx context.Context, tx *store.Tx) (err error) {
-		n, err = h.Cleanup(ctx, tx, 30, core.Actor{Via: "upkeep"})
+		n, err = h.Cleanup(ctx, tx, 30, core.Actor{Via: "upkeep"}, func(_ context.Context, _ *store.Tx, id string) error {
+			if id == busy {
+				return core.Errorf(core.Conflict, "not now")
+			}
+			return nil
+		})
 		return err
 	})
-	for id, gone := range map[string]bool{old: true, oldOpen: false, fresh: false} {
+	for id, gone := range map[string]bool{old: true, oldOpen: false, fresh: false, busy: false} {
 		if _, err := h.ByID(context.Background(), h.db, id); (core.KindOf(err) == core.NotFound) != gone {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
 	if err := h.try(func(ctx context.Context, tx *store.Tx) error {
-		_, err := h.Cleanup(ctx, tx, 0, core.Actor{})
+		_, err := h.Cleanup(ctx, tx, 0, core.Actor{}, nil)
 		return err
 	}); n != 1 || core.KindOf(err) != core.Invalid {
 		t.Errorf("%d %v", n, err)
+	}
+}
+
+func TestSessionsAreCounted(t *testing.T) {
+	h := open(t)
+	yes, no := true, false
+	for i := range 5 {
+		id := h.resolve(api(int64(5+i/3), fmt.Sprint("s", i))).ID
+		if _, err := h.update(id, session.Change{AddTags: []string{"t"}, Archived: &[]bool{true, false}[i%2]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []struct {
+		session.Filter
+		want int
+	}{
+		{session.Filter{All: true}, 5}, {session.Filter{User: 5}, 3}, {session.Filter{User: 5, Archived: &yes}, 2}, {session.Filter{User: 6, Archived: &no, Tag: "T", Limit: 1, Offset: 1}, 1},
+		{session.Filter{All: true, Module: "daily"}, 0}, {session.Filter{User: 7}, 0},
+	} {
+		if n, err := h.Count(context.Background(), f.Filter); n != f.want || err != nil {
+			t.Errorf("%+v: %d %v, want %d", f.Filter, n, err, f.want)
+		}
+	}
+}
+
+func TestAnOpenedSessionMovesToTheFrontInOneTransactionForAll(t *testing.T) {
+	h := open(t)
+	a, b := h.resolve(api(5, "a")).ID, h.resolve(api(5, "b")).ID
+	h.clock.Advance(time.Minute)
+	c := h.resolve(api(5, "c")).ID
+	h.clock.Advance(time.Minute)
+	for range 100 {
+		h.Touch(a)
+	}
+	h.Touch("no such session")
+	at, before := h.clock.Now(), h.db.Commits()
+	h.clock.Advance(time.Minute)
+	if n, err := h.Touched(context.Background()); n != 2 || err != nil || h.db.Commits() != before+1 {
+		t.Errorf("%d %v, %d commits", n, err, h.db.Commits()-before)
+	}
+	list, _, err := h.List(context.Background(), session.Filter{User: 5})
+	if err != nil || len(list) != 3 || list[0].ID != a || list[1].ID != c || list[2].ID != b || !list[0].LastAccessed.Equal(at) {
+		t.Errorf("%+v %v", list, err)
+	}
+	if n, err := h.Touched(context.Background()); n != 0 || err != nil || h.db.Commits() != before+1 {
+		t.Errorf("with nothing opened: %d %v", n, err)
 	}
 }
 

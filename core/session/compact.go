@@ -144,11 +144,26 @@ func (c *Conversation) NeedsCompaction(budget int) (Compaction, bool, error) {
 	if err := c.load(budget * bytesPerToken); err != nil {
 		return Compaction{}, false, err
 	}
-	all, limit := c.tail.messages, budget*bytesPerToken*compactAt/100
+	limit := budget * bytesPerToken * compactAt / 100
 	if c.tail.size <= limit {
 		return Compaction{}, false, nil
 	}
-	keep, size := 0, 0
+	return c.split(limit)
+}
+
+// Compactable is what to sum up of a conversation that somebody wants shorter
+// now, of as much as budget tokens hold; false where there is nothing in front
+// of the newest turns.
+func (c *Conversation) Compactable(budget int) (Compaction, bool, error) {
+	if err := c.load(budget * bytesPerToken); err != nil {
+		return Compaction{}, false, err
+	}
+	return c.split(min(budget*bytesPerToken, c.tail.size))
+}
+
+// split keeps the newest turns that take half of limit bytes.
+func (c *Conversation) split(limit int) (Compaction, bool, error) {
+	all, keep, size := c.tail.messages, 0, 0
 	for i := len(all) - 1; i >= 0; i-- {
 		if size += all[i].size(); size > limit/2 && keep > 0 {
 			break
@@ -170,6 +185,9 @@ func (c *Conversation) NeedsCompaction(budget int) (Compaction, bool, error) {
 	}
 	return Compaction{Messages: repaired(head[first:]), Keep: keep, Tokens: c.tail.size / bytesPerToken}, true, nil
 }
+
+// Tokens is about how long the part of the conversation is that was read.
+func (c *Conversation) Tokens() int { return c.tail.size / bytesPerToken }
 
 // summaryIntro is what the model reads in front of a summary.
 const summaryIntro = "This is a summary of the earlier part of the conversation, which was longer than fits:\n\n"

@@ -97,8 +97,11 @@ func (c *Conversation) elsewhere(known string) (fs.FileInfo, error) {
 		}
 	}
 	found, err := c.s.vault.FindTranscripts(c.sess.ID)
-	if err != nil || len(found) == 0 {
+	if err != nil {
 		return nil, err
+	}
+	if len(found) == 0 {
+		return c.pickUp()
 	}
 	c.name = found[0]
 	return c.s.vault.Stat(c.name)

@@ -19,14 +19,19 @@ type Finish struct {
 	Model    string // "" keeps the old one
 	Title    string // the turn's text; its first line becomes the title of a session without one
 	At       time.Time
+	Words    Words // what can be found from now on; see Conversation.Words
 }
 
 // Finish writes a turn's end. A session that is gone is no error.
 func (s *Store) Finish(ctx context.Context, tx *store.Tx, id string, f Finish) error {
-	var untitled bool
-	err := tx.Get(ctx, &untitled, `UPDATE sessions SET message_count = message_count + $2, last_accessed = $3,
+	var was struct {
+		User     int64 `db:"user_id"`
+		Untitled bool  `db:"untitled"`
+	}
+	err := tx.Get(ctx, &was, `UPDATE sessions SET message_count = message_count + $2, last_accessed = $3,
 			model = CASE WHEN $4 = '' THEN model ELSE $4 END
-		WHERE id = $1 RETURNING (title_source = 'default' AND coalesce(title, '') = '')`,
+		WHERE id = $1 RETURNING user_id,
+			CASE WHEN title_source = 'default' AND coalesce(title, '') = '' THEN 1 ELSE 0 END AS untitled`,
 		id, f.Messages, core.Stamp(f.At), f.Model)
 	if errors.Is(err, store.ErrNoRows) {
 		return nil
@@ -34,12 +39,18 @@ func (s *Store) Finish(ctx context.Context, tx *store.Tx, id string, f Finish) e
 	if err != nil {
 		return fmt.Errorf("finish session: %w", err)
 	}
+	if err := s.found(ctx, tx, id, was.User, f.Words); err != nil {
+		return err
+	}
 	title := Title(f.Title)
-	if !untitled || title == "" {
+	if !was.Untitled || title == "" {
 		return nil
 	}
 	if _, err := tx.Exec(ctx, `UPDATE sessions SET title = $2 WHERE id = $1`, id, title); err != nil {
 		return fmt.Errorf("title session: %w", err)
+	}
+	if err := s.head(ctx, tx, id); err != nil {
+		return err
 	}
 	return s.keepCurrent(ctx, tx, id)
 }

@@ -19,7 +19,8 @@ const bytesPerToken = 4
 // turn that alone is larger and goes on, these words and the newest rounds. The summary of
 // a compaction is always in front. What the present run has already written is
 // part of it. Where all of an imported or continued session fits, as much of
-// what it goes on from as fits too is in front of it.
+// what it goes on from as fits too is in front of it; of an imported one that
+// exists as Markdown alone, a message that holds its newest parts as data.
 //
 // It is a valid sequence: a message with tool calls is followed by one with all
 // their results; a result that is missing is an error that says so, and the
@@ -32,8 +33,12 @@ func (c *Conversation) History(budget int) ([]Message, Resume, error) {
 	all := c.tail.messages
 	taken, size := newest(all, budget*bytesPerToken)
 	r := c.resume(len(taken), len(all), size)
-	if c.from != nil && c.tail.whole && len(taken) == len(all) && (len(all) == 0 || !all[0].Summary) {
-		taken, r = c.injected(taken, size, budget*bytesPerToken, r)
+	if c.tail.whole && len(taken) == len(all) && (len(all) == 0 || !all[0].Summary) {
+		if c.from != nil {
+			taken, r = c.injected(taken, size, budget*bytesPerToken, r)
+		} else {
+			taken, r = c.recorded(taken, size, budget*bytesPerToken, r)
+		}
 	}
 	return repaired(taken), r, nil
 }

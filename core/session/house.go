@@ -50,34 +50,79 @@ func (s *Store) Move(ctx context.Context, tx *store.Tx, bot, old, new string) er
 	return nil
 }
 
-// Forget deletes a person's sessions. After the commit their transcripts go to
-// the trash and their sidecars away; what cannot be moved is logged.
-func (s *Store) Forget(ctx context.Context, tx *store.Tx, user int64) error {
-	if user <= 0 {
-		return core.Errorf(core.Invalid, "no such person")
+// Forget deletes a person's sessions, and what their direct chats remember, and
+// says which sessions they were. Their files are the caller's, by Erase, once
+// it has committed.
+func (s *Store) Forget(ctx context.Context, tx *store.Tx, p core.Person) (sessions []string, err error) {
+	if p.User < 0 || p.User == core.Operator {
+		return nil, core.Errorf(core.Invalid, "no such person")
 	}
-	var ids []string
-	if err := tx.Select(ctx, &ids, `SELECT id FROM sessions WHERE user_id = $1`, user); err != nil {
-		return fmt.Errorf("forget sessions: %w", err)
-	}
-	for _, q := range [...]string{
-		`UPDATE chats SET session_id = NULL WHERE session_id IN (SELECT id FROM sessions WHERE user_id = $1)`,
-		`DELETE FROM sessions WHERE user_id = $1`,
-		`DELETE FROM session_aliases WHERE user_id = $1`,
-	} {
-		if _, err := tx.Exec(ctx, q, user); err != nil {
-			return fmt.Errorf("forget sessions: %w", err)
+	if p.User != 0 {
+		if err := tx.Select(ctx, &sessions, `SELECT id FROM sessions WHERE user_id = $1`, p.User); err != nil {
+			return nil, fmt.Errorf("forget sessions: %w", err)
 		}
-	}
-	tx.OnCommit(func() {
-		for _, id := range ids {
-			s.cache.drop(id)
-			if err := s.discard(id); err != nil {
-				s.log.Error("a deleted session's files are still in the vault", "session", id, "error", err)
+		for _, q := range [...]string{
+			`DELETE FROM chats WHERE place = '' AND session_id IN (SELECT id FROM sessions WHERE user_id = $1)`,
+			`UPDATE chats SET session_id = NULL WHERE session_id IN (SELECT id FROM sessions WHERE user_id = $1)`,
+			`DELETE FROM sessions WHERE user_id = $1`,
+			`DELETE FROM session_aliases WHERE user_id = $1`,
+		} {
+			if _, err := tx.Exec(ctx, q, p.User); err != nil {
+				return nil, fmt.Errorf("forget sessions: %w", err)
 			}
 		}
-	})
-	return nil
+	}
+	for _, c := range p.Chats {
+		if _, err := tx.Exec(ctx, `DELETE FROM chats WHERE bot = $1 AND chat = $2 AND place = ''`, c.Bot, c.Chat); err != nil {
+			return nil, fmt.Errorf("forget chats: %w", err)
+		}
+	}
+	return sessions, nil
+}
+
+// Owned is the direct chats that a person's sessions are bound to, and the
+// sessions.
+func (s *Store) Owned(ctx context.Context, q store.Queryer, user int64) (sessions []string, chats []core.Address, err error) {
+	if user == 0 {
+		return nil, nil, nil
+	}
+	if err := q.Select(ctx, &sessions, `SELECT id FROM sessions WHERE user_id = $1 ORDER BY created_at, id`, user); err != nil {
+		return nil, nil, fmt.Errorf("sessions of a person: %w", err)
+	}
+	var rows []struct{ Bot, Chat string }
+	err = q.Select(ctx, &rows, `SELECT c.bot, c.chat FROM chats c JOIN sessions s ON s.id = c.session_id WHERE s.user_id = $1 AND c.place = ''`, user)
+	if err != nil {
+		return nil, nil, fmt.Errorf("chats of a person: %w", err)
+	}
+	for _, r := range rows {
+		chats = append(chats, core.Address{Bot: r.Bot, Chat: r.Chat})
+	}
+	return sessions, chats, nil
+}
+
+// Untitle takes away a title that was made of what somebody has said, for
+// sessions in which a forgotten person has spoken; the next turn gives another.
+// A title that a person gave stays.
+func (s *Store) Untitle(ctx context.Context, tx *store.Tx, id string) error {
+	n, err := tx.Exec(ctx, `UPDATE sessions SET title = NULL, title_source = 'default' WHERE id = $1 AND title_source <> 'user'`, id)
+	if err != nil {
+		return fmt.Errorf("untitle session: %w", err)
+	}
+	if n == 0 {
+		return nil
+	}
+	if err := s.Reword(ctx, tx, id); err != nil {
+		return err
+	}
+	return s.keepCurrent(ctx, tx, id)
+}
+
+// Reword takes what a session says out of the full-text index; upkeep reads it anew.
+func (s *Store) Reword(ctx context.Context, tx *store.Tx, id string) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM search_sessions WHERE session_id = $1`, id); err != nil {
+		return fmt.Errorf("search index: %w", err)
+	}
+	return s.head(ctx, tx, id)
 }
 
 // discard moves a deleted session's files out of the way.
@@ -85,12 +130,7 @@ func (s *Store) discard(id string) error {
 	if !vault.ValidID(id) {
 		return nil
 	}
-	s.mu.Lock()
-	delete(s.dirty, id)
-	for s.writing { // it waits for no transaction, and none can add to its work now
-		s.idle.Wait()
-	}
-	s.mu.Unlock()
+	s.still(id)
 	files, err := s.vault.FindTranscripts(id)
 	if err != nil {
 		return err
@@ -104,4 +144,15 @@ func (s *Store) discard(id string) error {
 		return err
 	}
 	return nil
+}
+
+// still waits until nobody writes the session's sidecar, and has it not written.
+// The database's writer may call it: what it waits for waits for no transaction.
+func (s *Store) still(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.dirty, id)
+	for s.writing {
+		s.idle.Wait()
+	}
 }

@@ -18,6 +18,11 @@ const (
 	maxOffset    = 100_000
 )
 
+// singleModule is that of sessions which hold one request of a client that
+// keeps the conversation itself (OpenAI's protocol). A list leaves them out
+// unless it is asked for them.
+const singleModule = "openai"
+
 // A Filter chooses sessions. Empty fields choose all.
 type Filter struct {
 	User      int64 // whose; ignored with All
@@ -28,7 +33,7 @@ type Filter struct {
 	Archived  *bool
 	Tag       string
 	Context   string // a folder or file that it is about, as Contexts says it
-	Search    string // in the title or in a tag, case-insensitive for ASCII
+	Search    string // words of the title, the tags or what was said; see Search
 	Limit     int    // 0 is 50; at most 200
 	Offset    int    // the first generation's paging; at most 100,000
 	Cursor    string // from the page before; makes Offset count from there
@@ -67,25 +72,19 @@ func tagKey(tag string) string { return strings.ToLower(clean(tag)) }
 // List is a page of sessions, newest use first, and the cursor of the next
 // page, "" at the end. A session that is used while somebody pages moves to
 // the front; the others are neither skipped nor repeated. A cursor that List
-// did not make is core.Invalid.
+// did not make is core.Invalid. With Search it is the sessions of Search, in
+// its order.
 func (s *Store) List(ctx context.Context, f Filter) ([]Session, string, error) {
-	switch {
-	case f.Limit <= 0:
-		f.Limit = defaultLimit
-	case f.Limit > maxLimit:
-		f.Limit = maxLimit
-	}
-	if f.Offset < 0 || f.Offset > maxOffset {
-		return nil, "", core.Errorf(core.Invalid, "offset must be between 0 and %d", maxOffset)
-	}
-	if f.Tag != "" && tagKey(f.Tag) == "" {
-		return nil, "", core.Errorf(core.Invalid, "that is no tag")
-	}
-	var err error
-	if f.Context != "" {
-		if f.Context, err = contextOf(f.Context); err != nil {
-			return nil, "", err
+	if f.Search != "" {
+		found, next, err := s.Search(ctx, f)
+		list := make([]Session, len(found))
+		for i := range found {
+			list[i] = found[i].Session
 		}
+		return list, next, err
+	}
+	if err := f.check(); err != nil {
+		return nil, "", err
 	}
 	if err := f.weigh(ctx, s.db); err != nil {
 		return nil, "", err
@@ -115,30 +114,57 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Session, string, error) {
 	return list, next, nil
 }
 
-// query asks for one row more than the limit, to know whether a page follows.
-// Columns with few values are compared through coalesce, so that the engine
-// walks the newest sessions in order instead of sorting all that an index on
-// such a column finds.
-func (f *Filter) query() (string, []any, error) {
-	var where []string
-	var args []any
-	and := func(cond string, values ...any) {
-		for _, v := range values {
-			args = append(args, v)
-			cond = strings.Replace(cond, "?", "$"+strconv.Itoa(len(args)), 1)
-		}
-		where = append(where, cond)
+// check refuses what is out of bounds and sets the limit.
+func (f *Filter) check() (err error) {
+	switch {
+	case f.Limit <= 0:
+		f.Limit = defaultLimit
+	case f.Limit > maxLimit:
+		f.Limit = maxLimit
 	}
+	if f.Offset < 0 || f.Offset > maxOffset {
+		return core.Errorf(core.Invalid, "offset must be between 0 and %d", maxOffset)
+	}
+	if f.Tag != "" && tagKey(f.Tag) == "" {
+		return core.Errorf(core.Invalid, "that is no tag")
+	}
+	if f.Context != "" {
+		f.Context, err = contextOf(f.Context)
+	}
+	return err
+}
+
+// conditions collects what a statement says behind WHERE. A ? is the next value.
+type conditions struct {
+	where []string
+	args  []any
+}
+
+func (c *conditions) and(cond string, values ...any) {
+	for _, v := range values {
+		c.args = append(c.args, v)
+		cond = strings.Replace(cond, "?", "$"+strconv.Itoa(len(c.args)), 1)
+	}
+	c.where = append(c.where, cond)
+}
+
+// choose says which sessions s the filter wants. Columns with few values are
+// compared through coalesce, so that the engine walks the newest sessions in
+// order instead of sorting all that an index on such a column finds.
+func (f *Filter) choose(c *conditions) {
 	switch {
 	case f.All:
 	case f.fewTagged || f.fewAbout:
-		and("+s.user_id = ?", f.User) // not by its index
+		c.and("+s.user_id = ?", f.User) // not by its index
 	default:
-		and("s.user_id = ?", f.User)
+		c.and("s.user_id = ?", f.User)
+	}
+	if f.Module == "" {
+		c.and("coalesce(s.module, '') <> ?", singleModule)
 	}
 	for _, eq := range [...][2]string{{"module", f.Module}, {"source", f.Source}, {"agent_type", f.AgentType}} {
 		if eq[1] != "" {
-			and("coalesce(s."+eq[0]+", '') = ?", eq[1]) // see query
+			c.and("coalesce(s."+eq[0]+", '') = ?", eq[1])
 		}
 	}
 	if f.Archived != nil {
@@ -146,39 +172,43 @@ func (f *Filter) query() (string, []any, error) {
 		if *f.Archived {
 			flag = 1
 		}
-		and("coalesce(s.archived, 0) = ?", flag)
+		c.and("coalesce(s.archived, 0) = ?", flag)
 	}
 	switch {
 	case f.Tag == "":
 	case f.fewTagged:
-		and("s.id IN (SELECT t.session_id FROM session_tags t WHERE t.tag = ?)", tagKey(f.Tag))
+		c.and("s.id IN (SELECT t.session_id FROM session_tags t WHERE t.tag = ?)", tagKey(f.Tag))
 	default:
-		and("EXISTS (SELECT 1 FROM session_tags t WHERE t.session_id = s.id AND t.tag = ?)", tagKey(f.Tag))
+		c.and("EXISTS (SELECT 1 FROM session_tags t WHERE t.session_id = s.id AND t.tag = ?)", tagKey(f.Tag))
 	}
 	switch {
 	case f.Context == "":
 	case f.fewAbout:
-		and("s.id IN (SELECT c.session_id FROM session_contexts c WHERE c.folder_path = ?)", f.Context)
+		c.and("s.id IN (SELECT c.session_id FROM session_contexts c WHERE c.folder_path = ?)", f.Context)
 	default:
-		and("EXISTS (SELECT 1 FROM session_contexts c WHERE c.session_id = s.id AND c.folder_path = ?)", f.Context)
+		c.and("EXISTS (SELECT 1 FROM session_contexts c WHERE c.session_id = s.id AND c.folder_path = ?)", f.Context)
 	}
-	if f.Search != "" {
-		like := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(f.Search)) + "%"
-		and(`(lower(s.title) LIKE ? ESCAPE '\' OR EXISTS (SELECT 1 FROM session_tags t WHERE t.session_id = s.id AND t.tag LIKE ? ESCAPE '\'))`, like, like)
-	}
+}
+
+// query asks for one row more than the limit, to know whether a page follows.
+func (f *Filter) query() (string, []any, error) {
+	var c conditions
+	f.choose(&c)
 	if f.Cursor != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(f.Cursor)
 		at, id, ok := strings.Cut(string(raw), " ")
 		if _, perr := core.ParseStamp(at); err != nil || perr != nil || !ok || at == "" {
-			return "", nil, core.Errorf(core.Invalid, "the cursor is not one of this list's")
+			return "", nil, errCursor
 		}
-		and("(s.last_accessed, s.id) < (?, ?)", at, id)
+		c.and("(s.last_accessed, s.id) < (?, ?)", at, id)
 	}
 	query := `SELECT ` + columns + ` FROM sessions s`
-	if len(where) > 0 {
-		query += ` WHERE ` + strings.Join(where, " AND ")
+	if len(c.where) > 0 {
+		query += ` WHERE ` + strings.Join(c.where, " AND ")
 	}
-	args = append(args, f.Limit+1, f.Offset)
-	query += fmt.Sprintf(` ORDER BY s.last_accessed DESC, s.id DESC LIMIT $%d OFFSET $%d`, len(args)-1, len(args))
-	return query, args, nil
+	c.args = append(c.args, f.Limit+1, f.Offset)
+	query += fmt.Sprintf(` ORDER BY s.last_accessed DESC, s.id DESC LIMIT $%d OFFSET $%d`, len(c.args)-1, len(c.args))
+	return query, c.args, nil
 }
+
+var errCursor = core.Errorf(core.Invalid, "the cursor is not one of this list's")

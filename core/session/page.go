@@ -89,7 +89,7 @@ func (q *PageQuery) of(t tail) (Page, error) {
 	if id := q.Before + q.After; id != "" {
 		i := at(all, id)
 		if i < 0 {
-			return Page{}, core.Errorf(core.NotFound, "the session has no such message")
+			return Page{}, noMessage()
 		}
 		if q.Before != "" {
 			to = i
@@ -117,6 +117,45 @@ func (q *PageQuery) of(t tail) (Page, error) {
 	p.Messages, p.More, p.Cut = all[start:to], start > from, !t.whole
 	return p, nil
 }
+
+// Turn is one turn as it was said: the message whose line has this id, which is
+// a person's, and what follows up to the next one; what compactions have taken
+// out of the model's sight counts too. core.NotFound where the session has no
+// such message, or has it too far up. Whether the asker may see the session is
+// the caller's question: compare Session.User.
+func (s *Store) Turn(ctx context.Context, sess Session, line string) ([]Message, error) {
+	c, err := s.Open(ctx, sess)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	for limit := int64(firstRead); ; limit *= 8 {
+		f, err := s.vault.ReadTail(c.name, limit)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, noMessage()
+		}
+		if err != nil {
+			return nil, err
+		}
+		m, err := s.readMarks(c.name, &f, limit)
+		if err != nil {
+			return nil, err
+		}
+		all := everything(f, m)
+		if i := at(all.messages, line); i >= 0 {
+			end := i + 1
+			for end < len(all.messages) && !all.messages[end].begins() {
+				end++
+			}
+			return all.messages[i:end], nil
+		}
+		if all.whole || limit >= vault.MaxTail {
+			return nil, noMessage()
+		}
+	}
+}
+
+func noMessage() error { return core.Errorf(core.NotFound, "the session has no such message") }
 
 // Transcript is the file of a session's words as it lies in the vault, and how
 // many bytes of it there are now; core.NotFound before the first. Close it.

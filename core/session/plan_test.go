@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"gatehouse/core"
+	"gatehouse/core/session/words"
+	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
 
@@ -35,14 +37,13 @@ func TestListsAreReadInOrderAndNotSorted(t *testing.T) {
 	}
 }
 
-// What asks for a tag, a folder or words reads the sessions that these have,
+// What asks for a tag or a folder reads the sessions that these have,
 // or walks an index in the list's order; the table is read whole by none, and
 // sorted is only what few sessions have.
 func TestNoListReadsTheWholeTableOfSessions(t *testing.T) {
 	db := storetest.Open(t, core.System{})
 	for _, f := range []Filter{
 		{User: 5, Tag: "work"}, {All: true, Tag: "work"}, {User: 5, Context: "Notes"}, {All: true, Context: "Notes"},
-		{User: 5, Search: "plan"}, {All: true, Search: "plan"},
 		{User: 5, Tag: "rare", fewTagged: true}, {All: true, Tag: "rare", fewTagged: true}, {User: 5, Context: "Rare", fewAbout: true},
 	} {
 		query, args, err := f.query()
@@ -68,5 +69,78 @@ func TestNoListReadsTheWholeTableOfSessions(t *testing.T) {
 				t.Errorf("%+v: %s", f, step.Detail)
 			}
 		}
+	}
+}
+
+// A search walks the index from its newest hit on, without sorting more than
+// one batch, and reaches everything else by its key.
+func TestASearchReadsTheIndexFromItsNewestHit(t *testing.T) {
+	db := storetest.Open(t, core.System{})
+	s := &Store{db: db}
+	no := false
+	for _, f := range []Filter{{User: 5}, {All: true}, {User: 5, Archived: &no, Tag: "work", Context: "Notes", Module: "chat"}} {
+		l := lookup{s: s, f: f, q: words.Parse("green tea"), at: 7}
+		query, args := l.statement(128)
+		var plan []struct {
+			ID, Parent, Notused int
+			Detail              string
+		}
+		if err := db.Select(context.Background(), &plan, "EXPLAIN QUERY PLAN "+query, args...); err != nil {
+			t.Fatal(err)
+		}
+		for i, step := range plan {
+			if step.Parent == plan[0].ID && strings.Contains(step.Detail, "ORDER BY") {
+				t.Errorf("%+v sorts all hits: %s", f, step.Detail)
+			}
+			if strings.HasPrefix(step.Detail, "SCAN") && step.Detail != "SCAN h" && !strings.HasPrefix(step.Detail, "SCAN search VIRTUAL TABLE INDEX") {
+				t.Errorf("%+v: step %d: %s", f, i, step.Detail)
+			}
+		}
+	}
+}
+
+// What the panel offers to choose from is read by leaps: with a million tagged
+// sessions as well.
+func TestCommonTagsAreCountedWithoutReadingThemAll(t *testing.T) {
+	ctx, db := context.Background(), storetest.Open(t, core.System{})
+	s := New(Options{DB: db})
+	defer s.Close()
+	if list, err := s.CommonTags(ctx); err != nil || len(list) != 0 {
+		t.Errorf("of nothing: %v, %v", list, err)
+	}
+	err := db.Tx(ctx, func(tx *store.Tx) error {
+		for _, q := range []string{
+			`INSERT INTO sessions (id, created_at, last_accessed) WITH RECURSIVE k(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM k WHERE i < 1200) SELECT 's' || i, '', '' FROM k`,
+			`INSERT INTO session_tags (session_id, tag, created_at) SELECT id, 'all', '' FROM sessions`,
+			`INSERT INTO session_tags (session_id, tag, created_at) SELECT id, 'few', '' FROM sessions WHERE id < 's1003'`,
+			`INSERT INTO session_tags (session_id, tag, created_at) SELECT id, 'own-' || id, '' FROM sessions WHERE id >= 's9'`,
+		} {
+			if _, err := tx.Exec(ctx, q); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.CommonTags(ctx)
+	if err != nil || len(list) < 10 || list[0] != (TagCount{"all", CountTo}) || list[1].Tag != "few" || list[2].Count != 1 {
+		t.Errorf("%v, %v", list, err)
+	}
+	var plan []struct {
+		ID, Parent, Notused int
+		Detail              string
+	}
+	if err := db.Select(ctx, &plan, "EXPLAIN QUERY PLAN "+commonQuery, commonTags, CountTo); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range plan {
+		if strings.HasPrefix(step.Detail, "SCAN s") {
+			t.Errorf("it walks: %s", step.Detail)
+		}
+	}
+	if len(plan) < 5 {
+		t.Errorf("the plan is %v", plan)
 	}
 }

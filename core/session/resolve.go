@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,9 +46,10 @@ func (s *Store) Resolve(ctx context.Context, tx *store.Tx, ref Ref) (Session, bo
 func (s *Store) resolveChat(ctx context.Context, tx *store.Tx, ref Ref) (Session, bool, error) {
 	var r struct {
 		row
-		ChatName string `db:"chat_name"`
+		ChatName  string `db:"chat_name"`
+		ChatModel string `db:"chat_model"`
 	}
-	err := tx.Get(ctx, &r, `SELECT `+columns+`, c.name AS chat_name
+	err := tx.Get(ctx, &r, `SELECT `+columns+`, c.name AS chat_name, c.model AS chat_model
 		FROM chats c JOIN sessions s ON s.id = c.session_id WHERE c.bot = $1 AND c.chat = $2`, ref.Bot, ref.Chat)
 	switch {
 	case errors.Is(err, store.ErrNoRows):
@@ -58,6 +60,7 @@ func (s *Store) resolveChat(ctx context.Context, tx *store.Tx, ref Ref) (Session
 			return Session{}, false, err
 		}
 		sess, err := r.session()
+		sess.ChatModel = r.ChatModel
 		return sess, false, err
 	default:
 		if err := s.Unbind(ctx, tx, ref.Address); err != nil {
@@ -71,7 +74,12 @@ func (s *Store) resolveChat(ctx context.Context, tx *store.Tx, ref Ref) (Session
 	if err := s.bind(ctx, tx, ref, sess.ID); err != nil {
 		return Session{}, false, err
 	}
-	s.keep(tx, makeSidecar(sess, ref.Address, nil))
+	set, err := s.Settings(ctx, tx, ref.Address)
+	if err != nil {
+		return Session{}, false, err
+	}
+	sess.ChatModel = set.Model
+	s.keep(tx, makeSidecar(sess, ref.Address, nil, nil))
 	return sess, true, nil
 }
 
@@ -131,9 +139,10 @@ func (s *Store) create(ctx context.Context, tx *store.Tx, ref Ref, id string) (S
 		owner = core.Operator // many people speak in it: it is nobody's own
 	}
 	sess := Session{
-		ID: id, Module: "chat", Source: ref.Source, WorkingDirectory: dir, VaultRoot: s.vault.Path(),
+		ID: id, Module: cmp.Or(ref.Options.Module, "chat"), Source: ref.Source, WorkingDirectory: dir, VaultRoot: s.vault.Path(),
 		Model: ref.Options.Model, CreatedAt: tx.Time().UTC(), LastAccessed: tx.Time().UTC(),
 		AgentType: ref.AgentType, User: owner, TrustLevel: ref.Trust, TitleSource: "default",
+		Workspace: ref.Options.Workspace, ContinuedFrom: ref.Options.ContinuedFrom,
 	}
 	if sess.AgentType == "" {
 		sess.AgentType = "vault-agent"
@@ -146,9 +155,9 @@ func (s *Store) create(ctx context.Context, tx *store.Tx, ref Ref, id string) (S
 	}
 	now := core.Stamp(tx.Time())
 	_, err = tx.Exec(ctx, `INSERT INTO sessions (id, title, module, source, working_directory, vault_root, model,
-			created_at, last_accessed, agent_type, user_id, trust_level)
-		VALUES ($1, '', $2, $3, $4, $5, $6, $7, $7, $8, $9, $10)`,
-		id, sess.Module, sess.Source, dir, sess.VaultRoot, sess.Model, now, sess.AgentType, owner, ref.Trust)
+			created_at, last_accessed, agent_type, user_id, trust_level, workspace, continued_from)
+		VALUES ($1, '', $2, $3, $4, $5, $6, $7, $7, $8, $9, $10, nullif($11, ''), nullif($12, ''))`,
+		id, sess.Module, sess.Source, dir, sess.VaultRoot, sess.Model, now, sess.AgentType, owner, ref.Trust, sess.Workspace, sess.ContinuedFrom)
 	if err != nil {
 		return Session{}, fmt.Errorf("create session: %w", err)
 	}

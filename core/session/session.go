@@ -39,28 +39,38 @@ type Session struct {
 	TitleSource      string          `json:"title_source"` // default, model, user
 	Workspace        string          `json:"workspace,omitempty"`
 	Project          string          `json:"project_id,omitempty"`
+
+	ChatModel string `json:"-"` // of the chat that the turn came from, as Resolve found it (ChatSettings)
 }
 
 // Options for New.
 type Options struct {
-	DB      store.Queryer // reads outside transactions
+	DB      *store.DB
 	Vault   *vault.Vault
 	Clock   core.Clock   // nil: the system's
 	Log     *slog.Logger // nil: none
 	Version string       // written into transcript lines; "" is "gatehouse"
+
+	// Projects is a folder like ~/.claude/projects where transcripts of the
+	// operator's sessions are looked for that the vault does not hold. It is
+	// only read. "": none.
+	Projects string
 }
 
 // A Store finds and keeps sessions. It is safe for concurrent use; Close it.
 type Store struct {
-	db      store.Queryer
+	db      *store.DB
 	vault   *vault.Vault
 	clock   core.Clock
 	log     *slog.Logger
 	version string
 	cache   *cache
 
+	projects projects
+
 	mu      sync.Mutex
-	dirty   map[string]sidecar // waiting for the writer; bounded by maxDirty
+	opened  map[string]time.Time // since Touched; bounded by maxTouched
+	dirty   map[string]sidecar   // waiting for the writer; bounded by maxDirty
 	writing bool
 	idle    *sync.Cond // signalled when writing ends
 }
@@ -78,7 +88,7 @@ func New(o Options) *Store {
 	}
 	s := &Store{
 		db: o.DB, vault: o.Vault, clock: o.Clock, log: o.Log, version: o.Version,
-		cache: newCache(o.Clock), dirty: map[string]sidecar{},
+		cache: newCache(o.Clock), projects: projects(o.Projects), dirty: map[string]sidecar{}, opened: map[string]time.Time{},
 	}
 	s.idle = sync.NewCond(&s.mu)
 	return s

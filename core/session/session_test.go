@@ -515,18 +515,10 @@ func TestListFilters(t *testing.T) {
 	h := open(t)
 	a, b := h.resolve(chat(5, "a")), h.resolve(chat(5, "b"))
 	c := h.resolve(api(6, ""))
-	h.tx(func(ctx context.Context, tx *store.Tx) error {
-		for _, q := range []string{
-			`UPDATE sessions SET title = 'Fifty 50% off', archived = 1 WHERE id = $1`,
-			`INSERT INTO session_tags VALUES ($1, 'blue', '')`,
-		} {
-			if _, err := tx.Exec(ctx, q, a.ID); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	yes, no := true, false
+	yes, no, title := true, false, "Fifty 50% off"
+	if _, err := h.update(a.ID, session.Change{Title: &title, Archived: &yes, AddTags: []string{"blue"}}); err != nil {
+		t.Fatal(err)
+	}
 	for _, f := range []struct {
 		filter session.Filter
 		want   []string
@@ -543,7 +535,10 @@ func TestListFilters(t *testing.T) {
 		{session.Filter{All: true, Tag: "Blue"}, []string{a.ID}},
 		{session.Filter{All: true, Search: "50%"}, []string{a.ID}},
 		{session.Filter{All: true, Search: "fifty"}, []string{a.ID}},
-		{session.Filter{All: true, Search: "5_%"}, nil},
+		{session.Filter{All: true, Search: "5_%5"}, nil},
+		{session.Filter{All: true, Search: "bl", Archived: &yes}, []string{a.ID}},
+		{session.Filter{All: true, Search: "bl", Archived: &no}, nil},
+		{session.Filter{User: 6, Search: "fifty"}, nil},
 		{session.Filter{All: true, Search: "' OR 1=1 --"}, nil},
 	} {
 		list, _, err := h.List(context.Background(), f.filter)
@@ -603,7 +598,21 @@ func TestForgetLeavesNothingOfAPersonInTheLists(t *testing.T) {
 	}
 	_ = c.Close()
 	_ = h.Close()
-	h.tx(func(ctx context.Context, tx *store.Tx) error { return h.Forget(ctx, tx, 5) })
+	var ids []string
+	h.tx(func(ctx context.Context, tx *store.Tx) (err error) {
+		ids, err = h.Forget(ctx, tx, core.Person{User: 5, Chats: []core.Address{{Bot: "b", Chat: "c1"}}})
+		return err
+	})
+	for range 2 { // a second time finds nothing to do
+		for _, id := range ids {
+			if err := h.Erase(id); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if trash, _ := h.vault.Root().Open(".parachute/trash"); trash != nil {
+		t.Error("what was forgotten lies in the trash")
+	}
 	if _, err := h.ByID(context.Background(), h.db, a.ID); core.KindOf(err) != core.NotFound {
 		t.Errorf("row: %v", err)
 	}

@@ -35,9 +35,19 @@ type sidecar struct {
 	Place       string     `json:"place,omitempty"`
 	Source      string     `json:"source"`
 	CreatedAt   string     `json:"created_at"`
+
+	Module           string          `json:"module,omitempty"`
+	AgentType        string          `json:"agent_type,omitempty"`
+	WorkingDirectory string          `json:"working_directory,omitempty"`
+	VaultRoot        string          `json:"vault_root,omitempty"`
+	ContinuedFrom    string          `json:"continued_from,omitempty"`
+	Workspace        string          `json:"workspace,omitempty"`
+	Project          string          `json:"project_id,omitempty"`
+	Contexts         []string        `json:"contexts,omitempty"`
+	Metadata         json.RawMessage `json:"metadata,omitempty"`
 }
 
-func makeSidecar(s Session, chat core.Address, tags []string) sidecar {
+func makeSidecar(s Session, chat core.Address, tags, contexts []string) sidecar {
 	if tags == nil {
 		tags = []string{}
 	}
@@ -45,6 +55,8 @@ func makeSidecar(s Session, chat core.Address, tags []string) sidecar {
 		ID: s.ID, User: s.User, Trust: s.TrustLevel, Title: s.Title, TitleSource: s.TitleSource, Tags: tags,
 		Archived: s.Archived, Bot: chat.Bot, Chat: chat.Chat, Thread: chat.Thread, Place: chat.Place,
 		Source: s.Source, CreatedAt: core.Stamp(s.CreatedAt),
+		Module: s.Module, AgentType: s.AgentType, WorkingDirectory: s.WorkingDirectory, VaultRoot: s.VaultRoot,
+		ContinuedFrom: s.ContinuedFrom, Workspace: s.Workspace, Project: s.Project, Contexts: contexts, Metadata: s.Metadata,
 	}
 }
 
@@ -57,7 +69,7 @@ func (c sidecar) encode() ([]byte, error) {
 
 // current reads a session's sidecar from the database.
 func (s *Store) current(ctx context.Context, q store.Queryer, id string) (sidecar, error) {
-	sess, err := s.ByID(ctx, q, id)
+	d, err := s.Detail(ctx, q, id)
 	if err != nil {
 		return sidecar{}, err
 	}
@@ -65,11 +77,7 @@ func (s *Store) current(ctx context.Context, q store.Queryer, id string) (sideca
 	if err != nil {
 		return sidecar{}, err
 	}
-	var tags []string
-	if err := q.Select(ctx, &tags, `SELECT tag FROM session_tags WHERE session_id = $1 ORDER BY tag`, id); err != nil {
-		return sidecar{}, fmt.Errorf("tags of session: %w", err)
-	}
-	return makeSidecar(sess, chat, tags), nil
+	return makeSidecar(d.Session, chat, d.Tags, d.Contexts), nil
 }
 
 // keepCurrent has the sidecar of id written as tx sees it, after the commit.
@@ -160,7 +168,7 @@ func (s *Store) Repair(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// newest reads the sidecars of the newest sessions, with two queries.
+// newest reads the sidecars of the newest sessions, with three queries.
 func (s *Store) newest(ctx context.Context) ([]sidecar, error) {
 	var rows []struct {
 		row
@@ -185,9 +193,21 @@ func (s *Store) newest(ctx context.Context) ([]sidecar, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tags of newest sessions: %w", err)
 	}
-	of := map[string][]string{}
+	var contexts []struct {
+		ID   string `db:"session_id"`
+		Path string `db:"folder_path"`
+	}
+	err = s.db.Select(ctx, &contexts, `SELECT session_id, folder_path FROM session_contexts WHERE session_id IN (
+		SELECT id FROM sessions ORDER BY last_accessed DESC, id DESC LIMIT $1) ORDER BY session_id, added_at, folder_path`, maxRepair)
+	if err != nil {
+		return nil, fmt.Errorf("contexts of newest sessions: %w", err)
+	}
+	of, about := map[string][]string{}, map[string][]string{}
 	for _, t := range tags {
 		of[t.ID] = append(of[t.ID], t.Tag)
+	}
+	for _, c := range contexts {
+		about[c.ID] = append(about[c.ID], c.Path)
 	}
 	all := make([]sidecar, 0, len(rows))
 	for _, r := range rows {
@@ -195,7 +215,7 @@ func (s *Store) newest(ctx context.Context) ([]sidecar, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, makeSidecar(sess, core.Address{Bot: r.Bot, Chat: r.Chat, Thread: r.Thread, Place: r.Place}, of[r.ID]))
+		all = append(all, makeSidecar(sess, core.Address{Bot: r.Bot, Chat: r.Chat, Thread: r.Thread, Place: r.Place}, of[r.ID], about[r.ID]))
 	}
 	return all, nil
 }

@@ -56,5 +56,8 @@ func (s *Store) SetTitle(ctx context.Context, tx *store.Tx, id, title, source st
 	if n == 0 {
 		return false, nil
 	}
+	if err := s.head(ctx, tx, id); err != nil {
+		return false, err
+	}
 	return true, s.keepCurrent(ctx, tx, id)
 }

@@ -9,6 +9,20 @@ import (
 	"gatehouse/core/store"
 )
 
+// TrustAutoIn reports whether tools go on without asking in the conversation
+// of a chat; false where there is none.
+func (s *Store) TrustAutoIn(ctx context.Context, q store.Queryer, addr core.Address) (bool, error) {
+	var metadata []string
+	err := q.Select(ctx, &metadata, `SELECT coalesce(s.metadata, '') FROM chats c JOIN sessions s ON s.id = c.session_id WHERE c.bot = $1 AND c.chat = $2`, addr.Bot, addr.Chat)
+	if err != nil {
+		return false, fmt.Errorf("session of chat: %w", err)
+	}
+	if len(metadata) == 0 {
+		return false, nil
+	}
+	return (&Session{Metadata: json.RawMessage(metadata[0])}).TrustAuto(false), nil
+}
+
 // SetTrustAuto has the tools of a chat's conversation go on unasked, or ask
 // again ("permissions": {"trust_auto": …} in its metadata). Conflict while the
 // chat has no conversation. The caller has made sure that the owner wants it.

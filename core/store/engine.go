@@ -27,6 +27,11 @@ type engine struct {
 	pause      string                    // before another run: a statement that lets the others finish
 	lost       func(error) bool          // the connection is gone
 	farewell   string                    // the writer's last statement
+
+	match      func(table string, terms []Term, first int) (cond string, args []any) // see DB.Match
+	words      func(text string) string                                              // see Tx.Words
+	emptyWords string                                                                // see Tx.EmptyWords
+	mergeWords string                                                                // see Tx.MergeWords; "" there is nothing to do
 }
 
 var sqlite = engine{
@@ -36,6 +41,11 @@ var sqlite = engine{
 	again:    func(error) bool { return false }, // there is no other writer
 	lost:     func(error) bool { return false },
 	farewell: "PRAGMA wal_checkpoint(TRUNCATE)",
+
+	match:      matchFTS5,
+	words:      func(text string) string { return text },
+	emptyWords: "INSERT INTO search (search) VALUES ('delete-all')",
+	mergeWords: "INSERT INTO search (search) VALUES ('optimize')",
 }
 
 var postgreSQL = engine{
@@ -47,6 +57,10 @@ var postgreSQL = engine{
 	again:      postgres.Again,
 	pause:      "SELECT pg_sleep(0.01 + random() / 20)", // who runs at once takes its locks again before those who waited
 	lost:       postgres.Lost,
+
+	match:      matchLike,
+	words:      func(text string) string { return " " + text + " " },
+	emptyWords: "DELETE FROM search",
 }
 
 // maxAgain bounds how often a transaction that lost against another is run.

@@ -19,3 +19,15 @@ func AdoptTime(v any) string {
 	s, _ := original.Time(v).(string)
 	return s
 }
+
+// AuditScan is how many rows of the log one page looks at.
+const AuditScan = auditScan
+
+// AuditText is the part of a page that walks an index.
+func AuditText(f AuditFilter) (string, []any, error) {
+	l, err := f.query()
+	if err != nil {
+		return "", nil, err
+	}
+	return l.scan(auditScan), l.early, nil
+}

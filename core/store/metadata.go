@@ -58,3 +58,24 @@ func Audit(ctx context.Context, tx *Tx, by core.Actor, action, subject string, d
 		core.Stamp(tx.now), by.User, by.Via, action, subject, body)
 	return err
 }
+
+// DeleteMetadataLike removes every key that begins with prefix and says how many.
+func DeleteMetadataLike(ctx context.Context, tx *Tx, prefix string) (int, error) {
+	n, err := tx.Exec(ctx, `DELETE FROM metadata WHERE substr(key, 1, length($1)) = $1 AND $1 <> ''`, prefix)
+	return int(n), err
+}
+
+// maxLike bounds what MetadataLike returns.
+const maxLike = 1000
+
+// MetadataLike are the values, by key, of keys that begin with prefix: the
+// first 1,000.
+func MetadataLike(ctx context.Context, q Queryer, prefix string) (map[string]string, error) {
+	var rows []struct{ Key, Value string }
+	err := q.Select(ctx, &rows, `SELECT key, coalesce(value, '') AS value FROM metadata WHERE substr(key, 1, length($1)) = $1 ORDER BY key LIMIT $2`, prefix, maxLike)
+	values := make(map[string]string, len(rows))
+	for _, r := range rows {
+		values[r.Key] = r.Value
+	}
+	return values, err
+}

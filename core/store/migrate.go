@@ -24,13 +24,13 @@ func Newest() int64 { return migrations.Newest(migrations.SQLite) }
 // version. One that existed is copied beside itself first.
 func (d *DB) migrate(ctx context.Context, existed bool) error {
 	ledger := migrations.Ledger{Engine: d.engine.kind, Clock: d.clock}
-	p, err := goose.NewProvider("", d.write.DB, migrations.Files(d.engine.kind), goose.WithStore(ledger), goose.WithDisableGlobalRegistry(true))
-	if err != nil {
-		return err
-	}
 	newest := migrations.Newest(d.engine.kind)
 	have, err := ledger.Version(ctx, d.write.DB)
 	if err != nil || have == newest {
+		return err // at most starts nothing is to be done, and goose would read all texts first
+	}
+	p, err := goose.NewProvider("", d.write.DB, migrations.Files(d.engine.kind), goose.WithStore(ledger), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
 		return err
 	}
 	if existed && have != 0 {

@@ -27,6 +27,7 @@ type job struct {
 	tx     *Tx
 	err    error
 	panics any
+	alone  func() error // instead of f: between transactions, on the writer's goroutine
 	done   chan struct{}
 }
 
@@ -147,22 +148,33 @@ func (d *DB) writer() {
 	group := make([]*job, 0, maxGroup)
 	for {
 		group = group[:0]
+		var last *job
 		select {
 		case j := <-d.queue:
-			group = append(group, j)
+			if last = j; j.alone == nil {
+				group = append(group, j)
+			}
 		case <-d.closing:
 			return
 		}
 	company:
-		for len(group) < maxGroup {
+		for len(group) < maxGroup && last.alone == nil {
 			select {
 			case j := <-d.queue:
-				group = append(group, j)
+				if last = j; j.alone == nil {
+					group = append(group, j)
+				}
 			default:
 				break company
 			}
 		}
-		d.commitGroup(group)
+		if len(group) > 0 {
+			d.commitGroup(group)
+		}
+		if last.alone != nil {
+			last.err = last.alone()
+			close(last.done)
+		}
 	}
 }
 

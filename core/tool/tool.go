@@ -77,6 +77,26 @@ type Turn struct {
 	MayRead, MayWrite func(name string) bool
 }
 
+// A Query is what is looked for on the web.
+type Query struct {
+	Text    string
+	Only    []string // results of these domains alone; empty: of all
+	Without []string // none of these
+}
+
+// A Finding is what a search brought: pages, and where somebody has read them
+// for us what stands there. All of it was written by strangers.
+type Finding struct {
+	Answer string
+	Pages  []Page
+}
+
+// A Page is one result of a search.
+type Page struct{ Title, URL, Passage string }
+
+// A Look looks for something on the web. Its errors are as a tool's.
+type Look func(ctx context.Context, c *Call, q Query) (Finding, error)
+
 // MaxPath bounds a path as a model writes it, in bytes: Linux takes no longer one.
 const MaxPath = 4096
 

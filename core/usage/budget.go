@@ -57,15 +57,19 @@ const staleAfter = 25 * time.Hour
 // a budget in dollars with a model whose price nobody knows, is core.Busy in
 // words for the person.
 func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, notice string, err error) {
+	hold, err := l.bounds(ctx, db, r.User)
+	if err != nil {
+		return 0, "", err
+	}
 	bounds := []struct {
 		scope, whose string
 		budget       Budget
 		where        string
 		arg          any
 	}{
-		{scopeUser, "your", l.budgets.UserDay, "user_id = $2", r.User},
-		{scopeBot, "this bot's", l.budgets.BotDay, "bot = $2", r.Bot},
-		{scopeAll, "the gateway's", l.budgets.Day, "$2 = ''", ""},
+		{scopeUser, "your", hold.UserDay, "user_id = $2", r.User},
+		{scopeBot, "this bot's", hold.BotDay, "bot = $2", r.Bot},
+		{scopeAll, "the gateway's", hold.Day, "$2 = ''", ""},
 	}
 	any := false
 	for _, b := range bounds {
@@ -114,22 +118,16 @@ const (
 // fits reports whether r fits into what is left of a day's budget, and if not,
 // why; crossed says that it is the call that crosses the warning's mark.
 func fits(ctx context.Context, tx *store.Tx, r Row, b Budget, where string, arg any) (crossed bool, why string, err error) {
-	day := tx.Time().UTC().Truncate(24 * time.Hour)
-	var used struct {
-		Tokens int64 `db:"tokens"`
-		Micro  int64 `db:"micro"`
-	}
-	err = tx.Get(ctx, &used, `SELECT coalesce(sum(input + output + cache_read + cache_write), 0) AS tokens, coalesce(sum(micro_usd), 0) AS micro
-		FROM usage WHERE at >= $1 AND `+where, core.Stamp(day), arg)
+	used, err := usedToday(ctx, tx, tx.Time(), where, arg)
 	if err != nil {
-		return false, "", fmt.Errorf("usage of the day: %w", err)
+		return false, "", err
 	}
 	was, more, bound := used.Tokens, r.Input+r.Output, b.Tokens
 	if b.MicroUSD > 0 {
 		if r.MicroUSD == nil {
 			return false, whyUnpriced, nil
 		}
-		was, more, bound = used.Micro, *r.MicroUSD, b.MicroUSD
+		was, more, bound = used.MicroUSD, *r.MicroUSD, b.MicroUSD
 	}
 	if was+more > bound {
 		return false, whyUsed, nil

@@ -5,6 +5,7 @@ package usage
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"gatehouse/core"
@@ -29,7 +30,7 @@ type Row struct {
 // A Ledger records rows and counts them. It is safe for concurrent use.
 type Ledger struct {
 	metrics *Metrics
-	budgets Budgets
+	budgets atomic.Pointer[Budgets]
 }
 
 // New is a Ledger; nil metrics are counted nowhere.
@@ -37,7 +38,9 @@ func New(m *Metrics, b Budgets) *Ledger {
 	if m == nil {
 		m = NewMetrics(nil, nil)
 	}
-	return &Ledger{metrics: m, budgets: b}
+	l := &Ledger{metrics: m}
+	l.SetBudgets(b)
+	return l
 }
 
 // Record writes one settled row in the caller's transaction; the counters move
@@ -100,6 +103,12 @@ func (l *Ledger) Forget(ctx context.Context, tx *store.Tx, user int64) error {
 	_, err := tx.Exec(ctx, `UPDATE usage SET user_id = 0, session_id = '' WHERE user_id = $1`, user)
 	if err != nil {
 		return fmt.Errorf("forget usage: %w", err)
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM rollups WHERE series = $1 OR series = $2`, fmt.Sprintf("user_tokens|%d", user), fmt.Sprintf("user_usd|%d", user)); err != nil {
+		return fmt.Errorf("forget rollups: %w", err)
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM user_budgets WHERE user_id = $1`, user); err != nil {
+		return fmt.Errorf("forget budget: %w", err)
 	}
 	return nil
 }

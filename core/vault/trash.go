@@ -59,3 +59,25 @@ func (v *Vault) Prune(now time.Time, days int) (int, error) {
 	}
 	return n, nil
 }
+
+// RemoveTrashed deletes for good what was trashed under the name base, such as
+// "<id>.jsonl", however often.
+func (v *Vault) RemoveTrashed(base string) error {
+	entries, err := fs.ReadDir(v.root.FS(), trashDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return explain("empty the trash", err)
+	}
+	for _, e := range entries {
+		stamp, rest, ok := strings.Cut(e.Name(), "-")
+		if _, err := time.Parse(trashStamp, stamp); !ok || err != nil || rest != base && !strings.HasSuffix(rest, "-"+base) {
+			continue
+		}
+		if err := v.root.RemoveAll(path.Join(trashDir, e.Name())); err != nil {
+			return explain("empty the trash", err)
+		}
+	}
+	return nil
+}

@@ -7,7 +7,9 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -22,6 +24,13 @@ type (
 	// without an error.
 	Inbox interface {
 		Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error
+	}
+	// Repeats knows the message id and the chat that an update was stored with,
+	// for as long as a repeat of it is recognised.
+	Repeats interface {
+		Stored(ctx context.Context, bot, update string) (message, chat string, found bool, err error)
+		// Queued is how many messages of the sender wait to be answered, counted up to most.
+		Queued(ctx context.Context, bot, sender string, most int) (int, error)
 	}
 	// A Follower shows the events of runs (*bus.Bus). Follow joins at once and
 	// replays what is kept after LastID. With a Run that is over it ends after
@@ -43,6 +52,8 @@ type (
 		Locate(ctx context.Context, user int64, id string) (session string, known bool, err error)
 		Session(ctx context.Context, id string) (SessionRow, error)
 		List(ctx context.Context, q SessionQuery) (rows []SessionRow, next string, err error)
+		// Count is how many List would show without search, limit and paging.
+		Count(ctx context.Context, q SessionQuery) (int, error)
 	}
 	// Bots are the connectors. Start, Stop and Test get a bot that States lists.
 	Bots interface {
@@ -86,6 +97,7 @@ type Check struct {
 type Options struct {
 	Door        *auth.Door
 	Inbox       Inbox
+	Repeats     Repeats
 	Follower    Follower
 	Runs        Runs
 	Sessions    Sessions
@@ -98,7 +110,13 @@ type Options struct {
 	Asks        Asks
 	Grants      Grants
 	Answers     Answers
+	Agents      Agents
+	Files       Files
 	Bell        Bell
+	Keys        Keys
+	Audit       Log
+	Figures     Figures
+	Mail        Mail
 	Checks      []Check // besides the connectors
 	Gatherer    prometheus.Gatherer
 
@@ -115,6 +133,7 @@ type API struct {
 	recent *recent
 	ready  *readiness
 	doc    *document
+	pulse  *web.Pulse
 }
 
 // New prepares the API; it fails when openapi.yaml doesn't hold together.
@@ -132,17 +151,45 @@ func New(o Options) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{Options: o, slots: newSlots(o.Streams), recent: newRecent(), doc: doc}
+	a := &API{Options: o, slots: newSlots(o.Streams), recent: newRecent(), doc: doc, pulse: web.NewPulse(o.Clock)}
 	a.ready = &readiness{clock: o.Clock, checks: o.Checks, bots: o.Bots}
 	return a, nil
 }
 
 // Register adds the routes to mux. They expect a web.Site in front of mux.
 func (a *API) Register(mux *http.ServeMux) {
-	for pattern, h := range map[string]web.Handler{
+	for pattern, h := range a.routes() {
+		mux.Handle(pattern, a.serve(a.known(h)))
+	}
+	for pattern, h := range a.openRoutes() {
+		mux.Handle(pattern, a.serve(h))
+	}
+	mux.Handle("/api/", a.serve(a.known(nowhere(mux))))
+}
+
+// Routes are the patterns that are served, for the test that all are documented.
+func (a *API) Routes() []string {
+	return slices.Concat(slices.Collect(maps.Keys(a.routes())), slices.Collect(maps.Keys(a.openRoutes())))
+}
+
+// openRoutes answer anybody.
+func (a *API) openRoutes() map[string]web.Handler {
+	return map[string]web.Handler{
+		"GET /healthz":              a.healthz,
+		"GET /openapi.json":         a.openapi,
+		"GET /docs":                 a.docs,
+		"GET /docs/problems":        a.problems,
+		"GET /docs/problems/{type}": a.problemType,
+	}
+}
+
+// routes answer whom they know.
+func (a *API) routes() map[string]web.Handler {
+	all := map[string]web.Handler{
 		"POST /api/chat":                           a.send,
 		"GET /api/chat":                            a.list,
 		"GET /api/chat/active-streams":             a.active,
+		"GET /api/chat/count":                      a.count,
 		"GET /api/chat/{id}/events":                a.events,
 		"POST /api/chat/{id}/abort":                a.abort,
 		"GET /api/chat/{id}/stream-status":         a.status,
@@ -166,17 +213,10 @@ func (a *API) Register(mux *http.ServeMux) {
 		"DELETE /api/permissions/grants/{id}":      a.revokeGrant,
 		"GET /readyz":                              a.readyz,
 		"GET /metrics":                             a.metrics,
-	} {
-		mux.Handle(pattern, a.serve(a.known(h)))
 	}
-	for pattern, h := range a.sessionRoutes() {
-		mux.Handle(pattern, a.serve(a.known(h)))
-	}
-	mux.Handle("GET /healthz", a.serve(a.healthz))
-	mux.Handle("GET /openapi.json", a.serve(a.openapi))
-	mux.Handle("GET /docs", a.serve(a.docs))
-	mux.Handle("GET /docs/problems", a.serve(a.problems))
-	mux.Handle("/api/", a.serve(a.known(nowhere(mux))))
+	maps.Copy(all, a.sessionRoutes())
+	maps.Copy(all, a.accessRoutes())
+	return all
 }
 
 func (a *API) serve(h web.Handler) http.Handler { return web.Serve(a.Log, web.WriteProblem, h) }

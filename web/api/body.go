@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	"gatehouse/core"
+	"gatehouse/core/attach"
+	"gatehouse/core/session"
 	"gatehouse/web"
 )
 
@@ -17,7 +19,10 @@ import (
 const (
 	MaxMessage      = 100 << 10
 	MaxSystemPrompt = 32 << 10
-	maxChatBody     = 1 << 20
+	MaxInitial      = 100 << 10
+	maxChatBody     = 2 << 20
+	maxModule       = 64
+	maxContexts     = 100
 )
 
 // chatRequest is the body of POST /api/chat.
@@ -29,11 +34,14 @@ type chatRequest struct {
 	CancelOnDisconnect bool
 	WorkingDirectory   string
 	SystemPrompt       string
+	AgentPath          string
+	Module             string
+	Workspace          string
+	Contexts           []string
+	InitialContext     string
+	ContinuedFrom      string
+	Attachments        []attachment
 }
-
-// later are fields of the contract that this version doesn't honour. To ignore
-// them would change what was asked for, so they are refused by name.
-var later = []string{"agent_path", "module", "workspace", "contexts", "attachments", "initial_context", "continued_from"}
 
 // parseChat reads a body. camelCase names are folded first; null is the same
 // as absent; ignored holds the names nobody knows.
@@ -45,12 +53,13 @@ func parseChat(raw []byte) (req chatRequest, ignored []string, err error) {
 	into := map[string]any{
 		"message": &req.Message, "session_id": &req.SessionID, "model": &req.Model, "trust_level": &req.TrustLevel,
 		"cancel_on_disconnect": &req.CancelOnDisconnect, "working_directory": &req.WorkingDirectory, "system_prompt": &req.SystemPrompt,
+		"agent_path": &req.AgentPath, "module": &req.Module, "workspace": &req.Workspace, "contexts": &req.Contexts,
+		"initial_context": &req.InitialContext, "continued_from": &req.ContinuedFrom,
+		"attachments": &req.Attachments,
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		dest, known := into[name]
 		switch {
-		case slices.Contains(later, name):
-			return req, nil, fieldProblem(web.UnsupportedField, name, "the field "+name+" is not supported by this version")
 		case !known:
 			ignored = append(ignored, name)
 		case json.Unmarshal(fields[name], dest) != nil:
@@ -61,8 +70,13 @@ func parseChat(raw []byte) (req chatRequest, ignored []string, err error) {
 }
 
 func kindOf(dest any) string {
-	if _, ok := dest.(*bool); ok {
+	switch dest.(type) {
+	case *bool:
 		return "boolean"
+	case *[]string:
+		return "list of strings"
+	case *[]attachment:
+		return "list of objects, each with name and data"
 	}
 	return "string"
 }
@@ -72,6 +86,9 @@ func fieldProblem(f web.Fault, name, detail string) error {
 }
 
 func (q *chatRequest) check() error {
+	if len(q.Attachments) > attach.MaxFiles {
+		return fieldProblem(web.TooLarge, "attachments", fmt.Sprintf("at most %d files may be attached", attach.MaxFiles))
+	}
 	if strings.TrimSpace(q.Message) == "" {
 		return fieldProblem(web.Invalid, "message", "the field message is missing or empty")
 	}
@@ -81,10 +98,25 @@ func (q *chatRequest) check() error {
 	}{
 		{"message", q.Message, MaxMessage}, {"system_prompt", q.SystemPrompt, MaxSystemPrompt},
 		{"session_id", q.SessionID, 128}, {"model", q.Model, 200}, {"working_directory", q.WorkingDirectory, 4096},
+		{"agent_path", q.AgentPath, 400}, {"module", q.Module, maxModule}, {"workspace", q.Workspace, 128},
+		{"initial_context", q.InitialContext, MaxInitial}, {"continued_from", q.ContinuedFrom, 128},
 	} {
 		if len(f.value) > f.most {
 			return fieldProblem(web.TooLarge, f.name, fmt.Sprintf("the field %s is over %d bytes", f.name, f.most))
 		}
+	}
+	if len(q.Contexts) > maxContexts {
+		return fieldProblem(web.TooLarge, "contexts", fmt.Sprintf("the field contexts holds more than %d paths", maxContexts))
+	}
+	for i, given := range q.Contexts {
+		path, err := session.ContextPath(given)
+		if err != nil {
+			return fieldProblem(web.Invalid, "contexts", core.TextOf(err))
+		}
+		q.Contexts[i] = path
+	}
+	if clean := strings.Join(strings.Fields(core.CleanName(q.Module)), " "); q.Module != "" && clean != q.Module {
+		return fieldProblem(web.Invalid, "module", "the field module must be a short name")
 	}
 	return nil
 }
@@ -94,6 +126,9 @@ func (q *chatRequest) check() error {
 func fold(raw []byte) (map[string]json.RawMessage, error) {
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &given); err != nil || given == nil {
+		if !json.Valid(raw) {
+			return nil, &web.Problem{Fault: web.Invalid, Detail: "the body is not valid JSON", Err: err}
+		}
 		return nil, core.Errorf(core.Invalid, "the body must be a JSON object")
 	}
 	fields := make(map[string]json.RawMessage, len(given))

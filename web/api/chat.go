@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -25,7 +26,7 @@ var space = uuid.MustParse("6b9b8f0e-52a4-4f0e-9d3c-0f8d7f6f2a51")
 var idempotencyKey = regexp.MustCompile(`^[!-~]{1,128}$`)
 
 // reserved are words that addresses use where an id could stand.
-var reserved = map[string]bool{"session": true, "sessions": true, "stream": true, "active-streams": true}
+var reserved = map[string]bool{"session": true, "sessions": true, "stream": true, "active-streams": true, "count": true}
 
 // A form is how the answer to POST /api/chat is given.
 type form uint8
@@ -46,29 +47,65 @@ func (a *API) send(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	raw, err := web.ReadJSON(w, r, maxChatBody)
+	return a.converse(w, r, p, how, nil)
+}
+
+// Converse is POST /api/chat whose stream write says in another way: it is
+// called for every event, in order. An error of write's ends the stream.
+func (a *API) Converse(w http.ResponseWriter, r *http.Request, write func(*web.Stream, bus.Entry) error) error {
+	p, err := auth.Require(r, auth.ScopeChat)
 	if err != nil {
 		return err
 	}
-	req, ignored, err := parseChat(raw)
+	return a.converse(w, r, p, asStream, write)
+}
+
+func (a *API) converse(w http.ResponseWriter, r *http.Request, p auth.Principal, how form, write func(*web.Stream, bus.Entry) error) error {
+	// Before the body is read: files that come with it are written as they come.
+	release, err := a.slots.take(caller(p))
 	if err != nil {
 		return err
 	}
-	in, t, err := a.inbound(r, p, req, raw, how)
+	defer release()
+	if err := a.roomFor(r.Context(), p.User); err != nil {
+		return err
+	}
+	req, err := a.receive(w, r, p.User)
 	if err != nil {
 		return err
 	}
-	if text := warning(ignored); text != "" {
+	in, t, err := a.inbound(r, p, &req, how)
+	if err != nil {
+		a.Files.Remove(req.files)
+		return err
+	}
+	if text := warning(req.ignored); text != "" {
 		w.Header().Set("Warning", text)
 	}
-	if a.recent.add(t) {
+	known, clash := t.before, t.other
+	if !clash {
+		known, clash = a.recent.add(t)
+	}
+	if t.before || known || clash { // what was put then has files of its own
+		a.Files.Remove(req.files)
+		in.Files = nil
+	}
+	if clash {
 		return web.Refuse(web.Conflict, "this Idempotency-Key was used with another body")
 	}
 	w.Header().Set("X-Run-Id", t.run)
 	if how == asAccepted {
 		return a.accept(w, r, in, t)
 	}
-	return a.answer(w, r, p, in, t, how, req.CancelOnDisconnect)
+	return a.answer(w, r, p, in, &reading{turn: t, how: how, write: write, cancel: req.CancelOnDisconnect})
+}
+
+// A reading is how the answer to a turn is read.
+type reading struct {
+	*turn
+	how    form
+	write  func(*web.Stream, bus.Entry) error // of a stream; nil: as the bus tells it
+	cancel bool                               // stop the run when the reader leaves
 }
 
 // formOf reads Prefer and Accept (RFC 7240, RFC 9110 section 12.5.1).
@@ -124,7 +161,7 @@ func quality(accept, media string) (q float64, closeness int) {
 
 // inbound makes the turn out of the request. Everything the client may not
 // decide comes from the principal.
-func (a *API) inbound(r *http.Request, p auth.Principal, req chatRequest, raw []byte, how form) (core.Inbound, *turn, error) {
+func (a *API) inbound(r *http.Request, p auth.Principal, req *upload, how form) (core.Inbound, *turn, error) {
 	var none core.Inbound
 	trust, err := ceiling(p, req.TrustLevel)
 	if err != nil {
@@ -138,7 +175,7 @@ func (a *API) inbound(r *http.Request, p auth.Principal, req chatRequest, raw []
 		return none, nil, core.Errorf(core.Invalid, "the Idempotency-Key must be 1 to 128 printable ASCII characters")
 	}
 	unique := uuid.NewString()
-	t := &turn{user: p.User, run: uuid.NewString(), sum: sha256.Sum256(raw)}
+	t := &turn{user: p.User, run: uuid.NewString(), sum: req.sum}
 	fresh := uuid.NewString()
 	if once {
 		unique = key
@@ -148,24 +185,67 @@ func (a *API) inbound(r *http.Request, p auth.Principal, req chatRequest, raw []
 	if req.SessionID == "" {
 		req.SessionID = fresh
 	}
-	if t.session, err = a.locate(r.Context(), p, req.SessionID); err != nil {
-		return none, nil, err
-	}
 	t.update = "key:" + caller(p) + ":" + unique
+	if once {
+		if err := a.putBefore(r.Context(), t); err != nil {
+			return none, nil, err
+		}
+	}
+	if !t.before {
+		known := false
+		if t.session, known, err = a.locate(r.Context(), p, req.SessionID); err == nil {
+			err = a.begin(r.Context(), p, &req.chatRequest, t.session, known)
+		}
+		if err != nil {
+			return none, nil, err
+		}
+	}
 	return core.Inbound{
 		UpdateID:  t.update,
+		MessageID: t.message,
 		Address:   core.Address{Bot: core.APIBot, Chat: t.session},
 		Kind:      core.KindMessage,
-		From:      core.Peer{Platform: core.APIBot, ID: "user:" + strconv.FormatInt(p.User, 10)},
+		From:      core.Peer{Platform: core.APIBot, ID: sender(p.User)},
 		At:        a.Clock.Now().UTC(),
 		Text:      req.Message,
+		Files:     req.files,
 		Addressed: true,
 		Turn: &core.Options{
 			Session: req.SessionID, Run: t.run, Model: req.Model, Trust: trust, WorkingDirectory: req.WorkingDirectory,
 			SystemPrompt: req.SystemPrompt, User: p.User, Key: p.Key, Respond: how == asAccepted, IdempotencyKey: key,
-			Alone: how != asStream,
+			Alone: how != asStream, Agent: req.AgentPath, Module: req.Module, Workspace: req.Workspace,
+			ContinuedFrom: req.ContinuedFrom, Initial: req.InitialContext, Contexts: req.Contexts,
 		},
 	}, t, nil
+}
+
+// putBefore makes t's message id of its body, and looks whether a turn was put
+// under its Idempotency-Key, also before a restart: where, and with another body?
+func (a *API) putBefore(ctx context.Context, t *turn) error {
+	sum := sha256.Sum256(append([]byte(t.update+"\x00"), t.sum[:]...))
+	t.message = hex.EncodeToString(sum[:])
+	message, session, found, err := a.Repeats.Stored(ctx, core.APIBot, t.update)
+	if err != nil || !found {
+		return err
+	}
+	t.before, t.other, t.session = true, message != "" && message != t.message, session
+	return nil
+}
+
+// sender is the peer id of who asks over the API.
+func sender(user int64) string { return "user:" + strconv.FormatInt(user, 10) }
+
+// maxQueued bounds the turns of one person that wait to be answered.
+const maxQueued = 100
+
+// roomFor refuses a turn while too many of the person's wait.
+func (a *API) roomFor(ctx context.Context, user int64) error {
+	n, err := a.Repeats.Queued(ctx, core.APIBot, sender(user), maxQueued)
+	if err != nil || n < maxQueued {
+		return err
+	}
+	return &web.Problem{Fault: web.TooManyRequests, RetryAfter: 5 * time.Second,
+		Detail: fmt.Sprintf("%d of your requests wait to be answered already", n)}
 }
 
 // ceiling is the level a turn asks for, Stranger when it asks for none. Nobody
@@ -190,13 +270,12 @@ func caller(p auth.Principal) string {
 	return "user" + strconv.FormatInt(p.User, 10)
 }
 
-// locate is the session an id means for p; an unknown one will be made.
-func (a *API) locate(ctx context.Context, p auth.Principal, id string) (string, error) {
+// locate is the session an id means for p; one that is not known will be made.
+func (a *API) locate(ctx context.Context, p auth.Principal, id string) (session string, known bool, err error) {
 	if reserved[id] {
-		return "", core.Errorf(core.Invalid, "the session id %q is reserved", id)
+		return "", false, core.Errorf(core.Invalid, "the session id %q is reserved", id)
 	}
-	session, _, err := a.Sessions.Locate(ctx, p.User, id)
-	return session, err
+	return a.Sessions.Locate(ctx, p.User, id)
 }
 
 // accept stores the turn and answers 202.
@@ -212,6 +291,7 @@ func (a *API) accept(w http.ResponseWriter, r *http.Request, in core.Inbound, t 
 func (a *API) put(ctx context.Context, in core.Inbound, t *turn) error {
 	if err := a.Inbox.Put(ctx, []core.Inbound{in}, nil); err != nil {
 		a.recent.drop(t)
+		a.Files.Remove(in.Files)
 		return fmt.Errorf("put turn: %w", err)
 	}
 	return nil
@@ -219,52 +299,50 @@ func (a *API) put(ctx context.Context, in core.Inbound, t *turn) error {
 
 // answer stores the turn and shows its run until the end. It joins the run's
 // events before the turn is stored, so that none is missed.
-func (a *API) answer(w http.ResponseWriter, r *http.Request, p auth.Principal, in core.Inbound, t *turn, how form, cancel bool) error {
-	release, err := a.slots.take(caller(p))
-	if err != nil {
-		a.recent.drop(t)
-		return err
-	}
-	defer release()
+func (a *API) answer(w http.ResponseWriter, r *http.Request, p auth.Principal, in core.Inbound, t *reading) error {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
+	defer a.Door.Watch(r, stop)()
 	events, _, leave, err := a.join(ctx, bus.Follow{Session: t.session, Run: t.run})
 	if err != nil {
-		a.recent.drop(t)
+		a.recent.drop(t.turn)
+		a.Files.Remove(in.Files)
 		return err
 	}
-	if err := a.put(ctx, in, t); err != nil {
+	if err := a.put(ctx, in, t.turn); err != nil {
 		leave()
 		return err
 	}
-	go a.guard(ctx, r, stop)
 	over := false
-	if how == asJSON {
-		over, err = a.object(w, r, events, t)
+	if t.how == asJSON {
+		over, err = a.object(w, r, events, t.turn)
 	} else {
-		over, err = a.stream(w, r, events, stop)
+		over, err = a.stream(w, r, events, t.write, stop)
 	}
-	if cancel && !over && r.Context().Err() != nil {
-		a.cancel(context.WithoutCancel(r.Context()), t)
+	if t.cancel && !over && r.Context().Err() != nil {
+		a.cancel(context.WithoutCancel(r.Context()), t.turn)
 	}
 	return err
 }
 
 // stream sends events as they come and reports whether the last was sent.
 // stop ends the events when the reader is gone.
-func (a *API) stream(w http.ResponseWriter, r *http.Request, events entries, stop func()) (over bool, err error) {
-	s, err := web.OpenStream(w, r, web.StreamOptions{Clock: a.Clock, Metrics: a.Metrics})
+func (a *API) stream(w http.ResponseWriter, r *http.Request, events entries, write func(*web.Stream, bus.Entry) error, stop func()) (over bool, err error) {
+	s, err := web.OpenStream(w, r, web.StreamOptions{Pulse: a.pulse, Metrics: a.Metrics})
 	if err != nil {
 		return false, err
 	}
 	defer s.Close()
 	defer context.AfterFunc(s.Context(), stop)()
-	return a.copyEvents(s, events), nil
+	if write != nil {
+		return a.copyEvents(s, events, write), nil
+	}
+	return a.copyEvents(s, events, asIs), nil
 }
 
 // copyEvents sends events until they end and reports whether the last one was
 // a message_stop. A reader that the bus has cut off comes back by id.
-func (a *API) copyEvents(s *web.Stream, events entries) (over bool) {
+func (a *API) copyEvents(s *web.Stream, events entries, write func(*web.Stream, bus.Entry) error) (over bool) {
 	for e, err := range events {
 		if err != nil {
 			if !errors.Is(err, bus.ErrLagged) && s.Context().Err() == nil {
@@ -272,7 +350,7 @@ func (a *API) copyEvents(s *web.Stream, events entries) (over bool) {
 			}
 			return over
 		}
-		if s.Send(e.ID, e.Data) != nil {
+		if write(s, e) != nil {
 			return over
 		}
 		over = e.Type == lastEvent
@@ -280,18 +358,15 @@ func (a *API) copyEvents(s *web.Stream, events entries) (over bool) {
 	return over
 }
 
+// asIs is an event as the bus tells it.
+func asIs(s *web.Stream, e bus.Entry) error { return s.Send(e.ID, e.Data) }
+
 // cancel stops the turn's run after its client has gone, as the client asked.
 // A run that hasn't begun is waited for; its slot stays taken until then.
 func (a *API) cancel(ctx context.Context, t *turn) {
 	ctx, done := context.WithTimeout(ctx, maxCancelWait)
 	defer done()
-	go func() {
-		select {
-		case <-web.Stopping(ctx):
-			done()
-		case <-ctx.Done():
-		}
-	}()
+	defer web.OnStopping(ctx, done)()
 	events, ended, leave, err := a.join(ctx, bus.Follow{Session: t.session, Run: t.run})
 	if err != nil {
 		return

@@ -188,19 +188,23 @@ func TestARetryWhileTheRunGoesOnSeesAllOfIt(t *testing.T) {
 
 func TestBodiesOutsideTheContractAreRefusedByName(t *testing.T) {
 	h := open(t, options{})
-	key := h.keyOf(7, core.Vault, auth.ScopeChat)
+	key := h.keyOf(7, core.Vault, auth.ScopeChat, auth.ScopeAdmin) // who may choose an agent, too
 	for _, c := range []struct {
 		body, field string
 		status      int
 	}{
 		{`{"message":""}`, "message", 400}, {`{"message":" \n"}`, "message", 400}, {`{}`, "message", 400}, {`[]`, "", 400}, {`null`, "", 400}, {`"x"`, "", 400},
 		{`{"message":1}`, "message", 400}, {`{"message":"a","cancel_on_disconnect":"yes"}`, "cancel_on_disconnect", 400},
-		{`{"message":"a","agent_path":"x"}`, "agent_path", 400}, {`{"message":"a","agentPath":"x"}`, "agent_path", 400}, {`{"message":"a","module":"chat"}`, "module", 400},
-		{`{"message":"a","workspace":"w"}`, "workspace", 400}, {`{"message":"a","contexts":[]}`, "contexts", 400}, {`{"message":"a","attachments":[]}`, "attachments", 400},
-		{`{"message":"a","initialContext":"x"}`, "initial_context", 400}, {`{"message":"a","continued_from":"x"}`, "continued_from", 400},
+		{`{"message":"a","agent_path":"x"}`, "agent_path", 400}, {`{"message":"a","agentPath":"x"}`, "agent_path", 400}, {`{"message":"a","agent_path":".parachute/agents/x.md"}`, "agent_path", 400},
+		{`{"message":"a","module":"a\nb"}`, "module", 400}, {`{"message":"a","module":"` + strings.Repeat("x", 65) + `"}`, "module", 413}, {`{"message":"a","module":[]}`, "module", 400},
+		{`{"message":"a","workspace":"w"}`, "workspace", 400}, {`{"message":"a","workspace":"../kitchen"}`, "workspace", 400}, {`{"message":"a","attachments":["x"]}`, "attachments", 400},
+		{`{"message":"a","contexts":"Tea"}`, "contexts", 400}, {`{"message":"a","contexts":[1]}`, "contexts", 400}, {`{"message":"a","contexts":["../x"]}`, "contexts", 400}, {`{"message":"a","contexts":["/etc"]}`, "contexts", 400},
+		{`{"message":"a","contexts":[` + strings.Repeat(`"a",`, 100) + `"b"]}`, "contexts", 413},
+		{`{"message":"a","initialContext":1}`, "initial_context", 400}, {`{"message":"a","initial_context":"` + strings.Repeat("x", MaxInitial+1) + `"}`, "initial_context", 413},
+		{`{"message":"a","continued_from":"nobodys"}`, "continued_from", 404}, {`{"message":"a","continuedFrom":"../x"}`, "continued_from", 404}, {`{"message":"a","continued_from":"` + strings.Repeat("x", 129) + `"}`, "continued_from", 413},
 		{`{"message":"a","session_id":"b","sessionId":"c"}`, "session_id", 400}, {`{"message":"a","trust_level":"root"}`, "", 400},
 		{`{"message":"a","trust_level":"full"}`, "", 403}, {`{"message":"a","session_id":"stream"}`, "", 400}, {`{"message":"a","session_id":"active-streams"}`, "", 400},
-		{`{"message":"a","session_id":"sessions"}`, "", 400}, {`{"message":"a","session_id":"session"}`, "", 400}, {`{"message":"a","session_id":"../x"}`, "", 400},
+		{`{"message":"a","session_id":"sessions"}`, "", 400}, {`{"message":"a","session_id":"session"}`, "", 400}, {`{"message":"a","session_id":"count"}`, "", 400}, {`{"message":"a","session_id":"../x"}`, "", 400},
 		{`{"message":"` + strings.Repeat("x", MaxMessage+1) + `"}`, "message", 413}, {`{"message":"a","system_prompt":"` + strings.Repeat("x", MaxSystemPrompt+1) + `"}`, "system_prompt", 413},
 		{`{"message":"` + strings.Repeat("x", maxChatBody) + `"}`, "", 413}, {`{"message":"a"}}`, "", 400},
 	} {
@@ -281,7 +285,7 @@ func TestStreamsPerKeyAreLimited(t *testing.T) {
 	a := h.do(key, "GET", "/api/chat/"+id+"/events", "")
 	h.do(key, "GET", "/api/chat/"+id+"/events", "")
 	res := h.do(key, "GET", "/api/chat/"+id+"/events", "")
-	if m := h.answer(res); res.StatusCode != 429 || res.Header.Get("Retry-After") == "" || m["type"] != "/docs/problems#too-many-requests" {
+	if m := h.answer(res); res.StatusCode != 429 || res.Header.Get("Retry-After") == "" || m["type"] != "/docs/problems/too-many-requests" {
 		t.Errorf("third stream: %d %v", res.StatusCode, m)
 	}
 	h.want(429, "too-many-requests", key, "POST", "/api/chat", `{"message":"a"}`)
@@ -587,9 +591,9 @@ func TestARevokedKeysStreamsEndWithTheNextHeartbeat(t *testing.T) {
 	}
 	follow := h.do(secret, "GET", "/api/chat/"+id+"/events", "")
 	stays := h.do(h.key(auth.ScopeChat), "GET", "/api/chat/"+id+"/events", "")
-	h.clock.AwaitWaiters(4) // a heartbeat and a look at the key for each
+	h.clock.AwaitWaiters(2) // the pulse of all streams, and the look at all keys
 	h.clock.Advance(15 * time.Second)
-	h.clock.AwaitWaiters(4)
+	h.clock.AwaitWaiters(2)
 	if err := h.keys.Revoke(context.Background(), row.ID, core.Actor{}); err != nil {
 		t.Fatal(err)
 	}

@@ -138,10 +138,13 @@ func (c *contract) check(r *http.Request, res *http.Response, body []byte) {
 	if err := openapi3filter.ValidateResponse(context.Background(), out); err != nil {
 		c.t.Errorf("%s: %s answer outside the contract: %v\n%s", name, res.Status, err, body)
 	}
-	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") && !strings.HasPrefix(r.URL.Path, "/v1/") {
 		schema := "Event"
-		if r.URL.Path == "/api/permissions/stream" {
+		switch r.URL.Path {
+		case "/api/permissions/stream":
 			schema = "PermissionEvent"
+		case "/api/chat/stream":
+			schema = "FirstEvent"
 		}
 		c.events(name, schema, body)
 	}

@@ -24,6 +24,7 @@ type (
 		ID, Method, Path, Summary, About, Scopes string
 		Parameters                               []docField
 		Body                                     *docSchema
+		Form                                     docType // the body may be a form of this too
 		Example                                  string
 		Responses                                []docResponse
 	}
@@ -35,6 +36,8 @@ type (
 		Name, About string
 		Type        docType
 		Fields      []docField
+		All         []docType   // it has the fields of these too
+		Kinds       []docSchema // it is one of these
 	}
 	docField struct {
 		Name, In, About string
@@ -131,6 +134,9 @@ func operation(path, method string, op node, resolve func(node) node) docOperati
 		s.Name = media.at("schema").refName()
 		o.Body, o.Example = &s, example(media.at("example"))
 	}
+	if media := op.at("requestBody", "content", "multipart/form-data"); media.v != nil {
+		o.Form = typeOf(media.at("schema"))
+	}
 	op.at("responses").each(func(status string, r node) {
 		r = resolve(r)
 		d := docResponse{Status: status, About: r.at("description").String()}
@@ -139,10 +145,21 @@ func operation(path, method string, op node, resolve func(node) node) docOperati
 		}
 		r.at("content").each(func(media string, c node) {
 			d.Media, d.Type, d.Example = media, typeOf(c.at("schema")), example(c.at("example"))
-			o.Responses = append(o.Responses, d)
+			o.answers(d)
 		})
 	})
 	return o
+}
+
+// answers adds a response; statuses that mean the same stand in one line.
+func (o *docOperation) answers(d docResponse) {
+	for i := range o.Responses {
+		if r := &o.Responses[i]; d.Example == "" && r.Example == "" && r.About == d.About && r.Media == d.Media && r.Type == d.Type {
+			r.Status += ", " + d.Status
+			return
+		}
+	}
+	o.Responses = append(o.Responses, d)
 }
 
 func example(n node) string {
@@ -182,7 +199,34 @@ func schema(name string, s node) docSchema {
 	s.at("properties").each(func(field string, f node) {
 		d.Fields = append(d.Fields, docField{Name: field, Required: required[field], About: f.at("description").String(), Type: typeOf(f)})
 	})
+	for _, part := range s.at("allOf").list() {
+		if part.refName() != "" {
+			d.All = append(d.All, typeOf(part))
+			continue
+		}
+		d.Fields = append(d.Fields, schema("", part).Fields...)
+	}
+	for _, kind := range s.at("oneOf").list() {
+		name := kind.refName()
+		if name == "" {
+			name = kindName(kind)
+		}
+		d.Kinds = append(d.Kinds, schema(name, kind))
+	}
 	return d
+}
+
+// kindName is what tells one alternative from the others: its type.
+func kindName(s node) string {
+	if name := s.at("properties", "type", "const").String(); name != "" {
+		return name
+	}
+	for _, part := range s.at("allOf").list() {
+		if name := kindName(part); name != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // typeOf says in a few words what a schema takes.

@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml"
 
@@ -21,12 +22,16 @@ var source []byte
 //go:embed docs.html
 var pages string
 
-// A document is openapi.yaml in the three forms that are served; made once.
+// A document is what is served of openapi.yaml and of the problem types; made once.
 type document struct {
 	json, page, problems []byte
+	problem              map[string][]byte // by slug; one for each of web.Faults
 }
 
-func parseDocument() (*document, error) {
+// parseDocument gives the one document of the program; the source is part of it.
+var parseDocument = sync.OnceValues(makeDocument)
+
+func makeDocument() (*document, error) {
 	var tree yaml.MapSlice
 	if err := yaml.UnmarshalWithOptions(source, &tree, yaml.UseOrderedMap()); err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
@@ -52,7 +57,8 @@ func parseDocument() (*document, error) {
 		}
 		*dest = bytes.Clone(buf.Bytes())
 	}
-	return &d, nil
+	d.problem, err = problemPages(t)
+	return &d, err
 }
 
 // encode writes YAML's values as JSON, members in the order of the source.
@@ -120,10 +126,6 @@ func (a *API) openapi(w http.ResponseWriter, _ *http.Request) error {
 
 func (a *API) docs(w http.ResponseWriter, _ *http.Request) error {
 	return static(w, "text/html; charset=utf-8", a.doc.page)
-}
-
-func (a *API) problems(w http.ResponseWriter, _ *http.Request) error {
-	return static(w, "text/html; charset=utf-8", a.doc.problems)
 }
 
 func static(w http.ResponseWriter, kind string, body []byte) error {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -61,26 +62,29 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defer release()
-	ctx, stop := context.WithCancel(r.Context())
-	defer stop()
+	ctx, stop := context.WithCancel(web.Lasting(r.Context()))
+	over := func() { stop(); release() }
 	events, ended, leave, err := a.join(ctx, f)
 	if err != nil {
+		over()
 		return err
 	}
 	if ended {
+		defer over()
 		return a.replay(w, r, events, stop)
 	}
-	s, err := web.OpenStream(w, r, web.StreamOptions{Clock: a.Clock, Metrics: a.Metrics, Endless: f.Run == ""})
+	forget := a.Door.Watch(r, stop)
+	over = func() { forget(); stop(); release() }
+	err = web.RunStream(w, r, web.StreamOptions{Pulse: a.pulse, Metrics: a.Metrics, Endless: f.Run == ""}, func(s *web.Stream) {
+		defer over()
+		defer context.AfterFunc(s.Context(), stop)()
+		a.copyEvents(s, events, asIs)
+	})
 	if err != nil {
 		leave()
-		return err
+		over()
 	}
-	defer s.Close()
-	defer context.AfterFunc(s.Context(), stop)()
-	go a.guard(ctx, r, stop)
-	a.copyEvents(s, events)
-	return nil
+	return err
 }
 
 // replay sends what is kept of a run that is over, or 204 when the reader has
@@ -95,7 +99,7 @@ func (a *API) replay(w http.ResponseWriter, r *http.Request, events entries, sto
 			return err
 		}
 		if s == nil {
-			if s, err = web.OpenStream(w, r, web.StreamOptions{Clock: a.Clock, Metrics: a.Metrics}); err != nil {
+			if s, err = web.OpenStream(w, r, web.StreamOptions{Pulse: a.pulse, Metrics: a.Metrics}); err != nil {
 				return err
 			}
 			defer s.Close()
@@ -121,7 +125,13 @@ func (a *API) abort(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return web.WriteJSON(w, http.StatusOK, map[string]any{"session_id": session, "aborted": a.Runs.Abort(session)})
+	aborted := a.Runs.Abort(session)
+	if aborted {
+		if err := a.Audit.Did(r.Context(), p.Actor(), "run.abort", session); err != nil {
+			return fmt.Errorf("audit: %w", err)
+		}
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"session_id": session, "aborted": aborted})
 }
 
 // A streamInfo is one run that is going on.

@@ -3,11 +3,9 @@ package api
 import (
 	"context"
 	"iter"
-	"net/http"
 
 	"gatehouse/core"
 	"gatehouse/core/bus"
-	"gatehouse/web"
 )
 
 type entries = iter.Seq2[bus.Entry, error]
@@ -93,17 +91,6 @@ func only(events entries, run string) entries {
 			if !yield(e, err) || err != nil || e.Type == lastEvent {
 				return
 			}
-		}
-	}
-}
-
-// guard calls stop when the caller's key or session is gone, looked at with
-// every heartbeat, until ctx ends: what was revoked reads nothing more.
-func (a *API) guard(ctx context.Context, r *http.Request, stop func()) {
-	for core.Sleep(ctx, a.Clock, web.Heartbeat) {
-		if !a.Door.Still(r) {
-			stop()
-			return
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -21,15 +22,19 @@ import (
 	"go.uber.org/goleak"
 
 	"gatehouse/core"
+	"gatehouse/core/attach"
 	"gatehouse/core/bus"
 	"gatehouse/core/coretest"
 	"gatehouse/core/permission"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
+	"gatehouse/core/usage"
 	"gatehouse/core/vault"
 	"gatehouse/web"
+	"gatehouse/web/api/v0"
 	"gatehouse/web/auth"
+	"gatehouse/web/openai"
 )
 
 func TestMain(m *testing.M) {
@@ -47,8 +52,12 @@ type house struct {
 	bus    *bus.Bus
 	desk   *permission.Desk
 	guard  *permission.Guard
+	vault  *vault.Vault
+	ledger roomDouble
 	store  *session.Store // what is done with sessions besides talking; sessions says who has which
 	api    *API
+	first  *v0.API
+	v1     *openai.API
 	url    string
 	client *http.Client
 	seen   *contract
@@ -58,6 +67,7 @@ type house struct {
 	mu       sync.Mutex
 	put      []core.Inbound
 	putErr   error
+	waiting  map[string]int     // by sender: what Queued says
 	onPut    func(core.Inbound) // called for each new turn, not holding mu
 	runs     map[string]Run
 	aborted  []string
@@ -71,6 +81,9 @@ type house struct {
 	approval core.Approval
 	checkErr error
 	stored   map[string][]bus.Entry // run events "in storage"
+	posted   map[string]Posted
+	mailErr  error
+	unasked  Unasked
 }
 
 type lockedBuffer struct {
@@ -100,7 +113,7 @@ type options struct {
 func open(t *testing.T, o options) *house {
 	t.Helper()
 	h := &house{t: t, clock: coretest.NewClock(time.Time{}), log: &lockedBuffer{}, runs: map[string]Run{}, sessions: map[string]SessionRow{},
-		requests: map[string]core.PairingRequest{}, stored: map[string][]bus.Entry{}}
+		requests: map[string]core.PairingRequest{}, stored: map[string][]bus.Entry{}, posted: map[string]Posted{}}
 	h.db = storetest.Open(t, h.clock)
 	logger := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	site, err := web.NewSite(web.SiteOptions{Log: logger, Clock: h.clock, Origins: o.origins})
@@ -121,14 +134,15 @@ func open(t *testing.T, o options) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.vault = v
 	h.store = session.New(session.Options{DB: h.db, Vault: v, Clock: h.clock, Log: logger})
 	t.Cleanup(func() { _ = errors.Join(h.store.Close(), v.Close()) })
 	h.bus = bus.New(h.load, h.latest)
 	h.desk = permission.NewDesk(h.db, h.clock)
 	h.guard = permission.NewGuard(permission.GuardOptions{DB: h.db, Desk: h.desk, Clock: h.clock, Show: ringDouble{h.bus}})
 	registry := prometheus.NewRegistry()
-	h.api, err = New(Options{Door: door, Inbox: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Shelf: shelfDouble{h.store, h}, Editor: shelfDouble{h.store, h}, Transcripts: h.store, Bots: (*botsDouble)(h),
-		Pairings: (*pairingsDouble)(h), People: (*pairingsDouble)(h), Asks: asksDouble{h.guard, h}, Grants: h.guard, Answers: asksDouble{h.guard, h}, Bell: h.bus, Gatherer: registry, Clock: h.clock, Log: logger,
+	h.api, err = New(Options{Door: door, Inbox: h, Repeats: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Shelf: shelfDouble{h.store, h}, Editor: shelfDouble{h.store, h}, Transcripts: h.store, Bots: (*botsDouble)(h),
+		Pairings: (*pairingsDouble)(h), People: (*pairingsDouble)(h), Asks: asksDouble{h.guard, h}, Grants: h.guard, Answers: asksDouble{h.guard, h}, Agents: agentsDouble{}, Files: attach.New(v, h.clock, &h.ledger), Bell: h.bus, Keys: h.keys, Audit: logDouble{h.db}, Figures: logDouble{h.db}, Mail: (*mailDouble)(h), Gatherer: registry, Clock: h.clock, Log: logger,
 		Metrics: web.NewMetrics(registry), Streams: o.streams,
 		Checks: []Check{{"database", h.db.Check}, {"queue", func(context.Context) error { h.mu.Lock(); defer h.mu.Unlock(); return h.checkErr }}}})
 	if err != nil {
@@ -141,7 +155,17 @@ func open(t *testing.T, o options) *house {
 			web.WriteProblem(w, r, web.ProblemOf(err))
 		}
 	})
-	h.serve(site.Wrap(mux))
+	first := v0.New(v0.Options{Today: h.api, Sessions: h.store, Editor: shelfDouble{h.store, h}, Clock: h.clock, Memory: func() (int64, int) { return 1 << 20, 3 },
+		Agents: func() (list []v0.Agent) {
+			for _, x := range (agentsDouble{}).Agents() {
+				list = append(list, v0.Agent(x))
+			}
+			return list
+		}})
+	h.first = first
+	h.v1 = openai.New(openai.Options{Door: door, Inbox: h, Follower: h.bus, Runs: (*runsDouble)(h), Models: modelsDouble{}, Clock: h.clock, Log: logger})
+	h.v1.Register(mux)
+	h.serve(site.Wrap(first.Wrap(mux)))
 	return h
 }
 
@@ -239,7 +263,7 @@ func (h *house) want(status int, slug, key, method, path, body string, header ..
 	m := h.answer(res)
 	if res.StatusCode != status {
 		h.t.Errorf("%s %s: %d, want %d (%v)", method, path, res.StatusCode, status, m)
-	} else if got, _ := m["type"].(string); slug != "" && got != "/docs/problems#"+slug {
+	} else if got, _ := m["type"].(string); slug != "" && got != "/docs/problems/"+slug {
 		h.t.Errorf("%s %s: problem %q, want %s (%v)", method, path, got, slug, m)
 	}
 	return m
@@ -258,6 +282,25 @@ func (h *house) Put(_ context.Context, page []core.Inbound, _ *core.Cursor) erro
 		on(in)
 	}
 	return err
+}
+
+// Queued implements Repeats.
+func (h *house) Queued(_ context.Context, _, sender string, most int) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return min(h.waiting[sender], most), nil
+}
+
+// Stored implements Repeats.
+func (h *house) Stored(_ context.Context, _, update string) (string, string, bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, in := range h.put {
+		if in.UpdateID == update {
+			return in.MessageID, in.Chat, true, nil
+		}
+	}
+	return "", "", false, nil
 }
 
 func (h *house) last() core.Inbound {
@@ -373,6 +416,25 @@ func (d asksDouble) Answer(ctx context.Context, _, ask string, answers json.RawM
 	return d.Guard.Answer(ctx, ask, answers, by)
 }
 
+// agentsDouble has one agent besides that of every vault, and one workspace.
+type agentsDouble struct{}
+
+func (agentsDouble) Agents() []AgentRow {
+	return []AgentRow{{Name: "vault-agent", Description: "Answers."}, {Name: "cook", Path: ".parachute/agents/cook.md", Description: "Cooks.", Model: "local/quote"}}
+}
+
+func (agentsDouble) Agent(name string) (string, bool) {
+	return name, name == "cook" || name == "vault-agent"
+}
+
+func (agentsDouble) Workspace(slug string) bool { return slug == "kitchen" }
+
+type modelsDouble struct{}
+
+func (modelsDouble) Models(auth.Principal) []openai.Model {
+	return []openai.Model{{ID: "cook", Owner: "agent", Agent: "cook"}}
+}
+
 type runsDouble house
 
 func (h *runsDouble) Abort(session string) bool {
@@ -399,6 +461,22 @@ func (h *runsDouble) Run(_ context.Context, id string) (Run, error) {
 	}
 	return Run{}, core.Errorf(core.NotFound, "no such run")
 }
+
+// roomDouble is how much room there is for files; without a bound until one is set.
+type roomDouble struct {
+	bound map[int64]int64 // user → bytes
+}
+
+func (d *roomDouble) Room(_ context.Context, user int64) (int64, string, error) {
+	if left, there := d.bound[user]; there {
+		return left, "your files may take 2 GB", nil
+	}
+	return math.MaxInt64, "", nil
+}
+
+func (d *roomDouble) Note(context.Context, int64, core.File) error { return nil }
+
+func (d *roomDouble) Drop(context.Context, []core.File) error { return nil }
 
 type sessionsDouble house
 
@@ -435,6 +513,64 @@ func (h *sessionsDouble) List(_ context.Context, q SessionQuery) (rows []Session
 		}
 	}
 	return rows, "", nil
+}
+
+func (h *sessionsDouble) Count(ctx context.Context, q SessionQuery) (int, error) {
+	rows, _, err := h.List(ctx, q)
+	return len(rows), err
+}
+
+// logDouble is the real log and ledger.
+type logDouble struct{ db *store.DB }
+
+func (d logDouble) AuditLog(ctx context.Context, f store.AuditFilter) ([]store.AuditEvent, string, error) {
+	return store.AuditLog(ctx, d.db, f)
+}
+
+func (d logDouble) Did(ctx context.Context, by core.Actor, action, subject string) error {
+	return d.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, action, subject, nil) })
+}
+
+func (d logDouble) Report(ctx context.Context, q usage.ReportQuery) ([]usage.Figure, error) {
+	return usage.New(nil, usage.Budgets{}).Report(ctx, d.db, q)
+}
+
+// spare is a key and a call of a model, to be listed and revoked.
+func (h *house) spare(user int64) {
+	h.t.Helper()
+	err := h.db.Tx(context.Background(), func(tx *store.Tx) error {
+		if _, err := tx.Exec(context.Background(), `INSERT INTO api_keys (id, label, sha256, user_id, trust_level, scopes, created_at) VALUES ('spare', 'spare', 'spare', $1, 'sandboxed', 'chat', $2) ON CONFLICT DO NOTHING`,
+			user, core.Stamp(tx.Time())); err != nil {
+			return err
+		}
+		price := int64(1_500_000)
+		return usage.New(nil, usage.Budgets{}).Record(context.Background(), tx, usage.Row{Run: "r1", User: user, Bot: "one", Model: "local/quote", Input: 3, MicroUSD: &price})
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+type mailDouble house
+
+func (h *mailDouble) Send(_ context.Context, m Unasked, _ core.Actor) (Posted, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unasked = m
+	if h.mailErr != nil {
+		return Posted{}, h.mailErr
+	}
+	h.posted[m.ID] = Posted{ID: m.ID, Bot: m.Bot, Chat: m.Chat, Status: "queued", Parts: 1, CreatedAt: h.clock.Now()}
+	return h.posted[m.ID], nil
+}
+
+func (h *mailDouble) Sent(_ context.Context, id string) (Posted, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p, ok := h.posted[id]; ok {
+		return p, nil
+	}
+	return Posted{}, core.Errorf(core.NotFound, "there is no such message")
 }
 
 type botsDouble house

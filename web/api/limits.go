@@ -48,6 +48,9 @@ type turn struct {
 	run     string
 	update  string
 	sum     [32]byte // of the body
+	message string   // made of it, where the turn has an Idempotency-Key
+
+	before, other bool // it was put before; with another body
 }
 
 // recent remembers the last turns put, so that their events can be followed
@@ -65,12 +68,13 @@ func newRecent() *recent {
 	return &recent{order: list.New(), runs: map[string]*list.Element{}, sessions: map[string]int64{}, updates: map[string]*turn{}}
 }
 
-// add remembers t and reports whether its update id stood for another body.
-func (c *recent) add(t *turn) (clash bool) {
+// add remembers t and reports whether its update id is known already, and
+// whether it stood for another body.
+func (c *recent) add(t *turn) (known, clash bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if old := c.updates[t.update]; old != nil {
-		return old.sum != t.sum
+		return true, old.sum != t.sum
 	}
 	if c.order.Len() >= maxRecent {
 		first := c.order.Front()
@@ -81,7 +85,7 @@ func (c *recent) add(t *turn) (clash bool) {
 	}
 	c.runs[t.run] = c.order.PushBack(t)
 	c.sessions[t.session], c.updates[t.update] = t.user, t
-	return false
+	return false, false
 }
 
 // drop forgets a turn that could not be put; not the one that it repeats.

@@ -104,13 +104,13 @@ func (a *API) permissionStream(w http.ResponseWriter, r *http.Request) error {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
 	rang := a.Bell.Listen(ctx, TopicApprovals) // before the first look: nothing that follows is missed
-	s, err := web.OpenStream(w, r, web.StreamOptions{Clock: a.Clock, Metrics: a.Metrics, Endless: true})
+	s, err := web.OpenStream(w, r, web.StreamOptions{Pulse: a.pulse, Metrics: a.Metrics, Endless: true})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	defer context.AfterFunc(s.Context(), stop)()
-	go a.guard(ctx, r, stop)
+	defer a.Door.Watch(r, stop)()
 	o := onlooker{api: a, stream: s, shown: map[string]call{}}
 	if err := o.send(map[string]string{"type": "connected"}); err != nil {
 		return nil

@@ -27,6 +27,16 @@ type SessionRow struct {
 	AgentType        string     `json:"agent_type,omitempty"`
 	User             int64      `json:"user_id"`
 	Trust            core.Trust `json:"trust_level"`
+	Hit              *Hit       `json:"hit,omitempty"` // of a search
+}
+
+// A Hit is where a session has what was searched for.
+type Hit struct {
+	In      string    `json:"in"` // title, tag, text
+	Excerpt string    `json:"excerpt"`
+	Message string    `json:"message_id,omitempty"` // of text
+	Role    string    `json:"role,omitempty"`
+	At      time.Time `json:"at,omitzero"`
 }
 
 // A SessionQuery is what a list asks for: newest first by last access.
@@ -39,7 +49,7 @@ type SessionQuery struct {
 	AgentType string
 	Tag       string
 	Context   string
-	Search    string // part of the title or of a tag
+	Search    string // words of the title, the tags or what was said; the newest hit first
 	Limit     int    // 1 to 200
 	Offset    int    // 0 with a cursor
 	Cursor    string // opaque: the next of the page before
@@ -56,6 +66,30 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return a.listed(w, r, p, q)
+}
+
+// count is GET /api/chat/count.
+func (a *API) count(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	v := r.URL.Query()
+	for _, name := range []string{"search", "cursor", "offset", "limit"} {
+		if v.Has(name) {
+			return core.Errorf(core.Invalid, "%s does not go with counting", name)
+		}
+	}
+	q, err := sessionQuery(v)
+	if err != nil {
+		return err
+	}
+	q.User, q.Everybody = p.User, everybody(p)
+	n, err := a.Sessions.Count(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]int{"count": n})
 }
 
 // listed answers with one page of what p may see of q.
@@ -81,6 +115,9 @@ func sessionQuery(v url.Values) (q SessionQuery, err error) {
 	q.Cursor = v.Get("cursor")
 	if q.Cursor != "" && v.Has("offset") {
 		return q, core.Errorf(core.Invalid, "give cursor or offset, not both")
+	}
+	if v.Get("search") != "" && q.Offset > 0 {
+		return q, core.Errorf(core.Invalid, "a search is paged by cursor, not by offset")
 	}
 	if v.Has("archived") {
 		b, err := strconv.ParseBool(v.Get("archived"))

@@ -260,7 +260,8 @@ func TestAnotherPersonsThingsAreNotFoundOnAnyPath(t *testing.T) {
 				method, path, body string
 				scopes             []string
 			}) bool {
-				return r.method == method && matches(path, r.path) && (h.seen.doc.Paths.Value(r.path) == nil)
+				bare, _, _ := strings.Cut(r.path, "?")
+				return r.method == method && matches(path, r.path) && h.seen.doc.Paths.Value(bare) == nil
 			})
 			if i < 0 {
 				t.Errorf("%s %s is not among the routes", method, path)
@@ -304,4 +305,52 @@ func matches(template, path string) bool {
 		}
 	}
 	return true
+}
+
+// What is counted is what the list would show: the caller's own, or everybody's
+// for whoever may see them, by the same filters.
+func TestSessionsAreCountedAsTheyAreListed(t *testing.T) {
+	h := open(t, options{})
+	h.sessions = map[string]SessionRow{"a": {ID: "a", User: 7}, "b": {ID: "b", User: 7}, "c": {ID: "c", User: 8}}
+	for _, c := range []struct {
+		key  string
+		want float64
+	}{
+		{h.keyOf(7, core.Vault, auth.ScopeRead), 2}, {h.keyOf(8, core.Sandboxed, auth.ScopeChat), 1}, {h.keyOf(9, core.Vault, auth.ScopeChat), 0},
+		{h.keyOf(9, core.Vault, auth.ScopeRead, auth.ScopeAdmin), 3},
+	} {
+		if m := h.want(200, "", c.key, "GET", "/api/chat/count?archived=false&module=daily&source=api&agent_type=cook&tag=tea", ""); m["count"] != c.want {
+			t.Errorf("%v, want %v", m, c.want)
+		}
+		if q := h.query; q.Archived == nil || *q.Archived || q.Module != "daily" || q.Source != "api" || q.AgentType != "cook" || q.Tag != "tea" {
+			t.Errorf("asked for %+v", q)
+		}
+	}
+	for _, q := range []string{"search=x", "limit=1", "offset=1", "cursor=x", "archived=perhaps"} {
+		h.want(400, "invalid-request", h.key(auth.ScopeRead), "GET", "/api/chat/count?"+q, "")
+	}
+}
+
+// Over the API as in a chat: an agent's limits are the owner's word, so who may
+// not say /agent does not get past them by naming another agent or workspace.
+func TestWhoAnswersIsChosenByTheOwnerAndAdminsAlone(t *testing.T) {
+	h := open(t, options{})
+	h.onPut = func(in core.Inbound) { h.reply(in, "ok") }
+	guest, full := h.keyOf(7, core.Sandboxed, auth.ScopeChat), h.keyOf(7, core.Full, auth.ScopeChat, auth.ScopeRead)
+	for _, body := range []string{`{"message":"a","agent_path":"cook"}`, `{"message":"a","agentPath":"nobody"}`, `{"message":"a","workspace":"kitchen"}`, `{"message":"a","session_id":"new","workspace":"nowhere"}`} {
+		for _, key := range []string{guest, full} {
+			if m := h.want(403, "forbidden", key, "POST", "/api/chat", body); m["field"] == nil {
+				t.Errorf("%s: %v", body, m)
+			}
+		}
+	}
+	if len(h.put) != 0 {
+		t.Errorf("%d turns were put", len(h.put))
+	}
+	for _, key := range []string{h.keyOf(core.Operator, core.Sandboxed, auth.ScopeChat), h.keyOf(7, core.Vault, auth.ScopeChat, auth.ScopeAdmin)} {
+		h.want(200, "", key, "POST", "/api/chat", `{"message":"a","agent_path":"cook","workspace":"kitchen"}`, "Accept", "application/json")
+		if o := h.last().Turn; o.Agent != "cook" || o.Workspace != "kitchen" {
+			t.Errorf("%+v", o)
+		}
+	}
 }

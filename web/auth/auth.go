@@ -52,6 +52,10 @@ type Principal struct {
 // Has reports whether p has scope. Nobody has a scope that is not listed.
 func (p Principal) Has(scope string) bool { return slices.Contains(p.Scopes, scope) }
 
+// Governs reports whether p is the gateway's owner, or administers it: who may
+// do what in a chat only the owner and admins may.
+func (p Principal) Governs() bool { return p.User == core.Operator || p.Has(ScopeAdmin) }
+
 // Actor is p as audit rows name it.
 func (p Principal) Actor() core.Actor {
 	if p.Session {

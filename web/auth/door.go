@@ -27,6 +27,7 @@ type Door struct {
 	admins *Admins
 	o      DoorOptions
 	wrong  *backoff
+	watch  *watch
 }
 
 // NewDoor makes the door for keys and admins.
@@ -40,7 +41,9 @@ func NewDoor(keys *Keys, admins *Admins, o DoorOptions) *Door {
 	if o.Address == nil {
 		o.Address = func(*http.Request) string { return "" }
 	}
-	return &Door{keys: keys, admins: admins, o: o, wrong: newBackoff(o.Clock, 10, time.Minute)}
+	d := &Door{keys: keys, admins: admins, o: o, wrong: newBackoff(o.Clock, 10, time.Minute)}
+	d.watch = &watch{door: d, all: map[*watched]struct{}{}, empty: make(chan struct{}, 1)}
+	return d
 }
 
 // Identify is r with its Principal: of the API key sent, else of the admin
@@ -84,29 +87,10 @@ func (d *Door) byKey(r *http.Request, secret string) (*http.Request, error) {
 			return nil, refuse("too-many-requests", wait, "too many wrong keys from this address")
 		}
 		d.wrong.fail(from)
-		return nil, refuse("unauthorized", 0, "the API key is not valid")
+		return nil, refuse("unauthorized", 0, "the API key is not valid, or not any more")
 	}
 	d.wrong.clear(from)
 	return with(r, Principal{User: row.User, Trust: row.Trust, Scopes: row.Scopes, Key: row.ID}), nil
-}
-
-// Still reports whether the Principal that r was let in with would be let in
-// now, for streams that outlive a key or a session. It prolongs nothing. When
-// the store can't be asked the answer is true: a fault is no revocation.
-func (d *Door) Still(r *http.Request) bool {
-	p, known := From(r.Context())
-	if !known {
-		return true
-	}
-	if secret, sent, err := keyOf(r.Header); err != nil || sent {
-		row, ok, err := d.keys.Find(r.Context(), secret)
-		return err != nil || ok && row.ID == p.Key
-	}
-	if p.Session {
-		_, v, ok, err := d.admins.load(r)
-		return err != nil || ok && v.User == p.User
-	}
-	return true
 }
 
 // keyOf finds the key in the headers. Two different ones are refused.

@@ -19,7 +19,7 @@ type Gate struct {
 
 // Trust is the present ceiling of in: the key's or the admin account's level
 // as it is now, lowered to what the turn itself asked for. A revoked key, one
-// that lost the scope chat or belongs to somebody else, and anything that is
+// that has expired or lost the scope chat or belongs to somebody else, and anything that is
 // no API turn is a Stranger.
 func (g Gate) Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error) {
 	if in.Bot != core.APIBot || in.Turn == nil {
@@ -55,11 +55,11 @@ func (g Gate) ceiling(ctx context.Context, tx *store.Tx, t *core.Options) (core.
 		return core.Vault, nil
 	}
 	var r keyRecord
-	err := tx.Get(ctx, &r, `SELECT id, user_id, trust_level, scopes FROM api_keys WHERE id = $1`, t.Key)
+	err := tx.Get(ctx, &r, `SELECT id, user_id, trust_level, scopes, expires_at FROM api_keys WHERE id = $1`, t.Key)
 	if errors.Is(err, store.ErrNoRows) {
 		return core.Stranger, nil
 	}
-	if err != nil || r.User != t.User || !slices.Contains(strings.Fields(r.Scopes), ScopeChat) {
+	if err != nil || r.User != t.User || r.over(tx.Time()) || !slices.Contains(strings.Fields(r.Scopes), ScopeChat) {
 		return core.Stranger, err
 	}
 	return r.Trust, nil

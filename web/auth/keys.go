@@ -22,6 +22,9 @@ import (
 // KeyPrefix begins every key, so that scanners for leaked secrets know it.
 const KeyPrefix = "gh_"
 
+// MaxKeys bounds the keys that there may be.
+const MaxKeys = 1000
+
 // maxUsed bounds the uses that wait for Flush; further ones are written with
 // the next use.
 const maxUsed = 1024
@@ -35,6 +38,7 @@ type KeyRow struct {
 	Scopes     []string   `json:"scopes"`
 	CreatedAt  time.Time  `json:"created_at"`
 	LastUsedAt time.Time  `json:"last_used_at,omitzero"` // late by at most a minute
+	ExpiresAt  time.Time  `json:"expires_at,omitzero"`   // zero: without end
 }
 
 // A NewKey says what a key may do. Without scopes it may nothing.
@@ -43,6 +47,8 @@ type NewKey struct {
 	User   int64
 	Trust  core.Trust
 	Scopes []string
+	// ExpiresAt is when it opens nothing any more; zero: never.
+	ExpiresAt time.Time
 }
 
 // Keys are the API keys. Only their SHA-256 is stored: the secret has 192
@@ -51,6 +57,7 @@ type Keys struct {
 	db    *store.DB
 	clock core.Clock
 	log   *slog.Logger
+	ended func(id string) // OnEnd; nil: nobody
 
 	mu   sync.Mutex
 	used map[string]time.Time // id → last use not yet written; at most maxUsed
@@ -67,9 +74,17 @@ func NewKeys(db *store.DB, clock core.Clock, log *slog.Logger) *Keys {
 	return &Keys{db: db, clock: clock, log: log, used: map[string]time.Time{}}
 }
 
+// OnEnd has f told of each key that is revoked, and of each that has expired
+// when Expire looks. f is called after the commit, on the store's writer: it
+// must not wait for a transaction. Call it before the keys are used.
+func (k *Keys) OnEnd(f func(id string)) { k.ended = f }
+
 // Create makes a key. The secret is returned once and never again.
 func (k *Keys) Create(ctx context.Context, n NewKey, by core.Actor) (secret string, row KeyRow, err error) {
 	err = k.db.Tx(ctx, func(tx *store.Tx) error {
+		if err := room(ctx, tx); err != nil {
+			return err
+		}
 		secret, row, err = create(ctx, tx, n, by)
 		return err
 	})
@@ -89,14 +104,32 @@ func create(ctx context.Context, tx *store.Tx, n NewKey, by core.Actor) (string,
 			return "", KeyRow{}, core.Errorf(core.Invalid, "scope %q is not one of %s", s, strings.Join(Scopes(), ", "))
 		}
 	}
+	if !n.ExpiresAt.IsZero() && !n.ExpiresAt.After(tx.Time()) {
+		return "", KeyRow{}, core.Errorf(core.Invalid, "the key would have expired already")
+	}
 	secret := KeyPrefix + random(24)
-	row := KeyRow{ID: random(9), Label: n.Label, User: n.User, Trust: n.Trust, Scopes: slices.Compact(slices.Sorted(slices.Values(n.Scopes))), CreatedAt: tx.Time()}
-	_, err := tx.Exec(ctx, `INSERT INTO api_keys (id, label, sha256, user_id, trust_level, scopes, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		row.ID, row.Label, digest(secret), row.User, row.Trust, strings.Join(row.Scopes, " "), core.Stamp(row.CreatedAt))
+	scopes := slices.AppendSeq([]string{}, slices.Values(n.Scopes)) // none is an empty list
+	slices.Sort(scopes)
+	row := KeyRow{ID: random(9), Label: n.Label, User: n.User, Trust: n.Trust, Scopes: slices.Compact(scopes),
+		CreatedAt: tx.Time().UTC(), ExpiresAt: n.ExpiresAt}
+	_, err := tx.Exec(ctx, `INSERT INTO api_keys (id, label, sha256, user_id, trust_level, scopes, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		row.ID, row.Label, digest(secret), row.User, row.Trust, strings.Join(row.Scopes, " "), core.Stamp(row.CreatedAt), core.Stamp(row.ExpiresAt))
 	if err != nil {
 		return "", KeyRow{}, err
 	}
 	return secret, row, store.Audit(ctx, tx, by, "key.create", row.ID, map[string]any{"user": row.User, "trust": row.Trust.String(), "scopes": row.Scopes})
+}
+
+// room refuses a key beyond MaxKeys.
+func room(ctx context.Context, tx *store.Tx) error {
+	var n int
+	if err := tx.Get(ctx, &n, `SELECT count(*) FROM api_keys`); err != nil {
+		return err
+	}
+	if n >= MaxKeys {
+		return core.Errorf(core.Conflict, "there are %d keys already: revoke some first", n)
+	}
+	return nil
 }
 
 // random is n random bytes as URL-safe text.
@@ -120,33 +153,44 @@ type keyRecord struct {
 	Scopes   string     `db:"scopes"`
 	Created  string     `db:"created_at"`
 	LastUsed string     `db:"last_used_at"`
+	Expires  string     `db:"expires_at"`
+}
+
+const keyColumns = `SELECT id, label, sha256, user_id, trust_level, scopes, created_at, last_used_at, expires_at FROM api_keys`
+
+// over reports whether the key has expired. A time that can't be read is over.
+func (r keyRecord) over(now time.Time) bool {
+	if r.Expires == "" {
+		return false
+	}
+	at, err := core.ParseStamp(r.Expires)
+	return err != nil || !now.Before(at)
 }
 
 func (r keyRecord) row() KeyRow {
 	created, _ := core.ParseStamp(r.Created)
 	used, _ := core.ParseStamp(r.LastUsed)
-	return KeyRow{ID: r.ID, Label: r.Label, User: r.User, Trust: r.Trust, Scopes: strings.Fields(r.Scopes), CreatedAt: created, LastUsedAt: used}
+	expires, _ := core.ParseStamp(r.Expires)
+	return KeyRow{ID: r.ID, Label: r.Label, User: r.User, Trust: r.Trust, Scopes: strings.Fields(r.Scopes), CreatedAt: created, LastUsedAt: used, ExpiresAt: expires}
 }
 
-// Find is the key with this secret. It is read from the store each time, so
-// that a revoked key stops at once.
+// Find is the key with this secret, unless it has expired. It is read from the
+// store each time, so that a revoked key stops at once.
 func (k *Keys) Find(ctx context.Context, secret string) (KeyRow, bool, error) {
 	if !strings.HasPrefix(secret, KeyPrefix) || len(secret) > 128 || !utf8.ValidString(secret) {
 		return KeyRow{}, false, nil
 	}
 	sum := digest(secret)
 	var r keyRecord
-	err := k.db.Get(ctx, &r, `SELECT id, label, sha256, user_id, trust_level, scopes, created_at, last_used_at FROM api_keys WHERE sha256 = $1`, sum)
+	err := k.db.Get(ctx, &r, keyColumns+` WHERE sha256 = $1`, sum)
 	if errors.Is(err, store.ErrNoRows) {
 		return KeyRow{}, false, nil
 	}
-	if err != nil || subtle.ConstantTimeCompare([]byte(r.SHA256), []byte(sum)) != 1 {
+	if err != nil || subtle.ConstantTimeCompare([]byte(r.SHA256), []byte(sum)) != 1 || r.over(k.clock.Now()) {
 		return KeyRow{}, false, err
 	}
 	k.mu.Lock()
-	if _, known := k.used[r.ID]; known || len(k.used) < maxUsed {
-		k.used[r.ID] = k.clock.Now()
-	}
+	k.use(r.ID, k.clock.Now())
 	k.mu.Unlock()
 	return r.row(), true, nil
 }
@@ -154,8 +198,7 @@ func (k *Keys) Find(ctx context.Context, secret string) (KeyRow, bool, error) {
 // List shows the newest keys first, at most limit.
 func (k *Keys) List(ctx context.Context, limit int) ([]KeyRow, error) {
 	var rs []keyRecord
-	err := k.db.Select(ctx, &rs, `SELECT id, label, sha256, user_id, trust_level, scopes, created_at, last_used_at FROM api_keys
-		ORDER BY created_at DESC, id DESC LIMIT $1`, limit)
+	err := k.db.Select(ctx, &rs, keyColumns+` ORDER BY created_at DESC, id DESC LIMIT $1`, limit)
 	rows := make([]KeyRow, len(rs))
 	for i, r := range rs {
 		rows[i] = r.row()
@@ -163,18 +206,83 @@ func (k *Keys) List(ctx context.Context, limit int) ([]KeyRow, error) {
 	return rows, err
 }
 
-// Revoke removes a key: its next request and its queued turns are refused.
+// Revoke removes a key: its next request and its queued turns are refused, and
+// OnEnd is told. The operator's keys are the operator's alone to revoke.
 func (k *Keys) Revoke(ctx context.Context, id string, by core.Actor) error {
 	return k.db.Tx(ctx, func(tx *store.Tx) error {
-		n, err := tx.Exec(ctx, `DELETE FROM api_keys WHERE id = $1`, id)
+		var user int64
+		err := tx.Get(ctx, &user, `SELECT user_id FROM api_keys WHERE id = $1`, id)
+		if errors.Is(err, store.ErrNoRows) {
+			return core.Errorf(core.NotFound, "there is no such key")
+		}
 		if err != nil {
 			return err
 		}
-		if n == 0 {
-			return core.Errorf(core.NotFound, "there is no such key")
+		if user == core.Operator && by.User != core.Operator && by.User != 0 {
+			return core.Errorf(core.Denied, "only the owner can revoke the owner's keys")
 		}
+		if _, err := tx.Exec(ctx, `DELETE FROM api_keys WHERE id = $1`, id); err != nil {
+			return err
+		}
+		k.end(tx, id)
 		return store.Audit(ctx, tx, by, "key.revoke", id, nil)
 	})
+}
+
+func (k *Keys) end(tx *store.Tx, id string) {
+	if k.ended != nil {
+		tx.OnCommit(func() { k.ended(id) })
+	}
+}
+
+// keepExpired is how long a key that has expired is still shown.
+const keepExpired = 30 * 24 * time.Hour
+
+// Expire tells OnEnd of the keys that have expired, removes those that did so
+// 30 days ago, and says how many it removed; upkeep calls it now and then.
+func (k *Keys) Expire(ctx context.Context) (n int, err error) {
+	err = k.db.Tx(ctx, func(tx *store.Tx) error {
+		n = 0
+		var rs []keyRecord
+		if err := tx.Select(ctx, &rs, keyColumns+` WHERE expires_at <> ''`); err != nil { // at most MaxKeys
+			return err
+		}
+		for _, r := range rs {
+			if !r.over(tx.Time()) {
+				continue
+			}
+			k.end(tx, r.ID)
+			if !r.over(tx.Time().Add(-keepExpired)) {
+				continue
+			}
+			if _, err := tx.Exec(ctx, `DELETE FROM api_keys WHERE id = $1`, r.ID); err != nil {
+				return err
+			}
+			n++
+			if err := store.Audit(ctx, tx, core.Actor{Via: "upkeep"}, "key.expire", r.ID, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
+// Forget removes a person's keys, and tells OnEnd of each once that is
+// committed; never the operator's.
+func (k *Keys) Forget(ctx context.Context, tx *store.Tx, user int64) error {
+	if user <= 0 || user == core.Operator {
+		return nil
+	}
+	var ids []string
+	if err := tx.Select(ctx, &ids, `SELECT id FROM api_keys WHERE user_id = $1`, user); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		k.end(tx, id)
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM api_keys WHERE user_id = $1`, user)
+	return err
 }
 
 // Flush writes when keys were last used, all in one transaction.

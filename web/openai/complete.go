@@ -109,7 +109,7 @@ func (c *call) inbound(p auth.Principal, m Model) core.Inbound {
 		Text:      q.Last.Text,
 		Addressed: true,
 		Turn: &core.Options{
-			Session: c.session, Run: c.run, User: p.User, Key: p.Key, Alone: true, Agent: m.Agent, Model: m.Model,
+			Session: c.session, Run: c.run, User: p.User, Key: p.Key, Alone: true, Agent: m.Agent, Model: m.Model, Module: Module,
 			SystemPrompt: q.System, Before: q.Before, Media: q.Last.Media,
 			Temperature: q.Temperature, MaxTokens: q.MaxTokens, Stop: q.Stop,
 		},
@@ -122,6 +122,7 @@ func (c *call) inbound(p auth.Principal, m Model) core.Inbound {
 func (c *call) answer(w http.ResponseWriter, p auth.Principal, m Model) error {
 	ctx, stop := context.WithCancel(context.WithoutCancel(c.r.Context()))
 	defer stop()
+	defer c.a.Door.Watch(c.r, func() { c.revoke(stop) })()
 	events := c.a.Follower.Follow(ctx, bus.Follow{Session: c.session})
 	if err := c.a.Inbox.Put(c.r.Context(), []core.Inbound{c.inbound(p, m)}, nil); err != nil {
 		stop()
@@ -131,7 +132,6 @@ func (c *call) answer(w http.ResponseWriter, p auth.Principal, m Model) error {
 		return fmt.Errorf("put turn: %w", err)
 	}
 	defer context.AfterFunc(c.r.Context(), func() { c.leave(ctx, stop) })()
-	go c.guard(ctx, stop)
 	out, err := c.writer(ctx, w)
 	if err != nil {
 		return err
@@ -179,17 +179,11 @@ func (c *call) leave(ctx context.Context, stop func()) {
 	}
 }
 
-// guard stops the run whose caller's key or session is gone, looked at with
-// every heartbeat.
-func (c *call) guard(ctx context.Context, stop func()) {
-	for core.Sleep(ctx, c.a.Clock, web.Heartbeat) {
-		if !c.a.Door.Still(c.r) {
-			c.revoked.Store(true)
-			c.a.Runs.Abort(c.session)
-			stop()
-			return
-		}
-	}
+// revoke stops the run whose caller's key or session is gone.
+func (c *call) revoke(stop func()) {
+	c.revoked.Store(true)
+	c.a.Runs.Abort(c.session)
+	stop()
 }
 
 // A result is what the run has said so far.

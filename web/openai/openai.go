@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"gatehouse/core"
@@ -13,6 +15,10 @@ import (
 	"gatehouse/web"
 	"gatehouse/web/auth"
 )
+
+// Module is that of the sessions that requests leave: one for each, since the
+// client keeps the conversation. Lists leave them out unless they are asked for.
+const Module = "openai"
 
 // Bounds of a request.
 const (
@@ -71,6 +77,7 @@ type Options struct {
 type API struct {
 	Options
 	slots *slots
+	pulse *web.Pulse
 	born  time.Time // stands for when a model was made
 }
 
@@ -85,23 +92,34 @@ func New(o Options) *API {
 	if o.Open == 0 {
 		o.Open = 16
 	}
-	return &API{Options: o, slots: newSlots(o.Open), born: o.Clock.Now()}
+	return &API{Options: o, slots: newSlots(o.Open), pulse: web.NewPulse(o.Clock), born: o.Clock.Now()}
 }
 
 // Register adds the routes to mux. They expect a web.Site in front of mux.
 func (a *API) Register(mux *http.ServeMux) {
+	for pattern, h := range a.routes() {
+		mux.Handle(pattern, web.Serve(a.Log, show, a.known(h)))
+	}
 	for pattern, h := range map[string]web.Handler{
-		"GET /v1/models":            a.list,
-		"GET /v1/models/{model...}": a.model,
-		"POST /v1/chat/completions": a.complete,
-		"/v1/models":                only("GET"),
-		"/v1/models/{model...}":     only("GET"),
-		"/v1/chat/completions":      only("POST"),
-		"/v1/":                      nowhere,
+		"/v1/models":            only("GET"),
+		"/v1/models/{model...}": only("GET"),
+		"/v1/chat/completions":  only("POST"),
+		"/v1/":                  nowhere,
 	} {
 		mux.Handle(pattern, web.Serve(a.Log, show, a.known(h)))
 	}
 }
+
+func (a *API) routes() map[string]web.Handler {
+	return map[string]web.Handler{
+		"GET /v1/models":            a.list,
+		"GET /v1/models/{model...}": a.model,
+		"POST /v1/chat/completions": a.complete,
+	}
+}
+
+// Routes are the patterns that are served, for the test that all are documented.
+func (a *API) Routes() []string { return slices.Collect(maps.Keys(a.routes())) }
 
 // known puts the Principal into the request before h. Nobody at all is let
 // through to no address.

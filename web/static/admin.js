@@ -6,6 +6,7 @@
 const words = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 let fetching = null; // one refresh at a time
 let again = false;
+let posting = false; // a decision is under way: what it has to say is for its own answer
 let last = Date.now(); // when the page was last fresh
 
 const app = () => document.getElementById("app");
@@ -71,6 +72,7 @@ function attributes(from, to) {
 // morph makes from like to, keeping every element that is in both: matched by
 // id, else by place and name. news collects keyed elements that are new.
 function morph(from, to, news) {
+  if (from.dataset?.kept !== undefined) return; // a stream writes in it
   attributes(from, to);
   const byKey = new Map();
   const wanted = new Set([...to.childNodes].map(key));
@@ -108,7 +110,7 @@ function swap(doc) {
   const to = doc.getElementById("app");
   local(to);
   // What the page came with to say is said once: it stays long enough to be read.
-  const flash = document.getElementById("flash");
+  const flash = app().querySelector("#flash");
   if (flash && performance.now() < 20000 && !to.querySelector("#flash")) to.querySelector("main").prepend(flash.cloneNode(true));
   const tall = new Map([...document.querySelectorAll(".request")].map((c) => [c.id, c.getBoundingClientRect().height]));
   const news = [];
@@ -129,12 +131,39 @@ function swap(doc) {
   const told = [...document.querySelectorAll("[data-say]")]
     .filter((e) => before.get(e.id || e.closest("[id]")?.id) !== e.dataset.say).map((e) => e.dataset.say);
   dress();
+  stream();
   return told;
+}
+
+// ---- an answer while it is made
+
+let following = null; // the open stream: its address and EventSource
+
+// stream shows the words of the answer that is being made as they come. What is
+// kept of it stands in the list above, once the server says so.
+function stream() {
+  const place = document.getElementById("stream");
+  if (following?.url === place?.dataset.stream) return;
+  following?.source.close();
+  following = null;
+  if (!place) return;
+  const source = new EventSource(place.dataset.stream);
+  following = { url: place.dataset.stream, source };
+  const words = place.querySelector(".words"), doing = place.querySelector(".doing");
+  source.onmessage = (e) => {
+    const event = JSON.parse(e.data);
+    if (event.type === "text") words.textContent += event.content;
+    else if (event.type === "tool_use_start") doing.textContent = "uses a tool";
+    else if (event.type === "tool_result") { words.textContent = ""; soon(0); }
+    else if (event.type === "permission_request" || event.type === "user_question") { doing.textContent = "waits for your word below"; say("The answer waits for your word"); soon(0); }
+    else if (event.type === "message_stop") { place.removeAttribute("data-kept"); say("The answer is there"); soon(50); }
+  };
 }
 
 // refresh fetches this page's inside and announces what is new.
 async function refresh() {
-  if (fetching) { again = true; return; }
+  if (app().dataset.still !== undefined) return; // somebody writes in it
+  if (fetching || posting) { again = true; return; }
   fetching = (async () => {
     try {
       const x = await load("GET", withFragment(location.href));
@@ -163,10 +192,11 @@ function soon(wait) {
 
 document.addEventListener("submit", async (e) => {
   const form = e.target, by = e.submitter;
-  if (form.method !== "post" || !app().dataset.events || form.action.endsWith("/logout") || form.action.endsWith("/password")) return;
+  if (form.method !== "post" || form.dataset.plain !== undefined || !app().dataset.events || form.action.endsWith("/logout") || form.action.endsWith("/password")) return;
   e.preventDefault();
   if (form.ariaBusy === "true") return;
   form.ariaBusy = "true";
+  posting = true;
   const data = new URLSearchParams(new FormData(form, by));
   const url = by && by.hasAttribute("formaction") ? by.formAction : form.action;
   const card = form.closest("[id].card, tr[id]")?.id;
@@ -195,6 +225,8 @@ document.addEventListener("submit", async (e) => {
     alive(false);
   } finally {
     form.removeAttribute("aria-busy");
+    posting = false;
+    if (again && !fetching) { again = false; soon(300); }
   }
 });
 
@@ -249,6 +281,11 @@ setInterval(() => {
 }, 1000);
 
 document.addEventListener("keydown", (e) => {
+  // Enter sends, Shift and Enter begins a line, as in any chat.
+  if (e.key === "Enter" && !e.shiftKey && !e.isComposing && e.target.matches?.("[data-send]") && e.target.value.trim()) {
+    e.preventDefault();
+    e.target.form.requestSubmit();
+  }
   if (e.key !== "Escape") return;
   toast(null);
   const open = document.activeElement?.closest("details.confirm[open], details.account[open]");
@@ -313,7 +350,30 @@ function listen() {
   navigator.locks.request("gatehouse-events", () => new Promise(() => open()));
 }
 
+// ---- files with a message
+
+// What would be refused is said before it is sent.
+document.addEventListener("change", (e) => {
+  const input = e.target;
+  if (input.dataset?.files === undefined) return;
+  const files = [...input.files], all = files.reduce((n, f) => n + f.size, 0), large = files.find((f) => f.size > 20 << 20);
+  input.setCustomValidity(files.length > Number(input.dataset.files) ? `At most ${input.dataset.files} files go with a message.`
+    : large ? `${large.name} is larger than 20 MB.` : all > Number(input.dataset.bytes) ? "The files are larger than 32 MB together." : "");
+  input.reportValidity();
+});
+// A picture that is pasted into a message goes with it.
+document.addEventListener("paste", (e) => {
+  const input = e.target.matches?.("[data-send]") && e.target.form.querySelector("[data-files]");
+  if (!input || !e.clipboardData.files.length) return;
+  e.preventDefault();
+  const all = new DataTransfer();
+  for (const f of [...input.files, ...e.clipboardData.files]) all.items.add(f);
+  input.files = all.files;
+  input.dispatchEvent(new Event("change", { bubbles: true }));
+});
+
 addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
 local(document);
 dress();
+stream();
 if (app().dataset.events) listen();

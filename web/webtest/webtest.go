@@ -21,8 +21,8 @@ import (
 
 // Bounds of a test's patience.
 const (
-	patience = 20 * time.Second // for something that must become true
-	lifetime = 3 * time.Minute  // of a browser
+	patience = time.Minute      // for something that must become true
+	lifetime = 10 * time.Minute // of a browser
 	maxTabs  = 60               // presses on the way to something
 )
 

@@ -160,14 +160,30 @@ func (d *discord) message(m discordtest.Message) Message {
 
 var looks = map[int]string{1: "primary", 3: "success", 4: "danger"} // [components] "Button Styles"
 
-// keysOf leaves select menus out: the gateway makes none.
+// keysOf are buttons, and menus of which one entry is chosen.
 func keysOf(row []discordtest.Button) (out []Button) {
 	for _, b := range row {
-		if b.Type == 2 {
-			out = append(out, Button{b.Label, b.CustomID, b.URL, looks[b.Style], b.Disabled})
+		key := Button{Text: b.Label, Data: b.CustomID, URL: b.URL, Look: looks[b.Style], Disabled: b.Disabled}
+		if b.Type != 2 {
+			key.Text = b.Placeholder
+		}
+		for _, o := range b.Options {
+			key.Menu = append(key.Menu, Item{o.Label, o.Value})
+		}
+		if b.Type == 2 || len(key.Menu) > 0 {
+			out = append(out, key)
 		}
 	}
 	return out
+}
+
+// formOf is what a press has opened.
+func formOf(i *discordtest.Interaction) *Form {
+	f := &Form{ID: i.ID.String(), Title: i.Modal.Title}
+	for _, x := range i.Modal.Fields {
+		f.Fields = append(f.Fields, Field{x.CustomID, x.Label, x.Description, x.Placeholder, x.Value, x.Lines, x.Required, x.Most})
+	}
+	return f
 }
 
 // called is how the app shows a mention of a person, or of a channel.
@@ -226,6 +242,10 @@ func (d *discord) change(c discordtest.Change) (Change, bool) {
 		out.Typing = &y
 	case discordtest.ChangeInteraction:
 		out.Kind, out.Person = ChangeNote, &Person{ID: c.Interaction.User.String()}
+		if c.Interaction.State == discordtest.StateModal && c.Interaction.Modal != nil {
+			out.Kind, out.Form = ChangeForm, formOf(c.Interaction)
+			return out, true
+		}
 		out.Text = "This interaction failed"
 		return out, c.Interaction.State == discordtest.StateFailed
 	case discordtest.ChangeUser:
@@ -261,8 +281,17 @@ func (d *discord) Act(a Action) error {
 		}
 		*ids[i] = n
 	}
+	if a.Form != "" {
+		id, _ := discordtest.ParseID(a.Form)
+		_, err := u.Submit(id, a.Fields)
+		return err
+	}
 	if a.Message != "" {
-		_, err := u.Press(at, *ids[1], a.Data)
+		var values []string
+		if a.Value != "" {
+			values = []string{a.Value}
+		}
+		_, err := u.Press(at, *ids[1], a.Data, values...)
 		return err
 	}
 	_, err := u.Post(at, discordtest.Outgoing{Text: d.mentions(a.Text), ReplyTo: *ids[2]})

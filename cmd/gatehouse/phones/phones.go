@@ -82,6 +82,13 @@ func New(opt Options, sims ...Platform) (http.Handler, error) {
 		a.Message = ""
 		return struct{}{}, sim.Act(a.Action)
 	}))
+	mux.Handle("POST /fill", p.act(func(sim Platform, a action) (any, error) {
+		if a.Form == "" {
+			return nil, core.Errorf(core.NotFound, "there is no such form")
+		}
+		a.Text, a.Message = "", ""
+		return struct{}{}, sim.Act(a.Action)
+	}))
 	mux.Handle("POST /press", p.act(func(sim Platform, a action) (any, error) {
 		if a.Message == "" {
 			return nil, core.Errorf(core.NotFound, "there is no such message")

@@ -110,6 +110,32 @@ type Button struct {
 	URL      string `json:"url,omitempty"`
 	Look     string `json:"look,omitempty"` // primary, success, danger; else plain
 	Disabled bool   `json:"disabled,omitempty"`
+	Menu     []Item `json:"menu,omitempty"` // a menu, of which one is chosen; Text stands in it before
+}
+
+// An Item is one entry of a menu.
+type Item struct {
+	Text  string `json:"text"`
+	Value string `json:"value"`
+}
+
+// A Form is what a pressed button has opened for a person.
+type Form struct {
+	ID     string  `json:"id"`
+	Title  string  `json:"title"`
+	Fields []Field `json:"fields"`
+}
+
+// A Field is one input of a Form.
+type Field struct {
+	ID       string `json:"id"`
+	Label    string `json:"label"`
+	About    string `json:"about,omitempty"`
+	Hint     string `json:"hint,omitempty"`
+	Value    string `json:"value,omitempty"` // what stands in it at first
+	Lines    bool   `json:"lines,omitempty"`
+	Required bool   `json:"required,omitempty"`
+	Most     int    `json:"most"`
 }
 
 // A Draft is a message that the bot is still writing.
@@ -135,6 +161,7 @@ const (
 	ChangeDraft   = "draft"   // Draft is new or longer; nil: there is none any more
 	ChangeTyping  = "typing"
 	ChangeNote    = "note"   // the app tells Person the Text
+	ChangeForm    = "form"   // Form opens for Person
 	ChangePerson  = "person" // Person is new, with Chats, or renamed
 	ChangeChat    = "chat"   // Chats are new
 )
@@ -150,19 +177,24 @@ type Change struct {
 	Typing   *Typing  `json:"typing,omitempty"`
 	Person   *Person  `json:"person,omitempty"`
 	Text     string   `json:"text,omitempty"`
+	Form     *Form    `json:"form,omitempty"`
 	Chats    []Chat   `json:"chats,omitempty"`
 }
 
-// An Action is what a visitor does as a person: write Text, or with Message
-// press the button there that carries Data.
+// An Action is what a visitor does as a person: write Text, with Message press
+// the button there that carries Data, or choose Value in that menu, or with Form
+// send what they wrote into its Fields.
 type Action struct {
-	Platform string `json:"platform"`
-	From     string `json:"from"`
-	Chat     string `json:"chat"` // "" is the private one with the bot
-	Text     string `json:"text"`
-	ReplyTo  string `json:"reply_to"`
-	Message  string `json:"message"`
-	Data     string `json:"data"`
+	Platform string            `json:"platform"`
+	From     string            `json:"from"`
+	Chat     string            `json:"chat"` // "" is the private one with the bot
+	Text     string            `json:"text"`
+	ReplyTo  string            `json:"reply_to"`
+	Message  string            `json:"message"`
+	Data     string            `json:"data"`
+	Value    string            `json:"value"`
+	Form     string            `json:"form"`
+	Fields   map[string]string `json:"fields"`
 }
 
 // last are the newest of a chat's messages.

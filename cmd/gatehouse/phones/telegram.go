@@ -205,6 +205,9 @@ func (t *telegram) change(c telegramtest.Change) (Change, bool) {
 }
 
 func (t *telegram) Act(a Action) error {
+	if a.Form != "" {
+		return core.Errorf(core.NotFound, "there are no forms on Telegram")
+	}
 	id, _ := strconv.ParseInt(a.From, 10, 64)
 	u := t.sim.User(id)
 	if u == nil {

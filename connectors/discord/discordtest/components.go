@@ -35,7 +35,7 @@ func (f *form) rows() json.RawMessage {
 			continue
 		}
 		if row.integer("type") != actionRow { // Components V2 are not simulated
-			f.choices(path+".type", "1,")
+			f.union(path, "1")
 			continue
 		}
 		f.row(path+".components", row.array("components"), seen)
@@ -63,7 +63,7 @@ func (f *form) row(path string, list []json.RawMessage, seen map[string]bool) {
 			}
 			f.selectMenu(at, c, kind)
 		default:
-			f.choices(at+".type", "2, 3, 5, 6, 7, 8")
+			f.union(at, "2, 3, 5, 6, 7, 8")
 			continue
 		}
 		if id := c.text("custom_id"); id != "" {
@@ -107,15 +107,30 @@ func (f *form) customID(at string, c *form) {
 	}
 }
 
+// selectMenu is [components] "String Select" and those that the app fills.
 func (f *form) selectMenu(at string, c *form, kind int) {
 	f.customID(at, c)
 	f.limit(at+".placeholder", c.text("placeholder"), 150)
-	if kind != stringSelect {
-		return
+	least, most := c.bound("min_values", 1), c.bound("max_values", 1)
+	f.between(at+".min_values", least, 0, 25)
+	f.between(at+".max_values", most, 1, 25)
+	if least > most { // the code is ours
+		f.wrong(at+".min_values", "NUMBER_TYPE_MAX", "min_values must be equal to or less than max_values.")
 	}
+	if kind == stringSelect {
+		f.entries(at, c, most)
+	}
+}
+
+// entries are 1 to 25, each with a label and a value of its own, of 1 to 100
+// characters both, and a description of at most 100.
+func (f *form) entries(at string, c *form, most int) {
 	options := c.array("options")
 	if len(options) < 1 || len(options) > 25 {
 		f.badLength(at+".options", 1, 25)
+	}
+	if most > len(options) { // the code is ours
+		f.wrong(at+".max_values", "NUMBER_TYPE_MAX", "max_values must be equal to or less than the number of options.")
 	}
 	values := map[string]bool{}
 	for i, raw := range options {
@@ -127,10 +142,34 @@ func (f *form) selectMenu(at string, c *form, kind int) {
 				f.badLength(path+"."+key, 1, 100)
 			}
 		}
+		f.limit(path+".description", o.text("description"), 100)
 		if v := o.text("value"); values[v] {
 			f.wrong(path, "SELECT_COMPONENT_OPTION_VALUE_DUPLICATED", "The specified option value is already used") // [practice]
 		}
 		values[o.text("value")] = true
+	}
+}
+
+// bound is a number that may be left out.
+func (f *form) bound(key string, otherwise int) int {
+	if !f.has(key) {
+		return otherwise
+	}
+	return f.integer(key)
+}
+
+// union is a component of a kind that has no place there ([practice]).
+func (f *form) union(path, list string) {
+	f.wrong(path, "UNION_TYPE_CHOICES", `Value of field "type" must be one of (`+list+`).`)
+}
+
+// between is [practice] for a number out of its bounds.
+func (f *form) between(path string, n, least, most int) {
+	switch {
+	case n < least:
+		f.wrong(path, "NUMBER_TYPE_MIN", "int value should be greater than or equal to "+strconv.Itoa(least)+".")
+	case n > most:
+		f.wrong(path, "NUMBER_TYPE_MAX", "int value should be less than or equal to "+strconv.Itoa(most)+".")
 	}
 }
 
@@ -142,10 +181,39 @@ type Button struct {
 	URL      string `json:"url,omitempty"`
 	Style    int    `json:"style,omitempty"`
 	Disabled bool   `json:"disabled,omitempty"`
-	Options  []struct {
-		Label string `json:"label"`
-		Value string `json:"value"`
-	} `json:"options,omitempty"`
+	// Of a select menu:
+	Placeholder string   `json:"placeholder,omitempty"`
+	Options     []Option `json:"options,omitempty"`
+	Least       *int     `json:"min_values,omitempty"` // how many are to be chosen; nil is 1
+	Most        *int     `json:"max_values,omitempty"`
+}
+
+// An Option is one entry of a select menu.
+type Option struct {
+	Label       string `json:"label"`
+	Value       string `json:"value"`
+	Description string `json:"description,omitempty"`
+}
+
+// takes reports whether the app lets a person use the component with values:
+// as many as the menu wants, each of its own entries and once.
+func (b *Button) takes(values []string) bool {
+	if b.Type == buttonType {
+		return len(values) == 0
+	}
+	least, most := 1, 1
+	if b.Least != nil {
+		least = *b.Least
+	}
+	if b.Most != nil {
+		most = *b.Most
+	}
+	for i, v := range values {
+		if slices.Contains(values[:i], v) || b.Type == stringSelect && !slices.ContainsFunc(b.Options, func(o Option) bool { return o.Value == v }) {
+			return false
+		}
+	}
+	return len(values) >= least && len(values) <= most
 }
 
 // buttons are the components of a message by row, leniently: people may have

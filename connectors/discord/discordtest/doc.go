@@ -23,15 +23,15 @@
 // says so; "ours" marks a figure or a text that has no source.
 //
 // Not simulated: voice, stickers, polls, roles other than a bot's permissions,
-// forwarded messages, Components V2, ETF and transport compression (both are
+// forwarded messages, Components V2, what else than text a dialog may ask for, ETF and transport compression (both are
 // refused aloud), verification of embeds beyond their number.
 //
 // # Files
 //
 // server.go and route.go carry HTTP, answer.go and form.go the platform's
 // errors, limits.go rate limits, messages.go, write.go, mentions.go and
-// components.go messages, methods.go and commands.go the other methods,
-// interactions.go and webhooks.go interactions, gateway.go, conn.go, session.go
+// components.go messages, methods.go, threads.go and commands.go the other methods,
+// interactions.go, modals.go and webhooks.go interactions, gateway.go, conn.go, session.go
 // and dispatch.go the websocket, disturb.go and faults.go what goes wrong, world.go,
 // guilds.go and people.go the people, view.go and watch.go what they see,
 // journal.go the logs, state.go what survives a restart, control.go and

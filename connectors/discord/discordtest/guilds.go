@@ -2,7 +2,6 @@ package discordtest
 
 import (
 	"maps"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -151,6 +150,44 @@ func (g *Guild) RemoveBot(b Bot) {
 	s.dispatch(b.b, "GUILD_DELETE", g.id, IntentGuilds, func(bool) any { return map[string]ID{"id": g.id} })
 }
 
+// Outage makes the guild unavailable for a moment (GUILD_DELETE that says so,
+// then GUILD_CREATE); nobody leaves it.
+func (g *Guild) Outage() {
+	s := g.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in := s.guilds[g.id]
+	for _, b := range s.bots {
+		if _, member := in.members[b.account.ID]; member {
+			s.dispatch(b, "GUILD_DELETE", g.id, IntentGuilds, func(bool) any { return map[string]any{"id": g.id, "unavailable": true} })
+			s.sendGuild(b, in)
+		}
+	}
+}
+
+// DeleteChannel deletes a channel with its threads (CHANNEL_DELETE alone is
+// told of them); nobody finds it any more.
+func (g *Guild) DeleteChannel(id ID) error {
+	s := g.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in, c := s.guilds[g.id], s.channels[id]
+	if c == nil || c.guild != g.id || c.thread() {
+		return core.Errorf(core.NotFound, "the guild has no channel %s", id)
+	}
+	s.tell(c, "CHANNEL_DELETE", IntentGuilds, func(b *bot, _ bool) any { return s.wireChannel(c, b) })
+	for _, t := range in.threads {
+		if s.channels[t].parent == id {
+			delete(s.channels, t)
+			in.threads = without(in.threads, t)
+		}
+	}
+	delete(s.channels, id)
+	in.channels = without(in.channels, id)
+	s.dirty = true
+	return nil
+}
+
 // Permit sets a bot's permissions in one channel of the guild (0: in all that
 // have none of their own). Threads have those of their channel.
 func (g *Guild) Permit(b Bot, in ID, perms uint64) {
@@ -168,122 +205,4 @@ func (g *Guild) Permit(b Bot, in ID, perms uint64) {
 	m[b.ID()] = perms
 	*to = m
 	s.dirty = true
-}
-
-// Archive archives a thread, or with locked locks it too; a message revives
-// one that is not locked ([threads] "Active & Archived Threads").
-func (s *Server) Archive(thread ID, locked bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.channels[thread]
-	if c == nil || !c.thread() {
-		return core.Errorf(core.NotFound, "no thread has the id %s", thread)
-	}
-	c.archived, c.locked = true, locked
-	s.threadUpdated(c)
-	return nil
-}
-
-func (s *Server) threadUpdated(c *channel) {
-	s.dirty = true
-	s.tell(c, "THREAD_UPDATE", IntentGuilds, func(b *bot, _ bool) any { return s.wireChannel(c, b) })
-}
-
-// revive brings an archived thread back before a message comes; false when it is locked.
-func (s *Server) revive(c *channel) bool {
-	if c.locked {
-		return false
-	}
-	if c.archived {
-		c.archived = false
-		s.threadUpdated(c)
-	}
-	return true
-}
-
-// StartThread makes a public thread in a text channel: of a message, whose id
-// it then shares, or of none ([threads]: "The created thread and the message
-// it was started from will share the same id").
-func (u *User) StartThread(in, of ID, name string) (ID, error) {
-	s := u.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := s.writable(u, in)
-	if err != nil {
-		return 0, err
-	}
-	if c.kind != Text || !threadName(name) {
-		return 0, core.Errorf(core.Invalid, "threads are in text channels and have names of 1 to 100 characters")
-	}
-	m := c.index[of]
-	switch {
-	case of != 0 && m == nil:
-		return 0, core.Errorf(core.NotFound, "no message %s", of)
-	case s.channels[of] != nil:
-		return 0, core.Errorf(core.Conflict, "that message has a thread")
-	}
-	return s.startThread(c, m, u.id, name).id, nil
-}
-
-func threadName(name string) bool {
-	n := utf8.RuneCountInString(name)
-	return n >= 1 && n <= 100
-}
-
-// startThread makes the thread, tells of it, and puts the message about it
-// where the platform does: the starter message inside ([threads] "New Message
-// Types"), or "started a thread" in the channel.
-func (s *Server) startThread(c *channel, m *message, by ID, name string) *channel {
-	t := &channel{kind: PublicThread, guild: c.guild, parent: c.id, name: name, owner: by, made: s.clock.Now(), index: map[ID]*message{}}
-	if m != nil {
-		t.id = m.ID
-		m.Flags |= HasThread
-	} else {
-		t.id = s.newID()
-	}
-	s.openThread(t)
-	if m != nil {
-		s.post(t, &message{Type: typeStarter, Author: m.Author, Webhook: m.Webhook, Ref: &reference{Message: m.ID, Channel: c.id, Guild: c.guild}})
-		s.changed(c, m)
-	} else if c.kind == Text {
-		s.post(c, &message{Type: typeThreadCreated, Author: by, Content: name, Ref: &reference{Channel: t.id, Guild: c.guild}})
-	}
-	return t
-}
-
-func (s *Server) openThread(t *channel) {
-	s.channels[t.id] = t
-	g := s.guilds[t.guild]
-	g.threads = append(slices.Clone(g.threads), t.id)
-	s.dirty = true
-	s.emit(Change{Kind: ChangeChannel, Guild: t.guild, Channel: t.id, Name: t.name})
-	s.tell(t, "THREAD_CREATE", IntentGuilds, func(b *bot, _ bool) any {
-		w := s.wireChannel(t, b)
-		w.New = true
-		return w
-	})
-}
-
-// NewPost starts a post in a forum: a thread whose first message has its id.
-func (u *User) NewPost(forum ID, title string, m Outgoing) (ID, error) {
-	s := u.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := s.visible(u, forum)
-	if err != nil {
-		return 0, err
-	}
-	if c.kind != Forum || !threadName(title) {
-		return 0, core.Errorf(core.Invalid, "posts are in forums and have titles of 1 to 100 characters")
-	}
-	t := &channel{id: s.newID(), kind: PublicThread, guild: c.guild, parent: c.id, name: title, owner: u.id, made: s.clock.Now(), index: map[ID]*message{}}
-	msg, err := s.compose(u, t, m)
-	if err != nil {
-		return 0, err
-	}
-	s.openThread(t)
-	msg.ID = t.id
-	c.lastID = t.id
-	s.post(t, msg)
-	return t.id, nil
 }

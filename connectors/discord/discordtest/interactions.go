@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
-	"sort"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"gatehouse/core"
 )
@@ -20,6 +20,7 @@ const (
 const (
 	kindCommand   = 2
 	kindComponent = 3
+	kindComplete  = 4
 	kindModal     = 5
 )
 
@@ -38,6 +39,7 @@ type interaction struct {
 	response          ID   // the message that answers it
 	followups         []ID
 	modal             *Modal
+	choices           []string // offered for a half typed option
 }
 
 // States of an interaction, as the person sees it.
@@ -52,23 +54,17 @@ const (
 
 // An Interaction is how far something that a person did has come.
 type Interaction struct {
-	ID      ID     `json:"id"`
-	User    ID     `json:"user"`
-	Channel ID     `json:"channel"`
-	State   string `json:"state"`
-	Message ID     `json:"message,omitzero"` // of the answer
-	Modal   *Modal `json:"modal,omitempty"`
-}
-
-// A Modal is a dialog that a bot opened ([interactions] "Modal").
-type Modal struct {
-	CustomID string   `json:"custom_id"`
-	Title    string   `json:"title"`
-	Inputs   []string `json:"inputs"` // custom ids of its inputs
+	ID      ID       `json:"id"`
+	User    ID       `json:"user"`
+	Channel ID       `json:"channel"`
+	State   string   `json:"state"`
+	Message ID       `json:"message,omitzero"` // of the answer
+	Modal   *Modal   `json:"modal,omitempty"`
+	Choices []string `json:"choices,omitempty"` // offered for a half typed option
 }
 
 func (i *interaction) view() *Interaction {
-	return &Interaction{i.id, i.user, i.channel, i.state, i.response, i.modal}
+	return &Interaction{i.id, i.user, i.channel, i.state, i.response, i.modal, i.choices}
 }
 
 // Interaction is the state of one; false when it is none of the last 10,000.
@@ -84,7 +80,8 @@ func (s *Server) Interaction(id ID) (Interaction, bool) {
 
 // Press uses the button, or with values the select menu, that carries customID,
 // and returns the interaction's id. How it ends comes as a Change. NotFound
-// where there is no such button, or the person does not see it.
+// where there is no such button, or the person does not see it; Invalid for
+// values that the menu does not have.
 func (u *User) Press(in, message ID, customID string, values ...string) (ID, error) {
 	s := u.s
 	s.mu.Lock()
@@ -100,6 +97,9 @@ func (u *User) Press(in, message ID, customID string, values ...string) (ID, err
 	button := usable(buttons(m.Components), customID)
 	if button == nil {
 		return 0, core.Errorf(core.NotFound, "message %s has no button %q", message, customID)
+	}
+	if !button.takes(values) {
+		return 0, core.Errorf(core.Invalid, "the app lets nobody choose %q there", values)
 	}
 	data := map[string]any{"custom_id": customID, "component_type": button.Type, "id": 1}
 	if button.Type != buttonType {
@@ -141,6 +141,46 @@ func (u *User) SlashOf(b Bot, in ID, name string, options map[string]any) (ID, e
 	return i.id, nil
 }
 
+// HalfType half types an option of a command of the first bot, and returns the id
+// of the interaction that asks what it may become; the choices are in its
+// state. NotFound where no such option can be completed.
+func (u *User) HalfType(in ID, name, option, typed string) (ID, error) {
+	s := u.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.visible(u, in)
+	if err != nil {
+		return 0, err
+	}
+	b := s.bots[0]
+	list := slices.Concat(b.commands[c.guild], b.commands[0])
+	at := slices.IndexFunc(list, func(cmd command) bool { return cmd.Name == name && cmd.Type == 1 })
+	if at < 0 || !completes(list[at], option) {
+		return 0, core.Errorf(core.NotFound, "nothing of /%s %s is completed", name, option)
+	}
+	i := s.begin(b, u, c, kindComplete)
+	i.name = name
+	s.deliver(i, map[string]any{"id": list[at].ID, "name": name, "type": 1,
+		"options": []any{map[string]any{"name": option, "type": 3, "value": typed, "focused": true}}}, nil)
+	return i.id, nil
+}
+
+func completes(cmd command, option string) bool {
+	var def struct {
+		Options []struct {
+			Name string `json:"name"`
+			Auto bool   `json:"autocomplete"`
+		} `json:"options"`
+	}
+	json.Unmarshal(cmd.Fields, &def)
+	for _, o := range def.Options {
+		if o.Name == option {
+			return o.Auto
+		}
+	}
+	return false
+}
+
 // optionValues gives options the types under which they were registered.
 func optionValues(cmd command, values map[string]any) []map[string]any {
 	var def struct {
@@ -157,33 +197,6 @@ func optionValues(cmd command, values map[string]any) []map[string]any {
 		}
 	}
 	return out
-}
-
-// Submit sends the dialog that an interaction opened, with values by custom id.
-func (u *User) Submit(id ID, values map[string]string) (ID, error) {
-	s := u.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	from := s.interactions[id]
-	if from == nil || from.modal == nil || from.user != u.id {
-		return 0, core.Errorf(core.NotFound, "interaction %s opened no dialog of this person", id)
-	}
-	keys := make([]string, 0, len(values))
-	for k := range values {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	rows := []any{}
-	for n, k := range keys {
-		rows = append(rows, map[string]any{"type": actionRow, "id": 2*n + 1, "components": []any{
-			map[string]any{"type": textInput, "id": 2*n + 2, "custom_id": k, "value": values[k]}}})
-	}
-	c := s.channels[from.channel]
-	i := s.begin(from.bot, u, c, kindModal)
-	i.message = from.message
-	s.deliver(i, map[string]any{"custom_id": from.modal.CustomID, "components": rows}, c.index[from.message])
-	from.modal = nil
-	return i.id, nil
 }
 
 // begin notes an interaction; the oldest one makes room.
@@ -285,6 +298,10 @@ func (s *Server) checkResponse(f *form, i *interaction, kind int) {
 	switch {
 	case !f.has("type"):
 		f.required("type")
+	case i.kind == kindComplete && kind == 8:
+		f.completions()
+	case i.kind == kindComplete: // "Autocomplete interactions … respond with type 8"; the code is ours
+		f.wrong("type", "INTERACTION_RESPONSE_TYPE_INVALID", "An autocomplete interaction takes choices alone.")
 	case !slices.Contains([]int{4, 5, 6, 7, 9}, kind): // 1, 8, 10 and 12 have no use here
 		f.choices("type", "4, 5, 6, 7, 9")
 	case (kind == 6 || kind == 7) && i.message == 0: // "Only valid for component-based interactions"; the code is ours
@@ -293,6 +310,31 @@ func (s *Server) checkResponse(f *form, i *interaction, kind int) {
 		f.wrong("type", "INTERACTION_RESPONSE_TYPE_INVALID", "A modal can't answer a modal.")
 	case (kind == 4 || kind == 7 || kind == 9) && !f.has("data"):
 		f.required("data")
+	}
+}
+
+// completions: [interactions] "Autocomplete": at most 25 choices, names of 1 to
+// 100 characters, values of at most 100.
+func (f *form) completions() {
+	data := f.object("data")
+	if data == nil {
+		f.required("data")
+		return
+	}
+	list := data.array("choices")
+	if len(list) > 25 {
+		f.tooLong("data.choices", 25)
+	}
+	for n, raw := range list {
+		at := "data.choices." + strconv.Itoa(n)
+		c := &form{}
+		json.Unmarshal(raw, &c.fields)
+		if l := utf8.RuneCountInString(c.text("name")); l < 1 || l > 100 {
+			f.badLength(at+".name", 1, 100)
+		}
+		if l := utf8.RuneCountInString(c.text("value")); l > 100 {
+			f.badLength(at+".value", 0, 100)
+		}
 	}
 }
 

@@ -14,10 +14,12 @@ type asked struct {
 	Token string         `json:"token"`
 	Guild discordtest.ID `json:"guild_id"`
 	Data  struct {
-		Name    string
-		ID      string `json:"custom_id"`
-		Values  []string
-		Options []struct {
+		Name       string
+		ID         string `json:"custom_id"`
+		Values     []string
+		Kind       int `json:"component_type"`
+		Components any
+		Options    []struct {
 			Name  string
 			Type  int
 			Value any

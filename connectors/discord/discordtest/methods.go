@@ -21,11 +21,13 @@ type wireChannel struct {
 	Metadata   map[string]any `json:"thread_metadata,omitempty"`
 	Overwrites []any          `json:"permission_overwrites,omitempty"`
 	Flags      int            `json:"flags"`
-	New        bool           `json:"newly_created,omitempty"` // [events] "Thread Create"
+	Applied    []ID           `json:"applied_tags,omitempty"`   // of a post
+	Available  []Tag          `json:"available_tags,omitempty"` // of a forum
+	New        bool           `json:"newly_created,omitempty"`  // [events] "Thread Create"
 }
 
 func (s *Server) wireChannel(c *channel, b *bot) *wireChannel {
-	w := &wireChannel{ID: c.id, Type: c.kind, Guild: c.guild, Parent: c.parent, Owner: c.owner}
+	w := &wireChannel{ID: c.id, Type: c.kind, Guild: c.guild, Parent: c.parent, Owner: c.owner, Applied: c.applied, Available: c.tags}
 	if c.lastID != 0 {
 		w.Last = &c.lastID
 	}

@@ -71,6 +71,7 @@ var routes = func() []*route {
 	add("getGuildChannels", "GET guilds/{guild}/channels", 5, 5*sec, (*Server).getGuildChannels)
 	add("getActiveThreads", "GET guilds/{guild}/threads/active", 5, 5*sec, (*Server).getActiveThreads)
 	add("getChannel", "GET channels/{channel}", 5, 5*sec, (*Server).getChannel)
+	add("modifyChannel", "PATCH channels/{channel}", 5, 10*sec, (*Server).modifyChannel)
 	add("getMessages", "GET channels/{channel}/messages", 5, 5*sec, (*Server).getMessages)
 	add("createMessage", "POST channels/{channel}/messages", 5, 5*sec, (*Server).createMessage)
 	add("getMessage", "GET channels/{channel}/messages/{message}", 5, 5*sec, (*Server).getMessage)

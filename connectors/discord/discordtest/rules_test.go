@@ -74,7 +74,7 @@ func TestCreateMessageRefusesWrongForms(t *testing.T) {
 		{"reply without id", m{"content": "x", "message_reference": m{}}, "message_reference.message_id", "BASE_TYPE_REQUIRED", "This field is required"},
 		{"11 embeds", m{"embeds": make([]m, 11)}, "embeds", "BASE_TYPE_MAX_LENGTH", "Must be 10 or fewer in length."},
 		{"six rows", m{"content": "x", "components": []m{row(button("1")), row(button("2")), row(button("3")), row(button("4")), row(button("5")), row(button("6"))}}, "components", "BASE_TYPE_MAX_LENGTH", "Must be 5 or fewer in length."},
-		{"bare button", m{"content": "x", "components": []m{button("1")}}, "components.0.type", "BASE_TYPE_CHOICES", "Value must be one of {1,}."},
+		{"bare button", m{"content": "x", "components": []m{button("1")}}, "components.0", "UNION_TYPE_CHOICES", `Value of field "type" must be one of (1).`},
 		{"empty row", m{"content": "x", "components": []m{row()}}, "components.0.components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length."},
 		{"six buttons", m{"content": "x", "components": []m{row(six...)}}, "components.0.components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length."},
 		{"no custom id", m{"content": "x", "components": []m{row(m{"type": 2, "style": 1, "label": "a"})}}, "components.0.components.0.custom_id", "BASE_TYPE_REQUIRED", "This field is required"},

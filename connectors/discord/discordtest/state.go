@@ -48,6 +48,8 @@ type savedChannel struct {
 	Opened   bool          `json:"opened,omitempty"`
 	Closed   bool          `json:"closed,omitempty"`
 	Locked   bool          `json:"locked,omitempty"`
+	Tags     []Tag         `json:"tags,omitempty"`
+	Applied  []ID          `json:"applied,omitempty"`
 	Made     time.Time     `json:"made"`
 	Perms    map[ID]uint64 `json:"perms,omitempty"`
 	Messages []*message    `json:"messages"`
@@ -118,7 +120,7 @@ func (s *Server) snapshot(clean bool) savedState {
 	}
 	for _, c := range s.channels {
 		out.Channels = append(out.Channels, savedChannel{Channel{c.id, c.kind, c.guild, c.parent, c.name, c.bot, c.user, c.archived},
-			c.owner, c.opened, c.closed, c.locked, c.made, c.perms, c.messages})
+			c.owner, c.opened, c.closed, c.locked, c.tags, c.applied, c.made, c.perms, c.messages})
 	}
 	return out
 }
@@ -188,7 +190,7 @@ func (s *Server) loadChannel(v savedChannel) {
 		return
 	}
 	c := &channel{id: v.ID, kind: v.Type, guild: v.Guild, parent: v.Parent, name: v.Name, owner: v.Owner, bot: v.Bot, user: v.User, opened: v.Opened,
-		closed: v.Closed, archived: v.Archived, locked: v.Locked, made: v.Made, perms: v.Perms, index: map[ID]*message{}}
+		closed: v.Closed, archived: v.Archived, locked: v.Locked, tags: v.Tags, applied: v.Applied, made: v.Made, perms: v.Perms, index: map[ID]*message{}}
 	for _, m := range v.Messages[max(len(v.Messages)-maxHistory, 0):] {
 		if m != nil {
 			s.put(c, m)

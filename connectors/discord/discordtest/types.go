@@ -60,6 +60,7 @@ const (
 	AttachFiles        uint64 = 1 << 15
 	ReadHistory        uint64 = 1 << 16
 	MentionEveryone    uint64 = 1 << 17
+	ManageThreads      uint64 = 1 << 34
 	CreateThreads      uint64 = 1 << 35
 	SendInThreads      uint64 = 1 << 38
 	DefaultPermissions        = AddReactions | ViewChannel | SendMessages | EmbedLinks | AttachFiles | ReadHistory | CreateThreads | SendInThreads

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
-	"strconv"
-	"unicode/utf8"
 )
 
 const hookFlags = SuppressEmbeds | SuppressNotifications | Ephemeral
@@ -27,6 +25,14 @@ func (s *Server) respond(i *interaction, kind int, data *form) (*message, *apiEr
 		m := s.answer(i, draft{flags: data.integer("flags")&Ephemeral | Loading})
 		s.turn(i, StateThinking)
 		return m, nil
+	case 8:
+		for _, raw := range data.array("choices") {
+			c := &form{}
+			json.Unmarshal(raw, &c.fields)
+			i.choices = append(i.choices, c.text("value"))
+		}
+		s.turn(i, StateAnswered)
+		return nil, nil
 	case 9:
 		modal, fault := readModal(data)
 		if fault != nil {
@@ -67,45 +73,6 @@ func hookDraft(data *form, whole bool) (draft, *apiError) {
 		return d, errEmpty
 	}
 	return d, nil
-}
-
-func readModal(f *form) (*Modal, *apiError) {
-	m := &Modal{CustomID: f.text("custom_id"), Title: f.text("title")}
-	if n := utf8.RuneCountInString(m.CustomID); n < 1 || n > 100 {
-		f.badLength("custom_id", 1, 100)
-	}
-	if n := utf8.RuneCountInString(m.Title); n < 1 || n > 45 { // [interactions] "Modal"
-		f.badLength("title", 1, 45)
-	}
-	rows := f.array("components")
-	if len(rows) < 1 || len(rows) > 5 {
-		f.badLength("components", 1, 5)
-	}
-	for i, raw := range rows {
-		var row struct {
-			Components []struct {
-				CustomID string `json:"custom_id"`
-			} `json:"components"` // action rows
-			Component struct {
-				CustomID string `json:"custom_id"`
-			} `json:"component"` // labels
-		}
-		json.Unmarshal(raw, &row)
-		id := row.Component.CustomID
-		if len(row.Components) > 0 {
-			id = row.Components[0].CustomID
-		}
-		if id == "" {
-			f.required("components." + strconv.Itoa(i) + ".custom_id")
-		}
-		m.Inputs = append(m.Inputs, id)
-	}
-	if f.errs == nil {
-		return m, nil
-	}
-	outer := &form{}
-	outer.adopt("data", f)
-	return nil, outer.check()
 }
 
 // answer posts the message that answers an interaction.

@@ -129,6 +129,8 @@ type channel struct {
 	closed   bool // DM: the person lets the bot not write
 	archived bool
 	locked   bool
+	tags     []Tag // a forum's
+	applied  []ID  // a post's
 	made     time.Time
 	lastID   ID
 	perms    map[ID]uint64 // by bot

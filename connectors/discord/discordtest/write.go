@@ -87,6 +87,9 @@ func (s *Server) createMessage(c *call) (any, *apiError) {
 	if fault := s.mayWrite(c.bot, ch); fault != nil {
 		return nil, fault
 	}
+	if len(d.files) > 0 && !s.can(c.bot, ch, AttachFiles) { // [permissions] "Allows for uploading images and files"
+		return nil, errPermissions
+	}
 	if key != "" && c.f.boolean("enforce_nonce", false) {
 		if m, known, fault := s.sentBefore(c, key); known {
 			return m, fault
@@ -99,7 +102,7 @@ func (s *Server) createMessage(c *call) (any, *apiError) {
 	if fault := s.refer(c, ch, m); fault != nil {
 		return nil, fault
 	}
-	if !s.revive(ch) {
+	if !s.revive(ch) && !s.can(c.bot, ch, ManageThreads) { // [threads] "Locked Threads"
 		return nil, errLocked
 	}
 	s.fill(ch, m, d, s.can(c.bot, ch, MentionEveryone))
@@ -278,6 +281,8 @@ func (s *Server) editMessage(c *call) (any, *apiError) {
 		return nil, errSystemMessage
 	case ch.archived: // [codes] 50083
 		return nil, errArchived
+	case ch.locked && !s.can(c.bot, ch, ManageThreads): // [threads] "Locked Threads"
+		return nil, errLocked
 	case ch.kind == DM && ch.closed:
 		return nil, errCannotSend
 	}

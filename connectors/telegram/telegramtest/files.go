@@ -32,8 +32,9 @@ type File struct {
 
 type storedFile struct {
 	File
-	path string
-	link time.Time // until when the path works
+	number int
+	path   string
+	link   time.Time // until when the path works
 }
 
 // attach stores f and puts it into a message.
@@ -55,7 +56,9 @@ func (s *Server) attach(w *wireMessage, f File) error {
 		small.Width, small.Height, small.Size = 90, 67, 1024
 		small.FileID, small.UniqueID = id+"s", v.UniqueID+"s"
 		w.Photo = []wireFile{small, v} // sizes ascend
-		f.Name = "photo.jpg"
+		if f.Name == "" {
+			f.Name = "photo.jpg"
+		}
 	case "document":
 		v.Name = f.Name
 		w.Document = &v
@@ -72,7 +75,7 @@ func (s *Server) attach(w *wireMessage, f File) error {
 	default:
 		return core.Errorf(core.Invalid, "no file is of kind %q", f.Kind)
 	}
-	s.files[id] = &storedFile{File: f, path: fmt.Sprintf("%ss/file_%d%s", f.Kind, n, path.Ext(f.Name))}
+	s.files[id] = &storedFile{File: f, number: n, path: fmt.Sprintf("%ss/file_%d%s", f.Kind, n, path.Ext(f.Name))}
 	s.stored += int64(len(f.Data))
 	return nil
 }

@@ -24,7 +24,7 @@ type params map[string]string
 // ([api] "Making requests": GET and POST; URL query string,
 // application/x-www-form-urlencoded, application/json (except for uploading
 // files), multipart/form-data). The body wins over the query.
-func readParams(w http.ResponseWriter, r *http.Request) (params, error) {
+func readParams(w http.ResponseWriter, r *http.Request) (params, map[string]File, error) {
 	p := params{}
 	if r.URL.RawQuery != "" {
 		for k, v := range r.URL.Query() {
@@ -32,7 +32,7 @@ func readParams(w http.ResponseWriter, r *http.Request) (params, error) {
 		}
 	}
 	if r.Method != http.MethodPost || r.Body == nil {
-		return p, nil
+		return p, nil, nil
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -41,18 +41,19 @@ func readParams(w http.ResponseWriter, r *http.Request) (params, error) {
 	}
 	switch kind {
 	case "application/json":
-		return p, p.readJSON(r.Body)
+		return p, nil, p.readJSON(r.Body)
 	case "multipart/form-data":
-		return p, p.readMultipart(r)
+		files, err := p.readMultipart(r)
+		return p, files, err
 	case "application/x-www-form-urlencoded":
 		r.ParseForm()
 		for k, v := range r.PostForm {
 			p[k] = v[0]
 		}
-		return p, nil
+		return p, nil, nil
 	}
 	_, err = io.Copy(io.Discard, r.Body)
-	return p, err
+	return p, nil, err
 }
 
 // readJSON takes an object's strings as they are and everything else as its
@@ -79,31 +80,37 @@ func (p params) readJSON(body io.Reader) error {
 	return nil
 }
 
-// readMultipart keeps values and only counts files: no method here takes one.
-func (p params) readMultipart(r *http.Request) error {
+// maxUploads bounds the files of one request.
+const maxUploads = 10
+
+// readMultipart keeps values and gives files by the names of their fields.
+func (p params) readMultipart(r *http.Request) (map[string]File, error) {
 	mr, err := r.MultipartReader()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	files := map[string]File{}
 	for {
 		part, err := mr.NextPart()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return files, nil
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
+		limit := int64(maxField)
 		if part.FileName() != "" {
-			if _, err := io.Copy(io.Discard, part); err != nil {
-				return err
-			}
-			continue
+			limit = maxBody
 		}
-		b, err := io.ReadAll(io.LimitReader(part, maxField))
-		if err != nil {
-			return err
+		b, err := io.ReadAll(io.LimitReader(part, limit))
+		switch {
+		case err != nil:
+			return nil, err
+		case part.FileName() == "":
+			p[part.FormName()] = string(b)
+		case len(files) < maxUploads:
+			files[part.FormName()] = File{Name: part.FileName(), Data: b}
 		}
-		p[part.FormName()] = string(b)
 	}
 }
 

@@ -113,6 +113,13 @@ func (s *Server) sendMessage(c *call) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
+	return s.post(c, wireMessage{Text: text, Entities: entities}, nil)
+}
+
+// post is what sendMessage and uploads do with a message whose content is fine:
+// the other parameters, the chat, the topic, the answered message, the pace, and
+// before it is shown last, where not nil.
+func (s *Server) post(c *call, w wireMessage, last func(*wireMessage) *apiError) (any, *apiError) {
 	to, err := parseReply(c.p)
 	if err != nil {
 		return nil, err
@@ -130,14 +137,18 @@ func (s *Server) sendMessage(c *call) (any, *apiError) {
 		return nil, err
 	}
 	from := c.bot.account
-	m := &message{shown: c.now, wire: wireMessage{
-		From: &from, Chat: s.wireChat(room), Date: c.now.Unix(), Text: text, Entities: entities, ReplyMarkup: markup,
-	}}
+	w.From, w.Chat, w.Date, w.ReplyMarkup = &from, s.wireChat(room), c.now.Unix(), markup
+	m := &message{shown: c.now, wire: w}
 	if err := s.answerTo(room, &m.wire, thread, to); err != nil {
 		return nil, err
 	}
 	if err := s.flood(c.bot, room, c.now); err != nil {
 		return nil, err
+	}
+	if last != nil {
+		if err := last(&m.wire); err != nil {
+			return nil, err
+		}
 	}
 	m.shown = s.clock.Now()
 	s.settle(room, c.bot, m.wire.ThreadID)

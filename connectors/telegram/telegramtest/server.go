@@ -275,6 +275,8 @@ type call struct {
 	bot *bot
 	p   params
 	now time.Time
+
+	uploads map[string]File // by field; at most maxUploads
 }
 
 func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, rest string) {
@@ -290,7 +292,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, rest string
 	if s.before(r.Context(), w, faults, note) {
 		return
 	}
-	p, err := readParams(w, r)
+	p, uploads, err := readParams(w, r)
 	if method == "" {
 		method = strings.ToLower(p["method"]) // [server] Query.cpp
 	}
@@ -302,7 +304,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, rest string
 	case !ok || !wellFormed.MatchString(token):
 		a = failed(errNotFound)
 	default:
-		result, id, fault := s.dispatch(r.Context(), token, method, p)
+		result, id, fault := s.dispatch(r.Context(), token, method, p, uploads)
 		if fault != nil && fault.late > 0 {
 			s.pause(r.Context(), fault.late)
 		}
@@ -319,14 +321,14 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, rest string
 // dispatch finds the bot and the method and returns the result's JSON and the
 // id of the message it is, if it is one. getUpdates waits, so it locks for
 // itself; every other method runs, and its result is written, under the lock.
-func (s *Server) dispatch(ctx context.Context, token, method string, p params) (json.RawMessage, int, *apiError) {
+func (s *Server) dispatch(ctx context.Context, token, method string, p params, uploads map[string]File) (json.RawMessage, int, *apiError) {
 	s.mu.Lock()
 	b := s.byToken[token]
 	if b == nil {
 		s.mu.Unlock()
 		return nil, 0, errUnauthorized
 	}
-	c := &call{ctx: ctx, bot: b, p: p, now: s.clock.Now()}
+	c := &call{ctx: ctx, bot: b, p: p, now: s.clock.Now(), uploads: uploads}
 	if method == "getupdates" {
 		s.mu.Unlock()
 		page, err := s.getUpdates(c)
@@ -359,6 +361,8 @@ var methods = map[string]func(*Server, *call) (any, *apiError){
 	"deletewebhook":          (*Server).deleteWebhook,
 	"getwebhookinfo":         (*Server).webhookInfo,
 	"sendmessage":            (*Server).sendMessage,
+	"sendphoto":              (*Server).sendPhoto,
+	"senddocument":           (*Server).sendDocument,
 	"editmessagetext":        (*Server).editText,
 	"editmessagereplymarkup": (*Server).editMarkup,
 	"deletemessage":          (*Server).deleteMessage,

@@ -44,7 +44,7 @@ func BenchmarkSendMessage(b *testing.B) {
 	p := params{"chat_id": "1000000001", "text": "A plain answer of middling length, with one link https://example.com/page and nothing else."}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := s.dispatch(b.Context(), s.bots[0].token, "sendmessage", p); err != nil {
+		if _, _, err := s.dispatch(b.Context(), s.bots[0].token, "sendmessage", p, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

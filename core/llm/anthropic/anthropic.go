@@ -83,6 +83,7 @@ type dialect struct {
 	noThinking    atomic.Bool  // the parameter "thinking" is refused
 	noCache       atomic.Bool  // cache_control is refused
 	noTemperature atomic.Bool  // temperature is refused
+	noSearch      atomic.Bool  // the provider's web search is refused
 	maxTokens     atomic.Int64 // the most tokens of an answer that the model allows; 0 unknown
 }
 
@@ -182,7 +183,7 @@ func (c *Client) About() llm.About {
 	if window == 0 && model != "" {
 		window = windowOf(model)
 	}
-	return llm.About{Name: name, Window: window, Tools: true, Images: sees(model), Thinking: model != "" && c.thinks(model)}
+	return llm.About{Name: name, Window: window, Tools: true, Images: sees(model), Documents: sees(model), Thinking: model != "" && c.thinks(model), Search: !c.dialect.noSearch.Load()}
 }
 
 // present is the model's name as far as it is known.

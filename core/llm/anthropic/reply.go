@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"time"
 
+	api "github.com/anthropics/anthropic-sdk-go"
+
 	"gatehouse/core"
 	"gatehouse/core/llm"
 )
@@ -149,36 +151,54 @@ func (r *reply) pause(wait time.Duration, bad *failure) bool {
 	return core.Sleep(r.ctx, r.c.clock, wait)
 }
 
-// attempt asks once; nil means the answer was yielded to its end.
+// attempt asks once; nil means the answer was yielded to its end. A turn that
+// the provider pauses in the middle of its search is gone on with.
 func (r *reply) attempt() *failure {
 	model, bad := r.c.model(r.ctx)
 	if bad != nil {
 		return bad
 	}
 	r.model = r.c.name + "/" + model
-	stream := r.c.messages.NewStreaming(r.ctx, r.params(model))
+	p, before := r.params(model), &answer{}
+	for pauses := 0; ; pauses++ {
+		a, bad := r.stream(p)
+		if bad != nil || r.stopped {
+			return r.noSearch(bad)
+		}
+		a.join(before)
+		if a.stop != api.StopReasonPauseTurn || r.req.Search == nil || pauses >= maxPauses {
+			return r.end(a)
+		}
+		a.goOn(&p)
+		before = a
+	}
+}
+
+// stream takes one streamed message to its end.
+func (r *reply) stream(p api.MessageNewParams) (*answer, *failure) {
+	stream := r.c.messages.NewStreaming(r.ctx, p)
 	defer stream.Close()
-	var a answer
+	a := &answer{}
 	for stream.Next() {
 		event := stream.Current()
-		if bad := r.take(&a, &event); bad != nil || r.stopped {
-			return r.broken(bad)
+		if bad := r.take(a, &event); bad != nil || r.stopped {
+			return a, r.broken(bad)
 		}
 		if a.over {
-			return r.end(&a)
+			return a, nil
 		}
 	}
 	if err := stream.Err(); err != nil {
-		bad = r.c.failure(err, "an event is no JSON of the expected form")
+		bad := r.c.failure(err, "an event is no JSON of the expected form")
 		if bad.fault.Status == http.StatusNotFound {
 			r.c.choose("") // a model chosen from the list is gone
 		}
-		return r.broken(bad)
+		return a, r.broken(bad)
 	}
 	if !a.begun {
-		return garbage("no event in the stream")
+		return a, garbage("no event in the stream")
 	}
-	return cutOff(errors.New("the stream ended without message_stop"))
+	return a, cutOff(errors.New("the stream ended without message_stop"))
 }
 
 // broken makes a failure in the middle of an answer a cut-off; a refusal's word stands.

@@ -55,6 +55,7 @@ func (r *reply) params(model string) api.MessageNewParams {
 	if !d.noCache.Load() {
 		mark(&p)
 	}
+	r.withSearch(&p) // behind what is cached
 	return p
 }
 

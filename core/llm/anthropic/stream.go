@@ -27,6 +27,12 @@ type answer struct {
 	stop      api.StopReason
 	begun     bool // message_start has come
 	over      bool // message_stop has come
+
+	// Of a request with a search alone.
+	whole    api.Message // everything, to go on from a pause
+	found    []llm.Found // pages that searches showed
+	searched bool        // a search has worked
+	unfound  string      // why one has not
 }
 
 // A call is a tool call whose fragments are being collected.
@@ -40,6 +46,11 @@ type call struct {
 // (https://platform.claude.com/docs/en/build-with-claude/streaming). Events
 // and blocks of unknown types are passed over, as the documentation asks.
 func (r *reply) take(a *answer, e *api.MessageStreamEventUnion) *failure {
+	if r.req.Search != nil {
+		if err := a.whole.Accumulate(*e); err != nil {
+			return garbage("the parts of the message do not fit together")
+		}
+	}
 	switch e.Type {
 	case "message_start":
 		a.begun = true
@@ -82,6 +93,7 @@ func (a *answer) count(u *api.MessageDeltaUsage) {
 		{u.JSON.OutputTokens.Valid(), u.OutputTokens, &a.usage.Output},
 		{u.JSON.CacheReadInputTokens.Valid(), u.CacheReadInputTokens, &a.usage.CacheRead},
 		{u.JSON.CacheCreationInputTokens.Valid(), u.CacheCreationInputTokens, &a.usage.CacheWrite},
+		{u.JSON.ServerToolUse.Valid(), u.ServerToolUse.WebSearchRequests, &a.usage.Searches},
 	} {
 		if x.there {
 			*x.to = max(0, x.from)
@@ -95,6 +107,8 @@ func (r *reply) begins(a *answer, e *api.MessageStreamEventUnion) *failure {
 	case "text", "thinking":
 		a.signature = b.Signature
 		r.piece(b.Thinking, b.Text)
+	case "web_search_tool_result":
+		a.look(e)
 	case "tool_use":
 		if len(a.calls) >= maxCalls {
 			return garbage("more than 128 tool calls")
@@ -148,6 +162,8 @@ func (r *reply) end(a *answer) *failure {
 	switch {
 	case a.stop == api.StopReasonRefusal:
 		return final(llm.CodeFiltered, textFiltered)
+	case a.searchFault() != nil:
+		return a.searchFault()
 	case a.stop == api.StopReasonMaxTokens, a.stop == api.StopReasonModelContextWindowExceeded:
 		stop = "max_tokens"
 	case len(a.calls) > 0:
@@ -161,6 +177,11 @@ func (r *reply) end(a *answer) *failure {
 	for _, c := range a.calls {
 		block, ok := c.block(stop == "max_tokens")
 		if ok && !r.send(llm.Delta{Call: block}) {
+			return nil
+		}
+	}
+	for i := range a.found {
+		if !r.send(llm.Delta{Found: &a.found[i]}) {
 			return nil
 		}
 	}

@@ -47,6 +47,7 @@ type Block struct {
 	Source       *Source         `json:"source"`
 	Title        string          `json:"title"`
 	CacheControl *CacheControl   `json:"cache_control"`
+	Raw          json.RawMessage `json:"-"` // content of a web_search_tool_result
 }
 
 // A Source is what an image or document block shows.
@@ -68,6 +69,9 @@ type Tool struct {
 	Name         string          `json:"name"`
 	Description  string          `json:"description"`
 	InputSchema  json.RawMessage `json:"input_schema"`
+	MaxUses      *int            `json:"max_uses"`
+	Allowed      []string        `json:"allowed_domains"`
+	Blocked      []string        `json:"blocked_domains"`
 	CacheControl *CacheControl   `json:"cache_control"`
 }
 
@@ -116,7 +120,7 @@ func (s *Server) check(contentType string, body []byte, m *Message) *refusal {
 	if err := json.Unmarshal(body, m); err != nil {
 		return invalid("%s", err.Error())
 	}
-	rules := []func(*Message) *refusal{s.checkHead, s.checkThinking, checkTools, checkTurns, s.checkMedia, checkPairs, checkCache, checkEnd}
+	rules := []func(*Message) *refusal{s.checkHead, s.checkThinking, s.checkTools, checkTurns, s.checkMedia, checkPairs, checkCache, checkEnd}
 	for _, rule := range rules {
 		if bad := rule(m); bad != nil {
 			return bad
@@ -173,7 +177,7 @@ func (s *Server) checkThinking(m *Message) *refusal {
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 
-func checkTools(m *Message) *refusal {
+func (s *Server) checkTools(m *Message) *refusal {
 	seen := map[string]bool{}
 	for i, t := range m.Tools {
 		if !toolName.MatchString(t.Name) {
@@ -183,6 +187,12 @@ func checkTools(m *Message) *refusal {
 			return invalid("tools: Tool names must be unique.")
 		}
 		seen[t.Name] = true
+		if t.Type != "" && t.Type != "custom" {
+			if bad := s.checkSearch(i, &t); bad != nil {
+				return bad
+			}
+			continue
+		}
 		var schema struct {
 			Type string `json:"type"`
 		}
@@ -229,10 +239,12 @@ func checkTurns(m *Message) *refusal {
 // checkBlock checks block j of message i by itself.
 func checkBlock(i, j int, t *Turn) *refusal {
 	b := &t.Content[j]
-	allowed := map[string][]string{"user": {"text", "image", "document", "tool_result"}, "assistant": {"text", "thinking", "redacted_thinking", "tool_use"}}[t.Role]
+	allowed := map[string][]string{"user": {"text", "image", "document", "tool_result"}, "assistant": {"text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "web_search_tool_result"}}[t.Role]
 	switch {
 	case !slices.Contains(allowed, b.Type):
 		return invalid("messages.%d.content.%d: Input tag '%s' found using 'type' does not match any of the expected tags", i, j, b.Type)
+	case b.Type == "server_tool_use", b.Type == "web_search_tool_result":
+		return checkServerBlock(i, j, t)
 	case b.Type == "text" && b.Text == "":
 		return invalid("messages: text content blocks must be non-empty")
 	case b.Type == "text" && strings.TrimSpace(b.Text) == "":
@@ -335,9 +347,12 @@ func checkCache(m *Message) *refusal {
 	return nil
 }
 
-// checkEnd refuses the beginning of an answer, as the newer models do.
+// checkEnd refuses the beginning of an answer, as the newer models do; a turn
+// that was paused is no such beginning.
 func checkEnd(m *Message) *refusal {
-	if m.Messages[len(m.Messages)-1].Role == "assistant" {
+	last := &m.Messages[len(m.Messages)-1]
+	paused := m.searches() && slices.ContainsFunc(last.Content, func(b Block) bool { return b.Type == "server_tool_use" })
+	if last.Role == "assistant" && !paused {
 		return invalid("This model does not support assistant message prefill. The conversation must end with a user message.")
 	}
 	return nil

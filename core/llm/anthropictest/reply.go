@@ -28,6 +28,7 @@ type Reply struct {
 	Thinking  []string // one thinking block, one delta each
 	Signature string   // that block's signature; given without Thinking too (display "omitted")
 	Redacted  string   // then a redacted_thinking block
+	Searches  []Search // then searches of the provider's own tool; the text cites what they found
 	Text      []string // one text block, one delta each
 	Calls     []Call
 	Ping      bool   // a ping event before every delta
@@ -89,7 +90,7 @@ func HTML(status int) Reply {
 }
 
 func (r Reply) isZero() bool {
-	return r.status() == 200 && !r.HangHead && len(r.Thinking)+len(r.Text)+len(r.Calls)+len(r.Signature)+len(r.Redacted) == 0 &&
+	return r.status() == 200 && !r.HangHead && len(r.Thinking)+len(r.Text)+len(r.Calls)+len(r.Searches)+len(r.Signature)+len(r.Redacted) == 0 &&
 		!r.Hang && r.Error == nil && r.Raw == "" && !r.Cut && !r.NoEnd && r.Stop == "" && !r.NoStop
 }
 
@@ -223,8 +224,11 @@ func events(id string, m *Message, r Reply) (before, after [][]byte) {
 	if r.Redacted != "" {
 		s.block(map[string]any{"type": "redacted_thinking", "data": r.Redacted})
 	}
+	for i, x := range r.Searches {
+		s.search(fmt.Sprintf("srvtoolu_%s_%d", id, i), x)
+	}
 	if len(r.Text) > 0 {
-		s.block(map[string]any{"type": "text", "text": ""}, delta("text_delta", "text", r.Text)...)
+		s.block(map[string]any{"type": "text", "text": ""}, append(delta("text_delta", "text", r.Text), citations(r.Searches)...)...)
 	}
 	for _, c := range r.Calls {
 		s.block(map[string]any{"type": "tool_use", "id": c.ID, "name": c.Name, "input": map[string]any{}},
@@ -242,11 +246,20 @@ func events(id string, m *Message, r Reply) (before, after [][]byte) {
 		return before, nil
 	}
 	s.add("message_delta", map[string]any{"delta": map[string]any{"stop_reason": r.stop(), "stop_sequence": nil},
-		"usage": map[string]any{"output_tokens": u.Output}})
+		"usage": r.final(u)})
 	if !r.NoStop {
 		s.add("message_stop", map[string]any{})
 	}
 	return before, s.out
+}
+
+// final is the usage of message_delta: totals.
+func (r Reply) final(u Tokens) map[string]any {
+	out := map[string]any{"output_tokens": u.Output}
+	if len(r.Searches) > 0 {
+		out["server_tool_use"] = map[string]any{"web_search_requests": len(r.Searches), "web_fetch_requests": 0}
+	}
+	return out
 }
 
 func (r Reply) stop() string {

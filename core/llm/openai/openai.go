@@ -184,7 +184,7 @@ func (c *Client) About() llm.About {
 	if m := c.configured + c.chosen; m != "" {
 		name += "/" + m
 	}
-	return llm.About{Name: name, Window: c.window, Tools: !c.dialect.noTools.Load(), Images: !c.dialect.noImages.Load()}
+	return llm.About{Name: name, Window: c.window, Tools: !c.dialect.noTools.Load(), Images: !c.dialect.noImages.Load(), Documents: c.media().Documents}
 }
 
 func (c *Client) atOpenAI() bool { return c.base.Hostname() == "api.openai.com" }

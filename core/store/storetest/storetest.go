@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"gatehouse/core"
@@ -26,8 +27,46 @@ func server() string { return os.Getenv("GATEHOUSE_TEST_PG") }
 // Open is a fresh database, closed at the test's end. A nil clock is the system's.
 func Open(t testing.TB, clock core.Clock) *store.DB {
 	t.Helper()
-	return OpenAt(t, Fresh(t), clock)
+	path := Fresh(t)
+	if server() == "" {
+		Seed(t, path)
+	}
+	return OpenAt(t, path, clock)
 }
+
+// Seed puts a new SQLite database at path as a first start leaves it, so that
+// store.Open finds nothing to migrate: hundreds of tests need not each do that.
+func Seed(t testing.TB, path string) {
+	t.Helper()
+	b, err := fresh()
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(path, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fresh is the content of a new database, made once.
+var fresh = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "gatehouse-seed")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "seed.db")
+	db, err := store.Open(context.Background(), path, store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Close(); err != nil { // with which all of it is in the one file
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
 
 // OpenAt opens the database at path, closed at the test's end (closing earlier is fine).
 func OpenAt(t testing.TB, path string, clock core.Clock) *store.DB {

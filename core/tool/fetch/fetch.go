@@ -78,10 +78,7 @@ func New(o Options) ([]tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(tools, tool.Tool{
-		Name: "WebSearch", About: searchAbout, Schema: searchSchema, Kind: tool.Network, Timeout: timeout,
-		Touches: touchSearch, Run: s.run,
-	}), nil
+	return append(tools, WebSearch(s.look, timeout)), nil
 }
 
 // newClient is an HTTP client that reaches public addresses only.

@@ -21,6 +21,7 @@ const (
 	maxDomains = 20
 	maxResults = 10
 	maxSnippet = 500 // bytes
+	maxAnswer  = 20_000
 )
 
 type searchInput struct {
@@ -74,31 +75,78 @@ type found struct {
 	Content string `json:"content"`
 }
 
-func (s *searcher) run(ctx context.Context, c *tool.Call) (tool.Result, error) {
-	in, err := decodeSearch(c.Input)
+func (s *searcher) look(ctx context.Context, _ *tool.Call, q tool.Query) (tool.Finding, error) {
+	list, err := s.ask(ctx, q.Text)
 	if err != nil {
-		return tool.Result{}, err
+		return tool.Finding{}, err
 	}
-	list, err := s.ask(ctx, in.Query)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	var b strings.Builder
-	n := 0
+	var f tool.Finding
 	for _, r := range list {
-		u, err := url.Parse(r.URL)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || !in.wants(u.Hostname()) || len(r.URL) > maxURL {
+		f.Pages = append(f.Pages, tool.Page{Title: r.Title, URL: r.URL, Passage: r.Content})
+	}
+	return f, nil
+}
+
+// WebSearch is the tool over whoever looks: what comes back is told to the
+// model as data, at most ten pages, of the wanted domains alone.
+func WebSearch(look tool.Look, limit time.Duration) tool.Tool {
+	return tool.Tool{
+		Name: "WebSearch", About: searchAbout, Schema: searchSchema, Kind: tool.Network, Timeout: limit, Touches: touchSearch,
+		Run: func(ctx context.Context, c *tool.Call) (tool.Result, error) {
+			in, err := decodeSearch(c.Input)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			f, err := look(ctx, c, tool.Query{Text: in.Query, Only: hosts(in.Only), Without: hosts(in.Without)})
+			if err != nil {
+				return tool.Result{}, err
+			}
+			return in.show(f), nil
+		},
+	}
+}
+
+// show is a finding as the model reads it.
+func (in *searchInput) show(f tool.Finding) tool.Result {
+	var b strings.Builder
+	if answer := strings.TrimSpace(f.Answer); answer != "" {
+		b.WriteString(core.CutRunes(answer, maxAnswer) + "\n\n")
+	}
+	n := 0
+	seen := map[string]bool{}
+	for _, p := range f.Pages {
+		u, err := url.Parse(p.URL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || !in.wants(u.Hostname()) || len(p.URL) > maxURL || seen[p.URL] {
 			continue
 		}
+		seen[p.URL] = true
 		if n++; n > maxResults {
 			break
 		}
-		fmt.Fprintf(&b, "%d. %s\n   %s\n   %s\n", n, line(r.Title), u, line(r.Content))
+		fmt.Fprintf(&b, "%d. %s\n   %s\n", n, line(p.Title), u)
+		if passage := line(p.Passage); passage != "" {
+			fmt.Fprintf(&b, "   %s\n", passage)
+		}
 	}
-	if n == 0 {
-		return tool.Result{Text: "Nothing was found."}, nil
+	if b.Len() == 0 {
+		return tool.Result{Text: "Nothing was found."}
 	}
-	return tool.Result{Text: outside("search results", b.String())}, nil
+	return tool.Result{Text: outside("search results", b.String())}
+}
+
+// hosts are domains as a server takes them: no scheme, no path, no blanks.
+func hosts(domains []string) (out []string) {
+	for _, d := range domains {
+		_, after, found := strings.Cut(d, "://")
+		if found {
+			d = after
+		}
+		d, _, _ = strings.Cut(d, "/")
+		if d = strings.ToLower(strings.Trim(d, ". \t")); d != "" && !strings.ContainsAny(d, " \t\n") {
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // ask sends the query and reads the results.

@@ -82,6 +82,11 @@ func (v *Servers) gather(ctx context.Context, t *tool.Turn, list []*entry.Server
 		}
 	}
 	for i, s := range list {
+		if found[i] == nil && core.KindOf(errs[i]) == core.Busy { // perhaps in the very last moment
+			if known := v.knows(s, t); known != nil {
+				found[i], errs[i] = known, nil
+			}
+		}
 		if errs[i] != nil {
 			o.unavailable(s, t, errs[i])
 			continue
@@ -116,10 +121,8 @@ func (v *Servers) add(s *entry.Server, found *tools, o *Offer) {
 // else it waits for the server. What is known for long is asked for again,
 // meanwhile where that needs no program of t's run.
 func (v *Servers) toolsOf(ctx context.Context, s *entry.Server, t *tool.Turn) (*tools, error) {
-	v.mu.Lock()
-	known := v.known[shelf{s.Short, t.Trust}]
-	v.mu.Unlock()
-	if known == nil || known.s != s {
+	known := v.knows(s, t)
+	if known == nil {
 		return v.ask(ctx, s, t)
 	}
 	if v.o.Clock.Now().Sub(known.at) >= freshTime {
@@ -129,6 +132,16 @@ func (v *Servers) toolsOf(ctx context.Context, s *entry.Server, t *tool.Turn) (*
 		v.spawn(func() { _, _ = v.ask(v.life, s, t) })
 	}
 	return known, nil
+}
+
+// knows are the tools that the server has named lately at t's trust; nil for none.
+func (v *Servers) knows(s *entry.Server, t *tool.Turn) *tools {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if known := v.known[shelf{s.Short, t.Trust}]; known != nil && known.s == s {
+		return known
+	}
+	return nil
 }
 
 // ask asks the server for its tools, at most once in freshTime.

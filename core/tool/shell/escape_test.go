@@ -105,7 +105,7 @@ var attempts = []attempt{
 	{name: "everybody's environment", command: "cat /proc/[0-9]*/environ | tr '\\0' '\\n'"},
 	{name: "one's own environment", command: "env; cat /proc/self/environ | tr '\\0' '\\n'"},
 	{name: "somebody's open files", command: "cat /proc/{VICTIM}/fd/3"},
-	{name: "everybody's open files", command: "cat /proc/[0-9]*/fd/3"},
+	{name: "everybody's open files", command: "for f in /proc/[0-9]*/fd/3; do test -f $f && head -c 1000 $f; done"},
 	{name: "somebody's memory", command: "./attack mem {VICTIM}"},
 	{name: "somebody's memory by call", command: "./attack readv {VICTIM}"},
 	{name: "somebody's arguments", command: "cat /proc/{VICTIM}/cmdline | tr '\\0' ' '", won: says("sleep 600")},

@@ -216,6 +216,66 @@ export class Window {
     }
   }
 
+  // choose is a menu: choosing an entry uses it, and it stands as before.
+  choose(m, b) {
+    const menu = el("select", "menu");
+    menu.setAttribute("aria-label", b.text || "Choose");
+    menu.disabled = Boolean(b.disabled);
+    const none = el("option", "", b.text || "Choose…");
+    none.value = "";
+    menu.append(none);
+    for (const item of b.menu) {
+      const option = el("option", "", item.text);
+      option.value = item.value;
+      menu.append(option);
+    }
+    menu.addEventListener("change", async () => {
+      if (menu.value === "") return;
+      await this.attempt(() => this.act("/press", { message: m.id, data: b.data, value: menu.value }));
+      menu.value = "";
+    });
+    return menu;
+  }
+
+  // ask opens a form over the page, for this window's person.
+  ask(form) {
+    const dialog = el("dialog", "form " + this.world.platform);
+    const body = el("form");
+    body.append(el("p", "form-who", this.person.name), el("h2", "", form.title));
+    form.fields.forEach((f, i) => {
+      const id = "field-" + form.id + "-" + i;
+      const label = el("label", "", f.label + (f.required ? " *" : ""));
+      label.htmlFor = id;
+      const input = el(f.lines ? "textarea" : "input");
+      Object.assign(input, { id, name: f.id, maxLength: f.most, required: Boolean(f.required), placeholder: f.hint ?? "", value: f.value ?? "" });
+      body.append(label);
+      if (f.about) {
+        const about = el("p", "form-about", f.about);
+        about.id = id + "-about";
+        input.setAttribute("aria-describedby", about.id);
+        body.append(about);
+      }
+      body.append(input);
+    });
+    const row = el("p", "form-keys");
+    const cancel = el("button", "", "Cancel");
+    cancel.type = "button";
+    cancel.addEventListener("click", () => dialog.close());
+    row.append(cancel, el("button", "send", "Submit"));
+    body.append(row);
+    body.addEventListener("submit", (e) => {
+      e.preventDefault();
+      const fields = Object.fromEntries(new FormData(body));
+      dialog.close();
+      this.attempt(() => this.act("/fill", { form: form.id, fields }));
+    });
+    dialog.addEventListener("close", () => dialog.remove());
+    dialog.setAttribute("aria-label", form.title + ", for " + this.person.name);
+    dialog.append(body);
+    document.body.append(dialog);
+    dialog.showModal();
+  }
+
   async press(m, b, key) {
     if (b.url) {
       if (/^https?:/i.test(b.url)) window.open(b.url, "_blank", "noopener,noreferrer");
@@ -228,6 +288,10 @@ export class Window {
 
   // take follows one change of the platform.
   take(change) {
+    if (change.kind === "form") {
+      if (change.person.id === this.person.id) this.ask(change.form);
+      return;
+    }
     if (change.kind === "note") {
       if (change.person.id === this.person.id) this.toast(change.text);
       return;
@@ -376,6 +440,10 @@ export class Window {
     for (const row of m.buttons) {
       const line = el("div", "keys");
       for (const b of row) {
+        if (b.menu) {
+          line.append(this.choose(m, b));
+          continue;
+        }
         const key = el("button", "key " + (b.look ?? "") + (b.url ? " link" : ""), b.text);
         key.type = "button";
         key.disabled = Boolean(b.disabled);

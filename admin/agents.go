@@ -1,0 +1,314 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"gatehouse/core"
+	"gatehouse/core/agent"
+	"gatehouse/core/tool/mcp"
+)
+
+const (
+	agentsPath = "/admin/agents"
+	editPath   = "/admin/agents/edit"
+	// maxEdit bounds the editor's form: a file of 100 KB, encoded.
+	maxEdit = 400 << 10
+	// maxListed bounds each list of the page.
+	maxListed = 100
+	// maxFault bounds what is shown of a server's last error.
+	maxFault = 300
+)
+
+type agentsBody struct {
+	Lede    string
+	Faults  []agent.Fault
+	Agents  []agentRow
+	Skills  []agent.Skill
+	Spaces  []agent.Workspace
+	Servers []serverRow
+	HasMCP  bool
+}
+
+type agentRow struct {
+	agent.Agent
+	Default bool // answers where a session names nobody
+	Warning string
+}
+
+// Offers is what the agent leaves itself of the tools, in words.
+func (a agentRow) Offers() string {
+	switch {
+	case a.Tools == nil && a.Servers == nil:
+		return "all that the sender is offered"
+	case len(a.Tools) == 0 && len(a.Servers) == 0:
+		return "none"
+	}
+	words := slices.Clone(a.Tools)
+	for _, s := range a.Servers {
+		words = append(words, "all of "+s)
+	}
+	return strings.Join(words, ", ")
+}
+
+type serverRow struct {
+	mcp.Health
+	Tone, Word string
+}
+
+func (p *Panel) agentsPage(w http.ResponseWriter, r *http.Request) error {
+	b := agentsBody{Faults: head(p.o.Agents.Faults(), maxListed), Skills: head(p.o.Agents.AllSkills(), maxListed), Spaces: head(p.o.Agents.Workspaces(), maxListed)}
+	chosen, _ := p.o.Agents.Choose("")
+	for _, a := range head(p.o.Agents.List(), maxListed) {
+		b.Agents = append(b.Agents, agentRow{Agent: a, Default: a.Name == chosen.Name})
+	}
+	ill := 0
+	if p.o.Servers != nil {
+		b.HasMCP = true
+		for _, h := range p.o.Servers() {
+			row := serverRow{Health: h}
+			row.Tone, row.Word = serverState(h.State)
+			row.Error = core.CutRunes(h.Error, maxFault)
+			if row.Tone == "bad" {
+				ill++
+			}
+			b.Servers = append(b.Servers, row)
+		}
+	}
+	b.Lede = agentsLede(len(b.Agents), len(b.Faults), ill)
+	return p.show(w, r, http.StatusOK, "agents", view{Title: "Agents", Every: 10, Body: b})
+}
+
+// head is at most the first n of list.
+func head[T any](list []T, n int) []T { return list[:min(len(list), n)] }
+
+func agentsLede(agents, faults, ill int) string {
+	var wants []string
+	if faults > 0 {
+		wants = append(wants, count(faults, "file can’t be used", "files can’t be used"))
+	}
+	if ill > 0 {
+		wants = append(wants, count(ill, "MCP server can’t be used", "MCP servers can’t be used"))
+	}
+	if len(wants) > 0 {
+		return sentence(strings.Join(wants, ", "))
+	}
+	return count(agents, "agent answers", "agents can answer") + "; every file is fine."
+}
+
+// serverState is how an MCP server stands, in a colour and a word.
+func serverState(state string) (tone, word string) {
+	switch state {
+	case mcp.Ready:
+		return "good", "Ready"
+	case mcp.Starting:
+		return "warn", "Starting"
+	case mcp.Failing:
+		return "bad", "Failing"
+	case mcp.Mistaken:
+		return "bad", "Mistaken entry"
+	}
+	return "idle", "Not in use"
+}
+
+// ---- the editor
+
+type editBody struct {
+	CSRF    string
+	File    string
+	Kind    string
+	Version string
+	Text    string
+	New     bool
+	Fault   *agent.Fault // of the text below
+	Asked   bool         // somebody pressed Preview
+	Facts   []fact       // what the text would be
+	Diff    []diffLine
+}
+
+// A diffLine is one line of what a change would change.
+type diffLine struct {
+	Sign string // + added, - removed, @ a place, else the same
+	Text string
+}
+
+func (l diffLine) Tone() string {
+	return map[string]string{"+": "added", "-": "removed", "@": "place"}[l.Sign]
+}
+
+func (p *Panel) editPage(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	file := q.Get("file")
+	if file == "" {
+		var err error
+		if file, err = agent.NewFile(q.Get("kind"), q.Get("name")); err != nil {
+			p.setFlash(w, r, flash{Kind: "bad", Text: sentence(core.TextOf(err))})
+			return p.away(w, r, agentsPath)
+		}
+	}
+	text, version, err := p.o.Agents.Text(file)
+	if err != nil {
+		return err
+	}
+	b := editBody{File: file, Version: version, Text: text, New: version == ""}
+	if b.New {
+		b.Text = starter(agent.KindOf(file))
+	} else {
+		b.Fault = p.o.Agents.Try(file, text).Fault
+	}
+	return p.showEdit(w, r, http.StatusOK, b)
+}
+
+// starter is what a new file begins with.
+func starter(kind string) string {
+	switch kind {
+	case agent.KindSkill:
+		return "---\ndescription: When to use this skill, in one sentence\n---\n\nWhat to do, step by step.\n"
+	case agent.KindWorkspace:
+		return "name: A name for people\ndescription: What sessions in here are about\n"
+	}
+	return "---\ndescription: What this agent is for, in one sentence\n---\n\nYou are …\n"
+}
+
+// edit shows what a change would do, or does it.
+func (p *Panel) edit(w http.ResponseWriter, r *http.Request) error {
+	b := editBody{File: r.PostFormValue("file"), Version: r.PostFormValue("version"), Asked: true,
+		Text: strings.ReplaceAll(r.PostFormValue("text"), "\r\n", "\n")}
+	was, _, err := p.o.Agents.Text(b.File)
+	if err != nil {
+		return err
+	}
+	d := p.o.Agents.Try(b.File, b.Text)
+	b.New, b.Fault, b.Facts = b.Version == "", d.Fault, draftFacts(d)
+	b.Diff = changes(was, b.Text)
+	if r.PostFormValue("do") != "save" {
+		return p.showEdit(w, r, http.StatusOK, b)
+	}
+	who, _ := principal(r)
+	if err := p.o.SaveAgent(r.Context(), b.File, b.Version, b.Text, who.Actor()); err != nil {
+		status, ok := refusal(w, err)
+		if !ok {
+			return err
+		}
+		if b.Fault == nil {
+			b.Fault = &agent.Fault{File: b.File, Text: core.TextOf(err)}
+		}
+		return p.showEdit(w, r, status, b)
+	}
+	p.setFlash(w, r, good(b.File+" is saved. It holds from the next turn on."))
+	return p.away(w, r, agentsPath)
+}
+
+func (p *Panel) showEdit(w http.ResponseWriter, r *http.Request, status int, b editBody) error {
+	b.CSRF, b.Kind = p.token(r), agent.KindOf(b.File)
+	return p.show(w, r, status, "edit", view{Title: "Edit " + b.File, Menu: nil, In: "agents", Still: true, Body: b})
+}
+
+// draftFacts says what a text would be.
+func draftFacts(d agent.Draft) (facts []fact) {
+	add := func(what, is string) {
+		if is != "" {
+			facts = append(facts, fact{what, is})
+		}
+	}
+	trust := func(t core.Trust) string {
+		if t == core.Stranger {
+			return ""
+		}
+		return t.String()
+	}
+	switch {
+	case d.Fault != nil:
+	case d.Agent != nil:
+		a := d.Agent
+		add("Name", a.Name)
+		add("Description", a.Description)
+		add("Model", cmp.Or(a.Model, "the setting’s"))
+		add("Tools", agentRow{Agent: *a}.Offers())
+		add("Trust at most", cmp.Or(trust(a.Trust), "the sender’s own"))
+		add("Unasked", unasked(a.Permissions))
+		add("Files in its prompt", strings.Join(a.Context.Include, ", "))
+	case d.Skill != nil:
+		add("Name", d.Skill.Name)
+		add("Description", d.Skill.Description)
+		add("Told from trust", d.Skill.Least.String())
+	case d.Workspace != nil:
+		s := d.Workspace
+		add("Name", s.Name)
+		add("Description", s.Description)
+		add("Agent", s.Agent)
+		add("Model", s.Model)
+		add("Folder", s.WorkingDirectory)
+		add("Trust at most", trust(s.Trust))
+	}
+	return facts
+}
+
+// unasked is what an agent may do without a question in turns of the owner.
+func unasked(p *agent.Permissions) string {
+	if p == nil {
+		return "as the conversation says"
+	}
+	var parts []string
+	for _, k := range []struct {
+		word  string
+		globs []string
+	}{{"read", p.Read}, {"write", p.Write}} {
+		if len(k.globs) > 0 {
+			parts = append(parts, k.word+" "+strings.Join(k.globs, ", "))
+		}
+	}
+	switch {
+	case p.Bash == nil:
+	case p.Bash.All:
+		parts = append(parts, "run any command")
+	case len(p.Bash.Patterns) > 0:
+		parts = append(parts, "run "+strings.Join(p.Bash.Patterns, ", "))
+	}
+	return cmp.Or(strings.Join(parts, "; "), "nothing")
+}
+
+// changes are the lines of a unified diff without its head; none where nothing
+// differs. What can't be seen in a line is spelled out.
+func changes(was, now string) (lines []diffLine) {
+	n := 0
+	for line := range strings.Lines(string(diff.Diff("a", []byte(was), "b", []byte(now)))) {
+		if n++; n <= 3 {
+			continue
+		}
+		line = strings.TrimSuffix(line, "\n")
+		sign := line[:min(1, len(line))]
+		text := core.Visible(strings.TrimPrefix(line, sign))
+		if sign == "@" {
+			text = core.Visible(line)
+		}
+		lines = append(lines, diffLine{sign, text})
+	}
+	return lines
+}
+
+// agentsUnwell counts what the menu shows beside Agents.
+func (p *Panel) agentsUnwell() int {
+	n := len(p.o.Agents.Faults())
+	if p.o.Servers != nil {
+		for _, h := range p.o.Servers() {
+			if h.State == mcp.Failing || h.State == mcp.Mistaken {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// editURL is where a file is edited.
+func editURL(file string) string { return editPath + "?" + url.Values{"file": {file}}.Encode() }
+
+// A SaveAgent writes a file of agents as agent.Agents.Save does, and notes in
+// the audit who did.
+type SaveAgent func(ctx context.Context, file, version, text string, by core.Actor) error

@@ -1,0 +1,381 @@
+package admin
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/session"
+	"gatehouse/core/usage"
+)
+
+const (
+	chatMessages = 40       // of a page of a transcript
+	maxSaid      = 6000     // bytes of one text on the page; the export has all
+	maxResult    = 3000     // of a tool's input or result
+	maxTalk      = 60 << 10 // of all of them, escaped
+	maxRuns      = 12
+)
+
+// sessionPage is the newest part of a conversation.
+var sessionPage = session.PageQuery{Limit: chatMessages}
+
+type chatBody struct {
+	CSRF    string
+	ID      string
+	Detail  session.Detail
+	Display string
+	Bound   core.Address
+	IsBound bool
+	Running bool
+	Said    part[[]said]
+	Earlier string // address of what was said before
+	Latest  string // address of the newest, on a page before it
+	Cut     bool
+	Runs    part[[]runView]
+	Agents  []string
+	Levels  []core.Trust // below the present ceiling
+	Models  []string
+	Own     bool // the operator may write in it here
+	Asks    []askCard
+	AsksBad string
+	Asked   part[[]questionCard]
+	Compose composer
+}
+
+// A said is one message, or what the tools in it did.
+type said struct {
+	ID    string
+	Who   string // "person", "answer", "summary"
+	Name  string
+	Model string
+	At    time.Time
+	Run   string
+	Parts []saidPart
+}
+
+// A saidPart is words, thinking, a tool call with its result, or what came along.
+type saidPart struct {
+	Kind   string // text, thinking, call, media
+	Text   string
+	Cut    bool
+	Label  string
+	Input  string
+	Result string
+	Failed bool
+	Done   bool
+	Took   time.Duration
+	Files  []attached
+}
+
+type runView struct {
+	orchestrator.RunLine
+	Tone, Word string
+	Took       time.Duration
+	Spent      usage.Total
+	Tokens     string
+	Cost       string
+}
+
+func chatURL(id string) string { return chatsPath + "/" + url.PathEscape(id) }
+
+func (p *Panel) chatPage(w http.ResponseWriter, r *http.Request) error {
+	return p.showChat(w, r, http.StatusOK, r.PathValue("id"), composer{})
+}
+
+// showChat shows a conversation; c holds what was written and not taken.
+func (p *Panel) showChat(w http.ResponseWriter, r *http.Request, status int, id string, c composer) error {
+	ctx, now := r.Context(), p.clock.Now()
+	d, err := p.o.Chats.Detail(ctx, id)
+	if err != nil {
+		return err
+	}
+	names := p.names(ctx)
+	b := chatBody{CSRF: p.token(r), ID: d.ID, Detail: d, Display: nameOf(names, d.User), Running: p.running()[d.ID]}
+	if b.Bound, b.IsBound, err = p.o.ChatActs.Bound(ctx, d.ID); err != nil {
+		return err
+	}
+	b.Own = p.o.Say != nil && d.User == core.Operator && !d.Archived
+	c.CSRF, c.ID, c.Attach, c.Running = b.CSRF, d.ID, p.o.Files != nil, b.Running
+	b.Compose = c
+	b.Asks, b.AsksBad = p.inlineAsks(ctx, d.ID, b.CSRF, names)
+	b.Asked = p.inlineQuestions(ctx, d.ID, b.CSRF)
+	p.transcript(ctx, &b, r.URL.Query().Get("before"))
+	b.Runs = p.runsOf(ctx, d.ID, now)
+	b.Agents, b.Models = p.agentNames(), p.modelNames(d.User)
+	for _, level := range []core.Trust{core.Vault, core.Sandboxed} {
+		if d.TrustLevel > level {
+			b.Levels = append(b.Levels, level)
+		}
+	}
+	every := 10
+	if b.Running {
+		every = 2
+	}
+	return p.show(w, r, status, "chat", view{Title: cmp.Or(d.Title, "Untitled"), In: "chats", Topics: "approvals", Every: every, Body: b})
+}
+
+// transcript reads the page of what was said that ends before a message; "" is
+// the end.
+func (p *Panel) transcript(ctx context.Context, b *chatBody, before string) {
+	b.Said = load(ctx, p, "What was said", func(ctx context.Context) ([]said, error) {
+		page, err := p.o.Chats.Page(ctx, b.Detail.Session, session.PageQuery{Before: before, Limit: chatMessages})
+		list, first := talk(page.Messages, b.Display, b.ID, before)
+		if (page.More || first > 0) && first < len(page.Messages) {
+			b.Earlier = chatURL(b.ID) + "?before=" + url.QueryEscape(page.Messages[first].Line())
+		}
+		b.Cut = page.Cut && !page.More
+		return list, err
+	})
+	if before != "" {
+		b.Latest = chatURL(b.ID)
+	}
+}
+
+func (p *Panel) runsOf(ctx context.Context, id string, now time.Time) part[[]runView] {
+	return load(ctx, p, "What was done and what it cost", func(ctx context.Context) ([]runView, error) {
+		lines, err := p.o.Runs.LinesOf(ctx, id, maxRuns)
+		out := make([]runView, 0, len(lines))
+		for _, l := range lines {
+			v, err := p.runView(ctx, l, now)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, v)
+		}
+		return out, err
+	})
+}
+
+func (p *Panel) runView(ctx context.Context, l orchestrator.RunLine, now time.Time) (runView, error) {
+	v := runView{RunLine: l, Took: l.Took(now)}
+	v.Tone, v.Word = runState(l.State)
+	spent, err := p.o.Spent(ctx, l.ID)
+	v.Spent, v.Cost = spent, strings.TrimPrefix(priced(spent), ", ")
+	if n := spent.Input + spent.Output + spent.CacheRead + spent.CacheWrite; n > 0 {
+		v.Tokens = grouped(n)
+	}
+	return v, err
+}
+
+// Calls is how often a model was called.
+func (v *runView) Calls() string { return count(int(v.Spent.Calls), "call", "calls") }
+
+func runState(state string) (tone, word string) {
+	switch state {
+	case "running":
+		return "note", "Running"
+	case "done":
+		return "good", "Answered"
+	case "aborted":
+		return "idle", "Stopped"
+	}
+	return "bad", "Failed"
+}
+
+// talk is messages as they are read, the newest that fit, and the place of the
+// first of these. Tool results stand with their calls. id is the conversation
+// and next the message behind them, for the addresses of files; "" is none.
+func talk(messages []session.Message, display, id, next string) (list []said, first int) {
+	t := telling{display: display, id: id, results: map[string]result{}} // as many as the page's messages hold
+	for i := range messages {
+		at := fileAt(messages, i, next)
+		n := 0
+		for j := range messages[i].Blocks {
+			b := &messages[i].Blocks[j]
+			if b.Type == "tool_result" {
+				t.results[b.ToolUseID] = result{b, messages[i].At, at, n}
+			}
+			n += len(b.Media)
+		}
+	}
+	size := 0
+	all := make([]said, 0, len(messages))
+	for i := len(messages) - 1; i >= 0; i-- {
+		s, n := t.said(&messages[i], fileAt(messages, i, next))
+		if size += n; size > maxTalk && i < len(messages)-1 {
+			first = i + 1
+			break
+		}
+		if len(s.Parts) > 0 {
+			all = append(all, s)
+		}
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		list = append(list, all[i])
+	}
+	return list, first
+}
+
+// fileAt says where in the conversation the files of a message are found.
+func fileAt(messages []session.Message, i int, next string) url.Values {
+	q := url.Values{"m": {messages[i].Line()}}
+	if i+1 < len(messages) {
+		next = messages[i+1].Line()
+	}
+	if next != "" {
+		q.Set("next", next)
+	}
+	return q
+}
+
+// A telling makes what is shown of messages, the newest first.
+type telling struct {
+	display, id string
+	results     map[string]result // by call
+	thumbs      int
+}
+
+// A result is what a tool call gave, when, and where its files are: the first
+// is the nth of its message.
+type result struct {
+	*session.Block
+	when  time.Time
+	at    url.Values
+	first int
+}
+
+func (t *telling) said(m *session.Message, at url.Values) (s said, size int) {
+	s = said{ID: m.Line(), Who: "person", Name: t.display, At: m.At, Run: m.Run}
+	switch {
+	case m.Summary:
+		s.Who, s.Name = "summary", "Summary of what was said before"
+	case m.Role == "assistant":
+		s.Who, s.Name, s.Model = "answer", "Answer", m.Model
+	}
+	n := 0
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		x, ok := t.part(m, b, at, n)
+		n += len(b.Media)
+		if !ok {
+			continue
+		}
+		for _, text := range []string{x.Text, x.Label, x.Input, x.Result} {
+			size += len(text) + 5*strings.Count(text, `"`) + 4*strings.Count(text, "<") + 4*strings.Count(text, "&") + 4*strings.Count(text, "'") // as it is escaped
+		}
+		s.Parts = append(s.Parts, x)
+		size += 400 + 700*len(x.Files)
+	}
+	return s, size
+}
+
+// part is one block as it is shown; false for what stands elsewhere or says nothing.
+func (t *telling) part(m *session.Message, b *session.Block, at url.Values, first int) (x saidPart, ok bool) {
+	x = saidPart{Kind: b.Type}
+	switch b.Type {
+	case "text", "thinking":
+		x.Text, x.Cut = shorten(b.Text, maxSaid)
+		return x, strings.TrimSpace(b.Text) != ""
+	case "tool_use":
+		x.Kind, x.Label, x.Input = "call", orchestrator.Label(b.Name, b.Input), pretty(b.Input)
+		if res, there := t.results[b.ID]; there {
+			x.Done, x.Failed = true, res.IsError
+			x.Result, x.Cut = shorten(core.Visible(res.Text), maxResult)
+			if !res.when.IsZero() && !m.At.IsZero() {
+				x.Took = max(0, res.when.Sub(m.At))
+			}
+			x.Files = t.files(res.Media, res.first, res.at)
+		}
+		return x, true
+	case "media":
+		x.Files = t.files(b.Media, first, at)
+		return x, len(x.Files) > 0
+	}
+	return x, false // a result stands with its call
+}
+
+// files are a block's, at most maxThumbs pictures of a page small.
+func (t *telling) files(media []core.Media, first int, at url.Values) []attached {
+	list := attachedOf(head(media, maxFiles), first, at, t.id)
+	for i := range list {
+		if list[i].Thumb == "" {
+			continue
+		}
+		if t.thumbs++; t.thumbs > maxThumbs {
+			list[i].Thumb = ""
+		}
+	}
+	return list
+}
+
+func shorten(s string, n int) (string, bool) {
+	if len(s) <= n {
+		return s, false
+	}
+	return core.CutRunes(s, n), true
+}
+
+// pretty is a call's input for people: one field a line.
+func pretty(input json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, input, "", "  ") != nil {
+		return core.Visible(core.CutRunes(string(input), maxResult))
+	}
+	text, _ := shorten(core.Visible(b.String()), maxResult)
+	return text
+}
+
+// ---- what can be done with a conversation
+
+// chatAction routes it. Everything but stop and lower is a session.Change.
+func (p *Panel) chatAction(r *http.Request, by core.Actor) (flash, string, error) {
+	ctx, id := r.Context(), r.PathValue("id")
+	back := chatURL(id)
+	value := strings.TrimSpace(r.PostFormValue("value"))
+	c := session.Change{Owner: true, Trust: core.Full}
+	yes, no := true, false
+	saidIt := ""
+	switch r.PathValue("verb") {
+	case "stop":
+		stopped, err := p.o.ChatActs.Stop(ctx, id, by)
+		if err == nil && !stopped {
+			err = core.Errorf(core.Conflict, "nothing is running there any more")
+		}
+		return good("The answer is being stopped."), back, err
+	case "lower":
+		level, err := core.ParseTrust(value)
+		if err == nil {
+			err = p.o.ChatActs.Lower(ctx, id, level, by)
+		}
+		return good("Every turn there is at " + level.String() + " at most from now on."), back, err
+	case "delete":
+		err := p.o.ChatActs.Delete(ctx, id, by)
+		if err == nil {
+			back = chatsPath
+		}
+		return good("The conversation is in the trash for 30 days."), back, err
+	case "archive":
+		c.Archived, saidIt = &yes, "Archived. It goes on when somebody writes there."
+	case "unarchive":
+		c.Archived, saidIt = &no, "It is among the others again."
+	case "rename":
+		c.Title, saidIt = &value, "Renamed."
+	case "tag":
+		c.AddTags, saidIt = []string{value}, "Tagged."
+	case "untag":
+		c.DropTags, saidIt = []string{value}, "The tag is taken off."
+	case "model":
+		d, err := p.o.Chats.Detail(ctx, id)
+		if err == nil && value != "" && !slices.Contains(p.modelNames(d.User), value) {
+			err = core.Errorf(core.Invalid, "the model %s can’t be chosen for this conversation", core.CutRunes(value, 60))
+		}
+		if err != nil {
+			return flash{}, back, err
+		}
+		c.Model, saidIt = &value, cmp.Or(value, "The setting’s model")+" answers there from the next turn on."
+	case "agent":
+		c.AgentType, saidIt = &value, cmp.Or(value, "The default agent")+" answers there from the next turn on."
+	default:
+		return flash{}, back, core.Errorf(core.NotFound, "there is no such thing to do with a conversation")
+	}
+	return good(saidIt), back, p.o.ChatActs.Update(ctx, id, c, by)
+}

@@ -1,0 +1,165 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"gatehouse/core/session"
+)
+
+const (
+	chatsPath    = "/admin/chats"
+	chatsPerPage = 25
+	maxTagsShown = 30
+	maxQuery     = 200 // characters of a search
+)
+
+type chatsBody struct {
+	Lede   string
+	Chats  part[[]chatRow]
+	Filter chatFilter
+	Tags   []session.TagCount
+	Next   string // address of the older ones
+	First  string // address of the newest, on a page behind it
+	Bots   []string
+	Traces bool
+}
+
+// Many is the count that stands for as many or more.
+func (chatsBody) Many() int { return session.CountTo }
+
+type chatRow struct {
+	session.Session
+	Display string
+	Running bool
+	Excerpt string // where what was looked for was said
+}
+
+// A chatFilter is what the list is narrowed to, as the address says it.
+type chatFilter struct {
+	Query, Source, State, Tag string
+	User                      int64
+	Cursor                    string
+}
+
+func (f chatFilter) any() bool {
+	return f.Query != "" || f.Source != "" || f.State != "" || f.Tag != "" || f.User != 0
+}
+
+// Any reports whether the list is narrowed.
+func (f chatFilter) Any() bool { return f.any() }
+
+func (f chatFilter) address(cursor string) string {
+	v := url.Values{}
+	for name, value := range map[string]string{"q": f.Query, "source": f.Source, "state": f.State, "tag": f.Tag, "cursor": cursor} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if f.User != 0 {
+		v.Set("user", strconv.FormatInt(f.User, 10))
+	}
+	if len(v) == 0 {
+		return chatsPath
+	}
+	return chatsPath + "?" + v.Encode()
+}
+
+func filterOf(q url.Values) (f chatFilter) {
+	f = chatFilter{Query: strings.TrimSpace(q.Get("q")), Source: q.Get("source"), State: q.Get("state"), Tag: q.Get("tag"), Cursor: q.Get("cursor")}
+	if rs := []rune(f.Query); len(rs) > maxQuery {
+		f.Query = string(rs[:maxQuery])
+	}
+	f.User, _ = strconv.ParseInt(q.Get("user"), 10, 64) // nonsense is nobody's number, so it filters nothing
+	return f
+}
+
+func (f chatFilter) sessions() session.Filter {
+	q := session.Filter{All: f.User == 0, User: f.User, Source: f.Source, Tag: f.Tag, Search: f.Query, Limit: chatsPerPage, Cursor: f.Cursor}
+	if archived := f.State == "archived"; archived || f.State == "" {
+		q.Archived = &archived
+	}
+	return q
+}
+
+func (p *Panel) chatsPage(w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	b := chatsBody{Filter: filterOf(r.URL.Query()), Traces: p.o.Traces != nil}
+	b.Chats = load(ctx, p, "The list of conversations", func(ctx context.Context) ([]chatRow, error) {
+		rows, next, err := p.chatRows(ctx, b.Filter)
+		if next != "" {
+			b.Next = b.Filter.address(next)
+		}
+		return rows, err
+	})
+	if b.Filter.Cursor != "" {
+		b.First = b.Filter.address("")
+	}
+	tags := load(ctx, p, "The list of tags", p.o.Chats.CommonTags)
+	b.Tags = head(tags.Value, maxTagsShown)
+	for _, s := range p.states() {
+		b.Bots = append(b.Bots, s.Bot)
+	}
+	b.Lede = chatsLede(b)
+	return p.show(w, r, http.StatusOK, "chats", view{Title: "Chats", Topics: "chats", Every: 10, Body: b})
+}
+
+func (p *Panel) chatRows(ctx context.Context, f chatFilter) (rows []chatRow, next string, err error) {
+	names, running := p.names(ctx), p.running()
+	if f.Query != "" && p.o.SearchChats != nil {
+		found, next, err := p.o.SearchChats(ctx, f.sessions())
+		for _, x := range found {
+			row := chatRow{x.Session, nameOf(names, x.User), running[x.ID], ""}
+			if x.Hit.In == "text" {
+				row.Excerpt = x.Hit.Excerpt
+			}
+			rows = append(rows, row)
+		}
+		return rows, next, err
+	}
+	list, next, err := p.o.Chats.List(ctx, f.sessions())
+	for _, s := range list {
+		rows = append(rows, chatRow{s, nameOf(names, s.User), running[s.ID], ""})
+	}
+	return rows, next, err
+}
+
+// A SearchChats finds conversations by what was said in them (session.Store.Search).
+type SearchChats func(ctx context.Context, f session.Filter) ([]session.Found, string, error)
+
+// running are the sessions that are being answered now.
+func (p *Panel) running() map[string]bool {
+	out := map[string]bool{} // as many as there are slots
+	if p.o.Active != nil {
+		for _, run := range p.o.Active() {
+			out[run.Session] = true
+		}
+	}
+	return out
+}
+
+func chatsLede(b chatsBody) string {
+	n := len(b.Chats.Value)
+	running := 0
+	for _, c := range b.Chats.Value {
+		if c.Running {
+			running++
+		}
+	}
+	switch {
+	case b.Chats.Broken != "":
+		return "The list can’t be shown right now."
+	case n == 0 && b.Filter.any():
+		return "No conversation matches."
+	case n == 0:
+		return "Nobody has talked to a bot yet."
+	case running > 0:
+		return count(running, "conversation is", "conversations are") + " being answered right now."
+	case b.Filter.any():
+		return "What matches, newest first."
+	}
+	return "Every conversation, newest first."
+}

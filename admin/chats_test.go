@@ -1,0 +1,273 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/admin"
+	"gatehouse/core"
+	"gatehouse/core/bus"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/queue"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+	"gatehouse/core/usage"
+)
+
+var (
+	_ admin.Runs   = (*orchestrator.Events)(nil)
+	_ admin.Traces = (*queue.Queue)(nil)
+)
+
+// chatWorld is the real store of sessions, with the switches of a world.
+type chatWorld struct {
+	*session.Store
+	w  *world
+	db *store.DB
+}
+
+func (c chatWorld) List(ctx context.Context, f session.Filter) ([]session.Session, string, error) {
+	list, next, err := c.Store.List(ctx, f)
+	return list, next, errors.Join(err, c.w.fault())
+}
+
+func (c chatWorld) Detail(ctx context.Context, id string) (session.Detail, error) {
+	return c.Store.Detail(ctx, c.db, id)
+}
+
+func (c chatWorld) Bound(ctx context.Context, id string) (core.Address, bool, error) {
+	return c.Store.Bound(ctx, c.db, id)
+}
+
+func (c chatWorld) tx(by core.Actor, note string, f func(tx *store.Tx) error) error {
+	err := c.db.Tx(context.Background(), f)
+	if err == nil {
+		c.w.mu.Lock()
+		defer c.w.mu.Unlock()
+		c.w.note(by, "%s", note)
+	}
+	return err
+}
+
+func (c chatWorld) Update(ctx context.Context, id string, ch session.Change, by core.Actor) error {
+	return c.tx(by, "update "+id, func(tx *store.Tx) error {
+		_, err := c.Store.Update(ctx, tx, id, ch, by)
+		return err
+	})
+}
+
+func (c chatWorld) Lower(ctx context.Context, id string, level core.Trust, by core.Actor) error {
+	return c.tx(by, "lower "+id, func(tx *store.Tx) error { return c.Store.Lower(ctx, tx, id, level, by) })
+}
+
+func (c chatWorld) Delete(ctx context.Context, id string, by core.Actor) error {
+	return c.tx(by, "delete "+id, func(tx *store.Tx) error { return c.Store.Delete(ctx, tx, id, by) })
+}
+
+func (c chatWorld) Stop(_ context.Context, id string, by core.Actor) (bool, error) {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	for i, a := range c.w.active {
+		if a.Session == id {
+			c.w.active = append(c.w.active[:i:i], c.w.active[i+1:]...)
+			c.w.note(by, "stop %s", id)
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (w *world) fault() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.broken
+}
+
+func (w *world) runsNow() []bus.Info {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.active
+}
+
+// openChats fills the options with real stores over db.
+func (w *world) openChats(t *testing.T, db *store.DB, o *admin.Options) {
+	sessions := session.New(session.Options{DB: db, Vault: w.vault, Clock: w.clock})
+	t.Cleanup(func() { _ = sessions.Close() })
+	w.chats = chatWorld{sessions, w, db}
+	ledger := usage.New(nil, usage.Budgets{})
+	o.Chats, o.ChatActs, o.Runs, o.Active, o.Sources = w.chats, w.chats, orchestrator.NewEvents(db, w.clock), w.runsNow, []string{"api", "telegram"}
+	o.SearchChats = w.chats.Search
+	q := queue.New(db, queue.Options{Clock: w.clock})
+	o.Traces, o.Stalled = q, q.Stalled
+	o.Spent = func(ctx context.Context, run string) (usage.Total, error) { return ledger.Spent(ctx, db, run) }
+}
+
+const (
+	adaRun = "0192fa3c-41aa-7000-8000-000000000001"
+	opRun  = "0192fa3c-41aa-7000-8000-000000000002"
+)
+
+func text(s string) session.Block { return session.Block{Type: "text", Text: s} }
+
+// talks makes three conversations: in a chat, of the operator, and an archived one.
+func (w *world) talks() {
+	now := core.Stamp(w.clock.Now())
+	ask := session.Message{Role: "user", Blocks: []session.Block{text("When is the allotment meeting, and who brings the seed potatoes?"), {Type: "media", Media: []core.Media{{Type: "image/png", Name: "shed.png", Data: append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 2040)...)}}}}}
+	call := session.Message{Role: "assistant", Model: "anthropic/claude-sonnet-4-5", Blocks: []session.Block{
+		{Type: "thinking", Text: "The notes should say it.", Signature: "s"},
+		{Type: "tool_use", ID: "c1", Name: "Grep", Input: json.RawMessage(`{"pattern":"meeting","path":"Allotment"}`)},
+		{Type: "tool_use", ID: "c2", Name: "Read", Input: json.RawMessage(`{"file_path":"Allotment/missing.md"}`)}}}
+	result := session.Message{Role: "user", Blocks: []session.Block{{Type: "tool_result", ToolUseID: "c1", Text: "Allotment/plan.md:14: meeting on Thursday at seven"}, {Type: "tool_result", ToolUseID: "c2", Text: "there is no such file", IsError: true}}}
+	reply := session.Message{Role: "assistant", Model: "anthropic/claude-sonnet-4-5", Stop: "end_turn", Blocks: []session.Block{text("On Thursday at seven, in the shed by the gate.\n\nInes brings the seed potatoes.")}}
+	w.ada = w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: "39902211"}, User: 2, Trust: core.Vault, Source: "telegram"}, "Allotment meeting", adaRun, ask, call, result, reply)
+	w.mine = w.talk(session.Ref{Address: core.Address{Bot: core.APIBot, Chat: "0192fa3c-41aa-7000-8000-0000000000aa"}, User: core.Operator, Trust: core.Full, Options: &core.Options{}}, "", opRun,
+		session.Message{Role: "user", Blocks: []session.Block{text("Sum up what happened this week.")}})
+	old := w.talk(session.Ref{Address: core.Address{Bot: "family", Chat: "7"}, User: 3, Trust: core.Sandboxed, Source: "telegram"}, "Homework help", "r3", session.Message{Role: "user", Blocks: []session.Block{text("hello")}})
+	yes := true
+	must(w.chats.Update(context.Background(), old, session.Change{Archived: &yes, AddTags: []string{"school"}}, core.Actor{}))
+	w.did, w.actors = nil, nil
+	w.active = []bus.Info{{Run: opRun, Session: w.mine}}
+	must(w.chats.db.Tx(context.Background(), func(tx *store.Tx) error {
+		for _, q := range []string{
+			`INSERT INTO runs (id, session_id, attempt, state, bot, chat, user_id, model, started, ended) VALUES ('` + adaRun + `', '` + w.ada + `', 1, 'done', 'telegram', '39902211', 2, 'anthropic/claude-sonnet-4-5', '` + core.Stamp(w.clock.Now().Add(-4*time.Second)) + `', '` + now + `')`,
+			`INSERT INTO runs (id, session_id, attempt, state, bot, chat, user_id, started) VALUES ('` + opRun + `', '` + w.mine + `', 1, 'running', 'api', '` + w.mine + `', 1, '` + now + `')`,
+			`INSERT INTO inbox (bot, update_id, chat, lane, kind, message_id, sender, state, run, received_at, sent_at) VALUES ('telegram', '42:77', '39902211', 'l', 'message', '1207', '39902211', 'done', '` + adaRun + `', '` + now + `', '` + now + `')`,
+			`INSERT INTO outbox (bot, chat, key, ordinal, body, state, attempts, platform_message_id, created_at, sent_at) VALUES ('telegram', '39902211', 'run:` + adaRun + `', 0, '{"text":"On Thursday at seven"}', 'sent', 1, '1208', '` + now + `', '` + now + `')`,
+			`INSERT INTO inbox (bot, update_id, chat, lane, kind, sender, state, request, received_at) VALUES ('telegram', '42:78', '611', 'l2', 'message', '7214450193', 'held', 'r1', '` + now + `')`,
+			`INSERT INTO inbox (bot, update_id, chat, lane, kind, sender, state, due, received_at) VALUES ('telegram', '42:79', '612', 'l3', 'message', '612', 'limited', '` + now + `', '` + now + `')`,
+		} {
+			if _, err := tx.Exec(context.Background(), q); err != nil {
+				return err
+			}
+		}
+		cost := int64(31_400)
+		return usage.New(nil, usage.Budgets{}).Record(context.Background(), tx, usage.Row{Run: adaRun, Session: w.ada, User: 2, Bot: "telegram", Model: "anthropic/claude-sonnet-4-5", Input: 9120, Output: 214, CacheRead: 3000, MicroUSD: &cost})
+	}))
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func (w *world) talk(ref session.Ref, title, run string, messages ...session.Message) (id string) {
+	ctx := context.Background()
+	must(w.chats.db.Tx(ctx, func(tx *store.Tx) error {
+		s, _, _, err := w.chats.Resolve(ctx, tx, ref)
+		if err != nil {
+			return err
+		}
+		id = s.ID
+		return w.chats.Finish(ctx, tx, id, session.Finish{Messages: len(messages), Title: title, At: w.clock.Now()})
+	}))
+	d, err := w.chats.Detail(ctx, id)
+	must(err)
+	c, err := w.chats.Open(ctx, d.Session)
+	must(err)
+	must(errors.Join(c.Append(run, 0, messages...), c.Sync(), c.Close()))
+	for n := 1; n > 0; { // as upkeep fills the search
+		n, err = w.chats.Fill(ctx)
+		must(err)
+	}
+	return id
+}
+
+func TestConversationsAreFoundFilteredAndRead(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.get("/admin/chats").has(t, "Nobody has talked to a bot yet.", "No conversation yet")
+	s.world.full()
+	a := s.get("/admin/chats")
+	a.has(t, "1 conversation is being answered right now.", ">Allotment meeting</a>", "<bdi>Ines Carvalho</bdi>", `<span class="pill note">Running</span>`)
+	a.lacks(t, "Homework help")
+	s.get("/admin/chats?state=all&tag=school").has(t, "Homework help", `<span class="pill idle">Archived</span>`)
+	s.get("/admin/chats?q=allot").has(t, "Allotment meeting", "What matches")
+	s.get("/admin/chats?q=potatoes").has(t, "Allotment meeting", "Ines brings the seed potatoes.</small>")
+	s.get("/admin/chats?user=3&state=all").lacks(t, "Allotment meeting")
+	s.get("/admin/chats?q=nothing-like-this").has(t, "No conversation matches.", "Nothing matches", "Show all")
+
+	a = s.get("/admin/chats/" + s.world.ada)
+	a.has(t, "who brings the seed potatoes?", "<bdi>A picture</bdi></a> <small>image/png, 2 KB</small>", "The notes should say it.", "<bdi>Grep Allotment</bdi>", "meeting on Thursday at seven",
+		`<span class="pill bad">Failed</span>`, "there is no such file", "Ines brings the seed potatoes.", "telegram, chat <span class=\"num\">39902211</span>",
+		`<span class="pill good">Answered</span>`, "4.0 s", "12,334", "$0.03", "/admin/chats/trace?run="+adaRun)
+	a.lacks(t, "Stop the answer")
+	s.get("/admin/chats/"+s.world.mine).has(t, "Stop the answer", `action="/admin/chats/`+s.world.mine+`/stop"`)
+	if a := s.get("/admin/chats/0192fa3c-41aa-7000-8000-0000000000ff"); a.status != 404 {
+		t.Errorf("an unknown conversation: status %d", a.status)
+	}
+}
+
+func TestAConversationIsChangedWithoutJavaScript(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	id := s.world.ada
+	for _, c := range []struct{ verb, value, says, shows string }{
+		{"rename", "Spring <plans>", "Renamed.", "Spring &lt;plans&gt;"},
+		{"tag", "Garden", "Tagged.", `<span class="pill" dir="auto">garden</span>`},
+		{"untag", "garden", "The tag is taken off.", `<span class="none">none</span>`},
+		{"agent", "notes", "notes answers there from the next turn on.", `<option selected>notes</option>`},
+		{"lower", "sandboxed", "at sandboxed at most", "<dd>sandboxed</dd>"},
+		{"archive", "", "Archived.", `<span class="pill idle">Archived</span>`},
+		{"unarchive", "", "among the others again", "Archive</button>"},
+	} {
+		s.post("/admin/chats/"+id+"/"+c.verb, url.Values{"value": {c.value}}).has(t, `class="flash good"`, c.says, c.shows)
+		if by := s.world.lastActor(); by != (core.Actor{User: core.Operator, Via: "panel"}) {
+			t.Errorf("%s by %+v", c.verb, by)
+		}
+	}
+	s.post("/admin/chats/"+id+"/lower", url.Values{"value": {"full"}}).has(t, `class="flash note"`, "at sandboxed already")
+	s.post("/admin/chats/"+s.world.mine+"/stop", nil).has(t, "The answer is being stopped.")
+	s.post("/admin/chats/"+s.world.mine+"/stop", nil).has(t, `class="flash note"`, "Nothing is running there any more.")
+	s.post("/admin/chats/"+id+"/delete", nil).has(t, "in the trash for 30 days", "<h1>Chats</h1>")
+	s.get("/admin/chats?state=all").lacks(t, "Spring")
+}
+
+func TestWhatHappenedToAMessageIsToldFromUpdateToReply(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	want := []string{"It was answered, and the reply arrived.", ">Done with</span>", "42:77", "took 4.0 s", "12,334 tokens in 1 call, $0.03", "<bdi>Grep Allotment</bdi>", ">Arrived</span>", "On Thursday at seven", `message <span class="num">1208</span>`}
+	s.get("/admin/chats/trace?bot=telegram&id=42%3A77").has(t, want...)
+	s.get("/admin/chats/trace?run="+adaRun).has(t, want...)
+	s.get("/admin/chats/trace?bot=telegram&id=42%3A80").has(t, "Not found", "Telegram knows no update 42:80")
+	s.get("/admin/chats/trace?run="+opRun).has(t, "It is being answered right now.")
+	s.get("/admin/chats/trace?run=none").has(t, "Nothing is remembered of it any more.", "The run is no longer remembered.")
+	s.get("/admin/chats/trace?bot=telegram&id=42%3A78").has(t, "Held until its sender is let in.")
+	s.get("/admin/queue").has(t, "Held back", `<span class="pill warn">Held until its sender is let in</span>`, `<span class="pill warn">Over the rate limit: waits</span>`)
+	must(s.world.chats.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE outbox SET state = 'unknown', error = 'the line broke' WHERE platform_message_id = '1208'`)
+		return err
+	}))
+	s.get("/admin/chats/trace?run="+adaRun).has(t, "whether the reply arrived is not known", "the line broke", `<span class="pill warn">May have arrived</span>`)
+}
+
+func TestALongConversationIsReadInPartsAndStaysLight(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	var messages []session.Message
+	for i := range 60 {
+		messages = append(messages, session.Message{Role: []string{"user", "assistant"}[i%2], Blocks: []session.Block{text(strings.Repeat("<ж", 1500) + " number " + string(rune('A'+i%26)) + strings.Repeat("x", 9000))}})
+	}
+	id := s.world.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: "long"}, User: 2, Trust: core.Vault, Source: "telegram"}, "long", "rl", messages...)
+	a := s.get("/admin/chats/" + id)
+	if len(a.body) > 110_000 {
+		t.Errorf("the page is %d bytes", len(a.body))
+	}
+	a.has(t, "The rest is in the export.")
+	seen := 0
+	for path := "/admin/chats/" + id; path != "" && seen < 70; {
+		a = s.get(path)
+		seen += strings.Count(a.body, `<li class="said`)
+		path = ""
+		if _, rest, ok := strings.Cut(a.body, `rel="prev" href="`); ok {
+			path, _, _ = strings.Cut(rest, `"`)
+		}
+	}
+	if seen != 60 {
+		t.Errorf("by way of Earlier %d messages are seen, want each of 60 once", seen)
+	}
+}

@@ -1,0 +1,110 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/permission"
+)
+
+// Questions are what a model asks the operator in a conversation.
+type Questions interface {
+	// Questions are those that wait for this person's answer.
+	Questions(ctx context.Context, session string, user int64) ([]permission.Question, error)
+	// Answer answers one of this conversation, with an object by question or a
+	// text; core.Conflict when it was answered already or its time is over.
+	Answer(ctx context.Context, session, ask string, answers json.RawMessage, by core.Actor) error
+}
+
+// A questionCard is what a model asks, as a form.
+type questionCard struct {
+	ID, Session, CSRF string
+	Left              int // seconds for the answer
+	List              []askedOne
+}
+
+type askedOne struct {
+	Question string `json:"question"`
+	Header   string `json:"header"`
+	Many     bool   `json:"multiSelect"`
+	Options  []struct {
+		Label       string `json:"label"`
+		Description string `json:"description"`
+	} `json:"options"`
+}
+
+// inlineAsks are the tool calls of one conversation that wait for a word.
+func (p *Panel) inlineAsks(ctx context.Context, id, token string, names map[int64]string) (cards []askCard, broken string) {
+	if p.o.Asks == nil {
+		return nil, ""
+	}
+	waiting := p.waitingAsks(ctx)
+	for _, q := range waiting.Value {
+		if q.Session == id && len(cards) < maxCards {
+			cards = append(cards, askCard{Waiting: q, CSRF: token, Display: nameOf(names, q.User), Left: seconds(q.Request.ExpiresAt.Sub(p.clock.Now())), Inline: true})
+		}
+	}
+	return cards, waiting.Broken
+}
+
+// inlineQuestions are what a model asks the operator in one conversation.
+func (p *Panel) inlineQuestions(ctx context.Context, id, token string) part[[]questionCard] {
+	if p.o.Questions == nil {
+		return part[[]questionCard]{}
+	}
+	return load(ctx, p, "What the model asks", func(ctx context.Context) (cards []questionCard, err error) {
+		open, err := p.o.Questions.Questions(ctx, id, core.Operator)
+		for _, q := range open {
+			c := questionCard{ID: q.ID, Session: id, CSRF: token, Left: seconds(q.ExpiresAt.Sub(p.clock.Now()))}
+			if json.Unmarshal(q.Questions, &c.List) == nil && len(c.List) > 0 {
+				cards = append(cards, c)
+			}
+		}
+		return cards, err
+	})
+}
+
+// answerQuestion takes the form's choices and own words; the words win.
+func (p *Panel) answerQuestion(r *http.Request, by core.Actor) (flash, string, error) {
+	ctx, id, ask := r.Context(), r.PathValue("id"), r.PathValue("ask")
+	back := chatURL(id) + "#end"
+	open, err := p.o.Questions.Questions(ctx, id, core.Operator)
+	if err != nil {
+		return flash{}, back, err
+	}
+	for _, q := range open {
+		if q.ID != ask {
+			continue
+		}
+		answers, err := chosenAnswers(q.Questions, r)
+		if err == nil {
+			err = p.o.Questions.Answer(ctx, id, ask, answers, by)
+		}
+		return good("The model has your answer."), back, err
+	}
+	return flash{}, back, core.Errorf(core.Conflict, "it was answered already, or its time is over")
+}
+
+func chosenAnswers(questions json.RawMessage, r *http.Request) (json.RawMessage, error) {
+	var list []askedOne
+	if err := json.Unmarshal(questions, &list); err != nil {
+		return nil, err
+	}
+	answers := map[string]string{}
+	for i, q := range list {
+		n := strconv.Itoa(i)
+		own := strings.TrimSpace(r.PostFormValue("own" + n)) // this parses the form
+		if said := cmp.Or(own, strings.Join(r.PostForm["choice"+n], ", ")); said != "" {
+			answers[q.Question] = core.CutRunes(said, maxSay)
+		}
+	}
+	if len(answers) == 0 {
+		return nil, core.Errorf(core.Invalid, "choose something or write your own words")
+	}
+	return json.Marshal(answers)
+}

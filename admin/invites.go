@@ -1,0 +1,98 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/pairing"
+)
+
+const (
+	invitesPath = "/admin/pairing/invites"
+	maxInvites  = 20
+)
+
+// Invites are the invitations (pairing.Book).
+type Invites interface {
+	Invites(ctx context.Context) ([]pairing.Invitation, error)
+	Invite(ctx context.Context, inv pairing.Invitation, by core.Actor) (code string, made pairing.Invitation, err error)
+	RevokeInvite(ctx context.Context, id string, by core.Actor) error
+}
+
+type invitesBody struct {
+	CSRF   string
+	Open   part[[]pairing.Invitation]
+	More   int
+	Bots   []string
+	Levels []core.Trust
+	Ends   []end // of the access
+	Code   string
+	Link   string // opens the chat, where the platform has such links
+	Made   pairing.Invitation
+	Error  string
+}
+
+func (p *Panel) invitesPage(w http.ResponseWriter, r *http.Request) error {
+	return p.showInvites(w, r, http.StatusOK, invitesBody{})
+}
+
+func (p *Panel) showInvites(w http.ResponseWriter, r *http.Request, status int, b invitesBody) error {
+	b.CSRF, b.Levels = p.token(r), []core.Trust{core.Sandboxed, core.Vault}
+	for i, e := range ends {
+		b.Ends = append(b.Ends, end{e.value, e.label, i == 0})
+	}
+	for _, s := range p.states() {
+		b.Bots = append(b.Bots, s.Bot)
+	}
+	b.Open = load(r.Context(), p, "The list of invitations", p.o.Invites.Invites)
+	b.More = cut(&b.Open.Value, maxInvites)
+	return p.show(w, r, status, "invites", view{Title: "Invitations", In: "pairing", Topics: "pairing people", Still: b.Code != "" || b.Error != "", Body: b})
+}
+
+// invite answers with the page itself: the code is in no cookie and no address.
+func (p *Panel) invite(w http.ResponseWriter, r *http.Request) error {
+	who, _ := principal(r)
+	inv, err := p.invitation(r)
+	var b invitesBody
+	if err == nil {
+		b.Code, b.Made, err = p.o.Invites.Invite(r.Context(), inv, who.Actor())
+	}
+	if err != nil {
+		status, ok := refusal(w, err)
+		if !ok {
+			return err
+		}
+		b.Error = sentence(core.TextOf(err))
+		return p.showInvites(w, r, status, b)
+	}
+	if p.o.InviteLink != nil {
+		b.Link = p.o.InviteLink(b.Made.Bot, b.Code)
+	}
+	return p.showInvites(w, r, http.StatusOK, b)
+}
+
+// invitation reads the form: level and end as in an approval.
+func (p *Panel) invitation(r *http.Request) (inv pairing.Invitation, err error) {
+	a, err := p.approval(r)
+	if err != nil {
+		return inv, err
+	}
+	uses, bad := strconv.Atoi(r.PostFormValue("uses"))
+	days, wrong := strconv.Atoi(r.PostFormValue("days"))
+	if bad != nil || wrong != nil || uses < 1 || uses > 100 || days < 1 || days > 90 {
+		return inv, core.Errorf(core.Invalid, "an invitation is for 1 to 100 people and works for 1 to 90 days")
+	}
+	now := p.clock.Now()
+	inv = pairing.Invitation{Bot: r.PostFormValue("bot"), Trust: a.Trust, Scope: core.ScopeDM, UsesLeft: uses, ExpiresAt: now.Add(time.Duration(days) * 24 * time.Hour)}
+	if !a.ExpiresAt.IsZero() {
+		inv.Lasts = a.ExpiresAt.Sub(now)
+	}
+	return inv, nil
+}
+
+func (p *Panel) revokeInvite(r *http.Request, by core.Actor) (flash, string, error) {
+	return good("The invitation is taken back. Who has used it stays."), invitesPath, p.o.Invites.RevokeInvite(r.Context(), r.PathValue("id"), by)
+}

@@ -1,0 +1,139 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/usage"
+)
+
+const (
+	modelsPath = "/admin/models"
+	maxPeople  = 15 // in the table by person
+	modelTest  = 30 * time.Second
+)
+
+type (
+	// A ModelRow is a configured model.
+	ModelRow struct {
+		Name   string
+		Use    string // "answers", "stands in", "answers guests"
+		Priced bool
+		Input  int64 // millionths of a dollar for a million tokens
+		Output int64
+		Can    []string // tools, images, documents, search …
+	}
+	// Models are the configured models.
+	Models interface {
+		Models() []ModelRow
+		// Test has a model say one word and says how long that took.
+		Test(ctx context.Context, name string) (time.Duration, error)
+		// Chart are the sums of a time (usage.Rollups.Read).
+		Chart(ctx context.Context, step time.Duration, n int) (usage.Chart, error)
+	}
+)
+
+type modelsBody struct {
+	CSRF   string
+	Lede   string
+	Models []ModelRow
+	Spans  []spanLink
+	Graphs part[[]graph]
+	People []personUse
+	Bots   []botUse
+	Today  part[[]usage.Total]
+}
+
+type spanLink struct {
+	Key, Label string
+	Current    bool
+}
+
+type personUse struct {
+	Name         string
+	User         int64
+	Tokens, Cost string
+	n            int64
+}
+
+func (p *Panel) modelsPage(w http.ResponseWriter, r *http.Request) error {
+	ctx, now := r.Context(), p.clock.Now()
+	b := modelsBody{CSRF: p.token(r), Models: p.o.ModelsPage.Models()}
+	at := 1
+	for i, s := range chartSpans {
+		if s.Key == r.URL.Query().Get("span") {
+			at = i
+		}
+	}
+	for i, s := range chartSpans {
+		b.Spans = append(b.Spans, spanLink{s.Key, s.Label, i == at})
+	}
+	s := chartSpans[at]
+	b.Graphs = load(ctx, p, "The figures", func(ctx context.Context) ([]graph, error) {
+		c, err := p.o.ModelsPage.Chart(ctx, s.step, s.n)
+		names := p.names(ctx)
+		b.People, b.Bots = byPerson(c, names), byBot(c)
+		return p.graphs(c, s.n, s.layout, names), err
+	})
+	if p.o.Usage != nil {
+		b.Today = load(ctx, p, "What was used today", func(ctx context.Context) ([]usage.Total, error) {
+			return p.o.Usage(ctx, now.UTC().Truncate(24*time.Hour))
+		})
+	}
+	b.Lede = count(len(b.Models), "model is", "models are") + " configured. " + strings.TrimSuffix(todayWords(b.Today.Value), ".") + "."
+	return p.show(w, r, http.StatusOK, "models", view{Title: "Models and usage", In: "models", Every: 60, Body: b})
+}
+
+func todayWords(rows []usage.Total) string {
+	var all usage.Total
+	for _, t := range rows {
+		all.Calls += t.Calls
+		all.Input += t.Input + t.CacheRead + t.CacheWrite
+		all.Output += t.Output
+		all.MicroUSD += t.MicroUSD
+		all.Unpriced += t.Unpriced
+	}
+	if all.Calls == 0 {
+		return "None was called today"
+	}
+	return "Today: " + grouped(all.Input+all.Output) + " tokens" + priced(all)
+}
+
+func byPerson(c usage.Chart, names map[int64]string) (list []personUse) {
+	for series := range c.Series {
+		id, ok := strings.CutPrefix(series, "user_tokens|")
+		if !ok {
+			continue
+		}
+		u := personUse{Name: personName(names, id), n: c.Total(series)}
+		u.User, _ = strconv.ParseInt(id, 10, 64) // the others have no number
+		u.Tokens, u.Cost = grouped(u.n), dollars(c.Total("user_usd|"+id))
+		list = append(list, u)
+	}
+	slices.SortFunc(list, func(a, b personUse) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.User, b.User)) })
+	return head(list, maxPeople)
+}
+
+func (p *Panel) testModel(r *http.Request, _ core.Actor) (flash, string, error) {
+	name := r.PostFormValue("model")
+	if !slices.ContainsFunc(p.o.ModelsPage.Models(), func(m ModelRow) bool { return m.Name == name }) {
+		return flash{}, modelsPath, core.Errorf(core.NotFound, "there is no such model")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), modelTest)
+	defer cancel()
+	took, err := p.o.ModelsPage.Test(ctx, name)
+	if err != nil {
+		p.log.WarnContext(ctx, "model test", "model", name, "err", err)
+		if core.KindOf(err) == core.Other {
+			err = core.Errorf(core.Busy, "%s gave no good answer; the log says more", name)
+		}
+		return flash{}, modelsPath, err
+	}
+	return good(name + " answers; its first word came after " + brief(took) + "."), modelsPath, nil
+}

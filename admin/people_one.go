@@ -1,0 +1,315 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/usage"
+	"gatehouse/pairing"
+	"gatehouse/web"
+)
+
+type personBody struct {
+	person
+	Broken    string
+	Rows      part[[]accessView]
+	Where     []choice // where else they could be let in
+	Levels    []core.Trust
+	Ends      []end
+	Spending  part[spendingView]
+	HasTerms  bool
+	HasBlocks bool
+	HasMoney  bool
+	HasCare   bool
+	Forget    *Job
+	Export    *Job
+	Gone      bool // forgotten just now
+}
+
+// An accessView is an access with what can be chosen for it.
+type accessView struct {
+	core.AccessRow
+	Group  string // its name, where that is known
+	Levels []level
+	Ends   []end
+}
+
+type spendingView struct {
+	usage.Standing
+	Amount string // of their own, as it is written into the field
+	Mode   string // general, off, own
+	Part   int    // of today's budget, in percent; -1 without one
+}
+
+// personEnds are the choices of how long an access holds.
+func personEnds(keep time.Time) (list []end) {
+	if !keep.IsZero() {
+		list = append(list, end{"keep", "As it is", true})
+	}
+	for i, e := range ends {
+		list = append(list, end{e.value, e.label, keep.IsZero() && i == 0})
+	}
+	return list
+}
+
+func (p *Panel) personPage(w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	user, err := number(r, "user")
+	if err != nil {
+		return err
+	}
+	b := personBody{Levels: []core.Trust{core.Sandboxed, core.Vault}, Ends: personEnds(time.Time{}),
+		HasTerms: p.o.Terms != nil, HasBlocks: p.o.Blocks != nil, HasMoney: p.o.Spending != nil, HasCare: p.o.Care != nil && user != core.Operator}
+	every := b.jobs(p, user)
+	row, err := p.o.Persons.PersonOf(ctx, user)
+	switch {
+	case core.KindOf(err) == core.NotFound && b.Forget != nil && b.Forget.Error == "":
+		b.Gone = !b.Forget.Running
+		row = pairing.PersonRow{User: user}
+	case core.KindOf(err) == core.NotFound:
+		return err
+	case err != nil:
+		b.Broken = load(ctx, p, "This person", func(context.Context) (int, error) { return 0, err }).Broken
+	}
+	b.person = personOf(row, nil)
+	b.User = user
+	p.fill(ctx, &b, p.token(r))
+	title := b.Name
+	if title == "" || b.Gone {
+		title = "A person"
+	}
+	return p.show(w, r, http.StatusOK, "person", view{Title: title, In: "people", Topics: "people pairing", Every: every, Body: b})
+}
+
+// fill reads what the page shows of a person.
+func (p *Panel) fill(ctx context.Context, b *personBody, token string) {
+	var blocks []blockView
+	if p.o.Blocks != nil {
+		blocks = load(ctx, p, "The list of blocked people", p.blocks).Value
+	}
+	b.Rows = load(ctx, p, "What they may do", func(ctx context.Context) (out []accessView, err error) {
+		rows, err := p.o.Persons.AccessOf(ctx, b.User)
+		for _, a := range rows {
+			v := accessView{AccessRow: a, Ends: personEnds(a.ExpiresAt)}
+			for _, t := range b.Levels {
+				v.Levels = append(v.Levels, level{Trust: t, Checked: t == a.Trust})
+			}
+			out = append(out, v)
+		}
+		b.person = personOf(b.PersonRow, rows)
+		b.Revokes = b.Revokes[:min(len(b.Revokes), maxRows)]
+		b.More = cut(&out, maxOwnRows)
+		return out, err
+	})
+	b.Alone = true
+	p.dress(ctx, &b.person, token, blocks)
+	var groups []pairing.PlaceRow
+	if p.o.Places != nil {
+		groups = load(ctx, p, "The list of groups", p.o.Places.Places).Value
+	}
+	for i, a := range b.Rows.Value {
+		for _, g := range groups {
+			if g.Bot == a.Bot && g.Place == a.Place {
+				b.Rows.Value[i].Group = g.Name
+			}
+		}
+	}
+	if b.HasTerms {
+		b.Where = p.elsewhere(b.PersonRow, groups)
+	}
+	if b.HasMoney {
+		b.Spending = load(ctx, p, "What they use", func(ctx context.Context) (spendingView, error) {
+			s, err := p.o.Spending.Standing(ctx, b.User)
+			return spendingOf(s), err
+		})
+	}
+}
+
+func spendingOf(s usage.Standing) spendingView {
+	v := spendingView{Standing: s, Mode: "general", Part: -1}
+	none := usage.Budget{}
+	switch {
+	case s.Own && s.Budget == none:
+		v.Mode = "off"
+	case s.Own:
+		v.Mode = "own"
+		v.Amount = strconv.FormatInt(s.Budget.Tokens, 10)
+		if s.Budget.MicroUSD > 0 {
+			v.Amount = "$" + strconv.FormatFloat(float64(s.Budget.MicroUSD)/1e6, 'f', -1, 64)
+		}
+	}
+	switch {
+	case s.Budget.MicroUSD > 0:
+		v.Part = int(100 * s.Today.MicroUSD / s.Budget.MicroUSD)
+	case s.Budget.Tokens > 0:
+		v.Part = int(100 * s.Today.Tokens / s.Budget.Tokens)
+	}
+	return v
+}
+
+// elsewhere are the bots and enabled groups that this person could be let in to:
+// "bot place", the place empty for direct messages.
+func (p *Panel) elsewhere(x pairing.PersonRow, places []pairing.PlaceRow) (out []choice) {
+	for _, s := range p.states() {
+		for _, a := range x.Accounts {
+			if a.Platform == s.Platform {
+				out = append(out, choice{s.Bot + " ", s.Bot + ": direct messages"})
+				break
+			}
+		}
+	}
+	dms := out
+	for _, g := range places {
+		for _, c := range dms {
+			if g.Enabled && c.Value == g.Bot+" " && len(out) < maxPlaces+len(dms) {
+				out = append(out, choice{g.Bot + " " + g.Place, g.Bot + ": group " + displayName(g.Name)})
+			}
+		}
+	}
+	return out
+}
+
+// ---- budget, export, forgetting
+
+// jobs notes how the person's long orders stand, and says how often the page
+// should look: each second while one runs.
+func (b *personBody) jobs(p *Panel, user int64) (every int) {
+	if p.o.Care == nil {
+		return 0
+	}
+	for kind, to := range map[string]**Job{"forget": &b.Forget, "export": &b.Export} {
+		if j, ok := p.o.Care.Job(kind, user); ok {
+			*to = &j
+			if j.Running {
+				every = 1
+			}
+		}
+	}
+	return every
+}
+
+func (p *Panel) setBudget(r *http.Request, by core.Actor) (flash, string, error) {
+	user, err := number(r, "user")
+	if err != nil {
+		return flash{}, peoplePath, err
+	}
+	said, amount := "", ""
+	switch r.PostFormValue("mode") {
+	case "general":
+		said = "They may use in a day what everybody may."
+	case "off":
+		amount, said = "off", "They may use without bound; budgets of the bot and the gateway still hold."
+	case "own":
+		amount = strings.TrimSpace(r.PostFormValue("amount"))
+		said = "Their budget is " + amount + " a day. It holds from the next call on."
+		if amount == "" || amount == "off" {
+			err = core.Errorf(core.Invalid, "amount: say how much, in tokens (200k) or dollars ($2)")
+		}
+	default:
+		err = core.Errorf(core.Invalid, "budget: choose one of the three")
+	}
+	if err == nil {
+		err = p.o.Spending.SetBudget(r.Context(), user, amount, by)
+	}
+	return good(said), personPath(user), err
+}
+
+// forgetWord is what has to be typed before somebody is forgotten.
+const forgetWord = "forget"
+
+func (p *Panel) forget(r *http.Request, by core.Actor) (flash, string, error) {
+	user, err := number(r, "user")
+	if err != nil {
+		return flash{}, peoplePath, err
+	}
+	if !strings.EqualFold(strings.TrimSpace(r.PostFormValue("sure")), forgetWord) {
+		return flash{}, personPath(user), core.Errorf(core.Invalid, "confirmation: nothing was done, because the word %q was not typed", forgetWord)
+	}
+	return flash{"note", "Forgetting has begun. This page shows how far it is."}, personPath(user), p.o.Care.Forget(r.Context(), user, by)
+}
+
+func (p *Panel) export(r *http.Request, by core.Actor) (flash, string, error) {
+	user, err := number(r, "user")
+	if err != nil {
+		return flash{}, peoplePath, err
+	}
+	return flash{"note", "The export is being made. This page offers it when it is ready."}, personPath(user), p.o.Care.Export(r.Context(), user, by)
+}
+
+// exported sends the file of an export.
+func (p *Panel) exported(w http.ResponseWriter, r *http.Request) error {
+	who, _ := principal(r)
+	user, err := number(r, "user")
+	if err != nil {
+		return err
+	}
+	f, at, err := p.o.Care.OpenExport(r.Context(), user, who.Actor())
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="person-%d.zip"`, user))
+	w.Header().Set("Content-Type", "application/zip")
+	http.ServeContent(patient{w}, r, "", at, f)
+	return nil
+}
+
+// patient gives each piece of a large file its own time to be written.
+type patient struct{ http.ResponseWriter }
+
+func (w patient) Write(b []byte) (int, error) {
+	if err := web.Hurry(w.ResponseWriter); err != nil {
+		return 0, err
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (w patient) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// peopleFuncs are what the pages of people say in words.
+func (p *Panel) peopleFuncs() template.FuncMap {
+	return template.FuncMap{
+		"exactly":  core.Stamp,
+		"budget":   budgetText,
+		"tokens":   usedText,
+		"size":     sizeText,
+		"setplace": func() bool { return p.o.SetPlace != nil },
+	}
+}
+
+func budgetText(b usage.Budget) string {
+	switch {
+	case b.MicroUSD > 0:
+		return dollars(b.MicroUSD)
+	case b.Tokens > 0:
+		return grouped(b.Tokens) + " tokens"
+	}
+	return "no bound"
+}
+
+// usedText is what was used: both, where both are known.
+func usedText(b usage.Budget) string {
+	if b.Tokens == 0 && b.MicroUSD == 0 {
+		return "nothing"
+	}
+	text := grouped(b.Tokens) + " tokens"
+	if b.MicroUSD > 0 {
+		text += ", " + dollars(b.MicroUSD)
+	}
+	return text
+}
+
+// sizeText is n bytes as people write it.
+func sizeText(n int64) string {
+	if n >= 1<<30 {
+		return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
+	}
+	return core.ByteSize(int(n))
+}

@@ -1,0 +1,115 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"gatehouse/core"
+)
+
+// A Preview is what a person who is let in at a level would see and do, as the
+// rules decide it now.
+type Preview struct {
+	Agent, Model string   // who answers, with what
+	Files        int      // that they could read
+	AtLeast      bool     // there are more: not all were looked at
+	Examples     []string // of these files
+	Tools        []string // that are offered to their turns
+	Unasked      []string // deeds that go on by themselves
+	Asks         []string // deeds that wait for the operator's word
+}
+
+// A level is one choice of trust and what it means.
+type level struct {
+	Trust   core.Trust
+	Label   string
+	Facts   []fact
+	Broken  string
+	Checked bool
+}
+
+type fact struct{ What, Is string }
+
+// levels are the two that can be given here; full is never given to a person in chat.
+func (p *Panel) levels(q core.PairingRequest) []level {
+	preset := core.Sandboxed
+	if p.o.Preset != nil {
+		preset = core.Least(core.Vault, max(core.Sandboxed, p.o.Preset(q.Bot, q.Scope)))
+	}
+	answers := "In direct messages with " + q.Bot + "; in no group."
+	if q.Scope == core.ScopeGroup {
+		answers = "In this one group, when they address " + q.Bot + "; not in direct messages."
+	}
+	where := []fact{{"Is answered", answers}}
+	return []level{
+		{Trust: core.Sandboxed, Label: "Sandboxed", Facts: where, Checked: preset == core.Sandboxed},
+		{Trust: core.Vault, Label: "Vault", Facts: where, Checked: preset == core.Vault},
+	}
+}
+
+// foresee completes the levels of the cards that wait, each level looked up once.
+func (p *Panel) foresee(ctx context.Context, cards []requestCard) {
+	if p.o.Preview == nil {
+		return
+	}
+	known := map[core.Trust]part[Preview]{} // two levels
+	for i := range cards {
+		for k := range cards[i].Levels {
+			l := &cards[i].Levels[k]
+			seen, ok := known[l.Trust]
+			if !ok {
+				seen = load(ctx, p, "What they would see", func(ctx context.Context) (Preview, error) { return p.o.Preview(ctx, l.Trust) })
+				known[l.Trust] = seen
+			}
+			if l.Broken = seen.Broken; l.Broken == "" {
+				l.Facts = append(l.Facts[:1:1], seen.Value.facts()...)
+			}
+		}
+	}
+}
+
+// maxToolsNamed bounds the tools that a preview names.
+const maxToolsNamed = 16
+
+func (v Preview) facts() []fact {
+	by := v.Agent
+	if v.Model != "" {
+		by += ", with " + v.Model
+	}
+	facts := []fact{{"Answers them", by}, {"Could read", v.reads()}}
+	tools := "None: conversation only."
+	if n := len(v.Tools); n > 0 {
+		tools = strings.Join(v.Tools[:min(n, maxToolsNamed)], ", ")
+		if n > maxToolsNamed {
+			tools += fmt.Sprintf(" and %d more", n-maxToolsNamed)
+		}
+	}
+	facts = append(facts, fact{"Tools", tools})
+	if len(v.Unasked) > 0 {
+		facts = append(facts, fact{"Goes on unasked", sentence(strings.Join(v.Unasked, ", "))})
+	}
+	if len(v.Asks) > 0 {
+		facts = append(facts, fact{"Asks you first", sentence(strings.Join(v.Asks, ", "))})
+	}
+	return append(facts, fact{"Sees of others", "Nothing: only their own conversations."})
+}
+
+// reads are the files in a few words.
+func (v Preview) reads() string {
+	if v.Files == 0 {
+		return "No file of yours; a folder of their own."
+	}
+	n := grouped(int64(v.Files))
+	if v.AtLeast {
+		n = "at least " + n
+	}
+	text := n + " files of yours"
+	if v.Files == 1 && !v.AtLeast {
+		text = "One file of yours"
+	}
+	if len(v.Examples) > 0 {
+		text += ", like " + strings.Join(v.Examples, ", ")
+	}
+	return sentence(text + "; and a folder of their own")
+}

@@ -1,0 +1,177 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/web/auth"
+)
+
+const (
+	settingsPath = "/admin/settings"
+	maxKeyRows   = 50
+)
+
+type (
+	// A Setting is one value, fit to be shown: of a secret only whether it is set.
+	Setting struct{ Name, Value, Source, About string }
+	// Settings are the configuration, and the few values that the panel changes.
+	Settings interface {
+		Settings() []Setting
+		// SetLogLevel holds at once and after a restart; "" is the configured one.
+		SetLogLevel(ctx context.Context, level string, by core.Actor) error
+	}
+	// Keys are the API's (auth.Keys).
+	Keys interface {
+		List(ctx context.Context, limit int) ([]auth.KeyRow, error)
+		Create(ctx context.Context, n auth.NewKey, by core.Actor) (secret string, row auth.KeyRow, err error)
+		Revoke(ctx context.Context, id string, by core.Actor) error
+	}
+)
+
+type settingsBody struct {
+	CSRF    string
+	Bots    []botKnobs
+	Knobs   []knob
+	Backups part[[]BackupFile]
+	MoreBk  int
+	Job     *Job // the backup
+	HasJob  bool
+	Groups  []settingGroup
+	Level   string
+	Levels  []string
+	FromUs  bool // the level was set here
+	Keys    part[[]keyView]
+	HasKeys bool
+	Scopes  []string
+	Trusts  []core.Trust
+	Ends    []end
+	Secret  string // of the key just made; shown once
+	Label   string
+	Error   string // why none was made
+}
+
+type keyView struct {
+	auth.KeyRow
+	Display string
+	Over    bool
+}
+
+type settingGroup struct {
+	Name     string
+	Settings []Setting
+}
+
+// groups of settings by how their names begin, or end; what fits none stands in the last.
+var settingGroups = []struct {
+	name   string
+	prefix []string
+}{
+	{"Where things are", []string{"VAULT_", "DATABASE_", "ADDR", "PORT", "BOTS_FILE", "METRICS_"}},
+	{"Who comes in", []string{"ALLOWED_", "CORS_", "TRUSTED_", "LOCALHOST_", "ADMIN_"}},
+	{"Bots and people", []string{"_TOKEN", "_API_URL", "_DM_POLICY", "_ALLOWED_USERS", "DM_", "GROUP_", "GUEST_", "DEFAULT_", "BUSY_", "RATE_", "PACE"}},
+	{"Models and budgets", []string{"MODEL", "ANTHROPIC_", "OPENAI_", "CLAUDE_", "BUDGET_", "LIMIT_"}},
+	{"Tools and the rest", []string{""}},
+}
+
+func (p *Panel) settingsPage(w http.ResponseWriter, r *http.Request) error {
+	return p.showSettings(w, r, http.StatusOK, settingsBody{})
+}
+
+func (p *Panel) showSettings(w http.ResponseWriter, r *http.Request, status int, b settingsBody) error {
+	ctx, now := r.Context(), p.clock.Now()
+	b.CSRF, b.Levels = p.token(r), []string{"debug", "info", "warn", "error"}
+	all := p.o.Settings.Settings()
+	b.Bots, b.Knobs = p.botKnobs(), p.knobs(all)
+	for i := range b.Bots {
+		b.Bots[i].CSRF = b.CSRF
+	}
+	every := p.backupsOf(ctx, &b)
+	for _, s := range all {
+		if strings.HasSuffix(s.Name, "LOG_LEVEL") {
+			b.Level, b.FromUs = s.Value, s.Source == "panel"
+		}
+	}
+	b.Groups = grouping(all)
+	if p.o.Keys != nil {
+		b.HasKeys, b.Scopes, b.Trusts = true, auth.Scopes(), []core.Trust{core.Sandboxed, core.Vault, core.Full}
+		b.Ends = []end{{"30d", "30 days", false}, {"90d", "90 days", true}, {"365d", "1 year", false}, {"", "No end", false}}
+		names := p.names(ctx)
+		b.Keys = load(ctx, p, "The list of keys", func(ctx context.Context) (out []keyView, err error) {
+			rows, err := p.o.Keys.List(ctx, maxKeyRows)
+			for _, k := range rows {
+				out = append(out, keyView{k, nameOf(names, k.User), !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(now)})
+			}
+			return out, err
+		})
+	}
+	v := view{Title: "Settings", In: "settings", Topics: "bots people", Every: every, Still: b.Secret != "" || b.Error != "", Body: b}
+	return p.show(w, r, status, "settings", v)
+}
+
+func grouping(all []Setting) (groups []settingGroup) {
+	used := map[string]bool{} // as many as there are settings
+	for _, g := range settingGroups {
+		group := settingGroup{Name: g.name}
+		for _, s := range all {
+			short := strings.TrimPrefix(s.Name, "GATEHOUSE_")
+			if !used[s.Name] && slices.ContainsFunc(g.prefix, func(x string) bool {
+				return strings.HasPrefix(short, x) || x != "" && x[0] == '_' && strings.HasSuffix(short, x)
+			}) {
+				used[s.Name] = true
+				group.Settings = append(group.Settings, s)
+			}
+		}
+		if len(group.Settings) > 0 {
+			groups = append(groups, group)
+		}
+	}
+	return groups
+}
+
+func (p *Panel) setLogLevel(r *http.Request, by core.Actor) (flash, string, error) {
+	level := r.PostFormValue("level")
+	if level != "" && !slices.Contains([]string{"debug", "info", "warn", "error"}, level) {
+		return flash{}, settingsPath, core.Errorf(core.Invalid, "the level is debug, info, warn or error")
+	}
+	if level == "" {
+		return good("The log is at its configured level again."), settingsPath, p.o.Settings.SetLogLevel(r.Context(), "", by)
+	}
+	return good("The log is at " + level + " from now on, also after a restart."), settingsPath, p.o.Settings.SetLogLevel(r.Context(), level, by)
+}
+
+// newKey answers with the page itself: the secret is in no cookie and no address.
+func (p *Panel) newKey(w http.ResponseWriter, r *http.Request) error {
+	who, _ := principal(r)
+	n := auth.NewKey{Label: r.PostFormValue("label"), User: core.Operator, Scopes: r.PostForm["scope"]}
+	var err error
+	if n.Trust, err = core.ParseTrust(r.PostFormValue("trust")); err == nil {
+		if days, bad := strconv.Atoi(strings.TrimSuffix(r.PostFormValue("end"), "d")); bad == nil && days > 0 && days <= 3650 {
+			n.ExpiresAt = p.clock.Now().Add(time.Duration(days) * 24 * time.Hour)
+		} else if r.PostFormValue("end") != "" {
+			err = core.Errorf(core.Invalid, "that end was not offered")
+		}
+	}
+	b := settingsBody{Label: n.Label}
+	if err == nil {
+		b.Secret, _, err = p.o.Keys.Create(r.Context(), n, who.Actor())
+	}
+	if err != nil {
+		status, ok := refusal(w, err)
+		if !ok {
+			return err
+		}
+		b.Error = sentence(core.TextOf(err))
+		return p.showSettings(w, r, status, b)
+	}
+	return p.showSettings(w, r, http.StatusOK, b)
+}
+
+func (p *Panel) revokeKey(r *http.Request, by core.Actor) (flash, string, error) {
+	return good("The key is revoked: what it asks for is refused, and what it has running ends."), settingsPath + "#keys-h", p.o.Keys.Revoke(r.Context(), r.PathValue("id"), by)
+}

@@ -1,0 +1,223 @@
+package admin_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/admin"
+	"gatehouse/core"
+)
+
+// knobWorld is what the panel changes of a configuration.
+type knobWorld struct{ *world }
+
+func (w knobWorld) Change(_ context.Context, values map[string]string, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if values["BUDGET_DAY"] == "lots" {
+		return core.Errorf(core.Invalid, `BUDGET_DAY: "lots" is neither a number of tokens (200k), nor dollars ($2), nor off`)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		w.note(by, "set %s %s", name, values[name])
+	}
+	if w.changed == nil {
+		w.changed = map[string]string{}
+	}
+	maps.Copy(w.changed, values)
+	return nil
+}
+
+func (w knobWorld) BotSettings() (out []admin.BotSettings) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, b := range w.bots {
+		s := admin.BotSettings{Bot: b.Bot, Platform: b.Platform, Token: "in the environment", BotPolicy: admin.BotPolicy{DMPolicy: "pairing", DMTrust: "sandboxed", GroupTrust: "sandboxed"}}
+		if p, ok := w.policies[b.Bot]; ok {
+			s.BotPolicy, s.PolicyFromUs = p, true
+		}
+		if f, ok := w.tokens[b.Bot]; ok {
+			s.Token, s.TokenFromUs = "in the file "+f, true
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func (w knobWorld) SetPolicy(_ context.Context, bot string, p *admin.BotPolicy, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.policies == nil {
+		w.policies = map[string]admin.BotPolicy{}
+	}
+	if p == nil {
+		delete(w.policies, bot)
+		w.note(by, "policy %s as configured", bot)
+		return nil
+	}
+	if p.AllowedUsers == "ada" {
+		return core.Errorf(core.Invalid, `allowed users: "ada" is not a numeric user id; names can change hands, so they are not accepted`)
+	}
+	w.policies[bot] = *p
+	w.note(by, "policy %s %s", bot, strings.Join([]string{p.DMPolicy, p.AllowedUsers, p.DMTrust, p.GroupTrust}, "|"))
+	return nil
+}
+
+func (w knobWorld) SetTokenFile(_ context.Context, bot, path string, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.tokens == nil {
+		w.tokens = map[string]string{}
+	}
+	if path == "/vault/token" {
+		return core.Errorf(core.Invalid, "token file: it lies in the vault, where agents can read it: put it elsewhere")
+	}
+	if w.tokens[bot] = path; path == "" {
+		delete(w.tokens, bot)
+	}
+	w.note(by, "token %s %q", bot, path)
+	return nil
+}
+
+// backupWorld has backups in memory.
+type backupWorld struct{ *world }
+
+func (w backupWorld) Backups(context.Context) ([]admin.BackupFile, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.backups), w.broken
+}
+
+func (w backupWorld) Backup(_ context.Context, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.job = &admin.Job{Running: true, Tell: "backing up: 1204 entries, 38 MB"}
+	w.note(by, "backup")
+	return nil
+}
+
+func (w backupWorld) Job() (admin.Job, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.job == nil {
+		return admin.Job{}, false
+	}
+	return *w.job, true
+}
+
+func (w backupWorld) OpenBackup(_ context.Context, name string, by core.Actor) (io.ReadSeekCloser, time.Time, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, b := range w.backups {
+		if b.Name == name {
+			w.note(by, "download %s", name)
+			return file{bytes.NewReader([]byte("an archive"))}, b.At, nil
+		}
+	}
+	return nil, time.Time{}, core.Errorf(core.NotFound, "there is no such backup any more")
+}
+
+func (w backupWorld) RemoveBackup(_ context.Context, name string, by core.Actor) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.backups = slices.DeleteFunc(w.backups, func(b admin.BackupFile) bool { return b.Name == name })
+	w.note(by, "delete %s", name)
+	return nil
+}
+
+const backupOne = "gatehouse-20260101-030405.tar.gz"
+
+func (w *world) made(name string) {
+	w.mu.Lock()
+	w.backups = append([]admin.BackupFile{{Name: name, Path: "/srv/gatehouse-backups/" + name, Size: 39_845_888, At: w.clock.Now().Add(-24 * time.Hour), SHA256: strings.Repeat("9f86d081884c7d65", 4)}}, w.backups...)
+	w.job = &admin.Job{Said: []string{"412 files and the database are in " + name + " (38 MB).", "Not in it: .claude/.credentials.json (Claude Code's login)"}, At: w.clock.Now()}
+	w.mu.Unlock()
+	w.ring("bots")
+}
+
+func TestSettingsAreChangedWithoutJavaScript(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	w := s.world
+	w.full()
+	s.get("/admin/settings").has(t, `name="DM_TRUST"`, `<option value="sandboxed" selected>sandboxed</option>`, `name="BUDGET_DAY" value="$20"`, `<h3>family</h3>`, "token in the environment, never shown")
+	for _, c := range []struct {
+		path string
+		form url.Values
+		did  []string
+		says string
+	}{
+		{"/admin/settings/change", url.Values{"DM_TRUST": {"vault"}, "BUDGET_DAY": {" $30 "}, "BUDGET_BOT_DAY": {""}, "GATEHOUSE_ADDR": {"0.0.0.0:1"}}, []string{"set BUDGET_DAY $30", "set DM_TRUST vault"}, "2 settings are changed"},
+		{"/admin/settings/bots/family/policy", url.Values{"dm_policy": {"allowlist"}, "allowed_users": {"123 456"}, "dm_trust": {"vault"}, "group_trust": {"sandboxed"}}, []string{"policy family allowlist|123,456|vault|sandboxed"}, "family treats strangers so from now on."},
+		{"/admin/settings/bots/family/policy", url.Values{"dm_policy": {"open"}, "sure": {"yes"}, "dm_trust": {"sandboxed"}, "group_trust": {"sandboxed"}}, []string{"policy family open||sandboxed|sandboxed"}, "family treats strangers so"},
+		{"/admin/settings/bots/family/policy", url.Values{"do": {"configured"}}, []string{"policy family as configured"}, "as configured again"},
+		{"/admin/settings/bots/family/token", url.Values{"token_file": {" /run/secrets/new "}}, []string{`token family "/run/secrets/new"`}, "goes on with the token in that file"},
+		{"/admin/settings/bots/family/token", url.Values{"do": {"configured"}}, []string{`token family ""`}, "the token that is configured"},
+		{"/admin/settings/bots/family/stop", nil, []string{"stop family"}, "family is stopped"},
+		{"/admin/settings/bots/family/start", nil, []string{"start family"}, "family is starting"},
+		{"/admin/settings/backups/" + backupOne + "/delete", nil, []string{"delete " + backupOne}, "The backup is deleted."},
+	} {
+		before := len(w.done())
+		page := s.post(c.path, c.form)
+		if did := w.done()[before:]; !slices.Equal(did, c.did) {
+			t.Errorf("%s did %q, want %q", c.path, did, c.did)
+		}
+		page.has(t, `<p class="flash good"`, c.says, "<h1>Settings</h1>")
+	}
+	s.get("/admin/settings").has(t, `name="BUDGET_DAY" value="$30"`, `<span class="pill note">panel</span>`)
+}
+
+func TestSettingsThatCanNotHoldNameTheirField(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.full()
+	for name, c := range map[string]struct {
+		path string
+		form url.Values
+		says string
+	}{
+		"a budget":  {"/admin/settings/change", url.Values{"BUDGET_DAY": {"lots"}}, "BUDGET_DAY: &#34;lots&#34; is neither"},
+		"open":      {"/admin/settings/bots/family/policy", url.Values{"dm_policy": {"open"}, "dm_trust": {"vault"}, "group_trust": {"vault"}}, "Policy: with open everybody who finds family is answered"},
+		"a name":    {"/admin/settings/bots/family/policy", url.Values{"dm_policy": {"allowlist"}, "allowed_users": {"ada"}, "dm_trust": {"vault"}}, "Allowed users: &#34;ada&#34;"},
+		"no file":   {"/admin/settings/bots/family/token", nil, "Token file: name the file"},
+		"the vault": {"/admin/settings/bots/family/token", url.Values{"token_file": {"/vault/token"}}, "Token file: it lies in the vault"},
+	} {
+		a := s.post(c.path, c.form)
+		if !strings.Contains(a.body, `class="flash bad"`) || !strings.Contains(a.body, c.says) {
+			t.Errorf("%s: the page does not say %q\n%s", name, c.says, a.main())
+		}
+	}
+	if did := s.world.done(); len(did) > 0 {
+		t.Errorf("was done: %q", did)
+	}
+	s.post("/admin/settings/change", url.Values{"DM_TRUST": {"sandboxed"}}).has(t, "flash note", "Nothing was changed")
+}
+
+func TestABackupIsMadeWithProgressAndDownloaded(t *testing.T) {
+	s := newSite(t, nil, nil).enter()
+	s.world.mu.Lock()
+	s.world.backups = nil
+	s.world.mu.Unlock()
+	s.get("/admin/settings").has(t, "None was made here yet.", "Backup now")
+	a := s.post("/admin/settings/backups", nil)
+	a.has(t, "backing up: 1204 entries, 38 MB", `data-every="1"`)
+	a.lacks(t, `action="/admin/settings/backups"`)
+	s.world.made(backupOne)
+	s.get("/admin/settings").has(t, "412 files and the database are in "+backupOne, "Not in it: .claude", "38 MB", strings.Repeat("9f86d081884c7d65", 4),
+		"gatehouse restore /srv/gatehouse-backups/"+backupOne, `href="/admin/settings/backups/`+backupOne+`" download`)
+	a = s.get("/admin/settings/backups/" + backupOne)
+	if a.body != "an archive" || a.header.Get("Content-Disposition") != `attachment; filename="`+backupOne+`"` {
+		t.Errorf("%d %v %q", a.status, a.header, a.body)
+	}
+	if a := s.get("/admin/settings/backups/gatehouse-20990101-000000.tar.gz"); a.status != http.StatusNotFound {
+		t.Errorf("one that is not there: status %d", a.status)
+	}
+	if did := s.world.done(); !slices.Equal(did, []string{"backup", "download " + backupOne}) {
+		t.Errorf("did %q", did)
+	}
+}

@@ -1,0 +1,172 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/session"
+	"gatehouse/web"
+)
+
+const (
+	talkPath = "/admin/talk"
+	maxSay   = 20_000 // bytes of one message's text
+	ownChats = 12
+)
+
+type (
+	// A Saying is what the operator says, and where: in Session, or in a new
+	// conversation when that is "". Agent and Model are for a new one; "" is the
+	// default's.
+	Saying struct {
+		Session, Text string
+		Agent, Model  string
+		Files         []core.File // kept in the vault
+	}
+	// A Say has the operator say something. It returns in which conversation
+	// that is, once the message is stored; after an error nothing is, and the
+	// files are the caller's to remove.
+	Say func(ctx context.Context, s Saying, by core.Actor) (session string, err error)
+)
+
+type talkBody struct {
+	Compose composer
+	Chats   part[[]chatRow]
+}
+
+// A composer is the form that a message is written in.
+type composer struct {
+	CSRF    string
+	ID      string // of the conversation, or "new"
+	Error   string
+	Text    string // what was written before the error
+	Attach  bool
+	Running bool
+	Agents  []string // to choose from; with those below only for a new one
+	Models  []string
+	Agent   string // chosen before the error
+	Model   string
+}
+
+// Files is how many files may come with a message.
+func (c composer) Files() int { return maxFiles }
+
+// Bytes is how large they may be together.
+func (c composer) Bytes() int { return maxUpload }
+
+// talkPage begins a conversation in the browser; it goes on at its own page.
+func (p *Panel) talkPage(w http.ResponseWriter, r *http.Request) error {
+	return p.showTalk(w, r, http.StatusOK, composer{})
+}
+
+func (p *Panel) showTalk(w http.ResponseWriter, r *http.Request, status int, c composer) error {
+	c.CSRF, c.ID, c.Attach = p.token(r), "new", p.o.Files != nil
+	c.Agents, c.Models = p.agentNames(), p.modelNames(core.Operator)
+	b := talkBody{Compose: c}
+	no := false
+	b.Chats = load(r.Context(), p, "The list of conversations", func(ctx context.Context) (rows []chatRow, err error) {
+		list, _, err := p.o.Chats.List(ctx, session.Filter{User: core.Operator, Archived: &no, Limit: ownChats})
+		running := p.running()
+		for _, s := range list {
+			rows = append(rows, chatRow{Session: s, Running: running[s.ID]})
+		}
+		return rows, err
+	})
+	return p.show(w, r, status, "talk", view{Title: "Chat", In: "talk", Still: true, Body: b})
+}
+
+// agentNames are who may be chosen to answer.
+func (p *Panel) agentNames() (names []string) {
+	if p.o.Agents == nil {
+		return nil
+	}
+	for _, a := range p.o.Agents.List() {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// guestModel is the use of a model that answers guests and nobody else's choice.
+const guestModel = "answers guests"
+
+// modelNames are the models that a conversation of this person may be given.
+func (p *Panel) modelNames(user int64) (names []string) {
+	if p.o.ModelsPage == nil {
+		return nil
+	}
+	for _, m := range p.o.ModelsPage.Models() {
+		if m.Use == guestModel && user != core.Operator {
+			return nil // guests are answered by that one, whatever is chosen
+		}
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// say stores what the operator wrote and goes to the conversation, where the
+// answer appears as it is made.
+func (p *Panel) say(w http.ResponseWriter, r *http.Request) error {
+	s, err := p.saying(r)
+	if err == nil {
+		err = p.checkSaying(&s)
+	}
+	if err == nil {
+		who, _ := principal(r)
+		var id string
+		if id, err = p.o.Say(r.Context(), s, who.Actor()); err == nil {
+			http.Redirect(w, r, chatURL(id)+"#end", http.StatusSeeOther)
+			return nil
+		}
+	}
+	if p.o.Files != nil {
+		p.o.Files.Remove(s.Files)
+	}
+	status, text, told := notTaken(err)
+	if !told {
+		return err
+	}
+	c := composer{Error: sentence(text), Text: s.Text, Agent: s.Agent, Model: s.Model}
+	if s.Session == "" {
+		return p.showTalk(w, r, status, c)
+	}
+	return p.showChat(w, r, status, s.Session, c)
+}
+
+// notTaken is the status and the words of what was not taken, where they are
+// for the operator to read beside the form.
+func notTaken(err error) (status int, text string, told bool) {
+	p := web.ProblemOf(err)
+	switch status = p.Fault.Status; {
+	case status == http.StatusBadRequest:
+		status = http.StatusUnprocessableEntity
+	case status >= http.StatusInternalServerError && core.KindOf(err) != core.Busy:
+		return 0, "", false
+	}
+	return status, p.Detail, true
+}
+
+func (p *Panel) checkSaying(s *Saying) error {
+	switch {
+	case s.Text == "" && len(s.Files) == 0:
+		return core.Errorf(core.Invalid, "write something first")
+	case len(s.Text) > maxSay:
+		return core.Errorf(core.TooLarge, "a message is at most %s", core.ByteSize(maxSay))
+	case s.Session != "":
+		s.Agent, s.Model = "", "" // they are the conversation's own
+	case s.Agent != "" && !slices.Contains(p.agentNames(), s.Agent):
+		return core.Errorf(core.Invalid, "there is no agent named %s", core.CutRunes(s.Agent, 60))
+	case s.Model != "" && !slices.Contains(p.modelNames(core.Operator), s.Model):
+		return core.Errorf(core.Invalid, "the model %s is not configured here", core.CutRunes(s.Model, 60))
+	}
+	return nil
+}
+
+// words are a message's text as it is kept.
+func words(s string) string {
+	return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n"))
+}
+
+func (p *Panel) hasTalk() bool { return p.o.Say != nil && p.hasChats() }

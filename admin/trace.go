@@ -1,0 +1,194 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/queue"
+)
+
+const tracePath = "/admin/chats/trace"
+
+// A traceBody is what became of one message: from its update to its reply.
+type traceBody struct {
+	Bots    []string
+	Bot, ID string
+	Asked   bool
+	Missing string // why there is nothing to show
+	Updates part[[]stepView]
+	Run     *runView
+	RunGone bool
+	Calls   []saidPart
+	Session string
+	Replies part[[]sentView]
+	Verdict string
+	Tone    string
+}
+
+type stepView struct {
+	queue.Step
+	Tone, Word string
+}
+
+type sentView struct {
+	queue.Sent
+	Tone, Word string
+}
+
+// stepState is how far an update has come, in a colour and words.
+func stepState(s string) (tone, word string) {
+	switch s {
+	case "ready":
+		return "note", "Waiting to be answered"
+	case "held":
+		return "warn", "Held until its sender is let in"
+	case "limited":
+		return "warn", "Over the rate limit: waits"
+	case "done":
+		return "good", "Done with"
+	case "refused":
+		return "idle", "Refused"
+	case "dead":
+		return "bad", "Given up"
+	}
+	return "idle", platformName(s)
+}
+
+// sendState is the same of a part of a reply.
+func sendState(s string) (tone, word string) {
+	switch s {
+	case "ready":
+		return "note", "Waiting to be sent"
+	case "sending":
+		return "note", "Being sent"
+	case "sent":
+		return "good", "Arrived"
+	case "unknown":
+		return "warn", "May have arrived"
+	}
+	return "bad", "Failed"
+}
+
+func (p *Panel) tracePage(w http.ResponseWriter, r *http.Request) error {
+	ctx, q := r.Context(), r.URL.Query()
+	b := traceBody{Bot: q.Get("bot"), ID: strings.TrimSpace(q.Get("id"))}
+	for _, s := range p.states() {
+		b.Bots = append(b.Bots, s.Bot)
+	}
+	run := q.Get("run")
+	if b.ID != "" {
+		b.Asked = true
+		step, err := p.o.Traces.Update(ctx, b.Bot, b.ID)
+		switch {
+		case core.KindOf(err) == core.NotFound:
+			b.Missing = sentence(core.TextOf(err))
+		case err != nil:
+			b.Updates.Broken = load(ctx, p, "The update", func(context.Context) (int, error) { return 0, err }).Broken
+		default:
+			if run = step.Run; run == "" {
+				b.Updates.Value = []stepView{p.stepView(step)}
+			}
+		}
+	}
+	if run != "" {
+		b.Asked = true
+		p.traceRun(ctx, &b, run)
+	}
+	b.Tone, b.Verdict = b.verdict()
+	return p.show(w, r, http.StatusOK, "trace", view{Title: "What happened to a message", In: "chats", Every: 5, Body: b})
+}
+
+func (p *Panel) stepView(s queue.Step) stepView {
+	v := stepView{Step: s}
+	v.Tone, v.Word = stepState(s.State)
+	return v
+}
+
+// traceRun gathers what is known of a run.
+func (p *Panel) traceRun(ctx context.Context, b *traceBody, run string) {
+	b.Updates = load(ctx, p, "The message", func(ctx context.Context) (out []stepView, err error) {
+		steps, err := p.o.Traces.UpdatesOf(ctx, run)
+		for _, s := range steps {
+			out = append(out, p.stepView(s))
+		}
+		return out, err
+	})
+	line, err := p.o.Runs.Line(ctx, run)
+	switch {
+	case core.KindOf(err) == core.NotFound:
+		b.RunGone = true
+	case err != nil:
+		b.Missing = load(ctx, p, "The run", func(context.Context) (int, error) { return 0, err }).Broken
+	default:
+		v, err := p.runView(ctx, line, p.clock.Now())
+		if err != nil {
+			p.log.ErrorContext(ctx, "panel section", "section", "usage of a run", "err", err)
+		}
+		b.Run, b.Session = &v, line.Session
+		b.Calls = p.callsOf(ctx, line.Session, run)
+	}
+	b.Replies = load(ctx, p, "The replies", func(ctx context.Context) (out []sentView, err error) {
+		replies, err := p.o.Traces.RepliesOf(ctx, "run:"+run)
+		for _, s := range replies {
+			v := sentView{Sent: s}
+			v.Tone, v.Word = sendState(s.State)
+			out = append(out, v)
+		}
+		return out, err
+	})
+}
+
+// callsOf are the tool calls of a run that is among the newest messages of its session.
+func (p *Panel) callsOf(ctx context.Context, id, run string) (calls []saidPart) {
+	list := load(ctx, p, "The tool calls", func(ctx context.Context) ([]said, error) {
+		d, err := p.o.Chats.Detail(ctx, id)
+		if err != nil {
+			return nil, nil // deleted since: the run's row outlives it
+		}
+		page, err := p.o.Chats.Page(ctx, d.Session, sessionPage)
+		list, _ := talk(page.Messages, "", "", "")
+		return list, err
+	})
+	for _, s := range list.Value {
+		for _, x := range s.Parts {
+			if s.Run == run && x.Kind == "call" {
+				calls = append(calls, x)
+			}
+		}
+	}
+	return calls
+}
+
+// verdict is the answer in one sentence.
+func (b *traceBody) verdict() (tone, text string) {
+	if !b.Asked || b.Missing != "" {
+		return "", ""
+	}
+	worst := map[string]string{}
+	for _, s := range b.Replies.Value {
+		worst[s.State] = s.Error
+	}
+	_, failed := worst["failed"]
+	_, unknown := worst["unknown"]
+	_, ready := worst["ready"]
+	_, sending := worst["sending"]
+	switch {
+	case failed:
+		return "bad", "It was answered, and the platform refused the reply."
+	case unknown:
+		return "warn", "It was answered; whether the reply arrived is not known."
+	case ready || sending:
+		return "note", "It was answered, and the reply is on its way."
+	case len(b.Replies.Value) > 0:
+		return "good", "It was answered, and the reply arrived."
+	case b.Run != nil && b.Run.State == "running":
+		return "note", "It is being answered right now."
+	case b.Run != nil:
+		return b.Run.Tone, "Its run ended: " + strings.ToLower(b.Run.Word) + ". Replies older than 48 hours are no longer remembered."
+	case len(b.Updates.Value) > 0:
+		return b.Updates.Value[0].Tone, b.Updates.Value[0].Word + "."
+	}
+	return "idle", "Nothing is remembered of it any more."
+}

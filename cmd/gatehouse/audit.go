@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+	"gatehouse/core/usage"
+)
+
+// logView is the audit log and the ledger of calls, read outside a transaction.
+type logView struct{ a *app }
+
+func (v logView) AuditLog(ctx context.Context, f store.AuditFilter) ([]store.AuditEvent, string, error) {
+	return store.AuditLog(ctx, v.a.db, f)
+}
+
+func (v logView) Did(ctx context.Context, by core.Actor, action, subject string) error {
+	return v.a.auditBot(ctx, by, action, subject)
+}
+
+func (v logView) Report(ctx context.Context, q usage.ReportQuery) ([]usage.Figure, error) {
+	return v.a.usage.Report(ctx, v.a.db, q)
+}
+
+// A logPage is one page of the audit log.
+type logPage struct {
+	Events []store.AuditEvent `json:"events"`
+	Next   string             `json:"next_cursor"`
+}
+
+func (a *app) auditOrder(ctx context.Context, o order) (result, error) {
+	if o.Audit == nil {
+		return result{}, core.Errorf(core.Invalid, "the order says nothing of events")
+	}
+	events, next, err := store.AuditLog(ctx, a.db, *o.Audit)
+	return result{Log: &logPage{events, next}}, err
+}
+
+type auditCmd struct {
+	Action  string        `help:"Only these, such as pairing.approve, or 'pairing.*' for all that begin so."`
+	User    *int64        `help:"Only what this user did: a number; 1 is the owner, 0 the program itself."`
+	Subject string        `help:"Only what was done to this id."`
+	Via     string        `enum:",panel,chat,api,cli,upkeep" default:"" help:"Only by this way: panel, chat, api, cli or upkeep."`
+	Since   time.Duration `help:"Only the last so long, such as 24h."`
+	Limit   int           `default:"50" help:"At most so many, the newest."`
+	JSON    bool          `help:"As JSON, one event a line."`
+}
+
+func (c *auditCmd) Run(p *process) error {
+	if c.Limit < 1 || c.Limit > 1_000_000 {
+		return core.Errorf(core.Invalid, "--limit must be from 1 to 1000000")
+	}
+	f := store.AuditFilter{Action: c.Action, User: c.User, Subject: c.Subject, Via: c.Via}
+	if c.Since > 0 {
+		f.Since = time.Now().Add(-c.Since)
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	if !c.JSON {
+		fmt.Fprintln(w, "TIME\tBY\tVIA\tACTION\tSUBJECT\tDETAIL")
+	}
+	for left := c.Limit; left > 0; {
+		f.Limit = min(left, 500)
+		res, err := ask(p, "audit", order{Audit: &f})
+		if err != nil {
+			return err
+		}
+		if res.Log == nil {
+			break
+		}
+		left -= len(res.Log.Events)
+		for _, e := range res.Log.Events {
+			if c.JSON {
+				if err := printLine(p.stdout, e); err != nil {
+					return err
+				}
+				continue
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format("2006-01-02 15:04:05"), actorName(e.User), e.Via, e.Action, core.CleanName(e.Subject), core.CleanName(string(e.Detail)))
+		}
+		if f.Cursor = res.Log.Next; f.Cursor == "" {
+			break
+		}
+	}
+	if c.JSON {
+		return nil
+	}
+	return w.Flush()
+}
+
+func actorName(user int64) string {
+	switch user {
+	case 0:
+		return "gateway"
+	case core.Operator:
+		return "owner"
+	}
+	return fmt.Sprintf("user %d", user)
+}

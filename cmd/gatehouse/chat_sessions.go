@@ -1,0 +1,314 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/dispatch"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+)
+
+const (
+	maxListed = 10 // conversations that /sessions shows
+	shortID   = 8  // characters of an id that people type
+)
+
+// ref is the call's chat as sessions know it; in a group the conversation is nobody's own.
+func (c *chat) ref(user int64, call dispatch.Call) session.Ref {
+	return session.Ref{Address: call.In.Address, User: user, Trust: call.Trust, PlaceName: call.In.Where(), Source: c.platform(call.In.Bot)}
+}
+
+// user is who calls, as this gateway knows them.
+func (c *chat) user(ctx context.Context, call dispatch.Call) (int64, error) {
+	user, _, err := c.book.User(ctx, c.db, call.In.From)
+	if err == nil && user == 0 {
+		err = core.Errorf(core.Denied, "I know you only as a member of this group.")
+	}
+	return user, err
+}
+
+// manages lets everybody change their own chat; a group's is the owner's and the admins' to change.
+func (c *chat) manages(ctx context.Context, call dispatch.Call) error {
+	if !call.In.Group() {
+		return nil
+	}
+	_, err := c.owner(ctx, call)
+	if core.KindOf(err) == core.Denied {
+		return core.Errorf(core.Denied, "In a group only the owner of this bot may do that.")
+	}
+	return err
+}
+
+func (c *chat) fresh(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+	if err := c.manages(ctx, call); err != nil {
+		return dispatch.Outcome{}, err
+	}
+	word := strings.ToLower(strings.TrimSpace(call.In.Text))
+	if word != "" && word != "keep" {
+		return said("`/new` begins a new conversation; `/new keep` begins one that remembers this one.")
+	}
+	to := call.In.Address
+	old, any, err := c.sessions.Current(ctx, c.db, to)
+	if err != nil {
+		return dispatch.Outcome{}, err
+	}
+	if call.In.Group() {
+		c.overheard.Forget(to, false)
+	}
+	if word == "keep" {
+		return c.carryOver(ctx, call, old, any)
+	}
+	return dispatch.Outcome{
+		Text: "A new conversation begins with your next message.",
+		Write: func(ctx context.Context, tx *store.Tx) error {
+			if err := c.sessions.Unbind(ctx, tx, to); err != nil || !any {
+				return err
+			}
+			return c.queue.Relane(ctx, tx, old.ID, lane(to), "session:"+old.ID)
+		},
+	}, nil
+}
+
+// carryOver begins a conversation that goes on from the chat's old one.
+func (c *chat) carryOver(ctx context.Context, call dispatch.Call, old session.Session, any bool) (dispatch.Outcome, error) {
+	user, err := c.user(ctx, call)
+	if err != nil {
+		return dispatch.Outcome{}, err
+	}
+	owner := user
+	if call.In.Group() {
+		owner = core.Operator
+	}
+	switch {
+	case !any || old.MessageCount == 0:
+		return said("There is nothing to carry over yet: your next message begins a conversation.")
+	case old.User != owner:
+		return said("This conversation is not yours. `/new` begins one of your own.")
+	case old.TrustLevel > call.Trust:
+		return said("%s", tooHigh(old.TrustLevel, call.Trust))
+	}
+	ref := c.ref(user, call)
+	ref.AgentType = old.AgentType
+	return dispatch.Outcome{
+		Text: "A new conversation begins with your next message. I remember the one before.",
+		Write: func(ctx context.Context, tx *store.Tx) error {
+			if _, err := c.sessions.Continue(ctx, tx, ref, old.ID); err != nil {
+				return err
+			}
+			return c.queue.Relane(ctx, tx, old.ID, lane(ref.Address), "session:"+old.ID)
+		},
+	}, nil
+}
+
+func tooHigh(level, here core.Trust) string {
+	return fmt.Sprintf("That conversation was held at trust %s; here you are at %s, so it can't go on here.", level, here)
+}
+
+func lane(to core.Address) string { return to.Bot + "|" + to.Chat }
+
+// list shows the person's newest conversations, with a button for each.
+func (c *chat) list(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+	if call.In.Group() {
+		return said("Your conversations are your own: ask for them in a direct message.")
+	}
+	user, err := c.user(ctx, call)
+	if err != nil {
+		return dispatch.Outcome{}, err
+	}
+	archived := false
+	all, _, err := c.sessions.List(ctx, session.Filter{User: user, Archived: &archived, Limit: 50})
+	if err != nil {
+		return dispatch.Outcome{}, err
+	}
+	current, _, err := c.sessions.Current(ctx, c.db, call.In.Address)
+	if err != nil {
+		return dispatch.Outcome{}, err
+	}
+	var b strings.Builder
+	o := offer{Command: "resume"}
+	n := 0
+	for _, s := range all {
+		if n == maxListed || s.TrustLevel > call.Trust || s.MessageCount == 0 {
+			continue
+		}
+		where, err := c.whereabouts(ctx, call, s, current.ID)
+		if err != nil {
+			return dispatch.Outcome{}, err
+		}
+		if where == inGroup {
+			continue
+		}
+		n++
+		title := s.Title
+		if title == "" {
+			title = "(without a title)"
+		}
+		fmt.Fprintf(&b, "- `%s` %s: %d messages, %s%s\n", s.ID[:min(shortID, len(s.ID))], plain(title), s.MessageCount, ago(c.clock.Now().Sub(s.LastAccessed)), where)
+		if s.ID != current.ID {
+			o.add(title, s.ID)
+		}
+	}
+	if n == 0 {
+		return said("You have no conversation yet that can go on here. Write something, and it begins.")
+	}
+	return c.offer(ctx, call, "Your conversations, the newest first:\n\n"+b.String()+"\n`/resume ID` goes on with one here; `/new` begins another.", o)
+}
+
+// inGroup marks a conversation that a group has: it stays there.
+const inGroup = ", in a group"
+
+// whereabouts says where a conversation is held now, if not nowhere.
+func (c *chat) whereabouts(ctx context.Context, call dispatch.Call, s session.Session, current string) (string, error) {
+	if s.ID == current {
+		return ", this one", nil
+	}
+	at, bound, err := c.sessions.Bound(ctx, c.db, s.ID)
+	switch {
+	case err != nil || !bound:
+		return "", err
+	case at.Group():
+		return inGroup, nil
+	case at.Bot != call.In.Bot:
+		return ", on " + c.platform(at.Bot), nil
+	}
+	return "", nil
+}
+
+// ago is a time in words.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
+}
+
+// resume goes on here with one of the person's own conversations, wherever it
+// was held. It happens in the lines of both chats: this command stands in
+// one, and the other must be at rest.
+func (c *chat) resume(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+	if call.In.Group() {
+		return said("Your conversations are your own: go on with them in a direct message.")
+	}
+	if strings.TrimSpace(call.In.Text) == "" {
+		return c.list(ctx, call)
+	}
+	user, err := c.user(ctx, call)
+	if err != nil {
+		return dispatch.Outcome{}, err
+	}
+	s, err := c.sessions.Own(ctx, c.db, user, call.In.Text)
+	if core.KindOf(err) == core.NotFound {
+		return said("You have no conversation with that id. `/sessions` lists yours.")
+	}
+	if err != nil {
+		return dispatch.Outcome{}, err
+	}
+	if s.TrustLevel > call.Trust {
+		return said("%s", tooHigh(s.TrustLevel, call.Trust))
+	}
+	ref := c.ref(user, call)
+	err = c.db.Tx(ctx, func(tx *store.Tx) error { return c.move(ctx, tx, ref, s.ID) })
+	if errors.Is(err, errHere) {
+		return said("That is the conversation you are in.")
+	}
+	if err != nil {
+		return dispatch.Outcome{}, err
+	}
+	return said("Going on with %s (%d messages). Write on.", quotedTitle(s), s.MessageCount)
+}
+
+func quotedTitle(s session.Session) string {
+	if s.Title == "" {
+		return "that conversation"
+	}
+	return "“" + plain(s.Title) + "”"
+}
+
+var errHere = errors.New("the session is bound here already")
+
+// move binds the session id to ref's chat, in whose lane the caller stands.
+func (c *chat) move(ctx context.Context, tx *store.Tx, ref session.Ref, id string) error {
+	here := lane(ref.Address)
+	lanes := []string{"session:" + id}
+	at, bound, err := c.sessions.Bound(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	if bound {
+		if at.Bot == ref.Bot && at.Chat == ref.Chat {
+			return errHere
+		}
+		if at.Group() {
+			return core.Errorf(core.Conflict, "That conversation is a group's: it goes on there.")
+		}
+		lanes = append(lanes, lane(at))
+	}
+	for _, l := range lanes {
+		held, err := c.queue.Held(ctx, tx, l)
+		if err != nil {
+			return err
+		}
+		if held {
+			return core.Errorf(core.Conflict, "An answer is being made in that conversation elsewhere: stop it there, or try again when it is done.")
+		}
+	}
+	old, any, err := c.sessions.Current(ctx, tx, ref.Address)
+	if err != nil {
+		return err
+	}
+	if any {
+		if err := c.queue.Relane(ctx, tx, old.ID, here, "session:"+old.ID); err != nil {
+			return err
+		}
+	}
+	for _, l := range lanes {
+		if err := c.queue.Relane(ctx, tx, id, l, here); err != nil {
+			return err
+		}
+	}
+	return c.sessions.Rebind(ctx, tx, ref, id)
+}
+
+// compact sums up the older part of the conversation now.
+func (c *chat) compact(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+	if err := c.manages(ctx, call); err != nil {
+		return dispatch.Outcome{}, err
+	}
+	user, err := c.user(ctx, call)
+	if err != nil {
+		return dispatch.Outcome{}, err
+	}
+	s, any, err := c.sessions.Current(ctx, c.db, call.In.Address)
+	if err != nil {
+		return dispatch.Outcome{}, err
+	}
+	if !any || !call.In.Group() && s.User != user {
+		return said("There is no conversation here yet.")
+	}
+	model, err := c.chosenModel(ctx, call)
+	if err != nil {
+		return dispatch.Outcome{}, err
+	}
+	_, owner := c.owner(ctx, call)
+	t := &orchestrator.Turn{Run: fmt.Sprintf("compact:%d", call.Seq), Attempt: 1, Session: s, Rows: []core.Inbound{*call.In},
+		User: user, Admin: owner == nil, Trust: core.Least(call.Trust, s.TrustLevel), Model: model}
+	before, after, write, err := c.runs.Compact(ctx, t)
+	if core.KindOf(err) != core.Other {
+		return dispatch.Outcome{Text: core.TextOf(err), Write: write}, nil
+	}
+	if err != nil {
+		return dispatch.Outcome{}, err
+	}
+	return dispatch.Outcome{Text: fmt.Sprintf("Summed up: the conversation took about %d tokens and takes about %d now.", before, after), Write: write}, nil
+}

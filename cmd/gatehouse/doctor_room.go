@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"path/filepath"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// useKept is the database's version from which on it says what attachments take.
+const useKept = 1013
+
+// doctorRoom says how much room attachments take, and warns when nine tenths
+// of a bound are taken. Of a database without the figure it says nothing.
+func doctorRoom(ctx context.Context, p doctorPatient) []doctorCheck {
+	path := p.Config.DatabasePath()
+	if version, adopt, err := store.Examine(ctx, path); err != nil || adopt || version < useKept {
+		return nil
+	}
+	db, err := sql.Open("sqlite3", (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "mode=ro"}).String())
+	if err != nil {
+		return nil // the check of the database says why
+	}
+	defer db.Close()
+	var whole, most int64
+	if db.QueryRowContext(ctx, `SELECT coalesce(sum(bytes), 0), coalesce(max(CASE WHEN user_id <> ? THEN bytes END), 0) FROM attachment_use`, core.Operator).Scan(&whole, &most) != nil {
+		return nil
+	}
+	person, all := int64(p.Config.FilesPersonMB)<<20, int64(p.Config.FilesMB)<<20
+	c := doctorCheck{Name: "attachments", State: doctorOK}
+	c.Text = fmt.Sprintf("attachments take %s of %s; of one person %s of %s at most", core.ByteSize(int(whole)), bound(all), core.ByteSize(int(most)), bound(person))
+	if all > 0 && whole > all/10*9 || person > 0 && most > person/10*9 {
+		c.State = doctorWarn
+		c.Fix = "delete files in Chat/assets of the vault, or raise GATEHOUSE_FILES_MB or GATEHOUSE_FILES_PERSON_MB"
+	}
+	return []doctorCheck{c}
+}
+
+func bound(n int64) string {
+	if n == 0 {
+		return "any size"
+	}
+	return core.ByteSize(int(n))
+}

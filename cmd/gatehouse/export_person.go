@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// A personExport is everything that tables hold of a person.
+type personExport struct {
+	Sessions []string        `json:"sessions"` // theirs, oldest first
+	Rows     json.RawMessage `json:"rows"`     // what else is known of them
+}
+
+// all writes what is known of a person into a new folder: person.json, a
+// Markdown file for each conversation, and what lies in their folder.
+func (c *exportCmd) all(p *process) error {
+	if c.Session != "" {
+		return core.Errorf(core.Invalid, "name a session, or a person by --user, not both")
+	}
+	if c.Output == "" {
+		return core.Errorf(core.Invalid, "say where to: -o FOLDER, which must not exist yet")
+	}
+	q, err := newOffice(p)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = q.Close() }()
+	res, err := q.ask("export/person", order{Ref: c.User})
+	if err != nil {
+		return err
+	}
+	part := c.Output + ".part"
+	if _, err := os.Lstat(c.Output); err == nil {
+		return core.Errorf(core.Conflict, "%s is there already", c.Output)
+	}
+	if err := errors.Join(os.RemoveAll(part), os.MkdirAll(filepath.Join(part, "conversations"), 0o700)); err != nil {
+		return err
+	}
+	if err := c.fill(q, part, res.Person); err != nil {
+		return errors.Join(err, os.RemoveAll(part))
+	}
+	if err := os.Rename(part, c.Output); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "Exported %d conversations and what else is known of this person into %s.\n", len(res.Person.Sessions), c.Output)
+	return err
+}
+
+// fill writes the files.
+func (c *exportCmd) fill(q *office, dir string, person *personExport) error {
+	var rows any
+	if err := json.Unmarshal(person.Rows, &rows); err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(rows, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "person.json"), append(b, '\n'), 0o600); err != nil {
+		return err
+	}
+	for _, id := range person.Sessions {
+		res, err := q.ask("export", order{Ref: id})
+		if core.KindOf(err) == core.NotFound {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		if !filepath.IsLocal(id) || filepath.Base(id) != id {
+			return core.Errorf(core.Invalid, "a session has an id that is no file name")
+		}
+		if err := os.WriteFile(filepath.Join(dir, "conversations", id+".md"), []byte(res.Text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxExportRows bounds the rows of one table in an export, newest first.
+const maxExportRows = 10_000
+
+// exportTables are what is told of a person besides conversations, by name;
+// each statement takes their number and maxExportRows.
+var exportTables = []struct{ name, query string }{
+	{"identities", `SELECT platform, platform_user_id, display, created_at FROM identities WHERE user_id = $1 LIMIT $2`},
+	{"access", `SELECT bot, scope, place, trust_level, expires_at, chat, "by", at FROM access WHERE user_id = $1 LIMIT $2`},
+	{"sessions", `SELECT id, title, source, model, message_count, archived, created_at, last_accessed, trust_level FROM sessions WHERE user_id = $1 ORDER BY created_at DESC LIMIT $2`},
+	{"usage", `SELECT at, session_id, bot, model, input, output, cache_read, cache_write, micro_usd FROM usage WHERE user_id = $1 ORDER BY at DESC LIMIT $2`},
+	{"runs", `SELECT id, session_id, state, bot, chat, model, started, ended FROM runs WHERE user_id = $1 ORDER BY started DESC LIMIT $2`},
+	{"grants", `SELECT session_id, trust, kind, pattern, created_at FROM tool_grants WHERE user_id = $1 ORDER BY created_at DESC LIMIT $2`},
+	{"api_keys", `SELECT id, label, trust_level, scopes, created_at, last_used_at FROM api_keys WHERE user_id = $1 LIMIT $2`},
+	{"files", `SELECT path, session_id, at FROM attachments WHERE user_id = $1 ORDER BY at DESC LIMIT $2`},
+	{"audit", `SELECT at, via, action, subject FROM audit_events WHERE user_id = $1 ORDER BY at DESC, id DESC LIMIT $2`},
+}
+
+// exportPerson is what the tables hold of the person that o.Ref names.
+func (a *app) exportPerson(ctx context.Context, o order) (result, error) {
+	p, err := a.person(ctx, a.db, o.Ref)
+	if err != nil {
+		return result{}, err
+	}
+	rows := map[string]any{"user_id": p.User, "names": p.Names}
+	for _, t := range exportTables {
+		if rows[t.name], err = store.Rows(ctx, a.db, t.query, p.User, maxExportRows); err != nil {
+			return result{}, err
+		}
+	}
+	b, err := json.Marshal(rows)
+	return result{Person: &personExport{Sessions: p.Sessions, Rows: b}}, err
+}

@@ -1,0 +1,407 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+type forgetCmd struct {
+	Person string `arg:"" help:"Their number (the panel's page People shows it), or platform and id, such as telegram:12345678."`
+	Yes    bool   `help:"Do not ask."`
+	JSON   bool   `help:"As JSON; needs --yes."`
+}
+
+func (c *forgetCmd) Help() string {
+	return "Erases a person: who they are, their access, keys and blocks, their conversations, their folder and their files, for good. What they run is stopped. In groups their turns are blanked. The audit log keeps numbers only, the usage figures stay without the person. Afterwards they are a stranger. Backups that were made before still hold them."
+}
+
+func (c *forgetCmd) Run(p *process) error {
+	q, err := newOffice(p)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = q.Close() }()
+	if !c.Yes {
+		if c.JSON {
+			return core.Errorf(core.Invalid, "--json needs --yes")
+		}
+		if err := c.confirm(p, q); err != nil {
+			return err
+		}
+	}
+	res, err := q.long("forget", order{Ref: c.Person})
+	if err != nil {
+		return err
+	}
+	f := res.Forgotten
+	if c.JSON {
+		return printJSON(p.stdout, f)
+	}
+	fmt.Fprintf(p.stdout, "Forgotten: %d conversations, %d files, and %d turns in groups.\n", f.Sessions, f.Files, f.Turns)
+	for _, left := range f.Left {
+		fmt.Fprintln(p.stdout, left)
+	}
+	return nil
+}
+
+// confirm shows who it is and wants a yes.
+func (c *forgetCmd) confirm(p *process, q *office) error {
+	res, err := q.ask("forget/look", order{Ref: c.Person})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stderr, "%s\nThis cannot be undone. Type yes to forget this person: ", res.Text)
+	if p.stdin == nil {
+		return core.Errorf(core.Invalid, "nobody is there to ask: give --yes")
+	}
+	line, _ := bufio.NewReader(p.stdin).ReadString('\n')
+	if strings.TrimSpace(line) != "yes" {
+		return core.Errorf(core.Invalid, "nothing was done: the answer was not yes (--yes does not ask)")
+	}
+	return nil
+}
+
+// A forgotten says what was erased.
+type forgotten struct {
+	User      int64    `json:"user_id"`
+	Sessions  int      `json:"sessions"`
+	Turns     int      `json:"turns"`     // in groups, blanked
+	Files     int      `json:"files"`     // that came with messages
+	Compacted bool     `json:"compacted"` // the database's file was written anew
+	Left      []string `json:"left"`      // what is still to do or to know
+}
+
+// An erasure is what is left to do in the vault once the database has forgotten
+// a person. It stands in the database's metadata until it is done.
+type erasure struct {
+	User     int64               `json:"user"`
+	Sessions []string            `json:"sessions"` // to be erased
+	Turns    map[string][]string `json:"turns"`    // runs to be blanked, by session
+	Files    []string            `json:"files"`
+}
+
+const (
+	erasureKey = "forget:"
+	// forgetPatience is how long a run may take to end.
+	forgetPatience = time.Minute
+	// maxCompact is the largest database that is written anew while a gateway serves.
+	maxCompact = 1 << 30
+)
+
+func (a *app) forgetOrders() map[string]func(context.Context, order) (result, error) {
+	return map[string]func(context.Context, order) (result, error){
+		"forget": func(ctx context.Context, o order) (result, error) {
+			return a.jobs.do(ctx, "forget "+o.Ref, func(ctx context.Context, tell func(string)) (result, error) {
+				f, err := a.forget(ctx, o.Ref, cli, tell)
+				return result{Forgotten: &f}, err
+			})
+		},
+		"forget/look": func(ctx context.Context, o order) (result, error) {
+			p, err := a.person(ctx, a.db, o.Ref)
+			if err != nil {
+				return result{}, err
+			}
+			var names []string
+			for _, n := range p.Names {
+				names = append(names, core.CleanName(n))
+			}
+			for _, id := range p.Identities {
+				names = append(names, id.Platform+" "+core.CleanName(id.ID))
+			}
+			return result{Text: fmt.Sprintf("%s: %d conversations.", strings.Join(names, ", "), len(p.Sessions))}, nil
+		},
+	}
+}
+
+// person is somebody in all the names that tables know them by.
+func (a *app) person(ctx context.Context, q store.Queryer, ref string) (core.Person, error) {
+	p, err := a.book.Person(ctx, q, ref)
+	if err != nil {
+		return p, err
+	}
+	var chats []core.Address
+	p.Sessions, chats, err = a.sessions.Owned(ctx, q, p.User)
+	for _, c := range chats {
+		if !slices.Contains(p.Chats, c) {
+			p.Chats = append(p.Chats, c)
+		}
+	}
+	return p, err
+}
+
+// forget erases the person that ref names ("7", "telegram:123"), and may be
+// called again when it was cut short: it finishes what is left, of anybody.
+// tell, when given, hears how far it is.
+func (a *app) forget(ctx context.Context, ref string, by core.Actor, tell func(string)) (f forgotten, err error) {
+	if tell == nil {
+		tell = func(string) {}
+	}
+	f.Left = []string{}
+	finished, err := a.finishForgetting(ctx, &f)
+	if err != nil {
+		return f, err
+	}
+	p, err := a.person(ctx, a.db, ref)
+	if core.KindOf(err) == core.NotFound && finished > 0 {
+		return f, nil
+	}
+	if err != nil {
+		return f, err
+	}
+	if p.User == core.Operator {
+		return f, core.Errorf(core.Invalid, "the operator can't be forgotten")
+	}
+	f.User = p.User
+	tell("stopping what runs")
+	if err := a.silence(ctx, p); err != nil {
+		return f, err
+	}
+	tell("erasing")
+	if err := a.forgetRows(ctx, ref, by); err != nil {
+		return f, err
+	}
+	a.overheard.Clear()
+	if _, err := a.finishForgetting(ctx, &f); err != nil {
+		return f, err
+	}
+	tell("writing the database anew")
+	return f, a.forgetPages(ctx, &f)
+}
+
+// silence takes a person's access and keys, and waits until nothing of theirs runs.
+func (a *app) silence(ctx context.Context, p core.Person) error {
+	if p.User == 0 {
+		return nil
+	}
+	err := a.db.Tx(ctx, func(tx *store.Tx) error {
+		return errors.Join(a.book.ShutOut(ctx, tx, p.User), a.keys.Forget(ctx, tx, p.User), a.admins.Forget(ctx, tx, p.User))
+	})
+	if err != nil {
+		return err
+	}
+	bots := []string{core.APIBot}
+	for _, c := range p.Chats {
+		bots = append(bots, c.Bot)
+	}
+	for _, id := range p.Identities {
+		bots = append(bots, id.Bots...)
+	}
+	slices.Sort(bots)
+	until := a.clock.Now().Add(forgetPatience)
+	for {
+		for _, bot := range slices.Compact(slices.Clone(bots)) {
+			a.dispatcher.AbortUser(bot, p.User)
+		}
+		if !a.dispatcher.Busy(p.User) {
+			return nil
+		}
+		if a.clock.Now().After(until) {
+			return core.Errorf(core.Busy, "something of this person still runs and does not end; they have no access any more: try again")
+		}
+		if !core.Sleep(ctx, a.clock, 20*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// forgetRows is the list of those who know a person, in one transaction. What
+// is in the vault is noted for finishForgetting.
+func (a *app) forgetRows(ctx context.Context, ref string, by core.Actor) error {
+	return a.db.Tx(ctx, func(tx *store.Tx) error {
+		p, err := a.person(ctx, tx, ref)
+		if err != nil {
+			return err
+		}
+		todo := erasure{User: p.User, Turns: map[string][]string{}}
+		gone, err := a.events.Forget(ctx, tx, p.User)
+		if err != nil {
+			return err
+		}
+		if todo.Sessions, err = a.sessions.Forget(ctx, tx, p); err != nil {
+			return err
+		}
+		for id, runs := range gone.Sessions {
+			if slices.Contains(todo.Sessions, id) {
+				continue
+			}
+			if _, err := a.sessions.ByID(ctx, tx, id); core.KindOf(err) == core.NotFound {
+				todo.Sessions = append(todo.Sessions, id) // deleted before: it may lie in the trash
+			} else if err != nil {
+				return err
+			} else {
+				todo.Turns[id] = runs
+				if err := a.sessions.Untitle(ctx, tx, id); err != nil {
+					return err
+				}
+			}
+		}
+		asks, err := a.desk.Forget(ctx, tx, p.User, p.Requests...)
+		if err != nil {
+			return err
+		}
+		// Requests close their asks, and that posts: the queue forgets after it.
+		if err := a.book.Forget(ctx, tx, p, by); err != nil {
+			return err
+		}
+		held, err := a.queue.Forget(ctx, tx, p, gone.Runs, asks)
+		if err != nil {
+			return err
+		}
+		todo.Files = append(gone.Files, held...)
+		return errors.Join(a.forgetMore(ctx, tx, p, todo.Sessions), noteErasure(ctx, tx, todo))
+	})
+}
+
+// forgetMore is the rest of the list.
+func (a *app) forgetMore(ctx context.Context, tx *store.Tx, p core.Person, sessions []string) error {
+	for _, id := range p.Identities {
+		if err := store.Forget(ctx, tx, id.Platform, id.ID); err != nil {
+			return err
+		}
+	}
+	for _, id := range sessions {
+		if err := a.guard.ForgetSession(ctx, tx, id); err != nil {
+			return err
+		}
+	}
+	if p.User == 0 {
+		return nil
+	}
+	for _, forget := range []func(context.Context, *store.Tx, int64) error{a.guard.Forget, a.usage.Forget, a.keys.Forget, a.admins.Forget} {
+		if err := forget(ctx, tx, p.User); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func noteErasure(ctx context.Context, tx *store.Tx, todo erasure) error {
+	b, err := json.Marshal(todo)
+	if err != nil {
+		return err
+	}
+	return store.SetMetadata(ctx, tx, erasureKey+uuid.NewString(), string(b))
+}
+
+// finishForgetting does in the vault what is left of every forgetting, and says
+// how many it has ended. A group that is being answered is left for later.
+func (a *app) finishForgetting(ctx context.Context, f *forgotten) (ended int, err error) {
+	keys, err := store.MetadataLike(ctx, a.db, erasureKey)
+	if err != nil {
+		return 0, err
+	}
+	for key, value := range keys {
+		var todo erasure
+		if err := json.Unmarshal([]byte(value), &todo); err != nil {
+			return ended, fmt.Errorf("what is left of a forgetting: %w", err)
+		}
+		busy, err := a.erase(ctx, todo, f)
+		if err != nil {
+			return ended, err
+		}
+		if busy {
+			f.Left = append(f.Left, "A group is being answered just now; the person's turns there are blanked within minutes.")
+			continue
+		}
+		if err := a.db.Tx(ctx, func(tx *store.Tx) error { return store.DeleteMetadata(ctx, tx, key) }); err != nil {
+			return ended, err
+		}
+		ended++
+	}
+	return ended, nil
+}
+
+// erase deletes what an erasure names. It may be done again.
+func (a *app) erase(ctx context.Context, todo erasure, f *forgotten) (busy bool, err error) {
+	root := a.vault.Root()
+	if todo.User > core.Operator {
+		if err := root.RemoveAll("Guests/" + strconv.FormatInt(todo.User, 10)); err != nil {
+			return false, fmt.Errorf("erase the person's folder: %w", err)
+		}
+	}
+	for _, name := range todo.Files {
+		err := root.Remove(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("erase a file: %w", err)
+		}
+		if err == nil {
+			f.Files++
+		}
+	}
+	for _, id := range todo.Sessions {
+		if err := a.sessions.Erase(id); err != nil {
+			return false, err
+		}
+		f.Sessions++
+	}
+	for id, runs := range todo.Turns {
+		still, err := a.blank(ctx, id, runs)
+		if err != nil {
+			return false, err
+		}
+		if busy = busy || still; !still {
+			f.Turns += len(runs)
+		}
+	}
+	return busy, nil
+}
+
+// blank redacts runs of a session that others speak in, where nobody is being
+// answered. In the transaction no run can be claimed.
+func (a *app) blank(ctx context.Context, id string, runs []string) (busy bool, err error) {
+	err = a.db.Tx(ctx, func(tx *store.Tx) error {
+		busy = false
+		for _, run := range a.bus.Active() {
+			if busy = run.Session == id; busy {
+				return nil
+			}
+		}
+		if err := a.events.ForgetSession(ctx, tx, id); err != nil {
+			return err
+		}
+		if err := a.sessions.Redact(id, runs); err != nil {
+			return err
+		}
+		if err := a.sessions.Reword(ctx, tx, id); core.KindOf(err) != core.NotFound {
+			return err
+		}
+		return nil // deleted meanwhile
+	})
+	return busy, err
+}
+
+// forgetPages has nothing stay in the database's file.
+func (a *app) forgetPages(ctx context.Context, f *forgotten) (err error) {
+	most := int64(maxCompact)
+	if !a.serving.Load() {
+		most = 0
+	}
+	if err := a.sessions.PurgeWords(ctx); err != nil {
+		return err
+	}
+	if f.Compacted, err = a.db.Compact(ctx, most); err != nil {
+		return err
+	}
+	if !f.Compacted {
+		f.Left = append(f.Left, "The database is too large to be written anew while the gateway serves, so free pages of its file may still hold traces: stop the gateway and run the same command again.")
+	}
+	copies, err := filepath.Glob(a.cfg.DatabasePath() + ".v*.bak")
+	for _, c := range copies {
+		f.Left = append(f.Left, "A copy of the database from before an upgrade may still hold the person; delete it when you no longer need it: "+c)
+	}
+	return err
+}

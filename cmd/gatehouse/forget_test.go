@@ -1,0 +1,414 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/configs"
+	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core"
+	"gatehouse/core/llm/llmtest"
+	"gatehouse/core/store"
+)
+
+// grep looks for words in every table's texts and in every file of a vault,
+// the database's own among them.
+func grep(t *testing.T, w *world, words ...string) (found []string) {
+	t.Helper()
+	note := func(where string, text []byte) {
+		for _, word := range words {
+			if i := bytes.Index(text, []byte(word)); i >= 0 {
+				found = append(found, fmt.Sprintf("%s: %q in …%q…", where, word, text[max(0, i-80):min(len(text), i+len(word)+60)]))
+			}
+		}
+	}
+	var tables []string
+	if err := w.app.db.Select(t.Context(), &tables, `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		rows, err := store.Rows(t.Context(), w.app.db, `SELECT * FROM "`+table+`"`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			note("table "+table, fmt.Appendf(nil, "%v", r))
+		}
+	}
+	err := filepath.WalkDir(w.cfg.VaultPath, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		note("name of a file", []byte(path))
+		b, err := os.ReadFile(path)
+		note(strings.TrimPrefix(path, w.cfg.VaultPath), b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// upkeepAt does what upkeep does in that minute.
+func (w *world) upkeepAt(minute int) { w.app.upkeep.once(w.t.Context(), minute) }
+
+// user is somebody's number.
+func (w *world) user(u *telegramtest.User) int64 {
+	w.t.Helper()
+	id, _, err := w.app.book.User(w.t.Context(), w.app.db, core.Peer{Platform: "telegram", ID: fmt.Sprint(u.ID())})
+	if err != nil || id == 0 {
+		w.t.Fatalf("no user: %v", err)
+	}
+	return id
+}
+
+// A full life: Zebulon is let in, talks in a chat and a group, has a key,
+// grants, a folder, files, a deleted conversation, a refused one.
+type life struct {
+	w            *world
+	boss, zeb    *telegramtest.User
+	other        *telegramtest.User
+	group        *telegramtest.Group
+	user         int64
+	words        []string
+	groupSession string
+}
+
+func newLife(t *testing.T, change func(*configs.Config)) (*life, *llmtest.Server) {
+	t.Helper()
+	w, model := newModelWorld(t, func(c *configs.Config) {
+		c.RateLimit = configs.Rate{}
+		if change != nil {
+			change(c)
+		}
+	})
+	l := &life{w: w, boss: w.boss()}
+	l.other = w.guest("Ottilie")
+	l.zeb = w.guest("Zebulon Quark")
+	l.user = w.user(l.zeb)
+	l.words = []string{"Zebulon", "Quark", fmt.Sprint(l.zeb.ID()), "xyzzyword", "xyzzyfirst", "xyzzyanswer", "xyzzygroup"}
+	model.Script(llmtest.Reply{Text: []string{"An answer about xyzzyanswer."}})
+	w.replies(l.zeb, "A question about xyzzyfirst")
+	w.quiet()
+	w.replies(l.zeb, "/new") // the first conversation is deleted: it lies in the trash
+	w.quiet()
+	var first string
+	if err := w.app.db.Get(t.Context(), &first, `SELECT id FROM sessions WHERE user_id = $1 ORDER BY created_at LIMIT 1`, l.user); err != nil {
+		t.Fatal(err)
+	}
+	err := editorView{w.app}.Delete(t.Context(), first, cli)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.replies(l.zeb, "A question about xyzzyword")
+	w.quiet()
+	l.group = w.group(telegramtest.Supergroup, l.boss, l.zeb, l.other)
+	for _, u := range []*telegramtest.User{l.zeb, l.other} {
+		text := "tell me about the weather"
+		if u == l.zeb {
+			text = "tell me about xyzzygroup"
+		}
+		m := w.post(u, l.group.Conversation(), telegramtest.Outgoing{Text: w.mention(text)})
+		w.answers(l.group.Conversation(), m.ID)
+		w.quiet()
+	}
+	if err := w.app.db.Get(t.Context(), &l.groupSession, `SELECT session_id FROM chats WHERE place <> '' AND session_id IS NOT NULL`); err != nil {
+		t.Fatal(err)
+	}
+	l.fill(t)
+	return l, model
+}
+
+// fill adds what people do not do in a chat.
+func (l *life) fill(t *testing.T) {
+	t.Helper()
+	a, ctx := l.w.app, t.Context()
+	folder := filepath.Join(l.w.cfg.VaultPath, "Guests", fmt.Sprint(l.user))
+	file := "Chat/assets/2026-01-02/0123456789ab-picture.txt"
+	for _, path := range []string{filepath.Join(folder, "deep", "notes.md"), filepath.Join(l.w.cfg.VaultPath, file)} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("xyzzyword of Zebulon"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := core.Stamp(time.Now())
+	err := a.db.Tx(ctx, func(tx *store.Tx) error {
+		for _, s := range []struct {
+			query string
+			args  []any
+		}{
+			{`INSERT INTO attachments (path, user_id, session_id, run, at) VALUES ($1, $2, 's', 'r', $3)`, []any{file, l.user, now}},
+			{`INSERT INTO api_keys (id, label, sha256, user_id, trust_level, created_at) VALUES ('k1', 'Zebulon''s laptop', 'x', $1, 'sandboxed', $2)`, []any{l.user, now}},
+			{`INSERT INTO tool_grants (id, session_id, user_id, trust, kind, pattern, granted_by, created_at) VALUES ('g1', 's', $1, 'vault', 'read', 'xyzzyword/**', 'x', $2)`, []any{l.user, now}},
+			{`INSERT INTO asks (id, kind, run, user_id, asker, payload, created_at) VALUES ('a1', 'permission', 'r', 1, $1, '{"text": "xyzzyword"}', $2)`, []any{l.user, now}},
+			{`INSERT INTO run_events (run, attempt, n, data) SELECT id, 1, 1000, '"xyzzyword"' FROM runs WHERE user_id = $1`, []any{l.user}},
+			// A slow answer to somebody else is stored while it is made, and begins with the title of its conversation.
+			{`INSERT INTO run_events (run, attempt, n, data) SELECT id, 1, 1001, '{"title":"tell me about xyzzygroup"}' FROM runs WHERE user_id <> $1 AND session_id = $2`, []any{l.user, l.groupSession}},
+			{`INSERT INTO admin_accounts (user_id, name, argon2id) VALUES ($1, 'Zebulon', 'x')`, []any{l.user}},
+		} {
+			if _, err := tx.Exec(ctx, s.query, s.args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Blocked elsewhere, and let in again: both leave traces.
+	if err := a.book.BlockUser(ctx, "elsewhere", "telegram", fmt.Sprint(l.zeb.ID()), cli); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAForgottenPersonLeavesNothingInDatabaseAndVaultAndIsAStranger(t *testing.T) {
+	l, _ := newLife(t, nil)
+	w := l.w
+	if found := grep(t, w, l.words...); len(found) < 15 {
+		t.Fatalf("the world is not filled: %q", found)
+	}
+	others := w.count(`SELECT count(*) FROM sessions WHERE user_id <> $1`, l.user)
+	f, err := w.app.forget(t.Context(), fmt.Sprint(l.user), cli, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Sessions < 2 || f.Turns != 1 || f.Files != 1 || !f.Compacted || len(f.Left) != 0 {
+		t.Errorf("%+v", f)
+	}
+	for _, hit := range grep(t, w, l.words...) {
+		t.Errorf("still there: %s", hit)
+	}
+	if n := w.count(`SELECT count(*) FROM audit_events WHERE action = 'user.forget' AND subject = $1`, fmt.Sprint(l.user)); n != 1 {
+		t.Errorf("%d audit rows", n)
+	}
+	if n := w.count(`SELECT count(*) FROM sessions`); n != others {
+		t.Errorf("%d sessions, others had %d", n, others)
+	}
+	// What others said in the group is there, and goes on.
+	res, err := w.app.export(t.Context(), order{Ref: l.groupSession})
+	if err != nil || !strings.Contains(res.Text, "about the weather") || !strings.Contains(res.Text, "erased") {
+		t.Errorf("the group: %v\n%s", err, res.Text)
+	}
+	m := w.post(l.other, l.group.Conversation(), telegramtest.Outgoing{Text: w.mention("and tomorrow?")})
+	w.answers(l.group.Conversation(), m.ID)
+	// The index is filled again with what is left.
+	w.upkeepAt(60)
+	if hits := grep(t, w, l.words...); len(hits) != 0 {
+		t.Errorf("in the index: %q", hits)
+	}
+	for word, want := range map[string]bool{"weather": true, "xyzzygroup": false} {
+		if status, body := w.call("GET", "/api/chat?search="+word, nil); status != 200 || strings.Contains(body, l.groupSession) != want {
+			t.Errorf("search for %s: %d %s", word, status, body)
+		}
+	}
+	// Again: nothing is left to do.
+	if again, err := w.app.forget(t.Context(), fmt.Sprint(l.user), cli, nil); err != nil || again.Sessions+again.Turns+again.Files != 0 {
+		t.Errorf("a second time: %+v %v", again, err)
+	}
+	if _, err := w.app.forget(t.Context(), "1", cli, nil); core.KindOf(err) != core.Invalid {
+		t.Errorf("the operator: %v", err)
+	}
+	// A stranger, under another number once let in.
+	sent := l.zeb.Send("hello again")
+	if m := w.answers(l.zeb.DM(), sent.ID); !strings.Contains(m.Text, "code") {
+		t.Errorf("they are told %q", m.Text)
+	}
+	r := w.request(l.zeb)
+	if _, err := w.app.book.Approve(t.Context(), r.ID, core.Approval{}, cli); err != nil {
+		t.Fatal(err)
+	}
+	if w.user(l.zeb) == l.user {
+		t.Error("the number is used again")
+	}
+}
+
+// errCut is a crash.
+var errCut = errors.New("cut")
+
+// Whatever the moment at which forgetting ends, doing it again finishes it; and
+// upkeep does, without being asked.
+func TestForgettingThatIsCutShortIsFinished(t *testing.T) {
+	for _, by := range []string{"the command", "upkeep"} {
+		t.Run(by, func(t *testing.T) {
+			l, _ := newLife(t, nil)
+			w := l.w
+			p, err := w.app.person(t.Context(), w.app.db, fmt.Sprint(l.user))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.app.silence(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.app.forgetRows(t.Context(), fmt.Sprint(l.user), cli); err != nil {
+				t.Fatal(err)
+			}
+			// The files are there, the rows gone: here it was cut. Half of a second try.
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancel(errCut)
+			_, _ = w.app.finishForgetting(ctx, &forgotten{})
+			w.stop()
+			w.start()
+			t.Cleanup(w.stop)
+			if by == "upkeep" {
+				w.upkeepAt(60)
+			} else if _, err := w.app.forget(t.Context(), fmt.Sprintf("telegram:%d", l.zeb.ID()), cli, nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.app.forgetPages(t.Context(), &forgotten{}); err != nil {
+				t.Fatal(err)
+			}
+			for _, hit := range grep(t, w, l.words...) {
+				t.Errorf("still there: %s", hit)
+			}
+			if n := w.count(`SELECT count(*) FROM metadata WHERE key LIKE 'forget:%'`); n != 0 {
+				t.Errorf("%d forgettings are still open", n)
+			}
+		})
+	}
+}
+
+// What runs for the person ends first; nothing of it is written afterwards.
+func TestForgettingStopsWhatRunsFirst(t *testing.T) {
+	l, model := newLife(t, nil)
+	w := l.w
+	model.Script(llmtest.Reply{Text: []string{"xyzzyword begins"}, Hang: true})
+	l.zeb.Send("A question about xyzzyword that is answered for ever")
+	w.until("it runs", func() bool { return w.app.dispatcher.Busy(l.user) })
+	if _, err := w.app.forget(t.Context(), fmt.Sprint(l.user), cli, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.quiet()
+	for _, hit := range grep(t, w, l.words...) {
+		t.Errorf("still there: %s", hit)
+	}
+}
+
+// A stranger who was never let in can be forgotten too, by the platform's id.
+func TestAStrangerIsForgottenByThePlatformsID(t *testing.T) {
+	w, _ := newModelWorld(t, nil)
+	w.boss()
+	eve := w.sim.NewUser("Evangeline")
+	eve.Send("let me in, xyzzyword")
+	w.request(eve)
+	w.quiet()
+	f, err := w.app.forget(t.Context(), fmt.Sprintf("telegram:%d", eve.ID()), cli, nil)
+	if err != nil || f.User != 0 {
+		t.Fatalf("%+v %v", f, err)
+	}
+	w.quiet()
+	for _, hit := range grep(t, w, "Evangeline", "xyzzyword", fmt.Sprint(eve.ID())) {
+		t.Errorf("still there: %s", hit)
+	}
+	if _, err := w.app.forget(t.Context(), fmt.Sprintf("telegram:%d", eve.ID()), cli, nil); core.KindOf(err) != core.NotFound {
+		t.Errorf("a second time: %v", err)
+	}
+}
+
+func TestForgetAndExportOfAPersonOnTheCommandLine(t *testing.T) {
+	sim := newSim(t)
+	h := newHome(t, sim)
+	ada := sim.NewUser("Ada Lovelace")
+	ada.Send("How long should green tea brew?")
+	p := h.serve(nil)
+	hear(t, sim, ada.DM(), 0, "Your code is")
+	var rs []core.PairingRequest
+	_, out, _ := h.run("pairing", "list", "--json")
+	if err := json.Unmarshal([]byte(out), &rs); err != nil || len(rs) != 1 {
+		t.Fatal(out)
+	}
+	h.run("pairing", "approve", rs[0].Code)
+	hear(t, sim, ada.DM(), 0, "tea")
+	ref := fmt.Sprintf("telegram:%d", ada.ID())
+	dir := filepath.Join(h.dir, "ada")
+	p.sees(func() bool { // the answer is shown before its row is committed
+		_ = os.RemoveAll(dir)
+		h.run("export", "--user", ref, "-o", dir)
+		files, _ := filepath.Glob(filepath.Join(dir, "conversations", "*.md"))
+		if len(files) != 1 {
+			return false
+		}
+		b, _ := os.ReadFile(files[0])
+		return strings.Contains(string(b), "### Assistant")
+	})
+	b, err := os.ReadFile(filepath.Join(dir, "person.json"))
+	var person struct {
+		Names      []string
+		Identities []map[string]any
+		Usage      []map[string]any
+	}
+	if err != nil || json.Unmarshal(b, &person) != nil || !slices.Contains(person.Names, "Ada Lovelace") || len(person.Identities) != 1 {
+		t.Errorf("%v %s", err, b)
+	}
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"export", "--user", ref, "-o", dir}, "is there already"},
+		{[]string{"export", "--user", "telegram:1", "-o", dir + "2"}, "nobody"},
+		{[]string{"export", "--user", ref}, "-o FOLDER"},
+		{[]string{"export"}, "--user"},
+		{[]string{"forget", ref}, "nothing was done"},
+		{[]string{"forget", "Ada", "--yes"}, "telegram:12345678"},
+		{[]string{"forget", "1", "--yes"}, "operator"},
+	} {
+		if code, out, errs := h.run(c.args...); code == 0 || !strings.Contains(errs, c.says) {
+			t.Errorf("%v: %d %s %s", c.args, code, out, errs)
+		}
+	}
+	if code, out, errs := h.run("forget", ref, "--yes", "--json"); code != 0 || !strings.Contains(out, `"sessions": 1`) {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+	if code, _, errs := h.run("forget", ref, "--yes"); code != 1 || !strings.Contains(errs, "nobody") {
+		t.Errorf("a second time: %d %s", code, errs)
+	}
+}
+
+func TestReindexOnTheCommandLineFillsALostDatabase(t *testing.T) {
+	sim := newSim(t)
+	h := newHome(t, sim)
+	code, out, errs := h.run("claim", "--json")
+	var claim struct{ Code string }
+	if code != 0 || json.Unmarshal([]byte(out), &claim) != nil {
+		t.Fatal(errs)
+	}
+	olga := sim.NewUser("Olga")
+	olga.Send("/claim " + claim.Code)
+	p := h.serve(nil)
+	hear(t, sim, olga.DM(), 0, "You are the owner now")
+	asked := olga.Send("How long should green tea brew?")
+	hear(t, sim, olga.DM(), asked.ID, "tea")
+	p.sees(func() bool {
+		_, out, _ := h.run("export", "--user", "1", "-o", filepath.Join(h.dir, "o"))
+		files, _ := filepath.Glob(filepath.Join(h.dir, "o", "conversations", "*.md"))
+		_ = os.RemoveAll(filepath.Join(h.dir, "o"))
+		return len(files) == 1 && out != ""
+	})
+	_ = p.cmd.Process.Signal(os.Interrupt)
+	p.end()
+	dbs, _ := filepath.Glob(filepath.Join(h.vault(), "Chat", "sessions.db*"))
+	for _, f := range dbs {
+		if err := os.Remove(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, out, errs := h.run("reindex"); code != 0 || !strings.Contains(out, "1 added") {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+	h.serve(nil)
+	if code, out, errs := h.run("reindex", "--json"); code != 0 || !strings.Contains(out, `"kept": 1`) {
+		t.Errorf("while the gateway serves: %d %s %s", code, out, errs)
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"gatehouse/admin"
+	"gatehouse/core"
+	"gatehouse/core/permission"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+)
+
+// panelChats is core/session as the panel shows it.
+type panelChats struct {
+	*session.Store
+	a *app
+}
+
+func (v panelChats) Detail(ctx context.Context, id string) (session.Detail, error) {
+	return v.Store.Detail(ctx, v.a.db, id)
+}
+
+// panelActs is what the panel does with a conversation.
+type panelActs struct{ a *app }
+
+func (v panelActs) Update(ctx context.Context, id string, c session.Change, by core.Actor) error {
+	_, err := editorView(v).Update(ctx, id, c, by)
+	return err
+}
+
+func (v panelActs) Delete(ctx context.Context, id string, by core.Actor) error {
+	return editorView(v).Delete(ctx, id, by)
+}
+
+func (v panelActs) Bound(ctx context.Context, id string) (core.Address, bool, error) {
+	return v.a.sessions.Bound(ctx, v.a.db, id)
+}
+
+func (v panelActs) Lower(ctx context.Context, id string, level core.Trust, by core.Actor) error {
+	return v.a.db.Tx(ctx, func(tx *store.Tx) error { return v.a.sessions.Lower(ctx, tx, id, level, by) })
+}
+
+func (v panelActs) Stop(ctx context.Context, id string, by core.Actor) (bool, error) {
+	if !v.a.dispatcher.Abort(id) {
+		return false, nil
+	}
+	return true, v.a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, "session.stop", id, nil) })
+}
+
+// sources are where conversations can begin here.
+func (a *app) sources() []string {
+	list := []string{core.APIBot}
+	for _, b := range a.fleet.all() {
+		if !slices.Contains(list, b.Platform) {
+			list = append(list, b.Platform)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// sayAsOperator stores a message of the operator's, written in the panel. Its
+// answer goes to the conversation.
+func (a *app) sayAsOperator(ctx context.Context, s admin.Saying, by core.Actor) (string, error) {
+	id := s.Session
+	if id == "" {
+		id = uuid.NewString()
+	}
+	id, _, err := a.sessions.Locate(ctx, by.User, id)
+	if err != nil {
+		return "", err
+	}
+	run := uuid.NewString()
+	err = a.queue.Put(ctx, []core.Inbound{{
+		UpdateID: "panel:" + run, Address: core.Address{Bot: core.APIBot, Chat: id}, Kind: core.KindMessage, At: a.clock.Now().UTC(),
+		From: core.Peer{Platform: core.APIBot, ID: "user:" + strconv.FormatInt(by.User, 10)}, Text: s.Text, Files: s.Files, Addressed: true,
+		Turn: &core.Options{Session: id, Run: run, User: by.User, Respond: true, Agent: s.Agent, Model: s.Model},
+	}}, nil)
+	return id, err
+}
+
+// panelQuestions is what models ask the operator.
+type panelQuestions struct{ answersView }
+
+func (v panelQuestions) Questions(ctx context.Context, session string, user int64) ([]permission.Question, error) {
+	return v.a.guard.Questions(ctx, session, user)
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"runtime/metrics"
+	"strconv"
+
+	"gatehouse/web/api"
+	"gatehouse/web/api/v0"
+)
+
+// first is the first generation's routes over those of today.
+func (a *app) first(today *api.API) *v0.API {
+	return v0.New(v0.Options{Today: today, Sessions: a.sessions, Editor: editorView{a}, Clock: a.clock,
+		Agents: func() (list []v0.Agent) {
+			for _, x := range (agentsView{a.agents}).Agents() {
+				list = append(list, v0.Agent(x))
+			}
+			return list
+		},
+		Memory: func() (int64, int) { return residentBytes(), a.sessions.Evict() },
+	})
+}
+
+// residentBytes is what the process takes of the machine's memory, where the
+// system says so; else what the runtime has taken from it.
+func residentBytes() int64 {
+	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
+		if fields := bytes.Fields(b); len(fields) > 1 {
+			if pages, err := strconv.ParseInt(string(fields[1]), 10, 64); err == nil {
+				return pages * int64(os.Getpagesize())
+			}
+		}
+	}
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64())
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"gatehouse/connectors/telegram"
+	"gatehouse/core"
+	"gatehouse/core/store"
+	"gatehouse/pairing"
+)
+
+type inviteCmd struct {
+	Create inviteCreateCmd `cmd:"" default:"withargs" help:"Make an invitation; its code is shown once."`
+	List   inviteListCmd   `cmd:"" help:"List the invitations that still work."`
+	Revoke inviteRevokeCmd `cmd:"" help:"Take an invitation back; who used it stays."`
+}
+
+type inviteCreateCmd struct {
+	Bot     string        `help:"The bot's name, or its platform's when it is the only one there; without it the only bot."`
+	Trust   string        `enum:",sandboxed,vault" default:"" help:"sandboxed or vault; without it the bot's preset."`
+	Group   string        `placeholder:"ID" help:"Invite to this group instead of direct messages: the group's id, as the panel shows it."`
+	Uses    int           `default:"1" help:"For how many people."`
+	Expires time.Duration `default:"168h" help:"How long the invitation works."`
+	For     time.Duration `help:"How long whoever uses it is let in, such as 720h; without it, without end."`
+	JSON    bool          `help:"As JSON."`
+}
+
+func (c *inviteCreateCmd) Run(p *process) error {
+	inv := pairing.Invitation{Bot: c.Bot, Scope: core.ScopeDM, Place: c.Group, Lasts: c.For, UsesLeft: c.Uses, ExpiresAt: time.Now().Add(c.Expires)}
+	if c.Group != "" {
+		inv.Scope = core.ScopeGroup
+	}
+	var err error
+	if c.Trust != "" {
+		if inv.Trust, err = core.ParseTrust(c.Trust); err != nil {
+			return err
+		}
+	}
+	res, err := ask(p, "invite/create", order{Invite: &inv})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(p.stdout, map[string]any{"code": res.Code, "link": res.Text, "invitation": res.Invites[0]})
+	}
+	_, err = fmt.Fprintln(p.stdout, strings.ReplaceAll(invitationText(res.Text, res.Code, res.Invites[0]), "`", ""))
+	return err
+}
+
+type inviteListCmd struct {
+	JSON bool `help:"As JSON."`
+}
+
+func (c *inviteListCmd) Run(p *process) error {
+	res, err := ask(p, "invite/list", order{})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		if res.Invites == nil {
+			res.Invites = []pairing.Invitation{}
+		}
+		return printJSON(p.stdout, res.Invites)
+	}
+	if len(res.Invites) == 0 {
+		_, err := fmt.Fprintln(p.stdout, "No invitations.")
+		return err
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tBOT\tTRUST\tWHERE\tUSES LEFT\tUNTIL")
+	for _, i := range res.Invites {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", i.ID, i.Bot, i.Trust, strings.TrimSpace(string(i.Scope)+" "+i.Place), i.UsesLeft, i.ExpiresAt.Local().Format("2006-01-02 15:04"))
+	}
+	return w.Flush()
+}
+
+type inviteRevokeCmd struct {
+	ID string `arg:"" help:"The invitation's id ('gatehouse invite list' shows it)."`
+}
+
+func (c *inviteRevokeCmd) Run(p *process) error {
+	if _, err := ask(p, "invite/revoke", order{Ref: c.ID}); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(p.stdout, "Taken back.")
+	return err
+}
+
+// inviteOrders are what the command line asks about invitations.
+func (a *app) inviteOrders(orders map[string]func(context.Context, order) (result, error)) {
+	orders["invite/create"] = func(ctx context.Context, o order) (result, error) {
+		if o.Invite == nil {
+			return result{}, core.Errorf(core.Invalid, "the order could not be read")
+		}
+		code, inv, err := a.book.Invite(ctx, *o.Invite, cli)
+		return result{Code: code, Text: a.inviteLink(inv.Bot, code), Invites: []pairing.Invitation{inv}}, err
+	}
+	orders["invite/list"] = func(ctx context.Context, _ order) (result, error) {
+		list, err := a.book.Invites(ctx)
+		return result{Invites: list}, err
+	}
+	orders["invite/revoke"] = func(ctx context.Context, o order) (result, error) {
+		return result{}, a.book.RevokeInvite(ctx, o.Ref, cli)
+	}
+}
+
+// inviteLink is the address that opens a chat with the bot and uses the code;
+// "" where the platform has none, or the bot's name there is not known yet.
+func (a *app) inviteLink(bot, code string) string {
+	if a.platform(bot) != telegram.Platform || a.hub == nil {
+		return ""
+	}
+	for _, s := range a.hub.States() {
+		if s.Bot == bot && s.Username != "" {
+			return "https://t.me/" + strings.TrimPrefix(s.Username, "@") + "?start=" + url.QueryEscape(code)
+		}
+	}
+	return ""
+}
+
+// merge gives what is kept of one user to another: two accounts of one person
+// were linked. What only opens something (grants, API keys, an account of the
+// panel) ends: it was given to the other user, and nothing more is opened by a link.
+func (a *app) merge(ctx context.Context, tx *store.Tx, from, to int64) error {
+	for _, give := range []func(context.Context, *store.Tx, int64, int64) error{a.sessions.Give, a.events.Give, a.usage.Give, a.desk.Give} {
+		if err := give(ctx, tx, from, to); err != nil {
+			return err
+		}
+	}
+	tx.OnCommit(func() { a.giveFolder(from, to) })
+	return errors.Join(a.guard.Forget(ctx, tx, from), a.keys.Forget(ctx, tx, from), a.admins.Forget(ctx, tx, from))
+}
+
+// giveFolder puts one guest's folder into another's, where they reach it and
+// where it is forgotten with them.
+func (a *app) giveFolder(from, to int64) {
+	root, old, new := a.vault.Root(), fmt.Sprintf("Guests/%d", from), fmt.Sprintf("Guests/%d", to)
+	if _, err := root.Lstat(old); err != nil {
+		return
+	}
+	err := root.MkdirAll(new, 0o700)
+	if err == nil {
+		err = root.Rename(old, fmt.Sprintf("%s/linked-%d", new, from))
+	}
+	if err != nil {
+		a.log.Error("the folder of a linked account stays where it is", "folder", old, "err", err)
+	}
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/web/auth"
+)
+
+// keysView is the API keys, of users that there are.
+type keysView struct {
+	*auth.Keys
+	a *app
+}
+
+func (v keysView) Create(ctx context.Context, n auth.NewKey, by core.Actor) (string, auth.KeyRow, error) {
+	ok, err := v.a.book.HasUser(ctx, v.a.db, n.User)
+	if err == nil && !ok {
+		err = core.Errorf(core.Invalid, "there is no user %d: 'gatehouse pairing list --status approved' and the panel's page People show who there is", n.User)
+	}
+	if err != nil {
+		return "", auth.KeyRow{}, err
+	}
+	return v.Keys.Create(ctx, n, by)
+}
+
+// A keyOrder is what `gatehouse keys` asks for.
+type keyOrder struct {
+	Label     string     `json:"label"`
+	User      int64      `json:"user_id"`
+	Trust     core.Trust `json:"trust_level"`
+	Scopes    []string   `json:"scopes"`
+	ExpiresAt time.Time  `json:"expires_at,omitzero"`
+}
+
+// A keyResult is what it is told.
+type keyResult struct {
+	Keys   []auth.KeyRow `json:"keys,omitempty"`
+	Secret string        `json:"key,omitempty"`
+	Record *auth.KeyRow  `json:"record,omitempty"`
+}
+
+func (a *app) keyOrders() map[string]func(context.Context, order) (result, error) {
+	keys := keysView{a.keys, a}
+	return map[string]func(context.Context, order) (result, error){
+		"keys/list": func(ctx context.Context, _ order) (result, error) {
+			rows, err := keys.List(ctx, auth.MaxKeys+1)
+			return result{Keys: &keyResult{Keys: rows}}, err
+		},
+		"keys/create": func(ctx context.Context, o order) (result, error) {
+			if o.Key == nil {
+				return result{}, core.Errorf(core.Invalid, "the order says nothing of a key")
+			}
+			secret, row, err := keys.Create(ctx, auth.NewKey(*o.Key), cli)
+			return result{Keys: &keyResult{Secret: secret, Record: &row}}, err
+		},
+		"keys/revoke": func(ctx context.Context, o order) (result, error) {
+			return result{}, keys.Revoke(ctx, o.Ref, cli)
+		},
+	}
+}
+
+type keysCmd struct {
+	List   keysListCmd   `cmd:"" help:"List the API keys, without their secrets."`
+	Create keysCreateCmd `cmd:"" help:"Make an API key; it is shown once."`
+	Revoke keysRevokeCmd `cmd:"" help:"Revoke an API key: its requests are refused, its runs and streams end."`
+}
+
+type keysListCmd struct {
+	JSON bool `help:"As JSON."`
+}
+
+func (c *keysListCmd) Run(p *process) error {
+	res, err := ask(p, "keys/list", order{})
+	if err != nil {
+		return err
+	}
+	keys := []auth.KeyRow{}
+	if res.Keys != nil {
+		keys = append(keys, res.Keys.Keys...)
+	}
+	if c.JSON {
+		return printJSON(p.stdout, keys)
+	}
+	if len(keys) == 0 {
+		_, err := fmt.Fprintln(p.stdout, "No keys.")
+		return err
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tLABEL\tUSER\tTRUST\tSCOPES\tLAST USED\tENDS")
+	for _, k := range keys {
+		used, ends := "never", "never"
+		if !k.LastUsedAt.IsZero() {
+			used = k.LastUsedAt.Local().Format("2006-01-02 15:04")
+		}
+		if !k.ExpiresAt.IsZero() {
+			if ends = k.ExpiresAt.Local().Format("2006-01-02 15:04"); !time.Now().Before(k.ExpiresAt) {
+				ends += " (over)"
+			}
+		}
+		scopes := strings.Join(k.Scopes, ",")
+		if scopes == "" {
+			scopes = "none"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", k.ID, core.CleanName(k.Label), k.User, k.Trust, scopes, used, ends)
+	}
+	return w.Flush()
+}
+
+type keysCreateCmd struct {
+	Label  string        `arg:"" help:"What the key is for, such as \"alerts of db1\"."`
+	Scopes []string      `required:"" name:"scope" placeholder:"SCOPE,…" help:"What it opens: chat, read, send, metrics, admin."`
+	Trust  string        `default:"sandboxed" enum:"sandboxed,vault,full" help:"The most that its turns may do: sandboxed, vault or full."`
+	User   int64         `default:"1" help:"Whose it is: a user's number; 1 is the owner."`
+	For    time.Duration `help:"How long it works, such as 720h; without it, without end."`
+	JSON   bool          `help:"As JSON."`
+}
+
+func (c *keysCreateCmd) Run(p *process) error {
+	trust, err := core.ParseTrust(c.Trust)
+	if err != nil {
+		return err
+	}
+	o := keyOrder{Label: c.Label, User: c.User, Trust: trust, Scopes: c.Scopes}
+	if c.For != 0 {
+		o.ExpiresAt = time.Now().Add(c.For).UTC()
+	}
+	res, err := ask(p, "keys/create", order{Key: &o})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(p.stdout, res.Keys)
+	}
+	fmt.Fprintf(p.stderr, "This is the only time that the key %s is shown:\n", res.Keys.Record.ID)
+	_, err = fmt.Fprintln(p.stdout, res.Keys.Secret)
+	return err
+}
+
+type keysRevokeCmd struct {
+	ID   string `arg:"" help:"The key's id ('gatehouse keys list' shows it)."`
+	JSON bool   `help:"As JSON."`
+}
+
+func (c *keysRevokeCmd) Run(p *process) error {
+	if _, err := ask(p, "keys/revoke", order{Ref: c.ID}); err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(p.stdout, map[string]string{"revoked": c.ID})
+	}
+	_, err := fmt.Fprintf(p.stdout, "Revoked %s.\n", c.ID)
+	return err
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/web/auth"
+)
+
+// TestTheEndOfAKeyEndsWhatItAskedFor: a run is stopped when its key has
+// expired, while it waits for somebody; and when it is revoked over the API,
+// with all that the run started, also where Claude Code makes it, which asks
+// nobody whether it may go on. Another key's run goes on.
+func TestTheEndOfAKeyEndsWhatItAskedFor(t *testing.T) {
+	t.Parallel()
+	w := withClaude(t, nil)
+	other := w.owners("", standIn, "say I go on\nuse Bash {\"command\":\"while [ ! -e go ]; do sleep 0.01; done\"}\nsay It is done.")
+	other.until("tool_use_start")
+	key := func(label string, user int64, trust core.Trust) (auth.KeyRow, http.Header) {
+		secret, row, err := w.app.keys.Create(t.Context(), auth.NewKey{Label: label, User: user, Trust: trust, Scopes: []string{auth.ScopeChat}, ExpiresAt: time.Now().Add(time.Hour)}, cli)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return row, http.Header{"Authorization": {"Bearer " + secret}}
+	}
+	over := func(how string, r *reading, header http.Header) {
+		t.Helper()
+		r.until("aborted")
+		r.until("message_stop")
+		if status, _, _ := w.asked("GET", "/api/chat", nil, header); status != 401 {
+			t.Errorf("%s: it still opens: %d", how, status)
+		}
+	}
+	row, header := key("expires", w.lend().user, core.Vault)
+	r := w.read(w.open("POST", "/api/chat", map[string]any{"message": wantsToWrite}, header))
+	r.until("permission_request")
+	w.sql(`UPDATE api_keys SET expires_at = $1 WHERE id = $2`, core.Stamp(time.Now().Add(-time.Second)), row.ID)
+	if _, err := w.app.keys.Expire(t.Context()); err != nil { // upkeep does so every minute
+		t.Fatal(err)
+	}
+	over("expired", r, header)
+
+	row, header = key("is revoked", core.Operator, core.Full)
+	r = w.read(w.open("POST", "/api/chat", map[string]any{"model": standIn, "message": "use Bash {\"command\":\"echo $$ > pid; exec sleep 1000\"}"}, header))
+	pid := 0
+	w.until("the command runs", func() bool {
+		b, _ := os.ReadFile(filepath.Join(w.cfg.VaultPath, "pid"))
+		n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+		pid = n
+		return err == nil && strings.HasSuffix(string(b), "\n")
+	})
+	if status, body := w.call("DELETE", "/api/keys/"+row.ID, nil); status != 204 {
+		t.Fatal(status, body)
+	}
+	over("revoked", r, header)
+	if syscall.Kill(pid, 0) == nil {
+		t.Error("the command runs on")
+	}
+	w.put("go", "")
+	if got := other.response(); got != "It is done." {
+		t.Errorf("another key's run: %q", got)
+	}
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"gatehouse/admin"
+	"gatehouse/configs"
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// backupJob is the key of the one backup that the panel makes at a time.
+const backupJob = "backup"
+
+// backupName is what a backup of the panel is called: its moment, in UTC.
+var backupName = regexp.MustCompile(`^gatehouse-\d{8}-\d{6}\.tar\.gz$`)
+
+const (
+	backupLayout = "gatehouse-20060102-150405.tar.gz"
+	sumSuffix    = ".sha256" // beside it: as sha256sum writes and checks it
+	maxBackups   = 200       // that are listed, the newest first
+)
+
+// backupsView is the backups that the panel makes, in the folder BACKUP_PATH.
+type backupsView struct{ a *app }
+
+func (v backupsView) dir() string { return v.a.cfg.BackupDir() }
+
+// Job is how the backup stands that is being made, or was.
+func (v backupsView) Job() (admin.Job, bool) { return v.a.panelJobs.look(backupJob) }
+
+// Backup begins one.
+func (v backupsView) Backup(ctx context.Context, by core.Actor) error {
+	if err := os.MkdirAll(v.dir(), 0o700); err != nil {
+		return core.Errorf(core.Invalid, "backups can't be kept in %s: %s. Name another folder in %s_BACKUP_PATH", v.dir(), reasonOf(err), configs.Prefix)
+	}
+	name := v.a.clock.Now().UTC().Format(backupLayout)
+	if err := v.audit(ctx, by, "backup.make", name); err != nil {
+		return err
+	}
+	var report backupReport
+	return v.a.panelJobs.begin(backupJob, func(ctx context.Context, tell func(string)) (result, error) {
+		show := &progress{out: teller(tell), what: "backing up"}
+		file := filepath.Join(v.dir(), name)
+		var err error
+		if report, err = backup(ctx, v.a.now(), file, v.a.envFile, show); err != nil {
+			return result{}, err
+		}
+		tell("reading it again for its checksum")
+		return result{}, sumFile(ctx, file)
+	}, func(result) outcome {
+		said := []string{fmt.Sprintf("%d files and the database are in %s (%s).", report.Files, name, sizeText(report.Size))}
+		for _, left := range report.Left {
+			said = append(said, "Not in it: "+left)
+		}
+		return outcome{said: said, size: report.Size}
+	})
+}
+
+// reasonOf is the system's word, without the path.
+func reasonOf(err error) string {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err.Error()
+	}
+	return err.Error()
+}
+
+// teller hears a line for a terminal.
+type teller func(string)
+
+func (t teller) Write(b []byte) (int, error) {
+	text := strings.TrimSpace(strings.NewReplacer("\r", "", "\x1b[K", "").Replace(string(b)))
+	if text != "" {
+		t(text)
+	}
+	return len(b), nil
+}
+
+// sumFile writes a file's SHA-256 beside it.
+func sumFile(ctx context.Context, file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, &watched{ctx: ctx, r: f}); err != nil {
+		return err
+	}
+	line := hex.EncodeToString(sum.Sum(nil)) + "  " + filepath.Base(file) + "\n"
+	return os.WriteFile(file+sumSuffix, []byte(line), 0o600)
+}
+
+// Backups are those that are there, the newest first.
+func (v backupsView) Backups(context.Context) ([]admin.BackupFile, error) {
+	entries, err := os.ReadDir(v.dir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list backups: %w", err)
+	}
+	var out []admin.BackupFile
+	for _, e := range slices.Backward(entries) { // by name, which is by time
+		if !backupName.MatchString(e.Name()) || !e.Type().IsRegular() || len(out) == maxBackups {
+			continue
+		}
+		st, err := e.Info()
+		if err != nil {
+			continue // gone since
+		}
+		at, err := time.Parse(backupLayout, e.Name())
+		if err != nil {
+			continue
+		}
+		out = append(out, admin.BackupFile{Name: e.Name(), Path: filepath.Join(v.dir(), e.Name()), Size: st.Size(), At: at, SHA256: v.sum(e.Name())})
+	}
+	return out, nil
+}
+
+// sum is the checksum that was written beside a backup; "" where none is.
+func (v backupsView) sum(name string) string {
+	f, err := os.Open(filepath.Join(v.dir(), name+sumSuffix))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, _ := io.ReadAll(io.LimitReader(f, 2*sha256.Size))
+	if _, err := hex.DecodeString(string(b)); err != nil || len(b) != 2*sha256.Size {
+		return ""
+	}
+	return string(b)
+}
+
+// OpenBackup gives one to a reader.
+func (v backupsView) OpenBackup(ctx context.Context, name string, by core.Actor) (io.ReadSeekCloser, time.Time, error) {
+	if !backupName.MatchString(name) {
+		return nil, time.Time{}, noBackup()
+	}
+	f, err := os.OpenFile(filepath.Join(v.dir(), name), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, time.Time{}, noBackup()
+	}
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("open backup: %w", err)
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = noBackup()
+	}
+	if err == nil {
+		err = v.audit(ctx, by, "backup.download", name)
+	}
+	if err != nil {
+		return nil, time.Time{}, errors.Join(err, f.Close())
+	}
+	return f, st.ModTime(), nil
+}
+
+func noBackup() error { return core.Errorf(core.NotFound, "there is no such backup any more") }
+
+// RemoveBackup deletes one.
+func (v backupsView) RemoveBackup(ctx context.Context, name string, by core.Actor) error {
+	if !backupName.MatchString(name) {
+		return noBackup()
+	}
+	file := filepath.Join(v.dir(), name)
+	err := os.Remove(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return noBackup()
+	}
+	if err != nil {
+		return fmt.Errorf("delete backup: %w", err)
+	}
+	if err := os.Remove(file + sumSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete backup: %w", err)
+	}
+	return v.audit(ctx, by, "backup.delete", name)
+}
+
+func (v backupsView) audit(ctx context.Context, by core.Actor, action, name string) error {
+	return v.a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, action, name, nil) })
+}

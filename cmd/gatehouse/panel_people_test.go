@@ -1,0 +1,73 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"gatehouse/core"
+)
+
+// A person is seen, exported and forgotten in the panel: what the ZIP file holds
+// is what is known, and afterwards nothing is.
+func TestAPersonIsExportedAndForgottenInThePanel(t *testing.T) {
+	t.Parallel()
+	l, _ := newLife(t, nil)
+	w, b := l.w, l.w.browser()
+	path := fmt.Sprintf("/admin/people/%d", l.user)
+	page := b.page(path)
+	for _, want := range []string{"Zebulon Quark", fmt.Sprint(l.zeb.ID()), "Last seen", "just now"} {
+		if !strings.Contains(strings.ToLower(page), strings.ToLower(want)) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if status, body := b.submit(path+"/budget", page, url.Values{"mode": {"own"}, "amount": {"3m"}}); status != 200 || !strings.Contains(body, "3,000,000 tokens, their own") {
+		t.Errorf("budget: %d %s", status, body)
+	}
+
+	b.submit(path+"/export", page, url.Values{})
+	w.until("the export", func() bool { return strings.Contains(b.page(path), "Download the export") })
+	file := b.page(path + "/export")
+	z, err := zip.NewReader(strings.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	var all bytes.Buffer
+	for _, f := range z.File {
+		names = append(names, f.Name)
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(&all, r); err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Close()
+	}
+	if !slices.Contains(names, "person.json") || !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "conversations/") }) ||
+		!slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, fmt.Sprintf("files/Guests/%d/", l.user)) }) {
+		t.Errorf("the export holds %q", names)
+	}
+	if !strings.Contains(all.String(), "xyzzyword") {
+		t.Error("what they said is not in the export")
+	}
+
+	b.submit(path+"/forget", page, url.Values{"sure": {"forget"}})
+	w.until("the person is forgotten", func() bool { return strings.Contains(b.page(path), "<h1>Forgotten</h1>") })
+	w.quiet()
+	for _, hit := range grep(t, w, l.words...) {
+		t.Errorf("still there: %s", hit)
+	}
+	if _, _, err := (peopleView{w.app}).OpenExport(t.Context(), l.user, cli); core.KindOf(err) != core.NotFound {
+		t.Errorf("the export of somebody forgotten is still there: %v", err)
+	}
+	if n := w.count(`SELECT count(*) FROM audit_events WHERE via = 'panel' AND action IN ('user.export', 'user.download', 'user.forget', 'budget.set')`); n != 4 {
+		t.Errorf("%d audit rows", n)
+	}
+}

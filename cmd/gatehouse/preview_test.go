@@ -1,0 +1,47 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"gatehouse/core"
+	"gatehouse/core/llm/anthropictest"
+	"gatehouse/core/orchestrator"
+)
+
+// What the panel says of somebody before they are let in is what they get: the
+// tools that the model is told of in their turn, and the files that are open.
+func TestThePairingPreviewSaysWhatTheyThenGet(t *testing.T) {
+	t.Parallel()
+	w, model := claudeWorld(t, nil)
+	w.boss()
+	look := &previews{a: w.app}
+	low, err := look.Preview(t.Context(), core.Sandboxed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	high, err := look.Preview(t.Context(), core.Vault)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if low.Files == 0 || low.Files >= high.Files || high.AtLeast {
+		t.Errorf("sandboxed reads %d files, vault %d", low.Files, high.Files)
+	}
+	for _, name := range low.Examples {
+		if !strings.HasPrefix(name, "Public/") {
+			t.Errorf("sandboxed would read %s", name)
+		}
+	}
+	if !slices.Contains(low.Unasked, "write in a folder of their own") || slices.Contains(low.Asks, "change notes of yours") || !slices.Contains(high.Asks, "change notes of yours") {
+		t.Errorf("sandboxed: unasked %q, asks %q; vault: unasked %q, asks %q", low.Unasked, low.Asks, high.Unasked, high.Asks)
+	}
+	model.Script(anthropictest.Say("Hello."), anthropictest.Say("Hello again."))
+	w.guest("Gus")
+	told := slices.DeleteFunc(tells(model), func(name string) bool { return name == orchestrator.TaskName || name == orchestrator.AskName })
+	slices.Sort(told)
+	slices.Sort(low.Tools)
+	if len(told) == 0 || !slices.Equal(told, low.Tools) {
+		t.Errorf("foreseen %q, offered %q", low.Tools, told)
+	}
+}

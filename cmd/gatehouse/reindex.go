@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+)
+
+type reindexCmd struct {
+	JSON bool `help:"As JSON."`
+}
+
+func (c *reindexCmd) Help() string {
+	return "Makes the database's rows of conversations anew from the vault's files, for a database that was lost or a vault that came from elsewhere. Rows that are there stay. A conversation whose owner nobody knows is the operator's alone, sandboxed. One that was deleted does not come back. It may be run again."
+}
+
+func (c *reindexCmd) Run(p *process) error {
+	q, err := newOffice(p)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = q.Close() }()
+	res, err := q.long("reindex", order{})
+	if err != nil {
+		return err
+	}
+	r := res.Reindexed
+	if c.JSON {
+		return printJSON(p.stdout, r)
+	}
+	_, err = fmt.Fprintf(p.stdout, "Looked at %d conversations: %d added (%d of them nobody's, for the operator alone), %d known already, %d files skipped.\n",
+		r.Transcripts+r.Sidecars, r.Added, r.Unowned, r.Kept, r.Skipped)
+	return err
+}
+
+func (a *app) reindex(ctx context.Context, _ order) (result, error) {
+	return a.jobs.do(ctx, "reindex", func(ctx context.Context, tell func(string)) (result, error) {
+		r, err := a.sessions.Reindex(ctx, session.Reindexing{
+			Owner: a.knowsOwner,
+			Progress: func(r session.Reindexed) {
+				tell(fmt.Sprintf("reindexing: %d files, %d conversations added", r.Transcripts+r.Sidecars, r.Added))
+			},
+		})
+		return result{Reindexed: &r}, err
+	})
+}
+
+// knowsOwner reports whether the person that a sidecar names is the one whom
+// this database has under that number: in a new database the numbers begin anew.
+func (a *app) knowsOwner(ctx context.Context, q store.Queryer, s session.Session) (bool, error) {
+	since, ok, err := a.book.Since(ctx, q, s.User)
+	return ok && !since.After(s.CreatedAt), err
+}

@@ -1,0 +1,184 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// SourcePanel is of a value that was set in the panel.
+const SourcePanel = "panel"
+
+// Changes are what was set in the panel, over environment and files. They are
+// kept as JSON.
+type Changes struct {
+	Settings map[string]string    `json:"settings,omitempty"` // by name without prefix, as the environment would hold them; of Changeable
+	Bots     map[string]BotChange `json:"bots,omitempty"`     // by the bot's name; bounded by the bots there may be
+}
+
+// A BotChange is what was set of one bot.
+type BotChange struct {
+	Policy    *BotPolicy `json:"policy,omitempty"`     // nil: as configured
+	TokenFile string     `json:"token_file,omitempty"` // that its token is read from; "": as configured
+	Off       bool       `json:"off,omitempty"`        // it stays stopped until somebody starts it
+}
+
+// A BotPolicy is how one bot treats people without access.
+type BotPolicy struct {
+	DMPolicy     string `json:"dm_policy"`
+	AllowedUsers List   `json:"allowed_users,omitempty"`
+	DMTrust      string `json:"dm_trust"`
+	GroupTrust   string `json:"group_trust"`
+}
+
+// Policies, and the levels that can be preset, as settings write them.
+func Policies() []string { return []string{"pairing", "allowlist", "open", "disabled"} }
+
+// PresetLevels are the levels that can be preset.
+func PresetLevels() []string { return []string{"sandboxed", "vault"} }
+
+// check names the field that is wrong.
+func (p *BotPolicy) check() error {
+	switch {
+	case !slices.Contains(Policies(), p.DMPolicy):
+		return fmt.Errorf("policy: %q is not one of %s", p.DMPolicy, strings.Join(Policies(), ", "))
+	case !slices.Contains(PresetLevels(), p.DMTrust):
+		return fmt.Errorf("level of direct messages: %q is not one of %s", p.DMTrust, strings.Join(PresetLevels(), ", "))
+	case !slices.Contains(PresetLevels(), p.GroupTrust):
+		return fmt.Errorf("level of groups: %q is not one of %s", p.GroupTrust, strings.Join(PresetLevels(), ", "))
+	case len(p.AllowedUsers) > maxAllowed:
+		return fmt.Errorf("allowed users: at most %d", maxAllowed)
+	}
+	if err := each(p.AllowedUsers, checkUser); err != nil {
+		return fmt.Errorf("allowed users: %w", err)
+	}
+	return nil
+}
+
+// Changeable are the settings that can be changed while the gateway runs.
+func Changeable() []string {
+	return []string{"DM_TRUST", "GROUP_TRUST", "BUSY_MODE", "BUDGET_USER_DAY", "BUDGET_BOT_DAY", "BUDGET_DAY"}
+}
+
+// With is a copy of c with changes made. The first that can't be made is the
+// error, which begins with the field's name; no secret is in it.
+func (c *Config) With(ch Changes) (*Config, error) {
+	next := *c
+	next.source = maps.Clone(c.source)
+	if next.source == nil {
+		next.source = map[string]string{}
+	}
+	next.changes = ch.Bots
+	for _, name := range slices.Sorted(maps.Keys(ch.Settings)) {
+		if !slices.Contains(Changeable(), name) {
+			return nil, fmt.Errorf("%s: it can't be changed here", name)
+		}
+		if err := next.set(name, ch.Settings[name]); err != nil {
+			return nil, err
+		}
+	}
+	for name, b := range ch.Bots {
+		if b.Policy != nil {
+			if err := b.Policy.check(); err != nil {
+				return nil, err
+			}
+			next.showPolicy(name, b.Policy)
+		}
+		if b.TokenFile != "" {
+			if err := next.checkTokenFile(b.TokenFile); err != nil {
+				return nil, fmt.Errorf("token file: %w", err)
+			}
+		}
+	}
+	return &next, nil
+}
+
+// set gives one setting a value as the environment would.
+func (c *Config) set(name, value string) error {
+	for _, f := range fields() {
+		if f.short() != name {
+			continue
+		}
+		to := reflect.New(f.Type)
+		switch v := to.Interface().(type) {
+		case interface{ Decode(string) error }:
+			if err := v.Decode(value); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		case *string:
+			*v = value
+		case *time.Duration, *int:
+			return fmt.Errorf("%s: it can't be changed here", name)
+		}
+		f.in(c).Set(to.Elem())
+		if err := f.bounds(c); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		c.source[name] = SourcePanel
+		return nil
+	}
+	return fmt.Errorf("%s: there is no such setting", name)
+}
+
+// showPolicy has the settings' own bots listed with the policy that holds.
+func (c *Config) showPolicy(bot string, p *BotPolicy) {
+	switch bot {
+	case "telegram":
+		c.TelegramDMPolicy, c.TelegramAllowedUsers = p.DMPolicy, p.AllowedUsers
+	case "discord":
+		c.DiscordDMPolicy, c.DiscordAllowedUsers = p.DMPolicy, p.AllowedUsers
+	default:
+		return
+	}
+	for _, name := range []string{"_DM_POLICY", "_ALLOWED_USERS"} {
+		c.source[strings.ToUpper(bot)+name] = SourcePanel
+	}
+}
+
+// checkTokenFile refuses files that agents could read.
+func (c *Config) checkTokenFile(path string) error {
+	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
+		return errors.New("give the whole path, such as /run/secrets/telegram_token")
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		real = path // that it is missing is said when it is read
+	}
+	vault := c.VaultPath
+	if v, err := filepath.EvalSymlinks(vault); err == nil {
+		vault = v
+	}
+	for _, p := range []string{filepath.Clean(path), real} {
+		if rel, err := filepath.Rel(vault, p); err == nil && filepath.IsLocal(rel) {
+			return errors.New("it lies in the vault, where agents can read it: put it elsewhere")
+		}
+	}
+	return nil
+}
+
+// change has list as it was set in the panel.
+func (c *Config) change(list []Bot) {
+	for i := range list {
+		b := &list[i]
+		ch, ok := c.changes[b.Name]
+		if !ok {
+			continue
+		}
+		if p := ch.Policy; p != nil {
+			b.DMPolicy, b.AllowedUsers, b.DMTrust, b.GroupTrust = p.DMPolicy, p.AllowedUsers, p.DMTrust, p.GroupTrust
+		}
+		if ch.TokenFile != "" {
+			b.TokenFile, b.Where = ch.TokenFile, "the token file set in the panel"
+			b.refresh()
+		}
+		b.Off = ch.Off
+	}
+}
+
+// BotChanges are what was set of bots in the panel, by name. Nobody changes them.
+func (c *Config) BotChanges() map[string]BotChange { return c.changes }

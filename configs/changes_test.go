@@ -1,0 +1,87 @@
+package configs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestWhatThePanelSetsStandsBeforeTheEnvironment(t *testing.T) {
+	t.Setenv("GATEHOUSE_DM_TRUST", "vault")
+	t.Setenv("GATEHOUSE_TELEGRAM_TOKEN", "1:abc")
+	t.Setenv("GATEHOUSE_VAULT_PATH", t.TempDir())
+	c, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("2:def\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	next, err := c.With(Changes{Settings: map[string]string{"DM_TRUST": "sandboxed", "BUDGET_DAY": "$30", "BUSY_MODE": "queue"}, Bots: map[string]BotChange{
+		"telegram": {Policy: &BotPolicy{DMPolicy: "allowlist", AllowedUsers: List{"5", "6"}, DMTrust: "vault", GroupTrust: "sandboxed"}, TokenFile: file, Off: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next.DMTrust != "sandboxed" || next.BudgetDay.MicroUSD != 30_000_000 || next.BusyMode != "queue" || next.Source("DM_TRUST") != SourcePanel || next.TelegramDMPolicy != "allowlist" {
+		t.Errorf("%+v", next)
+	}
+	if c.DMTrust != "vault" || c.Source("DM_TRUST") != SourceEnvironment || c.TelegramDMPolicy != "pairing" {
+		t.Error("the given configuration was changed, too")
+	}
+	bots, err := next.ReadBots(nil)
+	if err != nil || len(bots) != 1 {
+		t.Fatalf("%+v %v", bots, err)
+	}
+	if b := bots[0]; b.Token.Reveal() != "2:def" || b.TokenFile != file || b.DMPolicy != "allowlist" || b.AllowedUsers.String() != "5,6" || b.DMTrust != "vault" || !b.Off {
+		t.Errorf("the bot %+v", b)
+	}
+	if bots, _ = c.ReadBots(nil); bots[0].Token.Reveal() != "1:abc" || bots[0].Off {
+		t.Errorf("as configured it is %+v", bots[0])
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if bots, err = next.ReadBots(nil); err != nil || bots[0].Fault == "" || bots[0].Token.IsSet() {
+		t.Errorf("without its file the bot is %+v, %v", bots[0], err)
+	}
+}
+
+func TestWhatThePanelCanNotSetNamesItsField(t *testing.T) {
+	vault := t.TempDir()
+	t.Setenv("GATEHOUSE_VAULT_PATH", vault)
+	c, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside := t.TempDir()
+	if err := os.WriteFile(filepath.Join(vault, "token"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(vault, "token"), filepath.Join(outside, "link")); err != nil {
+		t.Fatal(err)
+	}
+	good := BotPolicy{DMPolicy: "pairing", DMTrust: "vault", GroupTrust: "vault"}
+	policy := func(change func(*BotPolicy)) Changes {
+		p := good
+		change(&p)
+		return Changes{Bots: map[string]BotChange{"x": {Policy: &p}}}
+	}
+	for says, ch := range map[string]Changes{
+		"DM_TRUST: \"full\" is not one of":   {Settings: map[string]string{"DM_TRUST": "full"}},
+		"BUDGET_DAY: \"lots\" is neither":    {Settings: map[string]string{"BUDGET_DAY": "lots"}},
+		"ADDR: it can't be changed here":     {Settings: map[string]string{"ADDR": "0.0.0.0:1"}},
+		"policy: \"all\" is not one of":      policy(func(p *BotPolicy) { p.DMPolicy = "all" }),
+		"allowed users: \"ada\" is not":      policy(func(p *BotPolicy) { p.AllowedUsers = List{"ada"} }),
+		"level of direct messages: \"full\"": policy(func(p *BotPolicy) { p.DMTrust = "full" }),
+		"level of groups: \"\"":              policy(func(p *BotPolicy) { p.GroupTrust = "" }),
+		"token file: it lies in the vault":   {Bots: map[string]BotChange{"x": {TokenFile: filepath.Join(vault, "token")}}},
+		"token file: it lies in the vault,":  {Bots: map[string]BotChange{"x": {TokenFile: filepath.Join(outside, "link")}}},
+		"token file: give the whole path":    {Bots: map[string]BotChange{"x": {TokenFile: "token"}}},
+	} {
+		if _, err := c.With(ch); err == nil || !strings.HasPrefix(err.Error(), says) {
+			t.Errorf("%q, want %q", err, says)
+		}
+	}
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package connectorstest
+
+const raceEnabled = true

@@ -1,0 +1,127 @@
+package discord
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/bwmarrin/discordgo"
+
+	"gatehouse/core"
+)
+
+const (
+	maxRows    = 5  // Component Reference, Action Row
+	maxPerRow  = 5  // buttons in one
+	maxLabel   = 80 // Button
+	maxEntries = 25 // String Select, options
+	maxEntry   = 100
+	maxData    = 64 // bytes of a core.Button's data
+)
+
+// What begins the custom id of a component that is no plain button. A plain
+// button's id is its data, whose first colon stands behind 16 characters.
+const (
+	menuPrefix = "menu:" // and its number in the message; the data is the entry's value
+	formPrefix = "form:" // and the data
+)
+
+// A row is an action row: buttons or one menu.
+type row struct {
+	Type       discordgo.ComponentType `json:"type"`
+	Components []any                   `json:"components"`
+}
+
+type button struct {
+	Type     discordgo.ComponentType `json:"type"`
+	Style    discordgo.ButtonStyle   `json:"style"`
+	Label    string                  `json:"label"`
+	CustomID string                  `json:"custom_id"`
+}
+
+type selectMenu struct {
+	Type        discordgo.ComponentType `json:"type"`
+	CustomID    string                  `json:"custom_id"`
+	Placeholder string                  `json:"placeholder,omitempty"`
+	Options     []menuEntry             `json:"options"`
+}
+
+type menuEntry struct {
+	Label string `json:"label"`
+	Value string `json:"value"`
+}
+
+// components lays out buttons: at most five rows, of which one with more than
+// five buttons goes on in the next. Where that is too little, buttons that
+// stand alone in their rows become the entries of menus.
+func components(rows [][]core.Button) ([]row, error) {
+	for _, from := range rows {
+		for _, b := range from {
+			if len(b.Data) == 0 || len(b.Data) > maxData {
+				return nil, fmt.Errorf("the data of button %q has %d bytes, 1 to %d are possible", b.Label, len(b.Data), maxData)
+			}
+		}
+	}
+	out := asButtons(rows)
+	if len(out) > maxRows {
+		out = asMenus(rows)
+	}
+	if len(out) > maxRows {
+		return nil, fmt.Errorf("the buttons take %d rows, %d are possible", len(out), maxRows)
+	}
+	return out, nil
+}
+
+func asButtons(rows [][]core.Button) []row {
+	out := []row{}
+	for _, from := range rows {
+		for i, b := range from {
+			if i%maxPerRow == 0 {
+				out = append(out, row{Type: discordgo.ActionsRowComponent})
+			}
+			id := b.Data
+			if b.Form {
+				id = formPrefix + id
+			}
+			last := &out[len(out)-1]
+			last.Components = append(last.Components, button{discordgo.ButtonComponent, discordgo.SecondaryButton, cutRunes(cmp.Or(b.Label, "…"), maxLabel), id})
+		}
+	}
+	return out
+}
+
+// asMenus puts each run of rows with one button into menus, and leaves the
+// other rows as they are.
+func asMenus(rows [][]core.Button) []row {
+	out := []row{}
+	var m *selectMenu // that is being filled; nil between runs
+	for _, from := range rows {
+		if len(from) != 1 || from[0].Form {
+			m = nil
+			out = append(out, asButtons([][]core.Button{from})...)
+			continue
+		}
+		if m == nil || len(m.Options) == maxEntries {
+			m = &selectMenu{Type: discordgo.SelectMenuComponent, CustomID: menuPrefix + strconv.Itoa(len(out)), Placeholder: "Choose…"}
+			out = append(out, row{Type: discordgo.ActionsRowComponent, Components: []any{m}})
+		}
+		m.Options = append(m.Options, menuEntry{cutRunes(cmp.Or(from[0].Label, "…"), maxEntry), from[0].Data})
+	}
+	return out
+}
+
+// pressed is the data of a used component, and whether it opens a form.
+func (i *interaction) pressed() (data string, form bool) {
+	data = i.Data.CustomID
+	if strings.HasPrefix(data, menuPrefix) {
+		if len(i.Data.Values) == 0 {
+			return "", false
+		}
+		return i.Data.Values[0], false
+	}
+	if rest, ok := strings.CutPrefix(data, formPrefix); ok {
+		return rest, true
+	}
+	return data, false
+}

@@ -1,0 +1,38 @@
+package discord
+
+import (
+	"context"
+	"net/url"
+
+	"gatehouse/connectors"
+	"gatehouse/core"
+)
+
+var _ connectors.Reactor = (*Bot)(nil)
+
+// reactions are those that a bot of ours puts under messages: to take one away
+// its emoji must be named.
+var reactions = []string{"👀", "✍"}
+
+// React puts an emoji under a message (Create Reaction) in place of the bot's
+// other one, or takes it away (Delete Own Reaction).
+func (b *Bot) React(ctx context.Context, to core.Address, messageID, emoji string) error {
+	if !isID(to.Chat) || !isID(messageID) {
+		return core.Errorf(core.Invalid, "there is no such message")
+	}
+	at := "/channels/" + to.Chat + "/messages/" + messageID + "/reactions/"
+	if emoji != "" {
+		if f := b.call(ctx, "PUT", at+url.PathEscape(emoji)+"/@me", nil, nil); f != nil {
+			return f
+		}
+	}
+	for _, e := range reactions {
+		if e == emoji {
+			continue
+		}
+		if f := b.call(ctx, "DELETE", at+url.PathEscape(e)+"/@me", nil, nil); f != nil && f.status != 404 {
+			return f
+		}
+	}
+	return nil
+}

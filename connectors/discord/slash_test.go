@@ -1,0 +1,200 @@
+package discord
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/connectors"
+	"gatehouse/connectors/connectorstest"
+	"gatehouse/connectors/discord/discordtest"
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+)
+
+var menu = []connectors.Command{
+	{Name: "new", Description: "begin a new conversation", Args: "keep"},
+	{Name: "usage", Description: strings.Repeat("long ", 40), Private: true},
+	{Name: "model", Description: "which model answers", Args: "NAME", Completes: true},
+}
+
+// slashed is a bot that has registered menu.
+func slashed(t *testing.T, s *discordtest.Server, store *connectorstest.Store, change func(*Options)) *Bot {
+	t.Helper()
+	b := connect(t, s, store, func(o *Options) {
+		o.Menu = menu
+		if change != nil {
+			change(o)
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- b.Run(ctx, store, func(core.BotState) {}) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	eventually(t, "the commands are registered", func() bool { return len(s.Bot().Commands(0)) == len(menu)+1 })
+	return b
+}
+
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(time.Minute)
+	for !f() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func TestSlashCommandsAreRegisteredOncePerChange(t *testing.T) {
+	s := platform(t, discordtest.Options{FloodOff: true})
+	store := &connectorstest.Store{}
+	slashed(t, s, store, nil)
+	if got := s.Bot().Commands(0); !slices.Contains(got, "ask") || !slices.Contains(got, "usage") {
+		t.Errorf("registered %v", got)
+	}
+	eventually(t, "the hash is kept", func() bool {
+		v, _ := store.Load(t.Context(), "discord:"+s.Bot().ID().String()+":commands")
+		return v != ""
+	})
+	b := connect(t, s, store, func(o *Options) { o.Menu = menu })
+	b.deploy(t.Context(), s.Bot().ID().String())
+	if n := len(s.Requests(0, "overwriteCommands")); n != 1 {
+		t.Errorf("registered %d times", n)
+	}
+	b.o.Menu = menu[:1]
+	b.deploy(t.Context(), s.Bot().ID().String())
+	if got := s.Bot().Commands(0); len(got) != 2 {
+		t.Errorf("after a change: %v", got)
+	}
+}
+
+// A slash command is stored, "thinking…" stands in the chat, and the answer
+// takes its place.
+func TestTheAnswerOfASlashCommandTakesThePlaceOfThinking(t *testing.T) {
+	s := platform(t, discordtest.Options{FloodOff: true})
+	store := &connectorstest.Store{}
+	ada := s.NewUser("Ada")
+	guild := s.NewGuild("Club", ada)
+	talk := guild.NewChannel("talk")
+	b := slashed(t, s, store, nil)
+	for n, c := range []struct {
+		in           discordtest.ID
+		name, option string
+		value        string
+		want         core.Inbound
+		only         bool
+	}{
+		{ada.DM(), "ask", "question", "why?", core.Inbound{Kind: core.KindMessage, Text: "why?"}, false},
+		{talk, "new", "words", " keep ", core.Inbound{Kind: core.KindCommand, Command: "new", Text: "keep"}, false},
+		{talk, "usage", "", "", core.Inbound{Kind: core.KindCommand, Command: "usage"}, true},
+	} {
+		id, err := ada.Slash(c.in, c.name, map[string]any{c.option: c.value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := store.Await(t, n+1)
+		in := rows[n]
+		if in.Kind != c.want.Kind || in.Command != c.want.Command || in.Text != c.want.Text || !in.Addressed || in.Slot == "" || in.From.ID != ada.ID().String() {
+			t.Fatalf("/%s became %+v", c.name, in)
+		}
+		eventually(t, "it thinks", func() bool { i, _ := s.Interaction(id); return i.State == discordtest.StateThinking })
+		if _, err := b.Preview(t.Context(), in.Address, in.Slot, core.Part{Text: "half"}); err != nil {
+			t.Errorf("/%s preview: %v", c.name, err)
+		}
+		d := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: "whole"}, Seq: int64(n + 1), Replaces: in.Slot})
+		i, _ := s.Interaction(id)
+		m, _ := s.Message(c.in, i.Message)
+		if d.Outcome != core.Sent || d.MessageID != i.Message.String() || i.State != discordtest.StateAnswered || m.Text != "whole" || (m.OnlyFor == ada.ID()) != c.only {
+			t.Errorf("/%s: %+v, %+v, shown as %+v", c.name, d, i, m)
+		}
+	}
+}
+
+// What a stranger is told in private knows nothing of the command that it
+// answers; it takes its place all the same.
+func TestAPlainMessageInPrivateTakesThePlaceOfThinking(t *testing.T) {
+	s := platform(t, discordtest.Options{FloodOff: true})
+	store := &connectorstest.Store{}
+	ada := s.NewUser("Ada")
+	b := slashed(t, s, store, nil)
+	id, err := ada.Slash(ada.DM(), "new", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := store.Await(t, 1)[0]
+	eventually(t, "it thinks", func() bool { i, _ := s.Interaction(id); return i.State == discordtest.StateThinking })
+	if d := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: "Your code is X"}, Seq: 1}); d.Outcome != core.Sent {
+		t.Fatalf("%+v", d)
+	}
+	if all := s.History(ada.DM()); len(all) != 1 || all[0].Text != "Your code is X" {
+		t.Errorf("the chat shows %+v", all)
+	}
+}
+
+// After a minute without an answer the sign goes, and an answer that comes
+// later is a message of its own; so is one to a token that has ended.
+func TestAnAnswerThatComesLateIsAMessageOfItsOwn(t *testing.T) {
+	clock := coretest.NewClock(time.Now())
+	s := platform(t, discordtest.Options{FloodOff: true})
+	store := &connectorstest.Store{}
+	ada := s.NewUser("Ada")
+	b := slashed(t, s, store, func(o *Options) { o.Clock = clock })
+	id, err := ada.Slash(ada.DM(), "ask", map[string]any{"question": "why?"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := store.Await(t, 1)[0]
+	eventually(t, "it thinks", func() bool { i, _ := s.Interaction(id); return i.State == discordtest.StateThinking })
+	eventually(t, "the sign goes", func() bool {
+		clock.Advance(slotIdle)
+		return len(s.History(ada.DM())) == 0
+	})
+	for n, slot := range []string{in.Slot, slotPrefix + "1/" + s.Bot().ID().String() + "/nonsense", slotPrefix + "x"} {
+		text := fmt.Sprint("late ", n)
+		if d := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: text}, Seq: int64(n + 1), Replaces: slot}); d.Outcome != core.Sent {
+			t.Fatalf("%+v", d)
+		}
+		if all := s.History(ada.DM()); len(all) != n+1 || all[n].Text != text {
+			t.Errorf("the chat shows %+v", all)
+		}
+	}
+}
+
+func TestAHalfTypedOptionIsCompletedAndNothingIsStored(t *testing.T) {
+	s := platform(t, discordtest.Options{FloodOff: true})
+	store := &connectorstest.Store{}
+	ada := s.NewUser("Ada")
+	slashed(t, s, store, func(o *Options) {
+		o.Complete = func(_ context.Context, who core.Peer, command, typed string) (out []string) {
+			if who.ID != ada.ID().String() || command != "model" {
+				return nil
+			}
+			for n := range 40 {
+				out = append(out, fmt.Sprintf("%s-%d", typed, n))
+			}
+			return append([]string{strings.Repeat("x", 101), ""}, out...)
+		}
+	})
+	if _, err := ada.HalfType(ada.DM(), "new", "words", "k"); err == nil {
+		t.Error("an option that is not completed")
+	}
+	id, err := ada.HalfType(ada.DM(), "model", "words", "loc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "choices are offered", func() bool { i, _ := s.Interaction(id); return i.State == discordtest.StateAnswered })
+	if i, _ := s.Interaction(id); len(i.Choices) != 25 || i.Choices[0] != "loc-0" {
+		t.Errorf("offered %v", i.Choices)
+	}
+	ada.Send("after it")
+	if rows := store.Await(t, 1); rows[0].Text != "after it" {
+		t.Errorf("stored %+v", rows)
+	}
+}

@@ -1,0 +1,67 @@
+package discord
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"gatehouse/connectors/discord/gateway"
+	"gatehouse/core"
+)
+
+// newlyIn is how long ago the bot may have joined a server to be told of as
+// added: the platform describes all servers anew at every start of a session.
+const newlyIn = 24 * time.Hour
+
+// standing is what an event says of the bot's own place among people: added to
+// a server, removed from it, or one of its channels is gone. It is asked before
+// the event is learned from. False for any other event.
+func (b *Bot) standing(e gateway.Event) (core.Inbound, bool) {
+	in := core.Inbound{Kind: core.KindService, From: core.Peer{Platform: Platform}, At: b.o.Clock.Now()}
+	switch e.Type {
+	case "GUILD_CREATE":
+		var g guild
+		if json.Unmarshal(e.Data, &g) != nil || !isID(g.ID) {
+			return in, false
+		}
+		in.At = g.Joined.time(time.Time{})
+		if age := b.o.Clock.Now().Sub(in.At); age >= newlyIn || age < -newlyIn {
+			return in, false
+		}
+		in.UpdateID, in.Text = "guild:"+g.ID+":"+string(g.Joined), "joined a server"
+		in.Standing, in.PlaceName = core.StandingAdded, core.CleanName(g.Name)
+		for _, c := range g.Channels.V {
+			in.Places = append(in.Places, c.ID)
+		}
+	case "GUILD_DELETE":
+		var g guild
+		if json.Unmarshal(e.Data, &g) != nil || !isID(g.ID) || g.Unavailable { // an outage (Guild Delete)
+			return in, false
+		}
+		in.Text, in.Standing, in.PlaceName = "left a server", core.StandingRemoved, core.CleanName(b.places.guildName(g.ID))
+		in.Places = b.places.in(g.ID)
+	case "CHANNEL_DELETE":
+		var c channel
+		if json.Unmarshal(e.Data, &c) != nil || !isID(c.ID) || c.Guild == "" {
+			return in, false
+		}
+		in.Text, in.Standing, in.PlaceName = "channel deleted", core.StandingRemoved, placeName(b.places.guildName(c.Guild), c.Name)
+		in.Chat, in.Place = c.ID, c.ID
+	default:
+		return in, false
+	}
+	return in, true
+}
+
+// in are the channels of a guild that are known; threads are none.
+func (p *places) in(guild string) (ids []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, e := range p.channels.items {
+		if c := e.Value.(*entry[channel]).value; c.Guild == guild && !c.thread() {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}

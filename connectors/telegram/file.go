@@ -1,0 +1,111 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"strconv"
+	"time"
+
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"gatehouse/connectors"
+	"gatehouse/connectors/markdown"
+	"gatehouse/core"
+)
+
+const (
+	maxSend       = 50 << 20 // Bot API, sendDocument: "files of any type of up to 50 MB in size"
+	maxPhoto      = 10 << 20 // Bot API, sendPhoto
+	maxCaption    = 1024     // UTF-16 units after entity parsing
+	uploadTimeout = 3 * time.Minute
+)
+
+// sendFile makes a message of the part's file, with its text as caption: a
+// picture as a photo, unless the platform finds its form odd, anything else as
+// a document. A file that is gone or too large is told in words instead.
+func (b *Bot) sendFile(ctx context.Context, t target, part core.Part) (string, *failure) {
+	f, size, err := connectors.OpenFile(b.o.Files, part.File.Path, maxSend)
+	if err != nil {
+		return b.send(ctx, t, core.Part{Text: part.File.NotSent(core.TextOf(err)), ReplyTo: part.ReplyTo, Buttons: part.Buttons}, false)
+	}
+	defer f.Close()
+	p := t.params()
+	if markdown.UTF16Len(part.Text) <= maxCaption {
+		p["caption"] = part.Text
+		if e := entities(part.Spans); e != "" {
+			p["caption_entities"] = e
+		}
+	}
+	addReply(p, part.ReplyTo)
+	if err := addButtons(p, part.Buttons); err != nil {
+		return "", &failure{far: written, status: 200, code: 400, text: err.Error()}
+	}
+	if kind, err := photo(f, size); err == nil && kind {
+		id, fault := b.upload(ctx, "sendPhoto", "photo", p, part.File.Name, f)
+		if fault == nil || fault.code != http.StatusBadRequest {
+			return id, fault
+		}
+		b.o.Log.InfoContext(ctx, "telegram takes a picture as a document only", "bot", b.o.Name, "reason", fault.text)
+		if f, _, err = connectors.OpenFile(b.o.Files, part.File.Path, maxSend); err != nil {
+			return "", &failure{text: "the file can't be opened again", cause: err}
+		}
+		defer f.Close()
+	}
+	return b.upload(ctx, "sendDocument", "document", p, part.File.Name, f)
+}
+
+// photo reports whether f, read from the start, is a picture of a kind and
+// size that sendPhoto takes; f is at its start again.
+func photo(f fs.File, size int64) (bool, error) {
+	s, ok := f.(io.Seeker)
+	if !ok || size > maxPhoto {
+		return false, nil
+	}
+	head := make([]byte, 512)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, err
+	}
+	if _, err := s.Seek(0, io.SeekStart); err != nil {
+		return false, err
+	}
+	switch http.DetectContentType(head[:n]) {
+	case "image/jpeg", "image/png", "image/webp":
+		return true, nil
+	}
+	return false, nil
+}
+
+// upload makes the request by the library and gives the new message's id.
+func (b *Bot) upload(ctx context.Context, method, field string, p tgbotapi.Params, name string, r io.Reader) (string, *failure) {
+	ctx, cancel := context.WithTimeout(ctx, uploadTimeout)
+	defer cancel()
+	e := &exchange{ctx: ctx, bot: b, line: b.sends}
+	api := tgbotapi.BotAPI{Token: b.o.Token, Client: e}
+	api.SetAPIEndpoint(b.endpoint)
+	// Hidden from the library, which would close it when it likes.
+	file := tgbotapi.FileReader{Name: connectors.FileName(name), Reader: struct{ io.Reader }{r}}
+	resp, err := api.UploadFiles(method, p, []tgbotapi.RequestFile{{Name: field, Data: file}})
+	if err != nil {
+		return "", b.failed(e, err)
+	}
+	var m struct {
+		ID int64 `json:"message_id"`
+	}
+	if json.Unmarshal(resp.Result, &m) != nil || m.ID == 0 {
+		return "", nil
+	}
+	return strconv.FormatInt(m.ID, 10), nil
+}
+
+// addReply has the message quote the one it answers.
+func addReply(p tgbotapi.Params, id string) {
+	if n, err := strconv.ParseInt(id, 10, 64); err == nil && n > 0 {
+		p["reply_parameters"] = fmt.Sprintf(`{"message_id":%d,"allow_sending_without_reply":true}`, n)
+	}
+}

@@ -1,0 +1,127 @@
+package telegram
+
+import (
+	"bytes"
+	"image"
+	"image/png"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gatehouse/connectors/connectorstest"
+	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core"
+)
+
+// files are a folder to send from.
+func files(t *testing.T, all map[string][]byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, data := range all {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func drawn(t *testing.T, w, h int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, w, h))); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestAFileIsSentAsPictureOrDocumentWithItsWords(t *testing.T) {
+	s := platform(t, telegramtest.Options{FloodOff: true})
+	ada := s.NewUser("Ada")
+	ada.Send("hello")
+	all := map[string][]byte{"chart.png": drawn(t, 40, 30), "long.png": drawn(t, 9000, 10), "fake.png": []byte("\x89PNG\r\n\x1a\nno picture"), "notes.md": []byte("# Notes")}
+	dir := files(t, all)
+	b := connect(t, s, &connectorstest.Store{}, func(o *Options) { o.Files = os.DirFS(dir) })
+	for name, kind := range map[string]string{"chart.png": "photo", "long.png": "document", "fake.png": "document", "notes.md": "document"} {
+		o := out(chatOf(ada.ID()), "See "+name)
+		o.Spans = []core.Span{{Style: core.StyleBold, Offset: 0, Length: 3}}
+		o.File = &core.File{Path: name, Name: "folder/" + name}
+		d := b.Send(t.Context(), o)
+		if d.Outcome != core.Sent || d.MessageID == "" {
+			t.Fatalf("%s: %+v", name, d)
+		}
+		shown := s.History(ada.DM())
+		m := shown[len(shown)-1]
+		if m.Text != "See "+name || len(m.Entities) != 1 || !strings.HasPrefix(m.File, kind) {
+			t.Errorf("%s is shown as %+v", name, m)
+		}
+		if got := s.Sent(kind, name); !bytes.Equal(got, all[name]) {
+			t.Errorf("%s: %d bytes arrived of %d", name, len(got), len(all[name]))
+		}
+	}
+}
+
+func TestAFileThatCannotBeSentIsToldInWords(t *testing.T) {
+	s := platform(t, telegramtest.Options{FloodOff: true})
+	ada := s.NewUser("Ada")
+	ada.Send("hello")
+	dir := files(t, map[string][]byte{"empty": nil})
+	if err := os.Truncate(filepath.Join(dir, "empty"), 0); err != nil {
+		t.Fatal(err)
+	}
+	large, err := os.Create(filepath.Join(dir, "large"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := large.Truncate(maxSend + 1); err != nil {
+		t.Fatal(err)
+	}
+	large.Close()
+	b := connect(t, s, &connectorstest.Store{}, func(o *Options) { o.Files = os.DirFS(dir) })
+	for name, why := range map[string]string{"gone": "it is gone", "empty": "it is empty", "large": "larger than 50 MB", ".": "not a file", "../etc": "it is gone"} {
+		o := out(chatOf(ada.ID()), "")
+		o.File = &core.File{Path: name, Name: name + ".txt"}
+		if d := b.Send(t.Context(), o); d.Outcome != core.Sent {
+			t.Fatalf("%s: %+v", name, d)
+		}
+		all := s.History(ada.DM())
+		if m := all[len(all)-1]; !strings.Contains(m.Text, "could not be sent") || !strings.Contains(m.Text, why) {
+			t.Errorf("%s: %q", name, m.Text)
+		}
+	}
+}
+
+// An upload ends as every send does: refusals for pace are obeyed, other
+// refusals are final, and what may have arrived is unknown.
+func TestTheOutcomeOfAnUploadSaysWhatThePlatformCanKnow(t *testing.T) {
+	s := platform(t, telegramtest.Options{FloodOff: true})
+	ada := s.NewUser("Ada")
+	ada.Send("hello")
+	dir := files(t, map[string][]byte{"a.txt": []byte("a"), "b.png": drawn(t, 4, 4)})
+	b := connect(t, s, &connectorstest.Store{}, func(o *Options) { o.Files = os.DirFS(dir) })
+	send := func(name string) core.Delivery {
+		o := out(chatOf(ada.ID()), "")
+		o.File = &core.File{Path: name, Name: name}
+		return b.Send(t.Context(), o)
+	}
+	for _, c := range []struct {
+		fault telegramtest.Fault
+		name  string
+		want  core.Outcome
+	}{
+		{telegramtest.Fault{Kind: telegramtest.Flooded, Method: "sendDocument", RetryAfter: 7, Count: 1}, "a.txt", core.RetryAfter},
+		{telegramtest.Fault{Kind: telegramtest.Flooded, Method: "sendPhoto", RetryAfter: 7, Count: 1}, "b.png", core.RetryAfter},
+		{telegramtest.Fault{Kind: telegramtest.Broken, Method: "sendDocument", Status: http.StatusBadGateway, Count: 1}, "a.txt", core.Unknown},
+		{telegramtest.Fault{Kind: telegramtest.Reset, Method: "sendDocument", After: true, Count: 1}, "a.txt", core.Unknown},
+	} {
+		inject(t, s, c.fault)
+		if d := send(c.name); d.Outcome != c.want || c.want == core.RetryAfter && d.After.Seconds() != 7 || strings.Contains(d.Reason, s.Token()) {
+			t.Errorf("%+v: %+v", c.fault, d)
+		}
+	}
+	ada.Block()
+	if d := send("b.png"); d.Outcome != core.Refused || !strings.Contains(d.Reason, "blocked") {
+		t.Errorf("to somebody who blocks the bot: %+v", d)
+	}
+}

@@ -1,0 +1,22 @@
+package telegram
+
+import (
+	"testing"
+
+	"gatehouse/connectors/connectorstest"
+)
+
+func renderer(t testing.TB) *Bot {
+	t.Helper()
+	b, err := New(Options{Name: "bot", Token: "1:abc", Cursors: &connectorstest.Store{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestAnAnswerOf10kBIsRenderedWithFewAllocations(t *testing.T) {
+	connectorstest.Allocations(t, renderer(t))
+}
+
+func BenchmarkRender(b *testing.B) { connectorstest.Rendering(b, renderer(b)) }

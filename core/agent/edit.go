@@ -1,0 +1,188 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"gatehouse/core"
+)
+
+// A Draft is what a text would be as one of the files: exactly one part is set.
+type Draft struct {
+	Agent     *Agent
+	Skill     *Skill
+	Workspace *Workspace
+	Fault     *Fault // why it would be none of them
+}
+
+// Kinds of files, by the words that NewFile takes.
+const (
+	KindAgent     = "agent"
+	KindSkill     = "skill"
+	KindWorkspace = "workspace"
+)
+
+// NewFile is where a new file of that kind and name stands; core.Invalid for
+// another kind or a name that cannot be one.
+func NewFile(kind, name string) (string, error) {
+	name = strings.TrimSpace(name)
+	if !goodName(name) {
+		return "", core.Errorf(core.Invalid, "a name is 1 to 64 letters, digits, blanks and . _ - that begin with a letter or digit")
+	}
+	switch kind {
+	case KindAgent:
+		return checked(path.Join(agentsDir, name+".md"))
+	case KindSkill:
+		return checked(path.Join(skillsDir, name+".md"))
+	case KindWorkspace:
+		return checked(path.Join(workspacesDir, name, configFile))
+	}
+	return "", core.Errorf(core.Invalid, "there are agents, skills and workspaces")
+}
+
+// KindOf is what kind of definition a file of that name is; "" where it is none.
+func KindOf(file string) string {
+	dir, base := path.Split(file)
+	dir = path.Clean(dir)
+	switch {
+	case path.Clean(file) != file:
+	case dir == agentsDir && isDefinition(base):
+		return KindAgent
+	case dir == skillsDir && isDefinition(base):
+		return KindSkill
+	case base == configFile && path.Dir(dir) == workspacesDir && goodName(path.Base(dir)):
+		return KindWorkspace
+	}
+	return ""
+}
+
+// isDefinition reports whether a file of this name is read, and may be written.
+func isDefinition(base string) bool {
+	return strings.HasSuffix(base, ".md") && !strings.EqualFold(base, "README.md") && goodName(stem(base))
+}
+
+func checked(file string) (string, error) {
+	if KindOf(file) == "" {
+		return "", core.Errorf(core.Invalid, "this name can't be a file's")
+	}
+	return file, nil
+}
+
+// Text is what a file of an agent, a skill or a workspace says now, and the
+// version that Save asks for; of a file that is not there, both are "". It is
+// for the gateway's owner: whoever may see it is the caller's question.
+// core.NotFound for every other file.
+func (a *Agents) Text(file string) (text, version string, err error) {
+	if KindOf(file) == "" {
+		return "", "", core.Errorf(core.NotFound, "that is no file of an agent, a skill or a workspace")
+	}
+	f, _, err := openStraight(a.vault.Root(), file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", "", nil
+	}
+	if err != nil {
+		return "", "", core.Errorf(core.Invalid, "%s cannot be read: %s", file, reason(err))
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxDefinition+1))
+	switch {
+	case err != nil:
+		return "", "", core.Errorf(core.Invalid, "%s cannot be read: %s", file, reason(err))
+	case len(data) > maxDefinition:
+		return "", "", core.Errorf(core.TooLarge, "%s is longer than %s: change it with an editor of your own", file, core.ByteSize(maxDefinition))
+	}
+	return string(data), versionOf(data), nil
+}
+
+func versionOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:12])
+}
+
+// Try is what text would be as that file. It changes nothing.
+func (a *Agents) Try(file, text string) (d Draft) {
+	switch KindOf(file) {
+	case KindAgent:
+		x, fault := parseAgent(file, text)
+		if fault == nil {
+			fault = a.taken(x)
+		}
+		d.Agent, d.Fault = &x, fault
+	case KindSkill:
+		x, fault := parseSkill(file, text)
+		d.Skill, d.Fault = &x, fault
+	case KindWorkspace:
+		x, fault := parseWorkspace(file, text)
+		d.Workspace, d.Fault = &x, fault
+	default:
+		d.Fault = &Fault{file, 0, "that is no file of an agent, a skill or a workspace"}
+	}
+	if d.Fault == nil && len(text) > maxDefinition {
+		d.Fault = &Fault{file, 0, "the file is longer than " + core.ByteSize(maxDefinition)}
+	}
+	if d.Fault != nil {
+		return Draft{Fault: d.Fault}
+	}
+	return d
+}
+
+// taken is the fault of an agent whose name is another file's.
+func (a *Agents) taken(x Agent) *Fault {
+	s := a.now.Load()
+	for _, k := range []string{key(x.Name), key(stem(x.File))} {
+		if i, ok := s.agentKeys[k]; ok && s.agents[i].File != x.File {
+			return &Fault{x.File, 0, "the name is taken by " + s.agents[i].File}
+		}
+	}
+	return nil
+}
+
+// Save writes a file that Try finds no fault with, and reads everything again.
+// version is the one that Text gave: where the file has changed since it is
+// core.Conflict, and nothing is written.
+func (a *Agents) Save(file, version, text string) error {
+	if d := a.Try(file, text); d.Fault != nil {
+		return core.Errorf(core.Invalid, "not written: %s", d.Fault.Text)
+	}
+	_, now, err := a.Text(file)
+	if err != nil {
+		return err
+	}
+	if now != version {
+		return core.Errorf(core.Conflict, "%s was changed by somebody else since you opened it: look at it again", file)
+	}
+	if err := a.straight(path.Dir(file)); err != nil {
+		return err
+	}
+	if err := a.vault.WriteFile(file, []byte(text)); err != nil {
+		return err
+	}
+	a.Reload()
+	return nil
+}
+
+// straight refuses folders that are links: what is written through one would
+// stand somewhere else, and would not be read.
+func (a *Agents) straight(dir string) error {
+	for {
+		d, err := openFolder(a.vault.Root(), dir)
+		if err == nil {
+			return d.Close()
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return core.Errorf(core.Invalid, "%s cannot be written: %s", dir, reason(err))
+		}
+		if dir = path.Dir(dir); dir == "." {
+			return nil
+		}
+	}
+}
+
+// AllSkills are all skills that can be used, by name, for the gateway's owner.
+func (a *Agents) AllSkills() []Skill { return slices.Clone(a.now.Load().skills) }

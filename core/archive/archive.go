@@ -1,0 +1,125 @@
+// Package archive is the form of a backup: one tar file, compressed by gzip,
+// that says what it is at its beginning, and behind every 10,000 entries and at
+// its end which entries there were, each file with its SHA-256. So a reader
+// needs little memory, however large the backup is, and notices what was cut
+// off, changed, added or left out.
+//
+//	about.json         About
+//	database/…         files of the program's own
+//	vault/…            the user's folder
+//	sums/000001.json   []Entry: the entries since the last of these files
+//	sums/total.json    Total; the last entry
+//
+// A backup may come from anywhere, so Read trusts nothing in it: only plain
+// files, folders and symbolic links are taken, by names that lead nowhere else,
+// and no more than the caller has room for.
+package archive
+
+import (
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+)
+
+// Format is the newest form that this program reads, and the one it writes.
+const Format = 1
+
+// Names in an archive.
+const (
+	aboutName = "about.json"
+	sumsDir   = "sums/"
+	totalName = sumsDir + "total.json"
+	// Database and Vault begin the names of entries.
+	Database = "database/"
+	Vault    = "vault/"
+)
+
+// Bounds of what Read takes from an archive before it knows whether to believe it.
+const (
+	maxAbout   = 64 << 10
+	perSums    = 10_000     // entries between two lists of sums
+	maxSums    = 128 << 20  // bytes of one list
+	maxName    = 4096       // bytes
+	maxPart    = 255        // bytes of a part of a name
+	maxEntries = 50_000_000 // of one archive
+	maxRest    = 1 << 20    // bytes behind the end of the tar file
+)
+
+// An About says what an archive is; it is the first entry.
+type About struct {
+	Format    int       `json:"format"`
+	Program   string    `json:"program"` // the version that wrote it
+	CreatedAt time.Time `json:"created_at"`
+	Schema    int64     `json:"schema"` // number of the database's newest migration
+}
+
+// A Kind is what an entry is.
+type Kind string
+
+const (
+	File   Kind = "file"
+	Folder Kind = "folder"
+	Link   Kind = "link" // a symbolic link
+)
+
+// An Entry is one file, folder or link.
+type Entry struct {
+	Name   string      `json:"name"` // with slashes, beginning with Database or Vault
+	Kind   Kind        `json:"kind"`
+	Size   int64       `json:"size,omitempty"` // of a file
+	Mode   fs.FileMode `json:"mode,omitempty"` // the permission bits
+	Time   time.Time   `json:"time,omitzero"`  // of the last change, in seconds
+	Target string      `json:"target,omitempty"`
+	SHA256 string      `json:"sha256,omitempty"` // of a file; Read's callback gets it without
+}
+
+// A Total is what an archive holds; it is the last entry.
+type Total struct {
+	Files   int64  `json:"files"`
+	Folders int64  `json:"folders"`
+	Links   int64  `json:"links"`
+	Bytes   int64  `json:"bytes"`
+	ID      string `json:"id"` // SHA-256 of all lists of sums: two archives with one id hold the same
+}
+
+func (t *Total) add(e *Entry) {
+	switch e.Kind {
+	case File:
+		t.Files++
+		t.Bytes += e.Size
+	case Folder:
+		t.Folders++
+	case Link:
+		t.Links++
+	}
+}
+
+// checkName refuses names that are not plainly inside the archive's folders.
+func checkName(name string) error {
+	rest, ok := strings.CutPrefix(name, Vault)
+	if !ok {
+		rest, ok = strings.CutPrefix(name, Database)
+	}
+	if !ok || len(name) > maxName || !fs.ValidPath(rest) || rest == "." || strings.ContainsAny(rest, "\x00\\") {
+		return core.Errorf(core.Invalid, "the archive holds an entry with a name that is not allowed: %s", core.CutRunes(core.CleanName(name), 100))
+	}
+	for part := range strings.SplitSeq(rest, "/") {
+		if len(part) > maxPart {
+			return core.Errorf(core.Invalid, "the archive holds an entry with a name that is too long: %s", core.CutRunes(core.CleanName(name), 100))
+		}
+	}
+	return nil
+}
+
+// Inside reports whether a link at name (in the archive) with this target stays
+// in the folder that is put back: a relative path that does not climb out.
+func Inside(name, target string) bool {
+	if target == "" || path.IsAbs(target) || strings.ContainsAny(target, "\x00\\") {
+		return false
+	}
+	to := path.Join(path.Dir(strings.TrimPrefix(name, Vault)), target)
+	return fs.ValidPath(to)
+}

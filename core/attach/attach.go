@@ -1,0 +1,240 @@
+// Package attach keeps the files that come with messages, whoever carried
+// them: streamed into the vault's folder Chat/assets under names that are safe,
+// with the type that their bytes say. What cannot be taken is refused with a
+// sentence for its sender.
+package attach
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"path"
+	"slices"
+	"time"
+
+	"crypto/sha256"
+
+	"gatehouse/core"
+	"gatehouse/core/vault"
+)
+
+// Folder is where attachments lie; the files of a day have a folder of their own.
+const Folder = "Chat/assets"
+
+// MaxFile is how large a file may be where nobody sets another limit: what
+// platforms hand out, and what a model is given.
+const MaxFile = 20 << 20
+
+// MaxFiles bounds the files of one message.
+const MaxFiles = 20
+
+// A Ledger knows whose the kept files are, and how much room there is for more.
+type Ledger interface {
+	// Room is how many bytes may still come of user, math.MaxInt64 without a
+	// bound, and what the bound is, in words that begin with "your" or "all".
+	Room(ctx context.Context, user int64) (left int64, bound string, err error)
+	Note(ctx context.Context, user int64, f core.File) error
+	Drop(ctx context.Context, files []core.File) error
+}
+
+// A Keeper keeps attachments in one vault. It is safe for concurrent use.
+type Keeper struct {
+	vault  *vault.Vault
+	clock  core.Clock
+	ledger Ledger // nil: no bound, and nobody is noted
+}
+
+// New is a Keeper; without a clock the system's. Without a ledger nothing is
+// bounded but the single file.
+func New(v *vault.Vault, clock core.Clock, ledger Ledger) *Keeper {
+	if clock == nil {
+		clock = core.System{}
+	}
+	return &Keeper{vault: v, clock: clock, ledger: ledger}
+}
+
+// Full is the error of a file that there is no room for any more: a
+// core.TooLarge with a sentence for its sender.
+type Full struct{ err error }
+
+func full(format string, args ...any) error {
+	return &Full{core.Errorf(core.TooLarge, format, args...)}
+}
+
+func (e *Full) Error() string { return e.err.Error() }
+
+// Unwrap gives the sentence and its kind.
+func (e *Full) Unwrap() error { return e.err }
+
+// Problem is the slug of its answer over HTTP.
+func (e *Full) Problem() (slug string, retryAfter time.Duration) { return "storage-full", 0 }
+
+// Save keeps what r gives as a file of user's, at most most bytes (0 is MaxFile) and never all of
+// it in memory. name and declared are the sender's, hostile text: the file is
+// stored under a name made of it, and File.Type is what the bytes say. Too much
+// is core.TooLarge, a kind that is not taken core.Invalid; both sentences name
+// the file and are meant for its sender; so is Full. Nothing stays of what was refused.
+func (k *Keeper) Save(ctx context.Context, user int64, name, declared string, most int64, r io.Reader) (core.File, error) {
+	in, err := k.Begin(ctx, user, most)
+	if err != nil {
+		return core.File{}, err
+	}
+	defer in.Drop()
+	if _, err := io.Copy(in, reader{ctx, r}); err != nil && !errors.Is(err, errRefused) {
+		return core.File{}, err
+	}
+	f, err := in.Keep(name, declared)
+	return f, err
+}
+
+// reader ends with ctx.
+type reader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}
+
+// Remove deletes kept files whose message was not taken in after all. What is
+// gone already is no error.
+func (k *Keeper) Remove(files []core.File) {
+	gone := slices.DeleteFunc(slices.Clone(files), func(f core.File) bool { return f.Path == "" })
+	for _, f := range gone {
+		_ = k.vault.Remove(f.Path)
+	}
+	if k.ledger != nil && len(gone) > 0 {
+		_ = k.ledger.Drop(context.Background(), gone) // at worst the next recount sees it
+	}
+}
+
+// errRefused ends the writing of a file that will not be kept; Keep says why.
+var errRefused = errors.New("the file is refused")
+
+// headSize is how much of a file its kind is seen by.
+const headSize = 1024
+
+// An Incoming is one file on its way, for callers that learn its name after
+// its bytes. Write it, then Keep or Drop it.
+type Incoming struct {
+	ctx   context.Context // of the request or run that it belongs to
+	k     *Keeper
+	user  int64
+	room  string // the bound, where there is less room than a file may take
+	draft *vault.Draft
+	dir   string
+	most  int64
+	n     int64
+	head  []byte
+	sum   hash.Hash
+	fault string // why it is refused, without the file's name
+	kind  core.Kind
+}
+
+// Begin makes room for a file of user's, of at most most bytes; 0 is MaxFile.
+// Where none is left it is Full. Files that come at the same moment may pass
+// the bound together.
+func (k *Keeper) Begin(ctx context.Context, user, most int64) (*Incoming, error) {
+	if most <= 0 {
+		most = MaxFile
+	}
+	room := ""
+	if k.ledger != nil {
+		left, bound, err := k.ledger.Room(ctx, user)
+		if err != nil {
+			return nil, err
+		}
+		if left <= 0 {
+			return nil, full("there is no more room for files: %s", bound)
+		}
+		if left < most {
+			most, room = left, bound
+		}
+	}
+	dir := path.Join(Folder, k.clock.Now().UTC().Format("2006-01-02"))
+	d, err := k.vault.Draft(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Incoming{ctx: context.WithoutCancel(ctx), k: k, user: user, room: room, draft: d, dir: dir, most: most, sum: sha256.New()}, nil
+}
+
+// Write adds p. Once the file is refused it takes no more and says so by an
+// error whose reason Keep tells.
+func (in *Incoming) Write(p []byte) (int, error) {
+	if in.fault != "" {
+		return 0, errRefused
+	}
+	if in.n+int64(len(p)) > in.most && in.room != "" {
+		in.refuse(core.TooLarge, "does not fit any more: "+in.room+", and "+core.ByteSize(int(in.most))+" are left")
+		return 0, errRefused
+	}
+	if in.n+int64(len(p)) > in.most {
+		in.refuse(core.TooLarge, "is larger than "+core.ByteSize(int(in.most)))
+		return 0, errRefused
+	}
+	if room := headSize - len(in.head); room > 0 {
+		in.head = append(in.head, p[:min(room, len(p))]...)
+		if what := program(in.head); what != "" {
+			in.refuse(core.Invalid, "is "+what+", and programs are not taken")
+			return 0, errRefused
+		}
+	}
+	n, err := in.draft.Write(p)
+	in.n += int64(n)
+	in.sum.Write(p[:n])
+	return n, err
+}
+
+// Refused reports whether err says that Write takes no more of a file.
+func Refused(err error) bool { return errors.Is(err, errRefused) }
+
+func (in *Incoming) refuse(kind core.Kind, why string) {
+	in.kind, in.fault = kind, why
+	in.draft.Drop()
+}
+
+// Sum is the SHA-256 of what was written.
+func (in *Incoming) Sum() []byte { return in.sum.Sum(nil) }
+
+// Keep ends the file: it lies in the vault, or is refused as Save says.
+func (in *Incoming) Keep(name, declared string) (core.File, error) {
+	kind := sniff(in.head)
+	stored, shown := safeName(name, kind)
+	switch {
+	case in.fault != "":
+	case in.n == 0:
+		in.refuse(core.Invalid, "is empty")
+	case runnable(name):
+		in.refuse(core.Invalid, "is a program by its name, and programs are not taken")
+	}
+	if in.fault != "" && in.kind == core.TooLarge && in.room != "" {
+		return core.File{}, full("%s %s", shown, in.fault)
+	}
+	if in.fault != "" {
+		return core.File{}, core.Errorf(in.kind, "%s %s", shown, in.fault)
+	}
+	tag := make([]byte, 6)
+	_, _ = rand.Read(tag) // never fails
+	f := core.File{Path: path.Join(in.dir, hex.EncodeToString(tag)+"-"+stored), Name: name, Type: kind, Size: in.n}
+	if err := in.draft.Keep(f.Path); err != nil {
+		return core.File{}, err
+	}
+	if in.k.ledger != nil {
+		if err := in.k.ledger.Note(in.ctx, in.user, f); err != nil {
+			_ = in.k.vault.Remove(f.Path) // nobody would know whose it is
+			return core.File{}, err
+		}
+	}
+	return f, nil
+}
+
+// Drop takes away what was not kept.
+func (in *Incoming) Drop() { in.draft.Drop() }

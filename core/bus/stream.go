@@ -1,0 +1,267 @@
+package bus
+
+import (
+	"sync"
+
+	"gatehouse/core"
+)
+
+// A Stream is the writing end of one run's attempt.
+type Stream struct {
+	bus  *Bus
+	info Info
+
+	mu      sync.Mutex
+	n       int
+	kept    []kept // the newest; older ones are stored
+	bytes   int
+	stored  int    // events up to this number are in storage
+	owed    int    // bytes of the later ones
+	offered bool   // some were taken to be stored
+	ask     func() // Durable; nil: nothing is stored
+	asked   bool   // since the last Stored
+	full    chan struct{}
+	last    []final // Seal: what Finish tells; nothing else is told any more
+	sealed  bool
+	readers map[*reader]bool
+	closed  bool
+}
+
+// A kept event is an Entry without what the Stream knows already: words come
+// one by one, and finished runs linger.
+type kept struct {
+	n    int
+	kind string
+	data []byte
+}
+
+// A final event is numbered before it is told.
+type final struct {
+	kept
+	event core.Event
+}
+
+// usualEvents is how many events a short answer has: room for them is made once.
+const usualEvents = 32
+
+// entry is k with the Stream's part.
+func (s *Stream) entry(k kept) Entry {
+	return Entry{ID: EventID(s.info.Run, s.info.Attempt, k.n), Session: s.info.Session, Run: s.info.Run,
+		Attempt: s.info.Attempt, N: k.n, Type: k.kind, Data: k.data}
+}
+
+// entries are the kept events after number n.
+func (s *Stream) entries(n int) []Entry {
+	for i, k := range s.kept {
+		if k.n > n {
+			out := make([]Entry, 0, len(s.kept)-i)
+			for _, k := range s.kept[i:] {
+				out = append(out, s.entry(k))
+			}
+			return out
+		}
+	}
+	return nil
+}
+
+// hand moves the readers of an attempt that ended without a terminal event.
+func (s *Stream) hand(to *Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	for r := range s.readers {
+		to.readers[r] = true
+	}
+	s.readers, s.closed = map[*reader]bool{}, true
+}
+
+// Durable has every event kept until Stored says that it is in storage. ask is
+// called, in Publish, when much waits for that; it must not wait. A stream that
+// is not durable keeps the newest events alone.
+func (s *Stream) Durable(ask func()) {
+	s.mu.Lock()
+	s.ask = ask
+	s.mu.Unlock()
+}
+
+// Publish shows e to every reader and keeps it for late ones. It never blocks:
+// who publishes to a durable stream heeds Full. After Seal, and when the
+// attempt is over, it does nothing.
+func (s *Stream) Publish(e core.Event) Entry {
+	data := encode(e)
+	s.mu.Lock()
+	if s.sealed || s.closed {
+		s.mu.Unlock()
+		return Entry{}
+	}
+	s.n++
+	entry := s.tell(kept{s.n, e.EventType(), data}, e)
+	ask := s.ask
+	if s.asked || s.owed < keptBytes/2 && s.n-s.stored < keptEvents/2 {
+		ask = nil
+	}
+	s.asked = s.asked || ask != nil
+	s.mu.Unlock()
+	if ask != nil {
+		ask()
+	}
+	return entry
+}
+
+func encode(e core.Event) []byte {
+	data, err := core.EncodeEvent(e)
+	if err != nil { // an event type that JSON cannot hold is a bug of ours
+		data, _ = core.EncodeEvent(core.Warning{Code: "internal", Message: "an event could not be shown"})
+	}
+	return data
+}
+
+// tell keeps an event and shows it; s.mu is held.
+func (s *Stream) tell(k kept, e core.Event) Entry {
+	if s.kept == nil {
+		s.kept = make([]kept, 0, usualEvents)
+	}
+	s.kept = append(s.kept, k)
+	s.bytes += len(k.data)
+	s.owed += len(k.data)
+	s.trim()
+	entry := s.entry(k)
+	entry.Event = e
+	for r := range s.readers {
+		if !r.push(entry) {
+			delete(s.readers, r)
+		}
+	}
+	return entry
+}
+
+// trim drops the oldest events beyond the bounds, of a durable stream only
+// those that are stored; s.mu is held.
+func (s *Stream) trim() {
+	for len(s.kept) > keptEvents || s.bytes > keptBytes && len(s.kept) > 1 {
+		if s.ask != nil && s.kept[0].n > s.stored {
+			return
+		}
+		s.bytes -= len(s.kept[0].data)
+		s.kept[0] = kept{}
+		s.kept = s.kept[1:]
+	}
+}
+
+// Full is nil while a durable stream has room. Otherwise it is closed as soon
+// as there is room again: until then its run has to wait. So a stream holds its
+// bound and what is published in spite of it.
+func (s *Stream) Full() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ask == nil || s.closed || !s.over() {
+		return nil
+	}
+	if s.full == nil {
+		s.full = make(chan struct{})
+	}
+	return s.full
+}
+
+// over reports whether more waits to be stored than may; s.mu is held.
+func (s *Stream) over() bool { return s.owed > keptBytes || s.n-s.stored > keptEvents }
+
+// Unstored is what has been published after the last Stored call, to be stored
+// now; nothing after Seal.
+func (s *Stream) Unstored() []Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sealed || s.n == s.stored {
+		return nil
+	}
+	s.offered = true
+	return s.entries(s.stored)
+}
+
+// Stored says that events up to n are in storage.
+func (s *Stream) Stored(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.kept) - 1; i >= 0 && s.kept[i].n > s.stored; i-- {
+		if s.kept[i].n <= n {
+			s.owed -= len(s.kept[i].data)
+		}
+	}
+	s.stored, s.asked = max(s.stored, n), false
+	s.trim()
+	if s.full != nil && !s.over() {
+		close(s.full)
+		s.full = nil
+	}
+}
+
+// Seal ends what may be published and numbers the run's last events. begun says
+// that something is in storage, or will be at any moment, so that the rest, which
+// Rest is, has to follow. A second Seal takes the place of the first.
+func (s *Stream) Seal(last ...core.Event) (begun bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sealed, s.last = true, make([]final, len(last))
+	for i, e := range last {
+		s.last[i] = final{kept{s.n + 1 + i, e.EventType(), encode(e)}, e}
+	}
+	return s.offered
+}
+
+// Rest is what is not in storage, the events that Seal numbered included.
+func (s *Stream) Rest() []Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest := s.entries(s.stored)
+	for _, k := range s.last {
+		rest = append(rest, s.entry(k.kept))
+	}
+	return rest
+}
+
+// Finish tells the events that Seal numbered, and ends the stream as End does;
+// stored says that they are in storage.
+func (s *Stream) Finish(stored bool) {
+	s.mu.Lock()
+	for _, k := range s.last {
+		s.n = k.n
+		s.tell(k.kept, k.event)
+	}
+	n := s.n
+	s.last = nil
+	s.mu.Unlock()
+	if stored {
+		s.Stored(n)
+	}
+	s.End()
+}
+
+// Info is what Begin was told.
+func (s *Stream) Info() Info { return s.info }
+
+func (s *Stream) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bytes
+}
+
+// adopt takes readers over, with all that is kept; false when s is closed. One
+// that cannot hold it is cut off, as by Publish, and comes back by id.
+func (s *Stream) adopt(readers map[*reader]bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+next:
+	for r := range readers {
+		for _, k := range s.kept {
+			if !r.push(s.entry(k)) {
+				continue next
+			}
+		}
+		s.readers[r] = true
+	}
+	return true
+}

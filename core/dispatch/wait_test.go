@@ -1,0 +1,154 @@
+package dispatch_test
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/llm"
+)
+
+// hanging makes the platform's previews hang until release, and tells of the first.
+func hanging(h *hall) (began chan struct{}, release func()) {
+	began, free := make(chan struct{}), make(chan struct{})
+	var once, open sync.Once
+	h.preview = func(_ core.Address, id string, part core.Part) (string, error) {
+		once.Do(func() { close(began) })
+		<-free
+		return "late", nil
+	}
+	return began, func() { open.Do(func() { close(free) }) }
+}
+
+// streams has the model speak word by word.
+func (h *hall) streams(speak func(ctx context.Context, yield func(string) bool)) {
+	h.speak = func(ctx context.Context, _ string) iter.Seq2[llm.Delta, error] {
+		return func(yield func(llm.Delta, error) bool) {
+			speak(ctx, func(text string) bool { return yield(llm.Delta{Text: text}, nil) })
+		}
+	}
+}
+
+// A final goes out while the call that shows its preview hangs, and the preview
+// that this makes afterwards is taken away.
+func TestAFinalGoesOutWhileItsPreviewHangs(t *testing.T) {
+	h := open(t)
+	began, release := hanging(h)
+	t.Cleanup(release)
+	var mu sync.Mutex
+	taken := []string{}
+	hang := h.preview
+	h.preview = func(to core.Address, id string, part core.Part) (string, error) {
+		if part.Text == "" {
+			mu.Lock()
+			defer mu.Unlock()
+			taken = append(taken, id)
+			return "", nil
+		}
+		return hang(to, id, part)
+	}
+	h.streams(func(ctx context.Context, yield func(string) bool) {
+		if yield("The answer ") {
+			<-began
+			yield("is out.")
+		}
+	})
+	h.put(core.Inbound{Address: chat("a"), Text: "x"})
+	h.until("the final is sent while the preview hangs", func() bool { return slices.Equal(h.heard("a"), []string{"The answer is out."}) })
+	release()
+	h.until("the late preview is taken away", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Equal(taken, []string{"late"})
+	})
+}
+
+// However fast a model writes, a chat sees at most one preview a second.
+func TestAChatSeesAtMostOnePreviewASecond(t *testing.T) {
+	h := open(t)
+	var mu sync.Mutex
+	var at []time.Time
+	h.preview = func(_ core.Address, _ string, part core.Part) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		at = append(at, h.clock.Now())
+		return "p", nil
+	}
+	h.streams(func(ctx context.Context, yield func(string) bool) {
+		for range 200 {
+			if !yield(strings.Repeat("a word ", 30)) || !core.Sleep(ctx, h.clock, 100*time.Millisecond) {
+				return
+			}
+		}
+	})
+	h.put(core.Inbound{Address: chat("a"), Text: "x"})
+	h.until("the answer is sent", func() bool { return len(h.heard("a")) == 1 })
+	mu.Lock()
+	defer mu.Unlock()
+	if len(at) < 2 {
+		t.Errorf("%d previews", len(at))
+	}
+	for i := 1; i < len(at); i++ {
+		if gap := at[i].Sub(at[i-1]); gap < time.Second {
+			t.Errorf("preview %d came %v after the one before", i, gap)
+		}
+	}
+}
+
+// /stop waits for nothing: an answer is stopped while its preview hangs, and
+// while a message that goes to the chat before it hangs.
+func TestStopIsActedOnWhateverHangs(t *testing.T) {
+	for _, stuck := range []string{"preview", "send"} {
+		t.Run(stuck, func(t *testing.T) {
+			h := open(t)
+			began, release := hanging(h)
+			free := make(chan struct{})
+			var once sync.Once
+			let := func() { once.Do(func() { close(free) }) }
+			t.Cleanup(func() { release(); let() })
+			if stuck == "send" {
+				began = make(chan struct{})
+				h.preview = nil
+				h.sending = func(out core.Outgoing) {
+					if out.Text == "first" {
+						close(began)
+						<-free
+					}
+				}
+				h.streams(func(_ context.Context, yield func(string) bool) { yield("first") })
+				h.put(core.Inbound{Address: chat("a"), Text: "one"})
+				<-began
+			}
+			stopped := make(chan struct{})
+			h.streams(func(ctx context.Context, yield func(string) bool) {
+				yield("as far as I got")
+				<-ctx.Done()
+				close(stopped)
+			})
+			h.put(core.Inbound{Address: chat("a"), Text: "two"})
+			if stuck == "preview" {
+				<-began
+			}
+			h.until("/stop finds the answer", func() bool { return h.d.AbortLane("b", "b|a") })
+			<-stopped
+			h.until("the run has ended", func() bool {
+				var n int
+				err := h.db.Get(t.Context(), &n, `SELECT count(*) FROM runs WHERE state = 'aborted'`)
+				return err == nil && n == 1
+			})
+			if stuck == "preview" {
+				h.until("the chat is told", func() bool { return len(h.heard("a")) == 1 })
+			}
+			let()
+			h.until("all is sent", func() bool {
+				all := h.heard("a")
+				return len(all) > 0 && strings.Contains(all[len(all)-1], "stopped")
+			})
+		})
+	}
+}

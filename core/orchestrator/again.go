@@ -1,0 +1,41 @@
+package orchestrator
+
+import (
+	"context"
+	"slices"
+
+	"gatehouse/core"
+	"gatehouse/core/session"
+)
+
+// repeated is the message of an earlier run that the row is to have answered
+// once more, with what came with it; nil where it is not to be found any more,
+// and its text has to do.
+func (r *run) repeated(ctx context.Context, row *core.Inbound) ([]session.Block, error) {
+	if row.Again == "" {
+		return nil, nil
+	}
+	said, err := r.o.o.Sessions.Turn(ctx, r.t.Session, session.LineID(row.Again, 0))
+	if core.KindOf(err) == core.NotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return said[0].Blocks, nil
+}
+
+// anew is past without the turns that are answered once more, so that the
+// model does not read its first answer. Where tools were at work it does: what
+// they did is done, and not to be done twice unawares.
+func (r *run) anew(past []session.Message) []session.Message {
+	for i := range r.t.Rows {
+		run := r.t.Rows[i].Again
+		of := func(m session.Message) bool { return m.Run == run }
+		worked := func(m session.Message) bool { return of(m) && len(calls(m.Blocks)) > 0 }
+		if run != "" && !slices.ContainsFunc(past, worked) {
+			past = slices.DeleteFunc(slices.Clone(past), of)
+		}
+	}
+	return past
+}

@@ -1,0 +1,69 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+
+	"gatehouse/core"
+	"gatehouse/core/llm"
+	"gatehouse/core/store"
+)
+
+// Compact sums up the older part of t's session now, at the person's wish, and
+// says about how many tokens it took before and after. Conflict while there is
+// nothing to sum up; a budget or a provider that refuses is told in plain words.
+// write records what it cost and is to be called in any case, nil for nothing.
+// No run may write to the session meanwhile: the caller holds its lane.
+func (o *Orchestrator) Compact(ctx context.Context, t *Turn) (before, after int, write func(context.Context, *store.Tx) error, err error) {
+	r := &run{o: o, t: t, show: func(core.Event) {}, began: o.o.Clock.Now()}
+	t.Role = o.o.Agents.Role(t.Session.AgentType, t.Session.Workspace)
+	t.Started = r.began
+	if _, err := r.choose("", nil); err != nil {
+		return 0, 0, nil, err
+	}
+	if r.model == nil {
+		return 0, 0, nil, core.Errorf(core.Conflict, "What answers in this conversation keeps it short by itself.")
+	}
+	if o.o.Runtime != nil {
+		o.o.Runtime.Leave(t.Session.ID)
+	}
+	r.name = r.model.About().Name
+	if r.conv, err = o.o.Sessions.Open(ctx, t.Session); err != nil {
+		return 0, 0, nil, err
+	}
+	defer func() { err = errors.Join(err, r.conv.Close()) }()
+	c, ok, err := r.conv.Compactable(r.budget(runBudget))
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	if !ok {
+		return 0, 0, nil, core.Errorf(core.Conflict, "There is nothing to sum up yet: this conversation is short.")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go r.watch(ctx, cancel)
+	tk := &talk{r: r, name: r.name, show: r.emit, req: &llm.Request{Sender: llm.Sender{User: t.User, Trust: t.Trust}}}
+	text, fault, err := tk.summary(ctx, c.Messages)
+	write = func(ctx context.Context, tx *store.Tx) error {
+		for _, row := range r.spent {
+			if err := o.o.Usage.Record(ctx, tx, row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	switch {
+	case errors.Is(context.Cause(ctx), ErrAborted):
+		return 0, 0, write, core.Errorf(core.Conflict, "Stopped. The conversation is as it was.")
+	case err != nil:
+		return 0, 0, write, err
+	case fault != nil:
+		return 0, 0, write, &core.Error{Kind: core.Busy, Text: fault.Text, Err: fault}
+	case text == "" || ctx.Err() != nil:
+		return 0, 0, write, core.Errorf(core.Busy, "The model gave no summary. The conversation is as it was; try again later.")
+	}
+	if err := r.conv.Compact(text, c.Keep); err != nil {
+		return 0, 0, write, err
+	}
+	return c.Tokens, r.conv.Tokens(), write, nil
+}

@@ -1,0 +1,107 @@
+package orchestrator
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/agent"
+	"gatehouse/core/session"
+)
+
+// fetchTries is how often a file is asked of its platform before the turn goes on without it.
+const fetchTries = 3
+
+// fetch brings the turn's files from their platform. What cannot be had is
+// noted in the file, and told when the file's place in the message comes.
+func (r *run) fetch(ctx context.Context) error {
+	for i := range r.t.Rows {
+		row := &r.t.Rows[i]
+		row.Files = slices.Clone(row.Files) // the queue's own stays as it was stored
+		for j := range row.Files {
+			if j == maxFiles {
+				break
+			}
+			if f := &row.Files[j]; f.Path == "" && f.Ref != "" && f.Refused == "" {
+				if err := r.fetchOne(ctx, row.Bot, f); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (r *run) fetchOne(ctx context.Context, bot string, f *core.File) error {
+	if r.o.o.Fetch == nil {
+		f.Refused = "files cannot be fetched here"
+		return nil
+	}
+	for try := 1; ; try++ {
+		got, err := r.o.o.Fetch(ctx, r.t.User, bot, *f)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			got.Voice = f.Voice
+			*f = got
+			return nil
+		case core.KindOf(err) != core.Other:
+			f.Refused = core.TextOf(err)
+			return nil
+		}
+		r.o.o.Log.Warn("a file could not be fetched", "run", r.t.Run, "bot", bot, "try", try, "err", err)
+		if try == fetchTries {
+			f.Refused = "it could not be fetched; please send it again"
+			return nil
+		}
+		if !core.Sleep(ctx, r.o.o.Clock, time.Duration(try)*time.Second) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// heardVoice is what a voice message says, as the person's own words; ok is
+// false where it could not be heard, which is told like a file that is not read.
+func (r *run) heardVoice(ctx context.Context, f core.File) (said session.Block, ok bool) {
+	if r.o.o.Hear == nil {
+		return session.Block{}, false
+	}
+	text, err := r.o.o.Hear(ctx, f)
+	if text = strings.TrimSpace(text); err == nil && text != "" {
+		return session.Block{Type: "text", Text: text}, true
+	}
+	why := "nothing is said in it"
+	if err != nil {
+		r.o.o.Log.Warn("a voice message could not be heard", "run", r.t.Run, "err", err)
+		why = "the service that writes down what is said did not answer well"
+	}
+	return r.unread("the voice message could not be understood: %s; it is kept as %s", why, f.Path), true
+}
+
+// about puts before a row's words what they are about, marked as data: who
+// wrote it, if anybody knows, and every line of it with "> ".
+func (r *run) about(row *core.Inbound, words string) string {
+	q := row.Quote
+	switch {
+	case q == nil:
+		return words
+	case q.Forwarded:
+		said := "Forwarded, not written by the sender of this message:\n" + agent.Quoted{Name: q.Name, Label: "elsewhere", Text: row.Text}.String()
+		if row.Group() {
+			said = agent.SafeName(row.From.Name) + " has forwarded this. " + said
+		}
+		return said
+	case q.Ours:
+		return "About this passage of yours:\n" + agent.Quoted{Name: "you", Label: "earlier", Text: q.Text}.String() + "\n" + words
+	}
+	if q.Root && r.t.Session.MessageCount > 0 { // the conversation knows it
+		return words
+	}
+	if q.Root {
+		return "In a thread that began with this:\n" + agent.Quoted{Name: q.Name, Label: "earlier", Text: q.Text}.String() + "\n" + words
+	}
+	return "In answer to this:\n" + agent.Quoted{Name: q.Name, Label: "earlier", Text: q.Text}.String() + "\n" + words
+}

@@ -1,0 +1,172 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// A FileLedger knows whose the attachments are and how much room they take.
+// It is safe for concurrent use.
+type FileLedger struct {
+	db            *store.DB
+	person, whole int64 // bytes; 0 is no bound
+}
+
+// NewFileLedger is a ledger with these bounds for what one person's files and
+// all of them may take, in bytes; 0 is none. The owner has the second alone.
+func NewFileLedger(db *store.DB, person, whole int64) *FileLedger {
+	return &FileLedger{db: db, person: person, whole: whole}
+}
+
+// Use is how much the attachments take: all of them, and the most that one person has.
+func (l *FileLedger) Use(ctx context.Context) (whole, most int64, err error) {
+	var row struct {
+		Whole int64 `db:"whole_use"`
+		Most  int64 `db:"most_use"`
+	}
+	err = l.db.Get(ctx, &row, `SELECT coalesce(sum(bytes), 0) AS whole_use, coalesce(max(CASE WHEN user_id <> $1 THEN bytes END), 0) AS most_use FROM attachment_use`, core.Operator)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the use of attachments: %w", err)
+	}
+	return row.Whole, row.Most, nil
+}
+
+// Gauge is the collector of gatehouse_attachments_bytes, which asks the table at
+// scrape time.
+func (l *FileLedger) Gauge() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gatehouse_attachments_bytes", Help: "What the files take that came with messages or were shown in answers; -1: not known."}, func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		whole, _, err := l.Use(ctx)
+		if err != nil {
+			return -1 // shown, unlike a 0 that would look well
+		}
+		return float64(whole)
+	})
+}
+
+// Room implements attach.Ledger. It reads one row for each person who has files.
+func (l *FileLedger) Room(ctx context.Context, user int64) (left int64, why string, err error) {
+	var row struct {
+		Whole int64 `db:"whole_use"`
+		Own   int64 `db:"own_use"`
+	}
+	err = l.db.Get(ctx, &row, `SELECT coalesce(sum(bytes), 0) AS whole_use, coalesce(sum(CASE WHEN user_id = $1 THEN bytes END), 0) AS own_use FROM attachment_use`, user)
+	if err != nil {
+		return 0, "", fmt.Errorf("read the use of attachments: %w", err)
+	}
+	left = math.MaxInt64
+	if l.person > 0 && user != core.Operator {
+		left, why = max(0, l.person-row.Own), fmt.Sprintf("your files may take %s", core.ByteSize(int(l.person)))
+	}
+	if rest := max(0, l.whole-row.Whole); l.whole > 0 && rest < left {
+		left, why = rest, fmt.Sprintf("all files here may take %s", core.ByteSize(int(l.whole)))
+	}
+	return left, why, nil
+}
+
+// Note implements attach.Ledger.
+func (l *FileLedger) Note(ctx context.Context, user int64, f core.File) error {
+	return l.db.Tx(ctx, func(tx *store.Tx) error { return OwnFiles(ctx, tx, user, "", "", []core.File{f}) })
+}
+
+// Drop implements attach.Ledger.
+func (l *FileLedger) Drop(ctx context.Context, files []core.File) error {
+	return l.db.Tx(ctx, func(tx *store.Tx) error {
+		for _, f := range files {
+			var row struct {
+				User int64 `db:"user_id"`
+				Size int64 `db:"size"`
+			}
+			err := tx.Get(ctx, &row, `DELETE FROM attachments WHERE path = $1 RETURNING user_id, coalesce(size, 0) AS size`, f.Path)
+			if errors.Is(err, store.ErrNoRows) {
+				continue
+			}
+			if err == nil {
+				err = use(ctx, tx, row.User, -row.Size)
+			}
+			if err != nil {
+				return fmt.Errorf("drop an attachment: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// use adds bytes to what a person's files take.
+func use(ctx context.Context, tx *store.Tx, user, bytes int64) error {
+	_, err := tx.Exec(ctx, `INSERT INTO attachment_use (user_id, bytes) VALUES ($1, $2) ON CONFLICT (user_id) DO UPDATE SET bytes = attachment_use.bytes + $2`, user, bytes)
+	return err
+}
+
+// recountPage is how many files are looked up at a time.
+const recountPage = 500
+
+// Recount is the upkeep of the ledger: it looks up sizes that are not known,
+// takes out files that are gone, whoever removed them, and adds up anew. It says
+// how many rows it changed.
+func (l *FileLedger) Recount(ctx context.Context, files fs.FS) (changed int, err error) {
+	for after := ""; ; {
+		var rows []struct {
+			Path string `db:"path"`
+			Size int64  `db:"size"`
+		}
+		if err := l.db.Select(ctx, &rows, `SELECT path, coalesce(size, -1) AS size FROM attachments WHERE path > $1 ORDER BY path LIMIT $2`, after, recountPage); err != nil {
+			return changed, fmt.Errorf("recount attachments: %w", err)
+		}
+		if len(rows) == 0 {
+			break
+		}
+		was := map[string]int64{} // path → size that is no longer right, -1 gone; at most recountPage
+		for _, r := range rows {
+			st, err := fs.Lstat(files, r.Path)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				was[r.Path] = -1
+			case err == nil && st.Size() != r.Size:
+				was[r.Path] = st.Size()
+			}
+			after = r.Path
+		}
+		if err := l.correct(ctx, was); err != nil {
+			return changed, err
+		}
+		changed += len(was)
+	}
+	return changed, l.db.Tx(ctx, func(tx *store.Tx) error {
+		for _, q := range [...]string{`DELETE FROM attachment_use`,
+			`INSERT INTO attachment_use (user_id, bytes) SELECT user_id, sum(coalesce(size, 0)) FROM attachments GROUP BY user_id`} {
+			if _, err := tx.Exec(ctx, q); err != nil {
+				return fmt.Errorf("add up attachments: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+func (l *FileLedger) correct(ctx context.Context, sizes map[string]int64) error {
+	if len(sizes) == 0 {
+		return nil
+	}
+	return l.db.Tx(ctx, func(tx *store.Tx) error {
+		for path, size := range sizes {
+			query, args := `UPDATE attachments SET size = $2 WHERE path = $1`, []any{path, size}
+			if size < 0 {
+				query, args = `DELETE FROM attachments WHERE path = $1`, []any{path}
+			}
+			if _, err := tx.Exec(ctx, query, args...); err != nil {
+				return fmt.Errorf("recount attachments: %w", err)
+			}
+		}
+		return nil
+	})
+}

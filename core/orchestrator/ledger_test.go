@@ -1,0 +1,103 @@
+package orchestrator_test
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"gatehouse/core"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/store"
+)
+
+func (h *house) left(l *orchestrator.FileLedger, user int64) int64 {
+	h.t.Helper()
+	left, _, err := l.Room(h.t.Context(), user)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return left
+}
+
+func (h *house) noted(l *orchestrator.FileLedger, user int64, name string, words string) core.File {
+	h.t.Helper()
+	f := core.File{Path: "Chat/assets/" + name, Size: int64(len(words))}
+	if err := h.vault.WriteFile(f.Path, []byte(words)); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := l.Note(h.t.Context(), user, f); err != nil {
+		h.t.Fatal(err)
+	}
+	return f
+}
+
+// What people's files take bounds what may still come, each their own and all
+// together, without a look at the disk; the owner is bounded by the whole alone.
+func TestTheRoomForFilesIsKeptAsTheyComeAndGo(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	l := orchestrator.NewFileLedger(h.db, 100, 150)
+	a := h.noted(l, 7, "a", string(make([]byte, 60)))
+	h.noted(l, 8, "b", string(make([]byte, 30)))
+	h.noted(l, core.Operator, "c", string(make([]byte, 20)))
+	for user, want := range map[int64]int64{7: 40, 8: 40, 9: 40, core.Operator: 40} {
+		if got := h.left(l, user); got != want {
+			t.Errorf("user %d: %d left, want %d", user, got, want)
+		}
+	}
+	if got := h.left(orchestrator.NewFileLedger(h.db, 100, 0), 7); got != 40 {
+		t.Errorf("without a bound on the whole: %d", got)
+	}
+	if got := h.left(orchestrator.NewFileLedger(h.db, 0, 0), 7); got != math.MaxInt64 {
+		t.Errorf("without a bound: %d", got)
+	}
+	if got := h.left(orchestrator.NewFileLedger(h.db, 10, 1000), core.Operator); got != 890 {
+		t.Errorf("the owner: %d", got)
+	}
+	// The run that the file came to is noted later, and takes no more room.
+	h.tx(func(ctx context.Context, tx *store.Tx) error {
+		return orchestrator.OwnFiles(ctx, tx, 7, "s", "r", []core.File{a})
+	})
+	if got := h.left(l, 7); got != 40 {
+		t.Errorf("noted twice: %d", got)
+	}
+	if err := l.Drop(t.Context(), []core.File{a, a, {Path: "Chat/assets/none"}}); err != nil {
+		t.Error(err)
+	}
+	if got := h.left(l, 7); got != 100 {
+		t.Errorf("after one went: %d", got)
+	}
+	events := orchestrator.NewEvents(h.db, h.clock)
+	h.tx(func(ctx context.Context, tx *store.Tx) error { return events.Give(ctx, tx, 8, 7) })
+	if got := h.left(l, 7); got != 70 {
+		t.Errorf("after two accounts became one: %d", got)
+	}
+	h.tx(func(ctx context.Context, tx *store.Tx) error { _, err := events.Forget(ctx, tx, 7); return err })
+	if whole, most, err := l.Use(t.Context()); whole != 20 || most != 0 || err != nil {
+		t.Errorf("after the person was forgotten: %d, %d, %v", whole, most, err)
+	}
+}
+
+// Whatever a person deletes in the vault, and files from before sizes were kept.
+func TestTheRoomOfFilesThatWereDeletedByHandComesBack(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	l := orchestrator.NewFileLedger(h.db, 100, 0)
+	gone, old := h.noted(l, 7, "gone", "12345"), h.noted(l, 7, "old", "1234567")
+	h.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE attachments SET size = NULL WHERE path = $1`, old.Path)
+		return err
+	})
+	if err := os.Remove(filepath.Join(h.dir, gone.Path)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := l.Recount(t.Context(), h.vault.Root().FS()); n != 2 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if got := h.left(l, 7); got != 93 {
+		t.Errorf("%d left", got)
+	}
+	if n, err := l.Recount(t.Context(), h.vault.Root().FS()); n != 0 || err != nil || h.left(l, 7) != 93 {
+		t.Errorf("once more: %d, %v", n, err)
+	}
+}

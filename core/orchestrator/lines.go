@@ -1,0 +1,86 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// A RunLine is one run for people to read.
+type RunLine struct {
+	ID, Session, State string
+	Bot, Chat, Model   string
+	Error              string
+	Attempt            int
+	User               int64
+	Started, Ended     time.Time // Ended is zero while it runs
+}
+
+// Took is how long it ran, or has run until now.
+func (l RunLine) Took(now time.Time) time.Duration {
+	if l.Ended.IsZero() {
+		return now.Sub(l.Started)
+	}
+	return l.Ended.Sub(l.Started)
+}
+
+type lineRow struct {
+	ID      string `db:"id"`
+	Session string `db:"session_id"`
+	State   string `db:"state"`
+	Bot     string `db:"bot"`
+	Chat    string `db:"chat"`
+	Model   string `db:"model"`
+	Error   string `db:"error"`
+	Attempt int    `db:"attempt"`
+	User    int64  `db:"user_id"`
+	Started string `db:"started"`
+	Ended   string `db:"ended"`
+}
+
+const lineColumns = `SELECT id, session_id, state, bot, chat, model, error, attempt, user_id, started, ended FROM runs `
+
+func (r lineRow) line() (RunLine, error) {
+	l := RunLine{ID: r.ID, Session: r.Session, State: r.State, Bot: r.Bot, Chat: r.Chat, Model: r.Model, Error: r.Error, Attempt: r.Attempt, User: r.User}
+	var err, more error
+	if r.Error == "given_up" {
+		l.Attempt-- // its last events stand by themselves
+	}
+	l.Started, err = core.ParseStamp(r.Started)
+	l.Ended, more = core.ParseStamp(r.Ended)
+	return l, errors.Join(err, more)
+}
+
+// Line is one run; core.NotFound without it. Run rows are kept for 90 days.
+func (e *Events) Line(ctx context.Context, run string) (RunLine, error) {
+	var r lineRow
+	err := e.db.Get(ctx, &r, lineColumns+`WHERE id = $1`, run)
+	if errors.Is(err, store.ErrNoRows) {
+		return RunLine{}, core.Errorf(core.NotFound, "no such run")
+	}
+	if err != nil {
+		return RunLine{}, fmt.Errorf("run: %w", err)
+	}
+	return r.line()
+}
+
+// LinesOf are a session's newest runs, the newest first, at most limit.
+func (e *Events) LinesOf(ctx context.Context, session string, limit int) ([]RunLine, error) {
+	var rows []lineRow
+	if err := e.db.Select(ctx, &rows, lineColumns+`WHERE session_id = $1 ORDER BY started DESC LIMIT $2`, session, limit); err != nil {
+		return nil, fmt.Errorf("runs of session: %w", err)
+	}
+	out := make([]RunLine, 0, len(rows))
+	for _, r := range rows {
+		l, err := r.line()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}

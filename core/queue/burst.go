@@ -1,0 +1,122 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// What people send at once platforms deliver in parts: an album is a message a
+// picture, forwards come one by one, a long text is cut where a message ends.
+// Parts within burstGap of each other, by the platform's time, are one turn in
+// every busy mode: the first waits until burstWait after the last, or until a
+// part that ends the row.
+const (
+	burstGap   = time.Second
+	burstWait  = time.Second
+	maxBursts  = 1024 // lanes remembered as having one open
+	burstsKept = 10   // parts; further ones are another turn
+)
+
+// burstKind is what in may be a part of; more says whether a further part may
+// be on its way. What follows a long text is its rest, if it comes at once.
+func burstKind(in *core.Inbound) (kind string, more bool) {
+	switch {
+	case in.Album != "":
+		return "album:" + in.Album + "#", true
+	case in.Quote != nil && in.Quote.Forwarded:
+		return "forward:", true
+	}
+	return "text:", in.Long
+}
+
+// join makes in a part of the burst that is open in its lane, or opens one. It
+// reports whether in is a further part, which is free of the rate.
+func (q *Queue) join(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row) (bool, error) {
+	kind, more := burstKind(in)
+	if !more && !q.bursting(r.lane, false) {
+		return false, nil
+	}
+	var first struct {
+		Burst string `db:"burst"`
+		Sent  string `db:"sent"`
+		Parts int    `db:"parts"`
+	}
+	err := tx.Get(ctx, &first, `SELECT burst, max(sent_at) AS sent, count(*) AS parts FROM inbox
+		WHERE lane = $1 AND state IN ('ready', 'limited') AND sender = $2 AND burst <> '' AND run = '' GROUP BY burst ORDER BY max(seq) DESC LIMIT 1`, r.lane, in.From.ID)
+	if err != nil && !errors.Is(err, store.ErrNoRows) {
+		return false, err
+	}
+	if err == nil && first.Parts < burstsKept && strings.HasPrefix(first.Burst, kind) {
+		sent, err := core.ParseStamp(first.Sent)
+		if err != nil {
+			return false, err
+		}
+		if gap := in.At.Sub(sent); gap <= burstGap && gap >= -burstGap {
+			r.burst, r.free = first.Burst, true
+			return true, q.prolong(ctx, tx, r, more)
+		}
+	}
+	if more {
+		r.burst = kind + in.UpdateID
+		q.bursting(r.lane, true)
+	}
+	return false, nil
+}
+
+// ofOurAlbum reports whether in belongs to an album that was addressed to the
+// bot: in a group only the picture with the words says so.
+func (q *Queue) ofOurAlbum(ctx context.Context, tx *store.Tx, in *core.Inbound) (ours bool, err error) {
+	lane, err := q.o.Lane(ctx, tx, in)
+	if err != nil || !q.bursting(lane, false) {
+		return false, err
+	}
+	kind, _ := burstKind(in)
+	err = tx.Get(ctx, &ours, `SELECT EXISTS (SELECT 1 FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited') AND sender = $2 AND substr(burst, 1, length($3)) = $3)`,
+		lane, in.From.ID, kind)
+	return ours, err
+}
+
+// prolong has a burst wait for what may follow its newest part, or begin at
+// once behind its last one.
+func (q *Queue) prolong(ctx context.Context, tx *store.Tx, r *row, more bool) error {
+	due := tx.Time()
+	if more {
+		due = due.Add(burstWait)
+	}
+	n, err := tx.Exec(ctx, `UPDATE inbox SET due = $1 WHERE lane = $2 AND state IN ('ready', 'limited') AND state = 'limited' AND burst = $3 AND run = '' AND due < $4`,
+		core.Stamp(due), r.lane, r.burst, core.Stamp(tx.Time().Add(2*burstWait))) // what waits for the rate waits on
+	if err != nil || n == 0 {
+		return err
+	}
+	_, err = tx.Exec(ctx, `UPDATE lane SET not_before = $1 WHERE key = $2 AND owner = ''`, core.Stamp(due), r.lane)
+	return err
+}
+
+// bursting remembers that a burst is open in a lane, or asks.
+func (q *Queue) bursting(lane string, open bool) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.o.Clock.Now()
+	at, known := q.bursts[lane]
+	if !open {
+		return known && now.Sub(at).Abs() < time.Minute
+	}
+	if len(q.bursts) >= maxBursts || q.bursts == nil {
+		q.bursts = map[string]time.Time{} // a part that comes just now is another turn
+	}
+	q.bursts[lane] = now
+	return true
+}
+
+// atWork reports whether a turn of the lane is in hand here.
+func (q *Queue) atWork(lane string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, ok := q.running[lane]
+	return ok
+}

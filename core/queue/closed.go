@@ -1,0 +1,81 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// closedPrefix begins the error of replies that a chat did not take because the
+// bot is kept out of it: the person has blocked it, or it was removed.
+const closedPrefix = "the chat is closed to the bot: "
+
+// reopenFor is how old such a reply may be and still be sent once the bot is
+// let in again; what is older waits for a person's word.
+const reopenFor = 24 * time.Hour
+
+// Shut fails what waits to be sent to these chats, and to chats in these
+// places: the bot is kept out of them. Nothing is tried there in vain.
+func (q *Queue) Shut(ctx context.Context, tx *store.Tx, bot string, chats []string, reason string) error {
+	found, err := waitingIn(ctx, tx, chats, `SELECT DISTINCT chat, place FROM outbox WHERE bot = $1 AND state IN ('ready', 'sending') AND state = 'ready'`, bot)
+	if err != nil {
+		return fmt.Errorf("shut chats: %w", err)
+	}
+	for _, chat := range found {
+		if err := q.shut(ctx, tx, bot, chat, reason); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *Queue) shut(ctx context.Context, tx *store.Tx, bot, chat, reason string) error {
+	n, err := tx.Exec(ctx, `UPDATE outbox SET state = 'failed', error = $1 WHERE bot = $2 AND chat = $3 AND state IN ('ready', 'sending') AND state = 'ready'`,
+		core.CutRunes(closedPrefix+reason, 300), bot, chat)
+	if err != nil {
+		return fmt.Errorf("shut a chat: %w", err)
+	}
+	if n > 0 {
+		tx.OnCommit(func() { q.o.Ring("queue") })
+	}
+	return nil
+}
+
+// Reopen sends what these chats, and chats in these places, did not take within
+// the last day because the bot was kept out of them: it is let in again.
+func (q *Queue) Reopen(ctx context.Context, tx *store.Tx, bot string, chats []string) error {
+	const closed = ` WHERE bot = $1 AND created_at > $2 AND state IN ('unknown', 'failed') AND state = 'failed' AND error LIKE '` + closedPrefix + `%'`
+	since := core.Stamp(tx.Time().Add(-reopenFor))
+	found, err := waitingIn(ctx, tx, chats, `SELECT DISTINCT chat, place FROM outbox`+closed, bot, since)
+	if err != nil {
+		return fmt.Errorf("reopen chats: %w", err)
+	}
+	for _, chat := range found {
+		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = '', not_before = '', attempts = 0`+closed+` AND chat = $3`, bot, since, chat); err != nil {
+			return fmt.Errorf("reopen a chat: %w", err)
+		}
+		tx.OnCommit(func() { q.kick(chatKey{bot, chat}); q.o.Ring("queue") })
+	}
+	return nil
+}
+
+// waitingIn are those chats of a query that are among chats, or in one of them.
+func waitingIn(ctx context.Context, tx *store.Tx, chats []string, query string, args ...any) (found []string, err error) {
+	var rows []struct {
+		Chat  string `db:"chat"`
+		Place string `db:"place"`
+	}
+	if err := tx.Select(ctx, &rows, query, args...); err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		if slices.Contains(chats, r.Chat) || r.Place != "" && slices.Contains(chats, r.Place) {
+			found = append(found, r.Chat)
+		}
+	}
+	return found, nil
+}

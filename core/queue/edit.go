@@ -1,0 +1,43 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// reword gives a message that no run has taken yet the words of its edit: what
+// is answered is what stands in the chat. Only its sender's edit counts, and
+// what is held for a decision stays as the owner was shown it. An edit that
+// makes a command of a message changes nothing: a command is given by sending it.
+func (q *Queue) reword(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
+	if in.Kind != core.KindEdit || in.MessageID == "" || in.Text == "" || in.Command != "" {
+		return nil
+	}
+	var r struct {
+		Seq     int64  `db:"seq"`
+		Payload string `db:"payload"`
+	}
+	err := tx.Get(ctx, &r, `SELECT seq, payload FROM inbox WHERE bot = $1 AND chat = $2 AND message_id = $3 AND edit = ''
+		AND kind = 'message' AND message_id <> '' AND sender = $4 AND state IN ('ready', 'limited') AND run = ''`, in.Bot, in.Chat, in.MessageID, in.From.ID)
+	if errors.Is(err, store.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var was core.Inbound
+	if err := json.Unmarshal([]byte(r.Payload), &was); err != nil {
+		return nil // its own turn will tell that it cannot be read
+	}
+	was.Text = in.Text
+	b, err := json.Marshal(&was)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `UPDATE inbox SET payload = $1 WHERE seq = $2`, string(b), r.Seq)
+	return err
+}

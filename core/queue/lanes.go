@@ -1,0 +1,33 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// Held reports whether a turn is at work in the lane.
+func (q *Queue) Held(ctx context.Context, tx *store.Tx, lane string) (held bool, err error) {
+	err = tx.Get(ctx, &held, `SELECT EXISTS (SELECT 1 FROM lane WHERE key = $1 AND owner <> '')`, lane)
+	return held, err
+}
+
+// Relane moves what waits for a session over HTTP from the lane from to the
+// lane to: its conversation is another chat's now, or no chat's. The caller
+// has made sure that neither lane is at work for it.
+func (q *Queue) Relane(ctx context.Context, tx *store.Tx, session, from, to string) error {
+	if from == to {
+		return nil
+	}
+	n, err := tx.Exec(ctx, `UPDATE inbox SET lane = $1 WHERE lane = $2 AND state IN ('ready', 'limited') AND bot = $3 AND chat = $4`, to, from, core.APIBot, session)
+	if err != nil {
+		return fmt.Errorf("move waiting requests: %w", err)
+	}
+	if n == 0 {
+		return nil
+	}
+	tx.OnCommit(q.ring)
+	return q.wake(ctx, tx, map[string]bool{to: false})
+}

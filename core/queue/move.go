@@ -1,0 +1,103 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// Move lets what waits in and for a chat follow it to its new id: replies, and
+// messages that are not answered yet. Edits become new messages and answers
+// quote nothing: ids of messages do not move along. What is being answered
+// finishes under the old id, and its replies follow when the platform says so.
+// Call it after the sessions' Move, which decides the line.
+func (q *Queue) Move(ctx context.Context, tx *store.Tx, bot, from, to string) error {
+	if from == to {
+		return nil
+	}
+	n, err := tx.Exec(ctx, `UPDATE outbox SET chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '' WHERE bot = $2 AND chat = $3 AND state IN ('ready', 'sending') AND state = 'ready'`, to, bot, from)
+	if err != nil {
+		return fmt.Errorf("move replies: %w", err)
+	}
+	if n > 0 {
+		tx.OnCommit(func() { q.kick(chatKey{bot, to}) })
+	}
+	return q.moveMessages(ctx, tx, bot, from, to)
+}
+
+// moveMessages moves the rows that nobody has in hand. Behind one that somebody
+// has they keep their line, so that they wait for it.
+func (q *Queue) moveMessages(ctx context.Context, tx *store.Tx, bot, from, to string) error {
+	var rows []inboxRow
+	err := tx.Select(ctx, &rows, inboxColumns+` WHERE state IN ('ready', 'limited', 'held', 'dead') AND bot = $1 AND chat = $2 ORDER BY seq`, bot, from)
+	if err != nil {
+		return fmt.Errorf("move messages: %w", err)
+	}
+	lanes := map[string]bool{}
+	for _, r := range rows {
+		in, err := r.inbound()
+		if err != nil {
+			continue // it cannot be answered there either
+		}
+		line, held, err := lineOf(ctx, tx, r.Seq)
+		if err != nil {
+			return err
+		}
+		if held && r.Attempts > 0 {
+			continue // it is being answered
+		}
+		in.Chat, in.MessageID, in.ReplyTo = to, "", ""
+		if in.Place == from {
+			in.Place = to
+		}
+		lane, control, err := q.lineFor(ctx, tx, &in)
+		if err != nil {
+			return err
+		}
+		if held { // what is being answered there goes on with the same conversation
+			lane = line
+		}
+		body, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `UPDATE inbox SET chat = $1, lane = $2, message_id = '', payload = $3 WHERE seq = $4`, to, lane, string(body), r.Seq); err != nil {
+			return fmt.Errorf("move messages: %w", err)
+		}
+		if !held && (r.State == "ready" || r.State == "limited") {
+			lanes[lane] = control
+		}
+	}
+	if len(lanes) == 0 {
+		return nil
+	}
+	tx.OnCommit(q.ring)
+	return q.wake(ctx, tx, lanes)
+}
+
+// lineFor is the lane that an update stands in.
+func (q *Queue) lineFor(ctx context.Context, tx *store.Tx, in *core.Inbound) (lane string, control bool, err error) {
+	if lane, err = q.o.Lane(ctx, tx, in); err != nil {
+		return "", false, fmt.Errorf("move messages: %w", err)
+	}
+	if control = in.Kind == core.KindAnswer || in.Kind == core.KindCallback || q.o.Control != nil && q.o.Control(in); control {
+		lane += "#control"
+	}
+	return lane, control, nil
+}
+
+// lineOf is the lane that a row stands in, and whether it is claimed.
+func lineOf(ctx context.Context, tx *store.Tx, seq int64) (lane string, held bool, err error) {
+	var l struct {
+		Lane string `db:"lane"`
+		Held bool   `db:"held"`
+	}
+	err = tx.Get(ctx, &l, `SELECT i.lane, EXISTS (SELECT 1 FROM lane l WHERE l.key = i.lane AND l.owner <> '') AS held FROM inbox i WHERE i.seq = $1`, seq)
+	if err != nil {
+		return "", false, fmt.Errorf("move messages: %w", err)
+	}
+	return l.Lane, l.Held, nil
+}

@@ -1,0 +1,292 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+	"gatehouse/core/vault"
+)
+
+// A Reindexing says how Reindex works; the zero value does.
+type Reindexing struct {
+	// Owner reports whether the person that a sidecar names is one whom the
+	// database knows, and is still the same: ids are given anew in a new
+	// database, so the person must not be younger than the session. Nil: only
+	// the operator is known. What is nobody's becomes the operator's alone,
+	// sandboxed.
+	Owner func(ctx context.Context, q store.Queryer, s Session) (bool, error)
+	// Progress is told after each transaction; nil: nobody is.
+	Progress func(Reindexed)
+}
+
+// Reindexed is what Reindex has done so far.
+type Reindexed struct {
+	Transcripts int `json:"transcripts"` // files looked at
+	Sidecars    int `json:"sidecars"`    // looked at for sessions that have no transcript
+	Added       int `json:"added"`       // sessions that the database did not know
+	Unowned     int `json:"unowned"`     // of these, the ones that are nobody's
+	Kept        int `json:"kept"`        // sessions that the database knew: their rows stay as they are
+	Deleted     int `json:"deleted"`     // deletions that had been cut short, now done
+	Skipped     int `json:"skipped"`     // files that are no session's transcript, and broken sidecars
+	Searchable  int `json:"searchable"`  // sessions whose words can be found again
+}
+
+// reindexStep bounds the sessions of one transaction.
+const reindexStep = 64
+
+// Reindex makes the rows of sessions anew from the vault: from each transcript
+// and sidecar whose session the database does not know. A row that it knows
+// stays as it is, and gets its messages counted where the count is 0; a deleted session
+// does not come back. Then full-text search is made anew, which finds little until
+// it is done. It works in small transactions beside whoever uses the
+// store, and when it is cut short, running it again finishes it.
+func (s *Store) Reindex(ctx context.Context, o Reindexing) (Reindexed, error) {
+	r := &reindex{s: s, o: o}
+	for _, step := range []func(context.Context) error{r.readTrash, r.readDeleted, r.transcripts, r.sidecars, r.words} {
+		if err := step(ctx); err != nil {
+			return r.done, fmt.Errorf("reindex: %w", err)
+		}
+	}
+	return r.done, nil
+}
+
+// reindex is one Reindex.
+type reindex struct {
+	s       *Store
+	o       Reindexing
+	done    Reindexed
+	trashed map[string]bool // ids in the trash; bounded by the 30 days that it is kept
+	deleted map[string]bool // ids of deleted sessions; bounded by maxDeleted
+	waiting []finding       // for the next transaction; bounded by reindexStep
+}
+
+// readTrash notes whose transcripts lie in the trash.
+func (r *reindex) readTrash(ctx context.Context) error {
+	r.trashed = map[string]bool{}
+	return r.s.eachName(ctx, ".parachute/trash", func(name string) error {
+		_, rest, _ := strings.Cut(name, "-") // the stamp
+		if id, ok := strings.CutSuffix(rest, ".jsonl"); ok {
+			r.trashed[id] = true
+			if _, id, ok = strings.Cut(id, "-"); ok { // behind the number of a second one of that time
+				r.trashed[id] = true
+			}
+		}
+		return nil
+	})
+}
+
+// maxDeleted bounds the deletions that are remembered, newest first.
+const maxDeleted = 100_000
+
+// readDeleted notes which sessions were deleted.
+func (r *reindex) readDeleted(ctx context.Context) error {
+	var ids []string
+	err := r.s.db.Select(ctx, &ids, `SELECT subject FROM audit_events WHERE action = 'session.delete' ORDER BY id DESC LIMIT $1`, maxDeleted)
+	r.deleted = make(map[string]bool, len(ids))
+	for _, id := range ids {
+		r.deleted[id] = true
+	}
+	return err
+}
+
+// transcripts goes through the transcripts of every project folder.
+func (r *reindex) transcripts(ctx context.Context) error {
+	const projects = ".claude/projects"
+	err := r.s.eachName(ctx, projects, func(folder string) error {
+		return r.s.eachName(ctx, projects+"/"+folder, func(name string) error {
+			id, ok := strings.CutSuffix(name, ".jsonl")
+			if !ok || !vault.ValidID(id) {
+				return nil
+			}
+			r.done.Transcripts++
+			f, ok := r.s.lookAt(path.Join(projects, folder, name), id)
+			if !ok {
+				r.done.Skipped++
+				return nil
+			}
+			return r.add(ctx, f)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return r.flush(ctx)
+}
+
+// sidecars goes through those that no transcript belongs to: sessions in which
+// nothing has been said yet.
+func (r *reindex) sidecars(ctx context.Context) error {
+	err := r.s.eachName(ctx, sidecarDir, func(name string) error {
+		id, ok := strings.CutSuffix(name, ".json")
+		if !ok || !vault.ValidID(id) {
+			return nil
+		}
+		r.done.Sidecars++
+		switch _, err := r.s.ByID(ctx, r.s.db, id); {
+		case err == nil:
+			return nil // seen with its transcript, or known
+		case core.KindOf(err) != core.NotFound:
+			return err
+		}
+		side, ok := r.s.readSidecar(id)
+		if !ok {
+			r.done.Skipped++
+			return nil
+		}
+		if r.trashed[id] { // its deletion got no further
+			return r.discard(id)
+		}
+		return r.add(ctx, finding{id: id, name: side.name(), side: &side})
+	})
+	if err != nil {
+		return err
+	}
+	return r.flush(ctx)
+}
+
+func (r *reindex) discard(id string) error {
+	r.done.Deleted++
+	return r.s.discard(id)
+}
+
+func (r *reindex) add(ctx context.Context, f finding) error {
+	r.waiting = append(r.waiting, f)
+	if len(r.waiting) < reindexStep {
+		return nil
+	}
+	return r.flush(ctx)
+}
+
+// flush keeps what is waiting.
+func (r *reindex) flush(ctx context.Context) error {
+	if len(r.waiting) == 0 {
+		return nil
+	}
+	var done Reindexed
+	var torn []string
+	err := r.s.db.Tx(ctx, func(tx *store.Tx) error {
+		done, torn = r.done, nil
+		for i := range r.waiting {
+			deleted, err := r.keep(ctx, tx, &r.waiting[i], &done)
+			if err != nil {
+				return err
+			}
+			if deleted {
+				torn = append(torn, r.waiting[i].id)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.done, r.waiting = done, r.waiting[:0]
+	for _, id := range torn {
+		if err := r.discard(id); err != nil {
+			return err
+		}
+	}
+	if r.o.Progress != nil {
+		r.o.Progress(r.done)
+	}
+	return ctx.Err()
+}
+
+// keep makes the row of one finding. deleted is true for a session that was
+// deleted by a gateway that ended before the files were out of the way: the
+// sidecar is still there. A transcript alone was put back by somebody.
+func (r *reindex) keep(ctx context.Context, tx *store.Tx, f *finding, done *Reindexed) (deleted bool, err error) {
+	known, err := r.known(ctx, tx, f)
+	if err != nil || known {
+		if known {
+			done.Kept++
+		}
+		return false, err
+	}
+	if f.side != nil && r.deleted[f.id] {
+		return true, nil
+	}
+	if _, err := r.s.vault.Stat(f.name); err != nil {
+		return false, nil // deleted since it was looked at
+	}
+	sess := f.session(r.s)
+	owned := sess.User == core.Operator
+	if !owned && sess.User > 0 && r.o.Owner != nil {
+		if owned, err = r.o.Owner(ctx, tx, sess); err != nil {
+			return false, err
+		}
+	}
+	if !owned {
+		sess.orphan()
+		done.Unowned++
+	}
+	done.Added++
+	return false, r.s.restore(ctx, tx, sess, f.side)
+}
+
+// known reports whether the database has the session's row.
+func (r *reindex) known(ctx context.Context, tx *store.Tx, f *finding) (bool, error) {
+	var count int
+	err := tx.Get(ctx, &count, `SELECT message_count FROM sessions WHERE id = $1`, f.id)
+	if errors.Is(err, store.ErrNoRows) {
+		return false, nil
+	}
+	if err == nil && count == 0 && f.count > 0 {
+		_, err = tx.Exec(ctx, `UPDATE sessions SET message_count = $2 WHERE id = $1`, f.id, f.count)
+	}
+	return true, err
+}
+
+// words makes the full-text index anew.
+func (r *reindex) words(ctx context.Context) error {
+	if err := r.s.emptyIndex(ctx); err != nil {
+		return err
+	}
+	for {
+		n, err := r.s.Fill(ctx)
+		r.done.Searchable += n
+		if err != nil || n == 0 {
+			return err
+		}
+		if r.o.Progress != nil {
+			r.o.Progress(r.done)
+		}
+	}
+}
+
+// eachName calls f with the names in a folder of the vault; without the folder
+// with none. At most 256 are in memory at a time.
+func (s *Store) eachName(ctx context.Context, folder string, f func(name string) error) error {
+	d, err := s.vault.Root().Open(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read folder: %w", err)
+	}
+	defer d.Close()
+	if st, err := d.Stat(); err != nil || !st.IsDir() {
+		return err
+	}
+	for {
+		entries, err := d.ReadDir(256)
+		for _, e := range entries {
+			if err := errors.Join(ctx.Err(), f(e.Name())); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read folder: %w", err)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// maxCleanup bounds what one Cleanup deletes.
+const maxCleanup = 50
+
+// Cleanup deletes sessions that are archived and were not used for this many
+// days, the longest unused first and at most 50 at a time, as Delete does, and
+// says how many. before, which may be nil, is asked for each: it does what
+// belongs to a session's end elsewhere, and core.Conflict of its keeps this
+// one. Fewer than one day is core.Invalid.
+func (s *Store) Cleanup(ctx context.Context, tx *store.Tx, days int, by core.Actor, before func(ctx context.Context, tx *store.Tx, id string) error) (n int, err error) {
+	if days < 1 {
+		return 0, core.Errorf(core.Invalid, "the number of days must be at least 1")
+	}
+	var ids []string
+	err = tx.Select(ctx, &ids, `SELECT id FROM sessions WHERE archived = 1 AND last_accessed < $1 ORDER BY last_accessed, id LIMIT $2`,
+		core.Stamp(tx.Time().AddDate(0, 0, -days)), maxCleanup)
+	if err != nil {
+		return 0, fmt.Errorf("clean up sessions: %w", err)
+	}
+	for _, id := range ids {
+		if before != nil {
+			err := before(ctx, tx, id)
+			if core.KindOf(err) == core.Conflict {
+				continue
+			}
+			if err != nil {
+				return 0, err
+			}
+		}
+		if err := s.Delete(ctx, tx, id, by); err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// Count is how many sessions the filter chooses; its search, limit, offset and
+// cursor do not matter. It reads an entry for each session of the person, or,
+// with All, of everybody: it is for figures, not for every page.
+func (s *Store) Count(ctx context.Context, f Filter) (n int, err error) {
+	f.Search = ""
+	if err := f.check(); err != nil {
+		return 0, err
+	}
+	if err := f.weigh(ctx, s.db); err != nil {
+		return 0, err
+	}
+	var c conditions
+	f.choose(&c)
+	query := `SELECT count(*) FROM sessions s`
+	if len(c.where) > 0 {
+		query += ` WHERE ` + strings.Join(c.where, " AND ")
+	}
+	if err := s.db.Get(ctx, &n, query, c.args...); err != nil {
+		return 0, fmt.Errorf("count sessions: %w", err)
+	}
+	return n, nil
+}
+
+// maxTouched bounds the sessions whose opening is remembered until Touched;
+// further ones keep their place in lists.
+const maxTouched = 4096
+
+// Touch notes that a person has opened a session. Touched moves it in lists.
+func (s *Store) Touch(id string) {
+	now := s.clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.opened[id]; ok || len(s.opened) < maxTouched {
+		s.opened[id] = now
+	}
+}
+
+// Touched writes when sessions were last opened, in one transaction, and says
+// how many. Call it from upkeep.
+func (s *Store) Touched(ctx context.Context) (int, error) {
+	s.mu.Lock()
+	opened := s.opened
+	s.opened = map[string]time.Time{}
+	s.mu.Unlock()
+	if len(opened) == 0 {
+		return 0, nil
+	}
+	err := s.db.Tx(ctx, func(tx *store.Tx) error {
+		for _, id := range slices.Sorted(maps.Keys(opened)) {
+			if _, err := tx.Exec(ctx, `UPDATE sessions SET last_accessed = $2 WHERE id = $1 AND last_accessed < $2`, id, core.Stamp(opened[id])); err != nil {
+				return fmt.Errorf("touch sessions: %w", err)
+			}
+		}
+		return nil
+	})
+	return len(opened), err
+}

@@ -1,0 +1,259 @@
+// Package words says what a word is where text is searched: what is put into
+// the index, what a person asks for, and where in a text it stands. All three
+// are the same by construction, whatever the database makes of text.
+package words
+
+import (
+	"iter"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// A Token is a word of a text: folded, and the bytes of the text that it is.
+type Token struct {
+	Text       string // lower case, without accents; letters, marks and digits only
+	Start, End int
+}
+
+// maxToken bounds a word, in bytes; of a longer one this much counts.
+const maxToken = 64
+
+// Tokens are the words of text, in order: runs of letters, marks and digits.
+// Scripts that put no spaces between words give a word for each character.
+func Tokens(text string) iter.Seq[Token] {
+	return func(yield func(Token) bool) {
+		start := -1
+		give := func(end int) bool {
+			from := start
+			start = -1
+			folded := fold(text[from:end])
+			return folded == "" || yield(Token{folded, from, end})
+		}
+		for i, r := range text {
+			switch {
+			case alone(r):
+				if start >= 0 && !give(i) {
+					return
+				}
+				start = i
+				if !give(i + utf8.RuneLen(r)) {
+					return
+				}
+			case r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsNumber(r) || start >= 0 && unicode.IsMark(r)):
+				if start < 0 {
+					start = i
+				}
+			case start >= 0:
+				if !give(i) {
+					return
+				}
+			}
+		}
+		if start >= 0 {
+			give(len(text))
+		}
+	}
+}
+
+// alone reports whether r is a word by itself.
+func alone(r rune) bool {
+	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) && unicode.IsLetter(r)
+}
+
+// fold is a word as it is compared.
+func fold(word string) string {
+	if len(word) <= maxToken && isPlain(word) {
+		return strings.ToLower(word)
+	}
+	if len(word) > 4*maxToken {
+		word = word[:4*maxToken]
+	}
+	word = strings.ToLower(norm.NFKD.String(strings.ToValidUTF8(word, "")))
+	word = strings.Map(func(r rune) rune {
+		if r >= 0x300 && r <= 0x36f || !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r) {
+			return -1 // an accent, or what a compatible form is taken apart into
+		}
+		return r
+	}, word)
+	word = norm.NFC.String(word)
+	for len(word) > maxToken {
+		_, n := utf8.DecodeLastRuneInString(word)
+		word = word[:len(word)-n]
+	}
+	return word
+}
+
+func isPlain(word string) bool {
+	for i := range len(word) {
+		if word[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// Index is text as an index takes it: its words with single spaces between.
+func Index(text string) string {
+	var b strings.Builder
+	for t := range Tokens(text) {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(t.Text)
+	}
+	return b.String()
+}
+
+// minStart is the shortest beginning of a word that Starts gives and a Query
+// with Begins looks for, in characters.
+const minStart = 2
+
+// Starts are the beginnings of text's words, for an index of short texts.
+func Starts(text string) string {
+	var out []string
+	for t := range Tokens(text) {
+		n := 0
+		for i := range t.Text {
+			if n >= minStart {
+				out = append(out, t.Text[:i])
+			}
+			n++
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), " ")
+}
+
+// maxTerms bounds what a Query looks for; further words are not looked for.
+const maxTerms = 16
+
+// A Query is what a person looks for: texts that have all of its terms, a term
+// being words that stand behind each other.
+type Query struct {
+	Terms  [][]string
+	Begins bool // the last word may be only the beginning of one
+}
+
+// Parse reads what a person typed. No character has a meaning of its own: what
+// is no word stands between words. Without any word the query has no terms.
+func Parse(typed string) Query {
+	var q Query
+	for piece := range strings.FieldsSeq(typed) {
+		var term []string
+		for t := range Tokens(piece) {
+			term = append(term, t.Text)
+		}
+		if len(term) > maxTerms {
+			term = term[:maxTerms]
+		}
+		if len(term) == 0 || slices.ContainsFunc(q.Terms, func(have []string) bool { return slices.Equal(have, term) }) {
+			continue
+		}
+		if q.Terms = append(q.Terms, term); len(q.Terms) == maxTerms {
+			break
+		}
+	}
+	return q
+}
+
+// Find is where in text the first term stands, in bytes, and whether text has
+// all of them.
+func (q Query) Find(text string) (start, end int, ok bool) {
+	var all []Token
+	for t := range Tokens(text) {
+		all = append(all, t)
+	}
+	start = -1
+	for i, term := range q.Terms {
+		from, to, found := q.place(all, term, q.Begins && i == len(q.Terms)-1)
+		if !found {
+			return 0, 0, false
+		}
+		if start < 0 {
+			start, end = from, to
+		}
+	}
+	return max(0, start), end, true
+}
+
+func (q Query) place(all []Token, term []string, begins bool) (start, end int, ok bool) {
+	last := len(term) - 1
+	for i := 0; i+last < len(all); i++ {
+		match := true
+		for k, word := range term {
+			have := all[i+k].Text
+			if have != word && !(begins && k == last && strings.HasPrefix(have, word)) {
+				match = false
+				break
+			}
+		}
+		if match {
+			return all[i].Start, all[i+last].End, true
+		}
+	}
+	return 0, 0, false
+}
+
+// Excerpt is about n characters of text around the first term, in one line
+// without control characters, with … where text goes on; false where text has
+// not all terms.
+func (q Query) Excerpt(text string, n int) (string, bool) {
+	start, end, ok := q.Find(text)
+	if !ok {
+		return "", false
+	}
+	from, to := start, min(end, start+4*n)
+	for spare := n - utf8.RuneCountInString(text[from:to]); spare > 0 && (from > 0 || to < len(text)); {
+		if from > 0 && (to == len(text) || start-from <= 2*(to-end)) { // a third in front
+			_, size := utf8.DecodeLastRuneInString(text[:from])
+			from -= size
+			spare--
+		} else {
+			_, size := utf8.DecodeRuneInString(text[to:])
+			to += size
+			spare--
+		}
+	}
+	from, to = whole(text, from, to, start, end)
+	out := oneLine(text[from:to])
+	if from > 0 {
+		out = "…" + out
+	}
+	if to < len(text) {
+		out += "…"
+	}
+	return out, true
+}
+
+// whole moves the edges of an excerpt to spaces, where there are some near.
+func whole(text string, from, to, start, end int) (int, int) {
+	if from > 0 {
+		if i := strings.IndexAny(text[from:start], " \n\t"); i >= 0 && i < 24 {
+			from += i + 1
+		}
+	}
+	if to < len(text) && to > end {
+		if i := strings.LastIndexAny(text[end:to], " \n\t"); i >= 0 && to-end-i < 24 {
+			to = end + i
+		}
+	}
+	return from, to
+}
+
+// oneLine folds white space and drops control and format characters.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case r == utf8.RuneError, unicode.IsControl(r), unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
+}

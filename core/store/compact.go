@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"gatehouse/core/store/migrations"
+)
+
+// Compact writes the SQLite database anew, so that nothing of what was deleted
+// stays in its file: not in free pages, not in the log beside it. Writers wait meanwhile, for about a second for each 100 MB,
+// and as much room is needed again. A database of more than most bytes is left
+// alone and the answer is false; 0 is any.
+func (d *DB) Compact(ctx context.Context, most int64) (done bool, err error) {
+	if d.engine.kind != migrations.SQLite {
+		return false, nil
+	}
+	if st, err := os.Stat(d.path); err != nil || most > 0 && st.Size() > most {
+		return false, err
+	}
+	j := &job{ctx: context.WithoutCancel(ctx), done: make(chan struct{})}
+	j.alone = func() error { return d.compact(j.ctx) }
+	select {
+	case d.queue <- j:
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	case <-d.closing:
+		return false, ErrClosed
+	}
+	<-j.done
+	return j.err == nil, j.err
+}
+
+// compact runs on the writer's goroutine, between transactions.
+func (d *DB) compact(ctx context.Context) error {
+	// A prepared statement that was read to its end holds nothing, but VACUUM is
+	// refused while one is open: none is kept over it.
+	for text, s := range d.stmts {
+		_ = s.Close()
+		delete(d.stmts, text)
+	}
+	for _, text := range [...]string{`VACUUM`, `PRAGMA wal_checkpoint(TRUNCATE)`} {
+		if _, err := d.conn.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("compact: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package store
+
+import (
+	"context"
+	"strconv"
+	"strings"
+)
+
+// A Term is words that stand behind each other in one of the columns of a
+// full-text table. Words are letters, marks and digits, as core/session/words
+// makes them.
+type Term struct {
+	Columns []string
+	Words   []string
+	Begins  bool // the last word may be only the beginning of one
+}
+
+// Match is the condition that a row of the full-text table called table has
+// every term, and its arguments, the first of which is $first. Such a table is
+// one of SQLite's module fts5; on PostgreSQL it is a plain one, whose texts
+// Words makes.
+func (d *DB) Match(table string, terms []Term, first int) (cond string, args []any) {
+	return d.engine.match(table, terms, first)
+}
+
+// Words is a text of words, with a space between each, as a full-text table takes it.
+func (t *Tx) Words(text string) string { return t.db.engine.words(text) }
+
+// EmptyWords forgets everything that the table search has, at once.
+func (t *Tx) EmptyWords(ctx context.Context) error {
+	_, err := t.Exec(ctx, t.db.engine.emptyWords)
+	return err
+}
+
+// MergeWords has the table search give up the words of rows that are gone, all
+// of them, and says nothing of how long that takes: its index is written anew.
+// Without it they stay in the file until later rows push them out, though
+// nothing finds them.
+func (t *Tx) MergeWords(ctx context.Context) error {
+	if t.db.engine.mergeWords == "" {
+		return nil
+	}
+	_, err := t.Exec(ctx, t.db.engine.mergeWords)
+	return err
+}
+
+func matchFTS5(table string, terms []Term, first int) (string, []any) {
+	var b strings.Builder
+	for i, t := range terms {
+		if i > 0 {
+			b.WriteString(" AND ")
+		}
+		b.WriteString("{" + strings.Join(t.Columns, " ") + `} : "` + strings.ReplaceAll(strings.Join(t.Words, " "), `"`, " ") + `"`)
+		if t.Begins {
+			b.WriteString(" *")
+		}
+	}
+	return table + " MATCH $" + strconv.Itoa(first), []any{b.String()}
+}
+
+var likeWord = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+func matchLike(table string, terms []Term, first int) (cond string, args []any) {
+	var all []string
+	for _, t := range terms {
+		pattern := "% " + likeWord.Replace(strings.Join(t.Words, " "))
+		if !t.Begins {
+			pattern += " "
+		}
+		args = append(args, pattern+"%")
+		var one []string
+		for _, c := range t.Columns {
+			one = append(one, table+"."+c+" LIKE $"+strconv.Itoa(first+len(args)-1))
+		}
+		all = append(all, "("+strings.Join(one, " OR ")+")")
+	}
+	return strings.Join(all, " AND "), args
+}

@@ -1,0 +1,95 @@
+package usage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// Own sums one person's settled calls since a time, one row per model, by name.
+func (l *Ledger) Own(ctx context.Context, q store.Queryer, user int64, since time.Time) ([]Total, error) {
+	var all []Total
+	err := q.Select(ctx, &all, `SELECT model, count(*) AS calls, sum(input) AS input, sum(output) AS output,
+			sum(cache_read) AS cache_read, sum(cache_write) AS cache_write,
+			coalesce(sum(micro_usd), 0) AS micro_usd, sum(CASE WHEN micro_usd IS NULL THEN 1 ELSE 0 END) AS unpriced
+		FROM usage WHERE user_id = $1 AND at >= $2 AND state = 'settled' GROUP BY model ORDER BY model`, user, core.Stamp(since))
+	if err != nil {
+		return nil, fmt.Errorf("usage of a person: %w", err)
+	}
+	return all, nil
+}
+
+// A Left is what stands of a day's budget.
+type Left struct {
+	Whose  string // "Your", "This bot's", "The gateway's"
+	Budget Budget
+	Left   Budget // of the same unit; never below zero
+}
+
+// Left are the budgets that bound a person's calls through a bot today, the
+// person's first; none where none stands. What is reserved counts as used.
+func (l *Ledger) Left(ctx context.Context, q store.Queryer, user int64, bot string, now time.Time) ([]Left, error) {
+	bounds, err := l.bounds(ctx, q, user)
+	if err != nil {
+		return nil, err
+	}
+	var out []Left
+	for _, b := range []struct {
+		whose  string
+		budget Budget
+		where  string
+		arg    any
+	}{{"Your", bounds.UserDay, "user_id = $2", user}, {"This bot's", bounds.BotDay, "bot = $2", bot}, {"The gateway's", bounds.Day, "$2 = ''", ""}} {
+		if !b.budget.stands() {
+			continue
+		}
+		used, err := usedToday(ctx, q, now, b.where, b.arg)
+		if err != nil {
+			return nil, err
+		}
+		left := Budget{Tokens: max(0, b.budget.Tokens-used.Tokens)}
+		if b.budget.MicroUSD > 0 {
+			left = Budget{MicroUSD: max(0, b.budget.MicroUSD-used.MicroUSD)}
+		}
+		out = append(out, Left{b.whose, b.budget, left})
+	}
+	return out, nil
+}
+
+// usedToday is what was used and reserved since midnight UTC.
+func usedToday(ctx context.Context, q store.Queryer, now time.Time, where string, arg any) (Budget, error) {
+	return usedSince(ctx, q, now.UTC().Truncate(24*time.Hour), where, arg)
+}
+
+func usedSince(ctx context.Context, q store.Queryer, since time.Time, where string, arg any) (Budget, error) {
+	var used struct {
+		Tokens int64 `db:"tokens"`
+		Micro  int64 `db:"micro"`
+	}
+	err := q.Get(ctx, &used, `SELECT coalesce(sum(input + output + cache_read + cache_write), 0) AS tokens, coalesce(sum(micro_usd), 0) AS micro
+		FROM usage WHERE at >= $1 AND `+where, core.Stamp(since), arg)
+	if err != nil {
+		return Budget{}, fmt.Errorf("usage since a day: %w", err)
+	}
+	return Budget{used.Tokens, used.Micro}, nil
+}
+
+// Give writes what one user took to another's account: they are one person.
+func (l *Ledger) Give(ctx context.Context, tx *store.Tx, from, to int64) error {
+	if _, err := tx.Exec(ctx, `UPDATE usage SET user_id = $1 WHERE user_id = $2`, to, from); err != nil {
+		return fmt.Errorf("give usage: %w", err)
+	}
+	// A budget of one's own stays; nobody gets rid of it by a second account.
+	for _, q := range []string{
+		`UPDATE user_budgets SET user_id = $1 WHERE user_id = $2 AND NOT EXISTS (SELECT 1 FROM user_budgets o WHERE o.user_id = $1)`,
+		`DELETE FROM user_budgets WHERE user_id = $2 AND $1 <> $2`,
+	} {
+		if _, err := tx.Exec(ctx, q, to, from); err != nil {
+			return fmt.Errorf("give usage: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package usage_test
+
+import (
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/coretest"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+	"gatehouse/core/usage"
+)
+
+func TestABudgetOfOnesOwnStandsBeforeEverybodys(t *testing.T) {
+	clock := coretest.NewClock(time.Date(2026, 5, 31, 12, 0, 0, 0, time.UTC))
+	db := storetest.Open(t, clock)
+	l := usage.New(nil, usage.Budgets{UserDay: usage.Budget{Tokens: 100}})
+	by := core.Actor{User: core.Operator, Via: "panel"}
+	tx := func(f func(tx *store.Tx) error) {
+		t.Helper()
+		if err := db.Tx(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := func(user int64, b *usage.Budget) {
+		t.Helper()
+		tx(func(tx *store.Tx) error { return l.SetOwn(t.Context(), tx, user, b, by) })
+	}
+	takes := func(user, tokens int64) bool {
+		t.Helper()
+		id, _, err := l.Reserve(t.Context(), db, usage.Row{Run: "r", User: user, Bot: "a", Input: tokens})
+		if err != nil && core.KindOf(err) != core.Busy {
+			t.Fatal(err)
+		}
+		_ = id
+		return err == nil
+	}
+	if takes(2, 101) || !takes(3, 100) {
+		t.Fatal("everybody's budget does not hold")
+	}
+	own(2, &usage.Budget{Tokens: 500})
+	if !takes(2, 400) || takes(2, 200) {
+		t.Error("a larger one of their own does not hold")
+	}
+	own(2, &usage.Budget{})
+	if !takes(2, 1_000_000) {
+		t.Error("no bound of their own still bounds")
+	}
+	own(3, &usage.Budget{Tokens: 10})
+	if takes(3, 1) {
+		t.Error("a smaller one of their own does not hold")
+	}
+	own(3, nil)
+	s, err := l.Standing(t.Context(), db, 3, clock.Now())
+	if err != nil || s.Own || s.Budget.Tokens != 100 || s.Today.Tokens != 100 {
+		t.Errorf("standing %+v, %v", s, err)
+	}
+	clock.Advance(24 * time.Hour) // another day, and another month
+	if s, err = l.Standing(t.Context(), db, 2, clock.Now()); err != nil || !s.Own || s.Budget != (usage.Budget{}) || s.Today.Tokens != 0 || s.Month.Tokens != 0 {
+		t.Errorf("the next month: %+v, %v", s, err)
+	}
+	own(2, &usage.Budget{Tokens: 5})
+	// A second account does not get anybody rid of it.
+	tx(func(tx *store.Tx) error { return l.Give(t.Context(), tx, 2, 4) })
+	if takes(4, 6) {
+		t.Error("the budget is gone with the account")
+	}
+	tx(func(tx *store.Tx) error { return l.Forget(t.Context(), tx, 4) })
+	if !takes(4, 50) {
+		t.Error("the budget of somebody forgotten still holds")
+	}
+	l.SetBudgets(usage.Budgets{UserDay: usage.Budget{Tokens: 60}})
+	if takes(4, 50) {
+		t.Error("another budget for everybody does not hold at once")
+	}
+}

@@ -1,0 +1,237 @@
+package usage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// Bounds of the rollups.
+const (
+	rollStep  = 5 * time.Minute
+	rollsKeep = 48 * time.Hour      // of five minutes
+	hoursKeep = 35 * 24 * time.Hour // of hours
+	rollsBack = 30 * 24 * time.Hour // how far a first Fill looks back
+	rollsEach = 1000                // steps that one Fill looks at
+	topSeries = 40                  // of one name in a step; the rest is summed up as Other
+)
+
+// rolledKey is where it is kept up to when rollups are filled.
+const rolledKey = "rollups"
+
+// A Tally sums what happened from a time until another, by series. It is a sum:
+// that of two times together is that of both added.
+type Tally func(ctx context.Context, q store.Queryer, from, until time.Time) (map[string]int64, error)
+
+// Rollups are sums of five minutes (for 48 hours) and of hours (for 35 days),
+// so that charts cost the same however much has happened.
+type Rollups struct {
+	db      *store.DB
+	clock   core.Clock
+	tallies []Tally
+}
+
+// NewRollups fills the table from tallies.
+func NewRollups(db *store.DB, clock core.Clock, tallies ...Tally) *Rollups {
+	return &Rollups{db: db, clock: clock, tallies: tallies}
+}
+
+// Fill goes on from where the last one ended, at most some days' worth, and
+// does the present five minutes anew. It removes what is too old and says how
+// many steps it has looked at. Call it every minute or so.
+func (r *Rollups) Fill(ctx context.Context) (int, error) {
+	now := r.clock.Now().UTC()
+	mark, _, err := store.Metadata(ctx, r.db, rolledKey)
+	if err != nil {
+		return 0, err
+	}
+	from, err := core.ParseStamp(mark)
+	if err != nil || from.IsZero() || from.After(now) {
+		from = now.Add(-rollsBack)
+	}
+	from = from.Truncate(rollStep)
+	steps, hours := map[time.Time]map[string]int64{}, map[time.Time]bool{} // at most rollsEach
+	n := 0
+	for ; n < rollsEach && !from.After(now); n++ {
+		sums, err := r.sum(ctx, from, from.Add(rollStep))
+		if err != nil {
+			return n, err
+		}
+		if len(sums) > 0 {
+			steps[from] = sums
+			hours[from.Truncate(time.Hour)] = true
+		}
+		from = from.Add(rollStep)
+	}
+	return n, r.db.Tx(ctx, func(tx *store.Tx) error {
+		if err := writeSteps(ctx, tx, steps); err != nil {
+			return err
+		}
+		for _, hour := range slices.SortedFunc(maps.Keys(hours), time.Time.Compare) {
+			if err := writeHour(ctx, tx, hour); err != nil {
+				return err
+			}
+		}
+		for prefix, keep := range map[string]time.Duration{"5m|": rollsKeep, "1h|": hoursKeep} {
+			// A step that was written just now for an hour long ago has done its work.
+			if _, err := tx.Exec(ctx, `DELETE FROM rollups WHERE bucket >= $1 AND bucket < $2`, prefix, prefix+core.Stamp(now.Add(-keep))); err != nil {
+				return fmt.Errorf("old rollups: %w", err)
+			}
+		}
+		return store.SetMetadata(ctx, tx, rolledKey, core.Stamp(from.Add(-rollStep)))
+	})
+}
+
+func (r *Rollups) sum(ctx context.Context, from, until time.Time) (map[string]int64, error) {
+	all := map[string]int64{}
+	for _, t := range r.tallies {
+		sums, err := t(ctx, r.db, from, until)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, sums)
+	}
+	return few(all), nil
+}
+
+// few keeps the largest of each name and sums up the others.
+func few(all map[string]int64) map[string]int64 {
+	byName := map[string][]string{}
+	for series := range all {
+		name, _, _ := strings.Cut(series, "|")
+		byName[name] = append(byName[name], series)
+	}
+	for name, list := range byName {
+		if len(list) <= topSeries {
+			continue
+		}
+		slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(all[b], all[a]), cmp.Compare(a, b)) })
+		for _, series := range list[topSeries:] {
+			all[name+"|"+Other] += all[series]
+			if series != name+"|"+Other {
+				delete(all, series)
+			}
+		}
+	}
+	return all
+}
+
+const putRollup = `INSERT INTO rollups (bucket, series, value) VALUES ($1, $2, $3) ON CONFLICT (bucket, series) DO UPDATE SET value = excluded.value`
+
+func writeSteps(ctx context.Context, tx *store.Tx, steps map[time.Time]map[string]int64) error {
+	for _, at := range slices.SortedFunc(maps.Keys(steps), time.Time.Compare) {
+		for _, series := range slices.Sorted(maps.Keys(steps[at])) {
+			if _, err := tx.Exec(ctx, putRollup, "5m|"+core.Stamp(at), series, steps[at][series]); err != nil {
+				return fmt.Errorf("rollup: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func writeHour(ctx context.Context, tx *store.Tx, hour time.Time) error {
+	_, err := tx.Exec(ctx, `INSERT INTO rollups (bucket, series, value)
+		SELECT $1, series, sum(value) FROM rollups WHERE bucket >= $2 AND bucket < $3 GROUP BY series
+		ON CONFLICT (bucket, series) DO UPDATE SET value = excluded.value`,
+		"1h|"+core.Stamp(hour), "5m|"+core.Stamp(hour), "5m|"+core.Stamp(hour.Add(time.Hour)))
+	if err != nil {
+		return fmt.Errorf("rollup of an hour: %w", err)
+	}
+	return nil
+}
+
+// A Chart is sums over a time in equal steps.
+type Chart struct {
+	From   time.Time
+	Step   time.Duration
+	Series map[string][]int64 // by series; one value for each step
+}
+
+// Len is how many steps there are.
+func (c Chart) Len() int {
+	for _, s := range c.Series {
+		return len(s)
+	}
+	return 0
+}
+
+// Total is the sum of a series.
+func (c Chart) Total(series string) (n int64) {
+	for _, v := range c.Series[series] {
+		n += v
+	}
+	return n
+}
+
+// Read is a chart of n steps of a length, a multiple of five minutes up to an
+// hour or of hours, whose last one holds now. The names are in front of the
+// stroke of each series; without any it is all.
+func (r *Rollups) Read(ctx context.Context, step time.Duration, n int) (Chart, error) {
+	prefix := "1h|"
+	if step < time.Hour {
+		prefix = "5m|"
+	}
+	from := r.clock.Now().UTC().Truncate(step).Add(-step * time.Duration(n-1))
+	c := Chart{From: from, Step: step, Series: map[string][]int64{}}
+	var rows []struct {
+		Bucket string `db:"bucket"`
+		Series string `db:"series"`
+		Value  int64  `db:"value"`
+	}
+	err := r.db.Select(ctx, &rows, `SELECT bucket, series, value FROM rollups WHERE bucket >= $1 AND bucket < $2`, prefix+core.Stamp(from), prefix+"9")
+	if err != nil {
+		return c, fmt.Errorf("rollups: %w", err)
+	}
+	for _, row := range rows {
+		at, err := core.ParseStamp(strings.TrimPrefix(row.Bucket, prefix))
+		if err != nil {
+			return c, fmt.Errorf("rollups: %w", err)
+		}
+		i := int(at.Sub(from) / step)
+		if i < 0 || i >= n {
+			continue
+		}
+		if c.Series[row.Series] == nil {
+			c.Series[row.Series] = make([]int64, n)
+		}
+		c.Series[row.Series][i] += row.Value
+	}
+	return c, nil
+}
+
+// Tally sums the settled calls of a time: tokens|MODEL, usd|MODEL (in millionths),
+// and the same by person, user_tokens|ID and user_usd|ID, and by bot,
+// bot_tokens|BOT and bot_usd|BOT.
+func (l *Ledger) Tally(ctx context.Context, q store.Queryer, from, until time.Time) (map[string]int64, error) {
+	var rows []struct {
+		Model  string `db:"model"`
+		User   int64  `db:"user_id"`
+		Bot    string `db:"bot"`
+		Tokens int64  `db:"tokens"`
+		Micro  int64  `db:"micro"`
+	}
+	err := q.Select(ctx, &rows, `SELECT model, user_id, bot, sum(input + output + cache_read + cache_write) AS tokens, coalesce(sum(micro_usd), 0) AS micro
+		FROM usage WHERE at >= $1 AND at < $2 AND state = 'settled' GROUP BY model, user_id, bot`, core.Stamp(from), core.Stamp(until))
+	if err != nil {
+		return nil, fmt.Errorf("tally of usage: %w", err)
+	}
+	out := map[string]int64{}
+	for _, r := range rows {
+		user := strconv.FormatInt(r.User, 10)
+		for series, n := range map[string]int64{"tokens|" + r.Model: r.Tokens, "usd|" + r.Model: r.Micro, "user_tokens|" + user: r.Tokens, "user_usd|" + user: r.Micro,
+			"bot_tokens|" + r.Bot: r.Tokens, "bot_usd|" + r.Bot: r.Micro} {
+			if n > 0 {
+				out[series] += n
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,64 @@
+package vault
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path"
+	"strconv"
+)
+
+// A Draft is a file of the vault in the making: nobody sees it under a name of
+// its own before Keep.
+type Draft struct {
+	v    *Vault
+	f    *os.File
+	temp string
+	done bool
+}
+
+// Draft begins a file in the folder dir, which is made when it is missing. End
+// it by Keep or Drop.
+func (v *Vault) Draft(dir string) (*Draft, error) {
+	temp := path.Join(dir, "."+strconv.FormatUint(rand.Uint64(), 36)+tempSuffix)
+	f, err := v.open(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return nil, explain("write", err)
+	}
+	return &Draft{v: v, f: f, temp: temp}, nil
+}
+
+// Write adds p to the file.
+func (d *Draft) Write(p []byte) (int, error) {
+	n, err := d.f.Write(p)
+	return n, explain("write", err)
+}
+
+// Keep gives the file its name, in the folder where it was begun: it is whole
+// and on the disk when Keep returns. A name that is taken is replaced. After an
+// error nothing is left of it.
+func (d *Draft) Keep(name string) error {
+	err := errors.Join(d.f.Sync(), d.f.Close())
+	if err == nil {
+		err = d.v.root.Rename(d.temp, name)
+	}
+	d.done = true
+	if err != nil {
+		_ = d.v.root.Remove(d.temp)
+		return explain("write", err)
+	}
+	return explain("write", d.v.syncDir(path.Dir(name)))
+}
+
+// Drop takes away what was written; after Keep it does nothing.
+func (d *Draft) Drop() {
+	if d.done {
+		return
+	}
+	d.done = true
+	_ = d.f.Close()
+	_ = d.v.root.Remove(d.temp)
+}
+
+// Remove deletes the file name for good; a missing one is fs.ErrNotExist.
+func (v *Vault) Remove(name string) error { return explain("remove", v.root.Remove(name)) }

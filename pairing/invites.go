@@ -1,0 +1,315 @@
+package pairing
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// Bounds of invitations.
+const (
+	InviteLife = 7 * 24 * time.Hour // an invitation's, where nobody says another
+
+	maxInviteLife = 365 * 24 * time.Hour
+	maxInviteUses = 1000
+	maxInvites    = 1000 // that wait, over all bots
+	inviteCode    = 16   // characters, five bits each: nobody guesses one
+)
+
+// An Invitation is what an invitation gives to whoever uses its code. Zero
+// fields are the presets: the bot's level, direct messages, one use, InviteLife.
+type Invitation struct {
+	ID        string        `json:"id"`
+	Bot       string        `json:"bot"`
+	Trust     core.Trust    `json:"trust_level"`
+	Scope     core.Scope    `json:"scope"`
+	Place     string        `json:"place,omitempty"` // the group, for scope group
+	Lasts     time.Duration `json:"lasts,omitempty"` // of the access, from its use on; 0 is without end
+	ExpiresAt time.Time     `json:"expires_at"`      // of the invitation
+	UsesLeft  int           `json:"uses_left"`       //
+	By        int64         `json:"by"`              // the user who invites
+	At        time.Time     `json:"at"`
+}
+
+type inviteRow struct {
+	ID      string     `db:"id"`
+	Bot     string     `db:"bot"`
+	Trust   core.Trust `db:"trust_level"`
+	Scope   core.Scope `db:"scope"`
+	Place   string     `db:"place"`
+	Lasts   int64      `db:"lasts"`
+	Expires string     `db:"expires_at"`
+	Uses    int        `db:"uses_left"`
+	By      int64      `db:"by"`
+	At      string     `db:"at"`
+}
+
+const inviteColumns = `SELECT id, bot, trust_level, scope, place, lasts, expires_at, uses_left, "by", at FROM invites`
+
+func (r inviteRow) public() Invitation {
+	return Invitation{ID: r.ID, Bot: r.Bot, Trust: r.Trust, Scope: r.Scope, Place: r.Place, Lasts: time.Duration(r.Lasts) * time.Second,
+		ExpiresAt: stamp(r.Expires), UsesLeft: r.Uses, By: r.By, At: stamp(r.At)}
+}
+
+// Invite makes an invitation; whoever sends the bot its code in a direct
+// message (/start CODE, /pair CODE) is let in as it says. The code is given
+// here and kept nowhere. The caller has made sure that by may let people in.
+func (b *Book) Invite(ctx context.Context, inv Invitation, by core.Actor) (code string, made Invitation, err error) {
+	code = newCode(inviteCode)
+	err = b.db.Tx(ctx, func(tx *store.Tx) error {
+		made, err = b.invitable(inv, tx.Time())
+		if err != nil {
+			return err
+		}
+		var n int
+		if err := tx.Get(ctx, &n, `SELECT count(*) FROM invites`); err != nil {
+			return err
+		}
+		if n >= maxInvites {
+			return core.Errorf(core.Busy, "%d invitations wait already: take some back first", maxInvites)
+		}
+		made.ID, made.By, made.At = strings.ToLower(rand.Text()[:16]), by.User, tx.Time()
+		_, err := tx.Exec(ctx, `INSERT INTO invites (id, hash, bot, trust_level, scope, place, lasts, expires_at, uses_left, "by", at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, made.ID, hash(code), made.Bot, made.Trust, string(made.Scope), made.Place,
+			int64(made.Lasts/time.Second), core.Stamp(made.ExpiresAt), made.UsesLeft, made.By, core.Stamp(made.At))
+		if err != nil {
+			return err
+		}
+		b.after(tx, made.Bot, "", "people")
+		return store.Audit(ctx, tx, by, "invite.create", made.ID, map[string]any{"bot": made.Bot, "trust": made.Trust.String(),
+			"scope": made.Scope, "uses": made.UsesLeft, "expires_at": core.Stamp(made.ExpiresAt)})
+	})
+	if err != nil {
+		return "", Invitation{}, fmt.Errorf("invite: %w", err)
+	}
+	for i := 4; i < len(code); i += 5 {
+		code = code[:i] + "-" + code[i:]
+	}
+	return code, made, nil
+}
+
+// invitable is inv with its presets, checked.
+func (b *Book) invitable(inv Invitation, now time.Time) (Invitation, error) {
+	var err error
+	if inv.Bot, err = b.bot(inv.Bot); err != nil {
+		return inv, err
+	}
+	if inv.Bot == "" && len(b.o.Bots()) == 1 {
+		inv.Bot = b.o.Bots()[0].Name
+	}
+	if !b.configured(inv.Bot) {
+		return inv, core.Errorf(core.Invalid, "an invitation is to one of the configured bots: name it")
+	}
+	p := b.o.Policy(inv.Bot)
+	preset := p.DMTrust
+	switch inv.Scope {
+	case "", core.ScopeDM:
+		inv.Scope = core.ScopeDM
+		if inv.Place != "" {
+			return inv, core.Errorf(core.Invalid, "an invitation to direct messages names no group")
+		}
+	case core.ScopeGroup:
+		if preset = p.GroupTrust; inv.Place == "" {
+			return inv, core.Errorf(core.Invalid, "an invitation to a group names it by its id")
+		}
+	default:
+		return inv, core.Errorf(core.Invalid, "an invitation is to direct messages (dm) or to a group (group)")
+	}
+	if inv.Trust, err = grantable(inv.Trust, preset); err != nil {
+		return inv, err
+	}
+	if inv.UsesLeft == 0 {
+		inv.UsesLeft = 1
+	}
+	if inv.UsesLeft < 1 || inv.UsesLeft > maxInviteUses {
+		return inv, core.Errorf(core.Invalid, "an invitation is good for 1 to %d people", maxInviteUses)
+	}
+	if inv.ExpiresAt.IsZero() {
+		inv.ExpiresAt = now.Add(InviteLife)
+	}
+	if !inv.ExpiresAt.After(now) || inv.ExpiresAt.After(now.Add(maxInviteLife)) {
+		return inv, core.Errorf(core.Invalid, "an invitation ends within a year from now")
+	}
+	if inv.Lasts < 0 || inv.Lasts > 10*maxInviteLife || inv.Lasts > 0 && inv.Lasts < time.Minute {
+		return inv, core.Errorf(core.Invalid, "access lasts at least a minute and at most ten years")
+	}
+	return inv, nil
+}
+
+// Invites lists the invitations that still work, the newest first.
+func (b *Book) Invites(ctx context.Context) ([]Invitation, error) {
+	var rows []inviteRow
+	err := b.db.Select(ctx, &rows, inviteColumns+` WHERE uses_left > 0 AND expires_at > $1 ORDER BY at DESC, id LIMIT $2`, core.Stamp(b.o.Clock.Now()), maxInvites)
+	if err != nil {
+		return nil, fmt.Errorf("invitations: %w", err)
+	}
+	out := make([]Invitation, len(rows))
+	for i, r := range rows {
+		out[i] = r.public()
+	}
+	return out, nil
+}
+
+// RevokeInvite takes an invitation back; who used it stays. NotFound without it.
+func (b *Book) RevokeInvite(ctx context.Context, id string, by core.Actor) error {
+	err := b.db.Tx(ctx, func(tx *store.Tx) error {
+		n, err := tx.Exec(ctx, `DELETE FROM invites WHERE id = $1`, id)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return core.Errorf(core.NotFound, "there is no such invitation any more")
+		}
+		tx.OnCommit(func() { b.o.Ring("people") })
+		return store.Audit(ctx, tx, by, "invite.revoke", id, nil)
+	})
+	if err != nil {
+		return fmt.Errorf("take back an invitation: %w", err)
+	}
+	return nil
+}
+
+// codes reports whether in carries a code that is decided here: an
+// invitation's or a link's. Without one the commands are ordinary.
+func codes(in *core.Inbound) bool {
+	return in.Kind == core.KindCommand && (in.Command == "pair" || in.Command == "link" || in.Command == "start") && plainCode(in.Text) != ""
+}
+
+// redeem decides about a code. handled is false for a /start whose payload is
+// none of ours: it is then a /start like any other.
+func (b *Book) redeem(ctx context.Context, tx *store.Tx, in *core.Inbound, s standing) (handled bool, err error) {
+	sum := hash(plainCode(in.Text))
+	typed := in.Command != "start"
+	if in.Group() { // everybody there has read it
+		b.deny(tx, ruleClaim)
+		return typed, b.void(ctx, tx, in, sum)
+	}
+	if s.rule == ruleCoolOff {
+		b.deny(tx, s.rule)
+		return true, nil
+	}
+	tries, silent, err := b.triers(ctx, tx, in.From)
+	if err != nil || silent {
+		b.deny(tx, ruleClaim)
+		return typed, err
+	}
+	if found, err := b.found(ctx, tx, in, s, sum); found || err != nil {
+		return true, err
+	}
+	if err := b.wrongTry(ctx, tx, in, tries); err != nil {
+		return true, err
+	}
+	if !typed {
+		return false, nil
+	}
+	if s.rule != "" && s.rule != ruleStranger { // the bot's policy is silence
+		return true, nil
+	}
+	text := "pair_wrong"
+	if tries[personKey(in.From)].Wrong >= claimTries {
+		text = "claim_silenced"
+	}
+	return true, b.post(ctx, tx, in.Address, "notice:pair:"+in.Bot+":"+in.UpdateID, text, words{})
+}
+
+// found carries out a code that is right: /pair and /start take invitations,
+// /link takes links, and none takes the other's.
+func (b *Book) found(ctx context.Context, tx *store.Tx, in *core.Inbound, s standing, sum string) (bool, error) {
+	if in.Command == "link" {
+		err := b.linked(ctx, tx, in, s)
+		if errors.Is(err, store.ErrNoRows) {
+			return false, nil
+		}
+		return true, err
+	}
+	inv, err := b.openInvite(ctx, tx, in, sum)
+	if err == nil {
+		return true, b.invited(ctx, tx, in, inv)
+	}
+	if !errors.Is(err, store.ErrNoRows) {
+		return false, err
+	}
+	return b.mistaken(ctx, tx, in, sum)
+}
+
+// void ends whatever a code that many have read would have opened.
+func (b *Book) void(ctx context.Context, tx *store.Tx, in *core.Inbound, sum string) error {
+	n, err := tx.Exec(ctx, `DELETE FROM invites WHERE hash = $1`, sum)
+	if err != nil {
+		return err
+	}
+	m, err := tx.Exec(ctx, `DELETE FROM link_codes WHERE hash = $1`, sum)
+	if n+m > 0 {
+		b.o.Log.Warn("a code was typed in a group and is void; make a new one", "bot", in.Bot)
+	}
+	return err
+}
+
+// openInvite is the invitation of this code to this bot, for somebody who was
+// not turned away since it was made; store.ErrNoRows without one.
+func (b *Book) openInvite(ctx context.Context, tx *store.Tx, in *core.Inbound, sum string) (r inviteRow, err error) {
+	err = tx.Get(ctx, &r, inviteColumns+` WHERE hash = $1 AND bot = $2 AND uses_left > 0 AND expires_at > $3`, sum, in.Bot, core.Stamp(tx.Time()))
+	if err != nil {
+		return r, err
+	}
+	var away bool
+	err = tx.Get(ctx, &away, `SELECT EXISTS (SELECT 1 FROM pairing_requests WHERE platform = $1 AND platform_user_id = $2 AND bot = $3 AND status = 'denied' AND resolved_at > $4)`,
+		in.From.Platform, in.From.ID, in.Bot, r.At)
+	if err == nil && away {
+		err = store.ErrNoRows
+	}
+	return r, err
+}
+
+// invited lets the sender in as the invitation says, and uses it up by one.
+func (b *Book) invited(ctx context.Context, tx *store.Tx, in *core.Inbound, r inviteRow) error {
+	key := "notice:pair:" + in.Bot + ":" + in.UpdateID
+	user, err := b.ensureUser(ctx, tx, in.From.Platform, in.From.ID, core.CleanName(in.From.Name))
+	if err != nil {
+		return err
+	}
+	now := core.Stamp(tx.Time())
+	var there bool
+	err = tx.Get(ctx, &there, `SELECT EXISTS (SELECT 1 FROM access WHERE bot = $1 AND user_id = $2 AND scope = $3 AND place = $4 AND (expires_at = '' OR expires_at > $5))`,
+		r.Bot, user, string(r.Scope), r.Place, now)
+	if err != nil {
+		return err
+	}
+	if there {
+		return b.post(ctx, tx, in.Address, key, "invite_known", words{})
+	}
+	n, err := tx.Exec(ctx, `UPDATE invites SET uses_left = uses_left - 1 WHERE id = $1 AND uses_left > 0`, r.ID)
+	if err != nil {
+		return err
+	}
+	if n == 0 { // somebody was first
+		return b.post(ctx, tx, in.Address, key, "pair_wrong", words{})
+	}
+	by := core.Actor{User: r.By, Via: "invitation"}
+	a := accessRow{Bot: r.Bot, User: user, Scope: r.Scope, Place: r.Place, Trust: r.Trust, By: who(by), At: now}
+	if r.Lasts > 0 {
+		a.ExpiresAt = core.Stamp(tx.Time().Add(time.Duration(r.Lasts) * time.Second))
+	}
+	if r.Scope == core.ScopeDM {
+		a.Chat = in.Chat
+	}
+	if err := putAccess(ctx, tx, a); err != nil {
+		return err
+	}
+	if err := b.post(ctx, tx, in.Address, key, "invited", words{}); err != nil {
+		return err
+	}
+	if r.Scope == core.ScopeDM {
+		if err := b.letIn(ctx, tx, in, r.Trust, by, "Let in by an invitation."); err != nil {
+			return err
+		}
+	}
+	b.after(tx, r.Bot, "invited", "pairing", "people")
+	return store.Audit(ctx, tx, by, "invite.use", r.ID, map[string]any{"bot": r.Bot, "user": user, "trust": r.Trust.String(), "scope": r.Scope})
+}

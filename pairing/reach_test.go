@@ -1,0 +1,62 @@
+package pairing
+
+import (
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// TestReachIsWhomTheOwnerLetIn: a person in their direct chat while the access
+// holds, a group while it is enabled, on that bot; nobody else.
+func TestReachIsWhomTheOwnerLetIn(t *testing.T) {
+	w := newWorld(t)
+	var ann int64
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) (err error) {
+		if ann, err = w.book.ensureUser(ctx, tx, "telegram", "7", "Ann"); err != nil {
+			return err
+		}
+		return putAccess(ctx, tx, accessRow{Bot: "tg", User: ann, Scope: core.ScopeDM, Trust: core.Sandboxed, Chat: "7", ExpiresAt: core.Stamp(w.clock.Now().Add(time.Hour)), At: core.Stamp(w.clock.Now())})
+	}))
+	w.ok(w.book.Enable(ctx, "tg", "-1", "Garden", core.Sandboxed, panel))
+	other := ann + 1
+	reach := func(bot, chat, place string, whose *int64) bool {
+		t.Helper()
+		ok, err := w.book.Reach(ctx, w.db, core.Address{Bot: bot, Chat: chat, Place: place}, whose)
+		w.ok(err)
+		return ok
+	}
+	check := func(when string, person, group bool) {
+		t.Helper()
+		if got := reach("tg", "7", "", nil); got != person {
+			t.Errorf("%s: the person is reached: %v", when, got)
+		}
+		if got := reach("tg", "7", "", &ann); got != person {
+			t.Errorf("%s: the person reaches themselves: %v", when, got)
+		}
+		if got := reach("tg", "-1/5", "-1", nil); got != group {
+			t.Errorf("%s: the group is reached: %v", when, got)
+		}
+		for _, no := range [][2]string{{"tg2", "7"}, {"dc", "7"}, {"tg", "8"}, {"tg", ""}} {
+			if reach(no[0], no[1], "", nil) {
+				t.Errorf("%s: %v is reached", when, no)
+			}
+		}
+		if reach("tg", "7", "", &other) || reach("tg", "-1", "-1", &ann) || reach("tg2", "-1", "-1", nil) {
+			t.Errorf("%s: somebody reaches more than their own", when)
+		}
+	}
+	check("let in", true, true)
+	w.ok(w.book.Disable(ctx, "tg", "-1", panel))
+	check("group disabled", true, false)
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { // as a block would be that took no access
+		_, err := tx.Exec(ctx, `INSERT INTO blocks (platform, platform_user_id, bot, at) VALUES ('telegram', '7', '*', '')`)
+		return err
+	}))
+	check("blocked", false, false)
+	w.ok(w.book.Unblock(ctx, "*", "telegram", "7", panel))
+	check("unblocked", true, false)
+	w.clock.Advance(time.Hour)
+	check("expired", false, false)
+}

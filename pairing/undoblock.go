@@ -1,0 +1,114 @@
+package pairing
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// UndoBlock takes a block back within UndoFor of it, and gives back the access
+// that it took. Requests that waited stay denied, without cool-off. Too late is
+// a core.Conflict, nobody blocked a core.NotFound.
+func (b *Book) UndoBlock(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error {
+	bot, err := b.blockable(bot, platform, platformUserID)
+	if err != nil {
+		return err
+	}
+	err = b.db.Tx(ctx, func(tx *store.Tx) error {
+		var at string
+		err := tx.Get(ctx, &at, `SELECT at FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot = $3`, platform, platformUserID, bot)
+		if errors.Is(err, store.ErrNoRows) {
+			return core.Errorf(core.NotFound, "this person is not blocked there any more")
+		}
+		if err != nil {
+			return err
+		}
+		if when := stamp(at); tx.Time().Sub(when) > UndoFor {
+			return core.Errorf(core.Conflict, "a block can be undone for %d seconds; this one was made at %s UTC. Unblock them instead: then they may ask anew", int(UndoFor.Seconds()), when.UTC().Format("15:04:05"))
+		}
+		if err := b.unblock(ctx, tx, bot, platform, platformUserID, at); err != nil {
+			return err
+		}
+		if err := uncool(ctx, tx, bot, platform, platformUserID); err != nil {
+			return err
+		}
+		b.after(tx, bot, "undone", "pairing", "people")
+		return store.Audit(ctx, tx, by, "access.undo", platform+":"+platformUserID, map[string]any{"bot": bot, "was": "blocked"})
+	})
+	if err != nil {
+		return fmt.Errorf("undo block: %w", err)
+	}
+	return nil
+}
+
+// uncool has what was denied stay so in the list, and count no longer as lately.
+func uncool(ctx context.Context, tx *store.Tx, bot, platform, id string) error {
+	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET resolved_at = $1 WHERE platform = $2 AND platform_user_id = $3 AND status = 'denied' AND resolved_at > $1 AND $4 IN (bot, '*')`,
+		core.Stamp(tx.Time().Add(-CoolOff)), platform, id, bot)
+	return err
+}
+
+// tookBy is the access that a block is about to take; "" for none.
+func (b *Book) tookBy(ctx context.Context, tx *store.Tx, bot, platform, id string) (string, error) {
+	var all, rows []accessRow
+	err := tx.Select(ctx, &all, `SELECT a.id, a.bot, a.user_id, a.scope, a.place, a.trust_level, a.expires_at, a.chat, a."by", a.at
+		FROM access a JOIN identities i ON i.user_id = a.user_id WHERE i.platform = $1 AND i.platform_user_id = $2 LIMIT 1000`, platform, id)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range b.botsOf(bot, platform) {
+		for _, a := range all {
+			if a.Bot == name {
+				rows = append(rows, a)
+			}
+		}
+	}
+	if len(rows) == 0 {
+		return "", nil
+	}
+	text, err := json.Marshal(rows)
+	return string(text), err
+}
+
+// unblock removes the block that was made at a moment, if there is one, and
+// gives back what it took. Access that was given since stays as it is.
+func (b *Book) unblock(ctx context.Context, tx *store.Tx, bot, platform, id, at string) error {
+	var took string
+	err := tx.Get(ctx, &took, `SELECT took FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot = $3 AND at = $4`, platform, id, bot, at)
+	if errors.Is(err, store.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot = $3 AND at = $4`, platform, id, bot, at); err != nil {
+		return err
+	}
+	if took == "" {
+		return nil
+	}
+	var rows []accessRow
+	if err := json.Unmarshal([]byte(took), &rows); err != nil {
+		return fmt.Errorf("access that a block took: %w", err)
+	}
+	for _, a := range rows {
+		_, err := tx.Exec(ctx, `INSERT INTO access (bot, user_id, scope, place, trust_level, expires_at, chat, "by", at)
+			SELECT $1, user_id, $2, $3, $4, $5, $6, $7, $8 FROM identities WHERE platform = $9 AND platform_user_id = $10 AND user_id = $11
+			ON CONFLICT (bot, user_id, scope, place) DO NOTHING`,
+			a.Bot, string(a.Scope), a.Place, a.Trust, a.ExpiresAt, a.Chat, a.By, a.At, platform, id, a.User)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetTaken drops what can no longer be given back.
+func forgetTaken(ctx context.Context, tx *store.Tx) error {
+	_, err := tx.Exec(ctx, `UPDATE blocks SET took = '' WHERE took <> '' AND at < $1`, core.Stamp(tx.Time().Add(-UndoFor)))
+	return err
+}

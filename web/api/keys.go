@@ -1,0 +1,123 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"gatehouse/core"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+)
+
+// Keys are the API keys. Create refuses a user that there is not.
+type Keys interface {
+	List(ctx context.Context, limit int) ([]auth.KeyRow, error)
+	Create(ctx context.Context, n auth.NewKey, by core.Actor) (secret string, row auth.KeyRow, err error)
+	Revoke(ctx context.Context, id string, by core.Actor) error
+}
+
+// accessRoutes are keys, log, figures, and sending unasked.
+func (a *API) accessRoutes() map[string]web.Handler {
+	return map[string]web.Handler{
+		"GET /api/keys":                     a.keys,
+		"POST /api/keys":                    a.createKey,
+		"DELETE /api/keys/{id}":             a.revokeKey,
+		"GET /api/audit":                    a.auditLog,
+		"GET /api/usage":                    a.usage,
+		"POST /api/bots/{bot}/messages":     a.sendUnasked,
+		"GET /api/bots/{bot}/messages/{id}": a.sentUnasked,
+	}
+}
+
+// keys is GET /api/keys.
+func (a *API) keys(w http.ResponseWriter, r *http.Request) error {
+	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
+		return err
+	}
+	rows, err := a.Keys.List(r.Context(), auth.MaxKeys+1)
+	if err != nil {
+		return err
+	}
+	if rows == nil {
+		rows = []auth.KeyRow{}
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"keys": rows})
+}
+
+// createKey is POST /api/keys. Nobody makes a key that may more than they may,
+// and only the owner makes one that counts as the owner.
+func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	fields, err := readFields(w, r)
+	if err != nil {
+		return err
+	}
+	n, ignored, err := readKey(fields, p)
+	if err != nil {
+		return err
+	}
+	if err := mayGive(p, n); err != nil {
+		return err
+	}
+	secret, row, err := a.Keys.Create(r.Context(), n, p.Actor())
+	if err != nil {
+		return err
+	}
+	if text := warning(ignored); text != "" {
+		w.Header().Set("Warning", text)
+	}
+	return web.WriteJSON(w, http.StatusCreated, map[string]any{"key": secret, "record": row})
+}
+
+func mayGive(p auth.Principal, n auth.NewKey) error {
+	switch {
+	case n.Trust > p.Trust:
+		return core.Errorf(core.Denied, "the trust level %s is above your own, which is %s", n.Trust, p.Trust)
+	case n.User == core.Operator && p.User != core.Operator:
+		return core.Errorf(core.Denied, "only the owner can make a key of the owner's")
+	}
+	for _, s := range n.Scopes {
+		if slices.Contains(auth.Scopes(), s) && !p.Has(s) {
+			return core.Errorf(core.Denied, "you don't have the scope %s yourself", s)
+		}
+	}
+	return nil
+}
+
+// readKey reads the wish for a key; whose it is, unless it says so, is p's.
+func readKey(fields map[string]json.RawMessage, p auth.Principal) (n auth.NewKey, ignored []string, err error) {
+	n.User = p.User
+	into := map[string]any{"label": &n.Label, "user_id": &n.User, "trust_level": &n.Trust, "scopes": &n.Scopes, "expires_at": &n.ExpiresAt}
+	for name, value := range fields {
+		dest, known := into[name]
+		switch {
+		case !known:
+			ignored = append(ignored, name)
+		case json.Unmarshal(value, dest) != nil:
+			return n, nil, fieldProblem(web.Invalid, name, "the field "+name+" is not valid")
+		}
+	}
+	if len(n.Label) > 400 {
+		return n, nil, fieldProblem(web.TooLarge, "label", "the field label is over 400 bytes")
+	}
+	return n, ignored, nil
+}
+
+// revokeKey is DELETE /api/keys/{id}.
+func (a *API) revokeKey(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	if err := a.Keys.Revoke(r.Context(), r.PathValue("id"), p.Actor()); err != nil {
+		return fmt.Errorf("revoke key: %w", err)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

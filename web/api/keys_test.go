@@ -1,0 +1,105 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+	"gatehouse/web/auth"
+)
+
+// TestNobodyMakesAKeyThatMayMoreThanTheyMay: not in scope, not in trust, and
+// not as the owner; what is made is what was asked for, shown once.
+func TestNobodyMakesAKeyThatMayMoreThanTheyMay(t *testing.T) {
+	h := open(t, options{})
+	admin := h.keyOf(7, core.Vault, auth.ScopeAdmin, auth.ScopeChat)
+	owner := h.keyOf(core.Operator, core.Full, auth.Scopes()...)
+	for _, body := range []string{
+		`{"label":"a","trust_level":"full"}`, `{"label":"a","trust_level":"vault","scopes":["send"]}`, `{"label":"a","trust_level":"vault","scopes":["chat","metrics"]}`,
+		`{"label":"a","trust_level":"sandboxed","user_id":1}`,
+	} {
+		h.want(403, "forbidden", admin, "POST", "/api/keys", body)
+	}
+	for _, body := range []string{
+		`{}`, `{"label":"a"}`, `{"trust_level":"vault"}`, `{"label":"a","trust_level":"root"}`, `{"label":"a","trust_level":"vault","scopes":["root"]}`, `{"label":"a","trust_level":"vault","scopes":"chat"}`,
+		`{"label":"a","trust_level":"vault","expires_at":"2020-01-01T00:00:00Z"}`, `{"label":"a","trust_level":"vault","expires_at":"soon"}`, `{"label":"a","trust_level":"vault","user_id":"me"}`,
+	} {
+		h.want(400, "invalid-request", owner, "POST", "/api/keys", body)
+	}
+	h.want(413, "too-large", owner, "POST", "/api/keys", `{"label":"`+strings.Repeat("x", 500)+`","trust_level":"vault"}`)
+	end := h.clock.Now().Add(time.Hour).Format(time.RFC3339)
+	res := h.do(admin, "POST", "/api/keys", `{"label":"phone","trust_level":"sandboxed","scopes":["chat"],"expiresAt":"`+end+`","colour":"red"}`)
+	if w := res.Header.Get("Warning"); !strings.Contains(w, "colour") {
+		t.Errorf("Warning %q", w)
+	}
+	m := h.answer(res)
+	record, _ := m["record"].(map[string]any)
+	secret, _ := m["key"].(string)
+	if res.StatusCode != 201 || record["user_id"] != 7.0 || record["trust_level"] != "sandboxed" || record["expires_at"] == nil {
+		t.Fatalf("%d %v", res.StatusCode, m)
+	}
+	listed, _ := json.Marshal(h.want(200, "", owner, "GET", "/api/keys", ""))
+	if !strings.Contains(string(listed), `"label":"phone"`) || strings.Contains(string(listed), secret[3:]) {
+		t.Errorf("the list: %s", listed)
+	}
+	h.want(403, "forbidden", secret, "GET", "/api/keys", "")
+	h.want(200, "", secret, "GET", "/api/chat", "")
+	h.want(204, "", admin, "DELETE", "/api/keys/"+record["id"].(string), "")
+	h.want(401, "unauthorized", secret, "GET", "/api/chat", "")
+	h.want(404, "not-found", admin, "DELETE", "/api/keys/"+record["id"].(string), "")
+	rows, err := h.keys.List(context.Background(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if r.User == core.Operator {
+			h.want(403, "forbidden", admin, "DELETE", "/api/keys/"+r.ID, "")
+		}
+	}
+}
+
+// TestLogAndFiguresAreReadByAdminsWithTheirFilters over HTTP; what they choose is
+// tested where they are made.
+func TestLogAndFiguresAreReadByAdminsWithTheirFilters(t *testing.T) {
+	h := open(t, options{})
+	admin := h.key(auth.ScopeAdmin)
+	h.spare(7)
+	for i := range 5 {
+		if err := h.db.Tx(context.Background(), func(tx *store.Tx) error {
+			return store.Audit(context.Background(), tx, core.Actor{User: int64(i % 2), Via: "panel"}, "bot.stop", "one", map[string]any{"n": i})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		h.clock.Advance(time.Minute)
+	}
+	page := h.want(200, "", admin, "GET", "/api/audit?action=bot.*&user_id=0&via=panel&subject=one&limit=2", "")
+	events := page["events"].([]any)
+	if first := events[0].(map[string]any); len(events) != 2 || first["action"] != "bot.stop" || first["detail"].(map[string]any)["n"] != 4.0 {
+		t.Errorf("%v", page)
+	}
+	page = h.want(200, "", admin, "GET", "/api/audit?action=bot.*&user_id=0&limit=2&cursor="+page["next_cursor"].(string), "")
+	if events = page["events"].([]any); len(events) != 1 || page["next_cursor"] != "" {
+		t.Errorf("%v", page)
+	}
+	since := h.clock.Now().Add(-90 * time.Second).Format("2006-01-02T15:04:05Z")
+	if page = h.want(200, "", admin, "GET", "/api/audit?action=bot.stop&since="+since, ""); len(page["events"].([]any)) != 1 {
+		t.Errorf("since %s: %v", since, page)
+	}
+	for _, bad := range []string{"user_id=ann", "since=yesterday", "until=1", "limit=0", "limit=501", "cursor=x", "subject=" + strings.Repeat("x", 300)} {
+		h.want(400, "invalid-request", admin, "GET", "/api/audit?"+bad, "")
+	}
+	m := h.want(200, "", admin, "GET", "/api/usage?by=user,model", "")
+	if f := m["figures"].([]any); len(f) != 1 || f[0].(map[string]any)["cost_usd"] != 1.5 || f[0].(map[string]any)["user_id"] != 7.0 || f[0].(map[string]any)["model"] != "local/quote" {
+		t.Errorf("%v", m)
+	}
+	if f := h.want(200, "", admin, "GET", "/api/usage?user_id=8", "")["figures"].([]any); len(f) != 0 {
+		t.Errorf("another person's: %v", f)
+	}
+	for _, bad := range []string{"by=name", "by=", "since=2026-01-01&until=2020-01-01", "since=2020-01-01", "user_id=x"} {
+		h.want(400, "invalid-request", admin, "GET", "/api/usage?"+bad, "")
+	}
+}

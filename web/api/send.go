@@ -1,0 +1,143 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"gatehouse/core"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+)
+
+// Mail has bots say what nobody has asked for. Send stores a message, or finds
+// the one that was stored under its ID before: core.Conflict when that said
+// something else, core.NotFound for a chat that the bot may not write to,
+// core.Busy when too many wait there. Sent is core.NotFound without one.
+type Mail interface {
+	Send(ctx context.Context, m Unasked, by core.Actor) (Posted, error)
+	Sent(ctx context.Context, id string) (Posted, error)
+}
+
+// An Unasked is a message that a program wants said.
+type Unasked struct {
+	ID   string `json:"id"` // "<user>-<uuid>", so that it can be told whose it is
+	Bot  string `json:"bot"`
+	Chat string `json:"chat"` // as the connector names it, or OwnerChat
+	Text string `json:"text"` // Markdown
+	// Attachments are files of the vault, each sent after the text as a message
+	// of its own; what Trust may not read is core.Invalid.
+	Attachments []string   `json:"attachments,omitempty"`
+	Trust       core.Trust `json:"trust_level,omitempty"`
+	// Files are kept already, and sent after Attachments. Whose message is not
+	// stored by Send, also because it was before, they are removed by it.
+	Files []core.File `json:"files,omitempty"`
+	// User: only direct chats of this person are reached; nil: every chat that the bot may write to.
+	User *int64 `json:"user_id,omitempty"`
+}
+
+// OwnerChat stands for the owner's direct chat with the bot.
+const OwnerChat = "owner"
+
+// A Posted is such a message as it is now.
+type Posted struct {
+	ID        string    `json:"id"`
+	Bot       string    `json:"bot"`
+	Chat      string    `json:"chat"`
+	Status    string    `json:"status"`    // queued, sending, sent, unknown, failed
+	Parts     int       `json:"parts"`     // messages on the platform that it makes
+	Delivered int       `json:"delivered"` // of them
+	Error     string    `json:"error,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	SentAt    time.Time `json:"sent_at,omitzero"` // when the last part arrived
+}
+
+// MaxSendFiles bounds the attachments of one message.
+const MaxSendFiles = 5
+
+// maxSendBody bounds the body without its files: a text of MaxMessage may be
+// written with six bytes for one.
+const maxSendBody = 1 << 20
+
+var sendID = regexp.MustCompile(`^-?[0-9]{1,19}-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+
+// NewSendID is the id of a message of user; the same idempotency key of the
+// same caller gives the same one.
+func NewSendID(user int64, caller, key string) string {
+	id := uuid.NewString()
+	if key != "" {
+		id = uuid.NewSHA1(space, []byte("send\x00"+caller+"\x00"+key)).String()
+	}
+	return strconv.FormatInt(user, 10) + "-" + id
+}
+
+// sendUnasked is POST /api/bots/{bot}/messages.
+func (a *API) sendUnasked(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeSend)
+	if err != nil {
+		return err
+	}
+	key, once := r.Header.Get("Idempotency-Key"), len(r.Header.Values("Idempotency-Key")) > 0
+	if once && !idempotencyKey.MatchString(key) {
+		return core.Errorf(core.Invalid, "the Idempotency-Key must be 1 to 128 printable ASCII characters")
+	}
+	bot, err := a.bot(r.PathValue("bot"))
+	if err != nil {
+		return err
+	}
+	body, err := a.readUnasked(w, r, p.User)
+	if err != nil {
+		return err
+	}
+	m := body.Unasked
+	m.ID, m.Bot, m.Trust = NewSendID(p.User, caller(p), key), bot.Bot, p.Trust
+	if !p.Governs() { // others have a bot write to nobody but themselves
+		m.User = &p.User
+	}
+	if text := warning(body.ignored); text != "" {
+		w.Header().Set("Warning", text)
+	}
+	posted, err := a.Mail.Send(r.Context(), m, p.Actor())
+	switch core.KindOf(err) {
+	case core.Busy:
+		return &web.Problem{Fault: web.TooManyRequests, Detail: core.TextOf(err), RetryAfter: 30 * time.Second, Err: err}
+	case core.NotFound:
+		return &web.Problem{Fault: web.NotFound, Detail: core.TextOf(err), Extra: map[string]any{"field": "chat"}, Err: err}
+	}
+	if err != nil {
+		return fmt.Errorf("send: %w", err)
+	}
+	w.Header().Set("Location", "/api/bots/"+posted.Bot+"/messages/"+posted.ID)
+	return web.WriteJSON(w, http.StatusAccepted, posted)
+}
+
+// sentUnasked is GET /api/bots/{bot}/messages/{id}.
+func (a *API) sentUnasked(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeSend, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	none := core.Errorf(core.NotFound, "there is no such message, or it was delivered over two days ago")
+	id := r.PathValue("id")
+	if !sendID.MatchString(id) || !strings.HasPrefix(id, strconv.FormatInt(p.User, 10)+"-") && !p.Has(auth.ScopeAdmin) {
+		return none
+	}
+	bot, err := a.bot(r.PathValue("bot"))
+	if err != nil {
+		return err
+	}
+	posted, err := a.Mail.Sent(r.Context(), id)
+	if core.KindOf(err) == core.NotFound || err == nil && posted.Bot != bot.Bot {
+		return none
+	}
+	if err != nil {
+		return fmt.Errorf("sent: %w", err)
+	}
+	return web.WriteJSON(w, http.StatusOK, posted)
+}

@@ -1,0 +1,246 @@
+package v0
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/session"
+	"gatehouse/web"
+	"gatehouse/web/auth"
+)
+
+// pageSize is how many sessions or messages one answer holds at most.
+const pageSize = 200
+
+type row struct {
+	ID               string    `json:"id"`
+	Title            string    `json:"title"`
+	AgentPath        string    `json:"agentPath"`
+	Module           string    `json:"module"`
+	Model            string    `json:"model"`
+	WorkingDirectory string    `json:"workingDirectory"`
+	MessageCount     int       `json:"messageCount"`
+	Archived         bool      `json:"archived"`
+	CreatedAt        time.Time `json:"createdAt"`
+	LastAccessed     time.Time `json:"lastAccessed"`
+	ContinuedFrom    string    `json:"continuedFrom,omitempty"`
+}
+
+// row is a session as lists show it: its agent by the path of its file, or by
+// name where it has none.
+func (a *API) row(s session.Session) row {
+	agent := s.AgentType
+	for _, x := range a.Agents() {
+		if x.Name == agent && x.Path != "" {
+			agent = x.Path
+		}
+	}
+	return row{s.ID, s.Title, agent, s.Module, s.Model, s.WorkingDirectory, s.MessageCount, s.Archived, s.CreatedAt, s.LastAccessed, s.ContinuedFrom}
+}
+
+func everybody(p auth.Principal) bool { return p.Has(auth.ScopeAdmin) && p.Has(auth.ScopeRead) }
+
+// list is GET /api/chat/sessions.
+func (a *API) list(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	f := session.Filter{User: p.User, All: everybody(p), Limit: pageSize, Cursor: q.Get("cursor")}
+	if given := q.Get("archived"); given != "" {
+		archived, err := strconv.ParseBool(given)
+		if err != nil {
+			return core.Errorf(core.Invalid, "archived must be true or false")
+		}
+		f.Archived = &archived
+	}
+	page, next, err := a.Sessions.List(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	rows := make([]row, 0, len(page))
+	for _, s := range page {
+		rows = append(rows, a.row(s))
+	}
+	out := map[string]any{"sessions": rows}
+	if next != "" {
+		out["nextCursor"] = next
+	}
+	return web.WriteJSON(w, http.StatusOK, out)
+}
+
+type message struct {
+	Role      string    `json:"role"`
+	Content   string    `json:"content"`
+	Timestamp time.Time `json:"timestamp,omitzero"`
+	ToolCalls []call    `json:"toolCalls,omitempty"`
+}
+
+// read is GET /api/chat/session/{id}: the session and its newest messages, in
+// words.
+func (a *API) read(w http.ResponseWriter, r *http.Request) error {
+	_, d, err := a.Today.Found(r, auth.ScopeRead, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	page, err := a.Sessions.Page(r.Context(), d.Session, session.PageQuery{Limit: pageSize})
+	if err != nil {
+		return err
+	}
+	messages := []message{}
+	for _, m := range page.Messages {
+		if x := messageOf(m); x.Content != "" || len(x.ToolCalls) > 0 {
+			messages = append(messages, x)
+		}
+	}
+	return web.WriteJSON(w, http.StatusOK, struct {
+		row
+		Messages []message `json:"messages"`
+		HasMore  bool      `json:"hasMore"`
+	}{a.row(d.Session), messages, page.More})
+}
+
+func messageOf(m session.Message) message {
+	out := message{Role: m.Role, Timestamp: m.At}
+	var words []string
+	for _, b := range m.Blocks {
+		switch b.Type {
+		case "text":
+			words = append(words, b.Text)
+		case "tool_use":
+			input := b.Input
+			if !json.Valid(input) {
+				input = json.RawMessage("{}")
+			}
+			out.ToolCalls = append(out.ToolCalls, call{b.ID, b.Name, input})
+		}
+	}
+	out.Content = strings.Join(words, "\n\n")
+	return out
+}
+
+func done(w http.ResponseWriter, id string, more map[string]any) error {
+	out := map[string]any{"success": true, "sessionId": id}
+	for k, v := range more {
+		out[k] = v
+	}
+	return web.WriteJSON(w, http.StatusOK, out)
+}
+
+// remove is DELETE /api/chat/session/{id}.
+func (a *API) remove(w http.ResponseWriter, r *http.Request) error {
+	p, d, err := a.Today.Found(r, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	if err := a.Editor.Delete(r.Context(), d.ID, p.Actor()); err != nil {
+		return err
+	}
+	return done(w, d.ID, nil)
+}
+
+// archive is POST /api/chat/session/{id}/archive and …/unarchive.
+func (a *API) archive(yes bool) web.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		p, d, err := a.Today.Found(r, auth.ScopeChat)
+		if err != nil {
+			return err
+		}
+		if _, err := a.Editor.Update(r.Context(), d.ID, session.Change{Archived: &yes, Trust: p.Trust}, p.Actor()); err != nil {
+			return err
+		}
+		return done(w, d.ID, map[string]any{"archived": yes})
+	}
+}
+
+// clear is DELETE /api/chat/session: it archives the caller's newest session
+// with the agent, so that nothing is lost by a client that knows no ids.
+func (a *API) clear(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	given, err := agentOf(w, r)
+	if err != nil {
+		return err
+	}
+	name := strings.TrimSuffix(given[strings.LastIndexByte(given, '/')+1:], ".md")
+	for _, x := range a.Agents() {
+		if x.Path == given || strings.EqualFold(x.Name, given) {
+			name = x.Name
+		}
+	}
+	no, yes := false, true
+	page, _, err := a.Sessions.List(r.Context(), session.Filter{User: p.User, AgentType: name, Archived: &no, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(page) == 0 {
+		return core.Errorf(core.NotFound, "you have no session with this agent that is not archived")
+	}
+	if _, err := a.Editor.Update(r.Context(), page[0].ID, session.Change{Archived: &yes, Trust: p.Trust}, p.Actor()); err != nil {
+		return err
+	}
+	return done(w, page[0].ID, map[string]any{"archived": true})
+}
+
+// agentOf is agentPath, from the address or the body.
+func agentOf(w http.ResponseWriter, r *http.Request) (string, error) {
+	given := r.URL.Query().Get("agentPath")
+	if given == "" && r.ContentLength != 0 {
+		raw, err := web.ReadJSON(w, r, web.MaxJSON)
+		if err != nil {
+			return "", err
+		}
+		var body struct {
+			AgentPath string `json:"agentPath"`
+		}
+		if json.Unmarshal(raw, &body) != nil {
+			return "", core.Errorf(core.Invalid, "the body must be an object with agentPath")
+		}
+		given = body.AgentPath
+	}
+	if given == "" || len(given) > 400 {
+		return "", core.Errorf(core.Invalid, "say in agentPath with which agent the session is that is to be cleared")
+	}
+	return given, nil
+}
+
+// agents is GET /api/agents.
+func (a *API) agents(w http.ResponseWriter, r *http.Request) error {
+	if _, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat); err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"agents": a.Agents()})
+}
+
+// stats is GET /api/stats: of the caller's own sessions, of everybody's with
+// the scope admin.
+func (a *API) stats(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
+	if err != nil {
+		return err
+	}
+	yes := true
+	f := session.Filter{User: p.User, All: everybody(p)}
+	total, err := a.Sessions.Count(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	f.Archived = &yes
+	archived, err := a.Sessions.Count(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	rss, loaded := a.Memory()
+	return web.WriteJSON(w, http.StatusOK, map[string]any{
+		"sessions":       map[string]int{"total": total, "active": max(0, total-archived), "archived": archived},
+		"memory":         map[string]any{"rss_bytes": rss, "loaded_sessions": loaded},
+		"uptime_seconds": int64(a.Clock.Now().Sub(a.began).Seconds()),
+	})
+}
