@@ -190,8 +190,8 @@ func TestWhereNoGroupCanBeMadeTheProgramIsWatchedAndItIsSaid(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	why, gone := make(chan string, 1), make(chan struct{})
-	cmd, err := box.Command(ctx, Spec{Dir: "/tmp", Env: []string{"PATH=/usr/bin:/bin"}, Limits: Limits{Memory: 32 << 20},
-		OnLimit: func(s string) { why <- s }, OnGone: func() { close(gone) }}, "/bin/sh", "-c", `perl -e '$x = "x" x 80_000_000; sleep 300'`)
+	cmd, err := box.Command(ctx, Spec{Dir: "/tmp", Env: []string{"PATH=/usr/bin:/bin"}, Limits: Limits{Memory: 64 << 20},
+		OnLimit: func(s string) { why <- s }, OnGone: func() { close(gone) }}, "/bin/sh", "-c", `perl -e '$x = "x" x 90_000_000; sleep 300'`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestWhereNoGroupCanBeMadeTheProgramIsWatchedAndItIsSaid(t *testing.T) {
 	}
 	select {
 	case s := <-why:
-		if !strings.Contains(s, "32 MiB of memory") {
+		if !strings.Contains(s, "64 MiB of memory") {
 			t.Error(s)
 		}
 	default:
