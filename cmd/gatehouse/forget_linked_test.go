@@ -83,6 +83,9 @@ func TestALinkedPersonIsFoundAndForgottenAsOne(t *testing.T) {
 	if n := w.count(`SELECT count(*) FROM api_keys WHERE user_id IN ($1, $2)`, l.user, to); n != 0 {
 		t.Errorf("%d keys are left", n)
 	}
+	if made, over := w.count(`SELECT count(*) FROM audit_events WHERE action = 'key.create'`), w.count(`SELECT count(*) FROM audit_events WHERE action = 'key.revoke'`); made == 0 || over != made {
+		t.Errorf("of %d keys the audit tells that %d are over", made, over)
+	}
 	if _, err := os.Stat(filepath.Join(w.cfg.VaultPath, "Guests", fmt.Sprint(to), fmt.Sprintf("linked-%d", l.user), "deep", "notes.md")); err != nil {
 		t.Error(err)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -347,73 +346,4 @@ func settleRestored(ctx context.Context, path string) (r queue.Restored, err err
 		return store.Audit(ctx, tx, cli, "backup.restore", "", map[string]any{"messages": r.Messages, "sends": r.Sends})
 	})
 	return r, err
-}
-
-// staged are the entries of the tree.
-func (r *restoring) staged() (names []string, err error) {
-	entries, err := os.ReadDir(r.tree())
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return names, err
-}
-
-// finish moves the tree's entries to their places. It can be done again.
-func (r *restoring) finish(state restoreState) error {
-	for _, name := range state.Names {
-		from, to := filepath.Join(r.tree(), name), filepath.Join(r.vault, name)
-		if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
-			continue // moved before a crash
-		}
-		if err := os.Rename(from, to); err != nil {
-			return fmt.Errorf("finish the restore: %w", err)
-		}
-	}
-	if !r.inside() {
-		if err := os.Rename(r.stagedDB(), r.db); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("finish the restore: %w", err)
-		}
-		if err := syncFolder(filepath.Dir(r.db)); err != nil {
-			return err
-		}
-	}
-	if err := syncFolder(r.vault); err != nil {
-		return err
-	}
-	return errors.Join(os.RemoveAll(r.work), syncFolder(r.vault))
-}
-
-func (r *restoring) stateFile() string { return filepath.Join(r.work, "state.json") }
-
-func (r *restoring) readState() (state restoreState, ok bool) {
-	b, err := os.ReadFile(r.stateFile())
-	return state, err == nil && json.Unmarshal(b, &state) == nil
-}
-
-// writeState replaces the state in one step and has it on the disk.
-func (r *restoring) writeState(state restoreState) error {
-	b, err := json.Marshal(state)
-	if err != nil {
-		return err
-	}
-	f, err := os.OpenFile(r.stateFile()+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), r.stateFile()); err != nil {
-		return err
-	}
-	return syncFolder(r.work)
-}
-
-// refuseUnfinished keeps everybody out of a vault whose restore has not ended.
-func refuseUnfinished(vault string) error {
-	if _, err := os.Lstat(filepath.Join(vault, restoreDir)); err == nil {
-		return core.Errorf(core.Conflict, "a restore into the vault %s was not finished: run 'gatehouse restore FILE' again", vault)
-	}
-	return nil
 }

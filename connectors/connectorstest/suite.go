@@ -1,8 +1,6 @@
 package connectorstest
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -88,95 +86,6 @@ func Suite(t *testing.T, open func(t *testing.T) *Platform) {
 				t.Errorf("the log holds the token: %s", text)
 			}
 		})
-	}
-}
-
-// A bench is one test's connector with what is around it.
-type bench struct {
-	*testing.T
-	p          *Platform
-	conn       connectors.Connector
-	store      *Store
-	log        buffer
-	states     chan core.BotState
-	dm, thread core.Address
-	cancel     context.CancelFunc
-	ended      chan error
-}
-
-// A buffer is a log that may be written by several goroutines.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// start runs the connector; stop ends it.
-func (b *bench) start() {
-	ctx, cancel := context.WithCancel(b.Context())
-	b.cancel, b.ended = cancel, make(chan error, 1)
-	go func() { b.ended <- b.conn.Run(ctx, b.store, func(s core.BotState) { b.states <- s }) }()
-}
-
-func (b *bench) stop() {
-	if b.cancel != nil {
-		b.cancel()
-		<-b.ended
-		b.cancel = nil
-	}
-	if c, ok := b.conn.(interface{ Close() error }); ok {
-		c.Close()
-	}
-}
-
-// await reads reports until one is in phase.
-func (b *bench) await(phase core.Phase) core.BotState {
-	b.Helper()
-	late := time.After(20 * time.Second)
-	for {
-		select {
-		case s := <-b.states:
-			if s.State == phase {
-				return s
-			}
-		case <-late:
-			b.Fatalf("never reported %s", phase)
-		}
-	}
-}
-
-// send sends at the connector's pace.
-func (b *bench) send(to core.Address, replaces string, part core.Part) core.Delivery {
-	if p, ok := b.conn.(connectors.Pacer); ok {
-		for wait := p.Wait(to); wait > 0; wait = p.Wait(to) {
-			if !core.Sleep(b.Context(), core.System{}, min(wait, 5*time.Second)) {
-				break
-			}
-		}
-	}
-	return b.conn.Send(b.Context(), core.Outgoing{Address: to, Part: part, Replaces: replaces})
-}
-
-// meet lets the person write first, as platforms want it.
-func (b *bench) meet() {
-	b.p.Say("hello")
-}
-
-func (b *bench) seen(to core.Address, want ...string) {
-	b.Helper()
-	if got := b.p.Seen(to); strings.Join(got, "\x00") != strings.Join(want, "\x00") {
-		b.Errorf("the person sees %q, want %q", got, want)
 	}
 }
 
@@ -356,60 +265,6 @@ func shut(b *bench) {
 		b.Errorf("to who lets it in again: %+v", d)
 	}
 	b.seen(b.dm, "again")
-}
-
-func choices(b *bench) {
-	b.meet()
-	part := core.Part{Text: "Which?"}
-	for i := range 20 {
-		part.Buttons = append(part.Buttons, []core.Button{{Label: fmt.Sprint("Choice ", i), Data: fmt.Sprintf("aaaabbbbccccdddd:%d", i)}})
-	}
-	part.Buttons = append(part.Buttons, []core.Button{{Label: "Other…", Data: "aaaabbbbccccdddd:form", Form: true}})
-	if d := b.send(b.dm, "", part); d.Outcome != core.Sent {
-		b.Errorf("delivery %+v", d)
-	}
-	b.seen(b.dm, "Which?")
-}
-
-func preview(b *bench) {
-	p, ok := b.conn.(connectors.Previewer)
-	if !ok {
-		b.Skip("has no previews")
-	}
-	b.meet()
-	b.start()
-	b.await(core.Running)
-	b.p.SayThere("hello")
-	for _, to := range []core.Address{b.dm, b.thread} {
-		id, err := p.Preview(b.Context(), to, "", core.Part{Text: "the ans"})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if id2, err := p.Preview(b.Context(), to, id, core.Part{Text: "the answer i"}); err != nil || id2 != id {
-			b.Fatalf("second preview: %q, %v; the first was %q", id2, err, id)
-		}
-		if d := b.send(to, id, core.Part{Text: "the answer is 42"}); d.Outcome != core.Sent || d.MessageID == "" || id != "" && d.MessageID != id {
-			b.Errorf("final: %+v", d)
-		}
-		b.seen(to, "the answer is 42")
-		if d := b.send(to, id, core.Part{Text: "the answer is 42"}); id != "" && d.Outcome != core.Sent {
-			b.Errorf("the same edit again: %+v", d)
-		}
-	}
-}
-
-func typing(b *bench) {
-	ty, ok := b.conn.(connectors.Typer)
-	if !ok {
-		b.Skip("can't type")
-	}
-	b.meet()
-	if err := ty.Typing(b.Context(), b.dm); err != nil {
-		b.Fatal(err)
-	}
-	if !b.p.Typing(b.dm) {
-		b.Error("the person does not see it")
-	}
 }
 
 func garbage(b *bench) {

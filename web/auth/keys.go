@@ -268,8 +268,8 @@ func (k *Keys) Expire(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// Forget removes a person's keys, and tells OnEnd of each once that is
-// committed; never the operator's.
+// Forget removes a person's keys, who is forgotten or became part of another,
+// and tells OnEnd of each once that is committed; never the operator's.
 func (k *Keys) Forget(ctx context.Context, tx *store.Tx, user int64) error {
 	if user <= 0 || user == core.Operator {
 		return nil
@@ -280,6 +280,9 @@ func (k *Keys) Forget(ctx context.Context, tx *store.Tx, user int64) error {
 	}
 	for _, id := range ids {
 		k.end(tx, id)
+		if err := store.Audit(ctx, tx, core.Actor{Via: "gateway"}, "key.revoke", id, map[string]any{"user": user}); err != nil {
+			return err
+		}
 	}
 	_, err := tx.Exec(ctx, `DELETE FROM api_keys WHERE user_id = $1`, user)
 	return err

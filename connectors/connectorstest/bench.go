@@ -1,0 +1,102 @@
+package connectorstest
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gatehouse/connectors"
+	"gatehouse/core"
+)
+
+// A bench is one test's connector with what is around it.
+type bench struct {
+	*testing.T
+	p          *Platform
+	conn       connectors.Connector
+	store      *Store
+	log        buffer
+	states     chan core.BotState
+	dm, thread core.Address
+	cancel     context.CancelFunc
+	ended      chan error
+}
+
+// A buffer is a log that may be written by several goroutines.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// start runs the connector; stop ends it.
+func (b *bench) start() {
+	ctx, cancel := context.WithCancel(b.Context())
+	b.cancel, b.ended = cancel, make(chan error, 1)
+	go func() { b.ended <- b.conn.Run(ctx, b.store, func(s core.BotState) { b.states <- s }) }()
+}
+
+func (b *bench) stop() {
+	if b.cancel != nil {
+		b.cancel()
+		<-b.ended
+		b.cancel = nil
+	}
+	if c, ok := b.conn.(interface{ Close() error }); ok {
+		c.Close()
+	}
+}
+
+// await reads reports until one is in phase.
+func (b *bench) await(phase core.Phase) core.BotState {
+	b.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		select {
+		case s := <-b.states:
+			if s.State == phase {
+				return s
+			}
+		case <-late:
+			b.Fatalf("never reported %s", phase)
+		}
+	}
+}
+
+// send sends at the connector's pace.
+func (b *bench) send(to core.Address, replaces string, part core.Part) core.Delivery {
+	if p, ok := b.conn.(connectors.Pacer); ok {
+		for wait := p.Wait(to); wait > 0; wait = p.Wait(to) {
+			if !core.Sleep(b.Context(), core.System{}, min(wait, 5*time.Second)) {
+				break
+			}
+		}
+	}
+	return b.conn.Send(b.Context(), core.Outgoing{Address: to, Part: part, Replaces: replaces})
+}
+
+// meet lets the person write first, as platforms want it.
+func (b *bench) meet() {
+	b.p.Say("hello")
+}
+
+func (b *bench) seen(to core.Address, want ...string) {
+	b.Helper()
+	if got := b.p.Seen(to); strings.Join(got, "\x00") != strings.Join(want, "\x00") {
+		b.Errorf("the person sees %q, want %q", got, want)
+	}
+}
