@@ -4,8 +4,10 @@ package phones_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -258,4 +260,52 @@ func (s *scene) onDiscord() {
 func jsonOf(v any) string {
 	b, _ := json.Marshal(v)
 	return string(b)
+}
+
+// The dot at the top is green while the page follows the platforms, and only then.
+func TestTheDotIsGreenOnlyWhileThePageIsConnected(t *testing.T) {
+	sims := serve(t, phones.Options{})
+	open, lost := make(chan bool), make(chan bool)
+	h := handler(t, sims.telegram, sims.discord, phones.Options{})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/events" {
+			h.ServeHTTP(w, r)
+			return
+		}
+		select { // until the test has seen the page wait
+		case <-open:
+		case <-r.Context().Done():
+			return
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		go func() {
+			select {
+			case <-lost:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		h.ServeHTTP(w, r.WithContext(ctx))
+	}))
+	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
+	tab := webtest.New(t)
+	shows := func(words string, green bool) {
+		t.Helper()
+		tab.Eventually(`(() => {
+			const link = document.getElementById("link"), [r, g, b] = getComputedStyle(link, "::before").backgroundColor.match(/[\d.]+/g).map(Number);
+			return link.textContent === ` + jsonOf(words) + ` && (g > r + 40 && g > b + 40) === ` + jsonOf(green) + `;
+		})()`)
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		tab.Look(1280, 860, scheme)
+		tab.Open(web.URL)
+		shows("connecting…", false)
+		open <- true
+		shows("live", true)
+		lost <- true
+		shows("connecting again…", false)
+		open <- true // it comes back by itself
+		shows("live", true)
+	}
 }

@@ -90,26 +90,14 @@ func read(data []byte) (out outcome) {
 	return out
 }
 
-// page is what one page says. Where the places of its letters cannot be
-// followed it is the letters in the order in which they are drawn, and of a
-// damaged page nothing.
+// page is what one page says; of a page that is not there nothing.
 func page(doc *pdf.Reader, n int) (text string) {
-	defer func() {
-		if recover() != nil {
-			text = plain(doc, n)
-		}
-	}()
-	return lines(doc.Page(n).Content().Text)
-}
-
-func plain(doc *pdf.Reader, n int) (text string) {
 	defer func() {
 		if recover() != nil {
 			text = ""
 		}
 	}()
-	text, _ = doc.Page(n).GetPlainText(nil)
-	return text
+	return lines(letters(doc.Page(n)))
 }
 
 // lines puts letters together: another height is another line, and a gap is a
@@ -119,7 +107,7 @@ func lines(letters []pdf.Text) string {
 	var was pdf.Text
 	end, doubt := 0.0, 0.0 // where the letters before end, and how much that may be wrong
 	for _, l := range letters {
-		if l.S == "\n" || l.S == "" { // the library's own
+		if l.S == "\n" {
 			continue
 		}
 		size := max(math.Abs(l.FontSize), 1)

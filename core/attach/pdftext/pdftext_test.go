@@ -74,6 +74,68 @@ func TestTheTextOfAPDFIsReadPageByPage(t *testing.T) {
 	}
 }
 
+// form is text that a page draws with Do; more stands in its dictionary.
+func form(more, data string) string {
+	return stream("/Type /XObject /Subtype /Form /BBox [0 0 600 800] "+more, data)
+}
+
+// withForms is a page with these objects after it, the first of which is 6. The
+// page knows number 6 as /A and 7 as /B.
+func withForms(content string, objects ...string) []byte {
+	return file("", append([]string{"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Count 1 /Kids [4 0 R] >>", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+		"<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 3 0 R >> /XObject << /A 6 0 R /B 7 0 R >> >> /Contents 5 0 R >>", stream("", content)}, objects...)...)
+}
+
+func TestTheTextOfFormsStandsWhereThePageDrawsThem(t *testing.T) {
+	const own = "/Resources << /Font << /Own 3 0 R >> /XObject << /Inner 7 0 R >> >> "
+	above, below := "BT /F1 12 Tf 72 700 Td (Above.) Tj ET ", " BT /F1 12 Tf 72 600 Td (Below.) Tj ET"
+	for _, c := range []struct {
+		name, content string
+		objects       []string
+		want          string
+	}{
+		{"one with its own font, in a line with the page's words", above + "q 1 0 0 1 150 700 cm /A Do Q" + below,
+			[]string{form(own, "BT /Own 12 Tf (Inside.) Tj ET"), form("", "")}, "Above. Inside.\n\nBelow."},
+		{"moved by its matrix, with the page's font", above + "/A Do" + below,
+			[]string{form("/Matrix [1 0 0 1 72 650]", "BT /F1 12 Tf (Inside.) Tj ET"), form("", "")}, "Above.\n\nInside.\n\nBelow."},
+		{"one in another", above + "/A Do" + below,
+			[]string{form(own, "q 2 0 0 2 72 650 cm /Inner Do Q"), form("/Resources << /Font << /F1 3 0 R >> >>", "BT /F1 6 Tf (Innermost.) Tj ET")}, "Above.\n\nInnermost.\n\nBelow."},
+		{"what it leaves open is closed with it", above + "/A Do" + below,
+			[]string{form("", "Q Q q 1 0 0 1 900 900 cm BT /F1 40 Tf 3 Tc"), form("", "")}, "Above.\n\nBelow."},
+		{"a damaged one", above + "/A Do" + below,
+			[]string{form("/Filter /NoSuchFilter", "BT /F1 12 Tf (Inside.) Tj ET"), form("", "")}, "Above.\n\nBelow."},
+		{"a picture, and one that is not there", above + "/A Do /Z Do" + below,
+			[]string{stream("/Type /XObject /Subtype /Image /Width 1 /Height 1", "BT /F1 12 Tf (Inside.) Tj ET"), form("", "")}, "Above.\n\nBelow."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := reader(t).Text(t.Context(), withForms(c.content, c.objects...))
+			if err != nil || got != (Text{c.want, 1, 1}) {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// Forms that draw themselves, or each the next one twice, are followed so far
+// and no farther; what the page says besides is read.
+func TestFormsThatDrawOneAnotherEnd(t *testing.T) {
+	again := "/Resources << /Font << /F1 3 0 R >> /XObject << /A 6 0 R /B 7 0 R >> >> "
+	for name, objects := range map[string][]string{
+		"itself": {form(again, "BT /F1 12 Tf 72 690 Td (Round.) Tj ET /A Do"), form("", "")},
+		"each the other twice": {form(again, "BT /F1 12 Tf 72 690 Td (Round.) Tj ET /B Do /B Do"),
+			form(again, "/A Do /A Do")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := reader(t).Text(t.Context(), withForms("/A Do BT /F1 12 Tf 72 600 Td (Below.) Tj ET", objects...))
+			if n := strings.Count(got.Text, "Round."); err != nil || n < 5 || n > maxForms || !strings.HasSuffix(got.Text, "Below.") {
+				t.Errorf("%d times, %d bytes, %v", n, len(got.Text), err)
+			}
+		})
+	}
+}
+
 // A browser's print has no blanks and no plain letters in it: places and
 // tables of letters.
 func TestWhatABrowserPrintsIsRead(t *testing.T) {
@@ -104,11 +166,11 @@ func TestALongPDFIsReadAsFarAsThereIsRoom(t *testing.T) {
 }
 
 func TestWhatCannotBeReadOfAPDFIsSaid(t *testing.T) {
-	var bomb bytes.Buffer // of a few kilobytes, 200 MB to hold
+	var bomb bytes.Buffer // of a few kilobytes, 110 MB to hold
 	z := zlib.NewWriter(&bomb)
 	_, _ = z.Write([]byte("BT /F1 12 Tf "))
-	letters := []byte(strings.Repeat("("+strings.Repeat("a", 1000)+") Tj ", 1000))
-	for range 3 {
+	letters := []byte(strings.Repeat("("+strings.Repeat("a", 1000)+") ", 1000)) // and nobody takes them
+	for range 110 {
 		_, _ = z.Write(letters)
 	}
 	_ = z.Close()
@@ -161,6 +223,7 @@ func TestAPDFOfPicturesHasNoTextAndIsNoError(t *testing.T) {
 func FuzzWhateverAPDFHoldsItIsReadWithinBounds(f *testing.F) {
 	f.Add(pages(words("Hello")))
 	f.Add(pages(stream("", "BT /F1 12 Tf 1 0 0 1 0 0 Tm [(a) -300 (b)] TJ T* (c) ' ET")))
+	f.Add(withForms("/A Do", form("/Matrix [1 0 0 1 9 9] /Resources << /Font << /F1 3 0 R >> /XObject << /A 6 0 R /B 7 0 R >> >>", "BT /F1 12 Tf (x) Tj ET /B Do /A Do"), form("", "q BT (y) ' ET")))
 	f.Add(file("/Encrypt 3 0 R", "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Count 1 /Kids [2 0 R] >>", "<<>>"))
 	f.Add([]byte("%PDF-1.7"))
 	r := reader(f)

@@ -125,9 +125,15 @@ function claimed(code) {
   }
 }
 
+// linked says at the top whether the page follows the platforms.
+function linked(live, words) {
+  link.classList.toggle("live", live);
+  link.textContent = words;
+}
+
 const source = new EventSource("/events");
-source.addEventListener("open", () => (link.textContent = "live"));
-source.addEventListener("error", () => (link.textContent = "connecting again…"));
+source.addEventListener("open", () => linked(true, "live"));
+source.addEventListener("error", () => linked(false, source.readyState === EventSource.CLOSED ? "not connected: load the page again" : "connecting again…"));
 source.addEventListener("state", (e) => begin(JSON.parse(e.data)));
 source.addEventListener("claim", (e) => claimed(JSON.parse(e.data)));
 source.addEventListener("change", (e) => {
