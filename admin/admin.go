@@ -75,8 +75,8 @@ type Options struct {
 	Active      func() []bus.Info // the runs in progress (bus.Bus.Active)
 	Sources     []string          // where conversations begin: platforms and "api"
 	ModelsPage  Models            // the page Models and usage
-	// Spent is what one run has used (usage.Ledger).
-	Spent     func(ctx context.Context, run string) (usage.Total, error)
+	// Spent is what each of these runs has used (usage.Ledger).
+	Spent     func(ctx context.Context, runs ...string) (map[string]usage.Total, error)
 	Agents    Agents // with SaveAgent: the page Agents; Servers are a section of it
 	SaveAgent SaveAgent
 	Servers   func() []mcp.Health // (mcp.Servers.Health)
@@ -105,8 +105,8 @@ type Options struct {
 	// Audit notes what was done to a bot ("bot.start", "bot.stop"); the other
 	// sources audit by themselves. nil: not noted.
 	Audit func(ctx context.Context, by core.Actor, did, bot string) error
-	// LastSeen is when somebody last wrote, or was last answered; nil: nobody says.
-	LastSeen func(ctx context.Context, x pairing.PersonRow) (time.Time, error)
+	// LastSeen is when people last wrote, or were last answered, by user; nil: nobody says.
+	LastSeen func(ctx context.Context, people []pairing.PersonRow) (map[int64]time.Time, error)
 	// SetPlace changes an enabled group: its level, and what the bot takes in
 	// there; the rest stays. nil: it can't be changed here.
 	SetPlace func(ctx context.Context, bot, place string, level core.Trust, mention string, by core.Actor) error

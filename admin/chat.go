@@ -108,6 +108,7 @@ func (p *Panel) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 	b.Compose = c
 	b.Asks, b.AsksBad = p.inlineAsks(ctx, d.ID, b.CSRF, names)
 	b.Asked = p.inlineQuestions(ctx, d.ID, b.CSRF)
+	b.Compose.Asked = len(b.Asked.Value) > 0
 	p.transcript(ctx, &b, r.URL.Query().Get("before"))
 	b.Runs = p.runsOf(ctx, d.ID, now)
 	b.Agents, b.Models = p.agentNames(), p.modelNames(d.User)
@@ -143,27 +144,30 @@ func (p *Panel) transcript(ctx context.Context, b *chatBody, before string) {
 func (p *Panel) runsOf(ctx context.Context, id string, now time.Time) part[[]runView] {
 	return load(ctx, p, "What was done and what it cost", func(ctx context.Context) ([]runView, error) {
 		lines, err := p.o.Runs.LinesOf(ctx, id, maxRuns)
-		out := make([]runView, 0, len(lines))
-		for _, l := range lines {
-			v, err := p.runView(ctx, l, now)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, v)
+		if err != nil {
+			return nil, err
 		}
-		return out, err
+		return p.runViews(ctx, now, lines...)
 	})
 }
 
-func (p *Panel) runView(ctx context.Context, l orchestrator.RunLine, now time.Time) (runView, error) {
-	v := runView{RunLine: l, Took: l.Took(now)}
-	v.Tone, v.Word = runState(l.State)
-	spent, err := p.o.Spent(ctx, l.ID)
-	v.Spent, v.Cost = spent, strings.TrimPrefix(priced(spent), ", ")
-	if n := spent.Input + spent.Output + spent.CacheRead + spent.CacheWrite; n > 0 {
-		v.Tokens = grouped(n)
+func (p *Panel) runViews(ctx context.Context, now time.Time, lines ...orchestrator.RunLine) ([]runView, error) {
+	ids := make([]string, len(lines))
+	for i, l := range lines {
+		ids[i] = l.ID
 	}
-	return v, err
+	spent, err := p.o.Spent(ctx, ids...)
+	out := make([]runView, len(lines))
+	for i, l := range lines {
+		v := runView{RunLine: l, Took: l.Took(now), Spent: spent[l.ID]}
+		v.Tone, v.Word = runState(l.State)
+		v.Cost = strings.TrimPrefix(priced(v.Spent), ", ")
+		if n := v.Spent.Input + v.Spent.Output + v.Spent.CacheRead + v.Spent.CacheWrite; n > 0 {
+			v.Tokens = grouped(n)
+		}
+		out[i] = v
+	}
+	return out, err
 }
 
 // Calls is how often a model was called.

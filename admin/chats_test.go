@@ -104,7 +104,9 @@ func (w *world) openChats(t *testing.T, db *store.DB, o *admin.Options) {
 	o.SearchChats = w.chats.Search
 	q := queue.New(db, queue.Options{Clock: w.clock})
 	o.Traces, o.Stalled = q, q.Stalled
-	o.Spent = func(ctx context.Context, run string) (usage.Total, error) { return ledger.Spent(ctx, db, run) }
+	o.Spent = func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
+		return ledger.Spent(ctx, db, runs...)
+	}
 }
 
 const (

@@ -86,10 +86,11 @@ func (p *Panel) peoplePage(w http.ResponseWriter, r *http.Request) error {
 	b.Total = len(people)
 	b.page(r.URL.Query().Get("page"))
 	people = people[min(len(people), (b.Number-1)*peoplePerPage):min(len(people), b.Number*peoplePerPage)]
+	seen := p.seen(ctx, people...)
 	for i := range people {
 		people[i].More = cut(&people[i].Access, maxRows)
 		people[i].Revokes = people[i].Revokes[:min(len(people[i].Revokes), maxRows)]
-		p.dress(ctx, &people[i], token, blocks)
+		people[i].dress(token, blocks, seen)
 	}
 	b.People = part[[]person]{Value: people, Broken: all.Broken}
 	b.Lede = peopleLede(b, all.Value)
@@ -148,8 +149,8 @@ func personOf(row pairing.PersonRow, access []core.AccessRow) person {
 }
 
 // dress adds to a person what only those who are shown need.
-func (p *Panel) dress(ctx context.Context, x *person, token string, blocks []blockView) {
-	x.CSRF = token
+func (x *person) dress(token string, blocks []blockView, seen map[int64]time.Time) {
+	x.CSRF, x.Seen = token, seen[x.User]
 	for _, a := range x.Accounts {
 		for _, b := range blocks {
 			if b.Platform != a.Platform || b.PlatformUserID != a.ID {
@@ -163,9 +164,18 @@ func (p *Panel) dress(ctx context.Context, x *person, token string, blocks []blo
 			}
 		}
 	}
-	if p.o.LastSeen != nil {
-		x.Seen = load(ctx, p, "When people were seen", func(ctx context.Context) (time.Time, error) { return p.o.LastSeen(ctx, x.PersonRow) }).Value
+}
+
+// seen is when these people were last heard of.
+func (p *Panel) seen(ctx context.Context, people ...person) map[int64]time.Time {
+	if p.o.LastSeen == nil || len(people) == 0 {
+		return nil
 	}
+	rows := make([]pairing.PersonRow, len(people))
+	for i := range people {
+		rows[i] = people[i].PersonRow
+	}
+	return load(ctx, p, "When people were seen", func(ctx context.Context) (map[int64]time.Time, error) { return p.o.LastSeen(ctx, rows) }).Value
 }
 
 func peopleLede(b peopleBody, all []person) string {

@@ -108,7 +108,7 @@ func (p *Panel) fill(ctx context.Context, b *personBody, token string) {
 		return out, err
 	})
 	b.Alone = true
-	p.dress(ctx, &b.person, token, blocks)
+	b.dress(token, blocks, p.seen(ctx, b.person))
 	var groups []pairing.PlaceRow
 	if p.o.Places != nil {
 		groups = load(ctx, p, "The list of groups", p.o.Places.Places).Value

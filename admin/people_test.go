@@ -121,8 +121,12 @@ func (w *world) SetBudget(_ context.Context, user int64, amount string, by core.
 	return nil
 }
 
-func (w *world) lastSeen(_ context.Context, x pairing.PersonRow) (time.Time, error) {
-	return w.clock.Now().Add(-time.Duration(x.User) * 3 * time.Minute), nil
+func (w *world) lastSeen(_ context.Context, people []pairing.PersonRow) (map[int64]time.Time, error) {
+	last := map[int64]time.Time{}
+	for _, x := range people {
+		last[x.User] = w.clock.Now().Add(-time.Duration(x.User) * 3 * time.Minute)
+	}
+	return last, nil
 }
 
 func (w *world) setPlace(_ context.Context, bot, place string, level core.Trust, mention string, by core.Actor) error {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -45,6 +46,7 @@ type composer struct {
 	Text    string // what was written before the error
 	Attach  bool
 	Running bool
+	Asked   bool     // the model asks something: a message is the answer
 	Agents  []string // to choose from; with those below only for a new one
 	Models  []string
 	Agent   string // chosen before the error
@@ -116,7 +118,7 @@ func (p *Panel) say(w http.ResponseWriter, r *http.Request) error {
 	if err == nil {
 		who, _ := principal(r)
 		var id string
-		if id, err = p.o.Say(r.Context(), s, who.Actor()); err == nil {
+		if id, err = p.tell(r.Context(), s, who.Actor()); err == nil {
 			http.Redirect(w, r, chatURL(id)+"#end", http.StatusSeeOther)
 			return nil
 		}
@@ -133,6 +135,36 @@ func (p *Panel) say(w http.ResponseWriter, r *http.Request) error {
 		return p.showTalk(w, r, status, c)
 	}
 	return p.showChat(w, r, status, s.Session, c)
+}
+
+// tell gives the message to who waits for it: the model that asks something, or
+// else the conversation.
+func (p *Panel) tell(ctx context.Context, s Saying, by core.Actor) (session string, err error) {
+	if answered, err := p.answerInWords(ctx, s, by); answered || err != nil {
+		return s.Session, err
+	}
+	return p.o.Say(ctx, s, by)
+}
+
+// answerInWords takes a message as the answer to what the model asks in its
+// conversation, and says whether it asked anything.
+func (p *Panel) answerInWords(ctx context.Context, s Saying, by core.Actor) (bool, error) {
+	if p.o.Questions == nil || s.Session == "" || s.Text == "" || len(s.Files) > 0 {
+		return false, nil
+	}
+	open, err := p.o.Questions.Questions(ctx, s.Session, core.Operator)
+	if err != nil || len(open) == 0 {
+		return false, err
+	}
+	text, err := json.Marshal(s.Text)
+	if err != nil {
+		return false, err
+	}
+	err = p.o.Questions.Answer(ctx, s.Session, open[0].ID, text, by)
+	if core.KindOf(err) == core.Conflict { // it was answered meanwhile: this is a message
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // notTaken is the status and the words of what was not taken, where they are

@@ -245,6 +245,7 @@ func TestApprovalsAndQuestionsAreAnsweredInTheirConversation(t *testing.T) {
 		"The model asks you", "Which week?", `type="radio" name="choice0" value="This one"`, "Last &lt;b&gt;one&lt;/b&gt;", `type="checkbox" name="choice1" value="Ours"`)
 	s.get("/admin/chats/"+w.ada).lacks(t, `action="/admin/approvals/qm/allow"`, "The model asks you")
 	s.post("/admin/approvals/qm/allow", url.Values{"chat": {w.mine}}).has(t, "Allowed this once.", "About this conversation") // back where it was asked
+	page.has(t, `placeholder="Your answer"`)
 	path := "/admin/chats/" + w.mine + "/questions/a1"
 	s.post(path, url.Values{"own0": {" "}}).has(t, "flash bad", "Choose something or write your own words.")
 	s.post(path, url.Values{"choice0": {"This one"}, "choice1": {"Mine", "Ours"}, "own0": {"Next week"}}).has(t, "The model has your answer.")
@@ -252,6 +253,16 @@ func TestApprovalsAndQuestionsAreAnsweredInTheirConversation(t *testing.T) {
 		t.Errorf("did %q", did)
 	}
 	s.post(path, url.Values{"choice0": {"This one"}}).has(t, "flash note", "It was answered already")
+	// What is written in the field for messages is the answer while one is asked for.
+	w.asked = []permission.Question{{ID: "a2", ExpiresAt: now.Add(time.Minute), Questions: json.RawMessage(`[{"question":"Which tea?","options":[{"label":"Green"}]}]`)}}
+	s.post("/admin/talk/"+w.mine, url.Values{"text": {"Black tea"}}).has(t, `placeholder="Your message"`)
+	if did := w.done(); did[len(did)-1] != `answer a2 "Black tea"` || len(w.said) != 0 {
+		t.Errorf("did %q, said %+v", did, w.said)
+	}
+	s.post("/admin/talk/"+w.mine, url.Values{"text": {"and another thing"}})
+	if len(w.said) != 1 || w.said[0].Text != "and another thing" {
+		t.Errorf("said %+v", w.said)
+	}
 }
 
 func TestTheModelOfAConversationIsChosenAmongThoseThereAre(t *testing.T) {

@@ -122,11 +122,11 @@ func (p *Panel) traceRun(ctx context.Context, b *traceBody, run string) {
 	case err != nil:
 		b.Missing = load(ctx, p, "The run", func(context.Context) (int, error) { return 0, err }).Broken
 	default:
-		v, err := p.runView(ctx, line, p.clock.Now())
+		runs, err := p.runViews(ctx, p.clock.Now(), line)
 		if err != nil {
 			p.log.ErrorContext(ctx, "panel section", "section", "usage of a run", "err", err)
 		}
-		b.Run, b.Session = &v, line.Session
+		b.Run, b.Session = &runs[0], line.Session
 		b.Calls = p.callsOf(ctx, line.Session, run)
 	}
 	b.Replies = load(ctx, p, "The replies", func(ctx context.Context) (out []sentView, err error) {

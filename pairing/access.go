@@ -1,6 +1,7 @@
 package pairing
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -140,24 +141,40 @@ func (b *Book) access(ctx context.Context, which string, arg any) ([]core.Access
 	return out, b.nameIdentities(ctx, out)
 }
 
-// nameIdentities fills in the platform's id and name of each row's person.
+// nameIdentities fills in the platform's id and name of each row's person, of
+// several accounts the latest.
 func (b *Book) nameIdentities(ctx context.Context, rows []core.AccessRow) error {
+	type key struct {
+		User     int64  `db:"user_id"`
+		Platform string `db:"platform"`
+	}
+	var args []any
+	asked := make(map[int64]bool, len(rows))
+	for _, r := range rows {
+		if !asked[r.User] {
+			asked[r.User], args = true, append(args, strconv.FormatInt(r.User, 10))
+		}
+	}
+	if len(args) == 0 {
+		return nil
+	}
+	var accounts []struct {
+		key
+		ID      string `db:"platform_user_id"`
+		Display string `db:"display"`
+	}
+	err := b.db.Select(ctx, &accounts, `WITH who(id) AS (VALUES `+store.Tuples(len(args), 1)+`)
+		SELECT i.user_id, i.platform, i.platform_user_id, i.display FROM who JOIN identities i ON i.user_id = CAST(who.id AS BIGINT) ORDER BY i.created_at`, args...)
+	if err != nil {
+		return fmt.Errorf("access: %w", err)
+	}
+	at := make(map[key]int, len(accounts))
+	for i, a := range accounts {
+		at[a.key] = i
+	}
 	for i := range rows {
-		var id struct {
-			ID      string `db:"platform_user_id"`
-			Display string `db:"display"`
-		}
-		err := b.db.Get(ctx, &id, `SELECT platform_user_id, display FROM identities WHERE user_id = $1 AND platform = $2 ORDER BY created_at DESC LIMIT 1`,
-			rows[i].User, rows[i].Platform)
-		if errors.Is(err, store.ErrNoRows) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("access: %w", err)
-		}
-		rows[i].PlatformUserID = id.ID
-		if id.Display != "" {
-			rows[i].Display = id.Display
+		if n, ok := at[key{rows[i].User, rows[i].Platform}]; ok {
+			rows[i].PlatformUserID, rows[i].Display = accounts[n].ID, cmp.Or(accounts[n].Display, rows[i].Display)
 		}
 	}
 	return nil

@@ -80,7 +80,9 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) (http.Handler, error)
 		Stalled: a.queue.Stalled, Invites: a.book, InviteLink: a.inviteLink,
 		Say: a.sayAsOperator, Files: a.files, Questions: panelQuestions{answersView{a}},
 		Chats: panelChats{a.sessions, a}, ChatActs: panelActs{a}, Runs: a.events, Traces: a.queue, Active: a.bus.Active, ModelsPage: modelsPage{a}, Sources: a.sources(),
-		Spent:  func(ctx context.Context, run string) (usage.Total, error) { return a.usage.Spent(ctx, a.db, run) },
+		Spent: func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
+			return a.usage.Spent(ctx, a.db, runs...)
+		},
 		Agents: a.agents, SaveAgent: a.saveAgent, Servers: a.servers.Health,
 		Bots: panelBots{a.hub, a}, Lanes: a.queue, Dead: a.queue, Sends: a.queue, Bell: a.bus,
 		Preset: a.preset, Preview: (&previews{a: a}).Preview,

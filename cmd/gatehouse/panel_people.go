@@ -16,6 +16,7 @@ import (
 	"gatehouse/admin"
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/queue"
 	"gatehouse/core/store"
 	"gatehouse/core/usage"
 	"gatehouse/pairing"
@@ -24,18 +25,31 @@ import (
 // peopleView is what the panel's page People asks beyond the book.
 type peopleView struct{ a *app }
 
-// lastSeen is when somebody last wrote to a bot, or a model was last called for them.
-func (v peopleView) lastSeen(ctx context.Context, x pairing.PersonRow) (time.Time, error) {
-	last, err := v.a.usage.LastOf(ctx, v.a.db, x.User)
-	for _, account := range x.Accounts {
-		for _, b := range v.a.fleet.all() {
-			if err != nil || b.Platform != account.Platform {
-				continue
+// lastSeen is when people last wrote to a bot, or a model was last called for
+// them: two statements, however many they are.
+func (v peopleView) lastSeen(ctx context.Context, people []pairing.PersonRow) (map[int64]time.Time, error) {
+	users := make([]int64, len(people))
+	var writers []queue.Writer
+	of := map[queue.Writer]int64{} // as many as people have accounts
+	for i, x := range people {
+		users[i] = x.User
+		for _, account := range x.Accounts {
+			for _, b := range v.a.fleet.all() {
+				if b.Platform == account.Platform {
+					w := queue.Writer{Bot: b.Name, Sender: account.ID}
+					writers, of[w] = append(writers, w), x.User
+				}
 			}
-			var at time.Time
-			if at, err = v.a.queue.HeardFrom(ctx, b.Name, account.ID); at.After(last) {
-				last = at
-			}
+		}
+	}
+	last, err := v.a.usage.LastOf(ctx, v.a.db, users)
+	if err != nil {
+		return nil, err
+	}
+	heard, err := v.a.queue.HeardFrom(ctx, writers)
+	for w, at := range heard {
+		if at.After(last[of[w]]) {
+			last[of[w]] = at
 		}
 	}
 	return last, err

@@ -6,15 +6,37 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/store"
 )
 
-// HeardFrom is when a bot last got a message of somebody, by the platform's
-// time, as far back as messages are remembered; the zero time for never.
-func (q *Queue) HeardFrom(ctx context.Context, bot, sender string) (time.Time, error) {
-	var at string
-	err := q.db.Get(ctx, &at, `SELECT coalesce(max(sent_at), '') FROM inbox WHERE bot = $1 AND sender = $2 AND kind = 'message' AND counts = 1`, bot, sender)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("last message of a person: %w", err)
+// A Writer is somebody as one bot knows them.
+type Writer struct{ Bot, Sender string }
+
+// HeardFrom is when bots last got a message of each of these people, by the
+// platform's time, as far back as messages are remembered. Who never wrote is
+// not among them. It is one statement, however many they are.
+func (q *Queue) HeardFrom(ctx context.Context, people []Writer) (map[Writer]time.Time, error) {
+	last := make(map[Writer]time.Time, len(people))
+	if len(people) == 0 {
+		return last, nil
 	}
-	return core.ParseStamp(at)
+	args := make([]any, 0, 2*len(people))
+	for _, w := range people {
+		args = append(args, w.Bot, w.Sender)
+	}
+	var rows []struct{ Bot, Sender, At string }
+	err := q.db.Select(ctx, &rows, `WITH who(bot, sender) AS (VALUES `+store.Tuples(len(people), 2)+`)
+		SELECT bot, sender, coalesce((SELECT max(sent_at) FROM inbox WHERE inbox.bot = who.bot AND inbox.sender = who.sender AND kind = 'message' AND counts = 1), '') AS at FROM who`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("last messages of people: %w", err)
+	}
+	for _, r := range rows {
+		if r.At == "" {
+			continue
+		}
+		if last[Writer{r.Bot, r.Sender}], err = core.ParseStamp(r.At); err != nil {
+			return nil, fmt.Errorf("last messages of people: %w", err)
+		}
+	}
+	return last, nil
 }

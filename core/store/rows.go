@@ -3,11 +3,13 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 // Rows are what a statement finds, each row by the names of its columns, for
 // exports. The statement bounds how many.
 func Rows(ctx context.Context, d *DB, query string, args ...any) ([]map[string]any, error) {
+	d.reads.Add(1)
 	found, err := d.read.QueryxContext(ctx, d.engine.bind(query), args...)
 	if err != nil {
 		return nil, fmt.Errorf("rows: %w", err)
@@ -27,4 +29,24 @@ func Rows(ctx context.Context, d *DB, query string, args ...any) ([]map[string]a
 		all = append(all, row)
 	}
 	return all, found.Err()
+}
+
+// Tuples are placeholders for so many rows of so many columns, from $1 on:
+// "($1, $2), ($3, $4)". They stand behind VALUES and IN; a parameter that is no
+// text is cast where it is used.
+func Tuples(rows, columns int) string {
+	var b strings.Builder
+	for i := range rows * columns {
+		switch {
+		case i%columns > 0:
+			b.WriteString(", ")
+		case i > 0:
+			b.WriteString("), (")
+		default:
+			b.WriteString("(")
+		}
+		fmt.Fprintf(&b, "$%d", i+1)
+	}
+	b.WriteString(")")
+	return b.String()
 }

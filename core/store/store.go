@@ -65,6 +65,7 @@ type DB struct {
 	stmts    map[string]*sqlx.Stmt // of conn; writer goroutine only; bounded by the program's texts
 	commits  atomic.Int64
 	ran      atomic.Int64 // statements of the writer
+	reads    atomic.Int64 // statements of the readers
 
 	closing chan struct{}
 	done    chan struct{}
@@ -118,13 +119,18 @@ func (d *DB) Commits() int64 { return d.commits.Load() }
 // Statements counts the statements that transactions have run so far.
 func (d *DB) Statements() int64 { return d.ran.Load() }
 
+// Reads counts the statements that were run on the pool of readers so far.
+func (d *DB) Reads() int64 { return d.reads.Load() }
+
 // Get implements Queryer on the pool of readers.
 func (d *DB) Get(ctx context.Context, dest any, query string, args ...any) error {
+	d.reads.Add(1)
 	return d.read.GetContext(ctx, dest, d.engine.bind(query), args...)
 }
 
 // Select implements Queryer on the pool of readers.
 func (d *DB) Select(ctx context.Context, dest any, query string, args ...any) error {
+	d.reads.Add(1)
 	return d.read.SelectContext(ctx, dest, d.engine.bind(query), args...)
 }
 

@@ -90,11 +90,33 @@ func (l *Ledger) Standing(ctx context.Context, q store.Queryer, user int64, now 
 	return s, err
 }
 
-// LastOf is when a person's last call of a model was; the zero time for none.
-func (l *Ledger) LastOf(ctx context.Context, q store.Queryer, user int64) (time.Time, error) {
-	var at string
-	if err := q.Get(ctx, &at, `SELECT coalesce(max(at), '') FROM usage WHERE user_id = $1`, user); err != nil {
-		return time.Time{}, fmt.Errorf("last call of a person: %w", err)
+// LastOf is when a model was last called for each of these people; for whom it
+// never was is not among them. It is one statement, however many they are.
+func (l *Ledger) LastOf(ctx context.Context, q store.Queryer, users []int64) (map[int64]time.Time, error) {
+	last := make(map[int64]time.Time, len(users))
+	if len(users) == 0 {
+		return last, nil
 	}
-	return core.ParseStamp(at)
+	args := make([]any, len(users))
+	for i, user := range users {
+		args[i] = strconv.FormatInt(user, 10)
+	}
+	var rows []struct {
+		User int64
+		At   string
+	}
+	err := q.Select(ctx, &rows, `WITH who(id) AS (VALUES `+store.Tuples(len(users), 1)+`)
+		SELECT CAST(id AS BIGINT) AS "user", coalesce((SELECT max(at) FROM usage WHERE user_id = CAST(who.id AS BIGINT)), '') AS at FROM who`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("last calls of people: %w", err)
+	}
+	for _, r := range rows {
+		if r.At == "" {
+			continue
+		}
+		if last[r.User], err = core.ParseStamp(r.At); err != nil {
+			return nil, fmt.Errorf("last calls of people: %w", err)
+		}
+	}
+	return last, nil
 }

@@ -57,8 +57,8 @@ func TestTheLedgerIsReadByAnIndexWhateverIsAsked(t *testing.T) {
 		"a bot's day":    {"usage_bot (bot=? AND at>?)", func() error { _, err := usedToday(ctx, q, now, "bot = $2", "telegram"); return err }},
 		"everybody's":    {"usage_at (at>?)", func() error { _, err := usedToday(ctx, q, now, "$2 = ''", ""); return err }},
 		"one's own":      {"usage_user (user_id=? AND at>?)", func() error { _, err := l.Own(ctx, q, 1, now); return err }},
-		"the last":       {"usage_user (user_id=?)", func() error { _, err := l.LastOf(ctx, q, 1); return err }},
-		"a run's":        {"usage_run (run=?)", func() error { _, err := l.Spent(ctx, q, "r"); return err }},
+		"the last":       {"usage_user (user_id=?)", func() error { _, err := l.LastOf(ctx, q, []int64{1, 2}); return err }},
+		"a run's":        {"usage_run (run=?)", func() error { _, err := l.Spent(ctx, q, "r", "s"); return err }},
 		"totals":         {"usage_at (at>?)", func() error { _, err := l.Totals(ctx, q, now); return err }},
 		"a tally":        {"usage_at (at>? AND at<?)", func() error { _, err := l.Tally(ctx, q, now, now); return err }},
 		"a report": {"usage_at (at>? AND at<?)", func() error {

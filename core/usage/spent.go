@@ -7,15 +7,31 @@ import (
 	"gatehouse/core/store"
 )
 
-// Spent is what the settled calls of one run took, of all models together;
-// Model is one of them.
-func (l *Ledger) Spent(ctx context.Context, q store.Queryer, run string) (t Total, err error) {
-	err = q.Get(ctx, &t, `SELECT coalesce(max(model), '') AS model, count(*) AS calls, coalesce(sum(input), 0) AS input, coalesce(sum(output), 0) AS output,
-			coalesce(sum(cache_read), 0) AS cache_read, coalesce(sum(cache_write), 0) AS cache_write,
-			coalesce(sum(micro_usd), 0) AS micro_usd, count(*) - count(micro_usd) AS unpriced
-		FROM usage WHERE run = $1 AND state = 'settled'`, run)
-	if err != nil {
-		return Total{}, fmt.Errorf("usage of run: %w", err)
+// Spent is what the settled calls of each of these runs took, of all models
+// together; Model is one of them. A run without a call is not among them. It is
+// one statement, however many they are.
+func (l *Ledger) Spent(ctx context.Context, q store.Queryer, runs ...string) (map[string]Total, error) {
+	spent := make(map[string]Total, len(runs))
+	if len(runs) == 0 {
+		return spent, nil
 	}
-	return t, nil
+	args := make([]any, len(runs))
+	for i, run := range runs {
+		args[i] = run
+	}
+	var rows []struct {
+		Run string
+		Total
+	}
+	err := q.Select(ctx, &rows, `SELECT run, max(model) AS model, count(*) AS calls, sum(input) AS input, sum(output) AS output,
+			sum(cache_read) AS cache_read, sum(cache_write) AS cache_write,
+			coalesce(sum(micro_usd), 0) AS micro_usd, count(*) - count(micro_usd) AS unpriced
+		FROM usage WHERE run IN (VALUES `+store.Tuples(len(runs), 1)+`) AND state = 'settled' GROUP BY run`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("usage of runs: %w", err)
+	}
+	for _, r := range rows {
+		spent[r.Run] = r.Total
+	}
+	return spent, nil
 }
