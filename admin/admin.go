@@ -61,6 +61,7 @@ type Options struct {
 	Care        Care
 	Asks        Asks // the page Approvals; Grants are a section of it
 	Grants      Grants
+	Raises      Raises   // trust for a time: another section of it
 	AuditLog    AuditLog // the page Audit
 	Settings    Settings // the page Settings; Keys are a section of it
 	Keys        Keys
@@ -185,6 +186,9 @@ func (p *Panel) routes() {
 	if p.o.Asks != nil {
 		p.page("GET /admin/approvals", p.approvalsPage)
 		p.post("POST /admin/approvals/{id}/{verb}", p.settleAsk)
+		if p.o.Raises != nil {
+			p.post("POST "+raisesPath+"/{id}/{verb}", p.decideRaise)
+		}
 		if p.o.Grants != nil {
 			p.post("POST /admin/approvals/grants/{id}/revoke", p.revokeGrant)
 		}

@@ -33,6 +33,7 @@ type approvalsBody struct {
 	Asks    part[[]askCard]
 	More    int // that wait behind those shown
 	Decided part[[]settledAsk]
+	Raises  part[[]raiseCard]
 	Grants  part[[]grantRow]
 	MoreGr  int
 	HasGr   bool
@@ -104,6 +105,7 @@ func (p *Panel) approvalsPage(w http.ResponseWriter, r *http.Request) error {
 	ctx, now := r.Context(), p.clock.Now()
 	b := approvalsBody{CSRF: p.token(r), HasGr: p.o.Grants != nil}
 	names := p.names(ctx)
+	b.Raises = p.raiseCards(ctx, b.CSRF)
 	waiting := p.waitingAsks(ctx)
 	recent := load(ctx, p, "The list of recent decisions", func(ctx context.Context) ([]permission.Ask, error) {
 		return p.o.Asks.Recent(ctx, maxDecided+maxCards)
@@ -186,6 +188,10 @@ func (p *Panel) approvalsAnswer(ctx context.Context) answer {
 	default:
 		a.Answer, a.Tone = approvalsLede(len(rows.Value)), "note"
 		a.Short = count(len(rows.Value), "tool call waits", "tool calls wait")
+	}
+	if n := asking(p.raises(ctx).Value); n > 0 {
+		a.Tone, a.Short = "note", strings.TrimPrefix(a.Short+", "+count(n, "question about trust waits", "questions about trust wait"), ", ")
+		a.Detail = append(a.Detail, detail{"", "The owner asks for trust full for a time"})
 	}
 	for _, q := range rows.Value[:min(len(rows.Value), 3)] {
 		what := core.CutRunes(whatOf(q.Request), 120)

@@ -11,7 +11,7 @@ func (p *Panel) menu(ctx context.Context, current string) []entry {
 		m = append(m, entry{Key: "pairing", Path: "/admin/pairing", Label: "Pairing", Count: n, Words: "waiting"})
 	}
 	if p.o.Asks != nil {
-		n := len(p.waitingAsks(ctx).Value)
+		n := len(p.waitingAsks(ctx).Value) + asking(p.raises(ctx).Value)
 		m = append(m, entry{Key: "approvals", Path: "/admin/approvals", Label: "Approvals", Count: n, Words: "waiting"})
 	}
 	if p.hasChats() {

@@ -65,7 +65,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	o := admin.Options{
 		Say: w.say, Files: w.files, Questions: w, Invites: w, Agents: w.agents, SaveAgent: w.saveAgent, Servers: w.health,
 		Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)),
-		Requests: w, Decisions: w, People: w, Persons: w, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Asks: askWorld{w}, Grants: grantWorld{w}, Bots: w, Lanes: w, Dead: w, Sends: w, Bell: w, Usage: w.usage,
+		Requests: w, Decisions: w, People: w, Persons: w, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Asks: askWorld{w}, Grants: grantWorld{w}, Raises: w, Bots: w, Lanes: w, Dead: w, Sends: w, Bell: w, Usage: w.usage,
 		Preview: w.preview,
 	}
 	w.openChats(t, db, &o)
@@ -577,7 +577,7 @@ func TestTheOverviewAnswersItsQuestions(t *testing.T) {
 	s.world.full()
 	a := s.get("/admin")
 	a.has(t, "Is every bot well?", "No. 3 bots need a look.", "<bdi>telegram</bdi>: degraded – Another program polls",
-		"Does anyone wait?", "2 people wait for your decision, the first for 14 min.", "<bdi>Ada Okafor</bdi> to telegram, 14 min ago", "3 bots need a look, 2 people wait, 2 tool calls wait, 3 things are stuck.",
+		"Does anyone wait?", "2 people wait for your decision, the first for 14 min.", "<bdi>Ada Okafor</bdi> to telegram, 14 min ago", "3 bots need a look, 2 people wait, 2 tool calls wait, 1 question about trust waits, 3 things are stuck.",
 		"2 tool calls wait for your word.", "3 things need your word.", "1 message given up after several tries", "2 replies that may not have arrived",
 		"What did today cost?", "<span>$1.84</span>", "1,316,129 tokens in 53 calls", "12 calls have no known price", "<bdi>local/quote</bdi>: 1,800 in, 420 out")
 	if n := strings.Count(a.body, "<h2 id=\"q-"); n != 3 {

@@ -101,7 +101,7 @@ func (p *Panel) parse() error {
 		"kind":     agent.KindOf,
 	}
 	maps.Copy(funcs, p.peopleFuncs())
-	base, err := template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/asks.html", "templates/peopleparts.html", "templates/settingsparts.html")
+	base, err := template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/asks.html", "templates/raises.html", "templates/peopleparts.html", "templates/settingsparts.html")
 	if err != nil {
 		return fmt.Errorf("panel templates: %w", err)
 	}

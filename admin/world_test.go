@@ -47,6 +47,7 @@ type world struct {
 	sends    []queue.SendRow
 	asks     []permission.Ask
 	grants   []permission.GrantRow
+	raises   []pairing.Raise
 	used     []usage.Total
 	vault    *vault.Vault // a real one, for files of agents
 	agents   *agent.Agents

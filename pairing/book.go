@@ -1,14 +1,14 @@
 // Package pairing is the gate between strangers and bots: who may talk to
 // which bot, in direct messages or in a group, and how somebody comes to be
 // allowed. It owns the tables pairing_requests, users, identities, access,
-// places and blocks.
+// places, blocks, invites, link_codes and raises.
 //
 // There is one way to authorise (Book.judge) for every kind of update, and one
 // function per decision (Approve, Deny, Block, Undo) behind panel, API, command
 // line and chat. A person is (platform, the platform's immutable id); names are
 // hostile text and never an identity. Whoever is not found is a stranger.
 //
-// The package is larger than others: its six tables are one decision, and
+// The package is larger than others: its tables are one decision, and
 // parting them would make a second way in.
 package pairing
 

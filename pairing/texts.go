@@ -25,6 +25,7 @@ type words struct {
 	Accounts string // of a person who is known, a line each
 	Name     string // of a group or a person
 	ID       string // of that person
+	Until    string // when something is over, in UTC
 }
 
 // post says the named text to an address. The code in it is styled as code.

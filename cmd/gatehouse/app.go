@@ -317,7 +317,8 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 		Model: a.models.find, Runtime: other, Cost: a.cost, MayRead: a.mayRead,
 		Spend: a.spend, Answered: answered,
 		Equip: kits.equip, Guard: a.guard, Overheard: a.overheard.Last,
-		Still: func(ctx context.Context, t *orchestrator.Turn) (bool, error) { return a.gate.still(ctx, a.db, t) },
+		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.still(ctx, a.db, t) },
+		Raise: a.raised,
 		Choose: func(ctx context.Context, tx *store.Tx, ask permission.Ask) error {
 			_, err := a.desk.Open(ctx, tx, ask)
 			if core.KindOf(err) == core.Busy {
@@ -382,6 +383,7 @@ func (a *app) joinUpkeep(context.Context) error {
 	a.closing(a.jobs.Close)
 	a.upkeep = newUpkeep([]chore{
 		{"pairing", time.Minute, a.book.Expire},
+		{"raises", time.Minute, a.book.EndRaises},
 		{"old_requests", 6 * time.Hour, a.book.Prune},
 		{"asks", time.Minute, a.guard.Expire},
 		{"old_asks", 6 * time.Hour, a.desk.Prune},

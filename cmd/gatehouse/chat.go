@@ -79,7 +79,7 @@ func chatCommands() []chatCommand {
 		{name: "claim", about: "become the owner, with a code", args: "CODE", private: true, run: (*chat).claimed},
 		{name: "pair", about: "use an invitation: /pair CODE", args: "CODE", private: true, run: (*chat).pair},
 		{name: "link", about: "make another account of yours the same person to me", args: "CODE", private: true, run: (*chat).linkAccount},
-		{name: "trust", about: "whether tools ask you first: /trust auto or /trust ask", owner: true, args: "auto or ask", run: (*chat).trust},
+		{name: "trust", about: "what tools may do in this conversation: /trust auto, ask, full 15m, vault, sandboxed", owner: true, args: "auto, ask, full 15m, vault or sandboxed", run: (*chat).trust},
 		{name: "agent", about: "who answers here: /agent lists, /agent NAME chooses", owner: true, args: "NAME", run: (*chat).agent},
 		{name: "pairing", about: "who waits to be let in", owner: true, private: true, run: (*chat).pending},
 		{name: "approve", about: "let somebody in: /approve CODE [sandboxed|vault] [7d]", owner: true, control: true, args: "CODE [sandboxed|vault] [7d]", run: (*chat).approve},
@@ -203,7 +203,11 @@ func (c *chat) status(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 	if set.Model, err = c.chosenModel(ctx, call); err != nil {
 		return dispatch.Outcome{}, err
 	}
-	return said("%s\n\n- waiting: %d\n- model: `%s`\n- while busy: %s\n- trust here: %s", running, waiting, cmp.Or(set.Model, c.model), cmp.Or(set.BusyMode, c.busyMode()), call.Trust)
+	trust, err := c.trustHere(ctx, call)
+	if err != nil {
+		return dispatch.Outcome{}, err
+	}
+	return said("%s\n\n- waiting: %d\n- model: `%s`\n- while busy: %s\n- trust here: %s", running, waiting, cmp.Or(set.Model, c.model), cmp.Or(set.BusyMode, c.busyMode()), trust)
 }
 
 func (c *chat) whoami(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
@@ -284,33 +288,6 @@ func (c *chat) denyRequest(ctx context.Context, call dispatch.Call) (dispatch.Ou
 		return dispatch.Outcome{}, err
 	}
 	return said("Denied %s. They hear nothing more for a week.", plain(r.Display))
-}
-
-// trust says or changes whether the tools of this conversation ask first.
-func (c *chat) trust(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
-	if call.In.Group() {
-		return said("In a group tools always ask.")
-	}
-	to := call.In.Address
-	word := strings.TrimSpace(call.In.Text)
-	set := func() error {
-		return c.db.Tx(ctx, func(tx *store.Tx) error { return c.sessions.SetTrustAuto(ctx, tx, to, word == "auto") })
-	}
-	switch word {
-	case "auto":
-		return dispatch.Outcome{Text: "In this conversation tools go on without asking, within trust " + call.Trust.String() + ". What is forbidden stays forbidden. `/trust ask` undoes this, and so does `/new`."}, set()
-	case "ask":
-		return dispatch.Outcome{Text: "In this conversation tools ask you first."}, set()
-	}
-	auto, err := c.sessions.TrustAutoIn(ctx, c.db, to)
-	if err != nil {
-		return dispatch.Outcome{}, err
-	}
-	state := "tools ask you first; `/trust auto` lets them go on without asking"
-	if auto {
-		state = "tools go on without asking; `/trust ask` has them ask you first"
-	}
-	return said("You are at trust %s here. In this conversation %s.", call.Trust, state)
 }
 
 func (c *chat) unknown(_ context.Context, call dispatch.Call) (dispatch.Outcome, error) {

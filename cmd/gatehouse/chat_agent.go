@@ -40,7 +40,14 @@ func (c *chat) agent(ctx context.Context, call dispatch.Call) (dispatch.Outcome,
 		return said("There is no agent %s. `/agent` lists them.", plain(word))
 	}
 	to := call.In.Address
-	err := c.db.Tx(ctx, func(tx *store.Tx) error { return c.sessions.SetAgent(ctx, tx, to, who.Name) })
+	err := c.db.Tx(ctx, func(tx *store.Tx) error {
+		if !call.In.Group() { // a conversation that does not stand yet begins with the choice
+			if _, err := c.here(ctx, tx, call); err != nil {
+				return err
+			}
+		}
+		return c.sessions.SetAgent(ctx, tx, to, who.Name)
+	})
 	if call.In.Group() && (err == nil || core.KindOf(err) == core.Conflict) {
 		return c.groupAgent(ctx, call, who.Name)
 	}

@@ -70,6 +70,9 @@ func (c *chat) fresh(ctx context.Context, call dispatch.Call) (dispatch.Outcome,
 			if err := c.sessions.Unbind(ctx, tx, to); err != nil || !any {
 				return err
 			}
+			if err := c.leaves(ctx, tx, call, old.ID); err != nil {
+				return err
+			}
 			return c.queue.Relane(ctx, tx, old.ID, lane(to), "session:"+old.ID)
 		},
 	}, nil
@@ -101,9 +104,25 @@ func (c *chat) carryOver(ctx context.Context, call dispatch.Call, old session.Se
 			if _, err := c.sessions.Continue(ctx, tx, ref, old.ID); err != nil {
 				return err
 			}
+			if err := c.leaves(ctx, tx, call, old.ID); err != nil {
+				return err
+			}
 			return c.queue.Relane(ctx, tx, old.ID, lane(ref.Address), "session:"+old.ID)
 		},
 	}, nil
+}
+
+// leaves ends the trust for a time of a conversation that a chat leaves.
+func (c *chat) leaves(ctx context.Context, tx *store.Tx, call dispatch.Call, session string) error {
+	if call.In.Group() {
+		return nil
+	}
+	user, _, err := c.book.User(ctx, tx, call.In.From)
+	if err != nil {
+		return err
+	}
+	_, err = c.book.DropRaises(ctx, tx, session, core.Actor{User: user, Via: "chat"})
+	return err
 }
 
 func tooHigh(level, here core.Trust) string {
@@ -218,7 +237,16 @@ func (c *chat) resume(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 		return said("%s", tooHigh(s.TrustLevel, call.Trust))
 	}
 	ref := c.ref(user, call)
-	err = c.db.Tx(ctx, func(tx *store.Tx) error { return c.move(ctx, tx, ref, s.ID) })
+	err = c.db.Tx(ctx, func(tx *store.Tx) error {
+		old, any, err := c.sessions.Current(ctx, tx, ref.Address)
+		if err == nil {
+			err = c.move(ctx, tx, ref, s.ID)
+		}
+		if err == nil && any {
+			err = c.leaves(ctx, tx, call, old.ID)
+		}
+		return err
+	})
 	if errors.Is(err, errHere) {
 		return said("That is the conversation you are in.")
 	}

@@ -107,7 +107,7 @@ func (p preparer) prepare(ctx context.Context, tx *store.Tx, t *queue.Turn) erro
 		}
 		ref.User, ref.Admin = user, role == "owner" || role == "admin"
 	}
-	turn := &orchestrator.Turn{Run: t.Run, Rows: t.Rows}
+	turn := &orchestrator.Turn{Run: t.Run, Rows: t.Rows, Received: t.Taken.Add(-t.Waited)}
 	if in.Group() && in.Turn == nil {
 		set, err := p.book.Place(ctx, tx, in.Bot, in.Place)
 		if err != nil {
@@ -137,19 +137,51 @@ func waiting(desk *permission.Desk, book *pairing.Book) func(context.Context, *s
 	}
 }
 
-// still reports whether a turn's sender may still do what it was begun with:
-// access may be revoked, lowered or over, a group disabled, a key deleted, a
-// role taken while it runs.
-func (g gate) still(ctx context.Context, db *store.DB, t *orchestrator.Turn) (ok bool, err error) {
+// still is the trust that a turn has now: access may be revoked, lowered or
+// over, a group disabled, a key deleted, a role taken while it runs; then it is
+// a stranger's. Trust for a time may be over or taken back: then it is the
+// turn's Base.
+func (g gate) still(ctx context.Context, db *store.DB, t *orchestrator.Turn) (has core.Trust, err error) {
 	in := t.Rows[0]
 	err = db.Tx(ctx, func(tx *store.Tx) error {
+		has = core.Stranger
 		trust, err := g.Trust(ctx, tx, &in)
-		if ok = err == nil && trust >= t.Trust; !ok || !t.Admin || in.Turn != nil {
+		base := t.Trust
+		if t.Raised() {
+			base = t.Base
+		}
+		if err != nil || trust < base {
 			return err
 		}
-		_, role, err := g.book.User(ctx, tx, in.From)
-		ok = err == nil && (role == "owner" || role == "admin")
-		return err
+		if t.Admin && in.Turn == nil {
+			_, role, err := g.book.User(ctx, tx, in.From)
+			if err != nil || role != "owner" && role != "admin" {
+				return err
+			}
+		}
+		if has = base; t.Raised() {
+			if _, ok, err := g.book.Raised(ctx, tx, in.Address, t.Session.ID, t.User); err != nil || !ok {
+				return err
+			}
+			has = t.Trust
+		}
+		return nil
 	})
-	return ok, err
+	return has, err
+}
+
+// raised is the trust for a time that holds for a turn: for the owner's own
+// words in the chat that it was asked in, said after it was confirmed.
+func (a *app) raised(ctx context.Context, tx *store.Tx, t *orchestrator.Turn, ref session.Ref) (orchestrator.Raise, error) {
+	if !ref.Admin {
+		return orchestrator.Raise{}, nil
+	}
+	r, ok, err := a.book.Raised(ctx, tx, ref.Address, t.Session.ID, ref.User)
+	if err != nil || !ok {
+		return orchestrator.Raise{}, err
+	}
+	if t.Received.Before(r.At) {
+		return orchestrator.Raise{}, nil
+	}
+	return orchestrator.Raise{Trust: core.Full, Until: r.Ends}, nil
 }

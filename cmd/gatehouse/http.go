@@ -72,7 +72,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) (http.Handler, error)
 	return admin.New(door, a.admins, admin.Options{
 		Log: a.log, Clock: a.clock, Requests: a.book, Decisions: a.book, People: a.book, Persons: a.book, Terms: a.book, Blocks: a.book, Places: a.book,
 		Spending: peopleView{a}, Care: peopleView{a}, LastSeen: peopleView{a}.lastSeen, SetPlace: peopleView{a}.setPlace,
-		Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a},
+		Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.book,
 		Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {
 			return a.usage.Totals(ctx, a.db, since)
 		},

@@ -83,9 +83,9 @@ func (k *kits) profile(t *orchestrator.Turn) permission.Profile {
 	// Trust mode: the owner's own API and panel sessions unless they say
 	// otherwise; in chats only where the owner has said so, and in no group. A
 	// chat's conversation stays one when it is gone on with over the API: others
-	// may have spoken in it.
+	// may have spoken in it. At trust full for a time every call is asked for.
 	own := t.Session.User == t.User && t.Session.Source != telegram.Platform && t.Session.Source != discord.Platform
-	p.Auto = t.Admin && !in.Group() && t.Session.TrustAuto(in.Turn != nil && own)
+	p.Auto = t.Admin && !t.Raised() && !in.Group() && t.Session.TrustAuto(in.Turn != nil && own)
 	return p
 }
 

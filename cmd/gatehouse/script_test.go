@@ -68,6 +68,11 @@ import (
 //	vault FILE: TEXT              the vault's file has this in it; "" when there is none
 //	command: WORDS                the command line, as orders to the gateway
 //	the platform goes away        and "comes back"
+//	operator confirm trust full   or deny, end: by the form on the panel's page Approvals; "confirm nothing": there is no such form
+//	panel shows: TEXT             on that page
+//	audit: ACTION ACTION          what the log says of trust for a time, in order
+//	the gateway starts anew
+//	16 minutes pass               or seconds, on the gateway's clock
 //	quiet                         everything is answered and sent
 //
 // All that ada does can be done "in Garden". Files of a script are its sections;
@@ -136,7 +141,7 @@ func newScript(t *testing.T, platform string, parts map[string]string) *script {
 	dc := newDiscord(t)
 	sim := telegramtest.New(telegramtest.Options{FloodOff: true})
 	t.Cleanup(func() { _ = sim.Close() })
-	w := newWorldOn(t, sim, t.TempDir(), func(c *configs.Config) {
+	w := newWorldAt(t, sim, t.TempDir(), &leaps{}, func(c *configs.Config) {
 		c.Model, c.OpenaiBaseURL = fakeModel, model.URL()
 		c.DiscordToken, c.DiscordApiURL = configs.NewSecret(dc.Token()), dc.URL()
 		for line := range strings.Lines(parts["settings"]) {
@@ -261,6 +266,11 @@ var scriptSteps = forms([]scriptForm{
 	{`model (called|busy) (\d+)`, (*script).modelCalled},
 	{`vault (\S+): ?(.*)`, (*script).inVault},
 	{`command: (.+)`, (*script).command},
+	{`operator (confirm|deny|end) (nothing|trust full)`, (*script).operates},
+	{`panel shows: (.+)`, (*script).panelShows},
+	{`audit: (.+)`, (*script).audited},
+	{`the gateway starts (anew)`, (*script).restarts},
+	{`(\d+) (minutes|seconds) pass`, (*script).passes},
 	{`(quiet)`, func(s *script, _ []string) { s.w.quiet() }},
 	{`WHO presses the first (.+)`, (*script).pressesFirst},
 	{`WHO presses (.+)`, (*script).presses},

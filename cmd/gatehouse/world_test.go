@@ -35,7 +35,8 @@ type world struct {
 	key string // of the local key file: the operator's, all scopes
 	log *lockedBuffer
 
-	stop func()
+	clock core.Clock
+	stop  func()
 }
 
 // newWorld starts one; change may alter the settings first.
@@ -48,6 +49,12 @@ func newWorld(t testing.TB, change func(*configs.Config)) *world {
 
 // newWorldOn starts a gateway over an existing platform and folder.
 func newWorldOn(t testing.TB, sim *telegramtest.Server, dir string, change func(*configs.Config)) *world {
+	t.Helper()
+	return newWorldAt(t, sim, dir, core.System{}, change)
+}
+
+// newWorldAt is newWorldOn with a clock of the test's.
+func newWorldAt(t testing.TB, sim *telegramtest.Server, dir string, clock core.Clock, change func(*configs.Config)) *world {
 	t.Helper()
 	cfg := configs.Default()
 	cfg.VaultPath = filepath.Join(dir, "vault")
@@ -69,7 +76,7 @@ func newWorldOn(t testing.TB, sim *telegramtest.Server, dir string, change func(
 	if _, err := os.Stat(cfg.DatabasePath()); errors.Is(err, fs.ErrNotExist) {
 		storetest.Seed(t, cfg.DatabasePath()) // the tests of whole processes see a first start
 	}
-	w := &world{t: t, sim: sim, cfg: cfg, log: &lockedBuffer{}}
+	w := &world{t: t, sim: sim, cfg: cfg, log: &lockedBuffer{}, clock: clock}
 	w.start()
 	t.Cleanup(w.stop)
 	return w
@@ -92,7 +99,7 @@ func (w *world) start() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	log := slog.New(slog.NewTextHandler(&redactor{w: w.log}, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	a, err := build(ctx, w.cfg, log, core.System{})
+	a, err := build(ctx, w.cfg, log, w.clock)
 	if err != nil {
 		_ = a.Close()
 		cancel()

@@ -88,7 +88,7 @@ func (t *talk) one(ctx context.Context, b *llm.Block) (llm.Block, error) {
 	res, outcome := t.call(ctx, b)
 	r.heardNow()
 	r.busy.Add(-1)
-	r.o.o.Metrics.called(b.Name, r.t.Trust, outcome)
+	r.o.o.Metrics.called(b.Name, r.trust(), outcome)
 	if res.Text == "" && len(res.Media) == 0 {
 		res.Text = "(no output)"
 	}
@@ -130,7 +130,13 @@ func (t *talk) call(ctx context.Context, b *llm.Block) (res tool.Result, outcome
 	if !ok {
 		return tool.Failed(t.unknown(b.Name)), callDenied
 	}
-	c := &tool.Call{ID: b.ID, Input: object(b.Input), Turn: t.r.kit.Turn, Progress: t.r.progress}
+	if ok, err := t.r.stillRaised(ctx); err != nil {
+		return t.broken(&x, err)
+	} else if !ok {
+		return tool.Failed(changed), callDenied
+	}
+	kit := t.r.tooled()
+	c := &tool.Call{ID: b.ID, Input: object(b.Input), Turn: kit.Turn, Progress: t.r.progress}
 	if x.Touches != nil {
 		a, err := x.Touches(c.Turn, c.Input)
 		if err != nil {
@@ -138,7 +144,7 @@ func (t *talk) call(ctx context.Context, b *llm.Block) (res tool.Result, outcome
 		}
 		c.Access = a
 	}
-	d, err := t.r.o.o.Guard.Allow(ctx, t.r.kit.Profile, x, b.ID, c.Input, c.Access, t.r.emit, t.r.waiting)
+	d, err := t.r.o.o.Guard.Allow(ctx, kit.Profile, x, b.ID, c.Input, c.Access, t.r.emit, t.r.waiting)
 	switch {
 	case ctx.Err() != nil:
 		return tool.Failed("stopped before it began"), callAborted
@@ -153,10 +159,14 @@ func (t *talk) call(ctx context.Context, b *llm.Block) (res tool.Result, outcome
 	case err != nil:
 		return t.broken(&x, err)
 	case !ok:
-		return tool.Failed("what this person may do was changed meanwhile: it was not done"), callDenied
+		return tool.Failed(changed), callDenied
+	case t.r.tooled() != kit:
+		return tool.Failed("the time at trust " + t.r.t.Trust.String() + " ended meanwhile: it was not done; calls are made at trust " + t.r.t.Base.String() + " now"), callDenied
 	}
 	return t.work(ctx, &x, c)
 }
+
+const changed = "what this person may do was changed meanwhile: it was not done"
 
 // work runs a tool within its time.
 func (t *talk) work(ctx context.Context, x *tool.Tool, c *tool.Call) (tool.Result, string) {

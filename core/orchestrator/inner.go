@@ -73,7 +73,7 @@ func (r *run) task(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err := tool.Decode(c.Input, &in); err != nil {
 		return tool.Result{}, err
 	}
-	system, _, err := r.prompt(ctx, r.kit.Turn.Dir.Path)
+	system, _, err := r.prompt(ctx, r.tooled().Turn.Dir.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -84,7 +84,7 @@ func (r *run) task(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	}, req: &llm.Request{
 		System:    system + "\nYou are working on a part of a larger task. Your last message is read by the agent that gave it to you, not by a person.\n",
 		Messages:  []llm.Message{{Role: "user", Blocks: []llm.Block{{Type: "text", Text: in.Prompt}}}},
-		MaxTokens: r.o.o.Limits.OutputTokens, Sender: llm.Sender{User: r.t.User, Trust: r.t.Trust},
+		MaxTokens: r.o.o.Limits.OutputTokens, Sender: llm.Sender{User: r.t.User, Trust: r.trust()},
 	}}
 	for _, t := range r.kit.Tools {
 		if t.Name != TaskName && t.Name != AskName {
@@ -112,7 +112,7 @@ func (r *run) question(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err := json.Unmarshal(c.Input, &in); err != nil || !askable(in.Questions) {
 		return tool.Result{}, core.Errorf(core.Invalid, "questions is a list of 1 to 4, each with a question and 2 to 4 options with labels; see the tool's schema")
 	}
-	answers, err := r.o.o.Guard.Ask(ctx, r.kit.Profile, in.Questions, r.emit, r.waiting)
+	answers, err := r.o.o.Guard.Ask(ctx, r.tooled().Profile, in.Questions, r.emit, r.waiting)
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -85,10 +85,14 @@ type Options struct {
 	// Overheard are the newest lines that others said in a group and not to the
 	// bot, oldest first; nil: nobody listens.
 	Overheard func(at core.Address) []agent.Quoted
-	// Still reports whether the turn's sender may still do all that the turn was
-	// begun with; it is asked before rounds and calls of tools, when a person was
-	// waited for and else at most once a second. Nil: nobody looks.
-	Still func(ctx context.Context, t *Turn) (bool, error)
+	// Still is the trust that the turn has now: as it was begun with, its Base
+	// when a raise was taken back, Stranger when its sender has lost anything
+	// else. It is asked before rounds and calls of tools, when a person was waited
+	// for and else at most once a second. Nil: nobody looks.
+	Still func(ctx context.Context, t *Turn) (core.Trust, error)
+	// Raise is the trust for a time that holds for a chat's turn, asked in the
+	// claim's transaction; nil: there is none, ever.
+	Raise func(ctx context.Context, tx *store.Tx, t *Turn, ref session.Ref) (Raise, error)
 	// Choose opens a choice of the person's, in the transaction that ends the run; required with Equip.
 	Choose func(ctx context.Context, tx *store.Tx, a permission.Ask) error
 	// Answered is told, after the commit, of each run that ended well, with its
@@ -155,9 +159,13 @@ type Turn struct {
 	User     int64
 	Admin    bool // the sender is owner or admin
 	Trust    core.Trust
-	Role     agent.Role // who answers, and the ceiling of agent and workspace
-	Model    string     // that people chose for the chat; "" is none. Where it is not there for them another answers, with a warning
-	Started  time.Time
+	// Base is Trust without what was given for a time, until RaisedUntil.
+	Base        core.Trust
+	RaisedUntil time.Time
+	Role        agent.Role // who answers, and the ceiling of agent and workspace
+	Model       string     // that people chose for the chat; "" is none. Where it is not there for them another answers, with a warning
+	Received    time.Time  // when its first row was stored
+	Started     time.Time
 	// Waiting is told when the run begins and ends to wait for a person; nil: nobody cares.
 	Waiting func(bool)
 	// Progress is told what a tool says while it works; nil: nobody looks on.
@@ -181,7 +189,9 @@ type Result struct {
 
 // Prepare resolves the turn's session, says who answers, and notes the run, in
 // the claim's transaction. The turn's trust is then the least of what it came
-// with, the session's, the workspace's, the agent's and the request's.
+// with, the session's, the workspace's, the agent's and the request's. This is
+// the one place where a Raise enters: it stands above what the sender and the
+// session have, and below workspace and agent.
 func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref session.Ref) error {
 	if ref.Options != nil && ref.Options.Agent != "" {
 		ref.AgentType = ref.Options.Agent
@@ -197,6 +207,13 @@ func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref s
 	t.Trust = core.Least(ref.Trust, t.Session.TrustLevel, t.Role.Trust)
 	if ref.Options != nil && ref.Options.Trust != core.Stranger {
 		t.Trust = core.Least(t.Trust, ref.Options.Trust)
+	}
+	if t.Base = t.Trust; o.o.Raise != nil && ref.Options == nil {
+		raise, err := o.o.Raise(ctx, tx, t, ref)
+		if err != nil {
+			return err
+		}
+		t.Trust, t.RaisedUntil = max(t.Base, core.Least(raise.Trust, t.Role.Trust)), raise.Until
 	}
 	// The run counts its own attempts: one that a stop gave back does not count
 	// against the message, but its events and lines are there.

@@ -188,9 +188,11 @@ func TestARunEndsWhenItsTrustIsTaken(t *testing.T) {
 		h := open(t, orchestrator.Limits{})
 		looks, done := 0, 0
 		o := h.with(func(o *orchestrator.Options) {
-			o.Still = func(context.Context, *orchestrator.Turn) (bool, error) {
-				looks++
-				return looks < at, nil
+			o.Still = func(_ context.Context, t *orchestrator.Turn) (core.Trust, error) {
+				if looks++; looks < at {
+					return t.Trust, nil
+				}
+				return core.Stranger, nil
 			}
 		})
 		x := echo("Do", true)

@@ -23,7 +23,8 @@ type run struct {
 	model llm.Model // nil: the runtime answers
 	name  string    // of the model that answers
 	agent agent.Agent
-	kit   *Kit // nil without tools
+	kit   *Kit                // nil without tools
+	low   atomic.Pointer[Kit] // once a raise is over: what there is without it
 	conv  *session.Conversation
 
 	resume session.Resume
@@ -41,7 +42,8 @@ type run struct {
 	notices []core.Warning
 	media   int // bytes of them that the model is given as they are
 
-	telling sync.Mutex // one event after the other
+	telling  sync.Mutex // one event after the other
+	lowering sync.Mutex
 
 	mu    sync.Mutex // of what follows: calls may run beside each other
 	next  int        // number of the run's next line
@@ -96,6 +98,7 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 	if err != nil {
 		return Result{}, err
 	}
+	defer r.settleTrust(context.WithoutCancel(ctx))
 	if r.work != nil {
 		return r.delegate(ctx, cancel, r.work)
 	}
@@ -216,8 +219,8 @@ func (r *run) prompt(ctx context.Context, dir string) (string, core.PromptMetada
 	}
 	p := agent.PromptInput{
 		Agent: r.agent, Custom: r.t.options().SystemPrompt, WorkingDirectory: dir, Contexts: contexts,
-		MayRead: func(path string) bool { return r.o.o.MayRead(r.t.Trust, r.t.User, path) },
-		Sender:  in.From.Name, Trust: r.t.Trust, Group: in.Group(), Shows: in.Turn == nil,
+		MayRead: func(path string) bool { return r.o.o.MayRead(r.trust(), r.t.User, path) },
+		Sender:  in.From.Name, Trust: r.trust(), Group: in.Group(), Shows: in.Turn == nil,
 	}
 	if r.kit != nil {
 		p.Missing = r.kit.Missing

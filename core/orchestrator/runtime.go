@@ -71,6 +71,9 @@ func (r *run) take(model string) error {
 	if why := r.o.o.Runtime.Refuses(r.t); why != "" {
 		return core.Errorf(core.Denied, "%s", why)
 	}
+	if r.t.Raised() { // its process could not be lowered in the middle
+		return core.Errorf(core.Denied, "%s answers nobody whose trust is for a time", model)
+	}
 	if len(r.t.options().Before) > 0 { // its transcript is its own
 		return core.Errorf(core.Denied, "%s keeps the conversation itself, and takes none from a client", model)
 	}

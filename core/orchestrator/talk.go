@@ -104,7 +104,15 @@ const lookEvery = time.Second
 
 // still reports whether the run may go on as it was begun.
 func (r *run) still(ctx context.Context, begins bool) (bool, error) {
-	if !begins && r.o.o.Agents.Role(r.t.Session.AgentType, r.t.Session.Workspace).Trust < r.t.Trust {
+	if r.over() {
+		if r.work != nil {
+			return false, nil // the runtime's process began at the higher level, and can't be lowered
+		}
+		if err := r.lower(ctx); err != nil {
+			return false, err
+		}
+	}
+	if !begins && r.o.o.Agents.Role(r.t.Session.AgentType, r.t.Session.Workspace).Trust < r.trust() {
 		return false, nil // a workspace or an agent was lowered meanwhile
 	}
 	now, looked := r.o.o.Clock.Now().Sub(r.began), r.looked.Load()
@@ -113,11 +121,17 @@ func (r *run) still(ctx context.Context, begins bool) (bool, error) {
 		return !r.lost.Load(), nil
 	}
 	r.looked.Store(int64(max(0, now)))
-	ok, err := r.o.o.Still(ctx, r.t)
-	if err == nil && !ok {
-		r.lost.Store(true)
+	has, err := r.o.o.Still(ctx, r.t)
+	switch {
+	case err != nil:
+		return false, err
+	case has >= r.trust():
+		return true, nil
+	case r.t.Raised() && has >= r.t.Base && r.work == nil:
+		return true, r.lower(ctx)
 	}
-	return ok, err
+	r.lost.Store(true)
+	return false, nil
 }
 
 // ask is one call of the model: its answer as far as it came.
@@ -132,6 +146,7 @@ func (t *talk) ask(ctx context.Context) (session.Message, *llm.Fault, error) {
 	var used *llm.Usage
 	var failed error
 	req := *t.req // the next round adds to ours
+	req.Sender.Trust = r.trust()
 	for d, err := range llm.StopAt(r.model.Reply(ctx, &req), req.Stop) {
 		r.heardNow()
 		if err != nil {

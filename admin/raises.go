@@ -1,0 +1,116 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/pairing"
+)
+
+// Raises are trust full for a time, as the owner asks for it in chat
+// (pairing.Book). The second decision on one is a core.Conflict.
+type Raises interface {
+	Raises(ctx context.Context) ([]pairing.Raise, error)
+	// ConfirmRaise gives what was asked for, for d; 0 is as long as was asked.
+	ConfirmRaise(ctx context.Context, id string, d time.Duration, by core.Actor) (pairing.Raise, error)
+	DenyRaise(ctx context.Context, id string, by core.Actor) error
+	EndRaise(ctx context.Context, id string, by core.Actor) error
+}
+
+// raisesPath is where the forms of trust for a time go.
+const raisesPath = "/admin/approvals/raises"
+
+// A raiseCard is trust full that is asked for, or held.
+type raiseCard struct {
+	pairing.Raise
+	CSRF  string
+	Left  int // seconds
+	Times []timeChoice
+}
+
+// Held reports whether it is given.
+func (c raiseCard) Held() bool { return c.State == pairing.RaiseHeld }
+
+// Asked is the time that was asked for, in words.
+func (c raiseCard) Asked() string { return hours(c.For) }
+
+type timeChoice struct {
+	Minutes int
+	Label   string
+	Checked bool
+}
+
+// raises are those that wait or hold, for the page Approvals and the overview.
+func (p *Panel) raises(ctx context.Context) part[[]pairing.Raise] {
+	if p.o.Raises == nil {
+		return part[[]pairing.Raise]{}
+	}
+	return load(ctx, p, "The list of trust for a time", p.o.Raises.Raises)
+}
+
+func (p *Panel) raiseCards(ctx context.Context, csrf string) (out part[[]raiseCard]) {
+	rows := p.raises(ctx)
+	out.Broken = rows.Broken
+	for _, r := range rows.Value {
+		out.Value = append(out.Value, raiseCard{Raise: r, CSRF: csrf, Left: seconds(r.Ends.Sub(p.clock.Now())), Times: times(r.For)})
+	}
+	return out
+}
+
+// times are what may be confirmed: what was asked for, and usual times.
+func times(asked time.Duration) (out []timeChoice) {
+	list := []int{5, 15, 30, 60, 240, int((asked + time.Minute - 1) / time.Minute)}
+	slices.Sort(list)
+	for _, m := range slices.Compact(list) {
+		d := time.Duration(m) * time.Minute
+		out = append(out, timeChoice{m, hours(d), d == (asked + time.Minute - 1).Truncate(time.Minute)})
+	}
+	return out
+}
+
+// hours is a time of some hours, exact to the minute.
+func hours(d time.Duration) string {
+	h, m := int(d/time.Hour), int(d%time.Hour/time.Minute)
+	switch {
+	case h == 0:
+		return fmt.Sprintf("%d min", m)
+	case m == 0:
+		return fmt.Sprintf("%d h", h)
+	}
+	return fmt.Sprintf("%d h %d min", h, m)
+}
+
+// asking is how many of them wait for the operator's word.
+func asking(rows []pairing.Raise) (n int) {
+	for _, r := range rows {
+		if r.State == pairing.RaiseAsked {
+			n++
+		}
+	}
+	return n
+}
+
+// decideRaise routes what can be said to one.
+func (p *Panel) decideRaise(r *http.Request, by core.Actor) (flash, string, error) {
+	const back = "/admin/approvals#raises-h"
+	ctx, id := r.Context(), r.PathValue("id")
+	switch r.PathValue("verb") {
+	case "confirm":
+		minutes, err := strconv.Atoi(r.PostFormValue("minutes"))
+		if err != nil || minutes <= 0 || minutes > int(pairing.RaiseMax/time.Minute) {
+			return flash{}, back, core.Errorf(core.Invalid, "for: choose how long trust full holds, at most %s", hours(pairing.RaiseMax))
+		}
+		given, err := p.o.Raises.ConfirmRaise(ctx, id, time.Duration(minutes)*time.Minute, by)
+		return good(fmt.Sprintf("Confirmed: trust full for %s in that conversation, for the owner’s own words.", hours(given.For))), back, err
+	case "deny":
+		return good("Refused. Nothing has changed; the chat is told."), back, p.o.Raises.DenyRaise(ctx, id, by)
+	case "end":
+		return good("Trust full is over there: the next tool call is at the level from before."), back, p.o.Raises.EndRaise(ctx, id, by)
+	}
+	return flash{}, back, core.Errorf(core.NotFound, "there is no such decision")
+}

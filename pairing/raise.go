@@ -1,0 +1,259 @@
+package pairing
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// Terms of a raise: trust full for a time, in one conversation of the owner's.
+const (
+	RaiseTime = 15 * time.Minute // where no other time was asked for
+	RaiseMin  = time.Minute
+	RaiseMax  = 4 * time.Hour
+	RaiseWait = 15 * time.Minute // how long it waits for the operator's word
+)
+
+// States of a raise. One that was denied, ended or not decided in time is gone:
+// the audit log tells of it.
+const (
+	RaiseAsked = "asked" // nothing is changed yet
+	RaiseHeld  = "held"  // it holds until Ends
+)
+
+// A Raise is trust full for a time: asked for by the owner in a direct chat,
+// given by the operator's word in the panel. It is for that chat's conversation
+// and that person's turns alone, and is kept in the database with its end, so
+// that a restart changes nothing.
+type Raise struct {
+	ID      string
+	State   string // RaiseAsked or RaiseHeld
+	Bot     string
+	Chat    string
+	User    int64
+	Session string
+	For     time.Duration // asked for, then confirmed
+	At      time.Time     // when it was asked for, then confirmed
+	Ends    time.Time     // when the asking, then the trust is over
+	By      string        // who confirmed
+}
+
+type raiseRow struct {
+	ID      string `db:"id"`
+	State   string `db:"state"`
+	Bot     string `db:"bot"`
+	Chat    string `db:"chat"`
+	User    int64  `db:"user_id"`
+	Session string `db:"session_id"`
+	Seconds int64  `db:"seconds"`
+	At      string `db:"at"`
+	Ends    string `db:"ends"`
+	By      string `db:"by"`
+}
+
+func (r raiseRow) raise() Raise {
+	return Raise{ID: r.ID, State: r.State, Bot: r.Bot, Chat: r.Chat, User: r.User, Session: r.Session,
+		For: time.Duration(r.Seconds) * time.Second, At: stamp(r.At), Ends: stamp(r.Ends), By: r.By}
+}
+
+const raiseColumns = `SELECT id, state, bot, chat, user_id, session_id, seconds, at, ends, "by" FROM raises`
+
+// AskRaise notes that the owner asks for trust full in a conversation of a
+// direct chat, for r.For; an older question there is replaced. It changes
+// nothing until ConfirmRaise. Only the owner may ask: core.Denied for others.
+func (b *Book) AskRaise(ctx context.Context, tx *store.Tx, r Raise, by core.Actor) error {
+	switch {
+	case r.User != core.Operator:
+		return core.Errorf(core.Denied, "Only the owner can be given trust full.")
+	case r.For < RaiseMin || r.For > RaiseMax:
+		return core.Errorf(core.Invalid, "Trust full is given for a time from %s to %s.", RaiseMin, RaiseMax)
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM raises WHERE session_id = $1 AND state = 'asked'`, r.Session); err != nil {
+		return fmt.Errorf("ask for trust: %w", err)
+	}
+	id := strings.ToLower(rand.Text()[:16])
+	_, err := tx.Exec(ctx, `INSERT INTO raises (id, state, bot, chat, user_id, session_id, seconds, at, ends) VALUES ($1, 'asked', $2, $3, $4, $5, $6, $7, $8)`,
+		id, r.Bot, r.Chat, r.User, r.Session, int64(r.For/time.Second), core.Stamp(tx.Time()), core.Stamp(tx.Time().Add(RaiseWait)))
+	if err != nil {
+		return fmt.Errorf("ask for trust: %w", err)
+	}
+	b.after(tx, r.Bot, "", "approvals")
+	return store.Audit(ctx, tx, by, "raise.ask", r.Session, map[string]any{"bot": r.Bot, "for": r.For.String()})
+}
+
+// ConfirmRaise gives what was asked for, from now on for d (0: as long as was
+// asked). It is the operator's alone to say. The second decision is a
+// core.Conflict.
+func (b *Book) ConfirmRaise(ctx context.Context, id string, d time.Duration, by core.Actor) (r Raise, err error) {
+	err = b.decideRaise(ctx, id, RaiseAsked, by, func(tx *store.Tx, row raiseRow) error {
+		if d == 0 {
+			d = time.Duration(row.Seconds) * time.Second
+		}
+		if d < RaiseMin || d > RaiseMax {
+			return core.Errorf(core.Invalid, "trust full is given for a time from %s to %s", RaiseMin, RaiseMax)
+		}
+		r = row.raise()
+		r.State, r.For, r.At, r.Ends, r.By = RaiseHeld, d, tx.Time(), tx.Time().Add(d), who(by)
+		if _, err := tx.Exec(ctx, `DELETE FROM raises WHERE session_id = $1 AND state = 'held'`, row.Session); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO raises (id, state, bot, chat, user_id, session_id, seconds, at, ends, "by") VALUES ($1, 'held', $2, $3, $4, $5, $6, $7, $8, $9)`,
+			r.ID, r.Bot, r.Chat, r.User, r.Session, int64(d/time.Second), core.Stamp(r.At), core.Stamp(r.Ends), r.By)
+		if err != nil {
+			return err
+		}
+		if err := store.Audit(ctx, tx, by, "raise.confirm", r.Session, map[string]any{"bot": r.Bot, "for": d.String(), "until": core.Stamp(r.Ends)}); err != nil {
+			return err
+		}
+		return b.tellRaise(ctx, tx, row, "raised", words{Until: r.Ends.UTC().Format("15:04")})
+	})
+	return r, err
+}
+
+// DenyRaise refuses what was asked for.
+func (b *Book) DenyRaise(ctx context.Context, id string, by core.Actor) error {
+	return b.decideRaise(ctx, id, RaiseAsked, by, func(tx *store.Tx, row raiseRow) error {
+		if err := store.Audit(ctx, tx, by, "raise.deny", row.Session, map[string]any{"bot": row.Bot}); err != nil {
+			return err
+		}
+		return b.tellRaise(ctx, tx, row, "raise_denied", words{})
+	})
+}
+
+// EndRaise takes the trust back before its time: the next tool call, of a run
+// that is under way too, is at the old level.
+func (b *Book) EndRaise(ctx context.Context, id string, by core.Actor) error {
+	return b.decideRaise(ctx, id, RaiseHeld, by, func(tx *store.Tx, row raiseRow) error {
+		if err := store.Audit(ctx, tx, by, "raise.end", row.Session, map[string]any{"bot": row.Bot, "why": "taken back"}); err != nil {
+			return err
+		}
+		return b.tellRaise(ctx, tx, row, "raise_ended", words{})
+	})
+}
+
+// decideRaise takes a raise that still counts out of the table, for whoever is
+// the first to decide about it.
+func (b *Book) decideRaise(ctx context.Context, id, state string, by core.Actor, do func(tx *store.Tx, row raiseRow) error) error {
+	if by.User != core.Operator {
+		return core.Errorf(core.Denied, "only the owner decides about trust full")
+	}
+	err := b.db.Tx(ctx, func(tx *store.Tx) error {
+		var row raiseRow
+		err := tx.Get(ctx, &row, raiseColumns+` WHERE id = $1 AND state = $2 AND ends > $3`, id, state, core.Stamp(tx.Time()))
+		if errors.Is(err, store.ErrNoRows) {
+			return core.Errorf(core.Conflict, "that is decided or over already; the audit log says how")
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM raises WHERE id = $1 AND state = $2`, id, state); err != nil {
+			return err
+		}
+		b.after(tx, row.Bot, "", "approvals")
+		return do(tx, row)
+	})
+	if err != nil {
+		return fmt.Errorf("trust for a time: %w", err)
+	}
+	return nil
+}
+
+// DropRaises ends at once what is asked for or held in a conversation, at its
+// owner's own word in chat; it says whether trust was held.
+func (b *Book) DropRaises(ctx context.Context, tx *store.Tx, session string, by core.Actor) (held bool, err error) {
+	var rows []raiseRow
+	if err := tx.Select(ctx, &rows, raiseColumns+` WHERE session_id = $1`, session); err != nil {
+		return false, fmt.Errorf("end trust: %w", err)
+	}
+	for _, r := range rows {
+		held = held || r.State == RaiseHeld && r.raise().Ends.After(tx.Time())
+		if err := store.Audit(ctx, tx, by, "raise.end", session, map[string]any{"bot": r.Bot, "why": "taken back"}); err != nil {
+			return false, err
+		}
+		b.after(tx, r.Bot, "", "approvals")
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM raises WHERE session_id = $1`, session); err != nil {
+		return false, fmt.Errorf("end trust: %w", err)
+	}
+	return held, nil
+}
+
+// Raised is the raise that holds now for a person's turns in a conversation of
+// a direct chat; false when there is none.
+func (b *Book) Raised(ctx context.Context, q store.Queryer, at core.Address, session string, user int64) (Raise, bool, error) {
+	if user != core.Operator || at.Group() {
+		return Raise{}, false, nil
+	}
+	var row raiseRow
+	err := q.Get(ctx, &row, raiseColumns+` WHERE session_id = $1 AND state = 'held' AND bot = $2 AND chat = $3 AND user_id = $4 AND ends > $5`,
+		session, at.Bot, at.Chat, user, core.Stamp(b.o.Clock.Now()))
+	if errors.Is(err, store.ErrNoRows) {
+		return Raise{}, false, nil
+	}
+	if err != nil {
+		return Raise{}, false, fmt.Errorf("trust for a time: %w", err)
+	}
+	return row.raise(), true, nil
+}
+
+// Raises are those that wait and those that hold, the oldest first, at most 50.
+func (b *Book) Raises(ctx context.Context) ([]Raise, error) {
+	var rows []raiseRow
+	if err := b.db.Select(ctx, &rows, raiseColumns+` WHERE ends > $1 ORDER BY at, id LIMIT 50`, core.Stamp(b.o.Clock.Now())); err != nil {
+		return nil, fmt.Errorf("trust for a time: %w", err)
+	}
+	out := make([]Raise, len(rows))
+	for i, r := range rows {
+		out[i] = r.raise()
+	}
+	return out, nil
+}
+
+// EndRaises notes, and tells their chats, which raises are over by their time;
+// that they count no more needs nobody's hand. Call it every minute or so.
+func (b *Book) EndRaises(ctx context.Context) (int, error) {
+	n := 0
+	err := b.db.Tx(ctx, func(tx *store.Tx) error {
+		var rows []raiseRow
+		if err := tx.Select(ctx, &rows, raiseColumns+` WHERE ends <= $1 LIMIT 50`, core.Stamp(tx.Time())); err != nil {
+			return err
+		}
+		for n = range rows {
+			if err := b.overRaise(ctx, tx, rows[n]); err != nil {
+				return err
+			}
+		}
+		n = len(rows)
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("end trust: %w", err)
+	}
+	return n, nil
+}
+
+func (b *Book) overRaise(ctx context.Context, tx *store.Tx, r raiseRow) error {
+	action, text := "raise.end", "raise_ended"
+	if r.State == RaiseAsked {
+		action, text = "raise.lapse", "raise_lapsed"
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM raises WHERE id = $1 AND state = $2`, r.ID, r.State); err != nil {
+		return err
+	}
+	if err := store.Audit(ctx, tx, core.Actor{Via: "upkeep"}, action, r.Session, map[string]any{"bot": r.Bot, "why": "its time is over"}); err != nil {
+		return err
+	}
+	b.after(tx, r.Bot, "", "approvals")
+	return b.tellRaise(ctx, tx, r, text, words{})
+}
+
+// tellRaise says in the raise's chat what became of it.
+func (b *Book) tellRaise(ctx context.Context, tx *store.Tx, r raiseRow, text string, w words) error {
+	return b.post(ctx, tx, core.Address{Bot: r.Bot, Chat: r.Chat}, "raise:"+r.ID+":"+text, text, w)
+}
