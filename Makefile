@@ -82,7 +82,7 @@ test-cgroup: ## the sandbox's control groups in a kernel of their own (User Mode
 	@GO="$(GO)" TAGS="$(TAGS)" .ci/cgroup
 
 postgres-test: export CGO_CFLAGS := -O1
-postgres-test: ## the store's and the queue's tests on a throw-away PostgreSQL server
+postgres-test: ## tests of what owns tables on a throw-away PostgreSQL server
 	@echo "== PostgreSQL"
 	@GO="$(GO)" TAGS="$(TAGS)" .ci/postgres
 

@@ -111,6 +111,9 @@ type Options struct {
 	// SetPlace changes an enabled group: its level, and what the bot takes in
 	// there; the rest stays. nil: it can't be changed here.
 	SetPlace func(ctx context.Context, bot, place string, level core.Trust, mention string, by core.Actor) error
+	// Asset is where pages find a style sheet, a script or the icon; nil: below
+	// /static/. An address that changes with the file spares browsers a question.
+	Asset func(name string) string
 	// Metrics counts the open event streams; nil: not counted.
 	Metrics *web.Metrics
 }
@@ -142,6 +145,9 @@ func New(door Door, accounts Accounts, o Options) (*Panel, error) {
 	}
 	if p.clock == nil {
 		p.clock = core.System{}
+	}
+	if p.o.Asset == nil {
+		p.o.Asset = func(name string) string { return "/static/" + name }
 	}
 	p.pulse = web.NewPulse(p.clock)
 	_, _ = rand.Read(p.key[:]) // never fails since Go 1.24

@@ -72,9 +72,13 @@ func TestFirstPaintWithAMillionSessions(t *testing.T) {
 				paint = p
 			}
 		}
-		server := webtest.Value[float64](b, `performance.getEntriesByType("navigation")[0].responseEnd`)
+		navigation := func(expr string) float64 {
+			return webtest.Value[float64](b, `(n => `+expr+`)(performance.getEntriesByType("navigation")[0])`)
+		}
 		took := time.Duration(paint * float64(time.Millisecond))
-		t.Logf("%-44s first paint %4.0f ms, of it the gateway %4.0f ms", strings.ReplaceAll(path, s.world.ada, "…"), paint, server)
+		t.Logf("%-44s first paint %4.0f ms; of the last visit: asked at %.0f ms, first byte after %.0f, whole after %.0f, parsed at %.0f, painted at %.0f; %.0f bytes", strings.ReplaceAll(path, s.world.ada, "…"), paint,
+			navigation("n.requestStart"), navigation("n.responseStart - n.requestStart"), navigation("n.responseEnd - n.requestStart"), navigation("n.domInteractive"),
+			webtest.Value[float64](b, `performance.getEntriesByName("first-contentful-paint")[0].startTime`), navigation("n.decodedBodySize"))
 		if took > firstPaint {
 			t.Errorf("%s: first paint after %v, want at most %v", path, took, firstPaint)
 		}

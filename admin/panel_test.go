@@ -66,7 +66,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 		Say: w.say, Files: w.files, Questions: w, Invites: w, Agents: w.agents, SaveAgent: w.saveAgent, Servers: w.health,
 		Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)),
 		Requests: w, Decisions: w, People: w, Persons: w, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Asks: askWorld{w}, Grants: grantWorld{w}, Raises: w, Bots: w, Lanes: w, Dead: w, Sends: w, Bell: w, Usage: w.usage,
-		Preview: w.preview,
+		Preview: w.preview, Asset: func(name string) string { return static.Address("/static/", name) },
 	}
 	w.openChats(t, db, &o)
 	w.openSettings(db, &o)

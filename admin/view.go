@@ -99,6 +99,7 @@ func (p *Panel) parse() error {
 		"sources":  func() []string { return p.o.Sources },
 		"searches": func() bool { return p.o.SearchChats != nil },
 		"kind":     agent.KindOf,
+		"asset":    p.o.Asset,
 	}
 	maps.Copy(funcs, p.peopleFuncs())
 	base, err := template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/asks.html", "templates/raises.html", "templates/peopleparts.html", "templates/settingsparts.html")

@@ -291,7 +291,7 @@ func (b *Book) ensureUser(ctx context.Context, tx *store.Tx, platform, id, displ
 		return user, err
 	}
 	now := core.Stamp(tx.Time())
-	if err := tx.Get(ctx, &user, `SELECT max(1, coalesce(max(id), 1)) + 1 FROM users`); err != nil {
+	if err := tx.Get(ctx, &user, `SELECT coalesce(max(id), 1) + 1 FROM users WHERE id >= 1`); err != nil {
 		return 0, err
 	}
 	if _, err := tx.Exec(ctx, `INSERT INTO users (id, display, role, created_at) VALUES ($1, $2, 'guest', $3)`, user, display, now); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
 )
 
 func TestMoveAndForget(t *testing.T) {
@@ -64,6 +65,7 @@ gatehouse_pairing_pending{bot="tg2"} 0
 }
 
 func TestAdmitOfAKnownPersonReadsByIndex(t *testing.T) {
+	storetest.SQLiteOnly(t, "its plans")
 	w := newWorld(t)
 	var plan []struct {
 		ID     int    `db:"id"`

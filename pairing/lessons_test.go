@@ -10,6 +10,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
 )
 
 var allKinds = []core.MessageKind{core.KindMessage, core.KindCommand, core.KindAnswer, core.KindCallback, core.KindEdit, core.KindReaction, core.KindService, "", "unheard of"}
@@ -38,6 +39,9 @@ func TestLesson17NoKindOfUpdateByAStrangerRuns(t *testing.T) {
 			Addressed: rapid.Bool().Draw(t, "addressed"),
 			Callback:  &core.Callback{ID: "1", Data: rapid.String().Draw(t, "data")},
 			Turn:      rapid.SampledFrom([]*core.Options{nil, {User: 1, Trust: core.Full}}).Draw(t, "turn"),
+		}
+		if storetest.Postgres() { // keeps no zero bytes; no platform's id has one
+			in.From.ID, in.Chat, in.UpdateID = strings.ReplaceAll(in.From.ID, "\x00", ""), strings.ReplaceAll(in.Chat, "\x00", ""), strings.ReplaceAll(in.UpdateID, "\x00", "")
 		}
 		err := w.db.Tx(ctx, func(tx *store.Tx) error {
 			v, err := w.book.Admit(ctx, tx, &in)
@@ -247,10 +251,10 @@ func TestLesson28HostileNamesAreCleanedAndTextsCut(t *testing.T) {
 	if len(ps) != 1 || ps[0].Name != "Group <b>" {
 		t.Fatalf("groups %+v", ps)
 	}
-	var detail string
-	w.ok(w.db.Get(ctx, &detail, `SELECT group_concat(coalesce(detail, '') || subject) FROM audit_events`))
-	if strings.Contains(detail, "Admin") {
-		t.Fatalf("a name in the audit: %s", detail)
+	var details []string
+	w.ok(w.db.Select(ctx, &details, `SELECT coalesce(detail, '') || subject FROM audit_events`))
+	if all := strings.Join(details, " "); strings.Contains(all, "Admin") || len(details) == 0 {
+		t.Fatalf("a name in the audit: %s", all)
 	}
 }
 

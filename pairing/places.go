@@ -54,7 +54,7 @@ func (b *Book) setPlace(ctx context.Context, verb, bot, place, name string, leve
 	err = b.db.Tx(ctx, func(tx *store.Tx) error {
 		err := tx.Get(ctx, &level, `INSERT INTO places (bot, place, name, enabled, level, "by", at) VALUES ($1, $2, $3, $4, $5, $6, $7)
 			ON CONFLICT (bot, place) DO UPDATE SET enabled = excluded.enabled, "by" = excluded."by", at = excluded.at,
-				level = CASE WHEN $8 AND places."by" <> '' AND places.level > 0 THEN places.level ELSE excluded.level END,
+				level = CASE WHEN $8 AND places."by" <> '' AND places.level <> '' THEN places.level ELSE excluded.level END,
 				name = CASE WHEN excluded.name = '' THEN places.name ELSE excluded.name END
 			RETURNING level`,
 			bot, place, core.CleanName(name), verb == "enable", preset, who(by), core.Stamp(tx.Time()), unsaid)

@@ -86,7 +86,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) (http.Handler, error)
 		Agents: a.agents, SaveAgent: a.saveAgent, Servers: a.servers.Health,
 		Bots: panelBots{a.hub, a}, Lanes: a.queue, Dead: a.queue, Sends: a.queue, Bell: a.bus,
 		Preset: a.preset, Preview: (&previews{a: a}).Preview,
-		Audit: a.auditBot, Metrics: metrics,
+		Audit: a.auditBot, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) },
 	})
 }
 

@@ -351,6 +351,7 @@ func TestAModelCallLeavesOneSettledRowOfUsage(t *testing.T) {
 // The trust of a turn is the least of the sender's, the session's ceiling and
 // what was asked for: no combination raises it.
 func TestPrepareNeverRaisesTrust(t *testing.T) {
+	storetest.SQLiteOnly(t, "rules and no statements, in many turns")
 	levels := []core.Trust{core.Sandboxed, core.Vault, core.Full}
 	for _, first := range levels { // makes the session, and so its ceiling
 		for _, sender := range levels {

@@ -306,10 +306,10 @@ func TestCompactedConversationBeginsAtItsSummary(t *testing.T) {
 func TestMemoryNoticesAFileChangedOutside(t *testing.T) {
 	h := open(t)
 	sess := h.resolve(chat(5, "c1")).Session
-	h.turn(h.Store, sess, "r0", "aaa", "bbb")
+	h.turn(h.Store, sess, "r0", "yyy", "bbb")
 	c := h.open(h.Store, sess)
 	raw, _ := os.ReadFile(c.Path())
-	changed := strings.Replace(string(raw), "aaa", "zzz", 1) // of the same length
+	changed := strings.Replace(string(raw), "yyy", "zzz", 1) // of the same length, and in no id
 	if err := os.WriteFile(c.Path(), []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}

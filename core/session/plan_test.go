@@ -12,6 +12,7 @@ import (
 )
 
 func TestListsAreReadInOrderAndNotSorted(t *testing.T) {
+	storetest.SQLiteOnly(t, "its plans")
 	db := storetest.Open(t, core.System{})
 	no, cursor := false, "MjAyNi0wMS0wMlQwMzowNDowNS4wMDAwMDBaIGE" // 2026-01-02T03:04:05.000000Z a
 	for _, f := range []Filter{
@@ -41,6 +42,7 @@ func TestListsAreReadInOrderAndNotSorted(t *testing.T) {
 // or walks an index in the list's order; the table is read whole by none, and
 // sorted is only what few sessions have.
 func TestNoListReadsTheWholeTableOfSessions(t *testing.T) {
+	storetest.SQLiteOnly(t, "its plans")
 	db := storetest.Open(t, core.System{})
 	for _, f := range []Filter{
 		{User: 5, Tag: "work"}, {All: true, Tag: "work"}, {User: 5, Context: "Notes"}, {All: true, Context: "Notes"},
@@ -75,6 +77,7 @@ func TestNoListReadsTheWholeTableOfSessions(t *testing.T) {
 // A search walks the index from its newest hit on, without sorting more than
 // one batch, and reaches everything else by its key.
 func TestASearchReadsTheIndexFromItsNewestHit(t *testing.T) {
+	storetest.SQLiteOnly(t, "its plans")
 	db := storetest.Open(t, core.System{})
 	s := &Store{db: db}
 	no := false
@@ -102,6 +105,7 @@ func TestASearchReadsTheIndexFromItsNewestHit(t *testing.T) {
 // What the panel offers to choose from is read by leaps: with a million tagged
 // sessions as well.
 func TestCommonTagsAreCountedWithoutReadingThemAll(t *testing.T) {
+	storetest.SQLiteOnly(t, "its plans")
 	ctx, db := context.Background(), storetest.Open(t, core.System{})
 	s := New(Options{DB: db})
 	defer s.Close()

@@ -16,6 +16,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
 )
 
 // says is a turn from its first line to its commit, as the orchestrator does it.
@@ -140,6 +141,9 @@ func TestWhatIsDeletedIsNotFound(t *testing.T) {
 	}
 	if n := h.number(`SELECT (SELECT count(*) FROM search_docs) + (SELECT count(*) FROM search_sessions)`); n != 0 {
 		t.Errorf("%d rows are left", n)
+	}
+	if storetest.Postgres() {
+		return // the words are an ordinary table's there
 	}
 	// Nothing that the index was given stays in the file's bytes.
 	c := h.resolve(chat(7, "c3")).Session

@@ -99,7 +99,7 @@ func (t sessionTable) CommitCtx(ctx context.Context, token string, data []byte, 
 			_, err := tx.Exec(ctx, `UPDATE admin_sessions SET data = $2, expiry = $3 WHERE token = $1`, token, data, core.Stamp(v.expiry()))
 			return err
 		}
-		if _, err := tx.Exec(ctx, `DELETE FROM admin_sessions WHERE token IN (SELECT token FROM admin_sessions ORDER BY expiry DESC LIMIT -1 OFFSET $1)`, maxSessions-1); err != nil {
+		if _, err := tx.Exec(ctx, `DELETE FROM admin_sessions WHERE token IN (SELECT token FROM admin_sessions ORDER BY expiry DESC LIMIT 1000000 OFFSET $1)`, maxSessions-1); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `INSERT INTO admin_sessions (token, data, expiry) VALUES ($1, $2, $3)`, token, data, core.Stamp(v.expiry()))

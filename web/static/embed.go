@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed *.css *.js *.svg
@@ -20,13 +21,12 @@ var kinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/ja
 
 type file struct {
 	body []byte
-	etag string
+	sum  string // of it
 	kind string
 }
 
-// Handler serves the files under prefix ("/static/"). Browsers keep them and
-// ask with If-None-Match whether they still hold.
-func Handler(prefix string) (http.Handler, error) {
+// read gives the embedded files by name.
+var read = sync.OnceValues(func() (map[string]file, error) {
 	all := map[string]file{} // as many as are embedded
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -34,9 +34,27 @@ func Handler(prefix string) (http.Handler, error) {
 		}
 		body, err := files.ReadFile(name)
 		sum := sha256.Sum256(body)
-		all[name] = file{body: body, etag: `"` + hex.EncodeToString(sum[:8]) + `"`, kind: kinds[path.Ext(name)]}
+		all[name] = file{body: body, sum: hex.EncodeToString(sum[:8]), kind: kinds[path.Ext(name)]}
 		return err
 	})
+	return all, err
+})
+
+// Address is where a page finds a file under prefix ("/static/"). It changes
+// with the file, so that browsers keep what it names without asking again.
+func Address(prefix, name string) string {
+	all, _ := read() // Handler told
+	if f, ok := all[name]; ok {
+		return prefix + name + "?v=" + f.sum
+	}
+	return prefix + name
+}
+
+// Handler serves the files under prefix ("/static/"). Browsers keep what they
+// asked for by its Address; without that they ask with If-None-Match whether it
+// still holds.
+func Handler(prefix string) (http.Handler, error) {
+	all, err := read()
 	if err != nil {
 		return nil, err
 	}
@@ -48,9 +66,13 @@ func Handler(prefix string) (http.Handler, error) {
 		}
 		h := w.Header()
 		h.Set("Content-Type", f.kind)
-		h.Set("ETag", f.etag)
+		etag := `"` + f.sum + `"`
+		h.Set("ETag", etag)
 		h.Set("Cache-Control", "no-cache")
-		if r.Header.Get("If-None-Match") == f.etag {
+		if r.URL.RawQuery == "v="+f.sum {
+			h.Set("Cache-Control", "max-age=31536000, immutable")
+		}
+		if r.Header.Get("If-None-Match") == etag {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}

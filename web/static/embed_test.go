@@ -31,6 +31,22 @@ func TestFilesAreServedWithTheirTypeAndKeptByBrowsers(t *testing.T) {
 			t.Errorf("%s again: %d, want 304", path, again.StatusCode)
 		}
 	}
+	// What a page asks for by its address is kept without asking again, until the
+	// program has another such file.
+	for _, name := range []string{"admin.css", "admin.js", "icon.svg"} {
+		kept, old, plain := get(Address("/static/", name), ""), get("/static/"+name+"?v=0123456789abcdef", ""), get("/static/"+name, "")
+		if got := kept.Header.Get("Cache-Control"); kept.StatusCode != 200 || got != "max-age=31536000, immutable" {
+			t.Errorf("%s: %d %q", name, kept.StatusCode, got)
+		}
+		for _, res := range []*http.Response{old, plain} {
+			if got := res.Header.Get("Cache-Control"); res.StatusCode != 200 || got != "no-cache" {
+				t.Errorf("%s by another address: %d %q", name, res.StatusCode, got)
+			}
+		}
+	}
+	if got := Address("/static/", "none.css"); got != "/static/none.css" {
+		t.Errorf("a file that is not there: %q", got)
+	}
 	for _, path := range []string{"/static/", "/static/embed.go", "/static/../docs.css", "/static/none.css", "/docs.css"} {
 		if res := get(path, ""); res.StatusCode != 404 {
 			t.Errorf("%s: %d, want 404", path, res.StatusCode)
