@@ -129,7 +129,7 @@ type Options struct {
 // An API serves the endpoints of openapi.yaml.
 type API struct {
 	Options
-	slots  *slots
+	slots  *web.Slots
 	recent *recent
 	ready  *readiness
 	doc    *document
@@ -151,7 +151,7 @@ func New(o Options) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{Options: o, slots: newSlots(o.Streams), recent: newRecent(), doc: doc, pulse: web.NewPulse(o.Clock)}
+	a := &API{Options: o, slots: web.NewSlots(o.Streams), recent: newRecent(), doc: doc, pulse: web.NewPulse(o.Clock)}
 	a.ready = &readiness{clock: o.Clock, checks: o.Checks, bots: o.Bots}
 	return a, nil
 }

@@ -62,7 +62,7 @@ func (a *API) Converse(w http.ResponseWriter, r *http.Request, write func(*web.S
 
 func (a *API) converse(w http.ResponseWriter, r *http.Request, p auth.Principal, how form, write func(*web.Stream, bus.Entry) error) error {
 	// Before the body is read: files that come with it are written as they come.
-	release, err := a.slots.take(caller(p))
+	release, err := a.hold(caller(p))
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (a *API) converse(w http.ResponseWriter, r *http.Request, p auth.Principal,
 		a.Files.Remove(req.files)
 		return err
 	}
-	if text := warning(req.ignored); text != "" {
+	if text := web.IgnoredFields(req.ignored); text != "" {
 		w.Header().Set("Warning", text)
 	}
 	known, clash := t.before, t.other

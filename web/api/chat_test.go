@@ -20,6 +20,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/core/session"
+	"gatehouse/web"
 	"gatehouse/web/auth"
 )
 
@@ -333,7 +334,7 @@ func TestAClientThatLeavesStopsItsRunOnlyWhenItAskedFor(t *testing.T) {
 			in := <-put
 			leave()
 			res.Body.Close()
-			for !cancel && h.api.slots.held() > 0 { // until the server has seen that the client left
+			for !cancel && h.api.slots.Open() > 0 { // until the server has seen that the client left
 				runtime.Gosched()
 			}
 			if !begun {
@@ -352,16 +353,6 @@ func TestAClientThatLeavesStopsItsRunOnlyWhenItAskedFor(t *testing.T) {
 			}
 		}
 	}
-}
-
-// held counts the streams that are open.
-func (s *slots) held() (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, k := range s.open {
-		n += k
-	}
-	return n
 }
 
 func TestATurnBehindAnotherShowsOnlyItsOwnRun(t *testing.T) {
@@ -633,9 +624,9 @@ func FuzzChatBody(f *testing.F) {
 		if strings.TrimSpace(req.Message) == "" || len(req.Message) > MaxMessage || len(req.SessionID) > 128 {
 			t.Errorf("taken: %+v", req)
 		}
-		for _, r := range warning(ignored) {
+		for _, r := range web.IgnoredFields(ignored) {
 			if r < ' ' || r > '~' {
-				t.Errorf("warning %q is not fit for a header", warning(ignored))
+				t.Errorf("warning %q is not fit for a header", web.IgnoredFields(ignored))
 			}
 		}
 	})

@@ -58,7 +58,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	if f.Run != "" && !runID.MatchString(f.Run) {
 		return core.Errorf(core.Invalid, "this is not a run id")
 	}
-	release, err := a.slots.take(caller(p))
+	release, err := a.hold(caller(p))
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if text := warning(ignored); text != "" {
+	if text := web.IgnoredFields(ignored); text != "" {
 		w.Header().Set("Warning", text)
 	}
 	return web.WriteJSON(w, http.StatusCreated, map[string]any{"key": secret, "record": row})

@@ -9,32 +9,14 @@ import (
 	"gatehouse/web"
 )
 
-// slots bounds the streams that one caller holds open.
-type slots struct {
-	most int
-
-	mu   sync.Mutex
-	open map[string]int // caller → streams, never 0; as many as there are open connections
-}
-
-func newSlots(most int) *slots { return &slots{most: most, open: map[string]int{}} }
-
-// take is one more stream for caller; call release once when it ends.
-func (s *slots) take(caller string) (release func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open[caller] >= s.most {
+// hold is one more open stream of caller; call release once when it ends.
+func (a *API) hold(caller string) (release func(), err error) {
+	release, ok := a.slots.Take(caller)
+	if !ok {
 		return nil, &web.Problem{Fault: web.TooManyRequests, RetryAfter: 5 * time.Second,
-			Detail: fmt.Sprintf("at most %d streams may be open per key", s.most)}
+			Detail: fmt.Sprintf("at most %d streams may be open per key", a.slots.Most())}
 	}
-	s.open[caller]++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.open[caller]--; s.open[caller] <= 0 {
-			delete(s.open, caller)
-		}
-	}, nil
+	return release, nil
 }
 
 // maxRecent bounds the turns remembered from being put until their session

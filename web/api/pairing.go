@@ -98,7 +98,7 @@ func readApproval(w http.ResponseWriter, r *http.Request) (approval core.Approva
 			return approval, fieldProblem(web.Invalid, name, "the field "+name+" is not valid")
 		}
 	}
-	if text := warning(ignored); text != "" {
+	if text := web.IgnoredFields(ignored); text != "" {
 		w.Header().Set("Warning", text)
 	}
 	switch approval.Scope {

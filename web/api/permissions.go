@@ -96,7 +96,7 @@ func (a *API) permissionStream(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", http.MethodGet)
 		return web.Refuse(web.MethodNotAllowed, "a stream is read with GET")
 	}
-	release, err := a.slots.take(caller(p))
+	release, err := a.hold(caller(p))
 	if err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func warn(w http.ResponseWriter, left map[string]json.RawMessage) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	if text := warning(names); text != "" {
+	if text := web.IgnoredFields(names); text != "" {
 		w.Header().Set("Warning", text)
 	}
 }

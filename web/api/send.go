@@ -100,7 +100,7 @@ func (a *API) sendUnasked(w http.ResponseWriter, r *http.Request) error {
 	if !p.Governs() { // others have a bot write to nobody but themselves
 		m.User = &p.User
 	}
-	if text := warning(body.ignored); text != "" {
+	if text := web.IgnoredFields(body.ignored); text != "" {
 		w.Header().Set("Warning", text)
 	}
 	posted, err := a.Mail.Send(r.Context(), m, p.Actor())

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,33 +18,15 @@ import (
 	"gatehouse/web/auth"
 )
 
-// slots bounds the answers that one caller waits for.
-type slots struct {
-	most int
-
-	mu   sync.Mutex
-	open map[string]int // caller → answers, never 0; as many as there are requests
-}
-
-func newSlots(most int) *slots { return &slots{most: most, open: map[string]int{}} }
-
-// take is one more answer for caller; call release once when it ends.
-func (s *slots) take(caller string) (release func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open[caller] >= s.most {
-		p := refuse(web.TooManyRequests, "rate_limit_exceeded", "", fmt.Sprintf("At most %d requests may be open at once per key.", s.most))
+// wait is one more answer that caller waits for; call release once when it ends.
+func (a *API) wait(caller string) (release func(), err error) {
+	release, ok := a.slots.Take(caller)
+	if !ok {
+		p := refuse(web.TooManyRequests, "rate_limit_exceeded", "", fmt.Sprintf("At most %d requests may be open at once per key.", a.slots.Most()))
 		p.RetryAfter = 5 * time.Second
 		return nil, p
 	}
-	s.open[caller]++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.open[caller]--; s.open[caller] <= 0 {
-			delete(s.open, caller)
-		}
-	}, nil
+	return release, nil
 }
 
 // caller names who is limited: the key, or the user of an admin session.
@@ -71,7 +52,7 @@ type call struct {
 // complete is POST /v1/chat/completions.
 func (a *API) complete(w http.ResponseWriter, r *http.Request) error {
 	p, _ := auth.From(r.Context())
-	release, err := a.slots.take(caller(p))
+	release, err := a.wait(caller(p))
 	if err != nil {
 		return err
 	}
@@ -88,7 +69,7 @@ func (a *API) complete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if text := warning(ignored); text != "" {
+	if text := web.IgnoredFields(ignored); text != "" {
 		w.Header().Set("Warning", text)
 	}
 	c := &call{a: a, r: r, q: q, run: uuid.NewString(), session: uuid.NewString(), created: a.Clock.Now().Unix()}

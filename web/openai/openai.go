@@ -76,7 +76,7 @@ type Options struct {
 // An API serves /v1.
 type API struct {
 	Options
-	slots *slots
+	slots *web.Slots
 	pulse *web.Pulse
 	born  time.Time // stands for when a model was made
 }
@@ -92,7 +92,7 @@ func New(o Options) *API {
 	if o.Open == 0 {
 		o.Open = 16
 	}
-	return &API{Options: o, slots: newSlots(o.Open), pulse: web.NewPulse(o.Clock), born: o.Clock.Now()}
+	return &API{Options: o, slots: web.NewSlots(o.Open), pulse: web.NewPulse(o.Clock), born: o.Clock.Now()}
 }
 
 // Register adds the routes to mux. They expect a web.Site in front of mux.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"gatehouse/core"
 	"gatehouse/web"
@@ -166,26 +165,4 @@ func (q *request) readStop(v json.RawMessage) error {
 		}
 	}
 	return nil
-}
-
-// warning names ignored fields in the form of RFC 7234, section 5.5 (code 299,
-// "miscellaneous persistent warning"); "" when there are none.
-func warning(ignored []string) string {
-	const most = 8
-	if len(ignored) == 0 {
-		return ""
-	}
-	var names []string
-	for _, n := range ignored[:min(len(ignored), most)] {
-		names = append(names, strings.Map(func(r rune) rune {
-			if r < ' ' || r > '~' || r == '"' || r == '\\' {
-				return '?'
-			}
-			return r
-		}, core.CutRunes(n, 40)))
-	}
-	if len(ignored) > most {
-		names = append(names, fmt.Sprintf("and %d more", len(ignored)-most))
-	}
-	return fmt.Sprintf(`299 - "unknown fields were ignored: %s"`, strings.Join(names, ", "))
 }

@@ -93,7 +93,7 @@ func TestValuesThatAskForNothingAreTakenAndUnknownNamesAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := warning(ignored); got != `299 - "unknown fields were ignored: b??, chat_id"` {
+	if got := web.IgnoredFields(ignored); got != `299 - "unknown fields were ignored: b??, chat_id"` {
 		t.Errorf("%s", got)
 	}
 }
@@ -137,7 +137,7 @@ func FuzzBody(f *testing.F) {
 		if len(q.Before) > 0 && q.Before[0].Role != "user" {
 			t.Fatalf("the conversation begins with %+v", q.Before[0])
 		}
-		if w := warning(ignored); strings.ContainsFunc(w, func(r rune) bool { return r < ' ' || r > '~' && r != '…' }) {
+		if w := web.IgnoredFields(ignored); strings.ContainsFunc(w, func(r rune) bool { return r < ' ' || r > '~' && r != '…' }) {
 			t.Fatalf("%q", w)
 		}
 		if _, err := json.Marshal(q); err != nil {

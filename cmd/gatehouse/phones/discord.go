@@ -214,14 +214,7 @@ func (d *discord) typing(y discordtest.Typing) Typing {
 }
 
 func (d *discord) Changes(ctx context.Context) iter.Seq[Change] {
-	changes := d.sim.Subscribe(ctx, maxBehind)
-	return func(yield func(Change) bool) {
-		for c := range changes {
-			if out, ok := d.change(c); ok && !yield(out) {
-				return
-			}
-		}
-	}
+	return shown(d.sim.Subscribe(ctx, maxBehind), d.change)
 }
 
 // change is false for what the page does not show.

@@ -199,3 +199,15 @@ type Action struct {
 
 // last are the newest of a chat's messages.
 func last[M any](all []M) []M { return all[max(len(all)-maxShown, 0):] }
+
+// shown are a simulator's changes as the page shows them; what turn says false
+// to it does not show. They are followed from now on, not from when they are read.
+func shown[C any](changes <-chan C, turn func(C) (Change, bool)) iter.Seq[Change] {
+	return func(yield func(Change) bool) {
+		for c := range changes {
+			if out, ok := turn(c); ok && !yield(out) {
+				return
+			}
+		}
+	}
+}

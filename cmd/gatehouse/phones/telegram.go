@@ -155,14 +155,7 @@ func (t *telegram) typing(y telegramtest.Typing) Typing {
 }
 
 func (t *telegram) Changes(ctx context.Context) iter.Seq[Change] {
-	changes := t.sim.Subscribe(ctx, maxBehind)
-	return func(yield func(Change) bool) {
-		for c := range changes {
-			if out, ok := t.change(c); ok && !yield(out) {
-				return
-			}
-		}
-	}
+	return shown(t.sim.Subscribe(ctx, maxBehind), t.change)
 }
 
 // change is false for what the page does not show, such as other bots' chats.
