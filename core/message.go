@@ -112,6 +112,8 @@ type Callback struct {
 	// Fields is what was written into the form that a button with Form opened,
 	// in the form's order; nil for a press.
 	Fields []string `json:"fields,omitempty"`
+	// Picked is the Data of all that were chosen together; nil for a press.
+	Picked []string `json:"picked,omitempty"`
 }
 
 // Options are what an API request may ask for its one turn. A client may
@@ -209,7 +211,22 @@ type Button struct {
 	// Form: pressing it opens fields for words of one's own, and what is written
 	// there comes back with Data. A platform without such forms leaves it out.
 	Form bool `json:"form,omitempty"`
+	// Pick makes it one of several that may be chosen together. Where the platform
+	// has menus of which several entries are taken at once, they are its entries
+	// and come back in Callback.Picked; elsewhere each press changes one, which
+	// Picked shows, and the one with PickDone ends the choosing.
+	Pick   Pick `json:"pick,omitempty"`
+	Picked bool `json:"picked,omitempty"`
 }
+
+// A Pick is what a button is in a choice of several.
+type Pick string
+
+// Picks. The zero value is a button by itself.
+const (
+	PickEntry Pick = "entry"
+	PickDone  Pick = "done"
+)
 
 // An Outgoing is one outbox row on its way to a platform.
 type Outgoing struct {

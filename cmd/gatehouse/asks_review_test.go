@@ -66,10 +66,7 @@ func TestQuestionsFitIntoAMessage(t *testing.T) {
 		for range n {
 			q := question{Question: strings.Repeat("q", 4000)}
 			for range 4 {
-				q.Options = append(q.Options, struct {
-					Label       string `json:"label"`
-					Description string `json:"description"`
-				}{strings.Repeat("l", 1000), strings.Repeat("d", 1000)})
+				q.Options = append(q.Options, option{strings.Repeat("l", 1000), strings.Repeat("d", 1000)})
 			}
 			qs = append(qs, q)
 		}

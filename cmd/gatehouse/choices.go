@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"gatehouse/connectors"
 	"gatehouse/core"
@@ -59,13 +61,15 @@ func (c *chat) choose(ctx context.Context, call dispatch.Call, ask permission.As
 
 // A question is one of those that a model asks a person.
 type question struct {
-	Question    string `json:"question"`
-	Header      string `json:"header"`
-	MultiSelect bool   `json:"multiSelect"`
-	Options     []struct {
-		Label       string `json:"label"`
-		Description string `json:"description"`
-	} `json:"options"`
+	Question    string   `json:"question"`
+	Header      string   `json:"header"`
+	MultiSelect bool     `json:"multiSelect"`
+	Options     []option `json:"options"`
+}
+
+type option struct {
+	Label       string `json:"label"`
+	Description string `json:"description"`
 }
 
 // maxQuestions is how many bytes of questions and options a chat shows: with
@@ -76,8 +80,11 @@ const maxQuestions = 1700
 // have forms.
 const optWrite = "write"
 
-// questionPart shows questions; a single one with a single choice has buttons,
-// and behind them, or alone, stands the one that opens a form.
+// optDone ends a choice of several, on platforms where each press changes one.
+const optDone = "done"
+
+// questionPart shows questions; a single one has its options as buttons, and
+// behind them, or alone, stands the one that opens a form.
 func questionPart(a permission.Ask, qs []question) core.Part {
 	var b strings.Builder
 	room := maxQuestions / max(1, len(qs))
@@ -86,21 +93,35 @@ func questionPart(a permission.Ask, qs []question) core.Part {
 			fmt.Fprintf(&b, "%d. ", i+1)
 		}
 		b.WriteString(core.CutRunes(q.Question, room/2) + "\n")
-		for _, o := range q.Options {
+		for n, o := range q.Options {
 			line := o.Label
 			if o.Description != "" {
 				line += ": " + o.Description
 			}
-			b.WriteString("- " + core.CutRunes(line, room/8) + "\n")
+			mark := "- "
+			if len(qs) == 1 {
+				mark = fmt.Sprintf("%d) ", n+1)
+			}
+			b.WriteString(mark + core.CutRunes(line, room/8) + "\n")
 		}
 	}
 	part, form := core.Part{}, core.Button{Label: "Answer…", Data: a.Data(optWrite), Form: true}
-	if len(qs) == 1 && !qs[0].MultiSelect {
+	if len(qs) == 1 {
+		picked := pickedOf(a)
 		for i, o := range qs[0].Options {
-			part.Buttons = append(part.Buttons, []core.Button{{Label: core.CutRunes(o.Label, maxButton), Data: a.Data(strconv.Itoa(i))}})
+			button := core.Button{Label: core.CutRunes(o.Label, maxButton), Data: a.Data(strconv.Itoa(i))}
+			if qs[0].MultiSelect {
+				button.Pick, button.Picked = core.PickEntry, slices.Contains(picked, i)
+			}
+			part.Buttons = append(part.Buttons, []core.Button{button})
 		}
 		form.Label = "Other…"
-		b.WriteString("\nChoose, or answer in your own words.")
+		if qs[0].MultiSelect {
+			part.Buttons = append(part.Buttons, []core.Button{{Label: "Done", Data: a.Data(optDone), Pick: core.PickDone}})
+			b.WriteString("\nChoose one or more, write their numbers, or answer in your own words.")
+		} else {
+			b.WriteString("\nChoose, write the number, or answer in your own words.")
+		}
 	} else {
 		b.WriteString("\nAnswer in one message, in your own words.")
 	}
@@ -165,12 +186,137 @@ func (c *chat) answerBy(ctx context.Context, call dispatch.Call, ask permission.
 	if option == optWrite {
 		return c.answerForm(ctx, call, ask, qs, by)
 	}
-	i, err := strconv.Atoi(option)
-	if err != nil || len(qs) != 1 || i < 0 || i >= len(qs[0].Options) {
-		return dispatch.Outcome{}, core.Errorf(core.Invalid, "This button is not known any more.")
+	gone := core.Errorf(core.Invalid, "This button is not known any more.")
+	if len(qs) != 1 {
+		return dispatch.Outcome{}, gone
 	}
-	label := qs[0].Options[i].Label
-	return dispatch.Outcome{Text: core.CutRunes(label, 150)}, c.settle(ctx, ask, label, by)
+	picked, err := picks(call.In.Callback, ask, option)
+	if err != nil || len(picked) > 1 && !qs[0].MultiSelect || slices.ContainsFunc(picked, func(i int) bool { return i < 0 || i >= len(qs[0].Options) }) {
+		return dispatch.Outcome{}, gone
+	}
+	if qs[0].MultiSelect && call.In.Callback.Picked == nil && option != optDone {
+		return c.toggle(ctx, call, ask, picked[0])
+	}
+	if len(picked) == 0 {
+		return dispatch.Outcome{Text: "Choose at least one, or write your answer."}, nil
+	}
+	labels := qs[0].labels(picked)
+	return dispatch.Outcome{Text: core.CutRunes(labels, 150)}, c.settle(ctx, ask, labels, by)
+}
+
+// picks are the options that a press stands for: one, all that were chosen in
+// a menu, or with Done those that were changed to be so before.
+func picks(cb *core.Callback, ask permission.Ask, option string) (out []int, err error) {
+	if option == optDone {
+		return pickedOf(ask), nil
+	}
+	all := []string{option}
+	if cb.Picked != nil {
+		all = nil
+		for _, data := range cb.Picked {
+			id, o, ok := permission.SplitData(data)
+			if !ok || id != ask.ID {
+				return nil, core.Errorf(core.Invalid, "This menu is not known any more.")
+			}
+			all = append(all, o)
+		}
+	}
+	for _, o := range all {
+		i, err := strconv.Atoi(o)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, i)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// labels are those of some options, as they are answered.
+func (q question) labels(picked []int) string {
+	out := make([]string, len(picked))
+	for n, i := range picked {
+		out[n] = q.Options[i].Label
+	}
+	return strings.Join(out, ", ")
+}
+
+// toggle takes an option into the choice, or out of it, and shows that.
+func (c *chat) toggle(_ context.Context, call dispatch.Call, ask permission.Ask, option int) (dispatch.Outcome, error) {
+	if ask.State != permission.Open || !c.clock.Now().Before(ask.ExpiresAt) {
+		return dispatch.Outcome{}, core.Errorf(core.Conflict, "That is settled already.")
+	}
+	return dispatch.Outcome{Write: func(ctx context.Context, tx *store.Tx) error {
+		now, err := c.desk.ByID(ctx, tx, ask.ID) // two presses may come at once
+		if err != nil {
+			return err
+		}
+		picked := pickedOf(now)
+		if i := slices.Index(picked, option); i >= 0 {
+			picked = slices.Delete(picked, i, i+1)
+		} else {
+			picked = append(picked, option)
+		}
+		slices.Sort(picked)
+		if now.Payload, err = withPicked(now.Payload, picked); err != nil {
+			return err
+		}
+		if open, err := c.desk.Amend(ctx, tx, now.ID, now.Payload); err != nil || !open {
+			return err
+		}
+		err = c.queue.Post(ctx, tx, core.Reply{Address: call.In.Address, Key: fmt.Sprintf("pick:%s:%d", ask.ID, call.Seq),
+			Replaces: "@" + askKey(ask.ID, 0) + "/0", Parts: []core.Part{questionPart(now, questionsOf(now))}})
+		if core.KindOf(err) == core.Conflict {
+			return nil
+		}
+		return err
+	}}, nil
+}
+
+// pickedOf are the options that are chosen so far.
+func pickedOf(ask permission.Ask) []int {
+	var p struct {
+		Picked []int `json:"picked"`
+	}
+	_ = json.Unmarshal([]byte(ask.Payload), &p)
+	return p.Picked
+}
+
+// withPicked is an ask's payload with these options chosen.
+func withPicked(payload string, picked []int) (string, error) {
+	all := map[string]json.RawMessage{}
+	if err := json.Unmarshal([]byte(payload), &all); err != nil {
+		return "", err
+	}
+	var err error
+	if all["picked"], err = json.Marshal(picked); err != nil {
+		return "", err
+	}
+	b, err := json.Marshal(all)
+	return string(b), err
+}
+
+// byNumber is what a text stands for that names options of a single question by
+// their numbers ("2", "1, 3"); any other text is itself.
+func byNumber(qs []question, text string) string {
+	if len(qs) != 1 {
+		return text
+	}
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' || unicode.IsSpace(r) })
+	picked := []int{}
+	for _, w := range words {
+		n, err := strconv.Atoi(strings.TrimRight(w, ".)"))
+		if err != nil || n < 1 || n > len(qs[0].Options) {
+			return text
+		}
+		picked = append(picked, n-1)
+	}
+	is := func(o option) bool { return strings.TrimSpace(o.Label) == strings.TrimSpace(text) }
+	slices.Sort(picked)
+	if picked = slices.Compact(picked); len(picked) == 0 || len(picked) > 1 && !qs[0].MultiSelect || slices.ContainsFunc(qs[0].Options, is) {
+		return text
+	}
+	return qs[0].labels(picked)
 }
 
 // answerForm gives each question what was written in its field.
@@ -204,7 +350,7 @@ func (c *chat) answer(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 	if !open {
 		return said("That question is no longer open. Write it again, and it is a message to me.")
 	}
-	return dispatch.Outcome{}, c.settle(ctx, ask, call.In.Text, core.Actor{User: user, Via: "chat"})
+	return dispatch.Outcome{}, c.settle(ctx, ask, byNumber(questionsOf(ask), call.In.Text), core.Actor{User: user, Via: "chat"})
 }
 
 // settle gives text as the answer to every question of ask.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gatehouse/connectors/discord/discordtest"
@@ -96,4 +97,25 @@ func (s *script) publishes(m []string) {
 		d.groups[forum+"/"+m[2]], err = d.people[who].NewPost(d.groups[forum], m[2], discordtest.Outgoing{Text: text}, m[3])
 		return err
 	}))
+}
+
+// choosesSeveral takes entries of a menu at once.
+func (s *script) choosesSeveral(m []string) {
+	sc, who, room := s.actor(m[1])
+	d := sc.(*discordScene)
+	labels := strings.Split(m[2], " + ")
+	id, _ := s.button(sc, room, labels[0])
+	for _, msg := range d.sim.History(d.in(room)) {
+		if msg.ID.String() != id {
+			continue
+		}
+		menu, values := "", []string{}
+		each(msg, func(label, custom string, value ...string) {
+			if len(value) > 0 && slices.Contains(labels, label) {
+				menu, values = custom, append(values, value...)
+			}
+		})
+		_, err := d.people[who].Press(d.in(room), msg.ID, menu, values...)
+		s.must(err)
+	}
 }

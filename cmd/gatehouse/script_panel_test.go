@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -8,9 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/tool"
 )
 
 // leaps is the system's clock, but that a script can have time pass at once.
@@ -119,5 +123,42 @@ func (s *script) audited(m []string) {
 	}
 	if got := strings.Join(rows, " "); got != m[1] {
 		s.fatalf("%s", fmt.Sprintf("the log says %s", got))
+	}
+}
+
+// deafTool is a tool that heeds no end of its time.
+type deafTool struct {
+	began, end chan struct{}
+	gone       chan struct{} // the test is over
+}
+
+func newDeafTool(t *testing.T) *deafTool {
+	d := &deafTool{began: make(chan struct{}, 10), end: make(chan struct{}), gone: make(chan struct{})}
+	t.Cleanup(func() { close(d.gone) })
+	return d
+}
+
+func (d *deafTool) tool() tool.Tool {
+	return tool.Tool{Name: "Deaf", About: "works", Schema: json.RawMessage(`{"type":"object"}`), Kind: tool.Inner, Timeout: time.Hour,
+		Run: func(context.Context, *tool.Call) (tool.Result, error) {
+			d.began <- struct{}{}
+			select {
+			case <-d.end:
+			case <-d.gone:
+			}
+			return tool.Result{Text: "worked"}, nil
+		}}
+}
+
+func (s *script) tool(m []string) {
+	c := s.deaf.began
+	if m[1] == "ends" {
+		close(s.deaf.end)
+		return
+	}
+	select {
+	case <-c:
+	case <-time.After(patience):
+		s.fatalf("it was not called")
 	}
 }

@@ -43,6 +43,7 @@ import (
 //	ada presses the first LABEL   of the oldest one
 //	told ada: TEXT                what she alone is told on a press (told ada in Garden)
 //	ada opens LABEL               presses it, and a form opens (Discord)
+//	ada chooses A + B             entries of the newest menu, at once (Discord)
 //	ada fills: A | B              in the fields of that form, and sends it
 //	ada removes the bot from Garden   or adds it, promotes it there (Telegram), on Discord in the whole server
 //	ada blocks the bot            or unblocks it (Telegram)
@@ -73,6 +74,7 @@ import (
 //	audit: ACTION ACTION          what the log says of trust for a time, in order
 //	the gateway starts anew
 //	16 minutes pass               or seconds, on the gateway's clock
+//	the tool works                the tool Deaf, which heeds no stop, was called; "the tool ends": it is done
 //	quiet                         everything is answered and sent
 //
 // All that ada does can be done "in Garden". Files of a script are its sections;
@@ -112,6 +114,7 @@ type script struct {
 	files    map[string]string // of the script, by name
 	calls    int               // of tools that the model was told to make
 	where    string            // file and line
+	deaf     *deafTool
 }
 
 func play(t *testing.T, file, platform string) {
@@ -153,11 +156,13 @@ func newScript(t *testing.T, platform string, parts map[string]string) *script {
 			w.puts(map[string]string{name: text})
 		}
 	}
+	deaf := newDeafTool(t)
+	w.app.kits.tools = append(slices.Clip(w.app.kits.tools), deaf.tool())
 	w.until("the bots are online", func() bool {
 		states := w.app.hub.States()
 		return len(states) == 2 && !slices.ContainsFunc(states, func(b core.BotState) bool { return b.State != core.Running && b.State != core.Degraded })
 	})
-	return &script{t: t, w: w, model: model, platform: platform, files: parts, ids: map[string]string{}, notes: map[string]string{}, seen: map[string]int{},
+	return &script{t: t, w: w, deaf: deaf, model: model, platform: platform, files: parts, ids: map[string]string{}, notes: map[string]string{}, seen: map[string]int{},
 		scenes: map[string]scene{
 			"telegram": &telegramScene{w, map[string]*telegramtest.User{}, map[string]*telegramtest.Group{}, map[string]int{}, map[string]*telegramtest.User{}, map[string]string{}},
 			"discord":  &discordScene{w, dc, map[string]*discordtest.User{}, map[string]discordtest.ID{}, map[string]*discordtest.User{}, map[string]discordtest.ID{}},
@@ -269,6 +274,7 @@ var scriptSteps = forms([]scriptForm{
 	{`operator (confirm|deny|end) (nothing|trust full)`, (*script).operates},
 	{`panel shows: (.+)`, (*script).panelShows},
 	{`audit: (.+)`, (*script).audited},
+	{`the tool (works|ends)`, (*script).tool},
 	{`the gateway starts (anew)`, (*script).restarts},
 	{`(\d+) (minutes|seconds) pass`, (*script).passes},
 	{`(quiet)`, func(s *script, _ []string) { s.w.quiet() }},
@@ -279,6 +285,7 @@ var scriptSteps = forms([]scriptForm{
 	{`file (?:to|in) ROOM: (.+?): (?s:(.*))`, (*script).file},
 	{`board (\w+) in (\w+): (.+)`, (*script).boards},
 	{`WHO posts (\w+) (\w+): (.+)`, (*script).publishes},
+	{`WHO chooses (.+)`, (*script).choosesSeveral},
 	{`WHO opens (.+)`, (*script).opens},
 	{`WHO (removes|adds|promotes) the bot (?:from|to|in) (\w+)`, (*script).stands},
 	{`WHO (blocks|unblocks) the bot`, (*script).blocks},

@@ -3,6 +3,7 @@ package discord
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,8 +24,9 @@ const (
 // What begins the custom id of a component that is no plain button. A plain
 // button's id is its data, whose first colon stands behind 16 characters.
 const (
-	menuPrefix = "menu:" // and its number in the message; the data is the entry's value
-	formPrefix = "form:" // and the data
+	menuPrefix    = "menu:"    // and its number in the message; the data is the entry's value
+	formPrefix    = "form:"    // and the data
+	severalPrefix = "several:" // as menuPrefix, of which several entries may be taken
 )
 
 // A row is an action row: buttons or one menu.
@@ -44,12 +46,14 @@ type selectMenu struct {
 	Type        discordgo.ComponentType `json:"type"`
 	CustomID    string                  `json:"custom_id"`
 	Placeholder string                  `json:"placeholder,omitempty"`
+	Most        int                     `json:"max_values,omitempty"` // how many may be chosen; 0 is one
 	Options     []menuEntry             `json:"options"`
 }
 
 type menuEntry struct {
 	Label string `json:"label"`
 	Value string `json:"value"`
+	Taken bool   `json:"default,omitempty"` // it is chosen when the menu opens
 }
 
 // components lays out buttons: at most five rows, of which one with more than
@@ -63,14 +67,32 @@ func components(rows [][]core.Button) ([]row, error) {
 			}
 		}
 	}
+	rows = withoutDone(rows)
 	out := asButtons(rows)
-	if len(out) > maxRows {
+	if len(out) > maxRows || picks(rows) {
 		out = asMenus(rows)
 	}
 	if len(out) > maxRows {
 		return nil, fmt.Errorf("the buttons take %d rows, %d are possible", len(out), maxRows)
 	}
 	return out, nil
+}
+
+// withoutDone leaves out the buttons that end a choice of several: a menu is
+// sent when it closes.
+func withoutDone(rows [][]core.Button) (out [][]core.Button) {
+	for _, from := range rows {
+		from = slices.DeleteFunc(slices.Clone(from), func(b core.Button) bool { return b.Pick == core.PickDone })
+		if len(from) > 0 {
+			out = append(out, from)
+		}
+	}
+	return out
+}
+
+// picks reports whether several of the buttons may be chosen together.
+func picks(rows [][]core.Button) bool {
+	return slices.ContainsFunc(rows, func(from []core.Button) bool { return len(from) == 1 && from[0].Pick == core.PickEntry })
 }
 
 func asButtons(rows [][]core.Button) []row {
@@ -102,19 +124,35 @@ func asMenus(rows [][]core.Button) []row {
 			out = append(out, asButtons([][]core.Button{from})...)
 			continue
 		}
-		if m == nil || len(m.Options) == maxEntries {
+		several := from[0].Pick == core.PickEntry
+		if m == nil || len(m.Options) == maxEntries || several != (m.Most > 0) {
 			m = &selectMenu{Type: discordgo.SelectMenuComponent, CustomID: menuPrefix + strconv.Itoa(len(out)), Placeholder: "Choose…"}
+			if several {
+				m.CustomID, m.Placeholder = severalPrefix+strconv.Itoa(len(out)), "Choose one or more…"
+			}
 			out = append(out, row{Type: discordgo.ActionsRowComponent, Components: []any{m}})
 		}
-		m.Options = append(m.Options, menuEntry{cutRunes(cmp.Or(from[0].Label, "…"), maxEntry), from[0].Data})
+		m.Options = append(m.Options, menuEntry{cutRunes(cmp.Or(from[0].Label, "…"), maxEntry), from[0].Data, from[0].Picked})
+		if several {
+			m.Most = len(m.Options)
+		}
 	}
 	return out
+}
+
+// picked is the data of all entries that were chosen together; nil where only
+// one can be.
+func (i *interaction) picked() []string {
+	if !strings.HasPrefix(i.Data.CustomID, severalPrefix) {
+		return nil
+	}
+	return i.Data.Values
 }
 
 // pressed is the data of a used component, and whether it opens a form.
 func (i *interaction) pressed() (data string, form bool) {
 	data = i.Data.CustomID
-	if strings.HasPrefix(data, menuPrefix) {
+	if strings.HasPrefix(data, menuPrefix) || strings.HasPrefix(data, severalPrefix) {
 		if len(i.Data.Values) == 0 {
 			return "", false
 		}

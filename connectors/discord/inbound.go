@@ -235,7 +235,7 @@ func (b *Bot) fromInteraction(ctx context.Context, i *interaction) (core.Inbound
 func (i *interaction) callback(in *core.Inbound) {
 	data, form := i.pressed()
 	in.Kind, in.Text, in.Addressed, in.MessageID = core.KindCallback, "", true, i.Message.ID
-	in.Callback = &core.Callback{ID: i.ID + "/" + i.Application + "/" + i.Token, Data: data}
+	in.Callback = &core.Callback{ID: i.ID + "/" + i.Application + "/" + i.Token, Data: data, Picked: i.picked()}
 	if form && i.Type == 5 {
 		in.Callback.Fields = i.fields()
 	}

@@ -2,7 +2,7 @@ package discord
 
 import (
 	"context"
-	"runtime"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -261,27 +261,37 @@ func TestPreviewsAreSilentAndTheFinalTakesTheirPlace(t *testing.T) {
 	}
 }
 
-func TestAPreviewNeverStandsBehindItsFinal(t *testing.T) {
-	s, b, ada := bench(t, nil)
-	to := direct(ada.DM())
-	inject(t, s, discordtest.Fault{Kind: discordtest.Slow, Method: "createMessage", Delay: 300 * time.Millisecond, Count: 1})
-	done := make(chan string, 1)
-	go func() {
-		id, _ := b.Preview(t.Context(), to, "", core.Part{Text: "half"})
-		done <- id
-	}()
-	for !b.turns.Previewing(to.Chat) {
-		runtime.Gosched()
-	}
-	if d := b.Send(t.Context(), out(to, 1, "whole")); d.Outcome != core.Sent {
-		t.Fatalf("delivery %+v", d)
-	}
-	if id := <-done; id != "" {
-		t.Errorf("the preview stays as %q", id)
-	}
-	if got := s.History(ada.DM()); len(got) != 1 || got[0].Text != "whole" {
-		t.Errorf("the person sees %+v", got)
-	}
+// A late preview never stands over the final, and one that hangs holds none up.
+func TestAFinalOvertakesAPreviewThatIsLateOrHangs(t *testing.T) {
+	connectorstest.Overtaking(t, func(t *testing.T) *connectorstest.Previewed {
+		s, b, ada := bench(t, nil)
+		to := direct(ada.DM())
+		return &connectorstest.Previewed{
+			Bot: b, To: to,
+			Slow: func(made bool) {
+				method := map[bool]string{true: "createMessage", false: "editMessage"}[made]
+				inject(t, s, discordtest.Fault{Kind: discordtest.Slow, Method: method, Delay: 100 * time.Millisecond, Count: 1})
+			},
+			Hang:     func() { inject(t, s, discordtest.Fault{Kind: discordtest.Hang, Method: "createMessage"}) },
+			UnderWay: func() bool { return b.turns.Previewing(to.Chat) },
+			Seen: func() (texts []string) {
+				for _, m := range s.History(ada.DM()) {
+					texts = append(texts, m.Text)
+				}
+				return texts
+			},
+			Edits: func() (texts []string) {
+				for _, r := range s.Requests(0, "editMessage") {
+					var content string
+					if err := json.Unmarshal(r.Params["content"], &content); err != nil {
+						t.Error(err)
+					}
+					texts = append(texts, content)
+				}
+				return texts
+			},
+		}
+	})
 }
 
 func TestButtonsAreLaidOutWithinThePlatformsBounds(t *testing.T) {

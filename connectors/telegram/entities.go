@@ -75,7 +75,7 @@ func addButtons(p tgbotapi.Params, rows [][]core.Button) error {
 			if len(b.Data) == 0 || len(b.Data) > 64 { // InlineKeyboardButton.callback_data: 1-64 bytes
 				return fmt.Errorf("the data of button %q has %d bytes, 1 to 64 are possible", b.Label, len(b.Data))
 			}
-			out = append(out, button{b.Label, b.Data})
+			out = append(out, button{marked(b), b.Data})
 		}
 		if len(out) > 0 {
 			markup.Rows = append(markup.Rows, out)
@@ -87,6 +87,17 @@ func addButtons(p tgbotapi.Params, rows [][]core.Button) error {
 	raw, err := json.Marshal(markup)
 	p["reply_markup"] = string(raw)
 	return err
+}
+
+// marked is a button's label, with a box before one of several that may be chosen.
+func marked(b core.Button) string {
+	switch {
+	case b.Pick != core.PickEntry:
+		return b.Label
+	case b.Picked:
+		return "☑ " + b.Label
+	}
+	return "☐ " + b.Label
 }
 
 // entityTypes are the platform's words for our styles (MessageEntity.type).

@@ -6,8 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -268,93 +266,35 @@ func TestWithoutDraftsAPreviewIsAnEditedMessage(t *testing.T) {
 	}
 }
 
-// awaitPreview waits until a preview of the chat is under way.
-func awaitPreview(b *Bot, chat int64) {
-	for !b.turns.Previewing(chat) {
-		runtime.Gosched()
-	}
-}
-
-func TestALatePreviewNeverStandsOverTheFinal(t *testing.T) {
-	s := platform(t, telegramtest.Options{FloodOff: true})
-	b := connect(t, s, &connectorstest.Store{}, nil)
-	ada := s.NewUser("Ada")
-	group := s.NewGroup(telegramtest.Supergroup, "Club", ada)
-	to := chatOf(group.ID())
-	for _, method := range []string{"sendMessage", "editMessageText"} {
-		id, before := "", len(s.History(group.Conversation()))
-		if method == "editMessageText" {
-			var err error
-			if id, err = b.Preview(t.Context(), to, "", core.Part{Text: "h"}); err != nil {
-				t.Fatal(err)
-			}
+// A late preview never stands over the final, and one that hangs holds none up.
+func TestAFinalOvertakesAPreviewThatIsLateOrHangs(t *testing.T) {
+	connectorstest.Overtaking(t, func(t *testing.T) *connectorstest.Previewed {
+		s := platform(t, telegramtest.Options{FloodOff: true})
+		b := connect(t, s, &connectorstest.Store{}, nil)
+		group := s.NewGroup(telegramtest.Supergroup, "Club", s.NewUser("Ada"))
+		before := len(s.History(group.Conversation()))
+		return &connectorstest.Previewed{
+			Bot: b, To: chatOf(group.ID()),
+			Slow: func(made bool) {
+				method := map[bool]string{true: "sendMessage", false: "editMessageText"}[made]
+				inject(t, s, telegramtest.Fault{Kind: telegramtest.Slow, Method: method, Delay: 100 * time.Millisecond, Count: 1})
+			},
+			Hang:     func() { inject(t, s, telegramtest.Fault{Kind: telegramtest.Hang, Method: "sendMessage"}) },
+			UnderWay: func() bool { return b.turns.Previewing(group.ID()) },
+			Seen: func() (texts []string) {
+				for _, m := range s.History(group.Conversation())[before:] {
+					texts = append(texts, m.Text)
+				}
+				return texts
+			},
+			Edits: func() (texts []string) {
+				for _, r := range s.Requests(0, "editmessagetext") {
+					texts = append(texts, r.Params["text"])
+				}
+				return texts
+			},
 		}
-		inject(t, s, telegramtest.Fault{Kind: telegramtest.Slow, Method: method, Delay: 100 * time.Millisecond, Count: 1})
-		done := make(chan string)
-		go func() {
-			shown, _ := b.Preview(t.Context(), to, id, core.Part{Text: "half"})
-			done <- shown
-		}()
-		awaitPreview(b, group.ID())
-		o := out(to, "whole")
-		o.Replaces = id
-		if d := b.Send(t.Context(), o); d.Outcome != core.Sent {
-			t.Errorf("final: %+v", d)
-		}
-		if shown := <-done; shown != id {
-			t.Errorf("the preview stands as %q", shown)
-		}
-		var texts []string
-		for _, m := range s.History(group.Conversation())[before:] {
-			texts = append(texts, m.Text)
-		}
-		if len(texts) != 1 || texts[0] != "whole" {
-			t.Errorf("%s: the chat shows %q", method, texts)
-		}
-	}
-}
-
-// A preview that hangs holds no final up; when it has ended the final is shown
-// again, as nobody knows which of the two came last.
-func TestAFinalGoesOutWhileAPreviewHangs(t *testing.T) {
-	s := platform(t, telegramtest.Options{FloodOff: true})
-	b := connect(t, s, &connectorstest.Store{}, nil)
-	ada := s.NewUser("Ada")
-	group := s.NewGroup(telegramtest.Supergroup, "Club", ada)
-	to := chatOf(group.ID())
-	id, err := b.Preview(t.Context(), to, "", core.Part{Text: "h"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	inject(t, s, telegramtest.Fault{Kind: telegramtest.Hang, Method: "sendMessage"})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _ = b.Preview(ctx, to, "", core.Part{Text: "half"})
-	}()
-	awaitPreview(b, group.ID())
-	for _, text := range []string{"whole", "and more"} {
-		o := out(to, text)
-		o.Replaces = id
-		if d := b.Send(t.Context(), o); d.Outcome != core.Sent {
-			t.Errorf("%s: %+v", text, d)
-		}
-	}
-	select {
-	case <-done:
-		t.Fatal("the finals waited for the preview")
-	default:
-	}
-	cancel()
-	<-done
-	var texts []string
-	for _, r := range s.Requests(0, "editmessagetext") {
-		texts = append(texts, r.Params["text"])
-	}
-	if want := []string{"whole", "and more", "whole", "and more"}; !slices.Equal(texts, want) {
-		t.Errorf("edited to %q", texts)
-	}
+	})
 }
 
 func TestARefusalForPaceHoldsTheWholeChat(t *testing.T) {

@@ -104,21 +104,28 @@ func noted(notes []string) string {
 // markdownEscaper lets a note, which may hold a file's name, style nothing.
 var markdownEscaper = strings.NewReplacer("\\", "\\\\", "*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[", "<", "\\<", "~", "\\~", "|", "\\|", "\n", " ")
 
-// now is what the preview should show, in Markdown.
-func (s *show) now() string {
+// A sight is what a preview shows, in Markdown.
+type sight struct {
+	text  string
+	state string // of it: the tool at work, and that work goes on
+}
+
+// now is what the preview should show.
+func (s *show) now() sight {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lines := make([]string, 0, 3)
-	if len(s.text) > 0 {
-		lines = append(lines, string(s.text))
-	}
+	var state []string
 	if s.doing != "" {
-		lines = append(lines, "`"+strings.ReplaceAll(s.doing, "`", "'")+" …`")
+		state = append(state, "`"+strings.ReplaceAll(s.doing, "`", "'")+" …`")
 	}
 	if now := s.d.o.Clock.Now(); now.Sub(s.moved) >= stillAfter {
-		lines = append(lines, fmt.Sprintf("*still working, for %d min now*", int(now.Sub(s.began).Minutes())))
+		state = append(state, fmt.Sprintf("*still working, for %d min now*", int(now.Sub(s.began).Minutes())))
 	}
-	return strings.Join(lines, "\n\n")
+	out := sight{text: string(s.text), state: strings.Join(state, "\n\n")}
+	if out.state != "" {
+		out.text = strings.TrimPrefix(out.text+"\n\n"+out.state, "\n\n")
+	}
+	return out
 }
 
 // end stops the show. A call on its way gets a moment to return, so that the
@@ -146,7 +153,7 @@ func (s *show) run(ctx context.Context) {
 	began := s.d.o.Clock.Now()
 	nextTyping, nextPreview := began.Add(typingAfter), began.Add(previewAfter)
 	gap := previewAfter
-	shown := ""
+	var shown sight
 	for {
 		now := s.d.o.Clock.Now()
 		if !core.Sleep(ctx, s.d.o.Clock, min(nextTyping.Sub(now), nextPreview.Sub(now))) {
@@ -161,8 +168,8 @@ func (s *show) run(ctx context.Context) {
 			continue
 		}
 		nextPreview = now.Add(gap)
-		if text := s.preview(ctx, to, shown); text != shown {
-			shown, gap = text, min(gap+gap/2, 10*time.Second) // widening: a long answer is not a flood
+		if now := s.preview(ctx, to, shown); now != shown {
+			shown, gap = now, min(gap+gap/2, 10*time.Second) // widening: a long answer is not a flood
 			nextPreview = s.d.o.Clock.Now().Add(gap)
 		}
 	}
@@ -177,16 +184,16 @@ func StopData(run string) string { return stopKey + run }
 // StopRun is the run that a preview's button is to stop; false for any other button.
 func StopRun(data string) (run string, ok bool) { return strings.CutPrefix(data, stopKey) }
 
-// preview shows the text so far when it is another or has grown enough; it
-// returns what is shown.
-func (s *show) preview(ctx context.Context, to core.Address, shown string) string {
-	text := s.now()
-	small := len(text)-len(shown) < previewGrown && strings.HasPrefix(text, shown)
-	if text == shown || shown != "" && small {
+// preview shows the text so far when it is another or has grown enough, and at
+// once which tool works and that work goes on; it returns what is shown.
+func (s *show) preview(ctx context.Context, to core.Address, shown sight) sight {
+	now := s.now()
+	small := now.state == shown.state && len(now.text)-len(shown.text) < previewGrown && strings.HasPrefix(now.text, shown.text)
+	if now == shown || shown.text != "" && small {
 		return shown
 	}
-	parts := s.d.o.Render(to, text)
-	if len(parts) == 0 || len(parts) > 1 && shown != "" && s.t.Preview() != "" && len(text) > 2*4096 {
+	parts := s.d.o.Render(to, now.text)
+	if len(parts) == 0 || len(parts) > 1 && shown.text != "" && s.t.Preview() != "" && len(now.text) > 2*4096 {
 		return shown // the first message is full: the rest comes with the final
 	}
 	if s.d.o.Queue.Sending(ctx, to) {
@@ -208,7 +215,7 @@ func (s *show) preview(ctx context.Context, to core.Address, shown string) strin
 	if id != s.t.Preview() {
 		s.known(context.WithoutCancel(ctx), to, id)
 	}
-	return text
+	return now
 }
 
 // known keeps the id of a new preview for the final to replace; where that went

@@ -93,15 +93,15 @@ func TestAPreviewSaysThatWorkGoesOn(t *testing.T) {
 	s := &show{d: d, began: clock.Now(), moved: clock.Now()}
 	s.see(core.ToolUseStart{Name: "Bash", Input: []byte(`{"command":"make"}`)})
 	clock.Advance(59 * time.Second)
-	if got := s.now(); strings.Contains(got, "still") || !strings.Contains(got, "make") {
+	if got := s.now().text; strings.Contains(got, "still") || !strings.Contains(got, "make") {
 		t.Errorf("after 59 s: %q", got)
 	}
 	clock.Advance(2*time.Minute + time.Second)
-	if got := s.now(); !strings.Contains(got, "make") || !strings.HasSuffix(got, "*still working, for 3 min now*") {
+	if got := s.now().text; !strings.Contains(got, "make") || !strings.HasSuffix(got, "*still working, for 3 min now*") {
 		t.Errorf("after three minutes: %q", got)
 	}
 	s.progress("half of it")
-	if got := s.now(); strings.Contains(got, "still") || !strings.Contains(got, "half of it") {
+	if got := s.now().text; strings.Contains(got, "still") || !strings.Contains(got, "half of it") {
 		t.Errorf("after a sign of life: %q", got)
 	}
 }

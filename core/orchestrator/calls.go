@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gatehouse/core"
@@ -168,6 +169,14 @@ func (t *talk) call(ctx context.Context, b *llm.Block) (res tool.Result, outcome
 
 const changed = "what this person may do was changed meanwhile: it was not done"
 
+// How long a tool may take to end once it was told to, before it is left
+// behind: one that works in this process, and one that ends programs.
+const (
+	leaveCall  = 250 * time.Millisecond
+	leaveShell = 2 * time.Second
+	maxLeft    = 64 // calls that were left behind and still work; more are not begun
+)
+
 // work runs a tool within its time.
 func (t *talk) work(ctx context.Context, x *tool.Tool, c *tool.Call) (tool.Result, string) {
 	limit := x.Timeout
@@ -176,14 +185,19 @@ func (t *talk) work(ctx context.Context, x *tool.Tool, c *tool.Call) (tool.Resul
 	}
 	within, cancel := context.WithTimeoutCause(ctx, limit, errTool)
 	defer cancel()
-	res, err := x.Run(within, c)
+	res, err, inTime := t.run(within, x, c)
 	switch {
 	case ctx.Err() != nil:
+		if !inTime {
+			return tool.Failed("it does not end, though it was told to stop; what it did and does is unknown"), callAborted
+		}
 		if res.Text == "" {
 			res = tool.Failed("stopped while it ran; what it did until then is done")
 		}
 		res.IsError = true
 		return res, callAborted
+	case !inTime:
+		return tool.Failed(fmt.Sprintf("%s took longer than %v and does not end, though it was told to; what it did and does is unknown", x.Name, limit)), callTimeout
 	case err != nil && errors.Is(context.Cause(within), errTool):
 		return tool.Failed(fmt.Sprintf("%s took longer than %v and was stopped", x.Name, limit)), callTimeout
 	case err != nil:
@@ -192,6 +206,75 @@ func (t *talk) work(ctx context.Context, x *tool.Tool, c *tool.Call) (tool.Resul
 		return res, callError
 	}
 	return res, callOK
+}
+
+// What has become of a call that was begun.
+const (
+	callWorks = iota
+	callEnded
+	callLeft
+)
+
+// leave is how long x may take to end. A sub-turn ends behind its own calls.
+func leave(x *tool.Tool) time.Duration {
+	switch {
+	case x.Kind == tool.Shell:
+		return leaveShell
+	case x.Name == TaskName:
+		return leaveShell + 4*leaveCall
+	}
+	return leaveCall
+}
+
+// run has x make the call. A tool that does not heed the end of its time is
+// left behind (inTime is false), so that neither its person nor its chat waits
+// for it: /stop is acted on whatever a tool does.
+func (t *talk) run(ctx context.Context, x *tool.Tool, c *tool.Call) (res tool.Result, err error, inTime bool) {
+	if t.r.o.left.Load() >= maxLeft {
+		return tool.Result{}, core.Errorf(core.Busy, "too many calls of tools don't end: the gateway has to be started anew"), true
+	}
+	type outcome struct {
+		res tool.Result
+		err error
+	}
+	done, progress := make(chan outcome, 1), c.Progress
+	var state atomic.Int32 // callWorks, callEnded or callLeft
+	c.Progress = func(text string) {
+		if progress != nil && state.Load() == callWorks {
+			progress(text)
+		}
+	}
+	go func() {
+		var o outcome
+		defer func() {
+			if p := recover(); p != nil { // nobody above recovers on this goroutine
+				t.r.o.o.Log.Error("a tool panicked", "run", t.r.t.Run, "tool", x.Name, "panic", p)
+				o = outcome{tool.Failed("internal error"), nil}
+			}
+			done <- o
+			if !state.CompareAndSwap(callWorks, callEnded) {
+				t.r.o.left.Add(-1)
+			}
+		}()
+		o.res, o.err = x.Run(ctx, c)
+	}()
+	select {
+	case o := <-done:
+		return o.res, o.err, true
+	case <-ctx.Done():
+	}
+	select {
+	case o := <-done:
+		return o.res, o.err, true
+	case <-t.r.o.o.Clock.After(leave(x)):
+		if !state.CompareAndSwap(callWorks, callLeft) {
+			o := <-done
+			return o.res, o.err, true
+		}
+		t.r.o.left.Add(1)
+		t.r.o.o.Log.Warn("a tool does not end and is left behind", "run", t.r.t.Run, "tool", x.Name)
+		return tool.Result{}, nil, false
+	}
 }
 
 // broken is what the model is told of an error.

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"gatehouse/core"
@@ -123,7 +124,10 @@ type Kit struct {
 }
 
 // An Orchestrator runs turns; it is safe for concurrent use.
-type Orchestrator struct{ o Options }
+type Orchestrator struct {
+	o    Options
+	left atomic.Int32 // calls of tools that were left behind and still work
+}
 
 // New is an Orchestrator.
 func New(o Options) *Orchestrator {
@@ -145,7 +149,7 @@ func New(o Options) *Orchestrator {
 	if o.Limits.Rounds == 0 {
 		o.Limits.Rounds = 50
 	}
-	return &Orchestrator{o}
+	return &Orchestrator{o: o}
 }
 
 // A Turn is what Run answers.

@@ -165,6 +165,15 @@ func (d *Desk) Decide(ctx context.Context, tx *store.Tx, id, option string, by c
 	return a, err
 }
 
+// Amend changes what an open ask is about, and says whether it still was open.
+func (d *Desk) Amend(ctx context.Context, tx *store.Tx, id, payload string) (bool, error) {
+	n, err := tx.Exec(ctx, `UPDATE asks SET payload = $1 WHERE id = $2 AND state = 'open'`, payload, id)
+	if err != nil {
+		return false, fmt.Errorf("amend ask: %w", err)
+	}
+	return n > 0, nil
+}
+
 // late says why a can no longer be decided.
 func late(a Ask) error {
 	switch a.State {
