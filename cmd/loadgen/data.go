@@ -23,6 +23,7 @@ type result struct {
 	Syncs      *syncData       `json:"fsync,omitempty"`
 	Tools      *toolData       `json:"tools,omitempty"`
 	Waiting    *waitData       `json:"waiting,omitempty"`
+	Streaming  *streamingData  `json:"streaming,omitempty"`
 	Streams    *streamData     `json:"streams,omitempty"`
 	Transcript *transcriptData `json:"transcript,omitempty"`
 	Scale      *scaleData      `json:"scale,omitempty"`
@@ -120,6 +121,17 @@ type waitData struct {
 	Stack      float64 `json:"stack_kib_per_run"`
 	CPU        float64 `json:"cores_used_while_waiting"`
 	Verdict    verdict `json:"verdict"`
+}
+
+// Chats whose answers stream, all at once.
+type streamingData struct {
+	Chats    int         `json:"chats"`
+	Final    percentiles `json:"final"`          // from the model's last word until the final is seen
+	Closest  float64     `json:"closest_ms"`     // two previews of one chat
+	Previews float64     `json:"previews_per_s"` // in all chats
+	CPU      float64     `json:"cores_used"`
+	Peak     float64     `json:"peak_mib"`
+	Verdict  verdict     `json:"verdict"`
 }
 
 // Event streams: those that wait, and those whose model talks, all at once.

@@ -28,26 +28,27 @@ type command struct {
 }
 
 type runCmd struct {
-	Program  string        `required:"" type:"existingfile" help:"The gateway to measure: a built gatehouse."`
-	Only     []string      `help:"Measure only these parts: start, memory, latency, rate, burst, fsync, tools, waiting, streams, transcript, scale." placeholder:"PART"`
-	Discord  float64       `default:"0.5" help:"Share of the chats that are on Discord, 0 to 1; the others are on Telegram."`
-	Messages int           `default:"2000" help:"Messages of the latency parts, 100 to 2000."`
-	Rate     float64       `default:"50" help:"Messages a second of the open loop."`
-	Chats    int           `default:"500" help:"Chats of the burst; at most 20000."`
-	Each     int           `default:"4" help:"Messages of each chat in the burst"`
-	Rounds   int           `default:"5" help:"Bursts, each on the gateway and on the bare bot in turn; medians are reported."`
-	Settle   time.Duration `default:"5m" help:"How long after a burst the memory is read for the last time."`
-	Waiting  int           `default:"1000" help:"Runs that wait for a slow model at once, each in a chat of its own; at most 2000."`
-	Idle     int           `default:"10000" help:"Event streams that wait, of the part streams; at most 12000."`
-	Active   int           `default:"1000" help:"Event streams whose model talks, at the same time; at most 2000."`
-	Rows     int           `default:"1000000" help:"Finished inbox rows of the part scale."`
-	Lanes    int           `default:"100000" help:"Known chats of the part scale."`
-	Dir      string        `type:"existingdir" help:"Where vaults and databases are made and removed again; the system's temporary folder when empty. Its disk is what fsync is measured on."`
-	Keep     bool          `help:"Keep those folders, to look at them."`
-	Build    time.Duration `help:"The time of a cold build, measured by the caller, to be reported."`
-	Quiet    time.Duration `help:"Wait at most this long for the machine to be idle before each part."`
-	Report   string        `type:"path" help:"Write the report as Markdown to this file, and the raw data beside it as .json."`
-	JSON     bool          `help:"Print the raw data instead of the table."`
+	Program   string        `required:"" type:"existingfile" help:"The gateway to measure: a built gatehouse."`
+	Only      []string      `help:"Measure only these parts: start, memory, latency, rate, burst, fsync, tools, waiting, streaming, streams, transcript, scale." placeholder:"PART"`
+	Discord   float64       `default:"0.5" help:"Share of the chats that are on Discord, 0 to 1; the others are on Telegram."`
+	Messages  int           `default:"2000" help:"Messages of the latency parts, 100 to 2000."`
+	Rate      float64       `default:"50" help:"Messages a second of the open loop."`
+	Chats     int           `default:"500" help:"Chats of the burst; at most 20000."`
+	Each      int           `default:"4" help:"Messages of each chat in the burst"`
+	Rounds    int           `default:"5" help:"Bursts, each on the gateway and on the bare bot in turn; medians are reported."`
+	Settle    time.Duration `default:"5m" help:"How long after a burst the memory is read for the last time."`
+	Waiting   int           `default:"1000" help:"Runs that wait for a slow model at once, each in a chat of its own; at most 2000."`
+	Streaming int           `default:"1000" help:"Chats whose answers stream at once; at most 2000."`
+	Idle      int           `default:"10000" help:"Event streams that wait, of the part streams; at most 12000."`
+	Active    int           `default:"1000" help:"Event streams whose model talks, at the same time; at most 2000."`
+	Rows      int           `default:"1000000" help:"Finished inbox rows of the part scale."`
+	Lanes     int           `default:"100000" help:"Known chats of the part scale."`
+	Dir       string        `type:"existingdir" help:"Where vaults and databases are made and removed again; the system's temporary folder when empty. Its disk is what fsync is measured on."`
+	Keep      bool          `help:"Keep those folders, to look at them."`
+	Build     time.Duration `help:"The time of a cold build, measured by the caller, to be reported."`
+	Quiet     time.Duration `help:"Wait at most this long for the machine to be idle before each part."`
+	Report    string        `type:"path" help:"Write the report as Markdown to this file, and the raw data beside it as .json."`
+	JSON      bool          `help:"Print the raw data instead of the table."`
 }
 
 const description = `Measures a gateway against the simulated platforms: latency, throughput, losses, doubles, order, memory, CPU, commits and fsyncs per message, each beside a floor measured in the same run.
@@ -101,6 +102,8 @@ func (c *runCmd) Validate() error {
 		return errors.New("--settle is from 1s to 1h")
 	case c.Waiting < 2 || c.Waiting > 2000:
 		return errors.New("--waiting is from 2 to 2000")
+	case c.Streaming < 2 || c.Streaming > 2000:
+		return errors.New("--streaming is from 2 to 2000")
 	case c.Idle < 1 || c.Idle > 12_000 || c.Active < 1 || c.Active > 2000: // the gateway keeps 1000 keys of 16 streams
 		return errors.New("--idle is from 1 to 12000, --active from 1 to 2000")
 	case c.Rows < c.Lanes || c.Rows > 10_000_000 || c.Lanes < 0:
@@ -114,4 +117,4 @@ func (c *runCmd) Validate() error {
 	return nil
 }
 
-var allParts = []string{"start", "memory", "latency", "rate", "burst", "fsync", "tools", "waiting", "streams", "transcript", "scale"}
+var allParts = []string{"start", "memory", "latency", "rate", "burst", "fsync", "tools", "waiting", "streaming", "streams", "transcript", "scale"}

@@ -19,6 +19,15 @@ func (b *bench) agentGoals() (out []line) {
 	if w := d.Waiting; w != nil {
 		out = append(out, atMost(fmt.Sprintf("memory (RSS), peak with %d runs that wait for slow models", w.Runs), w.Peak, 150, "MiB", short(w.Idle)+" MiB"))
 	}
+	if s := d.Streaming; s != nil {
+		what := fmt.Sprintf("%d chats whose answers stream at once: ", s.Chats)
+		out = append(out, atMost(what+"from the model's last word until the final is seen, p99", s.Final.P99, 100, "ms", ""))
+		gap := line{what: what + "two previews of one chat, the closest", goal: "≥ 1000 ms", measured: short(s.Closest) + " ms", met: s.Closest >= 1000}
+		if !gap.met {
+			gap.missed = fmt.Sprintf("by %.0f %%", (1-s.Closest/1000)*100)
+		}
+		out = append(out, gap)
+	}
 	if s := d.Streams; s != nil {
 		out = append(out, streamGoals(s)...)
 	}
@@ -44,6 +53,9 @@ func streamGoals(s *streamData) []line {
 }
 
 func (b *bench) toolRows(row func(string, percentiles)) {
+	if s := b.data.Streaming; s != nil {
+		row(fmt.Sprintf("last word to final, %d chats stream", s.Chats), s.Final)
+	}
 	if s := b.data.Streams; s != nil && s.Note == "" {
 		row("first event over the API", s.First)
 		row(fmt.Sprintf("first event over the API, %d idle streams", s.Idle), s.FirstAmong)
@@ -68,6 +80,9 @@ func (b *bench) agentDetails(say func(string, ...any)) {
 	if w := d.Waiting; w != nil {
 		say("\n%d runs that wait: %s MiB at %v, peak %s; %s goroutines, %s KiB of heap in use and %s KiB of stacks for each; %s of a core while they wait, a word each %v.",
 			w.Runs, short(w.Now), waitFor, short(w.Peak), short(w.Goroutines), short(w.Heap), short(w.Stack), short(w.CPU), wordEvery)
+	}
+	if s := d.Streaming; s != nil {
+		say("\n%d chats stream, a word of %d bytes each %v: %.0f previews a second in all, %s of a core, %s MiB at most.", s.Chats, len(streamWord), streamEvery, s.Previews, short(s.CPU), short(s.Peak))
 	}
 	if s := d.Streams; s != nil && s.Note == "" {
 		say("\nEvent streams: %s MiB before, %s with %d idle, %s with %d active beside; %.0f opened a second; %s goroutines for each; %.0f events a second read, %s of a core.",

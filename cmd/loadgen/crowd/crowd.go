@@ -39,6 +39,9 @@ type simulator interface {
 	// Watch calls f for every message that becomes visible or changes, at once
 	// and in order; f must return quickly and must not call the simulator.
 	Watch(f func(Message)) (stop func())
+	// Drafts calls f for what the bot shows of an unfinished message, where that is
+	// no message; as Watch does.
+	Drafts(f func(chat string, at time.Time)) (stop func())
 	// History is a chat's messages, oldest first.
 	History(chat string) []Message
 	// Online reports whether the bot receives now.

@@ -75,6 +75,9 @@ func (d discord) Watch(f func(Message)) (stop func()) {
 	})
 }
 
+// Drafts: what is unfinished is a message there.
+func (d discord) Drafts(func(string, time.Time)) (stop func()) { return func() {} }
+
 func (d discord) History(chat string) (out []Message) {
 	id, err := discordtest.ParseID(chat)
 	if err != nil {

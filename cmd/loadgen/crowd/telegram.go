@@ -45,6 +45,14 @@ func (t telegram) Watch(f func(Message)) (stop func()) {
 	})
 }
 
+func (t telegram) Drafts(f func(chat string, at time.Time)) (stop func()) {
+	return t.sim.Watch(func(c telegramtest.Change) {
+		if c.Kind == telegramtest.ChangeDraft && c.Draft != nil {
+			f(strconv.FormatInt(c.Chat, 10), c.At)
+		}
+	})
+}
+
 func (t telegram) History(chat string) (out []Message) {
 	id, err := strconv.ParseInt(chat, 10, 64)
 	if err != nil || t.sim.User(id) == nil {

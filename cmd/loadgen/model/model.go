@@ -34,6 +34,10 @@ type Plan struct {
 	// Slow, when set, puts a word into the final answer every so often, until
 	// Release. The first comes at once.
 	Slow time.Duration
+	// Words, when set, bounds a slow answer: so many words are said, each Word,
+	// and then its number as the last one, by which Ended knows it.
+	Words func() int
+	Word  string
 }
 
 // A Server is the model. It is safe for concurrent use.
@@ -48,8 +52,9 @@ type Server struct {
 	open    int           // answers that are being given
 	ended   time.Time     // when the last call was said in full
 	gaps    []time.Duration
-	asked   time.Time // when the last request came
-	size    int       // of its body, in bytes
+	asked   time.Time   // when the last request came
+	size    int         // of its body, in bytes
+	last    []time.Time // when the last word of a bounded answer was said, by number
 }
 
 // Open starts a model on loopback. Close it.
@@ -82,7 +87,7 @@ func (s *Server) Close() error {
 func (s *Server) Set(p Plan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.plan, s.gaps, s.ended = p, nil, time.Time{}
+	s.plan, s.gaps, s.ended, s.last = p, nil, time.Time{}, nil
 }
 
 // Gaps are the times from the end of an answer that calls a tool to the request
@@ -175,6 +180,8 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	n := req.results()
 	switch {
+	case p.Words != nil:
+		s.bounded(r.Context(), w, p)
 	case n < p.Rounds:
 		s.call(w, p, n)
 	case p.Slow > 0 && s.slowly(r.Context(), w, p.Slow) != nil:
@@ -193,6 +200,34 @@ func (s *Server) call(w http.ResponseWriter, p Plan, n int) {
 	s.ended = time.Now() // the next request can be here before finish returns
 	s.mu.Unlock()
 	finish(w, "tool_calls")
+}
+
+// Ended are the times at which the bounded answers said their last word, by
+// the number that it has. They begin with Set.
+func (s *Server) Ended() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]time.Time(nil), s.last...)
+}
+
+// bounded says so many words, each a while after the one before.
+func (s *Server) bounded(ctx context.Context, w http.ResponseWriter, p Plan) {
+	tick := time.NewTicker(p.Slow)
+	defer tick.Stop()
+	for n := p.Words(); n > 0; n-- {
+		say(w, p.Word)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+	s.mu.Lock()
+	number := len(s.last)
+	s.last = append(s.last, time.Now())
+	s.mu.Unlock()
+	say(w, fmt.Sprintf("End %d.", number))
+	finish(w, "stop")
 }
 
 // slowly says a word every so often until Release.

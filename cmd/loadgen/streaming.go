@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+
+	"gatehouse/cmd/loadgen/crowd"
+	"gatehouse/cmd/loadgen/model"
+)
+
+// How the streaming models talk: a word of some bytes so often, 10 to 30 s in all.
+const (
+	streamEvery = 250 * time.Millisecond
+	streamWord  = "and a few words more of it, "
+	streamLeast = 40
+	streamMost  = 120
+	streamFor   = 30 * time.Second // measured, once all have begun
+)
+
+// streaming measures many chats whose answers stream at once: how long a final
+// takes from the model's last word until it is seen, while all others go on, and
+// how close a chat's previews follow each other. Whoever is answered asks again.
+func (b *bench) streaming(ctx context.Context) error {
+	m, err := model.Open()
+	if err != nil {
+		return err
+	}
+	m.Set(model.Plan{Slow: streamEvery, Word: streamWord, Words: func() int { return streamLeast + rand.IntN(streamMost-streamLeast) }})
+	gw, err := b.side(ctx, b.c.Streaming, "", func(s *side) (*child, error) {
+		return startGateway(ctx, b.c.Program, s.field, s.dir, modelEnv(m))
+	})
+	if err != nil {
+		return errors.Join(err, m.Close())
+	}
+	d, err := stream(ctx, gw, m)
+	if err != nil {
+		return errors.Join(err, m.Close(), gw.end())
+	}
+	b.data.Streaming = d
+	d.Verdict, err = b.settle(ctx, gw) // every message has its answer
+	return errors.Join(err, m.Close())
+}
+
+// An audience reads along in all chats.
+type audience struct {
+	mu       sync.Mutex
+	finals   map[int]time.Time    // when an answer's last words were seen, the last time
+	previews map[string]time.Time // by chat: the last
+	shown    int                  // previews, while counting
+	counting bool
+	closest  time.Duration
+	done     chan string // chats that have their answer
+}
+
+var lastWord = regexp.MustCompile(`End (\d+)\.$`)
+
+func (a *audience) see(key string, m crowd.Message) {
+	found := lastWord.FindStringSubmatch(m.Text)
+	switch {
+	case !m.Bot || m.Deleted:
+		return
+	case found == nil:
+		a.preview(key, m.At)
+		return
+	}
+	n, _ := strconv.Atoi(found[1])
+	a.mu.Lock()
+	_, again := a.finals[n]
+	a.finals[n] = m.At
+	delete(a.previews, key)
+	a.mu.Unlock()
+	if !again {
+		a.done <- key
+	}
+}
+
+func (a *audience) preview(key string, at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if last, ok := a.previews[key]; ok {
+		a.closest = min(a.closest, at.Sub(last))
+	}
+	a.previews[key] = at
+	if a.counting {
+		a.shown++
+	}
+}
+
+func (a *audience) count(on bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.counting = on
+}
+
+// stream has every chat ask, and again when it is answered, until the time is over.
+func stream(ctx context.Context, gw *side, m *model.Server) (*streamingData, error) {
+	a := &audience{finals: map[int]time.Time{}, previews: map[string]time.Time{}, closest: time.Hour, done: make(chan string, 2*len(gw.chats))}
+	for _, p := range gw.platforms {
+		defer p.Watch(func(msg crowd.Message) { a.see(keyOf(p.Name, msg.Chat), msg) })()
+		defer p.Drafts(func(chat string, at time.Time) { a.preview(keyOf(p.Name, chat), at) })()
+	}
+	chats := map[string]spot{}
+	asked := 0
+	ask := func(c spot) error {
+		asked++
+		_, err := c.Say(asked, text(asked))
+		return err
+	}
+	for _, c := range gw.chats {
+		chats[c.key] = c
+		if err := ask(c); err != nil {
+			return nil, err
+		}
+		time.Sleep(time.Duration(streamMost) * streamEvery / 3 / time.Duration(len(gw.chats))) // not all at one moment
+	}
+	if err := until(ctx, time.Minute, func() bool { return m.Busy() >= len(gw.chats)*9/10 }); err != nil {
+		return nil, fmt.Errorf("of %d chats %d stream: %w", len(gw.chats), m.Busy(), err)
+	}
+	d := &streamingData{Chats: len(gw.chats)}
+	began := time.Now()
+	a.count(true)
+	_, used, err := gw.measured(func() ([]sample, error) {
+		for over := time.After(streamFor); ; {
+			select {
+			case key := <-a.done:
+				if err := ask(chats[key]); err != nil {
+					return nil, err
+				}
+			case <-over:
+				return nil, nil
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.count(false)
+	end := time.Now()
+	if _, d.Peak, err = gw.memory(); err != nil {
+		return nil, err
+	}
+	if err := until(ctx, 2*time.Minute, func() bool { a.mu.Lock(); defer a.mu.Unlock(); return len(a.finals) == asked }); err != nil {
+		return nil, fmt.Errorf("of %d answers %d are seen: %w", asked, len(a.finals), err)
+	}
+	time.Sleep(time.Second) // what is shown once more
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var took []time.Duration
+	for n, at := range m.Ended() {
+		if at.After(began) && at.Before(end) {
+			took = append(took, a.finals[n].Sub(at))
+		}
+	}
+	d.Final, d.Previews, d.Closest = summary(took), float64(a.shown)/end.Sub(began).Seconds(), ms(a.closest)
+	d.CPU = used.Seconds() / end.Sub(began).Seconds()
+	return d, nil
+}
