@@ -17,7 +17,7 @@ import (
 // How the streaming models talk: a word of some bytes so often, 10 to 30 s in all.
 const (
 	streamEvery = 250 * time.Millisecond
-	streamWord  = "and a few words more of it, "
+	streamWord  = "and then more " // an answer stays one message on both platforms
 	streamLeast = 40
 	streamMost  = 120
 	streamFor   = 30 * time.Second // measured, once all have begun
