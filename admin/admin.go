@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -126,8 +125,8 @@ type Panel struct {
 	log      *slog.Logger
 	clock    core.Clock
 	pulse    *web.Pulse
-	key      [32]byte // signs flashes; a new one per process
-	sets     map[string]*template.Template
+	key      [32]byte       // signs flashes; a new one per process
+	sets     map[string]set // by page
 	mux      *http.ServeMux
 	patterns []string // of all routes, as mux has them
 	streams  atomic.Int64
@@ -136,8 +135,8 @@ type Panel struct {
 	lately   lately
 }
 
-// New parses the templates and makes the routes.
-func New(door Door, accounts Accounts, o Options) (*Panel, error) {
+// New makes the routes.
+func New(door Door, accounts Accounts, o Options) *Panel {
 	p := &Panel{door: door, accounts: accounts, o: o, log: o.Log, clock: o.Clock, mux: http.NewServeMux(),
 		uploads: make(chan struct{}, maxUploads), drawing: make(chan struct{}, 1)}
 	if p.log == nil {
@@ -151,11 +150,9 @@ func New(door Door, accounts Accounts, o Options) (*Panel, error) {
 	}
 	p.pulse = web.NewPulse(p.clock)
 	_, _ = rand.Read(p.key[:]) // never fails since Go 1.24
-	if err := p.parse(); err != nil {
-		return nil, err
-	}
+	p.prepare()
 	p.routes()
-	return p, nil
+	return p
 }
 
 // ServeHTTP implements http.Handler. Nothing under /admin but the sign-in is

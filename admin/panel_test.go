@@ -74,10 +74,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	if change != nil {
 		change(&o)
 	}
-	panel, err := admin.New(door, admins, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	panel := admin.New(door, admins, o)
 	files, err := static.Handler("/static/")
 	if err != nil {
 		t.Fatal(err)

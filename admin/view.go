@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -75,8 +76,34 @@ func load[T any](ctx context.Context, p *Panel, what string, f func(context.Cont
 	return part[T]{Broken: text + " The log says more; the rest of the panel works."}
 }
 
-// parse builds one template set per page: the layout and the page's "body".
-func (p *Panel) parse() error {
+// pages are the templates under templates/ that are pages of their own.
+var pages = [...]string{"login", "password", "error", "overview", "pairing", "approvals", "people", "person", "chats", "chat", "trace", "invites", "talk", "models", "audit", "settings", "agents", "edit", "bots", "queue"}
+
+// A set makes a page's templates when the page is first shown: all of them take
+// 4 MiB, and most gateways' panels are closed most of the time. They are part of
+// the program and do not fail; the tests show each.
+type set = func() (*template.Template, error)
+
+// prepare gives each page its set: the layout and the page's "body".
+func (p *Panel) prepare() {
+	base := sync.OnceValues(p.layout)
+	p.sets = map[string]set{}
+	for _, page := range pages {
+		p.sets[page] = sync.OnceValues(func() (*template.Template, error) {
+			all, err := base()
+			if err != nil {
+				return nil, err
+			}
+			if all, err = all.Clone(); err != nil {
+				return nil, err
+			}
+			return all.ParseFS(files, "templates/"+page+".html")
+		})
+	}
+}
+
+// layout is what all pages share.
+func (p *Panel) layout() (*template.Template, error) {
 	funcs := template.FuncMap{
 		"rfc": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"utc": func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") },
@@ -102,22 +129,7 @@ func (p *Panel) parse() error {
 		"asset":    p.o.Asset,
 	}
 	maps.Copy(funcs, p.peopleFuncs())
-	base, err := template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/asks.html", "templates/raises.html", "templates/peopleparts.html", "templates/settingsparts.html")
-	if err != nil {
-		return fmt.Errorf("panel templates: %w", err)
-	}
-	p.sets = map[string]*template.Template{}
-	for _, page := range []string{"login", "password", "error", "overview", "pairing", "approvals", "people", "person", "chats", "chat", "trace", "invites", "talk", "models", "audit", "settings", "agents", "edit", "bots", "queue"} {
-		set, err := base.Clone()
-		if err == nil {
-			set, err = set.ParseFS(files, "templates/"+page+".html")
-		}
-		if err != nil {
-			return fmt.Errorf("panel template %s: %w", page, err)
-		}
-		p.sets[page] = set
-	}
-	return nil
+	return template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/asks.html", "templates/raises.html", "templates/peopleparts.html", "templates/settingsparts.html")
 }
 
 // show writes a page, or with ?fragment=1 only what a live page swaps in.
@@ -135,8 +147,12 @@ func (p *Panel) show(w http.ResponseWriter, r *http.Request, status int, page st
 		v.Menu = p.menu(r.Context(), cmp.Or(v.In, page))
 		v.More = more(v.Menu)
 	}
+	set, err := p.sets[page]()
+	if err != nil {
+		return fmt.Errorf("page %s: %w", page, err)
+	}
 	var b bytes.Buffer
-	if err := p.sets[page].ExecuteTemplate(&b, name, v); err != nil {
+	if err := set.ExecuteTemplate(&b, name, v); err != nil {
 		return fmt.Errorf("page %s: %w", page, err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -32,7 +32,7 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 	metrics := web.NewMetrics(a.reg)
 	door := auth.NewDoor(a.keys, a.admins, auth.DoorOptions{Clock: a.clock, Localhost: a.cfg.LocalhostAccess == "chat", Local: callerIsLocal, Address: callerKey})
 	mux := http.NewServeMux()
-	rest, err := api.New(api.Options{
+	rest := api.New(api.Options{
 		Door: door, Inbox: inbox, Repeats: a.queue, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a},
 		Shelf: shelfView{a.sessions, a}, Editor: editorView{a}, Transcripts: a.sessions, Bots: botsView{a},
 		Pairings: a.book, People: a.book, Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Answers: answersView{a}, Agents: agentsView{a.agents}, Files: a.files, Bell: a.bus,
@@ -43,16 +43,10 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 			{Name: "queue", Func: func(ctx context.Context) error { _, err := a.queue.Depths(ctx); return err }},
 		},
 	})
-	if err != nil {
-		return nil, err
-	}
 	rest.Register(mux)
 	openai.New(openai.Options{Door: door, Inbox: inbox, Follower: a.bus, Runs: runsView{a}, Models: modelsView{a},
 		Clock: a.clock, Log: a.log, Metrics: metrics}).Register(mux)
-	panel, err := a.panel(door, metrics)
-	if err != nil {
-		return nil, err
-	}
+	panel := a.panel(door, metrics)
 	mux.Handle("/admin", panel)
 	mux.Handle("/admin/", panel)
 	files, err := static.Handler("/static/")
@@ -68,7 +62,7 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 	return site.Wrap(a.first(rest).Wrap(mux)), nil
 }
 
-func (a *app) panel(door *auth.Door, metrics *web.Metrics) (http.Handler, error) {
+func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 	return admin.New(door, a.admins, admin.Options{
 		Log: a.log, Clock: a.clock, Requests: a.book, Decisions: a.book, People: a.book, Persons: a.book, Terms: a.book, Blocks: a.book, Places: a.book,
 		Spending: peopleView{a}, Care: peopleView{a}, LastSeen: peopleView{a}.lastSeen, SetPlace: peopleView{a}.setPlace,

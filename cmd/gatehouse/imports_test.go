@@ -26,7 +26,7 @@ var may = map[string]string{
 	"configs":                "",
 	"core":                   "", // words only
 	"core/coretest":          "core",
-	"core/store":             "core core/store/migrations core/store/original core/store/postgres",
+	"core/store":             "core core/store/migrations core/store/original",
 	"core/vault":             "core",
 	"core/archive":           "core", // the form of a backup
 	"core/sandbox":           "core",
@@ -41,7 +41,7 @@ var may = map[string]string{
 
 	"core/store/migrations": "core",
 	"core/store/original":   "core", // how to read what the original system wrote
-	"core/store/postgres":   "core",
+	"core/store/postgres":   "core core/store",
 	"core/store/storetest":  "core core/store core/store/postgres",
 
 	"core/attach":            "core core/vault",
@@ -143,6 +143,16 @@ func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
 
 // TestImportDepthIsHeld holds the longest way from a package down to one that
 // imports nothing of ours, cmd left out.
+// The settings refuse PostgreSQL, so the program carries nothing of its driver,
+// which would be a tenth of its memory.
+func TestTheProgramDoesNotCarryADriverThatItCannotUse(t *testing.T) {
+	for pkg, list := range imports(t) {
+		if slices.Contains(list, "core/store/postgres") && pkg != "core/store/storetest" {
+			t.Errorf("%s links the driver of PostgreSQL into the program", pkg)
+		}
+	}
+}
+
 func TestImportDepthIsHeld(t *testing.T) {
 	const deepest = 6
 	found := imports(t)

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -58,3 +60,68 @@ func inUse() (sum int64) {
 
 // limitFor is the limit where so much is in use.
 func limitFor(used int64) int64 { return max(memoryLimit, used*3/2-memoryLimit/4) }
+
+// When the gateway rests: restAfter without more work than quiet, which is some
+// twenty messages, after more than restWorth. A burst leaves garbage, pages of
+// the database and free room in the C library behind; Go gives its part back
+// only in the course of further work, SQLite and the C library never.
+const (
+	restEvery = 5 * time.Second
+	restAfter = 30 * time.Second
+	quiet     = 4 << 20 // bytes allocated meanwhile
+	restWorth = 8 << 20 // since the last rest, and as much as is in use
+)
+
+// A rester notices that there has been little to do for a while after much.
+type rester struct {
+	last  uint64   // allocated when it last rested
+	marks []uint64 // allocated at each of the last looks
+}
+
+// due is to be asked every restEvery with what was allocated since the program
+// began and what of it is in use.
+func (r *rester) due(allocated, live uint64) bool {
+	r.marks = append(r.marks, allocated)
+	if n := len(r.marks) - int(restAfter/restEvery) - 1; n < 0 {
+		return false
+	} else if n > 0 {
+		r.marks = r.marks[n:]
+	}
+	if allocated-r.marks[0] > quiet || allocated-r.last < max(restWorth, live) {
+		return false
+	}
+	r.last = allocated
+	return true
+}
+
+// rest gives memory back when there has been little to do for a while, until
+// ctx ends: a collection of garbage and what the database keeps. Nothing that a
+// chat or a page could wait for is given up.
+func (a *app) rest(ctx context.Context) {
+	var r rester
+	for core.Sleep(ctx, a.clock, restEvery) {
+		if !r.due(allocations()) {
+			continue
+		}
+		a.giveBack(ctx)
+		a.log.LogAttrs(ctx, slog.LevelDebug, "gave memory back", slog.Int64("in_use", inUse()))
+	}
+}
+
+// giveBack returns to the system what nobody needs now. What pools keep goes
+// with the second collection.
+func (a *app) giveBack(ctx context.Context) {
+	if err := a.db.Rest(ctx); err != nil && ctx.Err() == nil {
+		a.log.Warn("memory is not given back", "err", err)
+	}
+	runtime.GC()
+	debug.FreeOSMemory()
+}
+
+// allocations are the bytes that were ever allocated and those that the
+// collector last found in use.
+func allocations() (ever, live uint64) {
+	read := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	metrics.Read(read)
+	return read[0].Value.Uint64(), read[1].Value.Uint64()
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"gatehouse/core/coretest"
+	"gatehouse/core/store/storetest"
 )
 
 // The collector is held to little memory while little is in use, and always has
@@ -75,4 +77,75 @@ func TestStacksOfManyThatWaitAreInUse(t *testing.T) {
 	if stacks, used = moreStacks-stacks, moreUsed-used; stacks < 6<<20 || used < stacks*4/5 {
 		t.Errorf("of %d KiB of stacks %d KiB are in use", stacks>>10, used>>10)
 	}
+}
+
+// Memory is given back once after work, when there has been little of it for
+// half a minute, and not again for what a gateway at rest does by itself.
+func TestTheGatewayRestsOnceAfterABurst(t *testing.T) {
+	const mib = 1 << 20
+	var r rester
+	var allocated uint64
+	looks := func(n int, each uint64) (rests int) {
+		for range n {
+			allocated += each
+			if r.due(allocated, 6*mib) {
+				rests++
+			}
+		}
+		return rests
+	}
+	for _, step := range []struct {
+		what  string
+		looks int
+		each  uint64
+		rests int
+	}{
+		{"a burst", 20, 50 * mib, 0},
+		{"the half minute after it", 5, 0, 0},
+		{"then", 1, 0, 1},
+		{"an hour with nothing", 720, 0, 0},
+		{"a message now and then", 12, mib / 2, 0},
+		{"quiet", 12, 0, 0},
+		{"some more of them", 6, mib, 1},
+		{"quiet", 12, 0, 0},
+		{"work without a pause", 100, 5 * mib, 0},
+	} {
+		if got := looks(step.looks, step.each); got != step.rests {
+			t.Errorf("%s: %d rests, want %d", step.what, got, step.rests)
+		}
+	}
+	for range 12 {
+		if r.due(allocated, 1<<40) {
+			t.Fatal("a rest for little garbage beside much that is in use")
+		}
+	}
+	if looks(1, 0) != 1 {
+		t.Error("no rest when little is in use again")
+	}
+}
+
+// At a rest garbage goes although nothing would have had it collected.
+func TestGarbageGoesWhenTheGatewayRests(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	clock := coretest.NewClock(time.Time{})
+	a := &app{db: storetest.Open(t, nil), clock: clock, log: slog.New(slog.DiscardHandler)}
+	gone := make(chan struct{})
+	func() {
+		garbage := make([]byte, 64<<20)
+		runtime.AddCleanup(&garbage[0], func(struct{}) { close(gone) }, struct{}{})
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	var over sync.WaitGroup
+	over.Go(func() { a.rest(ctx) })
+	for range int(restAfter/restEvery) + 2 {
+		clock.AwaitWaiters(1)
+		clock.Advance(restEvery)
+	}
+	select {
+	case <-gone:
+	case <-time.After(time.Minute):
+		t.Error("64 MiB of garbage are still there")
+	}
+	cancel()
+	over.Wait()
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -101,6 +100,7 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	}
 	tail.Go(func() { a.events.Run(background, func(err error) { a.log.Error("store events", "err", err) }) })
 	tail.Go(func() { a.upkeep.Run(background) })
+	tail.Go(func() { a.rest(background) })
 	tail.Go(func() { failed <- a.keys.Run(background) })
 
 	work, stopWork := context.WithCancel(ctx)
@@ -116,7 +116,7 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	heart.Go(func() { a.servers.Watch(work) })
 	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "runtime", a.runtime, "bots", strings.Join(a.botNames(), " "), "model", a.models.first.About().Name)
 	ready()
-	debug.FreeOSMemory() // what start-up took is not needed again
+	a.giveBack(work) // what start-up took is not needed again
 
 	err = a.untilStopped(ctx, failed)
 	stopWork()

@@ -44,6 +44,8 @@ type memoryData struct {
 	Idle            float64 `json:"idle_mib"`
 	Peak            float64 `json:"peak_under_burst_mib"`
 	After           float64 `json:"after_mib"`
+	IdleOwn         float64 `json:"idle_own_mib"`  // of Idle, what is no page of a file
+	AfterOwn        float64 `json:"after_own_mib"` // of After
 	Settle          string  `json:"settle"`
 	GoroutinesIdle  float64 `json:"goroutines_idle"`
 	GoroutinesAfter float64 `json:"goroutines_after"`
@@ -163,6 +165,7 @@ type transcriptData struct {
 type scaleData struct {
 	Rows    int          `json:"rows"`
 	Lanes   int          `json:"lanes"`
+	History int          `json:"audit_and_usage_rows_each"`
 	Bytes   int64        `json:"database_bytes"`
 	Fill    string       `json:"fill_took"`
 	Small   percentiles  `json:"latency_small"`

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -181,26 +182,37 @@ func (c *child) cpu() (time.Duration, error) {
 
 // memory is the resident set and its peak since resetPeak, in MiB.
 func (c *child) memory() (now, peak float64, err error) {
+	m, err := c.status("VmRSS", "VmHWM")
+	return m["VmRSS"], m["VmHWM"], err
+}
+
+// own is the part of the resident set that is no page of a file, in MiB: what
+// the program has written, and nobody else could use.
+func (c *child) own() (float64, error) {
+	m, err := c.status("RssAnon")
+	return m["RssAnon"], err
+}
+
+// status reads fields of /proc/<pid>/status, in MiB.
+func (c *child) status(names ...string) (map[string]float64, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", c.pid))
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
 	defer f.Close()
+	found := map[string]float64{}
 	for s := bufio.NewScanner(f); s.Scan(); {
+		name, rest, _ := strings.Cut(s.Text(), ":")
+		if !slices.Contains(names, name) {
+			continue
+		}
 		var kib float64
-		switch line := s.Text(); {
-		case strings.HasPrefix(line, "VmRSS:"):
-			_, err = fmt.Sscanf(line, "VmRSS: %f", &kib)
-			now = kib / 1024
-		case strings.HasPrefix(line, "VmHWM:"):
-			_, err = fmt.Sscanf(line, "VmHWM: %f", &kib)
-			peak = kib / 1024
+		if _, err := fmt.Sscanf(rest, "%f", &kib); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if err != nil {
-			return 0, 0, err
-		}
+		found[name] = kib / 1024
 	}
-	return now, peak, nil
+	return found, nil
 }
 
 // resetPeak begins a new peak (proc_pid_clear_refs(5): 5).

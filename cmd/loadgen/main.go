@@ -43,6 +43,7 @@ type runCmd struct {
 	Active    int           `default:"1000" help:"Event streams whose model talks, at the same time; at most 2000."`
 	Rows      int           `default:"1000000" help:"Finished inbox rows of the part scale."`
 	Lanes     int           `default:"100000" help:"Known chats of the part scale."`
+	History   int           `default:"0" help:"Rows of the audit log, and as many of usage, in the part scale, over 90 days; at most 20000000. 10000000 take some 5 GiB of disk."`
 	Dir       string        `type:"existingdir" help:"Where vaults and databases are made and removed again; the system's temporary folder when empty. Its disk is what fsync is measured on."`
 	Keep      bool          `help:"Keep those folders, to look at them."`
 	Build     time.Duration `help:"The time of a cold build, measured by the caller, to be reported."`
@@ -108,6 +109,8 @@ func (c *runCmd) Validate() error {
 		return errors.New("--idle is from 1 to 12000, --active from 1 to 2000")
 	case c.Rows < c.Lanes || c.Rows > 10_000_000 || c.Lanes < 0:
 		return errors.New("--rows is from --lanes to 10000000")
+	case c.History < 0 || c.History > 20_000_000:
+		return errors.New("--history is from 0 to 20000000")
 	}
 	for _, p := range c.Only {
 		if !slices.Contains(allParts, p) {

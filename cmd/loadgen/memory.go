@@ -22,6 +22,9 @@ func (b *bench) memory(ctx context.Context) error {
 	if d.Idle, _, err = gw.child.memory(); err != nil {
 		return errors.Join(err, gw.end(), bare.end())
 	}
+	if d.IdleOwn, err = gw.child.own(); err != nil {
+		return errors.Join(err, gw.end(), bare.end())
+	}
 	before, err := gw.series(ctx)
 	if err != nil {
 		return errors.Join(err, gw.end(), bare.end())
@@ -58,6 +61,9 @@ func (b *bench) lateMemory(ctx context.Context) error {
 	d := b.data.Memory
 	var err error
 	if d.After, _, err = gw.child.memory(); err != nil {
+		return errors.Join(err, gw.end())
+	}
+	if d.AfterOwn, err = gw.child.own(); err != nil {
 		return errors.Join(err, gw.end())
 	}
 	after, err := gw.series(ctx)

@@ -175,6 +175,9 @@ func (b *bench) goals() []line {
 	}
 	if s := d.Scale; s != nil {
 		with := fmt.Sprintf(", %d rows and %d chats, by the same on an empty database", s.Rows, s.Lanes)
+		if s.History > 0 {
+			with = fmt.Sprintf(", %d rows, %d chats, %d rows each of audit log and usage, by the same on an empty database", s.Rows, s.Lanes, s.History)
+		}
 		out = append(out,
 			atMost("latency p50"+with, s.P50, 1.3, "times", short(s.Small.P50)+" ms"),
 			atMost("latency p99"+with, s.P99, 1.3, "times", short(s.Small.P99)+" ms"),
@@ -344,6 +347,7 @@ func (b *bench) details(say func(string, ...any)) {
 		}
 	}
 	if m := d.Memory; m != nil {
+		say("Of the memory the gateway's own, which is no page of a file: %s MiB idle, %s MiB %s after the burst.", short(m.IdleOwn), short(m.AfterOwn), m.Settle)
 		say("Goroutines: %.0f idle, %.0f after the burst. Heap in use then: %s MiB.", m.GoroutinesIdle, m.GoroutinesAfter, short(m.HeapAfter))
 	}
 	b.agentDetails(say)

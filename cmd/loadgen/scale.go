@@ -23,8 +23,8 @@ func (b *bench) scale(ctx context.Context) error {
 	if err := s.end(); err != nil {
 		return err
 	}
-	d := &scaleData{Rows: b.c.Rows, Lanes: b.c.Lanes}
-	took, bytes, err := fill(ctx, dir, bots, b.c.Rows, b.c.Lanes)
+	d := &scaleData{Rows: b.c.Rows, Lanes: b.c.Lanes, History: b.c.History}
+	took, bytes, err := fill(ctx, dir, bots, past{b.c.Rows, b.c.Lanes, b.c.History})
 	if err != nil {
 		return err
 	}

@@ -19,27 +19,17 @@ func (d *DB) Compact(ctx context.Context, most int64) (done bool, err error) {
 	if st, err := os.Stat(d.path); err != nil || most > 0 && st.Size() > most {
 		return false, err
 	}
-	j := &job{ctx: context.WithoutCancel(ctx), done: make(chan struct{})}
-	j.alone = func() error { return d.compact(j.ctx) }
-	select {
-	case d.queue <- j:
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
-	case <-d.closing:
-		return false, ErrClosed
+	if err := d.between(ctx, d.compact); err != nil {
+		return false, err
 	}
-	<-j.done
-	return j.err == nil, j.err
+	return true, nil
 }
 
 // compact runs on the writer's goroutine, between transactions.
 func (d *DB) compact(ctx context.Context) error {
 	// A prepared statement that was read to its end holds nothing, but VACUUM is
 	// refused while one is open: none is kept over it.
-	for text, s := range d.stmts {
-		_ = s.Close()
-		delete(d.stmts, text)
-	}
+	d.forgetStatements()
 	for _, text := range [...]string{`VACUUM`, `PRAGMA wal_checkpoint(TRUNCATE)`} {
 		if _, err := d.conn.ExecContext(ctx, text); err != nil {
 			return fmt.Errorf("compact: %w", err)

@@ -6,7 +6,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"gatehouse/core/store/migrations"
-	"gatehouse/core/store/postgres"
 )
 
 // An engine is what differs between SQLite and PostgreSQL once a database is
@@ -48,19 +47,21 @@ var sqlite = engine{
 	mergeWords: "INSERT INTO search (search) VALUES ('optimize')",
 }
 
-var postgreSQL = engine{
-	kind:       migrations.Postgres,
-	begin:      "BEGIN ISOLATION LEVEL READ COMMITTED",
-	bind:       func(query string) string { return query },
-	returning:  " RETURNING lastval()", // the identity that this row has just drawn
-	skipLocked: " FOR UPDATE SKIP LOCKED",
-	again:      postgres.Again,
-	pause:      "SELECT pg_sleep(0.01 + random() / 20)", // who runs at once takes its locks again before those who waited
-	lost:       postgres.Lost,
+func postgreSQL(server Server) engine {
+	return engine{
+		kind:       migrations.Postgres,
+		begin:      "BEGIN ISOLATION LEVEL READ COMMITTED",
+		bind:       func(query string) string { return query },
+		returning:  " RETURNING lastval()", // the identity that this row has just drawn
+		skipLocked: " FOR UPDATE SKIP LOCKED",
+		again:      server.Again,
+		pause:      "SELECT pg_sleep(0.01 + random() / 20)", // who runs at once takes its locks again before those who waited
+		lost:       server.Lost,
 
-	match:      matchLike,
-	words:      func(text string) string { return " " + text + " " },
-	emptyWords: "DELETE FROM search",
+		match:      matchLike,
+		words:      func(text string) string { return " " + text + " " },
+		emptyWords: "DELETE FROM search",
+	}
 }
 
 // maxAgain bounds how often a transaction that lost against another is run.
@@ -70,31 +71,6 @@ const maxAgain = 5
 // are to be updated: on PostgreSQL it passes by those that another node's
 // transaction has in hand; on SQLite nobody else writes, and it is empty.
 func (t *Tx) SkipLocked() string { return t.db.engine.skipLocked }
-
-// openPostgres connects to the schema that d.path names, refuses one that is
-// not ours, and migrates.
-func (d *DB) openPostgres(ctx context.Context) (err error) {
-	if d.write, err = postgres.Open(d.path, false, 2); err != nil { // the writer's, and one for migrations at start
-		return err
-	}
-	version, err := migrations.Ledger{Engine: migrations.Postgres}.Version(ctx, d.write.DB)
-	if err != nil {
-		return err
-	}
-	if err := postgres.Check(ctx, d.write, version, migrations.Baseline, migrations.Newest(migrations.Postgres)); err != nil {
-		return err
-	}
-	if err := d.migrate(ctx, false); err != nil {
-		return err
-	}
-	if d.conn, err = d.write.Connx(ctx); err != nil {
-		return err
-	}
-	if d.read, err = postgres.Open(d.path, true, readers); err != nil {
-		return err
-	}
-	return d.read.PingContext(ctx)
-}
 
 // begin begins the writer's transaction, over a new connection when the old one
 // is gone: nothing has been done yet that could be done twice.

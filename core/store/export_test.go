@@ -31,3 +31,21 @@ func AuditText(f AuditFilter) (string, []any, error) {
 	}
 	return l.scan(auditScan), l.early, nil
 }
+
+// WithoutServer runs f as a program does that links no driver of PostgreSQL.
+func WithoutServer(f func()) {
+	was := server
+	server = nil
+	defer func() { server = was }()
+	f()
+}
+
+// Kept is what the connections hold ready: the writer's prepared statements, and
+// readers that nobody uses.
+func (d *DB) Kept(ctx context.Context) (statements, idle int, err error) {
+	err = d.between(ctx, func(context.Context) error {
+		statements, idle = len(d.stmts), d.read.Stats().Idle
+		return nil
+	})
+	return statements, idle, err
+}

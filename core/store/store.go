@@ -21,7 +21,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"gatehouse/core"
-	"gatehouse/core/store/postgres"
 )
 
 // Options for Open; the zero value works.
@@ -79,7 +78,8 @@ type DB struct {
 // A path that is a postgres:// URL names a PostgreSQL database, and its
 // parameter search_path the schema in it; nothing comes from the environment.
 // Whoever runs that server makes the copies. It is proven for this package and
-// core/queue; the settings refuse it until several nodes are supported.
+// core/queue, whose tests link package postgres, without which it is Invalid;
+// the settings refuse it until several nodes are supported.
 func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if o.Clock == nil {
 		o.Clock = core.System{}
@@ -96,8 +96,8 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 		closing: make(chan struct{}), done: make(chan struct{}),
 	}
 	open, name := d.open, path
-	if postgres.Is(path) {
-		d.engine, open, name = postgreSQL, d.openPostgres, "PostgreSQL" // the URL may hold a password
+	if onServer(path) {
+		open, name = d.openPostgres, "PostgreSQL" // the URL may hold a password
 	}
 	if err := open(ctx); err != nil {
 		d.closePools()

@@ -132,12 +132,11 @@ type API struct {
 	slots  *web.Slots
 	recent *recent
 	ready  *readiness
-	doc    *document
 	pulse  *web.Pulse
 }
 
-// New prepares the API; it fails when openapi.yaml doesn't hold together.
-func New(o Options) (*API, error) {
+// New prepares the API.
+func New(o Options) *API {
 	if o.Clock == nil {
 		o.Clock = core.System{}
 	}
@@ -147,13 +146,9 @@ func New(o Options) (*API, error) {
 	if o.Streams == 0 {
 		o.Streams = 16
 	}
-	doc, err := parseDocument()
-	if err != nil {
-		return nil, err
-	}
-	a := &API{Options: o, slots: web.NewSlots(o.Streams), recent: newRecent(), doc: doc, pulse: web.NewPulse(o.Clock)}
+	a := &API{Options: o, slots: web.NewSlots(o.Streams), recent: newRecent(), pulse: web.NewPulse(o.Clock)}
 	a.ready = &readiness{clock: o.Clock, checks: o.Checks, bots: o.Bots}
-	return a, nil
+	return a
 }
 
 // Register adds the routes to mux. They expect a web.Site in front of mux.

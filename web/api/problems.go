@@ -47,12 +47,20 @@ func problemPages(t *template.Template) (map[string][]byte, error) {
 
 // problems is GET /docs/problems.
 func (a *API) problems(w http.ResponseWriter, _ *http.Request) error {
-	return static(w, "text/html; charset=utf-8", a.doc.problems)
+	d, err := parseDocument()
+	if err != nil {
+		return err
+	}
+	return static(w, "text/html; charset=utf-8", d.problems)
 }
 
 // problemType is GET /docs/problems/{type}.
 func (a *API) problemType(w http.ResponseWriter, r *http.Request) error {
-	page, there := a.doc.problem[r.PathValue("type")]
+	d, err := parseDocument()
+	if err != nil {
+		return err
+	}
+	page, there := d.problem[r.PathValue("type")]
 	if !there {
 		return web.Refuse(web.NotFound, "there is no such problem type; /docs/problems lists them")
 	}

@@ -1,0 +1,33 @@
+package admin
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A page's templates are made when it is first shown; none of them may turn out
+// broken then. Whatever is no part of the layout is a page.
+func TestEveryPagesTemplatesAreWhole(t *testing.T) {
+	p := New(nil, nil, Options{})
+	for _, page := range pages {
+		set, err := p.sets[page]()
+		if err != nil || set.Lookup("body") == nil || set.Lookup("page") == nil {
+			t.Errorf("%s: %v", page, err)
+		}
+	}
+	if _, err := p.layout(); err != nil {
+		t.Fatal(err)
+	}
+	names, err := files.ReadDir("templates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range names {
+		name := strings.TrimSuffix(path.Base(f.Name()), ".html")
+		if name != "layout" && !strings.HasSuffix(name, "parts") && name != "asks" && !slices.Contains(pages[:], name) {
+			t.Errorf("%s is no page", name)
+		}
+	}
+}

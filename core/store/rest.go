@@ -1,0 +1,57 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gatehouse/core/store/migrations"
+)
+
+// Rest gives back what the connections keep only to be faster: their pages of
+// the database, the readers that nobody needs and the writer's prepared
+// statements. All of it is made again when it is wanted, and nothing that is
+// stored or under way is touched. Call it when there has been little to do for
+// a while.
+func (d *DB) Rest(ctx context.Context) error {
+	if d.engine.kind != migrations.SQLite {
+		return nil
+	}
+	d.read.SetMaxIdleConns(1)
+	d.read.SetMaxIdleConns(readers)
+	_, err := d.read.ExecContext(ctx, `PRAGMA shrink_memory`)
+	err = errors.Join(err, d.between(ctx, func(ctx context.Context) error {
+		d.forgetStatements()
+		_, err := d.conn.ExecContext(ctx, `PRAGMA shrink_memory`)
+		return err
+	}))
+	trim()
+	if err != nil {
+		return fmt.Errorf("give memory back: %w", err)
+	}
+	return nil
+}
+
+// between runs f on the writer's goroutine, between transactions. ctx bounds the
+// wait for it.
+func (d *DB) between(ctx context.Context, f func(context.Context) error) error {
+	j := &job{ctx: context.WithoutCancel(ctx), done: make(chan struct{})}
+	j.alone = func() error { return f(j.ctx) }
+	select {
+	case d.queue <- j:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-d.closing:
+		return ErrClosed
+	}
+	<-j.done
+	return j.err
+}
+
+// forgetStatements closes the writer's prepared statements; on its goroutine alone.
+func (d *DB) forgetStatements() {
+	for text, s := range d.stmts {
+		_ = s.Close()
+		delete(d.stmts, text)
+	}
+}
