@@ -79,6 +79,9 @@ func load[T any](ctx context.Context, p *Panel, what string, f func(context.Cont
 // pages are the templates under templates/ that are pages of their own.
 var pages = [...]string{"login", "password", "error", "overview", "pairing", "approvals", "people", "person", "chats", "chat", "trace", "invites", "talk", "models", "audit", "settings", "agents", "edit", "bots", "queue"}
 
+// shared are the others, which every page may use.
+var shared = []string{"templates/layout.html", "templates/parts.html", "templates/asks.html", "templates/raises.html", "templates/peopleparts.html", "templates/settingsparts.html"}
+
 // A set makes a page's templates when the page is first shown: all of them take
 // 4 MiB, and most gateways' panels are closed most of the time. They are part of
 // the program and do not fail; the tests show each.
@@ -129,7 +132,7 @@ func (p *Panel) layout() (*template.Template, error) {
 		"asset":    p.o.Asset,
 	}
 	maps.Copy(funcs, p.peopleFuncs())
-	return template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/asks.html", "templates/raises.html", "templates/peopleparts.html", "templates/settingsparts.html")
+	return template.New("").Funcs(funcs).ParseFS(files, shared...)
 }
 
 // show writes a page, or with ?fragment=1 only what a live page swaps in.
