@@ -233,6 +233,7 @@ type Outgoing struct {
 	Address
 	Part
 	Seq      int64  // the outbox row; a connector's nonce may be made from it
+	Answer   string // what its parts are parts of: the same for each of them
 	Replaces string // the platform's message id to edit; "" sends anew
 	// Repeat asks for a visible mark: an earlier try may already have arrived.
 	Repeat bool

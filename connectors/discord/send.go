@@ -65,6 +65,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	if slot == "" && out.Seq > 0 {
 		slot = b.slots.oldest(out.Chat)
 	}
+	only := b.slots.aside(slot, out.Answer)
 	if strings.HasPrefix(slot, slotPrefix) && out.File == nil {
 		id, f := b.fill(ctx, slot, body)
 		if f == nil {
@@ -76,6 +77,9 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 			return b.delivery(out.Chat, f, true, true)
 		}
 		out.Replaces = ""
+	}
+	if only != "" {
+		return b.sendAside(ctx, only, out, body)
 	}
 	if out.Replaces != "" && out.File == nil {
 		f := b.edit(ctx, out.Chat, out.Replaces, body)
@@ -154,6 +158,28 @@ func compose(part core.Part, extra string) (outgoing, error) {
 		out.Reference = &discordgo.MessageReference{MessageID: part.ReplyTo, FailIfNotExists: &no}
 	}
 	return out, nil
+}
+
+// sendAside sends a further part of an answer to who alone may see it, or to
+// nobody: never to the chat.
+func (b *Bot) sendAside(ctx context.Context, slot string, out core.Outgoing, body outgoing) core.Delivery {
+	if out.File != nil {
+		return core.Delivery{Outcome: core.Refused, Reason: "a file cannot be shown to one person alone"}
+	}
+	if out.Repeat {
+		if marked, ok := content(out.Part, repeatMark); ok {
+			body.Content = marked
+		}
+	}
+	id, f := b.whisper(ctx, slot, body)
+	switch {
+	case f == nil:
+		b.o.Metrics.asked(b.o.Name, 0)
+		return core.Delivery{Outcome: core.Sent, MessageID: id}
+	case f.ended():
+		return core.Delivery{Outcome: core.Refused, Reason: "one person alone may see it, and the platform shows them no more of it"}
+	}
+	return b.delivery(out.Chat, f, false, false)
 }
 
 // send makes a new message, an outgoing or an *upload, and gives its id. Where

@@ -125,6 +125,35 @@ type slots struct {
 	mu   sync.Mutex
 	open map[string]string // slot → the private chat it stands in, else ""
 	list []string          // the same, oldest first
+	only *lru[string]      // slots whose answers one person alone sees, and these answers → the slot
+}
+
+// hide notes that one person alone sees what is answered in slot.
+func (s *slots) hide(slot string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.only == nil {
+		s.only = newLRU[string](2 * maxSlots)
+	}
+	s.only.put(slot, slot)
+}
+
+// aside is the slot beside which an answer goes on for one person alone: it
+// stands in that slot, or its first part did. "" is for everybody.
+func (s *slots) aside(slot, answer string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.only == nil {
+		return ""
+	}
+	at, ok := s.only.get(slot)
+	switch {
+	case !ok:
+		at, _ = s.only.get(answer)
+	case answer != "":
+		s.only.put(answer, at)
+	}
+	return at
 }
 
 func (s *slots) add(slot, dm string) bool {
@@ -178,6 +207,7 @@ func (b *Bot) think(ctx context.Context, in *core.Inbound) {
 	data := map[string]any{}
 	if in.Group() && b.private(in.Command) {
 		data["flags"] = int(discordgo.MessageFlagsEphemeral)
+		b.slots.hide(in.Slot)
 	}
 	dm := ""
 	if !in.Group() {
@@ -203,7 +233,8 @@ func (b *Bot) private(command string) bool {
 	return slices.ContainsFunc(b.o.Menu, func(c connectors.Command) bool { return c.Name == command && c.Private })
 }
 
-// hook makes a request about a slot's own message.
+// hook makes a request about a slot's own message, or with POST for a further
+// one beside it.
 func (b *Bot) hook(ctx context.Context, method, slot string, body, out any) *failure {
 	_, application, token, ok := press(strings.TrimPrefix(slot, slotPrefix))
 	if !ok {
@@ -212,7 +243,13 @@ func (b *Bot) hook(ctx context.Context, method, slot string, body, out any) *fai
 	if application == "" {
 		application = b.id
 	}
-	f := b.call(ctx, method, "/webhooks/"+application+"/"+token+"/messages/@original", body, out)
+	path := "/webhooks/" + application + "/" + token
+	if method == http.MethodPost {
+		path += "?wait=true"
+	} else {
+		path += "/messages/@original"
+	}
+	f := b.call(ctx, method, path, body, out)
 	if f != nil {
 		f.text = strings.ReplaceAll(f.text, token, "[interaction]")
 	}
@@ -230,6 +267,17 @@ func (b *Bot) fill(ctx context.Context, slot string, body outgoing) (string, *fa
 		ID string `json:"id"`
 	}
 	f := b.hook(ctx, http.MethodPatch, slot, body, &m)
+	return m.ID, f
+}
+
+// whisper sends a further part of an answer that one person alone sees.
+func (b *Bot) whisper(ctx context.Context, slot string, body outgoing) (string, *failure) {
+	body.Reference, body.Nonce, body.EnforceNonce = nil, "", false
+	body.Flags = body.Flags&discordgo.MessageFlagsSuppressEmbeds | discordgo.MessageFlagsEphemeral
+	var m struct {
+		ID string `json:"id"`
+	}
+	f := b.hook(ctx, http.MethodPost, slot, body, &m)
 	return m.ID, f
 }
 

@@ -117,6 +117,53 @@ func TestTheAnswerOfASlashCommandTakesThePlaceOfThinking(t *testing.T) {
 	}
 }
 
+// What one person alone may see is seen by them alone to its last part, and by
+// nobody once the platform takes no more of it.
+func TestFurtherPartsOfAPrivateAnswerAreAsPrivate(t *testing.T) {
+	s := platform(t, discordtest.Options{FloodOff: true})
+	store := &connectorstest.Store{}
+	ada := s.NewUser("Ada")
+	talk := s.NewGuild("Club", ada).NewChannel("talk")
+	b := slashed(t, s, store, nil)
+	for n, c := range []struct {
+		name string
+		only bool
+	}{{"new", false}, {"usage", true}} {
+		id, err := ada.Slash(talk, c.name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := store.Await(t, n+1)[n]
+		eventually(t, "it thinks", func() bool { i, _ := s.Interaction(id); return i.State == discordtest.StateThinking })
+		for part, replaces := range []string{in.Slot, "", ""} {
+			out := core.Outgoing{Address: in.Address, Part: core.Part{Text: fmt.Sprint(c.name, part)}, Seq: int64(10*n + part + 1), Answer: "reply:" + c.name, Replaces: replaces}
+			if d := b.Send(t.Context(), out); d.Outcome != core.Sent || d.MessageID == "" {
+				t.Fatalf("/%s part %d: %+v", c.name, part, d)
+			}
+		}
+		all := s.History(talk)
+		for part, m := range all[len(all)-3:] {
+			if m.Text != fmt.Sprint(c.name, part) || (m.OnlyFor == ada.ID()) != c.only {
+				t.Errorf("/%s part %d is shown as %+v", c.name, part, m)
+			}
+		}
+	}
+	// Another answer in the chat is for everybody, as before.
+	if d := b.Send(t.Context(), core.Outgoing{Address: core.Address{Bot: "discord", Chat: talk.String()}, Part: core.Part{Text: "to all"}, Seq: 99, Answer: "run:1"}); d.Outcome != core.Sent {
+		t.Fatalf("%+v", d)
+	}
+	if all := s.History(talk); all[len(all)-1].Text != "to all" || all[len(all)-1].OnlyFor != 0 {
+		t.Errorf("shown as %+v", all[len(all)-1])
+	}
+	gone := slotPrefix + "1/" + s.Bot().ID().String() + "/nonsense"
+	b.slots.hide(gone)
+	before := len(s.History(talk))
+	d := b.Send(t.Context(), core.Outgoing{Address: core.Address{Bot: "discord", Chat: talk.String()}, Part: core.Part{Text: "a secret"}, Seq: 100, Answer: "reply:late", Replaces: gone})
+	if d.Outcome != core.Refused || len(s.History(talk)) != before {
+		t.Errorf("too late: %+v, %+v", d, s.History(talk))
+	}
+}
+
 // What a stranger is told in private knows nothing of the command that it
 // answers; it takes its place all the same.
 func TestAPlainMessageInPrivateTakesThePlaceOfThinking(t *testing.T) {

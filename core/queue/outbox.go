@@ -35,7 +35,7 @@ func (q *Queue) post(ctx context.Context, tx *store.Tx, r core.Reply, u *unit) e
 		}
 	}
 	for i, part := range r.Parts {
-		out := core.Outgoing{Address: r.Address, Part: part}
+		out := core.Outgoing{Address: r.Address, Part: part, Answer: r.Key}
 		state, attempts, begun := "ready", 0, ""
 		if i == 0 {
 			out.Replaces = r.Replaces
@@ -250,6 +250,7 @@ func (q *Queue) rest(key chatKey) bool {
 
 type outRow struct {
 	Seq      int64  `db:"seq"`
+	Key      string `db:"key"`
 	Thread   string `db:"thread"`
 	Place    string `db:"place"`
 	Body     string `db:"body"`
@@ -325,7 +326,7 @@ func (q *Queue) head(ctx context.Context, tx *store.Tx, key chatKey) (*outRow, e
 		return nil, err
 	}
 	var r outRow
-	err = tx.Get(ctx, &r, `SELECT seq, thread, place, body, replaces, state, attempts, error, not_before, sent_at FROM outbox
+	err = tx.Get(ctx, &r, `SELECT seq, key, thread, place, body, replaces, state, attempts, error, not_before, sent_at FROM outbox
 		WHERE bot = $1 AND chat = $2 AND state IN ('ready', 'sending') ORDER BY seq LIMIT 1`, key.bot, key.chat)
 	if errors.Is(err, store.ErrNoRows) {
 		return nil, nil
@@ -340,7 +341,7 @@ func (q *Queue) head(ctx context.Context, tx *store.Tx, key chatKey) (*outRow, e
 }
 
 func (q *Queue) outgoing(ctx context.Context, tx *store.Tx, r *outRow, to core.Address) (*core.Outgoing, error) {
-	out := &core.Outgoing{Address: to, Seq: r.Seq, Replaces: r.Replaces, Repeat: q.marked(tx, r, to.Bot)}
+	out := &core.Outgoing{Address: to, Seq: r.Seq, Answer: r.Key, Replaces: r.Replaces, Repeat: q.marked(tx, r, to.Bot)}
 	if err := json.Unmarshal([]byte(r.Body), &out.Part); err != nil {
 		return nil, fmt.Errorf("outbox row %d: %w", r.Seq, err)
 	}
