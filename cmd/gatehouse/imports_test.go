@@ -90,7 +90,7 @@ var may = map[string]string{
 
 	"cmd/gatehouse":        everything,
 	"cmd/gatehouse/phones": "core connectors/telegram/telegramtest connectors/discord/discordtest",
-	"cmd/loadgen":          "core cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors/telegram/telegramtest connectors/discord/discordtest",
+	"cmd/loadgen":          "core cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors connectors/connectorstest connectors/telegram connectors/discord connectors/telegram/telegramtest connectors/discord/discordtest",
 	"cmd/loadgen/bare":     "",
 	"cmd/loadgen/model":    "", // a language model to measure with
 	"cmd/loadgen/crowd":    "connectors/telegram/telegramtest connectors/discord/discordtest",

@@ -23,6 +23,7 @@ type result struct {
 	Syncs      *syncData       `json:"fsync,omitempty"`
 	Tools      *toolData       `json:"tools,omitempty"`
 	Waiting    *waitData       `json:"waiting,omitempty"`
+	Render     *renderData     `json:"render,omitempty"`
 	Streaming  *streamingData  `json:"streaming,omitempty"`
 	Streams    *streamData     `json:"streams,omitempty"`
 	Transcript *transcriptData `json:"transcript,omitempty"`
@@ -125,15 +126,22 @@ type waitData struct {
 	Verdict    verdict `json:"verdict"`
 }
 
+// An answer of 10 kB that is rendered, by platform.
+type renderData struct {
+	Took        map[string]percentiles `json:"took"`
+	Allocations map[string]float64     `json:"allocations"`
+}
+
 // Chats whose answers stream, all at once.
 type streamingData struct {
-	Chats    int         `json:"chats"`
-	Final    percentiles `json:"final"`          // from the model's last word until the final is seen
-	Closest  float64     `json:"closest_ms"`     // two previews of one chat
-	Previews float64     `json:"previews_per_s"` // in all chats
-	CPU      float64     `json:"cores_used"`
-	Peak     float64     `json:"peak_mib"`
-	Verdict  verdict     `json:"verdict"`
+	Chats    int              `json:"chats"`
+	Final    percentiles      `json:"final"`          // from the model's last word until the final is seen
+	Closest  float64          `json:"closest_ms"`     // two previews of one chat
+	Previews float64          `json:"previews_per_s"` // in all chats
+	Stages   map[string]stage `json:"stages"`
+	CPU      float64          `json:"cores_used"`
+	Peak     float64          `json:"peak_mib"`
+	Verdict  verdict          `json:"verdict"`
 }
 
 // Event streams: those that wait, and those whose model talks, all at once.

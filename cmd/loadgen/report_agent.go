@@ -28,6 +28,9 @@ func (b *bench) agentGoals() (out []line) {
 		}
 		out = append(out, gap)
 	}
+	if d.Render != nil {
+		out = append(out, renderGoals(d.Render)...)
+	}
 	if s := d.Streams; s != nil {
 		out = append(out, streamGoals(s)...)
 	}
@@ -60,6 +63,10 @@ func (b *bench) toolRows(row func(string, percentiles)) {
 		row("first event over the API", s.First)
 		row(fmt.Sprintf("first event over the API, %d idle streams", s.Idle), s.FirstAmong)
 	}
+	if d := b.data.Render; d != nil {
+		row("an answer of 10 kB rendered for telegram", d.Took["telegram"])
+		row("an answer of 10 kB rendered for discord", d.Took["discord"])
+	}
 	t := b.data.Tools
 	if t == nil {
 		return
@@ -82,6 +89,7 @@ func (b *bench) agentDetails(say func(string, ...any)) {
 			w.Runs, short(w.Now), waitFor, short(w.Peak), short(w.Goroutines), short(w.Heap), short(w.Stack), short(w.CPU), wordEvery)
 	}
 	if s := d.Streaming; s != nil {
+		stageTable(say, "streaming", s.Stages)
 		say("\n%d chats stream, a word of %d bytes each %v: %.0f previews a second in all, %s of a core, %s MiB at most.", s.Chats, len(streamWord), streamEvery, s.Previews, short(s.CPU), short(s.Peak))
 	}
 	if s := d.Streams; s != nil && s.Note == "" {

@@ -14,12 +14,13 @@ import (
 	"gatehouse/cmd/loadgen/model"
 )
 
-// How the streaming models talk: a word of some bytes so often, 10 to 30 s in all.
+// How the streaming models talk: a word of some bytes so often, 10 to 30 s in
+// all. An answer stays one message on both platforms.
 const (
-	streamEvery = 250 * time.Millisecond
-	streamWord  = "and then more " // an answer stays one message on both platforms
-	streamLeast = 40
-	streamMost  = 120
+	streamEvery = time.Second
+	streamWord  = "and then there is more to say, because of that: "
+	streamLeast = 10
+	streamMost  = 30
 	streamFor   = 30 * time.Second // measured, once all have begun
 )
 
@@ -112,17 +113,37 @@ func stream(ctx context.Context, gw *side, m *model.Server) (*streamingData, err
 		_, err := c.Say(asked, text(asked))
 		return err
 	}
+	tend := func() (err error) { // who is answered asks again
+		for err == nil {
+			select {
+			case key := <-a.done:
+				err = ask(chats[key])
+			default:
+				return nil
+			}
+		}
+		return err
+	}
 	for _, c := range gw.chats {
 		chats[c.key] = c
-		if err := ask(c); err != nil {
+		if err := errors.Join(tend(), ask(c)); err != nil {
 			return nil, err
 		}
 		time.Sleep(time.Duration(streamMost) * streamEvery / 3 / time.Duration(len(gw.chats))) // not all at one moment
 	}
-	if err := until(ctx, time.Minute, func() bool { return m.Busy() >= len(gw.chats)*9/10 }); err != nil {
+	var failed error
+	begun := func() bool {
+		failed = errors.Join(failed, tend())
+		return failed != nil || m.Busy() >= len(gw.chats)*9/10
+	}
+	if err := errors.Join(until(ctx, 2*time.Minute, begun), failed); err != nil {
 		return nil, fmt.Errorf("of %d chats %d stream: %w", len(gw.chats), m.Busy(), err)
 	}
 	d := &streamingData{Chats: len(gw.chats)}
+	before, err := gw.series(ctx)
+	if err != nil {
+		return nil, err
+	}
 	began := time.Now()
 	a.count(true)
 	_, used, err := gw.measured(func() ([]sample, error) {
@@ -144,6 +165,11 @@ func stream(ctx context.Context, gw *side, m *model.Server) (*streamingData, err
 	}
 	a.count(false)
 	end := time.Now()
+	after, err := gw.series(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d.Stages = stages(before, after)
 	if _, d.Peak, err = gw.memory(); err != nil {
 		return nil, err
 	}

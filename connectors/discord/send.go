@@ -3,6 +3,7 @@ package discord
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
@@ -351,7 +352,13 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 		return id, b.dropped(to.Chat, f)
 	}
 	body.Flags |= discordgo.MessageFlagsSuppressNotifications
+	body.Nonce, body.EnforceNonce = "p"+rand.Text()[:maxNonce-1], true
 	shown, f := b.send(short, to.Chat, body)
+	if f != nil && (f.status < 300 || f.status == http.StatusBadGateway || f.status == http.StatusGatewayTimeout) && ctx.Err() == nil {
+		// It may stand there all the same, and would for good beside the final: asked
+		// again with the same nonce, the platform makes no other and tells its id.
+		shown, f = b.send(ctx, to.Chat, body)
+	}
 	if end() && shown != "" {
 		// A final came meanwhile, which can't know of this new message.
 		return "", asError(b.call(ctx, "DELETE", "/channels/"+to.Chat+"/messages/"+shown, nil, nil))

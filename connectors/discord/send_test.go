@@ -294,6 +294,27 @@ func TestAFinalOvertakesAPreviewThatIsLateOrHangs(t *testing.T) {
 	})
 }
 
+// A preview that was made and never answered would stand beside the final for good.
+func TestAPreviewWhoseAnswerIsLostIsKnownAllTheSame(t *testing.T) {
+	for _, kind := range []discordtest.FaultKind{discordtest.Reset, discordtest.Half} {
+		s, b, ada := bench(t, nil)
+		to := direct(ada.DM())
+		inject(t, s, discordtest.Fault{Kind: kind, Method: "createMessage", After: true, Count: 1})
+		id, err := b.Preview(t.Context(), to, "", core.Part{Text: "half"})
+		if err != nil {
+			t.Fatal(kind, err)
+		}
+		o := out(to, 1, "whole")
+		o.Replaces = id
+		if d := b.Send(t.Context(), o); d.Outcome != core.Sent {
+			t.Errorf("%s: delivery %+v", kind, d)
+		}
+		if got := s.History(ada.DM()); len(got) != 1 || got[0].Text != "whole" {
+			t.Errorf("%s: the person sees %+v", kind, got)
+		}
+	}
+}
+
 func TestButtonsAreLaidOutWithinThePlatformsBounds(t *testing.T) {
 	s, b, ada := bench(t, nil)
 	row := func(n int) []core.Button {
