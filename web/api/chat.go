@@ -175,7 +175,7 @@ func (a *API) inbound(r *http.Request, p auth.Principal, req *upload, how form) 
 		return none, nil, core.Errorf(core.Invalid, "the Idempotency-Key must be 1 to 128 printable ASCII characters")
 	}
 	unique := uuid.NewString()
-	t := &turn{user: p.User, run: uuid.NewString(), sum: req.sum}
+	t := &turn{user: p.User, run: uuid.NewString(), sum: req.sum, fresh: !once}
 	fresh := uuid.NewString()
 	if once {
 		unique = key
@@ -303,7 +303,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, p auth.Principal, i
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
 	defer a.Door.Watch(r, stop)()
-	events, _, leave, err := a.join(ctx, bus.Follow{Session: t.session, Run: t.run})
+	events, leave, err := a.joinTurn(ctx, t.turn)
 	if err != nil {
 		a.recent.drop(t.turn)
 		a.Files.Remove(in.Files)
@@ -323,6 +323,17 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, p auth.Principal, i
 		a.cancel(context.WithoutCancel(r.Context()), t.turn)
 	}
 	return err
+}
+
+// joinTurn begins to follow the run of a turn that is about to be put.
+func (a *API) joinTurn(ctx context.Context, t *turn) (events entries, leave func(), err error) {
+	f := bus.Follow{Session: t.session, Run: t.run}
+	if t.fresh {
+		events, leave = a.joinNew(ctx, f)
+		return events, leave, nil
+	}
+	events, _, leave, err = a.join(ctx, f)
+	return events, leave, err
 }
 
 // stream sends events as they come and reports whether the last was sent.

@@ -137,6 +137,20 @@ func TestRespondAsyncIsAcceptedAndFollowedBeforeItsRunBegins(t *testing.T) {
 	h.want(404, "not-found", h.keyOf(8, core.Vault, auth.ScopeChat), "GET", where, "")
 }
 
+// What stands between a question and its first event is short: a run that was
+// named just now is not looked for, one that may be a repeat is.
+func TestARunThatCannotBeThereIsNotLookedUp(t *testing.T) {
+	h := open(t, options{})
+	key := h.key(auth.ScopeChat)
+	h.onPut = func(in core.Inbound) { h.reply(in, "here") }
+	if got := readAll(t, h.do(key, "POST", "/api/chat", `{"message":"hi"}`)); !strings.Contains(got, "message_stop") || h.looked != 0 {
+		t.Errorf("%d looks for a new run; %s", h.looked, got)
+	}
+	if got := readAll(t, h.do(key, "POST", "/api/chat", `{"message":"hi"}`, "Idempotency-Key", "k1")); !strings.Contains(got, "message_stop") || h.looked == 0 {
+		t.Errorf("%d looks for one that may be a repeat; %s", h.looked, got)
+	}
+}
+
 func TestTheSameIdempotencyKeyFollowsTheSameRun(t *testing.T) {
 	h := open(t, options{})
 	key := h.key(auth.ScopeChat)

@@ -18,14 +18,7 @@ const lastEvent = "message_stop"
 // begun. Joining first leaves no moment in which a run could end unseen. The
 // caller ranges over the events or calls leave.
 func (a *API) join(ctx context.Context, f bus.Follow) (events entries, ended bool, leave func(), err error) {
-	live, stop := context.WithCancel(ctx)
-	events = a.Follower.Follow(live, bus.Follow{Session: f.Session, LastID: f.LastID})
-	leave = func() { // the bus forgets a reader when its iteration ends
-		stop()
-		for range events {
-			break
-		}
-	}
+	events, leave = a.follow(ctx, f)
 	if f.Run == "" {
 		return events, false, leave, nil
 	}
@@ -45,6 +38,26 @@ func (a *API) join(ctx context.Context, f bus.Follow) (events entries, ended boo
 	}
 	leave()
 	return after(a.Follower.Follow(ctx, bus.Follow{Session: f.Session, Run: f.Run}), f.Run, f.LastID), true, func() {}, nil
+}
+
+// follow begins to follow a session. The caller ranges over the events or calls
+// leave.
+func (a *API) follow(ctx context.Context, f bus.Follow) (events entries, leave func()) {
+	live, stop := context.WithCancel(ctx)
+	events = a.Follower.Follow(live, bus.Follow{Session: f.Session, LastID: f.LastID})
+	return events, func() { // the bus forgets a reader when its iteration ends
+		stop()
+		for range events {
+			break
+		}
+	}
+}
+
+// joinNew is join for a run whose id was drawn just now: nothing of it can be
+// there yet, and nothing is looked up.
+func (a *API) joinNew(ctx context.Context, f bus.Follow) (events entries, leave func()) {
+	events, leave = a.follow(ctx, f)
+	return only(events, f.Run), leave
 }
 
 // after is what a reader of run who has last still lacks. The run is over and

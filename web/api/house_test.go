@@ -70,6 +70,7 @@ type house struct {
 	waiting  map[string]int     // by sender: what Queued says
 	onPut    func(core.Inbound) // called for each new turn, not holding mu
 	runs     map[string]Run
+	looked   int // how often a run was looked up
 	aborted  []string
 	onAbort  func(session string)
 	sessions map[string]SessionRow
@@ -453,6 +454,7 @@ func (h *runsDouble) Abort(session string) bool {
 func (h *runsDouble) Run(_ context.Context, id string) (Run, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.looked++
 	if r, ok := h.runs[id]; ok {
 		return r, nil
 	}

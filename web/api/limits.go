@@ -32,6 +32,7 @@ type turn struct {
 	sum     [32]byte // of the body
 	message string   // made of it, where the turn has an Idempotency-Key
 
+	fresh         bool // its ids were drawn for this request
 	before, other bool // it was put before; with another body
 }
 
