@@ -20,13 +20,22 @@ func live(b *webtest.Tab) {
 	b.Eventually(`document.querySelector("#live span")?.textContent === "Live"`)
 }
 
-// signIn goes the way of the first start: one-time password, then an own one.
+// signIn is the sign-in of somebody who has an own password.
 func signIn(b *webtest.Tab, s *site) {
+	b.Open(s.url + "/admin/login")
+	b.Write(`input[name=password]`, password+kb.Enter)
+	b.Visible(`nav`)
+	live(b)
+}
+
+// signInFirst goes the way of the first start: one-time password, then an own one.
+func signInFirst(b *webtest.Tab, s *site) {
+	oneTime := s.oneTime()
 	b.Open(s.url + "/admin")
-	b.Write(`input[name=password]`, s.oneTime+kb.Enter)
+	b.Write(`input[name=password]`, oneTime+kb.Enter)
 	// the page focuses this field itself; typing before that goes astray
 	b.Eventually(`document.readyState === "complete" && document.activeElement.name === "old"`)
-	b.Write(`input[name=old]`, s.oneTime)
+	b.Write(`input[name=old]`, oneTime)
 	b.Write(`input[name=new]`, password)
 	b.Write(`input[name=again]`, password+kb.Enter)
 	b.Visible(`#flash.good`)
@@ -44,7 +53,7 @@ func TestARequestAppearsWithoutReloadAndIsApprovedByKeyboardAndUndone(t *testing
 	s := newSite(t, clock, nil)
 	s.world.bots = []core.BotState{{Bot: "telegram", Platform: "telegram", State: core.Running, Username: "gatehouse_bot"}}
 	b := webtest.New(t)
-	signIn(b, s)
+	signInFirst(b, s)
 	b.Open(s.url + "/admin/pairing")
 	b.Visible(`#none`)
 	live(b)
@@ -127,37 +136,37 @@ func TestEveryPageFitsItsWindowAndKeepsItsManners(t *testing.T) {
 		s    *site
 	}{{"empty", empty}, {"full", full}} {
 		b := webtest.New(t)
-		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int64{1280, 390, 320} {
-				if scheme == "dark" && width == 320 {
-					continue // colours don't depend on the width
+		look := func(name string) { // at the page as it stands, in every window and in both colours
+			for _, w := range windows {
+				b.Look(w.width, 800, w.scheme)
+				b.Eventually(fmt.Sprintf(`document.documentElement.clientWidth === %d && matchMedia("(prefers-color-scheme: %s)").matches`, w.width, w.scheme))
+				wellMannered(t, b, fmt.Sprintf("%s %s %s at %d px", c.name, name, w.scheme, w.width))
+				if over := webtest.Value[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+					t.Errorf("%s %s at %d px: %d px too wide", c.name, name, w.width, over)
 				}
-				b.Look(width, 800, scheme)
-				shot := func(name string) {
-					wellMannered(t, b, fmt.Sprintf("%s %s %s at %d px", c.name, name, scheme, width))
-					if over := webtest.Value[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
-						t.Errorf("%s %s at %d px: %d px too wide", c.name, name, width, over)
-					}
-					if webtest.Shots() != "" && width != 320 {
-						b.Keep("admin-"+name+"-"+c.name+"-"+map[int64]string{1280: "desk", 390: "phone"}[width]+"-"+scheme, b.WholePicture())
-					}
-				}
-				if scheme == "light" && width == 1280 {
-					b.Open(c.s.url + "/admin/login")
-					b.Visible(`h1`)
-					shot("login")
-					signIn(b, c.s)
-				}
-				for _, path := range c.s.pages() {
-					b.Open(c.s.url + path)
-					b.Visible(`h1`)
-					live(b)
-					shot(pageName(c.s, path))
+				if webtest.Shots() != "" && w.width != 320 {
+					b.Keep("admin-"+name+"-"+c.name+"-"+map[int64]string{1280: "desk", 390: "phone"}[w.width]+"-"+w.scheme, b.WholePicture())
 				}
 			}
 		}
+		b.Open(c.s.url + "/admin/login")
+		b.Visible(`h1`)
+		look("login")
+		signIn(b, c.s)
+		for _, path := range c.s.pages() {
+			b.Open(c.s.url + path)
+			b.Visible(`h1`)
+			live(b)
+			look(pageName(c.s, path))
+		}
 	}
 }
+
+// windows are those that every page is looked at in: colours don't depend on the width.
+var windows = []struct {
+	width  int64
+	scheme string
+}{{1280, "light"}, {390, "light"}, {320, "light"}, {1280, "dark"}, {390, "dark"}}
 
 // TestShotsOfWhatAPressShows takes pictures of what shows only after a press,
 // where GATEHOUSE_TEST_SHOTS asks for any.

@@ -61,7 +61,7 @@ func TestAPageWhoseSourceFailsDoesNotReloadInCircles(t *testing.T) {
 func TestWhatAPageCameToSayOutlivesTheFirstNews(t *testing.T) {
 	s := newSite(t, core.System{}, nil)
 	b := webtest.New(t)
-	signIn(b, s)
+	signInFirst(b, s)
 	s.world.add(pending(s.clock, "r1", "Ada"))
 	b.Says(`#a-pairing`, "1 person waits")
 	b.Eventually(`document.querySelector("#flash.good").checkVisibility()`)

@@ -2,7 +2,6 @@ package admin_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -27,6 +26,7 @@ import (
 	"gatehouse/core/store/storetest"
 	"gatehouse/web"
 	"gatehouse/web/auth"
+	"gatehouse/web/auth/authtest"
 	"gatehouse/web/static"
 )
 
@@ -37,14 +37,14 @@ const password = "seven grey herons"
 // A site is the panel as it is served: behind the checks of web, with real
 // accounts and sessions in a real database, and with a world behind it.
 type site struct {
-	t       *testing.T
-	url     string
-	world   *world
-	clock   core.Clock
-	log     *bytes.Buffer // read it only when no request is under way
-	oneTime string
-	http    *http.Client // has a cookie jar and follows no redirect
-	panel   *admin.Panel
+	t      *testing.T
+	url    string
+	world  *world
+	clock  core.Clock
+	log    *bytes.Buffer // read it only when no request is under way
+	admins *auth.Admins
+	http   *http.Client // has a cookie jar and follows no redirect
+	panel  *admin.Panel
 }
 
 func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site {
@@ -55,10 +55,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	s := &site{t: t, clock: clock, world: &world{clock: clock}, log: &bytes.Buffer{}}
 	db := storetest.Open(t, clock)
 	admins := auth.NewAdmins(db, auth.AdminOptions{Clock: clock})
-	var err error
-	if s.oneTime, err = admins.Prepare(context.Background(), true); err != nil {
-		t.Fatal(err)
-	}
+	authtest.Operator(t, db, password)
 	door := auth.NewDoor(auth.NewKeys(db, clock, nil), admins, auth.DoorOptions{Clock: clock})
 	w := s.world
 	w.openVault(t)
@@ -90,7 +87,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	}
 	srv := httptest.NewServer(checks.Wrap(mux))
 	t.Cleanup(srv.Close)
-	s.url, s.http, s.panel = srv.URL, s.client(), panel
+	s.url, s.http, s.panel, s.admins = srv.URL, s.client(), panel, admins
 	return s
 }
 
@@ -166,16 +163,22 @@ func (s *site) post(path string, form url.Values) answer {
 // enter signs in and changes the one-time password.
 func (s *site) enter() *site {
 	s.t.Helper()
-	a := s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {s.oneTime}})
+	a := s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {password}})
 	if a.status != http.StatusSeeOther {
 		s.t.Fatalf("sign in: status %d\n%s", a.status, a.body)
 	}
-	a = s.do("POST", "/admin/password", url.Values{"csrf": {s.csrf()}, "old": {s.oneTime}, "new": {password}, "again": {password}})
-	if a.status != http.StatusSeeOther {
-		s.t.Fatalf("change password: status %d\n%s", a.status, a.body)
-	}
-	s.get("/admin") // takes the flash
 	return s
+}
+
+// oneTime makes it a first start: nobody has signed in, and this is the
+// password to do it with once.
+func (s *site) oneTime() string {
+	s.t.Helper()
+	once, err := s.admins.Reset(s.t.Context(), core.Actor{Via: "cli"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return once
 }
 
 // main is the page without its frame, for messages.
@@ -207,12 +210,13 @@ func (a answer) lacks(t *testing.T, texts ...string) {
 
 func TestTheOneTimePasswordIsChangedBeforeAnythingElseOpens(t *testing.T) {
 	s := newSite(t, nil, nil)
+	oneTime := s.oneTime()
 	a := s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {"wrong wrong wrong"}})
 	if a.status != http.StatusUnauthorized {
 		t.Fatalf("wrong password: status %d, want 401", a.status)
 	}
 	a.has(t, "Name or password is wrong.", `value="admin"`)
-	a = s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {s.oneTime}, "next": {"/admin/queue"}})
+	a = s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {oneTime}, "next": {"/admin/queue"}})
 	if a.status != http.StatusSeeOther || a.header.Get("Location") != "/admin/queue" {
 		t.Fatalf("sign in: %d to %q", a.status, a.header.Get("Location"))
 	}
@@ -227,8 +231,8 @@ func TestTheOneTimePasswordIsChangedBeforeAnythingElseOpens(t *testing.T) {
 	}
 	csrf := s.csrf()
 	for name, form := range map[string]url.Values{
-		"they differ":  {"old": {s.oneTime}, "new": {password}, "again": {password + "!"}},
-		"it is short":  {"old": {s.oneTime}, "new": {"short"}, "again": {"short"}},
+		"they differ":  {"old": {oneTime}, "new": {password}, "again": {password + "!"}},
+		"it is short":  {"old": {oneTime}, "new": {"short"}, "again": {"short"}},
 		"old is wrong": {"old": {"not this one"}, "new": {password}, "again": {password}},
 	} {
 		form.Set("csrf", csrf)
@@ -236,7 +240,7 @@ func TestTheOneTimePasswordIsChangedBeforeAnythingElseOpens(t *testing.T) {
 			t.Errorf("%s: status %d, want the form again with the reason", name, a.status)
 		}
 	}
-	a = s.do("POST", "/admin/password", url.Values{"csrf": {csrf}, "old": {s.oneTime}, "new": {password}, "again": {password}})
+	a = s.do("POST", "/admin/password", url.Values{"csrf": {csrf}, "old": {oneTime}, "new": {password}, "again": {password}})
 	if a.status != http.StatusSeeOther {
 		t.Fatalf("change: status %d\n%s", a.status, a.body)
 	}
@@ -334,7 +338,7 @@ func TestTheSignInLeadsToPagesOfThePanelOnly(t *testing.T) {
 		"/admin/people": "/admin/people", "https://evil.example/": "/admin", "//evil.example": "/admin", "/admin/../x": "/admin", "": "/admin",
 	} {
 		s.http = s.client()
-		a := s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {s.oneTime}, "next": {next}})
+		a := s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {password}, "next": {next}})
 		if got := a.header.Get("Location"); got != want {
 			t.Errorf("next=%q leads to %q, want %q", next, got, want)
 		}

@@ -170,7 +170,7 @@ func TestNoSessionIsFixedBeforehand(t *testing.T) {
 		s.http.Jar.SetCookies(where, []*http.Cookie{{Name: auth.CookieName, Value: token, Path: "/"}})
 	}
 	signIn := func() string {
-		if a := s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {s.oneTime}}); a.status != http.StatusSeeOther {
+		if a := s.do("POST", "/admin/login", url.Values{"name": {"admin"}, "password": {password}}); a.status != http.StatusSeeOther {
 			t.Fatalf("sign in: %d", a.status)
 		}
 		return s.cookie(where)
@@ -192,7 +192,7 @@ func TestNoSessionIsFixedBeforehand(t *testing.T) {
 	shut(made, "a session that was made up")
 	s.http = s.client()
 	before := signIn()
-	s.do("POST", "/admin/password", url.Values{"csrf": {s.csrf()}, "old": {s.oneTime}, "new": {password}, "again": {password}})
+	s.do("POST", "/admin/password", url.Values{"csrf": {s.csrf()}, "old": {password}, "new": {password + "!"}, "again": {password + "!"}})
 	if after := s.cookie(where); after == "" || after == before {
 		t.Error("a change of password goes on with the same session")
 	}

@@ -21,6 +21,7 @@ import (
 
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
+	"gatehouse/core/coretest"
 	"gatehouse/core/llm/llmtest"
 )
 
@@ -152,16 +153,16 @@ func (r *reader) run(t *testing.T, code, base string) string {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // "go run" compiles
 	defer cancel()
 	cmd := exec.CommandContext(ctx, r.command[0], append(r.command[1:], r.file)...)
 	cmd.Dir = dir
-	for _, e := range os.Environ() { // no proxy and no flags of Go's stand between
-		if name, _, _ := strings.Cut(e, "="); slices.Contains([]string{"PATH", "HOME", "GOCACHE", "GOROOT", "GOPATH", "TMPDIR"}, name) {
+	for _, e := range os.Environ() { // no proxy stands between
+		if name, _, _ := strings.Cut(e, "="); slices.Contains([]string{"PATH", "HOME", "GOCACHE", "GOROOT", "GOPATH", "TMPDIR", "CC"}, name) {
 			cmd.Env = append(cmd.Env, e)
 		}
 	}
-	cmd.Env = append(cmd.Env, "GATEHOUSE_URL="+base, "GATEHOUSE_KEY="+r.secret)
+	cmd.Env = append(cmd.Env, "GOFLAGS="+strings.Join(coretest.BuildFlags(), " "), "GATEHOUSE_URL="+base, "GATEHOUSE_KEY="+r.secret)
 	var out, complaints strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	if err := cmd.Run(); err != nil {

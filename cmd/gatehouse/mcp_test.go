@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/coretest"
 )
 
 // newMCPSite is an MCP server over HTTP with the tool echo.
@@ -79,8 +79,8 @@ func TestMCPServersAnswerThoseWhomTheyAreMarkedFor(t *testing.T) {
 func TestMCPProgramsRunWithTheirTurnsAndEndWithTheGateway(t *testing.T) {
 	t.Parallel()
 	server := filepath.Join(shortDir(t), "server")
-	build := exec.Command("go", "build", "-o", server, "../../core/tool/mcp/testdata/server")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build := coretest.GoBuild("-o", server, "../../core/tool/mcp/testdata/server")
+	build.Env = append(build.Env, "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"gatehouse/cmd/loadgen/crowd"
+	"gatehouse/core/coretest"
 )
 
 func TestMain(m *testing.M) {
@@ -182,7 +182,7 @@ func TestTheToolMeasuresARealGateway(t *testing.T) {
 		t.Skip("builds the program")
 	}
 	program := filepath.Join(t.TempDir(), "gatehouse")
-	if out, err := exec.Command("go", "build", "-tags", "sqlite_fts5", "-o", program, "../gatehouse").CombinedOutput(); err != nil {
+	if out, err := coretest.GoBuild("-o", program, "../gatehouse").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	report := filepath.Join(t.TempDir(), "performance.md")

@@ -44,7 +44,7 @@ func TestNoTextTakesLongToRead(t *testing.T) {
 	} {
 		start := time.Now()
 		r := Examine(text)
-		if d := time.Since(start); d > 5*time.Second { // milliseconds, on an idle machine
+		if d := time.Since(start); d > time.Minute { // milliseconds on an idle machine; without the bounds, hours
 			t.Errorf("%s: %v", name, d)
 		} else {
 			t.Logf("%s: %v, hidden %v", name, d.Round(time.Millisecond), len(r.Hidden) > 0)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -59,8 +58,8 @@ func serverProgram(t testing.TB) string {
 		if built.dir, built.err = os.MkdirTemp("", "gh-mcp"); built.err != nil {
 			return
 		}
-		cmd := exec.Command("go", "build", "-o", filepath.Join(built.dir, "server"), "./testdata/server")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		cmd := coretest.GoBuild("-o", filepath.Join(built.dir, "server"), "./testdata/server")
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("%w\n%s", err, out)
 		}

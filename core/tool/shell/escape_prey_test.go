@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gatehouse/core"
+	"gatehouse/core/coretest"
 	"gatehouse/core/sandbox"
 )
 
@@ -66,8 +67,8 @@ func attackProgram() (string, error) {
 		if built.dir, built.err = os.MkdirTemp("", "gh-attack"); built.err != nil {
 			return
 		}
-		cmd := exec.Command("go", "build", "-o", filepath.Join(built.dir, "attack"), "./testdata/attack")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		cmd := coretest.GoBuild("-o", filepath.Join(built.dir, "attack"), "./testdata/attack")
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("%w\n%s", err, out)
 		}
