@@ -53,21 +53,21 @@ func (b *Book) User(ctx context.Context, q store.Queryer, p core.Peer) (id int64
 	if p.IsZero() || p.Shared || p.Bot {
 		return 0, "", nil
 	}
-	var u struct {
-		ID   int64  `db:"id"`
-		Role string `db:"role"`
-		Any  bool   `db:"any_access"`
+	type user struct {
+		ID    int64  `db:"id"`
+		Role  string `db:"role"`
+		Until string `db:"until"` // the last access ends; "" is none
 	}
-	err = q.Get(ctx, &u, `SELECT u.id, u.role, EXISTS (SELECT 1 FROM access a WHERE a.user_id = u.id AND (a.expires_at = '' OR a.expires_at > $1)) AS any_access
-		FROM identities i JOIN users u ON u.id = i.user_id WHERE i.platform = $2 AND i.platform_user_id = $3`,
-		core.Stamp(b.o.Clock.Now()), p.Platform, p.ID)
+	u, err := store.Recall[user](ctx, q, []string{"identities", "users", "access"}, `SELECT u.id, u.role,
+			coalesce((SELECT max(CASE WHEN a.expires_at = '' THEN '9999' ELSE a.expires_at END) FROM access a WHERE a.user_id = u.id), '') AS until
+		FROM identities i JOIN users u ON u.id = i.user_id WHERE i.platform = $1 AND i.platform_user_id = $2`, p.Platform, p.ID)
 	if errors.Is(err, store.ErrNoRows) {
 		return 0, "", nil
 	}
 	if err != nil {
 		return 0, "", fmt.Errorf("user of %s: %w", p.Platform, err)
 	}
-	if !u.Any {
+	if u.Until <= core.Stamp(b.o.Clock.Now()) {
 		u.Role = "guest"
 	}
 	return u.ID, u.Role, nil

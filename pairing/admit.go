@@ -161,6 +161,9 @@ func (b *Book) judge(ctx context.Context, tx *store.Tx, in *core.Inbound) (stand
 	return s, err
 }
 
+// personTables are what personQuery reads.
+var personTables = []string{"blocks", "identities", "users", "access"}
+
 // personQuery is all that a direct message by a known person costs. SQLite
 // numbers $n by first appearance: keep them in order.
 const personQuery = `SELECT EXISTS (SELECT 1 FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot IN ($3, '*')) AS blocked,
@@ -172,10 +175,7 @@ const personQuery = `SELECT EXISTS (SELECT 1 FROM blocks WHERE platform = $1 AND
 	LEFT JOIN access a ON a.bot = $3 AND a.user_id = u.id AND a.scope = $4 AND a.place = $5`
 
 func (b *Book) person(ctx context.Context, tx *store.Tx, in *core.Inbound) (person, error) {
-	var p person
-	err := tx.Get(ctx, &p, personQuery,
-		in.From.Platform, in.From.ID, in.Bot, string(in.Scope()), in.Place)
-	return p, err
+	return store.Recall[person](ctx, tx, personTables, personQuery, in.From.Platform, in.From.ID, in.Bot, string(in.Scope()), in.Place)
 }
 
 // judgeStranger is a direct message by somebody without access of their own.
@@ -256,12 +256,11 @@ func (b *Book) manages(ctx context.Context, tx *store.Tx, bot string, s *standin
 // cooling reports whether the sender was denied there, or revoked anywhere on
 // this bot, within CoolOff. A denied request that carries a level was revoked.
 func (b *Book) cooling(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
-	var cool bool
-	err := tx.Get(ctx, &cool, `SELECT EXISTS (SELECT 1 FROM pairing_requests
-		WHERE platform = $1 AND platform_user_id = $2 AND bot = $3 AND status = 'denied' AND resolved_at > $4
-			AND (coalesce(approved_trust_level, '') <> '' OR (scope = $5 AND place = $6)))`,
-		in.From.Platform, in.From.ID, in.Bot, core.Stamp(tx.Time().Add(-CoolOff)), string(in.Scope()), in.Place)
-	return cool, err
+	last, err := store.Recall[string](ctx, tx, []string{"pairing_requests"}, `SELECT coalesce(max(resolved_at), '') FROM pairing_requests
+		WHERE platform = $1 AND platform_user_id = $2 AND bot = $3 AND status = 'denied'
+			AND (coalesce(approved_trust_level, '') <> '' OR (scope = $4 AND place = $5))`,
+		in.From.Platform, in.From.ID, in.Bot, string(in.Scope()), in.Place)
+	return last > core.Stamp(tx.Time().Add(-CoolOff)), err
 }
 
 // let notes what an admitted update teaches: somebody whom a policy or a group

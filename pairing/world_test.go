@@ -157,13 +157,17 @@ type mailbox struct {
 	freed []string // "text@trust" in order
 }
 
-func (m *mailbox) Post(_ context.Context, _ *store.Tx, r core.Reply) error {
+func (m *mailbox) Post(_ context.Context, tx *store.Tx, r core.Reply) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if slices.ContainsFunc(m.posts, func(p core.Reply) bool { return p.Key == r.Key }) {
 		return core.Errorf(core.Conflict, "key %s is used", r.Key)
 	}
-	m.posts = append(m.posts, r)
+	tx.OnCommit(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.posts = append(m.posts, r)
+	})
 	return nil
 }
 
@@ -173,23 +177,30 @@ func (m *mailbox) hold(request, text string) {
 	m.held[request] = append(m.held[request], text)
 }
 
-func (m *mailbox) Free(_ context.Context, _ *store.Tx, request string, trust core.Trust) (int, error) {
+func (m *mailbox) Free(_ context.Context, tx *store.Tx, request string, trust core.Trust) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := len(m.held[request])
-	for _, text := range m.held[request] {
-		m.freed = append(m.freed, text+"@"+trust.String())
-	}
-	delete(m.held, request)
-	return n, nil
+	held := m.held[request]
+	tx.OnCommit(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for _, text := range held {
+			m.freed = append(m.freed, text+"@"+trust.String())
+		}
+		delete(m.held, request)
+	})
+	return len(held), nil
 }
 
-func (m *mailbox) Discard(_ context.Context, _ *store.Tx, request string) (int, error) {
+func (m *mailbox) Discard(_ context.Context, tx *store.Tx, request string) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := len(m.held[request])
-	delete(m.held, request)
-	return n, nil
+	tx.OnCommit(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.held, request)
+	})
+	return len(m.held[request]), nil
 }
 
 // said is the texts posted since the last call.
@@ -212,17 +223,21 @@ type buttons struct {
 	closed []string
 }
 
-func (a *buttons) Open(_ context.Context, _ *store.Tx, r core.PairingRequest) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.opened = append(a.opened, r)
+func (a *buttons) Open(_ context.Context, tx *store.Tx, r core.PairingRequest) error {
+	tx.OnCommit(func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.opened = append(a.opened, r)
+	})
 	return nil
 }
 
-func (a *buttons) Close(_ context.Context, _ *store.Tx, id, outcome string) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.closed = append(a.closed, id+" "+outcome)
+func (a *buttons) Close(_ context.Context, tx *store.Tx, id, outcome string) error {
+	tx.OnCommit(func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.closed = append(a.closed, id+" "+outcome)
+	})
 	return nil
 }
 

@@ -89,7 +89,7 @@ type app struct {
 	ignored struct { // lines of .parachuteignore
 		mu    sync.Mutex
 		at    time.Time
-		lines []string
+		lines permission.Ignore
 	}
 
 	closers []func() error
@@ -260,11 +260,11 @@ func (a *app) behind(ctx context.Context, tx *store.Tx, in *core.Inbound, lane s
 func (a *app) mayRead(trust core.Trust, user int64, path string) bool {
 	a.ignored.mu.Lock()
 	if now := a.clock.Now(); a.ignored.at.IsZero() || now.Sub(a.ignored.at).Abs() > time.Second {
-		a.ignored.lines, a.ignored.at = permission.IgnoreLines(a.vault), now
+		a.ignored.lines, a.ignored.at = permission.ParseIgnore(permission.IgnoreLines(a.vault)), now
 	}
 	lines := a.ignored.lines
 	a.ignored.mu.Unlock()
-	may, _ := permission.Profile{User: user, Trust: trust, GuestRead: a.cfg.GuestRead}.Bounds(lines)
+	may, _ := permission.Profile{User: user, Trust: trust, GuestRead: a.cfg.GuestRead}.Within(lines)
 	return may(path)
 }
 

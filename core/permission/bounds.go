@@ -21,7 +21,18 @@ import (
 //     gateway or other agents is not written.
 //   - Sandboxed reads what MayRead says and writes in Guests/{user}/ only.
 func (p Profile) Bounds(ignore []string) (mayRead, mayWrite func(name string) bool) {
-	b := bounds{p, parseIgnore(ignore)}
+	return p.Within(ParseIgnore(ignore))
+}
+
+// An Ignore is lines of .parachuteignore, read once for many Bounds.
+type Ignore struct{ lines ignoreLines }
+
+// ParseIgnore reads lines of .parachuteignore.
+func ParseIgnore(lines []string) Ignore { return Ignore{parseIgnore(lines)} }
+
+// Within is Bounds.
+func (p Profile) Within(ignore Ignore) (mayRead, mayWrite func(name string) bool) {
+	b := bounds{p, ignore.lines}
 	return func(name string) bool { return b.read(name) == "" }, func(name string) bool { return b.write(name) == "" }
 }
 
@@ -46,7 +57,7 @@ func (b bounds) read(name string) string {
 	switch {
 	case !ok || denied(clean) || b.ignore.match(clean) || b.p.Trust < core.Full && holdsCredentials(clean):
 		return RuleDenyList
-	case !MayRead(b.p.GuestRead, b.p.Trust, b.p.User, clean):
+	case !inArea(b.p.GuestRead, b.p.Trust, b.p.User, clean):
 		return RuleArea
 	}
 	return ""

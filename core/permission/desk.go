@@ -234,8 +234,13 @@ func (d *Desk) Waiting(ctx context.Context, tx *store.Tx, bot, chat string, user
 	if user == 0 {
 		return Ask{}, false, nil
 	}
+	const open = ` WHERE bot = $1 AND chat = $2 AND state = 'open' AND kind = 'question' AND user_id = $3`
+	any, err := store.Recall[bool](ctx, tx, []string{"asks"}, `SELECT EXISTS (SELECT 1 FROM asks`+open+`)`, bot, chat, user)
+	if err != nil || !any {
+		return Ask{}, false, err
+	}
 	var r row
-	err := tx.Get(ctx, &r, askColumns+` WHERE bot = $1 AND chat = $2 AND state = 'open' AND kind = 'question' AND user_id = $3
+	err = tx.Get(ctx, &r, askColumns+open+`
 		AND (expires_at = '' OR expires_at > $4) ORDER BY created_at, id LIMIT 1`, bot, chat, user, core.Stamp(tx.Time()))
 	if errors.Is(err, store.ErrNoRows) {
 		return Ask{}, false, nil

@@ -28,6 +28,11 @@ func MayRead(globs []string, trust core.Trust, user int64, name string) bool {
 	if !ok || denied(name) || trust < core.Full && holdsCredentials(name) {
 		return false
 	}
+	return inArea(globs, trust, user, name)
+}
+
+// inArea is MayRead for a cleaned name that is not on the deny list.
+func inArea(globs []string, trust core.Trust, user int64, name string) bool {
 	switch trust {
 	case core.Full, core.Vault:
 		return true
@@ -91,21 +96,22 @@ var (
 		".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".htpasswd", ".git-credentials", ".dockercfg", ".vault-token",
 		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker",
 	}
-	privateGlobs = []string{".env*", "*.env", "*.pem", "*.key", "id_*", "*.p12", "*.pfx", "*.ppk", "*.jks", "*.keystore", "*.kdbx"}
+	privateBegins = []string{".env", "id_"}
+	privateEnds   = []string{".env", ".pem", ".key", ".p12", ".pfx", ".ppk", ".jks", ".keystore", ".kdbx"}
 )
+
+// private reports whether an element of a path, folded, is private.
+func private(part string) bool {
+	return slices.Contains(privateNames, part) ||
+		slices.ContainsFunc(privateBegins, func(s string) bool { return strings.HasPrefix(part, s) }) ||
+		slices.ContainsFunc(privateEnds, func(s string) bool { return strings.HasSuffix(part, s) })
+}
 
 // denied is the deny list, which holds at every level.
 func denied(name string) bool {
 	parts := strings.Split(folded(name), "/")
-	for _, p := range parts {
-		if slices.Contains(privateNames, p) {
-			return true
-		}
-		for _, g := range privateGlobs {
-			if ok, _ := path.Match(g, p); ok {
-				return true
-			}
-		}
+	if slices.ContainsFunc(parts, private) {
+		return true
 	}
 	for i, p := range parts {
 		below := parts[i+1:]
@@ -132,6 +138,9 @@ func holdsCredentials(name string) bool {
 // folded is s as a forgiving file system would compare it: in one case, without
 // invisible format characters, without dots and spaces at an element's end.
 func folded(s string) string {
+	if plain(s) {
+		return s
+	}
 	s = foldCase(s)
 	parts := strings.Split(s, "/")
 	for i, p := range parts {
@@ -140,6 +149,19 @@ func folded(s string) string {
 		}
 	}
 	return strings.Join(parts, "/")
+}
+
+// plain reports whether folded would leave s as it is, as it does most names.
+func plain(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 0x80, 'A' <= c && c <= 'Z':
+			return false
+		case (c == '.' || c == ' ') && (i+1 == len(s) || s[i+1] == '/'):
+			return false
+		}
+	}
+	return true
 }
 
 // foldCase brings letters that differ in case only (ſ and K too) to one form,

@@ -36,6 +36,9 @@ func (q *Queue) Ack(ctx context.Context, t *Turn, r Result) error {
 				return err
 			}
 		}
+		if err := q.letGo(ctx, tx, t, time.Time{}); err != nil { // the fence: behind it the turn is ours
+			return err
+		}
 		if r.Write != nil {
 			if err := r.Write(ctx, tx); err != nil {
 				return err
@@ -55,7 +58,7 @@ func (q *Queue) Ack(ctx context.Context, t *Turn, r Result) error {
 				return err
 			}
 		}
-		return q.letGo(ctx, tx, t, time.Time{})
+		return nil
 	})
 }
 
@@ -69,6 +72,9 @@ func (q *Queue) Fail(ctx context.Context, t *Turn, why error) error {
 		return nil
 	}
 	return q.settle(ctx, t, &unit{}, func(tx *store.Tx) error {
+		if err := q.mine(ctx, tx, t); err != nil {
+			return err
+		}
 		if t.Attempt >= MaxAttempts {
 			if err := q.bury(ctx, tx, t.seqs, why.Error()); err != nil {
 				return err
@@ -95,21 +101,21 @@ func (q *Queue) GiveBack(ctx context.Context, t *Turn) error {
 	})
 }
 
-// settle runs f behind the fence and lets the turn's slot go.
+// mine is the fence: ErrFenced when somebody else has the turn's lane.
+func (q *Queue) mine(ctx context.Context, tx *store.Tx, t *Turn) error {
+	var mine bool
+	err := tx.Get(ctx, &mine, `SELECT EXISTS (SELECT 1 FROM lane WHERE key = $1 AND epoch = $2 AND owner = $3)`, t.Lane, t.Epoch, q.o.Node)
+	if err == nil && !mine {
+		return ErrFenced
+	}
+	return err
+}
+
+// settle runs f, which asks the fence, and lets the turn's slot go.
 func (q *Queue) settle(ctx context.Context, t *Turn, u *unit, f func(tx *store.Tx) error) error {
 	ctx = context.WithoutCancel(ctx)
 	q.leave(t)
-	err := q.tx(ctx, u, func(tx *store.Tx) error {
-		var mine bool
-		err := tx.Get(ctx, &mine, `SELECT EXISTS (SELECT 1 FROM lane WHERE key = $1 AND epoch = $2 AND owner = $3)`, t.Lane, t.Epoch, q.o.Node)
-		if err != nil {
-			return err
-		}
-		if !mine {
-			return ErrFenced
-		}
-		return f(tx)
-	})
+	err := q.tx(ctx, u, f)
 	if err == nil || errors.Is(err, ErrFenced) {
 		t.settled = true
 		q.forget(t)

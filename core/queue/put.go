@@ -162,12 +162,13 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, tru
 
 func (q *Queue) known(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
 	var found bool
-	err := tx.Get(ctx, &found, `SELECT EXISTS (SELECT 1 FROM inbox WHERE bot = $1 AND update_id = $2)`, in.Bot, in.UpdateID)
-	if err != nil || found || in.Kind != core.KindMessage || in.MessageID == "" {
+	const update = `SELECT EXISTS (SELECT 1 FROM inbox WHERE bot = $1 AND update_id = $2)`
+	if in.Kind != core.KindMessage || in.MessageID == "" {
+		err := tx.Get(ctx, &found, update, in.Bot, in.UpdateID)
 		return found, err
 	}
-	err = tx.Get(ctx, &found, `SELECT EXISTS (SELECT 1 FROM inbox WHERE bot = $1 AND chat = $2 AND message_id = $3 AND edit = $4 AND kind = 'message' AND message_id <> '')`,
-		in.Bot, in.Chat, in.MessageID, in.Edit)
+	err := tx.Get(ctx, &found, update+` OR EXISTS (SELECT 1 FROM inbox WHERE bot = $1 AND chat = $3 AND message_id = $4 AND edit = $5
+		AND kind = 'message' AND message_id <> '')`, in.Bot, in.UpdateID, in.Chat, in.MessageID, in.Edit)
 	return found, err
 }
 
@@ -204,7 +205,7 @@ func (q *Queue) insert(ctx context.Context, tx *store.Tx, in *core.Inbound, r ro
 // waits for its turn (at most maxLimited), in a group it is refused at once, so
 // that nobody stalls the others. Either way one notice tells the sender.
 func (q *Queue) limit(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row) (string, error) {
-	if in.Album != "" && q.albumKnown(in.Bot+"/"+in.Chat+"/"+in.Album) {
+	if in.Album != "" && q.albumKnown(in.Bot+"/"+in.Chat+"/"+in.Album, in.UpdateID) {
 		r.free = true
 		return "ready", nil
 	}
@@ -279,18 +280,19 @@ func (q *Queue) tooMany(ctx context.Context, tx *store.Tx, in *core.Inbound, r *
 	return "refused", nil
 }
 
-// albumKnown remembers the album and reports whether it was known.
-func (q *Queue) albumKnown(key string) bool {
+// albumKnown remembers the album and reports whether it was known by another
+// update than this one, which may be put a second time.
+func (q *Queue) albumKnown(key, update string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, ok := q.albums[key]; ok {
-		return true
+	if first, ok := q.albums[key]; ok {
+		return first != update
 	}
 	if len(q.albumsIn) == albumsKnown {
 		delete(q.albums, q.albumsIn[0])
 		q.albumsIn = q.albumsIn[1:]
 	}
-	q.albums[key] = struct{}{}
+	q.albums[key] = update
 	q.albumsIn = append(q.albumsIn, key)
 	return false
 }

@@ -140,8 +140,8 @@ type Queue struct {
 	suspects map[string]bool              // lanes whose last claim failed; at most maxSuspects
 	rejects  map[string]int               // updates that failed a Put → how often; bounded by maxRejects
 	bursts   map[string]time.Time         // lanes with an open burst; at most maxBursts
-	albums   map[string]struct{}
-	albumsIn []string // ring of albumsKnown
+	albums   map[string]string            // album → the update that came first
+	albumsIn []string                     // ring of albumsKnown
 
 	bell  chan struct{} // work may be waiting
 	turns sync.WaitGroup
@@ -177,7 +177,7 @@ func New(db *store.DB, o Options) *Queue {
 	return &Queue{
 		db: db, o: o, free: o.Slots, controls: maxControls,
 		running: map[string]int64{}, sending: map[chatKey]bool{}, bots: map[string]int64{},
-		albums: map[string]struct{}{}, rejects: map[string]int{}, bell: make(chan struct{}, 1),
+		albums: map[string]string{}, rejects: map[string]int{}, bell: make(chan struct{}, 1),
 	}
 }
 

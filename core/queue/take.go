@@ -53,26 +53,57 @@ func (q *Queue) claim(ctx context.Context, tx *store.Tx, u *unit) error {
 	q.mu.Lock()
 	u.early = !q.serving
 	q.mu.Unlock()
-	for _, control := range []bool{true, false} {
-		for q.reserve(control) {
-			t, err := q.claimLane(ctx, tx, control)
+	for {
+		controls, runs := q.room()
+		if controls+runs == 0 {
+			return nil
+		}
+		lanes, err := q.dueLanes(ctx, tx, controls, runs)
+		if err != nil {
+			return err
+		}
+		for _, l := range lanes {
+			if l.Control {
+				controls--
+			} else {
+				runs--
+			}
+			if !q.reserve(l.Control) {
+				continue
+			}
+			t, err := q.claimLane(ctx, tx, l)
 			if t == nil || err != nil {
 				q.mu.Lock()
-				*q.slots(control)++
+				*q.slots(l.Control)++
 				q.turns.Done()
 				q.mu.Unlock()
 				if err != nil {
 					return err
 				}
-				break
+				continue
 			}
 			q.mu.Lock()
 			q.running[t.Lane] = t.Epoch
 			q.mu.Unlock()
 			u.turns = append(u.turns, t)
 		}
+		if len(lanes) == 0 || controls > 0 && runs > 0 { // neither kind has more
+			return nil
+		}
 	}
-	return nil
+}
+
+// maxClaimed bounds the lanes of a kind that are looked up at once.
+const maxClaimed = 64
+
+// room is how many control turns and runs may be claimed now.
+func (q *Queue) room() (controls, runs int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.serving {
+		return 0, 0
+	}
+	return max(0, min(q.controls, maxClaimed)), max(0, min(q.free, maxClaimed))
 }
 
 func (q *Queue) reserve(control bool) bool {
@@ -112,43 +143,48 @@ func (q *Queue) far(now time.Time) string {
 	return core.Stamp(now.Add(max(10*time.Minute, 5*q.o.Rate.Per)))
 }
 
-// claimLane claims the lane that has waited longest and takes its first turn;
-// nil when none waits. Lanes whose rows are all refused or not yet due are let
-// go on the way.
-func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, control bool) (*Turn, error) {
+// A laneRow is a lane that may be claimed.
+type laneRow struct {
+	Key     string `db:"key"`
+	Control bool   `db:"control"`
+}
+
+// dueLanes are the lanes that may be claimed, control lanes first and then
+// those that have waited longest, at most so many of each.
+func (q *Queue) dueLanes(ctx context.Context, tx *store.Tx, controls, runs int) (lanes []laneRow, err error) {
+	const ofControl = `SELECT key, control FROM lane WHERE pending = 1 AND owner = '' AND control = 1 AND ` + due + ` ORDER BY not_before LIMIT $3`
+	const ofRuns = `SELECT key, control FROM lane WHERE pending = 1 AND owner = '' AND control = 0 AND ` + due + ` ORDER BY not_before LIMIT $4`
 	now := tx.Time()
-	for {
-		var l struct {
-			Key     string `db:"key"`
-			Ver     int64  `db:"ver"`
-			Epoch   int64  `db:"epoch"`
-			Preview string `db:"preview"`
-		}
-		// Looking costs a third of what an UPDATE that finds nothing does.
-		err := tx.Get(ctx, &l.Key, `SELECT key FROM lane WHERE pending = 1 AND owner = '' AND control = $3 AND `+due+` ORDER BY not_before LIMIT 1`+tx.SkipLocked(),
-			core.Stamp(now), q.far(now), control)
-		if err == nil {
-			err = tx.Get(ctx, &l, `UPDATE lane SET owner = $1, epoch = epoch + 1, lease_until = $2
-				WHERE key = $3 AND pending = 1 AND owner = '' RETURNING key, ver, epoch, preview`, q.o.Node, core.Stamp(now.Add(leaseTime)), l.Key)
-		}
-		if errors.Is(err, store.ErrNoRows) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		t := &Turn{Lane: l.Key, Epoch: l.Epoch, preview: l.Preview, Control: control, Taken: now}
-		wait, err := q.guarded(ctx, tx, t)
-		if err != nil {
-			return nil, err
-		}
-		if len(t.Rows) > 0 {
-			return t, nil
-		}
-		if err := q.letGo(ctx, tx, t, wait); err != nil {
-			return nil, err
-		}
+	err = tx.Select(ctx, &lanes, `WITH c AS (`+(ofControl+tx.SkipLocked())+`), r AS (`+(ofRuns+tx.SkipLocked())+`)
+		SELECT key, control FROM c UNION ALL SELECT key, control FROM r`, core.Stamp(now), q.far(now), controls, runs)
+	return lanes, err
+}
+
+// claimLane claims a lane that dueLanes has found in this transaction and takes
+// its first turn; nil, and the lane is let go, when its rows are all refused or
+// not yet due.
+func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, lane laneRow) (*Turn, error) {
+	now := tx.Time()
+	var l struct {
+		Epoch   int64  `db:"epoch"`
+		Preview string `db:"preview"`
 	}
+	// By its key alone: with what dueLanes asked for besides, SQLite would walk
+	// the index of all lanes that wait.
+	err := tx.Get(ctx, &l, `UPDATE lane SET owner = $1, epoch = epoch + 1, lease_until = $2 WHERE key = $3 RETURNING epoch, preview`,
+		q.o.Node, core.Stamp(now.Add(leaseTime)), lane.Key)
+	if err != nil {
+		return nil, err
+	}
+	t := &Turn{Lane: lane.Key, Epoch: l.Epoch, preview: l.Preview, Control: lane.Control, Taken: now}
+	wait, err := q.guarded(ctx, tx, t)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.Rows) > 0 {
+		return t, nil
+	}
+	return nil, q.letGo(ctx, tx, t, wait)
 }
 
 // take fills t with the lane's first turn. Without one t.Rows stays empty, and
@@ -290,19 +326,15 @@ func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inbox
 // words beside it would be settled with it, unread.
 func unread(in *core.Inbound) bool { return in.Unsupported != "" && in.Text == "" }
 
-// letGo releases t's lane. What was put in the meantime (a newer ver) or waits
-// until a time keeps it pending.
+// letGo releases t's lane; it is pending while rows are left in it, those that
+// wait until a time too. ErrFenced when somebody else has it.
 func (q *Queue) letGo(ctx context.Context, tx *store.Tx, t *Turn, until time.Time) error {
-	var left bool
-	err := tx.Get(ctx, &left, `SELECT EXISTS (SELECT 1 FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited'))`, t.Lane)
-	if err != nil {
-		return err
-	}
 	if until.IsZero() {
 		until = tx.Time()
 	}
-	n, err := tx.Exec(ctx, `UPDATE lane SET owner = '', lease_until = '', pending = $1, not_before = $2 WHERE key = $3 AND epoch = $4 AND owner = $5`,
-		left, core.Stamp(until), t.Lane, t.Epoch, q.o.Node)
+	n, err := tx.Exec(ctx, `UPDATE lane SET owner = '', lease_until = '', not_before = $1,
+			pending = CASE WHEN EXISTS (SELECT 1 FROM inbox WHERE inbox.lane = $2 AND state IN ('ready', 'limited')) THEN 1 ELSE 0 END
+		WHERE key = $2 AND epoch = $3 AND owner = $4`, core.Stamp(until), t.Lane, t.Epoch, q.o.Node)
 	if err == nil && n == 0 {
 		return ErrFenced
 	}

@@ -29,6 +29,9 @@ type tail struct {
 	memory   int    // of messages, as memory counts
 	skipped  int
 	info     fs.FileInfo // the file when this was true; nil without a file
+
+	listed bool  // the search index has what stands in front of upTo, as far as is known here
+	upTo   int64 // a place in the file
 }
 
 func (t *tail) add(m Message) {

@@ -27,6 +27,7 @@ type Conversation struct {
 	from     *Conversation     // what it goes on from, nil without; only read
 	file     *vault.Transcript // once something was appended
 	appended map[string]bool   // the run's lines that HasRun has found further up
+	said     spoken            // what was appended, for the search index
 }
 
 // firstRead is how much of a transcript is read before it is known how much
@@ -65,7 +66,7 @@ func (s *Store) open(sess Session) (*Conversation, error) {
 	}
 	switch {
 	case st == nil:
-		c.tail, c.loaded = tail{whole: true}, true
+		c.tail, c.loaded = tail{whole: true, listed: true}, true
 	case cached && name == c.name && t.matches(st):
 		c.tail, c.loaded, c.hit, c.existed = t, true, true, true
 	default:
@@ -233,9 +234,11 @@ func (c *Conversation) Append(run string, n int, messages ...Message) error {
 		}
 		lines, added, parent = append(lines, l), append(added, m), id
 	}
+	from := c.file.Size()
 	if err := c.file.Append(lines...); err != nil {
 		return err
 	}
+	c.said.add(from, c.file.Size(), added)
 	for _, m := range added {
 		c.tail.add(m)
 	}

@@ -50,8 +50,12 @@ type doc struct {
 // Words reads what the conversation has that cannot be found yet, the present
 // run's lines among it; at most 1 MB, the rest is left to Fill. What cannot be
 // read is left to it too.
-func (c *Conversation) Words(ctx context.Context) Words {
-	w := Words{file: c.name}
+func (c *Conversation) Words(ctx context.Context) (w Words) {
+	defer func() { c.tail.listed, c.tail.upTo = !w.behind, w.to }()
+	if t := &c.tail; t.listed && t.info != nil && c.said.are(t.upTo, t.info.Size()) {
+		return Words{file: c.name, from: t.upTo, to: c.said.to, docs: c.said.docs}
+	}
+	w = Words{file: c.name}
 	st, err := c.s.vault.Stat(c.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Words{}
@@ -101,9 +105,7 @@ func (s *Store) scan(name string, from, most int64) (docs []doc, to int64, err e
 			break
 		}
 		if text, _ := messageOf(raw); text != "" {
-			if w := words.Index(text); w != "" {
-				docs = append(docs, doc{to, n, w})
-			}
+			docs = appendDoc(docs, to, n, text)
 		}
 		to += n
 	}
@@ -150,10 +152,53 @@ func messageOf(raw []byte) (text string, l vault.Line) {
 	if !ok {
 		return "", l
 	}
-	if text = msg.text(); len(text) > maxText {
+	return msg.searched(), m.Line
+}
+
+// searched is what of a message's words can be searched for.
+func (m *Message) searched() string {
+	text := m.text()
+	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "")
 	}
-	return text, m.Line
+	return text
+}
+
+func appendDoc(docs []doc, at, length int64, text string) []doc {
+	if w := words.Index(text); w != "" {
+		docs = append(docs, doc{at, length, w})
+	}
+	return docs
+}
+
+// spoken are the docs of the lines that one conversation has appended, so that
+// they need not be read again.
+type spoken struct {
+	from, to int64 // the part of the file that they are of
+	docs     []doc
+	scan     bool // it is not known where they stand: the file says
+}
+
+func (s *spoken) add(from, to int64, messages []Message) {
+	if s.to == 0 {
+		s.from, s.to = from, from
+	}
+	switch {
+	case len(messages) == 0:
+		return
+	case len(messages) > 1 || s.to != from:
+		s.scan = true
+		return
+	}
+	s.to = to
+	if text := messages[0].searched(); text != "" {
+		s.docs = appendDoc(s.docs, from, to-from, text)
+	}
+}
+
+// are reports whether these are all lines between two places of the file.
+func (s *spoken) are(from, to int64) bool {
+	return !s.scan && s.to > 0 && s.from == from && s.to == to && to-from <= maxNew
 }
 
 // found puts a turn's words into the index. What another attempt has put there
@@ -187,8 +232,14 @@ func (s *Store) found(ctx context.Context, tx *store.Tx, id string, user int64, 
 	return s.put(ctx, tx, row.N, user, w.docs)
 }
 
-// put inserts docs of the session with number n.
+// put inserts docs of the session with number n: two at a time, as a turn
+// mostly has a question and an answer.
 func (s *Store) put(ctx context.Context, tx *store.Tx, n, user int64, docs []doc) error {
+	for ; len(docs) >= 2; docs = docs[2:] {
+		if err := s.putTwo(ctx, tx, n, user, docs[0], docs[1]); err != nil {
+			return err
+		}
+	}
 	for _, d := range docs {
 		if err := s.putOne(ctx, tx, n, user, d, ""); err != nil {
 			return err
@@ -202,6 +253,28 @@ func (s *Store) putOne(ctx context.Context, tx *store.Tx, n, user int64, d doc, 
 	row, err := tx.Insert(ctx, `INSERT INTO search_docs (n, at_byte, length) VALUES ($1, $2, $3)`, n, d.at, d.length)
 	if err == nil {
 		_, err = tx.Exec(ctx, `INSERT INTO search (rowid, words, starts, keys) VALUES ($1, $2, $3, $4)`, row, tx.Words(d.words), tx.Words(starts), keys)
+	}
+	if err != nil {
+		return fmt.Errorf("search index: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) putTwo(ctx context.Context, tx *store.Tx, n, user int64, a, b doc) error {
+	var rows []struct {
+		ID int64 `db:"id"`
+		At int64 `db:"at_byte"`
+	}
+	err := tx.Select(ctx, &rows, `INSERT INTO search_docs (n, at_byte, length) VALUES ($1, $2, $3), ($1, $4, $5) RETURNING id, at_byte`, n, a.at, a.length, b.at, b.length)
+	if err == nil && len(rows) != 2 {
+		err = fmt.Errorf("two rows were put in, %d came back", len(rows))
+	}
+	if err == nil {
+		if rows[0].At != a.at {
+			a, b = b, a
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO search (rowid, words, starts, keys) VALUES ($1, $2, $7, $3), ($4, $5, $7, $6)`,
+			rows[0].ID, tx.Words(a.words), tx.Words(indexKeys(n, user, a.words)), rows[1].ID, tx.Words(b.words), tx.Words(indexKeys(n, user, b.words)), tx.Words(""))
 	}
 	if err != nil {
 		return fmt.Errorf("search index: %w", err)

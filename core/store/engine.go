@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 
-	"github.com/jmoiron/sqlx"
-
 	"gatehouse/core/store/migrations"
 )
 
@@ -22,6 +20,7 @@ type engine struct {
 	bind       func(query string) string // the placeholders $1, $2 … in the engine's words
 	returning  string                    // what an INSERT says to return its integer key; "" the driver knows it
 	skipLocked string                    // see Tx.SkipLocked
+	hopeful    bool                      // jobs are tried without savepoints: a statement that fails alone undoes itself alone
 	again      func(error) bool          // lost against other transactions: worth another run
 	pause      string                    // before another run: a statement that lets the others finish
 	lost       func(error) bool          // the connection is gone
@@ -37,6 +36,7 @@ var sqlite = engine{
 	kind:     migrations.SQLite,
 	begin:    "BEGIN IMMEDIATE", // a transaction never has to give up half way
 	bind:     numbered,
+	hopeful:  true,
 	again:    func(error) bool { return false }, // there is no other writer
 	lost:     func(error) bool { return false },
 	farewell: "PRAGMA wal_checkpoint(TRUNCATE)",
@@ -87,6 +87,6 @@ func (d *DB) begin() error {
 		_ = s.Close()
 	}
 	_ = d.conn.Close()
-	d.conn, d.stmts = conn, map[string]*sqlx.Stmt{}
+	d.conn, d.stmts = conn, map[string]*stmt{}
 	return d.exec(d.engine.begin)
 }

@@ -48,8 +48,12 @@ func (d *DB) between(ctx context.Context, f func(context.Context) error) error {
 	return j.err
 }
 
-// forgetStatements closes the writer's prepared statements; on its goroutine alone.
+// forgetStatements closes the writer's prepared statements, and forgets what is
+// recalled; on its goroutine alone.
 func (d *DB) forgetStatements() {
+	if d.known != nil {
+		clear(d.known.answers)
+	}
 	for text, s := range d.stmts {
 		_ = s.Close()
 		delete(d.stmts, text)

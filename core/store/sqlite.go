@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/jmoiron/sqlx"
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"; build tag sqlite_fts5
@@ -24,6 +25,10 @@ var synchronous = "FULL"
 // over less often.
 const writerSettings = `PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 4000`
 
+// keptStatements bounds the statements that a reading connection keeps
+// prepared: those that every message runs, and more. Who has run last stays.
+const keptStatements = 32
+
 // dsn names the file with the settings every connection needs. Writes begin
 // IMMEDIATE, so that a transaction never has to give up half way.
 func dsn(path string, readOnly bool) string {
@@ -35,6 +40,7 @@ func dsn(path string, readOnly bool) string {
 	q.Set("_txlock", "immediate")
 	if readOnly {
 		q.Set("_query_only", "true")
+		q.Set("_stmt_cache_size", strconv.Itoa(keptStatements))
 	}
 	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?" + q.Encode()
 }

@@ -5,8 +5,9 @@
 // which makes our first layout of a database of the original system, knows all.
 //
 // There is one writer. While it is busy, further writes wait; when it is free
-// it takes what stands there, at most maxGroup closures, runs each in its own
-// savepoint and commits once for all. It never waits for company.
+// it takes what stands there, at most maxGroup closures, runs one after the
+// other and commits once for all; where one fails, all are run again, each in
+// its own savepoint. It never waits for company.
 package store
 
 import (
@@ -61,7 +62,8 @@ type DB struct {
 
 	queue    chan *job // unbuffered: a job is taken or it waits in its caller
 	onCommit func(int)
-	stmts    map[string]*sqlx.Stmt // of conn; writer goroutine only; bounded by the program's texts
+	stmts    map[string]*stmt // of conn; writer goroutine only; bounded by the program's texts
+	known    *recalled        // writer goroutine only; nil: nothing is recalled
 	commits  atomic.Int64
 	ran      atomic.Int64 // statements of the writer
 	reads    atomic.Int64 // statements of the readers
@@ -92,12 +94,13 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	}
 	d := &DB{
 		clock: o.Clock, log: o.Log, path: path, onCommit: o.OnCommit, engine: sqlite,
-		queue: make(chan *job), stmts: map[string]*sqlx.Stmt{},
+		queue: make(chan *job), stmts: map[string]*stmt{}, known: newRecalled(),
 		closing: make(chan struct{}), done: make(chan struct{}),
 	}
 	open, name := d.open, path
 	if onServer(path) {
 		open, name = d.openPostgres, "PostgreSQL" // the URL may hold a password
+		d.known = nil                             // other nodes write too
 	}
 	if err := open(ctx); err != nil {
 		d.closePools()

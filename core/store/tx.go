@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -15,10 +16,11 @@ const maxGroup = 64
 // A Tx is one closure's view of the transaction. It is valid only inside the
 // closure and only on its goroutine.
 type Tx struct {
-	db    *DB
-	now   time.Time
-	after []func()
-	again error // a statement lost against another transaction, whatever f made of it
+	db     *DB
+	now    time.Time
+	after  []func()
+	failed bool  // a statement has failed, whatever f made of it
+	again  error // one lost against another transaction
 }
 
 type job struct {
@@ -33,9 +35,10 @@ type job struct {
 
 // Tx runs f in a transaction and returns when it is committed and on the disk,
 // or with the error of f or of the commit, and then nothing of it is kept.
-// Other closures may share the commit; each is alone in its savepoint. f may
-// be run a second time (alone, when a shared commit failed), so it assigns its
-// results and does not add to them; what must happen once goes to OnCommit.
+// Other closures may share the commit, and none of them meets what another did
+// wrong. f may be run again (where one of those it shared with has failed), so
+// it assigns its results and does not add to them; what must happen once goes
+// to OnCommit.
 // ctx bounds the wait for the writer; once begun, a transaction is not torn.
 //
 // On PostgreSQL, a transaction that loses against another one (a deadlock) is
@@ -104,7 +107,7 @@ func (t *Tx) Insert(ctx context.Context, query string, args ...any) (int64, erro
 	}
 	res, err := s.ExecContext(context.WithoutCancel(ctx), args...)
 	if err != nil {
-		return 0, err
+		return 0, t.noted(err)
 	}
 	if n, err := res.RowsAffected(); err != nil {
 		return 0, err
@@ -114,9 +117,14 @@ func (t *Tx) Insert(ctx context.Context, query string, args ...any) (int64, erro
 	return res.LastInsertId()
 }
 
-// noted remembers an error that is worth another run, and returns it.
+// noted remembers that a statement has failed, and whether that is worth
+// another run; it returns the error.
 func (t *Tx) noted(err error) error {
-	if err != nil && t.db.engine.again(err) {
+	if err == nil || errors.Is(err, ErrNoRows) {
+		return err
+	}
+	t.failed = true
+	if t.db.engine.again(err) {
 		t.again = err
 	}
 	return err
@@ -129,16 +137,25 @@ func (t *Tx) Time() time.Time { return t.now }
 // not wait for another transaction.
 func (t *Tx) OnCommit(f func()) { t.after = append(t.after, f) }
 
-func (d *DB) stmt(query string) (*sqlx.Stmt, error) {
+// stmt is a prepared statement of the writer's.
+type stmt struct {
+	*sqlx.Stmt
+	writes string // see written
+}
+
+// stmt is the statement with that text, which is about to be run.
+func (d *DB) stmt(query string) (*stmt, error) {
 	d.ran.Add(1)
-	if s := d.stmts[query]; s != nil {
-		return s, nil
+	s := d.stmts[query]
+	if s == nil {
+		prepared, err := d.conn.PreparexContext(context.Background(), d.engine.bind(query))
+		if err != nil {
+			return nil, err
+		}
+		s = &stmt{prepared, written(query)}
+		d.stmts[query] = s
 	}
-	s, err := d.conn.PreparexContext(context.Background(), d.engine.bind(query))
-	if err != nil {
-		return nil, err
-	}
-	d.stmts[query] = s
+	d.known.wrote(s.writes)
 	return s, nil
 }
 
@@ -181,7 +198,7 @@ func (d *DB) writer() {
 // commitGroup runs every job and answers each. A commit that fails with
 // company is repeated for each job alone, so that one cannot fail another.
 func (d *DB) commitGroup(group []*job) {
-	err := d.attempt(group)
+	err := d.hopeful(group)
 	for runs := 1; err != nil && len(group) == 1 && runs < maxAgain && d.engine.again(err); runs++ {
 		_ = d.exec(d.engine.pause)
 		err = d.attempt(group)
@@ -209,13 +226,41 @@ func (d *DB) commitGroup(group []*job) {
 	}
 }
 
-// attempt runs the group in one transaction. The error is of begin or commit;
-// what a job does wrong stays with the job.
-func (d *DB) attempt(group []*job) error {
-	if err := d.begin(); err != nil {
-		return fmt.Errorf("begin: %w", err)
+// hopeful runs the group in one transaction without savepoints, as nearly all
+// jobs end well: a savepoint has the database copy each page that the job
+// changes, and write out what it gathers for the search index. Where a job
+// fails, or a statement of one that makes nothing of it, all is undone, and who
+// had company is run again with savepoints.
+func (d *DB) hopeful(group []*job) error {
+	if !d.engine.hopeful {
+		return d.attempt(group)
 	}
-	now := d.clock.Now()
+	now, err := d.begun()
+	if err != nil {
+		return err
+	}
+	for _, j := range group {
+		j.tx = &Tx{db: d, now: now}
+		j.run()
+		if j.err == nil && j.panics == nil && !j.tx.failed {
+			continue
+		}
+		_ = d.exec("ROLLBACK")
+		if len(group) == 1 && (j.err != nil || j.panics != nil) {
+			return nil
+		}
+		return d.attempt(group)
+	}
+	return d.commit(group)
+}
+
+// attempt runs the group in one transaction, each job in its savepoint. The
+// error is of begin or commit; what a job does wrong stays with the job.
+func (d *DB) attempt(group []*job) error {
+	now, err := d.begun()
+	if err != nil {
+		return err
+	}
 	for _, j := range group {
 		if err := d.exec("SAVEPOINT job"); err != nil {
 			_ = d.exec("ROLLBACK")
@@ -240,6 +285,24 @@ func (d *DB) attempt(group []*job) error {
 			return fmt.Errorf("release: %w", err)
 		}
 	}
+	return d.commit(group)
+}
+
+// begun begins a transaction and says its time.
+func (d *DB) begun() (time.Time, error) {
+	if err := d.begin(); err != nil {
+		return time.Time{}, fmt.Errorf("begin: %w", err)
+	}
+	now := d.clock.Now()
+	if err := d.fresh(now); err != nil {
+		_ = d.exec("ROLLBACK")
+		return now, err
+	}
+	return now, nil
+}
+
+// commit ends the group's transaction.
+func (d *DB) commit(group []*job) error {
 	if err := d.exec("COMMIT"); err != nil {
 		_ = d.exec("ROLLBACK")
 		err = fmt.Errorf("commit: %w", err)

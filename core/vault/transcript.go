@@ -168,6 +168,10 @@ func (t *Transcript) Sync() error {
 	return nil
 }
 
+// Size is how long the file is as far as it is known here: what others append
+// meanwhile does not count.
+func (t *Transcript) Size() int64 { return t.size }
+
 // Stat is the file as it is now.
 func (t *Transcript) Stat() (fs.FileInfo, error) { return t.f.Stat() }
 
