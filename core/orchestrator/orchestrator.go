@@ -221,9 +221,12 @@ func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref s
 	}
 	// The run counts its own attempts: one that a stop gave back does not count
 	// against the message, but its events and lines are there.
-	return tx.Get(ctx, &t.Attempt, `INSERT INTO runs (id, session_id, attempt, state, bot, chat, user_id, started) VALUES ($1, $2, 1, 'running', $3, $4, $5, $6)
-		ON CONFLICT (id) DO UPDATE SET attempt = runs.attempt + 1, state = 'running', ended = '', error = '' RETURNING attempt`,
-		t.Run, t.Session.ID, ref.Bot, ref.Chat, ref.User, core.Stamp(tx.Time()))
+	n, err := tx.Exec(ctx, `INSERT INTO runs (id, session_id, attempt, state, bot, chat, user_id, started) VALUES ($1, $2, 1, 'running', $3, $4, $5, $6)
+		ON CONFLICT (id) DO NOTHING`, t.Run, t.Session.ID, ref.Bot, ref.Chat, ref.User, core.Stamp(tx.Time()))
+	if t.Attempt = 1; err != nil || n == 1 {
+		return err
+	}
+	return tx.Get(ctx, &t.Attempt, `UPDATE runs SET attempt = attempt + 1, state = 'running', ended = '', error = '' WHERE id = $1 RETURNING attempt`, t.Run)
 }
 
 // options are the API request's wishes; the zero value for chats.

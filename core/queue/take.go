@@ -53,28 +53,33 @@ func (q *Queue) claim(ctx context.Context, tx *store.Tx, u *unit) error {
 	q.mu.Lock()
 	u.early = !q.serving
 	q.mu.Unlock()
+	for _, control := range []bool{true, false} {
+		if err := q.claimKind(ctx, tx, u, control); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claimKind takes waiting lanes of one kind.
+func (q *Queue) claimKind(ctx context.Context, tx *store.Tx, u *unit, control bool) error {
 	for {
-		controls, runs := q.room()
-		if controls+runs == 0 {
+		room := q.room(control)
+		if room == 0 {
 			return nil
 		}
-		lanes, err := q.dueLanes(ctx, tx, controls, runs)
+		lanes, err := q.dueLanes(ctx, tx, control, room)
 		if err != nil {
 			return err
 		}
 		for _, l := range lanes {
-			if l.Control {
-				controls--
-			} else {
-				runs--
+			if !q.reserve(control) {
+				return nil
 			}
-			if !q.reserve(l.Control) {
-				continue
-			}
-			t, err := q.claimLane(ctx, tx, l)
+			t, err := q.claimLane(ctx, tx, l, control)
 			if t == nil || err != nil {
 				q.mu.Lock()
-				*q.slots(l.Control)++
+				*q.slots(control)++
 				q.turns.Done()
 				q.mu.Unlock()
 				if err != nil {
@@ -87,23 +92,23 @@ func (q *Queue) claim(ctx context.Context, tx *store.Tx, u *unit) error {
 			q.mu.Unlock()
 			u.turns = append(u.turns, t)
 		}
-		if len(lanes) == 0 || controls > 0 && runs > 0 { // neither kind has more
+		if len(lanes) < room {
 			return nil
 		}
 	}
 }
 
-// maxClaimed bounds the lanes of a kind that are looked up at once.
+// maxClaimed bounds the lanes that are looked up at once.
 const maxClaimed = 64
 
-// room is how many control turns and runs may be claimed now.
-func (q *Queue) room() (controls, runs int) {
+// room is how many turns of a kind may be claimed now, at most maxClaimed.
+func (q *Queue) room(control bool) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.serving {
-		return 0, 0
+		return 0
 	}
-	return max(0, min(q.controls, maxClaimed)), max(0, min(q.free, maxClaimed))
+	return max(0, min(*q.slots(control), maxClaimed))
 }
 
 func (q *Queue) reserve(control bool) bool {
@@ -143,40 +148,34 @@ func (q *Queue) far(now time.Time) string {
 	return core.Stamp(now.Add(max(10*time.Minute, 5*q.o.Rate.Per)))
 }
 
-// A laneRow is a lane that may be claimed.
-type laneRow struct {
+// A dueLane is a lane that may be claimed.
+type dueLane struct {
 	Key     string `db:"key"`
-	Control bool   `db:"control"`
+	Epoch   int64  `db:"epoch"`
+	Preview string `db:"preview"`
 }
 
-// dueLanes are the lanes that may be claimed, control lanes first and then
-// those that have waited longest, at most so many of each.
-func (q *Queue) dueLanes(ctx context.Context, tx *store.Tx, controls, runs int) (lanes []laneRow, err error) {
-	const ofControl = `SELECT key, control FROM lane WHERE pending = 1 AND owner = '' AND control = 1 AND ` + due + ` ORDER BY not_before LIMIT $3`
-	const ofRuns = `SELECT key, control FROM lane WHERE pending = 1 AND owner = '' AND control = 0 AND ` + due + ` ORDER BY not_before LIMIT $4`
+// dueLanes are the lanes of a kind that may be claimed, at most n, those that
+// have waited longest first.
+func (q *Queue) dueLanes(ctx context.Context, tx *store.Tx, control bool, n int) (lanes []dueLane, err error) {
 	now := tx.Time()
-	err = tx.Select(ctx, &lanes, `WITH c AS (`+(ofControl+tx.SkipLocked())+`), r AS (`+(ofRuns+tx.SkipLocked())+`)
-		SELECT key, control FROM c UNION ALL SELECT key, control FROM r`, core.Stamp(now), q.far(now), controls, runs)
+	err = tx.Select(ctx, &lanes, `SELECT key, epoch, preview FROM lane WHERE pending = 1 AND owner = '' AND control = $3 AND `+due+` ORDER BY not_before LIMIT $4`+tx.SkipLocked(),
+		core.Stamp(now), q.far(now), control, n)
 	return lanes, err
 }
 
 // claimLane claims a lane that dueLanes has found in this transaction and takes
 // its first turn; nil, and the lane is let go, when its rows are all refused or
 // not yet due.
-func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, lane laneRow) (*Turn, error) {
+func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, lane dueLane, control bool) (*Turn, error) {
 	now := tx.Time()
-	var l struct {
-		Epoch   int64  `db:"epoch"`
-		Preview string `db:"preview"`
-	}
-	// By its key alone: with what dueLanes asked for besides, SQLite would walk
-	// the index of all lanes that wait.
-	err := tx.Get(ctx, &l, `UPDATE lane SET owner = $1, epoch = epoch + 1, lease_until = $2 WHERE key = $3 RETURNING epoch, preview`,
-		q.o.Node, core.Stamp(now.Add(leaseTime)), lane.Key)
-	if err != nil {
+	epoch := lane.Epoch + 1
+	// By its key alone, as nobody else has written it since it was found; and
+	// without RETURNING, for which SQLite makes a table each time.
+	if _, err := tx.Exec(ctx, `UPDATE lane SET owner = $1, epoch = $2, lease_until = $3 WHERE key = $4`, q.o.Node, epoch, core.Stamp(now.Add(leaseTime)), lane.Key); err != nil {
 		return nil, err
 	}
-	t := &Turn{Lane: lane.Key, Epoch: l.Epoch, preview: l.Preview, Control: lane.Control, Taken: now}
+	t := &Turn{Lane: lane.Key, Epoch: epoch, preview: lane.Preview, Control: control, Taken: now}
 	wait, err := q.guarded(ctx, tx, t)
 	if err != nil {
 		return nil, err

@@ -22,24 +22,31 @@ type Finish struct {
 	Words    Words // what can be found from now on; see Conversation.Words
 }
 
+// sessionWas is what Finish has to know of a session.
+type sessionWas struct {
+	User     int64 `db:"user_id"`
+	Untitled bool  `db:"untitled"`
+	N        int64 `db:"n"`     // in the search index; 0: it does not know the session
+	Bytes    int64 `db:"bytes"` // of its transcript that the index has
+}
+
 // Finish writes a turn's end. A session that is gone is no error.
 func (s *Store) Finish(ctx context.Context, tx *store.Tx, id string, f Finish) error {
-	var was struct {
-		User     int64 `db:"user_id"`
-		Untitled bool  `db:"untitled"`
-	}
-	err := tx.Get(ctx, &was, `UPDATE sessions SET message_count = message_count + $2, last_accessed = $3,
-			model = CASE WHEN $4 = '' THEN model ELSE $4 END
-		WHERE id = $1 RETURNING user_id,
-			CASE WHEN title_source = 'default' AND coalesce(title, '') = '' THEN 1 ELSE 0 END AS untitled`,
-		id, f.Messages, core.Stamp(f.At), f.Model)
+	var was sessionWas
+	err := tx.Get(ctx, &was, `SELECT s.user_id, CASE WHEN s.title_source = 'default' AND coalesce(s.title, '') = '' THEN 1 ELSE 0 END AS untitled,
+			coalesce(w.n, 0) AS n, coalesce(w.bytes, 0) AS bytes
+		FROM sessions s LEFT JOIN search_sessions w ON w.session_id = s.id WHERE s.id = $1`, id)
 	if errors.Is(err, store.ErrNoRows) {
 		return nil
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, `UPDATE sessions SET message_count = message_count + $2, last_accessed = $3,
+			model = CASE WHEN $4 = '' THEN model ELSE $4 END WHERE id = $1`, id, f.Messages, core.Stamp(f.At), f.Model)
 	}
 	if err != nil {
 		return fmt.Errorf("finish session: %w", err)
 	}
-	if err := s.found(ctx, tx, id, was.User, f.Words); err != nil {
+	if err := s.found(ctx, tx, id, was, f.Words); err != nil {
 		return err
 	}
 	title := Title(f.Title)

@@ -203,43 +203,32 @@ func (s *spoken) are(from, to int64) bool {
 
 // found puts a turn's words into the index. What another attempt has put there
 // already is not put there twice.
-func (s *Store) found(ctx context.Context, tx *store.Tx, id string, user int64, w Words) error {
-	if w.file == "" {
-		return nil
-	}
-	var row struct {
-		N     int64 `db:"n"`
-		Bytes int64 `db:"bytes"`
-	}
-	err := tx.Get(ctx, &row, `SELECT n, bytes FROM search_sessions WHERE session_id = $1`, id)
+func (s *Store) found(ctx context.Context, tx *store.Tx, id string, was sessionWas, w Words) (err error) {
+	n := was.N
 	switch {
-	case errors.Is(err, store.ErrNoRows) && w.from > 0: // the index has been emptied meanwhile
+	case w.file == "":
+		return nil
+	case n == 0 && w.from > 0: // the index has been emptied meanwhile
 		_, err = s.number(ctx, tx, id)
 		w.docs = nil
-	case errors.Is(err, store.ErrNoRows):
-		row.N, err = tx.Insert(ctx, `INSERT INTO search_sessions (session_id, file, bytes, behind) VALUES ($1, $2, $3, $4)`, id, w.file, w.to, w.behind)
-	case err == nil && row.Bytes != w.from: // somebody else was there: upkeep looks
-		_, err = tx.Exec(ctx, `UPDATE search_sessions SET behind = 1 WHERE n = $1`, row.N)
+	case n == 0:
+		n, err = tx.Insert(ctx, `INSERT INTO search_sessions (session_id, file, bytes, behind) VALUES ($1, $2, $3, $4)`, id, w.file, w.to, w.behind)
+	case was.Bytes != w.from: // somebody else was there: upkeep looks
+		_, err = tx.Exec(ctx, `UPDATE search_sessions SET behind = 1 WHERE n = $1`, n)
 		w.docs = nil
-	case err == nil && w.behind:
-		_, err = tx.Exec(ctx, `UPDATE search_sessions SET file = $2, behind = 1 WHERE n = $1`, row.N, w.file)
-	case err == nil:
-		_, err = tx.Exec(ctx, `UPDATE search_sessions SET file = $2, bytes = $3 WHERE n = $1`, row.N, w.file, w.to)
+	case w.behind:
+		_, err = tx.Exec(ctx, `UPDATE search_sessions SET file = $2, behind = 1 WHERE n = $1`, n, w.file)
+	default:
+		_, err = tx.Exec(ctx, `UPDATE search_sessions SET file = $2, bytes = $3 WHERE n = $1`, n, w.file, w.to)
 	}
 	if err != nil {
 		return fmt.Errorf("search index: %w", err)
 	}
-	return s.put(ctx, tx, row.N, user, w.docs)
+	return s.put(ctx, tx, n, was.User, w.docs)
 }
 
-// put inserts docs of the session with number n: two at a time, as a turn
-// mostly has a question and an answer.
+// put inserts docs of the session with number n.
 func (s *Store) put(ctx context.Context, tx *store.Tx, n, user int64, docs []doc) error {
-	for ; len(docs) >= 2; docs = docs[2:] {
-		if err := s.putTwo(ctx, tx, n, user, docs[0], docs[1]); err != nil {
-			return err
-		}
-	}
 	for _, d := range docs {
 		if err := s.putOne(ctx, tx, n, user, d, ""); err != nil {
 			return err
@@ -253,28 +242,6 @@ func (s *Store) putOne(ctx context.Context, tx *store.Tx, n, user int64, d doc, 
 	row, err := tx.Insert(ctx, `INSERT INTO search_docs (n, at_byte, length) VALUES ($1, $2, $3)`, n, d.at, d.length)
 	if err == nil {
 		_, err = tx.Exec(ctx, `INSERT INTO search (rowid, words, starts, keys) VALUES ($1, $2, $3, $4)`, row, tx.Words(d.words), tx.Words(starts), keys)
-	}
-	if err != nil {
-		return fmt.Errorf("search index: %w", err)
-	}
-	return nil
-}
-
-func (s *Store) putTwo(ctx context.Context, tx *store.Tx, n, user int64, a, b doc) error {
-	var rows []struct {
-		ID int64 `db:"id"`
-		At int64 `db:"at_byte"`
-	}
-	err := tx.Select(ctx, &rows, `INSERT INTO search_docs (n, at_byte, length) VALUES ($1, $2, $3), ($1, $4, $5) RETURNING id, at_byte`, n, a.at, a.length, b.at, b.length)
-	if err == nil && len(rows) != 2 {
-		err = fmt.Errorf("two rows were put in, %d came back", len(rows))
-	}
-	if err == nil {
-		if rows[0].At != a.at {
-			a, b = b, a
-		}
-		_, err = tx.Exec(ctx, `INSERT INTO search (rowid, words, starts, keys) VALUES ($1, $2, $7, $3), ($4, $5, $7, $6)`,
-			rows[0].ID, tx.Words(a.words), tx.Words(indexKeys(n, user, a.words)), rows[1].ID, tx.Words(b.words), tx.Words(indexKeys(n, user, b.words)), tx.Words(""))
 	}
 	if err != nil {
 		return fmt.Errorf("search index: %w", err)
