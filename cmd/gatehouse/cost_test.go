@@ -57,8 +57,8 @@ func TestABurstSharesCommitsAndKeepsItsStatementsFew(t *testing.T) {
 	if got := w.app.db.Commits() - commits; got > n {
 		t.Errorf("%d messages at once took %d commits; want three writes each to share them", n, got)
 	}
-	if got := float64(w.app.db.Statements()-statements) / float64(n); got > 46 {
-		t.Errorf("a message takes %.1f statements of the one writer, want at most 46", got)
+	if got := float64(w.app.db.Statements()-statements) / float64(n); got > 32 {
+		t.Errorf("a message takes %.1f statements of the one writer, want at most 32", got)
 	}
 }
 
@@ -133,8 +133,8 @@ func TestAMessageAllocatesLittle(t *testing.T) {
 	n := float64(each * len(users))
 	objects, bytes := float64(after.Mallocs-before.Mallocs)/n, float64(after.TotalAlloc-before.TotalAlloc)/n
 	t.Logf("%.0f objects, %.0f bytes", objects, bytes)
-	if objects > 3000 || bytes > 300_000 {
-		t.Errorf("a message allocates %.0f objects and %.0f bytes, want at most 3,000 and 300,000", objects, bytes)
+	if objects > 2400 || bytes > 250_000 {
+		t.Errorf("a message allocates %.0f objects and %.0f bytes, want at most 2,400 and 250,000", objects, bytes)
 	}
 }
 

@@ -209,12 +209,13 @@ func (q *Queue) limit(ctx context.Context, tx *store.Tx, in *core.Inbound, r *ro
 		r.free = true
 		return "ready", nil
 	}
-	// The N-th newest counted row says when this one may run.
+	// The N-th newest counted row says when this one may run. The offset is no
+	// parameter: SQLite plans such a statement anew each time.
 	var nth string
 	cut := in.At.Add(-4 * q.o.Rate.Per)
 	err := tx.Get(ctx, &nth, `SELECT CASE WHEN due <> '' THEN due ELSE sent_at END FROM inbox
 		WHERE bot = $1 AND sender = $2 AND kind = 'message' AND counts = 1 AND sent_at > $3 AND state <> 'refused'
-		ORDER BY sent_at DESC, seq DESC LIMIT 1 OFFSET $4`, in.Bot, in.From.ID, core.Stamp(cut), q.o.Rate.N-1)
+		ORDER BY sent_at DESC, seq DESC LIMIT 1 OFFSET -1`+fmt.Sprintf("+%d", q.o.Rate.N), in.Bot, in.From.ID, core.Stamp(cut))
 	if errors.Is(err, store.ErrNoRows) {
 		return "ready", nil
 	}

@@ -64,17 +64,16 @@ func (q *Queue) claim(ctx context.Context, tx *store.Tx, u *unit) error {
 // claimKind takes waiting lanes of one kind.
 func (q *Queue) claimKind(ctx context.Context, tx *store.Tx, u *unit, control bool) error {
 	for {
-		room := q.room(control)
-		if room == 0 {
+		if !q.room(control) {
 			return nil
 		}
-		lanes, err := q.dueLanes(ctx, tx, control, room)
+		lanes, err := q.dueLanes(ctx, tx, control)
 		if err != nil {
 			return err
 		}
 		for _, l := range lanes {
 			if !q.reserve(control) {
-				return nil
+				break
 			}
 			t, err := q.claimLane(ctx, tx, l, control)
 			if t == nil || err != nil {
@@ -92,23 +91,17 @@ func (q *Queue) claimKind(ctx context.Context, tx *store.Tx, u *unit, control bo
 			q.mu.Unlock()
 			u.turns = append(u.turns, t)
 		}
-		if len(lanes) < room {
+		if len(lanes) < maxClaimed {
 			return nil
 		}
 	}
 }
 
-// maxClaimed bounds the lanes that are looked up at once.
-const maxClaimed = 64
-
-// room is how many turns of a kind may be claimed now, at most maxClaimed.
-func (q *Queue) room(control bool) int {
+// room reports whether a turn of a kind may be claimed now.
+func (q *Queue) room(control bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.serving {
-		return 0
-	}
-	return max(0, min(*q.slots(control), maxClaimed))
+	return q.serving && *q.slots(control) > 0
 }
 
 func (q *Queue) reserve(control bool) bool {
@@ -155,12 +148,16 @@ type dueLane struct {
 	Preview string `db:"preview"`
 }
 
-// dueLanes are the lanes of a kind that may be claimed, at most n, those that
-// have waited longest first.
-func (q *Queue) dueLanes(ctx context.Context, tx *store.Tx, control bool, n int) (lanes []dueLane, err error) {
+// maxClaimed is how many lanes dueLanes looks up.
+const maxClaimed = 64
+
+// dueLanes are the lanes of a kind that may be claimed, those that have waited
+// longest first, at most maxClaimed.
+func (q *Queue) dueLanes(ctx context.Context, tx *store.Tx, control bool) (lanes []dueLane, err error) {
 	now := tx.Time()
-	err = tx.Select(ctx, &lanes, `SELECT key, epoch, preview FROM lane WHERE pending = 1 AND owner = '' AND control = $3 AND `+due+` ORDER BY not_before LIMIT $4`+tx.SkipLocked(),
-		core.Stamp(now), q.far(now), control, n)
+	// The limit is no parameter: SQLite plans such a statement anew each time.
+	err = tx.Select(ctx, &lanes, `SELECT key, epoch, preview FROM lane WHERE pending = 1 AND owner = '' AND control = $3 AND `+due+`
+		ORDER BY not_before LIMIT 64`+tx.SkipLocked(), core.Stamp(now), q.far(now), control)
 	return lanes, err
 }
 
@@ -296,7 +293,7 @@ func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inbox
 		return nil
 	}
 	var rows []inboxRow
-	err := tx.Select(ctx, &rows, inboxColumns+` WHERE lane = $1 AND state IN ('ready', 'limited') AND seq > $2 ORDER BY seq LIMIT $3`, t.Lane, first.Seq, maxCollect-1)
+	err := tx.Select(ctx, &rows, inboxColumns+` WHERE lane = $1 AND state IN ('ready', 'limited') AND seq > $2 ORDER BY seq LIMIT 9`, t.Lane, first.Seq) // maxCollect - 1
 	if err != nil {
 		return err
 	}
