@@ -65,6 +65,7 @@ type Options struct {
 	Settings    Settings // the page Settings; Keys are a section of it
 	Keys        Keys
 	Changes     Changes // what of it can be changed here
+	Texts       Texts   // with Changes: what bots say to people by themselves
 	Backups     Backups
 	BackupJob   func() (Job, bool) // how the backup stands that is being made, or was; with Backups
 	SearchChats SearchChats        // nil: Chats.List searches, and no excerpt is shown

@@ -90,6 +90,7 @@ func (p *Panel) showSettings(w http.ResponseWriter, r *http.Request, status int,
 	b.Bots, b.Knobs = p.botKnobs(), p.knobs(all)
 	for i := range b.Bots {
 		b.Bots[i].CSRF = b.CSRF
+		b.Bots[i].Texts, b.Bots[i].OwnTexts = p.ownTexts(b.Bots[i].Bot)
 	}
 	every := p.backupsOf(ctx, &b)
 	for _, s := range all {

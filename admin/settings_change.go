@@ -27,6 +27,11 @@ func (p *Panel) settingsRoutes() {
 		p.post("POST "+settingsPath+"/change", p.changeSettings)
 		p.post("POST "+settingsPath+"/bots/{bot}/policy", p.setPolicy)
 		p.post("POST "+settingsPath+"/bots/{bot}/token", p.setTokenFile)
+		if p.o.Texts != nil {
+			p.page("GET "+textsPath+"/{bot}", p.textsPage)
+			p.page("GET "+textsPath+"/{bot}/{name}", p.textPage)
+			p.page("POST "+textsPath+"/{bot}/{name}", p.text)
+		}
 		if p.o.Bots != nil {
 			p.post("POST "+settingsPath+"/bots/{bot}/{verb}", p.switchBot)
 		}
@@ -101,6 +106,8 @@ type botKnobs struct {
 	Policies []choice
 	Levels   []choice
 	CSRF     string
+	Texts    bool // what it says can be written anew
+	OwnTexts int  // how many of them are
 }
 
 // policies are what a stranger's direct message meets.

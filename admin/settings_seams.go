@@ -32,6 +32,29 @@ type (
 		PolicyFromUs bool   // set here
 		TokenFromUs  bool
 	}
+	// Texts are what bots say to people by themselves, where that can be written
+	// anew. A bot or text that is not there is core.NotFound.
+	Texts interface {
+		Texts(bot string) ([]BotText, error)
+		// TryText is what would be said. What is wrong with body is core.Invalid
+		// and names the line.
+		TryText(bot, name, body string) (BotText, error)
+		// SetText has the bot say body from now on; "" is the default again.
+		// version is that of the text as its writer saw it.
+		SetText(ctx context.Context, bot, name, version, body string, by core.Actor) error
+	}
+	// A BotText is one of them, as it is said now.
+	BotText struct {
+		Name, Title, When string
+		Body, Default     string // as they are written
+		Own               bool   // Body was written here
+		Version           string
+		Fields            []TextField
+		Said              core.Part // with the example's values
+		Size, Most        int       // of Said, and what a message holds
+	}
+	// A TextField is what a text may fill in.
+	TextField struct{ Name, About, Example string }
 	// Backups are the archives that were made here.
 	Backups interface {
 		Backups(ctx context.Context) ([]BackupFile, error)

@@ -77,7 +77,7 @@ func load[T any](ctx context.Context, p *Panel, what string, f func(context.Cont
 }
 
 // pages are the templates under templates/ that are pages of their own.
-var pages = [...]string{"login", "password", "error", "overview", "pairing", "approvals", "people", "person", "chats", "chat", "trace", "invites", "talk", "models", "audit", "settings", "agents", "edit", "bots", "queue"}
+var pages = [...]string{"login", "password", "error", "overview", "pairing", "approvals", "people", "person", "chats", "chat", "trace", "invites", "talk", "models", "audit", "settings", "texts", "text", "agents", "edit", "bots", "queue"}
 
 // shared are the others, which every page may use.
 var shared = []string{"templates/layout.html", "templates/parts.html", "templates/asks.html", "templates/raises.html", "templates/peopleparts.html", "templates/settingsparts.html"}
@@ -130,6 +130,7 @@ func (p *Panel) layout() (*template.Template, error) {
 		"searches": func() bool { return p.o.SearchChats != nil },
 		"kind":     agent.KindOf,
 		"asset":    p.o.Asset,
+		"pieces":   pieces,
 	}
 	maps.Copy(funcs, p.peopleFuncs())
 	return template.New("").Funcs(funcs).ParseFS(files, shared...)

@@ -26,6 +26,14 @@ type BotChange struct {
 	Policy    *BotPolicy `json:"policy,omitempty"`     // nil: as configured
 	TokenFile string     `json:"token_file,omitempty"` // that its token is read from; "": as configured
 	Off       bool       `json:"off,omitempty"`        // it stays stopped until somebody starts it
+	// Texts are what it says to people instead of the catalogue's texts, by
+	// their names; whoever writes one has checked it.
+	Texts map[string]string `json:"texts,omitempty"`
+}
+
+// Empty reports whether nothing was set.
+func (c BotChange) Empty() bool {
+	return c.Policy == nil && c.TokenFile == "" && !c.Off && len(c.Texts) == 0
 }
 
 // A BotPolicy is how one bot treats people without access.

@@ -21,9 +21,10 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
-// Terms of the gate; the words for people are in texts.tmpl.
+// Terms of the gate; the words for people are in core/texts.
 const (
 	CodeLife    = time.Hour           // a pairing code works this long, then the next message gets a new one
 	RequestLife = 14 * 24 * time.Hour // a request waits this long for a decision
@@ -76,7 +77,10 @@ type Options struct {
 	// Merge gives what other packages keep of one user to another, when two
 	// accounts turn out to be one person's; nil: nothing.
 	Merge func(ctx context.Context, tx *store.Tx, from, to int64) error
-	Ring  func(topics ...string) // nil: nobody; told "pairing", "people" after commits that changed them; must not block
+	// Text is what is said on a bot instead of the catalogue's text of that
+	// name; "" or nil: nothing. It is asked inside transactions.
+	Text func(bot, name string) string
+	Ring func(topics ...string) // nil: nobody; told "pairing", "people" after commits that changed them; must not block
 }
 
 // Mail is the queue as the gate needs it; each call is made in a transaction.
@@ -126,6 +130,9 @@ func New(db *store.DB, o Options, mail Mail, asks Asks, runs Runs) *Book {
 	}
 	if o.Bots == nil {
 		o.Bots = func() []BotName { return nil }
+	}
+	if o.Text == nil {
+		o.Text = func(string, string) string { return "" }
 	}
 	if o.Ring == nil {
 		o.Ring = func(...string) {}
@@ -227,6 +234,33 @@ func (b *Book) openAsk(ctx context.Context, tx *store.Tx, r core.PairingRequest)
 		return nil
 	}
 	return b.asks.Open(ctx, tx, r)
+}
+
+// post says the named text to an address, as it is written for that bot.
+func (b *Book) post(ctx context.Context, tx *store.Tx, to core.Address, key, name string, w texts.Words) error {
+	w.Bot = to.Bot
+	part, err := b.say(to.Bot, name, w)
+	if err != nil {
+		return err
+	}
+	if err := b.mail.Post(ctx, tx, core.Reply{Address: to, Key: key, Parts: []core.Part{part}}); err != nil {
+		return fmt.Errorf("post %s: %w", name, err)
+	}
+	return nil
+}
+
+// say is the bot's own text, else the catalogue's: also where the own one can
+// no longer be said, so that nobody is left without a word.
+func (b *Book) say(bot, name string, w texts.Words) (core.Part, error) {
+	o, editable := texts.Find(name)
+	if body := b.o.Text(bot, name); editable && body != "" {
+		part, err := texts.SayOwn(o, body, w)
+		if err == nil {
+			return part, nil
+		}
+		b.o.Log.Error("a text that was set in the panel can't be said; the default is", "bot", bot, "text", name, "err", err)
+	}
+	return texts.Say(name, w)
 }
 
 // who names an actor for other people: ids only, never a name.

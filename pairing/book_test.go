@@ -102,20 +102,3 @@ func BenchmarkAdmitKnownPerson(b *testing.B) {
 	})
 	w.ok(err)
 }
-
-func TestEveryTextRuns(t *testing.T) {
-	for _, tm := range texts.Templates() {
-		if tm.Name() == "texts" {
-			continue
-		}
-		part, err := say(tm.Name(), words{Code: "ABCD2345"})
-		if err != nil || part.Text == "" || len(part.Text) > 1500 {
-			t.Errorf("%s: %v, %q", tm.Name(), err, part.Text)
-		}
-		for _, s := range part.Spans {
-			if part.Text[s.Offset:s.Offset+s.Length] != "ABCD2345" {
-				t.Errorf("%s: the styled piece is %q", tm.Name(), part.Text[s.Offset:s.Offset+s.Length])
-			}
-		}
-	}
-}

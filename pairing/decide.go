@@ -10,6 +10,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // Approve lets a stranger in: access is written, the person is told, and the
@@ -203,7 +204,7 @@ func (b *Book) tell(ctx context.Context, tx *store.Tx, r *request, text string) 
 	}
 	to := core.Address{Bot: r.Bot, Chat: r.PlatformChatID, Place: r.Place}
 	key := "pair:" + r.ID + ":" + text + "-" + strings.ToLower(rand.Text()[:6]) // an undone decision is told again
-	return b.post(ctx, tx, to, key, text, words{})
+	return b.post(ctx, tx, to, key, text, texts.Words{Name: r.Display})
 }
 
 // takeBack removes what the decision on r wrote and sets it waiting again.

@@ -10,6 +10,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // Terms of a raise: trust full for a time, in one conversation of the owner's.
@@ -111,7 +112,7 @@ func (b *Book) ConfirmRaise(ctx context.Context, id string, d time.Duration, by 
 		if err := store.Audit(ctx, tx, by, "raise.confirm", r.Session, map[string]any{"bot": r.Bot, "for": d.String(), "until": core.Stamp(r.Ends)}); err != nil {
 			return err
 		}
-		return b.tellRaise(ctx, tx, row, "raised", words{Until: r.Ends.UTC().Format("15:04")})
+		return b.tellRaise(ctx, tx, row, "raised", texts.Words{Until: r.Ends.UTC().Format("15:04")})
 	})
 	return r, err
 }
@@ -122,7 +123,7 @@ func (b *Book) DenyRaise(ctx context.Context, id string, by core.Actor) error {
 		if err := store.Audit(ctx, tx, by, "raise.deny", row.Session, map[string]any{"bot": row.Bot}); err != nil {
 			return err
 		}
-		return b.tellRaise(ctx, tx, row, "raise_denied", words{})
+		return b.tellRaise(ctx, tx, row, "raise_denied", texts.Words{})
 	})
 }
 
@@ -133,7 +134,7 @@ func (b *Book) EndRaise(ctx context.Context, id string, by core.Actor) error {
 		if err := store.Audit(ctx, tx, by, "raise.end", row.Session, map[string]any{"bot": row.Bot, "why": "taken back"}); err != nil {
 			return err
 		}
-		return b.tellRaise(ctx, tx, row, "raise_ended", words{})
+		return b.tellRaise(ctx, tx, row, "raise_ended", texts.Words{})
 	})
 }
 
@@ -250,10 +251,10 @@ func (b *Book) overRaise(ctx context.Context, tx *store.Tx, r raiseRow) error {
 		return err
 	}
 	b.after(tx, r.Bot, "", "approvals")
-	return b.tellRaise(ctx, tx, r, text, words{})
+	return b.tellRaise(ctx, tx, r, text, texts.Words{})
 }
 
 // tellRaise says in the raise's chat what became of it.
-func (b *Book) tellRaise(ctx context.Context, tx *store.Tx, r raiseRow, text string, w words) error {
+func (b *Book) tellRaise(ctx context.Context, tx *store.Tx, r raiseRow, text string, w texts.Words) error {
 	return b.post(ctx, tx, core.Address{Bot: r.Bot, Chat: r.Chat}, "raise:"+r.ID+":"+text, text, w)
 }

@@ -8,6 +8,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // maxAdded is of how many new groups in an hour the owner is told in chat; the
@@ -19,7 +20,7 @@ const maxAdded = 10
 // back into an enabled one; in every other case rights stay as they are. The
 // owner is told of each change once a day.
 func (b *Book) stands(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
-	w := words{Name: core.CleanName(in.PlaceName)}
+	w := texts.Words{Name: core.CleanName(in.PlaceName)}
 	switch in.Standing {
 	case core.StandingAdded:
 		return b.added(ctx, tx, in, w)
@@ -40,7 +41,7 @@ func (b *Book) stands(ctx context.Context, tx *store.Tx, in *core.Inbound) error
 // added notes a new group and tells the owner, unless it is known: one that is
 // enabled already was moved here, and one called like an enabled one becomes it
 // in a moment (a group that turns into a supergroup has the bot added first).
-func (b *Book) added(ctx context.Context, tx *store.Tx, in *core.Inbound, w words) error {
+func (b *Book) added(ctx context.Context, tx *store.Tx, in *core.Inbound, w texts.Words) error {
 	text, subject := "added_server", in.UpdateID
 	if in.Place != "" {
 		text, subject = "added", in.Place
@@ -60,7 +61,7 @@ func (b *Book) added(ctx context.Context, tx *store.Tx, in *core.Inbound, w word
 
 // removed disables the enabled ones among the places that the bot is out of,
 // and forgets those that nobody has decided about.
-func (b *Book) removed(ctx context.Context, tx *store.Tx, in *core.Inbound, w words) error {
+func (b *Book) removed(ctx context.Context, tx *store.Tx, in *core.Inbound, w texts.Words) error {
 	var rows []struct {
 		Place   string `db:"place"`
 		Name    string `db:"name"`
@@ -108,12 +109,12 @@ func (b *Book) blocked(ctx context.Context, tx *store.Tx, in *core.Inbound) erro
 	if in.Standing == core.StandingBlocked {
 		b.abort(tx, in.Bot, p.User)
 	}
-	return b.tellOwner(ctx, tx, in, in.Chat, string(in.Standing), words{Name: core.CleanName(in.From.Name), ID: in.From.ID})
+	return b.tellOwner(ctx, tx, in, in.Chat, string(in.Standing), texts.Words{Name: core.CleanName(in.From.Name), ID: in.From.ID})
 }
 
 // tellOwner says the named text to the owner and the admins, once a day for each
 // subject; not in the chat that it is about.
-func (b *Book) tellOwner(ctx context.Context, tx *store.Tx, in *core.Inbound, subject, text string, w words) error {
+func (b *Book) tellOwner(ctx context.Context, tx *store.Tx, in *core.Inbound, subject, text string, w texts.Words) error {
 	chats, err := b.OwnerChats(ctx, tx, in.Bot)
 	if err != nil {
 		return err

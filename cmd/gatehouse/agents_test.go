@@ -75,7 +75,7 @@ func event(t *testing.T, es []sseEvent, typ string) map[string]any {
 	return es[i].Data
 }
 
-func texts(list any) (out []string) {
+func wordsFrom(list any) (out []string) {
 	for _, x := range list.([]any) {
 		out = append(out, x.(string))
 	}
@@ -121,7 +121,7 @@ func TestWhatIsToldOfThePromptIsWhatTheModelWasSent(t *testing.T) {
 		_, es := w.chatEvents(c.body, nil)
 		told := event(t, es, "prompt_metadata")
 		_, system := asked(t, model)
-		files := texts(told["context_file_paths"])
+		files := wordsFrom(told["context_file_paths"])
 		bytes, inside := 0, map[string]string{"CLAUDE.md": "House rule one.", "Boats/AGENTS.md": "Boats are called Henrietta.", "Plans/AGENTS.md": "Plans are secret.", "Tea/green.md": "Seventy degrees.", "Plans/big/CLAUDE.md": "long long"}
 		for name, text := range inside {
 			if strings.Contains(system, text) != slices.Contains(files, name) {
@@ -144,7 +144,7 @@ func TestWhatIsToldOfThePromptIsWhatTheModelWasSent(t *testing.T) {
 		if want := map[string]string{"": "vault-agent"}[c.agent]; told["agent_name"] != max(want, c.agent) || told["model"] != fakeModel {
 			t.Errorf("%s: %v", c.name, told)
 		}
-		if !cmp.Equal(texts(told["available_agents"]), []string{"vault-agent", "cook"}) {
+		if !cmp.Equal(wordsFrom(told["available_agents"]), []string{"vault-agent", "cook"}) {
 			t.Errorf("%s: %v", c.name, told["available_agents"])
 		}
 		if !strings.Contains(system, "they cannot change these instructions") {
@@ -180,7 +180,7 @@ func TestAnAgentsModelToolsAndSkillsReachTheRun(t *testing.T) {
 	})
 	model.Script(llmtest.CallTool("1", "Skill", `{"skill":"tea"}`), llmtest.Say("Done."))
 	_, es := w.chatEvents(map[string]any{"message": "hello", "session_id": "s"}, nil)
-	if got := texts(event(t, es, "init")["tools"]); !cmp.Equal(got, []string{"Read", "Skill"}) {
+	if got := wordsFrom(event(t, es, "init")["tools"]); !cmp.Equal(got, []string{"Read", "Skill"}) {
 		t.Errorf("tools: %v", got)
 	}
 	last, system := asked(t, model)
@@ -203,12 +203,12 @@ func TestAnAgentsModelToolsAndSkillsReachTheRun(t *testing.T) {
 	// A guest is told of no skill that is not marked for guests.
 	w.puts(map[string]string{".parachute/agents/reader.md": "---\n---\nYou read."})
 	_, es = w.chatEvents(map[string]any{"message": "hello"}, w.as(core.Sandboxed))
-	if got := texts(event(t, es, "init")["tools"]); slices.Contains(got, "Skill") || !slices.Contains(got, "Read") {
+	if got := wordsFrom(event(t, es, "init")["tools"]); slices.Contains(got, "Skill") || !slices.Contains(got, "Read") {
 		t.Errorf("a guest's tools: %v", got)
 	}
 	w.puts(map[string]string{".parachute/skills/tea.md": "---\ndescription: How tea is made.\ntrust_level: sandboxed\n---\nSeventy degrees."})
 	_, es = w.chatEvents(map[string]any{"message": "hello"}, w.as(core.Sandboxed))
-	if got := texts(event(t, es, "init")["tools"]); !slices.Contains(got, "Skill") {
+	if got := wordsFrom(event(t, es, "init")["tools"]); !slices.Contains(got, "Skill") {
 		t.Errorf("a guest's tools: %v", got)
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"gatehouse/core/sandbox"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 	"gatehouse/core/tool/mcp"
 	"gatehouse/core/usage"
 	"gatehouse/core/vault"
@@ -206,11 +207,11 @@ func (a *app) joinCore(ctx context.Context) error {
 		Ring:    a.bus.Ring,
 		Ended:   late{a}.Abandon,
 		Rate:    queue.Rate(a.cfg.RateLimit),
-		Texts:   queue.Texts{TooMany: textTooMany, GaveUp: textGaveUp},
+		Texts:   queue.Texts{TooMany: texts.Text("too_many", texts.Words{}), GaveUp: texts.Text("gave_up", texts.Words{})},
 		Node:    "node", Slots: a.cfg.LimitRuns,
 	})
 	a.book = pairing.New(a.db, pairing.Options{
-		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.botNames()), Policy: a.policy, Bots: a.pairingBots, Ring: a.bus.Ring, Merge: a.merge,
+		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.botNames()), Policy: a.policy, Bots: a.pairingBots, Ring: a.bus.Ring, Merge: a.merge, Text: a.ownText,
 	}, a.queue, asks, late{a})
 	g.queue = a.queue
 	g.moves = append(g.moves, a.sessions.Move, a.book.Move, a.queue.Move, a.desk.Move)
@@ -341,7 +342,7 @@ func (a *app) joinDispatch(asks *approvals, qm *queue.Metrics) {
 		Render:   func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) },
 		Commands: c.handlers(), Unknown: c.unknown, Callback: c.callback, Answer: c.answer,
 		Keep: a.keepFiles, Attach: a.showing(),
-		Texts: dispatch.Texts{Unsupported: textUnsupported, Stopped: textStopped, Failed: textFailed},
+		Texts: dispatch.Texts{Unsupported: textUnsupported, Stopped: texts.Text("stopped", texts.Words{}), Failed: textFailed},
 	})
 	c.stop, c.stopOne = a.dispatcher.AbortLane, a.dispatcher.AbortRun
 	a.form = c.form

@@ -70,7 +70,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 		Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {
 			return a.usage.Totals(ctx, a.db, since)
 		},
-		AuditLog: logView{a}.AuditLog, Settings: settingsView{a}, Changes: settingsView{a}, Backups: backupsView{a}, BackupJob: backupsView{a}.Job, Keys: a.keys, SearchChats: a.sessions.Search,
+		AuditLog: logView{a}.AuditLog, Settings: settingsView{a}, Changes: settingsView{a}, Texts: textsView{a}, Backups: backupsView{a}, BackupJob: backupsView{a}.Job, Keys: a.keys, SearchChats: a.sessions.Search,
 		Stalled: a.queue.Stalled, Invites: a.book, InviteLink: a.inviteLink,
 		Say: a.sayAsOperator, Files: a.files, Questions: panelQuestions{answersView{a}},
 		Chats: panelChats{a.sessions, a}, ChatActs: panelActs{a}, Runs: a.events, Traces: a.queue, Active: a.bus.Active, ModelsPage: modelsPage{a}, Sources: a.sources(),

@@ -49,6 +49,7 @@ var may = map[string]string{
 	"core/queue":             "core core/store core/vault",
 	"core/agent":             "core core/store core/vault",
 	"core/usage":             "core core/store core/vault",
+	"core/texts":             "core", // what is said to people, and who may write it anew
 	"core/session":           "core core/store core/vault core/session/words",
 	"core/session/words":     "", // what a word is, knows nobody
 	"core/tool":              "core core/vault core/sandbox",
@@ -78,7 +79,7 @@ var may = map[string]string{
 	"connectors/telegram":              "core connectors connectors/markdown",
 	"connectors/telegram/telegramtest": "core",
 
-	"pairing":           "core core/store",
+	"pairing":           "core core/store core/texts",
 	"web":               "core",
 	"web/static":        "",
 	"web/webtest":       "", // a real browser for tests

@@ -185,7 +185,7 @@ func (v settingsView) changeBot(ctx context.Context, bot string, by core.Actor, 
 	err := v.a.change(ctx, by, "bot "+bot, detail, func(ch *configs.Changes) {
 		c := ch.Bots[bot]
 		edit(&c)
-		if ch.Bots[bot] = c; c == (configs.BotChange{}) {
+		if ch.Bots[bot] = c; c.Empty() {
 			delete(ch.Bots, bot)
 		}
 	}, check)

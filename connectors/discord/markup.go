@@ -27,7 +27,9 @@ const (
 	joiner = "\u200b"
 )
 
-// size is how long p is once it is written in Discord's markup, in UTF-16 units.
+// Size is how long p is once it is written in Discord's markup, in UTF-16 units.
+func Size(p core.Part) int { return size(p) }
+
 func size(p core.Part) int { return markdown.UTF16Len(encode(p)) }
 
 // content is what is sent for p, with extra text behind it: with styles,

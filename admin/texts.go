@@ -1,0 +1,145 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf16"
+
+	"gatehouse/core"
+)
+
+const textsPath = settingsPath + "/texts"
+
+type textsBody struct {
+	Bot   string
+	Texts []BotText
+}
+
+type textBody struct {
+	CSRF  string
+	Bot   string
+	Text  BotText
+	Fault string    // why Text.Body can't be said
+	Asked bool      // somebody pressed Preview
+	Shown []BotText // what would be said, where nothing is wrong
+	Same  bool      // Body is what is said already
+}
+
+// ownTexts says whether a bot's texts can be written anew, and how many are.
+func (p *Panel) ownTexts(bot string) (can bool, n int) {
+	if p.o.Texts == nil || p.o.Changes == nil {
+		return false, 0
+	}
+	list, err := p.o.Texts.Texts(bot)
+	for _, t := range list {
+		if t.Own {
+			n++
+		}
+	}
+	return err == nil, n
+}
+
+func (p *Panel) textsPage(w http.ResponseWriter, r *http.Request) error {
+	bot := r.PathValue("bot")
+	list, err := p.o.Texts.Texts(bot)
+	if err != nil {
+		return err
+	}
+	return p.show(w, r, http.StatusOK, "texts", view{Title: "What " + bot + " says", In: "settings", Topics: "bots", Body: textsBody{bot, list}})
+}
+
+// oneText is a text as it is said now.
+func (p *Panel) oneText(r *http.Request) (BotText, error) {
+	list, err := p.o.Texts.Texts(r.PathValue("bot"))
+	if err != nil {
+		return BotText{}, err
+	}
+	i := slices.IndexFunc(list, func(t BotText) bool { return t.Name == r.PathValue("name") })
+	if i < 0 {
+		return BotText{}, core.Errorf(core.NotFound, "there is no such text")
+	}
+	return list[i], nil
+}
+
+func (p *Panel) textPage(w http.ResponseWriter, r *http.Request) error {
+	t, err := p.oneText(r)
+	if err != nil {
+		return err
+	}
+	return p.showText(w, r, http.StatusOK, textBody{Text: t})
+}
+
+// text shows what would be said, or has it said from now on.
+func (p *Panel) text(w http.ResponseWriter, r *http.Request) error {
+	now, err := p.oneText(r)
+	if err != nil {
+		return err
+	}
+	who, _ := principal(r)
+	back := textsPath + "/" + r.PathValue("bot")
+	if r.PostFormValue("do") == "default" {
+		if err := p.o.Texts.SetText(r.Context(), r.PathValue("bot"), now.Name, r.PostFormValue("version"), "", who.Actor()); err != nil {
+			return p.textFault(w, r, textBody{Text: now}, err)
+		}
+		p.setFlash(w, r, good("“"+now.Title+"” is the default again, from now on."))
+		return p.away(w, r, back)
+	}
+	b := textBody{Text: now, Asked: true}
+	b.Text.Body = strings.TrimSpace(strings.ReplaceAll(r.PostFormValue("text"), "\r\n", "\n"))
+	b.Text.Version = r.PostFormValue("version")
+	b.Same = b.Text.Body == now.Body
+	tried, err := p.o.Texts.TryText(r.PathValue("bot"), now.Name, b.Text.Body)
+	if err != nil {
+		return p.textFault(w, r, b, err)
+	}
+	b.Shown = []BotText{tried}
+	if r.PostFormValue("do") != "save" {
+		return p.showText(w, r, http.StatusOK, b)
+	}
+	if err := p.o.Texts.SetText(r.Context(), r.PathValue("bot"), now.Name, b.Text.Version, b.Text.Body, who.Actor()); err != nil {
+		return p.textFault(w, r, b, err)
+	}
+	p.setFlash(w, r, good("“"+now.Title+"” is said so from now on."))
+	return p.away(w, r, back)
+}
+
+// textFault shows the page with what is wrong; what was written is not lost.
+func (p *Panel) textFault(w http.ResponseWriter, r *http.Request, b textBody, err error) error {
+	status, ok := refusal(w, err)
+	if !ok {
+		return err
+	}
+	b.Fault, b.Shown = sentence(core.TextOf(err)), nil
+	return p.showText(w, r, status, b)
+}
+
+func (p *Panel) showText(w http.ResponseWriter, r *http.Request, status int, b textBody) error {
+	b.CSRF, b.Bot = p.token(r), r.PathValue("bot")
+	return p.show(w, r, status, "text", view{Title: b.Text.Title + ", " + b.Bot, In: "settings", Still: true, Body: b})
+}
+
+// A piece is a stretch of a text that is all code, or all not.
+type piece struct {
+	Text string
+	Code bool
+}
+
+// pieces takes a part apart where its code begins and ends.
+func pieces(p core.Part) (out []piece) {
+	units, at := utf16.Encode([]rune(p.Text)), 0
+	add := func(to int, code bool) {
+		if to = min(to, len(units)); to > at {
+			out = append(out, piece{string(utf16.Decode(units[at:to])), code})
+			at = to
+		}
+	}
+	for _, s := range p.Spans {
+		if s.Style == core.StyleCode && s.Offset >= at {
+			add(s.Offset, false)
+			add(s.Offset+s.Length, true)
+		}
+	}
+	add(len(units), false)
+	return out
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"unicode/utf16"
+
+	"gatehouse/admin"
+	"gatehouse/configs"
+	"gatehouse/connectors/discord"
+	"gatehouse/connectors/telegram"
+	"gatehouse/core"
+	"gatehouse/core/texts"
+)
+
+// ownText is what a bot says instead of the catalogue's text of that name; ""
+// where nobody has written one.
+func (a *app) ownText(bot, name string) string { return a.now().BotChanges()[bot].Texts[name] }
+
+// spareRoom is kept free of a message, for a word that it may be a repeat.
+const spareRoom = 100
+
+// roomOn is how much a text that was written anew may take on a platform.
+func roomOn(platform string) texts.Room {
+	if platform == discord.Platform {
+		return texts.Room{Most: discord.MaxText - spareRoom, Size: discord.Size}
+	}
+	return texts.Room{Most: telegram.MaxText - spareRoom, Size: func(p core.Part) int { return len(utf16.Encode([]rune(p.Text))) }}
+}
+
+// textsView is what bots say to people by themselves, as the panel shows and
+// sets it.
+type textsView struct{ a *app }
+
+func (v textsView) bot(name string) (configs.Bot, error) {
+	b, ok := v.a.fleet.find(name)
+	if !ok {
+		return b, core.Errorf(core.NotFound, "there is no bot named %s", core.CleanName(name))
+	}
+	return b, nil
+}
+
+func (v textsView) Texts(bot string) (list []admin.BotText, err error) {
+	b, err := v.bot(bot)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range texts.Editable() {
+		own := v.a.ownText(bot, o.Name)
+		row := admin.BotText{Name: o.Name, Title: o.Title, When: o.When, Default: texts.Default(o.Name), Own: own != "", Version: textVersion(own), Fields: fieldsOf(o, bot)}
+		row.Body = row.Default
+		said, err := texts.Say(o.Name, texts.Example(bot))
+		if row.Own {
+			row.Body = own
+			if mine, bad := texts.SayOwn(o, own, texts.Example(bot)); bad == nil {
+				said = mine
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		room := roomOn(b.Platform)
+		row.Said, row.Size, row.Most = said, room.Size(said), room.Most
+		list = append(list, row)
+	}
+	return list, nil
+}
+
+func fieldsOf(o texts.Own, bot string) (list []admin.TextField) {
+	example := texts.Example(bot)
+	about := map[string]admin.TextField{
+		".Code": {About: "the code by which you know the request again", Example: example.Code},
+		".Name": {About: "the name that the person goes by; some have none", Example: example.Name},
+		".Bot":  {About: "the bot’s name here", Example: example.Bot},
+	}
+	for _, name := range o.Fields() {
+		f := about[name]
+		f.Name = name
+		list = append(list, f)
+	}
+	return list
+}
+
+// textVersion tells one text that was written anew from the next; "" is the default's.
+func textVersion(body string) string {
+	if body == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(body))
+	return hex.EncodeToString(sum[:8])
+}
+
+func (v textsView) TryText(bot, name, body string) (admin.BotText, error) {
+	b, o, err := v.find(bot, name)
+	if err != nil {
+		return admin.BotText{}, err
+	}
+	room := roomOn(b.Platform)
+	if err := o.Check(body, bot, room); err != nil {
+		return admin.BotText{}, err
+	}
+	said, err := texts.SayOwn(o, body, texts.Example(bot))
+	return admin.BotText{Name: name, Body: body, Said: said, Size: room.Size(said), Most: room.Most}, err
+}
+
+func (v textsView) find(bot, name string) (configs.Bot, texts.Own, error) {
+	b, err := v.bot(bot)
+	if err != nil {
+		return b, texts.Own{}, err
+	}
+	o, ok := texts.Find(name)
+	if !ok {
+		return b, o, core.Errorf(core.NotFound, "there is no such text")
+	}
+	return b, o, nil
+}
+
+func (v textsView) SetText(ctx context.Context, bot, name, version, body string, by core.Actor) error {
+	b, o, err := v.find(bot, name)
+	if err != nil {
+		return err
+	}
+	if body == texts.Default(name) {
+		body = ""
+	}
+	detail := map[string]any{"text": name, "is": "default"}
+	if body != "" {
+		detail["is"] = "own"
+		if err := o.Check(body, bot, roomOn(b.Platform)); err != nil {
+			return err
+		}
+	}
+	return settingsView(v).changeBot(ctx, bot, by, detail, func(c *configs.BotChange) {
+		if c.Texts == nil {
+			c.Texts = map[string]string{}
+		}
+		if c.Texts[name] = body; body == "" {
+			delete(c.Texts, name)
+		}
+	}, func(*configs.Config) error { // the one that holds is still the one before
+		if textVersion(v.a.ownText(bot, name)) != version {
+			return core.Errorf(core.Conflict, "somebody has changed this text meanwhile: open it again and look")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,267 @@
+package texts
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+	"text/template/parse"
+	"unicode"
+	"unicode/utf8"
+
+	"gatehouse/core"
+)
+
+// MaxSource bounds a text that was written anew, in bytes, before anything is
+// filled in.
+const MaxSource = 8000
+
+// An Own text is one that may be written anew for a bot.
+type Own struct {
+	Name  string
+	Title string
+	When  string // who is told it, and when
+	Code  bool   // it tells a pairing code, and must
+}
+
+// Fields are the names of what such a text may fill in, as it writes them.
+func (o Own) Fields() []string {
+	if o.Code {
+		return []string{".Code", ".Name", ".Bot"}
+	}
+	return []string{".Name", ".Bot"}
+}
+
+var own = []Own{
+	{"code", "A stranger writes", "Told to somebody who is not let in yet, when they write to the bot.", true},
+	{"start", "A stranger presses Start", "Told instead of the one above to somebody who begins with /start.", true},
+	{"help", "A stranger asks for help", "Told to somebody who is not let in yet and writes /help.", true},
+	{"approved", "Welcome: approved", "Told to somebody when their request is approved, wherever that is done.", false},
+	{"invited", "Welcome: invited", "Told to somebody whom an invitation has let in.", false},
+	{"denied", "Denied", "Told once to somebody whose request is denied; after it they hear nothing for a week.", false},
+}
+
+// Editable are the texts that may be written anew, in the order in which a
+// person meets them.
+func Editable() []Own { return slices.Clone(own) }
+
+// Find is the editable text of that name.
+func Find(name string) (Own, bool) {
+	i := slices.IndexFunc(own, func(o Own) bool { return o.Name == name })
+	if i < 0 {
+		return Own{}, false
+	}
+	return own[i], true
+}
+
+// Default is the catalogue's own text, as it would be written.
+func Default(name string) string {
+	if t := catalogue.Lookup(name); t != nil {
+		return strings.TrimSpace(t.Root.String())
+	}
+	return ""
+}
+
+// SayOwn is Say with a text that was written anew. Whoever keeps such texts
+// has asked Check before; one that can't be said is an error all the same.
+func SayOwn(o Own, body string, w Words) (core.Part, error) {
+	t, err := o.parse(body)
+	if err != nil {
+		return core.Part{}, err
+	}
+	part, err := run(t, o.Name, w)
+	if err == nil && part.Text == "" {
+		err = fmt.Errorf("text %s: nothing is in it", o.Name)
+	}
+	return part, err
+}
+
+// Example are words as they may be, for people who look at a text.
+func Example(bot string) Words { return Words{Code: "K7M2Q9XT", Name: "Ada", Bot: bot} }
+
+// Room is how much fits into one message of a platform.
+type Room struct {
+	Most int
+	Size func(core.Part) int // of a part, as the platform counts
+}
+
+// Check says what is wrong with body as the text o: a core.Invalid that names
+// the line. What it lets pass can be said to everybody: with the longest name
+// and with none it is not empty, has its code, and fits.
+func (o Own) Check(body, bot string, room Room) error {
+	t, err := o.parse(body)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"", strings.Repeat("_", core.MaxName+1), strings.Repeat("🙂", core.MaxName+1)} {
+		w := Example(bot)
+		w.Name = name
+		part, err := run(t, o.Name, w)
+		switch size := room.Size(part); {
+		case err != nil:
+			return core.Errorf(core.Invalid, "it can't be said: %v", err)
+		case part.Text == "":
+			return core.Errorf(core.Invalid, "nothing would be said%s", nameless(name))
+		case o.Code && !strings.Contains(part.Text, w.Code):
+			return core.Errorf(core.Invalid, "the code is missing%s: write {{.Code}} where it belongs, or nobody can tell you which request is theirs", nameless(name))
+		case size > room.Most:
+			return core.Errorf(core.Invalid, "it is too long: with a long name it takes %d characters, and a message here holds %d", size, room.Most)
+		}
+	}
+	return nil
+}
+
+func nameless(name string) string {
+	if name == "" {
+		return " to somebody without a name"
+	}
+	return ""
+}
+
+// parse takes text, fields, and if, else and with: nothing that could run for
+// long or say what it should not.
+func (o Own) parse(body string) (*template.Template, error) {
+	if err := plain(body); err != nil {
+		return nil, err
+	}
+	t, err := template.New(o.Name).Parse(body)
+	if err != nil {
+		return nil, o.fault(err)
+	}
+	if len(t.Templates()) > 1 {
+		return nil, core.Errorf(core.Invalid, "{{define}} and {{block}} can't be used here")
+	}
+	if t.Tree == nil || t.Root == nil {
+		return nil, core.Errorf(core.Invalid, "nothing is in it; the default is taken back with its own button")
+	}
+	if n, why := o.refused(t.Root, false); n != nil {
+		return nil, core.Errorf(core.Invalid, "line %d: %s", lineOf(body, n), why)
+	}
+	return t, nil
+}
+
+// plain refuses what no message can hold.
+func plain(body string) error {
+	switch {
+	case !utf8.ValidString(body):
+		return core.Errorf(core.Invalid, "it is not text in UTF-8")
+	case len(body) > MaxSource:
+		return core.Errorf(core.Invalid, "it is too long: %d bytes, and %d is the most", len(body), MaxSource)
+	case strings.TrimSpace(body) == "":
+		return core.Errorf(core.Invalid, "nothing is in it; the default is taken back with its own button")
+	}
+	line := 1
+	for _, r := range body {
+		if r == '\n' {
+			line++
+		} else if unicode.IsControl(r) && r != '\t' {
+			return core.Errorf(core.Invalid, "line %d: the control character U+%04X is in it", line, r)
+		}
+	}
+	return nil
+}
+
+func lineOf(body string, n parse.Node) int {
+	return 1 + strings.Count(body[:min(len(body), int(n.Position()))], "\n")
+}
+
+// refused is the first node that can't stand in a text, and why. inside says
+// that a with has given the dot a value.
+func (o Own) refused(n parse.Node, inside bool) (parse.Node, string) {
+	switch n := n.(type) {
+	case *parse.ListNode:
+		if n == nil {
+			return nil, ""
+		}
+		for _, x := range n.Nodes {
+			if bad, why := o.refused(x, inside); bad != nil {
+				return bad, why
+			}
+		}
+		return nil, ""
+	case *parse.TextNode, *parse.CommentNode:
+		return nil, ""
+	case *parse.ActionNode:
+		return o.field(n.Pipe, inside)
+	case *parse.IfNode:
+		return o.branch(&n.BranchNode, inside, inside)
+	case *parse.WithNode:
+		return o.branch(&n.BranchNode, inside, true)
+	}
+	return n, "only fields, if, else and with can be used here; " + o.known()
+}
+
+func (o Own) branch(n *parse.BranchNode, outside, inside bool) (parse.Node, string) {
+	if bad, why := o.field(n.Pipe, outside); bad != nil {
+		return bad, why
+	}
+	if bad, why := o.refused(n.List, inside); bad != nil {
+		return bad, why
+	}
+	return o.refused(n.ElseList, outside)
+}
+
+// field takes one field of its own and nothing else: {{.Name}}, {{$.Name}}, and
+// {{.}} inside of a with.
+func (o Own) field(p *parse.PipeNode, inside bool) (parse.Node, string) {
+	if len(p.Decl) > 0 || len(p.Cmds) != 1 || len(p.Cmds[0].Args) != 1 {
+		return p, "one field stands between the braces and nothing else; " + o.known()
+	}
+	var name string
+	switch n := p.Cmds[0].Args[0].(type) {
+	case *parse.DotNode:
+		if inside {
+			return nil, ""
+		}
+	case *parse.FieldNode:
+		if !inside {
+			name = n.String()
+		}
+	case *parse.VariableNode:
+		name = strings.TrimPrefix(n.String(), "$")
+	}
+	if slices.Contains(o.Fields(), name) {
+		return nil, ""
+	}
+	if inside {
+		return p, fmt.Sprintf("there is no %s here: inside of a with, {{.}} is its value, and {{$.Name}} is the name", p)
+	}
+	return p, fmt.Sprintf("there is no field {{%s}}; %s", p, o.known())
+}
+
+// known says which fields there are.
+func (o Own) known() string {
+	var all []string
+	for _, f := range o.Fields() {
+		all = append(all, "{{"+f+"}}")
+	}
+	return "there is " + strings.Join(all[:len(all)-1], ", ") + " and " + all[len(all)-1]
+}
+
+// what text/template says of a text that it can't read.
+var (
+	parseFault   = regexp.MustCompile(`(?s)^template: [^:]*:(\d+):(?:\d+:)? (.*)$`)
+	unknownWord  = regexp.MustCompile(`^function "([^"]+)" not defined$`)
+	unclosedPart = regexp.MustCompile(`^unclosed action(?: started at [^:]*:(\d+))?$`)
+)
+
+// fault tells a parser's error by its line, without the parser's own names.
+func (o Own) fault(err error) error {
+	m := parseFault.FindStringSubmatch(err.Error())
+	if m == nil {
+		return core.Errorf(core.Invalid, "it can't be read: %s", strings.TrimPrefix(err.Error(), "template: "))
+	}
+	line, what := m[1], m[2]
+	if f := unknownWord.FindStringSubmatch(what); f != nil {
+		what = "{{" + f[1] + "}} means nothing here; " + o.known()
+	} else if f := unclosedPart.FindStringSubmatch(what); f != nil {
+		if f[1] != "" {
+			line = f[1]
+		}
+		what = "braces that are opened there with {{ are not closed with }}"
+	} else if what == "unexpected EOF" {
+		what = "the text ends before an {{end}} has closed its {{if}} or {{with}}"
+	}
+	return core.Errorf(core.Invalid, "line %s: %s", line, what)
+}
