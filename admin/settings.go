@@ -30,6 +30,7 @@ type (
 	Keys interface {
 		List(ctx context.Context, limit int) ([]auth.KeyRow, error)
 		Create(ctx context.Context, n auth.NewKey, by core.Actor) (secret string, row auth.KeyRow, err error)
+		Change(ctx context.Context, id string, c auth.KeyChange, by core.Actor) (auth.KeyRow, error)
 		Revoke(ctx context.Context, id string, by core.Actor) error
 	}
 )
@@ -172,6 +173,18 @@ func (p *Panel) newKey(w http.ResponseWriter, r *http.Request) error {
 	}
 	return p.showSettings(w, r, http.StatusOK, b)
 }
+
+func (p *Panel) changeKey(r *http.Request, by core.Actor) (flash, string, error) {
+	label, scopes := r.PostFormValue("label"), append([]string{}, r.PostForm["scope"]...) // no box ticked is no scope
+	row, err := p.o.Keys.Change(r.Context(), r.PathValue("id"), auth.KeyChange{Label: &label, Scopes: &scopes}, by)
+	may := "nothing"
+	if len(row.Scopes) > 0 {
+		may = strings.Join(row.Scopes, ", ")
+	}
+	return good("The key “" + row.Label + "” may from now on: " + may + "."), settingsPath + "#keys-h", err
+}
+
+func (k keyView) May(scope string) bool { return slices.Contains(k.Scopes, scope) }
 
 func (p *Panel) revokeKey(r *http.Request, by core.Actor) (flash, string, error) {
 	return good("The key is revoked: what it asks for is refused, and what it has running ends."), settingsPath + "#keys-h", p.o.Keys.Revoke(r.Context(), r.PathValue("id"), by)

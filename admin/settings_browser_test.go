@@ -54,3 +54,35 @@ func TestABackupIsFollowedInABrowser(t *testing.T) {
 	s.world.didLast(t, "backup", "delete "+name)
 	b.Eventually(`window.sameDocument === true`)
 }
+
+// At a desk and on a phone a text is seen before it is said; a fault keeps what
+// was written.
+func TestATextIsWrittenAnewInABrowser(t *testing.T) {
+	for name, width := range map[string]int64{"desk": 1280, "phone": 360} {
+		t.Run(name, func(t *testing.T) {
+			s, b := atDesk(t, "/admin/settings")
+			b.Look(width, 780, "light")
+			b.Click(`#bot-family .go a`)
+			b.Says(`#text-code .bubble`, "Ciao Ada! Il tuo codice: K7M2Q9XT")
+			b.Click(`#text-approved a.button`)
+			b.Says(`h1`, "Welcome: approved")
+			b.Eventually(`(document.querySelector("textarea").value = "Avanti, {{.Nome}}!", true)`)
+			b.Click(`button[value=preview]`)
+			b.Says(`#fault`, "Line 1: there is no field {{.Nome}}; there is {{.Name}} and {{.Bot}}")
+			b.Eventually(`document.querySelector("textarea").value === "Avanti, {{.Nome}}!"`)
+			b.Keep("admin-text-fault-"+name, b.WholePicture())
+			b.Eventually(`(document.querySelector("textarea").value = "Avanti, {{.Name}}!", true)`)
+			b.Click(`button[value=preview]`)
+			b.Says(`#preview .bubble`, "Avanti, Ada!")
+			b.Eventually(`document.documentElement.scrollWidth <= document.documentElement.clientWidth`)
+			b.Keep("admin-text-preview-"+name, b.WholePicture())
+			b.Click(`button[value=save]`)
+			b.Says(`#text-approved .bubble`, "Avanti, Ada!")
+			b.Says(`#text-approved .pill`, "panel")
+			b.Click(`#text-approved a.button`)
+			b.Click(`button[value=default]`)
+			b.Says(`#text-approved .pill`, "default")
+			s.world.didLast(t, `text family approved "Avanti, {{.Name}}!"`, `text family approved ""`)
+		})
+	}
+}

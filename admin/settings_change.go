@@ -21,6 +21,7 @@ func (p *Panel) settingsRoutes() {
 	p.post("POST "+settingsPath+"/log", p.setLogLevel)
 	if p.o.Keys != nil {
 		p.page("POST "+settingsPath+"/keys", p.newKey)
+		p.post("POST "+settingsPath+"/keys/{id}/change", p.changeKey)
 		p.post("POST "+settingsPath+"/keys/{id}/revoke", p.revokeKey)
 	}
 	if p.o.Changes != nil {

@@ -54,7 +54,7 @@ func (w *world) openSettings(db *store.DB, o *admin.Options) {
 	o.Settings = settingsWorld{w}
 	w.keys = auth.NewKeys(db, w.clock, nil)
 	o.Keys = w.keys
-	o.Changes, o.Backups, o.BackupJob = knobWorld{w}, backupWorld{w}, backupWorld{w}.Job
+	o.Changes, o.Texts, o.Backups, o.BackupJob = knobWorld{w}, textWorld{w}, backupWorld{w}, backupWorld{w}.Job
 	o.AuditLog = func(ctx context.Context, f store.AuditFilter) ([]store.AuditEvent, string, error) {
 		if err := w.fault(); err != nil {
 			return nil, "", err
@@ -101,6 +101,15 @@ func TestAKeyIsShownOnceAndRevoked(t *testing.T) {
 		t.Fatalf("the key that was shown: %+v %v %v", row, ok, err)
 	}
 	s.get("/admin/settings").lacks(t, secret)
+	change := "/admin/settings/keys/" + row.ID + "/change"
+	s.get("/admin/settings").has(t, `action="`+change+`"`, `value="read" checked`, `value="send">`)
+	s.post(change, url.Values{"label": {"alerts <b>"}, "scope": {"send"}}).has(t, "The key “alerts &lt;b&gt;” may from now on: send.", "<bdi>alerts &lt;b&gt;</bdi>")
+	if row, ok, err = s.world.keys.Find(t.Context(), secret); err != nil || !ok || row.Label != "alerts <b>" || strings.Join(row.Scopes, " ") != "send" || row.Trust != core.Sandboxed {
+		t.Errorf("the same secret opens %+v %v %v", row, ok, err)
+	}
+	s.post(change, url.Values{"label": {"alerts"}}).has(t, "may from now on: nothing.")
+	s.post(change, url.Values{"label": {" "}}).has(t, "flash bad", "A key needs a label")
+	s.post(change, url.Values{"label": {"x"}, "scope": {"root"}}).has(t, "flash bad", "is not one of")
 	s.post("/admin/settings/keys/"+row.ID+"/revoke", nil).has(t, "The key is revoked")
 	if _, ok, _ := s.world.keys.Find(t.Context(), secret); ok {
 		t.Error("a revoked key still opens")

@@ -17,21 +17,23 @@ import (
 // in here; the walk fails without.
 func (s *site) places() map[string][]string {
 	return map[string][]string{
-		"GET /admin/chats/{id}":              {"/admin/chats/" + s.world.ada, "/admin/chats/" + s.world.mine},
-		"GET /admin/chats/trace":             {"/admin/chats/trace?run=" + adaRun},
-		"GET /admin/agents/edit":             {editNotes},
-		"GET /admin/people":                  {"/admin/people", "/admin/people?q=ines"},
-		"GET /admin/people/{user}":           {"/admin/people/2"},
-		"GET /admin/people/{user}/export":    nil, // a file
-		"GET /admin/settings/backups/{name}": nil, // a file
-		"GET /admin/chats":                   {"/admin/chats", "/admin/chats?q=potatoes"},
-		"GET /admin/{$}":                     {"/admin"},
-		"GET /admin/audit/export":            nil, // a file
-		"GET /admin/chats/{id}/file":         nil, // a file
-		"GET /admin/events":                  nil, // a stream
-		"GET /admin/":                        nil, // whatever else: 404
-		"GET /admin":                         nil,
-		"GET /admin/login":                   nil, // for who is not signed in
+		"GET /admin/chats/{id}":                  {"/admin/chats/" + s.world.ada, "/admin/chats/" + s.world.mine},
+		"GET /admin/chats/trace":                 {"/admin/chats/trace?run=" + adaRun},
+		"GET /admin/agents/edit":                 {editNotes},
+		"GET /admin/people":                      {"/admin/people", "/admin/people?q=ines"},
+		"GET /admin/people/{user}":               {"/admin/people/2"},
+		"GET /admin/people/{user}/export":        nil, // a file
+		"GET /admin/settings/backups/{name}":     nil, // a file
+		"GET /admin/settings/texts/{bot}":        {"/admin/settings/texts/family"},
+		"GET /admin/settings/texts/{bot}/{name}": {"/admin/settings/texts/family/code"},
+		"GET /admin/chats":                       {"/admin/chats", "/admin/chats?q=potatoes"},
+		"GET /admin/{$}":                         {"/admin"},
+		"GET /admin/audit/export":                nil, // a file
+		"GET /admin/chats/{id}/file":             nil, // a file
+		"GET /admin/events":                      nil, // a stream
+		"GET /admin/":                            nil, // whatever else: 404
+		"GET /admin":                             nil,
+		"GET /admin/login":                       nil, // for who is not signed in
 	}
 }
 
@@ -72,6 +74,10 @@ func pageName(s *site, path string) string {
 		return "chat-running"
 	case editNotes:
 		return "agents-edit"
+	case "/admin/settings/texts/family":
+		return "settings-texts"
+	case "/admin/settings/texts/family/code":
+		return "settings-text"
 	}
 	path, query, _ := strings.Cut(strings.TrimPrefix(path, "/admin/"), "?")
 	if strings.HasPrefix(query, "q=") {

@@ -172,6 +172,13 @@ func (w *world) unsafeRoutes() map[string]func() change {
 		"POST /api/keys": func() change {
 			return change{path: "/api/keys", body: map[string]any{"label": "Zebra", "trust_level": "vault", "scopes": []string{"chat"}, "expires_at": time.Now().Add(time.Hour)}}
 		},
+		"PATCH /api/keys/{id}": func() change {
+			_, row, err := w.app.keys.Create(w.t.Context(), auth.NewKey{Label: "Antelope", User: core.Operator, Trust: core.Vault}, cli)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			return change{path: "/api/keys/" + row.ID, body: map[string]any{"label": "Zebra", "scopes": []string{"chat"}}}
+		},
 		"DELETE /api/keys/{id}": func() change {
 			_, row, err := w.app.keys.Create(w.t.Context(), auth.NewKey{Label: "spare", User: core.Operator, Trust: core.Vault}, cli)
 			if err != nil {

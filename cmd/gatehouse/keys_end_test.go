@@ -47,6 +47,18 @@ func TestTheEndOfAKeyEndsWhatItAskedFor(t *testing.T) {
 	}
 	over("expired", r, header)
 
+	row, header = key("may not chat any more", w.lend().user, core.Vault)
+	r = w.read(w.open("POST", "/api/chat", map[string]any{"message": wantsToWrite}, header))
+	r.until("permission_request")
+	if status, body := w.call("PATCH", "/api/keys/"+row.ID, map[string]any{"scopes": []string{"read"}}); status != 200 {
+		t.Fatal(status, body)
+	}
+	r.until("aborted")
+	r.until("message_stop")
+	if status, _, _ := w.asked("POST", "/api/chat", map[string]any{"message": "hello"}, header); status != 403 {
+		t.Errorf("without the scope it still chats: %d", status)
+	}
+
 	row, header = key("is revoked", core.Operator, core.Full)
 	r = w.read(w.open("POST", "/api/chat", map[string]any{"model": standIn, "message": "use Bash {\"command\":\"echo $$ > pid; exec sleep 1000\"}"}, header))
 	pid := 0

@@ -16,6 +16,7 @@ import (
 type Keys interface {
 	List(ctx context.Context, limit int) ([]auth.KeyRow, error)
 	Create(ctx context.Context, n auth.NewKey, by core.Actor) (secret string, row auth.KeyRow, err error)
+	Change(ctx context.Context, id string, c auth.KeyChange, by core.Actor) (auth.KeyRow, error)
 	Revoke(ctx context.Context, id string, by core.Actor) error
 }
 
@@ -24,6 +25,7 @@ func (a *API) accessRoutes() map[string]web.Handler {
 	return map[string]web.Handler{
 		"GET /api/keys":                     a.keys,
 		"POST /api/keys":                    a.createKey,
+		"PATCH /api/keys/{id}":              a.changeKey,
 		"DELETE /api/keys/{id}":             a.revokeKey,
 		"GET /api/audit":                    a.auditLog,
 		"GET /api/usage":                    a.usage,
@@ -103,10 +105,57 @@ func readKey(fields map[string]json.RawMessage, p auth.Principal) (n auth.NewKey
 			return n, nil, fieldProblem(web.Invalid, name, "the field "+name+" is not valid")
 		}
 	}
-	if len(n.Label) > 400 {
-		return n, nil, fieldProblem(web.TooLarge, "label", "the field label is over 400 bytes")
+	return n, ignored, labelFits(n.Label)
+}
+
+func labelFits(label string) error {
+	if len(label) > 400 {
+		return fieldProblem(web.TooLarge, "label", "the field label is over 400 bytes")
 	}
-	return n, ignored, nil
+	return nil
+}
+
+// changeKey is PATCH /api/keys/{id}. Nobody gives a key what they may not do
+// themselves.
+func (a *API) changeKey(w http.ResponseWriter, r *http.Request) error {
+	p, err := auth.Require(r, auth.ScopeAdmin)
+	if err != nil {
+		return err
+	}
+	fields, err := readFields(w, r)
+	if err != nil {
+		return err
+	}
+	c := auth.KeyChange{May: func(was auth.KeyRow, added []string) error {
+		if len(added) == 0 {
+			return nil
+		}
+		return mayGive(p, auth.NewKey{User: was.User, Trust: was.Trust, Scopes: added})
+	}}
+	var ignored []string
+	into := map[string]any{"label": &c.Label, "scopes": &c.Scopes}
+	for name, value := range fields {
+		dest, known := into[name]
+		switch {
+		case !known:
+			ignored = append(ignored, name)
+		case json.Unmarshal(value, dest) != nil:
+			return fieldProblem(web.Invalid, name, "the field "+name+" is not valid")
+		}
+	}
+	if c.Label != nil {
+		if err := labelFits(*c.Label); err != nil {
+			return err
+		}
+	}
+	row, err := a.Keys.Change(r.Context(), r.PathValue("id"), c, p.Actor())
+	if err != nil {
+		return fmt.Errorf("change key: %w", err)
+	}
+	if text := warning(ignored); text != "" {
+		w.Header().Set("Warning", text)
+	}
+	return web.WriteJSON(w, http.StatusOK, row)
 }
 
 // revokeKey is DELETE /api/keys/{id}.

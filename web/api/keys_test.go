@@ -58,8 +58,49 @@ func TestNobodyMakesAKeyThatMayMoreThanTheyMay(t *testing.T) {
 	for _, r := range rows {
 		if r.User == core.Operator {
 			h.want(403, "forbidden", admin, "DELETE", "/api/keys/"+r.ID, "")
+			h.want(403, "forbidden", admin, "PATCH", "/api/keys/"+r.ID, `{"label":"mine"}`)
 		}
 	}
+}
+
+// TestAKeyIsChangedButForItsSecretAndNotBeyondWhatOneMay: label and scopes; the
+// next request is held against them.
+func TestAKeyIsChangedButForItsSecretAndNotBeyondWhatOneMay(t *testing.T) {
+	h := open(t, options{})
+	admin := h.keyOf(7, core.Vault, auth.ScopeAdmin, auth.ScopeChat)
+	owner := h.keyOf(core.Operator, core.Full, auth.Scopes()...)
+	made := func(trust core.Trust, scopes ...string) (string, string) {
+		secret, row, err := h.keys.Create(context.Background(), auth.NewKey{Label: "phone", User: 7, Trust: trust, Scopes: scopes}, core.Actor{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "/api/keys/" + row.ID, secret
+	}
+	path, secret := made(core.Sandboxed, auth.ScopeChat)
+	res := h.do(admin, "PATCH", path, `{"label":"  my\u0000 phone ","scopes":["admin","chat","chat"],"trust_level":"full","user_id":1}`)
+	if w := res.Header.Get("Warning"); !strings.Contains(w, "trust_level") || !strings.Contains(w, "user_id") {
+		t.Errorf("Warning %q", w)
+	}
+	m := h.answer(res)
+	if res.StatusCode != 200 || m["label"] != "my phone" || len(m["scopes"].([]any)) != 2 || m["trust_level"] != "sandboxed" || m["user_id"] != 7.0 {
+		t.Fatalf("%d %v", res.StatusCode, m)
+	}
+	h.want(200, "", secret, "GET", "/api/keys", "")
+	if m = h.want(200, "", admin, "PATCH", path, `{"scopes":[]}`); m["label"] != "my phone" || len(m["scopes"].([]any)) != 0 {
+		t.Errorf("%v", m)
+	}
+	h.want(403, "forbidden", secret, "GET", "/api/keys", "")
+	h.want(403, "forbidden", secret, "GET", "/api/chat", "")
+	h.want(403, "forbidden", admin, "PATCH", path, `{"scopes":["send"]}`)
+	h.want(200, "", admin, "PATCH", path, `{"label":null,"scopes":null}`)
+	strong, _ := made(core.Full, auth.ScopeSend)
+	h.want(403, "forbidden", admin, "PATCH", strong, `{"scopes":["send","chat"]}`) // above their own trust
+	h.want(200, "", admin, "PATCH", strong, `{"scopes":[]}`)                       // less is nothing to guard
+	for _, body := range []string{`{"label":" "}`, `{"label":7}`, `{"scopes":["root"]}`, `{"scopes":"chat"}`} {
+		h.want(400, "invalid-request", owner, "PATCH", path, body)
+	}
+	h.want(413, "too-large", owner, "PATCH", path, `{"label":"`+strings.Repeat("x", 500)+`"}`)
+	h.want(404, "not-found", owner, "PATCH", "/api/keys/nothing", `{"label":"x"}`)
 }
 
 // TestLogAndFiguresAreReadByAdminsWithTheirFilters over HTTP; what they choose is

@@ -74,7 +74,7 @@ func NewKeys(db *store.DB, clock core.Clock, log *slog.Logger) *Keys {
 	return &Keys{db: db, clock: clock, log: log, used: map[string]time.Time{}}
 }
 
-// OnEnd has f told of each key that is revoked, and of each that has expired
+// OnEnd has f told of each key that is revoked or may chat no more, and of each that has expired
 // when Expire looks. f is called after the commit, on the store's writer: it
 // must not wait for a transaction. Call it before the keys are used.
 func (k *Keys) OnEnd(f func(id string)) { k.ended = f }
@@ -92,32 +92,39 @@ func (k *Keys) Create(ctx context.Context, n NewKey, by core.Actor) (secret stri
 }
 
 func create(ctx context.Context, tx *store.Tx, n NewKey, by core.Actor) (string, KeyRow, error) {
-	n.Label = core.CleanName(n.Label)
-	if n.Label == "" {
-		return "", KeyRow{}, core.Errorf(core.Invalid, "a key needs a label that says what it is for")
+	label, scopes, err := described(n.Label, n.Scopes)
+	if err != nil {
+		return "", KeyRow{}, err
 	}
 	if n.Trust == core.Stranger {
 		return "", KeyRow{}, core.Errorf(core.Invalid, "a key needs a trust level: sandboxed, vault or full")
-	}
-	for _, s := range n.Scopes {
-		if !slices.Contains(Scopes(), s) {
-			return "", KeyRow{}, core.Errorf(core.Invalid, "scope %q is not one of %s", s, strings.Join(Scopes(), ", "))
-		}
 	}
 	if !n.ExpiresAt.IsZero() && !n.ExpiresAt.After(tx.Time()) {
 		return "", KeyRow{}, core.Errorf(core.Invalid, "the key would have expired already")
 	}
 	secret := KeyPrefix + random(24)
-	scopes := slices.AppendSeq([]string{}, slices.Values(n.Scopes)) // none is an empty list
-	slices.Sort(scopes)
-	row := KeyRow{ID: random(9), Label: n.Label, User: n.User, Trust: n.Trust, Scopes: slices.Compact(scopes),
-		CreatedAt: tx.Time().UTC(), ExpiresAt: n.ExpiresAt}
-	_, err := tx.Exec(ctx, `INSERT INTO api_keys (id, label, sha256, user_id, trust_level, scopes, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+	row := KeyRow{ID: random(9), Label: label, User: n.User, Trust: n.Trust, Scopes: scopes, CreatedAt: tx.Time().UTC(), ExpiresAt: n.ExpiresAt}
+	_, err = tx.Exec(ctx, `INSERT INTO api_keys (id, label, sha256, user_id, trust_level, scopes, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		row.ID, row.Label, digest(secret), row.User, row.Trust, strings.Join(row.Scopes, " "), core.Stamp(row.CreatedAt), core.Stamp(row.ExpiresAt))
 	if err != nil {
 		return "", KeyRow{}, err
 	}
 	return secret, row, store.Audit(ctx, tx, by, "key.create", row.ID, map[string]any{"user": row.User, "trust": row.Trust.String(), "scopes": row.Scopes})
+}
+
+// described is a label and scopes as they are kept, or what is wrong with them.
+func described(label string, scopes []string) (string, []string, error) {
+	if label = core.CleanName(label); label == "" {
+		return "", nil, core.Errorf(core.Invalid, "a key needs a label that says what it is for")
+	}
+	for _, s := range scopes {
+		if !slices.Contains(Scopes(), s) {
+			return "", nil, core.Errorf(core.Invalid, "scope %q is not one of %s", s, strings.Join(Scopes(), ", "))
+		}
+	}
+	kept := append([]string{}, scopes...) // none is an empty list
+	slices.Sort(kept)
+	return label, slices.Compact(kept), nil
 }
 
 // room refuses a key beyond MaxKeys.
@@ -204,35 +211,6 @@ func (k *Keys) List(ctx context.Context, limit int) ([]KeyRow, error) {
 		rows[i] = r.row()
 	}
 	return rows, err
-}
-
-// Revoke removes a key: its next request and its queued turns are refused, and
-// OnEnd is told. The operator's keys are the operator's alone to revoke.
-func (k *Keys) Revoke(ctx context.Context, id string, by core.Actor) error {
-	return k.db.Tx(ctx, func(tx *store.Tx) error {
-		var user int64
-		err := tx.Get(ctx, &user, `SELECT user_id FROM api_keys WHERE id = $1`, id)
-		if errors.Is(err, store.ErrNoRows) {
-			return core.Errorf(core.NotFound, "there is no such key")
-		}
-		if err != nil {
-			return err
-		}
-		if user == core.Operator && by.User != core.Operator && by.User != 0 {
-			return core.Errorf(core.Denied, "only the owner can revoke the owner's keys")
-		}
-		if _, err := tx.Exec(ctx, `DELETE FROM api_keys WHERE id = $1`, id); err != nil {
-			return err
-		}
-		k.end(tx, id)
-		return store.Audit(ctx, tx, by, "key.revoke", id, nil)
-	})
-}
-
-func (k *Keys) end(tx *store.Tx, id string) {
-	if k.ended != nil {
-		tx.OnCommit(func() { k.ended(id) })
-	}
 }
 
 // keepExpired is how long a key that has expired is still shown.
