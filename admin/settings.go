@@ -19,7 +19,10 @@ const (
 
 type (
 	// A Setting is one value, fit to be shown: of a secret only whether it is set.
-	Setting struct{ Name, Value, Source, About string }
+	Setting struct {
+		Name, Value, Source, About string
+		Configured                 string // the value that a change made here stands before
+	}
 	// Settings are the configuration, and the few values that the panel changes.
 	Settings interface {
 		Settings() []Setting
@@ -38,7 +41,8 @@ type (
 type settingsBody struct {
 	CSRF    string
 	Bots    []botKnobs
-	Knobs   []knob
+	Knobs   []knobGroup
+	Known   []string // models, to choose from
 	Backups part[[]BackupFile]
 	MoreBk  int
 	Job     *Job // the backup
@@ -75,8 +79,8 @@ var settingGroups = []struct {
 }{
 	{"Where things are", []string{"VAULT_", "DATABASE_", "ADDR", "PORT", "BOTS_FILE", "METRICS_"}},
 	{"Who comes in", []string{"ALLOWED_", "CORS_", "TRUSTED_", "LOCALHOST_", "ADMIN_"}},
-	{"Bots and people", []string{"_TOKEN", "_API_URL", "_DM_POLICY", "_ALLOWED_USERS", "DM_", "GROUP_", "GUEST_", "DEFAULT_", "BUSY_", "RATE_", "PACE"}},
-	{"Models and budgets", []string{"MODEL", "ANTHROPIC_", "OPENAI_", "CLAUDE_", "BUDGET_", "LIMIT_"}},
+	{"Bots and people", []string{"_TOKEN", "_API_URL", "_DM_POLICY", "_ALLOWED_USERS", "DM_", "GROUP_", "GUEST_READ", "DEFAULT_", "BUSY_", "RATE_", "PACE"}},
+	{"Models and budgets", []string{"MODEL", "_MODEL", "ANTHROPIC_", "OPENAI_", "CLAUDE_", "BUDGET_", "LIMIT_"}},
 	{"Tools and the rest", []string{""}},
 }
 
@@ -88,7 +92,7 @@ func (p *Panel) showSettings(w http.ResponseWriter, r *http.Request, status int,
 	ctx, now := r.Context(), p.clock.Now()
 	b.CSRF, b.Levels = p.token(r), []string{"debug", "info", "warn", "error"}
 	all := p.o.Settings.Settings()
-	b.Bots, b.Knobs = p.botKnobs(), p.knobs(all)
+	b.Bots, b.Knobs, b.Known = p.botKnobs(), inGroups(p.knobs(all)), p.modelNames(core.Operator)
 	for i := range b.Bots {
 		b.Bots[i].CSRF = b.CSRF
 		b.Bots[i].Texts, b.Bots[i].OwnTexts = p.ownTexts(b.Bots[i].Bot)

@@ -4,18 +4,30 @@ package admin_test
 
 import (
 	"testing"
+
+	"gatehouse/core"
+	"gatehouse/web/auth"
 )
 
 func TestSettingsAreChangedInABrowser(t *testing.T) {
 	s, b := atDesk(t, "/admin/settings")
 	b.Eventually(`(document.querySelector("[name=DM_TRUST]").value = "vault", document.querySelector("[name=BUDGET_DAY]").value = "lots", true)`)
-	b.Click(`form[action$="/change"] .primary`)
+	b.Click(`form[action$="/settings/change"].card .primary`)
 	b.Says(`#toast`, "BUDGET_DAY: \"lots\" is neither")
 	b.Eventually(`document.querySelector("[name=BUDGET_DAY]").value === "lots"`) // what was written is not lost
 	b.Eventually(`(document.querySelector("[name=BUDGET_DAY]").value = "$30", true)`)
-	b.Click(`form[action$="/change"] .primary`)
+	b.Click(`form[action$="/settings/change"].card .primary`)
 	b.Says(`#toast`, "2 settings are changed")
 	b.Says(`#knob-BUDGET_DAY .pill`, "panel")
+	b.Click(`button[name=reset][value=DM_TRUST]`)
+	b.Says(`#toast`, "Level preset for direct messages is as configured again: sandboxed.")
+	b.Says(`#knob-DM_TRUST .pill`, "default")
+	b.Eventually(`document.querySelector("[name=DM_TRUST]").value === "sandboxed"`)
+	b.Eventually(`(document.querySelector("[name=MODEL]").value = "openai/nope", true)`)
+	b.Click(`form[action$="/settings/change"].card .primary`)
+	b.Says(`#toast`, "MODEL: openai/nope does not answer")
+	b.Eventually(`document.querySelector("[name=MODEL]").value === "openai/nope"`)
+	b.Eventually(`(document.querySelector("[name=MODEL]").value = "", true)`)
 
 	b.Click(`#policy-family summary`)
 	b.Eventually(`(document.querySelector("#policy-family [name=dm_policy]").value = "allowlist", true)`)
@@ -33,7 +45,7 @@ func TestSettingsAreChangedInABrowser(t *testing.T) {
 	b.Click(`#off-family summary`)
 	b.Click(`#off-family .danger`)
 	b.Says(`#toast`, "family is stopped")
-	s.world.didLast(t, "set BUDGET_DAY $30", "set DM_TRUST vault", "policy family allowlist|123,456|sandboxed|sandboxed", "policy family as configured", `token family "/run/secrets/new"`, "stop family")
+	s.world.didLast(t, "set BUDGET_DAY $30", "set DM_TRUST vault", "set DM_TRUST sandboxed", "policy family allowlist|123,456|sandboxed|sandboxed", "policy family as configured", `token family "/run/secrets/new"`, "stop family")
 	b.Eventually(`window.sameDocument === true`)
 }
 
@@ -84,5 +96,26 @@ func TestATextIsWrittenAnewInABrowser(t *testing.T) {
 			b.Says(`#text-approved .pill`, "default")
 			s.world.didLast(t, `text family approved "Avanti, {{.Name}}!"`, `text family approved ""`)
 		})
+	}
+}
+
+func TestAKeyIsChangedInABrowser(t *testing.T) {
+	s, b := atDesk(t, "/admin/settings")
+	secret, row, err := s.world.keys.Create(t.Context(), auth.NewKey{Label: "alerts", User: core.Operator, Trust: core.Vault, Scopes: []string{auth.ScopeSend}}, core.Actor{})
+	must(err)
+	b.Look(390, 780, "light")
+	b.Open(s.url + "/admin/settings")
+	live(b)
+	form := `#kc-` + row.ID
+	b.Click(form + ` summary`)
+	b.Click(form + ` [name=scope][value=read]`)
+	b.Eventually(`(document.querySelector("` + form + ` [name=label]").value = "alerts of db1", true)`)
+	b.Eventually(`document.documentElement.scrollWidth <= document.documentElement.clientWidth`)
+	b.Keep("admin-settings-key-phone", b.Picture())
+	b.Click(form + ` .primary`)
+	b.Says(`#key-`+row.ID+` th`, "alerts of db1")
+	b.Says(`#key-`+row.ID, "read, send")
+	if found, ok, err := s.world.keys.Find(t.Context(), secret); err != nil || !ok || found.Label != "alerts of db1" || len(found.Scopes) != 2 {
+		t.Errorf("the same secret opens %+v, %v", found, err)
 	}
 }

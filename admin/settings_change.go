@@ -5,13 +5,18 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"gatehouse/core"
 )
 
-// maxBackupRows bounds the backups that are shown.
-const maxBackupRows = 20
+const (
+	// maxBackupRows bounds the backups that are shown.
+	maxBackupRows = 20
+	// changeTimeout bounds a change of settings, in which models may be asked.
+	changeTimeout = 50 * time.Second
+)
 
 func (p *Panel) settingsRoutes() {
 	if p.o.Settings == nil {
@@ -42,58 +47,6 @@ func (p *Panel) settingsRoutes() {
 		p.page("GET "+settingsPath+"/backups/{name}", p.downloadBackup)
 		p.post("POST "+settingsPath+"/backups/{name}/delete", p.deleteBackup)
 	}
-}
-
-// ---- settings
-
-// A knob is one setting that can be turned here.
-type knob struct {
-	Setting
-	Short   string // without prefix, which is its field
-	Label   string
-	Hint    string
-	Choices []choice // empty: it is written
-}
-
-// knobs are the settings that can be changed, in this order.
-func (p *Panel) knobs(all []Setting) (out []knob) {
-	if p.o.Changes == nil {
-		return nil
-	}
-	levels := []choice{{"sandboxed", "sandboxed"}, {"vault", "vault"}}
-	for _, k := range []knob{
-		{Short: "DM_TRUST", Label: "Level preset for direct messages", Choices: levels},
-		{Short: "GROUP_TRUST", Label: "Level preset for groups", Choices: levels},
-		{Short: "BUSY_MODE", Label: "Messages while an answer is made", Choices: []choice{{"collect", "collect them"}, {"queue", "queue them"}, {"interrupt", "interrupt the answer"}}},
-		{Short: "BUDGET_USER_DAY", Label: "Budget of each person, a day"},
-		{Short: "BUDGET_BOT_DAY", Label: "Budget of each bot, a day"},
-		{Short: "BUDGET_DAY", Label: "Budget of all, a day"},
-	} {
-		i := slices.IndexFunc(all, func(s Setting) bool { return strings.TrimPrefix(s.Name, "GATEHOUSE_") == k.Short })
-		if i < 0 {
-			continue
-		}
-		k.Setting = all[i]
-		out = append(out, k)
-	}
-	return out
-}
-
-func (p *Panel) changeSettings(r *http.Request, by core.Actor) (flash, string, error) {
-	back := settingsPath + "#knobs-h"
-	values := map[string]string{} // bounded by the knobs
-	for _, k := range p.knobs(p.o.Settings.Settings()) {
-		if _, sent := r.PostForm[k.Short]; !sent {
-			continue
-		}
-		if value := strings.TrimSpace(r.PostFormValue(k.Short)); value != k.Value {
-			values[k.Short] = value
-		}
-	}
-	if len(values) == 0 {
-		return flash{"note", "Nothing was changed: all of it was so already."}, back, nil
-	}
-	return good(count(len(values), "setting is", "settings are") + " changed and hold from now on, also after a restart."), back, p.o.Changes.Change(r.Context(), values, by)
 }
 
 // ---- bots

@@ -25,6 +25,9 @@ func (w knobWorld) Change(_ context.Context, values map[string]string, by core.A
 	if values["BUDGET_DAY"] == "lots" {
 		return core.Errorf(core.Invalid, `BUDGET_DAY: "lots" is neither a number of tokens (200k), nor dollars ($2), nor off`)
 	}
+	if values["MODEL"] == "openai/nope" {
+		return core.Errorf(core.Invalid, "MODEL: openai/nope does not answer: there is no such model")
+	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		w.note(by, "set %s %s", name, values[name])
 	}
@@ -32,6 +35,9 @@ func (w knobWorld) Change(_ context.Context, values map[string]string, by core.A
 		w.changed = map[string]string{}
 	}
 	maps.Copy(w.changed, values)
+	if w.changed["DM_TRUST"] == "sandboxed" {
+		delete(w.changed, "DM_TRUST") // as configured
+	}
 	return nil
 }
 
@@ -154,6 +160,8 @@ func TestSettingsAreChangedWithoutJavaScript(t *testing.T) {
 		says string
 	}{
 		{"/admin/settings/change", url.Values{"DM_TRUST": {"vault"}, "BUDGET_DAY": {" $30 "}, "BUDGET_BOT_DAY": {""}, "GATEHOUSE_ADDR": {"0.0.0.0:1"}}, []string{"set BUDGET_DAY $30", "set DM_TRUST vault"}, "2 settings are changed"},
+		{"/admin/settings/change", url.Values{"MODEL": {"openai/fake"}, "DEFAULT_AGENT": {"gone"}, "GUEST_READ": {""}, "RATE_LIMIT": {"off"}}, []string{"set GUEST_READ ", "set MODEL openai/fake", "set RATE_LIMIT off"}, "3 settings are changed"},
+		{"/admin/settings/change", url.Values{"reset": {"MODEL"}, "DM_TRUST": {"sandboxed"}}, []string{"set MODEL "}, "Model is as configured again: the first provider with a key."},
 		{"/admin/settings/bots/family/policy", url.Values{"dm_policy": {"allowlist"}, "allowed_users": {"123 456"}, "dm_trust": {"vault"}, "group_trust": {"sandboxed"}}, []string{"policy family allowlist|123,456|vault|sandboxed"}, "family treats strangers so from now on."},
 		{"/admin/settings/bots/family/policy", url.Values{"dm_policy": {"open"}, "sure": {"yes"}, "dm_trust": {"sandboxed"}, "group_trust": {"sandboxed"}}, []string{"policy family open||sandboxed|sandboxed"}, "family treats strangers so"},
 		{"/admin/settings/bots/family/policy", url.Values{"do": {"configured"}}, []string{"policy family as configured"}, "as configured again"},
@@ -170,7 +178,7 @@ func TestSettingsAreChangedWithoutJavaScript(t *testing.T) {
 		}
 		page.has(t, `<p class="flash good"`, c.says, "<h1>Settings</h1>")
 	}
-	s.get("/admin/settings").has(t, `name="BUDGET_DAY" value="$30"`, `<span class="pill note">panel</span>`)
+	s.get("/admin/settings").has(t, `name="BUDGET_DAY" value="$30"`, `<span class="pill note">panel</span>`, `name="reset" value="BUDGET_DAY"`, `<span dir="auto">$20</span>`)
 }
 
 func TestSettingsThatCanNotHoldNameTheirField(t *testing.T) {
@@ -181,6 +189,7 @@ func TestSettingsThatCanNotHoldNameTheirField(t *testing.T) {
 		form url.Values
 		says string
 	}{
+		"a model":   {"/admin/settings/change", url.Values{"MODEL": {"openai/nope"}}, "MODEL: openai/nope does not answer"},
 		"a budget":  {"/admin/settings/change", url.Values{"BUDGET_DAY": {"lots"}}, "BUDGET_DAY: &#34;lots&#34; is neither"},
 		"open":      {"/admin/settings/bots/family/policy", url.Values{"dm_policy": {"open"}, "dm_trust": {"vault"}, "group_trust": {"vault"}}, "Policy: with open everybody who finds family is answered"},
 		"a name":    {"/admin/settings/bots/family/policy", url.Values{"dm_policy": {"allowlist"}, "allowed_users": {"ada"}, "dm_trust": {"vault"}}, "Allowed users: &#34;ada&#34;"},

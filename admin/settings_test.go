@@ -28,15 +28,15 @@ func (w settingsWorld) Settings() []admin.Setting {
 	}
 	knob := func(name, value string) admin.Setting {
 		if v, ok := w.changed[name]; ok {
-			return admin.Setting{Name: "GATEHOUSE_" + name, Value: v, Source: "panel"}
+			return admin.Setting{Name: "GATEHOUSE_" + name, Value: v, Source: "panel", Configured: value}
 		}
 		return admin.Setting{Name: "GATEHOUSE_" + name, Value: value, Source: "default"}
 	}
 	return append([]admin.Setting{
+		knob("MODEL", ""), knob("MODEL_FALLBACKS", "local/quote"), knob("GUEST_MODEL", ""), knob("TITLE_MODEL", ""), knob("DEFAULT_AGENT", "gone"), knob("GUEST_READ", "Public/**"), knob("RATE_LIMIT", "10/60s"),
 		knob("DM_TRUST", "sandboxed"), knob("GROUP_TRUST", "sandboxed"), knob("BUSY_MODE", "collect"), knob("BUDGET_USER_DAY", "200000"), knob("BUDGET_BOT_DAY", ""), knob("BUDGET_DAY", "$20"),
 		{Name: "GATEHOUSE_VAULT_PATH", Value: "/srv/gatehouse", Source: "environment", About: "Folder of plain files that holds everything."},
 		{Name: "GATEHOUSE_TELEGRAM_TOKEN", Value: "(set)", Source: "file", About: "Token of the bot named telegram."},
-		{Name: "GATEHOUSE_MODEL", Value: "", Source: "default", About: "The model that answers."},
 		level,
 	}, w.settings...)
 }

@@ -89,12 +89,17 @@ func (p *Panel) text(w http.ResponseWriter, r *http.Request) error {
 	b.Text.Body = strings.TrimSpace(strings.ReplaceAll(r.PostFormValue("text"), "\r\n", "\n"))
 	b.Text.Version = r.PostFormValue("version")
 	b.Same = b.Text.Body == now.Body
+	save := r.PostFormValue("do") == "save"
 	tried, err := p.o.Texts.TryText(r.PathValue("bot"), now.Name, b.Text.Body)
-	if err != nil {
+	switch {
+	case core.KindOf(err) == core.Invalid && !save: // which is what was asked
+		b.Fault = sentence(core.TextOf(err))
+		return p.showText(w, r, http.StatusOK, b)
+	case err != nil:
 		return p.textFault(w, r, b, err)
 	}
 	b.Shown = []BotText{tried}
-	if r.PostFormValue("do") != "save" {
+	if !save {
 		return p.showText(w, r, http.StatusOK, b)
 	}
 	if err := p.o.Texts.SetText(r.Context(), r.PathValue("bot"), now.Name, b.Text.Version, b.Text.Body, who.Actor()); err != nil {

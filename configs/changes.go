@@ -70,7 +70,8 @@ func (p *BotPolicy) check() error {
 
 // Changeable are the settings that can be changed while the gateway runs.
 func Changeable() []string {
-	return []string{"DM_TRUST", "GROUP_TRUST", "BUSY_MODE", "BUDGET_USER_DAY", "BUDGET_BOT_DAY", "BUDGET_DAY"}
+	return []string{"DM_TRUST", "GROUP_TRUST", "GUEST_READ", "DEFAULT_AGENT", "BUSY_MODE", "RATE_LIMIT",
+		"MODEL", "MODEL_FALLBACKS", "GUEST_MODEL", "TITLE_MODEL", "BUDGET_USER_DAY", "BUDGET_BOT_DAY", "BUDGET_DAY"}
 }
 
 // With is a copy of c with changes made. The first that can't be made is the
@@ -106,6 +107,32 @@ func (c *Config) With(ch Changes) (*Config, error) {
 	return &next, nil
 }
 
+// Holding is a copy of c with those of the changes made that can be, and why the
+// others can't: a key that a model needs may be gone since.
+func (c *Config) Holding(ch Changes) (*Config, []error) {
+	kept := Changes{Settings: map[string]string{}, Bots: map[string]BotChange{}}
+	var left []error
+	try := func(back func()) {
+		if _, err := c.With(kept); err != nil {
+			left = append(left, err)
+			back()
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(ch.Settings)) {
+		kept.Settings[name] = ch.Settings[name]
+		try(func() { delete(kept.Settings, name) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(ch.Bots)) {
+		kept.Bots[name] = ch.Bots[name]
+		try(func() { delete(kept.Bots, name) })
+	}
+	next, err := c.With(kept)
+	if err != nil { // it was tried
+		return c, append(left, err)
+	}
+	return next, left
+}
+
 // set gives one setting a value as the environment would.
 func (c *Config) set(name, value string) error {
 	for _, f := range fields() {
@@ -126,6 +153,11 @@ func (c *Config) set(name, value string) error {
 		f.in(c).Set(to.Elem())
 		if err := f.bounds(c); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
+		}
+		if check := c.checks()[name]; check != nil {
+			if err := check(); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
 		}
 		c.source[name] = SourcePanel
 		return nil

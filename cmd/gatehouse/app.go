@@ -75,17 +75,19 @@ type app struct {
 	form       func(ctx context.Context, in *core.Inbound) (connectors.Form, error) // what a button opens
 	hub        *connectors.Hub
 	fleet      *fleet
-	models     *models
-	claude     *claudeCode // nil: CLAUDE_CLI names none
-	kits       *kits       // what turns' tools are taken from
+	spoken     atomic.Pointer[models] // read by models; the panel puts others in its place
+	search     quote.Search           // of local/quote
+	claude     *claudeCode            // nil: CLAUDE_CLI names none
+	kits       *kits                  // what turns' tools are taken from
 	servers    *mcp.Servers
-	titles     *titler // nil: TITLE_MODEL names no model
+	titles     *titler
 	upkeep     *upkeep
 	jobs       *jobs       // long commands
 	panelJobs  *panelJobs  // those that the panel gave
 	serving    atomic.Bool // people may be waiting
 	runtime    string      // folder of the socket and the key file
 	cost       func(model string, u llm.Usage) (int64, bool)
+	know       func(models []string) // has metrics count them by name
 
 	ignored struct { // lines of .parachuteignore
 		mu    sync.Mutex
@@ -206,7 +208,7 @@ func (a *app) joinCore(ctx context.Context) error {
 		Prepare: func(ctx context.Context, tx *store.Tx, t *queue.Turn) error { return p.prepare(ctx, tx, t) },
 		Ring:    a.bus.Ring,
 		Ended:   late{a}.Abandon,
-		Rate:    queue.Rate(a.cfg.RateLimit),
+		RateNow: func() queue.Rate { return queue.Rate(a.now().RateLimit) },
 		Texts:   queue.Texts{TooMany: texts.Text("too_many", texts.Words{}), GaveUp: texts.Text("gave_up", texts.Words{})},
 		Node:    "node", Slots: a.cfg.LimitRuns,
 	})
@@ -265,21 +267,23 @@ func (a *app) mayRead(trust core.Trust, user int64, path string) bool {
 	}
 	lines := a.ignored.lines
 	a.ignored.mu.Unlock()
-	may, _ := permission.Profile{User: user, Trust: trust, GuestRead: a.cfg.GuestRead}.Within(lines)
+	may, _ := permission.Profile{User: user, Trust: trust, GuestRead: a.now().GuestRead}.Within(lines)
 	return may(path)
 }
 
 func (a *app) joinRuns(qm *queue.Metrics) (err error) {
-	search := quote.Grep(a.vault.Root(), func(s llm.Sender, path string) bool { return a.mayRead(s.Trust, s.User, path) }, a.clock)
-	if a.models, err = newModels(a.cfg, search, a.clock, a.log); err != nil {
+	a.search = quote.Grep(a.vault.Root(), func(s llm.Sender, path string) bool { return a.mayRead(s.Trust, s.User, path) }, a.clock)
+	m, err := newModels(a.now(), a.search, a.clock, a.log)
+	if err != nil {
 		return err
 	}
-	a.closing(func() error { a.models.Close(); return nil })
+	a.spoken.Store(m)
+	a.closing(func() error { a.models().Close(); return nil })
 	prices, err := llm.ParsePrices(configs.Prices())
 	if err != nil {
 		return fmt.Errorf("prices: %w", err)
 	}
-	a.agents = agent.New(a.vault, agent.Options{Clock: a.clock, Log: a.log, Base: agent.Default(filepath.Base(a.vault.Path()), ""), Default: a.cfg.DefaultAgent})
+	a.agents = agent.New(a.vault, agent.Options{Clock: a.clock, Log: a.log, Base: agent.Default(filepath.Base(a.vault.Path()), ""), Default: a.now().DefaultAgent})
 	kits, err := newKits(a)
 	if err != nil {
 		return err
@@ -293,10 +297,11 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	} else if c != nil {
 		other = c
 	}
-	a.usage = usage.New(usage.NewMetrics(a.reg, a.models.names), budgetsOf(a.now()))
+	a.usage = usage.New(usage.NewMetrics(a.reg, m.names), budgetsOf(a.now()))
 	a.cost = claudePrices(prices.Cost)
 	a.rolls = usage.NewRollups(a.db, a.clock, a.usage.Tally, a.events.Tally, a.queue.Tally)
-	om := orchestrator.NewMetrics(a.reg, a.models.names, toolNames)
+	om := orchestrator.NewMetrics(a.reg, m.names, toolNames)
+	a.know = func(names []string) { om.Know(names); a.usage.Know(names) }
 	om.Stage = qm.Stage
 	hear, err := a.hearing()
 	if err != nil {
@@ -306,17 +311,13 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	if err != nil {
 		return err
 	}
-	var answered func(*orchestrator.Turn, string)
-	if a.models.title != nil {
-		a.titles = &titler{a: a, cost: prices.Cost, queue: make(chan titleWork, maxTitles)}
-		answered = a.titles.ended
-	}
+	a.titles = &titler{a: a, cost: prices.Cost, queue: make(chan titleWork, maxTitles)}
 	a.runs = orchestrator.New(orchestrator.Options{
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents, Files: a.vault.Root().FS(),
 		Search: webSearch, Fetch: a.fetchFile, Hear: hear, PDF: pdf,
 		Usage: a.usage, Reserve: func(ctx context.Context, r usage.Row) (int64, string, error) { return a.usage.Reserve(ctx, a.db, r) },
-		Model: a.models.find, Runtime: other, Cost: a.cost, MayRead: a.mayRead,
-		Spend: a.spend, Answered: answered,
+		Model: func(name string, guest bool) (llm.Model, error) { return a.models().find(name, guest) }, Runtime: other, Cost: a.cost, MayRead: a.mayRead,
+		Spend: a.spend, Answered: a.titles.ended,
 		Equip: kits.equip, Guard: a.guard, Overheard: a.overheard.Last,
 		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.still(ctx, a.db, t) },
 		Raise: a.raised,
@@ -334,8 +335,8 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 
 func (a *app) joinDispatch(asks *approvals, qm *queue.Metrics) {
 	c := &chat{book: a.book, desk: a.desk, guard: a.guard, approvals: asks, sessions: a.sessions, agents: a.agents, bus: a.bus, queue: a.queue, db: a.db,
-		runs: a.runs, events: a.events, files: a.files, usage: a.usage, models: a.models, clock: a.clock, model: a.models.first.About().Name, busyMode: func() string { return a.now().BusyMode }, platform: a.platform, link: a.inviteLink, overheard: &a.overheard,
-		noModel: func(name string) string { return a.models.noModel(a.cfg, name) },
+		runs: a.runs, events: a.events, files: a.files, usage: a.usage, models: a.models, clock: a.clock, model: func() string { return a.models().first.About().Name }, busyMode: func() string { return a.now().BusyMode }, platform: a.platform, link: a.inviteLink, overheard: &a.overheard,
+		noModel: func(name string) string { return a.models().noModel(a.cfg, name) },
 		render:  func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) }}
 	a.dispatcher = dispatch.New(dispatch.Options{
 		Clock: a.clock, Log: a.log, Queue: a.queue, Runs: a.runs, Events: a.events, Bus: a.bus, Screen: screen{a}, Stage: qm.Stage,

@@ -191,7 +191,7 @@ func (a *app) complete(ctx context.Context, who core.Peer, command, typed string
 	var names []string
 	switch command {
 	case "model":
-		names = a.models.names
+		names = a.models().names
 	case "agent":
 		names = a.agents.Names()
 	}

@@ -34,12 +34,12 @@ type chat struct {
 	events    *orchestrator.Events
 	files     *attach.Keeper
 	usage     *usage.Ledger
-	models    *models
+	models    func() *models
 	stop      func(bot, lane string) bool
 	stopOne   func(run string) bool
 	db        *store.DB
 	clock     core.Clock
-	model     string // that answers where nobody chose another
+	model     func() string // that answers where nobody chose another
 	busyMode  func() string
 	platform  func(bot string) string
 	link      func(bot, code string) string // of an invitation, "" where the platform has none
@@ -207,7 +207,7 @@ func (c *chat) status(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
-	return said("%s\n\n- waiting: %d\n- model: `%s`\n- while busy: %s\n- trust here: %s", running, waiting, cmp.Or(set.Model, c.model), cmp.Or(set.BusyMode, c.busyMode()), trust)
+	return said("%s\n\n- waiting: %d\n- model: `%s`\n- while busy: %s\n- trust here: %s", running, waiting, cmp.Or(set.Model, c.model()), cmp.Or(set.BusyMode, c.busyMode()), trust)
 }
 
 func (c *chat) whoami(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {

@@ -25,7 +25,7 @@ func (c *chat) agent(ctx context.Context, call dispatch.Call) (dispatch.Outcome,
 		for _, a := range list {
 			fmt.Fprintf(&b, "- %s: %s", plain(a.Name), plain(a.Description))
 			if a.Model != "" && c.noModel(a.Model) != "" {
-				fmt.Fprintf(&b, " (its model %s is not configured here: %s answers)", plain(a.Model), plain(c.model))
+				fmt.Fprintf(&b, " (its model %s is not configured here: %s answers)", plain(a.Model), plain(c.model()))
 			}
 			b.WriteString("\n")
 			if len(list) > 1 {

@@ -20,8 +20,8 @@ func (c *chat) modelsFor(ctx context.Context, call dispatch.Call) (names []strin
 		return nil, err
 	}
 	guest := err != nil && call.Trust <= core.Sandboxed
-	for _, name := range c.models.names {
-		if _, err := c.models.find(name, guest); err == nil && !slices.Contains(names, name) {
+	for _, name := range c.models().names {
+		if _, err := c.models().find(name, guest); err == nil && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

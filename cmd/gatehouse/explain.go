@@ -109,6 +109,8 @@ func (c *explainCmd) against(p *process) (permission.Explained, func(), error) {
 type explained struct {
 	Metadata json.RawMessage       `json:"metadata,omitempty"`
 	Grants   []permission.GrantRow `json:"grants"`
+	// GuestRead is the setting as it holds now, whoever has set it.
+	GuestRead []string `json:"guest_read,omitempty"`
 }
 
 func (c *explainCmd) session(p *process, e permission.Explained) (permission.Explained, error) {
@@ -125,7 +127,7 @@ func (c *explainCmd) session(p *process, e permission.Explained) (permission.Exp
 		defaults = permission.ForGuest(max(c.User, core.Operator+1))
 	}
 	configured := permission.ParseConfigured(s.Metadata, defaults)
-	e.Session, e.Configured, e.Grants = c.Session, &configured, s.Grants
+	e.Session, e.Configured, e.Grants, e.GuestRead = c.Session, &configured, s.Grants, s.GuestRead
 	return e, nil
 }
 
@@ -139,7 +141,7 @@ func (a *app) explain(ctx context.Context, o order) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	b, err := json.Marshal(explained{sess.Metadata, grants})
+	b, err := json.Marshal(explained{sess.Metadata, grants, a.now().GuestRead})
 	return result{Text: string(b)}, err
 }
 

@@ -17,7 +17,7 @@ import (
 type modelsPage struct{ a *app }
 
 func (v modelsPage) Models() (list []admin.ModelRow) {
-	m := v.a.models
+	m := v.a.models()
 	first := m.first.About().Name
 	for _, name := range m.names {
 		about := m.byName[name].About()
@@ -25,7 +25,7 @@ func (v modelsPage) Models() (list []admin.ModelRow) {
 		switch {
 		case name == first:
 			row.Use = "answers"
-		case m.guest != nil && m.guest.About().Name == name && !slices.Contains(v.a.cfg.ModelFallbacks, name):
+		case m.guest != nil && m.guest.About().Name == name && !slices.Contains(v.a.now().ModelFallbacks, name):
 			row.Use = "answers guests"
 		}
 		in, known := v.a.cost(name, llm.Usage{Input: 1_000_000})
@@ -46,12 +46,17 @@ func (v modelsPage) Models() (list []admin.ModelRow) {
 
 // Test has the model say a word, and counts what that took like any other call.
 func (v modelsPage) Test(ctx context.Context, name string) (time.Duration, error) {
-	m := v.a.models.byName[name]
+	m := v.a.models().byName[name]
 	if m == nil {
 		return 0, core.Errorf(core.NotFound, "there is no such model")
 	}
+	return v.a.tryModel(ctx, name, m)
+}
+
+// tryModel has m, which goes by that name, say a word; it counts like any other call.
+func (a *app) tryModel(ctx context.Context, name string, m llm.Model) (time.Duration, error) {
 	request := &llm.Request{Messages: []llm.Message{{Role: "user", Blocks: []llm.Block{{Type: "text", Text: "Say: ok"}}}}, MaxTokens: 1, Sender: llm.Sender{User: core.Operator, Trust: core.Sandboxed}}
-	begun, first := v.a.clock.Now(), time.Duration(-1)
+	begun, first := a.clock.Now(), time.Duration(-1)
 	var used *llm.Usage
 	for d, err := range m.Reply(ctx, request) {
 		var f *llm.Fault
@@ -62,7 +67,7 @@ func (v modelsPage) Test(ctx context.Context, name string) (time.Duration, error
 			return 0, err
 		}
 		if first < 0 {
-			first = v.a.clock.Now().Sub(begun)
+			first = a.clock.Now().Sub(begun)
 		}
 		if d.Usage != nil {
 			used = d.Usage
@@ -70,10 +75,10 @@ func (v modelsPage) Test(ctx context.Context, name string) (time.Duration, error
 	}
 	if used != nil {
 		row := usage.Row{User: core.Operator, Bot: "panel", Model: name, Input: int64(used.Input), Output: int64(used.Output), CacheRead: int64(used.CacheRead), CacheWrite: int64(used.CacheWrite)}
-		if cost, known := v.a.cost(name, *used); known {
+		if cost, known := a.cost(name, *used); known {
 			row.MicroUSD = &cost
 		}
-		if err := v.a.db.Tx(ctx, func(tx *store.Tx) error { return v.a.usage.Record(ctx, tx, row) }); err != nil {
+		if err := a.db.Tx(ctx, func(tx *store.Tx) error { return a.usage.Record(ctx, tx, row) }); err != nil {
 			return 0, err
 		}
 	}

@@ -26,10 +26,11 @@ func (v settingsView) Settings() (list []admin.Setting) {
 		}
 	}
 	for _, s := range v.a.cfg.Redacted() {
+		var configured string
 		if c, ok := changed[s.Name]; ok {
-			s = c
+			configured, s = s.Value, c
 		}
-		x := admin.Setting{Name: s.Name, Value: s.Value, Source: s.Source, About: s.About}
+		x := admin.Setting{Name: s.Name, Value: s.Value, Source: s.Source, About: s.About, Configured: configured}
 		if now, ok := v.a.logLevel(); ok && s.Name == configs.Prefix+"_LOG_LEVEL" && now != v.a.cfg.LogLevel.Level() {
 			x.Value, x.Source = strings.ToLower(now.String()), "panel"
 		}

@@ -77,7 +77,7 @@ func (k *kits) profile(t *orchestrator.Turn) permission.Profile {
 	in := &t.Rows[0]
 	p := permission.Profile{
 		User: t.User, Trust: t.Trust, Session: t.Session.ID, Owner: t.Admin, CanAsk: in.Turn == nil || !in.Turn.Alone,
-		GuestRead: k.a.cfg.GuestRead, Bot: in.Bot, Chat: in.Chat, Run: t.Run,
+		GuestRead: k.a.now().GuestRead, Bot: in.Bot, Chat: in.Chat, Run: t.Run,
 	}
 	p.Configured = configured(t, t.Role.Agent)
 	// Trust mode: the owner's own API and panel sessions unless they say

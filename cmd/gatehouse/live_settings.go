@@ -56,10 +56,9 @@ func (a *app) restoreChanges(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	next, err := a.cfg.With(ch)
-	if err != nil {
-		a.log.Error("what the panel has set can't hold; everything is as configured", "err", err)
-		next = a.cfg
+	next, left := a.cfg.Holding(ch)
+	for _, err := range left {
+		a.log.Error("something that the panel has set can't hold; there it is as configured", "err", err)
 	}
 	a.live.Store(next)
 	bots, err := next.ReadBots(a.fleet.all())
@@ -102,6 +101,10 @@ func (a *app) change(ctx context.Context, by core.Actor, subject string, detail 
 	if err == nil && check != nil {
 		err = check(next)
 	}
+	var speak *models
+	if err == nil {
+		speak, err = a.modelsFor(next)
+	}
 	if err != nil {
 		if core.KindOf(err) == core.Other {
 			err = core.Errorf(core.Invalid, "%s", err.Error()) // configs' words hold no secret
@@ -120,6 +123,8 @@ func (a *app) change(ctx context.Context, by core.Actor, subject string, detail 
 	}
 	a.live.Store(next)
 	a.usage.SetBudgets(budgetsOf(next))
+	a.agents.SetDefault(next.DefaultAgent)
+	a.speakBy(speak)
 	return nil
 }
 
@@ -130,13 +135,20 @@ func (v settingsView) Change(ctx context.Context, values map[string]string, by c
 	for _, s := range v.a.cfg.Redacted() {
 		configured[strings.TrimPrefix(s.Name, configs.Prefix+"_")] = s.Value
 	}
-	return v.a.change(ctx, by, strings.Join(slices.Sorted(maps.Keys(values)), " "), map[string]any{"values": values}, func(ch *configs.Changes) {
+	edit := func(ch *configs.Changes) {
 		for name, value := range values {
 			if ch.Settings[name] = value; value == configured[name] {
 				delete(ch.Settings, name)
 			}
 		}
-	}, nil)
+	}
+	tried, err := v.a.tryModels(ctx, edit, values)
+	if err != nil {
+		return err
+	}
+	return v.a.change(ctx, by, strings.Join(slices.Sorted(maps.Keys(values)), " "), map[string]any{"values": values}, edit, func(next *configs.Config) error {
+		return errors.Join(v.a.agentThere(next, values), v.a.allTried(next, tried))
+	})
 }
 
 // SetPolicy changes how a bot treats people without access; nil is as configured.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -24,14 +25,14 @@ type models struct {
 	close  []func()
 }
 
+// models are those that answer now; a turn keeps those that it began with.
+func (a *app) models() *models { return a.spoken.Load() }
+
 // newModels builds MODEL, MODEL_FALLBACKS, GUEST_MODEL and TITLE_MODEL. Keys and addresses come from cfg
 // alone.
 func newModels(cfg *configs.Config, search quote.Search, clock core.Clock, log *slog.Logger) (*models, error) {
 	m := &models{byName: map[string]llm.Model{}}
-	wanted := append([]string{cfg.Model}, cfg.ModelFallbacks...)
-	if cfg.Model == "" {
-		wanted[0] = preset(cfg)
-	}
+	wanted := append([]string{firstNamed(cfg)}, cfg.ModelFallbacks...)
 	var chain []llm.Model
 	for _, name := range wanted {
 		model, err := m.build(cfg, name, search, clock, log)
@@ -66,6 +67,9 @@ func newModels(cfg *configs.Config, search quote.Search, clock core.Clock, log *
 	}
 	return m, nil
 }
+
+// firstNamed is MODEL, or what stands for it where it is empty.
+func firstNamed(cfg *configs.Config) string { return cmp.Or(cfg.Model, preset(cfg)) }
 
 // preset is the model where MODEL is empty; a provider without name chooses
 // one from its list.

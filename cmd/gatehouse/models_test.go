@@ -65,7 +65,7 @@ func TestAChatIsAnsweredByTheOtherProviderWhenOneRefuses(t *testing.T) {
 	if strings.Contains(w.log.String(), key) || strings.Contains(w.log.String(), "sk-refused") {
 		t.Error("a key is in the log")
 	}
-	if _, err := w.app.models.check(t.Context()); err == nil || !strings.Contains(err.Error(), "GATEHOUSE_OPENAI_API_KEY") {
+	if _, err := w.app.models().check(t.Context()); err == nil || !strings.Contains(err.Error(), "GATEHOUSE_OPENAI_API_KEY") {
 		t.Errorf("the check passes over a refused key: %v", err)
 	}
 }

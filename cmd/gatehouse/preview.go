@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gatehouse/admin"
+	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/permission"
 )
@@ -25,9 +26,10 @@ const (
 // previews says what a new person would see and do, by the same rules that
 // decide when they are let in. What it has found holds for a minute.
 type previews struct {
-	a  *app
-	mu sync.Mutex
-	of map[core.Trust]previewed // two levels
+	a   *app
+	mu  sync.Mutex
+	of  map[core.Trust]previewed // two levels
+	cfg *configs.Config          // under which they were found
 }
 
 type previewed struct {
@@ -43,6 +45,9 @@ func (v *previews) Preview(ctx context.Context, level core.Trust) (admin.Preview
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := v.a.clock.Now()
+	if cfg := v.a.now(); v.cfg != cfg { // settings were changed: what was found holds no more
+		v.cfg, v.of = cfg, nil
+	}
 	if known, ok := v.of[level]; ok && now.Sub(known.at).Abs() < previewKeeps {
 		return known.p, nil
 	}
@@ -59,12 +64,12 @@ func (v *previews) Preview(ctx context.Context, level core.Trust) (admin.Preview
 func (v *previews) look(ctx context.Context, level core.Trust) (p admin.Preview, err error) {
 	role := v.a.agents.Role("", "")
 	p.Agent, p.Model = role.Agent.Name, role.Model
-	if m := v.a.models; m.guest != nil {
+	if m := v.a.models(); m.guest != nil {
 		p.Model = m.guest.About().Name
 	} else if p.Model == "" {
 		p.Model = m.first.About().Name
 	}
-	who := permission.Profile{User: somebody, Trust: core.Least(level, role.Trust), GuestRead: v.a.cfg.GuestRead, CanAsk: true, Configured: permission.ForGuest(somebody)}
+	who := permission.Profile{User: somebody, Trust: core.Least(level, role.Trust), GuestRead: v.a.now().GuestRead, CanAsk: true, Configured: permission.ForGuest(somebody)}
 	k := v.a.kits
 	tools := k.tools
 	if x, ok := k.skillTool(who.Trust); ok {

@@ -102,7 +102,7 @@ type Options struct {
 	Clock   core.Clock   // nil: the system's
 	Log     *slog.Logger // nil: none
 	Base    Agent        // the agent that every vault has; without a name Default("", "")
-	Default string       // the agent of sessions that name none; "": Base
+	Default string       // the agent of sessions that name none; "": Base (SetDefault)
 }
 
 // Agents knows the agents, skills and workspaces of one vault and builds
@@ -114,6 +114,7 @@ type Agents struct {
 
 	reading sync.Mutex // one Reload at a time
 	now     atomic.Pointer[set]
+	preset  atomic.Pointer[string] // the agent of sessions that name none
 }
 
 // New reads what there is in v; Watch keeps it as it is on the disk.
@@ -129,9 +130,14 @@ func New(v *vault.Vault, o Options) *Agents {
 	}
 	a := &Agents{vault: v, files: newFiles(v), o: o}
 	a.now.Store(&set{})
+	a.SetDefault(o.Default)
 	a.Reload()
 	return a
 }
+
+// SetDefault has the agent of that name answer from the next turn on where a
+// session names none; "" is the one that every vault has.
+func (a *Agents) SetDefault(name string) { a.preset.Store(&name) }
 
 // List are the agents that can be chosen, the one that every vault has first,
 // then by name. A file may replace that one.
@@ -195,7 +201,7 @@ func (a *Agents) Choose(name string) (Agent, []core.Warning) {
 
 func (a *Agents) choose(s *set, name string, r *Role) Agent {
 	if name == "" || name == DefaultName {
-		name = cmp.Or(a.o.Default, DefaultName)
+		name = cmp.Or(*a.preset.Load(), DefaultName)
 	}
 	if i, ok := s.agentKeys[key(name)]; ok {
 		return s.agents[i]

@@ -135,13 +135,14 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, tru
 			return "", err
 		}
 	}
-	if !further && in.Kind == core.KindMessage && in.Bot != core.APIBot && q.o.Rate.N > 0 {
-		if outcome, err = q.limit(ctx, tx, in, &r); err != nil {
+	rate := q.rate() // once: it may be changed at any time
+	if !further && in.Kind == core.KindMessage && in.Bot != core.APIBot && rate.N > 0 {
+		if outcome, err = q.limit(ctx, tx, in, &r, rate); err != nil {
 			return "", err
 		}
 	}
-	if in.Kind == core.KindCommand && in.Bot != core.APIBot && q.o.Rate.N > 0 {
-		if outcome, err = q.limitCommands(ctx, tx, in, &r, control); err != nil {
+	if in.Kind == core.KindCommand && in.Bot != core.APIBot && rate.N > 0 {
+		if outcome, err = q.limitCommands(ctx, tx, in, &r, rate, control); err != nil {
 			return "", err
 		}
 	}
@@ -204,7 +205,7 @@ func (q *Queue) insert(ctx context.Context, tx *store.Tx, in *core.Inbound, r ro
 // limit applies the rate by the platform's time: in a direct message the row
 // waits for its turn (at most maxLimited), in a group it is refused at once, so
 // that nobody stalls the others. Either way one notice tells the sender.
-func (q *Queue) limit(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row) (string, error) {
+func (q *Queue) limit(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, rate Rate) (string, error) {
 	if in.Album != "" && q.albumKnown(in.Bot+"/"+in.Chat+"/"+in.Album, in.UpdateID) {
 		r.free = true
 		return "ready", nil
@@ -212,10 +213,10 @@ func (q *Queue) limit(ctx context.Context, tx *store.Tx, in *core.Inbound, r *ro
 	// The N-th newest counted row says when this one may run. The offset is no
 	// parameter: SQLite plans such a statement anew each time.
 	var nth string
-	cut := in.At.Add(-4 * q.o.Rate.Per)
+	cut := in.At.Add(-4 * rate.Per)
 	err := tx.Get(ctx, &nth, `SELECT CASE WHEN due <> '' THEN due ELSE sent_at END FROM inbox
 		WHERE bot = $1 AND sender = $2 AND kind = 'message' AND counts = 1 AND sent_at > $3 AND state <> 'refused'
-		ORDER BY sent_at DESC, seq DESC LIMIT 1 OFFSET -1`+fmt.Sprintf("+%d", q.o.Rate.N), in.Bot, in.From.ID, core.Stamp(cut))
+		ORDER BY sent_at DESC, seq DESC LIMIT 1 OFFSET -1`+fmt.Sprintf("+%d", rate.N), in.Bot, in.From.ID, core.Stamp(cut))
 	if errors.Is(err, store.ErrNoRows) {
 		return "ready", nil
 	}
@@ -226,7 +227,7 @@ func (q *Queue) limit(ctx context.Context, tx *store.Tx, in *core.Inbound, r *ro
 	if err != nil {
 		return "", err
 	}
-	due := t.Add(q.o.Rate.Per)
+	due := t.Add(rate.Per)
 	if !due.After(in.At) {
 		return "ready", nil
 	}
@@ -240,7 +241,7 @@ func (q *Queue) limit(ctx context.Context, tx *store.Tx, in *core.Inbound, r *ro
 			return "limited", nil
 		}
 	}
-	return q.tooMany(ctx, tx, in, r)
+	return q.tooMany(ctx, tx, in, r, rate)
 }
 
 // Commands are answered at once or not at all: what a person asked for a while
@@ -253,26 +254,26 @@ const (
 
 // limitCommands decides about a command by how many the sender has sent lately,
 // by the platform's time.
-func (q *Queue) limitCommands(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, control bool) (string, error) {
-	room := q.o.Rate.N * commandsRoom
+func (q *Queue) limitCommands(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, rate Rate, control bool) (string, error) {
+	room := rate.N * commandsRoom
 	if control {
-		room = q.o.Rate.N * controlRoom
+		room = rate.N * controlRoom
 	}
 	var full bool
 	err := tx.Get(ctx, &full, `SELECT count(*) >= $1 FROM (SELECT 1 FROM inbox WHERE bot = $2 AND sender = $3 AND kind = 'command' AND counts = 1
-		AND sent_at > $4 AND state <> 'refused' LIMIT $5) AS lately`, room, in.Bot, in.From.ID, core.Stamp(in.At.Add(-q.o.Rate.Per)), room)
+		AND sent_at > $4 AND state <> 'refused' LIMIT $5) AS lately`, room, in.Bot, in.From.ID, core.Stamp(in.At.Add(-rate.Per)), room)
 	if err != nil || !full {
 		return "ready", err
 	}
-	return q.tooMany(ctx, tx, in, r)
+	return q.tooMany(ctx, tx, in, r, rate)
 }
 
 // tooMany refuses an update, and says so once in each time of the rate.
-func (q *Queue) tooMany(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row) (string, error) {
+func (q *Queue) tooMany(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, rate Rate) (string, error) {
 	r.state, r.keep = "refused", false
 	notice := core.Reply{
 		Address: in.Address,
-		Key:     fmt.Sprintf("notice:rate:%s:%s:%s:%d", in.Bot, in.Chat, in.From.ID, in.At.Unix()/max(1, int64(q.o.Rate.Per.Seconds()))),
+		Key:     fmt.Sprintf("notice:rate:%s:%s:%s:%d", in.Bot, in.Chat, in.From.ID, in.At.Unix()/max(1, int64(rate.Per.Seconds()))),
 		Parts:   []core.Part{{Text: q.o.Texts.TooMany}},
 	}
 	if err := q.Post(ctx, tx, notice); err != nil && core.KindOf(err) != core.Conflict {

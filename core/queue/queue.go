@@ -109,15 +109,25 @@ type Options struct {
 	// refused after its first claim. It may be told twice.
 	Ended func(ctx context.Context, tx *store.Tx, run string) error
 	Rate  Rate
-	Texts Texts
-	Node  string // a stable name of this node
-	Slots int    // turns at once; 0 means 64
+	// RateNow is asked instead of Rate, which may then change at any time; it
+	// must be quick. Nil: Rate.
+	RateNow func() Rate
+	Texts   Texts
+	Node    string // a stable name of this node
+	Slots   int    // turns at once; 0 means 64
 }
 
 // Texts are the queue's own words to people.
 type Texts struct {
 	TooMany string // over the rate limit
 	GaveUp  string // after the last try
+}
+
+func (q *Queue) rate() Rate {
+	if q.o.RateNow != nil {
+		return q.o.RateNow()
+	}
+	return q.o.Rate
 }
 
 // A Queue is the tables and the work on them. Serve starts the work.

@@ -138,7 +138,7 @@ func (q *Queue) claimWaiting(ctx context.Context) error {
 const due = `(not_before <= $1 OR not_before > $2)`
 
 func (q *Queue) far(now time.Time) string {
-	return core.Stamp(now.Add(max(10*time.Minute, 5*q.o.Rate.Per)))
+	return core.Stamp(now.Add(max(10*time.Minute, 5*q.rate().Per)))
 }
 
 // A dueLane is a lane that may be claimed.
@@ -195,7 +195,7 @@ func (q *Queue) take(ctx context.Context, tx *store.Tx, t *Turn) (wait time.Time
 		first := &rows[0]
 		if due, err := core.ParseStamp(first.Due); err != nil {
 			return time.Time{}, err
-		} else if first.State == "limited" && due.After(t.Taken) && due.Before(t.Taken.Add(max(5*q.o.Rate.Per, 10*burstWait))) {
+		} else if first.State == "limited" && due.After(t.Taken) && due.Before(t.Taken.Add(max(5*q.rate().Per, 10*burstWait))) {
 			return due, nil
 		}
 		in, err := first.inbound()

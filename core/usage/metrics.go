@@ -1,6 +1,10 @@
 package usage
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Other is the model label of every model that is not configured.
 const Other = "other"
@@ -13,8 +17,14 @@ type Metrics struct {
 	tokens  *prometheus.CounterVec
 	cost    *prometheus.CounterVec
 	refused *prometheus.CounterVec
-	known   map[string]bool
+
+	mu    sync.RWMutex
+	known map[string]bool // names that the label model may hold; at most maxModels
 }
+
+// maxModels bounds the names that the label model may hold: models can be
+// changed while the gateway runs.
+const maxModels = 100
 
 // NewMetrics registers with reg (nil: nowhere) gatehouse_tokens_total{model,
 // direction}, gatehouse_cost_usd_total{model} and
@@ -36,24 +46,41 @@ func NewMetrics(reg prometheus.Registerer, models []string) *Metrics {
 	for _, scope := range scopes {
 		m.refused.WithLabelValues(scope)
 	}
-	for _, name := range append([]string{Other}, models...) {
-		m.known[name] = true
-		m.cost.WithLabelValues(name)
-		for _, d := range directions {
-			m.tokens.WithLabelValues(name, d)
-		}
-	}
+	m.Know(append([]string{Other}, models...))
 	if reg != nil {
 		reg.MustRegister(m.tokens, m.cost, m.refused)
 	}
 	return m
 }
 
-func (m *Metrics) count(r Row) {
-	model := r.Model
-	if !m.known[model] {
-		model = Other
+// Know has further models counted by their names from now on, beginning at 0;
+// beyond 100 names they are Other.
+func (m *Metrics) Know(models []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range models {
+		if m.known[name] || len(m.known) >= maxModels {
+			continue
+		}
+		m.known[name] = true
+		m.cost.WithLabelValues(name)
+		for _, d := range directions {
+			m.tokens.WithLabelValues(name, d)
+		}
 	}
+}
+
+func (m *Metrics) label(model string) string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if !m.known[model] {
+		return Other
+	}
+	return model
+}
+
+func (m *Metrics) count(r Row) {
+	model := m.label(r.Model)
 	for i, n := range [...]int64{r.Input, r.Output, r.CacheRead, r.CacheWrite} {
 		if n > 0 {
 			m.tokens.WithLabelValues(model, directions[i]).Add(float64(n))

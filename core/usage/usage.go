@@ -43,6 +43,9 @@ func New(m *Metrics, b Budgets) *Ledger {
 	return l
 }
 
+// Know has further models counted by their names in the metrics.
+func (l *Ledger) Know(models []string) { l.metrics.Know(models) }
+
 // Record writes one settled row in the caller's transaction; the counters move
 // when it has committed. Counts below zero are taken as zero.
 func (l *Ledger) Record(ctx context.Context, tx *store.Tx, r Row) error {
