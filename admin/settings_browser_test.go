@@ -75,7 +75,7 @@ func TestATextIsWrittenAnewInABrowser(t *testing.T) {
 			s, b := atDesk(t, "/admin/settings")
 			b.Look(width, 780, "light")
 			b.Click(`#bot-family .go a`)
-			b.Says(`#text-code .bubble`, "Ciao Ada! Il tuo codice: K7M2Q9XT")
+			b.Says(`#text-code .bubble`, "Hello Ada! This is our family's bot. Your code is K7M2Q9XT.")
 			b.Click(`#text-approved a.button`)
 			b.Says(`h1`, "Welcome: approved")
 			b.Eventually(`(document.querySelector("textarea").value = "Avanti, {{.Nome}}!", true)`)

@@ -27,8 +27,11 @@ func (w textWorld) Texts(bot string) (list []admin.BotText, err error) {
 		if own := w.texts[o.Name]; own != "" && bot == "family" {
 			t.Body, t.Own, t.Version = own, true, own
 		}
-		for _, f := range o.Fields() {
-			t.Fields = append(t.Fields, admin.TextField{Name: f, About: "what stands there", Example: "Ada"})
+		for _, f := range []admin.TextField{{Name: ".Code", About: "the code by which you know the request again", Example: "K7M2Q9XT"},
+			{Name: ".Name", About: "the name that the person goes by; some have none", Example: "Ada"}, {Name: ".Bot", About: "the bot’s name here", Example: bot}} {
+			if slices.Contains(o.Fields(), f.Name) {
+				t.Fields = append(t.Fields, f)
+			}
 		}
 		t.Said = must1(texts.SayOwn(o, t.Body, texts.Example(bot)))
 		t.Size = len(t.Said.Text)
@@ -71,7 +74,7 @@ func TestATextIsWrittenAnewWithoutJavaScript(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	s.get("/admin/settings").has(t, `href="/admin/settings/texts/family"`, `1 of your own`)
-	s.get("/admin/settings/texts/family").has(t, "What family says to people", "Ciao Ada! Il tuo codice: <code>K7M2Q9XT</code>", "&lt;script&gt;alert(1)&lt;/script&gt;",
+	s.get("/admin/settings/texts/family").has(t, "What family says to people", "Hello Ada! This is our family&#39;s bot. Your code is <code>K7M2Q9XT</code>.",
 		`<span class="pill note">panel</span>`, `<span class="pill idle">default</span>`, "Your request was declined.", `href="/admin/settings/texts/family/denied"`)
 	const path = "/admin/settings/texts/family/denied"
 	a := s.get(path)

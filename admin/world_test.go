@@ -458,7 +458,7 @@ func (w *world) full() {
 		{ID: "i1", Bot: "family", Trust: core.Sandboxed, UsesLeft: 4, ExpiresAt: now.Add(6 * 24 * time.Hour), At: now.Add(-24 * time.Hour)},
 		{ID: "i2", Bot: "telegram", Trust: core.Vault, Lasts: 24 * time.Hour, UsesLeft: 1, ExpiresAt: now.Add(50 * time.Hour), At: now.Add(-3 * time.Hour)},
 	}
-	w.texts = map[string]string{"code": "Ciao {{.Name}}! Il tuo codice: {{.Code}}\n\n<script>alert(1)</script>"}
+	w.texts = map[string]string{"code": "Hello {{.Name}}! This is our family's bot. Your code is {{.Code}}.\n\nTell it to Matteo, and he lets you in."}
 	w.backups = []admin.BackupFile{{Name: backupOne, Path: "/srv/gatehouse-backups/" + backupOne, Size: 37_101_004, At: now.Add(-24 * time.Hour), SHA256: strings.Repeat("2c26b46b68ffc68f", 4)}}
 	w.blocks = []pairing.BlockRow{{Platform: "telegram", PlatformUserID: "611003377", Bot: "*", By: "operator via panel", At: now.Add(-8 * time.Hour)}}
 	w.places = []pairing.PlaceRow{

@@ -35,7 +35,7 @@ func (o Own) Fields() []string {
 
 var own = []Own{
 	{"code", "A stranger writes", "Told to somebody who is not let in yet, when they write to the bot.", true},
-	{"start", "A stranger presses Start", "Told instead of the one above to somebody who begins with /start.", true},
+	{"start", "A stranger presses Start", "Told to somebody who is not let in yet and begins with /start.", true},
 	{"help", "A stranger asks for help", "Told to somebody who is not let in yet and writes /help.", true},
 	{"approved", "Welcome: approved", "Told to somebody when their request is approved, wherever that is done.", false},
 	{"invited", "Welcome: invited", "Told to somebody whom an invitation has let in.", false},
