@@ -152,7 +152,7 @@ func (a *API) changeKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("change key: %w", err)
 	}
-	if text := warning(ignored); text != "" {
+	if text := web.IgnoredFields(ignored); text != "" {
 		w.Header().Set("Warning", text)
 	}
 	return web.WriteJSON(w, http.StatusOK, row)
