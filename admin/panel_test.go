@@ -382,6 +382,7 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 	w.servers[1].Error = hostile
 	w.policies = map[string]admin.BotPolicy{hostile: {DMPolicy: hostile, AllowedUsers: hostile, DMTrust: hostile, GroupTrust: hostile}}
 	w.tokens = map[string]string{hostile: hostile}
+	w.texts = map[string]string{"code": hostile}
 	w.backups[0].Path = hostile
 	w.settings = []admin.Setting{{Name: "GATEHOUSE_X", Value: hostile, Source: "environment", About: hostile}}
 	w.audit(core.Actor{User: 2, Via: hostile}, hostile, hostile)

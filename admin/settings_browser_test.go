@@ -74,7 +74,7 @@ func TestATextIsWrittenAnewInABrowser(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, b := atDesk(t, "/admin/settings")
 			b.Look(width, 780, "light")
-			b.Click(`#bot-family .go a`)
+			b.Click(`#says-family a`)
 			b.Says(`#text-code .bubble`, "Hello Ada! This is our family's bot. Your code is K7M2Q9XT.")
 			b.Click(`#text-approved a.button`)
 			b.Says(`h1`, "Welcome: approved")
