@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What a reader can hold in the head, in lines, comments counted and tests not.
+const (
+	mostInPackage = 1500
+	mostInFile    = 400
+	mostMethods   = 4 // of an interface
+)
+
+// larger are the packages of more lines than that, each with its reason. A
+// package that grows past the limit is split, or somebody says here why not.
+var larger = map[string]string{
+	"cmd/gatehouse":                    "it joins all packages and holds the program's commands, a file each; nothing imports it",
+	"cmd/loadgen":                      "one measurement a file; nothing imports it",
+	"admin":                            "one page a file over one set of parts; no page is used by another",
+	"configs":                          "each setting is named, read, checked, shown and explained in one place",
+	"connectors/discord":               "one platform: a file for each thing that it sends or wants",
+	"connectors/discord/discordtest":   "a platform's API played in full, limits and refusals included, a file for each group of methods",
+	"connectors/telegram":              "one platform: a file for each thing that it sends or wants",
+	"connectors/telegram/telegramtest": "a platform's API played in full, limits and refusals included, a file for each group of methods",
+	"core/agent":                       "agent files, the prompt and what it may hold are checked by one rule of who reads what",
+	"core/llm/anthropic":               "one wire protocol in both directions, with its limits and faults",
+	"core/llm/openai":                  "one wire protocol in both directions, with its limits and faults",
+	"core/orchestrator":                "one run from its claim to its end; what ends it must know all of it",
+	"core/permission":                  "who may do what is one decision; in two packages one could be asked without the other",
+	"core/permission/shell":            "one reader of shell commands, a file for each part of the language",
+	"core/queue":                       "inbox, lanes and outbox change in one transaction and share their tables",
+	"core/sandbox":                     "the walls are built in one order; a file for each",
+	"core/session":                     "transcript, its index and its search agree under one lock; whoever writes one writes all",
+	"core/store":                       "two engines behind one writer",
+	"pairing":                          "whoever is let in or out is so in one transaction over these tables",
+	"web/api":                          "one endpoint a file, all held to one document",
+	"web/auth":                         "keys, passwords and sign-ins: what lets a request in lies in one place",
+}
+
+// wider are the interfaces of more methods than that, each with its reason.
+var wider = map[string]string{
+	"admin.Agents":  "agents, skills and workspaces are one folder of files with one list of faults",
+	"openai.writer": "an answer, whole or as a stream: opened, grown, failed, finished, closed",
+}
+
+// TestSizesAreHeldOrExplained holds packages, files and interfaces to a size.
+func TestSizesAreHeldOrExplained(t *testing.T) {
+	root := filepath.Join("..", "..")
+	lines, wide := map[string]int{}, map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		rel, _ := filepath.Rel(root, path)
+		if d != nil && d.IsDir() && (d.Name() == "testdata" || d.Name() == "clienttest" || strings.HasPrefix(d.Name(), ".") && rel != ".") {
+			return fs.SkipDir
+		}
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		n := bytes.Count(b, []byte("\n"))
+		if n > mostInFile {
+			t.Errorf("%s has %d lines, want at most %d: split it", rel, n, mostInFile)
+		}
+		lines[filepath.ToSlash(filepath.Dir(rel))] += n
+		for _, name := range interfaces(t, path, b) {
+			wide[name] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg, n := range lines {
+		if n > mostInPackage && larger[pkg] == "" {
+			t.Errorf("%s has %d lines, want at most %d: split it, or say in the table why not", pkg, n, mostInPackage)
+		}
+	}
+	for pkg := range larger {
+		if lines[pkg] <= mostInPackage {
+			t.Errorf("the table explains the size of %s, which has %d lines", pkg, lines[pkg])
+		}
+	}
+	for name := range wide {
+		if wider[name] == "" {
+			t.Errorf("the interface %s has more than %d methods: split it, or say in the table why not", name, mostMethods)
+		}
+	}
+	for name := range wider {
+		if !wide[name] {
+			t.Errorf("the table explains the interface %s, which is not wide", name)
+		}
+	}
+}
+
+// interfaces are the names of a file's interfaces with too many methods.
+func interfaces(t *testing.T, path string, text []byte) (names []string) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if ts, ok := n.(*ast.TypeSpec); ok {
+			if it, ok := ts.Type.(*ast.InterfaceType); ok && len(it.Methods.List) > mostMethods {
+				names = append(names, f.Name.Name+"."+ts.Name.Name)
+			}
+		}
+		return true
+	})
+	return names
+}

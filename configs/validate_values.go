@@ -1,0 +1,102 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+var telegramToken = regexp.MustCompile(`^\d+:[A-Za-z0-9_-]+$`)
+
+func checkTelegramToken(token string) error {
+	if !telegramToken.MatchString(token) {
+		return errors.New("does not look like a token from @BotFather: digits, a colon, then letters and digits, without blanks or quotes")
+	}
+	return nil
+}
+
+var discordToken = regexp.MustCompile(`^[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+$`)
+
+func checkDiscordToken(token string) error {
+	if !discordToken.MatchString(token) {
+		return errors.New("does not look like a bot's token from the developer portal: three parts of letters and digits with dots between, without \"Bot \" in front")
+	}
+	return nil
+}
+
+func checkKey(s Secret) error {
+	if strings.ContainsFunc(s.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return errors.New("holds blanks or characters that no key has")
+	}
+	return nil
+}
+
+var userID = regexp.MustCompile(`^[1-9]\d{0,18}$`)
+
+func checkUser(id string) error {
+	if !userID.MatchString(id) {
+		return fmt.Errorf("%q is not a numeric user id; names can change hands, so they are not accepted", id)
+	}
+	return nil
+}
+
+func checkGlob(glob string) error {
+	if strings.HasPrefix(glob, "/") || slices.Contains(strings.Split(glob, "/"), "..") || !doublestar.ValidatePattern(glob) {
+		return fmt.Errorf("%q is not a glob for files in the vault", glob)
+	}
+	return nil
+}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// checkVariable refuses our own settings: no other program needs them.
+func checkVariable(name string) error {
+	switch {
+	case !variable.MatchString(name):
+		return fmt.Errorf("%q is not the name of a variable", name)
+	case strings.HasPrefix(name, Prefix+"_"):
+		return fmt.Errorf("%q is a setting of the gateway, which no other program gets", name)
+	}
+	return nil
+}
+
+// maxFallbacks bounds MODEL_FALLBACKS.
+const maxFallbacks = 8
+
+func (c *Config) checkFallbacks() error {
+	if len(c.ModelFallbacks) > maxFallbacks {
+		return fmt.Errorf("at most %d models", maxFallbacks)
+	}
+	return each(c.ModelFallbacks, c.checkModel)
+}
+
+func (c *Config) checkModel(model string) error {
+	provider, name, _ := strings.Cut(model, "/")
+	switch provider {
+	case "local":
+		kind, delay, timed := strings.Cut(name, ":")
+		d, err := time.ParseDuration(delay)
+		if kind != "quote" || timed && (err != nil || d < 0 || d > time.Minute) {
+			return fmt.Errorf("%q is not local/quote, or local/quote:30ms with a delay for each word", model)
+		}
+		return nil
+	case "anthropic", "openai":
+		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' }) {
+			return fmt.Errorf("%q names no model", model)
+		}
+		key, base := c.AnthropicAPIKey, c.AnthropicBaseURL
+		if provider == "openai" {
+			key, base = c.OpenaiAPIKey, c.OpenaiBaseURL
+		}
+		if name = Prefix + "_" + strings.ToUpper(provider); !key.IsSet() && base == "" {
+			return fmt.Errorf("%s needs %s_API_KEY or %s_BASE_URL", model, name, name)
+		}
+		return nil
+	}
+	return fmt.Errorf("%q: this version knows the providers anthropic, openai and local", model)
+}

@@ -1,0 +1,233 @@
+package discord
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"gatehouse/core"
+)
+
+// An encoder writes a text from left to right.
+type encoder struct {
+	text      string
+	at        int // bytes of text that are written
+	out       strings.Builder
+	last      byte // the last byte written
+	closed    string
+	open      []core.Span // whose markers are written
+	want      []core.Span // those that hold for what is written next
+	quote     bool
+	lineStart bool // nothing of this line of the text is written but white space
+}
+
+func (e *encoder) raw(s string) {
+	if s == "" {
+		return
+	}
+	e.out.WriteString(s)
+	e.last = s[len(s)-1]
+	e.closed = ""
+}
+
+// glue parts what is written next from a marker that it would change.
+func (e *encoder) glue(next byte) {
+	word := next == '_' || next >= '0' && next <= '9' || next >= 'A' && next <= 'Z' || next >= 'a' && next <= 'z'
+	switch e.closed {
+	case "_":
+		if word {
+			e.raw(joiner)
+		}
+	case "**":
+		if next == '*' {
+			e.raw(joiner)
+		}
+	case "~~":
+		if next == '_' || next == '~' {
+			e.raw(joiner)
+		}
+	case "||":
+		if next == '|' {
+			e.raw(joiner)
+		}
+	case "`":
+		if next == '`' {
+			e.raw(joiner)
+		}
+	}
+	e.closed = ""
+}
+
+func same(a, b core.Span) bool {
+	return a.Style == b.Style && a.Offset == b.Offset && a.Length == b.Length
+}
+
+// styles closes what does not hold any more and opens what does.
+func (e *encoder) styles(want []core.Span) {
+	keep := 0
+	for keep < len(e.open) && keep < len(want) && same(e.open[keep], want[keep]) {
+		keep++
+	}
+	for i := len(e.open) - 1; i >= keep; i-- {
+		e.shut(e.open[i])
+	}
+	for _, s := range want[keep:] {
+		e.begin(s)
+	}
+	e.open = want
+}
+
+var markers = map[core.Style]string{
+	core.StyleBold: "**", core.StyleItalic: "_", core.StyleStrike: "~~", core.StyleSpoiler: "||",
+}
+
+func (e *encoder) begin(s core.Span) {
+	switch s.Style {
+	case core.StyleQuote:
+		if e.lineStart && (e.last == '\n' || e.out.Len() == 0) {
+			e.quote = true
+			e.raw("> ")
+		}
+	case core.StylePre, core.StyleCode: // written whole by upTo
+	case core.StyleLink:
+		if e.hides(s) {
+			e.glue('[')
+			e.raw("[")
+		}
+	default:
+		e.mark(markers[s.Style])
+	}
+}
+
+func (e *encoder) mark(m string) {
+	e.glue(m[0])
+	e.raw(m)
+}
+
+func (e *encoder) shut(s core.Span) {
+	switch s.Style {
+	case core.StyleQuote:
+		e.quote = false
+	case core.StylePre, core.StyleCode:
+	case core.StyleLink:
+		if e.hides(s) {
+			e.raw("](" + target(s.URL) + ")")
+		} else if from, to := e.bytesOf(s); e.text[from:to] != s.URL && shown.MatchString(s.URL) {
+			e.raw(" (<" + s.URL + ">)")
+		}
+	default:
+		m := markers[s.Style]
+		if e.last == m[0] && (m == "||" || m == "~~") { // which end at the first two, escaped or not
+			e.raw(joiner)
+		}
+		e.mark(m)
+		e.closed = m
+	}
+}
+
+// hides reports whether a link is written as a label with a target behind it.
+// One whose label is an address (Discord shows such a thing as it stands) or
+// has brackets that don't pair is written as text, and its target behind it.
+func (e *encoder) hides(s core.Span) bool {
+	from, to := e.bytesOf(s)
+	label := e.text[from:to]
+	return len(s.URL) <= maxLink && shown.MatchString(s.URL) && !strings.Contains(label, "://") && paired.MatchString(label)
+}
+
+var (
+	shown  = regexp.MustCompile(`^[a-z]+:[^\s<>]+$`)
+	paired = regexp.MustCompile(`^[^\[\]]*(\[[^\[\]]*\][^\[\]]*)*$`)
+)
+
+func (e *encoder) bytesOf(s core.Span) (from, to int) {
+	var room [2]offset
+	o := byteOffsets(room[:0], core.Part{Text: e.text, Spans: []core.Span{s}})
+	from, _ = o.at(s.Offset)
+	to, _ = o.at(s.Offset + s.Length)
+	return from, to
+}
+
+// target is a URL without the characters that would end or style it.
+func target(url string) string {
+	return strings.NewReplacer("(", "%28", ")", "%29", "_", "%5F", "*", "%2A", "~", "%7E", "|", "%7C", "`", "%60", `\`, "%5C").Replace(url)
+}
+
+// upTo writes the text up to the byte end in the styles that hold.
+func (e *encoder) upTo(end int) {
+	if end <= e.at {
+		return
+	}
+	s := e.text[e.at:end]
+	switch {
+	case e.has(core.StylePre):
+		e.styles(e.want)
+		e.pre(s)
+	case e.has(core.StyleCode):
+		e.styles(e.want)
+		e.code(s)
+	default:
+		e.words(s)
+	}
+	e.at = end
+}
+
+func (e *encoder) has(style core.Style) bool {
+	return slices.ContainsFunc(e.want, func(s core.Span) bool { return s.Style == style })
+}
+
+var languageForm = regexp.MustCompile(`^[A-Za-z0-9_+\-.#]{1,32}$`)
+
+// pre writes a fenced block. Three backticks inside would end it: they are
+// parted.
+func (e *encoder) pre(s string) {
+	if strings.TrimSpace(s) == "" { // a fence needs something to hold
+		e.escape(s)
+		return
+	}
+	lang := e.open[len(e.open)-1].Language
+	if !languageForm.MatchString(lang) {
+		lang = ""
+	}
+	for strings.Contains(s, "```") {
+		s = strings.ReplaceAll(s, "```", "``"+joiner+"`")
+	}
+	if s[0] == '\n' { // blank lines at the edges would not be shown
+		s = joiner + s
+	}
+	if s[len(s)-1] == '\n' {
+		s += joiner
+	}
+	line := "\n"
+	if e.quote {
+		line = "\n> "
+		s = strings.ReplaceAll(s, "\n", line)
+	}
+	e.glue('`')
+	e.raw("```" + lang + line + s + line + "```")
+	e.lineStart = false
+}
+
+// code writes a code span between one backtick, or two around single ones.
+// Three would begin a block, so backticks that touch are parted.
+func (e *encoder) code(s string) {
+	s = strings.ReplaceAll(s, "\n", " ")
+	if e.has(core.StyleSpoiler) {
+		s = strings.ReplaceAll(s, "||", "|"+joiner+"|")
+	}
+	fence := "`"
+	if strings.Contains(s, fence) {
+		fence = "``"
+	}
+	for strings.Contains(s, "``") {
+		s = strings.ReplaceAll(s, "``", "`"+joiner+"`")
+	}
+	if strings.HasPrefix(strings.TrimLeft(s, " "), "`") { // one space beside a backtick is not shown
+		s = " " + s
+	}
+	if strings.HasSuffix(strings.TrimRight(s, " "), "`") {
+		s += " "
+	}
+	e.glue('`')
+	e.raw(fence + s + fence)
+	e.closed, e.lineStart = "`", false
+}

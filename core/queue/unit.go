@@ -1,0 +1,149 @@
+package queue
+
+import (
+	"context"
+	"errors"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// A unit collects what one transaction hands out: claimed turns and chats
+// reserved for sending. It is started only when the transaction has committed.
+type unit struct {
+	turns []*Turn
+	sends []core.Outgoing
+	early bool // Serve had not begun when the lanes were looked at
+}
+
+// tx runs f and then claims waiting lanes in the same transaction.
+func (q *Queue) tx(ctx context.Context, u *unit, f func(tx *store.Tx) error) error {
+	for tries := 0; ; tries++ {
+		err := q.db.Tx(ctx, func(tx *store.Tx) error {
+			q.release(u) // a closure may be run twice
+			if err := f(tx); err != nil {
+				return err
+			}
+			return q.claim(ctx, tx, u)
+		})
+		if err == nil {
+			q.start(u)
+			return nil
+		}
+		q.release(u)
+		var broken *claimError
+		if !errors.As(err, &broken) || tries == maxSuspects {
+			return err
+		}
+		q.suspect(broken.lane)
+		q.o.Log.WarnContext(ctx, "a waiting turn could not be taken; trying it by itself", "lane", broken.lane, "err", broken.err)
+	}
+}
+
+// release gives back what an unfinished unit had reserved.
+func (q *Queue) release(u *unit) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, t := range u.turns {
+		if q.running[t.Lane] == t.Epoch {
+			delete(q.running, t.Lane)
+		}
+		*q.slots(t.Control)++
+		q.turns.Done()
+	}
+	for _, s := range u.sends {
+		delete(q.sending, chatKey{s.Bot, s.Chat})
+		q.sends.Done()
+	}
+	u.turns, u.sends = nil, nil
+}
+
+// slots is the counter of free slots; q.mu is held.
+func (q *Queue) slots(control bool) *int {
+	if control {
+		return &q.controls
+	}
+	return &q.free
+}
+
+func (q *Queue) start(u *unit) {
+	if u.early {
+		q.ring() // it may have looked while this was not yet committed
+	}
+	q.mu.Lock()
+	handle, work := q.handle, q.work
+	q.mu.Unlock()
+	for _, t := range u.turns {
+		go q.run(work, handle, t)
+	}
+	for _, s := range u.sends {
+		go q.deliver(work, chatKey{s.Bot, s.Chat}, &s)
+	}
+}
+
+func (q *Queue) run(ctx context.Context, handle func(context.Context, *Turn), t *Turn) {
+	defer q.turns.Done()
+	ctx, t.cancel = context.WithCancelCause(ctx)
+	defer t.cancel(nil)
+	defer q.finish(ctx, t)
+	handle(ctx, t)
+}
+
+// finish frees the turn's slot and makes sure that a handler which returned
+// without settling (a bug, a panic) does not keep the lane.
+func (q *Queue) finish(ctx context.Context, t *Turn) {
+	p := recover()
+	if p != nil {
+		q.o.Log.Error("turn panicked", "lane", t.Lane, "run", t.Run, "panic", p)
+	}
+	if t.settled {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	q.logErr(ctx, "settle", q.Fail(ctx, t, errUnsettled))
+	if !t.settled {
+		q.mu.Lock()
+		q.stuck = append(q.stuck, t)
+		q.mu.Unlock()
+	}
+}
+
+var errUnsettled = errors.New("the result could not be stored")
+
+// settleStuck gives back turns that could not be settled when they ended, as
+// soon as the database takes writes again.
+func (q *Queue) settleStuck(ctx context.Context) {
+	q.mu.Lock()
+	stuck := q.stuck
+	q.stuck = nil
+	q.mu.Unlock()
+	for _, t := range stuck {
+		err := q.Fail(ctx, t, errUnsettled)
+		q.logErr(ctx, "settle", err)
+		if !t.settled {
+			q.mu.Lock()
+			q.stuck = append(q.stuck, t)
+			q.mu.Unlock()
+		}
+	}
+}
+
+// leave makes room after t. It is called once, before the transaction that
+// settles t, so that this transaction may claim the next lane into the slot.
+func (q *Queue) leave(t *Turn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !t.left {
+		t.left = true
+		*q.slots(t.Control)++
+	}
+}
+
+// forget ends t's place among the running lanes, unless the lane is claimed anew.
+func (q *Queue) forget(t *Turn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.running[t.Lane] == t.Epoch {
+		delete(q.running, t.Lane)
+	}
+}
