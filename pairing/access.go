@@ -58,7 +58,7 @@ func (b *Book) User(ctx context.Context, q store.Queryer, p core.Peer) (id int64
 		Role  string `db:"role"`
 		Until string `db:"until"` // the last access ends; "" is none
 	}
-	u, err := store.Recall[user](ctx, q, []string{"identities", "users", "access"}, `SELECT u.id, u.role,
+	u, err := store.Recall[user](ctx, q, `SELECT u.id, u.role,
 			coalesce((SELECT max(CASE WHEN a.expires_at = '' THEN '9999' ELSE a.expires_at END) FROM access a WHERE a.user_id = u.id), '') AS until
 		FROM identities i JOIN users u ON u.id = i.user_id WHERE i.platform = $1 AND i.platform_user_id = $2`, p.Platform, p.ID)
 	if errors.Is(err, store.ErrNoRows) {

@@ -161,9 +161,6 @@ func (b *Book) judge(ctx context.Context, tx *store.Tx, in *core.Inbound) (stand
 	return s, err
 }
 
-// personTables are what personQuery reads.
-var personTables = []string{"blocks", "identities", "users", "access"}
-
 // personQuery is all that a direct message by a known person costs. SQLite
 // numbers $n by first appearance: keep them in order.
 const personQuery = `SELECT EXISTS (SELECT 1 FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot IN ($3, '*')) AS blocked,
@@ -175,7 +172,7 @@ const personQuery = `SELECT EXISTS (SELECT 1 FROM blocks WHERE platform = $1 AND
 	LEFT JOIN access a ON a.bot = $3 AND a.user_id = u.id AND a.scope = $4 AND a.place = $5`
 
 func (b *Book) person(ctx context.Context, tx *store.Tx, in *core.Inbound) (person, error) {
-	return store.Recall[person](ctx, tx, personTables, personQuery, in.From.Platform, in.From.ID, in.Bot, string(in.Scope()), in.Place)
+	return store.Recall[person](ctx, tx, personQuery, in.From.Platform, in.From.ID, in.Bot, string(in.Scope()), in.Place)
 }
 
 // judgeStranger is a direct message by somebody without access of their own.
@@ -256,7 +253,7 @@ func (b *Book) manages(ctx context.Context, tx *store.Tx, bot string, s *standin
 // cooling reports whether the sender was denied there, or revoked anywhere on
 // this bot, within CoolOff. A denied request that carries a level was revoked.
 func (b *Book) cooling(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
-	last, err := store.Recall[string](ctx, tx, []string{"pairing_requests"}, `SELECT coalesce(max(resolved_at), '') FROM pairing_requests
+	last, err := store.Recall[string](ctx, tx, `SELECT coalesce(max(resolved_at), '') FROM pairing_requests
 		WHERE platform = $1 AND platform_user_id = $2 AND bot = $3 AND status = 'denied'
 			AND (coalesce(approved_trust_level, '') <> '' OR (scope = $4 AND place = $5))`,
 		in.From.Platform, in.From.ID, in.Bot, string(in.Scope()), in.Place)

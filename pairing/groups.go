@@ -46,7 +46,7 @@ func placeOf(ctx context.Context, q store.Queryer, bot, id string) (place, error
 }
 
 func placeRow(ctx context.Context, q store.Queryer, bot, id, and string) (p place, err error) {
-	p, err = store.Recall[place](ctx, q, []string{"places"}, `SELECT level, mention_mode, agent, model, rate_n, rate_per, rate_from, rate_used FROM places WHERE bot = $1 AND place = $2`+and, bot, id)
+	p, err = store.Recall[place](ctx, q, `SELECT level, mention_mode, agent, model, rate_n, rate_per, rate_from, rate_used FROM places WHERE bot = $1 AND place = $2`+and, bot, id)
 	if errors.Is(err, store.ErrNoRows) {
 		return place{}, nil
 	}

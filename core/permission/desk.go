@@ -235,7 +235,7 @@ func (d *Desk) Waiting(ctx context.Context, tx *store.Tx, bot, chat string, user
 		return Ask{}, false, nil
 	}
 	const open = ` WHERE bot = $1 AND chat = $2 AND state = 'open' AND kind = 'question' AND user_id = $3`
-	any, err := store.Recall[bool](ctx, tx, []string{"asks"}, `SELECT EXISTS (SELECT 1 FROM asks`+open+`)`, bot, chat, user)
+	any, err := store.Recall[bool](ctx, tx, `SELECT EXISTS (SELECT 1 FROM asks`+open+`)`, bot, chat, user)
 	if err != nil || !any {
 		return Ask{}, false, err
 	}

@@ -320,7 +320,7 @@ func (q *Queue) head(ctx context.Context, tx *store.Tx, key chatKey) (*outRow, e
 	epoch := q.bots[key.bot]
 	stopping := q.work != nil && q.work.Err() != nil
 	q.mu.Unlock()
-	ours, err := store.Recall[bool](ctx, tx, []string{"lease"}, `SELECT EXISTS (SELECT 1 FROM lease WHERE name = $1 AND epoch = $2 AND owner = $3)`,
+	ours, err := store.Recall[bool](ctx, tx, `SELECT EXISTS (SELECT 1 FROM lease WHERE name = $1 AND epoch = $2 AND owner = $3)`,
 		"bot:"+key.bot, epoch, q.o.Node)
 	if err != nil || !ours || stopping {
 		return nil, err

@@ -201,7 +201,7 @@ func (s *Store) Lane(ctx context.Context, tx *store.Tx, addr core.Address) (stri
 
 // BusyMode is what the chat is set to, "collect" or "queue"; "" is the setting's.
 func (s *Store) BusyMode(ctx context.Context, tx *store.Tx, addr core.Address) (string, error) {
-	mode, err := store.Recall[string](ctx, tx, []string{"chats"}, `SELECT busy_mode FROM chats WHERE bot = $1 AND chat = $2`, addr.Bot, addr.Chat)
+	mode, err := store.Recall[string](ctx, tx, `SELECT busy_mode FROM chats WHERE bot = $1 AND chat = $2`, addr.Bot, addr.Chat)
 	if err != nil && !errors.Is(err, store.ErrNoRows) {
 		return "", fmt.Errorf("busy mode: %w", err)
 	}

@@ -18,14 +18,13 @@ const (
 
 // Recall is Get for what every message asks and few change: within
 // transactions the answer is kept until one of the tables that the query reads
-// is written, or a transaction was undone. So it is always what Get would say;
-// tables must name all that the query reads. T is a scalar or a struct of
-// scalars with db tags. A query does not compare with the present time: that is
-// the caller's to do with what it returns.
+// is written, or a transaction was undone. So it is always what Get would say.
+// T is a scalar or a struct of scalars with db tags. A query does not compare
+// with the present time: that is the caller's to do with what it returns.
 //
 // Outside of transactions, and on PostgreSQL, where others write too, each call
 // asks the database.
-func Recall[T any](ctx context.Context, q Queryer, tables []string, query string, args ...any) (T, error) {
+func Recall[T any](ctx context.Context, q Queryer, query string, args ...any) (T, error) {
 	t, ok := q.(*Tx)
 	if !ok || t.db.known == nil {
 		var found T
@@ -34,12 +33,17 @@ func Recall[T any](ctx context.Context, q Queryer, tables []string, query string
 	}
 	k := t.db.known
 	key := recallKey(query, args)
-	if a, ok := k.answers[key]; ok && a.at == k.version(tables) {
-		found, _ := a.value.(T)
-		return found, a.err
-	}
 	var found T
-	err := t.Get(ctx, &found, query, args...)
+	tables, err := t.db.tablesOf(query, args)
+	if err != nil {
+		return found, err
+	}
+	if a, ok := k.answers[key]; ok && a.at == k.version(tables) {
+		if found, ok := a.value.(T); ok {
+			return found, a.err
+		}
+	}
+	err = t.Get(ctx, &found, query, args...)
 	if err != nil && !errors.Is(err, ErrNoRows) {
 		return found, err
 	}
@@ -53,6 +57,7 @@ func Recall[T any](ctx context.Context, q Queryer, tables []string, query string
 // recalled is what Recall keeps; the writer's goroutine alone uses it.
 type recalled struct {
 	answers map[question]answer // at most maxRecalled
+	reads   map[string][]string // the tables of each query, of which there are as many as the code has
 	since   time.Time
 	writes  map[string]int64 // by table: so many statements have written it
 	undone  int64            // what may have changed anything: a rollback, a deletion with its cascades, another connection's commit
@@ -68,7 +73,52 @@ type answer struct {
 }
 
 func newRecalled() *recalled {
-	return &recalled{answers: map[question]answer{}, writes: map[string]int64{}}
+	return &recalled{answers: map[question]answer{}, reads: map[string][]string{}, writes: map[string]int64{}}
+}
+
+// tablesOf are the tables that a query reads, as SQLite's own program for it says:
+// what it opens, a table or its index.
+func (d *DB) tablesOf(query string, args []any) ([]string, error) {
+	if tables, ok := d.known.reads[query]; ok {
+		return tables, nil
+	}
+	tables, err := d.opened(query, args)
+	if err != nil {
+		return nil, fmt.Errorf("tables of a query: %w", err)
+	}
+	d.known.reads[query] = tables
+	return tables, nil
+}
+
+func (d *DB) opened(query string, args []any) (tables []string, err error) {
+	ctx := context.Background()
+	rows, err := d.conn.QueryxContext(ctx, "EXPLAIN "+d.engine.bind(query), args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var roots []int64
+	for rows.Next() {
+		step := map[string]any{}
+		if err := rows.MapScan(step); err != nil {
+			return nil, err
+		}
+		if root, ok := step["p2"].(int64); ok && step["opcode"] == "OpenRead" {
+			roots = append(roots, root)
+		}
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return nil, err
+	}
+	for _, root := range roots {
+		var table string
+		if err := d.conn.GetContext(ctx, &table, `SELECT tbl_name FROM sqlite_master WHERE rootpage = ?`, root); err != nil {
+			return nil, err
+		}
+		tables = append(tables, table)
+	}
+	slices.Sort(tables)
+	return slices.Compact(tables), nil
 }
 
 // version grows with everything that may change an answer from tables.

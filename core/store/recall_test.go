@@ -16,7 +16,7 @@ const roleOf = `SELECT role FROM users WHERE id = $1`
 func recalledRole(t *testing.T, d *store.DB, id int64) (role string) {
 	t.Helper()
 	err := d.Tx(t.Context(), func(tx *store.Tx) (err error) {
-		role, err = store.Recall[string](t.Context(), tx, []string{"users"}, roleOf, id)
+		role, err = store.Recall[string](t.Context(), tx, roleOf, id)
 		if errors.Is(err, store.ErrNoRows) {
 			role, err = "nobody", nil
 		}
@@ -59,7 +59,7 @@ func TestWhatIsRecalledIsWhatTheTableSays(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), `UPDATE users SET role = 'owner' WHERE id = $1`, 7); err != nil {
 			return err
 		}
-		if role, err := store.Recall[string](t.Context(), tx, []string{"users"}, roleOf, int64(7)); err != nil || role != "owner" {
+		if role, err := store.Recall[string](t.Context(), tx, roleOf, int64(7)); err != nil || role != "owner" {
 			t.Errorf("its own write is recalled as %q, %v", role, err)
 		}
 		return undone
@@ -71,7 +71,7 @@ func TestWhatIsRecalledIsWhatTheTableSays(t *testing.T) {
 	err = d.Tx(t.Context(), func(tx *store.Tx) error {
 		_, err := tx.Try(t.Context(), func() error {
 			_, err := tx.Exec(t.Context(), `UPDATE users SET role = 'owner' WHERE id = $1`, 7)
-			_, err2 := store.Recall[string](t.Context(), tx, []string{"users"}, roleOf, int64(7))
+			_, err2 := store.Recall[string](t.Context(), tx, roleOf, int64(7))
 			return errors.Join(err, err2, undone)
 		})
 		return err
@@ -82,6 +82,35 @@ func TestWhatIsRecalledIsWhatTheTableSays(t *testing.T) {
 	is(7, "admin")
 	written(t, d, `DELETE FROM users WHERE id = $1`, 7)
 	is(7, "nobody")
+}
+
+// A query is asked again when any table of it was written, also one that it
+// reads by an index alone or in a part of it.
+func TestWhatIsRecalledKnowsEveryTableOfItsQuery(t *testing.T) {
+	d := storetest.Open(t, nil)
+	written(t, d, addUser, 7, "guest")
+	const query = `SELECT u.role || (SELECT count(*) FROM blocks b WHERE b.platform = $1) || coalesce(i.display, '-')
+		FROM users u LEFT JOIN identities i ON i.user_id = u.id AND i.platform = $1 WHERE u.id = $2`
+	is := func(want string) {
+		t.Helper()
+		for range 2 {
+			var got string
+			err := d.Tx(t.Context(), func(tx *store.Tx) (err error) {
+				got, err = store.Recall[string](t.Context(), tx, query, "elsewhere", int64(7))
+				return err
+			})
+			if err != nil || got != want {
+				t.Fatalf("recalled as %q, not %q: %v", got, want, err)
+			}
+		}
+	}
+	is("guest0-")
+	written(t, d, `INSERT INTO identities (platform, platform_user_id, user_id, display, created_at) VALUES ('elsewhere', '42', 7, 'Ada', '2026-01-01T00:00:00Z')`)
+	is("guest0Ada")
+	written(t, d, `INSERT INTO blocks (platform, platform_user_id, bot, at) VALUES ('elsewhere', '9', '*', '2026-01-01T00:00:00Z')`)
+	is("guest1Ada")
+	written(t, d, `UPDATE users SET role = 'admin' WHERE id = 7`)
+	is("admin1Ada")
 }
 
 // Another connection's write, as another program's, is seen too.
@@ -122,14 +151,14 @@ func TestRecallingCostsNoStatement(t *testing.T) {
 	err := d.Tx(t.Context(), func(tx *store.Tx) error {
 		before := d.Statements()
 		for range 10 {
-			if role, err := store.Recall[string](t.Context(), tx, []string{"users"}, roleOf, int64(7)); err != nil || role != "guest" {
+			if role, err := store.Recall[string](t.Context(), tx, roleOf, int64(7)); err != nil || role != "guest" {
 				return fmt.Errorf("recalled as %q: %w", role, err)
 			}
 		}
 		if n := d.Statements() - before; n != 0 {
 			t.Errorf("ten times the same question took %d statements", n)
 		}
-		role, err := store.Recall[string](t.Context(), tx, []string{"users"}, roleOf, int64(8))
+		role, err := store.Recall[string](t.Context(), tx, roleOf, int64(8))
 		if role != "admin" {
 			t.Errorf("another person is recalled as %q", role)
 		}
