@@ -69,8 +69,15 @@ function attributes(from, to) {
   for (const { name, value } of [...to.attributes]) if (from.getAttribute(name) !== value && !kept(from, name)) from.setAttribute(name, value);
 }
 
+// steps is how far behind node, keyed elements left out, one like want stands;
+// Infinity when none does.
+function steps(node, want) {
+  for (let n = 0; node; node = node.nextSibling, n++) if (!key(node) && alike(node, want)) return n;
+  return Infinity;
+}
+
 // morph makes from like to, keeping every element that is in both: matched by
-// id, else by place and name. news collects keyed elements that are new.
+// id, else by order and name. news collects keyed elements that are new.
 function morph(from, to, news) {
   if (from.dataset?.kept !== undefined) return; // a stream writes in it
   attributes(from, to);
@@ -80,10 +87,21 @@ function morph(from, to, news) {
     if (!wanted.has(key(c))) c.remove();
     else if (key(c)) byKey.set(key(c), c);
   }
+  from.normalize(); // what went may leave two texts side by side
   let here = from.firstChild;
   for (const want of [...to.childNodes]) {
     let have = key(want) ? byKey.get(key(want)) : here;
-    if (!key(want)) while (have && key(have)) have = have.nextSibling;
+    if (!key(want)) {
+      while (have && key(have)) have = have.nextSibling;
+      // What stands here and comes no more gives way to what comes behind it.
+      if (have && steps(have, want) < steps(want, have)) {
+        while (!alike(have, want)) {
+          const next = have.nextSibling;
+          if (!key(have)) { if (have === here) here = next; have.remove(); }
+          have = next;
+        }
+      }
+    }
     if (have && alike(have, want)) {
       // A node that is moved loses the focus: what stands in its way goes instead.
       while (key(have) && here && here !== have && !key(here)) { const next = here.nextSibling; here.remove(); here = next; }

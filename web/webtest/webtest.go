@@ -201,11 +201,20 @@ func (b *Tab) Write(sel, text string) {
 	}
 }
 
-// Click presses the mouse in the middle of what the selector finds first.
+// Click presses the mouse in the middle of what the selector finds first, once
+// it stands still there and nothing lies over it, as a person would.
 func (b *Tab) Click(sel string) {
 	b.t.Helper()
 	b.Visible(sel)
-	at := Value[[]float64](b, fmt.Sprintf(`(e => { e.scrollIntoView({block: "center", behavior: "instant"}); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })(document.querySelector(%q))`, sel))
+	b.Eventually(fmt.Sprintf(`(e => {
+		if (!e) return false;
+		e.scrollIntoView({block: "center", behavior: "instant"});
+		const r = e.getBoundingClientRect(), x = r.x + r.width / 2, y = r.y + r.height / 2;
+		const top = document.elementFromPoint(x, y), was = globalThis.clickAt;
+		globalThis.clickAt = [x, y];
+		return Boolean(top && (e.contains(top) || top.contains(e)) && was && was[0] === x && was[1] === y);
+	})(document.querySelector(%q))`, sel))
+	at := Value[[]float64](b, `(at => { delete globalThis.clickAt; return at; })(globalThis.clickAt)`)
 	b.do(chromedp.MouseClickXY(at[0], at[1]))
 }
 
