@@ -3,6 +3,7 @@
 package static
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -33,12 +34,27 @@ var read = sync.OnceValues(func() (map[string]file, error) {
 			return err
 		}
 		body, err := files.ReadFile(name)
+		if path.Ext(name) == ".js" {
+			body = uncommented(body)
+		}
 		sum := sha256.Sum256(body)
 		all[name] = file{body: body, sum: hex.EncodeToString(sum[:8]), kind: kinds[path.Ext(name)]}
 		return err
 	})
 	return all, err
 })
+
+// uncommented is a script without the lines that are comments alone: they are
+// for readers of the source, and a page has only so many bytes.
+func uncommented(script []byte) []byte {
+	out := make([]byte, 0, len(script))
+	for line := range bytes.Lines(script) {
+		if !bytes.HasPrefix(bytes.TrimSpace(line), []byte("//")) {
+			out = append(out, line...)
+		}
+	}
+	return out
+}
 
 // Address is where a page finds a file under prefix ("/static/"). It changes
 // with the file, so that browsers keep what it names without asking again.

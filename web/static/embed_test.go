@@ -54,6 +54,30 @@ func TestFilesAreServedWithTheirTypeAndKeptByBrowsers(t *testing.T) {
 	}
 }
 
+// Comments stay at home; what else a script has is sent as it was written.
+func TestScriptsAreServedWithoutTheirComments(t *testing.T) {
+	h, err := Handler("/static/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/static/admin.js", nil))
+	written, err := files.ReadFile("admin.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	comment := regexp.MustCompile(`^\s*//`)
+	for line := range strings.Lines(string(written)) {
+		if !comment.MatchString(line) {
+			want.WriteString(line)
+		}
+	}
+	if got := w.Body.String(); got != want.String() || len(got) == len(written) {
+		t.Errorf("%d bytes of %d, want %d", len(got), len(written), want.Len())
+	}
+}
+
 func TestNothingIsLoadedFromElsewhere(t *testing.T) {
 	entries, err := files.ReadDir(".")
 	if err != nil {
