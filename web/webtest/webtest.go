@@ -212,7 +212,8 @@ func (b *Tab) Click(sel string) {
 		const r = e.getBoundingClientRect(), x = r.x + r.width / 2, y = r.y + r.height / 2;
 		const top = document.elementFromPoint(x, y), was = globalThis.clickAt;
 		globalThis.clickAt = [x, y];
-		return Boolean(top && (e.contains(top) || top.contains(e)) && was && was[0] === x && was[1] === y);
+		const same = top && (e.contains(top) || top.contains(e) || e.closest("label")?.contains(top));
+		return Boolean(same && was && was[0] === x && was[1] === y);
 	})(document.querySelector(%q))`, sel))
 	at := Value[[]float64](b, `(at => { delete globalThis.clickAt; return at; })(globalThis.clickAt)`)
 	b.do(chromedp.MouseClickXY(at[0], at[1]))

@@ -179,6 +179,10 @@ func race(t *testing.T, own string) (stop func()) {
 				return
 			default:
 			}
+			if err := reset(own); err != nil {
+				t.Error(err)
+				return
+			}
 			for _, step := range [][2]string{{"d", "real"}, {"link", "d"}, {"d", "link"}, {"real", "d"}} {
 				if err := os.Rename(own+"/"+step[0], own+"/"+step[1]); err != nil { // a tool has made a folder there
 					if err := second(os.RemoveAll(own+"/"+step[1]), os.Rename(own+"/"+step[0], own+"/"+step[1])); err != nil {
@@ -189,6 +193,26 @@ func race(t *testing.T, own string) (stop func()) {
 		}
 	}()
 	return func() { close(quit); <-done }
+}
+
+// reset puts back what a round of the race has lost to a tool that made a folder
+// in its way: d is the guest's own folder, link the link.
+func reset(own string) error {
+	d, link := own+"/d", own+"/link"
+	if fi, err := os.Lstat(d); err == nil && fi.Mode().Type() == fs.ModeSymlink {
+		if err := os.Remove(d); err != nil {
+			return err
+		}
+	}
+	if fi, err := os.Lstat(link); err != nil || fi.Mode().Type() != fs.ModeSymlink {
+		if err := second(os.RemoveAll(link), os.Symlink("../../Owner", link)); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Lstat(d + "/secret.md"); err == nil {
+		return nil
+	}
+	return second(os.MkdirAll(d, 0o700), os.WriteFile(d+"/secret.md", []byte("harmless"), 0o600))
 }
 
 // patience bounds how long a race may need to be lost by who does not look.

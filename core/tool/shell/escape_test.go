@@ -173,15 +173,15 @@ var attempts = []attempt{
 	{name: "the kernel's log", command: "dmesg | head -1 | grep -q . && echo CANA''RY", root: true},
 	{name: "the host's name", command: "test $(hostname) != sandbox && echo CANA''RY"},
 	// More than its share.
-	{name: "many processes", command: "for i in $(seq 300); do sleep 2 & done 2>/dev/null; sleep 0.3; [ $(jobs -rp | wc -l) -gt 250 ] && echo CANA''RY; kill $(jobs -p) 2>/dev/null; true"},
-	{name: "a bomb of forks", command: "f() { [ $1 -gt 7 ] && { echo x >> count; sleep 1; return; }; f $(($1+1)) & f $(($1+1)) & wait; }; f 0 2>/dev/null; [ $(wc -l < count) -gt 200 ] && echo CANA''RY"},
+	{name: "many processes", command: "for i in $(seq 300); do sleep 20 & done 2>/dev/null; sleep 3; [ $(jobs -rp | wc -l) -gt 250 ] && echo CANA''RY; kill $(jobs -p) 2>/dev/null; true"},
+	{name: "a bomb of forks", command: "f() { [ $1 -gt 7 ] && { echo x >> count; sleep 3; return; }; f $(($1+1)) & f $(($1+1)) & wait; }; f 0 2>/dev/null; [ $(wc -l < count) -gt 200 ] && echo CANA''RY"},
 	{name: "many threads", command: "./attack threads 300"},
 	{name: "much memory", command: "./attack memory 400"},
 	{name: "much memory in many processes", command: "for i in 1 2 3 4; do ./attack memory 96 > m$i & done; wait; [ $(cat m? | grep -c CANA) = 4 ] && echo CANA''RY"},
 	{name: "memory as files", command: "dd if=/dev/zero of=/dev/shm/gatehouse-test-{MARK} bs=1M count=128 2>/dev/null && echo CANA''RY; rm -f /dev/shm/gatehouse-test-{MARK}"},
 	{name: "one huge file", command: "dd if=/dev/zero of={OWN}/big bs=1M count=64 2>/dev/null && echo CANA''RY; rm -f {OWN}/big"},
 	{name: "a huge file without writing", command: "fallocate -l 1G {OWN}/big && echo CANA''RY; rm -f {OWN}/big"},
-	{name: "many files", command: "for i in $(seq 16); do dd if=/dev/zero of={OWN}/big$i bs=1M count=24 2>/dev/null; done; sleep 0.5; [ $(ls {OWN}/big* | wc -l) = 16 ] && echo CANA''RY; rm -f {OWN}/big*"},
+	{name: "many files", command: "for i in $(seq 16); do dd if=/dev/zero of={OWN}/big$i bs=1M count=24 2>/dev/null; done; sleep 3; [ $(ls {OWN}/big* | wc -l) = 16 ] && echo CANA''RY; rm -f {OWN}/big*"},
 	{name: "much time of the processor", command: "./attack spin 2"},
 }
 
