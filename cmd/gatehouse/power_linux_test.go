@@ -199,14 +199,20 @@ func newDisk(t *testing.T) *disk {
 	if out, err := exec.Command("mkfs.ext4", "-q", "-F", d.image).CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED: no ext4 can be made here: %v: %s", err, out)
 	}
-	if out, err := exec.Command("mount", "-o", "loop", d.image, d.mount).CombinedOutput(); err != nil {
-		t.Skipf("SKIPPED: no loop device can be mounted here: %v: %s", err, out)
-	}
-	t.Cleanup(func() {
-		if out, err := exec.Command("umount", d.mount).CombinedOutput(); err != nil {
-			t.Errorf("umount: %v: %s", err, out)
+	// A sandbox of another test begins with a copy of all mounts. Below a shared one
+	// its copy goes when ours does; else it would keep a disk without power alive.
+	for _, c := range [][]string{{"mount", "--bind", dir, dir}, {"mount", "--make-shared", dir}, {"mount", "-o", "loop", d.image, d.mount}} {
+		if out, err := exec.Command(c[0], c[1:]...).CombinedOutput(); err != nil {
+			t.Skipf("SKIPPED: no loop device can be mounted here: %v: %v: %s", c, err, out)
 		}
-	})
+		if c[1] != "--make-shared" {
+			t.Cleanup(func() {
+				if out, err := exec.Command("umount", c[len(c)-1]).CombinedOutput(); err != nil {
+					t.Errorf("umount: %v: %s", err, out)
+				}
+			})
+		}
+	}
 	return d
 }
 
@@ -227,12 +233,21 @@ func (d *disk) off() {
 }
 
 // on is the start after a power cut: the file system is mounted anew from what
-// the disk holds.
+// the disk holds, once nobody has the old one any more.
 func (d *disk) on(t *testing.T) {
 	t.Helper()
-	for _, c := range [][]string{{"umount", d.mount}, {"mount", "-o", "loop", d.image, d.mount}} {
-		if out, err := exec.Command(c[0], c[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v: %s", c, err, out)
+	run := func(name string, args ...string) string {
+		out, err := exec.Command(name, args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %v: %v: %s", name, args, err, out)
+		}
+		return string(out)
+	}
+	run("umount", d.mount)
+	for end := time.Now().Add(patience); run("losetup", "-j", d.image) != ""; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("somebody keeps the disk that was unmounted")
 		}
 	}
+	run("mount", "-o", "loop", d.image, d.mount)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -69,6 +70,26 @@ func TestReplayHasNoGapAndNoRepeatWhereverItWasCut(t *testing.T) {
 				t.Errorf("restarted %v, cut at %d: %v, %v; want %v", restarted, cut, ids, err, all[cut:])
 			}
 		}
+	}
+}
+
+// Who has a run's end already waits for nothing, even while the run is still
+// being closed.
+func TestAReaderThatHasTheEndWaitsForNothing(t *testing.T) {
+	b := bus.New(nil, nil)
+	s := b.Begin(bus.Info{Run: "r", Session: "s", Attempt: 1})
+	defer s.End()
+	var last bus.Entry
+	for _, e := range script {
+		last = s.Publish(e)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for e, err := range b.Follow(ctx, bus.Follow{Session: "s", Run: "r", LastID: last.ID}) {
+		t.Errorf("after the end came %v, %v", e.ID, err)
+	}
+	if ctx.Err() != nil {
+		t.Error("it waited")
 	}
 }
 

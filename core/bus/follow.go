@@ -236,7 +236,7 @@ func (c *chase) one(e Entry) bool {
 		return true
 	}
 	if e.Run == c.run && e.Attempt == c.attempt && e.N <= c.n {
-		return true
+		return !c.last(e) // who has the end waits for nothing, also before the stream is closed
 	}
 	if e.Run == c.run && e.Attempt < c.attempt {
 		return true
@@ -250,5 +250,10 @@ func (c *chase) one(e Entry) bool {
 	if !c.yield(e, nil) {
 		return false
 	}
-	return c.f.Run == "" || e.Type != core.MessageStop{}.EventType()
+	return !c.last(e)
+}
+
+// last reports whether e is the end of what is followed.
+func (c *chase) last(e Entry) bool {
+	return c.f.Run != "" && e.Type == core.MessageStop{}.EventType()
 }
