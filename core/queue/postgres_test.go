@@ -52,6 +52,67 @@ func TestALaneInAnothersHandsIsPassedBy(t *testing.T) {
 	}
 }
 
+// A message that another node stores while a turn of its chat is settled is not
+// forgotten: the lane stays pending whichever of the two commits first.
+func TestALaneIsNotLetGoOverWhatAnotherNodeStores(t *testing.T) {
+	storetest.PostgresOnly(t, "SQLite has one writer")
+	f := newFixture(t, nil)
+	f.put(msg(1, "a", "ann", "one"))
+	other := storetest.OpenAt(t, f.db.Path(), f.clock)
+	held, settled := make(chan struct{}), make(chan struct{})
+	settle := sync.OnceFunc(func() { close(settled) })
+	stored, release, over := make(chan int), make(chan struct{}), make(chan error, 1)
+	var once sync.Once
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		if turn.First().Text == "one" {
+			close(held)
+			<-settled
+		}
+		_ = answer(f.q, turn)
+	})
+	t.Cleanup(settle) // before the queue is stopped
+	<-held
+	go func() {
+		over <- other.Tx(t.Context(), func(tx *store.Tx) error {
+			for _, s := range []string{
+				`INSERT INTO inbox (seq, bot, update_id, chat, lane, kind, message_id, sender, trust, payload, state, received_at)
+					SELECT seq + 1000, bot, 'two', chat, lane, kind, 'two', sender, trust, replace(payload, 'one', 'two'), state, received_at FROM inbox`,
+				`UPDATE lane SET ver = ver + 1, pending = 1`,
+			} {
+				if _, err := tx.Exec(t.Context(), s); err != nil {
+					return err
+				}
+			}
+			var pid int
+			err := tx.Get(t.Context(), &pid, `SELECT pg_backend_pid()`)
+			once.Do(func() { stored <- pid; <-release })
+			return err
+		})
+	}()
+	var pid int
+	select {
+	case pid = <-stored:
+	case err := <-over:
+		t.Fatal(err)
+	}
+	settle() // the turn is settled, and meets the other's transaction
+	for waits := false; !waits; {
+		if err := f.db.Get(t.Context(), &waits, `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE $1::int = ANY(pg_blocking_pids(pid)))`, pid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(release)
+	if err := <-over; err != nil {
+		t.Fatal(err)
+	}
+	defer f.timePasses()()
+	for _, want := range []string{"re: one", "re: two"} {
+		if got := f.reply(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // Two processes work on one database at once, in transactions of many chats:
 // none is refused for the other's sake, and each message runs once, in order.
 func TestTwoNodesShareTheLanes(t *testing.T) {
@@ -69,14 +130,17 @@ func TestTwoNodesShareTheLanes(t *testing.T) {
 	left := 2 * chats * each
 	handle := func(node string, q *queue.Queue) func(context.Context, *queue.Turn) {
 		return func(_ context.Context, turn *queue.Turn) {
+			// Noted before the Ack: after it the next of the chat may begin elsewhere.
+			mu.Lock()
+			got[turn.First().Chat] = append(got[turn.First().Chat], turn.First().Text)
+			by[node]++
+			mu.Unlock()
 			if err := q.Ack(context.Background(), turn, queue.Result{}); err != nil {
 				t.Errorf("node %s: %v", node, err)
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			got[turn.First().Chat] = append(got[turn.First().Chat], turn.First().Text)
-			by[node]++
 			if left--; left == 0 {
 				close(all)
 			}

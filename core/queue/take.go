@@ -328,6 +328,11 @@ func (q *Queue) letGo(ctx context.Context, tx *store.Tx, t *Turn, until time.Tim
 	if until.IsZero() {
 		until = tx.Time()
 	}
+	if hold := tx.ForUpdate(); hold != "" { // another node may just be putting something into it
+		if _, err := tx.Exec(ctx, `SELECT ver FROM lane WHERE key = $1`+hold, t.Lane); err != nil {
+			return err
+		}
+	}
 	n, err := tx.Exec(ctx, `UPDATE lane SET owner = '', lease_until = '', not_before = $1,
 			pending = CASE WHEN EXISTS (SELECT 1 FROM inbox WHERE inbox.lane = $2 AND state IN ('ready', 'limited')) THEN 1 ELSE 0 END
 		WHERE key = $2 AND epoch = $3 AND owner = $4`, core.Stamp(until), t.Lane, t.Epoch, q.o.Node)

@@ -20,6 +20,7 @@ type engine struct {
 	bind       func(query string) string // the placeholders $1, $2 … in the engine's words
 	returning  string                    // what an INSERT says to return its integer key; "" the driver knows it
 	skipLocked string                    // see Tx.SkipLocked
+	forUpdate  string                    // see Tx.ForUpdate
 	hopeful    bool                      // jobs are tried without savepoints: a statement that fails alone undoes itself alone
 	again      func(error) bool          // lost against other transactions: worth another run
 	pause      string                    // before another run: a statement that lets the others finish
@@ -54,6 +55,7 @@ func postgreSQL(server Server) engine {
 		bind:       func(query string) string { return query },
 		returning:  " RETURNING lastval()", // the identity that this row has just drawn
 		skipLocked: " FOR UPDATE SKIP LOCKED",
+		forUpdate:  " FOR UPDATE",
 		again:      server.Again,
 		pause:      "SELECT pg_sleep(0.01 + random() / 20)", // who runs at once takes its locks again before those who waited
 		lost:       server.Lost,
@@ -71,6 +73,13 @@ const maxAgain = 5
 // are to be updated: on PostgreSQL it passes by those that another node's
 // transaction has in hand; on SQLite nobody else writes, and it is empty.
 func (t *Tx) SkipLocked() string { return t.db.engine.skipLocked }
+
+// ForUpdate is what a SELECT says at its end to hold its rows until the commit,
+// and "" on SQLite, where nobody else writes. A statement on PostgreSQL sees what
+// was committed before it began, also after it has waited for a row: one that
+// changes a row by what stands in others holds that row first, by a statement
+// of its own.
+func (t *Tx) ForUpdate() string { return t.db.engine.forUpdate }
 
 // begin begins the writer's transaction, over a new connection when the old one
 // is gone: nothing has been done yet that could be done twice.

@@ -627,7 +627,7 @@ func TestBreakingOffClosesTheConnection(t *testing.T) {
 
 func TestASilentHeaderIsAFaultOfItsOwn(t *testing.T) {
 	s := fake.New(t, fake.Options{Default: fake.Reply{HangHead: true}})
-	tr := &http.Transport{ResponseHeaderTimeout: 20 * time.Millisecond}
+	tr := &http.Transport{ResponseHeaderTimeout: time.Second}
 	defer tr.CloseIdleConnections()
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer, HTTP: &http.Client{Transport: tr}})
 	if f := ask(c, "x").fault(t); f.Code != llm.CodeSilence || !f.CanRetry || s.Total() != 1 {

@@ -608,7 +608,7 @@ func TestBreakingOffClosesTheConnection(t *testing.T) {
 
 func TestASilentHeaderIsAFaultOfItsOwn(t *testing.T) {
 	s := llmtest.New(t, llmtest.Options{Default: llmtest.Reply{HangHead: true}})
-	tr := &http.Transport{ResponseHeaderTimeout: 20 * time.Millisecond}
+	tr := &http.Transport{ResponseHeaderTimeout: time.Second}
 	defer tr.CloseIdleConnections()
 	c, _ := client(t, s.URL(), openai.Options{Model: "fake-1", HTTP: &http.Client{Transport: tr}})
 	if f := ptr(ask(c, "x")).fault(t); f.Code != llm.CodeSilence || !f.CanRetry || s.Total() != 1 {

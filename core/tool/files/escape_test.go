@@ -372,7 +372,7 @@ func FuzzPaths(f *testing.F) {
 			{"Grep", in{"pattern": "owner", "path": p, "output_mode": "content"}}, {"Edit", in{"file_path": p, "old_string": "owner", "new_string": "x"}},
 		} {
 			r, err := b.call(c.name, c.input)
-			if strings.Contains(r.Text, "owner") || err != nil && core.KindOf(err) == core.Other {
+			if strings.Contains(r.Text, "owner") && !strings.Contains(p, "owner") || err != nil && core.KindOf(err) == core.Other {
 				t.Errorf("%s %q: %q, %v", c.name, p, r.Text, err)
 			}
 		}
