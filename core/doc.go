@@ -4,6 +4,7 @@
 // # A tour, bottom-up
 //
 //   - core: Address, Inbound, Reply, Part, Event, Trust, Error, Clock.
+//   - core/texts: everything that people in chat read, in templates.
 //   - core/store: opens the database, groups commits, migrates, audits.
 //   - core/vault: the folder of plain files through os.Root; transcripts.
 //   - core/queue: inbox, lanes, leases, outbox, cursors (docs/delivery.md).

@@ -86,11 +86,6 @@ type File struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// NotSent is the line that stands for a file that could not be sent.
-func (f *File) NotSent(why string) string {
-	return "[" + CutRunes(CleanName(f.Name), 200) + " could not be sent: " + why + "]"
-}
-
 // MaxQuote bounds the text of a Quote, in characters.
 const MaxQuote = 2000
 

@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // everyBot in blocks.bot stands for all bots of the platform.
@@ -151,7 +152,7 @@ func (b *Book) denyWaiting(ctx context.Context, tx *store.Tx, bot, platform, id 
 		if err := b.discard(ctx, tx, r); err != nil {
 			return err
 		}
-		if err := b.closeAsk(ctx, tx, r.ID, "Blocked by "+who(by)+"."); err != nil {
+		if err := b.closeAsk(ctx, tx, r.ID, texts.Text("request_blocked", texts.With{"By": who(by)})); err != nil {
 			return err
 		}
 	}

@@ -287,7 +287,7 @@ func grantable(asked, fallback core.Trust) (core.Trust, error) {
 	case asked == core.Stranger:
 		return preset(fallback), nil
 	case asked > core.Vault:
-		return core.Stranger, core.Errorf(core.Invalid, "full trust can't be given to a person or a group in chat: choose sandboxed or vault")
+		return core.Stranger, texts.Error(core.Invalid, "no_full")
 	}
 	return asked, nil
 }

@@ -171,7 +171,7 @@ func (b *Book) makeOwner(ctx context.Context, tx *store.Tx, in *core.Inbound, s 
 	if err := b.post(ctx, tx, in.Address, "notice:claim:"+in.Bot+":"+in.UpdateID, "claimed", texts.Words{}); err != nil {
 		return err
 	}
-	if err := b.letIn(ctx, tx, in, core.Vault, by, "This person is the owner now."); err != nil {
+	if err := b.letIn(ctx, tx, in, core.Vault, by, texts.Text("request_owner_now")); err != nil {
 		return err
 	}
 	b.after(tx, in.Bot, "claimed", "pairing", "people")

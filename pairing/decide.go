@@ -44,7 +44,7 @@ func (b *Book) Approve(ctx context.Context, ref string, a core.Approval, by core
 			return err
 		}
 		b.after(tx, r.Bot, "approved", "pairing", "people")
-		return b.closeAsk(ctx, tx, r.ID, "Approved as "+trust.String()+" by "+r.ResolvedBy+".")
+		return b.closeAsk(ctx, tx, r.ID, texts.Text("request_approved", texts.With{"Trust": trust, "By": r.ResolvedBy}))
 	})
 }
 
@@ -62,7 +62,7 @@ func (b *Book) Deny(ctx context.Context, ref string, by core.Actor) (core.Pairin
 			return err
 		}
 		b.after(tx, r.Bot, "denied", "pairing")
-		return b.closeAsk(ctx, tx, r.ID, "Denied by "+r.ResolvedBy+".")
+		return b.closeAsk(ctx, tx, r.ID, texts.Text("request_denied", texts.With{"By": r.ResolvedBy}))
 	})
 }
 
@@ -80,7 +80,7 @@ func (b *Book) Block(ctx context.Context, ref string, by core.Actor) (core.Pairi
 			return err
 		}
 		b.after(tx, r.Bot, "blocked", "pairing", "people")
-		return b.closeAsk(ctx, tx, r.ID, "Blocked by "+r.ResolvedBy+".")
+		return b.closeAsk(ctx, tx, r.ID, texts.Text("request_blocked", texts.With{"By": r.ResolvedBy}))
 	})
 }
 

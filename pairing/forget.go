@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // Person is who ref names, as this package's tables know them: the number of a
@@ -186,7 +187,7 @@ func (b *Book) forget(ctx context.Context, tx *store.Tx, p core.Person) error {
 		}
 		if err == nil && (r.Attempts > 0 || r.Status == "pending") {
 			if err = b.discard(ctx, tx, &r); err == nil {
-				err = b.closeAsk(ctx, tx, r.ID, "This person was erased.")
+				err = b.closeAsk(ctx, tx, r.ID, texts.Text("request_erased"))
 			}
 		}
 		if err != nil {

@@ -86,7 +86,7 @@ func (b *Book) SetPlace(ctx context.Context, bot, id string, s PlaceSettings, by
 		return core.Errorf(core.Invalid, "a group is heard by one of %s, %s, %s", MentionOnly, MentionContext, MentionAll)
 	}
 	if s.RateN < 0 || s.RateN > 10_000 || s.RateN > 0 && (s.RatePer < time.Second || s.RatePer > 24*time.Hour) {
-		return core.Errorf(core.Invalid, "a group's rate is up to 10,000 messages in a second to a day, such as 20/60s")
+		return texts.Error(core.Invalid, "enable_rate_bounds")
 	}
 	err := b.db.Tx(ctx, func(tx *store.Tx) error {
 		n, err := tx.Exec(ctx, `UPDATE places SET mention_mode = $1, agent = $2, model = $3, rate_n = $4, rate_per = $5, rate_from = '', rate_used = 0, "by" = $6, at = $7
@@ -95,7 +95,7 @@ func (b *Book) SetPlace(ctx context.Context, bot, id string, s PlaceSettings, by
 			return err
 		}
 		if n == 0 {
-			return core.Errorf(core.NotFound, "This group is not enabled: /enable does that.")
+			return texts.Error(core.NotFound, "group_not_enabled")
 		}
 		b.after(tx, bot, "", "people")
 		return store.Audit(ctx, tx, by, "place.set", bot+":"+id, map[string]any{"mention": s.Mention, "agent": s.Agent, "model": s.Model, "rate": fmt.Sprintf("%d/%s", s.RateN, s.RatePer)})

@@ -73,7 +73,7 @@ func (b *Book) Invite(ctx context.Context, inv Invitation, by core.Actor) (code 
 			return err
 		}
 		if n >= maxInvites {
-			return core.Errorf(core.Busy, "%d invitations wait already: take some back first", maxInvites)
+			return texts.Error(core.Busy, "invite_many", texts.With{"Most": maxInvites})
 		}
 		made.ID, made.By, made.At = strings.ToLower(rand.Text()[:16]), by.User, tx.Time()
 		_, err := tx.Exec(ctx, `INSERT INTO invites (id, hash, bot, trust_level, scope, place, lasts, expires_at, uses_left, "by", at)
@@ -129,7 +129,7 @@ func (b *Book) invitable(inv Invitation, now time.Time) (Invitation, error) {
 		inv.UsesLeft = 1
 	}
 	if inv.UsesLeft < 1 || inv.UsesLeft > maxInviteUses {
-		return inv, core.Errorf(core.Invalid, "an invitation is good for 1 to %d people", maxInviteUses)
+		return inv, texts.Error(core.Invalid, "invite_people", texts.With{"Most": maxInviteUses})
 	}
 	if inv.ExpiresAt.IsZero() {
 		inv.ExpiresAt = now.Add(InviteLife)
@@ -138,7 +138,7 @@ func (b *Book) invitable(inv Invitation, now time.Time) (Invitation, error) {
 		return inv, core.Errorf(core.Invalid, "an invitation ends within a year from now")
 	}
 	if inv.Lasts < 0 || inv.Lasts > 10*maxInviteLife || inv.Lasts > 0 && inv.Lasts < time.Minute {
-		return inv, core.Errorf(core.Invalid, "access lasts at least a minute and at most ten years")
+		return inv, texts.Error(core.Invalid, "invite_lasts")
 	}
 	return inv, nil
 }
@@ -307,7 +307,7 @@ func (b *Book) invited(ctx context.Context, tx *store.Tx, in *core.Inbound, r in
 		return err
 	}
 	if r.Scope == core.ScopeDM {
-		if err := b.letIn(ctx, tx, in, r.Trust, by, "Let in by an invitation."); err != nil {
+		if err := b.letIn(ctx, tx, in, r.Trust, by, texts.Text("request_invited")); err != nil {
 			return err
 		}
 	}

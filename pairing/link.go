@@ -34,7 +34,7 @@ const linkYes = "YES"
 // voids an older one. from is where it was asked for, and is told.
 func (b *Book) NewLink(ctx context.Context, user int64, from core.Address) (code string, expires time.Time, err error) {
 	if user <= 0 {
-		return "", time.Time{}, core.Errorf(core.Denied, "only people whom the bot knows can link an account")
+		return "", time.Time{}, texts.Error(core.Denied, "link_nobody")
 	}
 	code = newCode(linkCode)
 	err = b.db.Tx(ctx, func(tx *store.Tx) error {
@@ -107,7 +107,7 @@ func accounts(ctx context.Context, tx *store.Tx, user int64) (string, error) {
 	err := tx.Select(ctx, &rows, `SELECT platform, platform_user_id, display FROM identities WHERE user_id = $1 ORDER BY platform, platform_user_id LIMIT 10`, user)
 	lines := make([]string, len(rows))
 	for i, r := range rows {
-		lines[i] = fmt.Sprintf("- %s: “%s”, number %s", r.Platform, core.CleanName(r.Display), r.ID)
+		lines[i] = texts.Text("link_account", texts.With{"Platform": r.Platform, "Name": core.CleanName(r.Display), "ID": r.ID})
 	}
 	return strings.Join(lines, "\n"), err
 }
@@ -154,7 +154,7 @@ func (b *Book) link(ctx context.Context, tx *store.Tx, in *core.Inbound, s stand
 		if err := putAccess(ctx, tx, accessRow{Bot: in.Bot, User: core.Operator, Scope: core.ScopeDM, Trust: core.Vault, Chat: in.Chat, By: who(by), At: core.Stamp(tx.Time())}); err != nil {
 			return err
 		}
-		if err := b.letIn(ctx, tx, in, core.Vault, by, "This person is the owner."); err != nil {
+		if err := b.letIn(ctx, tx, in, core.Vault, by, texts.Text("request_owner")); err != nil {
 			return err
 		}
 	}

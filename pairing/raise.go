@@ -71,7 +71,7 @@ const raiseColumns = `SELECT id, state, bot, chat, user_id, session_id, seconds,
 func (b *Book) AskRaise(ctx context.Context, tx *store.Tx, r Raise, by core.Actor) error {
 	switch {
 	case r.User != core.Operator:
-		return core.Errorf(core.Denied, "Only the owner can be given trust full.")
+		return texts.Error(core.Denied, "trust_full_owner")
 	case r.For < RaiseMin || r.For > RaiseMax:
 		return core.Errorf(core.Invalid, "Trust full is given for a time from %s to %s.", RaiseMin, RaiseMax)
 	}

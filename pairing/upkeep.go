@@ -6,6 +6,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // expireBatch bounds one transaction of Expire.
@@ -73,7 +74,7 @@ func (b *Book) expire(ctx context.Context, tx *store.Tx, r request) error {
 		return err
 	}
 	b.after(tx, r.Bot, "expired", "pairing")
-	return b.closeAsk(ctx, tx, r.ID, "Expired: nobody decided.")
+	return b.closeAsk(ctx, tx, r.ID, texts.Text("request_expired"))
 }
 
 // forgetTries removes a claim code that no longer works and wrong tries that

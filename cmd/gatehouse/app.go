@@ -208,7 +208,7 @@ func (a *app) joinCore(ctx context.Context) error {
 		Ring:    a.bus.Ring,
 		Ended:   late{a}.Abandon,
 		RateNow: func() queue.Rate { return queue.Rate(a.now().RateLimit) },
-		Texts:   queue.Texts{TooMany: texts.Text("too_many", texts.Words{}), GaveUp: texts.Text("gave_up", texts.Words{})},
+		Texts:   queue.Texts{TooMany: texts.Text("too_many"), GaveUp: texts.Text("gave_up")},
 		Node:    "node", Slots: a.cfg.LimitRuns,
 	})
 	a.book = pairing.New(a.db, pairing.Options{
@@ -298,7 +298,7 @@ func (a *app) joinDispatch(asks *approvals, qm *queue.Metrics) {
 		Render:   func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) },
 		Commands: c.handlers(), Unknown: c.unknown, Callback: c.callback, Answer: c.answer,
 		Keep: a.keepFiles, Attach: a.showing(),
-		Texts: dispatch.Texts{Unsupported: textUnsupported, Stopped: texts.Text("stopped", texts.Words{}), Failed: textFailed},
+		Texts: dispatch.Texts{Unsupported: textUnsupported, Stopped: texts.Text("stopped"), Failed: textFailed},
 	})
 	c.stop, c.stopOne = a.dispatcher.AbortLane, a.dispatcher.AbortRun
 	a.form = c.form

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"gatehouse/core"
 	"gatehouse/core/permission"
 	"gatehouse/core/queue"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 	"gatehouse/pairing"
 )
 
@@ -28,21 +28,8 @@ const (
 )
 
 func askText(r core.PairingRequest) core.Part {
-	where := "a direct message"
-	if r.Scope == core.ScopeGroup {
-		where = "a group"
-	}
-	name := core.CleanName(r.Display)
-	if name == "" {
-		name = "Somebody without a name"
-	}
-	text := fmt.Sprintf("%s wants to talk to this bot in %s.\nid %s, code %s", name, where, r.PlatformUserID, r.Code)
-	if r.FirstMessage != "" {
-		quote := core.CutRunes(r.FirstMessage, 300)
-		text += "\nThey wrote:\n" + quote
-	}
-	text += "\n\nApproving answers what they wrote."
-	return core.Part{Text: text}
+	return core.Part{Text: texts.Text("request", texts.With{"Name": core.CleanName(r.Display), "Group": r.Scope == core.ScopeGroup,
+		"ID": r.PlatformUserID, "Code": r.Code, "First": core.CutRunes(r.FirstMessage, 300)})}
 }
 
 // Open posts the request to the direct chats of the owner and the admins.
@@ -61,8 +48,8 @@ func (a *approvals) Open(ctx context.Context, tx *store.Tx, r core.PairingReques
 		}
 		part := askText(r)
 		part.Buttons = [][]core.Button{
-			{{Label: "Approve (sandboxed)", Data: ask.Data(optSandboxed)}, {Label: "Approve (vault)", Data: ask.Data(optVault)}},
-			{{Label: "Deny", Data: ask.Data(optDeny)}, {Label: "Block", Data: ask.Data(optBlock)}},
+			{{Label: texts.Text("button_approve_sandboxed"), Data: ask.Data(optSandboxed)}, {Label: texts.Text("button_approve_vault"), Data: ask.Data(optVault)}},
+			{{Label: texts.Text("button_deny"), Data: ask.Data(optDeny)}, {Label: texts.Text("button_block"), Data: ask.Data(optBlock)}},
 		}
 		if err := a.mail.Post(ctx, tx, core.Reply{Address: to, Key: "ask:" + ask.ID, Parts: []core.Part{part}}); err != nil {
 			return err
@@ -109,19 +96,19 @@ func (a *approvals) press(ctx context.Context, ask permission.Ask, option string
 		if err != nil {
 			return "", err
 		}
-		return "Approved " + r.Display, nil
+		return texts.Text("request_pressed_approve", texts.With{"Name": r.Display}), nil
 	case optDeny:
 		r, err := a.book.Deny(ctx, ask.Run, by)
 		if err != nil {
 			return "", err
 		}
-		return "Denied " + r.Display, nil
+		return texts.Text("request_pressed_deny", texts.With{"Name": r.Display}), nil
 	case optBlock:
 		r, err := a.book.Block(ctx, ask.Run, by)
 		if err != nil {
 			return "", err
 		}
-		return "Blocked " + r.Display, nil
+		return texts.Text("request_pressed_block", texts.With{"Name": r.Display}), nil
 	}
-	return "", core.Errorf(core.Invalid, "this button is not known any more")
+	return "", texts.Error(core.Invalid, "button_gone")
 }

@@ -8,6 +8,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/permission"
+	"gatehouse/core/texts"
 	"gatehouse/core/tool"
 )
 
@@ -26,29 +27,29 @@ const (
 // it. Nobody is let say yes to what they were not shown: a command or path that
 // is too long for a chat can be refused there, and is allowed in the panel.
 func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.Profile, name string) core.Part {
-	what, verb := core.Visible(req.Path), "read"
+	what, kind := core.Visible(req.Path), "read"
 	switch {
 	case req.Command != "":
-		what, verb = core.Visible(req.Command), "run"
+		what, kind = core.Visible(req.Command), "run"
 	case req.Kind == string(tool.Write):
-		verb = "change"
+		kind = "change"
 	}
-	whole := len(what) <= maxAsked && strings.Count(what, "\n") < maxLines
-	text := req.ToolName + " wants to " + verb
-	switch {
-	case !whole:
-		text += fmt.Sprintf(" something of %d characters: too long to be shown here. Read it in the panel under Approvals, and allow it there.", utf8.RuneCountInString(what))
-	case req.Command != "":
-		text += ":\n\n" + what + "\n"
-	default:
-		text += " " + strings.ReplaceAll(what, "\n", "\\n")
+	whole, long := len(what) <= maxAsked && strings.Count(what, "\n") < maxLines, 0
+	if !whole {
+		long = utf8.RuneCountInString(what)
 	}
-	text += fmt.Sprintf("\nFor %s, at trust %s. Without an answer by %s UTC it is refused.", whom(p, name), p.Trust, req.ExpiresAt.UTC().Format("15:04:05"))
-	deny := core.Button{Label: "Deny", Data: a.Data(permission.OptionDeny)}
+	if req.Command == "" {
+		what = strings.ReplaceAll(what, "\n", "\\n")
+	}
+	// For whom is told by the name that they give themselves, which anybody may
+	// choose, and by the number that nobody can.
+	text := texts.Text("permission", texts.With{"Tool": req.ToolName, "Kind": kind, "What": what, "TooLong": long, "Owner": p.Owner,
+		"Name": core.CutRunes(name, maxName), "User": p.User, "Trust": p.Trust, "Until": req.ExpiresAt.UTC().Format("15:04:05")})
+	deny := core.Button{Label: texts.Text("button_deny"), Data: a.Data(permission.OptionDeny)}
 	if !whole {
 		return core.Part{Text: text, Buttons: [][]core.Button{{deny}}}
 	}
-	part := core.Part{Buttons: [][]core.Button{{{Label: "Allow once", Data: a.Data(permission.OptionOnce)}, deny}}}
+	part := core.Part{Buttons: [][]core.Button{{{Label: texts.Text("button_allow"), Data: a.Data(permission.OptionOnce)}, deny}}}
 	room := maxGrants
 	for i, g := range req.SuggestedGrants {
 		line := fmt.Sprintf("\n(%d) %s", i+1, core.Visible(g.Label))
@@ -56,34 +57,20 @@ func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.P
 			continue // the panel has it
 		}
 		if room == maxGrants {
-			text += "\n\nOr allow in this session, without being asked again:"
+			text += "\n\n" + texts.Text("permission_grants")
 		}
 		room -= len(line)
 		text += line
-		part.Buttons = append(part.Buttons, []core.Button{{Label: fmt.Sprintf("Allow in this session (%d)", i+1), Data: a.Data(permission.OptionGrant(i))}})
+		part.Buttons = append(part.Buttons, []core.Button{{Label: texts.Text("button_allow_session", texts.With{"N": i + 1}), Data: a.Data(permission.OptionGrant(i))}})
 	}
 	part.Text = text
 	return part
 }
 
-// whom is for whom a tool asks: by the name that they give themselves, which
-// anybody may choose, and by the number that nobody can.
-func whom(p permission.Profile, name string) string {
-	role := "a guest"
-	if p.Owner {
-		role = "the owner or an admin"
-	}
-	if name = core.CutRunes(name, maxName); name == "" {
-		return fmt.Sprintf("%s (user %d)", role, p.User)
-	}
-	return fmt.Sprintf("%s, %q (user %d)", role, name, p.User)
-}
-
 // waitingText tells the person whose call waits that it does.
 func waitingText(req core.PermissionRequest) string {
 	what := strings.Join(strings.Fields(core.Visible(req.Command+req.Path)), " ")
-	return fmt.Sprintf("%s %s\nThis waits for the owner's yes. Without an answer by %s UTC it is refused.",
-		req.ToolName, core.CutRunes(what, maxSettled), req.ExpiresAt.UTC().Format("15:04:05"))
+	return texts.Text("permission_waits", texts.With{"Tool": req.ToolName, "What": core.CutRunes(what, maxSettled), "Until": req.ExpiresAt.UTC().Format("15:04:05")})
 }
 
 // settledText stands in a chat where an ask was: what was asked, cut to one

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 
 	"gatehouse/core"
@@ -16,6 +15,7 @@ import (
 	"gatehouse/core/queue"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 	"gatehouse/core/usage"
 	"gatehouse/pairing"
 )
@@ -64,29 +64,29 @@ type chatCommand struct {
 // answered at the gate; here they are for people with access.
 func chatCommands() []chatCommand {
 	return []chatCommand{
-		{name: "start", about: "what this bot is", run: (*chat).start},
-		{name: "help", about: "this list", run: (*chat).help},
-		{name: "new", about: "begin a new conversation; /new keep remembers this one", args: "keep", run: (*chat).fresh},
-		{name: "stop", about: "stop the answer that is being made", control: true, run: (*chat).stopRun},
-		{name: "status", about: "what is going on in this chat", control: true, run: (*chat).status},
-		{name: "sessions", about: "your conversations, to go on with one", private: true, run: (*chat).list},
-		{name: "resume", about: "go on with a conversation: /resume ID", args: "ID", private: true, run: (*chat).resume},
-		{name: "model", about: "which model answers here: /model lists, /model NAME chooses", args: "NAME", run: (*chat).chooseModel},
-		{name: "busy", about: "what becomes of messages while I am busy", args: "collect, queue or interrupt", run: (*chat).busy},
-		{name: "compact", about: "sum up the older part of this conversation", run: (*chat).compact},
-		{name: "usage", about: "what your answers took, and what is left", private: true, run: (*chat).usageOf},
-		{name: "whoami", about: "who you are to this bot, and what you may", private: true, run: (*chat).whoami},
-		{name: "claim", about: "become the owner, with a code", args: "CODE", private: true, run: (*chat).claimed},
-		{name: "pair", about: "use an invitation: /pair CODE", args: "CODE", private: true, run: (*chat).pair},
-		{name: "link", about: "make another account of yours the same person to me", args: "CODE", private: true, run: (*chat).linkAccount},
-		{name: "trust", about: "what tools may do in this conversation: /trust auto, ask, full 15m, vault, sandboxed", owner: true, args: "auto, ask, full 15m, vault or sandboxed", run: (*chat).trust},
-		{name: "agent", about: "who answers here: /agent lists, /agent NAME chooses", owner: true, args: "NAME", run: (*chat).agent},
-		{name: "pairing", about: "who waits to be let in", owner: true, private: true, run: (*chat).pending},
-		{name: "approve", about: "let somebody in: /approve CODE [sandboxed|vault] [7d]", owner: true, control: true, args: "CODE [sandboxed|vault] [7d]", run: (*chat).approve},
-		{name: "deny", about: "turn somebody away: /deny CODE", owner: true, control: true, args: "CODE", run: (*chat).denyRequest},
-		{name: "invite", about: "make an invitation: /invite [sandboxed|vault] [people] [7d]", owner: true, args: "[sandboxed|vault] [people] [7d]", private: true, run: (*chat).invite},
-		{name: "enable", about: "let this group talk to the bot: /enable [level] [mention|context|all] [20/60s]", owner: true, args: "[level] [mention|context|all] [20/60s]", run: (*chat).enable},
-		{name: "disable", about: "stop answering in this group", owner: true, run: (*chat).disable},
+		{name: "start", about: texts.Text("about_start"), run: (*chat).start},
+		{name: "help", about: texts.Text("about_help"), run: (*chat).help},
+		{name: "new", about: texts.Text("about_new"), args: texts.Text("args_new"), run: (*chat).fresh},
+		{name: "stop", about: texts.Text("about_stop"), control: true, run: (*chat).stopRun},
+		{name: "status", about: texts.Text("about_status"), control: true, run: (*chat).status},
+		{name: "sessions", about: texts.Text("about_sessions"), private: true, run: (*chat).list},
+		{name: "resume", about: texts.Text("about_resume"), args: texts.Text("args_id"), private: true, run: (*chat).resume},
+		{name: "model", about: texts.Text("about_model"), args: texts.Text("args_name"), run: (*chat).chooseModel},
+		{name: "busy", about: texts.Text("about_busy"), args: texts.Text("args_busy"), run: (*chat).busy},
+		{name: "compact", about: texts.Text("about_compact"), run: (*chat).compact},
+		{name: "usage", about: texts.Text("about_usage"), private: true, run: (*chat).usageOf},
+		{name: "whoami", about: texts.Text("about_whoami"), private: true, run: (*chat).whoami},
+		{name: "claim", about: texts.Text("about_claim"), args: texts.Text("args_code"), private: true, run: (*chat).claimed},
+		{name: "pair", about: texts.Text("about_pair"), args: texts.Text("args_code"), private: true, run: (*chat).pair},
+		{name: "link", about: texts.Text("about_link"), args: texts.Text("args_code"), private: true, run: (*chat).linkAccount},
+		{name: "trust", about: texts.Text("about_trust"), owner: true, args: texts.Text("args_trust"), run: (*chat).trust},
+		{name: "agent", about: texts.Text("about_agent"), owner: true, args: texts.Text("args_name"), run: (*chat).agent},
+		{name: "pairing", about: texts.Text("about_pairing"), owner: true, private: true, run: (*chat).pending},
+		{name: "approve", about: texts.Text("about_approve"), owner: true, control: true, args: texts.Text("args_approve"), run: (*chat).approve},
+		{name: "deny", about: texts.Text("about_deny"), owner: true, control: true, args: texts.Text("args_code"), run: (*chat).denyRequest},
+		{name: "invite", about: texts.Text("about_invite"), owner: true, args: texts.Text("args_invite"), private: true, run: (*chat).invite},
+		{name: "enable", about: texts.Text("about_enable"), owner: true, args: texts.Text("args_enable"), run: (*chat).enable},
+		{name: "disable", about: texts.Text("about_disable"), owner: true, run: (*chat).disable},
 	}
 }
 
@@ -127,26 +127,27 @@ func (c *chat) owner(ctx context.Context, call dispatch.Call) (core.Actor, error
 		return core.Actor{}, err
 	}
 	if call.In.From.Shared || role != "owner" && role != "admin" {
-		return core.Actor{}, core.Errorf(core.Denied, "Only the owner of this bot may do that.")
+		return core.Actor{}, texts.Error(core.Denied, "owner_only")
 	}
 	return core.Actor{User: user, Via: "chat"}, nil
 }
 
-func said(format string, args ...any) (dispatch.Outcome, error) {
-	return dispatch.Outcome{Text: fmt.Sprintf(format, args...)}, nil
+// said answers with a text of the catalogue.
+func said(name string, with ...texts.With) (dispatch.Outcome, error) {
+	return dispatch.Outcome{Text: texts.Text(name, with...)}, nil
 }
 
 func (c *chat) start(_ context.Context, call dispatch.Call) (dispatch.Outcome, error) {
-	return said("Hello %s. Write to me and I answer. /help lists what else I can do.", plain(call.In.From.Name))
+	return said("greeting", texts.With{"Who": plain(call.In.From.Name)})
 }
 
 func (c *chat) help(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
 	_, err := c.owner(ctx, call)
 	var b strings.Builder
-	b.WriteString("Write to me and I answer. Commands:\n\n")
+	b.WriteString(texts.Text("commands") + "\n\n")
 	for _, cmd := range chatCommands() {
-		if !cmd.owner || err == nil {
-			fmt.Fprintf(&b, "- /%s: %s\n", cmd.name, cmd.about) // plain, so that a tap sends it
+		if !cmd.owner || err == nil { // the command is plain, so that a tap sends it
+			b.WriteString(texts.Text("commands_line", texts.With{"Command": cmd.name, "About": cmd.about}) + "\n")
 		}
 	}
 	return dispatch.Outcome{Text: b.String()}, nil
@@ -156,12 +157,12 @@ func (c *chat) stopRun(ctx context.Context, call dispatch.Call) (dispatch.Outcom
 	if ok, err := c.mayStop(ctx, call); err != nil {
 		return dispatch.Outcome{}, err
 	} else if !ok {
-		return said("Somebody else is being answered: only whoever asked for it, or the owner, can stop that.")
+		return said("stop_another")
 	}
 	if c.stop(call.In.Bot, call.In.Bot+"|"+call.In.Chat) {
 		return dispatch.Outcome{}, nil // the run's own end says that it was stopped
 	}
-	return said("Nothing is running here.")
+	return said("stop_nothing")
 }
 
 // mayStop: a group's answer is stopped by whoever asked for it, the owner or an admin.
@@ -182,10 +183,10 @@ func (c *chat) mayStop(ctx context.Context, call dispatch.Call) (bool, error) {
 }
 
 func (c *chat) status(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
-	running := "Nothing is running here."
+	running, seconds := false, 0
 	for _, r := range c.bus.Active() {
 		if r.Bot == call.In.Bot && r.Chat == call.In.Chat {
-			running = fmt.Sprintf("An answer is being made, for %d s now. `/stop` stops it.", int(call.In.At.Sub(r.Started).Abs().Seconds()))
+			running, seconds = true, int(call.In.At.Sub(r.Started).Abs().Seconds())
 		}
 	}
 	var waiting int
@@ -193,7 +194,7 @@ func (c *chat) status(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
-	if running != "Nothing is running here." && waiting > 0 {
+	if running && waiting > 0 {
 		waiting-- // the one that is being answered
 	}
 	set, err := c.sessions.Settings(ctx, c.db, call.In.Address)
@@ -203,11 +204,12 @@ func (c *chat) status(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 	if set.Model, err = c.chosenModel(ctx, call); err != nil {
 		return dispatch.Outcome{}, err
 	}
-	trust, err := c.trustHere(ctx, call)
+	trust, _, err := c.trustHere(ctx, call)
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
-	return said("%s\n\n- waiting: %d\n- model: `%s`\n- while busy: %s\n- trust here: %s", running, waiting, cmp.Or(set.Model, c.model()), cmp.Or(set.BusyMode, c.busyMode()), trust)
+	return said("status", texts.With{"Running": running, "Seconds": seconds, "Waiting": waiting,
+		"Model": cmp.Or(set.Model, c.model()), "Busy": cmp.Or(set.BusyMode, c.busyMode()), "Trust": trust})
 }
 
 func (c *chat) whoami(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
@@ -216,9 +218,9 @@ func (c *chat) whoami(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 		return dispatch.Outcome{}, err
 	}
 	if user == 0 {
-		return said("You are %s, id `%s`. You may talk here because this group may, at trust %s.", plain(call.In.From.Name), call.In.From.ID, call.Trust)
+		return said("whoami_group", texts.With{"Who": plain(call.In.From.Name), "ID": call.In.From.ID, "Trust": call.Trust})
 	}
-	return said("You are %s, id `%s`, known here as user %d (%s), at trust %s.", plain(call.In.From.Name), call.In.From.ID, user, role, call.Trust)
+	return said("whoami", texts.With{"Who": plain(call.In.From.Name), "ID": call.In.From.ID, "User": user, "Role": role, "Trust": call.Trust})
 }
 
 // claimed is reached by nobody but those whose /claim the gate let pass: it
@@ -233,14 +235,14 @@ func (c *chat) pending(ctx context.Context, _ dispatch.Call) (dispatch.Outcome, 
 		return dispatch.Outcome{}, err
 	}
 	if len(rs) == 0 {
-		return said("Nobody waits to be let in.")
+		return said("pending_nobody")
 	}
 	var b strings.Builder
-	b.WriteString("Waiting to be let in:\n\n")
+	b.WriteString(texts.Text("pending") + "\n\n")
 	for _, r := range rs {
-		fmt.Fprintf(&b, "- %s, id `%s` on %s, code `%s`\n", plain(r.Display), r.PlatformUserID, r.Bot, r.Code)
+		b.WriteString(texts.Text("pending_line", texts.With{"Who": plain(r.Display), "ID": r.PlatformUserID, "Bot": r.Bot, "Code": r.Code}) + "\n")
 	}
-	b.WriteString("\n`/approve CODE` lets somebody in, `/deny CODE` does not.")
+	b.WriteString("\n" + texts.Text("pending_end"))
 	return dispatch.Outcome{Text: b.String()}, nil
 }
 
@@ -252,24 +254,21 @@ func (c *chat) approve(ctx context.Context, call dispatch.Call) (dispatch.Outcom
 	words := strings.Fields(call.In.Text)
 	a, err := approval(words[min(1, len(words)):], c.clock.Now())
 	if len(words) == 0 || len(words) > 3 || err != nil {
-		return said("Write `/approve CODE`, `/approve CODE vault` to let somebody read the vault, or `/approve CODE 7d` for a week.")
+		return said("approve_how")
 	}
 	r, err := c.book.Approve(ctx, words[0], a, by)
 	if core.KindOf(err) == core.NotFound {
-		return said("%s", noRequest)
+		return said("no_request")
 	}
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
 	until := ""
 	if !a.ExpiresAt.IsZero() {
-		until = ", until " + a.ExpiresAt.UTC().Format("2 January 15:04") + " UTC"
+		until = a.ExpiresAt.UTC().Format("2 January 15:04")
 	}
-	return said("Approved %s at trust %s%s.", plain(r.Display), r.ApprovedTrustLevel, until)
+	return said("approve_done", texts.With{"Who": plain(r.Display), "Trust": r.ApprovedTrustLevel, "Until": until})
 }
-
-// noRequest answers a code that is wrong, used up or too old.
-const noRequest = "Nobody waits with that code. `/pairing` lists who does."
 
 func (c *chat) denyRequest(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
 	by, err := c.owner(ctx, call)
@@ -278,30 +277,30 @@ func (c *chat) denyRequest(ctx context.Context, call dispatch.Call) (dispatch.Ou
 	}
 	ref := strings.TrimSpace(call.In.Text)
 	if ref == "" {
-		return said("Write `/deny CODE`.")
+		return said("deny_how")
 	}
 	r, err := c.book.Deny(ctx, ref, by)
 	if core.KindOf(err) == core.NotFound {
-		return said("%s", noRequest)
+		return said("no_request")
 	}
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
-	return said("Denied %s. They hear nothing more for a week.", plain(r.Display))
+	return said("deny_done", texts.With{"Who": plain(r.Display)})
 }
 
 func (c *chat) unknown(_ context.Context, call dispatch.Call) (dispatch.Outcome, error) {
 	if call.In.Group() {
 		return dispatch.Outcome{}, nil // it may be meant for another bot
 	}
-	return said("I don't know `/%s`. `/help` lists what I know.", plain(call.In.Command))
+	return said("unknown_command", texts.With{"Command": plain(call.In.Command)})
 }
 
 // plain makes hostile text fit to stand in our Markdown.
 func plain(s string) string {
 	s = core.CleanName(s)
 	if s == "" {
-		return "somebody"
+		return texts.Text("somebody")
 	}
 	return markdownEscape.Replace(s)
 }

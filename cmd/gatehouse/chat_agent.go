@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"gatehouse/core/agent"
 	"gatehouse/core/dispatch"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // agent says which agents there are, or has another one answer in this
@@ -20,24 +20,24 @@ func (c *chat) agent(ctx context.Context, call dispatch.Call) (dispatch.Outcome,
 	word := strings.TrimSpace(call.In.Text)
 	if word == "" {
 		var b strings.Builder
-		b.WriteString("Agents:\n\n")
+		b.WriteString(texts.Text("agents") + "\n\n")
 		o := offer{Command: "agent"}
 		for _, a := range list {
-			fmt.Fprintf(&b, "- %s: %s", plain(a.Name), plain(a.Description))
+			missing := ""
 			if a.Model != "" && c.noModel(a.Model) != "" {
-				fmt.Fprintf(&b, " (its model %s is not configured here: %s answers)", plain(a.Model), plain(c.model()))
+				missing = plain(a.Model)
 			}
-			b.WriteString("\n")
+			b.WriteString(texts.Text("agents_line", texts.With{"Name": plain(a.Name), "About": plain(a.Description), "Model": missing, "Instead": plain(c.model())}) + "\n")
 			if len(list) > 1 {
 				o.add(a.Name, a.Name)
 			}
 		}
-		b.WriteString("\n`/agent NAME` has one of them answer here, until `/new`.")
+		b.WriteString("\n" + texts.Text("agents_end"))
 		return c.offer(ctx, call, b.String(), o)
 	}
 	who, warnings := c.agents.Choose(word)
 	if i := slices.IndexFunc(list, func(a agent.Agent) bool { return a.Name == who.Name }); len(warnings) > 0 || i < 0 {
-		return said("There is no agent %s. `/agent` lists them.", plain(word))
+		return said("agent_unknown", texts.With{"Name": plain(word)})
 	}
 	to := call.In.Address
 	err := c.db.Tx(ctx, func(tx *store.Tx) error {
@@ -54,7 +54,7 @@ func (c *chat) agent(ctx context.Context, call dispatch.Call) (dispatch.Outcome,
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
-	return said("%s answers in this conversation now.", plain(who.Name))
+	return said("agent_chosen", texts.With{"Name": plain(who.Name)})
 }
 
 // groupAgent has an agent answer in every conversation that begins in the group.
@@ -71,5 +71,5 @@ func (c *chat) groupAgent(ctx context.Context, call dispatch.Call, name string) 
 	if err := c.book.SetPlace(ctx, call.In.Bot, call.In.Place, s, by); err != nil {
 		return dispatch.Outcome{}, err
 	}
-	return said("%s answers in this group now.", plain(name))
+	return said("agent_chosen_group", texts.With{"Name": plain(name)})
 }

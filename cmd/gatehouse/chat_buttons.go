@@ -13,11 +13,12 @@ import (
 	"gatehouse/core/permission"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // callback carries out a pressed button.
 func (c *chat) callback(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
-	gone := core.Errorf(core.Invalid, "This button is not known any more.")
+	gone := texts.Error(core.Invalid, "button_gone")
 	if run, ok := dispatch.StopRun(call.In.Callback.Data); ok {
 		return c.stopButton(ctx, call, run)
 	}
@@ -70,21 +71,21 @@ func (c *chat) decide(ctx context.Context, call dispatch.Call, ask permission.As
 		return "", err
 	}
 	if option == permission.OptionDeny {
-		return "Denied", nil
+		return texts.Text("permission_pressed_deny"), nil
 	}
-	return "Allowed", nil
+	return texts.Text("permission_pressed_allow"), nil
 }
 
 // stopButton stops the run whose preview carries the button, and no other.
 func (c *chat) stopButton(ctx context.Context, call dispatch.Call, run string) (dispatch.Outcome, error) {
 	ours := func(r bus.Info) bool { return r.Run == run && r.Bot == call.In.Bot && r.Chat == call.In.Chat }
 	if !slices.ContainsFunc(c.bus.Active(), ours) {
-		return dispatch.Outcome{Text: "That answer has ended already."}, nil
+		return said("answer_ended")
 	}
 	if ok, err := c.mayStop(ctx, call); err != nil {
 		return dispatch.Outcome{}, err
 	} else if !ok {
-		return dispatch.Outcome{Text: "Only whoever asked for it, or the owner, can stop that."}, nil
+		return said("stop_not_yours")
 	}
 	c.stopOne(run)
 	return dispatch.Outcome{}, nil // the run's own end says that it was stopped
@@ -93,7 +94,7 @@ func (c *chat) stopButton(ctx context.Context, call dispatch.Call, run string) (
 // shownHere is the run whose answer stands in the chat where its button was
 // pressed; any other's is as good as none.
 func (c *chat) shownHere(ctx context.Context, call dispatch.Call, run string) (orchestrator.RunLine, error) {
-	gone := core.Errorf(core.Invalid, "That answer is too long ago.")
+	gone := texts.Error(core.Invalid, "answer_old")
 	line, err := c.events.Line(ctx, run)
 	if core.KindOf(err) == core.NotFound || err == nil && (line.Bot != call.In.Bot || line.Chat != call.In.Chat) {
 		return line, gone
@@ -116,17 +117,17 @@ func (c *chat) again(ctx context.Context, call dispatch.Call, run string) (dispa
 	out := dispatch.Outcome{Write: func(ctx context.Context, tx *store.Tx) error { return c.pressed(ctx, tx, call.In.Address, run) }}
 	update := "again:" + run
 	if _, _, found, err := c.queue.Stored(ctx, call.In.Bot, update); err != nil || found {
-		out.Text = "That was asked again already."
+		out.Text = texts.Text("again_asked")
 		return out, err
 	}
 	text, err := c.lastSaid(ctx, call, line)
 	if err != nil || text == "" {
-		out.Text = "Something else was said here since. Write it again."
+		out.Text = texts.Text("again_said_since")
 		return out, err
 	}
 	row := core.Inbound{UpdateID: update, Address: call.In.Address, Kind: core.KindMessage, MessageID: call.In.MessageID,
 		From: from, At: call.In.At, Text: text, Again: run, Addressed: true, PlaceName: call.In.PlaceName}
-	out.Text = "I answer it again"
+	out.Text = texts.Text("again_pressed")
 	return out, c.queue.Put(ctx, []core.Inbound{row}, nil)
 }
 
@@ -140,7 +141,7 @@ func (c *chat) askedBy(ctx context.Context, call dispatch.Call, line orchestrato
 	case user != 0 && user == line.User:
 		return call.In.From, nil
 	case role != "owner" && role != "admin":
-		return core.Peer{}, core.Errorf(core.Denied, "Only whoever asked it, or the owner, can have it answered again.")
+		return core.Peer{}, texts.Error(core.Denied, "again_not_yours")
 	}
 	return c.book.Peer(ctx, c.db, line.User, c.platform(call.In.Bot))
 }
@@ -165,21 +166,21 @@ func (c *chat) lastSaid(ctx context.Context, call dispatch.Call, line orchestrat
 	if text := wordsOf(said[:1], "\n\n"); text != "" {
 		return text, nil
 	}
-	return "(what was sent)", nil // files alone: they stand in the conversation
+	return texts.Text("said_files"), nil // files alone: they stand in the conversation
 }
 
 // wordsOf is the text of the last of the messages that has some, its blocks
 // with so much between them.
 func wordsOf(messages []session.Message, between string) string {
 	for _, m := range slices.Backward(messages) {
-		var texts []string
+		var said []string
 		for _, b := range m.Blocks {
 			if b.Type == "text" {
-				texts = append(texts, b.Text)
+				said = append(said, b.Text)
 			}
 		}
-		if len(texts) > 0 {
-			return strings.Join(texts, between)
+		if len(said) > 0 {
+			return strings.Join(said, between)
 		}
 	}
 	return ""
@@ -219,14 +220,14 @@ func (c *chat) asFile(ctx context.Context, call dispatch.Call, run string) (disp
 	}
 	key := "file:" + run
 	if _, found, err := c.queue.Posting(ctx, c.db, key); err != nil || found {
-		return dispatch.Outcome{Text: "The file was sent already."}, err
+		return dispatch.Outcome{Text: texts.Text("file_sent")}, err
 	}
 	f, err := c.document(ctx, line)
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
 	part := core.Part{File: &f, ReplyTo: call.In.MessageID}
-	return dispatch.Outcome{Text: "Here it is", Write: func(ctx context.Context, tx *store.Tx) error {
+	return dispatch.Outcome{Text: texts.Text("file_pressed"), Write: func(ctx context.Context, tx *store.Tx) error {
 		err := c.queue.Post(ctx, tx, core.Reply{Address: call.In.Address, Key: key, Parts: []core.Part{part}})
 		if core.KindOf(err) == core.Conflict {
 			c.files.Remove([]core.File{f})
@@ -239,7 +240,7 @@ func (c *chat) asFile(ctx context.Context, call dispatch.Call, run string) (disp
 // document keeps what a run answered, out of its conversation, as a file of
 // its sender's.
 func (c *chat) document(ctx context.Context, line orchestrator.RunLine) (core.File, error) {
-	gone := core.Errorf(core.NotFound, "That answer is not in the conversation any more.")
+	gone := texts.Error(core.NotFound, "answer_gone")
 	sess, err := c.sessions.ByID(ctx, c.db, line.Session)
 	if core.KindOf(err) == core.NotFound {
 		return core.File{}, gone
@@ -275,7 +276,7 @@ func (c *chat) document(ctx context.Context, line orchestrator.RunLine) (core.Fi
 func documentName(title string) string {
 	title = core.CutRunes(core.CleanName(strings.NewReplacer("/", "-", "\\", "-").Replace(title)), 60)
 	if title = strings.Trim(title, " ."); title == "" {
-		title = "answer"
+		title = texts.Text("file_title")
 	}
 	return title + ".md"
 }

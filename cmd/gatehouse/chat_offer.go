@@ -13,6 +13,7 @@ import (
 	"gatehouse/core/dispatch"
 	"gatehouse/core/permission"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // offerLife is how long a command's buttons work.
@@ -83,10 +84,10 @@ func (c *chat) take(ctx context.Context, call dispatch.Call, ask permission.Ask,
 	}
 	i, err := strconv.Atoi(option)
 	if err != nil || i < 0 || i >= min(len(o.Args), len(o.Labels)) {
-		return dispatch.Outcome{}, core.Errorf(core.Invalid, "This button is not known any more.")
+		return dispatch.Outcome{}, texts.Error(core.Invalid, "button_gone")
 	}
 	if ask.State != permission.Open || !c.clock.Now().Before(ask.ExpiresAt) {
-		return dispatch.Outcome{}, core.Errorf(core.Conflict, "That is settled already: write /%s again.", o.Command)
+		return dispatch.Outcome{}, texts.Error(core.Conflict, "settled_again", texts.With{"Command": o.Command})
 	}
 	row := core.Inbound{UpdateID: "choice:" + ask.ID, Address: call.In.Address, Kind: core.KindCommand, MessageID: call.In.MessageID,
 		From: call.In.From, At: call.In.At, Command: o.Command, Text: o.Args[i], Addressed: true, PlaceName: call.In.PlaceName, Topic: call.In.Topic}

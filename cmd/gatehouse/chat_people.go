@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +10,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/dispatch"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 	"gatehouse/pairing"
 )
 
@@ -17,19 +18,16 @@ import (
 // gate has decided about that.
 func (c *chat) pair(_ context.Context, call dispatch.Call) (dispatch.Outcome, error) {
 	if call.In.Group() {
-		return said("%s", onlyPrivate)
+		return said("code_in_group")
 	}
-	return said("Write `/pair CODE` with the code of an invitation. To use me with another account of yours, write /link.")
+	return said("pair_how")
 }
-
-// onlyPrivate answers a code in front of others.
-const onlyPrivate = "Write that to me in a direct message: a code is read by nobody else there."
 
 // linkAccount gives the code by which somebody links an account on another
 // platform. With a code it never comes here: the gate has decided about that.
 func (c *chat) linkAccount(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
 	if call.In.Group() {
-		return said("%s", onlyPrivate)
+		return said("code_in_group")
 	}
 	user, err := c.user(ctx, call)
 	if err != nil {
@@ -39,8 +37,7 @@ func (c *chat) linkAccount(ctx context.Context, call dispatch.Call) (dispatch.Ou
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
-	return said("To use me with another account of yours, on another platform, write this to me there, in a direct message, before %s UTC:\n\n`/link %s`\n\nGive it to nobody: whoever types it can become you to me.",
-		expires.UTC().Format("15:04"), code)
+	return said("link", texts.With{"Until": expires.UTC().Format("15:04"), "Code": code})
 }
 
 // invite makes an invitation to this bot.
@@ -50,7 +47,7 @@ func (c *chat) invite(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 		return dispatch.Outcome{}, err
 	}
 	if call.In.Group() {
-		return said("Write that to me in a direct message: whoever reads an invitation can use it.")
+		return said("invite_in_group")
 	}
 	inv := pairing.Invitation{Bot: call.In.Bot}
 	for _, word := range strings.Fields(call.In.Text) {
@@ -60,7 +57,7 @@ func (c *chat) invite(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 		} else if d, derr := span(word); err != nil && derr == nil {
 			inv.Lasts = d
 		} else if err != nil {
-			return said("Write `/invite`, and if you like a level (sandboxed or vault), for how many people (5) and for how long they are let in (30d): `/invite sandboxed 5 30d`.")
+			return said("invite_how")
 		} else {
 			inv.Trust = trust
 		}
@@ -69,38 +66,33 @@ func (c *chat) invite(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
-	return said("%s", invitationText(c.link(inv.Bot, code), code, inv))
+	return dispatch.Outcome{Text: invitationText(c.link(inv.Bot, code), code, inv)}, nil
 }
 
 // invitationText says what an invitation gives, and how it is used.
 func invitationText(link, code string, inv pairing.Invitation) string {
-	people := "one person"
-	if inv.UsesLeft > 1 {
-		people = fmt.Sprintf("%d people", inv.UsesLeft)
-	}
 	lasts := ""
 	if inv.Lasts > 0 {
-		lasts = ", for " + spanText(inv.Lasts) + " each"
+		lasts = spanText(inv.Lasts)
 	}
-	text := fmt.Sprintf("An invitation for %s at trust %s%s, until %s UTC.\n\n", people, inv.Trust, lasts, inv.ExpiresAt.UTC().Format("2 January 15:04"))
-	if link != "" {
-		text += link + "\n\nor by writing to me: "
-	}
-	return text + "`/pair " + code + "`"
+	return texts.Text("invitation", texts.With{"People": inv.UsesLeft, "Trust": inv.Trust, "Lasts": lasts,
+		"Until": inv.ExpiresAt.UTC().Format("2 January 15:04"), "Link": link, "Code": code})
 }
+
+var errSpan = errors.New("a time is written as 30m, 24h or 7d")
 
 // span is a time as people write it: 30m, 24h, 7d.
 func span(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.Atoi(days)
 		if err != nil || n < 1 || n > 3650 {
-			return 0, core.Errorf(core.Invalid, "a time is written as 30m, 24h or 7d")
+			return 0, errSpan
 		}
 		return time.Duration(n) * 24 * time.Hour, nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Minute {
-		return 0, core.Errorf(core.Invalid, "a time is written as 30m, 24h or 7d")
+		return 0, errSpan
 	}
 	return d, nil
 }
@@ -108,9 +100,9 @@ func span(text string) (time.Duration, error) {
 func spanText(d time.Duration) string {
 	switch {
 	case d%(24*time.Hour) == 0:
-		return fmt.Sprintf("%d days", d/(24*time.Hour))
+		return texts.Text("days", texts.With{"N": int(d / (24 * time.Hour))})
 	case d%time.Hour == 0:
-		return fmt.Sprintf("%d hours", d/time.Hour)
+		return texts.Text("hours", texts.With{"N": int(d / time.Hour)})
 	}
 	return d.String()
 }
@@ -140,21 +132,7 @@ func (c *chat) enable(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 			c.overheard.Forget(call.In.Address, true)
 		}
 		return c.book.SetPlace(ctx, call.In.Bot, call.In.Place, settings, by)
-	}, "This group may talk to me now"+heardText(settings))
-}
-
-func heardText(s pairing.PlaceSettings) string {
-	text := ": mention me, or reply to me."
-	switch s.Mention {
-	case pairing.MentionContext:
-		text += " When I answer I know what was said last here."
-	case pairing.MentionAll:
-		text = ": I answer every message."
-	}
-	if s.RateN > 0 {
-		text += fmt.Sprintf(" At most %d answers in %s.", s.RateN, s.RatePer)
-	}
-	return text
+	}, texts.Text("group_enabled", texts.With{"All": settings.Mention == pairing.MentionAll, "Context": settings.Mention == pairing.MentionContext, "Most": settings.RateN, "Per": settings.RatePer}))
 }
 
 // groupWords reads what follows /enable: a level, how the group is heard, and
@@ -176,12 +154,12 @@ func (c *chat) groupWords(ctx context.Context, call dispatch.Call) (level core.T
 			var d time.Duration
 			count, nerr := strconv.Atoi(n)
 			if d, err = time.ParseDuration(per); err != nil || nerr != nil || count < 1 {
-				return level, s, core.Errorf(core.Invalid, "A rate is written as 20/60s: so many messages in so long.")
+				return level, s, texts.Error(core.Invalid, "enable_rate")
 			}
 			s.RateN, s.RatePer = count, d
 		default:
 			if level, err = core.ParseTrust(word); err != nil {
-				return level, s, core.Errorf(core.Invalid, "Write /enable, and if you like a level (sandboxed or vault), what I hear (mention, context or all) and how much I answer (20/60s).")
+				return level, s, texts.Error(core.Invalid, "enable_how")
 			}
 		}
 	}
@@ -192,12 +170,12 @@ func (c *chat) disable(ctx context.Context, call dispatch.Call) (dispatch.Outcom
 	return c.place(ctx, call, func(by core.Actor) error {
 		c.overheard.Forget(call.In.Address, true)
 		return c.book.Disable(ctx, call.In.Bot, call.In.Place, by)
-	}, "I answer no more in this group.")
+	}, texts.Text("group_disabled"))
 }
 
 func (c *chat) place(ctx context.Context, call dispatch.Call, set func(core.Actor) error, done string) (dispatch.Outcome, error) {
 	if !call.In.Group() {
-		return said("That works in a group: write it there.")
+		return said("group_here")
 	}
 	by, err := c.owner(ctx, call)
 	if err != nil {
@@ -206,7 +184,7 @@ func (c *chat) place(ctx context.Context, call dispatch.Call, set func(core.Acto
 	if err := set(by); err != nil {
 		return dispatch.Outcome{}, err
 	}
-	return said("%s", done)
+	return dispatch.Outcome{Text: done}, nil
 }
 
 // setModel keeps which model answers: in a group for all of it.

@@ -12,6 +12,7 @@ import (
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 const (
@@ -28,7 +29,7 @@ func (c *chat) ref(user int64, call dispatch.Call) session.Ref {
 func (c *chat) user(ctx context.Context, call dispatch.Call) (int64, error) {
 	user, _, err := c.book.User(ctx, c.db, call.In.From)
 	if err == nil && user == 0 {
-		err = core.Errorf(core.Denied, "I know you only as a member of this group.")
+		err = texts.Error(core.Denied, "group_member")
 	}
 	return user, err
 }
@@ -40,7 +41,7 @@ func (c *chat) manages(ctx context.Context, call dispatch.Call) error {
 	}
 	_, err := c.owner(ctx, call)
 	if core.KindOf(err) == core.Denied {
-		return core.Errorf(core.Denied, "In a group only the owner of this bot may do that.")
+		return texts.Error(core.Denied, "group_owner_only")
 	}
 	return err
 }
@@ -51,7 +52,7 @@ func (c *chat) fresh(ctx context.Context, call dispatch.Call) (dispatch.Outcome,
 	}
 	word := strings.ToLower(strings.TrimSpace(call.In.Text))
 	if word != "" && word != "keep" {
-		return said("`/new` begins a new conversation; `/new keep` begins one that remembers this one.")
+		return said("new_how")
 	}
 	to := call.In.Address
 	old, any, err := c.sessions.Current(ctx, c.db, to)
@@ -65,7 +66,7 @@ func (c *chat) fresh(ctx context.Context, call dispatch.Call) (dispatch.Outcome,
 		return c.carryOver(ctx, call, old, any)
 	}
 	return dispatch.Outcome{
-		Text: "A new conversation begins with your next message.",
+		Text: texts.Text("new"),
 		Write: func(ctx context.Context, tx *store.Tx) error {
 			if err := c.sessions.Unbind(ctx, tx, to); err != nil || !any {
 				return err
@@ -90,16 +91,16 @@ func (c *chat) carryOver(ctx context.Context, call dispatch.Call, old session.Se
 	}
 	switch {
 	case !any || old.MessageCount == 0:
-		return said("There is nothing to carry over yet: your next message begins a conversation.")
+		return said("keep_nothing")
 	case old.User != owner:
-		return said("This conversation is not yours. `/new` begins one of your own.")
+		return said("keep_not_yours")
 	case old.TrustLevel > call.Trust:
-		return said("%s", tooHigh(old.TrustLevel, call.Trust))
+		return said("trust_too_high", texts.With{"Trust": old.TrustLevel, "Here": call.Trust})
 	}
 	ref := c.ref(user, call)
 	ref.AgentType = old.AgentType
 	return dispatch.Outcome{
-		Text: "A new conversation begins with your next message. I remember the one before.",
+		Text: texts.Text("new_keeps"),
 		Write: func(ctx context.Context, tx *store.Tx) error {
 			if _, err := c.sessions.Continue(ctx, tx, ref, old.ID); err != nil {
 				return err
@@ -125,16 +126,12 @@ func (c *chat) leaves(ctx context.Context, tx *store.Tx, call dispatch.Call, ses
 	return err
 }
 
-func tooHigh(level, here core.Trust) string {
-	return fmt.Sprintf("That conversation was held at trust %s; here you are at %s, so it can't go on here.", level, here)
-}
-
 func lane(to core.Address) string { return to.Bot + "|" + to.Chat }
 
 // list shows the person's newest conversations, with a button for each.
 func (c *chat) list(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
 	if call.In.Group() {
-		return said("Your conversations are your own: ask for them in a direct message.")
+		return said("sessions_in_group")
 	}
 	user, err := c.user(ctx, call)
 	if err != nil {
@@ -156,60 +153,59 @@ func (c *chat) list(ctx context.Context, call dispatch.Call) (dispatch.Outcome, 
 		if n == maxListed || s.TrustLevel > call.Trust || s.MessageCount == 0 {
 			continue
 		}
-		where, err := c.whereabouts(ctx, call, s, current.ID)
+		elsewhere, stays, err := c.whereabouts(ctx, call, s, current.ID)
 		if err != nil {
 			return dispatch.Outcome{}, err
 		}
-		if where == inGroup {
+		if stays {
 			continue
 		}
 		n++
 		title := s.Title
 		if title == "" {
-			title = "(without a title)"
+			title = texts.Text("untitled")
 		}
-		fmt.Fprintf(&b, "- `%s` %s: %d messages, %s%s\n", s.ID[:min(shortID, len(s.ID))], plain(title), s.MessageCount, ago(c.clock.Now().Sub(s.LastAccessed)), where)
+		b.WriteString(texts.Text("sessions_line", texts.With{"ID": s.ID[:min(shortID, len(s.ID))], "Title": plain(title), "Messages": s.MessageCount,
+			"Ago": ago(c.clock.Now().Sub(s.LastAccessed)), "This": s.ID == current.ID, "Elsewhere": elsewhere}) + "\n")
 		if s.ID != current.ID {
 			o.add(title, s.ID)
 		}
 	}
 	if n == 0 {
-		return said("You have no conversation yet that can go on here. Write something, and it begins.")
+		return said("sessions_none")
 	}
-	return c.offer(ctx, call, "Your conversations, the newest first:\n\n"+b.String()+"\n`/resume ID` goes on with one here; `/new` begins another.", o)
+	return c.offer(ctx, call, texts.Text("sessions")+"\n\n"+b.String()+"\n"+texts.Text("sessions_end"), o)
 }
 
-// inGroup marks a conversation that a group has: it stays there.
-const inGroup = ", in a group"
-
-// whereabouts says where a conversation is held now, if not nowhere.
-func (c *chat) whereabouts(ctx context.Context, call dispatch.Call, s session.Session, current string) (string, error) {
+// whereabouts names the platform where a conversation is held now, if not here
+// or nowhere; one that a group has stays there.
+func (c *chat) whereabouts(ctx context.Context, call dispatch.Call, s session.Session, current string) (platform string, stays bool, err error) {
 	if s.ID == current {
-		return ", this one", nil
+		return "", false, nil
 	}
 	at, bound, err := c.sessions.Bound(ctx, c.db, s.ID)
 	switch {
 	case err != nil || !bound:
-		return "", err
+		return "", false, err
 	case at.Group():
-		return inGroup, nil
+		return "", true, nil
 	case at.Bot != call.In.Bot:
-		return ", on " + c.platform(at.Bot), nil
+		return c.platform(at.Bot), false, nil
 	}
-	return "", nil
+	return "", false, nil
 }
 
 // ago is a time in words.
 func ago(d time.Duration) string {
 	switch {
 	case d < time.Minute:
-		return "just now"
+		return texts.Text("just_now")
 	case d < time.Hour:
-		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+		return texts.Text("minutes_ago", texts.With{"N": int(d.Minutes())})
 	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h ago", int(d.Hours()))
+		return texts.Text("hours_ago", texts.With{"N": int(d.Hours())})
 	}
-	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
+	return texts.Text("days_ago", texts.With{"N": int(d.Hours() / 24)})
 }
 
 // resume goes on here with one of the person's own conversations, wherever it
@@ -217,7 +213,7 @@ func ago(d time.Duration) string {
 // one, and the other must be at rest.
 func (c *chat) resume(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
 	if call.In.Group() {
-		return said("Your conversations are your own: go on with them in a direct message.")
+		return said("resume_in_group")
 	}
 	if strings.TrimSpace(call.In.Text) == "" {
 		return c.list(ctx, call)
@@ -228,13 +224,13 @@ func (c *chat) resume(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 	}
 	s, err := c.sessions.Own(ctx, c.db, user, call.In.Text)
 	if core.KindOf(err) == core.NotFound {
-		return said("You have no conversation with that id. `/sessions` lists yours.")
+		return said("resume_unknown")
 	}
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
 	if s.TrustLevel > call.Trust {
-		return said("%s", tooHigh(s.TrustLevel, call.Trust))
+		return said("trust_too_high", texts.With{"Trust": s.TrustLevel, "Here": call.Trust})
 	}
 	ref := c.ref(user, call)
 	err = c.db.Tx(ctx, func(tx *store.Tx) error {
@@ -248,19 +244,16 @@ func (c *chat) resume(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 		return err
 	})
 	if errors.Is(err, errHere) {
-		return said("That is the conversation you are in.")
+		return said("resume_here")
 	}
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
-	return said("Going on with %s (%d messages). Write on.", quotedTitle(s), s.MessageCount)
-}
-
-func quotedTitle(s session.Session) string {
-	if s.Title == "" {
-		return "that conversation"
+	title := s.Title
+	if title != "" {
+		title = plain(title)
 	}
-	return "“" + plain(s.Title) + "”"
+	return said("resumed", texts.With{"Title": title, "Messages": s.MessageCount})
 }
 
 var errHere = errors.New("the session is bound here already")
@@ -278,7 +271,7 @@ func (c *chat) move(ctx context.Context, tx *store.Tx, ref session.Ref, id strin
 			return errHere
 		}
 		if at.Group() {
-			return core.Errorf(core.Conflict, "That conversation is a group's: it goes on there.")
+			return texts.Error(core.Conflict, "resume_of_group")
 		}
 		lanes = append(lanes, lane(at))
 	}
@@ -288,7 +281,7 @@ func (c *chat) move(ctx context.Context, tx *store.Tx, ref session.Ref, id strin
 			return err
 		}
 		if held {
-			return core.Errorf(core.Conflict, "An answer is being made in that conversation elsewhere: stop it there, or try again when it is done.")
+			return texts.Error(core.Conflict, "resume_busy")
 		}
 	}
 	old, any, err := c.sessions.Current(ctx, tx, ref.Address)
@@ -322,7 +315,7 @@ func (c *chat) compact(ctx context.Context, call dispatch.Call) (dispatch.Outcom
 		return dispatch.Outcome{}, err
 	}
 	if !any || !call.In.Group() && s.User != user {
-		return said("There is no conversation here yet.")
+		return said("no_conversation")
 	}
 	model, err := c.chosenModel(ctx, call)
 	if err != nil {
@@ -338,5 +331,5 @@ func (c *chat) compact(ctx context.Context, call dispatch.Call) (dispatch.Outcom
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
-	return dispatch.Outcome{Text: fmt.Sprintf("Summed up: the conversation took about %d tokens and takes about %d now.", before, after), Write: write}, nil
+	return dispatch.Outcome{Text: texts.Text("compacted", texts.With{"Before": before, "After": after}), Write: write}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/dispatch"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 	"gatehouse/core/usage"
 )
 
@@ -46,14 +47,14 @@ func (c *chat) chooseModel(ctx context.Context, call dispatch.Call) (dispatch.Ou
 	if err := c.manages(ctx, call); err != nil {
 		return dispatch.Outcome{}, err
 	}
-	model, done := "", "Answers here come from the configured model again."
+	model, done := "", texts.Text("model_default")
 	switch found := matching(names, word); {
 	case strings.EqualFold(word, "default"):
 	case len(found) != 1:
-		return said("There is no model %s for you here. `/model` lists those there are.", plain(word))
+		return said("model_unknown", texts.With{"Model": plain(word)})
 	default:
 		model = found[0]
-		done = fmt.Sprintf("Answers here come from `%s` from now on.", found[0])
+		done = texts.Text("model_chosen", texts.With{"Model": found[0]})
 	}
 	write, err := c.setModel(ctx, call, model)
 	if err != nil {
@@ -78,32 +79,33 @@ func matching(names []string, word string) (found []string) {
 
 func (c *chat) listModels(ctx context.Context, call dispatch.Call, names []string, chosen string) (dispatch.Outcome, error) {
 	var b strings.Builder
-	b.WriteString("Models:\n\n")
+	b.WriteString(texts.Text("models") + "\n\n")
 	o := offer{Command: "model"}
 	for _, name := range names {
-		mark := ""
-		if name == chosen {
-			mark = ", chosen here"
-		} else {
+		if name != chosen {
 			o.add(name, name)
 		}
-		fmt.Fprintf(&b, "- `%s`%s\n", name, mark)
+		b.WriteString(texts.Text("models_line", texts.With{"Model": name, "Chosen": name == chosen}) + "\n")
 	}
 	if chosen != "" {
-		o.add("the configured one", "default")
+		o.add(texts.Text("model_configured"), "default")
 	}
-	b.WriteString("\n`/model NAME` chooses one for this chat, `/model default` the configured one.")
+	b.WriteString("\n" + texts.Text("models_end"))
 	if c.manages(ctx, call) != nil || len(names) < 2 && chosen == "" {
-		return said("%s", b.String())
+		return dispatch.Outcome{Text: b.String()}, nil
 	}
 	return c.offer(ctx, call, b.String(), o)
 }
 
+type busyMode struct{ name, about string }
+
 // busyModes says what becomes of messages that come while an answer is made.
-var busyModes = []struct{ name, about string }{
-	{"collect", "what you write meanwhile is answered together, next"},
-	{"queue", "each message gets its own answer, in order"},
-	{"interrupt", "a new message stops the answer and is answered instead"},
+func busyModes() []busyMode {
+	return []busyMode{
+		{"collect", texts.Text("busy_collect")},
+		{"queue", texts.Text("busy_queue")},
+		{"interrupt", texts.Text("busy_interrupt")},
+	}
 }
 
 func (c *chat) busy(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
@@ -112,7 +114,7 @@ func (c *chat) busy(ctx context.Context, call dispatch.Call) (dispatch.Outcome, 
 		return dispatch.Outcome{}, err
 	}
 	word := strings.ToLower(strings.TrimSpace(call.In.Text))
-	for _, m := range busyModes {
+	for _, m := range busyModes() {
 		if m.name != word {
 			continue
 		}
@@ -121,7 +123,7 @@ func (c *chat) busy(ctx context.Context, call dispatch.Call) (dispatch.Outcome, 
 		}
 		set.BusyMode = word
 		ref := c.ref(0, call)
-		return dispatch.Outcome{Text: "While I am busy: " + m.about + ".", Write: func(ctx context.Context, tx *store.Tx) error {
+		return dispatch.Outcome{Text: texts.Text("busy_chosen", texts.With{"About": m.about}), Write: func(ctx context.Context, tx *store.Tx) error {
 			return c.sessions.SetSettings(ctx, tx, ref, set)
 		}}, nil
 	}
@@ -130,20 +132,17 @@ func (c *chat) busy(ctx context.Context, call dispatch.Call) (dispatch.Outcome, 
 		now = c.busyMode()
 	}
 	var b strings.Builder
-	b.WriteString("While I am busy:\n\n")
+	b.WriteString(texts.Text("busy") + "\n\n")
 	o := offer{Command: "busy"}
-	for _, m := range busyModes {
-		mark := ""
-		if m.name == now {
-			mark = " (now)"
-		} else {
+	for _, m := range busyModes() {
+		if m.name != now {
 			o.add(m.name, m.name)
 		}
-		fmt.Fprintf(&b, "- %s: %s%s\n", m.name, m.about, mark)
+		b.WriteString(texts.Text("busy_line", texts.With{"Name": m.name, "About": m.about, "Now": m.name == now}) + "\n")
 	}
-	b.WriteString("\n`/busy NAME` chooses one for this chat.")
+	b.WriteString("\n" + texts.Text("busy_end"))
 	if c.manages(ctx, call) != nil {
-		return said("%s", b.String())
+		return dispatch.Outcome{Text: b.String()}, nil
 	}
 	return c.offer(ctx, call, b.String(), o)
 }
@@ -157,14 +156,14 @@ func (c *chat) usageOf(ctx context.Context, call dispatch.Call) (dispatch.Outcom
 	now := c.clock.Now().UTC()
 	var b strings.Builder
 	for _, p := range []struct {
-		name  string
+		head  string
 		since time.Time
-	}{{"Today", now.Truncate(24 * time.Hour)}, {"The last 30 days", now.AddDate(0, 0, -30)}} {
+	}{{texts.Text("usage_today"), now.Truncate(24 * time.Hour)}, {texts.Text("usage_month"), now.AddDate(0, 0, -30)}} {
 		totals, err := c.usage.Own(ctx, c.db, user, p.since)
 		if err != nil {
 			return dispatch.Outcome{}, err
 		}
-		fmt.Fprintf(&b, "%s:\n\n%s\n", p.name, tally(totals))
+		b.WriteString(p.head + "\n\n" + tally(totals) + "\n")
 	}
 	left, err := c.usage.Left(ctx, c.db, user, call.In.Bot, now)
 	if err != nil {
@@ -172,36 +171,28 @@ func (c *chat) usageOf(ctx context.Context, call dispatch.Call) (dispatch.Outcom
 	}
 	_, owner := c.owner(ctx, call)
 	for _, l := range left {
-		if l.Whose == "Your" || owner == nil { // what others use is not a guest's to see
-			fmt.Fprintf(&b, "%s budget for today is %s; %s is left.\n\n", l.Whose, l.Budget, leftOf(l))
+		if l.Whose != usage.OfUser && owner != nil {
+			continue // what others use is not a guest's to see
 		}
+		left := ""
+		if l.Left != (usage.Budget{}) {
+			left = l.Left.String()
+		}
+		b.WriteString(texts.Text("usage_left", texts.With{"Whose": l.Whose, "Budget": l.Budget, "Left": left}) + "\n\n")
 	}
-	b.WriteString("Days begin at midnight UTC.")
-	return said("%s", b.String())
-}
-
-func leftOf(l usage.Left) string {
-	if l.Left == (usage.Budget{}) {
-		return "nothing"
-	}
-	return l.Left.String()
+	b.WriteString(texts.Text("usage_end"))
+	return dispatch.Outcome{Text: b.String()}, nil
 }
 
 // tally is one line per model.
 func tally(totals []usage.Total) string {
 	if len(totals) == 0 {
-		return "- nothing\n"
+		return texts.Text("usage_nothing") + "\n"
 	}
 	var b strings.Builder
 	for _, t := range totals {
-		fmt.Fprintf(&b, "- `%s`: %d calls, %d tokens", t.Model, t.Calls, t.Input+t.Output+t.CacheRead+t.CacheWrite)
-		switch {
-		case t.Unpriced == 0:
-			fmt.Fprintf(&b, ", $%.4f", float64(t.MicroUSD)/1e6)
-		case t.Unpriced < t.Calls:
-			fmt.Fprintf(&b, ", $%.4f and %d calls without a known price", float64(t.MicroUSD)/1e6, t.Unpriced)
-		}
-		b.WriteString("\n")
+		b.WriteString(texts.Text("usage_line", texts.With{"Model": t.Model, "Calls": t.Calls, "Tokens": t.Input + t.Output + t.CacheRead + t.CacheWrite,
+			"Cost": fmt.Sprintf("$%.4f", float64(t.MicroUSD)/1e6), "Unpriced": t.Unpriced}) + "\n")
 	}
 	return b.String()
 }

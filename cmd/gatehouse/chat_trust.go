@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"gatehouse/core/dispatch"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 	"gatehouse/pairing"
 )
 
@@ -19,9 +19,9 @@ func (c *chat) trust(ctx context.Context, call dispatch.Call) (dispatch.Outcome,
 	words := strings.Fields(strings.ToLower(call.In.Text))
 	if call.In.Group() {
 		if len(words) > 0 && words[0] == core.Full.String() {
-			return said("A group is never at trust full: ask for it in a direct message.")
+			return said("trust_full_in_group")
 		}
-		return said("In a group tools always ask.")
+		return said("trust_in_group")
 	}
 	if len(words) == 0 {
 		return c.trustState(ctx, call)
@@ -34,23 +34,24 @@ func (c *chat) trust(ctx context.Context, call dispatch.Call) (dispatch.Outcome,
 	case err == nil:
 		return c.lowerTrust(ctx, call, level)
 	}
-	return said("Write `/trust` followed by `auto`, `ask`, `full 15m`, `vault` or `sandboxed`.")
+	return said("trust_how")
 }
 
-// trustHere is the level that the caller's turns have here, in words.
-func (c *chat) trustHere(ctx context.Context, call dispatch.Call) (string, error) {
+// trustHere is the level that the caller's turns have here, in words, and
+// whether it is raised for a time.
+func (c *chat) trustHere(ctx context.Context, call dispatch.Call) (words string, raised bool, err error) {
 	s, any, err := c.sessions.Current(ctx, c.db, call.In.Address)
 	if err != nil || !any {
-		return call.Trust.String(), err
+		return call.Trust.String(), false, err
 	}
 	user, role, err := c.book.User(ctx, c.db, call.In.From)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	if r, ok, err := c.book.Raised(ctx, c.db, call.In.Address, s.ID, user); err != nil || ok && role == "owner" {
-		return fmt.Sprintf("%s until %s UTC", core.Full, r.Ends.UTC().Format("15:04")), err
+		return texts.Text("trust_until", texts.With{"Trust": core.Full, "Until": r.Ends.UTC().Format("15:04")}), true, err
 	}
-	return core.Least(call.Trust, s.TrustLevel).String(), nil
+	return core.Least(call.Trust, s.TrustLevel).String(), false, nil
 }
 
 func (c *chat) trustState(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
@@ -58,18 +59,11 @@ func (c *chat) trustState(ctx context.Context, call dispatch.Call) (dispatch.Out
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
-	here, err := c.trustHere(ctx, call)
+	here, raised, err := c.trustHere(ctx, call)
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
-	state := "tools ask you first; `/trust auto` lets them go on without asking"
-	switch {
-	case strings.HasPrefix(here, core.Full.String()+" "):
-		state = "tools ask you first; `/trust vault` ends trust full"
-	case auto:
-		state = "tools go on without asking; `/trust ask` has them ask you first"
-	}
-	return said("You are at trust %s here. In this conversation %s.", here, state)
+	return said("trust_state", texts.With{"Trust": here, "Raised": raised, "Auto": auto})
 }
 
 // here is the chat's conversation, begun where there is none yet.
@@ -95,9 +89,9 @@ func (c *chat) trustMode(ctx context.Context, call dispatch.Call, auto bool) (di
 		return dispatch.Outcome{}, err
 	}
 	if auto {
-		return said("In this conversation tools go on without asking, within trust %s. What is forbidden stays forbidden. `/trust ask` undoes this, and so does `/new`.", call.Trust)
+		return said("trust_auto", texts.With{"Trust": call.Trust})
 	}
-	return said("In this conversation tools ask you first.")
+	return said("trust_ask")
 }
 
 // askFull asks the operator, in the panel, for trust full for a time. Nothing
@@ -110,12 +104,11 @@ func (c *chat) askFull(ctx context.Context, call dispatch.Call, words []string) 
 	d := pairing.RaiseTime
 	if len(words) > 0 {
 		if d, err = time.ParseDuration(words[0]); err != nil || len(words) > 1 || d < pairing.RaiseMin || d > pairing.RaiseMax {
-			return said("Trust full is given for a time from 1 minute to 4 hours: write `/trust full 15m` or `/trust full 2h`.")
+			return said("trust_full_how")
 		}
 	}
 	return dispatch.Outcome{
-		Text: fmt.Sprintf("Nothing has changed yet. To have trust full in this conversation for %s, confirm it in the admin panel, on the page Approvals, within %d minutes. Tools here then reach files outside of the vault and run commands without the sandbox; each call asks you first.",
-			minutes(d), int(pairing.RaiseWait.Minutes())),
+		Text: texts.Text("trust_full_asked", texts.With{"For": minutes(d), "Minutes": int(pairing.RaiseWait.Minutes())}),
 		Write: func(ctx context.Context, tx *store.Tx) error {
 			s, err := c.here(ctx, tx, call)
 			if err != nil {
@@ -128,19 +121,12 @@ func (c *chat) askFull(ctx context.Context, call dispatch.Call, words []string) 
 
 // minutes is a time of a few hours in words.
 func minutes(d time.Duration) string {
-	h, m := int(d/time.Hour), int(d%time.Hour/time.Minute)
-	parts := []string{}
-	for _, p := range []struct {
-		n    int
-		name string
-	}{{h, "hour"}, {m, "minute"}} {
-		switch p.n {
-		case 0:
-		case 1:
-			parts = append(parts, "1 "+p.name)
-		default:
-			parts = append(parts, fmt.Sprintf("%d %ss", p.n, p.name))
-		}
+	var parts []string
+	if h := int(d / time.Hour); h > 0 {
+		parts = append(parts, texts.Text("hours", texts.With{"N": h}))
+	}
+	if m := int(d % time.Hour / time.Minute); m > 0 {
+		parts = append(parts, texts.Text("minutes", texts.With{"N": m}))
 	}
 	return strings.Join(parts, " ")
 }
@@ -164,19 +150,19 @@ func (c *chat) lowerTrust(ctx context.Context, call dispatch.Call, level core.Tr
 		}
 		switch now := core.Least(call.Trust, s.TrustLevel); {
 		case level > now:
-			text = fmt.Sprintf("This conversation is at trust %s, and is not raised again. `/new` begins another.", now)
+			text = texts.Text("trust_not_raised", texts.With{"Trust": now})
 		case level < s.TrustLevel:
-			text = fmt.Sprintf("This conversation is at trust %s from now on. `/new` begins another.", level)
+			text = texts.Text("trust_lowered", texts.With{"Trust": level})
 			return c.sessions.Lower(ctx, tx, s.ID, level, by)
 		case ended:
-			text = fmt.Sprintf("Trust full is over: you are at trust %s here.", now)
+			text = texts.Text("trust_full_over", texts.With{"Trust": now})
 		default:
-			text = fmt.Sprintf("You are at trust %s here.", now)
+			text = texts.Text("trust_is", texts.With{"Trust": now})
 		}
 		return nil
 	})
 	if err != nil {
 		return dispatch.Outcome{}, err
 	}
-	return said("%s", text)
+	return dispatch.Outcome{Text: text}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // asked is the actor of whoever was asked; Denied for anybody else.
@@ -25,7 +26,7 @@ func (c *chat) asked(ctx context.Context, call dispatch.Call, ask permission.Ask
 		return core.Actor{}, err
 	}
 	if user == 0 || user != ask.User {
-		return core.Actor{}, core.Errorf(core.Denied, "Somebody else was asked that.")
+		return core.Actor{}, texts.Error(core.Denied, "asked_another")
 	}
 	return core.Actor{User: user, Via: "chat"}, nil
 }
@@ -41,9 +42,9 @@ func (c *chat) choose(ctx context.Context, call dispatch.Call, ask permission.As
 		return dispatch.Outcome{}, err
 	}
 	if ask.State != permission.Open {
-		return dispatch.Outcome{}, core.Errorf(core.Conflict, "That is settled already.")
+		return dispatch.Outcome{}, texts.Error(core.Conflict, "settled")
 	}
-	out := dispatch.Outcome{Text: "Stopped", Write: func(ctx context.Context, tx *store.Tx) error {
+	out := dispatch.Outcome{Text: texts.Text("choice_pressed_stop"), Write: func(ctx context.Context, tx *store.Tx) error {
 		_, err := c.desk.Decide(ctx, tx, ask.ID, option, by)
 		if core.KindOf(err) == core.Conflict {
 			return nil // its time ended this moment; the press counts all the same
@@ -53,9 +54,9 @@ func (c *chat) choose(ctx context.Context, call dispatch.Call, ask permission.As
 	if option != orchestrator.GoOn {
 		return out, nil
 	}
-	out.Text = "Going on"
+	out.Text = texts.Text("choice_pressed_go_on")
 	row := core.Inbound{UpdateID: "choice:" + ask.ID, Address: call.In.Address, Kind: core.KindMessage, MessageID: call.In.MessageID,
-		From: call.In.From, At: call.In.At, Text: "Go on.", Addressed: true}
+		From: call.In.From, At: call.In.At, Text: texts.Text("said_go_on"), Addressed: true}
 	return out, c.queue.Put(ctx, []core.Inbound{row}, nil)
 }
 
@@ -105,7 +106,7 @@ func questionPart(a permission.Ask, qs []question) core.Part {
 			b.WriteString(mark + core.CutRunes(line, room/8) + "\n")
 		}
 	}
-	part, form := core.Part{}, core.Button{Label: "Answer…", Data: a.Data(optWrite), Form: true}
+	part, form := core.Part{}, core.Button{Label: texts.Text("button_answer"), Data: a.Data(optWrite), Form: true}
 	if len(qs) == 1 {
 		picked := pickedOf(a)
 		for i, o := range qs[0].Options {
@@ -115,15 +116,15 @@ func questionPart(a permission.Ask, qs []question) core.Part {
 			}
 			part.Buttons = append(part.Buttons, []core.Button{button})
 		}
-		form.Label = "Other…"
+		form.Label = texts.Text("button_other")
 		if qs[0].MultiSelect {
-			part.Buttons = append(part.Buttons, []core.Button{{Label: "Done", Data: a.Data(optDone), Pick: core.PickDone}})
-			b.WriteString("\nChoose one or more, write their numbers, or answer in your own words.")
+			part.Buttons = append(part.Buttons, []core.Button{{Label: texts.Text("button_done"), Data: a.Data(optDone), Pick: core.PickDone}})
+			b.WriteString("\n" + texts.Text("question_several"))
 		} else {
-			b.WriteString("\nChoose, write the number, or answer in your own words.")
+			b.WriteString("\n" + texts.Text("question_one"))
 		}
 	} else {
-		b.WriteString("\nAnswer in one message, in your own words.")
+		b.WriteString("\n" + texts.Text("question_words"))
 	}
 	part.Buttons = append(part.Buttons, []core.Button{form})
 	part.Text = b.String()
@@ -134,7 +135,7 @@ func questionPart(a permission.Ask, qs []question) core.Part {
 // was asked, as long as they may talk to the bot there and it is open.
 func (c *chat) form(ctx context.Context, in *core.Inbound) (connectors.Form, error) {
 	id, option, ok := permission.SplitData(in.Callback.Data)
-	gone := core.Errorf(core.Invalid, "This button is not known any more.")
+	gone := texts.Error(core.Invalid, "button_gone")
 	if !ok || option != optWrite {
 		return connectors.Form{}, gone
 	}
@@ -150,12 +151,12 @@ func (c *chat) form(ctx context.Context, in *core.Inbound) (connectors.Form, err
 		return connectors.Form{}, err
 	}
 	if _, err := c.asked(ctx, dispatch.Call{In: in}, ask); err != nil || trust == core.Stranger {
-		return connectors.Form{}, cmp.Or(err, core.Errorf(core.Denied, "Somebody else was asked that."))
+		return connectors.Form{}, cmp.Or(err, texts.Error(core.Denied, "asked_another"))
 	}
 	if ask.State != permission.Open || !ask.ExpiresAt.IsZero() && !c.clock.Now().Before(ask.ExpiresAt) {
-		return connectors.Form{}, core.Errorf(core.Conflict, "That is settled already.")
+		return connectors.Form{}, texts.Error(core.Conflict, "settled")
 	}
-	f := connectors.Form{Title: "Your answer"}
+	f := connectors.Form{Title: texts.Text("form_title")}
 	for _, q := range questionsOf(ask) {
 		f.Fields = append(f.Fields, q.field())
 	}
@@ -186,7 +187,7 @@ func (c *chat) answerBy(ctx context.Context, call dispatch.Call, ask permission.
 	if option == optWrite {
 		return c.answerForm(ctx, call, ask, qs, by)
 	}
-	gone := core.Errorf(core.Invalid, "This button is not known any more.")
+	gone := texts.Error(core.Invalid, "button_gone")
 	if len(qs) != 1 {
 		return dispatch.Outcome{}, gone
 	}
@@ -198,7 +199,7 @@ func (c *chat) answerBy(ctx context.Context, call dispatch.Call, ask permission.
 		return c.toggle(ctx, call, ask, picked[0])
 	}
 	if len(picked) == 0 {
-		return dispatch.Outcome{Text: "Choose at least one, or write your answer."}, nil
+		return said("question_pick")
 	}
 	labels := qs[0].labels(picked)
 	return dispatch.Outcome{Text: core.CutRunes(labels, 150)}, c.settle(ctx, ask, labels, by)
@@ -216,7 +217,7 @@ func picks(cb *core.Callback, ask permission.Ask, option string) (out []int, err
 		for _, data := range cb.Picked {
 			id, o, ok := permission.SplitData(data)
 			if !ok || id != ask.ID {
-				return nil, core.Errorf(core.Invalid, "This menu is not known any more.")
+				return nil, texts.Error(core.Invalid, "menu_gone")
 			}
 			all = append(all, o)
 		}
@@ -244,7 +245,7 @@ func (q question) labels(picked []int) string {
 // toggle takes an option into the choice, or out of it, and shows that.
 func (c *chat) toggle(_ context.Context, call dispatch.Call, ask permission.Ask, option int) (dispatch.Outcome, error) {
 	if ask.State != permission.Open || !c.clock.Now().Before(ask.ExpiresAt) {
-		return dispatch.Outcome{}, core.Errorf(core.Conflict, "That is settled already.")
+		return dispatch.Outcome{}, texts.Error(core.Conflict, "settled")
 	}
 	return dispatch.Outcome{Write: func(ctx context.Context, tx *store.Tx) error {
 		now, err := c.desk.ByID(ctx, tx, ask.ID) // two presses may come at once
@@ -323,13 +324,13 @@ func byNumber(qs []question, text string) string {
 func (c *chat) answerForm(ctx context.Context, call dispatch.Call, ask permission.Ask, qs []question, by core.Actor) (dispatch.Outcome, error) {
 	fields := call.In.Callback.Fields
 	if len(fields) == 0 || len(fields) > len(qs) { // no form came up
-		return dispatch.Outcome{}, core.Errorf(core.Invalid, "Write your answer as a message.")
+		return dispatch.Outcome{}, texts.Error(core.Invalid, "question_no_form")
 	}
 	answers := map[string]string{}
 	for i, text := range fields {
 		answers[qs[i].Question] = text
 	}
-	return dispatch.Outcome{Text: "Answered"}, c.give(ctx, ask, answers, by)
+	return dispatch.Outcome{Text: texts.Text("question_pressed")}, c.give(ctx, ask, answers, by)
 }
 
 // answer takes a message as the answer to the question that waits in its chat.
@@ -348,7 +349,7 @@ func (c *chat) answer(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 		return dispatch.Outcome{}, err
 	}
 	if !open {
-		return said("That question is no longer open. Write it again, and it is a message to me.")
+		return said("question_closed")
 	}
 	return dispatch.Outcome{}, c.settle(ctx, ask, byNumber(questionsOf(ask), call.In.Text), core.Actor{User: user, Via: "chat"})
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 
+	"gatehouse/connectors"
 	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 	"gatehouse/core/attach"
@@ -13,6 +14,7 @@ import (
 	"gatehouse/core/llm/transcribe"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 	"gatehouse/core/tool"
 	fileplace "gatehouse/core/tool/files/place"
 )
@@ -83,11 +85,11 @@ func (a *app) showing() func(context.Context, *orchestrator.Turn, string) ([]cor
 		for _, p := range reader.Pictures(answer, maxShown) {
 			f, err := a.copyShown(ctx, t, p.Path)
 			if err != nil {
-				why := "it is not there"
+				why := texts.Text("not_there")
 				if core.KindOf(err) == core.TooLarge || core.KindOf(err) == core.Invalid {
 					why = core.TextOf(err)
 				}
-				notes = append(notes, (&core.File{Name: path.Base(p.Path)}).NotSent(why))
+				notes = append(notes, connectors.NotSent(path.Base(p.Path), why))
 				continue
 			}
 			parts = append(parts, core.Part{Text: core.CutRunes(p.Alt, 200), File: &f})
@@ -113,7 +115,7 @@ func (a *app) copyShown(ctx context.Context, t *orchestrator.Turn, name string) 
 	}
 	defer p.Close()
 	if !mayRead(p.Name(turn)) {
-		return core.File{}, core.Errorf(core.NotFound, "it is not there")
+		return core.File{}, texts.Error(core.NotFound, "not_there")
 	}
 	f, st, err := fileplace.Opener{}.Open(p, 0)
 	if err != nil {
@@ -121,7 +123,7 @@ func (a *app) copyShown(ctx context.Context, t *orchestrator.Turn, name string) 
 	}
 	defer f.Close()
 	if st.IsDir() {
-		return core.File{}, core.Errorf(core.Invalid, "it is a folder")
+		return core.File{}, texts.Error(core.Invalid, "is_folder")
 	}
 	kept, err := a.files.Save(ctx, t.User, path.Base(real), "", maxShownFile, f)
 	if err != nil {

@@ -24,18 +24,19 @@ const everything = "*"
 // someone reads. Tests may import what they like.
 var may = map[string]string{
 	"configs":                "",
-	"core":                   "", // words only
+	"core":                   "",     // words only
+	"core/texts":             "core", // what is said to people; whoever says something takes its words from there
 	"core/coretest":          "core",
 	"core/store":             "core core/store/migrations core/store/original",
-	"core/vault":             "core",
+	"core/vault":             "core core/texts",
 	"core/archive":           "core", // the form of a backup
 	"core/sandbox":           "core",
 	"core/bus":               "core",
-	"core/llm":               "core",
-	"core/llm/openai":        "core core/llm",
+	"core/llm":               "core core/texts",
+	"core/llm/openai":        "core core/texts core/llm",
 	"core/llm/transcribe":    "",
-	"core/llm/anthropic":     "core core/llm",
-	"core/llm/quote":         "core core/llm", // gets its search as a function
+	"core/llm/anthropic":     "core core/texts core/llm",
+	"core/llm/quote":         "core core/texts core/llm", // gets its search as a function
 	"core/llm/llmtest":       "core core/llm",
 	"core/llm/anthropictest": "core",
 
@@ -44,13 +45,12 @@ var may = map[string]string{
 	"core/store/postgres":   "core core/store",
 	"core/store/storetest":  "core core/store core/store/postgres",
 
-	"core/attach":            "core core/vault",
-	"core/attach/pdftext":    "core",
+	"core/attach":            "core core/texts core/vault",
+	"core/attach/pdftext":    "core core/texts",
 	"core/queue":             "core core/store core/vault",
-	"core/agent":             "core core/store core/vault",
-	"core/usage":             "core core/store core/vault",
-	"core/texts":             "core", // what is said to people, and who may write it anew
-	"core/session":           "core core/store core/vault core/session/words",
+	"core/agent":             "core core/texts core/store core/vault",
+	"core/usage":             "core core/texts core/store core/vault",
+	"core/session":           "core core/texts core/store core/vault core/session/words",
 	"core/session/words":     "", // what a word is, knows nobody
 	"core/tool":              "core core/vault core/sandbox",
 	"core/tool/files":        "core core/tool core/tool/files/place core/tool/files/search",
@@ -62,21 +62,21 @@ var may = map[string]string{
 	"core/tool/mcp/entry":    "core",
 	"core/tool/mcp/program":  "core core/sandbox",
 	"core/tool/skill":        "core core/tool",
-	"core/permission":        "core core/store core/vault core/tool core/permission/shell",
+	"core/permission":        "core core/texts core/store core/vault core/tool core/permission/shell",
 	"core/permission/shell":  "", // reads commands, knows nobody
 
-	"core/claudecli":            "core core/tool core/permission core/session core/sandbox", // calls as the guard knows them, and a tree that ends as a whole
-	"core/claudecli/claudetest": "core/vault",                                               // where the CLI keeps transcripts
-	"core/orchestrator":         "core core/store core/vault core/llm core/tool core/agent core/permission core/session core/usage",
-	"core/dispatch":             "core core/store core/queue core/orchestrator core/bus",
+	"core/claudecli":            "core core/texts core/tool core/permission core/session core/sandbox", // calls as the guard knows them, and a tree that ends as a whole
+	"core/claudecli/claudetest": "core/vault",                                                          // where the CLI keeps transcripts
+	"core/orchestrator":         "core core/texts core/store core/vault core/llm core/tool core/agent core/permission core/session core/usage",
+	"core/dispatch":             "core core/texts core/store core/queue core/orchestrator core/bus",
 
-	"connectors":                       "core",
+	"connectors":                       "core core/texts",
 	"connectors/connectorstest":        "core connectors",
 	"connectors/markdown":              "core",
-	"connectors/discord":               "core connectors connectors/markdown connectors/discord/gateway",
+	"connectors/discord":               "core core/texts connectors connectors/markdown connectors/discord/gateway",
 	"connectors/discord/gateway":       "core",
 	"connectors/discord/discordtest":   "core",
-	"connectors/telegram":              "core connectors connectors/markdown",
+	"connectors/telegram":              "core core/texts connectors connectors/markdown",
 	"connectors/telegram/telegramtest": "core",
 
 	"pairing":           "core core/store core/texts",

@@ -9,7 +9,7 @@ import (
 // textUnsupported answers a message of a kind that cannot be read yet.
 func textUnsupported(kind string) string {
 	if kind == "voice message" {
-		return texts.Text("unheard", texts.Words{})
+		return texts.Text("unheard")
 	}
 	if kind != "" {
 		article := "a "
@@ -18,10 +18,10 @@ func textUnsupported(kind string) string {
 		}
 		kind = article + kind
 	}
-	return texts.Text("unsupported", texts.Words{Kind: kind})
+	return texts.Text("unsupported", texts.With{"Kind": kind})
 }
 
 // textFailed tells why there is no answer, and whether to try again.
 func textFailed(message string, canRetry bool) string {
-	return texts.Text("failed", texts.Words{Reason: message, Again: canRetry})
+	return texts.Text("failed", texts.With{"Reason": message, "Again": canRetry})
 }

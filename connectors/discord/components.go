@@ -10,6 +10,7 @@ import (
 	"github.com/bwmarrin/discordgo"
 
 	"gatehouse/core"
+	"gatehouse/core/texts"
 )
 
 const (
@@ -126,9 +127,9 @@ func asMenus(rows [][]core.Button) []row {
 		}
 		several := from[0].Pick == core.PickEntry
 		if m == nil || len(m.Options) == maxEntries || several != (m.Most > 0) {
-			m = &selectMenu{Type: discordgo.SelectMenuComponent, CustomID: menuPrefix + strconv.Itoa(len(out)), Placeholder: "Choose…"}
+			m = &selectMenu{Type: discordgo.SelectMenuComponent, CustomID: menuPrefix + strconv.Itoa(len(out)), Placeholder: texts.Text("menu_one")}
 			if several {
-				m.CustomID, m.Placeholder = severalPrefix+strconv.Itoa(len(out)), "Choose one or more…"
+				m.CustomID, m.Placeholder = severalPrefix+strconv.Itoa(len(out)), texts.Text("menu_several")
 			}
 			out = append(out, row{Type: discordgo.ActionsRowComponent, Components: []any{m}})
 		}

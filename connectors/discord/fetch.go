@@ -12,21 +12,26 @@ import (
 
 	"gatehouse/connectors"
 	"gatehouse/core"
+	"gatehouse/core/texts"
 )
 
 const (
 	maxFetch     = 10 << 20 // the default limit of attachments (Reference, Uploading Files); larger ones are of paying servers
 	fetchTimeout = 2 * time.Minute
+	platformName = "Discord" // to people
 )
 
 // cdn are the hosts that the real platform keeps attachments on (Reference,
 // CDN Endpoints); media is its resizing front.
 var cdn = map[string]bool{"cdn.discordapp.com": true, "media.discordapp.net": true}
 
-var (
-	errTooLarge = core.Errorf(core.TooLarge, "it is larger than 10 MB, the most that is taken here from Discord")
-	errGone     = core.Errorf(core.NotFound, "Discord does not have it any more")
-)
+func tooLarge() error {
+	return texts.Error(core.TooLarge, "fetch_large_here", texts.With{"Most": core.ByteSize(maxFetch), "Platform": platformName})
+}
+
+func gone() error {
+	return texts.Error(core.NotFound, "fetch_gone", texts.With{"Platform": platformName})
+}
 
 // Fetch writes the bytes of a file that came with a message to w, at most 10
 // MB. An address that has expired (they live for a day) is asked for again.
@@ -34,7 +39,7 @@ var (
 // no redirect is followed.
 func (b *Bot) Fetch(ctx context.Context, f core.File, w io.Writer) error {
 	if f.Size > maxFetch {
-		return errTooLarge
+		return tooLarge()
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -47,7 +52,7 @@ func (b *Bot) Fetch(ctx context.Context, f core.File, w io.Writer) error {
 		return err
 	}
 	if expired, err = b.download(ctx, at, w); expired {
-		return errGone
+		return gone()
 	}
 	return err
 }
@@ -57,13 +62,13 @@ func (b *Bot) Fetch(ctx context.Context, f core.File, w io.Writer) error {
 func (b *Bot) fileAddress(ctx context.Context, ids string) (string, error) {
 	part := strings.Split(ids, "/")
 	if len(part) != 3 || !isID(part[0]) || !isID(part[1]) {
-		return "", errGone
+		return "", gone()
 	}
 	var m message
 	f := b.call(ctx, "GET", "/channels/"+part[0]+"/messages/"+part[1], nil, &m)
 	switch {
 	case f != nil && f.told && (f.status == http.StatusNotFound || f.status == http.StatusForbidden):
-		return "", errGone
+		return "", gone()
 	case f != nil:
 		return "", f
 	}
@@ -72,7 +77,7 @@ func (b *Bot) fileAddress(ctx context.Context, ids string) (string, error) {
 			return a.URL, nil
 		}
 	}
-	return "", errGone
+	return "", gone()
 }
 
 // ours reports whether a file may be fetched from u.
@@ -115,7 +120,7 @@ func (b *Bot) download(ctx context.Context, at string, w io.Writer) (expired boo
 	case err != nil:
 		return false, errors.New(b.redact.Replace(err.Error()))
 	case more:
-		return false, errTooLarge
+		return false, tooLarge()
 	}
 	return false, nil
 }

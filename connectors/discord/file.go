@@ -39,7 +39,7 @@ func (b *Bot) sendFile(ctx context.Context, chat string, f *core.File, body outg
 		r.Close()
 	}
 	if err != nil {
-		body.Content = encode(core.Part{Text: f.NotSent(core.TextOf(err))})
+		body.Content = encode(core.Part{Text: connectors.NotSent(f.Name, core.TextOf(err))})
 		return b.send(ctx, chat, body)
 	}
 	return b.send(ctx, chat, &upload{body, connectors.FileName(f.Name), data})

@@ -12,6 +12,7 @@ import (
 	"gatehouse/connectors"
 	"gatehouse/connectors/discord/gateway"
 	"gatehouse/core"
+	"gatehouse/core/texts"
 )
 
 // Bounds of a modal (Interaction Response, Modal; Component Reference, Label,
@@ -97,7 +98,7 @@ func (b *Bot) openForm(ctx context.Context, e gateway.Event) {
 		answer["type"], answer["data"] = int(discordgo.InteractionResponseModal), asModal(form, in.Callback.Data)
 	case core.KindOf(err) == core.Other:
 		b.o.Log.ErrorContext(ctx, "discord form not opened", "bot", b.o.Name, "err", err)
-		answer["type"], answer["data"] = int(discordgo.InteractionResponseChannelMessageWithSource), whisper("Something went wrong here. Please press it again.")
+		answer["type"], answer["data"] = int(discordgo.InteractionResponseChannelMessageWithSource), whisper(texts.Text("press_again"))
 	default:
 		answer["type"], answer["data"] = int(discordgo.InteractionResponseChannelMessageWithSource), whisper(core.TextOf(err))
 	}

@@ -125,7 +125,7 @@ func TestAnyMarkdownFitsAndKeepsItsWords(t *testing.T) {
 			source = strings.Repeat(source, 4)
 		}
 		for _, p := range b.Render(source) {
-			body, err := compose(p, repeatMark)
+			body, err := compose(p, repeatMark())
 			if err != nil {
 				t.Fatalf("%v", err)
 			}

@@ -88,7 +88,7 @@ func hurry(t testing.TB, o discordtest.Options) (*discordtest.Server, func(*Opti
 	return platform(t, o), func(o *Options) { o.Clock = clock }
 }
 
-func texts(rows []core.Inbound) []string {
+func textsOf(rows []core.Inbound) []string {
 	var out []string
 	for _, in := range rows {
 		if in.Kind == core.KindMessage || in.Kind == core.KindCommand {
@@ -115,7 +115,7 @@ func TestARestartGoesOnWithTheSession(t *testing.T) {
 	r = run(t, b, store)
 	r.await(core.Running)
 	ada.Send("three")
-	if got := texts(store.Await(t, 3)); !slices.Equal(got, []string{"one", "two", "three"}) {
+	if got := textsOf(store.Await(t, 3)); !slices.Equal(got, []string{"one", "two", "three"}) {
 		t.Errorf("stored %q", got)
 	}
 	if n := len(s.GatewayLog(0, "identify")); n != 1 {
@@ -150,7 +150,7 @@ func TestAnOutageIsOverWithoutLossOrRepeat(t *testing.T) {
 					disturb(s.Bot())
 				}
 			}
-			for i, text := range texts(store.Await(t, 30)) {
+			for i, text := range textsOf(store.Await(t, 30)) {
 				if text != fmt.Sprint(i) {
 					t.Fatalf("message %d is %q", i, text)
 				}
@@ -436,7 +436,7 @@ func TestMoreEventsThanFitAreKeptByThePlatform(t *testing.T) {
 		t.Error("it connects again while nothing can be stored")
 	}
 	store.Break(false)
-	for i, text := range texts(store.Await(t, n)) {
+	for i, text := range textsOf(store.Await(t, n)) {
 		if text != fmt.Sprint(i) {
 			t.Fatalf("message %d is %q", i, text)
 		}
@@ -523,7 +523,7 @@ func TestAnEndDuringTheReadingBackLosesNothing(t *testing.T) {
 			s.ClearFaults()
 			ada.Send("three")
 			run(t, connect(t, s, store, fast), store)
-			if got := texts(store.Await(t, 3)); !slices.Equal(got, []string{"one", "two", "three"}) {
+			if got := textsOf(store.Await(t, 3)); !slices.Equal(got, []string{"one", "two", "three"}) {
 				t.Errorf("stored %q", got)
 			}
 		})
@@ -559,7 +559,7 @@ func TestAChannelIsKnownBeforeItsFirstMessageIsStored(t *testing.T) {
 	s.Bot().EndSessions()
 	ada.Send("two")
 	run(t, connect(t, s, store, fast), store)
-	if got := texts(store.Await(t, 2)); !slices.Equal(got, []string{"one", "two"}) {
+	if got := textsOf(store.Await(t, 2)); !slices.Equal(got, []string{"one", "two"}) {
 		t.Errorf("stored %q", got)
 	}
 }
@@ -589,7 +589,7 @@ func TestWhatAStrangerWroteMeanwhileComesByResumeAlone(t *testing.T) {
 			}
 			r.await(core.Running)
 			ada.Send("two")
-			if got := texts(store.Await(t, len(want))); !slices.Equal(got, want) {
+			if got := textsOf(store.Await(t, len(want))); !slices.Equal(got, want) {
 				t.Errorf("stored %q, want %q", got, want)
 			}
 		})

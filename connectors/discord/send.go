@@ -18,6 +18,7 @@ import (
 
 	"gatehouse/connectors"
 	"gatehouse/core"
+	"gatehouse/core/texts"
 )
 
 var (
@@ -43,7 +44,7 @@ var noMentions = &discordgo.MessageAllowedMentions{Parse: []discordgo.AllowedMen
 const repeatRoom = 24 // kept free in every part, for repeatMark
 
 // repeatMark stands under a message that may be there already.
-const repeatMark = "\n\n↻ possible repeat"
+func repeatMark() string { return "\n\n" + texts.Text("repeat") }
 
 // Send delivers one part: as an edit where it replaces a message, else anew.
 // An edit whose message is gone is sent anew, once. A part with a number (Seq)
@@ -94,7 +95,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 		}
 	}
 	if out.Repeat {
-		if marked, ok := content(out.Part, repeatMark); ok {
+		if marked, ok := content(out.Part, repeatMark()); ok {
 			body.Content = marked
 		}
 	}
@@ -168,7 +169,7 @@ func (b *Bot) sendAside(ctx context.Context, slot string, out core.Outgoing, bod
 		return core.Delivery{Outcome: core.Refused, Reason: "a file cannot be shown to one person alone"}
 	}
 	if out.Repeat {
-		if marked, ok := content(out.Part, repeatMark); ok {
+		if marked, ok := content(out.Part, repeatMark()); ok {
 			body.Content = marked
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"gatehouse/connectors"
 	"gatehouse/core"
+	"gatehouse/core/texts"
 )
 
 // askCommand begins a turn like a message does; its option is the question.
@@ -48,7 +49,7 @@ type slashOption struct {
 
 // slashes are the commands of the menu, and /ask.
 func slashes(menu []connectors.Command) []slash {
-	out := []slash{{askCommand, "Ask me something", 1, []slashOption{{Type: 3, Name: "question", Description: "What you want to know", Required: true}}}}
+	out := []slash{{askCommand, texts.Text("about_ask"), 1, []slashOption{{Type: 3, Name: "question", Description: texts.Text("args_ask"), Required: true}}}}
 	for _, c := range menu {
 		s := slash{Name: c.Name, Description: cutRunes(c.Description, maxAbout), Type: 1}
 		if c.Args != "" {

@@ -15,18 +15,20 @@ import (
 
 	"gatehouse/connectors"
 	"gatehouse/core"
+	"gatehouse/core/texts"
 )
 
 const (
 	maxFetch     = 20 << 20 // Bot API, getFile: "bots can download files of up to 20MB in size"
 	fetchTimeout = 2 * time.Minute
+	platformName = "Telegram" // to people
 )
 
 // Fetch writes the bytes of a file that came with a message to w, at most 20
 // MB. They come from the configured server only, and no redirect is followed.
 func (b *Bot) Fetch(ctx context.Context, f core.File, w io.Writer) error {
 	if f.Size > maxFetch {
-		return errTooLarge
+		return tooLarge()
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -37,16 +39,18 @@ func (b *Bot) Fetch(ctx context.Context, f core.File, w io.Writer) error {
 	return b.download(ctx, path, w)
 }
 
-var errTooLarge = core.Errorf(core.TooLarge, "it is larger than 20 MB, the most that Telegram lets a bot fetch")
+func tooLarge() error {
+	return texts.Error(core.TooLarge, "fetch_large", texts.With{"Most": core.ByteSize(maxFetch), "Platform": platformName})
+}
 
 // filePath asks where the file lies now: the address works for an hour.
 func (b *Bot) filePath(ctx context.Context, id string) (string, error) {
 	raw, f := b.call(ctx, b.sends, b.o.SendTimeout, "getFile", tgbotapi.Params{"file_id": id})
 	switch {
 	case f != nil && f.code == 400 && strings.Contains(f.text, "too big"):
-		return "", errTooLarge
+		return "", tooLarge()
 	case f != nil && f.code == 400:
-		return "", core.Errorf(core.NotFound, "Telegram does not have it any more")
+		return "", texts.Error(core.NotFound, "fetch_gone", texts.With{"Platform": platformName})
 	case f != nil:
 		return "", f
 	}
@@ -57,7 +61,7 @@ func (b *Bot) filePath(ctx context.Context, id string) (string, error) {
 		return "", errors.New("the answer to getFile names no path")
 	}
 	if strings.HasPrefix(at.Path, "/") {
-		return "", core.Errorf(core.Invalid, "the Telegram server runs in local mode and keeps files on its own disk")
+		return "", texts.Error(core.Invalid, "fetch_local", texts.With{"Platform": platformName})
 	}
 	return at.Path, nil
 }
@@ -81,7 +85,7 @@ func (b *Bot) download(ctx context.Context, path string, w io.Writer) error {
 		return b.safe(err)
 	}
 	if more {
-		return errTooLarge
+		return tooLarge()
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ const (
 func (b *Bot) sendFile(ctx context.Context, t target, part core.Part) (string, *failure) {
 	f, size, err := connectors.OpenFile(b.o.Files, part.File.Path, maxSend)
 	if err != nil {
-		return b.send(ctx, t, core.Part{Text: part.File.NotSent(core.TextOf(err)), ReplyTo: part.ReplyTo, Buttons: part.Buttons}, false)
+		return b.send(ctx, t, core.Part{Text: connectors.NotSent(part.File.Name, core.TextOf(err)), ReplyTo: part.ReplyTo, Buttons: part.Buttons}, false)
 	}
 	defer f.Close()
 	p := t.params()

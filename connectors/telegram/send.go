@@ -11,6 +11,7 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"gatehouse/core"
+	"gatehouse/core/texts"
 )
 
 // Send delivers one part: as an edit where it replaces a message, else anew.
@@ -36,7 +37,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 		}
 	}
 	if out.Repeat {
-		out.Text += repeatMark
+		out.Text += repeatMark()
 	}
 	send := b.send
 	if out.File != nil {
@@ -61,7 +62,7 @@ func (b *Bot) showAgain(ctx context.Context, t target, out core.Outgoing) {
 
 // repeatMark stands under a message that is sent again because the platform
 // took the first one and did not answer: it may be there already.
-const repeatMark = "\n\n↻ possible repeat"
+func repeatMark() string { return "\n\n" + texts.Text("repeat") }
 
 func (b *Bot) took(t target, id string) core.Delivery {
 	b.o.Metrics.asked(b.o.Name, 0)

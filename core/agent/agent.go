@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"gatehouse/core"
+	"gatehouse/core/texts"
 	"gatehouse/core/vault"
 )
 
@@ -248,7 +249,7 @@ func (a *Agents) WorkingDirectory(trust core.Trust, wanted ...string) (vault.Dir
 		return vault.Dir{}, nil, err
 	}
 	if !d.Inside && trust < core.Full {
-		return vault.Dir{}, nil, core.Errorf(core.Denied, "the working directory is outside the vault")
+		return vault.Dir{}, nil, texts.Error(core.Denied, "fault_folder_outside")
 	}
 	if d.Exists {
 		return d, nil, nil

@@ -18,6 +18,7 @@ import (
 	"crypto/sha256"
 
 	"gatehouse/core"
+	"gatehouse/core/texts"
 	"gatehouse/core/vault"
 )
 
@@ -60,9 +61,7 @@ func New(v *vault.Vault, clock core.Clock, ledger Ledger) *Keeper {
 // core.TooLarge with a sentence for its sender.
 type Full struct{ err error }
 
-func full(format string, args ...any) error {
-	return &Full{core.Errorf(core.TooLarge, format, args...)}
-}
+func full(why string) error { return &Full{&core.Error{Kind: core.TooLarge, Text: why}} }
 
 func (e *Full) Error() string { return e.err.Error() }
 
@@ -134,7 +133,7 @@ type Incoming struct {
 	n     int64
 	head  []byte
 	sum   hash.Hash
-	fault string // why it is refused, without the file's name
+	fault func(name string) string // why it is refused, of the file of that name
 	kind  core.Kind
 }
 
@@ -152,7 +151,7 @@ func (k *Keeper) Begin(ctx context.Context, user, most int64) (*Incoming, error)
 			return nil, err
 		}
 		if left <= 0 {
-			return nil, full("there is no more room for files: %s", bound)
+			return nil, full(texts.Text("take_no_room", texts.With{"Bound": bound}))
 		}
 		if left < most {
 			most, room = left, bound
@@ -169,21 +168,27 @@ func (k *Keeper) Begin(ctx context.Context, user, most int64) (*Incoming, error)
 // Write adds p. Once the file is refused it takes no more and says so by an
 // error whose reason Keep tells.
 func (in *Incoming) Write(p []byte) (int, error) {
-	if in.fault != "" {
+	if in.fault != nil {
 		return 0, errRefused
 	}
 	if in.n+int64(len(p)) > in.most && in.room != "" {
-		in.refuse(core.TooLarge, "does not fit any more: "+in.room+", and "+core.ByteSize(int(in.most))+" are left")
+		in.refuse(core.TooLarge, func(name string) string {
+			return texts.Text("take_does_not_fit", texts.With{"Name": name, "Bound": in.room, "Left": core.ByteSize(int(in.most))})
+		})
 		return 0, errRefused
 	}
 	if in.n+int64(len(p)) > in.most {
-		in.refuse(core.TooLarge, "is larger than "+core.ByteSize(int(in.most)))
+		in.refuse(core.TooLarge, func(name string) string {
+			return texts.Text("take_large", texts.With{"Name": name, "Most": core.ByteSize(int(in.most))})
+		})
 		return 0, errRefused
 	}
 	if room := headSize - len(in.head); room > 0 {
 		in.head = append(in.head, p[:min(room, len(p))]...)
 		if what := program(in.head); what != "" {
-			in.refuse(core.Invalid, "is "+what+", and programs are not taken")
+			in.refuse(core.Invalid, func(name string) string {
+				return texts.Text("take_program", texts.With{"Name": name, "What": what})
+			})
 			return 0, errRefused
 		}
 	}
@@ -196,7 +201,7 @@ func (in *Incoming) Write(p []byte) (int, error) {
 // Refused reports whether err says that Write takes no more of a file.
 func Refused(err error) bool { return errors.Is(err, errRefused) }
 
-func (in *Incoming) refuse(kind core.Kind, why string) {
+func (in *Incoming) refuse(kind core.Kind, why func(name string) string) {
 	in.kind, in.fault = kind, why
 	in.draft.Drop()
 }
@@ -209,17 +214,17 @@ func (in *Incoming) Keep(name, declared string) (core.File, error) {
 	kind := sniff(in.head)
 	stored, shown := safeName(name, kind)
 	switch {
-	case in.fault != "":
+	case in.fault != nil:
 	case in.n == 0:
-		in.refuse(core.Invalid, "is empty")
+		in.refuse(core.Invalid, func(name string) string { return texts.Text("take_empty", texts.With{"Name": name}) })
 	case runnable(name):
-		in.refuse(core.Invalid, "is a program by its name, and programs are not taken")
+		in.refuse(core.Invalid, func(name string) string { return texts.Text("take_program_name", texts.With{"Name": name}) })
 	}
-	if in.fault != "" && in.kind == core.TooLarge && in.room != "" {
-		return core.File{}, full("%s %s", shown, in.fault)
+	if in.fault != nil && in.kind == core.TooLarge && in.room != "" {
+		return core.File{}, full(in.fault(shown))
 	}
-	if in.fault != "" {
-		return core.File{}, core.Errorf(in.kind, "%s %s", shown, in.fault)
+	if in.fault != nil {
+		return core.File{}, &core.Error{Kind: in.kind, Text: in.fault(shown)}
 	}
 	tag := make([]byte, 6)
 	_, _ = rand.Read(tag) // never fails

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"gatehouse/core"
+	"gatehouse/core/texts"
 )
 
 // sniff is the MIME type that the bytes say, without parameters.
@@ -24,14 +25,15 @@ func sniff(head []byte) string {
 	return kind
 }
 
-// programs are the first bytes of what a machine can run.
-var programs = []struct{ head, what string }{
-	{"\x7fELF", "a program for Linux"}, {"MZ", "a program for Windows"},
-	{"\xfe\xed\xfa\xce", "a program for macOS"}, {"\xfe\xed\xfa\xcf", "a program for macOS"},
-	{"\xce\xfa\xed\xfe", "a program for macOS"}, {"\xcf\xfa\xed\xfe", "a program for macOS"},
-	{"\xca\xfe\xba\xbe", "a program for macOS or Java"}, {"\xca\xfe\xba\xbf", "a program for macOS"},
-	{"\x00asm", "a WebAssembly program"}, {"dex\n", "a program for Android"}, {"!<arch>\n", "a library or a package of programs"},
-	{"\x4c\x00\x00\x00\x01\x14\x02\x00", "a Windows shortcut"},
+// programs are the first bytes of what a machine can run, and what the
+// catalogue of texts calls it.
+var programs = []struct{ head, text string }{
+	{"\x7fELF", "program_linux"}, {"MZ", "program_windows"},
+	{"\xfe\xed\xfa\xce", "program_macos"}, {"\xfe\xed\xfa\xcf", "program_macos"},
+	{"\xce\xfa\xed\xfe", "program_macos"}, {"\xcf\xfa\xed\xfe", "program_macos"},
+	{"\xca\xfe\xba\xbe", "program_macos_java"}, {"\xca\xfe\xba\xbf", "program_macos"},
+	{"\x00asm", "program_webassembly"}, {"dex\n", "program_android"}, {"!<arch>\n", "program_archive"},
+	{"\x4c\x00\x00\x00\x01\x14\x02\x00", "program_shortcut"},
 }
 
 // program says what kind of program begins like that, "" for none. Source
@@ -44,7 +46,7 @@ func program(head []byte) string {
 		if p.head == "MZ" && !bytes.ContainsRune(head, 0) { // a text may begin so
 			continue
 		}
-		return p.what
+		return texts.Text(p.text)
 	}
 	return ""
 }
@@ -76,7 +78,7 @@ const maxStored = 80
 func safeName(name, kind string) (stored, shown string) {
 	shown = core.CleanName(base(name))
 	if shown == "" {
-		shown = "the file"
+		shown = texts.Text("the_file")
 	}
 	ext := path.Ext(base(name))
 	stem := plain(strings.TrimSuffix(base(name), ext))

@@ -17,6 +17,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/permission"
 	"gatehouse/core/session"
+	"gatehouse/core/texts"
 	"gatehouse/core/tool"
 )
 
@@ -137,9 +138,9 @@ type Fault struct {
 func Refusal(p permission.Profile) string {
 	switch {
 	case !p.Owner:
-		return "Claude Code answers the owner only."
+		return texts.Text("cli_owner")
 	case p.Trust != core.Full:
-		return "Claude Code works at trust full only, and this turn has " + p.Trust.String() + "."
+		return texts.Text("cli_trust", texts.With{"Trust": p.Trust})
 	}
 	return ""
 }
@@ -225,11 +226,11 @@ func (r *Runner) take(t *Turn) (*process, *Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return nil, &Fault{Code: CodeUnavailable, Text: "The gateway is stopping.", CanRetry: true}
+		return nil, &Fault{Code: CodeUnavailable, Text: texts.Text("fault_stopping"), CanRetry: true}
 	}
 	if p := r.procs[t.Session]; p != nil {
 		if p.busy {
-			return nil, &Fault{Code: CodeBusy, Text: "Claude Code is at work in this session already.", CanRetry: true}
+			return nil, &Fault{Code: CodeBusy, Text: texts.Text("cli_busy"), CanRetry: true}
 		}
 		if p.spec == spec && !p.isGone() {
 			p.busy = true
@@ -242,7 +243,7 @@ func (r *Runner) take(t *Turn) (*process, *Fault) {
 	}
 	p, err := r.start(t.Session, spec, t.Dir, args)
 	if err != nil {
-		return nil, &Fault{Code: CodeUnavailable, Text: "Claude Code cannot be started here; the gateway's log says why.", Err: err}
+		return nil, &Fault{Code: CodeUnavailable, Text: texts.Text("cli_start"), Err: err}
 	}
 	p.busy = true
 	r.procs[t.Session] = p
@@ -261,7 +262,7 @@ func (r *Runner) room() *Fault {
 		}
 	}
 	if oldest == nil {
-		return &Fault{Code: CodeBusy, Text: "As many Claude Code processes as this gateway allows are at work; try again when one is done.", CanRetry: true}
+		return &Fault{Code: CodeBusy, Text: texts.Text("cli_many"), CanRetry: true}
 	}
 	r.drop(oldest)
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/session"
+	"gatehouse/core/texts"
 )
 
 // A talk is one turn with one process. Its fields are of the goroutine of run,
@@ -164,7 +165,7 @@ func (k *talk) system(l *line) (ended bool) {
 	case "api_retry": // not heard: a provider that only refuses is silent
 		var m retries
 		if json.Unmarshal(l.raw, &m) == nil && (m.Status == http.StatusUnauthorized || m.Status == http.StatusForbidden) {
-			k.fail(&Fault{Code: CodeAuth, Text: "Claude Code's key or login is refused. The operator finds in docs/operations.md how to give it one.", Err: fmt.Errorf("status %d", m.Status)})
+			k.fail(&Fault{Code: CodeAuth, Text: texts.Text("cli_key"), Err: fmt.Errorf("status %d", m.Status)})
 			return true
 		}
 	}
@@ -307,7 +308,7 @@ func (k *talk) results(l *line) {
 func (k *talk) result(l *line) {
 	var m ends
 	if err := json.Unmarshal(l.raw, &m); err != nil {
-		k.fail(&Fault{Code: CodeUnavailable, Text: "Claude Code ended its answer in a way that is not understood.", CanRetry: true, Err: err})
+		k.fail(&Fault{Code: CodeUnavailable, Text: texts.Text("cli_garbage"), CanRetry: true, Err: err})
 		return
 	}
 	if m.Usage != nil {
@@ -320,15 +321,15 @@ func (k *talk) result(l *line) {
 	k.a.Text = k.said()
 	switch reason := k.r.clean(m.Result); {
 	case m.IsError && (m.Status == http.StatusUnauthorized || strings.Contains(strings.ToLower(reason), "/login")):
-		k.fail(&Fault{Code: CodeAuth, Text: "Claude Code is not logged in or its key is refused. The operator finds in docs/operations.md how to give it one.", Err: fmt.Errorf("claude: %s", reason)})
+		k.fail(&Fault{Code: CodeAuth, Text: texts.Text("cli_login"), Err: fmt.Errorf("claude: %s", reason)})
 	case m.IsError && reason == "":
-		k.fail(&Fault{Code: CodeUnavailable, Text: "Claude Code ended with an error (" + core.CutRunes(core.CleanName(l.Subtype), 40) + ").", CanRetry: true})
+		k.fail(&Fault{Code: CodeUnavailable, Text: texts.Text("cli_error", texts.With{"Why": core.CutRunes(core.CleanName(l.Subtype), 40)}), CanRetry: true})
 	case m.IsError:
-		k.fail(&Fault{Code: CodeUnavailable, Text: "Claude Code reports: " + reason, CanRetry: true})
+		k.fail(&Fault{Code: CodeUnavailable, Text: texts.Text("cli_reports", texts.With{"Why": reason}), CanRetry: true})
 	case m.Result != "" && k.a.Text == "":
 		k.a.Text, k.a.Said = m.Result, 1
 	case k.a.Text == "":
-		k.fail(&Fault{Code: "empty", Text: "Claude Code gave no answer.", CanRetry: true})
+		k.fail(&Fault{Code: "empty", Text: texts.Text("cli_empty"), CanRetry: true})
 	}
 }
 
@@ -341,9 +342,9 @@ func (k *talk) fail(f *Fault) {
 // crashed is the end of a turn whose process is gone.
 func (k *talk) crashed() Answer {
 	complaint := k.r.clean(k.p.stderr.String())
-	text := "Claude Code ended in the middle of its work. What it had done until then is done; the next message goes on from there."
+	text := texts.Text("cli_crashed")
 	if !k.began {
-		text = "Claude Code did not begin; the gateway's log says why."
+		text = texts.Text("cli_not_begun")
 	}
 	k.fail(&Fault{Code: CodeUnavailable, Text: text, CanRetry: true, Err: fmt.Errorf("claude: exit code %d: %s", k.p.code, complaint)})
 	return k.a

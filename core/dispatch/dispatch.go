@@ -18,6 +18,7 @@ import (
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // A Screen shows what is not final. Errors are for the log: nothing is lost by them.
@@ -274,7 +275,7 @@ func (d *Dispatcher) refuse(ctx context.Context, t *queue.Turn) error {
 			return t.Err
 		}
 		d.o.Log.ErrorContext(ctx, "turn not prepared", "run", t.Run, "err", t.Err)
-		failed.Code, failed.Message = "internal", "Something went wrong inside the gateway."
+		failed.Code, failed.Message = "internal", texts.Text("fault_internal")
 	}
 	if in.Turn == nil {
 		return d.say(ctx, t, Outcome{Text: core.TextOf(t.Err)})

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 
 	"gatehouse/core"
 	"gatehouse/core/orchestrator"
@@ -12,7 +13,7 @@ import (
 // who was let in takes every slot.
 const guestRuns = 3
 
-var errGuest = core.Errorf(core.Busy, "%d answers are being made for you at once, which is as many as a guest has: try again when one of them has ended.", guestRuns)
+var errGuest = errors.New("a guest has as many runs as one may")
 
 // enter gives a guest's run its place; call leave when it has ended. Beyond
 // guestRuns a chat's message waits without a slot until there is one or ctx

@@ -11,6 +11,7 @@ import (
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // run has a message answered.
@@ -24,23 +25,23 @@ func (d *Dispatcher) run(ctx context.Context, t *queue.Turn) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			d.o.Log.ErrorContext(ctx, "run panicked", "run", t.Run, "panic", p)
-			err = d.endBroken(ctx, t, turn, stream, "internal", "Something went wrong inside the gateway.", errPanic)
+			err = d.endBroken(ctx, t, turn, stream, "internal", texts.Text("fault_internal"), errPanic)
 		}
 		if err != nil {
 			stream.Leave() // if there will be no other attempt, Abandon tells the end
 		}
 	}()
 	if in.Turn != nil && (turn.Attempt > 1 || t.Attempt > 1) && !in.Turn.Respond {
-		return d.endBroken(ctx, t, turn, stream, "interrupted", "The gateway was interrupted while it answered.", nil)
+		return d.endBroken(ctx, t, turn, stream, "interrupted", texts.Text("fault_interrupted"), nil)
 	}
 	res, err := d.answer(ctx, t, turn, stream)
 	switch {
 	case errors.Is(err, errGuest):
-		return d.endBroken(ctx, t, turn, stream, "busy", core.TextOf(errGuest), nil)
+		return d.endBroken(ctx, t, turn, stream, "busy", texts.Text("guest_busy", texts.With{"Most": guestRuns}), nil)
 	case errors.Is(err, queue.ErrShutdown) && in.Turn != nil:
-		return d.endBroken(ctx, t, turn, stream, "shutdown", "The gateway is stopping.", nil)
+		return d.endBroken(ctx, t, turn, stream, "shutdown", texts.Text("fault_stopping"), nil)
 	case err != nil && in.Turn != nil && !errors.Is(err, queue.ErrFenced):
-		return d.endBroken(ctx, t, turn, stream, "internal", "Something went wrong inside the gateway.", err)
+		return d.endBroken(ctx, t, turn, stream, "internal", texts.Text("fault_internal"), err)
 	case err != nil:
 		return err
 	}

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
+	"gatehouse/core/texts"
 )
 
 // Times of what a chat sees while it waits.
@@ -119,7 +119,7 @@ func (s *show) now() sight {
 		state = append(state, "`"+strings.ReplaceAll(s.doing, "`", "'")+" …`")
 	}
 	if now := s.d.o.Clock.Now(); now.Sub(s.moved) >= stillAfter {
-		state = append(state, fmt.Sprintf("*still working, for %d min now*", int(now.Sub(s.began).Minutes())))
+		state = append(state, "*"+texts.Text("still_working", texts.With{"Minutes": int(now.Sub(s.began).Minutes())})+"*")
 	}
 	out := sight{text: string(s.text), state: strings.Join(state, "\n\n")}
 	if out.state != "" {
@@ -200,7 +200,7 @@ func (s *show) preview(ctx context.Context, to core.Address, shown sight) sight 
 		return shown // it would stand above the answer to an earlier message
 	}
 	part := parts[0]
-	part.Buttons = [][]core.Button{{{Label: "Stop", Data: StopData(s.t.Run)}}}
+	part.Buttons = [][]core.Button{{{Label: texts.Text("button_stop"), Data: StopData(s.t.Run)}}}
 	if to.Group() {
 		part.ReplyTo = s.t.First().MessageID
 	}

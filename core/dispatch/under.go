@@ -6,6 +6,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
+	"gatehouse/core/texts"
 )
 
 // What stands before the run's id in what the buttons under an answer carry.
@@ -32,10 +33,10 @@ const longAnswer = 3
 func under(t *queue.Turn, res orchestrator.Result, n int) [][]core.Button {
 	row := res.Buttons
 	if len(row) == 0 {
-		row = []core.Button{{Label: "Try again", Data: againKey + t.Run}}
+		row = []core.Button{{Label: texts.Text("button_again"), Data: againKey + t.Run}}
 	}
 	if n >= longAnswer && res.Response != "" {
-		row = append(row[:len(row):len(row)], core.Button{Label: "As a file", Data: fileKey + t.Run})
+		row = append(row[:len(row):len(row)], core.Button{Label: texts.Text("button_file"), Data: fileKey + t.Run})
 	}
 	return [][]core.Button{row}
 }

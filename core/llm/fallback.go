@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+
+	"gatehouse/core/texts"
 )
 
 // Fallback is a Model that asks models in order: it goes to the next one when
@@ -37,7 +39,7 @@ func (f fallback) Reply(ctx context.Context, req *Request) iter.Seq2[Delta, erro
 	return func(yield func(Delta, error) bool) {
 		f := fallback(searching(f, req))
 		if len(f) == 0 {
-			yield(Delta{}, &Fault{Code: CodeUnavailable, Text: "No language model is configured."})
+			yield(Delta{}, &Fault{Code: CodeUnavailable, Text: texts.Text("fault_no_model")})
 			return
 		}
 		var faults []*Fault

@@ -15,6 +15,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/session"
+	"gatehouse/core/texts"
 )
 
 // Bounds of what comes with a message.
@@ -37,7 +38,7 @@ func (r *run) attached(ctx context.Context, row *core.Inbound) []session.Block {
 	var out []session.Block
 	for i, f := range row.Files {
 		if r.files == maxFiles {
-			out = append(out, r.unread("and %d more files, which are not read", len(row.Files)-i))
+			out = append(out, r.unread(texts.Text("file_more", texts.With{"N": len(row.Files) - i})))
 			break
 		}
 		r.files++
@@ -50,8 +51,7 @@ func (r *run) attached(ctx context.Context, row *core.Inbound) []session.Block {
 }
 
 // unread is the line that stands for a file, and a warning of the same words.
-func (r *run) unread(format string, args ...any) session.Block {
-	text := fmt.Sprintf(format, args...)
+func (r *run) unread(text string) session.Block {
 	r.notices = append(r.notices, core.Warning{Code: "attachment", Message: text})
 	return session.Block{Type: "text", Text: "[" + text + "]"}
 }
@@ -59,10 +59,10 @@ func (r *run) unread(format string, args ...any) session.Block {
 func (r *run) file(ctx context.Context, f core.File) session.Block {
 	name := core.CutRunes(core.CleanName(f.Name), 200)
 	if name == "" {
-		name = "a file"
+		name = texts.Text("a_file")
 	}
 	if f.Refused != "" {
-		return r.unread("%s was sent and not taken: %s", name, core.CutRunes(clean(f.Refused), 400))
+		return r.unread(texts.Text("file_not_taken", texts.With{"Name": name, "Why": core.CutRunes(clean(f.Refused), 400)}))
 	}
 	if f.Voice {
 		if said, ok := r.heardVoice(ctx, f); ok {
@@ -73,9 +73,9 @@ func (r *run) file(ctx context.Context, f core.File) session.Block {
 	switch {
 	case err != nil:
 		r.o.o.Log.Warn("an attached file cannot be read", "run", r.t.Run, "err", err)
-		return r.unread("%s was attached and cannot be read", name)
+		return r.unread(texts.Text("file_unreadable", texts.With{"Name": name}))
 	case len(data) > maxMediaFile:
-		return r.unread("%s was attached and is larger than %d MB; it is kept as %s", name, maxMediaFile>>20, f.Path)
+		return r.unread(texts.Text("file_large", texts.With{"Name": name, "MB": maxMediaFile >> 20, "Path": f.Path}))
 	}
 	if block, ok := r.medium(ctx, name, f.Path, data); ok {
 		return block
@@ -84,7 +84,7 @@ func (r *run) file(ctx context.Context, f core.File) session.Block {
 		return session.Block{Type: "text", Text: textFile(name, text)}
 	}
 	kind, _, _ := strings.Cut(http.DetectContentType(data), ";")
-	return r.unread("%s was attached (%s, %d bytes) and is kept as %s; it is not a text, a picture or a PDF", name, kind, len(data), f.Path)
+	return r.unread(texts.Text("file_of_no_kind", texts.With{"Name": name, "Type": kind, "Bytes": len(data), "Path": f.Path}))
 }
 
 // medium is a picture or a PDF as a model is given it; where it takes no PDFs,
@@ -101,16 +101,16 @@ func (r *run) medium(ctx context.Context, name, path string, data []byte) (sessi
 	}
 	if r.media += len(data); r.media > maxMedia {
 		r.media -= len(data)
-		return r.unread("%s was attached and is not read: what came with this message is larger than %d MB in all; it is kept as %s", name, maxMedia>>20, path), true
+		return r.unread(texts.Text("files_large", texts.With{"Name": name, "MB": maxMedia >> 20, "Path": path})), true
 	}
 	m.Type = mime
 	if r.model != nil {
 		about := r.model.About()
 		switch {
 		case kind == core.ImageMedia && !about.Images:
-			r.unread("%s was attached, and the model %s takes no pictures; it is kept as %s", name, about.Name, path)
+			r.unread(texts.Text("file_no_pictures", texts.With{"Name": name, "Model": about.Name, "Path": path}))
 		case kind == core.DocumentMedia && !about.Documents:
-			r.unread("%s was attached, and the model %s takes no PDFs; it is kept as %s", name, about.Name, path)
+			r.unread(texts.Text("file_no_pdfs", texts.With{"Name": name, "Model": about.Name, "Path": path}))
 		}
 	}
 	return session.Block{Type: "media", Media: []core.Media{m}}, true
@@ -125,14 +125,14 @@ func (r *run) pdf(ctx context.Context, name, path string, data []byte) session.B
 		why := core.TextOf(err)
 		if core.KindOf(err) == core.Other {
 			r.o.o.Log.Warn("the text of a PDF cannot be read", "run", r.t.Run, "err", err)
-			why = "it could not be opened"
+			why = texts.Text("pdf_unopened")
 		}
-		return r.unread("%s was attached, the model %s takes no PDFs, and the text cannot be taken out of it: %s; it is kept as %s", name, model, why, path)
+		return r.unread(texts.Text("pdf_unreadable", texts.With{"Name": name, "Model": model, "Why": why, "Path": path}))
 	}
 	if strings.TrimSpace(text) == "" {
-		return r.unread("%s was attached, the model %s takes no PDFs, and there is no text in it, as in a scan; it is kept as %s", name, model, path)
+		return r.unread(texts.Text("pdf_empty", texts.With{"Name": name, "Model": model, "Path": path}))
 	}
-	r.notices = append(r.notices, core.Warning{Code: "attachment", Message: fmt.Sprintf("%s was attached, and the model %s takes no PDFs: it is given the text alone, of %d of %d pages", name, model, read, pages)})
+	r.notices = append(r.notices, core.Warning{Code: "attachment", Message: texts.Text("pdf_text", texts.With{"Name": name, "Model": model, "Read": read, "Pages": pages})})
 	block := textFile(name+" (the text of the PDF, without its pictures)", text)
 	if read < pages {
 		block += fmt.Sprintf("\n[%d of %d pages; the rest is left out]", read, pages)

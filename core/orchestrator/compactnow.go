@@ -7,6 +7,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/llm"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // Compact sums up the older part of t's session now, at the person's wish, and
@@ -22,7 +23,7 @@ func (o *Orchestrator) Compact(ctx context.Context, t *Turn) (before, after int,
 		return 0, 0, nil, err
 	}
 	if r.model == nil {
-		return 0, 0, nil, core.Errorf(core.Conflict, "What answers in this conversation keeps it short by itself.")
+		return 0, 0, nil, texts.Error(core.Conflict, "compact_itself")
 	}
 	if o.o.Runtime != nil {
 		o.o.Runtime.Leave(t.Session.ID)
@@ -37,7 +38,7 @@ func (o *Orchestrator) Compact(ctx context.Context, t *Turn) (before, after int,
 		return 0, 0, nil, err
 	}
 	if !ok {
-		return 0, 0, nil, core.Errorf(core.Conflict, "There is nothing to sum up yet: this conversation is short.")
+		return 0, 0, nil, texts.Error(core.Conflict, "compact_short")
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -54,13 +55,13 @@ func (o *Orchestrator) Compact(ctx context.Context, t *Turn) (before, after int,
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), ErrAborted):
-		return 0, 0, write, core.Errorf(core.Conflict, "Stopped. The conversation is as it was.")
+		return 0, 0, write, texts.Error(core.Conflict, "compact_stopped")
 	case err != nil:
 		return 0, 0, write, err
 	case fault != nil:
 		return 0, 0, write, &core.Error{Kind: core.Busy, Text: fault.Text, Err: fault}
 	case text == "" || ctx.Err() != nil:
-		return 0, 0, write, core.Errorf(core.Busy, "The model gave no summary. The conversation is as it was; try again later.")
+		return 0, 0, write, texts.Error(core.Busy, "compact_failed")
 	}
 	if err := r.conv.Compact(text, c.Keep); err != nil {
 		return 0, 0, write, err

@@ -13,6 +13,7 @@ import (
 	"gatehouse/core/permission"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // saidBefore is the answer of an earlier attempt that ended between the
@@ -92,7 +93,7 @@ func (r *run) pickUp(t *talk, open []llm.Block) (Result, bool, error) {
 }
 
 func interruption(effects []string) string {
-	return "I was interrupted during " + strings.Join(effects, ", ") + ", and cannot tell whether it was done. Shall I go on?"
+	return texts.Text("interrupted", texts.With{"What": strings.Join(effects, ", ")})
 }
 
 // choice ends the run with text and the person's choice to go on or not.
@@ -104,7 +105,7 @@ func (r *run) choice(text string) (Result, error) {
 	in := &r.t.Rows[0]
 	ask := permission.Ask{ID: askID(r.t.Run), Kind: permission.KindChoice, Run: r.t.Run, Bot: in.Bot, Chat: in.Chat, User: r.t.User,
 		ExpiresAt: r.o.o.Clock.Now().Add(choiceTime)}
-	res.Buttons = []core.Button{{Label: "Go on", Data: ask.Data(GoOn)}, {Label: "Stop", Data: ask.Data(Stop)}}
+	res.Buttons = []core.Button{{Label: texts.Text("button_go_on"), Data: ask.Data(GoOn)}, {Label: texts.Text("button_stop"), Data: ask.Data(Stop)}}
 	write := res.Write
 	res.Write = func(ctx context.Context, tx *store.Tx) error {
 		if err := write(ctx, tx); err != nil {
@@ -155,11 +156,11 @@ func (r *run) cut(text string, cause error) (Result, error) {
 		if err := r.conv.Sync(); err != nil {
 			return Result{}, err
 		}
-		return r.result("aborted", "", text, core.Aborted{SessionID: r.t.Session.ID, Message: "Stopped.", PartialResponse: text})
+		return r.result("aborted", "", text, core.Aborted{SessionID: r.t.Session.ID, Message: texts.Text("stopped"), PartialResponse: text})
 	case errors.Is(cause, errSilence):
-		return r.failed(text, &llm.Fault{Code: "silence", Text: "The model stopped answering.", CanRetry: true})
+		return r.failed(text, &llm.Fault{Code: "silence", Text: texts.Text("fault_silence"), CanRetry: true})
 	case errors.Is(cause, errTime):
-		return r.failed(text, &llm.Fault{Code: "timeout", Text: "This took longer than a turn may take.", CanRetry: false})
+		return r.failed(text, &llm.Fault{Code: "timeout", Text: texts.Text("fault_time"), CanRetry: false})
 	}
 	return Result{}, cause
 }

@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // An Ended run was brought to its end without having been answered. Its last
@@ -55,7 +56,7 @@ func (e *Events) Abandon(ctx context.Context, tx *store.Tx, run string) (end End
 	if err != nil {
 		return Ended{}, false, err
 	}
-	end, err = e.over(ctx, tx, run, row, core.Failed{Code: "internal", Message: "The gateway could not answer this.", SessionID: row.Session})
+	end, err = e.over(ctx, tx, run, row, core.Failed{Code: "internal", Message: texts.Text("fault_given_up"), SessionID: row.Session})
 	return end, err == nil, err
 }
 

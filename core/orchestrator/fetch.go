@@ -9,6 +9,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/session"
+	"gatehouse/core/texts"
 )
 
 // fetchTries is how often a file is asked of its platform before the turn goes on without it.
@@ -36,7 +37,7 @@ func (r *run) fetch(ctx context.Context) error {
 
 func (r *run) fetchOne(ctx context.Context, bot string, f *core.File) error {
 	if r.o.o.Fetch == nil {
-		f.Refused = "files cannot be fetched here"
+		f.Refused = texts.Text("fetch_nowhere")
 		return nil
 	}
 	for try := 1; ; try++ {
@@ -54,7 +55,7 @@ func (r *run) fetchOne(ctx context.Context, bot string, f *core.File) error {
 		}
 		r.o.o.Log.Warn("a file could not be fetched", "run", r.t.Run, "bot", bot, "try", try, "err", err)
 		if try == fetchTries {
-			f.Refused = "it could not be fetched; please send it again"
+			f.Refused = texts.Text("fetch_failed")
 			return nil
 		}
 		if !core.Sleep(ctx, r.o.o.Clock, time.Duration(try)*time.Second) {
@@ -73,12 +74,12 @@ func (r *run) heardVoice(ctx context.Context, f core.File) (said session.Block, 
 	if text = strings.TrimSpace(text); err == nil && text != "" {
 		return session.Block{Type: "text", Text: text}, true
 	}
-	why := "nothing is said in it"
+	why := texts.Text("voice_silent")
 	if err != nil {
 		r.o.o.Log.Warn("a voice message could not be heard", "run", r.t.Run, "err", err)
-		why = "the service that writes down what is said did not answer well"
+		why = texts.Text("voice_service")
 	}
-	return r.unread("the voice message could not be understood: %s; it is kept as %s", why, f.Path), true
+	return r.unread(texts.Text("voice_not_understood", texts.With{"Why": why, "Path": f.Path})), true
 }
 
 // about puts before a row's words what they are about, marked as data: who

@@ -12,6 +12,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // A FileLedger knows whose the attachments are and how much room they take.
@@ -66,10 +67,10 @@ func (l *FileLedger) Room(ctx context.Context, user int64) (left int64, why stri
 	}
 	left = math.MaxInt64
 	if l.person > 0 && user != core.Operator {
-		left, why = max(0, l.person-row.Own), fmt.Sprintf("your files may take %s", core.ByteSize(int(l.person)))
+		left, why = max(0, l.person-row.Own), texts.Text("room_own", texts.With{"Most": core.ByteSize(int(l.person))})
 	}
 	if rest := max(0, l.whole-row.Whole); l.whole > 0 && rest < left {
-		left, why = rest, fmt.Sprintf("all files here may take %s", core.ByteSize(int(l.whole)))
+		left, why = rest, texts.Text("room_all", texts.With{"Most": core.ByteSize(int(l.whole))})
 	}
 	return left, why, nil
 }

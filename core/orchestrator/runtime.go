@@ -11,6 +11,7 @@ import (
 	"gatehouse/core/agent"
 	"gatehouse/core/llm"
 	"gatehouse/core/session"
+	"gatehouse/core/texts"
 	"gatehouse/core/usage"
 	"gatehouse/core/vault"
 )
@@ -72,10 +73,10 @@ func (r *run) take(model string) error {
 		return core.Errorf(core.Denied, "%s", why)
 	}
 	if r.t.Raised() { // its process could not be lowered in the middle
-		return core.Errorf(core.Denied, "%s answers nobody whose trust is for a time", model)
+		return texts.Error(core.Denied, "fault_raised", texts.With{"Model": model})
 	}
 	if len(r.t.options().Before) > 0 { // its transcript is its own
-		return core.Errorf(core.Denied, "%s keeps the conversation itself, and takes none from a client", model)
+		return texts.Error(core.Denied, "fault_own_history", texts.With{"Model": model})
 	}
 	r.name = model
 	return nil
@@ -89,7 +90,7 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 	}
 	cwd, here := r.conv.Place()
 	if !here || dir.Path != cwd {
-		return core.Errorf(core.Invalid, "This conversation's folder has moved, and a conversation is found by its folder there. Begin a new one, or choose another model than %s.", r.name)
+		return texts.Error(core.Invalid, "fault_folder_moved", texts.With{"Model": r.name})
 	}
 	system, meta, err := r.prompt(ctx, dir.Path)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/llm"
 	"gatehouse/core/session"
+	"gatehouse/core/texts"
 	"gatehouse/core/tool"
 )
 
@@ -48,7 +49,7 @@ func (r *run) answer(ctx context.Context, t *talk) (Result, error) {
 		return Result{}, err
 	}
 	if fault == nil && t.text == "" {
-		fault = &llm.Fault{Code: "empty", Text: "The model gave no answer.", CanRetry: true}
+		fault = &llm.Fault{Code: "empty", Text: texts.Text("fault_empty"), CanRetry: true}
 	}
 	if fault != nil {
 		return r.failed(t.text, fault)
@@ -63,10 +64,10 @@ func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 	for budget := historyBudget; ; budget = runBudget {
 		n := int(t.r.rounds.Add(1))
 		if ok, err := t.r.still(ctx, n == 1); err != nil || !ok && ctx.Err() == nil {
-			return lessTrust, err
+			return lessTrust(), err
 		}
 		if n > limit {
-			return &llm.Fault{Code: "rounds", Text: fmt.Sprintf("I stopped after %d rounds of work without coming to an end. Say how to go on.", limit)}, nil
+			return &llm.Fault{Code: "rounds", Text: texts.Text("fault_rounds", texts.With{"Rounds": limit})}, nil
 		}
 		if t.long {
 			if err := t.compact(ctx, budget); err != nil {
@@ -89,14 +90,14 @@ func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 			return nil, err
 		}
 		if what, ok := t.loop.found(); ok {
-			return &llm.Fault{Code: "loop", Text: "I kept asking for the same thing (" + what + ") without getting on, so I stopped."}, nil
+			return &llm.Fault{Code: "loop", Text: texts.Text("fault_loop", texts.With{"What": what})}, nil
 		}
 		t.req.Messages = append(t.req.Messages, llm.Message{Role: "user", Blocks: results})
 	}
 }
 
 // lessTrust ends a run whose sender has lost what it was begun with.
-var lessTrust = &llm.Fault{Code: "access", Text: "What you may do here was changed meanwhile, so I stopped."}
+func lessTrust() *llm.Fault { return &llm.Fault{Code: "access", Text: texts.Text("fault_access")} }
 
 // lookEvery is how long a look at the sender's trust holds: it costs as much as
 // a call of a tool. After a wait for a person there is a new one.
@@ -179,7 +180,7 @@ func (t *talk) ask(ctx context.Context) (session.Message, *llm.Fault, error) {
 	}
 	var f *llm.Fault
 	if !errors.As(failed, &f) {
-		f = &llm.Fault{Code: "internal", Text: "Something went wrong while the model was answering.", CanRetry: true, Err: failed}
+		f = &llm.Fault{Code: "internal", Text: texts.Text("fault_model"), CanRetry: true, Err: failed}
 	}
 	return m, f, nil
 }

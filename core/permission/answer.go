@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // Options on the buttons of a permission.
@@ -42,7 +43,7 @@ func (g *Guard) Press(ctx context.Context, askID, option string, by core.Actor) 
 			return g.Grant(ctx, askID, s.Pattern, by)
 		}
 	}
-	return core.Errorf(core.Invalid, "this button is not known any more")
+	return texts.Error(core.Invalid, "button_gone")
 }
 
 // Grant lets the call of an open ask go on. An empty pattern means this once;
@@ -80,7 +81,7 @@ func (g *Guard) decide(ctx context.Context, askID, decision string, by core.Acto
 			return err
 		}
 		if by.User <= 0 || !body.Owner && by.User == body.User {
-			return core.Errorf(core.Denied, "only the owner of this gateway may decide that")
+			return texts.Error(core.Denied, "permission_not_yours")
 		}
 		if a, err = g.o.Desk.Decide(ctx, tx, askID, decision, by); err != nil {
 			return err
@@ -96,7 +97,7 @@ func (g *Guard) decide(ctx context.Context, askID, decision string, by core.Acto
 func read(a Ask) (payload, error) {
 	var body payload
 	if a.Kind != KindPermission || json.Unmarshal([]byte(a.Payload), &body) != nil || body.Request == nil {
-		return payload{}, core.Errorf(core.NotFound, "there is no such question any more")
+		return payload{}, texts.Error(core.NotFound, "question_gone")
 	}
 	return body, nil
 }
@@ -204,7 +205,7 @@ func (g *Guard) Answer(ctx context.Context, askID string, answers json.RawMessag
 			return err
 		}
 		if a.Kind != KindQuestion || a.User == 0 || a.User != by.User {
-			return core.Errorf(core.NotFound, "there is no such question any more")
+			return texts.Error(core.NotFound, "question_gone")
 		}
 		if a, err = g.o.Desk.Decide(ctx, tx, askID, text, by); err != nil {
 			return err

@@ -101,7 +101,7 @@ func (q question) forbidden(b bounds) (Decision, bool) {
 			}
 		}
 	case tool.MCP:
-		for _, s := range texts(q.input) {
+		for _, s := range stringsIn(q.input) {
 			if name, no := q.secret(b, s); no {
 				return Decision{}.is(Deny, RuleDenyList, b.forbidden(RuleDenyList, name)), true
 			}
@@ -159,8 +159,8 @@ func named(name string) bool {
 	return denied(strings.Join(parts, "/"))
 }
 
-// texts are the strings in a JSON value, keys too, at most 1000.
-func texts(input json.RawMessage) []string {
+// stringsIn are the strings in a JSON value, keys too, at most 1000.
+func stringsIn(input json.RawMessage) []string {
 	var v any
 	if json.Unmarshal(input, &v) != nil {
 		return nil

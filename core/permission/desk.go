@@ -18,6 +18,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // Kinds of ask.
@@ -115,7 +116,7 @@ func (d *Desk) Open(ctx context.Context, tx *store.Tx, a Ask) (Ask, error) {
 		return Ask{}, fmt.Errorf("open ask: %w", err)
 	}
 	if a.Kind == KindChoice && n.Choices >= maxChoices || a.Kind != KindChoice && n.All-n.Choices >= maxOpen || a.Kind == KindPairing && n.Pairings >= maxPairings {
-		return Ask{}, core.Errorf(core.Busy, "too many questions wait for an answer already; try again later")
+		return Ask{}, texts.Error(core.Busy, "questions_full")
 	}
 	if a.ID == "" {
 		a.ID = newID()
@@ -178,11 +179,11 @@ func (d *Desk) Amend(ctx context.Context, tx *store.Tx, id, payload string) (boo
 func late(a Ask) error {
 	switch a.State {
 	case Decided:
-		return core.Errorf(core.Conflict, "already decided by %s at %s UTC", a.DecidedBy, a.DecidedAt.UTC().Format("15:04"))
+		return texts.Error(core.Conflict, "decided", texts.With{"By": a.DecidedBy, "At": a.DecidedAt.UTC().Format("15:04")})
 	case Closed:
-		return core.Errorf(core.Conflict, "this was settled at %s UTC and can no longer be answered", a.DecidedAt.UTC().Format("15:04"))
+		return texts.Error(core.Conflict, "closed", texts.With{"At": a.DecidedAt.UTC().Format("15:04")})
 	}
-	return core.Errorf(core.Conflict, "this expired at %s UTC and can no longer be answered", a.ExpiresAt.UTC().Format("15:04"))
+	return texts.Error(core.Conflict, "expired", texts.With{"At": a.ExpiresAt.UTC().Format("15:04")})
 }
 
 // Close settles every open ask of this kind and run, because it was decided
@@ -220,7 +221,7 @@ func (d *Desk) ByID(ctx context.Context, q store.Queryer, id string) (Ask, error
 	var r row
 	err := q.Get(ctx, &r, askColumns+` WHERE id = $1`, id)
 	if errors.Is(err, store.ErrNoRows) {
-		return Ask{}, core.Errorf(core.NotFound, "there is no such question any more")
+		return Ask{}, texts.Error(core.NotFound, "question_gone")
 	}
 	if err != nil {
 		return Ask{}, fmt.Errorf("ask: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/permission/shell"
+	"gatehouse/core/texts"
 )
 
 // suggestFiles are the five graduated grants for a file, from this one to all.
@@ -30,19 +31,19 @@ func suggestFiles(name string, search bool) []core.SuggestedGrant {
 			out = append(out, core.SuggestedGrant{Scope: scope, Pattern: pattern, Label: label})
 		}
 	}
-	add("file", exact, "Only "+name)
+	add("file", exact, texts.Text("grant_file", texts.With{"Name": name}))
 	if dir == "." || dir == "" {
-		add("folder", top+"*", "All files beside it")
+		add("folder", top+"*", texts.Text("grant_beside"))
 	} else {
 		first, _, _ := strings.Cut(dir, "/")
-		add("folder", top+escapeGlob(dir)+"/*", "All files in "+top+dir)
-		add("recursive", top+escapeGlob(dir)+"/**/*", "Everything below "+top+dir)
-		add("root", top+escapeGlob(first)+"/**/*", "Everything below "+top+first)
+		add("folder", top+escapeGlob(dir)+"/*", texts.Text("grant_folder", texts.With{"Name": top + dir}))
+		add("recursive", top+escapeGlob(dir)+"/**/*", texts.Text("grant_below", texts.With{"Name": top + dir}))
+		add("root", top+escapeGlob(first)+"/**/*", texts.Text("grant_below", texts.With{"Name": top + first}))
 	}
 	if outside {
-		add("vault", all, "Everything on this machine")
+		add("vault", all, texts.Text("grant_machine"))
 	} else {
-		add("vault", all, "Everything in the vault")
+		add("vault", all, texts.Text("grant_vault"))
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 	"gatehouse/core/tool"
 )
 
@@ -199,7 +200,7 @@ func (g *Guard) wait(ctx context.Context, a Ask, waiting func(bool)) (Ask, error
 	for {
 		got, err := g.o.Desk.ByID(ctx, g.o.DB, a.ID)
 		if ctx.Err() != nil {
-			_, err := g.end(context.WithoutCancel(ctx), a.ID, Closed, "Stopped before an answer came.")
+			_, err := g.end(context.WithoutCancel(ctx), a.ID, Closed, texts.Text("ask_stopped"))
 			if err != nil {
 				g.o.Log.Error("an ask of a stopped run stays open until its time is over", "ask", a.ID, "error", err)
 			}
@@ -270,24 +271,24 @@ func Told(a Ask) string {
 	case a.State != Decided || a.Kind == KindQuestion:
 		return told(a)
 	case a.Decision == decisionGranted:
-		return "Approved."
+		return texts.Text("permission_granted_told")
 	}
-	return "Refused."
+	return texts.Text("permission_refused_told")
 }
 
 // told is an ask's outcome in words.
 func told(a Ask) string {
 	switch {
 	case a.State == Expired:
-		return "Nobody answered in time, so the answer was no."
+		return texts.Text("ask_unanswered")
 	case a.State == Closed:
 		return a.Decision
 	case a.Kind == KindQuestion:
-		return "Answered."
+		return texts.Text("question_answered")
 	case a.Decision == decisionGranted:
-		return "Approved by " + a.DecidedBy + "."
+		return texts.Text("permission_granted", texts.With{"By": a.DecidedBy})
 	}
-	return "Refused by " + a.DecidedBy + "."
+	return texts.Text("permission_refused", texts.With{"By": a.DecidedBy})
 }
 
 // Abandon closes what an earlier process asked for its runs, so that a button
@@ -300,7 +301,7 @@ func (g *Guard) Abandon(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		asks, err := g.o.Desk.settle(ctx, tx, rows, Closed, "The gateway was restarted before an answer came.")
+		asks, err := g.o.Desk.settle(ctx, tx, rows, Closed, texts.Text("ask_restarted"))
 		if err != nil {
 			return err
 		}

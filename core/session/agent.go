@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // SetAgent has the conversation of a chat answered by another agent. Conflict
@@ -16,7 +17,7 @@ func (s *Store) SetAgent(ctx context.Context, tx *store.Tx, addr core.Address, n
 	var id string
 	err := tx.Get(ctx, &id, `UPDATE sessions SET agent_type = $3 WHERE id = (SELECT session_id FROM chats WHERE bot = $1 AND chat = $2) RETURNING id`, addr.Bot, addr.Chat, name)
 	if errors.Is(err, store.ErrNoRows) {
-		return core.Errorf(core.Conflict, "There is no conversation here yet: write something first.")
+		return texts.Error(core.Conflict, "no_conversation_yet")
 	}
 	if err != nil {
 		return fmt.Errorf("agent of session: %w", err)

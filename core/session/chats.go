@@ -10,6 +10,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // Current is the conversation of a chat; false without one.
@@ -42,7 +43,7 @@ func (s *Store) Own(ctx context.Context, q store.Queryer, user int64, id string)
 	case len(rows) == 0:
 		return Session{}, notFound()
 	case len(rows) > 1:
-		return Session{}, core.Errorf(core.Invalid, "several conversations begin with that id: give more of it")
+		return Session{}, texts.Error(core.Invalid, "resume_several")
 	}
 	return rows[0].session()
 }

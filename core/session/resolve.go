@@ -10,6 +10,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // A Ref says whose turn it is and where it came from.
@@ -31,7 +32,7 @@ type Ref struct {
 // one; somebody else's session is core.NotFound, a malformed id core.Invalid.
 func (s *Store) Resolve(ctx context.Context, tx *store.Tx, ref Ref) (Session, bool, []core.Warning, error) {
 	if ref.Trust == core.Stranger {
-		return Session{}, false, nil, core.Errorf(core.Denied, "not allowed")
+		return Session{}, false, nil, texts.Error(core.Denied, "fault_not_allowed")
 	}
 	if ref.Options == nil {
 		ref.Options = &core.Options{}
@@ -175,7 +176,7 @@ func (s *Store) directory(ref Ref) (string, error) {
 	case err != nil:
 		return "", err
 	case !d.Inside && ref.Trust < core.Full:
-		return "", core.Errorf(core.Denied, "the working directory is outside the vault")
+		return "", texts.Error(core.Denied, "fault_folder_outside")
 	case !d.Exists || d.Rel == ".":
 		return "", nil
 	case d.Inside:

@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // TrustAutoIn reports whether tools go on without asking in the conversation
@@ -37,7 +38,7 @@ func (s *Store) SetTrustAuto(ctx context.Context, tx *store.Tx, addr core.Addres
 		return fmt.Errorf("session of chat: %w", err)
 	}
 	if len(rows) == 0 {
-		return core.Errorf(core.Conflict, "There is no conversation here yet: write something first.")
+		return texts.Error(core.Conflict, "no_conversation_yet")
 	}
 	all, permissions := map[string]json.RawMessage{}, map[string]any{}
 	if json.Unmarshal([]byte(rows[0].Metadata), &all) != nil || all == nil {

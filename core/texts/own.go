@@ -57,7 +57,11 @@ func Find(name string) (Own, bool) {
 
 // Default is the catalogue's own text, as it would be written.
 func Default(name string) string {
-	if t := catalogue.Lookup(name); t != nil {
+	b := catalogue()
+	if said, ok := b.plain[name]; ok {
+		return said
+	}
+	if t := b.filled.Lookup(name); t != nil {
 		return strings.TrimSpace(t.Root.String())
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // A Budget is what may be used in a day (UTC): tokens of all directions, or
@@ -34,14 +35,14 @@ type Budgets struct {
 	UserDay, BotDay, Day Budget
 }
 
-// Scopes of a budget, as the metric names them.
+// Whose a budget is, as the metric and the catalogue of texts name it.
 const (
-	scopeUser = "user"
-	scopeBot  = "bot"
-	scopeAll  = "all"
+	OfUser = "user" // the person's own
+	ofBot  = "bot"
+	ofAll  = "all"
 )
 
-var scopes = [...]string{scopeUser, scopeBot, scopeAll}
+var scopes = [...]string{OfUser, ofBot, ofAll}
 
 // warnAt is the part of a budget, in percent, whose crossing is told.
 const warnAt = 80
@@ -62,14 +63,14 @@ func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, no
 		return 0, "", err
 	}
 	bounds := []struct {
-		scope, whose string
-		budget       Budget
-		where        string
-		arg          any
+		whose  string
+		budget Budget
+		where  string
+		arg    any
 	}{
-		{scopeUser, "your", hold.UserDay, "user_id = $2", r.User},
-		{scopeBot, "this bot's", hold.BotDay, "bot = $2", r.Bot},
-		{scopeAll, "the gateway's", hold.Day, "$2 = ''", ""},
+		{OfUser, hold.UserDay, "user_id = $2", r.User},
+		{ofBot, hold.BotDay, "bot = $2", r.Bot},
+		{ofAll, hold.Day, "$2 = ''", ""},
 	}
 	any := false
 	for _, b := range bounds {
@@ -85,15 +86,15 @@ func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, no
 			if !b.budget.stands() {
 				continue
 			}
-			crossed, why, err := fits(ctx, tx, r, b.budget, b.where, b.arg)
+			fit, err := fits(ctx, tx, r, b.budget, b.where, b.arg)
 			switch {
 			case err != nil:
 				return err
-			case why != "":
-				refused = b.scope
-				return core.Errorf(core.Busy, why, b.whose, b.budget)
-			case crossed:
-				notice = fmt.Sprintf("More than %d %% of %s budget for today (%s) is used.", warnAt, b.whose, b.budget)
+			case fit >= usedUp:
+				refused = b.whose
+				return refusal(fit, b.whose, b.budget)
+			case fit == fitsCrossing:
+				notice = texts.Text("budget_warning", texts.With{"Percent": warnAt, "Whose": b.whose, "Budget": b.budget})
 			}
 		}
 		return tx.Get(ctx, &id, `INSERT INTO usage (at, run, session_id, user_id, bot, model, input, output, micro_usd, state)
@@ -109,31 +110,43 @@ func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, no
 	return id, notice, nil
 }
 
-// Why a call does not fit; each is told with whose budget it is, and what it is.
+// Whether a call fits into what is left of a day's budget.
 const (
-	whyUsed     = "%s budget for today (%s) is used up. It begins anew at midnight UTC."
-	whyUnpriced = "%s budget is in dollars (%s), and nobody has told the gateway what this model costs: its owner can add a price or set the budget in tokens."
+	fitsWell     = iota
+	fitsCrossing // it is the one that crosses the warning's mark
+	usedUp
+	unpriced
 )
 
-// fits reports whether r fits into what is left of a day's budget, and if not,
-// why; crossed says that it is the call that crosses the warning's mark.
-func fits(ctx context.Context, tx *store.Tx, r Row, b Budget, where string, arg any) (crossed bool, why string, err error) {
+// refusal says why a call does not fit, for the person.
+func refusal(why int, whose string, b Budget) error {
+	if why == unpriced {
+		return texts.Error(core.Busy, "budget_unpriced", texts.With{"Whose": whose, "Budget": b})
+	}
+	return texts.Error(core.Busy, "budget_used", texts.With{"Whose": whose, "Budget": b})
+}
+
+// fits says whether r fits into what is left of a day's budget.
+func fits(ctx context.Context, tx *store.Tx, r Row, b Budget, where string, arg any) (int, error) {
 	used, err := usedToday(ctx, tx, tx.Time(), where, arg)
 	if err != nil {
-		return false, "", err
+		return fitsWell, err
 	}
 	was, more, bound := used.Tokens, r.Input+r.Output, b.Tokens
 	if b.MicroUSD > 0 {
 		if r.MicroUSD == nil {
-			return false, whyUnpriced, nil
+			return unpriced, nil
 		}
 		was, more, bound = used.MicroUSD, *r.MicroUSD, b.MicroUSD
 	}
 	if was+more > bound {
-		return false, whyUsed, nil
+		return usedUp, nil
 	}
 	mark := bound / 100 * warnAt
-	return was < mark && was+more >= mark, "", nil
+	if was < mark && was+more >= mark {
+		return fitsCrossing, nil
+	}
+	return fitsWell, nil
 }
 
 // Release gives a reservation back: the call was not made.

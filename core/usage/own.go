@@ -24,7 +24,7 @@ func (l *Ledger) Own(ctx context.Context, q store.Queryer, user int64, since tim
 
 // A Left is what stands of a day's budget.
 type Left struct {
-	Whose  string // "Your", "This bot's", "The gateway's"
+	Whose  string // OfUser, or "bot" or "all"
 	Budget Budget
 	Left   Budget // of the same unit; never below zero
 }
@@ -42,7 +42,7 @@ func (l *Ledger) Left(ctx context.Context, q store.Queryer, user int64, bot stri
 		budget Budget
 		where  string
 		arg    any
-	}{{"Your", bounds.UserDay, "user_id = $2", user}, {"This bot's", bounds.BotDay, "bot = $2", bot}, {"The gateway's", bounds.Day, "$2 = ''", ""}} {
+	}{{OfUser, bounds.UserDay, "user_id = $2", user}, {ofBot, bounds.BotDay, "bot = $2", bot}, {ofAll, bounds.Day, "$2 = ''", ""}} {
 		if !b.budget.stands() {
 			continue
 		}

@@ -21,6 +21,7 @@ import (
 	"math/rand/v2"
 
 	"gatehouse/core"
+	"gatehouse/core/texts"
 )
 
 // Dirs of the vault that are ours.
@@ -191,9 +192,9 @@ func explain(op string, err error) error {
 	case err == nil:
 		return nil
 	case full(err):
-		return &core.Error{Kind: core.Busy, Text: "the disk that holds the vault is full: nothing can be kept until there is space", Err: err}
+		return &core.Error{Kind: core.Busy, Text: texts.Text("vault_full"), Err: err}
 	case readOnly(err):
-		return &core.Error{Kind: core.Denied, Text: "the vault is read-only for the gateway: its folder's owner or mount must allow writing", Err: err}
+		return &core.Error{Kind: core.Denied, Text: texts.Text("vault_read_only"), Err: err}
 	case strings.HasSuffix(err.Error(), "path escapes from parent"): // os.Root has no exported error for it
 		return &core.Error{Kind: core.Denied, Text: "the path leads out of the vault", Err: err}
 	}

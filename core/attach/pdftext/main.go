@@ -60,15 +60,15 @@ func watch(most uint64) {
 func read(data []byte) (out outcome) {
 	defer func() {
 		if x := recover(); x != nil {
-			out = outcome{Fault: "it is damaged"}
+			out = outcome{Fault: isDamaged}
 		}
 	}()
 	doc, err := pdf.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err == pdf.ErrInvalidPassword {
-		return outcome{Fault: "it is protected with a password"}
+		return outcome{Fault: isLocked}
 	}
 	if err != nil {
-		return outcome{Fault: "it is damaged"}
+		return outcome{Fault: isDamaged}
 	}
 	out.Pages = min(max(0, doc.NumPage()), math.MaxInt32)
 	var all strings.Builder

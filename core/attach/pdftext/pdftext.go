@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/texts"
 )
 
 // Bounds of one file.
@@ -55,7 +56,7 @@ func New(program string) *Reader {
 // A PDF of pictures has no text: that is no error.
 func (r *Reader) Text(ctx context.Context, data []byte) (Text, error) {
 	if len(data) > MaxFile {
-		return Text{}, core.Errorf(core.Invalid, "it is larger than %s", core.ByteSize(MaxFile))
+		return Text{}, texts.Error(core.Invalid, "pdf_large", texts.With{"Most": core.ByteSize(MaxFile)})
 	}
 	select {
 	case r.slots <- struct{}{}:
@@ -70,14 +71,16 @@ func (r *Reader) Text(ctx context.Context, data []byte) (Text, error) {
 	case ctx.Err() != nil:
 		return Text{}, ctx.Err()
 	case err != nil && within.Err() != nil:
-		return Text{}, core.Errorf(core.Invalid, "it takes too long to read")
+		return Text{}, texts.Error(core.Invalid, "pdf_slow")
 	case err != nil:
 		if _, ended := errors.AsType[*exec.ExitError](err); ended { // whatever it died of, the file was the reason
-			return Text{}, core.Errorf(core.Invalid, "it is damaged, or takes too much to read")
+			return Text{}, texts.Error(core.Invalid, "pdf_too_much")
 		}
 		return Text{}, fmt.Errorf("read a PDF: %w", err)
+	case out.Fault == isLocked:
+		return Text{}, texts.Error(core.Invalid, "pdf_locked")
 	case out.Fault != "":
-		return Text{}, core.Errorf(core.Invalid, "%s", out.Fault)
+		return Text{}, texts.Error(core.Invalid, "pdf_damaged")
 	}
 	return out.Text, nil
 }
@@ -85,8 +88,14 @@ func (r *Reader) Text(ctx context.Context, data []byte) (Text, error) {
 // An outcome is what the process says.
 type outcome struct {
 	Text
-	Fault string // why nothing was read
+	Fault string // why nothing was read; "" else
 }
+
+// Faults of an outcome.
+const (
+	isDamaged = "damaged"
+	isLocked  = "locked"
+)
 
 func (r *Reader) call(ctx context.Context, data []byte) (out outcome, err error) {
 	cmd := exec.CommandContext(ctx, r.program, word, strconv.FormatUint(r.memory, 10))

@@ -33,6 +33,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
+	"gatehouse/core/texts"
 )
 
 // DefaultBaseURL is Anthropic's own API.
@@ -254,7 +255,7 @@ func (c *Client) model(ctx context.Context) (string, *failure) {
 		return "", bad
 	}
 	if len(ids) == 0 {
-		return "", final(llm.CodeUnavailable, "The model provider offers no model. The operator has been told to check GATEHOUSE_MODEL.")
+		return "", final(llm.CodeUnavailable, texts.Text("provider_no_models", texts.With{"Setting": settingModel}))
 	}
 	id := pick(ids)
 	c.choose(id)

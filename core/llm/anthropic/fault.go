@@ -15,6 +15,7 @@ import (
 	api "github.com/anthropics/anthropic-sdk-go"
 
 	"gatehouse/core/llm"
+	"gatehouse/core/texts"
 )
 
 // A failure is a Fault, and whether this client should try again by itself.
@@ -23,21 +24,10 @@ type failure struct {
 	again bool
 }
 
-// The sentences that people read.
+// The operator's settings that people are told of.
 const (
-	textAuth        = "The model provider refuses our key. The operator has been told to check GATEHOUSE_ANTHROPIC_API_KEY."
-	textForbidden   = "The model provider does not let us use this model. The operator has been told."
-	textCredit      = "Our account with the model provider has no credit left. The operator has been told."
-	textNoModel     = "The model provider does not know the configured model. The operator has been told to check GATEHOUSE_MODEL."
-	textLimited     = "The model provider limits how much we may ask. Please try again a little later."
-	textOverloaded  = "The model provider is overloaded. Please try again in a moment."
-	textTooLong     = "This conversation is too long for the model. Please start a new one, or send less text."
-	textUnavailable = "The model provider is out of reach just now. Please try again later."
-	textBadRequest  = "The model provider could not handle this request. The operator has been told."
-	textFiltered    = "The model declined to answer this."
-	textCutOff      = "The answer broke off before its end. Please try again."
-	textGarbage     = "The model provider sent something that is not an answer. Please try again later."
-	textSilence     = "The model provider did not answer in time. Please try again later."
+	settingKey   = "GATEHOUSE_ANTHROPIC_API_KEY"
+	settingModel = "GATEHOUSE_MODEL"
 )
 
 // An apiError is the API's error object
@@ -151,27 +141,27 @@ func (c *Client) detailed(f *failure, detail string, e apiError) *failure {
 func judge(status int, e apiError) *failure {
 	switch {
 	case status == http.StatusUnauthorized:
-		return final(llm.CodeAuth, textAuth)
+		return final(llm.CodeAuth, texts.Text("provider_key", texts.With{"Setting": settingKey}))
 	case status == http.StatusPaymentRequired || e.says("credit balance"):
-		return final(llm.CodeUnavailable, textCredit)
+		return final(llm.CodeUnavailable, texts.Text("provider_credit"))
 	case status == http.StatusForbidden:
-		return final(llm.CodeAuth, textForbidden)
+		return final(llm.CodeAuth, texts.Text("provider_forbidden"))
 	case status == http.StatusRequestEntityTooLarge || e.says("prompt is too long", "exceed context limit", "context window"):
-		return final(llm.CodeTooLong, textTooLong)
+		return final(llm.CodeTooLong, texts.Text("provider_too_long"))
 	case status == http.StatusTooManyRequests:
-		return passing(llm.CodeRateLimited, textLimited)
+		return passing(llm.CodeRateLimited, texts.Text("provider_limited"))
 	case status == 529 || status == http.StatusServiceUnavailable || e.Type == "overloaded_error":
-		return passing(llm.CodeOverloaded, textOverloaded)
+		return passing(llm.CodeOverloaded, texts.Text("provider_overloaded"))
 	case status >= 500 || status == http.StatusRequestTimeout:
-		return passing(llm.CodeUnavailable, textUnavailable)
+		return passing(llm.CodeUnavailable, texts.Text("provider_unavailable"))
 	case status == http.StatusNotFound:
-		return final(llm.CodeUnavailable, textNoModel)
+		return final(llm.CodeUnavailable, texts.Text("provider_no_model", texts.With{"Setting": settingModel}))
 	case e.says("content filtering"):
-		return final(llm.CodeFiltered, textFiltered)
+		return final(llm.CodeFiltered, texts.Text("model_declined"))
 	case status < 400:
-		return final(llm.CodeUnavailable, textUnavailable)
+		return final(llm.CodeUnavailable, texts.Text("provider_unavailable"))
 	}
-	return final(llm.CodeBadRequest, textBadRequest)
+	return final(llm.CodeBadRequest, texts.Text("provider_bad_request"))
 }
 
 // transportFailure judges an error of the connection.
@@ -179,9 +169,9 @@ func (c *Client) transportFailure(err error) *failure {
 	var op *net.OpError
 	dialled := !errors.As(err, &op) || op.Op != "dial"
 	var timeout net.Error
-	f := passing(llm.CodeUnavailable, textUnavailable)
+	f := passing(llm.CodeUnavailable, texts.Text("provider_unavailable"))
 	if dialled && errors.As(err, &timeout) && timeout.Timeout() {
-		f = passing(llm.CodeSilence, textSilence)
+		f = passing(llm.CodeSilence, texts.Text("provider_silence"))
 		f.again = false // it may be working on it; another two minutes help nobody
 	}
 	f.fault.Err = c.hide(err.Error(), err)
@@ -197,13 +187,13 @@ func passing(code, text string) *failure {
 }
 
 func cutOff(err error) *failure {
-	f := passing(llm.CodeCutOff, textCutOff)
+	f := passing(llm.CodeCutOff, texts.Text("provider_cut_off"))
 	f.fault.Err = err
 	return f
 }
 
 func garbage(what string) *failure {
-	f := passing(llm.CodeGarbage, textGarbage)
+	f := passing(llm.CodeGarbage, texts.Text("provider_garbage"))
 	f.again = false
 	f.fault.Err = errors.New(what)
 	return f

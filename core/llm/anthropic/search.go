@@ -1,12 +1,12 @@
 package anthropic
 
 import (
-	"fmt"
 	"net/http"
 
 	api "github.com/anthropics/anthropic-sdk-go"
 
 	"gatehouse/core/llm"
+	"gatehouse/core/texts"
 )
 
 // Bounds of the provider's search
@@ -14,11 +14,6 @@ import (
 const (
 	maxPauses = 8   // times that one reply is gone on with after pause_turn
 	maxFound  = 200 // pages of one reply that are told
-)
-
-const (
-	textNoSearch = "The model provider does not search the web for us; an administrator of the account can allow it there."
-	textSearch   = "The model provider's web search has failed (%s)."
 )
 
 // withSearch offers the provider's own search: the version that every model
@@ -48,7 +43,7 @@ func (r *reply) noSearch(bad *failure) *failure {
 		return bad
 	}
 	r.c.dialect.noSearch.Store(true)
-	no := final(llm.CodeUnavailable, textNoSearch)
+	no := final(llm.CodeUnavailable, texts.Text("provider_no_search"))
 	no.fault.Status, no.fault.Err = bad.fault.Status, bad.fault.Err
 	return no
 }
@@ -73,7 +68,7 @@ func (a *answer) searchFault() *failure {
 	if a.searched || a.unfound == "" {
 		return nil
 	}
-	bad := final(llm.CodeUnavailable, fmt.Sprintf(textSearch, plainName(a.unfound)))
+	bad := final(llm.CodeUnavailable, texts.Text("provider_search", texts.With{"Why": plainName(a.unfound)}))
 	bad.fault.CanRetry = a.unfound == "too_many_requests" || a.unfound == "unavailable"
 	return bad
 }

@@ -10,6 +10,7 @@ import (
 	api "github.com/anthropics/anthropic-sdk-go"
 
 	"gatehouse/core/llm"
+	"gatehouse/core/texts"
 )
 
 const (
@@ -161,7 +162,7 @@ func (r *reply) end(a *answer) *failure {
 	stop := "end_turn"
 	switch {
 	case a.stop == api.StopReasonRefusal:
-		return final(llm.CodeFiltered, textFiltered)
+		return final(llm.CodeFiltered, texts.Text("model_declined"))
 	case a.searchFault() != nil:
 		return a.searchFault()
 	case a.stop == api.StopReasonMaxTokens, a.stop == api.StopReasonModelContextWindowExceeded:

@@ -34,6 +34,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
+	"gatehouse/core/texts"
 )
 
 // DefaultBaseURL is OpenAI's own API.
@@ -245,7 +246,7 @@ func (c *Client) model(ctx context.Context) (string, *failure) {
 	}
 	if chosen = c.pick(ids); chosen == "" {
 		return "", &failure{fault: llm.Fault{Code: llm.CodeUnavailable,
-			Text: "The model provider offers no model. The operator has been told to check GATEHOUSE_MODEL."}}
+			Text: texts.Text("provider_no_models", texts.With{"Setting": settingModel})}}
 	}
 	c.choose(chosen)
 	return chosen, nil

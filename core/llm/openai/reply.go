@@ -10,6 +10,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
+	"gatehouse/core/texts"
 )
 
 const (
@@ -119,7 +120,7 @@ func (r *reply) attempt() *failure {
 	r.model = r.c.name + "/" + model
 	body, err := r.c.request(model, r.req, r.media())
 	if err != nil {
-		f := final(llm.CodeBadRequest, textBadRequest)
+		f := final(llm.CodeBadRequest, texts.Text("provider_bad_request"))
 		f.fault.Err = r.c.hide("encoding the request: "+err.Error(), nil)
 		return f
 	}

@@ -15,6 +15,7 @@ import (
 	api "github.com/sashabaranov/go-openai"
 
 	"gatehouse/core/llm"
+	"gatehouse/core/texts"
 )
 
 const (
@@ -215,7 +216,7 @@ func (r *reply) end(a *answer) *failure {
 	stop := "end_turn"
 	switch {
 	case a.finish == api.FinishReasonContentFilter:
-		return r.broken(final(llm.CodeFiltered, textFiltered))
+		return r.broken(final(llm.CodeFiltered, texts.Text("provider_filtered")))
 	case a.finish == api.FinishReasonLength:
 		stop = "max_tokens"
 	case len(a.calls) > 0:

@@ -15,6 +15,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
+	"gatehouse/core/texts"
 )
 
 // Name is the model's name as users write it; "local/quote:30ms" adds a delay
@@ -161,18 +162,18 @@ func (m *Model) answer(ctx context.Context, req *llm.Request, last []llm.Block) 
 	var b strings.Builder
 	switch len(found) {
 	case 0:
-		b.WriteString("I found nothing about that in the notes that I may read for you. Try other words, or ask about something else.")
+		b.WriteString(texts.Text("quote_nothing"))
 	case 1:
-		b.WriteString("Here is what I found in the notes:")
+		b.WriteString(texts.Text("quote_one"))
 	default:
-		fmt.Fprintf(&b, "Here is what I found in the notes, the best %d passages:", len(found))
+		b.WriteString(texts.Text("quote_several", texts.With{"Passages": len(found)}))
 	}
 	for _, p := range found {
-		fmt.Fprintf(&b, "\n\n%s\n\n%s, line %d", blockquote(p.Text), codeSpan(p.Path), p.Line)
+		b.WriteString("\n\n" + blockquote(p.Text) + "\n\n" + texts.Text("quote_place", texts.With{"Path": codeSpan(p.Path), "Line": p.Line}))
 	}
 	b.WriteString(unseen(req))
 	if !m.quiet && firstTurn(req.Messages) {
-		b.WriteString("\n\n" + hint)
+		b.WriteString("\n\n" + texts.Text("quote_hint")) // once in a conversation
 	}
 	return b.String(), nil
 }
@@ -195,10 +196,6 @@ func unseen(req *llm.Request) string {
 	return b.String()
 }
 
-// hint is said once in a conversation.
-const hint = "No language model is configured, so I can only quote. To plug one in, the operator sets " +
-	"`GATEHOUSE_ANTHROPIC_API_KEY`, `GATEHOUSE_OPENAI_API_KEY` or `GATEHOUSE_OPENAI_BASE_URL`, and `GATEHOUSE_MODEL`: see `docs/operations.md`."
-
 // find searches; no words find nothing, without a search.
 func (m *Model) find(ctx context.Context, sender llm.Sender, words []string) ([]Passage, error) {
 	if err := ended(ctx); err != nil || len(words) == 0 || m.search == nil {
@@ -211,7 +208,7 @@ func (m *Model) find(ctx context.Context, sender llm.Sender, words []string) ([]
 	if e := ended(ctx); e != nil || errors.Is(err, context.Canceled) {
 		return nil, errors.Join(e, err)
 	}
-	return nil, &llm.Fault{Code: llm.CodeUnavailable, Text: "The notes could not be searched just now. Please try again later.",
+	return nil, &llm.Fault{Code: llm.CodeUnavailable, Text: texts.Text("quote_failed"),
 		CanRetry: true, Err: err}
 }
 
@@ -248,11 +245,7 @@ func results(blocks []llm.Block) string {
 	var out []string
 	for _, b := range blocks {
 		if b.Type == "tool_result" {
-			what := "The tool answered:"
-			if b.IsError {
-				what = "The tool failed:"
-			}
-			out = append(out, what+"\n\n"+blockquote(cut(b.Text, maxEcho)))
+			out = append(out, texts.Text("quote_tool", texts.With{"Failed": b.IsError})+"\n\n"+blockquote(cut(b.Text, maxEcho)))
 		}
 	}
 	return strings.Join(out, "\n\n")
