@@ -31,6 +31,7 @@ const (
 type mark struct {
 	Channel string `json:"c"`
 	Guild   string `json:"g,omitempty"` // "" for a direct message
+	Place   string `json:"p,omitempty"` // of a thread: the channel it hangs in
 	Message string `json:"m"`
 }
 
@@ -68,6 +69,9 @@ func (r *receiver) meet(ctx context.Context, page []core.Inbound) {
 			c, _ := r.bot.places.channel(in.Chat)
 			if m.Guild = c.Guild; m.Guild == "" {
 				continue
+			}
+			if in.Place != in.Chat {
+				m.Place = in.Place
 			}
 		}
 		r.marks.put(in.Chat, m)

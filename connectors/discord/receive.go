@@ -130,6 +130,7 @@ func (r *receiver) handle(ctx context.Context, events []gateway.Event) error {
 			return ignoreEnd(ctx, err)
 		}
 		if ok {
+			r.removed(e, &in)
 			page = append(page, in)
 		}
 		if e.Malformed == "" && e.Seq > last || e.Seq == last+1 {
@@ -243,7 +244,10 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 	}
 	// The session is stored only behind what came before it: who ends in
 	// between must not go on with it, and miss the rest.
-	err := r.backfill(ctx)
+	err := r.missing(ctx, &ready)
+	if err == nil {
+		err = r.backfill(ctx)
+	}
 	if err == nil {
 		err = r.commit(ctx, nil, e.Seq)
 	}

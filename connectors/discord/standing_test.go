@@ -78,3 +78,94 @@ func TestAServerOfLongAgoIsNotTold(t *testing.T) {
 		}
 	}
 }
+
+// removals are the stored news that the bot was removed from somewhere.
+func removals(store *connectorstest.Store) []core.Inbound {
+	return slices.DeleteFunc(store.Rows(), func(in core.Inbound) bool { return in.Standing != core.StandingRemoved })
+}
+
+// A server that threw the bot out while the gateway was away is told of, once,
+// whether the session goes on after it or a new one begins; a server that the
+// platform merely calls unavailable is not.
+func TestAServerThatThrewTheBotOutMeanwhileIsTold(t *testing.T) {
+	for _, resumed := range []bool{true, false} {
+		t.Run(map[bool]string{true: "resumed", false: "new session"}[resumed], func(t *testing.T) {
+			s := platform(t, discordtest.Options{FloodOff: true})
+			ada := s.NewUser("Ada")
+			club, other := s.NewGuild("Club", ada), s.NewGuild("Other", ada)
+			talk, there := club.NewChannel("talk"), other.NewChannel("there")
+			store := &connectorstest.Store{}
+			r := run(t, connect(t, s, store, nil), store)
+			r.await(core.Running)
+			thread, err := ada.StartThread(talk, 0, "aside")
+			if err != nil {
+				t.Fatal(err)
+			}
+			us := s.Bot().Mention()
+			for n, in := range []discordtest.ID{thread, there} {
+				say(t, ada, in, us+" hello")
+				store.Await(t, n+1)
+			}
+			for n := range 2 {
+				r.stop()
+				if n == 0 {
+					club.RemoveBot(s.Bot())
+				}
+				if !resumed {
+					s.Bot().EndSessions()
+				}
+				r = run(t, connect(t, s, store, nil), store)
+				r.await(core.Running)
+				say(t, ada, there, us+" again")
+				store.Await(t, 3+n)
+				all := removals(store)
+				if len(all) != 1 || all[0].Kind != core.KindService || !slices.Equal(all[0].Places, []string{talk.String()}) || all[0].UpdateID == "" || all[0].Bot == "" {
+					t.Fatalf("after start %d: told %+v", n+1, all)
+				}
+			}
+		})
+	}
+}
+
+// That a server is missing is believed only of a platform that names the
+// others, and says of the server's channel, too, that it is closed.
+func TestAServerIsGoneOnlyWhenThePlatformSaysSoTwice(t *testing.T) {
+	c := newClub(t)
+	r := &receiver{bot: c.bot, in: c.store, report: func(core.BotState) {}, marks: newLRU[mark](maxMarks)}
+	club := c.guild.ID().String()
+	r.marks.put(c.talk.String(), mark{Channel: c.talk.String(), Guild: club, Message: "1"})
+	told := func(named ...string) int {
+		t.Helper()
+		now := &ready{Session: "s"}
+		if named != nil {
+			now.Guilds.V = []guild{}
+		}
+		for _, id := range named {
+			if id != "" {
+				now.Guilds.V = append(now.Guilds.V, guild{ID: id, Unavailable: true})
+			}
+		}
+		if err := r.missing(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+		return len(removals(c.store))
+	}
+	if told("") != 0 {
+		t.Error("its channel is open")
+	}
+	inject(t, c.Server, discordtest.Fault{Kind: discordtest.Broken, Method: "getChannel"})
+	if told("") != 0 {
+		t.Error("the platform could not be asked")
+	}
+	c.ClearFaults()
+	c.guild.Permit(c.Server.Bot(), c.talk, 0)
+	if told(club) != 0 {
+		t.Error("only its channel is closed")
+	}
+	if told() != 0 {
+		t.Error("the platform named none at all")
+	}
+	if told("") != 1 {
+		t.Error("nobody hears of it")
+	}
+}

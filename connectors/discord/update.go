@@ -159,6 +159,7 @@ type ready struct {
 	Application struct {
 		ID string `json:"id"`
 	} `json:"application"`
+	Guilds lenient[[]guild] `json:"guilds"` // all that the bot is in, by id; nil: it does not say
 }
 
 type lenient[T any] = connectors.Lenient[T]
