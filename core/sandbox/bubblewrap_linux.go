@@ -60,6 +60,7 @@ const (
 	groupFD
 	hostsFD
 	orderFD
+	lifeFD // its end says that the gateway is gone
 )
 
 func (w *bubblewrap) Command(ctx context.Context, s Spec, argv ...string) (*exec.Cmd, error) {
@@ -80,16 +81,23 @@ func (w *bubblewrap) Command(ctx context.Context, s Spec, argv ...string) (*exec
 	if err != nil {
 		return nil, fmt.Errorf("order for the sandbox: %w", err)
 	}
-	files, status, err := handed(handles, strings.Join(args, "\x00")+"\x00", passwdFile, groupFile, hostsFile, string(order))
+	theirs, life, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		closeAll(handles)
+		return nil, fmt.Errorf("sandbox life line: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, w.bwrap, "--args", strconv.Itoa(argsFD), "--", stagePath, stageWord, strconv.Itoa(orderFD))
+	files, status, err := handed(append([]*os.File{theirs}, handles...), strings.Join(args, "\x00")+"\x00", passwdFile, groupFile, hostsFile, string(order))
+	if err != nil {
+		return nil, errors.Join(err, life.Close())
+	}
+	cmd := exec.CommandContext(ctx, w.bwrap, "--args", strconv.Itoa(argsFD), "--", stagePath, stageWord, strconv.Itoa(orderFD), strconv.Itoa(lifeFD))
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	cmd.Dir = "/"
 	cmd.ExtraFiles = files
 	held := w.group(s.Limits)
-	cmd.SysProcAttr = held.attr(&syscall.SysProcAttr{Setpgid: true})
+	// bwrap sees to it that it ends with the gateway, but only after a moment.
+	// Like it, this counts on no thread of ours ending before the gateway does.
+	cmd.SysProcAttr = held.attr(&syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL})
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	watched := make(chan struct{})
@@ -107,7 +115,7 @@ func (w *bubblewrap) Command(ctx context.Context, s Spec, argv ...string) (*exec
 	context.AfterFunc(ctx, func() {
 		_ = status.SetReadDeadline(time.Now().Add(endTime)) // where nobody has called Release
 		<-watched
-		_ = status.Close()
+		_, _ = status.Close(), life.Close()
 	})
 	return cmd, nil
 }
@@ -273,7 +281,7 @@ func systemArgs() []string {
 func viewArgs(s Spec, handles []*os.File) ([]string, error) {
 	open := map[string]int{} // by path: the number that it has in bwrap
 	for i, f := range handles {
-		open[f.Name()] = orderFD + 1 + i
+		open[f.Name()] = lifeFD + 1 + i
 	}
 	type mount struct{ how, path string }
 	var all []mount

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -32,7 +33,7 @@ func Main() {
 	var err error
 	switch os.Args[1] {
 	case stageWord:
-		err = stage(os.Args[2])
+		err = stage(os.Args[2:])
 	case treeWord:
 		err = tree(os.Args[2:])
 	default:
@@ -65,11 +66,15 @@ func newOrder(s Spec, argv []string) order {
 
 // stage gives up everything that the order does not leave, and becomes the
 // program. It holds one thread, because what it gives up is given up by thread,
-// and the program that this thread becomes keeps it.
-func stage(fd string) error {
+// and the program that this thread becomes keeps it. fds are the numbers of the
+// order and of the life line.
+func stage(fds []string) error {
 	runtime.LockOSThread()
-	n, err := strconv.Atoi(fd)
+	n, err := strconv.Atoi(fds[0])
 	if err != nil {
+		return err
+	}
+	if err := alive(fds[1:]); err != nil {
 		return err
 	}
 	text, err := io.ReadAll(os.NewFile(uintptr(n), "order"))
@@ -107,6 +112,22 @@ func stage(fd string) error {
 		return fmt.Errorf("seccomp: %w", err)
 	}
 	return fmt.Errorf("start %s: %w", o.Argv[0], unix.Exec(path, o.Argv, o.Env))
+}
+
+// alive is an error where the gateway is gone already. From here on bwrap's
+// processes end with it; while they were being made, nobody would have noticed.
+func alive(fds []string) error {
+	if len(fds) == 0 {
+		return nil
+	}
+	n, err := strconv.Atoi(fds[0])
+	if err != nil {
+		return err
+	}
+	if n, err = unix.Poll([]unix.PollFd{{Fd: int32(n)}}, 0); n > 0 || err != nil {
+		return errors.Join(errors.New("the gateway is gone: nothing is started"), err)
+	}
+	return nil
 }
 
 // lookPath finds a program by the PATH that it will have.
