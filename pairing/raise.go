@@ -101,7 +101,7 @@ func (b *Book) ConfirmRaise(ctx context.Context, id string, d time.Duration, by 
 		}
 		r = row.raise()
 		r.State, r.For, r.At, r.Ends, r.By = RaiseHeld, d, tx.Time(), tx.Time().Add(d), who(by)
-		if _, err := tx.Exec(ctx, `DELETE FROM raises WHERE session_id = $1 AND state = 'held'`, row.Session); err != nil {
+		if err := b.dropHeld(ctx, tx, row.Session); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `INSERT INTO raises (id, state, bot, chat, user_id, session_id, seconds, at, ends, "by") VALUES ($1, 'held', $2, $3, $4, $5, $6, $7, $8, $9)`,
@@ -157,12 +157,39 @@ func (b *Book) decideRaise(ctx context.Context, id, state string, by core.Actor,
 			return err
 		}
 		b.after(tx, row.Bot, "", "approvals")
+		if err := b.lapse(ctx, tx, row); err != nil {
+			return err
+		}
 		return do(tx, row)
 	})
 	if err != nil {
 		return fmt.Errorf("trust for a time: %w", err)
 	}
 	return nil
+}
+
+// dropHeld takes the raise of a conversation out of the table that another is to follow.
+func (b *Book) dropHeld(ctx context.Context, tx *store.Tx, session string) error {
+	var rows []raiseRow
+	if err := tx.Select(ctx, &rows, raiseColumns+` WHERE session_id = $1 AND state = 'held'`, session); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if err := b.lapse(ctx, tx, r); err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM raises WHERE session_id = $1 AND state = 'held'`, session)
+	return err
+}
+
+// lapse ends with a raise what was granted while it held: the next one begins
+// with every call being asked for.
+func (b *Book) lapse(ctx context.Context, tx *store.Tx, r raiseRow) error {
+	if r.State != RaiseHeld || b.o.Lapse == nil {
+		return nil
+	}
+	return b.o.Lapse(ctx, tx, r.Session, r.User, core.Full, stamp(r.At))
 }
 
 // DropRaises ends at once what is asked for or held in a conversation, at its
@@ -174,6 +201,9 @@ func (b *Book) DropRaises(ctx context.Context, tx *store.Tx, session string, by 
 	}
 	for _, r := range rows {
 		held = held || r.State == RaiseHeld && r.raise().Ends.After(tx.Time())
+		if err := b.lapse(ctx, tx, r); err != nil {
+			return false, err
+		}
 		if err := store.Audit(ctx, tx, by, "raise.end", session, map[string]any{"bot": r.Bot, "why": "taken back"}); err != nil {
 			return false, err
 		}
@@ -245,6 +275,9 @@ func (b *Book) overRaise(ctx context.Context, tx *store.Tx, r raiseRow) error {
 		action, text = "raise.lapse", "raise_lapsed"
 	}
 	if _, err := tx.Exec(ctx, `DELETE FROM raises WHERE id = $1 AND state = $2`, r.ID, r.State); err != nil {
+		return err
+	}
+	if err := b.lapse(ctx, tx, r); err != nil {
 		return err
 	}
 	if err := store.Audit(ctx, tx, core.Actor{Via: "upkeep"}, action, r.Session, map[string]any{"bot": r.Bot, "why": "its time is over"}); err != nil {

@@ -1,6 +1,7 @@
 package pairing
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -23,10 +24,16 @@ func (w *world) raised(session string) bool {
 	return ok
 }
 
-func (w *world) raise() Raise {
+func (w *world) raises() []Raise {
 	w.t.Helper()
 	rs, err := w.book.Raises(ctx)
 	w.ok(err)
+	return rs
+}
+
+func (w *world) raise() Raise {
+	w.t.Helper()
+	rs := w.raises()
 	if len(rs) != 1 {
 		w.t.Fatalf("%d raises, want 1", len(rs))
 	}
@@ -84,6 +91,68 @@ func TestTrustFullIsAskedForConfirmedAndOverAtItsTime(t *testing.T) {
 		if n := w.audits(action); n != want {
 			t.Errorf("%s: %d rows, want %d", action, n, want)
 		}
+	}
+}
+
+// However trust full ends, what was granted since it began ends with it.
+func TestWhatWasGrantedAtTrustFullEndsWithIt(t *testing.T) {
+	type lapsed struct {
+		session string
+		user    int64
+		trust   core.Trust
+		since   time.Time
+	}
+	var got []lapsed
+	w := newWorld(t)
+	w.book.o.Lapse = func(_ context.Context, _ *store.Tx, session string, user int64, trust core.Trust, since time.Time) error {
+		got = append(got, lapsed{session, user, trust, since})
+		return nil
+	}
+	confirm := func() time.Time {
+		w.ok(w.asksFor("s1", core.Operator, time.Hour))
+		for _, r := range w.raises() {
+			if r.State == RaiseAsked {
+				_, err := w.book.ConfirmRaise(ctx, r.ID, 0, panel)
+				w.ok(err)
+			}
+		}
+		return w.clock.Now()
+	}
+	var since time.Time
+	for _, end := range []struct {
+		name string
+		do   func()
+	}{
+		{"in the panel", func() { w.ok(w.book.EndRaise(ctx, w.raise().ID, panel)) }},
+		{"in chat", func() {
+			w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
+				_, err := w.book.DropRaises(ctx, tx, "s1", panel)
+				return err
+			}))
+		}},
+		{"by the next one", func() { confirm() }},
+		{"by its time", func() {
+			w.clock.Advance(time.Hour)
+			_, err := w.book.EndRaises(ctx)
+			w.ok(err)
+		}},
+	} {
+		if end.name != "by its time" {
+			since = confirm()
+		}
+		w.clock.Advance(time.Minute)
+		got = nil
+		end.do()
+		if len(got) != 1 || got[0] != (lapsed{"s1", core.Operator, core.Full, since.UTC()}) {
+			t.Errorf("%s: %+v, since %v", end.name, got, since)
+		}
+		since = w.clock.Now()
+	}
+	w.ok(w.asksFor("s1", core.Operator, time.Hour)) // what never held ends nothing
+	got = nil
+	w.ok(w.book.DenyRaise(ctx, w.raise().ID, panel))
+	if len(got) != 0 {
+		t.Errorf("denied: %+v", got)
 	}
 }
 

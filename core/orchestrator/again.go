@@ -2,11 +2,40 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"gatehouse/core"
 	"gatehouse/core/session"
+	"gatehouse/core/store"
 )
+
+// Superseded is said to whoever wants a message answered once more behind which
+// the conversation has gone on, or was ended.
+const Superseded = "Something else was said here since. Write it again."
+
+// stillLast refuses a turn that is to answer a message once more and has waited
+// behind others: what they said may have changed what is wanted. One that has
+// begun, before a crash, goes on.
+func (o *Orchestrator) stillLast(ctx context.Context, tx *store.Tx, t *Turn) error {
+	again := t.Rows[0].Again
+	if again == "" {
+		return nil
+	}
+	var begun bool
+	if err := tx.Get(ctx, &begun, `SELECT EXISTS (SELECT 1 FROM runs WHERE id = $1)`, t.Run); err != nil || begun {
+		return err
+	}
+	var last string
+	err := tx.Get(ctx, &last, `SELECT id FROM runs WHERE session_id = $1 ORDER BY started DESC LIMIT 1`, t.Session.ID)
+	if err != nil && !errors.Is(err, store.ErrNoRows) {
+		return err
+	}
+	if last != again {
+		return core.Errorf(core.Conflict, "%s", Superseded)
+	}
+	return nil
+}
 
 // repeated is the message of an earlier run that the row is to have answered
 // once more, with what came with it; nil where it is not to be found any more,

@@ -1,15 +1,47 @@
 package orchestrator_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/orchestrator"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
 	"gatehouse/core/tool"
 )
+
+// A repeat that had to wait behind other words, or behind the end of the
+// conversation, is refused; one that had begun goes on.
+func TestARepeatThatOtherWordsHaveOvertakenIsRefused(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	h.model.reply = says("first")
+	h.watched(t.Context(), h.turn("r1", 1, "add milk to the list"))
+	h.clock.Advance(time.Second)
+	prepare := func(run, of string) (err error) {
+		row := core.Inbound{Address: core.Address{Bot: "b", Chat: "c"}, Kind: core.KindMessage, Text: "add milk to the list", Again: of, At: h.clock.Now()}
+		turn := &orchestrator.Turn{Run: run, Rows: []core.Inbound{row}}
+		h.tx(func(ctx context.Context, tx *store.Tx) error {
+			err = h.Prepare(ctx, tx, turn, session.Ref{Address: row.Address, User: 2, Trust: core.Sandboxed})
+			return nil
+		})
+		return err
+	}
+	if err := prepare("r2", "r1"); err != nil {
+		t.Errorf("right after its answer: %v", err)
+	}
+	h.clock.Advance(time.Second)
+	if err := prepare("r3", "r1"); core.KindOf(err) != core.Conflict || core.TextOf(err) != orchestrator.Superseded {
+		t.Errorf("behind another turn: %v", err)
+	}
+	if err := prepare("r2", "r1"); err != nil {
+		t.Errorf("begun before: %v", err)
+	}
+}
 
 // A message that is answered once more reaches the model as it was said, in a
 // group with the one mark of who said it, and without its first answer; where

@@ -163,8 +163,9 @@ type Turn struct {
 	User     int64
 	Admin    bool // the sender is owner or admin
 	Trust    core.Trust
-	// Base is Trust without what was given for a time, until RaisedUntil.
+	// Base is Trust without what was given for a time, from RaisedSince until RaisedUntil.
 	Base        core.Trust
+	RaisedSince time.Time
 	RaisedUntil time.Time
 	Role        agent.Role // who answers, and the ceiling of agent and workspace
 	Model       string     // that people chose for the chat; "" is none. Where it is not there for them another answers, with a warning
@@ -205,6 +206,9 @@ func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref s
 	if err != nil {
 		return err
 	}
+	if err := o.stillLast(ctx, tx, t); err != nil {
+		return err
+	}
 	t.Model = cmp.Or(t.Model, t.Session.ChatModel)
 	t.User, t.Admin, t.Started = ref.User, ref.Admin, tx.Time()
 	t.Role = o.o.Agents.Role(t.Session.AgentType, t.Session.Workspace)
@@ -217,7 +221,7 @@ func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref s
 		if err != nil {
 			return err
 		}
-		t.Trust, t.RaisedUntil = max(t.Base, core.Least(raise.Trust, t.Role.Trust)), raise.Until
+		t.Trust, t.RaisedSince, t.RaisedUntil = max(t.Base, core.Least(raise.Trust, t.Role.Trust)), raise.Since, raise.Until
 	}
 	// The run counts its own attempts: one that a stop gave back does not count
 	// against the message, but its events and lines are there.

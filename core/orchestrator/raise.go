@@ -11,6 +11,7 @@ import (
 // time is over or it is taken back. The zero value is none.
 type Raise struct {
 	Trust core.Trust
+	Since time.Time
 	Until time.Time
 }
 

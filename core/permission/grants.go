@@ -80,6 +80,17 @@ func (g *Guard) Revoke(ctx context.Context, id string, by core.Actor) error {
 	})
 }
 
+// Lapse removes what a user was granted in a session at a level since a time:
+// the level was given for a time, which is over.
+func (g *Guard) Lapse(ctx context.Context, tx *store.Tx, session string, user int64, trust core.Trust, since time.Time) error {
+	_, err := tx.Exec(ctx, `DELETE FROM tool_grants WHERE session_id = $1 AND user_id = $2 AND trust = $3 AND created_at >= $4`,
+		session, user, trust, core.Stamp(since))
+	if err != nil {
+		return fmt.Errorf("end grants: %w", err)
+	}
+	return nil
+}
+
 // Forget removes what a user was granted.
 func (g *Guard) Forget(ctx context.Context, tx *store.Tx, user int64) error {
 	_, err := tx.Exec(ctx, `DELETE FROM tool_grants WHERE user_id = $1`, user)

@@ -94,8 +94,12 @@ func (g *Guard) Decide(ctx context.Context, q store.Queryer, p Profile, t tool.T
 	c := question{p: p, t: t, input: input, a: a, ignore: IgnoreLines(g.o.Vault), isolation: g.o.Isolation}
 	c.vault, c.resolve = place(g.o.Vault)
 	if !p.Auto && p.Session != "" && p.User > 0 {
+		since := ""
+		if !p.Since.IsZero() {
+			since = core.Stamp(p.Since)
+		}
 		err := q.Select(ctx, &c.grants, `SELECT id, session_id, user_id, trust, kind, pattern FROM tool_grants
-			WHERE session_id = $1 AND user_id = $2 AND trust = $3`, p.Session, p.User, p.Trust)
+			WHERE session_id = $1 AND user_id = $2 AND trust = $3 AND created_at >= $4`, p.Session, p.User, p.Trust, since)
 		if err != nil {
 			return Decision{}, fmt.Errorf("tool grants: %w", err)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"gatehouse/core"
 )
@@ -20,6 +21,7 @@ type Profile struct {
 	GuestRead  []string   // globs that sandboxed people may read: GUEST_READ and the session's
 	Bot, Chat  string     // where the turn is, for showing asks
 	Run        string
+	Since      time.Time // tool grants count from then on; the zero time is always. A raise begins without any
 }
 
 // Configured is what a session may do unasked, as its metadata says it:

@@ -279,7 +279,7 @@ func (q *Queue) fill(ctx context.Context, tx *store.Tx, t *Turn, in core.Inbound
 // of the same sender that stand next to it, up to maxCollect and collectBytes.
 func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inboxRow) error {
 	in := &t.Rows[0]
-	if t.Control || in.Kind != core.KindMessage || in.Turn != nil || unread(in) {
+	if t.Control || in.Kind != core.KindMessage || in.Turn != nil || alone(in) {
 		return nil
 	}
 	all := first.Run != ""
@@ -307,7 +307,7 @@ func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inbox
 			break
 		}
 		next, err := r.inbound()
-		if err != nil || next.Turn != nil || unread(&next) {
+		if err != nil || next.Turn != nil || alone(&next) {
 			break
 		}
 		if size += len(next.Text); size > collectBytes {
@@ -318,9 +318,10 @@ func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inbox
 	return nil
 }
 
-// unread: a kind of message that is answered with one sentence, and by itself;
-// words beside it would be settled with it, unread.
-func unread(in *core.Inbound) bool { return in.Unsupported != "" && in.Text == "" }
+// alone: a message that is answered by itself. One of a kind that is answered
+// with one sentence would settle words beside it unread; one that is answered
+// once more is what it was.
+func alone(in *core.Inbound) bool { return in.Unsupported != "" && in.Text == "" || in.Again != "" }
 
 // letGo releases t's lane; it is pending while rows are left in it, those that
 // wait until a time too. ErrFenced when somebody else has it.

@@ -1,0 +1,60 @@
+package permission
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// What was granted while trust full held for a time covers nothing in the next
+// such time, also where the word came late; other levels and earlier grants stay.
+func TestGrantsOfATimeAtTrustFullEndWithIt(t *testing.T) {
+	s := newStation(t)
+	grant := func(p Profile, what, pattern string) {
+		done := s.allow(ctx, p, writeTool, what)
+		s.ok(s.guard.Grant(ctx, s.asked().ID, pattern, owner))
+		<-done
+		s.resolved("granted", "operator via chat")
+	}
+	decides := func(p Profile, what string) Verdict {
+		d, err := s.guard.Decide(ctx, s.db, p, writeTool, json.RawMessage(`{}`), access(writeTool, what))
+		s.ok(err)
+		return d.Verdict
+	}
+	below := ownersTurn
+	below.Trust = core.Vault
+	grant(ownersTurn, "Early/a.md", "Early/**/*") // in the panel, say
+	s.clock.Advance(time.Minute)
+	raised := ownersTurn
+	raised.Since = s.clock.Now()
+	grant(raised, "Notes/a.md", "Notes/**/*")
+	grant(below, "Notes/a.md", "Notes/**/*")
+	if got := decides(raised, "Notes/b.md"); got != Allow {
+		t.Errorf("while it holds: %v", got)
+	}
+	if got := decides(raised, "Early/b.md"); got != MustAsk {
+		t.Errorf("by a grant from before: %v", got)
+	}
+	s.clock.Advance(time.Minute)
+	s.ok(s.db.Tx(ctx, func(tx *store.Tx) error {
+		return s.guard.Lapse(ctx, tx, raised.Session, raised.User, core.Full, raised.Since)
+	}))
+	grant(raised, "Late/a.md", "Late/**/*") // asked while it held
+	s.clock.Advance(time.Minute)
+	raised.Since = s.clock.Now()
+	for _, c := range []struct {
+		p    Profile
+		what string
+		want Verdict
+	}{
+		{raised, "Notes/b.md", MustAsk}, {raised, "Late/b.md", MustAsk}, {ownersTurn, "Notes/b.md", MustAsk},
+		{below, "Notes/b.md", Allow}, {ownersTurn, "Early/b.md", Allow},
+	} {
+		if got := decides(c.p, c.what); got != c.want {
+			t.Errorf("trust %s since %v, %s: %v, want %v", c.p.Trust, c.p.Since, c.what, got, c.want)
+		}
+	}
+}
