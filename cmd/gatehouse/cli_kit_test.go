@@ -139,6 +139,23 @@ func hear(t *testing.T, sim *telegramtest.Server, in telegramtest.Conversation, 
 	return m
 }
 
+// knowsItsName waits until the gateway has said how its bot is called, as in
+// the links of invitations: it has when a further poll is answered.
+func knowsItsName(t *testing.T, sim *telegramtest.Server) {
+	t.Helper()
+	ctx, cancel := contextWithPatience(t)
+	defer cancel()
+	well := func(r telegramtest.Request) bool { return r.Status == 200 }
+	first, err := sim.AwaitRequest(ctx, 0, "getUpdates", well)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim.NewUser("Passer-by").Send("hello")
+	if _, err := sim.AwaitRequest(ctx, first.Seq, "getUpdates", well); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // addr is where it serves.
 func (p *proc) addr() string {
 	_, rest, _ := strings.Cut(p.err.String(), "msg=serving addr=")

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -71,15 +72,20 @@ func recipe(t *testing.T, language string, replace ...string) string {
 	return block
 }
 
-// freePort is an address on which nobody listens at the moment.
+// freePort is an address for a program that has to be told one: nobody listens
+// there at the moment, and nobody is given it by asking for any (port 0), which
+// takes from 32768 on.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+mathrand.IntN(20_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // certificate writes a key and a certificate for the public name into dir.

@@ -12,6 +12,7 @@ func TestInvitationsOnTheCommandLine(t *testing.T) {
 	sim := newSim(t)
 	h := newHome(t, sim)
 	h.serve(nil)
+	knowsItsName(t, sim)
 	code, out, errs := h.run("invite", "--trust", "vault", "--uses", "2", "--for", "48h")
 	secret := regexp.MustCompile(`/pair ([A-Z0-9-]{19})`).FindStringSubmatch(out)
 	if code != 0 || secret == nil || !strings.Contains(out, "2 people at trust vault, for 2 days") || !strings.Contains(out, "start="+secret[1]) {
