@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // A MessageKind is what sort of update an Inbound is.
 type MessageKind string
@@ -49,6 +52,7 @@ type Inbound struct {
 	Long        bool      `json:"long,omitempty"`  // as long as the platform lets a message be: the rest may follow in another
 	ReplyTo     string    `json:"reply_to,omitempty"`
 	Slot        string    `json:"slot,omitempty"`       // a message id that stands in the chat already, for the answer to replace
+	Aside       string    `json:"aside,omitempty"`      // the answer is for its sender's eyes alone, with this as its parts' Aside
 	Files       []File    `json:"files,omitempty"`      // what came with it
 	PlaceName   string    `json:"place_name,omitempty"` // the group's title, hostile text
 	Topic       string    `json:"topic,omitempty"`      // what the thread is called, with its tags; hostile text
@@ -171,6 +175,10 @@ type Part struct {
 	Spans   []Span     `json:"spans,omitempty"`
 	Buttons [][]Button `json:"buttons,omitempty"`
 	ReplyTo string     `json:"reply_to,omitempty"` // quote this message (groups)
+	// Aside is by what the connector shows the part to one person of the chat
+	// alone; "" is for everybody. It stands with the part, so that no restart
+	// makes a private answer public.
+	Aside string `json:"aside,omitempty"`
 	// File makes the part a file of the vault, shown as a picture where it is
 	// one; Text is what stands with it. It is read when it is sent.
 	File *File `json:"file,omitempty"`
@@ -243,7 +251,12 @@ type Delivery struct {
 	MovedTo   string        // for Refused: the chat's new id; the part can be sent there
 	Closed    bool          // for Refused: the chat takes nothing from the bot until it is let in again
 	Safe      bool          // for Unknown: sending again cannot show it twice (an edit, a nonce)
+	Late      bool          // for Refused: one person alone was to see it, and the platform shows them no more
 }
+
+// ErrInDoubt says that a message which nobody can find again may stand in a
+// chat: the platform took it and did not answer.
+var ErrInDoubt = errors.New("it may have arrived")
 
 // An Outcome is how a send ended.
 type Outcome uint8

@@ -77,6 +77,9 @@ type Options struct {
 	// Merge gives what other packages keep of one user to another, when two
 	// accounts turn out to be one person's; nil: nothing.
 	Merge func(ctx context.Context, tx *store.Tx, from, to int64) error
+	// Lapse ends what other packages keep of a raise that is over: what its person
+	// was granted in its conversation at trust full since; nil: nothing.
+	Lapse func(ctx context.Context, tx *store.Tx, session string, user int64, trust core.Trust, since time.Time) error
 	// Text is what is said on a bot instead of the catalogue's text of that
 	// name; "" or nil: nothing. It is asked inside transactions.
 	Text func(bot, name string) string
@@ -239,11 +242,23 @@ func (b *Book) openAsk(ctx context.Context, tx *store.Tx, r core.PairingRequest)
 // post says the named text to an address, as it is written for that bot.
 func (b *Book) post(ctx context.Context, tx *store.Tx, to core.Address, key, name string, w texts.Words) error {
 	w.Bot = to.Bot
-	part, err := b.say(to.Bot, name, w)
+	return b.send(ctx, tx, core.Reply{Address: to, Key: key}, name, "", w)
+}
+
+// reply answers in: in the place that stands in the chat for that, and for its
+// sender alone where it was asked so.
+func (b *Book) reply(ctx context.Context, tx *store.Tx, in *core.Inbound, key, name string, w texts.Words) error {
+	w.Bot = in.Bot
+	return b.send(ctx, tx, core.Reply{Address: in.Address, Key: key, Replaces: in.Slot}, name, in.Aside, w)
+}
+
+func (b *Book) send(ctx context.Context, tx *store.Tx, r core.Reply, name, aside string, w texts.Words) error {
+	part, err := b.say(r.Bot, name, w)
 	if err != nil {
 		return err
 	}
-	if err := b.mail.Post(ctx, tx, core.Reply{Address: to, Key: key, Parts: []core.Part{part}}); err != nil {
+	part.Aside, r.Parts = aside, []core.Part{part}
+	if err := b.mail.Post(ctx, tx, r); err != nil {
 		return fmt.Errorf("post %s: %w", name, err)
 	}
 	return nil

@@ -123,7 +123,7 @@ func (b *Book) wrongClaim(ctx context.Context, tx *store.Tx, in *core.Inbound, c
 	if tries[key].Wrong >= claimTries {
 		text = "claim_silenced"
 	}
-	return b.post(ctx, tx, in.Address, "notice:claim:"+in.Bot+":"+in.UpdateID, text, texts.Words{})
+	return b.reply(ctx, tx, in, "notice:claim:"+in.Bot+":"+in.UpdateID, text, texts.Words{})
 }
 
 // wrongTry counts a wrong code, of whatever kind, against the person.
@@ -151,7 +151,7 @@ func (b *Book) makeOwner(ctx context.Context, tx *store.Tx, in *core.Inbound, s 
 		return err
 	}
 	if owned && !c.Replace && s.User != core.Operator {
-		return b.post(ctx, tx, in.Address, "notice:claim:"+in.Bot+":"+in.UpdateID, "claim_wrong", texts.Words{})
+		return b.reply(ctx, tx, in, "notice:claim:"+in.Bot+":"+in.UpdateID, "claim_wrong", texts.Words{})
 	}
 	by := core.Actor{User: core.Operator, Via: "chat"}
 	if err := b.operator(ctx, tx); err != nil {
@@ -168,7 +168,7 @@ func (b *Book) makeOwner(ctx context.Context, tx *store.Tx, in *core.Inbound, s 
 	if err != nil {
 		return err
 	}
-	if err := b.post(ctx, tx, in.Address, "notice:claim:"+in.Bot+":"+in.UpdateID, "claimed", texts.Words{}); err != nil {
+	if err := b.reply(ctx, tx, in, "notice:claim:"+in.Bot+":"+in.UpdateID, "claimed", texts.Words{}); err != nil {
 		return err
 	}
 	if err := b.letIn(ctx, tx, in, core.Vault, by, texts.Text("request_owner_now")); err != nil {

@@ -137,7 +137,7 @@ func (b *Book) paced(ctx context.Context, tx *store.Tx, in *core.Inbound, s *sta
 		p.From, p.Used = core.Stamp(in.At), 0
 	}
 	if over = p.Used >= p.RateN; over {
-		err := b.post(ctx, tx, in.Address, "notice:group:"+in.Bot+":"+in.Place+":"+p.From, "group_flood", texts.Words{})
+		err := b.reply(ctx, tx, in, "notice:group:"+in.Bot+":"+in.Place+":"+p.From, "group_flood", texts.Words{})
 		if core.KindOf(err) == core.Conflict {
 			err = nil
 		}

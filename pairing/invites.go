@@ -216,7 +216,7 @@ func (b *Book) redeem(ctx context.Context, tx *store.Tx, in *core.Inbound, s sta
 	if tries[personKey(in.From)].Wrong >= claimTries {
 		text = "claim_silenced"
 	}
-	return true, b.post(ctx, tx, in.Address, "notice:pair:"+in.Bot+":"+in.UpdateID, text, texts.Words{})
+	return true, b.reply(ctx, tx, in, "notice:pair:"+in.Bot+":"+in.UpdateID, text, texts.Words{})
 }
 
 // found carries out a code that is right: /pair and /start take invitations,
@@ -283,14 +283,14 @@ func (b *Book) invited(ctx context.Context, tx *store.Tx, in *core.Inbound, r in
 		return err
 	}
 	if there {
-		return b.post(ctx, tx, in.Address, key, "invite_known", texts.Words{})
+		return b.reply(ctx, tx, in, key, "invite_known", texts.Words{})
 	}
 	n, err := tx.Exec(ctx, `UPDATE invites SET uses_left = uses_left - 1 WHERE id = $1 AND uses_left > 0`, r.ID)
 	if err != nil {
 		return err
 	}
 	if n == 0 { // somebody was first
-		return b.post(ctx, tx, in.Address, key, "pair_wrong", texts.Words{})
+		return b.reply(ctx, tx, in, key, "pair_wrong", texts.Words{})
 	}
 	by := core.Actor{User: r.By, Via: "invitation"}
 	a := accessRow{Bot: r.Bot, User: user, Scope: r.Scope, Place: r.Place, Trust: r.Trust, By: who(by), At: now}
@@ -303,7 +303,7 @@ func (b *Book) invited(ctx context.Context, tx *store.Tx, in *core.Inbound, r in
 	if err := putAccess(ctx, tx, a); err != nil {
 		return err
 	}
-	if err := b.post(ctx, tx, in.Address, key, "invited", texts.Words{Name: in.From.Name}); err != nil {
+	if err := b.reply(ctx, tx, in, key, "invited", texts.Words{Name: in.From.Name}); err != nil {
 		return err
 	}
 	if r.Scope == core.ScopeDM {

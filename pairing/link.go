@@ -85,7 +85,7 @@ func (b *Book) askLink(ctx context.Context, tx *store.Tx, in *core.Inbound, s st
 		return err
 	}
 	if refused != "" {
-		return b.post(ctx, tx, in.Address, key, refused, texts.Words{})
+		return b.reply(ctx, tx, in, key, refused, texts.Words{})
 	}
 	if _, err := tx.Exec(ctx, `UPDATE link_codes SET asked = CASE WHEN hash = $1 THEN $2 ELSE '' END WHERE hash = $1 OR asked = $2`, l.Hash, asker(in.From)); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (b *Book) askLink(ctx context.Context, tx *store.Tx, in *core.Inbound, s st
 	if err != nil {
 		return err
 	}
-	return b.post(ctx, tx, in.Address, key, "link_ask", texts.Words{Accounts: names})
+	return b.reply(ctx, tx, in, key, "link_ask", texts.Words{Accounts: names})
 }
 
 // accounts names a person's accounts, one a line, in plain text.
@@ -119,7 +119,7 @@ func (b *Book) mistaken(ctx context.Context, tx *store.Tx, in *core.Inbound, sum
 	if err != nil || n == 0 {
 		return false, err
 	}
-	return true, b.post(ctx, tx, in.Address, "notice:pair:"+in.Bot+":"+in.UpdateID, "link_mistaken", texts.Words{})
+	return true, b.reply(ctx, tx, in, "notice:pair:"+in.Bot+":"+in.UpdateID, "link_mistaken", texts.Words{})
 }
 
 // link makes the sender's account one of the person who asked for the code.
@@ -132,14 +132,14 @@ func (b *Book) link(ctx context.Context, tx *store.Tx, in *core.Inbound, s stand
 		return err
 	}
 	if refused != "" {
-		return b.post(ctx, tx, in.Address, key, refused, texts.Words{})
+		return b.reply(ctx, tx, in, key, refused, texts.Words{})
 	}
 	n, err := tx.Exec(ctx, `DELETE FROM link_codes WHERE hash = $1`, l.Hash)
 	if err != nil {
 		return err
 	}
 	if n == 0 {
-		return b.post(ctx, tx, in.Address, key, "pair_wrong", texts.Words{})
+		return b.reply(ctx, tx, in, key, "pair_wrong", texts.Words{})
 	}
 	if err := b.merge(ctx, tx, in, s.User, l.User); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (b *Book) link(ctx context.Context, tx *store.Tx, in *core.Inbound, s stand
 			return err
 		}
 	}
-	if err := b.post(ctx, tx, in.Address, key, text, texts.Words{}); err != nil {
+	if err := b.reply(ctx, tx, in, key, text, texts.Words{}); err != nil {
 		return err
 	}
 	if err := b.post(ctx, tx, core.Address{Bot: l.Bot, Chat: l.Chat}, key+":there", "linked_there", texts.Words{}); err != nil {

@@ -135,7 +135,7 @@ func (b *Book) notice(ctx context.Context, tx *store.Tx, in *core.Inbound, r *re
 	case in.Kind == core.KindCommand && in.Command == "help":
 		text = "help"
 	}
-	return b.post(ctx, tx, in.Address, "pair:"+r.ID+":"+in.UpdateID, text, texts.Words{Code: r.Code, Name: in.From.Name})
+	return b.reply(ctx, tx, in, "pair:"+r.ID+":"+in.UpdateID, text, texts.Words{Code: r.Code, Name: in.From.Name})
 }
 
 // hold keeps a message with its request: the first maxHeld.

@@ -208,11 +208,11 @@ func (a *app) joinCore(ctx context.Context) error {
 		Ring:    a.bus.Ring,
 		Ended:   late{a}.Abandon,
 		RateNow: func() queue.Rate { return queue.Rate(a.now().RateLimit) },
-		Texts:   queue.Texts{TooMany: texts.Text("too_many"), GaveUp: texts.Text("gave_up")},
+		Texts:   queue.Texts{TooMany: texts.Text("too_many"), GaveUp: texts.Text("gave_up"), Late: texts.Text("late")},
 		Node:    "node", Slots: a.cfg.LimitRuns,
 	})
 	a.book = pairing.New(a.db, pairing.Options{
-		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.botNames()), Policy: a.policy, Bots: a.pairingBots, Ring: a.bus.Ring, Merge: a.merge, Text: a.ownText,
+		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.botNames()), Policy: a.policy, Bots: a.pairingBots, Ring: a.bus.Ring, Merge: a.merge, Lapse: a.guard.Lapse, Text: a.ownText,
 	}, a.queue, asks, late{a})
 	g.queue = a.queue
 	g.moves = append(g.moves, a.sessions.Move, a.book.Move, a.queue.Move, a.desk.Move)

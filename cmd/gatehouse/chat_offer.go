@@ -90,7 +90,7 @@ func (c *chat) take(ctx context.Context, call dispatch.Call, ask permission.Ask,
 		return dispatch.Outcome{}, texts.Error(core.Conflict, "settled_again", texts.With{"Command": o.Command})
 	}
 	row := core.Inbound{UpdateID: "choice:" + ask.ID, Address: call.In.Address, Kind: core.KindCommand, MessageID: call.In.MessageID,
-		From: call.In.From, At: call.In.At, Command: o.Command, Text: o.Args[i], Addressed: true, PlaceName: call.In.PlaceName, Topic: call.In.Topic}
+		From: call.In.From, At: call.In.At, Command: o.Command, Text: o.Args[i], Addressed: true, PlaceName: call.In.PlaceName, Topic: call.In.Topic, Aside: call.In.Aside}
 	parts := c.render(call.In.Address, o.Text+"\n\n✓ "+plain(o.Labels[i]))
 	out := dispatch.Outcome{Text: o.Labels[i], Write: func(ctx context.Context, tx *store.Tx) error {
 		if _, err := c.desk.Decide(ctx, tx, ask.ID, option, by); err != nil && core.KindOf(err) != core.Conflict {

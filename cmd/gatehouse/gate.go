@@ -183,5 +183,5 @@ func (a *app) raised(ctx context.Context, tx *store.Tx, t *orchestrator.Turn, re
 	if t.Received.Before(r.At) {
 		return orchestrator.Raise{}, nil
 	}
-	return orchestrator.Raise{Trust: core.Full, Until: r.Ends}, nil
+	return orchestrator.Raise{Trust: core.Full, Since: r.At, Until: r.Ends}, nil
 }

@@ -79,6 +79,9 @@ func (k *kits) profile(t *orchestrator.Turn) permission.Profile {
 		User: t.User, Trust: t.Trust, Session: t.Session.ID, Owner: t.Admin, CanAsk: in.Turn == nil || !in.Turn.Alone,
 		GuestRead: k.a.now().GuestRead, Bot: in.Bot, Chat: in.Chat, Run: t.Run,
 	}
+	if t.Raised() {
+		p.Since = t.RaisedSince
+	}
 	p.Configured = configured(t, t.Role.Agent)
 	// Trust mode: the owner's own API and panel sessions unless they say
 	// otherwise; in chats only where the owner has said so, and in no group. A

@@ -60,3 +60,22 @@ func TestSlashCommandsAreAnsweredInTheirPlace(t *testing.T) {
 		t.Errorf("%d dead rows", n)
 	}
 }
+
+// That an answer is for one person's eyes alone stands with it in the outbox:
+// nothing that a restart forgets.
+func TestAPrivateAnswerIsStoredAsOne(t *testing.T) {
+	t.Parallel()
+	s := newScript(t, "discord", nil)
+	for _, step := range []string{
+		"olga owns", "ada joins", "group Garden: olga ada", "olga in Garden: /enable", "bot in Garden: may talk to me now",
+		"ada in Garden uses /whoami", "bot in Garden: sandboxed", "quiet",
+	} {
+		s.step(step)
+	}
+	if !s.last.private {
+		t.Errorf("everybody reads %q", s.last.text)
+	}
+	if n := s.w.count(`SELECT count(*) FROM outbox WHERE body LIKE '%"aside":"slot:%'`); n != 1 {
+		t.Errorf("%d answers are stored as private", n)
+	}
+}

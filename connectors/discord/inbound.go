@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bwmarrin/discordgo"
+
 	"gatehouse/connectors/discord/gateway"
 	"gatehouse/core"
 )
@@ -224,6 +226,9 @@ func (b *Bot) fromInteraction(ctx context.Context, i *interaction) (core.Inbound
 		if i.Type == 2 && i.Token != "" {
 			in.Text = ""
 			i.command(&in)
+			if in.Group() && b.private(in.Command) {
+				in.Aside = in.Slot
+			}
 		}
 		if (i.Type == 3 || i.Type == 5) && i.Message != nil {
 			i.callback(&in)
@@ -236,6 +241,9 @@ func (i *interaction) callback(in *core.Inbound) {
 	data, form := i.pressed()
 	in.Kind, in.Text, in.Addressed, in.MessageID = core.KindCallback, "", true, i.Message.ID
 	in.Callback = &core.Callback{ID: i.ID + "/" + i.Application + "/" + i.Token, Data: data, Picked: i.picked()}
+	if in.Group() && i.Message.Flags&int64(discordgo.MessageFlagsEphemeral) != 0 { // what one person alone sees they alone go on with
+		in.Aside = slotPrefix + in.Callback.ID
+	}
 	if form && i.Type == 5 {
 		in.Callback.Fields = i.fields()
 	}

@@ -132,6 +132,13 @@ func TestEditsReactionsAndWhatIsNone(t *testing.T) {
 	if in := c.next(); in.Kind != core.KindEdit || in.Text != "second" || in.Edit == "" || in.MessageID != m.ID.String() {
 		t.Errorf("the edit: %+v", in)
 	}
+	beside := fmt.Sprintf(`{"id":"%s","channel_id":"%s","content":"third","author":{"id":"%s"},"edited_timestamp":"2026-01-02T03:04:05.678000+00:00","attachments":[{"id":"none"}]}`, m.ID, c.ada.DM(), c.ada.ID())
+	if err := c.Server.Bot().Dispatch("MESSAGE_UPDATE", json.RawMessage(beside)); err != nil {
+		t.Fatal(err)
+	}
+	if in := c.next(); in.Kind != core.KindEdit || !strings.HasPrefix(in.Text, "third\n\n[sent with a ") {
+		t.Errorf("the edit of what can't all be read: %+v", in)
+	}
 	unfurled := fmt.Sprintf(`{"id":"%s","channel_id":"%s","content":"second","author":{"id":"%s"},"edited_timestamp":null,"embeds":[{}]}`, m.ID, c.ada.DM(), c.ada.ID())
 	if err := c.Server.Bot().Dispatch("MESSAGE_UPDATE", json.RawMessage(unfurled)); err != nil {
 		t.Fatal(err)

@@ -64,10 +64,6 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	b.pace.take(out.Chat)
 	late := context.WithoutCancel(ctx)
 	slot := out.Replaces
-	if slot == "" && out.Seq > 0 {
-		slot = b.slots.oldest(out.Chat)
-	}
-	only := b.slots.aside(slot, out.Answer)
 	if strings.HasPrefix(slot, slotPrefix) && out.File == nil {
 		id, f := b.fill(ctx, slot, body)
 		if f == nil {
@@ -80,8 +76,8 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 		}
 		out.Replaces = ""
 	}
-	if only != "" {
-		return b.sendAside(ctx, only, out, body)
+	if out.Aside != "" {
+		return b.sendAside(ctx, out, body)
 	}
 	if out.Replaces != "" && out.File == nil {
 		f := b.edit(ctx, out.Chat, out.Replaces, body)
@@ -160,28 +156,6 @@ func compose(part core.Part, extra string) (outgoing, error) {
 		out.Reference = &discordgo.MessageReference{MessageID: part.ReplyTo, FailIfNotExists: &no}
 	}
 	return out, nil
-}
-
-// sendAside sends a further part of an answer to who alone may see it, or to
-// nobody: never to the chat.
-func (b *Bot) sendAside(ctx context.Context, slot string, out core.Outgoing, body outgoing) core.Delivery {
-	if out.File != nil {
-		return core.Delivery{Outcome: core.Refused, Reason: "a file cannot be shown to one person alone"}
-	}
-	if out.Repeat {
-		if marked, ok := content(out.Part, repeatMark()); ok {
-			body.Content = marked
-		}
-	}
-	id, f := b.whisper(ctx, slot, body)
-	switch {
-	case f == nil:
-		b.o.Metrics.asked(b.o.Name, 0)
-		return core.Delivery{Outcome: core.Sent, MessageID: id}
-	case f.ended():
-		return core.Delivery{Outcome: core.Refused, Reason: "one person alone may see it, and the platform shows them no more of it"}
-	}
-	return b.delivery(out.Chat, f, false, false)
 }
 
 // send makes a new message, an outgoing or an *upload, and gives its id. Where
@@ -355,16 +329,28 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	body.Flags |= discordgo.MessageFlagsSuppressNotifications
 	body.Nonce, body.EnforceNonce = "p"+rand.Text()[:maxNonce-1], true
 	shown, f := b.send(short, to.Chat, body)
-	if f != nil && (f.status < 300 || f.status == http.StatusBadGateway || f.status == http.StatusGatewayTimeout) && ctx.Err() == nil {
+	if f.doubtful() && ctx.Err() == nil {
 		// It may stand there all the same, and would for good beside the final: asked
 		// again with the same nonce, the platform makes no other and tells its id.
-		shown, f = b.send(ctx, to.Chat, body)
+		if shown, f = b.send(ctx, to.Chat, body); f.doubtful() {
+			end()
+			return "", fmt.Errorf("%w: %w", core.ErrInDoubt, f)
+		}
 	}
 	if end() && shown != "" {
 		// A final came meanwhile, which can't know of this new message.
 		return "", asError(b.call(ctx, "DELETE", "/channels/"+to.Chat+"/messages/"+shown, nil, nil))
 	}
 	return shown, b.dropped(to.Chat, f)
+}
+
+// doubtful reports whether a message may stand there though its making failed;
+// delivery says why.
+func (f *failure) doubtful() bool {
+	if f == nil || f.status == 0 && (f.far == notConnected || f.far == torn) {
+		return false
+	}
+	return f.status < 300 || f.status == http.StatusBadGateway || f.status == http.StatusGatewayTimeout
 }
 
 // dropped turns a refusal for pace into ErrNotNow.

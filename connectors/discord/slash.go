@@ -124,50 +124,19 @@ const slotPrefix = "slot:"
 // for the answer; at most maxSlots.
 type slots struct {
 	mu   sync.Mutex
-	open map[string]string // slot → the private chat it stands in, else ""
-	list []string          // the same, oldest first
-	only *lru[string]      // slots whose answers one person alone sees, and these answers → the slot
+	open map[string]bool
 }
 
-// hide notes that one person alone sees what is answered in slot.
-func (s *slots) hide(slot string) {
+func (s *slots) add(slot string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.only == nil {
-		s.only = newLRU[string](2 * maxSlots)
-	}
-	s.only.put(slot, slot)
-}
-
-// aside is the slot beside which an answer goes on for one person alone: it
-// stands in that slot, or its first part did. "" is for everybody.
-func (s *slots) aside(slot, answer string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.only == nil {
-		return ""
-	}
-	at, ok := s.only.get(slot)
-	switch {
-	case !ok:
-		at, _ = s.only.get(answer)
-	case answer != "":
-		s.only.put(answer, at)
-	}
-	return at
-}
-
-func (s *slots) add(slot, dm string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.list) >= maxSlots {
+	if len(s.open) >= maxSlots {
 		return false
 	}
 	if s.open == nil {
-		s.open = map[string]string{}
+		s.open = map[string]bool{}
 	}
-	s.open[slot] = dm
-	s.list = append(s.list, slot)
+	s.open[slot] = true
 	return true
 }
 
@@ -175,24 +144,9 @@ func (s *slots) add(slot, dm string) bool {
 func (s *slots) take(slot string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.open[slot]; !ok {
-		return false
-	}
+	ok := s.open[slot]
 	delete(s.open, slot)
-	s.list = slices.DeleteFunc(s.list, func(o string) bool { return o == slot })
-	return true
-}
-
-// oldest is the slot that waits longest in a private chat; "" for none.
-func (s *slots) oldest(dm string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, slot := range s.list {
-		if s.open[slot] == dm {
-			return slot
-		}
-	}
-	return ""
+	return ok
 }
 
 // think tells the platform that a slash command, which is stored, was heard:
@@ -206,15 +160,10 @@ func (b *Bot) think(ctx context.Context, in *core.Inbound) {
 		return
 	}
 	data := map[string]any{}
-	if in.Group() && b.private(in.Command) {
+	if in.Aside != "" {
 		data["flags"] = int(discordgo.MessageFlagsEphemeral)
-		b.slots.hide(in.Slot)
 	}
-	dm := ""
-	if !in.Group() {
-		dm = in.Chat
-	}
-	tracked := b.slots.add(in.Slot, dm)
+	tracked := b.slots.add(in.Slot)
 	short, cancel := context.WithTimeout(ctx, ackTime)
 	f := b.call(short, http.MethodPost, "/interactions/"+interaction+"/"+token+"/callback",
 		map[string]any{"type": int(discordgo.InteractionResponseDeferredChannelMessageWithSource), "data": data}, nil)
@@ -226,7 +175,7 @@ func (b *Bot) think(ctx context.Context, in *core.Inbound) {
 	}
 	b.acks.drop([]string{id})
 	if tracked && core.Sleep(ctx, b.o.Clock, slotIdle) && b.slots.take(in.Slot) {
-		_ = b.hook(ctx, http.MethodDelete, in.Slot, nil, nil) // the answer, if there is one, is then a message of its own
+		_ = b.hook(ctx, http.MethodDelete, in.Slot, original, nil, nil) // the answer, if there is one, is then a message of its own
 	}
 }
 
@@ -234,9 +183,12 @@ func (b *Bot) private(command string) bool {
 	return slices.ContainsFunc(b.o.Menu, func(c connectors.Command) bool { return c.Name == command && c.Private })
 }
 
-// hook makes a request about a slot's own message, or with POST for a further
-// one beside it.
-func (b *Bot) hook(ctx context.Context, method, slot string, body, out any) *failure {
+// original names a slot's own message among those that were sent by its token.
+const original = "@original"
+
+// hook makes a request about a message that was sent by a slot's token, or with
+// POST for a further one.
+func (b *Bot) hook(ctx context.Context, method, slot, message string, body, out any) *failure {
 	_, application, token, ok := press(strings.TrimPrefix(slot, slotPrefix))
 	if !ok {
 		return &failure{far: written, status: http.StatusNotFound, told: true, code: discordgo.ErrCodeUnknownMessage, text: "no such answer"}
@@ -248,7 +200,7 @@ func (b *Bot) hook(ctx context.Context, method, slot string, body, out any) *fai
 	if method == http.MethodPost {
 		path += "?wait=true"
 	} else {
-		path += "/messages/@original"
+		path += "/messages/" + message
 	}
 	f := b.call(ctx, method, path, body, out)
 	if f != nil {
@@ -267,18 +219,7 @@ func (b *Bot) fill(ctx context.Context, slot string, body outgoing) (string, *fa
 	var m struct {
 		ID string `json:"id"`
 	}
-	f := b.hook(ctx, http.MethodPatch, slot, body, &m)
-	return m.ID, f
-}
-
-// whisper sends a further part of an answer that one person alone sees.
-func (b *Bot) whisper(ctx context.Context, slot string, body outgoing) (string, *failure) {
-	body.Reference, body.Nonce, body.EnforceNonce = nil, "", false
-	body.Flags = body.Flags&discordgo.MessageFlagsSuppressEmbeds | discordgo.MessageFlagsEphemeral
-	var m struct {
-		ID string `json:"id"`
-	}
-	f := b.hook(ctx, http.MethodPost, slot, body, &m)
+	f := b.hook(ctx, http.MethodPatch, slot, original, body, &m)
 	return m.ID, f
 }
 

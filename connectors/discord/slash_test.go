@@ -136,7 +136,10 @@ func TestFurtherPartsOfAPrivateAnswerAreAsPrivate(t *testing.T) {
 		in := store.Await(t, n+1)[n]
 		eventually(t, "it thinks", func() bool { i, _ := s.Interaction(id); return i.State == discordtest.StateThinking })
 		for part, replaces := range []string{in.Slot, "", ""} {
-			out := core.Outgoing{Address: in.Address, Part: core.Part{Text: fmt.Sprint(c.name, part)}, Seq: int64(10*n + part + 1), Answer: "reply:" + c.name, Replaces: replaces}
+			if part == 1 { // nothing of it is remembered
+				b = connect(t, s, store, func(o *Options) { o.Menu = menu })
+			}
+			out := core.Outgoing{Address: in.Address, Part: core.Part{Text: fmt.Sprint(c.name, part), Aside: in.Aside}, Seq: int64(10*n + part + 1), Answer: "reply:" + c.name, Replaces: replaces}
 			if d := b.Send(t.Context(), out); d.Outcome != core.Sent || d.MessageID == "" {
 				t.Fatalf("/%s part %d: %+v", c.name, part, d)
 			}
@@ -156,17 +159,57 @@ func TestFurtherPartsOfAPrivateAnswerAreAsPrivate(t *testing.T) {
 		t.Errorf("shown as %+v", all[len(all)-1])
 	}
 	gone := slotPrefix + "1/" + s.Bot().ID().String() + "/nonsense"
-	b.slots.hide(gone)
 	before := len(s.History(talk))
-	d := b.Send(t.Context(), core.Outgoing{Address: core.Address{Bot: "discord", Chat: talk.String()}, Part: core.Part{Text: "a secret"}, Seq: 100, Answer: "reply:late", Replaces: gone})
-	if d.Outcome != core.Refused || len(s.History(talk)) != before {
-		t.Errorf("too late: %+v, %+v", d, s.History(talk))
+	for _, replaces := range []string{gone, ""} {
+		d := b.Send(t.Context(), core.Outgoing{Address: core.Address{Bot: "discord", Chat: talk.String()}, Part: core.Part{Text: "a secret", Aside: gone}, Seq: 100, Answer: "reply:late", Replaces: replaces})
+		if d.Outcome != core.Refused || !d.Late || len(s.History(talk)) != before {
+			t.Errorf("too late: %+v, %+v", d, s.History(talk))
+		}
 	}
 }
 
-// What a stranger is told in private knows nothing of the command that it
-// answers; it takes its place all the same.
-func TestAPlainMessageInPrivateTakesThePlaceOfThinking(t *testing.T) {
+// What one person alone sees is edited for them alone, by the token it was sent
+// with, and what a button under it asks for is as private.
+func TestAPrivateAnswerWithButtonsGoesOnInPrivate(t *testing.T) {
+	s := platform(t, discordtest.Options{FloodOff: true})
+	store := &connectorstest.Store{}
+	ada := s.NewUser("Ada")
+	talk := s.NewGuild("Club", ada).NewChannel("talk")
+	b := slashed(t, s, store, nil)
+	id, err := ada.Slash(talk, "usage", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := store.Await(t, 1)[0]
+	eventually(t, "it thinks", func() bool { i, _ := s.Interaction(id); return i.State == discordtest.StateThinking })
+	part := core.Part{Text: "which?", Aside: in.Aside, Buttons: [][]core.Button{{{Label: "This", Data: "abcdefghijklmnop:0"}}}}
+	shown := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: part, Seq: 1, Answer: "notice:1", Replaces: in.Slot})
+	message, err := discordtest.ParseID(shown.MessageID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err = ada.Press(talk, message, "abcdefghijklmnop:0"); err != nil {
+		t.Fatal(err)
+	}
+	press := store.Await(t, 2)[1]
+	if press.Kind != core.KindCallback || press.Aside == "" || press.Slot != "" {
+		t.Fatalf("the press became %+v", press)
+	}
+	edited := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: "this", Aside: in.Aside}, Seq: 2, Answer: "notice:1", Replaces: shown.MessageID})
+	answered := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: "the answer", Aside: press.Aside}, Seq: 3, Answer: "notice:2"})
+	all := s.History(talk)
+	if len(all) != 2 || all[0].Text != "this" || all[1].Text != "the answer" || all[0].OnlyFor != ada.ID() || all[1].OnlyFor != ada.ID() {
+		t.Errorf("edited %+v, answered %+v: the channel shows %+v", edited, answered, all)
+	}
+	late := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: "late", Aside: slotPrefix + "1/2/x"}, Seq: 4, Answer: "notice:1", Replaces: shown.MessageID})
+	if late.Outcome != core.Refused || late.Late || len(s.History(talk)) != 2 {
+		t.Errorf("an edit that comes too late: %+v, %+v", late, s.History(talk))
+	}
+}
+
+// What comes in between, such as a question of a tool's, stands for itself: what
+// is shown of the answer does not write over it.
+func TestAMessageInBetweenDoesNotTakeThePlaceOfThinking(t *testing.T) {
 	s := platform(t, discordtest.Options{FloodOff: true})
 	store := &connectorstest.Store{}
 	ada := s.NewUser("Ada")
@@ -177,10 +220,13 @@ func TestAPlainMessageInPrivateTakesThePlaceOfThinking(t *testing.T) {
 	}
 	in := store.Await(t, 1)[0]
 	eventually(t, "it thinks", func() bool { i, _ := s.Interaction(id); return i.State == discordtest.StateThinking })
-	if d := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: "Your code is X"}, Seq: 1}); d.Outcome != core.Sent {
+	if d := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: "May I?"}, Seq: 1}); d.Outcome != core.Sent {
 		t.Fatalf("%+v", d)
 	}
-	if all := s.History(ada.DM()); len(all) != 1 || all[0].Text != "Your code is X" {
+	if _, err := b.Preview(t.Context(), in.Address, in.Slot, core.Part{Text: "half"}); err != nil {
+		t.Fatal(err)
+	}
+	if all := s.History(ada.DM()); len(all) != 2 || all[0].Text != "half" || all[1].Text != "May I?" {
 		t.Errorf("the chat shows %+v", all)
 	}
 }

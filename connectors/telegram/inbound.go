@@ -97,17 +97,23 @@ func (b *Bot) fromMessage(m *message, raw json.RawMessage, now time.Time) core.I
 		in.Kind, in.Command, in.Text, in.Addressed = core.KindCommand, name, rest, true
 	}
 	in.Quote = m.quoted(b.idNumber)
+	b.beside(&in, said, kind)
+	return in
+}
+
+// beside adds to a message's words what it came with: what of it can be said in
+// words, and that a part of it can't be read.
+func (b *Bot) beside(in *core.Inbound, said, kind string) {
 	switch {
 	case said != "":
 		in.Text = strings.TrimSpace(in.Text + "\n\n" + said)
-	case kind != "" && text != "":
-		in.Text += "\n\n[sent with a " + kind + ", which can't be read here]"
+	case kind != "" && (in.Text != "" || in.Command != ""):
+		in.Text = strings.TrimSpace(in.Text + "\n\n[sent with a " + kind + ", which can't be read here]")
 	case kind != "" && in.Addressed:
 		in.Unsupported = kind
 	case in.Addressed && in.Text == "" && !b.o.Hears && len(in.Files) == 1 && in.Files[0].Voice:
 		in.Unsupported = "voice message"
 	}
-	return in
 }
 
 // cutText is from which length on, in UTF-16 units, a text may have been cut by
@@ -178,6 +184,8 @@ func (b *Bot) fromEdit(m *message, now time.Time) core.Inbound {
 	if name, rest, ours := b.command(text, entities); ours {
 		in.Command, in.Text, in.Addressed = name, rest, true
 	}
+	in.Files = m.files()
+	b.beside(&in, m.words(), m.unread())
 	return in
 }
 

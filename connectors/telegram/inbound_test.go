@@ -47,6 +47,11 @@ func msg(chat, fields string) string {
 	return fmt.Sprintf(`{"update_id":1,"message":{"message_id":11,"date":1700000000,%s,%s%s}}`, ada, chat, fields)
 }
 
+// edited is the edit of a direct message.
+func edited(fields string) string {
+	return fmt.Sprintf(`{"update_id":1,"edited_message":{"message_id":11,"date":1,"edit_date":1700000000,%s,%s%s}}`, ada, dm, fields)
+}
+
 func TestEveryKindOfUpdateBecomesOneInbound(t *testing.T) {
 	peer := core.Peer{Platform: "telegram", ID: "7", Name: "Ada L"}
 	at := time.Unix(1700000000, 0).UTC()
@@ -143,10 +148,23 @@ func TestEveryKindOfUpdateBecomesOneInbound(t *testing.T) {
 		})},
 		{"topic opened", msg(forum, `,"message_thread_id":77,"is_topic_message":true,"forum_topic_created":{}`),
 			message(core.Address{Bot: "tg", Chat: "-1005/77", Thread: "77", Place: "-1005"}, func(in *core.Inbound) { in.Kind, in.Text = core.KindService, "forum_topic_created" })},
-		{"edit", fmt.Sprintf(`{"update_id":1,"edited_message":{"message_id":11,"date":1,"edit_date":1700000000,%s,%s,"text":"new"}}`, ada, dm),
+		{"edit", edited(`,"text":"new"`),
 			message(inDM, func(in *core.Inbound) {
 				in.Kind, in.Text, in.Edit, in.Addressed = core.KindEdit, "new", "1700000000", true
 			})},
+		{"edit beside what can't be read", edited(`,"caption":"new","story":{}`), message(inDM, func(in *core.Inbound) {
+			in.Kind, in.Text, in.Edit, in.Addressed = core.KindEdit, "new\n\n[sent with a story, which can't be read here]", "1700000000", true
+		})},
+		{"edit that leaves what can't be read", edited(`,"checklist":{}`), message(inDM, func(in *core.Inbound) {
+			in.Kind, in.Unsupported, in.Edit, in.Addressed = core.KindEdit, "checklist", "1700000000", true
+		})},
+		{"edit of a file", edited(`,"caption":"new","document":{"file_id":"x","file_name":"a.pdf"}`), message(inDM, func(in *core.Inbound) {
+			in.Kind, in.Text, in.Edit, in.Addressed = core.KindEdit, "new", "1700000000", true
+			in.Files = []core.File{{Name: "a.pdf", Ref: "x"}}
+		})},
+		{"edit of a place that moves", edited(`,"location":{"latitude":52.5,"longitude":13.4}`), message(inDM, func(in *core.Inbound) {
+			in.Kind, in.Text, in.Edit, in.Addressed = core.KindEdit, "[location: 52.50000, 13.40000]", "1700000000", true
+		})},
 		{"callback", fmt.Sprintf(`{"update_id":1,"callback_query":{"id":"q1",%s,"data":"ask:1","message":{"message_id":11,"date":0,"message_thread_id":77,"is_topic_message":true,%s}}}`, ada, forum),
 			message(core.Address{Bot: "tg", Chat: "-1005/77", Thread: "77", Place: "-1005"}, func(in *core.Inbound) {
 				in.Kind, in.Addressed, in.At, in.Callback = core.KindCallback, true, arrived, &core.Callback{ID: "q1", Data: "ask:1"}

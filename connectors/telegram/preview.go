@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -63,7 +64,9 @@ func (b *Bot) preview(ctx context.Context, t target, id string, part core.Part) 
 	}
 	var f *failure
 	if id == "" {
-		id, f = b.send(ctx, t, part, true)
+		if id, f = b.send(ctx, t, part, true); f.doubtful() {
+			return "", fmt.Errorf("%w: %w", core.ErrInDoubt, f)
+		}
 	} else {
 		f = b.edit(ctx, t, id, part)
 	}

@@ -181,6 +181,18 @@ func (b *Bot) delivery(t target, f *failure, repeatable bool) core.Delivery {
 	return d
 }
 
+// doubtful reports whether a new message may stand there though its making
+// failed; delivery says why.
+func (f *failure) doubtful() bool {
+	switch {
+	case f == nil || f.code != 0:
+		return false
+	case f.status == 0:
+		return f.far != notConnected && f.far != torn
+	}
+	return f.status < 300 || f.status == http.StatusBadGateway || f.status == http.StatusGatewayTimeout
+}
+
 // forbidden says what keeps the bot out of a chat, where the platform's words
 // are for programmers.
 func forbidden(f *failure) string {

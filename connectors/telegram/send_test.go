@@ -3,6 +3,7 @@ package telegram
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -263,6 +264,29 @@ func TestWithoutDraftsAPreviewIsAnEditedMessage(t *testing.T) {
 	}
 	if r := s.Requests(0, "sendMessage")[0]; r.Params["disable_notification"] != "true" {
 		t.Errorf("a preview makes noise: %v", r.Params)
+	}
+}
+
+// A preview that may stand in a group without our knowing its number says so:
+// a platform without nonces can't be asked for it. One that was refused does not.
+func TestAPreviewWhoseAnswerIsLostIsInDoubt(t *testing.T) {
+	s := platform(t, telegramtest.Options{FloodOff: true})
+	b := connect(t, s, &connectorstest.Store{}, nil)
+	group := s.NewGroup(telegramtest.Supergroup, "Club", s.NewUser("Ada"))
+	for _, c := range []struct {
+		fault telegramtest.Fault
+		doubt bool
+	}{
+		{telegramtest.Fault{Kind: telegramtest.Reset, After: true}, true},
+		{telegramtest.Fault{Kind: telegramtest.Half}, true},
+		{telegramtest.Fault{Kind: telegramtest.Broken, Status: 504}, true},
+		{telegramtest.Fault{Kind: telegramtest.Broken, Status: 503}, false},
+	} {
+		c.fault.Method, c.fault.Count = "sendMessage", 1
+		inject(t, s, c.fault)
+		if id, err := b.Preview(t.Context(), chatOf(group.ID()), "", core.Part{Text: "half"}); id != "" || err == nil || errors.Is(err, core.ErrInDoubt) != c.doubt {
+			t.Errorf("%+v: %q, %v", c.fault, id, err)
+		}
 	}
 }
 

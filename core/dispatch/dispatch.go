@@ -24,7 +24,8 @@ import (
 // A Screen shows what is not final. Errors are for the log: nothing is lost by them.
 type Screen interface {
 	// Preview shows part, as message id or, where that is "", as a new one, whose
-	// id it gives; without text it takes message id away.
+	// id it gives; without text it takes message id away. core.ErrInDoubt: a new
+	// one may stand there, and nobody knows its id.
 	Preview(ctx context.Context, to core.Address, id string, part core.Part) (string, error)
 	Typing(ctx context.Context, to core.Address) error
 	Acknowledge(ctx context.Context, to core.Address, callbackID, text string) error
@@ -255,12 +256,16 @@ func (d *Dispatcher) unsupported(ctx context.Context, t *queue.Turn) error {
 	return err
 }
 
-// reply renders text for the turn's chat; in a group it quotes the message.
+// reply renders text for the turn's chat; in a group it quotes the message. The
+// answer to what was asked in private is as private, to its last part.
 func (d *Dispatcher) reply(t *queue.Turn, key, text string) core.Reply {
 	in := t.First()
 	parts := d.o.Render(in.Address, text)
 	if in.Group() && len(parts) > 0 {
 		parts[0].ReplyTo = in.MessageID
+	}
+	for i := range parts {
+		parts[i].Aside = in.Aside
 	}
 	return core.Reply{Address: in.Address, Key: key, Parts: parts}
 }

@@ -158,7 +158,12 @@ func open(t *testing.T) *hall {
 	})
 	d = dispatch.New(dispatch.Options{
 		Clock: clock, Queue: h.queue, Runs: runs, Events: events, Bus: h.bus, Screen: h,
-		Render:   func(_ core.Address, text string) []core.Part { return []core.Part{{Text: text}} },
+		Render: func(_ core.Address, text string) (parts []core.Part) {
+			if text == "one two" {
+				return []core.Part{{Text: "one"}, {Text: "two"}}
+			}
+			return []core.Part{{Text: text}}
+		},
 		Commands: map[string]dispatch.Handler{"do": func(ctx context.Context, c dispatch.Call) (dispatch.Outcome, error) { return h.cmd(ctx, c) }},
 		Unknown: func(context.Context, dispatch.Call) (dispatch.Outcome, error) {
 			return dispatch.Outcome{Text: "unknown"}, nil

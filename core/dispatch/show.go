@@ -37,6 +37,8 @@ type show struct {
 	began, moved time.Time // of the run's show, and when something last happened
 	notes        []string  // for the person, told under the answer; at most maxNotes
 
+	lost bool // a preview may stand there that nobody finds again: one is enough; of run's goroutine
+
 	keep sync.Mutex // over the storing of a preview's id
 	over bool       // the final goes out without what a late preview shows; under keep
 }
@@ -189,7 +191,7 @@ func StopRun(data string) (run string, ok bool) { return strings.CutPrefix(data,
 func (s *show) preview(ctx context.Context, to core.Address, shown sight) sight {
 	now := s.now()
 	small := now.state == shown.state && len(now.text)-len(shown.text) < previewGrown && strings.HasPrefix(now.text, shown.text)
-	if now == shown || shown.text != "" && small {
+	if now == shown || shown.text != "" && small || s.lost {
 		return shown
 	}
 	parts := s.d.o.Render(to, now.text)
@@ -209,6 +211,7 @@ func (s *show) preview(ctx context.Context, to core.Address, shown sight) sight 
 	}
 	id, err := s.d.o.Screen.Preview(context.WithoutCancel(ctx), to, s.t.Preview(), part)
 	if err != nil {
+		s.lost = s.t.Preview() == "" && errors.Is(err, core.ErrInDoubt)
 		s.note(ctx, "preview", err)
 		return shown
 	}

@@ -2,6 +2,8 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -97,6 +99,39 @@ func TestAChatSeesAtMostOnePreviewASecond(t *testing.T) {
 		if gap := at[i].Sub(at[i-1]); gap < time.Second {
 			t.Errorf("preview %d came %v after the one before", i, gap)
 		}
+	}
+}
+
+// A preview whose id got lost stays in the chat, and is the only one that does:
+// no other is made for that answer. One that was refused is tried again.
+func TestAPreviewThatGotLostIsNotFollowedByAnother(t *testing.T) {
+	for _, c := range []struct {
+		err   error
+		again bool
+	}{{fmt.Errorf("a time-out: %w", core.ErrInDoubt), false}, {errors.New("not now"), true}} {
+		h := open(t)
+		var mu sync.Mutex
+		tries := 0
+		h.preview = func(core.Address, string, core.Part) (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			tries++
+			return "", c.err
+		}
+		h.streams(func(ctx context.Context, yield func(string) bool) {
+			for range 200 {
+				if !yield(strings.Repeat("a word ", 30)) || !core.Sleep(ctx, h.clock, 100*time.Millisecond) {
+					return
+				}
+			}
+		})
+		h.put(core.Inbound{Address: chat("a"), Text: "x"})
+		h.until("the answer is sent", func() bool { return len(h.heard("a")) == 1 })
+		mu.Lock()
+		if (tries > 1) != c.again || tries == 0 {
+			t.Errorf("%v: %d previews", c.err, tries)
+		}
+		mu.Unlock()
 	}
 }
 

@@ -8,11 +8,8 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
-
-// Superseded is said to whoever wants a message answered once more behind which
-// the conversation has gone on, or was ended.
-const Superseded = "Something else was said here since. Write it again."
 
 // stillLast refuses a turn that is to answer a message once more and has waited
 // behind others: what they said may have changed what is wanted. One that has
@@ -32,7 +29,7 @@ func (o *Orchestrator) stillLast(ctx context.Context, tx *store.Tx, t *Turn) err
 		return err
 	}
 	if last != again {
-		return core.Errorf(core.Conflict, "%s", Superseded)
+		return core.Errorf(core.Conflict, "%s", texts.Text("again_said_since"))
 	}
 	return nil
 }

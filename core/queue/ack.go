@@ -189,7 +189,8 @@ func (q *Queue) TakeOver(ctx context.Context, bots []string) error {
 
 // takeOverSends decides about rows found in sending. An edit is the same
 // twice, and a message that the platform knows again is shown once. Any other
-// may stand in the chat already, and only a person can tell.
+// may stand in the chat already, and only a person can tell; so may one that a
+// single person sees: what is sent aside has no nonce.
 func (q *Queue) takeOverSends(ctx context.Context, tx *store.Tx, bots []string) error {
 	if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready' WHERE state IN ('ready', 'sending') AND state = 'sending' AND replaces <> ''`); err != nil {
 		return err
@@ -197,7 +198,7 @@ func (q *Queue) takeOverSends(ctx context.Context, tx *store.Tx, bots []string) 
 	for _, bot := range bots {
 		since := core.Stamp(tx.Time().Add(-q.o.Sender.Repeats(bot)))
 		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = $1 WHERE state IN ('ready', 'sending') AND state = 'sending'
-			AND bot = $2 AND sent_at > $3 AND sent_at <= $4`, askedAgain, bot, since, core.Stamp(tx.Time())); err != nil {
+			AND bot = $2 AND sent_at > $3 AND sent_at <= $4 AND body NOT LIKE '%"aside":"%'`, askedAgain, bot, since, core.Stamp(tx.Time())); err != nil {
 			return err
 		}
 	}

@@ -10,11 +10,12 @@ import (
 )
 
 // reword gives a message that no run has taken yet the words of its edit: what
-// is answered is what stands in the chat. Only its sender's edit counts, and
+// is answered is what stands in the chat, its words and what came with them. Only its sender's edit counts, and
 // what is held for a decision stays as the owner was shown it. An edit that
 // makes a command of a message changes nothing: a command is given by sending it.
 func (q *Queue) reword(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
-	if in.Kind != core.KindEdit || in.MessageID == "" || in.Text == "" || in.Command != "" {
+	empty := in.Text == "" && in.Unsupported == "" && len(in.Files) == 0
+	if in.Kind != core.KindEdit || in.MessageID == "" || empty || in.Command != "" {
 		return nil
 	}
 	var r struct {
@@ -33,7 +34,10 @@ func (q *Queue) reword(ctx context.Context, tx *store.Tx, in *core.Inbound) erro
 	if err := json.Unmarshal([]byte(r.Payload), &was); err != nil {
 		return nil // its own turn will tell that it cannot be read
 	}
-	was.Text = in.Text
+	was.Text, was.Unsupported = in.Text, in.Unsupported
+	if len(in.Files) > 0 { // they can be changed for others, too
+		was.Files = in.Files
+	}
 	b, err := json.Marshal(&was)
 	if err != nil {
 		return err

@@ -43,6 +43,65 @@ func TestAMessageThatWaitsIsAnsweredAsItWasEditedLast(t *testing.T) {
 	}
 }
 
+// A message that is answered once more is a turn by itself, also among its
+// sender's other words.
+func TestARepeatIsNotJoinedWithOtherMessages(t *testing.T) {
+	f := newFixture(t, func(o *queue.Options) {
+		o.Collect = func(context.Context, *store.Tx, *core.Inbound) (bool, error) { return true, nil }
+	})
+	begun, end := make(chan struct{}, 10), make(chan struct{})
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		begun <- struct{}{}
+		<-end
+		if err := answer(f.q, turn); err != nil {
+			t.Error(err)
+		}
+	})
+	f.put(msg(1, "a", "ann", "busy"))
+	<-begun
+	again := msg(3, "a", "ann", "once more")
+	again.Again = "run"
+	f.put(msg(2, "a", "ann", "two"), again, msg(4, "a", "ann", "four"), msg(5, "a", "ann", "five"))
+	close(end)
+	for _, want := range []string{"re: busy", "re: two", "re: once more", "re: four+five"} {
+		if got := f.reply(); got != want {
+			t.Errorf("answered with %q, want %q", got, want)
+		}
+	}
+}
+
+// An edit counts with all that the message then is: its files, that some of it
+// can't be read, and that nothing but a file is left.
+func TestAnEditReplacesWhatCameWithTheMessage(t *testing.T) {
+	f := newFixture(t, nil)
+	begun, end, got := make(chan struct{}, 10), make(chan struct{}), make(chan core.Inbound, 10)
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		begun <- struct{}{}
+		<-end
+		got <- *turn.First()
+		if err := answer(f.q, turn); err != nil {
+			t.Error(err)
+		}
+	})
+	file := func(m core.Inbound, ref string) core.Inbound { m.Files = []core.File{{Ref: ref}}; return m }
+	f.put(msg(1, "a", "ann", "busy"))
+	<-begun
+	odd := edit(6, "4", "ann", "")
+	odd.Unsupported = "checklist"
+	f.put(file(msg(2, "a", "ann", "look"), "old"), file(msg(3, "a", "ann", "look"), "old"), msg(4, "a", "ann", "list"), file(msg(5, "a", "ann", "look"), "old"))
+	f.put(file(edit(7, "2", "ann", "look here"), "new"), file(edit(8, "3", "ann", ""), "old"), odd, edit(9, "5", "ann", ""))
+	close(end)
+	for _, want := range []struct{ text, ref, kind string }{{"busy", "", ""}, {"look here", "new", ""}, {"", "old", ""}, {"", "", "checklist"}, {"look", "old", ""}} {
+		in, ref := <-got, ""
+		if len(in.Files) > 0 {
+			ref = in.Files[0].Ref
+		}
+		if in.Text != want.text || ref != want.ref || in.Unsupported != want.kind {
+			t.Errorf("answered %+v, want %+v", in, want)
+		}
+	}
+}
+
 // What the owner was shown is what is answered after the approval.
 func TestWhatIsHeldForADecisionIsNotReworded(t *testing.T) {
 	f := newFixture(t, nil)

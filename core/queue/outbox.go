@@ -348,9 +348,18 @@ func (q *Queue) outgoing(ctx context.Context, tx *store.Tx, r *outRow, to core.A
 	if ref, ok := strings.CutPrefix(r.Replaces, "@"); ok {
 		out.Replaces = ""
 		if i := strings.LastIndexByte(ref, '/'); i > 0 {
-			err := tx.Get(ctx, &out.Replaces, `SELECT platform_message_id FROM outbox WHERE key = $1 AND ordinal = $2`, ref[:i], ref[i+1:])
+			var was struct {
+				ID   string `db:"platform_message_id"`
+				Body string `db:"body"`
+			}
+			err := tx.Get(ctx, &was, `SELECT platform_message_id, body FROM outbox WHERE key = $1 AND ordinal = $2`, ref[:i], ref[i+1:])
 			if err != nil && !errors.Is(err, store.ErrNoRows) {
 				return nil, err
+			}
+			out.Replaces = was.ID
+			var part core.Part
+			if json.Unmarshal([]byte(was.Body), &part) == nil && part.Aside != "" {
+				out.Aside = part.Aside // who saw it alone sees alone what becomes of it
 			}
 		}
 	}

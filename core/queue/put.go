@@ -272,9 +272,9 @@ func (q *Queue) limitCommands(ctx context.Context, tx *store.Tx, in *core.Inboun
 func (q *Queue) tooMany(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, rate Rate) (string, error) {
 	r.state, r.keep = "refused", false
 	notice := core.Reply{
-		Address: in.Address,
-		Key:     fmt.Sprintf("notice:rate:%s:%s:%s:%d", in.Bot, in.Chat, in.From.ID, in.At.Unix()/max(1, int64(rate.Per.Seconds()))),
-		Parts:   []core.Part{{Text: q.o.Texts.TooMany}},
+		Address: in.Address, Replaces: in.Slot,
+		Key:   fmt.Sprintf("notice:rate:%s:%s:%s:%d", in.Bot, in.Chat, in.From.ID, in.At.Unix()/max(1, int64(rate.Per.Seconds()))),
+		Parts: []core.Part{{Text: q.o.Texts.TooMany, Aside: in.Aside}},
 	}
 	if err := q.Post(ctx, tx, notice); err != nil && core.KindOf(err) != core.Conflict {
 		return "", err

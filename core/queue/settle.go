@@ -77,6 +77,11 @@ func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing
 			}
 			return q.shut(ctx, tx, out.Bot, out.Chat, d.Reason)
 		}
+		if d.Late {
+			if err := q.tellLate(ctx, tx, out); err != nil {
+				return err
+			}
+		}
 		return set("failed", d.Reason, 0)
 	}
 	switch {
@@ -86,6 +91,16 @@ func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing
 		return set("ready", mayHaveArrived, time.Second)
 	}
 	return set("unknown", mayHaveArrived+", twice", 0)
+}
+
+// tellLate tells the chat, once for each answer, that somebody has to ask again
+// for what they alone were to see.
+func (q *Queue) tellLate(ctx context.Context, tx *store.Tx, out *core.Outgoing) error {
+	notice := core.Reply{Address: out.Address, Key: "notice:late:" + out.Answer, Parts: []core.Part{{Text: q.o.Texts.Late}}}
+	if err := q.Post(ctx, tx, notice); core.KindOf(err) != core.Conflict {
+		return err
+	}
+	return nil
 }
 
 // follow sends a row to the id that its chat has now.
