@@ -160,8 +160,8 @@ func sameOrigin(origin, host string) bool {
 func cors(h http.Header, origin string) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, X-API-Key, Idempotency-Key, Last-Event-ID, Prefer")
-	h.Set("Access-Control-Expose-Headers", "X-Run-Id, X-Request-Id, Location, Retry-After, Warning, Preference-Applied")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, X-API-Key, Idempotency-Key, If-Match, Last-Event-ID, Prefer")
+	h.Set("Access-Control-Expose-Headers", "ETag, X-Run-Id, X-Request-Id, Location, Retry-After, Warning, Preference-Applied")
 	h.Set("Access-Control-Max-Age", "600")
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +108,12 @@ func TestCORSIsAnsweredForConfiguredOriginsOnly(t *testing.T) {
 	if ok.StatusCode != 204 || ok.Header.Get("Access-Control-Allow-Origin") != "https://app.example.org" ||
 		!strings.Contains(ok.Header.Get("Access-Control-Allow-Headers"), "Authorization") || ok.Header.Get("Vary") != "Origin" {
 		t.Errorf("preflight of a configured origin: %d %v", ok.StatusCode, ok.Header)
+	}
+	for name, list := range map[string]string{"If-Match": "Access-Control-Allow-Headers", "Idempotency-Key": "Access-Control-Allow-Headers", "Last-Event-ID": "Access-Control-Allow-Headers",
+		"ETag": "Access-Control-Expose-Headers", "X-Run-Id": "Access-Control-Expose-Headers"} {
+		if !slices.Contains(strings.Split(ok.Header.Get(list), ", "), name) {
+			t.Errorf("%s does not name %s, without which a page cannot change what it has read", list, name)
+		}
 	}
 	if ok.Header.Get("Access-Control-Allow-Credentials") != "" {
 		t.Error("cookies of the panel must not be usable from another origin")
@@ -354,6 +361,66 @@ func TestReadJSONTakesOneValueWithinItsBounds(t *testing.T) {
 			if status != c.status {
 				t.Errorf("%s (chunked %v): %d, want %d (%v)", c.name, chunked, status, c.status, err)
 			}
+		}
+	}
+}
+
+// The metrics' own listener asks for no key, so that no page may reach it: not
+// under a name that was rebound to it, not from elsewhere.
+func TestMetricsOnTheirOwnListenerAreNotForPages(t *testing.T) {
+	h, err := Scraped(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "figures") }), SiteOptions{Hosts: []string{"metrics.example.org"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		method, host string
+		header       []string
+		want         int
+	}{
+		{"GET", "127.0.0.1:9090", nil, 200}, {"GET", "[::1]:9090", nil, 200}, {"GET", "10.1.2.3:9090", nil, 200}, {"GET", "localhost:9090", nil, 200},
+		{"GET", "gatehouse:9090", nil, 200}, {"HEAD", "metrics.example.org:9090", nil, 200},
+		{"GET", "rebound.example:9090", nil, 421}, {"GET", "127.0.0.1.rebound.example", nil, 421}, {"GET", "", nil, 421}, {"GET", "a@127.0.0.1", nil, 421},
+		{"GET", "127.0.0.1:9090", []string{"Origin", "https://elsewhere.example"}, 403}, {"GET", "127.0.0.1:9090", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"}, 403},
+		{"GET", "127.0.0.1:9090", []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 200},
+		{"POST", "127.0.0.1:9090", nil, 405},
+	} {
+		r := httptest.NewRequest(c.method, "/metrics", nil)
+		r.Host = c.host
+		for i := 0; i+1 < len(c.header); i += 2 {
+			r.Header.Set(c.header[i], c.header[i+1])
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != c.want || strings.Contains(w.Body.String(), "figures") != (c.want == 200) {
+			t.Errorf("%s on %q %v: %d, want %d", c.method, c.host, c.header, w.Code, c.want)
+		}
+	}
+}
+
+// What there is not, and what is asked for in another way, is told in the form
+// of every other refusal; a person reads words.
+func TestWhatThereIsNotIsAProblemToo(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST /both", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /both", func(http.ResponseWriter, *http.Request) {})
+	mux.Handle("/", Serve(slog.New(slog.DiscardHandler), ShowEither, Nowhere(mux)))
+	h := site(t, SiteOptions{}).Wrap(mux)
+	for _, c := range []struct {
+		method, path, accept, allow, kind string
+		want                              int
+	}{
+		{"GET", "/nothing", "", "", "application/problem+json", 404}, {"POST", "/healthz", "application/json", "GET", "application/problem+json", 405},
+		{"DELETE", "/both", "*/*", "GET, POST", "application/problem+json", 405}, {"OPTIONS", "/healthz", "", "GET", "application/problem+json", 405},
+		{"GET", "/nothing", "text/html,*/*;q=0.8", "", "text/plain; charset=utf-8", 404}, {"HEAD", "/healthz", "", "", "", 200},
+	} {
+		r := httptest.NewRequest(c.method, c.path, nil)
+		r.Host = "localhost"
+		r.Header.Set("Accept", c.accept)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != c.want || w.Header().Get("Allow") != c.allow || c.kind != "" && w.Header().Get("Content-Type") != c.kind {
+			t.Errorf("%s %s: %d, Allow %q, %s", c.method, c.path, w.Code, w.Header().Get("Allow"), w.Header().Get("Content-Type"))
 		}
 	}
 }

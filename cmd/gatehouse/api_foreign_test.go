@@ -8,13 +8,18 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/admin"
 	"gatehouse/configs"
+	"gatehouse/web/api"
+	"gatehouse/web/auth"
+	"gatehouse/web/openai"
 )
 
 var inPath = regexp.MustCompile(`\{[^}]*\}`)
 
-// addresses are every route that a gateway has: the document's, OpenAI's, the
-// panel's as its menu leads to them, files, and addresses that there are not.
+// addresses are every route that a gateway has: those that the API, the first
+// generation's, OpenAI's and the panel have registered, files, the metrics' own
+// listener, and addresses that there are not.
 func (w *world) addresses() (all [][2]string) {
 	w.t.Helper()
 	var doc struct {
@@ -30,6 +35,21 @@ func (w *world) addresses() (all [][2]string) {
 				all = append(all, [2]string{strings.ToUpper(method), inPath.ReplaceAllString(path, "x")})
 			}
 		}
+	}
+	door := auth.NewDoor(w.app.keys, w.app.admins, auth.DoorOptions{})
+	rest := api.New(api.Options{Door: door})
+	first := w.app.first(rest)
+	v1 := openai.New(openai.Options{Door: door})
+	panel, ok := w.app.panel(door, nil).(*admin.Panel)
+	if !ok {
+		w.t.Fatal("the panel is something else")
+	}
+	for _, pattern := range slices.Concat(rest.Routes(), first.Routes(), v1.Routes(), panel.Routes()) {
+		method, path, ok := strings.Cut(strings.Replace(pattern, "{$}", "", 1), " ")
+		if !ok {
+			w.t.Fatalf("%s is for every method", pattern)
+		}
+		all = append(all, [2]string{method, inPath.ReplaceAllString(path, "x")})
 	}
 	page := w.browser().page("/admin")
 	for _, m := range regexp.MustCompile(`(?:href|action|src)="(/[^"#?]*)`).FindAllStringSubmatch(page, -1) {
@@ -49,9 +69,9 @@ func (w *world) addresses() (all [][2]string) {
 // Only a click that leads to a page passes.
 func TestNoPageFromElsewhereReachesAnythingOfTheGateway(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *configs.Config) { c.LocalhostAccess = "chat" })
+	w := newWorld(t, func(c *configs.Config) { c.LocalhostAccess, c.MetricsAddr = "chat", "127.0.0.1:0" })
 	all := w.addresses()
-	if len(all) < 80 {
+	if len(all) < 150 {
 		t.Fatalf("only %d addresses", len(all))
 	}
 	session := w.browser().http
@@ -97,5 +117,13 @@ func TestNoPageFromElsewhereReachesAnythingOfTheGateway(t *testing.T) {
 	if after := w.count(`SELECT (SELECT count(*) FROM inbox) + (SELECT coalesce(max(id), 0) FROM audit_events)`); after != before {
 		t.Error("something was done")
 	}
+	w.cfg.Addr, w.cfg.MetricsAddr = w.cfg.MetricsAddr, w.cfg.Addr // the metrics' own listener
+	for _, path := range []string{"/", "/metrics"} {
+		try(http.DefaultClient, "", "GET", path, 421, "Host", "rebound.example")
+		try(http.DefaultClient, "", "GET", path, 403, "Origin", "https://elsewhere.example")
+		try(http.DefaultClient, "", "GET", path, 403, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image")
+		try(http.DefaultClient, "", "GET", path, 200)
+	}
+	w.cfg.Addr, w.cfg.MetricsAddr = w.cfg.MetricsAddr, w.cfg.Addr
 	try(http.DefaultClient, "", "GET", "/admin/login", 200, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document")
 }

@@ -48,45 +48,46 @@ type app struct {
 	clock   core.Clock
 	reg     *prometheus.Registry
 
-	vault      *vault.Vault
-	files      *attach.Keeper // what comes with messages
-	ledger     *orchestrator.FileLedger
-	db         *store.DB
-	bus        *bus.Bus
-	queue      *queue.Queue
-	book       *pairing.Book
-	desk       *permission.Desk
-	guard      *permission.Guard
-	gate       *gate
-	box        sandbox.Box // nil: nothing runs isolated, and noBox says why
-	noBox      string
-	limits     string // what holds programs in the box to their limits, in words for people
-	usage      *usage.Ledger
-	rolls      *usage.Rollups
-	agents     *agent.Agents
-	overheard  agent.Overheard
-	keys       *auth.Keys
-	admins     *auth.Admins
-	sessions   *session.Store
-	events     *orchestrator.Events
-	runs       *orchestrator.Orchestrator
-	dispatcher *dispatch.Dispatcher
-	form       func(ctx context.Context, in *core.Inbound) (connectors.Form, error) // what a button opens
-	hub        *connectors.Hub
-	fleet      *fleet
-	spoken     atomic.Pointer[models] // read by models; the panel puts others in its place
-	search     quote.Search           // of local/quote
-	claude     *claudeCode            // nil: CLAUDE_CLI names none
-	kits       *kits                  // what turns' tools are taken from
-	servers    *mcp.Servers
-	titles     *titler
-	upkeep     *upkeep
-	jobs       *jobs       // long commands
-	panelJobs  *panelJobs  // those that the panel gave
-	serving    atomic.Bool // people may be waiting
-	runtime    string      // folder of the socket and the key file
-	cost       func(model string, u llm.Usage) (int64, bool)
-	know       func(models []string) // has metrics count them by name
+	vault       *vault.Vault
+	files       *attach.Keeper // what comes with messages
+	ledger      *orchestrator.FileLedger
+	db          *store.DB
+	bus         *bus.Bus
+	queue       *queue.Queue
+	book        *pairing.Book
+	desk        *permission.Desk
+	guard       *permission.Guard
+	gate        *gate
+	box         sandbox.Box // nil: nothing runs isolated, and noBox says why
+	noBox       string
+	limits      string // what holds programs in the box to their limits, in words for people
+	usage       *usage.Ledger
+	rolls       *usage.Rollups
+	agents      *agent.Agents
+	overheard   agent.Overheard
+	keys        *auth.Keys
+	admins      *auth.Admins
+	sessions    *session.Store
+	events      *orchestrator.Events
+	runs        *orchestrator.Orchestrator
+	dispatcher  *dispatch.Dispatcher
+	form        func(ctx context.Context, in *core.Inbound) (connectors.Form, error) // what a button opens
+	hub         *connectors.Hub
+	fleet       *fleet
+	spoken      atomic.Pointer[models] // read by models; the panel puts others in its place
+	search      quote.Search           // of local/quote
+	claude      *claudeCode            // nil: CLAUDE_CLI names none
+	kits        *kits                  // what turns' tools are taken from
+	servers     *mcp.Servers
+	titles      *titler
+	upkeep      *upkeep
+	jobs        *jobs       // long commands
+	panelJobs   *panelJobs  // those that the panel gave
+	forgettings sync.Mutex  // one at a time
+	serving     atomic.Bool // people may be waiting
+	runtime     string      // folder of the socket and the key file
+	cost        func(model string, u llm.Usage) (int64, bool)
+	know        func(models []string) // has metrics count them by name
 
 	ignored struct { // lines of .parachuteignore
 		mu    sync.Mutex
@@ -351,7 +352,7 @@ func (a *app) joinUpkeep(context.Context) error {
 		{"admin_sessions", time.Hour, a.admins.Sweep},
 		{"keys", time.Minute, a.keys.Expire},
 		{"trash", 6 * time.Hour, func(context.Context) (int, error) { return a.vault.Prune(a.clock.Now(), 30) }},
-		{"forgetting", time.Minute, func(ctx context.Context) (int, error) { return a.finishForgetting(ctx, &forgotten{}) }},
+		{"forgetting", time.Minute, a.upkeepForgetting},
 		{"panel_orders", time.Minute, a.panelJobs.prune},
 		{"claude_code", time.Minute, a.evictClaude},
 		{"search", time.Minute, a.sessions.Fill},

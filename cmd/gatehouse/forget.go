@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -80,7 +81,8 @@ type forgotten struct {
 }
 
 // An erasure is what is left to do in the vault once the database has forgotten
-// a person. It stands in the database's metadata until it is done.
+// a person, or some of what it knew. It stands in the database's metadata until
+// it is done.
 type erasure struct {
 	User     int64               `json:"user"`
 	Sessions []string            `json:"sessions"` // to be erased
@@ -90,6 +92,10 @@ type erasure struct {
 
 const (
 	erasureKey = "forget:"
+	begunKey   = "forgetting:"
+	// forgetStep is how many rows one transaction of forgetting changes of a
+	// table: others' commits wait for no more than that.
+	forgetStep = 500
 	// forgetPatience is how long a run may take to end.
 	forgetPatience = time.Minute
 	// maxCompact is the largest database that is written anew while a gateway serves.
@@ -137,10 +143,20 @@ func (a *app) person(ctx context.Context, q store.Queryer, ref string) (core.Per
 	return p, err
 }
 
+// A begun forgetting stands in the database's metadata from the person's last
+// access to their last row, so that one that is cut short can be gone on with.
+type begun struct {
+	Ref   string         `json:"ref"`
+	By    core.Actor     `json:"by"`
+	Chats []core.Address `json:"chats"` // which nothing else may tell of any more
+}
+
 // forget erases the person that ref names ("7", "telegram:123"), and may be
 // called again when it was cut short: it finishes what is left, of anybody.
 // tell, when given, hears how far it is.
 func (a *app) forget(ctx context.Context, ref string, by core.Actor, tell func(string)) (f forgotten, err error) {
+	a.forgettings.Lock()
+	defer a.forgettings.Unlock()
 	if tell == nil {
 		tell = func(string) {}
 	}
@@ -151,7 +167,7 @@ func (a *app) forget(ctx context.Context, ref string, by core.Actor, tell func(s
 	}
 	p, err := a.person(ctx, a.db, ref)
 	if core.KindOf(err) == core.NotFound && finished > 0 {
-		return f, nil
+		return f, a.forgetPages(ctx, &f)
 	}
 	if err != nil {
 		return f, err
@@ -161,14 +177,14 @@ func (a *app) forget(ctx context.Context, ref string, by core.Actor, tell func(s
 	}
 	f.User = p.User
 	tell("stopping what runs")
-	if err := a.silence(ctx, p); err != nil {
+	if err := a.silence(ctx, p, ref, by); err != nil {
 		return f, err
 	}
-	tell("erasing")
-	if err := a.forgetRows(ctx, ref, by); err != nil {
+	if err := a.forgetRows(ctx, ref, tell); err != nil {
 		return f, err
 	}
 	a.overheard.Clear()
+	tell("erasing files")
 	if _, err := a.finishForgetting(ctx, &f); err != nil {
 		return f, err
 	}
@@ -176,17 +192,44 @@ func (a *app) forget(ctx context.Context, ref string, by core.Actor, tell func(s
 	return f, a.forgetPages(ctx, &f)
 }
 
-// silence takes a person's access and keys, and waits until nothing of theirs runs.
-func (a *app) silence(ctx context.Context, p core.Person) error {
-	if p.User == 0 {
-		return nil
+// upkeepForgetting finishes what a crash has cut short, unless somebody is at it.
+func (a *app) upkeepForgetting(ctx context.Context) (int, error) {
+	if !a.forgettings.TryLock() {
+		return 0, nil
 	}
-	err := a.db.Tx(ctx, func(tx *store.Tx) error {
-		return errors.Join(a.book.ShutOut(ctx, tx, p.User), a.keys.Forget(ctx, tx, p.User), a.admins.Forget(ctx, tx, p.User))
-	})
+	defer a.forgettings.Unlock()
+	n, err := a.finishForgetting(ctx, &forgotten{})
+	if n > 0 && err == nil {
+		err = a.forgetPages(ctx, &forgotten{})
+	}
+	return n, err
+}
+
+// silence takes a person's access and keys, and waits until nothing of theirs
+// runs. From then on the forgetting has begun.
+func (a *app) silence(ctx context.Context, p core.Person, ref string, by core.Actor) error {
+	note, err := json.Marshal(begun{Ref: ref, By: by, Chats: p.Chats})
 	if err != nil {
 		return err
 	}
+	err = a.db.Tx(ctx, func(tx *store.Tx) error {
+		_, there, err := store.Metadata(ctx, tx, begunKey+ref)
+		if err == nil && !there { // what was noted first knows more
+			err = store.SetMetadata(ctx, tx, begunKey+ref, string(note))
+		}
+		if err != nil || p.User == 0 {
+			return err
+		}
+		return errors.Join(a.book.ShutOut(ctx, tx, p.User), a.keys.Forget(ctx, tx, p.User), a.admins.Forget(ctx, tx, p.User))
+	})
+	if err != nil || p.User == 0 {
+		return err
+	}
+	return a.quiet(ctx, p)
+}
+
+// quiet stops what runs for a person and waits for it.
+func (a *app) quiet(ctx context.Context, p core.Person) error {
 	bots := []string{core.APIBot}
 	for _, c := range p.Chats {
 		bots = append(bots, c.Bot)
@@ -210,75 +253,4 @@ func (a *app) silence(ctx context.Context, p core.Person) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// forgetRows is the list of those who know a person, in one transaction. What
-// is in the vault is noted for finishForgetting.
-func (a *app) forgetRows(ctx context.Context, ref string, by core.Actor) error {
-	return a.db.Tx(ctx, func(tx *store.Tx) error {
-		p, err := a.person(ctx, tx, ref)
-		if err != nil {
-			return err
-		}
-		todo := erasure{User: p.User, Turns: map[string][]string{}}
-		gone, err := a.events.Forget(ctx, tx, p.User)
-		if err != nil {
-			return err
-		}
-		if todo.Sessions, err = a.sessions.Forget(ctx, tx, p); err != nil {
-			return err
-		}
-		for id, runs := range gone.Sessions {
-			if slices.Contains(todo.Sessions, id) {
-				continue
-			}
-			if _, err := a.sessions.ByID(ctx, tx, id); core.KindOf(err) == core.NotFound {
-				todo.Sessions = append(todo.Sessions, id) // deleted before: it may lie in the trash
-			} else if err != nil {
-				return err
-			} else {
-				todo.Turns[id] = runs
-				if err := a.sessions.Untitle(ctx, tx, id); err != nil {
-					return err
-				}
-			}
-		}
-		asks, err := a.desk.Forget(ctx, tx, p.User, p.Requests...)
-		if err != nil {
-			return err
-		}
-		// Requests close their asks, and that posts: the queue forgets after it.
-		if err := a.book.Forget(ctx, tx, p, by); err != nil {
-			return err
-		}
-		held, err := a.queue.Forget(ctx, tx, p, gone.Runs, asks)
-		if err != nil {
-			return err
-		}
-		todo.Files = append(gone.Files, held...)
-		return errors.Join(a.forgetMore(ctx, tx, p, todo.Sessions), noteErasure(ctx, tx, todo))
-	})
-}
-
-// forgetMore is the rest of the list.
-func (a *app) forgetMore(ctx context.Context, tx *store.Tx, p core.Person, sessions []string) error {
-	for _, id := range p.Identities {
-		if err := store.Forget(ctx, tx, id.Platform, id.ID); err != nil {
-			return err
-		}
-	}
-	for _, id := range sessions {
-		if err := a.guard.ForgetSession(ctx, tx, id); err != nil {
-			return err
-		}
-	}
-	if p.User == 0 {
-		return nil
-	}
-	for _, forget := range []func(context.Context, *store.Tx, int64) error{a.guard.Forget, a.usage.Forget, a.keys.Forget, a.admins.Forget} {
-		if err := forget(ctx, tx, p.User); err != nil {
-			return err
-		}
-	}
-	return nil
 }

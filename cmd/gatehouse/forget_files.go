@@ -7,15 +7,22 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
 	"gatehouse/core"
+	"gatehouse/core/session"
 	"gatehouse/core/store"
 )
 
+// noteErasure notes what is to be done in the vault, where there is something.
 func noteErasure(ctx context.Context, tx *store.Tx, todo erasure) error {
+	if todo.User == 0 && len(todo.Sessions)+len(todo.Turns)+len(todo.Files) == 0 {
+		return nil
+	}
 	b, err := json.Marshal(todo)
 	if err != nil {
 		return err
@@ -23,24 +30,100 @@ func noteErasure(ctx context.Context, tx *store.Tx, todo erasure) error {
 	return store.SetMetadata(ctx, tx, erasureKey+uuid.NewString(), string(b))
 }
 
-// finishForgetting does in the vault what is left of every forgetting, and says
-// how many it has ended. A group that is being answered is left for later.
+// finishForgetting does what is left of every forgetting: the rows of one that
+// was cut short, and then what is in the vault. It says how many notes of that
+// it has done with. A group that is being answered is left for later. The caller
+// holds forgettings.
 func (a *app) finishForgetting(ctx context.Context, f *forgotten) (ended int, err error) {
-	keys, err := store.MetadataLike(ctx, a.db, erasureKey)
+	left, err := store.MetadataLike(ctx, a.db, begunKey)
 	if err != nil {
 		return 0, err
 	}
-	for key, value := range keys {
-		var todo erasure
-		if err := json.Unmarshal([]byte(value), &todo); err != nil {
-			return ended, fmt.Errorf("what is left of a forgetting: %w", err)
+	for key := range left {
+		ref := strings.TrimPrefix(key, begunKey)
+		if err := a.quietRef(ctx, ref); err != nil {
+			return 0, err
 		}
-		busy, err := a.erase(ctx, todo, f)
+		if err := a.forgetRows(ctx, ref, func(string) {}); err != nil {
+			return 0, err
+		}
+		ended++
+	}
+	for {
+		notes, err := store.MetadataLike(ctx, a.db, erasureKey)
 		if err != nil {
 			return ended, err
 		}
-		if busy {
-			f.Left = append(f.Left, "A group is being answered just now; the person's turns there are blanked within minutes.")
+		n, err := a.eraseNoted(ctx, notes, f)
+		if ended += n; err != nil || n == 0 {
+			return ended, err
+		}
+	}
+}
+
+// quietRef waits until nothing runs for the person that ref names, if anybody.
+func (a *app) quietRef(ctx context.Context, ref string) error {
+	p, err := a.person(ctx, a.db, ref)
+	if core.KindOf(err) == core.NotFound || err == nil && p.User == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return a.quiet(ctx, p)
+}
+
+// eraseNoted does what notes say, and takes away those that it has done with.
+// Turns of one session are blanked together, whoever's they are: its transcript
+// is long.
+func (a *app) eraseNoted(ctx context.Context, notes map[string]string, f *forgotten) (ended int, err error) {
+	of, sessions, turns := map[string]erasure{}, map[string]bool{}, map[string][]string{}
+	for key, value := range notes {
+		var todo erasure
+		if err := json.Unmarshal([]byte(value), &todo); err != nil {
+			return 0, fmt.Errorf("what is left of a forgetting: %w", err)
+		}
+		if err := a.erase(todo, f); err != nil {
+			return 0, err
+		}
+		of[key] = todo
+		for _, id := range todo.Sessions {
+			sessions[id] = true
+		}
+		for id, runs := range todo.Turns {
+			turns[id] = append(turns[id], runs...)
+		}
+	}
+	for id := range sessions {
+		if err := context.Cause(ctx); err != nil {
+			return 0, err
+		}
+		if err := a.sessions.Erase(id); err != nil {
+			return 0, err
+		}
+		f.Sessions++
+	}
+	busy := map[string]bool{}
+	for id, runs := range turns {
+		n, still, err := a.blank(ctx, id, runs)
+		if err != nil {
+			return 0, err
+		}
+		f.Turns += n
+		if still {
+			busy[id] = true
+		}
+	}
+	const later = "A group is being answered just now; the person's turns there are blanked within minutes."
+	if len(busy) > 0 && !slices.Contains(f.Left, later) {
+		f.Left = append(f.Left, later)
+	}
+	for key, todo := range of {
+		waits := false
+		for id := range todo.Turns {
+			waits = waits || busy[id]
+		}
+		if waits {
 			continue
 		}
 		if err := a.db.Tx(ctx, func(tx *store.Tx) error { return store.DeleteMetadata(ctx, tx, key) }); err != nil {
@@ -51,63 +134,89 @@ func (a *app) finishForgetting(ctx context.Context, f *forgotten) (ended int, er
 	return ended, nil
 }
 
-// erase deletes what an erasure names. It may be done again.
-func (a *app) erase(ctx context.Context, todo erasure, f *forgotten) (busy bool, err error) {
+// erase deletes the folder and the files that an erasure names. It may be done again.
+func (a *app) erase(todo erasure, f *forgotten) error {
 	root := a.vault.Root()
 	if todo.User > core.Operator {
 		if err := root.RemoveAll("Guests/" + strconv.FormatInt(todo.User, 10)); err != nil {
-			return false, fmt.Errorf("erase the person's folder: %w", err)
+			return fmt.Errorf("erase the person's folder: %w", err)
 		}
 	}
 	for _, name := range todo.Files {
 		err := root.Remove(name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false, fmt.Errorf("erase a file: %w", err)
+			return fmt.Errorf("erase a file: %w", err)
 		}
 		if err == nil {
 			f.Files++
 		}
 	}
-	for _, id := range todo.Sessions {
-		if err := a.sessions.Erase(id); err != nil {
-			return false, err
-		}
-		f.Sessions++
-	}
-	for id, runs := range todo.Turns {
-		still, err := a.blank(ctx, id, runs)
-		if err != nil {
-			return false, err
-		}
-		if busy = busy || still; !still {
-			f.Turns += len(runs)
-		}
-	}
-	return busy, nil
+	return nil
 }
 
+// maxBlank is how often a transcript is written anew beside the writer, where
+// others speak into it meanwhile, before it is done while they wait.
+const maxBlank = 3
+
 // blank redacts runs of a session that others speak in, where nobody is being
-// answered. In the transaction no run can be claimed.
-func (a *app) blank(ctx context.Context, id string, runs []string) (busy bool, err error) {
+// answered, and says of how many there were words.
+func (a *app) blank(ctx context.Context, id string, runs []string) (n int, busy bool, err error) {
+	for try := 1; ; try++ {
+		done := false
+		if n, busy, done, err = a.blankOnce(ctx, id, runs, try == maxBlank); err != nil || busy {
+			return 0, busy, err
+		}
+		if done {
+			break
+		}
+	}
+	if err := a.sessions.Shed(ctx, id); err != nil {
+		return n, false, err
+	}
 	err = a.db.Tx(ctx, func(tx *store.Tx) error {
-		busy = false
-		for _, run := range a.bus.Active() {
-			if busy = run.Session == id; busy {
-				return nil
-			}
-		}
-		if err := a.events.ForgetSession(ctx, tx, id); err != nil {
-			return err
-		}
-		if err := a.sessions.Redact(id, runs); err != nil {
-			return err
-		}
 		if err := a.sessions.Reword(ctx, tx, id); core.KindOf(err) != core.NotFound {
 			return err
 		}
 		return nil // deleted meanwhile
 	})
-	return busy, err
+	return n, false, err
+}
+
+// blankOnce writes the transcript anew, beside the writer unless inside, and puts
+// it in its place in a transaction, in which no run can be claimed. done is false
+// where it has changed meanwhile.
+func (a *app) blankOnce(ctx context.Context, id string, runs []string, inside bool) (n int, busy, done bool, err error) {
+	if a.answering(id) {
+		return 0, true, false, nil
+	}
+	var ready *session.Redaction
+	write := func() (err error) {
+		ready, err = a.sessions.Redact(id, runs)
+		return err
+	}
+	if !inside {
+		if err := write(); err != nil {
+			return 0, false, false, err
+		}
+		defer func() { ready.Drop() }()
+	}
+	err = a.db.Tx(ctx, func(tx *store.Tx) error {
+		n, busy, done = 0, false, false
+		if busy = a.answering(id); busy {
+			return nil
+		}
+		if err := a.events.ForgetSession(ctx, tx, id); err != nil {
+			return err
+		}
+		if inside {
+			if err := write(); err != nil {
+				return err
+			}
+		}
+		n, done, err = ready.Keep()
+		return err
+	})
+	return n, busy, done, err
 }
 
 // forgetPages has nothing stay in the database's file.

@@ -107,7 +107,7 @@ func newLife(t *testing.T, change func(*configs.Config)) (*life, *llmtest.Server
 	if err := w.app.db.Get(t.Context(), &first, `SELECT id FROM sessions WHERE user_id = $1 ORDER BY created_at LIMIT 1`, l.user); err != nil {
 		t.Fatal(err)
 	}
-	err := editorView{w.app}.Delete(t.Context(), first, cli)
+	err := editorView{w.app}.Delete(t.Context(), first, nil, cli)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,41 +242,52 @@ var errCut = errors.New("cut")
 // upkeep does, without being asked.
 func TestForgettingThatIsCutShortIsFinished(t *testing.T) {
 	for _, by := range []string{"the command", "upkeep"} {
-		t.Run(by, func(t *testing.T) {
-			l, _ := newLife(t, nil)
-			w := l.w
-			p, err := w.app.person(t.Context(), w.app.db, fmt.Sprint(l.user))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := w.app.silence(t.Context(), p); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.app.forgetRows(t.Context(), fmt.Sprint(l.user), cli); err != nil {
-				t.Fatal(err)
-			}
-			// The files are there, the rows gone: here it was cut. Half of a second try.
-			ctx, cancel := context.WithCancelCause(t.Context())
-			cancel(errCut)
-			_, _ = w.app.finishForgetting(ctx, &forgotten{})
-			w.stop()
-			w.start()
-			t.Cleanup(w.stop)
-			if by == "upkeep" {
-				w.upkeepAt(60)
-			} else if _, err := w.app.forget(t.Context(), fmt.Sprintf("telegram:%d", l.zeb.ID()), cli, nil); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.app.forgetPages(t.Context(), &forgotten{}); err != nil {
-				t.Fatal(err)
-			}
-			for _, hit := range grep(t, w, l.words...) {
-				t.Errorf("still there: %s", hit)
-			}
-			if n := w.count(`SELECT count(*) FROM metadata WHERE key LIKE 'forget:%'`); n != 0 {
-				t.Errorf("%d forgettings are still open", n)
-			}
-		})
+		for _, cut := range []string{"access", "a step", "rows"} {
+			t.Run(by+" after "+cut, func(t *testing.T) { forgetCutShort(t, by, cut) })
+		}
+	}
+}
+
+func forgetCutShort(t *testing.T, by, cut string) {
+	l, _ := newLife(t, nil)
+	w, ref := l.w, fmt.Sprintf("telegram:%d", l.zeb.ID())
+	p, err := w.app.person(t.Context(), w.app.db, ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.app.silence(t.Context(), p, ref, cli); err != nil {
+		t.Fatal(err)
+	}
+	switch cut {
+	case "a step":
+		if err := w.app.db.Tx(t.Context(), func(tx *store.Tx) error { _, err := w.app.forgetSome(t.Context(), tx, l.user); return err }); err != nil {
+			t.Fatal(err)
+		}
+	case "rows":
+		if err := w.app.forgetRows(t.Context(), ref, func(string) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Here it was cut. Half of a second try.
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errCut)
+	_, _ = w.app.finishForgetting(ctx, &forgotten{})
+	w.stop()
+	w.start()
+	t.Cleanup(w.stop)
+	if by == "upkeep" {
+		w.upkeepAt(60)
+	} else if _, err := w.app.forget(t.Context(), ref, cli, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, hit := range grep(t, w, l.words...) {
+		t.Errorf("still there: %s", hit)
+	}
+	if n := w.count(`SELECT count(*) FROM metadata WHERE key LIKE 'forget%'`); n != 0 {
+		t.Errorf("%d forgettings are still open", n)
+	}
+	if n := w.count(`SELECT count(*) FROM audit_events WHERE action = 'user.forget' AND via = 'cli' AND subject = $1`, fmt.Sprint(l.user)); n != 1 {
+		t.Errorf("%d audit rows", n)
 	}
 }
 

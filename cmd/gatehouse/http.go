@@ -55,6 +55,7 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 	}
 	mux.Handle("GET /static/", files)
 	mux.Handle("GET /{$}", http.RedirectHandler("/admin", http.StatusSeeOther))
+	mux.Handle("/", web.Serve(a.log, web.ShowEither, web.Nowhere(mux)))
 	site, err := web.NewSite(web.SiteOptions{Clock: a.clock, Log: a.log, Hosts: a.cfg.AllowedHosts, Origins: a.cfg.CORSOrigins, Proxies: a.cfg.TrustedProxies})
 	if err != nil {
 		return nil, err

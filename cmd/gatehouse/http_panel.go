@@ -33,7 +33,7 @@ func (v panelActs) Update(ctx context.Context, id string, c session.Change, by c
 }
 
 func (v panelActs) Delete(ctx context.Context, id string, by core.Actor) error {
-	return editorView(v).Delete(ctx, id, by)
+	return editorView(v).Delete(ctx, id, nil, by)
 }
 
 func (v panelActs) Bound(ctx context.Context, id string) (core.Address, bool, error) {

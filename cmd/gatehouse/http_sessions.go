@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"gatehouse/core"
+	"gatehouse/core/bus"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 )
@@ -37,9 +39,16 @@ func (v editorView) Update(ctx context.Context, id string, c session.Change, by 
 	return d, err
 }
 
-// Delete also takes back what was granted in the session.
-func (v editorView) Delete(ctx context.Context, id string, by core.Actor) error {
+// Delete also takes back what was granted in the session. With versions it is
+// for one of these alone, else session.ErrChanged.
+func (v editorView) Delete(ctx context.Context, id string, versions []string, by core.Actor) error {
+	if err := v.a.lighten(ctx, id); err != nil {
+		return err
+	}
 	return v.a.db.Tx(ctx, func(tx *store.Tx) error {
+		if err := v.a.sessions.Match(ctx, tx, id, versions); err != nil {
+			return err
+		}
 		if err := v.a.endSession(ctx, tx, id); err != nil {
 			return err
 		}
@@ -47,33 +56,59 @@ func (v editorView) Delete(ctx context.Context, id string, by core.Actor) error 
 	})
 }
 
+// lighten makes ready for its deletion a session of which the full-text index
+// has a lot, so that the deletion itself is short. One that is being answered
+// stays as it is.
+func (a *app) lighten(ctx context.Context, id string) error {
+	heavy, err := a.sessions.Heavy(ctx, id)
+	if err != nil || !heavy || a.answering(id) {
+		return err
+	}
+	return a.sessions.Shed(ctx, id)
+}
+
+// answering reports whether a run of the session is going on. In a transaction
+// none can be claimed meanwhile.
+func (a *app) answering(id string) bool {
+	return slices.ContainsFunc(a.bus.Active(), func(run bus.Info) bool { return run.Session == id })
+}
+
 // endSession is what belongs to a session's end elsewhere; core.Conflict while
 // it runs. The transaction is where it looks for runs: none can be claimed at
 // the same time.
 func (a *app) endSession(ctx context.Context, tx *store.Tx, id string) error {
-	for _, run := range a.bus.Active() {
-		if run.Session == id {
-			return core.Errorf(core.Conflict, "a run of this session is going on; stop it first")
-		}
+	if a.answering(id) {
+		return core.Errorf(core.Conflict, "a run of this session is going on; stop it first")
 	}
 	return a.guard.ForgetSession(ctx, tx, id)
 }
 
+// cleanAtOnce is how many sessions one transaction of cleanSessions deletes.
+const cleanAtOnce = 10
+
 // cleanSessions is the upkeep of archived sessions: a few in each transaction,
 // so that messages come in between, and at most 5,000 an hour.
 func (a *app) cleanSessions(ctx context.Context) (total int, err error) {
-	if a.cfg.RetentionDays == 0 {
+	days := a.cfg.RetentionDays
+	if days == 0 {
 		return 0, nil
 	}
-	for range 100 {
-		n := 0
-		err := a.db.Tx(ctx, func(tx *store.Tx) (err error) {
-			n, err = a.sessions.Cleanup(ctx, tx, a.cfg.RetentionDays, core.Actor{Via: "upkeep"}, a.endSession)
-			return err
-		})
-		if total += n; err != nil || n == 0 {
+	due, err := a.sessions.Due(ctx, days)
+	for ids := range slices.Chunk(due, cleanAtOnce) {
+		for _, id := range ids {
+			if err == nil {
+				err = a.lighten(ctx, id)
+			}
+		}
+		if err != nil {
 			return total, err
 		}
+		n := 0
+		err = a.db.Tx(ctx, func(tx *store.Tx) (err error) {
+			n, err = a.sessions.Cleanup(ctx, tx, ids, days, core.Actor{Via: "upkeep"}, a.endSession)
+			return err
+		})
+		total += n
 	}
-	return total, nil
+	return total, err
 }

@@ -190,9 +190,14 @@ func (a *app) listen(ctx context.Context) (out []listening, err error) {
 	}
 	a.cfg.Addr = out[0].listener.Addr().String()
 	if a.cfg.MetricsAddr != "" {
-		if err := add(a.cfg.MetricsAddr, "GATEHOUSE_METRICS_ADDR", web.MetricsPage(a.reg)); err != nil {
+		page, err := web.Scraped(web.MetricsPage(a.reg), web.SiteOptions{Hosts: a.cfg.AllowedHosts})
+		if err != nil {
 			return out, err
 		}
+		if err := add(a.cfg.MetricsAddr, "GATEHOUSE_METRICS_ADDR", page); err != nil {
+			return out, err
+		}
+		a.cfg.MetricsAddr = out[1].listener.Addr().String()
 	}
 	l, err := a.listenSocket()
 	if err != nil {

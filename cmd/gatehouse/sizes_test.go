@@ -41,6 +41,7 @@ var larger = map[string]string{
 	"core/session":                     "transcript, its index and its search agree under one lock; whoever writes one writes all",
 	"core/store":                       "two engines behind one writer",
 	"pairing":                          "whoever is let in or out is so in one transaction over these tables",
+	"web":                              "what stands in front of every route, a file each; one order, said in the package comment",
 	"web/api":                          "one endpoint a file, all held to one document",
 	"web/auth":                         "keys, passwords and sign-ins: what lets a request in lies in one place",
 }

@@ -37,7 +37,9 @@ type Ledger interface {
 	// Room is how many bytes may still come of user, math.MaxInt64 without a
 	// bound, and what the bound is, in words that begin with "your" or "all".
 	Room(ctx context.Context, user int64) (left int64, bound string, err error)
-	Note(ctx context.Context, user int64, f core.File) error
+	// Note takes f's bytes of the room, in one step with the look whether they
+	// fit; where they do not, nothing is noted and fits is false.
+	Note(ctx context.Context, user int64, f core.File) (fits bool, err error)
 	Drop(ctx context.Context, files []core.File) error
 }
 
@@ -137,9 +139,9 @@ type Incoming struct {
 	kind  core.Kind
 }
 
-// Begin makes room for a file of user's, of at most most bytes; 0 is MaxFile.
-// Where none is left it is Full. Files that come at the same moment may pass
-// the bound together.
+// Begin looks for room for a file of user's, of at most most bytes; 0 is
+// MaxFile. Where none is left it is Full. The room is taken by Keep, which
+// refuses what others have taken it from meanwhile.
 func (k *Keeper) Begin(ctx context.Context, user, most int64) (*Incoming, error) {
 	if most <= 0 {
 		most = MaxFile
@@ -232,13 +234,27 @@ func (in *Incoming) Keep(name, declared string) (core.File, error) {
 	if err := in.draft.Keep(f.Path); err != nil {
 		return core.File{}, err
 	}
-	if in.k.ledger != nil {
-		if err := in.k.ledger.Note(in.ctx, in.user, f); err != nil {
-			_ = in.k.vault.Remove(f.Path) // nobody would know whose it is
-			return core.File{}, err
-		}
+	if err := in.note(f, shown); err != nil {
+		_ = in.k.vault.Remove(f.Path) // nobody would know whose it is
+		return core.File{}, err
 	}
 	return f, nil
+}
+
+// note takes the room for a file that lies in the vault.
+func (in *Incoming) note(f core.File, shown string) error {
+	if in.k.ledger == nil {
+		return nil
+	}
+	fits, err := in.k.ledger.Note(in.ctx, in.user, f)
+	if err != nil || fits {
+		return err
+	}
+	left, bound, err := in.k.ledger.Room(in.ctx, in.user)
+	if err != nil {
+		return err
+	}
+	return full("%s does not fit any more: %s, and %s are left", shown, bound, core.ByteSize(int(left)))
 }
 
 // Drop takes away what was not kept.

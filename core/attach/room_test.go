@@ -22,12 +22,12 @@ func (b *book) Room(context.Context, int64) (int64, string, error) {
 	return b.room, "all files here may take 1 GB", b.err
 }
 
-func (b *book) Note(_ context.Context, user int64, f core.File) error {
-	if b.err != nil {
-		return b.err
+func (b *book) Note(_ context.Context, user int64, f core.File) (bool, error) {
+	if b.err != nil || f.Size > b.room {
+		return false, b.err
 	}
 	b.noted[f.Path], b.room = user, b.room-f.Size
-	return nil
+	return true, nil
 }
 
 func (b *book) Drop(_ context.Context, files []core.File) error {

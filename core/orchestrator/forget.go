@@ -59,22 +59,61 @@ type Forgotten struct {
 	Files    []string            // in the vault, that came with their messages
 }
 
+// ForgetSome takes at most most of a person's runs and files out of the tables,
+// as Forget does; more where there may be further ones. Forget is still to be called.
+func (e *Events) ForgetSome(ctx context.Context, tx *store.Tx, user int64, most int) (f Forgotten, more bool, err error) {
+	f.Sessions = map[string][]string{}
+	if user == 0 {
+		return f, false, nil
+	}
+	var rows []forgottenRun
+	if err := tx.Select(ctx, &rows, `SELECT id, session_id FROM runs WHERE user_id = $1 LIMIT $2`, user, most); err != nil {
+		return f, false, fmt.Errorf("forget runs: %w", err)
+	}
+	for _, r := range rows {
+		f.add(r)
+		for _, q := range [...]string{`DELETE FROM run_events WHERE run = $1`, `DELETE FROM runs WHERE id = $1`} {
+			if _, err := tx.Exec(ctx, q, r.ID); err != nil {
+				return f, false, fmt.Errorf("forget runs: %w", err)
+			}
+		}
+	}
+	if len(rows) == most {
+		return f, true, nil
+	}
+	if err := tx.Select(ctx, &f.Files, `SELECT path FROM attachments WHERE user_id = $1 LIMIT $2`, user, most); err != nil {
+		return f, false, fmt.Errorf("forget files: %w", err)
+	}
+	for _, path := range f.Files {
+		if _, err := tx.Exec(ctx, `DELETE FROM attachments WHERE path = $1`, path); err != nil {
+			return f, false, fmt.Errorf("forget files: %w", err)
+		}
+	}
+	return f, len(f.Files) == most, nil
+}
+
+type forgottenRun struct {
+	ID      string `db:"id"`
+	Session string `db:"session_id"`
+}
+
+func (f *Forgotten) add(r forgottenRun) {
+	f.Runs = append(f.Runs, r.ID)
+	f.Sessions[r.Session] = append(f.Sessions[r.Session], r.ID)
+}
+
 // Forget takes a person's runs, with their events, and files out of the tables.
 func (e *Events) Forget(ctx context.Context, tx *store.Tx, user int64) (f Forgotten, err error) {
 	f.Sessions = map[string][]string{}
 	if user == 0 {
 		return f, nil
 	}
-	var rows []struct {
-		ID      string `db:"id"`
-		Session string `db:"session_id"`
-	}
+	var rows []forgottenRun
 	if err := tx.Select(ctx, &rows, `SELECT id, session_id FROM runs WHERE user_id = $1 ORDER BY started, id`, user); err != nil {
 		return f, fmt.Errorf("forget runs: %w", err)
 	}
 	for _, r := range rows {
-		f.Runs = append(f.Runs, r.ID)
-		f.Sessions[r.Session] = append(f.Sessions[r.Session], r.ID)
+		f.add(r)
 	}
 	if err := tx.Select(ctx, &f.Files, `SELECT path FROM attachments WHERE user_id = $1 ORDER BY path`, user); err != nil {
 		return f, fmt.Errorf("forget files: %w", err)

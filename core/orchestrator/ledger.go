@@ -57,11 +57,15 @@ func (l *FileLedger) Gauge() prometheus.Collector {
 
 // Room implements attach.Ledger. It reads one row for each person who has files.
 func (l *FileLedger) Room(ctx context.Context, user int64) (left int64, why string, err error) {
+	return l.room(ctx, l.db, user)
+}
+
+func (l *FileLedger) room(ctx context.Context, q store.Queryer, user int64) (left int64, why string, err error) {
 	var row struct {
 		Whole int64 `db:"whole_use"`
 		Own   int64 `db:"own_use"`
 	}
-	err = l.db.Get(ctx, &row, `SELECT coalesce(sum(bytes), 0) AS whole_use, coalesce(sum(CASE WHEN user_id = $1 THEN bytes END), 0) AS own_use FROM attachment_use`, user)
+	err = q.Get(ctx, &row, `SELECT coalesce(sum(bytes), 0) AS whole_use, coalesce(sum(CASE WHEN user_id = $1 THEN bytes END), 0) AS own_use FROM attachment_use`, user)
 	if err != nil {
 		return 0, "", fmt.Errorf("read the use of attachments: %w", err)
 	}
@@ -75,9 +79,17 @@ func (l *FileLedger) Room(ctx context.Context, user int64) (left int64, why stri
 	return left, why, nil
 }
 
-// Note implements attach.Ledger.
-func (l *FileLedger) Note(ctx context.Context, user int64, f core.File) error {
-	return l.db.Tx(ctx, func(tx *store.Tx) error { return OwnFiles(ctx, tx, user, "", "", []core.File{f}) })
+// Note implements attach.Ledger: look and note are one transaction, so files of
+// one moment do not pass a bound together.
+func (l *FileLedger) Note(ctx context.Context, user int64, f core.File) (fits bool, err error) {
+	err = l.db.Tx(ctx, func(tx *store.Tx) error {
+		left, _, err := l.room(ctx, tx, user)
+		if fits = f.Size <= left; err != nil || !fits {
+			return err
+		}
+		return OwnFiles(ctx, tx, user, "", "", []core.File{f})
+	})
+	return fits && err == nil, err
 }
 
 // Drop implements attach.Ledger.

@@ -2,12 +2,19 @@ package orchestrator_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/attach"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/store"
 )
@@ -27,8 +34,8 @@ func (h *house) noted(l *orchestrator.FileLedger, user int64, name string, words
 	if err := h.vault.WriteFile(f.Path, []byte(words)); err != nil {
 		h.t.Fatal(err)
 	}
-	if err := l.Note(h.t.Context(), user, f); err != nil {
-		h.t.Fatal(err)
+	if fits, err := l.Note(h.t.Context(), user, f); err != nil || !fits {
+		h.t.Fatal(fits, err)
 	}
 	return f
 }
@@ -99,5 +106,52 @@ func TestTheRoomOfFilesThatWereDeletedByHandComesBack(t *testing.T) {
 	}
 	if n, err := l.Recount(t.Context(), h.vault.Root().FS()); n != 0 || err != nil || h.left(l, 7) != 93 {
 		t.Errorf("once more: %d, %v", n, err)
+	}
+}
+
+// Files of one moment have all seen the same room; those that fit take it, and
+// the others are told so and leave nothing.
+func TestFilesOfOneMomentDoNotPassTheBoundTogether(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	l := orchestrator.NewFileLedger(h.db, 100, 0)
+	k := attach.New(h.vault, h.clock, l)
+	const at = 8
+	var incoming [at]*attach.Incoming
+	for i := range incoming { // each has looked before the first is kept
+		in, err := k.Begin(t.Context(), 7, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := in.Write([]byte(strings.Repeat("x", 40))); err != nil {
+			t.Fatal(err)
+		}
+		incoming[i] = in
+	}
+	var kept, told atomic.Int64
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i, in := range incoming {
+		wg.Go(func() {
+			<-start
+			_, err := in.Keep(fmt.Sprint(i, ".txt"), "")
+			_, full := errors.AsType[*attach.Full](err)
+			switch {
+			case err == nil:
+				kept.Add(1)
+			case full && strings.Contains(core.TextOf(err), "does not fit any more: your files may take 100 bytes, and 20 bytes are left"):
+				told.Add(1)
+			default:
+				t.Errorf("file %d: %v", i, err)
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+	files, err := os.ReadDir(filepath.Join(h.dir, attach.Folder, h.clock.Now().UTC().Format(time.DateOnly)))
+	if kept.Load() != 2 || told.Load() != at-2 || len(files) != 2 || err != nil {
+		t.Errorf("%d kept, %d refused, %d files on the disk, %v", kept.Load(), told.Load(), len(files), err)
+	}
+	if got := h.left(l, 7); got != 20 {
+		t.Errorf("%d bytes are left", got)
 	}
 }

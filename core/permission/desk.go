@@ -293,6 +293,27 @@ func (d *Desk) Give(ctx context.Context, tx *store.Tx, from, to int64) error {
 	return nil
 }
 
+// ForgetSome removes at most most of what a user was asked and of what was asked
+// for them, and says which asks these were. Forget is still to be called.
+func (d *Desk) ForgetSome(ctx context.Context, tx *store.Tx, user int64, most int) (asks []string, err error) {
+	if user == 0 {
+		return nil, nil
+	}
+	if err := tx.Select(ctx, &asks, `SELECT id FROM asks WHERE user_id = $1 OR asker = $1 LIMIT $2`, user, most); err != nil {
+		return nil, err
+	}
+	return asks, deleteAsks(ctx, tx, asks)
+}
+
+func deleteAsks(ctx context.Context, tx *store.Tx, asks []string) error {
+	for _, id := range asks {
+		if _, err := tx.Exec(ctx, `DELETE FROM asks WHERE id = $1`, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Forget removes what a user was asked and what was asked for them, also about
 // letting them in (by the ids of their requests), and says which asks these were.
 func (d *Desk) Forget(ctx context.Context, tx *store.Tx, user int64, requests ...string) (asks []string, err error) {
@@ -308,12 +329,7 @@ func (d *Desk) Forget(ctx context.Context, tx *store.Tx, user int64, requests ..
 		}
 		asks = append(asks, about...)
 	}
-	for _, id := range asks {
-		if _, err := tx.Exec(ctx, `DELETE FROM asks WHERE id = $1`, id); err != nil {
-			return nil, err
-		}
-	}
-	return asks, nil
+	return asks, deleteAsks(ctx, tx, asks)
 }
 
 // row is a row of asks.

@@ -16,28 +16,30 @@ import (
 // sent. Copies of replies that were sent to others and hold one of the person's
 // names or ids lose their text. The files are what came with messages that
 // have not been answered yet.
-func (q *Queue) Forget(ctx context.Context, tx *store.Tx, p core.Person, runs, asks []string) (files []string, err error) {
-	f := &forgetting{q: q, ctx: ctx, tx: tx}
+//
+// What Sweep has been through is not looked at again.
+func (q *Queue) Forget(ctx context.Context, tx *store.Tx, p core.Person, runs, asks []string, s Swept) (files []string, err error) {
+	f := &forgetting{q: q, ctx: ctx, tx: tx, s: s}
 	for _, c := range p.Chats {
-		f.updates(inboxColumns+` WHERE payload IS NOT NULL AND bot = $1 AND chat = $2`, emptied+` WHERE bot = $1 AND chat = $2`, c.Bot, c.Chat)
-		f.exec(`DELETE FROM outbox WHERE bot = $1 AND chat = $2`, c.Bot, c.Chat)
+		f.updates(inboxColumns+ofChat+withBody, emptied+ofChat, s.inbox, c.Bot, c.Chat)
+		f.exec(`DELETE FROM outbox WHERE seq > $1 AND bot = $2 AND chat = $3`, s.outbox, c.Bot, c.Chat)
 		f.lane(c.Bot + "|" + c.Chat)
 	}
 	for _, id := range p.Identities {
 		for _, bot := range id.Bots {
-			f.updates(inboxColumns+` WHERE payload IS NOT NULL AND bot = $1 AND sender = $2`, emptied+` WHERE bot = $1 AND sender = $2`, bot, id.ID)
+			f.updates(inboxColumns+ofSender+withBody, emptied+ofSender, s.inbox, bot, id.ID)
 		}
 		f.mentions(id.ID)
 	}
 	for _, id := range p.Sessions {
-		f.updates(inboxColumns+` WHERE payload IS NOT NULL AND bot = $1 AND chat = $2`, emptied+` WHERE bot = $1 AND chat = $2`, core.APIBot, id)
+		f.updates(inboxColumns+ofChat+withBody, emptied+ofChat, s.inbox, core.APIBot, id)
 		f.lane("session:" + id)
 	}
 	for _, run := range runs {
 		f.exec(`DELETE FROM outbox WHERE key = $1`, "run:"+run)
 	}
 	for _, id := range p.Requests {
-		f.exec(`UPDATE inbox SET request = '' WHERE request = $1`, id)
+		f.exec(`UPDATE inbox SET request = '' WHERE seq > $1 AND request = $2`, s.inbox, id)
 		f.keys("pair:" + id + ":")
 	}
 	for _, id := range asks {
@@ -52,10 +54,32 @@ func (q *Queue) Forget(ctx context.Context, tx *store.Tx, p core.Person, runs, a
 	return f.files, nil
 }
 
+// ForgetRuns takes what was said by runs, and for asks, out of the outbox.
+func (q *Queue) ForgetRuns(ctx context.Context, tx *store.Tx, runs, asks []string) error {
+	f := &forgetting{q: q, ctx: ctx, tx: tx}
+	for _, run := range runs {
+		f.exec(`DELETE FROM outbox WHERE key = $1`, "run:"+run)
+	}
+	for _, id := range asks {
+		f.keys("ask:" + id)
+	}
+	return f.err
+}
+
+// ForgetLanes takes sessions that are no more out of the lanes.
+func (q *Queue) ForgetLanes(ctx context.Context, tx *store.Tx, sessions []string) error {
+	f := &forgetting{q: q, ctx: ctx, tx: tx}
+	for _, id := range sessions {
+		f.lane("session:" + id)
+	}
+	return f.err
+}
+
 type forgetting struct {
 	q     *Queue
 	ctx   context.Context
 	tx    *store.Tx
+	s     Swept
 	files []string
 	err   error
 }
@@ -68,6 +92,13 @@ func (f *forgetting) exec(query string, args ...any) {
 
 // emptied is an update that keeps only its key.
 const emptied = `UPDATE inbox SET payload = NULL, sender = '', chat = '', lane = '', message_id = '', run = '', request = '', error = '', state = 'refused'`
+
+// Which rows are meant.
+const (
+	ofChat   = ` WHERE seq > $1 AND bot = $2 AND chat = $3`
+	ofSender = ` WHERE seq > $1 AND bot = $2 AND sender = $3`
+	withBody = ` AND payload IS NOT NULL`
+)
 
 // updates has the rows emptied that find finds.
 func (f *forgetting) updates(find, empty string, args ...any) {
@@ -100,12 +131,13 @@ func (f *forgetting) keys(prefix string) {
 
 // mentions empties what was sent to others. Two letters are in too many texts.
 func (f *forgetting) mentions(word string) {
-	if len(word) < 3 {
-		return
+	if word, ok := mentioned(word); ok {
+		f.exec(`UPDATE outbox SET body = '{}' WHERE seq > $1 AND state = 'sent' AND replace(body, $2, '') <> body`, f.s.outbox, word)
 	}
-	quoted, err := json.Marshal(word) // as it stands in a body
-	if err == nil {
-		word = strings.Trim(string(quoted), `"`)
-		f.exec(`UPDATE outbox SET body = '{}' WHERE state = 'sent' AND replace(body, $1, '') <> body`, word)
-	}
+}
+
+// mentioned is a word as it stands in a body; false for one that is too short.
+func mentioned(word string) (string, bool) {
+	quoted, err := json.Marshal(word)
+	return strings.Trim(string(quoted), `"`), err == nil && len(word) >= 3
 }

@@ -54,6 +54,19 @@ type Change struct {
 // kind is core.Conflict.
 var ErrChanged = core.Errorf(core.Conflict, "the session has changed since you read it")
 
+// Match is ErrChanged where the session is in none of versions; with none of
+// them any will do.
+func (s *Store) Match(ctx context.Context, q store.Queryer, id string, versions []string) error {
+	if len(versions) == 0 {
+		return nil
+	}
+	d, err := s.Detail(ctx, q, id)
+	if err == nil && !slices.Contains(versions, d.Version()) {
+		return ErrChanged
+	}
+	return err
+}
+
 // Update changes a session and says how it is then; the names of what has
 // changed go into an audit row, and without any nothing is written.
 // core.NotFound without the session, core.Invalid for what cannot be kept,

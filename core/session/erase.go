@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"strings"
 
@@ -46,85 +47,186 @@ func (s *Store) Erase(id string) error {
 	return nil
 }
 
-// erased stands where a forgotten person's words and the answers to them were.
-const erased = "[erased: this person was forgotten]"
+// What stands where a forgotten person's words and the answers to them were,
+// and where a summary may have told of them.
+const (
+	erased        = "[erased: this person was forgotten]"
+	erasedSummary = "[erased: this summary was of a time in which somebody spoke who was forgotten]"
+)
 
-// Redact puts one sentence in the place of everything that the runs have
-// written into a session in which others speak too, and keeps the rest as it
-// is. It may be done again. Nothing may write to the session.
-func (s *Store) Redact(id string, runs []string) error {
-	if !vault.ValidID(id) || len(runs) == 0 {
-		return nil
-	}
-	of := make(map[string]bool, len(runs))
-	for _, r := range runs {
-		of[r] = true
-	}
-	s.cache.drop(id)
-	files, err := s.vault.FindTranscripts(id)
-	if err != nil {
-		return fmt.Errorf("redact session: %w", err)
-	}
-	for _, name := range files {
-		if err := s.redact(name, of); err != nil {
-			return fmt.Errorf("redact session: %w", err)
-		}
-	}
-	s.cache.drop(id)
-	return nil
+// A Redaction is a session's transcripts without what somebody has said, written
+// beside them and not yet in their place. End it by Keep or Drop.
+type Redaction struct {
+	s     *Store
+	id    string
+	files []redactedFile
+	runs  map[string]bool // that had words; as many as were asked for
 }
 
-func (s *Store) redact(name string, of map[string]bool) error {
-	in, err := s.vault.Root().Open(name)
+type redactedFile struct {
+	name string
+	was  fs.FileInfo
+	out  *vault.Draft // nil: there is nothing to change
+}
+
+// Redact writes the transcripts of a session in which others speak too with one
+// sentence in the place of everything that the runs have written into it, and of
+// each summary that was made after them: nobody can tell whose words it tells.
+// The rest stays as it is. It may be done again.
+func (s *Store) Redact(id string, runs []string) (*Redaction, error) {
+	r := &Redaction{s: s, id: id, runs: map[string]bool{}}
+	if !vault.ValidID(id) || len(runs) == 0 {
+		return r, nil
+	}
+	of := make(map[string]bool, len(runs))
+	for _, run := range runs {
+		of[run] = true
+	}
+	files, err := s.vault.FindTranscripts(id)
+	if err != nil {
+		return nil, fmt.Errorf("redact session: %w", err)
+	}
+	for _, name := range files {
+		if err := r.write(name, of); err != nil {
+			r.Drop()
+			return nil, fmt.Errorf("redact session: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// Keep puts what was written in the place of the transcripts, and says of how
+// many runs there were words. Nothing may write to the session meanwhile; where
+// something has since Redact, it is false and nothing is changed.
+func (r *Redaction) Keep() (runs int, ok bool, err error) {
+	defer r.Drop()
+	for _, f := range r.files {
+		now, err := r.s.vault.Stat(f.name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return 0, false, nil
+		}
+		if err != nil {
+			return 0, false, fmt.Errorf("redact session: %w", err)
+		}
+		if !os.SameFile(now, f.was) || now.Size() != f.was.Size() || !now.ModTime().Equal(f.was.ModTime()) {
+			return 0, false, nil
+		}
+	}
+	r.s.cache.drop(r.id)
+	defer r.s.cache.drop(r.id)
+	for _, f := range r.files {
+		if f.out == nil {
+			continue
+		}
+		if err := f.out.Keep(f.name); err != nil {
+			return 0, false, fmt.Errorf("redact session: %w", err)
+		}
+	}
+	return len(r.runs), true, nil
+}
+
+// Drop takes away what was written; after Keep it does nothing.
+func (r *Redaction) Drop() {
+	for _, f := range r.files {
+		if f.out != nil {
+			f.out.Drop()
+		}
+	}
+}
+
+// write writes the transcript name without the words of the runs.
+func (r *Redaction) write(name string, of map[string]bool) (err error) {
+	in, err := r.s.vault.Root().Open(name)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := s.vault.Draft(path.Dir(name))
-	if err != nil {
+	f := redactedFile{name: name}
+	if f.was, err = in.Stat(); err != nil {
 		return err
 	}
-	defer out.Drop()
-	changed := false
-	r := bufio.NewReaderSize(in, 64<<10)
-	for {
-		line, err := r.ReadBytes('\n')
-		if err != nil && err != io.EOF {
-			return err
-		}
-		if with, ok := redacted(line, of); ok {
-			line, changed = with, true
-		}
-		if _, err := out.Write(line); err != nil {
-			return err
-		}
-		if err == io.EOF {
-			break
-		}
+	if f.out, err = r.s.vault.Draft(path.Dir(name)); err != nil {
+		return err
 	}
-	if !changed {
-		return nil
+	changed, err := r.copy(f.out, bufio.NewReaderSize(in, 64<<10), of)
+	if err == nil && changed {
+		err = f.out.Sync() // the longest part of it
 	}
-	return out.Keep(name)
+	if err != nil || !changed {
+		f.out.Drop()
+		f.out = nil
+	}
+	r.files = append(r.files, f)
+	return err
 }
 
-// redacted is a run's line without its words; false for other lines. The line's
-// place in the conversation stays.
-func redacted(line []byte, of map[string]bool) ([]byte, bool) {
+func (r *Redaction) copy(out io.Writer, in *bufio.Reader, of map[string]bool) (changed bool, err error) {
+	spoke := false // somebody of the runs, in front of this line
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return changed, err
+		}
+		run, theirs := ofRun(line, of)
+		spoke = spoke || theirs
+		if with, ok := redacted(line, theirs, spoke); ok {
+			line, changed = with, true
+			if theirs {
+				r.runs[run] = true
+			}
+		}
+		if _, err := out.Write(line); err != nil {
+			return changed, err
+		}
+		if err == io.EOF {
+			return changed, nil
+		}
+	}
+}
+
+// ofRun is the run that a line is of, and whether it is one of these.
+func ofRun(line []byte, of map[string]bool) (string, bool) {
+	var l struct {
+		RequestID string `json:"requestId"`
+	}
+	return l.RequestID, json.Unmarshal(line, &l) == nil && of[l.RequestID]
+}
+
+// redacted is a line without its words, where it is theirs, or a summary of what
+// was said when they spoke; false for other lines. The line's place in the
+// conversation stays.
+func redacted(line []byte, theirs, spoke bool) ([]byte, bool) {
+	summary := !theirs && spoke && bytes.Contains(line, []byte(`"isCompactSummary":true`))
+	if !theirs && !summary {
+		return nil, false
+	}
 	var l vault.Line
-	if json.Unmarshal(line, &l) != nil || !of[l.RequestID] || bytes.Contains(line, []byte(erased)) {
+	if json.Unmarshal(line, &l) != nil {
 		return nil, false
 	}
-	role := "user"
+	text, m := erased, Message{Role: "user"}
 	if l.Type == "assistant" {
-		role = "assistant"
+		m.Role = "assistant"
 	}
-	m := Message{Role: role, Blocks: []Block{{Type: "text", Text: erased}}}
+	if summary {
+		text = summaryIntro + erasedSummary
+	}
+	m.Blocks = []Block{{Type: "text", Text: text}}
 	body, err := m.encode(l.UUID)
-	if err != nil {
+	if err != nil || bytes.Equal(bytes.TrimSpace(l.Message), bytes.TrimSpace(body)) { // was done before
 		return nil, false
 	}
-	l.Message = body
-	b, err := json.Marshal(&l)
+	var b []byte
+	if summary { // its other members say what it is
+		var all map[string]json.RawMessage
+		if json.Unmarshal(line, &all) != nil {
+			return nil, false
+		}
+		all["message"] = body
+		b, err = json.Marshal(all)
+	} else {
+		l.Message = body
+		b, err = json.Marshal(&l)
+	}
 	return append(b, '\n'), err == nil
 }

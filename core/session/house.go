@@ -50,36 +50,6 @@ func (s *Store) Move(ctx context.Context, tx *store.Tx, bot, old, new string) er
 	return nil
 }
 
-// Forget deletes a person's sessions, and what their direct chats remember, and
-// says which sessions they were. Their files are the caller's, by Erase, once
-// it has committed.
-func (s *Store) Forget(ctx context.Context, tx *store.Tx, p core.Person) (sessions []string, err error) {
-	if p.User < 0 || p.User == core.Operator {
-		return nil, core.Errorf(core.Invalid, "no such person")
-	}
-	if p.User != 0 {
-		if err := tx.Select(ctx, &sessions, `SELECT id FROM sessions WHERE user_id = $1`, p.User); err != nil {
-			return nil, fmt.Errorf("forget sessions: %w", err)
-		}
-		for _, q := range [...]string{
-			`DELETE FROM chats WHERE place = '' AND session_id IN (SELECT id FROM sessions WHERE user_id = $1)`,
-			`UPDATE chats SET session_id = NULL WHERE session_id IN (SELECT id FROM sessions WHERE user_id = $1)`,
-			`DELETE FROM sessions WHERE user_id = $1`,
-			`DELETE FROM session_aliases WHERE user_id = $1`,
-		} {
-			if _, err := tx.Exec(ctx, q, p.User); err != nil {
-				return nil, fmt.Errorf("forget sessions: %w", err)
-			}
-		}
-	}
-	for _, c := range p.Chats {
-		if _, err := tx.Exec(ctx, `DELETE FROM chats WHERE bot = $1 AND chat = $2 AND place = ''`, c.Bot, c.Chat); err != nil {
-			return nil, fmt.Errorf("forget chats: %w", err)
-		}
-	}
-	return sessions, nil
-}
-
 // Owned is the direct chats that a person's sessions are bound to, and the
 // sessions.
 func (s *Store) Owned(ctx context.Context, q store.Queryer, user int64) (sessions []string, chats []core.Address, err error) {
@@ -98,31 +68,6 @@ func (s *Store) Owned(ctx context.Context, q store.Queryer, user int64) (session
 		chats = append(chats, core.Address{Bot: r.Bot, Chat: r.Chat})
 	}
 	return sessions, chats, nil
-}
-
-// Untitle takes away a title that was made of what somebody has said, for
-// sessions in which a forgotten person has spoken; the next turn gives another.
-// A title that a person gave stays.
-func (s *Store) Untitle(ctx context.Context, tx *store.Tx, id string) error {
-	n, err := tx.Exec(ctx, `UPDATE sessions SET title = NULL, title_source = 'default' WHERE id = $1 AND title_source <> 'user'`, id)
-	if err != nil {
-		return fmt.Errorf("untitle session: %w", err)
-	}
-	if n == 0 {
-		return nil
-	}
-	if err := s.Reword(ctx, tx, id); err != nil {
-		return err
-	}
-	return s.keepCurrent(ctx, tx, id)
-}
-
-// Reword takes what a session says out of the full-text index; upkeep reads it anew.
-func (s *Store) Reword(ctx context.Context, tx *store.Tx, id string) error {
-	if _, err := tx.Exec(ctx, `DELETE FROM search_sessions WHERE session_id = $1`, id); err != nil {
-		return fmt.Errorf("search index: %w", err)
-	}
-	return s.head(ctx, tx, id)
 }
 
 // discard moves a deleted session's files out of the way.

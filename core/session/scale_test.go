@@ -101,6 +101,21 @@ func scale(b *testing.B, dir string, sz size) {
 		{"search, two words", list(session.Filter{All: true, Search: commonWord + " budget"}, 50)},
 		{"search, next page", list(deep, 50)},
 		{"search, nothing", list(session.Filter{All: true, Search: "zzzyx"}, 0)},
+		{"session by a client's own id", func() error {
+			n := 1 + random.IntN(sz.sessions)
+			_, known, err := s.Locate(ctx, int64(ownerOf(n, sz)), fmt.Sprint("alias-", n))
+			if err == nil && !known {
+				err = store.ErrNoRows
+			}
+			return err
+		}},
+		{"50 by folder, rare", list(session.Filter{All: true, Context: "Rare"}, rareHits)},
+		{"50 by folder, on a third", list(session.Filter{All: true, Context: "Common"}, 50)},
+		{"50 by folder of a guest", list(session.Filter{User: guest, Context: "Common"}, 50)},
+		{"count, of a guest", func() error { _, err := s.Count(ctx, session.Filter{User: guest}); return err }},
+		{"tags for a choice", func() error { _, err := s.CommonTags(ctx); return err }},
+		{"tags of a guest", func() error { _, err := s.Tags(ctx, guest, false); return err }},
+		{"due for retention, none", func() error { _, err := s.Due(ctx, 36_500); return err }},
 		{"pending pairings", func() error {
 			got, err := book.Requests(ctx, "pending", 100)
 			if err == nil && len(got) != 20 {
@@ -108,26 +123,94 @@ func scale(b *testing.B, dir string, sz size) {
 			}
 			return err
 		}},
-		{"100 newest of the audit log", func() error { _, _, err := store.AuditLog(ctx, db, store.AuditFilter{Limit: 100}); return err }},
-		{"what a person has used today", func() error {
-			_, err := usage.New(nil, usage.Budgets{UserDay: usage.Budget{Tokens: 1 << 40}}).Left(ctx, db, 1+random.Int64N(1000), "telegram", scaleNow)
+		{"100 newest pairings", func() error { _, err := book.Requests(ctx, "", 100); return err }},
+	} {
+		timed(b, q.name, q.do)
+	}
+	scaleLog(b, db, sz, random)
+}
+
+// scaleLog looks into the audit log and the ledger as API and panel do.
+func scaleLog(b *testing.B, db *store.DB, sz size, random *rand.Rand) {
+	ctx := context.Background()
+	audit := func(f store.AuditFilter, least int) func() error {
+		f.Limit = 100
+		return func() error {
+			got, _, err := store.AuditLog(ctx, db, f)
+			if err == nil && len(got) < least {
+				err = fmt.Errorf("%d events, want %d", len(got), least)
+			}
+			return err
+		}
+	}
+	deep := store.AuditFilter{Until: scaleNow.Add(-time.Duration(sz.log/2) * time.Second)}
+	one := int64(1 + random.Int64N(1000))
+	l := usage.New(nil, usage.Budgets{UserDay: usage.Budget{Tokens: 1 << 40}})
+	day, hour := scaleNow.Truncate(24*time.Hour), scaleNow.Add(-time.Hour)
+	person := func() int64 { return 1 + random.Int64N(1000) }
+	for _, q := range []struct {
+		name string
+		do   func() error
+	}{
+		{"100 newest of the audit log", audit(store.AuditFilter{}, 100)},
+		{"100 from the middle of the log", audit(deep, 100)},
+		{"100 newest of a person", audit(store.AuditFilter{User: &one}, 100)},
+		{"100 newest of a common action", audit(store.AuditFilter{Action: "session.update"}, 100)},
+		{"100 newest of a rare action", audit(store.AuditFilter{Action: "key.create"}, rareHits)},
+		{"100 newest of a kind of action", audit(store.AuditFilter{Action: "session.*"}, 100)},
+		{"a page for a rare kind of action", audit(store.AuditFilter{Action: "key.*"}, 0)},
+		{"100 newest about one thing", audit(store.AuditFilter{Subject: "7"}, 1)},
+		{"a person's rare actions", audit(store.AuditFilter{User: &one, Action: "key.create"}, 0)},
+		{"100 newest of one hour", audit(store.AuditFilter{Since: hour, Until: scaleNow}, 100)},
+		{"what a person has used today", func() error { _, err := l.Left(ctx, db, person(), "telegram", scaleNow); return err }},
+		{"a person's day and month", func() error { _, err := l.Standing(ctx, db, person(), scaleNow); return err }},
+		{"a person's models today", func() error { _, err := l.Own(ctx, db, person(), day); return err }},
+		{"a person's days of a month", func() error {
+			u := person()
+			_, err := l.Report(ctx, db, usage.ReportQuery{By: []string{"day"}, Since: day.AddDate(0, 0, -30), Until: scaleNow, User: &u})
+			return err
+		}},
+		{"everybody's models of an hour", func() error {
+			_, err := l.Report(ctx, db, usage.ReportQuery{By: []string{"model"}, Since: hour, Until: scaleNow})
+			return err
+		}},
+		{"what a run took", func() error { _, err := l.Spent(ctx, db, fmt.Sprint("run-", 1+random.IntN(sz.log))); return err }},
+		{"when 50 persons were last here", func() error {
+			users := make([]int64, 50)
+			for i := range users {
+				users[i] = person()
+			}
+			_, err := l.LastOf(ctx, db, users)
 			return err
 		}},
 	} {
-		b.Run(q.name, func(b *testing.B) {
-			took := make([]time.Duration, 0, b.N)
-			for range b.N {
-				began := time.Now()
-				if err := q.do(); err != nil {
-					b.Fatal(err)
-				}
-				took = append(took, time.Since(began))
-			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
-			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
-		})
+		timed(b, q.name, q.do)
 	}
+}
+
+// timed does something b.N times and tells how long a single time took.
+func timed(b *testing.B, name string, do func() error) {
+	b.Run(name, func(b *testing.B) {
+		took := make([]time.Duration, 0, b.N)
+		for range b.N {
+			began := time.Now()
+			if err := do(); err != nil {
+				b.Fatal(err)
+			}
+			took = append(took, time.Since(began))
+		}
+		slices.Sort(took)
+		b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+		b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+	})
+}
+
+// ownerOf is whose session n is.
+func ownerOf(n int, sz size) int {
+	if n%(sz.sessions/200) == 1 {
+		return guest
+	}
+	return 1000 + n%900
 }
 
 var scaleNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -142,8 +225,10 @@ func filled(b *testing.B, dir string, sz size) (*store.DB, *session.Store, *pair
 		b.Fatal(err)
 	}
 	path := filepath.Join(dir, "sessions.db")
-	if _, err := os.Stat(path + ".whole"); err != nil {
-		_ = os.Remove(path)
+	if _, err := os.Stat(path + ".whole2"); err != nil {
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			_ = os.Remove(path + suffix)
+		}
 		db, err := store.Open(context.Background(), path, store.Options{})
 		if err != nil {
 			b.Fatal(err)
@@ -154,7 +239,7 @@ func filled(b *testing.B, dir string, sz size) (*store.DB, *session.Store, *pair
 		began := time.Now()
 		makeScale(b, path, v, sz)
 		b.Logf("%s made in %v", sz.name, time.Since(began).Round(time.Second))
-		if err := os.WriteFile(path+".whole", nil, 0o600); err != nil {
+		if err := os.WriteFile(path+".whole2", nil, 0o600); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -208,11 +293,14 @@ func makeScale(b *testing.B, path string, v *vault.Vault, sz size) {
 	exec(`INSERT INTO chats (bot, chat, session_id, updated_at) ` + count(sz.sessions) + `SELECT 'telegram', 'c' || n, ` + id + `, '' FROM c`)
 	exec(`INSERT INTO session_tags (session_id, tag, created_at) ` + count(sz.sessions) + `SELECT ` + id + `, 'common', '' FROM c WHERE n % 3 = 1`)
 	exec(`INSERT INTO session_tags (session_id, tag, created_at) ` + count(sz.sessions) + `SELECT ` + id + fmt.Sprintf(`, 'rare', '' FROM c WHERE n %% %d = 0`, every))
+	exec(`INSERT INTO session_contexts (session_id, folder_path, added_at) ` + count(sz.sessions) + `SELECT ` + id + fmt.Sprintf(`, 'Common', '' FROM c WHERE n %% 3 = 1 OR n %% %d = 1`, sz.sessions/200))
+	exec(`INSERT INTO session_contexts (session_id, folder_path, added_at) ` + count(sz.sessions) + `SELECT ` + id + fmt.Sprintf(`, 'Rare', '' FROM c WHERE n %% %d = 0`, every))
+	exec(`INSERT INTO session_aliases (user_id, alias, session_id) ` + count(sz.sessions) + `SELECT ` + owner + `, 'alias-' || n, ` + id + ` FROM c`)
 	exec(`INSERT INTO search_sessions (n, session_id, file, bytes) `+count(sz.sessions)+`SELECT n, `+id+`, ?, 1 FROM c`, file)
 	exec(`INSERT INTO pairing_requests (id, platform, platform_user_id, platform_chat_id, status, created_at, bot) ` + count(sz.sessions/10) +
 		`SELECT 'p' || n, 'telegram', n, n, CASE WHEN n <= 20 THEN 'pending' ELSE 'approved' END, ` + at(sz.sessions/10) + `, 'telegram' FROM c`)
 	exec(`INSERT INTO audit_events (at, user_id, via, action, subject) ` + count(sz.log) +
-		`SELECT ` + at(sz.log) + `, 1 + n % 1000, 'api', 'session.update', n % 100000 FROM c`)
+		`SELECT ` + at(sz.log) + fmt.Sprintf(`, 1 + n %% 1000, 'api', CASE WHEN n %% %d = 0 THEN 'key.create' ELSE 'session.update' END, n %% 100000 FROM c`, sz.log/rareHits))
 	exec(`INSERT INTO usage (at, run, session_id, user_id, bot, model, input, output, micro_usd) ` + count(sz.log) +
 		`SELECT ` + at(sz.log) + `, 'run-' || n, n % 100000, 1 + n % 1000, 'telegram', 'm', 100, 100, 10 FROM c`)
 	exec(`COMMIT`)
@@ -239,10 +327,7 @@ func fillWords(b *testing.B, db *sql.DB, sz size, length, every int) {
 			b.Fatal(err)
 		}
 		put := func(n, at, length int, text, starts string) {
-			user := 1000 + n%900
-			if n%(sz.sessions/200) == 1 {
-				user = guest
-			}
+			user := ownerOf(n, sz)
 			res, err := tx.Exec(`INSERT INTO search_docs (n, at_byte, length) VALUES ($1, $2, $3)`, n, at, length)
 			if err != nil {
 				b.Fatal(err)

@@ -409,3 +409,40 @@ func FuzzSearch(f *testing.F) {
 		}
 	})
 }
+
+// The index of a large database is not written anew while everybody waits.
+func TestWordsArePurgedInShortTransactions(t *testing.T) {
+	storetest.SQLiteOnly(t, "its index")
+	h := open(t)
+	const docs = 40_000
+	sess := h.resolve(chat(5, "c1")).Session
+	h.says(sess, "r1", "hello", "told")
+	for from := 0; from < docs; from += 2000 {
+		h.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Exec(ctx, `INSERT INTO search (rowid, words, starts, keys)
+				WITH RECURSIVE c(n) AS (SELECT $1 UNION ALL SELECT n + 1 FROM c WHERE n < $1 + 1999)
+				SELECT 1000000 + n, 'xyzzy' || n || ' some more words that were said on a day like ' || (n % 100) || ' others', '', 's1 u5wx' || n FROM c`, from)
+			return err
+		})
+	}
+	h.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `DELETE FROM search WHERE rowid >= 1000000 AND rowid % 2 = 0`)
+		return err
+	})
+	before := h.db.Commits()
+	if err := h.PurgeWords(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if n := h.db.Commits() - before; n < 4 {
+		t.Errorf("%d transactions", n)
+	}
+	if n := h.number(`SELECT count(DISTINCT segid) FROM search_idx`); n != 1 { // all of it was written anew
+		t.Errorf("%d segments", n)
+	}
+	if n := h.number(`SELECT count(*) FROM search WHERE search MATCH 'xyzzy20000 OR xyzzy20001'`); n != 1 {
+		t.Errorf("%d of two are found", n)
+	}
+	if found, _ := h.search(session.Filter{All: true, Search: "told"}); len(found) != 1 {
+		t.Errorf("%+v", found)
+	}
+}

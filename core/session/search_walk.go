@@ -105,10 +105,8 @@ func (s *Store) emptyIndex(ctx context.Context) error {
 
 // PurgeWords takes the words of deleted sessions out of the database's file,
 // where nothing finds them any more but a look at its bytes might. It writes
-// the index anew in one transaction.
-func (s *Store) PurgeWords(ctx context.Context) error {
-	return s.db.Tx(ctx, func(tx *store.Tx) error { return tx.MergeWords(ctx) })
-}
+// the index anew, in short transactions.
+func (s *Store) PurgeWords(ctx context.Context) error { return s.db.MergeWords(ctx) }
 
 // lag is a session that the index is behind of.
 type lag struct {
@@ -134,6 +132,15 @@ func (s *Store) catchUp(ctx context.Context, n int64) (read int64, err error) {
 		anew := size < l.Bytes // another file than the one that was read
 		if anew {
 			l.Bytes = 0
+		}
+		if anew || first && l.Bytes == 0 { // what there is goes in short transactions
+			heavy, err := s.Heavy(ctx, l.ID)
+			if err == nil && heavy {
+				err = s.Shed(ctx, l.ID)
+			}
+			if err != nil {
+				return read, err
+			}
 		}
 		docs, to, err := s.scanStep(file, l.Bytes)
 		if err != nil { // a file that cannot be read is not tried for ever: the next turn does

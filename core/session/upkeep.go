@@ -12,33 +12,41 @@ import (
 	"gatehouse/core/store"
 )
 
-// maxCleanup bounds what one Cleanup deletes.
-const maxCleanup = 50
+// maxDue bounds what Due lists.
+const maxDue = 5000
 
-// Cleanup deletes sessions that are archived and were not used for this many
-// days, the longest unused first and at most 50 at a time, as Delete does, and
-// says how many. before, which may be nil, is asked for each: it does what
-// belongs to a session's end elsewhere, and core.Conflict of its keeps this
-// one. Fewer than one day is core.Invalid.
-func (s *Store) Cleanup(ctx context.Context, tx *store.Tx, days int, by core.Actor, before func(ctx context.Context, tx *store.Tx, id string) error) (n int, err error) {
+// Due are sessions that are archived and were not used for this many days, the
+// longest unused first, at most 5,000. Fewer than one day is core.Invalid.
+func (s *Store) Due(ctx context.Context, days int) (ids []string, err error) {
 	if days < 1 {
-		return 0, core.Errorf(core.Invalid, "the number of days must be at least 1")
+		return nil, core.Errorf(core.Invalid, "the number of days must be at least 1")
 	}
-	var ids []string
-	err = tx.Select(ctx, &ids, `SELECT id FROM sessions WHERE archived = 1 AND last_accessed < $1 ORDER BY last_accessed, id LIMIT $2`,
-		core.Stamp(tx.Time().AddDate(0, 0, -days)), maxCleanup)
+	err = s.db.Select(ctx, &ids, `SELECT id FROM sessions WHERE archived = 1 AND last_accessed < $1 ORDER BY last_accessed, id LIMIT $2`,
+		core.Stamp(s.clock.Now().AddDate(0, 0, -days)), maxDue)
 	if err != nil {
-		return 0, fmt.Errorf("clean up sessions: %w", err)
+		return nil, fmt.Errorf("clean up sessions: %w", err)
 	}
+	return ids, nil
+}
+
+// Cleanup deletes those of ids that are still Due, as Delete does, and says how
+// many. before, which may be nil, is asked for each: it does what belongs to a
+// session's end elsewhere, and core.Conflict of its keeps this one.
+func (s *Store) Cleanup(ctx context.Context, tx *store.Tx, ids []string, days int, by core.Actor, before func(ctx context.Context, tx *store.Tx, id string) error) (n int, err error) {
 	for _, id := range ids {
-		if before != nil {
-			err := before(ctx, tx, id)
-			if core.KindOf(err) == core.Conflict {
-				continue
-			}
-			if err != nil {
-				return 0, err
-			}
+		var due bool
+		err := tx.Get(ctx, &due, `SELECT EXISTS (SELECT 1 FROM sessions WHERE id = $1 AND archived = 1 AND last_accessed < $2)`, id, core.Stamp(tx.Time().AddDate(0, 0, -days)))
+		if err != nil {
+			return 0, fmt.Errorf("clean up sessions: %w", err)
+		}
+		if due && before != nil {
+			err = before(ctx, tx, id)
+		}
+		if !due || core.KindOf(err) == core.Conflict {
+			continue
+		}
+		if err != nil {
+			return 0, err
 		}
 		if err := s.Delete(ctx, tx, id, by); err != nil {
 			return 0, err

@@ -30,7 +30,7 @@ type engine struct {
 	match      func(table string, terms []Term, first int) (cond string, args []any) // see DB.Match
 	words      func(text string) string                                              // see Tx.Words
 	emptyWords string                                                                // see Tx.EmptyWords
-	mergeWords string                                                                // see Tx.MergeWords; "" there is nothing to do
+	mergeWords []string                                                              // see DB.MergeWords; none: there is nothing to do
 }
 
 var sqlite = engine{
@@ -45,7 +45,10 @@ var sqlite = engine{
 	match:      matchFTS5,
 	words:      func(text string) string { return text },
 	emptyWords: "INSERT INTO search (search) VALUES ('delete-all')",
-	mergeWords: "INSERT INTO search (search) VALUES ('optimize')",
+	mergeWords: []string{ // first, and then again and again; some 400 kB a step
+		"INSERT INTO search (search, rank) VALUES ('merge', -100)",
+		"INSERT INTO search (search, rank) VALUES ('merge', 100)",
+	},
 }
 
 func postgreSQL(server Server) engine {

@@ -33,15 +33,34 @@ func (t *Tx) EmptyWords(ctx context.Context) error {
 }
 
 // MergeWords has the table search give up the words of rows that are gone, all
-// of them, and says nothing of how long that takes: its index is written anew.
-// Without it they stay in the file until later rows push them out, though
-// nothing finds them.
-func (t *Tx) MergeWords(ctx context.Context) error {
-	if t.db.engine.mergeWords == "" {
+// of them: its index is written anew, a little in each transaction, so that
+// others' come in between. Without it they stay in the file until later rows
+// push them out, though nothing finds them.
+func (d *DB) MergeWords(ctx context.Context) error {
+	if len(d.engine.mergeWords) == 0 {
 		return nil
 	}
-	_, err := t.Exec(ctx, t.db.engine.mergeWords)
-	return err
+	for step := 0; ; step = 1 {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		did := 0
+		err := d.Tx(ctx, func(tx *Tx) error {
+			var before, after int
+			err := tx.Get(ctx, &before, `SELECT total_changes()`)
+			if err == nil {
+				_, err = tx.Exec(ctx, d.engine.mergeWords[step])
+			}
+			if err == nil {
+				err = tx.Get(ctx, &after, `SELECT total_changes()`)
+			}
+			did = after - before
+			return err
+		})
+		if err != nil || step > 0 && did < 2 { // so FTS5 says that there is no more to merge
+			return err
+		}
+	}
 }
 
 func matchFTS5(table string, terms []Term, first int) (string, []any) {

@@ -160,12 +160,13 @@ func (l *Ledger) Release(ctx context.Context, db *store.DB, id int64) error {
 	})
 }
 
+const settleStale = `UPDATE usage SET state = 'settled' WHERE state = 'reserved' AND at < $1`
+
 // SettleStale settles, as they were estimated, reservations whose run has
 // ended without settling them: after a crash. It says how many.
 func (l *Ledger) SettleStale(ctx context.Context, db *store.DB) (n int, err error) {
 	err = db.Tx(ctx, func(tx *store.Tx) error {
-		changed, err := tx.Exec(ctx, `UPDATE usage SET state = 'settled' WHERE state = 'reserved' AND at < $1`,
-			core.Stamp(tx.Time().Add(-staleAfter)))
+		changed, err := tx.Exec(ctx, settleStale, core.Stamp(tx.Time().Add(-staleAfter)))
 		n = int(changed)
 		return err
 	})

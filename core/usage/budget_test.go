@@ -3,6 +3,8 @@ package usage_test
 import (
 	"context"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,5 +107,39 @@ func TestAReservationIsSettledReleasedOrLeftToUpkeep(t *testing.T) {
 	}
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return l.Forget(context.Background(), tx, 2) }); err != nil {
 		t.Error(err)
+	}
+}
+
+// Calls of one moment do not pass a budget together, a person's, a bot's or
+// everybody's: look and reservation are one step.
+func TestCallsOfOneMomentDoNotPassABudgetTogether(t *testing.T) {
+	clock := coretest.NewClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+	for name, b := range map[string]usage.Budgets{
+		"a person's": {UserDay: usage.Budget{Tokens: 1000}}, "a bot's": {BotDay: usage.Budget{Tokens: 1000}}, "everybody's": {Day: usage.Budget{MicroUSD: 1000}},
+	} {
+		db := storetest.Open(t, clock)
+		l := usage.New(nil, b)
+		var given, refused atomic.Int64
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		for range 40 {
+			wg.Go(func() {
+				<-start
+				switch _, _, err := l.Reserve(t.Context(), db, usage.Row{Run: "r", User: 2, Bot: "a", Model: "m", Input: 300, MicroUSD: micro(300)}); {
+				case err == nil:
+					given.Add(1)
+				case core.KindOf(err) == core.Busy:
+					refused.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		close(start)
+		wg.Wait()
+		var used int64
+		if err := db.Get(t.Context(), &used, `SELECT coalesce(sum(input), 0) FROM usage`); err != nil || given.Load() != 3 || refused.Load() != 37 || used != 900 {
+			t.Errorf("%s: %d calls of 300 were let through and %d refused, %d used of 1000, %v", name, given.Load(), refused.Load(), used, err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ package usage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -96,6 +97,33 @@ func (l *Ledger) Totals(ctx context.Context, q store.Queryer, since time.Time) (
 		return nil, fmt.Errorf("usage totals: %w", err)
 	}
 	return all, nil
+}
+
+// ForgetSome takes a person out of at most most rows of the ledger, for one
+// who has many, and says which runs they were of, by session; more where there
+// may be further ones. The figures stay. Forget is still to be called.
+func (l *Ledger) ForgetSome(ctx context.Context, tx *store.Tx, user int64, most int) (runs map[string][]string, more bool, err error) {
+	if user <= 0 {
+		return nil, false, core.Errorf(core.Invalid, "no such person")
+	}
+	var rows []struct {
+		ID      int64  `db:"id"`
+		Run     string `db:"run"`
+		Session string `db:"session_id"`
+	}
+	if err := tx.Select(ctx, &rows, `SELECT id, run, session_id FROM usage WHERE user_id = $1 LIMIT $2`, user, most); err != nil {
+		return nil, false, fmt.Errorf("forget usage: %w", err)
+	}
+	runs = map[string][]string{}
+	for _, r := range rows {
+		if _, err := tx.Exec(ctx, `UPDATE usage SET user_id = 0, session_id = '' WHERE id = $1`, r.ID); err != nil {
+			return nil, false, fmt.Errorf("forget usage: %w", err)
+		}
+		if r.Session != "" && r.Run != "" && !slices.Contains(runs[r.Session], r.Run) {
+			runs[r.Session] = append(runs[r.Session], r.Run)
+		}
+	}
+	return runs, len(rows) == most, nil
 }
 
 // Forget takes a person out of the ledger. The figures stay.

@@ -34,6 +34,9 @@ func (d *Draft) Write(p []byte) (int, error) {
 	return n, explain("write", err)
 }
 
+// Sync has what was written on the disk, so that Keep takes little time.
+func (d *Draft) Sync() error { return explain("write", d.f.Sync()) }
+
 // Keep gives the file its name, in the folder where it was begun: it is whole
 // and on the disk when Keep returns. A name that is taken is replaced. After an
 // error nothing is left of it.

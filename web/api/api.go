@@ -234,17 +234,7 @@ func nowhere(mux *http.ServeMux) web.Handler {
 		if _, err := auth.Require(r, auth.Scopes()...); err != nil {
 			return err
 		}
-		allowed := ""
-		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
-			probe := r.Clone(r.Context())
-			probe.Method = method
-			if _, pattern := mux.Handler(probe); pattern != "/api/" && pattern != "" {
-				if allowed != "" {
-					allowed += ", "
-				}
-				allowed += method
-			}
-		}
+		allowed := web.Allowed(mux, r, "/api/", "/")
 		if allowed == "" {
 			return web.Refuse(web.NotFound, "there is no such address")
 		}

@@ -473,7 +473,7 @@ func (d *roomDouble) Room(_ context.Context, user int64) (int64, string, error) 
 	return math.MaxInt64, "", nil
 }
 
-func (d *roomDouble) Note(context.Context, int64, core.File) error { return nil }
+func (d *roomDouble) Note(context.Context, int64, core.File) (bool, error) { return true, nil }
 
 func (d *roomDouble) Drop(context.Context, []core.File) error { return nil }
 

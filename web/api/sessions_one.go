@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 
 	"gatehouse/core"
@@ -29,11 +28,12 @@ type (
 		Transcript(ctx context.Context, s session.Session) (file io.ReadCloser, size int64, err error)
 	}
 	// An Editor changes and deletes sessions, each in one transaction with its
-	// audit row. A Change for a version that is no more is session.ErrChanged;
+	// audit row. A Change for a version that is no more, and a deletion that is for
+	// other versions (none: for any), is session.ErrChanged;
 	// a session with a run that is going on is not deleted but core.Conflict.
 	Editor interface {
 		Update(ctx context.Context, id string, c session.Change, by core.Actor) (session.Detail, error)
-		Delete(ctx context.Context, id string, by core.Actor) error
+		Delete(ctx context.Context, id string, versions []string, by core.Actor) error
 	}
 )
 
@@ -150,10 +150,15 @@ func (a *API) update(r *http.Request, p auth.Principal, id string, c session.Cha
 	}
 	c.Trust = p.Trust
 	d, err := a.Editor.Update(r.Context(), id, c, p.Actor())
+	return d, changed(err)
+}
+
+// changed is err as it is told: what was meant for another version is a 412.
+func changed(err error) error {
 	if errors.Is(err, session.ErrChanged) {
-		return d, &web.Problem{Fault: web.PreconditionFailed, Detail: core.TextOf(err), Err: err}
+		return &web.Problem{Fault: web.PreconditionFailed, Detail: core.TextOf(err), Err: err}
 	}
-	return d, err
+	return err
 }
 
 func writeDetail(w http.ResponseWriter, d session.Detail) error {
@@ -259,10 +264,8 @@ func (a *API) deleteSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if want, _ := matching(r); len(want) > 0 && !slices.Contains(want, d.Version()) {
-		return &web.Problem{Fault: web.PreconditionFailed, Detail: core.TextOf(session.ErrChanged)}
-	}
-	if err := a.Editor.Delete(r.Context(), d.ID, p.Actor()); err != nil {
+	want, _ := matching(r)
+	if err := changed(a.Editor.Delete(r.Context(), d.ID, want, p.Actor())); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

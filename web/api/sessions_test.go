@@ -32,8 +32,13 @@ func (d shelfDouble) Update(ctx context.Context, id string, c session.Change, by
 	return got, err
 }
 
-func (d shelfDouble) Delete(ctx context.Context, id string, by core.Actor) error {
-	return d.h.db.Tx(ctx, func(tx *store.Tx) error { return d.Store.Delete(ctx, tx, id, by) })
+func (d shelfDouble) Delete(ctx context.Context, id string, versions []string, by core.Actor) error {
+	return d.h.db.Tx(ctx, func(tx *store.Tx) error {
+		if err := d.Store.Match(ctx, tx, id, versions); err != nil {
+			return err
+		}
+		return d.Store.Delete(ctx, tx, id, by)
+	})
 }
 
 // row puts a session of user's into the store.

@@ -138,7 +138,7 @@ func (a *API) remove(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Editor.Delete(r.Context(), d.ID, p.Actor()); err != nil {
+	if err := a.Editor.Delete(r.Context(), d.ID, nil, p.Actor()); err != nil {
 		return err
 	}
 	return done(w, d.ID, nil)

@@ -34,7 +34,7 @@ type (
 	// An Editor changes and deletes sessions, as the API of today does.
 	Editor interface {
 		Update(ctx context.Context, id string, c session.Change, by core.Actor) (session.Detail, error)
-		Delete(ctx context.Context, id string, by core.Actor) error
+		Delete(ctx context.Context, id string, versions []string, by core.Actor) error
 	}
 )
 

@@ -1,0 +1,85 @@
+package queue_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// A person's messages among thousands of others' are found beside the writer and
+// emptied in short transactions; what comes between that and the end is the last
+// transaction's, and nobody else loses anything.
+func TestASweepAndTheRestOfForgettingFindEveryMessageOnce(t *testing.T) {
+	f := newFixture(t, nil)
+	ctx := t.Context()
+	tx := func(do func(*store.Tx) error) {
+		t.Helper()
+		if err := f.db.Tx(ctx, do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put := func(from, n int) {
+		t.Helper()
+		tx(func(tx *store.Tx) error {
+			for i := from; i < from+n; i++ {
+				chat, sender, request, body := "c-other", "other", "", "{}"
+				switch i % 4 {
+				case 1:
+					chat = "c-zeb"
+				case 2:
+					sender, body = "zeb", fmt.Sprintf(`{"files":[{"path":"file-%d"}]}`, i)
+				case 3:
+					request = "r-zeb"
+				}
+				if _, err := tx.Exec(ctx, `INSERT INTO inbox (bot, update_id, chat, lane, kind, sender, state, request, payload, received_at) VALUES ('bot', $1, $2, 'l', 'message', $3, 'dead', $4, $5, '')`, fmt.Sprint(i), chat, sender, request, body); err != nil {
+					return err
+				}
+				text := map[bool]string{true: `{"text":"Zebulon said"}`, false: `{"text":"nothing"}`}[i%3 == 0]
+				if _, err := tx.Exec(ctx, `INSERT INTO outbox (bot, chat, key, ordinal, body, state, created_at) VALUES ('bot', $1, $2, 1, $3, 'sent', '')`, chat, fmt.Sprint("k", i), text); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	p := core.Person{User: 7, Names: []string{"Zebulon"}, Requests: []string{"r-zeb"},
+		Identities: []core.Identity{{Platform: "p", ID: "zeb", Bots: []string{"bot"}}}, Chats: []core.Address{{Bot: "bot", Chat: "c-zeb"}}}
+	const early, late = 5000, 40
+	put(0, early)
+	var files []string
+	before := f.db.Commits()
+	swept, err := f.q.Sweep(ctx, p, func(_ *store.Tx, found []string) error { files = append(files, found...); return nil })
+	if err != nil || len(files) != early/4 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	if n := f.db.Commits() - before; n < early/4*3/200 {
+		t.Errorf("%d transactions", n)
+	}
+	put(early, late)
+	tx(func(tx *store.Tx) error {
+		more, err := f.q.Forget(ctx, tx, p, nil, nil, swept)
+		files = append(files, more...)
+		return err
+	})
+	slices.Sort(files)
+	if n := len(slices.Compact(files)); n != (early+late)/4 || n != len(files) {
+		t.Errorf("%d files of %d", n, len(files))
+	}
+	for query, want := range map[string]int{
+		`SELECT count(*) FROM inbox`: early + late,
+		`SELECT count(*) FROM inbox WHERE sender = 'zeb' OR chat = 'c-zeb' OR request <> ''`:      0,
+		`SELECT count(*) FROM inbox WHERE payload IS NULL AND state = 'refused'`:                  (early + late) / 2,
+		`SELECT count(*) FROM inbox WHERE sender = 'other' AND payload = '{}' AND state = 'dead'`: (early + late) / 2,
+		`SELECT count(*) FROM outbox`:                             (early + late) * 3 / 4,
+		`SELECT count(*) FROM outbox WHERE body LIKE '%Zebulon%'`: 0,
+	} {
+		var n int
+		if err := f.db.Get(context.Background(), &n, query); err != nil || n != want {
+			t.Errorf("%s: %d, want %d, %v", query, n, want, err)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package session
+
+import (
+	"context"
+	"fmt"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// shedStep bounds the rows that one transaction takes out of the full-text
+// index, so that nobody waits long for the database's one writer.
+const shedStep = 500
+
+// forgetAtOnce is how many sessions one step of ForgetSome looks at.
+const forgetAtOnce = 100
+
+// Forget deletes a person's sessions, and what their direct chats remember, and
+// says which sessions they were. Their files are the caller's, by Erase, once
+// it has committed.
+func (s *Store) Forget(ctx context.Context, tx *store.Tx, p core.Person) (sessions []string, err error) {
+	if p.User < 0 || p.User == core.Operator {
+		return nil, core.Errorf(core.Invalid, "no such person")
+	}
+	if p.User != 0 {
+		if err := tx.Select(ctx, &sessions, `SELECT id FROM sessions WHERE user_id = $1`, p.User); err != nil {
+			return nil, fmt.Errorf("forget sessions: %w", err)
+		}
+		for _, q := range [...]string{
+			`DELETE FROM chats WHERE place = '' AND session_id IN (SELECT id FROM sessions WHERE user_id = $1)`,
+			`UPDATE chats SET session_id = NULL WHERE session_id IN (SELECT id FROM sessions WHERE user_id = $1)`,
+			`DELETE FROM sessions WHERE user_id = $1`,
+			`DELETE FROM session_aliases WHERE user_id = $1`,
+		} {
+			if _, err := tx.Exec(ctx, q, p.User); err != nil {
+				return nil, fmt.Errorf("forget sessions: %w", err)
+			}
+		}
+	}
+	for _, c := range p.Chats {
+		if _, err := tx.Exec(ctx, `DELETE FROM chats WHERE bot = $1 AND chat = $2 AND place = ''`, c.Bot, c.Chat); err != nil {
+			return nil, fmt.Errorf("forget chats: %w", err)
+		}
+	}
+	return sessions, nil
+}
+
+// ForgetSome deletes some of a person's sessions, at most most rows of theirs,
+// and says which; more where there may be further ones. Their files are the
+// caller's, by Erase, once it has committed. Forget is still to be called.
+func (s *Store) ForgetSome(ctx context.Context, tx *store.Tx, user int64, most int) (sessions []string, more bool, err error) {
+	if user <= 0 || user == core.Operator {
+		return nil, false, core.Errorf(core.Invalid, "no such person")
+	}
+	var ids []string
+	if err := tx.Select(ctx, &ids, `SELECT id FROM sessions WHERE user_id = $1 LIMIT $2`, user, forgetAtOnce); err != nil {
+		return nil, false, fmt.Errorf("forget sessions: %w", err)
+	}
+	for _, id := range ids {
+		n, err := unword(ctx, tx, id, most)
+		if err != nil {
+			return nil, false, err
+		}
+		if most -= n; most <= 0 {
+			return sessions, true, nil
+		}
+		for _, q := range [...]string{
+			`DELETE FROM chats WHERE place = '' AND session_id = $1`,
+			`UPDATE chats SET session_id = NULL WHERE session_id = $1`,
+			`DELETE FROM sessions WHERE id = $1`,
+		} {
+			if _, err := tx.Exec(ctx, q, id); err != nil {
+				return nil, false, fmt.Errorf("forget sessions: %w", err)
+			}
+		}
+		sessions, most = append(sessions, id), most-1
+	}
+	return sessions, len(ids) == forgetAtOnce, nil
+}
+
+// unword takes at most most rows of a session out of the full-text index.
+func unword(ctx context.Context, tx *store.Tx, id string, most int) (int, error) {
+	n, err := tx.Exec(ctx, `DELETE FROM search_docs WHERE id IN (SELECT d.id FROM search_sessions w JOIN search_docs d ON d.n = w.n WHERE w.session_id = $1 LIMIT $2)`, id, most)
+	if err != nil {
+		return 0, fmt.Errorf("search index: %w", err)
+	}
+	return int(n), nil
+}
+
+// Shed takes what a session says out of the full-text index, in transactions
+// that are short, so that one which deletes or rewords it then is short too.
+// What stays after all is read anew by upkeep.
+func (s *Store) Shed(ctx context.Context, id string) error {
+	for {
+		n := 0
+		err := s.db.Tx(ctx, func(tx *store.Tx) (err error) {
+			if _, err := tx.Exec(ctx, `UPDATE search_sessions SET bytes = 0, behind = 1 WHERE session_id = $1`, id); err != nil {
+				return fmt.Errorf("search index: %w", err)
+			}
+			n, err = unword(ctx, tx, id, shedStep)
+			return err
+		})
+		if err != nil || n < shedStep {
+			return err
+		}
+	}
+}
+
+// Heavy reports whether the full-text index has so much of a session that it is
+// to be Shed before it is deleted.
+func (s *Store) Heavy(ctx context.Context, id string) (bool, error) {
+	var n int
+	err := s.db.Get(ctx, &n, `SELECT count(*) FROM (SELECT 1 FROM search_sessions w JOIN search_docs d ON d.n = w.n WHERE w.session_id = $1 LIMIT $2) AS few`, id, shedStep)
+	if err != nil {
+		return false, fmt.Errorf("search index: %w", err)
+	}
+	return n >= shedStep, nil
+}
+
+// Untitle takes away a title that was made of what somebody has said, for
+// sessions in which a forgotten person has spoken; the next turn gives another.
+// A title that a person gave stays.
+func (s *Store) Untitle(ctx context.Context, tx *store.Tx, id string) error {
+	n, err := tx.Exec(ctx, `UPDATE sessions SET title = NULL, title_source = 'default' WHERE id = $1 AND title_source <> 'user' AND title IS NOT NULL`, id)
+	if err != nil {
+		return fmt.Errorf("untitle session: %w", err)
+	}
+	if n == 0 {
+		return nil
+	}
+	if err := s.head(ctx, tx, id); err != nil {
+		return err
+	}
+	return s.keepCurrent(ctx, tx, id)
+}
+
+// Reword takes what a session says out of the full-text index; upkeep reads it
+// anew. Shed what is heavy before.
+func (s *Store) Reword(ctx context.Context, tx *store.Tx, id string) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM search_sessions WHERE session_id = $1`, id); err != nil {
+		return fmt.Errorf("search index: %w", err)
+	}
+	return s.head(ctx, tx, id)
+}
