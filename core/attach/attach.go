@@ -175,7 +175,7 @@ func (in *Incoming) Write(p []byte) (int, error) {
 	}
 	if in.n+int64(len(p)) > in.most && in.room != "" {
 		in.refuse(core.TooLarge, func(name string) string {
-			return texts.Text("take_does_not_fit", texts.With{"Name": name, "Bound": in.room, "Left": core.ByteSize(int(in.most))})
+			return doesNotFit(name, in.room, in.most)
 		})
 		return 0, errRefused
 	}
@@ -198,6 +198,10 @@ func (in *Incoming) Write(p []byte) (int, error) {
 	in.n += int64(n)
 	in.sum.Write(p[:n])
 	return n, err
+}
+
+func doesNotFit(name, bound string, left int64) string {
+	return texts.Text("take_does_not_fit", texts.With{"Name": name, "Bound": bound, "Left": core.ByteSize(int(left))})
 }
 
 // Refused reports whether err says that Write takes no more of a file.
@@ -254,7 +258,7 @@ func (in *Incoming) note(f core.File, shown string) error {
 	if err != nil {
 		return err
 	}
-	return full("%s does not fit any more: %s, and %s are left", shown, bound, core.ByteSize(int(left)))
+	return full(doesNotFit(shown, bound, left))
 }
 
 // Drop takes away what was not kept.
