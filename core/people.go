@@ -1,11 +1,29 @@
 package core
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // An Actor is who decided something, for audit rows and for "X was first".
 type Actor struct {
 	User int64  `json:"user"` // users.id; 1 is the operator; 0 is the program itself
 	Via  string `json:"via"`  // "panel", "chat", "api", "cli", "upkeep"
+}
+
+// String names an actor for other people: ids only, never a name.
+func (a Actor) String() string {
+	name := "user " + strconv.FormatInt(a.User, 10)
+	switch a.User {
+	case 0:
+		name = "the gateway"
+	case Operator:
+		name = "operator"
+	}
+	if a.Via != "" {
+		name += " via " + a.Via
+	}
+	return name
 }
 
 // Operator is the id of user 1, who owns the gateway.

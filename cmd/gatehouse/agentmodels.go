@@ -41,6 +41,10 @@ func modelFaults(cfg *configs.Config, agents *agent.Agents) (faults []string) {
 		return nil
 	}
 	defer m.Close()
+	return faultsOfModels(cfg, m, agents)
+}
+
+func faultsOfModels(cfg *configs.Config, m *models, agents *agent.Agents) (faults []string) {
 	note := func(what, name, model string) {
 		if why := m.noModel(cfg, model); model != "" && why != "" {
 			faults = append(faults, fmt.Sprintf("%s %s: %s; %s answers instead", what, name, why, m.first.About().Name))

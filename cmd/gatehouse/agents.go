@@ -23,7 +23,9 @@ type agentsCmd struct {
 	Add  agentsAddCmd  `cmd:"" help:"Copy an agent that comes with the program into the vault."`
 }
 
-type agentsListCmd struct{}
+type agentsListCmd struct {
+	JSON bool `help:"As JSON."`
+}
 
 func (c *agentsListCmd) Run(p *process) error {
 	cfg, err := configs.Load()
@@ -38,37 +40,98 @@ func (c *agentsListCmd) Run(p *process) error {
 		return err
 	}
 	defer v.Close()
-	listAgents(p.stdout, agent.New(v, agent.Options{Default: cfg.DefaultAgent}), cfg)
+	now := settle(p.ctx, cfg)
+	if now.fault != nil {
+		fmt.Fprintf(p.stderr, "What was set in the panel can't be read, so this goes by the environment alone: %s\n", oneLine(now.fault.Error()))
+	}
+	preset, _ := now.value("DEFAULT_AGENT")
+	list := listAgents(agent.New(v, agent.Options{Default: preset}), now)
+	if c.JSON {
+		return printJSON(p.stdout, list)
+	}
+	list.print(p.stdout)
 	return nil
 }
 
-func listAgents(out io.Writer, agents *agent.Agents, cfg *configs.Config) {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row := func(kind, name, about string) {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", kind, oneLine(name), oneLine(about))
-	}
-	preset, _ := agents.Choose("")
+// An agentList is what "agents list" tells.
+type agentList struct {
+	Agents     []agentLine `json:"agents"`
+	Skills     []agentLine `json:"skills"`
+	Workspaces []agentLine `json:"workspaces"`
+	Broken     []string    `json:"broken"`   // files that can't be used
+	NoModel    []string    `json:"no_model"` // agents and workspaces whose model is not there
+	Default    setValue    `json:"default_agent"`
+	Model      setValue    `json:"model"`
+}
+
+type agentLine struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+// A setValue is a setting as it holds, with where it comes from.
+type setValue struct {
+	Value  string `json:"value"`
+	Source string `json:"source"`
+}
+
+func listAgents(agents *agent.Agents, now settled) agentList {
+	l := agentList{Agents: []agentLine{}, Skills: []agentLine{}, Workspaces: []agentLine{}, Broken: []string{}, NoModel: []string{}}
 	for _, a := range agents.List() {
-		about := a.Description
-		if a.Name == preset.Name {
-			about += " (answers where nobody is named)"
-		}
-		row("agent", a.Name, about)
+		l.Agents = append(l.Agents, agentLine{a.Name, a.Description})
 	}
 	for _, s := range agents.Skills(core.Full) {
-		row("skill", s.Name, s.Description)
+		l.Skills = append(l.Skills, agentLine{s.Name, s.Description})
 	}
 	for _, s := range agents.Workspaces() {
-		row("workspace", s.Slug, s.Description)
+		l.Workspaces = append(l.Workspaces, agentLine{s.Slug, s.Description})
+	}
+	for _, f := range agents.Faults() {
+		l.Broken = append(l.Broken, f.String())
+	}
+	l.NoModel = append(l.NoModel, now.noModel(agents)...)
+	preset, _ := agents.Choose("")
+	_, source := now.value("DEFAULT_AGENT")
+	l.Default = setValue{preset.Name, source}
+	l.Model.Value, l.Model.Source = now.value("MODEL")
+	return l
+}
+
+func (l agentList) print(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, part := range []struct {
+		kind  string
+		lines []agentLine
+	}{{"agent", l.Agents}, {"skill", l.Skills}, {"workspace", l.Workspaces}} {
+		for _, x := range part.lines {
+			about := x.Description
+			if part.kind == "agent" && x.Name == l.Default.Value {
+				about += " (answers where nobody is named)"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\n", part.kind, oneLine(x.Name), oneLine(about))
+		}
 	}
 	_ = w.Flush()
-	for _, f := range agents.Faults() { // no columns: a long fault would push those above apart
-		fmt.Fprintf(out, "broken     %s\n", oneLine(f.String()))
+	for _, f := range l.Broken { // no columns: a long fault would push those above apart
+		fmt.Fprintf(out, "broken     %s\n", oneLine(f))
 	}
-	for _, f := range modelFaults(cfg, agents) {
+	for _, f := range l.NoModel {
 		fmt.Fprintf(out, "no model   %s\n", oneLine(f))
 	}
+	fmt.Fprintf(out, "\nWhere nobody is named, %s answers (DEFAULT_AGENT: %s).\n", oneLine(l.Default.Value), fromWhere(l.Default.Source))
+	if l.Model.Value != "" {
+		fmt.Fprintf(out, "Agents that name no model speak with %s (MODEL: %s).\n", oneLine(l.Model.Value), fromWhere(l.Model.Source))
+	}
 	fmt.Fprintf(out, "\nAgents to begin with, for 'gatehouse agents add': %s\n", strings.Join(agentsToAdd(), ", "))
+}
+
+// noModel are the agents and workspaces whose model is not there, as the
+// gateway that serves says it, else by the settings here.
+func (s settled) noModel(agents *agent.Agents) []string {
+	if s.served != nil {
+		return s.served.NoModel
+	}
+	return modelFaults(s.Config, agents)
 }
 
 // oneLine is at most 200 characters of text, fit for a terminal.

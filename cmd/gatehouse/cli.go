@@ -190,7 +190,7 @@ func (c *doctorCmd) Run(p *process) error {
 	}
 	patient.Config, patient.Fault = configs.LoadAll()
 	if patient.Fault == nil {
-		if err := c.reach(&patient); err != nil {
+		if err := c.reach(p, &patient); err != nil {
 			return err
 		}
 	}
@@ -204,7 +204,9 @@ func (c *doctorCmd) Run(p *process) error {
 }
 
 // reach gives the doctor its ways to platform, provider and server.
-func (c *doctorCmd) reach(patient *doctorPatient) error {
+func (c *doctorCmd) reach(p *process, patient *doctorPatient) error {
+	patient.Settled = settle(p.ctx, patient.Config)
+	patient.Config = patient.Settled.Config
 	cfg := patient.Config
 	dir, err := runtimeDir(cfg.VaultPath)
 	if err != nil {

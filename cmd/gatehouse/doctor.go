@@ -51,6 +51,7 @@ type doctorPatient struct {
 	Limits  func(context.Context) string                                    // how the gateway that serves now limits commands, in words; "" not known
 	Sandbox func() []sandbox.Backend                                        // what isolates commands here
 	Newest  int64                                                           // the newest database version this program knows
+	Settled settled                                                         // what was set in the panel, which Config holds; zero: nobody looked
 }
 
 // runDoctor looks at everything the gateway stands on, without changing any of
@@ -98,7 +99,7 @@ func doctorExamine(ctx context.Context, p doctorPatient) []doctorCheck {
 	hide := doctorHide(p.Config)
 	var checks []doctorCheck
 	for _, examine := range []func(context.Context, doctorPatient) []doctorCheck{
-		doctorConfiguration, doctorVault, doctorDatabase, doctorRoom, doctorFiles, doctorBots, doctorModel, doctorAgents, doctorServers, doctorSandbox, doctorClock, doctorPorts,
+		doctorConfiguration, doctorPanel, doctorVault, doctorDatabase, doctorRoom, doctorFiles, doctorBots, doctorModel, doctorAgents, doctorServers, doctorSandbox, doctorClock, doctorPorts,
 	} {
 		ctx, done := context.WithTimeout(ctx, doctorWait)
 		for _, c := range examine(ctx, p) {
@@ -201,7 +202,7 @@ func doctorModel(ctx context.Context, p doctorPatient) []doctorCheck {
 		return []doctorCheck{{Name: "model", State: doctorOK, Text: text}}
 	}
 	return []doctorCheck{{"model", doctorFail, cmp.Or(name, p.Config.Model, "the model") + " does not answer: " + doctorReason(err),
-		"check GATEHOUSE_MODEL, and the provider's key and address: GATEHOUSE_ANTHROPIC_API_KEY, GATEHOUSE_OPENAI_API_KEY, GATEHOUSE_OPENAI_BASE_URL"}}
+		"check " + whereSet(p.Config, "MODEL") + ", and the provider's key and address: GATEHOUSE_ANTHROPIC_API_KEY, GATEHOUSE_OPENAI_API_KEY, GATEHOUSE_OPENAI_BASE_URL"}}
 }
 
 // doctorReason is the sentence meant for people, else the whole error.

@@ -37,7 +37,7 @@ func doctorBots(ctx context.Context, p doctorPatient) []doctorCheck {
 	var checks []doctorCheck
 	for _, b := range bots {
 		checks = append(checks, doctorBot(ctx, p, b))
-		checks = append(checks, doctorDoors(b)...)
+		checks = append(checks, doctorDoors(b, p.Config.BotChanges()[b.Name].Policy != nil)...)
 	}
 	return checks
 }
@@ -78,10 +78,13 @@ func doctorBot(ctx context.Context, p doctorPatient, b configs.Bot) doctorCheck 
 }
 
 // doctorDoors warns of a bot that lets everybody or nobody in, and of a token
-// that others can listen to.
-func doctorDoors(b configs.Bot) (checks []doctorCheck) {
+// that others can listen to. panel: its policy was set there.
+func doctorDoors(b configs.Bot, panel bool) (checks []doctorCheck) {
 	setting := func(short, field string) string {
-		if b.InFile {
+		switch {
+		case panel && short != "API_URL":
+			return field + " on the panel's page Settings"
+		case b.InFile:
 			return field + " at " + b.Where
 		}
 		return configs.Prefix + "_" + strings.ToUpper(b.Platform) + "_" + short
@@ -91,6 +94,7 @@ func doctorDoors(b configs.Bot) (checks []doctorCheck) {
 			checks = append(checks, doctorCheck{b.Name, doctorWarn, text, fix})
 		}
 	}
+	warn(b.Off, "the bot was stopped in the panel, and stays so", "start it on the panel's page Bots, if it is to answer")
 	warn(b.DMPolicy == "open", "everybody who finds the bot may write to it, at trust "+b.DMTrust, "set "+setting("DM_POLICY", "dm_policy")+" to pairing")
 	warn(b.DMPolicy == "allowlist" && len(b.AllowedUsers) == 0, "the allowlist is empty, so nobody may write to the bot",
 		"list user ids in "+setting("ALLOWED_USERS", "allowed_users")+", or set "+setting("DM_POLICY", "dm_policy")+" to pairing")

@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 
 	"gatehouse/configs"
 	"gatehouse/core"
@@ -40,7 +42,7 @@ func (c *explainCmd) Run(p *process) error {
 	if c.Stdin != (c.Subject == "") {
 		return core.Errorf(core.Invalid, "give either a command or path, or --json --stdin")
 	}
-	e, closeVault, err := c.against(p)
+	e, from, closeVault, err := c.against(p)
 	defer closeVault()
 	if err != nil {
 		return err
@@ -65,7 +67,10 @@ func (c *explainCmd) Run(p *process) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.stdout, r)
+		return printJSON(p.stdout, struct {
+			permission.Reason
+			GuestRead *guestRead `json:"guest_read,omitempty"`
+		}{r, from})
 	}
 	fmt.Fprintf(p.stdout, "%s, by the rule %s.\n", r.Decision, r.Rule)
 	if r.Text != "" {
@@ -74,43 +79,56 @@ func (c *explainCmd) Run(p *process) error {
 	for _, command := range r.Commands {
 		fmt.Fprintln(p.stdout, "  runs:", command)
 	}
+	if from != nil && c.As == "guest" {
+		fmt.Fprintf(p.stdout, "Guests read %s (GUEST_READ: %s).\n", cmp.Or(strings.Join(from.Globs, ", "), "nothing"), fromWhere(from.Source))
+	}
 	return nil
 }
 
-// against is what a call is held against: the vault where there is one, and a
-// session where one is named. The function it returns is never nil.
-func (c *explainCmd) against(p *process) (permission.Explained, func(), error) {
-	e, none := permission.Explained{}, func() {}
+// A guestRead is what guests read as it holds now, and where that comes from.
+type guestRead struct {
+	Globs  configs.List `json:"globs"`
+	Source string       `json:"source"`
+}
+
+// against is what a call is held against: the settings with what was set in the
+// panel, the vault where there is one, and a session where one is named. from
+// is nil where the settings can't be read. The function it returns is never nil.
+func (c *explainCmd) against(p *process) (e permission.Explained, from *guestRead, end func(), err error) {
+	end = func() {}
 	cfg, err := configs.Load()
 	if err != nil && c.Session == "" {
-		return e, none, nil // by text alone
+		return e, nil, end, nil // by text alone
 	}
 	if err != nil {
-		return e, none, err
+		return e, nil, end, err
 	}
-	e.GuestRead = cfg.GuestRead
+	now := settle(p.ctx, cfg)
+	if now.fault != nil {
+		fmt.Fprintf(p.stderr, "What was set in the panel can't be read, so this goes by the environment alone: %s\n", oneLine(now.fault.Error()))
+	}
+	globs, source := now.guestRead()
+	e.GuestRead, from = globs, &guestRead{globs, source}
 	if c.Session != "" {
 		if e, err = c.session(p, e); err != nil {
-			return e, none, err
+			return e, nil, end, err
 		}
 	}
 	if st, err := os.Stat(cfg.VaultPath); err != nil || !st.IsDir() {
-		return e, none, nil
+		return e, from, end, nil
 	}
 	v, err := vault.Open(cfg.VaultPath)
 	if err != nil {
-		return e, none, err
+		return e, nil, end, err
 	}
 	e.Vault = v
-	return e, func() { _ = v.Close() }, nil
+	return e, from, func() { _ = v.Close() }, nil
 }
 
 // explained is a session as the order "explain" tells it.
 type explained struct {
 	Metadata json.RawMessage       `json:"metadata,omitempty"`
 	Grants   []permission.GrantRow `json:"grants"`
-	// GuestRead is the setting as it holds now, whoever has set it.
-	GuestRead []string `json:"guest_read,omitempty"`
 }
 
 func (c *explainCmd) session(p *process, e permission.Explained) (permission.Explained, error) {
@@ -127,7 +145,7 @@ func (c *explainCmd) session(p *process, e permission.Explained) (permission.Exp
 		defaults = permission.ForGuest(max(c.User, core.Operator+1))
 	}
 	configured := permission.ParseConfigured(s.Metadata, defaults)
-	e.Session, e.Configured, e.Grants, e.GuestRead = c.Session, &configured, s.Grants, s.GuestRead
+	e.Session, e.Configured, e.Grants = c.Session, &configured, s.Grants
 	return e, nil
 }
 
@@ -141,7 +159,7 @@ func (a *app) explain(ctx context.Context, o order) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	b, err := json.Marshal(explained{sess.Metadata, grants, a.now().GuestRead})
+	b, err := json.Marshal(explained{sess.Metadata, grants})
 	return result{Text: string(b)}, err
 }
 

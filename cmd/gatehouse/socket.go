@@ -84,6 +84,7 @@ type result struct {
 	Forgotten *forgotten           `json:"forgotten,omitempty"`
 	Reindexed *session.Reindexed   `json:"reindexed,omitempty"`
 	Person    *personExport        `json:"person,omitempty"`
+	Standing  *standing            `json:"standing,omitempty"`
 }
 
 var cli = core.Actor{User: core.Operator, Via: "cli"}
@@ -114,6 +115,7 @@ func (a *app) orders() map[string]func(context.Context, order) (result, error) {
 		"export":        a.export,
 		"export/person": a.exportPerson,
 		"explain":       a.explain,
+		"settings":      a.standing,
 		"reindex":       a.reindex,
 		"audit":         a.auditOrder,
 	}

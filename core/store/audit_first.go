@@ -1,0 +1,46 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"gatehouse/core"
+)
+
+// firstLook is how many events of each action Already looks at.
+const firstLook = 50
+
+// Already tells whoever came second who was first: "already dismissed by
+// operator via panel at 15:04 UTC", a core.Conflict, after the newest event
+// whose detail holds key with value. done has the word for each action that
+// may have been it. It is nil where the log's newest say nothing of it.
+func Already(ctx context.Context, q Queryer, key string, value any, done map[string]string) error {
+	var first AuditEvent
+	for _, action := range slices.Sorted(maps.Keys(done)) {
+		page, _, err := AuditLog(ctx, q, AuditFilter{Action: action, Limit: firstLook})
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(page, func(e AuditEvent) bool { return e.holds(key, value) })
+		if i >= 0 && page[i].ID > first.ID {
+			first = page[i]
+		}
+	}
+	if first.ID == 0 {
+		return nil
+	}
+	by := core.Actor{User: first.User, Via: first.Via}
+	return core.Errorf(core.Conflict, "already %s by %s at %s UTC", done[first.Action], by, first.At.UTC().Format("15:04"))
+}
+
+func (e AuditEvent) holds(key string, value any) bool {
+	var detail map[string]json.RawMessage
+	if json.Unmarshal(e.Detail, &detail) != nil {
+		return false
+	}
+	want, err := json.Marshal(value)
+	return err == nil && fmt.Sprintf("%s", detail[key]) == string(want)
+}
