@@ -279,19 +279,7 @@ func (b *Book) say(bot, name string, w texts.Words) (core.Part, error) {
 }
 
 // who names an actor for other people: ids only, never a name.
-func who(by core.Actor) string {
-	name := fmt.Sprintf("user %d", by.User)
-	switch by.User {
-	case 0:
-		name = "the gateway"
-	case core.Operator:
-		name = "operator"
-	}
-	if by.Via == "" {
-		return name
-	}
-	return name + " via " + by.Via
-}
+func who(by core.Actor) string { return by.String() }
 
 // preset is t, or sandboxed where nothing is set; nobody is given full in chat.
 func preset(t core.Trust) core.Trust { return core.Least(core.Vault, max(core.Sandboxed, t)) }

@@ -109,7 +109,7 @@ func (b *Book) ConfirmRaise(ctx context.Context, id string, d time.Duration, by 
 		if err != nil {
 			return err
 		}
-		if err := store.Audit(ctx, tx, by, "raise.confirm", r.Session, map[string]any{"bot": r.Bot, "for": d.String(), "until": core.Stamp(r.Ends)}); err != nil {
+		if err := store.Audit(ctx, tx, by, "raise.confirm", r.Session, map[string]any{"bot": r.Bot, "id": row.ID, "for": d.String(), "until": core.Stamp(r.Ends)}); err != nil {
 			return err
 		}
 		return b.tellRaise(ctx, tx, row, "raised", texts.Words{Until: r.Ends.UTC().Format("15:04")})
@@ -120,7 +120,7 @@ func (b *Book) ConfirmRaise(ctx context.Context, id string, d time.Duration, by 
 // DenyRaise refuses what was asked for.
 func (b *Book) DenyRaise(ctx context.Context, id string, by core.Actor) error {
 	return b.decideRaise(ctx, id, RaiseAsked, by, func(tx *store.Tx, row raiseRow) error {
-		if err := store.Audit(ctx, tx, by, "raise.deny", row.Session, map[string]any{"bot": row.Bot}); err != nil {
+		if err := store.Audit(ctx, tx, by, "raise.deny", row.Session, map[string]any{"bot": row.Bot, "id": row.ID}); err != nil {
 			return err
 		}
 		return b.tellRaise(ctx, tx, row, "raise_denied", texts.Words{})
@@ -131,11 +131,19 @@ func (b *Book) DenyRaise(ctx context.Context, id string, by core.Actor) error {
 // that is under way too, is at the old level.
 func (b *Book) EndRaise(ctx context.Context, id string, by core.Actor) error {
 	return b.decideRaise(ctx, id, RaiseHeld, by, func(tx *store.Tx, row raiseRow) error {
-		if err := store.Audit(ctx, tx, by, "raise.end", row.Session, map[string]any{"bot": row.Bot, "why": "taken back"}); err != nil {
+		if err := store.Audit(ctx, tx, by, "raise.end", row.Session, map[string]any{"bot": row.Bot, "id": row.ID, "why": "taken back"}); err != nil {
 			return err
 		}
 		return b.tellRaise(ctx, tx, row, "raise_ended", texts.Words{})
 	})
+}
+
+// raiseSaid has the words for what ends a raise that was asked for, or one that holds.
+func raiseSaid(state string) map[string]string {
+	if state == RaiseHeld {
+		return map[string]string{"raise.end": "ended"}
+	}
+	return map[string]string{"raise.confirm": "confirmed", "raise.deny": "refused", "raise.end": "taken back"}
 }
 
 // decideRaise takes a raise that still counts out of the table, for whoever is
@@ -148,7 +156,10 @@ func (b *Book) decideRaise(ctx context.Context, id, state string, by core.Actor,
 		var row raiseRow
 		err := tx.Get(ctx, &row, raiseColumns+` WHERE id = $1 AND state = $2 AND ends > $3`, id, state, core.Stamp(tx.Time()))
 		if errors.Is(err, store.ErrNoRows) {
-			return core.Errorf(core.Conflict, "that is decided or over already; the audit log says how")
+			if err := store.Already(ctx, tx, "id", id, raiseSaid(state)); err != nil {
+				return err
+			}
+			return core.Errorf(core.Conflict, "its time is over")
 		}
 		if err != nil {
 			return err
@@ -204,7 +215,7 @@ func (b *Book) DropRaises(ctx context.Context, tx *store.Tx, session string, by 
 		if err := b.lapse(ctx, tx, r); err != nil {
 			return false, err
 		}
-		if err := store.Audit(ctx, tx, by, "raise.end", session, map[string]any{"bot": r.Bot, "why": "taken back"}); err != nil {
+		if err := store.Audit(ctx, tx, by, "raise.end", session, map[string]any{"bot": r.Bot, "id": r.ID, "why": "taken back"}); err != nil {
 			return false, err
 		}
 		b.after(tx, r.Bot, "", "approvals")

@@ -359,19 +359,7 @@ func (r *row) ask() Ask {
 }
 
 // who names an actor for other people: ids only, never a name.
-func who(by core.Actor) string {
-	name := fmt.Sprintf("user %d", by.User)
-	switch by.User {
-	case 0:
-		name = "the gateway"
-	case core.Operator:
-		name = "operator"
-	}
-	if by.Via != "" {
-		name += " via " + by.Via
-	}
-	return name
-}
+func who(by core.Actor) string { return by.String() }
 
 // keepSettled is how long the panel may show what was decided.
 const keepSettled = 30 * 24 * time.Hour

@@ -354,7 +354,7 @@ func TestAfterFiveTriesAMessageIsDeadTheChatIsToldAndTheLaneGoesOn(t *testing.T)
 	if err := f.q.Dismiss(t.Context(), dead[0].Seq, core.Actor{User: 1, Via: "panel"}); err != nil {
 		t.Error(err)
 	}
-	if err := f.q.Retry(t.Context(), dead[0].Seq, core.Actor{User: 1, Via: "panel"}); core.KindOf(err) != core.NotFound {
+	if err := f.q.Retry(t.Context(), dead[0].Seq, core.Actor{User: 1, Via: "panel"}); core.KindOf(err) != core.Conflict {
 		t.Errorf("retry after dismissal: %v", err)
 	}
 }

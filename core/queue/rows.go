@@ -157,6 +157,9 @@ func (q *Queue) deadRow(ctx context.Context, tx *store.Tx, seq int64) (*core.Inb
 	var r inboxRow
 	err := tx.Get(ctx, &r, inboxColumns+` WHERE seq = $1 AND state = 'dead'`, seq)
 	if errors.Is(err, store.ErrNoRows) {
+		if err := store.Already(ctx, tx, "row", seq, map[string]string{"queue.retry": "tried again", "queue.dismiss": "dismissed"}); err != nil {
+			return nil, err
+		}
 		return nil, core.Errorf(core.NotFound, "no dead message has the number %d: somebody may have been first", seq)
 	}
 	if err != nil {
@@ -228,6 +231,9 @@ func (q *Queue) decideSend(ctx context.Context, seq int64, by core.Actor, action
 		}
 		err := tx.Get(ctx, &key, `SELECT bot, chat FROM outbox WHERE seq = $1 AND state IN ('unknown', 'failed')`, seq)
 		if errors.Is(err, store.ErrNoRows) {
+			if err := store.Already(ctx, tx, "row", seq, map[string]string{"queue.send_again": "sent again", "queue.settle": "settled"}); err != nil {
+				return err
+			}
 			return core.Errorf(core.NotFound, "no unsettled reply has the number %d: somebody may have been first", seq)
 		}
 		if err != nil {
