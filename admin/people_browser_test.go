@@ -57,8 +57,10 @@ func TestAccessAndBudgetAreChangedOnThePersonsPageInABrowser(t *testing.T) {
 	b.Says(`#toast`, "Amount: \"lots\" is neither")
 	b.Eventually(`(document.querySelector("input[name=amount]").value = "", true)`)
 	b.Write(`input[name=amount]`, "$2")
+	b.Write(`input[name=month]`, "5m")
 	b.Click(`form[action$=budget] button`)
 	b.Says(`.facts`, "$2.00, their own")
+	b.Says(`.facts`, "24 % used this month")
 
 	b.Click(`#give summary`)
 	b.Eventually(`(document.querySelector("#give [name=where]").value = "telegram ", true)`)
@@ -67,7 +69,7 @@ func TestAccessAndBudgetAreChangedOnThePersonsPageInABrowser(t *testing.T) {
 	b.Click(`details[id^="l-discord"] summary`)
 	b.Click(`details[id^="l-discord"] .danger`)
 	b.Says(`#toast`, "The account on Discord is nobody’s now")
-	s.world.didLast(t, "change 3 vault ", "budget 2 $2", `give 2 telegram "" sandboxed`, "unlink 2 discord")
+	s.world.didLast(t, "change 3 vault ", "budget 2 $2, in a month 5m", `give 2 telegram "" sandboxed`, "unlink 2 discord")
 	b.Eventually(`window.sameDocument === true`)
 }
 

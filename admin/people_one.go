@@ -42,9 +42,11 @@ type accessView struct {
 
 type spendingView struct {
 	usage.Standing
-	Amount string // of their own, as it is written into the field
-	Mode   string // general, off, own
-	Part   int    // of today's budget, in percent; -1 without one
+	Amount    string // of their own, as it is written into the field
+	Mode      string // general, off, own
+	Part      int    // of today's budget, in percent; -1 without one
+	Monthly   string // of a month, as it is written into the field
+	MonthPart int
 }
 
 // personEnds are the choices of how long an access holds.
@@ -132,25 +134,36 @@ func (p *Panel) fill(ctx context.Context, b *personBody, token string) {
 }
 
 func spendingOf(s usage.Standing) spendingView {
-	v := spendingView{Standing: s, Mode: "general", Part: -1}
-	none := usage.Budget{}
+	v := spendingView{Standing: s, Mode: "general", Part: partOf(s.Today, s.Budget), Monthly: amountOf(s.MonthBudget), MonthPart: partOf(s.Month, s.MonthBudget)}
 	switch {
-	case s.Own && s.Budget == none:
+	case s.Own && s.Budget == (usage.Budget{}):
 		v.Mode = "off"
 	case s.Own:
-		v.Mode = "own"
-		v.Amount = strconv.FormatInt(s.Budget.Tokens, 10)
-		if s.Budget.MicroUSD > 0 {
-			v.Amount = "$" + strconv.FormatFloat(float64(s.Budget.MicroUSD)/1e6, 'f', -1, 64)
-		}
-	}
-	switch {
-	case s.Budget.MicroUSD > 0:
-		v.Part = int(100 * s.Today.MicroUSD / s.Budget.MicroUSD)
-	case s.Budget.Tokens > 0:
-		v.Part = int(100 * s.Today.Tokens / s.Budget.Tokens)
+		v.Mode, v.Amount = "own", amountOf(s.Budget)
 	}
 	return v
+}
+
+// partOf is how much of a budget is used, in percent; -1 without one.
+func partOf(used, b usage.Budget) int {
+	switch {
+	case b.MicroUSD > 0:
+		return int(100 * used.MicroUSD / b.MicroUSD)
+	case b.Tokens > 0:
+		return int(100 * used.Tokens / b.Tokens)
+	}
+	return -1
+}
+
+// amountOf is a budget as it is written into a field.
+func amountOf(b usage.Budget) string {
+	switch {
+	case b.MicroUSD > 0:
+		return "$" + strconv.FormatFloat(float64(b.MicroUSD)/1e6, 'f', -1, 64)
+	case b.Tokens > 0:
+		return strconv.FormatInt(b.Tokens, 10)
+	}
+	return ""
 }
 
 // elsewhere are the bots and enabled groups that this person could be let in to:
@@ -214,8 +227,12 @@ func (p *Panel) setBudget(r *http.Request, by core.Actor) (flash, string, error)
 	default:
 		err = core.Errorf(core.Invalid, "budget: choose one of the three")
 	}
+	month := strings.TrimSpace(r.PostFormValue("month"))
+	if month != "" && month != "off" {
+		said += " In a month: " + month + "."
+	}
 	if err == nil {
-		err = p.o.Spending.SetBudget(r.Context(), user, amount, by)
+		err = p.o.Spending.SetBudget(r.Context(), user, amount, month, by)
 	}
 	return good(said), personPath(user), err
 }

@@ -24,12 +24,12 @@ type (
 		GiveAccess(ctx context.Context, user int64, bot, place string, a core.Approval, by core.Actor) error
 		Unlink(ctx context.Context, user int64, platform string, by core.Actor) error
 	}
-	// Spending is what people use, and may use in a day.
+	// Spending is what people use, and may use in a day and in a month.
 	Spending interface {
 		Standing(ctx context.Context, user int64) (usage.Standing, error)
-		// SetBudget takes an amount as settings do: "200k", "$2", "off" for no
-		// bound; "" is what holds for everybody.
-		SetBudget(ctx context.Context, user int64, amount string, by core.Actor) error
+		// SetBudget takes amounts as settings do: "200k", "$2", "off" for no
+		// bound; "" is what holds for everybody, who have no bound of a month.
+		SetBudget(ctx context.Context, user int64, day, month string, by core.Actor) error
 	}
 	// Care is what takes long with what is known of a person: orders that go on
 	// while nobody looks. One that is given while it runs is the same one.

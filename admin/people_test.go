@@ -98,10 +98,11 @@ func (w *world) Standing(_ context.Context, user int64) (usage.Standing, error) 
 	if own, ok := w.budgets[user]; ok {
 		s.Budget, s.Own = own, true
 	}
+	s.MonthBudget = w.monthly[user]
 	return s, w.broken
 }
 
-func (w *world) SetBudget(_ context.Context, user int64, amount string, by core.Actor) error {
+func (w *world) SetBudget(_ context.Context, user int64, amount, month string, by core.Actor) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.budgets == nil {
@@ -116,6 +117,13 @@ func (w *world) SetBudget(_ context.Context, user int64, amount string, by core.
 		w.budgets[user] = usage.Budget{MicroUSD: 2_000_000}
 	default:
 		return core.Errorf(core.Invalid, "amount: %q is neither a number of tokens (200k), nor dollars ($2), nor off", amount)
+	}
+	if w.monthly == nil {
+		w.monthly = map[int64]usage.Budget{}
+	}
+	if delete(w.monthly, user); month == "5m" {
+		w.monthly[user] = usage.Budget{Tokens: 5_000_000}
+		amount += ", in a month " + month
 	}
 	w.note(by, "budget %d %s", user, amount)
 	return nil
@@ -230,6 +238,7 @@ func TestEveryDecisionAboutAPersonWorksWithoutJavaScript(t *testing.T) {
 		{"/admin/people/2/unlink", url.Values{"platform": {"discord"}}, []string{"unlink 2 discord"}, "The account on Discord is nobody’s now"},
 		{"/admin/people/2/budget", url.Values{"mode": {"own"}, "amount": {"$2"}}, []string{"budget 2 $2"}, "Their budget is $2 a day."},
 		{"/admin/people/2/budget", url.Values{"mode": {"off"}, "amount": {"$2"}}, []string{"budget 2 off"}, "without bound"},
+		{"/admin/people/2/budget", url.Values{"mode": {"own"}, "amount": {"$2"}, "month": {"5m"}}, []string{"budget 2 $2, in a month 5m"}, "In a month: 5m."},
 		{"/admin/people/2/budget", url.Values{"mode": {"general"}}, []string{"budget 2 "}, "what everybody may"},
 		{"/admin/people/2/block", url.Values{"from": {"2"}}, []string{"block * telegram 39902211", "block * discord 881204417730001"}, "Blocked on every bot."},
 		{"/admin/people/2/undo", url.Values{"from": {"2"}}, []string{"undo block * telegram 39902211", "undo block * discord 881204417730001"}, "Undone: they are not blocked"},

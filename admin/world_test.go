@@ -34,6 +34,7 @@ type world struct {
 	places   []pairing.PlaceRow
 	others   []pairing.PersonRow // people without access
 	budgets  map[int64]usage.Budget
+	monthly  map[int64]usage.Budget
 	jobs     map[string]admin.Job
 	changed  map[string]string // settings
 	policies map[string]admin.BotPolicy

@@ -178,7 +178,7 @@ func (c *chat) usageOf(ctx context.Context, call dispatch.Call) (dispatch.Outcom
 		if l.Left != (usage.Budget{}) {
 			left = l.Left.String()
 		}
-		b.WriteString(texts.Text("usage_left", texts.With{"Whose": l.Whose, "Budget": l.Budget, "Left": left}) + "\n\n")
+		b.WriteString(texts.Text("usage_left", texts.With{"Whose": l.Whose, "Month": l.Month, "Budget": l.Budget, "Left": left}) + "\n\n")
 	}
 	b.WriteString(texts.Text("usage_end"))
 	return dispatch.Outcome{Text: b.String()}, nil

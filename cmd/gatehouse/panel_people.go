@@ -59,14 +59,17 @@ func (v peopleView) Standing(ctx context.Context, user int64) (usage.Standing, e
 	return v.a.usage.Standing(ctx, v.a.db, user, v.a.clock.Now())
 }
 
-func (v peopleView) SetBudget(ctx context.Context, user int64, amount string, by core.Actor) error {
-	var b configs.Budget
-	if err := b.Decode(amount); err != nil {
+func (v peopleView) SetBudget(ctx context.Context, user int64, day, month string, by core.Actor) error {
+	var a, b configs.Budget
+	if err := a.Decode(day); err != nil {
 		return core.Errorf(core.Invalid, "amount: %s", err.Error())
 	}
-	own := (*usage.Budget)(&b)
-	if amount == "" {
-		own = nil
+	if err := b.Decode(month); err != nil {
+		return core.Errorf(core.Invalid, "amount of a month: %s", err.Error())
+	}
+	own := usage.Own{Month: usage.Budget(b)}
+	if day != "" {
+		own.Day = (*usage.Budget)(&a)
 	}
 	err := v.a.db.Tx(ctx, func(tx *store.Tx) error {
 		ok, err := v.a.book.HasUser(ctx, tx, user)

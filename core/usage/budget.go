@@ -10,7 +10,7 @@ import (
 	"gatehouse/core/texts"
 )
 
-// A Budget is what may be used in a day (UTC): tokens of all directions, or
+// A Budget is what may be used in a day or a month (UTC): tokens of all directions, or
 // millionths of a dollar. The zero value sets no bound.
 type Budget struct {
 	Tokens   int64
@@ -30,9 +30,51 @@ func (b Budget) String() string {
 	return "none"
 }
 
-// Budgets bound the calls of each person and each bot in a day, and of all together.
+// Budgets bound the calls of each person and each bot in a day, and of all
+// together. UserMonth is one person's own, in a calendar month.
 type Budgets struct {
-	UserDay, BotDay, Day Budget
+	UserDay, BotDay, Day, UserMonth Budget
+}
+
+// A period is how long a budget lasts; it begins anew in UTC.
+type period struct {
+	month bool
+	since func(now time.Time) time.Time
+}
+
+func day() period {
+	return period{false, func(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour) }}
+}
+
+func month() period {
+	return period{true, func(now time.Time) time.Time {
+		now = now.UTC()
+		return time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	}}
+}
+
+// A bound is a budget with whose it is, for how long, and which calls count.
+type bound struct {
+	whose  string
+	budget Budget
+	period period
+	where  string
+	arg    any
+}
+
+// bounding are the budgets of b that stand, for a person's calls through a bot.
+func (b Budgets) bounding(user int64, bot string) (out []bound) {
+	for _, x := range []bound{
+		{OfUser, b.UserDay, day(), "user_id = $2", user},
+		{OfUser, b.UserMonth, month(), "user_id = $2", user},
+		{ofBot, b.BotDay, day(), "bot = $2", bot},
+		{ofAll, b.Day, day(), "$2 = ''", ""},
+	} {
+		if x.budget.stands() {
+			out = append(out, x)
+		}
+	}
+	return out
 }
 
 // Whose a budget is, as the metric and the catalogue of texts name it.
@@ -62,39 +104,23 @@ func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, no
 	if err != nil {
 		return 0, "", err
 	}
-	bounds := []struct {
-		whose  string
-		budget Budget
-		where  string
-		arg    any
-	}{
-		{OfUser, hold.UserDay, "user_id = $2", r.User},
-		{ofBot, hold.BotDay, "bot = $2", r.Bot},
-		{ofAll, hold.Day, "$2 = ''", ""},
-	}
-	any := false
-	for _, b := range bounds {
-		any = any || b.budget.stands()
-	}
-	if !any {
+	bounds := hold.bounding(r.User, r.Bot)
+	if len(bounds) == 0 {
 		return 0, "", nil
 	}
 	refused := ""
 	err = db.Tx(ctx, func(tx *store.Tx) error {
 		notice, refused = "", ""
 		for _, b := range bounds {
-			if !b.budget.stands() {
-				continue
-			}
-			fit, err := fits(ctx, tx, r, b.budget, b.where, b.arg)
+			fit, err := b.fits(ctx, tx, r)
 			switch {
 			case err != nil:
 				return err
 			case fit >= usedUp:
 				refused = b.whose
-				return refusal(fit, b.whose, b.budget)
+				return b.refusal(fit)
 			case fit == fitsCrossing:
-				notice = texts.Text("budget_warning", texts.With{"Percent": warnAt, "Whose": b.whose, "Budget": b.budget})
+				notice = texts.Text("budget_warning", texts.With{"Percent": warnAt, "Whose": b.whose, "Month": b.period.month, "Budget": b.budget})
 			}
 		}
 		return tx.Get(ctx, &id, `INSERT INTO usage (at, run, session_id, user_id, bot, model, input, output, micro_usd, state)
@@ -119,30 +145,30 @@ const (
 )
 
 // refusal says why a call does not fit, for the person.
-func refusal(why int, whose string, b Budget) error {
+func (b bound) refusal(why int) error {
 	if why == unpriced {
-		return texts.Error(core.Busy, "budget_unpriced", texts.With{"Whose": whose, "Budget": b})
+		return texts.Error(core.Busy, "budget_unpriced", texts.With{"Whose": b.whose, "Budget": b.budget})
 	}
-	return texts.Error(core.Busy, "budget_used", texts.With{"Whose": whose, "Budget": b})
+	return texts.Error(core.Busy, "budget_used", texts.With{"Whose": b.whose, "Month": b.period.month, "Budget": b.budget})
 }
 
-// fits says whether r fits into what is left of a day's budget.
-func fits(ctx context.Context, tx *store.Tx, r Row, b Budget, where string, arg any) (int, error) {
-	used, err := usedToday(ctx, tx, tx.Time(), where, arg)
+// fits says whether r fits into what is left of a budget.
+func (b bound) fits(ctx context.Context, tx *store.Tx, r Row) (int, error) {
+	used, err := usedSince(ctx, tx, b.period.since(tx.Time()), b.where, b.arg)
 	if err != nil {
 		return fitsWell, err
 	}
-	was, more, bound := used.Tokens, r.Input+r.Output, b.Tokens
-	if b.MicroUSD > 0 {
+	was, more, most := used.Tokens, r.Input+r.Output, b.budget.Tokens
+	if b.budget.MicroUSD > 0 {
 		if r.MicroUSD == nil {
 			return unpriced, nil
 		}
-		was, more, bound = used.MicroUSD, *r.MicroUSD, b.MicroUSD
+		was, more, most = used.MicroUSD, *r.MicroUSD, b.budget.MicroUSD
 	}
-	if was+more > bound {
+	if was+more > most {
 		return usedUp, nil
 	}
-	mark := bound / 100 * warnAt
+	mark := most / 100 * warnAt
 	if was < mark && was+more >= mark {
 		return fitsCrossing, nil
 	}

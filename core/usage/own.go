@@ -3,6 +3,7 @@ package usage
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"gatehouse/core"
@@ -22,14 +23,15 @@ func (l *Ledger) Own(ctx context.Context, q store.Queryer, user int64, since tim
 	return all, nil
 }
 
-// A Left is what stands of a day's budget.
+// A Left is what stands of a budget.
 type Left struct {
 	Whose  string // OfUser, or "bot" or "all"
+	Month  bool   // of a calendar month; else of a day
 	Budget Budget
 	Left   Budget // of the same unit; never below zero
 }
 
-// Left are the budgets that bound a person's calls through a bot today, the
+// Left are the budgets that bound a person's calls through a bot now, the
 // person's first; none where none stands. What is reserved counts as used.
 func (l *Ledger) Left(ctx context.Context, q store.Queryer, user int64, bot string, now time.Time) ([]Left, error) {
 	bounds, err := l.bounds(ctx, q, user)
@@ -37,16 +39,8 @@ func (l *Ledger) Left(ctx context.Context, q store.Queryer, user int64, bot stri
 		return nil, err
 	}
 	var out []Left
-	for _, b := range []struct {
-		whose  string
-		budget Budget
-		where  string
-		arg    any
-	}{{OfUser, bounds.UserDay, "user_id = $2", user}, {ofBot, bounds.BotDay, "bot = $2", bot}, {ofAll, bounds.Day, "$2 = ''", ""}} {
-		if !b.budget.stands() {
-			continue
-		}
-		used, err := usedToday(ctx, q, now, b.where, b.arg)
+	for _, b := range bounds.bounding(user, bot) {
+		used, err := usedSince(ctx, q, b.period.since(now), b.where, b.arg)
 		if err != nil {
 			return nil, err
 		}
@@ -54,14 +48,9 @@ func (l *Ledger) Left(ctx context.Context, q store.Queryer, user int64, bot stri
 		if b.budget.MicroUSD > 0 {
 			left = Budget{MicroUSD: max(0, b.budget.MicroUSD-used.MicroUSD)}
 		}
-		out = append(out, Left{b.whose, b.budget, left})
+		out = append(out, Left{b.whose, b.period.month, b.budget, left})
 	}
 	return out, nil
-}
-
-// usedToday is what was used and reserved since midnight UTC.
-func usedToday(ctx context.Context, q store.Queryer, now time.Time, where string, arg any) (Budget, error) {
-	return usedSince(ctx, q, now.UTC().Truncate(24*time.Hour), where, arg)
 }
 
 func usedSince(ctx context.Context, q store.Queryer, since time.Time, where string, arg any) (Budget, error) {
@@ -84,10 +73,10 @@ func (l *Ledger) Give(ctx context.Context, tx *store.Tx, from, to int64) error {
 	}
 	// A budget of one's own stays; nobody gets rid of it by a second account.
 	for _, q := range []string{
-		`UPDATE user_budgets SET user_id = $1 WHERE user_id = $2 AND NOT EXISTS (SELECT 1 FROM user_budgets o WHERE o.user_id = $1)`,
-		`DELETE FROM user_budgets WHERE user_id = $2 AND $1 <> $2`,
+		`UPDATE budgets SET id = $1 WHERE scope = 'user' AND id = $2 AND NOT EXISTS (SELECT 1 FROM budgets o WHERE o.scope = 'user' AND o.id = $1 AND o.period = budgets.period)`,
+		`DELETE FROM budgets WHERE scope = 'user' AND id = $2 AND $1 <> $2`,
 	} {
-		if _, err := tx.Exec(ctx, q, to, from); err != nil {
+		if _, err := tx.Exec(ctx, q, strconv.FormatInt(to, 10), strconv.FormatInt(from, 10)); err != nil {
 			return fmt.Errorf("give usage: %w", err)
 		}
 	}

@@ -2,7 +2,6 @@ package usage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -18,49 +17,81 @@ func (l *Ledger) SetBudgets(b Budgets) { l.budgets.Store(&b) }
 // Budgets are those that hold for everybody.
 func (l *Ledger) Budgets() Budgets { return *l.budgets.Load() }
 
-// ownBudget is a person's own, and whether there is one; the zero Budget is no bound.
-func ownBudget(ctx context.Context, q store.Queryer, user int64) (Budget, bool, error) {
-	var b struct {
-		Tokens int64 `db:"tokens"`
-		Micro  int64 `db:"micro_usd"`
+// An Own is what one person may use by a word of the operator's: in a day,
+// instead of UserDay (nil: as everybody; the zero Budget: no bound), and in a
+// calendar month (the zero Budget: no bound).
+type Own struct {
+	Day   *Budget
+	Month Budget
+}
+
+func (o Own) String() string {
+	day := "as everybody"
+	if o.Day != nil {
+		day = o.Day.String()
 	}
-	err := q.Get(ctx, &b, `SELECT tokens, micro_usd FROM user_budgets WHERE user_id = $1`, user)
-	if errors.Is(err, store.ErrNoRows) {
-		return Budget{}, false, nil
+	if !o.Month.stands() {
+		return day
 	}
+	return day + ", in a month " + o.Month.String()
+}
+
+// own is what was set for a person.
+func own(ctx context.Context, q store.Queryer, user int64) (o Own, err error) {
+	var rows []struct {
+		Period string `db:"period"`
+		Tokens int64  `db:"tokens"`
+		Micro  int64  `db:"micro_usd"`
+	}
+	err = q.Select(ctx, &rows, `SELECT period, tokens, micro_usd FROM budgets WHERE scope = 'user' AND id = $1`, strconv.FormatInt(user, 10))
 	if err != nil {
-		return Budget{}, false, fmt.Errorf("budget of a person: %w", err)
+		return o, fmt.Errorf("budget of a person: %w", err)
 	}
-	return Budget{b.Tokens, b.Micro}, true, nil
+	for _, r := range rows {
+		switch b := (Budget{r.Tokens, r.Micro}); r.Period {
+		case "day":
+			o.Day = &b
+		case "month":
+			o.Month = b
+		}
+	}
+	return o, nil
 }
 
 // bounds are the budgets as they hold for a person.
 func (l *Ledger) bounds(ctx context.Context, q store.Queryer, user int64) (Budgets, error) {
 	b := l.Budgets()
-	own, there, err := ownBudget(ctx, q, user)
-	if there {
-		b.UserDay = own
+	o, err := own(ctx, q, user)
+	if o.Day != nil {
+		b.UserDay = *o.Day
 	}
+	b.UserMonth = o.Month
 	return b, err
 }
 
-// SetOwn gives a person a budget of their own, in place of UserDay, from their
-// next call on; the zero Budget is no bound, nil takes their own away.
-func (l *Ledger) SetOwn(ctx context.Context, tx *store.Tx, user int64, b *Budget, by core.Actor) error {
+// SetOwn gives a person budgets of their own from their next call on, in place
+// of those they had.
+func (l *Ledger) SetOwn(ctx context.Context, tx *store.Tx, user int64, o Own, by core.Actor) error {
 	if user <= 0 {
 		return core.Errorf(core.Invalid, "no such person")
 	}
-	said := "as everybody"
-	if _, err := tx.Exec(ctx, `DELETE FROM user_budgets WHERE user_id = $1`, user); err != nil {
+	id := strconv.FormatInt(user, 10)
+	if _, err := tx.Exec(ctx, `DELETE FROM budgets WHERE scope = 'user' AND id = $1`, id); err != nil {
 		return fmt.Errorf("budget of a person: %w", err)
 	}
-	if b != nil {
-		said = b.String()
-		if _, err := tx.Exec(ctx, `INSERT INTO user_budgets (user_id, tokens, micro_usd) VALUES ($1, $2, $3)`, user, b.Tokens, b.MicroUSD); err != nil {
+	set := map[string]*Budget{"day": o.Day}
+	if o.Month.stands() {
+		set["month"] = &o.Month
+	}
+	for period, b := range set {
+		if b == nil {
+			continue
+		}
+		if _, err := tx.Exec(ctx, `INSERT INTO budgets (scope, id, period, tokens, micro_usd) VALUES ('user', $1, $2, $3, $4)`, id, period, b.Tokens, b.MicroUSD); err != nil {
 			return fmt.Errorf("budget of a person: %w", err)
 		}
 	}
-	return store.Audit(ctx, tx, by, "budget.set", strconv.FormatInt(user, 10), map[string]any{"budget": said})
+	return store.Audit(ctx, tx, by, "budget.set", id, map[string]any{"budget": o.String()})
 }
 
 // A Standing is what one person has used, settled and reserved, and may use.
@@ -69,24 +100,24 @@ type Standing struct {
 	Budget       Budget // of a day, as it holds for them; zero: no bound
 	Own          bool   // it is their own
 	General      Budget // what holds for whoever has none of their own
+	MonthBudget  Budget // of a month, their own; zero: no bound
 }
 
 // Standing is one person's.
 func (l *Ledger) Standing(ctx context.Context, q store.Queryer, user int64, now time.Time) (s Standing, err error) {
-	now = now.UTC()
 	s.General = l.Budgets().UserDay
 	s.Budget = s.General
-	own, there, err := ownBudget(ctx, q, user)
+	o, err := own(ctx, q, user)
 	if err != nil {
 		return s, err
 	}
-	if there {
-		s.Budget, s.Own = own, true
+	if s.MonthBudget = o.Month; o.Day != nil {
+		s.Budget, s.Own = *o.Day, true
 	}
-	if s.Today, err = usedToday(ctx, q, now, "user_id = $2", user); err != nil {
+	if s.Today, err = usedSince(ctx, q, day().since(now), "user_id = $2", user); err != nil {
 		return s, err
 	}
-	s.Month, err = usedSince(ctx, q, time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC), "user_id = $2", user)
+	s.Month, err = usedSince(ctx, q, month().since(now), "user_id = $2", user)
 	return s, err
 }
 

@@ -24,7 +24,7 @@ func TestABudgetOfOnesOwnStandsBeforeEverybodys(t *testing.T) {
 	}
 	own := func(user int64, b *usage.Budget) {
 		t.Helper()
-		tx(func(tx *store.Tx) error { return l.SetOwn(t.Context(), tx, user, b, by) })
+		tx(func(tx *store.Tx) error { return l.SetOwn(t.Context(), tx, user, usage.Own{Day: b}, by) })
 	}
 	takes := func(user, tokens int64) bool {
 		t.Helper()
@@ -72,5 +72,69 @@ func TestABudgetOfOnesOwnStandsBeforeEverybodys(t *testing.T) {
 	l.SetBudgets(usage.Budgets{UserDay: usage.Budget{Tokens: 60}})
 	if takes(4, 50) {
 		t.Error("another budget for everybody does not hold at once")
+	}
+}
+
+// A budget of a month stands beside the day's, is told in its own words, begins
+// anew with the month, and goes with the person.
+func TestABudgetOfAMonthStandsBesideTheDays(t *testing.T) {
+	clock := coretest.NewClock(time.Date(2026, 5, 30, 12, 0, 0, 0, time.UTC))
+	db := storetest.Open(t, clock)
+	l := usage.New(nil, usage.Budgets{UserDay: usage.Budget{Tokens: 10000}})
+	own := func(user int64, o usage.Own) {
+		t.Helper()
+		err := db.Tx(t.Context(), func(tx *store.Tx) error {
+			return l.SetOwn(t.Context(), tx, user, o, core.Actor{User: core.Operator, Via: "panel"})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	takes := func(user, tokens int64) (notice, why string) {
+		t.Helper()
+		_, notice, err := l.Reserve(t.Context(), db, usage.Row{Run: "r", User: user, Bot: "a", Input: tokens})
+		if err != nil && core.KindOf(err) != core.Busy {
+			t.Fatal(err)
+		} else if err != nil {
+			why = core.TextOf(err)
+		}
+		return notice, why
+	}
+	own(2, usage.Own{Month: usage.Budget{Tokens: 15000}})
+	if _, why := takes(2, 9000); why != "" {
+		t.Fatal(why)
+	}
+	if _, why := takes(2, 2000); why != "your budget for today (10000 tokens) is used up. It begins anew at midnight UTC." {
+		t.Errorf("the day's: %q", why)
+	}
+	clock.Advance(24 * time.Hour)
+	if notice, why := takes(2, 4000); why != "" || notice != "More than 80 % of your budget for this month (15000 tokens) is used." {
+		t.Errorf("the next day: %q, %q", notice, why)
+	}
+	if _, why := takes(2, 4000); why != "your budget for this month (15000 tokens) is used up. It begins anew with the next month, UTC." {
+		t.Errorf("the month's: %q", why)
+	}
+	if _, why := takes(3, 10000); why != "" {
+		t.Errorf("another person's: %q", why)
+	}
+	left, err := l.Left(t.Context(), db, 2, "a", clock.Now())
+	if err != nil || len(left) != 2 || left[1] != (usage.Left{Whose: usage.OfUser, Month: true, Budget: usage.Budget{Tokens: 15000}, Left: usage.Budget{Tokens: 2000}}) {
+		t.Errorf("left: %+v, %v", left, err)
+	}
+	// A second account does not get anybody rid of it, and keeps its own day's.
+	own(4, usage.Own{Day: &usage.Budget{Tokens: 50000}})
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return l.Give(t.Context(), tx, 2, 4) }); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := l.Standing(t.Context(), db, 4, clock.Now()); err != nil || s.MonthBudget.Tokens != 15000 || s.Budget.Tokens != 50000 || s.Month.Tokens != 13000 {
+		t.Errorf("given: %+v, %v", s, err)
+	}
+	clock.Advance(24 * time.Hour) // June
+	if _, why := takes(4, 10000); why != "" {
+		t.Errorf("the next month: %q", why)
+	}
+	own(4, usage.Own{})
+	if _, why := takes(4, 6000); why == "" {
+		t.Error("what is taken back still stands before everybody's day")
 	}
 }

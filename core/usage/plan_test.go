@@ -54,9 +54,10 @@ func TestTheLedgerIsReadByAnIndexWhateverIsAsked(t *testing.T) {
 		index string
 		ask   func() error
 	}{
-		"a person's day":     {"usage_user (user_id=? AND at>?)", func() error { _, err := usedToday(ctx, q, now, "user_id = $2", 1); return err }},
-		"a bot's day":        {"usage_bot (bot=? AND at>?)", func() error { _, err := usedToday(ctx, q, now, "bot = $2", "telegram"); return err }},
-		"everybody's":        {"usage_at (at>?)", func() error { _, err := usedToday(ctx, q, now, "$2 = ''", ""); return err }},
+		"a person's day":     {"usage_user (user_id=? AND at>?)", func() error { _, err := usedSince(ctx, q, day().since(now), "user_id = $2", 1); return err }},
+		"a person's month":   {"usage_user (user_id=? AND at>?)", func() error { _, err := usedSince(ctx, q, month().since(now), "user_id = $2", 1); return err }},
+		"a bot's day":        {"usage_bot (bot=? AND at>?)", func() error { _, err := usedSince(ctx, q, day().since(now), "bot = $2", "telegram"); return err }},
+		"everybody's":        {"usage_at (at>?)", func() error { _, err := usedSince(ctx, q, day().since(now), "$2 = ''", ""); return err }},
 		"one's own":          {"usage_user (user_id=? AND at>?)", func() error { _, err := l.Own(ctx, q, 1, now); return err }},
 		"the last":           {"usage_user (user_id=?)", func() error { _, err := l.LastOf(ctx, q, []int64{1, 2}); return err }},
 		"a run's":            {"usage_run (run=?)", func() error { _, err := l.Spent(ctx, q, "r", "s"); return err }},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -138,7 +139,7 @@ func (l *Ledger) Forget(ctx context.Context, tx *store.Tx, user int64) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM rollups WHERE series = $1 OR series = $2`, fmt.Sprintf("user_tokens|%d", user), fmt.Sprintf("user_usd|%d", user)); err != nil {
 		return fmt.Errorf("forget rollups: %w", err)
 	}
-	if _, err := tx.Exec(ctx, `DELETE FROM user_budgets WHERE user_id = $1`, user); err != nil {
+	if _, err := tx.Exec(ctx, `DELETE FROM budgets WHERE scope = 'user' AND id = $1`, strconv.FormatInt(user, 10)); err != nil {
 		return fmt.Errorf("forget budget: %w", err)
 	}
 	return nil
