@@ -234,7 +234,7 @@ func TestWhatHappenedToAMessageIsToldFromUpdateToReply(t *testing.T) {
 	s.world.full()
 	want := []string{"It was answered, and the reply arrived.", ">Done with</span>", "42:77", "took 4.0 s", "12,334 tokens in 1 call, $0.03", "<bdi>Grep Allotment</bdi>", ">Arrived</span>", "On Thursday at seven", `message <span class="num">1208</span>`}
 	s.get("/admin/chats/trace?bot=telegram&id=42%3A77").has(t, want...)
-	s.get("/admin/chats/trace?run="+adaRun).has(t, want...)
+	s.get("/admin/chats/trace?run="+adaRun).has(t, append(want, `<option selected>telegram</option>`, `name="id" required maxlength="200" value="42:77"`)...)
 	s.get("/admin/chats/trace?bot=telegram&id=42%3A80").has(t, "Not found", "Telegram knows no update 42:80")
 	s.get("/admin/chats/trace?run="+opRun).has(t, "It is being answered right now.")
 	s.get("/admin/chats/trace?run=none").has(t, "Nothing is remembered of it any more.", "The run is no longer remembered.")

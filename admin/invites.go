@@ -3,7 +3,9 @@ package admin
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"gatehouse/core"
@@ -26,7 +28,8 @@ type invitesBody struct {
 	CSRF   string
 	Open   part[[]pairing.Invitation]
 	More   int
-	Bots   []string
+	Where  []choice          // each bot, and each group that one answers in
+	Groups map[string]string // their names, by where
 	Levels []core.Trust
 	Ends   []end // of the access
 	Code   string
@@ -44,12 +47,34 @@ func (p *Panel) showInvites(w http.ResponseWriter, r *http.Request, status int, 
 	for i, e := range ends {
 		b.Ends = append(b.Ends, end{e.value, e.label, i == 0})
 	}
+	groups := p.openGroups(r.Context())
+	b.Groups = map[string]string{}
 	for _, s := range p.states() {
-		b.Bots = append(b.Bots, s.Bot)
+		b.Where = append(b.Where, choice{Value: s.Bot, Label: s.Bot + ": direct messages"})
+		for _, g := range groups {
+			if g.Bot == s.Bot {
+				b.Groups[g.Bot+"/"+g.Place] = g.Name
+				b.Where = append(b.Where, choice{Value: g.Bot + "/" + g.Place, Label: g.Bot + ": the group " + displayName(g.Name)})
+			}
+		}
 	}
 	b.Open = load(r.Context(), p, "The list of invitations", p.o.Invites.Invites)
 	b.More = cut(&b.Open.Value, maxInvites)
 	return p.show(w, r, status, "invites", view{Title: "Invitations", In: "pairing", Topics: "pairing people", Still: b.Code != "" || b.Error != "", Body: b})
+}
+
+// maxInvitedTo bounds the groups that an invitation can be to here.
+const maxInvitedTo = 50
+
+// openGroups are those that a bot answers in. Without them an invitation is to
+// direct messages alone.
+func (p *Panel) openGroups(ctx context.Context) []pairing.PlaceRow {
+	if p.o.Places == nil {
+		return nil
+	}
+	rows := load(ctx, p, "The list of groups", p.o.Places.Places).Value
+	rows = slices.DeleteFunc(rows, func(g pairing.PlaceRow) bool { return !g.Enabled })
+	return rows[:min(len(rows), maxInvitedTo)]
 }
 
 // invite answers with the page itself: the code is in no cookie and no address.
@@ -86,7 +111,13 @@ func (p *Panel) invitation(r *http.Request) (inv pairing.Invitation, err error) 
 		return inv, core.Errorf(core.Invalid, "an invitation is for 1 to 100 people and works for 1 to 90 days")
 	}
 	now := p.clock.Now()
-	inv = pairing.Invitation{Bot: r.PostFormValue("bot"), Trust: a.Trust, Scope: core.ScopeDM, UsesLeft: uses, ExpiresAt: now.Add(time.Duration(days) * 24 * time.Hour)}
+	bot, place, group := strings.Cut(r.PostFormValue("where"), "/")
+	inv = pairing.Invitation{Bot: bot, Trust: a.Trust, Scope: core.ScopeDM, Place: place, UsesLeft: uses, ExpiresAt: now.Add(time.Duration(days) * 24 * time.Hour)}
+	if group {
+		if inv.Scope = core.ScopeGroup; !slices.ContainsFunc(p.openGroups(r.Context()), func(g pairing.PlaceRow) bool { return g.Bot == bot && g.Place == place }) {
+			return inv, core.Errorf(core.Invalid, "the bot answers in no such group: enable it under People first")
+		}
+	}
 	if !a.ExpiresAt.IsZero() {
 		inv.Lasts = a.ExpiresAt.Sub(now)
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,9 +21,9 @@ func TestAnInvitationIsMadeShownOnceAndTakenBack(t *testing.T) {
 	s.world.bots = []core.BotState{{Bot: "telegram", Platform: "telegram", State: core.Running}}
 	s.get("/admin/pairing").has(t, `href="/admin/pairing/invites"`)
 	form := func() url.Values {
-		return url.Values{"bot": {"telegram"}, "trust": {"vault"}, "end": {"24h"}, "uses": {"2"}, "days": {"3"}}
+		return url.Values{"where": {"telegram"}, "trust": {"vault"}, "end": {"24h"}, "uses": {"2"}, "days": {"3"}}
 	}
-	for field, value := range map[string]string{"trust": "full", "end": "100y", "uses": "0", "days": "9999", "bot": "none"} {
+	for field, value := range map[string]string{"trust": "full", "end": "100y", "uses": "0", "days": "9999", "where": "none"} {
 		f := form()
 		f.Set(field, value)
 		if a := s.postForm("/admin/pairing/invites", f); a.status < 400 {
@@ -44,4 +45,29 @@ func TestAnInvitationIsMadeShownOnceAndTakenBack(t *testing.T) {
 	page.has(t, "<small>for 24 h</small>")
 	s.post("/admin/pairing/invites/"+list[0].ID+"/revoke", nil).has(t, "The invitation is taken back.", "None.")
 	s.post("/admin/pairing/invites/"+list[0].ID+"/revoke", nil).has(t, `class="flash note"`)
+}
+
+// An invitation may be to a group that the bot answers in, and to no other.
+func TestAnInvitationIsToAGroupThatTheBotAnswersIn(t *testing.T) {
+	s, _, book, _ := withBook(t)
+	s.world.bots = []core.BotState{{Bot: "telegram", Platform: "telegram", State: core.Running}}
+	if err := book.Enable(t.Context(), "telegram", "-1001", "Tea <b>club</b>", core.Sandboxed, core.Actor{User: 1, Via: "panel"}); err != nil {
+		t.Fatal(err)
+	}
+	s.get("/admin/pairing/invites").has(t, `<option value="telegram/-1001">telegram: the group Tea &lt;b&gt;club&lt;/b&gt;</option>`, `<option value="telegram">telegram: direct messages</option>`)
+	form := url.Values{"where": {"telegram/-1001"}, "trust": {"sandboxed"}, "end": {""}, "uses": {"5"}, "days": {"7"}}
+	if a := s.postForm("/admin/pairing/invites", form); a.status != http.StatusOK {
+		t.Fatalf("status %d\n%s", a.status, a.main())
+	}
+	list, err := book.Invites(t.Context())
+	if err != nil || len(list) != 1 || list[0].Scope != core.ScopeGroup || list[0].Place != "-1001" || list[0].Bot != "telegram" {
+		t.Fatalf("%+v %v", list, err)
+	}
+	s.get("/admin/pairing/invites").has(t, "group <bdi>Tea &lt;b&gt;club&lt;/b&gt;</bdi>")
+	for _, where := range []string{"telegram/-1002", "other/-1001", "telegram/"} {
+		form.Set("where", where)
+		if a := s.postForm("/admin/pairing/invites", form); a.status < 400 || !strings.Contains(a.body, "answers in no such group") {
+			t.Errorf("%q: status %d", where, a.status)
+		}
+	}
 }

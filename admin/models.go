@@ -42,12 +42,20 @@ type (
 type modelsBody struct {
 	CSRF   string
 	Lede   string
-	Models []ModelRow
+	Models []modelRow
 	Spans  []spanLink
+	In     string // the time of the charts, in words
 	Graphs part[[]graph]
 	People []personUse
 	Bots   []botUse
 	Today  part[[]usage.Total]
+}
+
+// A modelRow is a model with what was measured of it in the time of the charts.
+type modelRow struct {
+	ModelRow
+	Took    string // one answer, on average; "" where there was none
+	Answers int64
 }
 
 type spanLink struct {
@@ -64,7 +72,7 @@ type personUse struct {
 
 func (p *Panel) modelsPage(w http.ResponseWriter, r *http.Request) error {
 	ctx, now := r.Context(), p.clock.Now()
-	b := modelsBody{CSRF: p.token(r), Models: p.o.ModelsPage.Models()}
+	b := modelsBody{CSRF: p.token(r)}
 	at := 1
 	for i, s := range chartSpans {
 		if s.Key == r.URL.Query().Get("span") {
@@ -75,19 +83,41 @@ func (p *Panel) modelsPage(w http.ResponseWriter, r *http.Request) error {
 		b.Spans = append(b.Spans, spanLink{s.Key, s.Label, i == at})
 	}
 	s := chartSpans[at]
+	b.In = "in " + s.Label
+	var c usage.Chart
 	b.Graphs = load(ctx, p, "The figures", func(ctx context.Context) ([]graph, error) {
-		c, err := p.o.ModelsPage.Chart(ctx, s.step, s.n)
+		chart, err := p.o.ModelsPage.Chart(ctx, s.step, s.n)
+		if err != nil {
+			return nil, err
+		}
+		c = chart
 		names := p.names(ctx)
 		b.People, b.Bots = byPerson(c, names), byBot(c)
-		return p.graphs(c, s.n, s.layout, names), err
+		return p.graphs(c, s.n, s.layout, names), nil
 	})
 	if p.o.Usage != nil {
 		b.Today = load(ctx, p, "What was used today", func(ctx context.Context) ([]usage.Total, error) {
 			return p.o.Usage(ctx, now.UTC().Truncate(24*time.Hour))
 		})
 	}
-	b.Lede = count(len(b.Models), "model is", "models are") + " configured. " + strings.TrimSuffix(todayWords(b.Today.Value), ".") + "."
+	for _, m := range p.o.ModelsPage.Models() {
+		b.Models = append(b.Models, measured(m, c))
+	}
+	b.Lede = count(len(b.Models), "model is", "models are") + " configured. "
+	if b.Today.Broken != "" {
+		b.Lede += b.Today.Broken
+	} else {
+		b.Lede += strings.TrimSuffix(todayWords(b.Today.Value), ".") + "."
+	}
 	return p.show(w, r, http.StatusOK, "models", view{Title: "Models and usage", In: "models", Every: 60, Body: b})
+}
+
+func measured(m ModelRow, c usage.Chart) modelRow {
+	row := modelRow{ModelRow: m, Answers: c.Total("model_done|" + m.Name)}
+	if row.Answers > 0 {
+		row.Took = brief(time.Duration(c.Total("model_ms|"+m.Name)/row.Answers) * time.Millisecond)
+	}
+	return row
 }
 
 func todayWords(rows []usage.Total) string {

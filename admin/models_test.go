@@ -65,8 +65,8 @@ func (w *world) figures() {
 			if i%9 == 5 {
 				state = "error"
 			}
-			if _, err := tx.Exec(context.Background(), `INSERT INTO runs (id, session_id, attempt, state, bot, started, ended) VALUES ($1, 's', 1, $2, $3, $4, $5)`,
-				"f"+string(rune('A'+i)), state, []string{"telegram", "family"}[i%2], core.Stamp(now.Add(-time.Duration(i*i)*7*time.Minute-time.Duration(900+i%7*1400)*time.Millisecond)), at); err != nil {
+			if _, err := tx.Exec(context.Background(), `INSERT INTO runs (id, session_id, attempt, state, bot, started, ended, model) VALUES ($1, 's', 1, $2, $3, $4, $5, $6)`,
+				"f"+string(rune('A'+i)), state, []string{"telegram", "family"}[i%2], core.Stamp(now.Add(-time.Duration(i*i)*7*time.Minute-time.Duration(900+i%7*1400)*time.Millisecond)), at, model); err != nil {
 				return err
 			}
 			if _, err := tx.Exec(context.Background(), `INSERT INTO inbox (bot, update_id, chat, lane, kind, sender, state, received_at) VALUES ($1, $2, '1', 'fl', 'message', '1', $3, $4)`,
@@ -102,6 +102,16 @@ func TestTheModelsPageShowsPricesFiguresAndTests(t *testing.T) {
 	must(s.world.chats.db.Get(t.Context(), &all, `SELECT sum(input + output + cache_read + cache_write) FROM usage`))
 	s.get("/admin/models?span=30d").has(t, "<p>"+message.NewPrinter(language.English).Sprintf("%d", all)+" in all</p>")
 	s.get("/admin/models?span=30d").has(t, `<tr><th scope="row"><bdi>telegram</bdi></th><td data-label="Messages">33</td><td data-label="Answered">`)
+	// Each model has what its answers took, as it was measured.
+	var took struct{ N, MS int64 }
+	must(s.world.chats.db.Get(t.Context(), &took, `SELECT count(*) AS n, CAST(round(avg((julianday(ended) - julianday(started)) * 86400000)) AS INTEGER) AS ms
+		FROM runs WHERE model = 'local/quote' AND state = 'done' AND ended <> ''`))
+	s.get("/admin/models?span=30d").has(t, fmt.Sprintf(`<td data-label="Takes">%.1f s <small>mean of %d, in 30 days</small></td>`, float64(took.MS)/1000, took.N))
+	s.world.setBroken(errors.New("disk I/O error"))
+	b := s.get("/admin/models")
+	b.has(t, "2 models are configured. What was used today can’t be read", `<td data-label="Takes"><span class="none">–</span></td>`)
+	b.lacks(t, "None was called today", "By bot", "Nobody used a model")
+	s.world.setBroken(nil)
 	s.post("/admin/models/test", url.Values{"model": {"anthropic/claude-sonnet-4-5"}}).has(t, "its first word came after 412 ms")
 	bad := s.post("/admin/models/test", url.Values{"model": {"local/quote"}})
 	bad.has(t, `class="flash bad"`, "Local/quote gave no good answer")

@@ -96,6 +96,9 @@ func (p *Panel) tracePage(w http.ResponseWriter, r *http.Request) error {
 		b.Asked = true
 		p.traceRun(ctx, &b, run)
 	}
+	if b.ID == "" && len(b.Updates.Value) > 0 { // the form says what is shown
+		b.Bot, b.ID = b.Updates.Value[0].Bot, b.Updates.Value[0].UpdateID
+	}
 	b.Tone, b.Verdict = b.verdict()
 	return p.show(w, r, http.StatusOK, "trace", view{Title: "What happened to a message", In: "chats", Every: 5, Body: b})
 }

@@ -159,8 +159,9 @@ func TestEveryPageKeepsTheHouseRules(t *testing.T) {
 		for _, m := range smallPic.FindAllStringSubmatch(a.body, -1) {
 			all += len(s.get(strings.ReplaceAll(m[1], "&amp;", "&")).body)
 		}
-		if all > 150_000 {
-			t.Errorf("GET %s is %d bytes with style, script and pictures, want at most 150,000", path, all)
+		// 150,000 are promised; the rest is for longer names, and for the page to grow.
+		if t.Logf("%-40s %7d bytes", path, all); all > 140_000 {
+			t.Errorf("GET %s is %d bytes with style, script and pictures, want at most 140,000", path, all)
 		}
 	}
 }

@@ -18,15 +18,18 @@ var TookBounds = [...]int64{250, 500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60
 const tallyMost = 100_000
 
 // Tally counts the runs that ended in a time: runs|STATE, bot_done|BOT and
-// bot_error|BOT, and of the answered ones took|CLASS, an index of TookBounds.
+// bot_error|BOT, and of the answered ones took|CLASS, an index of TookBounds,
+// and what the answers of each model took together, model_ms|MODEL, with how
+// many they are, model_done|MODEL.
 func (e *Events) Tally(ctx context.Context, q store.Queryer, from, until time.Time) (map[string]int64, error) {
 	var rows []struct {
 		State   string `db:"state"`
 		Bot     string `db:"bot"`
+		Model   string `db:"model"`
 		Started string `db:"started"`
 		Ended   string `db:"ended"`
 	}
-	err := q.Select(ctx, &rows, `SELECT state, bot, started, ended FROM runs WHERE ended >= $1 AND ended < $2 AND ended <> '' LIMIT $3`, core.Stamp(from), core.Stamp(until), tallyMost)
+	err := q.Select(ctx, &rows, `SELECT state, bot, model, started, ended FROM runs WHERE ended >= $1 AND ended < $2 AND ended <> '' LIMIT $3`, core.Stamp(from), core.Stamp(until), tallyMost)
 	if err != nil {
 		return nil, fmt.Errorf("tally of runs: %w", err)
 	}
@@ -39,7 +42,12 @@ func (e *Events) Tally(ctx context.Context, q store.Queryer, from, until time.Ti
 		started, err := core.ParseStamp(r.Started)
 		ended, more := core.ParseStamp(r.Ended)
 		if err == nil && more == nil && r.State == "done" && !started.IsZero() {
-			out["took|"+strconv.Itoa(class(ended.Sub(started).Milliseconds()))]++
+			ms := ended.Sub(started).Milliseconds()
+			out["took|"+strconv.Itoa(class(ms))]++
+			if r.Model != "" {
+				out["model_ms|"+r.Model] += ms
+				out["model_done|"+r.Model]++
+			}
 		}
 	}
 	return out, nil

@@ -54,28 +54,65 @@ func TestFilesAreServedWithTheirTypeAndKeptByBrowsers(t *testing.T) {
 	}
 }
 
-// Comments stay at home; what else a script has is sent as it was written.
+// Comments and blanks stay at home; what else a script has is sent as it was
+// written.
 func TestScriptsAreServedWithoutTheirComments(t *testing.T) {
+	written, got := served(t, "admin.js")
+	var want strings.Builder
+	comment := regexp.MustCompile(`^\s*(//.*)?$`)
+	for line := range strings.Lines(written) {
+		if strings.Count(line, "`")%2 == 1 {
+			t.Errorf("over several lines in backquotes, where blanks count: %s", line)
+		}
+		if !comment.MatchString(strings.TrimRight(line, "\n")) {
+			want.WriteString(strings.TrimLeft(line, " \t"))
+		}
+	}
+	if got != want.String() || len(got) == len(written) {
+		t.Errorf("%d bytes of %d, want %d", len(got), len(written), want.Len())
+	}
+}
+
+// A style sheet in fewer bytes says what it said: all that is not blank stands
+// there in its order, and blanks stand where they mean something.
+func TestStyleSheetsAreServedInFewerBytesAndSayTheSame(t *testing.T) {
+	for _, name := range []string{"admin.css", "docs.css"} {
+		written, got := served(t, name)
+		bare := func(text string) string {
+			text = regexp.MustCompile(`(?s)/\*.*?\*/`).ReplaceAllString(text, "")
+			return strings.ReplaceAll(strings.Join(strings.Fields(text), ""), ";}", "}")
+		}
+		if bare(got) != bare(written) || len(got) > len(written)*9/10 || strings.Contains(got, "/*") {
+			t.Errorf("%s: %d bytes of %d", name, len(got), len(written))
+		}
+	}
+	// By example, each where a blank is needed or is not.
+	for from, want := range map[string]string{
+		"a > b :hover, .x {\n  width: calc(100% + .4rem);\n}\n":      "a > b :hover,.x{width:calc(100% + .4rem)}",
+		"p { font: 1rem/1.5 \"Segoe UI\", serif; } /* \"so\" */\n":   `p{font:1rem/1.5 "Segoe UI",serif}`,
+		"@media (max-width: 40rem) { .a { b: c; d: e; } }":           "@media (max-width:40rem){.a{b:c;d:e}}",
+		"[x=\"a: b; }\"] c::before { content: \" { \"; color: red }": `[x="a: b; }"] c::before{content:" { ";color:red}`,
+	} {
+		if got := strings.TrimSpace(string(squeezed([]byte(from)))); got != want {
+			t.Errorf("%q becomes %q, want %q", from, got, want)
+		}
+	}
+}
+
+// served is a file as it was written and as it is sent.
+func served(t *testing.T, name string) (written, got string) {
+	t.Helper()
 	h, err := Handler("/static/")
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest("GET", "/static/admin.js", nil))
-	written, err := files.ReadFile("admin.js")
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/static/"+name, nil))
+	b, err := files.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want strings.Builder
-	comment := regexp.MustCompile(`^\s*//`)
-	for line := range strings.Lines(string(written)) {
-		if !comment.MatchString(line) {
-			want.WriteString(line)
-		}
-	}
-	if got := w.Body.String(); got != want.String() || len(got) == len(written) {
-		t.Errorf("%d bytes of %d, want %d", len(got), len(written), want.Len())
-	}
+	return string(b), w.Body.String()
 }
 
 func TestNothingIsLoadedFromElsewhere(t *testing.T) {
