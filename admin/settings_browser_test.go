@@ -13,10 +13,10 @@ import (
 // along what somebody has written there, or has opened.
 func TestARefreshKeepsWhatWasWrittenAndOpened(t *testing.T) {
 	s, b := atDesk(t, "/admin/settings")
-	b.Eventually(`(main => { main.prepend(" ", Object.assign(document.createElement("p"), {className: "gone", textContent: "Said before."})); return true; })(document.querySelector("main"))`)
 	b.Eventually(`(document.querySelector("[name=BUDGET_DAY]").value = "lots", true)`)
 	b.Click(`#policy-family summary`)
 	b.Write(`#policy-family [name=allowed_users]`, "123")
+	b.Eventually(`(main => { main.prepend(" ", Object.assign(document.createElement("p"), {className: "gone", textContent: "Said before."})); return true; })(document.querySelector("main"))`)
 	s.world.ring("bots")
 	b.Gone(`main > p.gone`)
 	b.Eventually(`document.querySelector("[name=BUDGET_DAY]").value === "lots" && document.querySelector("#policy-family").open && document.querySelector("#policy-family [name=allowed_users]").value === "123"`)
