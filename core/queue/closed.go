@@ -14,6 +14,10 @@ import (
 // bot is kept out of it: the person has blocked it, or it was removed.
 const closedPrefix = "the chat is closed to the bot: "
 
+// inDoubt ends it where an earlier try may have arrived all the same: sent once
+// the chat is open again, such a reply bears the words that say so.
+const inDoubt = "; an earlier try may have arrived"
+
 // reopenFor is how old such a reply may be and still be sent once the bot is
 // let in again; what is older waits for a person's word.
 const reopenFor = 24 * time.Hour
@@ -34,8 +38,8 @@ func (q *Queue) Shut(ctx context.Context, tx *store.Tx, bot string, chats []stri
 }
 
 func (q *Queue) shut(ctx context.Context, tx *store.Tx, bot, chat, reason string) error {
-	n, err := tx.Exec(ctx, `UPDATE outbox SET state = 'failed', error = $1 WHERE bot = $2 AND chat = $3 AND state IN ('ready', 'sending') AND state = 'ready'`,
-		core.CutRunes(closedPrefix+reason, 300), bot, chat)
+	n, err := tx.Exec(ctx, `UPDATE outbox SET state = 'failed', error = $1 || CASE WHEN error = '`+mayHaveArrived+`' OR error = '`+askedAgain+`' AND replaces = '' THEN '`+inDoubt+`' ELSE '' END
+		WHERE bot = $2 AND chat = $3 AND state IN ('ready', 'sending') AND state = 'ready'`, closedError(reason, false), bot, chat)
 	if err != nil {
 		return fmt.Errorf("shut a chat: %w", err)
 	}
@@ -43,6 +47,15 @@ func (q *Queue) shut(ctx context.Context, tx *store.Tx, bot, chat, reason string
 		tx.OnCommit(func() { q.o.Ring("queue") })
 	}
 	return nil
+}
+
+// closedError is what such a reply's row says.
+func closedError(reason string, doubt bool) string {
+	text := core.CutRunes(closedPrefix+reason, 250)
+	if doubt {
+		text += inDoubt
+	}
+	return text
 }
 
 // Reopen sends what these chats, and chats in these places, did not take within
@@ -55,7 +68,7 @@ func (q *Queue) Reopen(ctx context.Context, tx *store.Tx, bot string, chats []st
 		return fmt.Errorf("reopen chats: %w", err)
 	}
 	for _, chat := range found {
-		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = '', not_before = '', attempts = 0`+closed+` AND chat = $3`, bot, since, chat); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = CASE WHEN error LIKE '%`+inDoubt+`' THEN '`+mayHaveArrived+`' ELSE '' END, not_before = '', attempts = 0`+closed+` AND chat = $3`, bot, since, chat); err != nil {
 			return fmt.Errorf("reopen a chat: %w", err)
 		}
 		tx.OnCommit(func() { q.kick(chatKey{bot, chat}); q.o.Ring("queue") })

@@ -102,3 +102,58 @@ func (f *fixture) settled(want string) {
 		}
 	}
 }
+
+// What may have arrived before the chat was closed, or moved, bears the mark of a
+// repeat when it is sent there after all; what certainly did not, none.
+func TestWhatMayHaveArrivedIsMarkedAlsoAfterTheChatWasClosedOrMoved(t *testing.T) {
+	lost := core.Delivery{Outcome: core.Unknown}
+	closed := core.Delivery{Outcome: core.Refused, Closed: true, Reason: "this person has blocked it"}
+	for _, c := range []struct {
+		name    string
+		answers []core.Delivery
+		shut    bool // by the platform's news, while the repeat waits
+		marked  bool
+	}{
+		{"refused", []core.Delivery{lost, closed}, false, true},
+		{"known again", []core.Delivery{{Outcome: core.Unknown, Safe: true}, closed}, false, true},
+		{"told", []core.Delivery{lost}, true, true},
+		{"moved", []core.Delivery{lost, {Outcome: core.Refused, MovedTo: "ann2"}}, false, true},
+		{"never there", []core.Delivery{{Outcome: core.NotSent}, closed}, false, false},
+		{"moved, never there", []core.Delivery{{Outcome: core.Refused, MovedTo: "ann2"}}, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t, nil)
+			f.plat.repeats = 10 * time.Minute
+			f.plat.answers = c.answers
+			f.serve(nil)
+			f.post("a", "ann", "", "one")
+			first := <-f.plat.seen
+			if first.Repeat {
+				t.Errorf("sent first as %+v", first)
+			}
+			if c.shut {
+				f.settled("ann ready (sent, but the platform did not answer)")
+				f.tx(func(ctx context.Context, tx *store.Tx) error {
+					return f.q.Shut(ctx, tx, "bot", []string{"ann"}, "this person has blocked it")
+				})
+			} else {
+				hold := f.timePasses()
+				for range len(c.answers) - 1 {
+					<-f.plat.seen
+				}
+				hold()
+			}
+			if !strings.HasPrefix(c.name, "moved") {
+				want := "ann failed (the chat is closed to the bot: this person has blocked it"
+				if c.marked {
+					want += "; an earlier try may have arrived"
+				}
+				f.settled(want + ")")
+				f.tx(func(ctx context.Context, tx *store.Tx) error { return f.q.Reopen(ctx, tx, "bot", []string{"ann"}) })
+			}
+			if last := <-f.plat.seen; last.Text != "one" || last.Repeat != c.marked {
+				t.Errorf("sent at last as %+v", last)
+			}
+		})
+	}
+}

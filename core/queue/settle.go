@@ -68,11 +68,12 @@ func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing
 	case core.RetryAfter:
 		return set("ready", reason, min(max(d.After, time.Second), maxPause-time.Hour))
 	case core.Refused:
+		doubt := out.Repeat || r.Error == askedAgain && out.Replaces == ""
 		if d.MovedTo != "" && d.MovedTo != out.Chat {
-			return q.follow(ctx, tx, out, d.MovedTo)
+			return q.follow(ctx, tx, out, d.MovedTo, doubt)
 		}
 		if d.Closed { // what waits behind it would be refused likewise
-			if err := set("failed", closedPrefix+d.Reason, 0); err != nil {
+			if err := set("failed", closedError(d.Reason, doubt), 0); err != nil {
 				return err
 			}
 			return q.shut(ctx, tx, out.Bot, out.Chat, d.Reason)
@@ -103,9 +104,14 @@ func (q *Queue) tellLate(ctx context.Context, tx *store.Tx, out *core.Outgoing) 
 	return nil
 }
 
-// follow sends a row to the id that its chat has now.
-func (q *Queue) follow(ctx context.Context, tx *store.Tx, out *core.Outgoing, to string) error {
-	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '', error = '' WHERE seq = $2`, to, out.Seq)
+// follow sends a row to the id that its chat has now. What may have arrived under
+// the old one stands under the new one, too.
+func (q *Queue) follow(ctx context.Context, tx *store.Tx, out *core.Outgoing, to string, doubt bool) error {
+	reason := ""
+	if doubt {
+		reason = mayHaveArrived
+	}
+	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '', error = $2 WHERE seq = $3`, to, reason, out.Seq)
 	tx.OnCommit(func() { q.kick(chatKey{out.Bot, to}) })
 	return err
 }
