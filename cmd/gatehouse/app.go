@@ -299,7 +299,6 @@ func (a *app) joinDispatch(asks *approvals, qm *queue.Metrics) {
 		Render:   func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) },
 		Commands: c.handlers(), Unknown: c.unknown, Callback: c.callback, Answer: c.answer,
 		Keep: a.keepFiles, Attach: a.showing(),
-		Texts: dispatch.Texts{Unsupported: textUnsupported, Stopped: texts.Text("stopped"), Failed: textFailed},
 	})
 	c.stop, c.stopOne = a.dispatcher.AbortLane, a.dispatcher.AbortRun
 	a.form = c.form

@@ -75,15 +75,7 @@ type Options struct {
 	// Keep brings the files of a message that is not answered by a run into the
 	// vault, best effort; nil: they stay with the platform.
 	Keep  func(ctx context.Context, in *core.Inbound)
-	Texts Texts
 	Stage func(name string, d time.Duration) // gatehouse_gateway_overhead_seconds
-}
-
-// Texts are dispatch's words to people.
-type Texts struct {
-	Unsupported func(kind string) string
-	Stopped     string // under a partial answer, or alone
-	Failed      func(message string, canRetry bool) string
 }
 
 // A Dispatcher handles turns; Handle is the queue's handler.
@@ -189,7 +181,7 @@ func (d *Dispatcher) command(ctx context.Context, t *queue.Turn, h Handler) erro
 	}
 	out, err := h(work, Call{In: t.First(), Trust: t.Trust, Seq: t.Seq()})
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(work), orchestrator.ErrAborted) {
-		out, err = Outcome{Text: d.o.Texts.Stopped}, nil
+		out, err = Outcome{Text: texts.Text("stopped")}, nil
 	}
 	if core.KindOf(err) != core.Other {
 		out, err = Outcome{Text: core.TextOf(err)}, nil
@@ -245,11 +237,15 @@ func (d *Dispatcher) unsupported(ctx context.Context, t *queue.Turn) error {
 	if len(in.Files) > 0 && d.o.Keep != nil {
 		d.o.Keep(ctx, in)
 	}
+	said := texts.Text("unsupported", texts.With{"Kind": in.Unsupported})
+	if in.Unsupported == "voice message" {
+		said = texts.Text("unheard")
+	}
 	if in.Album == "" {
-		return d.say(ctx, t, Outcome{Text: d.o.Texts.Unsupported(in.Unsupported)})
+		return d.say(ctx, t, Outcome{Text: said})
 	}
 	key := fmt.Sprintf("notice:album:%s:%s:%s", in.Bot, in.Chat, in.Album)
-	err := d.o.Queue.Ack(ctx, t, queue.Result{Replies: []core.Reply{d.reply(t, key, d.o.Texts.Unsupported(in.Unsupported))}})
+	err := d.o.Queue.Ack(ctx, t, queue.Result{Replies: []core.Reply{d.reply(t, key, said)}})
 	if core.KindOf(err) == core.Conflict {
 		err = d.o.Queue.Ack(ctx, t, queue.Result{})
 	}

@@ -169,8 +169,6 @@ func open(t *testing.T) *hall {
 			return dispatch.Outcome{Text: "unknown"}, nil
 		},
 		Callback: func(ctx context.Context, c dispatch.Call) (dispatch.Outcome, error) { return h.cmd(ctx, c) },
-		Texts: dispatch.Texts{Unsupported: func(kind string) string { return "cannot read " + kind }, Stopped: "stopped",
-			Failed: func(m string, _ bool) string { return "failed: " + m }},
 	})
 	h.d = d
 	if err := h.queue.TakeOver(t.Context(), []string{"b"}); err != nil {
@@ -366,7 +364,7 @@ func TestACommandsErrorIsToldOrTriedAgain(t *testing.T) {
 	h.put(core.Inbound{Address: chat("1"), Kind: core.KindCommand, Command: "other"})
 	h.put(core.Inbound{Address: chat("1"), Unsupported: "hologram"})
 	h.until("the rest is told", func() bool {
-		return slices.Equal(h.heard("1"), []string{"done", "not you", "unknown", "cannot read hologram"})
+		return slices.Equal(h.heard("1"), []string{"done", "not you", "unknown", "I can't read that kind of message. Please write it as text."})
 	})
 }
 

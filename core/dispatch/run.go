@@ -166,11 +166,11 @@ func (d *Dispatcher) answered(res orchestrator.Result) string {
 	switch e := res.Terminal.(type) {
 	case core.Aborted:
 		if res.Response == "" {
-			return d.o.Texts.Stopped
+			return texts.Text("stopped")
 		}
-		return res.Response + "\n\n*" + d.o.Texts.Stopped + "*"
+		return res.Response + "\n\n*" + texts.Text("stopped") + "*"
 	case core.Failed:
-		text := d.o.Texts.Failed(e.Message, e.CanRetry)
+		text := texts.Text("failed", texts.With{"Reason": e.Message, "Again": e.CanRetry})
 		if res.Response == "" {
 			return text
 		}

@@ -182,7 +182,7 @@ func TestStopIsActedOnWhateverHangs(t *testing.T) {
 			let()
 			h.until("all is sent", func() bool {
 				all := h.heard("a")
-				return len(all) > 0 && strings.Contains(all[len(all)-1], "stopped")
+				return len(all) > 0 && strings.Contains(all[len(all)-1], "Stopped.")
 			})
 		})
 	}

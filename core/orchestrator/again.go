@@ -29,7 +29,7 @@ func (o *Orchestrator) stillLast(ctx context.Context, tx *store.Tx, t *Turn) err
 		return err
 	}
 	if last != again {
-		return core.Errorf(core.Conflict, "%s", texts.Text("again_said_since"))
+		return texts.Error(core.Conflict, "again_said_since")
 	}
 	return nil
 }

@@ -258,8 +258,50 @@ func spoken(e ast.Expr, like *regexp.Regexp) (found string) {
 	return found
 }
 
+// What a platform's message is, where it can't be read, is told by name: each
+// kind that connectors know has its words.
+func TestEveryKindOfMessageThatCanNotBeReadHasItsWords(t *testing.T) {
+	kinds := map[string]bool{}
+	for _, f := range program(t) {
+		if !strings.HasPrefix(f.name, "connectors/") {
+			continue
+		}
+		ast.Inspect(f.tree, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl: // they give a kind
+				return n.Name.Name != "unread" && n.Name.Name != "kind" || !noted(kinds, n.Body)
+			case *ast.AssignStmt:
+				if to, ok := n.Lhs[0].(*ast.Ident); ok && to.Name == "kind" {
+					noted(kinds, n.Rhs[0])
+				}
+			}
+			return true
+		})
+	}
+	general := Text("unsupported", With{"Kind": "nothing that is known"})
+	for kind := range kinds {
+		if got := Text("unsupported", With{"Kind": kind}); got == general || !strings.Contains(got, kind) {
+			t.Errorf("of a %s it is said %q", kind, got)
+		}
+	}
+	if len(kinds) < 7 {
+		t.Errorf("connectors know only %v", slices.Sorted(maps.Keys(kinds)))
+	}
+}
+
+// noted puts the strings of n into all.
+func noted(all map[string]bool, n ast.Node) bool {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if s := literal(n); s != "" {
+			all[s] = true
+		}
+		return true
+	})
+	return true
+}
+
 // inChat are the files whose every sentence is for people in chat.
-var inChat = regexp.MustCompile(`^cmd/gatehouse/(chat\w*|choices|asktext|approvals|toolasks|texts)\.go$|^core/dispatch/\w+\.go$|^connectors/files\.go$|^core/permission/suggest\.go$`)
+var inChat = regexp.MustCompile(`^cmd/gatehouse/(chat\w*|choices|asktext|approvals|toolasks)\.go$|^core/dispatch/\w+\.go$|^connectors/files\.go$|^core/permission/suggest\.go$`)
 
 // notSaid are calls whose words are for the log, or the database.
 var notSaid = regexp.MustCompile(`^(errors\.New|fmt\.Errorf|panic)$|\.(Debug|Info|Warn|Error)(Context)?$|\.(Get|Select|Exec|Format|note)$`)
