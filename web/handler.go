@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 
 	"gatehouse/core"
@@ -73,11 +74,18 @@ func ReadJSON(w http.ResponseWriter, r *http.Request, limit int64) (json.RawMess
 	}
 }
 
-func bodyError(err error) error {
+func bodyError(err error) error { return BodyFault(err, "the body is not valid JSON") }
+
+// BodyFault tells of an error of reading or taking apart a request's body: it is
+// too large, or came too slowly, or else is not what it should be, as detail says.
+func BodyFault(err error, detail string) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return err
 	}
-	return &Problem{Fault: Invalid, Detail: "the body is not valid JSON", Err: err}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &Problem{Fault: RequestTimeout, Detail: "the body did not arrive in time", Err: err}
+	}
+	return &Problem{Fault: Invalid, Detail: detail, Err: err}
 }
 
 // Body lets h read at most limit bytes of the request's body; more is refused

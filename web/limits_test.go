@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -14,13 +16,17 @@ import (
 // serving is a server with these limits on loopback.
 func serving(t *testing.T, o ServerOptions) net.Addr {
 	t.Helper()
+	return servingWith(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }), o)
+}
+
+func servingWith(t *testing.T, h http.Handler, o ServerOptions) net.Addr {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
 	go func() { done <- NewServer(h, o).Run(ctx, l) }()
 	t.Cleanup(func() {
 		stop()
@@ -70,4 +76,50 @@ func TestHeadersOverTheirBoundAreRefused(t *testing.T) {
 	if res.Body.Close(); res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Error(res.Status)
 	}
+}
+
+// Whoever sends a body too slowly is told so: it is no fault of ours, and the log
+// says nothing of one.
+func TestABodyThatComesTooSlowlyIsTheClientsFault(t *testing.T) {
+	log := &lockedLog{}
+	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	h := Serve(logger, WriteProblem, func(w http.ResponseWriter, r *http.Request) error { _, err := ReadJSON(w, r, 1000); return err })
+	addr := servingWith(t, h, ServerOptions{ReadTimeout: 50 * time.Millisecond})
+	c, err := net.Dial("tcp", addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"message\":"); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if body, _ := io.ReadAll(res.Body); res.StatusCode != 408 || !strings.Contains(string(body), "/docs/problems/request-timeout") {
+		t.Errorf("%s: %s", res.Status, body)
+	}
+	if text := log.String(); strings.Contains(text, "request failed") {
+		t.Errorf("the log: %s", text)
+	}
+}
+
+type lockedLog struct {
+	mu  sync.Mutex
+	buf strings.Builder
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
 }

@@ -35,6 +35,7 @@ var (
 	NotFound           = Fault{"not-found", 404, "Not found", "There is no such thing here, or it belongs to somebody else."}
 	MethodNotAllowed   = Fault{"method-not-allowed", 405, "Method not allowed", "The address exists, but not with this method. The Allow header lists the methods."}
 	NotAcceptable      = Fault{"not-acceptable", 406, "Not acceptable", "None of the media types in Accept can be produced here."}
+	RequestTimeout     = Fault{"request-timeout", 408, "The request came too slowly", "The body of the request did not arrive in the time that there is for it."}
 	Conflict           = Fault{"conflict", 409, "Conflict", "Somebody else was first, or the thing is in another state than the request needs. The detail says which."}
 	PreconditionFailed = Fault{"precondition-failed", 412, "Changed meanwhile", "The thing is no longer in the version that If-Match names. Read it again and decide anew."}
 	TooLarge           = Fault{"too-large", 413, "Too large", "A limit on size was passed. The detail names it."}
@@ -54,7 +55,7 @@ var (
 func Faults() []Fault {
 	return []Fault{
 		Invalid, UnsupportedField, Unauthorized, Forbidden, ForeignOrigin, PasswordChange, NotFound, MethodNotAllowed,
-		NotAcceptable, Conflict, RunAborted, PreconditionFailed, TooLarge, UnsupportedMedia, Misdirected, MatchRequired, TooManyRequests, Internal,
+		NotAcceptable, RequestTimeout, Conflict, RunAborted, PreconditionFailed, TooLarge, UnsupportedMedia, Misdirected, MatchRequired, TooManyRequests, Internal,
 		ModelFailed, Unavailable, RunTimeout, StorageFull,
 	}
 }

@@ -88,6 +88,9 @@ func AuditLog(ctx context.Context, q Queryer, f AuditFilter) (page []AuditEvent,
 	return page, next, nil
 }
 
+// auditMark begins what a cursor holds, so that one of another list is none of this.
+const auditMark = "a "
+
 type auditRow struct {
 	ID      int64  `db:"id"`
 	At      string `db:"at"`
@@ -99,7 +102,7 @@ type auditRow struct {
 }
 
 func (r auditRow) cursor() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(r.At + " " + strconv.FormatInt(r.ID, 10)))
+	return base64.RawURLEncoding.EncodeToString([]byte(auditMark + r.At + " " + strconv.FormatInt(r.ID, 10)))
 }
 
 func (r auditRow) event() (AuditEvent, error) {
@@ -178,8 +181,9 @@ func (f *AuditFilter) query() (*auditQuery, error) {
 
 func auditCursor(cursor string) (at string, id int64, err error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
-	at, number, ok := strings.Cut(string(b), " ")
-	if _, bad := core.ParseStamp(at); err != nil || !ok || bad != nil || at == "" {
+	rest, ours := strings.CutPrefix(string(b), auditMark)
+	at, number, ok := strings.Cut(rest, " ")
+	if _, bad := core.ParseStamp(at); err != nil || !ours || !ok || bad != nil || at == "" {
 		return "", 0, core.Errorf(core.Invalid, "the cursor is none of this list's")
 	}
 	if id, err = strconv.ParseInt(number, 10, 64); err != nil {

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,8 +10,10 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/coretest"
+	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
+	"gatehouse/core/vault"
 )
 
 // auditWorld is a log of n events, a second apart: who, what and to what follow
@@ -133,7 +136,7 @@ func TestTheAuditLogIsReadByAnIndexInOrder(t *testing.T) {
 		"audit_at": {Via: "api", Since: clock.Now()}, "audit_user": {User: &one, Action: "a", Until: clock.Now()},
 		"audit_action": {Action: "a"}, "audit_subject": {Subject: "s", User: &one, Action: "a"},
 	} {
-		for _, cursor := range []string{"", "MjAyNi0wMS0wMVQwMDowMDowMC4wMDAwMDBaIDc"} {
+		for _, cursor := range []string{"", "YSAyMDI2LTAxLTAxVDAwOjAwOjAwLjAwMDAwMFogNw"} {
 			f.Cursor = cursor
 			text, args, err := store.AuditText(f)
 			if err != nil {
@@ -150,5 +153,36 @@ func TestTheAuditLogIsReadByAnIndexInOrder(t *testing.T) {
 				t.Errorf("%+v: %s", f, got)
 			}
 		}
+	}
+}
+
+// A cursor of one list is none of another's.
+func TestACursorOfAnotherListIsNoneOfTheLogs(t *testing.T) {
+	db := storetest.Open(t, core.System{})
+	list := base64.RawURLEncoding.EncodeToString([]byte("2026-01-02T03:04:05.000000Z 7")) // as lists of sessions make them
+	if _, _, err := store.AuditLog(t.Context(), db, store.AuditFilter{Cursor: list}); core.KindOf(err) != core.Invalid {
+		t.Errorf("a list's: %v", err)
+	}
+	for range 2 {
+		if err := db.Tx(t.Context(), func(tx *store.Tx) error { return store.Audit(t.Context(), tx, core.Actor{}, "x", "", nil) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, next, err := store.AuditLog(t.Context(), db, store.AuditFilter{Limit: 1})
+	if err != nil || next == "" {
+		t.Fatal(next, err)
+	}
+	if page, _, err := store.AuditLog(t.Context(), db, store.AuditFilter{Cursor: next}); err != nil || len(page) != 1 {
+		t.Errorf("its own: %v %v", page, err)
+	}
+	v, err := vault.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	s := session.New(session.Options{DB: db, Vault: v})
+	defer s.Close()
+	if _, _, err := s.List(t.Context(), session.Filter{All: true, Cursor: next}); core.KindOf(err) != core.Invalid {
+		t.Errorf("the log's in a list of sessions: %v", err)
 	}
 }

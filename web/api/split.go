@@ -199,12 +199,7 @@ func (s *splitter) drop() {
 	}
 }
 
-func bodyFault(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return &web.Problem{Fault: web.Invalid, Detail: "the body is not valid JSON", Err: err}
-	}
-	return err
-}
+func bodyFault(err error) error { return web.BodyFault(err, "the body is not valid JSON") }
 
 var errBase64 = errors.New("not base64")
 

@@ -250,9 +250,4 @@ func addField(fields map[string]any, name, text string) error {
 	return nil
 }
 
-func formFault(err error) error {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return err
-	}
-	return &web.Problem{Fault: web.Invalid, Detail: "the body is not a valid form", Err: err}
-}
+func formFault(err error) error { return web.BodyFault(err, "the body is not a valid form") }
