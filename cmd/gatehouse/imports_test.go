@@ -75,9 +75,10 @@ var may = map[string]string{
 	"connectors/markdown":              "core",
 	"connectors/discord":               "core core/texts connectors connectors/markdown connectors/discord/gateway",
 	"connectors/discord/gateway":       "core",
-	"connectors/discord/discordtest":   "core",
+	"connectors/discord/discordtest":   "core connectors/simulator",
 	"connectors/telegram":              "core core/texts connectors connectors/markdown",
-	"connectors/telegram/telegramtest": "core",
+	"connectors/telegram/telegramtest": "core connectors/simulator",
+	"connectors/simulator":             "core", // what simulators of platforms share
 
 	"pairing":           "core core/store core/texts",
 	"web":               "core",

@@ -2,12 +2,11 @@ package discordtest
 
 import (
 	"encoding/json"
-	"maps"
-	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
+
+	"gatehouse/connectors/simulator"
 )
 
 // An apiError is an unsuccessful answer: {"message", "code", "errors"} with an
@@ -66,12 +65,7 @@ var (
 )
 
 // An answer is what goes back over HTTP, unless a fault says otherwise.
-type answer struct {
-	status int
-	kind   string
-	header http.Header
-	body   []byte
-}
+type answer = simulator.Answer
 
 func failed(e *apiError) answer {
 	if e.status == http.StatusTooManyRequests {
@@ -83,7 +77,7 @@ func failed(e *apiError) answer {
 		Errors  map[string]any `json:"errors,omitempty"`
 	}{e.text, e.code, e.form}
 	b, _ := json.Marshal(v) // strings and numbers: can't fail
-	return answer{status: e.status, kind: "application/json", body: b}
+	return answer{Status: e.status, Kind: "application/json", Body: b}
 }
 
 // limited is a 429 ([limits] "Exceeding A Rate Limit"): retry_after with
@@ -102,7 +96,7 @@ func limited(e *apiError) answer {
 	if e.global {
 		h.Set("X-RateLimit-Global", "true")
 	}
-	return answer{status: 429, kind: "application/json", header: h, body: b}
+	return answer{Status: 429, Kind: "application/json", Header: h, Body: b}
 }
 
 func wholeSeconds(d time.Duration) string {
@@ -112,65 +106,23 @@ func wholeSeconds(d time.Duration) string {
 // succeeded is 204 without a result, else its JSON.
 func succeeded(status int, result any) answer {
 	if result == nil {
-		return answer{status: http.StatusNoContent}
+		return answer{Status: http.StatusNoContent}
 	}
 	b, err := json.Marshal(result)
 	if err != nil {
 		return failed(errInternal)
 	}
-	return answer{status: status, kind: "application/json", body: b}
+	return answer{Status: status, Kind: "application/json", Body: b}
 }
 
-// page is what a proxy in front of the platform answers.
-func page(status int, title string) answer {
-	return answer{status: status, kind: "text/html; charset=UTF-8", body: []byte("<html>\r\n<head><title>" + title + "</title></head>\r\n<body>\r\n<center><h1>" +
-		title + "</h1></center>\r\n<hr><center>cloudflare</center>\r\n</body>\r\n</html>\r\n")}
-}
+// The proxy in front of the platform, and what its pages are.
+const (
+	proxy    = "cloudflare"
+	htmlPage = "text/html; charset=UTF-8"
+)
 
 // banned is the proxy's own 429: no JSON, seconds in the header ([limits]
 // "Invalid Request Limit aka Cloudflare bans"; [docs#7040] for the words).
 func banned(wait time.Duration) answer {
-	return answer{status: 429, kind: "text/plain; charset=UTF-8", header: http.Header{"Retry-After": {wholeSeconds(wait)}}, body: []byte("error code: 1015")}
-}
-
-func (a answer) write(w http.ResponseWriter) {
-	h := w.Header()
-	maps.Copy(h, a.header)
-	if a.kind != "" {
-		h.Set("Content-Type", a.kind)
-		h.Set("Content-Length", strconv.Itoa(len(a.body)))
-	}
-	w.WriteHeader(a.status)
-	w.Write(a.body)
-}
-
-// writeHalf promises the whole answer, sends half of it and cuts the connection.
-func (a answer) writeHalf(w http.ResponseWriter) {
-	c, buf, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
-	}
-	defer c.Close()
-	var b strings.Builder
-	a.header.Write(&b)
-	buf.WriteString("HTTP/1.1 " + strconv.Itoa(a.status) + " " + http.StatusText(a.status) + "\r\nContent-Type: " + a.kind +
-		"\r\nContent-Length: " + strconv.Itoa(len(a.body)) + "\r\n" + b.String() + "\r\n")
-	buf.Write(a.body[:len(a.body)/2])
-	buf.Flush()
-}
-
-// cut resets the connection without an answer.
-func cut(w http.ResponseWriter) {
-	c, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
-	}
-	reset(c)
-}
-
-func reset(c net.Conn) {
-	if tcp, ok := c.(*net.TCPConn); ok {
-		tcp.SetLinger(0) // a reset, not an orderly end
-	}
-	c.Close()
+	return answer{Status: 429, Kind: "text/plain; charset=UTF-8", Header: http.Header{"Retry-After": {wholeSeconds(wait)}}, Body: []byte("error code: 1015")}
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"gatehouse/connectors/simulator"
 )
 
 func (c *conn) send(op int, d any) {
@@ -66,7 +68,7 @@ func (c *conn) drop(why string) {
 	}
 	c.closed = true
 	c.detach()
-	reset(c.ws.UnderlyingConn())
+	simulator.Sever(c.ws.UnderlyingConn())
 }
 
 // pump writes what is queued.
@@ -87,7 +89,7 @@ func (c *conn) pump() {
 				case <-c.s.clock.After(slow):
 				case <-c.done:
 					return
-				case <-c.s.closing:
+				case <-c.s.Closing():
 					return
 				}
 			}

@@ -2,13 +2,11 @@ package discordtest
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
 
+	"gatehouse/connectors/simulator"
 	"gatehouse/core"
 )
 
@@ -41,37 +39,21 @@ import (
 //	POST revoke                    {bot} → {token}
 //	POST flood                     {on}
 //
-// "bot" is a bot's id, none the first one. It is for programs: a request with
-// an Origin, or with a Host that is not loopback, comes by way of a browser and
-// is refused.
+// "bot" is a bot's id, none the first one.
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = r.Host
-	}
-	if ip := net.ParseIP(host); r.Header.Get("Origin") != "" || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		control(w, nil, core.Errorf(core.Denied, "the control interface is not for browsers"))
-		return
-	}
-	name := r.Method + " " + r.URL.Path[len("/control/"):]
-	if name == "GET events" {
-		s.serveEvents(w, r)
-		return
-	}
-	do, ok := controls[name]
-	if !ok {
-		control(w, nil, core.Errorf(core.NotFound, "no control is called %q", name))
-		return
-	}
-	o := &order{r: r}
-	if r.Method == http.MethodPost {
-		if err := o.read(w); err != nil {
-			control(w, nil, err)
-			return
+	simulator.ServeControl(w, r, func(name string) (any, error) {
+		do, ok := controls[name]
+		if !ok {
+			return nil, core.Errorf(core.NotFound, "no control is called %q", name)
 		}
-	}
-	result, err := do(s, o)
-	control(w, result, err)
+		o := &order{r: r}
+		if r.Method == http.MethodPost {
+			if err := o.read(w); err != nil {
+				return nil, err
+			}
+		}
+		return do(s, o)
+	})
 }
 
 // An order is one request of the control interface, with every field that any
@@ -103,39 +85,12 @@ type order struct {
 	Outgoing
 }
 
-// read takes a body of at most 32 MB; an array stays raw.
-func (o *order) read(w http.ResponseWriter) error {
-	b, err := io.ReadAll(http.MaxBytesReader(w, o.r.Body, 32<<20))
-	var big *http.MaxBytesError
-	if errors.As(err, &big) {
-		return core.Errorf(core.TooLarge, "the body is larger than 32 MB")
+// read takes the body; an array stays raw.
+func (o *order) read(w http.ResponseWriter) (err error) {
+	if o.raw, err = simulator.ReadControl(w, o.r); err != nil || len(o.raw) == 0 || o.raw[0] == '[' {
+		return err
 	}
-	o.raw = b
-	if err == nil && len(b) > 0 && b[0] != '[' {
-		err = json.Unmarshal(b, o)
-	}
-	if err != nil {
-		return core.Errorf(core.Invalid, "the body does not fit: %v", err)
-	}
-	return nil
-}
-
-// control writes one answer of the control interface.
-func control(w http.ResponseWriter, result any, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	if err != nil {
-		status := map[core.Kind]int{core.Invalid: 400, core.Denied: 403, core.NotFound: 404, core.Conflict: 409, core.TooLarge: 413, core.Busy: 503}[core.KindOf(err)]
-		if status == 0 {
-			status = 500
-		}
-		w.WriteHeader(status)
-		json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
-		return
-	}
-	if result == nil {
-		result = struct{}{}
-	}
-	json.NewEncoder(w).Encode(result)
+	return simulator.DecodeControl(o.raw, o)
 }
 
 // user finds the person who acts; with no channel it is their DM with the bot.
@@ -232,12 +187,13 @@ var controls = map[string]func(*Server, *order) (any, error){
 	},
 	"POST faults": func(s *Server, o *order) (any, error) {
 		var f Fault
-		if err := json.Unmarshal(o.raw, &f); err != nil {
-			return nil, core.Errorf(core.Invalid, "the body does not fit: %v", err)
+		if err := simulator.DecodeControl(o.raw, &f); err != nil {
+			return nil, err
 		}
 		_, err := s.Inject(f)
 		return nil, err
 	},
+	"GET events":    func(s *Server, _ *order) (any, error) { return http.HandlerFunc(s.ServeEvents), nil },
 	"DELETE faults": func(s *Server, _ *order) (any, error) { s.ClearFaults(); return nil, nil },
 	"POST flood":    func(s *Server, o *order) (any, error) { s.SetFlood(o.On); return nil, nil },
 	"POST revoke": func(s *Server, o *order) (any, error) {

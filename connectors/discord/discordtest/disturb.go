@@ -60,14 +60,14 @@ func (b Bot) Reconnect() {
 		c.log(GatewayEvent{Kind: "reconnect"})
 		c.send(opReconnect, nil)
 		late := s.clock.After(5 * time.Second)
-		s.loops.Go(func() {
+		s.Go(func() {
 			select {
 			case <-late:
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				c.close(closeUnknown, "Reconnect.")
 			case <-c.done:
-			case <-s.closing:
+			case <-s.Closing():
 			}
 		})
 	})

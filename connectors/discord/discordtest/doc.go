@@ -3,8 +3,8 @@
 // test, the load tool or the demo a Go and an HTTP interface for playing the
 // people on the other side.
 //
-// It knows nothing of the gateway program (only core), so that it can't share a
-// mistake with it. Where it cites a rule, the words in brackets name the page
+// It knows nothing of the gateway program (only core and what simulators share,
+// package simulator), so that it can't share a mistake with it. Where it cites a rule, the words in brackets name the page
 // of https://docs.discord.com/developers (github.com/discord/discord-api-docs):
 //
 //   - [gateway] is events/gateway, [events] is events/gateway-events

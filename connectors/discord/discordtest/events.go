@@ -2,10 +2,8 @@ package discordtest
 
 import (
 	"encoding/json"
-	"fmt"
-	"net/http"
-	"time"
 
+	"gatehouse/connectors/simulator"
 	"gatehouse/core"
 )
 
@@ -31,8 +29,8 @@ func (s *Server) ctlState(*order) (any, error) {
 
 func (s *Server) ctlUser(o *order) (any, error) {
 	var a Account
-	if err := json.Unmarshal(o.raw, &a); err != nil {
-		return nil, core.Errorf(core.Invalid, "the body does not fit: %v", err)
+	if err := simulator.DecodeControl(o.raw, &a); err != nil {
+		return nil, err
 	}
 	u, err := s.AddUser(a)
 	if err != nil {
@@ -72,8 +70,8 @@ func (s *Server) ctlSend(o *order) (any, error) {
 	one := len(o.raw) == 0 || o.raw[0] != '['
 	if !one {
 		list = nil
-		if err := json.Unmarshal(o.raw, &list); err != nil {
-			return nil, core.Errorf(core.Invalid, "the body does not fit: %v", err)
+		if err := simulator.DecodeControl(o.raw, &list); err != nil {
+			return nil, err
 		}
 	}
 	out := make([]Message, 0, len(list))
@@ -131,39 +129,4 @@ func (s *Server) ctlGateway(o *order) (any, error) {
 		return nil, core.Errorf(core.Invalid, "nothing is called %q", o.Do)
 	}
 	return nil, nil
-}
-
-// serveEvents streams Changes as server-sent events: the kind as event name,
-// the sequence number as id, a comment every 15 s. A reader that falls 10,000
-// changes behind is cut off.
-func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
-	changes := s.Subscribe(r.Context(), 10_000)
-	rc := http.NewResponseController(w)
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	fmt.Fprint(w, ": following\n\n")
-	rc.Flush()
-	beat := s.clock.After(15 * time.Second)
-	for {
-		select {
-		case c, ok := <-changes:
-			if !ok {
-				return
-			}
-			b, err := json.Marshal(c)
-			if err != nil {
-				return
-			}
-			fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", c.Seq, c.Kind, b)
-			if len(changes) > 0 {
-				continue // one flush for all that wait
-			}
-		case <-beat:
-			beat = s.clock.After(15 * time.Second)
-			fmt.Fprint(w, ": still here\n\n")
-		}
-		if rc.Flush() != nil {
-			return
-		}
-	}
 }

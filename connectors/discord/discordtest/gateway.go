@@ -80,13 +80,12 @@ type payload struct {
 // serveGateway opens a connection ([gateway] "Connecting"). REST faults for
 // the method "gateway" hit it before the upgrade.
 func (s *Server) serveGateway(w http.ResponseWriter, r *http.Request) {
-	faults := s.pickFaults("gateway")
 	entry := Request{At: s.clock.Now(), Verb: r.Method, Path: strings.TrimPrefix(r.URL.RequestURI(), "/"), Method: "gateway"}
 	note := func(outcome string) {
 		entry.Outcome = outcome
 		s.record(entry)
 	}
-	if s.before(r.Context(), w, faults, note) {
+	if _, ok := s.Begin(w, r, "gateway", note); !ok {
 		return
 	}
 	up := websocket.Upgrader{CheckOrigin: func(r *http.Request) bool { return r.Header.Get("Origin") == "" }}
@@ -105,8 +104,8 @@ func (s *Server) serveGateway(w http.ResponseWriter, r *http.Request) {
 	if !c.greet(r.URL.Query().Get("v"), r.URL.Query().Get("encoding"), r.URL.Query().Get("compress")) {
 		return
 	}
-	s.loops.Go(c.pump)
-	s.loops.Go(c.watch)
+	s.Go(c.pump)
+	s.Go(c.watch)
 	c.read()
 }
 
@@ -116,12 +115,7 @@ func (c *conn) greet(version, encoding, compress string) bool {
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case <-s.closing:
-		return false
-	default:
-	}
-	if s.down || len(s.conns) >= maxConns {
+	if s.Away() || len(s.conns) >= maxConns {
 		return false
 	}
 	s.connID++
@@ -263,7 +257,7 @@ func (c *conn) watch() {
 		case <-s.clock.After(wait):
 		case <-c.done:
 			return
-		case <-s.closing:
+		case <-s.Closing():
 			return
 		}
 		s.mu.Lock()

@@ -36,7 +36,7 @@ func (s *Server) AddGuild(name string, owner *User, members ...*User) (*Guild, e
 		g.members[b.account.ID] = now
 	}
 	s.guilds[g.id] = g
-	s.dirty = true
+	s.Touch()
 	s.emit(Change{Kind: ChangeGuild, Guild: g.id, Name: name})
 	for _, b := range s.bots {
 		s.sendGuild(b, g)
@@ -84,7 +84,7 @@ func (g *Guild) AddChannel(kind int, name string) (ID, error) {
 	c := &channel{id: s.newID(), kind: kind, guild: g.id, name: name, made: s.clock.Now(), index: map[ID]*message{}}
 	s.channels[c.id] = c
 	in.channels = append(in.channels, c.id)
-	s.dirty = true
+	s.Touch()
 	s.emit(Change{Kind: ChangeChannel, Guild: g.id, Channel: c.id, Name: name})
 	s.tell(c, "CHANNEL_CREATE", IntentGuilds, func(b *bot, _ bool) any { return s.wireChannel(c, b) })
 	return c.id, nil
@@ -111,7 +111,7 @@ func (g *Guild) Join(u *User) {
 	in := g.s.guilds[g.id]
 	if _, already := in.members[u.id]; !already {
 		in.members[u.id] = g.s.clock.Now()
-		g.s.dirty = true
+		g.s.Touch()
 	}
 }
 
@@ -120,7 +120,7 @@ func (g *Guild) Leave(u *User) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	delete(g.s.guilds[g.id].members, u.id)
-	g.s.dirty = true
+	g.s.Touch()
 }
 
 // AddBot lets a bot in again (GUILD_CREATE); every bot is in at first.
@@ -131,7 +131,7 @@ func (g *Guild) AddBot(b Bot) {
 	in := s.guilds[g.id]
 	if _, already := in.members[b.ID()]; !already {
 		in.members[b.ID()] = s.clock.Now()
-		s.dirty = true
+		s.Touch()
 		s.sendGuild(b.b, in)
 	}
 }
@@ -146,7 +146,7 @@ func (g *Guild) RemoveBot(b Bot) {
 		return
 	}
 	delete(in.members, b.ID())
-	s.dirty = true
+	s.Touch()
 	s.dispatch(b.b, "GUILD_DELETE", g.id, IntentGuilds, func(bool) any { return map[string]ID{"id": g.id} })
 }
 
@@ -184,7 +184,7 @@ func (g *Guild) DeleteChannel(id ID) error {
 	}
 	delete(s.channels, id)
 	in.channels = without(in.channels, id)
-	s.dirty = true
+	s.Touch()
 	return nil
 }
 
@@ -204,5 +204,5 @@ func (g *Guild) Permit(b Bot, in ID, perms uint64) {
 	}
 	m[b.ID()] = perms
 	*to = m
-	s.dirty = true
+	s.Touch()
 }

@@ -212,7 +212,7 @@ func (s *Server) begin(b *bot, u *User, c *channel, kind int) *interaction {
 	c.opened = c.opened || c.kind == DM && c.bot == b.account.ID
 	s.emit(Change{Kind: ChangeInteraction, Channel: c.id, Interaction: i.view()})
 	late := s.clock.After(answerWithin)
-	s.loops.Go(func() {
+	s.Go(func() {
 		select {
 		case <-late:
 			s.mu.Lock()
@@ -220,7 +220,7 @@ func (s *Server) begin(b *bot, u *User, c *channel, kind int) *interaction {
 			if i.state == StateWaiting {
 				s.turn(i, StateFailed)
 			}
-		case <-s.closing:
+		case <-s.Closing():
 		}
 	})
 	return i

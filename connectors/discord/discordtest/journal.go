@@ -3,7 +3,6 @@ package discordtest
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
 )
 
@@ -36,111 +35,37 @@ func (r Request) Text(key string) string {
 	return s
 }
 
-// A journal is a ring of requests with counts that never forget.
-type journal struct {
-	limit  int
-	ring   []Request
-	seq    uint64
-	counts map[string]int
-	bell   chan struct{} // closed at the next entry
-}
+func (r *Request) parts() (seq *uint64, kind string) { return &r.Seq, r.Method }
 
-// Bounds of the logs: requests, bytes kept of one parameter or path, gateway events.
+// Bounds of the logs: bytes kept of one parameter or path, gateway events.
 const (
-	defaultLog = 20_000
-	maxLogged  = 16 << 10
-	maxEvents  = 20_000
+	maxLogged = 16 << 10
+	maxEvents = 20_000
 )
 
 func (s *Server) record(r Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	j := &s.journal
-	if j.limit <= 0 {
-		j.limit = defaultLog
-	}
-	if j.counts == nil {
-		j.counts = map[string]int{}
-	}
 	for k, v := range r.Params {
 		if len(v) > maxLogged || len(r.Params) > 100 {
 			delete(r.Params, k)
 		}
 	}
 	r.Path, r.Error = cutText(r.Path, maxLogged), cutText(r.Error, maxLogged)
-	j.seq++
-	r.Seq = j.seq
-	j.counts[r.Method]++ // routes, "file", "gateway" and "": bounded
-	if len(j.ring) < j.limit {
-		j.ring = append(j.ring, r)
-	} else {
-		j.ring[(j.seq-1)%uint64(j.limit)] = r
-	}
-	if j.bell != nil {
-		close(j.bell)
-		j.bell = nil
-	}
+	s.journal.Add(r)
 }
 
 // Requests are the logged requests after seq, oldest first; method "" is all.
 // At most Options.LogSize are kept.
 func (s *Server) Requests(after uint64, method string) []Request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.journal.since(after, method)
-}
-
-func (j *journal) since(after uint64, method string) []Request {
-	var out []Request
-	first := j.seq - uint64(len(j.ring)) + 1
-	for seq := max(after+1, first); seq <= j.seq; seq++ {
-		r := j.ring[(seq-1)%uint64(max(j.limit, 1))]
-		if method == "" || strings.EqualFold(r.Method, method) {
-			out = append(out, r)
-		}
-	}
-	return out
+	return s.journal.Since(after, method)
 }
 
 // Count is how often a method was called since the start ("" is all methods).
-func (s *Server) Count(method string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if method == "" {
-		return int(s.journal.seq)
-	}
-	n := 0
-	for name, times := range s.journal.counts {
-		if strings.EqualFold(name, method) {
-			n += times
-		}
-	}
-	return n
-}
+func (s *Server) Count(method string) int { return s.journal.Count(method) }
 
 // AwaitRequest waits for a finished request to method after seq that match
 // (nil is any) accepts. It is how a test waits without sleeping.
 func (s *Server) AwaitRequest(ctx context.Context, after uint64, method string, match func(Request) bool) (Request, error) {
-	for {
-		s.mu.Lock()
-		rs := s.journal.since(after, method)
-		if s.journal.bell == nil {
-			s.journal.bell = make(chan struct{})
-		}
-		bell := s.journal.bell
-		after = max(after, s.journal.seq)
-		s.mu.Unlock()
-		for _, r := range rs {
-			if match == nil || match(r) {
-				return r, nil
-			}
-		}
-		select {
-		case <-bell:
-		case <-ctx.Done():
-			return Request{}, ctx.Err()
-		}
-	}
+	return s.journal.Await(ctx, after, method, match)
 }
 
 // A GatewayEvent is one thing that happened on a websocket.
@@ -159,64 +84,23 @@ type GatewayEvent struct {
 	Resuming bool      `json:"resuming,omitempty"` // it came by the resume_gateway_url
 }
 
-// A gatewayLog keeps the last 20,000 events; heartbeats are among them.
-type gatewayLog struct {
-	list []GatewayEvent
-	seq  uint64
-	bell chan struct{}
-}
+func (e *GatewayEvent) parts() (seq *uint64, kind string) { return &e.Seq, e.Kind }
 
 func (c *conn) log(e GatewayEvent) {
-	g := &c.s.gateway
-	g.seq++
-	e.Seq, e.At, e.Conn = g.seq, c.s.clock.Now(), c.id
+	e.At, e.Conn = c.s.clock.Now(), c.id
 	if c.bot != nil {
 		e.Bot = c.bot.account.ID
 	}
-	if len(g.list) >= maxEvents {
-		g.list = append([]GatewayEvent(nil), g.list[maxEvents/2:]...)
-	}
-	g.list = append(g.list, e)
-	if g.bell != nil {
-		close(g.bell)
-		g.bell = nil
-	}
+	c.s.gateway.Add(e)
 }
 
-// GatewayLog is what happened on websockets after seq, oldest first; kind "" is all.
+// GatewayLog is what happened on websockets after seq, oldest first; kind "" is
+// all. The last 20,000 events are kept, heartbeats among them.
 func (s *Server) GatewayLog(after uint64, kind string) []GatewayEvent {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.gateway.since(after, kind)
-}
-
-func (g *gatewayLog) since(after uint64, kind string) []GatewayEvent {
-	var out []GatewayEvent
-	for _, e := range g.list {
-		if e.Seq > after && (kind == "" || e.Kind == kind) {
-			out = append(out, e)
-		}
-	}
-	return out
+	return s.gateway.Since(after, kind)
 }
 
 // AwaitGateway waits for a gateway event of a kind after seq.
 func (s *Server) AwaitGateway(ctx context.Context, after uint64, kind string) (GatewayEvent, error) {
-	for {
-		s.mu.Lock()
-		list := s.gateway.since(after, kind)
-		if s.gateway.bell == nil {
-			s.gateway.bell = make(chan struct{})
-		}
-		bell := s.gateway.bell
-		s.mu.Unlock()
-		if len(list) > 0 {
-			return list[0], nil
-		}
-		select {
-		case <-bell:
-		case <-ctx.Done():
-			return GatewayEvent{}, ctx.Err()
-		}
-	}
+	return s.gateway.Await(ctx, after, kind, nil)
 }

@@ -110,7 +110,7 @@ func (s *Server) count(a answer) {
 }
 
 func (s *Server) countLocked(a answer) {
-	if s.floodOff || a.status != 401 && a.status != 403 && a.status != 429 {
+	if s.floodOff || a.Status != 401 && a.Status != 403 && a.Status != 429 {
 		return
 	}
 	now := s.clock.Now()

@@ -334,22 +334,21 @@ func (s *Server) store(c *channel, name, kind string, data []byte) Attachment {
 // serveFile is the platform's CDN: no token, the URL is enough.
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	entry := Request{At: s.clock.Now(), Verb: r.Method, Path: r.URL.Path[1:], Method: "file"}
-	faults := s.pickFaults("file")
-	note := func(outcome string) {
+	x, ok := s.Begin(w, r, "file", func(outcome string) {
 		entry.Outcome = outcome
 		s.record(entry)
-	}
-	if s.before(r.Context(), w, faults, note) {
+	})
+	if !ok {
 		return
 	}
-	a := answer{status: 404, kind: "text/plain", body: []byte("This content is no longer available.")}
+	a := answer{Status: 404, Kind: "text/plain", Body: []byte("This content is no longer available.")}
 	s.mu.Lock()
 	for _, f := range s.files {
 		if f.path == r.URL.Path {
-			a = answer{status: 200, kind: f.kind, body: f.data}
+			a = answer{Status: 200, Kind: f.kind, Body: f.data}
 		}
 	}
 	s.mu.Unlock()
-	entry.Status = a.status
-	s.after(r.Context(), w, faults, a, note)
+	entry.Status = a.Status
+	x.End(a)
 }

@@ -70,7 +70,7 @@ func (s *Server) seen(list []ID, b *bot) []*wireChannel {
 	return out
 }
 
-func (s *Server) gatewayURL() string { return "ws://" + s.addr + "/gateway" }
+func (s *Server) gatewayURL() string { return "ws://" + s.Addr() + "/gateway" }
 
 func (s *Server) getGateway(*call) (any, *apiError) {
 	return map[string]string{"url": s.gatewayURL()}, nil
@@ -295,7 +295,7 @@ func (s *Server) react(ch *channel, m *message, by ID, name string, on bool) {
 		next = slices.Delete(next, i, i+1)
 	}
 	m.Reactions = next
-	s.dirty = true
+	s.Touch()
 	s.emitMessage(ChangeReaction, ch, m, s.clock.Now())
 	s.tell(ch, event, s.intent(ch, IntentReactions, IntentDirectReactions), func(*bot, bool) any {
 		w := map[string]any{"user_id": by, "channel_id": ch.id, "message_id": m.ID, "emoji": emoji(name), "burst": false, "type": 0, "message_author_id": m.Author}

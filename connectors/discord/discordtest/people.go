@@ -270,7 +270,7 @@ func (u *User) setDMs(closed bool) {
 	for _, b := range s.bots {
 		s.dm(b.account.ID, u.id).closed = closed
 	}
-	s.dirty = true
+	s.Touch()
 }
 
 func without(list []ID, id ID) []ID {

@@ -135,27 +135,26 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request, rest string) {
 	if rt != nil {
 		entry.Method = rt.name
 	}
-	faults := s.pickFaults(entry.Method)
-	note := func(outcome string) {
+	x, ok := s.Begin(w, r, entry.Method, func(outcome string) {
 		entry.Outcome = outcome
 		s.record(entry)
-	}
-	if s.before(r.Context(), w, faults, note) {
+	})
+	if !ok {
 		return
 	}
 	c := &call{ctx: r.Context(), route: rt, args: args, query: r.URL.Query()}
 	a := s.handle(w, r, c, version, other)
-	entry.Status, entry.MessageID, entry.Took = a.status, c.made, s.clock.Now().Sub(began)
+	entry.Status, entry.MessageID, entry.Took = a.Status, c.made, s.clock.Now().Sub(began)
 	if c.bot != nil {
 		entry.Bot = c.bot.account.ID
 	}
 	if c.f != nil {
 		entry.Params = c.f.fields
 	}
-	if a.status >= 400 {
-		entry.Error = string(a.body)
+	if a.Status >= 400 {
+		entry.Error = string(a.Body)
 	}
-	s.after(r.Context(), w, faults, a, note)
+	x.End(a)
 }
 
 // handle is the platform without faults: proxy, token, limits, body, method.
@@ -165,7 +164,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, c *call, version
 		return a
 	}
 	f, fault := readForm(w, r)
-	limits := a.header
+	limits := a.Header
 	switch {
 	case fault != nil:
 		a = failed(fault)
@@ -173,11 +172,11 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, c *call, version
 		c.f = f
 		a = s.run(c)
 	}
-	if a.header == nil {
-		a.header = http.Header{}
+	if a.Header == nil {
+		a.Header = http.Header{}
 	}
 	for k, v := range limits {
-		a.header[k] = v
+		a.Header[k] = v
 	}
 	s.count(a)
 	return a
@@ -215,12 +214,12 @@ func (s *Server) admit(r *http.Request, c *call, version string, other bool) (an
 	if fault != nil {
 		a := failed(fault)
 		for k, v := range header {
-			a.header[k] = v
+			a.Header[k] = v
 		}
 		s.countLocked(a)
 		return a, true
 	}
-	return answer{header: header}, false
+	return answer{Header: header}, false
 }
 
 // run finds the arguments and calls the method. Every method runs, and its
@@ -245,7 +244,7 @@ func (s *Server) run(c *call) answer {
 		return failed(fault)
 	}
 	if c.method() != http.MethodGet {
-		s.dirty = true
+		s.Touch()
 	}
 	return succeeded(max(c.status, 200), result)
 }

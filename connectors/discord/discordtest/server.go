@@ -1,16 +1,13 @@
 package discordtest
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
+	"gatehouse/connectors/simulator"
 	"gatehouse/core"
 )
 
@@ -59,10 +56,15 @@ type Options struct {
 // per channel, 64 MiB of files, 10,000 interactions, Options.LogSize logged
 // requests, 100 gateway connections.
 type Server struct {
-	opt   Options
-	clock core.Clock
-	addr  string
-	last  string // where it listened when the state was saved
+	*simulator.Site
+	*simulator.Faults[float64]
+	*simulator.Watchers[Change]
+
+	opt     Options
+	clock   core.Clock
+	last    string // where it listened when the state was saved
+	journal *simulator.Log[Request]
+	gateway *simulator.Log[GatewayEvent]
 
 	mu           sync.Mutex
 	bots         []*bot
@@ -82,26 +84,9 @@ type Server struct {
 	conns        map[*conn]struct{}
 	connID       int
 	rand         *rand.Rand
-	faults       []*activeFault
-	faultID      int
 	floodOff     bool
 	wrong        window // 401, 403 and 429 answers
 	bannedUntil  time.Time
-	watchers     map[int]func(Change)
-	watchID      int
-	changes      uint64
-	journal      journal
-	gateway      gatewayLog
-	dirty        bool
-
-	saving  sync.Mutex // one writer of the state file at a time
-	ln      net.Listener
-	http    *http.Server
-	down    bool
-	closing chan struct{}
-	once    sync.Once
-	loops   sync.WaitGroup
-	active  sync.WaitGroup
 }
 
 // New starts a simulator and, like httptest.NewServer, panics when it can't:
@@ -123,14 +108,16 @@ func Open(opt Options) (*Server, error) {
 		opt: opt, clock: opt.Clock, floodOff: opt.FloodOff,
 		byToken: map[string]*bot{}, byBot: map[ID]*bot{}, users: map[ID]*User{}, names: map[string]ID{},
 		guilds: map[ID]*guild{}, channels: map[ID]*channel{}, direct: map[pair]ID{}, interactions: map[ID]*interaction{}, tokens: map[string]*interaction{},
-		conns: map[*conn]struct{}{}, watchers: map[int]func(Change){}, closing: make(chan struct{}),
+		conns: map[*conn]struct{}{}, journal: simulator.NewLog(opt.LogSize, (*Request).parts), gateway: simulator.NewLog(maxEvents, (*GatewayEvent).parts),
 	}
 	if s.clock == nil {
 		s.clock = core.System{}
 	}
 	seed := max(opt.Seed, 1)
 	s.rand = rand.New(rand.NewPCG(seed, seed))
-	s.journal.limit = opt.LogSize
+	s.Site = simulator.NewSite(simulator.Plan{Platform: s, Clock: s.clock, Hangup: s.hangup, StateFile: opt.StateFile, Snapshot: s.snapshot})
+	s.Faults = simulator.NewFaults(s.Site, seed, faultAnswers)
+	s.Watchers = simulator.NewWatchers(s.Site, (*Change).parts)
 	s.wrong = window{limit: 10_000, per: 10 * time.Minute}
 	s.defaults()
 	if err := s.addBots(opt.Bots); err != nil {
@@ -139,17 +126,12 @@ func Open(opt Options) (*Server, error) {
 	if err := s.load(); err != nil {
 		return nil, err
 	}
-	if opt.Addr != "" || s.last == "" || s.listen(s.last) != nil {
-		if err := s.listen(opt.Addr); err != nil {
-			return nil, err
-		}
+	addrs := []string{opt.Addr}
+	if opt.Addr == "" && s.last != "" {
+		addrs = []string{s.last, ""}
 	}
-	if opt.StateFile == "" {
-		return s, nil
-	}
-	s.loops.Go(s.saveLoop)
-	if err := s.save(false); err != nil { // from here on a crash is not a clean end
-		return nil, errors.Join(err, s.Close())
+	if err := s.Site.Open(addrs...); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -202,108 +184,21 @@ func (s *Server) addBots(accounts []BotAccount) error {
 	return nil
 }
 
-// listen opens the address. A server that was taken down comes back on the
-// same one.
-func (s *Server) listen(addr string) error {
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return core.Errorf(core.Invalid, "address %q: %v", addr, err)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return core.Errorf(core.Invalid, "address %q is not loopback", addr)
-	}
-	ln, err := net.Listen("tcp", addr)
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", addr, err)
-	}
-	s.addr = ln.Addr().String()
-	s.ln = ln
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
-	srv := s.http
-	s.loops.Go(func() { srv.Serve(ln) })
-	return nil
-}
-
-// URL is the base, "http://127.0.0.1:<port>": what a bot uses in place of
-// https://discord.com. REST is under URL()+"/api/v10"; files are under it too.
-func (s *Server) URL() string { return "http://" + s.addr }
-
 // Token is the first bot's token, without "Bot ".
 func (s *Server) Token() string { return s.Bot().Token() }
 
-// Down takes the platform off the network: connections are cut, new ones
-// refused. What it knows stays, sessions too.
-func (s *Server) Down() {
+// hangup drops the gateway's connections; sessions stay.
+func (s *Server) hangup() {
 	s.mu.Lock()
-	srv, ln, was := s.http, s.ln, s.down
-	s.down = true
+	defer s.mu.Unlock()
 	for c := range s.conns {
 		c.drop("the platform went away")
 	}
-	s.mu.Unlock()
-	if !was {
-		ln.Close() // Serve may not have taken it yet
-		srv.Close()
-	}
-}
-
-// Up brings it back on the same address.
-func (s *Server) Up() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.down {
-		return nil
-	}
-	if err := s.listen(s.addr); err != nil {
-		return err
-	}
-	s.down = false
-	return nil
-}
-
-// Close ends every exchange, stores the state and returns when no goroutine
-// of the server is left. Calling it again does nothing.
-func (s *Server) Close() error {
-	var err error
-	s.once.Do(func() {
-		s.mu.Lock()
-		close(s.closing)
-		srv, ln := s.http, s.ln
-		for c := range s.conns {
-			c.drop("the platform went away")
-		}
-		s.mu.Unlock()
-		ln.Close()
-		srv.Close()
-		s.active.Wait()
-		s.loops.Wait()
-		err = s.save(true)
-	})
-	return err
-}
-
-// enter counts a request that Close waits for; false once it is closing.
-func (s *Server) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case <-s.closing:
-		return false
-	default:
-	}
-	s.active.Add(1)
-	return true
 }
 
 // ServeHTTP serves REST, the gateway, files and the control interface.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.enter() {
-		panic(http.ErrAbortHandler) // accepted in the moment of closing
-	}
-	defer s.active.Done()
+	defer s.Enter()()
 	path := r.URL.Path
 	switch {
 	case strings.HasPrefix(path, "/api/"):
@@ -312,10 +207,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.serveGateway(w, r)
 	case strings.HasPrefix(path, "/attachments/"):
 		s.serveFile(w, r)
-	case strings.HasPrefix(path, "/control/"):
+	case strings.HasPrefix(path, simulator.ControlPath):
 		s.serveControl(w, r)
 	default:
-		failed(errNotFound).write(w)
+		failed(errNotFound).Write(w)
 	}
 }
 
@@ -335,15 +230,4 @@ func (s *Server) secret(n int) string {
 		b[i] = letters[s.rand.IntN(len(letters))]
 	}
 	return string(b)
-}
-
-func (s *Server) pause(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	select {
-	case <-s.clock.After(d):
-	case <-ctx.Done():
-	case <-s.closing:
-	}
 }

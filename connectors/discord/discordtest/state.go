@@ -2,12 +2,10 @@ package discordtest
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 	"time"
+
+	"gatehouse/connectors/simulator"
 )
 
 // What the state file holds. Sessions, interactions, nonces and the bytes of
@@ -55,60 +53,11 @@ type savedChannel struct {
 	Messages []*message    `json:"messages"`
 }
 
-const (
-	saveEvery = time.Second
-	// skipAhead is more than is given out in saveEvery at the pace of people.
-	skipAhead = 10_000
-)
-
-func (s *Server) saveLoop() {
-	for {
-		select {
-		case <-s.clock.After(saveEvery):
-			s.mu.Lock()
-			due := s.dirty
-			s.dirty = false
-			s.mu.Unlock()
-			if due && s.save(false) != nil {
-				s.mu.Lock()
-				s.dirty = true // a full disk: again in a second; Close reports it
-				s.mu.Unlock()
-			}
-		case <-s.closing:
-			return
-		}
-	}
-}
-
-// Save writes the state file, if there is one: by a temporary file and a
-// rename, readable by its owner only. It also happens every second while
-// something changes, and at Close; only the file that Close writes counts as clean.
-func (s *Server) Save() error { return s.save(false) }
-
-func (s *Server) save(clean bool) error {
-	if s.opt.StateFile == "" {
-		return nil
-	}
-	s.saving.Lock()
-	defer s.saving.Unlock()
+// snapshot is what the state file holds.
+func (s *Server) snapshot(clean bool) ([]byte, error) {
 	s.mu.Lock()
-	b, err := json.Marshal(s.snapshot(clean))
-	s.mu.Unlock()
-	if err != nil {
-		return fmt.Errorf("save simulator state: %w", err)
-	}
-	temp := s.opt.StateFile + ".new"
-	if err := os.WriteFile(temp, b, 0o600); err != nil {
-		return fmt.Errorf("save simulator state: %w", err)
-	}
-	if err := os.Rename(temp, s.opt.StateFile); err != nil {
-		return fmt.Errorf("save simulator state: %w", err)
-	}
-	return nil
-}
-
-func (s *Server) snapshot(clean bool) savedState {
-	out := savedState{Addr: s.addr, LastID: s.lastID, Saved: s.clock.Now(), Clean: clean}
+	defer s.mu.Unlock()
+	out := savedState{Addr: s.Addr(), LastID: s.lastID, Saved: s.clock.Now(), Clean: clean}
 	for _, b := range s.bots {
 		out.Bots = append(out.Bots, savedBot{b.account.ID, b.token, b.given, b.commands})
 	}
@@ -122,28 +71,18 @@ func (s *Server) snapshot(clean bool) savedState {
 		out.Channels = append(out.Channels, savedChannel{Channel{c.id, c.kind, c.guild, c.parent, c.name, c.bot, c.user, c.archived},
 			c.owner, c.opened, c.closed, c.locked, c.tags, c.applied, c.made, c.perms, c.messages})
 	}
-	return out
+	return json.Marshal(out)
 }
 
 // load reads the state file. A missing one is a fresh world.
 func (s *Server) load() error {
-	if s.opt.StateFile == "" {
-		return nil
-	}
-	b, err := os.ReadFile(s.opt.StateFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("load simulator state: %w", err)
-	}
 	var in savedState
-	if err := json.Unmarshal(b, &in); err != nil {
-		return fmt.Errorf("load simulator state %q: %w", s.opt.StateFile, err)
+	if found, err := s.Load(&in); err != nil || !found {
+		return err
 	}
 	s.last, s.lastID = in.Addr, in.LastID
 	if !in.Clean {
-		s.lastID += skipAhead
+		s.lastID += simulator.SkipAhead
 	}
 	for _, v := range in.Bots {
 		s.loadBot(v)

@@ -22,7 +22,7 @@ func (s *Server) Archive(thread ID, locked bool) error {
 }
 
 func (s *Server) threadUpdated(c *channel) {
-	s.dirty = true
+	s.Touch()
 	s.tell(c, "THREAD_UPDATE", IntentGuilds, func(b *bot, _ bool) any { return s.wireChannel(c, b) })
 }
 
@@ -92,7 +92,7 @@ func (s *Server) openThread(t *channel) {
 	s.channels[t.id] = t
 	g := s.guilds[t.guild]
 	g.threads = append(slices.Clone(g.threads), t.id)
-	s.dirty = true
+	s.Touch()
 	s.emit(Change{Kind: ChangeChannel, Guild: t.guild, Channel: t.id, Name: t.name})
 	s.tell(t, "THREAD_CREATE", IntentGuilds, func(b *bot, _ bool) any {
 		w := s.wireChannel(t, b)
@@ -157,7 +157,8 @@ func (g *Guild) SetTags(forum ID, names ...string) error {
 		}
 		tags = append(tags, Tag{ID: s.newID(), Name: name})
 	}
-	c.tags, s.dirty = tags, true
+	c.tags = tags
+	s.Touch()
 	s.tell(c, "CHANNEL_UPDATE", IntentGuilds, func(b *bot, _ bool) any { return s.wireChannel(c, b) })
 	return nil
 }

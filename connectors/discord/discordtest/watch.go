@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"gatehouse/core"
+	"gatehouse/connectors/simulator"
 )
 
 // A ChangeKind is what became visible.
@@ -40,106 +40,27 @@ type Change struct {
 	Status      string       `json:"status,omitempty"`
 }
 
-// emit tells every watcher. Called under the lock.
-func (s *Server) emit(c Change) {
-	s.changes++
-	if len(s.watchers) == 0 {
-		return
-	}
-	c.Seq = s.changes
-	if c.At.IsZero() {
-		c.At = s.clock.Now()
-	}
-	for _, f := range s.watchers {
-		f(c)
-	}
+func (c *Change) parts() (seq *uint64, at *time.Time, kind string) {
+	return &c.Seq, &c.At, string(c.Kind)
 }
+
+func (s *Server) emit(c Change) { s.Emit(func() Change { return c }) }
 
 // emitMessage tells of a message, which is only copied where somebody watches.
 func (s *Server) emitMessage(kind ChangeKind, c *channel, m *message, at time.Time) {
-	if len(s.watchers) == 0 {
-		s.changes++
-		return
-	}
-	view := s.view(c, m)
-	s.emit(Change{Kind: kind, Guild: c.guild, Channel: c.id, Message: &view, At: at})
-}
-
-// Watch calls f for every change, at once and in order, before the bot has its
-// answer. f must return quickly and must not call the server. stop ends it.
-func (s *Server) Watch(f func(Change)) (stop func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.watchID++
-	id := s.watchID
-	s.watchers[id] = f
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.watchers, id)
-	}
-}
-
-// Subscribe is Watch as a channel with a buffer. The channel closes when ctx
-// ends, the server closes, or the reader falls behind by more than the buffer:
-// whoever reads on must look at the history again.
-func (s *Server) Subscribe(ctx context.Context, buffer int) <-chan Change {
-	c := make(chan Change, max(buffer, 1))
-	s.mu.Lock()
-	s.watchID++
-	id := s.watchID
-	leave := func() { // under the lock
-		if s.watchers[id] != nil {
-			delete(s.watchers, id)
-			close(c)
-		}
-	}
-	s.watchers[id] = func(v Change) {
-		select {
-		case c <- v:
-		default:
-			leave()
-		}
-	}
-	s.mu.Unlock()
-	s.loops.Go(func() {
-		select {
-		case <-ctx.Done():
-		case <-s.closing:
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		leave()
+	s.Emit(func() Change {
+		view := s.view(c, m)
+		return Change{Kind: kind, Guild: c.guild, Channel: c.id, Message: &view, At: at}
 	})
-	return c
 }
 
 // AwaitMessage returns the newest message of a channel that match accepts: one
 // that stands there, or one that comes or is edited into it before ctx ends.
 func (s *Server) AwaitMessage(ctx context.Context, in ID, match func(Message) bool) (Message, error) {
-	for {
-		sub, cancel := context.WithCancel(ctx)
-		changes := s.Subscribe(sub, 1024)
-		history := s.History(in)
-		for i := len(history) - 1; i >= 0; i-- {
-			if match(history[i]) {
-				cancel()
-				return history[i], nil
-			}
+	return simulator.Await(ctx, s.Watchers, func() []Message { return s.History(in) }, func(c Change) *Message {
+		if c.Channel != in {
+			return nil
 		}
-		for c := range changes {
-			if c.Message != nil && c.Channel == in && match(*c.Message) {
-				cancel()
-				return *c.Message, nil
-			}
-		}
-		cancel()
-		select {
-		case <-ctx.Done():
-			return Message{}, ctx.Err()
-		case <-s.closing:
-			return Message{}, core.Errorf(core.Busy, "the simulator was closed")
-		default: // fell behind: look again
-		}
-	}
+		return c.Message
+	}, match)
 }

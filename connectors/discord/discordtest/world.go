@@ -97,7 +97,7 @@ func (s *Server) resetToken(b *bot) {
 	first, _, _ := strings.Cut(b.token, ".")
 	b.token = first + "." + s.secret(6) + "." + s.secret(38)
 	s.byToken[b.token] = b
-	s.dirty = true
+	s.Touch()
 	for _, ses := range b.sessions {
 		if ses.conn != nil {
 			ses.conn.close(closeAuth, "Authentication failed.")
@@ -190,7 +190,7 @@ func (s *Server) AddUser(a Account) (*User, error) {
 	delete(s.names, strings.ToLower(u.account.Username))
 	s.names[strings.ToLower(a.Username)] = a.ID
 	u.account = a
-	s.dirty = true
+	s.Touch()
 	s.emit(Change{Kind: ChangeUser, User: &a})
 	return u, nil
 }
@@ -261,7 +261,7 @@ func (s *Server) dm(b, user ID) *channel {
 	c := &channel{id: s.newID(), kind: DM, bot: b, user: user, made: s.clock.Now(), index: map[ID]*message{}}
 	s.channels[c.id] = c
 	s.direct[at] = c.id
-	s.dirty = true
+	s.Touch()
 	return c
 }
 
@@ -286,7 +286,7 @@ func (s *Server) add(c *channel, m *message) {
 	}
 	s.put(c, m)
 	delete(c.typing, m.Author)
-	s.dirty = true
+	s.Touch()
 	s.emitMessage(ChangeMessage, c, m, m.At)
 }
 
@@ -305,7 +305,7 @@ func (s *Server) put(c *channel, m *message) {
 func (s *Server) remove(c *channel, m *message) {
 	delete(c.index, m.ID)
 	c.messages = slices.DeleteFunc(slices.Clone(c.messages), func(x *message) bool { return x == m })
-	s.dirty = true
+	s.Touch()
 	s.emit(Change{Kind: ChangeDelete, Channel: c.id, MessageID: m.ID})
 }
 

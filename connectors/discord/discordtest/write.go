@@ -329,7 +329,7 @@ func (s *Server) post(ch *channel, m *message) {
 
 // changed tells of a message that is other than before, without an edit.
 func (s *Server) changed(ch *channel, m *message) {
-	s.dirty = true
+	s.Touch()
 	s.emitMessage(ChangeEdit, ch, m, s.clock.Now())
 	s.tellMessage(ch, m, "MESSAGE_UPDATE")
 }

@@ -2,10 +2,11 @@ package telegramtest
 
 import (
 	"encoding/json"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
+
+	"gatehouse/connectors/simulator"
 )
 
 // An apiError is an unsuccessful answer: {"ok":false,"error_code":…,
@@ -57,56 +58,19 @@ func (e *apiError) body() []byte {
 }
 
 // An answer is what goes back over HTTP, unless a fault says otherwise.
-type answer struct {
-	status     int
-	kind       string
-	retryAfter int
-	body       []byte
-}
+type answer = simulator.Answer
 
 func failed(e *apiError) answer {
-	return answer{status: e.code, kind: "application/json", retryAfter: e.retryAfter, body: e.body()}
+	a := answer{Status: e.code, Kind: "application/json", Body: e.body()}
+	if e.retryAfter > 0 {
+		a.Header = http.Header{"Retry-After": {strconv.Itoa(e.retryAfter)}}
+	}
+	return a
 }
 
 func succeeded(result json.RawMessage) answer {
 	body := make([]byte, 0, len(result)+24)
 	body = append(body, `{"ok":true,"result":`...)
 	body = append(body, result...)
-	return answer{status: 200, kind: "application/json", body: append(body, '}')}
-}
-
-func (a answer) write(w http.ResponseWriter) {
-	h := w.Header()
-	h.Set("Content-Type", a.kind)
-	h.Set("Content-Length", strconv.Itoa(len(a.body)))
-	if a.retryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(a.retryAfter))
-	}
-	w.WriteHeader(a.status)
-	w.Write(a.body)
-}
-
-// writeHalf promises the whole answer, sends half of it and cuts the connection.
-func (a answer) writeHalf(w http.ResponseWriter) {
-	conn, buf, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
-	}
-	defer conn.Close()
-	buf.WriteString("HTTP/1.1 " + strconv.Itoa(a.status) + " " + http.StatusText(a.status) + "\r\nContent-Type: " + a.kind +
-		"\r\nContent-Length: " + strconv.Itoa(len(a.body)) + "\r\n\r\n")
-	buf.Write(a.body[:len(a.body)/2])
-	buf.Flush()
-}
-
-// cut resets the connection without an answer.
-func cut(w http.ResponseWriter) {
-	conn, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
-	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		tcp.SetLinger(0) // a reset, not an orderly end
-	}
-	conn.Close()
+	return answer{Status: 200, Kind: "application/json", Body: append(body, '}')}
 }

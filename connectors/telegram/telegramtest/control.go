@@ -1,13 +1,10 @@
 package telegramtest
 
 import (
-	"encoding/json"
-	"errors"
-	"io"
-	"net"
 	"net/http"
 	"strconv"
 
+	"gatehouse/connectors/simulator"
 	"gatehouse/core"
 )
 
@@ -35,29 +32,15 @@ import (
 //	POST flood                     {on}
 //
 // "bot" is a bot's id, 0 the first one where a bot is meant; "chat" 0 is the
-// sender's private chat. It is for programs: a request with an Origin, or with a
-// Host that is not loopback, comes by way of a browser and is refused.
+// sender's private chat.
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = r.Host
-	}
-	if ip := net.ParseIP(host); r.Header.Get("Origin") != "" || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		control(w, nil, core.Errorf(core.Denied, "the control interface is not for browsers"))
-		return
-	}
-	name := r.Method + " " + r.URL.Path[len("/control/"):]
-	if name == "GET events" {
-		s.serveEvents(w, r)
-		return
-	}
-	do, ok := controls[name]
-	if !ok {
-		control(w, nil, core.Errorf(core.NotFound, "no control is called %q", name))
-		return
-	}
-	result, err := do(s, w, r)
-	control(w, result, err)
+	simulator.ServeControl(w, r, func(name string) (any, error) {
+		do, ok := controls[name]
+		if !ok {
+			return nil, core.Errorf(core.NotFound, "no control is called %q", name)
+		}
+		return do(s, w, r)
+	})
 }
 
 var controls = map[string]func(*Server, http.ResponseWriter, *http.Request) (any, error){
@@ -75,6 +58,7 @@ var controls = map[string]func(*Server, http.ResponseWriter, *http.Request) (any
 	"POST migrate":   (*Server).ctlMigrate,
 	"GET history":    (*Server).ctlHistory,
 	"GET log":        (*Server).ctlLog,
+	"GET events":     (*Server).ctlEvents,
 	"POST faults":    (*Server).ctlFault,
 	"DELETE faults":  (*Server).ctlNoFaults,
 	"POST inject":    (*Server).ctlInject,
@@ -83,38 +67,13 @@ var controls = map[string]func(*Server, http.ResponseWriter, *http.Request) (any
 	"POST flood":     (*Server).ctlFlood,
 }
 
-// control writes one answer of the control interface.
-func control(w http.ResponseWriter, result any, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	if err != nil {
-		status := map[core.Kind]int{core.Invalid: 400, core.Denied: 403, core.NotFound: 404, core.TooLarge: 413, core.Busy: 503}[core.KindOf(err)]
-		if status == 0 {
-			status = 500
-		}
-		w.WriteHeader(status)
-		json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
-		return
-	}
-	if result == nil {
-		result = struct{}{}
-	}
-	json.NewEncoder(w).Encode(result)
-}
-
-// decode reads a body of at most 16 MB into v.
+// decode reads the body into v.
 func decode(w http.ResponseWriter, r *http.Request, v any) error {
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 16<<20))
-	var big *http.MaxBytesError
-	if errors.As(err, &big) {
-		return core.Errorf(core.TooLarge, "the body is larger than 16 MB")
-	}
-	if err == nil {
-		err = json.Unmarshal(b, v)
-	}
+	b, err := simulator.ReadControl(w, r)
 	if err != nil {
-		return core.Errorf(core.Invalid, "the body does not fit: %v", err)
+		return err
 	}
-	return nil
+	return simulator.DecodeControl(b, v)
 }
 
 // A target is who does something where.

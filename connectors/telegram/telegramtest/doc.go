@@ -3,8 +3,8 @@
 // test, the load tool or the demo a Go and an HTTP interface for playing the
 // people on the other side.
 //
-// It knows nothing of the gateway (only core.Clock), so that it can't share a
-// mistake with it. Where it cites a rule, the words in brackets name the
+// It knows nothing of the gateway (only core and what simulators share, package
+// simulator), so that it can't share a mistake with it. Where it cites a rule, the words in brackets name the
 // source:
 //
 //   - [api] is https://core.telegram.org/bots/api
@@ -22,10 +22,10 @@
 // server.go and answer.go carry HTTP, params.go the four ways of passing
 // parameters, updates.go and poll.go the update queue, send.go, edit.go and
 // methods.go the other methods, text.go, url.go and markup.go validation,
-// flood.go pacing, faults.go faults, world.go, people.go and groups.go the people,
-// view.go and watch.go what they see, journal.go the request log, state.go
-// what survives a restart, control.go and events.go the HTTP interface under
-// /control/.
+// flood.go pacing, faults.go the words of faults, world.go, people.go and
+// groups.go the people, view.go and watch.go what they see, journal.go the
+// request log, state.go what survives a restart, control.go and events.go the
+// HTTP interface under /control/.
 //
 // The package is larger than the house allows one package to be because it is
 // a platform, not a part: splitting it would export its insides.

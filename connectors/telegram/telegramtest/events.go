@@ -3,11 +3,9 @@ package telegramtest
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"time"
 
-	"gatehouse/core"
+	"gatehouse/connectors/simulator"
 )
 
 // A sending is one message to send over the control interface.
@@ -28,8 +26,8 @@ func (s *Server) ctlSend(w http.ResponseWriter, r *http.Request) (any, error) {
 	if one {
 		raw = append(append([]byte("["), raw...), ']')
 	}
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, core.Errorf(core.Invalid, "the body does not fit: %v", err)
+	if err := simulator.DecodeControl(raw, &list); err != nil {
+		return nil, err
 	}
 	out := make([]Message, 0, len(list))
 	for _, v := range list {
@@ -177,37 +175,6 @@ func (s *Server) botCall(w http.ResponseWriter, r *http.Request) (botCall, Bot, 
 	return v, b, err
 }
 
-// serveEvents streams Changes as server-sent events: the kind as event name,
-// the sequence number as id, a comment every 15 s. A reader that falls 10,000
-// changes behind is cut off.
-func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
-	changes := s.Subscribe(r.Context(), 10_000)
-	rc := http.NewResponseController(w)
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	fmt.Fprint(w, ": following\n\n")
-	rc.Flush()
-	beat := s.clock.After(15 * time.Second)
-	for {
-		select {
-		case c, ok := <-changes:
-			if !ok {
-				return
-			}
-			b, err := json.Marshal(c)
-			if err != nil {
-				return
-			}
-			fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", c.Seq, c.Kind, b)
-			if len(changes) > 0 {
-				continue // one flush for all that wait
-			}
-		case <-beat:
-			beat = s.clock.After(15 * time.Second)
-			fmt.Fprint(w, ": still here\n\n")
-		}
-		if rc.Flush() != nil {
-			return
-		}
-	}
+func (s *Server) ctlEvents(http.ResponseWriter, *http.Request) (any, error) {
+	return http.HandlerFunc(s.ServeEvents), nil
 }

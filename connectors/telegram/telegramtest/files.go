@@ -101,19 +101,18 @@ func (s *Server) getFile(c *call) (any, *apiError) {
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
 	token, name, _ := strings.Cut(rest, "/")
 	began := s.clock.Now()
-	faults := s.pickFaults("file")
 	entry := Request{At: began, Token: token, Method: "file", Params: map[string]string{"path": name}}
-	note := func(outcome string) {
+	x, ok := s.Begin(w, r, "file", func(outcome string) {
 		entry.Outcome = outcome
 		s.record(entry)
-	}
-	if s.before(r.Context(), w, faults, note) {
+	})
+	if !ok {
 		return
 	}
 	f, fault := s.findFile(token, name)
 	if fault != nil {
 		entry.Status, entry.Description = fault.code, fault.text
-		s.after(r.Context(), w, faults, failed(fault), note)
+		x.End(failed(fault))
 		return
 	}
 	body, err := io.ReadAll(f.content())
@@ -121,7 +120,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 		body = nil
 	}
 	entry.Status = 200
-	s.after(r.Context(), w, faults, answer{status: 200, kind: "application/octet-stream", body: body}, note)
+	x.End(answer{Status: 200, Kind: "application/octet-stream", Body: body})
 }
 
 func (s *Server) findFile(token, name string) (File, *apiError) {

@@ -50,7 +50,7 @@ func (s *Server) AddGroup(kind GroupKind, title string, creator *User, members .
 		c.members[m.id] = "member"
 	}
 	g := &Group{s, c.at}
-	s.dirty = true
+	s.Touch()
 	s.emit(Change{Kind: ChangeChat, Conversation: c.at})
 	g.place(c, s.bots[0], creator.account, "member")
 	return g, nil
@@ -135,7 +135,7 @@ func (g *Group) place(c *chat, b *bot, by Account, status string) {
 	}
 	c.members[b.account.ID] = status
 	g.s.membership(b, c, by, before, status)
-	g.s.dirty = true
+	g.s.Touch()
 	if present(status) && !present(before) {
 		g.s.service(c, by, by.Name()+" added "+b.account.Name(), func(w *wireMessage) { w.NewMembers = []Account{b.account} })
 	}
@@ -176,7 +176,7 @@ func (g *Group) DeleteTopic(thread int) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	delete(g.s.chats[g.at].topics, thread)
-	g.s.dirty = true
+	g.s.Touch()
 }
 
 // Migrate makes a basic group a supergroup with another id: bots get the two

@@ -214,7 +214,7 @@ func (s *Server) edited(c *chat, m *message) {
 	m.edited = s.clock.Now()
 	m.wire.EditDate = m.edited.Unix()
 	m.edits++
-	s.dirty = true
+	s.Touch()
 	s.emitMessage(ChangeEdit, c, m, m.edited)
 }
 
@@ -321,7 +321,7 @@ func (s *Server) react(c *chat, m *message, by int64, emoji []string) {
 	} else {
 		m.reactions[by] = slices.Clone(emoji)
 	}
-	s.dirty = true
+	s.Touch()
 	s.emitMessage(ChangeReaction, c, m, s.clock.Now())
 }
 
@@ -351,7 +351,7 @@ func (u *User) setBlocked(blocked bool) {
 		return
 	}
 	c.blocked = blocked
-	s.dirty = true
+	s.Touch()
 	status := map[bool]string{true: "kicked", false: "member"}
 	s.membership(b, c, u.account, status[!blocked], status[blocked])
 }

@@ -50,7 +50,9 @@ func (s *Server) getUpdates(c *call) (json.RawMessage, *apiError) {
 	b.allow(c.p["allowed_updates"])
 	limit, timeout = b.holdBack(offset, limit, timeout, c.now)
 	page, n := b.page(offset, limit, c.now)
-	s.dirty = s.dirty || offset != 0
+	if offset != 0 {
+		s.Touch()
+	}
 	if n > 0 || timeout == 0 {
 		s.mu.Unlock()
 		return page, nil
@@ -114,7 +116,7 @@ func (s *Server) await(c *call, p *poll, offset int64, limit int, timeout time.D
 		case <-c.ctx.Done():
 			quit()
 			return json.RawMessage("[]"), nil
-		case <-s.closing:
+		case <-s.Closing():
 			quit()
 			return nil, errRestart
 		}

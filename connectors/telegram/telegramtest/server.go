@@ -3,16 +3,14 @@ package telegramtest
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
 
+	"gatehouse/connectors/simulator"
 	"gatehouse/core"
 )
 
@@ -48,9 +46,13 @@ type Options struct {
 // goroutine. Bounds: 200,000 accounts and chats each, 500 messages per chat,
 // 100,000 waiting updates per bot, Options.LogSize logged requests.
 type Server struct {
-	opt   Options
-	clock core.Clock
-	addr  string
+	*simulator.Site
+	*simulator.Faults[int]
+	*simulator.Watchers[Change]
+
+	opt     Options
+	clock   core.Clock
+	journal *simulator.Log[Request]
 
 	mu       sync.Mutex
 	bots     []*bot
@@ -64,23 +66,7 @@ type Server struct {
 	nextID   int64 // of users and groups
 	queryID  int64
 	rand     *rand.Rand
-	faults   []*activeFault
-	faultID  int
 	floodOff bool
-	watchers map[int]func(Change)
-	watchID  int
-	changes  uint64
-	journal  journal
-	dirty    bool
-
-	saving  sync.Mutex // one writer of the state file at a time
-	ln      net.Listener
-	http    *http.Server
-	down    bool
-	closing chan struct{}
-	once    sync.Once
-	loops   sync.WaitGroup
-	active  sync.WaitGroup
 }
 
 // New starts a simulator and, like httptest.NewServer, panics when it can't:
@@ -100,8 +86,8 @@ func Open(opt Options) (*Server, error) {
 	s := &Server{
 		opt: opt, clock: opt.Clock,
 		byToken: map[string]*bot{}, byBot: map[int64]*bot{}, users: map[int64]*User{}, names: map[string]int64{},
-		chats: map[Conversation]*chat{}, files: map[string]*storedFile{}, watchers: map[int]func(Change){},
-		nextID: 1_000_000_001, floodOff: opt.FloodOff, closing: make(chan struct{}),
+		chats: map[Conversation]*chat{}, files: map[string]*storedFile{},
+		nextID: 1_000_000_001, floodOff: opt.FloodOff, journal: simulator.NewLog(opt.LogSize, (*Request).parts),
 	}
 	if s.clock == nil {
 		s.clock = core.System{}
@@ -109,7 +95,9 @@ func Open(opt Options) (*Server, error) {
 	seed := max(opt.Seed, 1)
 	s.rand = rand.New(rand.NewPCG(seed, seed))
 	s.queryID = s.rand.Int64N(1 << 60)
-	s.journal.limit = opt.LogSize
+	s.Site = simulator.NewSite(simulator.Plan{Platform: s, Clock: s.clock, StateFile: opt.StateFile, Snapshot: s.snapshot})
+	s.Faults = simulator.NewFaults(s.Site, seed, faultAnswers)
+	s.Watchers = simulator.NewWatchers(s.Site, (*Change).parts)
 	if s.opt.QueryTimeout == 0 {
 		s.opt.QueryTimeout = 15 * time.Second
 	}
@@ -119,15 +107,8 @@ func Open(opt Options) (*Server, error) {
 	if err := s.load(); err != nil {
 		return nil, err
 	}
-	if err := s.listen(opt.Addr); err != nil {
+	if err := s.Site.Open(opt.Addr); err != nil {
 		return nil, err
-	}
-	if opt.StateFile == "" {
-		return s, nil
-	}
-	s.loops.Go(s.saveLoop)
-	if err := s.save(false); err != nil { // from here on a crash is not a clean end
-		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -160,112 +141,22 @@ func (s *Server) addBots(accounts []BotAccount) error {
 	return nil
 }
 
-// listen opens the address. A server that was taken down comes back on the
-// same one.
-func (s *Server) listen(addr string) error {
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return core.Errorf(core.Invalid, "address %q: %v", addr, err)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return core.Errorf(core.Invalid, "address %q is not loopback", addr)
-	}
-	ln, err := net.Listen("tcp", addr)
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", addr, err)
-	}
-	s.addr = ln.Addr().String()
-	s.ln = ln
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
-	srv := s.http
-	s.loops.Go(func() { srv.Serve(ln) })
-	return nil
-}
-
-// URL is the base, "http://127.0.0.1:<port>": what a bot uses in place of
-// https://api.telegram.org.
-func (s *Server) URL() string { return "http://" + s.addr }
-
 // Token is the first bot's token.
 func (s *Server) Token() string { return s.Bot().Token() }
 
-// Down takes the platform off the network: connections are cut, new ones
-// refused. What it knows stays.
-func (s *Server) Down() {
-	s.mu.Lock()
-	srv, ln, was := s.http, s.ln, s.down
-	s.down = true
-	s.mu.Unlock()
-	if !was {
-		ln.Close() // Serve may not have taken it yet
-		srv.Close()
-	}
-}
-
-// Up brings it back on the same address.
-func (s *Server) Up() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.down {
-		return nil
-	}
-	if err := s.listen(s.addr); err != nil {
-		return err
-	}
-	s.down = false
-	return nil
-}
-
-// Close ends every exchange, stores the state and returns when no goroutine
-// of the server is left. Calling it again does nothing.
-func (s *Server) Close() error {
-	var err error
-	s.once.Do(func() {
-		s.mu.Lock()
-		close(s.closing)
-		srv, ln := s.http, s.ln
-		s.mu.Unlock()
-		ln.Close()
-		srv.Close()
-		s.active.Wait()
-		s.loops.Wait()
-		err = s.save(true)
-	})
-	return err
-}
-
-// enter counts a request that Close waits for; false once it is closing.
-func (s *Server) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case <-s.closing:
-		return false
-	default:
-	}
-	s.active.Add(1)
-	return true
-}
-
 // ServeHTTP serves the Bot API, file downloads and the control interface.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.enter() {
-		panic(http.ErrAbortHandler) // accepted in the moment of closing
-	}
-	defer s.active.Done()
+	defer s.Enter()()
 	path := r.URL.Path
 	switch {
 	case strings.HasPrefix(path, "/bot"):
 		s.serveMethod(w, r, path[len("/bot"):])
 	case strings.HasPrefix(path, "/file/bot"):
 		s.serveFile(w, r, path[len("/file/bot"):])
-	case strings.HasPrefix(path, "/control/"):
+	case strings.HasPrefix(path, simulator.ControlPath):
 		s.serveControl(w, r)
 	default:
-		failed(errNotFound).write(w) // [server] HttpConnection.cpp
+		failed(errNotFound).Write(w) // [server] HttpConnection.cpp
 	}
 }
 
@@ -280,16 +171,15 @@ type call struct {
 }
 
 func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, rest string) {
-	token, method, ok := strings.Cut(rest, "/")
+	token, method, authorized := strings.Cut(rest, "/")
 	method = strings.ToLower(strings.Trim(method, "/")) // [api]: "All methods in the Bot API are case-insensitive"
 	began := s.clock.Now()
-	faults := s.pickFaults(method)
 	entry := Request{At: began, Token: token, Method: method}
-	note := func(outcome string) {
+	x, ok := s.Begin(w, r, method, func(outcome string) {
 		entry.Outcome = outcome
 		s.record(entry)
-	}
-	if s.before(r.Context(), w, faults, note) {
+	})
+	if !ok {
 		return
 	}
 	p, uploads, err := readParams(w, r)
@@ -301,12 +191,12 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, rest string
 	switch {
 	case err != nil:
 		a = failed(bad("can't parse the request: " + err.Error()))
-	case !ok || !wellFormed.MatchString(token):
+	case !authorized || !wellFormed.MatchString(token):
 		a = failed(errNotFound)
 	default:
 		result, id, fault := s.dispatch(r.Context(), token, method, p, uploads)
 		if fault != nil && fault.late > 0 {
-			s.pause(r.Context(), fault.late)
+			s.Pause(r.Context(), fault.late)
 		}
 		if fault == nil {
 			a, entry.MessageID = succeeded(result), id
@@ -314,8 +204,8 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, rest string
 			a, entry.Description = failed(fault), fault.text
 		}
 	}
-	entry.Status, entry.Took = a.status, s.clock.Now().Sub(began)
-	s.after(r.Context(), w, faults, a, note)
+	entry.Status, entry.Took = a.Status, s.clock.Now().Sub(began)
+	x.End(a)
 }
 
 // dispatch finds the bot and the method and returns the result's JSON and the
@@ -339,7 +229,7 @@ func (s *Server) dispatch(ctx context.Context, token, method string, p params, u
 	if !ok || method == "sendmessagedraft" && s.opt.NoDrafts {
 		return nil, 0, errNoMethod
 	}
-	s.dirty = true
+	s.Touch()
 	result, fault := do(s, c)
 	if fault != nil {
 		return nil, 0, fault

@@ -2,13 +2,11 @@ package telegramtest
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"gatehouse/connectors/simulator"
 )
 
 // What the state file holds. Files that people attached are not in it: their
@@ -64,59 +62,10 @@ type savedMessage struct {
 	Reactions map[int64][]string `json:"reactions,omitempty"`
 }
 
-const (
-	saveEvery = time.Second
-	// skipAhead is more than is given out in saveEvery at the pace of people.
-	skipAhead = 10_000
-)
-
-func (s *Server) saveLoop() {
-	for {
-		select {
-		case <-s.clock.After(saveEvery):
-			s.mu.Lock()
-			due := s.dirty
-			s.dirty = false
-			s.mu.Unlock()
-			if due && s.save(false) != nil {
-				s.mu.Lock()
-				s.dirty = true // a full disk: again in a second; Close reports it
-				s.mu.Unlock()
-			}
-		case <-s.closing:
-			return
-		}
-	}
-}
-
-// Save writes the state file, if there is one: by a temporary file and a
-// rename, readable by its owner only. It also happens every second while
-// something changes, and at Close; only the file that Close writes counts as clean.
-func (s *Server) Save() error { return s.save(false) }
-
-func (s *Server) save(clean bool) error {
-	if s.opt.StateFile == "" {
-		return nil
-	}
-	s.saving.Lock()
-	defer s.saving.Unlock()
+// snapshot is what the state file holds.
+func (s *Server) snapshot(clean bool) ([]byte, error) {
 	s.mu.Lock()
-	b, err := json.Marshal(s.snapshot(clean))
-	s.mu.Unlock()
-	if err != nil {
-		return fmt.Errorf("save simulator state: %w", err)
-	}
-	temp := s.opt.StateFile + ".new"
-	if err := os.WriteFile(temp, b, 0o600); err != nil {
-		return fmt.Errorf("save simulator state: %w", err)
-	}
-	if err := os.Rename(temp, s.opt.StateFile); err != nil {
-		return fmt.Errorf("save simulator state: %w", err)
-	}
-	return nil
-}
-
-func (s *Server) snapshot(clean bool) savedState {
+	defer s.mu.Unlock()
 	out := savedState{Clean: clean, NextID: s.nextID, QueryID: s.queryID, Saved: s.clock.Now()}
 	for _, b := range s.bots {
 		v := savedBot{ID: b.account.ID, NextID: b.nextID, LastPush: b.lastPush, NextMsg: b.nextMsg, Allowed: b.allowed, Commands: b.commands}
@@ -136,28 +85,18 @@ func (s *Server) snapshot(clean bool) savedState {
 		}
 		out.Chats = append(out.Chats, v)
 	}
-	return out
+	return json.Marshal(out)
 }
 
 // load reads the state file. A missing one is a fresh world.
 func (s *Server) load() error {
-	if s.opt.StateFile == "" {
-		return nil
-	}
-	b, err := os.ReadFile(s.opt.StateFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("load simulator state: %w", err)
-	}
 	var in savedState
-	if err := json.Unmarshal(b, &in); err != nil {
-		return fmt.Errorf("load simulator state %q: %w", s.opt.StateFile, err)
+	if found, err := s.Load(&in); err != nil || !found {
+		return err
 	}
 	skip := 0
 	if !in.Clean {
-		skip = skipAhead
+		skip = simulator.SkipAhead
 	}
 	s.nextID, s.queryID = in.NextID+int64(skip), in.QueryID+int64(skip)
 	for _, v := range in.Bots {

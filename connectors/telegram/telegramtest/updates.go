@@ -127,7 +127,7 @@ func (b Bot) SetNextUpdateID(n int64) {
 		b.b.queue = nil
 	}
 	b.b.nextID = n
-	b.s.dirty = true
+	b.s.Touch()
 }
 
 // IdleWeek lets the bot's update ids begin anew, as after a week without any:
@@ -137,7 +137,7 @@ func (b Bot) IdleWeek() {
 	defer b.s.mu.Unlock()
 	b.b.queue = nil
 	b.b.nextID = b.s.randomID()
-	b.s.dirty = true
+	b.s.Touch()
 }
 
 // InjectRaw queues one update's text as it is, except that "{id}" becomes
@@ -166,7 +166,7 @@ func (b Bot) Revoke() string {
 	delete(b.s.byToken, old)
 	b.s.byToken[b.b.token] = b.b
 	b.b.endPoll(errUnauthorized)
-	b.s.dirty = true
+	b.s.Touch()
 	return b.b.token
 }
 
@@ -231,7 +231,7 @@ func (s *Server) queueRaw(b *bot, build func(id int64) []byte) int64 {
 	b.nextID++
 	b.lastPush = now
 	b.queue = append(b.queue, update{id, build(id), now.Add(keepUpdates)})
-	s.dirty = true
+	s.Touch()
 	if b.poll != nil {
 		select {
 		case b.poll.wake <- struct{}{}:

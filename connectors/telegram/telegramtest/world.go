@@ -118,7 +118,7 @@ func (s *Server) AddUser(a Account) (*User, error) {
 		s.names[strings.ToLower(a.Username)] = a.ID
 	}
 	u.account = a
-	s.dirty = true
+	s.Touch()
 	s.emit(Change{Kind: ChangeUser, User: &a})
 	return u, nil
 }
@@ -172,7 +172,7 @@ func (s *Server) add(c *chat, m *message) {
 	m.wire.MessageID = *next
 	*next++
 	s.put(c, m)
-	s.dirty = true
+	s.Touch()
 	s.emitMessage(ChangeMessage, c, m, m.shown)
 }
 
