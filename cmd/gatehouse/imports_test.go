@@ -33,9 +33,10 @@ var may = map[string]string{
 	"core/sandbox":           "core",
 	"core/bus":               "core",
 	"core/llm":               "core core/texts",
-	"core/llm/openai":        "core core/texts core/llm",
+	"core/llm/provider":      "core core/texts core/llm", // what the clients of the two wires share
+	"core/llm/openai":        "core core/texts core/llm core/llm/provider",
 	"core/llm/transcribe":    "",
-	"core/llm/anthropic":     "core core/texts core/llm",
+	"core/llm/anthropic":     "core core/texts core/llm core/llm/provider",
 	"core/llm/quote":         "core core/texts core/llm", // gets its search as a function
 	"core/llm/llmtest":       "core core/llm",
 	"core/llm/anthropictest": "core",

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"fmt"
+	"slices"
 
 	"gatehouse/core"
 )
@@ -75,4 +76,11 @@ func (c Choice) LeftOut(m *core.Media) (line string, sent bool) {
 		return "", true
 	}
 	return m.LeftOut(why), false
+}
+
+// HasMedia reports whether r holds any picture or document.
+func (r *Request) HasMedia() bool {
+	return slices.ContainsFunc(r.Messages, func(m Message) bool {
+		return slices.ContainsFunc(m.Blocks, func(b Block) bool { return len(b.Media) > 0 })
+	})
 }

@@ -12,38 +12,29 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	api "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
-	"gatehouse/core/texts"
+	"gatehouse/core/llm/provider"
 )
 
 // DefaultBaseURL is Anthropic's own API.
 const DefaultBaseURL = "https://api.anthropic.com"
 
-const (
-	dialTimeout   = 10 * time.Second
-	headerTimeout = 120 * time.Second
-	maxModels     = 1000 // names Models returns; the API's largest page
-)
+const maxModels = 1000 // names Models returns; the API's largest page
 
 // Options say which server to talk to. Clock is needed; everything else has a
 // default.
@@ -61,21 +52,11 @@ type Options struct {
 
 // A Client is one model of one server. It is safe for use by many goroutines.
 type Client struct {
-	name   string
-	window int
-	key    string
-	http   *http.Client
-	clock  core.Clock
-	log    *slog.Logger
-	rand   func() float64
-
+	link     *provider.Link
+	window   int
 	messages api.MessageService
 	list     api.ModelService
 	dialect  dialect
-
-	configured string
-	mu         sync.Mutex
-	chosen     string // from /v1/models, where none is configured
 }
 
 // dialect is what was learnt about a server from its refusals. It is kept for
@@ -90,36 +71,18 @@ type dialect struct {
 
 // New checks o and makes the client; it does not connect.
 func New(o Options) (*Client, error) {
-	if o.Clock == nil {
-		return nil, errors.New("anthropic: no clock")
-	}
 	base, err := parseBase(o.BaseURL)
 	if err != nil {
 		return nil, err
 	}
-	key := strings.TrimSpace(o.Key)
-	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, core.Errorf(core.Invalid, "the model key holds a blank or a character that no HTTP header can carry")
+	c := &Client{window: o.Window}
+	c.link, err = provider.New(provider.Options{
+		Name: cmp.Or(o.Name, "anthropic"), Model: o.Model, Key: o.Key, HTTP: o.HTTP,
+		Clock: o.Clock, Log: o.Log, Rand: o.Rand, Words: words, List: c.models, Pick: pick,
+	})
+	if err != nil {
+		return nil, err
 	}
-	c := &Client{
-		name: o.Name, window: o.Window, key: key, clock: o.Clock,
-		log: o.Log, rand: o.Rand, configured: o.Model, http: ownClient(),
-	}
-	if c.name == "" {
-		c.name = "anthropic"
-	}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
-	if c.rand == nil {
-		c.rand = rand.Float64
-	}
-	if o.HTTP != nil {
-		copied := *o.HTTP
-		c.http = &copied
-	}
-	// A redirect would carry key and conversation to another place.
-	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	opts := c.options(base)
 	c.messages, c.list = api.NewMessageService(opts...), api.NewModelService(opts...)
 	return c, nil
@@ -128,11 +91,11 @@ func New(o Options) (*Client, error) {
 // options are everything that the SDK is told; it looks nowhere else.
 func (c *Client) options(base string) []option.RequestOption {
 	opts := []option.RequestOption{
-		option.WithBaseURL(base), option.WithHTTPClient(c.http), option.WithMaxRetries(0),
+		option.WithBaseURL(base), option.WithHTTPClient(c.link.HTTP), option.WithMaxRetries(0),
 		option.WithoutOpenTelemetry(), option.WithMiddleware(c.guard), option.WithHeader("User-Agent", "gatehouse"),
 	}
-	if c.key != "" {
-		opts = append(opts, option.WithAPIKey(c.key))
+	if c.link.Key != "" {
+		opts = append(opts, option.WithAPIKey(c.link.Key))
 	}
 	return opts
 }
@@ -152,46 +115,20 @@ func parseBase(s string) (string, error) {
 	return u.String(), nil
 }
 
-func ownClient() *http.Client {
-	return &http.Client{Transport: &http.Transport{
-		Proxy:                  nil, // never from the environment
-		DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		TLSHandshakeTimeout:    dialTimeout,
-		ResponseHeaderTimeout:  headerTimeout,
-		IdleConnTimeout:        90 * time.Second,
-		MaxIdleConns:           32,
-		MaxIdleConnsPerHost:    32,
-		MaxResponseHeaderBytes: 64 << 10,
-		DisableCompression:     true, // small events, and no bombs
-		ForceAttemptHTTP2:      true,
-	}}
-}
-
 // Close closes idle connections. Replies under way go on.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.link.HTTP.CloseIdleConnections() }
 
 // String is the model's name, so that printing a client never shows its key.
-func (c *Client) String() string { return c.About().Name }
+func (c *Client) String() string { return c.link.String() }
 
 // About names the model as "anthropic/claude-sonnet-5"; only "anthropic" until
 // one was chosen from the server's list.
 func (c *Client) About() llm.About {
-	name, model := c.name, c.present()
-	if model != "" {
-		name += "/" + model
-	}
-	window := c.window
+	model, window := c.link.Present(), c.window
 	if window == 0 && model != "" {
 		window = windowOf(model)
 	}
-	return llm.About{Name: name, Window: window, Tools: true, Images: sees(model), Documents: sees(model), Thinking: model != "" && c.thinks(model), Search: !c.dialect.noSearch.Load()}
-}
-
-// present is the model's name as far as it is known.
-func (c *Client) present() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.configured + c.chosen
+	return llm.About{Name: c.link.String(), Window: window, Tools: true, Images: sees(model), Documents: sees(model), Thinking: model != "" && c.thinks(model), Search: !c.dialect.noSearch.Load()}
 }
 
 var versioned = regexp.MustCompile(`^claude-[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?:-|$)`)
@@ -223,15 +160,9 @@ func windowOf(model string) int {
 func (c *Client) thinks(model string) bool { return since46(model) && !c.dialect.noThinking.Load() }
 
 // Models lists the server's models in its own order, at most 1,000. Errors are Faults.
-func (c *Client) Models(ctx context.Context) ([]string, error) {
-	ids, bad := c.models(ctx)
-	if bad != nil {
-		return nil, c.finish(ctx, bad)
-	}
-	return ids, nil
-}
+func (c *Client) Models(ctx context.Context) ([]string, error) { return c.link.Models(ctx) }
 
-func (c *Client) models(ctx context.Context) ([]string, *failure) {
+func (c *Client) models(ctx context.Context) ([]string, *provider.Failure) {
 	page, err := c.list.List(ctx, api.ModelListParams{Limit: api.Int(maxModels)})
 	if err != nil {
 		return nil, c.failure(err, "the list of models is no JSON")
@@ -245,52 +176,10 @@ func (c *Client) models(ctx context.Context) ([]string, *failure) {
 	return ids, nil
 }
 
-// model is the configured model or the one chosen from the server's list.
-func (c *Client) model(ctx context.Context) (string, *failure) {
-	if m := c.present(); m != "" {
-		return m, nil
-	}
-	ids, bad := c.models(ctx)
-	if bad != nil {
-		return "", bad
-	}
-	if len(ids) == 0 {
-		return "", final(llm.CodeUnavailable, texts.Text("provider_no_models", texts.With{"Setting": settingModel}))
-	}
-	id := pick(ids)
-	c.choose(id)
-	return id, nil
-}
-
 // pick takes the newest model of the middle size: the list is newest first.
 func pick(ids []string) string {
 	if i := slices.IndexFunc(ids, func(id string) bool { return strings.HasPrefix(id, "claude-sonnet-") }); i >= 0 {
 		return ids[i]
 	}
 	return ids[0]
-}
-
-// choose remembers id; "" forgets it, so that the list is asked again.
-func (c *Client) choose(id string) {
-	c.mu.Lock()
-	if c.configured == "" {
-		c.chosen = id
-	}
-	c.mu.Unlock()
-}
-
-// finish makes a failure the error to yield, and tells the log. An ended ctx
-// is no fault of the provider: its cause is the error.
-func (c *Client) finish(ctx context.Context, f *failure) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("%s: %w", c.name, context.Cause(ctx))
-	}
-	level := slog.LevelWarn
-	if !f.fault.CanRetry {
-		level = slog.LevelError
-	}
-	c.log.Log(ctx, level, "model provider fault", "provider", c.name, "code", f.fault.Code,
-		"status", f.fault.Status, "err", f.fault.Error())
-	fault := f.fault
-	return &fault
 }

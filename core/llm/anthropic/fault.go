@@ -4,31 +4,27 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	api "github.com/anthropics/anthropic-sdk-go"
 
-	"gatehouse/core/llm"
+	"gatehouse/core/llm/provider"
 	"gatehouse/core/texts"
 )
 
-// A failure is a Fault, and whether this client should try again by itself.
-type failure struct {
-	fault llm.Fault
-	again bool
-}
+// words are the API's (https://platform.claude.com/docs/en/api/errors), which
+// says "overloaded" by a status or a type alone.
+var words = provider.Words{
+	Credit:     []string{"credit balance"},
+	TooLong:    []string{"prompt is too long", "exceed context limit", "context window"},
+	Overloaded: []string{"overloaded_error"},
+	Filtered:   []string{"content filtering"},
 
-// The operator's settings that people are told of.
-const (
-	settingKey   = "GATEHOUSE_ANTHROPIC_API_KEY"
-	settingModel = "GATEHOUSE_MODEL"
-)
+	Setting: "GATEHOUSE_ANTHROPIC_API_KEY",
+	Stopped: func() string { return texts.Text("model_declined") },
+}
 
 // An apiError is the API's error object
 // (https://platform.claude.com/docs/en/api/errors).
@@ -51,20 +47,12 @@ func parseError(body []byte) apiError {
 	return outer.Error
 }
 
-// says reports whether the error mentions one of the given words.
-func (e apiError) says(words ...string) bool {
-	all := strings.ToLower(e.Type + " " + e.Message)
-	for _, w := range words {
-		if strings.Contains(all, w) {
-			return true
-		}
-	}
-	return false
-}
+// text is all that e says.
+func (e apiError) text() string { return e.Type + " " + e.Message }
 
 // failure judges what the SDK returned as an error; garbled says what it means
 // when the answer could not be read.
-func (c *Client) failure(err error, garbled string) *failure {
+func (c *Client) failure(err error, garbled string) *provider.Failure {
 	var refused *refusal
 	var inStream *api.Error
 	var outer *url.Error
@@ -77,22 +65,22 @@ func (c *Client) failure(err error, garbled string) *failure {
 	case errors.As(err, &inStream):
 		return c.streamFailure(parseError([]byte(inStream.RawJSON())))
 	case errors.As(err, &outer):
-		return c.transportFailure(outer.Err)
+		return c.link.Lost(outer.Err)
 	case errors.As(err, &cut):
-		return c.transportFailure(cut.err)
+		return c.link.Lost(cut.err)
 	case errors.Is(err, errNoStream), errors.Is(err, errEventTooLong), errors.Is(err, errStreamTooLong):
-		return garbage(err.Error())
+		return provider.Garbage(err.Error())
 	}
-	return garbage(garbled)
+	return provider.Garbage(garbled)
 }
 
 // statusFailure judges an HTTP status other than 200.
-func (c *Client) statusFailure(status int, h http.Header, e apiError) *failure {
-	f := judge(status, e)
-	f.fault.Status = status
-	f.fault.After = c.retryAfter(h)
+func (c *Client) statusFailure(status int, h http.Header, e apiError) *provider.Failure {
+	f := words.Judge(status, e.text())
+	f.Fault.Status = status
+	f.Fault.After = c.retryAfter(h)
 	if h.Get("X-Should-Retry") == "false" {
-		f.again = false
+		f.Again = false
 	}
 	detail := fmt.Sprintf("status %d", status)
 	if id := h.Get("Request-Id"); id != "" {
@@ -117,141 +105,40 @@ var types = map[string]int{
 }
 
 // streamFailure judges an error event in mid-stream.
-func (c *Client) streamFailure(e apiError) *failure {
+func (c *Client) streamFailure(e apiError) *provider.Failure {
 	status, ok := types[e.Type]
 	if !ok {
 		status = http.StatusInternalServerError
 	}
-	return c.detailed(judge(status, e), "an error in the stream", e)
+	return c.detailed(words.Judge(status, e.text()), "an error in the stream", e)
 }
 
-// detailed gives f its words for the log. What a provider says of a refused
-// key may repeat parts of it, so that is left out.
-func (c *Client) detailed(f *failure, detail string, e apiError) *failure {
+// detailed gives f its words for the log.
+func (c *Client) detailed(f *provider.Failure, detail string, e apiError) *provider.Failure {
 	if e.Type != "" {
 		detail += fmt.Sprintf(", type %q", e.Type)
 	}
-	if e.Message != "" && f.fault.Code != llm.CodeAuth {
-		detail += ": " + e.Message
-	}
-	f.fault.Err = c.hide(detail, nil)
-	return f
-}
-
-func judge(status int, e apiError) *failure {
-	switch {
-	case status == http.StatusUnauthorized:
-		return final(llm.CodeAuth, texts.Text("provider_key", texts.With{"Setting": settingKey}))
-	case status == http.StatusPaymentRequired || e.says("credit balance"):
-		return final(llm.CodeUnavailable, texts.Text("provider_credit"))
-	case status == http.StatusForbidden:
-		return final(llm.CodeAuth, texts.Text("provider_forbidden"))
-	case status == http.StatusRequestEntityTooLarge || e.says("prompt is too long", "exceed context limit", "context window"):
-		return final(llm.CodeTooLong, texts.Text("provider_too_long"))
-	case status == http.StatusTooManyRequests:
-		return passing(llm.CodeRateLimited, texts.Text("provider_limited"))
-	case status == 529 || status == http.StatusServiceUnavailable || e.Type == "overloaded_error":
-		return passing(llm.CodeOverloaded, texts.Text("provider_overloaded"))
-	case status >= 500 || status == http.StatusRequestTimeout:
-		return passing(llm.CodeUnavailable, texts.Text("provider_unavailable"))
-	case status == http.StatusNotFound:
-		return final(llm.CodeUnavailable, texts.Text("provider_no_model", texts.With{"Setting": settingModel}))
-	case e.says("content filtering"):
-		return final(llm.CodeFiltered, texts.Text("model_declined"))
-	case status < 400:
-		return final(llm.CodeUnavailable, texts.Text("provider_unavailable"))
-	}
-	return final(llm.CodeBadRequest, texts.Text("provider_bad_request"))
-}
-
-// transportFailure judges an error of the connection.
-func (c *Client) transportFailure(err error) *failure {
-	var op *net.OpError
-	dialled := !errors.As(err, &op) || op.Op != "dial"
-	var timeout net.Error
-	f := passing(llm.CodeUnavailable, texts.Text("provider_unavailable"))
-	if dialled && errors.As(err, &timeout) && timeout.Timeout() {
-		f = passing(llm.CodeSilence, texts.Text("provider_silence"))
-		f.again = false // it may be working on it; another two minutes help nobody
-	}
-	f.fault.Err = c.hide(err.Error(), err)
-	return f
-}
-
-func final(code, text string) *failure {
-	return &failure{fault: llm.Fault{Code: code, Text: text}}
-}
-
-func passing(code, text string) *failure {
-	return &failure{fault: llm.Fault{Code: code, Text: text, CanRetry: true}, again: true}
-}
-
-func cutOff(err error) *failure {
-	f := passing(llm.CodeCutOff, texts.Text("provider_cut_off"))
-	f.fault.Err = err
-	return f
-}
-
-func garbage(what string) *failure {
-	f := passing(llm.CodeGarbage, texts.Text("provider_garbage"))
-	f.again = false
-	f.fault.Err = errors.New(what)
-	return f
-}
-
-// hidden is an error whose text was cleaned of secrets; the chain stays.
-type hidden struct {
-	text string
-	err  error
-}
-
-func (h *hidden) Error() string { return h.text }
-func (h *hidden) Unwrap() error { return h.err }
-
-// minSecret is the length from which a key is taken for a secret: local
-// servers are given words like "none".
-const minSecret = 5
-
-// hide makes an error of text without key and control characters, at most 500 bytes.
-func (c *Client) hide(text string, err error) error {
-	if len(c.key) >= minSecret {
-		text = strings.ReplaceAll(text, c.key, "[hidden]")
-	}
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
-	if len(text) > 500 {
-		text = strings.ToValidUTF8(text[:500], "") + "…"
-	}
-	return &hidden{text, err}
+	return c.link.Detail(f, detail, e.Message)
 }
 
 // limits are the parts of the headers anthropic-ratelimit-…-remaining and
 // -reset (https://platform.claude.com/docs/en/api/rate-limits).
 var limits = []string{"Requests", "Tokens", "Input-Tokens", "Output-Tokens"}
 
-// retryAfter reads Retry-After (RFC 9110 §10.2.3: seconds or a date) and,
-// where it is missing, when the limits that are used up are filled again; 0
-// when nothing is said or makes sense.
+// retryAfter reads Retry-After and, where it is missing, when the limits that
+// are used up are filled again; 0 when nothing is said or makes sense.
 func (c *Client) retryAfter(h http.Header) time.Duration {
-	v := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 && s < 1e6 {
-		return time.Duration(s * float64(time.Second))
+	wait, said := c.link.RetryAfter(h)
+	if said {
+		return wait
 	}
-	if at, err := http.ParseTime(v); err == nil {
-		return max(0, at.Sub(c.clock.Now()))
-	}
-	var wait time.Duration
 	for _, limit := range limits {
 		if h.Get("Anthropic-Ratelimit-"+limit+"-Remaining") != "0" {
 			continue
 		}
 		at, err := time.Parse(time.RFC3339, h.Get("Anthropic-Ratelimit-"+limit+"-Reset"))
 		if err == nil {
-			wait = max(wait, at.Sub(c.clock.Now()))
+			wait = max(wait, at.Sub(c.link.Clock.Now()))
 		}
 	}
 	return wait

@@ -38,16 +38,6 @@ func newClient(t testing.TB, o Options) *Client {
 	return c
 }
 
-func TestOwnTransportUsesNoProxyAndHasTimeouts(t *testing.T) {
-	tr := ownClient().Transport.(*http.Transport)
-	if tr.Proxy != nil {
-		t.Error("the transport would read HTTP_PROXY")
-	}
-	if tr.ResponseHeaderTimeout == 0 || tr.TLSHandshakeTimeout == 0 {
-		t.Error("a time-out is missing")
-	}
-}
-
 func TestWindowsOfKnownModels(t *testing.T) {
 	for model, want := range map[string]int{
 		"claude-sonnet-5-5": 1_000_000, "claude-opus-5": 1_000_000, "claude-opus-4-6": 1_000_000, "claude-sonnet-4-6-20260217": 1_000_000,

@@ -24,7 +24,7 @@ const (
 
 // media is what this request's model takes.
 func (r *reply) media() llm.MediaLimits {
-	sees := !r.blind && sees(r.c.present())
+	sees := !r.blind && sees(r.c.link.Present())
 	return llm.MediaLimits{Images: sees, Documents: sees, MaxImage: maxImage, MaxDocument: maxTotal, MaxTotal: maxTotal, MaxCount: maxMedia}
 }
 
@@ -36,18 +36,6 @@ func sees(model string) bool {
 		}
 	}
 	return true
-}
-
-// hasMedia reports whether the request holds any picture or document.
-func (r *reply) hasMedia() bool {
-	for i := range r.req.Messages {
-		for j := range r.req.Messages[i].Blocks {
-			if len(r.req.Messages[i].Blocks[j].Media) > 0 {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // shown are b's media as blocks, each as itself or as the line that says why not.

@@ -6,6 +6,7 @@ import (
 	api "github.com/anthropics/anthropic-sdk-go"
 
 	"gatehouse/core/llm"
+	"gatehouse/core/llm/provider"
 	"gatehouse/core/texts"
 )
 
@@ -34,17 +35,17 @@ func (r *reply) withSearch(p *api.MessageNewParams) {
 
 // noSearch is bad, or where the provider refuses to search at all, that in
 // plain words: it is not asked for it again.
-func (r *reply) noSearch(bad *failure) *failure {
-	if bad == nil || r.req.Search == nil || bad.fault.Err == nil ||
-		bad.fault.Status != http.StatusBadRequest && bad.fault.Status != http.StatusForbidden {
+func (r *reply) noSearch(bad *provider.Failure) *provider.Failure {
+	if bad == nil || r.req.Search == nil || bad.Fault.Err == nil ||
+		bad.Fault.Status != http.StatusBadRequest && bad.Fault.Status != http.StatusForbidden {
 		return bad
 	}
-	if e := (apiError{Message: bad.fault.Err.Error()}); !e.says("web_search", "web search") {
+	if !provider.Says(bad.Fault.Err.Error(), "web_search", "web search") {
 		return bad
 	}
 	r.c.dialect.noSearch.Store(true)
-	no := final(llm.CodeUnavailable, texts.Text("provider_no_search"))
-	no.fault.Status, no.fault.Err = bad.fault.Status, bad.fault.Err
+	no := provider.Final(llm.CodeUnavailable, texts.Text("provider_no_search"))
+	no.Fault.Status, no.Fault.Err = bad.Fault.Status, bad.Fault.Err
 	return no
 }
 
@@ -64,12 +65,12 @@ func (a *answer) look(e *api.MessageStreamEventUnion) {
 }
 
 // searchFault is the failure of a reply none of whose searches came to anything.
-func (a *answer) searchFault() *failure {
+func (a *answer) searchFault() *provider.Failure {
 	if a.searched || a.unfound == "" {
 		return nil
 	}
-	bad := final(llm.CodeUnavailable, texts.Text("provider_search", texts.With{"Why": plainName(a.unfound)}))
-	bad.fault.CanRetry = a.unfound == "too_many_requests" || a.unfound == "unavailable"
+	bad := provider.Final(llm.CodeUnavailable, texts.Text("provider_search", texts.With{"Why": plainName(a.unfound)}))
+	bad.Fault.CanRetry = a.unfound == "too_many_requests" || a.unfound == "unavailable"
 	return bad
 }
 

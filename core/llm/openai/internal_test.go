@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gatehouse/core/llm"
+	"gatehouse/core/llm/provider"
 )
 
 // still is a clock for tests that never wait.
@@ -19,8 +20,8 @@ func (still) After(time.Duration) <-chan time.Time { return nil }
 
 // newTestReply is a reply whose deltas are checked and dropped.
 func newTestReply(t *testing.T, c *Client) *reply {
-	return &reply{c: c, ctx: context.Background(), req: &llm.Request{}, model: "openai/x",
-		yield: func(d llm.Delta, err error) bool {
+	return &reply{c: c, req: &llm.Request{}, Reply: provider.Reply{Ctx: context.Background(), Model: "openai/x",
+		Yield: func(d llm.Delta, err error) bool {
 			if d.Call != nil && (!json.Valid(d.Call.Input) || d.Call.ID == "" || d.Call.Name == "") {
 				t.Errorf("call %+v", d.Call)
 			}
@@ -28,17 +29,7 @@ func newTestReply(t *testing.T, c *Client) *reply {
 				t.Errorf("usage %+v", d.Usage)
 			}
 			return true
-		}}
-}
-
-func TestOwnTransportUsesNoProxyAndHasTimeouts(t *testing.T) {
-	tr := ownClient().Transport.(*http.Transport)
-	if tr.Proxy != nil {
-		t.Error("the transport would read HTTP_PROXY")
-	}
-	if tr.ResponseHeaderTimeout == 0 || tr.TLSHandshakeTimeout == 0 {
-		t.Error("a time-out is missing")
-	}
+		}}}
 }
 
 func TestRetryAfterIsReadAsSecondsDateAndMilliseconds(t *testing.T) {

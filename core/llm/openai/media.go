@@ -4,10 +4,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
+	"gatehouse/core/llm/provider"
 )
 
 // What the API takes of pictures and documents in one request. Sources:
@@ -47,14 +47,14 @@ func (c *Client) media() llm.MediaLimits {
 // input is not supported", DeepSeek "unknown variant `image_url`", OpenRouter
 // (with 404) "No endpoints found that support image input".
 func (r *reply) learnMedia(status int, text string) bool {
-	if r.blind || status < 400 || status == 401 || status == 429 || !hasMedia(r.req) {
+	if r.blind || status < 400 || status == 401 || status == 429 || !r.req.HasMedia() {
 		return false
 	}
-	files := says(text, "pdf", "file_data", "'file'", `"file"`, "`file`", "file input", "file is")
-	if !files && !says(text, "image", "multimodal", "vision") {
+	files := provider.Says(text, "pdf", "file_data", "'file'", `"file"`, "`file`", "file input", "file is")
+	if !files && !provider.Says(text, "image", "multimodal", "vision") {
 		return false
 	}
-	never := says(text, "missing data required", "at most 0 ", "not support", "n't support", "unknown variant",
+	never := provider.Says(text, "missing data required", "at most 0 ", "not support", "n't support", "unknown variant",
 		"no endpoints found", "not a multimodal", "unsupported", "supported values are", "only supported by")
 	switch d := &r.c.dialect; {
 	case never && files:
@@ -64,17 +64,6 @@ func (r *reply) learnMedia(status int, text string) bool {
 	}
 	r.blind = true
 	return true
-}
-
-func says(text string, words ...string) bool {
-	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
-}
-
-// hasMedia reports whether req holds any picture or document.
-func hasMedia(req *llm.Request) bool {
-	return slices.ContainsFunc(req.Messages, func(m llm.Message) bool {
-		return slices.ContainsFunc(m.Blocks, func(b llm.Block) bool { return len(b.Media) > 0 })
-	})
 }
 
 // A part is one piece of a message's content.

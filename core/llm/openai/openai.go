@@ -14,38 +14,31 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	api "github.com/sashabaranov/go-openai"
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
-	"gatehouse/core/texts"
+	"gatehouse/core/llm/provider"
 )
 
 // DefaultBaseURL is OpenAI's own API.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
 const (
-	dialTimeout   = 10 * time.Second
-	headerTimeout = 120 * time.Second // a local server may load its model first
-	maxModels     = 2000              // names Models returns
-	maxModelsBody = 8 << 20           // bytes; OpenRouter's list has about 1 MB
-	maxErrorBody  = 64 << 10          // bytes of an error answer that are read
+	maxModels     = 2000     // names Models returns
+	maxModelsBody = 8 << 20  // bytes; OpenRouter's list has about 1 MB
+	maxErrorBody  = 64 << 10 // bytes of an error answer that are read
 )
 
 // Options say which server to talk to. Clock is needed; everything else has a
@@ -67,20 +60,11 @@ type Options struct {
 
 // A Client is one model of one server. It is safe for use by many goroutines.
 type Client struct {
-	name      string
+	link      *provider.Link
+	base      *url.URL
 	window    int
 	documents bool
-	base      *url.URL
-	key       string
-	http      *http.Client
-	clock     core.Clock
-	log       *slog.Logger
-	rand      func() float64
 	dialect   dialect
-
-	configured string
-	mu         sync.Mutex
-	chosen     string // from /v1/models, where none is configured
 }
 
 // dialect is what was learnt about a server from its refusals. It is kept for
@@ -97,36 +81,19 @@ type dialect struct {
 
 // New checks o and makes the client; it does not connect.
 func New(o Options) (*Client, error) {
-	if o.Clock == nil {
-		return nil, errors.New("openai: no clock")
-	}
 	base, err := parseBase(o.BaseURL)
 	if err != nil {
 		return nil, err
 	}
-	key := strings.TrimSpace(o.Key)
-	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, core.Errorf(core.Invalid, "the model key holds a blank or a character that no HTTP header can carry")
+	c := &Client{base: base, window: o.Window, documents: o.Documents}
+	password, _ := base.User.Password()
+	c.link, err = provider.New(provider.Options{
+		Name: cmp.Or(o.Name, "openai"), Model: o.Model, Key: o.Key, Secrets: []string{password}, HTTP: o.HTTP,
+		Clock: o.Clock, Log: o.Log, Rand: o.Rand, Words: words, List: c.models, Pick: c.pick,
+	})
+	if err != nil {
+		return nil, err
 	}
-	c := &Client{
-		name: o.Name, window: o.Window, documents: o.Documents, base: base, key: key, clock: o.Clock,
-		log: o.Log, rand: o.Rand, configured: o.Model, http: ownClient(),
-	}
-	if c.name == "" {
-		c.name = "openai"
-	}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
-	if c.rand == nil {
-		c.rand = rand.Float64
-	}
-	if o.HTTP != nil {
-		copied := *o.HTTP
-		c.http = &copied
-	}
-	// A redirect would carry key and conversation to another place.
-	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c.dialect.completionTokens.Store(c.atOpenAI())
 	return c, nil
 }
@@ -149,57 +116,24 @@ func parseBase(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// waitBuffer is the size of each buffer that a reply holds while the model
-// thinks: hundreds may wait at once, each for a few small events.
-const waitBuffer = 2 << 10
-
-func ownClient() *http.Client {
-	return &http.Client{Transport: &http.Transport{
-		Proxy:                  nil, // never from the environment
-		DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		TLSHandshakeTimeout:    dialTimeout,
-		ResponseHeaderTimeout:  headerTimeout,
-		IdleConnTimeout:        90 * time.Second,
-		MaxIdleConns:           32,
-		MaxIdleConnsPerHost:    32,
-		MaxResponseHeaderBytes: 64 << 10,
-		DisableCompression:     true, // small events, and no bombs
-		ForceAttemptHTTP2:      true,
-		ReadBufferSize:         waitBuffer,
-		WriteBufferSize:        waitBuffer,
-	}}
-}
-
 // Close closes idle connections. Replies under way go on.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.link.HTTP.CloseIdleConnections() }
 
 // String is the model's name, so that printing a client never shows its key.
-func (c *Client) String() string { return c.About().Name }
+func (c *Client) String() string { return c.link.String() }
 
 // About names the model as "openai/gpt-4o-mini"; only "openai" until one was
 // chosen from the server's list.
 func (c *Client) About() llm.About {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	name := c.name
-	if m := c.configured + c.chosen; m != "" {
-		name += "/" + m
-	}
-	return llm.About{Name: name, Window: c.window, Tools: !c.dialect.noTools.Load(), Images: !c.dialect.noImages.Load(), Documents: c.media().Documents}
+	return llm.About{Name: c.link.String(), Window: c.window, Tools: !c.dialect.noTools.Load(), Images: !c.dialect.noImages.Load(), Documents: c.media().Documents}
 }
 
 func (c *Client) atOpenAI() bool { return c.base.Hostname() == "api.openai.com" }
 
 // Models lists the server's models in its own order, at most 2,000. Errors are Faults.
-func (c *Client) Models(ctx context.Context) ([]string, error) {
-	ids, bad := c.models(ctx)
-	if bad != nil {
-		return nil, c.finish(ctx, bad)
-	}
-	return ids, nil
-}
+func (c *Client) Models(ctx context.Context) ([]string, error) { return c.link.Models(ctx) }
 
-func (c *Client) models(ctx context.Context) ([]string, *failure) {
+func (c *Client) models(ctx context.Context) ([]string, *provider.Failure) {
 	resp, bad := c.do(ctx, http.MethodGet, "/models", nil)
 	if bad != nil {
 		return nil, bad
@@ -208,13 +142,13 @@ func (c *Client) models(ctx context.Context) ([]string, *failure) {
 	var list api.ModelsList
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxModelsBody+1))
 	if err != nil {
-		return nil, c.transportFailure(err)
+		return nil, c.link.Lost(err)
 	}
 	if len(body) > maxModelsBody {
-		return nil, garbage("the list of models is too long", nil)
+		return nil, provider.Garbage("the list of models is too long")
 	}
 	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, garbage("the list of models is no JSON", nil)
+		return nil, provider.Garbage("the list of models is no JSON")
 	}
 	var ids []string
 	for _, m := range list.Models {
@@ -229,29 +163,6 @@ func (c *Client) models(ctx context.Context) ([]string, *failure) {
 // model: the first name of its long list may be a model that cannot chat.
 var preferred = []string{"gpt-5.4-mini", "gpt-5-mini", "gpt-4.1-mini", "gpt-4o-mini"}
 
-// model is the configured model or the one chosen from the server's list.
-func (c *Client) model(ctx context.Context) (string, *failure) {
-	if c.configured != "" {
-		return c.configured, nil
-	}
-	c.mu.Lock()
-	chosen := c.chosen
-	c.mu.Unlock()
-	if chosen != "" {
-		return chosen, nil
-	}
-	ids, bad := c.models(ctx)
-	if bad != nil {
-		return "", bad
-	}
-	if chosen = c.pick(ids); chosen == "" {
-		return "", &failure{fault: llm.Fault{Code: llm.CodeUnavailable,
-			Text: texts.Text("provider_no_models", texts.With{"Setting": settingModel})}}
-	}
-	c.choose(chosen)
-	return chosen, nil
-}
-
 func (c *Client) pick(ids []string) string {
 	if c.atOpenAI() {
 		for _, p := range preferred {
@@ -260,24 +171,14 @@ func (c *Client) pick(ids []string) string {
 			}
 		}
 	}
-	if len(ids) == 0 {
-		return ""
-	}
 	return ids[0]
 }
 
-// choose remembers id; "" forgets it, so that the list is asked again.
-func (c *Client) choose(id string) {
-	c.mu.Lock()
-	c.chosen = id
-	c.mu.Unlock()
-}
-
 // do sends one request and returns its 200 response; everything else is a failure.
-func (c *Client) do(ctx context.Context, method, path string, body []byte) (*http.Response, *failure) {
+func (c *Client) do(ctx context.Context, method, path string, body []byte) (*http.Response, *provider.Failure) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base.String()+path, nil)
 	if err != nil {
-		return nil, c.transportFailure(err)
+		return nil, c.link.Lost(err)
 	}
 	sent := &sending{data: body}
 	sent.giveTo(req)
@@ -287,13 +188,13 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte) (*htt
 		req.Header.Set("Accept", "text/event-stream")
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if c.key != "" {
-		req.Header.Set("Authorization", "Bearer "+c.key)
+	if c.link.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.link.Key)
 	}
-	resp, err := c.http.Do(req)
+	resp, err := c.link.HTTP.Do(req)
 	sent.letGo()
 	if err != nil {
-		return nil, c.transportFailure(err)
+		return nil, c.link.Lost(err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		defer resp.Body.Close()
@@ -301,20 +202,4 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte) (*htt
 		return nil, c.statusFailure(resp.StatusCode, resp.Header, parseError(text))
 	}
 	return resp, nil
-}
-
-// finish makes a failure the error to yield, and tells the log. An ended ctx
-// is no fault of the provider: its cause is the error.
-func (c *Client) finish(ctx context.Context, f *failure) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("%s: %w", c.name, context.Cause(ctx))
-	}
-	level := slog.LevelWarn
-	if !f.fault.CanRetry {
-		level = slog.LevelError
-	}
-	c.log.Log(ctx, level, "model provider fault", "provider", c.name, "code", f.fault.Code,
-		"status", f.fault.Status, "err", f.fault.Error())
-	fault := f.fault
-	return &fault
 }

@@ -8,6 +8,7 @@ import (
 	api "github.com/sashabaranov/go-openai"
 
 	"gatehouse/core/llm"
+	"gatehouse/core/llm/provider"
 )
 
 // request is req in the API's words.
@@ -35,17 +36,17 @@ func (c *Client) request(model string, req *llm.Request, media llm.MediaLimits) 
 	return json.Marshal(r)
 }
 
-// learn looks whether a refusal is about a part of the request that can be
+// Learn looks whether a refusal is about a part of the request that can be
 // left out or said differently, and remembers it; true means: ask again.
-func (r *reply) learn(f *failure) bool {
-	if f.fault.Err == nil {
+func (r *reply) Learn(f *provider.Failure) bool {
+	if f.Fault.Err == nil {
 		return false
 	}
-	text := strings.ToLower(f.fault.Err.Error())
-	if r.learnMedia(f.fault.Status, text) {
+	text := strings.ToLower(f.Fault.Err.Error())
+	if r.learnMedia(f.Fault.Status, text) {
 		return true
 	}
-	if f.fault.Status != 400 && f.fault.Status != 422 {
+	if f.Fault.Status != 400 && f.Fault.Status != 422 {
 		return false
 	}
 	d := &r.c.dialect

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"gatehouse/core/llm/provider"
 )
 
 const (
@@ -34,7 +36,7 @@ type eventReader struct {
 }
 
 func newEventReader(r io.Reader) *eventReader {
-	return &eventReader{r: bufio.NewReaderSize(r, waitBuffer)}
+	return &eventReader{r: bufio.NewReaderSize(r, provider.WaitBuffer)}
 }
 
 // next returns the next event's data, valid until the next call. At the end of

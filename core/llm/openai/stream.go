@@ -8,21 +8,14 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"slices"
-	"strings"
 
-	"github.com/google/uuid"
 	api "github.com/sashabaranov/go-openai"
 
 	"gatehouse/core/llm"
-	"gatehouse/core/texts"
+	"gatehouse/core/llm/provider"
 )
 
-const (
-	maxCalls     = 128     // tool calls of one answer
-	maxArguments = 4 << 20 // bytes of all calls' arguments together
-	maxWhole     = 8 << 20 // bytes of an answer that comes in one piece
-)
+const maxWhole = 8 << 20 // bytes of an answer that comes in one piece
 
 // A chunk is one event of the stream.
 type chunk struct {
@@ -32,21 +25,13 @@ type chunk struct {
 
 // An answer is what has been put together so far.
 type answer struct {
-	calls  []*call
-	size   int // bytes of arguments
+	calls  provider.Calls
 	finish api.FinishReason
 	usage  *llm.Usage
 }
 
-// A call is a tool call whose fragments are being collected.
-type call struct {
-	index    int // as the server numbers them; -1 where it does not
-	id, name string
-	args     strings.Builder
-}
-
 // read yields the answer in resp.
-func (r *reply) read(resp *http.Response) *failure {
+func (r *reply) read(resp *http.Response) *provider.Failure {
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "application/json" {
 		return r.readWhole(resp.Body)
 	}
@@ -56,43 +41,31 @@ func (r *reply) read(resp *http.Response) *failure {
 		data, err := events.next()
 		switch {
 		case errors.Is(err, errEventTooLong), errors.Is(err, errStreamTooLong):
-			return r.broken(garbage("stream", err))
+			return r.Broken(provider.Garbage("stream: " + err.Error()))
 		case errors.Is(err, io.EOF) && !seen && events.total > 0:
-			return garbage("no event in the stream", nil)
+			return provider.Garbage("no event in the stream")
 		case errors.Is(err, io.EOF):
-			return cutOff(errors.New("the stream ended without [DONE]"))
+			return provider.CutOff(errors.New("the stream ended without [DONE]"))
 		case err != nil:
-			return r.broken(r.c.transportFailure(err))
+			return r.Broken(r.c.link.Lost(err))
 		case isDone(data):
 			return r.end(&a)
 		}
-		if bad := r.take(&a, data); bad != nil || r.stopped {
-			return r.broken(bad)
+		if bad := r.take(&a, data); bad != nil || r.Stopped {
+			return r.Broken(bad)
 		}
 	}
 }
 
-// broken makes a failure in the middle of an answer a cut-off; a filter's word stands.
-func (r *reply) broken(bad *failure) *failure {
-	if bad == nil || !r.answered || bad.fault.Code == llm.CodeFiltered {
-		return bad
-	}
-	err := bad.fault.Err
-	if err == nil {
-		err = errors.New(bad.fault.Code)
-	}
-	return cutOff(err)
-}
-
 // take handles one event.
-func (r *reply) take(a *answer, data []byte) *failure {
+func (r *reply) take(a *answer, data []byte) *provider.Failure {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
 		// An error object may not fit the chunk's type either.
 		if e := parseError(data); !e.isZero() && bytes.Contains(data, []byte(`"error"`)) {
 			return r.c.streamFailure(e)
 		}
-		return garbage("an event is no JSON of the expected form", nil)
+		return provider.Garbage("an event is no JSON of the expected form")
 	}
 	if e := c.failed(data); !e.isZero() {
 		return r.c.streamFailure(e)
@@ -107,7 +80,7 @@ func (r *reply) take(a *answer, data []byte) *failure {
 		if choice.FinishReason != "" {
 			a.finish = choice.FinishReason
 		}
-		if bad := r.takeDelta(a, choice.Delta, data); bad != nil || r.stopped {
+		if bad := r.takeDelta(a, choice.Delta, data); bad != nil || r.Stopped {
 			return bad
 		}
 	}
@@ -129,12 +102,12 @@ func (c *chunk) failed(data []byte) apiError {
 	return e
 }
 
-func (r *reply) takeDelta(a *answer, d api.ChatCompletionStreamChoiceDelta, raw []byte) *failure {
+func (r *reply) takeDelta(a *answer, d api.ChatCompletionStreamChoiceDelta, raw []byte) *provider.Failure {
 	thinking := d.ReasoningContent
 	if thinking == "" && bytes.Contains(raw, []byte(`"reasoning"`)) {
 		thinking = reasoning(raw)
 	}
-	if !r.piece(thinking, d.Content+d.Refusal) {
+	if !r.Piece(thinking, d.Content+d.Refusal) {
 		return nil
 	}
 	for _, fragment := range d.ToolCalls {
@@ -160,103 +133,41 @@ func reasoning(raw []byte) string {
 	return c.Choices[0].Delta.Reasoning
 }
 
-// piece yields thinking and text, and in front of the first the model's name.
-func (r *reply) piece(thinking, text string) bool {
-	if thinking == "" && text == "" {
-		return true
-	}
-	return r.begin() && r.send(llm.Delta{Thinking: thinking, Text: text})
-}
-
-func (r *reply) begin() bool {
-	if r.answered {
-		return true
-	}
-	r.answered = true
-	return r.send(llm.Delta{Model: r.model})
-}
-
 // add joins a fragment to its call. Servers that number no calls start a new
 // one with each id.
-func (a *answer) add(f api.ToolCall) *failure {
+func (a *answer) add(f api.ToolCall) (bad *provider.Failure) {
 	index := -1
 	if f.Index != nil {
 		index = *f.Index
 	}
-	i := slices.IndexFunc(a.calls, func(c *call) bool { return c.index == index })
+	call := a.calls.At(index)
 	if index < 0 {
-		i = len(a.calls) - 1
-		if f.ID != "" && (i < 0 || a.calls[i].id != f.ID) {
-			i = -1
+		call = a.calls.Last()
+		if call != nil && f.ID != "" && call.ID != f.ID {
+			call = nil
 		}
 	}
-	if i < 0 {
-		if len(a.calls) >= maxCalls {
-			return garbage("more than 128 tool calls", nil)
+	if call == nil {
+		if call, bad = a.calls.Start(index, "", ""); bad != nil {
+			return bad
 		}
-		a.calls = append(a.calls, &call{index: index})
-		i = len(a.calls) - 1
 	}
-	c := a.calls[i]
 	if f.ID != "" {
-		c.id = f.ID
+		call.ID = f.ID
 	}
-	if c.name == "" {
-		c.name = f.Function.Name
+	if call.Name == "" {
+		call.Name = f.Function.Name
 	}
-	if a.size += len(f.Function.Arguments); a.size > maxArguments {
-		return garbage("the arguments of tool calls are longer than 4 MiB", nil)
-	}
-	c.args.WriteString(f.Function.Arguments)
-	return nil
+	return a.calls.Grow(call, f.Function.Arguments)
 }
 
 // end yields what is only known at the end: calls, usage, the reason.
-func (r *reply) end(a *answer) *failure {
-	stop := "end_turn"
-	switch {
-	case a.finish == api.FinishReasonContentFilter:
-		return r.broken(final(llm.CodeFiltered, texts.Text("provider_filtered")))
-	case a.finish == api.FinishReasonLength:
-		stop = "max_tokens"
-	case len(a.calls) > 0:
-		stop = "tool_use"
-	case !r.answered && a.finish == "":
-		return garbage("an answer without content and reason", nil)
+func (r *reply) end(a *answer) *provider.Failure {
+	if a.finish == api.FinishReasonContentFilter {
+		return words.Filter()
 	}
-	if !r.begin() {
-		return nil
-	}
-	for _, c := range a.calls {
-		block, ok := c.block(stop == "max_tokens")
-		if ok && !r.send(llm.Delta{Call: block}) {
-			return nil
-		}
-	}
-	r.send(llm.Delta{Usage: a.usage, Stop: stop})
-	return nil
-}
-
-// block is the whole call. Arguments that are no JSON object are handed on as
-// a JSON string, so that the tool can refuse them; those of a call that the
-// token limit cut are not handed on at all.
-func (c *call) block(cut bool) (*llm.Block, bool) {
-	args := strings.TrimSpace(c.args.String())
-	if args == "" {
-		args = "{}"
-	}
-	input := json.RawMessage(args)
-	if !json.Valid(input) || input[0] != '{' {
-		if cut {
-			return nil, false
-		}
-		input, _ = json.Marshal(args) // a string: cannot fail
-	}
-	id := c.id
-	if id == "" {
-		id = "call_" + uuid.NewString()
-	}
-	return &llm.Block{Type: "tool_use", ID: id, Name: c.name, Input: input}, c.name != ""
+	return r.End(&a.calls, provider.Ending{Usage: a.usage,
+		Full: a.finish == api.FinishReasonLength, Said: a.finish != ""})
 }
 
 // usage splits the prompt's tokens into fresh and cached ones.
@@ -270,29 +181,29 @@ func usage(u *api.Usage) *llm.Usage {
 }
 
 // readWhole reads what servers send that ignore "stream": one JSON object, or an error with status 200.
-func (r *reply) readWhole(body io.Reader) *failure {
+func (r *reply) readWhole(body io.Reader) *provider.Failure {
 	data, err := io.ReadAll(io.LimitReader(body, maxWhole+1))
 	if err != nil {
-		return r.c.transportFailure(err)
+		return r.c.link.Lost(err)
 	}
 	if len(data) > maxWhole {
-		return garbage("the answer is longer than 8 MiB", nil)
+		return provider.Garbage("the answer is longer than 8 MiB")
 	}
 	var whole api.ChatCompletionResponse
 	if err := json.Unmarshal(data, &whole); err != nil || len(whole.Choices) == 0 {
 		if e := parseError(data); !e.isZero() {
 			return r.c.streamFailure(e)
 		}
-		return garbage(fmt.Sprintf("%d bytes of JSON without choices", len(data)), nil)
+		return provider.Garbage(fmt.Sprintf("%d bytes of JSON without choices", len(data)))
 	}
 	choice := whole.Choices[0]
 	a := answer{finish: choice.FinishReason, usage: usage(&whole.Usage)}
-	if !r.piece(choice.Message.ReasoningContent, choice.Message.Content) {
+	if !r.Piece(choice.Message.ReasoningContent, choice.Message.Content) {
 		return nil
 	}
 	for _, c := range choice.Message.ToolCalls {
 		if bad := a.add(c); bad != nil {
-			return r.broken(bad)
+			return r.Broken(bad)
 		}
 	}
 	return r.end(&a)
