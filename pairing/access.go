@@ -12,6 +12,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // A BlockRow is somebody who is not listened to. Bot "*" is every bot.
@@ -91,7 +92,7 @@ func (b *Book) Peer(ctx context.Context, q store.Queryer, user int64, platform s
 	p := core.Peer{Platform: platform}
 	err := q.Get(ctx, &p.ID, `SELECT platform_user_id FROM identities WHERE user_id = $1 AND platform = $2 ORDER BY platform_user_id LIMIT 1`, user, platform)
 	if errors.Is(err, store.ErrNoRows) {
-		return core.Peer{}, core.Errorf(core.NotFound, "that person has no account there any more")
+		return core.Peer{}, texts.Error(core.NotFound, "account_gone")
 	}
 	if err != nil {
 		return core.Peer{}, fmt.Errorf("account of a person: %w", err)
@@ -324,5 +325,5 @@ func (b *Book) ownerOnly(ctx context.Context, tx *store.Tx, platform, id string,
 }
 
 func errOwnerOnly() error {
-	return core.Errorf(core.Denied, "only the owner can change the owner's access")
+	return texts.Error(core.Denied, "owners_access")
 }

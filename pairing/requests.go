@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // request is a row of pairing_requests. Attempts counts the messages held with
@@ -107,7 +108,7 @@ func (b *Book) Request(ctx context.Context, id string) (core.PairingRequest, err
 	return r.public(), nil
 }
 
-func errNoRequest() error { return core.Errorf(core.NotFound, "there is no such pairing request") }
+func errNoRequest() error { return texts.Error(core.NotFound, "request_unknown") }
 
 // byRef finds a request by id, or a waiting one by a code that still works.
 func byRef(ctx context.Context, q store.Queryer, ref string, now time.Time) (request, error) {
@@ -135,16 +136,15 @@ func byRef(ctx context.Context, q store.Queryer, ref string, now time.Time) (req
 
 // decided is the Conflict that tells the second one who was first.
 func decided(r *request, now time.Time) error {
-	at := stamp(r.Resolved).UTC()
-	when := at.Format("15:04")
+	at, day := stamp(r.Resolved).UTC(), ""
 	if now.UTC().Sub(at) > 12*time.Hour {
-		when = at.Format("15:04 on 2 January 2006")
+		day = at.Format("2 January 2006")
 	}
 	switch r.Status {
 	case "pending":
-		return core.Errorf(core.Conflict, "this request waits for a decision")
+		return texts.Error(core.Conflict, "request_waits")
 	case "expired":
-		return core.Errorf(core.Conflict, "this request expired unanswered; the person's next message makes a new one")
+		return texts.Error(core.Conflict, "request_over")
 	}
-	return core.Errorf(core.Conflict, "already %s by %s at %s UTC", r.Status, r.ResolvedBy, when)
+	return texts.Error(core.Conflict, "request_decided", texts.With{"Denied": r.Status == "denied", "By": r.ResolvedBy, "At": at.Format("15:04"), "Day": day})
 }

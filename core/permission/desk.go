@@ -141,7 +141,7 @@ func (d *Desk) Open(ctx context.Context, tx *store.Tx, a Ask) (Ask, error) {
 // and a question leave an audit row.
 func (d *Desk) Decide(ctx context.Context, tx *store.Tx, id, option string, by core.Actor) (Ask, error) {
 	if option == "" || len(option) > maxOption {
-		return Ask{}, core.Errorf(core.Invalid, "an answer has between 1 and %d bytes", maxOption)
+		return Ask{}, texts.Error(core.Invalid, "question_long", texts.With{"Most": maxOption})
 	}
 	now := tx.Time()
 	n, err := tx.Exec(ctx, `UPDATE asks SET state = 'decided', decision = $1, decided_by = $2, decided_at = $3

@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // Bounds of what is kept and listed.
@@ -31,7 +32,7 @@ type GrantRow struct {
 // keep stores a grant; one that stands already is left as it is.
 func keep(ctx context.Context, tx *store.Tx, a Ask, body payload, pattern string, by core.Actor) error {
 	if body.Session == "" {
-		return core.Errorf(core.Invalid, "there is no session that could keep this: grant it this once")
+		return texts.Error(core.Invalid, "grant_nowhere")
 	}
 	var n int
 	err := tx.Get(ctx, &n, `SELECT count(*) FROM tool_grants WHERE session_id = $1 AND user_id = $2 AND trust = $3`, body.Session, body.User, body.Trust)
@@ -39,7 +40,7 @@ func keep(ctx context.Context, tx *store.Tx, a Ask, body payload, pattern string
 		return fmt.Errorf("count grants: %w", err)
 	}
 	if n >= maxGrants {
-		return core.Errorf(core.Conflict, "this session has %d grants already: revoke some, or grant this once", n)
+		return texts.Error(core.Conflict, "grant_many", texts.With{"N": n})
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO tool_grants (id, session_id, user_id, trust, kind, pattern, ask, granted_by, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
