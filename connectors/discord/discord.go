@@ -25,6 +25,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -95,7 +96,7 @@ type Bot struct {
 	secure   bool   // the API is https: so must the gateway be
 	redact   *strings.Replacer
 	markdown *markdown.Renderer
-	line     *line
+	line     *http.Transport
 	pace     *gate
 	turns    connectors.Turns[string]
 	acks     acks
@@ -126,7 +127,7 @@ func New(o Options) (*Bot, error) {
 		o: o, id: id, base: base.String() + apiPath, secure: base.Scheme == "https",
 		redact:   strings.NewReplacer(o.Token, "[token]", secret, "[token]", secret[strings.IndexByte(secret, '.')+1:], "[token]"),
 		markdown: markdown.New(MaxText-repeatRoom, "http", "https").Sized(size, maxLink),
-		line:     newLine(),
+		line:     connectors.NewTransport(256),
 		pace:     newGate(o.Clock, o.Pace),
 		places:   newPlaces(),
 	}
@@ -189,7 +190,7 @@ func (b *Bot) Render(source string) []core.Part { return b.markdown.Render(sourc
 
 // Close lets idle connections go. It ends no request.
 func (b *Bot) Close() error {
-	b.line.close()
+	b.line.CloseIdleConnections()
 	return nil
 }
 

@@ -103,7 +103,7 @@ func (b *Bot) download(ctx context.Context, at string, w io.Writer) (expired boo
 	if err != nil {
 		return true, nil
 	}
-	resp, err := b.line.t.RoundTrip(req)
+	resp, err := b.line.RoundTrip(req)
 	if err != nil {
 		return false, errors.New(b.redact.Replace(err.Error()))
 	}

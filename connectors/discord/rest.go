@@ -3,80 +3,38 @@ package discord
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
-	"net/http/httptrace"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/bwmarrin/discordgo"
 
+	"gatehouse/connectors"
 	"gatehouse/core"
 )
 
 // maxAnswer bounds what is read of one answer: 100 messages stay far below.
 const maxAnswer = 16 << 20
 
-// A line is the transport of all REST calls. HTTP/1.1 with keep-alive;
-// nothing is read from the environment, no redirect is followed.
-type line struct{ t *http.Transport }
-
-func newLine() *line {
-	dial := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
-	return &line{&http.Transport{
-		DialContext:           dial.DialContext,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ExpectContinueTimeout: time.Second,
-		MaxIdleConns:          256,
-		MaxIdleConnsPerHost:   256,
-		IdleConnTimeout:       30 * time.Second, // below the usual 75 s of servers: they should not close first
-		TLSNextProto:          map[string]func(string, *tls.Conn) http.RoundTripper{},
-	}}
-}
-
-func (l *line) close() { l.t.CloseIdleConnections() }
-
-// progress is how far a request got, which decides whether it may be repeated.
-type progress = int32
-
-const (
-	notConnected progress = iota // no connection: the platform knows nothing of it
-	connected                    // a connection was there; some of it may have been written
-	torn                         // writing failed: the platform can't have it whole
-	written                      // all of it was handed over
-)
-
 // An exchange carries one request: it is the transport of discordgo's HTTP
 // client. It reads the answer itself, and keeps from the library what the
 // library would trip over or wait for: limits are ours to hold, bounded by ctx.
 type exchange struct {
-	bot    *Bot
-	far    atomic.Int32
+	bot *Bot
+	connectors.Progress
 	status int // 0 without an answer
 	header http.Header
 	body   []byte
 }
 
 func (e *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { e.far.Store(connected) },
-		WroteRequest: func(info httptrace.WroteRequestInfo) {
-			if info.Err != nil {
-				e.far.Store(torn)
-			} else {
-				e.far.Store(written)
-			}
-		},
-	})
-	resp, err := e.bot.line.t.RoundTrip(req.WithContext(ctx))
+	resp, err := e.bot.line.RoundTrip(e.Follow(req))
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +52,7 @@ func (e *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // A failure is a call that did not end well. It is safe to show.
 type failure struct {
-	far    progress
+	unsent bool          // no connection, or it broke before all was written
 	status int           // HTTP status; 0 when no answer came
 	code   int           // the platform's JSON error code; 0 for none
 	told   bool          // the answer was the platform's own JSON
@@ -171,14 +129,9 @@ func (b *Bot) exchange(ctx context.Context, method, path string, in, out any) (*
 
 // failed says what went wrong.
 func (e *exchange) failed(err error) *failure {
-	f := &failure{far: e.far.Load(), status: e.status}
+	f := &failure{unsent: e.Unsent(), status: e.status}
 	if e.status == 0 {
-		f.text = e.bot.redact.Replace(err.Error())
-		for _, c := range []error{context.Canceled, context.DeadlineExceeded} {
-			if errors.Is(err, c) {
-				f.cause = c
-			}
-		}
+		f.text, f.cause = e.bot.redact.Replace(err.Error()), connectors.Interruption(err)
 		return f
 	}
 	var told struct {

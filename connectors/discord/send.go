@@ -193,7 +193,7 @@ const (
 // edit replaces a message's words. Buttons that the part does not have go away.
 func (b *Bot) edit(ctx context.Context, chat, id string, body outgoing) *failure {
 	if !isID(id) {
-		return &failure{far: written, status: 404, told: true, code: discordgo.ErrCodeUnknownMessage, text: "no message has the id " + strconv.Quote(core.CutRunes(id, 40))}
+		return &failure{status: 404, told: true, code: discordgo.ErrCodeUnknownMessage, text: "no message has the id " + strconv.Quote(core.CutRunes(id, 40))}
 	}
 	body.Reference = nil
 	body.Flags &= discordgo.MessageFlagsSuppressEmbeds
@@ -229,7 +229,7 @@ const unnamedWait = 5 * time.Second
 func (b *Bot) delivery(chat string, f *failure, safe, idempotent bool) core.Delivery {
 	d := core.Delivery{Reason: f.Error(), Safe: safe}
 	switch {
-	case f.status == 0 && (f.far == notConnected || f.far == torn):
+	case f.status == 0 && f.unsent:
 		d.Outcome = core.NotSent
 	case f.status == 0:
 		d.Outcome = core.Unknown
@@ -347,7 +347,7 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 // doubtful reports whether a message may stand there though its making failed;
 // delivery says why.
 func (f *failure) doubtful() bool {
-	if f == nil || f.status == 0 && (f.far == notConnected || f.far == torn) {
+	if f == nil || f.status == 0 && f.unsent {
 		return false
 	}
 	return f.status < 300 || f.status == http.StatusBadGateway || f.status == http.StatusGatewayTimeout

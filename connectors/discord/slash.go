@@ -191,7 +191,7 @@ const original = "@original"
 func (b *Bot) hook(ctx context.Context, method, slot, message string, body, out any) *failure {
 	_, application, token, ok := press(strings.TrimPrefix(slot, slotPrefix))
 	if !ok {
-		return &failure{far: written, status: http.StatusNotFound, told: true, code: discordgo.ErrCodeUnknownMessage, text: "no such answer"}
+		return &failure{status: http.StatusNotFound, told: true, code: discordgo.ErrCodeUnknownMessage, text: "no such answer"}
 	}
 	if application == "" {
 		application = b.id

@@ -2,28 +2,25 @@ package telegram
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptrace"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"gatehouse/connectors"
 )
 
 // maxAnswer bounds what is read of one answer: 100 updates of the largest kind stay far below.
 const maxAnswer = 64 << 20
 
 // A line is one transport: polling and sending have their own, so that a
-// stuck poll never takes a connection from a reply. HTTP/1.1 with keep-alive;
-// nothing is read from the environment, no redirect is followed (it would
-// carry the token elsewhere).
+// stuck poll never takes a connection from a reply.
 type line struct {
 	idle int
 	t    atomic.Pointer[http.Transport]
@@ -37,57 +34,28 @@ func newLine(idle int) *line {
 
 // rebuild replaces the transport; requests under way keep the old one.
 func (l *line) rebuild() {
-	dial := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
-	old := l.t.Swap(&http.Transport{
-		DialContext:           dial.DialContext,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ExpectContinueTimeout: time.Second,
-		MaxIdleConns:          l.idle,
-		MaxIdleConnsPerHost:   l.idle,
-		IdleConnTimeout:       30 * time.Second, // below the usual 75 s of servers: they should not close first
-		TLSNextProto:          map[string]func(string, *tls.Conn) http.RoundTripper{},
-		DisableCompression:    l.idle > 1, // answers to sends are short
-	})
-	if old != nil {
+	t := connectors.NewTransport(l.idle)
+	t.DisableCompression = l.idle > 1 // answers to sends are short
+	if old := l.t.Swap(t); old != nil {
 		old.CloseIdleConnections()
 	}
 }
 
 func (l *line) close() { l.t.Load().CloseIdleConnections() }
 
-// progress is how far a request got, which decides whether it may be repeated.
-type progress = int32
-
-const (
-	notConnected progress = iota // no connection: the platform knows nothing of it
-	connected                    // a connection was there; some of it may have been written
-	torn                         // writing failed: the platform can't have it whole
-	written                      // all of it was handed over
-)
-
 // An exchange carries one request: it is the library's HTTP client. It
 // records status and progress, and no error that leaves it holds the token.
 type exchange struct {
-	ctx    context.Context
-	bot    *Bot
-	line   *line
-	far    atomic.Int32
+	ctx  context.Context
+	bot  *Bot
+	line *line
+	connectors.Progress
 	status int // 0 without an answer
 	after  time.Duration
 }
 
 func (e *exchange) Do(req *http.Request) (*http.Response, error) {
-	ctx := httptrace.WithClientTrace(e.ctx, &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { e.far.Store(connected) },
-		WroteRequest: func(info httptrace.WroteRequestInfo) {
-			if info.Err != nil {
-				e.far.Store(torn)
-			} else {
-				e.far.Store(written)
-			}
-		},
-	})
-	resp, err := e.line.t.Load().RoundTrip(req.WithContext(ctx))
+	resp, err := e.line.t.Load().RoundTrip(e.Follow(req.WithContext(e.ctx)))
 	if err != nil {
 		return nil, e.bot.safe(err)
 	}
@@ -111,8 +79,8 @@ func (a *answer) Close() error {
 	return a.body.Close()
 }
 
-// safeError is an error's text without the token. The cause is kept only as
-// far as it is a context's, for errors.Is: others hold the URL.
+// safeError is an error's text without the token. The cause is a context's, for
+// errors.Is.
 type safeError struct {
 	text  string
 	cause error
@@ -122,18 +90,12 @@ func (e *safeError) Error() string { return e.text }
 func (e *safeError) Unwrap() error { return e.cause }
 
 func (b *Bot) safe(err error) error {
-	s := &safeError{text: b.redact.Replace(err.Error())}
-	for _, c := range []error{context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(err, c) {
-			s.cause = c
-		}
-	}
-	return s
+	return &safeError{b.redact.Replace(err.Error()), connectors.Interruption(err)}
 }
 
 // A failure is a call that did not end in ok. It is safe to show.
 type failure struct {
-	far     progress
+	unsent  bool          // no connection, or it broke before all was written
 	status  int           // HTTP status; 0 when no answer came
 	code    int           // the platform's error_code; 0 when the answer was not the platform's JSON
 	text    string        // description, or what went wrong; no token
@@ -175,7 +137,7 @@ func (b *Bot) call(ctx context.Context, l *line, timeout time.Duration, method s
 
 // failed says what went wrong.
 func (b *Bot) failed(e *exchange, err error) *failure {
-	f := &failure{far: e.far.Load(), status: e.status, after: e.after}
+	f := &failure{unsent: e.Unsent(), status: e.status, after: e.after}
 	var told *tgbotapi.Error
 	if errors.As(err, &told) && told.Code == 0 && told.Message != "" {
 		told.Code = e.status // the library leaves it out for uploads
@@ -207,7 +169,7 @@ func (b *Bot) getMe(ctx context.Context, l *line) (string, *failure) {
 		Username string `json:"username"`
 	}
 	if err := json.Unmarshal(raw, &me); err != nil || me.ID == 0 {
-		return "", &failure{status: 200, far: written, text: "the answer to getMe names no bot"}
+		return "", &failure{status: 200, text: "the answer to getMe names no bot"}
 	}
 	b.username.Store(&me.Username)
 	return me.Username, nil

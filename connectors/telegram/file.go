@@ -43,7 +43,7 @@ func (b *Bot) sendFile(ctx context.Context, t target, part core.Part) (string, *
 	}
 	addReply(p, part.ReplyTo)
 	if err := addButtons(p, part.Buttons); err != nil {
-		return "", &failure{far: written, status: 200, code: 400, text: err.Error()}
+		return "", &failure{status: 200, code: 400, text: err.Error()}
 	}
 	if kind, err := photo(f, size); err == nil && kind {
 		id, fault := b.upload(ctx, "sendPhoto", "photo", p, part.File.Name, f)

@@ -154,7 +154,7 @@ func (p *poller) poll(ctx context.Context) ([]json.RawMessage, *failure) {
 		return nil, nil
 	}
 	if err := json.Unmarshal(raw, &page); err != nil {
-		return nil, &failure{far: written, status: 200, text: "the answer to getUpdates is no list"}
+		return nil, &failure{status: 200, text: "the answer to getUpdates is no list"}
 	}
 	return page, nil
 }

@@ -82,7 +82,7 @@ func (b *Bot) send(ctx context.Context, t target, part core.Part, silent bool) (
 	}
 	addReply(p, part.ReplyTo)
 	if err := addButtons(p, part.Buttons); err != nil {
-		return "", &failure{far: written, status: 200, code: 400, text: err.Error()}
+		return "", &failure{status: 200, code: 400, text: err.Error()}
 	}
 	raw, f := b.callPlain(ctx, "sendMessage", p)
 	if f != nil {
@@ -106,7 +106,7 @@ func (b *Bot) edit(ctx context.Context, t target, id string, part core.Part) *fa
 	addText(p, part)
 	p["link_preview_options"] = `{"is_disabled":true}`
 	if err := addButtons(p, part.Buttons); err != nil {
-		return &failure{far: written, status: 200, code: 400, text: err.Error()}
+		return &failure{status: 200, code: 400, text: err.Error()}
 	}
 	_, f := b.callPlain(ctx, "editMessageText", p)
 	if f != nil && f.code == 400 && strings.Contains(f.text, "message is not modified") {
@@ -151,7 +151,7 @@ const unnamedWait = 5 * time.Second
 func (b *Bot) delivery(t target, f *failure, repeatable bool) core.Delivery {
 	d := core.Delivery{Reason: f.Error(), Safe: repeatable}
 	switch {
-	case f.status == 0 && (f.far == notConnected || f.far == torn):
+	case f.status == 0 && f.unsent:
 		d.Outcome = core.NotSent
 	case f.status == 0:
 		d.Outcome = core.Unknown
@@ -188,7 +188,7 @@ func (f *failure) doubtful() bool {
 	case f == nil || f.code != 0:
 		return false
 	case f.status == 0:
-		return f.far != notConnected && f.far != torn
+		return !f.unsent
 	}
 	return f.status < 300 || f.status == http.StatusBadGateway || f.status == http.StatusGatewayTimeout
 }
