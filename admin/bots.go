@@ -66,26 +66,51 @@ func phase(s core.Phase) (tone, word string) {
 }
 
 func botsLede(states []core.BotState) string {
-	ill := unwell(states)
+	ill, off := unwell(states), stopped(states)
+	up, rest := len(states)-len(ill)-len(off), ""
+	if len(off) > 0 {
+		rest = "; " + stoppedWords(off)
+	}
 	switch {
 	case len(states) == 0:
 		return "No bot is set up."
-	case len(ill) == 0 && len(states) == 1:
-		return states[0].Bot + " is well."
-	case len(ill) == 0:
-		return "All " + count(len(states), "bot is", "bots are") + " well."
 	case len(ill) == 1:
 		_, word := phase(ill[0].State)
 		return ill[0].Bot + " needs a look: " + strings.ToLower(word) + "."
+	case len(ill) > 0:
+		return count(len(ill), "bot needs", "bots need") + " a look."
+	case up == 0:
+		return "No bot runs" + rest + "."
+	case up == 1 && len(off) == 0:
+		return states[0].Bot + " is well."
+	case len(off) > 0:
+		return count(up, "bot is", "bots are") + " well" + rest + "."
 	}
-	return count(len(ill), "bot needs", "bots need") + " a look."
+	return "All " + count(up, "bot is", "bots are") + " well."
+}
+
+// stopped are the bots that somebody has stopped: nothing is wrong with them.
+func stopped(states []core.BotState) (off []core.BotState) {
+	for _, s := range states {
+		if s.State == core.Stopped {
+			off = append(off, s)
+		}
+	}
+	return off
+}
+
+func stoppedWords(off []core.BotState) string {
+	if len(off) == 1 {
+		return off[0].Bot + " is stopped"
+	}
+	return count(len(off), "bot is", "bots are") + " stopped"
 }
 
 // unwell are the bots that do not do their work as they should.
 func unwell(states []core.BotState) []core.BotState {
 	var ill []core.BotState
 	for _, s := range states {
-		if s.State != core.Running && s.State != core.Starting {
+		if s.State != core.Running && s.State != core.Starting && s.State != core.Stopped {
 			ill = append(ill, s)
 		}
 	}

@@ -76,19 +76,22 @@ func (p *Panel) overviewPage(w http.ResponseWriter, r *http.Request) error {
 func (p *Panel) botsAnswer() answer {
 	a := answer{Key: "bots", Question: "Is every bot well?", Path: "/admin/bots", Link: "Bots", Tone: "good"}
 	states := p.states()
-	ill := unwell(states)
+	ill, off := unwell(states), stopped(states)
 	switch {
 	case len(states) == 0:
 		a.Answer, a.Tone, a.Short = "No bot is set up yet.", "warn", "no bot is set up yet"
 		a.Detail = []detail{{"", "Give the gateway a bot’s token and start it again; the page Bots says how."}}
 		return a
+	case len(off) == len(states):
+		a.Answer, a.Tone, a.Short = "None runs: "+stoppedWords(off)+".", "warn", "no bot runs"
+		return a
 	case len(ill) == 0:
-		a.Answer = "Yes. " + count(len(states), "bot runs.", "bots run.")
+		a.Answer = "Yes. " + count(len(states)-len(off), "bot runs.", "bots run.")
 	default:
 		a.Answer, a.Tone = "No. "+botsLede(states), "warn"
 		a.Short = count(len(ill), "bot needs", "bots need") + " a look"
 	}
-	for _, s := range ill {
+	for _, s := range append(ill, off...) {
 		_, word := phase(s.State)
 		line := ": " + strings.ToLower(word)
 		if s.Reason != "" {

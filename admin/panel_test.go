@@ -578,8 +578,8 @@ func TestTheOverviewAnswersItsQuestions(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	a := s.get("/admin")
-	a.has(t, "Is every bot well?", "No. 3 bots need a look.", "<bdi>telegram</bdi>: degraded – Another program polls",
-		"Does anyone wait?", "2 people wait for your decision, the first for 14 min.", "<bdi>Ada Okafor</bdi> to telegram, 14 min ago", "3 bots need a look, 2 people wait, 2 tool calls wait, 1 question about trust waits, 3 things are stuck.",
+	a.has(t, "Is every bot well?", "No. 2 bots need a look.", "<bdi>old</bdi>: stopped", "<bdi>telegram</bdi>: degraded – Another program polls",
+		"Does anyone wait?", "2 people wait for your decision, the first for 14 min.", "<bdi>Ada Okafor</bdi> to telegram, 14 min ago", "2 bots need a look, 2 people wait, 2 tool calls wait, 1 question about trust waits, 3 things are stuck.",
 		"2 tool calls wait for your word.", "3 things need your word.", "1 message given up after several tries", "2 replies that may not have arrived",
 		"What did today cost?", "<span>$1.84</span>", "1,316,129 tokens in 53 calls", "12 calls have no known price", "<bdi>local/quote</bdi>: 1,800 in, 420 out")
 	if n := strings.Count(a.body, "<h2 id=\"q-"); n != 3 {
@@ -590,6 +590,26 @@ func TestTheOverviewAnswersItsQuestions(t *testing.T) {
 	}
 	s.world.used = nil
 	s.get("/admin").has(t, "Nothing: no model was called since midnight UTC.")
+	// A bot that somebody has stopped is told of, and is no alarm.
+	calm := func(a answer) {
+		t.Helper()
+		_, entry, ok := strings.Cut(a.body, `<a href="/admin/bots">`)
+		if entry, _, _ = strings.Cut(entry, "</a>"); !ok || strings.Contains(entry, "badge") {
+			t.Errorf("the menu says of the bots: %s", entry)
+		}
+	}
+	up, off := s.world.bots[0], core.BotState{Bot: "old", Platform: "telegram", State: core.Stopped}
+	s.world.bots = []core.BotState{up, off}
+	a = s.get("/admin")
+	a.has(t, "Yes. 1 bot runs.", "<bdi>old</bdi>: stopped")
+	a.lacks(t, "a look")
+	calm(a)
+	s.get("/admin/bots").has(t, "1 bot is well; old is stopped.")
+	s.world.bots = []core.BotState{off}
+	a = s.get("/admin")
+	a.has(t, "None runs: old is stopped.", "No bot runs, ")
+	calm(a)
+	s.get("/admin/bots").has(t, "No bot runs; old is stopped.")
 }
 
 func TestPagesWithoutASourceAreNotThere(t *testing.T) {
