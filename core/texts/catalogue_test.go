@@ -106,7 +106,6 @@ var examples = map[string][]any{
 	"Kind":      {"read", "run", "change", "message of a kind unknown here", ""},
 	"Lasts":     {"365 days", ""},
 	"Left":      {"$1.20", ""},
-	"Line":      {12_345},
 	"Link":      {"https://t.me/" + strings.Repeat("n", 32) + "?start=K7M2Q9XT", ""},
 	"MB":        {20},
 	"Messages":  {int64(1), int64(4321)},

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -169,7 +170,7 @@ func (m *Model) answer(ctx context.Context, req *llm.Request, last []llm.Block) 
 		b.WriteString(texts.Text("quote_several", texts.With{"Passages": len(found)}))
 	}
 	for _, p := range found {
-		b.WriteString("\n\n" + blockquote(p.Text) + "\n\n" + texts.Text("quote_place", texts.With{"Path": codeSpan(p.Path), "Line": p.Line}))
+		b.WriteString("\n\n" + blockquote(p.Text) + "\n\n" + codeSpan(p.Path) + ", " + texts.Text("quote_line") + " " + strconv.Itoa(p.Line))
 	}
 	b.WriteString(unseen(req))
 	if !m.quiet && firstTurn(req.Messages) {
