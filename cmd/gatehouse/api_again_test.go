@@ -17,6 +17,7 @@ import (
 // The same Idempotency-Key means the same run, also for two clients at once
 // and after a restart.
 func TestAnIdempotencyKeyHoldsForTwoAtOnceAndAfterARestart(t *testing.T) {
+	t.Parallel()
 	w, model := newModelWorld(t, nil)
 	h := http.Header{"Idempotency-Key": {"order-4711"}, "Accept": {"application/json"}}
 	send := func() (run, response string) {

@@ -35,6 +35,7 @@ var unlogged = map[string]string{
 // operation that changes something is called and must be in the log afterwards,
 // with whoever did it. A new one without a case fails here.
 func TestEveryUnsafeRouteLeavesAnAuditRow(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.boss()
 	cases := w.unsafeRoutes()

@@ -261,6 +261,7 @@ func sameRows(t *testing.T, was []byte, now string) {
 }
 
 func TestABackupHoldsNoSecretsAndLeavesOutWhatIsNoPartOfTheVault(t *testing.T) {
+	t.Parallel()
 	h := newHome(t, nil)
 	token := filepath.Join(h.vault(), "telegram.token")
 	for name, body := range map[string]string{
@@ -317,6 +318,7 @@ func TestABackupHoldsNoSecretsAndLeavesOutWhatIsNoPartOfTheVault(t *testing.T) {
 }
 
 func TestBackupAndRestoreSayWhatIsWrongAndTouchNothing(t *testing.T) {
+	t.Parallel()
 	h := newHome(t, nil)
 	file := filepath.Join(h.dir, "b.tar.gz")
 	if code, _, errs := h.run("backup", file); code != 1 || !strings.Contains(errs, "no database") {
@@ -377,6 +379,7 @@ func TestBackupAndRestoreSayWhatIsWrongAndTouchNothing(t *testing.T) {
 // A database outside the vault was moved away and its log was not: SQLite would
 // play that into the restored one.
 func TestARestoreRefusesTheLogOfAnotherDatabase(t *testing.T) {
+	t.Parallel()
 	h := newHome(t, nil)
 	file := filepath.Join(h.dir, "b.tar.gz")
 	h.run("pairing", "list")
@@ -419,6 +422,7 @@ func many(t *testing.T, vault string, n int) {
 }
 
 func TestABackupThatIsKilledLeavesNoBackup(t *testing.T) {
+	t.Parallel()
 	h := newHome(t, nil)
 	h.run("pairing", "list")
 	many(t, h.vault(), 3000)
@@ -460,6 +464,7 @@ func isThere(path string) bool {
 }
 
 func TestARestoreThatIsKilledIsDoneByTheNextOne(t *testing.T) {
+	t.Parallel()
 	h := newHome(t, nil)
 	h.run("pairing", "list")
 	many(t, h.vault(), 3000)
@@ -511,6 +516,7 @@ func TestARestoreThatIsKilledIsDoneByTheNextOne(t *testing.T) {
 // A restore that ends while it moves what is whole is gone on with, by the same
 // archive alone; what is there stays.
 func TestARestoreThatEndsWhileItMovesIsFinished(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.stop()
 	dir := t.TempDir()

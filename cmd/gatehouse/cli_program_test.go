@@ -112,6 +112,7 @@ func TestVersionIsReadableByPrograms(t *testing.T) {
 // claim and pairing work on the files when nobody serves, and through the
 // running gateway when somebody does.
 func TestClaimAndPairingWorkWithAndWithoutARunningGateway(t *testing.T) {
+	t.Parallel()
 	sim := newSim(t)
 	h := newHome(t, sim)
 	code, out, errs := h.run("claim", "--json")
@@ -221,6 +222,7 @@ func TestDoctorTellsHealthyFromSickInJSON(t *testing.T) {
 // Whatever happens, no secret is printed, logged, shown, counted or stored in
 // the clear: everything that a run produced is searched for every secret.
 func TestNoSecretIsInAnythingThatARunProduces(t *testing.T) {
+	t.Parallel()
 	sim := newSim(t)
 	h := newHome(t, sim)
 	h.env["GATEHOUSE_OPENAI_API_KEY"], h.env["GATEHOUSE_OPENAI_BASE_URL"] = "sk-verysecret-0123456789", "http://127.0.0.1:1/v1"

@@ -70,6 +70,7 @@ func isScript(t *testing.T, word string) bool {
 }
 
 func TestEveryTestThatTheDocumentsNameExists(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(repository, "docs", "testing.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -128,6 +128,7 @@ func sick(t *testing.T, name string, want doctorState, text string, spoil func(*
 }
 
 func TestDoctorOnTheVault(t *testing.T) {
+	t.Parallel()
 	sick(t, "vault", doctorOK, "will be made", func(p *doctorPatient) { p.Config.VaultPath += "/not/yet" })
 	sick(t, "vault", doctorWarn, "other users", func(p *doctorPatient) { _ = os.Chmod(p.Config.VaultPath, 0o755) })
 	sick(t, "vault", doctorFail, "is a file", func(p *doctorPatient) {
@@ -150,6 +151,7 @@ func TestDoctorOnTheVault(t *testing.T) {
 }
 
 func TestDoctorOnTheDatabase(t *testing.T) {
+	t.Parallel()
 	write := func(p *doctorPatient, text string) {
 		p.Config.DatabaseURL = filepath.Join(p.Config.VaultPath, "x.db")
 		_ = os.WriteFile(p.Config.DatabaseURL, []byte(text), 0o600)

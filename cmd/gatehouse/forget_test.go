@@ -175,6 +175,7 @@ func (l *life) fill(t *testing.T) {
 }
 
 func TestAForgottenPersonLeavesNothingInDatabaseAndVaultAndIsAStranger(t *testing.T) {
+	t.Parallel()
 	l, _ := newLife(t, nil)
 	w := l.w
 	if found := grep(t, w, l.words...); len(found) < 15 {
@@ -241,6 +242,7 @@ var errCut = errors.New("cut")
 // Whatever the moment at which forgetting ends, doing it again finishes it; and
 // upkeep does, without being asked.
 func TestForgettingThatIsCutShortIsFinished(t *testing.T) {
+	t.Parallel()
 	for _, by := range []string{"the command", "upkeep"} {
 		for _, cut := range []string{"access", "a step", "rows"} {
 			t.Run(by+" after "+cut, func(t *testing.T) { forgetCutShort(t, by, cut) })
@@ -388,6 +390,7 @@ func TestForgetAndExportOfAPersonOnTheCommandLine(t *testing.T) {
 }
 
 func TestReindexOnTheCommandLineFillsALostDatabase(t *testing.T) {
+	t.Parallel()
 	sim := newSim(t)
 	h := newHome(t, sim)
 	code, out, errs := h.run("claim", "--json")

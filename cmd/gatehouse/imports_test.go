@@ -188,6 +188,7 @@ var mayName = map[string]string{}
 // TestNothingInTheMiddleKnowsAPlatformsName greps core, web and admin, comments
 // too: a new platform must not need a change there.
 func TestNothingInTheMiddleKnowsAPlatformsName(t *testing.T) {
+	t.Parallel()
 	root := filepath.Join("..", "..")
 	used := map[string]bool{}
 	for _, dir := range []string{"core", "web", "admin"} {

@@ -131,6 +131,7 @@ func programsOf(t *testing.T, w *world) (list []string) {
 // Where commands run below full trust, the list stands there from the start,
 // so that no command can make it.
 func TestTheListOfMCPServersCannotBeMadeByACommand(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	if w.app.box == nil {
 		t.Skip(w.app.noBox)

@@ -126,6 +126,7 @@ func TestABadNewTokenFailsTheBotAndTheOldOneIsNotUsedOn(t *testing.T) {
 // A token of another account under the old name: its updates have numbers of
 // their own, and the place in the old account's is not lost.
 func TestATokenOfAnotherAccountStartsAfresh(t *testing.T) {
+	t.Parallel()
 	p := newPark(t, 2, support, nil)
 	ada := p.friendOf("support", 1, "Ada")
 	p.sim.Bots()[2].SetNextUpdateID(5)

@@ -61,6 +61,7 @@ func (w *world) turn(body any, header http.Header) (int, string) {
 }
 
 func TestARefusedTurnIsRefusedAgainWithItsIdempotencyKeyAlsoAfterARestart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for _, session := range []string{"", "my-notes", "8F4E1E1C-9C59-4C0E-8B3B-3B5E4C1E0001"} {
 		body := map[string]any{"message": "hello", "working_directory": "/etc"}

@@ -323,6 +323,7 @@ func TestWhatCannotBeSentIsRefusedByField(t *testing.T) {
 
 // The command line, with a gateway and without one.
 func TestSendKeysAndAuditOnTheCommandLine(t *testing.T) {
+	t.Parallel()
 	sim := newSim(t)
 	h := newHome(t, sim)
 	claim := func() string {

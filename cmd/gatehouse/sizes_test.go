@@ -53,6 +53,7 @@ var wider = map[string]string{
 
 // TestSizesAreHeldOrExplained holds packages, files and interfaces to a size.
 func TestSizesAreHeldOrExplained(t *testing.T) {
+	t.Parallel()
 	root := filepath.Join("..", "..")
 	lines, wide := map[string]int{}, map[string]bool{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
