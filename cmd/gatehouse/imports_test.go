@@ -38,8 +38,9 @@ var may = map[string]string{
 	"core/llm/transcribe":    "",
 	"core/llm/anthropic":     "core core/texts core/llm core/llm/provider",
 	"core/llm/quote":         "core core/texts core/llm", // gets its search as a function
-	"core/llm/llmtest":       "core core/llm",
-	"core/llm/anthropictest": "core",
+	"core/llm/wiretest":      "core",                     // what the fakes of the two wires share
+	"core/llm/llmtest":       "core core/llm/wiretest",
+	"core/llm/anthropictest": "core core/llm/wiretest",
 
 	"core/store/migrations": "core",
 	"core/store/original":   "core", // how to read what the original system wrote

@@ -1,15 +1,13 @@
 package anthropictest
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
-	"gatehouse/core"
+	"gatehouse/core/llm/wiretest"
 )
 
 // Signed begins every signature that the fake gives and takes back.
@@ -90,85 +88,28 @@ func HTML(status int) Reply {
 }
 
 func (r Reply) isZero() bool {
-	return r.status() == 200 && !r.HangHead && len(r.Thinking)+len(r.Text)+len(r.Calls)+len(r.Searches)+len(r.Signature)+len(r.Redacted) == 0 &&
+	return r.manner().Answers() == 200 && !r.HangHead && len(r.Thinking)+len(r.Text)+len(r.Calls)+len(r.Searches)+len(r.Signature)+len(r.Redacted) == 0 &&
 		!r.Hang && r.Error == nil && r.Raw == "" && !r.Cut && !r.NoEnd && r.Stop == "" && !r.NoStop
 }
 
-// status is the HTTP status of r, 0 for a connection without answer.
-func (r Reply) status() int {
-	switch {
-	case r.Reset:
-		return 0
-	case r.Status == 0:
-		return http.StatusOK
-	}
-	return r.Status
+func (r Reply) manner() wiretest.Manner {
+	return wiretest.Manner{Status: r.Status, Header: r.Header, Body: r.Body, Reset: r.Reset, HangHead: r.HangHead,
+		Hang: r.Hang, Cut: r.Cut, Split: r.Split, Pause: r.Pause, Burst: r.Burst}
 }
 
 // play sends reply.
 func (s *Server) play(w http.ResponseWriter, r *http.Request, m *Message, reply Reply) {
-	if reply.Reset {
-		panic(http.ErrAbortHandler) // net/http's way to close without an answer
-	}
-	if reply.HangHead {
-		s.hang(r.Context())
-		panic(http.ErrAbortHandler)
-	}
-	for k, v := range reply.Header {
-		w.Header().Set(k, v)
-	}
-	if reply.status() != http.StatusOK {
-		w.WriteHeader(reply.Status)
-		fmt.Fprint(w, reply.Body)
+	how := reply.manner()
+	if !s.Head(w, r, how) {
 		return
 	}
 	if !m.Stream {
 		invalid("stream: the fake answers streams only").write(w, "req_fake")
 		return
 	}
-	if w.Header().Get("Content-Type") == "" {
-		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	}
-	w.WriteHeader(http.StatusOK)
 	id := strings.Replace(w.Header().Get("Request-Id"), "req_", "msg_", 1)
 	before, after := events(id, m, reply)
-	if s.send(r.Context(), w, reply, before) != nil {
-		return
-	}
-	if reply.Hang && s.hang(r.Context()) != nil {
-		return
-	}
-	if reply.Cut {
-		panic(http.ErrAbortHandler)
-	}
-	s.send(r.Context(), w, reply, after)
-}
-
-// send writes events as reply says: whole, cut at byte boundaries, slowly, or at once.
-func (s *Server) send(ctx context.Context, w http.ResponseWriter, reply Reply, events [][]byte) error {
-	if reply.Split > 0 || reply.Burst {
-		events = [][]byte{bytes.Join(events, nil)}
-	}
-	out := http.NewResponseController(w)
-	for _, e := range events {
-		for len(e) > 0 {
-			n := len(e)
-			if reply.Split > 0 {
-				n = min(n, reply.Split)
-			}
-			if reply.Pause > 0 && !core.Sleep(ctx, s.o.Clock, reply.Pause) {
-				return ctx.Err()
-			}
-			if _, err := w.Write(e[:n]); err != nil {
-				return err
-			}
-			if err := out.Flush(); err != nil {
-				return err
-			}
-			e = e[n:]
-		}
-	}
-	return nil
+	s.Stream(w, r, how, before, after)
 }
 
 // A script collects the events of an answer.

@@ -9,27 +9,20 @@
 package anthropictest
 
 import (
-	"context"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
-	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/llm/wiretest"
 )
 
-const (
-	maxBody = 32 << 20 // bytes of a request; more is request_too_large
-	maxLog  = 1000     // requests kept; older ones are dropped
-)
+const maxBody = 32 << 20 // bytes of a request; more is request_too_large
 
 // Options say how the fake behaves. The zero value takes any key, has the
 // models "claude-fake-5" and "claude-old-4-5" and answers "Hello from the fake model."
@@ -47,18 +40,11 @@ type Options struct {
 // A Server is one fake on a loopback port. All methods are safe for use by
 // many goroutines.
 type Server struct {
-	o       Options
-	http    *http.Server
-	url     string
-	closing chan struct{}
-	once    sync.Once
-
-	mu      sync.Mutex
-	script  []Reply
-	log     []Request // the last maxLog
-	total   int
-	changed chan struct{} // closed and renewed with each logged request
+	wire
+	o Options
 }
+
+type wire = wiretest.Server[Reply, Request]
 
 // A Request is one request as it came in.
 type Request struct {
@@ -83,13 +69,10 @@ func New(t testing.TB, o Options) *Server {
 // Start starts a fake on a free port of 127.0.0.1; Close ends it.
 func Start(o Options) (*Server, error) {
 	o = o.defaults()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("anthropictest: %w", err)
+	s := &Server{o: o}
+	if err := s.Listen("anthropictest", s, o.Clock); err != nil {
+		return nil, err
 	}
-	s := &Server{o: o, url: "http://" + l.Addr().String(), closing: make(chan struct{}), changed: make(chan struct{})}
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
-	go s.http.Serve(l) // ends with Close
 	return s, nil
 }
 
@@ -103,87 +86,11 @@ func (o Options) defaults() Options {
 	if o.Default.isZero() {
 		o.Default = Say("Hello ", "from the ", "fake model.")
 	}
-	if o.Clock == nil {
-		o.Clock = core.System{}
-	}
 	return o
 }
 
-// URL is the base URL, without /v1.
-func (s *Server) URL() string { return s.url }
-
-// Close ends all replies, hanging ones too, and frees the port.
-func (s *Server) Close() {
-	s.once.Do(func() {
-		close(s.closing)
-		s.http.Close()
-	})
-}
-
-// Script appends replies; each well-formed message request takes one, in order.
-func (s *Server) Script(replies ...Reply) {
-	s.mu.Lock()
-	s.script = append(s.script, replies...)
-	s.mu.Unlock()
-}
-
-// Requests are the last 1,000 requests, oldest first.
-func (s *Server) Requests() []Request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.log)
-}
-
-// Total counts all requests since the start.
-func (s *Server) Total() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.total
-}
-
-// Await returns when n requests have come in all, or ctx ends.
-func (s *Server) Await(ctx context.Context, n int) error {
-	for {
-		s.mu.Lock()
-		have, changed := s.total, s.changed
-		s.mu.Unlock()
-		if have >= n {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("anthropictest: %d of %d requests: %w", have, n, ctx.Err())
-		}
-	}
-}
-
-// record logs r and counts it; the answer's request id is made of the count.
-func (s *Server) record(r Request) (id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.log) >= maxLog {
-		s.log = slices.Delete(s.log, 0, 1)
-	}
-	s.log = append(s.log, r)
-	s.total++
-	close(s.changed)
-	s.changed = make(chan struct{})
-	return "req_fake" + strconv.Itoa(s.total)
-}
-
-func (s *Server) next() Reply {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.o.Default
-	if len(s.script) > 0 {
-		r, s.script = s.script[0], s.script[1:]
-	}
-	if r.isZero() {
-		r = s.o.Default
-	}
-	return r
-}
+// record keeps r; the answer's request id is made of its number.
+func (s *Server) record(r Request) string { return "req_fake" + strconv.Itoa(s.Record(r)) }
 
 // ServeHTTP checks the request as the real API does, then plays a reply.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -205,8 +112,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case listing:
 		s.list(w, r, rec)
 	default:
-		reply := s.next()
-		rec.Status = reply.status()
+		reply := s.Next(s.o.Default, Reply.isZero)
+		rec.Status = reply.manner().Answers()
 		w.Header().Set("Request-Id", s.record(rec))
 		s.play(w, r, &rec.Message, reply)
 	}
@@ -292,16 +199,4 @@ func errorBody(kind, message, id string) string {
 	}
 	b, _ := json.Marshal(body) // strings only: cannot fail
 	return string(b)
-}
-
-var errClosed = errors.New("anthropictest: the server is closing")
-
-// hang blocks until the client is gone or the server closes.
-func (s *Server) hang(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.closing:
-		return errClosed
-	}
 }

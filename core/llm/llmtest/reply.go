@@ -1,15 +1,13 @@
 package llmtest
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
-	"gatehouse/core"
+	"gatehouse/core/llm/wiretest"
 )
 
 // created is the time stamp of everything the fake makes: 2026-01-02.
@@ -96,88 +94,27 @@ func HTML(status int) Reply {
 }
 
 func (r Reply) isZero() bool {
-	return r.status() == 200 && !r.HangHead && len(r.Thinking)+len(r.Text)+len(r.Calls) == 0 && !r.Hang &&
+	return r.manner().Answers() == 200 && !r.HangHead && len(r.Thinking)+len(r.Text)+len(r.Calls) == 0 && !r.Hang &&
 		r.Error == nil && r.Raw == "" && !r.Cut && !r.NoEnd && r.Finish == "" && !r.NoDone
 }
 
-// status is the HTTP status of r, 0 for a connection without answer.
-func (r Reply) status() int {
-	switch {
-	case r.Reset:
-		return 0
-	case r.Status == 0:
-		return http.StatusOK
-	}
-	return r.Status
+func (r Reply) manner() wiretest.Manner {
+	return wiretest.Manner{Status: r.Status, Header: r.Header, Body: r.Body, Reset: r.Reset, HangHead: r.HangHead,
+		Hang: r.Hang, Cut: r.Cut, Split: r.Split, Pause: r.Pause, Burst: r.Burst}
 }
 
 // play sends reply.
 func (s *Server) play(w http.ResponseWriter, r *http.Request, req *chatRequest, reply Reply) {
-	if reply.isZero() {
-		reply = s.o.Default
-	}
-	if reply.Reset {
-		panic(http.ErrAbortHandler) // net/http's way to close without an answer
-	}
-	if reply.HangHead {
-		s.hang(r.Context())
-		panic(http.ErrAbortHandler)
-	}
-	for k, v := range reply.Header {
-		w.Header().Set(k, v)
-	}
-	if reply.status() != http.StatusOK {
-		w.WriteHeader(reply.Status)
-		fmt.Fprint(w, reply.Body)
+	how := reply.manner()
+	if !s.Head(w, r, how) {
 		return
 	}
 	if !req.Stream {
 		s.whole(w, req, reply)
 		return
 	}
-	if w.Header().Get("Content-Type") == "" {
-		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	}
-	w.WriteHeader(http.StatusOK)
 	before, after := events(req, reply)
-	if s.send(r.Context(), w, reply, before) != nil {
-		return
-	}
-	if reply.Hang && s.hang(r.Context()) != nil {
-		return
-	}
-	if reply.Cut {
-		panic(http.ErrAbortHandler)
-	}
-	s.send(r.Context(), w, reply, after)
-}
-
-// send writes events as reply says: whole, cut at byte boundaries, slowly, or at once.
-func (s *Server) send(ctx context.Context, w http.ResponseWriter, reply Reply, events [][]byte) error {
-	if reply.Split > 0 || reply.Burst {
-		events = [][]byte{bytes.Join(events, nil)}
-	}
-	var writes [][]byte
-	for _, e := range events {
-		for reply.Split > 0 && len(e) > reply.Split {
-			writes = append(writes, e[:reply.Split])
-			e = e[reply.Split:]
-		}
-		writes = append(writes, e)
-	}
-	out := http.NewResponseController(w)
-	for _, b := range writes {
-		if reply.Pause > 0 && !core.Sleep(ctx, s.o.Clock, reply.Pause) {
-			return ctx.Err()
-		}
-		if _, err := w.Write(b); err != nil {
-			return err
-		}
-		if err := out.Flush(); err != nil {
-			return err
-		}
-	}
-	return nil
+	s.Stream(w, r, how, before, after)
 }
 
 // A chunk is chat.completion.chunk; the order of fields is the real one's.

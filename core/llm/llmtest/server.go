@@ -10,27 +10,19 @@
 package llmtest
 
 import (
-	"context"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/llm/wiretest"
 )
 
-const (
-	maxBody = 64 << 20 // bytes of a request
-	maxLog  = 1000     // requests kept; older ones are dropped
-)
+const maxBody = 64 << 20 // bytes of a request
 
 // Options say how the fake behaves. The zero value needs no key, has the
 // model "fake-1" and answers "Hello from the fake model."
@@ -47,18 +39,11 @@ type Options struct {
 // A Server is one fake on a loopback port. All methods are safe for use by
 // many goroutines.
 type Server struct {
-	o       Options
-	http    *http.Server
-	url     string
-	closing chan struct{}
-	once    sync.Once
-
-	mu      sync.Mutex
-	script  []Reply
-	log     []Request // the last maxLog
-	total   int
-	changed chan struct{} // closed and renewed with each logged request
+	wire
+	o Options
 }
+
+type wire = wiretest.Server[Reply, Request]
 
 // A Request is one request as it came in.
 type Request struct {
@@ -91,90 +76,15 @@ func Start(o Options) (*Server, error) {
 	if o.Default.isZero() {
 		o.Default = Say("Hello ", "from the ", "fake model.")
 	}
-	if o.Clock == nil {
-		o.Clock = core.System{}
+	s := &Server{o: o}
+	if err := s.Listen("llmtest", s, o.Clock); err != nil {
+		return nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("llmtest: %w", err)
-	}
-	s := &Server{o: o, url: "http://" + l.Addr().String() + "/v1", closing: make(chan struct{}), changed: make(chan struct{})}
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
-	go s.http.Serve(l) // ends with Close
 	return s, nil
 }
 
 // URL is the base URL, with /v1.
-func (s *Server) URL() string { return s.url }
-
-// Close ends all replies, hanging ones too, and frees the port.
-func (s *Server) Close() {
-	s.once.Do(func() {
-		close(s.closing)
-		s.http.Close()
-	})
-}
-
-// Script appends replies; each well-formed chat request takes one, in order.
-func (s *Server) Script(replies ...Reply) {
-	s.mu.Lock()
-	s.script = append(s.script, replies...)
-	s.mu.Unlock()
-}
-
-// Requests are the last 1,000 requests, oldest first.
-func (s *Server) Requests() []Request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.log)
-}
-
-// Total counts all requests since the start.
-func (s *Server) Total() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.total
-}
-
-// Await returns when n requests have come in all, or ctx ends.
-func (s *Server) Await(ctx context.Context, n int) error {
-	for {
-		s.mu.Lock()
-		have, changed := s.total, s.changed
-		s.mu.Unlock()
-		if have >= n {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("llmtest: %d of %d requests: %w", have, n, ctx.Err())
-		}
-	}
-}
-
-func (s *Server) record(r Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.log) >= maxLog {
-		s.log = slices.Delete(s.log, 0, 1)
-	}
-	s.log = append(s.log, r)
-	s.total++
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-func (s *Server) next() Reply {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.script) == 0 {
-		return s.o.Default
-	}
-	r := s.script[0]
-	s.script = s.script[1:]
-	return r
-}
+func (s *Server) URL() string { return s.wire.URL() + "/v1" }
 
 // ServeHTTP checks the request as the real API does, then plays a reply.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -194,15 +104,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case refusal != nil:
 		rec.Status = refusal.status
-		s.record(rec)
+		s.Record(rec)
 		refusal.write(w)
 	case parsed == nil:
 		rec.Status = http.StatusOK
-		s.record(rec)
+		s.Record(rec)
 		s.list(w)
 	default:
-		rec.Status = reply.status()
-		s.record(rec)
+		rec.Status = reply.manner().Answers()
+		s.Record(rec)
 		s.play(w, r, parsed, reply)
 	}
 }
@@ -231,7 +141,7 @@ func (s *Server) judge(r *http.Request, body []byte) (Reply, *chatRequest, *refu
 	if bad != nil {
 		return Reply{}, parsed, bad
 	}
-	return s.next(), parsed, nil
+	return s.Next(s.o.Default, Reply.isZero), parsed, nil
 }
 
 func (s *Server) authorise(header string) *refusal {
@@ -273,16 +183,4 @@ func (s *Server) list(w http.ResponseWriter) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(map[string]any{"object": "list", "data": data})
-}
-
-var errClosed = errors.New("llmtest: the server is closing")
-
-// hang blocks until the client is gone or the server closes.
-func (s *Server) hang(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.closing:
-		return errClosed
-	}
 }
