@@ -10,7 +10,7 @@ CREATE TABLE budgets (
     micro_usd INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (scope, id, period)
 );
-INSERT INTO budgets (scope, id, period, tokens, micro_usd) SELECT 'user', CAST(user_id AS TEXT), 'day', tokens, micro_usd FROM user_budgets;
+INSERT INTO budgets (scope, id, period, tokens, micro_usd) SELECT 'user', user_id || '', 'day', tokens, micro_usd FROM user_budgets;
 DROP TABLE user_budgets;
 
 -- +goose Down
