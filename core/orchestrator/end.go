@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
@@ -45,15 +46,15 @@ func (r *run) lastAnswer() (session.Message, bool) {
 }
 
 // interrupted are the calls of an earlier attempt whose outcome nobody knows.
-func (r *run) interrupted() []llm.Block {
+// since is when the model made them.
+func (r *run) interrupted() (out []llm.Block, since time.Time) {
 	if r.t.Attempt == 1 || r.kit == nil {
-		return nil
+		return nil, since
 	}
-	var out []llm.Block
 	for _, b := range r.conv.Open(r.t.Run) {
 		out = append(out, llm.Block(b))
 	}
-	return out
+	return out, r.conv.CalledAt(r.t.Run)
 }
 
 // What a person may choose about work that was interrupted.
@@ -62,21 +63,32 @@ const (
 	Stop = "stop"
 )
 
-const unknownOutcome = "interrupted: the gateway was restarted while this ran; whether it was done is unknown"
+const (
+	unknownOutcome = "interrupted: the gateway was restarted while this ran; whether it was done is unknown"
+	notBegun       = "not done: the gateway was restarted before anybody had allowed it"
+)
 
 // pickUp tells the transcript, and the model, that calls were interrupted. In
 // a chat, the person decides whether to go on when one of them had effects:
-// then the run ends here, with what was interrupted and a choice.
-func (r *run) pickUp(t *talk, open []llm.Block) (Result, bool, error) {
+// then the run ends here, with what was interrupted and a choice. A call that
+// waited for a person's word was not begun: it may be asked for again.
+func (r *run) pickUp(ctx context.Context, t *talk, open []llm.Block, since time.Time) (Result, bool, error) {
 	var results []llm.Block
 	var effects []string
+	waited, err := r.o.o.NotBegun(ctx, r.t.Run, since)
+	if err != nil {
+		return Result{}, false, err
+	}
 	for i := range open {
 		block := llm.Block{Type: "tool_result", ToolUseID: open[i].ID, Text: unknownOutcome, IsError: true}
+		if waited[open[i].ID] {
+			block.Text = notBegun
+		}
 		if err := t.keep(session.Message{Role: "user", Blocks: []session.Block{session.Block(block)}}); err != nil {
 			return Result{}, false, err
 		}
 		results = append(results, block)
-		if open[i].Name != AskName && !t.harmless(&open[i]) { // a question can be asked again
+		if open[i].Name != AskName && !waited[open[i].ID] && !t.harmless(&open[i]) { // a question can be asked again
 			effects = append(effects, Label(open[i].Name, open[i].Input))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
@@ -276,6 +277,26 @@ func (h *house) interrupted(run string, x tool.Tool) {
 	h.model.reply = uses("One moment.", x.Name+` {"file_path":"report.md"}`)
 	if _, err := h.Run(ctx, h.turn(run, 1, "please"), func(core.Event) {}); !errors.Is(err, gone) {
 		h.t.Fatal(err)
+	}
+}
+
+// A call that waited for a person's word when the gateway went down was not
+// made: nobody has to decide about it, and the model may ask for it again.
+func TestACallThatWaitedForAWordIsAskedForAgain(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	h.interrupted("r1", echo("Write", true))
+	o := h.with(func(o *orchestrator.Options) {
+		o.NotBegun = func(_ context.Context, run string, since time.Time) (map[string]bool, error) {
+			return map[string]bool{"call0": run == "r1" && since.Equal(h.clock.Now())}, nil
+		}
+	})
+	h.model.reply = says("I ask again.")
+	res, err := o.Run(t.Context(), h.turn("r1", 2, "please"), func(core.Event) {})
+	if err != nil || res.Response != "I ask again." || len(res.Buttons) != 0 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if got := h.results(1); len(got) != 1 || !strings.Contains(got[0], "not done") {
+		t.Errorf("the model was told %q", got)
 	}
 }
 

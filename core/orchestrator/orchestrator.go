@@ -94,6 +94,9 @@ type Options struct {
 	// Raise is the trust for a time that holds for a chat's turn, asked in the
 	// claim's transaction; nil: there is none, ever.
 	Raise func(ctx context.Context, tx *store.Tx, t *Turn, ref session.Ref) (Raise, error)
+	// NotBegun are a run's calls since a time that waited for a person's word and
+	// never got it; nil: none is known.
+	NotBegun func(ctx context.Context, run string, since time.Time) (map[string]bool, error)
 	// Choose opens a choice of the person's, in the transaction that ends the run; required with Equip.
 	Choose func(ctx context.Context, tx *store.Tx, a permission.Ask) error
 	// Answered is told, after the commit, of each run that ended well, with its
@@ -148,6 +151,9 @@ func New(o Options) *Orchestrator {
 	}
 	if o.Limits.Rounds == 0 {
 		o.Limits.Rounds = 50
+	}
+	if o.NotBegun == nil {
+		o.NotBegun = func(context.Context, string, time.Time) (map[string]bool, error) { return nil, nil }
 	}
 	return &Orchestrator{o: o}
 }

@@ -105,8 +105,8 @@ func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) 
 	if before, ok := r.saidBefore(); ok {
 		return r.done(before)
 	}
-	if open := r.interrupted(); len(open) > 0 {
-		if res, ended, err := r.pickUp(talk, open); ended || err != nil {
+	if open, since := r.interrupted(); len(open) > 0 {
+		if res, ended, err := r.pickUp(ctx, talk, open, since); ended || err != nil {
 			return res, err
 		}
 	}

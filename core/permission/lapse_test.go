@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -56,5 +57,33 @@ func TestGrantsOfATimeAtTrustFullEndWithIt(t *testing.T) {
 		if got := decides(c.p, c.what); got != c.want {
 			t.Errorf("trust %s since %v, %s: %v, want %v", c.p.Trust, c.p.Since, c.what, got, c.want)
 		}
+	}
+}
+
+// A call that waited for a word when its run ended was not made; one that was
+// allowed may have been. An id that a model used before is another call's.
+func TestACallThatNobodyAllowedWasNotBegun(t *testing.T) {
+	s := newStation(t)
+	gone, leave := context.WithCancel(ctx)
+	waits := s.allow(gone, ownersTurn, writeTool, "Notes/a.md")
+	began := s.clock.Now()
+	s.asked()
+	leave()
+	<-waits
+	notBegun := func(run string, since time.Time) bool {
+		t.Helper()
+		calls, err := s.guard.NotBegun(ctx, run, since)
+		s.ok(err)
+		return calls["call"]
+	}
+	if !notBegun("r", began) || notBegun("other", began) || notBegun("r", began.Add(time.Second)) || notBegun("r", time.Time{}) {
+		t.Error("nobody allowed it, in that run, at that time")
+	}
+	s.clock.Advance(time.Minute)
+	done := s.allow(ctx, ownersTurn, writeTool, "Notes/a.md")
+	s.ok(s.guard.Grant(ctx, s.asked().ID, "", owner))
+	<-done
+	if notBegun("r", s.clock.Now()) {
+		t.Error("it was allowed")
 	}
 }

@@ -1,6 +1,11 @@
 package session
 
-import "gatehouse/core"
+import (
+	"slices"
+	"time"
+
+	"gatehouse/core"
+)
 
 // The words that stand where a model's API wants some and the transcript has none.
 const (
@@ -150,4 +155,15 @@ func (c *Conversation) Open(run string) []Block {
 		}
 	}
 	return open
+}
+
+// CalledAt is when the run's newest answer with calls was written; only within
+// one answer are the ids of calls unique. Zero where nobody knows.
+func (c *Conversation) CalledAt(run string) (at time.Time) {
+	for i := range c.tail.messages {
+		if m := &c.tail.messages[i]; m.Run == run && slices.ContainsFunc(m.Blocks, func(b Block) bool { return b.Type == "tool_use" }) {
+			at = m.At
+		}
+	}
+	return at
 }

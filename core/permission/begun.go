@@ -1,0 +1,38 @@
+package permission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"gatehouse/core"
+)
+
+// NotBegun are the calls of a run for which a person was asked since a time, and
+// which nobody has allowed: whatever ended the run, they were not made. They go
+// by the model's ids, which some models use again in their next answer.
+func (g *Guard) NotBegun(ctx context.Context, run string, since time.Time) (map[string]bool, error) {
+	if since.IsZero() {
+		return nil, nil
+	}
+	var rows []struct {
+		Payload  string `db:"payload"`
+		Decision string `db:"decision"`
+	}
+	err := g.o.DB.Select(ctx, &rows, `SELECT payload, decision FROM asks WHERE run = $1 AND kind = 'permission' AND created_at >= $2 LIMIT 1000`, run, core.Stamp(since))
+	if err != nil {
+		return nil, fmt.Errorf("what was not allowed: %w", err)
+	}
+	out := map[string]bool{}
+	allowed := map[string]bool{}
+	for _, r := range rows {
+		var body payload
+		if json.Unmarshal([]byte(r.Payload), &body) != nil || body.Call == "" {
+			continue
+		}
+		allowed[body.Call] = allowed[body.Call] || r.Decision == decisionGranted
+		out[body.Call] = !allowed[body.Call]
+	}
+	return out, nil
+}
