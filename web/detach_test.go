@@ -19,31 +19,14 @@ import (
 )
 
 // logging is h behind a Site that logs into the buffer it returns.
-func logging(t *testing.T, h http.Handler) (http.Handler, *said) {
+func logging(t *testing.T, h http.Handler) (http.Handler, *coretest.Log) {
 	t.Helper()
-	log := &said{}
+	log := &coretest.Log{}
 	s, err := NewSite(SiteOptions{Log: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s.Wrap(h), log
-}
-
-type said struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 // A stream on a connection of its own is for its reader what any other is: the

@@ -8,9 +8,10 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"gatehouse/core/coretest"
 )
 
 // serving is a server with these limits on loopback.
@@ -81,7 +82,7 @@ func TestHeadersOverTheirBoundAreRefused(t *testing.T) {
 // Whoever sends a body too slowly is told so: it is no fault of ours, and the log
 // says nothing of one.
 func TestABodyThatComesTooSlowlyIsTheClientsFault(t *testing.T) {
-	log := &lockedLog{}
+	log := &coretest.Log{}
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	h := Serve(logger, WriteProblem, func(w http.ResponseWriter, r *http.Request) error { _, err := ReadJSON(w, r, 1000); return err })
 	addr := servingWith(t, h, ServerOptions{ReadTimeout: 50 * time.Millisecond})
@@ -105,21 +106,4 @@ func TestABodyThatComesTooSlowlyIsTheClientsFault(t *testing.T) {
 	if text := log.String(); strings.Contains(text, "request failed") {
 		t.Errorf("the log: %s", text)
 	}
-}
-
-type lockedLog struct {
-	mu  sync.Mutex
-	buf strings.Builder
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
 }

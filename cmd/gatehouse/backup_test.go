@@ -175,7 +175,7 @@ func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
 	sameRows(t, bodies[databaseEntry], there.DatabasePath())
 
 	// The same people at the same platform: nothing is said that was said.
-	n := &world{t: t, sim: w.sim, cfg: there, log: &lockedBuffer{}, clock: w.clock}
+	n := &world{t: t, sim: w.sim, cfg: there, log: &coretest.Log{}, clock: w.clock}
 	count := func() (n int) {
 		for _, u := range append(people, slow) {
 			n += len(w.said(u.DM(), 0))

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"gatehouse/connectors/telegram/telegramtest"
+	"gatehouse/core/coretest"
 )
 
 // A proc is the built program as a process, with what it printed.
 type proc struct {
 	t        *testing.T
 	cmd      *exec.Cmd
-	out, err lockedBuffer
+	out, err coretest.Log
 	done     chan struct{}
 }
 

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gatehouse/core/coretest"
 )
 
 // dashboardQueries are the queries of the dashboard, with what Grafana fills in.
@@ -137,7 +139,7 @@ scrape_configs:
 	address := freePort(t)
 	cmd := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=warn")
 	cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir}
-	out := &lockedBuffer{}
+	out := &coretest.Log{}
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

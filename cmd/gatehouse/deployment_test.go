@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/core/coretest"
 	"gatehouse/core/llm/llmtest"
 )
 
@@ -122,7 +123,7 @@ func certificate(t *testing.T, dir string) *x509.CertPool {
 // runProxy starts a proxy and waits until it listens.
 func runProxy(t *testing.T, addr string, cmd *exec.Cmd) {
 	t.Helper()
-	var out lockedBuffer
+	var out coretest.Log
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -73,7 +73,7 @@ var may = map[string]string{
 	"core/dispatch":             "core core/texts core/store core/queue core/orchestrator core/bus",
 
 	"connectors":                       "core core/texts",
-	"connectors/connectorstest":        "core connectors",
+	"connectors/connectorstest":        "core core/coretest connectors",
 	"connectors/markdown":              "core",
 	"connectors/discord":               "core core/texts connectors connectors/markdown connectors/discord/gateway",
 	"connectors/discord/gateway":       "core",

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"gatehouse/core/coretest"
 )
 
 // openTerminal gives both ends of a new pseudo terminal (pts(4)).
@@ -40,7 +42,7 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 func TestAtATerminalSecretsAreNotShownAndASlipCanBeMended(t *testing.T) {
 	b := newBeginner(t)
 	person, program := openTerminal(t)
-	screen := &lockedBuffer{}
+	screen := &coretest.Log{}
 	go func() { _, _ = io.Copy(screen, person) }() // ends with the terminal
 	begin := func() *proc {
 		return b.start(func(c *exec.Cmd) {

@@ -20,6 +20,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
+	"gatehouse/core/coretest"
 	"gatehouse/core/store/storetest"
 	"gatehouse/web/auth/authtest"
 )
@@ -38,7 +39,7 @@ type world struct {
 	cfg *configs.Config
 	app *app
 	key string // of the local key file: the operator's, all scopes
-	log *lockedBuffer
+	log *coretest.Log
 
 	clock core.Clock
 	stop  func()
@@ -81,7 +82,7 @@ func newWorldAt(t testing.TB, sim *telegramtest.Server, dir string, clock core.C
 	if _, err := os.Stat(cfg.DatabasePath()); errors.Is(err, fs.ErrNotExist) {
 		storetest.Seed(t, cfg.DatabasePath()) // the tests of whole processes see a first start
 	}
-	w := &world{t: t, sim: sim, cfg: cfg, log: &lockedBuffer{}, clock: clock}
+	w := &world{t: t, sim: sim, cfg: cfg, log: &coretest.Log{}, clock: clock}
 	w.start()
 	t.Cleanup(w.stop)
 	return w
@@ -258,21 +259,4 @@ func (w *world) count(query string, args ...any) int {
 		w.t.Fatal(err)
 	}
 	return n
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

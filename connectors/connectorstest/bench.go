@@ -1,15 +1,14 @@
 package connectorstest
 
 import (
-	"bytes"
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"gatehouse/connectors"
 	"gatehouse/core"
+	"gatehouse/core/coretest"
 )
 
 // A bench is one test's connector with what is around it.
@@ -18,29 +17,11 @@ type bench struct {
 	p          *Platform
 	conn       connectors.Connector
 	store      *Store
-	log        buffer
+	log        coretest.Log
 	states     chan core.BotState
 	dm, thread core.Address
 	cancel     context.CancelFunc
 	ended      chan error
-}
-
-// A buffer is a log that may be written by several goroutines.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // start runs the connector; stop ends it.

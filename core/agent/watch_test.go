@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,29 +13,13 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/agent"
+	"gatehouse/core/coretest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for something that must happen.
 const patience = time.Minute
-
-type lockedLog struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
@@ -50,7 +33,7 @@ func until(t *testing.T, what string, ok func() bool) {
 
 func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 	v, _ := open(t, nil)
-	log := &lockedLog{}
+	log := &coretest.Log{}
 	a := agent.New(v, agent.Options{Log: slog.New(slog.NewTextHandler(log, nil))})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -1,4 +1,4 @@
-// Package coretest has the still clock that tests inject.
+// Package coretest has what tests of many packages need: a clock that stands still, a log that may be read while it is written.
 package coretest
 
 import (

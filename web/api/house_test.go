@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,7 +60,7 @@ type house struct {
 	url    string
 	client *http.Client
 	seen   *contract
-	log    *lockedBuffer
+	log    *coretest.Log
 	stop   func()
 
 	mu       sync.Mutex
@@ -87,23 +86,6 @@ type house struct {
 	unasked  Unasked
 }
 
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
 type options struct {
 	admin     bool
 	localhost bool
@@ -113,7 +95,7 @@ type options struct {
 
 func open(t *testing.T, o options) *house {
 	t.Helper()
-	h := &house{t: t, clock: coretest.NewClock(time.Time{}), log: &lockedBuffer{}, runs: map[string]Run{}, sessions: map[string]SessionRow{},
+	h := &house{t: t, clock: coretest.NewClock(time.Time{}), log: &coretest.Log{}, runs: map[string]Run{}, sessions: map[string]SessionRow{},
 		requests: map[string]core.PairingRequest{}, stored: map[string][]bus.Entry{}, posted: map[string]Posted{}}
 	h.db = storetest.Open(t, h.clock)
 	logger := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -1,7 +1,6 @@
 package mcp_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,30 +69,12 @@ func serverProgram(t testing.TB) string {
 	return filepath.Join(built.dir, "server")
 }
 
-// A buffer is a log that may be read while it is written.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
 // A house is a vault with MCP servers.
 type house struct {
 	vault   *vault.Vault
 	shell   *shell.Shell
 	servers *mcp.Servers
-	log     *buffer
+	log     *coretest.Log
 	clock   core.Clock
 	guest   []string // GUEST_READ
 }
@@ -119,7 +100,7 @@ func newHouse(t testing.TB, clock core.Clock, box sandbox.Box, servers string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{vault: v, log: &buffer{}, clock: clock, guest: []string{"Tools/**"}}
+	h := &house{vault: v, log: &coretest.Log{}, clock: clock, guest: []string{"Tools/**"}}
 	h.shell = shell.New(shell.Options{Box: box, Stage: self, Clock: core.System{}, Temp: t.TempDir(), Env: environ})
 	if err := os.Mkdir(filepath.Join(v.Path(), "Tools"), 0o700); err != nil {
 		t.Fatal(err)
