@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/dispatch"
 	"gatehouse/core/permission"
+	"gatehouse/core/tool"
 )
 
 // wantsToWrite is a message whose model asks to change a file of the owner's.
@@ -246,8 +248,20 @@ func TestAnInterruptedToolIsToldAndAButtonGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hasty)
 	olga := w.boss()
+	began := make(chan struct{}, 1)
+	tools := slices.Clone(w.app.kits.tools)
+	tools[slices.IndexFunc(tools, func(x tool.Tool) bool { return x.Name == "Write" })].Run = func(ctx context.Context, _ *tool.Call) (tool.Result, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		return tool.Result{}, ctx.Err()
+	}
+	w.app.kits.tools = tools
 	mark := olga.Send(wantsToWrite)
-	w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && asks(m) })
+	ask := w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && asks(m) })
+	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow once")); err != nil {
+		t.Fatal(err)
+	}
+	<-began
 	w.stop()
 	w.start()
 	defer w.stop()
