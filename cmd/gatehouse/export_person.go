@@ -84,11 +84,12 @@ func (c *exportCmd) fill(q *office, dir string, person *personExport) error {
 	return nil
 }
 
-// maxExportRows bounds the rows of one table in an export, newest first.
+// maxExportRows bounds the rows of one table in an export, newest first. What is
+// cut is named in it.
 const maxExportRows = 10_000
 
 // exportTables are what is told of a person besides conversations, by name;
-// each statement takes their number and maxExportRows.
+// each statement takes their number and a bound.
 var exportTables = []struct{ name, query string }{
 	{"identities", `SELECT platform, platform_user_id, display, created_at FROM identities WHERE user_id = $1 LIMIT $2`},
 	{"access", `SELECT bot, scope, place, trust_level, expires_at, chat, "by", at FROM access WHERE user_id = $1 LIMIT $2`},
@@ -98,6 +99,13 @@ var exportTables = []struct{ name, query string }{
 	{"grants", `SELECT session_id, trust, kind, pattern, created_at FROM tool_grants WHERE user_id = $1 ORDER BY created_at DESC LIMIT $2`},
 	{"api_keys", `SELECT id, label, trust_level, scopes, created_at, last_used_at FROM api_keys WHERE user_id = $1 LIMIT $2`},
 	{"files", `SELECT path, session_id, at FROM attachments WHERE user_id = $1 ORDER BY at DESC LIMIT $2`},
+	{"requests", `SELECT r.platform, r.platform_user_id, r.platform_user_display, r.bot, r.scope, r.place, r.status, r.approved_trust_level, r.created_at, r.resolved_at, r.first_message
+		FROM identities i JOIN pairing_requests r ON r.platform = i.platform AND r.platform_user_id = i.platform_user_id WHERE i.user_id = $1 ORDER BY r.created_at DESC LIMIT $2`},
+	{"blocks", `SELECT b.platform, b.platform_user_id, b.bot, b.at FROM identities i JOIN blocks b ON b.platform = i.platform AND b.platform_user_id = i.platform_user_id WHERE i.user_id = $1 LIMIT $2`},
+	{"questions", `SELECT kind, bot, chat, payload, state, decision, decided_at, created_at FROM asks WHERE asker = $1 OR user_id = $1 ORDER BY created_at DESC LIMIT $2`},
+	{"session_names", `SELECT alias, session_id FROM session_aliases WHERE user_id = $1 LIMIT $2`},
+	{"budgets", `SELECT period, tokens, micro_usd FROM budgets WHERE scope = 'user' AND id = CAST($1 AS TEXT) LIMIT $2`},
+	{"sign_in", `SELECT name, used FROM admin_accounts WHERE user_id = $1 LIMIT $2`},
 	{"audit", `SELECT at, via, action, subject FROM audit_events WHERE user_id = $1 ORDER BY at DESC, id DESC LIMIT $2`},
 }
 
@@ -108,11 +116,18 @@ func (a *app) exportPerson(ctx context.Context, o order) (result, error) {
 		return result{}, err
 	}
 	rows := map[string]any{"user_id": p.User, "names": p.Names}
+	cut := []string{}
 	for _, t := range exportTables {
-		if rows[t.name], err = store.Rows(ctx, a.db, t.query, p.User, maxExportRows); err != nil {
+		found, err := store.Rows(ctx, a.db, t.query, p.User, maxExportRows+1)
+		if err != nil {
 			return result{}, err
 		}
+		if len(found) > maxExportRows {
+			found, cut = found[:maxExportRows], append(cut, t.name)
+		}
+		rows[t.name] = found
 	}
+	rows["cut"] = cut
 	b, err := json.Marshal(rows)
 	return result{Person: &personExport{Sessions: p.Sessions, Rows: b}}, err
 }

@@ -229,14 +229,18 @@ func (a *app) zipFiles(ctx context.Context, z *zip.Writer, ref string) error {
 		return err
 	}
 	files := a.vault.Root().FS()
-	var paths []string
-	if err := a.db.Select(ctx, &paths, `SELECT path FROM attachments WHERE user_id = $1 ORDER BY path LIMIT $2`, p.User, maxExportRows); err != nil {
-		return err
-	}
-	for _, name := range paths {
-		if err := a.zipFile(ctx, z, files, name); err != nil {
+	for last, more := "", true; more; {
+		var paths []string
+		if err := a.db.Select(ctx, &paths, `SELECT path FROM attachments WHERE user_id = $1 AND path > $2 ORDER BY path LIMIT 500`, p.User, last); err != nil {
 			return err
 		}
+		for _, name := range paths {
+			if err := a.zipFile(ctx, z, files, name); err != nil {
+				return err
+			}
+			last = name
+		}
+		more = len(paths) > 0
 	}
 	return fs.WalkDir(files, "Guests/"+personRef(p.User), func(name string, d fs.DirEntry, err error) error {
 		switch {
