@@ -1,6 +1,11 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
 
 // TestARequestOfOpenAIsProtocolLeavesNoSessionInTheLists but the one that asks
 // for such, where it can be read, and deleted.
@@ -29,5 +34,21 @@ func TestARequestOfOpenAIsProtocolLeavesNoSessionInTheLists(t *testing.T) {
 	}
 	if status, body := w.call("DELETE", "/api/chat/"+id, nil); status != 204 {
 		t.Errorf("delete: %d %s", status, body)
+	}
+	// Nobody goes on with such a session: it goes with the archived ones.
+	if resp, _ := w.complete(map[string]any{"model": fakeModel, "messages": user("hello again")}); resp.StatusCode != 200 {
+		t.Fatal(resp.Status)
+	}
+	w.quiet()
+	err := w.app.db.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE sessions SET last_accessed = $1`, core.Stamp(w.app.clock.Now().AddDate(0, 0, -31)))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.app.cfg.RetentionDays = 30
+	if n, err := w.app.cleanSessions(t.Context()); n != 1 || err != nil || len(list("?module=openai")) != 0 || len(list("")) != 1 {
+		t.Errorf("%d went, %v; %v", n, err, list(""))
 	}
 }

@@ -154,11 +154,14 @@ func (s *Store) create(ctx context.Context, tx *store.Tx, ref Ref, id string) (S
 			sess.Source = "api"
 		}
 	}
-	now := core.Stamp(tx.Time())
+	now, archived := core.Stamp(tx.Time()), 0
+	if sess.Archived = sess.Module == singleModule; sess.Archived { // nobody goes on with it
+		archived = 1
+	}
 	_, err = tx.Exec(ctx, `INSERT INTO sessions (id, title, module, source, working_directory, vault_root, model,
-			created_at, last_accessed, agent_type, user_id, trust_level, workspace, continued_from)
-		VALUES ($1, '', $2, $3, $4, $5, $6, $7, $7, $8, $9, $10, nullif($11, ''), nullif($12, ''))`,
-		id, sess.Module, sess.Source, dir, sess.VaultRoot, sess.Model, now, sess.AgentType, owner, ref.Trust, sess.Workspace, sess.ContinuedFrom)
+			created_at, last_accessed, agent_type, user_id, trust_level, workspace, continued_from, archived)
+		VALUES ($1, '', $2, $3, $4, $5, $6, $7, $7, $8, $9, $10, nullif($11, ''), nullif($12, ''), $13)`,
+		id, sess.Module, sess.Source, dir, sess.VaultRoot, sess.Model, now, sess.AgentType, owner, ref.Trust, sess.Workspace, sess.ContinuedFrom, archived)
 	if err != nil {
 		return Session{}, fmt.Errorf("create session: %w", err)
 	}
