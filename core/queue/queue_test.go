@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/queue"
@@ -20,9 +18,7 @@ import (
 	"gatehouse/core/store/storetest"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
-}
+func TestMain(m *testing.M) { storetest.Main(m) }
 
 // gate lets everybody in at vault but the names in its lists.
 type gate struct {

@@ -11,16 +11,12 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
-}
+func TestMain(m *testing.M) { storetest.Main(m) }
 
 func set(ctx context.Context, db *store.DB, k, v string) error {
 	return db.Tx(ctx, func(tx *store.Tx) error { return store.SetMetadata(ctx, tx, k, v) })

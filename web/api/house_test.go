@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 
 	"gatehouse/core"
 	"gatehouse/core/attach"
@@ -36,9 +35,7 @@ import (
 	"gatehouse/web/openai"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
-}
+func TestMain(m *testing.M) { storetest.Main(m) }
 
 // A house is the API on loopback over a real store, a real bus and doubles for
 // the rest; every exchange is held against the contract.

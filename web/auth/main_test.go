@@ -7,17 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
-}
+func TestMain(m *testing.M) { storetest.Main(m) }
 
 // A house is everything of this package over one database.
 type house struct {

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/core/coretest"
@@ -23,9 +21,7 @@ import (
 	"gatehouse/web/auth"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
-}
+func TestMain(m *testing.M) { storetest.Main(m) }
 
 const patience = time.Minute
 

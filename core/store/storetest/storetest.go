@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/core/store/postgres"
@@ -141,4 +143,10 @@ func Runs(t testing.TB) {
 	if err := Open(t, nil).Get(context.Background(), &name, `SELECT version()`); err != nil || !strings.HasPrefix(name, "PostgreSQL ") {
 		t.Errorf("the database calls itself %q, %v", name, err)
 	}
+}
+
+// Main is TestMain for packages whose tests must leave no goroutine behind, but
+// for the one that a database ends with.
+func Main(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
