@@ -2,107 +2,37 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/fsnotify/fsnotify"
 
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/watch"
 	"gatehouse/pairing"
-)
-
-const (
-	// settleTime is how long files must be left alone before they are read: a
-	// change is often several (truncate and write, or two links of a mount).
-	settleTime = 200 * time.Millisecond
-	// lookAnyway is how often they are read without any sign of a change: not
-	// every file system gives one.
-	lookAnyway = 30 * time.Second
-	// againSoon is when a change that could not be made is tried again.
-	againSoon = time.Second
 )
 
 // watchBots reads bots and tokens again when their files change, and when a
 // hangup asks for it, and brings what runs in line. It returns when ctx ends.
 func (a *app) watchBots(ctx context.Context) {
-	w, err := fsnotify.NewWatcher()
-	if err != nil { // without one there is still the look from time to time
-		a.log.Warn("files of bots are not watched", "err", err, "looking_every", lookAnyway)
-		w = &fsnotify.Watcher{}
-	} else {
-		defer func() { _ = w.Close() }()
-	}
+	w := watch.New(watch.Options{What: "bots and tokens", Clock: a.clock, Log: a.log, Asked: a.fleet.hangup})
+	defer w.Close()
 	for {
-		wait := lookAnyway
+		wait := watch.Anyway
 		if !a.reload(ctx) {
-			wait = againSoon
+			wait = watch.Soon
 		}
-		if a.watchFolders(w) && ctx.Err() == nil {
+		var dirs []string // at most two for each bot and one more
+		for _, file := range a.botFiles() {
+			dirs = append(dirs, foldersOf(file)...)
+		}
+		if w.Folders(dirs) && ctx.Err() == nil {
 			continue // what changed before the watch began
 		}
-		if !a.untilChanged(ctx, w, wait) {
+		if !w.Changed(ctx, wait) {
 			return
 		}
 	}
-}
-
-// untilChanged returns true when the files should be read again: something
-// changed and has settled, somebody asked, or wait is over.
-func (a *app) untilChanged(ctx context.Context, w *fsnotify.Watcher, wait time.Duration) bool {
-	over := a.clock.After(wait)
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-over:
-			return true
-		case <-a.fleet.hangup:
-			a.log.Info("asked to read bots and tokens again")
-			return true
-		case err := <-w.Errors:
-			a.log.Warn("watching files of bots", "err", err)
-			return core.Sleep(ctx, a.clock, againSoon)
-		case e := <-w.Events:
-			if e.Op != fsnotify.Chmod {
-				over = a.clock.After(settleTime)
-			}
-		}
-	}
-}
-
-// watchFolders watches the folders of all files that matter, at most two for
-// each bot and one more, and not the files themselves: they are replaced, by a
-// rename or by another link to a folder. It reports whether a watch is new.
-func (a *app) watchFolders(w *fsnotify.Watcher) (news bool) {
-	if w.Events == nil {
-		return false
-	}
-	var wanted []string
-	for _, file := range a.botFiles() {
-		wanted = append(wanted, foldersOf(file)...)
-	}
-	watched := w.WatchList()
-	for _, dir := range watched {
-		if !slices.Contains(wanted, dir) {
-			_ = w.Remove(dir) // it may be gone with its folder
-		}
-	}
-	for _, dir := range wanted {
-		if slices.Contains(watched, dir) {
-			continue
-		}
-		watched = append(watched, dir)
-		err := w.Add(dir)
-		if news = news || err == nil; err != nil && !errors.Is(err, fs.ErrNotExist) {
-			a.log.Warn("a folder is not watched", "folder", dir, "err", err, "looking_every", lookAnyway)
-		}
-	}
-	return news
 }
 
 // foldersOf are the folder that a file stands in and, where a link leads
@@ -154,7 +84,7 @@ func (a *app) reload(ctx context.Context) (done bool) {
 		old, known := botNamed(was, b.Name)
 		if !known || !alike(old, b) {
 			if err := a.changeBot(ctx, b, known); err != nil {
-				a.log.Warn("bot could not be changed yet", "bot", b.Name, "err", err, "retry_in", againSoon)
+				a.log.Warn("bot could not be changed yet", "bot", b.Name, "err", err, "retry_in", watch.Soon)
 				if done = false; !known {
 					continue
 				}
@@ -196,7 +126,7 @@ func alike(a, b configs.Bot) bool {
 func (a *app) endBot(ctx context.Context, b configs.Bot) bool {
 	a.queue.LetGo(b.Name)
 	if err := a.hub.Remove(b.Name); err != nil && core.KindOf(err) != core.NotFound {
-		a.log.Warn("bot could not be removed yet", "bot", b.Name, "err", err, "retry_in", againSoon)
+		a.log.Warn("bot could not be removed yet", "bot", b.Name, "err", err, "retry_in", watch.Soon)
 		return false
 	}
 	a.log.InfoContext(ctx, "bot removed", "bot", b.Name)

@@ -2,50 +2,30 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"path"
 	"path/filepath"
-	"slices"
-	"time"
 
-	"github.com/fsnotify/fsnotify"
-
-	"gatehouse/core"
-)
-
-const (
-	// settleTime is how long the files must be left alone before they are read.
-	settleTime = 200 * time.Millisecond
-	// lookAnyway is how often they are read without a sign of a change: not
-	// every file system gives one.
-	lookAnyway = 30 * time.Second
-	// afterTrouble is the pause when watching does not work.
-	afterTrouble = time.Second
+	"gatehouse/core/watch"
 )
 
 // Watch reads agents, skills and workspaces again when their files change, and
 // says so in the log. The folders may come and go. It returns when ctx ends.
 func (a *Agents) Watch(ctx context.Context) {
-	w, err := fsnotify.NewWatcher()
-	if err != nil { // without one there is still the look from time to time
-		a.o.Log.Warn("files of agents are not watched", "err", err, "looking_every", lookAnyway)
-		w = &fsnotify.Watcher{}
-	} else {
-		defer func() { _ = w.Close() }()
-	}
+	w := watch.New(watch.Options{What: "files of agents", Clock: a.o.Clock, Log: a.o.Log, Concerns: a.concerns})
+	defer w.Close()
 	if s := a.now.Load(); s.agents != nil || s.skills != nil || len(s.spaces) > 0 || s.faults != nil {
 		a.tell()
 	}
 	for {
-		news := a.watchFolders(w)
+		news := w.Folders(a.folders())
 		if a.Reload() {
 			a.tell()
 		}
 		if news && ctx.Err() == nil {
 			continue // what changed before the watch began
 		}
-		if !a.untilChanged(ctx, w) {
+		if !w.Changed(ctx, watch.Anyway) {
 			return
 		}
 	}
@@ -60,38 +40,22 @@ func (a *Agents) tell() {
 	}
 }
 
-// watchFolders watches the vault, for the folder that may appear in it, and the
-// folders of definitions; at most maxDefinitions workspaces among them. It
-// reports whether a watch is new.
-func (a *Agents) watchFolders(w *fsnotify.Watcher) (news bool) {
-	if w.Events == nil {
-		return false
-	}
-	watched := w.WatchList()
-	for _, dir := range a.folders() {
-		full := filepath.Join(a.vault.Path(), filepath.FromSlash(dir))
-		if slices.Contains(watched, full) {
-			continue
-		}
-		err := w.Add(full)
-		if news = news || err == nil; err != nil && !errors.Is(err, fs.ErrNotExist) {
-			a.o.Log.Warn("a folder is not watched", "folder", dir, "err", err, "looking_every", lookAnyway)
-		}
-	}
-	return news
-}
-
-// folders are those that exist, with no link on the way to them.
+// folders are the vault, for the folder that may appear in it, and the folders
+// of definitions that exist, with no link on the way to them; at most
+// maxDefinitions workspaces among them.
 func (a *Agents) folders() []string {
-	dirs := []string{"."}
+	full := func(dir string) string { return filepath.Join(a.vault.Path(), filepath.FromSlash(dir)) }
+	dirs := []string{full(".")}
 	for _, dir := range []string{path.Dir(agentsDir), agentsDir, skillsDir, workspacesDir} {
 		d, err := openFolder(a.vault.Root(), dir)
 		if err != nil {
 			continue
 		}
-		dirs = append(dirs, dir)
+		dirs = append(dirs, full(dir))
 		if dir == workspacesDir {
-			dirs = append(dirs, subfolders(d.FS())...)
+			for _, space := range subfolders(d.FS()) {
+				dirs = append(dirs, full(space))
+			}
 		}
 		_ = d.Close()
 	}
@@ -112,30 +76,6 @@ func subfolders(fsys fs.FS) (dirs []string) {
 		}
 	}
 	return dirs
-}
-
-// untilChanged returns true when the files should be read again: one changed
-// and has settled, or it is time.
-func (a *Agents) untilChanged(ctx context.Context, w *fsnotify.Watcher) bool {
-	over := a.o.Clock.After(lookAnyway)
-	settled := (<-chan time.Time)(nil)
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-over:
-			return true
-		case <-settled:
-			return true
-		case err := <-w.Errors:
-			a.o.Log.Warn("watching files of agents", "err", err)
-			return core.Sleep(ctx, a.o.Clock, afterTrouble)
-		case e := <-w.Events:
-			if e.Op != fsnotify.Chmod && a.concerns(e.Name) {
-				settled = a.o.Clock.After(settleTime)
-			}
-		}
-	}
 }
 
 // concerns leaves out what else happens in the vault's top folder.
