@@ -317,9 +317,11 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	short, cancel := context.WithTimeout(ctx, previewTimeout)
 	defer cancel()
 	if strings.HasPrefix(id, slotPrefix) {
-		_, f := b.fill(short, id, body)
-		end()
-		return id, b.dropped(to.Chat, f)
+		if _, f := b.fill(short, id, body); f == nil || !f.ended() {
+			end()
+			return id, b.dropped(to.Chat, f)
+		}
+		id = "" // it waited so long that the sign is gone
 	}
 	if id != "" {
 		f := b.edit(short, to.Chat, id, body)

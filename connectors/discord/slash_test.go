@@ -249,7 +249,15 @@ func TestAnAnswerThatComesLateIsAMessageOfItsOwn(t *testing.T) {
 		clock.Advance(slotIdle)
 		return len(s.History(ada.DM())) == 0
 	})
-	for n, slot := range []string{in.Slot, slotPrefix + "1/" + s.Bot().ID().String() + "/nonsense", slotPrefix + "x"} {
+	shown, err := b.Preview(t.Context(), in.Address, in.Slot, core.Part{Text: "half"})
+	if all := s.History(ada.DM()); err != nil || len(all) != 1 || shown != all[0].ID.String() || all[0].Text != "half" {
+		t.Fatalf("a preview in the place of what is gone: %q, %v, %+v", shown, err, all)
+	}
+	if d := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: "late 0"}, Seq: 1, Replaces: shown}); d.MessageID != shown {
+		t.Errorf("its final: %+v", d)
+	}
+	for n, slot := range []string{slotPrefix + "1/" + s.Bot().ID().String() + "/nonsense", slotPrefix + "x"} {
+		n++
 		text := fmt.Sprint("late ", n)
 		if d := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: text}, Seq: int64(n + 1), Replaces: slot}); d.Outcome != core.Sent {
 			t.Fatalf("%+v", d)
