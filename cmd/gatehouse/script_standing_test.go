@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"testing"
+)
 
 // stands changes what the bot is in a group.
 func (s *script) stands(m []string) {
@@ -44,4 +47,35 @@ func (s *discordScene) place(_, verb, group string) error {
 		})
 	}
 	return fmt.Errorf("no such server")
+}
+
+// A group that threw the bot out while the gateway was away, on Discord for so
+// long that the session ended, is disabled at the next start, which the log and
+// the owner hear of once; one that it is still in goes on.
+func TestAGroupThatThrewTheBotOutMeanwhileIsDisabledAndTheOwnerHears(t *testing.T) {
+	t.Parallel()
+	for _, platform := range []string{"telegram", "discord"} {
+		t.Run(platform, func(t *testing.T) {
+			t.Parallel()
+			s := newScript(t, platform, nil)
+			for _, step := range []string{"olga owns", "group Garden: olga", "group Kitchen: olga", "olga in Garden: /enable all", "bot in Garden: I answer every message",
+				"olga in Kitchen: /enable all", "bot in Kitchen: I answer every message", "quiet"} {
+				s.step(step)
+			}
+			s.w.stop()
+			s.step("olga removes the bot from Garden")
+			if d, ok := s.scenes[platform].(*discordScene); ok {
+				d.sim.Bot().EndSessions()
+			}
+			s.w.start()
+			s.step("bot to olga: I was removed from")
+			s.step("quiet")
+			s.step("bot silent to olga")
+			if n := s.w.count(`SELECT count(*) FROM audit_events WHERE action = 'place.disable'`); n != 1 {
+				t.Errorf("the log has it %d times", n)
+			}
+			s.step("olga in Kitchen: hello")
+			s.step("bot in Kitchen: " + fakeSays)
+		})
+	}
 }
