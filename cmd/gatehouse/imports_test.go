@@ -38,7 +38,7 @@ var may = map[string]string{
 	"core/llm/transcribe":    "",
 	"core/llm/anthropic":     "core core/texts core/llm core/llm/provider",
 	"core/llm/quote":         "core core/texts core/llm", // gets its search as a function
-	"core/llm/wiretest":      "core",                     // what the fakes of the two wires share
+	"core/llm/wiretest":      "core core/llm",            // what the fakes of the two wires share, and their clients' tests
 	"core/llm/llmtest":       "core core/llm/wiretest",
 	"core/llm/anthropictest": "core core/llm/wiretest",
 

@@ -21,6 +21,7 @@ import (
 	fake "gatehouse/core/llm/anthropictest"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/core/llm/openai"
+	"gatehouse/core/llm/wiretest"
 )
 
 func TestAnswerStreamsPieceByPieceHoweverTheBytesAreCut(t *testing.T) {
@@ -30,10 +31,10 @@ func TestAnswerStreamsPieceByPieceHoweverTheBytesAreCut(t *testing.T) {
 			Text: []string{"Grüße", ", ", "世界", "\n\ndata: x"}, Split: split,
 			Usage: &fake.Tokens{Input: 20, Output: 5, CacheRead: 10, CacheWrite: 7}})
 		c, _ := client(t, s.URL(), anthropic.Options{Key: key, Model: newer})
-		g := ask(c, "hello")
-		want := &got{Text: "Grüße, 世界\n\ndata: x", Thinking: "hm", Signature: fake.Signed + "1", Model: "anthropic/" + newer,
+		g := wiretest.Ask(c, "hello")
+		want := &wiretest.Got{Text: "Grüße, 世界\n\ndata: x", Thinking: "hm", Signature: fake.Signed + "1", Model: "anthropic/" + newer,
 			Stop: "end_turn", Pieces: 4, Usage: &llm.Usage{Input: 20, Output: 5, CacheRead: 10, CacheWrite: 7}}
-		if d := cmp.Diff(want, g, cmp.AllowUnexported(got{})); d != "" {
+		if d := cmp.Diff(want, g); d != "" {
 			t.Errorf("split %d: %s", split, d)
 		}
 		r := s.Requests()[0]
@@ -54,13 +55,13 @@ func TestToolCallsAreJoinedFromFragments(t *testing.T) {
 		{ID: "toolu_b", Name: "List"},
 	}})
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
-	g := ask(c, "look")
+	g := wiretest.Ask(c, "look")
 	want := []llm.Block{
 		{Type: "tool_use", ID: "toolu_a", Name: "Read", Input: json.RawMessage(`{"path":"a.md"}`)},
 		{Type: "tool_use", ID: "toolu_b", Name: "List", Input: json.RawMessage(`{}`)},
 	}
-	if d := cmp.Diff(want, g.Calls); d != "" || g.Stop != "tool_use" || g.err != nil {
-		t.Errorf("stop %q, err %v: %s", g.Stop, g.err, d)
+	if d := cmp.Diff(want, g.Calls); d != "" || g.Stop != "tool_use" || g.Err != nil {
+		t.Errorf("stop %q, err %v: %s", g.Stop, g.Err, d)
 	}
 }
 
@@ -71,10 +72,10 @@ func TestBrokenArgumentsReachTheToolAsAStringAndCutOnesDoNot(t *testing.T) {
 	cut.Stop = "max_tokens"
 	s.Script(broken, cut)
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
-	if g := ask(c, "x"); len(g.Calls) != 1 || string(g.Calls[0].Input) != `"{\"path\":"` {
+	if g := wiretest.Ask(c, "x"); len(g.Calls) != 1 || string(g.Calls[0].Input) != `"{\"path\":"` {
 		t.Errorf("calls %+v", g.Calls)
 	}
-	if g := ask(c, "x"); len(g.Calls) != 0 || g.Stop != "max_tokens" {
+	if g := wiretest.Ask(c, "x"); len(g.Calls) != 0 || g.Stop != "max_tokens" {
 		t.Errorf("calls %+v, stop %q", g.Calls, g.Stop)
 	}
 }
@@ -89,7 +90,7 @@ func TestAnyHistoryMakesARequestThatTheAPITakes(t *testing.T) {
 	foreign := llm.Block{Type: "thinking", Text: "foreign thought"}
 	s := fake.New(t, fake.Options{})
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
-	g := collect(c.Reply(context.Background(), &llm.Request{Messages: []llm.Message{
+	g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{Messages: []llm.Message{
 		{Role: "assistant", Blocks: []llm.Block{text("from the middle")}},
 		{Role: "user", Blocks: []llm.Block{text("look"), text(" \n"), result("gone", "orphan")}},
 		{Role: "user", Blocks: []llm.Block{text("again")}},
@@ -99,8 +100,8 @@ func TestAnyHistoryMakesARequestThatTheAPITakes(t *testing.T) {
 		{Role: "assistant", Blocks: []llm.Block{call("a", `{}`), text("after"), signed}},
 		{Role: "assistant", Blocks: []llm.Block{text("the end")}},
 	}}))
-	if g.err != nil {
-		t.Fatal(g.err)
+	if g.Err != nil {
+		t.Fatal(g.Err)
 	}
 	want := []string{
 		"user: (earlier messages are left out)",
@@ -152,7 +153,7 @@ func lines(m *fake.Message) []string {
 func TestAnEmptyConversationIsStillARequest(t *testing.T) {
 	s := fake.New(t, fake.Options{})
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
-	if g := collect(c.Reply(context.Background(), &llm.Request{})); g.err != nil || g.Text == "" {
+	if g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{})); g.Err != nil || g.Text == "" {
 		t.Errorf("%+v", g)
 	}
 	if m := s.Requests()[0].Message; *m.MaxTokens != 16000 {
@@ -165,13 +166,13 @@ func TestThePromptIsCachedBehindTheSystemPromptAndTheHistory(t *testing.T) {
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
 	turn := func(system string) fake.Message {
 		t.Helper()
-		g := collect(c.Reply(context.Background(), &llm.Request{System: system, Tools: []llm.Tool{{Name: "A"}, {Name: "B"}}, Messages: []llm.Message{
+		g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{System: system, Tools: []llm.Tool{{Name: "A"}, {Name: "B"}}, Messages: []llm.Message{
 			{Role: "user", Blocks: []llm.Block{{Type: "text", Text: "one"}}},
 			{Role: "assistant", Blocks: []llm.Block{{Type: "text", Text: "two"}}},
 			{Role: "user", Blocks: []llm.Block{{Type: "text", Text: "three"}, {Type: "text", Text: "four"}}},
 		}}))
-		if g.err != nil {
-			t.Fatal(g.err)
+		if g.Err != nil {
+			t.Fatal(g.Err)
 		}
 		r := s.Requests()
 		return r[len(r)-1].Message
@@ -208,8 +209,8 @@ func TestOnlyModelsThatThinkAsTheySeeFitAreAskedTo(t *testing.T) {
 	s := fake.New(t, fake.Options{})
 	for model, want := range map[string]bool{newer: true, older: false} {
 		c, _ := client(t, s.URL(), anthropic.Options{Model: model})
-		if g := ask(c, "x"); g.err != nil {
-			t.Fatal(g.err)
+		if g := wiretest.Ask(c, "x"); g.Err != nil {
+			t.Fatal(g.Err)
 		}
 		r := s.Requests()
 		th := r[len(r)-1].Message.Thinking
@@ -223,7 +224,7 @@ func TestThinkingThatIsNotShownKeepsItsSignature(t *testing.T) {
 	s := fake.New(t, fake.Options{})
 	s.Script(fake.Reply{Signature: fake.Signed + "omitted", Redacted: "opaque", Text: []string{"yes"}})
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
-	if g := ask(c, "x"); g.Signature != fake.Signed+"omitted" || g.Thinking != "" || g.Text != "yes" || g.err != nil {
+	if g := wiretest.Ask(c, "x"); g.Signature != fake.Signed+"omitted" || g.Thinking != "" || g.Text != "yes" || g.Err != nil {
 		t.Errorf("%+v", g)
 	}
 }
@@ -232,28 +233,28 @@ func TestWhatAServerRefusesIsLeftOutFromThenOn(t *testing.T) {
 	s := fake.New(t, fake.Options{MaxTokens: 50, NoThought: true})
 	c, clock := client(t, s.URL(), anthropic.Options{Model: newer})
 	for n, want := range []int{3, 4} {
-		if g := ask(c, "x"); g.err != nil || g.Text == "" || s.Total() != want {
+		if g := wiretest.Ask(c, "x"); g.Err != nil || g.Text == "" || s.Total() != want {
 			t.Errorf("reply %d: %+v after %d requests", n+1, g, s.Total())
 		}
 	}
 	r := s.Requests()
-	if m := r[len(r)-1].Message; *m.MaxTokens != 50 || m.Thinking != nil || len(clock.waits) > 0 || c.About().Thinking {
-		t.Errorf("%+v, waits %v, about %+v", m, clock.waits, c.About())
+	if m := r[len(r)-1].Message; *m.MaxTokens != 50 || m.Thinking != nil || len(clock.Waits()) > 0 || c.About().Thinking {
+		t.Errorf("%+v, waits %v, about %+v", m, clock.Waits(), c.About())
 	}
 }
 
 func TestARefusedSignatureIsSentNoMoreInThisReply(t *testing.T) {
 	s := fake.New(t, fake.Options{})
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
-	g := collect(c.Reply(context.Background(), &llm.Request{Messages: []llm.Message{
+	g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{Messages: []llm.Message{
 		{Role: "user", Blocks: []llm.Block{{Type: "text", Text: "one"}}},
 		{Role: "assistant", Blocks: []llm.Block{{Type: "thinking", Text: "hm", Signature: "of somebody else"}, {Type: "text", Text: "two"}}},
 		{Role: "user", Blocks: []llm.Block{{Type: "text", Text: "three"}}},
 	}}))
-	if g.err != nil || s.Total() != 2 || !c.About().Thinking {
+	if g.Err != nil || s.Total() != 2 || !c.About().Thinking {
 		t.Errorf("%+v after %d requests", g, s.Total())
 	}
-	if g := ask(c, "x"); g.err != nil || s.Requests()[2].Message.Thinking == nil {
+	if g := wiretest.Ask(c, "x"); g.Err != nil || s.Requests()[2].Message.Thinking == nil {
 		t.Errorf("%+v: the next reply does without thinking", g)
 	}
 }
@@ -262,14 +263,14 @@ func TestBusyProviderIsAskedAgainAndThePersonIsTold(t *testing.T) {
 	s := fake.New(t, fake.Options{})
 	s.Script(fake.Limited("3"), fake.Overloaded(), fake.Reply{Reset: true}, fake.Say("here"))
 	c, clock := client(t, s.URL(), anthropic.Options{Model: newer})
-	g := ask(c, "x")
-	if g.Text != "here" || g.err != nil {
-		t.Fatalf("text %q, err %v", g.Text, g.err)
+	g := wiretest.Ask(c, "x")
+	if g.Text != "here" || g.Err != nil {
+		t.Fatalf("text %q, err %v", g.Text, g.Err)
 	}
 	if d := cmp.Diff([]string{"anthropic is busy, trying again in 3 s", "anthropic does not answer, trying again in 2 s"}, g.Notices); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]time.Duration{3 * time.Second, time.Second, 2 * time.Second}, clock.waits); d != "" {
+	if d := cmp.Diff([]time.Duration{3 * time.Second, time.Second, 2 * time.Second}, clock.Waits()); d != "" {
 		t.Error(d)
 	}
 }
@@ -283,15 +284,15 @@ func TestTheRateLimitHeadersSayWhenToComeBack(t *testing.T) {
 	}
 	s.Script(limited)
 	c, clock := client(t, s.URL(), anthropic.Options{Model: newer})
-	if g := ask(c, "x"); g.err != nil || len(clock.waits) != 1 || clock.waits[0] != 6*time.Second {
-		t.Errorf("%+v, waits %v", g, clock.waits)
+	if g := wiretest.Ask(c, "x"); g.Err != nil || len(clock.Waits()) != 1 || clock.Waits()[0] != 6*time.Second {
+		t.Errorf("%+v, waits %v", g, clock.Waits())
 	}
 }
 
 func TestRetriesEndAfterFourAttempts(t *testing.T) {
 	s := fake.New(t, fake.Options{Default: fake.HTML(503)})
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
-	f := ask(c, "x").fault(t)
+	f := wiretest.Ask(c, "x").Fault(t)
 	if f.Code != llm.CodeOverloaded || !f.CanRetry || f.Status != 503 || s.Total() != 4 {
 		t.Errorf("%+v after %d requests", f, s.Total())
 	}
@@ -304,9 +305,9 @@ func TestALongRetryAfterIsLeftToTheCaller(t *testing.T) {
 	s := fake.New(t, fake.Options{})
 	s.Script(fake.Limited("20"), fake.Limited("20"))
 	c, clock := client(t, s.URL(), anthropic.Options{Model: newer})
-	f := ask(c, "x").fault(t)
-	if f.Code != llm.CodeRateLimited || f.After != 20*time.Second || !f.CanRetry || s.Total() != 2 || len(clock.waits) != 1 {
-		t.Errorf("%+v after %d requests, waits %v", f, s.Total(), clock.waits)
+	f := wiretest.Ask(c, "x").Fault(t)
+	if f.Code != llm.CodeRateLimited || f.After != 20*time.Second || !f.CanRetry || s.Total() != 2 || len(clock.Waits()) != 1 {
+		t.Errorf("%+v after %d requests, waits %v", f, s.Total(), clock.Waits())
 	}
 }
 
@@ -316,7 +317,7 @@ func TestAServerThatSaysNotToRetryIsNotAskedAgain(t *testing.T) {
 	no.Header["X-Should-Retry"] = "false"
 	s.Script(no)
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
-	if f := ask(c, "x").fault(t); f.Code != llm.CodeOverloaded || s.Total() != 1 {
+	if f := wiretest.Ask(c, "x").Fault(t); f.Code != llm.CodeOverloaded || s.Total() != 1 {
 		t.Errorf("%+v after %d requests", f, s.Total())
 	}
 }
@@ -338,8 +339,8 @@ func TestNothingIsAskedTwiceAfterTheFirstPiece(t *testing.T) {
 			s := fake.New(t, fake.Options{})
 			s.Script(r)
 			c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
-			g := ask(c, "x")
-			if f := g.fault(t); f.Code != llm.CodeCutOff || !f.CanRetry || s.Total() != 1 || g.Text != "half an" || g.Stop != "" {
+			g := wiretest.Ask(c, "x")
+			if f := g.Fault(t); f.Code != llm.CodeCutOff || !f.CanRetry || s.Total() != 1 || g.Text != "half an" || g.Stop != "" {
 				t.Errorf("%+v (%v) after %d requests, text %q", f, f.Err, s.Total(), g.Text)
 			}
 		})
@@ -359,7 +360,7 @@ func TestABreakBeforeTheFirstPieceIsAskedAgain(t *testing.T) {
 			s := fake.New(t, fake.Options{})
 			s.Script(r, fake.Say("whole"))
 			c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
-			if g := ask(c, "x"); g.Text != "whole" || g.err != nil || s.Total() != 2 {
+			if g := wiretest.Ask(c, "x"); g.Text != "whole" || g.Err != nil || s.Total() != 2 {
 				t.Errorf("%+v after %d requests", g, s.Total())
 			}
 		})
@@ -394,7 +395,7 @@ func TestFaultsSayPlainlyWhatIsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := fake.New(t, fake.Options{Default: x.reply})
 			c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
-			f := ask(c, "x").fault(t)
+			f := wiretest.Ask(c, "x").Fault(t)
 			if f.Code != x.code || f.CanRetry != x.retry || f.Status != x.status || !strings.Contains(f.Text, x.text) {
 				t.Errorf("%+v (%v)", f, f.Err)
 			}
@@ -402,13 +403,13 @@ func TestFaultsSayPlainlyWhatIsWrong(t *testing.T) {
 	}
 	t.Run("an error with status 200", func(t *testing.T) {
 		c, _ := client(t, raw(t, "application/json", `{"type":"error","error":{"type":"permission_error","message":"no"}}`), anthropic.Options{Model: newer})
-		if f := ask(c, "x").fault(t); f.Code != llm.CodeAuth {
+		if f := wiretest.Ask(c, "x").Fault(t); f.Code != llm.CodeAuth {
 			t.Errorf("%+v", f)
 		}
 	})
 	t.Run("an empty stream", func(t *testing.T) {
 		c, _ := client(t, raw(t, "text/event-stream", "data: hello\n\n"), anthropic.Options{Model: newer})
-		if f := ask(c, "x").fault(t); f.Code != llm.CodeGarbage {
+		if f := wiretest.Ask(c, "x").Fault(t); f.Code != llm.CodeGarbage {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -418,7 +419,7 @@ func TestAFullWindowEndsTheAnswerAsTooManyTokensDo(t *testing.T) {
 	s := fake.New(t, fake.Options{})
 	s.Script(fake.Reply{Text: []string{"so far"}, Stop: "model_context_window_exceeded"})
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
-	if g := ask(c, "x"); g.Stop != "max_tokens" || g.err != nil {
+	if g := wiretest.Ask(c, "x"); g.Stop != "max_tokens" || g.Err != nil {
 		t.Errorf("%+v", g)
 	}
 }
@@ -427,7 +428,7 @@ func TestARefusedKeyIsNamedButNotShown(t *testing.T) {
 	s := fake.New(t, fake.Options{Key: "another"})
 	var log bytes.Buffer
 	c, _ := client(t, s.URL(), anthropic.Options{Key: key, Model: newer, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	f := ask(c, "x").fault(t)
+	f := wiretest.Ask(c, "x").Fault(t)
 	if f.Code != llm.CodeAuth || f.CanRetry || !strings.Contains(f.Text, "GATEHOUSE_ANTHROPIC_API_KEY") || s.Total() != 1 || !strings.Contains(log.String(), "level=ERROR") {
 		t.Errorf("%+v after %d requests; log %s", f, s.Total(), log.String())
 	}
@@ -452,7 +453,7 @@ func TestNoErrorHoldsKeyOrAddress(t *testing.T) {
 				w.Write([]byte(body))
 			})
 			c, _ := client(t, url, anthropic.Options{Key: key, Model: newer})
-			f := ask(c, "x").fault(t)
+			f := wiretest.Ask(c, "x").Fault(t)
 			_, err := c.Models(context.Background())
 			for _, text := range []string{f.Error(), f.Text, err.Error(), fmt.Sprintf("%+v %#v", f, f)} {
 				if strings.Contains(text, key) || strings.Contains(text, url) || strings.Contains(text, "\x00") {
@@ -466,16 +467,16 @@ func TestNoErrorHoldsKeyOrAddress(t *testing.T) {
 	}
 	gone := serve(t, nil)
 	c, _ := client(t, gone, anthropic.Options{Key: key, Model: newer, HTTP: &http.Client{Transport: refusing{}}})
-	if f := ask(c, "x").fault(t); f.Code != llm.CodeUnavailable || !f.CanRetry || strings.Contains(f.Error(), gone) {
+	if f := wiretest.Ask(c, "x").Fault(t); f.Code != llm.CodeUnavailable || !f.CanRetry || strings.Contains(f.Error(), gone) {
 		t.Errorf("%v", f)
 	}
 	for _, bad := range []string{"://user:hunter2@x", "ftp://hunter2", "http://user:hunter2@x/", "http://user:hunter2@/v1", "hunter2"} {
-		_, err := anthropic.New(anthropic.Options{BaseURL: bad, Clock: &jump{}})
+		_, err := anthropic.New(anthropic.Options{BaseURL: bad, Clock: &wiretest.Jump{}})
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
-	if _, err := anthropic.New(anthropic.Options{Key: "sk-bad\nkey", Clock: &jump{}}); err == nil || strings.Contains(err.Error(), "bad") {
+	if _, err := anthropic.New(anthropic.Options{Key: "sk-bad\nkey", Clock: &wiretest.Jump{}}); err == nil || strings.Contains(err.Error(), "bad") {
 		t.Errorf("key with newline: %v", err)
 	}
 }
@@ -509,8 +510,8 @@ func TestAmbientKeysAddressesAndHeadersAreNotRead(t *testing.T) {
 	s := fake.New(t, fake.Options{})
 	for _, given := range []string{"", key} {
 		c, _ := client(t, s.URL(), anthropic.Options{Key: given})
-		if g := ask(c, "x"); g.err != nil {
-			t.Fatal(g.err)
+		if g := wiretest.Ask(c, "x"); g.Err != nil {
+			t.Fatal(g.Err)
 		}
 	}
 	for i, r := range s.Requests() {
@@ -539,7 +540,7 @@ func TestTheNewestModelOfTheMiddleSizeIsUsedWhereNoneIsConfigured(t *testing.T) 
 		t.Errorf("before: %+v", a)
 	}
 	for range 2 {
-		if g := ask(c, "x"); g.Model != "anthropic/claude-sonnet-5" || g.err != nil {
+		if g := wiretest.Ask(c, "x"); g.Model != "anthropic/claude-sonnet-5" || g.Err != nil {
 			t.Errorf("%+v", g)
 		}
 	}
@@ -555,23 +556,23 @@ func TestTheNewestModelOfTheMiddleSizeIsUsedWhereNoneIsConfigured(t *testing.T) 
 func TestAModelThatIsGoneIsChosenAnew(t *testing.T) {
 	s := fake.New(t, fake.Options{Models: []string{"claude-sonnet-5"}})
 	c, _ := client(t, s.URL(), anthropic.Options{})
-	ask(c, "x")
+	wiretest.Ask(c, "x")
 	s.Script(fake.Refuse(404, "not_found_error", "model: claude-sonnet-5"))
-	if f := ask(c, "x").fault(t); f.Code != llm.CodeUnavailable {
+	if f := wiretest.Ask(c, "x").Fault(t); f.Code != llm.CodeUnavailable {
 		t.Errorf("%+v", f)
 	}
-	if g := ask(c, "x"); g.err != nil || s.Requests()[3].Path != "/v1/models" {
+	if g := wiretest.Ask(c, "x"); g.Err != nil || s.Requests()[3].Path != "/v1/models" {
 		t.Errorf("%+v", g)
 	}
 }
 
 func TestAServerWithoutModelsIsSaid(t *testing.T) {
 	c, _ := client(t, raw(t, "application/json", `{"data":[],"has_more":false}`), anthropic.Options{})
-	if f := ask(c, "x").fault(t); f.Code != llm.CodeUnavailable || !strings.Contains(f.Text, "offers no model") {
+	if f := wiretest.Ask(c, "x").Fault(t); f.Code != llm.CodeUnavailable || !strings.Contains(f.Text, "offers no model") {
 		t.Errorf("%+v", f)
 	}
 	c, _ = client(t, raw(t, "text/html", `<html>`), anthropic.Options{})
-	if f := ask(c, "x").fault(t); f.Code != llm.CodeGarbage {
+	if f := wiretest.Ask(c, "x").Fault(t); f.Code != llm.CodeGarbage {
 		t.Errorf("%+v", f)
 	}
 }
@@ -584,7 +585,7 @@ func TestAnEndedContextClosesTheConnectionAndIsNoFault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fake.New(t, fake.Options{Default: reply})
-			c, err := anthropic.New(anthropic.Options{BaseURL: s.URL(), Model: newer, Clock: never{}})
+			c, err := anthropic.New(anthropic.Options{BaseURL: s.URL(), Model: newer, Clock: wiretest.Never{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -597,10 +598,10 @@ func TestAnEndedContextClosesTheConnectionAndIsNoFault(t *testing.T) {
 					cancel(silence)
 				}
 			}()
-			g := collect(c.Reply(ctx, &llm.Request{Messages: say("x")}))
+			g := wiretest.Collect(c.Reply(ctx, &llm.Request{Messages: wiretest.Said("x")}))
 			var f *llm.Fault
-			if !errors.Is(g.err, silence) || errors.As(g.err, &f) {
-				t.Errorf("%v", g.err)
+			if !errors.Is(g.Err, silence) || errors.As(g.Err, &f) {
+				t.Errorf("%v", g.Err)
 			}
 		})
 	}
@@ -610,7 +611,7 @@ func TestBreakingOffClosesTheConnection(t *testing.T) {
 	s := fake.New(t, fake.Options{Default: fake.Reply{Text: []string{"one", "two"}, Hang: true}})
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
 	n := 0
-	for d, err := range c.Reply(context.Background(), &llm.Request{Messages: say("x")}) {
+	for d, err := range c.Reply(context.Background(), &llm.Request{Messages: wiretest.Said("x")}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -630,7 +631,7 @@ func TestASilentHeaderIsAFaultOfItsOwn(t *testing.T) {
 	tr := &http.Transport{ResponseHeaderTimeout: time.Second}
 	defer tr.CloseIdleConnections()
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer, HTTP: &http.Client{Transport: tr}})
-	if f := ask(c, "x").fault(t); f.Code != llm.CodeSilence || !f.CanRetry || s.Total() != 1 {
+	if f := wiretest.Ask(c, "x").Fault(t); f.Code != llm.CodeSilence || !f.CanRetry || s.Total() != 1 {
 		t.Errorf("%+v (%v) after %d requests", f, f.Err, s.Total())
 	}
 }
@@ -641,7 +642,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		http.Redirect(w, r, other.URL()+"/v1/messages", http.StatusTemporaryRedirect)
 	})
 	c, _ := client(t, url, anthropic.Options{Model: newer, Key: key})
-	if f := ask(c, "x").fault(t); f.Code != llm.CodeUnavailable || other.Total() != 0 {
+	if f := wiretest.Ask(c, "x").Fault(t); f.Code != llm.CodeUnavailable || other.Total() != 0 {
 		t.Errorf("%+v; the other host was asked %d times", f, other.Total())
 	}
 }
@@ -649,23 +650,23 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 func TestOneProviderStandsInForTheOther(t *testing.T) {
 	open := llmtest.New(t, llmtest.Options{Default: llmtest.Refuse(401, "Incorrect API key provided", "invalid_request_error", "invalid_api_key")})
 	claude := fake.New(t, fake.Options{})
-	first, err := openai.New(openai.Options{BaseURL: open.URL(), Model: "fake-1", Clock: &jump{}})
+	first, err := openai.New(openai.Options{BaseURL: open.URL(), Model: "fake-1", Clock: &wiretest.Jump{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.Close()
 	second, _ := client(t, claude.URL(), anthropic.Options{Model: newer})
-	g := ask(llm.Fallback(first, second), "x")
-	if g.err != nil || g.Model != "anthropic/"+newer || g.Text != "Hello from the fake model." || len(g.Notices) != 1 || open.Total() != 1 {
+	g := wiretest.Ask(llm.Fallback(first, second), "x")
+	if g.Err != nil || g.Model != "anthropic/"+newer || g.Text != "Hello from the fake model." || len(g.Notices) != 1 || open.Total() != 1 {
 		t.Errorf("%+v", g)
 	}
 	claude.Script(fake.Refuse(401, "authentication_error", "invalid x-api-key"))
-	if f := ask(llm.Fallback(second, first), "x").fault(t); f.Code != llm.CodeAuth || open.Total() != 2 {
+	if f := wiretest.Ask(llm.Fallback(second, first), "x").Fault(t); f.Code != llm.CodeAuth || open.Total() != 2 {
 		t.Errorf("the other way round: %+v", f)
 	}
 	// After the first word nobody else takes over.
 	claude.Script(fake.Reply{Signature: fake.Signed, Cut: true})
-	if f := ask(llm.Fallback(second, first), "x").fault(t); f.Code != llm.CodeCutOff || open.Total() != 2 {
+	if f := wiretest.Ask(llm.Fallback(second, first), "x").Fault(t); f.Code != llm.CodeCutOff || open.Total() != 2 {
 		t.Errorf("%+v after %d", f, open.Total())
 	}
 }
@@ -673,15 +674,15 @@ func TestOneProviderStandsInForTheOther(t *testing.T) {
 // BenchmarkReply is a whole answer over loopback, for judging what the client costs.
 func BenchmarkReply(b *testing.B) {
 	s := fake.New(b, fake.Options{Default: fake.Reply{Text: strings.SplitAfter(strings.Repeat("word ", 50), " "), Burst: true}})
-	c, err := anthropic.New(anthropic.Options{BaseURL: s.URL(), Model: newer, Clock: &jump{}})
+	c, err := anthropic.New(anthropic.Options{BaseURL: s.URL(), Model: newer, Clock: &wiretest.Jump{}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer c.Close()
 	b.ReportAllocs()
 	for b.Loop() {
-		if g := ask(c, "x"); g.err != nil {
-			b.Fatal(g.err)
+		if g := wiretest.Ask(c, "x"); g.Err != nil {
+			b.Fatal(g.Err)
 		}
 	}
 }

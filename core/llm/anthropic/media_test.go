@@ -11,6 +11,7 @@ import (
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/anthropic"
 	"gatehouse/core/llm/anthropictest"
+	"gatehouse/core/llm/wiretest"
 )
 
 var (
@@ -49,8 +50,8 @@ func TestPicturesAndDocumentsAreSentAlsoInToolResults(t *testing.T) {
 	if !c.About().Images {
 		t.Error("the model says that it takes no pictures")
 	}
-	if g := collect(c.Reply(context.Background(), &llm.Request{Messages: shown(picture, document)})); g.err != nil {
-		t.Fatal(g.err)
+	if g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{Messages: shown(picture, document)})); g.Err != nil {
+		t.Fatal(g.Err)
 	}
 	sent := s.Requests()[0].Message.Messages
 	const both = "image:image/png document:application/pdf"
@@ -75,8 +76,8 @@ func TestMediaThatCannotBeSentAreSaidInOneLine(t *testing.T) {
 	huge := picture
 	huge.Data = append(bytes.Clone(picture.Data), make([]byte, 4<<20)...)
 	text := core.Media{Type: "image/png", Name: "notes.txt", Data: []byte("words")}
-	if g := collect(c.Reply(context.Background(), &llm.Request{Messages: shown(huge, text)})); g.err != nil {
-		t.Fatal(g.err)
+	if g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{Messages: shown(huge, text)})); g.Err != nil {
+		t.Fatal(g.Err)
 	}
 	got := s.Requests()[0].Message.Messages[0].Content
 	if kinds(got) != "text text text" || got[0].Text != `["cat.png" (image/jpeg, 4 MB) is left out: it is larger than 3.75 MB]` ||
@@ -88,7 +89,7 @@ func TestMediaThatCannotBeSentAreSaidInOneLine(t *testing.T) {
 func TestARefusedPictureCostsNotTheAnswer(t *testing.T) {
 	s := anthropictest.New(t, anthropictest.Options{NoImages: true})
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
-	if g := collect(c.Reply(context.Background(), &llm.Request{Messages: shown(picture, document)})); g.err != nil || g.Text == "" {
+	if g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{Messages: shown(picture, document)})); g.Err != nil || g.Text == "" {
 		t.Fatalf("%+v", g)
 	}
 	r := s.Requests()
@@ -96,15 +97,15 @@ func TestARefusedPictureCostsNotTheAnswer(t *testing.T) {
 		r[1].Message.Messages[0].Content[0].Text != `["cat.png" (image/jpeg, 16 bytes) is left out: this model takes no pictures]` {
 		t.Errorf("%d requests, %+v", len(r), r[len(r)-1].Message.Messages)
 	}
-	if g := collect(c.Reply(context.Background(), &llm.Request{Messages: shown(picture)})); g.err != nil || s.Total() != 4 {
-		t.Errorf("one refused picture blinds the client for ever: %d requests, %v", s.Total(), g.err)
+	if g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{Messages: shown(picture)})); g.Err != nil || s.Total() != 4 {
+		t.Errorf("one refused picture blinds the client for ever: %d requests, %v", s.Total(), g.Err)
 	}
 }
 
 func TestAModelBeforePicturesIsNotSentAny(t *testing.T) {
 	s := anthropictest.New(t, anthropictest.Options{Models: []string{"claude-2.1"}, NoImages: true})
 	c, _ := client(t, s.URL(), anthropic.Options{Model: "claude-2.1"})
-	if g := collect(c.Reply(context.Background(), &llm.Request{Messages: shown(picture, document)})); g.err != nil || s.Total() != 1 || c.About().Images {
-		t.Errorf("%d requests, %v", s.Total(), g.err)
+	if g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{Messages: shown(picture, document)})); g.Err != nil || s.Total() != 1 || c.About().Images {
+		t.Errorf("%d requests, %v", s.Total(), g.Err)
 	}
 }

@@ -9,14 +9,15 @@ import (
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/anthropic"
 	fake "gatehouse/core/llm/anthropictest"
+	"gatehouse/core/llm/wiretest"
 )
 
 var teahouse = fake.Search{Query: "tea", Pages: []fake.Page{{Title: "Tea", URL: "https://tea.example/", Age: "2 days ago"}}}
 
 // search asks with a search, and returns what was found beside the rest.
-func search(c *anthropic.Client, s *llm.Search) (g *got, found []llm.Found) {
-	req := &llm.Request{System: "Search.", Messages: say("tea?"), Search: s}
-	g = collect(func(yield func(llm.Delta, error) bool) {
+func search(c *anthropic.Client, s *llm.Search) (g *wiretest.Got, found []llm.Found) {
+	req := &llm.Request{System: "Search.", Messages: wiretest.Said("tea?"), Search: s}
+	g = wiretest.Collect(func(yield func(llm.Delta, error) bool) {
 		for d, err := range c.Reply(context.Background(), req) {
 			if d.Found != nil {
 				found = append(found, *d.Found)
@@ -36,10 +37,10 @@ func TestTheProvidersSearchIsOfferedOnlyWhereItIsAskedFor(t *testing.T) {
 	if !c.About().Search {
 		t.Error("the model does not say that it can search")
 	}
-	ask(c, "x")
+	wiretest.Ask(c, "x")
 	s.Script(fake.Reply{Searches: []fake.Search{teahouse}, Text: []string{"Tea ", "is fine."}})
 	g, found := search(c, &llm.Search{Most: 3, Only: []string{"tea.example"}, Without: []string{"coffee.example"}})
-	if g.err != nil || g.Text != "Tea is fine." || g.Usage == nil || g.Usage.Searches != 1 {
+	if g.Err != nil || g.Text != "Tea is fine." || g.Usage == nil || g.Usage.Searches != 1 {
 		t.Errorf("%+v", g)
 	}
 	if d := cmp.Diff([]llm.Found{{Title: "Tea", URL: "https://tea.example/", Age: "2 days ago"}}, found); d != "" {
@@ -68,7 +69,7 @@ func TestAPausedSearchIsGoneOnWith(t *testing.T) {
 		fake.Reply{Text: []string{"then pots."}, Usage: &fake.Tokens{Input: 30, Output: 7}},
 	)
 	g, found := search(c, &llm.Search{Most: 3})
-	if g.err != nil || g.Text != "First, then pots." || len(found) != 2 || g.Stop != "end_turn" {
+	if g.Err != nil || g.Text != "First, then pots." || len(found) != 2 || g.Stop != "end_turn" {
 		t.Errorf("%+v %v", g, found)
 	}
 	if d := cmp.Diff(&llm.Usage{Input: 60, Output: 18, Searches: 2}, g.Usage); d != "" {
@@ -82,7 +83,7 @@ func TestAPausedSearchIsGoneOnWith(t *testing.T) {
 func TestASearchThatPausesForEverEnds(t *testing.T) {
 	s := fake.New(t, fake.Options{Default: fake.Reply{Searches: []fake.Search{teahouse}, Stop: "pause_turn"}})
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
-	if g, found := search(c, &llm.Search{}); g.err != nil || s.Total() != 9 || len(found) != 9 {
+	if g, found := search(c, &llm.Search{}); g.Err != nil || s.Total() != 9 || len(found) != 9 {
 		t.Errorf("%+v after %d requests, %d found", g, s.Total(), len(found))
 	}
 }
@@ -92,13 +93,13 @@ func TestAFailedSearchIsSaidAndAnEmptyOneIsNone(t *testing.T) {
 		s := fake.New(t, fake.Options{Default: fake.Reply{Searches: []fake.Search{{Query: "q", Error: code}}, Text: []string{"I could not."}}})
 		c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
 		g, _ := search(c, &llm.Search{})
-		if f := g.fault(t); f.Code != llm.CodeUnavailable || f.CanRetry != retry || f.Text != "The model provider's web search has failed ("+code+")." {
+		if f := g.Fault(t); f.Code != llm.CodeUnavailable || f.CanRetry != retry || f.Text != "The model provider's web search has failed ("+code+")." {
 			t.Errorf("%s: %+v", code, f)
 		}
 	}
 	s := fake.New(t, fake.Options{Default: fake.Reply{Searches: []fake.Search{teahouse, {Query: "q", Error: "max_uses_exceeded"}}, Text: []string{"Tea."}}})
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
-	if g, found := search(c, &llm.Search{}); g.err != nil || g.Text != "Tea." || len(found) != 1 {
+	if g, found := search(c, &llm.Search{}); g.Err != nil || g.Text != "Tea." || len(found) != 1 {
 		t.Errorf("one search of two: %+v %v", g, found)
 	}
 }
@@ -107,13 +108,13 @@ func TestAProviderThatDoesNotSearchIsNotAskedAgain(t *testing.T) {
 	s := fake.New(t, fake.Options{NoSearch: true})
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
 	g, _ := search(c, &llm.Search{})
-	if f := g.fault(t); f.Code != llm.CodeUnavailable || f.CanRetry || s.Total() != 1 {
+	if f := g.Fault(t); f.Code != llm.CodeUnavailable || f.CanRetry || s.Total() != 1 {
 		t.Errorf("%+v after %d requests", f, s.Total())
 	}
 	if c.About().Search {
 		t.Error("the model still says that it can search")
 	}
-	if g := ask(c, "x"); g.err != nil {
-		t.Error(g.err)
+	if g := wiretest.Ask(c, "x"); g.Err != nil {
+		t.Error(g.Err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/anthropic"
+	"gatehouse/core/llm/wiretest"
 )
 
 func TestTemperatureAndStopAreSentWithinWhatTheAPITakes(t *testing.T) {
@@ -31,7 +32,7 @@ func TestTemperatureAndStopAreSentWithinWhatTheAPITakes(t *testing.T) {
 	c, _ := client(t, url, anthropic.Options{Model: "claude-3-5-haiku-latest"})
 	hot := 1.5
 	for range 2 {
-		collect(c.Reply(t.Context(), &llm.Request{Messages: say("x"), Temperature: &hot, Stop: []string{"END", "\n"}}))
+		wiretest.Collect(c.Reply(t.Context(), &llm.Request{Messages: wiretest.Said("x"), Temperature: &hot, Stop: []string{"END", "\n"}}))
 	}
 	if len(sent) != 3 || sent[0].Temperature == nil || *sent[0].Temperature != 1 || !slices.Equal(sent[0].Stop, []string{"END"}) {
 		t.Fatalf("%d requests, first %+v", len(sent), sent)

@@ -11,6 +11,7 @@ import (
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/core/llm/openai"
+	"gatehouse/core/llm/wiretest"
 )
 
 var (
@@ -42,8 +43,8 @@ func TestPicturesAndDocumentsAreSentToolsOnesBehindTheirResults(t *testing.T) {
 	if !c.About().Images {
 		t.Error("the model says that it takes no pictures")
 	}
-	if g := collect(c.Reply(context.Background(), &llm.Request{Messages: shown(picture, document)})); g.err != nil {
-		t.Fatal(g.err)
+	if g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{Messages: shown(picture, document)})); g.Err != nil {
+		t.Fatal(g.Err)
 	}
 	sent := s.Requests()[0].Messages
 	want := []string{"user image_url file text", "assistant", "tool", "tool", "user text image_url file text"}
@@ -67,8 +68,8 @@ func TestMediaThatCannotBeSentAreSaidInOneLine(t *testing.T) {
 	c, _ := client(t, s.URL(), openai.Options{Model: "fake-1"})
 	huge := picture
 	huge.Data = append(bytes.Clone(picture.Data), make([]byte, 16<<20)...)
-	if g := collect(c.Reply(context.Background(), &llm.Request{Messages: shown(huge, document)})); g.err != nil {
-		t.Fatal(g.err)
+	if g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{Messages: shown(huge, document)})); g.Err != nil {
+		t.Fatal(g.Err)
 	}
 	m := s.Requests()[0].Messages[0]
 	want := `["cat.png" (image/jpeg, 16 MB) is left out: it is larger than 15 MB]` + "\n\n" +
@@ -82,7 +83,7 @@ func TestAModelWithoutVisionIsAskedOnceAndThenInWords(t *testing.T) {
 	s := llmtest.New(t, llmtest.Options{NoImages: true, NoFiles: true})
 	c, _ := client(t, s.URL(), openai.Options{Model: "fake-1", Documents: true})
 	for range 2 {
-		if g := collect(c.Reply(context.Background(), &llm.Request{Messages: shown(picture, document)})); g.err != nil || g.Text == "" {
+		if g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{Messages: shown(picture, document)})); g.Err != nil || g.Text == "" {
 			t.Fatalf("%+v", g)
 		}
 	}
@@ -98,9 +99,9 @@ func TestServersSayInManyWaysThatAModelIsBlind(t *testing.T) {
 		s := llmtest.New(t, llmtest.Options{})
 		c, _ := client(t, s.URL(), openai.Options{Model: "fake-1"})
 		s.Script(llmtest.Refuse(400, words, "invalid_request_error", ""))
-		g := collect(c.Reply(context.Background(), &llm.Request{Messages: shown(picture)}))
-		if g.err != nil || s.Total() != 2 || c.About().Images {
-			t.Errorf("%q: %d requests, %v", words, s.Total(), g.err)
+		g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{Messages: shown(picture)}))
+		if g.Err != nil || s.Total() != 2 || c.About().Images {
+			t.Errorf("%q: %d requests, %v", words, s.Total(), g.Err)
 		}
 	}
 }
@@ -109,8 +110,8 @@ func TestARefusedPictureCostsNotTheAnswerNorTheNextOnes(t *testing.T) {
 	s := llmtest.New(t, llmtest.Options{})
 	c, _ := client(t, s.URL(), openai.Options{Model: "fake-1"})
 	s.Script(llmtest.Refuse(400, "Image is corrupt", "invalid_request_error", ""))
-	g := collect(c.Reply(context.Background(), &llm.Request{Messages: shown(picture)}))
-	if g.err != nil || s.Total() != 2 || !c.About().Images {
-		t.Errorf("%d requests, %v", s.Total(), g.err)
+	g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{Messages: shown(picture)}))
+	if g.Err != nil || s.Total() != 2 || !c.About().Images {
+		t.Errorf("%d requests, %v", s.Total(), g.Err)
 	}
 }

@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,39 +20,17 @@ import (
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/core/llm/openai"
+	"gatehouse/core/llm/wiretest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const key = "sk-test-0123456789-secret"
 
-// jump is a clock on which every wait is over at once; it keeps the waits.
-type jump struct {
-	mu    sync.Mutex
-	now   time.Time
-	waits []time.Duration
-}
-
-func (j *jump) Now() time.Time {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.now
-}
-
-func (j *jump) After(d time.Duration) <-chan time.Time {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.now = j.now.Add(d)
-	j.waits = append(j.waits, d)
-	c := make(chan time.Time, 1)
-	c <- j.now
-	return c
-}
-
 // client is a client of the fake; o is completed.
-func client(t *testing.T, url string, o openai.Options) (*openai.Client, *jump) {
+func client(t *testing.T, url string, o openai.Options) (*openai.Client, *wiretest.Jump) {
 	t.Helper()
-	clock := &jump{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	clock := wiretest.NewJump()
 	o.BaseURL, o.Clock, o.Rand = url, clock, func() float64 { return 0 }
 	c, err := openai.New(o)
 	if err != nil {
@@ -64,75 +40,16 @@ func client(t *testing.T, url string, o openai.Options) (*openai.Client, *jump) 
 	return c, clock
 }
 
-// got is a reply put together.
-type got struct {
-	Text, Thinking, Model, Stop string
-	Calls                       []llm.Block
-	Usage                       *llm.Usage
-	Notices                     []string
-	Pieces                      int
-	err                         error
-}
-
-func (g *got) fault(t *testing.T) *llm.Fault {
-	t.Helper()
-	var f *llm.Fault
-	if !errors.As(g.err, &f) {
-		t.Fatalf("error %v (text %q) is no Fault", g.err, g.Text)
-	}
-	return f
-}
-
-func collect(seq iter.Seq2[llm.Delta, error]) got {
-	var g got
-	for d, err := range seq {
-		if err != nil {
-			g.err = err
-			continue
-		}
-		g.Text += d.Text
-		g.Thinking += d.Thinking
-		if d.Text != "" {
-			g.Pieces++
-		}
-		if d.Model != "" {
-			g.Model = d.Model
-		}
-		if d.Call != nil {
-			g.Calls = append(g.Calls, *d.Call)
-		}
-		if d.Notice != "" {
-			g.Notices = append(g.Notices, d.Notice)
-		}
-		if d.Usage != nil {
-			g.Usage = d.Usage
-		}
-		if d.Stop != "" {
-			g.Stop = d.Stop
-		}
-	}
-	return g
-}
-
-func ask(c *openai.Client, text string) got {
-	return collect(c.Reply(context.Background(), &llm.Request{System: "Be brief.", MaxTokens: 100, Messages: say(text),
-		Tools: []llm.Tool{{Name: "Read", About: "reads a file"}}}))
-}
-
-func say(text string) []llm.Message {
-	return []llm.Message{{Role: "user", Blocks: []llm.Block{{Type: "text", Text: text}}}}
-}
-
 func TestAnswerStreamsPieceByPieceHoweverTheBytesAreCut(t *testing.T) {
 	for _, split := range []int{0, 1, 2, 7, 100, 1 << 20} {
 		s := llmtest.New(t, llmtest.Options{Key: key})
 		s.Script(llmtest.Reply{Thinking: []string{"hm"}, Text: []string{"Grüße", ", ", "世界", "\n\ndata: x"}, Split: split,
 			Usage: &llmtest.Tokens{Prompt: 30, Completion: 5, Cached: 10}})
 		c, _ := client(t, s.URL(), openai.Options{Key: key, Model: "fake-1"})
-		g := ask(c, "hello")
-		want := got{Text: "Grüße, 世界\n\ndata: x", Thinking: "hm", Model: "openai/fake-1", Stop: "end_turn", Pieces: 4,
+		g := wiretest.Ask(c, "hello")
+		want := &wiretest.Got{Text: "Grüße, 世界\n\ndata: x", Thinking: "hm", Model: "openai/fake-1", Stop: "end_turn", Pieces: 4,
 			Usage: &llm.Usage{Input: 20, Output: 5, CacheRead: 10}}
-		if d := cmp.Diff(want, g, cmp.AllowUnexported(got{})); d != "" {
+		if d := cmp.Diff(want, g); d != "" {
 			t.Errorf("split %d: %s", split, d)
 		}
 		r := s.Requests()[0]
@@ -149,13 +66,13 @@ func TestToolCallsAreJoinedFromFragments(t *testing.T) {
 		{ID: "call_b", Name: "List"},
 	}})
 	c, _ := client(t, s.URL(), openai.Options{Model: "fake-1"})
-	g := ask(c, "look")
+	g := wiretest.Ask(c, "look")
 	want := []llm.Block{
 		{Type: "tool_use", ID: "call_a", Name: "Read", Input: json.RawMessage(`{"path":"a.md"}`)},
 		{Type: "tool_use", ID: "call_b", Name: "List", Input: json.RawMessage(`{}`)},
 	}
-	if d := cmp.Diff(want, g.Calls); d != "" || g.Stop != "tool_use" || g.err != nil {
-		t.Errorf("stop %q, err %v: %s", g.Stop, g.err, d)
+	if d := cmp.Diff(want, g.Calls); d != "" || g.Stop != "tool_use" || g.Err != nil {
+		t.Errorf("stop %q, err %v: %s", g.Stop, g.Err, d)
 	}
 }
 
@@ -166,10 +83,10 @@ func TestBrokenArgumentsReachTheToolAsAStringAndCutOnesDoNot(t *testing.T) {
 	cut.Finish = "length"
 	s.Script(broken, cut)
 	c, _ := client(t, s.URL(), openai.Options{Model: "fake-1"})
-	if g := ask(c, "x"); len(g.Calls) != 1 || string(g.Calls[0].Input) != `"{\"path\":"` {
+	if g := wiretest.Ask(c, "x"); len(g.Calls) != 1 || string(g.Calls[0].Input) != `"{\"path\":"` {
 		t.Errorf("calls %+v", g.Calls)
 	}
-	if g := ask(c, "x"); len(g.Calls) != 0 || g.Stop != "max_tokens" {
+	if g := wiretest.Ask(c, "x"); len(g.Calls) != 0 || g.Stop != "max_tokens" {
 		t.Errorf("calls %+v, stop %q", g.Calls, g.Stop)
 	}
 }
@@ -184,7 +101,7 @@ data: {"choices":null,"usage":{"prompt_tokens":3,"completion_tokens":4}}
 data: [DONE]
 
 `), openai.Options{Model: "m"})
-	g := ask(c, "x")
+	g := wiretest.Ask(c, "x")
 	if len(g.Calls) != 2 || g.Calls[1].ID != "b" || string(g.Calls[1].Input) != `{"x":1}` || g.Stop != "tool_use" {
 		t.Errorf("%+v", g)
 	}
@@ -201,15 +118,15 @@ func TestAnyHistoryMakesAWellFormedRequest(t *testing.T) {
 	result := func(id, s string) llm.Block { return llm.Block{Type: "tool_result", ToolUseID: id, Text: s} }
 	s := llmtest.New(t, llmtest.Options{})
 	c, _ := client(t, s.URL(), openai.Options{Model: "fake-1"})
-	g := collect(c.Reply(context.Background(), &llm.Request{Messages: []llm.Message{
+	g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{Messages: []llm.Message{
 		{Role: "user", Blocks: []llm.Block{text("look"), result("gone", "orphan")}},
 		{Role: "assistant", Blocks: []llm.Block{{Type: "thinking", Text: "secret thought"}, call("a", `{"path": "x"}`), call("b", `"broken"`), call("c", "")}},
 		{Role: "user", Blocks: []llm.Block{text("and also"), result("b", ""), result("b", "again"), {Type: "tool_result", ToolUseID: "a", Text: "no such file", IsError: true}}},
 		{Role: "assistant", Blocks: []llm.Block{{Type: "thinking", Text: "only thought"}}},
 		{Role: "assistant", Blocks: []llm.Block{call("d", `{}`)}},
 	}}))
-	if g.err != nil {
-		t.Fatal(g.err)
+	if g.Err != nil {
+		t.Fatal(g.Err)
 	}
 	var lines []string
 	for _, m := range s.Requests()[0].Messages {
@@ -238,14 +155,14 @@ func TestBusyProviderIsAskedAgainAndThePersonIsTold(t *testing.T) {
 	s := llmtest.New(t, llmtest.Options{})
 	s.Script(llmtest.Limited("3"), llmtest.HTML(502), llmtest.Reply{Reset: true}, llmtest.Say("here"))
 	c, clock := client(t, s.URL(), openai.Options{Model: "fake-1"})
-	g := ask(c, "x")
-	if g.Text != "here" || g.err != nil {
-		t.Fatalf("text %q, err %v", g.Text, g.err)
+	g := wiretest.Ask(c, "x")
+	if g.Text != "here" || g.Err != nil {
+		t.Fatalf("text %q, err %v", g.Text, g.Err)
 	}
 	if d := cmp.Diff([]string{"openai is busy, trying again in 3 s", "openai does not answer, trying again in 2 s"}, g.Notices); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]time.Duration{3 * time.Second, time.Second, 2 * time.Second}, clock.waits); d != "" {
+	if d := cmp.Diff([]time.Duration{3 * time.Second, time.Second, 2 * time.Second}, clock.Waits()); d != "" {
 		t.Error(d)
 	}
 }
@@ -253,7 +170,7 @@ func TestBusyProviderIsAskedAgainAndThePersonIsTold(t *testing.T) {
 func TestRetriesEndAfterFourAttempts(t *testing.T) {
 	s := llmtest.New(t, llmtest.Options{Default: llmtest.HTML(503)})
 	c, _ := client(t, s.URL(), openai.Options{Model: "fake-1"})
-	f := ptr(ask(c, "x")).fault(t)
+	f := wiretest.Ask(c, "x").Fault(t)
 	if f.Code != llm.CodeOverloaded || !f.CanRetry || f.Status != 503 || s.Total() != 4 {
 		t.Errorf("%+v after %d requests", f, s.Total())
 	}
@@ -266,9 +183,9 @@ func TestALongRetryAfterIsLeftToTheCaller(t *testing.T) {
 	s := llmtest.New(t, llmtest.Options{})
 	s.Script(llmtest.Limited("20"), llmtest.Limited("20"))
 	c, clock := client(t, s.URL(), openai.Options{Model: "fake-1"})
-	f := ptr(ask(c, "x")).fault(t)
-	if f.Code != llm.CodeRateLimited || f.After != 20*time.Second || !f.CanRetry || s.Total() != 2 || len(clock.waits) != 1 {
-		t.Errorf("%+v after %d requests, waits %v", f, s.Total(), clock.waits)
+	f := wiretest.Ask(c, "x").Fault(t)
+	if f.Code != llm.CodeRateLimited || f.After != 20*time.Second || !f.CanRetry || s.Total() != 2 || len(clock.Waits()) != 1 {
+		t.Errorf("%+v after %d requests, waits %v", f, s.Total(), clock.Waits())
 	}
 }
 
@@ -288,8 +205,8 @@ func TestNothingIsAskedTwiceAfterTheFirstPiece(t *testing.T) {
 			s := llmtest.New(t, llmtest.Options{})
 			s.Script(r)
 			c, _ := client(t, s.URL(), openai.Options{Model: "fake-1"})
-			g := ask(c, "x")
-			if f := g.fault(t); f.Code != llm.CodeCutOff || !f.CanRetry || s.Total() != 1 || g.Text != "half an" || g.Stop != "" {
+			g := wiretest.Ask(c, "x")
+			if f := g.Fault(t); f.Code != llm.CodeCutOff || !f.CanRetry || s.Total() != 1 || g.Text != "half an" || g.Stop != "" {
 				t.Errorf("%+v (%v) after %d requests, text %q", f, f.Err, s.Total(), g.Text)
 			}
 		})
@@ -309,7 +226,7 @@ func TestABreakBeforeTheFirstPieceIsAskedAgain(t *testing.T) {
 			s := llmtest.New(t, llmtest.Options{})
 			s.Script(r, llmtest.Say("whole"))
 			c, _ := client(t, s.URL(), openai.Options{Model: "fake-1"})
-			if g := ask(c, "x"); g.Text != "whole" || g.err != nil || s.Total() != 2 {
+			if g := wiretest.Ask(c, "x"); g.Text != "whole" || g.Err != nil || s.Total() != 2 {
 				t.Errorf("%+v after %d requests", g, s.Total())
 			}
 		})
@@ -341,7 +258,7 @@ func TestFaultsSayPlainlyWhatIsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := llmtest.New(t, llmtest.Options{Default: x.reply})
 			c, _ := client(t, s.URL(), openai.Options{Model: "fake-1"})
-			f := ptr(ask(c, "x")).fault(t)
+			f := wiretest.Ask(c, "x").Fault(t)
 			if f.Code != x.code || f.CanRetry != x.retry || !strings.Contains(f.Text, x.text) || f.Status != x.status {
 				t.Errorf("%+v: %v", f, f.Err)
 			}
@@ -365,7 +282,7 @@ func TestGarbageIsAFault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _ := client(t, raw(t, x.kind, x.body), openai.Options{Model: "m"})
-			if f := ptr(ask(c, "x")).fault(t); f.Code != llm.CodeGarbage || !f.CanRetry {
+			if f := wiretest.Ask(c, "x").Fault(t); f.Code != llm.CodeGarbage || !f.CanRetry {
 				t.Errorf("%+v: %v", f, f.Err)
 			}
 		})
@@ -375,7 +292,7 @@ func TestGarbageIsAFault(t *testing.T) {
 func TestLengthIsAStopNotAFault(t *testing.T) {
 	s := llmtest.New(t, llmtest.Options{Default: llmtest.Reply{Text: []string{"as far as"}, Finish: "length"}})
 	c, _ := client(t, s.URL(), openai.Options{Model: "fake-1"})
-	if g := ask(c, "x"); g.Stop != "max_tokens" || g.err != nil || g.Usage == nil {
+	if g := wiretest.Ask(c, "x"); g.Stop != "max_tokens" || g.Err != nil || g.Usage == nil {
 		t.Errorf("%+v", g)
 	}
 }
@@ -384,7 +301,7 @@ func TestARefusedKeyIsSaidWithoutTheKey(t *testing.T) {
 	var log bytes.Buffer
 	s := llmtest.New(t, llmtest.Options{Key: "sk-another-key-entirely"})
 	c, _ := client(t, s.URL(), openai.Options{Key: key, Model: "fake-1", Log: slog.New(slog.NewTextHandler(&log, nil))})
-	f := ptr(ask(c, "x")).fault(t)
+	f := wiretest.Ask(c, "x").Fault(t)
 	if f.Code != llm.CodeAuth || f.CanRetry || f.Status != 401 || s.Total() != 1 {
 		t.Errorf("%+v", f)
 	}
@@ -414,7 +331,7 @@ func TestNoErrorHoldsKeyOrCredentials(t *testing.T) {
 			s.Close() // now: connection refused
 		}
 		c, _ := client(t, url, openai.Options{Key: key, Model: "m"})
-		f := ptr(ask(c, "x")).fault(t)
+		f := wiretest.Ask(c, "x").Fault(t)
 		_, err := c.Models(context.Background())
 		for _, text := range []string{f.Error(), f.Text, err.Error()} {
 			if strings.Contains(text, key) || strings.Contains(text, "hunter2") || strings.Contains(text, "\x00") ||
@@ -427,12 +344,12 @@ func TestNoErrorHoldsKeyOrCredentials(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"://user:hunter2@x", "ftp://user:hunter2@x", "http://user:hunter2@/v1", "hunter2"} {
-		_, err := openai.New(openai.Options{BaseURL: bad, Clock: &jump{}})
+		_, err := openai.New(openai.Options{BaseURL: bad, Clock: &wiretest.Jump{}})
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
-	if _, err := openai.New(openai.Options{Key: "sk-bad\nkey", Clock: &jump{}}); err == nil || strings.Contains(err.Error(), "bad") {
+	if _, err := openai.New(openai.Options{Key: "sk-bad\nkey", Clock: &wiretest.Jump{}}); err == nil || strings.Contains(err.Error(), "bad") {
 		t.Errorf("key with newline: %v", err)
 	}
 }
@@ -447,8 +364,8 @@ func TestAmbientKeysAreNotRead(t *testing.T) {
 	}
 	s := llmtest.New(t, llmtest.Options{})
 	c, _ := client(t, s.URL(), openai.Options{})
-	if g := ask(c, "x"); g.err != nil {
-		t.Fatal(g.err)
+	if g := wiretest.Ask(c, "x"); g.Err != nil {
+		t.Fatal(g.Err)
 	}
 	for _, r := range s.Requests() {
 		if r.Auth != "" {
@@ -467,7 +384,7 @@ func TestTheFirstListedModelIsUsedWhereNoneIsConfigured(t *testing.T) {
 		t.Errorf("before: %q", got)
 	}
 	for range 2 {
-		if g := ask(c, "x"); g.Model != "openai/llama3.2" || g.err != nil {
+		if g := wiretest.Ask(c, "x"); g.Model != "openai/llama3.2" || g.Err != nil {
 			t.Errorf("%+v", g)
 		}
 	}
@@ -482,7 +399,7 @@ func TestTheFirstListedModelIsUsedWhereNoneIsConfigured(t *testing.T) {
 
 func TestAServerWithoutModelsIsSaid(t *testing.T) {
 	c, _ := client(t, raw(t, "application/json", `{"object":"list","data":[]}`), openai.Options{})
-	if f := ptr(ask(c, "x")).fault(t); f.Code != llm.CodeUnavailable || !strings.Contains(f.Text, "offers no model") {
+	if f := wiretest.Ask(c, "x").Fault(t); f.Code != llm.CodeUnavailable || !strings.Contains(f.Text, "offers no model") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -524,11 +441,11 @@ func TestWhatAServerRefusesIsLeftOutFromThenOn(t *testing.T) {
 	})
 	c, clock := client(t, url, openai.Options{Model: "fake-1"})
 	for n, want := range []int{4, 5} {
-		if g := ask(c, "x"); g.err != nil || g.Text == "" || g.Usage != nil {
+		if g := wiretest.Ask(c, "x"); g.Err != nil || g.Text == "" || g.Usage != nil {
 			t.Errorf("%+v", g)
 		}
-		if *asked != want || len(clock.waits) > 0 {
-			t.Errorf("reply %d: asked %d times, waits %v", n+1, *asked, clock.waits)
+		if *asked != want || len(clock.Waits()) > 0 {
+			t.Errorf("reply %d: asked %d times, waits %v", n+1, *asked, clock.Waits())
 		}
 	}
 	if c.About().Tools {
@@ -539,14 +456,14 @@ func TestWhatAServerRefusesIsLeftOutFromThenOn(t *testing.T) {
 func TestAnEndlessRefusalEnds(t *testing.T) {
 	url, asked := picky(t, func(string) string { return "stream_options max_tokens max_completion_tokens does not support tools" })
 	c, _ := client(t, url, openai.Options{Model: "fake-1"})
-	if f := ptr(ask(c, "x")).fault(t); f.Code != llm.CodeBadRequest || *asked > 5 {
+	if f := wiretest.Ask(c, "x").Fault(t); f.Code != llm.CodeBadRequest || *asked > 5 {
 		t.Errorf("%+v after %d", f, *asked)
 	}
 }
 
 func TestAServerThatIgnoresStreamIsUnderstood(t *testing.T) {
 	c, _ := client(t, raw(t, "application/json; charset=utf-8", `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"whole","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}`), openai.Options{Model: "m"})
-	if g := ask(c, "x"); g.Text != "whole" || len(g.Calls) != 1 || g.Usage == nil || g.err != nil {
+	if g := wiretest.Ask(c, "x"); g.Text != "whole" || len(g.Calls) != 1 || g.Usage == nil || g.Err != nil {
 		t.Errorf("%+v", g)
 	}
 }
@@ -559,7 +476,7 @@ func TestAnEndedContextClosesTheConnectionAndIsNoFault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := llmtest.New(t, llmtest.Options{Default: reply})
-			c, err := openai.New(openai.Options{BaseURL: s.URL(), Model: "fake-1", Clock: never{}})
+			c, err := openai.New(openai.Options{BaseURL: s.URL(), Model: "fake-1", Clock: wiretest.Never{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -572,26 +489,20 @@ func TestAnEndedContextClosesTheConnectionAndIsNoFault(t *testing.T) {
 					cancel(silence)
 				}
 			}()
-			g := collect(c.Reply(ctx, &llm.Request{Messages: say("x")}))
+			g := wiretest.Collect(c.Reply(ctx, &llm.Request{Messages: wiretest.Said("x")}))
 			var f *llm.Fault
-			if !errors.Is(g.err, silence) || errors.As(g.err, &f) {
-				t.Errorf("%v", g.err)
+			if !errors.Is(g.Err, silence) || errors.As(g.Err, &f) {
+				t.Errorf("%v", g.Err)
 			}
 		})
 	}
 }
 
-// never is a clock on which no wait ends.
-type never struct{}
-
-func (never) Now() time.Time                       { return time.Time{} }
-func (never) After(time.Duration) <-chan time.Time { return nil }
-
 func TestBreakingOffClosesTheConnection(t *testing.T) {
 	s := llmtest.New(t, llmtest.Options{Default: llmtest.Reply{Text: []string{"one", "two"}, Hang: true}})
 	c, _ := client(t, s.URL(), openai.Options{Model: "fake-1"})
 	n := 0
-	for d, err := range c.Reply(context.Background(), &llm.Request{Messages: say("x")}) {
+	for d, err := range c.Reply(context.Background(), &llm.Request{Messages: wiretest.Said("x")}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -611,7 +522,7 @@ func TestASilentHeaderIsAFaultOfItsOwn(t *testing.T) {
 	tr := &http.Transport{ResponseHeaderTimeout: time.Second}
 	defer tr.CloseIdleConnections()
 	c, _ := client(t, s.URL(), openai.Options{Model: "fake-1", HTTP: &http.Client{Transport: tr}})
-	if f := ptr(ask(c, "x")).fault(t); f.Code != llm.CodeSilence || !f.CanRetry || s.Total() != 1 {
+	if f := wiretest.Ask(c, "x").Fault(t); f.Code != llm.CodeSilence || !f.CanRetry || s.Total() != 1 {
 		t.Errorf("%+v (%v) after %d requests", f, f.Err, s.Total())
 	}
 }
@@ -623,7 +534,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}))
 	defer s.Close()
 	c, _ := client(t, s.URL, openai.Options{Model: "fake-1", Key: key})
-	if f := ptr(ask(c, "x")).fault(t); f.Code != llm.CodeUnavailable || other.Total() != 0 {
+	if f := wiretest.Ask(c, "x").Fault(t); f.Code != llm.CodeUnavailable || other.Total() != 0 {
 		t.Errorf("%+v; the other host was asked %d times", f, other.Total())
 	}
 }
@@ -639,20 +550,18 @@ func raw(t *testing.T, kind, body string) string {
 	return s.URL
 }
 
-func ptr(g got) *got { return &g }
-
 // BenchmarkReply is a whole answer over loopback, for judging what the client costs.
 func BenchmarkReply(b *testing.B) {
 	s := llmtest.New(b, llmtest.Options{Default: llmtest.Reply{Text: strings.SplitAfter(strings.Repeat("word ", 50), " "), Burst: true}})
-	c, err := openai.New(openai.Options{BaseURL: s.URL(), Model: "fake-1", Clock: &jump{}})
+	c, err := openai.New(openai.Options{BaseURL: s.URL(), Model: "fake-1", Clock: &wiretest.Jump{}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer c.Close()
 	b.ReportAllocs()
 	for b.Loop() {
-		if g := ask(c, "x"); g.err != nil {
-			b.Fatal(g.err)
+		if g := wiretest.Ask(c, "x"); g.Err != nil {
+			b.Fatal(g.Err)
 		}
 	}
 }

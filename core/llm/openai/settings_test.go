@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/openai"
+	"gatehouse/core/llm/wiretest"
 )
 
 func TestTemperatureAndStopAreSentAndLeftOutWhereTheModelTakesNone(t *testing.T) {
@@ -24,8 +25,8 @@ func TestTemperatureAndStopAreSentAndLeftOutWhereTheModelTakesNone(t *testing.T)
 	c, _ := client(t, url, openai.Options{Model: "fake-1"})
 	cold := 0.0
 	for range 2 {
-		g := collect(c.Reply(t.Context(), &llm.Request{Messages: say("x"), Temperature: &cold, Stop: []string{"END"}}))
-		if g.err != nil || g.Text == "" {
+		g := wiretest.Collect(c.Reply(t.Context(), &llm.Request{Messages: wiretest.Said("x"), Temperature: &cold, Stop: []string{"END"}}))
+		if g.Err != nil || g.Text == "" {
 			t.Errorf("%+v", g)
 		}
 	}

@@ -1,7 +1,8 @@
 // Package wiretest is what the fakes of model providers share: a server on
 // loopback that is given its replies beforehand, keeps what it was asked, and
 // sends a reply whole or broken in the ways that networks and servers break
-// them. What is refused and how an answer is written is each fake's own.
+// them. What is refused and how an answer is written is each fake's own. Beside
+// it stands what the tests of the clients ask with.
 package wiretest
 
 import (
