@@ -229,7 +229,7 @@ func draftFacts(d agent.Draft) (facts []fact) {
 		a := d.Agent
 		add("Name", a.Name)
 		add("Description", a.Description)
-		add("Model", cmp.Or(a.Model, "the setting’s"))
+		add("Model", cmp.Or(a.Model, "as in Settings"))
 		add("Tools", agentRow{Agent: *a}.Offers())
 		add("Trust at most", cmp.Or(trust(a.Trust), "the sender’s own"))
 		add("Unasked", unasked(a.Permissions))

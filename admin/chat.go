@@ -375,7 +375,7 @@ func (p *Panel) chatAction(r *http.Request, by core.Actor) (flash, string, error
 		if err != nil {
 			return flash{}, back, err
 		}
-		c.Model, saidIt = &value, cmp.Or(value, "The setting’s model")+" answers there from the next turn on."
+		c.Model, saidIt = &value, cmp.Or(value, "The model of the settings")+" answers there from the next turn on."
 	case "agent":
 		c.AgentType, saidIt = &value, cmp.Or(value, "The default agent")+" answers there from the next turn on."
 	default:

@@ -44,13 +44,13 @@ func (p *Panel) knobList() []knob {
 	levels := []choice{{"sandboxed", "sandboxed"}, {"vault", "vault"}}
 	return []knob{
 		{Group: knobsAnswer, Short: "MODEL", Label: "Model", Empty: "the first provider with a key", Models: true},
-		{Group: knobsAnswer, Short: "MODEL_FALLBACKS", Label: "When it cannot answer", Empty: "nobody else", Hint: "In this order, parted by commas."},
+		{Group: knobsAnswer, Short: "MODEL_FALLBACKS", Label: "When it cannot answer", Empty: "nobody else", Hint: "In this order, separated by commas."},
 		{Group: knobsAnswer, Short: "GUEST_MODEL", Label: "Model for sandboxed people", Empty: "the same", Models: true},
 		{Group: knobsAnswer, Short: "TITLE_MODEL", Label: "Model for titles", Empty: "none: the first words", Models: true},
 		{Group: knobsAnswer, Short: "DEFAULT_AGENT", Label: "Agent", Choices: p.agentChoices()},
 		{Group: knobsPeople, Short: "DM_TRUST", Label: "Level preset for direct messages", Choices: levels},
 		{Group: knobsPeople, Short: "GROUP_TRUST", Label: "Level preset for groups", Choices: levels},
-		{Group: knobsPeople, Short: "GUEST_READ", Label: "Files that sandboxed people are quoted", Empty: "none", Hint: "Globs such as Public/**, parted by commas."},
+		{Group: knobsPeople, Short: "GUEST_READ", Label: "Files that sandboxed people are quoted", Empty: "none", Hint: "Globs such as Public/**, separated by commas."},
 		{Group: knobsPeople, Short: "RATE_LIMIT", Label: "Messages of one person to a bot", Empty: "off", Hint: "As 10/60s, or off."},
 		{Group: knobsPeople, Short: "BUSY_MODE", Label: "Messages while an answer is made", Choices: []choice{{"collect", "collect them"}, {"queue", "queue them"}, {"interrupt", "interrupt the answer"}}},
 		{Group: knobsBudget, Short: "BUDGET_USER_DAY", Label: "Of each person", Empty: "no bound"},
