@@ -188,6 +188,15 @@ func (s *Store) Export(ctx context.Context, sess Session) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	size := int64(0)
+	if st, err := s.vault.Stat(c.name); err == nil {
+		size = st.Size()
+	}
+	leave, err := s.reads(ctx, size, func() {})
+	if err != nil {
+		return "", err
+	}
+	defer leave()
 	f, err := s.vault.ReadTail(c.name, vault.MaxTail)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Markdown(sess, side.Tags, nil), nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"sync"
 
 	"gatehouse/core"
 	"gatehouse/core/vault"
@@ -17,6 +18,28 @@ const (
 	maxPage      = 200
 	maxPageBytes = 4 << 20
 )
+
+// Reads of more than largeRead bytes of a transcript take many times as much
+// memory for a moment: so many go on at once, whoever asks, and the next wait.
+const (
+	largeRead  = 2 << 20
+	largeReads = 2
+)
+
+// reads waits for a place where limit needs one; leave, which was given for what
+// was read before, and may be called in any case, then gives it back.
+func (s *Store) reads(ctx context.Context, limit int64, leave func()) (func(), error) {
+	leave()
+	if limit <= largeRead {
+		return func() {}, nil
+	}
+	select {
+	case s.large <- struct{}{}:
+		return sync.OnceFunc(func() { <-s.large }), nil
+	case <-ctx.Done():
+		return func() {}, context.Cause(ctx)
+	}
+}
 
 // A PageQuery chooses messages: the newest, those in front of Before, or those
 // behind After, which are ids of messages (Message.Line). At most one is set.
@@ -46,7 +69,12 @@ func (s *Store) Page(ctx context.Context, sess Session, q PageQuery) (Page, erro
 	if err != nil {
 		return Page{}, err
 	}
+	leave := func() {}
+	defer func() { leave() }()
 	for limit := int64(256 << 10); ; limit *= 8 {
+		if leave, err = s.reads(ctx, limit, leave); err != nil {
+			return Page{}, err
+		}
 		f, err := s.vault.ReadTail(c.name, limit)
 		if errors.Is(err, fs.ErrNotExist) {
 			return q.of(tail{whole: true})

@@ -67,6 +67,7 @@ type Store struct {
 	cache   *cache
 
 	projects projects
+	large    chan struct{} // one element for each long read of a transcript that is going on; largeReads fit
 
 	mu      sync.Mutex
 	opened  map[string]time.Time // since Touched; bounded by maxTouched
@@ -89,6 +90,7 @@ func New(o Options) *Store {
 	s := &Store{
 		db: o.DB, vault: o.Vault, clock: o.Clock, log: o.Log, version: o.Version,
 		cache: newCache(o.Clock), projects: projects(o.Projects), dirty: map[string]sidecar{}, opened: map[string]time.Time{},
+		large: make(chan struct{}, largeReads),
 	}
 	s.idle = sync.NewCond(&s.mu)
 	return s

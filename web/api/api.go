@@ -129,10 +129,11 @@ type Options struct {
 // An API serves the endpoints of openapi.yaml.
 type API struct {
 	Options
-	slots  *web.Slots
-	recent *recent
-	ready  *readiness
-	pulse  *web.Pulse
+	slots   *web.Slots
+	exports *web.Slots // an export lies in memory until its reader has it
+	recent  *recent
+	ready   *readiness
+	pulse   *web.Pulse
 }
 
 // New prepares the API.
@@ -146,7 +147,7 @@ func New(o Options) *API {
 	if o.Streams == 0 {
 		o.Streams = 16
 	}
-	a := &API{Options: o, slots: web.NewSlots(o.Streams), recent: newRecent(), pulse: web.NewPulse(o.Clock)}
+	a := &API{Options: o, slots: web.NewSlots(o.Streams), exports: web.NewSlots(maxExports), recent: newRecent(), pulse: web.NewPulse(o.Clock)}
 	a.ready = &readiness{clock: o.Clock, checks: o.Checks, bots: o.Bots}
 	return a
 }

@@ -40,25 +40,26 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 // A house is the API on loopback over a real store, a real bus and doubles for
 // the rest; every exchange is held against the contract.
 type house struct {
-	t      *testing.T
-	clock  *coretest.Clock
-	db     *store.DB
-	keys   *auth.Keys
-	admins *auth.Admins
-	bus    *bus.Bus
-	desk   *permission.Desk
-	guard  *permission.Guard
-	vault  *vault.Vault
-	ledger roomDouble
-	store  *session.Store // what is done with sessions besides talking; sessions says who has which
-	api    *API
-	first  *v0.API
-	v1     *openai.API
-	url    string
-	client *http.Client
-	seen   *contract
-	log    *coretest.Log
-	stop   func()
+	t        *testing.T
+	clock    *coretest.Clock
+	db       *store.DB
+	keys     *auth.Keys
+	admins   *auth.Admins
+	bus      *bus.Bus
+	desk     *permission.Desk
+	guard    *permission.Guard
+	vault    *vault.Vault
+	ledger   roomDouble
+	store    *session.Store // what is done with sessions besides talking; sessions says who has which
+	api      *API
+	first    *v0.API
+	v1       *openai.API
+	url      string
+	onExport func() // called before an export is made
+	client   *http.Client
+	seen     *contract
+	log      *coretest.Log
+	stop     func()
 
 	mu       sync.Mutex
 	put      []core.Inbound

@@ -13,12 +13,20 @@ import (
 	"gatehouse/web/auth"
 )
 
+// maxExports bounds the exports that one caller reads at once.
+const maxExports = 2
+
 // export is GET /api/chat/{id}/export.md.
 func (a *API) export(w http.ResponseWriter, r *http.Request) error {
-	_, d, err := a.found(r, auth.ScopeRead, auth.ScopeChat)
+	p, d, err := a.found(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
 		return err
 	}
+	release, ok := a.exports.Take(caller(p))
+	if !ok {
+		return &web.Problem{Fault: web.TooManyRequests, RetryAfter: 5 * time.Second, Detail: fmt.Sprintf("at most %d exports may be read at once per key", maxExports)}
+	}
+	defer release()
 	text, err := a.Shelf.Export(r.Context(), d.Session)
 	if err != nil {
 		return err

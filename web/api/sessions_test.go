@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -25,6 +26,17 @@ type shelfDouble struct {
 
 func (d shelfDouble) Detail(ctx context.Context, id string) (session.Detail, error) {
 	return d.Store.Detail(ctx, d.h.db, id)
+}
+
+// Export waits where the test wants it to.
+func (d shelfDouble) Export(ctx context.Context, s session.Session) (string, error) {
+	d.h.mu.Lock()
+	wait := d.h.onExport
+	d.h.mu.Unlock()
+	if wait != nil {
+		wait()
+	}
+	return d.Store.Export(ctx, s)
 }
 
 func (d shelfDouble) Update(ctx context.Context, id string, c session.Change, by core.Actor) (got session.Detail, err error) {
@@ -358,4 +370,36 @@ func TestWhoAnswersIsChosenByTheOwnerAndAdminsAlone(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
+}
+
+// An export lies in memory until its reader has it: a key reads two at once.
+func TestExportsThatAreReadAtOnceAreBounded(t *testing.T) {
+	h := open(t, options{})
+	key, other := h.key(auth.ScopeRead), h.keyOf(7, core.Vault, auth.ScopeRead)
+	furnish(h, 7)
+	began, go_ := make(chan struct{}, 10), make(chan struct{})
+	h.mu.Lock()
+	h.onExport = func() { began <- struct{}{}; <-go_ }
+	h.mu.Unlock()
+	var wg sync.WaitGroup
+	get := func(key string, want int) {
+		res, err := h.try(key, "GET", "/api/chat/s1/export.md", "")
+		if err != nil || res.StatusCode != want || want == 429 && res.Header.Get("Retry-After") == "" {
+			t.Errorf("%v %v, want %d", res, err, want)
+			return
+		}
+		res.Body.Close()
+	}
+	for range maxExports {
+		wg.Go(func() { get(key, 200) })
+	}
+	for range maxExports {
+		<-began
+	}
+	get(key, 429)
+	wg.Go(func() { get(other, 200) })
+	<-began
+	close(go_)
+	wg.Wait()
+	get(key, 200)
 }

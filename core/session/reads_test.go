@@ -1,0 +1,82 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+	"gatehouse/core/vault"
+)
+
+// Long transcripts are read whole by so many at once and no more: whoever comes
+// then waits, as long as they want to, and short reads wait for nobody.
+func TestLongTranscriptsAreReadByFewAtOnce(t *testing.T) {
+	v, err := vault.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	db := storetest.Open(t, core.System{})
+	s := New(Options{DB: db, Vault: v})
+	defer s.Close()
+	var sess Session
+	err = db.Tx(t.Context(), func(tx *store.Tx) (err error) {
+		sess, _, _, err = s.Resolve(t.Context(), tx, Ref{Address: core.Address{Bot: "b", Chat: "c"}, User: 5, Trust: core.Vault})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.Open(t.Context(), sess)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 {
+		text := strings.Repeat(fmt.Sprint("words of ", i, " "), 10_000)
+		if err := c.Append(fmt.Sprint("r", i), 0, Message{Role: "user", Blocks: []Block{{Type: "text", Text: text}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	page, err := s.Page(t.Context(), sess, PageQuery{Limit: 1})
+	if err != nil || len(page.Messages) != 1 {
+		t.Fatal(page, err)
+	}
+	first := func(ctx context.Context) error {
+		_, err := s.Page(ctx, sess, PageQuery{Before: page.Messages[0].Line(), Limit: 200})
+		return err
+	}
+	whole := func(ctx context.Context) error { _, err := s.Export(ctx, sess); return err }
+	for range largeReads {
+		s.large <- struct{}{}
+	}
+	gone, leave := context.WithCancelCause(t.Context())
+	cut := errors.New("the reader is gone")
+	leave(cut)
+	for name, read := range map[string]func(context.Context) error{"a page": first, "an export": whole} {
+		if err := read(gone); !errors.Is(err, cut) && !errors.Is(err, context.Canceled) {
+			t.Errorf("%s was read beside as many as may: %v", name, err)
+		}
+	}
+	if _, err := s.Page(gone, sess, PageQuery{Limit: 1}); err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("a short read waits: %v", err)
+	}
+	<-s.large
+	for name, read := range map[string]func(context.Context) error{"a page": first, "an export": whole} {
+		for range 2 { // each gives its place back
+			if err := read(t.Context()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if n := len(s.large); n != largeReads-1 {
+		t.Errorf("%d places are taken", n)
+	}
+}
