@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 
 	"gatehouse/core"
@@ -28,4 +29,11 @@ func IgnoredFields(ignored []string) string {
 		names = append(names, fmt.Sprintf("and %d more", len(ignored)-most))
 	}
 	return fmt.Sprintf(`299 - "unknown fields were ignored: %s"`, strings.Join(names, ", "))
+}
+
+// WarnIgnored names them in the answer's head, if there are any.
+func WarnIgnored(w http.ResponseWriter, ignored []string) {
+	if text := IgnoredFields(ignored); text != "" {
+		w.Header().Set("Warning", text)
+	}
 }

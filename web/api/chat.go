@@ -78,9 +78,7 @@ func (a *API) converse(w http.ResponseWriter, r *http.Request, p auth.Principal,
 		a.Files.Remove(req.files)
 		return err
 	}
-	if text := web.IgnoredFields(req.ignored); text != "" {
-		w.Header().Set("Warning", text)
-	}
+	web.WarnIgnored(w, req.ignored)
 	known, clash := t.before, t.other
 	if !clash {
 		known, clash = a.recent.add(t)

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -56,12 +55,12 @@ func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	fields, err := readFields(w, r)
-	if err != nil {
+	n := auth.NewKey{User: p.User} // whose it is unless it says so
+	into := map[string]any{"label": &n.Label, "user_id": &n.User, "trust_level": &n.Trust, "scopes": &n.Scopes, "expires_at": &n.ExpiresAt}
+	if err := readInto(w, r, into); err != nil {
 		return err
 	}
-	n, ignored, err := readKey(fields, p)
-	if err != nil {
+	if err := labelFits(n.Label); err != nil {
 		return err
 	}
 	if err := mayGive(p, n); err != nil {
@@ -70,9 +69,6 @@ func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
 	secret, row, err := a.Keys.Create(r.Context(), n, p.Actor())
 	if err != nil {
 		return err
-	}
-	if text := web.IgnoredFields(ignored); text != "" {
-		w.Header().Set("Warning", text)
 	}
 	return web.WriteJSON(w, http.StatusCreated, map[string]any{"key": secret, "record": row})
 }
@@ -92,22 +88,6 @@ func mayGive(p auth.Principal, n auth.NewKey) error {
 	return nil
 }
 
-// readKey reads the wish for a key; whose it is, unless it says so, is p's.
-func readKey(fields map[string]json.RawMessage, p auth.Principal) (n auth.NewKey, ignored []string, err error) {
-	n.User = p.User
-	into := map[string]any{"label": &n.Label, "user_id": &n.User, "trust_level": &n.Trust, "scopes": &n.Scopes, "expires_at": &n.ExpiresAt}
-	for name, value := range fields {
-		dest, known := into[name]
-		switch {
-		case !known:
-			ignored = append(ignored, name)
-		case json.Unmarshal(value, dest) != nil:
-			return n, nil, fieldProblem(web.Invalid, name, "the field "+name+" is not valid")
-		}
-	}
-	return n, ignored, labelFits(n.Label)
-}
-
 func labelFits(label string) error {
 	if len(label) > 400 {
 		return fieldProblem(web.TooLarge, "label", "the field label is over 400 bytes")
@@ -122,26 +102,14 @@ func (a *API) changeKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	fields, err := readFields(w, r)
-	if err != nil {
-		return err
-	}
 	c := auth.KeyChange{May: func(was auth.KeyRow, added []string) error {
 		if len(added) == 0 {
 			return nil
 		}
 		return mayGive(p, auth.NewKey{User: was.User, Trust: was.Trust, Scopes: added})
 	}}
-	var ignored []string
-	into := map[string]any{"label": &c.Label, "scopes": &c.Scopes}
-	for name, value := range fields {
-		dest, known := into[name]
-		switch {
-		case !known:
-			ignored = append(ignored, name)
-		case json.Unmarshal(value, dest) != nil:
-			return fieldProblem(web.Invalid, name, "the field "+name+" is not valid")
-		}
+	if err := readInto(w, r, map[string]any{"label": &c.Label, "scopes": &c.Scopes}); err != nil {
+		return err
 	}
 	if c.Label != nil {
 		if err := labelFits(*c.Label); err != nil {
@@ -151,9 +119,6 @@ func (a *API) changeKey(w http.ResponseWriter, r *http.Request) error {
 	row, err := a.Keys.Change(r.Context(), r.PathValue("id"), c, p.Actor())
 	if err != nil {
 		return fmt.Errorf("change key: %w", err)
-	}
-	if text := web.IgnoredFields(ignored); text != "" {
-		w.Header().Set("Warning", text)
 	}
 	return web.WriteJSON(w, http.StatusOK, row)
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
@@ -72,34 +71,9 @@ func (a *API) approve(w http.ResponseWriter, r *http.Request) error {
 }
 
 func readApproval(w http.ResponseWriter, r *http.Request) (approval core.Approval, err error) {
-	raw, err := web.ReadJSON(w, r, web.MaxJSON)
+	err = readInto(w, r, map[string]any{"trust_level": &approval.Trust, "scope": &approval.Scope, "expires_at": &approval.ExpiresAt})
 	if err != nil {
 		return approval, err
-	}
-	fields, err := fold(raw)
-	if err != nil {
-		return approval, err
-	}
-	var ignored []string
-	for name, value := range fields {
-		var dest any
-		switch name {
-		case "trust_level":
-			dest = &approval.Trust
-		case "scope":
-			dest = &approval.Scope
-		case "expires_at":
-			dest = &approval.ExpiresAt
-		default:
-			ignored = append(ignored, name)
-			continue
-		}
-		if json.Unmarshal(value, dest) != nil {
-			return approval, fieldProblem(web.Invalid, name, "the field "+name+" is not valid")
-		}
-	}
-	if text := web.IgnoredFields(ignored); text != "" {
-		w.Header().Set("Warning", text)
 	}
 	switch approval.Scope {
 	case "", core.ScopeDM, core.ScopeGroup:

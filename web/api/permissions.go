@@ -233,11 +233,7 @@ func (a *API) pattern(w http.ResponseWriter, r *http.Request) (pattern string, e
 	if r.ContentLength == 0 {
 		return "", nil
 	}
-	raw, err := web.ReadJSON(w, r, web.MaxJSON)
-	if err != nil {
-		return "", err
-	}
-	fields, err := fold(raw)
+	fields, err := readFields(w, r)
 	if err != nil {
 		return "", err
 	}
@@ -256,9 +252,7 @@ func warn(w http.ResponseWriter, left map[string]json.RawMessage) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	if text := web.IgnoredFields(names); text != "" {
-		w.Header().Set("Warning", text)
-	}
+	web.WarnIgnored(w, names)
 }
 
 // refuseCall is POST /api/permissions/{id}/deny.

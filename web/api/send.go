@@ -100,9 +100,7 @@ func (a *API) sendUnasked(w http.ResponseWriter, r *http.Request) error {
 	if !p.Governs() { // others have a bot write to nobody but themselves
 		m.User = &p.User
 	}
-	if text := web.IgnoredFields(body.ignored); text != "" {
-		w.Header().Set("Warning", text)
-	}
+	web.WarnIgnored(w, body.ignored)
 	posted, err := a.Mail.Send(r.Context(), m, p.Actor())
 	switch core.KindOf(err) {
 	case core.Busy:

@@ -205,6 +205,23 @@ func readFields(w http.ResponseWriter, r *http.Request) (map[string]json.RawMess
 	return fold(raw)
 }
 
+// readInto reads a body's fields into what into names, and warns of the others.
+func readInto(w http.ResponseWriter, r *http.Request, into map[string]any) error {
+	fields, err := readFields(w, r)
+	if err != nil {
+		return err
+	}
+	for name, dest := range into {
+		value, there := fields[name]
+		if there && json.Unmarshal(value, dest) != nil {
+			return fieldProblem(web.Invalid, name, "the field "+name+" is not valid")
+		}
+		delete(fields, name)
+	}
+	warn(w, fields)
+	return nil
+}
+
 // fixed are fields of a session that no change reaches; to ignore them would
 // look as if it had.
 var fixed = []string{"id", "source", "message_count", "created_at", "last_accessed", "continued_from", "user_id", "trust_level", "title_source", "tags", "contexts"}

@@ -69,9 +69,7 @@ func (a *API) complete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if text := web.IgnoredFields(ignored); text != "" {
-		w.Header().Set("Warning", text)
-	}
+	web.WarnIgnored(w, ignored)
 	c := &call{a: a, r: r, q: q, run: uuid.NewString(), session: uuid.NewString(), created: a.Clock.Now().Unix()}
 	w.Header().Set("X-Run-Id", c.run)
 	return c.answer(w, p, m)
