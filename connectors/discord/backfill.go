@@ -50,7 +50,7 @@ func (r *receiver) loadMarks(ctx context.Context) error {
 	}
 	for _, m := range slices.Backward(list) { // the last used stands first
 		if isID(m.Channel) && isID(m.Message) {
-			r.marks.put(m.Channel, m)
+			r.marks.Put(m.Channel, m)
 		}
 	}
 	return nil
@@ -61,7 +61,7 @@ func (r *receiver) loadMarks(ctx context.Context) error {
 func (r *receiver) meet(ctx context.Context, page []core.Inbound) {
 	found := false
 	for _, in := range page {
-		if _, known := r.marks.get(in.Chat); known || !markable(in) || !in.Addressed || in.From.Bot || in.From.Shared {
+		if _, known := r.marks.Get(in.Chat); known || !markable(in) || !in.Addressed || in.From.Bot || in.From.Shared {
 			continue
 		}
 		m := mark{Channel: in.Chat, Message: before(in.MessageID)}
@@ -74,7 +74,7 @@ func (r *receiver) meet(ctx context.Context, page []core.Inbound) {
 				m.Place = in.Place
 			}
 		}
-		r.marks.put(in.Chat, m)
+		r.marks.Put(in.Chat, m)
 		r.marksDirty, found = true, true
 	}
 	if found {
@@ -89,7 +89,7 @@ func markable(in core.Inbound) bool {
 // remember moves the marks of the known channels in a stored page.
 func (r *receiver) remember(page []core.Inbound) {
 	for _, in := range page {
-		m, known := r.marks.get(in.Chat)
+		m, known := r.marks.Get(in.Chat)
 		if !known || !markable(in) {
 			continue
 		}
@@ -97,7 +97,7 @@ func (r *receiver) remember(page []core.Inbound) {
 			m.Message = in.MessageID
 			r.marksDirty = true
 		}
-		r.marks.put(in.Chat, m)
+		r.marks.Put(in.Chat, m)
 	}
 }
 
@@ -115,6 +115,15 @@ func newer(a, b string) bool {
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) > 0
 }
 
+// memory is what is known of channels, last used first.
+func (r *receiver) memory() []mark {
+	list := make([]mark, 0, r.marks.Len())
+	for _, m := range r.marks.All() {
+		list = append(list, m)
+	}
+	return list
+}
+
 // saveMarks writes the marks to Memory when they have moved and it is time.
 // What is lost of them is read back twice and dropped as a repeat.
 func (r *receiver) saveMarks(ctx context.Context, now bool) {
@@ -122,11 +131,7 @@ func (r *receiver) saveMarks(ctx context.Context, now bool) {
 	if b.o.Memory == nil || !r.marksDirty || !now && b.o.Clock.Now().Sub(r.marksSaved) < marksEvery {
 		return
 	}
-	list := make([]mark, 0, len(r.marks.items))
-	for e := r.marks.order.Front(); e != nil; e = e.Next() {
-		list = append(list, e.Value.(*entry[mark]).value)
-	}
-	raw, err := json.Marshal(list)
+	raw, err := json.Marshal(r.memory())
 	if err == nil {
 		err = b.o.Memory.Save(ctx, b.cursorName(), string(raw))
 	}
@@ -141,11 +146,7 @@ func (r *receiver) saveMarks(ctx context.Context, now bool) {
 // runs before the new session's events, so that each channel keeps its order;
 // what both bring is stored once.
 func (r *receiver) backfill(ctx context.Context) error {
-	var list []mark
-	for e := r.marks.order.Front(); e != nil; e = e.Next() {
-		list = append(list, e.Value.(*entry[mark]).value)
-	}
-	for _, m := range list {
+	for _, m := range r.memory() {
 		if err := r.readBack(ctx, m); err != nil {
 			return err
 		}
@@ -206,7 +207,7 @@ func (r *receiver) behind(ctx context.Context, channel, after string) ([]json.Ra
 			})
 			return list, nil
 		case f.told && (f.status == 403 || f.status == 404):
-			r.marks.remove(channel)
+			r.marks.Remove(channel)
 			r.marksDirty = true
 			return nil, nil
 		case n >= backfillTries && !f.refusesToken():

@@ -97,7 +97,7 @@ type Bot struct {
 	redact   *strings.Replacer
 	markdown *markdown.Renderer
 	line     *http.Transport
-	pace     *gate
+	pace     *connectors.Pace[string]
 	turns    connectors.Turns[string]
 	acks     acks
 	slots    slots

@@ -19,8 +19,8 @@ func (r *receiver) missing(ctx context.Context, now *ready) error {
 		return nil
 	}
 	known := map[string][]string{} // channels by guild; bounded by the marks
-	for id, e := range r.marks.items {
-		if m := e.Value.(*entry[mark]).value; m.Guild != "" {
+	for id, m := range r.marks.All() {
+		if m.Guild != "" {
 			known[m.Guild] = append(known[m.Guild], id)
 		}
 	}
@@ -50,8 +50,8 @@ func (b *Bot) closed(ctx context.Context, channel string) bool {
 
 // marked are the places of a guild in which somebody has written to the bot.
 func (r *receiver) marked(guild string) (ids []string) {
-	for _, e := range r.marks.items {
-		if m := e.Value.(*entry[mark]).value; m.Guild == guild {
+	for _, m := range r.marks.All() {
+		if m.Guild == guild {
 			ids = append(ids, cmp.Or(m.Place, m.Channel))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"sync"
 
+	"gatehouse/connectors"
 	"gatehouse/connectors/discord/gateway"
 	"gatehouse/core"
 )
@@ -20,15 +21,15 @@ const maxRoots = 500
 // how they are called, and which role is the bot's own.
 type places struct {
 	mu       sync.Mutex
-	channels *lru[channel]
-	guilds   *lru[string]    // names
-	roles    *lru[string]    // the bot's own role by guild; "" for none
-	own      *lru[bool]      // the same by role
-	roots    *lru[beginning] // what threads began with
+	channels *connectors.LRU[string, channel]
+	guilds   *connectors.LRU[string, string]    // names
+	roles    *connectors.LRU[string, string]    // the bot's own role by guild; "" for none
+	own      *connectors.LRU[string, bool]      // the same by role
+	roots    *connectors.LRU[string, beginning] // what threads began with
 }
 
 func newPlaces() *places {
-	return &places{channels: newLRU[channel](maxPlaces), guilds: newLRU[string](maxPlaces), roles: newLRU[string](maxPlaces), own: newLRU[bool](maxPlaces), roots: newLRU[beginning](maxRoots)}
+	return &places{channels: connectors.NewLRU[string, channel](maxPlaces), guilds: connectors.NewLRU[string, string](maxPlaces), roles: connectors.NewLRU[string, string](maxPlaces), own: connectors.NewLRU[string, bool](maxPlaces), roots: connectors.NewLRU[string, beginning](maxRoots)}
 }
 
 // learn takes in what an event tells. What can't be read is not learned.
@@ -48,7 +49,7 @@ func (p *places) learn(e gateway.Event, bot string) {
 		var c channel
 		if json.Unmarshal(e.Data, &c) == nil {
 			p.mu.Lock()
-			p.channels.remove(c.ID)
+			p.channels.Remove(c.ID)
 			p.mu.Unlock()
 		}
 	case "THREAD_LIST_SYNC":
@@ -68,7 +69,7 @@ func (p *places) learn(e gateway.Event, bot string) {
 		}
 		if json.Unmarshal(e.Data, &r) == nil {
 			p.mu.Lock()
-			p.roles.remove(r.Guild) // asked for when it is needed
+			p.roles.Remove(r.Guild) // asked for when it is needed
 			p.mu.Unlock()
 		}
 	}
@@ -77,7 +78,7 @@ func (p *places) learn(e gateway.Event, bot string) {
 func (p *places) learnGuild(g guild, bot string) {
 	if g.Name != "" {
 		p.mu.Lock()
-		p.guilds.put(g.ID, g.Name)
+		p.guilds.Put(g.ID, g.Name)
 		p.mu.Unlock()
 	}
 	if g.Roles.V != nil {
@@ -101,9 +102,9 @@ func (p *places) learnRoles(guild string, roles []role, bot string) (own string)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.roles.put(guild, own)
+	p.roles.Put(guild, own)
 	if own != "" {
-		p.own.put(own, true)
+		p.own.Put(own, true)
 	}
 	return own
 }
@@ -114,13 +115,13 @@ func (p *places) put(c channel) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.channels.put(c.ID, c)
+	p.channels.Put(c.ID, c)
 }
 
 func (p *places) channel(id string) (channel, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.channels.get(id)
+	return p.channels.Get(id)
 }
 
 func (p *places) nameOf(channel string) string {
@@ -131,14 +132,14 @@ func (p *places) nameOf(channel string) string {
 func (p *places) guildName(id string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	name, _ := p.guilds.get(id)
+	name, _ := p.guilds.Get(id)
 	return name
 }
 
 func (p *places) isOwnRole(id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	own, _ := p.own.get(id)
+	own, _ := p.own.Get(id)
 	return own
 }
 
@@ -209,7 +210,7 @@ func (b *Bot) ownRole(ctx context.Context, guild, channel string) (string, error
 		guild = c.Guild
 	}
 	b.places.mu.Lock()
-	own, ok := b.places.roles.get(guild)
+	own, ok := b.places.roles.Get(guild)
 	b.places.mu.Unlock()
 	if ok {
 		return own, nil

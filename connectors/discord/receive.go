@@ -239,7 +239,7 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 	r.tasks.Go(func() { b.deploy(ctx, ready.Application.ID) })
 	r.identified = b.o.Clock.Now()
 	r.at = position{Session: gateway.Session{ID: ready.Session, Seq: e.Seq, URL: ready.URL}, Application: ready.Application.ID, Limited: r.at.Limited}
-	if len(r.marks.items) > 0 {
+	if r.marks.Len() > 0 {
 		r.standing() // reading back may take a while
 	}
 	// The session is stored only behind what came before it: who ends in

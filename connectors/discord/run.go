@@ -51,7 +51,7 @@ type position struct {
 // heartbeats and RESUME name the last stored event. It returns early only when
 // the platform refuses us for good (core.Denied): all else is waited out.
 func (b *Bot) Run(ctx context.Context, in connectors.Inbox, report func(core.BotState)) error {
-	r := &receiver{bot: b, in: in, report: report, marks: newLRU[mark](maxMarks), intake: newIntake()}
+	r := &receiver{bot: b, in: in, report: report, marks: connectors.NewLRU[string, mark](maxMarks), intake: newIntake()}
 	defer r.tasks.Wait()
 	defer r.leave(ctx)
 	for ctx.Err() == nil {
@@ -90,7 +90,7 @@ type receiver struct {
 	at         position
 	kept       time.Time // when the position was last stored
 	keptSeq    int64
-	marks      *lru[mark]
+	marks      *connectors.LRU[string, mark]
 	marksDirty bool
 	marksSaved time.Time
 	stuck      int // stores that failed, since the last good one

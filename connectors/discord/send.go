@@ -61,7 +61,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	var again func() *failure // what a late preview may stand over
 	end := b.turns.Send(ctx, b.o.Clock, out.Chat)
 	defer func() { end(b.showAgain(ctx, out.Chat, again)) }()
-	b.pace.take(out.Chat)
+	b.pace.Take(out.Chat)
 	late := context.WithoutCancel(ctx)
 	slot := out.Replaces
 	if strings.HasPrefix(slot, slotPrefix) && out.File == nil {
@@ -120,7 +120,7 @@ func (b *Bot) showAgain(ctx context.Context, chat string, again func() *failure)
 		return nil
 	}
 	return func() {
-		b.pace.take(chat)
+		b.pace.Take(chat)
 		if f := again(); f != nil {
 			b.o.Log.WarnContext(ctx, "a late preview may stand over an answer", "bot", b.o.Name, "err", f)
 		}
@@ -166,7 +166,7 @@ func (b *Bot) send(ctx context.Context, chat string, body any) (string, *failure
 		ID string `json:"id"`
 	}
 	e, f := b.exchange(ctx, "POST", "/channels/"+chat+"/messages", body, &m)
-	b.pace.block(chat, e.spent(), false)
+	b.pace.Block(chat, e.spent())
 	if f != nil && (f.code == discordgo.ErrCodeCannotReplyWithoutPermissionToReadMessageHistory || f.code == errForm && strings.Contains(f.text, `"message_reference"`)) {
 		switch o := body.(type) {
 		case outgoing:
@@ -201,7 +201,7 @@ func (b *Bot) edit(ctx context.Context, chat, id string, body outgoing) *failure
 	if f != nil && f.code == errThreadArchived && b.unarchive(ctx, chat) {
 		e, f = b.exchange(ctx, "PATCH", "/channels/"+chat+"/messages/"+id, body, nil)
 	}
-	b.pace.block(chat, e.spent(), false)
+	b.pace.Block(chat, e.spent())
 	return f
 }
 
@@ -275,7 +275,11 @@ func (f *failure) shut() bool {
 // long as the platform asks.
 func (b *Bot) held(chat string, f *failure) time.Duration {
 	wait := cmp.Or(f.after, unnamedWait)
-	b.pace.block(chat, wait, f.global)
+	if f.global {
+		b.pace.BlockAll(wait)
+	} else {
+		b.pace.Block(chat, wait)
+	}
 	b.o.Metrics.asked(b.o.Name, wait)
 	return wait
 }
@@ -288,7 +292,7 @@ const nonceLife = 2 * time.Minute
 func (b *Bot) Repeats() time.Duration { return nonceLife }
 
 // Wait is how long to wait before the next Send to that chat.
-func (b *Bot) Wait(to core.Address) time.Duration { return b.pace.wait(to.Chat) }
+func (b *Bot) Wait(to core.Address) time.Duration { return b.pace.Wait(to.Chat) }
 
 // previewTimeout is how long a preview may take.
 const previewTimeout = 5 * time.Second
@@ -310,7 +314,7 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	if !ok {
 		return id, connectors.ErrNotNow
 	}
-	if !b.pace.try(to.Chat, 1) {
+	if !b.pace.Try(to.Chat, 1) {
 		end()
 		return id, connectors.ErrNotNow
 	}
@@ -369,7 +373,7 @@ func (b *Bot) Typing(ctx context.Context, to core.Address) error {
 	if !isID(to.Chat) {
 		return errAddress
 	}
-	if !b.pace.try(to.Chat, typingShare) {
+	if !b.pace.Try(to.Chat, typingShare) {
 		return connectors.ErrNotNow
 	}
 	return b.dropped(to.Chat, b.call(ctx, "POST", "/channels/"+to.Chat+"/typing", nil, nil))

@@ -190,18 +190,18 @@ func TestThePlatformsHeadersAreObeyedBeforeItRefuses(t *testing.T) {
 
 func TestPaceLeavesRoomForTheFinal(t *testing.T) {
 	g := newGate(hurried{time.Now()}, true)
-	for g.try("1", 1) {
+	for g.Try("1", 1) {
 	}
-	if w := g.wait("1"); w != 0 {
+	if w := g.Wait("1"); w != 0 {
 		t.Errorf("previews have used up the room of the final: %v", w)
 	}
 	for range 10 {
-		g.take("1")
+		g.Take("1")
 	}
-	if w := g.wait("1"); w <= 0 {
+	if w := g.Wait("1"); w <= 0 {
 		t.Error("no pace is held")
 	}
-	if w := g.wait("2"); w > time.Second {
+	if w := g.Wait("2"); w > time.Second {
 		t.Errorf("another channel waits %v", w)
 	}
 }

@@ -57,8 +57,8 @@ func (b *Bot) standing(e gateway.Event) (core.Inbound, bool) {
 func (p *places) in(guild string) (ids []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id, e := range p.channels.items {
-		if c := e.Value.(*entry[channel]).value; c.Guild == guild && !c.thread() {
+	for id, c := range p.channels.All() {
+		if c.Guild == guild && !c.thread() {
 			ids = append(ids, id)
 		}
 	}

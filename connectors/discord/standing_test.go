@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"gatehouse/connectors"
 	"gatehouse/connectors/connectorstest"
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/core"
@@ -131,9 +132,9 @@ func TestAServerThatThrewTheBotOutMeanwhileIsTold(t *testing.T) {
 // others, and says of the server's channel, too, that it is closed.
 func TestAServerIsGoneOnlyWhenThePlatformSaysSoTwice(t *testing.T) {
 	c := newClub(t)
-	r := &receiver{bot: c.bot, in: c.store, report: func(core.BotState) {}, marks: newLRU[mark](maxMarks)}
+	r := &receiver{bot: c.bot, in: c.store, report: func(core.BotState) {}, marks: connectors.NewLRU[string, mark](maxMarks)}
 	club := c.guild.ID().String()
-	r.marks.put(c.talk.String(), mark{Channel: c.talk.String(), Guild: club, Message: "1"})
+	r.marks.Put(c.talk.String(), mark{Channel: c.talk.String(), Guild: club, Message: "1"})
 	told := func(named ...string) int {
 		t.Helper()
 		now := &ready{Session: "s"}

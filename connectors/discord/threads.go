@@ -87,13 +87,13 @@ func (b *Bot) starter(ctx context.Context, in *core.Inbound) (beginning, bool) {
 func (p *places) began(thread string) (beginning, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.roots.get(thread)
+	return p.roots.Get(thread)
 }
 
 func (p *places) begin(thread string, first beginning) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.roots.put(thread, first)
+	p.roots.Put(thread, first)
 }
 
 // unarchive opens an archived thread again, so that a message in it can be

@@ -4,21 +4,22 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/connectors"
 	"gatehouse/core/coretest"
 )
 
 // run counts how many messages the gate lets into the chats within d when
 // each waits as long as it is told.
-func run(g *gate, clock *coretest.Clock, chats []int64, d time.Duration) (sent []time.Time) {
+func run(g *connectors.Pace[int64], clock *coretest.Clock, chats []int64, d time.Duration) (sent []time.Time) {
 	end := clock.Now().Add(d)
 	for clock.Now().Before(end) {
 		wait := time.Hour
 		for _, c := range chats {
-			for g.wait(c) == 0 && clock.Now().Before(end) {
-				g.take(c)
+			for g.Wait(c) == 0 && clock.Now().Before(end) {
+				g.Take(c)
 				sent = append(sent, clock.Now())
 			}
-			wait = min(wait, g.wait(c))
+			wait = min(wait, g.Wait(c))
 		}
 		clock.Advance(wait)
 	}
@@ -66,11 +67,11 @@ func TestAPreviewNeverDelaysAFinal(t *testing.T) {
 		g := newGate(clock, true)
 		shown := 0
 		for range 600 {
-			if g.try(chat, 1) {
+			if g.Try(chat, 1) {
 				shown++
 			}
-			g.try(chat, typingShare)
-			if wait := g.wait(chat); wait > 0 {
+			g.Try(chat, typingShare)
+			if wait := g.Wait(chat); wait > 0 {
 				t.Fatalf("chat %d: a final would wait %v after %d previews", chat, wait, shown)
 			}
 			clock.Advance(100 * time.Millisecond)
@@ -85,38 +86,18 @@ func TestRetryAfterIsLawEvenWithoutPace(t *testing.T) {
 	clock := coretest.NewClock(time.Time{})
 	g := newGate(clock, false)
 	for range 1000 {
-		g.take(7)
+		g.Take(7)
 	}
-	if g.wait(7) != 0 {
+	if g.Wait(7) != 0 {
 		t.Fatal("pace is off")
 	}
-	g.block(7, time.Hour)
-	g.block(7, time.Second)
-	if g.wait(7) != time.Hour || g.try(7, 1) || g.wait(8) != 0 {
-		t.Errorf("waits %v and %v", g.wait(7), g.wait(8))
+	g.Block(7, time.Hour)
+	g.Block(7, time.Second)
+	if g.Wait(7) != time.Hour || g.Try(7, 1) || g.Wait(8) != 0 {
+		t.Errorf("waits %v and %v", g.Wait(7), g.Wait(8))
 	}
 	clock.Advance(time.Hour)
-	if g.wait(7) != 0 || !g.try(7, 1) {
-		t.Errorf("still %v", g.wait(7))
-	}
-}
-
-func TestTheGateForgetsIdleChatsFirst(t *testing.T) {
-	clock := coretest.NewClock(time.Time{})
-	g := newGate(clock, true)
-	g.block(1, time.Hour)
-	for i := range int64(maxPaced - 1) {
-		g.take(i + 100)
-	}
-	g.wait(1)
-	g.of(1)
-	for i := range int64(maxPaced / 2) {
-		g.take(i + 1_000_000)
-	}
-	if len(g.chats) != maxPaced || g.order.Len() != maxPaced {
-		t.Errorf("%d chats remembered, bound is %d", len(g.chats), maxPaced)
-	}
-	if g.wait(1) == 0 {
-		t.Error("a chat in use was forgotten")
+	if g.Wait(7) != 0 || !g.Try(7, 1) {
+		t.Errorf("still %v", g.Wait(7))
 	}
 }

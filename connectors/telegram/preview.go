@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
@@ -34,7 +35,7 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	if !ok {
 		return id, connectors.ErrNotNow
 	}
-	if !b.pace.try(t.chat, 1) {
+	if !b.pace.Try(t.chat, 1) {
 		end()
 		return id, connectors.ErrNotNow
 	}
@@ -85,13 +86,40 @@ func (b *Bot) dropped(t target, f *failure) error {
 	return asError(f)
 }
 
+// draftNumbers are the numbers of the drafts that stand in chats. The chat that
+// was idle longest is forgotten: its next draft has the number of its first.
+type draftNumbers struct {
+	mu    sync.Mutex
+	ended *connectors.LRU[int64, int64] // how many, by chat
+}
+
+func newDraftNumbers() *draftNumbers {
+	return &draftNumbers{ended: connectors.NewLRU[int64, int64](10_000)}
+}
+
+// now is the number of the draft that stands in the chat, from 1 on.
+func (d *draftNumbers) now(chat int64) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, _ := d.ended.Get(chat)
+	return n + 1
+}
+
+// end gives the chat's next draft a new number.
+func (d *draftNumbers) end(chat int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, _ := d.ended.Get(chat)
+	d.ended.Put(chat, n+1)
+}
+
 // draft shows part as a draft. Drafts of one number are animated into one
 // another; the number changes with each message sent to the chat. A server
 // that has no drafts, or not for this bot, is not asked again.
 func (b *Bot) draft(ctx context.Context, t target, part core.Part) error {
 	p := t.params()
 	addText(p, part)
-	p["draft_id"] = strconv.FormatInt(b.pace.draft(t.chat, false), 10)
+	p["draft_id"] = strconv.FormatInt(b.numbers.now(t.chat), 10)
 	_, f := b.callPlain(ctx, "sendMessageDraft", p)
 	if f != nil && f.noDrafts() {
 		b.drafts.Store(false)
@@ -119,7 +147,7 @@ func (b *Bot) Typing(ctx context.Context, to core.Address) error {
 	if err != nil {
 		return err
 	}
-	if !b.pace.try(t.chat, typingShare) {
+	if !b.pace.Try(t.chat, typingShare) {
 		return connectors.ErrNotNow
 	}
 	p := t.params()

@@ -17,7 +17,7 @@ func (b *Bot) React(ctx context.Context, to core.Address, messageID, emoji strin
 	if err != nil {
 		return err
 	}
-	if !b.pace.try(t.chat, typingShare) {
+	if !b.pace.Try(t.chat, typingShare) {
 		return connectors.ErrNotNow
 	}
 	type reaction struct {

@@ -25,7 +25,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	var again func() // what a late preview may stand over
 	end := b.turns.Send(ctx, b.o.Clock, t.chat)
 	defer func() { end(again) }()
-	b.pace.take(t.chat)
+	b.pace.Take(t.chat)
 	if out.Replaces != "" && out.File == nil {
 		f := b.edit(ctx, t, out.Replaces, out.Part)
 		if f == nil {
@@ -54,7 +54,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 
 // showAgain repeats an edit that has overtaken a preview of the same message.
 func (b *Bot) showAgain(ctx context.Context, t target, out core.Outgoing) {
-	b.pace.take(t.chat)
+	b.pace.Take(t.chat)
 	if f := b.edit(ctx, t, out.Replaces, out.Part); f != nil {
 		b.o.Log.WarnContext(ctx, "a late preview may stand over an answer", "bot", b.o.Name, "err", f)
 	}
@@ -67,7 +67,7 @@ func repeatMark() string { return "\n\n" + texts.Text("repeat") }
 func (b *Bot) took(t target, id string) core.Delivery {
 	b.o.Metrics.asked(b.o.Name, 0)
 	if t.private() {
-		b.pace.draft(t.chat, true) // a message takes the place of the draft
+		b.numbers.end(t.chat) // a message takes the place of the draft
 	}
 	return core.Delivery{Outcome: core.Sent, MessageID: id}
 }
@@ -213,7 +213,7 @@ func forbidden(f *failure) string {
 
 // hold keeps everything from the chat for as long as the platform asks.
 func (b *Bot) hold(t target, wait time.Duration) {
-	b.pace.block(t.chat, wait)
+	b.pace.Block(t.chat, wait)
 	b.o.Metrics.asked(b.o.Name, wait)
 }
 
@@ -223,7 +223,7 @@ func (b *Bot) Wait(to core.Address) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return b.pace.wait(t.chat)
+	return b.pace.Wait(t.chat)
 }
 
 // asError is a failure for callers who only want to know that it was none;

@@ -82,7 +82,8 @@ type Bot struct {
 	markdown *markdown.Renderer
 	polls    *line
 	sends    *line
-	pace     *gate
+	pace     *connectors.Pace[int64]
+	numbers  *draftNumbers
 	turns    connectors.Turns[int64]
 	margin   time.Duration // how much longer than PollTimeout a poll may take
 	drafts   atomic.Bool   // the server has sendMessageDraft
@@ -114,6 +115,7 @@ func New(o Options) (*Bot, error) {
 		polls:    newLine(1),
 		sends:    newLine(256),
 		pace:     newGate(o.Clock, o.Pace),
+		numbers:  newDraftNumbers(),
 		margin:   pollMargin,
 	}
 	if _, err := fmt.Sscan(b.id, &b.idNumber); err != nil {

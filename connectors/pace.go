@@ -1,0 +1,136 @@
+package connectors
+
+import (
+	"sync"
+	"time"
+
+	"gatehouse/core"
+)
+
+// maxPaced bounds how many chats a Pace remembers. The one that was idle
+// longest gives way; what is lost with it is at most one burst.
+const maxPaced = 10_000
+
+// A Rate is one message every so often, after a rest a burst of them at once.
+type Rate struct {
+	Every time.Duration
+	Burst int
+}
+
+// due is how long until one more fits and leaves room for as many as spare,
+// when what was sent is paid for at paid.
+func (r Rate) due(paid, now time.Time, spare int) time.Duration {
+	if !paid.After(now) {
+		return 0
+	}
+	return max(0, paid.Sub(now)-time.Duration(r.Burst-spare-1)*r.Every)
+}
+
+// A Pace is how fast one bot writes: one pause per chat, shared by all that it
+// does there. K is what a platform knows a chat by. It is safe for concurrent use.
+type Pace[K comparable] struct {
+	clock core.Clock
+	on    bool // off: only what the platform says counts
+	bot   Rate
+	chat  func(K) Rate
+
+	mu      sync.Mutex
+	all     time.Time // when everything sent by the bot is paid for
+	blocked time.Time // a limit of the whole bot
+	chats   *LRU[K, *paced]
+}
+
+type paced struct {
+	rate    Rate
+	paid    time.Time // when what was sent is paid for
+	blocked time.Time // a limit of the chat
+}
+
+// NewPace holds the rates of the bot and of each chat, or with on false only
+// what the platform itself asks for (Block, BlockAll).
+func NewPace[K comparable](clock core.Clock, on bool, bot Rate, chat func(K) Rate) *Pace[K] {
+	return &Pace[K]{clock: clock, on: on, bot: bot, chat: chat, chats: NewLRU[K, *paced](maxPaced)}
+}
+
+// of finds or makes the chat's entry. The caller holds mu.
+func (p *Pace[K]) of(chat K) *paced {
+	e, ok := p.chats.Get(chat)
+	if !ok {
+		e = &paced{rate: p.chat(chat)}
+		p.chats.Put(chat, e)
+	}
+	return e
+}
+
+func (p *Pace[K]) wait(e *paced, now time.Time, chatSpare, botSpare int) time.Duration {
+	wait := max(0, e.blocked.Sub(now), p.blocked.Sub(now))
+	if !p.on {
+		return wait
+	}
+	return max(wait, e.rate.due(e.paid, now, chatSpare), p.bot.due(p.all, now, botSpare))
+}
+
+// Wait is how long until a message may be sent; 0 is now.
+func (p *Pace[K]) Wait(chat K) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, ok := p.chats.Get(chat)
+	if !ok {
+		e = &paced{rate: p.chat(chat)}
+	}
+	return p.wait(e, p.clock.Now(), 0, 0)
+}
+
+// Take counts a message, whether or not it was its time.
+func (p *Pace[K]) Take(chat K) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count(p.of(chat), p.clock.Now(), 1)
+}
+
+func (p *Pace[K]) count(e *paced, now time.Time, share time.Duration) {
+	if !p.on {
+		return
+	}
+	e.paid = later(e.paid, now).Add(e.rate.Every / share)
+	p.all = later(p.all, now).Add(p.bot.Every / share)
+}
+
+// Try counts something droppable, of which share cost as much as one message,
+// if there is room for it and for one message behind it, so that no preview
+// ever delays a final.
+func (p *Pace[K]) Try(chat K, share time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, now := p.of(chat), p.clock.Now()
+	if p.wait(e, now, 1, 2) > 0 {
+		return false
+	}
+	p.count(e, now, share)
+	return true
+}
+
+// Block holds the chat for d, as the platform asks.
+func (p *Pace[K]) Block(chat K, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.of(chat)
+	e.blocked = later(e.blocked, p.clock.Now().Add(d))
+}
+
+// BlockAll holds the whole bot for d.
+func (p *Pace[K]) BlockAll(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.blocked = later(p.blocked, p.clock.Now().Add(d))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
