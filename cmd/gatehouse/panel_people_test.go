@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -69,5 +70,41 @@ func TestAPersonIsExportedAndForgottenInThePanel(t *testing.T) {
 	}
 	if n := w.count(`SELECT count(*) FROM audit_events WHERE via = 'panel' AND action IN ('user.export', 'user.download', 'user.forget', 'budget.set')`); n != 4 {
 		t.Errorf("%d audit rows", n)
+	}
+}
+
+// A budget of a month that is set on a person's page holds for their very next
+// message, and is told to them as what it is.
+func TestABudgetOfAMonthIsSetInThePanelAndHoldsForTheNextMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	ada := w.guest("Ada")
+	const question = "How long should green tea brew?"
+	w.replies(ada, question)
+	w.quiet()
+	b := w.browser()
+	people := b.page("/admin/people?q=Ada")
+	m := regexp.MustCompile(`href="(/admin/people/\d+)"`).FindStringSubmatch(people)
+	if m == nil {
+		t.Fatalf("she is not on the page: %s", people)
+	}
+	for amount, says := range map[string]string{"lots": "Amount of a month: ", "1": "In a month: 1."} {
+		if _, body := b.submit(m[1]+"/budget", b.page(m[1]), url.Values{"mode": {"general"}, "month": {amount}}); !strings.Contains(body, says) {
+			t.Errorf("%s: the page does not say %q", amount, says)
+		}
+	}
+	if page := b.page(m[1]); !strings.Contains(page, "Budget for a month") || !strings.Contains(page, "1 tokens") {
+		t.Error("the page does not show it")
+	}
+	if got := w.replies(ada, question); !strings.Contains(got.Text, "budget for this month (1 tokens) is used up. It begins anew with the next month") {
+		t.Errorf("she hears %q", got.Text)
+	}
+	w.quiet()
+	if got := w.replies(ada, "/usage"); !strings.Contains(got.Text, "budget for this month is 1 tokens; nothing is left") {
+		t.Errorf("/usage says %q", got.Text)
+	}
+	b.submit(m[1]+"/budget", b.page(m[1]), url.Values{"mode": {"general"}, "month": {""}})
+	if got := w.replies(ada, question); !strings.Contains(got.Text, "two minutes") {
+		t.Errorf("without it she hears %q", got.Text)
 	}
 }
