@@ -67,13 +67,7 @@ gatehouse_pairing_pending{bot="tg2"} 0
 func TestAdmitOfAKnownPersonReadsByIndex(t *testing.T) {
 	storetest.SQLiteOnly(t, "its plans")
 	w := newWorld(t)
-	var plan []struct {
-		ID     int    `db:"id"`
-		Parent int    `db:"parent"`
-		Unused int    `db:"notused"`
-		Detail string `db:"detail"`
-	}
-	w.ok(w.db.Select(ctx, &plan, "EXPLAIN QUERY PLAN "+personQuery, "telegram", "7", "tg", "dm", ""))
+	plan := storetest.Plan(t, w.db, personQuery, "telegram", "7", "tg", "dm", "")
 	tables := 0
 	for _, step := range plan {
 		if strings.HasPrefix(step.Detail, "SCAN") && !strings.Contains(step.Detail, "CONSTANT ROW") && step.Detail != "SCAN one" {

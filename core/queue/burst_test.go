@@ -136,14 +136,7 @@ func TestOnlyWhatHasToWaitIsSaidToWait(t *testing.T) {
 			return nil
 		}
 	})
-	begun, end := make(chan struct{}, 10), make(chan struct{})
-	f.serve(func(_ context.Context, turn *queue.Turn) {
-		begun <- struct{}{}
-		<-end
-		if err := answer(f.q, turn); err != nil {
-			t.Error(err)
-		}
-	})
+	begun, end := f.serveHeld()
 	f.put(msg(1, "a", "ann", "one"))
 	<-begun
 	f.put(msg(2, "a", "ann", "two"), msg(3, "b", "bob", "elsewhere"))

@@ -20,14 +20,7 @@ func edit(n int, of, from, text string) core.Inbound {
 // else wrote does not.
 func TestAMessageThatWaitsIsAnsweredAsItWasEditedLast(t *testing.T) {
 	f := newFixture(t, nil)
-	begun, end := make(chan struct{}, 10), make(chan struct{})
-	f.serve(func(_ context.Context, turn *queue.Turn) {
-		begun <- struct{}{}
-		<-end
-		if err := answer(f.q, turn); err != nil {
-			t.Error(err)
-		}
-	})
+	begun, end := f.serveHeld()
 	f.put(msg(1, "a", "ann", "one"))
 	<-begun
 	f.put(msg(2, "a", "ann", "two"), msg(3, "a", "bob", "three"))
@@ -49,14 +42,7 @@ func TestARepeatIsNotJoinedWithOtherMessages(t *testing.T) {
 	f := newFixture(t, func(o *queue.Options) {
 		o.Collect = func(context.Context, *store.Tx, *core.Inbound) (bool, error) { return true, nil }
 	})
-	begun, end := make(chan struct{}, 10), make(chan struct{})
-	f.serve(func(_ context.Context, turn *queue.Turn) {
-		begun <- struct{}{}
-		<-end
-		if err := answer(f.q, turn); err != nil {
-			t.Error(err)
-		}
-	})
+	begun, end := f.serveHeld()
 	f.put(msg(1, "a", "ann", "busy"))
 	<-begun
 	again := msg(3, "a", "ann", "once more")

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"gatehouse/core/store"
 	"gatehouse/core/store/postgres"
 	"gatehouse/core/store/storetest"
 )
@@ -94,7 +93,6 @@ var (
 // With a million finished rows no statement of the queue may look at them all.
 func TestNoStatementWalksOverFinishedRows(t *testing.T) {
 	storetest.SQLiteOnly(t, "its plans; TestPostgresUnderstandsEveryStatement")
-	ctx := t.Context()
 	db := storetest.Open(t, nil)
 	all := statements(t)
 	if len(all) < 40 {
@@ -110,20 +108,7 @@ func TestNoStatementWalksOverFinishedRows(t *testing.T) {
 			i, _ := strconv.Atoi(m[1])
 			n = max(n, i)
 		}
-		var plan []struct {
-			ID     int    `db:"id"`
-			Parent int    `db:"parent"`
-			Unused int    `db:"notused"`
-			Detail string `db:"detail"`
-		}
-		err := db.Tx(ctx, func(tx *store.Tx) error {
-			return tx.Select(ctx, &plan, "EXPLAIN QUERY PLAN "+query, make([]any, n)...)
-		})
-		if err != nil {
-			t.Errorf("%s: %v", query, err)
-			continue
-		}
-		for _, p := range plan {
+		for _, p := range storetest.Plan(t, db, query, make([]any, n)...) {
 			if !rare.MatchString(query) && scans.MatchString(p.Detail) && !short.MatchString(p.Detail) {
 				t.Errorf("%s\n\twalks: %s", query, p.Detail)
 			}

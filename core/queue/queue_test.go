@@ -124,6 +124,20 @@ func (f *fixture) serve(handle func(context.Context, *queue.Turn)) {
 	f.t.Cleanup(f.stop)
 }
 
+// serveHeld says when a turn has begun, and answers all once end is closed.
+func (f *fixture) serveHeld() (begun <-chan struct{}, end chan<- struct{}) {
+	f.t.Helper()
+	starts, goOn := make(chan struct{}, 10), make(chan struct{})
+	f.serve(func(_ context.Context, turn *queue.Turn) {
+		starts <- struct{}{}
+		<-goOn
+		if err := answer(f.q, turn); err != nil {
+			f.t.Error(err)
+		}
+	})
+	return starts, goOn
+}
+
 func (f *fixture) serveQueue(q *queue.Queue, handle func(context.Context, *queue.Turn)) (stop func()) {
 	if handle == nil {
 		handle = func(_ context.Context, t *queue.Turn) { f.turns <- t; <-t.Work.(chan struct{}) }

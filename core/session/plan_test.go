@@ -25,13 +25,7 @@ func TestListsAreReadInOrderAndNotSorted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var plan []struct {
-			ID, Parent, Notused int
-			Detail              string
-		}
-		if err := db.Select(context.Background(), &plan, "EXPLAIN QUERY PLAN "+query, args...); err != nil {
-			t.Fatal(err)
-		}
+		plan := storetest.Plan(t, db, query, args...)
 		if len(plan) != 1 || !strings.Contains(plan[0].Detail, "USING INDEX idx_sessions_") {
 			t.Errorf("%+v: %+v", f, plan)
 		}
@@ -52,13 +46,7 @@ func TestNoListReadsTheWholeTableOfSessions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var plan []struct {
-			ID, Parent, Notused int
-			Detail              string
-		}
-		if err := db.Select(context.Background(), &plan, "EXPLAIN QUERY PLAN "+query, args...); err != nil {
-			t.Fatal(err)
-		}
+		plan := storetest.Plan(t, db, query, args...)
 		few := f.fewTagged || f.fewAbout
 		if first := plan[0].Detail; strings.Contains(first, "(id=?)") != few {
 			t.Errorf("%+v begins with %s", f, first)
@@ -84,13 +72,7 @@ func TestASearchReadsTheIndexFromItsNewestHit(t *testing.T) {
 	for _, f := range []Filter{{User: 5}, {All: true}, {User: 5, Archived: &no, Tag: "work", Context: "Notes", Module: "chat"}} {
 		l := lookup{s: s, f: f, q: words.Parse("green tea"), at: 7}
 		query, args := l.statement(128)
-		var plan []struct {
-			ID, Parent, Notused int
-			Detail              string
-		}
-		if err := db.Select(context.Background(), &plan, "EXPLAIN QUERY PLAN "+query, args...); err != nil {
-			t.Fatal(err)
-		}
+		plan := storetest.Plan(t, db, query, args...)
 		for i, step := range plan {
 			if step.Parent == plan[0].ID && strings.Contains(step.Detail, "ORDER BY") {
 				t.Errorf("%+v sorts all hits: %s", f, step.Detail)
@@ -132,13 +114,7 @@ func TestCommonTagsAreCountedWithoutReadingThemAll(t *testing.T) {
 	if err != nil || len(list) < 10 || list[0] != (TagCount{"all", CountTo}) || list[1].Tag != "few" || list[2].Count != 1 {
 		t.Errorf("%v, %v", list, err)
 	}
-	var plan []struct {
-		ID, Parent, Notused int
-		Detail              string
-	}
-	if err := db.Select(ctx, &plan, "EXPLAIN QUERY PLAN "+commonQuery, commonTags, CountTo); err != nil {
-		t.Fatal(err)
-	}
+	plan := storetest.Plan(t, db, commonQuery, commonTags, CountTo)
 	for _, step := range plan {
 		if strings.HasPrefix(step.Detail, "SCAN s") {
 			t.Errorf("it walks: %s", step.Detail)

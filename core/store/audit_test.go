@@ -142,13 +142,7 @@ func TestTheAuditLogIsReadByAnIndexInOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var plan []struct {
-				ID, Parent, Notused int
-				Detail              string
-			}
-			if err := db.Select(context.Background(), &plan, "EXPLAIN QUERY PLAN "+text, args...); err != nil {
-				t.Fatal(err)
-			}
+			plan := storetest.Plan(t, db, text, args...)
 			if got := fmt.Sprint(plan); !strings.Contains(got, index) || strings.Contains(got, "TEMP B-TREE") {
 				t.Errorf("%+v: %s", f, got)
 			}

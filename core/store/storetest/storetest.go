@@ -150,3 +150,18 @@ func Runs(t testing.TB) {
 func Main(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
+
+// A Step is one line of what SQLite does for a query.
+type Step struct {
+	ID, Parent, Notused int
+	Detail              string
+}
+
+// Plan is how SQLite would answer query.
+func Plan(t testing.TB, db *store.DB, query string, args ...any) (steps []Step) {
+	t.Helper()
+	if err := db.Select(context.Background(), &steps, "EXPLAIN QUERY PLAN "+query, args...); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return steps
+}
