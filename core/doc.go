@@ -9,7 +9,9 @@
 //   - core/vault: the folder of plain files through os.Root; transcripts.
 //   - core/queue: inbox, lanes, leases, outbox, cursors (docs/delivery.md).
 //   - core/bus: live events of runs, for SSE, the admin's live view, previews.
-//   - core/llm and below: models. quote answers without any network.
+//   - core/llm and below: models. quote answers without any network; what the
+//     clients of the two wires share is core/llm/provider.
+//   - core/watch: whether files have changed, for agents and bots.
 //   - core/session, core/usage, core/agent: what a conversation is, what it
 //     cost, and who answers.
 //   - core/permission: asks and their one decision; what a sender may read.
