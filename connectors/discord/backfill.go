@@ -86,9 +86,14 @@ func markable(in core.Inbound) bool {
 	return in.Malformed == "" && (in.Kind == core.KindMessage || in.Kind == core.KindCommand) && isID(in.MessageID)
 }
 
-// remember moves the marks of the known channels in a stored page.
+// remember moves the marks of the known channels in a stored page. Those of a
+// server that the bot was removed from are forgotten: they would have the next
+// session tell of it again.
 func (r *receiver) remember(page []core.Inbound) {
 	for _, in := range page {
+		if in.Standing == core.StandingRemoved {
+			r.lose(in.Places)
+		}
 		m, known := r.marks.Get(in.Chat)
 		if !known || !markable(in) {
 			continue
@@ -98,6 +103,16 @@ func (r *receiver) remember(page []core.Inbound) {
 			r.marksDirty = true
 		}
 		r.marks.Put(in.Chat, m)
+	}
+}
+
+// lose forgets the marks of places.
+func (r *receiver) lose(places []string) {
+	for _, m := range r.memory() {
+		if slices.Contains(places, cmp.Or(m.Place, m.Channel)) {
+			r.marks.Remove(m.Channel)
+			r.marksDirty = true
+		}
 	}
 }
 

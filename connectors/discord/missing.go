@@ -38,7 +38,11 @@ func (r *receiver) missing(ctx context.Context, now *ready) error {
 	if len(page) == 0 {
 		return nil
 	}
-	return r.store(ctx, page, nil)
+	if err := r.store(ctx, page, nil); err != nil {
+		return err
+	}
+	r.remember(page)
+	return nil
 }
 
 // closed reports whether the platform says that a channel is gone, or not for

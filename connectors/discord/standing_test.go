@@ -109,6 +109,7 @@ func TestAServerThatThrewTheBotOutMeanwhileIsTold(t *testing.T) {
 			}
 			for n := range 2 {
 				r.stop()
+				left(t, s)
 				if n == 0 {
 					club.RemoveBot(s.Bot())
 				}
@@ -125,6 +126,41 @@ func TestAServerThatThrewTheBotOutMeanwhileIsTold(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// left waits until the platform has noticed that the bot went away.
+func left(t *testing.T, s *discordtest.Server) {
+	t.Helper()
+	for seen := lastSeq(s, ""); s.Bot().Online(); seen = lastSeq(s, "") {
+		gatewayEvent(t, s, seen, "left")
+	}
+}
+
+func TestAServerThatThrewTheBotOutBeforeAllEyesIsNotToldAgain(t *testing.T) {
+	s := platform(t, discordtest.Options{FloodOff: true})
+	ada := s.NewUser("Ada")
+	club, other := s.NewGuild("Club", ada), s.NewGuild("Other", ada)
+	talk, there := club.NewChannel("talk"), other.NewChannel("there")
+	store := &connectorstest.Store{}
+	r := run(t, connect(t, s, store, nil), store)
+	r.await(core.Running)
+	for n, in := range []discordtest.ID{talk, there} {
+		say(t, ada, in, s.Bot().Mention()+" hello")
+		store.Await(t, n+1)
+	}
+	club.RemoveBot(s.Bot())
+	say(t, ada, there, s.Bot().Mention()+" it is gone")
+	store.Await(t, 3)
+	r.stop()
+	left(t, s)
+	s.Bot().EndSessions()
+	r = run(t, connect(t, s, store, nil), store)
+	r.await(core.Running)
+	say(t, ada, there, s.Bot().Mention()+" again")
+	store.Await(t, 4)
+	if all := removals(store); len(all) != 1 {
+		t.Errorf("told %+v", all)
 	}
 }
 
