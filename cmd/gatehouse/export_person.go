@@ -104,7 +104,7 @@ var exportTables = []struct{ name, query string }{
 	{"blocks", `SELECT b.platform, b.platform_user_id, b.bot, b.at FROM identities i JOIN blocks b ON b.platform = i.platform AND b.platform_user_id = i.platform_user_id WHERE i.user_id = $1 LIMIT $2`},
 	{"questions", `SELECT kind, bot, chat, payload, state, decision, decided_at, created_at FROM asks WHERE asker = $1 OR user_id = $1 ORDER BY created_at DESC LIMIT $2`},
 	{"session_names", `SELECT alias, session_id FROM session_aliases WHERE user_id = $1 LIMIT $2`},
-	{"budgets", `SELECT period, tokens, micro_usd FROM budgets WHERE scope = 'user' AND id = CAST($1 AS TEXT) LIMIT $2`},
+	{"budgets", `SELECT period, tokens, micro_usd FROM budgets WHERE scope = 'user' AND id = CAST(CAST($1 AS BIGINT) AS TEXT) LIMIT $2`},
 	{"sign_in", `SELECT name, used FROM admin_accounts WHERE user_id = $1 LIMIT $2`},
 	{"audit", `SELECT at, via, action, subject FROM audit_events WHERE user_id = $1 ORDER BY at DESC, id DESC LIMIT $2`},
 }

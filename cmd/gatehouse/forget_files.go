@@ -208,7 +208,7 @@ func (a *app) blankOnce(ctx context.Context, id string, runs []string, inside bo
 		if err := a.events.ForgetSession(ctx, tx, id); err != nil {
 			return err
 		}
-		if inside {
+		if inside && ready == nil { // a second try of this has it already
 			if err := write(); err != nil {
 				return err
 			}

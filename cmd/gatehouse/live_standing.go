@@ -30,7 +30,9 @@ func (a *app) standing(ctx context.Context, _ order) (result, error) {
 		return result{}, err
 	}
 	level, _, err := store.Metadata(ctx, a.db, logLevelKey)
-	return result{Standing: &standing{ch, level, a.now().Redacted(), faultsOfModels(a.now(), a.models(), a.agents)}}, err
+	as := *a.now()
+	as.Addr, as.MetricsAddr = a.asked[0], a.asked[1]
+	return result{Standing: &standing{ch, level, as.Redacted(), faultsOfModels(a.now(), a.models(), a.agents)}}, err
 }
 
 // A settled is the configuration of a command's environment with what was set
@@ -174,9 +176,6 @@ func (s settled) otherThere() (names []string) {
 		here[x.Name] = x.Value
 	}
 	for _, x := range s.served.Settings {
-		if strings.HasSuffix(here[x.Name], ":0") { // a port that the gateway has chosen
-			continue
-		}
 		if value, known := here[x.Name]; known && value != x.Value && x.Source != configs.SourcePanel {
 			names = append(names, x.Name)
 		}

@@ -188,6 +188,7 @@ func (a *app) listen(ctx context.Context) (out []listening, err error) {
 	if err := add(a.cfg.Addr, "GATEHOUSE_ADDR", main); err != nil {
 		return out, err
 	}
+	a.asked = [2]string{a.cfg.Addr, a.cfg.MetricsAddr}
 	a.cfg.Addr = out[0].listener.Addr().String()
 	if a.cfg.MetricsAddr != "" {
 		page, err := web.Scraped(web.MetricsPage(a.reg), web.SiteOptions{Hosts: a.cfg.AllowedHosts})

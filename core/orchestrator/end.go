@@ -71,7 +71,8 @@ const (
 // pickUp tells the transcript, and the model, that calls were interrupted. In
 // a chat, the person decides whether to go on when one of them had effects:
 // then the run ends here, with what was interrupted and a choice. A call that
-// waited for a person's word was not begun: it may be asked for again.
+// waited for a person's word was not begun: it may be asked for again. A Task had
+// begun: the calls of its helper wait under the same run, maybe by the same ids.
 func (r *run) pickUp(ctx context.Context, t *talk, open []llm.Block, since time.Time) (Result, bool, error) {
 	var results []llm.Block
 	var effects []string
@@ -81,14 +82,15 @@ func (r *run) pickUp(ctx context.Context, t *talk, open []llm.Block, since time.
 	}
 	for i := range open {
 		block := llm.Block{Type: "tool_result", ToolUseID: open[i].ID, Text: unknownOutcome, IsError: true}
-		if waited[open[i].ID] {
+		idle := waited[open[i].ID] && open[i].Name != TaskName
+		if idle {
 			block.Text = notBegun
 		}
 		if err := t.keep(session.Message{Role: "user", Blocks: []session.Block{session.Block(block)}}); err != nil {
 			return Result{}, false, err
 		}
 		results = append(results, block)
-		if open[i].Name != AskName && !waited[open[i].ID] && !t.harmless(&open[i]) { // a question can be asked again
+		if open[i].Name != AskName && !idle && !t.harmless(&open[i]) { // a question can be asked again
 			effects = append(effects, Label(open[i].Name, open[i].Input))
 		}
 	}

@@ -300,6 +300,36 @@ func TestACallThatWaitedForAWordIsAskedForAgain(t *testing.T) {
 	}
 }
 
+// The calls of a Task's helper wait under the same run, and some models number
+// their calls anew in each answer: that one of them waited does not say that the
+// Task was not begun.
+func TestATaskWhoseHelperWaitedForAWordHadBegun(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("the gateway is going down")
+	write := echo("Write", true)
+	write.Run = func(ctx context.Context, _ *tool.Call) (tool.Result, error) {
+		cancel(gone)
+		<-ctx.Done()
+		return tool.Result{}, ctx.Err()
+	}
+	h.tools = []tool.Tool{write}
+	h.model.reply = replies(uses("", `Task {"description":"a report","prompt":"write it"}`), uses("", `Write {"file_path":"report.md"}`))
+	if _, err := h.Run(ctx, h.turn("r1", 1, "please"), func(core.Event) {}); !errors.Is(err, gone) {
+		t.Fatal(err)
+	}
+	o := h.with(func(o *orchestrator.Options) {
+		o.NotBegun = func(context.Context, string, time.Time) (map[string]bool, error) {
+			return map[string]bool{"call0": true}, nil
+		}
+	})
+	h.model.reply = says("I do it again.")
+	res, err := o.Run(t.Context(), h.turn("r1", 2, "please"), func(core.Event) {})
+	if err != nil || !strings.Contains(res.Response, "interrupted during") || len(res.Buttons) != 2 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+}
+
 // Nothing with effects is silently done twice: after a crash the person reads
 // what was interrupted and decides.
 func TestAnInterruptedEffectIsToldAndNotDoneAgain(t *testing.T) {

@@ -61,6 +61,7 @@ type Redaction struct {
 	id    string
 	files []redactedFile
 	runs  map[string]bool // that had words; as many as were asked for
+	kept  bool
 }
 
 type redactedFile struct {
@@ -97,8 +98,12 @@ func (s *Store) Redact(id string, runs []string) (*Redaction, error) {
 
 // Keep puts what was written in the place of the transcripts, and says of how
 // many runs there were words. Nothing may write to the session meanwhile; where
-// something has since Redact, it is false and nothing is changed.
+// something has since Redact, it is false and nothing is changed. Called again
+// it says the same: a transaction that it is called in may be tried twice.
 func (r *Redaction) Keep() (runs int, ok bool, err error) {
+	if r.kept {
+		return len(r.runs), true, nil
+	}
 	defer r.Drop()
 	for _, f := range r.files {
 		now, err := r.s.vault.Stat(f.name)
@@ -122,6 +127,7 @@ func (r *Redaction) Keep() (runs int, ok bool, err error) {
 			return 0, false, fmt.Errorf("redact session: %w", err)
 		}
 	}
+	r.kept = true
 	return len(r.runs), true, nil
 }
 

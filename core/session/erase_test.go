@@ -138,6 +138,29 @@ func TestARedactionLosesNothingThatWasSaidMeanwhile(t *testing.T) {
 	}
 }
 
+// A transaction of several may be tried twice: what is put in its place in one
+// says the second time what it said the first.
+func TestARedactionThatIsKeptTwiceSaysTheSame(t *testing.T) {
+	h := open(t)
+	sess := h.resolve(chat(5, "c1")).Session
+	c := h.open(h.Store, sess)
+	if err := c.Append("r1", 0, user("xyzzy"), answer("ok")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := h.Redact(sess.ID, []string{"r1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for try := 1; try <= 2; try++ {
+		if n, ok, err := r.Keep(); n != 1 || !ok || err != nil || strings.Contains(h.whole(sess.ID), "xyzzy") {
+			t.Errorf("try %d: %d %v %v %s", try, n, ok, err, h.whole(sess.ID))
+		}
+	}
+}
+
 func mustOne(t *testing.T, h *house, id string) string {
 	t.Helper()
 	files, err := h.vault.FindTranscripts(id)
