@@ -105,7 +105,8 @@ func (p *Panel) approvalsPage(w http.ResponseWriter, r *http.Request) error {
 	ctx, now := r.Context(), p.clock.Now()
 	b := approvalsBody{CSRF: p.token(r), HasGr: p.o.Grants != nil}
 	names := p.names(ctx)
-	b.Raises = p.raiseCards(ctx, b.CSRF)
+	raises := p.raises(ctx)
+	b.Raises = p.raiseCards(raises, b.CSRF)
 	waiting := p.waitingAsks(ctx)
 	recent := load(ctx, p, "The list of recent decisions", func(ctx context.Context) ([]permission.Ask, error) {
 		return p.o.Asks.Recent(ctx, maxDecided+maxCards)
@@ -128,7 +129,7 @@ func (p *Panel) approvalsPage(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	slices.SortStableFunc(b.Asks.Value, func(x, y askCard) int { return x.At.Compare(y.At) })
-	b.Lede = approvalsLede(len(waiting.Value))
+	b.Lede = approvalsLede(len(waiting.Value), asking(raises.Value))
 	if b.HasGr {
 		p.standing(ctx, &b, names)
 	}
@@ -163,11 +164,17 @@ func (p *Panel) standing(ctx context.Context, b *approvalsBody, names map[int64]
 	}
 }
 
-func approvalsLede(n int) string {
-	if n == 0 {
+// approvalsLede says what waits: tool calls, and questions about trust.
+func approvalsLede(calls, trust int) string {
+	switch {
+	case calls == 0 && trust == 0:
 		return "No tool waits for your word."
+	case trust == 0:
+		return count(calls, "tool call waits", "tool calls wait") + " for your word."
+	case calls == 0:
+		return count(trust, "question about trust waits", "questions about trust wait") + " for your word."
 	}
-	return count(n, "tool call waits", "tool calls wait") + " for your word."
+	return count(calls, "tool call", "tool calls") + " and " + count(trust, "question", "questions") + " about trust wait for your word."
 }
 
 // waitingAsks are the calls that wait, for the page, the menu and the overview.
@@ -180,16 +187,13 @@ func (p *Panel) waitingAsks(ctx context.Context) part[[]permission.Waiting] {
 func (p *Panel) approvalsAnswer(ctx context.Context) answer {
 	a := answer{Key: "approvals", Question: "Tool calls", Path: "/admin/approvals", Link: "Approvals", Tone: "good"}
 	rows := p.waitingAsks(ctx)
-	switch {
-	case rows.Broken != "":
-		a.Broken, a.Tone, a.Short = rows.Broken, "warn", "tool calls can’t be read"
-	case len(rows.Value) == 0:
-		a.Answer = approvalsLede(0)
-	default:
-		a.Answer, a.Tone = approvalsLede(len(rows.Value)), "note"
-		a.Short = count(len(rows.Value), "tool call waits", "tool calls wait")
+	n := asking(p.raises(ctx).Value)
+	if a.Answer = approvalsLede(len(rows.Value), n); rows.Broken != "" {
+		a.Answer, a.Broken, a.Tone, a.Short = "", rows.Broken, "warn", "tool calls can’t be read"
+	} else if len(rows.Value) > 0 {
+		a.Tone, a.Short = "note", count(len(rows.Value), "tool call waits", "tool calls wait")
 	}
-	if n := asking(p.raises(ctx).Value); n > 0 {
+	if n > 0 {
 		a.Tone, a.Short = "note", strings.TrimPrefix(a.Short+", "+count(n, "question about trust waits", "questions about trust wait"), ", ")
 		a.Detail = append(a.Detail, detail{"", "The owner asks for trust full for a time"})
 	}

@@ -144,7 +144,7 @@ func TestAToolCallIsShownExactlyWithWhoAsksAndWhatMayBeGranted(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	a := s.get("/admin/approvals")
-	a.has(t, "2 tool calls wait for your word.", "Write wants to change", "Allotment/minutes 2026-11.md", "<bdi>Ines Carvalho</bdi></b> at trust <b>vault</b>", `data-left="108"`,
+	a.has(t, "2 tool calls and 1 question about trust wait for your word.", "Write wants to change", "Allotment/minutes 2026-11.md", "<bdi>Ines Carvalho</bdi></b> at trust <b>vault</b>", `data-left="108"`,
 		`name="pattern" value="" checked`, `name="pattern" value="Allotment/*"`, "Everything in the vault",
 		"Bash wants to run", "<bdi>Matteo</bdi></b> at trust <b>full</b>", "cd ~/garden &amp;&amp; git add -A &amp;&amp;\n  git commit", `gpj.exe`, "<li><code class=\"exact\" dir=\"ltr\">tee log</code></li>",
 		`<span class="pill bad">Refused</span>`, "operator via chat", `<span class="pill idle">No answer</span>`,

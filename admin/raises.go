@@ -53,8 +53,7 @@ func (p *Panel) raises(ctx context.Context) part[[]pairing.Raise] {
 	return load(ctx, p, "The list of trust for a time", p.o.Raises.Raises)
 }
 
-func (p *Panel) raiseCards(ctx context.Context, csrf string) (out part[[]raiseCard]) {
-	rows := p.raises(ctx)
+func (p *Panel) raiseCards(rows part[[]pairing.Raise], csrf string) (out part[[]raiseCard]) {
 	out.Broken = rows.Broken
 	for _, r := range rows.Value {
 		out.Value = append(out.Value, raiseCard{Raise: r, CSRF: csrf, Left: seconds(r.Ends.Sub(p.clock.Now())), Times: times(r.For)})
