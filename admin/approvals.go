@@ -13,6 +13,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/permission"
+	"gatehouse/web/auth"
 )
 
 const (
@@ -226,6 +227,8 @@ func nameOf(names map[int64]string, user int64) string {
 		return name
 	case user == core.Operator:
 		return "Operator"
+	case user == auth.LocalUser: // no row of users: LOCALHOST_ACCESS lets them in
+		return "Programs on this machine, without a key"
 	}
 	return fmt.Sprintf("User %d", user)
 }

@@ -30,3 +30,12 @@ func TestEveryPagesTemplatesAreWhole(t *testing.T) {
 		}
 	}
 }
+
+// Who came from this machine without a key is no row of users, and has a name.
+func TestWhoCameWithoutAKeyHasAName(t *testing.T) {
+	for id, want := range map[string]string{"-1": "Programs on this machine, without a key", "1": "Operator", "2": "Ada", "3": "User 3", "0": "People who were forgotten"} {
+		if got := personName(map[int64]string{2: "Ada"}, id); got != want {
+			t.Errorf("%s is called %q, want %q", id, got, want)
+		}
+	}
+}

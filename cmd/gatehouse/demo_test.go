@@ -181,6 +181,14 @@ func TestTheDemoGoesOnWhereItWas(t *testing.T) {
 	// What is written after a restart is new, not taken for a repeat.
 	p.writes(cleo, "And black tea?")
 	p.sees(func() bool { return strings.Count(p.chat(cleo), "Public/tea.md") == 2 })
+	// A tool asks its owner first, as the README has it tried.
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.writes(olga, string(regexp.MustCompile(`use Write \{.*\}`).Find(readme)))
+	p.sees(func() bool { return strings.Contains(p.chat(olga), "Write wants to change Private/idea.md") })
+	p.writes(olga, "/stop")
 	p.interrupt()
 }
 

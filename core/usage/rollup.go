@@ -21,6 +21,7 @@ const (
 	hoursKeep = 35 * 24 * time.Hour // of hours
 	rollsBack = 30 * 24 * time.Hour // how far a first Fill looks back
 	rollsEach = 1000                // steps that one Fill looks at
+	rollsSkip = 24 * time.Hour      // what is skipped at once where nothing happened
 	topSeries = 40                  // of one name in a step; the rest is summed up as Other
 )
 
@@ -44,7 +45,7 @@ func NewRollups(db *store.DB, clock core.Clock, tallies ...Tally) *Rollups {
 	return &Rollups{db: db, clock: clock, tallies: tallies}
 }
 
-// Fill goes on from where the last one ended, at most some days' worth, and
+// Fill goes on from where the last one ended, at most some busy days' worth, and
 // does the present five minutes anew. It removes what is too old and says how
 // many steps it has looked at. Call it every minute or so.
 func (r *Rollups) Fill(ctx context.Context) (int, error) {
@@ -59,8 +60,19 @@ func (r *Rollups) Fill(ctx context.Context) (int, error) {
 	}
 	from = from.Truncate(rollStep)
 	steps, hours := map[time.Time]map[string]int64{}, map[time.Time]bool{} // at most rollsEach
-	n := 0
+	n, looked := 0, from                                                   // looked: something may have happened until then
 	for ; n < rollsEach && !from.After(now); n++ {
+		// Else a new database, whose first Fill looks a month back, shows nothing for minutes.
+		if next := from.Add(rollsSkip); !from.Before(looked) && !next.After(now) {
+			sums, err := r.sum(ctx, from, next)
+			if err != nil {
+				return n, err
+			}
+			if looked = next; len(sums) == 0 {
+				from = next
+				continue
+			}
+		}
 		sums, err := r.sum(ctx, from, from.Add(rollStep))
 		if err != nil {
 			return n, err

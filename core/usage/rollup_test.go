@@ -86,3 +86,20 @@ func TestRollupsSayWhatTheLedgerSaysAndStayBounded(t *testing.T) {
 		t.Errorf("after 40 days %d rows are left, %v", rows, err)
 	}
 }
+
+// A database that is new is charted at once: the month before it, in which
+// nothing happened, is skipped and not walked through minute by minute.
+func TestTheFirstFillOfANewDatabaseShowsWhatJustHappened(t *testing.T) {
+	clock := coretest.NewClock(time.Date(2026, 5, 1, 11, 58, 0, 0, time.UTC))
+	db := storetest.Open(t, clock)
+	l := usage.New(nil, usage.Budgets{})
+	r := usage.NewRollups(db, clock, l.Tally)
+	record(t, db, l, usage.Row{Run: "r", User: 2, Bot: "a", Model: "m1", Input: 100, MicroUSD: micro(1)})
+	if _, err := r.Fill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := r.Read(t.Context(), time.Hour, 24)
+	if err != nil || c.Total("tokens|m1") != 100 {
+		t.Errorf("after one Fill: %v, %v", c.Series, err)
+	}
+}
