@@ -71,8 +71,9 @@ const (
 // pickUp tells the transcript, and the model, that calls were interrupted. In
 // a chat, the person decides whether to go on when one of them had effects:
 // then the run ends here, with what was interrupted and a choice. A call that
-// waited for a person's word was not begun: it may be asked for again. A Task had
-// begun: the calls of its helper wait under the same run, maybe by the same ids.
+// waited for a person's word was not begun, nor was any behind it: they may be
+// asked for again. A Task had begun: the calls of its helper wait under the same
+// run, maybe by the same ids.
 func (r *run) pickUp(ctx context.Context, t *talk, open []llm.Block, since time.Time) (Result, bool, error) {
 	var results []llm.Block
 	var effects []string
@@ -80,9 +81,10 @@ func (r *run) pickUp(ctx context.Context, t *talk, open []llm.Block, since time.
 	if err != nil {
 		return Result{}, false, err
 	}
+	idle := false
 	for i := range open {
 		block := llm.Block{Type: "tool_result", ToolUseID: open[i].ID, Text: unknownOutcome, IsError: true}
-		idle := waited[open[i].ID] && open[i].Name != TaskName
+		idle = idle || waited[open[i].ID] && open[i].Name != TaskName
 		if idle {
 			block.Text = notBegun
 		}

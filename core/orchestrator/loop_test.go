@@ -263,8 +263,8 @@ func TestAnAbortWhileAToolWorksEndsBoth(t *testing.T) {
 	}
 }
 
-// interrupted plays a gateway that dies while the tool works.
-func (h *house) interrupted(run string, x tool.Tool) {
+// interrupted plays a gateway that dies while the tool works, with more calls behind it.
+func (h *house) interrupted(run string, x tool.Tool, behind ...string) {
 	h.t.Helper()
 	ctx, cancel := context.WithCancelCause(h.t.Context())
 	gone := errors.New("the gateway is going down")
@@ -274,7 +274,7 @@ func (h *house) interrupted(run string, x tool.Tool) {
 		return tool.Result{}, ctx.Err()
 	}
 	h.tools = []tool.Tool{x}
-	h.model.reply = uses("One moment.", x.Name+` {"file_path":"report.md"}`)
+	h.model.reply = uses("One moment.", append([]string{x.Name + ` {"file_path":"report.md"}`}, behind...)...)
 	if _, err := h.Run(ctx, h.turn(run, 1, "please"), func(core.Event) {}); !errors.Is(err, gone) {
 		h.t.Fatal(err)
 	}
@@ -296,6 +296,26 @@ func TestACallThatWaitedForAWordIsAskedForAgain(t *testing.T) {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	if got := h.results(1); len(got) != 1 || !strings.Contains(got[0], "not done") {
+		t.Errorf("the model was told %q", got)
+	}
+}
+
+// Calls with effects are made in their order: one behind a call that waited was
+// not begun either.
+func TestWhatStandsBehindACallThatWaitedWasNotBegun(t *testing.T) {
+	h := open(t, orchestrator.Limits{})
+	h.interrupted("r1", echo("Write", true), `Write {"file_path":"second.md"}`)
+	o := h.with(func(o *orchestrator.Options) {
+		o.NotBegun = func(context.Context, string, time.Time) (map[string]bool, error) {
+			return map[string]bool{"call0": true}, nil
+		}
+	})
+	h.model.reply = says("I ask again.")
+	res, err := o.Run(t.Context(), h.turn("r1", 2, "please"), func(core.Event) {})
+	if err != nil || res.Response != "I ask again." || len(res.Buttons) != 0 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if got := h.results(1); len(got) != 2 || !strings.Contains(got[0], "not done") || !strings.Contains(got[1], "not done") {
 		t.Errorf("the model was told %q", got)
 	}
 }
