@@ -211,7 +211,7 @@ func (s *show) preview(ctx context.Context, to core.Address, shown sight) sight 
 	}
 	id, err := s.d.o.Screen.Preview(context.WithoutCancel(ctx), to, s.t.Preview(), part)
 	if err != nil {
-		s.lost = s.t.Preview() == "" && errors.Is(err, core.ErrInDoubt)
+		s.lost = errors.Is(err, core.ErrInDoubt)
 		s.note(ctx, "preview", err)
 		return shown
 	}

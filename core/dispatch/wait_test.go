@@ -106,9 +106,10 @@ func TestAChatSeesAtMostOnePreviewASecond(t *testing.T) {
 // no other is made for that answer. One that was refused is tried again.
 func TestAPreviewThatGotLostIsNotFollowedByAnother(t *testing.T) {
 	for _, c := range []struct {
+		slot  string // where the answer's place stood, too long ago
 		err   error
 		again bool
-	}{{fmt.Errorf("a time-out: %w", core.ErrInDoubt), false}, {errors.New("not now"), true}} {
+	}{{"", fmt.Errorf("a time-out: %w", core.ErrInDoubt), false}, {"slot:old", fmt.Errorf("a time-out: %w", core.ErrInDoubt), false}, {"", errors.New("not now"), true}} {
 		h := open(t)
 		var mu sync.Mutex
 		tries := 0
@@ -125,11 +126,11 @@ func TestAPreviewThatGotLostIsNotFollowedByAnother(t *testing.T) {
 				}
 			}
 		})
-		h.put(core.Inbound{Address: chat("a"), Text: "x"})
+		h.put(core.Inbound{Address: chat("a"), Text: "x", Slot: c.slot})
 		h.until("the answer is sent", func() bool { return len(h.heard("a")) == 1 })
 		mu.Lock()
 		if (tries > 1) != c.again || tries == 0 {
-			t.Errorf("%v: %d previews", c.err, tries)
+			t.Errorf("%q, %v: %d previews", c.slot, c.err, tries)
 		}
 		mu.Unlock()
 	}
