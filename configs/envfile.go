@@ -27,6 +27,9 @@ var (
 func ReadEnvFile(path string) ([]EnvLine, error) {
 	text, mode, err := readBounded(path)
 	if err != nil {
+		if at := (*fs.PathError)(nil); errors.As(err, &at) { // the path stands before it already
+			err = at.Err
+		}
 		return nil, Problems{{Name: path, Fault: err.Error()}}
 	}
 	var lines []EnvLine

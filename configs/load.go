@@ -218,8 +218,15 @@ func unknown(environ []string) Problems {
 	return problems
 }
 
-// nearest is the name that takes the fewest edits to reach.
+// nearest is the name that takes the fewest edits to reach, of those that say
+// all that this one says where there are such (GATEHOUSE_TOKEN).
 func nearest(name string, names []string) string {
+	if _, said, ok := strings.Cut(name, "_"); ok {
+		more := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasSuffix(n, "_"+said) })
+		if len(more) > 0 {
+			names = more
+		}
+	}
 	return slices.MinFunc(names, func(a, b string) int { return cmp.Compare(edits(name, a), edits(name, b)) })
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,7 +106,7 @@ func (b *Book) invitable(inv Invitation, now time.Time) (Invitation, error) {
 		inv.Bot = b.o.Bots()[0].Name
 	}
 	if !b.configured(inv.Bot) {
-		return inv, core.Errorf(core.Invalid, "an invitation is to one of the configured bots: name it")
+		return inv, b.unnamed(inv.Bot)
 	}
 	p := b.o.Policy(inv.Bot)
 	preset := p.DMTrust
@@ -141,6 +142,21 @@ func (b *Book) invitable(inv Invitation, now time.Time) (Invitation, error) {
 		return inv, texts.Error(core.Invalid, "invite_lasts")
 	}
 	return inv, nil
+}
+
+// unnamed says of an invitation that no configured bot is named so.
+func (b *Book) unnamed(name string) error {
+	var names []string
+	for _, bot := range b.o.Bots() {
+		names = append(names, bot.Name)
+	}
+	switch slices.Sort(names); {
+	case len(names) == 0:
+		return core.Errorf(core.Invalid, "an invitation is to a bot, and no bot is configured")
+	case name != "":
+		return core.Errorf(core.Invalid, "there is no bot %s; name one of the bots: %s", core.CleanName(name), strings.Join(names, ", "))
+	}
+	return core.Errorf(core.Invalid, "an invitation is to one bot; name one of the bots: %s", strings.Join(names, ", "))
 }
 
 // Invites lists the invitations that still work, the newest first.

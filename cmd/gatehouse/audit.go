@@ -71,6 +71,10 @@ func (c *auditCmd) Run(p *process) error {
 		if res.Log == nil {
 			break
 		}
+		if len(res.Log.Events) == 0 && left == c.Limit && !c.JSON {
+			_, err := fmt.Fprintln(p.stdout, "Nothing of that kind is in the audit log.")
+			return err
+		}
 		left -= len(res.Log.Events)
 		for _, e := range res.Log.Events {
 			if c.JSON {

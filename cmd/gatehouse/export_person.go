@@ -49,7 +49,7 @@ func (c *exportCmd) all(p *process) error {
 	if err := os.Rename(part, c.Output); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "Exported %d conversations and what else is known of this person into %s.\n", len(res.Person.Sessions), c.Output)
+	_, err = fmt.Fprintf(p.stdout, "Exported %s and what else is known of this person into %s.\n", counted(len(res.Person.Sessions), "conversation"), c.Output)
 	return err
 }
 

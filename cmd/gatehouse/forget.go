@@ -46,7 +46,8 @@ func (c *forgetCmd) Run(p *process) error {
 	if c.JSON {
 		return printJSON(p.stdout, f)
 	}
-	fmt.Fprintf(p.stdout, "Forgotten: %d conversations, %d files, and %d turns in groups.\n", f.Sessions, f.Files, f.Turns)
+	fmt.Fprintf(p.stdout, "Forgotten: %s, %s that came with messages, and %s in groups.\n",
+		counted(f.Sessions, "conversation"), counted(f.Files, "file"), counted(f.Turns, "turn"))
 	for _, left := range f.Left {
 		fmt.Fprintln(p.stdout, left)
 	}
@@ -122,7 +123,7 @@ func (a *app) forgetOrders() map[string]func(context.Context, order) (result, er
 			for _, id := range p.Identities {
 				names = append(names, id.Platform+" "+core.CleanName(id.ID))
 			}
-			return result{Text: fmt.Sprintf("%s: %d conversations.", strings.Join(names, ", "), len(p.Sessions))}, nil
+			return result{Text: fmt.Sprintf("%s: %s.", strings.Join(names, ", "), counted(len(p.Sessions), "conversation"))}, nil
 		},
 	}
 }

@@ -35,4 +35,7 @@ func TestInvitationsOnTheCommandLine(t *testing.T) {
 	if code, out, _ = h.run("invite", "list"); code != 0 || !strings.Contains(out, "No invitations") {
 		t.Errorf("list: %d %q", code, out)
 	}
+	if code, _, errs = h.run("invite", "--bot", "nope"); code == 0 || !strings.Contains(errs, "there is no bot nope; name one of the bots: telegram") {
+		t.Errorf("an invitation to no bot: %d %q", code, errs)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -91,6 +92,17 @@ func main() {
 	os.Exit(run(p, os.Args[1:]))
 }
 
+// helpFor says where a command line that can't be read is explained.
+func helpFor(err error) string {
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil {
+		if at := parse.Context.Selected(); at != nil && at.Type == kong.CommandNode {
+			return "Run '" + at.FullPath() + " --help' for its arguments and flags."
+		}
+	}
+	return "Run 'gatehouse --help' for the commands."
+}
+
 // run is the program without its process: it returns the exit code.
 func run(p *process, args []string) (exit int) {
 	var c command
@@ -110,7 +122,7 @@ func run(p *process, args []string) (exit int) {
 		return code
 	}
 	if err != nil {
-		fmt.Fprintf(p.stderr, "gatehouse: %v\nRun 'gatehouse --help' for the commands.\n", err)
+		fmt.Fprintf(p.stderr, "gatehouse: %s\n%s\n", strings.Replace(err.Error(), `one of "",`, "one of ", 1), helpFor(err))
 		return exitUsage
 	}
 	p.envFile = c.EnvFile

@@ -30,8 +30,8 @@ func (c *reindexCmd) Run(p *process) error {
 	if c.JSON {
 		return printJSON(p.stdout, r)
 	}
-	_, err = fmt.Fprintf(p.stdout, "Looked at %d conversations: %d added (%d of them nobody's, for the operator alone), %d known already, %d files skipped.\n",
-		r.Transcripts+r.Sidecars, r.Added, r.Unowned, r.Kept, r.Skipped)
+	_, err = fmt.Fprintf(p.stdout, "Looked at %s: %s added (%d of them nobody's, for the operator alone), %d known already; %s skipped.\n",
+		counted(r.Transcripts+r.Sidecars, "file"), counted(r.Added, "conversation"), r.Unowned, r.Kept, counted(r.Skipped, "file"))
 	return err
 }
 
