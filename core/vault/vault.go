@@ -81,7 +81,8 @@ func (v *Vault) Path() string { return v.path }
 func (v *Vault) Close() error {
 	var err error
 	if v.lock != nil {
-		err = v.lock.Close()
+		// A program that is just being started has the file open, too, for a moment.
+		err = errors.Join(syscall.Flock(int(v.lock.Fd()), syscall.LOCK_UN), v.lock.Close())
 	}
 	return errors.Join(err, v.root.Close())
 }

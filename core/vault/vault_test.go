@@ -109,6 +109,33 @@ func TestLockNamesTheProcessThatHoldsIt(t *testing.T) {
 	}
 }
 
+// Between its fork and its exec a program that is being started has all files open.
+func TestAClosedVaultIsFreeAlsoWhileAProgramIsBeingStarted(t *testing.T) {
+	v, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Lock(true); err != nil {
+		t.Fatal(err)
+	}
+	forked, err := syscall.Dup(int(v.lock.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(forked)
+	w, err := Open(v.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Lock(true); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSharedLocksStandTogether(t *testing.T) {
 	v := open(t)
 	w, err := Open(v.Path())
