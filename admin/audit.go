@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -41,6 +42,9 @@ type auditRow struct {
 	store.AuditEvent
 	Who string
 	Did string // the action in words, where there are any
+
+	More  int       // how many like it stand right before it and are not shown
+	First time.Time // the first of them
 }
 
 // An auditAsk is what the log is narrowed to, as the address says it.
@@ -108,7 +112,7 @@ func (p *Panel) auditPage(w http.ResponseWriter, r *http.Request) error {
 		}
 		events, next, err := p.o.AuditLog(ctx, f)
 		for _, e := range events {
-			rows = append(rows, auditRow{e, whoDid(names, e.User), didWord(e.Action)})
+			rows = fold(rows, auditRow{AuditEvent: e, Who: whoDid(names, e.User), Did: didWord(e.Action)})
 		}
 		if next != "" {
 			b.Next = b.Filter.address(auditPath, "cursor", next)
@@ -123,6 +127,19 @@ func (p *Panel) auditPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	b.Lede = "What was done, by whom, and how. Newest first; it holds numbers, never words of chats."
 	return p.show(w, r, http.StatusOK, "audit", view{Title: "Audit", Every: 30, Body: b})
+}
+
+// fold adds a row; one that says the same as the newer one before it is counted
+// there: a script that looks once a minute must not bury what was decided.
+func fold(rows []auditRow, r auditRow) []auditRow {
+	if n := len(rows) - 1; n >= 0 {
+		last := &rows[n]
+		if last.Action == r.Action && last.User == r.User && last.Via == r.Via && last.Subject == r.Subject && bytes.Equal(last.Detail, r.Detail) {
+			last.More, last.First = last.More+1, r.At
+			return rows
+		}
+	}
+	return append(rows, r)
 }
 
 func whoDid(names map[int64]string, user int64) string {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"gatehouse/core"
 )
 
 // maxAnswer bounds one answer, in bytes.
@@ -63,12 +65,13 @@ func (q *asker) read() (string, error) {
 	}
 	type answer struct {
 		text string
+		over bool
 		err  error
 	}
 	given := make(chan answer, 1) // the reader outlives a cut question, and ends with the process
 	go func() {
-		q.lines.Scan()
-		given <- answer{strings.TrimSpace(q.lines.Text()), q.lines.Err()}
+		more := q.lines.Scan()
+		given <- answer{strings.TrimSpace(q.lines.Text()), !more, q.lines.Err()}
 	}()
 	select {
 	case <-q.ctx.Done():
@@ -77,8 +80,11 @@ func (q *asker) read() (string, error) {
 		if !q.terminal {
 			q.say("\n") // nobody pressed Enter here
 		}
-		if a.err != nil {
+		switch {
+		case a.err != nil:
 			return "", fmt.Errorf("read an answer: %w", a.err)
+		case a.over && q.terminal: // hung up, or Ctrl-D: nobody there has skipped anything
+			return "", core.Errorf(core.Invalid, "the input ended before the last question: nothing is written; begin again, Enter skips a question")
 		}
 		return a.text, nil
 	}

@@ -87,6 +87,20 @@ func TestAtATerminalSecretsAreNotShownAndASlipCanBeMended(t *testing.T) {
 	if text, _ := os.ReadFile(b.file); !strings.Contains(string(text), b.telegram.Token()) {
 		t.Error("Ctrl-C lost the file that was there")
 	}
+	// The end of the input skips nothing that nobody has been asked.
+	p = begin()
+	answers(p, "[y/N]", "y")
+	p.sees(func() bool { return strings.Contains(screen.String()[shown:], "1/5") && hidden(program) })
+	if _, err := person.Write([]byte{4}); err != nil { // Ctrl-D
+		t.Fatal(err)
+	}
+	if code := p.end(); code == exitClean {
+		t.Errorf("after the end of the input: exit %d", code)
+	}
+	p.sees(func() bool { return strings.Contains(screen.String(), "nothing is written") })
+	if text, _ := os.ReadFile(b.file); !strings.Contains(string(text), b.telegram.Token()) {
+		t.Error("the end of the input lost the file that was there")
+	}
 }
 
 // hidden reports whether a terminal keeps what is typed from the screen.

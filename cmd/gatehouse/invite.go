@@ -32,6 +32,9 @@ type inviteCreateCmd struct {
 }
 
 func (c *inviteCreateCmd) Run(p *process) error {
+	if c.Uses < 1 {
+		return core.Errorf(core.Invalid, "--uses: an invitation is for one person at least")
+	}
 	inv := pairing.Invitation{Bot: c.Bot, Scope: core.ScopeDM, Place: c.Group, Lasts: c.For, UsesLeft: c.Uses, ExpiresAt: time.Now().Add(c.Expires)}
 	if c.Group != "" {
 		inv.Scope = core.ScopeGroup

@@ -13,6 +13,9 @@ func TestInvitationsOnTheCommandLine(t *testing.T) {
 	h := newHome(t, sim)
 	h.serve(nil)
 	knowsItsName(t, sim)
+	if code, _, errs := h.run("invite", "--uses", "0"); code != exitUsage || !strings.Contains(errs, "--uses") {
+		t.Errorf("for nobody: %d %q", code, errs)
+	}
 	code, out, errs := h.run("invite", "--trust", "vault", "--uses", "2", "--for", "48h")
 	secret := regexp.MustCompile(`/pair ([A-Z0-9-]{19})`).FindStringSubmatch(out)
 	if code != 0 || secret == nil || !strings.Contains(out, "2 people at trust vault, for 2 days") || !strings.Contains(out, "start="+secret[1]) {

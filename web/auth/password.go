@@ -29,7 +29,7 @@ const maxHashing = 8
 
 // Bounds of a password, in bytes.
 const (
-	MinPassword = 10
+	MinPassword = 12
 	MaxPassword = 256
 )
 
