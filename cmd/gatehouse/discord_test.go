@@ -247,6 +247,7 @@ func TestWhatWasWrittenOnDiscordMeanwhilePassesTheSameGate(t *testing.T) {
 	discordHears(w, sim, bob.DM(), "You're in")
 	w.quiet()
 	w.stop()
+	w.until("the platform has noticed that the bot is away", func() bool { return !sim.Bot().Online() })
 	sim.Bot().EndSessions()
 	before := len(sim.History(bob.DM()))
 	bob.Send("How long should green tea brew?")

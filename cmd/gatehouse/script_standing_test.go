@@ -65,6 +65,7 @@ func TestAGroupThatThrewTheBotOutMeanwhileIsDisabledAndTheOwnerHears(t *testing.
 			s.w.stop()
 			s.step("olga removes the bot from Garden")
 			if d, ok := s.scenes[platform].(*discordScene); ok {
+				s.w.until("the platform has noticed that the bot is away", func() bool { return !d.sim.Bot().Online() })
 				d.sim.Bot().EndSessions()
 			}
 			s.w.start()
