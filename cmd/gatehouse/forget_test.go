@@ -418,7 +418,7 @@ func TestReindexOnTheCommandLineFillsALostDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code, out, errs := h.run("reindex"); code != 0 || !strings.Contains(out, "1 added") {
+	if code, out, errs := h.run("reindex"); code != 0 || !strings.Contains(out, "1 conversation added") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 	h.serve(nil)

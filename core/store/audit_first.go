@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -42,5 +41,5 @@ func (e AuditEvent) holds(key string, value any) bool {
 		return false
 	}
 	want, err := json.Marshal(value)
-	return err == nil && fmt.Sprintf("%s", detail[key]) == string(want)
+	return err == nil && string(detail[key]) == string(want)
 }

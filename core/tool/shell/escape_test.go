@@ -181,7 +181,7 @@ var attempts = []attempt{
 	{name: "memory as files", command: "dd if=/dev/zero of=/dev/shm/gatehouse-test-{MARK} bs=1M count=128 2>/dev/null && echo CANA''RY; rm -f /dev/shm/gatehouse-test-{MARK}"},
 	{name: "one huge file", command: "dd if=/dev/zero of={OWN}/big bs=1M count=64 2>/dev/null && echo CANA''RY; rm -f {OWN}/big"},
 	{name: "a huge file without writing", command: "fallocate -l 1G {OWN}/big && echo CANA''RY; rm -f {OWN}/big"},
-	{name: "many files", command: "for i in $(seq 16); do dd if=/dev/zero of={OWN}/big$i bs=1M count=24 2>/dev/null; done; sleep 3; [ $(ls {OWN}/big* | wc -l) = 16 ] && echo CANA''RY; rm -f {OWN}/big*"},
+	{name: "many files", command: "for i in $(seq 48); do dd if=/dev/zero of={OWN}/big$i bs=1M count=24 2>/dev/null; done; sleep 3; [ $(ls {OWN}/big* | wc -l) = 48 ] && echo CANA''RY; rm -f {OWN}/big*"},
 	{name: "much time of the processor", command: "./attack spin 2"},
 }
 
