@@ -82,6 +82,18 @@ func TestAdmitOfAKnownPersonReadsByIndex(t *testing.T) {
 	}
 }
 
+// Who asks for the newest requests waits for no sorting of all there ever were.
+func TestTheNewestRequestsAreReadByIndex(t *testing.T) {
+	storetest.SQLiteOnly(t, "its plans")
+	w := newWorld(t)
+	for _, query := range []string{newestRequests, requestColumns + ` WHERE status = $1 ORDER BY created_at DESC, id LIMIT 10`} {
+		plan := storetest.Plan(t, w.db, query, 10)
+		if detail := plan[0].Detail; !strings.Contains(detail, "USING INDEX") {
+			t.Errorf("%s: %+v", query, plan)
+		}
+	}
+}
+
 func BenchmarkAdmitKnownPerson(b *testing.B) {
 	w := newWorld(b)
 	w.admit("tg", "7", core.Vault)

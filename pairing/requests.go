@@ -40,6 +40,8 @@ const requestColumns = `SELECT id, bot, platform, platform_user_id, platform_use
 	coalesce(approved_trust_level, '') AS approved_trust_level, created_at, coalesce(resolved_at, '') AS resolved_at,
 	coalesce(resolved_by, '') AS resolved_by, code, code_expires_at, expires_at, attempts, replied_at, first_message FROM pairing_requests`
 
+const newestRequests = requestColumns + ` ORDER BY created_at DESC, id LIMIT $1`
+
 func oneRequest(ctx context.Context, q store.Queryer, where string, args ...any) (r request, err error) {
 	err = q.Get(ctx, &r, requestColumns+where, args...)
 	return r, err
@@ -73,7 +75,7 @@ func (b *Book) Requests(ctx context.Context, status string, limit int) ([]core.P
 	limit = bounded(limit)
 	switch status {
 	case "":
-		err = b.db.Select(ctx, &rows, requestColumns+` ORDER BY created_at DESC, id LIMIT $1`, limit)
+		err = b.db.Select(ctx, &rows, newestRequests, limit)
 	case "pending", "approved", "denied", "expired":
 		err = b.db.Select(ctx, &rows, requestColumns+` WHERE status = $1 ORDER BY created_at DESC, id LIMIT $2`, status, limit)
 	default:
