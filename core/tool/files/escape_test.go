@@ -179,9 +179,8 @@ func race(t *testing.T, own string) (stop func()) {
 				return
 			default:
 			}
-			if err := reset(own); err != nil {
-				t.Error(err)
-				return
+			if reset(own) != nil {
+				continue // a tool is just making something there; a race that never begins is told by who counts
 			}
 			for _, step := range [][2]string{{"d", "real"}, {"link", "d"}, {"d", "link"}, {"real", "d"}} {
 				if err := os.Rename(own+"/"+step[0], own+"/"+step[1]); err != nil { // a tool has made a folder there
