@@ -270,7 +270,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	}
 	a.titles = &titler{a: a, cost: prices.Cost, queue: make(chan titleWork, maxTitles)}
 	a.runs = orchestrator.New(orchestrator.Options{
-		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents, Files: a.vault.Root().FS(),
+		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents, Files: a.vault.FS(),
 		Search: webSearch, Fetch: a.fetchFile, Hear: hear, PDF: pdf,
 		Usage: a.usage, Reserve: func(ctx context.Context, r usage.Row) (int64, string, error) { return a.usage.Reserve(ctx, a.db, r) },
 		Model: func(name string, guest bool) (llm.Model, error) { return a.models().find(name, guest) }, Runtime: other, Cost: a.cost, MayRead: a.mayRead,
@@ -357,7 +357,7 @@ func (a *app) joinUpkeep(context.Context) error {
 		{"claude_code", time.Minute, a.evictClaude},
 		{"search", time.Minute, a.sessions.Fill},
 		{"opened", time.Minute, a.sessions.Touched},
-		{"attachments", time.Hour, func(ctx context.Context) (int, error) { return a.ledger.Recount(ctx, a.vault.Root().FS()) }},
+		{"attachments", time.Hour, func(ctx context.Context) (int, error) { return a.ledger.Recount(ctx, a.vault.FS()) }},
 		{"old_sessions", time.Hour, a.cleanSessions},
 		{"conversations", 10 * time.Minute, func(context.Context) (int, error) { a.sessions.Evict(); return 0, nil }},
 	}, a.clock, a.log, a.reg)

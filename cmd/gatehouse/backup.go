@@ -16,6 +16,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/archive"
+	"gatehouse/core/beneath"
 	"gatehouse/core/store"
 	"gatehouse/core/vault"
 )
@@ -243,12 +244,16 @@ func (b *backing) add(ctx context.Context, e archive.Entry, body io.Reader) erro
 
 // vault adds every file, folder and link of the vault.
 func (b *backing) vault(ctx context.Context) error {
-	return fs.WalkDir(b.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+	files := beneath.FS(b.root)
+	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if name == "." && err == nil {
 			return nil
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // gone since its folder was read
+		}
+		if b.replaced(name, err) {
+			return nil
 		}
 		if errors.Is(err, fs.ErrPermission) {
 			return core.Errorf(core.Denied, "%s in the vault cannot be read by this user: run the backup as the gateway's user", name)
@@ -263,8 +268,10 @@ func (b *backing) vault(ctx context.Context) error {
 			}
 			return nil
 		}
-		err = b.entry(ctx, name, d)
+		err = b.entry(ctx, files, name, d)
 		switch {
+		case b.replaced(name, err):
+			return nil
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case errors.Is(err, fs.ErrPermission):
@@ -291,7 +298,17 @@ func isDatabaseCopy(name string, skip map[string]string) bool {
 // it may change its size meanwhile.
 const maxWhole = 4 << 20
 
-func (b *backing) entry(ctx context.Context, name string, d fs.DirEntry) error {
+// replaced leaves out what a link or something else took the place of after its
+// folder was read: who may write that folder must not stop the backup.
+func (b *backing) replaced(name string, err error) bool {
+	if !errors.Is(err, beneath.ErrLink) && !errors.Is(err, beneath.ErrSpecial) {
+		return false
+	}
+	b.left(name, "it was replaced while the backup was made")
+	return true
+}
+
+func (b *backing) entry(ctx context.Context, files fs.FS, name string, d fs.DirEntry) error {
 	st, err := d.Info()
 	if err != nil {
 		return err
@@ -303,7 +320,7 @@ func (b *backing) entry(ctx context.Context, name string, d fs.DirEntry) error {
 		return b.add(ctx, e, nil)
 	case st.Mode().Type() == fs.ModeSymlink:
 		e.Kind = archive.Link
-		if e.Target, err = b.root.Readlink(name); err != nil {
+		if e.Target, err = fs.ReadLink(files, name); err != nil {
 			return err
 		}
 		if !archive.Inside(e.Name, e.Target) {
@@ -315,8 +332,7 @@ func (b *backing) entry(ctx context.Context, name string, d fs.DirEntry) error {
 		b.left(name, "it is no plain file")
 		return nil
 	}
-	// Not to be kept waiting by a pipe that has taken the file's place.
-	f, err := b.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := files.Open(name)
 	if err != nil {
 		return err
 	}

@@ -88,13 +88,13 @@ func (a *app) connect(b configs.Bot) (connectors.Connector, error) {
 	case telegram.Platform:
 		return telegram.New(telegram.Options{
 			Name: b.Name, Token: b.Token.Reveal(), APIURL: b.APIURL,
-			Cursors: a.queue, Memory: a.db, Menu: menu(), Pace: bool(a.cfg.Pace), Hears: a.cfg.TranscribeURL != "", Files: a.vault.Root().FS(),
+			Cursors: a.queue, Memory: a.db, Menu: menu(), Pace: bool(a.cfg.Pace), Hears: a.cfg.TranscribeURL != "", Files: a.vault.FS(),
 			Clock: a.clock, Log: a.log, Metrics: a.fleet.telegram,
 		})
 	case discord.Platform:
 		return discord.New(discord.Options{
 			Name: b.Name, Token: b.Token.Reveal(), APIURL: b.APIURL,
-			Cursors: a.queue, Memory: a.db, Menu: slashes(), Complete: a.complete, Form: a.form, Pace: bool(a.cfg.Pace), Hears: a.cfg.TranscribeURL != "", Files: a.vault.Root().FS(),
+			Cursors: a.queue, Memory: a.db, Menu: slashes(), Complete: a.complete, Form: a.form, Pace: bool(a.cfg.Pace), Hears: a.cfg.TranscribeURL != "", Files: a.vault.FS(),
 			Clock: a.clock, Log: a.log, Metrics: a.fleet.discord,
 		})
 	}

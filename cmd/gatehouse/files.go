@@ -167,7 +167,7 @@ func (a *app) hearing() (func(context.Context, core.File) (string, error), error
 	}
 	a.closing(c.Close)
 	return func(ctx context.Context, f core.File) (string, error) {
-		r, err := a.vault.Root().Open(f.Path)
+		r, err := a.vault.OpenNoLinks(f.Path)
 		if err != nil {
 			return "", err
 		}

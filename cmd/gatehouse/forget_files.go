@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -16,6 +15,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/tool"
 )
 
 // noteErasure notes what is to be done in the vault, where there is something.
@@ -138,7 +138,7 @@ func (a *app) eraseNoted(ctx context.Context, notes map[string]string, f *forgot
 func (a *app) erase(todo erasure, f *forgotten) error {
 	root := a.vault.Root()
 	if todo.User > core.Operator {
-		if err := root.RemoveAll("Guests/" + strconv.FormatInt(todo.User, 10)); err != nil {
+		if err := a.vault.RemoveAll(tool.Area(todo.User)); err != nil {
 			return fmt.Errorf("erase the person's folder: %w", err)
 		}
 	}

@@ -28,9 +28,10 @@ var may = map[string]string{
 	"core/texts":             "core", // what is said to people; whoever says something takes its words from there
 	"core/coretest":          "core",
 	"core/store":             "core core/store/migrations core/store/original",
-	"core/vault":             "core core/texts",
+	"core/beneath":           "", // files below an open folder, without links
+	"core/vault":             "core core/texts core/beneath",
 	"core/archive":           "core", // the form of a backup
-	"core/sandbox":           "core",
+	"core/sandbox":           "core core/beneath",
 	"core/bus":               "core",
 	"core/llm":               "core core/texts",
 	"core/llm/provider":      "core core/texts core/llm", // what the clients of the two wires share
@@ -59,7 +60,7 @@ var may = map[string]string{
 	"core/tool/files":        "core core/tool core/tool/files/place core/tool/files/search",
 	"core/tool/files/place":  "core core/tool",
 	"core/tool/files/search": "core core/vault core/tool core/tool/files/place",
-	"core/tool/shell":        "core core/vault core/tool core/sandbox",
+	"core/tool/shell":        "core core/beneath core/vault core/tool core/sandbox",
 	"core/tool/fetch":        "core core/tool",
 	"core/tool/mcp":          "core core/vault core/tool core/sandbox core/tool/mcp/entry core/tool/mcp/program",
 	"core/tool/mcp/entry":    "core",

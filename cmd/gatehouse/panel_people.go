@@ -16,8 +16,10 @@ import (
 	"gatehouse/admin"
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/beneath"
 	"gatehouse/core/queue"
 	"gatehouse/core/store"
+	"gatehouse/core/tool"
 	"gatehouse/core/usage"
 	"gatehouse/pairing"
 )
@@ -228,7 +230,7 @@ func (a *app) zipFiles(ctx context.Context, z *zip.Writer, ref string) error {
 	if err != nil || p.User <= core.Operator { // the owner's folder is the vault
 		return err
 	}
-	files := a.vault.Root().FS()
+	files := a.vault.FS()
 	for last, more := "", true; more; {
 		var paths []string
 		if err := a.db.Select(ctx, &paths, `SELECT path FROM attachments WHERE user_id = $1 AND path > $2 ORDER BY path LIMIT 500`, p.User, last); err != nil {
@@ -242,10 +244,10 @@ func (a *app) zipFiles(ctx context.Context, z *zip.Writer, ref string) error {
 		}
 		more = len(paths) > 0
 	}
-	return fs.WalkDir(files, "Guests/"+personRef(p.User), func(name string, d fs.DirEntry, err error) error {
+	return fs.WalkDir(files, tool.Area(p.User), func(name string, d fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, beneath.ErrLink):
+			return nil // moved or replaced since its folder was read
 		case err != nil:
 			return err
 		case !d.Type().IsRegular():
@@ -260,8 +262,8 @@ func (a *app) zipFile(ctx context.Context, z *zip.Writer, files fs.FS, name stri
 		return err
 	}
 	f, err := files.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, beneath.ErrLink) || errors.Is(err, beneath.ErrSpecial) {
+		return nil // moved or replaced since its folder was read
 	}
 	if err != nil {
 		return err

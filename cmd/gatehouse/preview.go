@@ -94,7 +94,7 @@ func (v *previews) look(ctx context.Context, level core.Trust) (p admin.Preview,
 // files counts what such a person may read, and names a few.
 func (v *previews) files(ctx context.Context, level core.Trust, p *admin.Preview) error {
 	looked := 0
-	err := fs.WalkDir(v.a.vault.Root().FS(), ".", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(v.a.vault.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if looked++; looked > previewLook {
 			p.AtLeast = true
 			return fs.SkipAll

@@ -84,14 +84,29 @@ func (b bounds) write(name string) string {
 	return RuleArea
 }
 
-// commands reports whether a file of the vault commands the gateway or other
-// agents: the write-deny list, which holds below full. In .git it is more than
-// config and hooks: attributes, modules and worktrees name programs too.
+// commanding are names of files and folders that the gateway, agents or programs
+// that find them in their working directory obey: the write-deny list, which
+// holds below full. In .git it is more than config and hooks: attributes, modules
+// and worktrees name programs too. HEAD makes a folder a bare repository, with a
+// configuration that names programs.
+var commanding = map[string]bool{
+	".mcp.json": true, ".claude": true, ".parachute": true, ".parachuteignore": true,
+	"claude.md": true, "claude.local.md": true, "agents.md": true, "gemini.md": true, ".cursorrules": true, ".cursor": true,
+	".git": true, "head": true, ".gitmodules": true, ".gitconfig": true, ".husky": true, ".pre-commit-config.yaml": true,
+	".envrc": true, ".mise.toml": true, "mise.toml": true, ".tool-versions": true, ".editrc": true, ".inputrc": true,
+	".vimrc": true, ".gvimrc": true, ".exrc": true, ".nvimrc": true, ".nvim.lua": true, ".lvimrc": true, "_vimrc": true, ".dir-locals.el": true,
+	".bashrc": true, ".bash_profile": true, ".bash_login": true, ".bash_logout": true, ".bash_aliases": true, ".profile": true,
+	".zshrc": true, ".zshenv": true, ".zprofile": true, ".zlogin": true, ".cshrc": true, ".tcshrc": true, ".kshrc": true,
+	".gdbinit": true, ".lldbinit": true, ".pdbrc": true, ".irbrc": true, ".rprofile": true, ".pythonrc": true, "sitecustomize.py": true, "usercustomize.py": true,
+	".npmrc": true, ".yarnrc": true, ".yarnrc.yml": true, ".pnpmfile.cjs": true, ".curlrc": true, ".wgetrc": true, ".screenrc": true, ".tmux.conf": true,
+	".vscode": true, ".idea": true, ".devcontainer": true, ".cargo": true,
+}
+
+// commands reports whether a file of the vault is on the write-deny list.
 func commands(name string) bool {
 	parts := strings.Split(folded(name), "/")
 	for _, p := range parts {
-		switch p {
-		case ".mcp.json", ".claude", ".parachute", "claude.md", "claude.local.md", "agents.md", ".git", ".parachuteignore":
+		if commanding[p] {
 			return true
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gatehouse/core"
+	"gatehouse/core/beneath"
 )
 
 type bubblewrap struct {
@@ -77,7 +78,9 @@ func (w *bubblewrap) Command(ctx context.Context, s Spec, argv ...string) (*exec
 		closeAll(handles)
 		return nil, err
 	}
-	order, err := json.Marshal(newOrder(s, argv))
+	told := newOrder(s, argv)
+	told.Mounts = mountsOf(s)
+	order, err := json.Marshal(told)
 	if err != nil {
 		return nil, fmt.Errorf("order for the sandbox: %w", err)
 	}
@@ -153,12 +156,9 @@ func check(s Spec, argv []string) error {
 const maxHandles = 500
 
 // open opens what s gives, so that bwrap mounts exactly that, whatever others
-// make of the names meanwhile. No link is followed. A bwrap that takes no open
-// files gets names.
+// make of the names meanwhile. No link is followed. What is not handed over open
+// is checked inside like everything else, before the program starts.
 func (w *bubblewrap) open(s Spec) (handles []*os.File, err error) {
-	if !w.can["--ro-bind-fd"] || !w.can["--bind-fd"] {
-		return nil, nil
-	}
 	for _, p := range slices.Concat(s.Writable, s.ReadOnly) {
 		if len(handles) == maxHandles {
 			break
@@ -172,9 +172,21 @@ func (w *bubblewrap) open(s Spec) (handles []*os.File, err error) {
 			return nil, fmt.Errorf("sandbox path: %w", err)
 		}
 		handles = append(handles, os.NewFile(uintptr(fd), p))
+		var st unix.Stat_t
+		err = unix.Fstat(fd, &st)
+		if id, ok := s.IDs[p]; err == nil && ok && id != (beneath.ID{Dev: st.Dev, Ino: st.Ino}) {
+			err = errReplaced
+		}
+		if err != nil {
+			closeAll(handles)
+			return nil, fmt.Errorf("sandbox path: %w", err)
+		}
 	}
 	return handles, nil
 }
+
+// errReplaced: another file took the place of one that was decided on.
+var errReplaced = errors.New("a file was replaced while the sandbox was made")
 
 // handed are the files that bwrap inherits, and our end of its status.
 func handed(handles []*os.File, args string, data ...string) (files []*os.File, status *os.File, err error) {
@@ -253,7 +265,7 @@ func (w *bubblewrap) args(s Spec, handles []*os.File) ([]string, error) {
 	default:
 		a = append(a, "--tmpfs", "/tmp")
 	}
-	view, err := viewArgs(s, handles)
+	view, err := w.viewArgs(s, handles)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +290,7 @@ func systemArgs() []string {
 }
 
 // viewArgs mount what s gives, what lies higher first.
-func viewArgs(s Spec, handles []*os.File) ([]string, error) {
+func (w *bubblewrap) viewArgs(s Spec, handles []*os.File) ([]string, error) {
 	open := map[string]int{} // by path: the number that it has in bwrap
 	for i, f := range handles {
 		open[f.Name()] = lifeFD + 1 + i
@@ -303,8 +315,10 @@ func viewArgs(s Spec, handles []*os.File) ([]string, error) {
 			return nil, fmt.Errorf("sandbox path: %w", err)
 		case st.Mode()&os.ModeSymlink != 0:
 			return nil, fmt.Errorf("sandbox path %q is a link", m.path)
-		case open[m.path] != 0:
+		case open[m.path] != 0 && w.can[m.how+"-fd"]:
 			a = append(a, m.how+"-fd", strconv.Itoa(open[m.path]), m.path)
+		case open[m.path] != 0: // an older bwrap: it resolves the descriptor to a name, which is checked inside
+			a = append(a, m.how, "/proc/self/fd/"+strconv.Itoa(open[m.path]), m.path)
 		case m.how != "":
 			a = append(a, m.how, m.path, m.path)
 		case st.IsDir():

@@ -12,6 +12,8 @@ import (
 	"context"
 	"os/exec"
 	"time"
+
+	"gatehouse/core/beneath"
 )
 
 // A Spec is what one program sees. Paths are absolute on the host, without
@@ -23,6 +25,10 @@ type Spec struct {
 	// longest path decides. A masked file cannot be opened, a masked folder is
 	// empty and read-only but for what is given below it. At most MaxPaths in all.
 	ReadOnly, Writable, Masked []string
+	// IDs are what stood at these paths when they were decided on. Where another
+	// file was put in the place of one before it was mounted, the program is not
+	// started. A path without an ID is what it is when the Box opens it.
+	IDs map[string]beneath.ID
 	// Scratch is a folder of the host that stands at /tmp, for what several
 	// programs share; empty is a fresh /tmp that goes with the program.
 	Scratch string

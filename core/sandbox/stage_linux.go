@@ -48,6 +48,7 @@ type order struct {
 	Argv, Env             []string
 	Dir                   string
 	Read, Write           []string // for Landlock
+	Mounts                []mounted
 	Memory, FileSize, CPU uint64
 	Processes             uint64
 }
@@ -83,6 +84,9 @@ func stage(fds []string) error {
 	}
 	var o order
 	if err := json.Unmarshal(text, &o); err != nil {
+		return err
+	}
+	if err := checkMounts(o.Mounts); err != nil {
 		return err
 	}
 	if err := os.Chdir(o.Dir); err != nil {

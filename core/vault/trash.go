@@ -1,37 +1,79 @@
 package vault
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"strings"
 	"time"
+
+	"gatehouse/core/beneath"
 )
 
 const trashStamp = "20060102T150405.000000Z"
 
 // Trash moves the file or folder name to .parachute/trash/<stamp>-<its last
-// part> and says where it lies now. A missing one is fs.ErrNotExist.
+// part> and returns its name there. No part of name may be a symbolic link but
+// the last, which is moved as a link. A missing one is fs.ErrNotExist.
 func (v *Vault) Trash(name string, now time.Time) (string, error) {
-	if _, err := v.root.Lstat(name); err != nil {
+	top, err := v.Beneath()
+	if err != nil {
 		return "", explain("trash", err)
 	}
-	if err := v.root.MkdirAll(trashDir, 0o700); err != nil {
+	defer top.Close()
+	dir, err := top.Dir(path.Dir(name))
+	if err != nil {
 		return "", explain("trash", err)
 	}
-	stamp, base := now.UTC().Format(trashStamp), path.Base(name)
+	defer dir.Close()
+	base := path.Base(name)
+	info, err := dir.Stat(base)
+	if err != nil {
+		return "", explain("trash", err)
+	}
+	return v.TrashFrom(dir, base, info.ID, now)
+}
+
+// TrashFrom is Trash for name, an entry of the open folder dir: it is moved only
+// where it still is the file that id names.
+func (v *Vault) TrashFrom(dir *beneath.Dir, name string, id beneath.ID, now time.Time) (string, error) {
+	top, err := v.Beneath()
+	if err != nil {
+		return "", explain("trash", err)
+	}
+	defer top.Close()
+	trash, err := top.MkdirAll(trashDir)
+	if err != nil {
+		return "", explain("trash", err)
+	}
+	defer trash.Close()
+	stamp, base := now.UTC().Format(trashStamp), shortened(name)
 	for n := range 100 { // two of one name within a microsecond
-		to := fmt.Sprintf("%s/%s-%s", trashDir, stamp, base)
+		to := stamp + "-" + base
 		if n > 0 {
-			to = fmt.Sprintf("%s/%s-%d-%s", trashDir, stamp, n, base)
+			to = fmt.Sprintf("%s-%d-%s", stamp, n, base)
 		}
-		if _, err := v.root.Lstat(to); err == nil {
-			continue
+		if err := dir.Move(name, id, trash, to); !errors.Is(err, fs.ErrExist) {
+			return trashDir + "/" + to, explain("trash", err)
 		}
-		return to, explain("trash", v.root.Rename(name, to))
 	}
 	return "", fmt.Errorf("trash %s: %w", base, fs.ErrExist)
+}
+
+// maxTrashed bounds what is kept of a name in the trash, in bytes: with the
+// stamp it must not be longer than the 255 that file systems take.
+const maxTrashed = 200
+
+// shortened is name without its middle where it is too long; its end stays, for
+// that tells what a file is.
+func shortened(name string) string {
+	if len(name) <= maxTrashed {
+		return name
+	}
+	half := maxTrashed / 2
+	return strings.ToValidUTF8(name[:half], "") + strings.ToValidUTF8(name[len(name)-half:], "")
 }
 
 // Prune deletes for good what lies in the trash for more than days days and
@@ -52,7 +94,7 @@ func (v *Vault) Prune(now time.Time, days int) (int, error) {
 		if !ok || err != nil || !at.Before(before) {
 			continue
 		}
-		if err := v.root.RemoveAll(path.Join(trashDir, e.Name())); err != nil {
+		if err := v.RemoveAll(path.Join(trashDir, e.Name())); err != nil {
 			return n, explain("prune", err)
 		}
 		n++
@@ -75,9 +117,29 @@ func (v *Vault) RemoveTrashed(base string) error {
 		if _, err := time.Parse(trashStamp, stamp); !ok || err != nil || rest != base && !strings.HasSuffix(rest, "-"+base) {
 			continue
 		}
-		if err := v.root.RemoveAll(path.Join(trashDir, e.Name())); err != nil {
+		if err := v.RemoveAll(path.Join(trashDir, e.Name())); err != nil {
 			return explain("empty the trash", err)
 		}
 	}
 	return nil
+}
+
+// RemoveAll deletes the file or folder name with everything in it for good,
+// however deep its folders are nested. No part of name may be a symbolic link
+// but the last, which is deleted as a link. A missing one is no error.
+func (v *Vault) RemoveAll(name string) error {
+	top, err := v.Beneath()
+	if err != nil {
+		return explain("remove", err)
+	}
+	defer top.Close()
+	dir, err := top.Dir(path.Dir(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return explain("remove", err)
+	}
+	defer dir.Close()
+	return explain("remove", dir.Remove(context.Background(), path.Base(name)))
 }

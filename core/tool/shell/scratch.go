@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"gatehouse/core"
+	"gatehouse/core/beneath"
 	"gatehouse/core/tool"
 )
 
@@ -83,58 +82,24 @@ func (s *Shell) Close() error {
 	return errors.Join(errs...)
 }
 
-// remove deletes dir, also where a command took its own rights away.
+// remove deletes dir, also where a command took its own rights away or nested
+// folders deeply.
 func remove(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
+	up, err := beneath.OpenDir(filepath.Dir(dir))
+	if err != nil {
+		return fmt.Errorf("scratch folder: %w", err)
 	}
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	if err := os.RemoveAll(dir); err != nil {
+	defer up.Close()
+	if err := up.Remove(context.Background(), filepath.Base(dir)); err != nil {
 		return fmt.Errorf("scratch folder: %w", err)
 	}
 	return nil
 }
 
-// area names what a command of t may write. Two commands that write the same
-// area never overlap: while one is being shut in, another could move what it
-// must not see.
+// area names what a command of t may write.
 func area(t *tool.Turn) string {
 	if t.Trust == core.Sandboxed {
-		return own(t)
+		return tool.Area(t.User)
 	}
 	return "."
-}
-
-// own is the folder of a guest, in the vault.
-func own(t *tool.Turn) string { return "Guests/" + strconv.FormatInt(t.User, 10) }
-
-// enter waits until nobody else works in an area.
-func (s *Shell) enter(ctx context.Context, area string) (release func(), err error) {
-	s.mu.Lock()
-	token, ok := s.areas[area]
-	if !ok {
-		if len(s.areas) >= maxRuns {
-			for name, t := range s.areas { // free ones are forgotten
-				select {
-				case t <- struct{}{}:
-					delete(s.areas, name)
-				default:
-				}
-			}
-		}
-		token = make(chan struct{}, 1)
-		s.areas[area] = token
-	}
-	s.mu.Unlock()
-	select {
-	case token <- struct{}{}:
-		return func() { <-token }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

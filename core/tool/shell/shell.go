@@ -60,8 +60,9 @@ type Shell struct {
 	bash string // path of bash, or of sh where there is none
 
 	mu      sync.Mutex
-	scratch map[string]string        // by run; at most maxRuns
-	areas   map[string]chan struct{} // by what a command may write; one token each; at most maxRuns
+	scratch map[string]string // by run; at most maxRuns
+
+	areas areas // what commands below full may write
 }
 
 // maxRuns bounds the runs that have a scratch folder at once.
@@ -70,7 +71,7 @@ const maxRuns = 1024
 // New gives a Shell. The caller ends each run's scratch with End, and Close
 // ends all.
 func New(o Options) *Shell {
-	s := &Shell{o: o, bash: "/bin/sh", scratch: map[string]string{}, areas: map[string]chan struct{}{}}
+	s := &Shell{o: o, bash: "/bin/sh", scratch: map[string]string{}}
 	for _, p := range []string{"/bin/bash", "/usr/bin/bash"} {
 		if _, err := os.Stat(p); err == nil {
 			s.bash = p
@@ -155,7 +156,7 @@ func (s *Shell) boxed(ctx context.Context, c *tool.Call, in input) (tool.Result,
 	if err != nil {
 		return tool.Result{}, err
 	}
-	release, err := s.enter(ctx, area(t))
+	except, release, err := s.areas.claim(ctx, area(t))
 	if err != nil {
 		return tool.Result{}, core.Errorf(core.Busy, "the command was not started: another one works in the same folders")
 	}
@@ -164,7 +165,7 @@ func (s *Shell) boxed(ctx context.Context, c *tool.Call, in input) (tool.Result,
 	defer cancel()
 	var limit atomic.Pointer[string]
 	gone := make(chan struct{})
-	cmd, v, err := s.shut(limited, t, sandbox.Spec{
+	cmd, v, err := s.shut(limited, t, except, sandbox.Spec{
 		Scratch: scratch, Env: s.environment(false), Limits: s.o.Limits,
 		OnLimit: func(why string) { limit.Store(&why) }, OnGone: func() { close(gone) },
 	}, s.bash, "-c", in.Command)
@@ -174,7 +175,7 @@ func (s *Shell) boxed(ctx context.Context, c *tool.Call, in input) (tool.Result,
 	e, err := s.finish(limited, cmd, c)
 	cancel()
 	<-gone // also what ran in the background: nobody writes any more
-	notes := v.sweep(t, s.o.Clock.Now())
+	notes := v.sweep(ctx, t, s.o.Clock.Now())
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -190,13 +191,14 @@ func (s *Shell) boxed(ctx context.Context, c *tool.Call, in input) (tool.Result,
 const lookAgain = 3
 
 // shut is argv ready to start with the view of t.
-func (s *Shell) shut(ctx context.Context, t *tool.Turn, spec sandbox.Spec, argv ...string) (*exec.Cmd, *view, error) {
+func (s *Shell) shut(ctx context.Context, t *tool.Turn, except []string, spec sandbox.Spec, argv ...string) (*exec.Cmd, *view, error) {
 	for try := 1; ; try++ {
-		v, err := look(t)
+		v, err := look(ctx, t, except)
 		if err != nil {
 			return nil, nil, err
 		}
-		spec.ReadOnly, spec.Writable, spec.Masked, spec.Dir = v.readOnly, v.writable, v.masked, v.dir
+		seen := v.spec()
+		spec.ReadOnly, spec.Writable, spec.Masked, spec.IDs, spec.Dir = seen.ReadOnly, seen.Writable, seen.Masked, seen.IDs, seen.Dir
 		cmd, err := s.o.Box.Command(ctx, spec, argv...)
 		switch {
 		case err == nil:

@@ -81,7 +81,7 @@ func newHouse(t testing.TB, b sandbox.Box, limits sandbox.Limits) *house {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := errors.Join(v.Close(), os.RemoveAll(base)); err != nil {
+		if err := errors.Join(v.RemoveAll(".parachute"), v.RemoveAll("Guests"), v.Close(), os.RemoveAll(base)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -112,8 +112,12 @@ func (h *house) turn(t testing.TB, trust core.Trust, dir string) *tool.Turn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turn := &tool.Turn{User: 7, Trust: trust, Session: "s", Run: "r", Vault: h.vault, Dir: d}
-	turn.MayRead, turn.MayWrite = permission.Profile{User: 7, Trust: trust, GuestRead: h.guest}.Bounds(nil)
+	user := int64(7)
+	if dir == "Guests/8" {
+		user = 8
+	}
+	turn := &tool.Turn{User: user, Trust: trust, Session: "s", Run: "r", Vault: h.vault, Dir: d}
+	turn.MayRead, turn.MayWrite = permission.Profile{User: user, Trust: trust, GuestRead: h.guest}.Bounds(nil)
 	return turn
 }
 

@@ -1,142 +1,330 @@
 package shell
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"gatehouse/core/beneath"
 	"gatehouse/core/tool"
 )
 
-// maxNotes bounds what is told of one sweep.
-const maxNotes = 10
+// Bounds of one sweep. The watcher of a command ends it when it made more than
+// 200,000 files, so a sweep that ends early met a command that was ended, too.
+const (
+	maxNew    = 250_000          // files and folders beyond those that were there before
+	sweepTime = 15 * time.Second // and a third of that once the run was stopped
+	maxMoves  = 2_000            // files and folders that are moved to the trash one by one
+	maxNotes  = 10               // what is reported
+)
 
 // sweep moves to the trash what a command made and the turn may not write: a
-// mount can keep a file from being changed, not a name from being taken. It
-// also takes away pipes and sockets, on which a reader would wait, and puts
-// back links that commands must not change. It says what it did.
-func (v *view) sweep(t *tool.Turn, now time.Time) []string {
-	s := sweeper{t: t, v: v, now: now}
-	for _, p := range v.writable {
-		d, err := t.Vault.Dir(p)
-		if err != nil || !d.Inside || !d.Exists {
-			continue
-		}
-		root, err := t.Vault.Root().OpenRoot(d.Rel)
-		if err != nil {
-			continue
-		}
-		s.folder(root, d.Rel)
-		_ = root.Close()
+// mount can keep a file from being changed, not a name from being taken. It also
+// removes pipes and sockets, on which a reader would wait, links that lead out of
+// the area, and what exceeds the bounds of a guest's area; and it restores links
+// that commands must not change. It returns what it did, for the model.
+//
+// It works on open folders and follows no link, moves nothing but the file that
+// it looked at, and ends within sweepTime.
+func (v *view) sweep(ctx context.Context, t *tool.Turn, now time.Time) []string {
+	limit := sweepTime
+	if ctx.Err() != nil {
+		limit /= 3
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	s := sweeper{ctx: ctx, t: t, v: v, now: now, left: v.seen + maxNew, notes: v.notes}
+	top, err := t.Vault.Beneath()
+	if err != nil {
+		return []string{"what the command left could not be checked"}
+	}
+	defer top.Close()
+	s.top = top
+	for _, name := range v.areas {
+		s.area(name)
 	}
 	s.relink()
 	if len(s.notes) > maxNotes {
 		more := len(s.notes) - maxNotes
-		s.notes = append(s.notes[:maxNotes], fmt.Sprintf("and %d more", more))
+		s.notes = append(s.notes[:maxNotes:maxNotes], fmt.Sprintf("and %d more", more))
 	}
 	return s.notes
 }
 
 type sweeper struct {
+	ctx   context.Context
 	t     *tool.Turn
 	v     *view
 	now   time.Time
+	top   *beneath.Dir // the vault
+	left  int          // files and folders that may still be looked at
+	moves int
 	notes []string
 }
 
-func (s *sweeper) folder(root *os.Root, name string) {
-	entries, err := entriesOf(root)
-	if err != nil { // the command took its own right to look away
-		if root.Chmod(".", 0o700) != nil {
-			return
-		}
-		if entries, err = entriesOf(root); err != nil {
-			return
-		}
+// A pending folder has been seen and not yet been looked into.
+type pending struct {
+	name  string // in the vault
+	id    beneath.ID
+	depth int // below the area
+}
+
+// errBounds ends the sweep of an area.
+var errBounds = errors.New("bounds of the sweep")
+
+// area looks through a folder that a command could write, the folders that were
+// there before first: what is planted in these is the likeliest to be read.
+func (s *sweeper) area(name string) {
+	info, err := s.top.Stat(name)
+	if err != nil || info.ID != s.v.ids[pathOf(s.t, name)] || !info.Mode.IsDir() {
+		return // it is not the folder that the command could write
 	}
-	for _, e := range entries {
-		s.entry(root, path.Join(name, e.Name()), e)
+	before, after := []pending{{name, info.ID, 0}}, []pending(nil)
+	counted := 0
+	for len(before)+len(after) > 0 {
+		from := &before
+		if len(before) == 0 {
+			from = &after
+		}
+		f := (*from)[len(*from)-1]
+		*from = (*from)[:len(*from)-1]
+		found, n, err := s.folder(f)
+		counted += n
+		if err == nil && s.t.Bounded() && counted > s.bound() {
+			err = errBounds
+		}
+		if err != nil {
+			s.unfinished(name, info.ID, append(after, found...), len(before) > 0 || s.v.known[f.id])
+			return
+		}
+		for _, p := range found {
+			if s.v.known[p.id] {
+				before = append(before, p)
+			} else {
+				after = append(after, p)
+			}
+		}
 	}
 }
 
-func (s *sweeper) entry(root *os.Root, name string, e fs.DirEntry) {
-	refused := !s.v.open[name] && !s.t.MayWrite(name)
-	if refused || special(e) {
-		if !s.stood(root, name, e) {
-			s.trash(name, refused)
-		}
-		return
-	}
-	if !e.IsDir() {
-		return
-	}
-	child, err := root.OpenRoot(e.Name())
+func pathOf(t *tool.Turn, name string) string { return (&walk{t: t}).path(name) }
+
+// bound is how many files a guest's area may hold. What was there before counts
+// twice: the person may have more from the operator.
+func (s *sweeper) bound() int { return max(tool.MaxAreaEntries, 2*s.v.seen) }
+
+// folder looks at the entries of f and returns the folders among them and the
+// number of its entries.
+func (s *sweeper) folder(f pending) (found []pending, counted int, err error) {
+	d, err := s.enter(f)
 	if err != nil {
-		if root.Chmod(e.Name(), 0o700) != nil {
-			return
+		return nil, 0, nil // gone, or closed even to its owner: nobody reads in it
+	}
+	defer d.Close()
+	for {
+		if s.ctx.Err() != nil {
+			return found, counted, s.ctx.Err()
 		}
-		if child, err = root.OpenRoot(e.Name()); err != nil {
-			return
+		names, err := d.Names(listed)
+		if err != nil || len(names) == 0 {
+			return found, counted, nil
+		}
+		if counted += len(names); counted > s.left || s.moves > maxMoves {
+			return found, counted, errBounds
+		}
+		for _, base := range names {
+			if p, ok := s.entry(place{d, f.id, base, path.Join(f.name, base)}, f.depth+1); ok {
+				found = append(found, p)
+			}
 		}
 	}
-	s.folder(child, name)
-	_ = child.Close()
 }
 
-// stood reports whether what is at name was there before, perhaps in a folder
+// enter opens the folder f, also where a command took its own right to do so.
+func (s *sweeper) enter(f pending) (*beneath.Dir, error) {
+	d, err := s.top.Dir(f.name)
+	if errors.Is(err, fs.ErrPermission) {
+		up, err := s.top.Dir(path.Dir(f.name))
+		if err != nil {
+			return nil, err
+		}
+		defer up.Close()
+		if info, err := up.Stat(path.Base(f.name)); err != nil || info.ID != f.id {
+			return nil, beneath.ErrChanged
+		}
+		if err := up.Unlock(path.Base(f.name)); err != nil {
+			return nil, err
+		}
+		d, err = up.Dir(path.Base(f.name))
+		if err != nil {
+			return nil, err
+		}
+		return d, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if self, err := d.Self(); err != nil || self.ID != f.id {
+		_ = d.Close()
+		return nil, beneath.ErrChanged
+	}
+	return d, nil
+}
+
+// entry decides on one file; ok is true for a folder that is to be looked into.
+func (s *sweeper) entry(at place, depth int) (p pending, ok bool) {
+	s.left--
+	if s.v.closed[at.name] {
+		return p, false
+	}
+	info, err := at.dir.Stat(at.base)
+	if err != nil {
+		return p, false
+	}
+	refused := !s.v.open[at.name] && !s.t.MayWrite(at.name)
+	if (refused || special(info.Mode)) && s.stood(at, info) {
+		return p, false // mounted as it was: nothing in it was changed
+	}
+	if why := s.unwanted(at, info, depth, refused); why != "" {
+		s.trash(at, info.ID, why)
+		return p, false
+	}
+	return pending{at.name, info.ID, depth}, info.Mode.IsDir()
+}
+
+// unwanted returns why a file must not stay, "" where it may.
+func (s *sweeper) unwanted(at place, info beneath.Info, depth int, refused bool) string {
+	switch {
+	case refused:
+		return "files of this name command agents or the gateway, or are run by programs that find them"
+	case special(info.Mode):
+		return "it is neither file nor folder"
+	case info.Mode&fs.ModeSymlink != 0:
+		to, err := at.dir.Readlink(at.base)
+		if before, ok := s.v.loose[at.name]; err == nil && !(ok && before == to) && leaves(area(s.t), at.name, to) {
+			return "the link leads out of the folder"
+		}
+	case info.Mode.IsDir() && depth > s.deepest() && !s.v.known[info.ID]:
+		return fmt.Sprintf("folders are nested deeper than %d", s.deepest())
+	}
+	return ""
+}
+
+// deepest is how deep folders may be nested below the area of a command.
+func (s *sweeper) deepest() int {
+	if s.t.Bounded() {
+		return tool.MaxAreaDepth
+	}
+	return maxDepth - 1
+}
+
+// stood reports whether what is at a place was there before, perhaps in a folder
 // that has another name now: as it was mounted, it is unchanged.
-func (s *sweeper) stood(root *os.Root, name string, e fs.DirEntry) bool {
-	if e.Type()&fs.ModeSymlink != 0 {
-		to, err := root.Readlink(e.Name())
-		before, ok := s.v.links[name]
-		return err == nil && ok && to == before
+func (s *sweeper) stood(at place, info beneath.Info) bool {
+	if info.Mode&fs.ModeSymlink != 0 {
+		to, err := at.dir.Readlink(at.base)
+		before, ok := s.v.links[at.name]
+		return err == nil && ok && to == before.to
 	}
-	st, err := root.Lstat(e.Name())
-	if err != nil {
+	if before, ok := s.v.fixed[at.name]; ok && before == info.ID {
 		return true
 	}
-	if before, ok := s.v.fixed[name]; ok && os.SameFile(before, st) {
-		return true
-	}
-	for _, before := range s.v.fixed {
-		if path.Base(before.Name()) == e.Name() && os.SameFile(before, st) {
+	for name, before := range s.v.fixed {
+		if before == info.ID && path.Base(name) == at.base {
 			return true
 		}
 	}
 	return false
 }
 
-func (s *sweeper) trash(name string, refused bool) {
-	why := "files of this name command agents or the gateway"
-	if !refused {
-		why = "it is neither file nor folder"
+// leaves reports whether a link at name leads out of area, or could: where it
+// goes up after it went down, a link on its way decides where that is.
+func leaves(area, name, to string) bool {
+	if path.IsAbs(to) || len(to) == 0 {
+		return true
 	}
-	to, err := s.t.Vault.Trash(name, s.now)
-	if err != nil {
-		s.notes = append(s.notes, fmt.Sprintf("%s must not be there (%s), and could not be moved to the trash", name, why))
-		return
+	depth := strings.Count(strings.TrimPrefix(name, strings.TrimPrefix(area+"/", "./")), "/")
+	down := false
+	for part := range strings.SplitSeq(to, "/") {
+		switch part {
+		case "", ".":
+		case "..":
+			if depth--; depth < 0 || down {
+				return true
+			}
+		default:
+			down = true
+		}
 	}
-	s.notes = append(s.notes, fmt.Sprintf("%s was moved to the trash (%s): %s", name, to, why))
+	return false
 }
 
-// relink puts back links that are gone.
-func (s *sweeper) relink() {
-	names := make([]string, 0, len(s.v.links))
-	for name := range s.v.links {
-		names = append(names, name)
+func (s *sweeper) trash(at place, id beneath.ID, why string) {
+	s.moves++
+	to, err := s.t.Vault.TrashFrom(at.dir, at.base, id, s.now)
+	if err != nil {
+		s.notes = append(s.notes, fmt.Sprintf("%s must not be there (%s), and could not be moved to the trash", at.name, why))
+		return
 	}
-	slices.SortFunc(names, strings.Compare)
-	root := s.t.Vault.Root()
-	for _, name := range names {
-		if _, err := root.Lstat(name); err == nil {
+	s.notes = append(s.notes, fmt.Sprintf("%s was moved to the trash (%s): %s", at.name, to, why))
+}
+
+// unfinished ends the sweep of an area that holds more than can be looked at. A
+// guest's is moved to the trash as a whole, in one step: nothing of it is lost,
+// and nothing of it is left unchecked. Elsewhere the folders that the command
+// made and that were not looked into are moved.
+func (s *sweeper) unfinished(area string, id beneath.ID, after []pending, known bool) {
+	if s.t.Bounded() {
+		up, err := s.top.Dir(path.Dir(area))
+		if err == nil {
+			s.trash(place{up, beneath.ID{}, path.Base(area), area}, id,
+				fmt.Sprintf("it held more than %d files and folders, or more than could be checked in time; the operator can restore what is needed", s.bound()))
+			_ = up.Close()
+		}
+		return
+	}
+	for _, p := range after {
+		up, err := s.top.Dir(path.Dir(p.name))
+		if err != nil {
 			continue
 		}
-		if root.Symlink(s.v.links[name], name) == nil {
-			s.notes = append(s.notes, name+" was put back: it commands agents or the gateway")
-		}
+		s.trash(place{up, beneath.ID{}, path.Base(p.name), p.name}, p.id, "the command made more than could be checked")
+		_ = up.Close()
 	}
+	if known {
+		s.notes = append([]string{"not everything that the command left could be checked: it made too many files"}, s.notes...)
+	}
+}
+
+// relink restores links that are gone, each in the folder that it was in.
+func (s *sweeper) relink() {
+	for _, name := range slices.Sorted(maps.Keys(s.v.links)) {
+		was := s.v.links[name]
+		if _, err := s.top.Stat(name); err == nil || s.v.shut(name) {
+			continue
+		}
+		if err := s.restore(name, was); err != nil {
+			s.notes = append(s.notes, name+" is gone and could not be restored: it commands agents or the gateway")
+			continue
+		}
+		s.notes = append(s.notes, name+" was restored: it commands agents or the gateway")
+	}
+}
+
+func (s *sweeper) restore(name string, was link) error {
+	d, err := s.top.Dir(path.Dir(name))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if self, err := d.Self(); err != nil || self.ID != was.parent {
+		return errors.Join(err, beneath.ErrChanged)
+	}
+	return d.Symlink(was.to, path.Base(name))
 }

@@ -1,36 +1,64 @@
 package shell
 
 import (
+	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"gatehouse/core"
+	"gatehouse/core/beneath"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/tool"
 )
 
-// Bounds of what is looked at before a command below full trust.
+// Bounds of what is read of the vault before a command below full trust.
 const (
-	maxEntries = 100_000 // files and folders of the vault
+	maxEntries = 100_000 // files and folders, those of guests not counted
+	maxGuests  = 100_000 // files and folders of guests' areas together
 	maxDepth   = 64      // of folders
 	maxHidden  = 2       // how far below a forbidden folder an allowed one is looked for
+	listed     = 512     // names that are read from a folder at a time
 )
 
-// A view is what a command sees of the vault.
+// A view is what a command sees of the vault. Each map has at most one entry for
+// each file that was looked at.
 type view struct {
-	readOnly, writable, masked []string // as for a sandbox.Spec
+	readOnly, writable, masked []string              // as for a sandbox.Spec
+	ids                        map[string]beneath.ID // of these
 	dir                        string
+	areas                      []string // names of the folders behind writable
 
-	// What stood there before and must not be written, by name: it is mounted
-	// so that it cannot be. At most maxEntries in each.
-	fixed map[string]fs.FileInfo
-	links map[string]string // links that must not be changed, and where they lead
-	open  map[string]bool   // what stood there and may be written: need not be asked again
+	// What was there before, by name.
+	fixed map[string]beneath.ID // must not be written: it is mounted so that it cannot be
+	links map[string]link       // must not be changed
+	loose map[string]string     // other links, and where they lead
+	open  map[string]bool       // may be written: need not be asked again
+	known map[beneath.ID]bool   // folders that may be written
+
+	closed map[string]bool // areas of guests that are not shown
+	seen   int             // files and folders that were looked at
+	notes  []string
+}
+
+// A link is where a symbolic link leads, and the folder that it is in.
+type link struct {
+	to     string
+	parent beneath.ID
+}
+
+func newView() *view {
+	return &view{
+		ids: map[string]beneath.ID{}, fixed: map[string]beneath.ID{}, links: map[string]link{}, loose: map[string]string{},
+		open: map[string]bool{}, known: map[beneath.ID]bool{}, closed: map[string]bool{},
+	}
+}
+
+func (v *view) spec() sandbox.Spec {
+	return sandbox.Spec{ReadOnly: v.readOnly, Writable: v.writable, Masked: v.masked, IDs: v.ids, Dir: v.dir}
 }
 
 // A grade is how much of a file is open.
@@ -60,88 +88,135 @@ func gradeOf(t *tool.Turn, name string) grade {
 	return writable
 }
 
-// look walks the vault and finds the fewest mounts that show what t may see. A
-// link is never mounted on: it leads to what stands under its own name, or
-// nowhere.
-func look(t *tool.Turn) (*view, error) {
-	v := &view{fixed: map[string]fs.FileInfo{}, links: map[string]string{}, open: map[string]bool{}}
-	home := "."
-	if t.Trust == core.Sandboxed {
-		home = own(t)
-		if err := t.Vault.Root().MkdirAll(home, 0o700); err != nil {
-			return nil, core.Errorf(core.Denied, "the person's own folder %s cannot be made", home)
-		}
-		if d, err := t.Vault.Dir(home); err != nil || d.Rel != home {
-			return nil, core.Errorf(core.Denied, "the person's own folder %s is a link", home)
-		}
-	}
-	w := walk{t: t, v: v}
-	top := gradeOf(t, ".")
-	w.mount(t.Vault.Path(), hidden, top)
-	if err := w.folder(t.Vault.Root(), ".", top, 0, 0); err != nil {
+// look walks the vault and returns the fewest mounts that show what t may see,
+// without the folders in except. A link is never mounted on: it leads to what
+// has a name of its own, or nowhere.
+func look(ctx context.Context, t *tool.Turn, except []string) (*view, error) {
+	top, err := t.Vault.Beneath()
+	if err != nil {
 		return nil, err
 	}
-	w.closeLinks()
+	defer top.Close()
+	self, err := top.Self()
+	if err != nil {
+		return nil, err
+	}
+	home := area(t)
+	if home != "." {
+		d, err := top.MkdirAll(home)
+		if err != nil {
+			return nil, core.Errorf(core.Denied, "the person's own folder %s cannot be made: a part of it is a link or no folder", home)
+		}
+		_ = d.Close()
+	}
+	w := walk{ctx: ctx, t: t, v: newView(), except: except, most: maxEntries, deepest: maxDepth}
+	grade := gradeOf(t, ".")
+	w.mount(".", self.ID, hidden, grade)
+	if err := w.folder(top, ".", grade, 0, 0); err != nil {
+		return nil, err
+	}
+	v := w.v
+	w.closeLinks(top)
 	if n := len(v.readOnly) + len(v.writable) + len(v.masked); n > sandbox.MaxPaths {
 		return nil, core.Errorf(core.TooLarge, "the shell is not available here: what this person may see of the vault would need %d mounts, and at most %d are made. Files can still be read and written with the other tools", n, sandbox.MaxPaths)
 	}
-	v.dir = filepath.Join(t.Vault.Path(), filepath.FromSlash(home))
-	if d := t.Dir; d.Inside && d.Exists && gradeOf(t, d.Rel) != hidden {
+	v.dir = w.path(home)
+	if d := t.Dir; d.Inside && d.Exists && gradeOf(t, d.Rel) != hidden && !v.shut(d.Rel) {
 		v.dir = d.Path
 	}
 	return v, nil
 }
 
-type walk struct {
-	t    *tool.Turn
-	v    *view
-	seen int
+// shut reports whether name is in an area that is not shown.
+func (v *view) shut(name string) bool {
+	for ; name != "."; name = path.Dir(name) {
+		if v.closed[name] {
+			return true
+		}
+	}
+	return false
 }
 
-var errMany = core.Errorf(core.TooLarge, "the shell is not available here: the vault holds more than %d files and folders, which is more than can be looked at before each command. Files can still be read and written with the other tools", maxEntries)
+type walk struct {
+	ctx           context.Context
+	t             *tool.Turn
+	v             *view
+	except        []string // areas of guests that are not shown
+	most, deepest int      // bounds of what is counted in v.seen, and of depth
+	guests        int      // files and folders of guests that were looked at
+}
 
-// folder looks at the entries of one folder, which stands in a mount of grade
-// in. below counts the levels under a forbidden folder of an open one.
-func (w *walk) folder(root *os.Root, name string, in grade, depth, below int) error {
-	entries, err := entriesOf(root)
+// errMany and errDeep are returned to the model.
+var (
+	errMany = core.Errorf(core.TooLarge, "the shell is not available here: the vault holds more than %d files and folders, which is more than can be checked before each command. Files can still be read and written with the other tools", maxEntries)
+	errDeep = core.Errorf(core.TooLarge, "the shell is not available here: folders of the vault are nested deeper than %d. Files can still be read and written with the other tools", maxDepth)
+)
+
+// folder looks at the entries of one folder, which is in a mount of grade in.
+// below counts the levels under a forbidden folder of an open one.
+func (w *walk) folder(d *beneath.Dir, name string, in grade, depth, below int) error {
+	if depth > w.deepest {
+		return errDeep
+	}
+	self, err := d.Self()
 	if err != nil {
-		return nil // not ours to read, so not the command's either: it runs as the same user
+		return err
 	}
-	if w.seen += len(entries); w.seen > maxEntries {
-		return errMany
+	if in == writable {
+		w.v.known[self.ID] = true
 	}
-	if depth > maxDepth {
-		return core.Errorf(core.TooLarge, "the shell is not available here: folders of the vault are nested deeper than %d", maxDepth)
-	}
-	for _, e := range entries {
-		if err := w.entry(root, path.Join(name, e.Name()), e, in, depth, below); err != nil {
+	for {
+		if err := context.Cause(w.ctx); err != nil {
 			return err
 		}
+		names, err := d.Names(listed)
+		if err != nil || len(names) == 0 {
+			return nil // not ours to read, so not the command's either: it runs as the same user
+		}
+		if w.v.seen += len(names); w.v.seen > w.most {
+			return errMany
+		}
+		for _, base := range names {
+			at := place{d, self.ID, base, path.Join(name, base)}
+			if err := w.entry(at, in, depth, below); err != nil {
+				return err
+			}
+		}
 	}
-	return nil
 }
 
-func (w *walk) entry(root *os.Root, name string, e fs.DirEntry, in grade, depth, below int) error {
-	g := gradeOf(w.t, name)
-	if g == writable {
-		w.v.open[name] = true
+// A place is an entry of an open folder.
+type place struct {
+	dir    *beneath.Dir
+	parent beneath.ID
+	base   string
+	name   string // in the vault
+}
+
+func (w *walk) entry(at place, in grade, depth, below int) error {
+	info, err := at.dir.Stat(at.base)
+	if err != nil {
+		return nil // gone since
 	}
-	switch {
-	case e.Type()&fs.ModeSymlink != 0:
-		if to, err := root.Readlink(e.Name()); err == nil && in == writable && g != writable {
-			w.v.links[name] = to
-		}
+	g := gradeOf(w.t, at.name)
+	if info.Mode&fs.ModeSymlink != 0 {
+		w.link(at, in, g)
 		return nil
-	case special(e) && g != hidden:
+	}
+	if info.Mode.IsDir() && isArea(at.name) && at.name != area(w.t) {
+		return w.guest(at, info.ID, in, g)
+	}
+	if g == writable {
+		w.v.open[at.name] = true
+	}
+	if special(info.Mode) && g != hidden {
 		g = hidden // a socket leads out of every namespace, a pipe to whoever reads it
 	}
 	if in == writable && g != writable {
-		if st, err := root.Lstat(e.Name()); err == nil {
-			w.v.fixed[name] = st
-		}
+		w.v.fixed[at.name] = info.ID
 	}
-	w.mount(w.path(name), in, g)
-	if !e.IsDir() {
+	w.mount(at.name, info.ID, in, g)
+	if !info.Mode.IsDir() || w.opensNothing(at.name) {
 		return nil
 	}
 	if g == hidden && (in != hidden || below > 0) {
@@ -151,45 +226,146 @@ func (w *walk) entry(root *os.Root, name string, e fs.DirEntry, in grade, depth,
 	} else {
 		below = 0
 	}
-	child, err := root.OpenRoot(e.Name())
+	return w.child(at, info.ID, g, depth, below)
+}
+
+// trash is where the gateway keeps what was deleted, as much as there is of it.
+const trash = ".parachute/trash"
+
+// opensNothing reports whether nothing below the folder name is open to anybody
+// at this trust: it need not be looked into.
+func (w *walk) opensNothing(name string) bool {
+	return name == trash || w.t.Trust == core.Sandboxed && slices.Contains(never, strings.ToLower(name))
+}
+
+// child looks into the folder at, which is id.
+func (w *walk) child(at place, id beneath.ID, g grade, depth, below int) error {
+	d, err := at.dir.Dir(at.base)
 	if err != nil {
 		return nil
 	}
-	defer child.Close()
-	return w.folder(child, name, g, depth+1, below)
+	defer d.Close()
+	if self, err := d.Self(); err != nil || self.ID != id {
+		return nil // replaced since: the program checks what it was given and does not start
+	}
+	return w.folder(d, at.name, g, depth+1, below)
+}
+
+func (w *walk) link(at place, in, g grade) {
+	to, err := at.dir.Readlink(at.base)
+	switch {
+	case err != nil || in != writable:
+	case g == writable:
+		w.v.loose[at.name] = to
+	default:
+		w.v.links[at.name] = link{to, at.parent}
+	}
+}
+
+// isArea reports whether name is the area of a guest.
+func isArea(name string) bool { return path.Dir(name) == tool.GuestsDir }
+
+// guest looks at the area of another person. What that person left there must
+// keep nobody's shell from working, and its names can be exchanged at any time:
+// an area is shown as a whole or not at all.
+func (w *walk) guest(at place, id beneath.ID, in, g grade) error {
+	if g == hidden && in == hidden {
+		return nil
+	}
+	sub := walk{ctx: w.ctx, t: w.t, v: newView(), most: tool.MaxAreaEntries, deepest: tool.MaxAreaDepth + 1}
+	why := ""
+	switch {
+	case slices.Contains(w.except, at.name):
+		why = "a command of that person is running"
+	case w.guests >= maxGuests:
+		why = "guests have too many files"
+	default:
+		err := sub.child(at, id, g, 0, 0)
+		w.guests += sub.v.seen
+		switch {
+		case errors.Is(err, errMany) || errors.Is(err, errDeep):
+			why = "it holds too many files or folders"
+		case err != nil:
+			return err
+		case len(sub.v.readOnly)+len(sub.v.writable)+len(sub.v.masked)+len(sub.v.links) > 0:
+			why = "it holds files that are not open at this trust"
+		}
+	}
+	if why != "" {
+		w.v.closed[at.name] = true
+		w.v.notes = append(w.v.notes, at.name+" is hidden here: "+why)
+		g = hidden
+	}
+	if in == writable && g != writable {
+		w.v.fixed[at.name] = id
+	}
+	w.mount(at.name, id, in, g)
+	if why == "" {
+		w.v.take(sub.v, g == writable, at.name)
+	}
+	return nil
+}
+
+// take adds what was looked at in another person's area.
+func (v *view) take(sub *view, open bool, name string) {
+	if open {
+		v.open[name] = true
+	}
+	for name := range sub.open {
+		v.open[name] = true
+	}
+	for name, to := range sub.loose {
+		v.loose[name] = to
+	}
+	for id := range sub.known {
+		v.known[id] = true
+	}
 }
 
 func (w *walk) path(name string) string {
 	return filepath.Join(w.t.Vault.Path(), filepath.FromSlash(name))
 }
 
-// mount notes that path is of grade g within a mount of grade in.
-func (w *walk) mount(path string, in, g grade) {
-	switch {
-	case g == in:
-	case g == hidden:
-		w.v.masked = append(w.v.masked, path)
-	case g == readable:
-		w.v.readOnly = append(w.v.readOnly, path)
+// mount notes that name is of grade g within a mount of grade in.
+func (w *walk) mount(name string, id beneath.ID, in, g grade) {
+	if g == in {
+		return
+	}
+	p := w.path(name)
+	w.v.ids[p] = id
+	switch g {
+	case hidden:
+		w.v.masked = append(w.v.masked, p)
+	case readable:
+		w.v.readOnly = append(w.v.readOnly, p)
 	default:
-		w.v.writable = append(w.v.writable, path)
+		w.v.writable = append(w.v.writable, p)
+		w.v.areas = append(w.v.areas, name)
 	}
 }
 
-// closeLinks makes what a forbidden link leads to as closed as the link: who
-// may not write CLAUDE.md may not write it by the name of the file behind it.
-func (w *walk) closeLinks() {
+// closeLinks makes what a forbidden link leads to as closed as the link: who may
+// not write CLAUDE.md may not write it by the name of the file behind it.
+func (w *walk) closeLinks(top *beneath.Dir) {
 	for name := range w.v.links {
 		d, err := w.t.Vault.Dir(name)
-		if err != nil || !d.Inside || d.Rel == "." || gradeOf(w.t, d.Rel) != writable {
+		if err != nil || !d.Inside || d.Rel == "." || gradeOf(w.t, d.Rel) != writable || w.v.shut(d.Rel) {
 			continue
 		}
-		st, err := os.Lstat(d.Path)
+		info, err := top.Stat(d.Rel)
 		if err != nil {
 			continue
 		}
-		w.v.writable = slices.DeleteFunc(w.v.writable, func(p string) bool { return p == d.Path })
-		w.v.fixed[d.Rel] = st
+		if a := areaOf(d.Rel); a != "" && a != area(w.t) {
+			w.close(top, a)
+			continue
+		}
+		same := func(p string) bool { return p == d.Path }
+		w.v.writable = slices.DeleteFunc(w.v.writable, same)
+		w.v.fixed[d.Rel], w.v.ids[d.Path] = info.ID, info.ID
+		if slices.ContainsFunc(slices.Concat(w.v.masked, w.v.readOnly), same) {
+			continue
+		}
 		if gradeOf(w.t, name) == hidden {
 			w.v.masked = append(w.v.masked, d.Path)
 		} else {
@@ -198,17 +374,30 @@ func (w *walk) closeLinks() {
 	}
 }
 
-// special reports whether e is neither file nor folder nor link.
-func special(e fs.DirEntry) bool {
-	return e.Type()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDevice|fs.ModeCharDevice|fs.ModeIrregular) != 0
+// areaOf is the area of a guest that name is in, "" elsewhere.
+func areaOf(name string) string {
+	for ; name != "."; name = path.Dir(name) {
+		if isArea(name) {
+			return name
+		}
+	}
+	return ""
 }
 
-// entriesOf lists a folder, in no order.
-func entriesOf(root *os.Root) ([]fs.DirEntry, error) {
-	f, err := root.Open(".")
-	if err != nil {
-		return nil, err
+// close hides the area of a guest as a whole: a file in it must not be written,
+// and is in a folder whose names can be exchanged.
+func (w *walk) close(top *beneath.Dir, area string) {
+	info, err := top.Stat(area)
+	if err != nil || w.v.closed[area] {
+		return
 	}
-	entries, err := f.ReadDir(-1)
-	return entries, errors.Join(err, f.Close())
+	w.v.closed[area], w.v.fixed[area] = true, info.ID
+	w.v.notes = append(w.v.notes, area+" is hidden here: it holds files that are not open at this trust")
+	p := w.path(area)
+	w.v.ids[p], w.v.masked = info.ID, append(w.v.masked, p)
+}
+
+// special reports whether a file is neither regular nor folder nor link.
+func special(mode fs.FileMode) bool {
+	return mode&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDevice|fs.ModeCharDevice|fs.ModeIrregular) != 0
 }

@@ -1,9 +1,9 @@
-package vault
+package beneath
 
 import (
 	"bytes"
-	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,19 +13,22 @@ import (
 )
 
 // openers are the ways to open without links that this system has.
-var openers = map[string]func(at int, name string) (int, error){
+var openers = map[string]func(at int, name string, flags int) (int, error){
 	"the system's way": openNoLinks,
 	"step by step":     openStepwise,
 }
 
-func TestOpenNoLinks(t *testing.T) {
+func TestOpen_RefusesLinks(t *testing.T) {
 	base := t.TempDir()
-	v, err := Open(filepath.Join(base, "vault"))
+	if err := os.Mkdir(filepath.Join(base, "vault"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d, err := OpenDir(filepath.Join(base, "vault"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer v.Close()
-	at := func(name string) string { return filepath.Join(v.Path(), name) }
+	defer d.Close()
+	at := func(name string) string { return filepath.Join(base, "vault", name) }
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -44,7 +47,7 @@ func TestOpenNoLinks(t *testing.T) {
 	for how := range openers {
 		t.Run(how, func(t *testing.T) {
 			for _, name := range []string{"a/b/file", "a/b", "a", "."} {
-				f, err := openWith(v, how, name)
+				f, err := openWith(d, how, name)
 				if err != nil {
 					t.Errorf("open %s: %v", name, err)
 					continue
@@ -53,7 +56,7 @@ func TestOpenNoLinks(t *testing.T) {
 			}
 			for _, name := range []string{"inner/b/file", "out/outside", "a/b/link", "loop", "pipe", "inner", "missing", "a/missing", "a/b/file/x",
 				"../outside", "/etc/passwd", "a/../a/b/file", "", "a//b", "a/b/file\x00", strings.Repeat("n", 300)} {
-				f, err := openWith(v, how, name)
+				f, err := openWith(d, how, name)
 				if err == nil {
 					_ = f.Close()
 					t.Errorf("open %q succeeded", name)
@@ -65,23 +68,16 @@ func TestOpenNoLinks(t *testing.T) {
 	}
 }
 
-// openWith opens through OpenNoLinks, or checks the name as it does and opens
-// step by step.
-func openWith(v *Vault, how, name string) (*os.File, error) {
+// openWith opens through Open, or checks the name as it does and opens step by
+// step.
+func openWith(d *Dir, how, name string) (*os.File, error) {
 	if how != "step by step" {
-		return v.OpenNoLinks(name)
+		return d.Open(name)
 	}
-	if f, err := v.OpenNoLinks(name); err == nil {
-		_ = f.Close()
-	} else if errors.Is(err, os.ErrInvalid) {
-		return nil, err
+	if !fs.ValidPath(name) || strings.Contains(name, "\x00") {
+		return nil, failed("open", name, fs.ErrInvalid)
 	}
-	dir, err := v.root.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	fd, err := openStepwise(int(dir.Fd()), name)
+	fd, err := openStepwise(int(d.f.Fd()), name, openFlags)
 	if err == nil {
 		err = plain(fd)
 	}
@@ -91,18 +87,13 @@ func openWith(v *Vault, how, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// TestOpenNoLinks_WhileFolderAndLinkAreSwapped opens a file while another
+// TestOpen_WhileFolderAndLinkAreSwapped opens a file while another
 // goroutine exchanges its folder and a link to a folder with another text.
-func TestOpenNoLinks_WhileFolderAndLinkAreSwapped(t *testing.T) {
+func TestOpen_WhileFolderAndLinkAreSwapped(t *testing.T) {
 	const swaps = 10_000
 	for how, open := range openers {
 		t.Run(how, func(t *testing.T) {
 			base := t.TempDir()
-			v, err := Open(filepath.Join(base, "vault"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer v.Close()
 			for name, text := range map[string]string{"vault/dir": "owner", "outside": "attacker"} {
 				if err := os.MkdirAll(filepath.Join(base, name), 0o700); err != nil {
 					t.Fatal(err)
@@ -111,7 +102,7 @@ func TestOpenNoLinks_WhileFolderAndLinkAreSwapped(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			dir, link := filepath.Join(v.Path(), "dir"), filepath.Join(v.Path(), "link")
+			dir, link := filepath.Join(base, "vault/dir"), filepath.Join(base, "vault/link")
 			if err := os.Symlink(filepath.Join(base, "outside"), link); err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +116,7 @@ func TestOpenNoLinks_WhileFolderAndLinkAreSwapped(t *testing.T) {
 					}
 				}
 			}()
-			root, err := v.root.Open(".")
+			root, err := OpenDir(filepath.Join(base, "vault"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +135,7 @@ func TestOpenNoLinks_WhileFolderAndLinkAreSwapped(t *testing.T) {
 					return
 				default:
 				}
-				fd, err := open(int(root.Fd()), "dir/file")
+				fd, err := open(int(root.f.Fd()), "dir/file", openFlags)
 				if err != nil {
 					refused++
 					continue

@@ -1,0 +1,253 @@
+package beneath
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrChanged is the cause when a name refers to another file than the one that
+// was decided on.
+var ErrChanged = errors.New("the name refers to another file now")
+
+// An ID is what the kernel tells files apart by, whatever they are called.
+type ID struct{ Dev, Ino uint64 }
+
+// An Info describes a file. Of a symbolic link it describes the link.
+type Info struct {
+	ID
+	Mode fs.FileMode
+	Size int64
+	Time time.Time
+}
+
+// A Dir is an open folder. It stays the same folder whatever it is renamed to.
+// It is safe for concurrent use, but for Names. Close it.
+type Dir struct{ f *os.File }
+
+// OpenDir opens a folder by its path on the host, which the caller trusts: links
+// in it are followed.
+func OpenDir(path string) (*Dir, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{f}, nil
+}
+
+// Of returns the folder that root gives access to.
+func Of(root *os.Root) (*Dir, error) {
+	f, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{f}, nil
+}
+
+// Close closes the folder.
+func (d *Dir) Close() error { return d.f.Close() }
+
+// Open is the function Open for a name below d.
+func (d *Dir) Open(name string) (*os.File, error) { return Open(d.f, name) }
+
+// Dir opens the folder name below d.
+func (d *Dir) Dir(name string) (*Dir, error) {
+	f, err := d.handle(name, openFlags|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{f}, nil
+}
+
+// Handle opens the file or folder name below d for nothing but being named by
+// its descriptor (O_PATH); it does not matter who may read it.
+func (d *Dir) Handle(name string) (*os.File, error) {
+	return d.handle(name, stepFlags|unix.O_CLOEXEC)
+}
+
+func (d *Dir) handle(name string, flags int) (*os.File, error) {
+	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
+		return nil, failed("open", name, fs.ErrInvalid)
+	}
+	fd := -1
+	err := control(d.f, func(at int) (err error) {
+		fd, err = openNoLinks(at, name, flags)
+		return err
+	})
+	if err != nil {
+		return nil, failed("open", name, err)
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// Self describes the folder itself.
+func (d *Dir) Self() (Info, error) { return describe(d.f) }
+
+// Stat describes what is at name, and follows no link, not even a last one.
+func (d *Dir) Stat(name string) (Info, error) {
+	if base := path.Base(name); base != name {
+		up, err := d.Dir(path.Dir(name))
+		if err != nil {
+			return Info{}, err
+		}
+		defer up.Close()
+		info, err := up.Stat(base)
+		return info, renamed(err, name)
+	}
+	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
+		return Info{}, failed("stat", name, fs.ErrInvalid)
+	}
+	var st unix.Stat_t
+	err := control(d.f, func(at int) error { return unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	if err != nil {
+		return Info{}, failed("stat", name, err)
+	}
+	return infoOf(&st), nil
+}
+
+// renamed gives an error the name that the caller knows.
+func renamed(err error, name string) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return &fs.PathError{Op: p.Op, Path: name, Err: p.Err}
+	}
+	return err
+}
+
+func describe(f *os.File) (Info, error) {
+	var st unix.Stat_t
+	if err := control(f, func(fd int) error { return unix.Fstat(fd, &st) }); err != nil {
+		return Info{}, failed("stat", f.Name(), err)
+	}
+	return infoOf(&st), nil
+}
+
+func infoOf(st *unix.Stat_t) Info {
+	mode := fs.FileMode(st.Mode & 0o777)
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		mode |= fs.ModeDir
+	case unix.S_IFLNK:
+		mode |= fs.ModeSymlink
+	case unix.S_IFIFO:
+		mode |= fs.ModeNamedPipe
+	case unix.S_IFSOCK:
+		mode |= fs.ModeSocket
+	case unix.S_IFCHR:
+		mode |= fs.ModeDevice | fs.ModeCharDevice
+	case unix.S_IFBLK:
+		mode |= fs.ModeDevice
+	case unix.S_IFREG:
+	default:
+		mode |= fs.ModeIrregular
+	}
+	return Info{
+		ID:   ID{uint64(st.Dev), st.Ino}, //nolint:unconvert // its type differs by system
+		Mode: mode, Size: st.Size, Time: time.Unix(st.Mtim.Unix()),
+	}
+}
+
+// Names returns the next names of the folder in no order, at most n of them; at
+// the end it returns none and no error.
+func (d *Dir) Names(n int) ([]string, error) {
+	names, err := d.f.Readdirnames(n)
+	if len(names) > 0 || err == nil || errors.Is(err, io.EOF) {
+		return names, nil
+	}
+	return nil, failed("list", d.f.Name(), err)
+}
+
+// Readlink returns where the link name, an entry of d itself, leads.
+func (d *Dir) Readlink(name string) (string, error) {
+	buf := make([]byte, 4096) // PATH_MAX
+	n := 0
+	err := control(d.f, func(at int) (err error) {
+		n, err = unix.Readlinkat(at, name, buf)
+		return err
+	})
+	if err != nil {
+		return "", failed("readlink", name, err)
+	}
+	return string(buf[:n]), nil
+}
+
+// Symlink makes name, an entry of d itself, a link to target.
+func (d *Dir) Symlink(target, name string) error {
+	if err := control(d.f, func(at int) error { return unix.Symlinkat(target, at, name) }); err != nil {
+		return failed("symlink", name, err)
+	}
+	return nil
+}
+
+// Mkdir makes the folder name, an entry of d itself, with mode 0700.
+func (d *Dir) Mkdir(name string) error {
+	if err := control(d.f, func(at int) error { return unix.Mkdirat(at, name, 0o700) }); err != nil {
+		return failed("mkdir", name, err)
+	}
+	return nil
+}
+
+// Unlock gives the folder name, an entry of d itself, all rights of its owner.
+// It is for folders whose owner took these away.
+func (d *Dir) Unlock(name string) error {
+	f, err := d.handle(name, stepFlags|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := control(f, chmodOpen); err != nil {
+		return failed("chmod", name, err)
+	}
+	return nil
+}
+
+// Move renames name, an entry of d that has the identity want, to the free name
+// as in the folder to. Where name is another file by then, nothing is moved, or
+// what was moved is moved back, and the cause of the error is ErrChanged.
+func (d *Dir) Move(name string, want ID, to *Dir, as string) error {
+	now, err := d.Stat(name)
+	if err == nil && now.ID != want {
+		err = ErrChanged
+	}
+	if err == nil {
+		err = renameBetween(d, name, to, as)
+	}
+	if err != nil {
+		return failed("move", name, err)
+	}
+	if moved, err := to.Stat(as); err == nil && moved.ID == want {
+		return nil
+	}
+	return failed("move", name, errors.Join(ErrChanged, renameBetween(to, as, d, name)))
+}
+
+func renameBetween(from *Dir, name string, to *Dir, as string) error {
+	return control(from.f, func(a int) error {
+		return control(to.f, func(b int) error { return renameFree(a, name, b, as) })
+	})
+}
+
+// MkdirAll opens the folder name below d and makes what is missing of it.
+func (d *Dir) MkdirAll(name string) (*Dir, error) {
+	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
+		return nil, failed("mkdir", name, fs.ErrInvalid)
+	}
+	at, err := d.Dir(".")
+	for part := range strings.SplitSeq(name, "/") {
+		if err != nil {
+			return nil, err
+		}
+		var next *Dir
+		if err = at.Mkdir(part); err == nil || errors.Is(err, fs.ErrExist) {
+			next, err = at.Dir(part)
+		}
+		_ = at.Close()
+		at = next
+	}
+	return at, renamed(err, name)
+}
