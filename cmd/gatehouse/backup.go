@@ -301,7 +301,7 @@ const maxWhole = 4 << 20
 // replaced leaves out what a link or something else took the place of after its
 // folder was read: who may write that folder must not stop the backup.
 func (b *backing) replaced(name string, err error) bool {
-	if !errors.Is(err, beneath.ErrLink) && !errors.Is(err, beneath.ErrSpecial) {
+	if !beneath.Replaced(err) {
 		return false
 	}
 	b.left(name, "it was replaced while the backup was made")

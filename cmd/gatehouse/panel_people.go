@@ -246,7 +246,7 @@ func (a *app) zipFiles(ctx context.Context, z *zip.Writer, ref string) error {
 	}
 	return fs.WalkDir(files, tool.Area(p.User), func(name string, d fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, beneath.ErrLink):
+		case errors.Is(err, fs.ErrNotExist), beneath.Replaced(err):
 			return nil // moved or replaced since its folder was read
 		case err != nil:
 			return err
@@ -262,7 +262,7 @@ func (a *app) zipFile(ctx context.Context, z *zip.Writer, files fs.FS, name stri
 		return err
 	}
 	f, err := files.Open(name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, beneath.ErrLink) || errors.Is(err, beneath.ErrSpecial) {
+	if errors.Is(err, fs.ErrNotExist) || beneath.Replaced(err) {
 		return nil // moved or replaced since its folder was read
 	}
 	if err != nil {

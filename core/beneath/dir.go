@@ -16,6 +16,12 @@ import (
 // was decided on.
 var ErrChanged = errors.New("the name refers to another file now")
 
+// Replaced reports whether err says that a name refers to a link, a pipe or
+// anything else than what it was when its folder was read.
+func Replaced(err error) bool {
+	return errors.Is(err, ErrLink) || errors.Is(err, ErrSpecial) || errors.Is(err, ErrChanged) || errors.Is(err, unix.ENOTDIR)
+}
+
 // An ID is what the kernel tells files apart by, whatever they are called.
 type ID struct{ Dev, Ino uint64 }
 
@@ -170,6 +176,9 @@ func (d *Dir) Readlink(name string) (string, error) {
 		n, err = unix.Readlinkat(at, name, buf)
 		return err
 	})
+	if errors.Is(err, unix.EINVAL) {
+		err = ErrChanged // it is no link
+	}
 	if err != nil {
 		return "", failed("readlink", name, err)
 	}

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
-	"os"
+
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -205,21 +206,13 @@ func (r *run) readFile(path string) ([]byte, error) {
 	if !strings.HasPrefix(path, attachments) || !fs.ValidPath(path) {
 		return nil, fmt.Errorf("%q is not among the attachments", path)
 	}
-	st, err := fs.Lstat(r.o.o.Files, path) // a link is not what came with a message
-	if err != nil {
-		return nil, err
-	}
 	f, err := r.o.o.Files.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	opened, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() || !os.SameFile(st, opened) {
-		return nil, fmt.Errorf("%s is not a file", path)
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s is not a file", path), err)
 	}
 	return io.ReadAll(io.LimitReader(f, maxMediaFile+1))
 }

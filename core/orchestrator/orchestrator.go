@@ -60,7 +60,7 @@ type Options struct {
 	// Spend records what calls took whose run ends without a Result: given
 	// back, or broken by us; nil: nowhere.
 	Spend func(ctx context.Context, rows []usage.Row) error
-	Files fs.FS // the vault, for what came with a message; required where rows carry files
+	Files fs.FS // the vault, for what came with a message, and opens no links; required where rows carry files
 	// Fetch brings a file of user's message from the bot's platform into the vault.
 	// An error of a kind is a refusal, for its sender to read; any other may be
 	// tried again. Nil: nothing can be fetched.

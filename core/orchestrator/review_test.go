@@ -214,7 +214,7 @@ func TestARunEndsWhenItsTrustIsTaken(t *testing.T) {
 func (h *house) with(change func(*orchestrator.Options)) *orchestrator.Orchestrator {
 	o := orchestrator.Options{
 		Equip: h.equip, Guard: h, Clock: h.clock, Sessions: h.sessions, Agents: agent.New(h.vault, agent.Options{Base: agent.Default("vault", "")}),
-		Usage: usage.New(nil, usage.Budgets{}), Files: h.vault.Root().FS(),
+		Usage: usage.New(nil, usage.Budgets{}), Files: h.vault.FS(),
 		Model:   func(string, bool) (llm.Model, error) { return h.model, nil },
 		Cost:    func(string, llm.Usage) (int64, bool) { return 0, false },
 		MayRead: func(core.Trust, int64, string) bool { return false },

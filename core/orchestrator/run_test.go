@@ -101,7 +101,7 @@ func open(t *testing.T, limits orchestrator.Limits) *house {
 			h.choices = append(h.choices, a)
 			return nil
 		},
-		Clock: h.clock, Sessions: h.sessions, Agents: h.agents, Usage: usage.New(nil, usage.Budgets{}), Files: v.Root().FS(),
+		Clock: h.clock, Sessions: h.sessions, Agents: h.agents, Usage: usage.New(nil, usage.Budgets{}), Files: v.FS(),
 		Model:   func(string, bool) (llm.Model, error) { return h.model, nil },
 		Cost:    func(string, llm.Usage) (int64, bool) { return 0, false },
 		MayRead: func(core.Trust, int64, string) bool { return false },

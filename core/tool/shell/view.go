@@ -2,7 +2,6 @@ package shell
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -262,66 +261,6 @@ func (w *walk) link(at place, in, g grade) {
 	}
 }
 
-// isArea reports whether name is the area of a guest.
-func isArea(name string) bool { return path.Dir(name) == tool.GuestsDir }
-
-// guest looks at the area of another person. What that person left there must
-// keep nobody's shell from working, and its names can be exchanged at any time:
-// an area is shown as a whole or not at all.
-func (w *walk) guest(at place, id beneath.ID, in, g grade) error {
-	if g == hidden && in == hidden {
-		return nil
-	}
-	sub := walk{ctx: w.ctx, t: w.t, v: newView(), most: tool.MaxAreaEntries, deepest: tool.MaxAreaDepth + 1}
-	why := ""
-	switch {
-	case slices.Contains(w.except, at.name):
-		why = "a command of that person is running"
-	case w.guests >= maxGuests:
-		why = "guests have too many files"
-	default:
-		err := sub.child(at, id, g, 0, 0)
-		w.guests += sub.v.seen
-		switch {
-		case errors.Is(err, errMany) || errors.Is(err, errDeep):
-			why = "it holds too many files or folders"
-		case err != nil:
-			return err
-		case len(sub.v.readOnly)+len(sub.v.writable)+len(sub.v.masked)+len(sub.v.links) > 0:
-			why = "it holds files that are not open at this trust"
-		}
-	}
-	if why != "" {
-		w.v.closed[at.name] = true
-		w.v.notes = append(w.v.notes, at.name+" is hidden here: "+why)
-		g = hidden
-	}
-	if in == writable && g != writable {
-		w.v.fixed[at.name] = id
-	}
-	w.mount(at.name, id, in, g)
-	if why == "" {
-		w.v.take(sub.v, g == writable, at.name)
-	}
-	return nil
-}
-
-// take adds what was looked at in another person's area.
-func (v *view) take(sub *view, open bool, name string) {
-	if open {
-		v.open[name] = true
-	}
-	for name := range sub.open {
-		v.open[name] = true
-	}
-	for name, to := range sub.loose {
-		v.loose[name] = to
-	}
-	for id := range sub.known {
-		v.known[id] = true
-	}
-}
-
 func (w *walk) path(name string) string {
 	return filepath.Join(w.t.Vault.Path(), filepath.FromSlash(name))
 }
@@ -372,29 +311,6 @@ func (w *walk) closeLinks(top *beneath.Dir) {
 			w.v.readOnly = append(w.v.readOnly, d.Path)
 		}
 	}
-}
-
-// areaOf is the area of a guest that name is in, "" elsewhere.
-func areaOf(name string) string {
-	for ; name != "."; name = path.Dir(name) {
-		if isArea(name) {
-			return name
-		}
-	}
-	return ""
-}
-
-// close hides the area of a guest as a whole: a file in it must not be written,
-// and is in a folder whose names can be exchanged.
-func (w *walk) close(top *beneath.Dir, area string) {
-	info, err := top.Stat(area)
-	if err != nil || w.v.closed[area] {
-		return
-	}
-	w.v.closed[area], w.v.fixed[area] = true, info.ID
-	w.v.notes = append(w.v.notes, area+" is hidden here: it holds files that are not open at this trust")
-	p := w.path(area)
-	w.v.ids[p], w.v.masked = info.ID, append(w.v.masked, p)
 }
 
 // special reports whether a file is neither regular nor folder nor link.
