@@ -1,9 +1,11 @@
 package shell_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gatehouse/core"
+	"gatehouse/core/beneath"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/tool"
 )
@@ -271,4 +274,87 @@ func TestAFullAreaOfAGuestIsHiddenFromOthersOnly(t *testing.T) {
 	if text := h.text(t, h.turn(t, core.Sandboxed, "Guests/7"), "echo works"); text != "works\n" {
 		t.Error(text)
 	}
+}
+
+// TestRandomGuest_HarmsNothingOutsideItsFolder is the generator of this class: a
+// process makes random changes of names in the guest's folder while commands of
+// all levels are mounted, run and swept.
+func TestRandomGuest_HarmsNothingOutsideItsFolder(t *testing.T) {
+	b := box(t)
+	seed := uint64(time.Now().UnixNano())
+	r := newRaced(t, b)
+	random := rand.New(rand.NewPCG(seed, 0))
+	names := []string{"dir", "out", "dir/sub", "a", "a/AGENTS.md", "a/b", "a/.git", "AGENTS.md", "dir/AGENTS.md", "HEAD", ".env", "Daily"}
+	targets := []string{".", "..", "../..", "../../Daily", r.vault.Path(), r.at("Notes"), "/oldroot/tmp", "/newroot" + r.vault.Path(), "a", "dir"}
+	stop, done := make(chan struct{}), make(chan struct{})
+	changes := 0
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if r.change(random, names[random.IntN(len(names))], names[random.IntN(len(names))], targets[random.IntN(len(targets))]) == nil {
+				changes++
+			}
+		}
+	}()
+	for n := range 40 {
+		turn := r.turn(t, below[n%2], "")
+		if _, err := r.try(t.Context(), turn, "true", 30); err != nil && core.KindOf(err) == core.Other {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+	close(stop)
+	<-done
+	if r.unharmed(t); t.Failed() {
+		t.Logf("seed %d", seed)
+	}
+	t.Logf("%d changes", changes)
+}
+
+// change makes one change in the guest's folder, as a process that sees nothing
+// else would: it goes through no link.
+func (r *raced) change(random *rand.Rand, one, other, target string) error {
+	area, err := os.OpenRoot(r.at("Guests/7"))
+	if err != nil {
+		return err
+	}
+	defer area.Close()
+	top, err := beneath.Of(area)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	from, err := top.Dir(filepath.Dir(one))
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := top.Handle(filepath.Dir(other))
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	at, err := top.Handle(filepath.Dir(one))
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	base := filepath.Base(one)
+	switch random.IntN(8) {
+	case 0:
+		return from.Mkdir(base)
+	case 1, 2:
+		return from.Symlink(target, base)
+	case 3:
+		return unix.Mkfifoat(int(at.Fd()), base, 0o600)
+	case 4:
+		return from.Remove(context.Background(), base)
+	case 5:
+		return unix.Renameat(int(at.Fd()), base, int(to.Fd()), filepath.Base(other))
+	}
+	return unix.Renameat2(int(at.Fd()), base, int(to.Fd()), filepath.Base(other), unix.RENAME_EXCHANGE)
 }
