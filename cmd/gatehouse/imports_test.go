@@ -52,7 +52,7 @@ var may = map[string]string{
 	"core/attach/pdftext":    "core core/texts",
 	"core/queue":             "core core/store core/vault",
 	"core/watch":             "core", // whether files have changed
-	"core/agent":             "core core/texts core/store core/vault core/watch",
+	"core/agent":             "core core/beneath core/texts core/store core/vault core/watch",
 	"core/usage":             "core core/texts core/store core/vault",
 	"core/session":           "core core/texts core/store core/vault core/session/words",
 	"core/session/words":     "", // what a word is, knows nobody

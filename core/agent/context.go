@@ -2,12 +2,15 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"gatehouse/core"
 )
 
 // Bounds of what an agent's globs and a session's folders bring in.
@@ -17,11 +20,16 @@ const (
 	maxContexts = 100    // folders and files of a session
 )
 
-// A part is what a prompt holds of one file; without text it found no room.
+// guestsDir is the folder of the vault that guests write in.
+const guestsDir = "Guests"
+
+// A part is what a prompt holds of one file; without text it found no room, or
+// was not read because of why.
 type part struct {
 	name string
 	text string
 	cut  bool
+	why  string
 }
 
 // A gatherer collects the files of one prompt, each once.
@@ -29,6 +37,7 @@ type gatherer struct {
 	a       *Agents
 	ctx     context.Context
 	mayRead func(string) bool
+	trust   core.Trust // of the turn
 	exclude []string
 	seen    map[string]bool // real names; bounded by the files that fit
 	files   int             // bytes left for single files and for those on the way to the working directory
@@ -37,7 +46,7 @@ type gatherer struct {
 }
 
 func (a *Agents) gatherer(ctx context.Context, in *PromptInput) *gatherer {
-	g := &gatherer{a: a, ctx: ctx, mayRead: in.MayRead, exclude: in.Agent.Context.Exclude, seen: map[string]bool{},
+	g := &gatherer{a: a, ctx: ctx, mayRead: in.MayRead, trust: in.Trust, exclude: in.Agent.Context.Exclude, seen: map[string]bool{},
 		files: maxFileTokens * bytesPerToken, folders: maxFolderTokens * bytesPerToken}
 	if n := in.Agent.Context.MaxTokens; n > 0 {
 		g.files = n * bytesPerToken
@@ -146,10 +155,11 @@ func matches(glob, name string) bool {
 
 // add appends one file, cut to the room that is left, unless it is missing,
 // empty, there already, left out by the agent, or not for this reader. All of
-// that goes by its real name too.
+// that applies to its real name too. What is no plain file becomes a part that
+// says so.
 func (g *gatherer) add(parts []part, name string, room *int) ([]part, error) {
 	at, err := g.a.vault.Dir(name)
-	if err != nil || !at.Inside || g.seen[at.Rel] || !g.mayRead(name) || !g.mayRead(at.Rel) {
+	if err != nil || !at.Inside || g.seen[at.Rel] || !g.mayRead(name) || !g.mayRead(at.Rel) || g.planted(name) || g.planted(at.Rel) {
 		return parts, nil
 	}
 	for _, glob := range g.exclude {
@@ -157,12 +167,19 @@ func (g *gatherer) add(parts []part, name string, room *int) ([]part, error) {
 			return parts, nil
 		}
 	}
-	st, err := g.a.vault.Root().Lstat(at.Rel)
-	if err != nil || !st.Mode().IsRegular() {
-		return parts, nil // missing, or not ours to see
+	open := at.Rel
+	if instructs(name) {
+		open = path.Clean(name) // a link has no place here, not even one within the vault
 	}
-	f, err := g.a.files.read(at.Rel, st)
-	if err != nil || f.text == "" {
+	f, err := g.a.files.read(open)
+	switch {
+	case instructs(name) && (errors.Is(err, errNotRegular) || errors.Is(err, errHardLinked)):
+		g.seen[at.Rel] = true
+		g.a.files.leave(g.a.o.Log, name, err)
+		return append(parts, part{name: name, why: err.Error()}), nil
+	case errors.Is(err, errNotRegular) || errors.Is(err, errHardLinked) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
+		return parts, nil // missing, or not ours to see
+	case err != nil || f.text == "":
 		return parts, err
 	}
 	g.seen[at.Rel] = true
@@ -172,4 +189,16 @@ func (g *gatherer) add(parts []part, name string, room *int) ([]part, error) {
 	}
 	*room -= len(p.text)
 	return append(parts, p), nil
+}
+
+// planted reports whether a guest may have written the file name and the
+// prompt is one of a higher trust.
+func (g *gatherer) planted(name string) bool {
+	first, _, _ := strings.Cut(path.Clean(name), "/")
+	return g.trust > core.Sandboxed && strings.EqualFold(first, guestsDir)
+}
+
+// instructs reports whether a file of this name gives instructions to agents.
+func instructs(name string) bool {
+	return slices.ContainsFunc(names[:], func(n string) bool { return strings.EqualFold(n, path.Base(name)) })
 }

@@ -82,7 +82,7 @@ func (a *Agents) Text(file string) (text, version string, err error) {
 	if KindOf(file) == "" {
 		return "", "", core.Errorf(core.NotFound, "that is no file of an agent, a skill or a workspace")
 	}
-	f, _, err := openStraight(a.vault.Root(), file)
+	f, _, err := openFile(a.vault, file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", "", nil
 	}
@@ -171,7 +171,7 @@ func (a *Agents) Save(file, version, text string) error {
 // stand somewhere else, and would not be read.
 func (a *Agents) straight(dir string) error {
 	for {
-		d, err := openFolder(a.vault.Root(), dir)
+		d, err := openFolder(a.vault, dir)
 		if err == nil {
 			return d.Close()
 		}

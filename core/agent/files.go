@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 	"unicode/utf8"
 
+	"gatehouse/core/beneath"
 	"gatehouse/core/vault"
 )
 
@@ -29,33 +29,39 @@ type files struct {
 	mu    sync.Mutex
 	order *list.List // of *file, most recent first
 	byKey map[string]*list.Element
+	left  map[string]bool // names that were logged as left out, at most maxFiles
 }
 
 type file struct {
 	name string
-	size int64
-	mod  time.Time
+	was  fs.FileInfo // when it was read
 	text string
 	cut  bool // longer than the budget of a prompt
 }
 
 func newFiles(v *vault.Vault) *files {
-	return &files{vault: v, order: list.New(), byKey: map[string]*list.Element{}}
+	return &files{vault: v, order: list.New(), byKey: map[string]*list.Element{}, left: map[string]bool{}}
 }
 
-// read is the file's text, from memory while size and time stay the same.
-func (f *files) read(name string, st fs.FileInfo) (file, error) {
+// read returns the file's text, from memory while the open file is the one that
+// was read before. It opens name without following a link.
+func (f *files) read(name string) (file, error) {
+	r, st, err := openFile(f.vault, name)
+	if err != nil {
+		return file{}, err
+	}
+	defer r.Close()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if e := f.byKey[name]; e != nil {
-		if got := e.Value.(*file); got.size == st.Size() && got.mod.Equal(st.ModTime()) {
+		if got := e.Value.(*file); os.SameFile(got.was, st) && got.was.Size() == st.Size() && got.was.ModTime().Equal(st.ModTime()) {
 			f.order.MoveToFront(e)
 			return *got, nil
 		}
 		f.order.Remove(e)
 		delete(f.byKey, name)
 	}
-	got, err := f.load(name, st)
+	got, err := load(r, st, name)
 	if err != nil {
 		return file{}, err
 	}
@@ -67,16 +73,9 @@ func (f *files) read(name string, st fs.FileInfo) (file, error) {
 	return *got, nil
 }
 
-func (f *files) load(name string, st fs.FileInfo) (*file, error) {
-	got := &file{name: name, size: st.Size(), mod: st.ModTime()}
-	r, _, err := openStraight(f.vault.Root(), name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, errNotStraight) {
-		return got, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open context file: %w", err)
-	}
-	defer r.Close()
+// load reads the text of the open file r.
+func load(r io.Reader, st fs.FileInfo, name string) (*file, error) {
+	got := &file{name: name, was: st}
 	const limit = maxFolderTokens * bytesPerToken
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
@@ -89,78 +88,79 @@ func (f *files) load(name string, st fs.FileInfo) (*file, error) {
 	return got, nil
 }
 
-// errNotStraight: a link stands where a file or a folder should, or somebody
-// put another in its place while it was opened.
-var errNotStraight = errors.New("it is a link, or no plain file")
+// Reasons why a file of the prompt is not read.
+var (
+	errNotRegular = errors.New("it is no regular file, or its path goes through a symbolic link: put a copy in its place")
+	errHardLinked = errors.New("it has more than one hard link, so its text can be changed under another name: put a copy in its place")
+)
 
-// openFolder opens the folder name with no link on the way: each folder is held
-// against what stood there before, so that one who swaps it gains nothing.
-func openFolder(root *os.Root, name string) (*os.Root, error) {
-	dir, err := root.OpenRoot(".")
-	for part := range strings.SplitSeq(name, "/") {
-		if err != nil || part == "." {
-			break
-		}
-		above := dir
-		dir, err = child(above, part)
-		_ = above.Close()
+// openFile opens the regular file name of the vault for a prompt: no part of
+// the path may be a symbolic link, and no second name may lead to the file.
+// Both are checked on the open file, so that a rename during the call has no
+// effect.
+func openFile(v *vault.Vault, name string) (*os.File, fs.FileInfo, error) {
+	f, err := v.OpenNoLinks(name)
+	if err != nil {
+		return nil, nil, refused(err)
 	}
-	return dir, err
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+	case !st.Mode().IsRegular():
+		err = errNotRegular
+	case links(st) != 1:
+		err = errHardLinked
+	default:
+		return f, st, nil
+	}
+	_ = f.Close()
+	return nil, nil, err
 }
 
-func child(above *os.Root, name string) (*os.Root, error) {
-	before, err := above.Lstat(name)
+// openFolder opens the folder name of the vault with no link on the way.
+func openFolder(v *vault.Vault, name string) (*os.File, error) {
+	f, err := v.OpenNoLinks(name)
 	if err != nil {
-		return nil, err
+		return nil, refused(err)
 	}
-	if !before.IsDir() {
-		return nil, errNotStraight
-	}
-	dir, err := above.OpenRoot(name)
-	if err != nil {
-		return nil, swapped(err)
-	}
-	if now, err := dir.Stat("."); err != nil || !os.SameFile(before, now) {
-		_ = dir.Close()
-		return nil, errNotStraight
-	}
-	return dir, nil
-}
-
-// swapped is errNotStraight where an error in opening comes of another thing in
-// the place of what was there a moment before. os.Root has no name for a link
-// that leads out, only a text.
-func swapped(err error) error {
-	var no syscall.Errno
-	if errors.As(err, &no) && !slices.Contains([]syscall.Errno{syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP, syscall.ENXIO}, no) {
-		return err
-	}
-	return errNotStraight
-}
-
-// openStraight opens the plain file name with no link on the way.
-func openStraight(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
-	dir, err := openFolder(root, path.Dir(name))
-	if err != nil {
-		return nil, nil, err
-	}
-	defer dir.Close()
-	before, err := dir.Lstat(path.Base(name))
-	if err != nil {
-		return nil, nil, err
-	}
-	if !before.Mode().IsRegular() {
-		return nil, nil, errNotStraight
-	}
-	f, err := dir.OpenFile(path.Base(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, swapped(err)
-	}
-	if now, err := f.Stat(); err != nil || !os.SameFile(before, now) {
+	if st, err := f.Stat(); err != nil || !st.IsDir() {
 		_ = f.Close()
-		return nil, nil, errNotStraight
+		return nil, errNotRegular
 	}
-	return f, before, nil
+	return f, nil
+}
+
+// links returns the number of names that a file has.
+func links(st fs.FileInfo) uint64 {
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		return uint64(sys.Nlink)
+	}
+	return 1
+}
+
+// leave logs that the file name was left out of a prompt, once for each name.
+func (f *files) leave(log *slog.Logger, name string, why error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.left[name] || len(f.left) >= maxFiles {
+		return
+	}
+	f.left[name] = true
+	log.Warn("a file was left out of a prompt", "file", name, "reason", why)
+}
+
+// refused is errNotRegular where OpenNoLinks refused what it found, else err.
+func refused(err error) error {
+	is := func(list ...error) bool {
+		return slices.ContainsFunc(list, func(e error) bool { return errors.Is(err, e) })
+	}
+	switch {
+	case is(fs.ErrNotExist, fs.ErrInvalid, syscall.ENOTDIR, syscall.ENAMETOOLONG):
+		return fs.ErrNotExist
+	case is(beneath.ErrLink, beneath.ErrSpecial, syscall.ENXIO, syscall.EAGAIN): // the last: renamed again and again
+		return errNotRegular
+	}
+	return err
 }
 
 // cutLine is at most n bytes of s, to the end of a line where there is one in

@@ -213,18 +213,14 @@ func (r *reader) markdown(dir string) (files []string) {
 
 // list is what stands in a folder, by name.
 func (r *reader) list(dir string) []fs.DirEntry {
-	d, err := openFolder(r.a.vault.Root(), dir)
+	d, err := openFolder(r.a.vault, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	var entries []fs.DirEntry
 	if err == nil {
 		defer d.Close()
-		var f fs.File
-		if f, err = d.Open("."); err == nil {
-			defer f.Close()
-			entries, err = f.(fs.ReadDirFile).ReadDir(maxListed)
-		}
+		entries, err = d.ReadDir(maxListed)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		r.sum.add(dir, err.Error())
@@ -237,7 +233,7 @@ func (r *reader) list(dir string) []fs.DirEntry {
 // text is what a file says.
 func (r *reader) text(file string) (string, *Fault) {
 	data, err := func() ([]byte, error) {
-		f, _, err := openStraight(r.a.vault.Root(), file)
+		f, _, err := openFile(r.a.vault, file)
 		if err != nil {
 			return nil, err
 		}
@@ -264,8 +260,10 @@ func reason(err error) string {
 		return "it is not there"
 	case errors.Is(err, fs.ErrPermission):
 		return "it may not be read by this program"
-	case errors.Is(err, errNotStraight):
-		return errNotStraight.Error()
+	case errors.Is(err, errNotRegular):
+		return errNotRegular.Error()
+	case errors.Is(err, errHardLinked):
+		return errHardLinked.Error()
 	case errors.As(err, &p):
 		return p.Err.Error()
 	}

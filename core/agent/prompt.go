@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"path"
 	"slices"
 	"strings"
 
@@ -99,7 +98,11 @@ func (a *Agents) words(ctx context.Context, b *strings.Builder, in *PromptInput,
 	b.WriteString(strings.TrimRight(text, "\n") + "\n")
 	used := 0
 	for _, p := range slices.Concat(parts, included, contexts) {
-		about.ContextTruncated = about.ContextTruncated || p.cut
+		about.ContextTruncated = about.ContextTruncated || p.cut || p.why != ""
+		if p.why != "" {
+			b.WriteString("\n[" + p.name + " was left out: " + p.why + "]\n")
+			continue
+		}
 		if p.text == "" {
 			b.WriteString("\n[" + p.name + " was left out: the other files have filled its room]\n")
 			continue
@@ -124,7 +127,7 @@ func (a *Agents) words(ctx context.Context, b *strings.Builder, in *PromptInput,
 
 // title tells files that instruct from others.
 func title(name string) string {
-	if slices.Contains(names[:], path.Base(name)) {
+	if instructs(name) {
 		return "Instructions from " + name
 	}
 	return "The file " + name

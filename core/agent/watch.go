@@ -2,7 +2,7 @@ package agent
 
 import (
 	"context"
-	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 
@@ -47,13 +47,13 @@ func (a *Agents) folders() []string {
 	full := func(dir string) string { return filepath.Join(a.vault.Path(), filepath.FromSlash(dir)) }
 	dirs := []string{full(".")}
 	for _, dir := range []string{path.Dir(agentsDir), agentsDir, skillsDir, workspacesDir} {
-		d, err := openFolder(a.vault.Root(), dir)
+		d, err := openFolder(a.vault, dir)
 		if err != nil {
 			continue
 		}
 		dirs = append(dirs, full(dir))
 		if dir == workspacesDir {
-			for _, space := range subfolders(d.FS()) {
+			for _, space := range subfolders(d) {
 				dirs = append(dirs, full(space))
 			}
 		}
@@ -63,13 +63,8 @@ func (a *Agents) folders() []string {
 }
 
 // subfolders are the first maxDefinitions folders of workspaces.
-func subfolders(fsys fs.FS) (dirs []string) {
-	f, err := fsys.Open(".")
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	entries, _ := f.(fs.ReadDirFile).ReadDir(maxListed)
+func subfolders(d *os.File) (dirs []string) {
+	entries, _ := d.ReadDir(maxListed)
 	for _, e := range entries {
 		if e.IsDir() && len(dirs) < maxDefinitions {
 			dirs = append(dirs, path.Join(workspacesDir, e.Name()))
