@@ -238,6 +238,9 @@ func whatOf(r core.PermissionRequest) string {
 	if r.Command != "" {
 		return exact(r.Command)
 	}
+	if r.URL != "" {
+		return exact(r.URL)
+	}
 	return strings.ReplaceAll(exact(r.Path), "\n", `\n`)
 }
 
@@ -248,6 +251,8 @@ func wants(r core.PermissionRequest) string {
 		return "run"
 	case r.Kind == "write":
 		return "change"
+	case r.Kind == "web":
+		return "open"
 	}
 	return "read"
 }

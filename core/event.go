@@ -75,9 +75,10 @@ type (
 	PermissionRequest struct {
 		ID              string           `json:"id"`
 		ToolName        string           `json:"tool_name"`
-		Kind            string           `json:"kind"` // read, write, bash
+		Kind            string           `json:"kind"` // read, write, bash, web
 		Path            string           `json:"path,omitempty"`
 		Command         string           `json:"command,omitempty"`
+		URL             string           `json:"url,omitempty"`
 		SuggestedGrants []SuggestedGrant `json:"suggested_grants"`
 		ExpiresAt       time.Time        `json:"expires_at"`
 	}

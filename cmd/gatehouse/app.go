@@ -275,7 +275,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 		Usage: a.usage, Reserve: func(ctx context.Context, r usage.Row) (int64, string, error) { return a.usage.Reserve(ctx, a.db, r) },
 		Model: func(name string, guest bool) (llm.Model, error) { return a.models().find(name, guest) }, Runtime: other, Cost: a.cost, MayRead: a.mayRead,
 		Spend: a.spend, Answered: a.titles.ended,
-		Equip: kits.equip, Guard: a.guard, NotBegun: a.guard.NotBegun, Overheard: a.overheard.Last,
+		Equip: kits.equip, Guard: a.guard, NotBegun: a.guard.NotBegun, Runs: orchestrator.Runs(a.db), Overheard: a.overheard.Last,
 		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.still(ctx, a.db, t) },
 		Raise: a.raised,
 		Choose: func(ctx context.Context, tx *store.Tx, ask permission.Ask) error {

@@ -31,6 +31,8 @@ func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.P
 	switch {
 	case req.Command != "":
 		what, kind = core.Visible(req.Command), "run"
+	case req.URL != "":
+		what, kind = core.Visible(req.URL), "open"
 	case req.Kind == string(tool.Write):
 		kind = "change"
 	}
@@ -69,7 +71,7 @@ func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.P
 
 // waitingText tells the person whose call waits that it does.
 func waitingText(req core.PermissionRequest) string {
-	what := strings.Join(strings.Fields(core.Visible(req.Command+req.Path)), " ")
+	what := strings.Join(strings.Fields(core.Visible(req.Command+req.Path+req.URL)), " ")
 	return texts.Text("permission_waits", texts.With{"Tool": req.ToolName, "What": core.CutRunes(what, maxSettled), "Until": req.ExpiresAt.UTC().Format("15:04:05")})
 }
 
@@ -83,7 +85,7 @@ func settledText(a permission.Ask, outcome string) string {
 	switch {
 	case json.Unmarshal([]byte(a.Payload), &body) == nil && body.Request != nil:
 		r := body.Request
-		what = r.ToolName + ": " + core.Visible(r.Command+r.Path)
+		what = r.ToolName + ": " + core.Visible(r.Command+r.Path+r.URL)
 	case a.Kind == permission.KindQuestion:
 		for _, q := range questionsOf(a) {
 			what = strings.TrimSpace(what + " " + core.Visible(q.Question))

@@ -69,6 +69,7 @@ func (c *claudeCode) Refuses(t *orchestrator.Turn) string {
 // Answer has the CLI answer.
 func (c *claudeCode) Answer(ctx context.Context, w *orchestrator.Work) (orchestrator.Answer, error) {
 	p, t := c.kits.profile(w.Turn), w.Turn
+	p.Named = w.Named
 	mayRead, mayWrite := c.kits.a.guard.Bounds(p)
 	got, err := c.Runner.Answer(ctx, &claudecli.Turn{
 		Session: t.Session.ID, Resume: w.Resume, Dir: w.Dir.Path, Model: strings.TrimPrefix(w.Model, claudecli.Prefix),

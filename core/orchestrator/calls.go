@@ -87,6 +87,7 @@ func (t *talk) one(ctx context.Context, b *llm.Block) (llm.Block, error) {
 	began := r.o.o.Clock.Now()
 	r.busy.Add(1)
 	res, outcome := t.call(ctx, b)
+	r.keepFound(b, &res)
 	r.heardNow()
 	r.busy.Add(-1)
 	r.o.o.Metrics.called(b.Name, r.trust(), outcome)

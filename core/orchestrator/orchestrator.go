@@ -97,6 +97,9 @@ type Options struct {
 	// NotBegun are a run's calls since a time that waited for a person's word and
 	// never got it; nil: none is known.
 	NotBegun func(ctx context.Context, run string, since time.Time) (map[string]bool, error)
+	// Runs are a session's newest runs with the person of each; it tells whose
+	// words in a transcript are whose. Nil: only the present turn is known.
+	Runs func(ctx context.Context, session string) (map[string]int64, error)
 	// Choose opens a choice of the person's, in the transaction that ends the run; required with Equip.
 	Choose func(ctx context.Context, tx *store.Tx, a permission.Ask) error
 	// Answered is told, after the commit, of each run that ended well, with its

@@ -58,6 +58,7 @@ func (r *run) lower(ctx context.Context) error {
 		if kit, err = r.o.o.Equip(ctx, &t, dir, r.agent); err != nil {
 			return err
 		}
+		kit.Profile.Named = r.named
 	}
 	r.low.Store(kit)
 	r.emit(core.Warning{Code: "trust_lowered", Message: "The time at trust " + r.t.Trust.String() + " is over: the rest is done at trust " + r.t.Base.String() + "."})

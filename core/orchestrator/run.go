@@ -55,6 +55,7 @@ type run struct {
 	waitFrom time.Time
 	waited   time.Duration
 	spent    []usage.Row
+	found    []result // of the web, at most maxFoundBytes
 	// What the calls so far took beyond what was reserved for them: the next
 	// reservation takes it on, as they are settled only when the run has ended.
 	owed, owedUSD int64
@@ -142,6 +143,7 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 		if r.kit, err = r.o.o.Equip(ctx, r.t, dir, r.agent); err != nil {
 			return nil, err
 		}
+		r.kit.Profile.Named = r.named
 		r.kit.Tools = append(r.kit.Tools, r.inner()...)
 		warnings = append(warnings, r.kit.Warnings...)
 	}

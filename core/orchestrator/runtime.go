@@ -10,6 +10,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/llm"
+	"gatehouse/core/permission"
 	"gatehouse/core/session"
 	"gatehouse/core/texts"
 	"gatehouse/core/usage"
@@ -45,7 +46,9 @@ type Work struct {
 	Said    []session.Block // the message
 	// Still reports whether the sender may still do what the turn was begun
 	// with; to be asked before each call of a tool.
-	Still   func(ctx context.Context) (bool, error)
+	Still func(ctx context.Context) (bool, error)
+	// Named reports whether an address of the web was named in the conversation.
+	Named   permission.Named
 	Emit    func(core.Event)
 	Waiting func(bool)
 	Heard   func()      // the model got on: its silence is counted from now
@@ -115,6 +118,7 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 		Turn: r.t, Agent: r.agent, Model: r.name, Dir: dir, Resume: resume.Info.SDKSessionAvailable,
 		System: system, Replace: meta.PromptSource == "custom" || meta.PromptSource == "agent", Said: spoken,
 		Still: func(ctx context.Context) (bool, error) { return r.still(ctx, false) },
+		Named: r.named,
 		Emit:  o.emit, Waiting: r.waiting, Heard: r.heardNow,
 		Busy: func(n int) {
 			r.heardNow()

@@ -46,6 +46,7 @@ type question struct {
 	grants    []GrantRow // of this session, user and trust
 	ignore    []string   // lines of .parachuteignore
 	isolation bool
+	known     bool                        // of a fetch: its address was named in the conversation
 	vault     string                      // the vault's absolute path, "" unknown
 	resolve   func(string) (string, bool) // a name with links resolved; nil: by text alone
 }
@@ -72,7 +73,9 @@ func (q question) decide() Decision {
 		return d.is(Deny, RuleNotOffered, o.Why)
 	}
 	switch q.t.Kind {
-	case tool.Network, tool.MCP, tool.Inner:
+	case tool.Network:
+		return q.fetch(d)
+	case tool.MCP, tool.Inner:
 		return d.is(Allow, RuleAlways, "")
 	case tool.Shell:
 		return q.command(d, b, line)

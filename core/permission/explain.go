@@ -118,10 +118,11 @@ func (c Case) touches(q question) (tool.Access, error) {
 		Notebook string `json:"notebook_path"`
 		Path     string `json:"path"`
 		Pattern  string `json:"pattern"`
+		URL      string `json:"url"`
 	}
 	text := ""
 	if json.Unmarshal(c.Input, &text) == nil {
-		in.Command, in.Path = text, text
+		in.Command, in.Path, in.URL = text, text, text
 	} else if json.Unmarshal(c.Input, &in) != nil {
 		return tool.Access{}, core.Errorf(core.Invalid, "the input is neither an object nor a text")
 	}
@@ -134,6 +135,10 @@ func (c Case) touches(q question) (tool.Access, error) {
 	switch q.t.Kind {
 	case tool.Shell:
 		return tool.Access{Command: in.Command}, nil
+	case tool.Network:
+		if q.t.Name == "WebFetch" {
+			return tool.Access{URL: in.URL}, nil
+		}
 	case tool.Write:
 		return tool.Access{Write: []string{q.name(name)}}, nil
 	case tool.Read:

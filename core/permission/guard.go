@@ -93,7 +93,7 @@ func (g *Guard) Bounds(p Profile) (mayRead, mayWrite func(name string) bool) {
 func (g *Guard) Decide(ctx context.Context, q store.Queryer, p Profile, t tool.Tool, input json.RawMessage, a tool.Access) (Decision, error) {
 	c := question{p: p, t: t, input: input, a: a, ignore: IgnoreLines(g.o.Vault), isolation: g.o.Isolation}
 	c.vault, c.resolve = place(g.o.Vault)
-	if !p.Auto && p.Session != "" && p.User > 0 {
+	if (!p.Auto || fetches(p, t, a)) && p.Session != "" && p.User > 0 {
 		since := ""
 		if !p.Since.IsZero() {
 			since = core.Stamp(p.Since)
@@ -102,6 +102,12 @@ func (g *Guard) Decide(ctx context.Context, q store.Queryer, p Profile, t tool.T
 			WHERE session_id = $1 AND user_id = $2 AND trust = $3 AND created_at >= $4`, p.Session, p.User, p.Trust, since)
 		if err != nil {
 			return Decision{}, fmt.Errorf("tool grants: %w", err)
+		}
+	}
+	if fetches(p, t, a) {
+		var err error
+		if c.known, err = namedAddress(ctx, p, a); err != nil {
+			return Decision{}, err
 		}
 	}
 	return c.decide(), nil

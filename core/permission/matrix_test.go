@@ -12,17 +12,18 @@ import (
 
 // Tools of each kind, as the matrix names them.
 var (
-	readTool  = tool.Tool{Name: "Read", Kind: tool.Read}
-	grepTool  = tool.Tool{Name: "Grep", Kind: tool.Read}
-	writeTool = tool.Tool{Name: "Write", Kind: tool.Write}
-	editTool  = tool.Tool{Name: "Edit", Kind: tool.Write}
-	bashTool  = tool.Tool{Name: "Bash", Kind: tool.Shell, Isolated: true}
-	fetchTool = tool.Tool{Name: "WebFetch", Kind: tool.Network}
-	taskTool  = tool.Tool{Name: "Task", Kind: tool.Inner}
-	mcpAny    = tool.Tool{Name: "mcp__any__t", Kind: tool.MCP}
-	mcpVault  = tool.Tool{Name: "mcp__vault__t", Kind: tool.MCP, Least: core.Vault}
-	mcpGuest  = tool.Tool{Name: "mcp__guest__t", Kind: tool.MCP, Least: core.Sandboxed}
-	mcpStdio  = tool.Tool{Name: "mcp__stdio__t", Kind: tool.MCP, Least: core.Sandboxed, Isolated: true}
+	readTool   = tool.Tool{Name: "Read", Kind: tool.Read}
+	grepTool   = tool.Tool{Name: "Grep", Kind: tool.Read}
+	writeTool  = tool.Tool{Name: "Write", Kind: tool.Write}
+	editTool   = tool.Tool{Name: "Edit", Kind: tool.Write}
+	bashTool   = tool.Tool{Name: "Bash", Kind: tool.Shell, Isolated: true}
+	fetchTool  = tool.Tool{Name: "WebFetch", Kind: tool.Network}
+	searchTool = tool.Tool{Name: "WebSearch", Kind: tool.Network}
+	taskTool   = tool.Tool{Name: "Task", Kind: tool.Inner}
+	mcpAny     = tool.Tool{Name: "mcp__any__t", Kind: tool.MCP}
+	mcpVault   = tool.Tool{Name: "mcp__vault__t", Kind: tool.MCP, Least: core.Vault}
+	mcpGuest   = tool.Tool{Name: "mcp__guest__t", Kind: tool.MCP, Least: core.Sandboxed}
+	mcpStdio   = tool.Tool{Name: "mcp__stdio__t", Kind: tool.MCP, Least: core.Sandboxed, Isolated: true}
 )
 
 // TestTheTrustMatrix is the table of what is offered to whom, and what becomes
@@ -93,7 +94,8 @@ func TestTheTrustMatrix(t *testing.T) {
 		{editTool, "Guests/7/a.md", "   ask ask yes yes"},
 		{bashTool, "ls", "              ask ask ask ask"},
 		{bashTool, "sudo ls", "         -   -   -   -  "},
-		{fetchTool, "", "               yes yes yes off"},
+		{fetchTool, "", "               ask ask yes off"},
+		{searchTool, "", "              yes yes yes off"},
 		{taskTool, "", "                yes yes yes yes"},
 		{mcpAny, "", "                  yes off off off"},
 		{mcpVault, "", "                yes yes off off"},
@@ -188,7 +190,9 @@ func TestTheOrderOfDecisions(t *testing.T) {
 		{"what is forbidden is said before what is not offered", with(func(p *Profile) { p.Trust = core.Stranger }), bashTool, "sudo ls", Deny, RuleDangerous},
 		{"a file outside stands before trust mode", with(func(p *Profile) { p.Trust, p.Auto = core.Vault, true }), readTool, "/etc/hosts", Deny, RuleArea},
 		{"so does the write-deny list", with(func(p *Profile) { p.Trust, p.Auto = core.Vault, true }), writeTool, "CLAUDE.md", Deny, RuleWriteDenyList},
-		{"the web is always allowed", owner, fetchTool, "", Allow, RuleAlways},
+		{"a fetch of what nobody named asks", owner, fetchTool, "", MustAsk, RuleUnnamed},
+		{"in trust mode too", with(func(p *Profile) { p.Auto = true }), fetchTool, "", MustAsk, RuleUnnamed},
+		{"a search is always allowed", owner, searchTool, "", Allow, RuleAlways},
 		{"trust mode", with(func(p *Profile) { p.Auto = true }), writeTool, "Notes/a.md", Allow, RuleTrustMode},
 		{"trust mode stands before permissions", with(func(p *Profile) { p.Auto, p.Configured = true, open }), readTool, "a", Allow, RuleTrustMode},
 		{"the session's permissions", with(func(p *Profile) { p.Configured = open }), readTool, "a", Allow, RuleConfigured},

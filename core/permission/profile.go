@@ -21,6 +21,7 @@ type Profile struct {
 	GuestRead  []string   // globs that sandboxed people may read: GUEST_READ and the session's
 	Bot, Chat  string     // where the turn is, for showing asks
 	Run        string
+	Named      Named     // which addresses of the web were named in the conversation; nil: none
 	Since      time.Time // tool grants count from then on; the zero time is always. A raise begins without any
 }
 

@@ -201,7 +201,10 @@ func narrower(kind, pattern string, suggested []core.SuggestedGrant) bool {
 		return false
 	}
 	for _, s := range suggested {
-		if pattern == s.Pattern || kind == kindBash && narrowerCommand(pattern, s.Pattern) || kind != kindBash && narrowerGlob(pattern, s.Pattern) {
+		switch {
+		case pattern == s.Pattern,
+			kind == kindBash && narrowerCommand(pattern, s.Pattern),
+			(kind == kindRead || kind == kindWrite) && narrowerGlob(pattern, s.Pattern):
 			return true
 		}
 	}

@@ -73,7 +73,7 @@ func (g *Guard) ask(ctx context.Context, p Profile, t tool.Tool, callID string, 
 	switch {
 	case !p.CanAsk:
 		return d.is(Deny, RuleNobody, d.Text+" That needs the owner's approval, and nobody can be asked here: the answer is no."), nil
-	case len(req.Path)+len(req.Command) > maxShown:
+	case len(req.Path)+len(req.Command)+len(req.URL) > maxShown:
 		return d.is(Deny, RuleHidden, "That needs the owner's approval, and it is too long for a person to judge. Do it in smaller steps."), nil
 	}
 	if p.User <= 0 { // known by a group alone: a grant would be everybody's there
@@ -112,6 +112,8 @@ func request(t tool.Tool, a tool.Access, d Decision) core.PermissionRequest {
 	switch {
 	case t.Kind == tool.Shell:
 		r.Kind, r.Command = kindBash, a.Command
+	case t.Kind == tool.Network:
+		r.Kind, r.URL = kindWeb, a.URL
 	case len(a.Write) > 0:
 		r.Kind, r.Path = kindWrite, strings.Join(a.Write, ", ")
 	default:

@@ -113,7 +113,13 @@ func newClient(o Options) *http.Client {
 				return core.Errorf(core.Invalid, "the page leads on more than %d times", maxRedirects)
 			}
 			req.Header.Del("Referer")
-			return checkURL(req.URL)
+			if err := checkURL(req.URL); err != nil {
+				return err
+			}
+			if !sameHost(req.URL, via[0].URL) {
+				return http.ErrUseLastResponse // it was not decided on: see elsewhere
+			}
+			return nil
 		},
 	}
 }
@@ -128,7 +134,31 @@ func parseURL(s string) (*url.URL, error) {
 		return nil, core.Errorf(core.Invalid, "url is not an address such as https://example.com/page")
 	}
 	u.Fragment, u.RawFragment = "", ""
-	return u, checkURL(u)
+	if err := checkURL(u); err != nil {
+		return nil, err
+	}
+	return u, ascii(u)
+}
+
+// ascii gives an international host name its ASCII form: that is what is
+// decided on and what a person is shown.
+func ascii(u *url.URL) error {
+	if !strings.ContainsFunc(u.Host, func(r rune) bool { return r >= 0x80 }) {
+		return nil
+	}
+	host, err := tool.Host(u)
+	if err == nil && u.Port() != "" {
+		host += ":" + u.Port()
+	}
+	u.Host = host
+	return err
+}
+
+// sameHost reports whether two addresses have one host.
+func sameHost(a, b *url.URL) bool {
+	x, err := tool.Host(a)
+	y, other := tool.Host(b)
+	return err == nil && other == nil && x == y
 }
 
 // checkURL holds an address, given or redirected to, to what is fetched at all.

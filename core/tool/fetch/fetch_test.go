@@ -238,10 +238,7 @@ func TestARedirectIsHeldToTheSameRules(t *testing.T) {
 	port := portOf(t, inner)
 	for to, kind := range map[string]core.Kind{
 		inner.URL:                                     core.Denied,
-		"http://localhost:" + port:                    core.Denied,
 		"http://2130706433:" + port:                   core.Denied,
-		"http://[::1]:" + port:                        core.Denied,
-		"http://169.254.169.254/latest":               core.Denied,
 		"file:///etc/passwd":                          core.Invalid,
 		"ftp://127.0.0.1:" + port:                     core.Invalid,
 		strings.Replace(s.URL, "//", "//user:pw@", 1): core.Invalid,
@@ -249,6 +246,18 @@ func TestARedirectIsHeldToTheSameRules(t *testing.T) {
 	} {
 		if _, err := call(t, f, in{"url": s.URL + "/?to=" + url.QueryEscape(to)}); core.KindOf(err) != kind {
 			t.Errorf("%s: %v", to, err)
+		}
+	}
+	for _, to := range []string{"http://localhost:" + port + "/x?secret", "http://[::1]:" + port + "/", "http://169.254.169.254/latest", "http://127.0.0.1.:" + port + "1/"} {
+		r, err := call(t, f, in{"url": s.URL + "/?to=" + url.QueryEscape(to)})
+		if strings.HasPrefix(to, "http://127.0.0.1.") { // the same host, written otherwise
+			if core.KindOf(err) == core.Other {
+				t.Errorf("%s: %v %q", to, err, r.Text)
+			}
+			continue
+		}
+		if err != nil || r.IsError || !strings.Contains(r.Text, "not opened: "+to+"\n") {
+			t.Errorf("%s: %v %q", to, err, r.Text)
 		}
 	}
 	hops.Store(0)
@@ -453,5 +462,36 @@ func TestSearchAsksTheNamedServerAndShowsWhatItFinds(t *testing.T) {
 	s.Close()
 	if _, err := call(t, x, in{"query": "q"}); core.TextOf(err) != "the search server cannot be reached" {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestFetch_RedirectToAnotherHostIsNotOpened(t *testing.T) {
+	var reached atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(strings.ToLower(r.Host), "named.example") {
+			reached.Add(1)
+		}
+		http.Redirect(w, r, "http://other.example:"+r.Host[strings.LastIndex(r.Host, ":")+1:]+"/take?d=secret", http.StatusFound)
+	}))
+	defer s.Close()
+	f := tools(t, Options{Resolver: nameServer(t, "127.0.0.1"), Allow: only(t, s.URL)})["WebFetch"]
+	r, err := call(t, f, in{"url": "http://NAMED.example:" + portOf(t, s) + "/"})
+	if err != nil || !strings.Contains(r.Text, "http://other.example:"+portOf(t, s)+"/take?d=secret") || !strings.Contains(r.Text, "call WebFetch with its address") {
+		t.Errorf("%v %q", err, r.Text)
+	}
+	if reached.Load() != 0 {
+		t.Error("the other host was reached")
+	}
+}
+
+func TestFetch_InternationalHostIsDecidedOnInItsASCIIForm(t *testing.T) {
+	f := tools(t, Options{})["WebFetch"]
+	raw, err := json.Marshal(in{"url": "https://B\u00dcCHER.example:8443/a?b=c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := f.Touches(&tool.Turn{}, raw)
+	if err != nil || a.URL != "https://xn--bcher-kva.example:8443/a?b=c" {
+		t.Errorf("%v %q", err, a.URL)
 	}
 }

@@ -53,11 +53,27 @@ func (f *fetcher) run(ctx context.Context, c *tool.Call) (tool.Result, error) {
 		return tool.Result{}, explain(u.Hostname(), err)
 	}
 	defer resp.Body.Close()
+	if to := elsewhere(resp); to != "" {
+		return tool.Result{Text: outside("redirect", "URL: "+resp.Request.URL.String()+"\nIt redirects to another host, which was not opened: "+to+"\nTo read that page, call WebFetch with its address.")}, nil
+	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	if err != nil {
 		return tool.Result{}, explain(u.Hostname(), err)
 	}
 	return page(resp, body)
+}
+
+// elsewhere returns the address on another host that an answer redirects to,
+// "" where it does not. Redirects on the same host have been followed.
+func elsewhere(resp *http.Response) string {
+	if resp.StatusCode < 300 || resp.StatusCode >= 400 || resp.Header.Get("Location") == "" {
+		return ""
+	}
+	to, err := resp.Location()
+	if err != nil || checkURL(to) != nil || sameHost(to, resp.Request.URL) || len(to.String()) > maxURL {
+		return ""
+	}
+	return to.String()
 }
 
 // page is what the model reads of an answer.

@@ -110,7 +110,8 @@ func WebSearch(look tool.Look, limit time.Duration) tool.Tool {
 func (in *searchInput) show(f tool.Finding) tool.Result {
 	var b strings.Builder
 	if answer := strings.TrimSpace(f.Answer); answer != "" {
-		b.WriteString(core.CutRunes(answer, maxAnswer) + "\n\n")
+		// Marked, so that it cannot pass for one of the pages below it.
+		b.WriteString("> " + strings.ReplaceAll(core.CutRunes(answer, maxAnswer), "\n", "\n> ") + "\n\n")
 	}
 	n := 0
 	seen := map[string]bool{}

@@ -1,0 +1,24 @@
+package session
+
+import (
+	"errors"
+	"io/fs"
+)
+
+// Newest returns the messages in the last limit bytes of the transcript as it
+// is on the disk now, those in front of a compaction too. It may be called
+// beside Append.
+func (c *Conversation) Newest(limit int64) ([]Message, error) {
+	f, err := c.s.vault.ReadTail(c.name, limit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, err := c.s.readMarks(c.name, &f, limit)
+	if err != nil {
+		return nil, err
+	}
+	return everything(f, m).messages, nil
+}
