@@ -17,10 +17,11 @@ import (
 // AdminName is the name the operator signs in with.
 const AdminName = "admin"
 
-// Guessing: an address has fewer free tries and longer waits than the account,
-// so that a stranger who guesses can hardly keep the operator out.
+// Free wrong tries, and the longest wait after further ones: of one address, of
+// one known device, and of all addresses together for one account.
 const (
 	freeAddress, mostAddress = 5, 15 * time.Minute
+	freeDevice, mostDevice   = 5, 15 * time.Minute
 	freeAccount, mostAccount = 10, time.Minute
 )
 
@@ -46,6 +47,8 @@ type Admins struct {
 	hasher  *hasher
 	address *backoff
 	names   *backoff // of names without account: they look the same from outside
+	devices *backoff // of known devices, by their id, and of password changes
+	waiting *knocks  // addresses that were asked to come back later
 }
 
 // NewAdmins uses db.
@@ -63,7 +66,8 @@ func NewAdmins(db *store.DB, o AdminOptions) *Admins {
 		o.Secure = func(r *http.Request) bool { return r.TLS != nil }
 	}
 	return &Admins{db: db, clock: o.Clock, log: o.Log, o: o, manager: newManager(db, o.Clock), hasher: newHasher(),
-		address: newBackoff(o.Clock, freeAddress, mostAddress), names: newBackoff(o.Clock, freeAccount, mostAccount)}
+		address: newBackoff(o.Clock, freeAddress, mostAddress), names: newBackoff(o.Clock, freeAccount, mostAccount),
+		devices: newBackoff(o.Clock, freeDevice, mostDevice), waiting: newKnocks(o.Clock)}
 }
 
 type account struct {
@@ -97,7 +101,7 @@ func (a *Admins) Prepare(ctx context.Context, offer bool) (oneTime string, err e
 		if err := checkPassword(a.o.Password); err != nil {
 			return "", core.Errorf(core.Invalid, "GATEHOUSE_ADMIN_PASSWORD: %s", core.TextOf(err))
 		}
-		err := a.hasher.alone(ctx, func() error {
+		err := a.hasher.alone(ctx, laneKnown, func() error {
 			if known && !acc.MustChange && verify(acc.Hash, a.o.Password) {
 				return nil
 			}
@@ -115,7 +119,7 @@ func (a *Admins) Prepare(ctx context.Context, offer bool) (oneTime string, err e
 // and ends all sessions.
 func (a *Admins) Reset(ctx context.Context, by core.Actor) (oneTime string, err error) {
 	oneTime = oneTimePassword()
-	err = a.hasher.alone(ctx, func() error { return a.set(ctx, a.hasher.hash(oneTime), true, by) })
+	err = a.hasher.alone(ctx, laneKnown, func() error { return a.set(ctx, a.hasher.hash(oneTime), true, by) })
 	return oneTime, err
 }
 
@@ -140,81 +144,6 @@ func (a *Admins) set(ctx context.Context, encoded string, mustChange bool, by co
 	})
 }
 
-// SignIn checks name and password and begins a session. A wrong name and a
-// wrong password look and cost the same. Too many wrong tries from one address
-// or for one name are answered with 429 before anything is checked.
-func (a *Admins) SignIn(w http.ResponseWriter, r *http.Request, name, password string) error {
-	ctx, from := r.Context(), a.o.Address(r)
-	var user int64
-	err := a.hasher.alone(ctx, func() error {
-		acc, known, err := a.byName(ctx, name)
-		if err != nil {
-			return err
-		}
-		if wait := max(a.address.wait(from), a.locked(acc, known, name)); wait > 0 {
-			return refuse("too-many-requests", wait, "too many wrong passwords; wait before you try again")
-		}
-		encoded := a.hasher.nobody()
-		if known {
-			encoded = acc.Hash
-		}
-		if len(password) <= MaxPassword && verify(encoded, password) && known {
-			user = acc.User
-			return nil
-		}
-		a.address.fail(from)
-		a.log.WarnContext(ctx, "sign-in refused", "from", from)
-		if err := a.failed(ctx, acc, known, name); err != nil {
-			return err
-		}
-		return refuse("unauthorized", 0, "name or password is wrong")
-	})
-	if err != nil {
-		return err
-	}
-	a.address.clear(from)
-	if err := a.db.Tx(ctx, func(tx *store.Tx) error {
-		if _, err := tx.Exec(ctx, `UPDATE admin_accounts SET used = 1, failed = 0, locked_until = '' WHERE user_id = $1`, user); err != nil {
-			return err
-		}
-		return store.Audit(ctx, tx, core.Actor{User: user, Via: "panel"}, "admin.signin", "", nil)
-	}); err != nil {
-		return fmt.Errorf("sign in: %w", err)
-	}
-	return a.begin(w, r, user)
-}
-
-func (a *Admins) byName(ctx context.Context, name string) (acc account, ok bool, err error) {
-	err = a.db.Get(ctx, &acc, `SELECT user_id, argon2id, must_change, used, failed, locked_until FROM admin_accounts WHERE name = $1`, name)
-	if errors.Is(err, store.ErrNoRows) {
-		return account{}, false, nil
-	}
-	return acc, err == nil, err
-}
-
-func (a *Admins) locked(acc account, known bool, name string) time.Duration {
-	if !known {
-		return a.names.wait(core.CutRunes(name, 64))
-	}
-	until, _ := core.ParseStamp(acc.LockedUntil) // a damaged one locks nobody out
-	return max(0, min(until.Sub(a.clock.Now()), mostAccount))
-}
-
-func (a *Admins) failed(ctx context.Context, acc account, known bool, name string) error {
-	if !known {
-		a.names.fail(core.CutRunes(name, 64))
-		return nil
-	}
-	until := ""
-	if d := delay(acc.Failed+1, freeAccount, mostAccount); d > 0 {
-		until = core.Stamp(a.clock.Now().Add(d))
-	}
-	return a.db.Tx(ctx, func(tx *store.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE admin_accounts SET failed = $1, locked_until = $2 WHERE user_id = $3`, acc.Failed+1, until, acc.User)
-		return err
-	})
-}
-
 // ChangePassword replaces the password of the signed-in principal, ends all
 // the account's sessions and begins a new one for this request. A password
 // that the configuration sets can't be changed here.
@@ -233,20 +162,18 @@ func (a *Admins) ChangePassword(w http.ResponseWriter, r *http.Request, old, pas
 	if old == password {
 		return core.Errorf(core.Invalid, "the new password is the old one")
 	}
-	err := a.hasher.alone(ctx, func() error {
+	// Counted by the account alone: only who is signed in comes this far.
+	counter := fmt.Sprint("change ", p.User)
+	err := a.hasher.alone(ctx, laneKnown, func() error {
 		acc, known, err := a.account(ctx, a.db, p.User)
 		if err != nil {
 			return err
 		}
-		from := a.o.Address(r)
-		if wait := max(a.address.wait(from), a.locked(acc, known, "")); wait > 0 {
+		if wait := a.devices.wait(counter); wait > 0 {
 			return refuse("too-many-requests", wait, "too many wrong passwords; wait before you try again")
 		}
 		if !known || len(old) > MaxPassword || !verify(acc.Hash, old) {
-			a.address.fail(from)
-			if err := a.failed(ctx, acc, known, ""); err != nil {
-				return err
-			}
+			a.devices.fail(counter)
 			return core.Errorf(core.Denied, "the old password is wrong")
 		}
 		return a.set(ctx, a.hasher.hash(password), false, p.Actor())
@@ -254,5 +181,6 @@ func (a *Admins) ChangePassword(w http.ResponseWriter, r *http.Request, old, pas
 	if err != nil {
 		return err
 	}
+	a.devices.clear(counter)
 	return a.begin(w, r, p.User)
 }

@@ -429,7 +429,7 @@ func TestSignInsAreHashedOneAtATimeAndTheQueueIsBounded(t *testing.T) {
 	running := 0 // written by whoever holds the turn; the race detector sees when two do
 	for range maxHashing {
 		wg.Go(func() {
-			if err := hs.alone(context.Background(), func() error { running++; return nil }); err != nil {
+			if err := hs.alone(context.Background(), laneUnknown, func() error { running++; return nil }); err != nil {
 				t.Error(err)
 			}
 		})
@@ -439,16 +439,19 @@ func TestSignInsAreHashedOneAtATimeAndTheQueueIsBounded(t *testing.T) {
 		t.Errorf("%d ran, want %d", running, maxHashing)
 	}
 	for range maxHashing {
-		hs.waiting <- struct{}{} // as many as may wait
+		hs.waiting[laneUnknown] <- struct{}{} // as many as may wait
 	}
-	if err := hs.alone(context.Background(), func() error { return nil }); core.KindOf(err) != core.Busy {
+	if err := hs.alone(context.Background(), laneUnknown, func() error { return nil }); slug(err) != "too-many-requests" || err.(*Refusal).after <= 0 {
 		t.Errorf("one more than the queue holds: %v", err)
 	}
-	<-hs.waiting
+	if err := hs.alone(context.Background(), laneKnown, func() error { return nil }); err != nil {
+		t.Errorf("the other lane: %v", err)
+	}
+	<-hs.waiting[laneUnknown]
 	hs.turn <- struct{}{} // somebody hashes
 	gone, leave := context.WithCancel(context.Background())
 	leave()
-	if err := hs.alone(gone, func() error { t.Error("ran beside another"); return nil }); err == nil {
+	if err := hs.alone(gone, laneUnknown, func() error { t.Error("ran beside another"); return nil }); err == nil {
 		t.Error("a client that is gone still waits")
 	}
 }

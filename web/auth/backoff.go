@@ -53,6 +53,17 @@ func (b *backoff) wait(key string) time.Duration {
 	return max(0, f.until.Sub(now))
 }
 
+// count returns how many failures of key count, and when the last one was.
+func (b *backoff) count(key string) (n int, last time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f := b.seen[key]
+	if b.clock.Now().Sub(f.last) > forget {
+		return 0, time.Time{}
+	}
+	return f.n, f.last
+}
+
 // fail counts one failure of key.
 func (b *backoff) fail(key string) {
 	b.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"golang.org/x/crypto/argon2"
 
@@ -24,7 +25,7 @@ const (
 	argonSalt    = 16
 )
 
-// maxHashing bounds the sign-ins that wait for the one that hashes.
+// maxHashing bounds the sign-ins on each lane.
 const maxHashing = 8
 
 // Bounds of a password, in bytes.
@@ -33,30 +34,51 @@ const (
 	MaxPassword = 256
 )
 
+// A lane is one of the two queues in front of the hasher.
+type lane int
+
+const (
+	laneUnknown lane = iota // anyone may fill it
+	laneKnown               // of known devices and of who is signed in: it overtakes the other
+)
+
+// fullWait is what a sign-in is asked to wait that finds its lane full.
+const fullWait = 2 * time.Second
+
 // A hasher makes one hash at a time.
 type hasher struct {
-	memory  uint32        // KiB of each hash
-	waiting chan struct{} // at most maxHashing wait
-	turn    chan struct{} // one holds it
+	memory  uint32           // KiB of each hash
+	waiting [2]chan struct{} // by lane: at most maxHashing wait
+	first   chan struct{}    // of those on laneUnknown one waits for turn
+	turn    chan struct{}    // one holds it
 }
 
 func newHasher() *hasher {
-	return &hasher{memory: argonMemory, waiting: make(chan struct{}, maxHashing), turn: make(chan struct{}, 1)}
+	return &hasher{memory: argonMemory, waiting: [2]chan struct{}{make(chan struct{}, maxHashing), make(chan struct{}, maxHashing)},
+		first: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 }
 
-// alone runs f when nobody else hashes; Busy when too many wait already.
-func (h *hasher) alone(ctx context.Context, f func() error) error {
+// alone runs f when no other sign-in hashes. A full lane is a Refusal with the
+// time to wait. On laneKnown at most two sign-ins of unknown devices are in
+// front of f.
+func (h *hasher) alone(ctx context.Context, l lane, f func() error) error {
 	select {
-	case h.waiting <- struct{}{}:
-		defer func() { <-h.waiting }()
+	case h.waiting[l] <- struct{}{}:
+		defer func() { <-h.waiting[l] }()
 	default:
-		return core.Errorf(core.Busy, "too many sign-ins at once; try again in a moment")
+		return refuse("too-many-requests", fullWait, "too many sign-ins at once; try again in a moment")
 	}
-	select {
-	case h.turn <- struct{}{}:
-		defer func() { <-h.turn }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	queues := []chan struct{}{h.first, h.turn}
+	if l == laneKnown {
+		queues = queues[1:]
+	}
+	for _, q := range queues {
+		select {
+		case q <- struct{}{}:
+			defer func() { <-q }()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	defer debug.FreeOSMemory() // sign-ins are rare: give the 19 MiB back at once
 	return f()

@@ -209,7 +209,7 @@ func (a *Admins) begin(w http.ResponseWriter, r *http.Request, user int64) error
 		return fmt.Errorf("session: %w", err)
 	}
 	a.cookie(w, r, token, int(SessionAbsolute/time.Second))
-	return nil
+	return a.remember(w, r, user)
 }
 
 // SignOut ends the request's session.

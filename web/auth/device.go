@@ -1,0 +1,127 @@
+package auth
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"gatehouse/core"
+)
+
+// DeviceCookie is the name of the cookie that a good sign-in leaves. It opens
+// nothing: a browser that has it is not slowed by others' wrong passwords.
+const DeviceCookie = "gatehouse_device"
+
+// deviceTime is how long a device stays known after its last sign-in.
+const deviceTime = 180 * 24 * time.Hour
+
+// maxDevice bounds the cookie's value, in bytes.
+const maxDevice = 200
+
+// device returns the id of the known device that the request comes from, ""
+// when it comes from another. A device whose own wrong tries make it wait is
+// known no longer for that time, so that a stolen cookie locks nobody out.
+func (a *Admins) device(r *http.Request, acc account, known bool) string {
+	c, err := r.Cookie(DeviceCookie)
+	if err != nil || len(c.Value) > maxDevice {
+		return ""
+	}
+	said, mac, _ := strings.Cut(c.Value, "~")
+	parts := strings.Split(said, ".") // user, end, id
+	encoded := a.hasher.nobody()
+	if known {
+		encoded = acc.Hash
+	}
+	if !hmac.Equal([]byte(mac), []byte(seal(encoded, said))) || !known || len(parts) != 3 || parts[0] != strconv.FormatInt(acc.User, 10) {
+		return ""
+	}
+	end, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil || !a.clock.Now().Before(time.Unix(end, 0)) || a.devices.wait(parts[2]) > 0 {
+		return ""
+	}
+	return parts[2]
+}
+
+// seal authenticates said. The key is the stored hash of the password: it is
+// random by its salt, never leaves the database, and changes with the password.
+func seal(encoded, said string) string {
+	key := sha256.Sum256([]byte("gatehouse device\x00" + encoded))
+	m := hmac.New(sha256.New, key[:])
+	_, _ = m.Write([]byte(said)) // never fails
+	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
+}
+
+// remember makes the request's browser a known device of user.
+func (a *Admins) remember(w http.ResponseWriter, r *http.Request, user int64) error {
+	acc, known, err := a.account(context.WithoutCancel(r.Context()), a.db, user)
+	if err != nil {
+		return fmt.Errorf("sign in: %w", err)
+	}
+	if !known {
+		return nil
+	}
+	said := fmt.Sprintf("%d.%d.%s", user, a.clock.Now().Add(deviceTime).Unix(), random(16))
+	http.SetCookie(w, &http.Cookie{Name: DeviceCookie, Value: said + "~" + seal(acc.Hash, said), Path: "/admin", MaxAge: int(deviceTime / time.Second),
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.o.Secure(r)})
+	return nil
+}
+
+// knockTime is how long an address may take to come back after its wait.
+const knockTime = 10 * time.Minute
+
+// knocks remembers since when addresses wait for their one try.
+type knocks struct {
+	clock core.Clock
+	mu    sync.Mutex
+	since map[string]time.Time // at most maxTracked
+}
+
+func newKnocks(clock core.Clock) *knocks {
+	return &knocks{clock: clock, since: map[string]time.Time{}}
+}
+
+// wait returns how long key must still wait when it has to wait d in all. The
+// time begins with the first call.
+func (k *knocks) wait(key string, d time.Duration) time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.clock.Now()
+	since, ok := k.since[key]
+	if !ok || now.Sub(since) > mostAccount+knockTime {
+		if !ok && len(k.since) >= maxTracked {
+			k.drop(now)
+		}
+		since, k.since[key] = now, now
+	}
+	return max(0, d-now.Sub(since))
+}
+
+// drop makes room; mu is held. Any one gives way, so that no order in which
+// others come keeps a caller out.
+func (k *knocks) drop(now time.Time) {
+	for key, since := range k.since {
+		if now.Sub(since) > mostAccount+knockTime {
+			delete(k.since, key)
+		}
+	}
+	for key := range k.since {
+		if len(k.since) < maxTracked {
+			return
+		}
+		delete(k.since, key)
+	}
+}
+
+// clear forgets key.
+func (k *knocks) clear(key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.since, key)
+}

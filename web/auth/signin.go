@@ -1,0 +1,155 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// An attempt is one try to sign in.
+type attempt struct {
+	from   string // the caller's address
+	name   string
+	device string // the known device it comes from; "" for any other
+}
+
+// SignIn checks name and password and begins a session. A wrong name and a
+// wrong password look and cost the same.
+//
+// Wrong tries never lock the account. A known device (see device) is slowed by
+// its own wrong tries alone. Any other caller is slowed by those from its
+// address, and while the account is being guessed at it must come back once,
+// after at most mostAccount. Who must wait gets a Refusal with the time.
+func (a *Admins) SignIn(w http.ResponseWriter, r *http.Request, name, password string) error {
+	ctx := r.Context()
+	at := attempt{from: a.o.Address(r), name: name}
+	acc, known, err := a.byName(ctx, name)
+	if err != nil {
+		return err
+	}
+	at.device = a.device(r, acc, known)
+	if err := a.slow(at, acc, known); err != nil {
+		return err
+	}
+	l := laneUnknown
+	if at.device != "" {
+		l = laneKnown
+	}
+	var user int64
+	err = a.hasher.alone(ctx, l, func() (err error) {
+		user, err = a.try(ctx, at, password)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.db.Tx(ctx, func(tx *store.Tx) error {
+		if _, err := tx.Exec(ctx, `UPDATE admin_accounts SET used = 1, failed = 0, locked_until = '' WHERE user_id = $1`, user); err != nil {
+			return err
+		}
+		return store.Audit(ctx, tx, core.Actor{User: user, Via: "panel"}, "admin.signin", "", nil)
+	}); err != nil {
+		return fmt.Errorf("sign in: %w", err)
+	}
+	return a.begin(w, r, user)
+}
+
+// try checks the password once. It looks again at what was counted while it
+// waited for its turn.
+func (a *Admins) try(ctx context.Context, at attempt, password string) (user int64, err error) {
+	acc, known, err := a.byName(ctx, at.name)
+	if err != nil {
+		return 0, err
+	}
+	if err := a.slow(at, acc, known); err != nil {
+		return 0, err
+	}
+	encoded := a.hasher.nobody()
+	if known {
+		encoded = acc.Hash
+	}
+	if len(password) <= MaxPassword && verify(encoded, password) && known {
+		a.address.clear(at.from)
+		a.devices.clear(at.device)
+		a.waiting.clear(at.from)
+		return acc.User, nil
+	}
+	a.log.WarnContext(ctx, "sign-in refused", "from", at.from, "known_device", at.device != "")
+	if err := a.failed(ctx, at, acc, known); err != nil {
+		return 0, err
+	}
+	return 0, refuse("unauthorized", 0, "name or password is wrong")
+}
+
+func (a *Admins) byName(ctx context.Context, name string) (acc account, ok bool, err error) {
+	err = a.db.Get(ctx, &acc, `SELECT user_id, argon2id, must_change, used, failed, locked_until FROM admin_accounts WHERE name = $1`, name)
+	if errors.Is(err, store.ErrNoRows) {
+		return account{}, false, nil
+	}
+	return acc, err == nil, err
+}
+
+// slow is a Refusal while the attempt must wait.
+func (a *Admins) slow(at attempt, acc account, known bool) error {
+	var wait time.Duration
+	if at.device != "" {
+		wait = a.devices.wait(at.device)
+	} else {
+		wait = max(a.address.wait(at.from), a.busyAccount(at, acc, known))
+	}
+	if wait > 0 {
+		return refuse("too-many-requests", wait, "too many wrong passwords; wait before you try again")
+	}
+	return nil
+}
+
+// busyAccount returns how long the attempt must wait because of wrong tries
+// from everywhere. Its address waits once from its first try on, whatever
+// others do meanwhile, so that no one can be kept out by guesses.
+func (a *Admins) busyAccount(at attempt, acc account, known bool) time.Duration {
+	n, last := a.names.count(core.CutRunes(at.name, 64))
+	if known {
+		n, last = acc.guessed(a.clock.Now())
+	}
+	d := delay(n, freeAccount, mostAccount)
+	if d == 0 || a.clock.Now().Sub(last) >= d {
+		return 0
+	}
+	return a.waiting.wait(at.from, d)
+}
+
+// guessed returns how many wrong tries of unknown devices count, and when the
+// last one was. locked_until holds when they no longer count.
+func (acc account) guessed(now time.Time) (n int, last time.Time) {
+	until, err := core.ParseStamp(acc.LockedUntil)
+	if err != nil || !now.Before(until) || until.Sub(now) > forget { // none, over, or damaged
+		return 0, time.Time{}
+	}
+	return acc.Failed, until.Add(-forget)
+}
+
+// failed counts a wrong try: of a known device for itself, of any other for
+// its address and the account.
+func (a *Admins) failed(ctx context.Context, at attempt, acc account, known bool) error {
+	if at.device != "" {
+		a.devices.fail(at.device)
+		return nil
+	}
+	a.address.fail(at.from)
+	a.waiting.clear(at.from)
+	if !known {
+		a.names.fail(core.CutRunes(at.name, 64))
+		return nil
+	}
+	now := a.clock.Now()
+	return a.db.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE admin_accounts SET failed = CASE WHEN locked_until > $1 THEN failed + 1 ELSE 1 END, locked_until = $2 WHERE user_id = $3`,
+			core.Stamp(now), core.Stamp(now.Add(forget)), acc.User)
+		return err
+	})
+}
