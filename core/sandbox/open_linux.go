@@ -1,9 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,8 +18,12 @@ const probeTime = 10 * time.Second
 // program that calls Main first, usually os.Executable. It runs a program
 // inside once, so that what it promises was seen to work.
 func Open(mode, stage string) (Box, string) {
-	if mode == None {
+	switch mode {
+	case None:
 		return nil, "isolation is switched off (SANDBOX is none)"
+	case Auto, Bubblewrap:
+	default:
+		return nil, "the package sandbox has no back end " + mode
 	}
 	box, b := probe(stage)
 	text := b.Text
@@ -62,7 +63,7 @@ func probeAt(bwrap, stage string) (Box, Backend) {
 		return nil, b
 	}
 	w := &bubblewrap{bwrap: bwrap, stage: stage, can: abilities(bwrap)}
-	if text := w.try(); text != "" {
+	if text := Try(w); text != "" {
 		b.Text, b.Fix = reason(text)
 		return nil, b
 	}
@@ -74,27 +75,6 @@ func probeAt(bwrap, stage string) (Box, Backend) {
 		b.Fix = "a kernel from 5.13 with landlock in CONFIG_LSM gives the second wall"
 	}
 	return w, b
-}
-
-// try runs true inside; "" is success, else what was said.
-func (w *bubblewrap) try() string {
-	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
-	defer cancel()
-	cmd, err := w.Command(ctx, Spec{Dir: "/tmp"}, "/bin/sh", "-c", "echo fine")
-	if err != nil {
-		return err.Error()
-	}
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err = cmd.Start()
-	Release(cmd)
-	if err == nil {
-		err = cmd.Wait()
-	}
-	if err != nil || out.String() != "fine\n" {
-		return strings.TrimSpace(fmt.Sprintf("%s %v", strings.TrimSpace(out.String()), errors.Join(err, ctx.Err())))
-	}
-	return ""
 }
 
 // reason turns what bwrap said into words, and what to do.

@@ -81,7 +81,7 @@ func (l Limits) orDefaults() Limits {
 // namespaces, no network, no way to the host's processes. It is safe for
 // concurrent use.
 type Box interface {
-	Name() string // "bubblewrap"
+	Name() string // Bubblewrap or Container
 	// Command is argv ready to start inside. Its process group ends with ctx,
 	// children included. The caller sets Stdin, Stdout and Stderr, starts it,
 	// calls Release, waits, and ends ctx afterwards.
@@ -101,6 +101,7 @@ func Release(cmd *exec.Cmd) {
 const (
 	Auto       = "auto"       // the best that works here
 	Bubblewrap = "bubblewrap" // that one or none
+	Container  = "container"  // podman or docker (package container), or none
 	None       = "none"       // no isolation wanted: what needs it is not offered
 )
 

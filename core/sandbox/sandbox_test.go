@@ -15,10 +15,12 @@ import (
 	"go.uber.org/goleak"
 
 	"gatehouse/core/sandbox"
+	"gatehouse/core/sandbox/container"
 )
 
 func TestMain(m *testing.M) {
 	sandbox.Main()
+	container.Main()
 	goleak.VerifyTestMain(m)
 }
 
@@ -32,6 +34,27 @@ func open(t testing.TB) sandbox.Box {
 			t.Fatal(why)
 		}
 		t.Skip(why)
+	}
+	return box
+}
+
+// each runs a test in every back end of this machine. A missing container
+// engine is skipped, with the reason.
+func each(t *testing.T, test func(t *testing.T, box sandbox.Box)) {
+	t.Run(sandbox.Bubblewrap, func(t *testing.T) { test(t, open(t)) })
+	t.Run(sandbox.Container, func(t *testing.T) { test(t, openContainer(t)) })
+}
+
+func openContainer(t testing.TB) sandbox.Box {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ghc-") // short: sockets have their place below
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	box, why := container.Open(container.Options{Stage: program(t), Dir: dir})
+	if box == nil {
+		t.Skip("SKIPPED: no container back end: ", why)
 	}
 	return box
 }
@@ -69,7 +92,10 @@ func inside(t testing.TB, box sandbox.Box, s sandbox.Spec, command string) (stri
 }
 
 func TestAProgramSeesWhatItIsGivenAndNothingElse(t *testing.T) {
-	box := open(t)
+	each(t, testAProgramSeesWhatItIsGivenAndNothingElse)
+}
+
+func testAProgramSeesWhatItIsGivenAndNothingElse(t *testing.T, box sandbox.Box) {
 	dir := t.TempDir()
 	for _, name := range []string{"rw/note", "ro/note", "rw/secret/key", "rw/hidden", "rw/fixed", "rw/secret/open/x", "other/note"} {
 		path := filepath.Join(dir, name)
@@ -118,11 +144,14 @@ func TestAProgramSeesWhatItIsGivenAndNothingElse(t *testing.T) {
 }
 
 func TestALimitEndsTheProgramAndSaysWhich(t *testing.T) {
-	box := open(t)
+	each(t, testALimitEndsTheProgramAndSaysWhich)
+}
+
+func testALimitEndsTheProgramAndSaysWhich(t *testing.T, box sandbox.Box) {
 	dir := t.TempDir()
 	limits := sandbox.Limits{Memory: 64 << 20, Processes: 40, FileSize: 8 << 20, Disk: 64 << 20, CPU: time.Second}
 	for _, c := range []struct{ command, why, without string }{
-		{"perl -e '$x = \"x\" x 90_000_000; sleep 20'; echo through", "64 MiB of memory", "through"},
+		{"perl -e '$x = \"x\" x 90_000_000; sleep 20'; sleep 20; echo through", "64 MiB of memory", "through"},
 		{"for i in $(seq 100); do sleep 20 & done; wait; echo through", "40 processes", "through"},
 		{"for i in $(seq 16); do head -c 8M /dev/zero > f$i; done; sync; sleep 20; echo through", "disk filled by more than 64 MiB", "through"},
 		{"head -c 9M /dev/zero > big && echo through", "", "through"},
@@ -147,7 +176,10 @@ func TestALimitEndsTheProgramAndSaysWhich(t *testing.T) {
 }
 
 func TestTheEndOfTheContextEndsEverythingInside(t *testing.T) {
-	box := open(t)
+	each(t, testTheEndOfTheContextEndsEverythingInside)
+}
+
+func testTheEndOfTheContextEndsEverythingInside(t *testing.T, box sandbox.Box) {
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan struct{})
 	cmd, err := box.Command(ctx, sandbox.Spec{Dir: "/tmp", Env: []string{"PATH=/usr/bin:/bin"}, OnGone: func() { close(gone) }},
@@ -175,7 +207,10 @@ func TestTheEndOfTheContextEndsEverythingInside(t *testing.T) {
 }
 
 func TestAProgramThatNeverStartsLeavesNothing(t *testing.T) {
-	box := open(t)
+	each(t, testAProgramThatNeverStartsLeavesNothing)
+}
+
+func testAProgramThatNeverStartsLeavesNothing(t *testing.T, box sandbox.Box) {
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan struct{})
 	cmd, err := box.Command(ctx, sandbox.Spec{Dir: "/tmp", OnGone: func() { close(gone) }}, "true")
@@ -188,10 +223,14 @@ func TestAProgramThatNeverStartsLeavesNothing(t *testing.T) {
 }
 
 func BenchmarkFreshShell(b *testing.B) {
-	box := open(b)
-	for b.Loop() {
-		if out, err := inside(b, box, sandbox.Spec{}, "true"); err != nil {
-			b.Fatal(err, out)
-		}
+	for name, open := range map[string]func(testing.TB) sandbox.Box{sandbox.Bubblewrap: open, sandbox.Container: openContainer} {
+		b.Run(name, func(b *testing.B) {
+			box := open(b)
+			for b.Loop() {
+				if out, err := inside(b, box, sandbox.Spec{}, "true"); err != nil {
+					b.Fatal(err, out)
+				}
+			}
+		})
 	}
 }

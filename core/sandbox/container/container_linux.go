@@ -1,0 +1,260 @@
+// Package container runs programs isolated by a container engine, podman or
+// docker, by their command lines: another sandbox.Box beside bubblewrap.
+//
+// Each program gets a container of its own without network, capabilities or a
+// writable root. Its first process is our own program (Main). It checks, before
+// anything else runs, that it sees exactly what was ordered: the engine mounts by
+// names, which others may have exchanged in the meantime. It then starts the
+// stage of package sandbox, which adds Landlock, seccomp and resource limits, and
+// ends the container when the gateway ends.
+package container
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gatehouse/core"
+	"gatehouse/core/sandbox"
+)
+
+// Options of Open and Probe.
+type Options struct {
+	// Stage is a program that calls sandbox.Main and Main first, usually os.Executable.
+	Stage string
+	// Dir is a folder of this gateway's own, with mode 0700 and a path of at
+	// most MaxDir bytes. It names the instance: containers that an earlier
+	// gateway with the same Dir has left are removed by Open.
+	Dir string
+	// Image is an image of the operator's with programs of its own, which the
+	// engine already has. Empty is one without content, made by Open, in which
+	// the host's programs are visible as with bubblewrap.
+	Image string
+	// Home is the home folder of the gateway's user; podman keeps the images of an ordinary user there.
+	Home string
+	Log  *slog.Logger // nil: nothing is logged
+}
+
+// MaxDir bounds the length of Options.Dir: podman refuses a longer folder for
+// its run-time files, and a socket has its place below.
+const MaxDir = 44
+
+// A box is a sandbox.Box of one engine.
+type box struct {
+	o      Options
+	engine engine
+	image  string
+	stage  string // without links
+}
+
+// Name returns sandbox.Container.
+func (b *box) Name() string { return sandbox.Container }
+
+// namePrefix is how the names of our containers begin; the label says whose they are.
+const (
+	namePrefix = "gatehouse-"
+	labelName  = "gatehouse.instance"
+)
+
+// own is how many threads inside the container are not the program's.
+const own = 24
+
+// Command implements sandbox.Box.
+func (b *box) Command(ctx context.Context, s sandbox.Spec, argv ...string) (*exec.Cmd, error) {
+	s, err := sandbox.Prepare(s, argv)
+	if err != nil {
+		return nil, err
+	}
+	v, err := b.plan(s)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{box: b, spec: s, name: namePrefix + strings.ToLower(rand.Text()), view: v}
+	if err := r.prepare(argv); err != nil {
+		r.close()
+		if r.theirs != nil {
+			_ = r.theirs.Close()
+		}
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, b.engine.path, b.args(r)...)
+	cmd.Env, cmd.Dir = b.engine.env, "/"
+	cmd.ExtraFiles = []*os.File{r.theirs}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// With ctx the container is ended, and the engine's client ends by itself. Only
+	// a client that does not is killed, after WaitDelay.
+	cmd.Cancel = func() error { return nil }
+	cmd.WaitDelay = endTime
+	r.attend(ctx)
+	return cmd, nil
+}
+
+// endTime is how long the end of a container is waited for.
+const endTime = 8 * time.Second
+
+// prepare opens what the program needs outside: the socket on which its first
+// process reports, and the pipe whose end says that the engine's client has ended.
+func (r *run) prepare(argv []string) (err error) {
+	s := r.spec
+	if !r.box.engine.ownUsers { // the kernel counts all processes of this user on the machine
+		s.Limits.Processes = 1 << 20
+	} else {
+		s.Limits.Processes += own
+	}
+	if r.order.Order, err = sandbox.StageOrder(s, argv); err != nil {
+		return err
+	}
+	r.order.User, r.order.Group = r.box.engine.uid, r.box.engine.gid
+	r.order.Checks, r.order.Mounts = r.view.checks, r.view.points
+	if err := makeMountPoints(s); err != nil {
+		return err
+	}
+	if r.ended, r.theirs, err = os.Pipe(); err != nil {
+		return fmt.Errorf("sandbox status: %w", err)
+	}
+	return r.listen()
+}
+
+// makeMountPoints makes the folders of /tmp in which paths of s are mounted: the
+// engine would make them with another owner.
+func makeMountPoints(s sandbox.Spec) error {
+	if s.Scratch == "" {
+		return nil
+	}
+	root, err := os.OpenRoot(s.Scratch)
+	if err != nil {
+		return fmt.Errorf("sandbox /tmp: %w", err)
+	}
+	defer root.Close()
+	for _, list := range [][]string{s.ReadOnly, s.Writable} {
+		for _, p := range list {
+			rel, below := strings.CutPrefix(p, "/tmp/")
+			if !below {
+				continue
+			}
+			dir := rel
+			if st, err := os.Lstat(p); err == nil && !st.IsDir() {
+				dir = filepath.Dir(rel)
+			}
+			if err := root.MkdirAll(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+				return fmt.Errorf("sandbox /tmp: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// Probe says whether a container engine works on this machine, for doctor. It
+// runs one container and leaves everything else as it is.
+func Probe(o Options) sandbox.Backend {
+	_, b := find(o)
+	return b
+}
+
+// Open returns a Box that uses the first engine that works, podman or docker, or
+// nil, and says in either case what was found. It removes the containers that an
+// earlier gateway with the same Dir has left, so it is called by one process at
+// a time.
+func Open(o Options) (sandbox.Box, string) {
+	b, found := find(o)
+	text := found.Text
+	if found.Fix != "" {
+		text += ": " + found.Fix
+	}
+	if b == nil {
+		return nil, text
+	}
+	if err := b.sweep(context.Background()); err != nil {
+		return nil, "containers of an earlier gateway cannot be removed: " + err.Error()
+	}
+	return b, text
+}
+
+// find returns a box of the first engine that works.
+func find(o Options) (*box, sandbox.Backend) {
+	none := sandbox.Backend{Name: sandbox.Container}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if none.Text, none.Fix = usable(&o); none.Text != "" {
+		return nil, none
+	}
+	list, missing := engines(o)
+	if len(list) == 0 {
+		none.Text, none.Fix = missing[0].text, missing[0].fix
+		return nil, none
+	}
+	for _, e := range list {
+		b := &box{o: o, engine: e, stage: o.Stage}
+		text := b.start()
+		if text == "" {
+			none.Works = true
+			none.Text = b.about()
+			return b, none
+		}
+		missing = append(missing, fault{e.name + " does not work here (" + core.CutRunes(text, 500) + ")", e.fix})
+	}
+	none.Text, none.Fix = missing[len(missing)-1].text, missing[len(missing)-1].fix
+	for _, m := range missing[:len(missing)-1] {
+		none.Text += "; " + m.text
+	}
+	return nil, none
+}
+
+// A fault is why something does not work, and what to do.
+type fault struct{ text, fix string }
+
+// usable checks the options, and makes the folders below Dir.
+func usable(o *Options) (text, fix string) {
+	stage, err := filepath.EvalSymlinks(o.Stage)
+	if err != nil {
+		return "the gateway's own program file does not exist (it was replaced while it runs)", "start the gateway again"
+	}
+	o.Stage = stage
+	if len(o.Dir) > MaxDir {
+		return fmt.Sprintf("the path of the runtime folder %s is too long for containers (%d bytes, at most %d)", o.Dir, len(o.Dir), MaxDir), "set XDG_RUNTIME_DIR to a folder with a shorter path"
+	}
+	if !representable(o.Dir) || !representable(o.Stage) {
+		return "the path of the runtime folder or of the program is not UTF-8", "use other folders"
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(o.Dir, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Mode&0o077 != 0 || int(st.Uid) != os.Getuid() {
+		return "the runtime folder " + o.Dir + " is not a folder of the gateway's user alone (mode 0700)", "remove it"
+	}
+	if err := makeMasks(o.Dir); err != nil {
+		return "the runtime folder cannot be written: " + err.Error(), "free some space, or remove the folder"
+	}
+	return "", ""
+}
+
+// start makes the image where that is needed, and runs one program.
+func (b *box) start() string {
+	ctx, cancel := context.WithTimeout(context.Background(), imageTime)
+	defer cancel()
+	if err := b.findImage(ctx); err != nil {
+		return err.Error()
+	}
+	return sandbox.Try(b)
+}
+
+// about returns what is in use, in words for people.
+func (b *box) about() string {
+	text := fmt.Sprintf("%s (%s), a container for each command", b.engine.name, b.engine.path)
+	if b.o.Image != "" {
+		text += " of the image " + b.o.Image
+	}
+	if abi := landlock.Load(); abi > 0 {
+		return text + fmt.Sprintf(", and Landlock (version %d) inside", abi)
+	}
+	return text + ", without Landlock inside, which the kernel or the engine's seccomp profile lacks"
+}

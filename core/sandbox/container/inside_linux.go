@@ -1,0 +1,149 @@
+package container
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gatehouse/core/sandbox"
+)
+
+// insideWord is the argument of our own program that Main answers.
+const insideWord = "gatehouse:container"
+
+// Exit codes of the first process of a container that are not the program's.
+const (
+	exitFault = 125
+	exitAlone = 128 + int(syscall.SIGKILL) // the gateway has ended
+)
+
+// Main is called by main (and TestMain) before anything else, after
+// sandbox.Main: where this process is the first of a container, it does that
+// work and never returns; otherwise it does nothing.
+func Main() {
+	if len(os.Args) != 2 || os.Args[1] != insideWord {
+		return
+	}
+	code, err := first()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "sandbox:", err)
+		code = exitFault
+	}
+	os.Exit(code)
+}
+
+// first checks what this process sees, starts the program and returns its exit code.
+func first() (code int, err error) {
+	// The program has the same user: it must not reach our memory and files.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return 0, fmt.Errorf("not dumpable: %w", err)
+	}
+	conn, err := net.Dial("unix", linkPath)
+	if err != nil {
+		return 0, fmt.Errorf("the gateway has ended: nothing is started: %w", err)
+	}
+	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
+	var todo instruction
+	if err := in.Decode(&todo); err != nil {
+		return 0, fmt.Errorf("the gateway has ended: nothing is started: %w", err)
+	}
+	if err := todo.verify(); err != nil {
+		return 0, errors.Join(err, out.Encode(report{Fault: err.Error()}))
+	}
+	if err := out.Encode(report{Ready: true, Landlock: landlockVersion()}); err != nil {
+		return 0, err
+	}
+	if err := in.Decode(&struct{}{}); err != nil {
+		return 0, fmt.Errorf("the gateway has ended: nothing is started: %w", err)
+	}
+	gone := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _ = io.Copy(io.Discard, conn)
+		select {
+		case <-ended:
+		default:
+			os.Exit(exitAlone) // and with us everything in the container
+		}
+	}()
+	if code, err = start(todo.Order); err != nil {
+		return 0, err
+	}
+	close(ended)
+	_ = out.Encode(report{Ended: true})
+	select {
+	case <-gone: // the gateway has looked how it ended
+	case <-time.After(2 * time.Second):
+	}
+	return code, nil
+}
+
+// start starts the stage, waits for it and collects the processes that lose
+// their parent in the meantime.
+func start(order []byte) (code int, err error) {
+	fd, err := unix.MemfdCreate("order", unix.MFD_CLOEXEC)
+	if err != nil {
+		return 0, fmt.Errorf("order: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "order")
+	if _, err = f.Write(order); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("order: %w", err)
+	}
+	theirs, life, err := os.Pipe()
+	if err != nil {
+		return 0, fmt.Errorf("order: %w", err)
+	}
+	defer life.Close()
+	pid, err := syscall.ForkExec(stagePath, append([]string{stagePath}, sandbox.StageArgs(3, 4)...), &syscall.ProcAttr{
+		Files: []uintptr{0, 1, 2, f.Fd(), theirs.Fd()}, Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 0, fmt.Errorf("start the stage: %w", err)
+	}
+	_, _ = f.Close(), theirs.Close()
+	release()
+	for {
+		var st syscall.WaitStatus
+		got, err := syscall.Wait4(-1, &st, 0, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return 0, fmt.Errorf("wait: %w", err)
+		case got == pid && st.Signaled():
+			return 128 + int(st.Signal()), nil
+		case got == pid && st.Exited():
+			return st.ExitStatus(), nil
+		}
+	}
+}
+
+// release closes our ends of the standard streams: whoever reads them must see
+// their end when the program closes its own.
+func release() {
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	for _, fd := range []int{0, 1, 2} {
+		_ = unix.Dup3(null, fd, 0)
+	}
+}
+
+func landlockVersion() int {
+	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(n)
+}
