@@ -56,6 +56,7 @@ func openContainer(t testing.TB) sandbox.Box {
 	if box == nil {
 		t.Skip("SKIPPED: no container back end: ", why)
 	}
+	t.Cleanup(func() { container.Close(box) })
 	return box
 }
 

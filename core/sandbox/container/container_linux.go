@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -55,14 +56,17 @@ type box struct {
 	engine engine
 	image  string
 	stage  string // without links
+	left   sync.WaitGroup
 }
 
 // Name returns sandbox.Container.
 func (b *box) Name() string { return sandbox.Container }
 
-// namePrefix is how the names of our containers begin; the label says whose they are.
+// How the names of our containers begin, whose label says whose they are, and
+// those of what is made in Options.Dir for one of them.
 const (
 	namePrefix = "gatehouse-"
+	runPrefix  = "c"
 	labelName  = "gatehouse.instance"
 )
 
@@ -75,11 +79,10 @@ func (b *box) Command(ctx context.Context, s sandbox.Spec, argv ...string) (*exe
 	if err != nil {
 		return nil, err
 	}
-	v, err := b.plan(s)
-	if err != nil {
+	r := &run{box: b, spec: s, id: strings.ToLower(rand.Text()[:16])}
+	if r.view, err = b.plan(s, filepath.Join(b.o.Dir, runPrefix+r.id+"m")); err != nil {
 		return nil, err
 	}
-	r := &run{box: b, spec: s, name: namePrefix + strings.ToLower(rand.Text()), view: v}
 	if err := r.prepare(argv); err != nil {
 		r.close()
 		if r.theirs != nil {
@@ -178,6 +181,14 @@ func Open(o Options) (sandbox.Box, string) {
 		return nil, "containers of an earlier gateway cannot be removed: " + err.Error()
 	}
 	return b, text
+}
+
+// Close waits until the containers of a Box that Open has returned are removed.
+// Their contexts must have ended.
+func Close(x sandbox.Box) {
+	if b, ok := x.(*box); ok {
+		b.left.Wait()
+	}
 }
 
 // find returns a box of the first engine that works.

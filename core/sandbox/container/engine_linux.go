@@ -161,7 +161,7 @@ func (b *box) args(r *run) []string {
 	l, e := r.spec.Limits, b.engine
 	memory := strconv.FormatInt(l.Memory+ownMemory, 10)
 	a := append([]string{}, e.global...)
-	a = append(a, "run", "--rm", "--pull=never", "--name="+r.name, "--label="+labelName+"="+b.instance(),
+	a = append(a, "run", "--rm", "--pull=never", "--name="+r.name(), "--label="+labelName+"="+b.instance(),
 		"--network=none", "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--security-opt=label=disable",
 		"--ipc=private", "--hostname=sandbox", "--workdir=/", "--init=false", "--stop-timeout=1",
 		"--user="+strconv.Itoa(e.uid)+":"+strconv.Itoa(e.gid),
@@ -190,9 +190,9 @@ func (r *run) processes() string {
 func (m mount) option(e engine) string {
 	fields := []string{"type=bind", "src=" + m.source, "dst=" + m.path}
 	if m.source == "" {
-		fields = []string{"type=tmpfs", "dst=" + m.path, "tmpfs-size=" + strconv.Itoa(m.size), "tmpfs-mode=" + m.mode}
+		fields = []string{"type=tmpfs", "dst=" + m.path, "tmpfs-size=" + strconv.Itoa(m.size), "tmpfs-mode=1777"}
 		if e.name == podman {
-			fields = append(fields, "notmpcopyup") // else it would hold what it hides
+			fields = append(fields, "notmpcopyup")
 		}
 	}
 	if m.readOnly {
@@ -230,10 +230,25 @@ func (b *box) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
+	errs := []error{b.sweepFiles()}
 	for _, id := range strings.Fields(out) {
 		b.o.Log.Info("removing a container that an earlier gateway has left", "container", id)
 		errs = append(errs, b.remove(ctx, id))
+	}
+	return errors.Join(errs...)
+}
+
+// sweepFiles removes the sockets and folders of programs that an earlier gateway has left.
+func (b *box) sweepFiles() error {
+	entries, err := os.ReadDir(b.o.Dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), runPrefix) {
+			errs = append(errs, os.RemoveAll(filepath.Join(b.o.Dir, e.Name())))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -51,7 +51,7 @@ var landlock atomic.Int64
 type run struct {
 	box   *box
 	spec  sandbox.Spec
-	name  string
+	id    string
 	view  *view
 	order instruction
 
@@ -60,9 +60,12 @@ type run struct {
 	ended, theirs *os.File // the pipe that the engine's client holds
 }
 
+// name returns the name of the container.
+func (r *run) name() string { return namePrefix + r.id }
+
 // listen makes the socket on which the first process of the container reports.
 func (r *run) listen() (err error) {
-	r.address = filepath.Join(r.box.o.Dir, strings.TrimPrefix(r.name, namePrefix))
+	r.address = filepath.Join(r.box.o.Dir, runPrefix+r.id)
 	r.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: r.address, Net: "unix"})
 	if err != nil {
 		return fmt.Errorf("sandbox socket: %w", err)
@@ -72,7 +75,7 @@ func (r *run) listen() (err error) {
 
 // close releases what prepare has made, except for what the command was given.
 func (r *run) close() {
-	r.view.close()
+	r.view.remove()
 	if r.listener != nil {
 		_ = r.listener.Close() // which removes its file
 	}
@@ -95,7 +98,9 @@ func (r *run) attend(ctx context.Context) {
 		_ = r.listener.Close() // from here on no program begins
 		_ = r.ended.SetReadDeadline(time.Now().Add(endTime))
 	})
+	r.box.left.Add(1)
 	go func() {
+		defer r.box.left.Done()
 		defer r.close()
 		defer stop()
 		began := r.serve(ctx)
@@ -117,8 +122,8 @@ func (r *run) quiet() bool {
 
 // remove removes a container that did not end in the usual way.
 func (r *run) remove() {
-	if err := r.box.remove(context.Background(), r.name); err != nil {
-		r.box.o.Log.Warn("a container may be left until the next start", "container", r.name, "error", err)
+	if err := r.box.remove(context.Background(), r.name()); err != nil {
+		r.box.o.Log.Warn("a container may be left until the next start", "container", r.name(), "error", err)
 	}
 }
 
@@ -180,7 +185,7 @@ func (r *run) watch(ctx context.Context, conn net.Conn, reports *json.Decoder, p
 
 // instruct sends the order and returns the report about the checks.
 func (r *run) instruct(conn net.Conn, reports *json.Decoder) (first report, err error) {
-	defer r.view.close() // the checks are over
+	defer r.view.closeHandles() // the checks are over
 	_ = conn.SetDeadline(time.Now().Add(callTime))
 	if err := json.NewEncoder(conn).Encode(r.order); err != nil {
 		return first, fmt.Errorf("instruct the container: %w", err)

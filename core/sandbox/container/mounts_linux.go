@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -20,8 +21,7 @@ import (
 type mount struct {
 	source, path string
 	readOnly     bool
-	size         int    // of a tmpfs, in bytes
-	mode         string // of a tmpfs
+	size         int // of a tmpfs, in bytes
 }
 
 // A check is what the first process inside finds at a path before it starts anything.
@@ -29,7 +29,6 @@ type check struct {
 	Path     string
 	Dev, Ino uint64
 	ReadOnly bool
-	Empty    bool // a read-only tmpfs instead: Dev and Ino are what it hides
 }
 
 // A view is what a program sees of the host.
@@ -38,11 +37,23 @@ type view struct {
 	checks  []check
 	points  []string   // where something is mounted, beside what each container has
 	handles []*os.File // of what is checked: while they are open no other file gets the same number
+	shell   string     // folder for what replaces masked folders with open ones below; made when needed
+	shells  int
 }
 
-func (v *view) close() {
+// closeHandles closes what was opened for the checks.
+func (v *view) closeHandles() {
 	for _, f := range v.handles {
 		_ = f.Close()
+	}
+	v.handles = nil
+}
+
+// remove removes what was made for the view, once no container uses it.
+func (v *view) remove() {
+	v.closeHandles()
+	if v.shells > 0 {
+		_ = os.RemoveAll(v.shell)
 	}
 }
 
@@ -62,7 +73,7 @@ const (
 func (b *box) fixed(r *run) []mount {
 	list := []mount{{source: b.stage, path: stagePath, readOnly: true}, {source: r.address, path: linkPath}}
 	if r.spec.Scratch == "" {
-		list = append(list, mount{path: "/tmp", size: shmBytes, mode: "1777"})
+		list = append(list, mount{path: "/tmp", size: shmBytes})
 	} else {
 		list = append(list, mount{source: r.spec.Scratch, path: "/tmp"})
 	}
@@ -86,27 +97,30 @@ func hostFolders() []string {
 }
 
 // plan opens everything that s names, without following a link, and returns how
-// it is mounted and checked.
-func (b *box) plan(s sandbox.Spec) (_ *view, err error) {
+// it is mounted and checked. It may make the folder shell.
+func (b *box) plan(s sandbox.Spec, shell string) (_ *view, err error) {
 	if s, err = closeUnnamable(s); err != nil {
 		return nil, err
 	}
-	v := &view{}
+	v := &view{shell: shell}
 	defer func() {
 		if err != nil {
-			v.close()
+			v.remove()
 		}
 	}()
 	if s.Scratch != "" {
-		if err := v.add(mount{source: s.Scratch, path: "/tmp"}, s.Scratch); err != nil {
+		if err := v.add(mount{source: s.Scratch, path: "/tmp"}); err != nil {
 			return nil, err
 		}
 		v.mounts = nil // it is one of the fixed ones
 	}
-	for _, m := range order(s) {
-		if err := b.addPath(v, s, m); err != nil {
+	all := order(s)
+	kinds := map[string]int{} // by path, of those above
+	for _, m := range all {
+		if err := b.addPath(v, kinds, all, m); err != nil {
 			return nil, err
 		}
+		kinds[m.path] = m.kind
 	}
 	sources := 0
 	for _, m := range v.mounts {
@@ -145,10 +159,20 @@ func order(s sandbox.Spec) []wish {
 	return all
 }
 
-// addPath adds the mount of one path of s.
-func (b *box) addPath(v *view, s sandbox.Spec, m wish) error {
+// addPath adds the mount of one path. kinds holds those above it.
+func (b *box) addPath(v *view, kinds map[string]int, all []wish, m wish) error {
+	above, found := enclosing(kinds, m.path)
+	hiddenAbove := found && kinds[above] == masked
 	if m.kind != masked {
-		return v.add(mount{source: m.path, path: m.path, readOnly: m.kind == readOnly}, m.path)
+		if hiddenAbove {
+			if err := v.makePoint(above, m.path); err != nil {
+				return err
+			}
+		}
+		return v.add(mount{source: m.path, path: m.path, readOnly: m.kind == readOnly})
+	}
+	if hiddenAbove {
+		return nil
 	}
 	f, st, err := open(m.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -157,23 +181,66 @@ func (b *box) addPath(v *view, s sandbox.Spec, m wish) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
-		_ = f.Close()
-		return v.add(mount{source: filepath.Join(b.o.Dir, maskFile), path: m.path, readOnly: true}, filepath.Join(b.o.Dir, maskFile))
-	case !anyBelow(m.path, s.ReadOnly) && !anyBelow(m.path, s.Writable):
-		_ = f.Close()
-		return v.add(mount{source: filepath.Join(b.o.Dir, maskDir), path: m.path, readOnly: true}, filepath.Join(b.o.Dir, maskDir))
+	_ = f.Close()
+	source := filepath.Join(b.o.Dir, maskFile)
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		source = filepath.Join(b.o.Dir, maskDir)
+		if slices.ContainsFunc(all, func(o wish) bool { return o.kind != masked && below(o.path, m.path) }) {
+			if source, err = v.makeShell(); err != nil {
+				return err
+			}
+		}
 	}
-	v.handles = append(v.handles, f)
-	v.mounts = append(v.mounts, mount{path: m.path, readOnly: true, size: 64 << 10, mode: "0755"})
-	v.checks = append(v.checks, check{Path: m.path, Dev: st.Dev, Ino: st.Ino, ReadOnly: true, Empty: true})
+	return v.add(mount{source: source, path: m.path, readOnly: true})
+}
+
+// enclosing returns the deepest path of kinds above path.
+func enclosing(kinds map[string]int, path string) (string, bool) {
+	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		if _, ok := kinds[dir]; ok {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+// makeShell makes an empty folder that replaces a masked one.
+func (v *view) makeShell() (string, error) {
+	v.shells++
+	dir := filepath.Join(v.shell, strconv.Itoa(v.shells))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("sandbox path: %w", err)
+	}
+	return dir, nil
+}
+
+// makePoint makes, in what replaces the masked folder above, the place where path is mounted.
+func (v *view) makePoint(above, path string) error {
+	i := slices.IndexFunc(v.mounts, func(m mount) bool { return m.path == above })
+	if i < 0 {
+		return nil // deleted since, and path too
+	}
+	st, err := os.Lstat(path)
+	if err != nil {
+		return fmt.Errorf("sandbox path: %w", err)
+	}
+	at := v.mounts[i].source + strings.TrimPrefix(path, above)
+	dir := at
+	if !st.IsDir() {
+		dir = filepath.Dir(at)
+	}
+	if err = os.MkdirAll(dir, 0o700); err == nil && !st.IsDir() {
+		err = os.WriteFile(at, nil, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("sandbox path: %w", err)
+	}
 	return nil
 }
 
-// add adds a mount, and the check that it shows what is at source now.
-func (v *view) add(m mount, source string) error {
-	f, st, err := open(source)
+// add adds a mount, and the check that it shows what is at its source now.
+func (v *view) add(m mount) error {
+	f, st, err := open(m.source)
 	if err != nil {
 		return err
 	}
@@ -200,11 +267,7 @@ func open(path string) (*os.File, unix.Stat_t, error) {
 	return f, st, nil
 }
 
-// anyBelow reports whether one of paths is below dir.
-func anyBelow(dir string, paths []string) bool {
-	return slices.ContainsFunc(paths, func(p string) bool { return below(p, dir) })
-}
-
+// below reports whether path is below dir.
 func below(path, dir string) bool { return strings.HasPrefix(path, dir+"/") }
 
 // representable reports whether the engines' command lines and the files that

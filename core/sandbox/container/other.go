@@ -25,3 +25,6 @@ func Probe(Options) sandbox.Backend {
 
 // Open returns no Box: containers need Linux.
 func Open(Options) (sandbox.Box, string) { return nil, "containers need Linux" }
+
+// Close does nothing on systems other than Linux.
+func Close(sandbox.Box) {}

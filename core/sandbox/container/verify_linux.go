@@ -24,11 +24,7 @@ func (i *instruction) verify() error {
 		}
 	}
 	for _, c := range i.Checks {
-		err := c.verify()
-		if err == nil && c.Empty {
-			err = i.verifyEmpty(c.Path)
-		}
-		if err != nil {
+		if err := c.verify(); err != nil {
 			return fmt.Errorf("the container does not show what was ordered (its names were changed meanwhile), so nothing is started; try again: %w", err)
 		}
 	}
@@ -168,35 +164,11 @@ func (c check) verify() error {
 	if err := unix.Lstat(c.Path, &st); err != nil {
 		return fmt.Errorf("%s: %w", c.Path, err)
 	}
-	same := st.Dev == c.Dev && st.Ino == c.Ino
 	switch {
-	case c.Empty && (same || !tmpfsAt(c.Path)):
-		return fmt.Errorf("%s is not hidden", c.Path)
-	case !c.Empty && !same:
+	case st.Dev != c.Dev || st.Ino != c.Ino:
 		return fmt.Errorf("%s is another file", c.Path)
 	case c.ReadOnly && !readOnlyAt(c.Path):
 		return fmt.Errorf("%s can be written", c.Path)
 	}
 	return nil
-}
-
-// verifyEmpty checks that a folder holds nothing but what is mounted below it:
-// an engine may copy into a tmpfs what it hides.
-func (i *instruction) verifyEmpty(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if !slices.ContainsFunc(i.Mounts, func(p string) bool { return p == path || below(p, path) }) {
-			return fmt.Errorf("%s is not hidden", path)
-		}
-	}
-	return nil
-}
-
-func tmpfsAt(path string) bool {
-	var st unix.Statfs_t
-	return unix.Statfs(path, &st) == nil && st.Type == unix.TMPFS_MAGIC
 }

@@ -203,10 +203,15 @@ func (a attempt) got(p *prey, out string) bool {
 	return strings.Contains(out, canary)
 }
 
-// backends are those that isolate here. Under CI=true there must be one.
+// backends are those that isolate here. Under CI=true there must be bubblewrap.
+// A missing container engine is reported.
 func backends(t *testing.T) []sandbox.Box {
 	t.Helper()
-	return []sandbox.Box{box(t)}
+	boxes := []sandbox.Box{box(t)}
+	if b := containers(t); b != nil {
+		boxes = append(boxes, b)
+	}
+	return boxes
 }
 
 // counts are attempts, and those that succeeded, by back end and level.

@@ -20,6 +20,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/permission"
 	"gatehouse/core/sandbox"
+	"gatehouse/core/sandbox/container"
 	"gatehouse/core/tool"
 	"gatehouse/core/tool/shell"
 	"gatehouse/core/vault"
@@ -27,6 +28,7 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Main()
+	container.Main()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		removeBuilt()
 		os.Exit(code)
@@ -59,6 +61,29 @@ func box(t testing.TB) sandbox.Box {
 			t.Fatal(why)
 		}
 		t.Skip(why)
+	}
+	return b
+}
+
+// containers is the container back end of this machine, nil where there is
+// none, which is said.
+func containers(t testing.TB) sandbox.Box {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ghc-") // short: sockets have their place below
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, why := container.Open(container.Options{Stage: program(t), Dir: dir})
+	t.Cleanup(func() {
+		if b != nil {
+			container.Close(b)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if b == nil {
+		fmt.Println("SKIPPED: no container back end: " + why)
 	}
 	return b
 }
