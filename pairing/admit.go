@@ -138,10 +138,10 @@ func (b *Book) judge(ctx context.Context, tx *store.Tx, in *core.Inbound) (stand
 	switch {
 	case in.Bot == core.APIBot: // keys and sessions decide there, not these tables
 		return standing{rule: ruleShared}, nil
-	case in.From.IsZero() || in.From.Platform == "" || in.From.Shared:
-		return standing{rule: ruleShared}, nil
 	case in.From.Bot:
 		return standing{rule: ruleBot}, nil
+	case !in.From.Person():
+		return standing{rule: ruleShared}, nil
 	}
 	p, err := b.person(ctx, tx, in)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // per person, told its code now and then, with the first messages kept.
 func (b *Book) stranger(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdict, error) {
 	b.deny(tx, ruleStranger)
-	if in.Kind != core.KindMessage && in.Kind != core.KindCommand {
+	if in.Kind != core.KindMessage && in.Kind != core.KindCommand || !in.From.Person() {
 		return Verdict{}, nil
 	}
 	r, err := b.waiting(ctx, tx, in)

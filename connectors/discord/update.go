@@ -196,5 +196,5 @@ func (u *user) peer() core.Peer {
 	if name == "" {
 		name = u.Username
 	}
-	return core.Peer{Platform: Platform, ID: u.ID, Name: core.CleanName(name), Bot: u.Bot, Shared: u.System}
+	return core.Peer{Platform: Platform, ID: u.ID, Name: core.CleanName(name), Bot: u.Bot, Shared: u.System || !isID(u.ID) || core.ServiceAccount(Platform, u.ID)}
 }

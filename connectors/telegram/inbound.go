@@ -11,15 +11,6 @@ import (
 	"gatehouse/core"
 )
 
-// Accounts that stand for many people (Bot API, Message.from and
-// sender_chat): the anonymous group admin, posts of a channel in its linked
-// group, and people who write as a channel.
-const (
-	anonymousAdmin = 1087968824
-	channelForward = 777000
-	channelWriter  = 136817688
-)
-
 // inbound translates a decoded update. Every kind gives exactly one Inbound.
 func (b *Bot) inbound(u *update, raw json.RawMessage, now time.Time) core.Inbound {
 	switch {
@@ -253,6 +244,9 @@ func (m *message) sender() core.Peer {
 		p.Shared, p.Bot = true, false
 		p.Name = core.CleanName(m.SenderChat.Title)
 	}
+	if m.Chat.Type == "private" && m.Chat.ID != m.From.ID && !p.Bot {
+		p.Shared = true // a private chat has the number of the person in it
+	}
 	return p
 }
 
@@ -265,8 +259,7 @@ func (u *user) peer() core.Peer {
 	if p.Name == "" {
 		p.Name = core.CleanName(u.Username)
 	}
-	switch u.ID {
-	case anonymousAdmin, channelForward, channelWriter:
+	if u.ID <= 0 || core.ServiceAccount(Platform, p.ID) {
 		p.Shared, p.Bot = true, false
 	}
 	return p
