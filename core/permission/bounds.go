@@ -123,6 +123,9 @@ func ofProcess(name string) bool {
 
 // forbidden tells a person and the model why rule forbids name.
 func (b bounds) forbidden(rule, name string) string {
+	if strings.HasPrefix(name, "/") && b.p.Trust != core.Full {
+		name = "The path" // resolved, it is one of the host
+	}
 	switch rule {
 	case RuleWriteDenyList:
 		return fmt.Sprintf("%s commands the gateway or other agents: it is changed at trust full only.", name)

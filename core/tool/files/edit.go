@@ -49,20 +49,21 @@ func (f *files) edit(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	name, err := place.Decided(c.Access.Write, in.Path)
+	shown := place.Shown(c.Turn, in.Path)
+	name, err := place.Decided(c.Access.Write, shown)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	n, err := f.change(ctx, c.Turn, name, in)
 	switch {
 	case err != nil:
-		return tool.Result{}, place.Explain(in.Path, err)
+		return tool.Result{}, place.Explain(shown, err)
 	case *in.Old == "":
-		return tool.Result{Text: fmt.Sprintf("Created: %s (%d bytes).", in.Path, len(*in.New))}, nil
+		return tool.Result{Text: fmt.Sprintf("Created: %s (%d bytes).", shown, len(*in.New))}, nil
 	case n == 1:
-		return tool.Result{Text: fmt.Sprintf("Changed %s in one place.", in.Path)}, nil
+		return tool.Result{Text: fmt.Sprintf("Changed %s in one place.", shown)}, nil
 	}
-	return tool.Result{Text: fmt.Sprintf("Changed %s in %d places.", in.Path, n)}, nil
+	return tool.Result{Text: fmt.Sprintf("Changed %s in %d places.", shown, n)}, nil
 }
 
 // change does the edit and says how many places it changed.
@@ -75,12 +76,18 @@ func (f *files) change(ctx context.Context, t *tool.Turn, name string, in editIn
 	defer f.lock(p.Path())()
 	text, st, err := f.text(t, name)
 	if errors.Is(err, fs.ErrNotExist) && *in.Old == "" {
+		if err := room(ctx, t, name, true, int64(len(*in.New))); err != nil {
+			return 0, err
+		}
 		return 0, f.replace(t, p, name, []byte(*in.New), nil)
 	}
 	if err != nil {
 		return 0, err
 	}
 	changed, n, err := substitute(text, *in.Old, *in.New, in.All)
+	if err == nil {
+		err = room(ctx, t, name, false, grows(st, len(changed)))
+	}
 	if err == nil {
 		err = ctx.Err()
 	}

@@ -61,20 +61,21 @@ func (f *files) read(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	name, err := place.Decided(c.Access.Read, in.Path)
+	shown := place.Shown(c.Turn, in.Path)
+	name, err := place.Decided(c.Access.Read, shown)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	file, st, err := f.openFile(c.Turn, name)
 	if err != nil {
-		return tool.Result{}, place.Explain(in.Path, err)
+		return tool.Result{}, place.Explain(shown, err)
 	}
 	defer file.Close()
 	result, err := content(ctx, file, st, name, in)
 	if err == nil {
 		f.seen.add(c.Turn, name, st)
 	}
-	return result, place.Explain(in.Path, err)
+	return result, place.Explain(shown, err)
 }
 
 // openFile opens the regular file name for reading, within the Turn's bounds.

@@ -39,7 +39,7 @@ func fileName(p string) error {
 	case p == "":
 		return core.Errorf(core.Invalid, "file_path is empty")
 	case strings.HasSuffix(p, "/"):
-		return core.Errorf(core.Invalid, "file_path %q names a folder, not a file", p)
+		return core.Errorf(core.Invalid, "file_path ends in a slash: it names a folder, not a file")
 	}
 	return nil
 }
@@ -58,19 +58,20 @@ func (f *files) write(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	name, err := place.Decided(c.Access.Write, in.Path)
+	shown := place.Shown(c.Turn, in.Path)
+	name, err := place.Decided(c.Access.Write, shown)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	old, err := f.overwrite(ctx, c.Turn, name, *in.Content)
 	if err != nil {
-		return tool.Result{}, place.Explain(in.Path, err)
+		return tool.Result{}, place.Explain(shown, err)
 	}
 	done := "Created"
 	if old {
 		done = "Replaced"
 	}
-	return tool.Result{Text: fmt.Sprintf("%s: %s (%d bytes).", done, in.Path, len(*in.Content))}, nil
+	return tool.Result{Text: fmt.Sprintf("%s: %s (%d bytes).", done, shown, len(*in.Content))}, nil
 }
 
 // overwrite makes the file name hold text. One that exists must have been read.
@@ -95,7 +96,19 @@ func (f *files) overwrite(ctx context.Context, t *tool.Turn, name, text string) 
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
+	if err := room(ctx, t, name, st == nil, grows(st, len(text))); err != nil {
+		return st != nil, err
+	}
 	return st != nil, f.replace(t, p, name, []byte(text), st)
+}
+
+// grows returns by how many bytes a file grows that gets size bytes; was is nil
+// for a new one.
+func grows(was fs.FileInfo, size int) int64 {
+	if was == nil {
+		return int64(size)
+	}
+	return int64(size) - was.Size()
 }
 
 // writable is the place of a name that the Turn's bounds let be written.

@@ -33,5 +33,19 @@ func Show(t *tool.Turn, name string) string {
 	return name
 }
 
+// Shown is a path that the model wrote, as results and errors name it. Below
+// full trust that is never a path of the host, also where the model wrote one:
+// what people are shown leaves the conversation.
+func Shown(t *tool.Turn, path string) string {
+	if t.Trust >= core.Full || path == "" || filepath.IsLocal(path) {
+		return path
+	}
+	name, err := t.Name(path)
+	if err != nil || filepath.IsAbs(name) {
+		return "the path"
+	}
+	return Show(t, name)
+}
+
 // Binary reports whether data is no text: text has no NUL.
 func Binary(data []byte) bool { return bytes.IndexByte(data, 0) >= 0 }

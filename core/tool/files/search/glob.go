@@ -66,7 +66,8 @@ func (s searcher) glob(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	name, err := place.Decided(c.Access.Read, in.Path)
+	shown := place.Shown(c.Turn, in.Path)
+	name, err := place.Decided(c.Access.Read, shown)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -78,7 +79,7 @@ func (s searcher) glob(ctx context.Context, c *tool.Call) (tool.Result, error) {
 		return nil
 	}}
 	if err := w.run(ctx, name); err != nil {
-		return tool.Result{}, place.Explain(in.Path, err)
+		return tool.Result{}, place.Explain(shown, err)
 	}
 	return tool.Result{Text: found.text(c.Turn, in, w.cut)}, nil
 }
@@ -86,7 +87,7 @@ func (s searcher) glob(ctx context.Context, c *tool.Call) (tool.Result, error) {
 func (n *newest) text(t *tool.Turn, in globInput, cut string) string {
 	var b strings.Builder
 	if n.count == 0 {
-		fmt.Fprintf(&b, "No file below %s matches %s.\n", in.Path, in.Pattern)
+		fmt.Fprintf(&b, "No file below %s matches %s.\n", place.Shown(t, in.Path), in.Pattern)
 	}
 	for _, e := range n.sorted() {
 		b.WriteString(place.Show(t, e.hit.name) + "\n")

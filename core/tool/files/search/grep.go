@@ -178,7 +178,8 @@ func (s searcher) grep(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	name, err := place.Decided(c.Access.Read, in.Path)
+	shown := place.Shown(c.Turn, in.Path)
+	name, err := place.Decided(c.Access.Read, shown)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -190,7 +191,7 @@ func (s searcher) grep(ctx context.Context, c *tool.Call) (tool.Result, error) {
 		return g.file(ctx, s.open, h)
 	}}
 	if err := w.run(ctx, name); err != nil {
-		return tool.Result{}, place.Explain(in.Path, err)
+		return tool.Result{}, place.Explain(shown, err)
 	}
 	return tool.Result{Text: g.result(w.cut)}, nil
 }
