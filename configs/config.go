@@ -81,7 +81,8 @@ type Config struct {
 	LimitOutputTokens int           `split_words:"true" default:"16000" min:"1" max:"1000000" example:"16000" desc:"Longest answer, in tokens."`
 	LimitRounds       int           `split_words:"true" default:"50" min:"1" max:"1000" example:"50" desc:"How often one answer may call tools and think again."`
 
-	Sandbox       string `split_words:"true" default:"auto" choice:"auto,bubblewrap,none" example:"auto" desc:"What isolates shells below full trust: auto and bubblewrap use bubblewrap; none, or a machine where it does not work, leaves no shell below full."`
+	Sandbox       string `split_words:"true" default:"auto" choice:"auto,bubblewrap,container,none" example:"auto" desc:"What isolates shells below full trust: auto and bubblewrap use bubblewrap, container uses podman or docker; none, or a machine where the chosen one does not work, leaves no shell below full."`
+	SandboxImage  string `split_words:"true" example:"localhost/tools:1" desc:"With SANDBOX=container: an image with programs of its own, which podman or docker already has (none is pulled). Empty: the programs of this machine's /usr, read-only."`
 	SandboxCgroup string `split_words:"true" default:"auto" example:"auto" desc:"Control group (cgroup v2) below which each command below full trust gets one of its own, so that the kernel holds its limits: auto is the gateway's own where that was delegated to it; a folder, such as /sys/fs/cgroup/gatehouse; none. Without one limits are watched."`
 	MCPEnv        List   `split_words:"true" example:"GITHUB_TOKEN,NOTES_DIR" desc:"Names of variables of the gateway's environment that .mcp.json may use as ${NAME}; empty means none."`
 	SearxngURL    string `split_words:"true" example:"http://127.0.0.1:8888" desc:"Address of a SearXNG server for the tool WebSearch; empty: the search of the model's provider (Anthropic), else no WebSearch."`

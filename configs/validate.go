@@ -184,6 +184,7 @@ func (c *Config) checks() map[string]func() error {
 		"MCP_ENV":                func() error { return each(c.MCPEnv, checkVariable) },
 		"CLAUDE_CLI":             func() error { return each(List{c.ClaudeCLI}, checkPath) },
 		"SANDBOX_CGROUP":         func() error { return checkGroup(c.SandboxCgroup) },
+		"SANDBOX_IMAGE":          func() error { return each(List{c.SandboxImage}, checkImage) },
 		"CLAUDE_PROJECTS":        func() error { return each(List{c.ClaudeProjects}, checkPath) },
 		"SEARXNG_URL":            func() error { return checkBase(c.SearxngURL) },
 		"TRANSCRIBE_URL":         func() error { return checkBase(c.TranscribeURL) },
@@ -208,6 +209,16 @@ func each(list List, check func(string) error) error {
 func checkGroup(v string) error {
 	if v != "auto" && v != "none" && !filepath.IsAbs(v) {
 		return errors.New("must be auto, none, or the absolute path of a control group's folder")
+	}
+	return nil
+}
+
+// image is the form of an image's name: host, path, tag and digest.
+var image = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,254}$`)
+
+func checkImage(name string) error {
+	if !image.MatchString(name) {
+		return errors.New("must be the name of an image, such as localhost/tools:1")
 	}
 	return nil
 }

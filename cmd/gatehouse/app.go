@@ -188,7 +188,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.box, a.noBox = sandbox.Open(a.cfg.Sandbox, self)
+	a.openBox(self)
 	a.guard = permission.NewGuard(permission.GuardOptions{DB: a.db, Desk: a.desk, Vault: a.vault, Isolation: a.box != nil,
 		Clock: a.clock, Log: a.log, Metrics: permission.NewMetrics(a.reg), Show: ringing{toolAsks{asks}, a.bus.Ring}})
 	qm := queue.NewMetrics(a.reg, append(a.botNames(), core.APIBot))

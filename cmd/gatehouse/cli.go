@@ -185,10 +185,10 @@ func (c *doctorCmd) Run(p *process) error {
 		return alive(p.ctx, cfg)
 	}
 	patient := doctorPatient{Clock: core.System{}, Newest: store.Newest()}
-	if self, err := os.Executable(); err == nil {
-		patient.Sandbox = func() []sandbox.Backend { return sandbox.Probe(self) }
-	}
 	patient.Config, patient.Fault = configs.LoadAll()
+	if self, err := os.Executable(); err == nil {
+		patient.Sandbox = func() []sandbox.Backend { return probeIsolation(patient.Config, self) }
+	}
 	if patient.Fault == nil {
 		if err := c.reach(p, &patient); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"gatehouse/core/claudecli/claudetest"
 	"gatehouse/core/coretest"
 	"gatehouse/core/sandbox"
+	"gatehouse/core/sandbox/container"
 )
 
 // builds are the programs that the tests of whole processes run, made once.
@@ -29,6 +30,7 @@ var programs = &builds{made: map[string]string{}}
 func TestMain(m *testing.M) {
 	pdftext.Main()
 	sandbox.Main()
+	container.Main()
 	claudetest.Main()
 	runtime, err := os.MkdirTemp("", "gh")
 	if err == nil {

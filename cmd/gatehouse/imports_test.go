@@ -23,25 +23,27 @@ const everything = "*"
 // A new package or a new edge is a decision, so it is made here, in a diff that
 // someone reads. Tests may import what they like.
 var may = map[string]string{
-	"configs":                "",
-	"core":                   "",     // words only
-	"core/texts":             "core", // what is said to people; whoever says something takes its words from there
-	"core/coretest":          "core",
-	"core/store":             "core core/store/migrations core/store/original",
-	"core/beneath":           "", // files below an open folder, without links
-	"core/vault":             "core core/texts core/beneath",
-	"core/archive":           "core", // the form of a backup
-	"core/sandbox":           "core core/beneath",
-	"core/bus":               "core",
-	"core/llm":               "core core/texts",
-	"core/llm/provider":      "core core/texts core/llm", // what the clients of the two wires share
-	"core/llm/openai":        "core core/texts core/llm core/llm/provider",
-	"core/llm/transcribe":    "",
-	"core/llm/anthropic":     "core core/texts core/llm core/llm/provider",
-	"core/llm/quote":         "core core/texts core/llm", // gets its search as a function
-	"core/llm/wiretest":      "core core/llm",            // what the fakes of the two wires share, and their clients' tests
-	"core/llm/llmtest":       "core core/llm/wiretest",
-	"core/llm/anthropictest": "core core/llm/wiretest",
+	"configs":                       "",
+	"core":                          "",     // words only
+	"core/texts":                    "core", // what is said to people; whoever says something takes its words from there
+	"core/coretest":                 "core",
+	"core/store":                    "core core/store/migrations core/store/original",
+	"core/beneath":                  "", // files below an open folder, without links
+	"core/vault":                    "core core/texts core/beneath",
+	"core/archive":                  "core", // the form of a backup
+	"core/sandbox":                  "core core/beneath",
+	"core/sandbox/container":        "core core/sandbox core/sandbox/container/inside",
+	"core/sandbox/container/inside": "core/sandbox", // the first process of a container
+	"core/bus":                      "core",
+	"core/llm":                      "core core/texts",
+	"core/llm/provider":             "core core/texts core/llm", // what the clients of the two wires share
+	"core/llm/openai":               "core core/texts core/llm core/llm/provider",
+	"core/llm/transcribe":           "",
+	"core/llm/anthropic":            "core core/texts core/llm core/llm/provider",
+	"core/llm/quote":                "core core/texts core/llm", // gets its search as a function
+	"core/llm/wiretest":             "core core/llm",            // what the fakes of the two wires share, and their clients' tests
+	"core/llm/llmtest":              "core core/llm/wiretest",
+	"core/llm/anthropictest":        "core core/llm/wiretest",
 
 	"core/store/migrations": "core",
 	"core/store/original":   "core", // how to read what the original system wrote

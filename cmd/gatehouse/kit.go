@@ -41,7 +41,12 @@ func newKits(a *app) (*kits, error) {
 		return nil, err
 	}
 	k := &kits{a: a, box: a.box, noBox: a.noBox}
-	if k.box != nil {
+	switch {
+	case k.box == nil:
+	case k.box.Name() == sandbox.Container:
+		a.limits = "the kernel holds memory, processes, processor time of each container (control groups that the container engine makes)"
+		a.log.Info("limits of commands below full trust", "how", a.limits)
+	default:
 		var groups *sandbox.Groups
 		groups, a.limits = sandbox.OpenGroups(a.cfg.SandboxCgroup, a.log)
 		k.box = sandbox.Limited(k.box, groups)

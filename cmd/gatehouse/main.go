@@ -19,6 +19,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/attach/pdftext"
 	"gatehouse/core/sandbox"
+	"gatehouse/core/sandbox/container"
 )
 
 // Exit codes.
@@ -85,6 +86,7 @@ func (p *process) hearHangups() (stop func()) {
 func main() {
 	pdftext.Main() // where this is our own program called again, to read a PDF or inside a sandbox, these never return
 	sandbox.Main()
+	container.Main()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once

@@ -27,6 +27,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/sandbox"
+	"gatehouse/core/sandbox/container/inside"
 )
 
 // Options of Open and Probe.
@@ -49,6 +50,11 @@ type Options struct {
 // MaxDir bounds the length of Options.Dir: podman refuses a longer folder for
 // its run-time files, and a socket has its place below.
 const MaxDir = 44
+
+// Main is called by main (and TestMain) before anything else, after
+// sandbox.Main: where this process is the first of a container, it does that
+// work and never returns; otherwise it does nothing.
+func Main() { inside.Main() }
 
 // A box is a sandbox.Box of one engine.
 type box struct {

@@ -17,6 +17,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/sandbox"
+	"gatehouse/core/sandbox/container/inside"
 )
 
 // An engine is podman or docker as it is called on this machine.
@@ -34,7 +35,7 @@ type engine struct {
 const (
 	podman = "podman"
 	docker = "docker"
-	inside = 1000 // the program's user inside, where the engine can map it
+	userID = 1000 // the program's user inside, where the engine can map it
 )
 
 // Places where the engines are looked for. PATH is not used: whoever could
@@ -86,11 +87,11 @@ func cgroupManagers() []string {
 }
 
 // hostRoot is the user of the host that root inside a container is: one that no host has.
-const hostRoot = 1 << 30
+const hostRoot = 0x70000000
 
 func newPodman(o Options, path, manager string) engine {
 	e := engine{
-		name: podman, path: path, uid: inside, gid: inside, ownUsers: true,
+		name: podman, path: path, uid: userID, gid: userID, ownUsers: true,
 		fix:    "run '" + path + " run --rm IMAGE' by hand and fix what it reports, or use bubblewrap (GATEHOUSE_SANDBOX=auto)",
 		global: []string{"--remote=false", "--cgroup-manager=" + manager, "--events-backend=none"},
 		run: []string{
@@ -108,12 +109,12 @@ func newPodman(o Options, path, manager string) engine {
 		e.env = append(e.env, "HOME="+o.Home)
 	}
 	if os.Getuid() != 0 {
-		e.run = append(e.run, fmt.Sprintf("--userns=keep-id:uid=%d,gid=%d", inside, inside))
+		e.run = append(e.run, fmt.Sprintf("--userns=keep-id:uid=%d,gid=%d", userID, userID))
 		return e
 	}
 	for _, option := range []string{"--uidmap", "--gidmap"} {
-		e.run = append(e.run, option, fmt.Sprintf("0:%d:%d", hostRoot, inside), option, fmt.Sprintf("%d:0:1", inside),
-			option, fmt.Sprintf("%d:%d:%d", inside+1, hostRoot+inside+1, 65535-inside))
+		e.run = append(e.run, option, fmt.Sprintf("0:%d:%d", hostRoot, userID), option, fmt.Sprintf("%d:0:1", userID),
+			option, fmt.Sprintf("%d:%d:%d", userID+1, hostRoot+userID+1, 65535-userID))
 	}
 	return e
 }
@@ -174,7 +175,7 @@ func (b *box) args(r *run) []string {
 	for _, m := range r.view.mounts {
 		a = append(a, "--mount="+m.option(e))
 	}
-	return append(a, "--entrypoint="+stagePath, b.image, insideWord)
+	return append(a, "--entrypoint="+inside.StagePath, b.image, inside.Word)
 }
 
 // processes is the limit of processes that the kernel counts by user.

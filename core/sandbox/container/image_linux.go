@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gatehouse/core/sandbox"
+	"gatehouse/core/sandbox/container/inside"
 )
 
 // imageTime bounds the making of the image and the first container.
@@ -93,7 +94,7 @@ func skeleton() (list []tar.Header) {
 			dir(p, 0o755)
 		}
 	}
-	for _, name := range []string{stagePath, linkPath, "/etc/hostname", "/etc/resolv.conf"} {
+	for _, name := range []string{inside.StagePath, inside.LinkPath, "/etc/hostname", "/etc/resolv.conf"} {
 		list = append(list, tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: int64(fs.FileMode(0o644))})
 	}
 	return list

@@ -19,26 +19,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/sandbox"
-)
-
-// What the gateway and the first process of a container tell each other, one
-// JSON value in each line: instruction, report, a line to go on, report.
-type (
-	// An instruction is what to check and what to start.
-	instruction struct {
-		Order       json.RawMessage // for the stage of package sandbox
-		User, Group int             // of the process
-		Checks      []check
-		Mounts      []string // where something may be mounted
-	}
-	// A report is one of the first process: that its checks passed, that they
-	// did not, or that the program has ended.
-	report struct {
-		Ready    bool   `json:",omitempty"`
-		Landlock int    `json:",omitempty"` // version
-		Fault    string `json:",omitempty"`
-		Ended    bool   `json:",omitempty"`
-	}
+	"gatehouse/core/sandbox/container/inside"
 )
 
 // maxReport bounds the bytes of one report.
@@ -53,7 +34,7 @@ type run struct {
 	spec  sandbox.Spec
 	id    string
 	view  *view
-	order instruction
+	order inside.Instruction
 
 	listener      *net.UnixListener
 	address       string
@@ -162,7 +143,7 @@ func (r *run) watch(ctx context.Context, conn net.Conn, reports *json.Decoder, p
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		var last report
+		var last inside.Report
 		if _, err := conn.Write([]byte("{}\n")); err == nil {
 			_ = reports.Decode(&last) // it has ended, or the container has
 		}
@@ -184,7 +165,7 @@ func (r *run) watch(ctx context.Context, conn net.Conn, reports *json.Decoder, p
 }
 
 // instruct sends the order and returns the report about the checks.
-func (r *run) instruct(conn net.Conn, reports *json.Decoder) (first report, err error) {
+func (r *run) instruct(conn net.Conn, reports *json.Decoder) (first inside.Report, err error) {
 	defer r.view.closeHandles() // the checks are over
 	_ = conn.SetDeadline(time.Now().Add(callTime))
 	if err := json.NewEncoder(conn).Encode(r.order); err != nil {

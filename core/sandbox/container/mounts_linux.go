@@ -15,6 +15,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/sandbox"
+	"gatehouse/core/sandbox/container/inside"
 )
 
 // A mount is one of a container's. An empty source is a tmpfs.
@@ -24,17 +25,10 @@ type mount struct {
 	size         int // of a tmpfs, in bytes
 }
 
-// A check is what the first process inside finds at a path before it starts anything.
-type check struct {
-	Path     string
-	Dev, Ino uint64
-	ReadOnly bool
-}
-
 // A view is what a program sees of the host.
 type view struct {
 	mounts  []mount // the highest first
-	checks  []check
+	checks  []inside.Check
 	points  []string   // where something is mounted, beside what each container has
 	handles []*os.File // of what is checked: while they are open no other file gets the same number
 	shell   string     // folder for what replaces masked folders with open ones below; made when needed
@@ -57,11 +51,7 @@ func (v *view) remove() {
 	}
 }
 
-const (
-	stagePath = "/.gatehouse"      // our own program inside
-	linkPath  = "/.gatehouse.sock" // where its first process reports
-	shmBytes  = 64 << 20
-)
+const shmBytes = 64 << 20
 
 // Limits of the mounts of one container. runc takes at most 64 KiB of sources.
 const (
@@ -71,7 +61,7 @@ const (
 
 // fixed returns the mounts that do not depend on the vault.
 func (b *box) fixed(r *run) []mount {
-	list := []mount{{source: b.stage, path: stagePath, readOnly: true}, {source: r.address, path: linkPath}}
+	list := []mount{{source: b.stage, path: inside.StagePath, readOnly: true}, {source: r.address, path: inside.LinkPath}}
 	if r.spec.Scratch == "" {
 		list = append(list, mount{path: "/tmp", size: shmBytes})
 	} else {
@@ -246,7 +236,7 @@ func (v *view) add(m mount) error {
 	}
 	v.handles = append(v.handles, f)
 	v.mounts = append(v.mounts, m)
-	v.checks = append(v.checks, check{Path: m.path, Dev: st.Dev, Ino: st.Ino, ReadOnly: m.readOnly})
+	v.checks = append(v.checks, inside.Check{Path: m.path, Dev: st.Dev, Ino: st.Ino, ReadOnly: m.readOnly})
 	return nil
 }
 

@@ -93,7 +93,7 @@ var attempts = []attempt{
 	{name: "make a file through a linked folder", command: "ln -s {B} l && echo EVIL > l/new", won: made("../new")},
 	{name: "the host's people", command: "cat /etc/passwd", won: says("daemon:")},
 	{name: "the host's kernel settings of groups", command: "ls /sys/fs/cgroup /sys/kernel", won: says("mm")},
-	{name: "the host's devices", command: "ls /dev | grep -v -x -E 'null|zero|full|random|urandom|tty|pts|shm|ptmx|std(in|out|err)|fd|core|console' && echo CANA''RY"},
+	{name: "the host's devices", command: "ls /dev | grep -v -x -E 'null|zero|full|random|urandom|tty|pts|shm|mqueue|ptmx|std(in|out|err)|fd|core|console' && echo CANA''RY"},
 	{name: "overwrite the gateway's program", command: "for f in {B}/program /.gatehouse; do rm -f $f; echo EVIL > $f; done", won: holds("../program", "EVIL")},
 	{name: "overwrite the stage inside", command: "rm -f /.gatehouse; cp {B}/outside.txt /.gatehouse; cat {B}/outside.txt"},
 	// /proc.
@@ -285,7 +285,11 @@ func (a attempt) try(t *testing.T, boxes []sandbox.Box, trust core.Trust, prove 
 		key := b.Name() + ", " + trust.String()
 		c.add(key, 0)
 		p := newPrey(t, b, guest)
-		if out := p.guarded(t, trust, a.command); a.got(p, out) {
+		out := p.guarded(t, trust, a.command)
+		if strings.Contains(out, "nothing is started") {
+			t.Errorf("%s did not run the command, so it shows nothing: %s\n%s", key, p.names.Replace(a.command), out)
+		}
+		if a.got(p, out) {
 			c.add(key, 1)
 			t.Errorf("ESCAPED from %s: %s\n%s", key, p.names.Replace(a.command), out)
 		}

@@ -1,4 +1,7 @@
-package container
+// Package inside is the first process of a container: it checks from within that
+// the container is what the gateway ordered, starts the program, and ends the
+// container when the gateway ends.
+package inside
 
 import (
 	"encoding/json"
@@ -15,8 +18,40 @@ import (
 	"gatehouse/core/sandbox"
 )
 
-// insideWord is the argument of our own program that Main answers.
-const insideWord = "gatehouse:container"
+// Word is the argument of our own program that Main answers.
+const Word = "gatehouse:container"
+
+// Where the engine mounts what the first process needs.
+const (
+	StagePath = "/.gatehouse"      // our own program
+	LinkPath  = "/.gatehouse.sock" // the socket on which it reports
+)
+
+// What the gateway and the first process tell each other, one JSON value in each
+// line: Instruction, Report, an empty object to go on, Report.
+type (
+	// An Instruction is what to check and what to start.
+	Instruction struct {
+		Order       json.RawMessage // for the stage of package sandbox
+		User, Group int             // of the process
+		Checks      []Check
+		Mounts      []string // where something may be mounted
+	}
+	// A Check is what is found at a path.
+	Check struct {
+		Path     string
+		Dev, Ino uint64
+		ReadOnly bool
+	}
+	// A Report says that the checks passed, why they did not, or that the
+	// program has ended.
+	Report struct {
+		Ready    bool   `json:",omitempty"`
+		Landlock int    `json:",omitempty"` // version
+		Fault    string `json:",omitempty"`
+		Ended    bool   `json:",omitempty"`
+	}
+)
 
 // Exit codes of the first process of a container that are not the program's.
 const (
@@ -28,7 +63,7 @@ const (
 // sandbox.Main: where this process is the first of a container, it does that
 // work and never returns; otherwise it does nothing.
 func Main() {
-	if len(os.Args) != 2 || os.Args[1] != insideWord {
+	if len(os.Args) != 2 || os.Args[1] != Word {
 		return
 	}
 	code, err := first()
@@ -45,19 +80,19 @@ func first() (code int, err error) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("not dumpable: %w", err)
 	}
-	conn, err := net.Dial("unix", linkPath)
+	conn, err := net.Dial("unix", LinkPath)
 	if err != nil {
 		return 0, fmt.Errorf("the gateway has ended: nothing is started: %w", err)
 	}
 	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
-	var todo instruction
+	var todo Instruction
 	if err := in.Decode(&todo); err != nil {
 		return 0, fmt.Errorf("the gateway has ended: nothing is started: %w", err)
 	}
 	if err := todo.verify(); err != nil {
-		return 0, errors.Join(err, out.Encode(report{Fault: err.Error()}))
+		return 0, errors.Join(err, out.Encode(Report{Fault: err.Error()}))
 	}
-	if err := out.Encode(report{Ready: true, Landlock: landlockVersion()}); err != nil {
+	if err := out.Encode(Report{Ready: true, Landlock: landlockVersion()}); err != nil {
 		return 0, err
 	}
 	if err := in.Decode(&struct{}{}); err != nil {
@@ -78,7 +113,7 @@ func first() (code int, err error) {
 		return 0, err
 	}
 	close(ended)
-	_ = out.Encode(report{Ended: true})
+	_ = out.Encode(Report{Ended: true})
 	select {
 	case <-gone: // the gateway has looked how it ended
 	case <-time.After(2 * time.Second):
@@ -105,7 +140,7 @@ func start(order []byte) (code int, err error) {
 		return 0, fmt.Errorf("order: %w", err)
 	}
 	defer life.Close()
-	pid, err := syscall.ForkExec(stagePath, append([]string{stagePath}, sandbox.StageArgs(3, 4)...), &syscall.ProcAttr{
+	pid, err := syscall.ForkExec(StagePath, append([]string{StagePath}, sandbox.StageArgs(3, 4)...), &syscall.ProcAttr{
 		Files: []uintptr{0, 1, 2, f.Fd(), theirs.Fd()}, Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {

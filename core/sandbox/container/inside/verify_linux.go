@@ -1,4 +1,4 @@
-package container
+package inside
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 // verify checks from inside that the container is what was ordered, whatever
 // the engine and the names that it mounted have become. Nothing is started
 // where one thing differs.
-func (i *instruction) verify() error {
+func (i *Instruction) verify() error {
 	for _, c := range []func() error{i.verifyRights, verifyNetwork, i.verifyMounts, verifyKernel} {
 		if err := c(); err != nil {
 			return fmt.Errorf("the container is not what was ordered, so nothing is started: %w", err)
@@ -32,7 +32,7 @@ func (i *instruction) verify() error {
 }
 
 // verifyRights checks that this process has no rights beyond its user's.
-func (i *instruction) verifyRights() error {
+func (i *Instruction) verifyRights() error {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return err
@@ -80,14 +80,14 @@ func verifyNetwork() error {
 // engineMounts are the places that an engine mounts in each container, and
 // engineTrees those below which it does.
 var (
-	engineMounts = []string{"/", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/etc/passwd", "/etc/group", "/run/.containerenv", "/tmp", stagePath, linkPath}
+	engineMounts = []string{"/", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/etc/passwd", "/etc/group", "/run/.containerenv", "/tmp", StagePath, LinkPath}
 	engineTrees  = []string{"/proc", "/dev", "/sys"}
 )
 
 // verifyMounts checks that nothing is mounted that was not ordered: no volume of
 // an image or of the engine's configuration, and no file system that was mounted
 // below an ordered folder, to which "read-only" would not apply.
-func (i *instruction) verifyMounts() error {
+func (i *Instruction) verifyMounts() error {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func readOnlyAt(path string) bool {
 }
 
 // verify compares what is at the path with what the gateway had opened there.
-func (c check) verify() error {
+func (c Check) verify() error {
 	real, err := filepath.EvalSymlinks(c.Path)
 	if err != nil {
 		return err
@@ -172,3 +172,6 @@ func (c check) verify() error {
 	}
 	return nil
 }
+
+// below reports whether path is below dir.
+func below(path, dir string) bool { return strings.HasPrefix(path, dir+"/") }

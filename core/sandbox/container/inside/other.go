@@ -1,0 +1,4 @@
+//go:build !linux
+
+// Package inside is the first process of a container, which needs Linux.
+package inside
