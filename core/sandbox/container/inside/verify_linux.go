@@ -95,7 +95,7 @@ func (i *Instruction) verifyMounts() error {
 	known := slices.Concat(i.Mounts, engineMounts, sandbox.SystemFolders(), sandbox.SystemFiles())
 	slices.Sort(known)
 	for line := range strings.Lines(string(b)) {
-		f := strings.Fields(line)
+		f := strings.Split(line, " ") // other white space may be part of a name
 		if len(f) < 6 {
 			return errors.New("its list of mounts cannot be read")
 		}
