@@ -116,7 +116,7 @@ const endTime = 8 * time.Second
 func (r *run) prepare(argv []string) (err error) {
 	s := r.spec
 	if !r.box.engine.ownUsers { // the kernel counts all processes of this user on the machine
-		s.Limits.Processes = 1 << 20
+		s.Limits.Processes = manyProcesses()
 	} else {
 		s.Limits.Processes += own
 	}

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gatehouse/core"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/sandbox/container/inside"
@@ -180,11 +182,23 @@ func (b *box) args(r *run) []string {
 
 // processes is the limit of processes that the kernel counts by user.
 func (r *run) processes() string {
-	n := 1 << 20 // counted together with all others of this user
-	if r.box.engine.ownUsers {
-		n = r.spec.Limits.Processes + own
+	n := r.spec.Limits.Processes + own
+	if !r.box.engine.ownUsers {
+		n = manyProcesses()
 	}
 	return fmt.Sprintf("%d:%d", n, n)
+}
+
+// manyProcesses is the limit of processes where the kernel counts them together
+// with all others of this user on the machine: as many as the gateway may have.
+// The number of a container's is held by its control group.
+func manyProcesses() int {
+	const most = 1 << 20
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NPROC, &l) != nil || l.Max > most {
+		return most
+	}
+	return int(l.Max)
 }
 
 // option returns m as the value of --mount, which is a line of CSV.
