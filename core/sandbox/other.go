@@ -34,6 +34,22 @@ func Probe(string) []Backend {
 	return []Backend{{Name: Bubblewrap, Text: "bubblewrap needs Linux", Fix: "run the gateway on Linux, or in a virtual machine"}}
 }
 
+// A Veil needs Linux: none is ever made.
+type Veil struct{}
+
+// OpenVeil returns nil, and why.
+func OpenVeil(string, func() Cover) (*Veil, string) { return nil, veilFails + "bubblewrap needs Linux" }
+
+// ProbeVeil reports that nothing is hidden at full trust.
+func ProbeVeil() Backend {
+	return Backend{Name: VeilName, Text: veilFails + "bubblewrap needs Linux", Fix: "run the gateway on Linux, or in a virtual machine"}
+}
+
+// Tree is Tree.
+func (*Veil) Tree(ctx context.Context, stage, dir string, env []string, argv ...string) (*exec.Cmd, error) {
+	return Tree(ctx, stage, dir, env, argv...)
+}
+
 // Tree is a program that is not isolated. Elsewhere than on Linux only its own
 // process is ended with ctx.
 func Tree(ctx context.Context, _, dir string, env []string, argv ...string) (*exec.Cmd, error) {

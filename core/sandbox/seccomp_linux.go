@@ -63,12 +63,16 @@ const (
 
 // filter refuses this thread, and what it becomes, the calls above. On
 // architectures that it does not know it does nothing: it is the third wall.
-func filter() error {
+func filter() error { return install(program) }
+
+// install puts the filter that build makes for this machine's architecture on
+// this thread and what it becomes.
+func install(build func(arch uint32) []unix.SockFilter) error {
 	arch, ok := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	if !ok {
 		return nil
 	}
-	p := program(arch)
+	p := build(arch)
 	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
 	runtime.KeepAlive(p)
@@ -78,42 +82,47 @@ func filter() error {
 	return nil
 }
 
-func program(arch uint32) []unix.SockFilter {
-	load := func(at uint32) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
-	}
-	jump := func(how uint16, k uint32, yes, no uint8) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_JMP | how | unix.BPF_K, Jt: yes, Jf: no, K: k}
-	}
-	end := func(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
+// Steps of a filter: load a word of seccomp_data, compare it, return.
+func load(at uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+}
 
+func jump(how uint16, k uint32, yes, no uint8) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_JMP | how | unix.BPF_K, Jt: yes, Jf: no, K: k}
+}
+
+func result(k uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k}
+}
+
+func program(arch uint32) []unix.SockFilter {
 	p := []unix.SockFilter{
-		load(dataArch), jump(unix.BPF_JEQ, arch, 1, 0), end(unix.SECCOMP_RET_KILL_PROCESS), // another ABI, other numbers
-		load(dataNumber), jump(unix.BPF_JGE, x32Bit, 0, 1), end(failENOSYS),
+		load(dataArch), jump(unix.BPF_JEQ, arch, 1, 0), result(unix.SECCOMP_RET_KILL_PROCESS), // another ABI, other numbers
+		load(dataNumber), jump(unix.BPF_JGE, x32Bit, 0, 1), result(failENOSYS),
 		// The C library tries these first, whose flags a filter cannot see, and falls back to clone and openat.
-		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), end(failENOSYS),
-		jump(unix.BPF_JEQ, unix.SYS_OPENAT2, 0, 1), end(failENOSYS),
+		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), result(failENOSYS),
+		jump(unix.BPF_JEQ, unix.SYS_OPENAT2, 0, 1), result(failENOSYS),
 		// Takes a whole disk in no time; the C library then writes instead.
-		jump(unix.BPF_JEQ, unix.SYS_FALLOCATE, 0, 1), end(failNOTSUP),
+		jump(unix.BPF_JEQ, unix.SYS_FALLOCATE, 0, 1), result(failNOTSUP),
 	}
 	for _, number := range refused {
-		p = append(p, jump(unix.BPF_JEQ, number, 0, 1), end(failEPERM))
+		p = append(p, jump(unix.BPF_JEQ, number, 0, 1), result(failEPERM))
 	}
 	for _, m := range modes {
 		p = append(p, jump(unix.BPF_JEQ, m.number, 0, 4), load(dataArg0+argBytes*m.argument),
-			jump(unix.BPF_JSET, setID, 0, 1), end(failEPERM), end(unix.SECCOMP_RET_ALLOW))
+			jump(unix.BPF_JSET, setID, 0, 1), result(failEPERM), result(unix.SECCOMP_RET_ALLOW))
 	}
 	for _, o := range opens {
 		p = append(p, jump(unix.BPF_JEQ, o.number, 0, 6), load(dataArg0+argBytes*o.flags), jump(unix.BPF_JSET, makesFile, 0, 3),
-			load(dataArg0+argBytes*o.mode), jump(unix.BPF_JSET, setID, 0, 1), end(failEPERM), end(unix.SECCOMP_RET_ALLOW))
+			load(dataArg0+argBytes*o.mode), jump(unix.BPF_JSET, setID, 0, 1), result(failEPERM), result(unix.SECCOMP_RET_ALLOW))
 	}
 	p = append(p, jump(unix.BPF_JEQ, unix.SYS_CLONE, 0, 4),
-		load(dataArg0), jump(unix.BPF_JSET, namespaceFlags, 0, 1), end(failEPERM), end(unix.SECCOMP_RET_ALLOW))
+		load(dataArg0), jump(unix.BPF_JSET, namespaceFlags, 0, 1), result(failEPERM), result(unix.SECCOMP_RET_ALLOW))
 	p = append(p, jump(unix.BPF_JEQ, unix.SYS_IOCTL, 0, 5), load(dataArg1),
-		jump(unix.BPF_JEQ, unix.TIOCSTI, 1, 0), jump(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1), end(failEPERM), end(unix.SECCOMP_RET_ALLOW))
-	p = append(p, jump(unix.BPF_JEQ, unix.SYS_SOCKET, 1, 0), end(unix.SECCOMP_RET_ALLOW), load(dataArg0))
+		jump(unix.BPF_JEQ, unix.TIOCSTI, 1, 0), jump(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1), result(failEPERM), result(unix.SECCOMP_RET_ALLOW))
+	p = append(p, jump(unix.BPF_JEQ, unix.SYS_SOCKET, 1, 0), result(unix.SECCOMP_RET_ALLOW), load(dataArg0))
 	for _, f := range families {
-		p = append(p, jump(unix.BPF_JEQ, f, 0, 1), end(unix.SECCOMP_RET_ALLOW))
+		p = append(p, jump(unix.BPF_JEQ, f, 0, 1), result(unix.SECCOMP_RET_ALLOW))
 	}
-	return append(p, end(failEPERM))
+	return append(p, result(failEPERM))
 }

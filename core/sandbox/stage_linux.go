@@ -18,6 +18,10 @@ import (
 const (
 	stageWord = "gatehouse:stage"
 	treeWord  = "gatehouse:tree"
+
+	// Both of a Veil: the watcher outside, and what hides inside.
+	passWord   = "gatehouse:pass"
+	behindWord = "gatehouse:behind"
 )
 
 // exitStage is the exit code of a stage that could not do its work.
@@ -36,6 +40,10 @@ func Main() {
 		err = stage(os.Args[2:])
 	case treeWord:
 		err = tree(os.Args[2:])
+	case passWord:
+		err = passOn(os.Args[2:])
+	case behindWord:
+		err = behind(os.Args[2:])
 	default:
 		return
 	}

@@ -41,14 +41,15 @@ func Tree(ctx context.Context, stage, dir string, env []string, argv ...string) 
 const aliveFD = 3
 
 // tree runs argv, ends with its exit code, and leaves nothing running.
-func tree(argv []string) error {
+func tree(argv []string) error { return runTree(exec.Command(argv[0], argv[1:]...)) }
+
+func runTree(cmd *exec.Cmd) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
 	}
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	unix.CloseOnExec(aliveFD)
-	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no way to the gateway's terminal
 	if err := cmd.Start(); err != nil {

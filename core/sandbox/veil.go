@@ -1,0 +1,20 @@
+package sandbox
+
+// A Cover lists what a Veil hides. Paths are absolute, clean and without links;
+// what does not exist is skipped.
+type Cover struct {
+	// Hidden are files and folders that cannot be read, written, renamed or
+	// linked behind the veil, under this or any other name they are mounted at.
+	Hidden []string
+	// Open are folders directly inside a hidden folder that remain as they are.
+	Open []string
+}
+
+// VeilName is the name of a Veil in what Probe and doctor list.
+const VeilName = "own files"
+
+// What is said of a Veil that works, and of one that does not.
+const (
+	veilWorks = "hidden from commands at full trust, and so is the gateway's process (bubblewrap)"
+	veilFails = "not hidden from commands at full trust, which are asked for when they name one of them: "
+)
