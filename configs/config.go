@@ -106,6 +106,7 @@ type Config struct {
 	more   []Secret            // tokens of BOTS_FILE, once Load has read it
 
 	changes map[string]BotChange // what the panel has set of bots (With)
+	envFile string
 }
 
 // fromFile is where a secret was read.
@@ -113,6 +114,12 @@ type fromFile struct {
 	path  string
 	value Secret
 }
+
+// ReadFrom notes that UseEnvFile was called with path before Load; "" is no file.
+func (c *Config) ReadFrom(path string) { c.envFile = path }
+
+// EnvFile returns the env file that settings were read from, "" for none.
+func (c *Config) EnvFile() string { return c.envFile }
 
 // SecretFiles are the files that secrets of the settings were read from, by
 // name of the setting.

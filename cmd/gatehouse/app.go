@@ -40,13 +40,12 @@ import (
 // app is every part of the gateway, built in the order of dependence and
 // closed in the reverse order. "What talks to what" is answered here.
 type app struct {
-	cfg     *configs.Config                // as it was given
-	live    atomic.Pointer[configs.Config] // cfg with what the panel has changed: read by now
-	envFile string                         // that settings were read from; "": none
-	knobs   sync.Mutex                     // one change of settings at a time
-	log     *slog.Logger
-	clock   core.Clock
-	reg     *prometheus.Registry
+	cfg   *configs.Config                // as it was given
+	live  atomic.Pointer[configs.Config] // cfg with what the panel has changed: read by now
+	knobs sync.Mutex                     // one change of settings at a time
+	log   *slog.Logger
+	clock core.Clock
+	reg   *prometheus.Registry
 
 	vault       *vault.Vault
 	files       *attach.Keeper // what comes with messages
@@ -60,6 +59,8 @@ type app struct {
 	gate        *gate
 	box         sandbox.Box // nil: nothing runs isolated, and noBox says why
 	noBox       string
+	veil        *sandbox.Veil // nil: nothing is hidden at full trust
+	own         ownFiles
 	limits      string // what holds programs in the box to their limits, in words for people
 	usage       *usage.Ledger
 	rolls       *usage.Rollups

@@ -35,7 +35,7 @@ func (a *app) joinClaude(k *kits) (*claudeCode, error) {
 		return nil, err
 	}
 	c := &claudeCode{kits: k, Runner: claudecli.New(claudecli.Options{
-		Program: a.cfg.ClaudeCLI, Stage: self, Home: a.vault.Path(), Path: filepath.Dir(a.cfg.ClaudeCLI) + ":/usr/local/bin:/usr/bin:/bin",
+		Program: a.cfg.ClaudeCLI, Stage: self, Veil: a.veil, Home: a.vault.Path(), Path: filepath.Dir(a.cfg.ClaudeCLI) + ":/usr/local/bin:/usr/bin:/bin",
 		Key: a.cfg.AnthropicAPIKey.Reveal(), BaseURL: a.cfg.AnthropicBaseURL, MCPConfig: filepath.Join(a.vault.Path(), ".mcp.json"),
 		Guard: a.guard, Clock: a.clock, Log: a.log,
 	})}

@@ -185,6 +185,7 @@ func (c *doctorCmd) Run(p *process) error {
 		return alive(p.ctx, cfg)
 	}
 	patient := doctorPatient{Clock: core.System{}, Newest: store.Newest()}
+	patient.Veil = sandbox.ProbeVeil
 	patient.Config, patient.Fault = configs.LoadAll()
 	if self, err := os.Executable(); err == nil {
 		patient.Sandbox = func() []sandbox.Backend { return probeIsolation(patient.Config, self) }

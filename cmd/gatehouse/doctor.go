@@ -49,6 +49,7 @@ type doctorPatient struct {
 	Model   func(context.Context) (name string, err error)                  // one cheap call
 	Serving func(context.Context) bool                                      // a gateway serves this vault now
 	Limits  func(context.Context) string                                    // how the gateway that serves now limits commands, in words; "" not known
+	Veil    func() sandbox.Backend                                          // whether the gateway's own files are hidden at full trust
 	Sandbox func() []sandbox.Backend                                        // what isolates commands here
 	Newest  int64                                                           // the newest database version this program knows
 	Settled settled                                                         // what was set in the panel, which Config holds; zero: nobody looked

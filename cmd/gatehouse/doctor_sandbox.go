@@ -11,7 +11,7 @@ import (
 func doctorSandbox(ctx context.Context, p doctorPatient) []doctorCheck {
 	const name = "sandbox"
 	if p.Config.Sandbox == sandbox.None {
-		return []doctorCheck{{name, doctorOK, "switched off: there is no shell below full trust", ""}}
+		return []doctorCheck{{name, doctorOK, "switched off: there is no shell below full trust, and at full trust the gateway's own files are not hidden", ""}}
 	}
 	if p.Sandbox == nil {
 		return nil
@@ -30,5 +30,18 @@ func doctorSandbox(ctx context.Context, p doctorPatient) []doctorCheck {
 			checks = append(checks, doctorCheck{name, doctorOK, "limits: " + text, ""})
 		}
 	}
+	if p.Veil != nil {
+		checks = append(checks, veilCheck(p.Veil()))
+	}
 	return checks
+}
+
+// veilCheck reports whether the gateway's own files are hidden from commands at
+// full trust.
+func veilCheck(b sandbox.Backend) doctorCheck {
+	c := doctorCheck{"sandbox", doctorOK, b.Name + ": " + b.Text, ""}
+	if !b.Works {
+		c.State, c.Fix = doctorWarn, b.Fix
+	}
+	return c
 }

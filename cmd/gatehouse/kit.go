@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,10 +53,14 @@ func newKits(a *app) (*kits, error) {
 		a.log.Info("limits of commands below full trust", "how", a.limits)
 	}
 	scratch := filepath.Join(a.runtime, "scratch")
-	if err := errors.Join(makeRuntimeDir(a.runtime), os.MkdirAll(scratch, 0o700)); err != nil {
+	if err := makeRuntimeDir(a.runtime); err != nil {
 		return nil, err
 	}
-	k.shell = shell.New(shell.Options{Box: k.box, Stage: self, Clock: a.clock, Env: os.Environ(), Temp: scratch})
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		return nil, fmt.Errorf("runtime folder: %w", err)
+	}
+	a.joinVeil() // after the runtime folder, which it hides
+	k.shell = shell.New(shell.Options{Box: k.box, Stage: self, Veil: a.veil, Clock: a.clock, Env: os.Environ(), Temp: scratch})
 	web, err := fetch.New(fetch.Options{Search: a.cfg.SearxngURL})
 	if err != nil {
 		return nil, err

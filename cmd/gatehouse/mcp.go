@@ -23,7 +23,7 @@ const noServers = "{\n  \"mcpServers\": {}\n}\n"
 // such commands, what does not could be made by one, and a crash would leave it.
 func (k *kits) newServers(stage string) *mcp.Servers {
 	o := mcp.Options{
-		Vault: k.a.vault, Env: os.Environ(), Names: k.a.cfg.MCPEnv, Version: version, Stage: stage,
+		Vault: k.a.vault, Env: os.Environ(), Names: k.a.cfg.MCPEnv, Version: version, Stage: stage, Veil: k.a.veil,
 		Clock: k.a.clock, Log: k.a.log,
 	}
 	if k.box != nil {

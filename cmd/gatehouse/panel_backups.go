@@ -56,7 +56,7 @@ func (v backupsView) Backup(ctx context.Context, by core.Actor) error {
 		show := &progress{out: teller(tell), what: "backing up"}
 		file := filepath.Join(v.dir(), name)
 		var err error
-		if report, err = backup(ctx, v.a.now(), file, v.a.envFile, show); err != nil {
+		if report, err = backup(ctx, v.a.now(), file, v.a.cfg.EnvFile(), show); err != nil {
 			return result{}, err
 		}
 		tell("reading it again for its checksum")

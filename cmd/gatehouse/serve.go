@@ -36,12 +36,13 @@ func (c *serveCmd) Run(p *process) error {
 // when given, is called once everything listens.
 func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) (err error) {
 	log := newLog(p.stderr, cfg, p.tty)
+	cfg.ReadFrom(p.envFile)
 	a, err := build(p.ctx, cfg, log, core.System{})
 	defer func() { err = errors.Join(err, a.Close()) }()
 	if err != nil {
 		return err
 	}
-	a.fleet.hangup, a.envFile = p.hangup, p.envFile
+	a.fleet.hangup = p.hangup
 	oneTime, err := a.admins.Prepare(p.ctx, p.tty || ready != nil)
 	if err != nil {
 		return err

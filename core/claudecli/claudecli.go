@@ -16,6 +16,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/permission"
+	"gatehouse/core/sandbox"
 	"gatehouse/core/session"
 	"gatehouse/core/texts"
 	"gatehouse/core/tool"
@@ -33,12 +34,13 @@ type Guard interface {
 
 // Options of New. Program, Stage, Home and Guard must be given.
 type Options struct {
-	Program string // the CLI: an absolute path
-	Stage   string // a program that calls sandbox.Main first: what watches over the CLI's processes
-	Home    string // HOME of the CLI: the vault, so that transcripts are where the gateway reads them
-	Path    string // PATH of the CLI; "" is /usr/local/bin:/usr/bin:/bin
-	Key     string // ANTHROPIC_API_KEY; "": the CLI's own login in Home
-	BaseURL string // ANTHROPIC_BASE_URL; "": Anthropic's
+	Program string        // the CLI: an absolute path
+	Stage   string        // a program that calls sandbox.Main first: what watches over the CLI's processes
+	Veil    *sandbox.Veil // hides the gateway's own files from the CLI and what it starts; nil hides nothing
+	Home    string        // HOME of the CLI: the vault, so that transcripts are where the gateway reads them
+	Path    string        // PATH of the CLI; "" is /usr/local/bin:/usr/bin:/bin
+	Key     string        // ANTHROPIC_API_KEY; "": the CLI's own login in Home
+	BaseURL string        // ANTHROPIC_BASE_URL; "": Anthropic's
 	// MCPConfig is a .mcp.json that the CLI loads where there is such a file; "" none.
 	MCPConfig string
 	Guard     Guard

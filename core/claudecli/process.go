@@ -12,8 +12,6 @@ import (
 	"os/exec"
 	"sync"
 	"time"
-
-	"gatehouse/core/sandbox"
 )
 
 // Bounds of what one process says.
@@ -54,7 +52,7 @@ type turnLines struct {
 func (r *Runner) start(session, spec, dir string, args []string) (*process, error) {
 	ctx, kill := context.WithCancel(context.Background())
 	p := &process{session: session, spec: spec, kill: kill, gone: make(chan struct{})}
-	cmd, err := sandbox.Tree(ctx, r.o.Stage, dir, r.environment(), append([]string{r.o.Program}, args...)...)
+	cmd, err := r.o.Veil.Tree(ctx, r.o.Stage, dir, r.environment(), append([]string{r.o.Program}, args...)...)
 	if err != nil {
 		kill()
 		return nil, err

@@ -13,7 +13,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gatehouse/core"
-	"gatehouse/core/sandbox"
 	"gatehouse/core/tool"
 	"gatehouse/core/tool/mcp/entry"
 	"gatehouse/core/tool/mcp/program"
@@ -295,7 +294,7 @@ func (v *Servers) launch(ctx context.Context, l *link, t *tool.Turn) (release fu
 	}()
 	release = func() {}
 	if l.key.trust == core.Full {
-		cmd, err := sandbox.Tree(life, v.o.Stage, v.o.Vault.Path(), v.environment(l.s, true), argv...)
+		cmd, err := v.o.Veil.Tree(life, v.o.Stage, v.o.Vault.Path(), v.environment(l.s, true), argv...)
 		if err == nil {
 			l.proc, err = program.Start(cmd, stop, nil, note)
 		}

@@ -48,8 +48,9 @@ type Options struct {
 	// Env is the gateway's environment, KEY=VALUE. Of it a program at full
 	// trust gets PATH, HOME and LANG; Names are those that the file may name.
 	Env, Names []string
-	Version    string // of the gateway, which servers are told
-	Stage      string // a program that calls sandbox.Main first
+	Version    string        // of the gateway, which servers are told
+	Stage      string        // a program that calls sandbox.Main first
+	Veil       *sandbox.Veil // around programs at full trust; nil hides nothing
 	Box        sandbox.Box
 	// Room is what a program of a turn below full trust sees. The caller calls
 	// release once the program runs, or will never. Nil, like a nil Box: no

@@ -1,5 +1,5 @@
 // Package shell holds the Bash tool. At full trust a command runs as the
-// gateway's user; below, in a sandbox that shows what the turn may read and
+// gateway's user, behind a veil over the gateway's own files; below, in a sandbox that shows what the turn may read and
 // lets it write what the turn may write, without network. Where there is no
 // sandbox, there is no shell below full trust.
 package shell
@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -41,6 +42,9 @@ const (
 type Options struct {
 	Box   sandbox.Box // nil: none, and no shell below full trust
 	Stage string      // a program that calls sandbox.Main first
+	// Veil hides the gateway's own files and process from commands at full
+	// trust; nil hides nothing.
+	Veil  *sandbox.Veil
 	Clock core.Clock
 	// Env is the gateway's environment, KEY=VALUE. Only PATH, HOME, USER,
 	// LOGNAME, LANG, LC_ALL, LC_CTYPE and TZ of it reach a command, below full
@@ -134,7 +138,7 @@ func (s *Shell) run(ctx context.Context, c *tool.Call) (tool.Result, error) {
 func (s *Shell) plain(ctx context.Context, c *tool.Call, in input) (tool.Result, error) {
 	limited, cancel := context.WithTimeout(ctx, time.Duration(in.Timeout)*time.Second)
 	defer cancel()
-	cmd, err := sandbox.Tree(limited, s.o.Stage, c.Turn.Dir.Path, s.environment(true), s.bash, "-c", in.Command)
+	cmd, err := s.o.Veil.Tree(limited, s.o.Stage, c.Turn.Dir.Path, s.environment(true), s.bash, "-c", in.Command)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -283,6 +287,11 @@ func (e ending) result(in input, limit string, notes []string) tool.Result {
 // passed are the variables of the gateway that a command at full trust gets.
 var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ"}
 
+// gitSettings keep git from running programs that a repository names and a
+// command does not: a bare repository inside a folder is not used unasked, and
+// neither its monitor nor its hooks run. They override every file of settings.
+var gitSettings = [][2]string{{"safe.bareRepository", "explicit"}, {"core.fsmonitor", "false"}, {"core.hooksPath", "/dev/null"}}
+
 // environment of a command. Nothing of the gateway's own reaches it.
 func (s *Shell) environment(full bool) []string {
 	env := map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
@@ -293,6 +302,10 @@ func (s *Shell) environment(full bool) []string {
 		}
 	}
 	env["TERM"] = "dumb"
+	for i, set := range gitSettings {
+		env["GIT_CONFIG_KEY_"+strconv.Itoa(i)], env["GIT_CONFIG_VALUE_"+strconv.Itoa(i)] = set[0], set[1]
+	}
+	env["GIT_CONFIG_COUNT"] = strconv.Itoa(len(gitSettings))
 	if !full {
 		env["HOME"], env["TMPDIR"] = "/tmp/home", "/tmp"
 	}
