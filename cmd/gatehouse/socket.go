@@ -159,6 +159,11 @@ var errNobodyServes = errors.New("no gateway serves this vault")
 
 // askServer sends an order to the running server.
 func askServer(ctx context.Context, dir, name string, o order) (result, error) {
+	if err := checkRuntimeDir(dir); errors.Is(err, os.ErrNotExist) {
+		return result{}, errNobodyServes
+	} else if err != nil { // whoever made it would be asked
+		return result{}, err
+	}
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, "socket"))
