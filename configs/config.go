@@ -175,6 +175,16 @@ func (c *Config) Secrets() []Secret {
 	return append(list, c.more...)
 }
 
+// SecretNames returns the names of the variables that may hold a secret.
+func (c *Config) SecretNames() (names []string) {
+	for _, f := range fields() {
+		if f.secret() {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
 // HasProvider reports whether a provider of language models has a key or an address.
 func (c *Config) HasProvider() bool {
 	return c.AnthropicAPIKey.IsSet() || c.AnthropicBaseURL != "" || c.OpenaiAPIKey.IsSet() || c.OpenaiBaseURL != ""

@@ -28,6 +28,9 @@ func (c *serveCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
+	if err := closeSecrets(cfg); err != nil {
+		fmt.Fprintln(p.stderr, "gatehouse: other programs of this user may be able to read the gateway's secrets:", err)
+	}
 	defer p.hearHangups()()
 	return serve(p, cfg, nil)
 }

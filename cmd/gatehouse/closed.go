@@ -1,0 +1,21 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"slices"
+
+	"gatehouse/configs"
+)
+
+// closeSecrets takes the secrets of cfg, which has been loaded, out of this
+// process's environment and closes the process to others of its user. The
+// variables that MCP_ENV names stay readable for the gateway itself alone.
+func closeSecrets(cfg *configs.Config) error {
+	names := cfg.SecretNames()
+	err := wipeEnviron(slices.Concat(names, cfg.MCPEnv))
+	for _, name := range names {
+		err = errors.Join(err, os.Unsetenv(name))
+	}
+	return errors.Join(err, closeProcess())
+}

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package main
+
+// closeProcess does nothing: it needs Linux.
+func closeProcess() error { return nil }
+
+// wipeEnviron does nothing: it needs Linux.
+func wipeEnviron([]string) error { return nil }
