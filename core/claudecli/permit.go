@@ -186,7 +186,7 @@ func touches(t *tool.Turn, name string, input json.RawMessage) (tool.Tool, tool.
 		x.Kind, x.Effects = tool.Write, true
 		return named(x, t, in.FilePath+in.Notebook, &a.Write, &a)
 	case "Bash":
-		x.Kind, x.Effects, a.Command = tool.Shell, true, in.Command
+		x.Kind, x.Effects, a.Command, a.Dir = tool.Shell, true, in.Command, t.Dir.Path
 	case "WebFetch", "WebSearch":
 		x.Kind, a.URL = tool.Network, in.URL
 	case "ListMcpResourcesTool", "ReadMcpResourceTool":

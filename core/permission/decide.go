@@ -30,7 +30,8 @@ const (
 	RuleConfigured    = "configured"      // yes: the session's permissions
 	RuleGrant         = "grant"           // yes: a tool grant
 	RuleHidden        = "hidden"          // ask: the command hides what it does
-	RuleSecretNamed   = "secret_named"    // ask: at full, the command names a file of the deny list
+	RuleUnknown       = "not_understood"  // ask: the command is not wholly understood
+	RuleSecretNamed   = "secret_named"    // ask: at full, the command names a file of the deny list, or of the gateway's own
 	RuleAsk           = "ask"             // ask: nothing else decides
 )
 
@@ -49,6 +50,7 @@ type question struct {
 	known     bool                        // of a fetch: its address was named in the conversation
 	vault     string                      // the vault's absolute path, "" unknown
 	resolve   func(string) (string, bool) // a name with links resolved; nil: by text alone
+	where     where
 }
 
 // decide goes through the order: deny list, dangerous shell, what is not
@@ -257,60 +259,6 @@ func (q question) granted(kind string) []string {
 		}
 	}
 	return out
-}
-
-// command decides a shell's command that is not refused.
-func (q question) command(d Decision, b bounds, line shell.Report) Decision {
-	if len(line.Hidden) > 0 {
-		return d.is(MustAsk, RuleHidden, "The command hides what it does: "+strings.Join(line.Hidden, "; ")+".")
-	}
-	if q.p.Trust == core.Full { // below, such files are not there for a shell
-		for _, n := range line.Names {
-			if name, yes := q.named(b, n); yes {
-				return d.is(MustAsk, RuleSecretNamed, "The command names "+name+", which is on the deny list.")
-			}
-		}
-	}
-	switch {
-	case q.p.Auto:
-		return d.is(Allow, RuleTrustMode, "")
-	case q.p.Configured.Bash.All:
-		return d.is(Allow, RuleConfigured, "")
-	case len(line.Commands) > 0 && allMatch(q.p.Configured.Bash.Patterns, line.Commands):
-		return d.is(Allow, RuleConfigured, "")
-	case len(line.Commands) > 0 && allMatch(append(slices.Clone(q.p.Configured.Bash.Patterns), q.granted(kindBash)...), line.Commands):
-		return d.is(Allow, RuleGrant, "")
-	}
-	d.Suggested = suggestCommands(line.Commands)
-	return d.is(MustAsk, RuleAsk, q.t.Name+" wants to run a command.")
-}
-
-// samples are names that a glob of a shell may stand for.
-var samples = []string{".env", ".env.local", ".envrc", "prod.env", "credentials.json", ".credentials.json", "id_rsa", "id_ed25519", "server.key", "server.pem", "cert.p12", "cert.pfx", ".netrc", ".npmrc", ".ssh", ".git-credentials", ".parachute", ".aws", ".gnupg"}
-
-// named reports whether what may be a name in a command is, or by its wildcards
-// may be, a file of the deny list.
-func (q question) named(b bounds, n string) (string, bool) {
-	if name, yes := q.secret(b, n); yes {
-		return name, true
-	}
-	parts := strings.Split(path.Clean(n), "/")
-	for i, p := range parts {
-		if !strings.ContainsAny(p, "*?[") || strings.Trim(p, "*.") == "" && !strings.HasPrefix(p, ".") {
-			continue
-		}
-		for _, s := range samples {
-			if strings.HasPrefix(s, ".") && !strings.HasPrefix(p, ".") {
-				continue // a wildcard does not stand for a first dot
-			}
-			hit := slices.Clone(parts)
-			hit[i] = s
-			if ok, _ := path.Match(p, s); ok && denied(strings.TrimLeft(path.Join(hit...), "/~")) {
-				return shorten(n), true
-			}
-		}
-	}
-	return "", false
 }
 
 func shorten(name string) string { return core.CutRunes(name, 200) }

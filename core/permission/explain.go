@@ -36,6 +36,7 @@ type Explained struct {
 	Configured *Configured // a session's; nil: the defaults
 	Session    string
 	Grants     []GrantRow // of that session
+	Own        []string   // GuardOptions.Own
 }
 
 // Explain decides a case by the function that Guard.Decide uses, as if every
@@ -48,6 +49,7 @@ func Explain(c Case, e Explained) (Reason, error) {
 	}
 	q := question{p: p, t: known(c.Tool), input: c.Input, grants: e.Grants, ignore: IgnoreLines(e.Vault), isolation: true}
 	q.vault, q.resolve = place(e.Vault)
+	q.where = newWhere(e.Vault, "", e.Own)
 	if q.a, err = c.touches(q); err != nil {
 		return Reason{}, err
 	}

@@ -64,6 +64,9 @@ type GuardOptions struct {
 	Log       *slog.Logger // nil: none
 	Metrics   *Metrics     // nil: counted nowhere
 	Show      Show         // nil: only the panel and the API show asks
+	// Own are absolute paths of the gateway's own files and folders. At full trust
+	// a command that names one, or anything below one, is asked each time.
+	Own []string
 }
 
 // A Guard decides what tool calls may do. It owns the table tool_grants and is
@@ -93,7 +96,8 @@ func (g *Guard) Bounds(p Profile) (mayRead, mayWrite func(name string) bool) {
 func (g *Guard) Decide(ctx context.Context, q store.Queryer, p Profile, t tool.Tool, input json.RawMessage, a tool.Access) (Decision, error) {
 	c := question{p: p, t: t, input: input, a: a, ignore: IgnoreLines(g.o.Vault), isolation: g.o.Isolation}
 	c.vault, c.resolve = place(g.o.Vault)
-	if (!p.Auto || fetches(p, t, a)) && p.Session != "" && p.User > 0 {
+	c.where = newWhere(g.o.Vault, a.Dir, g.o.Own)
+	if p.Session != "" && p.User > 0 {
 		since := ""
 		if !p.Since.IsZero() {
 			since = core.Stamp(p.Since)

@@ -95,8 +95,11 @@ const maxPattern = 2000
 type field string
 
 // patterns reads "git status * ; ls" as the patterns of simple commands; nil
-// for what is no such thing.
+// for what is no such thing, as an exact text ("= make test") is not.
 func patterns(text string) [][]field {
+	if strings.HasPrefix(text, exactMark) {
+		return nil
+	}
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		return nil

@@ -58,6 +58,7 @@ type Access struct {
 	Read    []string // files, or folders that are searched
 	Write   []string
 	Command string // of a shell, as the model wrote it
+	Dir     string // absolute path of the directory that Command starts in; "" is the vault
 	URL     string
 }
 

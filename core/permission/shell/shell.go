@@ -1,15 +1,17 @@
-// Package shell reads a command line the way a shell would and says what it
-// runs, without running anything: every simple command in lists, pipes,
-// subshells, substitutions, functions, here-documents and behind wrappers such
-// as env, xargs, eval and sh -c.
+// Package shell reads a command line the way a shell would and reports what it
+// runs, without running anything.
 //
-// It follows variables, quoting and brace expansion as far as they are settled
-// by the text itself. Where they are not, it says so (Report.Hidden) instead of
-// guessing: whoever decides must not take silence for harmlessness. It is a
-// reader of commands, no wall: a program that is run does what it likes.
+// It reads each command twice. The package vetted reads the small part of the
+// language that is wholly understood: only a command that it accepts
+// (Report.Unknown is empty) may run without a question. This package follows
+// everything else as far as it can: simple commands in lists, pipes, subshells,
+// substitutions, functions, here-documents and behind wrappers such as env,
+// xargs, eval and sh -c. What it finds is used to refuse (Report.Danger) and to
+// show people what a command runs; what it does not find proves nothing, so it
+// never allows.
 //
 // It is larger than a package of ours should be: the grammar, the values and the
-// programs that run others know each other, and are better read in one place.
+// programs that run others depend on each other, and are better read in one place.
 package shell
 
 import (
@@ -17,6 +19,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"gatehouse/core/permission/shell/vetted"
 )
 
 // Bounds of one examination; beyond them a command counts as hidden.
@@ -53,15 +57,53 @@ type Report struct {
 	Commands []Command // in the order of the text; none twice
 	// Danger says why it must not run at all; "" when nothing is known.
 	Danger string
-	// Hidden says what cannot be known from the text; empty when it is settled.
+	// Unknown says why the command is not wholly understood; empty when it is. Then
+	// Commands are all that it runs, and Paths all the files that it names.
+	Unknown []string
+	Paths   []Path
+	// Hidden says what the list of Commands cannot show; empty when it is complete.
 	Hidden []string
 	// Names are what may be names of files in it, relative to where it starts or
 	// absolute; "~" is the home folder. Unquoted "*", "?" and "[" are kept.
 	Names []string
 }
 
+// A Path is a file that an understood command names.
+type Path = vetted.Path
+
 // Examine reads a command line as bash does.
-func Examine(text string) (r Report) {
+func Examine(text string) Report {
+	r := follow(text)
+	v := vetted.Read(text)
+	if r.Unknown, r.Paths = v.Why, v.Paths; len(v.Why) > 0 {
+		r.Paths = nil
+		return r
+	}
+	r.Commands = nil
+	for _, words := range v.Commands {
+		c := understood(words)
+		if !slices.ContainsFunc(r.Commands, func(o Command) bool { return o.Text == c.Text && slices.Equal(o.Words, c.Words) }) {
+			r.Commands = append(r.Commands, c)
+		}
+	}
+	return r
+}
+
+func understood(words []vetted.Word) Command {
+	var c Command
+	texts := make([]string, len(words))
+	for i, w := range words {
+		c.Words = append(c.Words, w.Text)
+		if texts[i] = w.Text; !w.Pattern && !strings.HasPrefix(w.Text, "~") && w.Text != "[" && !(i == 0 && w.Text == ">") {
+			texts[i] = Quote([]string{w.Text})
+		}
+	}
+	c.Text = strings.Join(texts, " ")
+	return c
+}
+
+// follow reads a command line as far as it can be followed.
+func follow(text string) (r Report) {
 	w := &walker{fixed: map[string]bool{}}
 	defer func() {
 		if recover() != nil { // the parser met what it does not expect

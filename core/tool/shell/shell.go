@@ -118,9 +118,9 @@ func decode(raw json.RawMessage) (input, error) {
 	return in, nil
 }
 
-func (s *Shell) touches(_ *tool.Turn, raw json.RawMessage) (tool.Access, error) {
+func (s *Shell) touches(t *tool.Turn, raw json.RawMessage) (tool.Access, error) {
 	in, err := decode(raw)
-	return tool.Access{Command: in.Command}, err
+	return tool.Access{Command: in.Command, Dir: t.Dir.Path}, err
 }
 
 func (s *Shell) run(ctx context.Context, c *tool.Call) (tool.Result, error) {

@@ -165,7 +165,7 @@ func (r *reader) option(o options, a string, rest []word, p *parsed) (used []str
 // argument notes an option's argument. One whose value or number of words is
 // only known when it runs is not read.
 func (r *reader) argument(o option, w word, p *parsed) bool {
-	if w.glob || w.dynamic {
+	if w.glob || w.dynamic && o.file != 0 {
 		return false
 	}
 	if o.file != 0 && w.text != "-" {
@@ -184,6 +184,7 @@ func (r *reader) program(name string, args []word) {
 		r.fail(name + " is not on the list of harmless programs")
 		return
 	}
+	r.listing = slices.Contains(listings, name)
 	if p.kind == versions {
 		if len(args) != 1 || args[0].text != "--version" {
 			r.fail(name + " is not on the list of harmless programs")

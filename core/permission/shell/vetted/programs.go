@@ -122,7 +122,7 @@ var programs = map[string]program{
 	"readlink":  {kind: reads, flags: "-efmnqsvz --canonicalize --canonicalize-existing --canonicalize-missing --no-newline --"},
 	"realpath":  {kind: reads, flags: "-eLmPqsz --relative-to=< --relative-base=< --no-symlinks --strip --canonicalize-existing --canonicalize-missing --logical --physical --quiet --zero"},
 	"namei":     {kind: reads, flags: "-lmnovx"},
-	"du":        {kind: reads, flags: "-0abchHklmsSx -B: -d: -t: --all --apparent-size --block-size= --bytes --total --dereference-args --max-depth= --human-readable --inodes --count-links --separate-dirs --si --summarize --threshold= --time? --time-style= --exclude= --one-file-system", deep: "*"},
+	"du":        {kind: reads, flags: "-0abchHklmsSx -B: -d: -t: --all --apparent-size --block-size= --bytes --total --dereference-args --max-depth= --human-readable --inodes --count-links --separate-dirs --si --summarize --threshold= --time? --time-style= --exclude= --one-file-system --", deep: "*"},
 	"cmp":       {kind: reads, flags: "-bls -i: -n: --print-bytes --ignore-initial= --verbose --bytes= --quiet --silent"},
 	"diff":      {kind: reads, flags: "-abBcdeEinNpqrstTuwyZ -C: -I: -U: -W: -x: --brief --color? --context? --unified? --ignore-all-space --ignore-blank-lines --ignore-case --ignore-space-change --ignore-trailing-space --minimal --new-file --recursive --report-identical-files --side-by-side --suppress-common-lines --text --width= --exclude= --strip-trailing-cr --no-dereference --label=", deep: "-r --recursive"},
 	"look":      {kind: pattern, flags: "-df"},
@@ -166,6 +166,9 @@ const (
 	grepFlags = "-abcEFGHhIiLlnoPqRrsTUvwxyzZ -A: -B: -C: -d: -D: -e: -f< -m: --after-context= --before-context= --context= --color? --colour? --count --exclude= --exclude-dir= --extended-regexp --file=< --files-with-matches --files-without-match --fixed-strings --ignore-case --include= --initial-tab --invert-match --line-number --line-regexp --max-count= --no-filename --no-ignore-case --no-messages --null --only-matching --perl-regexp --quiet --recursive --dereference-recursive --regexp= --silent --text --with-filename --word-regexp --byte-offset --basic-regexp --directories= --binary-files= --" + digits
 	grepDeep  = "-r -R --recursive --dereference-recursive -d --directories"
 )
+
+// listings are programs that go below directories without opening files.
+var listings = []string{"ls", "dir", "vdir", "tree", "du", "find", "getfacl", "lsattr"}
 
 // harmlessMode are modes of files that neither run as another user nor let
 // everyone write.

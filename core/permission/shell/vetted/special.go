@@ -332,7 +332,7 @@ var gitFlags = func() map[string]options {
 }()
 
 func git(r *reader, args []word) []word {
-	if len(args) == 1 && args[0].text == "--version" {
+	if len(args) == 0 || len(args) == 1 && args[0].text == "--version" {
 		return nil
 	}
 	if len(args) > 0 && args[0].text == "--no-pager" {

@@ -41,6 +41,7 @@ type Path struct {
 	Pattern bool // Name holds a glob
 	Write   bool // the file is created, changed or removed
 	Deep    bool // all files below it are read or written
+	List    bool // of Deep: only their names are read
 }
 
 // A Result is what a command does. Where Why is not empty the command is not
@@ -120,6 +121,7 @@ type reader struct {
 	dirs        []string // directories that the next command may run in
 	words       int
 	depth       int
+	listing     bool     // the program reads the names of files only
 	links       []string // targets of copies and moves
 	conditional int      // above 0: what is read may not run, or runs in a subshell
 }
@@ -153,7 +155,7 @@ func (r *reader) path(w word, write, deep bool) {
 				return
 			}
 		}
-		r.addPath(Path{name, w.glob, write, deep})
+		r.addPath(Path{Name: name, Pattern: w.glob, Write: write, Deep: deep, List: deep && r.listing})
 	}
 }
 

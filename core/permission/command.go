@@ -1,0 +1,125 @@
+package permission
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/permission/shell"
+	"gatehouse/core/permission/shell/vetted"
+)
+
+// command decides a shell's command that is not refused. Only a command that is
+// wholly understood goes on by trust mode, by the session's permissions or by a
+// grant for a kind of command; any other needs a grant of exactly its text.
+func (q question) command(d Decision, b bounds, line shell.Report) Decision {
+	if len(line.Hidden) > 0 {
+		return d.is(MustAsk, RuleHidden, "This command hides what it runs: "+strings.Join(line.Hidden, "; ")+".")
+	}
+	if why := q.secretNamed(b, line); why != "" {
+		return d.is(MustAsk, RuleSecretNamed, why)
+	}
+	why := line.Unknown
+	if len(why) == 0 {
+		why = q.beyond(line.Paths)
+	}
+	if len(why) > 0 {
+		return q.exactly(d, why)
+	}
+	switch {
+	case q.p.Auto:
+		return d.is(Allow, RuleTrustMode, "")
+	case q.p.Configured.Bash.All:
+		return d.is(Allow, RuleConfigured, "")
+	case len(line.Commands) > 0 && allMatch(q.p.Configured.Bash.Patterns, line.Commands):
+		return d.is(Allow, RuleConfigured, "")
+	case len(line.Commands) > 0 && allMatch(append(slices.Clone(q.p.Configured.Bash.Patterns), q.granted(kindBash)...), line.Commands):
+		return d.is(Allow, RuleGrant, "")
+	}
+	d.Suggested = suggestCommands(line.Commands)
+	return d.is(MustAsk, RuleAsk, q.t.Name+" wants to run a command.")
+}
+
+// exactly decides a command that is not wholly understood.
+func (q question) exactly(d Decision, why []string) Decision {
+	text := exactPattern(q.a.Command)
+	switch {
+	case text != "" && slices.Contains(q.p.Configured.Bash.Patterns, text):
+		return d.is(Allow, RuleConfigured, "")
+	case text != "" && slices.Contains(q.granted(kindBash), text):
+		return d.is(Allow, RuleGrant, "")
+	case text != "":
+		d.Suggested = []core.SuggestedGrant{{Scope: "command", Pattern: text, Label: "Exactly this command: " + q.a.Command}}
+	}
+	return d.is(MustAsk, RuleUnknown, "This command is not wholly understood: "+strings.Join(why, "; ")+".")
+}
+
+// exactMark begins the pattern of a grant that covers one text only.
+const exactMark = "= "
+
+// exactPattern returns the pattern that covers a command's exact text, or "" for
+// a text that people cannot read as it is.
+func exactPattern(command string) string {
+	if len(command)+len(exactMark) > maxPattern || command == "" || strings.ContainsFunc(command, func(c rune) bool { return !vetted.Plain(c) }) {
+		return ""
+	}
+	return exactMark + command
+}
+
+// secretNamed returns why a command at full trust names what is closed, or "".
+// Below full such files are not there for a shell.
+func (q question) secretNamed(b bounds, line shell.Report) string {
+	if q.p.Trust != core.Full {
+		return ""
+	}
+	names := slices.Clone(line.Names)
+	for _, p := range line.Paths {
+		names = append(names, p.Name)
+		if full, ok := q.where.absolute(p.Name); ok && !p.Pattern {
+			names = append(names, full)
+		}
+	}
+	for _, n := range names {
+		if name, yes := q.named(b, n); yes {
+			return "The command names " + name + ", which is on the deny list."
+		}
+		if q.where.owns(shell.Path{Name: n, Pattern: strings.ContainsAny(n, "*?[")}) {
+			return "The command names " + shorten(n) + ", which holds the gateway's own files."
+		}
+	}
+	for _, p := range line.Paths {
+		if q.where.owns(p) {
+			return "The command reads " + shorten(p.Name) + ", which holds the gateway's own files."
+		}
+	}
+	return ""
+}
+
+// samples are names that a glob of a shell may stand for.
+var samples = []string{".env", ".env.local", ".envrc", "prod.env", "credentials.json", ".credentials.json", "id_rsa", "id_ed25519", "server.key", "server.pem", "cert.p12", "cert.pfx", ".netrc", ".npmrc", ".ssh", ".git-credentials", ".parachute", ".aws", ".gnupg"}
+
+// named reports whether what may be a name in a command is, or by its wildcards
+// may be, a file of the deny list.
+func (q question) named(b bounds, n string) (string, bool) {
+	if name, yes := q.secret(b, n); yes {
+		return name, true
+	}
+	parts := strings.Split(path.Clean(n), "/")
+	for i, p := range parts {
+		if !strings.ContainsAny(p, "*?[") || strings.Trim(p, "*.") == "" && !strings.HasPrefix(p, ".") {
+			continue
+		}
+		for _, s := range samples {
+			if strings.HasPrefix(s, ".") && !strings.HasPrefix(p, ".") {
+				continue // a wildcard does not stand for a first dot
+			}
+			hit := slices.Clone(parts)
+			hit[i] = s
+			if ok, _ := path.Match(p, s); ok && denied(strings.TrimLeft(path.Join(hit...), "/~")) {
+				return shorten(n), true
+			}
+		}
+	}
+	return "", false
+}
