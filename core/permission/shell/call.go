@@ -83,7 +83,7 @@ func (w *walker) text(word *syntax.Word, s *state) string {
 }
 
 // device are names that write to a disk or to memory itself.
-var device = regexp.MustCompile(`^/+dev/+(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|dm-|mapper/|md|mem$|kmem$|loop)`)
+var device = regexp.MustCompile(`^/+dev/+(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|dm-|mapper/|md|mem$|kmem$|port$|loop|block/)`)
 
 func (w *walker) redirect(r *syntax.Redirect, target string, s *state) {
 	if unresolved(target) {
@@ -93,7 +93,7 @@ func (w *walker) redirect(r *syntax.Redirect, target string, s *state) {
 	if r.Op == syntax.RdrIn {
 		return
 	}
-	clean := path.Clean(shown(target))
+	clean := path.Clean(shown(s.at(target)))
 	if device.MatchString(clean) {
 		w.danger("writing to a disk itself")
 	}

@@ -11,7 +11,7 @@ import (
 // refused, and so is a privileged program under another name.
 func writes(w *walker, f []string, s *state, in input) {
 	for _, a := range f[1:] {
-		if device.MatchString(path.Clean(shown(a))) {
+		if device.MatchString(path.Clean(shown(s.at(a)))) {
 			w.danger("writing to a disk itself")
 		}
 		if f[0] != "tee" && strings.Contains(a, "/") && privileged[path.Base(a)] {

@@ -189,21 +189,51 @@ func lookUp(w *walker, f []string, s *state, in input) {
 	wrap("command", wrappers["command"])(w, f, s, in)
 }
 
-// system are the top folders without which a machine does not start or is empty.
-var system = regexp.MustCompile(`^/(bin|boot|dev|etc|home|lib(32|64|x32)?|opt|proc|root|run|sbin|srv|sys|usr|var|Users|System|Library|Applications|mnt|media)?(/\*)?$|^/\*$|^/(home|Users)/[^/]+(/\*)?$`)
+// topDirectories are directories without which a machine does not start or is empty.
+var topDirectories = []string{"bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "run", "sbin", "srv", "sys", "usr", "var", "mnt", "media", "Users", "System", "Library", "Applications"}
 
-// whole reports whether a name is the whole file system, a system's folder or
-// somebody's home.
+// processRoot begins names of the root or working directory of a process.
+var processRoot = regexp.MustCompile(`^/+proc/+[^/]+/+(root|cwd)(/|$)`)
+
+// whole reports whether a name is the whole file system, a system directory or
+// the home directory of a user. A glob is whole when it matches one of them.
 func whole(f string) bool {
-	if i := strings.LastIndexByte(f, '/'); i >= 0 && strings.Trim(f[i+1:], string([]rune{star, '.', question, bracket, ']', '!', '^', '_', '-', 'a', 'z', 'A', 'Z'})) == "" && globbed(f[i+1:]) {
-		f = f[:i+1] + string(star) // /?*, /[a-z]*, /.*
-	}
 	f = shown(f)
-	if f == "*" || f == "~" {
-		return f == "~"
-	}
 	clean := path.Clean(f)
-	return clean == "~" || clean == "~/*" || strings.HasPrefix(clean, "/") && system.MatchString(clean) || strings.HasPrefix(clean, "~/") && path.Join("/", clean[1:]) == "/"
+	if clean == "~" || clean == "~/*" || strings.HasPrefix(clean, "~/") && path.Join("/", clean[1:]) == "/" {
+		return true
+	}
+	if rest, ok := strings.CutPrefix(clean, "~/"); ok {
+		return strings.ContainsAny(rest, "*?[") && !strings.Contains(rest, "/") && strings.Trim(rest, "*?.[]!^-_azAZ") == ""
+	}
+	if !strings.HasPrefix(clean, "/") {
+		return false
+	}
+	clean = processRoot.ReplaceAllString(clean, "/")
+	parts := strings.Split(strings.Trim(path.Clean(clean), "/"), "/")
+	if parts[0] == "" {
+		return true
+	}
+	users := globMatches(parts[0], "home") || globMatches(parts[0], "Users")
+	switch len(parts) {
+	case 1:
+		return strings.Trim(parts[0], "*?.[]!^-_azAZ") == "" && strings.ContainsAny(parts[0], "*?[") || slices.ContainsFunc(topDirectories, func(d string) bool { return globMatches(parts[0], d) })
+	case 2:
+		return users || allOf(parts[1]) && slices.ContainsFunc(topDirectories, func(d string) bool { return globMatches(parts[0], d) })
+	case 3:
+		return users && allOf(parts[2])
+	}
+	return false
+}
+
+// allOf reports whether a glob matches practically every name.
+func allOf(glob string) bool {
+	return strings.Contains(glob, "*") && strings.Trim(glob, "*?.[]!^-_azAZ09") == ""
+}
+
+func globMatches(glob, name string) bool {
+	ok, err := path.Match(strings.ReplaceAll(glob, "[!", "[^"), name)
+	return ok || err != nil
 }
 
 // rm refuses what deletes the file system or a home; what it cannot tell from
@@ -285,7 +315,8 @@ func chmod(w *walker, f []string, s *state, _ input) {
 
 func dd(w *walker, f []string, s *state, _ input) {
 	for _, a := range f[1:] {
-		if strings.HasPrefix(a, "if=") || strings.HasPrefix(a, "of=/dev/") && a != "of=/dev/null" {
+		target, writes := strings.CutPrefix(a, "of=")
+		if strings.HasPrefix(a, "if=") || writes && strings.HasPrefix(path.Clean(shown(s.at(target))), "/dev/") && path.Clean(target) != "/dev/null" {
 			w.danger("dd: copying a disk")
 		}
 	}
@@ -293,7 +324,7 @@ func dd(w *walker, f []string, s *state, _ input) {
 }
 
 func disk(w *walker, f []string, _ *state, _ input) {
-	if slices.ContainsFunc(f[1:], func(a string) bool { return a == "-l" || a == "--help" || a == "--version" || a == "list" }) {
+	if len(f) == 2 && slices.Contains([]string{"-l", "--help", "--version"}, f[1]) {
 		w.command(f)
 		return
 	}

@@ -1,6 +1,10 @@
 package vetted
 
-import "regexp"
+import (
+	"maps"
+	"regexp"
+	"slices"
+)
 
 // Options that the programs of GNU coreutils share.
 const (
@@ -173,6 +177,9 @@ var listings = []string{"ls", "dir", "vdir", "tree", "du", "find", "getfacl", "l
 // harmlessMode are modes of files that neither run as another user nor let
 // everyone write.
 var harmlessMode = regexp.MustCompile(`^(0?[0-7][0-7][0145]|[ugo]*[+=-][rxX]*|u[+=-][rwxX]*|-[rwx]+|[uga]*\+[rxX]+|\+[rwxX]+|[go]+-[rwxX]+|a-[rwxX]+)$`)
+
+// Programs returns the names of the programs that are understood, sorted.
+func Programs() []string { return slices.Sorted(maps.Keys(programs)) }
 
 // flagsOf are the options of programs, parsed once.
 var flagsOf = func() map[string]options {

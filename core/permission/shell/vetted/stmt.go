@@ -19,8 +19,9 @@ func (r *reader) stmts(list []*syntax.Stmt) {
 }
 
 func (r *reader) stmt(st *syntax.Stmt) {
-	if r.depth++; r.depth > maxDepth {
-		r.fail("it is nested too deep")
+	r.depth++
+	if r.steps++; r.depth > maxDepth || r.steps > maxSteps {
+		r.fail("it is nested too deep, or too long")
 	}
 	defer func() { r.depth-- }()
 	if st.Background || st.Coprocess || st.Disown {

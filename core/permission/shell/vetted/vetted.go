@@ -24,6 +24,8 @@ const (
 	maxWords    = 2000     // of all commands together
 	maxDirs     = 8        // working directories that a command may be in
 	maxDepth    = 20       // nested lists, loops and substitutions
+	maxSteps    = 4000     // statements, loops unrolled
+	maxSize     = 1 << 20  // bytes of all words as they are put together
 )
 
 // A Word is one argument as the program gets it. Pattern says that it holds a
@@ -121,6 +123,8 @@ type reader struct {
 	dirs        []string // directories that the next command may run in
 	words       int
 	depth       int
+	steps       int
+	size        int
 	listing     bool     // the program reads the names of files only
 	links       []string // targets of copies and moves
 	conditional int      // above 0: what is read may not run, or runs in a subshell

@@ -121,9 +121,12 @@ func (r *reader) word(w *syntax.Word, assignment bool) word {
 				break
 			}
 			r.subshell(p.Stmts)
-			out.text, out.process = "/dev/fd/63", true
+			out.text, out.process = "/dev/fd/…", true
 		default:
 			r.fail(unreadPart(part))
+		}
+		if r.size += len(out.text); r.size > maxSize {
+			r.fail("it is too long")
 		}
 		if r.failed() {
 			return word{}
