@@ -190,7 +190,7 @@ func (a *app) joinCore(ctx context.Context) error {
 		return err
 	}
 	a.openBox(self)
-	a.guard = permission.NewGuard(permission.GuardOptions{DB: a.db, Desk: a.desk, Vault: a.vault, Isolation: a.box != nil,
+	a.guard = permission.NewGuard(permission.GuardOptions{DB: a.db, Desk: a.desk, Vault: a.vault, Isolation: a.box != nil, Own: a.unveiledPaths,
 		Clock: a.clock, Log: a.log, Metrics: permission.NewMetrics(a.reg), Show: ringing{toolAsks{asks}, a.bus.Ring}})
 	qm := queue.NewMetrics(a.reg, append(a.botNames(), core.APIBot))
 	p := &preparer{platform: a.platform}

@@ -55,8 +55,8 @@ func (o *ownFiles) find(path string) []string {
 // ownPaths lists the files and folders of the gateway itself, absolute and
 // without links: database, state folder, backups, runtime folder, env file, and
 // files of tokens. Commands at full trust do not see them (joinVeil). Where no
-// veil can be made, the permission guard asks for what names one of them: this
-// list is for its option too. Some of the paths may not exist.
+// veil can be made, the permission guard asks about commands that name one of
+// them (unveiledPaths). Some of the paths may not exist.
 func (a *app) ownPaths() []string {
 	list := []string{a.runtime, a.vault.Path() + "/.parachute", a.cfg.EnvFile()}
 	if db := a.cfg.DatabasePath(); !strings.Contains(db, "://") {
@@ -75,6 +75,14 @@ func (a *app) ownPaths() []string {
 	}
 	slices.Sort(real)
 	return slices.Compact(real)
+}
+
+// unveiledPaths are ownPaths where commands at full trust can see them.
+func (a *app) unveiledPaths() []string {
+	if a.veil != nil {
+		return nil
+	}
+	return a.ownPaths()
 }
 
 // backupPaths are the folder of the panel's backups or, where that folder holds

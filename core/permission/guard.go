@@ -64,9 +64,10 @@ type GuardOptions struct {
 	Log       *slog.Logger // nil: none
 	Metrics   *Metrics     // nil: counted nowhere
 	Show      Show         // nil: only the panel and the API show asks
-	// Own are absolute paths of the gateway's own files and folders. At full trust
-	// a command that names one, or anything below one, is asked each time.
-	Own []string
+	// Own returns the absolute paths of the gateway's own files and folders that a
+	// shell at full trust could read. A command that names one, or anything below
+	// one, is asked each time. nil: there are none.
+	Own func() []string
 }
 
 // A Guard decides what tool calls may do. It owns the table tool_grants and is
@@ -84,6 +85,13 @@ func NewGuard(o GuardOptions) *Guard {
 	return &Guard{o: o}
 }
 
+func (g *Guard) own() []string {
+	if g.o.Own == nil {
+		return nil
+	}
+	return g.o.Own()
+}
+
 // Bounds are p.Bounds with the lines of the vault's .parachuteignore as they
 // are now, for tool.Turn.
 func (g *Guard) Bounds(p Profile) (mayRead, mayWrite func(name string) bool) {
@@ -96,7 +104,7 @@ func (g *Guard) Bounds(p Profile) (mayRead, mayWrite func(name string) bool) {
 func (g *Guard) Decide(ctx context.Context, q store.Queryer, p Profile, t tool.Tool, input json.RawMessage, a tool.Access) (Decision, error) {
 	c := question{p: p, t: t, input: input, a: a, ignore: IgnoreLines(g.o.Vault), isolation: g.o.Isolation}
 	c.vault, c.resolve = place(g.o.Vault)
-	c.where = newWhere(g.o.Vault, a.Dir, g.o.Own)
+	c.where = newWhere(g.o.Vault, a.Dir, g.own())
 	if p.Session != "" && p.User > 0 {
 		since := ""
 		if !p.Since.IsZero() {
