@@ -15,7 +15,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -189,26 +188,24 @@ func (v *Servers) read() {
 	v.take(list)
 }
 
-// content is what stands in the file. A link is not followed: who may not write
-// the list may be free to write what it leads to.
+// content returns what is in the file. A link is not followed: who may not
+// write the list may be free to write what it leads to.
 func (v *Servers) content() ([]byte, error) {
-	st, err := v.o.Vault.Root().Lstat(entry.File)
-	if err == nil && !st.Mode().IsRegular() {
-		err = errors.New("it must be a file, not a link or something else")
+	f, err := v.o.Vault.OpenNoLinks(entry.File)
+	if errors.Is(err, vault.ErrLink) || errors.Is(err, vault.ErrSpecial) {
+		return nil, errNoFile
 	}
-	if err != nil {
-		return nil, err
-	}
-	f, err := v.o.Vault.Root().Open(entry.File)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if now, err := f.Stat(); err != nil || !os.SameFile(st, now) {
-		return nil, errors.Join(errors.New("it was exchanged meanwhile"), err)
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, errors.Join(errNoFile, err)
 	}
 	return io.ReadAll(io.LimitReader(f, entry.MaxFile+1))
 }
+
+var errNoFile = errors.New("it must be a file, not a link or something else")
 
 // take puts list in place of what there was; v.mu is held.
 func (v *Servers) take(list []*entry.Server) {
