@@ -1,3 +1,5 @@
+# In this image there is no sandbox, so people below full trust have no shell: docs/operations.md.
+#
 # The gateway in an image that holds the program, the list of certificate
 # authorities, and nothing else: no shell, no package manager.
 #

@@ -20,6 +20,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/core/permission"
+	"gatehouse/core/sandbox"
 	"gatehouse/web/auth"
 )
 
@@ -49,11 +50,17 @@ type seat struct {
 // newYard is one whose model is local/quote, or the fake that is given.
 func newYard(t *testing.T, model *llmtest.Server) *yard {
 	t.Helper()
+	return newYardIn(t, model, sandbox.Auto)
+}
+
+// newYardIn is newYard with the setting SANDBOX.
+func newYardIn(t *testing.T, model *llmtest.Server, isolation string) *yard {
+	t.Helper()
 	sim := newDiscord(t)
 	y := &yard{discord: sim, canary: "QX" + rand.Text()[:14], private: "PV" + rand.Text()[:14]}
 	y.world = newWorld(t, func(c *configs.Config) {
 		c.DiscordToken, c.DiscordApiURL = configs.NewSecret(sim.Token()), sim.URL()
-		c.RateLimit, c.DrainTimeout = configs.Rate{}, time.Millisecond
+		c.RateLimit, c.DrainTimeout, c.Sandbox = configs.Rate{}, time.Millisecond, isolation
 		if model != nil {
 			c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey = fakeModel, model.URL(), configs.NewSecret(modelKey)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
+	"gatehouse/core/sandbox"
 )
 
 // A breakIn is an attempt by way of the whole gateway: a message that has the
@@ -152,7 +153,25 @@ func TestNoWayThroughTheWholeGateway(t *testing.T) {
 		t.Skip("make counts runs it whole: what is tried are walls, not threads")
 	}
 	t.Parallel()
-	y := newYard(t, nil)
+	noWayThrough(t, newYard(t, nil))
+}
+
+// The same with containers in place of bubblewrap.
+func TestNoWayThroughTheWholeGatewayWithContainers(t *testing.T) {
+	if raceEnabled {
+		t.Skip("make counts runs it whole: what is tried are walls, not threads")
+	}
+	t.Parallel()
+	y := newYardIn(t, nil, sandbox.Container)
+	if y.app.box == nil {
+		t.Skip("SKIPPED: no container back end: ", y.app.noBox)
+	}
+	noWayThrough(t, y)
+}
+
+// noWayThrough makes each attempt at each level, and each without a guard.
+func noWayThrough(t *testing.T, y *yard) {
+	t.Helper()
 	if y.app.box == nil {
 		t.Log("without a sandbox nobody below full has a shell: ", y.app.noBox)
 	} else {
@@ -176,7 +195,7 @@ func TestNoWayThroughTheWholeGateway(t *testing.T) {
 		a.proved(y)
 	}
 	for _, name := range slices.Sorted(maps.Keys(tried)) {
-		t.Logf("escapes: %s: %d attempts", name, tried[name])
+		t.Logf("escapes: %s, %s: %d attempts", y.cfg.Sandbox, name, tried[name])
 	}
 }
 

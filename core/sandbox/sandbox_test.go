@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -51,7 +52,10 @@ func openContainer(t testing.TB) sandbox.Box {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Cleanup(func() {
+		_ = exec.Command("chmod", "-R", "u+rwx", dir).Run() // podman's storage has folders that their owner may not read
+		_ = os.RemoveAll(dir)
+	})
 	box, why := container.Open(container.Options{Stage: program(t), Dir: dir})
 	if box == nil {
 		t.Skip("SKIPPED: no container back end: ", why)

@@ -49,7 +49,7 @@ type Options struct {
 
 // MaxDir bounds the length of Options.Dir: podman refuses a longer folder for
 // its run-time files, and a socket has its place below.
-const MaxDir = 44
+const MaxDir = 48
 
 // Main is called by main (and TestMain) before anything else, after
 // sandbox.Main: where this process is the first of a container, it does that

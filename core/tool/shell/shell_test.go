@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -78,6 +79,7 @@ func containers(t testing.TB) sandbox.Box {
 		if b != nil {
 			container.Close(b)
 		}
+		_ = exec.Command("chmod", "-R", "u+rwx", dir).Run() // podman's storage has folders that their owner may not read
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
