@@ -1,11 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -226,6 +228,27 @@ func TestNoWayThroughAGroupForTheOwnerEither(t *testing.T) {
 	}
 }
 
+// veiledDeeds are the attempts that the veil ends at full trust too: they name
+// the gateway's own files or its process.
+var veiledDeeds = []string{
+	"read the database", "read its log", "the database by a shell", "the operator's key by a shell", "find the operator's key", "a link to the operator's key",
+	"reach the socket", "scratch of other answers", "its environment by Read", "its environment by a shell", "everybody's environment",
+	"the environment it gives its commands", "signal it", "bots.yaml", "bots.yaml by a shell",
+}
+
+// unveiled runs the command of a message outside of the gateway.
+func (y *yard) unveiled(text string) string {
+	y.t.Helper()
+	var in struct{ Command string }
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(text, "use Bash ")), &in); err != nil {
+		y.t.Fatal(err)
+	}
+	cmd := exec.Command("/bin/bash", "-c", in.Command)
+	cmd.Dir = y.cfg.VaultPath
+	out, _ := cmd.CombinedOutput() // what it means is in the output
+	return string(out)
+}
+
 // proved has the owner at full do what was attempted, and undoes it.
 func (a breakIn) proved(y *yard) {
 	y.t.Helper()
@@ -237,7 +260,14 @@ func (a breakIn) proved(y *yard) {
 		if a.proof != "" {
 			text = a.proof
 		}
-		heard = y.owner.say(y.fill(y.owner, text))
+		text = y.fill(y.owner, text)
+		heard = y.owner.say(text)
+		if y.app.veil != nil && slices.Contains(veiledDeeds, a.name) {
+			if a.got(y, heard) {
+				y.t.Errorf("ESCAPED: %s: the owner at full trust: %s\n%s", a.name, text, heard)
+			}
+			heard = y.unveiled(text)
+		}
 	}
 	if !a.got(y, heard) {
 		y.t.Errorf("%s: does not succeed without the guard, so it shows nothing:\n%s", a.name, heard)

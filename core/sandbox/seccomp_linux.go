@@ -10,7 +10,7 @@ import (
 
 // refused are the calls that no program in a sandbox needs and that reach the
 // kernel's less trodden parts, its keys, or other namespaces. They fail with EPERM.
-var refused = []uint32{
+var refused = slices.Concat(refusedHere, []uint32{
 	unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL,
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_SETNS, unix.SYS_UNSHARE,
 	unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
@@ -20,7 +20,24 @@ var refused = []uint32{
 	unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_SYSLOG, unix.SYS_QUOTACTL, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME,
 	unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_VHANGUP, unix.SYS_LOOKUP_DCOOKIE, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PTRACE,
 	unix.SYS_PROCESS_VM_READV, unix.SYS_KCMP, unix.SYS_PIDFD_GETFD, unix.SYS_MEMFD_SECRET, unix.SYS_CACHESTAT,
-}
+	unix.SYS_KEXEC_FILE_LOAD, unix.SYS_OPEN_TREE_ATTR, unix.SYS_FANOTIFY_MARK, unix.SYS_QUOTACTL_FD, unix.SYS_FILE_SETATTR,
+	unix.SYS_ADJTIMEX, unix.SYS_CLOCK_ADJTIME, unix.SYS_NFSSERVCTL, unix.SYS_LSM_SET_SELF_ATTR, unix.SYS_VMSPLICE, unix.SYS_REMAP_FILE_PAGES,
+	// Memory of other processes, and where memory is.
+	unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE, unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES, unix.SYS_MBIND, unix.SYS_SET_MEMPOLICY, unix.SYS_SET_MEMPOLICY_HOME_NODE,
+	// Memory that belongs to no process, so that nobody counts it.
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_SEMGET,
+})
+
+// absent are calls that fail with ENOSYS, as on an older kernel, because the C
+// library and others then do without: files in memory, which no limit of a
+// process counts, and lists of mounts.
+var absent = []uint32{unix.SYS_MEMFD_CREATE, unix.SYS_LISTMOUNT, unix.SYS_STATMOUNT, unix.SYS_LISTNS}
+
+// Personalities that may be asked for: Linux's own, and which one it is.
+var personalities = []uint32{0, 0xffffffff}
+
+// terminals are the ioctls that write into a terminal or change what drives it.
+var terminals = []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD}
 
 // families are the kinds of sockets that may be made: inside there is no network
 // beyond its own loopback, but other kinds (vsock, packet, alg) know no namespaces.
@@ -108,6 +125,9 @@ func program(arch uint32) []unix.SockFilter {
 	for _, number := range refused {
 		p = append(p, jump(unix.BPF_JEQ, number, 0, 1), result(failEPERM))
 	}
+	for _, number := range absent {
+		p = append(p, jump(unix.BPF_JEQ, number, 0, 1), result(failENOSYS))
+	}
 	for _, m := range modes {
 		p = append(p, jump(unix.BPF_JEQ, m.number, 0, 4), load(dataArg0+argBytes*m.argument),
 			jump(unix.BPF_JSET, setID, 0, 1), result(failEPERM), result(unix.SECCOMP_RET_ALLOW))
@@ -118,11 +138,30 @@ func program(arch uint32) []unix.SockFilter {
 	}
 	p = append(p, jump(unix.BPF_JEQ, unix.SYS_CLONE, 0, 4),
 		load(dataArg0), jump(unix.BPF_JSET, namespaceFlags, 0, 1), result(failEPERM), result(unix.SECCOMP_RET_ALLOW))
-	p = append(p, jump(unix.BPF_JEQ, unix.SYS_IOCTL, 0, 5), load(dataArg1),
-		jump(unix.BPF_JEQ, unix.TIOCSTI, 1, 0), jump(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1), result(failEPERM), result(unix.SECCOMP_RET_ALLOW))
-	p = append(p, jump(unix.BPF_JEQ, unix.SYS_SOCKET, 1, 0), result(unix.SECCOMP_RET_ALLOW), load(dataArg0))
-	for _, f := range families {
-		p = append(p, jump(unix.BPF_JEQ, f, 0, 1), result(unix.SECCOMP_RET_ALLOW))
+	p = append(p, only(unix.SYS_PERSONALITY, dataArg0, personalities)...)
+	p = append(p, except(unix.SYS_IOCTL, dataArg1, terminals)...)
+	p = append(p, only(unix.SYS_SOCKET, dataArg0, families)...)
+	p = append(p, only(unix.SYS_SOCKETPAIR, dataArg0, families)...)
+	return append(p, result(unix.SECCOMP_RET_ALLOW))
+}
+
+// only refuses a call unless its argument at is one of values.
+func only(number, at uint32, values []uint32) []unix.SockFilter {
+	return decide(number, at, values, unix.SECCOMP_RET_ALLOW, failEPERM)
+}
+
+// except refuses a call if its argument at is one of values.
+func except(number, at uint32, values []uint32) []unix.SockFilter {
+	return decide(number, at, values, failEPERM, unix.SECCOMP_RET_ALLOW)
+}
+
+// decide returns listed for a call whose argument at is one of values, else
+// other. Calls of other numbers go on behind it.
+func decide(number, at uint32, values []uint32, listed, other uint32) []unix.SockFilter {
+	p := []unix.SockFilter{load(at)}
+	for _, v := range values {
+		p = append(p, jump(unix.BPF_JEQ, v, 0, 1), result(listed))
 	}
-	return append(p, result(failEPERM))
+	p = append(p, result(other))
+	return append([]unix.SockFilter{jump(unix.BPF_JEQ, number, 0, uint8(len(p)))}, p...)
 }

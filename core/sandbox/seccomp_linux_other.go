@@ -2,6 +2,9 @@
 
 package sandbox
 
+// refusedHere are calls to refuse that only this architecture has.
+var refusedHere []uint32
+
 // Calls that newer architectures do not have.
 var (
 	legacyModes []modeCall
