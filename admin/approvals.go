@@ -62,7 +62,8 @@ func (c askCard) Brief() string { return core.CutRunes(c.What(), 200) }
 func (c askCard) Wants() string { return wants(c.Request) }
 
 // Caution is why it is asked, where that is more than that nobody has allowed
-// it: a command that hides what it does, or names what is on the deny list.
+// it: a command that hides what it runs, that is not wholly understood, or that names
+// what is on the deny list. It is shown before the command.
 func (c askCard) Caution() string {
 	if strings.HasPrefix(c.Reason, c.Request.ToolName+" wants to ") {
 		return ""

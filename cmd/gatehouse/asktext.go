@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"gatehouse/core"
@@ -17,7 +18,9 @@ import (
 const (
 	maxButton  = 40   // runes of an answer on a button
 	maxName    = 40   // runes of a person's name
-	maxAsked   = 1200 // of a command or path
+	maxAsked   = 1000 // of a command or path
+	maxReason  = 150  // of why it is asked
+	maxList    = 200  // of the list of commands
 	maxLines   = 30   // of a command
 	maxSettled = 200  // runes of what was asked, once it is decided
 	maxGrants  = 400  // of what the buttons for a session allow
@@ -43,15 +46,18 @@ func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.P
 	if req.Command == "" {
 		what = strings.ReplaceAll(what, "\n", "\\n")
 	}
+	reason, list := reasonAndList(a, req)
 	// For whom is told by the name that they give themselves, which anybody may
 	// choose, and by the number that nobody can.
-	text := texts.Text("permission", texts.With{"Tool": req.ToolName, "Kind": kind, "What": what, "TooLong": long, "Owner": p.Owner,
+	text := texts.Text("permission", texts.With{"Tool": req.ToolName, "Kind": kind, "What": placeholder, "Reason": reason, "Commands": list, "TooLong": long, "Owner": p.Owner,
 		"Name": core.CutRunes(name, maxName), "User": p.User, "Trust": p.Trust, "Until": req.ExpiresAt.UTC().Format("15:04:05")})
 	deny := core.Button{Label: texts.Text("button_deny"), Data: a.Data(permission.OptionDeny)}
 	if !whole {
 		return core.Part{Text: text, Buttons: [][]core.Button{{deny}}}
 	}
-	part := core.Part{Buttons: [][]core.Button{{{Label: texts.Text("button_allow"), Data: a.Data(permission.OptionOnce)}, deny}}}
+	before, after, _ := strings.Cut(text, placeholder)
+	text = before + what + after
+	part := core.Part{Spans: []core.Span{{Style: core.StylePre, Offset: units(before), Length: units(what)}}, Buttons: [][]core.Button{{{Label: texts.Text("button_allow"), Data: a.Data(permission.OptionOnce)}, deny}}}
 	room := maxGrants
 	for i, g := range req.SuggestedGrants {
 		line := fmt.Sprintf("\n(%d) %s", i+1, core.Visible(g.Label))
@@ -68,6 +74,37 @@ func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.P
 	part.Text = text
 	return part
 }
+
+// placeholder is where the exact command or path goes: no text of ours holds it.
+const placeholder = "\x00"
+
+func units(s string) int { return len(utf16.Encode([]rune(s))) }
+
+// reasonAndList returns why a shell's command is asked, where that is more than
+// that nothing allows it, and the simple commands in it, a line each, where they
+// are more than the command itself.
+func reasonAndList(a permission.Ask, req core.PermissionRequest) (reason, list string) {
+	view, err := permission.View(a)
+	if err != nil || req.Command == "" {
+		return "", ""
+	}
+	if !strings.HasPrefix(view.Reason, req.ToolName+" wants to ") {
+		reason = core.CutRunes(oneLine(view.Reason), maxReason)
+	}
+	if len(view.Commands) == 0 || len(view.Commands) == 1 && view.Commands[0] == req.Command {
+		return reason, ""
+	}
+	for i, c := range view.Commands {
+		line := fmt.Sprintf("\n%d. %s", i+1, oneLine(c))
+		if len(list)+len(line) > maxList {
+			return reason, list + fmt.Sprintf("\n… %d more, in the panel", len(view.Commands)-i)
+		}
+		list += line
+	}
+	return reason, list
+}
+
+func oneLine(s string) string { return strings.ReplaceAll(core.Visible(s), "\n", "\\n") }
 
 // waitingText tells the person whose call waits that it does.
 func waitingText(req core.PermissionRequest) string {

@@ -112,10 +112,7 @@ func TestTheOwnerDecidesWhatClaudeCodeDoes(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(w.cfg.VaultPath, "bought")); err == nil || ask["command"] != "cat .env; echo tea > bought" {
 		t.Fatalf("asked: %v, %v", ask, err)
 	}
-	yes := w.open("POST", "/api/permissions/"+ask["id"].(string)+"/grant", nil, http.Header{"Authorization": {"Bearer " + w.newKey(core.Full, "chat", "admin")}})
-	if _ = yes.Body.Close(); yes.StatusCode != 200 {
-		t.Fatal(yes.Status)
-	}
+	w.grant(ask["id"].(string))
 	if got := r.response(); got != "It is bought." {
 		t.Errorf("%q", got)
 	}
@@ -130,6 +127,7 @@ func TestAStopEndsClaudeCodeWithAllItStarted(t *testing.T) {
 	const mark = "361001" // among the arguments: behind the veil the command has another process number
 	r := w.owners("", standIn, "say I begin\nuse Bash {\"command\":\"touch begun; exec sleep "+mark+"\"}")
 	session := r.until("session").Data["id"].(string)
+	w.allow(r)
 	w.until("the command runs", func() bool { return runsWith(mark) })
 	if status, body := w.call("POST", "/api/chat/"+session+"/abort", nil); status != 200 {
 		t.Fatal(status, body)
@@ -158,4 +156,19 @@ func TestAProgramThatIsNoneIsToldAtTheStart(t *testing.T) {
 	if _, err := a.joinClaude(nil); err == nil || !strings.Contains(err.Error(), "GATEHOUSE_CLAUDE_CLI") {
 		t.Error(err)
 	}
+}
+
+// grant allows the call of an ask this once, as the owner over the API.
+func (w *world) grant(ask string) {
+	w.t.Helper()
+	yes := w.open("POST", "/api/permissions/"+ask+"/grant", nil, http.Header{"Authorization": {"Bearer " + w.newKey(core.Full, "chat", "admin")}})
+	if _ = yes.Body.Close(); yes.StatusCode != 200 {
+		w.t.Fatal(yes.Status)
+	}
+}
+
+// allow waits until a run asks, and allows the call this once.
+func (w *world) allow(r *reading) {
+	w.t.Helper()
+	w.grant(r.until("permission_request").Data["id"].(string))
 }

@@ -68,8 +68,10 @@ var may = map[string]string{
 	"core/tool/mcp/entry":    "core",
 	"core/tool/mcp/program":  "core core/sandbox",
 	"core/tool/skill":        "core core/tool",
-	"core/permission":        "core core/texts core/store core/vault core/tool core/permission/shell",
-	"core/permission/shell":  "", // reads commands, knows nobody
+	"core/permission":        "core core/texts core/store core/vault core/tool core/permission/shell core/permission/shell/vetted",
+	"core/permission/shell":  "core/permission/shell/vetted",
+
+	"core/permission/shell/vetted": "", // reads commands, imports no package of ours
 
 	"core/claudecli":            "core core/texts core/tool core/permission core/session core/sandbox", // calls as the guard knows them, and a tree that ends as a whole
 	"core/claudecli/claudetest": "core/vault",                                                          // where the CLI keeps transcripts

@@ -22,7 +22,7 @@ func TestTheEndOfAKeyEndsWhatItAskedFor(t *testing.T) {
 	t.Parallel()
 	w := withClaude(t, nil)
 	other := w.owners("", standIn, "say I go on\nuse Bash {\"command\":\"while [ ! -e go ]; do sleep 0.01; done\"}\nsay It is done.")
-	other.until("tool_use_start")
+	w.allow(other)
 	key := func(label string, user int64, trust core.Trust) (auth.KeyRow, http.Header) {
 		secret, row, err := w.app.keys.Create(t.Context(), auth.NewKey{Label: label, User: user, Trust: trust, Scopes: []string{auth.ScopeChat}, ExpiresAt: time.Now().Add(time.Hour)}, cli)
 		if err != nil {
@@ -61,6 +61,7 @@ func TestTheEndOfAKeyEndsWhatItAskedFor(t *testing.T) {
 
 	row, header = key("is revoked", core.Operator, core.Full)
 	r = w.read(w.open("POST", "/api/chat", map[string]any{"model": standIn, "message": "use Bash {\"command\":\"echo $$ > pid; exec sleep 1000\"}"}, header))
+	w.allow(r)
 	pid := 0
 	w.until("the command runs", func() bool {
 		b, _ := os.ReadFile(filepath.Join(w.cfg.VaultPath, "pid"))

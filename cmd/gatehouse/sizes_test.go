@@ -34,6 +34,7 @@ var larger = map[string]string{
 	"core/orchestrator":                "one run from its claim to its end; what ends it must know all of it",
 	"core/permission":                  "who may do what is one decision; in two packages one could be asked without the other",
 	"core/permission/shell":            "one reader of shell commands, a file for each part of the language",
+	"core/permission/shell/vetted":     "the list of harmless programs and the checks of their arguments are read with one reader of words",
 	"core/queue":                       "inbox, lanes and outbox change in one transaction and share their tables",
 	"core/sandbox":                     "the walls are built in one order; a file for each",
 	"core/session":                     "transcript, its index and its search agree under one lock; whoever writes one writes all",

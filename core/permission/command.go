@@ -50,7 +50,7 @@ func (q question) exactly(d Decision, why []string) Decision {
 	case text != "" && slices.Contains(q.granted(kindBash), text):
 		return d.is(Allow, RuleGrant, "")
 	case text != "":
-		d.Suggested = []core.SuggestedGrant{{Scope: "command", Pattern: text, Label: "Exactly this command: " + q.a.Command}}
+		d.Suggested = []core.SuggestedGrant{{Scope: "command", Pattern: text, Label: "Exactly this command"}}
 	}
 	return d.is(MustAsk, RuleUnknown, "This command is not wholly understood: "+strings.Join(why, "; ")+".")
 }

@@ -220,7 +220,7 @@ func listedCall(root string, listed, got []string) bool {
 	}
 	if strings.ContainsAny(word, "*?[") {
 		for n := 1; n <= len(got); n++ {
-			if ok, _ := filepath.Match(word, got[n-1]); !ok {
+			if ok, _ := filepath.Match(strings.ReplaceAll(word, "[!", "[^"), got[n-1]); !ok {
 				return false
 			}
 			if listedCall(root, listed[1:], got[n:]) {

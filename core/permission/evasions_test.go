@@ -82,21 +82,21 @@ func TestNoEvasionRunsUnaskedInTrustModeOrBesideAGrant(t *testing.T) {
 // A reason is given for each, and what is asked is shown as it is.
 func TestAnAskSaysWhatIsNotUnderstood(t *testing.T) {
 	for command, want := range map[string]string{
-		"make test":                  "make is not on the list",
-		"PATH=. ls":                  "it sets PATH",
-		"ls\r# x":                    "control or invisible characters",
-		"sort *.txt":                 "write ./ before it",
-		"git diff --output=x":        "the option --output=x of git diff",
-		"echo x > /tmp/y":            "outside of the working area",
-		"echo x > .git/config":       "hidden file",
-		"echo $((1+1))":              "arithmetic",
-		"cat /proc/self/maps":        "processes",
-		"grep -r x ~":                "everything below ~",
-		"awk '{print > \"x\"}' a":    "the program of awk",
-		"while true; do ls; done":    "loop",
-		"cd sub && git status":       "another repository",
-		"mv a b; echo x > b":         "may be a link",
-		"for f in *; do rm $f; done": "outside of quotes",
+		"make test":                   "make is not on the list",
+		"PATH=. ls":                   "it sets PATH",
+		"ls\r# x":                     "control or invisible characters",
+		"sort *.txt":                  "write ./ before it",
+		"git diff --output=x":         "the option --output=x of git diff",
+		"echo x > /tmp/y":             "outside of the working area",
+		"echo x > .git/config":        "hidden file",
+		"echo $((1+1))":               "arithmetic",
+		"cat /proc/self/maps":         "processes",
+		"grep -r x ~":                 "everything below ~",
+		"awk 'BEGIN{f=ENVIRON[1]}' a": "the program of awk",
+		"while true; do ls; done":     "loop",
+		"cd sub && git status":        "another repository",
+		"mv a b; echo x > b":          "may be a link",
+		"for f in *; do rm $f; done":  "outside of quotes",
 	} {
 		r := shellCase(t, command)
 		if r.Decision != "ask" || !strings.Contains(r.Text, want) {
@@ -117,7 +117,7 @@ func TestAGrantOfExactlyTheTextCoversNothingElse(t *testing.T) {
 		return q.decide()
 	}
 	d := decide("make test")
-	if d.Verdict != MustAsk || d.Rule != RuleUnknown || len(d.Suggested) != 1 || !strings.Contains(d.Suggested[0].Label, "make test") {
+	if d.Verdict != MustAsk || d.Rule != RuleUnknown || len(d.Suggested) != 1 || d.Suggested[0].Pattern != "= make test" {
 		t.Fatalf("%+v", d)
 	}
 	grant := d.Suggested[0].Pattern

@@ -86,6 +86,9 @@ func unprintable(text string) string {
 	if !utf8.ValidString(text) {
 		return "it is not valid UTF-8"
 	}
+	if strings.Contains(text, "\\\n") { // parsers differ in where it continues a line
+		return "a line ends with a backslash"
+	}
 	for _, c := range text {
 		if !Plain(c) {
 			return "it holds control or invisible characters"
@@ -192,7 +195,7 @@ func within(name, top string) bool {
 	if strings.ContainsAny(name, "*?[") {
 		a, b := strings.Split(name, "/"), strings.Split(top, "/")
 		for i := range min(len(a), len(b)) {
-			if ok, err := path.Match(a[i], b[i]); !ok && err == nil {
+			if ok, err := path.Match(strings.ReplaceAll(a[i], "[!", "[^"), b[i]); !ok && err == nil {
 				return false
 			}
 		}
