@@ -64,7 +64,7 @@ var may = map[string]string{
 	"core/tool/files/search": "core core/vault core/tool core/tool/files/place",
 	"core/tool/shell":        "core core/beneath core/vault core/tool core/sandbox",
 	"core/tool/fetch":        "core core/tool",
-	"core/tool/mcp":          "core core/vault core/tool core/sandbox core/tool/mcp/entry core/tool/mcp/program",
+	"core/tool/mcp":          "core core/beneath core/vault core/tool core/sandbox core/tool/mcp/entry core/tool/mcp/program",
 	"core/tool/mcp/entry":    "core",
 	"core/tool/mcp/program":  "core core/sandbox",
 	"core/tool/skill":        "core core/tool",

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/beneath"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/tool"
 	"gatehouse/core/tool/mcp/entry"
@@ -192,7 +193,7 @@ func (v *Servers) read() {
 // write the list may be free to write what it leads to.
 func (v *Servers) content() ([]byte, error) {
 	f, err := v.o.Vault.OpenNoLinks(entry.File)
-	if errors.Is(err, vault.ErrLink) || errors.Is(err, vault.ErrSpecial) {
+	if errors.Is(err, beneath.ErrLink) || errors.Is(err, beneath.ErrSpecial) {
 		return nil, errNoFile
 	}
 	if err != nil {
