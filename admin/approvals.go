@@ -61,15 +61,9 @@ func (c askCard) Brief() string { return core.CutRunes(c.What(), 200) }
 // Wants is what the tool would do, before What.
 func (c askCard) Wants() string { return wants(c.Request) }
 
-// Caution is why it is asked, where that is more than that nobody has allowed
-// it: a command that hides what it runs, that is not wholly understood, or that names
-// what is on the deny list. It is shown before the command.
-func (c askCard) Caution() string {
-	if strings.HasPrefix(c.Reason, c.Request.ToolName+" wants to ") {
-		return ""
-	}
-	return exact(c.Reason)
-}
+// Caution is permission.Waiting's, with everything in it to be seen. It is shown
+// before the command.
+func (c askCard) Caution() string { return exact(c.Waiting.Caution()) }
 
 // Lines are the simple commands of a shell, where there is more to see than in
 // What.

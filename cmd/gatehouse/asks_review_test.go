@@ -1,11 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
@@ -151,5 +153,28 @@ func TestAYesAfterTrustWasLoweredOpensNothing(t *testing.T) {
 	w.hears(ada.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "changed meanwhile") })
 	if w.note() != "" {
 		t.Errorf("it was written: %q", w.note())
+	}
+}
+
+// What people are asked about is set off as text of its own, behind why it is
+// asked and before the list of all its commands.
+func TestAnAskInAChatSetsTheCommandOff(t *testing.T) {
+	req := core.PermissionRequest{ToolName: "Bash", Kind: "bash", Command: "ls é\u202e; make | cat"}
+	payload, err := json.Marshal(map[string]any{"request": req, "reason": "This command is not wholly understood: make is not on the list.", "commands": []string{"ls 'é\u202e'", "make", "cat"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := permission.Ask{ID: "aaaaaaaaaaaaaaaa", Kind: permission.KindPermission, Payload: string(payload)}
+	part := permissionPart(a, req, permission.Profile{User: 7, Trust: core.Full}, "Ada")
+	shown := `ls é\u{202E}; make | cat`
+	if len(part.Spans) != 1 || part.Spans[0].Style != core.StylePre {
+		t.Fatalf("spans %+v", part.Spans)
+	}
+	text, s := utf16.Encode([]rune(part.Text)), part.Spans[0]
+	if got := string(utf16.Decode(text[s.Offset : s.Offset+s.Length])); got != shown {
+		t.Errorf("set off is %q, want %q", got, shown)
+	}
+	if !strings.HasPrefix(part.Text, "This command is not wholly understood") || !strings.Contains(part.Text, "2. make\n3. cat") || strings.ContainsRune(part.Text, '\u202e') {
+		t.Errorf("%q", part.Text)
 	}
 }

@@ -49,7 +49,7 @@ func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.P
 	reason, list := reasonAndList(a, req)
 	// For whom is told by the name that they give themselves, which anybody may
 	// choose, and by the number that nobody can.
-	text := texts.Text("permission", texts.With{"Tool": req.ToolName, "Kind": kind, "What": placeholder, "Reason": reason, "Commands": list, "TooLong": long, "Owner": p.Owner,
+	text := texts.Text("permission", texts.With{"Tool": req.ToolName, "Kind": kind, "What": placeholder, "Caution": reason, "Commands": list, "TooLong": long, "Owner": p.Owner,
 		"Name": core.CutRunes(name, maxName), "User": p.User, "Trust": p.Trust, "Until": req.ExpiresAt.UTC().Format("15:04:05")})
 	deny := core.Button{Label: texts.Text("button_deny"), Data: a.Data(permission.OptionDeny)}
 	if !whole {
@@ -88,23 +88,22 @@ func reasonAndList(a permission.Ask, req core.PermissionRequest) (reason, list s
 	if err != nil || req.Command == "" {
 		return "", ""
 	}
-	if !strings.HasPrefix(view.Reason, req.ToolName+" wants to ") {
-		reason = core.CutRunes(oneLine(view.Reason), maxReason)
-	}
+	reason = core.CutRunes(escaped(view.Caution()), maxReason)
 	if len(view.Commands) == 0 || len(view.Commands) == 1 && view.Commands[0] == req.Command {
 		return reason, ""
 	}
 	for i, c := range view.Commands {
-		line := fmt.Sprintf("\n%d. %s", i+1, oneLine(c))
+		line := fmt.Sprintf("\n%d. %s", i+1, escaped(c))
 		if len(list)+len(line) > maxList {
-			return reason, list + fmt.Sprintf("\n… %d more, in the panel", len(view.Commands)-i)
+			return reason, list + "\n" + texts.Text("commands_more", texts.With{"N": len(view.Commands) - i})
 		}
 		list += line
 	}
 	return reason, list
 }
 
-func oneLine(s string) string { return strings.ReplaceAll(core.Visible(s), "\n", "\\n") }
+// escaped is text on one line, with everything in it to be seen.
+func escaped(s string) string { return strings.ReplaceAll(core.Visible(s), "\n", "\\n") }
 
 // waitingText tells the person whose call waits that it does.
 func waitingText(req core.PermissionRequest) string {

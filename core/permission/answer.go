@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"gatehouse/core"
@@ -114,6 +115,19 @@ type Waiting struct {
 	Commands []string               `json:"commands,omitempty"` // of a shell, as parsed
 	At       time.Time              `json:"created_at"`
 }
+
+// Caution returns why it is asked, where that is more than that nothing allows
+// it: a command that hides what it runs, that is not wholly understood, or that
+// names what is on the deny list.
+func (w Waiting) Caution() string {
+	if strings.HasPrefix(w.Reason, w.Request.ToolName+wantsTo) {
+		return ""
+	}
+	return w.Reason
+}
+
+// wantsTo follows a tool's name in the reason of an ask that nothing allows.
+const wantsTo = " wants to "
 
 // Pending are the asks that wait for the owner, oldest first, at most limit.
 func (g *Guard) Pending(ctx context.Context, limit int) ([]Waiting, error) {

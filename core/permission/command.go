@@ -8,6 +8,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/permission/shell"
 	"gatehouse/core/permission/shell/vetted"
+	"gatehouse/core/texts"
 )
 
 // command decides a shell's command that is not refused. Only a command that is
@@ -38,7 +39,7 @@ func (q question) command(d Decision, b bounds, line shell.Report) Decision {
 		return d.is(Allow, RuleGrant, "")
 	}
 	d.Suggested = suggestCommands(line.Commands)
-	return d.is(MustAsk, RuleAsk, q.t.Name+" wants to run a command.")
+	return d.is(MustAsk, RuleAsk, q.t.Name+wantsTo+"run a command.")
 }
 
 // exactly decides a command that is not wholly understood.
@@ -50,7 +51,7 @@ func (q question) exactly(d Decision, why []string) Decision {
 	case text != "" && slices.Contains(q.granted(kindBash), text):
 		return d.is(Allow, RuleGrant, "")
 	case text != "":
-		d.Suggested = []core.SuggestedGrant{{Scope: "command", Pattern: text, Label: "Exactly this command"}}
+		d.Suggested = []core.SuggestedGrant{{Scope: "command", Pattern: text, Label: texts.Text("grant_exact")}}
 	}
 	return d.is(MustAsk, RuleUnknown, "This command is not wholly understood: "+strings.Join(why, "; ")+".")
 }

@@ -89,8 +89,10 @@ var examples = map[string][]any{
 	"Bytes":     {20 << 20},
 	"Calls":     {int64(1), int64(1234)},
 	"Chosen":    {true, false},
+	"Caution":   {strings.Repeat("c", 150), ""},
 	"Code":      {"K7M2Q9XT"},
 	"Command":   {"sessions"},
+	"Commands":  {"\n1. ls -l\n2. make", ""},
 	"Context":   {true, false},
 	"Cost":      {"$12.3456"},
 	"Day":       {"2 January 2026", ""},
@@ -238,7 +240,7 @@ func TestATextThatIsNotThereOrLacksAValueIsAMistake(t *testing.T) {
 
 // The texts that go more than one way, each way.
 func TestTextsThatGoSeveralWays(t *testing.T) {
-	ask := With{"Tool": "Bash", "Kind": "run", "What": "ls -l", "TooLong": 0, "Owner": false, "Name": "Ada \"A\"", "User": 7, "Trust": core.Sandboxed, "Until": "12:00:01"}
+	ask := With{"Caution": "", "Commands": "", "Tool": "Bash", "Kind": "run", "What": "ls -l", "TooLong": 0, "Owner": false, "Name": "Ada \"A\"", "User": 7, "Trust": core.Sandboxed, "Until": "12:00:01"}
 	but := func(w With, key string, v any) With {
 		w = maps.Clone(w)
 		w[key] = v
@@ -256,6 +258,7 @@ func TestTextsThatGoSeveralWays(t *testing.T) {
 		want string
 	}{
 		{"permission", ask, "Bash wants to run:\n\nls -l\n\nFor a guest, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is refused."},
+		{"permission", but(but(ask, "Caution", "This command is not wholly understood: make is not on the list."), "Commands", "\n1. ls\n2. make"), "This command is not wholly understood: make is not on the list.\n\nBash wants to run:\n\nls -l\n\nThe commands in it:\n1. ls\n2. make\n\nFor a guest, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is refused."},
 		{"permission", but(but(ask, "Kind", "read"), "Name", ""), "Bash wants to read ls -l\nFor a guest (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is refused."},
 		{"permission", but(but(but(ask, "Kind", "change"), "TooLong", 9000), "Owner", true), "Bash wants to change something of 9000 characters: too long to be shown here. Read it in the panel under Approvals, and allow it there.\nFor the owner or an admin, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is refused."},
 		{"invitation", invitation, "An invitation for one person at trust vault, until 2 January 15:04 UTC.\n\nIt is used by writing to me: `/pair K7M2Q9XT`"},
