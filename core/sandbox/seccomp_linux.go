@@ -78,21 +78,28 @@ const (
 	setID          = unix.S_ISUID | unix.S_ISGID
 )
 
-// filter refuses this thread, and what it becomes, the calls above. On
-// architectures that it does not know it does nothing: it is the third wall.
-func filter() error { return install(program) }
+// A filter is ready to be put on a thread.
+type filter struct{ steps []unix.SockFilter }
 
-// install puts the filter that build makes for this machine's architecture on
-// this thread and what it becomes.
-func install(build func(arch uint32) []unix.SockFilter) error {
+// newFilter is the filter that build makes for this machine's architecture. On
+// architectures that build does not know it refuses nothing: the filter is the
+// third wall.
+func newFilter(build func(arch uint32) []unix.SockFilter) filter {
 	arch, ok := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	if !ok {
+		return filter{}
+	}
+	return filter{build(arch)}
+}
+
+// install puts the filter on this thread and what it becomes.
+func (f filter) install() error {
+	if f.steps == nil {
 		return nil
 	}
-	p := build(arch)
-	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
+	prog := unix.SockFprog{Len: uint16(len(f.steps)), Filter: &f.steps[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
-	runtime.KeepAlive(p)
+	runtime.KeepAlive(f)
 	if errno != 0 && errno != unix.ENOSYS && errno != unix.EINVAL {
 		return errno
 	}

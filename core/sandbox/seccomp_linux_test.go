@@ -31,7 +31,7 @@ func TestAFilteredProcess(t *testing.T) {
 	if which == "veil" {
 		build, deny, none = veilProgram, veilRefused, []uint32{unix.SYS_CLONE3}
 	}
-	if err := install(build); err != nil {
+	if err := newFilter(build).install(); err != nil {
 		t.Fatal(err)
 	}
 	const bad = ^uintptr(0)

@@ -117,10 +117,11 @@ func stage(fds []string) error {
 	if err := restrict(o.Read, o.Write); err != nil {
 		return fmt.Errorf("landlock: %w", err)
 	}
+	calls := newFilter(program) // before the limits, which this program itself may not meet
 	if err := limit(o); err != nil {
 		return err
 	}
-	if err := filter(); err != nil {
+	if err := calls.install(); err != nil {
 		return fmt.Errorf("seccomp: %w", err)
 	}
 	return fmt.Errorf("start %s: %w", o.Argv[0], unix.Exec(path, o.Argv, o.Env))

@@ -67,7 +67,7 @@ func behind(args []string) error {
 	if err := dropCapabilities(root); err != nil {
 		return fmt.Errorf("capabilities: %w", err)
 	}
-	if err := install(veilProgram); err != nil {
+	if err := newFilter(veilProgram).install(); err != nil {
 		return fmt.Errorf("seccomp: %w", err)
 	}
 	return fmt.Errorf("start %s: %w", o.Argv[0], unix.Exec(path, o.Argv, o.Env))

@@ -42,12 +42,12 @@ func watch(ctx context.Context, status io.Reader, s Spec, held *group) (why stri
 	}
 	defer unix.Close(first)
 	defer end(first)
-	disks := freeOf(s)
+	disks, shared := freeOf(s), newSharedGauge()
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
 		if why = held.over(s.Limits); why == "" {
-			why = over(said.Child, s.Limits, disks)
+			why = over(said.Child, s.Limits, disks, shared)
 		}
 		if why != "" {
 			if s.OnLimit != nil {
@@ -82,12 +82,12 @@ func end(first int) {
 }
 
 // over says which limit is passed, "" for none.
-func over(first int, l Limits, disks map[string]space) string {
-	tasks, memory := use(first, l.Processes, l.Memory)
-	if tasks > l.Processes {
+func over(first int, l Limits, disks map[string]space, shared sharedGauge) string {
+	u := use(first, l.Processes, l.Memory)
+	if u.tasks-slack > l.Processes {
 		return processWords(l)
 	}
-	if memory > l.Memory {
+	if u.own > l.Memory || u.own+shared.bytes(first, u.pids, u.shared, u.own, l.Memory) > l.Memory {
 		return memoryWords(l)
 	}
 	for path, before := range disks {
@@ -110,16 +110,24 @@ func memoryWords(l Limits) string {
 	return fmt.Sprintf("it used more than %d MiB of memory", l.Memory>>20)
 }
 
-// use counts the threads below the process first and the memory that they keep
-// for themselves. It stops counting once a limit is passed.
-func use(first, maxTasks int, maxMemory int64) (tasks int, memory int64) {
+// A usage is what processes use together.
+type usage struct {
+	tasks  int   // threads
+	own    int64 // bytes that each process has for itself
+	shared int64 // bytes of shared memory that each has mapped and touched
+	pids   []int
+}
+
+// use adds up what the process first and those below it use. It stops once a
+// limit is passed.
+func use(first, maxTasks int, maxMemory int64) (u usage) {
 	seen := map[int]bool{first: true} // bounded by maxTasks
-	for todo := []int{first}; len(todo) > 0 && tasks <= maxTasks+slack && memory <= maxMemory; {
+	for todo := []int{first}; len(todo) > 0 && u.tasks <= maxTasks+slack && u.own <= maxMemory; {
 		pid := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		threads, children := family(pid)
-		tasks += threads
-		memory += privateBytes(pid)
+		own, shared := memoryOf(pid)
+		u.tasks, u.own, u.shared, u.pids = u.tasks+threads, u.own+own, u.shared+shared, append(u.pids, pid)
 		for _, c := range children {
 			if !seen[c] {
 				seen[c] = true
@@ -127,7 +135,7 @@ func use(first, maxTasks int, maxMemory int64) (tasks int, memory int64) {
 			}
 		}
 	}
-	return max(0, tasks-slack), memory
+	return u
 }
 
 // slack are the processes that are the sandbox's own: bwrap, first inside.
@@ -154,24 +162,28 @@ func family(pid int) (threads int, children []int) {
 	return len(entries), children
 }
 
-// privateBytes is the memory of a process that is no file's: what it wrote, and
-// what it shares in memory.
-func privateBytes(pid int) int64 {
+// memoryOf is the memory of a process that is no file's: what it wrote, and what
+// it shares in memory.
+func memoryOf(pid int) (own, shared int64) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	var sum int64
 	for line := range bytes.Lines(b) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
-		if slices.Contains([]string{"RssAnon", "RssShmem", "VmSwap"}, string(name)) {
-			if f := bytes.Fields(value); len(f) > 0 {
-				kb, _ := strconv.ParseInt(string(f[0]), 10, 64)
-				sum += kb << 10
-			}
+		f := bytes.Fields(value)
+		if len(f) == 0 {
+			continue
+		}
+		kb, _ := strconv.ParseInt(string(f[0]), 10, 64)
+		switch string(name) {
+		case "RssAnon", "VmSwap":
+			own += kb << 10
+		case "RssShmem":
+			shared += kb << 10
 		}
 	}
-	return sum
+	return own, shared
 }
 
 // maxFiles is how many files may be made while a program runs.
