@@ -90,7 +90,7 @@ func reason(said string) (text, fix string) {
 		return "user namespaces are switched off", "sysctl user.max_user_namespaces=10000"
 	case strings.Contains(said, "namespace") || strings.Contains(said, "uid map") || strings.Contains(said, "Operation not permitted"):
 		return "user namespaces cannot be made here (" + said + ")",
-			"in a container, allow them: a seccomp profile that permits clone with namespaces and mount, or run on the machine itself"
+			"in a container, allow them: a seccomp profile that permits clone with namespaces and mount, or run on the machine itself; where podman or docker is installed, GATEHOUSE_SANDBOX=container uses it"
 	}
 	return "bubblewrap does not work here (" + said + ")", "run 'bwrap --unshare-all --ro-bind / / true' and mend what it says"
 }

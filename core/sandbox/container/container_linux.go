@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -194,6 +195,31 @@ func Open(o Options) (sandbox.Box, string) {
 func Close(x sandbox.Box) {
 	if b, ok := x.(*box); ok {
 		b.left.Wait()
+		b.stopPause()
+	}
+}
+
+// stopPause ends the process that podman leaves for an ordinary user, to keep a
+// user namespace, where no other containers than ours use it.
+func (b *box) stopPause() {
+	if b.engine.name != podman || os.Getuid() == 0 || runtimeOf(b.o.Dir) != b.o.Dir {
+		return
+	}
+	text, err := os.ReadFile(filepath.Join(b.o.Dir, "libpod/tmp/pause.pid"))
+	if err != nil {
+		return
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid <= 1 {
+		return
+	}
+	process, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(process)
+	if line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); err == nil && strings.Contains(string(line), podman) {
+		_ = unix.PidfdSendSignal(process, unix.SIGKILL, nil, 0)
 	}
 }
 
@@ -219,6 +245,7 @@ func find(o Options) (*box, sandbox.Backend) {
 			none.Text = b.about()
 			return b, none
 		}
+		b.stopPause()
 		missing = append(missing, fault{e.name + " does not work here (" + core.CutRunes(text, 500) + ")", e.fix})
 	}
 	none.Text, none.Fix = missing[len(missing)-1].text, missing[len(missing)-1].fix
