@@ -84,19 +84,10 @@ func first() (code int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("the gateway has ended: nothing is started: %w", err)
 	}
-	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
-	var todo Instruction
-	if err := in.Decode(&todo); err != nil {
-		return 0, fmt.Errorf("the gateway has ended: nothing is started: %w", err)
-	}
-	if err := todo.verify(); err != nil {
-		return 0, errors.Join(err, out.Encode(Report{Fault: err.Error()}))
-	}
-	if err := out.Encode(Report{Ready: true, Landlock: landlockVersion()}); err != nil {
+	out := json.NewEncoder(conn)
+	todo, err := agree(json.NewDecoder(conn), out)
+	if err != nil {
 		return 0, err
-	}
-	if err := in.Decode(&struct{}{}); err != nil {
-		return 0, fmt.Errorf("the gateway has ended: nothing is started: %w", err)
 	}
 	gone := make(chan struct{})
 	ended := make(chan struct{})
@@ -119,6 +110,24 @@ func first() (code int, err error) {
 	case <-time.After(2 * time.Second):
 	}
 	return code, nil
+}
+
+// agree receives the instruction, checks it against what this process sees, and
+// reports the result. It returns once the gateway watches.
+func agree(in *json.Decoder, out *json.Encoder) (todo Instruction, err error) {
+	if err := in.Decode(&todo); err != nil {
+		return todo, fmt.Errorf("the gateway has ended: nothing is started: %w", err)
+	}
+	if err := todo.verify(); err != nil {
+		return todo, errors.Join(err, out.Encode(Report{Fault: err.Error()}))
+	}
+	if err := out.Encode(Report{Ready: true, Landlock: landlockVersion()}); err != nil {
+		return todo, err
+	}
+	if err := in.Decode(&struct{}{}); err != nil {
+		return todo, fmt.Errorf("the gateway has ended: nothing is started: %w", err)
+	}
+	return todo, nil
 }
 
 // start starts the stage, waits for it and collects the processes that lose
