@@ -32,7 +32,7 @@ var may = map[string]string{
 	"core/vault":                    "core core/texts core/beneath",
 	"core/archive":                  "core", // the form of a backup
 	"core/sandbox":                  "core core/beneath",
-	"core/sandbox/container":        "core core/sandbox core/sandbox/container/inside",
+	"core/sandbox/container":        "core core/beneath core/sandbox core/sandbox/container/inside",
 	"core/sandbox/container/inside": "core/sandbox", // the first process of a container
 	"core/bus":                      "core",
 	"core/llm":                      "core core/texts",

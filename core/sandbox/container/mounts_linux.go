@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gatehouse/core"
+	"gatehouse/core/beneath"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/sandbox/container/inside"
 )
@@ -29,9 +30,10 @@ type mount struct {
 type view struct {
 	mounts  []mount // the highest first
 	checks  []inside.Check
-	points  []string   // where something is mounted, beside what each container has
-	handles []*os.File // of what is checked: while they are open no other file gets the same number
-	shell   string     // folder for what replaces masked folders with open ones below; made when needed
+	points  []string              // where something is mounted, beside what each container has
+	ids     map[string]beneath.ID // as in sandbox.Spec
+	handles []*os.File            // of what is checked: while they are open no other file gets the same number
+	shell   string                // folder for what replaces masked folders with open ones below; made when needed
 	shells  int
 }
 
@@ -92,7 +94,7 @@ func (b *box) plan(s sandbox.Spec, shell string) (_ *view, err error) {
 	if s, err = closeUnnamable(s); err != nil {
 		return nil, err
 	}
-	v := &view{shell: shell}
+	v := &view{shell: shell, ids: s.IDs}
 	defer func() {
 		if err != nil {
 			v.remove()
@@ -235,6 +237,9 @@ func (v *view) add(m mount) error {
 		return err
 	}
 	v.handles = append(v.handles, f)
+	if id, ok := v.ids[m.source]; ok && id != (beneath.ID{Dev: st.Dev, Ino: st.Ino}) {
+		return errors.New("sandbox path: a file was replaced while the sandbox was made")
+	}
 	v.mounts = append(v.mounts, m)
 	v.checks = append(v.checks, inside.Check{Path: m.path, Dev: st.Dev, Ino: st.Ino, ReadOnly: m.readOnly})
 	return nil
