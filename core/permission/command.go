@@ -77,8 +77,8 @@ func (q question) secretNamed(b bounds, line shell.Report) string {
 	names := slices.Clone(line.Names)
 	for _, p := range line.Paths {
 		names = append(names, p.Name)
-		if full, ok := q.where.absolute(p.Name); ok && !p.Pattern {
-			names = append(names, full)
+		if files, ok := q.where.targets(p); ok {
+			names = append(names, files...)
 		}
 	}
 	for _, n := range names {

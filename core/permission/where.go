@@ -14,8 +14,8 @@ import (
 
 // Limits of looking up what a glob stands for.
 const (
-	maxGlobParts = 2   // elements of a path that hold a glob
-	maxGlobHits  = 500 // files that they may stand for
+	maxGlobParts = 2    // elements of a path that hold a glob
+	maxGlobHits  = 5000 // files that they may stand for
 )
 
 // where is the place that a command starts in, for the paths that it names.
@@ -163,6 +163,15 @@ func (w where) inside(list []string) bool {
 	return len(list) > 0
 }
 
+// outside reports whether a name leads out of the working area, or may; list are
+// its targets, where they are known.
+func (w where) outside(name string, list []string, known bool) bool {
+	if known && len(w.area) > 0 {
+		return !w.inside(list)
+	}
+	return strings.HasPrefix(name, "/") || strings.HasPrefix(name, "~") || climbs(name)
+}
+
 // beneath reports whether a path, which may hold globs, is top or below it.
 func beneath(name, top string) bool {
 	if top == "/" {
@@ -227,6 +236,8 @@ func (w where) beyond(p shell.Path) string {
 		}
 	}
 	switch {
+	case w.outside(p.Name, list, ok) && slices.ContainsFunc(append(list, p.Name), secretive):
+		return "it opens " + name + ", outside of the working area, where secrets may be"
 	case p.Deep && !w.inside(list) && w.holdsHome(p.Name, list):
 		return "it goes through everything below " + name
 	case p.Write:
@@ -247,14 +258,10 @@ func (w where) holdsHome(name string, list []string) bool {
 // writeBeyond returns why a file is not written unasked, or "".
 func (w where) writeBeyond(p shell.Path, list []string, known bool) string {
 	name := shorten(p.Name)
-	if known && len(w.area) > 0 {
-		if !w.inside(list) {
-			return "it writes to " + name + ", outside of the working area"
-		}
-	} else if strings.HasPrefix(p.Name, "/") || strings.HasPrefix(p.Name, "~") || climbs(p.Name) {
+	if w.outside(p.Name, list, known) {
 		return "it writes to " + name + ", outside of the working area"
 	}
-	if p.Deep && (path.Clean(p.Name) == "." || slices.ContainsFunc(list, func(t string) bool { return slices.Contains(w.area, t) }) ||
+	if p.Deep && (path.Clean(p.Name) == "." || p.Pattern && path.Dir(path.Clean(p.Name)) == "." || slices.ContainsFunc(list, func(t string) bool { return slices.Contains(w.area, t) }) ||
 		slices.ContainsFunc(w.area, func(a string) bool { return slices.ContainsFunc(list, func(t string) bool { return beneath(a, t) }) })) {
 		return "it changes the whole working directory"
 	}
@@ -268,7 +275,7 @@ func (w where) writeBeyond(p shell.Path, list []string, known bool) string {
 				return "it writes to " + name + ", a hidden file that may command other programs"
 			}
 		}
-		if commands(strings.TrimLeft(t, "/")) || p.Pattern && globCommands(path.Base(t)) {
+		if commands(strings.TrimLeft(t, "/")) || slices.Contains(bareRepository, path.Base(t)) || p.Pattern && globCommands(path.Base(t)) {
 			return "it writes to " + name + ", which commands the gateway or other agents"
 		}
 	}
@@ -292,10 +299,28 @@ func (w where) inArea(list []string) []string {
 
 // globCommands reports whether a glob may stand for a file that commands agents.
 func globCommands(pattern string) bool {
-	return slices.ContainsFunc([]string{"CLAUDE.md", "AGENTS.md", "agents"}, func(n string) bool {
+	return slices.ContainsFunc(append([]string{"CLAUDE.md", "AGENTS.md", "agents"}, bareRepository...), func(n string) bool {
 		ok, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), n)
 		return ok || err != nil
 	})
+}
+
+// bareRepository are files by which git takes a directory for a repository, whose
+// configuration may run programs.
+var bareRepository = []string{"HEAD", "objects", "refs", "commondir"}
+
+// guarded are files outside of the working area that hold passwords.
+var guarded = []string{"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private"}
+
+// secretive reports whether a path outside of the working area may hold secrets:
+// it is guarded, or hidden in someone's home.
+func secretive(name string) bool {
+	for _, part := range strings.Split(name, "/") {
+		if len(part) > 1 && part[0] == '.' && part != ".." {
+			return true
+		}
+	}
+	return slices.ContainsFunc(guarded, func(g string) bool { return beneath(name, g) })
 }
 
 // climbs reports whether a name goes up anywhere; leads, only at its beginning.

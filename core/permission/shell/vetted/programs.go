@@ -61,7 +61,6 @@ var programs = map[string]program{
 	"who":        {kind: none, flags: "-abdHlmpqrstTuw"},
 	"w":          {kind: none, flags: "-hsfi"},
 	"locale":     {kind: text, flags: "-amck"},
-	"getent":     {kind: text},
 	"getconf":    {kind: text, flags: "-a"},
 	"free":       {kind: none, flags: "-bkmghtwl"},
 	"vmstat":     {kind: none, flags: "-asm"},

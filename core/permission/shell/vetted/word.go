@@ -96,6 +96,10 @@ func holdsBrace(w *syntax.Word) bool {
 // that it reads the same with and without quotes.
 var globbed = regexp.MustCompile(`^[\pL\pN_./*?\[\]!^,@%:=+-]*$`)
 
+// brackets are the sets of characters in globs that every matcher reads alike:
+// without negation and classes.
+var brackets = regexp.MustCompile(`\[[A-Za-z0-9]+(-[A-Za-z0-9]+)*\]`)
+
 // word expands one word. In an assignment the shell neither splits nor globs.
 func (r *reader) word(w *syntax.Word, assignment bool) word {
 	var out word
@@ -131,6 +135,13 @@ func (r *reader) word(w *syntax.Word, assignment bool) word {
 		if r.failed() {
 			return word{}
 		}
+	}
+	if out.text == "[" { // no glob, but the command
+		out.glob = false
+	}
+	if out.glob && strings.Contains(brackets.ReplaceAllString(out.text, ""), "[") {
+		r.fail("it uses a glob that is not read")
+		return word{}
 	}
 	if assignment && literalTilde || out.glob && (!globbed.MatchString(out.text) || out.dynamic || out.inert) ||
 		out.home && out.text != "~" && !strings.HasPrefix(out.text, "~/") {
