@@ -20,6 +20,7 @@ RACEFLAGS := -gcflags=github.com/anthropics/anthropic-sdk-go=-N
 
 ROUNDS   ?= 100
 FUZZTIME ?= 1s
+COMMANDS ?= 100000
 SESSIONS ?= 1000000
 
 export CGO_ENABLED := 1
@@ -97,6 +98,8 @@ fuzz: export CGO_CFLAGS := -O1
 fuzz: ## every fuzz target for FUZZTIME each, guided by coverage
 	@echo "== fuzzing, $(FUZZTIME) each"
 	@GO="$(GO)" TAGS="$(TAGS)" .ci/fuzz $(FUZZTIME)
+	@echo "== $(COMMANDS) allowed commands in a real bash"
+	@GATEHOUSE_TEST_DIFFERENTIAL=$(COMMANDS) $(GO) test -tags $(TAGS) -timeout 60m -run '^TestNothingRunsThatTheReaderDidNotList$$' -v ./core/permission | grep -v '^==='
 
 fuzz-quick: ## every fuzz target for FUZZTIME each, on mutations of its seeds
 	@echo "== fuzzing without guidance, $(FUZZTIME) each"

@@ -170,7 +170,7 @@ func TestNothingOfAToolCallIsHidden(t *testing.T) {
 	} {
 		r.ID, r.ToolName, r.ExpiresAt = "q1", "Bash", s.clock.Now().Add(time.Minute)
 		s.world.asks = []permission.Ask{call(s.clock.Now(), 1, core.Vault, r, "")}
-		s.get("/admin/approvals").has(t, `<pre class="exact" dir="ltr">`+what+"</pre>")
+		s.get("/admin/approvals").has(t, `<pre class="exact" dir="ltr" tabindex="0" role="group" aria-label="What it would `, ">"+what+"</pre>")
 	}
 }
 
