@@ -132,7 +132,7 @@ func (m *maker) words(most int) string {
 // word is one word with any quoting and expansion.
 func (m *maker) word() string {
 	if m.chance(60) {
-		return m.one("a.txt", "b.md", "sub", "sub/e.md", "x", "*.md", "./*.md", "sub/*", "'c d.md'", "\"a b\"", "a\\ b", ".", "..", "~", "~/x", "{a,b}.txt", "f{1..3}", "a[bc]", "''", "\"\"", "-", "é", "a=b", "100%", "s/a/b/", "'{print $1}'", "1,5p", "HEAD~1", "@", "%s", "'%s\\n'", "$HOME", "\"$HOME/x\"", "$?", "\"$?\"", "+%F", "u+x", "644", "a,b", "a:b", "^x", "x$", "'x$'", "!x", "a#b", "\"it's\"", "'say \"hi\"'", "a'b'\"c\"d", "\\*", "\\$x", "\"\\$x\"", "\"a\\\"b\"", "\"\\a\"")
+		return m.one("a.txt", "b.md", "sub", "sub/e.md", "x", "*.md", "./*.md", "sub/*", "'c d.md'", "\"a b\"", "$'\\t'", "{x,y}{1,2}", "f{3..1}", "{01..03}", "{b..a}", "{{a,b},c}", "a\\ b", ".", "..", "~", "~/x", "{a,b}.txt", "f{1..3}", "a[bc]", "''", "\"\"", "-", "é", "a=b", "100%", "s/a/b/", "'{print $1}'", "1,5p", "HEAD~1", "@", "%s", "'%s\\n'", "$HOME", "\"$HOME/x\"", "$?", "\"$?\"", "+%F", "u+x", "644", "a,b", "a:b", "^x", "x$", "'x$'", "!x", "a#b", "\"it's\"", "'say \"hi\"'", "a'b'\"c\"d", "\\*", "\\$x", "\"\\$x\"", "\"a\\\"b\"", "\"\\a\"")
 	}
 	out := ""
 	for range 1 + m.IntN(3) {

@@ -220,7 +220,7 @@ func (r *reader) files(name string, args []word, write bool) {
 var awkReach = regexp.MustCompile("\\\\\n|[|@`]|system|getline|ENVIRON|PROCINFO|ARG|SYMTAB|FUNCTAB|close|fflush|include|load|namespace|func")
 
 var (
-	awkVariable  = regexp.MustCompile(`^[a-z][a-z0-9_]*=[^\\]*$`)
+	awkVariable  = regexp.MustCompile(`^([a-z][a-z0-9_]*|O?FS|O?RS)=[^\\]*$`)
 	awkSeparator = regexp.MustCompile(`^([^\\]{1,3}|\\t|\\\|)$`)
 )
 

@@ -49,8 +49,9 @@ func (r *reader) fields(list []*syntax.Word) []word {
 	return out
 }
 
-// braced are words in which brace expansion is read: plain text throughout.
-var braced = regexp.MustCompile(`^[A-Za-z0-9_./,{}+-]*$`)
+// braced are words in which brace expansion is read: plain text, in which braces
+// hold a list or a short sequence and are not nested. Parsers differ beyond that.
+var braced = regexp.MustCompile(`^[A-Za-z0-9_./,+-]*(\{([A-Za-z0-9_./+-]*(,[A-Za-z0-9_./+-]*)+|[0-9]{1,4}\.\.[0-9]{1,4}|[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z])\}[A-Za-z0-9_./,+-]*){1,2}$`)
 
 // braces expands {a,b} and {1..9}.
 func (r *reader) braces(w *syntax.Word) []*syntax.Word {
@@ -58,7 +59,7 @@ func (r *reader) braces(w *syntax.Word) []*syntax.Word {
 		return []*syntax.Word{w}
 	}
 	lit := w.Lit()
-	if lit == "" || !braced.MatchString(lit) || strings.Contains(lit, "{}") || strings.Count(lit, "{") != strings.Count(lit, "}") || strings.Count(lit, "{") > 2 {
+	if lit == "" || !braced.MatchString(lit) {
 		r.fail("it uses braces that are not read")
 		return nil
 	}
@@ -110,10 +111,16 @@ func (r *reader) word(w *syntax.Word, assignment bool) word {
 		case *syntax.Lit:
 			r.literal(p.Value, i == 0, last, &out, &literalTilde)
 		case *syntax.SglQuoted:
-			if p.Dollar {
+			text := p.Value
+			switch {
+			case p.Dollar && text == `\t`:
+				text = "\t"
+			case p.Dollar && text == `\n`:
+				text = "\n"
+			case p.Dollar:
 				r.fail("it uses $'…'")
 			}
-			out.text += p.Value
+			out.text += text
 			out.inert = out.inert || strings.ContainsAny(p.Value, "*?[")
 		case *syntax.DblQuoted:
 			r.quoted(p, &out)
