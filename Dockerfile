@@ -7,7 +7,9 @@
 #
 # See docs/deployment.md and configs/compose.yaml.
 
-FROM golang:1.26-bookworm AS build
+# Pinned by digest, of all platforms together: a tag can be moved. For another
+# version: docker buildx imagetools inspect golang:VERSION-bookworm
+FROM golang:1.26.8-bookworm@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download

@@ -384,3 +384,26 @@ func TestImageAndComposeNameSettingsThatExist(t *testing.T) {
 		t.Errorf("the health check is %q: %v", check, err)
 	}
 }
+
+// A tag can be moved to another image; a digest cannot.
+func TestEveryBaseImageIsPinnedByItsDigest(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for line := range strings.Lines(string(text)) {
+		image, ok := strings.CutPrefix(line, "FROM ")
+		if !ok {
+			continue
+		}
+		found++
+		if image = strings.Fields(image)[0]; image != "scratch" && !regexp.MustCompile(`^[^@]+:[^@]+@sha256:[0-9a-f]{64}$`).MatchString(image) {
+			t.Errorf("%s is not pinned", image)
+		}
+	}
+	if found == 0 {
+		t.Error("no image is named")
+	}
+}
