@@ -82,7 +82,7 @@ var programs = map[string]program{
 	"ls":        {kind: reads, flags: "-aAbBcCdDfFgGhHiklLmnNopqQrRsStuUvxXZ1 --all --almost-all --author --block-size= --classify? --color? --directory --format= --full-time --group-directories-first --hide= --human-readable --ignore= --indicator-style= --inode --literal --no-group --numeric-uid-gid --quote-name --recursive --reverse --show-control-chars --si --size --sort= --time= --time-style= --tabsize= --width= --hyperlink? --zero --context -- -I: -w: -T:", deep: "-R --recursive"},
 	"dir":       {kind: reads, flags: "-aAbBcCdfFgGhHiklmnNopqQrRsStuUvxX1 --all --color? --", deep: "-R"},
 	"vdir":      {kind: reads, flags: "-aAbBcCdfFgGhHiklmnNopqQrRsStuUvxX1 --all --color? --", deep: "-R"},
-	"tree":      {kind: reads, flags: "-adfipsughDFqNQrtcUvCnAS -L: -P: -I: --dirsfirst --du --noreport --sort= --filelimit= --prune --gitignore --matchdirs --ignore-case", deep: "*"},
+	"tree":      {kind: reads, flags: "-adfipsughDFqNQrtcUvCnAS -L: -P: -I: --dirsfirst --du --noreport --sort= --filelimit= --prune --gitignore --matchdirs --ignore-case", deep: "*", check: tree},
 	"cat":       {kind: reads, flags: "-AbeEnstTuv --number --number-nonblank --show-all --show-ends --show-nonprinting --show-tabs --squeeze-blank --"},
 	"tac":       {kind: reads, flags: "-br -s: --before --regex --separator= --"},
 	"nl":        {kind: reads, flags: "-p -b: -d: -f: -h: -i: -l: -n: -s: -v: -w: --body-numbering= --number-width= --"},

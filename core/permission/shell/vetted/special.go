@@ -285,7 +285,7 @@ func jq(r *reader, args []word) []word {
 }
 
 const (
-	gitDiff = " -pusRabwzW -U: -M? -C? -S: -G: --patch --no-patch --stat? --shortstat --numstat --name-only --name-status --raw --summary --cached --staged --color? --no-color --word-diff? --unified= --minimal --patience --histogram --find-renames? --no-renames --ignore-all-space --ignore-space-change --ignore-space-at-eol --ignore-blank-lines --check --full-index --abbrev? --diff-filter= --exit-code --quiet --relative? --text --no-prefix --function-context --compact-summary --dirstat? --no-ext-diff --no-textconv"
+	gitDiff = " -pusRabwzW -U? -M? -C? -S: -G: --patch --no-patch --stat? --shortstat --numstat --name-only --name-status --raw --summary --cached --staged --color? --no-color --word-diff? --unified? --minimal --patience --histogram --find-renames? --no-renames --ignore-all-space --ignore-space-change --ignore-space-at-eol --ignore-blank-lines --check --full-index --abbrev? --diff-filter= --exit-code --quiet --relative? --text --no-prefix --function-context --compact-summary --dirstat? --no-ext-diff --no-textconv"
 	gitLog  = gitDiff + " -n: -i -E -F -P -L: -0123456789 -g --oneline --graph --all --branches? --tags? --remotes? --decorate? --no-decorate --format= --pretty? --abbrev-commit --no-abbrev-commit --since= --after= --until= --before= --author= --committer= --grep= --max-count= --skip= --merges --no-merges --first-parent --reverse --follow --topo-order --date-order --date= --left-right --cherry-pick --boundary --full-history --simplify-by-decoration --show-pulls --relative-date --source --walk-reflogs --max-parents= --min-parents= --not"
 )
 
@@ -331,6 +331,33 @@ var gitFlags = func() map[string]options {
 	return out
 }()
 
+// attached reports whether long options have their arguments behind "=": git
+// reads some of them in no other way, and goes on with the next word as an option.
+func (r *reader) attached(o options, args []word) bool {
+	for _, a := range args {
+		if a.text == "--" {
+			return true
+		}
+		if strings.HasPrefix(a.text, "--") && a.text != "--message" && o.known[a.text].takes {
+			return false
+		}
+	}
+	return true
+}
+
+// tree reads letters behind one that takes an argument as further options.
+func tree(r *reader, args []word) []word {
+	for _, a := range args {
+		if !strings.HasPrefix(a.text, "-") || strings.HasPrefix(a.text, "--") {
+			continue
+		}
+		if i := strings.IndexAny(a.text, "LPI"); i >= 0 && i != len(a.text)-1 {
+			r.fail("an option of tree is not written on its own")
+		}
+	}
+	return args
+}
+
 func git(r *reader, args []word) []word {
 	if len(args) == 0 || len(args) == 1 && args[0].text == "--version" {
 		return nil
@@ -357,6 +384,10 @@ func git(r *reader, args []word) []word {
 		return nil
 	}
 	if p.kind == specially {
+		return nil
+	}
+	if !r.attached(gitFlags[name], args[1:]) {
+		r.fail("an option of git has its argument in the next word")
 		return nil
 	}
 	got := r.getopt("git "+name, gitFlags[name], args[1:])

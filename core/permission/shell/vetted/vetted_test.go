@@ -49,7 +49,7 @@ func TestOptionsAreMatchedExactly(t *testing.T) {
 		"sort --reverse a": true, "sort --rev a": false, "sort --output=x a": true, "sort --outp=x a": false, "sort --reverse=x a": false, "sort -k": false,
 		"head -20 a": true, "head -n5 a": true, "head -n 5 a": true, "head --lines=5 a": true, "head --lines 5 a": true, "head --line=5 a": false,
 		"grep -rn x .": true, "grep -rnf p .": true, "grep -P x a": true, "ls --color=auto": true, "ls --color auto": true, "ls --colour": false,
-		"git log --oneline -5": true, "git log --output=x": false, "git log --outpu=x": false, "git diff -- --output=x": true, "cut -d , -f 1 a": true,
+		"git log --oneline -5": true, "git log --output=x": false, "git log --outpu=x": false, "git diff -- --output=x": true, "git diff -U3": true, "git diff -U --output=x": false, "git log --date --output=x": false, "git log --date=iso": true, "tree -L 2": true, "tree -Lo 1 x": false, "cut -d , -f 1 a": true,
 		"date -s x": false, "date -us x": false, "date +%F": true, "date 0101": false, "uniq a b": true, "uniq a b c": false,
 		"ls *.md": true, "cat *": true, "sort *": false, "sort ./*": true, "sort -- *": true, "rm *.o": false, "rm -- *.o": true, "grep x *": true, "grep * a": false,
 	} {
