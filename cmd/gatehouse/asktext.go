@@ -57,7 +57,11 @@ func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.P
 	}
 	before, after, _ := strings.Cut(text, placeholder)
 	text = before + what + after
-	part := core.Part{Spans: []core.Span{{Style: core.StylePre, Offset: units(before), Length: units(what)}}, Buttons: [][]core.Button{{{Label: texts.Text("button_allow"), Data: a.Data(permission.OptionOnce)}, deny}}}
+	style := core.StylePre
+	if req.Path != "" {
+		style = core.StyleCode // within its line
+	}
+	part := core.Part{Spans: []core.Span{{Style: style, Offset: units(before), Length: units(what)}}, Buttons: [][]core.Button{{{Label: texts.Text("button_allow"), Data: a.Data(permission.OptionOnce)}, deny}}}
 	room := maxGrants
 	for i, g := range req.SuggestedGrants {
 		line := fmt.Sprintf("\n(%d) %s", i+1, core.Visible(g.Label))

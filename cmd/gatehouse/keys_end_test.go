@@ -2,11 +2,6 @@ package main
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -59,21 +54,16 @@ func TestTheEndOfAKeyEndsWhatItAskedFor(t *testing.T) {
 		t.Errorf("without the scope it still chats: %d", status)
 	}
 
+	const mark = "361002" // among the arguments of the command
 	row, header = key("is revoked", core.Operator, core.Full)
-	r = w.read(w.open("POST", "/api/chat", map[string]any{"model": standIn, "message": "use Bash {\"command\":\"echo $$ > pid; exec sleep 1000\"}"}, header))
+	r = w.read(w.open("POST", "/api/chat", map[string]any{"model": standIn, "message": "use Bash {\"command\":\"exec sleep " + mark + "\"}"}, header))
 	w.allow(r)
-	pid := 0
-	w.until("the command runs", func() bool {
-		b, _ := os.ReadFile(filepath.Join(w.cfg.VaultPath, "pid"))
-		n, err := strconv.Atoi(strings.TrimSpace(string(b)))
-		pid = n
-		return err == nil && strings.HasSuffix(string(b), "\n")
-	})
+	w.until("the command runs", func() bool { return runsWith(mark) })
 	if status, body := w.call("DELETE", "/api/keys/"+row.ID, nil); status != 204 {
 		t.Fatal(status, body)
 	}
 	over("revoked", r, header)
-	if syscall.Kill(pid, 0) == nil {
+	if runsWith(mark) {
 		t.Error("the command runs on")
 	}
 	w.put("go", "")

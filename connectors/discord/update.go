@@ -2,6 +2,7 @@ package discord
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"gatehouse/connectors"
@@ -196,5 +197,8 @@ func (u *user) peer() core.Peer {
 	if name == "" {
 		name = u.Username
 	}
-	return core.Peer{Platform: Platform, ID: u.ID, Name: core.CleanName(name), Bot: u.Bot, Shared: u.System || !isID(u.ID) || core.ServiceAccount(Platform, u.ID)}
+	return core.Peer{Platform: Platform, ID: u.ID, Name: core.CleanName(name), Bot: u.Bot, Shared: u.System || !isID(u.ID) || slices.Contains(serviceAccounts, u.ID)}
 }
+
+// serviceAccounts are Discord's own: Clyde, and its messages to all.
+var serviceAccounts = []string{"1", "643945264868098049"}

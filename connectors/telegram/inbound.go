@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -259,7 +260,7 @@ func (u *user) peer() core.Peer {
 	if p.Name == "" {
 		p.Name = core.CleanName(u.Username)
 	}
-	if u.ID <= 0 || core.ServiceAccount(Platform, p.ID) {
+	if u.ID <= 0 || slices.Contains(serviceAccounts, u.ID) {
 		p.Shared, p.Bot = true, false
 	}
 	return p
