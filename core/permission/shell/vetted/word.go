@@ -143,6 +143,15 @@ func (r *reader) word(w *syntax.Word, assignment bool) word {
 			return word{}
 		}
 	}
+	if assignment && literalTilde {
+		r.fail("it uses ~ inside a word")
+		return word{}
+	}
+	return r.settled(out)
+}
+
+// settled returns a whole word, unless the parts of it cannot be read together.
+func (r *reader) settled(out word) word {
 	if out.text == "[" { // no glob, but the command
 		out.glob = false
 	}
@@ -150,7 +159,7 @@ func (r *reader) word(w *syntax.Word, assignment bool) word {
 		r.fail("it uses a glob that is not read")
 		return word{}
 	}
-	if assignment && literalTilde || out.glob && (!globbed.MatchString(out.text) || out.dynamic || out.inert) ||
+	if out.glob && (!globbed.MatchString(out.text) || out.dynamic || out.inert) ||
 		out.home && out.text != "~" && !strings.HasPrefix(out.text, "~/") {
 		r.fail("it holds a word that is not read")
 		return word{}
