@@ -101,6 +101,9 @@ func (m *maker) simple() string {
 			"echo hi > out.txt", "date +%F", "pwd", "which ls", "du -sh .", "sed -n 1,5p a.txt", "awk '{print $1}' a.txt", "jq . f.json", "tr a-z A-Z < a.txt", "cut -d, -f1 a.txt", "diff a.txt b.md", "printf '%s\\n' x", "test -f x && echo yes", "[ -f x ]",
 			"printf '%d %5s' 1 a", "sed -i 's/a/b/' a.txt", "rm -f x", "cp a.txt b", "mv b.md b", "tee out.txt", "seq 3", "true", "command -v ls", "type ls", "git commit -m 'x y'", "find . -type f -newer a.txt", "awk 'NR>1' a.txt", "diff <(sort a.txt) <(sort b.md)") + m.redirection()
 	}
+	if m.chance(6) {
+		return m.hazard()
+	}
 	name := m.one("ls", "cat", "grep", "head", "tail", "wc", "sort", "uniq", "cut", "tr", "stat", "file", "du", "find", "sed", "awk", "jq", "git", "echo", "printf", "test", "[", "touch", "mkdir", "rm", "cp", "mv", "diff", "date", "seq", "basename", "realpath", "sha256sum", "base64", "tree", "tee", "chmod", "cd", "true", ":", "type", "command", "exit", "od", "nl", "paste", "strings", "rg", "xxd")
 	if m.chance(4) {
 		name = m.one(append(canaries, "read", "exec", "declare", "let", "eval", "source", "trap", "set", "export", "alias", "unset", "local", "mapfile", "getopts", "hash", "enable", "builtin", ".", "wait", "shift")...)
@@ -114,6 +117,14 @@ func (m *maker) simple() string {
 		out += " ]"
 	}
 	return out + m.redirection()
+}
+
+// hazard is a use of a builtin that evaluates a subscript, or nearly one.
+func (m *maker) hazard() string {
+	value := m.one("'a[$(canary)0]'", "'a[`canary`]'", "\"a[\\$(canary)0]\"", "x", "a.txt")
+	return m.one("printf '%n' ", "printf '%s%n' b ", "printf -v ", "printf -- -v ", "printf '%d' ", "printf '%(%F)T' ", "printf '%*d' ", "printf %b ", "test -v ", "test -R ", "test -n ", "test -f x -o -v ", "test 1 -eq ", "test ! -v ",
+		"exit ", "cd ", "echo -e ", "type ", "command -v ", "seq ", "[[ -v ", "[[ -n ", "[[ 0 -eq ", "read ", "let ", "unset ", "declare -i x=", "x=", ": >", "echo \"$(test -v ") + value +
+		m.one("", " x", " ]]", " ]", ")\"", " -eq 0 ]]", "; echo $((x))", "; [[ $x -eq 0 ]]", "; echo ${b[x]}", "; echo \"$x\"")
 }
 
 func (m *maker) option() string {
