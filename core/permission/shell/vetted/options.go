@@ -94,9 +94,7 @@ func (r *reader) getopt(name string, o options, args []word) (p parsed) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		if a.text == "--" && !a.glob {
-			for _, rest := range args[i+1:] {
-				p.operands = append(p.operands, rest)
-			}
+			p.operands = append(p.operands, args[i+1:]...)
 			return p
 		}
 		if a.dynamic {
