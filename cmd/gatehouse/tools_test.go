@@ -169,7 +169,7 @@ func TestTheOwnerApprovesAFileChangeAndAGuestIsRefusedOnDiscord(t *testing.T) {
 	olga.Send("/claim " + code)
 	discordHears(w, sim, olga.DM(), "own")
 	olga.Send(wantsToWrite)
-	ask := discordHears(w, sim, olga.DM(), "Write wants to change Notes/plan.md")
+	ask := discordHears(w, sim, olga.DM(), "Write wants to change `Notes/plan.md`")
 	if w.note() != "" {
 		t.Fatalf("written before it was allowed: %q", w.note())
 	}
