@@ -74,27 +74,55 @@ func (q question) secretNamed(b bounds, line shell.Report) string {
 	if q.p.Trust != core.Full {
 		return ""
 	}
-	names := slices.Clone(line.Names)
-	for _, p := range line.Paths {
-		names = append(names, p.Name)
-		if files, ok := q.where.targets(p); ok {
-			names = append(names, files...)
-		}
-	}
-	for _, n := range names {
+	for _, n := range line.Names {
 		if name, yes := q.named(b, n); yes {
 			return "The command names " + name + ", which is on the deny list."
 		}
-		if q.where.owns(shell.Path{Name: n, Pattern: strings.ContainsAny(n, "*?[")}) {
+		p := shell.Path{Name: n, Pattern: strings.ContainsAny(n, "*?[")}
+		if _, known := q.where.targets(p); known && q.where.owns(p) { // else it is text
 			return "The command names " + shorten(n) + ", which holds the gateway's own files."
 		}
 	}
 	for _, p := range line.Paths {
+		if name := q.deniedPath(b, p); name != "" {
+			return "The command opens " + shorten(name) + ", which is on the deny list."
+		}
 		if q.where.owns(p) {
 			return "The command reads " + shorten(p.Name) + ", which holds the gateway's own files."
 		}
 	}
 	return ""
+}
+
+// deniedPath returns which file of the deny list a path stands for, or what is
+// below it where all of that is read, or "".
+func (q question) deniedPath(b bounds, p shell.Path) string {
+	if name, yes := q.named(b, p.Name); yes {
+		return name
+	}
+	list, _ := q.where.targets(p)
+	for _, t := range list {
+		if q.closed(b, t) {
+			return t
+		}
+	}
+	if !p.Deep || p.List || p.Write && !p.Copy || q.where.holdsHome(p.Name, list) && !q.where.inside(list) {
+		return ""
+	}
+	for _, t := range list {
+		if inner := q.where.find(t, func(name string) bool { return q.closed(b, name) }); inner != "" {
+			return inner
+		}
+	}
+	return ""
+}
+
+// closed reports whether the file at an absolute path is on the deny list.
+func (q question) closed(b bounds, abs string) bool {
+	if rest, ok := strings.CutPrefix(abs, q.vault+"/"); ok && q.vault != "" {
+		return denied(rest) || b.ignore.match(rest)
+	}
+	return denied(strings.TrimPrefix(abs, "/"))
 }
 
 // samples are names that a glob of a shell may stand for.

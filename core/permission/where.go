@@ -203,15 +203,15 @@ func (q question) beyond(paths []shell.Path) []string {
 	return nil
 }
 
-// harmlessDevices may be read, and all but the last two written.
-var harmlessDevices = []string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/zero", "/dev/random", "/dev/urandom"}
+// harmlessDevices may be read and written.
+var harmlessDevices = []string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin"}
 
 // harmlessKernel are files of /proc that tell nothing of processes.
 var harmlessKernel = []string{"/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg", "/proc/uptime"}
 
 func (w where) beyond(p shell.Path) string {
 	name := shorten(p.Name)
-	if slices.Contains(harmlessDevices, p.Name) && (!p.Write || strings.HasPrefix(p.Name, "/dev/null") || strings.HasPrefix(p.Name, "/dev/std")) || !p.Write && slices.Contains(harmlessKernel, p.Name) {
+	if slices.Contains(harmlessDevices, p.Name) || !p.Write && slices.Contains(harmlessKernel, p.Name) {
 		return ""
 	}
 	list, ok := w.targets(p)
@@ -240,6 +240,10 @@ func (w where) beyond(p shell.Path) string {
 		return "it opens " + name + ", outside of the working area, where secrets may be"
 	case p.Deep && !w.inside(list) && w.holdsHome(p.Name, list):
 		return "it goes through everything below " + name
+	case p.Deep && slices.ContainsFunc(list, func(t string) bool { return slices.ContainsFunc(guarded, func(g string) bool { return beneath(g, t) }) }):
+		return "it goes through everything below " + name
+	case p.Copy && w.copiesMore(list):
+		return "it copies a repository or links, which may command other programs or lead elsewhere"
 	case p.Write:
 		return w.writeBeyond(p, list, ok)
 	}
@@ -264,6 +268,9 @@ func (w where) writeBeyond(p shell.Path, list []string, known bool) string {
 	if p.Deep && (path.Clean(p.Name) == "." || p.Pattern && path.Dir(path.Clean(p.Name)) == "." || slices.ContainsFunc(list, func(t string) bool { return slices.Contains(w.area, t) }) ||
 		slices.ContainsFunc(w.area, func(a string) bool { return slices.ContainsFunc(list, func(t string) bool { return beneath(a, t) }) })) {
 		return "it changes the whole working directory"
+	}
+	if path.Clean(p.Name) == "." || slices.ContainsFunc(list, func(t string) bool { return slices.Contains(w.area, t) }) {
+		return "it changes the working directory itself"
 	}
 	seen := w.inArea(list)
 	if !strings.HasPrefix(p.Name, "/") && !strings.HasPrefix(p.Name, "~") {
@@ -310,7 +317,7 @@ func globCommands(pattern string) bool {
 var bareRepository = []string{"HEAD", "objects", "refs", "commondir"}
 
 // guarded are files outside of the working area that hold passwords.
-var guarded = []string{"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private"}
+var guarded = []string{"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/ssh"}
 
 // secretive reports whether a path outside of the working area may hold secrets:
 // it is guarded, or hidden in someone's home.

@@ -63,7 +63,11 @@ func resolve(p string) string {
 		}
 		if to, err := os.Readlink(p); err == nil { // a link to something missing
 			if !filepath.IsAbs(to) {
-				to = filepath.Join(up, to)
+				to = up + string(filepath.Separator) + to // not cleaned: ".." behind a link is not textual
+			}
+			dir, base := filepath.Split(to)
+			if r, err := filepath.EvalSymlinks(dir); err == nil && base != ".." && base != "." && base != "" {
+				return filepath.Join(resolve(filepath.Join(r, base)), rest)
 			}
 			return filepath.Join(resolve(filepath.Clean(to)), rest)
 		}

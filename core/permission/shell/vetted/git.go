@@ -40,7 +40,7 @@ var gitCommands = map[string]program{
 	"remote":        {kind: none, flags: "-v --verbose"},
 	"stash":         {kind: specially},
 	"reflog":        {kind: none},
-	"grep":          {kind: pattern, given: "-e", flags: "-nilLcwvhHEFPqIaoW -A: -B: -C: -e: -m: --line-number --ignore-case --files-with-matches --count --word-regexp --invert-match --cached --untracked --heading --break --and --or --not --all-match --fixed-strings --extended-regexp --perl-regexp --show-function --function-context"},
+	"grep":          {kind: pattern, given: "-e", flags: "-nilLcwvhHEFPqIaoW -A: -B: -C: -e: -m: --line-number --ignore-case --files-with-matches --count --word-regexp --invert-match --cached --heading --break --and --or --not --all-match --fixed-strings --extended-regexp --perl-regexp --show-function --function-context"},
 	"add":           {kind: reads, flags: "-Afnuv --all --update --dry-run --verbose --intent-to-add -N"},
 	"commit":        {kind: reads, flags: "-aqv -m: --message= --all --quiet --verbose --allow-empty --signoff -s"},
 }
@@ -111,6 +111,18 @@ func (r *reader) gitArguments(name string, p program, args []word) {
 	}
 	if slices.Contains(got.used, "--list") || name == "tag" && slices.Contains(got.used, "-l") {
 		p.kind = text
+	}
+	for _, a := range args {
+		if strings.Contains(a.text, "%G") || strings.Contains(a.text, "(signature") {
+			r.fail("git checks signatures by another program")
+			return
+		}
+	}
+	for _, w := range got.operands { // pathspecs have patterns of their own
+		if p.kind == reads && (strings.HasPrefix(w.text, ":") || !w.glob && strings.ContainsAny(w.text, "*?[")) {
+			r.fail("git reads a pattern of files on its own")
+			return
+		}
 	}
 	for _, w := range got.operands { // revision:path names a file, too
 		if _, file, ok := strings.Cut(w.text, ":"); ok {

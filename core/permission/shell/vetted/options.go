@@ -199,7 +199,9 @@ func (r *reader) program(name string, args []word) {
 		return
 	}
 	deep := p.deep == "*" || p.deep != "" && slices.ContainsFunc(got.used, func(o string) bool { return slices.Contains(strings.Fields(p.deep), o) })
+	r.copying = strings.HasSuffix(name, "grep") && slices.Contains(got.used, "-R") // it follows links
 	r.operands(name, p, got, deep)
+	r.copying = false
 }
 
 // operands notes the files that a program's operands name.
@@ -273,6 +275,8 @@ func (r *reader) copied(list []word, got parsed, move, deep bool) {
 		r.fail("the target of a copy is only known when it runs")
 		return
 	}
+	r.copying = deep && !move
+	defer func() { r.copying = false }()
 	for _, w := range list {
 		base := path.Base(w.text)
 		if deep && (base == "." || base == ".." || base == "/" || w.process) {

@@ -50,7 +50,7 @@ var programs = map[string]program{
 	"uname":      {kind: none, flags: "-asnrvmpio --all --kernel-name --kernel-release --machine"},
 	"arch":       {kind: none},
 	"nproc":      {kind: none, flags: "--all --ignore="},
-	"hostname":   {kind: none, flags: "-sfiIdA"},
+	"hostname":   {kind: none, flags: "-sI"},
 	"hostid":     {kind: none},
 	"whoami":     {kind: none},
 	"logname":    {kind: none},
@@ -104,7 +104,7 @@ var programs = map[string]program{
 	"sort":      {kind: reads, flags: "-bcCdfghiMmnRrsuVz -k: -t: -S: -o> --ignore-leading-blanks --dictionary-order --ignore-case --general-numeric-sort --human-numeric-sort --month-sort --numeric-sort --random-sort --reverse --version-sort --check? --key= --merge --output=> --stable --field-separator= --unique --zero-terminated --parallel="},
 	"shuf":      {kind: reads, flags: "-erz -i: -n: --echo --input-range= --head-count= --repeat"},
 	"uniq":      {kind: filters, flags: "-cdDiuz -f: -s: -w: --count --repeated --all-repeated? --ignore-case --unique --skip-fields= --skip-chars= --check-chars= --group?"},
-	"xxd":       {kind: filters, flags: "-bCEeipu -c: -g: -l: -s:"},
+	"xxd":       {kind: filters, flags: "-bCEeipu"},
 	"md5sum":    {kind: reads, flags: sums},
 	"sha1sum":   {kind: reads, flags: sums},
 	"sha224sum": {kind: reads, flags: sums},
@@ -134,7 +134,7 @@ var programs = map[string]program{
 	"grep":      {kind: pattern, flags: grepFlags, deep: grepDeep, given: "-e -f --regexp --file"},
 	"egrep":     {kind: pattern, flags: grepFlags, deep: grepDeep, given: "-e -f --regexp --file"},
 	"fgrep":     {kind: pattern, flags: grepFlags, deep: grepDeep, given: "-e -f --regexp --file"},
-	"rg":        {kind: pattern, flags: "-cFHhiIlLnNoPqsSUuvwx0 -A: -B: -C: -e: -f< -g: -j: -m: -M: -r: -t: -T: -p --case-sensitive --color= --column --context= --count --count-matches --files --files-with-matches --files-without-match --fixed-strings --glob= --heading --hidden --iglob= --ignore-case --invert-match --json --line-number --max-columns= --max-count= --max-depth= --multiline --no-filename --no-heading --no-ignore --no-line-number --no-messages --null --only-matching --quiet --regexp= --replace= --smart-case --sort= --stats --trim --type= --type-not= --with-filename --word-regexp --line-regexp --after-context= --before-context=", deep: "*", given: "-e -f --regexp --files"},
+	"rg":        {kind: pattern, flags: "-cFHhiIlnNoPqsSUvwx0 -A: -B: -C: -e: -f< -g: -j: -m: -M: -r: -t: -T: -p --case-sensitive --color= --column --context= --count --count-matches --files --files-with-matches --files-without-match --fixed-strings --glob= --heading --iglob= --ignore-case --invert-match --json --line-number --max-columns= --max-count= --max-depth= --multiline --no-filename --no-heading --no-line-number --no-messages --null --only-matching --quiet --regexp= --replace= --smart-case --sort= --stats --trim --type= --type-not= --with-filename --word-regexp --line-regexp --after-context= --before-context=", deep: "*", given: "-e -f --regexp --files"},
 	"find":      {kind: specially, check: find},
 	"sed":       {kind: specially, check: sed},
 	"awk":       {kind: specially, check: awk},
@@ -166,8 +166,8 @@ var programs = map[string]program{
 }
 
 const (
-	grepFlags = "-abcEFGHhIiLlnoPqRrsTUvwxyzZ -A: -B: -C: -d: -D: -e: -f< -m: --after-context= --before-context= --context= --color? --colour? --count --exclude= --exclude-dir= --extended-regexp --file=< --files-with-matches --files-without-match --fixed-strings --ignore-case --include= --initial-tab --invert-match --line-number --line-regexp --max-count= --no-filename --no-ignore-case --no-messages --null --only-matching --perl-regexp --quiet --recursive --dereference-recursive --regexp= --silent --text --with-filename --word-regexp --byte-offset --basic-regexp --directories= --binary-files= --" + digits
-	grepDeep  = "-r -R --recursive --dereference-recursive -d --directories"
+	grepFlags = "-abcEFGHhIiLlnoPqRrsTUvwxyzZ -A: -B: -C: -d: -D: -e: -f< -m: --after-context= --before-context= --context= --color? --colour? --count --exclude= --exclude-dir= --extended-regexp --file=< --files-with-matches --files-without-match --fixed-strings --ignore-case --include= --initial-tab --invert-match --line-number --line-regexp --max-count= --no-filename --no-ignore-case --no-messages --null --only-matching --perl-regexp --quiet --recursive --regexp= --silent --text --with-filename --word-regexp --byte-offset --basic-regexp --directories= --binary-files= --" + digits
+	grepDeep  = "-r -R --recursive -d --directories"
 )
 
 // listings are programs that go below directories without opening files.

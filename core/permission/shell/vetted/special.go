@@ -1,6 +1,7 @@
 package vetted
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,7 +11,7 @@ import (
 func anything(*reader, []word) []word { return nil }
 
 // numbersAndText are formats of printf that only print.
-var numbersAndText = regexp.MustCompile(`^([^%]|%%|%[-+ #0]?[0-9]*(\.[0-9]+)?[sdiuxXocbqeEfgG])*$`)
+var numbersAndText = regexp.MustCompile(`^([^%]|%%|%[-+ #0]?[0-9]{0,3}(\.[0-9]{1,3})?[sdiuxXocbqeEfgG])*$`)
 
 // printf can assign to a variable by -v and by %n, which evaluates subscripts.
 func printf(r *reader, args []word) []word {
@@ -150,11 +151,14 @@ func find(r *reader, args []word) []word {
 // is one line, without blocks, labels and text to insert.
 var sedScript = func() *regexp.Regexp {
 	const (
-		address = `([0-9]+(~[0-9]+)?|\$|/([^/\\]|\\.)*/I?)`
-		between = address + `(,(\+?[0-9]+|~[0-9]+|\$|/([^/\\]|\\.)*/I?))?`
+		// A delimiter in brackets is none, so these hold none, and no backslash.
+		set     = `|\[\^?[A-Za-z0-9 _.:;*+=-]+\]|\[\^?(\[:[a-z]+:\])+\]`
+		regex   = `([^/\\\[]|\\.` + set + `)*`
+		address = `([0-9]+(~[0-9]+)?|\$|/` + regex + `/I?)`
+		between = address + `(,(\+?[0-9]+|~[0-9]+|\$|/` + regex + `/I?))?`
 		flags   = `[gpiI0-9]*`
-		change  = `s/([^/\\]|\\.)*/([^/\\]|\\.)*/` + flags + `|s\|([^|\\]|\\.)*\|([^|\\]|\\.)*\|` + flags +
-			`|s#([^#\\]|\\.)*#([^#\\]|\\.)*#` + flags + `|s,([^,\\]|\\.)*,([^,\\]|\\.)*,` + flags
+		change  = `s/` + regex + `/([^/\\]|\\.)*/` + flags + `|s\|([^|\\\[]|\\.` + set + `)*\|([^|\\]|\\.)*\|` + flags +
+			`|s#([^#\\\[]|\\.` + set + `)*#([^#\\]|\\.)*#` + flags + `|s,([^,\\\[]|\\.` + set + `)*,([^,\\]|\\.)*,` + flags
 		command = ` *(` + between + ` *)?!? *(` + change + `|[pdDgGhHxnNPqQ=]|y/[^/\\]*/[^/\\]*/) *`
 	)
 	return regexp.MustCompile(`^` + command + `(;` + command + `)*;?$`)
@@ -248,6 +252,12 @@ func awk(r *reader, args []word) []word {
 	if i == len(args) || args[i].glob || args[i].dynamic || !harmlessAwk(args[i].text) {
 		r.fail("the program of awk is not known to be harmless")
 		return nil
+	}
+	for _, a := range args[i+1:] {
+		if strings.HasPrefix(path.Clean(a.text), "/inet") {
+			r.fail("a file of awk is a network connection")
+			return nil
+		}
 	}
 	r.files("awk", args[i+1:], false)
 	return nil

@@ -33,6 +33,16 @@ func (r *reader) stmt(st *syntax.Stmt) {
 	if r.failed() {
 		return
 	}
+	if _, simple := st.Cmd.(*syntax.CallExpr); len(st.Redirs) > 0 && !simple {
+		// Where a redirection fails, nothing of it runs, and the next command does.
+		r.conditionally(func() { r.run(st) })
+		return
+	}
+	r.run(st)
+}
+
+// run reads what a statement runs.
+func (r *reader) run(st *syntax.Stmt) {
 	switch c := st.Cmd.(type) {
 	case nil:
 	case *syntax.CallExpr:

@@ -44,6 +44,7 @@ type Path struct {
 	Write   bool // the file is created, changed or removed
 	Deep    bool // all files below it are read or written
 	List    bool // of Deep: only their names are read
+	Copy    bool // of Deep: it is copied as a whole, or links in it are followed; of Write: into what is there
 }
 
 // A Result is what a command does. Where Why is not empty the command is not
@@ -128,6 +129,7 @@ type reader struct {
 	depth       int
 	steps       int
 	size        int
+	copying     bool     // the program copies all below the files that it names
 	listing     bool     // the program reads the names of files only
 	links       []string // targets of copies and moves
 	conditional int      // above 0: what is read may not run, or runs in a subshell
@@ -156,13 +158,17 @@ func (r *reader) path(w word, write, deep bool) {
 		return
 	}
 	for _, name := range r.from(w) {
+		if len(r.links) > 0 && (strings.HasPrefix(name, "/") || strings.HasPrefix(name, "~") || strings.Contains("/"+name+"/", "/../")) {
+			r.fail("it names a file from elsewhere after it has moved or copied files, which may be links")
+			return
+		}
 		for _, l := range r.links {
 			if l == "." && !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "~") || within(name, l) {
 				r.fail("it uses a file that it has moved or copied, which may be a link")
 				return
 			}
 		}
-		r.addPath(Path{Name: name, Pattern: w.glob, Write: write, Deep: deep, List: deep && r.listing})
+		r.addPath(Path{Name: name, Pattern: w.glob, Write: write, Deep: deep, List: deep && r.listing, Copy: r.copying})
 	}
 }
 
