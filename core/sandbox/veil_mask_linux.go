@@ -19,6 +19,32 @@ const maxHidden = 2048
 // Kernel folders that root can write or trace others through.
 var rootHidden = []string{"/sys/kernel/debug", "/sys/kernel/tracing", "/sys/kernel/security", "/sys/fs/bpf"}
 
+// rootLocked are the settings of the kernel that root can write by its user id
+// alone: some of them name a program that the kernel runs outside of every
+// namespace. bubblewrap leaves them open where it cannot write their folder.
+var rootLocked = []string{"/proc/sys", "/proc/sysrq-trigger"}
+
+// lock makes the file or folder p read-only; what is mounted in it is not seen any more.
+func lock(p string) error {
+	fd, err := straight(unix.AT_FDCWD, p)
+	if missing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	tree, err := unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(tree)
+	if err := attach(tree, fd); err != nil {
+		return err
+	}
+	return lockMount(tree)
+}
+
 // hide mounts over everything that c lists, at every place it is mounted, and
 // over the devices that give raw access to disks or memory. It needs the
 // namespace's CAP_SYS_ADMIN and counts on being its only process.
@@ -30,6 +56,11 @@ func hide(c Cover, places map[string]place, root bool) error {
 	all := rawDevices()
 	if root {
 		all = append(all, rootHidden...)
+		for _, p := range rootLocked {
+			if err := lock(p); err != nil {
+				return fmt.Errorf("%s: %w", p, err)
+			}
+		}
 	}
 	for _, p := range c.Hidden {
 		all = append(append(all, p), aliasesOf(p, c.Open, mounts)...)
