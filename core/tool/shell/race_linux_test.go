@@ -362,3 +362,41 @@ func (r *raced) change(random *rand.Rand, one, other, target string) error {
 	}
 	return unix.Renameat2(int(at.Fd()), base, int(to.Fd()), filepath.Base(other), unix.RENAME_EXCHANGE)
 }
+
+// TestManyForbiddenFilesHideNone: whatever number of them a command makes, none
+// stays, and what was there before is left alone.
+func TestManyForbiddenFilesHideNone(t *testing.T) {
+	b := box(t)
+	links := "perl -e 'for $i (1..5000) { symlink(\"/x\", \"%s/l$i\") }'; "
+	for what, c := range map[string]struct {
+		command string
+		goes    []string
+	}{
+		"links beside what was there": {fmt.Sprintf(links, ".") + "echo evil > AGENTS.md; mkdir new; echo evil > new/CLAUDE.md", []string{"AGENTS.md", "new/CLAUDE.md", "l1", "l5000"}},
+		"links in a new folder":       {"mkdir z; " + fmt.Sprintf(links, "z") + "mkdir z/d; echo evil > z/AGENTS.md; echo evil > z/d/CLAUDE.md", []string{"z/AGENTS.md", "z/d/CLAUDE.md", "z/l1", "z/l5000"}},
+		"one name in many folders":    {"for i in {1..250}; do mkdir n$i; echo evil > n$i/CLAUDE.md; done", []string{"n1/CLAUDE.md", "n100/CLAUDE.md", "n101/CLAUDE.md", "n250/CLAUDE.md"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := newHouse(t, b, sandbox.Limits{})
+			var old []string
+			for i := range 30 {
+				old = append(old, fmt.Sprintf("Old%d/a.md", i))
+			}
+			h.put(t, old...)
+			text := h.text(t, h.turn(t, core.Vault, ""), c.command)
+			for i := 1; what == "one name in many folders" && i <= 250; i++ {
+				c.goes = append(c.goes, fmt.Sprintf("n%d/CLAUDE.md", i))
+			}
+			for _, name := range c.goes {
+				if h.has(name) {
+					t.Errorf("%s is there: %.500s", name, text)
+				}
+			}
+			for _, name := range old {
+				if !h.has(name) {
+					t.Errorf("%s is gone: %.500s", name, text)
+				}
+			}
+		})
+	}
+}

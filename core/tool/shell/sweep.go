@@ -20,7 +20,7 @@ import (
 const (
 	maxNew    = 250_000          // files and folders beyond those that were there before
 	sweepTime = 15 * time.Second // and a third of that once the run was stopped
-	maxMoves  = 2_000            // files and folders that are moved to the trash one by one
+	maxMoves  = 2_000            // what is moved to the trash one by one; the rest of what the command made is deleted
 	maxNotes  = 10               // what is reported
 )
 
@@ -50,6 +50,9 @@ func (v *view) sweep(ctx context.Context, t *tool.Turn, now time.Time) []string 
 		s.area(name)
 	}
 	s.relink()
+	if s.deleted > 0 {
+		s.notes = append([]string{fmt.Sprintf("%d more files must not be there and were deleted: the command made too many of them", s.deleted)}, s.notes...)
+	}
 	if len(s.notes) > maxNotes {
 		more := len(s.notes) - maxNotes
 		s.notes = append(s.notes[:maxNotes:maxNotes], fmt.Sprintf("and %d more", more))
@@ -58,14 +61,14 @@ func (v *view) sweep(ctx context.Context, t *tool.Turn, now time.Time) []string 
 }
 
 type sweeper struct {
-	ctx   context.Context
-	t     *tool.Turn
-	v     *view
-	now   time.Time
-	top   *beneath.Dir // the vault
-	left  int          // files and folders that may still be looked at
-	moves int
-	notes []string
+	ctx            context.Context
+	t              *tool.Turn
+	v              *view
+	now            time.Time
+	top            *beneath.Dir // the vault
+	left           int          // files and folders that may still be looked at
+	moves, deleted int
+	notes          []string
 }
 
 // A pending folder has been seen and not yet been looked into.
@@ -100,7 +103,11 @@ func (s *sweeper) area(name string) {
 			err = errBounds
 		}
 		if err != nil {
-			s.unfinished(name, info.ID, append(after, found...), len(before) > 0 || s.v.known[f.id])
+			fresh := slices.DeleteFunc(found, func(p pending) bool { return s.v.known[p.id] })
+			if !s.v.known[f.id] {
+				fresh = []pending{f} // with all that is in it
+			}
+			s.unfinished(name, info.ID, append(after, fresh...), len(before) > 0 || s.v.known[f.id])
 			return
 		}
 		for _, p := range found {
@@ -119,6 +126,11 @@ func pathOf(t *tool.Turn, name string) string { return (&walk{t: t}).path(name) 
 // twice: the person may have more from the operator.
 func (s *sweeper) bound() int { return max(tool.MaxAreaEntries, 2*s.v.seen) }
 
+// likeliest are names that agents and programs look for in every folder. In one
+// that was there before they are looked at first: what else a command made there
+// may be more than can be checked in time.
+var likeliest = []string{"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", ".claude", ".mcp.json", ".git", "HEAD", ".envrc"}
+
 // folder looks at the entries of f and returns the folders among them and the
 // number of its entries.
 func (s *sweeper) folder(f pending) (found []pending, counted int, err error) {
@@ -127,6 +139,11 @@ func (s *sweeper) folder(f pending) (found []pending, counted int, err error) {
 		return nil, 0, nil // gone, or closed even to its owner: nobody reads in it
 	}
 	defer d.Close()
+	for _, base := range likeliest {
+		if s.v.known[f.id] {
+			_, _ = s.entry(place{d, f.id, base, path.Join(f.name, base)}, f.depth+1)
+		}
+	}
 	for {
 		if s.ctx.Err() != nil {
 			return found, counted, s.ctx.Err()
@@ -135,7 +152,7 @@ func (s *sweeper) folder(f pending) (found []pending, counted int, err error) {
 		if err != nil || len(names) == 0 {
 			return found, counted, nil
 		}
-		if counted += len(names); counted > s.left || s.moves > maxMoves {
+		if counted += len(names); counted > s.left {
 			return found, counted, errBounds
 		}
 		for _, base := range names {
@@ -265,9 +282,21 @@ func leaves(area, name, to string) bool {
 	return false
 }
 
+// trash moves a file that must not stay to the trash, and deletes it where the
+// command made very many: moving all of them would take longer than a sweep may.
 func (s *sweeper) trash(at place, id beneath.ID, why string) {
-	s.moves++
-	to, err := s.t.Vault.TrashFrom(at.dir, at.base, id, s.now)
+	if s.moves >= maxMoves && !s.v.known[id] {
+		if s.deleted++; at.dir.Remove(s.ctx, at.base) != nil {
+			s.notes = append(s.notes, at.name+" must not be there ("+why+"), and could not be deleted")
+		}
+		return
+	}
+	s.move(at, id, why)
+}
+
+func (s *sweeper) move(at place, id beneath.ID, why string) {
+	s.moves++ // each has a stamp of its own: a command may make one name in many folders
+	to, err := s.t.Vault.TrashFrom(at.dir, at.base, id, s.now.Add(time.Duration(s.moves)*time.Microsecond))
 	if err != nil {
 		s.notes = append(s.notes, fmt.Sprintf("%s must not be there (%s), and could not be moved to the trash", at.name, why))
 		return
@@ -283,7 +312,7 @@ func (s *sweeper) unfinished(area string, id beneath.ID, after []pending, known 
 	if s.t.Bounded() {
 		up, err := s.top.Dir(path.Dir(area))
 		if err == nil {
-			s.trash(place{up, beneath.ID{}, path.Base(area), area}, id,
+			s.move(place{up, beneath.ID{}, path.Base(area), area}, id,
 				fmt.Sprintf("it held more than %d files and folders, or more than could be checked in time; the operator can restore what is needed", s.bound()))
 			_ = up.Close()
 		}
@@ -294,7 +323,7 @@ func (s *sweeper) unfinished(area string, id beneath.ID, after []pending, known 
 		if err != nil {
 			continue
 		}
-		s.trash(place{up, beneath.ID{}, path.Base(p.name), p.name}, p.id, "the command made more than could be checked")
+		s.move(place{up, beneath.ID{}, path.Base(p.name), p.name}, p.id, "the command made more than could be checked")
 		_ = up.Close()
 	}
 	if known {
