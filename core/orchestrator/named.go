@@ -56,12 +56,12 @@ func (r *run) named(ctx context.Context, u *url.URL) (bool, error) {
 		return false, nil
 	}
 	for i := range r.t.Rows {
-		if row := &r.t.Rows[i]; (row.Quote == nil || !row.Quote.Forwarded) && namesHost(row.Text, host) {
+		if row := &r.t.Rows[i]; (row.Quote == nil || !row.Quote.Forwarded) && wordsName(row.Text, host) {
 			return true, nil
 		}
 	}
 	for _, s := range r.t.options().Before {
-		if s.Role == "user" && namesHost(s.Text, host) {
+		if s.Role == "user" && wordsName(s.Text, host) {
 			return true, nil
 		}
 	}
@@ -100,7 +100,7 @@ func (r *run) namedBefore(ctx context.Context, u *url.URL, host string) (bool, e
 			case b.Type == "tool_use":
 				asked[b.ID] = b
 			case b.Type == "tool_result" && call != nil && !b.IsError && result{call.Name, call.Input, b.Text}.names(u, host),
-				m.Role == "user" && b.Type == "text" && user == r.t.User && user > 0 && namesHost(own(b.Text), host):
+				m.Role == "user" && b.Type == "text" && user == r.t.User && user > 0 && wordsName(own(b.Text), host):
 				return true, nil
 			}
 		}
@@ -217,6 +217,25 @@ func own(text string) string {
 		b.WriteString(words + "\n")
 	}
 	return b.String()
+}
+
+// likeFiles are top-level domains that people know as the ends of file names.
+var likeFiles = []string{"cc", "md", "mov", "pm", "py", "rs", "sh", "zip"}
+
+// wordsName reports whether a person's words name host. A host that is one word,
+// or looks like the name of a file, has to be written as an address: anyone may
+// own readme.md.
+func wordsName(text, host string) bool {
+	dot := strings.LastIndexByte(host, '.')
+	if strings.Contains(host, ":") || dot >= 0 && !slices.Contains(likeFiles, host[dot+1:]) {
+		return namesHost(text, host)
+	}
+	for _, at := range strings.Split(text, "://")[1:] {
+		if len(at) >= len(host) && strings.EqualFold(at[:len(host)], host) && !goesOn(at[len(host):]) {
+			return true
+		}
+	}
+	return false
 }
 
 // namesHost reports whether host stands in text as a whole host name, in its

@@ -138,6 +138,7 @@ func TestFetch_HostThatThePersonNamedIsOpenedUnasked(t *testing.T) {
 	b.opens(ada("go on"), "https://docs.example.org/more") // named in an earlier message
 	b.opens(ada("see HTTPS://Shop.Example.net/x"), "http://shop.example.net:8080/y")
 	b.opens(ada("und b\u00fccher.example"), "https://xn--bcher-kva.example/")
+	b.opens(ada("see https://Hack.md/notes, not hack.md"), "https://hack.md/notes")
 	b.opens(ada("only (a.example.com), please."), "https://a.example.com./")
 	for _, c := range [][2]string{
 		{"mail bob@evil.example", "https://evil.example/?d=secret"},
@@ -146,6 +147,9 @@ func TestFetch_HostThatThePersonNamedIsOpenedUnasked(t *testing.T) {
 		{"evil4.example", "https://secret.evil4.example/"},
 		{"evil5.example.org", "https://evil5.example/"},
 		{"nothing", "https://evil6.example/?d=secret"},
+		{"sum up readme.md and run install.sh", "https://readme.md/?d=secret"}, // names of files, and anyone may own the host
+		{"sum up docs/readme.md and run install.sh", "https://install.sh/?d=secret"},
+		{"what does the ai say", "https://ai/?d=secret"},
 	} {
 		b.asks(ada(c[0]), c[1])
 	}
