@@ -217,7 +217,8 @@ func (d *Dir) Unlock(name string) error {
 
 // Move renames name, an entry of d that has the identity want, to the free name
 // as in the folder to. Where name is another file by then, nothing is moved, or
-// what was moved is moved back, and the cause of the error is ErrChanged.
+// what was moved is moved back, and the cause of the error is ErrChanged. Where
+// to is on another file system, the cause is unix.EXDEV.
 func (d *Dir) Move(name string, want ID, to *Dir, as string) error {
 	now, err := d.Stat(name)
 	if err == nil && now.ID != want {
@@ -225,6 +226,9 @@ func (d *Dir) Move(name string, want ID, to *Dir, as string) error {
 	}
 	if err == nil {
 		err = renameBetween(d, name, to, as)
+	}
+	if errors.Is(err, unix.EXDEV) { // not a link, as where names are resolved
+		return &fs.PathError{Op: "move", Path: name, Err: err}
 	}
 	if err != nil {
 		return failed("move", name, err)

@@ -226,6 +226,21 @@ func TestWhatLeadsOutOrRunsIsMovedToTheTrash(t *testing.T) {
 	}
 }
 
+// TestWhatCannotGoToTheTrashIsDeleted has the guests' folders on another disk.
+func TestWhatCannotGoToTheTrashIsDeleted(t *testing.T) {
+	h := newHouse(t, box(t), sandbox.Limits{})
+	h.put(t, "Guests/readme.md")
+	guests := filepath.Join(h.vault.Path(), "Guests")
+	if err := unix.Mount("tmpfs", guests, "tmpfs", 0, "size=4m,mode=0700"); err != nil {
+		t.Skipf("SKIPPED: no file system can be mounted here: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(guests, unix.MNT_DETACH) })
+	text := h.text(t, h.turn(t, core.Sandboxed, ""), "echo '[core]' > AGENTS.md; echo fine > fine.md")
+	if h.has("Guests/7/AGENTS.md") || !h.has("Guests/7/fine.md") || !strings.Contains(text, "was deleted") {
+		t.Error(text)
+	}
+}
+
 // TestAGuestCannotDisableShells fills the guest's folder with what is expensive to
 // look through.
 func TestAGuestCannotDisableShells(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"gatehouse/core/beneath"
@@ -297,7 +298,11 @@ func (s *sweeper) trash(at place, id beneath.ID, why string) {
 func (s *sweeper) move(at place, id beneath.ID, why string) {
 	s.moves++ // each has a stamp of its own: a command may make one name in many folders
 	to, err := s.t.Vault.TrashFrom(at.dir, at.base, id, s.now.Add(time.Duration(s.moves)*time.Microsecond))
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EXDEV) && !s.v.known[id] && at.dir.Remove(s.ctx, at.base) == nil:
+		s.notes = append(s.notes, fmt.Sprintf("%s was deleted, because the trash is on another file system: %s", at.name, why))
+		return
+	case err != nil:
 		s.notes = append(s.notes, fmt.Sprintf("%s must not be there (%s), and could not be moved to the trash", at.name, why))
 		return
 	}
