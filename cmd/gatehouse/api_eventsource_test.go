@@ -64,11 +64,12 @@ func TestABrowsersEventSourceComesBackAfterACutAndSeesEveryEventOnce(t *testing.
 		t.Errorf("the page read %q", got)
 	}
 	// Where within the answer the cut falls is the connection's: with what it had
-	// whole the page comes back, further each time, and at last with all of it.
+	// whole the page comes back, never further back, and at last with all of it. On
+	// a slow machine two cuts may fall behind the same event.
 	had := -1
 	for i, id := range c.seen() {
 		at := slices.Index(ids(whole), id)
-		if i == 0 && id != "" || i > 0 && at <= had || i == 3 && at != len(whole)-1 || i > 3 {
+		if i == 0 && id != "" || i > 0 && at < had || i == 3 && at != len(whole)-1 || i > 3 {
 			t.Errorf("it came with %q, of %q", c.seen(), ids(whole))
 		}
 		had = at

@@ -50,11 +50,11 @@ func TestWebFetch_OnlyHostsThatThePersonNamed(t *testing.T) {
 		}
 		return text
 	}
-	say("read the page of localhost for me", "http://localhost:1/a")
+	say("read the page http://localhost:1/ for me", "http://localhost:1/a")
 	if got := transcript(); !strings.Contains(got, "localhost leads to an address that is not public") {
 		t.Errorf("a host that the person named was not tried: %s", got)
 	}
-	say("read the page of localhost for me", "http://other.invalid/?d=secret")
+	say("read the page http://localhost:1/ for me", "http://other.invalid/?d=secret")
 	if got := transcript(); !strings.Contains(got, "wants to open http://other.invalid/?d=secret") || !strings.Contains(got, "nobody can be asked here") || strings.Contains(got, "there is no host other.invalid") {
 		t.Errorf("another host: %s", got)
 	}
