@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,9 +91,15 @@ func Try(box Box) string {
 	if err != nil {
 		return err.Error()
 	}
+	return tried(ctx, cmd)
+}
+
+// tried runs a program that prints "fine". It returns "" where that is all it
+// printed, else what failed.
+func tried(ctx context.Context, cmd *exec.Cmd) string {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err = cmd.Start()
+	err := cmd.Start()
 	Release(cmd)
 	if err == nil {
 		err = cmd.Wait()

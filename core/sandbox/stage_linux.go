@@ -104,15 +104,8 @@ func stage(fds []string) error {
 	if err != nil {
 		return err
 	}
-	// No key of the gateway's session reaches the program.
-	if _, _, errno := unix.Syscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0); errno != 0 && errno != unix.ENOSYS && errno != unix.EPERM {
-		return fmt.Errorf("session keyring: %w", errno)
-	}
-	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("inherited files: %w", err)
-	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("no new privileges: %w", err)
+	if err := giveUpInherited(); err != nil {
+		return err
 	}
 	if err := restrict(o.Read, o.Write); err != nil {
 		return fmt.Errorf("landlock: %w", err)
@@ -125,6 +118,21 @@ func stage(fds []string) error {
 		return fmt.Errorf("seccomp: %w", err)
 	}
 	return fmt.Errorf("start %s: %w", o.Argv[0], unix.Exec(path, o.Argv, o.Env))
+}
+
+// giveUpInherited leaves the program that this thread becomes no key of the
+// gateway's session, no open file but the first three, and no way to more rights.
+func giveUpInherited() error {
+	if _, _, errno := unix.Syscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0); errno != 0 && errno != unix.ENOSYS && errno != unix.EPERM {
+		return fmt.Errorf("session keyring: %w", errno)
+	}
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("inherited files: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("no new privileges: %w", err)
+	}
+	return nil
 }
 
 // alive is an error where the gateway is gone already. From here on bwrap's

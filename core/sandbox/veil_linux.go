@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -141,17 +139,7 @@ func (v *Veil) try() string {
 	if err != nil {
 		return err.Error()
 	}
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err = cmd.Start()
-	Release(cmd)
-	if err == nil {
-		err = cmd.Wait()
-	}
-	if err != nil || out.String() != "fine\n" {
-		return strings.TrimSpace(fmt.Sprintf("%s %v", strings.TrimSpace(out.String()), errors.Join(err, ctx.Err())))
-	}
-	return ""
+	return tried(ctx, cmd)
 }
 
 // A veilOrder is what behind is given to do.

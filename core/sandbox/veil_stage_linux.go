@@ -55,14 +55,8 @@ func behind(args []string) error {
 	if err != nil {
 		return err
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0); errno != 0 && errno != unix.ENOSYS && errno != unix.EPERM {
-		return fmt.Errorf("session keyring: %w", errno)
-	}
-	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("inherited files: %w", err)
-	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("no new privileges: %w", err)
+	if err := giveUpInherited(); err != nil {
+		return err
 	}
 	if err := dropCapabilities(root); err != nil {
 		return fmt.Errorf("capabilities: %w", err)
