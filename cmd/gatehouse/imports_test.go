@@ -22,89 +22,93 @@ const everything = "*"
 // may is the map of this program: a package, and what it may import of ours.
 // A new package or a new edge is a decision, so it is made here, in a diff that
 // someone reads. Tests may import what they like.
-var may = map[string]string{
-	"configs":                       "",
-	"core":                          "",     // words only
-	"core/texts":                    "core", // what is said to people; whoever says something takes its words from there
-	"core/coretest":                 "core",
-	"core/store":                    "core core/store/migrations core/store/original",
-	"core/beneath":                  "", // files below an open folder, without links
-	"core/vault":                    "core core/texts core/beneath",
-	"core/archive":                  "core", // the form of a backup
-	"core/sandbox":                  "core core/beneath",
-	"core/sandbox/container":        "core core/beneath core/sandbox core/sandbox/container/inside",
-	"core/sandbox/container/inside": "core/sandbox", // the first process of a container
-	"core/bus":                      "core",
-	"core/llm":                      "core core/texts",
-	"core/llm/provider":             "core core/texts core/llm", // what the clients of the two wires share
-	"core/llm/openai":               "core core/texts core/llm core/llm/provider",
-	"core/llm/transcribe":           "",
-	"core/llm/anthropic":            "core core/texts core/llm core/llm/provider",
-	"core/llm/quote":                "core core/texts core/llm", // gets its search as a function
-	"core/llm/wiretest":             "core core/llm",            // what the fakes of the two wires share, and their clients' tests
-	"core/llm/llmtest":              "core core/llm/wiretest",
-	"core/llm/anthropictest":        "core core/llm/wiretest",
+var may = table(`
+admin: core core/store core/queue core/bus core/session core/permission core/usage core/agent core/tool/mcp core/orchestrator core/attach web web/auth pairing connectors
+cmd/gatehouse/phones: core connectors/telegram/telegramtest connectors/discord/discordtest
+cmd/gatehouse: *
+cmd/loadgen/bare:
+cmd/loadgen/crowd: connectors/telegram/telegramtest connectors/discord/discordtest
+cmd/loadgen/model:  # a language model to measure with
+cmd/loadgen: core cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors connectors/connectorstest connectors/telegram connectors/discord connectors/telegram/telegramtest connectors/discord/discordtest
+configs:
+connectors/connectorstest: core core/coretest connectors
+connectors/discord/discordtest: core connectors/simulator
+connectors/discord/gateway: core
+connectors/discord: core core/texts connectors connectors/markdown connectors/discord/gateway
+connectors/markdown: core
+connectors/simulator: core  # what simulators of platforms share
+connectors/telegram/telegramtest: core connectors/simulator
+connectors/telegram: core core/texts connectors connectors/markdown
+connectors: core core/texts
+core/agent: core core/beneath core/texts core/store core/vault core/watch
+core/archive: core  # the form of a backup
+core/attach/pdftext: core core/texts
+core/attach: core core/texts core/vault
+core/beneath:  # files below an open folder, without links
+core/bus: core
+core/claudecli/claudetest: core/vault  # where the CLI keeps transcripts
+core/claudecli: core core/texts core/tool core/permission core/session core/sandbox  # calls as the guard knows them, and a tree that ends as a whole
+core/coretest: core
+core/dispatch: core core/texts core/store core/queue core/orchestrator core/bus
+core/llm/anthropic: core core/texts core/llm core/llm/provider
+core/llm/anthropictest: core core/llm/wiretest
+core/llm/llmtest: core core/llm/wiretest
+core/llm/openai: core core/texts core/llm core/llm/provider
+core/llm/provider: core core/texts core/llm  # what the clients of the two wires share
+core/llm/quote: core core/texts core/llm  # gets its search as a function
+core/llm/transcribe:
+core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
+core/llm: core core/texts
+core/orchestrator: core core/texts core/store core/vault core/llm core/tool core/agent core/permission core/session core/usage
+core/permission/shell/vetted:  # reads commands, imports no package of ours
+core/permission/shell: core/permission/shell/vetted
+core/permission: core core/texts core/store core/vault core/tool core/permission/shell core/permission/shell/vetted
+core/queue: core core/store core/vault
+core/sandbox/container/inside: core/sandbox  # the first process of a container
+core/sandbox/container: core core/beneath core/sandbox core/sandbox/container/inside
+core/sandbox: core core/beneath
+core/session/words:  # what a word is, knows nobody
+core/session: core core/texts core/store core/vault core/session/words
+core/store/migrations: core
+core/store/original: core  # how to read what the original system wrote
+core/store/postgres: core core/store
+core/store/storetest: core core/store core/store/postgres
+core/store: core core/store/migrations core/store/original
+core/texts: core  # what is said to people; whoever says something takes its words from there
+core/tool/fetch: core core/tool
+core/tool/files/place: core core/tool
+core/tool/files/search: core core/vault core/tool core/tool/files/place
+core/tool/files: core core/tool core/tool/files/place core/tool/files/search
+core/tool/mcp/entry: core
+core/tool/mcp/program: core core/sandbox
+core/tool/mcp: core core/beneath core/vault core/tool core/sandbox core/tool/mcp/entry core/tool/mcp/program
+core/tool/shell: core core/beneath core/vault core/tool core/sandbox
+core/tool/skill: core core/tool
+core/tool: core core/vault core/sandbox
+core/usage: core core/texts core/store core/vault
+core/vault: core core/texts core/beneath
+core/watch: core  # whether files have changed
+core:  # words only
+pairing: core core/store core/texts
+web/api/v0: core core/bus core/session web web/auth
+web/api: core core/store core/queue core/bus core/attach core/session core/permission core/usage web web/auth
+web/auth/authtest: core core/store web/auth
+web/auth: core core/store
+web/openai: core core/bus web web/auth
+web/static:
+web/webtest:  # a real browser for tests
+web: core
+`)
 
-	"core/store/migrations": "core",
-	"core/store/original":   "core", // how to read what the original system wrote
-	"core/store/postgres":   "core core/store",
-	"core/store/storetest":  "core core/store core/store/postgres",
-
-	"core/attach":            "core core/texts core/vault",
-	"core/attach/pdftext":    "core core/texts",
-	"core/queue":             "core core/store core/vault",
-	"core/watch":             "core", // whether files have changed
-	"core/agent":             "core core/beneath core/texts core/store core/vault core/watch",
-	"core/usage":             "core core/texts core/store core/vault",
-	"core/session":           "core core/texts core/store core/vault core/session/words",
-	"core/session/words":     "", // what a word is, knows nobody
-	"core/tool":              "core core/vault core/sandbox",
-	"core/tool/files":        "core core/tool core/tool/files/place core/tool/files/search",
-	"core/tool/files/place":  "core core/tool",
-	"core/tool/files/search": "core core/vault core/tool core/tool/files/place",
-	"core/tool/shell":        "core core/beneath core/vault core/tool core/sandbox",
-	"core/tool/fetch":        "core core/tool",
-	"core/tool/mcp":          "core core/beneath core/vault core/tool core/sandbox core/tool/mcp/entry core/tool/mcp/program",
-	"core/tool/mcp/entry":    "core",
-	"core/tool/mcp/program":  "core core/sandbox",
-	"core/tool/skill":        "core core/tool",
-	"core/permission":        "core core/texts core/store core/vault core/tool core/permission/shell core/permission/shell/vetted",
-	"core/permission/shell":  "core/permission/shell/vetted",
-
-	"core/permission/shell/vetted": "", // reads commands, imports no package of ours
-
-	"core/claudecli":            "core core/texts core/tool core/permission core/session core/sandbox", // calls as the guard knows them, and a tree that ends as a whole
-	"core/claudecli/claudetest": "core/vault",                                                          // where the CLI keeps transcripts
-	"core/orchestrator":         "core core/texts core/store core/vault core/llm core/tool core/agent core/permission core/session core/usage",
-	"core/dispatch":             "core core/texts core/store core/queue core/orchestrator core/bus",
-
-	"connectors":                       "core core/texts",
-	"connectors/connectorstest":        "core core/coretest connectors",
-	"connectors/markdown":              "core",
-	"connectors/discord":               "core core/texts connectors connectors/markdown connectors/discord/gateway",
-	"connectors/discord/gateway":       "core",
-	"connectors/discord/discordtest":   "core connectors/simulator",
-	"connectors/telegram":              "core core/texts connectors connectors/markdown",
-	"connectors/telegram/telegramtest": "core connectors/simulator",
-	"connectors/simulator":             "core", // what simulators of platforms share
-
-	"pairing":           "core core/store core/texts",
-	"web":               "core",
-	"web/static":        "",
-	"web/webtest":       "", // a real browser for tests
-	"web/auth":          "core core/store",
-	"web/auth/authtest": "core core/store web/auth",
-	"web/api":           "core core/store core/queue core/bus core/attach core/session core/permission core/usage web web/auth",
-	"web/api/v0":        "core core/bus core/session web web/auth",
-	"web/openai":        "core core/bus web web/auth",
-	"admin":             "core core/store core/queue core/bus core/session core/permission core/usage core/agent core/tool/mcp core/orchestrator core/attach web web/auth pairing connectors",
-
-	"cmd/gatehouse":        everything,
-	"cmd/gatehouse/phones": "core connectors/telegram/telegramtest connectors/discord/discordtest",
-	"cmd/loadgen":          "core cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors connectors/connectorstest connectors/telegram connectors/discord connectors/telegram/telegramtest connectors/discord/discordtest",
-	"cmd/loadgen/bare":     "",
-	"cmd/loadgen/model":    "", // a language model to measure with
-	"cmd/loadgen/crowd":    "connectors/telegram/telegramtest connectors/discord/discordtest",
+// table parses lines of the form "package: its imports  # a remark".
+func table(text string) map[string]string {
+	m := map[string]string{}
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		line, _, _ = strings.Cut(line, "#")
+		pkg, list, _ := strings.Cut(line, ":")
+		m[pkg] = strings.TrimSpace(list)
+	}
+	return m
 }
 
 // imports lists our packages and what each imports of ours, tests left out.
