@@ -466,8 +466,8 @@ func TestTheExampleFileEqualsTheStruct(t *testing.T) {
 	}
 }
 
-func TestTheOperationsPageListsEverySettingWithItsDefault(t *testing.T) {
-	page, err := os.ReadFile("../docs/operations.md")
+func TestTheSettingsPageListsEverySettingWithItsDefault(t *testing.T) {
+	page, err := os.ReadFile("../docs/settings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -480,13 +480,13 @@ func TestTheOperationsPageListsEverySettingWithItsDefault(t *testing.T) {
 	for _, f := range fields() {
 		want := f.Tag.Get("default")
 		if got, ok := rows[f.Name]; !ok || got != want && !(want == "" && got == "–") {
-			t.Errorf("docs/operations.md: %s has default %q (listed: %v), want %q", f.Name, got, ok, want)
+			t.Errorf("docs/settings.md: %s has default %q (listed: %v), want %q", f.Name, got, ok, want)
 		}
 		delete(rows, f.Name)
 	}
 	for name := range rows {
 		if strings.HasPrefix(name, Prefix+"_") {
-			t.Errorf("docs/operations.md lists %s, which is no setting", name)
+			t.Errorf("docs/settings.md lists %s, which is no setting", name)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func quote(s string) string {
 }
 
 const envHead = "# Settings of Gatehouse. This file holds secrets: keep its mode at 0600.\n" +
-	"# docs/operations.md lists every setting.\n"
+	"# docs/settings.md lists every setting.\n"
 
 // WriteEnvFile writes what ReadEnvFile reads, whole or not at all, with mode
 // 0600. A file that is there is kept (fs.ErrExist) unless replace is set.

@@ -334,7 +334,7 @@ func TestEveryMetricOfTheAlertRulesExists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../docs/operations.md") // which a test holds equal to the program
+	page, err := os.ReadFile("../../docs/metrics.md") // which a test holds equal to the program
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,12 +78,36 @@ func TestEveryTestAndTargetThatTheDocumentsNameExists(t *testing.T) {
 	}
 }
 
-var link = regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)`)
+var (
+	link       = regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
+	headline   = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	notInHeads = regexp.MustCompile("[^\\p{L}\\p{N} _-]")
+)
 
-func TestEveryLinkBetweenTheDocumentsLeadsToAFile(t *testing.T) {
+// anchors returns the fragments of a page's headings, as Git hosts derive them.
+func anchors(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range headline.FindAllStringSubmatch(text, -1) {
+		head := notInHeads.ReplaceAllString(strings.ToLower(m[1]), "")
+		found["#"+strings.ReplaceAll(head, " ", "-")] = true
+	}
+	return found
+}
+
+func TestEveryLinkBetweenTheDocumentsLeadsToAFileAndAHeading(t *testing.T) {
+	t.Parallel()
 	pages, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
 	if err != nil || len(pages) == 0 {
 		t.Fatal("no documents", err)
+	}
+	listed, err := os.ReadFile(filepath.Join(repository, "docs", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		if name := filepath.Base(page); name != "README.md" && !strings.Contains(string(listed), "]("+name+")") {
+			t.Errorf("docs/README.md does not list %s", name)
+		}
 	}
 	for _, top := range []string{"README.md", "CHANGELOG.md"} {
 		pages = append(pages, filepath.Join(repository, top))
@@ -97,8 +121,15 @@ func TestEveryLinkBetweenTheDocumentsLeadsToAFile(t *testing.T) {
 			if strings.Contains(match[1], "://") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), match[1])); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, match[1])
+			to := page
+			if match[1] != "" {
+				to = filepath.Join(filepath.Dir(page), match[1])
+			}
+			target, err := os.ReadFile(to)
+			if info, statErr := os.Stat(to); err != nil && (statErr != nil || !info.IsDir()) {
+				t.Errorf("%s links to %s, which does not exist", page, match[1])
+			} else if match[2] != "" && !anchors(string(target))[match[2]] {
+				t.Errorf("%s links to %s%s: no such heading", page, match[1], match[2])
 			}
 		}
 	}

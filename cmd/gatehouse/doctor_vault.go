@@ -145,10 +145,10 @@ func doctorDatabase(ctx context.Context, p doctorPatient) []doctorCheck {
 	}
 	switch {
 	case core.KindOf(err) == core.Invalid:
-		c.Text, c.Fix = path+": "+core.TextOf(err), "see docs/operations.md, Upgrade"
+		c.Text, c.Fix = path+": "+core.TextOf(err), "see docs/backup.md, Upgrade"
 	case err != nil:
 		c.Text = path + " cannot be read: " + err.Error()
-		c.Fix = "if it is damaged, put back a copy (docs/operations.md, Backup); if it is another program's, set GATEHOUSE_DATABASE_URL"
+		c.Fix = "if it is damaged, put back a copy (docs/backup.md); if it is another program's, set GATEHOUSE_DATABASE_URL"
 	case !fts5:
 		c.Text, c.Fix = "this program was built without full-text search", "build it with: make build"
 	case missing:

@@ -58,7 +58,7 @@ type command struct {
 
 const description = `Gatehouse: talk to AI agents from your chat apps, without letting strangers in.
 
-Settings come from GATEHOUSE_* variables and --env-file (docs/operations.md lists them; 'gatehouse doctor' checks them).
+Settings come from GATEHOUSE_* variables and --env-file (docs/settings.md lists them; 'gatehouse doctor' checks them).
 Exit codes: 0 clean, 1 failure, 2 bad usage or configuration.`
 
 // process is what a command may use of the world.

@@ -12,7 +12,7 @@ import (
 
 func secret(s string) configs.Secret { return configs.NewSecret(s) }
 
-// opsPage are the metric tables of docs/operations.md.
+// opsPage are the metric tables of docs/metrics.md.
 type opsPage struct {
 	labels map[string][]string // series → its labels, sorted
 	values map[string][]string // "label of series" → the values it may have
@@ -30,7 +30,7 @@ var (
 // operationsPage reads them.
 func operationsPage(t *testing.T) opsPage {
 	t.Helper()
-	b, err := os.ReadFile("../../docs/operations.md")
+	b, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}

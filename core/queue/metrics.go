@@ -10,7 +10,7 @@ import (
 	"gatehouse/core"
 )
 
-// Metrics are the queue's series; the names are docs/operations.md's.
+// Metrics are the queue's series; the names are docs/metrics.md's.
 type Metrics struct {
 	bots         []string // whose gauges always exist
 	updatesTotal *prometheus.CounterVec

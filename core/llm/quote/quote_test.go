@@ -99,7 +99,7 @@ func TestAnswerQuotesPassagesWithTheirPaths(t *testing.T) {
 	want := "Here is what I found in the notes, the best 2 passages:\n\n" +
 		"> **Green tea**\n>\n> Two minutes.[2J\n\n`Public/tea.md`, line 7\n\n> Tea.\n\n`a'b.md`, line 1\n\n" +
 		"No language model is configured, so I can only quote. To plug one in, the operator sets `GATEHOUSE_ANTHROPIC_API_KEY`, " +
-		"`GATEHOUSE_OPENAI_API_KEY` or `GATEHOUSE_OPENAI_BASE_URL`, and `GATEHOUSE_MODEL`: see `docs/operations.md`."
+		"`GATEHOUSE_OPENAI_API_KEY` or `GATEHOUSE_OPENAI_BASE_URL`, and `GATEHOUSE_MODEL`: see `docs/settings.md`."
 	if d := cmp.Diff(want, r.text); d != "" || r.err != nil || r.stop != "end_turn" {
 		t.Errorf("%v %q %s", r.err, r.stop, d)
 	}
