@@ -16,6 +16,8 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/connectors"
+	"gatehouse/connectors/chat"
+	chatask "gatehouse/connectors/chat/ask"
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/attach"
@@ -72,7 +74,7 @@ type app struct {
 	events      *orchestrator.Events
 	runs        *orchestrator.Orchestrator
 	dispatcher  *dispatch.Dispatcher
-	form        func(ctx context.Context, in *core.Inbound) (connectors.Form, error) // what a button opens
+	chat        *chat.Chat
 	hub         *connectors.Hub
 	fleet       *fleet
 	spoken      atomic.Pointer[models] // read by models; the panel puts others in its place
@@ -173,6 +175,8 @@ func (l late) Abandon(ctx context.Context, tx *store.Tx, run string) error {
 	return l.a.dispatcher.Abandon(ctx, tx, run)
 }
 func (l late) AbortUser(bot string, user int64) { l.a.dispatcher.AbortUser(bot, user) }
+func (l late) AbortLane(bot, lane string) bool  { return l.a.dispatcher.AbortLane(bot, lane) }
+func (l late) AbortRun(run string) bool         { return l.a.dispatcher.AbortRun(run) }
 func (l late) AbortKey(key string)              { l.a.dispatcher.AbortKey(key) }
 
 func (a *app) joinCore(ctx context.Context) error {
@@ -184,14 +188,14 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.bus = bus.New(a.loadEvents, a.events.Latest)
 	g := &gate{overheard: &a.overheard, http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}}
 	a.gate = g
-	asks := &approvals{desk: a.desk}
+	shown, tools := &chatask.Pairings{Asks: a.desk}, &chatask.Tools{}
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	a.openBox(self)
 	a.guard = permission.NewGuard(permission.GuardOptions{DB: a.db, Desk: a.desk, Vault: a.vault, Isolation: a.box != nil, Own: a.unveiledPaths,
-		Clock: a.clock, Log: a.log, Metrics: permission.NewMetrics(a.reg), Show: ringing{toolAsks{asks}, a.bus.Ring}})
+		Clock: a.clock, Log: a.log, Metrics: permission.NewMetrics(a.reg), Show: ringing{tools, a.bus.Ring}})
 	qm := queue.NewMetrics(a.reg, append(a.botNames(), core.APIBot))
 	p := &preparer{platform: a.platform}
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
@@ -201,7 +205,7 @@ func (a *app) joinCore(ctx context.Context) error {
 		Lane: func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error) {
 			return a.sessions.Lane(ctx, tx, in.Address)
 		},
-		Control: isControl,
+		Control: chat.IsControl,
 		Waiting: func(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
 			return waiting(a.desk, a.book)(ctx, tx, in)
 		},
@@ -216,16 +220,17 @@ func (a *app) joinCore(ctx context.Context) error {
 	})
 	a.book = pairing.New(a.db, pairing.Options{
 		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.botNames()), Policy: a.policy, Bots: a.pairingBots, Ring: a.bus.Ring, Merge: a.merge, Lapse: a.guard.Lapse, Text: a.ownText,
-	}, a.queue, asks, late{a})
+	}, a.queue, shown, late{a})
 	g.queue = a.queue
 	g.moves = append(g.moves, a.sessions.Move, a.book.Move, a.queue.Move, a.desk.Move)
-	g.book, p.book, asks.mail, asks.book = a.book, a.book, a.queue, a.book
+	g.book, p.book = a.book, a.book
+	shown.Mail, shown.People, tools.Mail, tools.People = a.queue, a.book, a.queue, a.book
 	a.reg.MustRegister(a.queue.Gauges(), a.book.Gauges(), a.desk.Gauges())
 	if err := a.joinRuns(qm); err != nil {
 		return err
 	}
 	p.runs = a.runs
-	a.joinDispatch(asks, qm)
+	a.joinDispatch(qm)
 	return a.book.EnsureOperator(ctx)
 }
 
@@ -291,19 +296,21 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	return nil
 }
 
-func (a *app) joinDispatch(asks *approvals, qm *queue.Metrics) {
-	c := &chat{book: a.book, desk: a.desk, guard: a.guard, approvals: asks, sessions: a.sessions, agents: a.agents, bus: a.bus, queue: a.queue, db: a.db,
-		runs: a.runs, events: a.events, files: a.files, usage: a.usage, models: a.models, clock: a.clock, model: func() string { return a.models().first.About().Name }, busyMode: func() string { return a.now().BusyMode }, platform: a.platform, link: a.inviteLink, overheard: &a.overheard,
-		noModel: func(name string) string { return a.models().noModel(a.cfg, name) },
-		render:  func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) }}
+func (a *app) joinDispatch(qm *queue.Metrics) {
+	c := chat.New(chat.Options{Book: a.book, Desk: a.desk, Guard: a.guard, Sessions: a.sessions, Agents: a.agents, Bus: a.bus, Queue: a.queue, DB: a.db,
+		Runs: a.runs, Events: a.events, Files: a.files, Usage: a.usage, Clock: a.clock,
+		Models: func(guest bool) []string { return a.models().open(guest) }, Model: func() string { return a.models().first.About().Name },
+		NoModel:  func(name string) string { return a.models().noModel(a.cfg, name) },
+		BusyMode: func() string { return a.now().BusyMode }, Platform: a.platform, Link: a.inviteLink, Overheard: &a.overheard,
+		Stop: late{a}.AbortLane, StopOne: late{a}.AbortRun,
+		Render: func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) }})
+	a.chat = c
 	a.dispatcher = dispatch.New(dispatch.Options{
 		Clock: a.clock, Log: a.log, Queue: a.queue, Runs: a.runs, Events: a.events, Bus: a.bus, Screen: screen{a}, Stage: qm.Stage,
 		Render:   func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) },
-		Commands: c.handlers(), Unknown: c.unknown, Callback: c.callback, Answer: c.answer,
+		Commands: c.Handlers(), Unknown: c.Unknown, Callback: c.Callback, Answer: c.Answer,
 		Keep: a.keepFiles, Attach: a.showing(),
 	})
-	c.stop, c.stopOne = a.dispatcher.AbortLane, a.dispatcher.AbortRun
-	a.form = c.form
 }
 
 // screen is the Hub, which is made after the dispatcher.

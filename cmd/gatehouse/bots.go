@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"gatehouse/configs"
 	"gatehouse/connectors"
+	"gatehouse/connectors/chat"
 	"gatehouse/connectors/discord"
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
@@ -88,13 +88,13 @@ func (a *app) connect(b configs.Bot) (connectors.Connector, error) {
 	case telegram.Platform:
 		return telegram.New(telegram.Options{
 			Name: b.Name, Token: b.Token.Reveal(), APIURL: b.APIURL,
-			Cursors: a.queue, Memory: a.db, Menu: menu(), Pace: bool(a.cfg.Pace), Hears: a.cfg.TranscribeURL != "", Files: a.vault.FS(),
+			Cursors: a.queue, Memory: a.db, Menu: chat.Menu(), Pace: bool(a.cfg.Pace), Hears: a.cfg.TranscribeURL != "", Files: a.vault.FS(),
 			Clock: a.clock, Log: a.log, Metrics: a.fleet.telegram,
 		})
 	case discord.Platform:
 		return discord.New(discord.Options{
 			Name: b.Name, Token: b.Token.Reveal(), APIURL: b.APIURL,
-			Cursors: a.queue, Memory: a.db, Menu: slashes(), Complete: a.complete, Form: a.form, Pace: bool(a.cfg.Pace), Hears: a.cfg.TranscribeURL != "", Files: a.vault.FS(),
+			Cursors: a.queue, Memory: a.db, Menu: chat.Commands(), Complete: a.chat.Complete, Form: a.chat.Form, Pace: bool(a.cfg.Pace), Hears: a.cfg.TranscribeURL != "", Files: a.vault.FS(),
 			Clock: a.clock, Log: a.log, Metrics: a.fleet.discord,
 		})
 	}
@@ -161,46 +161,6 @@ func (a *app) preset(bot string, scope core.Scope) core.Trust {
 		return p.GroupTrust
 	}
 	return p.DMTrust
-}
-
-// menu is the commands that anybody with access may use, for platforms with a menu.
-func menu() []connectors.Command {
-	return slices.DeleteFunc(slashes(), func(c connectors.Command) bool {
-		return slices.ContainsFunc(chatCommands(), func(o chatCommand) bool { return o.name == c.Name && o.owner })
-	})
-}
-
-// slashes are all commands: a platform that lists them shows them to everybody,
-// and the owner's are refused to others.
-func slashes() []connectors.Command {
-	var out []connectors.Command
-	for _, c := range chatCommands() {
-		out = append(out, connectors.Command{Name: c.name, Description: c.about, Args: c.args, Private: c.private,
-			Completes: c.name == "agent" || c.name == "model"})
-	}
-	return out
-}
-
-// complete offers agents and models as they are typed, to the owner and admins:
-// what there is is nobody else's business.
-func (a *app) complete(ctx context.Context, who core.Peer, command, typed string) (out []string) {
-	_, role, err := a.book.User(ctx, a.db, who)
-	if err != nil || role != "owner" && role != "admin" {
-		return nil
-	}
-	var names []string
-	switch command {
-	case "model":
-		names = a.models().names
-	case "agent":
-		names = a.agents.Names()
-	}
-	for _, n := range names {
-		if strings.Contains(strings.ToLower(n), strings.ToLower(typed)) {
-			out = append(out, n)
-		}
-	}
-	return out
 }
 
 // testBot asks the platform who a bot's token is.

@@ -31,6 +31,8 @@ cmd/loadgen/crowd: connectors/telegram/telegramtest connectors/discord/discordte
 cmd/loadgen/model:  # a language model to measure with
 cmd/loadgen: core cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors connectors/connectorstest connectors/telegram connectors/discord connectors/telegram/telegramtest connectors/discord/discordtest
 configs:
+connectors/chat/ask: core core/permission core/store core/texts core/tool
+connectors/chat: core core/agent core/attach core/bus core/command core/orchestrator core/permission core/queue core/session core/store core/texts core/usage connectors connectors/chat/ask pairing
 connectors/connectorstest: core core/coretest connectors
 connectors/discord/discordtest: core connectors/simulator
 connectors/discord/gateway: core
@@ -48,8 +50,9 @@ core/beneath:  # files below an open folder, without links
 core/bus: core
 core/claudecli/claudetest: core/vault  # where the CLI keeps transcripts
 core/claudecli: core core/texts core/tool core/permission core/session core/sandbox  # calls as the guard knows them, and a tree that ends as a whole
+core/command: core core/store
 core/coretest: core
-core/dispatch: core core/texts core/store core/queue core/orchestrator core/bus
+core/dispatch: core core/command core/texts core/store core/queue core/orchestrator core/bus
 core/llm/anthropic: core core/texts core/llm core/llm/provider
 core/llm/anthropictest: core core/llm/wiretest
 core/llm/llmtest: core core/llm/wiretest

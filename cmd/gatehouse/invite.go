@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"gatehouse/connectors/chat"
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -52,7 +53,7 @@ func (c *inviteCreateCmd) Run(p *process) error {
 	if c.JSON {
 		return printJSON(p.stdout, map[string]any{"code": res.Code, "link": res.Text, "invitation": res.Invites[0]})
 	}
-	_, err = fmt.Fprintln(p.stdout, strings.ReplaceAll(invitationText(res.Text, res.Code, res.Invites[0]), "`", ""))
+	_, err = fmt.Fprintln(p.stdout, strings.ReplaceAll(chat.InvitationText(res.Text, res.Code, res.Invites[0]), "`", ""))
 	return err
 }
 

@@ -134,6 +134,16 @@ func (m *models) find(name string, guest bool) (llm.Model, error) {
 	return nil, core.Errorf(core.Invalid, "model %q is not configured here; there is %s", name, strings.Join(names, ", "))
 }
 
+// open are the names of the models that may answer, in order.
+func (m *models) open(guest bool) (names []string) {
+	for _, name := range m.names {
+		if _, err := m.find(name, guest); err == nil && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 func (m *models) Close() {
 	for _, f := range m.close {
 		f()

@@ -13,8 +13,6 @@ import (
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
-	"gatehouse/core/dispatch"
-	"gatehouse/core/permission"
 	"gatehouse/core/tool"
 )
 
@@ -93,10 +91,6 @@ func TestADecidedAskSaysWhatWasDecided(t *testing.T) {
 	w.hears(olga.DM(), func(m telegramtest.Message) bool {
 		return m.ID == ask.ID && len(m.Buttons) == 0 && m.Text == "Write: Notes/plan.md\nApproved by operator via chat."
 	})
-	long := permission.Ask{Kind: permission.KindPermission, Payload: `{"request":{"tool_name":"Bash","command":"echo \u202e\n` + strings.Repeat("a", 900) + `"}}`}
-	if got := settledText(long, "No."); !strings.HasPrefix(got, `Bash: echo \u{202E} aaa`) || !strings.HasSuffix(got, "a…\nNo.") || len(got) > 250 {
-		t.Errorf("%q", got)
-	}
 }
 
 // A guest who asks for the same is refused, and told why; nobody is bothered.
@@ -121,8 +115,8 @@ func TestAGuestIsRefusedAFileOfTheOwnersOnTelegram(t *testing.T) {
 func asks(m telegramtest.Message) bool {
 	for _, row := range m.Buttons {
 		for _, b := range row {
-			_, again := dispatch.AgainRun(b.CallbackData)
-			_, file := dispatch.FileRun(b.CallbackData)
+			again := strings.HasPrefix(b.CallbackData, "again:")
+			file := strings.HasPrefix(b.CallbackData, "file:")
 			if !again && !file {
 				return true
 			}

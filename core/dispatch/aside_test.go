@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"gatehouse/core"
-	"gatehouse/core/dispatch"
+	"gatehouse/core/command"
 )
 
 // The answer to what was asked in private says with each of its parts that it
@@ -14,8 +14,8 @@ func TestEveryPartOfAPrivateAnswerSaysThatItIs(t *testing.T) {
 	h := open(t)
 	sent := make(chan core.Outgoing, 10)
 	h.sending = func(out core.Outgoing) { sent <- out }
-	h.cmd = func(context.Context, dispatch.Call) (dispatch.Outcome, error) {
-		return dispatch.Outcome{Text: "one two"}, nil
+	h.cmd = func(context.Context, command.Call) (command.Outcome, error) {
+		return command.Outcome{Text: "one two"}, nil
 	}
 	group := core.Address{Bot: "b", Chat: "1", Place: "1"}
 	for _, aside := range []string{"slot", ""} {

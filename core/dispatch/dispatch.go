@@ -15,6 +15,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/bus"
+	"gatehouse/core/command"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
 	"gatehouse/core/store"
@@ -33,25 +34,6 @@ type Screen interface {
 	React(ctx context.Context, to core.Address, messageID, emoji string) error
 }
 
-// A Call is one command, answer or pressed button on its way to its handler.
-type Call struct {
-	In    *core.Inbound
-	Trust core.Trust
-	Seq   int64
-}
-
-// An Outcome is what a command leaves: a reply in Markdown ("" for none) and
-// what is to be written in the transaction that finishes it.
-type Outcome struct {
-	Text    string
-	Buttons [][]core.Button // under the reply
-	Write   func(ctx context.Context, tx *store.Tx) error
-}
-
-// A Handler carries out a command. An error with a kind is told to the person;
-// any other is ours and the command is tried again.
-type Handler func(ctx context.Context, c Call) (Outcome, error)
-
 // Options of New.
 type Options struct {
 	Clock  core.Clock
@@ -64,10 +46,10 @@ type Options struct {
 	// Render makes a reply in Markdown into parts for that chat's platform; pure.
 	Render func(to core.Address, markdown string) []core.Part
 	// Commands by name, without slash.
-	Commands map[string]Handler
-	Unknown  Handler // a command that nobody knows
-	Callback Handler // a pressed button; Outcome.Text is shown on the button
-	Answer   Handler // an answer to an open question
+	Commands map[string]command.Handler
+	Unknown  command.Handler // a command that nobody knows
+	Callback command.Handler // a pressed button; Outcome.Text is shown on the button
+	Answer   command.Handler // an answer to an open question
 	// Attach copies the files that an answer in Markdown shows to where nobody
 	// changes them before they are sent, as far as the turn's sender may read
 	// them; notes say why one is left out. Nil: answers are words alone.
@@ -173,18 +155,18 @@ func (d *Dispatcher) fail(ctx context.Context, t *queue.Turn, err error) {
 
 // command has h answer. /stop reaches it too: summing up a conversation asks a
 // model, which may take long.
-func (d *Dispatcher) command(ctx context.Context, t *queue.Turn, h Handler) error {
+func (d *Dispatcher) command(ctx context.Context, t *queue.Turn, h command.Handler) error {
 	work, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !t.Control {
 		defer d.begin(t.Lane, &active{cancel: cancel, bot: t.First().Bot, lane: t.Lane}, t.Taken)()
 	}
-	out, err := h(work, Call{In: t.First(), Trust: t.Trust, Seq: t.Seq()})
+	out, err := h(work, command.Call{In: t.First(), Trust: t.Trust, Seq: t.Seq()})
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(work), orchestrator.ErrAborted) {
-		out, err = Outcome{Text: texts.Text("stopped")}, nil
+		out, err = command.Outcome{Text: texts.Text("stopped")}, nil
 	}
 	if core.KindOf(err) != core.Other {
-		out, err = Outcome{Text: core.TextOf(err)}, nil
+		out, err = command.Outcome{Text: core.TextOf(err)}, nil
 	}
 	if err != nil {
 		return err
@@ -193,7 +175,7 @@ func (d *Dispatcher) command(ctx context.Context, t *queue.Turn, h Handler) erro
 }
 
 func (d *Dispatcher) callback(ctx context.Context, t *queue.Turn) error {
-	out, err := d.o.Callback(ctx, Call{In: t.First(), Trust: t.Trust, Seq: t.Seq()})
+	out, err := d.o.Callback(ctx, command.Call{In: t.First(), Trust: t.Trust, Seq: t.Seq()})
 	text := out.Text
 	if core.KindOf(err) != core.Other {
 		text, err = core.TextOf(err), nil
@@ -213,15 +195,11 @@ func (d *Dispatcher) callback(ctx context.Context, t *queue.Turn) error {
 	return nil
 }
 
-// NoticeKey is the key of the reply to the command in row seq, whose parts can
-// be edited as "@<key>/<ordinal>".
-func NoticeKey(seq int64) string { return fmt.Sprintf("notice:%d", seq) }
-
 // say finishes a turn that needs no run, with a reply.
-func (d *Dispatcher) say(ctx context.Context, t *queue.Turn, out Outcome) error {
+func (d *Dispatcher) say(ctx context.Context, t *queue.Turn, out command.Outcome) error {
 	r := queue.Result{Write: out.Write}
 	if out.Text != "" {
-		reply := d.reply(t, NoticeKey(t.Seq()), out.Text)
+		reply := d.reply(t, command.NoticeKey(t.Seq()), out.Text)
 		if n := len(reply.Parts); n > 0 {
 			reply.Parts[n-1].Buttons = out.Buttons
 		}
@@ -242,7 +220,7 @@ func (d *Dispatcher) unsupported(ctx context.Context, t *queue.Turn) error {
 		said = texts.Text("unheard")
 	}
 	if in.Album == "" {
-		return d.say(ctx, t, Outcome{Text: said})
+		return d.say(ctx, t, command.Outcome{Text: said})
 	}
 	key := fmt.Sprintf("notice:album:%s:%s:%s", in.Bot, in.Chat, in.Album)
 	err := d.o.Queue.Ack(ctx, t, queue.Result{Replies: []core.Reply{d.reply(t, key, said)}})
@@ -279,7 +257,7 @@ func (d *Dispatcher) refuse(ctx context.Context, t *queue.Turn) error {
 		failed.Code, failed.Message = "internal", texts.Text("fault_internal")
 	}
 	if in.Turn == nil {
-		return d.say(ctx, t, Outcome{Text: core.TextOf(t.Err)})
+		return d.say(ctx, t, command.Outcome{Text: core.TextOf(t.Err)})
 	}
 	return d.o.Queue.Ack(ctx, t, queue.Result{Refused: true, Write: func(ctx context.Context, tx *store.Tx) error {
 		// A repeat with the same Idempotency-Key is told the same, also later.

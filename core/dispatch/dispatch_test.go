@@ -16,6 +16,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/bus"
+	"gatehouse/core/command"
 	"gatehouse/core/coretest"
 	"gatehouse/core/dispatch"
 	"gatehouse/core/llm"
@@ -47,7 +48,7 @@ type hall struct {
 	revoked map[string]bool                                                    // chats that nobody may use any more
 	acked   []string                                                           // answers to pressed buttons
 	reacted []string                                                           // emoji put under messages
-	cmd     dispatch.Handler
+	cmd     command.Handler
 	d       *dispatch.Dispatcher
 	preview func(to core.Address, id string, part core.Part) (string, error)
 	sending func(out core.Outgoing) // before a send is done
@@ -115,8 +116,8 @@ func open(t *testing.T) *hall {
 	t.Helper()
 	h := &hall{t: t, sent: map[string][]string{}, revoked: map[string]bool{}}
 	h.model = func(_ context.Context, text string) (string, error) { return "re: " + text, nil }
-	h.cmd = func(context.Context, dispatch.Call) (dispatch.Outcome, error) {
-		return dispatch.Outcome{Text: "done"}, nil
+	h.cmd = func(context.Context, command.Call) (command.Outcome, error) {
+		return command.Outcome{Text: "done"}, nil
 	}
 	clock := coretest.NewClock(time.Time{})
 	h.clock = clock
@@ -164,11 +165,11 @@ func open(t *testing.T) *hall {
 			}
 			return []core.Part{{Text: text}}
 		},
-		Commands: map[string]dispatch.Handler{"do": func(ctx context.Context, c dispatch.Call) (dispatch.Outcome, error) { return h.cmd(ctx, c) }},
-		Unknown: func(context.Context, dispatch.Call) (dispatch.Outcome, error) {
-			return dispatch.Outcome{Text: "unknown"}, nil
+		Commands: map[string]command.Handler{"do": func(ctx context.Context, c command.Call) (command.Outcome, error) { return h.cmd(ctx, c) }},
+		Unknown: func(context.Context, command.Call) (command.Outcome, error) {
+			return command.Outcome{Text: "unknown"}, nil
 		},
-		Callback: func(ctx context.Context, c dispatch.Call) (dispatch.Outcome, error) { return h.cmd(ctx, c) },
+		Callback: func(ctx context.Context, c command.Call) (command.Outcome, error) { return h.cmd(ctx, c) },
 	})
 	h.d = d
 	if err := h.queue.TakeOver(t.Context(), []string{"b"}); err != nil {
@@ -351,10 +352,10 @@ func TestAnAPIRunThatPanicsEndsWithAnErrorOnce(t *testing.T) {
 func TestACommandsErrorIsToldOrTriedAgain(t *testing.T) {
 	h := open(t)
 	errs := []error{errors.New("the disk"), nil}
-	h.cmd = func(context.Context, dispatch.Call) (dispatch.Outcome, error) {
+	h.cmd = func(context.Context, command.Call) (command.Outcome, error) {
 		err := errs[0]
 		errs = errs[1:]
-		return dispatch.Outcome{Text: "done"}, err
+		return command.Outcome{Text: "done"}, err
 	}
 	h.put(core.Inbound{Address: chat("1"), Kind: core.KindCommand, Command: "do"})
 	h.until("it is done", func() bool { return slices.Equal(h.heard("1"), []string{"done"}) })
@@ -371,8 +372,8 @@ func TestACommandsErrorIsToldOrTriedAgain(t *testing.T) {
 // A pressed button is answered when its decision is stored, and not before.
 func TestAButtonIsAnsweredAfterItsDecisionIsStored(t *testing.T) {
 	h := open(t)
-	h.cmd = func(context.Context, dispatch.Call) (dispatch.Outcome, error) {
-		return dispatch.Outcome{Text: "Approved", Write: func(ctx context.Context, tx *store.Tx) error {
+	h.cmd = func(context.Context, command.Call) (command.Outcome, error) {
+		return command.Outcome{Text: "Approved", Write: func(ctx context.Context, tx *store.Tx) error {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if len(h.acked) > 0 {

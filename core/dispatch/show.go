@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/command"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
 	"gatehouse/core/texts"
@@ -177,15 +178,6 @@ func (s *show) run(ctx context.Context) {
 	}
 }
 
-// stopKey stands before the run's id in what a preview's button carries.
-const stopKey = "stop:"
-
-// StopData is what the button of a run's preview carries.
-func StopData(run string) string { return stopKey + run }
-
-// StopRun is the run that a preview's button is to stop; false for any other button.
-func StopRun(data string) (run string, ok bool) { return strings.CutPrefix(data, stopKey) }
-
 // preview shows the text so far when it is another or has grown enough, and at
 // once which tool works and that work goes on; it returns what is shown.
 func (s *show) preview(ctx context.Context, to core.Address, shown sight) sight {
@@ -202,7 +194,7 @@ func (s *show) preview(ctx context.Context, to core.Address, shown sight) sight 
 		return shown // it would stand above the answer to an earlier message
 	}
 	part := parts[0]
-	part.Buttons = [][]core.Button{{{Label: texts.Text("button_stop"), Data: StopData(s.t.Run)}}}
+	part.Buttons = [][]core.Button{{{Label: texts.Text("button_stop"), Data: command.StopData(s.t.Run)}}}
 	if to.Group() {
 		part.ReplyTo = s.t.First().MessageID
 	}

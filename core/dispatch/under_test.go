@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gatehouse/core"
+	"gatehouse/core/command"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
 )
@@ -35,8 +36,8 @@ func TestUnderAnAnswerStandsOneRowOfButtons(t *testing.T) {
 			if b.Label != c.want[i] || len(b.Data) > 64 {
 				t.Errorf("%s: button %+v", c.name, b)
 			}
-			run, again := AgainRun(b.Data)
-			name, file := FileRun(b.Data)
+			run, again := command.AgainRun(b.Data)
+			name, file := command.FileRun(b.Data)
 			if again != (b.Label == "Try again") || file != (b.Label == "As a file") || again && run != turn.Run || file && name != turn.Run {
 				t.Errorf("%s: %+v is taken for another", c.name, b)
 			}

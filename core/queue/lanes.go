@@ -14,6 +14,12 @@ func (q *Queue) Held(ctx context.Context, tx *store.Tx, lane string) (held bool,
 	return held, err
 }
 
+// Backlog returns how many messages wait in the lane, or are being answered.
+func (q *Queue) Backlog(ctx context.Context, lane string) (n int, err error) {
+	err = q.db.Get(ctx, &n, `SELECT count(*) FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited')`, lane)
+	return n, err
+}
+
 // Relane moves what waits for a session over HTTP from the lane from to the
 // lane to: its conversation is another chat's now, or no chat's. The caller
 // has made sure that neither lane is at work for it.

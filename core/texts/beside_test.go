@@ -301,7 +301,7 @@ func noted(all map[string]bool, n ast.Node) bool {
 }
 
 // inChat are the files whose every sentence is for people in chat.
-var inChat = regexp.MustCompile(`^cmd/gatehouse/(chat\w*|choices|asktext|approvals|toolasks)\.go$|^core/dispatch/\w+\.go$|^connectors/files\.go$|^core/permission/suggest\.go$`)
+var inChat = regexp.MustCompile(`^connectors/chat/(ask/)?\w+\.go$|^core/dispatch/\w+\.go$|^connectors/files\.go$|^core/permission/suggest\.go$`)
 
 // notSaid are calls whose words are for the log, or the database.
 var notSaid = regexp.MustCompile(`^(errors\.New|fmt\.Errorf|panic)$|\.(Debug|Info|Warn|Error)(Context)?$|\.(Get|Select|Exec|Format|note)$`)

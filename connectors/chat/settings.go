@@ -1,51 +1,44 @@
-package main
+package chat
 
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/dispatch"
+	"gatehouse/core/command"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 	"gatehouse/core/usage"
 )
 
 // modelsFor are the names of the models that may answer the caller.
-func (c *chat) modelsFor(ctx context.Context, call dispatch.Call) (names []string, err error) {
+func (c *Chat) modelsFor(ctx context.Context, call command.Call) (names []string, err error) {
 	_, err = c.owner(ctx, call)
 	if err != nil && core.KindOf(err) != core.Denied {
 		return nil, err
 	}
-	guest := err != nil && call.Trust <= core.Sandboxed
-	for _, name := range c.models().names {
-		if _, err := c.models().find(name, guest); err == nil && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names, nil
+	return c.o.Models(err != nil && call.Trust <= core.Sandboxed), nil
 }
 
 // model says or chooses which model answers in this chat, among those that are
 // configured and may answer the caller.
-func (c *chat) chooseModel(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+func (c *Chat) chooseModel(ctx context.Context, call command.Call) (command.Outcome, error) {
 	names, err := c.modelsFor(ctx, call)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	word := strings.TrimSpace(call.In.Text)
 	if word == "" {
 		chosen, err := c.chosenModel(ctx, call)
 		if err != nil {
-			return dispatch.Outcome{}, err
+			return command.Outcome{}, err
 		}
 		return c.listModels(ctx, call, names, chosen)
 	}
 	if err := c.manages(ctx, call); err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	model, done := "", texts.Text("model_default")
 	switch found := matching(names, word); {
@@ -58,9 +51,9 @@ func (c *chat) chooseModel(ctx context.Context, call dispatch.Call) (dispatch.Ou
 	}
 	write, err := c.setModel(ctx, call, model)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
-	return dispatch.Outcome{Text: done, Write: write}, nil
+	return command.Outcome{Text: done, Write: write}, nil
 }
 
 // matching are the names that word stands for: the whole name, or the only one
@@ -77,7 +70,7 @@ func matching(names []string, word string) (found []string) {
 	return found
 }
 
-func (c *chat) listModels(ctx context.Context, call dispatch.Call, names []string, chosen string) (dispatch.Outcome, error) {
+func (c *Chat) listModels(ctx context.Context, call command.Call, names []string, chosen string) (command.Outcome, error) {
 	var b strings.Builder
 	b.WriteString(texts.Text("models") + "\n\n")
 	o := offer{Command: "model"}
@@ -92,7 +85,7 @@ func (c *chat) listModels(ctx context.Context, call dispatch.Call, names []strin
 	}
 	b.WriteString("\n" + texts.Text("models_end"))
 	if c.manages(ctx, call) != nil || len(names) < 2 && chosen == "" {
-		return dispatch.Outcome{Text: b.String()}, nil
+		return command.Outcome{Text: b.String()}, nil
 	}
 	return c.offer(ctx, call, b.String(), o)
 }
@@ -108,10 +101,10 @@ func busyModes() []busyMode {
 	}
 }
 
-func (c *chat) busy(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
-	set, err := c.sessions.Settings(ctx, c.db, call.In.Address)
+func (c *Chat) busy(ctx context.Context, call command.Call) (command.Outcome, error) {
+	set, err := c.o.Sessions.Settings(ctx, c.o.DB, call.In.Address)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	word := strings.ToLower(strings.TrimSpace(call.In.Text))
 	for _, m := range busyModes() {
@@ -119,17 +112,17 @@ func (c *chat) busy(ctx context.Context, call dispatch.Call) (dispatch.Outcome, 
 			continue
 		}
 		if err := c.manages(ctx, call); err != nil {
-			return dispatch.Outcome{}, err
+			return command.Outcome{}, err
 		}
 		set.BusyMode = word
 		ref := c.ref(0, call)
-		return dispatch.Outcome{Text: texts.Text("busy_chosen", texts.With{"About": m.about}), Write: func(ctx context.Context, tx *store.Tx) error {
-			return c.sessions.SetSettings(ctx, tx, ref, set)
+		return command.Outcome{Text: texts.Text("busy_chosen", texts.With{"About": m.about}), Write: func(ctx context.Context, tx *store.Tx) error {
+			return c.o.Sessions.SetSettings(ctx, tx, ref, set)
 		}}, nil
 	}
 	now := set.BusyMode
 	if now == "" {
-		now = c.busyMode()
+		now = c.o.BusyMode()
 	}
 	var b strings.Builder
 	b.WriteString(texts.Text("busy") + "\n\n")
@@ -142,32 +135,32 @@ func (c *chat) busy(ctx context.Context, call dispatch.Call) (dispatch.Outcome, 
 	}
 	b.WriteString("\n" + texts.Text("busy_end"))
 	if c.manages(ctx, call) != nil {
-		return dispatch.Outcome{Text: b.String()}, nil
+		return command.Outcome{Text: b.String()}, nil
 	}
 	return c.offer(ctx, call, b.String(), o)
 }
 
 // usageOf says what the person's answers took, and what is left of budgets.
-func (c *chat) usageOf(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+func (c *Chat) usageOf(ctx context.Context, call command.Call) (command.Outcome, error) {
 	user, err := c.user(ctx, call)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
-	now := c.clock.Now().UTC()
+	now := c.o.Clock.Now().UTC()
 	var b strings.Builder
 	for _, p := range []struct {
 		head  string
 		since time.Time
 	}{{texts.Text("usage_today"), now.Truncate(24 * time.Hour)}, {texts.Text("usage_month"), now.AddDate(0, 0, -30)}} {
-		totals, err := c.usage.Own(ctx, c.db, user, p.since)
+		totals, err := c.o.Usage.Own(ctx, c.o.DB, user, p.since)
 		if err != nil {
-			return dispatch.Outcome{}, err
+			return command.Outcome{}, err
 		}
 		b.WriteString(p.head + "\n\n" + tally(totals) + "\n")
 	}
-	left, err := c.usage.Left(ctx, c.db, user, call.In.Bot, now)
+	left, err := c.o.Usage.Left(ctx, c.o.DB, user, call.In.Bot, now)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	_, owner := c.owner(ctx, call)
 	for _, l := range left {
@@ -181,7 +174,7 @@ func (c *chat) usageOf(ctx context.Context, call dispatch.Call) (dispatch.Outcom
 		b.WriteString(texts.Text("usage_left", texts.With{"Whose": l.Whose, "Month": l.Month, "Budget": l.Budget, "Left": left}) + "\n\n")
 	}
 	b.WriteString(texts.Text("usage_end"))
-	return dispatch.Outcome{Text: b.String()}, nil
+	return command.Outcome{Text: b.String()}, nil
 }
 
 // tally is one line per model.

@@ -1,4 +1,4 @@
-package main
+package chat
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/dispatch"
+	"gatehouse/core/command"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 	"gatehouse/pairing"
@@ -16,7 +16,7 @@ import (
 
 // pair without a code has nothing to use. With one it never comes here: the
 // gate has decided about that.
-func (c *chat) pair(_ context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+func (c *Chat) pair(_ context.Context, call command.Call) (command.Outcome, error) {
 	if call.In.Group() {
 		return said("code_in_group")
 	}
@@ -25,26 +25,26 @@ func (c *chat) pair(_ context.Context, call dispatch.Call) (dispatch.Outcome, er
 
 // linkAccount gives the code by which somebody links an account on another
 // platform. With a code it never comes here: the gate has decided about that.
-func (c *chat) linkAccount(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+func (c *Chat) linkAccount(ctx context.Context, call command.Call) (command.Outcome, error) {
 	if call.In.Group() {
 		return said("code_in_group")
 	}
 	user, err := c.user(ctx, call)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
-	code, expires, err := c.book.NewLink(ctx, user, call.In.Address)
+	code, expires, err := c.o.Book.NewLink(ctx, user, call.In.Address)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	return said("link", texts.With{"Until": expires.UTC().Format("15:04"), "Code": code})
 }
 
 // invite makes an invitation to this bot.
-func (c *chat) invite(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+func (c *Chat) invite(ctx context.Context, call command.Call) (command.Outcome, error) {
 	by, err := c.owner(ctx, call)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	if call.In.Group() {
 		return said("invite_in_group")
@@ -62,15 +62,15 @@ func (c *chat) invite(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 			inv.Trust = trust
 		}
 	}
-	code, inv, err := c.book.Invite(ctx, inv, by)
+	code, inv, err := c.o.Book.Invite(ctx, inv, by)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
-	return dispatch.Outcome{Text: invitationText(c.link(inv.Bot, code), code, inv)}, nil
+	return command.Outcome{Text: InvitationText(c.o.Link(inv.Bot, code), code, inv)}, nil
 }
 
-// invitationText says what an invitation gives, and how it is used.
-func invitationText(link, code string, inv pairing.Invitation) string {
+// InvitationText says what an invitation gives, and how it is used.
+func InvitationText(link, code string, inv pairing.Invitation) string {
 	lasts := ""
 	if inv.Lasts > 0 {
 		lasts = spanText(inv.Lasts)
@@ -119,26 +119,26 @@ func approval(words []string, now time.Time) (a core.Approval, err error) {
 	return a, nil
 }
 
-func (c *chat) enable(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+func (c *Chat) enable(ctx context.Context, call command.Call) (command.Outcome, error) {
 	level, settings, err := c.groupWords(ctx, call)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	return c.place(ctx, call, func(by core.Actor) error {
-		if err := c.book.Enable(ctx, call.In.Bot, call.In.Place, call.In.PlaceName, level, by); err != nil {
+		if err := c.o.Book.Enable(ctx, call.In.Bot, call.In.Place, call.In.PlaceName, level, by); err != nil {
 			return err
 		}
 		if settings.Mention != pairing.MentionContext {
-			c.overheard.Forget(call.In.Address, true)
+			c.o.Overheard.Forget(call.In.Address, true)
 		}
-		return c.book.SetPlace(ctx, call.In.Bot, call.In.Place, settings, by)
+		return c.o.Book.SetPlace(ctx, call.In.Bot, call.In.Place, settings, by)
 	}, texts.Text("group_enabled", texts.With{"All": settings.Mention == pairing.MentionAll, "Context": settings.Mention == pairing.MentionContext, "Most": settings.RateN, "Per": settings.RatePer}))
 }
 
 // groupWords reads what follows /enable: a level, how the group is heard, and
 // a rate; what is not said stays as it is, or was before the group was disabled.
-func (c *chat) groupWords(ctx context.Context, call dispatch.Call) (level core.Trust, s pairing.PlaceSettings, err error) {
-	if s, err = c.book.Kept(ctx, c.db, call.In.Bot, call.In.Place); err != nil {
+func (c *Chat) groupWords(ctx context.Context, call command.Call) (level core.Trust, s pairing.PlaceSettings, err error) {
+	if s, err = c.o.Book.Kept(ctx, c.o.DB, call.In.Bot, call.In.Place); err != nil {
 		return level, s, err
 	}
 	for _, word := range strings.Fields(strings.ToLower(call.In.Text)) {
@@ -166,53 +166,53 @@ func (c *chat) groupWords(ctx context.Context, call dispatch.Call) (level core.T
 	return level, s, nil
 }
 
-func (c *chat) disable(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+func (c *Chat) disable(ctx context.Context, call command.Call) (command.Outcome, error) {
 	return c.place(ctx, call, func(by core.Actor) error {
-		c.overheard.Forget(call.In.Address, true)
-		return c.book.Disable(ctx, call.In.Bot, call.In.Place, by)
+		c.o.Overheard.Forget(call.In.Address, true)
+		return c.o.Book.Disable(ctx, call.In.Bot, call.In.Place, by)
 	}, texts.Text("group_disabled"))
 }
 
-func (c *chat) place(ctx context.Context, call dispatch.Call, set func(core.Actor) error, done string) (dispatch.Outcome, error) {
+func (c *Chat) place(ctx context.Context, call command.Call, set func(core.Actor) error, done string) (command.Outcome, error) {
 	if !call.In.Group() {
 		return said("group_here")
 	}
 	by, err := c.owner(ctx, call)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	if err := set(by); err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
-	return dispatch.Outcome{Text: done}, nil
+	return command.Outcome{Text: done}, nil
 }
 
 // setModel keeps which model answers: in a group for all of it.
-func (c *chat) setModel(ctx context.Context, call dispatch.Call, model string) (write func(context.Context, *store.Tx) error, err error) {
+func (c *Chat) setModel(ctx context.Context, call command.Call, model string) (write func(context.Context, *store.Tx) error, err error) {
 	if !call.In.Group() {
-		set, err := c.sessions.Settings(ctx, c.db, call.In.Address)
+		set, err := c.o.Sessions.Settings(ctx, c.o.DB, call.In.Address)
 		set.Model = model
 		ref := c.ref(0, call)
-		return func(ctx context.Context, tx *store.Tx) error { return c.sessions.SetSettings(ctx, tx, ref, set) }, err
+		return func(ctx context.Context, tx *store.Tx) error { return c.o.Sessions.SetSettings(ctx, tx, ref, set) }, err
 	}
 	by, err := c.owner(ctx, call)
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.book.Place(ctx, c.db, call.In.Bot, call.In.Place)
+	s, err := c.o.Book.Place(ctx, c.o.DB, call.In.Bot, call.In.Place)
 	if err != nil {
 		return nil, err
 	}
 	s.Model = model
-	return nil, c.book.SetPlace(ctx, call.In.Bot, call.In.Place, s, by)
+	return nil, c.o.Book.SetPlace(ctx, call.In.Bot, call.In.Place, s, by)
 }
 
 // chosenModel is what people chose for the chat or group; "" is none.
-func (c *chat) chosenModel(ctx context.Context, call dispatch.Call) (string, error) {
+func (c *Chat) chosenModel(ctx context.Context, call command.Call) (string, error) {
 	if call.In.Group() {
-		s, err := c.book.Place(ctx, c.db, call.In.Bot, call.In.Place)
+		s, err := c.o.Book.Place(ctx, c.o.DB, call.In.Bot, call.In.Place)
 		return s.Model, err
 	}
-	set, err := c.sessions.Settings(ctx, c.db, call.In.Address)
+	set, err := c.o.Sessions.Settings(ctx, c.o.DB, call.In.Address)
 	return set.Model, err
 }

@@ -1,4 +1,4 @@
-package main
+package chat
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/dispatch"
+	"gatehouse/core/command"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
@@ -15,7 +15,7 @@ import (
 
 // trust says or changes what tools may do in this conversation: whether they
 // ask first, and at which level they work.
-func (c *chat) trust(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+func (c *Chat) trust(ctx context.Context, call command.Call) (command.Outcome, error) {
 	words := strings.Fields(strings.ToLower(call.In.Text))
 	if call.In.Group() {
 		if len(words) > 0 && words[0] == core.Full.String() {
@@ -39,54 +39,54 @@ func (c *chat) trust(ctx context.Context, call dispatch.Call) (dispatch.Outcome,
 
 // trustHere is the level that the caller's turns have here, in words, and
 // whether it is raised for a time.
-func (c *chat) trustHere(ctx context.Context, call dispatch.Call) (words string, raised bool, err error) {
-	s, any, err := c.sessions.Current(ctx, c.db, call.In.Address)
+func (c *Chat) trustHere(ctx context.Context, call command.Call) (words string, raised bool, err error) {
+	s, any, err := c.o.Sessions.Current(ctx, c.o.DB, call.In.Address)
 	if err != nil || !any {
 		return call.Trust.String(), false, err
 	}
-	user, role, err := c.book.User(ctx, c.db, call.In.From)
+	user, role, err := c.o.Book.User(ctx, c.o.DB, call.In.From)
 	if err != nil {
 		return "", false, err
 	}
-	if r, ok, err := c.book.Raised(ctx, c.db, call.In.Address, s.ID, user); err != nil || ok && role == "owner" {
+	if r, ok, err := c.o.Book.Raised(ctx, c.o.DB, call.In.Address, s.ID, user); err != nil || ok && role == "owner" {
 		return texts.Text("trust_until", texts.With{"Trust": core.Full, "Until": r.Ends.UTC().Format("15:04")}), true, err
 	}
 	return core.Least(call.Trust, s.TrustLevel).String(), false, nil
 }
 
-func (c *chat) trustState(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
-	auto, err := c.sessions.TrustAutoIn(ctx, c.db, call.In.Address)
+func (c *Chat) trustState(ctx context.Context, call command.Call) (command.Outcome, error) {
+	auto, err := c.o.Sessions.TrustAutoIn(ctx, c.o.DB, call.In.Address)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	here, raised, err := c.trustHere(ctx, call)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	return said("trust_state", texts.With{"Trust": here, "Raised": raised, "Auto": auto})
 }
 
 // here is the chat's conversation, begun where there is none yet.
-func (c *chat) here(ctx context.Context, tx *store.Tx, call dispatch.Call) (session.Session, error) {
-	user, role, err := c.book.User(ctx, tx, call.In.From)
+func (c *Chat) here(ctx context.Context, tx *store.Tx, call command.Call) (session.Session, error) {
+	user, role, err := c.o.Book.User(ctx, tx, call.In.From)
 	if err != nil {
 		return session.Session{}, err
 	}
 	ref := c.ref(user, call)
 	ref.Admin = role == "owner" || role == "admin"
-	s, _, _, err := c.sessions.Resolve(ctx, tx, ref)
+	s, _, _, err := c.o.Sessions.Resolve(ctx, tx, ref)
 	return s, err
 }
 
-func (c *chat) trustMode(ctx context.Context, call dispatch.Call, auto bool) (dispatch.Outcome, error) {
-	err := c.db.Tx(ctx, func(tx *store.Tx) error {
+func (c *Chat) trustMode(ctx context.Context, call command.Call, auto bool) (command.Outcome, error) {
+	err := c.o.DB.Tx(ctx, func(tx *store.Tx) error {
 		if _, err := c.here(ctx, tx, call); err != nil {
 			return err
 		}
-		return c.sessions.SetTrustAuto(ctx, tx, call.In.Address, auto)
+		return c.o.Sessions.SetTrustAuto(ctx, tx, call.In.Address, auto)
 	})
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	if auto {
 		return said("trust_auto", texts.With{"Trust": call.Trust})
@@ -96,10 +96,10 @@ func (c *chat) trustMode(ctx context.Context, call dispatch.Call, auto bool) (di
 
 // askFull asks the operator, in the panel, for trust full for a time. Nothing
 // is changed by it.
-func (c *chat) askFull(ctx context.Context, call dispatch.Call, words []string) (dispatch.Outcome, error) {
+func (c *Chat) askFull(ctx context.Context, call command.Call, words []string) (command.Outcome, error) {
 	by, err := c.owner(ctx, call)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	d := pairing.RaiseTime
 	if len(words) > 0 {
@@ -107,14 +107,14 @@ func (c *chat) askFull(ctx context.Context, call dispatch.Call, words []string) 
 			return said("trust_full_how")
 		}
 	}
-	return dispatch.Outcome{
+	return command.Outcome{
 		Text: texts.Text("trust_full_asked", texts.With{"For": minutes(d), "Minutes": int(pairing.RaiseWait.Minutes())}),
 		Write: func(ctx context.Context, tx *store.Tx) error {
 			s, err := c.here(ctx, tx, call)
 			if err != nil {
 				return err
 			}
-			return c.book.AskRaise(ctx, tx, pairing.Raise{Bot: call.In.Bot, Chat: call.In.Chat, User: by.User, Session: s.ID, For: d}, by)
+			return c.o.Book.AskRaise(ctx, tx, pairing.Raise{Bot: call.In.Bot, Chat: call.In.Chat, User: by.User, Session: s.ID, For: d}, by)
 		},
 	}, nil
 }
@@ -133,18 +133,18 @@ func minutes(d time.Duration) string {
 
 // lowerTrust ends trust full here, and lowers the conversation's ceiling where
 // the level is below it.
-func (c *chat) lowerTrust(ctx context.Context, call dispatch.Call, level core.Trust) (dispatch.Outcome, error) {
+func (c *Chat) lowerTrust(ctx context.Context, call command.Call, level core.Trust) (command.Outcome, error) {
 	by, err := c.owner(ctx, call)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	var text string
-	err = c.db.Tx(ctx, func(tx *store.Tx) error {
+	err = c.o.DB.Tx(ctx, func(tx *store.Tx) error {
 		s, err := c.here(ctx, tx, call)
 		if err != nil {
 			return err
 		}
-		ended, err := c.book.DropRaises(ctx, tx, s.ID, by)
+		ended, err := c.o.Book.DropRaises(ctx, tx, s.ID, by)
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (c *chat) lowerTrust(ctx context.Context, call dispatch.Call, level core.Tr
 			text = texts.Text("trust_not_raised", texts.With{"Trust": now})
 		case level < s.TrustLevel:
 			text = texts.Text("trust_lowered", texts.With{"Trust": level})
-			return c.sessions.Lower(ctx, tx, s.ID, level, by)
+			return c.o.Sessions.Lower(ctx, tx, s.ID, level, by)
 		case ended:
 			text = texts.Text("trust_full_over", texts.With{"Trust": now})
 		default:
@@ -162,7 +162,7 @@ func (c *chat) lowerTrust(ctx context.Context, call dispatch.Call, level core.Tr
 		return nil
 	})
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
-	return dispatch.Outcome{Text: text}, nil
+	return command.Outcome{Text: text}, nil
 }

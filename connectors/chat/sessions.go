@@ -1,4 +1,4 @@
-package main
+package chat
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/dispatch"
+	"gatehouse/core/command"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -21,13 +21,13 @@ const (
 )
 
 // ref is the call's chat as sessions know it; in a group the conversation is nobody's own.
-func (c *chat) ref(user int64, call dispatch.Call) session.Ref {
-	return session.Ref{Address: call.In.Address, User: user, Trust: call.Trust, PlaceName: call.In.Where(), Source: c.platform(call.In.Bot)}
+func (c *Chat) ref(user int64, call command.Call) session.Ref {
+	return session.Ref{Address: call.In.Address, User: user, Trust: call.Trust, PlaceName: call.In.Where(), Source: c.o.Platform(call.In.Bot)}
 }
 
 // user is who calls, as this gateway knows them.
-func (c *chat) user(ctx context.Context, call dispatch.Call) (int64, error) {
-	user, _, err := c.book.User(ctx, c.db, call.In.From)
+func (c *Chat) user(ctx context.Context, call command.Call) (int64, error) {
+	user, _, err := c.o.Book.User(ctx, c.o.DB, call.In.From)
 	if err == nil && user == 0 {
 		err = texts.Error(core.Denied, "group_member")
 	}
@@ -35,7 +35,7 @@ func (c *chat) user(ctx context.Context, call dispatch.Call) (int64, error) {
 }
 
 // manages lets everybody change their own chat; a group's is the owner's and the admins' to change.
-func (c *chat) manages(ctx context.Context, call dispatch.Call) error {
+func (c *Chat) manages(ctx context.Context, call command.Call) error {
 	if !call.In.Group() {
 		return nil
 	}
@@ -46,44 +46,44 @@ func (c *chat) manages(ctx context.Context, call dispatch.Call) error {
 	return err
 }
 
-func (c *chat) fresh(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+func (c *Chat) fresh(ctx context.Context, call command.Call) (command.Outcome, error) {
 	if err := c.manages(ctx, call); err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	word := strings.ToLower(strings.TrimSpace(call.In.Text))
 	if word != "" && word != "keep" {
 		return said("new_how")
 	}
 	to := call.In.Address
-	old, any, err := c.sessions.Current(ctx, c.db, to)
+	old, any, err := c.o.Sessions.Current(ctx, c.o.DB, to)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	if call.In.Group() {
-		c.overheard.Forget(to, false)
+		c.o.Overheard.Forget(to, false)
 	}
 	if word == "keep" {
 		return c.carryOver(ctx, call, old, any)
 	}
-	return dispatch.Outcome{
+	return command.Outcome{
 		Text: texts.Text("new"),
 		Write: func(ctx context.Context, tx *store.Tx) error {
-			if err := c.sessions.Unbind(ctx, tx, to); err != nil || !any {
+			if err := c.o.Sessions.Unbind(ctx, tx, to); err != nil || !any {
 				return err
 			}
 			if err := c.leaves(ctx, tx, call, old.ID); err != nil {
 				return err
 			}
-			return c.queue.Relane(ctx, tx, old.ID, lane(to), "session:"+old.ID)
+			return c.o.Queue.Relane(ctx, tx, old.ID, lane(to), "session:"+old.ID)
 		},
 	}, nil
 }
 
 // carryOver begins a conversation that goes on from the chat's old one.
-func (c *chat) carryOver(ctx context.Context, call dispatch.Call, old session.Session, any bool) (dispatch.Outcome, error) {
+func (c *Chat) carryOver(ctx context.Context, call command.Call, old session.Session, any bool) (command.Outcome, error) {
 	user, err := c.user(ctx, call)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	owner := user
 	if call.In.Group() {
@@ -99,52 +99,52 @@ func (c *chat) carryOver(ctx context.Context, call dispatch.Call, old session.Se
 	}
 	ref := c.ref(user, call)
 	ref.AgentType = old.AgentType
-	return dispatch.Outcome{
+	return command.Outcome{
 		Text: texts.Text("new_keeps"),
 		Write: func(ctx context.Context, tx *store.Tx) error {
-			if _, err := c.sessions.Continue(ctx, tx, ref, old.ID); err != nil {
+			if _, err := c.o.Sessions.Continue(ctx, tx, ref, old.ID); err != nil {
 				return err
 			}
 			if err := c.leaves(ctx, tx, call, old.ID); err != nil {
 				return err
 			}
-			return c.queue.Relane(ctx, tx, old.ID, lane(ref.Address), "session:"+old.ID)
+			return c.o.Queue.Relane(ctx, tx, old.ID, lane(ref.Address), "session:"+old.ID)
 		},
 	}, nil
 }
 
 // leaves ends the trust for a time of a conversation that a chat leaves.
-func (c *chat) leaves(ctx context.Context, tx *store.Tx, call dispatch.Call, session string) error {
+func (c *Chat) leaves(ctx context.Context, tx *store.Tx, call command.Call, session string) error {
 	if call.In.Group() {
 		return nil
 	}
-	user, _, err := c.book.User(ctx, tx, call.In.From)
+	user, _, err := c.o.Book.User(ctx, tx, call.In.From)
 	if err != nil {
 		return err
 	}
-	_, err = c.book.DropRaises(ctx, tx, session, core.Actor{User: user, Via: "chat"})
+	_, err = c.o.Book.DropRaises(ctx, tx, session, core.Actor{User: user, Via: "chat"})
 	return err
 }
 
 func lane(to core.Address) string { return to.Bot + "|" + to.Chat }
 
 // list shows the person's newest conversations, with a button for each.
-func (c *chat) list(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+func (c *Chat) list(ctx context.Context, call command.Call) (command.Outcome, error) {
 	if call.In.Group() {
 		return said("sessions_in_group")
 	}
 	user, err := c.user(ctx, call)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	archived := false
-	all, _, err := c.sessions.List(ctx, session.Filter{User: user, Archived: &archived, Limit: 50})
+	all, _, err := c.o.Sessions.List(ctx, session.Filter{User: user, Archived: &archived, Limit: 50})
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
-	current, _, err := c.sessions.Current(ctx, c.db, call.In.Address)
+	current, _, err := c.o.Sessions.Current(ctx, c.o.DB, call.In.Address)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	var b strings.Builder
 	o := offer{Command: "resume"}
@@ -155,7 +155,7 @@ func (c *chat) list(ctx context.Context, call dispatch.Call) (dispatch.Outcome, 
 		}
 		elsewhere, stays, err := c.whereabouts(ctx, call, s, current.ID)
 		if err != nil {
-			return dispatch.Outcome{}, err
+			return command.Outcome{}, err
 		}
 		if stays {
 			continue
@@ -166,7 +166,7 @@ func (c *chat) list(ctx context.Context, call dispatch.Call) (dispatch.Outcome, 
 			title = texts.Text("untitled")
 		}
 		b.WriteString(texts.Text("sessions_line", texts.With{"ID": s.ID[:min(shortID, len(s.ID))], "Title": plain(title), "Messages": s.MessageCount,
-			"Ago": ago(c.clock.Now().Sub(s.LastAccessed)), "This": s.ID == current.ID, "Elsewhere": elsewhere}) + "\n")
+			"Ago": ago(c.o.Clock.Now().Sub(s.LastAccessed)), "This": s.ID == current.ID, "Elsewhere": elsewhere}) + "\n")
 		if s.ID != current.ID {
 			o.add(title, s.ID)
 		}
@@ -179,18 +179,18 @@ func (c *chat) list(ctx context.Context, call dispatch.Call) (dispatch.Outcome, 
 
 // whereabouts names the platform where a conversation is held now, if not here
 // or nowhere; one that a group has stays there.
-func (c *chat) whereabouts(ctx context.Context, call dispatch.Call, s session.Session, current string) (platform string, stays bool, err error) {
+func (c *Chat) whereabouts(ctx context.Context, call command.Call, s session.Session, current string) (platform string, stays bool, err error) {
 	if s.ID == current {
 		return "", false, nil
 	}
-	at, bound, err := c.sessions.Bound(ctx, c.db, s.ID)
+	at, bound, err := c.o.Sessions.Bound(ctx, c.o.DB, s.ID)
 	switch {
 	case err != nil || !bound:
 		return "", false, err
 	case at.Group():
 		return "", true, nil
 	case at.Bot != call.In.Bot:
-		return c.platform(at.Bot), false, nil
+		return c.o.Platform(at.Bot), false, nil
 	}
 	return "", false, nil
 }
@@ -211,7 +211,7 @@ func ago(d time.Duration) string {
 // resume goes on here with one of the person's own conversations, wherever it
 // was held. It happens in the lines of both chats: this command stands in
 // one, and the other must be at rest.
-func (c *chat) resume(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+func (c *Chat) resume(ctx context.Context, call command.Call) (command.Outcome, error) {
 	if call.In.Group() {
 		return said("resume_in_group")
 	}
@@ -220,21 +220,21 @@ func (c *chat) resume(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 	}
 	user, err := c.user(ctx, call)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
-	s, err := c.sessions.Own(ctx, c.db, user, call.In.Text)
+	s, err := c.o.Sessions.Own(ctx, c.o.DB, user, call.In.Text)
 	if core.KindOf(err) == core.NotFound {
 		return said("resume_unknown")
 	}
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	if s.TrustLevel > call.Trust {
 		return said("trust_too_high", texts.With{"Trust": s.TrustLevel, "Here": call.Trust})
 	}
 	ref := c.ref(user, call)
-	err = c.db.Tx(ctx, func(tx *store.Tx) error {
-		old, any, err := c.sessions.Current(ctx, tx, ref.Address)
+	err = c.o.DB.Tx(ctx, func(tx *store.Tx) error {
+		old, any, err := c.o.Sessions.Current(ctx, tx, ref.Address)
 		if err == nil {
 			err = c.move(ctx, tx, ref, s.ID)
 		}
@@ -247,7 +247,7 @@ func (c *chat) resume(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 		return said("resume_here")
 	}
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	title := s.Title
 	if title != "" {
@@ -259,10 +259,10 @@ func (c *chat) resume(ctx context.Context, call dispatch.Call) (dispatch.Outcome
 var errHere = errors.New("the session is bound here already")
 
 // move binds the session id to ref's chat, in whose lane the caller stands.
-func (c *chat) move(ctx context.Context, tx *store.Tx, ref session.Ref, id string) error {
+func (c *Chat) move(ctx context.Context, tx *store.Tx, ref session.Ref, id string) error {
 	here := lane(ref.Address)
 	lanes := []string{"session:" + id}
-	at, bound, err := c.sessions.Bound(ctx, tx, id)
+	at, bound, err := c.o.Sessions.Bound(ctx, tx, id)
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (c *chat) move(ctx context.Context, tx *store.Tx, ref session.Ref, id strin
 		lanes = append(lanes, lane(at))
 	}
 	for _, l := range lanes {
-		held, err := c.queue.Held(ctx, tx, l)
+		held, err := c.o.Queue.Held(ctx, tx, l)
 		if err != nil {
 			return err
 		}
@@ -284,52 +284,52 @@ func (c *chat) move(ctx context.Context, tx *store.Tx, ref session.Ref, id strin
 			return texts.Error(core.Conflict, "resume_busy")
 		}
 	}
-	old, any, err := c.sessions.Current(ctx, tx, ref.Address)
+	old, any, err := c.o.Sessions.Current(ctx, tx, ref.Address)
 	if err != nil {
 		return err
 	}
 	if any {
-		if err := c.queue.Relane(ctx, tx, old.ID, here, "session:"+old.ID); err != nil {
+		if err := c.o.Queue.Relane(ctx, tx, old.ID, here, "session:"+old.ID); err != nil {
 			return err
 		}
 	}
 	for _, l := range lanes {
-		if err := c.queue.Relane(ctx, tx, id, l, here); err != nil {
+		if err := c.o.Queue.Relane(ctx, tx, id, l, here); err != nil {
 			return err
 		}
 	}
-	return c.sessions.Rebind(ctx, tx, ref, id)
+	return c.o.Sessions.Rebind(ctx, tx, ref, id)
 }
 
 // compact sums up the older part of the conversation now.
-func (c *chat) compact(ctx context.Context, call dispatch.Call) (dispatch.Outcome, error) {
+func (c *Chat) compact(ctx context.Context, call command.Call) (command.Outcome, error) {
 	if err := c.manages(ctx, call); err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	user, err := c.user(ctx, call)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
-	s, any, err := c.sessions.Current(ctx, c.db, call.In.Address)
+	s, any, err := c.o.Sessions.Current(ctx, c.o.DB, call.In.Address)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	if !any || !call.In.Group() && s.User != user {
 		return said("no_conversation")
 	}
 	model, err := c.chosenModel(ctx, call)
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
 	_, owner := c.owner(ctx, call)
 	t := &orchestrator.Turn{Run: fmt.Sprintf("compact:%d", call.Seq), Attempt: 1, Session: s, Rows: []core.Inbound{*call.In},
 		User: user, Admin: owner == nil, Trust: core.Least(call.Trust, s.TrustLevel), Model: model}
-	before, after, write, err := c.runs.Compact(ctx, t)
+	before, after, write, err := c.o.Runs.Compact(ctx, t)
 	if core.KindOf(err) != core.Other {
-		return dispatch.Outcome{Text: core.TextOf(err), Write: write}, nil
+		return command.Outcome{Text: core.TextOf(err), Write: write}, nil
 	}
 	if err != nil {
-		return dispatch.Outcome{}, err
+		return command.Outcome{}, err
 	}
-	return dispatch.Outcome{Text: texts.Text("compacted", texts.With{"Before": before, "After": after}), Write: write}, nil
+	return command.Outcome{Text: texts.Text("compacted", texts.With{"Before": before, "After": after}), Write: write}, nil
 }

@@ -1,4 +1,4 @@
-package main
+package ask
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ import (
 // Bounds of what a chat shows of an ask, in bytes; together they stay below
 // the 2,000 characters that the narrowest platform takes in one message.
 const (
-	maxButton  = 40   // runes of an answer on a button
+	MaxButton  = 40   // runes of an answer on a button
 	maxName    = 40   // runes of a person's name
 	maxAsked   = 1000 // of a command or path
 	maxReason  = 150  // of why it is asked
@@ -30,14 +30,14 @@ const (
 // it. Nobody is let say yes to what they were not shown: a command or path that
 // is too long for a chat can be refused there, and is allowed in the panel.
 func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.Profile, name string) core.Part {
-	what, kind := core.Visible(req.Path), "read"
+	what, act := core.Visible(req.Path), "read"
 	switch {
 	case req.Command != "":
-		what, kind = core.Visible(req.Command), "run"
+		what, act = core.Visible(req.Command), "run"
 	case req.URL != "":
-		what, kind = core.Visible(req.URL), "open"
+		what, act = core.Visible(req.URL), "open"
 	case req.Kind == string(tool.Write):
-		kind = "change"
+		act = "change"
 	}
 	whole, long := len(what) <= maxAsked && strings.Count(what, "\n") < maxLines, 0
 	if !whole {
@@ -49,7 +49,7 @@ func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.P
 	reason, list := reasonAndList(a, req)
 	// For whom is told by the name that they give themselves, which anybody may
 	// choose, and by the number that nobody can.
-	text := texts.Text("permission", texts.With{"Tool": req.ToolName, "Kind": kind, "What": placeholder, "Caution": reason, "Commands": list, "TooLong": long, "Owner": p.Owner,
+	text := texts.Text("permission", texts.With{"Tool": req.ToolName, "Kind": act, "What": placeholder, "Caution": reason, "Commands": list, "TooLong": long, "Owner": p.Owner,
 		"Name": core.CutRunes(name, maxName), "User": p.User, "Trust": p.Trust, "Until": req.ExpiresAt.UTC().Format("15:04:05")})
 	deny := core.Button{Label: texts.Text("button_deny"), Data: a.Data(permission.OptionDeny)}
 	if !whole {
@@ -127,7 +127,7 @@ func settledText(a permission.Ask, outcome string) string {
 		r := body.Request
 		what = r.ToolName + ": " + core.Visible(r.Command+r.Path+r.URL)
 	case a.Kind == permission.KindQuestion:
-		for _, q := range questionsOf(a) {
+		for _, q := range Questions(a) {
 			what = strings.TrimSpace(what + " " + core.Visible(q.Question))
 		}
 	}

@@ -1,0 +1,77 @@
+package ask
+
+import (
+	"context"
+
+	"gatehouse/core"
+	"gatehouse/core/permission"
+	"gatehouse/core/store"
+	"gatehouse/core/texts"
+)
+
+// Requests opens and closes the asks about pairing requests.
+type Requests interface {
+	Open(ctx context.Context, tx *store.Tx, a permission.Ask) (permission.Ask, error)
+	Close(ctx context.Context, tx *store.Tx, kind, run, outcome string) ([]permission.Ask, error)
+}
+
+// Pairings shows pairing requests to the owner and the admins in chat, with
+// buttons, and replaces them with the outcome after the decision.
+type Pairings struct {
+	Asks   Requests
+	Mail   Mail
+	People People
+}
+
+// Options of the buttons of a pairing request. A level is its own option.
+const (
+	OptionDeny  = "deny"
+	OptionBlock = "block"
+)
+
+// Open posts r to the direct chats of the owner and the admins.
+func (p *Pairings) Open(ctx context.Context, tx *store.Tx, r core.PairingRequest) error {
+	chats, err := p.People.OwnerChats(ctx, tx, r.Bot)
+	if err != nil {
+		return err
+	}
+	for _, to := range chats {
+		a, err := p.Asks.Open(ctx, tx, permission.Ask{Kind: permission.KindPairing, Run: r.ID, Bot: to.Bot, Chat: to.Chat, ExpiresAt: r.ExpiresAt})
+		if core.KindOf(err) == core.Busy {
+			return nil // the panel shows it
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.Mail.Post(ctx, tx, core.Reply{Address: to, Key: "ask:" + a.ID, Parts: []core.Part{requestPart(a, r)}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// requestPart returns the message that shows a pairing request.
+func requestPart(a permission.Ask, r core.PairingRequest) core.Part {
+	return core.Part{
+		Text: texts.Text("request", texts.With{"Name": core.CleanName(r.Display), "Group": r.Scope == core.ScopeGroup,
+			"ID": r.PlatformUserID, "Code": r.Code, "First": core.CutRunes(r.FirstMessage, 300)}),
+		Buttons: [][]core.Button{
+			{{Label: texts.Text("button_approve_sandboxed"), Data: a.Data(core.Sandboxed.String())}, {Label: texts.Text("button_approve_vault"), Data: a.Data(core.Vault.String())}},
+			{{Label: texts.Text("button_deny"), Data: a.Data(OptionDeny)}, {Label: texts.Text("button_block"), Data: a.Data(OptionBlock)}},
+		},
+	}
+}
+
+// Close replaces the messages that show a request with its outcome.
+func (p *Pairings) Close(ctx context.Context, tx *store.Tx, requestID, outcome string) error {
+	asks, err := p.Asks.Close(ctx, tx, permission.KindPairing, requestID, outcome)
+	if err != nil {
+		return err
+	}
+	for _, a := range asks {
+		if err := replace(ctx, tx, p.Mail, core.Address{Bot: a.Bot, Chat: a.Chat}, "ask:"+a.ID, outcome); err != nil {
+			return err
+		}
+	}
+	return nil
+}

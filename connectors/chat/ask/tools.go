@@ -1,0 +1,80 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+
+	"gatehouse/core"
+	"gatehouse/core/permission"
+	"gatehouse/core/store"
+)
+
+// Tools shows the asks of tool calls: to the owner and the admins what a tool
+// wants to do, to the user whose call waits that it waits, and to the user whom
+// the model asks the questions.
+type Tools struct {
+	Mail   Mail
+	People People
+}
+
+// Open posts an ask to the direct chats of the owner and the admins, and a
+// notice to the chat of the run that waits. A question goes to its own chat.
+func (t *Tools) Open(ctx context.Context, tx *store.Tx, a permission.Ask, req core.PermissionRequest, p permission.Profile) error {
+	if p.Bot == core.APIBot {
+		return nil // the stream and the panel show it
+	}
+	here := core.Address{Bot: a.Bot, Chat: a.Chat}
+	if a.Kind == permission.KindQuestion {
+		return t.Mail.Post(ctx, tx, core.Reply{Address: here, Key: Key(a.ID, 0), Parts: []core.Part{QuestionsPart(a)}})
+	}
+	chats, err := t.People.OwnerChats(ctx, tx, p.Bot)
+	if err != nil {
+		return err
+	}
+	name, err := t.People.Name(ctx, tx, p.User)
+	if err != nil {
+		return err
+	}
+	part, waits := permissionPart(a, req, p, name), true
+	for i, to := range chats {
+		waits = waits && to.Chat != here.Chat
+		if err := t.Mail.Post(ctx, tx, core.Reply{Address: to, Key: Key(a.ID, i), Parts: []core.Part{part}}); err != nil {
+			return err
+		}
+	}
+	if !waits {
+		return nil
+	}
+	return t.Mail.Post(ctx, tx, core.Reply{Address: here, Key: waitingKey(a.ID), Parts: []core.Part{{Text: waitingText(req)}}})
+}
+
+// keyPrefix returns the beginning of the keys of all messages that show an ask.
+func keyPrefix(id string) string { return "ask:" + id + ":" }
+
+// Key returns the key of the i-th message with the buttons of an ask.
+func Key(id string, i int) string { return fmt.Sprintf("%s%d", keyPrefix(id), i) }
+
+// waitingKey returns the key of the notice that a call waits.
+func waitingKey(id string) string { return keyPrefix(id) + "waits" }
+
+// Close replaces every message that shows the ask with its outcome. It reads the
+// outbox for them: the admins may have changed since Open.
+func (t *Tools) Close(ctx context.Context, tx *store.Tx, a permission.Ask, outcome string) error {
+	if a.Bot == core.APIBot {
+		return nil
+	}
+	shown, err := t.Mail.Posted(ctx, tx, keyPrefix(a.ID))
+	if err != nil {
+		return err
+	}
+	for _, r := range shown {
+		text := settledText(a, outcome)
+		if r.Key == waitingKey(a.ID) {
+			text = settledText(a, permission.Told(a))
+		}
+		if err := replace(ctx, tx, t.Mail, r.Address, r.Key, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

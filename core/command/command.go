@@ -1,0 +1,63 @@
+// Package command holds what the dispatcher and the commands that people write
+// in chat share: a call, its outcome, and the data of the buttons that both
+// know.
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// A Call is one command, answer or pressed button, on its way to its Handler.
+type Call struct {
+	In    *core.Inbound
+	Trust core.Trust
+	Seq   int64 // of the row in the inbox
+}
+
+// An Outcome is the result of a command: a reply in Markdown ("" for none) and
+// what to write in the transaction that acknowledges the command.
+type Outcome struct {
+	Text    string
+	Buttons [][]core.Button // under the reply
+	Write   func(ctx context.Context, tx *store.Tx) error
+}
+
+// A Handler carries out a command. The text of an error with a kind is sent to
+// the chat; after any other error the command is tried again.
+type Handler func(ctx context.Context, c Call) (Outcome, error)
+
+// NoticeKey returns the key of the reply to the command in row seq. Its parts
+// can be edited as "@<key>/<ordinal>".
+func NoticeKey(seq int64) string { return fmt.Sprintf("notice:%d", seq) }
+
+// Prefixes of a run's id in the data of a button.
+const (
+	stopPrefix  = "stop:"
+	againPrefix = "again:"
+	filePrefix  = "file:"
+)
+
+// StopData returns the data of the button that stops a run.
+func StopData(run string) string { return stopPrefix + run }
+
+// StopRun returns the run that a button stops, or false for any other button.
+func StopRun(data string) (run string, ok bool) { return strings.CutPrefix(data, stopPrefix) }
+
+// AgainData returns the data of the button that answers a run's message again.
+func AgainData(run string) string { return againPrefix + run }
+
+// AgainRun returns the run whose message a button answers again, or false for
+// any other button.
+func AgainRun(data string) (run string, ok bool) { return strings.CutPrefix(data, againPrefix) }
+
+// FileData returns the data of the button that sends a run's answer as a file.
+func FileData(run string) string { return filePrefix + run }
+
+// FileRun returns the run whose answer a button sends as a file, or false for
+// any other button.
+func FileRun(data string) (run string, ok bool) { return strings.CutPrefix(data, filePrefix) }
