@@ -36,7 +36,9 @@ connectors/chat: core core/agent core/attach core/bus core/command core/orchestr
 connectors/connectorstest: core core/coretest connectors
 connectors/discord/discordtest: core connectors/simulator
 connectors/discord/gateway: core
-connectors/discord: core core/texts connectors connectors/markdown connectors/discord/gateway
+connectors/discord/markup/markuptest:
+connectors/discord/markup: core connectors/markdown
+connectors/discord: core core/texts connectors connectors/markdown connectors/discord/gateway connectors/discord/markup
 connectors/markdown: core
 connectors/simulator: core  # what simulators of platforms share
 connectors/telegram/telegramtest: core connectors/simulator

@@ -9,6 +9,7 @@ import (
 	"gatehouse/admin"
 	"gatehouse/configs"
 	"gatehouse/connectors/discord"
+	"gatehouse/connectors/discord/markup"
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
 	"gatehouse/core/texts"
@@ -24,7 +25,7 @@ const spareRoom = 100
 // roomOn is how much a text that was written anew may take on a platform.
 func roomOn(platform string) texts.Room {
 	if platform == discord.Platform {
-		return texts.Room{Most: discord.MaxText - spareRoom, Size: discord.Size}
+		return texts.Room{Most: markup.MaxText - spareRoom, Size: markup.Size}
 	}
 	return texts.Room{Most: telegram.MaxText - spareRoom, Size: func(p core.Part) int { return len(utf16.Encode([]rune(p.Text))) }}
 }

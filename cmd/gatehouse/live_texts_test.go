@@ -11,7 +11,7 @@ import (
 
 	"gatehouse/admin"
 	"gatehouse/configs"
-	"gatehouse/connectors/discord"
+	"gatehouse/connectors/discord/markup"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 	"gatehouse/core/texts"
@@ -192,7 +192,7 @@ func TestTheLongestTextIsOneMessage(t *testing.T) {
 	ada.Send("hello")
 	w.hearsText(ada, "🙂"+w.request(ada).Code)
 	bo.Send("hello")
-	if m := discordHears(w, sim, bo.DM(), "`"); len(m.Text) > discord.MaxText {
+	if m := discordHears(w, sim, bo.DM(), "`"); len(m.Text) > markup.MaxText {
 		t.Errorf("%d characters", len(m.Text))
 	}
 	for who, n := range map[string]int{fmt.Sprint(ada.DM()): len(w.sim.History(ada.DM())), "discord": len(sim.History(bo.DM()))} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
+	"gatehouse/connectors/discord/markup"
 	"gatehouse/core"
 )
 
@@ -28,7 +29,7 @@ func (b *Bot) sendAside(ctx context.Context, out core.Outgoing, body outgoing) c
 		}
 	}
 	if out.Repeat {
-		if marked, ok := content(out.Part, repeatMark()); ok {
+		if marked, ok := markup.Fit(out.Part, repeatMark()); ok {
 			body.Content = marked
 		}
 	}

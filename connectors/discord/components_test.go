@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/connectors"
 	"gatehouse/connectors/discord/discordtest"
+	"gatehouse/connectors/discord/markup/markuptest"
 	"gatehouse/core"
 )
 
@@ -107,7 +108,7 @@ func TestAFormIsOpenedAndWhatIsWrittenComesBack(t *testing.T) {
 	whispered := func(text string) func() bool {
 		return func() bool {
 			h := c.History(c.talk)
-			return h[len(h)-1].OnlyFor == c.ada.ID() && strings.Contains(show(h[len(h)-1].Text).text.String(), text)
+			return h[len(h)-1].OnlyFor == c.ada.ID() && strings.Contains(markuptest.Show(h[len(h)-1].Text).Text.String(), text)
 		}
 	}
 	eventually(t, "the refusal, for who pressed alone", whispered("Somebody else was asked that."))

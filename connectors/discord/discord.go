@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"gatehouse/connectors"
+	"gatehouse/connectors/discord/markup"
 	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 )
@@ -55,10 +56,7 @@ const (
 	Platform = "discord"
 	// DefaultAPIURL is the real platform.
 	DefaultAPIURL = "https://discord.com"
-	// MaxText is the longest content of a message (Create Message: "up to 2000
-	// characters"), counted in UTF-16 units, which are never fewer.
-	MaxText = 2000
-	apiPath = "/api/v10"
+	apiPath       = "/api/v10"
 )
 
 // Options are what a Bot is made of. Name, Token and Cursors are needed.
@@ -126,7 +124,7 @@ func New(o Options) (*Bot, error) {
 	b := &Bot{
 		o: o, id: id, base: base.String() + apiPath, secure: base.Scheme == "https",
 		redact:   strings.NewReplacer(o.Token, "[token]", secret, "[token]", secret[strings.IndexByte(secret, '.')+1:], "[token]"),
-		markdown: markdown.New(MaxText-repeatRoom, "http", "https").Sized(size, maxLink),
+		markdown: markup.NewRenderer(repeatRoom),
 		line:     connectors.NewTransport(256),
 		pace:     newGate(o.Clock, o.Pace),
 		places:   newPlaces(),
@@ -184,7 +182,7 @@ func (b *Bot) Name() string { return b.o.Name }
 // Platform is "discord".
 func (b *Bot) Platform() string { return Platform }
 
-// Render makes parts from Markdown, each within MaxText once it is written in
+// Render makes parts from Markdown, each within markup.MaxText once it is written in
 // Discord's own markup.
 func (b *Bot) Render(source string) []core.Part { return b.markdown.Render(source) }
 

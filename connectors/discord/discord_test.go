@@ -14,6 +14,7 @@ import (
 	"gatehouse/connectors"
 	"gatehouse/connectors/connectorstest"
 	"gatehouse/connectors/discord/discordtest"
+	"gatehouse/connectors/discord/markup/markuptest"
 	"gatehouse/core"
 )
 
@@ -147,7 +148,7 @@ func TestSuite(t *testing.T) {
 				var out []string
 				for _, m := range s.History(id) {
 					if m.FromBot() {
-						out = append(out, plain(show(m.Text).text.String()))
+						out = append(out, strings.TrimSpace(markuptest.Show(m.Text).Text.String()))
 					}
 				}
 				return out

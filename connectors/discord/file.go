@@ -9,6 +9,7 @@ import (
 	"github.com/bwmarrin/discordgo"
 
 	"gatehouse/connectors"
+	"gatehouse/connectors/discord/markup"
 	"gatehouse/core"
 )
 
@@ -39,7 +40,7 @@ func (b *Bot) sendFile(ctx context.Context, chat string, f *core.File, body outg
 		r.Close()
 	}
 	if err != nil {
-		body.Content = encode(core.Part{Text: connectors.NotSent(f.Name, core.TextOf(err))})
+		body.Content = markup.Encode(core.Part{Text: connectors.NotSent(f.Name, core.TextOf(err))})
 		return b.send(ctx, chat, body)
 	}
 	return b.send(ctx, chat, &upload{body, connectors.FileName(f.Name), data})

@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/connectors"
 	"gatehouse/connectors/discord/gateway"
+	"gatehouse/connectors/discord/markup"
 	"gatehouse/core"
 	"gatehouse/core/texts"
 )
@@ -112,7 +113,7 @@ func whisper(text string) outgoing {
 	if r := []rune(text); len(r) > maxNotice {
 		text = string(r[:maxNotice-1]) + "…"
 	}
-	words, _ := content(core.Part{Text: text}, "")
+	words, _ := markup.Fit(core.Part{Text: text}, "")
 	return outgoing{Content: words, AllowedMentions: noMentions, Flags: discordgo.MessageFlagsEphemeral | discordgo.MessageFlagsSuppressEmbeds}
 }
 

@@ -12,6 +12,7 @@ import (
 	"gatehouse/connectors/connectorstest"
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/discord/gateway"
+	"gatehouse/connectors/discord/markup/markuptest"
 	"gatehouse/core"
 )
 
@@ -303,7 +304,7 @@ func TestAPressedButtonIsAnsweredOnceItIsStored(t *testing.T) {
 	}
 	history := c.History(c.ada.DM())
 	last := history[len(history)-1]
-	if last.OnlyFor != c.ada.ID() || show(last.Text).text.String() != "Allowed *once*" {
+	if last.OnlyFor != c.ada.ID() || markuptest.Show(last.Text).Text.String() != "Allowed *once*" {
 		t.Errorf("the person sees %+v of %+v", last, pressed)
 	}
 	if err := c.bot.Acknowledge(t.Context(), in.Address, "1/2/no-such-token", "x"); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/bwmarrin/discordgo"
 
 	"gatehouse/connectors"
+	"gatehouse/connectors/discord/markup"
 	"gatehouse/core"
 	"gatehouse/core/texts"
 )
@@ -91,7 +92,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 		}
 	}
 	if out.Repeat {
-		if marked, ok := content(out.Part, repeatMark()); ok {
+		if marked, ok := markup.Fit(out.Part, repeatMark()); ok {
 			body.Content = marked
 		}
 	}
@@ -142,9 +143,9 @@ func nonce(out core.Outgoing) string {
 
 // compose writes a part as the platform takes it.
 func compose(part core.Part, extra string) (outgoing, error) {
-	words, ok := content(part, extra)
+	words, ok := markup.Fit(part, extra)
 	if !ok {
-		return outgoing{}, fmt.Errorf("the text is longer than the %d characters that Discord takes", MaxText)
+		return outgoing{}, fmt.Errorf("the text is longer than the %d characters that Discord takes", markup.MaxText)
 	}
 	rows, err := components(part.Buttons)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"gatehouse/connectors"
 	"gatehouse/connectors/connectorstest"
 	"gatehouse/connectors/discord/discordtest"
+	"gatehouse/connectors/discord/markup/markuptest"
 	"gatehouse/core"
 )
 
@@ -77,7 +78,7 @@ func TestNothingThatIsSentPingsOrUnfurls(t *testing.T) {
 	if len(got.Mentions) != 0 || got.Everyone || got.Flags&4 == 0 || got.Embeds != 0 || got.ReplyTo != asked.ID {
 		t.Errorf("the channel sees %+v", got)
 	}
-	if shown := show(got.Text).text.String(); shown != o.Text {
+	if shown := markuptest.Show(got.Text).Text.String(); shown != o.Text {
 		t.Errorf("shown as %q", shown)
 	}
 	o = out(inChannel(talk), 2, "to a message that is gone")

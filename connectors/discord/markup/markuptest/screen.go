@@ -1,4 +1,5 @@
-package discord
+// Package markuptest reads Discord's markup as its client shows it.
+package markuptest
 
 import (
 	"regexp"
@@ -6,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// A screen is what Discord's client shows for a message's content: an
-// independent reading of its Markdown rules (a simple-markdown grammar),
-// against which encode is tested. styles has one entry per byte of text.
-type screen struct {
-	text   strings.Builder
-	styles []string // sorted letters: b i s c p l q S; capital letters for what we never want
+// A Screen is what Discord's client shows for a message's content: an independent
+// implementation of its Markdown rules (a simple-markdown grammar). Styles has one
+// entry per byte of Text.
+type Screen struct {
+	Text   strings.Builder
+	Styles []string // sorted letters: b i s c p l q S; capital letters for what we never want
 }
 
 var (
@@ -28,16 +29,17 @@ var (
 	linkRule  = regexp.MustCompile(`^\[((?:\[[^\]]*\]|[^\[\]])*)\]\((https?://[^\s()]+)\)`)
 )
 
-func show(content string) *screen {
-	s := &screen{}
+// Show parses content.
+func Show(content string) *Screen {
+	s := &Screen{}
 	s.block(strings.TrimSpace(content), "", true)
 	return s
 }
 
-func (s *screen) put(text, styles string) {
-	s.text.WriteString(text)
+func (s *Screen) put(text, styles string) {
+	s.Text.WriteString(text)
 	for range len(text) {
-		s.styles = append(s.styles, styles)
+		s.Styles = append(s.Styles, styles)
 	}
 }
 
@@ -49,7 +51,7 @@ func with(styles, more string) string {
 }
 
 // block reads text; start says whether it begins a line.
-func (s *screen) block(in, styles string, start bool) {
+func (s *Screen) block(in, styles string, start bool) {
 	for i := 0; i < len(in); {
 		rest := in[i:]
 		if start {
@@ -82,7 +84,7 @@ func (s *screen) block(in, styles string, start bool) {
 }
 
 // inline reads one construct that begins rest.
-func (s *screen) inline(rest, styles string) (int, bool) {
+func (s *Screen) inline(rest, styles string) (int, bool) {
 	if m := codeBlock.FindStringSubmatch(rest); m != nil {
 		s.put(m[2], with(styles, "p"))
 		return len(m[0]), true

@@ -1,4 +1,11 @@
-package discord
+// Package markup writes styled text in Discord's own Markdown. Discord has no
+// entities: styles are part of the text. Everything else is escaped, so that text
+// arrives unchanged: nothing is styled, linked, mentioned or turned into an emoji
+// unless the part says so.
+//
+// The escaped rules are those of Discord's client (a simple-markdown grammar): a
+// backslash before punctuation shows that character.
+package markup
 
 import (
 	"cmp"
@@ -9,33 +16,32 @@ import (
 	"gatehouse/core"
 )
 
-// Discord has no entities: styles are its own Markdown, in the text itself.
-// Here spans become that markup at the moment of sending, and everything else
-// is escaped, so that words arrive as words: nothing is styled, linked,
-// mentioned or turned into an emoji that the part does not say so.
-//
-// The rules escaped against are those of Discord's client (a simple-markdown
-// grammar): a backslash before any punctuation shows that character.
-
 const (
-	// maxLink is the longest target that may hide behind a label, in bytes; a
-	// longer one is shown, so that it can be cut like other text.
+	// MaxText is the longest content of a message (Create Message: "up to 2000
+	// characters"), counted in UTF-16 units, which are never fewer.
+	MaxText = 2000
+	// maxLink is the longest link target that may be hidden behind a label, in
+	// bytes; a longer one is shown, so that it can be split like other text.
 	maxLink = 512
-	// joiner parts two markers that would be read as one. It is not seen.
+	// joiner separates two markers that would be parsed as one. It is invisible.
 	joiner = "\u200b"
 )
 
-// Size is how long p is once it is written in Discord's markup, in UTF-16 units.
-func Size(p core.Part) int { return size(p) }
+// NewRenderer returns a renderer from Markdown to parts, each at most MaxText less
+// reserve UTF-16 units long in Discord's markup.
+func NewRenderer(reserve int) *markdown.Renderer {
+	return markdown.New(MaxText-reserve, "http", "https").Sized(Size, maxLink)
+}
 
-func size(p core.Part) int { return markdown.UTF16Len(encode(p)) }
+// Size returns the length of p in Discord's markup, in UTF-16 units.
+func Size(p core.Part) int { return markdown.UTF16Len(Encode(p)) }
 
-// content is what is sent for p, with extra text behind it: with styles,
-// without them if that would be too long, as it stands if even escapes have
-// no room. False when the bare text is too long.
-func content(p core.Part, extra string) (string, bool) {
+// Fit returns the content to send for p followed by extra: with styles, without
+// them if that is too long, or unescaped if escapes do not fit either. It reports
+// false when the plain text exceeds MaxText.
+func Fit(p core.Part, extra string) (string, bool) {
 	p.Text += extra
-	for _, s := range []string{encode(p), encode(core.Part{Text: p.Text}), p.Text} {
+	for _, s := range []string{Encode(p), Encode(core.Part{Text: p.Text}), p.Text} {
 		if markdown.UTF16Len(s) <= MaxText {
 			return s, true
 		}
@@ -43,8 +49,8 @@ func content(p core.Part, extra string) (string, bool) {
 	return "", false
 }
 
-// encode writes p in Discord's markup.
-func encode(p core.Part) string {
+// Encode returns p in Discord's markup.
+func Encode(p core.Part) string {
 	e := encoder{text: p.Text, lineStart: true}
 	e.out.Grow(len(p.Text) + len(p.Text)/8)
 	for _, edge := range edges(p) {
@@ -56,7 +62,7 @@ func encode(p core.Part) string {
 	return e.out.String()
 }
 
-// An edge is a place, in bytes, from which on other styles hold.
+// An edge is a byte offset where the set of styles changes.
 type edge struct {
 	at   int
 	open []core.Span
@@ -68,9 +74,9 @@ type stretch struct {
 	from, to int
 }
 
-// edges finds where styles change. Spans that lie outside the text, or in
-// code, are left out. It is called for every part of every preview: it makes a
-// few slices, however many spans there are.
+// edges returns where styles change, in order. It ignores spans outside the text.
+// It runs for every part of every preview and allocates a few slices, however many
+// spans there are.
 func edges(p core.Part) []edge {
 	if len(p.Spans) == 0 {
 		return nil
@@ -109,18 +115,17 @@ func edges(p core.Part) []edge {
 	return out
 }
 
-// maxOpen bounds how many spans over one character count.
+// maxOpen limits the spans that apply to one character; more are ignored.
 const maxOpen = 16
 
-// The order in which styles nest around words, and what stands around code.
+// Nesting order of styles around plain text and around code.
 var (
 	aroundWords = [...]core.Style{core.StyleLink, core.StyleBold, core.StyleItalic, core.StyleStrike}
 	aroundCode  = [...]core.Style{core.StyleSpoiler, core.StyleCode}
 )
 
-// flatten appends the open spans in the order in which styles nest: quote,
-// spoiler, link, bold, italic, strike; code stands alone but for a quote or a
-// spoiler. Each once.
+// flatten appends the open spans in nesting order, each style once: quote, spoiler,
+// link, bold, italic, strike. Code combines with quote and spoiler only.
 func flatten(out []core.Span, open []*stretch) []core.Span {
 	add := func(style core.Style) bool {
 		i := slices.IndexFunc(open, func(s *stretch) bool { return s.Style == style })
@@ -144,8 +149,8 @@ func flatten(out []core.Span, open []*stretch) []core.Span {
 	return out
 }
 
-// byteOffsets finds the byte of each UTF-16 offset that a span begins or ends at.
-// They are appended to out, which is empty.
+// byteOffsets appends to out, which is empty, the byte offset of each UTF-16 offset
+// where a span begins or ends.
 func byteOffsets(out offsets, p core.Part) offsets {
 	for _, s := range p.Spans {
 		out = append(out, offset{s.Offset, -1}, offset{s.Offset + s.Length, -1})
@@ -171,14 +176,14 @@ func byteOffsets(out offsets, p core.Part) offsets {
 	return out
 }
 
-// An offset is one place in both counts; byte is -1 where the text has no
-// character that begins there.
+// An offset is a position in UTF-16 units and in bytes; byte is -1 if no character
+// of the text begins there.
 type offset struct{ unit, byte int }
 
-// offsets are in order of their units.
+// offsets are sorted by unit.
 type offsets []offset
 
-// at is the byte of a unit that was looked for.
+// at returns the byte offset of unit, or false if no character begins there.
 func (o offsets) at(unit int) (int, bool) {
 	i, ok := slices.BinarySearchFunc(o, unit, func(o offset, unit int) int { return cmp.Compare(o.unit, unit) })
 	if !ok || o[i].byte < 0 {

@@ -1,4 +1,4 @@
-package discord
+package markup
 
 import (
 	"slices"
@@ -9,22 +9,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"gatehouse/connectors/connectorstest"
+	"gatehouse/connectors/discord/markup/markuptest"
 	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 )
 
-func renderer(t testing.TB) *Bot {
-	t.Helper()
-	b, err := New(Options{Name: "bot", Token: testToken, Cursors: &connectorstest.Store{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
+// reserve is what the connector keeps free in each part.
+const reserve = 24
 
 func TestMarkdownBecomesDiscordsOwn(t *testing.T) {
-	b := renderer(t)
+	b := NewRenderer(reserve)
 	for _, c := range []struct{ name, in, want string }{
 		{"styles", "**bold** *it* ~~gone~~ ||secret|| `code`", "**bold** _it_ ~~gone~~ ||secret|| `code`"},
 		{"nested", "***both*** and **b *i* b**", "**_both_** and **b _i_ b**"},
@@ -51,8 +45,8 @@ func TestMarkdownBecomesDiscordsOwn(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
 			for _, p := range b.Render(c.in) {
-				got = append(got, encode(p))
-				if shown, want := plain(show(encode(p)).text.String()), plain(p.Text); shown != want && c.name != "a label that lies" {
+				got = append(got, Encode(p))
+				if shown, want := plain(markuptest.Show(Encode(p)).Text.String()), plain(p.Text); shown != want && c.name != "a label that lies" {
 					t.Errorf("shown as %q, want %q", shown, want)
 				}
 			}
@@ -70,12 +64,12 @@ func plain(s string) string {
 
 // check holds p against what Discord shows of it.
 func check(t interface{ Fatalf(string, ...any) }, p core.Part) {
-	content := encode(p)
-	shown := show(content)
-	if got, want := plain(shown.text.String()), plain(p.Text); got != want {
+	content := Encode(p)
+	shown := markuptest.Show(content)
+	if got, want := plain(shown.Text.String()), plain(p.Text); got != want {
 		t.Fatalf("part %#v\nis sent as %q\nand shown as %q", p, content, got)
 	}
-	for i, styles := range shown.styles {
+	for i, styles := range shown.Styles {
 		if strings.ContainsAny(styles, "QHLMUE") {
 			t.Fatalf("part %#v\nis sent as %q\nand its byte %d is shown as %q", p, content, i, styles)
 		}
@@ -113,7 +107,7 @@ func TestAnyStylesShowTheSameText(t *testing.T) {
 }
 
 func TestAnyMarkdownFitsAndKeepsItsWords(t *testing.T) {
-	b := renderer(t)
+	b := NewRenderer(reserve)
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{1, 3, 10, 100, 400}).Draw(t, "n")
 		of := pieces
@@ -125,15 +119,12 @@ func TestAnyMarkdownFitsAndKeepsItsWords(t *testing.T) {
 			source = strings.Repeat(source, 4)
 		}
 		for _, p := range b.Render(source) {
-			body, err := compose(p, repeatMark())
-			if err != nil {
-				t.Fatalf("%v", err)
+			content, ok := Fit(p, "\n\n"+strings.Repeat("r", reserve-2))
+			if n := markdown.UTF16Len(content); !ok || n > MaxText {
+				t.Fatalf("%d units, %v", n, ok)
 			}
-			if n := markdown.UTF16Len(body.Content); n > MaxText {
-				t.Fatalf("%d units", n)
-			}
-			if !strings.HasPrefix(body.Content, encode(p)) {
-				t.Fatalf("sent without its styles: %q", body.Content)
+			if !strings.HasPrefix(content, Encode(p)) {
+				t.Fatalf("sent without its styles: %q", content)
 			}
 			if !slices.ContainsFunc(p.Spans, func(s core.Span) bool { return s.Style == core.StyleLink }) { // some show their target too
 				check(t, p)
@@ -143,26 +134,26 @@ func TestAnyMarkdownFitsAndKeepsItsWords(t *testing.T) {
 }
 
 func TestStylesAreShownWhereTheyBelong(t *testing.T) {
-	b := renderer(t)
+	b := NewRenderer(reserve)
 	p := b.Render("plain **bold *both* bold** ~~gone~~ ||hid|| `code` [link](https://e.com)\n\n> quoted\n\n```\nblock\n```")[0]
-	s := show(encode(p))
+	s := markuptest.Show(Encode(p))
 	for word, want := range map[string]string{"plain": "", "bold": "b", "both": "bi", "gone": "s", "hid": "x", "code": "c", "link": "l", "quoted": "q", "block": "p"} {
-		at := strings.Index(s.text.String(), word)
-		if at < 0 || s.styles[at] != want {
-			t.Errorf("%q is shown as %q, want %q, in %q", word, s.styles[max(at, 0)], want, encode(p))
+		at := strings.Index(s.Text.String(), word)
+		if at < 0 || s.Styles[at] != want {
+			t.Errorf("%q is shown as %q, want %q, in %q", word, s.Styles[max(at, 0)], want, Encode(p))
 		}
 	}
 }
 
 func TestALongAnswerIsCutWhereFencesAndLinksStayWhole(t *testing.T) {
-	b := renderer(t)
+	b := NewRenderer(reserve)
 	code := "```go\n" + strings.Repeat("x := a * b // `tick` _under_\n", 200) + "```\n"
 	parts := b.Render("Intro\n\n" + code + "\n" + strings.Repeat("[a label](https://example.com/path) and under_score_words, ", 200))
 	if len(parts) < 5 {
 		t.Fatalf("%d parts", len(parts))
 	}
 	for i, p := range parts {
-		content := encode(p)
+		content := Encode(p)
 		if n := markdown.UTF16Len(content); n > MaxText {
 			t.Errorf("part %d has %d units", i, n)
 		}
@@ -171,21 +162,21 @@ func TestALongAnswerIsCutWhereFencesAndLinksStayWhole(t *testing.T) {
 		}
 		check(t, p)
 	}
-	if n := markdown.UTF16Len(encode(parts[0])); n < MaxText/2 {
+	if n := markdown.UTF16Len(Encode(parts[0])); n < MaxText/2 {
 		t.Errorf("the first part is only %d units long", n)
 	}
 }
 
 func TestAMegabyteIsRenderedInTime(t *testing.T) {
-	b := renderer(t)
+	b := NewRenderer(reserve)
 	began := time.Now()
 	parts := b.Render(strings.Repeat("word_with*markup* ", 1<<16))
 	if len(parts) < 500 {
 		t.Errorf("%d parts", len(parts))
 	}
 	for _, p := range parts {
-		if size(p) > MaxText {
-			t.Fatalf("a part of %d units", size(p))
+		if Size(p) > MaxText {
+			t.Fatalf("a part of %d units", Size(p))
 		}
 	}
 	if took := time.Since(began); took > 20*time.Second {
@@ -194,12 +185,12 @@ func TestAMegabyteIsRenderedInTime(t *testing.T) {
 }
 
 func TestALongTargetIsShownAndCut(t *testing.T) {
-	b := renderer(t)
+	b := NewRenderer(reserve)
 	target := "https://example.com/" + strings.Repeat("x", 5000)
 	var all strings.Builder
 	for _, p := range b.Render("[label](" + target + ")") {
-		if size(p) > MaxText {
-			t.Errorf("a part of %d units", size(p))
+		if Size(p) > MaxText {
+			t.Errorf("a part of %d units", Size(p))
 		}
 		all.WriteString(p.Text)
 	}
@@ -210,11 +201,10 @@ func TestALongTargetIsShownAndCut(t *testing.T) {
 
 func TestTextThatIsTooLongInMarkupIsSentAsItStands(t *testing.T) {
 	text := strings.Repeat("_", MaxText)
-	body, err := compose(core.Part{Text: text}, "")
-	if err != nil || body.Content != text {
-		t.Errorf("%v, %d units", err, len(body.Content))
+	if content, ok := Fit(core.Part{Text: text}, ""); !ok || content != text {
+		t.Errorf("%v, %d bytes", ok, len(content))
 	}
-	if _, err := compose(core.Part{Text: text + "_"}, ""); err == nil {
+	if _, ok := Fit(core.Part{Text: text + "_"}, ""); ok {
 		t.Error("2001 characters were taken")
 	}
 }

@@ -1,4 +1,4 @@
-package discord
+package markup
 
 import (
 	"regexp"
@@ -10,12 +10,12 @@ import (
 	"gatehouse/core"
 )
 
-// address finds a web address in words. What Discord would not take as its
-// end, or as a part of it, is left outside.
+// address matches a URL in text, without characters that Discord does not treat as
+// part of it.
 var address = regexp.MustCompile("https?://[^\\s<>\"|`\\\\\\x{200b}]+")
 
-// words writes text, with web addresses as such and all else escaped.
-func (e *encoder) words(s string) {
+// plain writes text outside code: URLs as links, everything else escaped.
+func (e *encoder) plain(s string) {
 	for s != "" {
 		at := address.FindStringIndex(s)
 		if at == nil {
@@ -49,8 +49,8 @@ func wordBefore(s string) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// bare writes an address between < and >, where nothing of it is read as
-// markup. Bold and the like end before it and go on behind it.
+// bare writes a URL between < and >, where Discord parses no markup. Bold, italic
+// and strike are closed before it and opened again after it.
 func (e *encoder) bare(url string) {
 	e.styles(slices.DeleteFunc(slices.Clone(e.want), func(s core.Span) bool {
 		return s.Style == core.StyleBold || s.Style == core.StyleItalic || s.Style == core.StyleStrike
@@ -60,7 +60,7 @@ func (e *encoder) bare(url string) {
 	e.lineStart = false
 }
 
-// escape writes s so that it is shown as it stands.
+// escape writes s so that it is shown unchanged.
 func (e *encoder) escape(s string) {
 	if s == "" {
 		return
@@ -95,7 +95,7 @@ func (e *encoder) escape(s string) {
 	}
 }
 
-// special reports whether the character at i would be read as markup.
+// special reports whether Discord would parse the character at i as markup.
 func special(s string, i int, lineStart bool) bool {
 	switch s[i] {
 	case '\\', '*', '_', '~', '|', '`', '<', '[':
@@ -112,5 +112,5 @@ func special(s string, i int, lineStart bool) bool {
 	return false
 }
 
-// emoji is a name between colons, which the client shows as a picture.
+// emoji matches a name between colons, which the client shows as a picture.
 var emoji = regexp.MustCompile(`^:[A-Za-z0-9_+\-~]+:`)

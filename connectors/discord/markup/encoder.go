@@ -1,4 +1,4 @@
-package discord
+package markup
 
 import (
 	"regexp"
@@ -8,17 +8,17 @@ import (
 	"gatehouse/core"
 )
 
-// An encoder writes a text from left to right.
+// An encoder writes a text in markup, from left to right.
 type encoder struct {
 	text      string
-	at        int // bytes of text that are written
+	at        int // bytes of text already written
 	out       strings.Builder
 	last      byte // the last byte written
 	closed    string
-	open      []core.Span // whose markers are written
-	want      []core.Span // those that hold for what is written next
+	open      []core.Span // styles with a written opening marker
+	want      []core.Span // styles of the text written next
 	quote     bool
-	lineStart bool // nothing of this line of the text is written but white space
+	lineStart bool // only white space of this line is written
 }
 
 func (e *encoder) raw(s string) {
@@ -30,7 +30,8 @@ func (e *encoder) raw(s string) {
 	e.closed = ""
 }
 
-// glue parts what is written next from a marker that it would change.
+// glue writes a joiner if next would change the meaning of the closing marker
+// before it.
 func (e *encoder) glue(next byte) {
 	word := next == '_' || next >= '0' && next <= '9' || next >= 'A' && next <= 'Z' || next >= 'a' && next <= 'z'
 	switch e.closed {
@@ -62,7 +63,7 @@ func same(a, b core.Span) bool {
 	return a.Style == b.Style && a.Offset == b.Offset && a.Length == b.Length
 }
 
-// styles closes what does not hold any more and opens what does.
+// styles closes the open styles that are not in want and opens the others.
 func (e *encoder) styles(want []core.Span) {
 	keep := 0
 	for keep < len(e.open) && keep < len(want) && same(e.open[keep], want[keep]) {
@@ -88,7 +89,7 @@ func (e *encoder) begin(s core.Span) {
 			e.quote = true
 			e.raw("> ")
 		}
-	case core.StylePre, core.StyleCode: // written whole by upTo
+	case core.StylePre, core.StyleCode: // upTo writes these as a whole
 	case core.StyleLink:
 		if e.hides(s) {
 			e.glue('[')
@@ -117,7 +118,7 @@ func (e *encoder) shut(s core.Span) {
 		}
 	default:
 		m := markers[s.Style]
-		if e.last == m[0] && (m == "||" || m == "~~") { // which end at the first two, escaped or not
+		if e.last == m[0] && (m == "||" || m == "~~") { // these end at the first pair, escaped or not
 			e.raw(joiner)
 		}
 		e.mark(m)
@@ -125,9 +126,9 @@ func (e *encoder) shut(s core.Span) {
 	}
 }
 
-// hides reports whether a link is written as a label with a target behind it.
-// One whose label is an address (Discord shows such a thing as it stands) or
-// has brackets that don't pair is written as text, and its target behind it.
+// hides reports whether a link is written as [label](target). A link whose label
+// is a URL (Discord shows it unchanged) or has unpaired brackets is written as text,
+// followed by its target.
 func (e *encoder) hides(s core.Span) bool {
 	from, to := e.bytesOf(s)
 	label := e.text[from:to]
@@ -147,12 +148,12 @@ func (e *encoder) bytesOf(s core.Span) (from, to int) {
 	return from, to
 }
 
-// target is a URL without the characters that would end or style it.
+// target returns url with the characters escaped that would end or style it.
 func target(url string) string {
 	return strings.NewReplacer("(", "%28", ")", "%29", "_", "%5F", "*", "%2A", "~", "%7E", "|", "%7C", "`", "%60", `\`, "%5C").Replace(url)
 }
 
-// upTo writes the text up to the byte end in the styles that hold.
+// upTo writes the text up to byte offset end in the wanted styles.
 func (e *encoder) upTo(end int) {
 	if end <= e.at {
 		return
@@ -166,7 +167,7 @@ func (e *encoder) upTo(end int) {
 		e.styles(e.want)
 		e.code(s)
 	default:
-		e.words(s)
+		e.plain(s)
 	}
 	e.at = end
 }
@@ -177,10 +178,10 @@ func (e *encoder) has(style core.Style) bool {
 
 var languageForm = regexp.MustCompile(`^[A-Za-z0-9_+\-.#]{1,32}$`)
 
-// pre writes a fenced block. Three backticks inside would end it: they are
-// parted.
+// pre writes a fenced block. Three backticks inside would end it, so they are
+// separated by a joiner.
 func (e *encoder) pre(s string) {
-	if strings.TrimSpace(s) == "" { // a fence needs something to hold
+	if strings.TrimSpace(s) == "" { // an empty fence is not shown as one
 		e.escape(s)
 		return
 	}
@@ -191,7 +192,7 @@ func (e *encoder) pre(s string) {
 	for strings.Contains(s, "```") {
 		s = strings.ReplaceAll(s, "```", "``"+joiner+"`")
 	}
-	if s[0] == '\n' { // blank lines at the edges would not be shown
+	if s[0] == '\n' { // blank first and last lines are not shown
 		s = joiner + s
 	}
 	if s[len(s)-1] == '\n' {
@@ -207,8 +208,8 @@ func (e *encoder) pre(s string) {
 	e.lineStart = false
 }
 
-// code writes a code span between one backtick, or two around single ones.
-// Three would begin a block, so backticks that touch are parted.
+// code writes a code span in single backticks, or in double ones if s contains
+// single ones. Adjacent backticks in s are separated, because three begin a block.
 func (e *encoder) code(s string) {
 	s = strings.ReplaceAll(s, "\n", " ")
 	if e.has(core.StyleSpoiler) {
@@ -221,7 +222,7 @@ func (e *encoder) code(s string) {
 	for strings.Contains(s, "``") {
 		s = strings.ReplaceAll(s, "``", "`"+joiner+"`")
 	}
-	if strings.HasPrefix(strings.TrimLeft(s, " "), "`") { // one space beside a backtick is not shown
+	if strings.HasPrefix(strings.TrimLeft(s, " "), "`") { // one space next to a backtick is not shown
 		s = " " + s
 	}
 	if strings.HasSuffix(strings.TrimRight(s, " "), "`") {
