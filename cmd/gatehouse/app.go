@@ -205,7 +205,7 @@ func (a *app) joinCore(ctx context.Context) error {
 		Lane: func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error) {
 			return a.sessions.Lane(ctx, tx, in.Address)
 		},
-		Control: chat.IsControl,
+		Control: func(in *core.Inbound) bool { return a.chat.IsControl(in) },
 		Waiting: func(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
 			return waiting(a.desk, a.book)(ctx, tx, in)
 		},

@@ -4,27 +4,37 @@ import (
 	"context"
 
 	"gatehouse/connectors/chat"
+	chatask "gatehouse/connectors/chat/ask"
 	"gatehouse/core"
 	"gatehouse/core/dispatch"
 	"gatehouse/core/queue"
 )
 
 func (a *app) joinDispatch(qm *queue.Metrics) {
-	c := chat.New(chat.Options{Book: a.book, Desk: a.desk, Guard: a.guard, Sessions: a.sessions, Agents: a.agents, Bus: a.bus, Queue: a.queue, DB: a.db,
-		Runs: a.runs, Events: a.events, Files: a.files, Usage: a.usage, Clock: a.clock,
-		Models: func(guest bool) []string { return a.models().open(guest) }, Model: func() string { return a.models().first.About().Name },
-		NoModel:  func(name string) string { return a.models().noModel(a.cfg, name) },
-		BusyMode: func() string { return a.now().BusyMode }, Platform: a.platform, Link: a.inviteLink, Overheard: &a.overheard,
-		Stop: late{a}.AbortLane, StopOne: late{a}.AbortRun,
-		Render: func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) }})
+	render := func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) }
+	c := chat.New(chat.Options{
+		DB: a.db, Clock: a.clock, Users: a.book, Pairings: a.book, Codes: a.book, Groups: a.book, Doors: a.book, Raises: a.book,
+		Conversations: a.sessions, Bindings: a.sessions, Resolver: a.sessions, ChatSettings: a.sessions, TrustModes: a.sessions, Transcripts: a.sessions,
+		Lanes: a.queue, Inbox: a.queue, Outbox: a.queue, Running: a.bus, Stopper: late{a}, Runs: a.events, Compacter: a.runs, Files: a.files,
+		Asks:   chatask.NewButtons(chatask.ButtonOptions{DB: a.db, Clock: a.clock, Access: a.book, Asks: a.desk, Questions: a.desk, Decisions: a.guard, Pairings: a.book, Inbox: a.queue, Mail: a.queue, Render: render}),
+		Agents: a.agents, Models: modelNames{a}, Usage: a.usage, Overheard: &a.overheard,
+		BusyMode: func() string { return a.now().BusyMode }, Platform: a.platform, Link: a.inviteLink,
+	})
 	a.chat = c
 	a.dispatcher = dispatch.New(dispatch.Options{
 		Clock: a.clock, Log: a.log, Queue: a.queue, Runs: a.runs, Events: a.events, Bus: a.bus, Screen: screen{a}, Stage: qm.Stage,
-		Render:   func(to core.Address, markdown string) []core.Part { return a.hub.Render(to, markdown) },
+		Render:   render,
 		Commands: c.Handlers(), Unknown: c.Unknown, Callback: c.Callback, Answer: c.Answer,
 		Keep: a.keepFiles, Attach: a.showing(),
 	})
 }
+
+// modelNames names the models that answer now.
+type modelNames struct{ a *app }
+
+func (m modelNames) Names(guest bool) []string  { return m.a.models().open(guest) }
+func (m modelNames) Default() string            { return m.a.models().first.About().Name }
+func (m modelNames) Missing(name string) string { return m.a.models().noModel(m.a.cfg, name) }
 
 // screen is the Hub, which is made after the dispatcher.
 type screen struct{ a *app }

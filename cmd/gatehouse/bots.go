@@ -11,7 +11,6 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/connectors"
-	"gatehouse/connectors/chat"
 	"gatehouse/connectors/discord"
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
@@ -88,13 +87,13 @@ func (a *app) connect(b configs.Bot) (connectors.Connector, error) {
 	case telegram.Platform:
 		return telegram.New(telegram.Options{
 			Name: b.Name, Token: b.Token.Reveal(), APIURL: b.APIURL,
-			Cursors: a.queue, Memory: a.db, Menu: chat.Menu(), Pace: bool(a.cfg.Pace), Hears: a.cfg.TranscribeURL != "", Files: a.vault.FS(),
+			Cursors: a.queue, Memory: a.db, Menu: a.chat.Menu(), Pace: bool(a.cfg.Pace), Hears: a.cfg.TranscribeURL != "", Files: a.vault.FS(),
 			Clock: a.clock, Log: a.log, Metrics: a.fleet.telegram,
 		})
 	case discord.Platform:
 		return discord.New(discord.Options{
 			Name: b.Name, Token: b.Token.Reveal(), APIURL: b.APIURL,
-			Cursors: a.queue, Memory: a.db, Menu: chat.Commands(), Complete: a.chat.Complete, Form: a.chat.Form, Pace: bool(a.cfg.Pace), Hears: a.cfg.TranscribeURL != "", Files: a.vault.FS(),
+			Cursors: a.queue, Memory: a.db, Menu: a.chat.Commands(), Complete: a.chat.Complete, Form: a.chat.Form, Pace: bool(a.cfg.Pace), Hears: a.cfg.TranscribeURL != "", Files: a.vault.FS(),
 			Clock: a.clock, Log: a.log, Metrics: a.fleet.discord,
 		})
 	}

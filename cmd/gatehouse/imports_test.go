@@ -31,8 +31,8 @@ cmd/loadgen/crowd: connectors/telegram/telegramtest connectors/discord/discordte
 cmd/loadgen/model:  # a language model to measure with
 cmd/loadgen: core cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors connectors/connectorstest connectors/telegram connectors/discord connectors/telegram/telegramtest connectors/discord/discordtest
 configs:
-connectors/chat/ask: core core/permission core/store core/texts core/tool
-connectors/chat: core core/agent core/attach core/bus core/command core/orchestrator core/permission core/queue core/session core/store core/texts core/usage connectors connectors/chat/ask pairing
+connectors/chat/ask: core core/command core/permission core/store core/texts core/tool connectors connectors/markdown
+connectors/chat: core core/agent core/bus core/command core/orchestrator core/queue core/session core/store core/texts core/usage connectors connectors/chat/ask connectors/markdown pairing
 connectors/connectorstest: core core/coretest connectors
 connectors/discord/discordtest: core connectors/simulator
 connectors/discord/gateway: core

@@ -9,108 +9,107 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/command"
-	"gatehouse/core/store"
 	"gatehouse/core/texts"
 	"gatehouse/pairing"
 )
 
-// pair without a code has nothing to use. With one it never comes here: the
-// gate has decided about that.
-func (c *Chat) pair(_ context.Context, call command.Call) (command.Outcome, error) {
-	if call.In.Group() {
-		return said("code_in_group")
-	}
-	return said("pair_how")
+// Pairings lists and decides pairing requests. A request is named by its id or
+// its code; the errors are NotFound for an unknown one.
+type Pairings interface {
+	Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error)
+	Approve(ctx context.Context, ref string, a core.Approval, by core.Actor) (core.PairingRequest, error)
+	Deny(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
+	Block(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
 }
 
-// linkAccount gives the code by which somebody links an account on another
-// platform. With a code it never comes here: the gate has decided about that.
-func (c *Chat) linkAccount(ctx context.Context, call command.Call) (command.Outcome, error) {
-	if call.In.Group() {
-		return said("code_in_group")
+// Codes makes codes that users give to others, or type elsewhere themselves.
+type Codes interface {
+	NewLink(ctx context.Context, user int64, from core.Address) (code string, expires time.Time, err error)
+	Invite(ctx context.Context, inv pairing.Invitation, by core.Actor) (code string, made pairing.Invitation, err error)
+}
+
+// people handles the commands about who has access.
+type people struct {
+	clock     core.Clock
+	pairings  Pairings
+	codes     Codes
+	inviteURL func(bot, code string) string
+}
+
+// whoami returns how this gateway knows the sender.
+func whoami(_ context.Context, r command.Request) (command.Outcome, error) {
+	if r.User == 0 {
+		return respond("whoami_group", texts.With{"Who": plain(r.In.From.Name), "ID": r.In.From.ID, "Trust": r.Trust})
 	}
-	user, err := c.user(ctx, call)
+	return respond("whoami", texts.With{"Who": plain(r.In.From.Name), "ID": r.In.From.ID, "User": r.User, "Role": r.Role, "Trust": r.Trust})
+}
+
+// claimed answers nothing: the gate has handled the code and has answered.
+func claimed(context.Context, command.Request) (command.Outcome, error) {
+	return command.Outcome{}, nil
+}
+
+// pairWithoutCode answers /pair without a code. The gate handles codes.
+func pairWithoutCode(context.Context, command.Request) (command.Outcome, error) {
+	return respond("pair_how")
+}
+
+// link returns a code with which the sender links an account on another
+// platform. The gate handles the code when it is used.
+func (p *people) link(ctx context.Context, r command.Request) (command.Outcome, error) {
+	if err := known(r); err != nil {
+		return command.Outcome{}, err
+	}
+	code, expires, err := p.codes.NewLink(ctx, r.User, r.In.Address)
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	code, expires, err := c.o.Book.NewLink(ctx, user, call.In.Address)
+	return respond("link", texts.With{"Until": expires.UTC().Format("15:04"), "Code": code})
+}
+
+// pending lists the pairing requests that wait.
+func (p *people) pending(ctx context.Context, _ command.Request) (command.Outcome, error) {
+	rs, err := p.pairings.Requests(ctx, "pending", 20)
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	return said("link", texts.With{"Until": expires.UTC().Format("15:04"), "Code": code})
+	if len(rs) == 0 {
+		return respond("pending_nobody")
+	}
+	var b strings.Builder
+	b.WriteString(texts.Text("pending") + "\n\n")
+	for _, r := range rs {
+		b.WriteString(texts.Text("pending_line", texts.With{"Who": plain(r.Display), "ID": r.PlatformUserID, "Bot": r.Bot, "Code": r.Code}) + "\n")
+	}
+	b.WriteString("\n" + texts.Text("pending_end"))
+	return command.Outcome{Text: b.String()}, nil
 }
 
-// invite makes an invitation to this bot.
-func (c *Chat) invite(ctx context.Context, call command.Call) (command.Outcome, error) {
-	by, err := c.owner(ctx, call)
+// approve approves the request of a code, with a level and a time if given.
+func (p *people) approve(ctx context.Context, r command.Request) (command.Outcome, error) {
+	words := strings.Fields(r.In.Text)
+	a, err := approval(words[min(1, len(words)):], p.clock.Now())
+	if len(words) == 0 || len(words) > 3 || err != nil {
+		return respond("approve_how")
+	}
+	req, err := p.pairings.Approve(ctx, words[0], a, r.By())
+	if core.KindOf(err) == core.NotFound {
+		return respond("no_request")
+	}
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	if call.In.Group() {
-		return said("invite_in_group")
+	until := ""
+	if !a.ExpiresAt.IsZero() {
+		until = a.ExpiresAt.UTC().Format("2 January 15:04")
 	}
-	inv := pairing.Invitation{Bot: call.In.Bot}
-	for _, word := range strings.Fields(call.In.Text) {
-		trust, err := core.ParseTrust(word)
-		if n, nerr := strconv.Atoi(word); err != nil && nerr == nil && n > 0 {
-			inv.UsesLeft = n
-		} else if d, derr := span(word); err != nil && derr == nil {
-			inv.Lasts = d
-		} else if err != nil {
-			return said("invite_how")
-		} else {
-			inv.Trust = trust
-		}
-	}
-	code, inv, err := c.o.Book.Invite(ctx, inv, by)
-	if err != nil {
-		return command.Outcome{}, err
-	}
-	return command.Outcome{Text: InvitationText(c.o.Link(inv.Bot, code), code, inv)}, nil
+	return respond("approve_done", texts.With{"Who": plain(req.Display), "Trust": req.ApprovedTrustLevel, "Until": until})
 }
 
-// InvitationText says what an invitation gives, and how it is used.
-func InvitationText(link, code string, inv pairing.Invitation) string {
-	lasts := ""
-	if inv.Lasts > 0 {
-		lasts = spanText(inv.Lasts)
-	}
-	return texts.Text("invitation", texts.With{"People": inv.UsesLeft, "Trust": inv.Trust, "Lasts": lasts,
-		"Until": inv.ExpiresAt.UTC().Format("2 January 15:04"), "Link": link, "Code": code})
-}
-
-var errSpan = errors.New("a time is written as 30m, 24h or 7d")
-
-// span is a time as people write it: 30m, 24h, 7d.
-func span(text string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.Atoi(days)
-		if err != nil || n < 1 || n > 3650 {
-			return 0, errSpan
-		}
-		return time.Duration(n) * 24 * time.Hour, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < time.Minute {
-		return 0, errSpan
-	}
-	return d, nil
-}
-
-func spanText(d time.Duration) string {
-	switch {
-	case d%(24*time.Hour) == 0:
-		return texts.Text("days", texts.With{"N": int(d / (24 * time.Hour))})
-	case d%time.Hour == 0:
-		return texts.Text("hours", texts.With{"N": int(d / time.Hour)})
-	}
-	return d.String()
-}
-
-// approval reads what follows a code: a level, a time.
+// approval parses the words after a code: a level, a time.
 func approval(words []string, now time.Time) (a core.Approval, err error) {
 	for _, word := range words {
-		if d, err := span(word); err == nil {
+		if d, err := parseDays(word); err == nil {
 			a.ExpiresAt = now.Add(d)
 		} else if a.Trust, err = core.ParseTrust(word); err != nil {
 			return a, err
@@ -119,100 +118,79 @@ func approval(words []string, now time.Time) (a core.Approval, err error) {
 	return a, nil
 }
 
-func (c *Chat) enable(ctx context.Context, call command.Call) (command.Outcome, error) {
-	level, settings, err := c.groupWords(ctx, call)
+// deny denies the request of a code.
+func (p *people) deny(ctx context.Context, r command.Request) (command.Outcome, error) {
+	if r.Args() == "" {
+		return respond("deny_how")
+	}
+	req, err := p.pairings.Deny(ctx, r.Args(), r.By())
+	if core.KindOf(err) == core.NotFound {
+		return respond("no_request")
+	}
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	return c.place(ctx, call, func(by core.Actor) error {
-		if err := c.o.Book.Enable(ctx, call.In.Bot, call.In.Place, call.In.PlaceName, level, by); err != nil {
-			return err
-		}
-		if settings.Mention != pairing.MentionContext {
-			c.o.Overheard.Forget(call.In.Address, true)
-		}
-		return c.o.Book.SetPlace(ctx, call.In.Bot, call.In.Place, settings, by)
-	}, texts.Text("group_enabled", texts.With{"All": settings.Mention == pairing.MentionAll, "Context": settings.Mention == pairing.MentionContext, "Most": settings.RateN, "Per": settings.RatePer}))
+	return respond("deny_done", texts.With{"Who": plain(req.Display)})
 }
 
-// groupWords reads what follows /enable: a level, how the group is heard, and
-// a rate; what is not said stays as it is, or was before the group was disabled.
-func (c *Chat) groupWords(ctx context.Context, call command.Call) (level core.Trust, s pairing.PlaceSettings, err error) {
-	if s, err = c.o.Book.Kept(ctx, c.o.DB, call.In.Bot, call.In.Place); err != nil {
-		return level, s, err
-	}
-	for _, word := range strings.Fields(strings.ToLower(call.In.Text)) {
-		n, per, rated := strings.Cut(word, "/")
-		switch {
-		case word == "mention":
-			s.Mention = pairing.MentionOnly
-		case word == pairing.MentionContext, word == pairing.MentionAll:
-			s.Mention = word
-		case word == "unlimited":
-			s.RateN, s.RatePer = 0, 0
-		case rated:
-			var d time.Duration
-			count, nerr := strconv.Atoi(n)
-			if d, err = time.ParseDuration(per); err != nil || nerr != nil || count < 1 {
-				return level, s, texts.Error(core.Invalid, "enable_rate")
-			}
-			s.RateN, s.RatePer = count, d
-		default:
-			if level, err = core.ParseTrust(word); err != nil {
-				return level, s, texts.Error(core.Invalid, "enable_how")
-			}
+// invite makes an invitation to this bot.
+func (p *people) invite(ctx context.Context, r command.Request) (command.Outcome, error) {
+	inv := pairing.Invitation{Bot: r.In.Bot}
+	for _, word := range strings.Fields(r.In.Text) {
+		trust, err := core.ParseTrust(word)
+		if n, nerr := strconv.Atoi(word); err != nil && nerr == nil && n > 0 {
+			inv.UsesLeft = n
+		} else if d, derr := parseDays(word); err != nil && derr == nil {
+			inv.Lasts = d
+		} else if err != nil {
+			return respond("invite_how")
+		} else {
+			inv.Trust = trust
 		}
 	}
-	return level, s, nil
-}
-
-func (c *Chat) disable(ctx context.Context, call command.Call) (command.Outcome, error) {
-	return c.place(ctx, call, func(by core.Actor) error {
-		c.o.Overheard.Forget(call.In.Address, true)
-		return c.o.Book.Disable(ctx, call.In.Bot, call.In.Place, by)
-	}, texts.Text("group_disabled"))
-}
-
-func (c *Chat) place(ctx context.Context, call command.Call, set func(core.Actor) error, done string) (command.Outcome, error) {
-	if !call.In.Group() {
-		return said("group_here")
-	}
-	by, err := c.owner(ctx, call)
+	code, inv, err := p.codes.Invite(ctx, inv, r.By())
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	if err := set(by); err != nil {
-		return command.Outcome{}, err
-	}
-	return command.Outcome{Text: done}, nil
+	return command.Outcome{Text: InvitationText(p.inviteURL(inv.Bot, code), code, inv)}, nil
 }
 
-// setModel keeps which model answers: in a group for all of it.
-func (c *Chat) setModel(ctx context.Context, call command.Call, model string) (write func(context.Context, *store.Tx) error, err error) {
-	if !call.In.Group() {
-		set, err := c.o.Sessions.Settings(ctx, c.o.DB, call.In.Address)
-		set.Model = model
-		ref := c.ref(0, call)
-		return func(ctx context.Context, tx *store.Tx) error { return c.o.Sessions.SetSettings(ctx, tx, ref, set) }, err
+// InvitationText returns what an invitation gives and how to use it. The link
+// may be "".
+func InvitationText(link, code string, inv pairing.Invitation) string {
+	lasts := ""
+	if inv.Lasts > 0 {
+		lasts = formatDays(inv.Lasts)
 	}
-	by, err := c.owner(ctx, call)
-	if err != nil {
-		return nil, err
-	}
-	s, err := c.o.Book.Place(ctx, c.o.DB, call.In.Bot, call.In.Place)
-	if err != nil {
-		return nil, err
-	}
-	s.Model = model
-	return nil, c.o.Book.SetPlace(ctx, call.In.Bot, call.In.Place, s, by)
+	return texts.Text("invitation", texts.With{"People": inv.UsesLeft, "Trust": inv.Trust, "Lasts": lasts,
+		"Until": inv.ExpiresAt.UTC().Format("2 January 15:04"), "Link": link, "Code": code})
 }
 
-// chosenModel is what people chose for the chat or group; "" is none.
-func (c *Chat) chosenModel(ctx context.Context, call command.Call) (string, error) {
-	if call.In.Group() {
-		s, err := c.o.Book.Place(ctx, c.o.DB, call.In.Bot, call.In.Place)
-		return s.Model, err
+var errDuration = errors.New("a time is written as 30m, 24h or 7d")
+
+// parseDays parses a duration of a minute or more, such as 30m, 24h or 7d.
+func parseDays(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.Atoi(days)
+		if err != nil || n < 1 || n > 3650 {
+			return 0, errDuration
+		}
+		return time.Duration(n) * 24 * time.Hour, nil
 	}
-	set, err := c.o.Sessions.Settings(ctx, c.o.DB, call.In.Address)
-	return set.Model, err
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Minute {
+		return 0, errDuration
+	}
+	return d, nil
+}
+
+// formatDays returns a duration in days or hours, where it is whole ones.
+func formatDays(d time.Duration) string {
+	switch {
+	case d%(24*time.Hour) == 0:
+		return texts.Text("days", texts.With{"N": int(d / (24 * time.Hour))})
+	case d%time.Hour == 0:
+		return texts.Text("hours", texts.With{"N": int(d / time.Hour)})
+	}
+	return d.String()
 }

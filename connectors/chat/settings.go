@@ -1,63 +1,93 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 	"time"
 
+	"gatehouse/connectors/chat/ask"
 	"gatehouse/core"
 	"gatehouse/core/command"
+	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 	"gatehouse/core/usage"
 )
 
-// modelsFor are the names of the models that may answer the caller.
-func (c *Chat) modelsFor(ctx context.Context, call command.Call) (names []string, err error) {
-	_, err = c.owner(ctx, call)
-	if err != nil && core.KindOf(err) != core.Denied {
-		return nil, err
-	}
-	return c.o.Models(err != nil && call.Trust <= core.Sandboxed), nil
+// ChatSettings stores what users choose for a direct chat.
+type ChatSettings interface {
+	Settings(ctx context.Context, q store.Queryer, at core.Address) (session.ChatSettings, error)
+	SetSettings(ctx context.Context, tx *store.Tx, ref session.Ref, s session.ChatSettings) error
 }
 
-// model says or chooses which model answers in this chat, among those that are
-// configured and may answer the caller.
-func (c *Chat) chooseModel(ctx context.Context, call command.Call) (command.Outcome, error) {
-	names, err := c.modelsFor(ctx, call)
+// chosenModel is the model that was chosen for a chat, or for a whole group.
+type chosenModel struct {
+	db     *store.DB
+	bound  *bound
+	chats  ChatSettings
+	groups Groups
+}
+
+// get returns the chosen model, or "".
+func (m *chosenModel) get(ctx context.Context, r command.Request) (string, error) {
+	if r.In.Group() {
+		s, err := m.groups.Place(ctx, m.db, r.In.Bot, r.In.Place)
+		return s.Model, err
+	}
+	set, err := m.chats.Settings(ctx, m.db, r.In.Address)
+	return set.Model, err
+}
+
+// set stores the chosen model: for a group at once, for a direct chat with the
+// returned write.
+func (m *chosenModel) set(ctx context.Context, r command.Request, model string) (write func(context.Context, *store.Tx) error, err error) {
+	if !r.In.Group() {
+		set, err := m.chats.Settings(ctx, m.db, r.In.Address)
+		set.Model = model
+		return func(ctx context.Context, tx *store.Tx) error {
+			return m.chats.SetSettings(ctx, tx, m.bound.ref(r), set)
+		}, err
+	}
+	s, err := m.groups.Place(ctx, m.db, r.In.Bot, r.In.Place)
 	if err != nil {
-		return command.Outcome{}, err
+		return nil, err
 	}
-	word := strings.TrimSpace(call.In.Text)
-	if word == "" {
-		chosen, err := c.chosenModel(ctx, call)
-		if err != nil {
-			return command.Outcome{}, err
-		}
-		return c.listModels(ctx, call, names, chosen)
-	}
-	if err := c.manages(ctx, call); err != nil {
-		return command.Outcome{}, err
+	s.Model = model
+	return nil, m.groups.SetPlace(ctx, r.In.Bot, r.In.Place, s, r.By())
+}
+
+// models handles /model.
+type models struct {
+	chosen *chosenModel
+	models Models
+	asks   *ask.Buttons
+}
+
+// run lists the models that may answer the sender, or chooses one for the chat.
+func (m *models) run(ctx context.Context, r command.Request) (command.Outcome, error) {
+	names := m.models.Names(!r.Manages() && r.Trust <= core.Sandboxed)
+	if r.Args() == "" {
+		return m.list(ctx, r, names)
 	}
 	model, done := "", texts.Text("model_default")
-	switch found := matching(names, word); {
-	case strings.EqualFold(word, "default"):
+	switch found := matching(names, r.Args()); {
+	case strings.EqualFold(r.Args(), "default"):
 	case len(found) != 1:
-		return said("model_unknown", texts.With{"Model": plain(word)})
+		return respond("model_unknown", texts.With{"Model": plain(r.Args())})
 	default:
 		model = found[0]
-		done = texts.Text("model_chosen", texts.With{"Model": found[0]})
+		done = texts.Text("model_chosen", texts.With{"Model": model})
 	}
-	write, err := c.setModel(ctx, call, model)
+	write, err := m.chosen.set(ctx, r, model)
 	if err != nil {
 		return command.Outcome{}, err
 	}
 	return command.Outcome{Text: done, Write: write}, nil
 }
 
-// matching are the names that word stands for: the whole name, or the only one
-// that holds it.
+// matching returns the name that equals word, or else all names that contain it.
 func matching(names []string, word string) (found []string) {
 	for _, name := range names {
 		if strings.EqualFold(name, word) {
@@ -70,30 +100,43 @@ func matching(names []string, word string) (found []string) {
 	return found
 }
 
-func (c *Chat) listModels(ctx context.Context, call command.Call, names []string, chosen string) (command.Outcome, error) {
+func (m *models) list(ctx context.Context, r command.Request, names []string) (command.Outcome, error) {
+	chosen, err := m.chosen.get(ctx, r)
+	if err != nil {
+		return command.Outcome{}, err
+	}
 	var b strings.Builder
 	b.WriteString(texts.Text("models") + "\n\n")
-	o := offer{Command: "model"}
+	o := ask.Offer{Command: "model"}
 	for _, name := range names {
 		if name != chosen {
-			o.add(name, name)
+			o.Add(name, name)
 		}
 		b.WriteString(texts.Text("models_line", texts.With{"Model": name, "Chosen": name == chosen}) + "\n")
 	}
 	if chosen != "" {
-		o.add(texts.Text("model_configured"), "default")
+		o.Add(texts.Text("model_configured"), "default")
 	}
 	b.WriteString("\n" + texts.Text("models_end"))
-	if c.manages(ctx, call) != nil || len(names) < 2 && chosen == "" {
+	if managesChat(r) != nil || len(names) < 2 && chosen == "" {
 		return command.Outcome{Text: b.String()}, nil
 	}
-	return c.offer(ctx, call, b.String(), o)
+	return m.asks.Offer(r, b.String(), o)
+}
+
+// busy handles /busy: what happens to messages that arrive during an answer.
+type busy struct {
+	db        *store.DB
+	bound     *bound
+	chats     ChatSettings
+	byDefault func() string
+	asks      *ask.Buttons
 }
 
 type busyMode struct{ name, about string }
 
-// busyModes says what becomes of messages that come while an answer is made.
-func busyModes() []busyMode {
+// modes returns the modes with their descriptions.
+func (*busy) modes() []busyMode {
 	return []busyMode{
 		{"collect", texts.Text("busy_collect")},
 		{"queue", texts.Text("busy_queue")},
@@ -101,71 +144,121 @@ func busyModes() []busyMode {
 	}
 }
 
-func (c *Chat) busy(ctx context.Context, call command.Call) (command.Outcome, error) {
-	set, err := c.o.Sessions.Settings(ctx, c.o.DB, call.In.Address)
+// mode returns the mode of the chat.
+func (m *busy) mode(s session.ChatSettings) string { return cmp.Or(s.BusyMode, m.byDefault()) }
+
+// run chooses a mode for the chat, or lists the modes.
+func (m *busy) run(ctx context.Context, r command.Request) (command.Outcome, error) {
+	set, err := m.chats.Settings(ctx, m.db, r.In.Address)
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	word := strings.ToLower(strings.TrimSpace(call.In.Text))
-	for _, m := range busyModes() {
-		if m.name != word {
-			continue
+	for _, mode := range m.modes() {
+		if mode.name == strings.ToLower(r.Args()) {
+			set.BusyMode = mode.name
+			return command.Outcome{Text: texts.Text("busy_chosen", texts.With{"About": mode.about}), Write: func(ctx context.Context, tx *store.Tx) error {
+				return m.chats.SetSettings(ctx, tx, m.bound.ref(r), set)
+			}}, nil
 		}
-		if err := c.manages(ctx, call); err != nil {
-			return command.Outcome{}, err
-		}
-		set.BusyMode = word
-		ref := c.ref(0, call)
-		return command.Outcome{Text: texts.Text("busy_chosen", texts.With{"About": m.about}), Write: func(ctx context.Context, tx *store.Tx) error {
-			return c.o.Sessions.SetSettings(ctx, tx, ref, set)
-		}}, nil
-	}
-	now := set.BusyMode
-	if now == "" {
-		now = c.o.BusyMode()
 	}
 	var b strings.Builder
 	b.WriteString(texts.Text("busy") + "\n\n")
-	o := offer{Command: "busy"}
-	for _, m := range busyModes() {
-		if m.name != now {
-			o.add(m.name, m.name)
+	o := ask.Offer{Command: "busy"}
+	for _, mode := range m.modes() {
+		now := mode.name == m.mode(set)
+		if !now {
+			o.Add(mode.name, mode.name)
 		}
-		b.WriteString(texts.Text("busy_line", texts.With{"Name": m.name, "About": m.about, "Now": m.name == now}) + "\n")
+		b.WriteString(texts.Text("busy_line", texts.With{"Name": mode.name, "About": mode.about, "Now": now}) + "\n")
 	}
 	b.WriteString("\n" + texts.Text("busy_end"))
-	if c.manages(ctx, call) != nil {
+	if managesChat(r) != nil {
 		return command.Outcome{Text: b.String()}, nil
 	}
-	return c.offer(ctx, call, b.String(), o)
+	return m.asks.Offer(r, b.String(), o)
 }
 
-// usageOf says what the person's answers took, and what is left of budgets.
-func (c *Chat) usageOf(ctx context.Context, call command.Call) (command.Outcome, error) {
-	user, err := c.user(ctx, call)
+// status handles /status.
+type status struct {
+	db      *store.DB
+	lanes   Lanes
+	running Running
+	chats   ChatSettings
+	chosen  *chosenModel
+	models  Models
+	busy    *busy
+	trust   *trust
+}
+
+// show returns what is running in the chat, and its settings.
+func (s *status) show(ctx context.Context, r command.Request) (command.Outcome, error) {
+	running, seconds := false, 0
+	for _, i := range s.running.Active() {
+		if inChat(i, r) {
+			running, seconds = true, int(r.In.At.Sub(i.Started).Abs().Seconds())
+		}
+	}
+	waiting, err := s.lanes.Backlog(ctx, lane(r.In.Address))
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	now := c.o.Clock.Now().UTC()
+	if running && waiting > 0 {
+		waiting-- // the one that is being answered
+	}
+	set, err := s.chats.Settings(ctx, s.db, r.In.Address)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	model, err := s.chosen.get(ctx, r)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	trust, _, err := s.trust.level(ctx, r)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	return respond("status", texts.With{"Running": running, "Seconds": seconds, "Waiting": waiting,
+		"Model": cmp.Or(model, s.models.Default()), "Busy": s.busy.mode(set), "Trust": trust})
+}
+
+// Usage sums what users have used, and what is left of their budgets.
+type Usage interface {
+	Own(ctx context.Context, q store.Queryer, user int64, since time.Time) ([]usage.Total, error)
+	Left(ctx context.Context, q store.Queryer, user int64, bot string, now time.Time) ([]usage.Left, error)
+}
+
+// usages handles /usage.
+type usages struct {
+	db    *store.DB
+	clock core.Clock
+	usage Usage
+}
+
+// show returns what the sender's answers have used, and what is left of the
+// budgets. Only the owner and the admins see the budgets of others.
+func (u *usages) show(ctx context.Context, r command.Request) (command.Outcome, error) {
+	if err := known(r); err != nil {
+		return command.Outcome{}, err
+	}
+	now := u.clock.Now().UTC()
 	var b strings.Builder
 	for _, p := range []struct {
 		head  string
 		since time.Time
 	}{{texts.Text("usage_today"), now.Truncate(24 * time.Hour)}, {texts.Text("usage_month"), now.AddDate(0, 0, -30)}} {
-		totals, err := c.o.Usage.Own(ctx, c.o.DB, user, p.since)
+		totals, err := u.usage.Own(ctx, u.db, r.User, p.since)
 		if err != nil {
 			return command.Outcome{}, err
 		}
-		b.WriteString(p.head + "\n\n" + tally(totals) + "\n")
+		b.WriteString(p.head + "\n\n" + totalLines(totals) + "\n")
 	}
-	left, err := c.o.Usage.Left(ctx, c.o.DB, user, call.In.Bot, now)
+	left, err := u.usage.Left(ctx, u.db, r.User, r.In.Bot, now)
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	_, owner := c.owner(ctx, call)
 	for _, l := range left {
-		if l.Whose != usage.OfUser && owner != nil {
-			continue // what others use is not a guest's to see
+		if l.Whose != usage.OfUser && !r.Manages() {
+			continue
 		}
 		left := ""
 		if l.Left != (usage.Budget{}) {
@@ -177,8 +270,8 @@ func (c *Chat) usageOf(ctx context.Context, call command.Call) (command.Outcome,
 	return command.Outcome{Text: b.String()}, nil
 }
 
-// tally is one line per model.
-func tally(totals []usage.Total) string {
+// totalLines returns a line for each model.
+func totalLines(totals []usage.Total) string {
 	if len(totals) == 0 {
 		return texts.Text("usage_nothing") + "\n"
 	}

@@ -7,120 +7,110 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/command"
-	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 	"gatehouse/pairing"
 )
 
-// trust says or changes what tools may do in this conversation: whether they
-// ask first, and at which level they work.
-func (c *Chat) trust(ctx context.Context, call command.Call) (command.Outcome, error) {
-	words := strings.Fields(strings.ToLower(call.In.Text))
-	if call.In.Group() {
-		if len(words) > 0 && words[0] == core.Full.String() {
-			return said("trust_full_in_group")
-		}
-		return said("trust_in_group")
-	}
+// TrustModes stores whether the tools of a conversation ask first, and its
+// ceiling of trust.
+type TrustModes interface {
+	TrustAutoIn(ctx context.Context, q store.Queryer, at core.Address) (bool, error)
+	SetTrustAuto(ctx context.Context, tx *store.Tx, at core.Address, on bool) error
+	// Lower lowers the ceiling of a session.
+	Lower(ctx context.Context, tx *store.Tx, session string, level core.Trust, by core.Actor) error
+}
+
+// trust handles /trust: what tools may do in the chat's conversation.
+type trust struct {
+	db    *store.DB
+	bound *bound
+	modes TrustModes
+}
+
+// run shows or changes whether tools ask first, and the level at which they run.
+func (t *trust) run(ctx context.Context, r command.Request) (command.Outcome, error) {
+	words := strings.Fields(strings.ToLower(r.In.Text))
 	if len(words) == 0 {
-		return c.trustState(ctx, call)
+		return t.show(ctx, r)
 	}
 	switch level, err := core.ParseTrust(words[0]); {
 	case words[0] == "auto" || words[0] == "ask":
-		return c.trustMode(ctx, call, words[0] == "auto")
+		return t.setMode(ctx, r, words[0] == "auto")
 	case err == nil && level == core.Full:
-		return c.askFull(ctx, call, words[1:])
+		return t.askFull(r, words[1:])
 	case err == nil:
-		return c.lowerTrust(ctx, call, level)
+		return t.lower(ctx, r, level)
 	}
-	return said("trust_how")
+	return respond("trust_how")
 }
 
-// trustHere is the level that the caller's turns have here, in words, and
-// whether it is raised for a time.
-func (c *Chat) trustHere(ctx context.Context, call command.Call) (words string, raised bool, err error) {
-	s, any, err := c.o.Sessions.Current(ctx, c.o.DB, call.In.Address)
+// level returns the level, in words, at which the sender's turns run in this
+// chat, and whether it is raised for a time.
+func (t *trust) level(ctx context.Context, r command.Request) (words string, raised bool, err error) {
+	s, any, err := t.bound.sessions.Current(ctx, t.db, r.In.Address)
 	if err != nil || !any {
-		return call.Trust.String(), false, err
+		return r.Trust.String(), false, err
 	}
-	user, role, err := c.o.Book.User(ctx, c.o.DB, call.In.From)
-	if err != nil {
-		return "", false, err
+	if raise, ok, err := t.bound.raises.Raised(ctx, t.db, r.In.Address, s.ID, r.User); err != nil || ok && r.Role == "owner" {
+		return texts.Text("trust_until", texts.With{"Trust": core.Full, "Until": raise.Ends.UTC().Format("15:04")}), true, err
 	}
-	if r, ok, err := c.o.Book.Raised(ctx, c.o.DB, call.In.Address, s.ID, user); err != nil || ok && role == "owner" {
-		return texts.Text("trust_until", texts.With{"Trust": core.Full, "Until": r.Ends.UTC().Format("15:04")}), true, err
-	}
-	return core.Least(call.Trust, s.TrustLevel).String(), false, nil
+	return core.Least(r.Trust, s.TrustLevel).String(), false, nil
 }
 
-func (c *Chat) trustState(ctx context.Context, call command.Call) (command.Outcome, error) {
-	auto, err := c.o.Sessions.TrustAutoIn(ctx, c.o.DB, call.In.Address)
+func (t *trust) show(ctx context.Context, r command.Request) (command.Outcome, error) {
+	auto, err := t.modes.TrustAutoIn(ctx, t.db, r.In.Address)
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	here, raised, err := c.trustHere(ctx, call)
+	level, raised, err := t.level(ctx, r)
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	return said("trust_state", texts.With{"Trust": here, "Raised": raised, "Auto": auto})
+	return respond("trust_state", texts.With{"Trust": level, "Raised": raised, "Auto": auto})
 }
 
-// here is the chat's conversation, begun where there is none yet.
-func (c *Chat) here(ctx context.Context, tx *store.Tx, call command.Call) (session.Session, error) {
-	user, role, err := c.o.Book.User(ctx, tx, call.In.From)
-	if err != nil {
-		return session.Session{}, err
-	}
-	ref := c.ref(user, call)
-	ref.Admin = role == "owner" || role == "admin"
-	s, _, _, err := c.o.Sessions.Resolve(ctx, tx, ref)
-	return s, err
-}
-
-func (c *Chat) trustMode(ctx context.Context, call command.Call, auto bool) (command.Outcome, error) {
-	err := c.o.DB.Tx(ctx, func(tx *store.Tx) error {
-		if _, err := c.here(ctx, tx, call); err != nil {
+// setMode sets whether tools ask first.
+func (t *trust) setMode(ctx context.Context, r command.Request, auto bool) (command.Outcome, error) {
+	err := t.db.Tx(ctx, func(tx *store.Tx) error {
+		if _, err := t.bound.resolve(ctx, tx, r); err != nil {
 			return err
 		}
-		return c.o.Sessions.SetTrustAuto(ctx, tx, call.In.Address, auto)
+		return t.modes.SetTrustAuto(ctx, tx, r.In.Address, auto)
 	})
 	if err != nil {
 		return command.Outcome{}, err
 	}
 	if auto {
-		return said("trust_auto", texts.With{"Trust": call.Trust})
+		return respond("trust_auto", texts.With{"Trust": r.Trust})
 	}
-	return said("trust_ask")
+	return respond("trust_ask")
 }
 
-// askFull asks the operator, in the panel, for trust full for a time. Nothing
-// is changed by it.
-func (c *Chat) askFull(ctx context.Context, call command.Call, words []string) (command.Outcome, error) {
-	by, err := c.owner(ctx, call)
-	if err != nil {
-		return command.Outcome{}, err
-	}
+// askFull asks the operator, in the panel, for trust full for a time. It changes
+// nothing until they confirm.
+func (t *trust) askFull(r command.Request, words []string) (command.Outcome, error) {
 	d := pairing.RaiseTime
 	if len(words) > 0 {
+		var err error
 		if d, err = time.ParseDuration(words[0]); err != nil || len(words) > 1 || d < pairing.RaiseMin || d > pairing.RaiseMax {
-			return said("trust_full_how")
+			return respond("trust_full_how")
 		}
 	}
 	return command.Outcome{
-		Text: texts.Text("trust_full_asked", texts.With{"For": minutes(d), "Minutes": int(pairing.RaiseWait.Minutes())}),
+		Text: texts.Text("trust_full_asked", texts.With{"For": hoursAndMinutes(d), "Minutes": int(pairing.RaiseWait.Minutes())}),
 		Write: func(ctx context.Context, tx *store.Tx) error {
-			s, err := c.here(ctx, tx, call)
+			s, err := t.bound.resolve(ctx, tx, r)
 			if err != nil {
 				return err
 			}
-			return c.o.Book.AskRaise(ctx, tx, pairing.Raise{Bot: call.In.Bot, Chat: call.In.Chat, User: by.User, Session: s.ID, For: d}, by)
+			return t.bound.raises.AskRaise(ctx, tx, pairing.Raise{Bot: r.In.Bot, Chat: r.In.Chat, User: r.User, Session: s.ID, For: d}, r.By())
 		},
 	}, nil
 }
 
-// minutes is a time of a few hours in words.
-func minutes(d time.Duration) string {
+// hoursAndMinutes returns a duration of a few hours in words.
+func hoursAndMinutes(d time.Duration) string {
 	var parts []string
 	if h := int(d / time.Hour); h > 0 {
 		parts = append(parts, texts.Text("hours", texts.With{"N": h}))
@@ -131,29 +121,25 @@ func minutes(d time.Duration) string {
 	return strings.Join(parts, " ")
 }
 
-// lowerTrust ends trust full here, and lowers the conversation's ceiling where
-// the level is below it.
-func (c *Chat) lowerTrust(ctx context.Context, call command.Call, level core.Trust) (command.Outcome, error) {
-	by, err := c.owner(ctx, call)
-	if err != nil {
-		return command.Outcome{}, err
-	}
+// lower ends trust full in this conversation, and lowers its ceiling to level.
+// It never raises the ceiling.
+func (t *trust) lower(ctx context.Context, r command.Request, level core.Trust) (command.Outcome, error) {
 	var text string
-	err = c.o.DB.Tx(ctx, func(tx *store.Tx) error {
-		s, err := c.here(ctx, tx, call)
+	err := t.db.Tx(ctx, func(tx *store.Tx) error {
+		s, err := t.bound.resolve(ctx, tx, r)
 		if err != nil {
 			return err
 		}
-		ended, err := c.o.Book.DropRaises(ctx, tx, s.ID, by)
+		ended, err := t.bound.raises.DropRaises(ctx, tx, s.ID, r.By())
 		if err != nil {
 			return err
 		}
-		switch now := core.Least(call.Trust, s.TrustLevel); {
+		switch now := core.Least(r.Trust, s.TrustLevel); {
 		case level > now:
 			text = texts.Text("trust_not_raised", texts.With{"Trust": now})
 		case level < s.TrustLevel:
 			text = texts.Text("trust_lowered", texts.With{"Trust": level})
-			return c.o.Sessions.Lower(ctx, tx, s.ID, level, by)
+			return t.modes.Lower(ctx, tx, s.ID, level, r.By())
 		case ended:
 			text = texts.Text("trust_full_over", texts.With{"Trust": now})
 		default:

@@ -31,6 +31,25 @@ type Outcome struct {
 // the chat; after any other error the command is tried again.
 type Handler func(ctx context.Context, c Call) (Outcome, error)
 
+// A Request is a call whose sender is identified.
+type Request struct {
+	Call
+	User int64 // 0 for a user who is known only as a member of a group
+	Role string
+}
+
+// Args returns the text that follows the command's name.
+func (r Request) Args() string { return strings.TrimSpace(r.In.Text) }
+
+// By returns the sender as the actor of a change.
+func (r Request) By() core.Actor { return core.Actor{User: r.User, Via: "chat"} }
+
+// Manages reports whether the sender is the owner or an admin. An identity that
+// several users share on the platform is neither.
+func (r Request) Manages() bool {
+	return !r.In.From.Shared && (r.Role == "owner" || r.Role == "admin")
+}
+
 // NoticeKey returns the key of the reply to the command in row seq. Its parts
 // can be edited as "@<key>/<ordinal>".
 func NoticeKey(seq int64) string { return fmt.Sprintf("notice:%d", seq) }

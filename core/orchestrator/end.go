@@ -57,12 +57,6 @@ func (r *run) interrupted() (out []llm.Block, since time.Time) {
 	return out, r.conv.CalledAt(r.t.Run)
 }
 
-// What a person may choose about work that was interrupted.
-const (
-	GoOn = "go"
-	Stop = "stop"
-)
-
 const (
 	unknownOutcome = "interrupted: the gateway was restarted while this ran; whether it was done is unknown"
 	notBegun       = "not done: the gateway was restarted before anybody had allowed it"
@@ -121,7 +115,7 @@ func (r *run) choice(text string) (Result, error) {
 	in := &r.t.Rows[0]
 	ask := permission.Ask{ID: askID(r.t.Run), Kind: permission.KindChoice, Run: r.t.Run, Bot: in.Bot, Chat: in.Chat, User: r.t.User,
 		ExpiresAt: r.o.o.Clock.Now().Add(choiceTime)}
-	res.Buttons = []core.Button{{Label: texts.Text("button_go_on"), Data: ask.Data(GoOn)}, {Label: texts.Text("button_stop"), Data: ask.Data(Stop)}}
+	res.Buttons = []core.Button{{Label: texts.Text("button_go_on"), Data: ask.Data(permission.OptionGoOn)}, {Label: texts.Text("button_stop"), Data: ask.Data(permission.OptionStop)}}
 	write := res.Write
 	res.Write = func(ctx context.Context, tx *store.Tx) error {
 		if err := write(ctx, tx); err != nil {

@@ -14,6 +14,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
+	"gatehouse/core/permission"
 	"gatehouse/core/tool"
 )
 
@@ -366,7 +367,7 @@ func TestAnInterruptedEffectIsToldAndNotDoneAgain(t *testing.T) {
 		t.Fatalf("%+v, %d answers", res, len(h.model.calls))
 	}
 	h.tx(res.Write)
-	if len(h.choices) != 1 || res.Buttons[0].Data != h.choices[0].Data(orchestrator.GoOn) {
+	if len(h.choices) != 1 || res.Buttons[0].Data != h.choices[0].Data(permission.OptionGoOn) {
 		t.Errorf("buttons %+v, choices %+v", res.Buttons, h.choices)
 	}
 	h.model.reply = says("It is there already.")

@@ -19,6 +19,12 @@ const (
 	OptionDeny = "deny"
 )
 
+// Options on the buttons of the choice after an interrupted run.
+const (
+	OptionGoOn = "go"
+	OptionStop = "stop"
+)
+
 // OptionGrant is the option of the i-th suggested grant.
 func OptionGrant(i int) string { return "grant" + strconv.Itoa(i) }
 

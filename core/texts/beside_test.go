@@ -118,7 +118,7 @@ func sayings(f goFile) (out []saying) {
 		}
 		first := 0
 		switch called(c) {
-		case "texts.Text", "said":
+		case "texts.Text", "respond":
 		case "texts.Error":
 			first = 1
 		default:

@@ -1,13 +1,14 @@
 // Package ask shows questions and approvals in chat: their text, their buttons,
-// and what replaces them once they are decided. Package chat handles the
-// buttons.
+// what their buttons do, and what replaces them once they are decided.
 package ask
 
 import (
 	"context"
 
 	"gatehouse/core"
+	"gatehouse/core/command"
 	"gatehouse/core/store"
+	"gatehouse/core/texts"
 )
 
 // Mail posts messages to chats within a transaction; the queue is one.
@@ -29,9 +30,19 @@ type People interface {
 // replace edits the first message of the reply under key to text, without
 // buttons. An edit that was posted before stays.
 func replace(ctx context.Context, tx *store.Tx, mail Mail, to core.Address, key, text string) error {
-	err := mail.Post(ctx, tx, core.Reply{Address: to, Key: key, First: 1, Replaces: "@" + key + "/0", Parts: []core.Part{{Text: text}}})
+	return postOnce(ctx, tx, mail, core.Reply{Address: to, Key: key, First: 1, Replaces: "@" + key + "/0", Parts: []core.Part{{Text: text}}})
+}
+
+// postOnce posts a reply unless its key and part are taken.
+func postOnce(ctx context.Context, tx *store.Tx, mail Mail, r core.Reply) error {
+	err := mail.Post(ctx, tx, r)
 	if core.KindOf(err) == core.Conflict {
 		return nil
 	}
 	return err
+}
+
+// respond returns an outcome with a text of the catalogue.
+func respond(name string, with ...texts.With) (command.Outcome, error) {
+	return command.Outcome{Text: texts.Text(name, with...)}, nil
 }

@@ -104,7 +104,7 @@ func questionsText(qs []Question) string {
 func answerButtons(a permission.Ask, q Question) (rows [][]core.Button) {
 	picked := Picked(a)
 	for i, o := range q.Options {
-		button := core.Button{Label: core.CutRunes(o.Label, MaxButton), Data: a.Data(strconv.Itoa(i))}
+		button := core.Button{Label: core.CutRunes(o.Label, maxButton), Data: a.Data(strconv.Itoa(i))}
 		if q.MultiSelect {
 			button.Pick, button.Picked = core.PickEntry, slices.Contains(picked, i)
 		}

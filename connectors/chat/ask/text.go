@@ -16,7 +16,7 @@ import (
 // Bounds of what a chat shows of an ask, in bytes; together they stay below
 // the 2,000 characters that the narrowest platform takes in one message.
 const (
-	MaxButton  = 40   // runes of an answer on a button
+	maxButton  = 40   // runes of an answer on a button
 	maxName    = 40   // runes of a person's name
 	maxAsked   = 1000 // of a command or path
 	maxReason  = 150  // of why it is asked

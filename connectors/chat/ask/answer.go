@@ -1,0 +1,170 @@
+package ask
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gatehouse/connectors"
+	"gatehouse/core"
+	"gatehouse/core/command"
+	"gatehouse/core/permission"
+	"gatehouse/core/store"
+	"gatehouse/core/texts"
+)
+
+// check returns an error unless the ask is open and for the sender of r.
+func (b *Buttons) check(r command.Request, a permission.Ask) error {
+	switch {
+	case r.User == 0 || r.User != a.User:
+		return texts.Error(core.Denied, "asked_another")
+	case a.State != permission.Open || !a.ExpiresAt.IsZero() && !b.o.Clock.Now().Before(a.ExpiresAt):
+		return texts.Error(core.Conflict, "settled")
+	}
+	return nil
+}
+
+// Form returns the form that the button of a question opens, with a field for
+// each question. It is for the user who was asked, while they have access.
+func (b *Buttons) Form(ctx context.Context, r command.Request) (connectors.Form, error) {
+	id, option, ok := permission.SplitData(r.In.Callback.Data)
+	gone := texts.Error(core.Invalid, "button_gone")
+	if !ok || option != OptionWrite {
+		return connectors.Form{}, gone
+	}
+	a, err := b.o.Asks.ByID(ctx, b.o.DB, id)
+	if core.KindOf(err) == core.NotFound || err == nil && (a.Bot != r.In.Bot || a.Chat != r.In.Chat || a.Kind != permission.KindQuestion) {
+		return connectors.Form{}, gone
+	}
+	if err != nil {
+		return connectors.Form{}, err
+	}
+	var trust core.Trust
+	if err := b.o.DB.Tx(ctx, func(tx *store.Tx) error { trust, err = b.o.Access.Trust(ctx, tx, r.In); return err }); err != nil {
+		return connectors.Form{}, err
+	}
+	if trust == core.Stranger {
+		return connectors.Form{}, texts.Error(core.Denied, "asked_another")
+	}
+	if err := b.check(r, a); err != nil {
+		return connectors.Form{}, err
+	}
+	f := connectors.Form{Title: texts.Text("form_title")}
+	for _, question := range Questions(a) {
+		f.Fields = append(f.Fields, field(question))
+	}
+	return f, nil
+}
+
+// field returns the form field of a question, with its options as a hint.
+func field(q Question) connectors.Field {
+	labels := make([]string, len(q.Options))
+	for i, o := range q.Options {
+		labels[i] = core.Visible(o.Label)
+	}
+	text := core.Visible(q.Question)
+	f := connectors.Field{Label: core.Visible(q.Header), About: text, Hint: strings.Join(labels, ", ")}
+	if f.Label == "" {
+		f.Label, f.About = text, ""
+	}
+	return f
+}
+
+// question answers a question by one of its buttons, or by its form.
+func (b *Buttons) question(ctx context.Context, r command.Request, a permission.Ask, option string) (command.Outcome, error) {
+	if r.User == 0 || r.User != a.User {
+		return command.Outcome{}, texts.Error(core.Denied, "asked_another")
+	}
+	qs := Questions(a)
+	if option == OptionWrite {
+		return b.answerByForm(ctx, r, a, qs)
+	}
+	gone := texts.Error(core.Invalid, "button_gone")
+	if len(qs) != 1 {
+		return command.Outcome{}, gone
+	}
+	picked, err := Pressed(r.In.Callback, a, option)
+	isBad := func(i int) bool { return i < 0 || i >= len(qs[0].Options) }
+	if err != nil || len(picked) > 1 && !qs[0].MultiSelect || slices.ContainsFunc(picked, isBad) {
+		return command.Outcome{}, gone
+	}
+	if qs[0].MultiSelect && r.In.Callback.Picked == nil && option != OptionDone {
+		return b.toggle(r, a, picked[0])
+	}
+	if len(picked) == 0 {
+		return respond("question_pick")
+	}
+	labels := qs[0].Labels(picked)
+	return command.Outcome{Text: core.CutRunes(labels, maxNotice)}, b.settle(ctx, r, a, sameAnswer(qs, labels))
+}
+
+// toggle selects an answer, or deselects it, and shows that.
+func (b *Buttons) toggle(r command.Request, a permission.Ask, option int) (command.Outcome, error) {
+	if err := b.check(r, a); err != nil {
+		return command.Outcome{}, err
+	}
+	return command.Outcome{Write: func(ctx context.Context, tx *store.Tx) error {
+		now, err := b.o.Asks.ByID(ctx, tx, a.ID) // two presses may arrive at once
+		if err != nil {
+			return err
+		}
+		if now.Payload, err = Toggle(now, option); err != nil {
+			return err
+		}
+		if open, err := b.o.Questions.Amend(ctx, tx, now.ID, now.Payload); err != nil || !open {
+			return err
+		}
+		return postOnce(ctx, tx, b.o.Mail, core.Reply{Address: r.In.Address, Key: fmt.Sprintf("pick:%s:%d", a.ID, r.Seq),
+			Replaces: "@" + Key(a.ID, 0) + "/0", Parts: []core.Part{QuestionsPart(now)}})
+	}}, nil
+}
+
+// answerByForm answers each question with the text of its field.
+func (b *Buttons) answerByForm(ctx context.Context, r command.Request, a permission.Ask, qs []Question) (command.Outcome, error) {
+	fields := r.In.Callback.Fields
+	if len(fields) == 0 || len(fields) > len(qs) { // the platform opened no form
+		return command.Outcome{}, texts.Error(core.Invalid, "question_no_form")
+	}
+	answers := map[string]string{}
+	for i, text := range fields {
+		answers[qs[i].Question] = text
+	}
+	return command.Outcome{Text: texts.Text("question_pressed")}, b.settle(ctx, r, a, answers)
+}
+
+// Answer answers the question that waits in the chat with a message.
+func (b *Buttons) Answer(ctx context.Context, r command.Request) (command.Outcome, error) {
+	var a permission.Ask
+	var open bool
+	err := b.o.DB.Tx(ctx, func(tx *store.Tx) (err error) {
+		a, open, err = b.o.Questions.Waiting(ctx, tx, r.In.Bot, r.In.Chat, r.User)
+		return err
+	})
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	if !open {
+		return respond("question_closed")
+	}
+	qs := Questions(a)
+	return command.Outcome{}, b.settle(ctx, r, a, sameAnswer(qs, ByNumber(qs, r.In.Text)))
+}
+
+// sameAnswer returns text as the answer to every question.
+func sameAnswer(qs []Question, text string) map[string]string {
+	answers := map[string]string{}
+	for _, q := range qs {
+		answers[q.Question] = text
+	}
+	return answers
+}
+
+func (b *Buttons) settle(ctx context.Context, r command.Request, a permission.Ask, answers map[string]string) error {
+	data, err := json.Marshal(answers)
+	if err != nil {
+		return err
+	}
+	return b.o.Decisions.Answer(ctx, a.ID, data, r.By())
+}

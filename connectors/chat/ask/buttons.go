@@ -1,0 +1,148 @@
+package ask
+
+import (
+	"context"
+	"encoding/json"
+
+	"gatehouse/core"
+	"gatehouse/core/command"
+	"gatehouse/core/permission"
+	"gatehouse/core/store"
+	"gatehouse/core/texts"
+)
+
+// Asks stores questions with buttons.
+type Asks interface {
+	ByID(ctx context.Context, q store.Queryer, id string) (permission.Ask, error)
+	Open(ctx context.Context, tx *store.Tx, a permission.Ask) (permission.Ask, error)
+	// Decide returns a Conflict for an ask that is not open.
+	Decide(ctx context.Context, tx *store.Tx, id, option string, by core.Actor) (permission.Ask, error)
+}
+
+// OpenQuestions finds and changes the questions that wait for an answer.
+type OpenQuestions interface {
+	// Waiting returns the question that waits for a user's answer in a chat.
+	Waiting(ctx context.Context, tx *store.Tx, bot, chat string, user int64) (permission.Ask, bool, error)
+	// Amend replaces the payload of an ask, and reports whether the ask is open.
+	Amend(ctx context.Context, tx *store.Tx, id, payload string) (bool, error)
+}
+
+// Decisions settles the asks of tool calls and models.
+type Decisions interface {
+	// Press settles the ask of a tool call by a button.
+	Press(ctx context.Context, ask, option string, by core.Actor) error
+	// Answer settles the questions of a model with answers by question.
+	Answer(ctx context.Context, ask string, answers json.RawMessage, by core.Actor) error
+}
+
+// Decider decides pairing requests.
+type Decider interface {
+	Approve(ctx context.Context, ref string, a core.Approval, by core.Actor) (core.PairingRequest, error)
+	Deny(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
+	Block(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
+}
+
+// Access returns the trust of a message's sender, core.Stranger without access.
+type Access interface {
+	Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error)
+}
+
+// Inbox stores messages that the gateway makes in a user's name.
+type Inbox interface {
+	Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error
+}
+
+// ButtonOptions are the parts that Buttons works on.
+type ButtonOptions struct {
+	DB        *store.DB
+	Clock     core.Clock
+	Access    Access
+	Asks      Asks
+	Questions OpenQuestions
+	Decisions Decisions
+	Pairings  Decider
+	Inbox     Inbox
+	Mail      Mail
+	Render    func(to core.Address, markdown string) []core.Part // for the chat's platform
+}
+
+// Buttons handles the buttons and answers of asks.
+type Buttons struct{ o ButtonOptions }
+
+// NewButtons returns a Buttons over these parts.
+func NewButtons(o ButtonOptions) *Buttons { return &Buttons{o} }
+
+// Press handles a button of an ask. Buttons other than those of a tool call
+// work only in the chat that shows them.
+func (b *Buttons) Press(ctx context.Context, r command.Request) (command.Outcome, error) {
+	gone := texts.Error(core.Invalid, "button_gone")
+	id, option, ok := permission.SplitData(r.In.Callback.Data)
+	if !ok {
+		return command.Outcome{}, gone
+	}
+	a, err := b.o.Asks.ByID(ctx, b.o.DB, id)
+	if core.KindOf(err) == core.NotFound || err == nil && (a.Bot != r.In.Bot || a.Chat != r.In.Chat && a.Kind != permission.KindPermission) {
+		return command.Outcome{}, gone
+	}
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	switch a.Kind {
+	case permission.KindChoice:
+		return b.choice(ctx, r, a, option)
+	case permission.KindQuestion:
+		return b.question(ctx, r, a, option)
+	case permission.KindPermission:
+		return b.tool(ctx, r, a, option)
+	case permission.KindPairing:
+		return b.pairing(ctx, r, a, option)
+	}
+	return command.Outcome{}, gone
+}
+
+// maxNotice bounds the text that a platform shows on a pressed button, in runes.
+const maxNotice = 150
+
+// tool allows or denies a tool call.
+func (b *Buttons) tool(ctx context.Context, r command.Request, a permission.Ask, option string) (command.Outcome, error) {
+	if !r.Manages() {
+		return command.Outcome{}, texts.Error(core.Denied, "owner_only")
+	}
+	if err := b.o.Decisions.Press(ctx, a.ID, option, r.By()); err != nil {
+		return command.Outcome{}, err
+	}
+	if option == permission.OptionDeny {
+		return respond("permission_pressed_deny")
+	}
+	return respond("permission_pressed_allow")
+}
+
+// pairing decides a pairing request.
+func (b *Buttons) pairing(ctx context.Context, r command.Request, a permission.Ask, option string) (command.Outcome, error) {
+	if !r.Manages() {
+		return command.Outcome{}, texts.Error(core.Denied, "owner_only")
+	}
+	var req core.PairingRequest
+	var err error
+	text := ""
+	switch option {
+	case core.Sandboxed.String(), core.Vault.String():
+		var level core.Trust
+		if level, err = core.ParseTrust(option); err == nil {
+			req, err = b.o.Pairings.Approve(ctx, a.Run, core.Approval{Trust: level}, r.By())
+		}
+		text = texts.Text("request_pressed_approve", texts.With{"Name": req.Display})
+	case OptionDeny:
+		req, err = b.o.Pairings.Deny(ctx, a.Run, r.By())
+		text = texts.Text("request_pressed_deny", texts.With{"Name": req.Display})
+	case OptionBlock:
+		req, err = b.o.Pairings.Block(ctx, a.Run, r.By())
+		text = texts.Text("request_pressed_block", texts.With{"Name": req.Display})
+	default:
+		err = texts.Error(core.Invalid, "button_gone")
+	}
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	return command.Outcome{Text: core.CutRunes(text, maxNotice)}, nil
+}

@@ -1,0 +1,131 @@
+package ask
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gatehouse/connectors/markdown"
+	"gatehouse/core"
+	"gatehouse/core/command"
+	"gatehouse/core/permission"
+	"gatehouse/core/store"
+	"gatehouse/core/texts"
+)
+
+// offerLife is how long the buttons of a command work.
+const offerLife = time.Hour
+
+// maxOffered bounds the buttons of one offer. The text lists all choices.
+const maxOffered = 25
+
+// An Offer is a choice of buttons under the answer to a command. Pressing one is
+// the same as sending the command with that argument, for the user to whom it
+// was offered. It is stored as the payload of an ask.
+type Offer struct {
+	Command string   `json:"command"`
+	Args    []string `json:"args"`   // by button
+	Labels  []string `json:"labels"` // by button
+	Key     string   `json:"key"`    // of the reply that shows them
+	Text    string   `json:"text"`   // of that reply, kept when the buttons go
+}
+
+// Add appends a button if there is room.
+func (o *Offer) Add(label, arg string) {
+	if len(o.Args) == maxOffered {
+		return
+	}
+	o.Args, o.Labels = append(o.Args, arg), append(o.Labels, core.CutRunes(core.Visible(label), maxButton))
+}
+
+// Offer returns an outcome with the buttons of o under text, one a row. A user
+// who is known only as a member of a group gets the text alone.
+func (b *Buttons) Offer(r command.Request, text string, o Offer) (command.Outcome, error) {
+	if r.User == 0 || len(o.Args) == 0 {
+		return command.Outcome{Text: text}, nil
+	}
+	o.Key, o.Text = command.NoticeKey(r.Seq), text
+	payload, err := json.Marshal(o)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	a := permission.Ask{ID: strings.ToLower(rand.Text()[:permission.IDLength]), Kind: permission.KindChoice, Bot: r.In.Bot, Chat: r.In.Chat,
+		User: r.User, Payload: string(payload), ExpiresAt: r.In.At.Add(offerLife)}
+	if now := b.o.Clock.Now(); now.After(r.In.At) { // the platform's clock may differ
+		a.ExpiresAt = now.Add(offerLife)
+	}
+	out := command.Outcome{Text: text, Write: func(ctx context.Context, tx *store.Tx) error {
+		_, err := b.o.Asks.Open(ctx, tx, a)
+		if core.KindOf(err) == core.Busy {
+			return nil // the text names the command
+		}
+		return err
+	}}
+	for i, label := range o.Labels {
+		out.Buttons = append(out.Buttons, []core.Button{{Label: label, Data: a.Data(strconv.Itoa(i))}})
+	}
+	return out, nil
+}
+
+// choice handles a button of an offer, or of the choice after an interrupted run.
+func (b *Buttons) choice(ctx context.Context, r command.Request, a permission.Ask, option string) (command.Outcome, error) {
+	if r.User == 0 || r.User != a.User {
+		return command.Outcome{}, texts.Error(core.Denied, "asked_another")
+	}
+	var o Offer
+	if json.Unmarshal([]byte(a.Payload), &o) == nil && o.Command != "" {
+		return b.take(ctx, r, a, o, option)
+	}
+	return b.goOn(ctx, r, a, option)
+}
+
+// take puts the command of a button in the inbox, where it waits for what is
+// being answered, and removes the buttons.
+func (b *Buttons) take(ctx context.Context, r command.Request, a permission.Ask, o Offer, option string) (command.Outcome, error) {
+	i, err := strconv.Atoi(option)
+	if err != nil || i < 0 || i >= min(len(o.Args), len(o.Labels)) {
+		return command.Outcome{}, texts.Error(core.Invalid, "button_gone")
+	}
+	if a.State != permission.Open || !b.o.Clock.Now().Before(a.ExpiresAt) {
+		return command.Outcome{}, texts.Error(core.Conflict, "settled_again", texts.With{"Command": o.Command})
+	}
+	row := core.Inbound{UpdateID: "choice:" + a.ID, Address: r.In.Address, Kind: core.KindCommand, MessageID: r.In.MessageID,
+		From: r.In.From, At: r.In.At, Command: o.Command, Text: o.Args[i], Addressed: true, PlaceName: r.In.PlaceName, Topic: r.In.Topic, Aside: r.In.Aside}
+	parts := b.o.Render(r.In.Address, o.Text+"\n\n✓ "+markdown.Escape(core.CleanName(o.Labels[i])))
+	out := command.Outcome{Text: o.Labels[i], Write: func(ctx context.Context, tx *store.Tx) error {
+		if _, err := b.o.Asks.Decide(ctx, tx, a.ID, option, r.By()); err != nil && core.KindOf(err) != core.Conflict {
+			return err
+		}
+		if len(parts) != 1 { // a text of several messages keeps its buttons; they answer that they are used
+			return nil
+		}
+		return postOnce(ctx, tx, b.o.Mail, core.Reply{Address: r.In.Address, Key: o.Key, First: 1, Replaces: "@" + o.Key + "/0", Parts: slices.Clone(parts)})
+	}}
+	return out, b.o.Inbox.Put(ctx, []core.Inbound{row}, nil)
+}
+
+// goOn continues a run that a restart has interrupted, or leaves it. Continuing
+// is a message in the sender's name.
+func (b *Buttons) goOn(ctx context.Context, r command.Request, a permission.Ask, option string) (command.Outcome, error) {
+	if a.State != permission.Open {
+		return command.Outcome{}, texts.Error(core.Conflict, "settled")
+	}
+	out := command.Outcome{Text: texts.Text("choice_pressed_stop"), Write: func(ctx context.Context, tx *store.Tx) error {
+		_, err := b.o.Asks.Decide(ctx, tx, a.ID, option, r.By())
+		if core.KindOf(err) == core.Conflict {
+			return nil // it has just expired; the press counts
+		}
+		return err
+	}}
+	if option != permission.OptionGoOn {
+		return out, nil
+	}
+	out.Text = texts.Text("choice_pressed_go_on")
+	row := core.Inbound{UpdateID: "choice:" + a.ID, Address: r.In.Address, Kind: core.KindMessage, MessageID: r.In.MessageID,
+		From: r.In.From, At: r.In.At, Text: texts.Text("said_go_on"), Addressed: true}
+	return out, b.o.Inbox.Put(ctx, []core.Inbound{row}, nil)
+}

@@ -1,0 +1,171 @@
+package chat
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"gatehouse/connectors"
+	"gatehouse/connectors/markdown"
+	"gatehouse/core"
+	"gatehouse/core/command"
+	"gatehouse/core/texts"
+)
+
+// A Command is one command that users type. The list of commands drives
+// dispatch, /help and the platforms' menus.
+type Command struct {
+	Name      string // without slash
+	About     string // what it does, in menus and /help
+	Args      string // what may follow the name; "" for nothing
+	Managers  bool   // only the owner and the admins may use it
+	Where     Where
+	Elsewhere string          // the answer in a chat that Where excludes
+	Control   bool            // handled while the chat's lane is busy
+	Private   bool            // in a group only the sender sees the answer, where the platform can do that
+	Complete  func() []string // names that may follow, for the owner and the admins; nil for none
+	Run       func(ctx context.Context, r command.Request) (command.Outcome, error)
+}
+
+// Where says in which chats a command works.
+type Where uint8
+
+const (
+	AnyChat          Where = iota
+	DirectOnly             // not in a group
+	GroupOnly              // not in a direct chat
+	ManagedGroup           // in a group, only for the owner and the admins
+	ManagedGroupArgs       // as ManagedGroup if there are arguments
+)
+
+// allow returns nil if the sender of r may use the command in this chat, or an
+// error with the answer.
+func (c Command) allow(r command.Request) error {
+	group := r.In.Group()
+	switch {
+	case c.Managers && !r.Manages():
+		return texts.Error(core.Denied, "owner_only")
+	case c.Where == DirectOnly && group, c.Where == GroupOnly && !group:
+		return &core.Error{Kind: core.Invalid, Text: c.Elsewhere}
+	case c.Where == ManagedGroup, c.Where == ManagedGroupArgs && r.Args() != "":
+		return managesChat(r)
+	}
+	return nil
+}
+
+// managesChat returns nil if the sender may change the settings of the chat:
+// their own direct chat, or any group if they are the owner or an admin.
+func managesChat(r command.Request) error {
+	if r.In.Group() && !r.Manages() {
+		return texts.Error(core.Denied, "group_owner_only")
+	}
+	return nil
+}
+
+// known returns an error if the sender is known only as a member of a group.
+func known(r command.Request) error {
+	if r.User == 0 {
+		return texts.Error(core.Denied, "group_member")
+	}
+	return nil
+}
+
+// request identifies the sender of a call.
+func (c *Chat) request(ctx context.Context, call command.Call) (command.Request, error) {
+	user, role, err := c.users.User(ctx, c.db, call.In.From)
+	return command.Request{Call: call, User: user, Role: role}, err
+}
+
+// Handlers returns the commands by name, behind the checks of sender and chat.
+func (c *Chat) Handlers() map[string]command.Handler {
+	out := map[string]command.Handler{}
+	for _, cmd := range c.commands {
+		out[cmd.Name] = func(ctx context.Context, call command.Call) (command.Outcome, error) {
+			r, err := c.request(ctx, call)
+			if err == nil {
+				err = cmd.allow(r)
+			}
+			if err != nil {
+				return command.Outcome{}, err
+			}
+			return cmd.Run(ctx, r)
+		}
+	}
+	return out
+}
+
+// IsControl reports whether a message is a command that is handled while its
+// chat's lane is busy.
+func (c *Chat) IsControl(in *core.Inbound) bool {
+	return in.Kind == core.KindCommand && slices.ContainsFunc(c.commands, func(cmd Command) bool { return cmd.Control && cmd.Name == in.Command })
+}
+
+// Menu returns the commands for everyone with access, for platforms that show
+// a menu.
+func (c *Chat) Menu() []connectors.Command { return c.list(false) }
+
+// Commands returns all commands, for platforms that list the commands of a bot.
+func (c *Chat) Commands() []connectors.Command { return c.list(true) }
+
+func (c *Chat) list(all bool) (out []connectors.Command) {
+	for _, cmd := range c.commands {
+		if all || !cmd.Managers {
+			out = append(out, connectors.Command{Name: cmd.Name, Description: cmd.About, Args: cmd.Args, Private: cmd.Private, Completes: cmd.Complete != nil})
+		}
+	}
+	return out
+}
+
+// Complete returns the names that contain typed and may follow a command. Only
+// the owner and the admins get any.
+func (c *Chat) Complete(ctx context.Context, who core.Peer, name, typed string) (out []string) {
+	r, err := c.request(ctx, command.Call{In: &core.Inbound{From: who}})
+	i := slices.IndexFunc(c.commands, func(cmd Command) bool { return cmd.Name == name })
+	if err != nil || !r.Manages() || i < 0 || c.commands[i].Complete == nil {
+		return nil
+	}
+	for _, n := range c.commands[i].Complete() {
+		if strings.Contains(strings.ToLower(n), strings.ToLower(typed)) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Unknown answers a command that is not in the list.
+func (c *Chat) Unknown(_ context.Context, call command.Call) (command.Outcome, error) {
+	if call.In.Group() {
+		return command.Outcome{}, nil // it may be meant for another bot
+	}
+	return respond("unknown_command", texts.With{"Command": plain(call.In.Command)})
+}
+
+func (c *Chat) start(_ context.Context, r command.Request) (command.Outcome, error) {
+	return respond("greeting", texts.With{"Who": plain(r.In.From.Name)})
+}
+
+// help lists the commands that the sender may use.
+func (c *Chat) help(_ context.Context, r command.Request) (command.Outcome, error) {
+	var b strings.Builder
+	b.WriteString(texts.Text("commands") + "\n\n")
+	for _, cmd := range c.commands {
+		if !cmd.Managers || r.Manages() { // the command is not styled as code: a tap sends it
+			b.WriteString(texts.Text("commands_line", texts.With{"Command": cmd.Name, "About": cmd.About}) + "\n")
+		}
+	}
+	return command.Outcome{Text: b.String()}, nil
+}
+
+// respond returns an outcome with a text of the catalogue.
+func respond(name string, with ...texts.With) (command.Outcome, error) {
+	return command.Outcome{Text: texts.Text(name, with...)}, nil
+}
+
+// plain returns a name or text of a user, cleaned and escaped for Markdown.
+func plain(s string) string {
+	s = core.CleanName(s)
+	if s == "" {
+		return texts.Text("somebody")
+	}
+	return markdown.Escape(s)
+}

@@ -1,0 +1,95 @@
+package chat
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/command"
+	"gatehouse/core/store"
+	"gatehouse/core/texts"
+	"gatehouse/pairing"
+)
+
+// Groups stores the settings of enabled groups.
+type Groups interface {
+	Place(ctx context.Context, q store.Queryer, bot, place string) (pairing.PlaceSettings, error)
+	SetPlace(ctx context.Context, bot, place string, s pairing.PlaceSettings, by core.Actor) error
+}
+
+// Doors enables and disables groups.
+type Doors interface {
+	// Kept returns the settings of a group, also while it is disabled.
+	Kept(ctx context.Context, q store.Queryer, bot, place string) (pairing.PlaceSettings, error)
+	Enable(ctx context.Context, bot, place, name string, level core.Trust, by core.Actor) error
+	Disable(ctx context.Context, bot, place string, by core.Actor) error
+}
+
+// groups handles /enable and /disable.
+type groups struct {
+	db        *store.DB
+	groups    Groups
+	doors     Doors
+	overheard Overheard
+}
+
+// enable lets the members of a group use the bot.
+func (g *groups) enable(ctx context.Context, r command.Request) (command.Outcome, error) {
+	s, err := g.doors.Kept(ctx, g.db, r.In.Bot, r.In.Place)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	level, err := parseGroup(r.In.Text, &s)
+	if err != nil {
+		return command.Outcome{}, err
+	}
+	if err := g.doors.Enable(ctx, r.In.Bot, r.In.Place, r.In.PlaceName, level, r.By()); err != nil {
+		return command.Outcome{}, err
+	}
+	if s.Mention != pairing.MentionContext {
+		g.overheard.Forget(r.In.Address, true)
+	}
+	if err := g.groups.SetPlace(ctx, r.In.Bot, r.In.Place, s, r.By()); err != nil {
+		return command.Outcome{}, err
+	}
+	return respond("group_enabled", texts.With{"All": s.Mention == pairing.MentionAll, "Context": s.Mention == pairing.MentionContext, "Most": s.RateN, "Per": s.RatePer})
+}
+
+// parseGroup parses what follows /enable into s: which messages the bot answers,
+// and a rate. It returns the level, or zero. What is not given stays in s.
+func parseGroup(args string, s *pairing.PlaceSettings) (level core.Trust, err error) {
+	for _, word := range strings.Fields(strings.ToLower(args)) {
+		n, per, isRate := strings.Cut(word, "/")
+		switch {
+		case word == "mention":
+			s.Mention = pairing.MentionOnly
+		case word == pairing.MentionContext, word == pairing.MentionAll:
+			s.Mention = word
+		case word == "unlimited":
+			s.RateN, s.RatePer = 0, 0
+		case isRate:
+			count, nerr := strconv.Atoi(n)
+			d, derr := time.ParseDuration(per)
+			if derr != nil || nerr != nil || count < 1 {
+				return level, texts.Error(core.Invalid, "enable_rate")
+			}
+			s.RateN, s.RatePer = count, d
+		default:
+			if level, err = core.ParseTrust(word); err != nil {
+				return level, texts.Error(core.Invalid, "enable_how")
+			}
+		}
+	}
+	return level, nil
+}
+
+// disable ends the access of a group.
+func (g *groups) disable(ctx context.Context, r command.Request) (command.Outcome, error) {
+	g.overheard.Forget(r.In.Address, true)
+	if err := g.doors.Disable(ctx, r.In.Bot, r.In.Place, r.By()); err != nil {
+		return command.Outcome{}, err
+	}
+	return respond("group_disabled")
+}
