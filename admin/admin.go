@@ -5,47 +5,24 @@ package admin
 
 import (
 	"context"
-	"crypto/rand"
-	"log/slog"
-	"net/http"
-	"net/url"
-	"strings"
-	"sync/atomic"
+	"embed"
+	"html/template"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
+	"gatehouse/core/agent"
 	"gatehouse/core/bus"
 	"gatehouse/core/queue"
 	"gatehouse/core/tool/mcp"
 	"gatehouse/core/usage"
 	"gatehouse/pairing"
-	"gatehouse/web"
-)
-
-// maxForm bounds a form, in bytes.
-const maxForm = 64 << 10
-
-type (
-	// Door says who makes a request (auth.Door). It is asked for every
-	// request, and again while an event stream is open.
-	Door interface {
-		Identify(r *http.Request) (*http.Request, error)
-	}
-	// Accounts is the operator's sign-in (auth.Admins).
-	Accounts interface {
-		SignIn(w http.ResponseWriter, r *http.Request, name, password string) error
-		SignOut(w http.ResponseWriter, r *http.Request) error
-		SignOutEverywhere(ctx context.Context, user int64, by core.Actor) (int, error)
-		// ChangePassword ends all sessions and begins a new one for r.
-		ChangePassword(w http.ResponseWriter, r *http.Request, old, password string) error
-	}
 )
 
 // Options for New. A page whose source is nil is not there: neither in the
 // menu nor at its address.
 type Options struct {
-	Log   *slog.Logger // nil: none
-	Clock core.Clock   // nil: the system's
+	page.Options
 
 	Requests    Requests // with Decisions: the page Pairing
 	Decisions   Decisions
@@ -83,7 +60,6 @@ type Options struct {
 	Lanes     Lanes               // any of these three: the page Queue
 	Dead      Dead
 	Sends     Sends
-	Bell      Bell // nil: pages are not live
 
 	// Usage sums what models took since a time, one row per model
 	// (usage.Ledger); nil: the overview does not say.
@@ -109,135 +85,154 @@ type Options struct {
 	// SetPlace changes an enabled group: its level, and what the bot takes in
 	// there; the rest stays. nil: it can't be changed here.
 	SetPlace func(ctx context.Context, bot, place string, level core.Trust, mention string, by core.Actor) error
-	// Asset is where pages find a style sheet, a script or the icon; nil: below
-	// /static/. An address that changes with the file spares browsers a question.
-	Asset func(name string) string
-	// Metrics counts the open event streams; nil: not counted.
-	Metrics *web.Metrics
 }
 
-// A Panel serves the operator's pages. Mount it at /admin and /admin/, behind a web.Site.
-type Panel struct {
-	door     Door
-	accounts Accounts
-	o        Options
-	log      *slog.Logger
-	clock    core.Clock
-	pulse    *web.Pulse
-	key      [32]byte       // signs flashes; a new one per process
-	sets     map[string]set // by page
-	mux      *http.ServeMux
-	patterns []string // of all routes, as mux has them
-	streams  atomic.Int64
-	uploads  chan struct{} // one place for each upload at a time
-	drawing  chan struct{} // one for the picture that is made small
-	lately   lately
-}
-
-// New makes the routes.
-func New(door Door, accounts Accounts, o Options) *Panel {
-	p := &Panel{door: door, accounts: accounts, o: o, log: o.Log, clock: o.Clock, mux: http.NewServeMux(),
-		uploads: make(chan struct{}, maxUploads), drawing: make(chan struct{}, 1)}
-	if p.log == nil {
-		p.log = slog.New(slog.DiscardHandler)
-	}
-	if p.clock == nil {
-		p.clock = core.System{}
-	}
-	if p.o.Asset == nil {
-		p.o.Asset = func(name string) string { return "/static/" + name }
-	}
-	p.pulse = web.NewPulse(p.clock)
-	_, _ = rand.Read(p.key[:]) // never fails since Go 1.24
-	p.prepare()
+// New returns the panel. Mount it at /admin and /admin/, behind a web.Site.
+func New(door page.Door, accounts page.Accounts, o Options) *page.Frame {
+	p := &Panel{frame: page.New(door, accounts, o.Options), o: o, drawing: make(chan struct{}, 1)}
+	p.frame.Templates(files, p.funcs(), "asks", "raises", "peopleparts", "settingsparts", "talkparts")
+	p.list()
 	p.routes()
-	return p
+	return p.frame
 }
 
-// ServeHTTP implements http.Handler. Nothing under /admin but the sign-in is
-// answered without a session.
-func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "+
-		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'")
-	p.mux.ServeHTTP(w, r)
+// A Panel is the pages of the panel.
+type Panel struct {
+	frame   *page.Frame
+	o       Options
+	drawing chan struct{} // one for the picture that is made small
+	lately  lately
 }
+
+// list adds the pages to the menu.
+func (p *Panel) list() {
+	p.frame.List(page.Item{Key: "overview", Path: "/admin", Label: "Overview"})
+	if p.o.Requests != nil && p.o.Decisions != nil {
+		p.frame.List(page.Item{Key: "pairing", Path: "/admin/pairing", Label: "Pairing", Words: "waiting", Count: func(ctx context.Context) int { return len(p.pending(ctx).Value) }})
+	}
+	if p.o.Asks != nil {
+		p.frame.List(page.Item{Key: "approvals", Path: "/admin/approvals", Label: "Approvals", Words: "waiting",
+			Count: func(ctx context.Context) int { return len(p.waitingAsks(ctx).Value) + asking(p.raises(ctx).Value) }})
+	}
+	if p.hasChats() {
+		p.frame.List(page.Item{Key: "chats", Path: chatsPath, Label: "Chats"})
+	}
+	if p.o.People != nil {
+		p.frame.List(page.Item{Key: "people", Path: peoplePath, Label: "People"})
+	}
+	if p.hasAgents() {
+		p.frame.List(page.Item{Key: "agents", Path: agentsPath, Label: "Agents", Words: "not well", Urgent: true, Count: func(context.Context) int { return p.agentsUnwell() }})
+	}
+	if p.o.Bots != nil {
+		p.frame.List(page.Item{Key: "bots", Path: "/admin/bots", Label: "Bots", Words: "not well", Urgent: true, Count: func(context.Context) int { return len(unwell(p.states())) }})
+	}
+	if p.hasQueue() {
+		e := page.Item{Key: "queue", Path: "/admin/queue", Label: "Queue", Words: "stuck", Urgent: true}
+		if p.o.Lanes != nil {
+			e.Count = func(ctx context.Context) int { return p.stuck(ctx).Value.stuck() }
+		}
+		p.frame.List(e)
+	}
+	if p.o.ModelsPage != nil {
+		p.frame.List(page.Item{Key: "models", Path: modelsPath, Label: "Models"})
+	}
+	if p.o.Settings != nil {
+		p.frame.List(page.Item{Key: "settings", Path: settingsPath, Label: "Settings"})
+	}
+	if p.o.AuditLog != nil {
+		p.frame.List(page.Item{Key: "audit", Path: auditPath, Label: "Audit"})
+	}
+	if p.hasTalk() {
+		p.frame.List(page.Item{Key: "talk", Path: talkPath, Label: "Chat"})
+	}
+}
+
+// funcs returns what the templates call besides the frame's own functions.
+func (p *Panel) funcs() template.FuncMap {
+	return template.FuncMap{
+		"revoked":  revoked,
+		"edit":     editURL,
+		"chat":     chatURL,
+		"invites":  func() bool { return p.o.Invites != nil },
+		"talks":    p.hasChats,
+		"sources":  func() []string { return p.o.Sources },
+		"searches": func() bool { return p.o.SearchChats != nil },
+		"kind":     agent.KindOf,
+		"pieces":   pieces,
+		"budget":   budgetText,
+		"tokens":   usedText,
+		"setplace": func() bool { return p.o.SetPlace != nil },
+	}
+}
+
+//go:embed templates/*.html
+var files embed.FS
 
 func (p *Panel) routes() {
-	p.open("GET /admin/login", p.loginPage)
-	p.open("POST /admin/login", p.login)
-	p.half("GET /admin/password", p.passwordPage)
-	p.half("POST /admin/password", p.password)
-	p.half("POST /admin/logout", p.logout)
-	p.page("GET /admin/", p.missing)
-	p.page("GET /admin/{$}", p.overviewPage)
-	p.page("GET /admin", p.overviewPage)
-	if p.o.Bell != nil {
-		p.page("GET /admin/events", p.events)
-	}
+	p.frame.Page("GET /admin/{$}", p.overviewPage)
+	p.frame.Page("GET /admin", p.overviewPage)
 	if p.o.Requests != nil && p.o.Decisions != nil {
-		p.page("GET /admin/pairing", p.pairingPage)
-		p.post("POST /admin/pairing/{id}/{verb}", p.decide)
+		p.frame.Page("GET /admin/pairing", p.pairingPage)
+		p.frame.Post("POST /admin/pairing/{id}/{verb}", p.decide)
 		if p.o.Invites != nil {
-			p.page("GET "+invitesPath, p.invitesPage)
-			p.page("POST "+invitesPath, p.invite)
-			p.post("POST "+invitesPath+"/{id}/revoke", p.revokeInvite)
+			p.frame.Page("GET "+invitesPath, p.invitesPage)
+			p.frame.Page("POST "+invitesPath, p.invite)
+			p.frame.Post("POST "+invitesPath+"/{id}/revoke", p.revokeInvite)
 		}
 	}
 	if p.o.Asks != nil {
-		p.page("GET /admin/approvals", p.approvalsPage)
-		p.post("POST /admin/approvals/{id}/{verb}", p.settleAsk)
+		p.frame.Page("GET /admin/approvals", p.approvalsPage)
+		p.frame.Post("POST /admin/approvals/{id}/{verb}", p.settleAsk)
 		if p.o.Raises != nil {
-			p.post("POST "+raisesPath+"/{id}/{verb}", p.decideRaise)
+			p.frame.Post("POST "+raisesPath+"/{id}/{verb}", p.decideRaise)
 		}
 		if p.o.Grants != nil {
-			p.post("POST /admin/approvals/grants/{id}/revoke", p.revokeGrant)
+			p.frame.Post("POST /admin/approvals/grants/{id}/revoke", p.revokeGrant)
 		}
 	}
 	p.peopleRoutes()
 	if p.hasChats() {
-		p.page("GET "+chatsPath, p.chatsPage)
-		p.page("GET "+chatsPath+"/{id}", p.chatPage)
-		p.page("GET "+chatsPath+"/{id}/file", p.chatFile)
-		p.post("POST "+chatsPath+"/{id}/{verb}", p.chatAction)
+		p.frame.Page("GET "+chatsPath, p.chatsPage)
+		p.frame.Page("GET "+chatsPath+"/{id}", p.chatPage)
+		p.frame.Page("GET "+chatsPath+"/{id}/file", p.chatFile)
+		p.frame.Post("POST "+chatsPath+"/{id}/{verb}", p.chatAction)
 		if p.o.Questions != nil {
-			p.post("POST "+chatsPath+"/{id}/questions/{ask}", p.answerQuestion)
+			p.frame.Post("POST "+chatsPath+"/{id}/questions/{ask}", p.answerQuestion)
 		}
 		if p.o.Traces != nil {
-			p.page("GET "+tracePath, p.tracePage)
+			p.frame.Page("GET "+tracePath, p.tracePage)
 		}
 	}
 	p.settingsRoutes()
 	if p.hasTalk() {
-		p.page("GET "+talkPath, p.talkPage)
-		p.upload("POST "+talkPath+"/{id}", p.say)
+		p.frame.Page("GET "+talkPath, p.talkPage)
+		p.frame.Upload("POST "+talkPath+"/{id}", p.say)
 	}
 	if p.o.ModelsPage != nil {
-		p.page("GET "+modelsPath, p.modelsPage)
-		p.post("POST "+modelsPath+"/test", p.testModel)
+		p.frame.Page("GET "+modelsPath, p.modelsPage)
+		p.frame.Post("POST "+modelsPath+"/test", p.testModel)
 	}
 	if p.o.AuditLog != nil {
-		p.page("GET "+auditPath, p.auditPage)
-		p.page("GET "+auditPath+"/export", p.auditExport)
+		p.frame.Page("GET "+auditPath, p.auditPage)
+		p.frame.Page("GET "+auditPath+"/export", p.auditExport)
 	}
 	if p.hasAgents() {
-		p.page("GET /admin/agents", p.agentsPage)
-		p.page("GET "+editPath, p.editPage)
-		p.page("POST "+editPath, p.edit)
+		p.frame.Page("GET /admin/agents", p.agentsPage)
+		p.frame.Page("GET "+editPath, p.editPage)
+		p.frame.Form("POST "+editPath, maxEdit, p.edit)
 	}
 	if p.o.Bots != nil {
-		p.page("GET /admin/bots", p.botsPage)
-		p.post("POST /admin/bots/{bot}/{verb}", p.botAction)
+		p.frame.Page("GET /admin/bots", p.botsPage)
+		p.frame.Post("POST /admin/bots/{bot}/{verb}", p.botAction)
 	}
 	if p.hasQueue() {
-		p.page("GET /admin/queue", p.queuePage)
+		p.frame.Page("GET /admin/queue", p.queuePage)
 	}
 	if p.o.Dead != nil {
-		p.post("POST /admin/queue/dead/{seq}/{verb}", p.deadAction)
+		p.frame.Post("POST /admin/queue/dead/{seq}/{verb}", p.deadAction)
 	}
 	if p.o.Sends != nil {
-		p.post("POST /admin/queue/send/{seq}/{verb}", p.sendAction)
+		p.frame.Post("POST /admin/queue/send/{seq}/{verb}", p.sendAction)
 	}
 }
 
@@ -248,104 +243,3 @@ func (p *Panel) hasChats() bool {
 func (p *Panel) hasAgents() bool { return p.o.Agents != nil && p.o.SaveAgent != nil }
 
 func (p *Panel) hasQueue() bool { return p.o.Lanes != nil || p.o.Dead != nil || p.o.Sends != nil }
-
-// ---- who may
-
-// open is a route for everybody.
-func (p *Panel) open(pattern string, h web.Handler) {
-	limit := int64(maxForm)
-	if pattern == "POST "+editPath {
-		limit = maxEdit
-	}
-	p.serve(pattern, web.Body(limit, h))
-}
-
-// serve is open for a handler that bounds the body itself.
-func (p *Panel) serve(pattern string, h web.Handler) {
-	p.patterns = append(p.patterns, pattern)
-	p.mux.Handle(pattern, web.Serve(p.log, p.fail, func(w http.ResponseWriter, r *http.Request) error {
-		r, _, err := p.identify(r)
-		if err != nil {
-			return err
-		}
-		return h(w, r)
-	}))
-}
-
-// half is a route for sessions, also those that have to choose a password first.
-func (p *Panel) half(pattern string, h web.Handler) { p.open(pattern, p.signedIn(h)) }
-
-// page is a route for signed-in operators.
-func (p *Panel) page(pattern string, h web.Handler) { p.open(pattern, p.signedIn(p.chosen(h))) }
-
-func (p *Panel) signedIn(h web.Handler) web.Handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		who, ok := principal(r)
-		if !ok {
-			return p.toLogin(w, r)
-		}
-		if err := who.CheckCSRF(r); err != nil {
-			return err
-		}
-		return h(w, r)
-	}
-}
-
-// chosen lets through who has a password of their own.
-func (p *Panel) chosen(h web.Handler) web.Handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if who, _ := principal(r); who.MustChange {
-			return p.away(w, r, "/admin/password")
-		}
-		return h(w, r)
-	}
-}
-
-// An action does what a form asks and says so, or why not; back is the page to
-// return to.
-type action func(r *http.Request, by core.Actor) (said flash, back string, err error)
-
-// post answers a form with a redirect. What can't be done is told on the next
-// page: a second decision calmly, a fault of ours as one.
-func (p *Panel) post(pattern string, do action) {
-	p.page(pattern, func(w http.ResponseWriter, r *http.Request) error {
-		who, _ := principal(r)
-		said, back, err := do(r, who.Actor())
-		switch core.KindOf(err) {
-		case core.Conflict, core.NotFound:
-			said = flash{Kind: "note", Text: sentence(core.TextOf(err))}
-		case core.Other:
-			if err != nil {
-				p.log.ErrorContext(r.Context(), "panel action", "path", r.URL.Path, "err", err)
-				said = flash{Kind: "bad", Text: "That did not work, and it is our fault. The log says why; nothing was decided."}
-			}
-		default:
-			said = flash{Kind: "bad", Text: sentence(core.TextOf(err))}
-		}
-		p.setFlash(w, r, said)
-		return p.away(w, r, back)
-	})
-}
-
-// away redirects; a live page gets the inside of the page it is sent to.
-func (p *Panel) away(w http.ResponseWriter, r *http.Request, to string) error {
-	if fragment(r) {
-		to, _, _ = strings.Cut(to, "#")
-		to += "?fragment=1"
-	}
-	http.Redirect(w, r, to, http.StatusSeeOther)
-	return nil
-}
-
-// toLogin sends people to the sign-in and tells programs 401.
-func (p *Panel) toLogin(w http.ResponseWriter, r *http.Request) error {
-	if fragment(r) || r.URL.Path == "/admin/events" {
-		return web.Refuse(web.Unauthorized, "sign in first")
-	}
-	to := "/admin/login"
-	if r.Method == http.MethodGet && r.URL.Path != "/admin" {
-		to += "?next=" + url.QueryEscape(r.URL.Path)
-	}
-	http.Redirect(w, r, to, http.StatusSeeOther)
-	return nil
-}

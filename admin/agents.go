@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/tool/mcp"
@@ -63,9 +64,9 @@ type serverRow struct {
 }
 
 func (p *Panel) agentsPage(w http.ResponseWriter, r *http.Request) error {
-	b := agentsBody{Faults: head(p.o.Agents.Faults(), maxListed), Skills: head(p.o.Agents.AllSkills(), maxListed), Spaces: head(p.o.Agents.Workspaces(), maxListed)}
+	b := agentsBody{Faults: page.Head(p.o.Agents.Faults(), maxListed), Skills: page.Head(p.o.Agents.AllSkills(), maxListed), Spaces: page.Head(p.o.Agents.Workspaces(), maxListed)}
 	chosen, _ := p.o.Agents.Choose("")
-	for _, a := range head(p.o.Agents.List(), maxListed) {
+	for _, a := range page.Head(p.o.Agents.List(), maxListed) {
 		b.Agents = append(b.Agents, agentRow{Agent: a, Default: a.Name == chosen.Name})
 	}
 	ill := 0
@@ -82,24 +83,21 @@ func (p *Panel) agentsPage(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	b.Lede = agentsLede(len(b.Agents), len(b.Faults), ill)
-	return p.show(w, r, http.StatusOK, "agents", view{Title: "Agents", Every: 10, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "agents", page.View{Title: "Agents", Every: 10, Body: b})
 }
-
-// head is at most the first n of list.
-func head[T any](list []T, n int) []T { return list[:min(len(list), n)] }
 
 func agentsLede(agents, faults, ill int) string {
 	var wants []string
 	if faults > 0 {
-		wants = append(wants, count(faults, "file can’t be used", "files can’t be used"))
+		wants = append(wants, page.Count(faults, "file can’t be used", "files can’t be used"))
 	}
 	if ill > 0 {
-		wants = append(wants, count(ill, "MCP server can’t be used", "MCP servers can’t be used"))
+		wants = append(wants, page.Count(ill, "MCP server can’t be used", "MCP servers can’t be used"))
 	}
 	if len(wants) > 0 {
-		return sentence(strings.Join(wants, ", "))
+		return page.Sentence(strings.Join(wants, ", "))
 	}
-	return count(agents, "agent answers", "agents can answer") + "; every file is fine."
+	return page.Count(agents, "agent answers", "agents can answer") + "; every file is fine."
 }
 
 // serverState is how an MCP server stands, in a colour and a word.
@@ -128,7 +126,7 @@ type editBody struct {
 	New     bool
 	Fault   *agent.Fault // of the text below
 	Asked   bool         // somebody pressed Preview
-	Facts   []fact       // what the text would be
+	Facts   []page.Fact  // what the text would be
 	Diff    []diffLine
 }
 
@@ -148,8 +146,8 @@ func (p *Panel) editPage(w http.ResponseWriter, r *http.Request) error {
 	if file == "" {
 		var err error
 		if file, err = agent.NewFile(q.Get("kind"), q.Get("name")); err != nil {
-			p.setFlash(w, r, flash{Kind: "bad", Text: sentence(core.TextOf(err))})
-			return p.away(w, r, agentsPath)
+			p.frame.SetFlash(w, r, page.Flash{Kind: "bad", Text: page.Sentence(core.TextOf(err))})
+			return p.frame.Away(w, r, agentsPath)
 		}
 	}
 	text, version, err := p.o.Agents.Text(file)
@@ -190,9 +188,9 @@ func (p *Panel) edit(w http.ResponseWriter, r *http.Request) error {
 	if r.PostFormValue("do") != "save" {
 		return p.showEdit(w, r, http.StatusOK, b)
 	}
-	who, _ := principal(r)
+	who, _ := page.Principal(r)
 	if err := p.o.SaveAgent(r.Context(), b.File, b.Version, b.Text, who.Actor()); err != nil {
-		status, ok := refusal(w, err)
+		status, ok := page.Refusal(w, err)
 		if !ok {
 			return err
 		}
@@ -201,20 +199,20 @@ func (p *Panel) edit(w http.ResponseWriter, r *http.Request) error {
 		}
 		return p.showEdit(w, r, status, b)
 	}
-	p.setFlash(w, r, good(b.File+" is saved. It holds from the next turn on."))
-	return p.away(w, r, agentsPath)
+	p.frame.SetFlash(w, r, page.Good(b.File+" is saved. It holds from the next turn on."))
+	return p.frame.Away(w, r, agentsPath)
 }
 
 func (p *Panel) showEdit(w http.ResponseWriter, r *http.Request, status int, b editBody) error {
-	b.CSRF, b.Kind = p.token(r), agent.KindOf(b.File)
-	return p.show(w, r, status, "edit", view{Title: "Edit " + b.File, Menu: nil, In: "agents", Still: true, Body: b})
+	b.CSRF, b.Kind = page.Token(r), agent.KindOf(b.File)
+	return p.frame.Show(w, r, status, "edit", page.View{Title: "Edit " + b.File, Menu: nil, In: "agents", Still: true, Body: b})
 }
 
 // draftFacts says what a text would be.
-func draftFacts(d agent.Draft) (facts []fact) {
+func draftFacts(d agent.Draft) (facts []page.Fact) {
 	add := func(what, is string) {
 		if is != "" {
-			facts = append(facts, fact{what, is})
+			facts = append(facts, page.Fact{What: what, Is: is})
 		}
 	}
 	trust := func(t core.Trust) string {

@@ -6,14 +6,13 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/permission"
-	"gatehouse/web/auth"
 )
 
 const (
@@ -31,11 +30,11 @@ const (
 
 type approvalsBody struct {
 	Lede    string
-	Asks    part[[]askCard]
+	Asks    page.Part[[]askCard]
 	More    int // that wait behind those shown
-	Decided part[[]settledAsk]
-	Raises  part[[]raiseCard]
-	Grants  part[[]grantRow]
+	Decided page.Part[[]settledAsk]
+	Raises  page.Part[[]raiseCard]
+	Grants  page.Part[[]grantRow]
 	MoreGr  int
 	HasGr   bool
 	CSRF    string
@@ -63,7 +62,7 @@ func (c askCard) Wants() string { return wants(c.Request) }
 
 // Caution is permission.Waiting's, with everything in it to be seen. It is shown
 // before the command.
-func (c askCard) Caution() string { return exact(c.Waiting.Caution()) }
+func (c askCard) Caution() string { return page.Exact(c.Waiting.Caution()) }
 
 // Lines are the simple commands of a shell, where there is more to see than in
 // What.
@@ -73,7 +72,7 @@ func (c askCard) Lines() []string {
 	}
 	out := make([]string, len(c.Commands))
 	for i, line := range c.Commands {
-		out[i] = exact(line)
+		out[i] = page.Exact(line)
 	}
 	return out
 }
@@ -98,28 +97,28 @@ type grantRow struct {
 }
 
 func (p *Panel) approvalsPage(w http.ResponseWriter, r *http.Request) error {
-	ctx, now := r.Context(), p.clock.Now()
-	b := approvalsBody{CSRF: p.token(r), HasGr: p.o.Grants != nil}
+	ctx, now := r.Context(), p.frame.Clock.Now()
+	b := approvalsBody{CSRF: page.Token(r), HasGr: p.o.Grants != nil}
 	names := p.names(ctx)
 	raises := p.raises(ctx)
 	b.Raises = p.raiseCards(raises, b.CSRF)
 	waiting := p.waitingAsks(ctx)
-	recent := load(ctx, p, "The list of recent decisions", func(ctx context.Context) ([]permission.Ask, error) {
+	recent := page.Load(ctx, p.frame, "The list of recent decisions", func(ctx context.Context) ([]permission.Ask, error) {
 		return p.o.Asks.Recent(ctx, maxDecided+maxCards)
 	})
 	b.Asks.Broken, b.Decided.Broken = waiting.Broken, recent.Broken
 	b.More = len(waiting.Value) - shownAsks(waiting.Value)
 	for _, q := range waiting.Value[:len(waiting.Value)-b.More] {
-		b.Asks.Value = append(b.Asks.Value, askCard{Waiting: q, CSRF: b.CSRF, Display: nameOf(names, q.User), Left: seconds(q.Request.ExpiresAt.Sub(now))})
+		b.Asks.Value = append(b.Asks.Value, askCard{Waiting: q, CSRF: b.CSRF, Display: names.Of(q.User), Left: page.Seconds(q.Request.ExpiresAt.Sub(now))})
 	}
 	for _, a := range recent.Value {
 		q, err := permission.View(a)
 		if err != nil {
 			continue
 		}
-		done := settledOf(a, q, nameOf(names, q.User))
+		done := settledOf(a, q, names.Of(q.User))
 		if left := settledFor - now.Sub(a.DecidedAt); left > 0 {
-			b.Asks.Value = append(b.Asks.Value, askCard{Waiting: q, Display: done.Display, Left: seconds(left), Settled: &done})
+			b.Asks.Value = append(b.Asks.Value, askCard{Waiting: q, Display: done.Display, Left: page.Seconds(left), Settled: &done})
 		} else if len(b.Decided.Value) < maxDecided {
 			b.Decided.Value = append(b.Decided.Value, done)
 		}
@@ -129,14 +128,14 @@ func (p *Panel) approvalsPage(w http.ResponseWriter, r *http.Request) error {
 	if b.HasGr {
 		p.standing(ctx, &b, names)
 	}
-	return p.show(w, r, http.StatusOK, "approvals", view{Title: "Approvals", Topics: "approvals", Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "approvals", page.View{Title: "Approvals", Topics: "approvals", Body: b})
 }
 
 // shownAsks is how many of the calls the page has room for.
 func shownAsks(waiting []permission.Waiting) int {
 	size := 0
 	for i, q := range waiting {
-		size += len(template.HTMLEscapeString(whatOf(q.Request))) + len(template.HTMLEscapeString(exact(strings.Join(q.Commands, "\n"))))
+		size += len(template.HTMLEscapeString(whatOf(q.Request))) + len(template.HTMLEscapeString(page.Exact(strings.Join(q.Commands, "\n"))))
 		for _, g := range q.Request.SuggestedGrants {
 			size += len(template.HTMLEscapeString(g.Pattern + g.Label))
 		}
@@ -148,15 +147,15 @@ func shownAsks(waiting []permission.Waiting) int {
 }
 
 // standing lists the grants.
-func (p *Panel) standing(ctx context.Context, b *approvalsBody, names map[int64]string) {
-	rows := load(ctx, p, "The list of grants", func(ctx context.Context) ([]permission.GrantRow, error) {
+func (p *Panel) standing(ctx context.Context, b *approvalsBody, names page.Names) {
+	rows := page.Load(ctx, p.frame, "The list of grants", func(ctx context.Context) ([]permission.GrantRow, error) {
 		return p.o.Grants.Grants(ctx, "", 0)
 	})
 	b.Grants.Broken = rows.Broken
 	b.MoreGr = max(0, len(rows.Value)-maxGrants)
 	for _, g := range rows.Value[:len(rows.Value)-b.MoreGr] {
-		g.Pattern = exact(g.Pattern)
-		b.Grants.Value = append(b.Grants.Value, grantRow{g, nameOf(names, g.User), b.CSRF})
+		g.Pattern = page.Exact(g.Pattern)
+		b.Grants.Value = append(b.Grants.Value, grantRow{g, names.Of(g.User), b.CSRF})
 	}
 }
 
@@ -166,16 +165,16 @@ func approvalsLede(calls, trust int) string {
 	case calls == 0 && trust == 0:
 		return "No tool waits for your word."
 	case trust == 0:
-		return count(calls, "tool call waits", "tool calls wait") + " for your word."
+		return page.Count(calls, "tool call waits", "tool calls wait") + " for your word."
 	case calls == 0:
-		return count(trust, "question about trust waits", "questions about trust wait") + " for your word."
+		return page.Count(trust, "question about trust waits", "questions about trust wait") + " for your word."
 	}
-	return count(calls, "tool call", "tool calls") + " and " + count(trust, "question", "questions") + " about trust wait for your word."
+	return page.Count(calls, "tool call", "tool calls") + " and " + page.Count(trust, "question", "questions") + " about trust wait for your word."
 }
 
 // waitingAsks are the calls that wait, for the page, the menu and the overview.
-func (p *Panel) waitingAsks(ctx context.Context) part[[]permission.Waiting] {
-	return load(ctx, p, "The list of tool calls", func(ctx context.Context) ([]permission.Waiting, error) {
+func (p *Panel) waitingAsks(ctx context.Context) page.Part[[]permission.Waiting] {
+	return page.Load(ctx, p.frame, "The list of tool calls", func(ctx context.Context) ([]permission.Waiting, error) {
 		return p.o.Asks.Pending(ctx, maxAsks)
 	})
 }
@@ -187,10 +186,10 @@ func (p *Panel) approvalsAnswer(ctx context.Context) answer {
 	if a.Answer = approvalsLede(len(rows.Value), n); rows.Broken != "" {
 		a.Answer, a.Broken, a.Tone, a.Short = "", rows.Broken, "warn", "tool calls can’t be read"
 	} else if len(rows.Value) > 0 {
-		a.Tone, a.Short = "note", count(len(rows.Value), "tool call waits", "tool calls wait")
+		a.Tone, a.Short = "note", page.Count(len(rows.Value), "tool call waits", "tool calls wait")
 	}
 	if n > 0 {
-		a.Tone, a.Short = "note", strings.TrimPrefix(a.Short+", "+count(n, "question about trust waits", "questions about trust wait"), ", ")
+		a.Tone, a.Short = "note", strings.TrimPrefix(a.Short+", "+page.Count(n, "question about trust waits", "questions about trust wait"), ", ")
 		a.Detail = append(a.Detail, detail{"", "The owner asks for trust full for a time"})
 	}
 	for _, q := range rows.Value[:min(len(rows.Value), 3)] {
@@ -202,12 +201,12 @@ func (p *Panel) approvalsAnswer(ctx context.Context) answer {
 
 // names are how the people that may talk to bots call themselves, by user; at
 // most as many as are read for the page People.
-func (p *Panel) names(ctx context.Context) map[int64]string {
+func (p *Panel) names(ctx context.Context) page.Names {
 	out := map[int64]string{}
 	if p.o.People == nil {
 		return out
 	}
-	rows := load(ctx, p, "The list of people", func(ctx context.Context) ([]core.AccessRow, error) { return p.o.People.Access(ctx, maxAccess) })
+	rows := page.Load(ctx, p.frame, "The list of people", func(ctx context.Context) ([]core.AccessRow, error) { return p.o.People.Access(ctx, maxAccess) })
 	for _, a := range rows.Value {
 		if strings.TrimSpace(a.Display) != "" {
 			out[a.User] = a.Display
@@ -216,27 +215,15 @@ func (p *Panel) names(ctx context.Context) map[int64]string {
 	return out
 }
 
-func nameOf(names map[int64]string, user int64) string {
-	switch name := names[user]; {
-	case name != "":
-		return name
-	case user == core.Operator:
-		return "Operator"
-	case user == auth.LocalUser: // no row of users: LOCALHOST_ACCESS lets them in
-		return "Programs on this machine, without a key"
-	}
-	return fmt.Sprintf("User %d", user)
-}
-
 // whatOf is exactly what r is about. A path has no lines.
 func whatOf(r core.PermissionRequest) string {
 	if r.Command != "" {
-		return exact(r.Command)
+		return page.Exact(r.Command)
 	}
 	if r.URL != "" {
-		return exact(r.URL)
+		return page.Exact(r.URL)
 	}
-	return strings.ReplaceAll(exact(r.Path), "\n", `\n`)
+	return strings.ReplaceAll(page.Exact(r.Path), "\n", `\n`)
 }
 
 // wants is what a tool would do with its path or command, in a few words.
@@ -251,21 +238,6 @@ func wants(r core.PermissionRequest) string {
 	}
 	return "read"
 }
-
-// exact is s with everything in it to be seen, so that nothing reads as
-// something else or is pushed out of sight: what is drawn as nothing, or turns
-// the direction of writing, is spelled out, and so are empty lines and long
-// runs of spaces.
-func exact(s string) string {
-	s = spaces.ReplaceAllStringFunc(s, func(run string) string { return fmt.Sprintf(" (%d spaces) ", len(run)) })
-	s = emptyLines.ReplaceAllStringFunc(s, func(run string) string { return strings.Repeat(`\n`, len(run)-1) + "\n" })
-	return core.Visible(s)
-}
-
-var (
-	spaces     = regexp.MustCompile(` {9,}`)
-	emptyLines = regexp.MustCompile(`\n{2,}`)
-)
 
 func settledOf(a permission.Ask, q permission.Waiting, display string) settledAsk {
 	s := settledAsk{ID: a.ID, Tool: q.Request.ToolName, Wants: wants(q.Request), What: core.CutRunes(whatOf(q.Request), 200),
@@ -283,11 +255,8 @@ func settledOf(a permission.Ask, q permission.Waiting, display string) settledAs
 	return s
 }
 
-// seconds is d in whole ones, begun ones counted.
-func seconds(d time.Duration) int { return int((max(0, d) + time.Second - 1) / time.Second) }
-
 // settleAsk routes what can be said to a tool call.
-func (p *Panel) settleAsk(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) settleAsk(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	ctx, id := r.Context(), r.PathValue("id")
 	back := "/admin/approvals#k-" + url.PathEscape(id)
 	if chat := r.PostFormValue("chat"); chat != "" && p.hasChats() {
@@ -297,19 +266,19 @@ func (p *Panel) settleAsk(r *http.Request, by core.Actor) (flash, string, error)
 	case "allow":
 		pattern := r.PostFormValue("pattern")
 		if err := p.o.Asks.Grant(ctx, id, pattern, by); err != nil {
-			return flash{}, back, err
+			return page.Flash{}, back, err
 		}
 		if pattern == "" {
-			return good("Allowed this once."), back, nil
+			return page.Good("Allowed this once."), back, nil
 		}
-		return good("Allowed, and from now on in this conversation: " + exact(pattern)), back, nil
+		return page.Good("Allowed, and from now on in this conversation: " + page.Exact(pattern)), back, nil
 	case "deny":
-		return good("Refused. The model is told, and goes on without."), back, p.o.Asks.Deny(ctx, id, by)
+		return page.Good("Refused. The model is told, and goes on without."), back, p.o.Asks.Deny(ctx, id, by)
 	}
-	return flash{}, back, core.Errorf(core.NotFound, "there is no such decision")
+	return page.Flash{}, back, core.Errorf(core.NotFound, "there is no such decision")
 }
 
-func (p *Panel) revokeGrant(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) revokeGrant(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	const back = "/admin/approvals#grants-h"
-	return good("The grant is taken back: the next such call asks again."), back, p.o.Grants.Revoke(r.Context(), r.PathValue("id"), by)
+	return page.Good("The grant is taken back: the next such call asks again."), back, p.o.Grants.Revoke(r.Context(), r.PathValue("id"), by)
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/web"
@@ -30,7 +31,7 @@ type AuditLog func(ctx context.Context, f store.AuditFilter) (page []store.Audit
 
 type auditBody struct {
 	Lede        string
-	Events      part[[]auditRow]
+	Events      page.Part[[]auditRow]
 	Filter      auditAsk
 	Next, First string
 	Export      [2]string // addresses: CSV, JSON
@@ -105,8 +106,8 @@ func (p *Panel) auditPage(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	b := auditBody{Filter: auditAskOf(r.URL.Query()), Vias: auditVias, Times: auditTimes}
 	names := p.names(ctx)
-	b.Events = load(ctx, p, "The log", func(ctx context.Context) (rows []auditRow, err error) {
-		f, err := b.Filter.filter(p.clock.Now())
+	b.Events = page.Load(ctx, p.frame, "The log", func(ctx context.Context) (rows []auditRow, err error) {
+		f, err := b.Filter.filter(p.frame.Clock.Now())
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +127,7 @@ func (p *Panel) auditPage(w http.ResponseWriter, r *http.Request) error {
 		b.Export[i] = b.Filter.address(auditPath+"/export", "format", format)
 	}
 	b.Lede = "What was done, by whom, and how. Newest first; it holds numbers, never words of chats."
-	return p.show(w, r, http.StatusOK, "audit", view{Title: "Audit", Every: 30, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "audit", page.View{Title: "Audit", Every: 30, Body: b})
 }
 
 // fold adds a row; one that says the same as the newer one before it is counted
@@ -142,11 +143,11 @@ func fold(rows []auditRow, r auditRow) []auditRow {
 	return append(rows, r)
 }
 
-func whoDid(names map[int64]string, user int64) string {
+func whoDid(names page.Names, user int64) string {
 	if user == 0 {
 		return "The program"
 	}
-	return nameOf(names, user)
+	return names.Of(user)
 }
 
 // didWord is an action as a sentence would say it.
@@ -155,13 +156,13 @@ func didWord(action string) string {
 	if !ok {
 		return action
 	}
-	return platformName(topic) + ": " + strings.ReplaceAll(verb, "_", " ")
+	return page.Platform(topic) + ": " + strings.ReplaceAll(verb, "_", " ")
 }
 
 // auditExport sends what the filter matches as a file, page by page.
 func (p *Panel) auditExport(w http.ResponseWriter, r *http.Request) error {
 	ask := auditAskOf(r.URL.Query())
-	f, err := ask.filter(p.clock.Now())
+	f, err := ask.filter(p.frame.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func (p *Panel) auditExport(w http.ResponseWriter, r *http.Request) error {
 	if format != "csv" && format != "json" {
 		return core.Errorf(core.Invalid, "the log is given as csv or json")
 	}
-	page, next, err := p.o.AuditLog(r.Context(), f)
+	events, next, err := p.o.AuditLog(r.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -182,17 +183,17 @@ func (p *Panel) auditExport(w http.ResponseWriter, r *http.Request) error {
 		if err := web.Hurry(w); err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
-		for _, e := range page {
+		for _, e := range events {
 			if out(e) != nil {
 				return nil // the reader has left
 			}
 		}
-		if n += len(page); next == "" || n >= maxExport {
+		if n += len(events); next == "" || n >= maxExport {
 			return nil
 		}
 		f.Cursor = next
-		if page, next, err = p.o.AuditLog(r.Context(), f); err != nil {
-			p.log.ErrorContext(r.Context(), "audit export", "err", err)
+		if events, next, err = p.o.AuditLog(r.Context(), f); err != nil {
+			p.frame.Log.ErrorContext(r.Context(), "audit export", "err", err)
 			panic(http.ErrAbortHandler) // half a file must not look like a whole one
 		}
 	}

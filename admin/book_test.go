@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gatehouse/admin"
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/core/coretest"
@@ -30,7 +31,7 @@ var (
 	_ admin.Lanes     = (*queue.Queue)(nil)
 	_ admin.Dead      = (*queue.Queue)(nil)
 	_ admin.Sends     = (*queue.Queue)(nil)
-	_ admin.Bell      = (*bus.Bus)(nil)
+	_ page.Bell       = (*bus.Bus)(nil)
 )
 
 // mail counts what the book would send and free.

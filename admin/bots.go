@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 )
 
@@ -39,30 +40,13 @@ func (p *Panel) states() []core.BotState {
 
 func (p *Panel) botsPage(w http.ResponseWriter, r *http.Request) error {
 	states := p.states()
-	b := botsBody{CSRF: p.token(r), Lede: botsLede(states)}
+	b := botsBody{CSRF: page.Token(r), Lede: botsLede(states)}
 	for _, s := range states {
-		tone, word := phase(s.State)
+		tone, word := page.State(s.State)
 		up := s.State != core.Stopped && s.State != core.FailedPhase
 		b.Bots = append(b.Bots, botCard{s, b.CSRF, tone, word, up})
 	}
-	return p.show(w, r, http.StatusOK, "bots", view{Title: "Bots", Topics: "bots", Every: 10, Body: b})
-}
-
-// phase is a connector's state in a colour and a word.
-func phase(s core.Phase) (tone, word string) {
-	switch s {
-	case core.Running:
-		return "good", "Running"
-	case core.Starting:
-		return "warn", "Starting"
-	case core.Degraded:
-		return "warn", "Degraded"
-	case core.Reconnecting:
-		return "warn", "Reconnecting"
-	case core.FailedPhase:
-		return "bad", "Failed"
-	}
-	return "idle", "Stopped"
+	return p.frame.Show(w, r, http.StatusOK, "bots", page.View{Title: "Bots", Topics: "bots", Every: 10, Body: b})
 }
 
 func botsLede(states []core.BotState) string {
@@ -75,18 +59,18 @@ func botsLede(states []core.BotState) string {
 	case len(states) == 0:
 		return "No bot is set up."
 	case len(ill) == 1:
-		_, word := phase(ill[0].State)
+		_, word := page.State(ill[0].State)
 		return ill[0].Bot + " needs a look: " + strings.ToLower(word) + "."
 	case len(ill) > 0:
-		return count(len(ill), "bot needs", "bots need") + " a look."
+		return page.Count(len(ill), "bot needs", "bots need") + " a look."
 	case up == 0:
 		return "No bot runs" + rest + "."
 	case up == 1 && len(off) == 0:
 		return states[0].Bot + " is well."
 	case len(off) > 0:
-		return count(up, "bot is", "bots are") + " well" + rest + "."
+		return page.Count(up, "bot is", "bots are") + " well" + rest + "."
 	}
-	return "All " + count(up, "bot is", "bots are") + " well."
+	return "All " + page.Count(up, "bot is", "bots are") + " well."
 }
 
 // stopped are the bots that somebody has stopped: nothing is wrong with them.
@@ -103,7 +87,7 @@ func stoppedWords(off []core.BotState) string {
 	if len(off) == 1 {
 		return off[0].Bot + " is stopped"
 	}
-	return count(len(off), "bot is", "bots are") + " stopped"
+	return page.Count(len(off), "bot is", "bots are") + " stopped"
 }
 
 // unwell are the bots that do not do their work as they should.
@@ -117,27 +101,27 @@ func unwell(states []core.BotState) []core.BotState {
 	return ill
 }
 
-func (p *Panel) botAction(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) botAction(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	bot, back := r.PathValue("bot"), "/admin/bots"
 	ctx, cancel := context.WithTimeout(r.Context(), testTimeout)
 	defer cancel()
 	switch r.PathValue("verb") {
 	case "start":
-		return good(bot + " is starting; its state below follows."), back, p.noted(ctx, by, "bot.start", bot, p.o.Bots.Start(bot))
+		return page.Good(bot + " is starting; its state below follows."), back, p.noted(ctx, by, "bot.start", bot, p.o.Bots.Start(bot))
 	case "stop":
-		return good(bot + " is stopped. What it had taken is still answered; the platform keeps what comes, for a day or so."), back, p.noted(ctx, by, "bot.stop", bot, p.o.Bots.Stop(bot))
+		return page.Good(bot + " is stopped. What it had taken is still answered; the platform keeps what comes, for a day or so."), back, p.noted(ctx, by, "bot.stop", bot, p.o.Bots.Stop(bot))
 	case "test":
 		name, err := p.o.Bots.Test(ctx, bot)
 		if err == nil {
-			return good(bot + " answers: the platform knows it as @" + strings.TrimPrefix(name, "@") + "."), back, nil
+			return page.Good(bot + " answers: the platform knows it as @" + strings.TrimPrefix(name, "@") + "."), back, nil
 		}
-		p.log.WarnContext(ctx, "bot test", "bot", bot, "err", err)
+		p.frame.Log.WarnContext(ctx, "bot test", "bot", bot, "err", err)
 		if core.KindOf(err) == core.Other {
 			err = core.Errorf(core.Busy, "%s gave no good answer; the log says more", bot)
 		}
-		return flash{}, back, err
+		return page.Flash{}, back, err
 	}
-	return flash{}, back, core.Errorf(core.NotFound, "a bot can be started, stopped or tested")
+	return page.Flash{}, back, core.Errorf(core.NotFound, "a bot can be started, stopped or tested")
 }
 
 // noted puts what was done to a bot into the audit.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/usage"
@@ -171,46 +172,35 @@ func stepName(c usage.Chart, i int, layout string) string {
 
 func px(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") }
 
-// dollars are millionths as people read them.
-func dollars(micro int64) string {
-	switch {
-	case micro == 0:
-		return "$0"
-	case micro < 10_000:
-		return fmt.Sprintf("$%.4f", float64(micro)/1e6)
-	}
-	return fmt.Sprintf("$%.2f", float64(micro)/1e6)
-}
-
 // graphs are the charts of a time.
-func (p *Panel) graphs(c usage.Chart, n int, layout string, names map[int64]string) []graph {
+func (p *Panel) graphs(c usage.Chart, n int, layout string, names page.Names) []graph {
 	self := func(s string) string { return s }
 	state := func(s string) string {
 		return cmp.Or(map[string]string{"done": "answered", "aborted": "stopped"}[s], "failed")
 	}
 	person := func(id string) string { return personName(names, id) }
 	return []graph{
-		stacked("received", "Messages received", c, n, layout, strands(c, "received", botName), grouped),
-		stacked("answers", "Answers", c, n, layout, strands(c, "runs", state), grouped),
-		lines("took", "How long an answer took", c, n, layout, quantiles(c, n), func(ms int64) string { return brief(time.Duration(ms) * time.Millisecond) }),
-		stacked("errors", "What went wrong", c, n, layout, wrongs(c, n), grouped),
-		stacked("tokens", "Tokens by model", c, n, layout, strands(c, "tokens", self), grouped),
-		stacked("usd", "Cost by model", c, n, layout, strands(c, "usd", self), dollars),
-		stacked("people", "Tokens by person", c, n, layout, strands(c, "user_tokens", person), grouped),
-		stacked("people-usd", "Cost by person", c, n, layout, strands(c, "user_usd", person), dollars),
+		stacked("received", "Messages received", c, n, layout, strands(c, "received", botName), page.Grouped),
+		stacked("answers", "Answers", c, n, layout, strands(c, "runs", state), page.Grouped),
+		lines("took", "How long an answer took", c, n, layout, quantiles(c, n), func(ms int64) string { return page.Brief(time.Duration(ms) * time.Millisecond) }),
+		stacked("errors", "What went wrong", c, n, layout, wrongs(c, n), page.Grouped),
+		stacked("tokens", "Tokens by model", c, n, layout, strands(c, "tokens", self), page.Grouped),
+		stacked("usd", "Cost by model", c, n, layout, strands(c, "usd", self), page.Dollars),
+		stacked("people", "Tokens by person", c, n, layout, strands(c, "user_tokens", person), page.Grouped),
+		stacked("people-usd", "Cost by person", c, n, layout, strands(c, "user_usd", person), page.Dollars),
 	}
 }
 
 // botName is a bot as charts name it.
 func botName(s string) string {
 	if s == core.APIBot {
-		return platformName(s)
+		return page.Platform(s)
 	}
 	return s
 }
 
 // personName is a person by the number that a series has.
-func personName(names map[int64]string, id string) string {
+func personName(names page.Names, id string) string {
 	user, err := strconv.ParseInt(id, 10, 64)
 	switch {
 	case err != nil:
@@ -218,7 +208,7 @@ func personName(names map[int64]string, id string) string {
 	case user == 0:
 		return "People who were forgotten"
 	}
-	return nameOf(names, user)
+	return names.Of(user)
 }
 
 // wrongs are the sorts of what went wrong, each summed up over all bots.
@@ -258,12 +248,12 @@ func byBot(c usage.Chart) (list []botUse) {
 		}
 	}
 	for bot := range bots {
-		u := botUse{Name: botName(bot), Received: grouped(c.Total("received|" + bot)), Answered: grouped(c.Total("bot_done|" + bot)), Failed: grouped(c.Total("bot_error|" + bot)),
-			Tokens: grouped(c.Total("bot_tokens|" + bot)), Cost: dollars(c.Total("bot_usd|" + bot)), n: c.Total("received|"+bot) + c.Total("bot_done|"+bot)}
+		u := botUse{Name: botName(bot), Received: page.Grouped(c.Total("received|" + bot)), Answered: page.Grouped(c.Total("bot_done|" + bot)), Failed: page.Grouped(c.Total("bot_error|" + bot)),
+			Tokens: page.Grouped(c.Total("bot_tokens|" + bot)), Cost: page.Dollars(c.Total("bot_usd|" + bot)), n: c.Total("received|"+bot) + c.Total("bot_done|"+bot)}
 		list = append(list, u)
 	}
 	slices.SortFunc(list, func(a, b botUse) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.Name, b.Name)) })
-	return head(list, maxPeople)
+	return page.Head(list, maxPeople)
 }
 
 // quantiles are p50 and p95 of each step, in milliseconds.

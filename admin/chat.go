@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/session"
@@ -36,18 +37,18 @@ type chatBody struct {
 	Bound   core.Address
 	IsBound bool
 	Running bool
-	Said    part[[]said]
+	Said    page.Part[[]said]
 	Earlier string // address of what was said before
 	Latest  string // address of the newest, on a page before it
 	Cut     bool
-	Runs    part[[]runView]
+	Runs    page.Part[[]runView]
 	Agents  []string
 	Levels  []core.Trust // below the present ceiling
 	Models  []string
 	Own     bool // the operator may write in it here
 	Asks    []askCard
 	AsksBad string
-	Asked   part[[]questionCard]
+	Asked   page.Part[[]questionCard]
 	Compose composer
 }
 
@@ -93,13 +94,13 @@ func (p *Panel) chatPage(w http.ResponseWriter, r *http.Request) error {
 
 // showChat shows a conversation; c holds what was written and not taken.
 func (p *Panel) showChat(w http.ResponseWriter, r *http.Request, status int, id string, c composer) error {
-	ctx, now := r.Context(), p.clock.Now()
+	ctx, now := r.Context(), p.frame.Clock.Now()
 	d, err := p.o.Chats.Detail(ctx, id)
 	if err != nil {
 		return err
 	}
 	names := p.names(ctx)
-	b := chatBody{CSRF: p.token(r), ID: d.ID, Detail: d, Display: nameOf(names, d.User), Running: p.running()[d.ID]}
+	b := chatBody{CSRF: page.Token(r), ID: d.ID, Detail: d, Display: names.Of(d.User), Running: p.running()[d.ID]}
 	if b.Bound, b.IsBound, err = p.o.ChatActs.Bound(ctx, d.ID); err != nil {
 		return err
 	}
@@ -121,19 +122,19 @@ func (p *Panel) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 	if b.Running {
 		every = 2
 	}
-	return p.show(w, r, status, "chat", view{Title: cmp.Or(d.Title, "Untitled"), In: "chats", Topics: "approvals", Every: every, Body: b})
+	return p.frame.Show(w, r, status, "chat", page.View{Title: cmp.Or(d.Title, "Untitled"), In: "chats", Topics: "approvals", Every: every, Body: b})
 }
 
 // transcript reads the page of what was said that ends before a message; "" is
 // the end.
 func (p *Panel) transcript(ctx context.Context, b *chatBody, before string) {
-	b.Said = load(ctx, p, "What was said", func(ctx context.Context) ([]said, error) {
-		page, err := p.o.Chats.Page(ctx, b.Detail.Session, session.PageQuery{Before: before, Limit: chatMessages})
-		list, first := talk(page.Messages, b.Display, b.ID, before)
-		if (page.More || first > 0) && first < len(page.Messages) {
-			b.Earlier = chatURL(b.ID) + "?before=" + url.QueryEscape(page.Messages[first].Line())
+	b.Said = page.Load(ctx, p.frame, "What was said", func(ctx context.Context) ([]said, error) {
+		found, err := p.o.Chats.Page(ctx, b.Detail.Session, session.PageQuery{Before: before, Limit: chatMessages})
+		list, first := talk(found.Messages, b.Display, b.ID, before)
+		if (found.More || first > 0) && first < len(found.Messages) {
+			b.Earlier = chatURL(b.ID) + "?before=" + url.QueryEscape(found.Messages[first].Line())
 		}
-		b.Cut = page.Cut && !page.More
+		b.Cut = found.Cut && !found.More
 		return list, err
 	})
 	if before != "" {
@@ -141,8 +142,8 @@ func (p *Panel) transcript(ctx context.Context, b *chatBody, before string) {
 	}
 }
 
-func (p *Panel) runsOf(ctx context.Context, id string, now time.Time) part[[]runView] {
-	return load(ctx, p, "What was done and what it cost", func(ctx context.Context) ([]runView, error) {
+func (p *Panel) runsOf(ctx context.Context, id string, now time.Time) page.Part[[]runView] {
+	return page.Load(ctx, p.frame, "What was done and what it cost", func(ctx context.Context) ([]runView, error) {
 		lines, err := p.o.Runs.LinesOf(ctx, id, maxRuns)
 		if err != nil {
 			return nil, err
@@ -163,7 +164,7 @@ func (p *Panel) runViews(ctx context.Context, now time.Time, lines ...orchestrat
 		v.Tone, v.Word = runState(l.State)
 		v.Cost = strings.TrimPrefix(priced(v.Spent), ", ")
 		if n := v.Spent.Input + v.Spent.Output + v.Spent.CacheRead + v.Spent.CacheWrite; n > 0 {
-			v.Tokens = grouped(n)
+			v.Tokens = page.Grouped(n)
 		}
 		out[i] = v
 	}
@@ -171,7 +172,7 @@ func (p *Panel) runViews(ctx context.Context, now time.Time, lines ...orchestrat
 }
 
 // Calls is how often a model was called.
-func (v *runView) Calls() string { return count(int(v.Spent.Calls), "call", "calls") }
+func (v *runView) Calls() string { return page.Count(int(v.Spent.Calls), "call", "calls") }
 
 func runState(state string) (tone, word string) {
 	switch state {
@@ -299,7 +300,7 @@ func (t *telling) part(m *session.Message, b *session.Block, at url.Values, firs
 
 // files are a block's, at most maxThumbs pictures of a page small.
 func (t *telling) files(media []core.Media, first int, at url.Values) []attached {
-	list := attachedOf(head(media, maxFiles), first, at, t.id)
+	list := attachedOf(page.Head(media, maxFiles), first, at, t.id)
 	for i := range list {
 		if list[i].Thumb == "" {
 			continue
@@ -331,7 +332,7 @@ func pretty(input json.RawMessage) string {
 // ---- what can be done with a conversation
 
 // chatAction routes it. Everything but stop and lower is a session.Change.
-func (p *Panel) chatAction(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) chatAction(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	ctx, id := r.Context(), r.PathValue("id")
 	back := chatURL(id)
 	value := strings.TrimSpace(r.PostFormValue("value"))
@@ -344,19 +345,19 @@ func (p *Panel) chatAction(r *http.Request, by core.Actor) (flash, string, error
 		if err == nil && !stopped {
 			err = core.Errorf(core.Conflict, "nothing is running there any more")
 		}
-		return good("The answer is being stopped."), back, err
+		return page.Good("The answer is being stopped."), back, err
 	case "lower":
 		level, err := core.ParseTrust(value)
 		if err == nil {
 			err = p.o.ChatActs.Lower(ctx, id, level, by)
 		}
-		return good("Every turn there is at " + level.String() + " at most from now on."), back, err
+		return page.Good("Every turn there is at " + level.String() + " at most from now on."), back, err
 	case "delete":
 		err := p.o.ChatActs.Delete(ctx, id, by)
 		if err == nil {
 			back = chatsPath
 		}
-		return good("The conversation is in the trash for 30 days."), back, err
+		return page.Good("The conversation is in the trash for 30 days."), back, err
 	case "archive":
 		c.Archived, saidIt = &yes, "Archived. It goes on when somebody writes there."
 	case "unarchive":
@@ -373,13 +374,13 @@ func (p *Panel) chatAction(r *http.Request, by core.Actor) (flash, string, error
 			err = core.Errorf(core.Invalid, "the model %s can’t be chosen for this conversation", core.CutRunes(value, 60))
 		}
 		if err != nil {
-			return flash{}, back, err
+			return page.Flash{}, back, err
 		}
 		c.Model, saidIt = &value, cmp.Or(value, "The model of the settings")+" answers there from the next turn on."
 	case "agent":
 		c.AgentType, saidIt = &value, cmp.Or(value, "The default agent")+" answers there from the next turn on."
 	default:
-		return flash{}, back, core.Errorf(core.NotFound, "there is no such thing to do with a conversation")
+		return page.Flash{}, back, core.Errorf(core.NotFound, "there is no such thing to do with a conversation")
 	}
-	return good(saidIt), back, p.o.ChatActs.Update(ctx, id, c, by)
+	return page.Good(saidIt), back, p.o.ChatActs.Update(ctx, id, c, by)
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gatehouse/admin/page"
 	"gatehouse/core/session"
 )
 
@@ -19,7 +20,7 @@ const (
 
 type chatsBody struct {
 	Lede   string
-	Chats  part[[]chatRow]
+	Chats  page.Part[[]chatRow]
 	Filter chatFilter
 	Tags   []session.TagCount
 	Next   string // address of the older ones
@@ -88,7 +89,7 @@ func (f chatFilter) sessions() session.Filter {
 func (p *Panel) chatsPage(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	b := chatsBody{Filter: filterOf(r.URL.Query()), Traces: p.o.Traces != nil}
-	b.Chats = load(ctx, p, "The list of conversations", func(ctx context.Context) ([]chatRow, error) {
+	b.Chats = page.Load(ctx, p.frame, "The list of conversations", func(ctx context.Context) ([]chatRow, error) {
 		rows, next, err := p.chatRows(ctx, b.Filter)
 		if next != "" {
 			b.Next = b.Filter.address(next)
@@ -98,13 +99,13 @@ func (p *Panel) chatsPage(w http.ResponseWriter, r *http.Request) error {
 	if b.Filter.Cursor != "" {
 		b.First = b.Filter.address("")
 	}
-	tags := load(ctx, p, "The list of tags", p.o.Chats.CommonTags)
-	b.Tags = head(tags.Value, maxTagsShown)
+	tags := page.Load(ctx, p.frame, "The list of tags", p.o.Chats.CommonTags)
+	b.Tags = page.Head(tags.Value, maxTagsShown)
 	for _, s := range p.states() {
 		b.Bots = append(b.Bots, s.Bot)
 	}
 	b.Lede = chatsLede(b)
-	return p.show(w, r, http.StatusOK, "chats", view{Title: "Chats", Topics: "chats", Every: 10, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "chats", page.View{Title: "Chats", Topics: "chats", Every: 10, Body: b})
 }
 
 func (p *Panel) chatRows(ctx context.Context, f chatFilter) (rows []chatRow, next string, err error) {
@@ -112,7 +113,7 @@ func (p *Panel) chatRows(ctx context.Context, f chatFilter) (rows []chatRow, nex
 	if f.Query != "" && p.o.SearchChats != nil {
 		found, next, err := p.o.SearchChats(ctx, f.sessions())
 		for _, x := range found {
-			row := chatRow{x.Session, nameOf(names, x.User), running[x.ID], ""}
+			row := chatRow{x.Session, names.Of(x.User), running[x.ID], ""}
 			if x.Hit.In == "text" {
 				row.Excerpt = x.Hit.Excerpt
 			}
@@ -122,7 +123,7 @@ func (p *Panel) chatRows(ctx context.Context, f chatFilter) (rows []chatRow, nex
 	}
 	list, next, err := p.o.Chats.List(ctx, f.sessions())
 	for _, s := range list {
-		rows = append(rows, chatRow{s, nameOf(names, s.User), running[s.ID], ""})
+		rows = append(rows, chatRow{s, names.Of(s.User), running[s.ID], ""})
 	}
 	return rows, next, err
 }
@@ -157,7 +158,7 @@ func chatsLede(b chatsBody) string {
 	case n == 0:
 		return "Nobody has talked to a bot yet."
 	case running > 0:
-		return count(running, "conversation is", "conversations are") + " being answered right now."
+		return page.Count(running, "conversation is", "conversations are") + " being answered right now."
 	case b.Filter.any():
 		return "What matches, newest first."
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/permission"
 )
@@ -39,28 +40,28 @@ type askedOne struct {
 }
 
 // inlineAsks are the tool calls of one conversation that wait for a word.
-func (p *Panel) inlineAsks(ctx context.Context, id, token string, names map[int64]string) (cards []askCard, broken string) {
+func (p *Panel) inlineAsks(ctx context.Context, id, token string, names page.Names) (cards []askCard, broken string) {
 	if p.o.Asks == nil {
 		return nil, ""
 	}
 	waiting := p.waitingAsks(ctx)
 	for _, q := range waiting.Value {
 		if q.Session == id && len(cards) < maxCards {
-			cards = append(cards, askCard{Waiting: q, CSRF: token, Display: nameOf(names, q.User), Left: seconds(q.Request.ExpiresAt.Sub(p.clock.Now())), Inline: true})
+			cards = append(cards, askCard{Waiting: q, CSRF: token, Display: names.Of(q.User), Left: page.Seconds(q.Request.ExpiresAt.Sub(p.frame.Clock.Now())), Inline: true})
 		}
 	}
 	return cards, waiting.Broken
 }
 
 // inlineQuestions are what a model asks the operator in one conversation.
-func (p *Panel) inlineQuestions(ctx context.Context, id, token string) part[[]questionCard] {
+func (p *Panel) inlineQuestions(ctx context.Context, id, token string) page.Part[[]questionCard] {
 	if p.o.Questions == nil {
-		return part[[]questionCard]{}
+		return page.Part[[]questionCard]{}
 	}
-	return load(ctx, p, "What the model asks", func(ctx context.Context) (cards []questionCard, err error) {
+	return page.Load(ctx, p.frame, "What the model asks", func(ctx context.Context) (cards []questionCard, err error) {
 		open, err := p.o.Questions.Questions(ctx, id, core.Operator)
 		for _, q := range open {
-			c := questionCard{ID: q.ID, Session: id, CSRF: token, Left: seconds(q.ExpiresAt.Sub(p.clock.Now()))}
+			c := questionCard{ID: q.ID, Session: id, CSRF: token, Left: page.Seconds(q.ExpiresAt.Sub(p.frame.Clock.Now()))}
 			if json.Unmarshal(q.Questions, &c.List) == nil && len(c.List) > 0 {
 				cards = append(cards, c)
 			}
@@ -70,12 +71,12 @@ func (p *Panel) inlineQuestions(ctx context.Context, id, token string) part[[]qu
 }
 
 // answerQuestion takes the form's choices and own words; the words win.
-func (p *Panel) answerQuestion(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) answerQuestion(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	ctx, id, ask := r.Context(), r.PathValue("id"), r.PathValue("ask")
 	back := chatURL(id) + "#end"
 	open, err := p.o.Questions.Questions(ctx, id, core.Operator)
 	if err != nil {
-		return flash{}, back, err
+		return page.Flash{}, back, err
 	}
 	for _, q := range open {
 		if q.ID != ask {
@@ -85,9 +86,9 @@ func (p *Panel) answerQuestion(r *http.Request, by core.Actor) (flash, string, e
 		if err == nil {
 			err = p.o.Questions.Answer(ctx, id, ask, answers, by)
 		}
-		return good("The model has your answer."), back, err
+		return page.Good("The model has your answer."), back, err
 	}
-	return flash{}, back, core.Errorf(core.Conflict, "it was answered already, or its time is over")
+	return page.Flash{}, back, core.Errorf(core.Conflict, "it was answered already, or its time is over")
 }
 
 func chosenAnswers(questions json.RawMessage, r *http.Request) (json.RawMessage, error) {

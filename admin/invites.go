@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/pairing"
 )
@@ -26,9 +27,9 @@ type Invites interface {
 
 type invitesBody struct {
 	CSRF   string
-	Open   part[[]pairing.Invitation]
+	Open   page.Part[[]pairing.Invitation]
 	More   int
-	Where  []choice          // each bot, and each group that one answers in
+	Where  []page.Choice     // each bot, and each group that one answers in
 	Groups map[string]string // their names, by where
 	Levels []core.Trust
 	Ends   []end // of the access
@@ -43,24 +44,24 @@ func (p *Panel) invitesPage(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p *Panel) showInvites(w http.ResponseWriter, r *http.Request, status int, b invitesBody) error {
-	b.CSRF, b.Levels = p.token(r), []core.Trust{core.Sandboxed, core.Vault}
+	b.CSRF, b.Levels = page.Token(r), []core.Trust{core.Sandboxed, core.Vault}
 	for i, e := range ends {
 		b.Ends = append(b.Ends, end{e.value, e.label, i == 0})
 	}
 	groups := p.openGroups(r.Context())
 	b.Groups = map[string]string{}
 	for _, s := range p.states() {
-		b.Where = append(b.Where, choice{Value: s.Bot, Label: s.Bot + ": direct messages"})
+		b.Where = append(b.Where, page.Choice{Value: s.Bot, Label: s.Bot + ": direct messages"})
 		for _, g := range groups {
 			if g.Bot == s.Bot {
 				b.Groups[g.Bot+"/"+g.Place] = g.Name
-				b.Where = append(b.Where, choice{Value: g.Bot + "/" + g.Place, Label: g.Bot + ": the group " + displayName(g.Name)})
+				b.Where = append(b.Where, page.Choice{Value: g.Bot + "/" + g.Place, Label: g.Bot + ": the group " + page.DisplayName(g.Name)})
 			}
 		}
 	}
-	b.Open = load(r.Context(), p, "The list of invitations", p.o.Invites.Invites)
-	b.More = cut(&b.Open.Value, maxInvites)
-	return p.show(w, r, status, "invites", view{Title: "Invitations", In: "pairing", Topics: "pairing people", Still: b.Code != "" || b.Error != "", Body: b})
+	b.Open = page.Load(r.Context(), p.frame, "The list of invitations", p.o.Invites.Invites)
+	b.More = page.Cut(&b.Open.Value, maxInvites)
+	return p.frame.Show(w, r, status, "invites", page.View{Title: "Invitations", In: "pairing", Topics: "pairing people", Still: b.Code != "" || b.Error != "", Body: b})
 }
 
 // maxInvitedTo bounds the groups that an invitation can be to here.
@@ -72,25 +73,25 @@ func (p *Panel) openGroups(ctx context.Context) []pairing.PlaceRow {
 	if p.o.Places == nil {
 		return nil
 	}
-	rows := load(ctx, p, "The list of groups", p.o.Places.Places).Value
+	rows := page.Load(ctx, p.frame, "The list of groups", p.o.Places.Places).Value
 	rows = slices.DeleteFunc(rows, func(g pairing.PlaceRow) bool { return !g.Enabled })
 	return rows[:min(len(rows), maxInvitedTo)]
 }
 
 // invite answers with the page itself: the code is in no cookie and no address.
 func (p *Panel) invite(w http.ResponseWriter, r *http.Request) error {
-	who, _ := principal(r)
+	who, _ := page.Principal(r)
 	inv, err := p.invitation(r)
 	var b invitesBody
 	if err == nil {
 		b.Code, b.Made, err = p.o.Invites.Invite(r.Context(), inv, who.Actor())
 	}
 	if err != nil {
-		status, ok := refusal(w, err)
+		status, ok := page.Refusal(w, err)
 		if !ok {
 			return err
 		}
-		b.Error = sentence(core.TextOf(err))
+		b.Error = page.Sentence(core.TextOf(err))
 		return p.showInvites(w, r, status, b)
 	}
 	if p.o.InviteLink != nil {
@@ -110,7 +111,7 @@ func (p *Panel) invitation(r *http.Request) (inv pairing.Invitation, err error) 
 	if bad != nil || wrong != nil || uses < 1 || uses > 100 || days < 1 || days > 90 {
 		return inv, core.Errorf(core.Invalid, "an invitation is for 1 to 100 people and works for 1 to 90 days")
 	}
-	now := p.clock.Now()
+	now := p.frame.Clock.Now()
 	bot, place, group := strings.Cut(r.PostFormValue("where"), "/")
 	inv = pairing.Invitation{Bot: bot, Trust: a.Trust, Scope: core.ScopeDM, Place: place, UsesLeft: uses, ExpiresAt: now.Add(time.Duration(days) * 24 * time.Hour)}
 	if group {
@@ -124,6 +125,6 @@ func (p *Panel) invitation(r *http.Request) (inv pairing.Invitation, err error) 
 	return inv, nil
 }
 
-func (p *Panel) revokeInvite(r *http.Request, by core.Actor) (flash, string, error) {
-	return good("The invitation is taken back. Who has used it stays."), invitesPath, p.o.Invites.RevokeInvite(r.Context(), r.PathValue("id"), by)
+func (p *Panel) revokeInvite(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	return page.Good("The invitation is taken back. Who has used it stays."), invitesPath, p.o.Invites.RevokeInvite(r.Context(), r.PathValue("id"), by)
 }

@@ -114,8 +114,8 @@ func (p *Panel) message(ctx context.Context, s session.Session, line, next strin
 	if next != "" {
 		q = session.PageQuery{Before: next, Limit: 1}
 	}
-	page, err := p.o.Chats.Page(ctx, s, q)
-	for _, m := range page.Messages {
+	found, err := p.o.Chats.Page(ctx, s, q)
+	for _, m := range found.Messages {
 		if err == nil && line != "" && m.Line() == line {
 			return m, nil
 		}

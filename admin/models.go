@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/usage"
 )
@@ -45,10 +46,10 @@ type modelsBody struct {
 	Models []modelRow
 	Spans  []spanLink
 	In     string // the time of the charts, in words
-	Graphs part[[]graph]
+	Graphs page.Part[[]graph]
 	People []personUse
 	Bots   []botUse
-	Today  part[[]usage.Total]
+	Today  page.Part[[]usage.Total]
 }
 
 // A modelRow is a model with what was measured of it in the time of the charts.
@@ -71,8 +72,8 @@ type personUse struct {
 }
 
 func (p *Panel) modelsPage(w http.ResponseWriter, r *http.Request) error {
-	ctx, now := r.Context(), p.clock.Now()
-	b := modelsBody{CSRF: p.token(r)}
+	ctx, now := r.Context(), p.frame.Clock.Now()
+	b := modelsBody{CSRF: page.Token(r)}
 	at := 1
 	for i, s := range chartSpans {
 		if s.Key == r.URL.Query().Get("span") {
@@ -85,7 +86,7 @@ func (p *Panel) modelsPage(w http.ResponseWriter, r *http.Request) error {
 	s := chartSpans[at]
 	b.In = "in " + s.Label
 	var c usage.Chart
-	b.Graphs = load(ctx, p, "The figures", func(ctx context.Context) ([]graph, error) {
+	b.Graphs = page.Load(ctx, p.frame, "The figures", func(ctx context.Context) ([]graph, error) {
 		chart, err := p.o.ModelsPage.Chart(ctx, s.step, s.n)
 		if err != nil {
 			return nil, err
@@ -96,26 +97,26 @@ func (p *Panel) modelsPage(w http.ResponseWriter, r *http.Request) error {
 		return p.graphs(c, s.n, s.layout, names), nil
 	})
 	if p.o.Usage != nil {
-		b.Today = load(ctx, p, "What was used today", func(ctx context.Context) ([]usage.Total, error) {
+		b.Today = page.Load(ctx, p.frame, "What was used today", func(ctx context.Context) ([]usage.Total, error) {
 			return p.o.Usage(ctx, now.UTC().Truncate(24*time.Hour))
 		})
 	}
 	for _, m := range p.o.ModelsPage.Models() {
 		b.Models = append(b.Models, measured(m, c))
 	}
-	b.Lede = count(len(b.Models), "model is", "models are") + " configured. "
+	b.Lede = page.Count(len(b.Models), "model is", "models are") + " configured. "
 	if b.Today.Broken != "" {
 		b.Lede += b.Today.Broken
 	} else {
 		b.Lede += strings.TrimSuffix(todayWords(b.Today.Value), ".") + "."
 	}
-	return p.show(w, r, http.StatusOK, "models", view{Title: "Models and usage", In: "models", Every: 60, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "models", page.View{Title: "Models and usage", In: "models", Every: 60, Body: b})
 }
 
 func measured(m ModelRow, c usage.Chart) modelRow {
 	row := modelRow{ModelRow: m, Answers: c.Total("model_done|" + m.Name)}
 	if row.Answers > 0 {
-		row.Took = brief(time.Duration(c.Total("model_ms|"+m.Name)/row.Answers) * time.Millisecond)
+		row.Took = page.Brief(time.Duration(c.Total("model_ms|"+m.Name)/row.Answers) * time.Millisecond)
 	}
 	return row
 }
@@ -132,10 +133,10 @@ func todayWords(rows []usage.Total) string {
 	if all.Calls == 0 {
 		return "None was called today"
 	}
-	return "Today: " + grouped(all.Input+all.Output) + " tokens" + priced(all)
+	return "Today: " + page.Grouped(all.Input+all.Output) + " tokens" + priced(all)
 }
 
-func byPerson(c usage.Chart, names map[int64]string) (list []personUse) {
+func byPerson(c usage.Chart, names page.Names) (list []personUse) {
 	for series := range c.Series {
 		id, ok := strings.CutPrefix(series, "user_tokens|")
 		if !ok {
@@ -143,27 +144,27 @@ func byPerson(c usage.Chart, names map[int64]string) (list []personUse) {
 		}
 		u := personUse{Name: personName(names, id), n: c.Total(series)}
 		u.User, _ = strconv.ParseInt(id, 10, 64) // the others have no number
-		u.Tokens, u.Cost = grouped(u.n), dollars(c.Total("user_usd|"+id))
+		u.Tokens, u.Cost = page.Grouped(u.n), page.Dollars(c.Total("user_usd|"+id))
 		list = append(list, u)
 	}
 	slices.SortFunc(list, func(a, b personUse) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.User, b.User)) })
-	return head(list, maxPeople)
+	return page.Head(list, maxPeople)
 }
 
-func (p *Panel) testModel(r *http.Request, _ core.Actor) (flash, string, error) {
+func (p *Panel) testModel(r *http.Request, _ core.Actor) (page.Flash, string, error) {
 	name := r.PostFormValue("model")
 	if !slices.ContainsFunc(p.o.ModelsPage.Models(), func(m ModelRow) bool { return m.Name == name }) {
-		return flash{}, modelsPath, core.Errorf(core.NotFound, "there is no such model")
+		return page.Flash{}, modelsPath, core.Errorf(core.NotFound, "there is no such model")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), modelTest)
 	defer cancel()
 	took, err := p.o.ModelsPage.Test(ctx, name)
 	if err != nil {
-		p.log.WarnContext(ctx, "model test", "model", name, "err", err)
+		p.frame.Log.WarnContext(ctx, "model test", "model", name, "err", err)
 		if core.KindOf(err) == core.Other {
 			err = core.Errorf(core.Busy, "%s gave no good answer; the log says more", name)
 		}
-		return flash{}, modelsPath, err
+		return page.Flash{}, modelsPath, err
 	}
-	return good(name + " answers; its first word came after " + brief(took) + "."), modelsPath, nil
+	return page.Good(name + " answers; its first word came after " + page.Brief(took) + "."), modelsPath, nil
 }

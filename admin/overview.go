@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 )
 
@@ -54,7 +55,7 @@ func (p *Panel) overviewPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	if p.o.Requests != nil {
 		b.Waits = append(b.Waits, *note(p.waitingAnswer(ctx)))
-		owned := load(ctx, p, "Whether somebody owns the bots", p.o.Requests.HasOwner)
+		owned := page.Load(ctx, p.frame, "Whether somebody owns the bots", p.o.Requests.HasOwner)
 		b.Owner = owned.Broken != "" || owned.Value
 	}
 	if p.o.Asks != nil {
@@ -68,9 +69,9 @@ func (p *Panel) overviewPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	b.Lede = "All is well."
 	if len(wants) > 0 {
-		b.Lede = sentence(strings.Join(wants, ", "))
+		b.Lede = page.Sentence(strings.Join(wants, ", "))
 	}
-	return p.show(w, r, http.StatusOK, "overview", view{Title: "Overview", Topics: "pairing approvals bots queue", Every: 10, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "overview", page.View{Title: "Overview", Topics: "pairing approvals bots queue", Every: 10, Body: b})
 }
 
 func (p *Panel) botsAnswer() answer {
@@ -86,13 +87,13 @@ func (p *Panel) botsAnswer() answer {
 		a.Answer, a.Tone, a.Short = "None runs: "+stoppedWords(off)+".", "warn", "no bot runs"
 		return a
 	case len(ill) == 0:
-		a.Answer = "Yes. " + count(len(states)-len(off), "bot runs.", "bots run.")
+		a.Answer = "Yes. " + page.Count(len(states)-len(off), "bot runs.", "bots run.")
 	default:
 		a.Answer, a.Tone = "No. "+botsLede(states), "warn"
-		a.Short = count(len(ill), "bot needs", "bots need") + " a look"
+		a.Short = page.Count(len(ill), "bot needs", "bots need") + " a look"
 	}
 	for _, s := range append(ill, off...) {
-		_, word := phase(s.State)
+		_, word := page.State(s.State)
 		line := ": " + strings.ToLower(word)
 		if s.Reason != "" {
 			line += " – " + s.Reason
@@ -115,11 +116,11 @@ func (p *Panel) waitingAnswer(ctx context.Context) answer {
 	case len(rows.Value) == 0:
 		a.Answer = "Nobody waits for a decision."
 	default:
-		a.Answer, a.Tone = pairingLede(rows.Value, p.clock.Now()), "note"
-		a.Short = count(len(rows.Value), "person waits", "people wait")
+		a.Answer, a.Tone = pairingLede(rows.Value, p.frame.Clock.Now()), "note"
+		a.Short = page.Count(len(rows.Value), "person waits", "people wait")
 	}
 	for _, q := range rows.Value[:min(len(rows.Value), 3)] {
-		a.Detail = append(a.Detail, detail{displayName(q.Display), " to " + q.Bot + ", " + ago(p.clock.Now().Sub(q.CreatedAt))})
+		a.Detail = append(a.Detail, detail{page.DisplayName(q.Display), " to " + q.Bot + ", " + page.Ago(p.frame.Clock.Now().Sub(q.CreatedAt))})
 	}
 	return a
 }
@@ -136,14 +137,14 @@ func (p *Panel) queueAnswer(ctx context.Context) answer {
 		a.Answer = "Nothing. " + flow(v)
 		return a
 	}
-	a.Tone, a.Short = "bad", count(v.stuck(), "thing is", "things are")+" stuck"
+	a.Tone, a.Short = "bad", page.Count(v.stuck(), "thing is", "things are")+" stuck"
 	if v.Dead > 0 {
-		a.Detail = append(a.Detail, detail{"", count(int(v.Dead), "message", "messages") + " given up after several tries"})
+		a.Detail = append(a.Detail, detail{"", page.Count(int(v.Dead), "message", "messages") + " given up after several tries"})
 	}
 	if v.Unsure > 0 {
-		a.Detail = append(a.Detail, detail{"", count(int(v.Unsure), "reply", "replies") + " that may not have arrived"})
+		a.Detail = append(a.Detail, detail{"", page.Count(int(v.Unsure), "reply", "replies") + " that may not have arrived"})
 	}
-	a.Answer = count(v.stuck(), "thing needs", "things need") + " your word."
+	a.Answer = page.Count(v.stuck(), "thing needs", "things need") + " your word."
 	return a
 }
 
@@ -152,5 +153,5 @@ func flow(s stuckness) string {
 	if s.Ready+s.Open == 0 {
 		return "Every message is answered."
 	}
-	return count(int(s.Ready), "message", "messages") + " and " + count(int(s.Open), "reply", "replies") + " on the way."
+	return page.Count(int(s.Ready), "message", "messages") + " and " + page.Count(int(s.Open), "reply", "replies") + " on the way."
 }

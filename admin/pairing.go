@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 )
 
@@ -23,10 +24,10 @@ const (
 )
 
 type pairingBody struct {
-	Cards   part[[]requestCard]
+	Cards   page.Part[[]requestCard]
 	More    int // that wait behind those shown
 	Lede    string
-	Decided part[[]core.PairingRequest]
+	Decided page.Part[[]core.PairingRequest]
 	Bots    []core.BotState
 }
 
@@ -57,21 +58,21 @@ var ends = [...]struct {
 
 func (p *Panel) pairingPage(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	all := load(ctx, p, "The list of requests", func(ctx context.Context) ([]core.PairingRequest, error) {
+	all := page.Load(ctx, p.frame, "The list of requests", func(ctx context.Context) ([]core.PairingRequest, error) {
 		return p.o.Requests.Requests(ctx, "pending", maxRequests)
 	})
-	recent := load(ctx, p, "The list of recent decisions", func(ctx context.Context) ([]core.PairingRequest, error) {
+	recent := page.Load(ctx, p.frame, "The list of recent decisions", func(ctx context.Context) ([]core.PairingRequest, error) {
 		return p.o.Requests.Requests(ctx, "", maxRecent)
 	})
-	b := pairingBody{Cards: part[[]requestCard]{Broken: all.Broken}, Decided: part[[]core.PairingRequest]{Broken: recent.Broken}}
-	now := p.clock.Now()
-	p.deal(&b, all.Value, recent.Value, now, p.token(r))
+	b := pairingBody{Cards: page.Part[[]requestCard]{Broken: all.Broken}, Decided: page.Part[[]core.PairingRequest]{Broken: recent.Broken}}
+	now := p.frame.Clock.Now()
+	p.deal(&b, all.Value, recent.Value, now, page.Token(r))
 	p.foresee(ctx, b.Cards.Value)
 	b.Lede = pairingLede(all.Value, now)
 	if len(b.Cards.Value) == 0 && p.o.Bots != nil {
 		b.Bots = p.o.Bots.States()
 	}
-	return p.show(w, r, http.StatusOK, "pairing", view{Title: "Pairing", Topics: "pairing people", Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "pairing", page.View{Title: "Pairing", Topics: "pairing people", Body: b})
 }
 
 // deal puts the requests where they are shown. The longest waiting stands
@@ -102,9 +103,9 @@ func pairingLede(waiting []core.PairingRequest, now time.Time) string {
 		return "Nobody waits for a decision."
 	}
 	oldest := slices.MinFunc(waiting, earlier)
-	text := count(len(waiting), "person waits", "people wait") + " for your decision"
+	text := page.Count(len(waiting), "person waits", "people wait") + " for your decision"
 	if d := now.Sub(oldest.CreatedAt); d >= time.Minute && len(waiting) > 1 {
-		text += ", the first for " + span(d)
+		text += ", the first for " + page.Span(d)
 	}
 	return text + "."
 }
@@ -146,11 +147,11 @@ func outcome(q core.PairingRequest) string {
 	case "expired":
 		return "Expired unanswered"
 	}
-	return platformName(q.Status)
+	return page.Platform(q.Status)
 }
 
 // decide routes the four things that can be said to a request.
-func (p *Panel) decide(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) decide(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	id, back := r.PathValue("id"), "/admin/pairing#r-"+url.PathEscape(r.PathValue("id"))
 	ctx := r.Context()
 	var (
@@ -162,7 +163,7 @@ func (p *Panel) decide(r *http.Request, by core.Actor) (flash, string, error) {
 	case "approve":
 		a, bad := p.approval(r)
 		if bad != nil {
-			return flash{}, back, bad
+			return page.Flash{}, back, bad
 		}
 		q, err = p.o.Decisions.Approve(ctx, id, a, by)
 		said = "may talk to " + q.Bot + " now, as " + a.Trust.String() + "."
@@ -179,9 +180,9 @@ func (p *Panel) decide(r *http.Request, by core.Actor) (flash, string, error) {
 		err = core.Errorf(core.NotFound, "there is no such decision")
 	}
 	if err != nil {
-		return flash{}, back, err
+		return page.Flash{}, back, err
 	}
-	return good(displayName(q.Display) + " " + said), back, nil
+	return page.Good(page.DisplayName(q.Display) + " " + said), back, nil
 }
 
 // approval reads the form. Levels above vault are refused whatever the form says.
@@ -198,7 +199,7 @@ func (p *Panel) approval(r *http.Request) (core.Approval, error) {
 	for _, e := range ends {
 		if e.value == want {
 			if e.d > 0 {
-				a.ExpiresAt = p.clock.Now().Add(e.d)
+				a.ExpiresAt = p.frame.Clock.Now().Add(e.d)
 			}
 			return a, nil
 		}
@@ -207,8 +208,8 @@ func (p *Panel) approval(r *http.Request) (core.Approval, error) {
 }
 
 // pending is how many requests wait, for the menu and the overview.
-func (p *Panel) pending(ctx context.Context) part[[]core.PairingRequest] {
-	return load(ctx, p, "The list of requests", func(ctx context.Context) ([]core.PairingRequest, error) {
+func (p *Panel) pending(ctx context.Context) page.Part[[]core.PairingRequest] {
+	return page.Load(ctx, p.frame, "The list of requests", func(ctx context.Context) ([]core.PairingRequest, error) {
 		rows, err := p.o.Requests.Requests(ctx, "pending", maxRequests)
 		slices.SortStableFunc(rows, earlier)
 		return rows, err

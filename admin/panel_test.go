@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"gatehouse/admin"
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/session"
@@ -44,7 +45,7 @@ type site struct {
 	log    *bytes.Buffer // read it only when no request is under way
 	admins *auth.Admins
 	http   *http.Client // has a cookie jar and follows no redirect
-	panel  *admin.Panel
+	panel  *page.Frame
 }
 
 func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site {
@@ -61,9 +62,9 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	w.openVault(t)
 	o := admin.Options{
 		Say: w.say, Files: w.files, Questions: w, Invites: w, Agents: w.agents, SaveAgent: w.saveAgent, Servers: w.health,
-		Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)),
-		Requests: w, Decisions: w, People: w, Persons: w, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Asks: askWorld{w}, Grants: grantWorld{w}, Raises: w, Bots: w, Lanes: w, Dead: w, Sends: w, Bell: w, Usage: w.usage,
-		Preview: w.preview, Asset: func(name string) string { return static.Address("/static/", name) },
+		Options:  page.Options{Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)), Bell: w, Asset: func(name string) string { return static.Address("/static/", name) }},
+		Requests: w, Decisions: w, People: w, Persons: w, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Asks: askWorld{w}, Grants: grantWorld{w}, Raises: w, Bots: w, Lanes: w, Dead: w, Sends: w, Usage: w.usage,
+		Preview: w.preview,
 	}
 	w.openChats(t, db, &o)
 	w.openSettings(db, &o)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/pairing"
 )
@@ -27,18 +28,18 @@ const (
 
 type peopleBody struct {
 	Lede     string
-	People   part[[]person]
+	People   page.Part[[]person]
 	Total    int // people that match the filter
 	Cut      bool
 	Query    string
 	Number   int // of this page, from 1
 	Prev     int
 	Next     int
-	Blocks   part[[]blockView]
+	Blocks   page.Part[[]blockView]
 	MoreBl   int
-	Places   part[[]pairing.PlaceRow]
+	Places   page.Part[[]pairing.PlaceRow]
 	MorePl   int
-	Mentions []choice
+	Mentions []page.Choice
 	Bots     []string
 	CSRF     string
 	HasBlock bool
@@ -73,14 +74,14 @@ type blockView struct {
 func (x person) CanBlock() bool { return x.Role != "owner" && len(x.Accounts) > 0 }
 
 func (p *Panel) peoplePage(w http.ResponseWriter, r *http.Request) error {
-	ctx, token := r.Context(), p.token(r)
+	ctx, token := r.Context(), page.Token(r)
 	b := peopleBody{CSRF: token, Query: strings.TrimSpace(r.URL.Query().Get("q")), HasBlock: p.o.Blocks != nil, HasPlace: p.o.Places != nil}
 	var blocks []blockView
 	if b.HasBlock {
-		b.Blocks = load(ctx, p, "The list of blocked people", p.blocks)
+		b.Blocks = page.Load(ctx, p.frame, "The list of blocked people", p.blocks)
 		blocks = b.Blocks.Value
 	}
-	all := load(ctx, p, "The list of people", p.persons)
+	all := page.Load(ctx, p.frame, "The list of people", p.persons)
 	b.Cut = len(all.Value) == maxPersons
 	people := matching(all.Value, b.Query)
 	b.Total = len(people)
@@ -88,23 +89,23 @@ func (p *Panel) peoplePage(w http.ResponseWriter, r *http.Request) error {
 	people = people[min(len(people), (b.Number-1)*peoplePerPage):min(len(people), b.Number*peoplePerPage)]
 	seen := p.seen(ctx, people...)
 	for i := range people {
-		people[i].More = cut(&people[i].Access, maxRows)
+		people[i].More = page.Cut(&people[i].Access, maxRows)
 		people[i].Revokes = people[i].Revokes[:min(len(people[i].Revokes), maxRows)]
 		people[i].dress(token, blocks, seen)
 	}
-	b.People = part[[]person]{Value: people, Broken: all.Broken}
+	b.People = page.Part[[]person]{Value: people, Broken: all.Broken}
 	b.Lede = peopleLede(b, all.Value)
 	b.Blocks.Value = slices.Clone(b.Blocks.Value)
-	b.MoreBl = cut(&b.Blocks.Value, maxBlocks)
+	b.MoreBl = page.Cut(&b.Blocks.Value, maxBlocks)
 	if b.HasPlace {
-		b.Places = load(ctx, p, "The list of groups", p.o.Places.Places)
-		b.MorePl = cut(&b.Places.Value, maxPlaces)
+		b.Places = page.Load(ctx, p.frame, "The list of groups", p.o.Places.Places)
+		b.MorePl = page.Cut(&b.Places.Value, maxPlaces)
 		b.Mentions = mentions()
 	}
 	for _, s := range p.states() {
 		b.Bots = append(b.Bots, s.Bot)
 	}
-	return p.show(w, r, http.StatusOK, "people", view{Title: "People", Topics: "people pairing", Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "people", page.View{Title: "People", Topics: "people pairing", Body: b})
 }
 
 // persons are all people with what they may do: the owner first, then by name.
@@ -175,7 +176,7 @@ func (p *Panel) seen(ctx context.Context, people ...person) map[int64]time.Time 
 	for i := range people {
 		rows[i] = people[i].PersonRow
 	}
-	return load(ctx, p, "When people were seen", func(ctx context.Context) (map[int64]time.Time, error) { return p.o.LastSeen(ctx, rows) }).Value
+	return page.Load(ctx, p.frame, "When people were seen", func(ctx context.Context) (map[int64]time.Time, error) { return p.o.LastSeen(ctx, rows) }).Value
 }
 
 func peopleLede(b peopleBody, all []person) string {
@@ -187,13 +188,13 @@ func peopleLede(b peopleBody, all []person) string {
 	case b.People.Broken != "":
 		return "The list can’t be shown right now."
 	case b.Query != "":
-		return count(b.Total, "person matches", "people match") + " “" + b.Query + "”."
+		return page.Count(b.Total, "person matches", "people match") + " “" + b.Query + "”."
 	case let == 0:
 		return "Nobody may talk to a bot yet."
 	case let == len(all):
-		return count(let, "person", "people") + " may talk to a bot."
+		return page.Count(let, "person", "people") + " may talk to a bot."
 	}
-	return count(let, "person", "people") + " may talk to a bot; " + strconv.Itoa(len(all)-let) + " more did once."
+	return page.Count(let, "person", "people") + " may talk to a bot; " + strconv.Itoa(len(all)-let) + " more did once."
 }
 
 // page sets the page's number within bounds, and its neighbours; 0 is none.
@@ -205,13 +206,6 @@ func (b *peopleBody) page(asked string) {
 	if b.Number < last {
 		b.Next = b.Number + 1
 	}
-}
-
-// cut shortens *rows to n and says how many went.
-func cut[T any](rows *[]T, n int) int {
-	more := max(0, len(*rows)-n)
-	*rows = (*rows)[:len(*rows)-more]
-	return more
 }
 
 // matching keeps those whose name, id, bot or role contains the words.
@@ -272,7 +266,7 @@ func (l *lately) take(bot, platform, id string) bool {
 // blocks are those that stand, and those ended so short a time ago that this
 // can be taken back.
 func (p *Panel) blocks(ctx context.Context) ([]blockView, error) {
-	now := p.clock.Now()
+	now := p.frame.Clock.Now()
 	rows, err := p.o.Blocks.Blocks(ctx)
 	var out []blockView
 	for _, b := range p.lately.since(now.Add(-undoFor)) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/pairing"
 )
@@ -15,37 +16,37 @@ func (p *Panel) peopleRoutes() {
 	if p.o.People == nil || p.o.Persons == nil {
 		return
 	}
-	p.page("GET "+peoplePath, p.peoplePage)
-	p.page("GET "+peoplePath+"/{user}", p.personPage)
-	p.post("POST "+peoplePath+"/access/{id}/remove", p.removeAccess)
-	p.post("POST "+peoplePath+"/revoke", p.revoke)
+	p.frame.Page("GET "+peoplePath, p.peoplePage)
+	p.frame.Page("GET "+peoplePath+"/{user}", p.personPage)
+	p.frame.Post("POST "+peoplePath+"/access/{id}/remove", p.removeAccess)
+	p.frame.Post("POST "+peoplePath+"/revoke", p.revoke)
 	if p.o.Terms != nil {
-		p.post("POST "+peoplePath+"/access/{id}/change", p.changeAccess)
-		p.post("POST "+peoplePath+"/{user}/give", p.giveAccess)
-		p.post("POST "+peoplePath+"/{user}/unlink", p.unlink)
+		p.frame.Post("POST "+peoplePath+"/access/{id}/change", p.changeAccess)
+		p.frame.Post("POST "+peoplePath+"/{user}/give", p.giveAccess)
+		p.frame.Post("POST "+peoplePath+"/{user}/unlink", p.unlink)
 	}
 	if p.o.Blocks != nil {
-		p.post("POST "+peoplePath+"/block", p.block)
-		p.post("POST "+peoplePath+"/unblock", p.unblock)
-		p.post("POST "+peoplePath+"/undo", p.undoBlock)
-		p.post("POST "+peoplePath+"/{user}/block", p.blockPerson)
-		p.post("POST "+peoplePath+"/{user}/unblock", p.unblockPerson)
-		p.post("POST "+peoplePath+"/{user}/undo", p.undoPerson)
+		p.frame.Post("POST "+peoplePath+"/block", p.block)
+		p.frame.Post("POST "+peoplePath+"/unblock", p.unblock)
+		p.frame.Post("POST "+peoplePath+"/undo", p.undoBlock)
+		p.frame.Post("POST "+peoplePath+"/{user}/block", p.blockPerson)
+		p.frame.Post("POST "+peoplePath+"/{user}/unblock", p.unblockPerson)
+		p.frame.Post("POST "+peoplePath+"/{user}/undo", p.undoPerson)
 	}
 	if p.o.Spending != nil {
-		p.post("POST "+peoplePath+"/{user}/budget", p.setBudget)
+		p.frame.Post("POST "+peoplePath+"/{user}/budget", p.setBudget)
 	}
 	if p.o.Care != nil {
-		p.post("POST "+peoplePath+"/{user}/forget", p.forget)
-		p.post("POST "+peoplePath+"/{user}/export", p.export)
-		p.page("GET "+peoplePath+"/{user}/export", p.exported)
+		p.frame.Post("POST "+peoplePath+"/{user}/forget", p.forget)
+		p.frame.Post("POST "+peoplePath+"/{user}/export", p.export)
+		p.frame.Page("GET "+peoplePath+"/{user}/export", p.exported)
 	}
 	if p.o.Places != nil {
-		p.post("POST "+peoplePath+"/places/enable", p.enablePlace)
-		p.post("POST "+peoplePath+"/places/disable", p.disablePlace)
+		p.frame.Post("POST "+peoplePath+"/places/enable", p.enablePlace)
+		p.frame.Post("POST "+peoplePath+"/places/disable", p.disablePlace)
 	}
 	if p.o.SetPlace != nil {
-		p.post("POST "+peoplePath+"/places/set", p.setPlace)
+		p.frame.Post("POST "+peoplePath+"/places/set", p.setPlace)
 	}
 }
 
@@ -60,20 +61,20 @@ func backFrom(r *http.Request) string {
 	return peoplePath
 }
 
-func (p *Panel) removeAccess(r *http.Request, by core.Actor) (flash, string, error) {
-	id, err := number(r, "id")
+func (p *Panel) removeAccess(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	id, err := page.Number(r, "id")
 	if err == nil {
 		err = p.o.People.RemoveAccess(r.Context(), id, by)
 	}
-	return good("That access is removed. It holds from their next message on, and a running answer is stopped."), backFrom(r), err
+	return page.Good("That access is removed. It holds from their next message on, and a running answer is stopped."), backFrom(r), err
 }
 
-func (p *Panel) revoke(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) revoke(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	n, err := p.o.People.Revoke(r.Context(), r.PostFormValue("bot"), r.PostFormValue("user"), by)
 	if err == nil && n == 0 {
 		err = core.Errorf(core.Conflict, "they had no access there any more")
 	}
-	return good("Revoked: " + count(n, "access", "accesses") + " on " + r.PostFormValue("bot") + ". Their next message is refused and a running answer is stopped."), backFrom(r), err
+	return page.Good("Revoked: " + page.Count(n, "access", "accesses") + " on " + r.PostFormValue("bot") + ". Their next message is refused and a running answer is stopped."), backFrom(r), err
 }
 
 // terms reads level and end of an access. "keep" leaves the end as it is.
@@ -87,114 +88,114 @@ func (p *Panel) terms(r *http.Request, ends time.Time) (core.Approval, error) {
 	return p.approval(r)
 }
 
-func (p *Panel) changeAccess(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) changeAccess(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	back := backFrom(r)
-	id, err := number(r, "id")
+	id, err := page.Number(r, "id")
 	if err != nil {
-		return flash{}, back, err
+		return page.Flash{}, back, err
 	}
 	ends, err := core.ParseStamp(r.PostFormValue("ends")) // as it was when the page was made
 	if err != nil {
-		return flash{}, back, core.Errorf(core.Invalid, "until: that is no time")
+		return page.Flash{}, back, core.Errorf(core.Invalid, "until: that is no time")
 	}
 	a, err := p.terms(r, ends)
 	if err == nil {
 		err = p.o.Terms.ChangeAccess(r.Context(), id, a, by)
 	}
-	return good("Changed to " + a.Trust.String() + p.untilText(a.ExpiresAt) + ". It holds at once."), back, err
+	return page.Good("Changed to " + a.Trust.String() + p.untilText(a.ExpiresAt) + ". It holds at once."), back, err
 }
 
 func (p *Panel) untilText(end time.Time) string {
 	if end.IsZero() {
 		return ", without end"
 	}
-	return ", for " + span(end.Sub(p.clock.Now())+time.Second)
+	return ", for " + page.Span(end.Sub(p.frame.Clock.Now())+time.Second)
 }
 
-func (p *Panel) giveAccess(r *http.Request, by core.Actor) (flash, string, error) {
-	user, err := number(r, "user")
+func (p *Panel) giveAccess(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	user, err := page.Number(r, "user")
 	if err != nil {
-		return flash{}, peoplePath, err
+		return page.Flash{}, peoplePath, err
 	}
 	back := personPath(user)
 	bot, place, ok := strings.Cut(r.PostFormValue("where"), " ")
 	if !ok || bot == "" {
-		return flash{}, back, core.Errorf(core.Invalid, "where: choose direct messages or a group")
+		return page.Flash{}, back, core.Errorf(core.Invalid, "where: choose direct messages or a group")
 	}
 	a, err := p.approval(r)
 	if err == nil {
 		err = p.o.Terms.GiveAccess(r.Context(), user, bot, place, a, by)
 	}
-	return good("They may talk to " + bot + " there now, as " + a.Trust.String() + p.untilText(a.ExpiresAt) + ". They are not told."), back, err
+	return page.Good("They may talk to " + bot + " there now, as " + a.Trust.String() + p.untilText(a.ExpiresAt) + ". They are not told."), back, err
 }
 
-func (p *Panel) unlink(r *http.Request, by core.Actor) (flash, string, error) {
-	user, err := number(r, "user")
+func (p *Panel) unlink(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	user, err := page.Number(r, "user")
 	if err != nil {
-		return flash{}, peoplePath, err
+		return page.Flash{}, peoplePath, err
 	}
 	platform := r.PostFormValue("platform")
 	err = p.o.Terms.Unlink(r.Context(), user, platform, by)
-	return good("The account on " + platformName(platform) + " is nobody’s now: what it writes next becomes a request."), personPath(user), err
+	return page.Good("The account on " + page.Platform(platform) + " is nobody’s now: what it writes next becomes a request."), personPath(user), err
 }
 
 // ---- blocks
 
-func (p *Panel) block(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) block(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	bot, user := r.PostFormValue("bot"), strings.TrimSpace(r.PostFormValue("user"))
 	platform := strings.ToLower(strings.TrimSpace(r.PostFormValue("platform")))
 	if bot == "" || user == "" || platform == "" {
-		return flash{}, peoplePath, core.Errorf(core.Invalid, "to block somebody, say the platform, their id there, and the bot")
+		return page.Flash{}, peoplePath, core.Errorf(core.Invalid, "to block somebody, say the platform, their id there, and the bot")
 	}
 	err := p.o.Blocks.BlockUser(r.Context(), bot, platform, user, by)
-	return good("Blocked. Nothing they write is kept or answered until you unblock them."), peoplePath, err
+	return page.Good("Blocked. Nothing they write is kept or answered until you unblock them."), peoplePath, err
 }
 
-func (p *Panel) unblock(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) unblock(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	err := p.endBlock(r.Context(), r.PostFormValue("bot"), r.PostFormValue("platform"), r.PostFormValue("user"), by)
-	return good("Unblocked. They are a stranger again: what they write next becomes a request."), backFrom(r), err
+	return page.Good("Unblocked. They are a stranger again: what they write next becomes a request."), backFrom(r), err
 }
 
 func (p *Panel) endBlock(ctx context.Context, bot, platform, id string, by core.Actor) error {
 	if err := p.o.Blocks.Unblock(ctx, bot, platform, id, by); err != nil {
 		return err
 	}
-	p.lately.add(pairing.BlockRow{Bot: bot, Platform: platform, PlatformUserID: id, At: p.clock.Now()})
+	p.lately.add(pairing.BlockRow{Bot: bot, Platform: platform, PlatformUserID: id, At: p.frame.Clock.Now()})
 	return nil
 }
 
 // undoBlock takes back a block, or the end of one.
-func (p *Panel) undoBlock(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) undoBlock(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	b := pairing.BlockRow{Bot: r.PostFormValue("bot"), Platform: r.PostFormValue("platform"), PlatformUserID: r.PostFormValue("user")}
 	said, err := p.takeBack(r.Context(), b, r.PostFormValue("was") == "unblocked", by)
-	return good(said), backFrom(r), err
+	return page.Good(said), backFrom(r), err
 }
 
 func (p *Panel) takeBack(ctx context.Context, b pairing.BlockRow, unblocked bool, by core.Actor) (string, error) {
 	if !unblocked {
 		return "Undone: they are not blocked, and what they might before they may again.", p.o.Blocks.UndoBlock(ctx, b.Bot, b.Platform, b.PlatformUserID, by)
 	}
-	p.lately.since(p.clock.Now().Add(-undoFor))
+	p.lately.since(p.frame.Clock.Now().Add(-undoFor))
 	if !p.lately.take(b.Bot, b.Platform, b.PlatformUserID) {
 		return "", core.Errorf(core.Conflict, "too late to undo: a decision can be taken back for %d seconds; block them again", int(undoFor.Seconds()))
 	}
 	return "Undone: they are blocked as before.", p.o.Blocks.BlockUser(ctx, b.Bot, b.Platform, b.PlatformUserID, by)
 }
 
-func (p *Panel) ofPerson(r *http.Request, act func(ctx context.Context, x pairing.PersonRow) (string, error)) (flash, string, error) {
-	user, err := number(r, "user")
+func (p *Panel) ofPerson(r *http.Request, act func(ctx context.Context, x pairing.PersonRow) (string, error)) (page.Flash, string, error) {
+	user, err := page.Number(r, "user")
 	if err != nil {
-		return flash{}, peoplePath, err
+		return page.Flash{}, peoplePath, err
 	}
 	x, err := p.o.Persons.PersonOf(r.Context(), user)
 	if err != nil {
-		return flash{}, peoplePath, err
+		return page.Flash{}, peoplePath, err
 	}
 	said, err := act(r.Context(), x)
-	return good(said), backFrom(r), err
+	return page.Good(said), backFrom(r), err
 }
 
-func (p *Panel) blockPerson(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) blockPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	return p.ofPerson(r, func(ctx context.Context, x pairing.PersonRow) (string, error) {
 		if x.User == core.Operator {
 			return "", core.Errorf(core.Invalid, "the owner can't be blocked")
@@ -211,7 +212,7 @@ func (p *Panel) blockPerson(r *http.Request, by core.Actor) (flash, string, erro
 // everyBot stands for all bots in a block.
 const everyBot = "*"
 
-func (p *Panel) unblockPerson(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) unblockPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	return p.ofPerson(r, func(ctx context.Context, x pairing.PersonRow) (string, error) {
 		n, err := p.eachBlock(ctx, x, false, func(b blockView) error { return p.endBlock(ctx, b.Bot, b.Platform, b.PlatformUserID, by) })
 		if err == nil && n == 0 {
@@ -222,7 +223,7 @@ func (p *Panel) unblockPerson(r *http.Request, by core.Actor) (flash, string, er
 }
 
 // undoPerson takes back the last block of a person, or its end.
-func (p *Panel) undoPerson(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) undoPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	return p.ofPerson(r, func(ctx context.Context, x pairing.PersonRow) (said string, err error) {
 		n, err := p.eachBlock(ctx, x, true, func(b blockView) (err error) {
 			said, err = p.takeBack(ctx, b.BlockRow, b.Over, by)
@@ -255,12 +256,12 @@ func (p *Panel) eachBlock(ctx context.Context, x pairing.PersonRow, undoable boo
 
 // ---- groups
 
-func (p *Panel) enablePlace(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) enablePlace(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	level, err := placeLevel(r)
 	if err == nil {
 		err = p.o.Places.Enable(r.Context(), r.PostFormValue("bot"), r.PostFormValue("place"), r.PostFormValue("name"), level, by)
 	}
-	return good("The group is enabled as " + level.String() + ": mentions of the bot are answered there."), peoplePath + "#groups-h", err
+	return page.Good("The group is enabled as " + level.String() + ": mentions of the bot are answered there."), peoplePath + "#groups-h", err
 }
 
 func placeLevel(r *http.Request) (core.Trust, error) {
@@ -271,36 +272,24 @@ func placeLevel(r *http.Request) (core.Trust, error) {
 	return level, err
 }
 
-func (p *Panel) disablePlace(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) disablePlace(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	err := p.o.Places.Disable(r.Context(), r.PostFormValue("bot"), r.PostFormValue("place"), by)
-	return good("The group is disabled: the bot is silent there."), peoplePath + "#groups-h", err
+	return page.Good("The group is disabled: the bot is silent there."), peoplePath + "#groups-h", err
 }
 
-// A choice is one of several values with its words.
-type choice struct{ Value, Label string }
-
 // mentions are what an enabled group's bot takes in.
-func mentions() []choice {
-	return []choice{{pairing.MentionOnly, "what is addressed to it"}, {pairing.MentionContext, "what is addressed to it, reading along"}, {pairing.MentionAll, "everything"}}
+func mentions() []page.Choice {
+	return []page.Choice{{Value: pairing.MentionOnly, Label: "what is addressed to it"}, {Value: pairing.MentionContext, Label: "what is addressed to it, reading along"}, {Value: pairing.MentionAll, Label: "everything"}}
 }
 
 // setPlace changes how an enabled group is answered: its level, and what the bot
 // takes in there. The rest of the group's settings stays.
-func (p *Panel) setPlace(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) setPlace(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	back := peoplePath + "#groups-h"
 	level, err := placeLevel(r)
 	if err != nil {
-		return flash{}, back, err
+		return page.Flash{}, back, err
 	}
 	err = p.o.SetPlace(r.Context(), r.PostFormValue("bot"), r.PostFormValue("place"), level, r.PostFormValue("mention"), by)
-	return good("The group’s settings are changed. They hold at once."), back, err
-}
-
-// number reads a numeric part of the path.
-func number(r *http.Request, name string) (int64, error) {
-	n, err := strconv.ParseInt(r.PathValue(name), 10, 64)
-	if err != nil || n <= 0 {
-		return 0, core.Errorf(core.NotFound, "there is no such entry")
-	}
-	return n, nil
+	return page.Good("The group’s settings are changed. They hold at once."), back, err
 }

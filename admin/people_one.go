@@ -3,26 +3,25 @@ package admin
 import (
 	"context"
 	"fmt"
-	"html/template"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/usage"
 	"gatehouse/pairing"
-	"gatehouse/web"
 )
 
 type personBody struct {
 	person
 	Broken    string
-	Rows      part[[]accessView]
-	Where     []choice // where else they could be let in
+	Rows      page.Part[[]accessView]
+	Where     []page.Choice // where else they could be let in
 	Levels    []core.Trust
 	Ends      []end
-	Spending  part[spendingView]
+	Spending  page.Part[spendingView]
 	HasTerms  bool
 	HasBlocks bool
 	HasMoney  bool
@@ -62,7 +61,7 @@ func personEnds(keep time.Time) (list []end) {
 
 func (p *Panel) personPage(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	user, err := number(r, "user")
+	user, err := page.Number(r, "user")
 	if err != nil {
 		return err
 	}
@@ -77,25 +76,25 @@ func (p *Panel) personPage(w http.ResponseWriter, r *http.Request) error {
 	case core.KindOf(err) == core.NotFound:
 		return err
 	case err != nil:
-		b.Broken = load(ctx, p, "This person", func(context.Context) (int, error) { return 0, err }).Broken
+		b.Broken = page.Load(ctx, p.frame, "This person", func(context.Context) (int, error) { return 0, err }).Broken
 	}
 	b.person = personOf(row, nil)
 	b.User = user
-	p.fill(ctx, &b, p.token(r))
+	p.fill(ctx, &b, page.Token(r))
 	title := b.Name
 	if title == "" || b.Gone {
 		title = "A person"
 	}
-	return p.show(w, r, http.StatusOK, "person", view{Title: title, In: "people", Topics: "people pairing", Every: every, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "person", page.View{Title: title, In: "people", Topics: "people pairing", Every: every, Body: b})
 }
 
 // fill reads what the page shows of a person.
 func (p *Panel) fill(ctx context.Context, b *personBody, token string) {
 	var blocks []blockView
 	if p.o.Blocks != nil {
-		blocks = load(ctx, p, "The list of blocked people", p.blocks).Value
+		blocks = page.Load(ctx, p.frame, "The list of blocked people", p.blocks).Value
 	}
-	b.Rows = load(ctx, p, "What they may do", func(ctx context.Context) (out []accessView, err error) {
+	b.Rows = page.Load(ctx, p.frame, "What they may do", func(ctx context.Context) (out []accessView, err error) {
 		rows, err := p.o.Persons.AccessOf(ctx, b.User)
 		for _, a := range rows {
 			v := accessView{AccessRow: a, Ends: personEnds(a.ExpiresAt)}
@@ -106,14 +105,14 @@ func (p *Panel) fill(ctx context.Context, b *personBody, token string) {
 		}
 		b.person = personOf(b.PersonRow, rows)
 		b.Revokes = b.Revokes[:min(len(b.Revokes), maxRows)]
-		b.More = cut(&out, maxOwnRows)
+		b.More = page.Cut(&out, maxOwnRows)
 		return out, err
 	})
 	b.Alone = true
 	b.dress(token, blocks, p.seen(ctx, b.person))
 	var groups []pairing.PlaceRow
 	if p.o.Places != nil {
-		groups = load(ctx, p, "The list of groups", p.o.Places.Places).Value
+		groups = page.Load(ctx, p.frame, "The list of groups", p.o.Places.Places).Value
 	}
 	for i, a := range b.Rows.Value {
 		for _, g := range groups {
@@ -126,7 +125,7 @@ func (p *Panel) fill(ctx context.Context, b *personBody, token string) {
 		b.Where = p.elsewhere(b.PersonRow, groups)
 	}
 	if b.HasMoney {
-		b.Spending = load(ctx, p, "What they use", func(ctx context.Context) (spendingView, error) {
+		b.Spending = page.Load(ctx, p.frame, "What they use", func(ctx context.Context) (spendingView, error) {
 			s, err := p.o.Spending.Standing(ctx, b.User)
 			return spendingOf(s), err
 		})
@@ -168,11 +167,11 @@ func amountOf(b usage.Budget) string {
 
 // elsewhere are the bots and enabled groups that this person could be let in to:
 // "bot place", the place empty for direct messages.
-func (p *Panel) elsewhere(x pairing.PersonRow, places []pairing.PlaceRow) (out []choice) {
+func (p *Panel) elsewhere(x pairing.PersonRow, places []pairing.PlaceRow) (out []page.Choice) {
 	for _, s := range p.states() {
 		for _, a := range x.Accounts {
 			if a.Platform == s.Platform {
-				out = append(out, choice{s.Bot + " ", s.Bot + ": direct messages"})
+				out = append(out, page.Choice{Value: s.Bot + " ", Label: s.Bot + ": direct messages"})
 				break
 			}
 		}
@@ -181,7 +180,7 @@ func (p *Panel) elsewhere(x pairing.PersonRow, places []pairing.PlaceRow) (out [
 	for _, g := range places {
 		for _, c := range dms {
 			if g.Enabled && c.Value == g.Bot+" " && len(out) < maxPlaces+len(dms) {
-				out = append(out, choice{g.Bot + " " + g.Place, g.Bot + ": group " + displayName(g.Name)})
+				out = append(out, page.Choice{Value: g.Bot + " " + g.Place, Label: g.Bot + ": group " + page.DisplayName(g.Name)})
 			}
 		}
 	}
@@ -207,10 +206,10 @@ func (b *personBody) jobs(p *Panel, user int64) (every int) {
 	return every
 }
 
-func (p *Panel) setBudget(r *http.Request, by core.Actor) (flash, string, error) {
-	user, err := number(r, "user")
+func (p *Panel) setBudget(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	user, err := page.Number(r, "user")
 	if err != nil {
-		return flash{}, peoplePath, err
+		return page.Flash{}, peoplePath, err
 	}
 	said, amount := "", ""
 	switch r.PostFormValue("mode") {
@@ -234,35 +233,35 @@ func (p *Panel) setBudget(r *http.Request, by core.Actor) (flash, string, error)
 	if err == nil {
 		err = p.o.Spending.SetBudget(r.Context(), user, amount, month, by)
 	}
-	return good(said), personPath(user), err
+	return page.Good(said), personPath(user), err
 }
 
 // forgetWord is what has to be typed before somebody is forgotten.
 const forgetWord = "forget"
 
-func (p *Panel) forget(r *http.Request, by core.Actor) (flash, string, error) {
-	user, err := number(r, "user")
+func (p *Panel) forget(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	user, err := page.Number(r, "user")
 	if err != nil {
-		return flash{}, peoplePath, err
+		return page.Flash{}, peoplePath, err
 	}
 	if !strings.EqualFold(strings.TrimSpace(r.PostFormValue("sure")), forgetWord) {
-		return flash{}, personPath(user), core.Errorf(core.Invalid, "confirmation: nothing was done, because the word %q was not typed", forgetWord)
+		return page.Flash{}, personPath(user), core.Errorf(core.Invalid, "confirmation: nothing was done, because the word %q was not typed", forgetWord)
 	}
-	return flash{"note", "Forgetting has begun. This page shows how far it is."}, personPath(user), p.o.Care.Forget(r.Context(), user, by)
+	return page.Note("Forgetting has begun. This page shows how far it is."), personPath(user), p.o.Care.Forget(r.Context(), user, by)
 }
 
-func (p *Panel) export(r *http.Request, by core.Actor) (flash, string, error) {
-	user, err := number(r, "user")
+func (p *Panel) export(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	user, err := page.Number(r, "user")
 	if err != nil {
-		return flash{}, peoplePath, err
+		return page.Flash{}, peoplePath, err
 	}
-	return flash{"note", "The export is being made. This page offers it when it is ready."}, personPath(user), p.o.Care.Export(r.Context(), user, by)
+	return page.Note("The export is being made. This page offers it when it is ready."), personPath(user), p.o.Care.Export(r.Context(), user, by)
 }
 
 // exported sends the file of an export.
 func (p *Panel) exported(w http.ResponseWriter, r *http.Request) error {
-	who, _ := principal(r)
-	user, err := number(r, "user")
+	who, _ := page.Principal(r)
+	user, err := page.Number(r, "user")
 	if err != nil {
 		return err
 	}
@@ -273,40 +272,16 @@ func (p *Panel) exported(w http.ResponseWriter, r *http.Request) error {
 	defer f.Close()
 	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="person-%d.zip"`, user))
 	w.Header().Set("Content-Type", "application/zip")
-	http.ServeContent(patient{w}, r, "", at, f)
+	http.ServeContent(page.Slow(w), r, "", at, f)
 	return nil
-}
-
-// patient gives each piece of a large file its own time to be written.
-type patient struct{ http.ResponseWriter }
-
-func (w patient) Write(b []byte) (int, error) {
-	if err := web.Hurry(w.ResponseWriter); err != nil {
-		return 0, err
-	}
-	return w.ResponseWriter.Write(b)
-}
-
-// Unwrap is for http.ResponseController.
-func (w patient) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// peopleFuncs are what the pages of people say in words.
-func (p *Panel) peopleFuncs() template.FuncMap {
-	return template.FuncMap{
-		"exactly":  core.Stamp,
-		"budget":   budgetText,
-		"tokens":   usedText,
-		"size":     sizeText,
-		"setplace": func() bool { return p.o.SetPlace != nil },
-	}
 }
 
 func budgetText(b usage.Budget) string {
 	switch {
 	case b.MicroUSD > 0:
-		return dollars(b.MicroUSD)
+		return page.Dollars(b.MicroUSD)
 	case b.Tokens > 0:
-		return grouped(b.Tokens) + " tokens"
+		return page.Grouped(b.Tokens) + " tokens"
 	}
 	return "no bound"
 }
@@ -316,17 +291,9 @@ func usedText(b usage.Budget) string {
 	if b.Tokens == 0 && b.MicroUSD == 0 {
 		return "nothing"
 	}
-	text := grouped(b.Tokens) + " tokens"
+	text := page.Grouped(b.Tokens) + " tokens"
 	if b.MicroUSD > 0 {
-		text += ", " + dollars(b.MicroUSD)
+		text += ", " + page.Dollars(b.MicroUSD)
 	}
 	return text
-}
-
-// sizeText is n bytes as people write it.
-func sizeText(n int64) string {
-	if n >= 1<<30 {
-		return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
-	}
-	return core.ByteSize(int(n))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 )
 
@@ -24,12 +25,10 @@ type Preview struct {
 type level struct {
 	Trust   core.Trust
 	Label   string
-	Facts   []fact
+	Facts   []page.Fact
 	Broken  string
 	Checked bool
 }
-
-type fact struct{ What, Is string }
 
 // levels are the two that can be given here; full is never given to a person in chat.
 func (p *Panel) levels(q core.PairingRequest) []level {
@@ -41,7 +40,7 @@ func (p *Panel) levels(q core.PairingRequest) []level {
 	if q.Scope == core.ScopeGroup {
 		answers = "In this one group, when they address " + q.Bot + "; not in direct messages."
 	}
-	where := []fact{{"Is answered", answers}}
+	where := []page.Fact{{What: "Is answered", Is: answers}}
 	return []level{
 		{Trust: core.Sandboxed, Label: "Sandboxed", Facts: where, Checked: preset == core.Sandboxed},
 		{Trust: core.Vault, Label: "Vault", Facts: where, Checked: preset == core.Vault},
@@ -53,13 +52,13 @@ func (p *Panel) foresee(ctx context.Context, cards []requestCard) {
 	if p.o.Preview == nil {
 		return
 	}
-	known := map[core.Trust]part[Preview]{} // two levels
+	known := map[core.Trust]page.Part[Preview]{} // two levels
 	for i := range cards {
 		for k := range cards[i].Levels {
 			l := &cards[i].Levels[k]
 			seen, ok := known[l.Trust]
 			if !ok {
-				seen = load(ctx, p, "What they would see", func(ctx context.Context) (Preview, error) { return p.o.Preview(ctx, l.Trust) })
+				seen = page.Load(ctx, p.frame, "What they would see", func(ctx context.Context) (Preview, error) { return p.o.Preview(ctx, l.Trust) })
 				known[l.Trust] = seen
 			}
 			if l.Broken = seen.Broken; l.Broken == "" {
@@ -72,12 +71,12 @@ func (p *Panel) foresee(ctx context.Context, cards []requestCard) {
 // maxToolsNamed bounds the tools that a preview names.
 const maxToolsNamed = 16
 
-func (v Preview) facts() []fact {
+func (v Preview) facts() []page.Fact {
 	by := v.Agent
 	if v.Model != "" {
 		by += ", with " + v.Model
 	}
-	facts := []fact{{"Answers them", by}, {"Could read", v.reads()}}
+	facts := []page.Fact{{What: "Answers them", Is: by}, {What: "Could read", Is: v.reads()}}
 	tools := "None: conversation only."
 	if n := len(v.Tools); n > 0 {
 		tools = strings.Join(v.Tools[:min(n, maxToolsNamed)], ", ")
@@ -85,14 +84,14 @@ func (v Preview) facts() []fact {
 			tools += fmt.Sprintf(" and %d more", n-maxToolsNamed)
 		}
 	}
-	facts = append(facts, fact{"Tools", tools})
+	facts = append(facts, page.Fact{What: "Tools", Is: tools})
 	if len(v.Unasked) > 0 {
-		facts = append(facts, fact{"Goes on unasked", sentence(strings.Join(v.Unasked, ", "))})
+		facts = append(facts, page.Fact{What: "Goes on unasked", Is: page.Sentence(strings.Join(v.Unasked, ", "))})
 	}
 	if len(v.Asks) > 0 {
-		facts = append(facts, fact{"Asks you first", sentence(strings.Join(v.Asks, ", "))})
+		facts = append(facts, page.Fact{What: "Asks you first", Is: page.Sentence(strings.Join(v.Asks, ", "))})
 	}
-	return append(facts, fact{"Sees of others", "Nothing: only their own conversations."})
+	return append(facts, page.Fact{What: "Sees of others", Is: "Nothing: only their own conversations."})
 }
 
 // reads are the files in a few words.
@@ -100,7 +99,7 @@ func (v Preview) reads() string {
 	if v.Files == 0 {
 		return "No file of yours; a folder of their own."
 	}
-	n := grouped(int64(v.Files))
+	n := page.Grouped(int64(v.Files))
 	if v.AtLeast {
 		n = "at least " + n
 	}
@@ -111,5 +110,5 @@ func (v Preview) reads() string {
 	if len(v.Examples) > 0 {
 		text += ", like " + strings.Join(v.Examples, ", ")
 	}
-	return sentence(text + "; and a folder of their own")
+	return page.Sentence(text + "; and a folder of their own")
 }

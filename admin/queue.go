@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/queue"
 )
@@ -19,11 +20,11 @@ const (
 type queueBody struct {
 	CSRF   string
 	Lede   string
-	Depths part[[]queue.Depth]
-	Lanes  part[[]laneView]
-	Dead   part[[]queue.DeadRow]
-	Sends  part[[]queue.SendRow]
-	Stalls part[[]stepView] // held or limited
+	Depths page.Part[[]queue.Depth]
+	Lanes  page.Part[[]laneView]
+	Dead   page.Part[[]queue.DeadRow]
+	Sends  page.Part[[]queue.SendRow]
+	Stalls page.Part[[]stepView] // held or limited
 	Has    struct{ Lanes, Dead, Sends bool }
 	Limits struct{ Dead, Sends, Lanes int }
 }
@@ -35,13 +36,13 @@ type laneView struct {
 }
 
 func (p *Panel) queuePage(w http.ResponseWriter, r *http.Request) error {
-	ctx, now := r.Context(), p.clock.Now()
-	b := queueBody{CSRF: p.token(r)}
+	ctx, now := r.Context(), p.frame.Clock.Now()
+	b := queueBody{CSRF: page.Token(r)}
 	b.Limits.Dead, b.Limits.Sends, b.Limits.Lanes = maxDead, maxSends, maxLanes
 	if p.o.Lanes != nil {
 		b.Has.Lanes = true
-		b.Depths = load(ctx, p, "What waits for each bot", p.o.Lanes.Depths)
-		b.Lanes = load(ctx, p, "The list of lanes", func(ctx context.Context) ([]laneView, error) {
+		b.Depths = page.Load(ctx, p.frame, "What waits for each bot", p.o.Lanes.Depths)
+		b.Lanes = page.Load(ctx, p.frame, "The list of lanes", func(ctx context.Context) ([]laneView, error) {
 			rows, err := p.o.Lanes.Lanes(ctx, maxLanes)
 			out := make([]laneView, 0, len(rows))
 			for _, l := range rows {
@@ -51,7 +52,7 @@ func (p *Panel) queuePage(w http.ResponseWriter, r *http.Request) error {
 		})
 	}
 	if p.o.Stalled != nil {
-		b.Stalls = load(ctx, p, "The list of held messages", func(ctx context.Context) (out []stepView, err error) {
+		b.Stalls = page.Load(ctx, p.frame, "The list of held messages", func(ctx context.Context) (out []stepView, err error) {
 			rows, err := p.o.Stalled(ctx, maxStalled)
 			for _, s := range rows {
 				out = append(out, p.stepView(s))
@@ -61,18 +62,18 @@ func (p *Panel) queuePage(w http.ResponseWriter, r *http.Request) error {
 	}
 	if p.o.Dead != nil {
 		b.Has.Dead = true
-		b.Dead = load(ctx, p, "The list of messages given up", func(ctx context.Context) ([]queue.DeadRow, error) {
+		b.Dead = page.Load(ctx, p.frame, "The list of messages given up", func(ctx context.Context) ([]queue.DeadRow, error) {
 			return p.o.Dead.Dead(ctx, maxDead)
 		})
 	}
 	if p.o.Sends != nil {
 		b.Has.Sends = true
-		b.Sends = load(ctx, p, "The list of unsure replies", func(ctx context.Context) ([]queue.SendRow, error) {
+		b.Sends = page.Load(ctx, p.frame, "The list of unsure replies", func(ctx context.Context) ([]queue.SendRow, error) {
 			return p.o.Sends.Unsure(ctx, maxSends)
 		})
 	}
 	b.Lede = queueLede(b)
-	return p.show(w, r, http.StatusOK, "queue", view{Title: "Queue", Topics: "queue", Every: 3, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "queue", page.View{Title: "Queue", Topics: "queue", Every: 3, Body: b})
 }
 
 func queueLede(b queueBody) string {
@@ -81,11 +82,11 @@ func queueLede(b queueBody) string {
 	case b.Dead.Broken != "" || b.Sends.Broken != "" || b.Depths.Broken != "":
 		return "Part of the queue can’t be read right now."
 	case dead > 0 && unsure > 0:
-		return count(dead, "message was", "messages were") + " given up, and " + count(unsure, "reply needs", "replies need") + " your word."
+		return page.Count(dead, "message was", "messages were") + " given up, and " + page.Count(unsure, "reply needs", "replies need") + " your word."
 	case dead > 0:
-		return count(dead, "message was", "messages were") + " given up after several tries."
+		return page.Count(dead, "message was", "messages were") + " given up after several tries."
 	case unsure > 0:
-		return count(unsure, "reply needs", "replies need") + " your word."
+		return page.Count(unsure, "reply needs", "replies need") + " your word."
 	}
 	return "Nothing is stuck."
 }
@@ -99,8 +100,8 @@ type stuckness struct {
 
 func (s stuckness) stuck() int { return int(s.Dead + s.Unsure) }
 
-func (p *Panel) stuck(ctx context.Context) part[stuckness] {
-	return load(ctx, p, "The queue", func(ctx context.Context) (stuckness, error) {
+func (p *Panel) stuck(ctx context.Context) page.Part[stuckness] {
+	return page.Load(ctx, p.frame, "The queue", func(ctx context.Context) (stuckness, error) {
 		var s stuckness
 		rows, err := p.o.Lanes.Depths(ctx)
 		for _, d := range rows {
@@ -115,32 +116,32 @@ func (p *Panel) stuck(ctx context.Context) part[stuckness] {
 	})
 }
 
-func (p *Panel) deadAction(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) deadAction(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	const back = "/admin/queue"
-	seq, err := number(r, "seq")
+	seq, err := page.Number(r, "seq")
 	if err != nil {
-		return flash{}, back, err
+		return page.Flash{}, back, err
 	}
 	switch r.PathValue("verb") {
 	case "retry":
-		return good("The message is in its lane again and is being answered."), back, p.o.Dead.Retry(r.Context(), seq, by)
+		return page.Good("The message is in its lane again and is being answered."), back, p.o.Dead.Retry(r.Context(), seq, by)
 	case "dismiss":
-		return good("The message is dismissed: it stays unanswered."), back, p.o.Dead.Dismiss(r.Context(), seq, by)
+		return page.Good("The message is dismissed: it stays unanswered."), back, p.o.Dead.Dismiss(r.Context(), seq, by)
 	}
-	return flash{}, back, core.Errorf(core.NotFound, "a message can be retried or dismissed")
+	return page.Flash{}, back, core.Errorf(core.NotFound, "a message can be retried or dismissed")
 }
 
-func (p *Panel) sendAction(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) sendAction(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	const back = "/admin/queue"
-	seq, err := number(r, "seq")
+	seq, err := page.Number(r, "seq")
 	if err != nil {
-		return flash{}, back, err
+		return page.Flash{}, back, err
 	}
 	switch r.PathValue("verb") {
 	case "again":
-		return good("The reply is on its way again."), back, p.o.Sends.SendAgain(r.Context(), seq, by)
+		return page.Good("The reply is on its way again."), back, p.o.Sends.SendAgain(r.Context(), seq, by)
 	case "settle":
-		return good("Settled: the reply is left as it is."), back, p.o.Sends.Settle(r.Context(), seq, by)
+		return page.Good("Settled: the reply is left as it is."), back, p.o.Sends.Settle(r.Context(), seq, by)
 	}
-	return flash{}, back, core.Errorf(core.NotFound, "a reply can be sent again or settled")
+	return page.Flash{}, back, core.Errorf(core.NotFound, "a reply can be sent again or settled")
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/pairing"
 )
@@ -46,17 +47,17 @@ type timeChoice struct {
 }
 
 // raises are those that wait or hold, for the page Approvals and the overview.
-func (p *Panel) raises(ctx context.Context) part[[]pairing.Raise] {
+func (p *Panel) raises(ctx context.Context) page.Part[[]pairing.Raise] {
 	if p.o.Raises == nil {
-		return part[[]pairing.Raise]{}
+		return page.Part[[]pairing.Raise]{}
 	}
-	return load(ctx, p, "The list of trust for a time", p.o.Raises.Raises)
+	return page.Load(ctx, p.frame, "The list of trust for a time", p.o.Raises.Raises)
 }
 
-func (p *Panel) raiseCards(rows part[[]pairing.Raise], csrf string) (out part[[]raiseCard]) {
+func (p *Panel) raiseCards(rows page.Part[[]pairing.Raise], csrf string) (out page.Part[[]raiseCard]) {
 	out.Broken = rows.Broken
 	for _, r := range rows.Value {
-		out.Value = append(out.Value, raiseCard{Raise: r, CSRF: csrf, Left: seconds(r.Ends.Sub(p.clock.Now())), Times: times(r.For)})
+		out.Value = append(out.Value, raiseCard{Raise: r, CSRF: csrf, Left: page.Seconds(r.Ends.Sub(p.frame.Clock.Now())), Times: times(r.For)})
 	}
 	return out
 }
@@ -95,21 +96,21 @@ func asking(rows []pairing.Raise) (n int) {
 }
 
 // decideRaise routes what can be said to one.
-func (p *Panel) decideRaise(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) decideRaise(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	const back = "/admin/approvals#raises-h"
 	ctx, id := r.Context(), r.PathValue("id")
 	switch r.PathValue("verb") {
 	case "confirm":
 		minutes, err := strconv.Atoi(r.PostFormValue("minutes"))
 		if err != nil || minutes <= 0 || minutes > int(pairing.RaiseMax/time.Minute) {
-			return flash{}, back, core.Errorf(core.Invalid, "for: choose how long trust full holds, at most %s", hours(pairing.RaiseMax))
+			return page.Flash{}, back, core.Errorf(core.Invalid, "for: choose how long trust full holds, at most %s", hours(pairing.RaiseMax))
 		}
 		given, err := p.o.Raises.ConfirmRaise(ctx, id, time.Duration(minutes)*time.Minute, by)
-		return good(fmt.Sprintf("Confirmed: trust full for %s in that conversation, for the owner’s own words.", hours(given.For))), back, err
+		return page.Good(fmt.Sprintf("Confirmed: trust full for %s in that conversation, for the owner’s own words.", hours(given.For))), back, err
 	case "deny":
-		return good("Refused. Nothing has changed; the chat is told."), back, p.o.Raises.DenyRaise(ctx, id, by)
+		return page.Good("Refused. Nothing has changed; the chat is told."), back, p.o.Raises.DenyRaise(ctx, id, by)
 	case "end":
-		return good("Trust full is over there: the next tool call is at the level from before."), back, p.o.Raises.EndRaise(ctx, id, by)
+		return page.Good("Trust full is over there: the next tool call is at the level from before."), back, p.o.Raises.EndRaise(ctx, id, by)
 	}
-	return flash{}, back, core.Errorf(core.NotFound, "there is no such decision")
+	return page.Flash{}, back, core.Errorf(core.NotFound, "there is no such decision")
 }

@@ -141,9 +141,4 @@ type (
 		Grants(ctx context.Context, session string, user int64) ([]permission.GrantRow, error)
 		Revoke(ctx context.Context, id string, by core.Actor) error
 	}
-	// Bell rings when something changed (bus.Bus): a closed channel means the
-	// context has ended.
-	Bell interface {
-		Listen(ctx context.Context, topics ...string) <-chan string
-	}
 )

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/web/auth"
 )
@@ -43,7 +44,7 @@ type settingsBody struct {
 	Bots    []botKnobs
 	Knobs   []knobGroup
 	Known   []string // models, to choose from
-	Backups part[[]BackupFile]
+	Backups page.Part[[]BackupFile]
 	MoreBk  int
 	Job     *Job // the backup
 	HasJob  bool
@@ -51,7 +52,7 @@ type settingsBody struct {
 	Level   string
 	Levels  []string
 	FromUs  bool // the level was set here
-	Keys    part[[]keyView]
+	Keys    page.Part[[]keyView]
 	HasKeys bool
 	Scopes  []string
 	Trusts  []core.Trust
@@ -89,8 +90,8 @@ func (p *Panel) settingsPage(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p *Panel) showSettings(w http.ResponseWriter, r *http.Request, status int, b settingsBody) error {
-	ctx, now := r.Context(), p.clock.Now()
-	b.CSRF, b.Levels = p.token(r), []string{"debug", "info", "warn", "error"}
+	ctx, now := r.Context(), p.frame.Clock.Now()
+	b.CSRF, b.Levels = page.Token(r), []string{"debug", "info", "warn", "error"}
 	all := p.o.Settings.Settings()
 	b.Bots, b.Knobs, b.Known = p.botKnobs(), inGroups(p.knobs(all)), p.modelNames(core.Operator)
 	for i := range b.Bots {
@@ -108,16 +109,16 @@ func (p *Panel) showSettings(w http.ResponseWriter, r *http.Request, status int,
 		b.HasKeys, b.Scopes, b.Trusts = true, auth.Scopes(), []core.Trust{core.Sandboxed, core.Vault, core.Full}
 		b.Ends = []end{{"30d", "30 days", false}, {"90d", "90 days", true}, {"365d", "1 year", false}, {"", "No end", false}}
 		names := p.names(ctx)
-		b.Keys = load(ctx, p, "The list of keys", func(ctx context.Context) (out []keyView, err error) {
+		b.Keys = page.Load(ctx, p.frame, "The list of keys", func(ctx context.Context) (out []keyView, err error) {
 			rows, err := p.o.Keys.List(ctx, maxKeyRows)
 			for _, k := range rows {
-				out = append(out, keyView{k, nameOf(names, k.User), !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(now)})
+				out = append(out, keyView{k, names.Of(k.User), !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(now)})
 			}
 			return out, err
 		})
 	}
-	v := view{Title: "Settings", In: "settings", Topics: "bots people", Every: every, Still: b.Secret != "" || b.Error != "", Body: b}
-	return p.show(w, r, status, "settings", v)
+	v := page.View{Title: "Settings", In: "settings", Topics: "bots people", Every: every, Still: b.Secret != "" || b.Error != "", Body: b}
+	return p.frame.Show(w, r, status, "settings", v)
 }
 
 func grouping(all []Setting) (groups []settingGroup) {
@@ -140,25 +141,25 @@ func grouping(all []Setting) (groups []settingGroup) {
 	return groups
 }
 
-func (p *Panel) setLogLevel(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) setLogLevel(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	level := r.PostFormValue("level")
 	if level != "" && !slices.Contains([]string{"debug", "info", "warn", "error"}, level) {
-		return flash{}, settingsPath, core.Errorf(core.Invalid, "the level is debug, info, warn or error")
+		return page.Flash{}, settingsPath, core.Errorf(core.Invalid, "the level is debug, info, warn or error")
 	}
 	if level == "" {
-		return good("The log is at its configured level again."), settingsPath, p.o.Settings.SetLogLevel(r.Context(), "", by)
+		return page.Good("The log is at its configured level again."), settingsPath, p.o.Settings.SetLogLevel(r.Context(), "", by)
 	}
-	return good("The log is at " + level + " from now on, also after a restart."), settingsPath, p.o.Settings.SetLogLevel(r.Context(), level, by)
+	return page.Good("The log is at " + level + " from now on, also after a restart."), settingsPath, p.o.Settings.SetLogLevel(r.Context(), level, by)
 }
 
 // newKey answers with the page itself: the secret is in no cookie and no address.
 func (p *Panel) newKey(w http.ResponseWriter, r *http.Request) error {
-	who, _ := principal(r)
+	who, _ := page.Principal(r)
 	n := auth.NewKey{Label: r.PostFormValue("label"), User: core.Operator, Scopes: r.PostForm["scope"]}
 	var err error
 	if n.Trust, err = core.ParseTrust(r.PostFormValue("trust")); err == nil {
 		if days, bad := strconv.Atoi(strings.TrimSuffix(r.PostFormValue("end"), "d")); bad == nil && days > 0 && days <= 3650 {
-			n.ExpiresAt = p.clock.Now().Add(time.Duration(days) * 24 * time.Hour)
+			n.ExpiresAt = p.frame.Clock.Now().Add(time.Duration(days) * 24 * time.Hour)
 		} else if r.PostFormValue("end") != "" {
 			err = core.Errorf(core.Invalid, "that end was not offered")
 		}
@@ -168,28 +169,28 @@ func (p *Panel) newKey(w http.ResponseWriter, r *http.Request) error {
 		b.Secret, _, err = p.o.Keys.Create(r.Context(), n, who.Actor())
 	}
 	if err != nil {
-		status, ok := refusal(w, err)
+		status, ok := page.Refusal(w, err)
 		if !ok {
 			return err
 		}
-		b.Error = sentence(core.TextOf(err))
+		b.Error = page.Sentence(core.TextOf(err))
 		return p.showSettings(w, r, status, b)
 	}
 	return p.showSettings(w, r, http.StatusOK, b)
 }
 
-func (p *Panel) changeKey(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) changeKey(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	label, scopes := r.PostFormValue("label"), append([]string{}, r.PostForm["scope"]...) // no box ticked is no scope
 	row, err := p.o.Keys.Change(r.Context(), r.PathValue("id"), auth.KeyChange{Label: &label, Scopes: &scopes}, by)
 	may := "nothing"
 	if len(row.Scopes) > 0 {
 		may = strings.Join(row.Scopes, ", ")
 	}
-	return good("The key “" + row.Label + "” may from now on: " + may + "."), settingsPath + "#keys-h", err
+	return page.Good("The key “" + row.Label + "” may from now on: " + may + "."), settingsPath + "#keys-h", err
 }
 
 func (k keyView) May(scope string) bool { return slices.Contains(k.Scopes, scope) }
 
-func (p *Panel) revokeKey(r *http.Request, by core.Actor) (flash, string, error) {
-	return good("The key is revoked: what it asks for is refused, and what it has running ends."), settingsPath + "#keys-h", p.o.Keys.Revoke(r.Context(), r.PathValue("id"), by)
+func (p *Panel) revokeKey(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	return page.Good("The key is revoked: what it asks for is refused, and what it has running ends."), settingsPath + "#keys-h", p.o.Keys.Revoke(r.Context(), r.PathValue("id"), by)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 )
 
@@ -22,30 +23,30 @@ func (p *Panel) settingsRoutes() {
 	if p.o.Settings == nil {
 		return
 	}
-	p.page("GET "+settingsPath, p.settingsPage)
-	p.post("POST "+settingsPath+"/log", p.setLogLevel)
+	p.frame.Page("GET "+settingsPath, p.settingsPage)
+	p.frame.Post("POST "+settingsPath+"/log", p.setLogLevel)
 	if p.o.Keys != nil {
-		p.page("POST "+settingsPath+"/keys", p.newKey)
-		p.post("POST "+settingsPath+"/keys/{id}/change", p.changeKey)
-		p.post("POST "+settingsPath+"/keys/{id}/revoke", p.revokeKey)
+		p.frame.Page("POST "+settingsPath+"/keys", p.newKey)
+		p.frame.Post("POST "+settingsPath+"/keys/{id}/change", p.changeKey)
+		p.frame.Post("POST "+settingsPath+"/keys/{id}/revoke", p.revokeKey)
 	}
 	if p.o.Changes != nil {
-		p.post("POST "+settingsPath+"/change", p.changeSettings)
-		p.post("POST "+settingsPath+"/bots/{bot}/policy", p.setPolicy)
-		p.post("POST "+settingsPath+"/bots/{bot}/token", p.setTokenFile)
+		p.frame.Post("POST "+settingsPath+"/change", p.changeSettings)
+		p.frame.Post("POST "+settingsPath+"/bots/{bot}/policy", p.setPolicy)
+		p.frame.Post("POST "+settingsPath+"/bots/{bot}/token", p.setTokenFile)
 		if p.o.Texts != nil {
-			p.page("GET "+textsPath+"/{bot}", p.textsPage)
-			p.page("GET "+textsPath+"/{bot}/{name}", p.textPage)
-			p.page("POST "+textsPath+"/{bot}/{name}", p.text)
+			p.frame.Page("GET "+textsPath+"/{bot}", p.textsPage)
+			p.frame.Page("GET "+textsPath+"/{bot}/{name}", p.textPage)
+			p.frame.Page("POST "+textsPath+"/{bot}/{name}", p.text)
 		}
 		if p.o.Bots != nil {
-			p.post("POST "+settingsPath+"/bots/{bot}/{verb}", p.switchBot)
+			p.frame.Post("POST "+settingsPath+"/bots/{bot}/{verb}", p.switchBot)
 		}
 	}
 	if p.o.Backups != nil && p.o.BackupJob != nil {
-		p.post("POST "+settingsPath+"/backups", p.backUp)
-		p.page("GET "+settingsPath+"/backups/{name}", p.downloadBackup)
-		p.post("POST "+settingsPath+"/backups/{name}/delete", p.deleteBackup)
+		p.frame.Post("POST "+settingsPath+"/backups", p.backUp)
+		p.frame.Page("GET "+settingsPath+"/backups/{name}", p.downloadBackup)
+		p.frame.Post("POST "+settingsPath+"/backups/{name}/delete", p.deleteBackup)
 	}
 }
 
@@ -57,16 +58,16 @@ type botKnobs struct {
 	State    core.BotState
 	Tone     string
 	Word     string
-	Policies []choice
-	Levels   []choice
+	Policies []page.Choice
+	Levels   []page.Choice
 	CSRF     string
 	Texts    bool // what it says can be written anew
 	OwnTexts int  // how many of them are
 }
 
 // policies are what a stranger's direct message meets.
-func policies() []choice {
-	return []choice{{"pairing", "pairing: you decide"}, {"allowlist", "allowlist: the ids below"}, {"open", "open: everybody"}, {"disabled", "disabled: silence"}}
+func policies() []page.Choice {
+	return []page.Choice{{Value: "pairing", Label: "pairing: you decide"}, {Value: "allowlist", Label: "allowlist: the ids below"}, {Value: "open", Label: "open: everybody"}, {Value: "disabled", Label: "disabled: silence"}}
 }
 
 func (p *Panel) botKnobs() (out []botKnobs) {
@@ -88,8 +89,8 @@ func (p *Panel) botKnobs() (out []botKnobs) {
 }
 
 func knobsOf(b BotSettings, s core.BotState) botKnobs {
-	k := botKnobs{BotSettings: b, State: s, Policies: policies(), Levels: []choice{{"sandboxed", "sandboxed"}, {"vault", "vault"}}}
-	k.Tone, k.Word = phase(s.State)
+	k := botKnobs{BotSettings: b, State: s, Policies: policies(), Levels: []page.Choice{{Value: "sandboxed", Label: "sandboxed"}, {Value: "vault", Label: "vault"}}}
+	k.Tone, k.Word = page.State(s.State)
 	return k
 }
 
@@ -97,36 +98,36 @@ func (k botKnobs) Up() bool {
 	return k.State.State != core.Stopped && k.State.State != core.FailedPhase
 }
 
-func (p *Panel) setPolicy(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) setPolicy(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	bot := r.PathValue("bot")
 	back := settingsPath + "#bots-h"
 	if r.PostFormValue("do") == "configured" {
-		return good(bot + " treats strangers as configured again."), back, p.o.Changes.SetPolicy(r.Context(), bot, nil, by)
+		return page.Good(bot + " treats strangers as configured again."), back, p.o.Changes.SetPolicy(r.Context(), bot, nil, by)
 	}
 	policy := BotPolicy{DMPolicy: r.PostFormValue("dm_policy"), AllowedUsers: strings.Join(strings.FieldsFunc(r.PostFormValue("allowed_users"), func(r rune) bool { return r == ',' || unicode.IsSpace(r) }), ","),
 		DMTrust: r.PostFormValue("dm_trust"), GroupTrust: r.PostFormValue("group_trust")}
 	if policy.DMPolicy == "open" && r.PostFormValue("sure") != "yes" {
-		return flash{}, back, core.Errorf(core.Invalid, "policy: with open everybody who finds %s is answered; tick that you mean it", bot)
+		return page.Flash{}, back, core.Errorf(core.Invalid, "policy: with open everybody who finds %s is answered; tick that you mean it", bot)
 	}
-	return good(bot + " treats strangers so from now on. Who has access keeps it."), back, p.o.Changes.SetPolicy(r.Context(), bot, &policy, by)
+	return page.Good(bot + " treats strangers so from now on. Who has access keeps it."), back, p.o.Changes.SetPolicy(r.Context(), bot, &policy, by)
 }
 
-func (p *Panel) setTokenFile(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) setTokenFile(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	bot := r.PathValue("bot")
 	back := settingsPath + "#bots-h"
 	ctx, cancel := context.WithTimeout(r.Context(), testTimeout)
 	defer cancel()
 	if r.PostFormValue("do") == "configured" {
-		return good(bot + " goes on with the token that is configured."), back, p.o.Changes.SetTokenFile(ctx, bot, "", by)
+		return page.Good(bot + " goes on with the token that is configured."), back, p.o.Changes.SetTokenFile(ctx, bot, "", by)
 	}
 	path := strings.TrimSpace(r.PostFormValue("token_file"))
 	if path == "" {
-		return flash{}, back, core.Errorf(core.Invalid, "token file: name the file that holds the token, on the gateway's machine")
+		return page.Flash{}, back, core.Errorf(core.Invalid, "token file: name the file that holds the token, on the gateway's machine")
 	}
-	return good(bot + " goes on with the token in that file. When the file changes it is read again."), back, p.o.Changes.SetTokenFile(ctx, bot, path, by)
+	return page.Good(bot + " goes on with the token in that file. When the file changes it is read again."), back, p.o.Changes.SetTokenFile(ctx, bot, path, by)
 }
 
-func (p *Panel) switchBot(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) switchBot(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	said, _, err := p.botAction(r, by)
 	return said, settingsPath + "#bots-h", err
 }
@@ -139,8 +140,8 @@ func (p *Panel) backupsOf(ctx context.Context, b *settingsBody) (every int) {
 		return 0
 	}
 	b.HasJob = true
-	b.Backups = load(ctx, p, "The list of backups", p.o.Backups.Backups)
-	b.MoreBk = cut(&b.Backups.Value, maxBackupRows)
+	b.Backups = page.Load(ctx, p.frame, "The list of backups", p.o.Backups.Backups)
+	b.MoreBk = page.Cut(&b.Backups.Value, maxBackupRows)
 	if j, ok := p.o.BackupJob(); ok {
 		b.Job = &j
 		if j.Running {
@@ -150,16 +151,16 @@ func (p *Panel) backupsOf(ctx context.Context, b *settingsBody) (every int) {
 	return every
 }
 
-func (p *Panel) backUp(r *http.Request, by core.Actor) (flash, string, error) {
-	return flash{"note", "The backup is being made. This page shows how far it is."}, settingsPath + "#backups-h", p.o.Backups.Backup(r.Context(), by)
+func (p *Panel) backUp(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	return page.Note("The backup is being made. This page shows how far it is."), settingsPath + "#backups-h", p.o.Backups.Backup(r.Context(), by)
 }
 
-func (p *Panel) deleteBackup(r *http.Request, by core.Actor) (flash, string, error) {
-	return good("The backup is deleted."), settingsPath + "#backups-h", p.o.Backups.RemoveBackup(r.Context(), r.PathValue("name"), by)
+func (p *Panel) deleteBackup(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	return page.Good("The backup is deleted."), settingsPath + "#backups-h", p.o.Backups.RemoveBackup(r.Context(), r.PathValue("name"), by)
 }
 
 func (p *Panel) downloadBackup(w http.ResponseWriter, r *http.Request) error {
-	who, _ := principal(r)
+	who, _ := page.Principal(r)
 	f, at, err := p.o.Backups.OpenBackup(r.Context(), r.PathValue("name"), who.Actor())
 	if err != nil {
 		return err
@@ -167,6 +168,6 @@ func (p *Panel) downloadBackup(w http.ResponseWriter, r *http.Request) error {
 	defer f.Close()
 	w.Header().Set("Content-Disposition", `attachment; filename="`+r.PathValue("name")+`"`) // the source knows no names with quotes
 	w.Header().Set("Content-Type", "application/gzip")
-	http.ServeContent(patient{w}, r, "", at, f)
+	http.ServeContent(page.Slow(w), r, "", at, f)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 )
 
@@ -16,9 +17,9 @@ type knob struct {
 	Short   string // without prefix, which is its field
 	Label   string
 	Hint    string
-	Empty   string   // what holds where nothing is written
-	Choices []choice // empty: it is written
-	Models  bool     // models are offered
+	Empty   string        // what holds where nothing is written
+	Choices []page.Choice // empty: it is written
+	Models  bool          // models are offered
 }
 
 // A knobGroup is those that stand together.
@@ -41,7 +42,7 @@ var knobHints = map[string]string{
 
 // knobList are all knobs there may be, in their order.
 func (p *Panel) knobList() []knob {
-	levels := []choice{{"sandboxed", "sandboxed"}, {"vault", "vault"}}
+	levels := []page.Choice{{Value: "sandboxed", Label: "sandboxed"}, {Value: "vault", Label: "vault"}}
 	return []knob{
 		{Group: knobsAnswer, Short: "MODEL", Label: "Model", Empty: "the first provider with a key", Models: true},
 		{Group: knobsAnswer, Short: "MODEL_FALLBACKS", Label: "When it cannot answer", Empty: "nobody else", Hint: "In this order, separated by commas."},
@@ -52,7 +53,7 @@ func (p *Panel) knobList() []knob {
 		{Group: knobsPeople, Short: "GROUP_TRUST", Label: "Level preset for groups", Choices: levels},
 		{Group: knobsPeople, Short: "GUEST_READ", Label: "Files that sandboxed people are quoted", Empty: "none", Hint: "Globs such as Public/**, separated by commas."},
 		{Group: knobsPeople, Short: "RATE_LIMIT", Label: "Messages of one person to a bot", Empty: "off", Hint: "As 10/60s, or off."},
-		{Group: knobsPeople, Short: "BUSY_MODE", Label: "Messages while an answer is made", Choices: []choice{{"collect", "collect them"}, {"queue", "queue them"}, {"interrupt", "interrupt the answer"}}},
+		{Group: knobsPeople, Short: "BUSY_MODE", Label: "Messages while an answer is made", Choices: []page.Choice{{Value: "collect", Label: "collect them"}, {Value: "queue", Label: "queue them"}, {Value: "interrupt", Label: "interrupt the answer"}}},
 		{Group: knobsBudget, Short: "BUDGET_USER_DAY", Label: "Of each person", Empty: "no bound"},
 		{Group: knobsBudget, Short: "BUDGET_BOT_DAY", Label: "Of each bot", Empty: "no bound"},
 		{Group: knobsBudget, Short: "BUDGET_DAY", Label: "Of all together", Empty: "no bound"},
@@ -60,17 +61,17 @@ func (p *Panel) knobList() []knob {
 }
 
 // agentChoices are the agents that can answer where nobody chose one.
-func (p *Panel) agentChoices() []choice {
-	list := []choice{{"", "the one of every vault"}}
+func (p *Panel) agentChoices() []page.Choice {
+	list := []page.Choice{{Value: "", Label: "the one of every vault"}}
 	if p.o.Agents == nil {
 		return list
 	}
-	for i, a := range head(p.o.Agents.List(), maxListed) {
+	for i, a := range page.Head(p.o.Agents.List(), maxListed) {
 		if i == 0 {
 			list[0].Label = a.Name // it stands first
 			continue
 		}
-		list = append(list, choice{a.Name, a.Name})
+		list = append(list, page.Choice{Value: a.Name, Label: a.Name})
 	}
 	return list
 }
@@ -86,8 +87,8 @@ func (p *Panel) knobs(all []Setting) (out []knob) {
 			continue
 		}
 		k.Setting = all[i]
-		if len(k.Choices) > 0 && !slices.ContainsFunc(k.Choices, func(c choice) bool { return c.Value == k.Value }) {
-			k.Choices = append(k.Choices, choice{k.Value, k.Value}) // so that saving the rest leaves it
+		if len(k.Choices) > 0 && !slices.ContainsFunc(k.Choices, func(c page.Choice) bool { return c.Value == k.Value }) {
+			k.Choices = append(k.Choices, page.Choice{Value: k.Value, Label: k.Value}) // so that saving the rest leaves it
 		}
 		out = append(out, k)
 	}
@@ -118,13 +119,13 @@ func inGroups(list []knob) (groups []knobGroup) {
 	return groups
 }
 
-func (p *Panel) changeSettings(r *http.Request, by core.Actor) (flash, string, error) {
+func (p *Panel) changeSettings(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	back := settingsPath + "#knobs-h"
 	knobs := p.knobs(p.o.Settings.Settings())
 	values := map[string]string{} // bounded by the knobs
 	for _, k := range knobs {
 		if r.PostFormValue("reset") == k.Short && k.Source == "panel" {
-			return good(k.Label + " is as configured again: " + k.Set() + "."), back, p.change(r, map[string]string{k.Short: k.Configured}, by)
+			return page.Good(k.Label + " is as configured again: " + k.Set() + "."), back, p.change(r, map[string]string{k.Short: k.Configured}, by)
 		}
 		if _, sent := r.PostForm[k.Short]; !sent {
 			continue
@@ -134,9 +135,9 @@ func (p *Panel) changeSettings(r *http.Request, by core.Actor) (flash, string, e
 		}
 	}
 	if len(values) == 0 {
-		return flash{"note", "Nothing was changed: all of it was so already."}, back, nil
+		return page.Note("Nothing was changed: all of it was so already."), back, nil
 	}
-	return good(count(len(values), "setting is", "settings are") + " changed and hold from now on, also after a restart."), back, p.change(r, values, by)
+	return page.Good(page.Count(len(values), "setting is", "settings are") + " changed and hold from now on, also after a restart."), back, p.change(r, values, by)
 }
 
 // change may ask models for a word.

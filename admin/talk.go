@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/session"
 	"gatehouse/web"
@@ -35,7 +36,7 @@ type (
 
 type talkBody struct {
 	Compose composer
-	Chats   part[[]chatRow]
+	Chats   page.Part[[]chatRow]
 }
 
 // A composer is the form that a message is written in.
@@ -57,7 +58,7 @@ type composer struct {
 func (c composer) Files() int { return maxFiles }
 
 // Bytes is how large they may be together.
-func (c composer) Bytes() int { return maxUpload }
+func (c composer) Bytes() int { return page.MaxUpload }
 
 // talkPage begins a conversation in the browser; it goes on at its own page.
 func (p *Panel) talkPage(w http.ResponseWriter, r *http.Request) error {
@@ -65,11 +66,11 @@ func (p *Panel) talkPage(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p *Panel) showTalk(w http.ResponseWriter, r *http.Request, status int, c composer) error {
-	c.CSRF, c.ID, c.Attach = p.token(r), "new", p.o.Files != nil
+	c.CSRF, c.ID, c.Attach = page.Token(r), "new", p.o.Files != nil
 	c.Agents, c.Models = p.agentNames(), p.modelNames(core.Operator)
 	b := talkBody{Compose: c}
 	no := false
-	b.Chats = load(r.Context(), p, "The list of conversations", func(ctx context.Context) (rows []chatRow, err error) {
+	b.Chats = page.Load(r.Context(), p.frame, "The list of conversations", func(ctx context.Context) (rows []chatRow, err error) {
 		list, _, err := p.o.Chats.List(ctx, session.Filter{User: core.Operator, Archived: &no, Limit: ownChats})
 		running := p.running()
 		for _, s := range list {
@@ -77,7 +78,7 @@ func (p *Panel) showTalk(w http.ResponseWriter, r *http.Request, status int, c c
 		}
 		return rows, err
 	})
-	return p.show(w, r, status, "talk", view{Title: "Chat", In: "talk", Still: true, Body: b})
+	return p.frame.Show(w, r, status, "talk", page.View{Title: "Chat", In: "talk", Still: true, Body: b})
 }
 
 // agentNames are who may be chosen to answer.
@@ -116,7 +117,7 @@ func (p *Panel) say(w http.ResponseWriter, r *http.Request) error {
 		err = p.checkSaying(&s)
 	}
 	if err == nil {
-		who, _ := principal(r)
+		who, _ := page.Principal(r)
 		var id string
 		if id, err = p.tell(r.Context(), s, who.Actor()); err == nil {
 			http.Redirect(w, r, chatURL(id)+"#end", http.StatusSeeOther)
@@ -130,7 +131,7 @@ func (p *Panel) say(w http.ResponseWriter, r *http.Request) error {
 	if !told {
 		return err
 	}
-	c := composer{Error: sentence(text), Text: s.Text, Agent: s.Agent, Model: s.Model}
+	c := composer{Error: page.Sentence(text), Text: s.Text, Agent: s.Agent, Model: s.Model}
 	if s.Session == "" {
 		return p.showTalk(w, r, status, c)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 )
 
@@ -46,7 +47,7 @@ func (p *Panel) textsPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "texts", view{Title: "What " + bot + " says", In: "settings", Topics: "bots", Body: textsBody{bot, list}})
+	return p.frame.Show(w, r, http.StatusOK, "texts", page.View{Title: "What " + bot + " says", In: "settings", Topics: "bots", Body: textsBody{bot, list}})
 }
 
 // oneText is a text as it is said now.
@@ -76,14 +77,14 @@ func (p *Panel) text(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	who, _ := principal(r)
+	who, _ := page.Principal(r)
 	back := textsPath + "/" + r.PathValue("bot")
 	if r.PostFormValue("do") == "default" {
 		if err := p.o.Texts.SetText(r.Context(), r.PathValue("bot"), now.Name, r.PostFormValue("version"), "", who.Actor()); err != nil {
 			return p.textFault(w, r, textBody{Text: now}, err)
 		}
-		p.setFlash(w, r, good("“"+now.Title+"” is the default again, from now on."))
-		return p.away(w, r, back)
+		p.frame.SetFlash(w, r, page.Good("“"+now.Title+"” is the default again, from now on."))
+		return p.frame.Away(w, r, back)
 	}
 	b := textBody{Text: now, Asked: true}
 	b.Text.Body = strings.TrimSpace(strings.ReplaceAll(r.PostFormValue("text"), "\r\n", "\n"))
@@ -93,7 +94,7 @@ func (p *Panel) text(w http.ResponseWriter, r *http.Request) error {
 	tried, err := p.o.Texts.TryText(r.PathValue("bot"), now.Name, b.Text.Body)
 	switch {
 	case core.KindOf(err) == core.Invalid && !save: // which is what was asked
-		b.Fault = sentence(core.TextOf(err))
+		b.Fault = page.Sentence(core.TextOf(err))
 		return p.showText(w, r, http.StatusOK, b)
 	case err != nil:
 		return p.textFault(w, r, b, err)
@@ -105,23 +106,23 @@ func (p *Panel) text(w http.ResponseWriter, r *http.Request) error {
 	if err := p.o.Texts.SetText(r.Context(), r.PathValue("bot"), now.Name, b.Text.Version, b.Text.Body, who.Actor()); err != nil {
 		return p.textFault(w, r, b, err)
 	}
-	p.setFlash(w, r, good("“"+now.Title+"” is said so from now on."))
-	return p.away(w, r, back)
+	p.frame.SetFlash(w, r, page.Good("“"+now.Title+"” is said so from now on."))
+	return p.frame.Away(w, r, back)
 }
 
 // textFault shows the page with what is wrong; what was written is not lost.
 func (p *Panel) textFault(w http.ResponseWriter, r *http.Request, b textBody, err error) error {
-	status, ok := refusal(w, err)
+	status, ok := page.Refusal(w, err)
 	if !ok {
 		return err
 	}
-	b.Fault, b.Shown = sentence(core.TextOf(err)), nil
+	b.Fault, b.Shown = page.Sentence(core.TextOf(err)), nil
 	return p.showText(w, r, status, b)
 }
 
 func (p *Panel) showText(w http.ResponseWriter, r *http.Request, status int, b textBody) error {
-	b.CSRF, b.Bot = p.token(r), r.PathValue("bot")
-	return p.show(w, r, status, "text", view{Title: b.Text.Title + ", " + b.Bot, In: "settings", Still: true, Body: b})
+	b.CSRF, b.Bot = page.Token(r), r.PathValue("bot")
+	return p.frame.Show(w, r, status, "text", page.View{Title: b.Text.Title + ", " + b.Bot, In: "settings", Still: true, Body: b})
 }
 
 // A piece is a stretch of a text that is all code, or all not.

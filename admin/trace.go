@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/queue"
 )
@@ -17,12 +18,12 @@ type traceBody struct {
 	Bot, ID string
 	Asked   bool
 	Missing string // why there is nothing to show
-	Updates part[[]stepView]
+	Updates page.Part[[]stepView]
 	Run     *runView
 	RunGone bool
 	Calls   []saidPart
 	Session string
-	Replies part[[]sentView]
+	Replies page.Part[[]sentView]
 	Verdict string
 	Tone    string
 }
@@ -35,25 +36,6 @@ type stepView struct {
 type sentView struct {
 	queue.Sent
 	Tone, Word string
-}
-
-// stepState is how far an update has come, in a colour and words.
-func stepState(s string) (tone, word string) {
-	switch s {
-	case "ready":
-		return "note", "Waiting to be answered"
-	case "held":
-		return "warn", "Held until its sender is let in"
-	case "limited":
-		return "warn", "Over the rate limit: waits"
-	case "done":
-		return "good", "Done with"
-	case "refused":
-		return "idle", "Refused"
-	case "dead":
-		return "bad", "Given up"
-	}
-	return "idle", platformName(s)
 }
 
 // sendState is the same of a part of a reply.
@@ -83,9 +65,9 @@ func (p *Panel) tracePage(w http.ResponseWriter, r *http.Request) error {
 		step, err := p.o.Traces.Update(ctx, b.Bot, b.ID)
 		switch {
 		case core.KindOf(err) == core.NotFound:
-			b.Missing = sentence(core.TextOf(err))
+			b.Missing = page.Sentence(core.TextOf(err))
 		case err != nil:
-			b.Updates.Broken = load(ctx, p, "The update", func(context.Context) (int, error) { return 0, err }).Broken
+			b.Updates.Broken = page.Load(ctx, p.frame, "The update", func(context.Context) (int, error) { return 0, err }).Broken
 		default:
 			if run = step.Run; run == "" {
 				b.Updates.Value = []stepView{p.stepView(step)}
@@ -100,18 +82,18 @@ func (p *Panel) tracePage(w http.ResponseWriter, r *http.Request) error {
 		b.Bot, b.ID = b.Updates.Value[0].Bot, b.Updates.Value[0].UpdateID
 	}
 	b.Tone, b.Verdict = b.verdict()
-	return p.show(w, r, http.StatusOK, "trace", view{Title: "What happened to a message", In: "chats", Every: 5, Body: b})
+	return p.frame.Show(w, r, http.StatusOK, "trace", page.View{Title: "What happened to a message", In: "chats", Every: 5, Body: b})
 }
 
 func (p *Panel) stepView(s queue.Step) stepView {
 	v := stepView{Step: s}
-	v.Tone, v.Word = stepState(s.State)
+	v.Tone, v.Word = page.Step(s.State)
 	return v
 }
 
 // traceRun gathers what is known of a run.
 func (p *Panel) traceRun(ctx context.Context, b *traceBody, run string) {
-	b.Updates = load(ctx, p, "The message", func(ctx context.Context) (out []stepView, err error) {
+	b.Updates = page.Load(ctx, p.frame, "The message", func(ctx context.Context) (out []stepView, err error) {
 		steps, err := p.o.Traces.UpdatesOf(ctx, run)
 		for _, s := range steps {
 			out = append(out, p.stepView(s))
@@ -123,16 +105,16 @@ func (p *Panel) traceRun(ctx context.Context, b *traceBody, run string) {
 	case core.KindOf(err) == core.NotFound:
 		b.RunGone = true
 	case err != nil:
-		b.Missing = load(ctx, p, "The run", func(context.Context) (int, error) { return 0, err }).Broken
+		b.Missing = page.Load(ctx, p.frame, "The run", func(context.Context) (int, error) { return 0, err }).Broken
 	default:
-		runs, err := p.runViews(ctx, p.clock.Now(), line)
+		runs, err := p.runViews(ctx, p.frame.Clock.Now(), line)
 		if err != nil {
-			p.log.ErrorContext(ctx, "panel section", "section", "usage of a run", "err", err)
+			p.frame.Log.ErrorContext(ctx, "panel section", "section", "usage of a run", "err", err)
 		}
 		b.Run, b.Session = &runs[0], line.Session
 		b.Calls = p.callsOf(ctx, line.Session, run)
 	}
-	b.Replies = load(ctx, p, "The replies", func(ctx context.Context) (out []sentView, err error) {
+	b.Replies = page.Load(ctx, p.frame, "The replies", func(ctx context.Context) (out []sentView, err error) {
 		replies, err := p.o.Traces.RepliesOf(ctx, "run:"+run)
 		for _, s := range replies {
 			v := sentView{Sent: s}
@@ -145,13 +127,13 @@ func (p *Panel) traceRun(ctx context.Context, b *traceBody, run string) {
 
 // callsOf are the tool calls of a run that is among the newest messages of its session.
 func (p *Panel) callsOf(ctx context.Context, id, run string) (calls []saidPart) {
-	list := load(ctx, p, "The tool calls", func(ctx context.Context) ([]said, error) {
+	list := page.Load(ctx, p.frame, "The tool calls", func(ctx context.Context) ([]said, error) {
 		d, err := p.o.Chats.Detail(ctx, id)
 		if err != nil {
 			return nil, nil // deleted since: the run's row outlives it
 		}
-		page, err := p.o.Chats.Page(ctx, d.Session, sessionPage)
-		list, _ := talk(page.Messages, "", "", "")
+		found, err := p.o.Chats.Page(ctx, d.Session, sessionPage)
+		list, _ := talk(found.Messages, "", "", "")
 		return list, err
 	})
 	for _, s := range list.Value {

@@ -4,68 +4,25 @@ import (
 	"context"
 	"errors"
 	"io"
-	"mime"
 	"mime/multipart"
 	"net/http"
 	"strings"
-	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/attach"
-	"gatehouse/web"
 )
 
 // Bounds of what comes with a message that is written here.
 const (
-	maxFiles   = attach.MaxFiles
-	maxUpload  = 32 << 20 // bytes of all its files together
-	maxUploads = 4        // at once
-	uploadTime = 5 * time.Minute
-	maxField   = maxSay*3 + 1<<10 // of a form with files; a line's end comes as two bytes
+	maxFiles = attach.MaxFiles
+	maxField = maxSay*3 + 1<<10 // of a form with files; a line's end comes as two bytes
 )
 
 // Files keeps what comes with messages (*attach.Keeper).
 type Files interface {
 	Begin(ctx context.Context, user, most int64) (*attach.Incoming, error)
 	Remove(files []core.File)
-}
-
-type formKey struct{}
-
-// upload is a route for signed-in operators whose form may hold files. The
-// form's first field is the session's token: nothing else of it is read before.
-func (p *Panel) upload(pattern string, h web.Handler) {
-	inside := p.signedIn(p.chosen(h))
-	plain := web.Body(maxForm, inside)
-	p.serve(pattern, func(w http.ResponseWriter, r *http.Request) error {
-		media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-		if _, ok := principal(r); !ok || media != "multipart/form-data" {
-			return plain(w, r)
-		}
-		if r.ContentLength > maxUpload+maxForm {
-			return tooMuch()
-		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxUpload+maxForm)
-		select {
-		case p.uploads <- struct{}{}:
-			defer func() { <-p.uploads }()
-		default:
-			return core.Errorf(core.Busy, "too many files are being sent at once; try again in a minute")
-		}
-		c := http.NewResponseController(w) // where it can't set them, the server's times hold
-		_ = c.SetReadDeadline(time.Now().Add(uploadTime))
-		_ = c.SetWriteDeadline(time.Now().Add(uploadTime + time.Minute))
-		form, err := r.MultipartReader()
-		if err != nil {
-			return core.Errorf(core.Invalid, "the form can't be read")
-		}
-		r.Header.Del("X-CSRF-Token")
-		if part, err := form.NextPart(); err == nil && part.FormName() == "csrf" {
-			token, _ := io.ReadAll(io.LimitReader(part, 200))
-			r.Header.Set("X-CSRF-Token", string(token))
-		}
-		return inside(w, r.WithContext(context.WithValue(r.Context(), formKey{}, form)))
-	})
 }
 
 // saying reads what the operator wrote and keeps its files as they come. What
@@ -75,7 +32,7 @@ func (p *Panel) saying(r *http.Request) (Saying, error) {
 	if s.Session == "new" {
 		s.Session = ""
 	}
-	form, ok := r.Context().Value(formKey{}).(*multipart.Reader)
+	form, ok := page.Parts(r)
 	if !ok {
 		s.Text, s.Agent, s.Model = words(r.PostFormValue("text")), r.PostFormValue("agent"), r.PostFormValue("model")
 		return s, nil
@@ -113,7 +70,7 @@ func (p *Panel) keep(r *http.Request, s *Saying, part *multipart.Part) error {
 	case len(s.Files) == maxFiles:
 		return core.Errorf(core.TooLarge, "at most %d files go with a message", maxFiles)
 	}
-	who, _ := principal(r)
+	who, _ := page.Principal(r)
 	in, err := p.o.Files.Begin(r.Context(), who.User, 0)
 	if err != nil {
 		return err
@@ -133,7 +90,7 @@ func (p *Panel) keep(r *http.Request, s *Saying, part *multipart.Part) error {
 // formFault says in words what is wrong with a form with files.
 func formFault(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return tooMuch()
+		return page.TooMuch()
 	}
 	if core.KindOf(err) != core.Other {
 		return err
@@ -142,8 +99,4 @@ func formFault(err error) error {
 		return core.Errorf(core.Invalid, "the form can't be read")
 	}
 	return err
-}
-
-func tooMuch() error {
-	return core.Errorf(core.TooLarge, "the files of a message are at most %s together", core.ByteSize(maxUpload))
 }

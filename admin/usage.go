@@ -3,9 +3,9 @@ package admin
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
+	"gatehouse/admin/page"
 	"gatehouse/core/usage"
 )
 
@@ -19,8 +19,8 @@ func (p *Panel) usageAnswer(ctx context.Context) answer {
 	if p.o.ModelsPage != nil {
 		a.Path, a.Link = modelsPath, "Models"
 	}
-	since := p.clock.Now().UTC().Truncate(24 * time.Hour)
-	rows := load(ctx, p, "What models have used", func(ctx context.Context) ([]usage.Total, error) { return p.o.Usage(ctx, since) })
+	since := p.frame.Clock.Now().UTC().Truncate(24 * time.Hour)
+	rows := page.Load(ctx, p.frame, "What models have used", func(ctx context.Context) ([]usage.Total, error) { return p.o.Usage(ctx, since) })
 	if rows.Broken != "" {
 		a.Broken, a.Tone, a.Short = rows.Broken, "warn", "usage can’t be read"
 		return a
@@ -38,15 +38,15 @@ func (p *Panel) usageAnswer(ctx context.Context) answer {
 		return a
 	}
 	a.Answer = cost(all)
-	a.Detail = []detail{{"", grouped(all.Input+all.Output) + " tokens in " + count(int(all.Calls), "call", "calls")}}
+	a.Detail = []detail{{"", page.Grouped(all.Input+all.Output) + " tokens in " + page.Count(int(all.Calls), "call", "calls")}}
 	if all.Unpriced > 0 {
-		a.Detail = append(a.Detail, detail{"", count(int(all.Unpriced), "call has", "calls have") + " no known price"})
+		a.Detail = append(a.Detail, detail{"", page.Count(int(all.Unpriced), "call has", "calls have") + " no known price"})
 	}
 	for _, t := range rows.Value[:min(len(rows.Value), maxModels)] {
-		a.Detail = append(a.Detail, detail{t.Model, ": " + grouped(t.Input+t.CacheRead+t.CacheWrite) + " in, " + grouped(t.Output) + " out" + priced(t)})
+		a.Detail = append(a.Detail, detail{t.Model, ": " + page.Grouped(t.Input+t.CacheRead+t.CacheWrite) + " in, " + page.Grouped(t.Output) + " out" + priced(t)})
 	}
 	if more := len(rows.Value) - maxModels; more > 0 {
-		a.Detail = append(a.Detail, detail{"", "and " + count(more, "other model", "other models")})
+		a.Detail = append(a.Detail, detail{"", "and " + page.Count(more, "other model", "other models")})
 	}
 	return a
 }
@@ -61,7 +61,7 @@ func cost(t usage.Total) string {
 	case t.MicroUSD < 5000:
 		return "Less than $0.01."
 	}
-	return dollars(t.MicroUSD)
+	return page.Dollars(t.MicroUSD)
 }
 
 // priced is what t cost, as far as prices are known.
@@ -77,17 +77,4 @@ func priced(t usage.Total) string {
 		text += " and calls without a known price"
 	}
 	return text
-}
-
-// grouped is n with its thousands set apart: 1,234,567.
-func grouped(n int64) string {
-	s := fmt.Sprint(n)
-	var b strings.Builder
-	for i, r := range s {
-		if i > 0 && (len(s)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }

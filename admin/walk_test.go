@@ -41,7 +41,7 @@ func (s *site) places() map[string][]string {
 func (s *site) pages() (list []string) {
 	s.t.Helper()
 	places, empty := s.places(), s.world.ada == ""
-	for _, pattern := range s.panel.Patterns() {
+	for _, pattern := range s.panel.Routes() {
 		path, ok := strings.CutPrefix(pattern, "GET ")
 		if !ok {
 			continue
@@ -90,7 +90,7 @@ var wildcard = regexp.MustCompile(`\{[^}]*\}`)
 
 // routes are all of the panel's, with something in the place of wildcards.
 func (s *site) routes() (list []string) {
-	for _, pattern := range s.panel.Patterns() {
+	for _, pattern := range s.panel.Routes() {
 		if !strings.HasSuffix(pattern, " /admin/login") {
 			list = append(list, wildcard.ReplaceAllString(strings.Replace(pattern, "{$}", "", 1), "x"))
 		}

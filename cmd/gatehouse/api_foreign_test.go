@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"gatehouse/admin"
+	"gatehouse/admin/page"
 	"gatehouse/configs"
 	"gatehouse/web/api"
 	"gatehouse/web/auth"
@@ -40,7 +40,7 @@ func (w *world) addresses() (all [][2]string) {
 	rest := api.New(api.Options{Door: door})
 	first := w.app.first(rest)
 	v1 := openai.New(openai.Options{Door: door})
-	panel, ok := w.app.panel(door, nil).(*admin.Panel)
+	panel, ok := w.app.panel(door, nil).(*page.Frame)
 	if !ok {
 		w.t.Fatal("the panel is something else")
 	}

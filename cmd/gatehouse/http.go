@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gatehouse/admin"
+	"gatehouse/admin/page"
 	"gatehouse/configs"
 	"gatehouse/connectors"
 	"gatehouse/core"
@@ -65,7 +66,8 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 
 func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 	return admin.New(door, a.admins, admin.Options{
-		Log: a.log, Clock: a.clock, Requests: a.book, Decisions: a.book, People: a.book, Persons: a.book, Terms: a.book, Blocks: a.book, Places: a.book,
+		Options:  page.Options{Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
+		Requests: a.book, Decisions: a.book, People: a.book, Persons: a.book, Terms: a.book, Blocks: a.book, Places: a.book,
 		Spending: peopleView{a}, Care: peopleView{a}, LastSeen: peopleView{a}.lastSeen, SetPlace: peopleView{a}.setPlace,
 		Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.book,
 		Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {
@@ -79,9 +81,9 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 			return a.usage.Spent(ctx, a.db, runs...)
 		},
 		Agents: a.agents, SaveAgent: a.saveAgent, Servers: a.servers.Health,
-		Bots: panelBots{a.hub, a}, Lanes: a.queue, Dead: a.queue, Sends: a.queue, Bell: a.bus,
+		Bots: panelBots{a.hub, a}, Lanes: a.queue, Dead: a.queue, Sends: a.queue,
 		Preset: a.preset, Preview: (&previews{a: a}).Preview,
-		Audit: a.auditBot, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) },
+		Audit: a.auditBot,
 	})
 }
 

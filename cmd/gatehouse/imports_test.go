@@ -23,7 +23,8 @@ const everything = "*"
 // A new package or a new edge is a decision, so it is made here, in a diff that
 // someone reads. Tests may import what they like.
 var may = table(`
-admin: core core/store core/queue core/bus core/session core/permission core/usage core/agent core/tool/mcp core/orchestrator core/attach web web/auth pairing connectors
+admin/page: core web web/auth
+admin: admin/page core core/store core/queue core/bus core/session core/permission core/usage core/agent core/tool/mcp core/orchestrator core/attach web web/auth pairing
 cmd/gatehouse/phones: core connectors/telegram/telegramtest connectors/discord/discordtest
 cmd/gatehouse: *
 cmd/loadgen/bare:

@@ -1,4 +1,4 @@
-package admin
+package page
 
 import (
 	"context"
@@ -18,20 +18,20 @@ var topics = []string{"pairing", "approvals", "people", "bots", "queue"}
 // events sends the name of each topic on which something changed. The page
 // fetches what it shows; nothing else is on this line. It ends when the
 // session does.
-func (p *Panel) events(w http.ResponseWriter, r *http.Request) error {
-	if p.streams.Add(1) > maxStreams {
-		p.streams.Add(-1)
+func (f *Frame) events(w http.ResponseWriter, r *http.Request) error {
+	if f.streams.Add(1) > maxStreams {
+		f.streams.Add(-1)
 		return core.Errorf(core.Busy, "too many pages listen at once")
 	}
-	defer p.streams.Add(-1)
+	defer f.streams.Add(-1)
 	ctx := r.Context()
-	rang := p.o.Bell.Listen(ctx, topics...) // before the first byte: nothing that follows is missed
-	s, err := web.OpenStream(w, r, web.StreamOptions{Pulse: p.pulse, Metrics: p.o.Metrics, Endless: true})
+	rang := f.o.Bell.Listen(ctx, topics...) // before the first byte: nothing that follows is missed
+	s, err := web.OpenStream(w, r, web.StreamOptions{Pulse: f.pulse, Metrics: f.o.Metrics, Endless: true})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	check := p.clock.After(web.Heartbeat)
+	check := f.Clock.After(web.Heartbeat)
 	for {
 		select {
 		case topic, ok := <-rang:
@@ -39,10 +39,10 @@ func (p *Panel) events(w http.ResponseWriter, r *http.Request) error {
 				return nil
 			}
 		case <-check:
-			if !p.still(r) {
+			if !f.still(r) {
 				return nil
 			}
-			check = p.clock.After(web.Heartbeat)
+			check = f.Clock.After(web.Heartbeat)
 		case <-s.Context().Done():
 			return nil
 		}
@@ -51,9 +51,13 @@ func (p *Panel) events(w http.ResponseWriter, r *http.Request) error {
 
 // still reports whether r's session is valid now. It asks with a request that
 // carries nothing but what the browser sent: who r was is known already.
-func (p *Panel) still(r *http.Request) bool {
+func (f *Frame) still(r *http.Request) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), sourceTimeout)
 	defer cancel()
-	_, who, err := p.identify(r.WithContext(ctx))
-	return err == nil && who.Session && !who.MustChange
+	r, err := f.door.Identify(r.WithContext(ctx))
+	if err != nil {
+		return false
+	}
+	who, ok := Principal(r)
+	return ok && !who.MustChange
 }

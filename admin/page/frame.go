@@ -1,0 +1,219 @@
+// Package page is the frame of the operator's panel: who may see a page, its
+// layout and menu, the forms with their tokens, the sentence after a form, the
+// sign-in, and how the panel writes times, amounts and states. The pages
+// themselves come from packages of their own, which register their routes,
+// templates and menu entries with a Frame.
+package page
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"gatehouse/core"
+	"gatehouse/web"
+)
+
+// maxForm bounds a form, in bytes.
+const maxForm = 64 << 10
+
+type (
+	// A Door identifies who makes a request (auth.Door). It is asked for every
+	// request, and again while an event stream is open.
+	Door interface {
+		Identify(r *http.Request) (*http.Request, error)
+	}
+	// Accounts is the operator's sign-in (auth.Admins).
+	Accounts interface {
+		SignIn(w http.ResponseWriter, r *http.Request, name, password string) error
+		SignOut(w http.ResponseWriter, r *http.Request) error
+		SignOutEverywhere(ctx context.Context, user int64, by core.Actor) (int, error)
+		// ChangePassword ends all sessions and begins a new one for r.
+		ChangePassword(w http.ResponseWriter, r *http.Request, old, password string) error
+	}
+	// A Bell rings when something changed (bus.Bus). It closes the channel when
+	// the context ends.
+	Bell interface {
+		Listen(ctx context.Context, topics ...string) <-chan string
+	}
+)
+
+// Options for New.
+type Options struct {
+	Log   *slog.Logger // nil: none
+	Clock core.Clock   // nil: the system's
+	Bell  Bell         // nil: pages are not live
+	// Asset returns the address of a style sheet, a script or the icon; nil:
+	// below /static/. With an address that changes with the file, a browser
+	// fetches it once.
+	Asset func(name string) string
+	// Metrics counts the open event streams; nil: not counted.
+	Metrics *web.Metrics
+}
+
+// A Frame serves the pages that are registered with it, and the sign-in. Mount
+// it at /admin and /admin/, behind a web.Site. Routes, Templates and List are
+// called before it serves; all else may be called concurrently.
+type Frame struct {
+	Log   *slog.Logger
+	Clock core.Clock
+
+	door     Door
+	accounts Accounts
+	o        Options
+	pulse    *web.Pulse
+	key      [32]byte       // signs flashes; a new one per process
+	sets     map[string]set // by page
+	items    []Item
+	mux      *http.ServeMux
+	patterns []string // of all routes, as mux has them
+	streams  atomic.Int64
+	uploads  chan struct{} // one place for each upload at a time
+}
+
+// New returns a frame that serves the sign-in and the event stream.
+func New(door Door, accounts Accounts, o Options) *Frame {
+	f := &Frame{Log: o.Log, Clock: o.Clock, door: door, accounts: accounts, o: o,
+		sets: map[string]set{}, mux: http.NewServeMux(), uploads: make(chan struct{}, maxUploads)}
+	if f.Log == nil {
+		f.Log = slog.New(slog.DiscardHandler)
+	}
+	if f.Clock == nil {
+		f.Clock = core.System{}
+	}
+	if f.o.Asset == nil {
+		f.o.Asset = func(name string) string { return "/static/" + name }
+	}
+	f.pulse = web.NewPulse(f.Clock)
+	_, _ = rand.Read(f.key[:]) // never fails since Go 1.24
+	f.Templates(files, nil)
+	f.open("GET /admin/login", f.loginPage)
+	f.open("POST /admin/login", f.login)
+	f.half("GET /admin/password", f.passwordPage)
+	f.half("POST /admin/password", f.password)
+	f.half("POST /admin/logout", f.logout)
+	f.Page("GET /admin/", missing)
+	if f.o.Bell != nil {
+		f.Page("GET /admin/events", f.events)
+	}
+	return f
+}
+
+// ServeHTTP implements http.Handler. Without a session it answers nothing but
+// the sign-in.
+func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "+
+		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'")
+	f.mux.ServeHTTP(w, r)
+}
+
+// Routes returns the patterns of all routes, as http.ServeMux has them.
+func (f *Frame) Routes() []string { return slices.Clone(f.patterns) }
+
+// ---- routes
+
+// Page adds a route for signed-in operators. A form has at most 64 KiB.
+func (f *Frame) Page(pattern string, h web.Handler) { f.Form(pattern, maxForm, h) }
+
+// Form is Page for a form of at most limit bytes.
+func (f *Frame) Form(pattern string, limit int64, h web.Handler) {
+	f.serve(pattern, web.Body(limit, signedIn(f.chosen(h))))
+}
+
+// An Action does what a form asks. It returns what to say on the next page, or
+// why not, and the page to return to.
+type Action func(r *http.Request, by core.Actor) (said Flash, back string, err error)
+
+// Post adds a route that answers a form with a redirect. The next page shows
+// why it failed: a second decision as a note, anything else as an error.
+func (f *Frame) Post(pattern string, do Action) {
+	f.Page(pattern, func(w http.ResponseWriter, r *http.Request) error {
+		who, _ := Principal(r)
+		said, back, err := do(r, who.Actor())
+		switch core.KindOf(err) {
+		case core.Conflict, core.NotFound:
+			said = Flash{Kind: "note", Text: Sentence(core.TextOf(err))}
+		case core.Other:
+			if err != nil {
+				f.Log.ErrorContext(r.Context(), "panel action", "path", r.URL.Path, "err", err)
+				said = Flash{Kind: "bad", Text: "That did not work, and it is our fault. The log says why; nothing was decided."}
+			}
+		default:
+			said = Flash{Kind: "bad", Text: Sentence(core.TextOf(err))}
+		}
+		f.SetFlash(w, r, said)
+		return f.Away(w, r, back)
+	})
+}
+
+// open adds a route that needs no session.
+func (f *Frame) open(pattern string, h web.Handler) { f.serve(pattern, web.Body(maxForm, h)) }
+
+// half adds a route for sessions, also those that have to choose a password first.
+func (f *Frame) half(pattern string, h web.Handler) { f.open(pattern, signedIn(h)) }
+
+// serve adds a route whose handler bounds the body itself.
+func (f *Frame) serve(pattern string, h web.Handler) {
+	f.patterns = append(f.patterns, pattern)
+	f.mux.Handle(pattern, web.Serve(f.Log, f.fail, func(w http.ResponseWriter, r *http.Request) error {
+		r, err := f.door.Identify(r)
+		if err != nil {
+			return err
+		}
+		return h(w, r)
+	}))
+}
+
+// signedIn passes on requests of a session; a form needs its token.
+func signedIn(h web.Handler) web.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		who, ok := Principal(r)
+		if !ok {
+			return toLogin(w, r)
+		}
+		if err := who.CheckCSRF(r); err != nil {
+			return err
+		}
+		return h(w, r)
+	}
+}
+
+// chosen passes on requests of operators who have a password of their own.
+func (f *Frame) chosen(h web.Handler) web.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if who, _ := Principal(r); who.MustChange {
+			return f.Away(w, r, "/admin/password")
+		}
+		return h(w, r)
+	}
+}
+
+// Away redirects; a live page gets the inside of the page it is sent to.
+func (f *Frame) Away(w http.ResponseWriter, r *http.Request, to string) error {
+	if fragment(r) {
+		to, _, _ = strings.Cut(to, "#")
+		to += "?fragment=1"
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+	return nil
+}
+
+// toLogin redirects a browser to the sign-in and answers a program with 401.
+func toLogin(w http.ResponseWriter, r *http.Request) error {
+	if fragment(r) || r.URL.Path == "/admin/events" {
+		return web.Refuse(web.Unauthorized, "sign in first")
+	}
+	to := "/admin/login"
+	if r.Method == http.MethodGet && r.URL.Path != "/admin" {
+		to += "?next=" + url.QueryEscape(r.URL.Path)
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,54 @@
+package page
+
+import "context"
+
+// An Item is a page in the menu.
+type Item struct {
+	Key   string // the name of its template, or View.In of pages below it
+	Path  string
+	Label string
+	// Count returns how much on the page needs attention; nil: nothing ever
+	// does. A source that fails counts nothing: the page shows the fault.
+	Count  func(ctx context.Context) int
+	Words  string // says what is counted, for screen readers
+	Urgent bool   // what is counted is a fault
+}
+
+// List adds pages to the menu, in this order.
+func (f *Frame) List(items ...Item) { f.items = append(f.items, items...) }
+
+// An entry is an item as the menu shows it. Count is hidden when it is 0.
+type entry struct {
+	Item
+	Count   int
+	Current bool
+	Far     bool // on a phone it is behind More
+}
+
+// menu returns the entries with their counts.
+func (f *Frame) menu(ctx context.Context, current string) []entry {
+	m := make([]entry, len(f.items))
+	for i, item := range f.items {
+		m[i] = entry{Item: item, Current: item.Key == current, Far: len(f.items) > nearPages+1 && i >= nearPages}
+		if item.Count != nil {
+			m[i].Count = item.Count(ctx)
+		}
+	}
+	return m
+}
+
+// nearPages are shown next to More on a phone.
+const nearPages = 4
+
+// more returns the entry that stands for those that are far.
+func more(menu []entry) (m entry) {
+	for _, e := range menu {
+		if e.Far {
+			m.Label = "More"
+			m.Count += e.Count
+			m.Urgent = m.Urgent || e.Urgent && e.Count > 0
+			m.Current = m.Current || e.Current
+		}
+	}
+	return m
+}

@@ -1,0 +1,122 @@
+package page
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+
+	"gatehouse/core"
+	"gatehouse/web/auth"
+)
+
+type loginBody struct {
+	Name, Next, Error string
+}
+
+type passwordBody struct {
+	Forced bool
+	Error  string
+	Least  int
+}
+
+func (f *Frame) loginPage(w http.ResponseWriter, r *http.Request) error {
+	if _, ok := Principal(r); ok {
+		return f.Away(w, r, "/admin")
+	}
+	return f.showLogin(w, r, http.StatusOK, loginBody{Name: auth.AdminName, Next: r.URL.Query().Get("next")})
+}
+
+func (f *Frame) showLogin(w http.ResponseWriter, r *http.Request, status int, b loginBody) error {
+	return f.Show(w, r, status, "login", View{Title: "Sign in", Bare: true, Body: b})
+}
+
+func (f *Frame) login(w http.ResponseWriter, r *http.Request) error {
+	b := loginBody{Name: r.PostFormValue("name"), Next: r.PostFormValue("next")}
+	err := f.accounts.SignIn(w, r, b.Name, r.PostFormValue("password"))
+	if err == nil {
+		// A one-time password is changed first: every page sends there.
+		return f.Away(w, r, f.known(b.Next))
+	}
+	status, ok := Refusal(w, err)
+	if !ok {
+		return err
+	}
+	b.Error = Sentence(core.TextOf(err))
+	return f.showLogin(w, r, status, b)
+}
+
+// known is next when it is a page of the panel, else the overview: a link to
+// the sign-in can't send anybody elsewhere.
+func (f *Frame) known(next string) string {
+	for _, e := range f.items {
+		if e.Path == next {
+			return next
+		}
+	}
+	return "/admin"
+}
+
+// Refusal returns the status of an error that the form itself can show, and
+// sets the time to wait in the header; false for any other error.
+func Refusal(w http.ResponseWriter, err error) (status int, ok bool) {
+	if e, is := errors.AsType[*auth.Refusal](err); is {
+		if _, after := e.Problem(); after > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
+			return http.StatusTooManyRequests, true
+		}
+		return http.StatusUnauthorized, true
+	}
+	switch core.KindOf(err) {
+	case core.Invalid, core.Denied:
+		return http.StatusUnprocessableEntity, true
+	case core.Conflict:
+		return http.StatusConflict, true
+	case core.Busy:
+		return http.StatusServiceUnavailable, true
+	}
+	return 0, false
+}
+
+func (f *Frame) passwordPage(w http.ResponseWriter, r *http.Request) error {
+	return f.showPassword(w, r, http.StatusOK, "")
+}
+
+func (f *Frame) showPassword(w http.ResponseWriter, r *http.Request, status int, text string) error {
+	who, _ := Principal(r)
+	v := View{Title: "Change password", Bare: who.MustChange, Body: passwordBody{Forced: who.MustChange, Error: text, Least: auth.MinPassword}}
+	if who.MustChange {
+		v.Title = "Choose your password"
+	}
+	return f.Show(w, r, status, "password", v)
+}
+
+func (f *Frame) password(w http.ResponseWriter, r *http.Request) error {
+	fresh := r.PostFormValue("new")
+	if fresh != r.PostFormValue("again") {
+		return f.showPassword(w, r, http.StatusUnprocessableEntity, "The two new passwords differ. Type the same one twice.")
+	}
+	err := f.accounts.ChangePassword(w, r, r.PostFormValue("old"), fresh)
+	if err == nil {
+		f.SetFlash(w, r, Good("The password is changed, and every other session is signed out."))
+		return f.Away(w, r, "/admin")
+	}
+	status, ok := Refusal(w, err)
+	if !ok {
+		return err
+	}
+	return f.showPassword(w, r, status, Sentence(core.TextOf(err)))
+}
+
+func (f *Frame) logout(w http.ResponseWriter, r *http.Request) error {
+	if r.PostFormValue("everywhere") != "" {
+		who, _ := Principal(r)
+		if _, err := f.accounts.SignOutEverywhere(r.Context(), who.User, who.Actor()); err != nil {
+			return err
+		}
+	}
+	if err := f.accounts.SignOut(w, r); err != nil {
+		return err
+	}
+	return f.Away(w, r, "/admin/login")
+}

@@ -1,0 +1,193 @@
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gatehouse/core"
+)
+
+//go:embed templates/*.html
+var files embed.FS
+
+// sourceTimeout bounds the wait for one source of a page, so that one that
+// hangs costs its own section and not the page.
+const sourceTimeout = 3 * time.Second
+
+// A View is what every template gets.
+type View struct {
+	Title  string
+	Page   string // the template
+	In     string // the key of the current menu entry; "": Page
+	Still  bool   // it stays as it is: somebody writes in it
+	Bare   bool   // without menu: the sign-in pages
+	Menu   []entry
+	More   entry // on a phone it holds those that are Far; without a label there is none
+	Flash  *Flash
+	CSRF   string
+	Who    string
+	Topics string // space separated; the page refetches itself on these
+	Every  int    // and every so many seconds while it is looked at, for what nobody rings about; 0: 30
+	Body   any
+}
+
+// A Part is one section's data, or the plain sentence that stands in its place.
+type Part[T any] struct {
+	Value  T
+	Broken string
+}
+
+// Load asks a source within sourceTimeout. What goes wrong is logged and told
+// in the section; the page goes on.
+func Load[T any](ctx context.Context, f *Frame, what string, read func(context.Context) (T, error)) Part[T] {
+	ctx, cancel := context.WithTimeout(ctx, sourceTimeout)
+	defer cancel()
+	v, err := read(ctx)
+	if err == nil {
+		return Part[T]{Value: v}
+	}
+	f.Log.ErrorContext(ctx, "panel section", "section", what, "err", err)
+	text := what + " can’t be read right now."
+	if core.KindOf(err) != core.Other {
+		text += " " + Sentence(core.TextOf(err))
+	}
+	return Part[T]{Broken: text + " The log says more; the rest of the panel works."}
+}
+
+// A set makes a page's templates when the page is first shown: all of them take
+// 4 MiB, and most gateways' panels are closed most of the time. They are part of
+// the program and do not fail; the tests show each.
+type set = func() (*template.Template, error)
+
+// Templates adds the pages of a group: each templates/NAME.html defines the
+// "body" of the page NAME, except the shared ones, whose templates all of the
+// group's pages may use. funcs are what they call besides the frame's own.
+func (f *Frame) Templates(files embed.FS, funcs template.FuncMap, shared ...string) {
+	names, err := files.ReadDir("templates")
+	if err != nil {
+		panic(err) // they are part of the program
+	}
+	base := sync.OnceValues(func() (*template.Template, error) { return f.layout(files, funcs, shared) })
+	for _, entry := range names {
+		name := strings.TrimSuffix(entry.Name(), ".html")
+		if slices.Contains(shared, name) || slices.Contains(layout, name) {
+			continue
+		}
+		f.sets[name] = sync.OnceValues(func() (*template.Template, error) {
+			all, err := base()
+			if err != nil {
+				return nil, err
+			}
+			if all, err = all.Clone(); err != nil {
+				return nil, err
+			}
+			return all.ParseFS(files, "templates/"+name+".html")
+		})
+	}
+}
+
+// layout are the frame's templates that every page may use.
+var layout = []string{"layout", "parts"}
+
+// layout returns what all pages of a group share.
+func (f *Frame) layout(own embed.FS, funcs template.FuncMap, shared []string) (*template.Template, error) {
+	t := template.New("").Funcs(template.FuncMap{
+		"rfc":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"utc":      func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") },
+		"utcfull":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+		"exactly":  core.Stamp,
+		"ago":      func(t time.Time) string { return Ago(f.Clock.Now().Sub(t)) },
+		"span":     Span,
+		"brief":    Brief,
+		"initial":  initial,
+		"platform": Platform,
+		"name":     DisplayName,
+		"exact":    Exact,
+		"usd":      Dollars,
+		"size":     Size,
+		"asset":    f.o.Asset,
+	}).Funcs(funcs)
+	for _, name := range layout {
+		if _, err := t.ParseFS(files, "templates/"+name+".html"); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range shared {
+		if _, err := t.ParseFS(own, "templates/"+name+".html"); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// Check parses the templates of all pages and returns what is wrong with them.
+// Show parses a page's when it is first shown.
+func (f *Frame) Check() error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(f.sets)) {
+		set, err := f.sets[name]()
+		if err == nil && (set.Lookup("body") == nil || set.Lookup("page") == nil) {
+			err = errors.New("it has no body or no frame")
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("page %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Fragment returns the template called name of a page, filled with data.
+func (f *Frame) Fragment(page, name string, data any) (template.HTML, error) {
+	set, err := f.sets[page]()
+	if err != nil {
+		return "", fmt.Errorf("page %s: %w", page, err)
+	}
+	var b strings.Builder
+	if err := set.ExecuteTemplate(&b, name, data); err != nil {
+		return "", fmt.Errorf("page %s: %w", page, err)
+	}
+	return template.HTML(b.String()), nil // html/template has escaped it
+}
+
+// Show writes a page, or with ?fragment=1 only what a live page swaps in.
+func (f *Frame) Show(w http.ResponseWriter, r *http.Request, status int, page string, v View) error {
+	name := "page"
+	if fragment(r) {
+		name = "app"
+	}
+	v.Page, v.Flash = page, f.takeFlash(w, r)
+	v.CSRF, v.Who = Token(r), account(r)
+	if v.Every == 0 {
+		v.Every = 30
+	}
+	if !v.Bare {
+		v.Menu = f.menu(r.Context(), cmp.Or(v.In, page))
+		v.More = more(v.Menu)
+	}
+	set, err := f.sets[page]()
+	if err != nil {
+		return fmt.Errorf("page %s: %w", page, err)
+	}
+	var b bytes.Buffer
+	if err := set.ExecuteTemplate(&b, name, v); err != nil {
+		return fmt.Errorf("page %s: %w", page, err)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // a reader who has left is no fault of ours
+	return nil
+}
+
+// fragment reports whether a live page asks for its own inside.
+func fragment(r *http.Request) bool { return r.URL.Query().Get("fragment") == "1" }
