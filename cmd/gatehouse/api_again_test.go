@@ -110,7 +110,7 @@ func TestAStoppingGatewayRefusesNewTurns(t *testing.T) {
 	if status != 503 || !strings.Contains(body, "stopping") {
 		t.Errorf("%d %s", status, body)
 	}
-	w.app.dispatcher.Abort(head[0].Data["id"].(string))
+	w.app.running.Abort(head[0].Data["id"].(string))
 	if end := readEvents(t, running.Body, -1); len(end) == 0 || end[0].Type != "aborted" {
 		t.Errorf("the running turn's end: %v", end)
 	}

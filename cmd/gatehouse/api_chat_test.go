@@ -291,7 +291,7 @@ func TestAClientThatLeavesCancelsOnlyWhenItSaidSo(t *testing.T) {
 		t.Error("a run whose client left without asking for it was cancelled")
 	}
 	for _, i := range w.app.bus.Active() {
-		w.app.dispatcher.Abort(i.Session)
+		w.app.running.Abort(i.Session)
 	}
 }
 

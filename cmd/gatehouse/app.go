@@ -73,6 +73,8 @@ type app struct {
 	sessions    *session.Store
 	events      *orchestrator.Events
 	runs        *orchestrator.Orchestrator
+	running     *dispatch.Running
+	ends        *dispatch.Ends
 	dispatcher  *dispatch.Dispatcher
 	chat        *chat.Chat
 	hub         *connectors.Hub
@@ -171,21 +173,16 @@ func (l late) Repeats(bot string) time.Duration   { return l.a.hub.Repeats(bot) 
 func (l late) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	return l.a.hub.Send(ctx, out)
 }
-func (l late) Abandon(ctx context.Context, tx *store.Tx, run string) error {
-	return l.a.dispatcher.Abandon(ctx, tx, run)
-}
-func (l late) AbortUser(bot string, user int64) { l.a.dispatcher.AbortUser(bot, user) }
-func (l late) AbortLane(bot, lane string) bool  { return l.a.dispatcher.AbortLane(bot, lane) }
-func (l late) AbortRun(run string) bool         { return l.a.dispatcher.AbortRun(run) }
-func (l late) AbortKey(key string)              { l.a.dispatcher.AbortKey(key) }
 
 func (a *app) joinCore(ctx context.Context) error {
 	a.desk = permission.NewDesk(a.db, a.clock)
 	a.keys = auth.NewKeys(a.db, a.clock, a.log)
-	a.keys.OnEnd(late{a}.AbortKey)
+	a.running = dispatch.NewRunning(a.clock)
+	a.keys.OnEnd(a.running.AbortKey)
 	a.admins = auth.NewAdmins(a.db, auth.AdminOptions{Clock: a.clock, Log: a.log, Password: a.cfg.AdminPassword.Reveal(), Address: callerKey, Secure: callerSecure})
 	a.events = orchestrator.NewEvents(a.db, a.clock)
 	a.bus = bus.New(a.loadEvents, a.events.Latest)
+	a.ends = dispatch.NewEnds(a.events, a.bus, a.clock)
 	g := &gate{overheard: &a.overheard, http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}}
 	a.gate = g
 	shown, tools := &chatask.Pairings{Asks: a.desk}, &chatask.Tools{}
@@ -213,14 +210,14 @@ func (a *app) joinCore(ctx context.Context) error {
 		Behind:  a.behind,
 		Prepare: func(ctx context.Context, tx *store.Tx, t *queue.Turn) error { return p.prepare(ctx, tx, t) },
 		Ring:    a.bus.Ring,
-		Ended:   late{a}.Abandon,
+		Ended:   a.ends.Abandon,
 		RateNow: func() queue.Rate { return queue.Rate(a.now().RateLimit) },
 		Texts:   queue.Texts{TooMany: texts.Text("too_many"), GaveUp: texts.Text("gave_up"), Late: texts.Text("late")},
 		Node:    "node", Slots: a.cfg.LimitRuns,
 	})
 	a.book = pairing.New(a.db, pairing.Options{
 		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.botNames()), Policy: a.policy, Bots: a.pairingBots, Ring: a.bus.Ring, Merge: a.merge, Lapse: a.guard.Lapse, Text: a.ownText,
-	}, a.queue, shown, late{a})
+	}, a.queue, shown, a.running)
 	g.queue = a.queue
 	g.moves = append(g.moves, a.sessions.Move, a.book.Move, a.queue.Move, a.desk.Move)
 	g.book, p.book = a.book, a.book

@@ -15,14 +15,14 @@ func (a *app) joinDispatch(qm *queue.Metrics) {
 	c := chat.New(chat.Options{
 		DB: a.db, Clock: a.clock, Users: a.book, Pairings: a.book, Codes: a.book, Groups: a.book, Doors: a.book, Raises: a.book,
 		Conversations: a.sessions, Bindings: a.sessions, Resolver: a.sessions, ChatSettings: a.sessions, TrustModes: a.sessions, Transcripts: a.sessions,
-		Lanes: a.queue, Inbox: a.queue, Outbox: a.queue, Running: a.bus, Stopper: late{a}, Runs: a.events, Compacter: a.runs, Files: a.files,
+		Lanes: a.queue, Inbox: a.queue, Outbox: a.queue, Running: a.bus, Stopper: a.running, Runs: a.events, Compacter: a.runs, Files: a.files,
 		Asks:   chatask.NewButtons(chatask.ButtonOptions{DB: a.db, Clock: a.clock, Access: a.book, Asks: a.desk, Questions: a.desk, Decisions: a.guard, Pairings: a.book, Inbox: a.queue, Mail: a.queue, Render: render}),
 		Agents: a.agents, Models: modelNames{a}, Usage: a.usage, Overheard: &a.overheard,
 		BusyMode: func() string { return a.now().BusyMode }, Platform: a.platform, Link: a.inviteLink,
 	})
 	a.chat = c
 	a.dispatcher = dispatch.New(dispatch.Options{
-		Clock: a.clock, Log: a.log, Queue: a.queue, Runs: a.runs, Events: a.events, Bus: a.bus, Screen: screen{a}, Stage: qm.Stage,
+		Clock: a.clock, Log: a.log, Queue: a.queue, Runs: a.runs, Events: a.events, Bus: a.bus, Ends: a.ends, Running: a.running, Screen: screen{a}, Stage: qm.Stage,
 		Render:   render,
 		Commands: c.Handlers(), Unknown: c.Unknown, Callback: c.Callback, Answer: c.Answer,
 		Keep: a.keepFiles, Attach: a.showing(),

@@ -34,7 +34,7 @@ func (a *app) behind(ctx context.Context, tx *store.Tx, in *core.Inbound, lane s
 		}
 	}
 	tx.OnCommit(func() {
-		if user == 0 || !a.dispatcher.Interrupt(in.Bot, lane, user) {
+		if user == 0 || !a.running.Interrupt(in.Bot, lane, user) {
 			a.dispatcher.Behind(in)
 		}
 	})

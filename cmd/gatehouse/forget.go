@@ -242,9 +242,9 @@ func (a *app) quiet(ctx context.Context, p core.Person) error {
 	until := a.clock.Now().Add(forgetPatience)
 	for {
 		for _, bot := range slices.Compact(slices.Clone(bots)) {
-			a.dispatcher.AbortUser(bot, p.User)
+			a.running.AbortUser(bot, p.User)
 		}
-		if !a.dispatcher.Busy(p.User) {
+		if !a.running.Busy(p.User) {
 			return nil
 		}
 		if a.clock.Now().After(until) {

@@ -299,7 +299,7 @@ func TestForgettingStopsWhatRunsFirst(t *testing.T) {
 	w := l.w
 	model.Script(llmtest.Reply{Text: []string{"xyzzyword begins"}, Hang: true})
 	l.zeb.Send("A question about xyzzyword that is answered for ever")
-	w.until("it runs", func() bool { return w.app.dispatcher.Busy(l.user) })
+	w.until("it runs", func() bool { return w.app.running.Busy(l.user) })
 	if _, err := w.app.forget(t.Context(), fmt.Sprint(l.user), cli, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -174,7 +174,7 @@ func (v botsView) Test(ctx context.Context, bot string) (string, error) {
 // runsView is what the API asks of runs.
 type runsView struct{ a *app }
 
-func (v runsView) Abort(session string) bool { return v.a.dispatcher.Abort(session) }
+func (v runsView) Abort(session string) bool { return v.a.running.Abort(session) }
 
 func (v runsView) Run(ctx context.Context, id string) (api.Run, error) {
 	r, err := v.a.events.ByRun(ctx, id)

@@ -45,7 +45,7 @@ func (v panelActs) Lower(ctx context.Context, id string, level core.Trust, by co
 }
 
 func (v panelActs) Stop(ctx context.Context, id string, by core.Actor) (bool, error) {
-	if !v.a.dispatcher.Abort(id) {
+	if !v.a.running.Abort(id) {
 		return false, nil
 	}
 	return true, v.a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, "session.stop", id, nil) })

@@ -36,13 +36,15 @@ type Screen interface {
 
 // Options of New.
 type Options struct {
-	Clock  core.Clock
-	Log    *slog.Logger
-	Queue  *queue.Queue
-	Runs   *orchestrator.Orchestrator
-	Events *orchestrator.Events
-	Bus    *bus.Bus
-	Screen Screen
+	Clock   core.Clock
+	Log     *slog.Logger
+	Queue   *queue.Queue
+	Runs    *orchestrator.Orchestrator
+	Events  *orchestrator.Events
+	Bus     *bus.Bus
+	Ends    *Ends
+	Running *Running
+	Screen  Screen
 	// Render makes a reply in Markdown into parts for that chat's platform; pure.
 	Render func(to core.Address, markdown string) []core.Part
 	// Commands by name, without slash.
@@ -64,35 +66,13 @@ type Options struct {
 type Dispatcher struct {
 	o Options
 
-	mu      sync.Mutex
-	running map[string]*active   // by lane; bounded by the queue's slots
-	aborted map[person]time.Time // whose runs were stopped lately; at most maxAborted
-	guests  map[int64]int        // runs at work, by guest; bounded by the queue's slots
-	freed   chan struct{}        // closed when a guest's run has ended
+	mu     sync.Mutex
+	guests map[int64]int // active runs, by guest; bounded by the queue's slots
+	freed  chan struct{} // closed when a guest's run has ended
 
 	reactions []reaction      // to be set, in order; at most maxReactions
 	reacting  bool            // somebody sets them
 	behind    map[string]bool // messages that have to wait, and whether that was shown; at most maxBehind
-}
-
-type person struct { // or a key, which is nobody's bot and user
-	bot  string
-	user int64
-	key  string
-}
-
-// maxAborted bounds the people remembered for turns that were claimed before
-// they lost access and have not begun: a matter of moments.
-const maxAborted = 256
-
-type active struct {
-	cancel  context.CancelCauseFunc
-	session string
-	bot     string
-	user    int64
-	lane    string
-	key     string // of the API key that asked; "" without one
-	run     string
 }
 
 // New is a Dispatcher.
@@ -103,8 +83,7 @@ func New(o Options) *Dispatcher {
 	if o.Stage == nil {
 		o.Stage = func(string, time.Duration) {}
 	}
-	return &Dispatcher{o: o, running: map[string]*active{}, aborted: map[person]time.Time{},
-		guests: map[int64]int{}, freed: make(chan struct{}), behind: map[string]bool{}}
+	return &Dispatcher{o: o, guests: map[int64]int{}, freed: make(chan struct{}), behind: map[string]bool{}}
 }
 
 // Handle brings t to an end.
@@ -159,7 +138,7 @@ func (d *Dispatcher) command(ctx context.Context, t *queue.Turn, h command.Handl
 	work, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !t.Control {
-		defer d.begin(t.Lane, &active{cancel: cancel, bot: t.First().Bot, lane: t.Lane}, t.Taken)()
+		defer d.o.Running.begin(t.Lane, &active{cancel: cancel, bot: t.First().Bot, lane: t.Lane}, t.Taken)()
 	}
 	out, err := h(work, command.Call{In: t.First(), Trust: t.Trust, Seq: t.Seq()})
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(work), orchestrator.ErrAborted) {
@@ -261,96 +240,6 @@ func (d *Dispatcher) refuse(ctx context.Context, t *queue.Turn) error {
 	}
 	return d.o.Queue.Ack(ctx, t, queue.Result{Refused: true, Write: func(ctx context.Context, tx *store.Tx) error {
 		// A repeat with the same Idempotency-Key is told the same, also later.
-		end, err := d.o.Events.Refused(ctx, tx, orchestrator.RunRow{ID: t.Run, Session: in.Chat, User: in.Turn.User}, failed)
-		tx.OnCommit(func() { d.tell(end) })
-		return err
+		return d.o.Ends.refuse(ctx, tx, orchestrator.RunRow{ID: t.Run, Session: in.Chat, User: in.Turn.User}, failed)
 	}})
-}
-
-// Abort stops the session's run; false when none is in progress.
-func (d *Dispatcher) Abort(session string) bool {
-	return d.abort(func(a *active) bool { return a.session == session })
-}
-
-// AbortLane stops the bot's run in the lane (a chat's /stop); a run that came
-// over HTTP into the same conversation is stopped there.
-func (d *Dispatcher) AbortLane(bot, lane string) bool {
-	return d.abort(func(a *active) bool { return a.lane == lane && a.bot == bot })
-}
-
-// errInterrupted is the cause of a run that gives way to its sender's next message.
-var errInterrupted = fmt.Errorf("%w by writing on", orchestrator.ErrAborted)
-
-// Interrupt stops the bot's run in the lane, if it is this person's, because
-// they wrote on; false when none is.
-func (d *Dispatcher) Interrupt(bot, lane string, user int64) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	any := false
-	for _, a := range d.running {
-		if a.lane == lane && a.bot == bot && a.user == user {
-			a.cancel(errInterrupted)
-			any = true
-		}
-	}
-	return any
-}
-
-// AbortRun stops the run with that id; false when it is not in progress.
-func (d *Dispatcher) AbortRun(run string) bool {
-	return d.abort(func(a *active) bool { return a.run == run && run != "" })
-}
-
-// AbortUser stops a person's runs on a bot, also those that are claimed and
-// about to begin.
-func (d *Dispatcher) AbortUser(bot string, user int64) {
-	d.abortLately(person{bot: bot, user: user}, func(a *active) bool { return a.bot == bot && a.user == user })
-}
-
-// AbortKey stops what an API key has asked for, also what is claimed and about
-// to begin.
-func (d *Dispatcher) AbortKey(key string) {
-	d.abortLately(person{key: key}, func(a *active) bool { return key != "" && a.key == key })
-}
-
-func (d *Dispatcher) abortLately(who person, is func(*active) bool) {
-	d.mu.Lock()
-	if len(d.aborted) >= maxAborted {
-		clear(d.aborted)
-	}
-	d.aborted[who] = d.o.Clock.Now()
-	d.mu.Unlock()
-	d.abort(is)
-}
-
-// begin notes a run that was claimed at taken, until the returned function is called.
-func (d *Dispatcher) begin(lane string, a *active, taken time.Time) (end func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.running[lane] = a
-	for _, who := range [...]person{{bot: a.bot, user: a.user}, {key: a.key}} {
-		if at, ok := d.aborted[who]; ok && !taken.After(at) {
-			a.cancel(orchestrator.ErrAborted)
-		}
-	}
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.running[lane] == a {
-			delete(d.running, lane)
-		}
-	}
-}
-
-func (d *Dispatcher) abort(is func(*active) bool) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	any := false
-	for _, a := range d.running {
-		if is(a) {
-			a.cancel(orchestrator.ErrAborted)
-			any = true
-		}
-	}
-	return any
 }

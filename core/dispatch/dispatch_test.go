@@ -50,6 +50,7 @@ type hall struct {
 	reacted []string                                                           // emoji put under messages
 	cmd     command.Handler
 	d       *dispatch.Dispatcher
+	running *dispatch.Running
 	preview func(to core.Address, id string, part core.Part) (string, error)
 	sending func(out core.Outgoing) // before a send is done
 }
@@ -130,7 +131,7 @@ func open(t *testing.T) *hall {
 	events := orchestrator.NewEvents(h.db, clock)
 	h.reads = func() *bus.Bus { return bus.New(stored(events), events.Latest) }
 	h.bus = h.reads()
-	var d *dispatch.Dispatcher
+	ends, running := dispatch.NewEnds(events, h.bus, clock), dispatch.NewRunning(clock)
 	runs := orchestrator.New(orchestrator.Options{
 		Clock: clock, Sessions: sessions, Agents: agent.New(v, agent.Options{}), Usage: usage.New(nil, usage.Budgets{}),
 		Model:   func(string, bool) (llm.Model, error) { return h, nil },
@@ -144,9 +145,7 @@ func open(t *testing.T) *hall {
 			return in.Bot + "|" + in.Chat, nil
 		},
 		Control: func(in *core.Inbound) bool { return false },
-		Ended: func(ctx context.Context, tx *store.Tx, run string) error {
-			return d.Abandon(ctx, tx, run)
-		},
+		Ended:   ends.Abandon,
 		Prepare: func(ctx context.Context, tx *store.Tx, q *queue.Turn) error {
 			if q.First().Kind != core.KindMessage {
 				return nil
@@ -157,8 +156,8 @@ func open(t *testing.T) *hall {
 			return err
 		},
 	})
-	d = dispatch.New(dispatch.Options{
-		Clock: clock, Queue: h.queue, Runs: runs, Events: events, Bus: h.bus, Screen: h,
+	d := dispatch.New(dispatch.Options{
+		Clock: clock, Queue: h.queue, Runs: runs, Events: events, Bus: h.bus, Ends: ends, Running: running, Screen: h,
 		Render: func(_ core.Address, text string) (parts []core.Part) {
 			if text == "one two" {
 				return []core.Part{{Text: "one"}, {Text: "two"}}
@@ -171,7 +170,7 @@ func open(t *testing.T) *hall {
 		},
 		Callback: func(ctx context.Context, c command.Call) (command.Outcome, error) { return h.cmd(ctx, c) },
 	})
-	h.d = d
+	h.d, h.running = d, running
 	if err := h.queue.TakeOver(t.Context(), []string{"b"}); err != nil {
 		t.Fatal(err)
 	}

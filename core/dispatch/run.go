@@ -59,7 +59,7 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 	if in.Turn != nil {
 		a.key = in.Turn.Key
 	}
-	defer d.begin(t.Lane, a, t.Taken)()
+	defer d.o.Running.begin(t.Lane, a, t.Taken)()
 	leave, err := d.enter(ctx, t, turn)
 	if err != nil {
 		return orchestrator.Result{}, err
@@ -194,26 +194,6 @@ func (d *Dispatcher) endBroken(ctx context.Context, t *queue.Turn, turn *orchest
 		return err
 	}
 	return d.finish(context.WithoutCancel(ctx), t, stream, orchestrator.Result{State: "error", Terminal: failed, Write: write})
-}
-
-// Abandon ends a run that will have no result, and tells its readers so once
-// that is committed; it is the queue's Ended.
-func (d *Dispatcher) Abandon(ctx context.Context, tx *store.Tx, run string) error {
-	end, ok, err := d.o.Events.Abandon(ctx, tx, run)
-	if ok {
-		tx.OnCommit(func() { d.tell(end) })
-	}
-	return err
-}
-
-// tell has the readers of a run know its end, which is stored. It is called
-// before the session's next run can begin and take them over.
-func (d *Dispatcher) tell(end orchestrator.Ended) {
-	stream := d.o.Bus.Begin(bus.Info{Run: end.Run, Session: end.Session, Bot: end.Bot, Chat: end.Chat, User: end.User, Attempt: end.Attempt, Started: d.o.Clock.Now()})
-	for _, e := range end.Events {
-		stream.Publish(e)
-	}
-	stream.End()
 }
 
 // source is a bus stream as the event store sees it.

@@ -170,7 +170,7 @@ func TestStopIsActedOnWhateverHangs(t *testing.T) {
 			if stuck == "preview" {
 				<-began
 			}
-			h.until("/stop finds the answer", func() bool { return h.d.AbortLane("b", "b|a") })
+			h.until("/stop finds the answer", func() bool { return h.running.AbortLane("b", "b|a") })
 			<-stopped
 			h.until("the run has ended", func() bool {
 				var n int

@@ -11,13 +11,13 @@ import (
 )
 
 // Between a claim and the moment its run can be stopped lies a goroutine's
-// start: who loses access there must not be answered.
+// start: who loses access there must not be answerer.
 func TestAnAbortMeetsTheTurnThatIsClaimedAndHasNotBegun(t *testing.T) {
 	clock := coretest.NewClock(time.Time{})
-	d := New(Options{Clock: clock})
+	r := NewRunning(clock)
 	claimed := clock.Now()
 	clock.Advance(time.Millisecond)
-	d.AbortUser("bot", 7)
+	r.AbortUser("bot", 7)
 	clock.Advance(time.Millisecond)
 	for _, c := range []struct {
 		user  int64
@@ -25,29 +25,29 @@ func TestAnAbortMeetsTheTurnThatIsClaimedAndHasNotBegun(t *testing.T) {
 		stops bool
 	}{{7, claimed, true}, {8, claimed, false}, {7, clock.Now(), false}} {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		end := d.begin("lane", &active{cancel: cancel, bot: "bot", user: c.user}, c.taken)
+		end := r.begin("lane", &active{cancel: cancel, bot: "bot", user: c.user}, c.taken)
 		if got := errors.Is(context.Cause(ctx), orchestrator.ErrAborted); got != c.stops {
 			t.Errorf("user %d taken at %v: stopped %v", c.user, c.taken, got)
 		}
 		end()
 		cancel(nil)
 	}
-	d.AbortKey("k")
+	r.AbortKey("k")
 	for _, c := range []struct {
 		key   string
 		stops bool
 	}{{"k", true}, {"other", false}, {"", false}} {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		d.begin("lane", &active{cancel: cancel, bot: "bot", user: 9, key: c.key}, claimed)()
+		r.begin("lane", &active{cancel: cancel, bot: "bot", user: 9, key: c.key}, claimed)()
 		if got := errors.Is(context.Cause(ctx), orchestrator.ErrAborted); got != c.stops {
 			t.Errorf("key %q: stopped %v", c.key, got)
 		}
 		cancel(nil)
 	}
 	for i := range int64(3 * maxAborted) {
-		d.AbortUser("bot", i)
+		r.AbortUser("bot", i)
 	}
-	if len(d.aborted) > maxAborted || len(d.running) != 0 {
-		t.Errorf("%d people, %d runs remembered", len(d.aborted), len(d.running))
+	if len(r.aborted) > maxAborted || len(r.runs) != 0 {
+		t.Errorf("%d senders, %d runs kept", len(r.aborted), len(r.runs))
 	}
 }
