@@ -39,7 +39,10 @@ connectors/discord/discordtest: core connectors/simulator
 connectors/discord/gateway: core
 connectors/discord/markup/markuptest:
 connectors/discord/markup: core connectors/markdown
-connectors/discord: core core/texts connectors connectors/markdown connectors/discord/gateway connectors/discord/markup
+connectors/discord/interactions: core core/texts connectors connectors/discord/markup connectors/discord/rest connectors/discord/wire
+connectors/discord/rest: core connectors  # requests, and what their failures mean
+connectors/discord/wire: core connectors  # the platform's objects
+connectors/discord: core core/texts connectors connectors/markdown connectors/discord/gateway connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire
 connectors/markdown: core
 connectors/simulator: core  # what simulators of platforms share
 connectors/telegram/telegramtest: core connectors/simulator

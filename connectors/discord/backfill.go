@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
 
@@ -49,7 +50,7 @@ func (r *receiver) loadMarks(ctx context.Context) error {
 		return nil
 	}
 	for _, m := range slices.Backward(list) { // the last used stands first
-		if isID(m.Channel) && isID(m.Message) {
+		if wire.IsID(m.Channel) && wire.IsID(m.Message) {
 			r.marks.Put(m.Channel, m)
 		}
 	}
@@ -83,7 +84,7 @@ func (r *receiver) meet(ctx context.Context, page []core.Inbound) {
 }
 
 func markable(in core.Inbound) bool {
-	return in.Malformed == "" && (in.Kind == core.KindMessage || in.Kind == core.KindCommand) && isID(in.MessageID)
+	return in.Malformed == "" && (in.Kind == core.KindMessage || in.Kind == core.KindCommand) && wire.IsID(in.MessageID)
 }
 
 // remember moves the marks of the known channels in a stored page. Those of a
@@ -213,7 +214,7 @@ func (r *receiver) behind(ctx context.Context, channel, after string) ([]json.Ra
 	b := r.bot
 	for n := 1; ; n++ {
 		var list []json.RawMessage
-		f := b.call(ctx, "GET", "/channels/"+channel+"/messages?limit="+strconv.Itoa(backfillPage)+"&after="+after, nil, &list)
+		f := b.api.Call(ctx, "GET", "/channels/"+channel+"/messages?limit="+strconv.Itoa(backfillPage)+"&after="+after, nil, &list)
 		switch {
 		case f == nil:
 			slices.SortStableFunc(list, func(x, y json.RawMessage) int {
@@ -221,11 +222,11 @@ func (r *receiver) behind(ctx context.Context, channel, after string) ([]json.Ra
 				return cmp.Or(cmp.Compare(len(x2), len(y2)), cmp.Compare(x2, y2))
 			})
 			return list, nil
-		case f.told && (f.status == 403 || f.status == 404):
+		case f.Hidden():
 			r.marks.Remove(channel)
 			r.marksDirty = true
 			return nil, nil
-		case n >= backfillTries && !f.refusesToken():
+		case n >= backfillTries && !f.RefusesToken():
 			b.o.Log.WarnContext(ctx, "channel not read back", "bot", b.o.Name, "channel", channel, "err", f)
 			return nil, nil
 		}
@@ -239,7 +240,7 @@ func messageID(raw json.RawMessage) string {
 	var m struct {
 		ID string `json:"id"`
 	}
-	if json.Unmarshal(raw, &m) != nil || !isID(m.ID) {
+	if json.Unmarshal(raw, &m) != nil || !wire.IsID(m.ID) {
 		return "0"
 	}
 	return m.ID

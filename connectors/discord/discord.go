@@ -33,7 +33,10 @@ import (
 	"time"
 
 	"gatehouse/connectors"
+	"gatehouse/connectors/discord/interactions"
 	"gatehouse/connectors/discord/markup"
+	"gatehouse/connectors/discord/rest"
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 )
@@ -53,7 +56,7 @@ var (
 
 const (
 	// Platform is the platform's name in every address, row and label.
-	Platform = "discord"
+	Platform = wire.Platform
 	// DefaultAPIURL is the real platform.
 	DefaultAPIURL = "https://discord.com"
 	apiPath       = "/api/v10"
@@ -95,10 +98,10 @@ type Bot struct {
 	redact   *strings.Replacer
 	markdown *markdown.Renderer
 	line     *http.Transport
+	api      *rest.Client
+	answers  *interactions.Responder
 	pace     *connectors.Pace[string]
 	turns    connectors.Turns[string]
-	acks     acks
-	slots    slots
 	places   *places
 	username atomic.Pointer[string]
 }
@@ -129,6 +132,8 @@ func New(o Options) (*Bot, error) {
 		pace:     newGate(o.Clock, o.Pace),
 		places:   newPlaces(),
 	}
+	b.api = rest.New(rest.Options{Token: o.Token, Base: b.base, Transport: b.line, Timeout: o.SendTimeout, Redact: b.redact})
+	b.answers = interactions.New(interactions.Options{Bot: o.Name, ID: id, Clock: o.Clock, Log: o.Log, Memory: o.Memory, Menu: o.Menu, Complete: o.Complete, Form: o.Form}, b.api)
 	o.Metrics.start(o.Name, o.Clock.Now())
 	return b, nil
 }
@@ -141,18 +146,10 @@ func tokenID(token string) string {
 		return ""
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(m[1])
-	if err != nil || !isID(string(raw)) {
+	if err != nil || !wire.IsID(string(raw)) {
 		return ""
 	}
 	return string(raw)
-}
-
-// isID reports whether s is a snowflake: the digits of a positive number.
-func isID(s string) bool {
-	if s == "" || len(s) > 20 || s[0] == '0' {
-		return false
-	}
-	return strings.Trim(s, "0123456789") == ""
 }
 
 func (o *Options) setDefaults() {
@@ -195,10 +192,10 @@ func (b *Bot) Close() error {
 // Test asks the platform who the token is. Denied: the token is refused. Busy:
 // the platform can't be reached or doesn't answer well.
 func (b *Bot) Test(ctx context.Context) (username string, err error) {
-	var me user
-	if f := b.call(ctx, "GET", "/users/@me", nil, &me); f != nil {
-		if f.refusesToken() {
-			return "", b.denied("401 " + f.text)
+	var me wire.User
+	if f := b.api.Call(ctx, "GET", "/users/@me", nil, &me); f != nil {
+		if f.RefusesToken() {
+			return "", b.denied("401 " + f.Text)
 		}
 		return "", core.Errorf(core.Busy, "Discord can't be asked about bot %s: %s", b.o.Name, f.Error())
 	}

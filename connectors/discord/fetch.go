@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gatehouse/connectors"
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 	"gatehouse/core/texts"
 )
@@ -61,18 +62,18 @@ func (b *Bot) Fetch(ctx context.Context, f core.File, w io.Writer) error {
 // are channel, message and attachment.
 func (b *Bot) fileAddress(ctx context.Context, ids string) (string, error) {
 	part := strings.Split(ids, "/")
-	if len(part) != 3 || !isID(part[0]) || !isID(part[1]) {
+	if len(part) != 3 || !wire.IsID(part[0]) || !wire.IsID(part[1]) {
 		return "", gone()
 	}
-	var m message
-	f := b.call(ctx, "GET", "/channels/"+part[0]+"/messages/"+part[1], nil, &m)
+	var m wire.Message
+	f := b.api.Call(ctx, "GET", "/channels/"+part[0]+"/messages/"+part[1], nil, &m)
 	switch {
-	case f != nil && f.told && (f.status == http.StatusNotFound || f.status == http.StatusForbidden):
+	case f != nil && f.Platform && (f.Status == http.StatusNotFound || f.Status == http.StatusForbidden):
 		return "", gone()
 	case f != nil:
 		return "", f
 	}
-	for _, a := range m.attached() {
+	for _, a := range m.Attached() {
 		if a.ID == part[2] {
 			return a.URL, nil
 		}

@@ -3,6 +3,7 @@ package discord
 import (
 	"context"
 
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
 
@@ -33,7 +34,7 @@ func (b *Bot) Identity(ctx context.Context) (Identity, error) {
 		ID    string `json:"id"`
 		Flags int64  `json:"flags"`
 	}
-	if f := b.call(ctx, "GET", "/applications/@me", nil, &app); f != nil || !isID(app.ID) {
+	if f := b.api.Call(ctx, "GET", "/applications/@me", nil, &app); f != nil || !wire.IsID(app.ID) {
 		return Identity{}, core.Errorf(core.Busy, "Discord does not say which application the bot %s is", b.o.Name)
 	}
 	return Identity{name, app.Flags&(1<<18|1<<19) != 0, DefaultAPIURL + "/oauth2/authorize?client_id=" + app.ID + "&scope=bot+applications.commands&permissions=" + permissions}, nil

@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/bwmarrin/discordgo"
-
 	"gatehouse/connectors/discord/gateway"
+	"gatehouse/connectors/discord/rest"
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
 
@@ -65,7 +65,7 @@ func eventID(e gateway.Event, session string) string {
 func (b *Bot) inbound(ctx context.Context, e gateway.Event) (core.Inbound, error) {
 	switch e.Type {
 	case "MESSAGE_CREATE", "MESSAGE_UPDATE":
-		var m message
+		var m wire.Message
 		if err := json.Unmarshal(e.Data, &m); err != nil {
 			return core.Inbound{}, err
 		}
@@ -74,13 +74,13 @@ func (b *Bot) inbound(ctx context.Context, e gateway.Event) (core.Inbound, error
 		}
 		return b.fromMessage(ctx, &m)
 	case "INTERACTION_CREATE":
-		var i interaction
+		var i wire.Interaction
 		if err := json.Unmarshal(e.Data, &i); err != nil {
 			return core.Inbound{}, err
 		}
 		return b.fromInteraction(ctx, &i)
 	case "MESSAGE_REACTION_ADD", "MESSAGE_REACTION_REMOVE":
-		var r reaction
+		var r wire.Reaction
 		if err := json.Unmarshal(e.Data, &r); err != nil {
 			return core.Inbound{}, err
 		}
@@ -96,27 +96,8 @@ func (b *Bot) inbound(ctx context.Context, e gateway.Event) (core.Inbound, error
 	return in, nil
 }
 
-// Message types with a person's words (Message Types); all others are events
-// that the platform writes as messages.
-const (
-	typeDefault = 0
-	typeReply   = 19
-)
-
-func (m *message) check() error {
-	switch {
-	case !isID(m.ID):
-		return errors.New("a message without a readable id")
-	case !isID(m.Channel):
-		return errors.New("a message without a readable channel")
-	case m.Author == nil || m.Author.ID == "":
-		return errors.New("a message without an author")
-	}
-	return nil
-}
-
-func (b *Bot) fromMessage(ctx context.Context, m *message) (core.Inbound, error) {
-	if err := m.check(); err != nil {
+func (b *Bot) fromMessage(ctx context.Context, m *wire.Message) (core.Inbound, error) {
+	if err := m.Check(); err != nil {
 		return core.Inbound{}, err
 	}
 	if m.Author.ID == b.id {
@@ -128,9 +109,9 @@ func (b *Bot) fromMessage(ctx context.Context, m *message) (core.Inbound, error)
 	}
 	in := core.Inbound{
 		UpdateID: "message:" + m.ID, Kind: core.KindMessage, Address: at.Address, PlaceName: at.name, Topic: at.topic,
-		MessageID: m.ID, From: m.sender(), At: m.Timestamp.time(b.o.Clock.Now()),
+		MessageID: m.ID, From: m.Sender(), At: m.Timestamp.Time(b.o.Clock.Now()),
 	}
-	if m.Type != typeDefault && m.Type != typeReply {
+	if m.Type != wire.TypeDefault && m.Type != wire.TypeReply {
 		in.Kind, in.Text = core.KindService, "message type "+strconv.Itoa(m.Type)
 		return in, nil
 	}
@@ -140,7 +121,7 @@ func (b *Bot) fromMessage(ctx context.Context, m *message) (core.Inbound, error)
 }
 
 // words reads what a message says and whether it is meant for the bot.
-func (b *Bot) words(ctx context.Context, m *message, in *core.Inbound) error {
+func (b *Bot) words(ctx context.Context, m *wire.Message, in *core.Inbound) error {
 	if r := m.Reference.V; r != nil && r.Type == 0 {
 		in.ReplyTo = r.Message
 	}
@@ -148,7 +129,7 @@ func (b *Bot) words(ctx context.Context, m *message, in *core.Inbound) error {
 	if err != nil {
 		return err
 	}
-	in.Addressed = !in.Group() || mentioned || b.repliesToUs(m)
+	in.Addressed = !in.Group() || mentioned || m.RepliesTo(b.id)
 	text := m.Content
 	if len(m.Snapshots.V) > 0 && text == "" {
 		text = m.Snapshots.V[0].Message.Content
@@ -157,8 +138,8 @@ func (b *Bot) words(ctx context.Context, m *message, in *core.Inbound) error {
 	if name, rest, ok := command(text); ok && m.Content != "" {
 		in.Kind, in.Command, text, in.Addressed = core.KindCommand, name, rest, true
 	}
-	in.Text, in.Files, in.Quote = strings.TrimSpace(text+m.shown()), m.files(), m.quoted(b.id)
-	kind := m.kind()
+	in.Text, in.Files, in.Quote = strings.TrimSpace(text+m.Shown()), m.Files(), m.Quoted(b.id)
+	kind := m.Kind()
 	switch {
 	case kind != "" && (in.Text != "" || len(in.Files) > 0 || in.Kind == core.KindCommand):
 		in.Text = strings.TrimSpace(in.Text + "\n\n[sent with a " + kind + ", which can't be read here]")
@@ -181,11 +162,11 @@ func (b *Bot) name() string {
 
 // fromEdit takes real edits only: the platform also sends an update when it
 // has looked at a link, and then the edit time stays as it was (or null).
-func (b *Bot) fromEdit(ctx context.Context, m *message) (core.Inbound, error) {
+func (b *Bot) fromEdit(ctx context.Context, m *wire.Message) (core.Inbound, error) {
 	if m.Edited == "" {
 		return core.Inbound{}, errNone
 	}
-	if m.Author == nil && isID(m.ID) {
+	if m.Author == nil && wire.IsID(m.ID) {
 		return core.Inbound{}, errNone // a partial update: no words are in it
 	}
 	edited := m.Edited
@@ -194,7 +175,7 @@ func (b *Bot) fromEdit(ctx context.Context, m *message) (core.Inbound, error) {
 		return in, cmpErr(err)
 	}
 	in.UpdateID, in.Kind, in.Edit = "edit:"+m.ID+":"+string(edited), core.KindEdit, string(edited)
-	in.At = edited.time(b.o.Clock.Now())
+	in.At = edited.Time(b.o.Clock.Now())
 	return in, nil
 }
 
@@ -207,51 +188,32 @@ func cmpErr(err error) error {
 }
 
 // fromInteraction takes commands, pressed buttons, chosen menu entries and
-// forms that were filled in.
-func (b *Bot) fromInteraction(ctx context.Context, i *interaction) (core.Inbound, error) {
-	who := i.User
-	if i.Member != nil && i.Member.User != nil {
-		who = i.Member.User
+// submitted forms.
+func (b *Bot) fromInteraction(ctx context.Context, i *wire.Interaction) (core.Inbound, error) {
+	who := i.Who()
+	if !wire.IsID(i.ID) || who == nil || who.ID == "" {
+		return core.Inbound{}, errors.New("an interaction without id or user")
 	}
-	if !isID(i.ID) || who == nil || who.ID == "" {
-		return core.Inbound{}, errors.New("an interaction without id or person")
-	}
-	in := core.Inbound{UpdateID: "interaction:" + i.ID, Kind: core.KindService, From: who.peer(), Text: "interaction type " + strconv.Itoa(i.Type)}
-	if isID(i.Channel) {
+	in := core.Inbound{UpdateID: "interaction:" + i.ID, Kind: core.KindService, From: who.Peer(), Text: "interaction type " + strconv.Itoa(i.Type)}
+	if wire.IsID(i.Channel) {
 		at, err := b.address(ctx, i.Channel, i.Guild)
 		if err != nil {
 			return in, err
 		}
 		in.Address, in.PlaceName, in.Topic = at.Address, at.name, at.topic
-		if i.Type == 2 && i.Token != "" {
-			in.Text = ""
-			i.command(&in)
-			if in.Group() && b.private(in.Command) {
-				in.Aside = in.Slot
-			}
-		}
-		if (i.Type == 3 || i.Type == 5) && i.Message != nil {
-			i.callback(&in)
+		text := in.Text
+		in.Text = ""
+		b.answers.Read(i, &in)
+		if in.Kind == core.KindService {
+			in.Text = text
 		}
 	}
 	return in, nil
 }
 
-func (i *interaction) callback(in *core.Inbound) {
-	data, form := i.pressed()
-	in.Kind, in.Text, in.Addressed, in.MessageID = core.KindCallback, "", true, i.Message.ID
-	in.Callback = &core.Callback{ID: i.ID + "/" + i.Application + "/" + i.Token, Data: data, Picked: i.picked()}
-	if in.Group() && i.Message.Flags&int64(discordgo.MessageFlagsEphemeral) != 0 { // what one person alone sees they alone go on with
-		in.Aside = slotPrefix + in.Callback.ID
-	}
-	if form && i.Type == 5 {
-		in.Callback.Fields = i.fields()
-	}
-}
-
 // fromReaction keeps the emoji that was set; "" for one taken back.
-func (b *Bot) fromReaction(ctx context.Context, r *reaction, set bool) (core.Inbound, error) {
-	if !isID(r.Channel) || r.User == "" {
+func (b *Bot) fromReaction(ctx context.Context, r *wire.Reaction, set bool) (core.Inbound, error) {
+	if !wire.IsID(r.Channel) || r.User == "" {
 		return core.Inbound{}, errors.New("a reaction without channel or person")
 	}
 	if r.User == b.id {
@@ -264,7 +226,7 @@ func (b *Bot) fromReaction(ctx context.Context, r *reaction, set bool) (core.Inb
 	in := core.Inbound{Kind: core.KindReaction, Address: at.Address, PlaceName: at.name, MessageID: r.Message,
 		From: core.Peer{Platform: Platform, ID: r.User}}
 	if r.Member != nil && r.Member.User != nil && r.Member.User.ID == r.User {
-		in.From = r.Member.User.peer()
+		in.From = r.Member.User.Peer()
 	}
 	if set {
 		in.Text = core.CutRunes(r.Emoji.Name, 100)
@@ -272,25 +234,11 @@ func (b *Bot) fromReaction(ctx context.Context, r *reaction, set bool) (core.Inb
 	return in, nil
 }
 
-// sender is who wrote m. A webhook is no person.
-func (m *message) sender() core.Peer {
-	p := m.Author.peer()
-	if m.Webhook != "" {
-		p.Shared = true
-	}
-	return p
-}
-
-func (b *Bot) repliesToUs(m *message) bool {
-	r := m.Referenced.V
-	return m.Type == typeReply && r != nil && r.Author != nil && r.Author.ID == b.id
-}
-
 // mentioned reports whether the message names the bot or the role that is its
 // own, as the platform has parsed it. Text that merely looks so is none, and
 // @everyone is not meant for us.
-func (b *Bot) mentioned(ctx context.Context, m *message) (bool, error) {
-	if slices.ContainsFunc(m.Mentions.V, func(u user) bool { return u.ID == b.id }) {
+func (b *Bot) mentioned(ctx context.Context, m *wire.Message) (bool, error) {
+	if slices.ContainsFunc(m.Mentions.V, func(u wire.User) bool { return u.ID == b.id }) {
 		return true, nil
 	}
 	if len(m.MentionRoles.V) == 0 {
@@ -301,7 +249,7 @@ func (b *Bot) mentioned(ctx context.Context, m *message) (bool, error) {
 }
 
 // errLookup says that the platform could not be asked about a channel or guild.
-type errLookup struct{ f *failure }
+type errLookup struct{ f *rest.Failure }
 
 func (e errLookup) Error() string { return fmt.Sprintf("look up a channel: %v", e.f) }
 func (e errLookup) Unwrap() error { return e.f }
@@ -309,7 +257,7 @@ func (e errLookup) Unwrap() error { return e.f }
 // missed reads a message that a backfill brought. It says itself neither its
 // guild nor its place in the stream.
 func (r *receiver) missed(ctx context.Context, raw json.RawMessage, at mark) (core.Inbound, bool, error) {
-	var m message
+	var m wire.Message
 	e := gateway.Event{Type: "MESSAGE_CREATE", Data: raw}
 	if json.Unmarshal(raw, &m) == nil {
 		fields := map[string]json.RawMessage{}

@@ -13,6 +13,7 @@ import (
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/discord/gateway"
 	"gatehouse/connectors/discord/markup/markuptest"
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
 
@@ -360,7 +361,7 @@ func FuzzDecode(f *testing.F) {
 		if in.UpdateID == "" || in.Bot != "bot" || in.Kind == "" || in.At.IsZero() {
 			t.Errorf("%q became %+v", data, in)
 		}
-		if in.Malformed == "" && in.Kind != core.KindService && (!isID(in.Chat) || in.From.ID == "") {
+		if in.Malformed == "" && in.Kind != core.KindService && (!wire.IsID(in.Chat) || in.From.ID == "") {
 			t.Errorf("%q became %+v", data, in)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gatehouse/connectors/discord/gateway"
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
 
@@ -14,7 +15,7 @@ import (
 // nobody tells of that later. Such a server holds channels in which somebody has
 // written to the bot, READY does not name it among those that the bot is in, and
 // one of its channels is closed to the bot. A server with an outage is named.
-func (r *receiver) missing(ctx context.Context, now *ready) error {
+func (r *receiver) missing(ctx context.Context, now *wire.Ready) error {
 	if now.Guilds.V == nil {
 		return nil
 	}
@@ -48,8 +49,8 @@ func (r *receiver) missing(ctx context.Context, now *ready) error {
 // closed reports whether the platform says that a channel is gone, or not for
 // the bot to see; false where it says nothing.
 func (b *Bot) closed(ctx context.Context, channel string) bool {
-	f := b.call(ctx, "GET", "/channels/"+channel, nil, nil)
-	return f != nil && f.told && (f.status == 403 || f.status == 404)
+	f := b.api.Call(ctx, "GET", "/channels/"+channel, nil, nil)
+	return f.Hidden()
 }
 
 // marked are the places of a guild in which somebody has written to the bot.
@@ -66,7 +67,7 @@ func (r *receiver) marked(guild string) (ids []string) {
 // removed completes what an event says of a server that the bot was removed
 // from: a session that goes on after a start has not described it.
 func (r *receiver) removed(e gateway.Event, in *core.Inbound) {
-	var g guild
+	var g wire.Guild
 	if e.Type != "GUILD_DELETE" || in.Standing != core.StandingRemoved || json.Unmarshal(e.Data, &g) != nil {
 		return
 	}

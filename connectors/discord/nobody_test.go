@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gatehouse/connectors/discord/gateway"
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
 
@@ -43,7 +44,7 @@ func TestInbound_WhatNoPersonSentIsMarked(t *testing.T) {
 	}
 	for kind := range 60 {
 		in := decode("MESSAGE_CREATE", message(fmt.Sprintf(`"author":{"id":"77","username":"ada"},"type":%d`, kind)))
-		person := kind == typeDefault || kind == typeReply
+		person := kind == wire.TypeDefault || kind == wire.TypeReply
 		if (in.Kind == core.KindService) == person || person != (in.Text != "" && !strings.HasPrefix(in.Text, "message type")) {
 			t.Errorf("type %d is a %s, %q", kind, in.Kind, in.Text)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/connectors"
 	"gatehouse/connectors/discord/gateway"
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
 
@@ -21,7 +22,7 @@ const maxRoots = 500
 // how they are called, and which role is the bot's own.
 type places struct {
 	mu       sync.Mutex
-	channels *connectors.LRU[string, channel]
+	channels *connectors.LRU[string, wire.Channel]
 	guilds   *connectors.LRU[string, string]    // names
 	roles    *connectors.LRU[string, string]    // the bot's own role by guild; "" for none
 	own      *connectors.LRU[string, bool]      // the same by role
@@ -29,24 +30,24 @@ type places struct {
 }
 
 func newPlaces() *places {
-	return &places{channels: connectors.NewLRU[string, channel](maxPlaces), guilds: connectors.NewLRU[string, string](maxPlaces), roles: connectors.NewLRU[string, string](maxPlaces), own: connectors.NewLRU[string, bool](maxPlaces), roots: connectors.NewLRU[string, beginning](maxRoots)}
+	return &places{channels: connectors.NewLRU[string, wire.Channel](maxPlaces), guilds: connectors.NewLRU[string, string](maxPlaces), roles: connectors.NewLRU[string, string](maxPlaces), own: connectors.NewLRU[string, bool](maxPlaces), roots: connectors.NewLRU[string, beginning](maxRoots)}
 }
 
 // learn takes in what an event tells. What can't be read is not learned.
 func (p *places) learn(e gateway.Event, bot string) {
 	switch e.Type {
 	case "GUILD_CREATE", "GUILD_UPDATE":
-		var g guild
+		var g wire.Guild
 		if json.Unmarshal(e.Data, &g) == nil && g.ID != "" {
 			p.learnGuild(g, bot)
 		}
 	case "CHANNEL_CREATE", "CHANNEL_UPDATE", "THREAD_CREATE", "THREAD_UPDATE":
-		var c channel
+		var c wire.Channel
 		if json.Unmarshal(e.Data, &c) == nil {
 			p.put(c)
 		}
 	case "CHANNEL_DELETE", "THREAD_DELETE":
-		var c channel
+		var c wire.Channel
 		if json.Unmarshal(e.Data, &c) == nil {
 			p.mu.Lock()
 			p.channels.Remove(c.ID)
@@ -54,8 +55,8 @@ func (p *places) learn(e gateway.Event, bot string) {
 		}
 	case "THREAD_LIST_SYNC":
 		var s struct {
-			Guild   string             `json:"guild_id"`
-			Threads lenient[[]channel] `json:"threads"`
+			Guild   string                       `json:"guild_id"`
+			Threads wire.Lenient[[]wire.Channel] `json:"threads"`
 		}
 		if json.Unmarshal(e.Data, &s) == nil {
 			for _, c := range s.Threads.V {
@@ -75,7 +76,7 @@ func (p *places) learn(e gateway.Event, bot string) {
 	}
 }
 
-func (p *places) learnGuild(g guild, bot string) {
+func (p *places) learnGuild(g wire.Guild, bot string) {
 	if g.Name != "" {
 		p.mu.Lock()
 		p.guilds.Put(g.ID, g.Name)
@@ -84,7 +85,7 @@ func (p *places) learnGuild(g guild, bot string) {
 	if g.Roles.V != nil {
 		p.learnRoles(g.ID, g.Roles.V, bot)
 	}
-	for _, list := range [][]channel{g.Channels.V, g.Threads.V} {
+	for _, list := range [][]wire.Channel{g.Channels.V, g.Threads.V} {
 		for _, c := range list {
 			c.Guild = g.ID
 			p.put(c)
@@ -94,7 +95,7 @@ func (p *places) learnGuild(g guild, bot string) {
 
 // learnRoles finds the role that the platform made for the bot (Role Tags,
 // bot_id).
-func (p *places) learnRoles(guild string, roles []role, bot string) (own string) {
+func (p *places) learnRoles(guild string, roles []wire.Role, bot string) (own string) {
 	for _, r := range roles {
 		if r.Tags.Bot == bot {
 			own = r.ID
@@ -109,8 +110,8 @@ func (p *places) learnRoles(guild string, roles []role, bot string) (own string)
 	return own
 }
 
-func (p *places) put(c channel) {
-	if !isID(c.ID) {
+func (p *places) put(c wire.Channel) {
+	if !wire.IsID(c.ID) {
 		return
 	}
 	p.mu.Lock()
@@ -118,7 +119,7 @@ func (p *places) put(c channel) {
 	p.channels.Put(c.ID, c)
 }
 
-func (p *places) channel(id string) (channel, bool) {
+func (p *places) channel(id string) (wire.Channel, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.channels.Get(id)
@@ -143,20 +144,6 @@ func (p *places) isOwnRole(id string) bool {
 	return own
 }
 
-// Channel types (Channel Types) that matter here.
-const (
-	typeDM                 = 1
-	typeAnnouncementThread = 10
-	typePublicThread       = 11
-	typePrivateThread      = 12
-	typeForum              = 15
-	typeMedia              = 16
-)
-
-func (c channel) thread() bool {
-	return c.Type >= typeAnnouncementThread && c.Type <= typePrivateThread && isID(c.Parent)
-}
-
 // A spot is an address with what people call its place, and the thread.
 type spot struct {
 	core.Address
@@ -174,7 +161,7 @@ func (b *Bot) address(ctx context.Context, id, guild string) (spot, error) {
 		return spot{}, err
 	}
 	at := spot{Address: core.Address{Chat: id, Place: id}, name: placeName(b.places.guildName(guild), c.Name)}
-	if c.thread() {
+	if c.IsThread() {
 		at.Thread, at.Place = id, c.Parent
 		parent, _ := b.places.channel(c.Parent)
 		at.name, at.topic = placeName(b.places.guildName(guild), parent.Name), topicOf(c, parent)
@@ -184,14 +171,14 @@ func (b *Bot) address(ctx context.Context, id, guild string) (spot, error) {
 
 // channel knows a channel or asks for it. One that is gone, or that we may not
 // see, is a place of its own, which nobody has enabled.
-func (b *Bot) channel(ctx context.Context, id string) (channel, error) {
+func (b *Bot) channel(ctx context.Context, id string) (wire.Channel, error) {
 	if c, ok := b.places.channel(id); ok {
 		return c, nil
 	}
-	var c channel
-	switch f := b.call(ctx, "GET", "/channels/"+id, nil, &c); {
+	var c wire.Channel
+	switch f := b.api.Call(ctx, "GET", "/channels/"+id, nil, &c); {
 	case f == nil:
-	case f.told && (f.status == 403 || f.status == 404):
+	case f.Hidden():
 	default:
 		return c, errLookup{f}
 	}
@@ -215,10 +202,10 @@ func (b *Bot) ownRole(ctx context.Context, guild, channel string) (string, error
 	if ok {
 		return own, nil
 	}
-	var roles []role
-	switch f := b.call(ctx, "GET", "/guilds/"+guild+"/roles", nil, &roles); {
+	var roles []wire.Role
+	switch f := b.api.Call(ctx, "GET", "/guilds/"+guild+"/roles", nil, &roles); {
 	case f == nil:
-	case f.told && (f.status == 403 || f.status == 404):
+	case f.Hidden():
 	default:
 		return "", errLookup{f}
 	}

@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"gatehouse/connectors"
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
 
@@ -17,12 +18,12 @@ var reactions = []string{"👀", "✍"}
 // React puts an emoji under a message (Create Reaction) in place of the bot's
 // other one, or takes it away (Delete Own Reaction).
 func (b *Bot) React(ctx context.Context, to core.Address, messageID, emoji string) error {
-	if !isID(to.Chat) || !isID(messageID) {
+	if !wire.IsID(to.Chat) || !wire.IsID(messageID) {
 		return core.Errorf(core.Invalid, "there is no such message")
 	}
 	at := "/channels/" + to.Chat + "/messages/" + messageID + "/reactions/"
 	if emoji != "" {
-		if f := b.call(ctx, "PUT", at+url.PathEscape(emoji)+"/@me", nil, nil); f != nil {
+		if f := b.api.Call(ctx, "PUT", at+url.PathEscape(emoji)+"/@me", nil, nil); f != nil {
 			return f
 		}
 	}
@@ -30,7 +31,7 @@ func (b *Bot) React(ctx context.Context, to core.Address, messageID, emoji strin
 		if e == emoji {
 			continue
 		}
-		if f := b.call(ctx, "DELETE", at+url.PathEscape(e)+"/@me", nil, nil); f != nil && f.status != 404 {
+		if f := b.api.Call(ctx, "DELETE", at+url.PathEscape(e)+"/@me", nil, nil); f != nil && f.Status != 404 {
 			return f
 		}
 	}

@@ -5,15 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/bwmarrin/discordgo"
-
 	"gatehouse/connectors"
 	"gatehouse/connectors/discord/gateway"
+	"gatehouse/connectors/discord/rest"
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
 
@@ -140,27 +138,13 @@ func (r *receiver) handle(ctx context.Context, events []gateway.Event) error {
 	return ignoreEnd(ctx, flush())
 }
 
-// aside is the work on an event that is answered at once and never stored; nil
-// for any other.
+// aside returns the work on an event that is answered immediately and never stored;
+// nil for any other.
 func (r *receiver) aside(ctx context.Context, e gateway.Event) func() {
-	switch {
-	case e.Type != "INTERACTION_CREATE":
+	if e.Type != "INTERACTION_CREATE" {
 		return nil
-	case autocompletes(e.Data):
-		return func() { r.bot.complete(ctx, e.Data) }
-	case r.bot.opensForm(e.Data):
-		return func() { r.bot.openForm(ctx, e) }
 	}
-	return nil
-}
-
-// autocompletes reports whether an interaction asks what a half typed option
-// may become.
-func autocompletes(data json.RawMessage) bool {
-	var i struct {
-		Type int `json:"type"`
-	}
-	return json.Unmarshal(data, &i) == nil && i.Type == int(discordgo.InteractionApplicationCommandAutocomplete)
+	return r.bot.answers.Aside(ctx, e.Data, func() (core.Inbound, error) { return r.bot.inbound(ctx, e) })
 }
 
 func ignoreEnd(ctx context.Context, err error) error {
@@ -183,8 +167,8 @@ func (r *receiver) decode(ctx context.Context, e gateway.Event) (core.Inbound, b
 		if err == nil {
 			return in, ok, nil
 		}
-		var f *failure
-		if n >= lookupTries && errors.As(err, &f) && f.status >= 500 {
+		var f *rest.Failure
+		if n >= lookupTries && errors.As(err, &f) && f.Status >= 500 {
 			e.Malformed = "its channel can't be looked up: " + f.Error()
 			continue
 		}
@@ -201,16 +185,16 @@ func (r *receiver) decode(ctx context.Context, e gateway.Event) (core.Inbound, b
 // that events wait for.
 func (r *receiver) await(ctx context.Context, err error, n int) error {
 	b := r.bot
-	var f *failure
+	var f *rest.Failure
 	if !errors.As(err, &f) {
 		return err
 	}
-	if f.refusesToken() {
-		return b.denied("401 " + f.text)
+	if f.RefusesToken() {
+		return b.denied("401 " + f.Text)
 	}
 	wait := connectors.Backoff(n, b.o.Random)
-	if f.status == 429 {
-		wait = cmp.Or(f.after, unnamedWait)
+	if f.Status == 429 {
+		wait = cmp.Or(f.After, unnamedWait)
 	}
 	r.report(core.BotState{State: core.Degraded, Reason: "Discord does not answer questions about channels; trying again", LastError: f.Error()})
 	if !core.Sleep(ctx, b.o.Clock, wait) {
@@ -226,17 +210,17 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 	b.o.Metrics.alive(b.o.Name, b.o.Clock.Now())
 	if e.Type == "RESUMED" {
 		application := r.at.Application
-		r.tasks.Go(func() { b.deploy(ctx, application) })
+		r.tasks.Go(func() { b.answers.Deploy(ctx, application) })
 		b.o.Metrics.resume(b.o.Name, resumed)
 		r.standing()
 		return nil
 	}
-	var ready ready
+	var ready wire.Ready
 	if err := json.Unmarshal(e.Data, &ready); err != nil || ready.Session == "" {
 		return errors.New("the gateway's READY can't be read")
 	}
 	b.username.Store(&ready.User.Username)
-	r.tasks.Go(func() { b.deploy(ctx, ready.Application.ID) })
+	r.tasks.Go(func() { b.answers.Deploy(ctx, ready.Application.ID) })
 	r.identified = b.o.Clock.Now()
 	r.at = position{Session: gateway.Session{ID: ready.Session, Seq: e.Seq, URL: ready.URL}, Application: ready.Application.ID, Limited: r.at.Limited}
 	if r.marks.Len() > 0 {
@@ -309,14 +293,14 @@ func (r *receiver) commit(ctx context.Context, page []core.Inbound, seq int64) e
 // store is Put until it succeeds; then pressed buttons are answered.
 func (r *receiver) store(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error {
 	b := r.bot
-	pressed := b.acks.expect(page)
+	pressed := b.answers.Expect(page)
 	for {
 		err := r.in.Put(ctx, page, cursor)
 		if err == nil {
 			break
 		}
 		if ctx.Err() != nil {
-			b.acks.drop(pressed)
+			b.answers.Release(pressed)
 			return ctx.Err()
 		}
 		r.stuck++
@@ -324,7 +308,7 @@ func (r *receiver) store(ctx context.Context, page []core.Inbound, cursor *core.
 		b.o.Log.ErrorContext(ctx, "discord events not stored", "bot", b.o.Name, "err", err, "retry_in", wait)
 		r.report(core.BotState{State: core.Degraded, Reason: storeReason, LastError: b.redact.Replace(err.Error())})
 		if !core.Sleep(ctx, b.o.Clock, wait) {
-			b.acks.drop(pressed)
+			b.answers.Release(pressed)
 			return ctx.Err()
 		}
 	}
@@ -333,11 +317,8 @@ func (r *receiver) store(ctx context.Context, page []core.Inbound, cursor *core.
 		r.standing()
 	}
 	for _, in := range page {
-		if in.Slot != "" && slices.Contains(pressed, strings.TrimPrefix(in.Slot, slotPrefix)) {
-			r.tasks.Go(func() { b.think(ctx, &in) })
-		}
-		if in.Callback != nil && slices.Contains(pressed, in.Callback.ID) {
-			r.tasks.Go(func() { b.deferral(ctx, in.Callback.ID) })
+		if respond := b.answers.Stored(ctx, &in, pressed); respond != nil {
+			r.tasks.Go(respond)
 		}
 	}
 	return nil

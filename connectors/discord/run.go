@@ -16,6 +16,7 @@ import (
 
 	"gatehouse/connectors"
 	"gatehouse/connectors/discord/gateway"
+	"gatehouse/connectors/discord/rest"
 	"gatehouse/core"
 )
 
@@ -166,9 +167,9 @@ func (r *receiver) address(ctx context.Context) (string, error) {
 		return r.at.URL, b.trusted(r.at.URL)
 	}
 	var told discordgo.GatewayBotResponse
-	if f := b.call(ctx, "GET", "/gateway/bot", nil, &told); f != nil {
-		if f.refusesToken() {
-			return "", b.denied("401 " + f.text)
+	if f := b.api.Call(ctx, "GET", "/gateway/bot", nil, &told); f != nil {
+		if f.RefusesToken() {
+			return "", b.denied("401 " + f.Text)
 		}
 		return "", f
 	}
@@ -258,18 +259,18 @@ func (r *receiver) trouble(err error) time.Duration {
 	}
 	r.failures++
 	wait := connectors.Backoff(r.failures, b.o.Random)
-	var f *failure
+	var f *rest.Failure
 	var starts errNoStarts
 	var invalid gateway.Invalid
 	switch {
 	case errors.As(err, &starts):
 		wait = starts.wait
 		s.State, s.Reason = core.Degraded, fmt.Sprintf("Discord allows no new session for %v: the bot connected too often today", wait)
-	case errors.As(err, &f) && (f.after > 0 || f.status == 429):
-		wait = cmp.Or(f.after, unnamedWait)
+	case errors.As(err, &f) && (f.After > 0 || f.Status == 429):
+		wait = cmp.Or(f.After, unnamedWait)
 		b.o.Metrics.asked(b.o.Name, wait)
 		s.State, s.Reason = core.Degraded, fmt.Sprintf("Discord asks to wait %v", wait)
-	case errors.As(err, &f) && f.status != 0:
+	case errors.As(err, &f) && f.Status != 0:
 		s.Reason = "Discord answers with an error; trying again"
 	case errors.As(err, &f):
 		s.Reason = "Discord can't be reached; trying again"
@@ -321,7 +322,7 @@ func (r *receiver) contentAllowed(ctx context.Context) bool {
 	var app struct {
 		Flags int64 `json:"flags"`
 	}
-	return r.bot.call(ctx, "GET", "/applications/@me", nil, &app) == nil && app.Flags&(1<<18|1<<19) != 0
+	return r.bot.api.Call(ctx, "GET", "/applications/@me", nil, &app) == nil && app.Flags&(1<<18|1<<19) != 0
 }
 
 // leave stores what a Run that ends has not stored yet, so that the next one

@@ -17,30 +17,15 @@ import (
 	"github.com/bwmarrin/discordgo"
 
 	"gatehouse/connectors"
+	"gatehouse/connectors/discord/interactions"
 	"gatehouse/connectors/discord/markup"
+	"gatehouse/connectors/discord/rest"
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 	"gatehouse/core/texts"
 )
 
-var (
-	errAddress  = errors.New("the address is not one of Discord's")
-	errCallback = errors.New("the callback is not one of Discord's")
-)
-
-// An outgoing is the body of Create Message and Edit Message. discordgo's own
-// type has no nonce.
-type outgoing struct {
-	Content         string                            `json:"content"`
-	Nonce           string                            `json:"nonce,omitempty"`
-	EnforceNonce    bool                              `json:"enforce_nonce,omitempty"`
-	AllowedMentions *discordgo.MessageAllowedMentions `json:"allowed_mentions"`
-	Flags           discordgo.MessageFlags            `json:"flags,omitempty"`
-	Reference       *discordgo.MessageReference       `json:"message_reference,omitempty"`
-	Components      []row                             `json:"components"`
-}
-
-// noMentions lets nothing in a text ping anybody.
-var noMentions = &discordgo.MessageAllowedMentions{Parse: []discordgo.AllowedMentionType{}}
+var errAddress = errors.New("the address is not one of Discord's")
 
 const repeatRoom = 24 // kept free in every part, for repeatMark
 
@@ -52,27 +37,27 @@ func repeatMark() string { return "\n\n" + texts.Text("repeat") }
 // carries a nonce that the platform enforces for some minutes: sent again, it
 // is shown once.
 func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
-	if !isID(out.Chat) {
+	if !wire.IsID(out.Chat) {
 		return core.Delivery{Outcome: core.Refused, Reason: errAddress.Error()}
 	}
 	body, err := compose(out.Part, "")
 	if err != nil {
 		return core.Delivery{Outcome: core.Refused, Reason: err.Error()}
 	}
-	var again func() *failure // what a late preview may stand over
+	var again func() *rest.Failure // what a late preview may stand over
 	end := b.turns.Send(ctx, b.o.Clock, out.Chat)
 	defer func() { end(b.showAgain(ctx, out.Chat, again)) }()
 	b.pace.Take(out.Chat)
 	late := context.WithoutCancel(ctx)
 	slot := out.Replaces
-	if strings.HasPrefix(slot, slotPrefix) && out.File == nil {
-		id, f := b.fill(ctx, slot, body)
+	if interactions.IsSlot(slot) && out.File == nil {
+		id, f := b.answers.Fill(ctx, slot, body)
 		if f == nil {
-			again = func() *failure { _, f := b.fill(late, slot, body); return f }
+			again = func() *rest.Failure { _, f := b.answers.Fill(late, slot, body); return f }
 			b.o.Metrics.asked(b.o.Name, 0)
 			return core.Delivery{Outcome: core.Sent, MessageID: id}
 		}
-		if !f.ended() {
+		if !interactions.Ended(f) {
 			return b.delivery(out.Chat, f, true, true)
 		}
 		out.Replaces = ""
@@ -83,11 +68,11 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	if out.Replaces != "" && out.File == nil {
 		f := b.edit(ctx, out.Chat, out.Replaces, body)
 		if f == nil {
-			again = func() *failure { return b.edit(late, out.Chat, out.Replaces, body) }
+			again = func() *rest.Failure { return b.edit(late, out.Chat, out.Replaces, body) }
 			b.o.Metrics.asked(b.o.Name, 0)
 			return core.Delivery{Outcome: core.Sent, MessageID: out.Replaces}
 		}
-		if !f.gone() {
+		if !f.Gone() {
 			return b.delivery(out.Chat, f, true, true)
 		}
 	}
@@ -100,7 +85,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 		body.Nonce, body.EnforceNonce = nonce(out), true
 	}
 	var id string
-	var f *failure
+	var f *rest.Failure
 	if out.File != nil {
 		id, f = b.sendFile(ctx, out.Chat, out.File, body)
 	} else {
@@ -116,7 +101,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 const maxNonce = 25 // Create Message
 
 // showAgain repeats an edit that has overtaken a preview of the same message.
-func (b *Bot) showAgain(ctx context.Context, chat string, again func() *failure) func() {
+func (b *Bot) showAgain(ctx context.Context, chat string, again func() *rest.Failure) func() {
 	if again == nil {
 		return nil
 	}
@@ -142,42 +127,43 @@ func nonce(out core.Outgoing) string {
 }
 
 // compose writes a part as the platform takes it.
-func compose(part core.Part, extra string) (outgoing, error) {
+func compose(part core.Part, extra string) (wire.Body, error) {
 	words, ok := markup.Fit(part, extra)
 	if !ok {
-		return outgoing{}, fmt.Errorf("the text is longer than the %d characters that Discord takes", markup.MaxText)
+		return wire.Body{}, fmt.Errorf("the text is longer than the %d characters that Discord takes", markup.MaxText)
 	}
-	rows, err := components(part.Buttons)
+	rows, err := interactions.Layout(part.Buttons)
 	if err != nil {
-		return outgoing{}, err
+		return wire.Body{}, err
 	}
-	out := outgoing{Content: words, AllowedMentions: noMentions, Flags: discordgo.MessageFlagsSuppressEmbeds, Components: rows}
-	if isID(part.ReplyTo) {
+	out := wire.Body{Content: words, AllowedMentions: wire.NoMentions, Flags: discordgo.MessageFlagsSuppressEmbeds, Components: rows}
+	if wire.IsID(part.ReplyTo) {
 		no := false
 		out.Reference = &discordgo.MessageReference{MessageID: part.ReplyTo, FailIfNotExists: &no}
 	}
 	return out, nil
 }
 
-// send makes a new message, an outgoing or an *upload, and gives its id. Where
+// send makes a new message, an wire.Body or an *rest.Upload, and gives its id. Where
 // the platform does not let us answer the message that is quoted, it is sent
 // without quoting.
-func (b *Bot) send(ctx context.Context, chat string, body any) (string, *failure) {
+func (b *Bot) send(ctx context.Context, chat string, body any) (string, *rest.Failure) {
 	var m struct {
 		ID string `json:"id"`
 	}
-	e, f := b.exchange(ctx, "POST", "/channels/"+chat+"/messages", body, &m)
-	b.pace.Block(chat, e.spent())
-	if f != nil && (f.code == discordgo.ErrCodeCannotReplyWithoutPermissionToReadMessageHistory || f.code == errForm && strings.Contains(f.text, `"message_reference"`)) {
+	e, f := b.api.Exchange(ctx, "POST", "/channels/"+chat+"/messages", body, &m)
+	b.pace.Block(chat, e.Spent())
+	if f != nil && (f.Code == discordgo.ErrCodeCannotReplyWithoutPermissionToReadMessageHistory || f.Code == rest.CodeInvalidForm && strings.Contains(f.Text, `"message_reference"`)) {
 		switch o := body.(type) {
-		case outgoing:
+		case wire.Body:
 			if o.Reference != nil {
 				o.Reference = nil
 				return b.send(ctx, chat, o)
 			}
-		case *upload:
-			if o.message.Reference != nil {
-				o.message.Reference = nil
+		case *rest.Upload:
+			if m, ok := o.Message.(wire.Body); ok && m.Reference != nil {
+				m.Reference = nil
+				o.Message = m
 				return b.send(ctx, chat, o)
 			}
 		}
@@ -185,98 +171,39 @@ func (b *Bot) send(ctx context.Context, chat string, body any) (string, *failure
 	return m.ID, f
 }
 
-// Codes that the library has no name for.
-const (
-	errForm    = 50035 // Invalid Form Body: a system message can't be answered, among others
-	errNoGuild = 50278 // Cannot send messages to this user due to having no mutual guilds
-)
-
 // edit replaces a message's words. Buttons that the part does not have go away.
-func (b *Bot) edit(ctx context.Context, chat, id string, body outgoing) *failure {
-	if !isID(id) {
-		return &failure{status: 404, told: true, code: discordgo.ErrCodeUnknownMessage, text: "no message has the id " + strconv.Quote(core.CutRunes(id, 40))}
+func (b *Bot) edit(ctx context.Context, chat, id string, body wire.Body) *rest.Failure {
+	if !wire.IsID(id) {
+		return &rest.Failure{Status: 404, Platform: true, Code: discordgo.ErrCodeUnknownMessage, Text: "no message has the id " + strconv.Quote(core.CutRunes(id, 40))}
 	}
 	body.Reference = nil
 	body.Flags &= discordgo.MessageFlagsSuppressEmbeds
-	e, f := b.exchange(ctx, "PATCH", "/channels/"+chat+"/messages/"+id, body, nil)
-	if f != nil && f.code == errThreadArchived && b.unarchive(ctx, chat) {
-		e, f = b.exchange(ctx, "PATCH", "/channels/"+chat+"/messages/"+id, body, nil)
+	e, f := b.api.Exchange(ctx, "PATCH", "/channels/"+chat+"/messages/"+id, body, nil)
+	if f != nil && f.Code == rest.CodeThreadArchived && b.unarchive(ctx, chat) {
+		e, f = b.api.Exchange(ctx, "PATCH", "/channels/"+chat+"/messages/"+id, body, nil)
 	}
-	b.pace.Block(chat, e.spent())
+	b.pace.Block(chat, e.Spent())
 	return f
-}
-
-// gone reports whether the message to edit is no longer there, or not ours to edit.
-func (f *failure) gone() bool {
-	return f.code == discordgo.ErrCodeUnknownMessage || f.code == discordgo.ErrCodeCannotEditFromAnotherUser
 }
 
 // unnamedWait is the pause after a 429 that names none.
 const unnamedWait = 5 * time.Second
 
-// delivery says what a failure means for the outbox. safe: sent again it is
-// shown once (a nonce, an edit). idempotent: doing it again is the same as
-// having done it (an edit).
-//
-//   - No answer: NotSent while the platform can't have the whole request,
-//     Unknown as soon as it may.
-//   - 429 is obeyed, from whomever it comes. The platform's own JSON: 5xx is
-//     its word that it failed; 401 is about the token, not the message, which
-//     waits for a good one; any other refusal is final.
-//   - An answer that is not the platform's comes from what stands before it.
-//     502 and 504 say that the platform was asked and did not answer in time or
-//     in form (RFC 9110, 15.6.3 and 15.6.5): it may have the message. 5xx
-//     without that meaning, redirects and 4xx pages never reached it.
-func (b *Bot) delivery(chat string, f *failure, safe, idempotent bool) core.Delivery {
-	d := core.Delivery{Reason: f.Error(), Safe: safe}
-	switch {
-	case f.status == 0 && f.unsent:
-		d.Outcome = core.NotSent
-	case f.status == 0:
-		d.Outcome = core.Unknown
-	case f.status == http.StatusTooManyRequests:
-		d.Outcome, d.After = core.RetryAfter, b.held(chat, f)
-	case f.status < 300, f.status == http.StatusBadGateway, f.status == http.StatusGatewayTimeout:
-		d.Outcome = core.Unknown
-	case f.status >= 500, f.status == 401, !f.told:
-		d.Outcome = core.NotSent
-	default:
-		d.Outcome, d.Reason, d.Closed = core.Refused, reason(f), f.shut()
-	}
-	if idempotent && f.status != 0 && d.Outcome == core.Unknown {
-		d.Outcome = core.NotSent
+// delivery returns the outcome of a send that failed; see rest.Failure.Delivery. It
+// obeys a request to wait.
+func (b *Bot) delivery(chat string, f *rest.Failure, safe, idempotent bool) core.Delivery {
+	d := f.Delivery(safe, idempotent)
+	if d.Outcome == core.RetryAfter {
+		d.After = b.held(chat, f)
 	}
 	return d
 }
 
-// reason says what a refusal means, where the platform's words don't.
-func reason(f *failure) string {
-	switch f.code {
-	case discordgo.ErrCodeCannotSendMessagesToThisUser, errNoGuild:
-		return fmt.Sprintf("Discord does not let the bot write to this person: they have closed direct messages, left the common server or blocked the bot (%d)", f.code)
-	case discordgo.ErrCodeMissingAccess, discordgo.ErrCodeMissingPermissions:
-		return fmt.Sprintf("the bot may not write in this channel: give its role View Channel, Send Messages, Send Messages in Threads and Attach Files there (%d)", f.code)
-	case discordgo.ErrCodeUnknownChannel:
-		return "the channel is gone (10003)"
-	}
-	return cmp.Or(threadReason(f), f.Error())
-}
-
-// shut reports whether the chat will take nothing else either until somebody
-// lets the bot in again.
-func (f *failure) shut() bool {
-	switch f.code {
-	case discordgo.ErrCodeCannotSendMessagesToThisUser, errNoGuild, discordgo.ErrCodeMissingAccess, discordgo.ErrCodeUnknownChannel:
-		return true
-	}
-	return false
-}
-
 // held keeps everything from the channel, or the whole bot from writing, for as
 // long as the platform asks.
-func (b *Bot) held(chat string, f *failure) time.Duration {
-	wait := cmp.Or(f.after, unnamedWait)
-	if f.global {
+func (b *Bot) held(chat string, f *rest.Failure) time.Duration {
+	wait := cmp.Or(f.After, unnamedWait)
+	if f.Global {
 		b.pace.BlockAll(wait)
 	} else {
 		b.pace.Block(chat, wait)
@@ -301,11 +228,11 @@ const previewTimeout = 5 * time.Second
 // Preview shows an answer that is not final, as a silent message that is
 // edited in place; see connectors.Previewer.
 func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core.Part) (string, error) {
-	if !isID(to.Chat) {
+	if !wire.IsID(to.Chat) {
 		return id, errAddress
 	}
-	if part.Text == "" && isID(id) {
-		return "", asError(b.call(ctx, "DELETE", "/channels/"+to.Chat+"/messages/"+id, nil, nil))
+	if part.Text == "" && wire.IsID(id) {
+		return "", rest.AsError(b.api.Call(ctx, "DELETE", "/channels/"+to.Chat+"/messages/"+id, nil, nil))
 	}
 	body, err := compose(part, "")
 	if err != nil {
@@ -321,8 +248,8 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	}
 	short, cancel := context.WithTimeout(ctx, previewTimeout)
 	defer cancel()
-	if strings.HasPrefix(id, slotPrefix) {
-		if _, f := b.fill(short, id, body); f == nil || !f.ended() {
+	if interactions.IsSlot(id) {
+		if _, f := b.answers.Fill(short, id, body); f == nil || !interactions.Ended(f) {
 			end()
 			return id, b.dropped(to.Chat, f)
 		}
@@ -336,46 +263,75 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	body.Flags |= discordgo.MessageFlagsSuppressNotifications
 	body.Nonce, body.EnforceNonce = "p"+rand.Text()[:maxNonce-1], true
 	shown, f := b.send(short, to.Chat, body)
-	if f.doubtful() && ctx.Err() == nil {
+	if f.Doubtful() && ctx.Err() == nil {
 		// It may stand there all the same, and would for good beside the final: asked
 		// again with the same nonce, the platform makes no other and tells its id.
-		if shown, f = b.send(ctx, to.Chat, body); f.doubtful() {
+		if shown, f = b.send(ctx, to.Chat, body); f.Doubtful() {
 			end()
 			return "", fmt.Errorf("%w: %w", core.ErrInDoubt, f)
 		}
 	}
 	if end() && shown != "" {
 		// A final came meanwhile, which can't know of this new message.
-		return "", asError(b.call(ctx, "DELETE", "/channels/"+to.Chat+"/messages/"+shown, nil, nil))
+		return "", rest.AsError(b.api.Call(ctx, "DELETE", "/channels/"+to.Chat+"/messages/"+shown, nil, nil))
 	}
 	return shown, b.dropped(to.Chat, f)
 }
 
-// doubtful reports whether a message may stand there though its making failed;
-// delivery says why.
-func (f *failure) doubtful() bool {
-	if f == nil || f.status == 0 && f.unsent {
-		return false
-	}
-	return f.status < 300 || f.status == http.StatusBadGateway || f.status == http.StatusGatewayTimeout
-}
-
 // dropped turns a refusal for pace into ErrNotNow.
-func (b *Bot) dropped(chat string, f *failure) error {
-	if f != nil && f.status == http.StatusTooManyRequests {
+func (b *Bot) dropped(chat string, f *rest.Failure) error {
+	if f != nil && f.Status == http.StatusTooManyRequests {
 		b.held(chat, f)
 		return connectors.ErrNotNow
 	}
-	return asError(f)
+	return rest.AsError(f)
 }
 
 // Typing shows "… is typing" for ten seconds (Trigger Typing Indicator).
 func (b *Bot) Typing(ctx context.Context, to core.Address) error {
-	if !isID(to.Chat) {
+	if !wire.IsID(to.Chat) {
 		return errAddress
 	}
 	if !b.pace.Try(to.Chat, typingShare) {
 		return connectors.ErrNotNow
 	}
-	return b.dropped(to.Chat, b.call(ctx, "POST", "/channels/"+to.Chat+"/typing", nil, nil))
+	return b.dropped(to.Chat, b.api.Call(ctx, "POST", "/channels/"+to.Chat+"/typing", nil, nil))
+}
+
+// Acknowledge answers a pressed button; see interactions.Responder.Acknowledge.
+func (b *Bot) Acknowledge(ctx context.Context, _ core.Address, callbackID, text string) error {
+	return b.answers.Acknowledge(ctx, callbackID, text)
+}
+
+// sendAside sends a further part of an answer that only one user may see. It is never
+// sent to the chat.
+func (b *Bot) sendAside(ctx context.Context, out core.Outgoing, body wire.Body) core.Delivery {
+	if out.File != nil {
+		return core.Delivery{Outcome: core.Refused, Reason: "a file cannot be shown to one person alone"}
+	}
+	edit := wire.IsID(out.Replaces)
+	if edit {
+		id, f := b.answers.Whisper(ctx, out.Aside, out.Replaces, body)
+		if f == nil {
+			b.o.Metrics.asked(b.o.Name, 0)
+			return core.Delivery{Outcome: core.Sent, MessageID: id}
+		}
+		if !interactions.Ended(f) {
+			return b.delivery(out.Chat, f, true, true)
+		}
+	}
+	if out.Repeat {
+		if marked, ok := markup.Fit(out.Part, repeatMark()); ok {
+			body.Content = marked
+		}
+	}
+	id, f := b.answers.Whisper(ctx, out.Aside, "", body)
+	switch {
+	case f == nil:
+		b.o.Metrics.asked(b.o.Name, 0)
+		return core.Delivery{Outcome: core.Sent, MessageID: id}
+	case interactions.Ended(f):
+		return core.Delivery{Outcome: core.Refused, Reason: "one person alone may see it, and the platform shows them no more of it", Late: !edit}
+	}
+	return b.delivery(out.Chat, f, false, false)
 }

@@ -64,12 +64,12 @@ func TestSlashCommandsAreRegisteredOncePerChange(t *testing.T) {
 		return v != ""
 	})
 	b := connect(t, s, store, func(o *Options) { o.Menu = menu })
-	b.deploy(t.Context(), s.Bot().ID().String())
+	b.answers.Deploy(t.Context(), s.Bot().ID().String())
 	if n := len(s.Requests(0, "overwriteCommands")); n != 1 {
 		t.Errorf("registered %d times", n)
 	}
-	b.o.Menu = menu[:1]
-	b.deploy(t.Context(), s.Bot().ID().String())
+	b = connect(t, s, store, func(o *Options) { o.Menu = menu[:1] })
+	b.answers.Deploy(t.Context(), s.Bot().ID().String())
 	if got := s.Bot().Commands(0); len(got) != 2 {
 		t.Errorf("after a change: %v", got)
 	}
@@ -158,7 +158,7 @@ func TestFurtherPartsOfAPrivateAnswerAreAsPrivate(t *testing.T) {
 	if all := s.History(talk); all[len(all)-1].Text != "to all" || all[len(all)-1].OnlyFor != 0 {
 		t.Errorf("shown as %+v", all[len(all)-1])
 	}
-	gone := slotPrefix + "1/" + s.Bot().ID().String() + "/nonsense"
+	gone := "slot:" + "1/" + s.Bot().ID().String() + "/nonsense"
 	before := len(s.History(talk))
 	for _, replaces := range []string{gone, ""} {
 		d := b.Send(t.Context(), core.Outgoing{Address: core.Address{Bot: "discord", Chat: talk.String()}, Part: core.Part{Text: "a secret", Aside: gone}, Seq: 100, Answer: "reply:late", Replaces: replaces})
@@ -201,7 +201,7 @@ func TestAPrivateAnswerWithButtonsGoesOnInPrivate(t *testing.T) {
 	if len(all) != 2 || all[0].Text != "this" || all[1].Text != "the answer" || all[0].OnlyFor != ada.ID() || all[1].OnlyFor != ada.ID() {
 		t.Errorf("edited %+v, answered %+v: the channel shows %+v", edited, answered, all)
 	}
-	late := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: "late", Aside: slotPrefix + "1/2/x"}, Seq: 4, Answer: "notice:1", Replaces: shown.MessageID})
+	late := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: "late", Aside: "slot:" + "1/2/x"}, Seq: 4, Answer: "notice:1", Replaces: shown.MessageID})
 	if late.Outcome != core.Refused || late.Late || len(s.History(talk)) != 2 {
 		t.Errorf("an edit that comes too late: %+v, %+v", late, s.History(talk))
 	}
@@ -246,7 +246,7 @@ func TestAnAnswerThatComesLateIsAMessageOfItsOwn(t *testing.T) {
 	in := store.Await(t, 1)[0]
 	eventually(t, "it thinks", func() bool { i, _ := s.Interaction(id); return i.State == discordtest.StateThinking })
 	eventually(t, "the sign goes", func() bool {
-		clock.Advance(slotIdle)
+		clock.Advance(time.Minute)
 		return len(s.History(ada.DM())) == 0
 	})
 	shown, err := b.Preview(t.Context(), in.Address, in.Slot, core.Part{Text: "half"})
@@ -256,7 +256,7 @@ func TestAnAnswerThatComesLateIsAMessageOfItsOwn(t *testing.T) {
 	if d := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: "late 0"}, Seq: 1, Replaces: shown}); d.MessageID != shown {
 		t.Errorf("its final: %+v", d)
 	}
-	for n, slot := range []string{slotPrefix + "1/" + s.Bot().ID().String() + "/nonsense", slotPrefix + "x"} {
+	for n, slot := range []string{"slot:" + "1/" + s.Bot().ID().String() + "/nonsense", "slot:" + "x"} {
 		n++
 		text := fmt.Sprint("late ", n)
 		if d := b.Send(t.Context(), core.Outgoing{Address: in.Address, Part: core.Part{Text: text}, Seq: int64(n + 1), Replaces: slot}); d.Outcome != core.Sent {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gatehouse/connectors/discord/gateway"
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
 
@@ -20,11 +21,11 @@ func (b *Bot) standing(e gateway.Event) (core.Inbound, bool) {
 	in := core.Inbound{Kind: core.KindService, From: core.Peer{Platform: Platform}, At: b.o.Clock.Now()}
 	switch e.Type {
 	case "GUILD_CREATE":
-		var g guild
-		if json.Unmarshal(e.Data, &g) != nil || !isID(g.ID) {
+		var g wire.Guild
+		if json.Unmarshal(e.Data, &g) != nil || !wire.IsID(g.ID) {
 			return in, false
 		}
-		in.At = g.Joined.time(time.Time{})
+		in.At = g.Joined.Time(time.Time{})
 		if age := b.o.Clock.Now().Sub(in.At); age >= newlyIn || age < -newlyIn {
 			return in, false
 		}
@@ -34,15 +35,15 @@ func (b *Bot) standing(e gateway.Event) (core.Inbound, bool) {
 			in.Places = append(in.Places, c.ID)
 		}
 	case "GUILD_DELETE":
-		var g guild
-		if json.Unmarshal(e.Data, &g) != nil || !isID(g.ID) || g.Unavailable { // an outage (Guild Delete)
+		var g wire.Guild
+		if json.Unmarshal(e.Data, &g) != nil || !wire.IsID(g.ID) || g.Unavailable { // an outage (Guild Delete)
 			return in, false
 		}
 		in.Text, in.Standing, in.PlaceName = "left a server", core.StandingRemoved, core.CleanName(b.places.guildName(g.ID))
 		in.Places = b.places.in(g.ID)
 	case "CHANNEL_DELETE":
-		var c channel
-		if json.Unmarshal(e.Data, &c) != nil || !isID(c.ID) || c.Guild == "" {
+		var c wire.Channel
+		if json.Unmarshal(e.Data, &c) != nil || !wire.IsID(c.ID) || c.Guild == "" {
 			return in, false
 		}
 		in.Text, in.Standing, in.PlaceName = "channel deleted", core.StandingRemoved, placeName(b.places.guildName(c.Guild), c.Name)
@@ -58,7 +59,7 @@ func (p *places) in(guild string) (ids []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, c := range p.channels.All() {
-		if c.Guild == guild && !c.thread() {
+		if c.Guild == guild && !c.IsThread() {
 			ids = append(ids, id)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"gatehouse/connectors"
 	"gatehouse/connectors/connectorstest"
 	"gatehouse/connectors/discord/discordtest"
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
 
@@ -173,13 +174,13 @@ func TestAServerIsGoneOnlyWhenThePlatformSaysSoTwice(t *testing.T) {
 	r.marks.Put(c.talk.String(), mark{Channel: c.talk.String(), Guild: club, Message: "1"})
 	told := func(named ...string) int {
 		t.Helper()
-		now := &ready{Session: "s"}
+		now := &wire.Ready{Session: "s"}
 		if named != nil {
-			now.Guilds.V = []guild{}
+			now.Guilds.V = []wire.Guild{}
 		}
 		for _, id := range named {
 			if id != "" {
-				now.Guilds.V = append(now.Guilds.V, guild{ID: id, Unavailable: true})
+				now.Guilds.V = append(now.Guilds.V, wire.Guild{ID: id, Unavailable: true})
 			}
 		}
 		if err := r.missing(t.Context(), now); err != nil {

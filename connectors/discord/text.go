@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
 
@@ -13,7 +14,7 @@ var code = regexp.MustCompile(`<(@!?|@&|#|a?:[A-Za-z0-9_]{2,32}:)([0-9]{1,20})>`
 
 // readable is text with names instead of ids. A mention of the bot that opens
 // it is left out: it says to whom, not what.
-func (b *Bot) readable(text string, m *message) string {
+func (b *Bot) readable(text string, m *wire.Message) string {
 	text = strings.TrimSpace(text)
 	for {
 		at := code.FindStringSubmatchIndex(text)
@@ -41,7 +42,7 @@ func (b *Bot) readable(text string, m *message) string {
 
 // names reports whether a code is a mention of the bot that the platform has
 // parsed as one.
-func (b *Bot) names(kind, id string, m *message) bool {
+func (b *Bot) names(kind, id string, m *wire.Message) bool {
 	switch kind {
 	case "@", "@!":
 		return id == b.id
@@ -52,13 +53,13 @@ func (b *Bot) names(kind, id string, m *message) bool {
 }
 
 // nameOf is what a mentioned person is called; other when nobody says.
-func (b *Bot) nameOf(id string, m *message, other string) string {
+func (b *Bot) nameOf(id string, m *wire.Message, other string) string {
 	if id == b.id {
 		return b.name()
 	}
 	for _, u := range m.Mentions.V {
 		if u.ID == id {
-			if name := u.peer().Name; name != "" {
+			if name := u.Peer().Name; name != "" {
 				return name
 			}
 		}

@@ -6,21 +6,15 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
-)
-
-// Codes that the library has no name for (JSON Error Codes).
-const (
-	errThreadArchived = 50083
-	errThreadLocked   = 160005
-	errTooManyThreads = 160006
 )
 
 // rootTime is how long a message may wait for what its thread began with.
 const rootTime = 3 * time.Second
 
 // topicOf is what people call a thread, and of a post its tags: "Roses [help, garden]".
-func topicOf(c, parent channel) string {
+func topicOf(c, parent wire.Channel) string {
 	var tags []string
 	for _, id := range c.Applied.V {
 		for _, t := range parent.Available.V {
@@ -39,7 +33,7 @@ func topicOf(c, parent channel) string {
 // root is what the thread of a message began with: its title, and the words of
 // its starter message, whose id is the thread's own. That lies in the thread of
 // a forum's post and in the channel of any other. What can't be had is left out.
-func (b *Bot) root(ctx context.Context, m *message, in *core.Inbound) *core.Quote {
+func (b *Bot) root(ctx context.Context, m *wire.Message, in *core.Inbound) *core.Quote {
 	if in.Thread == "" || in.Topic == "" || !in.Addressed || in.Kind != core.KindMessage || in.Quote != nil {
 		return in.Quote
 	}
@@ -67,17 +61,17 @@ type beginning struct{ by, words string }
 // platform does not say now.
 func (b *Bot) starter(ctx context.Context, in *core.Inbound) (beginning, bool) {
 	at := in.Place
-	if parent, ok := b.places.channel(in.Place); ok && (parent.Type == typeForum || parent.Type == typeMedia) {
+	if parent, ok := b.places.channel(in.Place); ok && parent.HoldsPosts() {
 		at = in.Thread
 	}
 	ctx, cancel := context.WithTimeout(ctx, rootTime)
 	defer cancel()
-	var m message
-	f := b.call(ctx, http.MethodGet, "/channels/"+at+"/messages/"+in.Thread, nil, &m)
+	var m wire.Message
+	f := b.api.Call(ctx, http.MethodGet, "/channels/"+at+"/messages/"+in.Thread, nil, &m)
 	if f != nil || m.Author == nil {
-		return beginning{}, f == nil || f.told && (f.status == http.StatusForbidden || f.status == http.StatusNotFound)
+		return beginning{}, f == nil || f.Hidden()
 	}
-	by := m.Author.peer().Name
+	by := m.Author.Peer().Name
 	if m.Author.ID == b.id {
 		by = b.name()
 	}
@@ -99,18 +93,5 @@ func (p *places) begin(thread string, first beginning) {
 // unarchive opens an archived thread again, so that a message in it can be
 // edited; a new message does so by itself. A locked one stays as it is.
 func (b *Bot) unarchive(ctx context.Context, thread string) bool {
-	return b.call(ctx, http.MethodPatch, "/channels/"+thread, map[string]bool{"archived": false}, nil) == nil
-}
-
-// threadReason says what a refusal by a thread means; "" for any other.
-func threadReason(f *failure) string {
-	switch f.code {
-	case errThreadLocked:
-		return "the thread is locked: have a moderator unlock it, or give the bot's role Manage Threads (160005)"
-	case errThreadArchived:
-		return "the thread is archived and locked, so that the bot can't open it again: have a moderator do it, or give the bot's role Manage Threads (50083)"
-	case errTooManyThreads:
-		return "the server has as many active threads as it may, so that this one can't be opened again: archive others (160006)"
-	}
-	return ""
+	return b.api.Call(ctx, http.MethodPatch, "/channels/"+thread, map[string]bool{"archived": false}, nil) == nil
 }

@@ -1,4 +1,4 @@
-package discord
+package interactions
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
+	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 	"gatehouse/core/texts"
 )
@@ -22,19 +23,13 @@ const (
 	maxData    = 64 // bytes of a core.Button's data
 )
 
-// What begins the custom id of a component that is no plain button. A plain
-// button's id is its data, whose first colon stands behind 16 characters.
+// Prefixes of custom ids of components that are not plain buttons. A plain button's id
+// is its data, whose first colon follows 16 characters.
 const (
-	menuPrefix    = "menu:"    // and its number in the message; the data is the entry's value
-	formPrefix    = "form:"    // and the data
-	severalPrefix = "several:" // as menuPrefix, of which several entries may be taken
+	menuPrefix    = "menu:"    // followed by its number in the message; the data is the entry's value
+	formPrefix    = "form:"    // followed by the data
+	severalPrefix = "several:" // as menuPrefix; several entries can be selected
 )
-
-// A row is an action row: buttons or one menu.
-type row struct {
-	Type       discordgo.ComponentType `json:"type"`
-	Components []any                   `json:"components"`
-}
 
 type button struct {
 	Type     discordgo.ComponentType `json:"type"`
@@ -47,20 +42,20 @@ type selectMenu struct {
 	Type        discordgo.ComponentType `json:"type"`
 	CustomID    string                  `json:"custom_id"`
 	Placeholder string                  `json:"placeholder,omitempty"`
-	Most        int                     `json:"max_values,omitempty"` // how many may be chosen; 0 is one
+	Most        int                     `json:"max_values,omitempty"` // maximum selection; 0 means one
 	Options     []menuEntry             `json:"options"`
 }
 
 type menuEntry struct {
 	Label string `json:"label"`
 	Value string `json:"value"`
-	Taken bool   `json:"default,omitempty"` // it is chosen when the menu opens
+	Taken bool   `json:"default,omitempty"` // selected when the menu opens
 }
 
-// components lays out buttons: at most five rows, of which one with more than
-// five buttons goes on in the next. Where that is too little, buttons that
-// stand alone in their rows become the entries of menus.
-func components(rows [][]core.Button) ([]row, error) {
+// Layout arranges buttons in at most five rows; a row of more than five buttons
+// continues in the next. If there are too many, buttons that are alone in their rows
+// become entries of menus. It returns an error if they still do not fit.
+func Layout(rows [][]core.Button) ([]wire.Row, error) {
 	for _, from := range rows {
 		for _, b := range from {
 			if len(b.Data) == 0 || len(b.Data) > maxData {
@@ -79,8 +74,8 @@ func components(rows [][]core.Button) ([]row, error) {
 	return out, nil
 }
 
-// withoutDone leaves out the buttons that end a choice of several: a menu is
-// sent when it closes.
+// withoutDone removes the buttons that end a multiple choice: a menu is submitted
+// when it closes.
 func withoutDone(rows [][]core.Button) (out [][]core.Button) {
 	for _, from := range rows {
 		from = slices.DeleteFunc(slices.Clone(from), func(b core.Button) bool { return b.Pick == core.PickDone })
@@ -96,12 +91,12 @@ func picks(rows [][]core.Button) bool {
 	return slices.ContainsFunc(rows, func(from []core.Button) bool { return len(from) == 1 && from[0].Pick == core.PickEntry })
 }
 
-func asButtons(rows [][]core.Button) []row {
-	out := []row{}
+func asButtons(rows [][]core.Button) []wire.Row {
+	out := []wire.Row{}
 	for _, from := range rows {
 		for i, b := range from {
 			if i%maxPerRow == 0 {
-				out = append(out, row{Type: discordgo.ActionsRowComponent})
+				out = append(out, wire.Row{Type: discordgo.ActionsRowComponent})
 			}
 			id := b.Data
 			if b.Form {
@@ -114,11 +109,10 @@ func asButtons(rows [][]core.Button) []row {
 	return out
 }
 
-// asMenus puts each run of rows with one button into menus, and leaves the
-// other rows as they are.
-func asMenus(rows [][]core.Button) []row {
-	out := []row{}
-	var m *selectMenu // that is being filled; nil between runs
+// asMenus turns adjacent rows of one button into menus and keeps the other rows.
+func asMenus(rows [][]core.Button) []wire.Row {
+	out := []wire.Row{}
+	var m *selectMenu // being filled; nil between runs of single buttons
 	for _, from := range rows {
 		if len(from) != 1 || from[0].Form {
 			m = nil
@@ -131,7 +125,7 @@ func asMenus(rows [][]core.Button) []row {
 			if several {
 				m.CustomID, m.Placeholder = severalPrefix+strconv.Itoa(len(out)), texts.Text("menu_several")
 			}
-			out = append(out, row{Type: discordgo.ActionsRowComponent, Components: []any{m}})
+			out = append(out, wire.Row{Type: discordgo.ActionsRowComponent, Components: []any{m}})
 		}
 		m.Options = append(m.Options, menuEntry{cutRunes(cmp.Or(from[0].Label, "…"), maxEntry), from[0].Data, from[0].Picked})
 		if several {
@@ -141,17 +135,16 @@ func asMenus(rows [][]core.Button) []row {
 	return out
 }
 
-// picked is the data of all entries that were chosen together; nil where only
-// one can be.
-func (i *interaction) picked() []string {
+// picked returns the data of all entries selected together; nil if only one can be.
+func picked(i *wire.Interaction) []string {
 	if !strings.HasPrefix(i.Data.CustomID, severalPrefix) {
 		return nil
 	}
 	return i.Data.Values
 }
 
-// pressed is the data of a used component, and whether it opens a form.
-func (i *interaction) pressed() (data string, form bool) {
+// pressed returns the data of a used component, and whether it opens a form.
+func pressed(i *wire.Interaction) (data string, form bool) {
 	data = i.Data.CustomID
 	if strings.HasPrefix(data, menuPrefix) || strings.HasPrefix(data, severalPrefix) {
 		if len(i.Data.Values) == 0 {
