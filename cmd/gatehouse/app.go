@@ -76,6 +76,7 @@ type app struct {
 	running     *dispatch.Running
 	ends        *dispatch.Ends
 	dispatcher  *dispatch.Dispatcher
+	stage       func(name string, took time.Duration) // of a turn, for metrics
 	chat        *chat.Chat
 	hub         *connectors.Hub
 	fleet       *fleet
@@ -204,7 +205,7 @@ func (a *app) joinCore(ctx context.Context) error {
 		},
 		Control: func(in *core.Inbound) bool { return a.chat.IsControl(in) },
 		Waiting: func(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
-			return waiting(a.desk, a.book)(ctx, tx, in)
+			return a.chat.Waiting(ctx, tx, in)
 		},
 		Collect: a.collect,
 		Behind:  a.behind,
@@ -227,7 +228,8 @@ func (a *app) joinCore(ctx context.Context) error {
 		return err
 	}
 	p.runs = a.runs
-	a.joinDispatch(qm)
+	a.joinChat()
+	a.stage = qm.Stage
 	return a.book.EnsureOperator(ctx)
 }
 
@@ -304,6 +306,7 @@ func (a *app) joinConnectors(ctx context.Context) error {
 	}
 	a.hub.OnChange(func(core.BotState) { a.bus.Ring("bots") })
 	a.closing(a.hub.Close)
+	a.joinDispatch()
 	return a.holdBack()
 }
 

@@ -7,7 +7,6 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/orchestrator"
-	"gatehouse/core/permission"
 	"gatehouse/core/queue"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -120,21 +119,6 @@ func (p preparer) prepare(ctx context.Context, tx *store.Tx, t *queue.Turn) erro
 	}
 	t.Trust, t.Work = turn.Trust, turn
 	return nil
-}
-
-// waiting reports whether an open question waits for the sender in this chat.
-func waiting(desk *permission.Desk, book *pairing.Book) func(context.Context, *store.Tx, *core.Inbound) (bool, error) {
-	return func(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
-		if in.Bot == core.APIBot || in.Again != "" {
-			return false, nil
-		}
-		user, _, err := book.User(ctx, tx, in.From)
-		if err != nil || user == 0 {
-			return false, err
-		}
-		_, ok, err := desk.Waiting(ctx, tx, in.Bot, in.Chat, user)
-		return ok, err
-	}
 }
 
 // still is the trust that a turn has now: access may be revoked, lowered or

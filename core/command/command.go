@@ -24,7 +24,15 @@ type Call struct {
 type Outcome struct {
 	Text    string
 	Buttons [][]core.Button // under the reply
+	Edit    *Edit           // of a pressed button
 	Write   func(ctx context.Context, tx *store.Tx) error
+}
+
+// An Edit replaces the text of an earlier reply and removes its buttons. A reply
+// whose new text takes several messages stays as it is.
+type Edit struct {
+	Key  string // of the reply
+	Text string // in Markdown
 }
 
 // A Handler carries out a command. The text of an error with a kind is sent to

@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
+	"slices"
 	"time"
 
 	"gatehouse/core"
@@ -64,18 +64,12 @@ type Options struct {
 
 // A Dispatcher handles turns; Handle is the queue's handler.
 type Dispatcher struct {
-	o Options
-
-	mu     sync.Mutex
-	guests map[int64]int // active runs, by guest; bounded by the queue's slots
-	freed  chan struct{} // closed when a guest's run has ended
-
-	reactions []reaction      // to be set, in order; at most maxReactions
-	reacting  bool            // somebody sets them
-	behind    map[string]bool // messages that have to wait, and whether that was shown; at most maxBehind
+	*Reactions
+	o      Options
+	guests *guests
 }
 
-// New is a Dispatcher.
+// New returns a Dispatcher.
 func New(o Options) *Dispatcher {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -83,7 +77,7 @@ func New(o Options) *Dispatcher {
 	if o.Stage == nil {
 		o.Stage = func(string, time.Duration) {}
 	}
-	return &Dispatcher{o: o, guests: map[int64]int{}, freed: make(chan struct{}), behind: map[string]bool{}}
+	return &Dispatcher{newReactions(o.Screen, o.Clock, o.Log), o, newGuests(o.Queue)}
 }
 
 // Handle brings t to an end.
@@ -162,7 +156,7 @@ func (d *Dispatcher) callback(ctx context.Context, t *queue.Turn) error {
 	if err != nil {
 		return err
 	}
-	if err := d.o.Queue.Ack(ctx, t, queue.Result{Write: out.Write}); err != nil {
+	if err := d.o.Queue.Ack(ctx, t, queue.Result{Write: d.edited(t, out)}); err != nil {
 		return err
 	}
 	// The decision is stored; only now is the button told.
@@ -172,6 +166,30 @@ func (d *Dispatcher) callback(ctx context.Context, t *queue.Turn) error {
 		}
 	}
 	return nil
+}
+
+// edited returns what is to be written with out, its edit included.
+func (d *Dispatcher) edited(t *queue.Turn, out command.Outcome) func(context.Context, *store.Tx) error {
+	if out.Edit == nil {
+		return out.Write
+	}
+	to, key := t.First().Address, out.Edit.Key
+	parts := d.o.Render(to, out.Edit.Text)
+	return func(ctx context.Context, tx *store.Tx) error {
+		if out.Write != nil {
+			if err := out.Write(ctx, tx); err != nil {
+				return err
+			}
+		}
+		if len(parts) != 1 {
+			return nil
+		}
+		err := d.o.Queue.Post(ctx, tx, core.Reply{Address: to, Key: key, First: 1, Replaces: "@" + key + "/0", Parts: slices.Clone(parts)})
+		if core.KindOf(err) == core.Conflict {
+			return nil // it was edited before
+		}
+		return err
+	}
 }
 
 // say finishes a turn that needs no run, with a reply.

@@ -3,47 +3,61 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"gatehouse/core"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
 )
 
-// guestRuns is how many runs of one guest are at work at once, so that nobody
-// who was let in takes every slot.
+// guestRuns bounds the concurrent runs of one guest, so that no guest takes
+// every slot.
 const guestRuns = 3
 
 var errGuest = errors.New("a guest has as many runs as one may")
 
-// enter gives a guest's run its place; call leave when it has ended. Beyond
-// guestRuns a chat's message waits without a slot until there is one or ctx
-// ends, and a request is refused with errGuest. People whom only their group
-// knows have a place in each group: its line.
-func (d *Dispatcher) enter(ctx context.Context, t *queue.Turn, turn *orchestrator.Turn) (leave func(), err error) {
+// guests bounds the concurrent runs of each guest.
+type guests struct {
+	queue *queue.Queue
+
+	mu     sync.Mutex
+	active map[int64]int // runs by guest; bounded by the queue's slots
+	freed  chan struct{} // closed when a guest's run has ended
+}
+
+func newGuests(q *queue.Queue) *guests {
+	return &guests{queue: q, active: map[int64]int{}, freed: make(chan struct{})}
+}
+
+// enter counts the run of a guest until leave is called. Beyond guestRuns a
+// chat's message waits, without a slot, until another run ends or ctx does, and
+// a request is refused with errGuest. Users who are known only as members of a
+// group are bounded by the lane of each group.
+func (g *guests) enter(ctx context.Context, t *queue.Turn, turn *orchestrator.Turn) (leave func(), err error) {
 	if turn.Admin || turn.Trust > core.Sandboxed || turn.User == 0 {
 		return func() {}, nil
 	}
 	waiting := false
 	defer func() {
 		if waiting {
-			d.o.Queue.Unpark(t)
+			g.queue.Unpark(t)
 		}
 	}()
 	for {
-		d.mu.Lock()
-		free, freed := d.guests[turn.User] < guestRuns, d.freed
+		g.mu.Lock()
+		free, freed := g.active[turn.User] < guestRuns, g.freed
 		if free {
-			d.guests[turn.User]++
+			g.active[turn.User]++
 		}
-		d.mu.Unlock()
+		g.mu.Unlock()
 		switch {
 		case free:
-			return func() { d.leaveGuest(turn.User) }, nil
+			return func() { g.leave(turn.User) }, nil
 		case t.First().Turn != nil:
 			return nil, errGuest
 		case !waiting:
 			waiting = true
-			d.o.Queue.Park(t)
+			g.queue.Park(t)
 		}
 		select {
 		case <-freed:
@@ -53,12 +67,12 @@ func (d *Dispatcher) enter(ctx context.Context, t *queue.Turn, turn *orchestrato
 	}
 }
 
-func (d *Dispatcher) leaveGuest(user int64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.guests[user]--; d.guests[user] <= 0 {
-		delete(d.guests, user)
+func (g *guests) leave(user int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.active[user]--; g.active[user] <= 0 {
+		delete(g.active, user)
 	}
-	close(d.freed)
-	d.freed = make(chan struct{})
+	close(g.freed)
+	g.freed = make(chan struct{})
 }

@@ -2,13 +2,16 @@ package dispatch
 
 import (
 	"context"
+	"log/slog"
+	"sync"
 	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/queue"
 )
 
-// What stands under a message that has to wait, and while it is answered then.
+// Reactions under a message that had to wait: while it waits, and while it is
+// answered.
 const (
 	Waits  = "👀"
 	Begins = "✍"
@@ -17,12 +20,12 @@ const (
 const (
 	maxReactions = 256             // waiting to be set; further ones are left out
 	reactTime    = 5 * time.Second // for one
-	maxBehind    = 1024            // messages remembered as having to wait
-	waited       = time.Second     // that a message has to wait before it is shown
-	forgotten    = time.Hour       // who waited this long did so for another reason
+	maxBehind    = 1024            // messages that are kept as waiting
+	waited       = time.Second     // before a message is shown to wait
+	forgotten    = time.Hour       // a longer wait had another reason
 )
 
-// A reaction is to be put under a message, or with "" taken away; not before due.
+// A reaction is to be put under a message, or removed with ""; not before due.
 type reaction struct {
 	to    core.Address
 	id    string
@@ -30,102 +33,116 @@ type reaction struct {
 	due   time.Time
 }
 
-// Behind shows under a message that it is here and has to wait, if after a
-// moment it still does. It never blocks.
-func (d *Dispatcher) Behind(in *core.Inbound) {
-	d.mu.Lock()
-	if len(d.behind) >= maxBehind { // the long ones are known by how long they waited
-		clear(d.behind)
-	}
-	d.behind[messageKey(in)] = false
-	d.mu.Unlock()
-	d.react(in.Address, in.MessageID, Waits)
+// Reactions shows under messages that they wait or are being answered. It is
+// safe for concurrent use and never blocks.
+type Reactions struct {
+	screen Screen
+	clock  core.Clock
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	pending []reaction      // in order; at most maxReactions
+	setting bool            // a goroutine sets them
+	behind  map[string]bool // messages that wait, and whether that was shown; at most maxBehind
 }
 
-func messageKey(in *core.Inbound) string { return in.Bot + "|" + in.Chat + "|" + in.MessageID }
+func newReactions(screen Screen, clock core.Clock, log *slog.Logger) *Reactions {
+	return &Reactions{screen: screen, clock: clock, log: log, behind: map[string]bool{}}
+}
 
-// mark shows what becomes of a turn's messages, as far as they had to wait.
-func (d *Dispatcher) mark(t *queue.Turn, emoji string) {
+// Behind shows under a message that it waits, if it still does after a moment.
+func (s *Reactions) Behind(in *core.Inbound) {
+	s.mu.Lock()
+	if len(s.behind) >= maxBehind { // mark knows those that waited long
+		clear(s.behind)
+	}
+	s.behind[messageKey(in.Address, in.MessageID)] = false
+	s.mu.Unlock()
+	s.react(in.Address, in.MessageID, Waits)
+}
+
+func messageKey(to core.Address, id string) string { return to.Bot + "|" + to.Chat + "|" + id }
+
+// mark puts emoji under the messages of a turn that had to wait.
+func (s *Reactions) mark(t *queue.Turn, emoji string) {
 	for i := range t.Rows {
 		in := &t.Rows[i]
-		d.mu.Lock()
-		shown, known := d.behind[messageKey(in)]
+		key := messageKey(in.Address, in.MessageID)
+		s.mu.Lock()
+		shown, known := s.behind[key]
 		shown = shown || !known && t.Waited >= waited && t.Waited < forgotten
 		if emoji == "" || !shown {
-			delete(d.behind, messageKey(in))
+			delete(s.behind, key)
 		}
-		d.mu.Unlock()
+		s.mu.Unlock()
 		if shown {
-			d.react(in.Address, in.MessageID, emoji)
+			s.react(in.Address, in.MessageID, emoji)
 		}
 	}
 }
 
-// react hands one on to the worker, which sets them in order and is there only
-// while there is something to do.
-func (d *Dispatcher) react(to core.Address, id, emoji string) {
+// react adds a reaction for the goroutine that sets them in order. That
+// goroutine exists only while there are any.
+func (s *Reactions) react(to core.Address, id, emoji string) {
 	if id == "" || to.Bot == core.APIBot {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.reactions) >= maxReactions {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending) >= maxReactions {
 		return
 	}
 	r := reaction{to: to, id: id, emoji: emoji}
 	if emoji == Waits {
-		r.due = d.o.Clock.Now().Add(waited)
+		r.due = s.clock.Now().Add(waited)
 	}
-	d.reactions = append(d.reactions, r)
-	if !d.reacting {
-		d.reacting = true
-		go d.setReactions()
+	s.pending = append(s.pending, r)
+	if !s.setting {
+		s.setting = true
+		go s.set()
 	}
 }
 
-func (d *Dispatcher) setReactions() {
+func (s *Reactions) set() {
 	for {
-		d.mu.Lock()
-		if len(d.reactions) == 0 {
-			d.reacting = false
-			d.mu.Unlock()
+		s.mu.Lock()
+		if len(s.pending) == 0 {
+			s.setting = false
+			s.mu.Unlock()
 			return
 		}
-		r := d.reactions[0]
-		d.reactions = d.reactions[1:]
-		d.mu.Unlock()
-		if r.emoji == Waits && !d.stillBehind(r) {
+		r := s.pending[0]
+		s.pending = s.pending[1:]
+		s.mu.Unlock()
+		if r.emoji == Waits && !s.stillBehind(r) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), reactTime)
-		if err := d.o.Screen.React(ctx, r.to, r.id, r.emoji); err != nil {
-			d.o.Log.DebugContext(ctx, "a reaction", "bot", r.to.Bot, "err", err)
+		if err := s.screen.React(ctx, r.to, r.id, r.emoji); err != nil {
+			s.log.DebugContext(ctx, "set a reaction", "bot", r.to.Bot, "err", err)
 		}
 		cancel()
 	}
 }
 
-// stillBehind waits until r is due and reports whether its message still waits.
-func (d *Dispatcher) stillBehind(r reaction) bool {
-	key := r.to.Bot + "|" + r.to.Chat + "|" + r.id
-	there := func() bool {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		_, ok := d.behind[key]
+// stillBehind waits until r is due, and reports whether its message still waits.
+func (s *Reactions) stillBehind(r reaction) bool {
+	key := messageKey(r.to, r.id)
+	waits := func(shown bool) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		_, ok := s.behind[key]
+		if ok && shown {
+			s.behind[key] = true
+		}
 		return ok
 	}
-	for there() {
-		wait := r.due.Sub(d.o.Clock.Now())
+	for waits(false) {
+		wait := r.due.Sub(s.clock.Now())
 		if wait <= 0 {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			_, ok := d.behind[key]
-			if ok {
-				d.behind[key] = true
-			}
-			return ok
+			return waits(true)
 		}
-		<-d.o.Clock.After(min(wait, waited))
+		<-s.clock.After(min(wait, waited))
 	}
 	return false
 }

@@ -60,7 +60,7 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 		a.key = in.Turn.Key
 	}
 	defer d.o.Running.begin(t.Lane, a, t.Taken)()
-	leave, err := d.enter(ctx, t, turn)
+	leave, err := d.guests.enter(ctx, t, turn)
 	if err != nil {
 		return orchestrator.Result{}, err
 	}

@@ -26,6 +26,20 @@ func (b *Buttons) check(r command.Request, a permission.Ask) error {
 	return nil
 }
 
+// Waiting reports whether a question waits for the sender of a message in its
+// chat.
+func (b *Buttons) Waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
+	if in.Bot == core.APIBot || in.Again != "" {
+		return false, nil
+	}
+	user, _, err := b.o.Access.User(ctx, tx, in.From)
+	if err != nil || user == 0 {
+		return false, err
+	}
+	_, ok, err := b.o.Questions.Waiting(ctx, tx, in.Bot, in.Chat, user)
+	return ok, err
+}
+
 // Form returns the form that the button of a question opens, with a field for
 // each question. It is for the user who was asked, while they have access.
 func (b *Buttons) Form(ctx context.Context, r command.Request) (connectors.Form, error) {

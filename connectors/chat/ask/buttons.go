@@ -42,8 +42,11 @@ type Decider interface {
 	Block(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
 }
 
-// Access returns the trust of a message's sender, core.Stranger without access.
+// Access knows the users of the bots.
 type Access interface {
+	// User returns the id and the role of a user, or 0 for an unknown one.
+	User(ctx context.Context, q store.Queryer, p core.Peer) (id int64, role string, err error)
+	// Trust returns the trust of a message's sender, core.Stranger without access.
 	Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error)
 }
 
@@ -63,7 +66,6 @@ type ButtonOptions struct {
 	Pairings  Decider
 	Inbox     Inbox
 	Mail      Mail
-	Render    func(to core.Address, markdown string) []core.Part // for the chat's platform
 }
 
 // Buttons handles the buttons and answers of asks.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,15 +94,14 @@ func (b *Buttons) take(ctx context.Context, r command.Request, a permission.Ask,
 	}
 	row := core.Inbound{UpdateID: "choice:" + a.ID, Address: r.In.Address, Kind: core.KindCommand, MessageID: r.In.MessageID,
 		From: r.In.From, At: r.In.At, Command: o.Command, Text: o.Args[i], Addressed: true, PlaceName: r.In.PlaceName, Topic: r.In.Topic, Aside: r.In.Aside}
-	parts := b.o.Render(r.In.Address, o.Text+"\n\n✓ "+markdown.Escape(core.CleanName(o.Labels[i])))
-	out := command.Outcome{Text: o.Labels[i], Write: func(ctx context.Context, tx *store.Tx) error {
-		if _, err := b.o.Asks.Decide(ctx, tx, a.ID, option, r.By()); err != nil && core.KindOf(err) != core.Conflict {
-			return err
-		}
-		if len(parts) != 1 { // a text of several messages keeps its buttons; they answer that they are used
+	// Several messages keep their buttons; a press answers that they are used.
+	edit := command.Edit{Key: o.Key, Text: o.Text + "\n\n✓ " + markdown.Escape(core.CleanName(o.Labels[i]))}
+	out := command.Outcome{Text: o.Labels[i], Edit: &edit, Write: func(ctx context.Context, tx *store.Tx) error {
+		_, err := b.o.Asks.Decide(ctx, tx, a.ID, option, r.By())
+		if core.KindOf(err) == core.Conflict {
 			return nil
 		}
-		return postOnce(ctx, tx, b.o.Mail, core.Reply{Address: r.In.Address, Key: o.Key, First: 1, Replaces: "@" + o.Key + "/0", Parts: slices.Clone(parts)})
+		return err
 	}}
 	return out, b.o.Inbox.Put(ctx, []core.Inbound{row}, nil)
 }
