@@ -36,6 +36,7 @@ import (
 	"gatehouse/core/usage"
 	"gatehouse/core/vault"
 	"gatehouse/pairing"
+	"gatehouse/web/api"
 	"gatehouse/web/auth"
 )
 
@@ -186,14 +187,14 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.ends = dispatch.NewEnds(a.events, a.bus, a.clock)
 	g := &gate{overheard: &a.overheard, http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}}
 	a.gate = g
-	shown, tools := &chatask.Pairings{Asks: a.desk}, &chatask.Tools{}
+	shown, tools := &chatask.Pairings{Asks: a.desk}, &chatask.Tools{Changed: func() { a.bus.Ring(api.TopicApprovals) }}
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	a.openBox(self)
 	a.guard = permission.NewGuard(permission.GuardOptions{DB: a.db, Desk: a.desk, Vault: a.vault, Isolation: a.box != nil, Own: a.unveiledPaths,
-		Clock: a.clock, Log: a.log, Metrics: permission.NewMetrics(a.reg), Show: ringing{tools, a.bus.Ring}})
+		Clock: a.clock, Log: a.log, Metrics: permission.NewMetrics(a.reg), Show: tools})
 	qm := queue.NewMetrics(a.reg, append(a.botNames(), core.APIBot))
 	p := &preparer{platform: a.platform}
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})

@@ -6,26 +6,8 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/permission"
-	"gatehouse/core/store"
 	"gatehouse/web/api"
 )
-
-// ringing shows asks and rings for the panel and the API when one was opened
-// or settled, once that is stored.
-type ringing struct {
-	permission.Show
-	ring func(topics ...string)
-}
-
-func (s ringing) Open(ctx context.Context, tx *store.Tx, a permission.Ask, req core.PermissionRequest, p permission.Profile) error {
-	tx.OnCommit(func() { s.ring(api.TopicApprovals) })
-	return s.Show.Open(ctx, tx, a, req, p)
-}
-
-func (s ringing) Close(ctx context.Context, tx *store.Tx, a permission.Ask, outcome string) error {
-	tx.OnCommit(func() { s.ring(api.TopicApprovals) })
-	return s.Show.Close(ctx, tx, a, outcome)
-}
 
 // asksView is the Guard as the API and the panel see it.
 type asksView struct {

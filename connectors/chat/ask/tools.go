@@ -13,13 +13,15 @@ import (
 // wants to do, to the user whose call waits that it waits, and to the user whom
 // the model asks the questions.
 type Tools struct {
-	Mail   Mail
-	People People
+	Mail    Mail
+	People  People
+	Changed func() // called after the commit that opens or settles an ask
 }
 
 // Open posts an ask to the direct chats of the owner and the admins, and a
 // notice to the chat of the run that waits. A question goes to its own chat.
 func (t *Tools) Open(ctx context.Context, tx *store.Tx, a permission.Ask, req core.PermissionRequest, p permission.Profile) error {
+	tx.OnCommit(t.Changed)
 	if p.Bot == core.APIBot {
 		return nil // the stream and the panel show it
 	}
@@ -60,6 +62,7 @@ func waitingKey(id string) string { return keyPrefix(id) + "waits" }
 // Close replaces every message that shows the ask with its outcome. It reads the
 // outbox for them: the admins may have changed since Open.
 func (t *Tools) Close(ctx context.Context, tx *store.Tx, a permission.Ask, outcome string) error {
+	tx.OnCommit(t.Changed)
 	if a.Bot == core.APIBot {
 		return nil
 	}

@@ -1,0 +1,92 @@
+package chat
+
+import (
+	"testing"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/command"
+	"gatehouse/pairing"
+)
+
+func TestCommandAllow(t *testing.T) {
+	owner, admin, guest := command.Request{User: 1, Role: "owner"}, command.Request{User: 2, Role: "admin"}, command.Request{User: 3, Role: "guest"}
+	direct, group := core.Address{Bot: "b", Chat: "1"}, core.Address{Bot: "b", Chat: "2", Place: "2"}
+	for _, c := range []struct {
+		name string
+		cmd  Command
+		r    command.Request
+		at   core.Address
+		args string
+		want core.Kind
+	}{
+		{"anyone", Command{}, guest, group, "", core.Other},
+		{"an owner's command by a guest", Command{Managers: true}, guest, direct, "", core.Denied},
+		{"an owner's command by an admin", Command{Managers: true}, admin, direct, "", core.Other},
+		{"a direct command in a group", Command{Where: DirectOnly, Elsewhere: "no"}, owner, group, "", core.Invalid},
+		{"a group command in a direct chat", Command{Where: GroupOnly, Elsewhere: "no"}, owner, direct, "", core.Invalid},
+		{"a guest changes a direct chat", Command{Where: ManagedGroup}, guest, direct, "", core.Other},
+		{"a guest changes a group", Command{Where: ManagedGroup}, guest, group, "", core.Denied},
+		{"the owner changes a group", Command{Where: ManagedGroup}, owner, group, "", core.Other},
+		{"a guest reads a group's setting", Command{Where: ManagedGroupArgs}, guest, group, " ", core.Other},
+		{"a guest sets a group's setting", Command{Where: ManagedGroupArgs}, guest, group, "x", core.Denied},
+		{"who may comes before where", Command{Managers: true, Where: DirectOnly, Elsewhere: "no"}, guest, group, "", core.Denied},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.r.In = &core.Inbound{Address: c.at, Text: c.args}
+			err := c.cmd.allow(c.r)
+			if got := core.KindOf(err); err == nil && c.want != core.Other || err != nil && got != c.want {
+				t.Errorf("got %v, want kind %v", err, c.want)
+			}
+		})
+	}
+}
+
+func TestSharedIdentityIsNeverOwner(t *testing.T) {
+	r := command.Request{Role: "owner"}
+	r.In = &core.Inbound{From: core.Peer{Shared: true}}
+	if r.Manages() {
+		t.Error("an identity that several users share manages the bot")
+	}
+}
+
+func TestParseGroup(t *testing.T) {
+	s := pairing.PlaceSettings{Mention: pairing.MentionAll}
+	level, err := parseGroup("vault 20/60s", &s)
+	if err != nil || level != core.Vault || s.Mention != pairing.MentionAll || s.RateN != 20 || s.RatePer != time.Minute {
+		t.Errorf("got %v, %+v, %v", level, s, err)
+	}
+	if _, err := parseGroup("mention unlimited", &s); err != nil || s.Mention != pairing.MentionOnly || s.RateN != 0 {
+		t.Errorf("got %+v, %v", s, err)
+	}
+	for _, args := range []string{"0/60s", "x/60s", "5/soon", "everything"} {
+		if _, err := parseGroup(args, &s); core.KindOf(err) != core.Invalid {
+			t.Errorf("%q: got %v, want an error of kind invalid", args, err)
+		}
+	}
+}
+
+func TestParseDays(t *testing.T) {
+	for text, want := range map[string]time.Duration{"30m": 30 * time.Minute, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "30s": 0, "0d": 0, "3651d": 0, "-1d": 0, "d": 0, "": 0} {
+		if got, err := parseDays(text); got != want || (err == nil) != (want > 0) {
+			t.Errorf("parseDays(%q) = %v, %v, want %v", text, got, err, want)
+		}
+	}
+}
+
+func TestMatching(t *testing.T) {
+	names := []string{"openai/small", "openai/smaller", "local/quote"}
+	for word, want := range map[string]int{"openai/small": 1, "OPENAI/SMALL": 1, "quote": 1, "small": 2, "x": 0} {
+		if got := matching(names, word); len(got) != want {
+			t.Errorf("matching(%q) = %q, want %d names", word, got, want)
+		}
+	}
+}
+
+func TestDocumentName(t *testing.T) {
+	for title, want := range map[string]string{"Plans": "Plans.md", "a/b\\c": "a-b-c.md", " . ": documentName(""), "../x": "-x.md"} {
+		if got := documentName(title); got != want {
+			t.Errorf("documentName(%q) = %q, want %q", title, got, want)
+		}
+	}
+}
