@@ -7,16 +7,17 @@ import (
 	"context"
 	"embed"
 	"html/template"
+	"slices"
 	"time"
 
 	"gatehouse/admin/page"
+	"gatehouse/admin/people"
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/bus"
 	"gatehouse/core/queue"
 	"gatehouse/core/tool/mcp"
 	"gatehouse/core/usage"
-	"gatehouse/pairing"
 )
 
 // Options for New. A page whose source is nil is not there: neither in the
@@ -24,15 +25,7 @@ import (
 type Options struct {
 	page.Options
 
-	Requests    Requests // with Decisions: the page Pairing
-	Decisions   Decisions
-	People      People // with Persons: the page People; the following are sections of it
-	Persons     Persons
-	Terms       Terms
-	Blocks      Blocks
-	Places      Places
-	Spending    Spending
-	Care        Care
+	People      people.Options
 	Asks        Asks // the page Approvals; Grants are a section of it
 	Grants      Grants
 	Raises      Raises   // trust for a time: another section of it
@@ -42,9 +35,9 @@ type Options struct {
 	Changes     Changes // what of it can be changed here
 	Texts       Texts   // with Changes: what bots say to people by themselves
 	Backups     Backups
-	BackupJob   func() (Job, bool) // how the backup stands that is being made, or was; with Backups
-	SearchChats SearchChats        // nil: Chats.List searches, and no excerpt is shown
-	Chats       Chats              // with ChatActs, Runs and Spent: the page Chats; Traces are "what happened to this message"
+	BackupJob   func() (page.Job, bool) // how the backup stands that is being made, or was; with Backups
+	SearchChats SearchChats             // nil: Chats.List searches, and no excerpt is shown
+	Chats       Chats                   // with ChatActs, Runs and Spent: the page Chats; Traces are "what happened to this message"
 	ChatActs    ChatActs
 	Runs        Runs
 	Traces      Traces
@@ -64,34 +57,22 @@ type Options struct {
 	// Usage sums what models took since a time, one row per model
 	// (usage.Ledger); nil: the overview does not say.
 	Usage func(ctx context.Context, since time.Time) ([]usage.Total, error)
-	// Preset is the level chosen beforehand for a bot and scope; nil: sandboxed.
-	// It is lowered to vault, the highest that can be given here.
-	Preset func(bot string, scope core.Scope) core.Trust
-	// Preview says what somebody would see and do at a level; nil: the page
-	// Pairing does not.
-	Preview func(ctx context.Context, level core.Trust) (Preview, error)
 	// Stalled are updates that are held or rate-limited (queue.Queue); nil: the page Queue does not list them.
-	Stalled    func(ctx context.Context, limit int) ([]queue.Step, error)
-	Invites    Invites                       // with the page Pairing: its invitations
-	InviteLink func(bot, code string) string // "" where a platform has no such links; nil: nowhere
-	Say        Say                           // with the page Chats: the page Chat
-	Files      Files                         // nil: nothing can be attached there
-	Questions  Questions                     // nil: what a model asks the operator is not answered there
+	Stalled   func(ctx context.Context, limit int) ([]queue.Step, error)
+	Say       Say       // with the page Chats: the page Chat
+	Files     Files     // nil: nothing can be attached there
+	Questions Questions // nil: what a model asks the operator is not answered there
 	// Audit notes what was done to a bot ("bot.start", "bot.stop"); the other
 	// sources audit by themselves. nil: not noted.
 	Audit func(ctx context.Context, by core.Actor, did, bot string) error
-	// LastSeen is when people last wrote, or were last answered, by user; nil: nobody says.
-	LastSeen func(ctx context.Context, people []pairing.PersonRow) (map[int64]time.Time, error)
-	// SetPlace changes an enabled group: its level, and what the bot takes in
-	// there; the rest stays. nil: it can't be changed here.
-	SetPlace func(ctx context.Context, bot, place string, level core.Trust, mention string, by core.Actor) error
 }
 
 // New returns the panel. Mount it at /admin and /admin/, behind a web.Site.
 func New(door page.Door, accounts page.Accounts, o Options) *page.Frame {
 	p := &Panel{frame: page.New(door, accounts, o.Options), o: o, drawing: make(chan struct{}, 1)}
-	p.frame.Templates(files, p.funcs(), "asks", "raises", "peopleparts", "settingsparts", "talkparts")
-	p.list()
+	p.people = people.New(p.frame, o.People, people.Links{Bots: p.states, Chats: p.hasChats()})
+	p.frame.Templates(files, p.funcs(), "asks", "raises", "settingsparts", "talkparts")
+	p.frame.List(p.items()...)
 	p.routes()
 	return p.frame
 }
@@ -100,68 +81,63 @@ func New(door page.Door, accounts page.Accounts, o Options) *page.Frame {
 type Panel struct {
 	frame   *page.Frame
 	o       Options
+	people  *people.Pages
 	drawing chan struct{} // one for the picture that is made small
-	lately  lately
 }
 
-// list adds the pages to the menu.
-func (p *Panel) list() {
-	p.frame.List(page.Item{Key: "overview", Path: "/admin", Label: "Overview"})
-	if p.o.Requests != nil && p.o.Decisions != nil {
-		p.frame.List(page.Item{Key: "pairing", Path: "/admin/pairing", Label: "Pairing", Words: "waiting", Count: func(ctx context.Context) int { return len(p.pending(ctx).Value) }})
-	}
+// menu are the pages of the menu, in its order.
+var menu = []string{"overview", "pairing", "approvals", "chats", "people", "agents", "bots", "queue", "models", "settings", "audit", "talk"}
+
+// items returns the pages for the menu.
+func (p *Panel) items() (items []page.Item) {
+	items = p.people.Items()
+	items = append(items, page.Item{Key: "overview", Path: "/admin", Label: "Overview"})
 	if p.o.Asks != nil {
-		p.frame.List(page.Item{Key: "approvals", Path: "/admin/approvals", Label: "Approvals", Words: "waiting",
+		items = append(items, page.Item{Key: "approvals", Path: "/admin/approvals", Label: "Approvals", Words: "waiting",
 			Count: func(ctx context.Context) int { return len(p.waitingAsks(ctx).Value) + asking(p.raises(ctx).Value) }})
 	}
 	if p.hasChats() {
-		p.frame.List(page.Item{Key: "chats", Path: chatsPath, Label: "Chats"})
-	}
-	if p.o.People != nil {
-		p.frame.List(page.Item{Key: "people", Path: peoplePath, Label: "People"})
+		items = append(items, page.Item{Key: "chats", Path: chatsPath, Label: "Chats"})
 	}
 	if p.hasAgents() {
-		p.frame.List(page.Item{Key: "agents", Path: agentsPath, Label: "Agents", Words: "not well", Urgent: true, Count: func(context.Context) int { return p.agentsUnwell() }})
+		items = append(items, page.Item{Key: "agents", Path: agentsPath, Label: "Agents", Words: "not well", Urgent: true, Count: func(context.Context) int { return p.agentsUnwell() }})
 	}
 	if p.o.Bots != nil {
-		p.frame.List(page.Item{Key: "bots", Path: "/admin/bots", Label: "Bots", Words: "not well", Urgent: true, Count: func(context.Context) int { return len(unwell(p.states())) }})
+		items = append(items, page.Item{Key: "bots", Path: "/admin/bots", Label: "Bots", Words: "not well", Urgent: true, Count: func(context.Context) int { return len(unwell(p.states())) }})
 	}
 	if p.hasQueue() {
 		e := page.Item{Key: "queue", Path: "/admin/queue", Label: "Queue", Words: "stuck", Urgent: true}
 		if p.o.Lanes != nil {
 			e.Count = func(ctx context.Context) int { return p.stuck(ctx).Value.stuck() }
 		}
-		p.frame.List(e)
+		items = append(items, e)
 	}
 	if p.o.ModelsPage != nil {
-		p.frame.List(page.Item{Key: "models", Path: modelsPath, Label: "Models"})
+		items = append(items, page.Item{Key: "models", Path: modelsPath, Label: "Models"})
 	}
 	if p.o.Settings != nil {
-		p.frame.List(page.Item{Key: "settings", Path: settingsPath, Label: "Settings"})
+		items = append(items, page.Item{Key: "settings", Path: settingsPath, Label: "Settings"})
 	}
 	if p.o.AuditLog != nil {
-		p.frame.List(page.Item{Key: "audit", Path: auditPath, Label: "Audit"})
+		items = append(items, page.Item{Key: "audit", Path: auditPath, Label: "Audit"})
 	}
 	if p.hasTalk() {
-		p.frame.List(page.Item{Key: "talk", Path: talkPath, Label: "Chat"})
+		items = append(items, page.Item{Key: "talk", Path: talkPath, Label: "Chat"})
 	}
+	slices.SortFunc(items, func(a, b page.Item) int { return slices.Index(menu, a.Key) - slices.Index(menu, b.Key) })
+	return items
 }
 
 // funcs returns what the templates call besides the frame's own functions.
 func (p *Panel) funcs() template.FuncMap {
 	return template.FuncMap{
-		"revoked":  revoked,
 		"edit":     editURL,
 		"chat":     chatURL,
-		"invites":  func() bool { return p.o.Invites != nil },
 		"talks":    p.hasChats,
 		"sources":  func() []string { return p.o.Sources },
 		"searches": func() bool { return p.o.SearchChats != nil },
 		"kind":     agent.KindOf,
 		"pieces":   pieces,
-		"budget":   budgetText,
-		"tokens":   usedText,
-		"setplace": func() bool { return p.o.SetPlace != nil },
 	}
 }
 
@@ -171,15 +147,6 @@ var files embed.FS
 func (p *Panel) routes() {
 	p.frame.Page("GET /admin/{$}", p.overviewPage)
 	p.frame.Page("GET /admin", p.overviewPage)
-	if p.o.Requests != nil && p.o.Decisions != nil {
-		p.frame.Page("GET /admin/pairing", p.pairingPage)
-		p.frame.Post("POST /admin/pairing/{id}/{verb}", p.decide)
-		if p.o.Invites != nil {
-			p.frame.Page("GET "+invitesPath, p.invitesPage)
-			p.frame.Page("POST "+invitesPath, p.invite)
-			p.frame.Post("POST "+invitesPath+"/{id}/revoke", p.revokeInvite)
-		}
-	}
 	if p.o.Asks != nil {
 		p.frame.Page("GET /admin/approvals", p.approvalsPage)
 		p.frame.Post("POST /admin/approvals/{id}/{verb}", p.settleAsk)
@@ -190,7 +157,6 @@ func (p *Panel) routes() {
 			p.frame.Post("POST /admin/approvals/grants/{id}/revoke", p.revokeGrant)
 		}
 	}
-	p.peopleRoutes()
 	if p.hasChats() {
 		p.frame.Page("GET "+chatsPath, p.chatsPage)
 		p.frame.Page("GET "+chatsPath+"/{id}", p.chatPage)

@@ -16,6 +16,8 @@ import (
 )
 
 const (
+	maxCards   = 18 // of calls, on the page
+	maxDecided = 10
 	// maxAsks bounds the waiting list; the desk keeps at most 100 open.
 	maxAsks = 100
 	// maxGrants bounds the list of grants on the page.
@@ -99,7 +101,7 @@ type grantRow struct {
 func (p *Panel) approvalsPage(w http.ResponseWriter, r *http.Request) error {
 	ctx, now := r.Context(), p.frame.Clock.Now()
 	b := approvalsBody{CSRF: page.Token(r), HasGr: p.o.Grants != nil}
-	names := p.names(ctx)
+	names := p.people.Names(ctx)
 	raises := p.raises(ctx)
 	b.Raises = p.raiseCards(raises, b.CSRF)
 	waiting := p.waitingAsks(ctx)
@@ -179,8 +181,8 @@ func (p *Panel) waitingAsks(ctx context.Context) page.Part[[]permission.Waiting]
 	})
 }
 
-func (p *Panel) approvalsAnswer(ctx context.Context) answer {
-	a := answer{Key: "approvals", Question: "Tool calls", Path: "/admin/approvals", Link: "Approvals", Tone: "good"}
+func (p *Panel) approvalsAnswer(ctx context.Context) page.Answer {
+	a := page.Answer{Key: "approvals", Question: "Tool calls", Path: "/admin/approvals", Link: "Approvals", Tone: "good"}
 	rows := p.waitingAsks(ctx)
 	n := asking(p.raises(ctx).Value)
 	if a.Answer = approvalsLede(len(rows.Value), n); rows.Broken != "" {
@@ -190,29 +192,13 @@ func (p *Panel) approvalsAnswer(ctx context.Context) answer {
 	}
 	if n > 0 {
 		a.Tone, a.Short = "note", strings.TrimPrefix(a.Short+", "+page.Count(n, "question about trust waits", "questions about trust wait"), ", ")
-		a.Detail = append(a.Detail, detail{"", "The owner asks for trust full for a time"})
+		a.Detail = append(a.Detail, page.Detail{Text: "The owner asks for trust full for a time"})
 	}
 	for _, q := range rows.Value[:min(len(rows.Value), 3)] {
 		what := core.CutRunes(whatOf(q.Request), 120)
-		a.Detail = append(a.Detail, detail{"", fmt.Sprintf("%s wants to %s %s", q.Request.ToolName, wants(q.Request), what)})
+		a.Detail = append(a.Detail, page.Detail{Text: fmt.Sprintf("%s wants to %s %s", q.Request.ToolName, wants(q.Request), what)})
 	}
 	return a
-}
-
-// names are how the people that may talk to bots call themselves, by user; at
-// most as many as are read for the page People.
-func (p *Panel) names(ctx context.Context) page.Names {
-	out := map[int64]string{}
-	if p.o.People == nil {
-		return out
-	}
-	rows := page.Load(ctx, p.frame, "The list of people", func(ctx context.Context) ([]core.AccessRow, error) { return p.o.People.Access(ctx, maxAccess) })
-	for _, a := range rows.Value {
-		if strings.TrimSpace(a.Display) != "" {
-			out[a.User] = a.Display
-		}
-	}
-	return out
 }
 
 // whatOf is exactly what r is about. A path has no lines.

@@ -105,7 +105,7 @@ func (a auditAsk) filter(now time.Time) (store.AuditFilter, error) {
 func (p *Panel) auditPage(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	b := auditBody{Filter: auditAskOf(r.URL.Query()), Vias: auditVias, Times: auditTimes}
-	names := p.names(ctx)
+	names := p.people.Names(ctx)
 	b.Events = page.Load(ctx, p.frame, "The log", func(ctx context.Context) (rows []auditRow, err error) {
 		f, err := b.Filter.filter(p.frame.Clock.Now())
 		if err != nil {

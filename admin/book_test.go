@@ -10,6 +10,7 @@ import (
 
 	"gatehouse/admin"
 	"gatehouse/admin/page"
+	"gatehouse/admin/people"
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/core/coretest"
@@ -21,17 +22,17 @@ import (
 
 // The panel's sources as the program joins them.
 var (
-	_ admin.Requests  = (*pairing.Book)(nil)
-	_ admin.Decisions = (*pairing.Book)(nil)
-	_ admin.People    = (*pairing.Book)(nil)
-	_ admin.Persons   = (*pairing.Book)(nil)
-	_ admin.Terms     = (*pairing.Book)(nil)
-	_ admin.Blocks    = (*pairing.Book)(nil)
-	_ admin.Places    = (*pairing.Book)(nil)
-	_ admin.Lanes     = (*queue.Queue)(nil)
-	_ admin.Dead      = (*queue.Queue)(nil)
-	_ admin.Sends     = (*queue.Queue)(nil)
-	_ page.Bell       = (*bus.Bus)(nil)
+	_ people.Requests  = (*pairing.Book)(nil)
+	_ people.Decisions = (*pairing.Book)(nil)
+	_ people.Access    = (*pairing.Book)(nil)
+	_ people.Persons   = (*pairing.Book)(nil)
+	_ people.Terms     = (*pairing.Book)(nil)
+	_ people.Blocks    = (*pairing.Book)(nil)
+	_ people.Places    = (*pairing.Book)(nil)
+	_ admin.Lanes      = (*queue.Queue)(nil)
+	_ admin.Dead       = (*queue.Queue)(nil)
+	_ admin.Sends      = (*queue.Queue)(nil)
+	_ page.Bell        = (*bus.Bus)(nil)
 )
 
 // mail counts what the book would send and free.
@@ -57,8 +58,8 @@ func withBook(t *testing.T) (*site, *store.DB, *pairing.Book, *coretest.Clock) {
 		t.Fatal(err)
 	}
 	s := newSite(t, clock, func(o *admin.Options) {
-		o.Requests, o.Decisions, o.People, o.Persons, o.Terms, o.Blocks, o.Places, o.Invites = book, book, book, book, book, book, book, book
-		o.InviteLink = func(bot, code string) string { return "https://t.example/" + bot + "?start=" + code }
+		o.People.Requests, o.People.Decisions, o.People.Access, o.People.Persons, o.People.Terms, o.People.Blocks, o.People.Places, o.People.Invites = book, book, book, book, book, book, book, book
+		o.People.InviteLink = func(bot, code string) string { return "https://t.example/" + bot + "?start=" + code }
 	})
 	return s.enter(), db, book, clock
 }
@@ -136,8 +137,8 @@ func TestWhatSomebodyWouldSeeIsSaidBeforeTheyAreLetIn(t *testing.T) {
 		"Read, Glob, Grep, Write, Edit, Bash, WebFetch", "Read Public/allotment.md, write in a folder of their own.", "Change notes of yours.", "In this one group, when they address family; not in direct messages.")
 	requests := s.world.requests
 	broken := newSite(t, nil, func(o *admin.Options) {
-		o.Preview = func(context.Context, core.Trust) (admin.Preview, error) {
-			return admin.Preview{}, errors.New("disk I/O error")
+		o.People.Preview = func(context.Context, core.Trust) (people.Preview, error) {
+			return people.Preview{}, errors.New("disk I/O error")
 		}
 	}).enter()
 	broken.world.requests = requests

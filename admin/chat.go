@@ -99,7 +99,7 @@ func (p *Panel) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 	if err != nil {
 		return err
 	}
-	names := p.names(ctx)
+	names := p.people.Names(ctx)
 	b := chatBody{CSRF: page.Token(r), ID: d.ID, Detail: d, Display: names.Of(d.User), Running: p.running()[d.ID]}
 	if b.Bound, b.IsBound, err = p.o.ChatActs.Bound(ctx, d.ID); err != nil {
 		return err

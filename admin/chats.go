@@ -109,7 +109,7 @@ func (p *Panel) chatsPage(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p *Panel) chatRows(ctx context.Context, f chatFilter) (rows []chatRow, next string, err error) {
-	names, running := p.names(ctx), p.running()
+	names, running := p.people.Names(ctx), p.running()
 	if f.Query != "" && p.o.SearchChats != nil {
 		found, next, err := p.o.SearchChats(ctx, f.sessions())
 		for _, x := range found {

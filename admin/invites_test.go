@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/admin"
+	"gatehouse/admin/people"
 	"gatehouse/core"
 	"gatehouse/pairing"
 )
 
-var _ admin.Invites = (*pairing.Book)(nil)
+var _ people.Invites = (*pairing.Book)(nil)
 
 func TestAnInvitationIsMadeShownOnceAndTakenBack(t *testing.T) {
 	s, _, book, clock := withBook(t)

@@ -92,7 +92,7 @@ func (p *Panel) modelsPage(w http.ResponseWriter, r *http.Request) error {
 			return nil, err
 		}
 		c = chart
-		names := p.names(ctx)
+		names := p.people.Names(ctx)
 		b.People, b.Bots = byPerson(c, names), byBot(c)
 		return p.graphs(c, s.n, s.layout, names), nil
 	})

@@ -11,9 +11,9 @@ import (
 
 type overviewBody struct {
 	Lede  string
-	Bots  *answer
-	Waits []answer // people, tool calls, what is stuck: one question
-	Cost  *answer
+	Bots  *page.Answer
+	Waits []page.Answer // people, tool calls, what is stuck: one question
+	Cost  *page.Answer
 	Owner bool // somebody owns the bots in chat; true when not known
 }
 
@@ -28,23 +28,11 @@ func (b overviewBody) Waiting() (tone string) {
 	return tone
 }
 
-// An answer is one question of the overview with what holds now.
-type answer struct {
-	Key, Question, Answer, Path, Link string
-	Tone                              string
-	Short                             string // for the page's first line; "" when all is well
-	Detail                            []detail
-	Broken                            string
-}
-
-// A detail is a line below the answer. Who is hostile text and set apart.
-type detail struct{ Who, Text string }
-
 func (p *Panel) overviewPage(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	b := overviewBody{Owner: true}
+	b := overviewBody{Owner: p.people.HasOwner(ctx)}
 	var wants []string
-	note := func(a answer) *answer {
+	note := func(a page.Answer) *page.Answer {
 		if a.Short != "" {
 			wants = append(wants, a.Short)
 		}
@@ -53,10 +41,8 @@ func (p *Panel) overviewPage(w http.ResponseWriter, r *http.Request) error {
 	if p.o.Bots != nil {
 		b.Bots = note(p.botsAnswer())
 	}
-	if p.o.Requests != nil {
-		b.Waits = append(b.Waits, *note(p.waitingAnswer(ctx)))
-		owned := page.Load(ctx, p.frame, "Whether somebody owns the bots", p.o.Requests.HasOwner)
-		b.Owner = owned.Broken != "" || owned.Value
+	if a, ok := p.people.Answer(ctx); ok {
+		b.Waits = append(b.Waits, *note(a))
 	}
 	if p.o.Asks != nil {
 		b.Waits = append(b.Waits, *note(p.approvalsAnswer(ctx)))
@@ -74,14 +60,14 @@ func (p *Panel) overviewPage(w http.ResponseWriter, r *http.Request) error {
 	return p.frame.Show(w, r, http.StatusOK, "overview", page.View{Title: "Overview", Topics: "pairing approvals bots queue", Every: 10, Body: b})
 }
 
-func (p *Panel) botsAnswer() answer {
-	a := answer{Key: "bots", Question: "Is every bot well?", Path: "/admin/bots", Link: "Bots", Tone: "good"}
+func (p *Panel) botsAnswer() page.Answer {
+	a := page.Answer{Key: "bots", Question: "Is every bot well?", Path: "/admin/bots", Link: "Bots", Tone: "good"}
 	states := p.states()
 	ill, off := unwell(states), stopped(states)
 	switch {
 	case len(states) == 0:
 		a.Answer, a.Tone, a.Short = "No bot is set up yet.", "warn", "no bot is set up yet"
-		a.Detail = []detail{{"", "Give the gateway a bot’s token and start it again; the page Bots says how."}}
+		a.Detail = []page.Detail{{Text: "Give the gateway a bot’s token and start it again; the page Bots says how."}}
 		return a
 	case len(off) == len(states):
 		a.Answer, a.Tone, a.Short = "None runs: "+stoppedWords(off)+".", "warn", "no bot runs"
@@ -101,32 +87,14 @@ func (p *Panel) botsAnswer() answer {
 		if s.State == core.FailedPhase {
 			a.Tone = "bad"
 		}
-		a.Detail = append(a.Detail, detail{s.Bot, line})
+		a.Detail = append(a.Detail, page.Detail{Who: s.Bot, Text: line})
 	}
 	a.Detail = a.Detail[:min(len(a.Detail), 5)]
 	return a
 }
 
-func (p *Panel) waitingAnswer(ctx context.Context) answer {
-	a := answer{Key: "pairing", Question: "People", Path: "/admin/pairing", Link: "Pairing", Tone: "good"}
-	rows := p.pending(ctx)
-	switch {
-	case rows.Broken != "":
-		a.Broken, a.Tone, a.Short = rows.Broken, "warn", "requests can’t be read"
-	case len(rows.Value) == 0:
-		a.Answer = "Nobody waits for a decision."
-	default:
-		a.Answer, a.Tone = pairingLede(rows.Value, p.frame.Clock.Now()), "note"
-		a.Short = page.Count(len(rows.Value), "person waits", "people wait")
-	}
-	for _, q := range rows.Value[:min(len(rows.Value), 3)] {
-		a.Detail = append(a.Detail, detail{page.DisplayName(q.Display), " to " + q.Bot + ", " + page.Ago(p.frame.Clock.Now().Sub(q.CreatedAt))})
-	}
-	return a
-}
-
-func (p *Panel) queueAnswer(ctx context.Context) answer {
-	a := answer{Key: "queue", Question: "What is stuck", Path: "/admin/queue", Link: "Queue", Tone: "good"}
+func (p *Panel) queueAnswer(ctx context.Context) page.Answer {
+	a := page.Answer{Key: "queue", Question: "What is stuck", Path: "/admin/queue", Link: "Queue", Tone: "good"}
 	s := p.stuck(ctx)
 	v := s.Value
 	switch {
@@ -139,10 +107,10 @@ func (p *Panel) queueAnswer(ctx context.Context) answer {
 	}
 	a.Tone, a.Short = "bad", page.Count(v.stuck(), "thing is", "things are")+" stuck"
 	if v.Dead > 0 {
-		a.Detail = append(a.Detail, detail{"", page.Count(int(v.Dead), "message", "messages") + " given up after several tries"})
+		a.Detail = append(a.Detail, page.Detail{Text: page.Count(int(v.Dead), "message", "messages") + " given up after several tries"})
 	}
 	if v.Unsure > 0 {
-		a.Detail = append(a.Detail, detail{"", page.Count(int(v.Unsure), "reply", "replies") + " that may not have arrived"})
+		a.Detail = append(a.Detail, page.Detail{Text: page.Count(int(v.Unsure), "reply", "replies") + " that may not have arrived"})
 	}
 	a.Answer = page.Count(v.stuck(), "thing needs", "things need") + " your word."
 	return a

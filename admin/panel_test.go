@@ -20,6 +20,7 @@ import (
 
 	"gatehouse/admin"
 	"gatehouse/admin/page"
+	"gatehouse/admin/people"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/session"
@@ -61,10 +62,10 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	w := s.world
 	w.openVault(t)
 	o := admin.Options{
-		Say: w.say, Files: w.files, Questions: w, Invites: w, Agents: w.agents, SaveAgent: w.saveAgent, Servers: w.health,
-		Options:  page.Options{Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)), Bell: w, Asset: func(name string) string { return static.Address("/static/", name) }},
-		Requests: w, Decisions: w, People: w, Persons: w, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Asks: askWorld{w}, Grants: grantWorld{w}, Raises: w, Bots: w, Lanes: w, Dead: w, Sends: w, Usage: w.usage,
-		Preview: w.preview,
+		Say: w.say, Files: w.files, Questions: w, Agents: w.agents, SaveAgent: w.saveAgent, Servers: w.health,
+		Options: page.Options{Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)), Bell: w, Asset: func(name string) string { return static.Address("/static/", name) }},
+		Asks:    askWorld{w}, Grants: grantWorld{w}, Raises: w, Bots: w, Lanes: w, Dead: w, Sends: w, Usage: w.usage,
+		People: people.Options{Requests: w, Decisions: w, Access: w, Persons: w, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Invites: w, Preview: w.preview},
 	}
 	w.openChats(t, db, &o)
 	w.openSettings(db, &o)
@@ -492,7 +493,7 @@ func TestTheFormsOnThePagesLeadToTheirDecisions(t *testing.T) {
 
 func TestFullIsNeverOfferedNorTaken(t *testing.T) {
 	s := newSite(t, nil, func(o *admin.Options) {
-		o.Preset = func(bot string, scope core.Scope) core.Trust {
+		o.People.Preset = func(bot string, scope core.Scope) core.Trust {
 			if bot == "telegram" && scope == core.ScopeDM {
 				return core.Full
 			}
@@ -615,7 +616,7 @@ func TestTheOverviewAnswersItsQuestions(t *testing.T) {
 
 func TestPagesWithoutASourceAreNotThere(t *testing.T) {
 	s := newSite(t, nil, func(o *admin.Options) {
-		o.People, o.Lanes, o.Dead, o.Sends, o.Bell = nil, nil, nil, nil, nil
+		o.People.Access, o.Lanes, o.Dead, o.Sends, o.Bell = nil, nil, nil, nil, nil
 	}).enter()
 	a := s.get("/admin")
 	a.has(t, `href="/admin/pairing"`, `href="/admin/bots"`)

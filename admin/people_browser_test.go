@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"gatehouse/admin"
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/web/webtest"
 )
@@ -77,7 +77,7 @@ func TestAnExportAndAForgettingAreFollowedInABrowser(t *testing.T) {
 	s, b := atDesk(t, "/admin/people/2")
 	b.Click(`#export button`)
 	b.Says(`#export .working`, "3 of 12 conversations")
-	s.world.settle("export", 2, admin.Job{Size: 1_400_000, At: s.clock.Now()})
+	s.world.settle("export", 2, page.Job{Size: 1_400_000, At: s.clock.Now()})
 	b.Visible(`#export a[download]`)
 	b.Eventually(`document.getElementById("say").textContent.includes("The export is ready")`)
 	b.Keep("admin-person-exported", b.WholePicture())
@@ -91,7 +91,7 @@ func TestAnExportAndAForgettingAreFollowedInABrowser(t *testing.T) {
 	b.Click(`#forget .danger`)
 	b.Says(`#forgetting`, "3 of 12 conversations")
 	b.Keep("admin-person-forgetting", b.Picture())
-	s.world.settle("forget", 2, admin.Job{Said: []string{"Erased: 12 conversations, 3 files, and 4 turns in groups."}})
+	s.world.settle("forget", 2, page.Job{Said: []string{"Erased: 12 conversations, 3 files, and 4 turns in groups."}})
 	b.Says(`h1`, "Forgotten")
 	b.Eventually(`document.getElementById("say").textContent.includes("This person is forgotten")`)
 	b.Keep("admin-person-forgotten", b.Picture())

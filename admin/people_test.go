@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/admin"
+	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/usage"
@@ -151,9 +151,9 @@ func (w careWorld) order(kind string, user int64, by core.Actor) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.jobs == nil {
-		w.jobs = map[string]admin.Job{}
+		w.jobs = map[string]page.Job{}
 	}
-	w.jobs[kind+string(rune('0'+user))] = admin.Job{Running: true, Tell: "3 of 12 conversations"}
+	w.jobs[kind+string(rune('0'+user))] = page.Job{Running: true, Tell: "3 of 12 conversations"}
 	w.note(by, "%s %d", kind, user)
 	return nil
 }
@@ -165,7 +165,7 @@ func (w careWorld) Export(_ context.Context, user int64, by core.Actor) error {
 	return w.order("export", user, by)
 }
 
-func (w careWorld) Job(kind string, user int64) (admin.Job, bool) {
+func (w careWorld) Job(kind string, user int64) (page.Job, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	j, ok := w.jobs[kind+string(rune('0'+user))]
@@ -173,7 +173,7 @@ func (w careWorld) Job(kind string, user int64) (admin.Job, bool) {
 }
 
 // settle ends an order; whoever was forgotten is gone.
-func (w *world) settle(kind string, user int64, j admin.Job) {
+func (w *world) settle(kind string, user int64, j page.Job) {
 	w.mu.Lock()
 	w.jobs[kind+string(rune('0'+user))] = j
 	if kind == "forget" && j.Error == "" {
@@ -317,10 +317,10 @@ func TestForgettingWantsItsWordShowsProgressAndSaysWhatWasDone(t *testing.T) {
 	a := s.post("/admin/people/2/forget", url.Values{"sure": {" Forget "}})
 	a.has(t, "Forgetting this person", "3 of 12 conversations", `data-every="1"`)
 	a.lacks(t, `action="/admin/people/2/forget"`)
-	s.world.settle("forget", 2, admin.Job{Error: "something of this person still runs <b>"})
+	s.world.settle("forget", 2, page.Job{Error: "something of this person still runs <b>"})
 	s.get("/admin/people/2").has(t, "They are not forgotten", "still runs &lt;b&gt;", `action="/admin/people/2/forget"`)
 	s.post("/admin/people/2/forget", url.Values{"sure": {"forget"}})
-	s.world.settle("forget", 2, admin.Job{Said: []string{"Erased: 12 conversations, 3 files, and 4 turns in groups."}})
+	s.world.settle("forget", 2, page.Job{Said: []string{"Erased: 12 conversations, 3 files, and 4 turns in groups."}})
 	a = s.get("/admin/people/2")
 	a.has(t, "<h1>Forgotten</h1>", "Erased: 12 conversations", "Backups that were made before still hold this person.")
 	a.lacks(t, "Ines", "39902211")
@@ -336,7 +336,7 @@ func TestAnExportIsMadeWhileThePageIsLookedAtAndDownloaded(t *testing.T) {
 	a := s.post("/admin/people/2/export", nil)
 	a.has(t, "3 of 12 conversations", `data-every="1"`)
 	a.lacks(t, "Download the export")
-	s.world.settle("export", 2, admin.Job{Size: 8, At: s.clock.Now()})
+	s.world.settle("export", 2, page.Job{Size: 8, At: s.clock.Now()})
 	s.get("/admin/people/2").has(t, `href="/admin/people/2/export" download`, "Make it anew")
 	a = s.get("/admin/people/2/export")
 	if a.body != "PK a zip" || a.header.Get("Content-Disposition") != `attachment; filename="person-2.zip"` || a.header.Get("Content-Type") != "application/zip" {

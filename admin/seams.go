@@ -9,48 +9,11 @@ import (
 	"gatehouse/core/permission"
 	"gatehouse/core/queue"
 	"gatehouse/core/session"
-	"gatehouse/pairing"
 )
 
 // What the pages show and do, each as narrow as its page needs. A nil one
 // takes its page, or its section, out of the panel.
 type (
-	// Requests reads the pairing requests (pairing.Book).
-	Requests interface {
-		// Requests lists at most limit requests with this status; "" is all.
-		Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error)
-		// HasOwner reports whether somebody has claimed the bots in chat.
-		HasOwner(ctx context.Context) (bool, error)
-	}
-	// Decisions are what can be said to a request (pairing.Book). The second
-	// decision on one request is a core.Conflict whose text says who was first.
-	Decisions interface {
-		Approve(ctx context.Context, ref string, a core.Approval, by core.Actor) (core.PairingRequest, error)
-		Deny(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
-		Block(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
-		Undo(ctx context.Context, id string, by core.Actor) (core.PairingRequest, error)
-	}
-	// People is who may talk to which bot (pairing.Book).
-	People interface {
-		Access(ctx context.Context, limit int) ([]core.AccessRow, error)
-		RemoveAccess(ctx context.Context, id int64, by core.Actor) error
-		// Revoke takes every access of a person on a bot and says how many there were.
-		Revoke(ctx context.Context, bot, platformUserID string, by core.Actor) (int, error)
-	}
-	// Blocks is who is not listened to (pairing.Book). Bot "*" is every bot.
-	Blocks interface {
-		Blocks(ctx context.Context) ([]pairing.BlockRow, error)
-		BlockUser(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error
-		Unblock(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error
-		// UndoBlock takes a block back for some seconds, and gives back what it took.
-		UndoBlock(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error
-	}
-	// Places are the groups a bot has been seen in (pairing.Book).
-	Places interface {
-		Places(ctx context.Context) ([]pairing.PlaceRow, error)
-		Enable(ctx context.Context, bot, place, name string, level core.Trust, by core.Actor) error
-		Disable(ctx context.Context, bot, place string, by core.Actor) error
-	}
 	// Bots is how the connectors are, and their switches (connectors.Hub).
 	Bots interface {
 		States() []core.BotState

@@ -46,7 +46,7 @@ type settingsBody struct {
 	Known   []string // models, to choose from
 	Backups page.Part[[]BackupFile]
 	MoreBk  int
-	Job     *Job // the backup
+	Job     *page.Job // the backup
 	HasJob  bool
 	Groups  []settingGroup
 	Level   string
@@ -60,6 +60,12 @@ type settingsBody struct {
 	Secret  string // of the key just made; shown once
 	Label   string
 	Error   string // why none was made
+}
+
+// An end is one choice of how long a key holds.
+type end struct {
+	Value, Label string
+	Checked      bool
 }
 
 type keyView struct {
@@ -108,7 +114,7 @@ func (p *Panel) showSettings(w http.ResponseWriter, r *http.Request, status int,
 	if p.o.Keys != nil {
 		b.HasKeys, b.Scopes, b.Trusts = true, auth.Scopes(), []core.Trust{core.Sandboxed, core.Vault, core.Full}
 		b.Ends = []end{{"30d", "30 days", false}, {"90d", "90 days", true}, {"365d", "1 year", false}, {"", "No end", false}}
-		names := p.names(ctx)
+		names := p.people.Names(ctx)
 		b.Keys = page.Load(ctx, p.frame, "The list of keys", func(ctx context.Context) (out []keyView, err error) {
 			rows, err := p.o.Keys.List(ctx, maxKeyRows)
 			for _, k := range rows {

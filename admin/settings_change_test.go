@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gatehouse/admin"
+	"gatehouse/admin/page"
 	"gatehouse/core"
 )
 
@@ -104,16 +105,16 @@ func (w backupWorld) Backups(context.Context) ([]admin.BackupFile, error) {
 func (w backupWorld) Backup(_ context.Context, by core.Actor) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.job = &admin.Job{Running: true, Tell: "backing up: 1204 entries, 38 MB"}
+	w.job = &page.Job{Running: true, Tell: "backing up: 1204 entries, 38 MB"}
 	w.note(by, "backup")
 	return nil
 }
 
-func (w backupWorld) Job() (admin.Job, bool) {
+func (w backupWorld) Job() (page.Job, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.job == nil {
-		return admin.Job{}, false
+		return page.Job{}, false
 	}
 	return *w.job, true
 }
@@ -143,7 +144,7 @@ const backupOne = "gatehouse-20260101-030405.tar.gz"
 func (w *world) made(name string) {
 	w.mu.Lock()
 	w.backups = append([]admin.BackupFile{{Name: name, Path: "/srv/gatehouse-backups/" + name, Size: 39_845_888, At: w.clock.Now().Add(-24 * time.Hour), SHA256: strings.Repeat("9f86d081884c7d65", 4)}}, w.backups...)
-	w.job = &admin.Job{Said: []string{"412 files and the database are in " + name + " (38 MB).", "Not in it: .claude/.credentials.json (Claude Code's login)"}, At: w.clock.Now()}
+	w.job = &page.Job{Said: []string{"412 files and the database are in " + name + " (38 MB).", "Not in it: .claude/.credentials.json (Claude Code's login)"}, At: w.clock.Now()}
 	w.mu.Unlock()
 	w.ring("bots")
 }

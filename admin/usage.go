@@ -14,8 +14,8 @@ const maxModels = 4
 
 // usageAnswer says what models have taken since midnight UTC, when budgets
 // begin anew, too.
-func (p *Panel) usageAnswer(ctx context.Context) answer {
-	a := answer{Key: "usage", Question: "What did today cost?", Tone: "idle"}
+func (p *Panel) usageAnswer(ctx context.Context) page.Answer {
+	a := page.Answer{Key: "usage", Question: "What did today cost?", Tone: "idle"}
 	if p.o.ModelsPage != nil {
 		a.Path, a.Link = modelsPath, "Models"
 	}
@@ -38,15 +38,15 @@ func (p *Panel) usageAnswer(ctx context.Context) answer {
 		return a
 	}
 	a.Answer = cost(all)
-	a.Detail = []detail{{"", page.Grouped(all.Input+all.Output) + " tokens in " + page.Count(int(all.Calls), "call", "calls")}}
+	a.Detail = []page.Detail{{Text: page.Grouped(all.Input+all.Output) + " tokens in " + page.Count(int(all.Calls), "call", "calls")}}
 	if all.Unpriced > 0 {
-		a.Detail = append(a.Detail, detail{"", page.Count(int(all.Unpriced), "call has", "calls have") + " no known price"})
+		a.Detail = append(a.Detail, page.Detail{Text: page.Count(int(all.Unpriced), "call has", "calls have") + " no known price"})
 	}
 	for _, t := range rows.Value[:min(len(rows.Value), maxModels)] {
-		a.Detail = append(a.Detail, detail{t.Model, ": " + page.Grouped(t.Input+t.CacheRead+t.CacheWrite) + " in, " + page.Grouped(t.Output) + " out" + priced(t)})
+		a.Detail = append(a.Detail, page.Detail{Who: t.Model, Text: ": " + page.Grouped(t.Input+t.CacheRead+t.CacheWrite) + " in, " + page.Grouped(t.Output) + " out" + priced(t)})
 	}
 	if more := len(rows.Value) - maxModels; more > 0 {
-		a.Detail = append(a.Detail, detail{"", "and " + page.Count(more, "other model", "other models")})
+		a.Detail = append(a.Detail, page.Detail{Text: "and " + page.Count(more, "other model", "other models")})
 	}
 	return a
 }

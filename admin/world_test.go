@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"gatehouse/admin"
+	"gatehouse/admin/page"
+	"gatehouse/admin/people"
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/attach"
@@ -35,12 +37,12 @@ type world struct {
 	others   []pairing.PersonRow // people without access
 	budgets  map[int64]usage.Budget
 	monthly  map[int64]usage.Budget
-	jobs     map[string]admin.Job
+	jobs     map[string]page.Job
 	changed  map[string]string // settings
 	policies map[string]admin.BotPolicy
 	tokens   map[string]string // files, by bot
 	backups  []admin.BackupFile
-	job      *admin.Job // the backup
+	job      *page.Job // the backup
 	bots     []core.BotState
 	depths   []queue.Depth
 	lanes    []queue.LaneRow
@@ -410,10 +412,10 @@ func (w *world) RevokeInvite(_ context.Context, id string, by core.Actor) error 
 }
 
 // preview is the gateway's: a small vault.
-func (w *world) preview(_ context.Context, level core.Trust) (admin.Preview, error) {
+func (w *world) preview(_ context.Context, level core.Trust) (people.Preview, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	v := admin.Preview{Agent: "vault-agent", Model: "anthropic/claude-sonnet-4-5", Files: 2, Examples: []string{"Public/allotment.md", "Public/seeds.md"}, Tools: []string{"Read", "Glob", "Grep", "Write", "Edit"},
+	v := people.Preview{Agent: "vault-agent", Model: "anthropic/claude-sonnet-4-5", Files: 2, Examples: []string{"Public/allotment.md", "Public/seeds.md"}, Tools: []string{"Read", "Glob", "Grep", "Write", "Edit"},
 		Unasked: []string{"read Public/allotment.md", "write in a folder of their own"}, Asks: []string{"change notes of yours"}}
 	if level == core.Vault {
 		v.Files, v.AtLeast, v.Tools = 18_402, true, append(v.Tools, "Bash", "WebFetch")

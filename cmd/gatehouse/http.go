@@ -10,6 +10,7 @@ import (
 
 	"gatehouse/admin"
 	"gatehouse/admin/page"
+	adminpeople "gatehouse/admin/people"
 	"gatehouse/configs"
 	"gatehouse/connectors"
 	"gatehouse/core"
@@ -66,23 +67,23 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 
 func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 	return admin.New(door, a.admins, admin.Options{
-		Options:  page.Options{Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
-		Requests: a.book, Decisions: a.book, People: a.book, Persons: a.book, Terms: a.book, Blocks: a.book, Places: a.book,
-		Spending: peopleView{a}, Care: peopleView{a}, LastSeen: peopleView{a}.lastSeen, SetPlace: peopleView{a}.setPlace,
+		Options: page.Options{Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
+		People: adminpeople.Options{Requests: a.book, Decisions: a.book, Access: a.book, Persons: a.book, Terms: a.book, Blocks: a.book, Places: a.book,
+			Spending: peopleView{a}, Care: peopleView{a}, LastSeen: peopleView{a}.lastSeen, SetPlace: peopleView{a}.setPlace,
+			Invites: a.book, InviteLink: a.inviteLink, Preset: a.preset, Preview: (&previews{a: a}).Preview},
 		Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.book,
 		Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {
 			return a.usage.Totals(ctx, a.db, since)
 		},
 		AuditLog: logView{a}.AuditLog, Settings: settingsView{a}, Changes: settingsView{a}, Texts: textsView{a}, Backups: backupsView{a}, BackupJob: backupsView{a}.Job, Keys: a.keys, SearchChats: a.sessions.Search,
-		Stalled: a.queue.Stalled, Invites: a.book, InviteLink: a.inviteLink,
-		Say: a.sayAsOperator, Files: a.files, Questions: panelQuestions{answersView{a}},
+		Stalled: a.queue.Stalled,
+		Say:     a.sayAsOperator, Files: a.files, Questions: panelQuestions{answersView{a}},
 		Chats: panelChats{a.sessions, a}, ChatActs: panelActs{a}, Runs: a.events, Traces: a.queue, Active: a.bus.Active, ModelsPage: modelsPage{a}, Sources: a.sources(),
 		Spent: func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
 			return a.usage.Spent(ctx, a.db, runs...)
 		},
 		Agents: a.agents, SaveAgent: a.saveAgent, Servers: a.servers.Health,
 		Bots: panelBots{a.hub, a}, Lanes: a.queue, Dead: a.queue, Sends: a.queue,
-		Preset: a.preset, Preview: (&previews{a: a}).Preview,
 		Audit: a.auditBot,
 	})
 }

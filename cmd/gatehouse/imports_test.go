@@ -24,7 +24,8 @@ const everything = "*"
 // someone reads. Tests may import what they like.
 var may = table(`
 admin/page: core web web/auth
-admin: admin/page core core/store core/queue core/bus core/session core/permission core/usage core/agent core/tool/mcp core/orchestrator core/attach web web/auth pairing
+admin/people: admin/page core core/usage pairing
+admin: admin/page admin/people core core/store core/queue core/bus core/session core/permission core/usage core/agent core/tool/mcp core/orchestrator core/attach web web/auth pairing
 cmd/gatehouse/phones: core connectors/telegram/telegramtest connectors/discord/discordtest
 cmd/gatehouse: *
 cmd/loadgen/bare:

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"gatehouse/admin"
+	"gatehouse/admin/page"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -40,7 +41,7 @@ type backupsView struct{ a *app }
 func (v backupsView) dir() string { return v.a.cfg.BackupDir() }
 
 // Job is how the backup stands that is being made, or was.
-func (v backupsView) Job() (admin.Job, bool) { return v.a.panelJobs.look(backupJob) }
+func (v backupsView) Job() (page.Job, bool) { return v.a.panelJobs.look(backupJob) }
 
 // Backup begins one.
 func (v backupsView) Backup(ctx context.Context, by core.Actor) error {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"gatehouse/admin"
+	"gatehouse/admin/page"
 	"gatehouse/core"
 )
 
@@ -30,7 +30,7 @@ type panelJobs struct {
 }
 
 type panelJob struct {
-	admin.Job
+	page.Job
 	file *os.File // that it made, without a name on the disk; nil: none
 }
 
@@ -61,7 +61,7 @@ func (s *panelJobs) begin(key string, work func(ctx context.Context, tell func(s
 	if err := s.room(key); err != nil {
 		return err
 	}
-	j := &panelJob{Job: admin.Job{Running: true}}
+	j := &panelJob{Job: page.Job{Running: true}}
 	s.all[key] = j
 	s.of.wait.Go(func() {
 		res, err := s.follow(key, j, work)
@@ -135,13 +135,13 @@ func (s *panelJobs) ended(j *panelJob, res result, err error, report func(result
 }
 
 // look is how a job stands.
-func (s *panelJobs) look(key string) (admin.Job, bool) {
+func (s *panelJobs) look(key string) (page.Job, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep()
 	j := s.all[key]
 	if j == nil {
-		return admin.Job{}, false
+		return page.Job{}, false
 	}
 	return j.Job, true
 }
@@ -157,13 +157,13 @@ func (s *panelJobs) drop(key string) {
 }
 
 // made is the file that a job has made, for one reader.
-func (s *panelJobs) made(key string) (*os.File, admin.Job, error) {
+func (s *panelJobs) made(key string) (*os.File, page.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep()
 	j := s.all[key]
 	if j == nil || j.file == nil {
-		return nil, admin.Job{}, core.Errorf(core.NotFound, "there is no such file any more: have it made again")
+		return nil, page.Job{}, core.Errorf(core.NotFound, "there is no such file any more: have it made again")
 	}
 	return j.file, j.Job, nil
 }

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"time"
 
-	"gatehouse/admin"
+	"gatehouse/admin/page"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/beneath"
@@ -103,7 +103,7 @@ func (v peopleView) setPlace(ctx context.Context, bot, place string, level core.
 
 func personRef(user int64) string { return strconv.FormatInt(user, 10) }
 
-func (v peopleView) Job(kind string, user int64) (admin.Job, bool) {
+func (v peopleView) Job(kind string, user int64) (page.Job, bool) {
 	return v.a.panelJobs.look(kind + " " + personRef(user))
 }
 

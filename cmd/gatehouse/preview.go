@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"gatehouse/admin"
+	adminpeople "gatehouse/admin/people"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/permission"
@@ -34,14 +34,14 @@ type previews struct {
 
 type previewed struct {
 	at time.Time
-	p  admin.Preview
+	p  adminpeople.Preview
 }
 
 // somebody is a person who has not been let in: nobody's number.
 const somebody = int64(1) << 40
 
 // Preview implements the panel's question.
-func (v *previews) Preview(ctx context.Context, level core.Trust) (admin.Preview, error) {
+func (v *previews) Preview(ctx context.Context, level core.Trust) (adminpeople.Preview, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := v.a.clock.Now()
@@ -61,7 +61,7 @@ func (v *previews) Preview(ctx context.Context, level core.Trust) (admin.Preview
 	return p, err
 }
 
-func (v *previews) look(ctx context.Context, level core.Trust) (p admin.Preview, err error) {
+func (v *previews) look(ctx context.Context, level core.Trust) (p adminpeople.Preview, err error) {
 	role := v.a.agents.Role("", "")
 	p.Agent, p.Model = role.Agent.Name, role.Model
 	if m := v.a.models(); m.guest != nil {
@@ -92,7 +92,7 @@ func (v *previews) look(ctx context.Context, level core.Trust) (p admin.Preview,
 }
 
 // files counts what such a person may read, and names a few.
-func (v *previews) files(ctx context.Context, level core.Trust, p *admin.Preview) error {
+func (v *previews) files(ctx context.Context, level core.Trust, p *adminpeople.Preview) error {
 	looked := 0
 	err := fs.WalkDir(v.a.vault.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if looked++; looked > previewLook {
@@ -121,7 +121,7 @@ func (v *previews) files(ctx context.Context, level core.Trust, p *admin.Preview
 }
 
 // deeds asks the rules about one call of each sort.
-func (v *previews) deeds(who permission.Profile, p *admin.Preview) error {
+func (v *previews) deeds(who permission.Profile, p *adminpeople.Preview) error {
 	note := "Notes/some note.md"
 	if len(p.Examples) > 0 {
 		note = p.Examples[0]

@@ -1,4 +1,4 @@
-package admin
+package people
 
 import (
 	"context"
@@ -31,7 +31,7 @@ type level struct {
 }
 
 // levels are the two that can be given here; full is never given to a person in chat.
-func (p *Panel) levels(q core.PairingRequest) []level {
+func (p *gatePages) levels(q core.PairingRequest) []level {
 	preset := core.Sandboxed
 	if p.o.Preset != nil {
 		preset = core.Least(core.Vault, max(core.Sandboxed, p.o.Preset(q.Bot, q.Scope)))
@@ -48,7 +48,7 @@ func (p *Panel) levels(q core.PairingRequest) []level {
 }
 
 // foresee completes the levels of the cards that wait, each level looked up once.
-func (p *Panel) foresee(ctx context.Context, cards []requestCard) {
+func (p *gatePages) foresee(ctx context.Context, cards []requestCard) {
 	if p.o.Preview == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package admin
+package people
 
 import (
 	"context"
@@ -12,8 +12,11 @@ import (
 	"gatehouse/pairing"
 )
 
-func (p *Panel) peopleRoutes() {
-	if p.o.People == nil || p.o.Persons == nil {
+// there reports whether the page People has its sources.
+func (p *personPages) there() bool { return p.o.Access != nil && p.o.Persons != nil }
+
+func (p *personPages) routes() {
+	if !p.there() {
 		return
 	}
 	p.frame.Page("GET "+peoplePath, p.peoplePage)
@@ -61,16 +64,16 @@ func backFrom(r *http.Request) string {
 	return peoplePath
 }
 
-func (p *Panel) removeAccess(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *personPages) removeAccess(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	id, err := page.Number(r, "id")
 	if err == nil {
-		err = p.o.People.RemoveAccess(r.Context(), id, by)
+		err = p.o.Access.RemoveAccess(r.Context(), id, by)
 	}
 	return page.Good("That access is removed. It holds from their next message on, and a running answer is stopped."), backFrom(r), err
 }
 
-func (p *Panel) revoke(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	n, err := p.o.People.Revoke(r.Context(), r.PostFormValue("bot"), r.PostFormValue("user"), by)
+func (p *personPages) revoke(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	n, err := p.o.Access.Revoke(r.Context(), r.PostFormValue("bot"), r.PostFormValue("user"), by)
 	if err == nil && n == 0 {
 		err = core.Errorf(core.Conflict, "they had no access there any more")
 	}
@@ -78,17 +81,17 @@ func (p *Panel) revoke(r *http.Request, by core.Actor) (page.Flash, string, erro
 }
 
 // terms reads level and end of an access. "keep" leaves the end as it is.
-func (p *Panel) terms(r *http.Request, ends time.Time) (core.Approval, error) {
+func (p *personPages) terms(r *http.Request, ends time.Time) (core.Approval, error) {
 	if r.PostFormValue("end") == "keep" {
 		r.PostForm.Set("end", "")
-		a, err := p.approval(r)
+		a, err := approval(r, p.frame.Clock.Now())
 		a.ExpiresAt = ends
 		return a, err
 	}
-	return p.approval(r)
+	return approval(r, p.frame.Clock.Now())
 }
 
-func (p *Panel) changeAccess(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *personPages) changeAccess(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	back := backFrom(r)
 	id, err := page.Number(r, "id")
 	if err != nil {
@@ -105,14 +108,14 @@ func (p *Panel) changeAccess(r *http.Request, by core.Actor) (page.Flash, string
 	return page.Good("Changed to " + a.Trust.String() + p.untilText(a.ExpiresAt) + ". It holds at once."), back, err
 }
 
-func (p *Panel) untilText(end time.Time) string {
+func (p *personPages) untilText(end time.Time) string {
 	if end.IsZero() {
 		return ", without end"
 	}
 	return ", for " + page.Span(end.Sub(p.frame.Clock.Now())+time.Second)
 }
 
-func (p *Panel) giveAccess(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *personPages) giveAccess(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	user, err := page.Number(r, "user")
 	if err != nil {
 		return page.Flash{}, peoplePath, err
@@ -122,14 +125,14 @@ func (p *Panel) giveAccess(r *http.Request, by core.Actor) (page.Flash, string, 
 	if !ok || bot == "" {
 		return page.Flash{}, back, core.Errorf(core.Invalid, "where: choose direct messages or a group")
 	}
-	a, err := p.approval(r)
+	a, err := approval(r, p.frame.Clock.Now())
 	if err == nil {
 		err = p.o.Terms.GiveAccess(r.Context(), user, bot, place, a, by)
 	}
 	return page.Good("They may talk to " + bot + " there now, as " + a.Trust.String() + p.untilText(a.ExpiresAt) + ". They are not told."), back, err
 }
 
-func (p *Panel) unlink(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *personPages) unlink(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	user, err := page.Number(r, "user")
 	if err != nil {
 		return page.Flash{}, peoplePath, err
@@ -141,7 +144,7 @@ func (p *Panel) unlink(r *http.Request, by core.Actor) (page.Flash, string, erro
 
 // ---- blocks
 
-func (p *Panel) block(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *personPages) block(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	bot, user := r.PostFormValue("bot"), strings.TrimSpace(r.PostFormValue("user"))
 	platform := strings.ToLower(strings.TrimSpace(r.PostFormValue("platform")))
 	if bot == "" || user == "" || platform == "" {
@@ -151,12 +154,12 @@ func (p *Panel) block(r *http.Request, by core.Actor) (page.Flash, string, error
 	return page.Good("Blocked. Nothing they write is kept or answered until you unblock them."), peoplePath, err
 }
 
-func (p *Panel) unblock(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *personPages) unblock(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	err := p.endBlock(r.Context(), r.PostFormValue("bot"), r.PostFormValue("platform"), r.PostFormValue("user"), by)
 	return page.Good("Unblocked. They are a stranger again: what they write next becomes a request."), backFrom(r), err
 }
 
-func (p *Panel) endBlock(ctx context.Context, bot, platform, id string, by core.Actor) error {
+func (p *personPages) endBlock(ctx context.Context, bot, platform, id string, by core.Actor) error {
 	if err := p.o.Blocks.Unblock(ctx, bot, platform, id, by); err != nil {
 		return err
 	}
@@ -165,13 +168,13 @@ func (p *Panel) endBlock(ctx context.Context, bot, platform, id string, by core.
 }
 
 // undoBlock takes back a block, or the end of one.
-func (p *Panel) undoBlock(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *personPages) undoBlock(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	b := pairing.BlockRow{Bot: r.PostFormValue("bot"), Platform: r.PostFormValue("platform"), PlatformUserID: r.PostFormValue("user")}
 	said, err := p.takeBack(r.Context(), b, r.PostFormValue("was") == "unblocked", by)
 	return page.Good(said), backFrom(r), err
 }
 
-func (p *Panel) takeBack(ctx context.Context, b pairing.BlockRow, unblocked bool, by core.Actor) (string, error) {
+func (p *personPages) takeBack(ctx context.Context, b pairing.BlockRow, unblocked bool, by core.Actor) (string, error) {
 	if !unblocked {
 		return "Undone: they are not blocked, and what they might before they may again.", p.o.Blocks.UndoBlock(ctx, b.Bot, b.Platform, b.PlatformUserID, by)
 	}
@@ -182,7 +185,7 @@ func (p *Panel) takeBack(ctx context.Context, b pairing.BlockRow, unblocked bool
 	return "Undone: they are blocked as before.", p.o.Blocks.BlockUser(ctx, b.Bot, b.Platform, b.PlatformUserID, by)
 }
 
-func (p *Panel) ofPerson(r *http.Request, act func(ctx context.Context, x pairing.PersonRow) (string, error)) (page.Flash, string, error) {
+func (p *personPages) ofPerson(r *http.Request, act func(ctx context.Context, x pairing.PersonRow) (string, error)) (page.Flash, string, error) {
 	user, err := page.Number(r, "user")
 	if err != nil {
 		return page.Flash{}, peoplePath, err
@@ -195,7 +198,7 @@ func (p *Panel) ofPerson(r *http.Request, act func(ctx context.Context, x pairin
 	return page.Good(said), backFrom(r), err
 }
 
-func (p *Panel) blockPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *personPages) blockPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	return p.ofPerson(r, func(ctx context.Context, x pairing.PersonRow) (string, error) {
 		if x.User == core.Operator {
 			return "", core.Errorf(core.Invalid, "the owner can't be blocked")
@@ -212,7 +215,7 @@ func (p *Panel) blockPerson(r *http.Request, by core.Actor) (page.Flash, string,
 // everyBot stands for all bots in a block.
 const everyBot = "*"
 
-func (p *Panel) unblockPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *personPages) unblockPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	return p.ofPerson(r, func(ctx context.Context, x pairing.PersonRow) (string, error) {
 		n, err := p.eachBlock(ctx, x, false, func(b blockView) error { return p.endBlock(ctx, b.Bot, b.Platform, b.PlatformUserID, by) })
 		if err == nil && n == 0 {
@@ -223,7 +226,7 @@ func (p *Panel) unblockPerson(r *http.Request, by core.Actor) (page.Flash, strin
 }
 
 // undoPerson takes back the last block of a person, or its end.
-func (p *Panel) undoPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *personPages) undoPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	return p.ofPerson(r, func(ctx context.Context, x pairing.PersonRow) (said string, err error) {
 		n, err := p.eachBlock(ctx, x, true, func(b blockView) (err error) {
 			said, err = p.takeBack(ctx, b.BlockRow, b.Over, by)
@@ -238,7 +241,7 @@ func (p *Panel) undoPerson(r *http.Request, by core.Actor) (page.Flash, string, 
 
 // eachBlock calls f for the blocks of a person's accounts: those that stand, or
 // those that can be undone.
-func (p *Panel) eachBlock(ctx context.Context, x pairing.PersonRow, undoable bool, f func(blockView) error) (n int, err error) {
+func (p *personPages) eachBlock(ctx context.Context, x pairing.PersonRow, undoable bool, f func(blockView) error) (n int, err error) {
 	all, err := p.blocks(ctx)
 	for _, b := range all {
 		for _, a := range x.Accounts {
@@ -256,7 +259,7 @@ func (p *Panel) eachBlock(ctx context.Context, x pairing.PersonRow, undoable boo
 
 // ---- groups
 
-func (p *Panel) enablePlace(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *personPages) enablePlace(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	level, err := placeLevel(r)
 	if err == nil {
 		err = p.o.Places.Enable(r.Context(), r.PostFormValue("bot"), r.PostFormValue("place"), r.PostFormValue("name"), level, by)
@@ -272,7 +275,7 @@ func placeLevel(r *http.Request) (core.Trust, error) {
 	return level, err
 }
 
-func (p *Panel) disablePlace(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *personPages) disablePlace(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	err := p.o.Places.Disable(r.Context(), r.PostFormValue("bot"), r.PostFormValue("place"), by)
 	return page.Good("The group is disabled: the bot is silent there."), peoplePath + "#groups-h", err
 }
@@ -284,7 +287,7 @@ func mentions() []page.Choice {
 
 // setPlace changes how an enabled group is answered: its level, and what the bot
 // takes in there. The rest of the group's settings stays.
-func (p *Panel) setPlace(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *personPages) setPlace(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	back := peoplePath + "#groups-h"
 	level, err := placeLevel(r)
 	if err != nil {

@@ -1,4 +1,4 @@
-package admin
+package people
 
 import (
 	"cmp"
@@ -73,7 +73,7 @@ type blockView struct {
 
 func (x person) CanBlock() bool { return x.Role != "owner" && len(x.Accounts) > 0 }
 
-func (p *Panel) peoplePage(w http.ResponseWriter, r *http.Request) error {
+func (p *personPages) peoplePage(w http.ResponseWriter, r *http.Request) error {
 	ctx, token := r.Context(), page.Token(r)
 	b := peopleBody{CSRF: token, Query: strings.TrimSpace(r.URL.Query().Get("q")), HasBlock: p.o.Blocks != nil, HasPlace: p.o.Places != nil}
 	var blocks []blockView
@@ -102,19 +102,19 @@ func (p *Panel) peoplePage(w http.ResponseWriter, r *http.Request) error {
 		b.MorePl = page.Cut(&b.Places.Value, maxPlaces)
 		b.Mentions = mentions()
 	}
-	for _, s := range p.states() {
+	for _, s := range p.bots() {
 		b.Bots = append(b.Bots, s.Bot)
 	}
 	return p.frame.Show(w, r, http.StatusOK, "people", page.View{Title: "People", Topics: "people pairing", Body: b})
 }
 
 // persons are all people with what they may do: the owner first, then by name.
-func (p *Panel) persons(ctx context.Context) ([]person, error) {
+func (p *personPages) persons(ctx context.Context) ([]person, error) {
 	rows, err := p.o.Persons.Persons(ctx, maxPersons)
 	if err != nil {
 		return nil, err
 	}
-	access, err := p.o.People.Access(ctx, maxAccess)
+	access, err := p.o.Access.Access(ctx, maxAccess)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func (x *person) dress(token string, blocks []blockView, seen map[int64]time.Tim
 }
 
 // seen is when these people were last heard of.
-func (p *Panel) seen(ctx context.Context, people ...person) map[int64]time.Time {
+func (p *personPages) seen(ctx context.Context, people ...person) map[int64]time.Time {
 	if p.o.LastSeen == nil || len(people) == 0 {
 		return nil
 	}
@@ -265,7 +265,7 @@ func (l *lately) take(bot, platform, id string) bool {
 
 // blocks are those that stand, and those ended so short a time ago that this
 // can be taken back.
-func (p *Panel) blocks(ctx context.Context) ([]blockView, error) {
+func (p *personPages) blocks(ctx context.Context) ([]blockView, error) {
 	now := p.frame.Clock.Now()
 	rows, err := p.o.Blocks.Blocks(ctx)
 	var out []blockView

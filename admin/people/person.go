@@ -1,4 +1,4 @@
-package admin
+package people
 
 import (
 	"context"
@@ -26,8 +26,8 @@ type personBody struct {
 	HasBlocks bool
 	HasMoney  bool
 	HasCare   bool
-	Forget    *Job
-	Export    *Job
+	Forget    *page.Job
+	Export    *page.Job
 	Gone      bool // forgotten just now
 }
 
@@ -59,7 +59,7 @@ func personEnds(keep time.Time) (list []end) {
 	return list
 }
 
-func (p *Panel) personPage(w http.ResponseWriter, r *http.Request) error {
+func (p *personPages) personPage(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	user, err := page.Number(r, "user")
 	if err != nil {
@@ -89,7 +89,7 @@ func (p *Panel) personPage(w http.ResponseWriter, r *http.Request) error {
 }
 
 // fill reads what the page shows of a person.
-func (p *Panel) fill(ctx context.Context, b *personBody, token string) {
+func (p *personPages) fill(ctx context.Context, b *personBody, token string) {
 	var blocks []blockView
 	if p.o.Blocks != nil {
 		blocks = page.Load(ctx, p.frame, "The list of blocked people", p.blocks).Value
@@ -167,8 +167,8 @@ func amountOf(b usage.Budget) string {
 
 // elsewhere are the bots and enabled groups that this person could be let in to:
 // "bot place", the place empty for direct messages.
-func (p *Panel) elsewhere(x pairing.PersonRow, places []pairing.PlaceRow) (out []page.Choice) {
-	for _, s := range p.states() {
+func (p *personPages) elsewhere(x pairing.PersonRow, places []pairing.PlaceRow) (out []page.Choice) {
+	for _, s := range p.bots() {
 		for _, a := range x.Accounts {
 			if a.Platform == s.Platform {
 				out = append(out, page.Choice{Value: s.Bot + " ", Label: s.Bot + ": direct messages"})
@@ -191,11 +191,11 @@ func (p *Panel) elsewhere(x pairing.PersonRow, places []pairing.PlaceRow) (out [
 
 // jobs notes how the person's long orders stand, and says how often the page
 // should look: each second while one runs.
-func (b *personBody) jobs(p *Panel, user int64) (every int) {
+func (b *personBody) jobs(p *personPages, user int64) (every int) {
 	if p.o.Care == nil {
 		return 0
 	}
-	for kind, to := range map[string]**Job{"forget": &b.Forget, "export": &b.Export} {
+	for kind, to := range map[string]**page.Job{"forget": &b.Forget, "export": &b.Export} {
 		if j, ok := p.o.Care.Job(kind, user); ok {
 			*to = &j
 			if j.Running {
@@ -206,7 +206,7 @@ func (b *personBody) jobs(p *Panel, user int64) (every int) {
 	return every
 }
 
-func (p *Panel) setBudget(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *personPages) setBudget(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	user, err := page.Number(r, "user")
 	if err != nil {
 		return page.Flash{}, peoplePath, err
@@ -239,7 +239,7 @@ func (p *Panel) setBudget(r *http.Request, by core.Actor) (page.Flash, string, e
 // forgetWord is what has to be typed before somebody is forgotten.
 const forgetWord = "forget"
 
-func (p *Panel) forget(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *personPages) forget(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	user, err := page.Number(r, "user")
 	if err != nil {
 		return page.Flash{}, peoplePath, err
@@ -250,7 +250,7 @@ func (p *Panel) forget(r *http.Request, by core.Actor) (page.Flash, string, erro
 	return page.Note("Forgetting has begun. This page shows how far it is."), personPath(user), p.o.Care.Forget(r.Context(), user, by)
 }
 
-func (p *Panel) export(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *personPages) export(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	user, err := page.Number(r, "user")
 	if err != nil {
 		return page.Flash{}, peoplePath, err
@@ -259,7 +259,7 @@ func (p *Panel) export(r *http.Request, by core.Actor) (page.Flash, string, erro
 }
 
 // exported sends the file of an export.
-func (p *Panel) exported(w http.ResponseWriter, r *http.Request) error {
+func (p *personPages) exported(w http.ResponseWriter, r *http.Request) error {
 	who, _ := page.Principal(r)
 	user, err := page.Number(r, "user")
 	if err != nil {

@@ -1,4 +1,4 @@
-package admin
+package people
 
 import (
 	"context"
@@ -18,13 +18,6 @@ const (
 	maxInvites  = 20
 )
 
-// Invites are the invitations (pairing.Book).
-type Invites interface {
-	Invites(ctx context.Context) ([]pairing.Invitation, error)
-	Invite(ctx context.Context, inv pairing.Invitation, by core.Actor) (code string, made pairing.Invitation, err error)
-	RevokeInvite(ctx context.Context, id string, by core.Actor) error
-}
-
 type invitesBody struct {
 	CSRF   string
 	Open   page.Part[[]pairing.Invitation]
@@ -39,18 +32,18 @@ type invitesBody struct {
 	Error  string
 }
 
-func (p *Panel) invitesPage(w http.ResponseWriter, r *http.Request) error {
+func (p *gatePages) invitesPage(w http.ResponseWriter, r *http.Request) error {
 	return p.showInvites(w, r, http.StatusOK, invitesBody{})
 }
 
-func (p *Panel) showInvites(w http.ResponseWriter, r *http.Request, status int, b invitesBody) error {
+func (p *gatePages) showInvites(w http.ResponseWriter, r *http.Request, status int, b invitesBody) error {
 	b.CSRF, b.Levels = page.Token(r), []core.Trust{core.Sandboxed, core.Vault}
 	for i, e := range ends {
 		b.Ends = append(b.Ends, end{e.value, e.label, i == 0})
 	}
 	groups := p.openGroups(r.Context())
 	b.Groups = map[string]string{}
-	for _, s := range p.states() {
+	for _, s := range p.bots() {
 		b.Where = append(b.Where, page.Choice{Value: s.Bot, Label: s.Bot + ": direct messages"})
 		for _, g := range groups {
 			if g.Bot == s.Bot {
@@ -69,7 +62,7 @@ const maxInvitedTo = 50
 
 // openGroups are those that a bot answers in. Without them an invitation is to
 // direct messages alone.
-func (p *Panel) openGroups(ctx context.Context) []pairing.PlaceRow {
+func (p *gatePages) openGroups(ctx context.Context) []pairing.PlaceRow {
 	if p.o.Places == nil {
 		return nil
 	}
@@ -79,7 +72,7 @@ func (p *Panel) openGroups(ctx context.Context) []pairing.PlaceRow {
 }
 
 // invite answers with the page itself: the code is in no cookie and no address.
-func (p *Panel) invite(w http.ResponseWriter, r *http.Request) error {
+func (p *gatePages) invite(w http.ResponseWriter, r *http.Request) error {
 	who, _ := page.Principal(r)
 	inv, err := p.invitation(r)
 	var b invitesBody
@@ -101,8 +94,8 @@ func (p *Panel) invite(w http.ResponseWriter, r *http.Request) error {
 }
 
 // invitation reads the form: level and end as in an approval.
-func (p *Panel) invitation(r *http.Request) (inv pairing.Invitation, err error) {
-	a, err := p.approval(r)
+func (p *gatePages) invitation(r *http.Request) (inv pairing.Invitation, err error) {
+	a, err := approval(r, p.frame.Clock.Now())
 	if err != nil {
 		return inv, err
 	}
@@ -125,6 +118,6 @@ func (p *Panel) invitation(r *http.Request) (inv pairing.Invitation, err error) 
 	return inv, nil
 }
 
-func (p *Panel) revokeInvite(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *gatePages) revokeInvite(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	return page.Good("The invitation is taken back. Who has used it stays."), invitesPath, p.o.Invites.RevokeInvite(r.Context(), r.PathValue("id"), by)
 }

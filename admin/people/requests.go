@@ -1,4 +1,4 @@
-package admin
+package people
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	pairingPath = "/admin/pairing"
 	// maxRequests bounds the waiting list; the gate keeps at most 100 per bot.
 	maxRequests = 200
 	// maxCards bounds the page: the longest waiting are decided first.
@@ -56,7 +57,23 @@ var ends = [...]struct {
 	d            time.Duration
 }{{"", "No end", 0}, {"1h", "1 hour", time.Hour}, {"24h", "24 hours", 24 * time.Hour}, {"7d", "7 days", 7 * 24 * time.Hour}}
 
-func (p *Panel) pairingPage(w http.ResponseWriter, r *http.Request) error {
+// there reports whether the page Pairing has its sources.
+func (p *gatePages) there() bool { return p.o.Requests != nil && p.o.Decisions != nil }
+
+func (p *gatePages) routes() {
+	if !p.there() {
+		return
+	}
+	p.frame.Page("GET "+pairingPath, p.pairingPage)
+	p.frame.Post("POST "+pairingPath+"/{id}/{verb}", p.decide)
+	if p.o.Invites != nil {
+		p.frame.Page("GET "+invitesPath, p.invitesPage)
+		p.frame.Page("POST "+invitesPath, p.invite)
+		p.frame.Post("POST "+invitesPath+"/{id}/revoke", p.revokeInvite)
+	}
+}
+
+func (p *gatePages) pairingPage(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	all := page.Load(ctx, p.frame, "The list of requests", func(ctx context.Context) ([]core.PairingRequest, error) {
 		return p.o.Requests.Requests(ctx, "pending", maxRequests)
@@ -69,8 +86,8 @@ func (p *Panel) pairingPage(w http.ResponseWriter, r *http.Request) error {
 	p.deal(&b, all.Value, recent.Value, now, page.Token(r))
 	p.foresee(ctx, b.Cards.Value)
 	b.Lede = pairingLede(all.Value, now)
-	if len(b.Cards.Value) == 0 && p.o.Bots != nil {
-		b.Bots = p.o.Bots.States()
+	if len(b.Cards.Value) == 0 {
+		b.Bots = p.bots()
 	}
 	return p.frame.Show(w, r, http.StatusOK, "pairing", page.View{Title: "Pairing", Topics: "pairing people", Body: b})
 }
@@ -78,7 +95,7 @@ func (p *Panel) pairingPage(w http.ResponseWriter, r *http.Request) error {
 // deal puts the requests where they are shown. The longest waiting stands
 // first, so that news is added at the end and moves nothing that somebody is
 // about to press; what can still be undone keeps its place.
-func (p *Panel) deal(b *pairingBody, waiting, recent []core.PairingRequest, now time.Time, token string) {
+func (p *gatePages) deal(b *pairingBody, waiting, recent []core.PairingRequest, now time.Time, token string) {
 	slices.SortStableFunc(waiting, earlier)
 	b.More = max(0, len(waiting)-maxCards)
 	for _, q := range waiting[:len(waiting)-b.More] {
@@ -113,7 +130,7 @@ func pairingLede(waiting []core.PairingRequest, now time.Time) string {
 // earlier orders requests by when they came.
 func earlier(a, b core.PairingRequest) int { return a.CreatedAt.Compare(b.CreatedAt) }
 
-func (p *Panel) card(q core.PairingRequest, now time.Time, token string) requestCard {
+func (p *gatePages) card(q core.PairingRequest, now time.Time, token string) requestCard {
 	c := requestCard{PairingRequest: q, CSRF: token, Pending: q.Status == "pending", More: max(0, q.Held-1)}
 	c.CodeOld = c.Code == "" || now.After(q.CodeExpiresAt)
 	if !c.Pending {
@@ -151,7 +168,7 @@ func outcome(q core.PairingRequest) string {
 }
 
 // decide routes the four things that can be said to a request.
-func (p *Panel) decide(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *gatePages) decide(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	id, back := r.PathValue("id"), "/admin/pairing#r-"+url.PathEscape(r.PathValue("id"))
 	ctx := r.Context()
 	var (
@@ -161,7 +178,7 @@ func (p *Panel) decide(r *http.Request, by core.Actor) (page.Flash, string, erro
 	)
 	switch r.PathValue("verb") {
 	case "approve":
-		a, bad := p.approval(r)
+		a, bad := approval(r, p.frame.Clock.Now())
 		if bad != nil {
 			return page.Flash{}, back, bad
 		}
@@ -186,7 +203,7 @@ func (p *Panel) decide(r *http.Request, by core.Actor) (page.Flash, string, erro
 }
 
 // approval reads the form. Levels above vault are refused whatever the form says.
-func (p *Panel) approval(r *http.Request) (core.Approval, error) {
+func approval(r *http.Request, now time.Time) (core.Approval, error) {
 	trust, err := core.ParseTrust(r.PostFormValue("trust"))
 	if err != nil {
 		return core.Approval{}, err
@@ -199,7 +216,7 @@ func (p *Panel) approval(r *http.Request) (core.Approval, error) {
 	for _, e := range ends {
 		if e.value == want {
 			if e.d > 0 {
-				a.ExpiresAt = p.frame.Clock.Now().Add(e.d)
+				a.ExpiresAt = now.Add(e.d)
 			}
 			return a, nil
 		}
@@ -208,10 +225,28 @@ func (p *Panel) approval(r *http.Request) (core.Approval, error) {
 }
 
 // pending is how many requests wait, for the menu and the overview.
-func (p *Panel) pending(ctx context.Context) page.Part[[]core.PairingRequest] {
+func (p *gatePages) pending(ctx context.Context) page.Part[[]core.PairingRequest] {
 	return page.Load(ctx, p.frame, "The list of requests", func(ctx context.Context) ([]core.PairingRequest, error) {
 		rows, err := p.o.Requests.Requests(ctx, "pending", maxRequests)
 		slices.SortStableFunc(rows, earlier)
 		return rows, err
 	})
+}
+
+func (p *gatePages) answer(ctx context.Context) page.Answer {
+	a := page.Answer{Key: "pairing", Question: "People", Path: "/admin/pairing", Link: "Pairing", Tone: "good"}
+	rows := p.pending(ctx)
+	switch {
+	case rows.Broken != "":
+		a.Broken, a.Tone, a.Short = rows.Broken, "warn", "requests can’t be read"
+	case len(rows.Value) == 0:
+		a.Answer = "Nobody waits for a decision."
+	default:
+		a.Answer, a.Tone = pairingLede(rows.Value, p.frame.Clock.Now()), "note"
+		a.Short = page.Count(len(rows.Value), "person waits", "people wait")
+	}
+	for _, q := range rows.Value[:min(len(rows.Value), 3)] {
+		a.Detail = append(a.Detail, page.Detail{Who: page.DisplayName(q.Display), Text: " to " + q.Bot + ", " + page.Ago(p.frame.Clock.Now().Sub(q.CreatedAt))})
+	}
+	return a
 }

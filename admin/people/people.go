@@ -1,0 +1,220 @@
+// Package people is the panel's pages about people: who asks to be let in, who
+// is invited, and who may talk to which bot.
+package people
+
+import (
+	"context"
+	"embed"
+	"html/template"
+	"io"
+	"strings"
+	"time"
+
+	"gatehouse/admin/page"
+	"gatehouse/core"
+	"gatehouse/core/usage"
+	"gatehouse/pairing"
+)
+
+// What the pages show and do. A nil one takes its page, or its section, out.
+type (
+	// Requests reads the pairing requests (pairing.Book).
+	Requests interface {
+		// Requests lists at most limit requests with this status; "" is all.
+		Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error)
+		// HasOwner reports whether somebody has claimed the bots in chat.
+		HasOwner(ctx context.Context) (bool, error)
+	}
+	// Decisions are what can be said to a request (pairing.Book). The second
+	// decision on one request is a core.Conflict whose text says who was first.
+	Decisions interface {
+		Approve(ctx context.Context, ref string, a core.Approval, by core.Actor) (core.PairingRequest, error)
+		Deny(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
+		Block(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
+		Undo(ctx context.Context, id string, by core.Actor) (core.PairingRequest, error)
+	}
+	// Access is who may talk to which bot (pairing.Book).
+	Access interface {
+		Access(ctx context.Context, limit int) ([]core.AccessRow, error)
+		RemoveAccess(ctx context.Context, id int64, by core.Actor) error
+		// Revoke takes every access of a person on a bot and says how many there were.
+		Revoke(ctx context.Context, bot, platformUserID string, by core.Actor) (int, error)
+	}
+	// Blocks is who is not listened to (pairing.Book). Bot "*" is every bot.
+	Blocks interface {
+		Blocks(ctx context.Context) ([]pairing.BlockRow, error)
+		BlockUser(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error
+		Unblock(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error
+		// UndoBlock takes a block back for some seconds, and gives back what it took.
+		UndoBlock(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error
+	}
+	// Places are the groups a bot has been seen in (pairing.Book).
+	Places interface {
+		Places(ctx context.Context) ([]pairing.PlaceRow, error)
+		Enable(ctx context.Context, bot, place, name string, level core.Trust, by core.Actor) error
+		Disable(ctx context.Context, bot, place string, by core.Actor) error
+	}
+	// Persons are people with all their accounts (pairing.Book).
+	Persons interface {
+		Persons(ctx context.Context, limit int) ([]pairing.PersonRow, error)
+		PersonOf(ctx context.Context, user int64) (pairing.PersonRow, error)
+		AccessOf(ctx context.Context, user int64) ([]core.AccessRow, error)
+	}
+	// Terms change what a person may do, and which accounts are theirs (pairing.Book).
+	Terms interface {
+		ChangeAccess(ctx context.Context, id int64, a core.Approval, by core.Actor) error
+		// GiveAccess opens a bot's direct messages, or with a place a group.
+		GiveAccess(ctx context.Context, user int64, bot, place string, a core.Approval, by core.Actor) error
+		Unlink(ctx context.Context, user int64, platform string, by core.Actor) error
+	}
+	// Spending is what people use, and may use in a day and in a month.
+	Spending interface {
+		Standing(ctx context.Context, user int64) (usage.Standing, error)
+		// SetBudget takes amounts as settings do: "200k", "$2", "off" for no
+		// bound; "" is what holds for everybody, who have no bound of a month.
+		SetBudget(ctx context.Context, user int64, day, month string, by core.Actor) error
+	}
+	// Care is what takes long with what is known of a person: orders that go on
+	// while nobody looks. One that is given while it runs is the same one.
+	Care interface {
+		Forget(ctx context.Context, user int64, by core.Actor) error
+		Export(ctx context.Context, user int64, by core.Actor) error
+		// Job is how an order of this kind ("forget", "export") stands.
+		Job(kind string, user int64) (page.Job, bool)
+		// OpenExport is the file that an export has made; core.NotFound without one.
+		OpenExport(ctx context.Context, user int64, by core.Actor) (io.ReadSeekCloser, time.Time, error)
+	}
+)
+
+// Invites are the invitations (pairing.Book).
+type Invites interface {
+	Invites(ctx context.Context) ([]pairing.Invitation, error)
+	Invite(ctx context.Context, inv pairing.Invitation, by core.Actor) (code string, made pairing.Invitation, err error)
+	RevokeInvite(ctx context.Context, id string, by core.Actor) error
+}
+
+// Options for New.
+type Options struct {
+	Requests   Requests // with Decisions: the page Pairing
+	Decisions  Decisions
+	Invites    Invites                       // with the page Pairing: its invitations
+	InviteLink func(bot, code string) string // "" where a platform has no such links; nil: nowhere
+	Access     Access                        // with Persons: the page People; the following are sections of it
+	Persons    Persons
+	Terms      Terms
+	Blocks     Blocks
+	Places     Places
+	Spending   Spending
+	Care       Care
+	// Preset returns the level chosen beforehand for a bot and scope; nil:
+	// sandboxed. It is lowered to vault, the highest that can be given here.
+	Preset func(bot string, scope core.Scope) core.Trust
+	// Preview returns what a user would see and do at a level; nil: the page
+	// Pairing does not show it.
+	Preview func(ctx context.Context, level core.Trust) (Preview, error)
+	// LastSeen returns when people last wrote, or were last answered, by user;
+	// nil: the pages don't show it.
+	LastSeen func(ctx context.Context, people []pairing.PersonRow) (map[int64]time.Time, error)
+	// SetPlace changes an enabled group: its level, and what the bot takes in
+	// there; the rest stays. nil: it can't be changed here.
+	SetPlace func(ctx context.Context, bot, place string, level core.Trust, mention string, by core.Actor) error
+}
+
+// Links are what other pages of the panel offer to these.
+type Links struct {
+	Bots  func() []core.BotState // nil: none is known
+	Chats bool                   // there is the page Chats
+}
+
+// Pages are the pages of this package.
+type Pages struct {
+	frame   *page.Frame
+	gate    gatePages
+	persons personPages
+}
+
+// gatePages are the requests and the invitations.
+type gatePages struct {
+	frame *page.Frame
+	o     Options
+	bots  func() []core.BotState
+}
+
+// personPages are the list of people and the page of each.
+type personPages struct {
+	frame  *page.Frame
+	o      Options
+	bots   func() []core.BotState
+	lately lately
+}
+
+//go:embed templates/*.html
+var files embed.FS
+
+// New registers the pages with f.
+func New(f *page.Frame, o Options, l Links) *Pages {
+	if l.Bots == nil {
+		l.Bots = func() []core.BotState { return nil }
+	}
+	f.Templates(files, template.FuncMap{
+		"revoked":  revoked,
+		"invites":  func() bool { return o.Invites != nil },
+		"talks":    func() bool { return l.Chats },
+		"budget":   budgetText,
+		"tokens":   usedText,
+		"setplace": func() bool { return o.SetPlace != nil },
+	}, "peopleparts")
+	p := &Pages{frame: f, gate: gatePages{frame: f, o: o, bots: l.Bots}, persons: personPages{frame: f, o: o, bots: l.Bots}}
+	p.gate.routes()
+	p.persons.routes()
+	return p
+}
+
+// Items returns the pages for the menu.
+func (p *Pages) Items() (items []page.Item) {
+	if p.gate.there() {
+		items = append(items, page.Item{Key: "pairing", Path: pairingPath, Label: "Pairing", Words: "waiting",
+			Count: func(ctx context.Context) int { return len(p.gate.pending(ctx).Value) }})
+	}
+	if p.persons.there() {
+		items = append(items, page.Item{Key: "people", Path: peoplePath, Label: "People"})
+	}
+	return items
+}
+
+// Answer says on the overview who waits for a decision; false where requests
+// are not known.
+func (p *Pages) Answer(ctx context.Context) (page.Answer, bool) {
+	if p.gate.o.Requests == nil {
+		return page.Answer{}, false
+	}
+	return p.gate.answer(ctx), true
+}
+
+// HasOwner reports whether a user has claimed the bots in chat. It is true
+// where that is not known.
+func (p *Pages) HasOwner(ctx context.Context) bool {
+	if p.gate.o.Requests == nil {
+		return true
+	}
+	owned := page.Load(ctx, p.frame, "Whether somebody owns the bots", p.gate.o.Requests.HasOwner)
+	return owned.Broken != "" || owned.Value
+}
+
+// Names returns what those who may talk to bots call themselves; at most as
+// many as the page People reads.
+func (p *Pages) Names(ctx context.Context) page.Names {
+	out := page.Names{}
+	if p.persons.o.Access == nil {
+		return out
+	}
+	rows := page.Load(ctx, p.frame, "The list of people", func(ctx context.Context) ([]core.AccessRow, error) {
+		return p.persons.o.Access.Access(ctx, maxAccess)
+	})
+	for _, a := range rows.Value {
+		if strings.TrimSpace(a.Display) != "" {
+			out[a.User] = a.Display
+		}
+	}
+	return out
+}
