@@ -52,6 +52,9 @@ func (h *Hub) change(name string, next *bot) error {
 			return err
 		}
 	}
+	if next == nil {
+		h.metrics.forget(name) // before its state goes: no scrape shows figures of a bot without a state
+	}
 	h.swap(name, old, next)
 	if next == nil || old != nil && old.conn != next.conn {
 		err = closeConn(old)
@@ -59,7 +62,7 @@ func (h *Hub) change(name string, next *bot) error {
 		err = nil
 	}
 	if next == nil {
-		h.metrics.forget(name)
+		h.metrics.forget(name) // what a send under way has set since
 		h.tell(core.BotState{Bot: name, State: core.Stopped})
 		return err
 	}

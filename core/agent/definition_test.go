@@ -329,7 +329,7 @@ func TestTheNumberOfDefinitionsIsBounded(t *testing.T) {
 }
 
 func FuzzAgentFile(f *testing.F) {
-	for _, s := range []string{"---\nname: x\n---\nbody", "---\nagent:\n  tools: [a]\n---", "---\n- a\n---", "---\ncontext: {include: ['**']}\n---\n", "---\n? a\n: b\n---\n", "---\n<<: {a: b}\n---\n", "---\n\"agent\": 1\n...\n"} {
+	for _, s := range []string{"---\nname: x\n---\nbody", "---\nagent:\n  tools: [a]\n---", "---\n- a\n---", "---\ncontext: {include: ['**']}\n---\n", "---\n? a\n: b\n---\n", "---\n? a\n\n b\n---:", "---\n<<: {a: b}\n---\n", "---\n\"agent\": 1\n...\n"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -16,7 +16,7 @@ import (
 type Fault struct {
 	File string // in the vault
 	Line int    // 0: the file as a whole
-	Text string // a sentence without a full stop; it repeats no value
+	Text string // one line, a sentence without a full stop; it repeats no value
 }
 
 // String is "FILE:LINE: TEXT".
@@ -156,7 +156,7 @@ func (h *header) held(keys ...string) *Fault {
 
 // A parser's message may repeat the file, and name Go's types.
 var (
-	quotedText = regexp.MustCompile("[\"'`].*[\"'`]")
+	quotedText = regexp.MustCompile("(?s)[\"'`].*[\"'`]")
 	ofGo       = regexp.MustCompile(`^cannot unmarshal (\S+)(?: \{\})? into Go struct field \S+ of type (\S+)$`)
 )
 
@@ -188,6 +188,7 @@ func (h *header) fault(err error) *Fault {
 	default:
 		f.Text += ": " + quotedText.ReplaceAllString(message, "…")
 	}
+	f.Text = strings.Join(strings.Fields(f.Text), " ") // a key may span lines
 	return f
 }
 
