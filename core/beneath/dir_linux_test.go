@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -218,4 +220,68 @@ func TestFS_ListsLinksAndOpensNone(t *testing.T) {
 	if to, err := fs.ReadLink(files, "a/link"); err != nil || to != "file" {
 		t.Errorf("%s %v", to, err)
 	}
+}
+
+// TestRemove_WhileNamesAreSwapped deletes a tree while another process exchanges
+// a folder in it with a link that leads out.
+func TestRemove_WhileNamesAreSwapped(t *testing.T) {
+	const swaps = 10_000
+	for where, dir := range map[string]string{"the entry itself": ".", "in it": "guest", "deeper": "guest/a/b"} {
+		t.Run(where, func(t *testing.T) {
+			base := t.TempDir()
+			d := folder(t, base)
+			kept := folder(t, filepath.Join(base, "kept"))
+			if err := os.WriteFile(filepath.Join(base, "kept/file"), []byte("kept"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			name, _, _ := strings.Cut(dir, "/")
+			if name == "." {
+				name = "box"
+			}
+			at := filepath.Join(base, dir)
+			count, end := exchanging(filepath.Join(at, "box"), filepath.Join(at, "out"))
+			defer end()
+			removed := 0
+			for ; count.Load() < swaps; removed++ {
+				_ = os.RemoveAll(filepath.Join(at, "out"))
+				if err := errors.Join(os.MkdirAll(at+"/new", 0o700), os.WriteFile(at+"/new/today.md", nil, 0o600), os.Symlink(base+"/kept", at+"/out"),
+					os.Rename(at+"/new", at+"/box")); err != nil {
+					t.Fatal(err)
+				}
+				for from := count.Load(); count.Load() == from; { // the swapper has both names
+					time.Sleep(time.Microsecond)
+				}
+				if err := d.Remove(t.Context(), name); err != nil {
+					t.Fatalf("after %d: %v", removed, err)
+				}
+				if _, err := d.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+					t.Fatalf("after %d: %s is still there: %v", removed, name, err)
+				}
+			}
+			t.Logf("removed %d times, %d swaps", removed, count.Load())
+			if info, err := kept.Stat("file"); err != nil || info.Size != 4 {
+				t.Errorf("the file outside: %+v %v", info, err)
+			}
+		})
+	}
+}
+
+// exchanging exchanges two names while both exist, until end is called.
+func exchanging(a, b string) (count *atomic.Int64, end func()) {
+	count = new(atomic.Int64)
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if exchange(a, b) == nil {
+				count.Add(1)
+			}
+		}
+	}()
+	return count, func() { close(stop); <-done }
 }

@@ -12,33 +12,18 @@ import (
 // listed is how many names are read from a folder at a time.
 const listed = 512
 
+// maxReplaced limits how often one Remove retries what another process replaced.
+const maxReplaced = 10_000
+
 // Remove deletes name, an entry of d itself, with everything in it; a missing
 // one is no error. It follows no link, needs few descriptors however deep the
 // folders are nested, and deletes also where a folder's owner took its own
-// rights away. When ctx ends it stops, and what is left is still below name.
+// rights away. An entry that another process replaces while it is deleted is
+// read again and deleted as what it is then. When ctx ends it stops, and what is
+// left is still below name.
 func (d *Dir) Remove(ctx context.Context, name string) error {
-	info, err := d.Stat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case !info.Mode.IsDir():
-		return d.unlink(name, 0)
-	}
-	if err := d.unlink(name, unix.AT_REMOVEDIR); err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	top, err := d.unlocked(name)
-	if err != nil {
-		return err
-	}
-	defer top.Close()
-	r := remover{ctx: ctx, top: top}
-	if err := r.all(); err != nil {
-		return renamed(err, name)
-	}
-	return d.unlink(name, unix.AT_REMOVEDIR)
+	r := remover{ctx: ctx}
+	return r.retry(func() error { return r.whole(d, name) })
 }
 
 func (d *Dir) unlink(name string, flags int) error {
@@ -67,12 +52,61 @@ func (d *Dir) unlocked(name string) (*Dir, error) {
 	return d.Dir(name)
 }
 
-// A remover empties one folder. Folders that are nested in its entries are moved
+// A remover empties the folder top. Folders that are nested in its entries are moved
 // up into it first, so that depth costs neither descriptors nor stack.
 type remover struct {
 	ctx   context.Context
 	top   *Dir
 	moved int
+
+	replaced int // attempts that failed as an entry had been replaced
+}
+
+// whole deletes name, an entry of d, once.
+func (r *remover) whole(d *Dir, name string) error {
+	info, err := d.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Mode.IsDir():
+		return d.unlink(name, 0)
+	}
+	if err := d.unlink(name, unix.AT_REMOVEDIR); err == nil {
+		return nil
+	}
+	r.top, err = d.unlocked(name)
+	if err != nil {
+		return err
+	}
+	defer r.top.Close()
+	if err := r.all(); err != nil {
+		return renamed(err, name)
+	}
+	return d.unlink(name, unix.AT_REMOVEDIR)
+}
+
+// retry calls delete until it succeeds, fails for another reason than that an
+// entry was replaced between two of its steps, ctx ends, or maxReplaced attempts
+// of this Remove failed.
+func (r *remover) retry(delete func() error) error {
+	for {
+		err := delete()
+		if !raced(err) || r.replaced == maxReplaced {
+			return err
+		}
+		if err := context.Cause(r.ctx); err != nil {
+			return err
+		}
+		r.replaced++
+	}
+}
+
+// raced reports whether err is one that deleting returns when an entry is
+// replaced, renamed or filled between two steps.
+func raced(err error) bool {
+	return Replaced(err) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENOTEMPTY)
 }
 
 // all deletes what is in top.
@@ -83,7 +117,7 @@ func (r *remover) all() error {
 			return err
 		}
 		for _, name := range names {
-			if err := r.entry(name); err != nil {
+			if err := r.retry(func() error { return r.entry(name) }); err != nil {
 				return err
 			}
 		}
@@ -127,7 +161,7 @@ func (r *remover) entry(name string) error {
 			return r.top.unlink(name, unix.AT_REMOVEDIR)
 		}
 		for _, inner := range names {
-			if err := r.nested(d, inner); err != nil {
+			if err := r.retry(func() error { return r.nested(d, inner) }); err != nil {
 				return err
 			}
 		}
