@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxMarks bounds how many channels are read back after an outage: those
-	// in which somebody wrote to the bot last.
+	// maxMarks limits the channels that are read back after an outage, to those
+	// in which users wrote to the bot most recently.
 	maxMarks = 500
 	// backfillPage is the most that one request gives (Get Channel Messages).
 	backfillPage = 100
@@ -49,7 +49,7 @@ func (r *receiver) loadMarks(ctx context.Context) error {
 		r.bot.o.Log.WarnContext(ctx, "memory of channels ignored", "bot", r.bot.o.Name)
 		return nil
 	}
-	for _, m := range slices.Backward(list) { // the last used stands first
+	for _, m := range slices.Backward(list) { // the most recently used is first
 		if wire.IsID(m.Channel) && wire.IsID(m.Message) {
 			r.marks.Put(m.Channel, m)
 		}
@@ -57,8 +57,8 @@ func (r *receiver) loadMarks(ctx context.Context) error {
 	return nil
 }
 
-// meet makes the channels of a page known, before it is stored. A channel
-// becomes known when a person writes to the bot there.
+// meet records the channels of a page before the page is stored. A channel is
+// recorded when a user writes to the bot there.
 func (r *receiver) meet(ctx context.Context, page []core.Inbound) {
 	found := false
 	for _, in := range page {
@@ -87,9 +87,9 @@ func markable(in core.Inbound) bool {
 	return in.Malformed == "" && (in.Kind == core.KindMessage || in.Kind == core.KindCommand) && wire.IsID(in.MessageID)
 }
 
-// remember moves the marks of the known channels in a stored page. Those of a
-// server that the bot was removed from are forgotten: they would have the next
-// session tell of it again.
+// remember moves the marks of the known channels in a stored page. It deletes those of
+// a server that the bot was removed from, because the next session would report the
+// removal again.
 func (r *receiver) remember(page []core.Inbound) {
 	for _, in := range page {
 		if in.Standing == core.StandingRemoved {
@@ -117,7 +117,7 @@ func (r *receiver) lose(places []string) {
 	}
 }
 
-// before is a snowflake right before id.
+// before returns the snowflake directly before id.
 func before(id string) string {
 	n, err := strconv.ParseUint(id, 10, 64)
 	if err != nil || n < 2 {
@@ -131,7 +131,7 @@ func newer(a, b string) bool {
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) > 0
 }
 
-// memory is what is known of channels, last used first.
+// memory returns the marks, most recently used first.
 func (r *receiver) memory() []mark {
 	list := make([]mark, 0, r.marks.Len())
 	for _, m := range r.marks.All() {
@@ -246,7 +246,7 @@ func messageID(raw json.RawMessage) string {
 	return m.ID
 }
 
-// snowflake is the smallest id that the platform gives at t (Reference,
+// snowflake returns the smallest id that the platform assigns at t (Reference,
 // Snowflakes: milliseconds since 2015, shifted by 22 bits).
 func snowflake(t time.Time) string {
 	const epoch = 1420070400000

@@ -70,14 +70,14 @@ type Options struct {
 	Cursors connectors.Cursors
 	Memory  connectors.Memory    // remembers channels for the backfill; nil: what is missed while no session lives is lost
 	Menu    []connectors.Command // registered as slash commands when it has changed; nil leaves them alone
-	// Complete offers words for a command's option as they are typed, to somebody
-	// who may be a stranger; nil: nothing is offered.
+	// Complete returns completions for a command's option. who may be a stranger.
+	// Nil: no completions.
 	Complete func(ctx context.Context, who core.Peer, command, typed string) []string
-	// Form is what a pressed button of kind Form opens; an error's text is shown to
-	// whoever pressed it, alone. The press is not stored: who may is for Form to
-	// say, and what is then written passes the gate. Nil: nothing opens.
+	// Form returns the form that a pressed button of kind Form opens. An error's
+	// text is shown only to the user who pressed it. The press is not stored, so
+	// Form checks who may open it; the submitted form passes the gate. Nil: no forms.
 	Form    func(ctx context.Context, in *core.Inbound) (connectors.Form, error)
-	Pace    bool                // hold about 5 messages in 5 s per channel; what the platform itself says is obeyed anyway
+	Pace    bool                // hold about 5 messages in 5 s per channel; the platform's own limits are obeyed in any case
 	Files   fs.FS               // what parts that are files are read from; nil: none can be sent
 	Hears   bool                // voice messages are written down; without it one is answered with a plain sentence
 	Clock   core.Clock          // core.System
@@ -138,8 +138,8 @@ func New(o Options) (*Bot, error) {
 	return b, nil
 }
 
-// tokenID is the bot's id, which a token begins with in base64; "" when the
-// token is of another form.
+// tokenID returns the bot's id, which is the first part of a token in base64; "" if
+// the token has another form.
 func tokenID(token string) string {
 	m := tokenForm.FindStringSubmatch(token)
 	if m == nil {
@@ -173,10 +173,10 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Name is the bot's configured name.
+// Name returns the bot's configured name.
 func (b *Bot) Name() string { return b.o.Name }
 
-// Platform is "discord".
+// Platform returns "discord".
 func (b *Bot) Platform() string { return Platform }
 
 // Render makes parts from Markdown, each within markup.MaxText once it is written in
@@ -203,7 +203,7 @@ func (b *Bot) Test(ctx context.Context) (username string, err error) {
 	return me.Username, nil
 }
 
-// denied is the error that ends Run when the token is refused.
+// denied returns the error that ends Run when the token is refused.
 func (b *Bot) denied(text string) error {
 	return core.Errorf(core.Denied, "Discord refuses the token of bot %s (%s): it was reset or is mistyped. Open https://discord.com/developers/applications, choose the application, press Bot → Reset Token, and put the new token where the old one stands: a file is read again at once, for a setting restart", b.o.Name, text)
 }

@@ -19,7 +19,7 @@ import (
 const (
 	maxFetch     = 10 << 20 // the default limit of attachments (Reference, Uploading Files); larger ones are of paying servers
 	fetchTimeout = 2 * time.Minute
-	platformName = "Discord" // to people
+	platformName = "Discord" // in texts
 )
 
 // cdn are the hosts that the real platform keeps attachments on (Reference,
@@ -93,8 +93,8 @@ func (b *Bot) ours(u *url.URL) bool {
 	return u.Scheme+"://"+u.Host == base
 }
 
-// download gets at; expired where the platform says that there is nothing (any
-// more) under that address, and then nothing was written.
+// download writes the file at to w. expired reports that the platform has no file at
+// that address; then nothing was written.
 func (b *Bot) download(ctx context.Context, at string, w io.Writer) (expired bool, err error) {
 	u, err := url.Parse(at)
 	if err != nil || !b.ours(u) {

@@ -13,8 +13,8 @@ import (
 
 const maxSend = 10 << 20 // bytes; Reference, Uploading Files: the default limit of a request
 
-// sendFile makes a message of the part's file. One that is gone or too large
-// is told in words instead.
+// sendFile sends the part's file. If it is missing or too large, a text that says so is
+// sent instead.
 func (b *Bot) sendFile(ctx context.Context, chat string, f *core.File, body wire.Body) (string, *rest.Failure) {
 	r, _, err := connectors.OpenFile(b.o.Files, f.Path, maxSend)
 	var data []byte

@@ -7,14 +7,14 @@ import (
 	"gatehouse/core"
 )
 
-// An Identity is what the platform tells a bot about itself.
+// An Identity is what the platform knows about a bot.
 type Identity struct {
 	Username string
 	// Content: the portal's toggle Message Content Intent is on (Application
 	// Flags: GATEWAY_MESSAGE_CONTENT and …_LIMITED), so that the bot reads what
 	// does not mention it.
 	Content bool
-	// Invite is where somebody who runs a server adds the bot to it, with slash
+	// Invite is the URL by which a server's administrator adds the bot, with slash
 	// commands and the permissions View Channels, Send Messages (also in threads),
 	// Read Message History, Attach Files and Add Reactions (OAuth2, Bot
 	// Authorization Flow).

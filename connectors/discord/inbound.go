@@ -17,14 +17,13 @@ import (
 	"gatehouse/core"
 )
 
-// errNone says that an event is nothing to store.
+// errNone means that an event needs no row.
 var errNone = errors.New("nothing to store")
 
-// decode makes an Inbound of one event. ok is false for what concerns nobody:
-// our own messages, and events that only tell how the world looks. An event
-// that should be something and can't be decoded is marked Malformed: it
-// becomes a dead row, and the stream goes on. The error is one of looking a
-// channel up: the event is to be tried again.
+// decode converts one event. ok is false for events that need no row: the bot's own
+// messages, and events that only describe channels or servers. An event that cannot be
+// decoded is marked Malformed and becomes a dead letter, so that the stream continues.
+// The error means that a channel could not be looked up: retry the event.
 func (b *Bot) decode(ctx context.Context, e gateway.Event, session string) (in core.Inbound, ok bool, err error) {
 	malformed := e.Malformed
 	if malformed == "" {
@@ -120,7 +119,7 @@ func (b *Bot) fromMessage(ctx context.Context, m *wire.Message) (core.Inbound, e
 	return in, err
 }
 
-// words reads what a message says and whether it is meant for the bot.
+// words reads the text of a message, and whether it is addressed to the bot.
 func (b *Bot) words(ctx context.Context, m *wire.Message, in *core.Inbound) error {
 	if r := m.Reference.V; r != nil && r.Type == 0 {
 		in.ReplyTo = r.Message
@@ -160,8 +159,8 @@ func (b *Bot) name() string {
 	return b.o.Name
 }
 
-// fromEdit takes real edits only: the platform also sends an update when it
-// has looked at a link, and then the edit time stays as it was (or null).
+// fromEdit converts real edits only: the platform also sends an update when it has
+// resolved a link, and then the edit time does not change (or is null).
 func (b *Bot) fromEdit(ctx context.Context, m *wire.Message) (core.Inbound, error) {
 	if m.Edited == "" {
 		return core.Inbound{}, errNone
@@ -248,14 +247,14 @@ func (b *Bot) mentioned(ctx context.Context, m *wire.Message) (bool, error) {
 	return ours != "" && slices.Contains(m.MentionRoles.V, ours), err
 }
 
-// errLookup says that the platform could not be asked about a channel or guild.
+// errLookup means that a request for a channel or guild failed.
 type errLookup struct{ f *rest.Failure }
 
 func (e errLookup) Error() string { return fmt.Sprintf("look up a channel: %v", e.f) }
 func (e errLookup) Unwrap() error { return e.f }
 
-// missed reads a message that a backfill brought. It says itself neither its
-// guild nor its place in the stream.
+// missed decodes a message that was read back, which names neither its guild nor its
+// position in the stream.
 func (r *receiver) missed(ctx context.Context, raw json.RawMessage, at mark) (core.Inbound, bool, error) {
 	var m wire.Message
 	e := gateway.Event{Type: "MESSAGE_CREATE", Data: raw}

@@ -11,10 +11,10 @@ import (
 	"gatehouse/core"
 )
 
-// missing stores that the bot was removed from servers while no session lived:
-// nobody tells of that later. Such a server holds channels in which somebody has
-// written to the bot, READY does not name it among those that the bot is in, and
-// one of its channels is closed to the bot. A server with an outage is named.
+// missing stores that the bot was removed from servers while there was no session,
+// which the platform does not report later. Such a server has channels in which users
+// wrote to the bot, READY does not list it, and one of its channels is closed to the
+// bot. READY does list a server with an outage.
 func (r *receiver) missing(ctx context.Context, now *wire.Ready) error {
 	if now.Guilds.V == nil {
 		return nil
@@ -46,14 +46,14 @@ func (r *receiver) missing(ctx context.Context, now *wire.Ready) error {
 	return nil
 }
 
-// closed reports whether the platform says that a channel is gone, or not for
-// the bot to see; false where it says nothing.
+// closed reports whether a channel is deleted or not visible to the bot; false if the
+// platform does not respond.
 func (b *Bot) closed(ctx context.Context, channel string) bool {
 	f := b.api.Call(ctx, "GET", "/channels/"+channel, nil, nil)
 	return f.Hidden()
 }
 
-// marked are the places of a guild in which somebody has written to the bot.
+// marked returns the places of a guild in which users have written to the bot.
 func (r *receiver) marked(guild string) (ids []string) {
 	for _, m := range r.marks.All() {
 		if m.Guild == guild {
@@ -64,8 +64,8 @@ func (r *receiver) marked(guild string) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// removed completes what an event says of a server that the bot was removed
-// from: a session that goes on after a start has not described it.
+// removed adds the known places to an event about a server that the bot was removed
+// from: a resumed session has not described that server.
 func (r *receiver) removed(e gateway.Event, in *core.Inbound) {
 	var g wire.Guild
 	if e.Type != "GUILD_DELETE" || in.Standing != core.StandingRemoved || json.Unmarshal(e.Data, &g) != nil {

@@ -15,7 +15,7 @@ import (
 // not is asked for when a message comes from it.
 const maxPlaces = 10_000
 
-// maxRoots bounds the threads whose starter message is remembered.
+// maxRoots limits the threads of which the starter message is cached.
 const maxRoots = 500
 
 // places is what is known of channels and guilds: which thread hangs where,
@@ -33,7 +33,7 @@ func newPlaces() *places {
 	return &places{channels: connectors.NewLRU[string, wire.Channel](maxPlaces), guilds: connectors.NewLRU[string, string](maxPlaces), roles: connectors.NewLRU[string, string](maxPlaces), own: connectors.NewLRU[string, bool](maxPlaces), roots: connectors.NewLRU[string, beginning](maxRoots)}
 }
 
-// learn takes in what an event tells. What can't be read is not learned.
+// learn updates the cache from an event. It ignores what it cannot decode.
 func (p *places) learn(e gateway.Event, bot string) {
 	switch e.Type {
 	case "GUILD_CREATE", "GUILD_UPDATE":
@@ -144,14 +144,14 @@ func (p *places) isOwnRole(id string) bool {
 	return own
 }
 
-// A spot is an address with what people call its place, and the thread.
+// A spot is an address with the names of its place and thread.
 type spot struct {
 	core.Address
 	name, topic string
 }
 
-// address is where a message of a channel belongs. Without a guild it is a
-// direct message: the platform names the guild of every other.
+// address returns the address of a channel's messages. Without a guild it is a direct
+// message, because the platform names the guild of every other.
 func (b *Bot) address(ctx context.Context, id, guild string) (spot, error) {
 	if guild == "" {
 		return spot{Address: core.Address{Chat: id}}, nil
@@ -169,8 +169,8 @@ func (b *Bot) address(ctx context.Context, id, guild string) (spot, error) {
 	return at, nil
 }
 
-// channel knows a channel or asks for it. One that is gone, or that we may not
-// see, is a place of its own, which nobody has enabled.
+// channel returns a channel from the cache or the platform. One that is deleted or not
+// visible becomes a place of its own, which is not enabled.
 func (b *Bot) channel(ctx context.Context, id string) (wire.Channel, error) {
 	if c, ok := b.places.channel(id); ok {
 		return c, nil
@@ -187,7 +187,7 @@ func (b *Bot) channel(ctx context.Context, id string) (wire.Channel, error) {
 	return c, nil
 }
 
-// ownRole is the bot's own role in a guild; "" for none.
+// ownRole returns the bot's own role in a guild, or "".
 func (b *Bot) ownRole(ctx context.Context, guild, channel string) (string, error) {
 	if guild == "" { // read back by REST, where messages don't name their guild
 		c, err := b.channel(ctx, channel)

@@ -11,12 +11,11 @@ import (
 
 var _ connectors.Reactor = (*Bot)(nil)
 
-// reactions are those that a bot of ours puts under messages: to take one away
-// its emoji must be named.
+// reactions are the emoji that the gateway uses; removing one requires its name.
 var reactions = []string{"👀", "✍"}
 
-// React puts an emoji under a message (Create Reaction) in place of the bot's
-// other one, or takes it away (Delete Own Reaction).
+// React sets an emoji under a message (Create Reaction), replacing the bot's other one.
+// An empty emoji removes it (Delete Own Reaction).
 func (b *Bot) React(ctx context.Context, to core.Address, messageID, emoji string) error {
 	if !wire.IsID(to.Chat) || !wire.IsID(messageID) {
 		return core.Errorf(core.Invalid, "there is no such message")

@@ -72,8 +72,8 @@ func (i *intake) page() []gateway.Event {
 	return page
 }
 
-// process stores events as they come, until the connection is over and none
-// is left, or ctx ends. An error is one that ends Run.
+// process stores events until over is closed and none is left, or ctx ends. It returns
+// an error only if that ends Run.
 func (r *receiver) process(ctx context.Context, over <-chan struct{}) error {
 	for ended := false; ; {
 		if page := r.intake.page(); len(page) > 0 {
@@ -95,8 +95,8 @@ func (r *receiver) process(ctx context.Context, over <-chan struct{}) error {
 	}
 }
 
-// handle stores a page of events in order. A greeting stands alone: what comes
-// before it is stored first.
+// handle stores a page of events in order. Events before a READY or RESUMED are stored
+// first.
 func (r *receiver) handle(ctx context.Context, events []gateway.Event) error {
 	var page []core.Inbound
 	last := r.at.Seq
@@ -154,13 +154,12 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return err
 }
 
-// lookupTries is how often the platform may answer a question about one
-// event's channel with an error before that event is put aside as malformed:
-// it must not hold up all others for ever.
+// lookupTries limits the requests for one event's channel that end with an error of the
+// platform. Then the event becomes malformed, so that it does not block all others.
 const lookupTries = 8
 
-// decode is the bot's, tried again while the platform can't be asked about
-// the channel. A refused token is an error.
+// decode is Bot.decode with retries while the channel cannot be looked up. It returns
+// an error if the token is refused.
 func (r *receiver) decode(ctx context.Context, e gateway.Event) (core.Inbound, bool, error) {
 	for n := 1; ; n++ {
 		in, ok, err := r.bot.decode(ctx, e, r.at.ID)
@@ -265,8 +264,8 @@ func (r *receiver) cursor(seq int64) *core.Cursor {
 	return &core.Cursor{Name: r.bot.cursorName(), Value: string(raw)}
 }
 
-// put commits a page. A position alone is committed now and then only: what
-// RESUME repeats of it is not stored twice.
+// put commits a page. A position without rows is committed every keepEvery only: events
+// that RESUME repeats are not stored twice.
 func (r *receiver) put(ctx context.Context, page []core.Inbound, seq int64) error {
 	if len(page) > 0 || r.bot.o.Clock.Now().Sub(r.kept) >= keepEvery {
 		return r.commit(ctx, page, seq)
@@ -290,7 +289,7 @@ func (r *receiver) commit(ctx context.Context, page []core.Inbound, seq int64) e
 	return nil
 }
 
-// store is Put until it succeeds; then pressed buttons are answered.
+// store calls Put until it succeeds, then answers pressed buttons.
 func (r *receiver) store(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error {
 	b := r.bot
 	pressed := b.answers.Expect(page)

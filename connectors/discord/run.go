@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// intents are the kinds of events we ask for; messageContent, which the
-	// owner must switch on in the developer portal, is asked for beside them.
+	// intents are the kinds of events requested, together with messageContent, which
+	// the owner must enable in the developer portal.
 	intents = int(discordgo.IntentGuilds | discordgo.IntentGuildMessages | discordgo.IntentGuildMessageReactions |
 		discordgo.IntentDirectMessages | discordgo.IntentDirectMessageReactions)
 	messageContent = int(discordgo.IntentMessageContent)
@@ -47,10 +47,10 @@ type position struct {
 	Limited     bool   `json:"limited,omitempty"` // identified without message content
 }
 
-// Run receives until ctx ends; see connectors.Connector. What a page of events
-// says is Put with the session's position, and only then counts as received:
-// heartbeats and RESUME name the last stored event. It returns early only when
-// the platform refuses us for good (core.Denied): all else is waited out.
+// Run receives until ctx ends; see connectors.Connector. A page of events is Put with
+// the session's position and only then counts as received: heartbeats and RESUME name
+// the last stored event. Run returns early only if the platform refuses the bot
+// permanently (core.Denied); it waits for everything else.
 func (b *Bot) Run(ctx context.Context, in connectors.Inbox, report func(core.BotState)) error {
 	r := &receiver{bot: b, in: in, report: report, marks: connectors.NewLRU[string, mark](maxMarks), intake: newIntake()}
 	defer r.tasks.Wait()
@@ -78,8 +78,8 @@ func (b *Bot) Run(ctx context.Context, in connectors.Inbox, report func(core.Bot
 	return ctx.Err()
 }
 
-// A receiver is the state of one Run. Its fields belong to whoever processes
-// events while a connection lives, and to Run between two.
+// A receiver is the state of one Run. Its fields belong to process while a connection
+// is open, and to Run between two connections.
 type receiver struct {
 	bot    *Bot
 	in     connectors.Inbox
@@ -159,8 +159,8 @@ func (r *receiver) intents() int {
 	return intents | messageContent
 }
 
-// address is where to connect: the session's own address, or the one that the
-// platform names, which also says whether a new session may be begun.
+// address returns the gateway's address: the session's own, or the one that the
+// platform names together with the number of sessions that may be started.
 func (r *receiver) address(ctx context.Context) (string, error) {
 	b := r.bot
 	if r.at.ID != "" && r.at.URL != "" && r.failures < strayed {
@@ -190,7 +190,7 @@ func (b *Bot) trusted(address string) error {
 	return nil
 }
 
-// errNoStarts says that the day's new sessions are used up.
+// errNoStarts means that the day's new sessions are used up.
 type errNoStarts struct{ wait time.Duration }
 
 func (e errNoStarts) Error() string { return fmt.Sprintf("no new session may begin for %v", e.wait) }
@@ -246,7 +246,7 @@ func (r *receiver) forget() {
 	r.stored.Store(0)
 }
 
-// trouble counts and reports a failure, and says how long to wait.
+// trouble counts and reports a failure, and returns how long to wait.
 func (r *receiver) trouble(err error) time.Duration {
 	b := r.bot
 	s := core.BotState{State: core.Reconnecting, LastError: b.redact.Replace(err.Error())}
@@ -308,7 +308,7 @@ func (r *receiver) load(ctx context.Context) error {
 		return err
 	}
 	if r.at.Limited && r.contentAllowed(ctx) {
-		r.forget() // the owner has switched it on: a new session has the words
+		r.forget() // the owner enabled it: a new session gets message content
 	}
 	r.noContent = r.at.Limited
 	r.stored.Store(r.at.Seq)

@@ -29,13 +29,13 @@ var errAddress = errors.New("the address is not one of Discord's")
 
 const repeatRoom = 24 // kept free in every part, for repeatMark
 
-// repeatMark stands under a message that may be there already.
+// repeatMark returns the note under a message that may be a repeat.
 func repeatMark() string { return "\n\n" + texts.Text("repeat") }
 
-// Send delivers one part: as an edit where it replaces a message, else anew.
-// An edit whose message is gone is sent anew, once. A part with a number (Seq)
-// carries a nonce that the platform enforces for some minutes: sent again, it
-// is shown once.
+// Send delivers one part: as an edit if it replaces a message, otherwise as a new
+// message. If the message to edit is gone, it sends a new one, once. A part with a
+// number (Seq) has a nonce that the platform enforces for some minutes: repeated, it is
+// shown once.
 func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	if !wire.IsID(out.Chat) {
 		return core.Delivery{Outcome: core.Refused, Reason: errAddress.Error()}
@@ -113,9 +113,9 @@ func (b *Bot) showAgain(ctx context.Context, chat string, again func() *rest.Fai
 	}
 }
 
-// nonce names an outbox row, in at most 25 characters. What the row says is
-// mixed in, so that the first rows of a new database are not taken for those
-// of one that was thrown away minutes ago.
+// nonce returns a name for an outbox row, at most 25 characters. It contains a hash of
+// the row's text, so that the first rows of a new database differ from those of a
+// database that was deleted minutes before.
 func nonce(out core.Outgoing) string {
 	raw, err := json.Marshal(out.Part)
 	if err != nil {
@@ -171,7 +171,7 @@ func (b *Bot) send(ctx context.Context, chat string, body any) (string, *rest.Fa
 	return m.ID, f
 }
 
-// edit replaces a message's words. Buttons that the part does not have go away.
+// edit replaces a message's text and buttons.
 func (b *Bot) edit(ctx context.Context, chat, id string, body wire.Body) *rest.Failure {
 	if !wire.IsID(id) {
 		return &rest.Failure{Status: 404, Platform: true, Code: discordgo.ErrCodeUnknownMessage, Text: "no message has the id " + strconv.Quote(core.CutRunes(id, 40))}
@@ -216,10 +216,10 @@ func (b *Bot) held(chat string, f *rest.Failure) time.Duration {
 // "the past few minutes" (Create Message, enforce_nonce).
 const nonceLife = 2 * time.Minute
 
-// Repeats is how long a part with a number can be sent again and be shown once.
+// Repeats returns how long a part with a number can be repeated and is shown once.
 func (b *Bot) Repeats() time.Duration { return nonceLife }
 
-// Wait is how long to wait before the next Send to that chat.
+// Wait returns how long to wait before the next Send to that chat.
 func (b *Bot) Wait(to core.Address) time.Duration { return b.pace.Wait(to.Chat) }
 
 // previewTimeout is how long a preview may take.
@@ -264,15 +264,15 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	body.Nonce, body.EnforceNonce = "p"+rand.Text()[:maxNonce-1], true
 	shown, f := b.send(short, to.Chat, body)
 	if f.Doubtful() && ctx.Err() == nil {
-		// It may stand there all the same, and would for good beside the final: asked
-		// again with the same nonce, the platform makes no other and tells its id.
+		// The preview may exist, and would stay beside the final answer. Repeated with
+		// the same nonce, the request creates no other message and returns its id.
 		if shown, f = b.send(ctx, to.Chat, body); f.Doubtful() {
 			end()
 			return "", fmt.Errorf("%w: %w", core.ErrInDoubt, f)
 		}
 	}
 	if end() && shown != "" {
-		// A final came meanwhile, which can't know of this new message.
+		// A final answer was sent concurrently and does not know this new message.
 		return "", rest.AsError(b.api.Call(ctx, "DELETE", "/channels/"+to.Chat+"/messages/"+shown, nil, nil))
 	}
 	return shown, b.dropped(to.Chat, f)

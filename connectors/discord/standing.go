@@ -10,13 +10,13 @@ import (
 	"gatehouse/core"
 )
 
-// newlyIn is how long ago the bot may have joined a server to be told of as
-// added: the platform describes all servers anew at every start of a session.
+// newlyIn is the age up to which joining a server is reported: the platform describes
+// all servers again at every start of a session.
 const newlyIn = 24 * time.Hour
 
-// standing is what an event says of the bot's own place among people: added to
-// a server, removed from it, or one of its channels is gone. It is asked before
-// the event is learned from. False for any other event.
+// standing converts an event about the bot's membership: added to a server, removed
+// from it, or a channel deleted. It runs before learn. It reports false for any other
+// event.
 func (b *Bot) standing(e gateway.Event) (core.Inbound, bool) {
 	in := core.Inbound{Kind: core.KindService, From: core.Peer{Platform: Platform}, At: b.o.Clock.Now()}
 	switch e.Type {
@@ -54,7 +54,7 @@ func (b *Bot) standing(e gateway.Event) (core.Inbound, bool) {
 	return in, true
 }
 
-// in are the channels of a guild that are known; threads are none.
+// in returns the cached channels of a guild, without threads.
 func (p *places) in(guild string) (ids []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

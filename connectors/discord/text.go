@@ -8,12 +8,12 @@ import (
 	"gatehouse/core"
 )
 
-// code finds what the platform writes into text for people, channels, roles
-// and emoji (Reference, Message Formatting).
+// code matches what the platform writes into text for users, channels, roles and emoji
+// (Reference, Message Formatting).
 var code = regexp.MustCompile(`<(@!?|@&|#|a?:[A-Za-z0-9_]{2,32}:)([0-9]{1,20})>`)
 
-// readable is text with names instead of ids. A mention of the bot that opens
-// it is left out: it says to whom, not what.
+// readable returns text with names instead of ids, without a leading mention of the
+// bot.
 func (b *Bot) readable(text string, m *wire.Message) string {
 	text = strings.TrimSpace(text)
 	for {
@@ -52,7 +52,8 @@ func (b *Bot) names(kind, id string, m *wire.Message) bool {
 	return false
 }
 
-// nameOf is what a mentioned person is called; other when nobody says.
+// nameOf returns the name of a mentioned user, or other without markup if it is
+// unknown.
 func (b *Bot) nameOf(id string, m *wire.Message, other string) string {
 	if id == b.id {
 		return b.name()
@@ -79,7 +80,7 @@ func command(text string) (name, rest string, ok bool) {
 	return strings.ToLower(m[1]), strings.TrimSpace(text[1+len(m[1]):]), true
 }
 
-// placeName is what people call a channel: its guild and its own name.
+// placeName returns the display name of a channel: its guild and its own name.
 func placeName(guild, channel string) string {
 	switch {
 	case channel == "":

@@ -13,7 +13,7 @@ import (
 // rootTime is how long a message may wait for what its thread began with.
 const rootTime = 3 * time.Second
 
-// topicOf is what people call a thread, and of a post its tags: "Roses [help, garden]".
+// topicOf returns the name of a thread, for a post with its tags: "Roses [help, garden]".
 func topicOf(c, parent wire.Channel) string {
 	var tags []string
 	for _, id := range c.Applied.V {
@@ -30,9 +30,9 @@ func topicOf(c, parent wire.Channel) string {
 	return core.CleanName(name)
 }
 
-// root is what the thread of a message began with: its title, and the words of
-// its starter message, whose id is the thread's own. That lies in the thread of
-// a forum's post and in the channel of any other. What can't be had is left out.
+// root returns the beginning of a message's thread: its title, and the text of its
+// starter message, whose id is the thread's own. For a forum post that message is in
+// the thread, otherwise in the parent channel. What cannot be read is omitted.
 func (b *Bot) root(ctx context.Context, m *wire.Message, in *core.Inbound) *core.Quote {
 	if in.Thread == "" || in.Topic == "" || !in.Addressed || in.Kind != core.KindMessage || in.Quote != nil {
 		return in.Quote
@@ -90,8 +90,9 @@ func (p *places) begin(thread string, first beginning) {
 	p.roots.Put(thread, first)
 }
 
-// unarchive opens an archived thread again, so that a message in it can be
-// edited; a new message does so by itself. A locked one stays as it is.
+// unarchive opens an archived thread, so that a message in it can be edited; a new
+// message does so automatically. It reports false for a locked thread.
+
 func (b *Bot) unarchive(ctx context.Context, thread string) bool {
 	return b.api.Call(ctx, http.MethodPatch, "/channels/"+thread, map[string]bool{"archived": false}, nil) == nil
 }

@@ -32,7 +32,7 @@ const (
 	CloseDisallowIntents = 4014
 )
 
-// Close codes after which the session is gone: identify anew.
+// Close codes after which the session is gone and a new one must be started.
 const (
 	CloseNotAuthenticated = 4003
 	CloseInvalidSeq       = 4007

@@ -1,7 +1,7 @@
-// Package gateway is one connection to Discord's gateway
-// (https://discord.com/developers/docs/events/gateway): it says hello, keeps
-// the heartbeat, hands events over in order and says why it ended. Whether
-// and when to connect again is its caller's business.
+// Package gateway holds one connection to Discord's gateway
+// (https://discord.com/developers/docs/events/gateway): it identifies or resumes, sends
+// heartbeats, passes events on in order and reports why the connection ended. The
+// caller decides whether and when to reconnect.
 package gateway
 
 import (
@@ -31,8 +31,7 @@ const (
 	// patience is how long HELLO, and then the first event, may take.
 	patience = 30 * time.Second
 	dialTime = 15 * time.Second
-	// writeTime is how long one small message of ours may take to be handed to
-	// the network.
+	// writeTime is the timeout for writing one message to the network.
 	writeTime = 10 * time.Second
 )
 
@@ -44,9 +43,8 @@ type Session struct {
 	URL string `json:"url,omitempty"` // resume_gateway_url
 }
 
-// An Event is one dispatch. Malformed says why the frame could not be read;
-// Data is then the frame as it came, and Seq and Type are what could be found
-// in it, if anything.
+// An Event is one dispatch. Malformed is why the frame could not be decoded; Data is
+// then the raw frame, and Seq and Type are what was found in it, if anything.
 type Event struct {
 	Seq       int64
 	Type      string
@@ -71,21 +69,21 @@ type Config struct {
 	Alive func()
 }
 
-// How a connection ends, besides an error of the network or of ctx.
+// How a connection ends, other than by an error of the network or ctx.
 var (
 	ErrReconnect = errors.New("the platform asked to connect anew (op 7)")
 	ErrSilent    = errors.New("a heartbeat was not answered: the connection is dead")
 	ErrFull      = errors.New("more events came than could be stored")
 )
 
-// Invalid says that the platform does not know the session (op 9).
+// Invalid means that the platform does not know the session (op 9).
 type Invalid struct{ Resumable bool }
 
 func (e Invalid) Error() string {
 	return fmt.Sprintf("the platform calls the session invalid (op 9, resumable: %v)", e.Resumable)
 }
 
-// Closed is the platform's close code with its words.
+// Closed is the platform's close code and reason.
 type Closed struct {
 	Code int
 	Text string
@@ -135,8 +133,8 @@ func (c Config) Run(ctx context.Context, address string, s Session) error {
 	return err
 }
 
-// dial makes the connection. The library does not look at ctx while it waits
-// for the handshake's answer, so the line is cut when ctx ends.
+// dial connects. The library ignores ctx while it waits for the handshake's response,
+// so the connection is closed when ctx ends.
 func dial(ctx context.Context, where string) (*websocket.Conn, error) {
 	lines := make(chan net.Conn, 1)
 	cut := context.AfterFunc(ctx, func() {
@@ -273,8 +271,9 @@ func (k *conn) beat() error {
 	return k.send(opHeartbeat, nil)
 }
 
-// hello begins the heartbeat, at a random moment of its first interval, and
-// says who we are.
+// hello starts the heartbeat at a random moment of its first interval, and identifies
+// or resumes.
+
 func (k *conn) hello(raw json.RawMessage, s Session) error {
 	var h struct {
 		Interval float64 `json:"heartbeat_interval"`
