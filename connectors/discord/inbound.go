@@ -166,7 +166,7 @@ func (b *Bot) fromEdit(ctx context.Context, m *wire.Message) (core.Inbound, erro
 		return core.Inbound{}, errNone
 	}
 	if m.Author == nil && wire.IsID(m.ID) {
-		return core.Inbound{}, errNone // a partial update: no words are in it
+		return core.Inbound{}, errNone // a partial update without text
 	}
 	edited := m.Edited
 	in, err := b.fromMessage(ctx, m)

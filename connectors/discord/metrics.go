@@ -11,7 +11,7 @@ import (
 // What may become of a RESUME.
 const (
 	resumed = "resumed" // the session goes on, nothing was missed
-	refused = "refused" // the session is gone: identified anew, the channels read back
+	refused = "refused" // the session is gone: a new one starts, the channels are read back
 )
 
 // Metrics are shared by all Discord bots; their label is the bot's configured

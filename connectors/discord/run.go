@@ -69,7 +69,7 @@ func (b *Bot) Run(ctx context.Context, in connectors.Inbox, report func(core.Bot
 		}
 		wait := r.trouble(err)
 		level := slog.LevelWarn
-		if errors.As(err, new(gateway.Invalid)) { // a session that is over is no fault
+		if errors.As(err, new(gateway.Invalid)) { // an expired session is not a fault
 			level = slog.LevelInfo
 		}
 		b.o.Log.Log(ctx, level, "discord gateway", "bot", b.o.Name, "err", b.redact.Replace(err.Error()), "failures", r.failures, "retry_in", wait)

@@ -44,7 +44,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	if err != nil {
 		return core.Delivery{Outcome: core.Refused, Reason: err.Error()}
 	}
-	var again func() *rest.Failure // what a late preview may stand over
+	var again func() *rest.Failure // repeats an edit that a late preview may overwrite
 	end := b.turns.Send(ctx, b.o.Clock, out.Chat)
 	defer func() { end(b.showAgain(ctx, out.Chat, again)) }()
 	b.pace.Take(out.Chat)
