@@ -21,7 +21,8 @@ type Identity struct {
 	Invite string
 }
 
-// permissions is 1<<6 | 1<<10 | 1<<11 | 1<<15 | 1<<16 | 1<<38 (Permissions, Bitwise Permission Flags).
+// permissions is 1<<6 | 1<<10 | 1<<11 | 1<<15 | 1<<16 | 1<<38 (Permissions, Bitwise
+// Permission Flags).
 const permissions = "274878008384"
 
 // Identity asks the platform who the token is; errors are those of Test.

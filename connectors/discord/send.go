@@ -264,7 +264,7 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	body.Nonce, body.EnforceNonce = "p"+rand.Text()[:maxNonce-1], true
 	shown, f := b.send(short, to.Chat, body)
 	if f.Doubtful() && ctx.Err() == nil {
-		// The preview may exist, and would stay beside the final answer. Repeated with
+		// The preview may exist, and would stay next to the final answer. Repeated with
 		// the same nonce, the request creates no other message and returns its id.
 		if shown, f = b.send(ctx, to.Chat, body); f.Doubtful() {
 			end()

@@ -155,7 +155,7 @@ func (w *writer) autoLink(n *ast.AutoLink) {
 	w.close(i)
 }
 
-// linkable reports whether url may stand behind a label: a scheme of the
+// linkable reports whether url may follow a label: a scheme of the
 // list, and for web pages a host that platforms take (with a dot, or an
 // address) and a real port. Telegram refuses a whole message for one link to
 // "http://localhost".

@@ -19,10 +19,10 @@ import (
 
 const (
 	// MaxSource is the longest Markdown that is read as such, in bytes; a
-	// longer text is shown as it stands. It bounds parsing time and memory.
+	// longer text is shown as it is. It bounds parsing time and memory.
 	MaxSource = 96 << 10
 	// maxNesting is how deep quotes and lists may nest (counted as markers at
-	// the start of one line) before a text is shown as it stands.
+	// the start of one line) before a text is shown as it is.
 	maxNesting = 64
 )
 
@@ -37,7 +37,7 @@ type Renderer struct {
 	maxLink int                 // 0: any
 }
 
-// Sized is a Renderer like r whose parts are also at most r's limit by size,
+// Sized returns a Renderer like r whose parts are also at most r's limit by size,
 // which counts what a platform's own markup adds; it must not be less for more
 // of the same text. A link to more than maxLink bytes is shown behind its
 // label instead of hidden, so that it can be cut like other text.
@@ -197,7 +197,7 @@ func opens(line string) bool {
 	return strings.Contains(line, ">") || strings.Contains(strings.TrimSpace(line), " ")
 }
 
-// UTF16Len is the length of s in UTF-16 units, the unit of Span and of every
+// UTF16Len returns the length of s in UTF-16 units, the unit of Span and of every
 // platform's limit.
 func UTF16Len(s string) int {
 	n := 0

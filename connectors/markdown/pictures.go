@@ -14,7 +14,7 @@ type Picture struct {
 	Alt  string // its words, on one line
 }
 
-// Pictures are the source's pictures that name no address elsewhere, each path
+// Pictures returns the source's pictures that name no address elsewhere, each path
 // once, in order, at most the first most of them.
 func (r *Renderer) Pictures(source string, most int) []Picture {
 	source = clean(source)
@@ -42,7 +42,7 @@ func (r *Renderer) Pictures(source string, most int) []Picture {
 	return out
 }
 
-// words are the plain words in n.
+// words returns the plain words in n.
 func words(n ast.Node, src []byte) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {

@@ -10,7 +10,7 @@ import (
 
 // Split cuts p into parts of at most limit UTF-16 units: at the end of a
 // block if one ends in the last three quarters, else of a line, else of a
-// word, else between characters as people see them (never inside a surrogate
+// word, else between characters as users see them (never inside a surrogate
 // pair). Only white space at a cut is dropped. A span that goes over a cut
 // goes on in the next part with its link or language; p's buttons stand under
 // the last part, its quotation of another message over the first. Text that
@@ -88,7 +88,7 @@ func (c *cutter) findSolid() {
 	}
 }
 
-// within is the style of the solid span that unit lies inside of (not at its
+// within returns the style of the solid span that unit lies inside of (not at its
 // edges), "" for none. Units must be asked in rising order per part.
 func within(solid []core.Span, unit int) ([]core.Span, core.Span) {
 	for len(solid) > 0 && solid[0].Offset+solid[0].Length <= unit {
@@ -217,7 +217,7 @@ func (c *cutter) part(end place) (core.Part, bool) {
 	return part, true
 }
 
-// touching is how many spans have something between the units from and to.
+// touching returns how many spans have something between the units from and to.
 func (c *cutter) touching(from, to int) (n int) {
 	for _, s := range c.spans {
 		if s.Offset >= to {
@@ -233,7 +233,7 @@ func (c *cutter) touching(from, to int) (n int) {
 // maxCluster bounds how many code points are kept together as one character.
 const maxCluster = 32
 
-// clusters finds the borders of characters as people see them, by the parts
+// clusters finds the borders of characters as users see them, by the parts
 // of Unicode's UAX #29 that matter in chats: marks, variation selectors, skin
 // tones, joined emoji and flags stay together.
 type clusters struct {

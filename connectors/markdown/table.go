@@ -39,14 +39,14 @@ func (w *writer) table(t *east.Table) {
 	w.indent = indent
 }
 
-// cell is the text of one cell, on one line.
+// cell returns the text of one cell, on one line.
 func (w *writer) cell(c ast.Node) string {
 	sub := writer{src: w.src, schemes: w.schemes, maxLink: w.maxLink}
 	sub.inlines(c)
 	return strings.TrimSpace(strings.ReplaceAll(string(sub.out), "\n", " "))
 }
 
-// maxColumn bounds padding: a cell wider than this stands out of its column
+// maxColumn bounds padding: a cell wider than this is out of its column
 // instead of making every other row as wide.
 const maxColumn = 40
 
@@ -96,7 +96,7 @@ func ruler(widths []int) string {
 	return b.String()
 }
 
-// columns is how wide s is in a fixed-width font: East Asian letters and
+// columns returns how wide s is in a fixed-width font: East Asian letters and
 // emoji take two columns, marks none.
 func columns(s string) int {
 	n := 0

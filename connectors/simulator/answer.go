@@ -16,7 +16,7 @@ type Answer struct {
 	Body   []byte
 }
 
-// Page is what a proxy in front of a platform answers.
+// Page returns what a proxy in front of a platform answers.
 func Page(status int, kind, title, proxy string) Answer {
 	return Answer{Status: status, Kind: kind, Body: []byte("<html>\r\n<head><title>" + title + "</title></head>\r\n<body>\r\n<center><h1>" +
 		title + "</h1></center>\r\n<hr><center>" + proxy + "</center>\r\n</body>\r\n</html>\r\n")}

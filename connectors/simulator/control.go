@@ -20,7 +20,7 @@ const maxControl = 32 << 20
 
 // ServeControl answers one request of the control interface. play finds the
 // control of that name, such as "POST send", and gives its result; one that is
-// an http.HandlerFunc answers by itself. The interface is for programs: a
+// an http.HandlerFunc answers on its own. The interface is for programs: a
 // request with an Origin, or with a Host that is not loopback, comes by way of
 // a browser and is refused.
 func ServeControl(w http.ResponseWriter, r *http.Request, play func(name string) (any, error)) {

@@ -16,7 +16,7 @@ type Exchange[S Seconds] struct {
 }
 
 // Begin decides what goes wrong in a request to method and plays what comes
-// before it is processed; false: the exchange is over. note is told the
+// before it is processed; false: the exchange has ended. note is told the
 // outcome before the client can know it: "answered", or the fault's kind, with
 // " after" once the request was processed.
 func (s *Faults[S]) Begin(w http.ResponseWriter, r *http.Request, method string, note func(outcome string)) (*Exchange[S], bool) {

@@ -34,7 +34,7 @@ const (
 	Hang FaultKind = "hang"
 )
 
-// Seconds is how a platform says how long to wait: whole, or with decimals.
+// Seconds is how a platform returns how long to wait: whole, or with decimals.
 type Seconds interface{ int | float64 }
 
 // A Fault is something to go wrong in requests to come.
@@ -47,8 +47,8 @@ type Fault[S Seconds] struct {
 	Status      int           `json:"status,omitempty"`
 	RetryAfter  S             `json:"retry_after,omitempty"`
 	Global      bool          `json:"global,omitempty"`      // Flooded: all that the bot does, where the platform tells that apart
-	Skip        int           `json:"skip,omitempty"`        // let so many matching requests pass first
-	Count       int           `json:"count,omitempty"`       // then hit so many; 0 is without end
+	Skip        int           `json:"skip,omitempty"`        // let that many matching requests pass first
+	Count       int           `json:"count,omitempty"`       // then hit that many; 0 is without end
 	Probability float64       `json:"probability,omitempty"` // of hitting at all, by the seed; 0 is always
 }
 
@@ -60,7 +60,7 @@ func (f Fault[S]) Wait() time.Duration {
 	return time.Duration(float64(f.RetryAfter) * float64(time.Second))
 }
 
-// Page is what Broken answers where proxy is in front of the platform.
+// Page returns what Broken answers where proxy is in front of the platform.
 func (f Fault[S]) Page(kind, proxy string) Answer {
 	status := f.Status
 	if status == 0 {
@@ -88,7 +88,7 @@ type Faults[S Seconds] struct {
 	last int // id given
 }
 
-// NewFaults are none yet; seed decides what those with a probability hit.
+// NewFaults returns none yet; seed decides what those with a probability hit.
 func NewFaults[S Seconds](site *Site, seed uint64, answers Answers[S]) *Faults[S] {
 	return &Faults[S]{site: site, answers: answers, rand: rand.New(rand.NewPCG(seed, seed))}
 }

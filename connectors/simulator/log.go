@@ -25,7 +25,7 @@ type Log[E any] struct {
 	bell   chan struct{} // closed at the next entry
 }
 
-// NewLog is a log of at most limit entries, 20,000 when 0. parts are an entry's
+// NewLog returns a log of at most limit entries, 20,000 when 0. parts are an entry's
 // number, which ascends from 1, and its kind.
 func NewLog[E any](limit int, parts func(*E) (seq *uint64, kind string)) *Log[E] {
 	if limit <= 0 {
@@ -55,10 +55,10 @@ func (l *Log[E]) Add(e E) {
 	}
 }
 
-// at is where an entry is in the ring.
+// at returns where an entry is in the ring.
 func (l *Log[E]) at(seq uint64) uint64 { return (seq - 1) % uint64(l.limit) }
 
-// Since are the entries of a kind, in any case, after seq, oldest first; kind
+// Since returns the entries of a kind, in any case, after seq, oldest first; kind
 // "" is all.
 func (l *Log[E]) Since(after uint64, kind string) []E {
 	l.mu.Lock()
@@ -78,7 +78,7 @@ func (l *Log[E]) since(after uint64, kind string) []E {
 	return out
 }
 
-// Count is how many entries of a kind there ever were ("" is all kinds).
+// Count returns how many entries of a kind there ever were ("" is all kinds).
 func (l *Log[E]) Count(kind string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

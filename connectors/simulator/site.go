@@ -90,10 +90,10 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Addr is where it listens, "127.0.0.1:<port>".
+// Addr returns where it listens, "127.0.0.1:<port>".
 func (s *Site) Addr() string { return s.addr }
 
-// URL is the base, "http://127.0.0.1:<port>": what a bot uses in place of the
+// URL returns the base, "http://127.0.0.1:<port>": what a bot uses in place of the
 // platform's own.
 func (s *Site) URL() string { return "http://" + s.addr }
 
@@ -160,7 +160,7 @@ func (s *Site) Close() error {
 	return err
 }
 
-// Closing is closed when the site closes.
+// Closing returns closed when the site closes.
 func (s *Site) Closing() <-chan struct{} { return s.closing }
 
 // Enter counts an exchange that Close waits for until leave is called. One

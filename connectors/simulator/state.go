@@ -13,7 +13,7 @@ const (
 	saveEvery = time.Second
 	// SkipAhead is by how much numbers that ascend go on after a run that did not
 	// end cleanly: some may have been given out after the state was saved, fewer
-	// than this at the pace of people.
+	// than this at the pace of users.
 	SkipAhead = 10_000
 )
 
@@ -35,7 +35,7 @@ func (s *Site) Load(v any) (bool, error) {
 	return true, nil
 }
 
-// Touch says that the state is another than before.
+// Touch means that the state is another than before.
 func (s *Site) Touch() { s.dirty.Store(true) }
 
 // keep begins to keep the state.

@@ -11,7 +11,7 @@ import (
 	"gatehouse/core"
 )
 
-// Watchers are told what people can see from now on. Its methods may be called
+// Watchers are told what users can see from now on. Its methods may be called
 // from any goroutine.
 type Watchers[C any] struct {
 	site  *Site
@@ -23,13 +23,13 @@ type Watchers[C any] struct {
 	seq  uint64 // of the last change
 }
 
-// NewWatchers are none yet. parts are a change's number, which ascends from 1,
+// NewWatchers returns none yet. parts are a change's number, which ascends from 1,
 // its time and its kind.
 func NewWatchers[C any](site *Site, parts func(*C) (seq *uint64, at *time.Time, kind string)) *Watchers[C] {
 	return &Watchers[C]{site: site, parts: parts, all: map[int]func(C){}}
 }
 
-// Emit tells every watcher of a change, which is only made where somebody
+// Emit tells every watcher of a change, which is only made where someone
 // watches. One without a time is of now.
 func (s *Watchers[C]) Emit(change func() C) {
 	s.mu.Lock()
@@ -68,9 +68,9 @@ func (s *Watchers[C]) add(f func(C)) (id int) {
 	return s.last
 }
 
-// Subscribe is Watch as a channel with a buffer. The channel closes when ctx
+// Subscribe returns Watch as a channel with a buffer. The channel closes when ctx
 // ends, the server closes, or the reader falls behind by more than the buffer:
-// whoever reads on must look at the history again.
+// anyone who reads on must check the history again.
 func (s *Watchers[C]) Subscribe(ctx context.Context, buffer int) <-chan C {
 	c := make(chan C, max(buffer, 1))
 	s.mu.Lock()
@@ -101,7 +101,7 @@ func (s *Watchers[C]) Subscribe(ctx context.Context, buffer int) <-chan C {
 	return c
 }
 
-// Await returns the newest of what stands that match accepts, or what comes of
+// Await returns the newest of what is that match accepts, or what comes of
 // a change before ctx ends (of; nil: nothing).
 func Await[C, M any](ctx context.Context, s *Watchers[C], stands func() []M, of func(C) *M, match func(M) bool) (M, error) {
 	var none M

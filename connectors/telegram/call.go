@@ -16,7 +16,8 @@ import (
 	"gatehouse/connectors"
 )
 
-// maxAnswer bounds what is read of one answer: 100 updates of the largest kind stay far below.
+// maxAnswer bounds what is read of one answer: 100 updates of the largest kind stay far
+// below.
 const maxAnswer = 64 << 20
 
 // A line is one transport: polling and sending have their own, so that a
@@ -116,7 +117,7 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.cause }
 
-// refusesToken reports whether the platform itself says that it knows no such
+// refusesToken reports whether the platform itself means that it knows no such
 // token. A proxy's 401 or 404 page says nothing of the kind.
 func (f *failure) refusesToken() bool { return f.code == 401 || f.code == 404 }
 
@@ -135,7 +136,7 @@ func (b *Bot) call(ctx context.Context, l *line, timeout time.Duration, method s
 	return nil, b.failed(e, err)
 }
 
-// failed says what went wrong.
+// failed reports what went wrong.
 func (b *Bot) failed(e *exchange, err error) *failure {
 	f := &failure{unsent: e.Unsent(), status: e.status, after: e.after}
 	var told *tgbotapi.Error

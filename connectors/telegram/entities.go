@@ -16,7 +16,7 @@ type target struct {
 	chat, thread int64
 }
 
-// private reports whether this is a chat with one person: their numbers are
+// private reports whether this is a chat with one user: their numbers are
 // positive, those of groups and channels negative.
 func (t target) private() bool { return t.chat > 0 }
 
@@ -35,7 +35,7 @@ func parseTarget(a core.Address) (target, error) {
 	return t, nil
 }
 
-// params are those that every method with a place takes.
+// params returns those that every method with a place takes.
 func (t target) params() tgbotapi.Params {
 	p := make(tgbotapi.Params, 8)
 	p["chat_id"] = strconv.FormatInt(t.chat, 10)
@@ -69,7 +69,7 @@ func addButtons(p tgbotapi.Params, rows [][]core.Button) error {
 	for _, row := range rows {
 		out := make([]button, 0, len(row))
 		for _, b := range row {
-			if b.Form { // there are none: people write a message
+			if b.Form { // there are none: users write a message
 				continue
 			}
 			if len(b.Data) == 0 || len(b.Data) > 64 { // InlineKeyboardButton.callback_data: 1-64 bytes
@@ -89,7 +89,7 @@ func addButtons(p tgbotapi.Params, rows [][]core.Button) error {
 	return err
 }
 
-// marked is a button's label, with a box before one of several that may be chosen.
+// marked returns a button's label, with a box before one of several that may be chosen.
 func marked(b core.Button) string {
 	switch {
 	case b.Pick != core.PickEntry:
@@ -106,7 +106,7 @@ var entityTypes = map[core.Style]string{
 	core.StylePre: "pre", core.StyleLink: "text_link", core.StyleQuote: "blockquote", core.StyleSpoiler: "spoiler",
 }
 
-// entities is spans as the platform's JSON; "" for none.
+// entities returns spans as the platform's JSON; "" for none.
 func entities(spans []core.Span) string {
 	if len(spans) == 0 {
 		return ""

@@ -21,7 +21,7 @@ import (
 const (
 	maxFetch     = 20 << 20 // Bot API, getFile: "bots can download files of up to 20MB in size"
 	fetchTimeout = 2 * time.Minute
-	platformName = "Telegram" // to people
+	platformName = "Telegram" // to users
 )
 
 // Fetch writes the bytes of a file that came with a message to w, at most 20

@@ -27,7 +27,7 @@ const (
 
 // sendFile makes a message of the part's file, with its text as caption: a
 // picture as a photo, unless the platform finds its form odd, anything else as
-// a document. A file that is gone or too large is told in words instead.
+// a document. A file that is gone or too large is told as text instead.
 func (b *Bot) sendFile(ctx context.Context, t target, part core.Part) (string, *failure) {
 	f, size, err := connectors.OpenFile(b.o.Files, part.File.Path, maxSend)
 	if err != nil {

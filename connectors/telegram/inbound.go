@@ -40,7 +40,7 @@ func (b *Bot) inbound(u *update, raw json.RawMessage, now time.Time) core.Inboun
 	return core.Inbound{Kind: core.KindService, At: now, Text: "unknown update", From: core.Peer{Platform: Platform}}
 }
 
-// address is where a message of c in thread belongs. Only a forum's messages
+// address returns where a message of c in thread belongs. Only a forum's messages
 // carry is_topic_message: elsewhere message_thread_id numbers a chain of
 // replies, which is no place of its own. General has no thread (or number 1,
 // which sending refuses).
@@ -93,7 +93,7 @@ func (b *Bot) fromMessage(m *message, raw json.RawMessage, now time.Time) core.I
 	return in
 }
 
-// beside adds to a message's words what it came with: what of it can be said in
+// next to adds to a message's words what it came with: what of it can be said in
 // words, and that a part of it can't be read.
 func (b *Bot) beside(in *core.Inbound, said, kind string) {
 	switch {
@@ -119,9 +119,9 @@ func utf16Length(text string) (n int) {
 	return n
 }
 
-// quoted is what m is about: where it was forwarded from, or what it answers.
+// quoted returns what m is about: where it was forwarded from, or what it answers.
 // Of an answer to the bot itself, which the conversation holds, only a passage
-// that the person chose.
+// that the user chose.
 func (m *message) quoted(us int64) *core.Quote {
 	if f := m.Forward.V; f != nil {
 		return &core.Quote{Name: f.name(), Forwarded: true}
@@ -151,7 +151,7 @@ func (m *message) quoted(us int64) *core.Quote {
 	return q
 }
 
-// content is the message's own words: its text, or the caption of its media.
+// content returns the message's own words: its text, or the caption of its media.
 func (m *message) content() (string, []entity) {
 	if m.Text != "" {
 		return m.Text, m.Entities
@@ -219,7 +219,7 @@ func fromReaction(r *reaction, now time.Time) core.Inbound {
 	return in
 }
 
-// fromMember says what became of the bot or a member: "my_chat_member kicked".
+// fromMember reports what became of the bot or a member: "my_chat_member kicked".
 func fromMember(c *memberChange, what string, now time.Time) core.Inbound {
 	in := core.Inbound{Kind: core.KindService, At: at(c.Date, now), Text: what + " " + core.CleanName(c.New.Status), From: core.Peer{Platform: Platform}}
 	if c.Chat.ID != 0 {
@@ -232,7 +232,7 @@ func fromMember(c *memberChange, what string, now time.Time) core.Inbound {
 	return in
 }
 
-// sender is who wrote m. Somebody who writes as a group or channel is no person.
+// sender returns who wrote m. Someone who writes as a group or channel is no person.
 func (m *message) sender() core.Peer {
 	if m.From == nil {
 		if m.SenderChat != nil {
@@ -246,7 +246,7 @@ func (m *message) sender() core.Peer {
 		p.Name = core.CleanName(m.SenderChat.Title)
 	}
 	if m.Chat.Type == "private" && m.Chat.ID != m.From.ID && !p.Bot {
-		p.Shared = true // a private chat has the number of the person in it
+		p.Shared = true // a private chat has the number of the user in it
 	}
 	return p
 }
@@ -319,7 +319,7 @@ func (b *Bot) command(text string, entities []entity) (name, rest string, ours b
 	return "", "", false
 }
 
-// slice is the text under e, whose offsets count UTF-16 units; "" when they
+// slice returns the text under e, whose offsets count UTF-16 units; "" when they
 // lie outside.
 func slice(text string, e entity) string {
 	if e.Offset < 0 || e.Length <= 0 {

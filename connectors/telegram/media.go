@@ -10,18 +10,18 @@ import (
 	"gatehouse/core"
 )
 
-// media is what a message may hold besides words. What a future platform
+// media is what a message may hold in addition to words. What a future platform
 // writes there in another form is missing, and the message is read all the same.
 type media struct {
 	Photo     lenient[[]file]   `json:"photo"`     // sizes of one picture, the largest last
-	Animation lenient[*file]    `json:"animation"` // stands beside document
+	Animation lenient[*file]    `json:"animation"` // is next to document
 	Document  lenient[*file]    `json:"document"`
 	Voice     lenient[*file]    `json:"voice"`
 	Audio     lenient[*file]    `json:"audio"`
 	Video     lenient[*file]    `json:"video"`
 	VideoNote lenient[*file]    `json:"video_note"`
 	Sticker   lenient[*sticker] `json:"sticker"`
-	Venue     lenient[*venue]   `json:"venue"` // stands beside location
+	Venue     lenient[*venue]   `json:"venue"` // is next to location
 	Location  lenient[*point]   `json:"location"`
 	Contact   lenient[*contact] `json:"contact"`
 	Poll      lenient[*poll]    `json:"poll"`
@@ -78,7 +78,7 @@ func (p *present) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// files are what lies with the platform and can be fetched.
+// files returns what lies with the platform and can be fetched.
 func (m *media) files() []core.File {
 	if n := len(m.Photo.V); n > 0 {
 		return m.Photo.V[n-1].asFile("photo.jpg", "image/jpeg", false)
@@ -114,7 +114,7 @@ func (f *file) asFile(name, kind string, voice bool) []core.File {
 	return []core.File{out}
 }
 
-// words says in words what needs no file to be understood; "" for none.
+// words says as text what needs no file to be understood; "" for none.
 func (m *media) words() string {
 	clean := func(s string) string { return core.CutRunes(core.CleanName(s), 300) }
 	switch {
@@ -140,12 +140,12 @@ func (m *media) words() string {
 	return ""
 }
 
-// String is the point in degrees, to about a metre.
+// String returns the point in degrees, to about a metre.
 func (p point) String() string {
 	return strconv.FormatFloat(p.Latitude, 'f', 5, 64) + ", " + strconv.FormatFloat(p.Longitude, 'f', 5, 64)
 }
 
-// unread names content that we can't read, for people; "" for none.
+// unread names content that we can't read, for users; "" for none.
 func (m *media) unread() string {
 	for _, k := range [...]struct {
 		is   present

@@ -19,7 +19,7 @@ import (
 const (
 	pageLimit = 100 // getUpdates: "Values between 1-100 are accepted"
 	// offsetLife is how long a cursor is good without an update. The platform
-	// numbers updates anew after a week without any (Update.update_id); an
+	// numbers updates again after a week without any (Update.update_id); an
 	// offset above the new numbers would confirm them all unseen.
 	offsetLife = 6 * 24 * time.Hour
 	// silence is how long polls may stay without any answer before the
@@ -207,7 +207,7 @@ func (p *poller) failed(f *failure) error {
 	return f
 }
 
-// trouble counts and reports a failure, and says how long to wait.
+// trouble counts and reports a failure, and returns how long to wait.
 func (p *poller) trouble(err error) time.Duration {
 	b := p.bot
 	s := core.BotState{State: core.Reconnecting, LastError: b.redact.Replace(err.Error())}
@@ -240,7 +240,7 @@ func (p *poller) trouble(err error) time.Duration {
 	return wait
 }
 
-// conflict says which of its two conflicts the platform means.
+// conflict reports which of its two conflicts the platform means.
 func conflict(text string) string {
 	if bytes.Contains([]byte(text), []byte("webhook")) {
 		return "a webhook is set for this bot, so Telegram gives us nothing: remove it (deleteWebhook), or use another bot"
@@ -248,7 +248,7 @@ func conflict(text string) string {
 	return "another program polls with this bot's token; normal for half a minute after a restart, else stop the other one or revoke the token"
 }
 
-// setMenu looks after the command menu once per Run, beside the polling.
+// setMenu looks after the command menu once per Run, next to the polling.
 func (p *poller) setMenu(ctx context.Context) {
 	b := p.bot
 	if p.menu || b.o.Menu == nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // Preview shows an answer that is not final; see connectors.Previewer. In
-// private chats it is a draft (sendMessageDraft: it fades by itself and gives
+// private chats it is a draft (sendMessageDraft: it fades on its own and gives
 // way to the next message), so id stays "". Elsewhere, and where the server
 // has no drafts, it is a silent message edited in place.
 func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core.Part) (string, error) {
@@ -43,7 +43,7 @@ func (b *Bot) Preview(ctx context.Context, to core.Address, id string, part core
 	defer cancel()
 	shown, err := b.preview(short, t, id, part)
 	if end() && id == "" && shown != "" {
-		// A final came meanwhile, which can't know of this new message.
+		// A final came in the meantime, which can't know of this new message.
 		return "", b.takeAway(ctx, t, shown)
 	}
 	return shown, err
@@ -74,7 +74,7 @@ func (b *Bot) preview(ctx context.Context, t target, id string, part core.Part) 
 	return id, b.dropped(t, f)
 }
 
-// errNoDrafts says that the server has no drafts (for this bot).
+// errNoDrafts means that the server has no drafts (for this bot).
 var errNoDrafts = errors.New("the server has no drafts")
 
 // dropped turns a refusal for pace into ErrNotNow.
@@ -86,7 +86,7 @@ func (b *Bot) dropped(t target, f *failure) error {
 	return asError(f)
 }
 
-// draftNumbers are the numbers of the drafts that stand in chats. The chat that
+// draftNumbers are the numbers of the drafts that are in chats. The chat that
 // was idle longest is forgotten: its next draft has the number of its first.
 type draftNumbers struct {
 	mu    sync.Mutex
@@ -97,7 +97,7 @@ func newDraftNumbers() *draftNumbers {
 	return &draftNumbers{ended: connectors.NewLRU[int64, int64](10_000)}
 }
 
-// now is the number of the draft that stands in the chat, from 1 on.
+// now returns the number of the draft that is in the chat, from 1 on.
 func (d *draftNumbers) now(chat int64) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -178,7 +178,7 @@ func (b *Bot) Acknowledge(ctx context.Context, _ core.Address, callbackID, text 
 }
 
 // SetCommands sets the bot's command menu (setMyCommands, at most 100), unless
-// Memory says that this very menu was set before.
+// Memory means that this very menu was set before.
 func (b *Bot) SetCommands(ctx context.Context, menu []connectors.Command) error {
 	type entry struct {
 		Name        string `json:"command"`

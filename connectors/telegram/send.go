@@ -14,9 +14,9 @@ import (
 	"gatehouse/core/texts"
 )
 
-// Send delivers one part: as an edit where it replaces a message, else anew.
+// Send delivers one part: as an edit where it replaces a message, else again.
 // An edit that changes nothing is Sent; one whose message is gone is sent
-// anew, once.
+// again, once.
 func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	t, err := parseTarget(out.Address)
 	if err != nil {
@@ -60,7 +60,7 @@ func (b *Bot) showAgain(ctx context.Context, t target, out core.Outgoing) {
 	}
 }
 
-// repeatMark stands under a message that is sent again because the platform
+// repeatMark is under a message that is sent again because the platform
 // took the first one and did not answer: it may be there already.
 func repeatMark() string { return "\n\n" + texts.Text("repeat") }
 
@@ -136,7 +136,7 @@ func (f *failure) gone() bool {
 // unnamedWait is the pause after a 429 that names none.
 const unnamedWait = 5 * time.Second
 
-// delivery says what a failure means for the outbox. repeatable marks an edit:
+// delivery reports what a failure means for the outbox. repeatable marks an edit:
 // done twice it shows the same as done once.
 //
 //   - No answer: NotSent while the platform can't have the whole request,
@@ -182,7 +182,7 @@ func (b *Bot) delivery(t target, f *failure, repeatable bool) core.Delivery {
 }
 
 // doubtful reports whether a new message may stand there though its making
-// failed; delivery says why.
+// failed; delivery explains why.
 func (f *failure) doubtful() bool {
 	switch {
 	case f == nil || f.code != 0:
@@ -193,7 +193,7 @@ func (f *failure) doubtful() bool {
 	return f.status < 300 || f.status == http.StatusBadGateway || f.status == http.StatusGatewayTimeout
 }
 
-// forbidden says what keeps the bot out of a chat, where the platform's words
+// forbidden reports what keeps the bot out of a chat, where the platform's words
 // are for programmers.
 func forbidden(f *failure) string {
 	for part, means := range map[string]string{
@@ -217,7 +217,7 @@ func (b *Bot) hold(t target, wait time.Duration) {
 	b.o.Metrics.asked(b.o.Name, wait)
 }
 
-// Wait is how long to wait before the next Send to that chat.
+// Wait returns how long to wait before the next Send to that chat.
 func (b *Bot) Wait(to core.Address) time.Duration {
 	t, err := parseTarget(to)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// contentless lists fields of Message that stand beside a content and are none.
+// contentless lists fields of Message that stand next to a content and are none.
 var contentless = map[string]bool{
 	"message_id": true, "message_thread_id": true, "from": true, "sender_chat": true, "sender_boost_count": true,
 	"sender_business_bot": true, "date": true, "business_connection_id": true, "chat": true, "forward_origin": true,
@@ -65,7 +65,7 @@ func service(m *message, raw json.RawMessage) string {
 // update that says so could never be stored.
 const year10000 = 253402300800
 
-// at is the platform's time in seconds, or ours where it has none.
+// at returns the platform's time in seconds, or ours where it has none.
 func at(seconds int64, now time.Time) time.Time {
 	if seconds <= 0 || seconds >= year10000 {
 		return now

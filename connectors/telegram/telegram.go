@@ -148,10 +148,10 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Name is the bot's configured name.
+// Name returns the bot's configured name.
 func (b *Bot) Name() string { return b.o.Name }
 
-// Platform is "telegram".
+// Platform returns "telegram".
 func (b *Bot) Platform() string { return Platform }
 
 // repeatRoom is kept free in every part, so that one which must be marked as a
@@ -181,7 +181,7 @@ func (b *Bot) Test(ctx context.Context) (username string, err error) {
 	return me, nil
 }
 
-// denied is the error that ends Run: it says what an operator can do.
+// denied is the error that ends Run: it reports what an operator can do.
 func (b *Bot) denied(f *failure) error {
 	if f.code == 404 {
 		return core.Errorf(core.Denied, "Telegram knows no bot under the token of %s (404 %s): ask @BotFather for the bot's token (/mybots), and put it where the old one stands: a file is read again at once, for a setting restart. With an own API URL, check that too", b.o.Name, f.text)

@@ -93,7 +93,7 @@ type forward struct {
 	Chat       *chat  `json:"chat"`
 }
 
-// name is who wrote the message first; hostile text.
+// name returns who wrote the message first; hostile text.
 func (f *forward) name() string {
 	switch {
 	case f.User != nil:
@@ -135,18 +135,18 @@ type memberChange struct {
 
 type membership struct {
 	Status   string `json:"status"`            // creator, administrator, member, restricted, left, kicked
-	IsMember bool   `json:"is_member"`         // of somebody restricted
-	MayWrite bool   `json:"can_send_messages"` // likewise
+	IsMember bool   `json:"is_member"`         // of someone restricted
+	MayWrite bool   `json:"can_send_messages"` // also
 }
 
-// in reports whether it is one of somebody who is in the chat.
+// in reports whether it is one of someone who is in the chat.
 func (m membership) in() bool {
 	return m.Status != "" && m.Status != "left" && m.Status != "kicked" && (m.Status != "restricted" || m.IsMember)
 }
 
 func (m membership) muted() bool { return m.Status == "restricted" && !m.MayWrite }
 
-// standing is what a change of the bot's own membership means; "" for nothing.
+// standing returns what a change of the bot's own membership means; "" for nothing.
 // Of a private chat the platform tells only that the bot is blocked, or is not
 // any more (Update, my_chat_member).
 func (c *memberChange) standing() core.Standing {

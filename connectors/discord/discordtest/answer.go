@@ -80,7 +80,7 @@ func failed(e *apiError) answer {
 	return answer{Status: e.status, Kind: "application/json", Body: b}
 }
 
-// limited is a 429 ([limits] "Exceeding A Rate Limit"): retry_after with
+// limited returns a 429 ([limits] "Exceeding A Rate Limit"): retry_after with
 // decimals in the body, whole seconds in the header.
 func limited(e *apiError) answer {
 	v := struct {
@@ -103,7 +103,7 @@ func wholeSeconds(d time.Duration) string {
 	return strconv.Itoa(max(int((d+time.Second-1)/time.Second), 1))
 }
 
-// succeeded is 204 without a result, else its JSON.
+// succeeded returns 204 without a result, else its JSON.
 func succeeded(status int, result any) answer {
 	if result == nil {
 		return answer{Status: http.StatusNoContent}
@@ -121,7 +121,7 @@ const (
 	htmlPage = "text/html; charset=UTF-8"
 )
 
-// banned is the proxy's own 429: no JSON, seconds in the header ([limits]
+// banned returns the proxy's own 429: no JSON, seconds in the header ([limits]
 // "Invalid Request Limit aka Cloudflare bans"; [docs#7040] for the words).
 func banned(wait time.Duration) answer {
 	return answer{Status: 429, Kind: "text/plain; charset=UTF-8", Header: http.Header{"Retry-After": {wholeSeconds(wait)}}, Body: []byte("error code: 1015")}

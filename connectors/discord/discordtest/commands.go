@@ -76,7 +76,7 @@ func (s *Server) getCommands(c *call) (any, *apiError) {
 	return out, nil
 }
 
-// overwriteCommands is [commands] "Bulk Overwrite Global Application Commands":
+// overwriteCommands implements [commands] "Bulk Overwrite Global Application Commands":
 // commands "that do not already exist will count toward daily application
 // command create limits".
 func (s *Server) overwriteCommands(c *call) (any, *apiError) {
@@ -116,7 +116,8 @@ func (s *Server) overwriteCommands(c *call) (any, *apiError) {
 	return s.getCommands(c)
 }
 
-// creations spends n of a day's creates; a bot in 200,000 guilds would keep as many windows.
+// creations spends n of a day's creates; a bot in 200,000 guilds would keep as many
+// windows.
 func (b *bot) creations(in ID, n int, now time.Time) bool {
 	if b.creates == nil {
 		b.creates = map[ID]*window{}
@@ -207,7 +208,7 @@ func (f *form) options(at string, one *form) {
 	}
 }
 
-// Commands are the names of the bot's commands in a guild; 0 is the global ones.
+// Commands returns the names of the bot's commands in a guild; 0 is the global ones.
 func (b Bot) Commands(guild ID) []string {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()

@@ -150,7 +150,7 @@ func (f *form) entries(at string, c *form, most int) {
 	}
 }
 
-// bound is a number that may be left out.
+// bound returns a number that may be left out.
 func (f *form) bound(key string, otherwise int) int {
 	if !f.has(key) {
 		return otherwise
@@ -173,7 +173,7 @@ func (f *form) between(path string, n, least, most int) {
 	}
 }
 
-// A Button is a component that a person can use.
+// A Button is a component that a user can use.
 type Button struct {
 	Type     int    `json:"type"` // 2 a button, 3 and 5–8 a select menu
 	Label    string `json:"label,omitempty"`
@@ -195,8 +195,8 @@ type Option struct {
 	Description string `json:"description,omitempty"`
 }
 
-// takes reports whether the app lets a person use the component with values:
-// as many as the menu wants, each of its own entries and once.
+// takes reports whether the app lets a user use the component with values:
+// up to the menu wants, each of its own entries and once.
 func (b *Button) takes(values []string) bool {
 	if b.Type == buttonType {
 		return len(values) == 0
@@ -216,8 +216,8 @@ func (b *Button) takes(values []string) bool {
 	return len(values) >= least && len(values) <= most
 }
 
-// buttons are the components of a message by row, leniently: people may have
-// sent types that nobody knows.
+// buttons returns the components of a message by row, leniently: users may have
+// sent types that no one knows.
 func buttons(raw json.RawMessage) [][]Button {
 	if len(raw) == 0 || bytes.Equal(raw, emptyList) {
 		return nil

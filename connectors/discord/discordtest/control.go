@@ -10,7 +10,7 @@ import (
 	"gatehouse/core"
 )
 
-// The control interface plays people from another process: JSON over HTTP
+// The control interface plays users from another process: JSON over HTTP
 // under /control/. Ids are strings. An error is {"error": "<words>"} with 400,
 // 403, 404, 409 or 413.
 //
@@ -93,7 +93,7 @@ func (o *order) read(w http.ResponseWriter) (err error) {
 	return simulator.DecodeControl(o.raw, o)
 }
 
-// user finds the person who acts; with no channel it is their DM with the bot.
+// user finds the user who acts; with no channel it is their DM with the bot.
 func (s *Server) user(o *order) (*User, error) {
 	u := s.User(o.From)
 	if u == nil {
@@ -119,7 +119,7 @@ func (s *Server) findBot(id ID) (Bot, error) {
 	return Bot{}, core.Errorf(core.NotFound, "no bot has the id %s", id)
 }
 
-// acts is a control in which a person does something.
+// acts returns a control in which a user does something.
 func acts(f func(s *Server, u *User, o *order) (any, error)) func(*Server, *order) (any, error) {
 	return func(s *Server, o *order) (any, error) {
 		u, err := s.user(o)

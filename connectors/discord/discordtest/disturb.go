@@ -25,7 +25,7 @@ func (b Bot) Online() bool {
 	return online
 }
 
-// Dispatched is the number of the last event that the bot's session was sent;
+// Dispatched returns the number of the last event that the bot's session was sent;
 // 0 while there is none.
 func (b Bot) Dispatched() int64 {
 	last := int64(0)
@@ -73,7 +73,7 @@ func (b Bot) Reconnect() {
 	})
 }
 
-// Invalidate says that the session is invalid (op 9). With resumable false it
+// Invalidate means that the session is invalid (op 9). With resumable false it
 // is gone.
 func (b Bot) Invalidate(resumable bool) {
 	b.live(func(c *conn) {

@@ -1,7 +1,7 @@
 // Package discordtest is a strict simulator of Discord: an HTTP and websocket
 // server on loopback that speaks the real wire protocol to a bot, and to the
 // test, the load tool or the demo a Go and an HTTP interface for playing the
-// people on the other side.
+// users on the other side.
 //
 // It knows nothing of the gateway program (only core and what simulators share,
 // package simulator), so that it can't share a mistake with it. Where it cites a rule, the words in brackets name the page
@@ -33,7 +33,7 @@
 // components.go messages, methods.go, threads.go and commands.go the other methods,
 // interactions.go, modals.go and webhooks.go interactions, gateway.go, conn.go, session.go
 // and dispatch.go the websocket, disturb.go and faults.go what goes wrong, world.go,
-// guilds.go and people.go the people, view.go and watch.go what they see,
+// guilds.go and people.go the users, view.go and watch.go what they see,
 // journal.go the logs, state.go what survives a restart, control.go and
 // events.go the HTTP interface under /control/.
 //

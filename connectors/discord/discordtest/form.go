@@ -36,7 +36,7 @@ const (
 	maxFile = 10 << 20 // [reference] "Uploading Files": 10 MiB by default
 )
 
-// invalid is error 50035 with one wrong field ([reference] "Error Messages").
+// invalid returns error 50035 with one wrong field ([reference] "Error Messages").
 func invalid(path, code, text string) *apiError {
 	f := &form{}
 	f.wrong(path, code, text)
@@ -73,7 +73,8 @@ func (f *form) has(key string) bool {
 	return ok && !bytes.Equal(v, []byte("null"))
 }
 
-// required, tooLong and so on speak the platform's words ([reference] "Error Messages"; [practice]).
+// required, tooLong and so on speak the platform's words ([reference] "Error Messages";
+// [practice]).
 func (f *form) required(path string) { f.wrong(path, "BASE_TYPE_REQUIRED", "This field is required") }
 
 func (f *form) tooLong(path string, most int) {

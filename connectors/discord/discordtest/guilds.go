@@ -15,7 +15,7 @@ type Guild struct {
 	id ID
 }
 
-// AddGuild makes a guild with every bot and these people in it, and without
+// AddGuild makes a guild with every bot and these users in it, and without
 // channels. core.Invalid: a name that is not 2–100 characters, no owner, or
 // too many guilds.
 func (s *Server) AddGuild(name string, owner *User, members ...*User) (*Guild, error) {
@@ -53,7 +53,7 @@ func (s *Server) NewGuild(name string, owner *User, members ...*User) *Guild {
 	return g
 }
 
-// Guild is the guild with that id, or nil.
+// Guild returns the guild with that id, or nil.
 func (s *Server) Guild(id ID) *Guild {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *Server) Guild(id ID) *Guild {
 	return &Guild{s, id}
 }
 
-// ID is the guild's id.
+// ID returns the guild's id.
 func (g *Guild) ID() ID { return g.id }
 
 // AddChannel makes a channel of kind Text or Forum. core.Invalid: another
@@ -104,7 +104,7 @@ func (g *Guild) must(kind int, name string) ID {
 	return id
 }
 
-// Join lets a person in.
+// Join lets a user in.
 func (g *Guild) Join(u *User) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
@@ -115,7 +115,7 @@ func (g *Guild) Join(u *User) {
 	}
 }
 
-// Leave lets a person go.
+// Leave lets a user go.
 func (g *Guild) Leave(u *User) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
@@ -151,7 +151,7 @@ func (g *Guild) RemoveBot(b Bot) {
 }
 
 // Outage makes the guild unavailable for a moment (GUILD_DELETE that says so,
-// then GUILD_CREATE); nobody leaves it.
+// then GUILD_CREATE); no one leaves it.
 func (g *Guild) Outage() {
 	s := g.s
 	s.mu.Lock()
@@ -166,7 +166,7 @@ func (g *Guild) Outage() {
 }
 
 // DeleteChannel deletes a channel with its threads (CHANNEL_DELETE alone is
-// told of them); nobody finds it any more.
+// told of them); no one finds it any more.
 func (g *Guild) DeleteChannel(id ID) error {
 	s := g.s
 	s.mu.Lock()

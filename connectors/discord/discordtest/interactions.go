@@ -24,7 +24,7 @@ const (
 	kindModal     = 5
 )
 
-// An interaction is what a person did and what the bot made of it. Guarded by
+// An interaction is what a user did and what the bot made of it. Guarded by
 // Server.mu.
 type interaction struct {
 	id, user, channel ID
@@ -42,17 +42,17 @@ type interaction struct {
 	choices           []string // offered for a half typed option
 }
 
-// States of an interaction, as the person sees it.
+// States of an interaction, as the user sees it.
 const (
 	StateWaiting  = "waiting"
 	StateFailed   = "failed"   // "This interaction failed", "The application did not respond"
-	StateThinking = "thinking" // deferred: a loading message stands there
+	StateThinking = "thinking" // deferred: a loading message is there
 	StateAnswered = "answered"
 	StateQuiet    = "quiet" // acknowledged without a visible change
 	StateModal    = "modal" // a dialog is open
 )
 
-// An Interaction is how far something that a person did has come.
+// An Interaction is how far something that a user did has come.
 type Interaction struct {
 	ID      ID       `json:"id"`
 	User    ID       `json:"user"`
@@ -67,7 +67,7 @@ func (i *interaction) view() *Interaction {
 	return &Interaction{i.id, i.user, i.channel, i.state, i.response, i.modal, i.choices}
 }
 
-// Interaction is the state of one; false when it is none of the last 10,000.
+// Interaction returns the state of one; false when it is none of the last 10,000.
 func (s *Server) Interaction(id ID) (Interaction, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *Server) Interaction(id ID) (Interaction, bool) {
 
 // Press uses the button, or with values the select menu, that carries customID,
 // and returns the interaction's id. How it ends comes as a Change. NotFound
-// where there is no such button, or the person does not see it; Invalid for
+// where there is no such button, or the user does not see it; Invalid for
 // values that the menu does not have.
 func (u *User) Press(in, message ID, customID string, values ...string) (ID, error) {
 	s := u.s
@@ -256,7 +256,7 @@ func (s *Server) deliver(i *interaction, data map[string]any, m *message) {
 	})
 }
 
-// createResponse is [interactions] "Create Interaction Response". The id and
+// createResponse implements [interactions] "Create Interaction Response". The id and
 // the token are the authorisation. After 3 seconds without one "the token will
 // be invalidated"; a second one is refused.
 func (s *Server) createResponse(c *call) (any, *apiError) {
@@ -338,7 +338,7 @@ func (f *form) completions() {
 	}
 }
 
-// callback is [interactions] "Interaction Callback Response Object".
+// callback implements [interactions] "Interaction Callback Response Object".
 func (i *interaction) callback(s *Server, m *message, kind int) any {
 	out := map[string]any{"interaction": map[string]any{"id": i.id, "type": i.kind, "response_message_id": i.response, "response_message_loading": i.deferred}}
 	if m != nil && (kind == 4 || kind == 7) {

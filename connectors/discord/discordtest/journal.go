@@ -28,7 +28,7 @@ type Request struct {
 // OK reports whether the request was processed successfully, answered or not.
 func (r Request) OK() bool { return r.Status >= 200 && r.Status < 300 }
 
-// Text is a parameter that is a string.
+// Text returns a parameter that is a string.
 func (r Request) Text(key string) string {
 	var s string
 	json.Unmarshal(r.Params[key], &s)
@@ -53,13 +53,13 @@ func (s *Server) record(r Request) {
 	s.journal.Add(r)
 }
 
-// Requests are the logged requests after seq, oldest first; method "" is all.
+// Requests returns the logged requests after seq, oldest first; method "" is all.
 // At most Options.LogSize are kept.
 func (s *Server) Requests(after uint64, method string) []Request {
 	return s.journal.Since(after, method)
 }
 
-// Count is how often a method was called since the start ("" is all methods).
+// Count returns how often a method was called since the start ("" is all methods).
 func (s *Server) Count(method string) int { return s.journal.Count(method) }
 
 // AwaitRequest waits for a finished request to method after seq that match
@@ -94,7 +94,7 @@ func (c *conn) log(e GatewayEvent) {
 	c.s.gateway.Add(e)
 }
 
-// GatewayLog is what happened on websockets after seq, oldest first; kind "" is
+// GatewayLog returns what happened on websockets after seq, oldest first; kind "" is
 // all. The last 20,000 events are kept, heartbeats among them.
 func (s *Server) GatewayLog(after uint64, kind string) []GatewayEvent {
 	return s.gateway.Since(after, kind)

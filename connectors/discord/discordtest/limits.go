@@ -78,7 +78,7 @@ func (s *Server) spend(c *call) (http.Header, *apiError) {
 	return h, nil
 }
 
-// hookBot is the bot whose interaction token a request carries.
+// hookBot returns the bot whose interaction token a request carries.
 func (s *Server) hookBot(c *call) *bot {
 	if id, err := ParseID(c.args["app"]); err == nil {
 		return s.byBot[id]

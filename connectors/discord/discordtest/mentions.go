@@ -15,12 +15,12 @@ type allowed struct {
 	replied bool
 }
 
-// everyMention is the default of regular messages, and what people do.
+// everyMention returns the default of regular messages, and what users do.
 func everyMention() allowed {
 	return allowed{parse: []string{"users", "roles", "everyone"}, replied: true}
 }
 
-// hookMention is the default of interactions and webhooks.
+// hookMention returns the default of interactions and webhooks.
 func hookMention() allowed { return allowed{parse: []string{"users"}, replied: true} }
 
 // allowedMentions reads the field and notes what is wrong in it.

@@ -86,7 +86,7 @@ func (s *Server) readable(c *channel, m *message, b *bot, content bool) bool {
 	return content || m.Author == b.account.ID || c.kind == DM || slices.Contains(m.Mentions, b.account.ID)
 }
 
-// wire is m as b sees it; content says whether b has the intent.
+// wire returns m as b sees it; content reports whether b has the intent.
 func (s *Server) wire(c *channel, m *message, b *bot, content bool) *wireMessage {
 	w := &wireMessage{Type: m.Type, ID: m.ID, Channel: c.id, Author: s.author(m), Timestamp: stamp(m.At), Everyone: m.Everyone, Mentions: []any{}, Roles: []ID{},
 		Attachments: []Attachment{}, Embeds: emptyList, Components: emptyList, Nonce: m.Nonce, Flags: m.Flags, Ref: m.Ref}
@@ -117,7 +117,7 @@ func (s *Server) wire(c *channel, m *message, b *bot, content bool) *wireMessage
 	return w
 }
 
-// referenced is the answered message, without the one that it answers itself
+// referenced returns the answered message, without the one that it answers itself
 // ([message] note 4: null when it was deleted).
 func (s *Server) referenced(m *message, b *bot, content bool) *json.RawMessage {
 	if m.Ref == nil || m.Type != typeReply && m.Type != typeStarter {
@@ -138,7 +138,7 @@ func (s *Server) referenced(m *message, b *bot, content bool) *json.RawMessage {
 	return &raw
 }
 
-// author is the account, or the webhook ([message] note 1).
+// author returns the account, or the webhook ([message] note 1).
 func (s *Server) author(m *message) wireUser {
 	if m.Webhook != "" {
 		return wireUser{ID: m.Author, Username: m.Webhook, Discriminator: "0000", Bot: true}
@@ -146,7 +146,7 @@ func (s *Server) author(m *message) wireUser {
 	return s.account(m.Author).wire()
 }
 
-// event is m in a gateway event: with its guild and the author's membership
+// event returns m in a gateway event: with its guild and the author's membership
 // ([events] "Message Create Extra Fields"; neither on an ephemeral message).
 func (s *Server) event(c *channel, m *message, b *bot, content bool) *wireMessage {
 	w := s.wire(c, m, b, content)
@@ -185,7 +185,7 @@ func (s *Server) member(g *guild, id ID, user bool) *wireMember {
 func emoji(name string) map[string]any { return map[string]any{"id": nil, "name": name} }
 
 // readIn finds the channel of a request that the bot sees: 10003 for one that
-// does not exist or is somebody else's DM, 50001 for one out of its sight.
+// does not exist or is another user's DM, 50001 for one out of its sight.
 func (s *Server) readIn(c *call) (*channel, *apiError) {
 	ch := s.channels[c.id("channel")]
 	switch {

@@ -42,7 +42,7 @@ func (s *Server) wireChannel(c *channel, b *bot) *wireChannel {
 	return w
 }
 
-// wireGuild is what GUILD_CREATE and GET guilds share; the extra fields are
+// wireGuild returns what GUILD_CREATE and GET guilds share; the extra fields are
 // those of [events] "Guild Create Extra Fields".
 func (s *Server) wireGuild(g *guild, b *bot, event bool) map[string]any {
 	w := map[string]any{"id": g.id, "name": g.name, "owner_id": g.owner, "icon": nil, "roles": []any{}, "emojis": []any{}, "features": []string{}, "preferred_locale": "en-US"}
@@ -58,7 +58,7 @@ func (s *Server) wireGuild(g *guild, b *bot, event bool) map[string]any {
 	return w
 }
 
-// seen are the channels of a list that b sees; archived threads are not synced
+// seen returns the channels of a list that b sees; archived threads are not synced
 // ([threads] "Active & Archived Threads").
 func (s *Server) seen(list []ID, b *bot) []*wireChannel {
 	out := []*wireChannel{}
@@ -76,7 +76,7 @@ func (s *Server) getGateway(*call) (any, *apiError) {
 	return map[string]string{"url": s.gatewayURL()}, nil
 }
 
-// getGatewayBot is [gateway] "Get Gateway Bot".
+// getGatewayBot implements [gateway] "Get Gateway Bot".
 func (s *Server) getGatewayBot(c *call) (any, *apiError) {
 	b := c.bot
 	b.forget(c.now)
@@ -122,7 +122,7 @@ func (s *Server) getMyGuilds(c *call) (any, *apiError) {
 	return out, nil
 }
 
-// guildsOf are a bot's guilds, oldest first.
+// guildsOf returns a bot's guilds, oldest first.
 func (s *Server) guildsOf(b *bot) []*guild {
 	var out []*guild
 	for _, g := range s.guilds {
@@ -195,7 +195,7 @@ func (s *Server) getChannel(c *call) (any, *apiError) {
 	return s.wireChannel(ch, c.bot), nil
 }
 
-// createDM is [user] "Create DM": the DM that is there, or a new one.
+// createDM implements [user] "Create DM": the DM that is there, or a new one.
 func (s *Server) createDM(c *call) (any, *apiError) {
 	if !c.f.has("recipient_id") {
 		c.f.required("recipient_id")
@@ -204,13 +204,13 @@ func (s *Server) createDM(c *call) (any, *apiError) {
 	if fault := c.f.check(); fault != nil {
 		return nil, fault
 	}
-	if s.users[id] == nil { // another bot, or nobody
+	if s.users[id] == nil { // another bot, or no one
 		return nil, errRecipient
 	}
 	return s.wireChannel(s.dm(c.bot.account.ID, id), c.bot), nil
 }
 
-// triggerTyping is [channel] "Trigger Typing Indicator".
+// triggerTyping implements [channel] "Trigger Typing Indicator".
 func (s *Server) triggerTyping(c *call) (any, *apiError) {
 	ch, fault := s.readIn(c)
 	if fault != nil {
@@ -223,7 +223,7 @@ func (s *Server) triggerTyping(c *call) (any, *apiError) {
 	return nil, nil
 }
 
-// types shows that somebody writes, and tells the other bots.
+// types shows that someone writes, and tells the other bots.
 func (s *Server) types(ch *channel, by ID) {
 	now := s.clock.Now()
 	if ch.typing == nil {
@@ -251,7 +251,7 @@ func (s *Server) types(ch *channel, by ID) {
 	})
 }
 
-// createReaction is [message] "Create Reaction"; an emoji is Unicode, not a word.
+// createReaction implements [message] "Create Reaction"; an emoji is Unicode, not a word.
 func (s *Server) createReaction(c *call) (any, *apiError) { return s.reaction(c, true) }
 
 func (s *Server) deleteReaction(c *call) (any, *apiError) { return s.reaction(c, false) }

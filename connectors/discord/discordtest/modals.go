@@ -16,7 +16,7 @@ type Modal struct {
 	CustomID string   `json:"custom_id"`
 	Title    string   `json:"title"`
 	Inputs   []string `json:"inputs"` // custom ids of its inputs
-	Fields   []Field  `json:"fields"` // the same, as people see them
+	Fields   []Field  `json:"fields"` // the same, as users see them
 
 	rows []bool // by field: in an action row, not in a label
 }
@@ -27,7 +27,7 @@ type Field struct {
 	Label       string `json:"label"`
 	Description string `json:"description,omitempty"`
 	Placeholder string `json:"placeholder,omitempty"`
-	Value       string `json:"value,omitempty"` // what stands in it at first
+	Value       string `json:"value,omitempty"` // what is in it at first
 	Lines       bool   `json:"lines,omitempty"` // takes several
 	Required    bool   `json:"required,omitempty"`
 	Least       int    `json:"min_length,omitempty"`
@@ -88,7 +88,7 @@ func (f *form) label(m *Modal, at string, c *form) {
 		f.union(at+".component", "3, 4, 5, 6, 7, 8, 19, 21, 22, 23")
 		return
 	}
-	if in.has("label") { // it stands on the label; the code is ours
+	if in.has("label") { // it is on the label; the code is ours
 		f.wrong(at+".component.label", "COMPONENT_LABEL_NOT_ALLOWED", "A text input in a label has no label of its own.")
 	}
 	f.input(m, at+".component", in, Field{Label: text, Description: about}, false)
@@ -137,14 +137,14 @@ func (f *form) input(m *Modal, at string, in *form, field Field, row bool) {
 	m.Inputs, m.Fields, m.rows = append(m.Inputs, field.CustomID), append(m.Fields, field), append(m.rows, row)
 }
 
-// fits reports whether the app lets a person send value.
+// fits reports whether the app lets a user send value.
 func (f Field) fits(value string) bool {
 	n := utf8.RuneCountInString(value)
 	return n <= f.Most && (n >= f.Least || n == 0 && !f.Required) && (n > 0 || !f.Required)
 }
 
 // Submit sends the dialog that an interaction opened, with values by custom
-// id; a field that has none keeps what stands in it. NotFound: the interaction
+// id; a field that has none keeps what is in it. NotFound: the interaction
 // opened no dialog of this person. Invalid: the app does not send that.
 func (u *User) Submit(id ID, values map[string]string) (ID, error) {
 	s := u.s

@@ -10,7 +10,7 @@ import (
 	"gatehouse/core"
 )
 
-// A User is a person who uses the app. Its methods do what the person does;
+// A User is a user who uses the app. Its methods do what the user does;
 // every bot concerned gets its event.
 type User struct {
 	s       *Server
@@ -18,30 +18,30 @@ type User struct {
 	account Account
 }
 
-// ID is the person's immutable id.
+// ID returns the user's immutable id.
 func (u *User) ID() ID { return u.id }
 
-// Account is what the platform says of the person.
+// Account returns what the platform reports of the user.
 func (u *User) Account() Account {
 	u.s.mu.Lock()
 	defer u.s.mu.Unlock()
 	return u.account
 }
 
-// Mention is the text that mentions the person.
+// Mention returns the text that mentions the user.
 func (u *User) Mention() string { return "<@" + u.id.String() + ">" }
 
-// DM is the person's private channel with the first bot.
+// DM returns the user's private channel with the first bot.
 func (u *User) DM() ID { return u.With(u.s.Bot()) }
 
-// With is the person's private channel with b, made when there is none.
+// With returns the user's private channel with b, made when there is none.
 func (u *User) With(b Bot) ID {
 	u.s.mu.Lock()
 	defer u.s.mu.Unlock()
 	return u.s.dm(b.ID(), u.id).id
 }
 
-// An Outgoing is what a person sends.
+// An Outgoing is what a user sends.
 type Outgoing struct {
 	Text    string `json:"text,omitempty"` // mentions as <@id>
 	ReplyTo ID     `json:"reply_to,omitzero"`
@@ -53,7 +53,7 @@ type Outgoing struct {
 	Extra map[string]json.RawMessage `json:"extra,omitempty"`
 }
 
-// A File is what a person or bot attaches, at most 10 MiB.
+// A File is what a user or bot attaches, at most 10 MiB.
 type File struct {
 	Name string `json:"name"`
 	Type string `json:"type,omitempty"`
@@ -78,7 +78,7 @@ func (u *User) Reply(in, to ID, text string) (Message, error) {
 	return u.Post(in, Outgoing{Text: text, ReplyTo: to})
 }
 
-// Post sends m to a channel. Errors: NotFound for a channel the person does
+// Post sends m to a channel. Errors: NotFound for a channel the user does
 // not see, Denied in a locked thread, Invalid for what the app would not send.
 func (u *User) Post(in ID, m Outgoing) (Message, error) {
 	s := u.s
@@ -97,7 +97,7 @@ func (u *User) Post(in ID, m Outgoing) (Message, error) {
 	return s.view(c, msg), nil
 }
 
-// visible finds a channel that a person sees.
+// visible finds a channel that a user sees.
 func (s *Server) visible(u *User, in ID) (*channel, error) {
 	c := s.channels[in]
 	if c == nil {
@@ -114,7 +114,7 @@ func (s *Server) visible(u *User, in ID) (*channel, error) {
 	return nil, core.Errorf(core.NotFound, "this person does not see channel %s", in)
 }
 
-// writable finds a channel that a person may write in.
+// writable finds a channel that a user may write in.
 func (s *Server) writable(u *User, in ID) (*channel, error) {
 	c, err := s.visible(u, in)
 	switch {
@@ -164,7 +164,7 @@ func (s *Server) compose(u *User, c *channel, m Outgoing) (*message, error) {
 }
 
 // PostWebhook writes as a webhook of the channel would: the author's id is the
-// webhook's, no account of anybody ([message] note 1).
+// webhook's, no account of anyone ([message] note 1).
 func (s *Server) PostWebhook(in ID, name, text string) (Message, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +178,7 @@ func (s *Server) PostWebhook(in ID, name, text string) (Message, error) {
 	return s.view(c, m), nil
 }
 
-// own finds a message of the person's.
+// own finds a message of the user's.
 func (u *User) own(in, id ID) (*channel, *message, error) {
 	c, err := u.s.visible(u, in)
 	if err != nil {
@@ -191,7 +191,7 @@ func (u *User) own(in, id ID) (*channel, *message, error) {
 	return c, m, nil
 }
 
-// Edit changes the text of a message that the person sent (MESSAGE_UPDATE).
+// Edit changes the text of a message that the user sent (MESSAGE_UPDATE).
 func (u *User) Edit(in, id ID, text string) (Message, error) {
 	s := u.s
 	s.mu.Lock()
@@ -210,7 +210,7 @@ func (u *User) Edit(in, id ID, text string) (Message, error) {
 	return s.view(c, m), nil
 }
 
-// Delete takes back a message that the person sent (MESSAGE_DELETE).
+// Delete takes back a message that the user sent (MESSAGE_DELETE).
 func (u *User) Delete(in, id ID) error {
 	s := u.s
 	s.mu.Lock()
@@ -245,7 +245,7 @@ func (u *User) react(in, id ID, emoji string, on bool) error {
 	return nil
 }
 
-// Type shows that the person writes, for 10 seconds (TYPING_START).
+// Type shows that the user writes, for 10 seconds (TYPING_START).
 func (u *User) Type(in ID) error {
 	s := u.s
 	s.mu.Lock()
@@ -257,10 +257,10 @@ func (u *User) Type(in ID) error {
 	return err
 }
 
-// CloseDMs keeps bots from writing to the person in private (50007); OpenDMs lets them again.
+// CloseDMs keeps bots from writing to the user in private (50007); OpenDMs lets them again.
 func (u *User) CloseDMs() { u.setDMs(true) }
 
-// OpenDMs lets bots write to the person in private, as at first.
+// OpenDMs lets bots write to the user in private, as at first.
 func (u *User) OpenDMs() { u.setDMs(false) }
 
 func (u *User) setDMs(closed bool) {

@@ -36,7 +36,7 @@ type call struct {
 	made   ID  // the message that was made, edited or deleted
 }
 
-// id is a variable of the path that was checked to be a snowflake.
+// id returns a variable of the path that was checked to be a snowflake.
 func (c *call) id(name string) ID {
 	id, _ := ParseID(c.args[name])
 	return id
@@ -94,7 +94,7 @@ var routes = func() []*route {
 }()
 
 // find looks a path up; the route is nil when no path matches, and the second
-// result says that one does for another method.
+// result means that one does for another method.
 func find(method, path string) (r *route, args map[string]string, other bool) {
 	parts := strings.Split(path, "/")
 	for _, r := range routes {
@@ -157,7 +157,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request, rest string) {
 	x.End(a)
 }
 
-// handle is the platform without faults: proxy, token, limits, body, method.
+// handle returns the platform without faults: proxy, token, limits, body, method.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request, c *call, version string, other bool) answer {
 	a, over := s.admit(r, c, version, other)
 	if over {

@@ -52,7 +52,7 @@ type Options struct {
 }
 
 // A Server is one simulated platform. Its methods may be called from any
-// goroutine. Bounds: 200,000 people, channels and guilds each, 1,000 messages
+// goroutine. Bounds: 200,000 users, channels and guilds each, 1,000 messages
 // per channel, 64 MiB of files, 10,000 interactions, Options.LogSize logged
 // requests, 100 gateway connections.
 type Server struct {
@@ -74,7 +74,7 @@ type Server struct {
 	names        map[string]ID // lower-case username → account
 	guilds       map[ID]*guild
 	channels     map[ID]*channel
-	direct       map[pair]ID // the DM of a bot and a person
+	direct       map[pair]ID // the DM of a bot and a user
 	files        []*storedFile
 	stored       int
 	lastID       ID
@@ -184,7 +184,7 @@ func (s *Server) addBots(accounts []BotAccount) error {
 	return nil
 }
 
-// Token is the first bot's token, without "Bot ".
+// Token returns the first bot's token, without "Bot ".
 func (s *Server) Token() string { return s.Bot().Token() }
 
 // hangup drops the gateway's connections; sessions stay.
@@ -222,7 +222,7 @@ func (s *Server) newID() ID {
 	return s.lastID
 }
 
-// secret is n characters of a token.
+// secret returns n characters of a token.
 func (s *Server) secret(n int) string {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	b := make([]byte, n)

@@ -28,7 +28,7 @@ type event struct {
 	data []byte
 }
 
-// deflate is payload compression ([gateway] "Payload Compression").
+// deflate returns payload compression ([gateway] "Payload Compression").
 func deflate(b []byte) []byte {
 	var buf bytes.Buffer
 	w := zlib.NewWriter(&buf)
@@ -45,7 +45,7 @@ type identify struct {
 	Intents    *int            `json:"intents"`
 }
 
-// bare is a token as REST writes it, too: libraries send "Bot " here as well.
+// bare returns a token as REST writes it, too: libraries send "Bot " here as well.
 func bare(token string) string { return strings.TrimPrefix(token, "Bot ") }
 
 // identify starts a session ([gateway] "Identifying").
@@ -133,7 +133,7 @@ func (c *conn) ready(b *bot, d identify) {
 	}
 }
 
-// expire forgets sessions that nobody resumed in time.
+// expire forgets sessions that no one resumed in time.
 func (b *bot) expire(now time.Time, life time.Duration) {
 	for id, ses := range b.sessions {
 		if ses.conn == nil && now.Sub(ses.left) >= life {

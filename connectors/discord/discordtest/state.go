@@ -53,7 +53,7 @@ type savedChannel struct {
 	Messages []*message    `json:"messages"`
 }
 
-// snapshot is what the state file holds.
+// snapshot returns what the state file holds.
 func (s *Server) snapshot(clean bool) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

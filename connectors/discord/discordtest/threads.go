@@ -67,7 +67,7 @@ func threadName(name string) bool {
 	return n >= 1 && n <= 100
 }
 
-// startThread makes the thread, tells of it, and puts the message about it
+// startThread makes the thread, reports it, and puts the message about it
 // where the platform does: the starter message inside ([threads] "New Message
 // Types"), or "started a thread" in the channel.
 func (s *Server) startThread(c *channel, m *message, by ID, name string) *channel {
@@ -163,7 +163,7 @@ func (g *Guild) SetTags(forum ID, names ...string) error {
 	return nil
 }
 
-// modifyChannel is [channel] "Modify Channel" as far as a thread is archived or
+// modifyChannel implements [channel] "Modify Channel" as far as a thread is archived or
 // not: unarchiving needs nothing more than writing there, unless it is locked;
 // then, and for archiving, MANAGE_THREADS or having made it.
 func (s *Server) modifyChannel(c *call) (any, *apiError) {

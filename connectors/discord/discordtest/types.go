@@ -13,10 +13,10 @@ import (
 // string, as on the platform.
 type ID uint64
 
-// String is the decimal form, as in JSON and in addresses.
+// String returns the decimal form, as in JSON and in addresses.
 func (id ID) String() string { return strconv.FormatUint(uint64(id), 10) }
 
-// Time is when the id was made, to the millisecond.
+// Time returns when the id was made, to the millisecond.
 func (id ID) Time() time.Time { return time.UnixMilli(int64(id>>22) + epoch).UTC() }
 
 // MarshalText never fails.
@@ -104,7 +104,7 @@ const (
 	typeStarter       = 21
 )
 
-// An Account is a person or a bot as everyone sees it.
+// An Account is a user or a bot as everyone sees it.
 type Account struct {
 	ID       ID     `json:"id,omitzero"`
 	Name     string `json:"name"`               // what is shown (global_name)
@@ -143,7 +143,7 @@ type wireMember struct {
 	Perms    string    `json:"permissions,omitempty"`
 }
 
-// stamp is the platform's ISO 8601, with microseconds and an offset.
+// stamp returns the platform's ISO 8601, with microseconds and an offset.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000+00:00") }
 
 // A message is what a channel holds. Guarded by Server.mu; its slices are
@@ -171,7 +171,8 @@ type message struct {
 	Extra       map[string]json.RawMessage `json:",omitempty"`
 }
 
-// A reference is the message that a reply answers ([message] "Message Reference Structure").
+// A reference is the message that a reply answers ([message] "Message Reference
+// Structure").
 type reference struct {
 	Type    int `json:"type"`
 	Message ID  `json:"message_id,omitzero"`

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Message is one message as people see it in the channel.
+// A Message is one message as users see it in the channel.
 type Message struct {
 	ID          ID           `json:"id"`
 	Channel     ID           `json:"channel"`
@@ -37,7 +37,7 @@ type Message struct {
 // FromBot reports whether a bot or webhook wrote it.
 func (m Message) FromBot() bool { return m.From.Bot }
 
-// Typing is somebody who writes until a time, or until their message.
+// Typing is someone who writes until a time, or until their message.
 type Typing struct {
 	By    ID        `json:"by"`
 	Until time.Time `json:"until"`
@@ -61,7 +61,7 @@ type Channel struct {
 	Archived bool   `json:"archived,omitempty"`
 }
 
-// view copies m for people; the slices it shares are never changed in place.
+// view copies m for users; the slices it shares are never changed in place.
 func (s *Server) view(c *channel, m *message) Message {
 	v := Message{ID: m.ID, Channel: c.id, Guild: c.guild, Type: m.Type, From: s.account(m.Author), At: m.At, EditedAt: m.Edited, Edits: m.Edits,
 		Text: m.Content, Mentions: m.Mentions, Everyone: m.Everyone, Buttons: buttons(m.Components), Attachments: m.Attachments, Reactions: m.Reactions,
@@ -96,11 +96,11 @@ func cutText(text string, most int) string {
 	return text[:most] + "…"
 }
 
-// History is what stands in a channel, oldest first; at most 1,000 messages.
+// History returns what is in a channel, oldest first; at most 1,000 messages.
 // Ephemeral ones are in it, and say for whom they are.
 func (s *Server) History(in ID) []Message { return s.Screen(in).Messages }
 
-// Screen is what stands in a channel and who writes there.
+// Screen returns what is in a channel and who writes there.
 func (s *Server) Screen(in ID) Screen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *Server) Screen(in ID) Screen {
 	return out
 }
 
-// Message is one message; false when it is not there (any more).
+// Message returns one message; false when it is not there (any more).
 func (s *Server) Message(in, id ID) (Message, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *Server) Message(in, id ID) (Message, bool) {
 	return s.view(c, c.index[id]), true
 }
 
-// Channels are all channels, threads and DMs, oldest first.
+// Channels returns all channels, threads and DMs, oldest first.
 func (s *Server) Channels() []Channel {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +153,7 @@ type GuildView struct {
 	Members []ID   `json:"members"`
 }
 
-// Guilds are all guilds, oldest first.
+// Guilds returns all guilds, oldest first.
 func (s *Server) Guilds() []GuildView {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,17 +14,17 @@ const (
 	ChangeMessage     ChangeKind = "message"     // a new message
 	ChangeEdit        ChangeKind = "edit"        // a message is other than before
 	ChangeDelete      ChangeKind = "delete"      // MessageID is gone
-	ChangeTyping      ChangeKind = "typing"      // somebody writes; a message of theirs ends it too
+	ChangeTyping      ChangeKind = "typing"      // someone writes; a message of theirs ends it too
 	ChangeReaction    ChangeKind = "reaction"    // Message has other reactions
 	ChangeInteraction ChangeKind = "interaction" // a pressed button, command or dialog has another state
-	ChangeUser        ChangeKind = "user"        // a person is new or renamed
+	ChangeUser        ChangeKind = "user"        // a user is new or renamed
 	ChangeGuild       ChangeKind = "guild"       // a guild is new
 	ChangeChannel     ChangeKind = "channel"     // a channel or thread is new
 	ChangeBot         ChangeKind = "bot"         // User went online or offline, see Status
 	ChangeCommands    ChangeKind = "commands"    // a bot has other commands
 )
 
-// A Change is one thing that people can see from At on.
+// A Change is one thing that users can see from At on.
 type Change struct {
 	Seq         uint64       `json:"seq"` // ascends from 1
 	At          time.Time    `json:"at"`
@@ -46,7 +46,7 @@ func (c *Change) parts() (seq *uint64, at *time.Time, kind string) {
 
 func (s *Server) emit(c Change) { s.Emit(func() Change { return c }) }
 
-// emitMessage tells of a message, which is only copied where somebody watches.
+// emitMessage reports a message, which is only copied where someone watches.
 func (s *Server) emitMessage(kind ChangeKind, c *channel, m *message, at time.Time) {
 	s.Emit(func() Change {
 		view := s.view(c, m)
@@ -55,7 +55,7 @@ func (s *Server) emitMessage(kind ChangeKind, c *channel, m *message, at time.Ti
 }
 
 // AwaitMessage returns the newest message of a channel that match accepts: one
-// that stands there, or one that comes or is edited into it before ctx ends.
+// that is there, or one that comes or is edited into it before ctx ends.
 func (s *Server) AwaitMessage(ctx context.Context, in ID, match func(Message) bool) (Message, error) {
 	return simulator.Await(ctx, s.Watchers, func() []Message { return s.History(in) }, func(c Change) *Message {
 		if c.Channel != in {

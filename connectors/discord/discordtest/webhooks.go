@@ -146,7 +146,7 @@ func (s *Server) getResponse(c *call) (any, *apiError) {
 	return s.wire(in, m, i.bot, true), nil
 }
 
-// editResponse is [interactions] "Edit Original Interaction Response" and
+// editResponse implements [interactions] "Edit Original Interaction Response" and
 // "Edit Followup Message". The first edit after a deferral ends the loading.
 func (s *Server) editResponse(c *call) (any, *apiError) {
 	i, in, m, fault := s.hookedMessage(c)
@@ -184,7 +184,7 @@ func (s *Server) deleteResponse(c *call) (any, *apiError) {
 	return nil, nil
 }
 
-// createFollowup is [interactions] "Create Followup Message"; directly after a
+// createFollowup implements [interactions] "Create Followup Message"; directly after a
 // deferral it "will function as Edit Original Interaction Response".
 func (s *Server) createFollowup(c *call) (any, *apiError) {
 	i, fault := s.hooked(c)

@@ -11,7 +11,7 @@ import (
 // Bounds of the world.
 const (
 	maxHistory      = 1000    // messages kept per channel
-	maxAccounts     = 200_000 // people, guilds, and channels
+	maxAccounts     = 200_000 // users, guilds, and channels
 	maxInteractions = 10_000
 	maxStored       = 64 << 20 // bytes of files
 	maxNonces       = 100_000  // per bot
@@ -54,10 +54,10 @@ type Bot struct {
 	b *bot
 }
 
-// Bot is the first bot.
+// Bot returns the first bot.
 func (s *Server) Bot() Bot { return Bot{s, s.bots[0]} }
 
-// Bots are all of them, in the order of Options.Bots.
+// Bots returns all of them, in the order of Options.Bots.
 func (s *Server) Bots() []Bot {
 	out := make([]Bot, len(s.bots))
 	for i, b := range s.bots {
@@ -66,16 +66,16 @@ func (s *Server) Bots() []Bot {
 	return out
 }
 
-// ID is the bot's id, and its application's.
+// ID returns the bot's id, and its application's.
 func (b Bot) ID() ID { return b.b.account.ID }
 
-// Account is what the platform says of the bot.
+// Account returns what the platform reports of the bot.
 func (b Bot) Account() Account { return b.b.account }
 
-// Mention is the text that mentions the bot.
+// Mention returns the text that mentions the bot.
 func (b Bot) Mention() string { return "<@" + b.ID().String() + ">" }
 
-// Token is the bot's present token, without "Bot ".
+// Token returns the bot's present token, without "Bot ".
 func (b Bot) Token() string {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()
@@ -126,7 +126,7 @@ type channel struct {
 	bot      ID // DM
 	user     ID // DM
 	opened   bool
-	closed   bool // DM: the person lets the bot not write
+	closed   bool // DM: the user lets the bot not write
 	archived bool
 	locked   bool
 	tags     []Tag // a forum's
@@ -147,16 +147,16 @@ type guild struct {
 	name     string
 	owner    ID
 	made     time.Time
-	members  map[ID]time.Time // people and bots, since when
+	members  map[ID]time.Time // users and bots, since when
 	channels []ID             // not threads
 	threads  []ID
 	perms    map[ID]uint64 // by bot
 }
 
-// AddUser makes a person. An ID of 0 takes the next one; an ID already taken
-// by a person renames that person, so that a program that restarts with its
-// state can name its people again. A Username is made of the name when empty.
-// core.Invalid: no name, a bot's id, a user name that is taken, or too many people.
+// AddUser makes a user. An ID of 0 takes the next one; an ID already taken
+// by a user renames that person, so that a program that restarts with its
+// state can name its users again. A Username is made of the name when empty.
+// core.Invalid: no name, a bot's id, a user name that is taken, or too many users.
 func (s *Server) AddUser(a Account) (*User, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,8 +213,8 @@ func (s *Server) freeName(name string) string {
 	return strings.ToLower(name)
 }
 
-// NewUser makes a person, for tests. Like New it panics where that is
-// impossible (an empty name, 200,000 people).
+// NewUser makes a user, for tests. Like New it panics where that is
+// impossible (an empty name, 200,000 users).
 func (s *Server) NewUser(name string) *User {
 	u, err := s.AddUser(Account{Name: name})
 	if err != nil {
@@ -223,14 +223,14 @@ func (s *Server) NewUser(name string) *User {
 	return u
 }
 
-// User is the person with that id, or nil.
+// User returns the user with that id, or nil.
 func (s *Server) User(id ID) *User {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.users[id]
 }
 
-// Users are all people, oldest first.
+// Users returns all users, oldest first.
 func (s *Server) Users() []*User {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,7 +252,7 @@ func compare(a, b ID) int {
 	return 0
 }
 
-// dm is the private channel of a person and a bot, made on first use.
+// dm returns the private channel of a user and a bot, made on first use.
 func (s *Server) dm(b, user ID) *channel {
 	at := pair{b, user}
 	if c := s.channels[s.direct[at]]; c != nil {
@@ -265,7 +265,7 @@ func (s *Server) dm(b, user ID) *channel {
 	return c
 }
 
-// account finds a person or bot; an id the world does not know is nobody.
+// account finds a user or bot; an id the world does not know is no one.
 func (s *Server) account(id ID) Account {
 	if b := s.byBot[id]; b != nil {
 		return b.account
@@ -344,7 +344,7 @@ func (s *Server) permissions(b *bot, c *channel) uint64 {
 	return DefaultPermissions
 }
 
-// mutual reports whether a bot and a person share a guild.
+// mutual reports whether a bot and a user share a guild.
 func (s *Server) mutual(b, user ID) bool {
 	for _, g := range s.guilds {
 		_, x := g.members[b]

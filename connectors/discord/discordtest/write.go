@@ -73,7 +73,7 @@ func (d draft) empty() bool {
 	return d.content == "" && len(d.files) == 0 && len(d.embeds) == 0 && len(d.components) == 0
 }
 
-// createMessage is [message] "Create Message".
+// createMessage implements [message] "Create Message".
 func (s *Server) createMessage(c *call) (any, *apiError) {
 	ch, fault := s.readIn(c)
 	if fault != nil {
@@ -112,7 +112,7 @@ func (s *Server) createMessage(c *call) (any, *apiError) {
 	return s.wire(ch, m, c.bot, true), nil
 }
 
-// mayWrite checks where and to whom a bot may write. A person who wrote first
+// mayWrite checks where and to whom a bot may write. A user who wrote first
 // has the application among their own; others need a guild in common
 // ([codes] 50278).
 func (s *Server) mayWrite(b *bot, ch *channel) *apiError {
@@ -156,7 +156,7 @@ func (f *form) nonce() string {
 
 // sentBefore finds the message that the bot sent with a nonce in the past few
 // minutes, in whatever channel: "that message will be returned and no new
-// message will be created" ([message] enforce_nonce). Deleted meanwhile it is
+// message will be created" ([message] enforce_nonce). Deleted in the meantime it is
 // unknown, and not made again ([docs#6647]).
 func (s *Server) sentBefore(c *call, key string) (any, bool, *apiError) {
 	n := c.bot.nonces[key]
@@ -238,7 +238,7 @@ func (s *Server) fill(ch *channel, m *message, d draft, everyone bool) {
 }
 
 // change puts a draft over a message: only what the request names ([message]
-// "Edit Message": all parameters are optional; mentions are found anew).
+// "Edit Message": all parameters are optional; mentions are found again).
 func (s *Server) change(ch *channel, m *message, d draft, everyone bool) *apiError {
 	next := *m
 	if d.hasContent {
@@ -264,7 +264,7 @@ func (s *Server) change(ch *channel, m *message, d draft, everyone bool) *apiErr
 	return nil
 }
 
-// editMessage is [message] "Edit Message".
+// editMessage implements [message] "Edit Message".
 func (s *Server) editMessage(c *call) (any, *apiError) {
 	ch, m, fault := s.find(c)
 	if fault != nil {
@@ -297,7 +297,7 @@ func (s *Server) editMessage(c *call) (any, *apiError) {
 	return s.wire(ch, m, c.bot, true), nil
 }
 
-// deleteMessage is [message] "Delete Message": another's message needs
+// deleteMessage implements [message] "Delete Message": another's message needs
 // MANAGE_MESSAGES, and can't be deleted in a DM.
 func (s *Server) deleteMessage(c *call) (any, *apiError) {
 	ch, m, fault := s.find(c)
@@ -327,7 +327,7 @@ func (s *Server) post(ch *channel, m *message) {
 	s.tellMessage(ch, m, "MESSAGE_CREATE")
 }
 
-// changed tells of a message that is other than before, without an edit.
+// changed reports a message that is other than before, without an edit.
 func (s *Server) changed(ch *channel, m *message) {
 	s.Touch()
 	s.emitMessage(ChangeEdit, ch, m, s.clock.Now())
@@ -362,7 +362,7 @@ func (s *Server) tellMessage(ch *channel, m *message, event string) {
 	s.tell(ch, event, intent, func(b *bot, content bool) any { return s.event(ch, m, b, content) })
 }
 
-// intent is what an event in ch needs.
+// intent returns what an event in ch needs.
 func (s *Server) intent(ch *channel, guild, direct int) int {
 	if ch.kind == DM {
 		return direct

@@ -23,7 +23,7 @@ const (
 	original = "@original"
 )
 
-// IsSlot reports whether the message id stands for the response to a slash command.
+// IsSlot reports whether the message id represents the response to a slash command.
 func IsSlot(id string) bool { return strings.HasPrefix(id, slotPrefix) }
 
 // slots are the slash commands whose "thinking…" is shown; at most maxSlots.

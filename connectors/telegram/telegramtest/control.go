@@ -8,7 +8,7 @@ import (
 	"gatehouse/core"
 )
 
-// The control interface plays people from another process: JSON over HTTP
+// The control interface plays users from another process: JSON over HTTP
 // under /control/. An error is {"error": "<words>"} with 400, 403, 404 or 413.
 //
 //	GET  state                     bots, people, chats
@@ -83,7 +83,7 @@ type target struct {
 	Conversation
 }
 
-// resolve finds the person and the conversation meant.
+// resolve finds the user and the conversation meant.
 func (s *Server) resolve(t target) (*User, Conversation, error) {
 	u := s.User(t.From)
 	if u == nil {
@@ -161,7 +161,7 @@ func (s *Server) ctlGroup(w http.ResponseWriter, r *http.Request) (any, error) {
 	return g.Conversation(), nil
 }
 
-// party reads {chat, by, …} into v and finds the group and the person.
+// party reads {chat, by, …} into v and finds the group and the user.
 func (s *Server) party(w http.ResponseWriter, r *http.Request, v interface{ who() (chat, by int64) }) (*Group, *User, error) {
 	if err := decode(w, r, v); err != nil {
 		return nil, nil, err

@@ -1,7 +1,7 @@
 // Package telegramtest is a strict simulator of the Telegram Bot API: an HTTP
 // server on loopback that speaks the real wire protocol to a bot, and to the
 // test, the load tool or the demo a Go and an HTTP interface for playing the
-// people on the other side.
+// users on the other side.
 //
 // It knows nothing of the gateway (only core and what simulators share, package
 // simulator), so that it can't share a mistake with it. Where it cites a rule, the words in brackets name the
@@ -23,7 +23,7 @@
 // parameters, updates.go and poll.go the update queue, send.go, edit.go and
 // methods.go the other methods, text.go, url.go and markup.go validation,
 // flood.go pacing, faults.go the words of faults, world.go, people.go and
-// groups.go the people, view.go and watch.go what they see, journal.go the
+// groups.go the users, view.go and watch.go what they see, journal.go the
 // request log, state.go what survives a restart, control.go and events.go the
 // HTTP interface under /control/.
 //

@@ -27,7 +27,7 @@ func (s *Server) own(c *call, what string) (*chat, *message, *apiError) {
 // notModified is [server] fail_query_with_error, MESSAGE_NOT_MODIFIED.
 const notModified = "message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message"
 
-// editText is [api] editMessageText. Without reply_markup the buttons go.
+// editText implements [api] editMessageText. Without reply_markup the buttons go.
 func (s *Server) editText(c *call) (any, *apiError) {
 	text, entities, err := content(c.p)
 	if err != nil {
@@ -62,7 +62,7 @@ func sameEntities(a, b []Entity) bool {
 	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
 }
 
-// editMarkup is [api] editMessageReplyMarkup.
+// editMarkup implements [api] editMessageReplyMarkup.
 func (s *Server) editMarkup(c *call) (any, *apiError) {
 	markup, err := parseMarkup(c.p["reply_markup"])
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Server) editMarkup(c *call) (any, *apiError) {
 	return &m.wire, nil
 }
 
-// deleteMessage is [api] deleteMessage: bots delete their own messages (and in
+// deleteMessage implements [api] deleteMessage: bots delete their own messages (and in
 // private chats incoming ones) while they are younger than 48 hours.
 func (s *Server) deleteMessage(c *call) (any, *apiError) {
 	room, err := s.reach(c, write)
@@ -109,7 +109,7 @@ func (s *Server) deleteMessage(c *call) (any, *apiError) {
 	return true, nil
 }
 
-// answerCallback is [api] answerCallbackQuery: once, in time, with at most 200
+// answerCallback implements [api] answerCallbackQuery: once, in time, with at most 200
 // characters.
 func (s *Server) answerCallback(c *call) (any, *apiError) {
 	id, _ := strconv.ParseInt(c.p["callback_query_id"], 10, 64)
@@ -130,7 +130,7 @@ func (s *Server) answerCallback(c *call) (any, *apiError) {
 // The emoji that [api] ReactionTypeEmoji lists.
 const reactionEmoji = " ❤ 👍 👎 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡 "
 
-// setReaction is [api] setMessageReaction: "Bots can't use paid reactions …
+// setReaction implements [api] setMessageReaction: "Bots can't use paid reactions …
 // up to one reaction per message".
 func (s *Server) setReaction(c *call) (any, *apiError) {
 	var wanted []wireReaction

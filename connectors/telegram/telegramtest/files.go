@@ -20,7 +20,7 @@ const (
 	maxFiles    = 10_000    // further ones are refused
 )
 
-// A File is what a person attaches. Without Data its content is Size bytes
+// A File is what a user attaches. Without Data its content is Size bytes
 // made up on the fly, so that a large file costs nothing.
 type File struct {
 	Kind string `json:"kind"` // photo, document, voice, audio or video
@@ -80,7 +80,7 @@ func (s *Server) attach(w *wireMessage, f File) error {
 	return nil
 }
 
-// getFile is [api] getFile; errors from [server] check_remote_file_id, do_get_file.
+// getFile implements [api] getFile; errors from [server] check_remote_file_id, do_get_file.
 func (s *Server) getFile(c *call) (any, *apiError) {
 	id := c.p["file_id"]
 	if id == "" {

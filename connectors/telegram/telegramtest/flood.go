@@ -20,7 +20,7 @@ const (
 // A meter is one leaky bucket as the time at which it will be empty.
 type meter struct{ empty time.Time }
 
-// wait says how long until one more event fits a pace with a burst; 0 is now.
+// wait returns how long until one more event fits a pace with a burst; 0 is now.
 func (m *meter) wait(now time.Time, pace time.Duration, burst int) time.Duration {
 	full := now.Add(time.Duration(burst-1) * pace)
 	if m.empty.After(full) {

@@ -26,7 +26,7 @@ const (
 )
 
 // AddGroup makes a group with a creator, the first bot as a member (it is
-// told) and further people. core.Invalid: no title, an unknown kind, too many chats.
+// told) and further users. core.Invalid: no title, an unknown kind, too many chats.
 func (s *Server) AddGroup(kind GroupKind, title string, creator *User, members ...*User) (*Group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *Server) groupID(kind string) int64 {
 	return -n
 }
 
-// Group is the group with that id, or nil.
+// Group returns the group with that id, or nil.
 func (s *Server) Group(id int64) *Group {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,13 +87,13 @@ func (s *Server) Group(id int64) *Group {
 	return &Group{s, at}
 }
 
-// ID is the group's chat id.
+// ID returns the group's chat id.
 func (g *Group) ID() int64 { return g.at.Chat }
 
-// Conversation is where people Post to it.
+// Conversation returns where users Post to it.
 func (g *Group) Conversation() Conversation { return g.at }
 
-// Join lets a person in; bots get the service message.
+// Join lets a user in; bots get the service message.
 func (g *Group) Join(u *User) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
@@ -105,7 +105,7 @@ func (g *Group) Join(u *User) {
 	g.s.service(c, u.account, u.account.Name()+" joined the group", func(w *wireMessage) { w.NewMembers = []Account{u.account} })
 }
 
-// Leave lets a person go; bots get the service message.
+// Leave lets a user go; bots get the service message.
 func (g *Group) Leave(u *User) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
@@ -204,8 +204,8 @@ func (g *Group) Migrate(by *User) *Group {
 	return &Group{s, c.at}
 }
 
-// ChannelPost is a channel's message forwarded into its discussion group: it
-// speaks as a channel ("sender_chat"), which is nobody.
+// ChannelPost returns a channel's message forwarded into its discussion group: it
+// speaks as a channel ("sender_chat"), which is no one.
 func (g *Group) ChannelPost(channel int64, title, text string) Message {
 	s := g.s
 	s.mu.Lock()

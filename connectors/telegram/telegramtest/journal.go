@@ -16,8 +16,9 @@ type Request struct {
 	Status      int               `json:"status"` // of the answer that was made, even if a fault kept it back
 	Description string            `json:"description,omitempty"`
 	MessageID   int               `json:"message_id,omitempty"` // of the message that was made or edited
-	// Outcome is logged before the client can see it: answered, or the fault: broken, flooded, reset, hang (nothing
-	// was done), half, "broken after", "reset after", "hang after" (done).
+	// Outcome is logged before the client can see it: answered, or the fault: broken,
+	// flooded, reset, hang (nothing was done), half, "broken after", "reset after",
+	// "hang after" (done).
 	Outcome string `json:"outcome"`
 }
 
@@ -38,13 +39,13 @@ func (s *Server) record(r Request) {
 	s.journal.Add(r)
 }
 
-// Requests are the logged requests after seq, oldest first; method "" is all.
+// Requests returns the logged requests after seq, oldest first; method "" is all.
 // At most Options.LogSize are kept.
 func (s *Server) Requests(after uint64, method string) []Request {
 	return s.journal.Since(after, method)
 }
 
-// Count is how often a method was called since the start ("" is all methods).
+// Count returns how often a method was called since the start ("" is all methods).
 func (s *Server) Count(method string) int { return s.journal.Count(method) }
 
 // AwaitRequest waits for a finished request to method after seq that match

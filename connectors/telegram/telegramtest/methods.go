@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// getMe is [api] getMe; the flags are those of [server] JsonUser.
+// getMe implements [api] getMe; the flags are those of [server] JsonUser.
 func (s *Server) getMe(c *call) (any, *apiError) {
 	return struct {
 		Account
@@ -21,7 +21,7 @@ func (s *Server) getMe(c *call) (any, *apiError) {
 	}{Account: c.bot.account, Join: true, ReadAll: !c.bot.privacy}, nil
 }
 
-// setWebhook is [api] setWebhook as far as polling bots meet it: the URL must
+// setWebhook implements [api] setWebhook as far as polling bots meet it: the URL must
 // be HTTPS; updates are not delivered to it, they wait.
 func (s *Server) setWebhook(c *call) (any, *apiError) {
 	url := c.p["url"]
@@ -58,7 +58,7 @@ func (s *Server) webhookInfo(c *call) (any, *apiError) {
 	}{c.bot.webhook, false, len(c.bot.queue), c.bot.allowed}, nil
 }
 
-// getChat is [api] getChat with the fields a gateway may look at.
+// getChat implements [api] getChat with the fields a gateway may check.
 func (s *Server) getChat(c *call) (any, *apiError) {
 	room, err := s.reach(c, read)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Server) getChat(c *call) (any, *apiError) {
 // English letters, digits and underscores.
 var commandName = regexp.MustCompile(`^[a-z0-9_]+$`)
 
-// setCommands is [api] setMyCommands: at most 100; errors from [server]
+// setCommands implements [api] setMyCommands: at most 100; errors from [server]
 // get_bot_commands and [td] BotCommand.cpp.
 func (s *Server) setCommands(c *call) (any, *apiError) {
 	raw := c.p["commands"]
@@ -142,7 +142,7 @@ func (s *Server) deleteCommands(c *call) (any, *apiError) {
 	return true, nil
 }
 
-// commandScope is the key of a menu: [api] BotCommandScope and language.
+// commandScope returns the key of a menu: [api] BotCommandScope and language.
 func commandScope(p params) (string, *apiError) {
 	scope := struct {
 		Type string `json:"type"`
@@ -155,7 +155,7 @@ func commandScope(p params) (string, *apiError) {
 	return fmt.Sprint(scope.Type, " ", scope.Chat, " ", scope.User, " ", p["language_code"]), nil
 }
 
-// Commands is the bot's default menu, as the app shows it.
+// Commands returns the bot's default menu, as the app shows it.
 func (b Bot) Commands() []Command {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()

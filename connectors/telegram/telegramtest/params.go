@@ -133,7 +133,7 @@ func (p params) id(name string) int64 {
 	return n
 }
 
-// boolean is [server] to_bool: "true", "yes" and "1" in any case.
+// boolean implements [server] to_bool: "true", "yes" and "1" in any case.
 func (p params) boolean(name string) bool {
 	switch strings.ToLower(strings.TrimSpace(p[name])) {
 	case "true", "yes", "1":

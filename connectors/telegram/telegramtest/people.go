@@ -10,7 +10,7 @@ import (
 	"gatehouse/core"
 )
 
-// A User is a person who uses the app. Its methods do what the person does;
+// A User is a user who uses the app. Its methods do what the user does;
 // every bot concerned gets its update.
 type User struct {
 	s       *Server
@@ -18,23 +18,23 @@ type User struct {
 	account Account
 }
 
-// ID is the person's immutable id, and that of their private chats.
+// ID returns the user's immutable id, and that of their private chats.
 func (u *User) ID() int64 { return u.id }
 
-// Account is what the platform says of the person.
+// Account returns what the platform reports of the user.
 func (u *User) Account() Account {
 	u.s.mu.Lock()
 	defer u.s.mu.Unlock()
 	return u.account
 }
 
-// DM is the person's private chat with the first bot.
+// DM returns the user's private chat with the first bot.
 func (u *User) DM() Conversation { return u.With(u.s.Bot()) }
 
-// With is the person's private chat with b.
+// With returns the user's private chat with b.
 func (u *User) With(b Bot) Conversation { return Conversation{b.b.account.ID, u.id} }
 
-// An Outgoing is what a person sends.
+// An Outgoing is what a user sends.
 type Outgoing struct {
 	Text     string   `json:"text,omitempty"`     // with a File it is the caption
 	Entities []Entity `json:"entities,omitempty"` // nil: those the app finds (commands, mentions, links)
@@ -53,7 +53,7 @@ type Outgoing struct {
 }
 
 // Send writes to the first bot in private. It panics only where Post could
-// not fail for a test: never for a person who has not blocked the bot.
+// not fail for a test: never for a user who has not blocked the bot.
 func (u *User) Send(text string) Message {
 	m, err := u.Post(u.DM(), Outgoing{Text: text})
 	if err != nil {
@@ -63,7 +63,7 @@ func (u *User) Send(text string) Message {
 }
 
 // Post sends m to a chat. The first message to a bot starts it. Errors:
-// NotFound for a chat the person is not in, Denied while the person blocks
+// NotFound for a chat the user is not in, Denied while the user blocks
 // the bot, Invalid for an empty or too long text or a wrong entity.
 func (u *User) Post(to Conversation, m Outgoing) (Message, error) {
 	s := u.s
@@ -87,7 +87,7 @@ func (u *User) Post(to Conversation, m Outgoing) (Message, error) {
 	return s.view(c, msg), nil
 }
 
-// open finds the chat that a person may write in.
+// open finds the chat that a user may write in.
 func (s *Server) open(u *User, to Conversation) (*chat, error) {
 	if to.Bot != 0 {
 		b := s.byBot[to.Bot]
@@ -168,7 +168,7 @@ func (s *Server) thread(c *chat, w *wireMessage, m Outgoing) error {
 	return nil
 }
 
-// answered is a message as it appears inside its answer: without the message
+// answered returns a message as it appears inside its answer: without the message
 // that it answers itself ([api] Message.reply_to_message).
 func answered(m *message) *wireMessage {
 	if m == nil {
@@ -179,7 +179,7 @@ func answered(m *message) *wireMessage {
 	return &w
 }
 
-// Edit changes the text (or caption) of a message that the person sent.
+// Edit changes the text (or caption) of a message that the user sent.
 func (u *User) Edit(in Conversation, id int, text string) (Message, error) {
 	s := u.s
 	s.mu.Lock()
@@ -272,7 +272,7 @@ type wireReaction struct {
 	Emoji string `json:"emoji"`
 }
 
-// React sets the person's reactions to a message; none takes them back. Bots
+// React sets the user's reactions to a message; none takes them back. Bots
 // hear of it where they may and asked to ([api] Update.message_reaction).
 func (u *User) React(in Conversation, id int, emoji ...string) error {
 	s := u.s

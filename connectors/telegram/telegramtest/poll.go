@@ -34,7 +34,7 @@ func (b *bot) conflictNow(now time.Time, text string) *apiError {
 	return e
 }
 
-// getUpdates is long polling as [api] getUpdates and [server] do_get_updates
+// getUpdates returns long polling as [api] getUpdates and [server] do_get_updates
 // have it. A second request that has to wait ends the one that waits.
 func (s *Server) getUpdates(c *call) (json.RawMessage, *apiError) {
 	s.mu.Lock()

@@ -43,7 +43,7 @@ func (s *Server) reach(c *call, want access) (*chat, *apiError) {
 	return room, nil
 }
 
-// reachPerson is reach for a private chat. A person whom the bot never met is
+// reachPerson returns reach for a private chat. A user whom the bot never met is
 // no chat; one it only knows from a group can't be written to first ([td]
 // process_send_message_fail_error; [features]: a bot can't start a conversation).
 func (s *Server) reachPerson(c *call, id int64, want access) (*chat, *apiError) {
@@ -61,7 +61,7 @@ func (s *Server) reachPerson(c *call, id int64, want access) (*chat, *apiError) 
 	return private, nil
 }
 
-// acquainted reports whether b shares a group with a person.
+// acquainted reports whether b shares a group with a user.
 func (s *Server) acquainted(b *bot, id int64) bool {
 	for _, c := range s.chats { // only for a chat that does not exist: not a path of load
 		if c.group() && c.members[id] != "" && present(c.members[b.account.ID]) {
@@ -106,7 +106,7 @@ func content(p params) (string, []Entity, *apiError) {
 	return text, entities, nil
 }
 
-// sendMessage is [api] sendMessage. The order of the checks is the server's:
+// sendMessage implements [api] sendMessage. The order of the checks is the server's:
 // the parameters, the chat, the topic, the answered message, the pace.
 func (s *Server) sendMessage(c *call) (any, *apiError) {
 	text, entities, err := content(c.p)
@@ -116,7 +116,7 @@ func (s *Server) sendMessage(c *call) (any, *apiError) {
 	return s.post(c, wireMessage{Text: text, Entities: entities}, nil)
 }
 
-// post is what sendMessage and uploads do with a message whose content is fine:
+// post returns what sendMessage and uploads do with a message whose content is fine:
 // the other parameters, the chat, the topic, the answered message, the pace, and
 // before it is shown last, where not nil.
 func (s *Server) post(c *call, w wireMessage, last func(*wireMessage) *apiError) (any, *apiError) {
@@ -207,7 +207,7 @@ func (s *Server) settle(room *chat, b *bot, thread int) {
 var actions = []string{"cancel", "typing", "record_video", "upload_video", "record_audio", "record_voice", "upload_audio", "upload_voice",
 	"upload_photo", "upload_document", "choose_sticker", "pick_up_location", "find_location", "record_video_note", "upload_video_note"}
 
-// chatAction is [api] sendChatAction. Unlike sendMessage it takes the General
+// chatAction implements [api] sendChatAction. Unlike sendMessage it takes the General
 // topic's id in a forum ([server] process_send_chat_action_query passes it on).
 func (s *Server) chatAction(c *call) (any, *apiError) {
 	action := strings.ToLower(c.p["action"])
@@ -238,7 +238,7 @@ func (s *Server) chatAction(c *call) (any, *apiError) {
 	return true, nil
 }
 
-// sendDraft is [api] sendMessageDraft: a partial message in a private chat,
+// sendDraft implements [api] sendMessageDraft: a partial message in a private chat,
 // 0-4096 characters (an empty one is a placeholder), under a draft_id that is
 // not zero, gone 30 seconds after its last change. In a group the platform
 // answers TEXTDRAFT_PEER_INVALID. The text for a zero draft_id is our guess.

@@ -141,7 +141,7 @@ func (s *Server) addBots(accounts []BotAccount) error {
 	return nil
 }
 
-// Token is the first bot's token.
+// Token returns the first bot's token.
 func (s *Server) Token() string { return s.Bot().Token() }
 
 // ServeHTTP serves the Bot API, file downloads and the control interface.
@@ -244,7 +244,7 @@ func (s *Server) dispatch(ctx context.Context, token, method string, p params, u
 	return raw, 0, nil
 }
 
-// methods are what this platform can do besides getUpdates, in lower case.
+// methods are what this platform can do in addition to getUpdates, in lower case.
 var methods = map[string]func(*Server, *call) (any, *apiError){
 	"getme":                  (*Server).getMe,
 	"setwebhook":             (*Server).setWebhook,

@@ -9,7 +9,7 @@ import (
 	"gatehouse/connectors/simulator"
 )
 
-// What the state file holds. Files that people attached are not in it: their
+// What the state file holds. Files that users attached are not in it: their
 // ids are unknown after a restart, which the platform allows itself too.
 type savedState struct {
 	// Clean is false in a file written while the server ran: some numbers may
@@ -62,7 +62,7 @@ type savedMessage struct {
 	Reactions map[int64][]string `json:"reactions,omitempty"`
 }
 
-// snapshot is what the state file holds.
+// snapshot returns what the state file holds.
 func (s *Server) snapshot(clean bool) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

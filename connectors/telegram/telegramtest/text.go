@@ -27,7 +27,7 @@ var (
 	ignored  = []string{"mention", "hashtag", "cashtag", "bot_command", "url", "email", "phone_number", "bank_card_number"}
 )
 
-// units is the length of s in UTF-16 code units.
+// units returns the length of s in UTF-16 code units.
 func units(s string) int {
 	n := 0
 	for _, r := range s {
@@ -249,7 +249,7 @@ func dropNested(entities []Entity) []Entity {
 	return out
 }
 
-// What the platform finds in everybody's text: commands, mentions, hashtags,
+// What the platform finds in everyone's text: commands, mentions, hashtags,
 // links and e-mail addresses ([api] MessageEntity).
 var found = regexp.MustCompile(`(?:^|[\s(])(?:(/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?)|(@[A-Za-z0-9_]{4,32})|(#[\pL\pN_]{1,64})|(https?://[^\s<>"]+[^\s<>".,;:!?)])|([A-Za-z0-9._+-]+@[A-Za-z0-9-]+\.[A-Za-z0-9.-]*[A-Za-z0-9]))`)
 

@@ -2,7 +2,7 @@ package telegramtest
 
 import "encoding/json"
 
-// An Account is a person or a bot as the platform shows it ([api] User).
+// An Account is a user or a bot as the platform shows it ([api] User).
 // Names are hostile text.
 type Account struct {
 	ID           int64  `json:"id"`
@@ -13,7 +13,7 @@ type Account struct {
 	LanguageCode string `json:"language_code,omitempty"`
 }
 
-// Name is the account's name as chats show it.
+// Name returns the account's name as chats show it.
 func (a Account) Name() string {
 	if a.LastName == "" {
 		return a.FirstName

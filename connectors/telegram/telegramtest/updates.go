@@ -67,16 +67,16 @@ type bot struct {
 	queryAge []int64
 }
 
-// A Bot is a bot account, for those who look at the platform from outside.
+// A Bot is a bot account, for those who check the platform from outside.
 type Bot struct {
 	s *Server
 	b *bot
 }
 
-// Bot is the first bot.
+// Bot returns the first bot.
 func (s *Server) Bot() Bot { return Bot{s, s.bots[0]} }
 
-// Bots are all bots, in the order of Options.
+// Bots returns all bots, in the order of Options.
 func (s *Server) Bots() []Bot {
 	out := make([]Bot, len(s.bots))
 	for i, b := range s.bots {
@@ -85,10 +85,10 @@ func (s *Server) Bots() []Bot {
 	return out
 }
 
-// Account is what the platform says of the bot.
+// Account returns what the platform reports of the bot.
 func (b Bot) Account() Account { return b.b.account }
 
-// Token is the bot's token; Revoke replaces it.
+// Token returns the bot's token; Revoke replaces it.
 func (b Bot) Token() string {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()
@@ -110,7 +110,7 @@ func (b Bot) Polling() bool {
 	return b.b.poll != nil
 }
 
-// NextUpdateID is the id that the next update will have; 0 before the first.
+// NextUpdateID returns the id that the next update will have; 0 before the first.
 func (b Bot) NextUpdateID() int64 {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()
@@ -119,7 +119,7 @@ func (b Bot) NextUpdateID() int64 {
 
 // SetNextUpdateID makes the next update's id n, which may lie beyond 2^53.
 // A lower id than before forgets what waits, as on the platform, where ids
-// only begin anew when everything has expired.
+// only begin again when everything has expired.
 func (b Bot) SetNextUpdateID(n int64) {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()
@@ -130,7 +130,7 @@ func (b Bot) SetNextUpdateID(n int64) {
 	b.s.Touch()
 }
 
-// IdleWeek lets the bot's update ids begin anew, as after a week without any:
+// IdleWeek lets the bot's update ids begin again, as after a week without any:
 // what waits has expired, the next id is random.
 func (b Bot) IdleWeek() {
 	b.s.mu.Lock()
@@ -186,7 +186,7 @@ func (s *Server) addBot(a BotAccount) error {
 	return nil
 }
 
-// randomID is a start for update ids within the platform's range
+// randomID returns a start for update ids within the platform's range
 // ([td] TQueue.cpp push).
 func (s *Server) randomID() int64 { return 2_000_001 + s.rand.Int64N(1<<30-2_000_001) }
 

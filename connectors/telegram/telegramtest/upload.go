@@ -17,10 +17,10 @@ const (
 	maxPhotoRatio = 20       // "Width and height ratio must be at most 20"
 )
 
-// sendPhoto is [api] sendPhoto for an upload; by file_id or URL is not played.
+// sendPhoto implements [api] sendPhoto for an upload; by file_id or URL is not played.
 func (s *Server) sendPhoto(c *call) (any, *apiError) { return s.sendFile(c, "photo") }
 
-// sendDocument is [api] sendDocument for an upload.
+// sendDocument implements [api] sendDocument for an upload.
 func (s *Server) sendDocument(c *call) (any, *apiError) { return s.sendFile(c, "document") }
 
 func (s *Server) sendFile(c *call, kind string) (any, *apiError) {
@@ -70,8 +70,8 @@ func checkPhoto(data []byte) *apiError {
 	return nil
 }
 
-// Sent is the content of the newest file of that kind and name that the
-// platform holds, whoever sent it; name may be "". nil for none.
+// Sent returns the content of the newest file of that kind and name that the
+// platform holds, anyone who sent it; name may be "". nil for none.
 func (s *Server) Sent(kind, name string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

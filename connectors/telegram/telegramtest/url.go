@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// checkLink says what is wrong with a link's URL, or "" ([td] LinkManager.cpp
+// checkLink reports what is wrong with a link's URL, or "" ([td] LinkManager.cpp
 // check_link_impl and HttpUrl.cpp parse_url: http, https, tg, ton and tonsite;
 // a host, with a dot unless it is an IPv6 address; a port within bounds).
 func checkLink(link string) string {

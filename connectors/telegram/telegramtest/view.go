@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Message is one message as a person sees it in the chat.
+// A Message is one message as a user sees it in the chat.
 type Message struct {
 	Conversation
 	ID        int        `json:"id"`
@@ -55,7 +55,7 @@ type Typing struct {
 	Until  time.Time `json:"until,omitzero"`
 }
 
-// A Screen is all that a person sees of a chat now.
+// A Screen is all that a user sees of a chat now.
 type Screen struct {
 	Messages []Message `json:"messages"`
 	Drafts   []Draft   `json:"drafts,omitempty"`
@@ -66,7 +66,7 @@ func (d *draft) view() Draft {
 	return Draft{ID: d.id, Thread: d.thread, Text: d.text, Entities: d.entities, At: d.at, Until: d.at.Add(draftLife)}
 }
 
-// view copies m for people; the slices it shares are never changed in place.
+// view copies m for users; the slices it shares are never changed in place.
 func (s *Server) view(c *chat, m *message) Message {
 	w := &m.wire
 	v := Message{
@@ -136,10 +136,10 @@ func cutText(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// History is the chat as a person sees it, oldest first; at most 500 messages.
+// History returns the chat as a user sees it, oldest first; at most 500 messages.
 func (s *Server) History(in Conversation) []Message { return s.Screen(in).Messages }
 
-// Screen is the whole chat window: history, drafts and typing, as of now.
+// Screen returns the whole chat window: history, drafts and typing, as of now.
 func (s *Server) Screen(in Conversation) Screen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,11 +172,11 @@ type Chat struct {
 	Title   string         `json:"title,omitempty"`
 	Forum   bool           `json:"forum,omitempty"`
 	Topics  map[int]string `json:"topics,omitempty"`
-	Members []int64        `json:"members,omitempty"` // people and bots present
+	Members []int64        `json:"members,omitempty"` // users and bots present
 	Blocked bool           `json:"blocked,omitempty"`
 }
 
-// Chats are all conversations, in order of their ids.
+// Chats returns all conversations, in order of their ids.
 func (s *Server) Chats() []Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,12 +18,12 @@ const (
 	ChangeTyping   ChangeKind = "typing"   // Typing began, or ended when it has no Action
 	ChangeReaction ChangeKind = "reaction" // Message has other reactions
 	ChangeAnswer   ChangeKind = "answer"   // a pressed button was answered
-	ChangeUser     ChangeKind = "user"     // a person is new or renamed
+	ChangeUser     ChangeKind = "user"     // a user is new or renamed
 	ChangeChat     ChangeKind = "chat"     // a group is new
 	ChangeMember   ChangeKind = "member"   // a bot's Status in a chat
 )
 
-// A Change is one thing that people can see from At on.
+// A Change is one thing that users can see from At on.
 type Change struct {
 	Seq  uint64     `json:"seq"` // ascends from 1
 	At   time.Time  `json:"at"`
@@ -53,7 +53,7 @@ func (c *Change) parts() (seq *uint64, at *time.Time, kind string) {
 
 func (s *Server) emit(c Change) { s.Emit(func() Change { return c }) }
 
-// emitMessage tells of a message, which is only copied where somebody watches.
+// emitMessage reports a message, which is only copied where someone watches.
 func (s *Server) emitMessage(kind ChangeKind, c *chat, m *message, at time.Time) {
 	s.Emit(func() Change {
 		view := s.view(c, m)
@@ -62,7 +62,7 @@ func (s *Server) emitMessage(kind ChangeKind, c *chat, m *message, at time.Time)
 }
 
 // AwaitMessage returns the newest message of a chat that match accepts: one
-// that stands there, or one that comes or is edited into it before ctx ends.
+// that is there, or one that comes or is edited into it before ctx ends.
 func (s *Server) AwaitMessage(ctx context.Context, in Conversation, match func(Message) bool) (Message, error) {
 	return simulator.Await(ctx, s.Watchers, func() []Message { return s.History(in) }, func(c Change) *Message {
 		if c.Conversation != in {

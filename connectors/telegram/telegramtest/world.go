@@ -10,7 +10,7 @@ import (
 // Bounds of the world.
 const (
 	maxHistory  = 500     // messages kept per chat
-	maxAccounts = 200_000 // people, and chats
+	maxAccounts = 200_000 // users, and chats
 	maxQueries  = 10_000  // callback queries per bot that can still be answered
 	maxDrafts   = 32      // drafts shown in one chat at once
 )
@@ -24,8 +24,8 @@ const (
 	Platform       int64 = 777000
 )
 
-// A Conversation names a chat. For the private chat of a person and a bot,
-// Bot is the bot's and Chat the person's id; for a group Bot is 0 and Chat
+// A Conversation names a chat. For the private chat of a user and a bot,
+// Bot is the bot's and Chat the user's id; for a group Bot is 0 and Chat
 // the group's negative id.
 type Conversation struct {
 	Bot  int64 `json:"bot,omitempty"`
@@ -45,7 +45,7 @@ type chat struct {
 	index    map[int]*message
 	nextMsg  int // groups; private chats use the bot's counter
 
-	started, blocked bool  // private: the person wrote once; keeps the bot out
+	started, blocked bool  // private: the user wrote once; keeps the bot out
 	migrated         int64 // group: the supergroup it became
 	lastBot          int64 // the bot that spoke last, for privacy mode
 
@@ -56,7 +56,7 @@ type chat struct {
 
 func (c *chat) group() bool { return c.kind != "private" }
 
-// A message is what a chat holds: what bots receive, and what only people see.
+// A message is what a chat holds: what bots receive, and what only users see.
 type message struct {
 	wire      wireMessage
 	shown     time.Time
@@ -74,7 +74,7 @@ type draft struct {
 	at       time.Time
 }
 
-// draftLife is how long a draft stands without a change ([api] sendMessageDraft:
+// draftLife is how long a draft is without a change ([api] sendMessageDraft:
 // "a temporary 30-second preview").
 const draftLife = 30 * time.Second
 
@@ -83,10 +83,10 @@ const draftLife = 30 * time.Second
 // typing status)").
 const typingLife = 5 * time.Second
 
-// AddUser makes a person. An ID of 0 takes the next one; an ID already taken
-// by a person renames that person, so that a program that restarts with its
-// state can name its people again. core.Invalid: no first name, a bot's id or
-// user name, or too many people.
+// AddUser makes a user. An ID of 0 takes the next one; an ID already taken
+// by a user renames that person, so that a program that restarts with its
+// state can name its users again. core.Invalid: no first name, a bot's id or
+// user name, or too many users.
 func (s *Server) AddUser(a Account) (*User, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,8 +123,8 @@ func (s *Server) AddUser(a Account) (*User, error) {
 	return u, nil
 }
 
-// NewUser makes a person with a first name, for tests. Like New it panics
-// where that is impossible (an empty name, 200,000 people).
+// NewUser makes a user with a first name, for tests. Like New it panics
+// where that is impossible (an empty name, 200,000 users).
 func (s *Server) NewUser(name string) *User {
 	u, err := s.AddUser(Account{FirstName: name})
 	if err != nil {
@@ -133,14 +133,14 @@ func (s *Server) NewUser(name string) *User {
 	return u
 }
 
-// User is the person with that id, or nil.
+// User returns the user with that id, or nil.
 func (s *Server) User(id int64) *User {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.users[id]
 }
 
-// Users are all people, in no order.
+// Users returns all users, in no order.
 func (s *Server) Users() []*User {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *Server) Users() []*User {
 	return out
 }
 
-// private is the chat of a person with a bot, made on first use.
+// private returns the chat of a user with a bot, made on first use.
 func (s *Server) private(b *bot, user int64) *chat {
 	at := Conversation{b.account.ID, user}
 	c := s.chats[at]
@@ -186,7 +186,7 @@ func (s *Server) put(c *chat, m *message) {
 	c.index[m.wire.MessageID] = m
 }
 
-// account finds a person or bot; an id the world does not know is nobody.
+// account finds a user or bot; an id the world does not know is no one.
 func (s *Server) account(id int64) Account {
 	if b := s.byBot[id]; b != nil {
 		return b.account
@@ -205,7 +205,7 @@ func (s *Server) account(id int64) Account {
 	return Account{ID: id}
 }
 
-// wireChat is c as bots see it.
+// wireChat returns c as bots see it.
 func (s *Server) wireChat(c *chat) wireChat {
 	if !c.group() {
 		a := s.account(c.at.Chat)
@@ -214,7 +214,7 @@ func (s *Server) wireChat(c *chat) wireChat {
 	return wireChat{ID: c.at.Chat, Type: c.kind, Title: c.title, IsForum: c.forum}
 }
 
-// listeners are the bots that receive what happens in c.
+// listeners returns the bots that receive what happens in c.
 func (s *Server) listeners(c *chat) []*bot {
 	if !c.group() {
 		if c.blocked {
@@ -235,7 +235,7 @@ func present(status string) bool {
 	return status == "member" || status == "administrator" || status == "creator"
 }
 
-// hears says whether b gets a person's message in a group ([features] "Privacy
+// hears reports whether b gets a user's message in a group ([features] "Privacy
 // mode": commands meant for it, replies to it, mentions, and everything once
 // it is an administrator or has privacy mode off).
 func (s *Server) hears(b *bot, c *chat, m *wireMessage) bool {
@@ -270,7 +270,7 @@ func (s *Server) hears(b *bot, c *chat, m *wireMessage) bool {
 	return false
 }
 
-// slice16 is the part of s from offset on, both counted in UTF-16 code units.
+// slice16 returns the part of s from offset on, both counted in UTF-16 code units.
 func slice16(s string, offset, length int) string {
 	at, start, end := 0, len(s), len(s)
 	for i, r := range s {
