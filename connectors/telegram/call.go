@@ -117,8 +117,8 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.cause }
 
-// refusesToken reports whether the platform itself means that it knows no such
-// token. A proxy's 401 or 404 page says nothing of the kind.
+// refusesToken reports whether the platform itself rejected the token. A proxy's 401 or
+// 404 page is not such a response.
 func (f *failure) refusesToken() bool { return f.code == 401 || f.code == 404 }
 
 // call makes one request by the library's MakeRequest, which passes any

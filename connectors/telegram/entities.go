@@ -45,8 +45,8 @@ func (t target) params() tgbotapi.Params {
 	return p
 }
 
-// addText puts a part's words and styles into p: entities, never a
-// parse_mode, so that the platform has nothing to parse.
+// addText adds a part's text and styles to p, as entities and never with a parse_mode,
+// so that the platform has nothing to parse.
 func addText(p tgbotapi.Params, part core.Part) {
 	p["text"] = part.Text
 	if e := entities(part.Spans); e != "" {
@@ -54,7 +54,7 @@ func addText(p tgbotapi.Params, part core.Part) {
 	}
 }
 
-// addButtons puts an inline keyboard into p.
+// addButtons adds an inline keyboard to p.
 func addButtons(p tgbotapi.Params, rows [][]core.Button) error {
 	if len(rows) == 0 {
 		return nil
@@ -100,7 +100,7 @@ func marked(b core.Button) string {
 	return "☐ " + b.Label
 }
 
-// entityTypes are the platform's words for our styles (MessageEntity.type).
+// entityTypes maps styles to the platform's names (MessageEntity.type).
 var entityTypes = map[core.Style]string{
 	core.StyleBold: "bold", core.StyleItalic: "italic", core.StyleStrike: "strikethrough", core.StyleCode: "code",
 	core.StylePre: "pre", core.StyleLink: "text_link", core.StyleQuote: "blockquote", core.StyleSpoiler: "spoiler",

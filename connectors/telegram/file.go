@@ -25,9 +25,9 @@ const (
 	uploadTimeout = 3 * time.Minute
 )
 
-// sendFile makes a message of the part's file, with its text as caption: a
-// picture as a photo, unless the platform finds its form odd, anything else as
-// a document. A file that is gone or too large is told as text instead.
+// sendFile sends the part's file with its text as caption: a picture as a photo, unless
+// the platform rejects its dimensions, anything else as a document. If the file is
+// missing or too large, a text that says so is sent instead.
 func (b *Bot) sendFile(ctx context.Context, t target, part core.Part) (string, *failure) {
 	f, size, err := connectors.OpenFile(b.o.Files, part.File.Path, maxSend)
 	if err != nil {

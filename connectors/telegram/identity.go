@@ -7,7 +7,7 @@ import (
 	"gatehouse/core"
 )
 
-// An Identity is what the platform tells a bot about itself (getMe).
+// An Identity is what the platform knows about a bot (getMe).
 type Identity struct {
 	Username string
 	// ReadsGroups: privacy mode is off, so that the bot sees all messages of a

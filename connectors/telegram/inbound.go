@@ -93,8 +93,8 @@ func (b *Bot) fromMessage(m *message, raw json.RawMessage, now time.Time) core.I
 	return in
 }
 
-// next to adds to a message's words what it came with: what of it can be said in
-// words, and that a part of it can't be read.
+// beside adds to a message's text what came with it: said, its description, and a note
+// about kind, which cannot be read.
 func (b *Bot) beside(in *core.Inbound, said, kind string) {
 	switch {
 	case said != "":
@@ -108,8 +108,8 @@ func (b *Bot) beside(in *core.Inbound, said, kind string) {
 	}
 }
 
-// cutText is from which length on, in UTF-16 units, a text may have been cut by
-// its sender's app: at 4096, or before that at a word.
+// cutText is the length in UTF-16 units from which on the sender's app may have split a
+// text: at 4096, or at a space before that.
 const cutText = 3800
 
 func utf16Length(text string) (n int) {
@@ -151,7 +151,7 @@ func (m *message) quoted(us int64) *core.Quote {
 	return q
 }
 
-// content returns the message's own words: its text, or the caption of its media.
+// content returns the message's own text, or the caption of its media.
 func (m *message) content() (string, []entity) {
 	if m.Text != "" {
 		return m.Text, m.Entities
@@ -195,8 +195,8 @@ func fromCallback(c *callback, now time.Time) core.Inbound {
 	return in
 }
 
-// fromReaction keeps the emoji that stand now; "" when all were taken back.
-// The platform names no thread for a reaction.
+// fromReaction keeps the current emoji, or "" when all were removed. The platform names
+// no thread for a reaction.
 func fromReaction(r *reaction, now time.Time) core.Inbound {
 	in := core.Inbound{Kind: core.KindReaction, Address: address(r.Chat, 0, false), At: at(r.Date, now),
 		MessageID: strconv.FormatInt(r.ID, 10), PlaceName: core.CleanName(r.Chat.Title)}

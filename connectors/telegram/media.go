@@ -10,8 +10,8 @@ import (
 	"gatehouse/core"
 )
 
-// media is what a message may hold in addition to words. What a future platform
-// writes there in another form is missing, and the message is read all the same.
+// media is the content of a message other than text. A field that cannot be decoded is
+// omitted, and the message is still read.
 type media struct {
 	Photo     lenient[[]file]   `json:"photo"`     // sizes of one picture, the largest last
 	Animation lenient[*file]    `json:"animation"` // is next to document
@@ -114,7 +114,7 @@ func (f *file) asFile(name, kind string, voice bool) []core.File {
 	return []core.File{out}
 }
 
-// words says as text what needs no file to be understood; "" for none.
+// words returns as text what can be understood without a file, or "".
 func (m *media) words() string {
 	clean := func(s string) string { return core.CutRunes(core.CleanName(s), 300) }
 	switch {

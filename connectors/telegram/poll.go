@@ -22,8 +22,8 @@ const (
 	// numbers updates again after a week without any (Update.update_id); an
 	// offset above the new numbers would confirm them all unseen.
 	offsetLife = 6 * 24 * time.Hour
-	// silence is how long polls may stay without any answer before the
-	// transport is thrown away: a connection can die without a word.
+	// silence is how long polls may remain unanswered before the transport is
+	// replaced: a connection can break without an error.
 	silence = 120 * time.Second
 	// conflictWait bounds the wait after a 409: the other poller is usually our
 	// own former self, gone within half a minute.
@@ -35,10 +35,10 @@ const (
 // leaves out reactions and member changes (getUpdates, allowed_updates).
 const allowed = `["message","edited_message","channel_post","edited_channel_post","callback_query","message_reaction","my_chat_member","chat_member"]`
 
-// Run polls for updates until ctx ends; see connectors.Connector. A page is
-// Put with the offset behind it, and only then is that offset asked for,
-// which confirms the page to the platform. It returns early only when the
-// platform refuses the token (core.Denied): everything else is waited out.
+// Run polls for updates until ctx ends; see connectors.Connector. A page is Put with the
+// offset after it, and only then is that offset requested, which confirms the page to
+// the platform. Run returns early only if the platform refuses the token (core.Denied);
+// it waits for everything else.
 func (b *Bot) Run(ctx context.Context, in connectors.Inbox, report func(core.BotState)) error {
 	p := &poller{bot: b, in: in, report: report, answered: b.o.Clock.Now()}
 	defer p.tasks.Wait()
@@ -159,8 +159,8 @@ func (p *poller) poll(ctx context.Context) ([]json.RawMessage, *failure) {
 	return page, nil
 }
 
-// put stores a page and moves the offset behind it. A poll without an offset
-// may bring a page that was stored before: dedupe drops it.
+// put stores a page and moves the offset after it. A poll without an offset may return
+// a page that was stored before; duplicates are dropped.
 func (p *poller) put(ctx context.Context, raw []json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil

@@ -129,9 +129,9 @@ func (b *Bot) draft(ctx context.Context, t target, part core.Part) error {
 	return b.dropped(t, f)
 }
 
-// noDrafts tells a missing capability from a bad moment: an unknown method is
-// 404, a bot that may not stream gets TEXTDRAFT_PEER_INVALID or is told about
-// its forum topic mode (Bot API 9.3; since 9.5 every bot may).
+// noDrafts reports whether the bot cannot send drafts at all, as opposed to now: an
+// unknown method is 404, a bot that may not stream gets TEXTDRAFT_PEER_INVALID or an
+// error about its forum topic mode (Bot API 9.3; since 9.5 every bot may).
 func (f *failure) noDrafts() bool {
 	if f.code == 404 {
 		return true

@@ -10,8 +10,8 @@ import (
 
 var _ connectors.Reactor = (*Bot)(nil)
 
-// React puts an emoji under a message (setMessageReaction), or takes the bot's
-// away. It is left out where the chat's pace leaves no room.
+// React sets an emoji under a message (setMessageReaction), or removes the bot's. It
+// does nothing if the chat's rate limit leaves no room.
 func (b *Bot) React(ctx context.Context, to core.Address, messageID, emoji string) error {
 	t, err := parseTarget(to)
 	if err != nil {

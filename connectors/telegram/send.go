@@ -14,15 +14,15 @@ import (
 	"gatehouse/core/texts"
 )
 
-// Send delivers one part: as an edit where it replaces a message, else again.
-// An edit that changes nothing is Sent; one whose message is gone is sent
-// again, once.
+// Send delivers one part: as an edit if it replaces a message, otherwise as a new
+// message. An edit that changes nothing is Sent; if the message to edit is gone, a new
+// one is sent, once.
 func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 	t, err := parseTarget(out.Address)
 	if err != nil {
 		return core.Delivery{Outcome: core.Refused, Reason: err.Error()}
 	}
-	var again func() // what a late preview may stand over
+	var again func() // repeats an edit that a late preview may overwrite
 	end := b.turns.Send(ctx, b.o.Clock, t.chat)
 	defer func() { end(again) }()
 	b.pace.Take(t.chat)
@@ -60,8 +60,8 @@ func (b *Bot) showAgain(ctx context.Context, t target, out core.Outgoing) {
 	}
 }
 
-// repeatMark is under a message that is sent again because the platform
-// took the first one and did not answer: it may be there already.
+// repeatMark returns the note under a message that is repeated because the platform
+// received the first one and did not respond.
 func repeatMark() string { return "\n\n" + texts.Text("repeat") }
 
 func (b *Bot) took(t target, id string) core.Delivery {
@@ -110,13 +110,13 @@ func (b *Bot) edit(ctx context.Context, t target, id string, part core.Part) *fa
 	}
 	_, f := b.callPlain(ctx, "editMessageText", p)
 	if f != nil && f.code == 400 && strings.Contains(f.text, "message is not modified") {
-		return nil // it says already what it shall say
+		return nil // the text is unchanged
 	}
 	return f
 }
 
-// callPlain calls, and where the platform dislikes an entity (a link it finds
-// odd) calls again without any: the words matter more than their looks.
+// callPlain makes a call, and repeats it without entities if the platform rejects one
+// (for example a link): the text matters more than its style.
 func (b *Bot) callPlain(ctx context.Context, method string, p tgbotapi.Params) (json.RawMessage, *failure) {
 	raw, f := b.call(ctx, b.sends, b.o.SendTimeout, method, p)
 	if f != nil && f.code == 400 && p["entities"] != "" && strings.Contains(strings.ToLower(f.text), "entit") {
@@ -127,7 +127,7 @@ func (b *Bot) callPlain(ctx context.Context, method string, p tgbotapi.Params) (
 	return raw, f
 }
 
-// gone reports whether the message to edit is no longer there, or not ours to edit.
+// gone reports whether the message to edit does not exist or is not the bot's.
 func (f *failure) gone() bool {
 	return f.code == 400 && (strings.Contains(f.text, "message to edit not found") ||
 		strings.Contains(f.text, "message can't be edited") || strings.Contains(f.text, "MESSAGE_ID_INVALID"))
@@ -181,8 +181,8 @@ func (b *Bot) delivery(t target, f *failure, repeatable bool) core.Delivery {
 	return d
 }
 
-// doubtful reports whether a new message may stand there though its making
-// failed; delivery explains why.
+// doubtful reports whether a message may have been created although the request failed;
+// delivery explains why.
 func (f *failure) doubtful() bool {
 	switch {
 	case f == nil || f.code != 0:
@@ -193,8 +193,7 @@ func (f *failure) doubtful() bool {
 	return f.status < 300 || f.status == http.StatusBadGateway || f.status == http.StatusGatewayTimeout
 }
 
-// forbidden reports what keeps the bot out of a chat, where the platform's words
-// are for programmers.
+// forbidden explains what keeps the bot out of a chat, or returns "".
 func forbidden(f *failure) string {
 	for part, means := range map[string]string{
 		"blocked by the user":         "this person has blocked it",
@@ -226,8 +225,7 @@ func (b *Bot) Wait(to core.Address) time.Duration {
 	return b.pace.Wait(t.chat)
 }
 
-// asError is a failure for callers who only want to know that it was none;
-// nil stays nil.
+// asError returns f as an error; a nil f is a nil error.
 func asError(f *failure) error {
 	if f == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// contentless lists fields of Message that stand next to a content and are none.
+// contentless lists fields of Message that are not content.
 var contentless = map[string]bool{
 	"message_id": true, "message_thread_id": true, "from": true, "sender_chat": true, "sender_boost_count": true,
 	"sender_business_bot": true, "date": true, "business_connection_id": true, "chat": true, "forward_origin": true,
@@ -61,8 +61,8 @@ func service(m *message, raw json.RawMessage) string {
 	return ""
 }
 
-// year10000 is the first second that neither JSON nor a stamp can hold: an
-// update that says so could never be stored.
+// year10000 is the first second that neither JSON nor a stamp can represent: an update
+// with a later time could never be stored.
 const year10000 = 253402300800
 
 // at returns the platform's time in seconds, or ours where it has none.

@@ -84,7 +84,7 @@ type quote struct {
 	Text string `json:"text"`
 }
 
-// A forward says where a forwarded message came from (Bot API, MessageOrigin).
+// A forward is the origin of a forwarded message (Bot API, MessageOrigin).
 type forward struct {
 	Type       string `json:"type"`
 	User       *user  `json:"sender_user"`
@@ -146,9 +146,9 @@ func (m membership) in() bool {
 
 func (m membership) muted() bool { return m.Status == "restricted" && !m.MayWrite }
 
-// standing returns what a change of the bot's own membership means; "" for nothing.
-// Of a private chat the platform tells only that the bot is blocked, or is not
-// any more (Update, my_chat_member).
+// standing returns what a change of the bot's own membership means, or "". For a private
+// chat the platform reports only blocking and unblocking (Update, my_chat_member).
+
 func (c *memberChange) standing() core.Standing {
 	was, is := c.Old.in(), c.New.in()
 	if c.Chat.Type == "private" {
