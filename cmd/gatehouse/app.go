@@ -25,6 +25,7 @@ import (
 	"gatehouse/core/dispatch"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/quote"
+	"gatehouse/core/llm/registry"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
 	"gatehouse/core/queue"
@@ -81,10 +82,10 @@ type app struct {
 	chat        *chat.Chat
 	hub         *connectors.Hub
 	fleet       *fleet
-	spoken      atomic.Pointer[models] // read by models; the panel puts others in its place
-	search      quote.Search           // of local/quote
-	claude      *claudeCode            // nil: CLAUDE_CLI names none
-	kits        *kits                  // what turns' tools are taken from
+	models      *registry.Registry
+	search      quote.Search // of local/quote
+	claude      *claudeCode  // nil: CLAUDE_CLI names none
+	kits        *kits        // what turns' tools are taken from
 	servers     *mcp.Servers
 	titles      *titler
 	upkeep      *upkeep
@@ -240,8 +241,8 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	if err != nil {
 		return err
 	}
-	a.spoken.Store(m)
-	a.closing(func() error { a.models().Close(); return nil })
+	a.models = registry.NewRegistry(m)
+	a.closing(a.models.Close)
 	prices, err := llm.ParsePrices(configs.Prices())
 	if err != nil {
 		return fmt.Errorf("prices: %w", err)
@@ -260,10 +261,10 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	} else if c != nil {
 		other = c
 	}
-	a.usage = usage.New(usage.NewMetrics(a.reg, m.names), budgetsOf(a.now()))
+	a.usage = usage.New(usage.NewMetrics(a.reg, m.Names), budgetsOf(a.now()))
 	a.cost = claudePrices(prices.Cost)
 	a.rolls = usage.NewRollups(a.db, a.clock, a.usage.Tally, a.events.Tally, a.queue.Tally)
-	om := orchestrator.NewMetrics(a.reg, m.names, toolNames)
+	om := orchestrator.NewMetrics(a.reg, m.Names, toolNames)
 	a.know = func(names []string) { om.Know(names); a.usage.Know(names) }
 	om.Stage = qm.Stage
 	hear, err := a.hearing()
@@ -279,7 +280,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents, Files: a.vault.FS(),
 		Search: webSearch, Fetch: a.fetchFile, Hear: hear, PDF: pdf,
 		Usage: a.usage, Reserve: func(ctx context.Context, r usage.Row) (int64, string, error) { return a.usage.Reserve(ctx, a.db, r) },
-		Model: func(name string, guest bool) (llm.Model, error) { return a.models().find(name, guest) }, Runtime: other, Cost: a.cost, MayRead: a.mayRead,
+		Model: a.models.Find, Runtime: other, Cost: a.cost, MayRead: a.mayRead,
 		Spend: a.spend, Answered: a.titles.ended,
 		Equip: kits.equip, Guard: a.guard, NotBegun: a.guard.NotBegun, Runs: orchestrator.Runs(a.db), Overheard: a.overheard.Last,
 		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.still(ctx, a.db, t) },

@@ -12,17 +12,10 @@ func (a *app) joinChat() {
 		Conversations: a.sessions, Bindings: a.sessions, Resolver: a.sessions, ChatSettings: a.sessions, TrustModes: a.sessions, Transcripts: a.sessions,
 		Lanes: a.queue, Inbox: a.queue, Outbox: a.queue, Running: a.bus, Stopper: a.running, Runs: a.events, Compacter: a.runs, Files: a.files,
 		Asks:   chatask.NewButtons(chatask.ButtonOptions{DB: a.db, Clock: a.clock, Access: a.book, Asks: a.desk, Questions: a.desk, Decisions: a.guard, Pairings: a.book, Inbox: a.queue, Mail: a.queue}),
-		Agents: a.agents, Models: modelNames{a}, Usage: a.usage, Overheard: &a.overheard,
+		Agents: a.agents, Models: a.models, Usage: a.usage, Overheard: &a.overheard,
 		BusyMode: func() string { return a.now().BusyMode }, Platform: a.platform, Link: a.inviteLink,
 	})
 }
-
-// modelNames names the models that answer now.
-type modelNames struct{ a *app }
-
-func (m modelNames) Names(guest bool) []string  { return m.a.models().open(guest) }
-func (m modelNames) Default() string            { return m.a.models().first.About().Name }
-func (m modelNames) Missing(name string) string { return m.a.models().noModel(m.a.cfg, name) }
 
 func (a *app) joinDispatch() {
 	a.dispatcher = dispatch.New(dispatch.Options{

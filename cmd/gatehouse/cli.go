@@ -229,6 +229,6 @@ func (c *doctorCmd) reach(p *process, patient *doctorPatient) error {
 	if err != nil {
 		return err
 	}
-	patient.Model = m.check
+	patient.Model = m.Check
 	return nil
 }

@@ -66,6 +66,7 @@ core/llm/llmtest: core core/llm/wiretest
 core/llm/openai: core core/texts core/llm core/llm/provider
 core/llm/provider: core core/texts core/llm  # what the clients of the two wires share
 core/llm/quote: core core/texts core/llm  # gets its search as a function
+core/llm/registry: core core/llm core/llm/anthropic core/llm/openai core/llm/quote  # names → models
 core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
 core/llm: core core/texts

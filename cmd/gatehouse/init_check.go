@@ -13,6 +13,7 @@ import (
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
 	"gatehouse/core/llm"
+	"gatehouse/core/llm/registry"
 )
 
 // wrongForm is the error of a token that can't be one; it does not hold it.
@@ -165,17 +166,14 @@ func oneToken(ctx context.Context, cfg *configs.Config) (name string, err error)
 	defer m.Close()
 	ctx, cancel := context.WithTimeout(ctx, doctorWait)
 	defer cancel()
-	request := &llm.Request{Messages: []llm.Message{{Role: "user", Blocks: []llm.Block{{Type: "text", Text: "Say: ok"}}}}, MaxTokens: 1}
-	for _, err := range m.first.Reply(ctx, request) {
-		var f *llm.Fault
-		switch {
-		case errors.As(err, &f):
-			return "", core.Errorf(core.Busy, "The model does not answer: %s", f.Text)
-		case err != nil:
-			return "", core.Errorf(core.Busy, "The model does not answer: it can't be reached")
-		}
+	var f *llm.Fault
+	switch _, _, err = registry.Try(ctx, m.First, core.System{}); {
+	case errors.As(err, &f):
+		return "", core.Errorf(core.Busy, "The model does not answer: %s", f.Text)
+	case err != nil:
+		return "", core.Errorf(core.Busy, "The model does not answer: it can't be reached")
 	}
-	return m.first.About().Name, nil
+	return m.Default(), nil
 }
 
 func (s *setup) password() error {

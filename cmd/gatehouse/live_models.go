@@ -8,6 +8,7 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/llm/registry"
 )
 
 // tryTime is how long a model that was named in the panel may take for a word.
@@ -18,7 +19,7 @@ var modelSettings = []string{"MODEL", "MODEL_FALLBACKS", "GUEST_MODEL", "TITLE_M
 
 // modelsNamed are the models that cfg names, by setting.
 func modelsNamed(cfg *configs.Config) map[string][]string {
-	return map[string][]string{"MODEL": {firstNamed(cfg)}, "MODEL_FALLBACKS": cfg.ModelFallbacks, "GUEST_MODEL": {cfg.GuestModel}, "TITLE_MODEL": {cfg.TitleModel}}
+	return map[string][]string{"MODEL": {modelConfig(cfg).First()}, "MODEL_FALLBACKS": cfg.ModelFallbacks, "GUEST_MODEL": {cfg.GuestModel}, "TITLE_MODEL": {cfg.TitleModel}}
 }
 
 // newNames are the models that next names and now does not, with the setting
@@ -67,16 +68,17 @@ func (a *app) tryModels(ctx context.Context, edit func(*configs.Changes), values
 }
 
 func (a *app) tryNamed(ctx context.Context, cfg *configs.Config, n namedModel) error {
-	if strings.HasPrefix(n.model, "local/") {
+	if registry.Local(n.model) {
 		return nil
 	}
-	var owner models
-	defer owner.Close()
-	m, err := owner.build(cfg, n.model, a.search, a.clock, a.log)
+	alone := modelConfig(cfg)
+	alone.Model, alone.Fallbacks, alone.Guest, alone.Title = n.model, nil, "", ""
+	m, err := registry.New(alone, registry.Options{Search: a.search, Clock: a.clock, Log: a.log})
 	if err == nil {
+		defer m.Close()
 		tryCtx, cancel := context.WithTimeout(ctx, tryTime)
 		defer cancel()
-		_, err = a.tryModel(tryCtx, n.model, m)
+		_, err = a.tryModel(tryCtx, n.model, m.First)
 	}
 	switch {
 	case err == nil:
@@ -102,7 +104,7 @@ func (a *app) allTried(next *configs.Config, tried []string) error {
 }
 
 // modelsFor are the models of next; nil where they are those of now. Nobody is asked.
-func (a *app) modelsFor(next *configs.Config) (*models, error) {
+func (a *app) modelsFor(next *configs.Config) (*registry.Models, error) {
 	now := a.now()
 	if now.Model == next.Model && slices.Equal(now.ModelFallbacks, next.ModelFallbacks) && now.GuestModel == next.GuestModel && now.TitleModel == next.TitleModel {
 		return nil, nil
@@ -112,12 +114,12 @@ func (a *app) modelsFor(next *configs.Config) (*models, error) {
 
 // speakBy has m answer from the next turn on; nil changes nothing. Turns go on
 // with those that they began with.
-func (a *app) speakBy(m *models) {
+func (a *app) speakBy(m *registry.Models) {
 	if m == nil {
 		return
 	}
-	a.know(m.names)
-	a.spoken.Swap(m).Close() // what they do not use just now
+	a.know(m.Names)
+	a.models.Replace(m)
 }
 
 // agentThere refuses a DEFAULT_AGENT that is changed to one that can't answer.

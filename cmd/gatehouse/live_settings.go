@@ -12,6 +12,7 @@ import (
 	"gatehouse/admin"
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/llm/registry"
 	"gatehouse/core/store"
 	"gatehouse/core/usage"
 )
@@ -101,7 +102,7 @@ func (a *app) change(ctx context.Context, by core.Actor, subject string, detail 
 	if err == nil && check != nil {
 		err = check(next)
 	}
-	var speak *models
+	var speak *registry.Models
 	if err == nil {
 		speak, err = a.modelsFor(next)
 	}

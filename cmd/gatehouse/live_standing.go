@@ -32,7 +32,7 @@ func (a *app) standing(ctx context.Context, _ order) (result, error) {
 	level, _, err := store.Metadata(ctx, a.db, logLevelKey)
 	as := *a.now()
 	as.Addr, as.MetricsAddr = a.asked[0], a.asked[1]
-	return result{Standing: &standing{ch, level, as.Redacted(), faultsOfModels(a.now(), a.models(), a.agents)}}, err
+	return result{Standing: &standing{ch, level, as.Redacted(), missingModels(a.models.Now(), a.agents)}}, err
 }
 
 // A settled is the configuration of a command's environment with what was set

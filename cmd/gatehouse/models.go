@@ -1,163 +1,127 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
+	"time"
 
+	"gatehouse/admin"
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/agent"
+	"gatehouse/core/claudecli"
 	"gatehouse/core/llm"
-	"gatehouse/core/llm/anthropic"
-	"gatehouse/core/llm/openai"
 	"gatehouse/core/llm/quote"
+	"gatehouse/core/llm/registry"
+	"gatehouse/core/store"
+	"gatehouse/core/usage"
 )
 
-// models are the configured language models by name.
-type models struct {
-	first  llm.Model // MODEL with its fallbacks
-	guest  llm.Model // GUEST_MODEL; nil: first
-	title  llm.Model // TITLE_MODEL; nil: none
-	byName map[string]llm.Model
-	names  []string // for metrics and messages, in order
-	close  []func()
+// modelConfig returns what cfg says about models. Keys and addresses come from
+// cfg alone.
+func modelConfig(cfg *configs.Config) registry.Config {
+	c := registry.Config{
+		Model: cfg.Model, Fallbacks: cfg.ModelFallbacks, Guest: cfg.GuestModel, Title: cfg.TitleModel,
+		Anthropic: registry.Access{BaseURL: cfg.AnthropicBaseURL, Key: cfg.AnthropicAPIKey.Reveal()},
+		OpenAI:    registry.Access{BaseURL: cfg.OpenaiBaseURL, Key: cfg.OpenaiAPIKey.Reveal()},
+	}
+	if cfg.ClaudeCLI != "" {
+		c.Elsewhere = claudecli.Prefix
+	}
+	return c
 }
 
-// models are those that answer now; a turn keeps those that it began with.
-func (a *app) models() *models { return a.spoken.Load() }
-
-// newModels builds MODEL, MODEL_FALLBACKS, GUEST_MODEL and TITLE_MODEL. Keys and addresses come from cfg
-// alone.
-func newModels(cfg *configs.Config, search quote.Search, clock core.Clock, log *slog.Logger) (*models, error) {
-	m := &models{byName: map[string]llm.Model{}}
-	wanted := append([]string{firstNamed(cfg)}, cfg.ModelFallbacks...)
-	var chain []llm.Model
-	for _, name := range wanted {
-		model, err := m.build(cfg, name, search, clock, log)
-		if err != nil {
-			return nil, err
-		}
-		chain = append(chain, model)
-		if key := model.About().Name; m.byName[key] == nil {
-			m.byName[key] = model
-			m.names = append(m.names, key)
-		}
-	}
-	m.first = chain[0]
-	if len(chain) > 1 {
-		m.first = llm.Fallback(chain...)
-	}
-	for _, more := range []struct {
-		name string
-		to   *llm.Model
-	}{{cfg.GuestModel, &m.guest}, {cfg.TitleModel, &m.title}} {
-		if more.name == "" {
-			continue
-		}
-		model, err := m.build(cfg, more.name, search, clock, log)
-		if err != nil {
-			return nil, err
-		}
-		*more.to = model
-		if key := model.About().Name; m.byName[key] == nil {
-			m.byName[key], m.names = model, append(m.names, key)
-		}
-	}
-	return m, nil
+// newModels returns the models of cfg; it asks no provider.
+func newModels(cfg *configs.Config, search quote.Search, clock core.Clock, log *slog.Logger) (*registry.Models, error) {
+	return registry.New(modelConfig(cfg), registry.Options{Search: search, Clock: clock, Log: log})
 }
 
-// firstNamed is MODEL, or what stands for it where it is empty.
-func firstNamed(cfg *configs.Config) string { return cmp.Or(cfg.Model, preset(cfg)) }
-
-// preset is the model where MODEL is empty; a provider without name chooses
-// one from its list.
-func preset(cfg *configs.Config) string {
-	switch {
-	case cfg.AnthropicAPIKey.IsSet() || cfg.AnthropicBaseURL != "":
-		return "anthropic/"
-	case cfg.HasProvider():
-		return "openai/"
-	}
-	return quote.Name
-}
-
-// A provider is a model at a server that can be asked what it offers.
-type provider interface {
-	llm.Model
-	Models(ctx context.Context) ([]string, error)
-	Close()
-}
-
-func (m *models) build(cfg *configs.Config, name string, search quote.Search, clock core.Clock, log *slog.Logger) (llm.Model, error) {
-	if strings.HasPrefix(name, "local/") {
-		q, err := quote.New(name, search, clock)
-		if err == nil && cfg.HasProvider() {
-			q = q.WithoutHint()
-		}
-		return q, err
-	}
-	var p provider
-	var err error
-	switch kind, rest, _ := strings.Cut(name, "/"); kind {
-	case "anthropic":
-		p, err = anthropic.New(anthropic.Options{Model: rest, BaseURL: cfg.AnthropicBaseURL, Key: cfg.AnthropicAPIKey.Reveal(), Clock: clock, Log: log})
-	case "openai":
-		p, err = openai.New(openai.Options{Model: rest, BaseURL: cfg.OpenaiBaseURL, Key: cfg.OpenaiAPIKey.Reveal(), Clock: clock, Log: log})
-	default:
-		return nil, core.Errorf(core.Invalid, "GATEHOUSE_MODEL: %q is not anthropic/NAME, openai/NAME or local/quote", name)
-	}
+// modelFaults returns the agents and workspaces that name a model which is not
+// configured; none if the models of cfg cannot be made, which others report.
+func modelFaults(cfg *configs.Config, agents *agent.Agents) []string {
+	m, err := newModels(cfg, nil, core.System{}, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	m.close = append(m.close, p.Close)
-	return p, nil
+	defer m.Close()
+	return missingModels(m, agents)
 }
 
-// find is the model of that name; "" is the configured one. With GUEST_MODEL
-// guests are answered by that one and no other.
-func (m *models) find(name string, guest bool) (llm.Model, error) {
-	if guest && m.guest != nil {
-		if own := m.guest.About().Name; name != "" && name != own {
-			return nil, core.Errorf(core.Denied, "guests are answered by %s here", own)
-		}
-		return m.guest, nil
-	}
-	if name == "" {
-		return m.first, nil
-	}
-	if model := m.byName[name]; model != nil {
-		return model, nil
-	}
-	names := slices.Clone(m.names)
-	return nil, core.Errorf(core.Invalid, "model %q is not configured here; there is %s", name, strings.Join(names, ", "))
-}
-
-// open are the names of the models that may answer, in order.
-func (m *models) open(guest bool) (names []string) {
-	for _, name := range m.names {
-		if _, err := m.find(name, guest); err == nil && !slices.Contains(names, name) {
-			names = append(names, name)
+// missingModels returns a line for each agent and workspace that names a model
+// which is not configured, with what happens instead.
+func missingModels(m *registry.Models, agents *agent.Agents) (faults []string) {
+	note := func(what, name, model string) {
+		if why := m.Missing(model); model != "" && why != "" {
+			faults = append(faults, fmt.Sprintf("%s %s: %s; %s answers instead", what, name, why, m.Default()))
 		}
 	}
-	return names
-}
-
-func (m *models) Close() {
-	for _, f := range m.close {
-		f()
+	for _, a := range agents.List() {
+		note("agent", a.Name, a.Model)
 	}
+	for _, w := range agents.Workspaces() {
+		note("workspace", w.Slug, w.Model)
+	}
+	return faults
 }
 
-// check asks each configured provider one cheap question.
-func (m *models) check(ctx context.Context) (string, error) {
-	for _, name := range m.names {
-		if p, ok := m.byName[name].(provider); ok {
-			if _, err := p.Models(ctx); err != nil {
-				return "", err
+// modelsPage shows the configured models in the panel.
+type modelsPage struct{ a *app }
+
+func (v modelsPage) Models() (list []admin.ModelRow) {
+	m := v.a.models.Now()
+	for _, name := range m.Names {
+		about := m.Named(name).About()
+		row := admin.ModelRow{Name: name, Use: "stands in"}
+		switch {
+		case name == m.Default():
+			row.Use = "answers"
+		case m.OnlyForGuests(name):
+			row.Use = "answers guests"
+		}
+		in, known := v.a.cost(name, llm.Usage{Input: 1_000_000})
+		out, also := v.a.cost(name, llm.Usage{Output: 1_000_000})
+		row.Priced, row.Input, row.Output = known && also, in, out
+		for _, c := range []struct {
+			can  bool
+			word string
+		}{{about.Tools, "tools"}, {about.Images, "images"}, {about.Documents, "documents"}, {about.Thinking, "thinking"}, {about.Search, "web search"}} {
+			if c.can {
+				row.Can = append(row.Can, c.word)
 			}
 		}
+		list = append(list, row)
 	}
-	return m.first.About().Name, nil
+	return list
+}
+
+// Test asks the model for one token and counts the call like any other.
+func (v modelsPage) Test(ctx context.Context, name string) (time.Duration, error) {
+	m := v.a.models.Now().Named(name)
+	if m == nil {
+		return 0, core.Errorf(core.NotFound, "there is no such model")
+	}
+	return v.a.tryModel(ctx, name, m)
+}
+
+func (v modelsPage) Chart(ctx context.Context, step time.Duration, n int) (usage.Chart, error) {
+	return v.a.rolls.Read(ctx, step, n)
+}
+
+// tryModel asks m for one token and records the call's usage under name.
+func (a *app) tryModel(ctx context.Context, name string, m llm.Model) (time.Duration, error) {
+	first, used, err := registry.Try(ctx, m, a.clock)
+	var f *llm.Fault
+	if errors.As(err, &f) {
+		return 0, core.Errorf(core.Busy, "%s does not answer: %s", name, f.Text)
+	}
+	if err != nil || used == nil {
+		return first, err
+	}
+	row := usage.Row{User: core.Operator, Bot: "panel", Model: name, Input: int64(used.Input), Output: int64(used.Output), CacheRead: int64(used.CacheRead), CacheWrite: int64(used.CacheWrite)}
+	if cost, known := a.cost(name, *used); known {
+		row.MicroUSD = &cost
+	}
+	return first, a.db.Tx(ctx, func(tx *store.Tx) error { return a.usage.Record(ctx, tx, row) })
 }

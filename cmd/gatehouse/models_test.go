@@ -1,44 +1,14 @@
 package main
 
 import (
-	"log/slog"
 	"strings"
 	"testing"
 
 	"gatehouse/configs"
 	"gatehouse/connectors/discord/discordtest"
-	"gatehouse/core/coretest"
 	"gatehouse/core/llm/anthropictest"
 	"gatehouse/core/llm/llmtest"
 )
-
-func modelsOf(t *testing.T, change func(*configs.Config)) *models {
-	t.Helper()
-	cfg := configs.Default()
-	change(cfg)
-	m, err := newModels(cfg, nil, coretest.NewClock(doctorNow), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.Close)
-	return m
-}
-
-func TestTheFirstProviderWithKeyOrAddressAnswersWhereNoModelIsNamed(t *testing.T) {
-	for _, c := range []struct {
-		anthropic, openai, want string
-	}{
-		{"", "", "local/quote"},
-		{"", "http://127.0.0.1:1/v1", "openai"},
-		{"http://127.0.0.1:1", "", "anthropic"},
-		{"http://127.0.0.1:1", "http://127.0.0.1:1/v1", "anthropic"},
-	} {
-		m := modelsOf(t, func(cfg *configs.Config) { cfg.AnthropicBaseURL, cfg.OpenaiBaseURL = c.anthropic, c.openai })
-		if got := m.first.About().Name; got != c.want {
-			t.Errorf("%q and %q: %s, want %s", c.anthropic, c.openai, got, c.want)
-		}
-	}
-}
 
 // The first provider refuses the key, the second one answers: the person reads
 // one answer, its cost is known, and doctor's check still names the fault.
@@ -65,7 +35,7 @@ func TestAChatIsAnsweredByTheOtherProviderWhenOneRefuses(t *testing.T) {
 	if strings.Contains(w.log.String(), key) || strings.Contains(w.log.String(), "sk-refused") {
 		t.Error("a key is in the log")
 	}
-	if _, err := w.app.models().check(t.Context()); err == nil || !strings.Contains(err.Error(), "GATEHOUSE_OPENAI_API_KEY") {
+	if _, err := w.app.models.Now().Check(t.Context()); err == nil || !strings.Contains(err.Error(), "GATEHOUSE_OPENAI_API_KEY") {
 		t.Errorf("the check passes over a refused key: %v", err)
 	}
 }

@@ -16,9 +16,9 @@ type modelsView struct{ a *app }
 
 func (v modelsView) Models(p auth.Principal) []openai.Model {
 	var out []openai.Model
-	m := v.a.models()
-	names := m.names
-	if guest := m.guest; guest != nil && p.User != core.Operator && p.Trust <= core.Sandboxed {
+	m := v.a.models.Now()
+	names := m.Names
+	if guest := m.Guest; guest != nil && p.User != core.Operator && p.Trust <= core.Sandboxed {
 		names = []string{guest.About().Name}
 	}
 	taken := map[string]bool{} // as many as names

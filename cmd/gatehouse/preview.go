@@ -64,10 +64,8 @@ func (v *previews) Preview(ctx context.Context, level core.Trust) (adminpeople.P
 func (v *previews) look(ctx context.Context, level core.Trust) (p adminpeople.Preview, err error) {
 	role := v.a.agents.Role("", "")
 	p.Agent, p.Model = role.Agent.Name, role.Model
-	if m := v.a.models(); m.guest != nil {
-		p.Model = m.guest.About().Name
-	} else if p.Model == "" {
-		p.Model = m.first.About().Name
+	if m := v.a.models.Now(); m.Guest != nil || p.Model == "" {
+		p.Model = m.ForGuests()
 	}
 	who := permission.Profile{User: somebody, Trust: core.Least(level, role.Trust), GuestRead: v.a.now().GuestRead, CanAsk: true, Configured: permission.ForGuest(somebody)}
 	k := v.a.kits

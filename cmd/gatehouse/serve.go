@@ -116,7 +116,7 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	heart.Go(func() { a.agents.Watch(work) })
 	heart.Go(func() { a.titles.Run(work) })
 	heart.Go(func() { a.servers.Watch(work) })
-	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "runtime", a.runtime, "bots", strings.Join(a.botNames(), " "), "model", a.models().first.About().Name)
+	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "runtime", a.runtime, "bots", strings.Join(a.botNames(), " "), "model", a.models.Default())
 	ready()
 	a.giveBack(work) // what start-up took is not needed again
 

@@ -43,7 +43,7 @@ const titlePrompt = "You name conversations. Answer with a title of two to six w
 
 // ended is told of each answered turn; it does not block.
 func (t *titler) ended(turn *orchestrator.Turn, answer string) {
-	if t.a.models().title == nil || turn.Session.TitleSource != session.TitleDefault || turn.Session.MessageCount > 0 || answer == "" {
+	if t.a.models.Now().Title == nil || turn.Session.TitleSource != session.TitleDefault || turn.Session.MessageCount > 0 || answer == "" {
 		return
 	}
 	select {
@@ -77,13 +77,13 @@ func (t *titler) Run(ctx context.Context) {
 // name asks the model for one title. The call is of the person whose turn it
 // was: their budget, their usage.
 func (t *titler) name(ctx context.Context, w titleWork) error {
-	m := t.a.models()
-	model := m.title
+	m := t.a.models.Now()
+	model := m.Title
 	if model == nil {
 		return nil // the setting was taken away meanwhile
 	}
-	if w.trust <= core.Sandboxed && m.guest != nil {
-		model = m.guest // what guests write is for that model only
+	if w.trust <= core.Sandboxed && m.Guest != nil {
+		model = m.Guest // what guests write is for that model only
 	}
 	row := usage.Row{Run: w.run, Session: w.session, User: w.user, Bot: w.bot, Model: model.About().Name}
 	req := &llm.Request{System: titlePrompt, MaxTokens: titleTokens, Sender: llm.Sender{User: w.user, Trust: w.trust}, Messages: []llm.Message{{Role: "user",

@@ -1,0 +1,225 @@
+// Package registry makes the configured language models and resolves their
+// names: who answers, who stands in, who answers guests and who names
+// conversations.
+package registry
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"gatehouse/core"
+	"gatehouse/core/llm"
+	"gatehouse/core/llm/anthropic"
+	"gatehouse/core/llm/openai"
+	"gatehouse/core/llm/quote"
+)
+
+// A Config names the models and says how their providers are reached.
+type Config struct {
+	Model     string   // "anthropic/NAME", "openai/NAME" or "local/quote"; "": the first provider with access, else local/quote
+	Fallbacks []string // asked in turn when Model fails
+	Guest     string   // answers guests; "": Model does
+	Title     string   // names conversations; "": none does
+	Anthropic Access
+	OpenAI    Access
+	Elsewhere string // prefix of names that another runtime answers; "": there is no other
+}
+
+// Access says how a provider is reached. The zero value is none.
+type Access struct{ BaseURL, Key string }
+
+// Options are what models need besides their configuration.
+type Options struct {
+	Search quote.Search // of local/quote; nil: it finds nothing
+	Clock  core.Clock
+	Log    *slog.Logger
+}
+
+// Models are the configured language models. They do not change; methods may
+// be called concurrently.
+type Models struct {
+	First llm.Model // Config.Model with its fallbacks
+	Guest llm.Model // nil: First answers guests
+	Title llm.Model // nil: no model names conversations
+	Names []string  // of all, without repeats, in the order of Config
+
+	elsewhere string
+	fallbacks []string
+	byName    map[string]llm.Model
+	closers   []func()
+}
+
+// New returns the models that c names. It asks no provider.
+func New(c Config, o Options) (*Models, error) {
+	m := &Models{elsewhere: c.Elsewhere, fallbacks: c.Fallbacks, byName: map[string]llm.Model{}}
+	var chain []llm.Model
+	for _, name := range append([]string{c.First()}, c.Fallbacks...) {
+		model, err := m.add(c, name, o)
+		if err != nil {
+			m.Close()
+			return nil, err
+		}
+		chain = append(chain, model)
+	}
+	m.First = chain[0]
+	if len(chain) > 1 {
+		m.First = llm.Fallback(chain...)
+	}
+	for _, more := range []struct {
+		name string
+		to   *llm.Model
+	}{{c.Guest, &m.Guest}, {c.Title, &m.Title}} {
+		if more.name == "" {
+			continue
+		}
+		model, err := m.add(c, more.name, o)
+		if err != nil {
+			m.Close()
+			return nil, err
+		}
+		*more.to = model
+	}
+	return m, nil
+}
+
+// First returns Model, or the name that takes its place when it is empty: a
+// provider alone, which chooses from its own list, or local/quote.
+func (c Config) First() string {
+	preset := quote.Name
+	switch {
+	case c.Anthropic != Access{}:
+		preset = "anthropic/"
+	case c.OpenAI != Access{}:
+		preset = "openai/"
+	}
+	return cmp.Or(c.Model, preset)
+}
+
+// Local reports whether a model answers without a provider.
+func Local(name string) bool { return strings.HasPrefix(name, "local/") }
+
+// A provider is a model at a server that lists what it offers.
+type provider interface {
+	llm.Model
+	Models(ctx context.Context) ([]string, error)
+	Close()
+}
+
+// add returns a new client for a model and registers it by the model's name.
+func (m *Models) add(c Config, name string, o Options) (llm.Model, error) {
+	model, err := m.build(c, name, o)
+	if err != nil {
+		return nil, err
+	}
+	if key := model.About().Name; m.byName[key] == nil {
+		m.byName[key], m.Names = model, append(m.Names, key)
+	}
+	return model, nil
+}
+
+func (m *Models) build(c Config, name string, o Options) (llm.Model, error) {
+	if Local(name) {
+		q, err := quote.New(name, o.Search, o.Clock)
+		if err == nil && (c.Anthropic != Access{} || c.OpenAI != Access{}) {
+			q = q.WithoutHint()
+		}
+		return q, err
+	}
+	var p provider
+	var err error
+	switch kind, rest, _ := strings.Cut(name, "/"); kind {
+	case "anthropic":
+		p, err = anthropic.New(anthropic.Options{Model: rest, BaseURL: c.Anthropic.BaseURL, Key: c.Anthropic.Key, Clock: o.Clock, Log: o.Log})
+	case "openai":
+		p, err = openai.New(openai.Options{Model: rest, BaseURL: c.OpenAI.BaseURL, Key: c.OpenAI.Key, Clock: o.Clock, Log: o.Log})
+	default:
+		return nil, core.Errorf(core.Invalid, "GATEHOUSE_MODEL: %q is not anthropic/NAME, openai/NAME or local/quote", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.closers = append(m.closers, p.Close)
+	return p, nil
+}
+
+// Find returns the model of that name; "" is First. Where Guest is set, guests
+// get that one and no other: Denied. Invalid: the name is not configured.
+func (m *Models) Find(name string, guest bool) (llm.Model, error) {
+	if guest && m.Guest != nil {
+		if own := m.Guest.About().Name; name != "" && name != own {
+			return nil, core.Errorf(core.Denied, "guests are answered by %s here", own)
+		}
+		return m.Guest, nil
+	}
+	if name == "" {
+		return m.First, nil
+	}
+	if model := m.byName[name]; model != nil {
+		return model, nil
+	}
+	return nil, core.Errorf(core.Invalid, "model %q is not configured here; there is %s", name, strings.Join(m.Names, ", "))
+}
+
+// Open returns the names of the models that may answer, in order.
+func (m *Models) Open(guest bool) (names []string) {
+	for _, name := range m.Names {
+		if _, err := m.Find(name, guest); err == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Named returns the model of that name, not its fallbacks; nil if there is none.
+func (m *Models) Named(name string) llm.Model { return m.byName[name] }
+
+// Default returns the name of the model that answers where none is chosen.
+func (m *Models) Default() string { return m.First.About().Name }
+
+// ForGuests returns the name of the model that answers guests.
+func (m *Models) ForGuests() string {
+	if m.Guest != nil {
+		return m.Guest.About().Name
+	}
+	return m.Default()
+}
+
+// OnlyForGuests reports whether a model answers guests and nobody else.
+func (m *Models) OnlyForGuests(name string) bool {
+	return m.Guest != nil && m.Guest.About().Name == name && name != m.Default() && !slices.Contains(m.fallbacks, name)
+}
+
+// Missing returns why turns that name this model are answered by First
+// instead; "" if they are not.
+func (m *Models) Missing(name string) string {
+	if m.elsewhere != "" && strings.HasPrefix(name, m.elsewhere) {
+		return ""
+	}
+	if _, err := m.Find(name, false); err != nil {
+		return core.TextOf(err)
+	}
+	return ""
+}
+
+// Check has each provider list its models, which costs nothing, and returns
+// the name of the model that answers.
+func (m *Models) Check(ctx context.Context) (string, error) {
+	for _, name := range m.Names {
+		if p, ok := m.byName[name].(provider); ok {
+			if _, err := p.Models(ctx); err != nil {
+				return "", err
+			}
+		}
+	}
+	return m.Default(), nil
+}
+
+// Close closes connections that no call uses.
+func (m *Models) Close() {
+	for _, f := range m.closers {
+		f()
+	}
+}

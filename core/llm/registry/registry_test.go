@@ -1,0 +1,67 @@
+package registry_test
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"gatehouse/core"
+	"gatehouse/core/llm/registry"
+)
+
+func models(t *testing.T, c registry.Config) *registry.Models {
+	t.Helper()
+	m, err := registry.New(c, registry.Options{Clock: core.System{}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+func TestTheFirstProviderWithKeyOrAddressAnswersWhereNoModelIsNamed(t *testing.T) {
+	for name, c := range map[string]struct{ anthropic, openai, want string }{
+		"none":      {"", "", "local/quote"},
+		"openai":    {"", "http://127.0.0.1:1/v1", "openai"},
+		"anthropic": {"http://127.0.0.1:1", "", "anthropic"},
+		"both":      {"http://127.0.0.1:1", "http://127.0.0.1:1/v1", "anthropic"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := models(t, registry.Config{Anthropic: registry.Access{BaseURL: c.anthropic}, OpenAI: registry.Access{BaseURL: c.openai}})
+			if got := m.Default(); got != c.want {
+				t.Errorf("%s answers, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestFindRestrictsGuestsToTheirModel(t *testing.T) {
+	access := registry.Access{BaseURL: "http://127.0.0.1:1/v1"}
+	m := models(t, registry.Config{Model: "openai/a", Fallbacks: []string{"local/quote", "openai/a"}, Guest: "openai/g", Title: "openai/t", OpenAI: access, Elsewhere: "cli/"})
+	if want := []string{"openai/a", "local/quote", "openai/g", "openai/t"}; !slices.Equal(m.Names, want) || !slices.Equal(m.Open(false), want) {
+		t.Errorf("Names = %q", m.Names)
+	}
+	if got := m.Open(true); !slices.Equal(got, []string{"openai/g"}) {
+		t.Errorf("guests may choose %q", got)
+	}
+	if _, err := m.Find("openai/a", true); core.KindOf(err) != core.Denied {
+		t.Errorf("a guest with another model: %v", err)
+	}
+	if x, err := m.Find("", true); err != nil || x.About().Name != "openai/g" || !m.OnlyForGuests("openai/g") || m.OnlyForGuests("openai/a") {
+		t.Errorf("a guest is answered by %v, %v", x, err)
+	}
+	if why := m.Missing("openai/x"); !strings.Contains(why, "there is openai/a, local/quote") {
+		t.Errorf("Missing = %q", why)
+	}
+	if why := m.Missing("cli/opus"); why != "" {
+		t.Errorf("a model of the other runtime is missing: %s", why)
+	}
+}
+
+func TestNewRefusesNamesWithoutAProvider(t *testing.T) {
+	_, err := registry.New(registry.Config{Model: "cheap"}, registry.Options{})
+	if core.KindOf(err) != core.Invalid {
+		t.Errorf("New = %v, want Invalid", err)
+	}
+}
