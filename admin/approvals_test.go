@@ -13,7 +13,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/permission"
-	"gatehouse/pairing"
+	"gatehouse/core/permission/raise"
 )
 
 // askWorld and grantWorld are the guard of a world.
@@ -130,9 +130,9 @@ func (w *world) evening() {
 	late := call(now.Add(-2*time.Hour), 3, core.Sandboxed, core.PermissionRequest{ID: "q9", ToolName: "Bash", Kind: "bash", Command: "ls -la", ExpiresAt: now}, "")
 	late.State, late.Decision, late.DecidedAt = permission.Expired, "timeout", now.Add(-2*time.Hour)
 	w.asks = append(w.asks, old, late)
-	w.raises = []pairing.Raise{
-		{ID: "f1", State: pairing.RaiseHeld, Bot: "club", User: 1, Session: "c0ffee00-1111-4222-8333-944455556666", For: time.Hour, At: now.Add(-18 * time.Minute), Ends: now.Add(42 * time.Minute), By: "operator via panel"},
-		{ID: "f2", State: pairing.RaiseAsked, Bot: "telegram", User: 1, Session: "7f8a9c1e-0b52-4d3e-9a77-30d4c2b1e6f0", For: 20 * time.Minute, At: now.Add(-40 * time.Second), Ends: now.Add(14*time.Minute + 20*time.Second)},
+	w.raises = []raise.Raise{
+		{ID: "f1", State: raise.Held, Bot: "club", User: 1, Session: "c0ffee00-1111-4222-8333-944455556666", For: time.Hour, At: now.Add(-18 * time.Minute), Ends: now.Add(42 * time.Minute), By: "operator via panel"},
+		{ID: "f2", State: raise.Asked, Bot: "telegram", User: 1, Session: "7f8a9c1e-0b52-4d3e-9a77-30d4c2b1e6f0", For: 20 * time.Minute, At: now.Add(-40 * time.Second), Ends: now.Add(14*time.Minute + 20*time.Second)},
 	}
 	w.grants = []permission.GrantRow{
 		{ID: "g1", Session: "7f8a9c1e-0b52-4d3e-9a77-30d4c2b1e6f0", User: 2, Trust: core.Vault, Kind: "write", Pattern: "Allotment/plans/*", By: "operator via panel", At: now.Add(-3 * time.Hour)},

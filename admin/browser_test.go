@@ -221,7 +221,7 @@ func TestShotsOfWhatAPressShows(t *testing.T) {
 }
 
 func TestAnInvitationIsReadOnAPhoneAndOnADesk(t *testing.T) {
-	s, _, _, _ := withBook(t)
+	s, _, _, _ := withGate(t)
 	s.world.bots = []core.BotState{{Bot: "telegram", Platform: "telegram", State: core.Running}}
 	b := webtest.New(t)
 	b.Open(s.url + "/admin/login")

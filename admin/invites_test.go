@@ -10,13 +10,13 @@ import (
 
 	"gatehouse/admin/people"
 	"gatehouse/core"
-	"gatehouse/pairing"
+	"gatehouse/pairing/codes"
 )
 
-var _ people.Invites = (*pairing.Book)(nil)
+var _ people.Invites = (*codes.Store)(nil)
 
 func TestAnInvitationIsMadeShownOnceAndTakenBack(t *testing.T) {
-	s, _, book, clock := withBook(t)
+	s, _, gate, clock := withGate(t)
 	s.get("/admin/pairing/invites").has(t, "No bot is set up", "None.")
 	s.world.bots = []core.BotState{{Bot: "telegram", Platform: "telegram", State: core.Running}}
 	s.get("/admin/pairing").has(t, `href="/admin/pairing/invites"`)
@@ -36,7 +36,7 @@ func TestAnInvitationIsMadeShownOnceAndTakenBack(t *testing.T) {
 	}
 	code := regexp.MustCompile(`/pair ([^<]+)</pre>`).FindStringSubmatch(a.body)
 	a.has(t, "It is shown this once.", "https://t.example/")
-	list, err := book.Invites(t.Context())
+	list, err := gate.Codes.Invites(t.Context())
 	if err != nil || len(list) != 1 || code == nil || list[0].Trust != core.Vault || list[0].UsesLeft != 2 || list[0].Lasts != 24*time.Hour || !list[0].ExpiresAt.Equal(clock.Now().Add(72*time.Hour)) {
 		t.Fatalf("%+v %v, code %q", list, err, code)
 	}
@@ -49,9 +49,9 @@ func TestAnInvitationIsMadeShownOnceAndTakenBack(t *testing.T) {
 
 // An invitation may be to a group that the bot answers in, and to no other.
 func TestAnInvitationIsToAGroupThatTheBotAnswersIn(t *testing.T) {
-	s, _, book, _ := withBook(t)
+	s, _, gate, _ := withGate(t)
 	s.world.bots = []core.BotState{{Bot: "telegram", Platform: "telegram", State: core.Running}}
-	if err := book.Enable(t.Context(), "telegram", "-1001", "Tea <b>club</b>", core.Sandboxed, core.Actor{User: 1, Via: "panel"}); err != nil {
+	if err := gate.Places.Enable(t.Context(), "telegram", "-1001", "Tea <b>club</b>", core.Sandboxed, core.Actor{User: 1, Via: "panel"}); err != nil {
 		t.Fatal(err)
 	}
 	s.get("/admin/pairing/invites").has(t, `<option value="telegram/-1001">telegram: the group Tea &lt;b&gt;club&lt;/b&gt;</option>`, `<option value="telegram">telegram: direct messages</option>`)
@@ -59,7 +59,7 @@ func TestAnInvitationIsToAGroupThatTheBotAnswersIn(t *testing.T) {
 	if a := s.postForm("/admin/pairing/invites", form); a.status != http.StatusOK {
 		t.Fatalf("status %d\n%s", a.status, a.main())
 	}
-	list, err := book.Invites(t.Context())
+	list, err := gate.Codes.Invites(t.Context())
 	if err != nil || len(list) != 1 || list[0].Scope != core.ScopeGroup || list[0].Place != "-1001" || list[0].Bot != "telegram" {
 		t.Fatalf("%+v %v", list, err)
 	}

@@ -64,7 +64,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	o := admin.Options{
 		Say: w.say, Files: w.files, Questions: w, Agents: w.agents, SaveAgent: w.saveAgent, Servers: w.health,
 		Options: page.Options{Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)), Bell: w, Asset: func(name string) string { return static.Address("/static/", name) }},
-		Asks:    askWorld{w}, Grants: grantWorld{w}, Raises: w, Bots: w, Lanes: w, Dead: w, Sends: w, Usage: w.usage,
+		Asks:    askWorld{w}, Grants: grantWorld{w}, Raises: raiseWorld{w}, Bots: w, Lanes: w, Dead: w, Sends: w, Usage: w.usage,
 		People: people.Options{Requests: w, Decisions: w, Access: w, Persons: w, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Invites: w, Preview: w.preview},
 	}
 	w.openChats(t, db, &o)

@@ -15,33 +15,33 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/usage"
-	"gatehouse/pairing"
+	"gatehouse/pairing/people"
 )
 
 // ---- the world's people: whoever has access, with the accounts it names
 
-func (w *world) Persons(_ context.Context, limit int) ([]pairing.PersonRow, error) {
+func (w *world) Persons(_ context.Context, limit int) ([]people.Person, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.persons()[:min(limit, len(w.persons()))], w.broken
 }
 
-func (w *world) persons() (out []pairing.PersonRow) {
+func (w *world) persons() (out []people.Person) {
 	for _, a := range w.access {
-		i := slices.IndexFunc(out, func(p pairing.PersonRow) bool { return p.User == a.User })
+		i := slices.IndexFunc(out, func(p people.Person) bool { return p.User == a.User })
 		if i < 0 {
 			i = len(out)
-			out = append(out, pairing.PersonRow{User: a.User, Display: a.Display, Role: a.Role, Since: a.At})
+			out = append(out, people.Person{User: a.User, Display: a.Display, Role: a.Role, Since: a.At})
 		}
-		account := pairing.Account{Platform: a.Platform, ID: a.PlatformUserID, Display: a.Display, Since: a.At}
-		if !slices.ContainsFunc(out[i].Accounts, func(x pairing.Account) bool { return x.Platform == account.Platform && x.ID == account.ID }) {
+		account := people.Account{Platform: a.Platform, ID: a.PlatformUserID, Display: a.Display, Since: a.At}
+		if !slices.ContainsFunc(out[i].Accounts, func(x people.Account) bool { return x.Platform == account.Platform && x.ID == account.ID }) {
 			out[i].Accounts = append(out[i].Accounts, account)
 		}
 	}
 	return append(out, w.others...)
 }
 
-func (w *world) PersonOf(_ context.Context, user int64) (pairing.PersonRow, error) {
+func (w *world) PersonOf(_ context.Context, user int64) (people.Person, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.persons() {
@@ -49,7 +49,7 @@ func (w *world) PersonOf(_ context.Context, user int64) (pairing.PersonRow, erro
 			return p, w.broken
 		}
 	}
-	return pairing.PersonRow{}, core.Errorf(core.NotFound, "nobody of this number is known here")
+	return people.Person{}, core.Errorf(core.NotFound, "nobody of this number is known here")
 }
 
 func (w *world) AccessOf(_ context.Context, user int64) (out []core.AccessRow, err error) {
@@ -129,7 +129,7 @@ func (w *world) SetBudget(_ context.Context, user int64, amount, month string, b
 	return nil
 }
 
-func (w *world) lastSeen(_ context.Context, people []pairing.PersonRow) (map[int64]time.Time, error) {
+func (w *world) lastSeen(_ context.Context, people []people.Person) (map[int64]time.Time, error) {
 	last := map[int64]time.Time{}
 	for _, x := range people {
 		last[x.User] = w.clock.Now().Add(-time.Duration(x.User) * 3 * time.Minute)

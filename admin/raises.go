@@ -10,17 +10,17 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
-	"gatehouse/pairing"
+	"gatehouse/core/permission/raise"
 )
 
 // Raises are trust full for a time, as the owner asks for it in chat
-// (pairing.Book). The second decision on one is a core.Conflict.
+// . The second decision on one is a core.Conflict.
 type Raises interface {
-	Raises(ctx context.Context) ([]pairing.Raise, error)
-	// ConfirmRaise gives what was asked for, for d; 0 is as long as was asked.
-	ConfirmRaise(ctx context.Context, id string, d time.Duration, by core.Actor) (pairing.Raise, error)
-	DenyRaise(ctx context.Context, id string, by core.Actor) error
-	EndRaise(ctx context.Context, id string, by core.Actor) error
+	Raises(ctx context.Context) ([]raise.Raise, error)
+	// Confirm gives what was asked for, for d; 0 is as long as was asked.
+	Confirm(ctx context.Context, id string, d time.Duration, by core.Actor) (raise.Raise, error)
+	Deny(ctx context.Context, id string, by core.Actor) error
+	End(ctx context.Context, id string, by core.Actor) error
 }
 
 // raisesPath is where the forms of trust for a time go.
@@ -28,14 +28,14 @@ const raisesPath = "/admin/approvals/raises"
 
 // A raiseCard is trust full that is asked for, or held.
 type raiseCard struct {
-	pairing.Raise
+	raise.Raise
 	CSRF  string
 	Left  int // seconds
 	Times []timeChoice
 }
 
 // Held reports whether it is given.
-func (c raiseCard) Held() bool { return c.State == pairing.RaiseHeld }
+func (c raiseCard) Held() bool { return c.State == raise.Held }
 
 // Asked is the time that was asked for, in words.
 func (c raiseCard) Asked() string { return hours(c.For) }
@@ -47,14 +47,14 @@ type timeChoice struct {
 }
 
 // raises are those that wait or hold, for the page Approvals and the overview.
-func (p *Panel) raises(ctx context.Context) page.Part[[]pairing.Raise] {
+func (p *Panel) raises(ctx context.Context) page.Part[[]raise.Raise] {
 	if p.o.Raises == nil {
-		return page.Part[[]pairing.Raise]{}
+		return page.Part[[]raise.Raise]{}
 	}
 	return page.Load(ctx, p.frame, "The list of trust for a time", p.o.Raises.Raises)
 }
 
-func (p *Panel) raiseCards(rows page.Part[[]pairing.Raise], csrf string) (out page.Part[[]raiseCard]) {
+func (p *Panel) raiseCards(rows page.Part[[]raise.Raise], csrf string) (out page.Part[[]raiseCard]) {
 	out.Broken = rows.Broken
 	for _, r := range rows.Value {
 		out.Value = append(out.Value, raiseCard{Raise: r, CSRF: csrf, Left: page.Seconds(r.Ends.Sub(p.frame.Clock.Now())), Times: times(r.For)})
@@ -86,9 +86,9 @@ func hours(d time.Duration) string {
 }
 
 // asking is how many of them wait for the operator's word.
-func asking(rows []pairing.Raise) (n int) {
+func asking(rows []raise.Raise) (n int) {
 	for _, r := range rows {
-		if r.State == pairing.RaiseAsked {
+		if r.State == raise.Asked {
 			n++
 		}
 	}
@@ -102,15 +102,15 @@ func (p *Panel) decideRaise(r *http.Request, by core.Actor) (page.Flash, string,
 	switch r.PathValue("verb") {
 	case "confirm":
 		minutes, err := strconv.Atoi(r.PostFormValue("minutes"))
-		if err != nil || minutes <= 0 || minutes > int(pairing.RaiseMax/time.Minute) {
-			return page.Flash{}, back, core.Errorf(core.Invalid, "for: choose how long trust full holds, at most %s", hours(pairing.RaiseMax))
+		if err != nil || minutes <= 0 || minutes > int(raise.Max/time.Minute) {
+			return page.Flash{}, back, core.Errorf(core.Invalid, "for: choose how long trust full holds, at most %s", hours(raise.Max))
 		}
-		given, err := p.o.Raises.ConfirmRaise(ctx, id, time.Duration(minutes)*time.Minute, by)
+		given, err := p.o.Raises.Confirm(ctx, id, time.Duration(minutes)*time.Minute, by)
 		return page.Good(fmt.Sprintf("Confirmed: trust full for %s in that conversation, for the owner’s own words.", hours(given.For))), back, err
 	case "deny":
-		return page.Good("Refused. Nothing has changed; the chat is told."), back, p.o.Raises.DenyRaise(ctx, id, by)
+		return page.Good("Refused. Nothing has changed; the chat is told."), back, p.o.Raises.Deny(ctx, id, by)
 	case "end":
-		return page.Good("Trust full is over there: the next tool call is at the level from before."), back, p.o.Raises.EndRaise(ctx, id, by)
+		return page.Good("Trust full is over there: the next tool call is at the level from before."), back, p.o.Raises.End(ctx, id, by)
 	}
 	return page.Flash{}, back, core.Errorf(core.NotFound, "there is no such decision")
 }

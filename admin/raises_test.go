@@ -8,35 +8,38 @@ import (
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/pairing"
+	"gatehouse/core/permission/raise"
 )
 
-func (w *world) Raises(context.Context) ([]pairing.Raise, error) {
+// raiseWorld plays the raises of a world.
+type raiseWorld struct{ *world }
+
+func (w raiseWorld) Raises(context.Context) ([]raise.Raise, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.raises), w.broken
 }
 
-func (w *world) ConfirmRaise(_ context.Context, id string, d time.Duration, by core.Actor) (pairing.Raise, error) {
-	r, err := w.decideRaise(id, pairing.RaiseAsked, "confirm for "+d.String(), by)
+func (w raiseWorld) Confirm(_ context.Context, id string, d time.Duration, by core.Actor) (raise.Raise, error) {
+	r, err := w.decideRaise(id, raise.Asked, "confirm for "+d.String(), by)
 	r.For = d
 	return r, err
 }
 
-func (w *world) DenyRaise(_ context.Context, id string, by core.Actor) error {
-	_, err := w.decideRaise(id, pairing.RaiseAsked, "deny", by)
+func (w raiseWorld) Deny(_ context.Context, id string, by core.Actor) error {
+	_, err := w.decideRaise(id, raise.Asked, "deny", by)
 	return err
 }
 
-func (w *world) EndRaise(_ context.Context, id string, by core.Actor) error {
-	_, err := w.decideRaise(id, pairing.RaiseHeld, "end", by)
+func (w raiseWorld) End(_ context.Context, id string, by core.Actor) error {
+	_, err := w.decideRaise(id, raise.Held, "end", by)
 	return err
 }
 
-func (w *world) decideRaise(id, state, what string, by core.Actor) (r pairing.Raise, err error) {
+func (w *world) decideRaise(id, state, what string, by core.Actor) (r raise.Raise, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i := slices.IndexFunc(w.raises, func(r pairing.Raise) bool { return r.ID == id && r.State == state })
+	i := slices.IndexFunc(w.raises, func(r raise.Raise) bool { return r.ID == id && r.State == state })
 	if i < 0 {
 		return r, core.Errorf(core.Conflict, "that is decided or over already; the audit log says how")
 	}

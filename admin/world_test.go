@@ -10,17 +10,20 @@ import (
 
 	"gatehouse/admin"
 	"gatehouse/admin/page"
-	"gatehouse/admin/people"
+	adminpeople "gatehouse/admin/people"
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/attach"
 	"gatehouse/core/bus"
 	"gatehouse/core/permission"
+	"gatehouse/core/permission/raise"
 	"gatehouse/core/queue"
 	"gatehouse/core/tool/mcp"
 	"gatehouse/core/usage"
 	"gatehouse/core/vault"
-	"gatehouse/pairing"
+	"gatehouse/pairing/codes"
+	"gatehouse/pairing/people"
+	"gatehouse/pairing/places"
 	"gatehouse/web/auth"
 )
 
@@ -32,9 +35,9 @@ type world struct {
 	mu       sync.Mutex
 	requests []core.PairingRequest
 	access   []core.AccessRow
-	blocks   []pairing.BlockRow
-	places   []pairing.PlaceRow
-	others   []pairing.PersonRow // people without access
+	blocks   []people.Blocked
+	places   []places.Row
+	others   []people.Person // people without access
 	budgets  map[int64]usage.Budget
 	monthly  map[int64]usage.Budget
 	jobs     map[string]page.Job
@@ -50,7 +53,7 @@ type world struct {
 	sends    []queue.SendRow
 	asks     []permission.Ask
 	grants   []permission.GrantRow
-	raises   []pairing.Raise
+	raises   []raise.Raise
 	used     []usage.Total
 	vault    *vault.Vault // a real one, for files of agents
 	agents   *agent.Agents
@@ -67,7 +70,7 @@ type world struct {
 	since    time.Time // what Usage was asked for
 	broken   error
 	owner    bool
-	invites  []pairing.Invitation
+	invites  []codes.Invitation
 	said     []admin.Saying
 	files    *attach.Keeper // in vault
 	asked    []permission.Question
@@ -176,7 +179,7 @@ func (w *world) Block(_ context.Context, ref string, by core.Actor) (core.Pairin
 	if err == nil {
 		w.mu.Lock()
 		w.note(by, "block %s", q.PlatformUserID)
-		w.blocks = append(w.blocks, pairing.BlockRow{Platform: q.Platform, PlatformUserID: q.PlatformUserID, Bot: q.Bot, By: "operator", At: w.clock.Now()})
+		w.blocks = append(w.blocks, people.Blocked{Platform: q.Platform, PlatformUserID: q.PlatformUserID, Bot: q.Bot, By: "operator", At: w.clock.Now()})
 		w.mu.Unlock()
 	}
 	w.ring("pairing", "people")
@@ -216,7 +219,7 @@ func (w *world) Revoke(_ context.Context, bot, user string, by core.Actor) (int,
 	return n - len(w.access), nil
 }
 
-func (w *world) Blocks(context.Context) ([]pairing.BlockRow, error) {
+func (w *world) Blocks(context.Context) ([]people.Blocked, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.blocks), w.broken
@@ -226,7 +229,7 @@ func (w *world) BlockUser(_ context.Context, bot, platform, user string, by core
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note(by, "block %s %s %s", bot, platform, user)
-	w.blocks = append(w.blocks, pairing.BlockRow{Platform: platform, PlatformUserID: user, Bot: bot, By: "operator", At: w.clock.Now()})
+	w.blocks = append(w.blocks, people.Blocked{Platform: platform, PlatformUserID: user, Bot: bot, By: "operator", At: w.clock.Now()})
 	return nil
 }
 
@@ -254,7 +257,7 @@ func (w *world) UndoBlock(_ context.Context, bot, platform, user string, by core
 	return core.Errorf(core.NotFound, "this person is not blocked there any more")
 }
 
-func (w *world) Places(context.Context) ([]pairing.PlaceRow, error) {
+func (w *world) Places(context.Context) ([]places.Row, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.places), w.broken
@@ -391,13 +394,13 @@ func (w *world) ring(topics ...string) {
 }
 
 // Invites and the two below are the book's.
-func (w *world) Invites(context.Context) ([]pairing.Invitation, error) {
+func (w *world) Invites(context.Context) ([]codes.Invitation, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.invites), w.broken
 }
 
-func (w *world) Invite(_ context.Context, inv pairing.Invitation, by core.Actor) (string, pairing.Invitation, error) {
+func (w *world) Invite(_ context.Context, inv codes.Invitation, by core.Actor) (string, codes.Invitation, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note(by, "invite to %s", inv.Bot)
@@ -412,10 +415,10 @@ func (w *world) RevokeInvite(_ context.Context, id string, by core.Actor) error 
 }
 
 // preview is the gateway's: a small vault.
-func (w *world) preview(_ context.Context, level core.Trust) (people.Preview, error) {
+func (w *world) preview(_ context.Context, level core.Trust) (adminpeople.Preview, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	v := people.Preview{Agent: "vault-agent", Model: "anthropic/claude-sonnet-4-5", Files: 2, Examples: []string{"Public/allotment.md", "Public/seeds.md"}, Tools: []string{"Read", "Glob", "Grep", "Write", "Edit"},
+	v := adminpeople.Preview{Agent: "vault-agent", Model: "anthropic/claude-sonnet-4-5", Files: 2, Examples: []string{"Public/allotment.md", "Public/seeds.md"}, Tools: []string{"Read", "Glob", "Grep", "Write", "Edit"},
 		Unasked: []string{"read Public/allotment.md", "write in a folder of their own"}, Asks: []string{"change notes of yours"}}
 	if level == core.Vault {
 		v.Files, v.AtLeast, v.Tools = 18_402, true, append(v.Tools, "Bash", "WebFetch")
@@ -456,16 +459,16 @@ func (w *world) full() {
 		{ID: 4, Bot: "family", User: 3, Display: "Jun-ho Park with a name that goes on for a while", Role: "admin", Platform: "telegram", PlatformUserID: "7700431189", Scope: core.ScopeDM, Trust: core.Sandboxed, By: "operator via panel", At: now.Add(-12 * 24 * time.Hour)},
 	}
 	w.access = append(w.access, core.AccessRow{ID: 5, Bot: "club", User: 2, Display: "Ines Carvalho", Role: "guest", Platform: "discord", PlatformUserID: "881204417730001", Scope: core.ScopeDM, Trust: core.Vault, By: "operator via chat", At: now.Add(-20 * time.Hour)})
-	w.others = []pairing.PersonRow{{User: 4, Display: "Old Neighbour", Role: "guest", Since: now.Add(-200 * 24 * time.Hour), Accounts: []pairing.Account{{Platform: "telegram", ID: "1200345", Display: "Old Neighbour", Since: now.Add(-200 * 24 * time.Hour)}}}}
-	w.invites = []pairing.Invitation{
+	w.others = []people.Person{{User: 4, Display: "Old Neighbour", Role: "guest", Since: now.Add(-200 * 24 * time.Hour), Accounts: []people.Account{{Platform: "telegram", ID: "1200345", Display: "Old Neighbour", Since: now.Add(-200 * 24 * time.Hour)}}}}
+	w.invites = []codes.Invitation{
 		{ID: "i1", Bot: "family", Trust: core.Sandboxed, UsesLeft: 4, ExpiresAt: now.Add(6 * 24 * time.Hour), At: now.Add(-24 * time.Hour)},
 		{ID: "i2", Bot: "telegram", Trust: core.Vault, Lasts: 24 * time.Hour, UsesLeft: 1, ExpiresAt: now.Add(50 * time.Hour), At: now.Add(-3 * time.Hour)},
 	}
 	w.texts = map[string]string{"code": "Hello {{.Name}}! This is our family's bot. Your code is {{.Code}}.\n\nTell it to Matteo, and he lets you in."}
 	w.backups = []admin.BackupFile{{Name: backupOne, Path: "/srv/gatehouse-backups/" + backupOne, Size: 37_101_004, At: now.Add(-24 * time.Hour), SHA256: strings.Repeat("2c26b46b68ffc68f", 4)}}
-	w.blocks = []pairing.BlockRow{{Platform: "telegram", PlatformUserID: "611003377", Bot: "*", By: "operator via panel", At: now.Add(-8 * time.Hour)}}
-	w.places = []pairing.PlaceRow{
-		{Bot: "family", Place: "-1001882734410", Name: "Allotment 14", Enabled: true, Level: core.Sandboxed, Mention: pairing.MentionContext, By: "operator via chat", At: now.Add(-30 * 24 * time.Hour)},
+	w.blocks = []people.Blocked{{Platform: "telegram", PlatformUserID: "611003377", Bot: "*", By: "operator via panel", At: now.Add(-8 * time.Hour)}}
+	w.places = []places.Row{
+		{Bot: "family", Place: "-1001882734410", Name: "Allotment 14", Enabled: true, Level: core.Sandboxed, Mention: places.MentionContext, By: "operator via chat", At: now.Add(-30 * 24 * time.Hour)},
 		{Bot: "telegram", Place: "-1004410022", Name: "Flatmates", At: now.Add(-2 * time.Hour)},
 	}
 	w.bots = []core.BotState{

@@ -50,3 +50,9 @@ func ParseStamp(s string) (time.Time, error) {
 	}
 	return time.Parse(time.RFC3339Nano, s)
 }
+
+// TimeOf returns the time that Stamp wrote as s, or the zero time for any other text.
+func TimeOf(s string) time.Time {
+	t, _ := ParseStamp(s)
+	return t
+}

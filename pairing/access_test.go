@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/pairing/bots"
 )
 
 func TestBlockLeavesNothing(t *testing.T) {
 	w := newWorld(t)
 	v := w.put(dm("tg", "7", "a"))
-	_, err := w.book.Block(ctx, v.Request, panel)
+	_, err := w.gate.Block(ctx, v.Request, panel)
 	w.ok(err)
 	w.mail.said()
 	for _, in := range []core.Inbound{dm("tg", "7", "x"), command("tg", "7", "claim", "x"), inGroup(dm("tg", "7", "x"), "g")} {
@@ -22,19 +23,19 @@ func TestBlockLeavesNothing(t *testing.T) {
 		t.Fatalf("a blocked person was told %q", said)
 	}
 	wantAction(t, w.put(dm("tg2", "7", "x")), Hold) // another bot's block is not this one's
-	w.ok(w.book.BlockUser(ctx, "*", "telegram", "7", panel))
+	w.ok(w.gate.People.BlockUser(ctx, "*", "telegram", "7", panel))
 	wantAction(t, w.put(dm("tg2", "7", "x")), Forget)
-	w.ok(w.book.Unblock(ctx, "*", "telegram", "7", panel))
-	w.ok(w.book.Unblock(ctx, "tg", "telegram", "7", panel))
+	w.ok(w.gate.People.Unblock(ctx, "*", "telegram", "7", panel))
+	w.ok(w.gate.People.Unblock(ctx, "tg", "telegram", "7", panel))
 	wantAction(t, w.put(dm("tg", "7", "x")), Hold)
-	wantKind(t, w.book.Unblock(ctx, "tg", "telegram", "7", panel), core.NotFound)
+	wantKind(t, w.gate.People.Unblock(ctx, "tg", "telegram", "7", panel), core.NotFound)
 }
 
 func TestBlockTakesAccess(t *testing.T) {
 	w := newWorld(t)
 	w.admit("tg", "7", core.Vault)
-	w.ok(w.book.BlockUser(ctx, "*", "telegram", "7", panel))
-	w.ok(w.book.Unblock(ctx, "*", "telegram", "7", panel))
+	w.ok(w.gate.People.BlockUser(ctx, "*", "telegram", "7", panel))
+	w.ok(w.gate.People.Unblock(ctx, "*", "telegram", "7", panel))
 	if got := w.trust(dm("tg", "7", "")); got != core.Stranger {
 		t.Fatalf("unblocking gave %v back", got)
 	}
@@ -48,7 +49,7 @@ func TestRevokedIsRefusedStoppedAndCoolsOff(t *testing.T) {
 	w.admit("tg", "7", core.Vault)
 	queued := dm("tg", "7", "in the queue")
 	wantAction(t, w.put(queued), Run)
-	n, err := w.book.Revoke(ctx, "tg", "7", panel)
+	n, err := w.gate.People.Revoke(ctx, "tg", "7", panel)
 	if n != 1 || err != nil {
 		t.Fatalf("revoked %d, %v", n, err)
 	}
@@ -59,9 +60,9 @@ func TestRevokedIsRefusedStoppedAndCoolsOff(t *testing.T) {
 		t.Fatalf("stopped %v", w.runs.runs)
 	}
 	wantAction(t, w.put(dm("tg", "7", "x")), Drop)
-	w.ok(w.book.Enable(ctx, "tg", "g", "G", core.Sandboxed, panel))
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Sandboxed, panel))
 	wantAction(t, w.put(inGroup(dm("tg", "7", "x"), "g")), Drop) // nor by way of a group
-	_, err = w.book.Revoke(ctx, "tg", "7", panel)
+	_, err = w.gate.People.Revoke(ctx, "tg", "7", panel)
 	wantKind(t, err, core.NotFound)
 	w.clock.Advance(CoolOff + time.Minute)
 	wantAction(t, w.put(dm("tg", "7", "x")), Hold)
@@ -73,26 +74,26 @@ func TestRevokedIsRefusedStoppedAndCoolsOff(t *testing.T) {
 func TestRemoveAccessOfOneRow(t *testing.T) {
 	w := newWorld(t)
 	w.admit("tg", "7", core.Vault)
-	rows, err := w.book.Access(ctx, 0)
+	rows, err := w.gate.People.Access(ctx, 0)
 	w.ok(err)
 	if len(rows) != 1 || rows[0].PlatformUserID != "7" || rows[0].Platform != "telegram" || rows[0].Trust != core.Vault || rows[0].Display != "P7" {
 		t.Fatalf("access %+v", rows)
 	}
-	w.ok(w.book.RemoveAccess(ctx, rows[0].ID, panel))
-	wantKind(t, w.book.RemoveAccess(ctx, rows[0].ID, panel), core.NotFound)
+	w.ok(w.gate.People.RemoveAccess(ctx, rows[0].ID, panel))
+	wantKind(t, w.gate.People.RemoveAccess(ctx, rows[0].ID, panel), core.NotFound)
 	wantAction(t, w.put(dm("tg", "7", "x")), Drop)
 }
 
 func TestPlatformNameMeansItsOnlyBot(t *testing.T) {
 	w := newWorld(t)
-	_, err := w.book.Revoke(ctx, "telegram", "7", panel)
+	_, err := w.gate.People.Revoke(ctx, "telegram", "7", panel)
 	wantKind(t, err, core.Invalid) // there are two
 	in := dm("dc", "9", "hi")
 	in.From.Platform = "discord"
 	v := w.put(in)
-	_, err = w.book.Approve(ctx, v.Request, core.Approval{}, panel)
+	_, err = w.gate.Approve(ctx, v.Request, core.Approval{}, panel)
 	w.ok(err)
-	if n, err := w.book.Revoke(ctx, "discord", "9", panel); n != 1 || err != nil {
+	if n, err := w.gate.People.Revoke(ctx, "discord", "9", panel); n != 1 || err != nil {
 		t.Fatalf("revoked %d, %v", n, err)
 	}
 }
@@ -100,13 +101,13 @@ func TestPlatformNameMeansItsOnlyBot(t *testing.T) {
 func TestAccessEnds(t *testing.T) {
 	w := newWorld(t)
 	v := w.put(dm("tg", "7", "a"))
-	_, err := w.book.Approve(ctx, v.Request, core.Approval{ExpiresAt: w.clock.Now().Add(-time.Second)}, panel)
+	_, err := w.gate.Approve(ctx, v.Request, core.Approval{ExpiresAt: w.clock.Now().Add(-time.Second)}, panel)
 	wantKind(t, err, core.Invalid)
-	_, err = w.book.Approve(ctx, v.Request, core.Approval{Trust: core.Full}, panel)
+	_, err = w.gate.Approve(ctx, v.Request, core.Approval{Trust: core.Full}, panel)
 	wantKind(t, err, core.Invalid)
-	_, err = w.book.Approve(ctx, v.Request, core.Approval{Scope: core.ScopeGroup}, panel)
+	_, err = w.gate.Approve(ctx, v.Request, core.Approval{Scope: core.ScopeGroup}, panel)
 	wantKind(t, err, core.Invalid)
-	_, err = w.book.Approve(ctx, v.Request, core.Approval{ExpiresAt: w.clock.Now().Add(24 * time.Hour)}, panel)
+	_, err = w.gate.Approve(ctx, v.Request, core.Approval{ExpiresAt: w.clock.Now().Add(24 * time.Hour)}, panel)
 	w.ok(err)
 	if v := w.put(dm("tg", "7", "b")); v.Trust != core.Sandboxed {
 		t.Fatalf("the preset is %v", v.Trust)
@@ -120,20 +121,20 @@ func TestAccessEnds(t *testing.T) {
 
 func TestPolicies(t *testing.T) {
 	for _, c := range []struct {
-		policy Policy
+		policy bots.Policy
 		want   Verdict
 	}{
-		{Policy{DM: PolicyPairing}, Verdict{Action: Hold}},
-		{Policy{}, Verdict{Action: Hold}},
-		{Policy{DM: PolicyAllowlist}, Verdict{}},
-		{Policy{DM: PolicyAllowlist, Allowed: []string{"8"}}, Verdict{}},
-		{Policy{DM: PolicyAllowlist, Allowed: []string{"7"}}, Verdict{Action: Run, Trust: core.Sandboxed}},
-		{Policy{DM: PolicyAllowlist, Allowed: []string{"7"}, DMTrust: core.Vault}, Verdict{Action: Run, Trust: core.Vault}},
-		{Policy{DM: PolicyAllowlist, Allowed: []string{""}}, Verdict{}},
-		{Policy{DM: PolicyOpen}, Verdict{Action: Run, Trust: core.Sandboxed}},
-		{Policy{DM: PolicyOpen, DMTrust: core.Full}, Verdict{Action: Run, Trust: core.Vault}},
-		{Policy{DM: PolicyDisabled}, Verdict{}},
-		{Policy{DM: "everyone"}, Verdict{}}, // a word nobody knows opens nothing
+		{bots.Policy{DM: bots.Pairing}, Verdict{Action: Hold}},
+		{bots.Policy{}, Verdict{Action: Hold}},
+		{bots.Policy{DM: bots.Allowlist}, Verdict{}},
+		{bots.Policy{DM: bots.Allowlist, Allowed: []string{"8"}}, Verdict{}},
+		{bots.Policy{DM: bots.Allowlist, Allowed: []string{"7"}}, Verdict{Action: Run, Trust: core.Sandboxed}},
+		{bots.Policy{DM: bots.Allowlist, Allowed: []string{"7"}, DMTrust: core.Vault}, Verdict{Action: Run, Trust: core.Vault}},
+		{bots.Policy{DM: bots.Allowlist, Allowed: []string{""}}, Verdict{}},
+		{bots.Policy{DM: bots.Open}, Verdict{Action: Run, Trust: core.Sandboxed}},
+		{bots.Policy{DM: bots.Open, DMTrust: core.Full}, Verdict{Action: Run, Trust: core.Vault}},
+		{bots.Policy{DM: bots.Disabled}, Verdict{}},
+		{bots.Policy{DM: "everyone"}, Verdict{}}, // a word nobody knows opens nothing
 	} {
 		t.Run(fmt.Sprintf("%s %v", c.policy.DM, c.policy.Allowed), func(t *testing.T) {
 			w := newWorld(t)
@@ -147,12 +148,12 @@ func TestPolicies(t *testing.T) {
 				t.Fatalf("told %q", said)
 			}
 			if c.want.Action == Run {
-				id, role, err := w.book.User(ctx, w.db, peer("7"))
+				id, role, err := w.gate.People.User(ctx, w.db, peer("7"))
 				if id < 2 || role != "guest" || err != nil {
 					t.Fatalf("whom a policy lets in is user %d, %q, %v: their things would be shared", id, role, err)
 				}
 				w.put(dm("tg", "8", "y"))
-				if other, _, _ := w.book.User(ctx, w.db, peer("8")); other == id {
+				if other, _, _ := w.gate.People.User(ctx, w.db, peer("8")); other == id {
 					t.Fatal("two people are one user")
 				}
 			}
@@ -163,15 +164,15 @@ func TestOnlyTheOwnerDecidesAboutTheOwner(t *testing.T) {
 	w := newWorld(t)
 	w.claim("tg", "1")
 	admin := core.Actor{User: 5, Via: "chat"}
-	_, err := w.book.Revoke(ctx, "tg", "1", admin)
+	_, err := w.gate.People.Revoke(ctx, "tg", "1", admin)
 	wantKind(t, err, core.Denied)
-	wantKind(t, w.book.BlockUser(ctx, "*", "telegram", "1", admin), core.Denied)
-	rows, err := w.book.Access(ctx, 0)
+	wantKind(t, w.gate.People.BlockUser(ctx, "*", "telegram", "1", admin), core.Denied)
+	rows, err := w.gate.People.Access(ctx, 0)
 	w.ok(err)
-	wantKind(t, w.book.RemoveAccess(ctx, rows[0].ID, admin), core.Denied)
-	_, err = w.book.Revoke(ctx, "tg", "1", panel) // a stolen account
+	wantKind(t, w.gate.People.RemoveAccess(ctx, rows[0].ID, admin), core.Denied)
+	_, err = w.gate.People.Revoke(ctx, "tg", "1", panel) // a stolen account
 	w.ok(err)
-	if _, role, _ := w.book.User(ctx, w.db, peer("1")); role != "guest" {
+	if _, role, _ := w.gate.People.User(ctx, w.db, peer("1")); role != "guest" {
 		t.Fatalf("a revoked account is still %q", role)
 	}
 	wantAction(t, w.put(inGroup(command("tg", "1", "enable", ""), "g")), Drop)

@@ -2,7 +2,6 @@ package pairing
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +9,9 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/pairing/bots"
+	"gatehouse/pairing/codes"
+	"gatehouse/pairing/places"
 )
 
 // An Action is what becomes of an update; the zero value drops it.
@@ -43,7 +45,7 @@ const (
 	rulePlace       = "place"       // a group that nobody enabled
 	ruleUnaddressed = "unaddressed" // in an enabled group, but not to the bot
 	ruleFlood       = "flood"       // over a bound of the gate
-	ruleClaim       = "claim"       // a wrong owner code
+	ruleClaim       = codes.Rule    // a wrong code
 )
 
 // A standing is who somebody is to a bot at one address, and why not if not.
@@ -51,7 +53,12 @@ type standing struct {
 	person
 	trust core.Trust // Stranger when rule is set
 	rule  string
-	place place // in a group
+	place places.Group // in a group
+}
+
+// sender returns what codes must know of s.
+func (s *standing) sender() codes.Sender {
+	return codes.Sender{User: s.User, Role: s.Role, Allowed: s.rule == "", Silent: s.rule != "" && s.rule != ruleStranger}
 }
 
 // A person is what the tables know of a sender, for one bot, scope and place.
@@ -72,60 +79,64 @@ func (p *person) valid(now string) bool {
 // Admit decides about one new update inside the transaction that stores it.
 // Every kind goes the same way; what the gate wants to say is posted in the
 // same transaction. It must be called once per update, after deduplication.
-func (b *Book) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdict, error) {
-	v, err := b.admit(ctx, tx, in)
+func (g *Gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdict, error) {
+	v, err := g.admit(ctx, tx, in)
 	if err != nil {
 		return Verdict{}, fmt.Errorf("admit: %w", err)
 	}
 	return v, nil
 }
 
-func (b *Book) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdict, error) {
+func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdict, error) {
 	if in.Standing != "" { // the platform's word about the bot, whoever did it; it asks for nothing
-		return Verdict{}, b.stands(ctx, tx, in)
+		return Verdict{}, g.stands(ctx, tx, in)
 	}
-	s, err := b.judge(ctx, tx, in)
+	s, err := g.judge(ctx, tx, in)
 	if err != nil {
 		return Verdict{}, err
 	}
 	if s.rule == ruleBlocked {
-		b.deny(tx, s.rule)
+		g.changes.Denied(tx, s.rule)
 		return Verdict{Action: Forget}, nil
 	}
-	if claims(in) && s.rule != ruleShared && s.rule != ruleBot {
-		return Verdict{}, b.claim(ctx, tx, in, s)
+	if codes.IsClaim(in) && s.rule != ruleShared && s.rule != ruleBot {
+		return Verdict{}, g.Codes.Claim(ctx, tx, in, s.sender())
 	}
-	if codes(in) && s.rule != ruleShared && s.rule != ruleBot && (in.Command != "start" || s.rule != "") {
-		if handled, err := b.redeem(ctx, tx, in, s); handled || err != nil {
+	if codes.IsCode(in) && s.rule != ruleShared && s.rule != ruleBot && (in.Command != "start" || s.rule != "") {
+		if s.rule == ruleCoolOff && !in.Group() {
+			g.changes.Denied(tx, s.rule)
+			return Verdict{}, nil
+		}
+		if handled, err := g.Codes.Redeem(ctx, tx, in, s.sender()); handled || err != nil {
 			return Verdict{}, err
 		}
 	}
 	switch s.rule {
 	case "":
-		if over, err := b.paced(ctx, tx, in, &s); over || err != nil {
-			b.deny(tx, ruleFlood)
+		if over, err := g.paced(ctx, tx, in, &s); over || err != nil {
+			g.changes.Denied(tx, ruleFlood)
 			return Verdict{}, err
 		}
-		return Verdict{Action: Run, Trust: s.trust}, b.let(ctx, tx, in, s)
+		return Verdict{Action: Run, Trust: s.trust}, g.let(ctx, tx, in, s)
 	case ruleUnaddressed:
-		b.deny(tx, s.rule)
-		heard, trust, err := b.overhears(ctx, tx, in, &s)
+		g.changes.Denied(tx, s.rule)
+		heard, trust, err := g.overhears(ctx, tx, in, &s)
 		return Verdict{Overheard: heard, Trust: trust}, err
 	case ruleStranger:
-		return b.stranger(ctx, tx, in)
+		return g.stranger(ctx, tx, in)
 	case rulePlace:
-		if err := b.seen(ctx, tx, in); err != nil {
+		if err := g.Places.Seen(ctx, tx, in); err != nil {
 			return Verdict{}, err
 		}
 	}
-	b.deny(tx, s.rule)
+	g.changes.Denied(tx, s.rule)
 	return Verdict{}, nil
 }
 
 // Trust is what the sender may do there now; Stranger when access has ended,
 // was revoked, the sender was blocked or the group disabled since Admit.
-func (b *Book) Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error) {
-	s, err := b.judge(ctx, tx, in)
+func (g *Gate) Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error) {
+	s, err := g.judge(ctx, tx, in)
 	if err != nil {
 		return core.Stranger, fmt.Errorf("present trust: %w", err)
 	}
@@ -134,7 +145,7 @@ func (b *Book) Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.
 
 // judge is the one place that says who may. It changes nothing. A known person
 // in a direct message costs one query.
-func (b *Book) judge(ctx context.Context, tx *store.Tx, in *core.Inbound) (standing, error) {
+func (g *Gate) judge(ctx context.Context, tx *store.Tx, in *core.Inbound) (standing, error) {
 	switch {
 	case in.Bot == core.APIBot: // keys and sessions decide there, not these tables
 		return standing{rule: ruleShared}, nil
@@ -143,7 +154,7 @@ func (b *Book) judge(ctx context.Context, tx *store.Tx, in *core.Inbound) (stand
 	case !in.From.Person():
 		return standing{rule: ruleShared}, nil
 	}
-	p, err := b.person(ctx, tx, in)
+	p, err := g.person(ctx, tx, in)
 	if err != nil {
 		return standing{}, err
 	}
@@ -152,11 +163,11 @@ func (b *Book) judge(ctx context.Context, tx *store.Tx, in *core.Inbound) (stand
 	case p.Blocked:
 		s.rule = ruleBlocked
 	case in.Group():
-		err = b.judgeGroup(ctx, tx, in, &s)
+		err = g.judgeGroup(ctx, tx, in, &s)
 	case p.valid(core.Stamp(tx.Time())):
 		s.trust = p.Trust
 	default:
-		err = b.judgeStranger(ctx, tx, in, &s)
+		err = g.judgeStranger(ctx, tx, in, &s)
 	}
 	return s, err
 }
@@ -171,24 +182,24 @@ const personQuery = `SELECT EXISTS (SELECT 1 FROM blocks WHERE platform = $1 AND
 	LEFT JOIN users u ON u.id = i.user_id
 	LEFT JOIN access a ON a.bot = $3 AND a.user_id = u.id AND a.scope = $4 AND a.place = $5`
 
-func (b *Book) person(ctx context.Context, tx *store.Tx, in *core.Inbound) (person, error) {
+func (g *Gate) person(ctx context.Context, tx *store.Tx, in *core.Inbound) (person, error) {
 	return store.Recall[person](ctx, tx, personQuery, in.From.Platform, in.From.ID, in.Bot, string(in.Scope()), in.Place)
 }
 
 // judgeStranger is a direct message by somebody without access of their own.
-func (b *Book) judgeStranger(ctx context.Context, tx *store.Tx, in *core.Inbound, s *standing) error {
-	cool, err := b.cooling(ctx, tx, in)
+func (g *Gate) judgeStranger(ctx context.Context, tx *store.Tx, in *core.Inbound, s *standing) error {
+	cool, err := g.requests.Cooling(ctx, tx, in)
 	if err != nil {
 		return err
 	}
-	p := b.o.Policy(in.Bot)
+	p := g.bots.Policy(in.Bot)
 	switch {
 	case cool:
 		s.rule = ruleCoolOff
-	case p.DM == PolicyPairing || p.DM == "":
+	case p.DM == bots.Pairing || p.DM == "":
 		s.rule = ruleStranger
-	case p.DM == PolicyOpen, p.DM == PolicyAllowlist && slices.Contains(p.Allowed, in.From.ID):
-		s.trust = preset(p.DMTrust)
+	case p.DM == bots.Open, p.DM == bots.Allowlist && slices.Contains(p.Allowed, in.From.ID):
+		s.trust = bots.Preset(p.DMTrust)
 	default:
 		s.rule = rulePolicy
 	}
@@ -197,8 +208,8 @@ func (b *Book) judgeStranger(ctx context.Context, tx *store.Tx, in *core.Inbound
 
 // judgeGroup: the group's level bounds everybody; people with access of their
 // own to this group may have less. Access to direct messages counts nothing here.
-func (b *Book) judgeGroup(ctx context.Context, tx *store.Tx, in *core.Inbound, s *standing) error {
-	p, err := placeOf(ctx, tx, in.Bot, in.Place)
+func (g *Gate) judgeGroup(ctx context.Context, tx *store.Tx, in *core.Inbound, s *standing) error {
+	p, err := places.Enabled(ctx, tx, in.Bot, in.Place)
 	if err != nil {
 		return err
 	}
@@ -207,7 +218,7 @@ func (b *Book) judgeGroup(ctx context.Context, tx *store.Tx, in *core.Inbound, s
 	if level == core.Stranger {
 		s.rule = rulePlace
 		if opens(in) {
-			ok, err := b.manages(ctx, tx, in.Bot, s)
+			ok, err := g.manages(ctx, tx, in.Bot, s)
 			if err != nil {
 				return err
 			}
@@ -217,7 +228,7 @@ func (b *Book) judgeGroup(ctx context.Context, tx *store.Tx, in *core.Inbound, s
 		}
 		return nil
 	}
-	if !in.Addressed && in.Kind != core.KindCallback && (p.Mention != MentionAll || !speaks(in)) {
+	if !in.Addressed && in.Kind != core.KindCallback && (p.Mention != places.MentionAll || !speaks(in)) {
 		s.rule = ruleUnaddressed
 		return nil
 	}
@@ -225,7 +236,7 @@ func (b *Book) judgeGroup(ctx context.Context, tx *store.Tx, in *core.Inbound, s
 		s.trust = core.Least(s.Trust, level)
 		return nil
 	}
-	cool, err := b.cooling(ctx, tx, in)
+	cool, err := g.requests.Cooling(ctx, tx, in)
 	if err != nil || cool {
 		s.rule = ruleCoolOff
 		return err
@@ -240,7 +251,7 @@ func opens(in *core.Inbound) bool {
 }
 
 // manages reports whether s is an owner or admin with access to this bot now.
-func (b *Book) manages(ctx context.Context, tx *store.Tx, bot string, s *standing) (bool, error) {
+func (g *Gate) manages(ctx context.Context, tx *store.Tx, bot string, s *standing) (bool, error) {
 	if s.Role != "owner" && s.Role != "admin" {
 		return false, nil
 	}
@@ -250,22 +261,12 @@ func (b *Book) manages(ctx context.Context, tx *store.Tx, bot string, s *standin
 	return ok, err
 }
 
-// cooling reports whether the sender was denied there, or revoked anywhere on
-// this bot, within CoolOff. A denied request that carries a level was revoked.
-func (b *Book) cooling(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
-	last, err := store.Recall[string](ctx, tx, `SELECT coalesce(max(resolved_at), '') FROM pairing_requests
-		WHERE platform = $1 AND platform_user_id = $2 AND bot = $3 AND status = 'denied'
-			AND (coalesce(approved_trust_level, '') <> '' OR (scope = $4 AND place = $5))`,
-		in.From.Platform, in.From.ID, in.Bot, string(in.Scope()), in.Place)
-	return last > core.Stamp(tx.Time().Add(-CoolOff)), err
-}
-
 // let notes what an admitted update teaches: somebody whom a policy or a group
 // lets in gets a user, so that nothing of theirs is shared with the next one;
 // the chat where a person talks to the bot is where the bot may write to them.
-func (b *Book) let(ctx context.Context, tx *store.Tx, in *core.Inbound, s standing) error {
+func (g *Gate) let(ctx context.Context, tx *store.Tx, in *core.Inbound, s standing) error {
 	if s.User == 0 {
-		id, err := b.ensureUser(ctx, tx, in.From.Platform, in.From.ID, core.CleanName(in.From.Name))
+		id, err := g.People.Ensure(ctx, tx, in.From.Platform, in.From.ID, core.CleanName(in.From.Name))
 		if err != nil {
 			return err
 		}
@@ -276,30 +277,6 @@ func (b *Book) let(ctx context.Context, tx *store.Tx, in *core.Inbound, s standi
 	}
 	_, err := tx.Exec(ctx, `UPDATE access SET chat = $1 WHERE id = $2`, in.Chat, s.Access)
 	return err
-}
-
-// ensureUser is the user behind an identity; both are made when missing. Ids
-// are never used twice, and 1 is the operator's.
-func (b *Book) ensureUser(ctx context.Context, tx *store.Tx, platform, id, display string) (int64, error) {
-	var user int64
-	err := tx.Get(ctx, &user, `SELECT user_id FROM identities WHERE platform = $1 AND platform_user_id = $2`, platform, id)
-	if err == nil || !errors.Is(err, store.ErrNoRows) {
-		return user, err
-	}
-	now := core.Stamp(tx.Time())
-	if err := tx.Get(ctx, &user, `SELECT coalesce(max(id), 1) + 1 FROM users WHERE id >= 1`); err != nil {
-		return 0, err
-	}
-	if _, err := tx.Exec(ctx, `INSERT INTO users (id, display, role, created_at) VALUES ($1, $2, 'guest', $3)`, user, display, now); err != nil {
-		return 0, err
-	}
-	_, err = tx.Exec(ctx, `INSERT INTO identities (platform, platform_user_id, user_id, display, created_at) VALUES ($1, $2, $3, $4, $5)`,
-		platform, id, user, display, now)
-	return user, err
-}
-
-func (b *Book) deny(tx *store.Tx, rule string) {
-	tx.OnCommit(func() { b.o.Metrics.denied.WithLabelValues(rule).Inc() })
 }
 
 // due reports whether d has passed since stamp; a stamp in the future (the

@@ -9,17 +9,18 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/pairing/codes"
 )
 
 func TestClaim(t *testing.T) {
 	w := newWorld(t)
 	w.put(dm("tg", "1", "hello?")) // the owner may have written first
-	code, expires, err := w.book.NewClaim(ctx, false)
+	code, expires, err := w.gate.Codes.NewClaim(ctx, false)
 	w.ok(err)
-	if !expires.Equal(w.clock.Now().Add(ClaimLife)) {
+	if !expires.Equal(w.clock.Now().Add(codes.ClaimLife)) {
 		t.Fatalf("expires %v", expires)
 	}
-	stored, _, _ := store.Metadata(ctx, w.db, claimKey)
+	stored, _, _ := store.Metadata(ctx, w.db, "pairing.claim")
 	if strings.Contains(stored, strings.ReplaceAll(code, "-", "")) || strings.Contains(stored, code) {
 		t.Fatal("the code itself is stored")
 	}
@@ -31,18 +32,18 @@ func TestClaim(t *testing.T) {
 	if !slices.Equal(w.mail.freed, []string{"hello?@vault"}) {
 		t.Fatalf("what the owner wrote before: %v", w.mail.freed)
 	}
-	if has, err := w.book.HasOwner(ctx); !has || err != nil {
+	if has, err := w.gate.HasOwner(ctx); !has || err != nil {
 		t.Fatalf("HasOwner %v %v", has, err)
 	}
-	chats, err := w.book.OwnerChats(ctx, w.db, "tg")
+	chats, err := w.gate.People.OwnerChats(ctx, w.db, "tg")
 	if err != nil || len(chats) != 1 || chats[0] != (core.Address{Bot: "tg", Chat: "c1"}) {
 		t.Fatalf("owner's chats %+v %v", chats, err)
 	}
 	wantAction(t, w.put(command("tg", "2", "claim", code)), Drop) // single use
-	if id, _, _ := w.book.User(ctx, w.db, peer("2")); id != 0 {
+	if id, _, _ := w.gate.People.User(ctx, w.db, peer("2")); id != 0 {
 		t.Fatalf("a used code made user %d", id)
 	}
-	_, _, err = w.book.NewClaim(ctx, false)
+	_, _, err = w.gate.Codes.NewClaim(ctx, false)
 	wantKind(t, err, core.Conflict)
 	if n := w.audits("owner.claim"); n != 1 {
 		t.Fatalf("%d audit rows for one claim", n)
@@ -57,17 +58,17 @@ func TestClaim(t *testing.T) {
 func TestClaimCodeThatReplacesTheOwnerWorksOnce(t *testing.T) {
 	w := newWorld(t)
 	w.claim("tg", "1")
-	code, _, err := w.book.NewClaim(ctx, true)
+	code, _, err := w.gate.Codes.NewClaim(ctx, true)
 	w.ok(err)
 	wantAction(t, w.put(command("tg", "2", "claim", code)), Drop)
-	if _, role, _ := w.book.User(ctx, w.db, peer("2")); role != "owner" {
+	if _, role, _ := w.gate.People.User(ctx, w.db, peer("2")); role != "owner" {
 		t.Fatalf("whoever had the code is %q", role)
 	}
 	wantAction(t, w.put(command("tg", "3", "claim", code)), Drop)
-	if id, role, _ := w.book.User(ctx, w.db, peer("3")); id != 0 {
+	if id, role, _ := w.gate.People.User(ctx, w.db, peer("3")); id != 0 {
 		t.Fatalf("a used code made user %d, %q", id, role)
 	}
-	if _, role, _ := w.book.User(ctx, w.db, peer("2")); role != "owner" {
+	if _, role, _ := w.gate.People.User(ctx, w.db, peer("2")); role != "owner" {
 		t.Fatalf("the owner is %q after somebody else's try", role)
 	}
 }
@@ -80,22 +81,22 @@ func TestClaimReplacesTheAccountOnThatPlatformOnly(t *testing.T) {
 		in.From.Platform = platform
 		w.put(in)
 	}
-	code, _, err := w.book.NewClaim(ctx, true)
+	code, _, err := w.gate.Codes.NewClaim(ctx, true)
 	w.ok(err)
 	on("dc", "discord", "900", code)
 	if w.trust(dm("tg", "1", "")) != core.Vault {
 		t.Fatal("a claim on Discord took the account on Telegram")
 	}
-	code, _, err = w.book.NewClaim(ctx, true)
+	code, _, err = w.gate.Codes.NewClaim(ctx, true)
 	w.ok(err)
 	on("tg", "telegram", "2", code)
 	if got := w.trust(dm("tg", "1", "")); got != core.Stranger {
 		t.Fatalf("the replaced account still runs at %v", got)
 	}
-	if id, _, _ := w.book.User(ctx, w.db, peer("1")); id != 0 {
+	if id, _, _ := w.gate.People.User(ctx, w.db, peer("1")); id != 0 {
 		t.Fatalf("the replaced account is user %d", id)
 	}
-	if id, role, _ := w.book.User(ctx, w.db, peer("2")); id != core.Operator || role != "owner" {
+	if id, role, _ := w.gate.People.User(ctx, w.db, peer("2")); id != core.Operator || role != "owner" {
 		t.Fatalf("the new one is user %d, %q", id, role)
 	}
 	if !slices.Contains(w.runs.runs, "tg/1") {
@@ -105,61 +106,61 @@ func TestClaimReplacesTheAccountOnThatPlatformOnly(t *testing.T) {
 
 func TestClaimGuessingIsLimited(t *testing.T) {
 	w := newWorld(t)
-	code, _, err := w.book.NewClaim(ctx, false)
+	code, _, err := w.gate.Codes.NewClaim(ctx, false)
 	w.ok(err)
-	for range claimTries {
+	for range 5 {
 		w.put(command("tg", "66", "claim", "AAAAAAAAAA"))
 	}
-	if said := w.mail.said(); len(said) != claimTries || !strings.Contains(said[4], "not looked at for an hour") {
+	if said := w.mail.said(); len(said) != 5 || !strings.Contains(said[4], "not looked at for an hour") {
 		t.Fatalf("told %q", said)
 	}
 	w.put(command("tg", "66", "claim", code)) // even the right one
-	if has, _ := w.book.HasOwner(ctx); has || len(w.mail.said()) != 0 {
+	if has, _ := w.gate.HasOwner(ctx); has || len(w.mail.said()) != 0 {
 		t.Fatal("a silenced person is listened to")
 	}
-	for i := range claimVoid - claimTries - 1 {
+	for i := range 50 - 5 - 1 {
 		w.put(command("tg", fmt.Sprint(1000+i), "claim", "BBBBBBBBBB"))
 	}
 	w.put(command("tg", "9", "claim", strings.Repeat("9", 1<<16)))
 	w.put(command("tg", "1", "claim", code))
-	if has, _ := w.book.HasOwner(ctx); has {
+	if has, _ := w.gate.HasOwner(ctx); has {
 		t.Fatal("fifty wrong tries did not void the code")
 	}
-	w.clock.Advance(claimSilent + time.Minute)
-	code, _, err = w.book.NewClaim(ctx, false)
+	w.clock.Advance(time.Hour + time.Minute)
+	code, _, err = w.gate.Codes.NewClaim(ctx, false)
 	w.ok(err)
 	w.put(command("tg", "66", "claim", code)) // the hour is over
-	if has, _ := w.book.HasOwner(ctx); !has {
+	if has, _ := w.gate.HasOwner(ctx); !has {
 		t.Fatal("still silenced after an hour")
 	}
 	w.clock.Advance(2 * time.Hour)
-	if _, err := w.book.Expire(ctx); err != nil {
+	if _, err := w.gate.Expire(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, there, _ := store.Metadata(ctx, w.db, triersKey); there {
+	if _, there, _ := store.Metadata(ctx, w.db, "pairing.triers"); there {
 		t.Fatal("old tries are kept")
 	}
 }
 
 func TestClaimExpiresAndIsVoidInAGroup(t *testing.T) {
 	w := newWorld(t)
-	code, _, err := w.book.NewClaim(ctx, false)
+	code, _, err := w.gate.Codes.NewClaim(ctx, false)
 	w.ok(err)
-	w.clock.Advance(ClaimLife)
+	w.clock.Advance(codes.ClaimLife)
 	w.put(command("tg", "1", "claim", code))
-	if has, _ := w.book.HasOwner(ctx); has {
+	if has, _ := w.gate.HasOwner(ctx); has {
 		t.Fatal("an old code works")
 	}
-	code, _, err = w.book.NewClaim(ctx, false)
+	code, _, err = w.gate.Codes.NewClaim(ctx, false)
 	w.ok(err)
 	w.mail.said()
-	w.ok(w.book.Enable(ctx, "tg", "g", "G", core.Sandboxed, panel))
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Sandboxed, panel))
 	wantAction(t, w.put(inGroup(command("tg", "1", "claim", code), "g")), Drop)
 	if said := w.mail.said(); len(said) != 0 {
 		t.Fatalf("said in the group: %q", said)
 	}
 	w.put(command("tg", "1", "claim", code))
-	if has, _ := w.book.HasOwner(ctx); has {
+	if has, _ := w.gate.HasOwner(ctx); has {
 		t.Fatal("a code that a whole group has read still works")
 	}
 }

@@ -11,11 +11,11 @@ import (
 )
 
 func (w *world) forget(tx *store.Tx, user int64) error {
-	p, err := w.book.Person(ctx, tx, strconv.FormatInt(user, 10))
+	p, err := w.gate.Person(ctx, tx, strconv.FormatInt(user, 10))
 	if err != nil {
 		return err
 	}
-	return w.book.Forget(ctx, tx, p, panel)
+	return w.gate.Forget(ctx, tx, p, panel)
 }
 
 // A person is found by number or by a platform's id, let in, turned away or
@@ -23,17 +23,17 @@ func (w *world) forget(tx *store.Tx, user int64) error {
 func TestWhoeverIsForgottenIsAStrangerWithoutATrace(t *testing.T) {
 	w := newWorld(t)
 	w.admit("tg", "7", core.Vault)
-	id, _, _ := w.book.User(ctx, w.db, peer("7"))
+	id, _, _ := w.gate.People.User(ctx, w.db, peer("7"))
 	w.put(dm("tg2", "7", "also here"))
 	w.put(dm("tg", "8", "a stranger"))
-	w.ok(w.book.BlockUser(ctx, "tg", "telegram", "9", panel))
+	w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", "9", panel))
 	for i, ref := range []string{strconv.FormatInt(id, 10), "telegram:8", "telegram:9"} {
 		want := strconv.Itoa(7 + i)
-		p, err := w.book.Person(ctx, w.db, ref)
+		p, err := w.gate.Person(ctx, w.db, ref)
 		if err != nil || len(p.Identities) != 1 || p.Identities[0].ID != want {
 			t.Fatalf("%s: %+v %v", ref, p, err)
 		}
-		w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { return w.book.Forget(ctx, tx, p, panel) }))
+		w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { return w.gate.Forget(ctx, tx, p, panel) }))
 		for _, table := range []string{"pairing_requests", "identities", "blocks"} {
 			var n int
 			w.ok(w.db.Get(ctx, &n, `SELECT count(*) FROM `+table+` WHERE platform_user_id = $1`, want))
@@ -46,10 +46,10 @@ func TestWhoeverIsForgottenIsAStrangerWithoutATrace(t *testing.T) {
 		}
 	}
 	for ref, kind := range map[string]core.Kind{"telegram:999": core.NotFound, "999": core.NotFound, "Ada": core.Invalid, "": core.Invalid} {
-		_, err := w.book.Person(ctx, w.db, ref)
+		_, err := w.gate.Person(ctx, w.db, ref)
 		wantKind(t, err, kind)
 	}
-	if _, err := w.book.Person(ctx, w.db, "-1"); err == nil || !strings.Contains(err.Error(), "telegram:12345678") {
+	if _, err := w.gate.Person(ctx, w.db, "-1"); err == nil || !strings.Contains(err.Error(), "telegram:12345678") {
 		t.Errorf("the error does not say how: %v", err)
 	}
 }
@@ -57,8 +57,8 @@ func TestWhoeverIsForgottenIsAStrangerWithoutATrace(t *testing.T) {
 func TestWhoeverIsShutOutHasNoAccessAndTheirRunsAreStopped(t *testing.T) {
 	w := newWorld(t)
 	w.admit("tg", "7", core.Vault)
-	id, _, _ := w.book.User(ctx, w.db, peer("7"))
-	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { return w.book.ShutOut(ctx, tx, id) }))
+	id, _, _ := w.gate.People.User(ctx, w.db, peer("7"))
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { return w.gate.People.ShutOut(ctx, tx, id) }))
 	if got := w.trust(dm("tg", "7", "x")); got != core.Stranger {
 		t.Errorf("they run at %v", got)
 	}

@@ -12,11 +12,12 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/pairing/codes"
 )
 
-func (w *world) invite(inv Invitation) (code string) {
+func (w *world) invite(inv codes.Invitation) (code string) {
 	w.t.Helper()
-	code, made, err := w.book.Invite(ctx, inv, core.Actor{User: core.Operator, Via: "cli"})
+	code, made, err := w.gate.Codes.Invite(ctx, inv, core.Actor{User: core.Operator, Via: "cli"})
 	w.ok(err)
 	if made.ID == "" || made.ExpiresAt.IsZero() || made.UsesLeft == 0 {
 		w.t.Fatalf("made: %+v", made)
@@ -32,7 +33,7 @@ func (w *world) count(query string, args ...any) (n int) {
 
 func TestAnInvitationEndsAndSoDoesTheAccessThatItGave(t *testing.T) {
 	w := newWorld(t)
-	code := w.invite(Invitation{Bot: "tg", Trust: core.Vault, Lasts: 48 * time.Hour, UsesLeft: 2, ExpiresAt: w.clock.Now().Add(24 * time.Hour)})
+	code := w.invite(codes.Invitation{Bot: "tg", Trust: core.Vault, Lasts: 48 * time.Hour, UsesLeft: 2, ExpiresAt: w.clock.Now().Add(24 * time.Hour)})
 	w.put(command("dc", "9", "pair", code)) // another bot's
 	if got := strings.Join(w.mail.said(), "|"); !strings.Contains(got, "not right") {
 		t.Errorf("an invitation to another bot: %q", got)
@@ -47,7 +48,7 @@ func TestAnInvitationEndsAndSoDoesTheAccessThatItGave(t *testing.T) {
 	if got := w.trust(dm("tg2", "1", "x")); got != core.Stranger {
 		t.Errorf("it opened another bot, at %v", got)
 	}
-	if list, err := w.book.Invites(ctx); err != nil || len(list) != 1 || list[0].UsesLeft != 1 {
+	if list, err := w.gate.Codes.Invites(ctx); err != nil || len(list) != 1 || list[0].UsesLeft != 1 {
 		t.Errorf("invitations: %+v, %v", list, err)
 	}
 	w.clock.Advance(24 * time.Hour)
@@ -56,32 +57,32 @@ func TestAnInvitationEndsAndSoDoesTheAccessThatItGave(t *testing.T) {
 	if got := strings.Join(w.mail.said(), "|"); !strings.Contains(got, "not right") || w.trust(dm("tg", "2", "x")) != core.Stranger {
 		t.Errorf("an invitation that is over: %q", got)
 	}
-	if list, err := w.book.Invites(ctx); err != nil || len(list) != 0 {
+	if list, err := w.gate.Codes.Invites(ctx); err != nil || len(list) != 0 {
 		t.Errorf("invitations: %+v, %v", list, err)
 	}
-	if _, err := w.book.Expire(ctx); err != nil || w.count(`SELECT count(*) FROM invites`) != 0 {
+	if _, err := w.gate.Expire(ctx); err != nil || w.count(`SELECT count(*) FROM invites`) != 0 {
 		t.Error("an invitation that is over is kept")
 	}
 	w.clock.Advance(24 * time.Hour)
 	if got := w.trust(dm("tg", "1", "x")); got != core.Stranger {
 		t.Errorf("after two days still %v", got)
 	}
-	for _, inv := range []Invitation{{Bot: "nobody"}, {Bot: "tg", Trust: core.Full}, {Bot: "tg", UsesLeft: -1}, {Bot: "tg", Scope: core.ScopeGroup}, {Bot: "tg", Lasts: time.Second},
+	for _, inv := range []codes.Invitation{{Bot: "nobody"}, {Bot: "tg", Trust: core.Full}, {Bot: "tg", UsesLeft: -1}, {Bot: "tg", Scope: core.ScopeGroup}, {Bot: "tg", Lasts: time.Second},
 		{Bot: "tg", ExpiresAt: w.clock.Now()}, {Bot: "tg", ExpiresAt: w.clock.Now().AddDate(2, 0, 0)}, {Bot: "tg", Place: "g"}, {Bot: "tg", Scope: "all"}} {
-		_, _, err := w.book.Invite(ctx, inv, core.Actor{User: core.Operator})
+		_, _, err := w.gate.Codes.Invite(ctx, inv, core.Actor{User: core.Operator})
 		wantKind(t, err, core.Invalid)
 	}
 }
 
 func TestAnInvitationIsUsedUpHoweverManyTryAtOnce(t *testing.T) {
 	w := newWorld(t)
-	code := w.invite(Invitation{Bot: "tg", UsesLeft: 3})
+	code := w.invite(codes.Invitation{Bot: "tg", UsesLeft: 3})
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
 			in := command("tg", string(rune('a'+i)), "start", code)
 			in.UpdateID = "x" + in.From.ID
-			_ = w.db.Tx(ctx, func(tx *store.Tx) error { _, err := w.book.Admit(ctx, tx, &in); return err })
+			_ = w.db.Tx(ctx, func(tx *store.Tx) error { _, err := w.gate.Admit(ctx, tx, &in); return err })
 		})
 	}
 	wg.Wait()
@@ -94,17 +95,16 @@ func TestAnInvitationIsUsedUpHoweverManyTryAtOnce(t *testing.T) {
 }
 
 func TestNoCodeOfAnInvitationOrLinkIsKeptOrLogged(t *testing.T) {
-	w := newWorld(t)
 	var log bytes.Buffer
-	w.book.o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	w := newWorld(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	w.admit("tg", "1", core.Sandboxed)
-	invited := w.invite(Invitation{Bot: "tg"})
-	user, _, err := w.book.User(ctx, w.db, peer("1"))
+	invited := w.invite(codes.Invitation{Bot: "tg"})
+	user, _, err := w.gate.People.User(ctx, w.db, peer("1"))
 	w.ok(err)
-	linked, _, err := w.book.NewLink(ctx, user, core.Address{Bot: "tg", Chat: "c1"})
+	linked, _, err := w.gate.Codes.NewLink(ctx, user, core.Address{Bot: "tg", Chat: "c1"})
 	w.ok(err)
 	w.put(inGroup(command("tg", "2", "pair", invited), "g"))
-	for _, code := range []string{invited, linked, plainCode(invited), plainCode(linked)} {
+	for _, code := range []string{invited, linked, codes.Plain(invited), codes.Plain(linked)} {
 		for _, table := range []string{"invites", "link_codes", "audit_events", "metadata"} {
 			var rows []string
 			w.ok(w.db.Select(ctx, &rows, map[string]string{"invites": `SELECT id || hash FROM invites`, "link_codes": `SELECT hash || chat FROM link_codes`,
@@ -130,16 +130,17 @@ func onDiscord(id, name, args string) core.Inbound {
 
 // Lessons of elsewhere: a grant of one account or bot must not become another's.
 func TestALinkGivesNobodyWhatWasNotTheirs(t *testing.T) {
-	w := newWorld(t)
 	var merged [][2]int64
-	w.book.o.Merge = func(_ context.Context, _ *store.Tx, from, to int64) error {
-		merged = append(merged, [2]int64{from, to})
-		return nil
-	}
+	w := newWorld(t, func(o *Options) {
+		o.Merge = func(_ context.Context, _ *store.Tx, from, to int64) error {
+			merged = append(merged, [2]int64{from, to})
+			return nil
+		}
+	})
 	link := func(p core.Peer, bot, chat string) string {
-		user, _, err := w.book.User(ctx, w.db, p)
+		user, _, err := w.gate.People.User(ctx, w.db, p)
 		w.ok(err)
-		code, _, err := w.book.NewLink(ctx, user, core.Address{Bot: bot, Chat: chat})
+		code, _, err := w.gate.Codes.NewLink(ctx, user, core.Address{Bot: bot, Chat: chat})
 		w.ok(err)
 		return code
 	}
@@ -167,7 +168,7 @@ func TestALinkGivesNobodyWhatWasNotTheirs(t *testing.T) {
 	if got := w.trust(msg); got != core.Stranger {
 		t.Errorf("linked, and at %v where nobody let them in", got)
 	}
-	if a, _, _ := w.book.User(ctx, w.db, msg.From); a == 0 || len(merged) != 0 {
+	if a, _, _ := w.gate.People.User(ctx, w.db, msg.From); a == 0 || len(merged) != 0 {
 		t.Errorf("the account is user %d's; merged %v", a, merged)
 	}
 	yes("6", code) // once
@@ -178,7 +179,7 @@ func TestALinkGivesNobodyWhatWasNotTheirs(t *testing.T) {
 	w.clock.Advance(time.Minute)
 	w.admit("tg", "3", core.Sandboxed)
 	late := link(peer("3"), "tg", "c3")
-	w.clock.Advance(LinkLife)
+	w.clock.Advance(codes.LinkLife)
 	yes("7", late)
 	if w.count(`SELECT count(*) FROM identities WHERE platform = 'discord'`) != 1 {
 		t.Error("a code that is over still links")
@@ -188,11 +189,11 @@ func TestALinkGivesNobodyWhatWasNotTheirs(t *testing.T) {
 	w.claim("tg", "4")
 	taken := link(peer("3"), "tg", "c3")
 	in := yes("4", link(peer("4"), "tg", "c4"))
-	if got, role, _ := w.book.User(ctx, w.db, in.From); got != core.Operator || role != "owner" {
+	if got, role, _ := w.gate.People.User(ctx, w.db, in.From); got != core.Operator || role != "owner" {
 		t.Errorf("the owner's second account is user %d (%s)", got, role)
 	}
 	yes("4", taken)
-	if got, _, _ := w.book.User(ctx, w.db, in.From); got != core.Operator {
+	if got, _, _ := w.gate.People.User(ctx, w.db, in.From); got != core.Operator {
 		t.Errorf("the owner's account became user %d's", got)
 	}
 	if n := w.audits("identity.link"); n != 2 {
@@ -203,16 +204,17 @@ func TestALinkGivesNobodyWhatWasNotTheirs(t *testing.T) {
 // The attack: somebody with access makes a link code and passes it off as an
 // invitation, or has it typed by somebody who does not know what it does.
 func TestALinkCodePassedOffAsAnInvitationTakesNobodysConversations(t *testing.T) {
-	w := newWorld(t)
-	w.book.o.Merge = func(_ context.Context, _ *store.Tx, from, to int64) error {
-		t.Errorf("user %d's things are user %d's now", from, to)
-		return nil
-	}
+	w := newWorld(t, func(o *Options) {
+		o.Merge = func(_ context.Context, _ *store.Tx, from, to int64) error {
+			t.Errorf("user %d's things are user %d's now", from, to)
+			return nil
+		}
+	})
 	w.admit("tg", "1", core.Sandboxed) // who attacks
-	mallory, _, err := w.book.User(ctx, w.db, peer("1"))
+	mallory, _, err := w.gate.People.User(ctx, w.db, peer("1"))
 	w.ok(err)
 	fresh := func() string {
-		code, _, err := w.book.NewLink(ctx, mallory, core.Address{Bot: "tg", Chat: "c1"})
+		code, _, err := w.gate.Codes.NewLink(ctx, mallory, core.Address{Bot: "tg", Chat: "c1"})
 		w.ok(err)
 		return code
 	}
@@ -263,7 +265,7 @@ func TestALinkCodePassedOffAsAnInvitationTakesNobodysConversations(t *testing.T)
 	}
 	alone("a replaced code")
 	victim("link", fresh())
-	w.clock.Advance(LinkLife)
+	w.clock.Advance(codes.LinkLife)
 	victim("link", "yes")
 	alone("a late yes")
 }

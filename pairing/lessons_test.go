@@ -21,9 +21,9 @@ func TestLesson17NoKindOfUpdateByAStrangerRuns(t *testing.T) {
 	w := newWorld(t)
 	w.claim("tg", "1")
 	w.admit("tg2", "7", core.Vault) // access, but to another bot
-	w.ok(w.book.Enable(ctx, "tg2", "g", "G", core.Vault, panel))
+	w.ok(w.gate.Places.Enable(ctx, "tg2", "g", "G", core.Vault, panel))
 	v := w.put(dm("tg", "6", "x"))
-	_, err := w.book.Deny(ctx, v.Request, panel)
+	_, err := w.gate.Deny(ctx, v.Request, panel)
 	w.ok(err)
 	rapid.Check(t, func(t *rapid.T) {
 		in := core.Inbound{
@@ -44,7 +44,7 @@ func TestLesson17NoKindOfUpdateByAStrangerRuns(t *testing.T) {
 			in.From.ID, in.Chat, in.UpdateID = strings.ReplaceAll(in.From.ID, "\x00", ""), strings.ReplaceAll(in.Chat, "\x00", ""), strings.ReplaceAll(in.UpdateID, "\x00", "")
 		}
 		err := w.db.Tx(ctx, func(tx *store.Tx) error {
-			v, err := w.book.Admit(ctx, tx, &in)
+			v, err := w.gate.Admit(ctx, tx, &in)
 			if err != nil {
 				return err
 			}
@@ -54,7 +54,7 @@ func TestLesson17NoKindOfUpdateByAStrangerRuns(t *testing.T) {
 			if v.Action == Hold && (in.Kind != core.KindMessage || v.Request == "") {
 				t.Fatalf("%s got %+v", in.Kind, v)
 			}
-			trust, err := w.book.Trust(ctx, tx, &in)
+			trust, err := w.gate.Trust(ctx, tx, &in)
 			if trust != core.Stranger {
 				t.Fatalf("%+v is trusted at %v", in, trust)
 			}
@@ -80,14 +80,14 @@ func TestLesson16PairedIsNotOwner(t *testing.T) {
 	if v := w.put(dm("tg", "7", "x")); v.Trust != core.Sandboxed {
 		t.Fatalf("a paired person runs at %v", v.Trust)
 	}
-	id, role, err := w.book.User(ctx, w.db, peer("7"))
+	id, role, err := w.gate.People.User(ctx, w.db, peer("7"))
 	if id == core.Operator || role != "guest" || err != nil {
 		t.Fatalf("a paired person is user %d, %q, %v", id, role, err)
 	}
-	if id, role, _ := w.book.User(ctx, w.db, peer("8")); id != 0 || role != "" {
+	if id, role, _ := w.gate.People.User(ctx, w.db, peer("8")); id != 0 || role != "" {
 		t.Fatalf("a stranger is user %d, %q", id, role)
 	}
-	id, role, _ = w.book.User(ctx, w.db, peer("1"))
+	id, role, _ = w.gate.People.User(ctx, w.db, peer("1"))
 	if id != core.Operator || role != "owner" {
 		t.Fatalf("the owner is user %d, %q", id, role)
 	}
@@ -102,7 +102,7 @@ func TestLesson18NothingIsApprovedByItself(t *testing.T) {
 	in := dm(core.APIBot, "1", "x")
 	in.From.Platform, in.Turn = "api", &core.Options{User: core.Operator, Trust: core.Full}
 	wantAction(t, w.put(in), Drop)
-	if rs, _ := w.book.Requests(ctx, "", 0); len(rs) != 0 {
+	if rs, _ := w.gate.Requests(ctx, "", 0); len(rs) != 0 {
 		t.Fatalf("an API request made a pairing request: %+v", rs)
 	}
 }
@@ -123,7 +123,7 @@ func TestLesson19DamagedOrEmptyRecordsOpenNothing(t *testing.T) {
 			t.Fatalf("a row with level %q gives %+v", level, v)
 		}
 	}
-	w.ok(w.book.Enable(ctx, "tg", "g", "G", core.Vault, panel))
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Vault, panel))
 	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE places SET level = 'everything'`)
 		return err
@@ -136,11 +136,11 @@ func TestLesson20GrantsDoNotCross(t *testing.T) {
 	w := newWorld(t)
 	v := w.put(dm("tg", "7", "a"))
 	code := w.pending().Code
-	_, err := w.book.Approve(ctx, code, core.Approval{Trust: core.Vault}, panel)
+	_, err := w.gate.Approve(ctx, code, core.Approval{Trust: core.Vault}, panel)
 	w.ok(err)
-	_, err = w.book.Approve(ctx, code, core.Approval{Trust: core.Vault}, panel)
+	_, err = w.gate.Approve(ctx, code, core.Approval{Trust: core.Vault}, panel)
 	wantKind(t, err, core.Conflict) // single use
-	_, err = w.book.Deny(ctx, v.Request, panel)
+	_, err = w.gate.Deny(ctx, v.Request, panel)
 	wantKind(t, err, core.Conflict)
 	other := dm("tg", "7", "x")
 	other.From.Platform = "discord" // the same number elsewhere is somebody else
@@ -185,9 +185,9 @@ func TestLesson27OneOfManyDecidersWins(t *testing.T) {
 				by := core.Actor{User: core.Operator, Via: ways[i%4]}
 				var err error
 				if i < 4 {
-					_, err = w.book.Approve(ctx, v.Request, core.Approval{}, by)
+					_, err = w.gate.Approve(ctx, v.Request, core.Approval{}, by)
 				} else {
-					_, err = w.book.Deny(ctx, v.Request, by)
+					_, err = w.gate.Deny(ctx, v.Request, by)
 				}
 				mu.Lock()
 				defer mu.Unlock()
@@ -241,12 +241,12 @@ func TestLesson28HostileNamesAreCleanedAndTextsCut(t *testing.T) {
 			t.Fatalf("a stranger's words in our mouth: %q", said)
 		}
 	}
-	_, err := w.book.Approve(ctx, v.Request, core.Approval{}, panel)
+	_, err := w.gate.Approve(ctx, v.Request, core.Approval{}, panel)
 	w.ok(err)
 	place := inGroup(dm("tg", "7", "x"), "g")
 	place.PlaceName = "\u202eGroup\n<b>"
 	w.put(place)
-	ps, err := w.book.Places(ctx)
+	ps, err := w.gate.Places.Places(ctx)
 	w.ok(err)
 	if len(ps) != 1 || ps[0].Name != "Group <b>" {
 		t.Fatalf("groups %+v", ps)
@@ -260,7 +260,7 @@ func TestLesson28HostileNamesAreCleanedAndTextsCut(t *testing.T) {
 
 func TestSharedIdsAndBotsAreNobody(t *testing.T) {
 	w := newWorld(t)
-	w.ok(w.book.Enable(ctx, "tg", "g", "G", core.Vault, panel))
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Vault, panel))
 	for _, kind := range allKinds {
 		for _, p := range []core.Peer{{Platform: "telegram", ID: "1087968824", Shared: true}, {Platform: "telegram", ID: "5", Bot: true}, {}} {
 			for _, in := range []core.Inbound{dm("tg", "", "x"), inGroup(dm("tg", "", "x"), "g"), inGroup(command("tg", "", "disable", ""), "g")} {
@@ -272,7 +272,7 @@ func TestSharedIdsAndBotsAreNobody(t *testing.T) {
 			}
 		}
 	}
-	if rs, _ := w.book.Requests(ctx, "", 0); len(rs) != 0 {
+	if rs, _ := w.gate.Requests(ctx, "", 0); len(rs) != 0 {
 		t.Fatalf("requests by nobody: %+v", rs)
 	}
 }

@@ -59,12 +59,12 @@ func register(reg prometheus.Registerer, c *prometheus.CounterVec) *prometheus.C
 
 // Gauges is the collector of gatehouse_pairing_pending, which asks the table
 // at scrape time.
-func (b *Book) Gauges() prometheus.Collector {
-	return &gauges{b, prometheus.NewDesc("gatehouse_pairing_pending", "Pairing requests that wait for a decision.", []string{"bot"}, nil)}
+func (g *Gate) Gauges() prometheus.Collector {
+	return &gauges{g, prometheus.NewDesc("gatehouse_pairing_pending", "Pairing requests that wait for a decision.", []string{"bot"}, nil)}
 }
 
 type gauges struct {
-	b    *Book
+	gate *Gate
 	desc *prometheus.Desc
 }
 
@@ -77,17 +77,17 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		Bot string `db:"bot"`
 		N   int    `db:"n"`
 	}
-	err := g.b.db.Select(ctx, &rows, `SELECT bot, count(*) AS n FROM pairing_requests WHERE status = 'pending' AND expires_at > $1 GROUP BY bot`,
-		core.Stamp(g.b.o.Clock.Now()))
+	err := g.gate.db.Select(ctx, &rows, `SELECT bot, count(*) AS n FROM pairing_requests WHERE status = 'pending' AND expires_at > $1 GROUP BY bot`,
+		core.Stamp(g.gate.clock.Now()))
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(g.desc, err)
 		return
 	}
 	n := map[string]int{} // bounded by the configured bots
-	for _, bot := range g.b.o.Metrics.bots {
+	for _, bot := range g.gate.metrics.bots {
 		n[bot] = 0
 	}
-	for _, x := range g.b.o.Bots() {
+	for _, x := range g.gate.bots.List() {
 		n[x.Name] = 0
 	}
 	for _, r := range rows {

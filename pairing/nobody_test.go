@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gatehouse/core"
+	"gatehouse/pairing/bots"
 )
 
 // rows returns how many rows there are of all that a person may leave.
@@ -21,8 +22,8 @@ func (w *world) rows() (n int) {
 func TestAdmit_BotsServicesAndIdsThatAreNoPersonsLeaveNothing(t *testing.T) {
 	w := newWorld(t)
 	w.claim("tg", "7")
-	w.ok(w.book.Enable(ctx, "tg", "g", "Club", core.Vault, panel))
-	code, _, err := w.book.NewClaim(ctx, true)
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "Club", core.Vault, panel))
+	code, _, err := w.gate.Codes.NewClaim(ctx, true)
 	w.ok(err)
 	before, mails := w.rows(), len(w.mail.posts)
 	peers := []core.Peer{
@@ -38,7 +39,7 @@ func TestAdmit_BotsServicesAndIdsThatAreNoPersonsLeaveNothing(t *testing.T) {
 		if from.Platform == "discord" {
 			bot = "dc"
 		}
-		w.pol[bot] = Policy{Platform: from.Platform, DM: rapid.SampledFrom([]string{PolicyPairing, PolicyOpen, PolicyAllowlist}).Draw(rt, "policy"), Allowed: []string{from.ID}}
+		w.pol[bot] = bots.Policy{Platform: from.Platform, DM: rapid.SampledFrom([]string{bots.Pairing, bots.Open, bots.Allowlist}).Draw(rt, "policy"), Allowed: []string{from.ID}}
 		in := core.Inbound{Address: core.Address{Bot: bot, Chat: "c", Place: rapid.SampledFrom([]string{"", "g", "new"}).Draw(rt, "place")},
 			Kind: rapid.SampledFrom(allKinds).Draw(rt, "kind"), From: from, Addressed: rapid.Bool().Draw(rt, "addressed"),
 			Text: rapid.SampledFrom([]string{"let me in", code, ""}).Draw(rt, "text")}

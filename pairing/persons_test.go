@@ -8,6 +8,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/pairing/people"
 )
 
 // linked is a person with an account on both platforms and access on each.
@@ -19,7 +20,7 @@ func (w *world) linked() int64 {
 		_, err := tx.Exec(ctx, `INSERT INTO identities (platform, platform_user_id, user_id, display, created_at) VALUES ('discord', '70', $1, 'P on Discord', $2)`, user, core.Stamp(tx.Time()))
 		return err
 	}))
-	w.ok(w.book.GiveAccess(ctx, user, "dc", "", core.Approval{Trust: core.Sandboxed}, panel))
+	w.ok(w.gate.People.GiveAccess(ctx, user, "dc", "", core.Approval{Trust: core.Sandboxed}, panel))
 	return user
 }
 
@@ -39,47 +40,47 @@ func TestLinkedAccountsAreOnePersonInTheList(t *testing.T) {
 	w := newWorld(t)
 	user := w.linked()
 	w.claim("tg", "1")
-	people, err := w.book.Persons(ctx, 10)
+	list, err := w.gate.People.Persons(ctx, 10)
 	w.ok(err)
-	if len(people) != 2 || people[0].Role != "owner" || people[1].User != user {
-		t.Fatalf("people %+v", people)
+	if len(list) != 2 || list[0].Role != "owner" || list[1].User != user {
+		t.Fatalf("people %+v", list)
 	}
-	if a := people[1].Accounts; len(a) != 2 || a[0].Platform != "discord" || a[0].Display != "P on Discord" || a[1].ID != "7" {
+	if a := list[1].Accounts; len(a) != 2 || a[0].Platform != "discord" || a[0].Display != "P on Discord" || a[1].ID != "7" {
 		t.Errorf("accounts %+v", a)
 	}
-	one, err := w.book.PersonOf(ctx, user)
+	one, err := w.gate.People.PersonOf(ctx, user)
 	if err != nil || len(one.Accounts) != 2 {
 		t.Errorf("%+v, %v", one, err)
 	}
-	rows, err := w.book.AccessOf(ctx, user)
+	rows, err := w.gate.People.AccessOf(ctx, user)
 	if err != nil || len(rows) != 2 || rows[0].PlatformUserID != "70" || rows[1].PlatformUserID != "7" {
 		t.Errorf("access %+v, %v", rows, err)
 	}
 	// Who was revoked is still somebody, to be found and forgotten.
-	_, err = w.book.Revoke(ctx, "tg", "7", panel)
+	_, err = w.gate.People.Revoke(ctx, "tg", "7", panel)
 	w.ok(err)
-	w.ok(w.book.RemoveAccess(ctx, rows[0].ID, panel))
-	if people, _ = w.book.Persons(ctx, 10); len(people) != 2 {
-		t.Errorf("without access: %+v", people)
+	w.ok(w.gate.People.RemoveAccess(ctx, rows[0].ID, panel))
+	if list, _ = w.gate.People.Persons(ctx, 10); len(list) != 2 {
+		t.Errorf("without access: %+v", list)
 	}
-	_, err = w.book.PersonOf(ctx, 4711)
+	_, err = w.gate.People.PersonOf(ctx, 4711)
 	wantKind(t, err, core.NotFound)
 }
 
 func TestAnAccessGetsAnotherLevelAndEndAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.admit("tg", "7", core.Vault)
-	rows, err := w.book.Access(ctx, 1)
+	rows, err := w.gate.People.Access(ctx, 1)
 	w.ok(err)
 	id := rows[0].ID
-	w.ok(w.book.ChangeAccess(ctx, id, core.Approval{Trust: core.Sandboxed, ExpiresAt: w.clock.Now().Add(time.Hour)}, panel))
+	w.ok(w.gate.People.ChangeAccess(ctx, id, core.Approval{Trust: core.Sandboxed, ExpiresAt: w.clock.Now().Add(time.Hour)}, panel))
 	if got := w.trust(dm("tg", "7", "")); got != core.Sandboxed {
 		t.Errorf("lowered to %v", got)
 	}
 	if !slices.Equal(w.runs.runs, []string{"tg/2"}) {
 		t.Errorf("what ran at the higher level was not stopped: %v", w.runs.runs)
 	}
-	w.ok(w.book.ChangeAccess(ctx, id, core.Approval{Trust: core.Vault}, panel)) // raised, without end
+	w.ok(w.gate.People.ChangeAccess(ctx, id, core.Approval{Trust: core.Vault}, panel)) // raised, without end
 	if len(w.runs.runs) != 1 {
 		t.Errorf("raising stopped a run: %v", w.runs.runs)
 	}
@@ -87,7 +88,7 @@ func TestAnAccessGetsAnotherLevelAndEndAtOnce(t *testing.T) {
 	if got := w.trust(dm("tg", "7", "")); got != core.Vault {
 		t.Errorf("without end, after two hours: %v", got)
 	}
-	w.ok(w.book.ChangeAccess(ctx, id, core.Approval{ExpiresAt: w.clock.Now().Add(time.Minute)}, panel)) // the level stays
+	w.ok(w.gate.People.ChangeAccess(ctx, id, core.Approval{ExpiresAt: w.clock.Now().Add(time.Minute)}, panel)) // the level stays
 	if got := w.trust(dm("tg", "7", "")); got != core.Vault {
 		t.Errorf("a new end alone changed the level to %v", got)
 	}
@@ -95,9 +96,9 @@ func TestAnAccessGetsAnotherLevelAndEndAtOnce(t *testing.T) {
 	if got := w.trust(dm("tg", "7", "")); got != core.Stranger {
 		t.Errorf("after its end: %v", got)
 	}
-	wantKind(t, w.book.ChangeAccess(ctx, id, core.Approval{Trust: core.Full}, panel), core.Invalid)
-	wantKind(t, w.book.ChangeAccess(ctx, id, core.Approval{ExpiresAt: w.clock.Now()}, panel), core.Invalid)
-	wantKind(t, w.book.ChangeAccess(ctx, 4711, core.Approval{}, panel), core.NotFound)
+	wantKind(t, w.gate.People.ChangeAccess(ctx, id, core.Approval{Trust: core.Full}, panel), core.Invalid)
+	wantKind(t, w.gate.People.ChangeAccess(ctx, id, core.Approval{ExpiresAt: w.clock.Now()}, panel), core.Invalid)
+	wantKind(t, w.gate.People.ChangeAccess(ctx, 4711, core.Approval{}, panel), core.NotFound)
 	if n := w.audits("access.change"); n != 3 {
 		t.Errorf("%d audit rows for three changes", n)
 	}
@@ -106,13 +107,13 @@ func TestAnAccessGetsAnotherLevelAndEndAtOnce(t *testing.T) {
 func TestOnlyTheOwnerChangesTheOwnersAccess(t *testing.T) {
 	w := newWorld(t)
 	w.claim("tg", "1")
-	rows, err := w.book.AccessOf(ctx, core.Operator)
+	rows, err := w.gate.People.AccessOf(ctx, core.Operator)
 	w.ok(err)
 	admin := core.Actor{User: 9, Via: "api"}
-	wantKind(t, w.book.ChangeAccess(ctx, rows[0].ID, core.Approval{Trust: core.Sandboxed}, admin), core.Denied)
-	wantKind(t, w.book.GiveAccess(ctx, core.Operator, "tg2", "", core.Approval{}, admin), core.Denied)
-	wantKind(t, w.book.Unlink(ctx, core.Operator, "telegram", admin), core.Denied)
-	w.ok(w.book.ChangeAccess(ctx, rows[0].ID, core.Approval{Trust: core.Sandboxed}, panel))
+	wantKind(t, w.gate.People.ChangeAccess(ctx, rows[0].ID, core.Approval{Trust: core.Sandboxed}, admin), core.Denied)
+	wantKind(t, w.gate.People.GiveAccess(ctx, core.Operator, "tg2", "", core.Approval{}, admin), core.Denied)
+	wantKind(t, w.gate.People.Unlink(ctx, core.Operator, "telegram", admin), core.Denied)
+	w.ok(w.gate.People.ChangeAccess(ctx, rows[0].ID, core.Approval{Trust: core.Sandboxed}, panel))
 }
 
 func TestAccessIsGivenWhereThePersonHasAnAccountAndNothingWaits(t *testing.T) {
@@ -120,12 +121,12 @@ func TestAccessIsGivenWhereThePersonHasAnAccountAndNothingWaits(t *testing.T) {
 	w.admit("tg", "7", core.Vault)
 	user := w.idOf("telegram", "7")
 	give := func(bot, place string) error {
-		return w.book.GiveAccess(ctx, user, bot, place, core.Approval{Trust: core.Sandboxed}, panel)
+		return w.gate.People.GiveAccess(ctx, user, bot, place, core.Approval{Trust: core.Sandboxed}, panel)
 	}
 	wantKind(t, give("dc", ""), core.Invalid)  // no account there
 	wantKind(t, give("tg", "g"), core.Invalid) // nobody enabled that group
 	wantKind(t, give("nobody", ""), core.Invalid)
-	w.ok(w.book.Enable(ctx, "tg", "g", "G", core.Vault, panel))
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Vault, panel))
 	w.ok(give("tg", "g"))
 	if got := w.trust(inGroup(dm("tg", "7", ""), "g")); got != core.Sandboxed {
 		t.Errorf("in the group: %v", got)
@@ -135,7 +136,7 @@ func TestAccessIsGivenWhereThePersonHasAnAccountAndNothingWaits(t *testing.T) {
 	}
 	w.put(dm("tg2", "7", "let me in"))
 	wantKind(t, give("tg2", ""), core.Conflict) // waits under Pairing
-	w.ok(w.book.BlockUser(ctx, "tg2", "telegram", "7", panel))
+	w.ok(w.gate.People.BlockUser(ctx, "tg2", "telegram", "7", panel))
 	wantKind(t, give("tg2", ""), core.Conflict)
 }
 
@@ -145,7 +146,7 @@ func TestAnUnlinkedAccountLosesWhatItMightAndIsAStranger(t *testing.T) {
 	if got := w.trust(dmOnDiscord("70")); got != core.Sandboxed {
 		t.Fatalf("before: %v", got)
 	}
-	w.ok(w.book.Unlink(ctx, user, "discord", panel))
+	w.ok(w.gate.People.Unlink(ctx, user, "discord", panel))
 	if got := w.trust(dmOnDiscord("70")); got != core.Stranger {
 		t.Errorf("the account still runs at %v", got)
 	}
@@ -156,9 +157,9 @@ func TestAnUnlinkedAccountLosesWhatItMightAndIsAStranger(t *testing.T) {
 		t.Errorf("what ran was not stopped: %v", w.runs.runs)
 	}
 	wantAction(t, w.put(dmOnDiscord("70")), Hold) // may ask at once
-	wantKind(t, w.book.Unlink(ctx, user, "discord", panel), core.NotFound)
-	wantKind(t, w.book.Unlink(ctx, user, "telegram", panel), core.Conflict)
-	_, err := w.book.Approve(ctx, w.pending().ID, core.Approval{Trust: core.Sandboxed}, panel)
+	wantKind(t, w.gate.People.Unlink(ctx, user, "discord", panel), core.NotFound)
+	wantKind(t, w.gate.People.Unlink(ctx, user, "telegram", panel), core.Conflict)
+	_, err := w.gate.Approve(ctx, w.pending().ID, core.Approval{Trust: core.Sandboxed}, panel)
 	w.ok(err)
 	if other := w.idOf("discord", "70"); other == user {
 		t.Error("let in again, it is the same person")
@@ -168,15 +169,15 @@ func TestAnUnlinkedAccountLosesWhatItMightAndIsAStranger(t *testing.T) {
 func TestABlockIsUndoneForTenSecondsWithTheAccessItTook(t *testing.T) {
 	w := newWorld(t)
 	w.admit("tg", "7", core.Vault)
-	w.ok(w.book.Enable(ctx, "tg", "g", "G", core.Vault, panel))
-	w.ok(w.book.GiveAccess(ctx, w.idOf("telegram", "7"), "tg", "g", core.Approval{Trust: core.Sandboxed, ExpiresAt: w.clock.Now().Add(time.Hour)}, panel))
-	before, err := w.book.Access(ctx, 0)
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Vault, panel))
+	w.ok(w.gate.People.GiveAccess(ctx, w.idOf("telegram", "7"), "tg", "g", core.Approval{Trust: core.Sandboxed, ExpiresAt: w.clock.Now().Add(time.Hour)}, panel))
+	before, err := w.gate.People.Access(ctx, 0)
 	w.ok(err)
-	w.ok(w.book.BlockUser(ctx, "*", "telegram", "7", panel))
+	w.ok(w.gate.People.BlockUser(ctx, "*", "telegram", "7", panel))
 	wantAction(t, w.put(dm("tg", "7", "x")), Forget)
-	w.clock.Advance(UndoFor - time.Second)
-	w.ok(w.book.UndoBlock(ctx, "*", "telegram", "7", panel))
-	after, err := w.book.Access(ctx, 0)
+	w.clock.Advance(people.UndoFor - time.Second)
+	w.ok(w.gate.People.UndoBlock(ctx, "*", "telegram", "7", panel))
+	after, err := w.gate.People.Access(ctx, 0)
 	w.ok(err)
 	if len(after) != 2 {
 		t.Fatalf("access after undo: %+v", after)
@@ -191,12 +192,12 @@ func TestABlockIsUndoneForTenSecondsWithTheAccessItTook(t *testing.T) {
 		}
 	}
 	wantAction(t, w.put(dm("tg", "7", "x")), Run)
-	wantKind(t, w.book.UndoBlock(ctx, "*", "telegram", "7", panel), core.NotFound)
+	wantKind(t, w.gate.People.UndoBlock(ctx, "*", "telegram", "7", panel), core.NotFound)
 
-	w.ok(w.book.BlockUser(ctx, "tg", "telegram", "7", panel))
-	w.clock.Advance(UndoFor + time.Second)
-	wantKind(t, w.book.UndoBlock(ctx, "tg", "telegram", "7", panel), core.Conflict)
-	_, err = w.book.Expire(ctx)
+	w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", "7", panel))
+	w.clock.Advance(people.UndoFor + time.Second)
+	wantKind(t, w.gate.People.UndoBlock(ctx, "tg", "telegram", "7", panel), core.Conflict)
+	_, err = w.gate.Expire(ctx)
 	w.ok(err)
 	var took string
 	w.ok(w.db.Get(ctx, &took, `SELECT took FROM blocks`))
@@ -211,12 +212,12 @@ func TestUndoingABlockOfARequestGivesBackTheOtherAccess(t *testing.T) {
 	w := newWorld(t)
 	w.admit("tg", "7", core.Vault)
 	v := w.put(dm("tg2", "7", "let me in there, too"))
-	w.ok(w.book.GiveAccess(ctx, w.idOf("telegram", "7"), "tg", "", core.Approval{Trust: core.Vault}, panel))
-	w.ok(w.book.BlockUser(ctx, "tg", "telegram", "7", panel))
-	w.ok(w.book.UndoBlock(ctx, "tg", "telegram", "7", panel))
-	_, err := w.book.Block(ctx, v.Request, panel)
+	w.ok(w.gate.People.GiveAccess(ctx, w.idOf("telegram", "7"), "tg", "", core.Approval{Trust: core.Vault}, panel))
+	w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", "7", panel))
+	w.ok(w.gate.People.UndoBlock(ctx, "tg", "telegram", "7", panel))
+	_, err := w.gate.Block(ctx, v.Request, panel)
 	w.ok(err)
-	_, err = w.book.Undo(ctx, v.Request, panel)
+	_, err = w.gate.Undo(ctx, v.Request, panel)
 	w.ok(err)
 	if got := w.trust(dm("tg", "7", "")); got != core.Vault {
 		t.Errorf("the access on the other bot is %v", got)

@@ -8,6 +8,8 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/pairing/people"
+	"gatehouse/pairing/places"
 )
 
 func TestPlaceRules(t *testing.T) {
@@ -61,15 +63,15 @@ func TestPlaceRules(t *testing.T) {
 			}
 			if c.own != out {
 				w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
-					user, err := w.book.ensureUser(ctx, tx, "telegram", "7", "")
+					user, err := w.gate.People.Ensure(ctx, tx, "telegram", "7", "")
 					if err != nil {
 						return err
 					}
-					return putAccess(ctx, tx, accessRow{Bot: "tg", User: user, Scope: core.ScopeGroup, Place: "g", Trust: c.own, At: core.Stamp(tx.Time())})
+					return w.gate.People.Put(ctx, tx, people.Grant{Bot: "tg", User: user, Scope: core.ScopeGroup, Place: "g", Trust: c.own, At: core.Stamp(tx.Time())})
 				}))
 			}
 			if c.place != out {
-				w.ok(w.book.Enable(ctx, "tg", "g", "G", c.place, panel))
+				w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", c.place, panel))
 			}
 			w.mail.said()
 			in := inGroup(dm("tg", "7", "x"), "g")
@@ -92,38 +94,38 @@ func TestGroupsThatNobodyEnabledAreListedOnceAndBounded(t *testing.T) {
 	w := newWorld(t)
 	w.put(inGroup(dm("tg", "7", "x"), "first"))
 	w.put(inGroup(dm("tg", "7", "x"), "first"))
-	w.ok(w.book.Enable(ctx, "tg", "kept", "K", core.Stranger, panel))
-	w.ok(w.book.Disable(ctx, "tg", "kept", panel))
-	ps, err := w.book.Places(ctx)
+	w.ok(w.gate.Places.Enable(ctx, "tg", "kept", "K", core.Stranger, panel))
+	w.ok(w.gate.Places.Disable(ctx, "tg", "kept", panel))
+	ps, err := w.gate.Places.Places(ctx)
 	w.ok(err)
 	if len(ps) != 2 || ps[0].Place != "first" || ps[0].Enabled || ps[0].By != "" || ps[1].Name != "K" || ps[1].Enabled || ps[1].By != "operator via panel" {
 		t.Fatalf("groups %+v", ps)
 	}
-	for i := range maxSeen {
+	for i := range 1000 {
 		w.clock.Advance(time.Second)
 		w.put(inGroup(dm("tg", "7", "x"), fmt.Sprint("p", i)))
 	}
-	ps, err = w.book.Places(ctx)
+	ps, err = w.gate.Places.Places(ctx)
 	w.ok(err)
-	if len(ps) != maxSeen+1 || slices.ContainsFunc(ps, func(p PlaceRow) bool { return p.Place == "first" }) || !slices.ContainsFunc(ps, func(p PlaceRow) bool { return p.Place == "kept" }) {
+	if len(ps) != 1000+1 || slices.ContainsFunc(ps, func(p places.Row) bool { return p.Place == "first" }) || !slices.ContainsFunc(ps, func(p places.Row) bool { return p.Place == "kept" }) {
 		t.Fatalf("%d groups are kept; the oldest note should be gone, a decision should stay", len(ps))
 	}
 }
 
 func TestDisabledGroupRefusesWhatWaits(t *testing.T) {
 	w := newWorld(t)
-	w.ok(w.book.Enable(ctx, "tg", "g", "G", core.Vault, panel))
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Vault, panel))
 	in := inGroup(dm("tg", "7", "x"), "g")
 	wantAction(t, w.put(in), Run)
-	w.ok(w.book.Enable(ctx, "tg", "g", "", core.Sandboxed, panel))
+	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "", core.Sandboxed, panel))
 	if got := w.trust(in); got != core.Sandboxed {
 		t.Fatalf("a lowered group's message runs at %v", got)
 	}
-	w.ok(w.book.Disable(ctx, "tg", "g", panel))
+	w.ok(w.gate.Places.Disable(ctx, "tg", "g", panel))
 	if got := w.trust(in); got != core.Stranger {
 		t.Fatalf("a disabled group's message runs at %v", got)
 	}
-	wantKind(t, w.book.Enable(ctx, "tg", "g", "", core.Full, panel), core.Invalid)
+	wantKind(t, w.gate.Places.Enable(ctx, "tg", "g", "", core.Full, panel), core.Invalid)
 }
 
 // "/enable context" changes how a group is heard, not what it may do: a level
@@ -134,19 +136,19 @@ func TestEnablingWithoutALevelKeepsTheOneThatWasChosen(t *testing.T) {
 		w.ok(w.db.Get(t.Context(), &l, `SELECT level FROM places WHERE place = 'g'`))
 		return l
 	}
-	w.ok(w.book.Enable(t.Context(), "tg", "g", "G", core.Stranger, panel))
+	w.ok(w.gate.Places.Enable(t.Context(), "tg", "g", "G", core.Stranger, panel))
 	preset := level()
 	chosen := core.Vault
 	if preset == chosen {
 		chosen = core.Sandboxed
 	}
-	w.ok(w.book.Enable(t.Context(), "tg", "g", "G", chosen, panel))
-	w.ok(w.book.Enable(t.Context(), "tg", "g", "G", core.Stranger, panel))
+	w.ok(w.gate.Places.Enable(t.Context(), "tg", "g", "G", chosen, panel))
+	w.ok(w.gate.Places.Enable(t.Context(), "tg", "g", "G", core.Stranger, panel))
 	if got := level(); got != chosen {
 		t.Errorf("enabled again at %s, chosen was %s", got, chosen)
 	}
-	w.ok(w.book.Disable(t.Context(), "tg", "g", panel))
-	w.ok(w.book.Enable(t.Context(), "tg", "g", "G", core.Stranger, panel))
+	w.ok(w.gate.Places.Disable(t.Context(), "tg", "g", panel))
+	w.ok(w.gate.Places.Enable(t.Context(), "tg", "g", "G", core.Stranger, panel))
 	if got := level(); got != chosen {
 		t.Errorf("enabled after a pause at %s, chosen was %s", got, chosen)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/pairing/codes"
 )
 
 // Strangers' names and words do not stay for ever.
@@ -15,7 +16,7 @@ func TestOldRequestsOfStrangersGoAndOthersStay(t *testing.T) {
 	w.put(dm("tg", "9", "hello"))
 	pending := func(id string) core.PairingRequest {
 		t.Helper()
-		rs, err := w.book.Requests(ctx, "pending", 10)
+		rs, err := w.gate.Requests(ctx, "pending", 10)
 		w.ok(err)
 		for _, r := range rs {
 			if r.PlatformUserID == id {
@@ -25,7 +26,7 @@ func TestOldRequestsOfStrangersGoAndOthersStay(t *testing.T) {
 		t.Fatalf("no request of %s", id)
 		return core.PairingRequest{}
 	}
-	_, err := w.book.Deny(ctx, pending("8").ID, panel)
+	_, err := w.gate.Deny(ctx, pending("8").ID, panel)
 	w.ok(err)
 	left := func() (n int) {
 		t.Helper()
@@ -34,18 +35,18 @@ func TestOldRequestsOfStrangersGoAndOthersStay(t *testing.T) {
 	}
 	was := left()
 	w.clock.Advance(KeepRequests - time.Hour)
-	if n, err := w.book.Prune(ctx); n != 0 || err != nil || left() != was {
+	if n, err := w.gate.Prune(ctx); n != 0 || err != nil || left() != was {
 		t.Fatalf("%d of %d went too early, %v", n, was, err)
 	}
-	if _, err := w.book.Expire(ctx); err != nil { // ends 9's, which waited
+	if _, err := w.gate.Expire(ctx); err != nil { // ends 9's, which waited
 		t.Fatal(err)
 	}
 	w.clock.Advance(2 * time.Hour)
-	if n, err := w.book.Prune(ctx); n != 1 || err != nil || left() != was-1 {
+	if n, err := w.gate.Prune(ctx); n != 1 || err != nil || left() != was-1 {
 		t.Errorf("%d went, %v; %d of %d are left", n, err, left(), was)
 	}
 	w.clock.Advance(KeepRequests)
-	if _, err := w.book.Prune(ctx); err != nil {
+	if _, err := w.gate.Prune(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.trust(dm("tg", "7", "x")); got != core.Vault {
@@ -60,24 +61,24 @@ func TestOldRequestsOfStrangersGoAndOthersStay(t *testing.T) {
 // however old its list of those who were turned away.
 func TestWhoeverWasRevokedDoesNotComeBackByAnOldInvitation(t *testing.T) {
 	w := newWorld(t)
-	code := w.invite(Invitation{Bot: "tg", Trust: core.Vault, UsesLeft: 5, ExpiresAt: w.clock.Now().Add(300 * 24 * time.Hour)})
+	code := w.invite(codes.Invitation{Bot: "tg", Trust: core.Vault, UsesLeft: 5, ExpiresAt: w.clock.Now().Add(300 * 24 * time.Hour)})
 	w.put(command("tg", "1", "pair", code))
 	if got := w.trust(dm("tg", "1", "x")); got != core.Vault {
 		t.Fatalf("invited at %v", got)
 	}
 	w.clock.Advance(time.Hour)
-	if _, err := w.book.Revoke(ctx, "tg", "1", panel); err != nil {
+	if _, err := w.gate.People.Revoke(ctx, "tg", "1", panel); err != nil {
 		t.Fatal(err)
 	}
 	w.clock.Advance(KeepRequests + time.Hour)
-	_, err := w.book.Prune(ctx)
+	_, err := w.gate.Prune(ctx)
 	w.ok(err)
 	w.put(command("tg", "1", "pair", code))
 	if got := w.trust(dm("tg", "1", "x")); got != core.Stranger {
 		t.Errorf("let in again, at %v", got)
 	}
 	w.clock.Advance(300 * 24 * time.Hour) // the invitation is over
-	if n, err := w.book.Prune(ctx); n != 1 || err != nil {
+	if n, err := w.gate.Prune(ctx); n != 1 || err != nil {
 		t.Errorf("%d requests went, %v", n, err)
 	}
 }

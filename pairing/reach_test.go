@@ -6,6 +6,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/pairing/people"
 )
 
 // TestReachIsWhomTheOwnerLetIn: a person in their direct chat while the access
@@ -14,16 +15,16 @@ func TestReachIsWhomTheOwnerLetIn(t *testing.T) {
 	w := newWorld(t)
 	var ann int64
 	w.ok(w.db.Tx(ctx, func(tx *store.Tx) (err error) {
-		if ann, err = w.book.ensureUser(ctx, tx, "telegram", "7", "Ann"); err != nil {
+		if ann, err = w.gate.People.Ensure(ctx, tx, "telegram", "7", "Ann"); err != nil {
 			return err
 		}
-		return putAccess(ctx, tx, accessRow{Bot: "tg", User: ann, Scope: core.ScopeDM, Trust: core.Sandboxed, Chat: "7", ExpiresAt: core.Stamp(w.clock.Now().Add(time.Hour)), At: core.Stamp(w.clock.Now())})
+		return w.gate.People.Put(ctx, tx, people.Grant{Bot: "tg", User: ann, Scope: core.ScopeDM, Trust: core.Sandboxed, Chat: "7", ExpiresAt: core.Stamp(w.clock.Now().Add(time.Hour)), At: core.Stamp(w.clock.Now())})
 	}))
-	w.ok(w.book.Enable(ctx, "tg", "-1", "Garden", core.Sandboxed, panel))
+	w.ok(w.gate.Places.Enable(ctx, "tg", "-1", "Garden", core.Sandboxed, panel))
 	other := ann + 1
 	reach := func(bot, chat, place string, whose *int64) bool {
 		t.Helper()
-		ok, err := w.book.Reach(ctx, w.db, core.Address{Bot: bot, Chat: chat, Place: place}, whose)
+		ok, err := w.gate.People.Reach(ctx, w.db, core.Address{Bot: bot, Chat: chat, Place: place}, whose)
 		w.ok(err)
 		return ok
 	}
@@ -48,14 +49,14 @@ func TestReachIsWhomTheOwnerLetIn(t *testing.T) {
 		}
 	}
 	check("let in", true, true)
-	w.ok(w.book.Disable(ctx, "tg", "-1", panel))
+	w.ok(w.gate.Places.Disable(ctx, "tg", "-1", panel))
 	check("group disabled", true, false)
 	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { // as a block would be that took no access
 		_, err := tx.Exec(ctx, `INSERT INTO blocks (platform, platform_user_id, bot, at) VALUES ('telegram', '7', '*', '')`)
 		return err
 	}))
 	check("blocked", false, false)
-	w.ok(w.book.Unblock(ctx, "*", "telegram", "7", panel))
+	w.ok(w.gate.People.Unblock(ctx, "*", "telegram", "7", panel))
 	check("unblocked", true, false)
 	w.clock.Advance(time.Hour)
 	check("expired", false, false)

@@ -10,7 +10,18 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
+	"gatehouse/pairing/codes"
+	"gatehouse/pairing/people"
 )
+
+// requests are the rows of pairing_requests, with the messages that wait for each
+// and the questions that are shown to the owner.
+type requests struct {
+	db      *store.DB
+	mail    Mail
+	asks    Asks // may be nil
+	changes changes
+}
 
 // request is a row of pairing_requests. Attempts counts the messages held with
 // it; it goes back to 0 when they are freed or discarded.
@@ -52,8 +63,8 @@ func (r *request) public() core.PairingRequest {
 	p := core.PairingRequest{
 		ID: r.ID, Bot: r.Bot, Platform: r.Platform, PlatformUserID: r.PlatformUserID, Display: r.Display,
 		PlatformChatID: r.PlatformChatID, Scope: r.Scope, Place: r.Place, Status: r.Status, Code: r.Code,
-		CodeExpiresAt: stamp(r.CodeExpires), ExpiresAt: stamp(r.Expires), ApprovedTrustLevel: r.Trust,
-		CreatedAt: stamp(r.Created), ResolvedAt: stamp(r.Resolved), ResolvedBy: r.ResolvedBy, FirstMessage: r.FirstMessage,
+		CodeExpiresAt: core.TimeOf(r.CodeExpires), ExpiresAt: core.TimeOf(r.Expires), ApprovedTrustLevel: r.Trust,
+		CreatedAt: core.TimeOf(r.Created), ResolvedAt: core.TimeOf(r.Resolved), ResolvedBy: r.ResolvedBy, FirstMessage: r.FirstMessage,
 	}
 	if r.Status == "pending" {
 		p.Held = r.Attempts
@@ -61,23 +72,17 @@ func (r *request) public() core.PairingRequest {
 	return p
 }
 
-// stamp reads a stored time; a damaged one is the zero time.
-func stamp(s string) time.Time {
-	t, _ := core.ParseStamp(s)
-	return t
-}
-
 // Requests lists at most limit requests (1,000 at most), newest first. status
 // is pending, approved, denied, expired, or "" for all.
-func (b *Book) Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error) {
+func (t *requests) Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error) {
 	var rows []request
 	var err error
-	limit = bounded(limit)
+	limit = people.Limit(limit)
 	switch status {
 	case "":
-		err = b.db.Select(ctx, &rows, newestRequests, limit)
+		err = t.db.Select(ctx, &rows, newestRequests, limit)
 	case "pending", "approved", "denied", "expired":
-		err = b.db.Select(ctx, &rows, requestColumns+` WHERE status = $1 ORDER BY created_at DESC, id LIMIT $2`, status, limit)
+		err = t.db.Select(ctx, &rows, requestColumns+` WHERE status = $1 ORDER BY created_at DESC, id LIMIT $2`, status, limit)
 	default:
 		return nil, core.Errorf(core.Invalid, "status %q is not one of pending, approved, denied, expired", core.CutRunes(status, 40))
 	}
@@ -91,16 +96,9 @@ func (b *Book) Requests(ctx context.Context, status string, limit int) ([]core.P
 	return out, nil
 }
 
-func bounded(limit int) int {
-	if limit <= 0 || limit > 1000 {
-		return 1000
-	}
-	return limit
-}
-
 // Request is one request by its id; NotFound without one.
-func (b *Book) Request(ctx context.Context, id string) (core.PairingRequest, error) {
-	r, err := oneRequest(ctx, b.db, ` WHERE id = $1`, id)
+func (t *requests) Request(ctx context.Context, id string) (core.PairingRequest, error) {
+	r, err := oneRequest(ctx, t.db, ` WHERE id = $1`, id)
 	if errors.Is(err, store.ErrNoRows) {
 		return core.PairingRequest{}, errNoRequest()
 	}
@@ -119,7 +117,7 @@ func byRef(ctx context.Context, q store.Queryer, ref string, now time.Time) (req
 	if !errors.Is(err, store.ErrNoRows) {
 		return r, err
 	}
-	code := plainCode(ref)
+	code := codes.Plain(ref)
 	if len(code) != 8 {
 		return r, errNoRequest()
 	}
@@ -138,7 +136,7 @@ func byRef(ctx context.Context, q store.Queryer, ref string, now time.Time) (req
 
 // decided is the Conflict that tells the second one who was first.
 func decided(r *request, now time.Time) error {
-	at, day := stamp(r.Resolved).UTC(), ""
+	at, day := core.TimeOf(r.Resolved).UTC(), ""
 	if now.UTC().Sub(at) > 12*time.Hour {
 		day = at.Format("2 January 2006")
 	}

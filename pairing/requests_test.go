@@ -31,7 +31,7 @@ func TestFirstMessageIsHeldAndAnsweredAfterApproval(t *testing.T) {
 	if len(w.asks.opened) != 1 || w.asks.opened[0].Code != r.Code {
 		t.Fatalf("the owner was shown %+v", w.asks.opened)
 	}
-	got, err := w.book.Approve(ctx, r.Code[:4]+"-"+strings.ToLower(r.Code[4:]), core.Approval{Trust: core.Vault}, panel)
+	got, err := w.gate.Approve(ctx, r.Code[:4]+"-"+strings.ToLower(r.Code[4:]), core.Approval{Trust: core.Vault}, panel)
 	w.ok(err)
 	if got.Status != "approved" || got.ApprovedTrustLevel != core.Vault || got.ResolvedBy != "operator via panel" {
 		t.Fatalf("approved request %+v", got)
@@ -69,7 +69,7 @@ func TestCodeRotatesAfterAnHourAndIsToldOncePerTenMinutes(t *testing.T) {
 		t.Fatalf("after 59 minutes told %q, want the same code %s", said, first)
 	}
 	w.clock.Advance(11 * time.Minute)
-	if _, err := w.book.Approve(ctx, first, core.Approval{}, panel); core.KindOf(err) != core.NotFound {
+	if _, err := w.gate.Approve(ctx, first, core.Approval{}, panel); core.KindOf(err) != core.NotFound {
 		t.Fatalf("an old code approved: %v", err)
 	}
 	w.put(command("tg", "7", "help", ""))
@@ -88,13 +88,13 @@ func TestRequestLivesFourteenDays(t *testing.T) {
 	w := newWorld(t)
 	v := w.put(dm("tg", "7", "a"))
 	w.clock.Advance(RequestLife - time.Minute)
-	if n, err := w.book.Expire(ctx); n != 0 || err != nil {
+	if n, err := w.gate.Expire(ctx); n != 0 || err != nil {
 		t.Fatalf("expired %d, %v before its time", n, err)
 	}
 	w.clock.Advance(2 * time.Minute)
-	_, err := w.book.Approve(ctx, v.Request, core.Approval{}, panel)
+	_, err := w.gate.Approve(ctx, v.Request, core.Approval{}, panel)
 	wantKind(t, err, core.Conflict)
-	if n, err := w.book.Expire(ctx); n != 1 || err != nil {
+	if n, err := w.gate.Expire(ctx); n != 1 || err != nil {
 		t.Fatalf("expired %d, %v", n, err)
 	}
 	if len(w.mail.held) != 0 {
@@ -112,7 +112,7 @@ func TestDeniedOnceToldThenSilenceThenMayAskAgain(t *testing.T) {
 		v := w.put(dm("tg", "7", "a"))
 		wantAction(t, v, Hold)
 		w.mail.said()
-		_, err := w.book.Deny(ctx, v.Request, panel)
+		_, err := w.gate.Deny(ctx, v.Request, panel)
 		w.ok(err)
 		if said := w.mail.said(); len(said) != 1 || !strings.Contains(said[0], "declined") {
 			t.Fatalf("told %q", said)
@@ -123,7 +123,7 @@ func TestDeniedOnceToldThenSilenceThenMayAskAgain(t *testing.T) {
 		if said := w.mail.said(); len(said) != 0 {
 			t.Fatalf("in the cool-off told %q", said)
 		}
-		if _, err := w.book.Expire(ctx); err != nil || len(w.mail.held) != 0 {
+		if _, err := w.gate.Expire(ctx); err != nil || len(w.mail.held) != 0 {
 			t.Fatalf("what a denied person wrote is kept: %v, %v", w.mail.held, err)
 		}
 		w.clock.Advance(2 * time.Minute)
@@ -137,10 +137,10 @@ func TestUndoWithinTenSeconds(t *testing.T) {
 	w := newWorld(t)
 	v := w.put(dm("tg", "7", "a"))
 	for name, decide := range map[string]func() error{
-		"deny":  func() error { _, err := w.book.Deny(ctx, v.Request, panel); return err },
-		"block": func() error { _, err := w.book.Block(ctx, v.Request, panel); return err },
+		"deny":  func() error { _, err := w.gate.Deny(ctx, v.Request, panel); return err },
+		"block": func() error { _, err := w.gate.Block(ctx, v.Request, panel); return err },
 		"approve": func() error {
-			_, err := w.book.Approve(ctx, v.Request, core.Approval{}, panel)
+			_, err := w.gate.Approve(ctx, v.Request, core.Approval{}, panel)
 			return err
 		},
 	} {
@@ -149,7 +149,7 @@ func TestUndoWithinTenSeconds(t *testing.T) {
 			t.Fatalf("%s lost the message before it could be undone", name)
 		}
 		w.clock.Advance(9 * time.Second)
-		r, err := w.book.Undo(ctx, v.Request, panel)
+		r, err := w.gate.Undo(ctx, v.Request, panel)
 		w.ok(err)
 		if r.Status != "pending" || w.trust(dm("tg", "7", "")) != core.Stranger {
 			t.Fatalf("after undoing %s: %+v", name, r)
@@ -158,19 +158,19 @@ func TestUndoWithinTenSeconds(t *testing.T) {
 			t.Fatalf("after undoing %s the person gets %+v", name, v)
 		}
 	}
-	if n, _ := w.book.Access(ctx, 0); len(n) != 0 {
+	if n, _ := w.gate.People.Access(ctx, 0); len(n) != 0 {
 		t.Fatalf("access left: %+v", n)
 	}
-	if bl, _ := w.book.Blocks(ctx); len(bl) != 0 {
+	if bl, _ := w.gate.People.Blocks(ctx); len(bl) != 0 {
 		t.Fatalf("blocks left: %+v", bl)
 	}
 	if !slices.Contains(w.runs.runs, "tg/2") {
 		t.Fatalf("undoing an approval stopped nothing: %v", w.runs.runs)
 	}
-	_, err := w.book.Deny(ctx, v.Request, panel)
+	_, err := w.gate.Deny(ctx, v.Request, panel)
 	w.ok(err)
 	w.clock.Advance(11 * time.Second)
-	_, err = w.book.Undo(ctx, v.Request, panel)
+	_, err = w.gate.Undo(ctx, v.Request, panel)
 	wantKind(t, err, core.Conflict)
 }
 
@@ -179,7 +179,7 @@ func TestFloodOfStrangersPutsOutNoRealRequest(t *testing.T) {
 	for i := range 150 {
 		w.put(dm("tg", fmt.Sprint(1000+i), "spam"))
 	}
-	rs, err := w.book.Requests(ctx, "pending", 0)
+	rs, err := w.gate.Requests(ctx, "pending", 0)
 	w.ok(err)
 	if len(rs) != maxPending {
 		t.Fatalf("%d wait, want %d", len(rs), maxPending)
@@ -192,15 +192,15 @@ func TestFloodOfStrangersPutsOutNoRealRequest(t *testing.T) {
 	wantAction(t, w.put(dm("tg2", "5", "another bot's list is its own")), Hold)
 	w.clock.Advance(25 * time.Hour)
 	wantAction(t, w.put(dm("tg", "7", "a day later")), Hold)
-	rs, err = w.book.Requests(ctx, "pending", 0)
+	rs, err = w.gate.Requests(ctx, "pending", 0)
 	w.ok(err)
 	if len(rs) != maxPending+1 { // and the other bot's
 		t.Fatalf("%d wait, want %d", len(rs), maxPending+1)
 	}
 	for i := range 300 { // whoever empties the list is not flooded without end
-		rs, err := w.book.Requests(ctx, "pending", 1)
+		rs, err := w.gate.Requests(ctx, "pending", 1)
 		w.ok(err)
-		_, err = w.book.Deny(ctx, rs[0].ID, panel)
+		_, err = w.gate.Deny(ctx, rs[0].ID, panel)
 		w.ok(err)
 		w.put(dm("tg", fmt.Sprint(5000+i), "spam"))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/pairing/places"
 )
 
 // stand hands the gate a change of the bot's own standing in a group.
@@ -23,8 +24,8 @@ func (w *world) heard() string { return strings.Join(w.mail.said(), "\n") }
 func TestAGroupThatTheBotIsRemovedFromIsDisabledAndTheOwnerToldOnce(t *testing.T) {
 	w := newWorld(t)
 	w.claim("tg", "1")
-	w.ok(w.book.Enable(ctx, "tg", "-5", "Garden", core.Vault, panel))
-	w.ok(w.book.SetPlace(ctx, "tg", "-5", PlaceSettings{Mention: MentionAll}, panel))
+	w.ok(w.gate.Places.Enable(ctx, "tg", "-5", "Garden", core.Vault, panel))
+	w.ok(w.gate.Places.SetPlace(ctx, "tg", "-5", places.Settings{Mention: places.MentionAll}, panel))
 	ask := inGroup(dm("tg", "7", "hello"), "-5")
 	wantAction(t, w.put(ask), Run)
 	w.heard()
@@ -39,9 +40,9 @@ func TestAGroupThatTheBotIsRemovedFromIsDisabledAndTheOwnerToldOnce(t *testing.T
 	if got := w.heard(); !strings.Contains(got, "I was added to the group “Group -5”") {
 		t.Errorf("the owner hears %q", got)
 	}
-	w.ok(w.book.Enable(ctx, "tg", "-5", "", core.Vault, panel))
+	w.ok(w.gate.Places.Enable(ctx, "tg", "-5", "", core.Vault, panel))
 	wantAction(t, w.put(ask), Run)
-	if set, err := w.book.Place(ctx, w.db, "tg", "-5"); err != nil || set.Mention != MentionAll {
+	if set, err := w.gate.Places.Place(ctx, w.db, "tg", "-5"); err != nil || set.Mention != places.MentionAll {
 		t.Errorf("the settings are %+v, %v", set, err)
 	}
 	if n := w.audits("place.disable"); n != 1 {
@@ -53,7 +54,7 @@ func TestAGroupThatNobodyDecidedAboutIsForgottenInSilence(t *testing.T) {
 	w := newWorld(t)
 	w.claim("tg", "1")
 	w.stand(core.StandingAdded, "-5")
-	if rows, err := w.book.Places(ctx); err != nil || len(rows) != 1 || rows[0].Enabled {
+	if rows, err := w.gate.Places.Places(ctx); err != nil || len(rows) != 1 || rows[0].Enabled {
 		t.Errorf("the panel offers %+v, %v", rows, err)
 	}
 	w.heard()
@@ -63,7 +64,7 @@ func TestAGroupThatNobodyDecidedAboutIsForgottenInSilence(t *testing.T) {
 	if got := w.heard(); got != "" {
 		t.Errorf("the owner hears %q", got)
 	}
-	if rows, err := w.book.Places(ctx); err != nil || len(rows) != 0 {
+	if rows, err := w.gate.Places.Places(ctx); err != nil || len(rows) != 0 {
 		t.Errorf("the panel offers %+v, %v", rows, err)
 	}
 }
@@ -90,7 +91,7 @@ func TestStrangersWhoAddTheBotToManyGroupsDoNotFloodTheOwner(t *testing.T) {
 func TestAPromotionKeepsTheGroupAsItIs(t *testing.T) {
 	w := newWorld(t)
 	w.claim("tg", "1")
-	w.ok(w.book.Enable(ctx, "tg", "-5", "Garden", core.Vault, panel))
+	w.ok(w.gate.Places.Enable(ctx, "tg", "-5", "Garden", core.Vault, panel))
 	w.heard()
 	w.stand(core.StandingPromoted, "-5")
 	w.stand(core.StandingMuted, "-5")
@@ -133,7 +134,7 @@ func TestAServerTakesItsChannelsAlong(t *testing.T) {
 	w := newWorld(t)
 	w.claim("dc", "1")
 	for _, id := range []string{"11", "12", "13"} {
-		w.ok(w.book.Enable(ctx, "dc", id, "Club #"+id, core.Sandboxed, panel))
+		w.ok(w.gate.Places.Enable(ctx, "dc", id, "Club #"+id, core.Sandboxed, panel))
 	}
 	w.heard()
 	in := core.Inbound{Address: core.Address{Bot: "dc"}, Kind: core.KindService, From: core.Peer{Platform: "discord"}, PlaceName: "Club",

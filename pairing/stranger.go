@@ -11,44 +11,45 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
+	"gatehouse/pairing/codes"
 )
 
 // stranger is a direct message by somebody who may ask for access: one request
 // per person, told its code now and then, with the first messages kept.
-func (b *Book) stranger(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdict, error) {
-	b.deny(tx, ruleStranger)
+func (g *Gate) stranger(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdict, error) {
+	g.changes.Denied(tx, ruleStranger)
 	if in.Kind != core.KindMessage && in.Kind != core.KindCommand || !in.From.Person() {
 		return Verdict{}, nil
 	}
-	r, err := b.waiting(ctx, tx, in)
+	r, err := g.waiting(ctx, tx, in)
 	if errors.Is(err, store.ErrNoRows) {
 		var full bool
-		if r, full, err = b.newRequest(ctx, tx, in); full {
-			b.deny(tx, ruleFlood)
+		if r, full, err = g.newRequest(ctx, tx, in); full {
+			g.changes.Denied(tx, ruleFlood)
 			return Verdict{}, err
 		}
 	}
 	if err != nil {
 		return Verdict{}, err
 	}
-	if err := b.notice(ctx, tx, in, &r); err != nil {
+	if err := g.notice(ctx, tx, in, &r); err != nil {
 		return Verdict{}, err
 	}
 	if in.Kind != core.KindMessage {
 		return Verdict{}, nil
 	}
-	return b.hold(ctx, tx, in, &r)
+	return g.hold(ctx, tx, in, &r)
 }
 
 // waiting is the sender's request that waits; one whose time is over is
 // expired first and does not count.
-func (b *Book) waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (request, error) {
+func (g *Gate) waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (request, error) {
 	r, err := oneRequest(ctx, tx, ` WHERE bot = $1 AND platform_user_id = $2 AND scope = $3 AND place = $4 AND status = 'pending'`,
 		in.Bot, in.From.ID, string(in.Scope()), in.Place)
 	if err != nil || r.Expires > core.Stamp(tx.Time()) {
 		return r, err
 	}
-	if err := b.expire(ctx, tx, r); err != nil {
+	if err := g.requests.expire(ctx, tx, r); err != nil {
 		return r, err
 	}
 	return request{}, store.ErrNoRows
@@ -56,15 +57,15 @@ func (b *Book) waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (req
 
 // newRequest makes a request and shows it to the owner, unless there is no
 // room for one (full).
-func (b *Book) newRequest(ctx context.Context, tx *store.Tx, in *core.Inbound) (r request, full bool, err error) {
-	if room, err := b.room(ctx, tx, in.Bot); err != nil || !room {
+func (g *Gate) newRequest(ctx context.Context, tx *store.Tx, in *core.Inbound) (r request, full bool, err error) {
+	if room, err := g.room(ctx, tx, in.Bot); err != nil || !room {
 		return r, err == nil, err
 	}
 	now := tx.Time()
 	r = request{
 		ID: strings.ToLower(rand.Text()[:16]), Bot: in.Bot, Platform: in.From.Platform, PlatformUserID: in.From.ID,
 		Display: core.CleanName(in.From.Name), PlatformChatID: in.Chat, Scope: in.Scope(), Place: in.Place,
-		Status: "pending", Code: newCode(8), CodeExpires: core.Stamp(now.Add(CodeLife)),
+		Status: "pending", Code: codes.Random(8), CodeExpires: core.Stamp(now.Add(CodeLife)),
 		Expires: core.Stamp(now.Add(RequestLife)), Created: core.Stamp(now), FirstMessage: firstMessage(in),
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO pairing_requests (id, bot, platform, platform_user_id, platform_user_display, platform_chat_id, scope, place,
@@ -78,14 +79,14 @@ func (b *Book) newRequest(ctx context.Context, tx *store.Tx, in *core.Inbound) (
 	if err := store.Audit(ctx, tx, core.Actor{Via: "chat"}, "pairing.request", r.ID, map[string]any{"bot": r.Bot}); err != nil {
 		return r, false, err
 	}
-	b.after(tx, r.Bot, "requested", "pairing")
-	return r, false, b.openAsk(ctx, tx, r.public())
+	g.changes.Decided(tx, r.Bot, "requested", "pairing")
+	return r, false, g.requests.openAsk(ctx, tx, r.public())
 }
 
 // room reports whether bot may take one more request. Of maxPending that wait
 // only one older than a day gives way, so that a flood of strangers puts out
 // no real one.
-func (b *Book) room(ctx context.Context, tx *store.Tx, bot string) (bool, error) {
+func (g *Gate) room(ctx context.Context, tx *store.Tx, bot string) (bool, error) {
 	now := tx.Time()
 	var n struct {
 		Pending int `db:"pending"`
@@ -108,19 +109,19 @@ func (b *Book) room(ctx context.Context, tx *store.Tx, bot string) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	return true, b.expire(ctx, tx, old)
+	return true, g.requests.expire(ctx, tx, old)
 }
 
 // notice tells the stranger the code, at most once in replyEvery. A code whose
 // hour is over is replaced when the new one can be told.
-func (b *Book) notice(ctx context.Context, tx *store.Tx, in *core.Inbound, r *request) error {
+func (g *Gate) notice(ctx context.Context, tx *store.Tx, in *core.Inbound, r *request) error {
 	now := tx.Time()
 	if !due(r.Replied, now, replyEvery) {
 		return nil
 	}
 	if r.CodeExpires <= core.Stamp(now) {
-		r.Code, r.CodeExpires = newCode(8), core.Stamp(now.Add(CodeLife))
-		b.after(tx, r.Bot, "", "pairing")
+		r.Code, r.CodeExpires = codes.Random(8), core.Stamp(now.Add(CodeLife))
+		g.changes.Decided(tx, r.Bot, "", "pairing")
 	}
 	r.Replied = core.Stamp(now)
 	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET code = $1, code_expires_at = $2, replied_at = $3, platform_chat_id = $4 WHERE id = $5`,
@@ -135,13 +136,13 @@ func (b *Book) notice(ctx context.Context, tx *store.Tx, in *core.Inbound, r *re
 	case in.Kind == core.KindCommand && in.Command == "help":
 		text = "help"
 	}
-	return b.reply(ctx, tx, in, "pair:"+r.ID+":"+in.UpdateID, text, texts.Words{Code: r.Code, Name: in.From.Name})
+	return g.notices.Reply(ctx, tx, in, "pair:"+r.ID+":"+in.UpdateID, text, texts.Words{Code: r.Code, Name: in.From.Name})
 }
 
 // hold keeps a message with its request: the first maxHeld.
-func (b *Book) hold(ctx context.Context, tx *store.Tx, in *core.Inbound, r *request) (Verdict, error) {
+func (g *Gate) hold(ctx context.Context, tx *store.Tx, in *core.Inbound, r *request) (Verdict, error) {
 	if r.Attempts >= maxHeld {
-		b.deny(tx, ruleFlood)
+		g.changes.Denied(tx, ruleFlood)
 		return Verdict{}, nil
 	}
 	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET attempts = attempts + 1, first_message = CASE WHEN first_message = '' THEN $1 ELSE first_message END WHERE id = $2`,
@@ -149,7 +150,7 @@ func (b *Book) hold(ctx context.Context, tx *store.Tx, in *core.Inbound, r *requ
 	if err != nil {
 		return Verdict{}, err
 	}
-	b.after(tx, r.Bot, "", "pairing")
+	g.changes.Decided(tx, r.Bot, "", "pairing")
 	return Verdict{Action: Hold, Request: r.ID}, nil
 }
 
@@ -174,30 +175,4 @@ func firstMessage(in *core.Inbound) string {
 		text = "[" + core.CleanName(in.Unsupported) + "]"
 	}
 	return core.CutRunes(text, firstBytes-len("…"))
-}
-
-// alphabet of codes: no 0 and O, no 1 and I, so that a code survives being read aloud.
-const alphabet = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
-
-// newCode is n random characters, five bits each.
-func newCode(n int) string {
-	buf := make([]byte, n)
-	_, _ = rand.Read(buf) // never fails: crypto/rand ends the program instead
-	for i := range buf {
-		buf[i] = alphabet[int(buf[i])%len(alphabet)]
-	}
-	return string(buf)
-}
-
-// plainCode is a code as people type it, brought to the form it is stored in.
-func plainCode(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '-' || unicode.IsSpace(r):
-			return -1
-		case 'a' <= r && r <= 'z':
-			return r - 'a' + 'A'
-		}
-		return r
-	}, s)
 }

@@ -12,6 +12,7 @@ import (
 	"gatehouse/core/coretest"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
+	"gatehouse/pairing/bots"
 )
 
 var (
@@ -19,35 +20,38 @@ var (
 	panel = core.Actor{User: core.Operator, Via: "panel"}
 )
 
-// a world is a Book over a real database with the parts around it played by
+// A world is a Gate over a real database with the parts around it played by
 // the test: a mailbox, the owner's buttons, the runs.
 type world struct {
 	t     testing.TB
 	clock *coretest.Clock
 	db    *store.DB
-	book  *Book
+	gate  *Gate
 	mail  *mailbox
 	asks  *buttons
 	runs  *aborted
-	pol   map[string]Policy
+	pol   map[string]bots.Policy
 	n     int
 }
 
-func newWorld(t testing.TB) *world {
-	w := &world{t: t, clock: coretest.NewClock(time.Time{}), mail: &mailbox{held: map[string][]string{}}, asks: &buttons{}, runs: &aborted{}, pol: map[string]Policy{
-		"tg":  {Platform: "telegram", DM: PolicyPairing},
-		"tg2": {Platform: "telegram", DM: PolicyPairing},
-		"dc":  {Platform: "discord", DM: PolicyPairing},
+func newWorld(t testing.TB, set ...func(*Options)) *world {
+	w := &world{t: t, clock: coretest.NewClock(time.Time{}), mail: &mailbox{held: map[string][]string{}}, asks: &buttons{}, runs: &aborted{}, pol: map[string]bots.Policy{
+		"tg":  {Platform: "telegram", DM: bots.Pairing},
+		"tg2": {Platform: "telegram", DM: bots.Pairing},
+		"dc":  {Platform: "discord", DM: bots.Pairing},
 	}}
 	w.db = storetest.Open(t, w.clock)
-	w.book = New(w.db, Options{
-		Clock:  w.clock,
-		Policy: func(bot string) Policy { return w.pol[bot] },
-		Bots: func() []BotName {
-			return []BotName{{"tg", "telegram"}, {"tg2", "telegram"}, {"dc", "discord"}}
-		},
-	}, w.mail, w.asks, w.runs)
-	w.ok(w.book.EnsureOperator(ctx))
+	o := Options{
+		Clock: w.clock,
+		Bots: bots.New(func() []bots.Bot {
+			return []bots.Bot{{Name: "tg", Platform: "telegram"}, {Name: "tg2", Platform: "telegram"}, {Name: "dc", Platform: "discord"}}
+		}, func(bot string) bots.Policy { return w.pol[bot] }),
+	}
+	for _, f := range set {
+		f(&o)
+	}
+	w.gate = New(w.db, o, w.mail, w.asks, w.runs)
+	w.ok(w.gate.People.EnsureOperator(ctx))
 	return w
 }
 
@@ -65,7 +69,7 @@ func (w *world) put(in core.Inbound) Verdict {
 	w.n++
 	in.UpdateID = fmt.Sprintf("u%d", w.n)
 	w.ok(w.db.Tx(ctx, func(tx *store.Tx) (err error) {
-		v, err = w.book.Admit(ctx, tx, &in)
+		v, err = w.gate.Admit(ctx, tx, &in)
 		return err
 	}))
 	if v.Action == Hold {
@@ -77,7 +81,7 @@ func (w *world) put(in core.Inbound) Verdict {
 func (w *world) trust(in core.Inbound) (t core.Trust) {
 	w.t.Helper()
 	w.ok(w.db.Tx(ctx, func(tx *store.Tx) (err error) {
-		t, err = w.book.Trust(ctx, tx, &in)
+		t, err = w.gate.Trust(ctx, tx, &in)
 		return err
 	}))
 	return t
@@ -103,7 +107,7 @@ func inGroup(in core.Inbound, place string) core.Inbound {
 // pending is the one request that waits.
 func (w *world) pending() core.PairingRequest {
 	w.t.Helper()
-	rs, err := w.book.Requests(ctx, "pending", 0)
+	rs, err := w.gate.Requests(ctx, "pending", 0)
 	w.ok(err)
 	if len(rs) != 1 {
 		w.t.Fatalf("%d requests wait, want 1", len(rs))
@@ -115,14 +119,14 @@ func (w *world) pending() core.PairingRequest {
 func (w *world) admit(bot, id string, trust core.Trust) {
 	w.t.Helper()
 	v := w.put(dm(bot, id, "let me in"))
-	_, err := w.book.Approve(ctx, v.Request, core.Approval{Trust: trust}, panel)
+	_, err := w.gate.Approve(ctx, v.Request, core.Approval{Trust: trust}, panel)
 	w.ok(err)
 }
 
 // claim makes a person the owner on bot.
 func (w *world) claim(bot, id string) {
 	w.t.Helper()
-	code, _, err := w.book.NewClaim(ctx, false)
+	code, _, err := w.gate.Codes.NewClaim(ctx, false)
 	w.ok(err)
 	w.put(command(bot, id, "claim", code))
 }

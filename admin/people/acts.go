@@ -9,7 +9,8 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
-	"gatehouse/pairing"
+	"gatehouse/pairing/people"
+	"gatehouse/pairing/places"
 )
 
 // there reports whether the page People has its sources.
@@ -163,18 +164,18 @@ func (p *personPages) endBlock(ctx context.Context, bot, platform, id string, by
 	if err := p.o.Blocks.Unblock(ctx, bot, platform, id, by); err != nil {
 		return err
 	}
-	p.lately.add(pairing.BlockRow{Bot: bot, Platform: platform, PlatformUserID: id, At: p.frame.Clock.Now()})
+	p.lately.add(people.Blocked{Bot: bot, Platform: platform, PlatformUserID: id, At: p.frame.Clock.Now()})
 	return nil
 }
 
 // undoBlock takes back a block, or the end of one.
 func (p *personPages) undoBlock(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	b := pairing.BlockRow{Bot: r.PostFormValue("bot"), Platform: r.PostFormValue("platform"), PlatformUserID: r.PostFormValue("user")}
+	b := people.Blocked{Bot: r.PostFormValue("bot"), Platform: r.PostFormValue("platform"), PlatformUserID: r.PostFormValue("user")}
 	said, err := p.takeBack(r.Context(), b, r.PostFormValue("was") == "unblocked", by)
 	return page.Good(said), backFrom(r), err
 }
 
-func (p *personPages) takeBack(ctx context.Context, b pairing.BlockRow, unblocked bool, by core.Actor) (string, error) {
+func (p *personPages) takeBack(ctx context.Context, b people.Blocked, unblocked bool, by core.Actor) (string, error) {
 	if !unblocked {
 		return "Undone: they are not blocked, and what they might before they may again.", p.o.Blocks.UndoBlock(ctx, b.Bot, b.Platform, b.PlatformUserID, by)
 	}
@@ -185,7 +186,7 @@ func (p *personPages) takeBack(ctx context.Context, b pairing.BlockRow, unblocke
 	return "Undone: they are blocked as before.", p.o.Blocks.BlockUser(ctx, b.Bot, b.Platform, b.PlatformUserID, by)
 }
 
-func (p *personPages) ofPerson(r *http.Request, act func(ctx context.Context, x pairing.PersonRow) (string, error)) (page.Flash, string, error) {
+func (p *personPages) ofPerson(r *http.Request, act func(ctx context.Context, x people.Person) (string, error)) (page.Flash, string, error) {
 	user, err := page.Number(r, "user")
 	if err != nil {
 		return page.Flash{}, peoplePath, err
@@ -199,7 +200,7 @@ func (p *personPages) ofPerson(r *http.Request, act func(ctx context.Context, x 
 }
 
 func (p *personPages) blockPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	return p.ofPerson(r, func(ctx context.Context, x pairing.PersonRow) (string, error) {
+	return p.ofPerson(r, func(ctx context.Context, x people.Person) (string, error) {
 		if x.User == core.Operator {
 			return "", core.Errorf(core.Invalid, "the owner can't be blocked")
 		}
@@ -216,7 +217,7 @@ func (p *personPages) blockPerson(r *http.Request, by core.Actor) (page.Flash, s
 const everyBot = "*"
 
 func (p *personPages) unblockPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	return p.ofPerson(r, func(ctx context.Context, x pairing.PersonRow) (string, error) {
+	return p.ofPerson(r, func(ctx context.Context, x people.Person) (string, error) {
 		n, err := p.eachBlock(ctx, x, false, func(b blockView) error { return p.endBlock(ctx, b.Bot, b.Platform, b.PlatformUserID, by) })
 		if err == nil && n == 0 {
 			err = core.Errorf(core.Conflict, "they are not blocked any more")
@@ -227,9 +228,9 @@ func (p *personPages) unblockPerson(r *http.Request, by core.Actor) (page.Flash,
 
 // undoPerson takes back the last block of a person, or its end.
 func (p *personPages) undoPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	return p.ofPerson(r, func(ctx context.Context, x pairing.PersonRow) (said string, err error) {
+	return p.ofPerson(r, func(ctx context.Context, x people.Person) (said string, err error) {
 		n, err := p.eachBlock(ctx, x, true, func(b blockView) (err error) {
-			said, err = p.takeBack(ctx, b.BlockRow, b.Over, by)
+			said, err = p.takeBack(ctx, b.Blocked, b.Over, by)
 			return err
 		})
 		if err == nil && n == 0 {
@@ -241,7 +242,7 @@ func (p *personPages) undoPerson(r *http.Request, by core.Actor) (page.Flash, st
 
 // eachBlock calls f for the blocks of a person's accounts: those that stand, or
 // those that can be undone.
-func (p *personPages) eachBlock(ctx context.Context, x pairing.PersonRow, undoable bool, f func(blockView) error) (n int, err error) {
+func (p *personPages) eachBlock(ctx context.Context, x people.Person, undoable bool, f func(blockView) error) (n int, err error) {
 	all, err := p.blocks(ctx)
 	for _, b := range all {
 		for _, a := range x.Accounts {
@@ -282,7 +283,7 @@ func (p *personPages) disablePlace(r *http.Request, by core.Actor) (page.Flash, 
 
 // mentions are what an enabled group's bot takes in.
 func mentions() []page.Choice {
-	return []page.Choice{{Value: pairing.MentionOnly, Label: "what is addressed to it"}, {Value: pairing.MentionContext, Label: "what is addressed to it, reading along"}, {Value: pairing.MentionAll, Label: "everything"}}
+	return []page.Choice{{Value: places.MentionOnly, Label: "what is addressed to it"}, {Value: places.MentionContext, Label: "what is addressed to it, reading along"}, {Value: places.MentionAll, Label: "everything"}}
 }
 
 // setPlace changes how an enabled group is answered: its level, and what the bot

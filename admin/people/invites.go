@@ -10,7 +10,8 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
-	"gatehouse/pairing"
+	"gatehouse/pairing/codes"
+	"gatehouse/pairing/places"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 
 type invitesBody struct {
 	CSRF   string
-	Open   page.Part[[]pairing.Invitation]
+	Open   page.Part[[]codes.Invitation]
 	More   int
 	Where  []page.Choice     // each bot, and each group that one answers in
 	Groups map[string]string // their names, by where
@@ -28,7 +29,7 @@ type invitesBody struct {
 	Ends   []end // of the access
 	Code   string
 	Link   string // opens the chat, where the platform has such links
-	Made   pairing.Invitation
+	Made   codes.Invitation
 	Error  string
 }
 
@@ -62,12 +63,12 @@ const maxInvitedTo = 50
 
 // openGroups are those that a bot answers in. Without them an invitation is to
 // direct messages alone.
-func (p *gatePages) openGroups(ctx context.Context) []pairing.PlaceRow {
+func (p *gatePages) openGroups(ctx context.Context) []places.Row {
 	if p.o.Places == nil {
 		return nil
 	}
 	rows := page.Load(ctx, p.frame, "The list of groups", p.o.Places.Places).Value
-	rows = slices.DeleteFunc(rows, func(g pairing.PlaceRow) bool { return !g.Enabled })
+	rows = slices.DeleteFunc(rows, func(g places.Row) bool { return !g.Enabled })
 	return rows[:min(len(rows), maxInvitedTo)]
 }
 
@@ -94,7 +95,7 @@ func (p *gatePages) invite(w http.ResponseWriter, r *http.Request) error {
 }
 
 // invitation reads the form: level and end as in an approval.
-func (p *gatePages) invitation(r *http.Request) (inv pairing.Invitation, err error) {
+func (p *gatePages) invitation(r *http.Request) (inv codes.Invitation, err error) {
 	a, err := approval(r, p.frame.Clock.Now())
 	if err != nil {
 		return inv, err
@@ -106,9 +107,9 @@ func (p *gatePages) invitation(r *http.Request) (inv pairing.Invitation, err err
 	}
 	now := p.frame.Clock.Now()
 	bot, place, group := strings.Cut(r.PostFormValue("where"), "/")
-	inv = pairing.Invitation{Bot: bot, Trust: a.Trust, Scope: core.ScopeDM, Place: place, UsesLeft: uses, ExpiresAt: now.Add(time.Duration(days) * 24 * time.Hour)}
+	inv = codes.Invitation{Bot: bot, Trust: a.Trust, Scope: core.ScopeDM, Place: place, UsesLeft: uses, ExpiresAt: now.Add(time.Duration(days) * 24 * time.Hour)}
 	if group {
-		if inv.Scope = core.ScopeGroup; !slices.ContainsFunc(p.openGroups(r.Context()), func(g pairing.PlaceRow) bool { return g.Bot == bot && g.Place == place }) {
+		if inv.Scope = core.ScopeGroup; !slices.ContainsFunc(p.openGroups(r.Context()), func(g places.Row) bool { return g.Bot == bot && g.Place == place }) {
 			return inv, core.Errorf(core.Invalid, "the bot answers in no such group: enable it under People first")
 		}
 	}

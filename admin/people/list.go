@@ -12,7 +12,8 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
-	"gatehouse/pairing"
+	"gatehouse/pairing/people"
+	"gatehouse/pairing/places"
 )
 
 const (
@@ -37,7 +38,7 @@ type peopleBody struct {
 	Next     int
 	Blocks   page.Part[[]blockView]
 	MoreBl   int
-	Places   page.Part[[]pairing.PlaceRow]
+	Places   page.Part[[]places.Row]
 	MorePl   int
 	Mentions []page.Choice
 	Bots     []string
@@ -48,7 +49,7 @@ type peopleBody struct {
 
 // A person is somebody with all accounts, and what they may do.
 type person struct {
-	pairing.PersonRow
+	people.Person
 	Access  []core.AccessRow
 	More    int // accesses that are not shown
 	Revokes []revocation
@@ -66,7 +67,7 @@ type revocation struct{ Bot, Account string }
 
 // A blockView is a block, or with Over one that was ended just now.
 type blockView struct {
-	pairing.BlockRow
+	people.Blocked
 	Left int // seconds in which it can be undone
 	Over bool
 }
@@ -134,8 +135,8 @@ func (p *personPages) persons(ctx context.Context) ([]person, error) {
 	return out, nil
 }
 
-func personOf(row pairing.PersonRow, access []core.AccessRow) person {
-	x := person{PersonRow: row, Access: access, Name: row.Display}
+func personOf(row people.Person, access []core.AccessRow) person {
+	x := person{Person: row, Access: access, Name: row.Display}
 	for _, a := range row.Accounts {
 		if a.Display != "" && (x.Name == "" || row.User == core.Operator) {
 			x.Name = a.Display // the operator's row has a name of the program's
@@ -168,13 +169,13 @@ func (x *person) dress(token string, blocks []blockView, seen map[int64]time.Tim
 }
 
 // seen is when these people were last heard of.
-func (p *personPages) seen(ctx context.Context, people ...person) map[int64]time.Time {
-	if p.o.LastSeen == nil || len(people) == 0 {
+func (p *personPages) seen(ctx context.Context, list ...person) map[int64]time.Time {
+	if p.o.LastSeen == nil || len(list) == 0 {
 		return nil
 	}
-	rows := make([]pairing.PersonRow, len(people))
-	for i := range people {
-		rows[i] = people[i].PersonRow
+	rows := make([]people.Person, len(list))
+	for i := range list {
+		rows[i] = list[i].Person
 	}
 	return page.Load(ctx, p.frame, "When people were seen", func(ctx context.Context) (map[int64]time.Time, error) { return p.o.LastSeen(ctx, rows) }).Value
 }
@@ -235,10 +236,10 @@ const maxLately = 50
 // forgets them: they can be undone for seconds only.
 type lately struct {
 	mu   sync.Mutex
-	rows []pairing.BlockRow // At is when it was ended; at most maxLately
+	rows []people.Blocked // At is when it was ended; at most maxLately
 }
 
-func (l *lately) add(b pairing.BlockRow) {
+func (l *lately) add(b people.Blocked) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rows = append(l.rows, b)
@@ -246,10 +247,10 @@ func (l *lately) add(b pairing.BlockRow) {
 }
 
 // since are those ended after t; take removes the one of bot and account.
-func (l *lately) since(t time.Time) []pairing.BlockRow {
+func (l *lately) since(t time.Time) []people.Blocked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.rows = slices.DeleteFunc(l.rows, func(b pairing.BlockRow) bool { return !b.At.After(t) })
+	l.rows = slices.DeleteFunc(l.rows, func(b people.Blocked) bool { return !b.At.After(t) })
 	return slices.Clone(l.rows)
 }
 
@@ -257,7 +258,7 @@ func (l *lately) take(bot, platform, id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := len(l.rows)
-	l.rows = slices.DeleteFunc(l.rows, func(b pairing.BlockRow) bool {
+	l.rows = slices.DeleteFunc(l.rows, func(b people.Blocked) bool {
 		return b.Bot == bot && b.Platform == platform && b.PlatformUserID == id
 	})
 	return len(l.rows) < n
@@ -270,14 +271,14 @@ func (p *personPages) blocks(ctx context.Context) ([]blockView, error) {
 	rows, err := p.o.Blocks.Blocks(ctx)
 	var out []blockView
 	for _, b := range p.lately.since(now.Add(-undoFor)) {
-		if !slices.ContainsFunc(rows, func(x pairing.BlockRow) bool {
+		if !slices.ContainsFunc(rows, func(x people.Blocked) bool {
 			return x.Bot == b.Bot && x.Platform == b.Platform && x.PlatformUserID == b.PlatformUserID
 		}) {
-			out = append(out, blockView{BlockRow: b, Left: undoLeft(b.At, now), Over: true})
+			out = append(out, blockView{Blocked: b, Left: undoLeft(b.At, now), Over: true})
 		}
 	}
 	for _, b := range rows {
-		out = append(out, blockView{BlockRow: b, Left: undoLeft(b.At, now)})
+		out = append(out, blockView{Blocked: b, Left: undoLeft(b.At, now)})
 	}
 	return out, err
 }

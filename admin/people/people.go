@@ -13,19 +13,21 @@ import (
 	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/usage"
-	"gatehouse/pairing"
+	"gatehouse/pairing/codes"
+	"gatehouse/pairing/people"
+	"gatehouse/pairing/places"
 )
 
 // What the pages show and do. A nil one takes its page, or its section, out.
 type (
-	// Requests reads the pairing requests (pairing.Book).
+	// Requests reads the pairing requests.
 	Requests interface {
 		// Requests lists at most limit requests with this status; "" is all.
 		Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error)
 		// HasOwner reports whether somebody has claimed the bots in chat.
 		HasOwner(ctx context.Context) (bool, error)
 	}
-	// Decisions are what can be said to a request (pairing.Book). The second
+	// Decisions are what can be said to a request. The second
 	// decision on one request is a core.Conflict whose text says who was first.
 	Decisions interface {
 		Approve(ctx context.Context, ref string, a core.Approval, by core.Actor) (core.PairingRequest, error)
@@ -33,34 +35,34 @@ type (
 		Block(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
 		Undo(ctx context.Context, id string, by core.Actor) (core.PairingRequest, error)
 	}
-	// Access is who may talk to which bot (pairing.Book).
+	// Access is who may talk to which bot.
 	Access interface {
 		Access(ctx context.Context, limit int) ([]core.AccessRow, error)
 		RemoveAccess(ctx context.Context, id int64, by core.Actor) error
 		// Revoke takes every access of a person on a bot and says how many there were.
 		Revoke(ctx context.Context, bot, platformUserID string, by core.Actor) (int, error)
 	}
-	// Blocks is who is not listened to (pairing.Book). Bot "*" is every bot.
+	// Blocks is who is not listened to. Bot "*" is every bot.
 	Blocks interface {
-		Blocks(ctx context.Context) ([]pairing.BlockRow, error)
+		Blocks(ctx context.Context) ([]people.Blocked, error)
 		BlockUser(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error
 		Unblock(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error
 		// UndoBlock takes a block back for some seconds, and gives back what it took.
 		UndoBlock(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error
 	}
-	// Places are the groups a bot has been seen in (pairing.Book).
+	// Places are the groups a bot has been seen in.
 	Places interface {
-		Places(ctx context.Context) ([]pairing.PlaceRow, error)
+		Places(ctx context.Context) ([]places.Row, error)
 		Enable(ctx context.Context, bot, place, name string, level core.Trust, by core.Actor) error
 		Disable(ctx context.Context, bot, place string, by core.Actor) error
 	}
-	// Persons are people with all their accounts (pairing.Book).
+	// Persons are people with all their accounts.
 	Persons interface {
-		Persons(ctx context.Context, limit int) ([]pairing.PersonRow, error)
-		PersonOf(ctx context.Context, user int64) (pairing.PersonRow, error)
+		Persons(ctx context.Context, limit int) ([]people.Person, error)
+		PersonOf(ctx context.Context, user int64) (people.Person, error)
 		AccessOf(ctx context.Context, user int64) ([]core.AccessRow, error)
 	}
-	// Terms change what a person may do, and which accounts are theirs (pairing.Book).
+	// Terms change what a person may do, and which accounts are theirs.
 	Terms interface {
 		ChangeAccess(ctx context.Context, id int64, a core.Approval, by core.Actor) error
 		// GiveAccess opens a bot's direct messages, or with a place a group.
@@ -86,10 +88,10 @@ type (
 	}
 )
 
-// Invites are the invitations (pairing.Book).
+// Invites are the invitations.
 type Invites interface {
-	Invites(ctx context.Context) ([]pairing.Invitation, error)
-	Invite(ctx context.Context, inv pairing.Invitation, by core.Actor) (code string, made pairing.Invitation, err error)
+	Invites(ctx context.Context) ([]codes.Invitation, error)
+	Invite(ctx context.Context, inv codes.Invitation, by core.Actor) (code string, made codes.Invitation, err error)
 	RevokeInvite(ctx context.Context, id string, by core.Actor) error
 }
 
@@ -114,7 +116,7 @@ type Options struct {
 	Preview func(ctx context.Context, level core.Trust) (Preview, error)
 	// LastSeen returns when people last wrote, or were last answered, by user;
 	// nil: the pages don't show it.
-	LastSeen func(ctx context.Context, people []pairing.PersonRow) (map[int64]time.Time, error)
+	LastSeen func(ctx context.Context, people []people.Person) (map[int64]time.Time, error)
 	// SetPlace changes an enabled group: its level, and what the bot takes in
 	// there; the rest stays. nil: it can't be changed here.
 	SetPlace func(ctx context.Context, bot, place string, level core.Trust, mention string, by core.Actor) error

@@ -11,7 +11,8 @@ import (
 	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/usage"
-	"gatehouse/pairing"
+	"gatehouse/pairing/people"
+	"gatehouse/pairing/places"
 )
 
 type personBody struct {
@@ -72,7 +73,7 @@ func (p *personPages) personPage(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case core.KindOf(err) == core.NotFound && b.Forget != nil && b.Forget.Error == "":
 		b.Gone = !b.Forget.Running
-		row = pairing.PersonRow{User: user}
+		row = people.Person{User: user}
 	case core.KindOf(err) == core.NotFound:
 		return err
 	case err != nil:
@@ -103,14 +104,14 @@ func (p *personPages) fill(ctx context.Context, b *personBody, token string) {
 			}
 			out = append(out, v)
 		}
-		b.person = personOf(b.PersonRow, rows)
+		b.person = personOf(b.Person, rows)
 		b.Revokes = b.Revokes[:min(len(b.Revokes), maxRows)]
 		b.More = page.Cut(&out, maxOwnRows)
 		return out, err
 	})
 	b.Alone = true
 	b.dress(token, blocks, p.seen(ctx, b.person))
-	var groups []pairing.PlaceRow
+	var groups []places.Row
 	if p.o.Places != nil {
 		groups = page.Load(ctx, p.frame, "The list of groups", p.o.Places.Places).Value
 	}
@@ -122,7 +123,7 @@ func (p *personPages) fill(ctx context.Context, b *personBody, token string) {
 		}
 	}
 	if b.HasTerms {
-		b.Where = p.elsewhere(b.PersonRow, groups)
+		b.Where = p.elsewhere(b.Person, groups)
 	}
 	if b.HasMoney {
 		b.Spending = page.Load(ctx, p.frame, "What they use", func(ctx context.Context) (spendingView, error) {
@@ -167,7 +168,7 @@ func amountOf(b usage.Budget) string {
 
 // elsewhere are the bots and enabled groups that this person could be let in to:
 // "bot place", the place empty for direct messages.
-func (p *personPages) elsewhere(x pairing.PersonRow, places []pairing.PlaceRow) (out []page.Choice) {
+func (p *personPages) elsewhere(x people.Person, places []places.Row) (out []page.Choice) {
 	for _, s := range p.bots() {
 		for _, a := range x.Accounts {
 			if a.Platform == s.Platform {

@@ -211,7 +211,7 @@ func TestTheMetricsAreThoseOfTheOperationsPageFromTheStart(t *testing.T) {
 	cleo := sim.NewUser("Cleopatra")
 	cleo.Send("tea?")
 	discordHears(w, sim, cleo.DM(), "code")
-	if _, err := w.app.book.Approve(t.Context(), discordRequest(w, cleo).ID, core.Approval{}, cli); err != nil {
+	if _, err := w.app.pairing.Approve(t.Context(), discordRequest(w, cleo).ID, core.Approval{}, cli); err != nil {
 		t.Fatal(err)
 	}
 	discordHears(w, sim, cleo.DM(), "Public/")

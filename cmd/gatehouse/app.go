@@ -14,10 +14,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	chatask "gatehouse/connectors/chat/ask"
+
 	"gatehouse/configs"
 	"gatehouse/connectors"
 	"gatehouse/connectors/chat"
-	chatask "gatehouse/connectors/chat/ask"
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/attach"
@@ -28,6 +29,7 @@ import (
 	"gatehouse/core/llm/registry"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
+	"gatehouse/core/permission/raise"
 	"gatehouse/core/queue"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/session"
@@ -37,6 +39,7 @@ import (
 	"gatehouse/core/usage"
 	"gatehouse/core/vault"
 	"gatehouse/pairing"
+	"gatehouse/pairing/bots"
 	"gatehouse/web/api"
 	"gatehouse/web/auth"
 )
@@ -57,7 +60,8 @@ type app struct {
 	db          *store.DB
 	bus         *bus.Bus
 	queue       *queue.Queue
-	book        *pairing.Book
+	pairing     *pairing.Gate
+	raises      *raise.Store
 	desk        *permission.Desk
 	guard       *permission.Guard
 	gate        *gate
@@ -218,21 +222,22 @@ func (a *app) joinCore(ctx context.Context) error {
 		Texts:   queue.Texts{TooMany: texts.Text("too_many"), GaveUp: texts.Text("gave_up"), Late: texts.Text("late")},
 		Node:    "node", Slots: a.cfg.LimitRuns,
 	})
-	a.book = pairing.New(a.db, pairing.Options{
-		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.botNames()), Policy: a.policy, Bots: a.pairingBots, Ring: a.bus.Ring, Merge: a.merge, Lapse: a.guard.Lapse, Text: a.ownText,
+	a.pairing = pairing.New(a.db, pairing.Options{
+		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.botNames()), Bots: bots.New(a.pairingBots, a.policy), Ring: a.bus.Ring, Merge: a.merge, Text: a.ownText,
 	}, a.queue, shown, a.running)
 	g.queue = a.queue
-	g.moves = append(g.moves, a.sessions.Move, a.book.Move, a.queue.Move, a.desk.Move)
-	g.book, p.book = a.book, a.book
-	shown.Mail, shown.People, tools.Mail, tools.People = a.queue, a.book, a.queue, a.book
-	a.reg.MustRegister(a.queue.Gauges(), a.book.Gauges(), a.desk.Gauges())
+	g.moves = append(g.moves, a.sessions.Move, a.pairing.Move, a.queue.Move, a.desk.Move)
+	a.raises = raise.New(a.db, a.clock, a.pairing, a.guard, func() { a.bus.Ring("approvals") })
+	g.pairing, g.raises, p.pairing = a.pairing, a.raises, a.pairing
+	shown.Mail, shown.People, tools.Mail, tools.People = a.queue, a.pairing.People, a.queue, a.pairing.People
+	a.reg.MustRegister(a.queue.Gauges(), a.pairing.Gauges(), a.desk.Gauges())
 	if err := a.joinRuns(qm); err != nil {
 		return err
 	}
 	p.runs = a.runs
 	a.joinChat()
 	a.stage = qm.Stage
-	return a.book.EnsureOperator(ctx)
+	return a.pairing.People.EnsureOperator(ctx)
 }
 
 func (a *app) joinRuns(qm *queue.Metrics) (err error) {
@@ -318,9 +323,9 @@ func (a *app) joinUpkeep(context.Context) error {
 	a.closing(a.panelJobs.Close)
 	a.closing(a.jobs.Close)
 	a.upkeep = newUpkeep([]chore{
-		{"pairing", time.Minute, a.book.Expire},
-		{"raises", time.Minute, a.book.EndRaises},
-		{"old_requests", 6 * time.Hour, a.book.Prune},
+		{"pairing", time.Minute, a.pairing.Expire},
+		{"raises", time.Minute, a.raises.Expire},
+		{"old_requests", 6 * time.Hour, a.pairing.Prune},
 		{"asks", time.Minute, a.guard.Expire},
 		{"old_asks", 6 * time.Hour, a.desk.Prune},
 		{"rollups", time.Minute, a.rolls.Fill},

@@ -29,7 +29,7 @@ func (a *app) behind(ctx context.Context, tx *store.Tx, in *core.Inbound, lane s
 	}
 	var user int64
 	if mode == "interrupt" {
-		if user, _, err = a.book.User(ctx, tx, in.From); err != nil {
+		if user, _, err = a.pairing.People.User(ctx, tx, in.From); err != nil {
 			return err
 		}
 	}

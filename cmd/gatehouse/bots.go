@@ -14,7 +14,7 @@ import (
 	"gatehouse/connectors/discord"
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
-	"gatehouse/pairing"
+	"gatehouse/pairing/bots"
 )
 
 // A fleet is the configured bots, as they are now: reload changes them while
@@ -126,9 +126,9 @@ func (a *app) botNames() (names []string) {
 	return names
 }
 
-func (a *app) pairingBots() (out []pairing.BotName) {
+func (a *app) pairingBots() (out []bots.Bot) {
 	for _, b := range a.fleet.all() {
-		out = append(out, pairing.BotName{Name: b.Name, Platform: b.Platform})
+		out = append(out, bots.Bot{Name: b.Name, Platform: b.Platform})
 	}
 	return out
 }
@@ -143,14 +143,14 @@ func (a *app) platform(name string) string {
 }
 
 // policy is how a bot treats strangers; one that is not configured is silent.
-func (a *app) policy(name string) pairing.Policy {
+func (a *app) policy(name string) bots.Policy {
 	b, ok := a.fleet.find(name)
 	if !ok {
-		return pairing.Policy{DM: pairing.PolicyDisabled}
+		return bots.Policy{DM: bots.Disabled}
 	}
 	dm, _ := core.ParseTrust(b.DMTrust) // checked by configs
 	group, _ := core.ParseTrust(b.GroupTrust)
-	return pairing.Policy{Platform: b.Platform, DM: b.DMPolicy, Allowed: b.AllowedUsers, DMTrust: dm, GroupTrust: group}
+	return bots.Policy{Platform: b.Platform, DM: b.DMPolicy, Allowed: b.AllowedUsers, DMTrust: dm, GroupTrust: group}
 }
 
 // preset is the level chosen beforehand when somebody is let in to a bot.

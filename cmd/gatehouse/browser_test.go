@@ -80,7 +80,7 @@ func (v *visit) requestOf(name, sel string) string {
 	parts := strings.Split(v.people[name], "-")
 	var id string
 	v.until("a request of "+name, func() bool {
-		rs, err := v.app.book.Requests(v.t.Context(), "", 100)
+		rs, err := v.app.pairing.Requests(v.t.Context(), "", 100)
 		if err != nil {
 			v.t.Fatal(err)
 		}

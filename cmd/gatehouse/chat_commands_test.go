@@ -104,7 +104,7 @@ func TestAStrangersCommandsDoNothing(t *testing.T) {
 func TestTheClaimCodeWorksOnceAndOnlyInADirectMessage(t *testing.T) {
 	w := newWorld(t, nil)
 	ada, eve := w.sim.NewUser("Ada"), w.sim.NewUser("Eve")
-	code, _, err := w.app.book.NewClaim(t.Context(), false)
+	code, _, err := w.app.pairing.Codes.NewClaim(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,10 +117,10 @@ func TestTheClaimCodeWorksOnceAndOnlyInADirectMessage(t *testing.T) {
 	if got := w.replies(eve, "/claim "+code).Text; strings.Contains(got, "owner now") {
 		t.Errorf("the code worked twice: %q", got)
 	}
-	if _, _, err := w.app.book.NewClaim(t.Context(), false); err == nil {
+	if _, _, err := w.app.pairing.Codes.NewClaim(t.Context(), false); err == nil {
 		t.Error("a second code was made while an owner exists")
 	}
-	second, _, err := w.app.book.NewClaim(t.Context(), true)
+	second, _, err := w.app.pairing.Codes.NewClaim(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -200,7 +200,7 @@ func TestARevokeEndsTheRunInProgressAndRefusesTheNextMessage(t *testing.T) {
 	}
 	ada.Send("what waits")
 	w.until("it waits", func() bool { return w.count(`SELECT count(*) FROM inbox WHERE state = 'ready' AND attempts = 0`) == 1 })
-	if _, err := w.app.book.Revoke(t.Context(), "telegram", fmt.Sprint(ada.ID()), core.Actor{User: 1, Via: "panel"}); err != nil {
+	if _, err := w.app.pairing.People.Revoke(t.Context(), "telegram", fmt.Sprint(ada.ID()), core.Actor{User: 1, Via: "panel"}); err != nil {
 		t.Fatal(err)
 	}
 	w.until("the run is over", func() bool { return w.count(`SELECT count(*) FROM runs WHERE state = 'running'`) == 0 })

@@ -27,7 +27,7 @@ func keyOf(platform, id string) string { return platform + "/" + id }
 
 // people says how many chats a rig has: private ones on Telegram and on
 // Discord, and a guild's channels.
-type people struct{ telegram, direct, channels int }
+type population struct{ telegram, direct, channels int }
 
 // A req is a request of the child to a platform.
 type req struct {

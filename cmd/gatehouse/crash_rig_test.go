@@ -84,7 +84,7 @@ func (u utterance) later() bool {
 
 var crashToken = regexp.MustCompile(`m[0-9]{6}`)
 
-func newRig(t *testing.T, exe, mode string, who people, o telegramtest.Options) *rig {
+func newRig(t *testing.T, exe, mode string, who population, o telegramtest.Options) *rig {
 	t.Helper()
 	r := &rig{
 		t: t, exe: exe, mode: mode, dir: crashDir(t),

@@ -192,7 +192,7 @@ func TestCrashWhatABotIsToSayIsSaidOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	rounds, seed := number(t, "GATEHOUSE_TEST_ROUNDS", len(sendPoints)), number(t, "GATEHOUSE_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
 	t.Logf("%d rounds; GATEHOUSE_TEST_SEED=%d repeats the random choices", rounds, seed)
-	r := newRig(t, program(t), "queue", people{telegram: 1, direct: 1, channels: 1}, telegramtest.Options{})
+	r := newRig(t, program(t), "queue", population{telegram: 1, direct: 1, channels: 1}, telegramtest.Options{})
 	r.acquaint()
 	r.letIn()
 	s := &sayer{rig: r, http: http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}, next: 500_000,

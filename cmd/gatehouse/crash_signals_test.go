@@ -18,7 +18,7 @@ import (
 // kill the vault is free at once.
 func TestCrashASecondServeIsRefusedAndAKillFreesTheVault(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, program(t), "queue", people{telegram: 1, direct: 1}, telegramtest.Options{})
+	r := newRig(t, program(t), "queue", population{telegram: 1, direct: 1}, telegramtest.Options{})
 	first := r.start()
 	first.says(t, `"serving"`)
 	r.post(0)
@@ -51,7 +51,7 @@ func TestCrashAStopUnderLoadIsCleanAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"queue", "collect"} {
 		t.Run(mode, func(t *testing.T) {
-			r := newRig(t, program(t), mode, people{telegram: 10, direct: 8, channels: 2}, telegramtest.Options{})
+			r := newRig(t, program(t), mode, population{telegram: 10, direct: 8, channels: 2}, telegramtest.Options{})
 			r.hooks(nil, pauseFor(20*time.Millisecond), func(_ int, out float64) {
 				if out == .5 {
 					time.Sleep(100 * time.Millisecond)
@@ -95,7 +95,7 @@ func pauseFor(d time.Duration) func(req) bool {
 // exit is clean all the same, and the next start answers them.
 func TestCrashAStopCutsWhatTakesTooLongAndGivesItBack(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, program(t), "queue", people{telegram: 3, direct: 1, channels: 1}, telegramtest.Options{})
+	r := newRig(t, program(t), "queue", population{telegram: 3, direct: 1, channels: 1}, telegramtest.Options{})
 	release := r.hangModel()
 	r.start("DRAIN_TIMEOUT", "1s")
 	for i := range 10 {
@@ -125,7 +125,7 @@ func TestCrashAStopCutsWhatTakesTooLongAndGivesItBack(t *testing.T) {
 // The second signal ends the program at once, whatever still runs.
 func TestCrashTheSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, program(t), "queue", people{telegram: 3, direct: 1, channels: 1}, telegramtest.Options{})
+	r := newRig(t, program(t), "queue", population{telegram: 3, direct: 1, channels: 1}, telegramtest.Options{})
 	release := r.hangModel()
 	c := r.start("DRAIN_TIMEOUT", "5m")
 	for i := range 10 {
@@ -181,7 +181,7 @@ func TestCrashAFreezeLongerThanTheLeaseLosesAndDoublesNothing(t *testing.T) {
 	}
 	rigs := map[string]*rig{}
 	for _, mode := range []string{"queue", "collect"} {
-		r := newRig(t, program(t), mode, people{telegram: 10, direct: 8, channels: 2}, telegramtest.Options{})
+		r := newRig(t, program(t), mode, population{telegram: 10, direct: 8, channels: 2}, telegramtest.Options{})
 		rigs[mode] = r
 		r.hooks(nil, pauseFor(50*time.Millisecond), func(_ int, out float64) {
 			if out == .5 {
@@ -225,7 +225,7 @@ func TestCrashAFinalTakesThePlaceOfItsPreview(t *testing.T) {
 	seed := number(t, "GATEHOUSE_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
 	t.Logf("GATEHOUSE_TEST_SEED=%d repeats the random choices", seed)
 	random := rand.New(rand.NewPCG(uint64(seed), 7))
-	r := newRig(t, program(t), "collect", people{telegram: 4, direct: 3, channels: 1}, telegramtest.Options{NoDrafts: true})
+	r := newRig(t, program(t), "collect", population{telegram: 4, direct: 3, channels: 1}, telegramtest.Options{NoDrafts: true})
 	previews := 0
 	r.acquaint()
 	orphans := map[string]bool{} // shown, but the child had not yet stored their ids when it died
@@ -324,7 +324,7 @@ func TestCrashFewSendsInDoubtAreUndelivered(t *testing.T) {
 		t.Skip("part of the long form: make crash")
 	}
 	const want, latency = 500, 100 * time.Millisecond
-	r := newRig(t, program(t), "queue", people{telegram: 40}, telegramtest.Options{})
+	r := newRig(t, program(t), "queue", population{telegram: 40}, telegramtest.Options{})
 	seed := number(t, "GATEHOUSE_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
 	t.Logf("GATEHOUSE_TEST_SEED=%d repeats the random choices", seed)
 	k := newKiller(r, seed)

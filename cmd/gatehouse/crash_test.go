@@ -21,7 +21,7 @@ const (
 )
 
 // crashPeople are the chats of the crash test.
-var crashPeople = people{telegram: 20, direct: 14, channels: 6}
+var crashPeople = population{telegram: 20, direct: 14, channels: 6}
 
 // Named points at which the gateway is killed.
 const (

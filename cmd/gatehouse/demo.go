@@ -173,11 +173,11 @@ func (c *demoClaims) code() string {
 	if c.app == nil {
 		return ""
 	}
-	if owned, err := c.app.book.HasOwner(c.ctx); err != nil || owned {
+	if owned, err := c.app.pairing.HasOwner(c.ctx); err != nil || owned {
 		return ""
 	}
 	if time.Until(c.end) < 5*time.Minute {
-		code, end, err := c.app.book.NewClaim(c.ctx, false)
+		code, end, err := c.app.pairing.Codes.NewClaim(c.ctx, false)
 		if err != nil {
 			return ""
 		}

@@ -58,11 +58,11 @@ func TestOnTheSecondPlatformAStrangersFirstMessageIsAnsweredAfterApproval(t *tes
 	dm := ada.DM()
 	ada.Send("How long should green tea brew?")
 	discordHears(w, sim, dm, "code")
-	rs, err := w.app.book.Requests(t.Context(), "pending", 10)
+	rs, err := w.app.pairing.Requests(t.Context(), "pending", 10)
 	if err != nil || len(rs) != 1 || rs[0].Platform != "discord" || rs[0].PlatformUserID != fmt.Sprint(uint64(ada.ID())) {
 		t.Fatalf("requests %+v, %v", rs, err)
 	}
-	if _, err := w.app.book.Approve(t.Context(), rs[0].ID, core.Approval{}, cli); err != nil {
+	if _, err := w.app.pairing.Approve(t.Context(), rs[0].ID, core.Approval{}, cli); err != nil {
 		t.Fatal(err)
 	}
 	if m := discordHears(w, sim, dm, "Public/tea.md"); strings.Contains(m.Text, "Private/") {
@@ -125,7 +125,7 @@ func TestAConversationAcrossBothPlatformsWithOneApprovalEach(t *testing.T) {
 		}
 	}
 	// Taken back on one, it stands on the other.
-	if _, err := w.app.book.Revoke(t.Context(), "telegram", fmt.Sprint(ada.ID()), cli); err != nil {
+	if _, err := w.app.pairing.People.Revoke(t.Context(), "telegram", fmt.Sprint(ada.ID()), cli); err != nil {
 		t.Fatal(err)
 	}
 	before := len(sim.History(dm))
@@ -150,7 +150,7 @@ func discordRequest(w *world, u *discordtest.User) core.PairingRequest {
 // another platform is somebody else.
 func requestOn(w *world, platform, id string) core.PairingRequest {
 	w.t.Helper()
-	rs, err := w.app.book.Requests(w.t.Context(), "", 1000)
+	rs, err := w.app.pairing.Requests(w.t.Context(), "", 1000)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func requestOn(w *world, platform, id string) core.PairingRequest {
 func discordOwner(w *world, sim *discordtest.Server) *discordtest.User {
 	w.t.Helper()
 	olga := sim.NewUser("Olga")
-	code, _, err := w.app.book.NewClaim(w.t.Context(), false)
+	code, _, err := w.app.pairing.Codes.NewClaim(w.t.Context(), false)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestWhatWasWrittenOnDiscordMeanwhilePassesTheSameGate(t *testing.T) {
 		u.Send("hello")
 		discordHears(w, sim, u.DM(), "code")
 	}
-	if _, err := w.app.book.Approve(t.Context(), discordRequest(w, bob).ID, core.Approval{}, cli); err != nil {
+	if _, err := w.app.pairing.Approve(t.Context(), discordRequest(w, bob).ID, core.Approval{}, cli); err != nil {
 		t.Fatal(err)
 	}
 	discordHears(w, sim, bob.DM(), "You're in")
@@ -267,7 +267,7 @@ func TestWhatWasWrittenOnDiscordMeanwhilePassesTheSameGate(t *testing.T) {
 			t.Errorf("a stranger was told %q", m.Text)
 		}
 	}
-	if _, err := w.app.book.Approve(t.Context(), discordRequest(w, eve).ID, core.Approval{}, cli); err != nil {
+	if _, err := w.app.pairing.Approve(t.Context(), discordRequest(w, eve).ID, core.Approval{}, cli); err != nil {
 		t.Fatal(err)
 	}
 	discordHears(w, sim, eve.DM(), "Public/tea.md")

@@ -142,7 +142,7 @@ func (y *yard) people() {
 	bob := y.discord.NewUser("Bob")
 	bob.Send("hello")
 	discordHears(y.world, y.discord, bob.DM(), "code")
-	if _, err := y.app.book.Approve(y.t.Context(), discordRequest(y.world, bob).ID, core.Approval{}, cli); err != nil {
+	if _, err := y.app.pairing.Approve(y.t.Context(), discordRequest(y.world, bob).ID, core.Approval{}, cli); err != nil {
 		y.t.Fatal(err)
 	}
 	y.quiet()

@@ -109,7 +109,7 @@ func TestAStrangersFileIsFetchedOnlyAfterApproval(t *testing.T) {
 	if n := len(w.sim.Requests(0, "getFile")) + len(w.sim.Requests(0, "file")) + len(w.assets()); n != 0 {
 		t.Fatalf("%d requests and files for a stranger", n)
 	}
-	if _, err := w.app.book.Approve(t.Context(), r.ID, core.Approval{}, cli); err != nil {
+	if _, err := w.app.pairing.Approve(t.Context(), r.ID, core.Approval{}, cli); err != nil {
 		t.Fatal(err)
 	}
 	w.hearsText(eve, fakeSays)
@@ -125,11 +125,11 @@ func TestFilesOfTheSecondPlatformReachTheModel(t *testing.T) {
 	ada := sim.NewUser("Ada")
 	ada.Send("hello")
 	discordHears(w, sim, ada.DM(), "code")
-	rs, err := w.app.book.Requests(t.Context(), "pending", 10)
+	rs, err := w.app.pairing.Requests(t.Context(), "pending", 10)
 	if err != nil || len(rs) != 1 {
 		t.Fatal(rs, err)
 	}
-	if _, err := w.app.book.Approve(t.Context(), rs[0].ID, core.Approval{}, cli); err != nil {
+	if _, err := w.app.pairing.Approve(t.Context(), rs[0].ID, core.Approval{}, cli); err != nil {
 		t.Fatal(err)
 	}
 	discordHears(w, sim, ada.DM(), "language model")

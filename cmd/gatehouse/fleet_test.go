@@ -94,13 +94,13 @@ func (p *park) hearsFrom(n int, u *telegramtest.User, text string) telegramtest.
 // approve lets somebody in who has asked one bot.
 func (p *park) approve(bot, user string) core.PairingRequest {
 	p.t.Helper()
-	rs, err := p.app.book.Requests(p.t.Context(), "pending", 100)
+	rs, err := p.app.pairing.Requests(p.t.Context(), "pending", 100)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	for _, r := range rs {
 		if r.Bot == bot && r.PlatformUserID == user {
-			done, err := p.app.book.Approve(p.t.Context(), r.ID, core.Approval{}, cli)
+			done, err := p.app.pairing.Approve(p.t.Context(), r.ID, core.Approval{}, cli)
 			if err != nil {
 				p.t.Fatal(err)
 			}

@@ -130,7 +130,7 @@ func (a *app) forgetOrders() map[string]func(context.Context, order) (result, er
 
 // person is somebody in all the names that tables know them by.
 func (a *app) person(ctx context.Context, q store.Queryer, ref string) (core.Person, error) {
-	p, err := a.book.Person(ctx, q, ref)
+	p, err := a.pairing.Person(ctx, q, ref)
 	if err != nil {
 		return p, err
 	}
@@ -221,7 +221,7 @@ func (a *app) silence(ctx context.Context, p core.Person, ref string, by core.Ac
 		if err != nil || p.User == 0 {
 			return err
 		}
-		return errors.Join(a.book.ShutOut(ctx, tx, p.User), a.keys.Forget(ctx, tx, p.User), a.admins.Forget(ctx, tx, p.User))
+		return errors.Join(a.pairing.People.ShutOut(ctx, tx, p.User), a.keys.Forget(ctx, tx, p.User), a.admins.Forget(ctx, tx, p.User))
 	})
 	if err != nil || p.User == 0 {
 		return err

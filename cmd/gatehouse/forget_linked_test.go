@@ -64,7 +64,7 @@ func TestALinkedPersonIsFoundAndForgottenAsOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.upkeepAt(60)
-	code, _, err := w.app.book.NewLink(ctx, to, core.Address{Bot: "telegram", Chat: fmt.Sprint(l.other.ID())})
+	code, _, err := w.app.pairing.Codes.NewLink(ctx, to, core.Address{Bot: "telegram", Chat: fmt.Sprint(l.other.ID())})
 	if err != nil {
 		t.Fatal(err)
 	}

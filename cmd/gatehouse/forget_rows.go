@@ -141,7 +141,7 @@ func (a *app) forgetRest(ctx context.Context, tx *store.Tx, b begun, swept queue
 		return err
 	}
 	// Requests close their asks, and that posts: the queue forgets after it.
-	if err := a.book.Forget(ctx, tx, p, b.By); err != nil {
+	if err := a.pairing.Forget(ctx, tx, p, b.By); err != nil {
 		return err
 	}
 	held, err := a.queue.Forget(ctx, tx, p, gone.Runs, asks, swept)

@@ -66,7 +66,7 @@ func (w *world) upkeepAt(minute int) { w.app.upkeep.once(w.t.Context(), minute) 
 // user is somebody's number.
 func (w *world) user(u *telegramtest.User) int64 {
 	w.t.Helper()
-	id, _, err := w.app.book.User(w.t.Context(), w.app.db, core.Peer{Platform: "telegram", ID: fmt.Sprint(u.ID())})
+	id, _, err := w.app.pairing.People.User(w.t.Context(), w.app.db, core.Peer{Platform: "telegram", ID: fmt.Sprint(u.ID())})
 	if err != nil || id == 0 {
 		w.t.Fatalf("no user: %v", err)
 	}
@@ -169,7 +169,7 @@ func (l *life) fill(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Blocked elsewhere, and let in again: both leave traces.
-	if err := a.book.BlockUser(ctx, "elsewhere", "telegram", fmt.Sprint(l.zeb.ID()), cli); err != nil {
+	if err := a.pairing.People.BlockUser(ctx, "elsewhere", "telegram", fmt.Sprint(l.zeb.ID()), cli); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -228,7 +228,7 @@ func TestAForgottenPersonLeavesNothingInDatabaseAndVaultAndIsAStranger(t *testin
 		t.Errorf("they are told %q", m.Text)
 	}
 	r := w.request(l.zeb)
-	if _, err := w.app.book.Approve(t.Context(), r.ID, core.Approval{}, cli); err != nil {
+	if _, err := w.app.pairing.Approve(t.Context(), r.ID, core.Approval{}, cli); err != nil {
 		t.Fatal(err)
 	}
 	if w.user(l.zeb) == l.user {

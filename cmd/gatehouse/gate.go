@@ -7,6 +7,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/orchestrator"
+	"gatehouse/core/permission/raise"
 	"gatehouse/core/queue"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -17,9 +18,10 @@ import (
 // gate joins the two doors: people on chat platforms by pairing, programs and
 // the panel by key or session.
 type gate struct {
-	book  *pairing.Book
-	http  auth.Gate
-	moves []func(ctx context.Context, tx *store.Tx, bot, from, to string) error
+	pairing *pairing.Gate
+	raises  *raise.Store
+	http    auth.Gate
+	moves   []func(ctx context.Context, tx *store.Tx, bot, from, to string) error
 
 	overheard *agent.Overheard
 	queue     *queue.Queue
@@ -48,7 +50,7 @@ func (g gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (queue.
 	if err := g.stands(ctx, tx, in); err != nil {
 		return queue.Verdict{}, err
 	}
-	v, err := g.book.Admit(ctx, tx, in)
+	v, err := g.pairing.Admit(ctx, tx, in)
 	if v.Overheard {
 		at, line := in.Address, agent.Quoted{Name: in.From.Name, Trust: v.Trust, Text: in.Text}
 		tx.OnCommit(func() { g.overheard.Add(at, line) })
@@ -80,12 +82,12 @@ func (g gate) Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.T
 	if in.Bot == core.APIBot {
 		return g.http.Trust(ctx, tx, in)
 	}
-	return g.book.Trust(ctx, tx, in)
+	return g.pairing.Trust(ctx, tx, in)
 }
 
 // preparer makes a claimed row into the orchestrator's turn, in the claim's transaction.
 type preparer struct {
-	book     *pairing.Book
+	pairing  *pairing.Gate
 	runs     *orchestrator.Orchestrator
 	platform func(bot string) string
 }
@@ -100,7 +102,7 @@ func (p preparer) prepare(ctx context.Context, tx *store.Tx, t *queue.Turn) erro
 		ref.User, ref.Source = in.Turn.User, ""
 		ref.Admin = in.Turn.User == core.Operator
 	} else {
-		user, role, err := p.book.User(ctx, tx, in.From)
+		user, role, err := p.pairing.People.User(ctx, tx, in.From)
 		if err != nil {
 			return err
 		}
@@ -108,7 +110,7 @@ func (p preparer) prepare(ctx context.Context, tx *store.Tx, t *queue.Turn) erro
 	}
 	turn := &orchestrator.Turn{Run: t.Run, Rows: t.Rows, Received: t.Taken.Add(-t.Waited)}
 	if in.Group() && in.Turn == nil {
-		set, err := p.book.Place(ctx, tx, in.Bot, in.Place)
+		set, err := p.pairing.Places.Place(ctx, tx, in.Bot, in.Place)
 		if err != nil {
 			return err
 		}
@@ -138,13 +140,13 @@ func (g gate) still(ctx context.Context, db *store.DB, t *orchestrator.Turn) (ha
 			return err
 		}
 		if t.Admin && in.Turn == nil {
-			_, role, err := g.book.User(ctx, tx, in.From)
+			_, role, err := g.pairing.People.User(ctx, tx, in.From)
 			if err != nil || role != "owner" && role != "admin" {
 				return err
 			}
 		}
 		if has = base; t.Raised() {
-			if _, ok, err := g.book.Raised(ctx, tx, in.Address, t.Session.ID, t.User); err != nil || !ok {
+			if _, ok, err := g.raises.Held(ctx, tx, in.Address, t.Session.ID, t.User); err != nil || !ok {
 				return err
 			}
 			has = t.Trust
@@ -160,7 +162,7 @@ func (a *app) raised(ctx context.Context, tx *store.Tx, t *orchestrator.Turn, re
 	if !ref.Admin {
 		return orchestrator.Raise{}, nil
 	}
-	r, ok, err := a.book.Raised(ctx, tx, ref.Address, t.Session.ID, ref.User)
+	r, ok, err := a.raises.Held(ctx, tx, ref.Address, t.Session.ID, ref.User)
 	if err != nil || !ok {
 		return orchestrator.Raise{}, err
 	}

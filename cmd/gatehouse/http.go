@@ -37,7 +37,7 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 	rest := api.New(api.Options{
 		Door: door, Inbox: inbox, Repeats: a.queue, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a},
 		Shelf: shelfView{a.sessions, a}, Editor: editorView{a}, Transcripts: a.sessions, Bots: botsView{a},
-		Pairings: a.book, People: a.book, Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Answers: answersView{a}, Agents: agentsView{a.agents}, Files: a.files, Bell: a.bus,
+		Pairings: a.pairing, Decisions: a.pairing, People: a.pairing.People, Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Answers: answersView{a}, Agents: agentsView{a.agents}, Files: a.files, Bell: a.bus,
 		Keys: keysView{a.keys, a}, Audit: logView{a}, Figures: logView{a}, Mail: mail{a},
 		Gatherer: a.reg, Clock: a.clock, Log: a.log, Metrics: metrics,
 		Checks: []api.Check{
@@ -68,10 +68,10 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 	return admin.New(door, a.admins, admin.Options{
 		Options: page.Options{Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
-		People: adminpeople.Options{Requests: a.book, Decisions: a.book, Access: a.book, Persons: a.book, Terms: a.book, Blocks: a.book, Places: a.book,
+		People: adminpeople.Options{Requests: a.pairing, Decisions: a.pairing, Access: a.pairing.People, Persons: a.pairing.People, Terms: a.pairing.People, Blocks: a.pairing.People, Places: a.pairing.Places,
 			Spending: peopleView{a}, Care: peopleView{a}, LastSeen: peopleView{a}.lastSeen, SetPlace: peopleView{a}.setPlace,
-			Invites: a.book, InviteLink: a.inviteLink, Preset: a.preset, Preview: (&previews{a: a}).Preview},
-		Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.book,
+			Invites: a.pairing.Codes, InviteLink: a.inviteLink, Preset: a.preset, Preview: (&previews{a: a}).Preview},
+		Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.raises,
 		Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {
 			return a.usage.Totals(ctx, a.db, since)
 		},

@@ -24,8 +24,8 @@ const everything = "*"
 // someone reads. Tests may import what they like.
 var may = table(`
 admin/page: core web web/auth
-admin/people: admin/page core core/usage pairing
-admin: admin/page admin/people core core/store core/queue core/bus core/session core/permission core/usage core/agent core/tool/mcp core/orchestrator core/attach web web/auth pairing
+admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
+admin: admin/page admin/people core core/store core/queue core/bus core/session core/permission core/usage core/agent core/tool/mcp core/orchestrator core/attach web web/auth core/permission/raise
 cmd/gatehouse/phones: core connectors/telegram/telegramtest connectors/discord/discordtest
 cmd/gatehouse: *
 cmd/loadgen/bare:
@@ -34,7 +34,7 @@ cmd/loadgen/model:  # a language model to measure with
 cmd/loadgen: core cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors connectors/connectorstest connectors/telegram connectors/discord connectors/telegram/telegramtest connectors/discord/discordtest
 configs:
 connectors/chat/ask: core core/command core/permission core/store core/texts core/tool connectors connectors/markdown
-connectors/chat: core core/agent core/bus core/command core/orchestrator core/queue core/session core/store core/texts core/usage connectors connectors/chat/ask connectors/markdown pairing
+connectors/chat: core core/agent core/bus core/command core/orchestrator core/queue core/session core/store core/texts core/usage connectors connectors/chat/ask connectors/markdown core/permission/raise pairing/codes pairing/places
 connectors/connectorstest: core core/coretest connectors
 connectors/discord/discordtest: core connectors/simulator
 connectors/discord/gateway: core
@@ -71,6 +71,7 @@ core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
 core/llm: core core/texts
 core/orchestrator: core core/texts core/store core/vault core/llm core/tool core/agent core/permission core/session core/usage
+core/permission/raise: core core/store core/texts
 core/permission/shell/vetted:  # reads commands, imports no package of ours
 core/permission/shell: core/permission/shell/vetted
 core/permission: core core/texts core/store core/vault core/tool core/permission/shell core/permission/shell/vetted
@@ -100,7 +101,11 @@ core/usage: core core/texts core/store core/vault
 core/vault: core core/texts core/beneath
 core/watch: core  # whether files have changed
 core:  # words only
-pairing: core core/store core/texts
+pairing/bots: core core/texts
+pairing/codes: core core/store core/texts pairing/bots pairing/people
+pairing/people: core core/store core/texts pairing/bots
+pairing/places: core core/store core/texts pairing/bots
+pairing: core core/store core/texts pairing/bots pairing/codes pairing/people pairing/places
 web/api/v0: core core/bus core/session web web/auth
 web/api: core core/store core/queue core/bus core/attach core/session core/permission core/usage web web/auth
 web/auth/authtest: core core/store web/auth

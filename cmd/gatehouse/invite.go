@@ -13,7 +13,7 @@ import (
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
 	"gatehouse/core/store"
-	"gatehouse/pairing"
+	"gatehouse/pairing/codes"
 )
 
 type inviteCmd struct {
@@ -36,7 +36,7 @@ func (c *inviteCreateCmd) Run(p *process) error {
 	if c.Uses < 1 {
 		return core.Errorf(core.Invalid, "--uses: an invitation is for one person at least")
 	}
-	inv := pairing.Invitation{Bot: c.Bot, Scope: core.ScopeDM, Place: c.Group, Lasts: c.For, UsesLeft: c.Uses, ExpiresAt: time.Now().Add(c.Expires)}
+	inv := codes.Invitation{Bot: c.Bot, Scope: core.ScopeDM, Place: c.Group, Lasts: c.For, UsesLeft: c.Uses, ExpiresAt: time.Now().Add(c.Expires)}
 	if c.Group != "" {
 		inv.Scope = core.ScopeGroup
 	}
@@ -68,7 +68,7 @@ func (c *inviteListCmd) Run(p *process) error {
 	}
 	if c.JSON {
 		if res.Invites == nil {
-			res.Invites = []pairing.Invitation{}
+			res.Invites = []codes.Invitation{}
 		}
 		return printJSON(p.stdout, res.Invites)
 	}
@@ -102,15 +102,15 @@ func (a *app) inviteOrders(orders map[string]func(context.Context, order) (resul
 		if o.Invite == nil {
 			return result{}, core.Errorf(core.Invalid, "the order could not be read")
 		}
-		code, inv, err := a.book.Invite(ctx, *o.Invite, cli)
-		return result{Code: code, Text: a.inviteLink(inv.Bot, code), Invites: []pairing.Invitation{inv}}, err
+		code, inv, err := a.pairing.Codes.Invite(ctx, *o.Invite, cli)
+		return result{Code: code, Text: a.inviteLink(inv.Bot, code), Invites: []codes.Invitation{inv}}, err
 	}
 	orders["invite/list"] = func(ctx context.Context, _ order) (result, error) {
-		list, err := a.book.Invites(ctx)
+		list, err := a.pairing.Codes.Invites(ctx)
 		return result{Invites: list}, err
 	}
 	orders["invite/revoke"] = func(ctx context.Context, o order) (result, error) {
-		return result{}, a.book.RevokeInvite(ctx, o.Ref, cli)
+		return result{}, a.pairing.Codes.RevokeInvite(ctx, o.Ref, cli)
 	}
 }
 

@@ -18,7 +18,7 @@ type keysView struct {
 }
 
 func (v keysView) Create(ctx context.Context, n auth.NewKey, by core.Actor) (string, auth.KeyRow, error) {
-	ok, err := v.a.book.HasUser(ctx, v.a.db, n.User)
+	ok, err := v.a.pairing.People.HasUser(ctx, v.a.db, n.User)
 	if err == nil && !ok {
 		err = core.Errorf(core.Invalid, "there is no user %d: 'gatehouse pairing list --status approved' and the panel's page People show who there is", n.User)
 	}

@@ -15,7 +15,7 @@ import (
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 	"gatehouse/core/texts"
-	"gatehouse/pairing"
+	"gatehouse/pairing/codes"
 )
 
 var _ admin.Texts = textsView{}
@@ -84,7 +84,7 @@ func TestATextThatWasWrittenAnewIsSaidOnEveryWayAtOnce(t *testing.T) {
 	ed, r := stranger("Ed", "hello", "Ciao Ed")
 	boss.Send("/deny " + r.Code)
 	w.hearsText(ed, "Purtroppo no, Ed.")
-	invite, _, err := w.app.book.Invite(t.Context(), pairing.Invitation{Bot: "telegram", Scope: core.ScopeDM, Trust: core.Sandboxed, UsesLeft: 1, ExpiresAt: time.Now().Add(time.Hour)}, byPanel)
+	invite, _, err := w.app.pairing.Codes.Invite(t.Context(), codes.Invitation{Bot: "telegram", Scope: core.ScopeDM, Trust: core.Sandboxed, UsesLeft: 1, ExpiresAt: time.Now().Add(time.Hour)}, byPanel)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 	"gatehouse/core/store"
 	"gatehouse/core/tool"
 	"gatehouse/core/usage"
-	"gatehouse/pairing"
+	"gatehouse/pairing/people"
 )
 
 // peopleView is what the panel's page People asks beyond the book.
@@ -29,7 +29,7 @@ type peopleView struct{ a *app }
 
 // lastSeen is when people last wrote to a bot, or a model was last called for
 // them: two statements, however many they are.
-func (v peopleView) lastSeen(ctx context.Context, people []pairing.PersonRow) (map[int64]time.Time, error) {
+func (v peopleView) lastSeen(ctx context.Context, people []people.Person) (map[int64]time.Time, error) {
 	users := make([]int64, len(people))
 	var writers []queue.Writer
 	of := map[queue.Writer]int64{} // as many as people have accounts
@@ -74,7 +74,7 @@ func (v peopleView) SetBudget(ctx context.Context, user int64, day, month string
 		own.Day = (*usage.Budget)(&a)
 	}
 	err := v.a.db.Tx(ctx, func(tx *store.Tx) error {
-		ok, err := v.a.book.HasUser(ctx, tx, user)
+		ok, err := v.a.pairing.People.HasUser(ctx, tx, user)
 		if err == nil && !ok {
 			err = core.Errorf(core.NotFound, "nobody of this number is known here")
 		}
@@ -88,15 +88,15 @@ func (v peopleView) SetBudget(ctx context.Context, user int64, day, month string
 
 // setPlace changes level and mention mode of an enabled group; the rest stays.
 func (v peopleView) setPlace(ctx context.Context, bot, place string, level core.Trust, mention string, by core.Actor) error {
-	s, err := v.a.book.Place(ctx, v.a.db, bot, place)
+	s, err := v.a.pairing.Places.Place(ctx, v.a.db, bot, place)
 	if err != nil {
 		return err
 	}
 	s.Mention = mention
-	if err := v.a.book.SetPlace(ctx, bot, place, s, by); err != nil {
+	if err := v.a.pairing.Places.SetPlace(ctx, bot, place, s, by); err != nil {
 		return err
 	}
-	return v.a.book.Enable(ctx, bot, place, "", level, by)
+	return v.a.pairing.Places.Enable(ctx, bot, place, "", level, by)
 }
 
 // ---- orders that take long

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/permission/raise"
 	"gatehouse/core/store"
-	"gatehouse/pairing"
 )
 
 // A press is a button of one admin's page.
@@ -111,18 +111,18 @@ func TestTwoAdminsDecideAtTheVerySameMoment(t *testing.T) {
 	boss := w.boss()
 	for range rounds {
 		err := w.app.db.Tx(t.Context(), func(tx *store.Tx) error {
-			return w.app.book.AskRaise(t.Context(), tx, pairing.Raise{Bot: "telegram", Chat: fmt.Sprint(boss.DM()), User: core.Operator, Session: "s", For: time.Hour}, core.Actor{User: 1, Via: "chat"})
+			return w.app.raises.Ask(t.Context(), tx, raise.Raise{Bot: "telegram", Chat: fmt.Sprint(boss.DM()), User: core.Operator, Session: "s", For: time.Hour}, core.Actor{User: 1, Via: "chat"})
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := w.app.book.Raises(t.Context())
+		rows, err := w.app.raises.Raises(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		path := ""
 		for _, r := range rows {
-			if r.State == pairing.RaiseAsked {
+			if r.State == raise.Asked {
 				path = "/admin/approvals/raises/" + r.ID
 			}
 		}

@@ -23,7 +23,7 @@ func TestPowerCutLosesNothingThatWasConfirmed(t *testing.T) {
 	t.Parallel()
 	disk := newDisk(t)
 	t.Run("durable", func(t *testing.T) {
-		p := &powerRig{rig: newRig(t, program(t), "queue", people{telegram: 20}, telegramtest.Options{}), disk: disk, ids: map[string]int64{}}
+		p := &powerRig{rig: newRig(t, program(t), "queue", population{telegram: 20}, telegramtest.Options{}), disk: disk, ids: map[string]int64{}}
 		p.vault = filepath.Join(disk.mount, "durable")
 		lost, confirmed := 0, 0
 		for cut := range 6 {
@@ -44,7 +44,7 @@ func TestPowerCutLosesNothingThatWasConfirmed(t *testing.T) {
 		p.prove()
 	})
 	t.Run("not durable", func(t *testing.T) {
-		p := &powerRig{rig: newRig(t, program(t, nonDurable), "queue", people{telegram: 20}, telegramtest.Options{}), disk: disk, ids: map[string]int64{}}
+		p := &powerRig{rig: newRig(t, program(t, nonDurable), "queue", population{telegram: 20}, telegramtest.Options{}), disk: disk, ids: map[string]int64{}}
 		p.vault = filepath.Join(disk.mount, "lax")
 		p.start()
 		p.post(0)

@@ -102,7 +102,7 @@ func TestATurnUnderATakenIdIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := w.friend("Ada")
-	user, _, err := w.app.book.User(t.Context(), w.app.db, core.Peer{Platform: "telegram", ID: fmt.Sprint(u.ID())})
+	user, _, err := w.app.pairing.People.User(t.Context(), w.app.db, core.Peer{Platform: "telegram", ID: fmt.Sprint(u.ID())})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -333,7 +333,7 @@ func (s *script) enter(m []string) {
 	ctx := s.t.Context()
 	switch m[2] {
 	case "owns":
-		code, _, err := s.w.app.book.NewClaim(ctx, true)
+		code, _, err := s.w.app.pairing.Codes.NewClaim(ctx, true)
 		if err != nil {
 			s.fatalf("%v", err)
 		}
@@ -342,7 +342,7 @@ func (s *script) enter(m []string) {
 	case "joins":
 		s.step(name + ": hello")
 		s.step("bot to " + name + ": Your code is")
-		if _, err := s.w.app.book.Approve(ctx, requestOn(s.w, platform, s.ids[name]).ID, core.Approval{}, cli); err != nil {
+		if _, err := s.w.app.pairing.Approve(ctx, requestOn(s.w, platform, s.ids[name]).ID, core.Approval{}, cli); err != nil {
 			s.fatalf("%v", err)
 		}
 		s.step("bot to " + name + ": You're in")

@@ -130,7 +130,7 @@ func (m mail) same(old queue.Posting, to core.Address, parts []core.Part) error 
 // known with its thread and group; an enabled group is one also before.
 func (m mail) address(ctx context.Context, tx *store.Tx, u api.Unasked) (core.Address, error) {
 	if u.Chat == api.OwnerChat {
-		owners, err := m.a.book.OwnerChats(ctx, tx, u.Bot)
+		owners, err := m.a.pairing.People.OwnerChats(ctx, tx, u.Bot)
 		if err != nil {
 			return core.Address{}, err
 		}
@@ -144,7 +144,7 @@ func (m mail) address(ctx context.Context, tx *store.Tx, u api.Unasked) (core.Ad
 		return to, err
 	}
 	group := core.Address{Bot: u.Bot, Chat: u.Chat, Place: u.Chat}
-	ok, err := m.a.book.Reach(ctx, tx, group, nil)
+	ok, err := m.a.pairing.People.Reach(ctx, tx, group, nil)
 	if ok {
 		return group, err
 	}
@@ -152,7 +152,7 @@ func (m mail) address(ctx context.Context, tx *store.Tx, u api.Unasked) (core.Ad
 }
 
 func (m mail) mayWrite(ctx context.Context, tx *store.Tx, to core.Address, whose *int64) error {
-	ok, err := m.a.book.Reach(ctx, tx, to, whose)
+	ok, err := m.a.pairing.People.Reach(ctx, tx, to, whose)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func TestAnAlertIsSaidToTheOwnerAGuestAndAGroupAsThePlatformShowsIt(t *testing.T
 	cleo := discord.NewUser("Cleo")
 	cleo.Send("hello?")
 	discordHears(w, discord, cleo.DM(), "code")
-	if _, err := w.app.book.Approve(t.Context(), discordRequest(w, cleo).ID, core.Approval{}, cli); err != nil {
+	if _, err := w.app.pairing.Approve(t.Context(), discordRequest(w, cleo).ID, core.Approval{}, cli); err != nil {
 		t.Fatal(err)
 	}
 	w.quiet()
@@ -103,13 +103,13 @@ func TestNobodyIsWrittenToWhoMayNotBeWrittenTo(t *testing.T) {
 	was := w.group("supergroup", boss, ada)
 	w.answers(was.Conversation(), w.post(ada, was.Conversation(), telegramtest.Outgoing{Text: w.mention("How long should green tea brew?")}).ID)
 	w.quiet()
-	if err := w.app.book.Disable(t.Context(), "telegram", fmt.Sprint(was.ID()), cli); err != nil {
+	if err := w.app.pairing.Places.Disable(t.Context(), "telegram", fmt.Sprint(was.ID()), cli); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.app.book.Revoke(t.Context(), "telegram", fmt.Sprint(ada.ID()), cli); err != nil {
+	if _, err := w.app.pairing.People.Revoke(t.Context(), "telegram", fmt.Sprint(ada.ID()), cli); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.app.book.BlockUser(t.Context(), "*", "telegram", fmt.Sprint(bob.ID()), cli); err != nil {
+	if err := w.app.pairing.People.BlockUser(t.Context(), "*", "telegram", fmt.Sprint(bob.ID()), cli); err != nil {
 		t.Fatal(err)
 	}
 	sends := w.sim.Count("sendMessage")
@@ -135,7 +135,7 @@ func TestAGuestsSendKeyReachesTheGuestAlone(t *testing.T) {
 	w := newWorld(t, nil)
 	boss, ada := w.boss(), w.guest("Ada")
 	g := w.group("supergroup", boss, ada)
-	user, _, err := w.app.book.User(t.Context(), w.app.db, core.Peer{Platform: "telegram", ID: fmt.Sprint(ada.ID())})
+	user, _, err := w.app.pairing.People.User(t.Context(), w.app.db, core.Peer{Platform: "telegram", ID: fmt.Sprint(ada.ID())})
 	if err != nil || user == 0 {
 		t.Fatal(user, err)
 	}
@@ -232,7 +232,7 @@ func TestAFileOfTheVaultGoesAlongForThoseWhoMayReadIt(t *testing.T) {
 	if status, again, text := w.sendAs(once, "telegram", body); status != 202 || again.ID != p.ID || again.Status != "sent" {
 		t.Errorf("again: %d %s", status, text)
 	}
-	user, _, err := w.app.book.User(t.Context(), w.app.db, core.Peer{Platform: "telegram", ID: fmt.Sprint(ada.ID())})
+	user, _, err := w.app.pairing.People.User(t.Context(), w.app.db, core.Peer{Platform: "telegram", ID: fmt.Sprint(ada.ID())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestAFileThatComesWithTheRequestArrivesOnBothPlatforms(t *testing.T) {
 	cleo := discord.NewUser("Cleo")
 	cleo.Send("hello?")
 	discordHears(w, discord, cleo.DM(), "code")
-	if _, err := w.app.book.Approve(t.Context(), discordRequest(w, cleo).ID, core.Approval{}, cli); err != nil {
+	if _, err := w.app.pairing.Approve(t.Context(), discordRequest(w, cleo).ID, core.Approval{}, cli); err != nil {
 		t.Fatal(err)
 	}
 	w.quiet()

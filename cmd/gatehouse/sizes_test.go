@@ -38,7 +38,6 @@ var larger = map[string]string{
 	"core/sandbox":                     "the walls are built in one order; a file for each",
 	"core/session":                     "transcript, its index and its search agree under one lock; whoever writes one writes all",
 	"core/store":                       "two engines behind one writer",
-	"pairing":                          "whoever is let in or out is so in one transaction over these tables",
 	"web/api":                          "one endpoint a file, all held to one document",
 }
 

@@ -16,7 +16,7 @@ func TestSlashCommandsAreAnsweredInTheirPlace(t *testing.T) {
 	w, sim := onDiscord(t)
 	w.until("the commands are registered", func() bool { return slices.Contains(sim.Bot().Commands(0), "usage") })
 	olga, eve := sim.NewUser("Olga"), sim.NewUser("Eve")
-	code, _, err := w.app.book.NewClaim(t.Context(), true)
+	code, _, err := w.app.pairing.Codes.NewClaim(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}

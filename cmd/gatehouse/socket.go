@@ -18,7 +18,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
-	"gatehouse/pairing"
+	"gatehouse/pairing/codes"
 	"gatehouse/web"
 	"gatehouse/web/api"
 )
@@ -58,11 +58,11 @@ type order struct {
 	ExpiresAt time.Time  `json:"expires_at,omitzero"`
 	Replace   bool       `json:"replace,omitempty"`
 
-	Key    *keyOrder           `json:"key,omitempty"`
-	Audit  *store.AuditFilter  `json:"audit,omitempty"`
-	Send   *api.Unasked        `json:"send,omitempty"`  // its ID is the client's own name for it
-	Files  []sentFile          `json:"files,omitempty"` // that go along with Send
-	Invite *pairing.Invitation `json:"invite,omitempty"`
+	Key    *keyOrder          `json:"key,omitempty"`
+	Audit  *store.AuditFilter `json:"audit,omitempty"`
+	Send   *api.Unasked       `json:"send,omitempty"`  // its ID is the client's own name for it
+	Files  []sentFile         `json:"files,omitempty"` // that go along with Send
+	Invite *codes.Invitation  `json:"invite,omitempty"`
 }
 
 // A result is what the server answers.
@@ -76,15 +76,15 @@ type result struct {
 	Error     string                `json:"error,omitempty"`
 	Text      string                `json:"text,omitempty"`
 
-	Keys      *keyResult           `json:"keys,omitempty"`
-	Log       *logPage             `json:"log,omitempty"`
-	Posted    *api.Posted          `json:"posted,omitempty"`
-	Invites   []pairing.Invitation `json:"invites,omitempty"`
-	Pending   bool                 `json:"pending,omitempty"` // a long command goes on; Text says how far it is
-	Forgotten *forgotten           `json:"forgotten,omitempty"`
-	Reindexed *session.Reindexed   `json:"reindexed,omitempty"`
-	Person    *personExport        `json:"person,omitempty"`
-	Standing  *standing            `json:"standing,omitempty"`
+	Keys      *keyResult         `json:"keys,omitempty"`
+	Log       *logPage           `json:"log,omitempty"`
+	Posted    *api.Posted        `json:"posted,omitempty"`
+	Invites   []codes.Invitation `json:"invites,omitempty"`
+	Pending   bool               `json:"pending,omitempty"` // a long command goes on; Text says how far it is
+	Forgotten *forgotten         `json:"forgotten,omitempty"`
+	Reindexed *session.Reindexed `json:"reindexed,omitempty"`
+	Person    *personExport      `json:"person,omitempty"`
+	Standing  *standing          `json:"standing,omitempty"`
 }
 
 var cli = core.Actor{User: core.Operator, Via: "cli"}
@@ -96,20 +96,20 @@ func (a *app) orders() map[string]func(context.Context, order) (result, error) {
 	all := map[string]func(context.Context, order) (result, error){
 		"ping": func(context.Context, order) (result, error) { return result{Text: a.limits}, nil },
 		"claim": func(ctx context.Context, o order) (result, error) {
-			code, expires, err := a.book.NewClaim(ctx, o.Replace)
+			code, expires, err := a.pairing.Codes.NewClaim(ctx, o.Replace)
 			return result{Code: code, ExpiresAt: expires}, err
 		},
 		"pairing/list": func(ctx context.Context, o order) (result, error) {
-			rs, err := a.book.Requests(ctx, o.Status, 1000)
+			rs, err := a.pairing.Requests(ctx, o.Status, 1000)
 			return result{Requests: rs}, err
 		},
 		"pairing/approve": func(ctx context.Context, o order) (result, error) {
-			return one(a.book.Approve(ctx, o.Ref, core.Approval{Trust: o.Trust, ExpiresAt: o.ExpiresAt}, cli))
+			return one(a.pairing.Approve(ctx, o.Ref, core.Approval{Trust: o.Trust, ExpiresAt: o.ExpiresAt}, cli))
 		},
-		"pairing/deny":  func(ctx context.Context, o order) (result, error) { return one(a.book.Deny(ctx, o.Ref, cli)) },
-		"pairing/block": func(ctx context.Context, o order) (result, error) { return one(a.book.Block(ctx, o.Ref, cli)) },
+		"pairing/deny":  func(ctx context.Context, o order) (result, error) { return one(a.pairing.Deny(ctx, o.Ref, cli)) },
+		"pairing/block": func(ctx context.Context, o order) (result, error) { return one(a.pairing.Block(ctx, o.Ref, cli)) },
 		"pairing/revoke": func(ctx context.Context, o order) (result, error) {
-			n, err := a.book.Revoke(ctx, o.Bot, o.User, cli)
+			n, err := a.pairing.People.Revoke(ctx, o.Bot, o.User, cli)
 			return result{Revoked: n}, err
 		},
 		"export":        a.export,

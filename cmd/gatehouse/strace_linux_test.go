@@ -57,7 +57,7 @@ type fenceCheck struct {
 // traceFences runs the program under strace with a light load and reads the trace.
 func traceFences(t *testing.T, exe string) fenceCheck {
 	t.Helper()
-	r := newRig(t, exe, "queue", people{telegram: 6}, telegramtest.Options{})
+	r := newRig(t, exe, "queue", population{telegram: 6}, telegramtest.Options{})
 	trace := filepath.Join(r.dir, "trace")
 	c := startChild(t, r.dir, r.settings(),
 		"strace", "-f", "-y", "-s", "6000", "-o", trace, "-e", "trace=write,writev,sendto,pwrite64,pwritev,fsync,fdatasync", exe, "serve")

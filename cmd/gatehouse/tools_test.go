@@ -156,7 +156,7 @@ func TestTheOwnerApprovesAFileChangeAndAGuestIsRefusedOnDiscord(t *testing.T) {
 	t.Parallel()
 	w, sim := onDiscord(t)
 	olga := sim.NewUser("Olga")
-	code, _, err := w.app.book.NewClaim(t.Context(), true)
+	code, _, err := w.app.pairing.Codes.NewClaim(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,11 +177,11 @@ func TestTheOwnerApprovesAFileChangeAndAGuestIsRefusedOnDiscord(t *testing.T) {
 	ada := sim.NewUser("Ada")
 	ada.Send(strings.Replace(wantsToWrite, "Buy tea.", "Buy gin.", 1))
 	discordHears(w, sim, ada.DM(), "code")
-	rs, err := w.app.book.Requests(context.Background(), "pending", 10)
+	rs, err := w.app.pairing.Requests(context.Background(), "pending", 10)
 	if err != nil || len(rs) != 1 {
 		t.Fatal(rs, err)
 	}
-	if _, err := w.app.book.Approve(t.Context(), rs[0].ID, core.Approval{}, cli); err != nil {
+	if _, err := w.app.pairing.Approve(t.Context(), rs[0].ID, core.Approval{}, cli); err != nil {
 		t.Fatal(err)
 	}
 	if m := discordHears(w, sim, ada.DM(), "The tool failed"); !strings.Contains(m.Text, "Guests/") || w.note() != "Buy tea.\n" {

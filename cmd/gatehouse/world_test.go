@@ -172,7 +172,7 @@ func (w *world) hearsText(u *telegramtest.User, text string) telegramtest.Messag
 func (w *world) request(u *telegramtest.User) core.PairingRequest {
 	w.t.Helper()
 	w.hears(u.DM(), func(telegramtest.Message) bool { return true })
-	rs, err := w.app.book.Requests(w.t.Context(), "pending", 1000)
+	rs, err := w.app.pairing.Requests(w.t.Context(), "pending", 1000)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func (w *world) request(u *telegramtest.User) core.PairingRequest {
 func (w *world) owner(name string) *telegramtest.User {
 	w.t.Helper()
 	u := w.sim.NewUser(name)
-	code, _, err := w.app.book.NewClaim(w.t.Context(), true)
+	code, _, err := w.app.pairing.Codes.NewClaim(w.t.Context(), true)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func (w *world) friend(name string) *telegramtest.User {
 	u := w.sim.NewUser(name)
 	u.Send("hello")
 	r := w.request(u)
-	if _, err := w.app.book.Approve(w.t.Context(), r.ID, core.Approval{}, cli); err != nil {
+	if _, err := w.app.pairing.Approve(w.t.Context(), r.ID, core.Approval{}, cli); err != nil {
 		w.t.Fatal(err)
 	}
 	w.hears(u.DM(), func(m telegramtest.Message) bool { return !strings.Contains(m.Text, r.Code) })

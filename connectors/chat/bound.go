@@ -5,9 +5,9 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/command"
+	"gatehouse/core/permission/raise"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
-	"gatehouse/pairing"
 )
 
 // Conversations finds conversations.
@@ -37,10 +37,10 @@ type Resolver interface {
 
 // Raises are the times of trust full that the operator confirms in the panel.
 type Raises interface {
-	AskRaise(ctx context.Context, tx *store.Tx, r pairing.Raise, by core.Actor) error
-	// DropRaises ends a session's raise, and reports whether there was one.
-	DropRaises(ctx context.Context, tx *store.Tx, session string, by core.Actor) (bool, error)
-	Raised(ctx context.Context, q store.Queryer, at core.Address, session string, user int64) (pairing.Raise, bool, error)
+	Ask(ctx context.Context, tx *store.Tx, r raise.Raise, by core.Actor) error
+	// Drop ends a session's raise, and reports whether there was one.
+	Drop(ctx context.Context, tx *store.Tx, session string, by core.Actor) (bool, error)
+	Held(ctx context.Context, q store.Queryer, at core.Address, session string, user int64) (raise.Raise, bool, error)
 }
 
 // bound is the conversation that a chat has.
@@ -71,6 +71,6 @@ func (b *bound) dropRaises(ctx context.Context, tx *store.Tx, r command.Request,
 	if r.In.Group() {
 		return nil
 	}
-	_, err := b.raises.DropRaises(ctx, tx, session, r.By())
+	_, err := b.raises.Drop(ctx, tx, session, r.By())
 	return err
 }

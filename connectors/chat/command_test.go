@@ -6,7 +6,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/command"
-	"gatehouse/pairing"
+	"gatehouse/pairing/places"
 )
 
 func TestCommandAllow(t *testing.T) {
@@ -51,12 +51,12 @@ func TestSharedIdentityIsNeverOwner(t *testing.T) {
 }
 
 func TestParseGroup(t *testing.T) {
-	s := pairing.PlaceSettings{Mention: pairing.MentionAll}
+	s := places.Settings{Mention: places.MentionAll}
 	level, err := parseGroup("vault 20/60s", &s)
-	if err != nil || level != core.Vault || s.Mention != pairing.MentionAll || s.RateN != 20 || s.RatePer != time.Minute {
+	if err != nil || level != core.Vault || s.Mention != places.MentionAll || s.RateN != 20 || s.RatePer != time.Minute {
 		t.Errorf("got %v, %+v, %v", level, s, err)
 	}
-	if _, err := parseGroup("mention unlimited", &s); err != nil || s.Mention != pairing.MentionOnly || s.RateN != 0 {
+	if _, err := parseGroup("mention unlimited", &s); err != nil || s.Mention != places.MentionOnly || s.RateN != 0 {
 		t.Errorf("got %+v, %v", s, err)
 	}
 	for _, args := range []string{"0/60s", "x/60s", "5/soon", "everything"} {

@@ -10,19 +10,19 @@ import (
 	"gatehouse/core/command"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
-	"gatehouse/pairing"
+	"gatehouse/pairing/places"
 )
 
 // Groups stores the settings of enabled groups.
 type Groups interface {
-	Place(ctx context.Context, q store.Queryer, bot, place string) (pairing.PlaceSettings, error)
-	SetPlace(ctx context.Context, bot, place string, s pairing.PlaceSettings, by core.Actor) error
+	Place(ctx context.Context, q store.Queryer, bot, place string) (places.Settings, error)
+	SetPlace(ctx context.Context, bot, place string, s places.Settings, by core.Actor) error
 }
 
 // Doors enables and disables groups.
 type Doors interface {
 	// Kept returns the settings of a group, also while it is disabled.
-	Kept(ctx context.Context, q store.Queryer, bot, place string) (pairing.PlaceSettings, error)
+	Kept(ctx context.Context, q store.Queryer, bot, place string) (places.Settings, error)
 	Enable(ctx context.Context, bot, place, name string, level core.Trust, by core.Actor) error
 	Disable(ctx context.Context, bot, place string, by core.Actor) error
 }
@@ -48,24 +48,24 @@ func (g *groups) enable(ctx context.Context, r command.Request) (command.Outcome
 	if err := g.doors.Enable(ctx, r.In.Bot, r.In.Place, r.In.PlaceName, level, r.By()); err != nil {
 		return command.Outcome{}, err
 	}
-	if s.Mention != pairing.MentionContext {
+	if s.Mention != places.MentionContext {
 		g.overheard.Forget(r.In.Address, true)
 	}
 	if err := g.groups.SetPlace(ctx, r.In.Bot, r.In.Place, s, r.By()); err != nil {
 		return command.Outcome{}, err
 	}
-	return respond("group_enabled", texts.With{"All": s.Mention == pairing.MentionAll, "Context": s.Mention == pairing.MentionContext, "Most": s.RateN, "Per": s.RatePer})
+	return respond("group_enabled", texts.With{"All": s.Mention == places.MentionAll, "Context": s.Mention == places.MentionContext, "Most": s.RateN, "Per": s.RatePer})
 }
 
 // parseGroup parses what follows /enable into s: which messages the bot answers,
 // and a rate. It returns the level, or zero. What is not given stays in s.
-func parseGroup(args string, s *pairing.PlaceSettings) (level core.Trust, err error) {
+func parseGroup(args string, s *places.Settings) (level core.Trust, err error) {
 	for _, word := range strings.Fields(strings.ToLower(args)) {
 		n, per, isRate := strings.Cut(word, "/")
 		switch {
 		case word == "mention":
-			s.Mention = pairing.MentionOnly
-		case word == pairing.MentionContext, word == pairing.MentionAll:
+			s.Mention = places.MentionOnly
+		case word == places.MentionContext, word == places.MentionAll:
 			s.Mention = word
 		case word == "unlimited":
 			s.RateN, s.RatePer = 0, 0

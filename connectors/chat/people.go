@@ -10,7 +10,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/command"
 	"gatehouse/core/texts"
-	"gatehouse/pairing"
+	"gatehouse/pairing/codes"
 )
 
 // Pairings lists and decides pairing requests. A request is named by its id or
@@ -25,7 +25,7 @@ type Pairings interface {
 // Codes makes codes that users give to others, or type elsewhere themselves.
 type Codes interface {
 	NewLink(ctx context.Context, user int64, from core.Address) (code string, expires time.Time, err error)
-	Invite(ctx context.Context, inv pairing.Invitation, by core.Actor) (code string, made pairing.Invitation, err error)
+	Invite(ctx context.Context, inv codes.Invitation, by core.Actor) (code string, made codes.Invitation, err error)
 }
 
 // people handles the commands about who has access.
@@ -135,7 +135,7 @@ func (p *people) deny(ctx context.Context, r command.Request) (command.Outcome, 
 
 // invite makes an invitation to this bot.
 func (p *people) invite(ctx context.Context, r command.Request) (command.Outcome, error) {
-	inv := pairing.Invitation{Bot: r.In.Bot}
+	inv := codes.Invitation{Bot: r.In.Bot}
 	for _, word := range strings.Fields(r.In.Text) {
 		trust, err := core.ParseTrust(word)
 		if n, nerr := strconv.Atoi(word); err != nil && nerr == nil && n > 0 {
@@ -157,7 +157,7 @@ func (p *people) invite(ctx context.Context, r command.Request) (command.Outcome
 
 // InvitationText returns what an invitation gives and how to use it. The link
 // may be "".
-func InvitationText(link, code string, inv pairing.Invitation) string {
+func InvitationText(link, code string, inv codes.Invitation) string {
 	lasts := ""
 	if inv.Lasts > 0 {
 		lasts = formatDays(inv.Lasts)

@@ -7,9 +7,9 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/command"
+	"gatehouse/core/permission/raise"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
-	"gatehouse/pairing"
 )
 
 // TrustModes stores whether the tools of a conversation ask first, and its
@@ -52,7 +52,7 @@ func (t *trust) level(ctx context.Context, r command.Request) (words string, rai
 	if err != nil || !any {
 		return r.Trust.String(), false, err
 	}
-	if raise, ok, err := t.bound.raises.Raised(ctx, t.db, r.In.Address, s.ID, r.User); err != nil || ok && r.Role == "owner" {
+	if raise, ok, err := t.bound.raises.Held(ctx, t.db, r.In.Address, s.ID, r.User); err != nil || ok && r.Role == "owner" {
 		return texts.Text("trust_until", texts.With{"Trust": core.Full, "Until": raise.Ends.UTC().Format("15:04")}), true, err
 	}
 	return core.Least(r.Trust, s.TrustLevel).String(), false, nil
@@ -90,21 +90,21 @@ func (t *trust) setMode(ctx context.Context, r command.Request, auto bool) (comm
 // askFull asks the operator, in the panel, for trust full for a time. It changes
 // nothing until they confirm.
 func (t *trust) askFull(r command.Request, words []string) (command.Outcome, error) {
-	d := pairing.RaiseTime
+	d := raise.Time
 	if len(words) > 0 {
 		var err error
-		if d, err = time.ParseDuration(words[0]); err != nil || len(words) > 1 || d < pairing.RaiseMin || d > pairing.RaiseMax {
+		if d, err = time.ParseDuration(words[0]); err != nil || len(words) > 1 || d < raise.Min || d > raise.Max {
 			return respond("trust_full_how")
 		}
 	}
 	return command.Outcome{
-		Text: texts.Text("trust_full_asked", texts.With{"For": hoursAndMinutes(d), "Minutes": int(pairing.RaiseWait.Minutes())}),
+		Text: texts.Text("trust_full_asked", texts.With{"For": hoursAndMinutes(d), "Minutes": int(raise.Wait.Minutes())}),
 		Write: func(ctx context.Context, tx *store.Tx) error {
 			s, err := t.bound.resolve(ctx, tx, r)
 			if err != nil {
 				return err
 			}
-			return t.bound.raises.AskRaise(ctx, tx, pairing.Raise{Bot: r.In.Bot, Chat: r.In.Chat, User: r.User, Session: s.ID, For: d}, r.By())
+			return t.bound.raises.Ask(ctx, tx, raise.Raise{Bot: r.In.Bot, Chat: r.In.Chat, User: r.User, Session: s.ID, For: d}, r.By())
 		},
 	}, nil
 }
@@ -130,7 +130,7 @@ func (t *trust) lower(ctx context.Context, r command.Request, level core.Trust) 
 		if err != nil {
 			return err
 		}
-		ended, err := t.bound.raises.DropRaises(ctx, tx, s.ID, r.By())
+		ended, err := t.bound.raises.Drop(ctx, tx, s.ID, r.By())
 		if err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ func BenchmarkScale(b *testing.B) {
 }
 
 func scale(b *testing.B, dir string, sz size) {
-	db, s, book := filled(b, filepath.Join(dir, sz.name), sz)
+	db, s, gate := filled(b, filepath.Join(dir, sz.name), sz)
 	ctx, random := context.Background(), rand.New(rand.NewPCG(1, 2))
 	list := func(f session.Filter, least int) func() error {
 		return func() error {
@@ -117,13 +117,13 @@ func scale(b *testing.B, dir string, sz size) {
 		{"tags of a guest", func() error { _, err := s.Tags(ctx, guest, false); return err }},
 		{"due for retention, none", func() error { _, err := s.Due(ctx, 36_500); return err }},
 		{"pending pairings", func() error {
-			got, err := book.Requests(ctx, "pending", 100)
+			got, err := gate.Requests(ctx, "pending", 100)
 			if err == nil && len(got) != 20 {
 				err = fmt.Errorf("%d requests", len(got))
 			}
 			return err
 		}},
-		{"100 newest pairings", func() error { _, err := book.Requests(ctx, "", 100); return err }},
+		{"100 newest pairings", func() error { _, err := gate.Requests(ctx, "", 100); return err }},
 	} {
 		timed(b, q.name, q.do)
 	}
@@ -218,7 +218,7 @@ var scaleNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func idOf(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
 
 // filled opens the database of this size, and makes it if it is not there.
-func filled(b *testing.B, dir string, sz size) (*store.DB, *session.Store, *pairing.Book) {
+func filled(b *testing.B, dir string, sz size) (*store.DB, *session.Store, *pairing.Gate) {
 	b.Helper()
 	v, err := vault.Open(filepath.Join(dir, "vault"))
 	if err != nil {

@@ -62,17 +62,20 @@ type (
 		Stop(ctx context.Context, bot string, by core.Actor) error
 		Test(ctx context.Context, bot string) (username string, err error)
 	}
-	// Pairings are the requests of strangers. A decision on one that is
-	// decided already is core.Conflict and says who decided.
+	// Pairings are the requests of strangers.
 	Pairings interface {
 		Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error)
 		Request(ctx context.Context, id string) (core.PairingRequest, error)
+	}
+	// Decisions decide requests of strangers. A second decision on one is
+	// core.Conflict with a text that names who decided first.
+	Decisions interface {
 		Approve(ctx context.Context, ref string, a core.Approval, by core.Actor) (core.PairingRequest, error)
 		Deny(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
+		Block(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
 	}
 	// People are those who were let in, or shut out.
 	People interface {
-		Block(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
 		Revoke(ctx context.Context, bot, platformUserID string, by core.Actor) (int, error)
 		Access(ctx context.Context, limit int) ([]core.AccessRow, error)
 		RemoveAccess(ctx context.Context, id int64, by core.Actor) error
@@ -106,6 +109,7 @@ type Options struct {
 	Transcripts Transcripts
 	Bots        Bots
 	Pairings    Pairings
+	Decisions   Decisions
 	People      People
 	Asks        Asks
 	Grants      Grants

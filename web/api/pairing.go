@@ -66,7 +66,7 @@ func (a *API) approve(w http.ResponseWriter, r *http.Request) error {
 		return fieldProblem(web.Invalid, "expires_at", "the field expires_at is in the past")
 	}
 	return a.decide(w, r, func(ctx context.Context, id string) (core.PairingRequest, error) {
-		return a.Pairings.Approve(ctx, id, approval, p.Actor())
+		return a.Decisions.Approve(ctx, id, approval, p.Actor())
 	})
 }
 
@@ -89,7 +89,7 @@ func (a *API) deny(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return a.decide(w, r, func(ctx context.Context, id string) (core.PairingRequest, error) {
-		return a.Pairings.Deny(ctx, id, p.Actor())
+		return a.Decisions.Deny(ctx, id, p.Actor())
 	})
 }
 
@@ -100,7 +100,7 @@ func (a *API) block(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return a.decide(w, r, func(ctx context.Context, id string) (core.PairingRequest, error) {
-		return a.People.Block(ctx, id, p.Actor())
+		return a.Decisions.Block(ctx, id, p.Actor())
 	})
 }
 

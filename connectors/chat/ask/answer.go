@@ -32,7 +32,7 @@ func (b *Buttons) Waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (
 	if in.Bot == core.APIBot || in.Again != "" {
 		return false, nil
 	}
-	user, _, err := b.o.Access.User(ctx, tx, in.From)
+	user, _, err := b.o.Users.User(ctx, tx, in.From)
 	if err != nil || user == 0 {
 		return false, err
 	}

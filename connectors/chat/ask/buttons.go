@@ -42,10 +42,14 @@ type Decider interface {
 	Block(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
 }
 
-// Access knows the users of the bots.
-type Access interface {
+// Users knows the users behind accounts.
+type Users interface {
 	// User returns the id and the role of a user, or 0 for an unknown one.
 	User(ctx context.Context, q store.Queryer, p core.Peer) (id int64, role string, err error)
+}
+
+// Access knows the users of the bots.
+type Access interface {
 	// Trust returns the trust of a message's sender, core.Stranger without access.
 	Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error)
 }
@@ -59,6 +63,7 @@ type Inbox interface {
 type ButtonOptions struct {
 	DB        *store.DB
 	Clock     core.Clock
+	Users     Users
 	Access    Access
 	Asks      Asks
 	Questions OpenQuestions

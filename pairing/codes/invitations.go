@@ -1,4 +1,4 @@
-package pairing
+package codes
 
 import (
 	"context"
@@ -12,12 +12,12 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
+	"gatehouse/pairing/bots"
+	"gatehouse/pairing/people"
 )
 
 // Bounds of invitations.
 const (
-	InviteLife = 7 * 24 * time.Hour // an invitation's, where nobody says another
-
 	maxInviteLife = 365 * 24 * time.Hour
 	maxInviteUses = 1000
 	maxInvites    = 1000 // that wait, over all bots
@@ -56,16 +56,16 @@ const inviteColumns = `SELECT id, bot, trust_level, scope, place, lasts, expires
 
 func (r inviteRow) public() Invitation {
 	return Invitation{ID: r.ID, Bot: r.Bot, Trust: r.Trust, Scope: r.Scope, Place: r.Place, Lasts: time.Duration(r.Lasts) * time.Second,
-		ExpiresAt: stamp(r.Expires), UsesLeft: r.Uses, By: r.By, At: stamp(r.At)}
+		ExpiresAt: core.TimeOf(r.Expires), UsesLeft: r.Uses, By: r.By, At: core.TimeOf(r.At)}
 }
 
 // Invite makes an invitation; whoever sends the bot its code in a direct
 // message (/start CODE, /pair CODE) is let in as it says. The code is given
 // here and kept nowhere. The caller has made sure that by may let people in.
-func (b *Book) Invite(ctx context.Context, inv Invitation, by core.Actor) (code string, made Invitation, err error) {
-	code = newCode(inviteCode)
-	err = b.db.Tx(ctx, func(tx *store.Tx) error {
-		made, err = b.invitable(inv, tx.Time())
+func (s *Store) Invite(ctx context.Context, inv Invitation, by core.Actor) (code string, made Invitation, err error) {
+	code = Random(inviteCode)
+	err = s.db.Tx(ctx, func(tx *store.Tx) error {
+		made, err = s.invitable(inv, tx.Time())
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (b *Book) Invite(ctx context.Context, inv Invitation, by core.Actor) (code 
 		if err != nil {
 			return err
 		}
-		b.after(tx, made.Bot, "", "people")
+		s.o.Changes.Decided(tx, made.Bot, "", "people")
 		return store.Audit(ctx, tx, by, "invite.create", made.ID, map[string]any{"bot": made.Bot, "trust": made.Trust.String(),
 			"scope": made.Scope, "uses": made.UsesLeft, "expires_at": core.Stamp(made.ExpiresAt)})
 	})
@@ -97,18 +97,18 @@ func (b *Book) Invite(ctx context.Context, inv Invitation, by core.Actor) (code 
 }
 
 // invitable is inv with its presets, checked.
-func (b *Book) invitable(inv Invitation, now time.Time) (Invitation, error) {
+func (s *Store) invitable(inv Invitation, now time.Time) (Invitation, error) {
 	var err error
-	if inv.Bot, err = b.bot(inv.Bot); err != nil {
+	if inv.Bot, err = s.o.Bots.Resolve(inv.Bot); err != nil {
 		return inv, err
 	}
-	if inv.Bot == "" && len(b.o.Bots()) == 1 {
-		inv.Bot = b.o.Bots()[0].Name
+	if inv.Bot == "" && len(s.o.Bots.List()) == 1 {
+		inv.Bot = s.o.Bots.List()[0].Name
 	}
-	if !b.configured(inv.Bot) {
-		return inv, b.unnamed(inv.Bot)
+	if !s.o.Bots.Configured(inv.Bot) {
+		return inv, s.unnamed(inv.Bot)
 	}
-	p := b.o.Policy(inv.Bot)
+	p := s.o.Bots.Policy(inv.Bot)
 	preset := p.DMTrust
 	switch inv.Scope {
 	case "", core.ScopeDM:
@@ -123,7 +123,7 @@ func (b *Book) invitable(inv Invitation, now time.Time) (Invitation, error) {
 	default:
 		return inv, core.Errorf(core.Invalid, "an invitation is to direct messages (dm) or to a group (group)")
 	}
-	if inv.Trust, err = grantable(inv.Trust, preset); err != nil {
+	if inv.Trust, err = bots.Grantable(inv.Trust, preset); err != nil {
 		return inv, err
 	}
 	if inv.UsesLeft == 0 {
@@ -145,9 +145,9 @@ func (b *Book) invitable(inv Invitation, now time.Time) (Invitation, error) {
 }
 
 // unnamed says of an invitation that no configured bot is named so.
-func (b *Book) unnamed(name string) error {
+func (s *Store) unnamed(name string) error {
 	var names []string
-	for _, bot := range b.o.Bots() {
+	for _, bot := range s.o.Bots.List() {
 		names = append(names, bot.Name)
 	}
 	switch slices.Sort(names); {
@@ -160,9 +160,9 @@ func (b *Book) unnamed(name string) error {
 }
 
 // Invites lists the invitations that still work, the newest first.
-func (b *Book) Invites(ctx context.Context) ([]Invitation, error) {
+func (s *Store) Invites(ctx context.Context) ([]Invitation, error) {
 	var rows []inviteRow
-	err := b.db.Select(ctx, &rows, inviteColumns+` WHERE uses_left > 0 AND expires_at > $1 ORDER BY at DESC, id LIMIT $2`, core.Stamp(b.o.Clock.Now()), maxInvites)
+	err := s.db.Select(ctx, &rows, inviteColumns+` WHERE uses_left > 0 AND expires_at > $1 ORDER BY at DESC, id LIMIT $2`, core.Stamp(s.o.Clock.Now()), maxInvites)
 	if err != nil {
 		return nil, fmt.Errorf("invitations: %w", err)
 	}
@@ -174,8 +174,8 @@ func (b *Book) Invites(ctx context.Context) ([]Invitation, error) {
 }
 
 // RevokeInvite takes an invitation back; who used it stays. NotFound without it.
-func (b *Book) RevokeInvite(ctx context.Context, id string, by core.Actor) error {
-	err := b.db.Tx(ctx, func(tx *store.Tx) error {
+func (s *Store) RevokeInvite(ctx context.Context, id string, by core.Actor) error {
+	err := s.db.Tx(ctx, func(tx *store.Tx) error {
 		n, err := tx.Exec(ctx, `DELETE FROM invites WHERE id = $1`, id)
 		if err != nil {
 			return err
@@ -183,7 +183,7 @@ func (b *Book) RevokeInvite(ctx context.Context, id string, by core.Actor) error
 		if n == 0 {
 			return core.Errorf(core.NotFound, "there is no such invitation any more")
 		}
-		tx.OnCommit(func() { b.o.Ring("people") })
+		s.o.Changes.Decided(tx, "", "", "people")
 		return store.Audit(ctx, tx, by, "invite.revoke", id, nil)
 	})
 	if err != nil {
@@ -192,92 +192,86 @@ func (b *Book) RevokeInvite(ctx context.Context, id string, by core.Actor) error
 	return nil
 }
 
-// codes reports whether in carries a code that is decided here: an
+// IsCode reports whether in carries a code that is decided here: an
 // invitation's or a link's. Without one the commands are ordinary.
-func codes(in *core.Inbound) bool {
-	return in.Kind == core.KindCommand && (in.Command == "pair" || in.Command == "link" || in.Command == "start") && plainCode(in.Text) != ""
+func IsCode(in *core.Inbound) bool {
+	return in.Kind == core.KindCommand && (in.Command == "pair" || in.Command == "link" || in.Command == "start") && Plain(in.Text) != ""
 }
 
-// redeem decides about a code. handled is false for a /start whose payload is
+// Redeem decides about a code. handled is false for a /start whose payload is
 // none of ours: it is then a /start like any other.
-func (b *Book) redeem(ctx context.Context, tx *store.Tx, in *core.Inbound, s standing) (handled bool, err error) {
-	sum := hash(plainCode(in.Text))
+func (s *Store) Redeem(ctx context.Context, tx *store.Tx, in *core.Inbound, from Sender) (handled bool, err error) {
+	sum := hash(Plain(in.Text))
 	typed := in.Command != "start"
 	if in.Group() { // everybody there has read it
-		b.deny(tx, ruleClaim)
-		return typed, b.void(ctx, tx, in, sum)
+		s.o.Changes.Denied(tx, Rule)
+		return typed, s.void(ctx, tx, in, sum)
 	}
-	if s.rule == ruleCoolOff {
-		b.deny(tx, s.rule)
-		return true, nil
-	}
-	tries, silent, err := b.triers(ctx, tx, in.From)
+	tries, silent, err := s.triers(ctx, tx, in.From)
 	if err != nil || silent {
-		b.deny(tx, ruleClaim)
+		s.o.Changes.Denied(tx, Rule)
 		return typed, err
 	}
-	if found, err := b.found(ctx, tx, in, s, sum); found || err != nil {
+	if found, err := s.found(ctx, tx, in, from, sum); found || err != nil {
 		return true, err
 	}
-	if err := b.wrongTry(ctx, tx, in, tries); err != nil {
+	if err := s.wrongTry(ctx, tx, in, tries); err != nil {
 		return true, err
 	}
 	if !typed {
 		return false, nil
 	}
-	if s.rule != "" && s.rule != ruleStranger { // the bot's policy is silence
+	if from.Silent { // the bot's policy is silence
 		return true, nil
 	}
 	text := "pair_wrong"
 	if tries[personKey(in.From)].Wrong >= claimTries {
 		text = "claim_silenced"
 	}
-	return true, b.reply(ctx, tx, in, "notice:pair:"+in.Bot+":"+in.UpdateID, text, texts.Words{})
+	return true, s.o.Notices.Reply(ctx, tx, in, "notice:pair:"+in.Bot+":"+in.UpdateID, text, texts.Words{})
 }
 
 // found carries out a code that is right: /pair and /start take invitations,
 // /link takes links, and none takes the other's.
-func (b *Book) found(ctx context.Context, tx *store.Tx, in *core.Inbound, s standing, sum string) (bool, error) {
+func (s *Store) found(ctx context.Context, tx *store.Tx, in *core.Inbound, from Sender, sum string) (bool, error) {
 	if in.Command == "link" {
-		err := b.linked(ctx, tx, in, s)
+		err := s.linked(ctx, tx, in, from)
 		if errors.Is(err, store.ErrNoRows) {
 			return false, nil
 		}
 		return true, err
 	}
-	inv, err := b.openInvite(ctx, tx, in, sum)
+	inv, err := s.openInvite(ctx, tx, in, sum)
 	if err == nil {
-		return true, b.invited(ctx, tx, in, inv)
+		return true, s.invited(ctx, tx, in, inv)
 	}
 	if !errors.Is(err, store.ErrNoRows) {
 		return false, err
 	}
-	return b.mistaken(ctx, tx, in, sum)
+	return s.mistaken(ctx, tx, in, sum)
 }
 
 // void ends whatever a code that many have read would have opened.
-func (b *Book) void(ctx context.Context, tx *store.Tx, in *core.Inbound, sum string) error {
+func (s *Store) void(ctx context.Context, tx *store.Tx, in *core.Inbound, sum string) error {
 	n, err := tx.Exec(ctx, `DELETE FROM invites WHERE hash = $1`, sum)
 	if err != nil {
 		return err
 	}
 	m, err := tx.Exec(ctx, `DELETE FROM link_codes WHERE hash = $1`, sum)
 	if n+m > 0 {
-		b.o.Log.Warn("a code was typed in a group and is void; make a new one", "bot", in.Bot)
+		s.o.Log.Warn("a code was typed in a group and is void; make a new one", "bot", in.Bot)
 	}
 	return err
 }
 
 // openInvite is the invitation of this code to this bot, for somebody who was
 // not turned away since it was made; store.ErrNoRows without one.
-func (b *Book) openInvite(ctx context.Context, tx *store.Tx, in *core.Inbound, sum string) (r inviteRow, err error) {
+func (s *Store) openInvite(ctx context.Context, tx *store.Tx, in *core.Inbound, sum string) (r inviteRow, err error) {
 	err = tx.Get(ctx, &r, inviteColumns+` WHERE hash = $1 AND bot = $2 AND uses_left > 0 AND expires_at > $3`, sum, in.Bot, core.Stamp(tx.Time()))
 	if err != nil {
 		return r, err
 	}
-	var away bool
-	err = tx.Get(ctx, &away, `SELECT EXISTS (SELECT 1 FROM pairing_requests WHERE platform = $1 AND platform_user_id = $2 AND bot = $3 AND status = 'denied' AND resolved_at > $4)`,
-		in.From.Platform, in.From.ID, in.Bot, r.At)
+	away, err := s.o.Requests.TurnedAway(ctx, tx, in, r.At)
 	if err == nil && away {
 		err = store.ErrNoRows
 	}
@@ -285,48 +279,46 @@ func (b *Book) openInvite(ctx context.Context, tx *store.Tx, in *core.Inbound, s
 }
 
 // invited lets the sender in as the invitation says, and uses it up by one.
-func (b *Book) invited(ctx context.Context, tx *store.Tx, in *core.Inbound, r inviteRow) error {
+func (s *Store) invited(ctx context.Context, tx *store.Tx, in *core.Inbound, r inviteRow) error {
 	key := "notice:pair:" + in.Bot + ":" + in.UpdateID
-	user, err := b.ensureUser(ctx, tx, in.From.Platform, in.From.ID, core.CleanName(in.From.Name))
+	user, err := s.o.People.Ensure(ctx, tx, in.From.Platform, in.From.ID, core.CleanName(in.From.Name))
 	if err != nil {
 		return err
 	}
 	now := core.Stamp(tx.Time())
-	var there bool
-	err = tx.Get(ctx, &there, `SELECT EXISTS (SELECT 1 FROM access WHERE bot = $1 AND user_id = $2 AND scope = $3 AND place = $4 AND (expires_at = '' OR expires_at > $5))`,
-		r.Bot, user, string(r.Scope), r.Place, now)
+	there, err := s.o.People.HasAccess(ctx, tx, r.Bot, user, r.Scope, r.Place)
 	if err != nil {
 		return err
 	}
 	if there {
-		return b.reply(ctx, tx, in, key, "invite_known", texts.Words{})
+		return s.o.Notices.Reply(ctx, tx, in, key, "invite_known", texts.Words{})
 	}
 	n, err := tx.Exec(ctx, `UPDATE invites SET uses_left = uses_left - 1 WHERE id = $1 AND uses_left > 0`, r.ID)
 	if err != nil {
 		return err
 	}
 	if n == 0 { // somebody was first
-		return b.reply(ctx, tx, in, key, "pair_wrong", texts.Words{})
+		return s.o.Notices.Reply(ctx, tx, in, key, "pair_wrong", texts.Words{})
 	}
 	by := core.Actor{User: r.By, Via: "invitation"}
-	a := accessRow{Bot: r.Bot, User: user, Scope: r.Scope, Place: r.Place, Trust: r.Trust, By: who(by), At: now}
+	a := people.Grant{Bot: r.Bot, User: user, Scope: r.Scope, Place: r.Place, Trust: r.Trust, By: by.String(), At: now}
 	if r.Lasts > 0 {
 		a.ExpiresAt = core.Stamp(tx.Time().Add(time.Duration(r.Lasts) * time.Second))
 	}
 	if r.Scope == core.ScopeDM {
 		a.Chat = in.Chat
 	}
-	if err := putAccess(ctx, tx, a); err != nil {
+	if err := s.o.People.Put(ctx, tx, a); err != nil {
 		return err
 	}
-	if err := b.reply(ctx, tx, in, key, "invited", texts.Words{Name: in.From.Name}); err != nil {
+	if err := s.o.Notices.Reply(ctx, tx, in, key, "invited", texts.Words{Name: in.From.Name}); err != nil {
 		return err
 	}
 	if r.Scope == core.ScopeDM {
-		if err := b.letIn(ctx, tx, in, r.Trust, by, texts.Text("request_invited")); err != nil {
+		if err := s.o.Requests.LetIn(ctx, tx, in, r.Trust, by, texts.Text("request_invited")); err != nil {
 			return err
 		}
 	}
-	b.after(tx, r.Bot, "invited", "pairing", "people")
+	s.o.Changes.Decided(tx, r.Bot, "invited", "pairing", "people")
 	return store.Audit(ctx, tx, by, "invite.use", r.ID, map[string]any{"bot": r.Bot, "user": user, "trust": r.Trust.String(), "scope": r.Scope})
 }

@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
+	adminpeople "gatehouse/admin/people"
+
 	"gatehouse/admin"
 	"gatehouse/admin/page"
-	"gatehouse/admin/people"
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/core/coretest"
@@ -18,24 +19,27 @@ import (
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 	"gatehouse/pairing"
+	"gatehouse/pairing/bots"
+	"gatehouse/pairing/people"
+	"gatehouse/pairing/places"
 )
 
 // The panel's sources as the program joins them.
 var (
-	_ people.Requests  = (*pairing.Book)(nil)
-	_ people.Decisions = (*pairing.Book)(nil)
-	_ people.Access    = (*pairing.Book)(nil)
-	_ people.Persons   = (*pairing.Book)(nil)
-	_ people.Terms     = (*pairing.Book)(nil)
-	_ people.Blocks    = (*pairing.Book)(nil)
-	_ people.Places    = (*pairing.Book)(nil)
-	_ admin.Lanes      = (*queue.Queue)(nil)
-	_ admin.Dead       = (*queue.Queue)(nil)
-	_ admin.Sends      = (*queue.Queue)(nil)
-	_ page.Bell        = (*bus.Bus)(nil)
+	_ adminpeople.Requests  = (*pairing.Gate)(nil)
+	_ adminpeople.Decisions = (*pairing.Gate)(nil)
+	_ adminpeople.Access    = (*people.Store)(nil)
+	_ adminpeople.Persons   = (*people.Store)(nil)
+	_ adminpeople.Terms     = (*people.Store)(nil)
+	_ adminpeople.Blocks    = (*people.Store)(nil)
+	_ adminpeople.Places    = (*places.Store)(nil)
+	_ admin.Lanes           = (*queue.Queue)(nil)
+	_ admin.Dead            = (*queue.Queue)(nil)
+	_ admin.Sends           = (*queue.Queue)(nil)
+	_ page.Bell             = (*bus.Bus)(nil)
 )
 
-// mail counts what the book would send and free.
+// mail counts what the gate would send and free.
 type mail struct{ freed, discarded int }
 
 func (m *mail) Post(context.Context, *store.Tx, core.Reply) error { return nil }
@@ -48,28 +52,28 @@ func (m *mail) Discard(context.Context, *store.Tx, string) (int, error) {
 	return 1, nil
 }
 
-// withBook is a site whose people and requests are the real book's.
-func withBook(t *testing.T) (*site, *store.DB, *pairing.Book, *coretest.Clock) {
+// withGate is a site whose people and requests are the real gate's.
+func withGate(t *testing.T) (*site, *store.DB, *pairing.Gate, *coretest.Clock) {
 	t.Helper()
 	clock := coretest.NewClock(time.Time{})
 	db := storetest.Open(t, clock)
-	book := pairing.New(db, pairing.Options{Clock: clock, Bots: func() []pairing.BotName { return []pairing.BotName{{Name: "telegram", Platform: "telegram"}} }}, &mail{}, nil, nil)
-	if err := book.EnsureOperator(t.Context()); err != nil {
+	gate := pairing.New(db, pairing.Options{Clock: clock, Bots: bots.New(func() []bots.Bot { return []bots.Bot{{Name: "telegram", Platform: "telegram"}} }, nil)}, &mail{}, nil, nil)
+	if err := gate.People.EnsureOperator(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s := newSite(t, clock, func(o *admin.Options) {
-		o.People.Requests, o.People.Decisions, o.People.Access, o.People.Persons, o.People.Terms, o.People.Blocks, o.People.Places, o.People.Invites = book, book, book, book, book, book, book, book
+		o.People.Requests, o.People.Decisions, o.People.Access, o.People.Persons, o.People.Terms, o.People.Blocks, o.People.Places, o.People.Invites = gate, gate, gate.People, gate.People, gate.People, gate.People, gate.Places, gate.Codes
 		o.People.InviteLink = func(bot, code string) string { return "https://t.example/" + bot + "?start=" + code }
 	})
-	return s.enter(), db, book, clock
+	return s.enter(), db, gate, clock
 }
 
 // knock has a stranger write to the bot, and returns the request's id.
-func knock(t *testing.T, db *store.DB, book *pairing.Book, clock core.Clock, id, name string) string {
+func knock(t *testing.T, db *store.DB, gate *pairing.Gate, clock core.Clock, id, name string) string {
 	t.Helper()
 	var v pairing.Verdict
 	err := db.Tx(t.Context(), func(tx *store.Tx) (err error) {
-		v, err = book.Admit(t.Context(), tx, &core.Inbound{
+		v, err = gate.Admit(t.Context(), tx, &core.Inbound{
 			UpdateID: "u" + id, Address: core.Address{Bot: "telegram", Chat: id}, Kind: core.KindMessage, MessageID: "m" + id,
 			From: core.Peer{Platform: "telegram", ID: id, Name: name}, At: clock.Now(), Text: "hello, I am " + name, Addressed: true,
 		})
@@ -82,12 +86,12 @@ func knock(t *testing.T, db *store.DB, book *pairing.Book, clock core.Clock, id,
 }
 
 func TestTheBooksRequestsAreDecidedInThePanel(t *testing.T) {
-	s, db, book, clock := withBook(t)
-	ada := knock(t, db, book, clock, "7214450193", "Ada <i>Okafor</i>")
+	s, db, gate, clock := withGate(t)
+	ada := knock(t, db, gate, clock, "7214450193", "Ada <i>Okafor</i>")
 	s.get("/admin/pairing").has(t, "Ada &lt;i&gt;Okafor&lt;/i&gt;", "Telegram id <span class=\"num\">7214450193</span>", "hello, I am Ada")
 
 	s.post("/admin/pairing/"+ada+"/approve", url.Values{"trust": {"vault"}, "end": {"24h"}}).has(t, "may talk to telegram now, as vault", "/undo")
-	rows, err := book.Access(t.Context(), 10)
+	rows, err := gate.People.Access(t.Context(), 10)
 	if err != nil || len(rows) != 1 || rows[0].Trust != core.Vault || !rows[0].ExpiresAt.Equal(clock.Now().Add(24*time.Hour)) {
 		t.Fatalf("access after approving: %+v, %v", rows, err)
 	}
@@ -104,7 +108,7 @@ func TestTheBooksRequestsAreDecidedInThePanel(t *testing.T) {
 	s.get("/admin/pairing").has(t, `<span class="pill bad">Revoked</span>`)
 	s.get("/admin/pairing").lacks(t, "/undo") // a revocation is not a decision on the request
 
-	bo := knock(t, db, book, clock, "99", "Bo")
+	bo := knock(t, db, gate, clock, "99", "Bo")
 	s.post("/admin/pairing/"+bo+"/block", nil).has(t, "Bo is blocked")
 	s.get("/admin/people").has(t, `Telegram <span class="num">99</span>`)
 	s.post("/admin/people/unblock", url.Values{"bot": {"telegram"}, "platform": {"telegram"}, "user": {"99"}}).has(t, "Unblocked.")
@@ -116,8 +120,8 @@ func TestTheBooksRequestsAreDecidedInThePanel(t *testing.T) {
 }
 
 func TestEveryDecisionInThePanelIsAuditedAsTheOperators(t *testing.T) {
-	s, db, book, clock := withBook(t)
-	ada := knock(t, db, book, clock, "1", "Ada")
+	s, db, gate, clock := withGate(t)
+	ada := knock(t, db, gate, clock, "1", "Ada")
 	s.post("/admin/pairing/"+ada+"/deny", nil)
 	s.post("/admin/people/block", url.Values{"bot": {"telegram"}, "platform": {"telegram"}, "user": {"5"}})
 	var got []string
@@ -137,8 +141,8 @@ func TestWhatSomebodyWouldSeeIsSaidBeforeTheyAreLetIn(t *testing.T) {
 		"Read, Glob, Grep, Write, Edit, Bash, WebFetch", "Read Public/allotment.md, write in a folder of their own.", "Change notes of yours.", "In this one group, when they address family; not in direct messages.")
 	requests := s.world.requests
 	broken := newSite(t, nil, func(o *admin.Options) {
-		o.People.Preview = func(context.Context, core.Trust) (people.Preview, error) {
-			return people.Preview{}, errors.New("disk I/O error")
+		o.People.Preview = func(context.Context, core.Trust) (adminpeople.Preview, error) {
+			return adminpeople.Preview{}, errors.New("disk I/O error")
 		}
 	}).enter()
 	broken.world.requests = requests

@@ -1,4 +1,4 @@
-package pairing
+package people
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // has been let in and is not blocked, in the direct chat they last wrote from,
 // and to a group that is enabled. Whom a policy alone lets in, has not been
 // asked. With whose, only that person's own direct chats are reached.
-func (b *Book) Reach(ctx context.Context, q store.Queryer, to core.Address, whose *int64) (ok bool, err error) {
+func (s *Store) Reach(ctx context.Context, q store.Queryer, to core.Address, whose *int64) (ok bool, err error) {
 	if to.Group() {
 		if whose != nil {
 			return false, nil
@@ -26,7 +26,7 @@ func (b *Book) Reach(ctx context.Context, q store.Queryer, to core.Address, whos
 	query := `SELECT EXISTS (SELECT 1 FROM access a WHERE a.bot = $1 AND a.chat = $2 AND a.scope = 'dm' AND (a.expires_at = '' OR a.expires_at > $3)
 		AND NOT EXISTS (SELECT 1 FROM identities i JOIN blocks x ON x.platform = i.platform AND x.platform_user_id = i.platform_user_id
 			WHERE i.user_id = a.user_id AND x.bot IN (a.bot, '*'))`
-	args := []any{to.Bot, to.Chat, core.Stamp(b.o.Clock.Now())}
+	args := []any{to.Bot, to.Chat, core.Stamp(s.clock.Now())}
 	if whose != nil {
 		query, args = query+` AND a.user_id = $4`, append(args, *whose)
 	}
@@ -34,10 +34,4 @@ func (b *Book) Reach(ctx context.Context, q store.Queryer, to core.Address, whos
 		return false, fmt.Errorf("reach a person: %w", err)
 	}
 	return ok, nil
-}
-
-// HasUser reports whether there is a user of this id.
-func (b *Book) HasUser(ctx context.Context, q store.Queryer, id int64) (ok bool, err error) {
-	err = q.Get(ctx, &ok, `SELECT EXISTS (SELECT 1 FROM users WHERE id = $1)`, id)
-	return ok, err
 }

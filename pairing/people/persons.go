@@ -1,4 +1,4 @@
-package pairing
+package people
 
 import (
 	"context"
@@ -8,10 +8,11 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/pairing/bots"
 )
 
-// A PersonRow is one person with all their accounts.
-type PersonRow struct {
+// A Person is one person with all their accounts.
+type Person struct {
 	User     int64
 	Display  string // hostile text
 	Role     string // owner, admin, guest
@@ -32,8 +33,8 @@ const knownPeople = `FROM users u WHERE EXISTS (SELECT 1 FROM identities i WHERE
 
 // Persons lists at most limit people (1,000 at most), with and without access:
 // the owner and admins first, then the newest.
-func (b *Book) Persons(ctx context.Context, limit int) ([]PersonRow, error) {
-	people, err := b.persons(ctx, knownPeople+` ORDER BY u.role = 'guest', u.id DESC LIMIT $1`, bounded(limit))
+func (s *Store) Persons(ctx context.Context, limit int) ([]Person, error) {
+	people, err := s.persons(ctx, knownPeople+` ORDER BY u.role = 'guest', u.id DESC LIMIT $1`, Limit(limit))
 	if err != nil {
 		return nil, fmt.Errorf("people: %w", err)
 	}
@@ -42,18 +43,18 @@ func (b *Book) Persons(ctx context.Context, limit int) ([]PersonRow, error) {
 
 // PersonOf is one person by their number; core.NotFound where nothing is known
 // of them.
-func (b *Book) PersonOf(ctx context.Context, user int64) (PersonRow, error) {
-	people, err := b.persons(ctx, `FROM users u WHERE u.id = $1 AND (u.id IN (SELECT user_id FROM identities) OR u.id IN (SELECT user_id FROM access) OR u.id = 1)`, user)
+func (s *Store) PersonOf(ctx context.Context, user int64) (Person, error) {
+	people, err := s.persons(ctx, `FROM users u WHERE u.id = $1 AND (u.id IN (SELECT user_id FROM identities) OR u.id IN (SELECT user_id FROM access) OR u.id = 1)`, user)
 	if err == nil && len(people) == 0 {
 		err = core.Errorf(core.NotFound, "nobody of this number is known here")
 	}
 	if err != nil {
-		return PersonRow{}, fmt.Errorf("person: %w", err)
+		return Person{}, fmt.Errorf("person: %w", err)
 	}
 	return people[0], nil
 }
 
-func (b *Book) persons(ctx context.Context, which string, arg any) ([]PersonRow, error) {
+func (s *Store) persons(ctx context.Context, which string, arg any) ([]Person, error) {
 	var users []struct {
 		ID      int64  `db:"id"`
 		Display string `db:"display"`
@@ -68,39 +69,39 @@ func (b *Book) persons(ctx context.Context, which string, arg any) ([]PersonRow,
 		Created  string `db:"created_at"`
 	}
 	err := errors.Join(
-		b.db.Select(ctx, &users, `SELECT u.id, u.display, u.role, u.created_at `+which, arg),
-		b.db.Select(ctx, &accounts, `SELECT i.user_id, i.platform, i.platform_user_id, i.display, i.created_at FROM identities i
+		s.db.Select(ctx, &users, `SELECT u.id, u.display, u.role, u.created_at `+which, arg),
+		s.db.Select(ctx, &accounts, `SELECT i.user_id, i.platform, i.platform_user_id, i.display, i.created_at FROM identities i
 			JOIN (SELECT u.id `+which+`) AS who ON who.id = i.user_id ORDER BY i.platform, i.platform_user_id`, arg))
 	if err != nil {
 		return nil, err
 	}
-	out, at := make([]PersonRow, len(users)), make(map[int64]int, len(users))
+	out, at := make([]Person, len(users)), make(map[int64]int, len(users))
 	for i, u := range users {
-		out[i], at[u.ID] = PersonRow{User: u.ID, Display: u.Display, Role: u.Role, Since: stamp(u.Created)}, i
+		out[i], at[u.ID] = Person{User: u.ID, Display: u.Display, Role: u.Role, Since: core.TimeOf(u.Created)}, i
 	}
 	for _, a := range accounts {
 		if i, ok := at[a.User]; ok { // somebody may have come between the two
-			out[i].Accounts = append(out[i].Accounts, Account{Platform: a.Platform, ID: a.ID, Display: a.Display, Since: stamp(a.Created)})
+			out[i].Accounts = append(out[i].Accounts, Account{Platform: a.Platform, ID: a.ID, Display: a.Display, Since: core.TimeOf(a.Created)})
 		}
 	}
 	return out, nil
 }
 
 // AccessOf is what one person may do, newest first, at most 1,000 rows.
-func (b *Book) AccessOf(ctx context.Context, user int64) ([]core.AccessRow, error) {
-	return b.access(ctx, ` WHERE a.user_id = $1 ORDER BY a.id DESC LIMIT 1000`, user)
+func (s *Store) AccessOf(ctx context.Context, user int64) ([]core.AccessRow, error) {
+	return s.access(ctx, ` WHERE a.user_id = $1 ORDER BY a.id DESC LIMIT 1000`, user)
 }
 
 // ChangeAccess gives one access another level and end; no end is without end. A
 // level that is not given stays. What is lowered, or ends earlier, holds at
 // once: what runs is stopped. core.NotFound without the access.
-func (b *Book) ChangeAccess(ctx context.Context, id int64, a core.Approval, by core.Actor) error {
-	err := b.db.Tx(ctx, func(tx *store.Tx) error {
+func (s *Store) ChangeAccess(ctx context.Context, id int64, a core.Approval, by core.Actor) error {
+	err := s.db.Tx(ctx, func(tx *store.Tx) error {
 		was, err := accessByID(ctx, tx, id, by)
 		if err != nil {
 			return err
 		}
-		trust, err := grantable(a.Trust, was.Trust)
+		trust, err := bots.Grantable(a.Trust, was.Trust)
 		if err != nil {
 			return err
 		}
@@ -113,9 +114,9 @@ func (b *Book) ChangeAccess(ctx context.Context, id int64, a core.Approval, by c
 			return err
 		}
 		if trust < was.Trust || end != "" && (was.ExpiresAt == "" || end < was.ExpiresAt) {
-			b.abort(tx, was.Bot, was.User)
+			s.changes.Abort(tx, was.Bot, was.User)
 		}
-		b.after(tx, was.Bot, "", "people")
+		s.changes.Decided(tx, was.Bot, "", "people")
 		return store.Audit(ctx, tx, by, "access.change", fmt.Sprint(was.User), map[string]any{"bot": was.Bot, "access": id, "trust": trust.String(), "until": end})
 	})
 	if err != nil {
@@ -134,7 +135,7 @@ func endOf(a core.Approval, now time.Time) (string, error) {
 }
 
 // accessByID is one row that by may change.
-func accessByID(ctx context.Context, tx *store.Tx, id int64, by core.Actor) (a accessRow, err error) {
+func accessByID(ctx context.Context, tx *store.Tx, id int64, by core.Actor) (a Grant, err error) {
 	err = tx.Get(ctx, &a, `SELECT id, bot, user_id, scope, place, trust_level, expires_at, chat, "by", at FROM access WHERE id = $1`, id)
 	switch {
 	case errors.Is(err, store.ErrNoRows):
@@ -148,34 +149,34 @@ func accessByID(ctx context.Context, tx *store.Tx, id int64, by core.Actor) (a a
 // GiveAccess lets a person who has an account on the bot's platform in to one
 // more place: direct messages, or with a place an enabled group. An access that
 // is there already gets the new terms. The person is not told.
-func (b *Book) GiveAccess(ctx context.Context, user int64, bot, place string, a core.Approval, by core.Actor) error {
-	if !b.configured(bot) {
+func (s *Store) GiveAccess(ctx context.Context, user int64, bot, place string, a core.Approval, by core.Actor) error {
+	if !s.bots.Configured(bot) {
 		return core.Errorf(core.Invalid, "bot: there is no bot of this name")
 	}
-	err := b.db.Tx(ctx, func(tx *store.Tx) error {
+	err := s.db.Tx(ctx, func(tx *store.Tx) error {
 		if user == core.Operator && by.User != core.Operator && by.User != 0 {
 			return errOwnerOnly()
 		}
-		row := accessRow{Bot: bot, User: user, Scope: core.ScopeDM, Place: place, By: who(by), At: core.Stamp(tx.Time())}
-		fallback := b.o.Policy(bot).DMTrust
+		row := Grant{Bot: bot, User: user, Scope: core.ScopeDM, Place: place, By: by.String(), At: core.Stamp(tx.Time())}
+		fallback := s.bots.Policy(bot).DMTrust
 		if place != "" {
-			row.Scope, fallback = core.ScopeGroup, b.o.Policy(bot).GroupTrust
+			row.Scope, fallback = core.ScopeGroup, s.bots.Policy(bot).GroupTrust
 		}
-		if err := b.mayBeGiven(ctx, tx, &row); err != nil {
+		if err := s.mayBeGiven(ctx, tx, &row); err != nil {
 			return err
 		}
 		var err error
-		if row.Trust, err = grantable(a.Trust, fallback); err != nil {
+		if row.Trust, err = bots.Grantable(a.Trust, fallback); err != nil {
 			return err
 		}
 		if row.ExpiresAt, err = endOf(a, tx.Time()); err != nil {
 			return err
 		}
-		if err := putAccess(ctx, tx, row); err != nil {
+		if err := s.Put(ctx, tx, row); err != nil {
 			return err
 		}
-		b.abort(tx, bot, user) // it may have been lowered
-		b.after(tx, bot, "", "people")
+		s.changes.Abort(tx, bot, user) // it may have been lowered
+		s.changes.Decided(tx, bot, "", "people")
 		return store.Audit(ctx, tx, by, "access.give", fmt.Sprint(user), map[string]any{"bot": bot, "scope": row.Scope, "place": place, "trust": row.Trust.String(), "until": row.ExpiresAt})
 	})
 	if err != nil {
@@ -186,9 +187,9 @@ func (b *Book) GiveAccess(ctx context.Context, user int64, bot, place string, a 
 
 // mayBeGiven refuses what would open nothing, or a second way past a decision
 // that waits; the chat that is known already stays.
-func (b *Book) mayBeGiven(ctx context.Context, tx *store.Tx, row *accessRow) error {
+func (s *Store) mayBeGiven(ctx context.Context, tx *store.Tx, row *Grant) error {
 	var ids []string
-	platform := b.platform(row.Bot)
+	platform := s.bots.Platform(row.Bot)
 	err := tx.Select(ctx, &ids, `SELECT platform_user_id FROM identities WHERE user_id = $1 AND platform = $2`, row.User, platform)
 	switch {
 	case err != nil:
@@ -197,11 +198,11 @@ func (b *Book) mayBeGiven(ctx context.Context, tx *store.Tx, row *accessRow) err
 		return core.Errorf(core.Invalid, "bot: this person has no account on %s, where the bot %s lives", platform, row.Bot)
 	}
 	if row.Place != "" {
-		p, err := placeOf(ctx, tx, row.Bot, row.Place)
+		enabled, err := s.places.IsEnabled(ctx, tx, row.Bot, row.Place)
 		if err != nil {
 			return err
 		}
-		if p.Level == core.Stranger {
+		if !enabled {
 			return core.Errorf(core.Invalid, "where: this group is not enabled for %s; enable it first, under Groups", row.Bot)
 		}
 	}
@@ -231,8 +232,8 @@ func (b *Book) mayBeGiven(ctx context.Context, tx *store.Tx, row *accessRow) err
 // Unlink parts a person from their account on a platform, when they have
 // another one: the account loses what it may there and is a stranger's from now
 // on, who may ask at once. What was said by it stays the person's.
-func (b *Book) Unlink(ctx context.Context, user int64, platform string, by core.Actor) error {
-	err := b.db.Tx(ctx, func(tx *store.Tx) error {
+func (s *Store) Unlink(ctx context.Context, user int64, platform string, by core.Actor) error {
+	err := s.db.Tx(ctx, func(tx *store.Tx) error {
 		if user == core.Operator && by.User != core.Operator && by.User != 0 {
 			return errOwnerOnly()
 		}
@@ -249,22 +250,22 @@ func (b *Book) Unlink(ctx context.Context, user int64, platform string, by core.
 		case int64(len(all)) == n:
 			return core.Errorf(core.Conflict, "it is their only account: revoke their access, or forget them")
 		}
-		var bots []string
-		if err := tx.Select(ctx, &bots, `SELECT DISTINCT bot FROM access WHERE user_id = $1 ORDER BY bot`, user); err != nil {
+		var names []string
+		if err := tx.Select(ctx, &names, `SELECT DISTINCT bot FROM access WHERE user_id = $1 ORDER BY bot`, user); err != nil {
 			return err
 		}
-		for _, bot := range bots {
-			if b.platform(bot) != platform {
+		for _, bot := range names {
+			if s.bots.Platform(bot) != platform {
 				continue
 			}
-			if _, err := b.strip(ctx, tx, bot, user); err != nil {
+			if _, err := s.Strip(ctx, tx, bot, user); err != nil {
 				return err
 			}
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM link_codes WHERE user_id = $1`, user); err != nil {
 			return err
 		}
-		b.after(tx, "", "", "people")
+		s.changes.Decided(tx, "", "", "people")
 		return store.Audit(ctx, tx, by, "identity.unlink", fmt.Sprint(user), map[string]any{"platform": platform})
 	})
 	if err != nil {

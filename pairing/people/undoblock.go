@@ -1,4 +1,4 @@
-package pairing
+package people
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 // UndoBlock takes a block back within UndoFor of it, and gives back the access
 // that it took. Requests that waited stay denied, without cool-off. Too late is
 // a core.Conflict, nobody blocked a core.NotFound.
-func (b *Book) UndoBlock(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error {
-	bot, err := b.blockable(bot, platform, platformUserID)
+func (s *Store) UndoBlock(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error {
+	bot, err := s.blockable(bot, platform, platformUserID)
 	if err != nil {
 		return err
 	}
-	err = b.db.Tx(ctx, func(tx *store.Tx) error {
+	err = s.db.Tx(ctx, func(tx *store.Tx) error {
 		var at string
 		err := tx.Get(ctx, &at, `SELECT at FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot = $3`, platform, platformUserID, bot)
 		if errors.Is(err, store.ErrNoRows) {
@@ -27,16 +27,16 @@ func (b *Book) UndoBlock(ctx context.Context, bot, platform, platformUserID stri
 		if err != nil {
 			return err
 		}
-		if when := stamp(at); tx.Time().Sub(when) > UndoFor {
+		if when := core.TimeOf(at); tx.Time().Sub(when) > UndoFor {
 			return core.Errorf(core.Conflict, "a block can be undone for %d seconds; this one was made at %s UTC. Unblock them instead: then they may ask anew", int(UndoFor.Seconds()), when.UTC().Format("15:04:05"))
 		}
-		if err := b.unblock(ctx, tx, bot, platform, platformUserID, at); err != nil {
+		if err := s.Restore(ctx, tx, bot, platform, platformUserID, at); err != nil {
 			return err
 		}
-		if err := uncool(ctx, tx, bot, platform, platformUserID); err != nil {
+		if err := s.requests.Uncool(ctx, tx, bot, core.Identity{Platform: platform, ID: platformUserID}); err != nil {
 			return err
 		}
-		b.after(tx, bot, "undone", "pairing", "people")
+		s.changes.Decided(tx, bot, "undone", "pairing", "people")
 		return store.Audit(ctx, tx, by, "access.undo", platform+":"+platformUserID, map[string]any{"bot": bot, "was": "blocked"})
 	})
 	if err != nil {
@@ -45,22 +45,15 @@ func (b *Book) UndoBlock(ctx context.Context, bot, platform, platformUserID stri
 	return nil
 }
 
-// uncool has what was denied stay so in the list, and count no longer as lately.
-func uncool(ctx context.Context, tx *store.Tx, bot, platform, id string) error {
-	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET resolved_at = $1 WHERE platform = $2 AND platform_user_id = $3 AND status = 'denied' AND resolved_at > $1 AND $4 IN (bot, '*')`,
-		core.Stamp(tx.Time().Add(-CoolOff)), platform, id, bot)
-	return err
-}
-
 // tookBy is the access that a block is about to take; "" for none.
-func (b *Book) tookBy(ctx context.Context, tx *store.Tx, bot, platform, id string) (string, error) {
-	var all, rows []accessRow
+func (s *Store) tookBy(ctx context.Context, tx *store.Tx, bot, platform, id string) (string, error) {
+	var all, rows []Grant
 	err := tx.Select(ctx, &all, `SELECT a.id, a.bot, a.user_id, a.scope, a.place, a.trust_level, a.expires_at, a.chat, a."by", a.at
 		FROM access a JOIN identities i ON i.user_id = a.user_id WHERE i.platform = $1 AND i.platform_user_id = $2 LIMIT 1000`, platform, id)
 	if err != nil {
 		return "", err
 	}
-	for _, name := range b.botsOf(bot, platform) {
+	for _, name := range s.bots.Of(bot, platform) {
 		for _, a := range all {
 			if a.Bot == name {
 				rows = append(rows, a)
@@ -74,9 +67,9 @@ func (b *Book) tookBy(ctx context.Context, tx *store.Tx, bot, platform, id strin
 	return string(text), err
 }
 
-// unblock removes the block that was made at a moment, if there is one, and
+// Restore removes the block that was made at a moment, if there is one, and
 // gives back what it took. Access that was given since stays as it is.
-func (b *Book) unblock(ctx context.Context, tx *store.Tx, bot, platform, id, at string) error {
+func (s *Store) Restore(ctx context.Context, tx *store.Tx, bot, platform, id, at string) error {
 	var took string
 	err := tx.Get(ctx, &took, `SELECT took FROM blocks WHERE platform = $1 AND platform_user_id = $2 AND bot = $3 AND at = $4`, platform, id, bot, at)
 	if errors.Is(err, store.ErrNoRows) {
@@ -91,7 +84,7 @@ func (b *Book) unblock(ctx context.Context, tx *store.Tx, bot, platform, id, at 
 	if took == "" {
 		return nil
 	}
-	var rows []accessRow
+	var rows []Grant
 	if err := json.Unmarshal([]byte(took), &rows); err != nil {
 		return fmt.Errorf("access that a block took: %w", err)
 	}
@@ -107,8 +100,8 @@ func (b *Book) unblock(ctx context.Context, tx *store.Tx, bot, platform, id, at 
 	return nil
 }
 
-// forgetTaken drops what can no longer be given back.
-func forgetTaken(ctx context.Context, tx *store.Tx) error {
+// ForgetTaken drops what can no longer be given back.
+func (s *Store) ForgetTaken(ctx context.Context, tx *store.Tx) error {
 	_, err := tx.Exec(ctx, `UPDATE blocks SET took = '' WHERE took <> '' AND at < $1`, core.Stamp(tx.Time().Add(-UndoFor)))
 	return err
 }

@@ -15,20 +15,20 @@ import (
 
 func TestMoveAndForget(t *testing.T) {
 	w := newWorld(t)
-	w.ok(w.book.Enable(ctx, "tg", "old", "G", core.Vault, panel))
+	w.ok(w.gate.Places.Enable(ctx, "tg", "old", "G", core.Vault, panel))
 	w.put(inGroup(dm("tg", "7", "x"), "new")) // seen under the new id first
-	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { return w.book.Move(ctx, tx, "tg", "old", "new") }))
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { return w.gate.Move(ctx, tx, "tg", "old", "new") }))
 	if got := w.trust(inGroup(dm("tg", "9", "x"), "new")); got != core.Vault {
 		t.Fatalf("after the move the group runs at %v", got)
 	}
 	w.admit("tg", "7", core.Vault)
-	id, _, _ := w.book.User(ctx, w.db, peer("7"))
+	id, _, _ := w.gate.People.User(ctx, w.db, peer("7"))
 	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { return w.forget(tx, id) }))
 	if got := w.trust(dm("tg", "7", "x")); got != core.Stranger {
 		t.Fatalf("a forgotten person runs at %v", got)
 	}
 	w.admit("tg", "7", core.Vault)
-	if again, _, _ := w.book.User(ctx, w.db, peer("7")); again == id {
+	if again, _, _ := w.gate.People.User(ctx, w.db, peer("7")); again == id {
 		t.Fatal("a forgotten person's id was used again")
 	}
 	err := w.db.Tx(ctx, func(tx *store.Tx) error { return w.forget(tx, core.Operator) })
@@ -36,12 +36,11 @@ func TestMoveAndForget(t *testing.T) {
 }
 
 func TestMetricsStartAtZeroAndCount(t *testing.T) {
-	w := newWorld(t)
 	reg := prometheus.NewRegistry()
 	m := NewMetrics(reg, []string{"tg"})
+	w := newWorld(t, func(o *Options) { o.Metrics = m })
 	NewMetrics(reg, []string{"tg"}) // gatehouse_denied_total may be there already
-	reg.MustRegister(w.book.Gauges())
-	w.book.o.Metrics = m
+	reg.MustRegister(w.gate.Gauges())
 	if n, err := testutil.GatherAndCount(reg, "gatehouse_pairing_total", "gatehouse_denied_total"); err != nil || n != len(Decisions)+len(Rules) {
 		t.Fatalf("%d series at the start, %v", n, err)
 	}
@@ -100,7 +99,7 @@ func BenchmarkAdmitKnownPerson(b *testing.B) {
 	in := dm("tg", "7", "x")
 	err := w.db.Tx(ctx, func(tx *store.Tx) error {
 		for b.Loop() {
-			if v, err := w.book.Admit(ctx, tx, &in); err != nil || v.Action != Run {
+			if v, err := w.gate.Admit(ctx, tx, &in); err != nil || v.Action != Run {
 				return fmt.Errorf("%+v %v", v, err)
 			}
 		}

@@ -1,0 +1,144 @@
+// Package pairing is the gate between strangers and bots: it decides who may talk
+// to which bot, in direct messages or in a group, and keeps the requests of
+// strangers with the decisions about them. It owns the table pairing_requests.
+//
+// There is one way to authorise (Gate.judge) for every kind of update, and one
+// function per decision (Approve, Deny, Block, Undo) behind panel, API, command
+// line and chat. A sender who is not found is a stranger.
+//
+// The packages below keep what the gate reads: people has users, accounts and
+// access, places has groups, codes has what is typed to be let in, and bots has
+// what is configured.
+package pairing
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+	"gatehouse/core/texts"
+	"gatehouse/pairing/bots"
+	"gatehouse/pairing/codes"
+	"gatehouse/pairing/people"
+	"gatehouse/pairing/places"
+)
+
+// Terms of the gate; the words for people are in core/texts.
+const (
+	CodeLife    = time.Hour           // a pairing code works this long, then the next message gets a new one
+	RequestLife = 14 * 24 * time.Hour // a request waits this long for a decision
+	CoolOff     = 7 * 24 * time.Hour  // silence after a denial or a revocation
+
+	replyEvery = 10 * time.Minute // at most one notice to a waiting stranger in this time
+	maxHeld    = 5                // messages kept with one request
+	maxPending = 100              // requests that wait, per bot
+	giveWay    = 24 * time.Hour   // when maxPending wait, only older ones make room
+	newPerHour = 200              // new requests per bot
+	firstBytes = 500              // of a stranger's first message, shown to the owner
+)
+
+// Options of New.
+type Options struct {
+	Clock   core.Clock   // nil: the system's
+	Log     *slog.Logger // nil: none
+	Metrics *Metrics     // nil: unregistered ones
+	Bots    bots.Bots
+	// Merge gives what other packages keep of one user to another, when two
+	// accounts turn out to be one person's; nil: nothing.
+	Merge func(ctx context.Context, tx *store.Tx, from, to int64) error
+	// Text is what is said on a bot instead of the catalogue's text of that
+	// name; "" or nil: nothing. It is asked inside transactions.
+	Text func(bot, name string) string
+	Ring func(topics ...string) // nil: nobody; told "pairing", "people" after commits that changed them; must not block
+}
+
+// Mail is the queue as the gate needs it; each call is made in a transaction.
+type Mail interface {
+	Post(ctx context.Context, tx *store.Tx, r core.Reply) error
+	Free(ctx context.Context, tx *store.Tx, request string, trust core.Trust) (int, error)
+	Discard(ctx context.Context, tx *store.Tx, request string) (int, error)
+}
+
+// Asks shows a request to the owner in chat, with buttons, and takes the
+// buttons away when it is decided. Open is called again for a request whose
+// decision was undone. outcome is a short sentence fit to be shown.
+type Asks interface {
+	Open(ctx context.Context, tx *store.Tx, r core.PairingRequest) error
+	Close(ctx context.Context, tx *store.Tx, requestID, outcome string) error
+}
+
+// Runs stops what a person has running with a bot. It is called after the
+// commit, on the store's writer: it must not wait for a transaction.
+type Runs interface {
+	AbortUser(bot string, user int64)
+}
+
+// A Gate decides who may talk to which bot. It is safe for concurrent use and
+// keeps nothing in memory: every answer comes from the database.
+type Gate struct {
+	People *people.Store
+	Places *places.Store
+	Codes  *codes.Store
+
+	db       *store.DB
+	clock    core.Clock
+	log      *slog.Logger
+	metrics  *Metrics
+	bots     bots.Bots
+	requests *requests
+	notices  notices
+	changes  changes
+}
+
+// New returns a Gate over db. asks and runs may be nil: then requests are shown
+// to no one, and nothing runs.
+func New(db *store.DB, o Options, mail Mail, asks Asks, runs Runs) *Gate {
+	if o.Clock == nil {
+		o.Clock = core.System{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(nil, nil)
+	}
+	if o.Text == nil {
+		o.Text = func(string, string) string { return "" }
+	}
+	if o.Ring == nil {
+		o.Ring = func(...string) {}
+	}
+	g := &Gate{db: db, clock: o.Clock, log: o.Log, metrics: o.Metrics, bots: o.Bots}
+	g.notices = notices{mail: mail, text: o.Text, log: o.Log}
+	g.changes = changes{bots: o.Bots, metrics: o.Metrics, ring: o.Ring, runs: runs}
+	g.requests = &requests{db: db, mail: mail, asks: asks, changes: g.changes}
+	g.Places = places.New(db, o.Bots, g.changes, o.Log)
+	g.People = people.New(db, o.Clock, o.Bots, g.Places, g.requests, g.changes)
+	g.Codes = codes.New(db, codes.Options{Clock: o.Clock, Log: o.Log, Bots: o.Bots, People: g.People,
+		Requests: g.requests, Notices: g.notices, Changes: g.changes, Merge: o.Merge})
+	return g
+}
+
+// Post posts the named text to an address, as it is worded for that bot.
+func (g *Gate) Post(ctx context.Context, tx *store.Tx, to core.Address, key, name string, w texts.Words) error {
+	return g.notices.Post(ctx, tx, to, key, name, w)
+}
+
+// HasOwner reports whether the operator has an account on a chat platform.
+func (g *Gate) HasOwner(ctx context.Context) (bool, error) { return g.People.HasOwner(ctx, g.db) }
+
+// Requests lists at most limit requests (1,000 at most), newest first. status
+// is pending, approved, denied, expired, or "" for all.
+func (g *Gate) Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error) {
+	return g.requests.Requests(ctx, status, limit)
+}
+
+// Request returns one request by its id, or core.NotFound.
+func (g *Gate) Request(ctx context.Context, id string) (core.PairingRequest, error) {
+	return g.requests.Request(ctx, id)
+}
+
+// Prune deletes old requests; see KeepRequests.
+func (g *Gate) Prune(ctx context.Context) (int, error) { return g.requests.Prune(ctx) }

@@ -1,0 +1,60 @@
+// Package people keeps who has been let in: users with their accounts on
+// platforms, what each may do on which bot, and who is blocked. It owns the
+// tables users, identities, access and blocks.
+//
+// A person is identified by (platform, the platform's immutable id); names are
+// hostile text and never an identity.
+package people
+
+import (
+	"context"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+	"gatehouse/pairing/bots"
+)
+
+// UndoFor is how long a decision can be undone.
+const UndoFor = 10 * time.Second
+
+// Requests are the pairing requests, as decisions about people change them.
+type Requests interface {
+	// Cooling reports whether the sender was denied or revoked recently.
+	Cooling(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error)
+	// Revoked notes that an account lost its access to a bot, or with only this
+	// access alone, so that it counts as denied from now on.
+	Revoked(ctx context.Context, tx *store.Tx, bot string, account core.Identity, only *Grant, by core.Actor) error
+	// DenyOpen denies the pending requests of an account, without a notice to it.
+	DenyOpen(ctx context.Context, tx *store.Tx, bot string, account core.Identity, by core.Actor) error
+	// Uncool lets a denied account ask again at once.
+	Uncool(ctx context.Context, tx *store.Tx, bot string, account core.Identity) error
+}
+
+// Places are the groups of bots.
+type Places interface {
+	IsEnabled(ctx context.Context, tx *store.Tx, bot, place string) (bool, error)
+}
+
+// Changes reports what was decided, after the commit.
+type Changes interface {
+	// Decided rings the topics, and counts the decision if it is not "".
+	Decided(tx *store.Tx, bot, decision string, topics ...string)
+	// Abort stops what a user has running with a bot.
+	Abort(tx *store.Tx, bot string, user int64)
+}
+
+// A Store is the tables of people. It is safe for concurrent use.
+type Store struct {
+	db       *store.DB
+	clock    core.Clock
+	bots     bots.Bots
+	places   Places
+	requests Requests
+	changes  Changes
+}
+
+// New returns a Store over db.
+func New(db *store.DB, clock core.Clock, b bots.Bots, p Places, r Requests, c Changes) *Store {
+	return &Store{db: db, clock: clock, bots: b, places: p, requests: r, changes: c}
+}
