@@ -22,6 +22,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/attach"
+	"gatehouse/core/backup"
 	"gatehouse/core/bus"
 	"gatehouse/core/dispatch"
 	"gatehouse/core/llm"
@@ -141,7 +142,7 @@ func (a *app) openVault(context.Context) (err error) {
 	if a.runtime, err = runtimeDir(a.cfg.VaultPath); err != nil {
 		return err
 	}
-	if err := refuseUnfinished(a.cfg.VaultPath); err != nil {
+	if err := backup.CheckFinished(a.cfg.VaultPath); err != nil {
 		return err
 	}
 	if a.vault, err = vault.Open(a.cfg.VaultPath); err != nil {

@@ -1,24 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
-	"time"
 
 	"gatehouse/configs"
 	"gatehouse/core"
-	"gatehouse/core/archive"
-	"gatehouse/core/beneath"
+	"gatehouse/core/backup"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/queue"
 	"gatehouse/core/store"
-	"gatehouse/core/vault"
 )
 
 type backupCmd struct {
@@ -35,7 +27,9 @@ func (c *backupCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	report, err := backup(p.ctx, cfg, c.File, p.envFile, newProgress(p, "backing up"))
+	show := newProgress(p, "backing up")
+	report, err := backup.Make(p.ctx, backupSource(cfg, p.envFile), c.File, show.show)
+	show.end()
 	if err != nil {
 		return err
 	}
@@ -49,344 +43,96 @@ func (c *backupCmd) Run(p *process) error {
 	return nil
 }
 
-// A backupReport says what a backup holds.
-type backupReport struct {
-	File      string    `json:"file"`
-	Size      int64     `json:"size"` // bytes of the archive
-	CreatedAt time.Time `json:"created_at"`
-	Schema    int64     `json:"schema"` // version of the database
-	archive.Total
-	Left []string `json:"left_out"` // what is in the vault and not in the backup, with the reason; at most maxLeftOut
-}
-
-// maxLeftOut bounds what a report names.
-const maxLeftOut = 100
-
-// backup writes an archive of the database and the vault to file. Until it is
-// whole and on the disk it has another name, file.part.
-func backup(ctx context.Context, cfg *configs.Config, file, envFile string, show *progress) (report backupReport, err error) {
-	b, err := newBackup(cfg, file, envFile, show)
-	if err != nil {
-		return report, err
-	}
-	defer func() {
-		err = errors.Join(err, b.close())
-	}()
-	report = backupReport{File: b.file, CreatedAt: time.Now().UTC().Truncate(time.Second), Left: []string{}}
-	b.report = &report
-	dbCopy := b.file + ".part.db"
-	if err := os.Remove(dbCopy); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return report, err
-	}
-	defer func() { _ = os.Remove(dbCopy) }()
-	if report.Schema, err = store.Copy(ctx, cfg.DatabasePath(), dbCopy); err != nil {
-		return report, err
-	}
-	if b.out, err = archive.NewWriter(b.part, archive.About{Program: version, CreatedAt: report.CreatedAt, Schema: report.Schema}); err != nil {
-		return report, err
-	}
-	if err := b.database(ctx, dbCopy); err != nil {
-		return report, err
-	}
-	if err := b.vault(ctx); err != nil {
-		return report, err
-	}
-	if report.Total, err = b.out.Close(); err != nil {
-		return report, err
-	}
-	report.Size, err = b.finish()
-	return report, err
-}
-
-// A backing is a backup being made.
-type backing struct {
-	file   string // absolute
-	part   *os.File
-	root   *os.Root
-	path   string // of the vault, links resolved
-	out    *archive.Writer
-	skip   map[string]string // by name in the vault: why it is left out
-	show   *progress
-	report *backupReport
-	done   bool
-}
-
-func newBackup(cfg *configs.Config, file, envFile string, show *progress) (*backing, error) {
-	abs, err := filepath.Abs(file)
-	if err != nil {
-		return nil, err
-	}
-	b := &backing{file: abs, show: show}
-	if b.path, err = filepath.EvalSymlinks(cfg.VaultPath); errors.Is(err, fs.ErrNotExist) {
-		return nil, core.Errorf(core.NotFound, "there is no vault at %s", cfg.VaultPath)
-	} else if err != nil {
-		return nil, err
-	}
-	dir, err := filepath.EvalSymlinks(filepath.Dir(abs))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, core.Errorf(core.NotFound, "there is no folder %s", filepath.Dir(abs))
-	} else if err != nil {
-		return nil, err
-	}
-	b.file = filepath.Join(dir, filepath.Base(abs))
-	if _, in := b.inVault(b.file); in {
-		return nil, core.Errorf(core.Invalid, "%s lies in the vault: a backup belongs elsewhere, best on another disk", b.file)
-	}
-	if _, err := os.Lstat(b.file); err == nil {
-		return nil, core.Errorf(core.Conflict, "%s is there already", b.file)
-	}
-	if b.root, err = os.OpenRoot(b.path); err != nil {
-		return nil, err
-	}
-	b.skip = b.leftOut(cfg, envFile)
-	if b.part, err = openPart(b.file + ".part"); err != nil {
-		return nil, errors.Join(err, b.root.Close())
-	}
-	return b, nil
-}
-
-// openPart is the unfinished archive's file, for this process alone. What a
-// crash has left of an earlier one is overwritten.
-func openPart(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(core.Errorf(core.Conflict, "another backup is writing %s now", name), f.Close())
-	}
-	return f, errors.Join(f.Chmod(0o600), f.Truncate(0))
-}
-
-// inVault is path as a name in the vault.
-func (b *backing) inVault(path string) (string, bool) {
-	rel, err := filepath.Rel(b.path, path)
-	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
-}
-
-// leftOut are the names in the vault that no backup holds, with the reason; ""
-// is not worth a word.
-func (b *backing) leftOut(cfg *configs.Config, envFile string) map[string]string {
-	skip := map[string]string{
-		".parachute/lock": "", restoreDir: "",
-		".claude/.credentials.json": "Claude Code's login; log in again on the other machine",
-	}
-	add := func(path, why string) {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			path = real
-		}
-		if name, in := b.inVault(path); in && path != "" {
-			skip[name] = why
-		}
-	}
-	db := cfg.DatabasePath()
-	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
-		if real, err := filepath.EvalSymlinks(filepath.Dir(db)); err == nil {
-			db = filepath.Join(real, filepath.Base(db))
-		}
-		add(db+suffix, "")
-	}
+// backupSource returns what a backup is made of. Files that hold a secret, by
+// the settings, are left out.
+func backupSource(cfg *configs.Config, envFile string) backup.Source {
 	const secret = "it holds a secret; keep it elsewhere"
-	add(envFile, secret)
+	without := map[string]string{envFile: secret}
 	for _, path := range cfg.SecretFiles() {
-		add(path, secret)
+		without[path] = secret
 	}
 	botsPath, _ := cfg.BotsPath()
 	bots, err := cfg.ReadBots(nil)
 	if err != nil && botsPath != "" {
-		add(botsPath, "it cannot be read, and may hold tokens")
+		without[botsPath] = "it cannot be read, and may hold tokens"
 	}
 	for _, bot := range bots {
 		if bot.TokenFile != "" {
-			add(bot.TokenFile, secret)
+			without[bot.TokenFile] = secret
 		} else if bot.InFile {
-			add(botsPath, secret+", or its tokens in files (token_file)")
+			without[botsPath] = secret + ", or its tokens in files (token_file)"
 		}
 	}
-	return skip
+	return backup.Source{Vault: cfg.VaultPath, Database: cfg.DatabasePath(), Program: version, Without: without}
 }
 
-// left notes what is not in the backup.
-func (b *backing) left(name, why string) {
-	if why != "" && len(b.report.Left) < maxLeftOut {
-		b.report.Left = append(b.report.Left, name+" ("+why+")")
-	}
+type restoreCmd struct {
+	File string `arg:"" type:"path" help:"The archive that 'gatehouse backup' wrote."`
+	JSON bool   `help:"As JSON."`
 }
 
-// database adds the copy.
-func (b *backing) database(ctx context.Context, path string) error {
-	f, err := os.Open(path)
+func (c *restoreCmd) Help() string {
+	return "Puts a backup into an empty vault (GATEHOUSE_VAULT_PATH names another one). Every checksum is compared before anything is written. What was being answered or sent when the backup was made is not done again by itself: the panel's page Queue shows it. If it is interrupted, run it again."
+}
+
+func (c *restoreCmd) Run(p *process) error {
+	cfg, err := configs.Load()
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	st, err := f.Stat()
+	show := newProgress(p, "restoring")
+	report, err := backup.Restore(p.ctx, restoreTarget(cfg), c.File, show.show)
+	show.end()
 	if err != nil {
 		return err
 	}
-	return b.add(ctx, archive.Entry{Name: databaseEntry, Kind: archive.File, Size: st.Size(), Mode: 0o600, Time: b.report.CreatedAt}, f)
-}
-
-// databaseEntry is the database's name in an archive.
-const databaseEntry = archive.Database + "sessions.db"
-
-// add writes one entry, and tells of it.
-func (b *backing) add(ctx context.Context, e archive.Entry, body io.Reader) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
+	if c.JSON {
+		return printJSON(p.stdout, report)
 	}
-	if body != nil {
-		body = &watched{ctx: ctx, r: body, show: b.show}
+	fmt.Fprintf(p.stdout, "Restored %d files and the database of %s into %s.\n", report.Files, report.CreatedAt.Local().Format("2006-01-02 15:04"), cfg.VaultPath)
+	if report.Messages+report.Sends > 0 {
+		fmt.Fprintf(p.stdout, "%d messages and %d replies were in hand when the backup was made. They are not done again by themselves: see the panel's page Queue.\n", report.Messages, report.Sends)
 	}
-	b.show.entry()
-	return b.out.Add(e, body)
-}
-
-// vault adds every file, folder and link of the vault.
-func (b *backing) vault(ctx context.Context) error {
-	files := beneath.FS(b.root)
-	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
-		if name == "." && err == nil {
-			return nil
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // gone since its folder was read
-		}
-		if b.replaced(name, err) {
-			return nil
-		}
-		if errors.Is(err, fs.ErrPermission) {
-			return core.Errorf(core.Denied, "%s in the vault cannot be read by this user: run the backup as the gateway's user", name)
-		}
-		if err != nil {
-			return err
-		}
-		if why, out := b.skip[name]; out || vault.IsTemporary(name) || isDatabaseCopy(name, b.skip) {
-			b.left(name, why)
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		err = b.entry(ctx, files, name, d)
-		switch {
-		case b.replaced(name, err):
-			return nil
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case errors.Is(err, fs.ErrPermission):
-			return core.Errorf(core.Denied, "%s in the vault cannot be read by this user: run the backup as the gateway's user", name)
-		case errors.Is(err, archive.ErrShort):
-			return core.Errorf(core.Busy, "%s in the vault became shorter while it was read: try again", name)
-		}
-		return err
-	})
-}
-
-// isDatabaseCopy tells the copies that are kept beside a database in the vault
-// before it is migrated.
-func isDatabaseCopy(name string, skip map[string]string) bool {
-	before, _, ok := strings.Cut(name, ".db.v")
-	if !ok || !strings.HasSuffix(name, ".bak") && !strings.HasSuffix(name, ".part") {
-		return false
+	for _, name := range report.Left {
+		fmt.Fprintf(p.stdout, "Not restored: %s (a link that leads out of the vault)\n", name)
 	}
-	_, ours := skip[before+".db"]
-	return ours
+	_, err = fmt.Fprintln(p.stdout, "Secrets are in no backup: give the settings as before, run 'gatehouse doctor', then 'gatehouse serve'.")
+	return err
 }
 
-// maxWhole is the largest file that is read whole before it is written, so that
-// it may change its size meanwhile.
-const maxWhole = 4 << 20
-
-// replaced leaves out what a link or something else took the place of after its
-// folder was read: who may write that folder must not stop the backup.
-func (b *backing) replaced(name string, err error) bool {
-	if !beneath.Replaced(err) {
-		return false
+// restoreTarget returns where a backup is restored to: the vault and database of
+// the settings.
+func restoreTarget(cfg *configs.Config) backup.Target {
+	to := backup.Target{Vault: cfg.VaultPath, Database: cfg.DatabasePath(), Settle: settleRestored}
+	dir := cfg.VaultPath
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
 	}
-	b.left(name, "it was replaced while the backup was made")
-	return true
+	for ; ; dir = filepath.Dir(dir) { // the part of its path that exists
+		if _, free, ok := doctorFilesystem(dir); ok {
+			to.Space = max(1, int64(min(free, 1<<62)))
+			return to
+		}
+		if dir == filepath.Dir(dir) {
+			return to
+		}
+	}
 }
 
-func (b *backing) entry(ctx context.Context, files fs.FS, name string, d fs.DirEntry) error {
-	st, err := d.Info()
+// settleRestored sets aside what a restored database would have done a second
+// time, and writes the audit entry.
+func settleRestored(ctx context.Context, db *store.DB, tx *store.Tx) (queue.Restored, error) {
+	// Discord would be asked for everything since the backup, and what was
+	// answered since answered again. Telegram sends only what was not received.
+	r, err := queue.AfterRestore(ctx, tx, "discord:")
 	if err != nil {
-		return err
+		return r, err
 	}
-	e := archive.Entry{Name: archive.Vault + name, Mode: st.Mode().Perm(), Time: st.ModTime()}
-	switch {
-	case st.IsDir():
-		e.Kind = archive.Folder
-		return b.add(ctx, e, nil)
-	case st.Mode().Type() == fs.ModeSymlink:
-		e.Kind = archive.Link
-		if e.Target, err = fs.ReadLink(files, name); err != nil {
-			return err
-		}
-		if !archive.Inside(e.Name, e.Target) {
-			b.left(name, "a link that leads out of the vault")
-			return nil
-		}
-		return b.add(ctx, e, nil)
-	case !st.Mode().IsRegular():
-		b.left(name, "it is no plain file")
-		return nil
+	if _, err := store.DeleteMetadataLike(ctx, tx, "discord:"); err != nil {
+		return r, err
 	}
-	f, err := files.Open(name)
-	if err != nil {
-		return err
+	if _, err := orchestrator.NewEvents(db, core.System{}).AbandonAll(ctx, tx); err != nil {
+		return r, err
 	}
-	defer f.Close()
-	if st, err = f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return err
-	}
-	e.Kind, e.Size, e.Time = archive.File, st.Size(), st.ModTime()
-	if e.Size > maxWhole {
-		return b.add(ctx, e, f)
-	}
-	body, err := io.ReadAll(io.LimitReader(f, maxWhole))
-	if err != nil {
-		return err
-	}
-	e.Size = int64(len(body))
-	return b.add(ctx, e, bytes.NewReader(body))
-}
-
-// finish puts the archive on the disk and gives it its name, which nothing may
-// have taken meanwhile.
-func (b *backing) finish() (size int64, err error) {
-	if err := b.part.Sync(); err != nil {
-		return 0, err
-	}
-	st, err := b.part.Stat()
-	if err != nil {
-		return 0, err
-	}
-	if err := os.Link(b.part.Name(), b.file); errors.Is(err, fs.ErrExist) {
-		return 0, core.Errorf(core.Conflict, "%s is there already", b.file)
-	} else if err != nil { // a file system without hard links
-		if err := os.Rename(b.part.Name(), b.file); err != nil {
-			return 0, err
-		}
-	}
-	b.done = true
-	return st.Size(), syncFolder(filepath.Dir(b.file))
-}
-
-// close takes away what is left of the work.
-func (b *backing) close() error {
-	b.show.end()
-	err := os.Remove(b.part.Name())
-	if errors.Is(err, fs.ErrNotExist) && b.done {
-		err = nil
-	}
-	return errors.Join(err, b.part.Close(), b.root.Close())
-}
-
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return r, store.Audit(ctx, tx, cli, "backup.restore", "", map[string]any{"messages": r.Messages, "sends": r.Sends})
 }

@@ -19,8 +19,8 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/connectors/telegram/telegramtest"
-	"gatehouse/core"
-	"gatehouse/core/archive"
+	"gatehouse/core/backup"
+	"gatehouse/core/backup/archive"
 	"gatehouse/core/coretest"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/core/queue"
@@ -136,7 +136,7 @@ func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
 
 	file := filepath.Join(t.TempDir(), "backup.tar.gz")
 	before := w.count(`SELECT count(*) FROM runs`)
-	report, err := backup(t.Context(), w.cfg, file, "", nil)
+	report, err := backup.Make(t.Context(), backupSource(w.cfg, ""), file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
 	there := configs.Default()
 	*there = *w.cfg
 	there.VaultPath, there.Addr = filepath.Join(t.TempDir(), "elsewhere"), "127.0.0.1:0"
-	back, err := restore(t.Context(), there, file, nil)
+	back, err := backup.Restore(t.Context(), restoreTarget(there), file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
 		t.Errorf("what was in hand is not set aside: %+v", back)
 	}
 	sameVault(t, there.VaultPath, entries, bodies)
-	sameRows(t, bodies[databaseEntry], there.DatabasePath())
+	sameRows(t, bodies[backup.DatabaseEntry], there.DatabasePath())
 
 	// The same people at the same platform: nothing is said that was said.
 	n := &world{t: t, sim: w.sim, cfg: there, log: &coretest.Log{}, clock: w.clock}
@@ -211,7 +211,7 @@ func sameVault(t *testing.T, dir string, entries map[string]archive.Entry, bodie
 	t.Helper()
 	for name, e := range entries {
 		path := filepath.Join(dir, strings.TrimPrefix(name, archive.Vault))
-		if name == databaseEntry || e.Kind != archive.File {
+		if name == backup.DatabaseEntry || e.Kind != archive.File {
 			continue
 		}
 		got, err := os.ReadFile(path)
@@ -477,7 +477,7 @@ func TestARestoreThatIsKilledIsDoneByTheNextOne(t *testing.T) {
 	for _, n := range []int{1, 700, 2000} {
 		p := h.start(nil, "restore", file)
 		p.sees(func() bool {
-			names, _ := os.ReadDir(filepath.Join(h.vault(), restoreDir, "tree", "many"))
+			names, _ := os.ReadDir(filepath.Join(h.vault(), ".gatehouse-restore", "tree", "many"))
 			return len(names) >= n || isThere(filepath.Join(h.vault(), "many"))
 		})
 		_ = p.cmd.Process.Kill()
@@ -505,78 +505,11 @@ func TestARestoreThatIsKilledIsDoneByTheNextOne(t *testing.T) {
 			}
 		}
 	}
-	if isThere(filepath.Join(h.vault(), restoreDir)) {
+	if isThere(filepath.Join(h.vault(), ".gatehouse-restore")) {
 		t.Error("its folder is left")
 	}
 	if code, _, errs := h.run("pairing", "list"); code != 0 {
 		t.Errorf("%d %s", code, errs)
-	}
-}
-
-// A restore that ends while it moves what is whole is gone on with, by the same
-// archive alone; what is there stays.
-func TestARestoreThatEndsWhileItMovesIsFinished(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	w.stop()
-	dir := t.TempDir()
-	file, other := filepath.Join(dir, "a.tar.gz"), filepath.Join(dir, "b.tar.gz")
-	for _, f := range []string{file, other} {
-		if _, err := backup(t.Context(), w.cfg, f, "", nil); err != nil {
-			t.Fatal(err)
-		}
-		many(t, w.cfg.VaultPath, 1) // the second differs
-	}
-	cfg := *w.cfg
-	cfg.VaultPath, cfg.DatabaseURL = filepath.Join(dir, "new"), filepath.Join(dir, "db", "sessions.db") // a database elsewhere
-	r := &restoring{cfg: &cfg}
-	in, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	report := restoreReport{}
-	if err := r.mayBegin(); err != nil {
-		t.Fatal(err)
-	}
-	if report.About, report.Total, err = r.check(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.begin(); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.stage(t.Context(), in, &report); err != nil {
-		t.Fatal(err)
-	}
-	state := restoreState{Moving: true, Report: report}
-	if state.Names, err = r.staged(); err != nil || len(state.Names) < 2 {
-		t.Fatal(state.Names, err)
-	}
-	if err := r.writeState(state); err != nil {
-		t.Fatal(err)
-	}
-	first := state.Names[0]
-	if err := os.Rename(filepath.Join(r.tree(), first), filepath.Join(r.vault, first)); err != nil {
-		t.Fatal(err)
-	}
-	_ = r.lock.Close() // as if the process had ended
-	if _, err := restore(t.Context(), &cfg, other, nil); core.KindOf(err) != core.Conflict || !strings.Contains(err.Error(), "another backup") {
-		t.Errorf("another archive: %v", err)
-	}
-	again, err := restore(t.Context(), &cfg, file, nil)
-	if err != nil || again.ID != report.ID {
-		t.Fatal(err)
-	}
-	for _, name := range state.Names {
-		if !isThere(filepath.Join(cfg.VaultPath, name)) {
-			t.Errorf("%s is missing", name)
-		}
-	}
-	if got := rowsOf(t, cfg.DatabaseURL); len(got["users"]) != 1 {
-		t.Errorf("%d users", len(got["users"]))
-	}
-	if isThere(filepath.Join(cfg.VaultPath, restoreDir)) || isThere(cfg.DatabaseURL+".restore") {
-		t.Error("something is left of the work")
 	}
 }
 

@@ -50,9 +50,10 @@ connectors/telegram/telegramtest: core connectors/simulator
 connectors/telegram: core core/texts connectors connectors/markdown
 connectors: core core/texts
 core/agent: core core/beneath core/texts core/store core/vault core/watch
-core/archive: core  # the form of a backup
 core/attach/pdftext: core core/texts
 core/attach: core core/texts core/vault
+core/backup/archive: core  # the form of a backup
+core/backup: core core/backup/archive core/beneath core/queue core/store core/vault
 core/beneath:  # files below an open folder, without links
 core/bus: core
 core/claudecli/claudetest: core/vault  # where the CLI keeps transcripts

@@ -14,6 +14,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
+	"gatehouse/core/backup"
 )
 
 var byPanel = core.Actor{User: core.Operator, Via: "panel"}
@@ -180,7 +181,7 @@ func TestABackupOfThePanelIsWholeAndIsDownloaded(t *testing.T) {
 		t.Errorf("%+v, but what was downloaded has %d bytes and %x", list[0], len(file), sum)
 	}
 	entries, _ := contents(t, list[0].Path)
-	if _, ok := entries[databaseEntry]; !ok {
+	if _, ok := entries[backup.DatabaseEntry]; !ok {
 		t.Error("the database is not in it")
 	}
 	if st, err := os.Stat(list[0].Path); err != nil || st.Mode().Perm() != 0o600 {

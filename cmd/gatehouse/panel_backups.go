@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -20,6 +17,7 @@ import (
 	"gatehouse/admin/page"
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/backup"
 	"gatehouse/core/store"
 )
 
@@ -31,8 +29,7 @@ var backupName = regexp.MustCompile(`^gatehouse-\d{8}-\d{6}\.tar\.gz$`)
 
 const (
 	backupLayout = "gatehouse-20060102-150405.tar.gz"
-	sumSuffix    = ".sha256" // beside it: as sha256sum writes and checks it
-	maxBackups   = 200       // that are listed, the newest first
+	maxBackups   = 200 // that are listed, the newest first
 )
 
 // backupsView is the backups that the panel makes, in the folder BACKUP_PATH.
@@ -52,16 +49,16 @@ func (v backupsView) Backup(ctx context.Context, by core.Actor) error {
 	if err := v.audit(ctx, by, "backup.make", name); err != nil {
 		return err
 	}
-	var report backupReport
+	var report backup.Report
 	return v.a.panelJobs.begin(backupJob, func(ctx context.Context, tell func(string)) (result, error) {
-		show := &progress{out: teller(tell), what: "backing up"}
+		show := &progress{what: "backing up", print: tell}
 		file := filepath.Join(v.dir(), name)
 		var err error
-		if report, err = backup(ctx, v.a.now(), file, v.a.cfg.EnvFile(), show); err != nil {
+		if report, err = backup.Make(ctx, backupSource(v.a.now(), v.a.cfg.EnvFile()), file, show.show); err != nil {
 			return result{}, err
 		}
 		tell("reading it again for its checksum")
-		return result{}, sumFile(ctx, file)
+		return result{}, backup.WriteSum(ctx, file)
 	}, func(result) outcome {
 		said := []string{fmt.Sprintf("%d files and the database are in %s (%s).", report.Files, name, sizeText(report.Size))}
 		for _, left := range report.Left {
@@ -78,32 +75,6 @@ func reasonOf(err error) string {
 		return p.Err.Error()
 	}
 	return err.Error()
-}
-
-// teller hears a line for a terminal.
-type teller func(string)
-
-func (t teller) Write(b []byte) (int, error) {
-	text := strings.TrimSpace(strings.NewReplacer("\r", "", "\x1b[K", "").Replace(string(b)))
-	if text != "" {
-		t(text)
-	}
-	return len(b), nil
-}
-
-// sumFile writes a file's SHA-256 beside it.
-func sumFile(ctx context.Context, file string) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, &watched{ctx: ctx, r: f}); err != nil {
-		return err
-	}
-	line := hex.EncodeToString(sum.Sum(nil)) + "  " + filepath.Base(file) + "\n"
-	return os.WriteFile(file+sumSuffix, []byte(line), 0o600)
 }
 
 // Backups are those that are there, the newest first.
@@ -128,23 +99,9 @@ func (v backupsView) Backups(context.Context) ([]admin.BackupFile, error) {
 		if err != nil {
 			continue
 		}
-		out = append(out, admin.BackupFile{Name: e.Name(), Path: filepath.Join(v.dir(), e.Name()), Size: st.Size(), At: at, SHA256: v.sum(e.Name())})
+		out = append(out, admin.BackupFile{Name: e.Name(), Path: filepath.Join(v.dir(), e.Name()), Size: st.Size(), At: at, SHA256: backup.ReadSum(filepath.Join(v.dir(), e.Name()))})
 	}
 	return out, nil
-}
-
-// sum is the checksum that was written beside a backup; "" where none is.
-func (v backupsView) sum(name string) string {
-	f, err := os.Open(filepath.Join(v.dir(), name+sumSuffix))
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	b, _ := io.ReadAll(io.LimitReader(f, 2*sha256.Size))
-	if _, err := hex.DecodeString(string(b)); err != nil || len(b) != 2*sha256.Size {
-		return ""
-	}
-	return string(b)
 }
 
 // OpenBackup gives one to a reader.
@@ -187,7 +144,7 @@ func (v backupsView) RemoveBackup(ctx context.Context, name string, by core.Acto
 	if err != nil {
 		return fmt.Errorf("delete backup: %w", err)
 	}
-	if err := os.Remove(file + sumSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(file + backup.SumSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("delete backup: %w", err)
 	}
 	return v.audit(ctx, by, "backup.delete", name)

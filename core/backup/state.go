@@ -1,4 +1,4 @@
-package main
+package backup
 
 import (
 	"encoding/json"
@@ -72,8 +72,8 @@ func (r *restoring) writeState(state restoreState) error {
 	return syncFolder(r.work)
 }
 
-// refuseUnfinished keeps everybody out of a vault whose restore has not ended.
-func refuseUnfinished(vault string) error {
+// CheckFinished returns core.Conflict while a restore into the vault is incomplete.
+func CheckFinished(vault string) error {
 	if _, err := os.Lstat(filepath.Join(vault, restoreDir)); err == nil {
 		return core.Errorf(core.Conflict, "a restore into the vault %s was not finished: run 'gatehouse restore FILE' again", vault)
 	}

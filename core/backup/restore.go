@@ -1,9 +1,8 @@
-package main
+package backup
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -13,52 +12,27 @@ import (
 	"strings"
 	"syscall"
 
-	"gatehouse/configs"
 	"gatehouse/core"
-	"gatehouse/core/archive"
-	"gatehouse/core/orchestrator"
+	"gatehouse/core/backup/archive"
 	"gatehouse/core/queue"
 	"gatehouse/core/store"
 )
 
-// restoreDir is where a restore works, in the vault. While it is there the
-// vault is not whole, and nothing serves it.
+// restoreDir is the directory in the vault in which a restore works. While it
+// exists the vault is incomplete, and CheckFinished returns an error.
 const restoreDir = ".gatehouse-restore"
 
-type restoreCmd struct {
-	File string `arg:"" type:"path" help:"The archive that 'gatehouse backup' wrote."`
-	JSON bool   `help:"As JSON."`
+// A Target is where a backup is restored to.
+type Target struct {
+	Vault    string // its directory, missing or empty
+	Database string // the file of SQLite, which must not exist
+	Space    int64  // the most bytes that are unpacked; 0: no limit
+	// Settle sets aside what the restored database would have done a second time.
+	Settle func(ctx context.Context, db *store.DB, tx *store.Tx) (queue.Restored, error)
 }
 
-func (c *restoreCmd) Help() string {
-	return "Puts a backup into an empty vault (GATEHOUSE_VAULT_PATH names another one). Every checksum is compared before anything is written. What was being answered or sent when the backup was made is not done again by itself: the panel's page Queue shows it. If it is interrupted, run it again."
-}
-
-func (c *restoreCmd) Run(p *process) error {
-	cfg, err := configs.Load()
-	if err != nil {
-		return err
-	}
-	report, err := restore(p.ctx, cfg, c.File, newProgress(p, "restoring"))
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return printJSON(p.stdout, report)
-	}
-	fmt.Fprintf(p.stdout, "Restored %d files and the database of %s into %s.\n", report.Files, report.CreatedAt.Local().Format("2006-01-02 15:04"), cfg.VaultPath)
-	if report.Messages+report.Sends > 0 {
-		fmt.Fprintf(p.stdout, "%d messages and %d replies were in hand when the backup was made. They are not done again by themselves: see the panel's page Queue.\n", report.Messages, report.Sends)
-	}
-	for _, name := range report.Left {
-		fmt.Fprintf(p.stdout, "Not restored: %s (a link that leads out of the vault)\n", name)
-	}
-	_, err = fmt.Fprintln(p.stdout, "Secrets are in no backup: give the settings as before, run 'gatehouse doctor', then 'gatehouse serve'.")
-	return err
-}
-
-// A restoreReport says what was put back.
-type restoreReport struct {
+// Restored describes what was restored.
+type Restored struct {
 	archive.About
 	archive.Total
 	queue.Restored
@@ -68,45 +42,47 @@ type restoreReport struct {
 // A restoreState is the file state.json of a restore: what a crash leaves is
 // thrown away while it is not whole, and finished once it is.
 type restoreState struct {
-	Moving bool          `json:"moving"`          // the tree is whole and on the disk
-	Names  []string      `json:"names,omitempty"` // its entries
-	Report restoreReport `json:"report"`
+	Moving bool     `json:"moving"`          // the tree is whole and on the disk
+	Names  []string `json:"names,omitempty"` // its entries
+	Report Restored `json:"report"`
 }
 
 // restoring is one restore at work.
 type restoring struct {
-	cfg   *configs.Config
-	vault string
+	to    Target
+	vault string // links resolved
 	work  string // the folder restoreDir
 	db    string // the database's place, links resolved
 	lock  *os.File
-	show  *progress
+	count counter
 }
 
-// restore puts the archive into the empty vault that cfg names.
-func restore(ctx context.Context, cfg *configs.Config, file string, show *progress) (restoreReport, error) {
-	r := &restoring{cfg: cfg, show: show}
-	defer show.end()
+// Restore restores the archive file. It compares every checksum before it writes
+// anything, and does nothing where the vault has files or the database exists.
+// After an interruption it is called again with the same archive. progress, which
+// may be nil, is called as the work goes on.
+func Restore(ctx context.Context, to Target, file string, progress Progress) (Restored, error) {
+	r := &restoring{to: to, count: counter{report: progress}}
 	in, err := os.Open(file)
 	if err != nil {
-		return restoreReport{}, openArchiveError(file, err)
+		return Restored{}, openArchiveError(file, err)
 	}
 	defer in.Close()
 	if st, err := in.Stat(); err != nil || !st.Mode().IsRegular() {
-		return restoreReport{}, errors.Join(err, core.Errorf(core.Invalid, "%s is not a file", file))
+		return Restored{}, errors.Join(err, core.Errorf(core.Invalid, "%s is not a file", file))
 	}
 	if err := r.mayBegin(); err != nil {
-		return restoreReport{}, err
+		return Restored{}, err
 	}
 	about, total, err := r.check(ctx, in)
 	if err != nil {
-		return restoreReport{}, err
+		return Restored{}, err
 	}
 	if err := r.begin(); err != nil {
-		return restoreReport{}, err
+		return Restored{}, err
 	}
 	defer func() { _ = r.lock.Close() }()
-	report := restoreReport{About: about, Total: total, Left: []string{}}
+	report := Restored{About: about, Total: total, Left: []string{}}
 	if state, ok := r.readState(); ok && state.Moving {
 		if state.Report.ID != total.ID {
 			return report, core.Errorf(core.Conflict, "the restore of another backup (of %s) was interrupted here when all was there already: run it again with that one, or begin in an empty folder", state.Report.CreatedAt.Format("2006-01-02 15:04"))
@@ -136,12 +112,12 @@ func openArchiveError(file string, err error) error {
 
 // mayBegin refuses a place where something is that is not ours.
 func (r *restoring) mayBegin() error {
-	r.vault = r.cfg.VaultPath
+	r.vault = r.to.Vault
 	if real, err := filepath.EvalSymlinks(r.vault); err == nil {
 		r.vault = real
 	}
 	r.work = filepath.Join(r.vault, restoreDir)
-	r.db = r.cfg.DatabasePath()
+	r.db = r.to.Database
 	_, err := os.Lstat(r.work)
 	again := err == nil
 	entries, err := os.ReadDir(r.vault)
@@ -177,7 +153,7 @@ func (r *restoring) inside() bool {
 
 // dbName is the database's name in the vault.
 func (r *restoring) dbName() (string, bool) {
-	for _, base := range []string{r.vault, r.cfg.VaultPath} {
+	for _, base := range []string{r.vault, r.to.Vault} {
 		if rel, err := filepath.Rel(base, r.db); err == nil && filepath.IsLocal(rel) {
 			return rel, true
 		}
@@ -187,20 +163,11 @@ func (r *restoring) dbName() (string, bool) {
 
 // check reads the whole archive and compares its sums, before anything is touched.
 func (r *restoring) check(ctx context.Context, in *os.File) (archive.About, archive.Total, error) {
-	limits := archive.Limits{Schema: store.Newest()}
-	for dir := r.vault; ; dir = filepath.Dir(dir) { // the part of its path that is there
-		if _, free, ok := doctorFilesystem(dir); ok {
-			limits.Bytes = max(1, int64(min(free, 1<<62)))
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			break
-		}
-	}
+	limits := archive.Limits{Schema: store.Newest(), Bytes: r.to.Space}
 	database := false
-	about, total, err := archive.Read(ctx, &watched{ctx: ctx, r: in, show: r.show}, limits, func(e archive.Entry, _ io.Reader) error {
-		r.show.entry()
-		if e.Name == databaseEntry && e.Kind == archive.File {
+	about, total, err := archive.Read(ctx, &reader{ctx: ctx, r: in, count: &r.count}, limits, func(e archive.Entry, _ io.Reader) error {
+		r.count.entry()
+		if e.Name == DatabaseEntry && e.Kind == archive.File {
 			database = true
 		} else if !strings.HasPrefix(e.Name, archive.Vault) {
 			return core.Errorf(core.Invalid, "the archive holds something that this program does not know: %s", core.CleanName(e.Name))
@@ -272,7 +239,7 @@ func (r *restoring) discard() error {
 }
 
 // stage puts everything into the tree, and makes the database ready.
-func (r *restoring) stage(ctx context.Context, in *os.File, report *restoreReport) error {
+func (r *restoring) stage(ctx context.Context, in *os.File, report *Restored) error {
 	if err := r.clear(); err != nil {
 		return err
 	}
@@ -288,9 +255,9 @@ func (r *restoring) stage(ctx context.Context, in *os.File, report *restoreRepor
 		return err
 	}
 	tree := archive.NewTree(root)
-	about, total, err := archive.Read(ctx, &watched{ctx: ctx, r: in, show: r.show}, archive.Limits{Bytes: report.Bytes}, func(e archive.Entry, body io.Reader) error {
-		r.show.entry()
-		if e.Name == databaseEntry {
+	about, total, err := archive.Read(ctx, &reader{ctx: ctx, r: in, count: &r.count}, archive.Limits{Bytes: report.Bytes}, func(e archive.Entry, body io.Reader) error {
+		r.count.entry()
+		if e.Name == DatabaseEntry {
 			return writeNew(r.stagedDB(), body)
 		}
 		return tree.Put(e, body)
@@ -301,7 +268,7 @@ func (r *restoring) stage(ctx context.Context, in *os.File, report *restoreRepor
 	if err != nil {
 		return err
 	}
-	if report.Restored, err = settleRestored(ctx, r.stagedDB()); err != nil {
+	if report.Restored, err = r.settle(ctx); err != nil {
 		return err
 	}
 	if err := tree.Finish(); err != nil {
@@ -322,28 +289,16 @@ func writeNew(name string, body io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// settleRestored brings the database at path to this program's version and
-// sets aside what would be done a second time.
-func settleRestored(ctx context.Context, path string) (r queue.Restored, err error) {
-	db, err := store.Open(ctx, path, store.Options{Log: slog.New(slog.DiscardHandler)})
+// settle migrates the staged database and calls Settle in one transaction.
+func (r *restoring) settle(ctx context.Context) (settled queue.Restored, err error) {
+	db, err := store.Open(ctx, r.stagedDB(), store.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return r, err
+		return settled, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	events := orchestrator.NewEvents(db, core.System{})
 	err = db.Tx(ctx, func(tx *store.Tx) (err error) {
-		// Discord would be asked for everything since the backup, and what was
-		// answered since answered again. Telegram tells only what nobody took.
-		if r, err = queue.AfterRestore(ctx, tx, "discord:"); err != nil {
-			return err
-		}
-		if _, err := store.DeleteMetadataLike(ctx, tx, "discord:"); err != nil {
-			return err
-		}
-		if _, err := events.AbandonAll(ctx, tx); err != nil {
-			return err
-		}
-		return store.Audit(ctx, tx, cli, "backup.restore", "", map[string]any{"messages": r.Messages, "sends": r.Sends})
+		settled, err = r.to.Settle(ctx, db, tx)
+		return err
 	})
-	return r, err
+	return settled, err
 }

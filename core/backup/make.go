@@ -1,0 +1,360 @@
+// Package backup writes the database and the vault into one archive, and
+// restores them from it. The gateway may serve while a backup is made; a restore
+// needs an empty vault. The archive's format is package archive's.
+package backup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/backup/archive"
+	"gatehouse/core/beneath"
+	"gatehouse/core/store"
+	"gatehouse/core/vault"
+)
+
+// A Source is what a backup is made of.
+type Source struct {
+	Vault    string            // its directory
+	Database string            // the file of SQLite
+	Program  string            // the version that makes the backup
+	Without  map[string]string // files that are left out: the reason by path; Make adds its own
+}
+
+// A Report describes a backup.
+type Report struct {
+	File      string    `json:"file"`
+	Size      int64     `json:"size"` // bytes of the archive
+	CreatedAt time.Time `json:"created_at"`
+	Schema    int64     `json:"schema"` // version of the database
+	archive.Total
+	Left []string `json:"left_out"` // what is in the vault and not in the backup, with the reason; at most maxLeftOut
+}
+
+// maxLeftOut bounds what a report names.
+const maxLeftOut = 100
+
+// Make writes an archive of the database and the vault to file, which must not
+// exist and must be outside the vault. It writes file.part and renames it once
+// it is complete and on the disk. progress, which may be nil, is called as the
+// work goes on.
+func Make(ctx context.Context, src Source, file string, progress Progress) (report Report, err error) {
+	b, err := newMaking(src, file, progress)
+	if err != nil {
+		return report, err
+	}
+	defer func() {
+		err = errors.Join(err, b.close())
+	}()
+	report = Report{File: b.file, CreatedAt: time.Now().UTC().Truncate(time.Second), Left: []string{}}
+	b.report = &report
+	dbCopy := b.file + ".part.db"
+	if err := os.Remove(dbCopy); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return report, err
+	}
+	defer func() { _ = os.Remove(dbCopy) }()
+	if report.Schema, err = store.Copy(ctx, src.Database, dbCopy); err != nil {
+		return report, err
+	}
+	if b.out, err = archive.NewWriter(b.part, archive.About{Program: src.Program, CreatedAt: report.CreatedAt, Schema: report.Schema}); err != nil {
+		return report, err
+	}
+	if err := b.database(ctx, dbCopy); err != nil {
+		return report, err
+	}
+	if err := b.vault(ctx); err != nil {
+		return report, err
+	}
+	if report.Total, err = b.out.Close(); err != nil {
+		return report, err
+	}
+	report.Size, err = b.finish()
+	return report, err
+}
+
+// A making is a backup that is being made.
+type making struct {
+	file   string // absolute
+	part   *os.File
+	root   *os.Root
+	path   string // of the vault, links resolved
+	out    *archive.Writer
+	skip   map[string]string // by name in the vault: why it is left out
+	count  counter
+	report *Report
+	done   bool
+}
+
+func newMaking(src Source, file string, progress Progress) (*making, error) {
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return nil, err
+	}
+	b := &making{file: abs, count: counter{report: progress}}
+	if b.path, err = filepath.EvalSymlinks(src.Vault); errors.Is(err, fs.ErrNotExist) {
+		return nil, core.Errorf(core.NotFound, "there is no vault at %s", src.Vault)
+	} else if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(abs))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, core.Errorf(core.NotFound, "there is no folder %s", filepath.Dir(abs))
+	} else if err != nil {
+		return nil, err
+	}
+	b.file = filepath.Join(dir, filepath.Base(abs))
+	if _, in := b.inVault(b.file); in {
+		return nil, core.Errorf(core.Invalid, "%s lies in the vault: a backup belongs elsewhere, best on another disk", b.file)
+	}
+	if _, err := os.Lstat(b.file); err == nil {
+		return nil, core.Errorf(core.Conflict, "%s is there already", b.file)
+	}
+	if b.root, err = os.OpenRoot(b.path); err != nil {
+		return nil, err
+	}
+	b.skip = b.leftOut(src)
+	if b.part, err = openPart(b.file + ".part"); err != nil {
+		return nil, errors.Join(err, b.root.Close())
+	}
+	return b, nil
+}
+
+// openPart is the unfinished archive's file, for this process alone. What a
+// crash has left of an earlier one is overwritten.
+func openPart(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(core.Errorf(core.Conflict, "another backup is writing %s now", name), f.Close())
+	}
+	return f, errors.Join(f.Chmod(0o600), f.Truncate(0))
+}
+
+// inVault is path as a name in the vault.
+func (b *making) inVault(path string) (string, bool) {
+	rel, err := filepath.Rel(b.path, path)
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
+}
+
+// leftOut returns the names in the vault that the backup leaves out, with the
+// reason; "" is not reported.
+func (b *making) leftOut(src Source) map[string]string {
+	skip := map[string]string{
+		".parachute/lock": "", restoreDir: "",
+		".claude/.credentials.json": "Claude Code's login; log in again on the other machine",
+	}
+	add := func(path, why string) {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+		if name, in := b.inVault(path); in && path != "" {
+			skip[name] = why
+		}
+	}
+	db := src.Database
+	if real, err := filepath.EvalSymlinks(filepath.Dir(db)); err == nil {
+		db = filepath.Join(real, filepath.Base(db))
+	}
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		add(db+suffix, "")
+	}
+	for path, why := range src.Without {
+		add(path, why)
+	}
+	return skip
+}
+
+// left notes what is not in the backup.
+func (b *making) left(name, why string) {
+	if why != "" && len(b.report.Left) < maxLeftOut {
+		b.report.Left = append(b.report.Left, name+" ("+why+")")
+	}
+}
+
+// database adds the copy.
+func (b *making) database(ctx context.Context, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return b.add(ctx, archive.Entry{Name: DatabaseEntry, Kind: archive.File, Size: st.Size(), Mode: 0o600, Time: b.report.CreatedAt}, f)
+}
+
+// DatabaseEntry is the database's name in an archive.
+const DatabaseEntry = archive.Database + "sessions.db"
+
+// add writes one entry, and tells of it.
+func (b *making) add(ctx context.Context, e archive.Entry, body io.Reader) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if body != nil {
+		body = &reader{ctx: ctx, r: body, count: &b.count}
+	}
+	b.count.entry()
+	return b.out.Add(e, body)
+}
+
+// vault adds every file, folder and link of the vault.
+func (b *making) vault(ctx context.Context) error {
+	files := beneath.FS(b.root)
+	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if name == "." && err == nil {
+			return nil
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // gone since its folder was read
+		}
+		if b.replaced(name, err) {
+			return nil
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			return core.Errorf(core.Denied, "%s in the vault cannot be read by this user: run the backup as the gateway's user", name)
+		}
+		if err != nil {
+			return err
+		}
+		if why, out := b.skip[name]; out || vault.IsTemporary(name) || isDatabaseCopy(name, b.skip) {
+			b.left(name, why)
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		err = b.entry(ctx, files, name, d)
+		switch {
+		case b.replaced(name, err):
+			return nil
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case errors.Is(err, fs.ErrPermission):
+			return core.Errorf(core.Denied, "%s in the vault cannot be read by this user: run the backup as the gateway's user", name)
+		case errors.Is(err, archive.ErrShort):
+			return core.Errorf(core.Busy, "%s in the vault became shorter while it was read: try again", name)
+		}
+		return err
+	})
+}
+
+// isDatabaseCopy tells the copies that are kept beside a database in the vault
+// before it is migrated.
+func isDatabaseCopy(name string, skip map[string]string) bool {
+	before, _, ok := strings.Cut(name, ".db.v")
+	if !ok || !strings.HasSuffix(name, ".bak") && !strings.HasSuffix(name, ".part") {
+		return false
+	}
+	_, ours := skip[before+".db"]
+	return ours
+}
+
+// maxWhole is the largest file that is read whole before it is written, so that
+// it may change its size meanwhile.
+const maxWhole = 4 << 20
+
+// replaced leaves out what a link or something else took the place of after its
+// folder was read: who may write that folder must not stop the backup.
+func (b *making) replaced(name string, err error) bool {
+	if !beneath.Replaced(err) {
+		return false
+	}
+	b.left(name, "it was replaced while the backup was made")
+	return true
+}
+
+func (b *making) entry(ctx context.Context, files fs.FS, name string, d fs.DirEntry) error {
+	st, err := d.Info()
+	if err != nil {
+		return err
+	}
+	e := archive.Entry{Name: archive.Vault + name, Mode: st.Mode().Perm(), Time: st.ModTime()}
+	switch {
+	case st.IsDir():
+		e.Kind = archive.Folder
+		return b.add(ctx, e, nil)
+	case st.Mode().Type() == fs.ModeSymlink:
+		e.Kind = archive.Link
+		if e.Target, err = fs.ReadLink(files, name); err != nil {
+			return err
+		}
+		if !archive.Inside(e.Name, e.Target) {
+			b.left(name, "a link that leads out of the vault")
+			return nil
+		}
+		return b.add(ctx, e, nil)
+	case !st.Mode().IsRegular():
+		b.left(name, "it is no plain file")
+		return nil
+	}
+	f, err := files.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if st, err = f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return err
+	}
+	e.Kind, e.Size, e.Time = archive.File, st.Size(), st.ModTime()
+	if e.Size > maxWhole {
+		return b.add(ctx, e, f)
+	}
+	body, err := io.ReadAll(io.LimitReader(f, maxWhole))
+	if err != nil {
+		return err
+	}
+	e.Size = int64(len(body))
+	return b.add(ctx, e, bytes.NewReader(body))
+}
+
+// finish puts the archive on the disk and gives it its name, which nothing may
+// have taken meanwhile.
+func (b *making) finish() (size int64, err error) {
+	if err := b.part.Sync(); err != nil {
+		return 0, err
+	}
+	st, err := b.part.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if err := os.Link(b.part.Name(), b.file); errors.Is(err, fs.ErrExist) {
+		return 0, core.Errorf(core.Conflict, "%s is there already", b.file)
+	} else if err != nil { // a file system without hard links
+		if err := os.Rename(b.part.Name(), b.file); err != nil {
+			return 0, err
+		}
+	}
+	b.done = true
+	return st.Size(), syncFolder(filepath.Dir(b.file))
+}
+
+// close takes away what is left of the work.
+func (b *making) close() error {
+	err := os.Remove(b.part.Name())
+	if errors.Is(err, fs.ErrNotExist) && b.done {
+		err = nil
+	}
+	return errors.Join(err, b.part.Close(), b.root.Close())
+}
+
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
