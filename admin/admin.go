@@ -4,18 +4,18 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"html/template"
 	"slices"
-	"time"
 
+	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	"gatehouse/admin/people"
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/bus"
-	"gatehouse/core/queue"
 	"gatehouse/core/tool/mcp"
 	"gatehouse/core/usage"
 )
@@ -26,10 +26,10 @@ type Options struct {
 	page.Options
 
 	People      people.Options
+	Operations  operations.Options
 	Asks        Asks // the page Approvals; Grants are a section of it
 	Grants      Grants
 	Raises      Raises   // trust for a time: another section of it
-	AuditLog    AuditLog // the page Audit
 	Settings    Settings // the page Settings; Keys are a section of it
 	Keys        Keys
 	Changes     Changes // what of it can be changed here
@@ -43,34 +43,22 @@ type Options struct {
 	Traces      Traces
 	Active      func() []bus.Info // the runs in progress (bus.Bus.Active)
 	Sources     []string          // where conversations begin: platforms and "api"
-	ModelsPage  Models            // the page Models and usage
 	// Spent is what each of these runs has used (usage.Ledger).
 	Spent     func(ctx context.Context, runs ...string) (map[string]usage.Total, error)
 	Agents    Agents // with SaveAgent: the page Agents; Servers are a section of it
 	SaveAgent SaveAgent
 	Servers   func() []mcp.Health // (mcp.Servers.Health)
-	Bots      Bots                // the page Bots
-	Lanes     Lanes               // any of these three: the page Queue
-	Dead      Dead
-	Sends     Sends
-
-	// Usage sums what models took since a time, one row per model
-	// (usage.Ledger); nil: the overview does not say.
-	Usage func(ctx context.Context, since time.Time) ([]usage.Total, error)
-	// Stalled are updates that are held or rate-limited (queue.Queue); nil: the page Queue does not list them.
-	Stalled   func(ctx context.Context, limit int) ([]queue.Step, error)
-	Say       Say       // with the page Chats: the page Chat
-	Files     Files     // nil: nothing can be attached there
-	Questions Questions // nil: what a model asks the operator is not answered there
-	// Audit notes what was done to a bot ("bot.start", "bot.stop"); the other
-	// sources audit by themselves. nil: not noted.
-	Audit func(ctx context.Context, by core.Actor, did, bot string) error
+	Say       Say                 // with the page Chats: the page Chat
+	Files     Files               // nil: nothing can be attached there
+	Questions Questions           // nil: what a model asks the operator is not answered there
 }
 
 // New returns the panel. Mount it at /admin and /admin/, behind a web.Site.
 func New(door page.Door, accounts page.Accounts, o Options) *page.Frame {
 	p := &Panel{frame: page.New(door, accounts, o.Options), o: o, drawing: make(chan struct{}, 1)}
-	p.people = people.New(p.frame, o.People, people.Links{Bots: p.states, Chats: p.hasChats()})
+	p.bots = states(o.Operations.Bots)
+	p.people = people.New(p.frame, o.People, people.Links{Bots: p.bots, Chats: p.hasChats()})
+	p.operations = operations.New(p.frame, o.Operations, operations.Links{Bots: p.bots, Names: p.people.Names})
 	p.frame.Templates(files, p.funcs(), "asks", "raises", "settingsparts", "talkparts")
 	p.frame.List(p.items()...)
 	p.routes()
@@ -79,10 +67,12 @@ func New(door page.Door, accounts page.Accounts, o Options) *page.Frame {
 
 // A Panel is the pages of the panel.
 type Panel struct {
-	frame   *page.Frame
-	o       Options
-	people  *people.Pages
-	drawing chan struct{} // one for the picture that is made small
+	frame      *page.Frame
+	o          Options
+	people     *people.Pages
+	operations *operations.Pages
+	bots       func() []core.BotState
+	drawing    chan struct{} // one for the picture that is made small
 }
 
 // menu are the pages of the menu, in its order.
@@ -90,7 +80,7 @@ var menu = []string{"overview", "pairing", "approvals", "chats", "people", "agen
 
 // items returns the pages for the menu.
 func (p *Panel) items() (items []page.Item) {
-	items = p.people.Items()
+	items = slices.Concat(p.people.Items(), p.operations.Items())
 	items = append(items, page.Item{Key: "overview", Path: "/admin", Label: "Overview"})
 	if p.o.Asks != nil {
 		items = append(items, page.Item{Key: "approvals", Path: "/admin/approvals", Label: "Approvals", Words: "waiting",
@@ -102,25 +92,11 @@ func (p *Panel) items() (items []page.Item) {
 	if p.hasAgents() {
 		items = append(items, page.Item{Key: "agents", Path: agentsPath, Label: "Agents", Words: "not well", Urgent: true, Count: func(context.Context) int { return p.agentsUnwell() }})
 	}
-	if p.o.Bots != nil {
-		items = append(items, page.Item{Key: "bots", Path: "/admin/bots", Label: "Bots", Words: "not well", Urgent: true, Count: func(context.Context) int { return len(unwell(p.states())) }})
-	}
-	if p.hasQueue() {
-		e := page.Item{Key: "queue", Path: "/admin/queue", Label: "Queue", Words: "stuck", Urgent: true}
-		if p.o.Lanes != nil {
-			e.Count = func(ctx context.Context) int { return p.stuck(ctx).Value.stuck() }
-		}
-		items = append(items, e)
-	}
-	if p.o.ModelsPage != nil {
-		items = append(items, page.Item{Key: "models", Path: modelsPath, Label: "Models"})
-	}
+
 	if p.o.Settings != nil {
 		items = append(items, page.Item{Key: "settings", Path: settingsPath, Label: "Settings"})
 	}
-	if p.o.AuditLog != nil {
-		items = append(items, page.Item{Key: "audit", Path: auditPath, Label: "Audit"})
-	}
+
 	if p.hasTalk() {
 		items = append(items, page.Item{Key: "talk", Path: talkPath, Label: "Chat"})
 	}
@@ -174,32 +150,13 @@ func (p *Panel) routes() {
 		p.frame.Page("GET "+talkPath, p.talkPage)
 		p.frame.Upload("POST "+talkPath+"/{id}", p.say)
 	}
-	if p.o.ModelsPage != nil {
-		p.frame.Page("GET "+modelsPath, p.modelsPage)
-		p.frame.Post("POST "+modelsPath+"/test", p.testModel)
-	}
-	if p.o.AuditLog != nil {
-		p.frame.Page("GET "+auditPath, p.auditPage)
-		p.frame.Page("GET "+auditPath+"/export", p.auditExport)
-	}
+
 	if p.hasAgents() {
 		p.frame.Page("GET /admin/agents", p.agentsPage)
 		p.frame.Page("GET "+editPath, p.editPage)
 		p.frame.Form("POST "+editPath, maxEdit, p.edit)
 	}
-	if p.o.Bots != nil {
-		p.frame.Page("GET /admin/bots", p.botsPage)
-		p.frame.Post("POST /admin/bots/{bot}/{verb}", p.botAction)
-	}
-	if p.hasQueue() {
-		p.frame.Page("GET /admin/queue", p.queuePage)
-	}
-	if p.o.Dead != nil {
-		p.frame.Post("POST /admin/queue/dead/{seq}/{verb}", p.deadAction)
-	}
-	if p.o.Sends != nil {
-		p.frame.Post("POST /admin/queue/send/{seq}/{verb}", p.sendAction)
-	}
+
 }
 
 func (p *Panel) hasChats() bool {
@@ -208,4 +165,14 @@ func (p *Panel) hasChats() bool {
 
 func (p *Panel) hasAgents() bool { return p.o.Agents != nil && p.o.SaveAgent != nil }
 
-func (p *Panel) hasQueue() bool { return p.o.Lanes != nil || p.o.Dead != nil || p.o.Sends != nil }
+// states returns the bots sorted by name; none where b is nil.
+func states(b operations.Bots) func() []core.BotState {
+	return func() []core.BotState {
+		if b == nil {
+			return nil
+		}
+		s := slices.Clone(b.States())
+		slices.SortFunc(s, func(a, b core.BotState) int { return cmp.Compare(a.Bot, b.Bot) })
+		return s
+	}
+}

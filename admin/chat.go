@@ -112,7 +112,7 @@ func (p *Panel) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 	b.Compose.Asked = len(b.Asked.Value) > 0
 	p.transcript(ctx, &b, r.URL.Query().Get("before"))
 	b.Runs = p.runsOf(ctx, d.ID, now)
-	b.Agents, b.Models = p.agentNames(), p.modelNames(d.User)
+	b.Agents, b.Models = p.agentNames(), p.operations.Models(d.User)
 	for _, level := range []core.Trust{core.Vault, core.Sandboxed} {
 		if d.TrustLevel > level {
 			b.Levels = append(b.Levels, level)
@@ -162,7 +162,7 @@ func (p *Panel) runViews(ctx context.Context, now time.Time, lines ...orchestrat
 	for i, l := range lines {
 		v := runView{RunLine: l, Took: l.Took(now), Spent: spent[l.ID]}
 		v.Tone, v.Word = runState(l.State)
-		v.Cost = strings.TrimPrefix(priced(v.Spent), ", ")
+		v.Cost = strings.TrimPrefix(page.Price(v.Spent.MicroUSD, v.Spent.Unpriced), ", ")
 		if n := v.Spent.Input + v.Spent.Output + v.Spent.CacheRead + v.Spent.CacheWrite; n > 0 {
 			v.Tokens = page.Grouped(n)
 		}
@@ -370,7 +370,7 @@ func (p *Panel) chatAction(r *http.Request, by core.Actor) (page.Flash, string, 
 		c.DropTags, saidIt = []string{value}, "The tag is taken off."
 	case "model":
 		d, err := p.o.Chats.Detail(ctx, id)
-		if err == nil && value != "" && !slices.Contains(p.modelNames(d.User), value) {
+		if err == nil && value != "" && !slices.Contains(p.operations.Models(d.User), value) {
 			err = core.Errorf(core.Invalid, "the model %s can’t be chosen for this conversation", core.CutRunes(value, 60))
 		}
 		if err != nil {

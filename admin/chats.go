@@ -101,7 +101,7 @@ func (p *Panel) chatsPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	tags := page.Load(ctx, p.frame, "The list of tags", p.o.Chats.CommonTags)
 	b.Tags = page.Head(tags.Value, maxTagsShown)
-	for _, s := range p.states() {
+	for _, s := range p.bots() {
 		b.Bots = append(b.Bots, s.Bot)
 	}
 	b.Lede = chatsLede(b)

@@ -103,7 +103,7 @@ func (w *world) openChats(t *testing.T, db *store.DB, o *admin.Options) {
 	o.Chats, o.ChatActs, o.Runs, o.Active, o.Sources = w.chats, w.chats, orchestrator.NewEvents(db, w.clock), w.runsNow, []string{"api", "telegram"}
 	o.SearchChats = w.chats.Search
 	q := queue.New(db, queue.Options{Clock: w.clock})
-	o.Traces, o.Stalled = q, q.Stalled
+	o.Traces, o.Operations.Stalled = q, q.Stalled
 	o.Spent = func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
 		return ledger.Spent(ctx, db, runs...)
 	}

@@ -11,6 +11,7 @@ import (
 	adminpeople "gatehouse/admin/people"
 
 	"gatehouse/admin"
+	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	"gatehouse/core"
 	"gatehouse/core/bus"
@@ -33,9 +34,9 @@ var (
 	_ adminpeople.Terms     = (*people.Store)(nil)
 	_ adminpeople.Blocks    = (*people.Store)(nil)
 	_ adminpeople.Places    = (*places.Store)(nil)
-	_ admin.Lanes           = (*queue.Queue)(nil)
-	_ admin.Dead            = (*queue.Queue)(nil)
-	_ admin.Sends           = (*queue.Queue)(nil)
+	_ operations.Lanes      = (*queue.Queue)(nil)
+	_ operations.Dead       = (*queue.Queue)(nil)
+	_ operations.Sends      = (*queue.Queue)(nil)
 	_ page.Bell             = (*bus.Bus)(nil)
 )
 

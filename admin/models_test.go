@@ -13,6 +13,7 @@ import (
 	"golang.org/x/text/message"
 
 	"gatehouse/admin"
+	"gatehouse/admin/operations"
 	"gatehouse/core"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
@@ -26,8 +27,8 @@ type modelsWorld struct {
 	rolls *usage.Rollups
 }
 
-func (m modelsWorld) Models() []admin.ModelRow {
-	return []admin.ModelRow{
+func (m modelsWorld) Models() []operations.ModelRow {
+	return []operations.ModelRow{
 		{Name: "anthropic/claude-sonnet-4-5", Use: "answers", Priced: true, Input: 3_000_000, Output: 15_000_000, Can: []string{"tools", "images"}},
 		{Name: "local/quote", Use: "stands in"},
 	}
@@ -47,7 +48,7 @@ func (m modelsWorld) Chart(ctx context.Context, step time.Duration, n int) (usag
 
 func (w *world) openModels(db *store.DB, o *admin.Options) {
 	w.rolls = usage.NewRollups(db, w.clock, usage.New(nil, usage.Budgets{}).Tally, orchestrator.NewEvents(db, w.clock).Tally, queue.New(db, queue.Options{Clock: w.clock}).Tally)
-	o.ModelsPage = modelsWorld{w, w.rolls}
+	o.Operations.Models = modelsWorld{w, w.rolls}
 }
 
 // figures has some days of use.

@@ -19,10 +19,12 @@ import (
 	"go.uber.org/goleak"
 
 	"gatehouse/admin"
+	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	"gatehouse/admin/people"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
+	"gatehouse/core/orchestrator"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
@@ -64,8 +66,9 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	o := admin.Options{
 		Say: w.say, Files: w.files, Questions: w, Agents: w.agents, SaveAgent: w.saveAgent, Servers: w.health,
 		Options: page.Options{Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)), Bell: w, Asset: func(name string) string { return static.Address("/static/", name) }},
-		Asks:    askWorld{w}, Grants: grantWorld{w}, Raises: raiseWorld{w}, Bots: w, Lanes: w, Dead: w, Sends: w, Usage: w.usage,
-		People: people.Options{Requests: w, Decisions: w, Access: w, Persons: w, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Invites: w, Preview: w.preview},
+		Asks:    askWorld{w}, Grants: grantWorld{w}, Raises: raiseWorld{w},
+		Operations: operations.Options{Bots: w, Lanes: w, Dead: w, Sends: w, Usage: w.usage, Quantile: orchestrator.Quantile},
+		People:     people.Options{Requests: w, Decisions: w, Access: w, Persons: w, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Invites: w, Preview: w.preview},
 	}
 	w.openChats(t, db, &o)
 	w.openSettings(db, &o)
@@ -616,7 +619,7 @@ func TestTheOverviewAnswersItsQuestions(t *testing.T) {
 
 func TestPagesWithoutASourceAreNotThere(t *testing.T) {
 	s := newSite(t, nil, func(o *admin.Options) {
-		o.People.Access, o.Lanes, o.Dead, o.Sends, o.Bell = nil, nil, nil, nil, nil
+		o.People.Access, o.Operations.Lanes, o.Operations.Dead, o.Operations.Sends, o.Bell = nil, nil, nil, nil, nil
 	}).enter()
 	a := s.get("/admin")
 	a.has(t, `href="/admin/pairing"`, `href="/admin/bots"`)

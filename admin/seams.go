@@ -14,33 +14,6 @@ import (
 // What the pages show and do, each as narrow as its page needs. A nil one
 // takes its page, or its section, out of the panel.
 type (
-	// Bots is how the connectors are, and their switches (connectors.Hub).
-	Bots interface {
-		States() []core.BotState
-		Start(bot string) error
-		Stop(bot string) error
-		// Test checks the bot's credentials with one cheap call and returns
-		// the name the platform knows it by.
-		Test(ctx context.Context, bot string) (username string, err error)
-	}
-	// Lanes says what waits where (queue.Queue).
-	Lanes interface {
-		Depths(ctx context.Context) ([]queue.Depth, error)
-		Lanes(ctx context.Context, limit int) ([]queue.LaneRow, error)
-	}
-	// Dead are messages whose answer failed too often (queue.Queue).
-	Dead interface {
-		Dead(ctx context.Context, limit int) ([]queue.DeadRow, error)
-		Retry(ctx context.Context, seq int64, by core.Actor) error
-		Dismiss(ctx context.Context, seq int64, by core.Actor) error
-	}
-	// Sends are replies that failed, or of which nobody knows whether they
-	// arrived (queue.Queue).
-	Sends interface {
-		Unsure(ctx context.Context, limit int) ([]queue.SendRow, error)
-		SendAgain(ctx context.Context, seq int64, by core.Actor) error
-		Settle(ctx context.Context, seq int64, by core.Actor) error
-	}
 	// Asks are the tool calls that wait for the operator's word and those just
 	// settled (permission.Guard). The second decision on one is a core.Conflict
 	// whose text says who was first.

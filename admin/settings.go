@@ -99,7 +99,7 @@ func (p *Panel) showSettings(w http.ResponseWriter, r *http.Request, status int,
 	ctx, now := r.Context(), p.frame.Clock.Now()
 	b.CSRF, b.Levels = page.Token(r), []string{"debug", "info", "warn", "error"}
 	all := p.o.Settings.Settings()
-	b.Bots, b.Knobs, b.Known = p.botKnobs(), inGroups(p.knobs(all)), p.modelNames(core.Operator)
+	b.Bots, b.Knobs, b.Known = p.botKnobs(), inGroups(p.knobs(all)), p.operations.Models(core.Operator)
 	for i := range b.Bots {
 		b.Bots[i].CSRF = b.CSRF
 		b.Bots[i].Texts, b.Bots[i].OwnTexts = p.ownTexts(b.Bots[i].Bot)

@@ -16,6 +16,8 @@ const (
 	// maxBackupRows bounds the backups that are shown.
 	maxBackupRows = 20
 	// changeTimeout bounds a change of settings, in which models may be asked.
+	// testTimeout bounds a test of a bot's credentials.
+	testTimeout   = 15 * time.Second
 	changeTimeout = 50 * time.Second
 )
 
@@ -39,7 +41,7 @@ func (p *Panel) settingsRoutes() {
 			p.frame.Page("GET "+textsPath+"/{bot}/{name}", p.textPage)
 			p.frame.Page("POST "+textsPath+"/{bot}/{name}", p.text)
 		}
-		if p.o.Bots != nil {
+		if p.o.Operations.Bots != nil {
 			p.frame.Post("POST "+settingsPath+"/bots/{bot}/{verb}", p.switchBot)
 		}
 	}
@@ -71,7 +73,7 @@ func policies() []page.Choice {
 }
 
 func (p *Panel) botKnobs() (out []botKnobs) {
-	states := p.states()
+	states := p.bots()
 	if p.o.Changes == nil {
 		for _, s := range states {
 			out = append(out, knobsOf(BotSettings{Bot: s.Bot, Platform: s.Platform, Token: "set"}, s))
@@ -128,7 +130,7 @@ func (p *Panel) setTokenFile(r *http.Request, by core.Actor) (page.Flash, string
 }
 
 func (p *Panel) switchBot(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	said, _, err := p.botAction(r, by)
+	said, _, err := p.operations.Switch(r, by)
 	return said, settingsPath + "#bots-h", err
 }
 

@@ -56,7 +56,7 @@ func (w *world) openSettings(db *store.DB, o *admin.Options) {
 	w.keys = auth.NewKeys(db, w.clock, nil)
 	o.Keys = w.keys
 	o.Changes, o.Texts, o.Backups, o.BackupJob = knobWorld{w}, textWorld{w}, backupWorld{w}, backupWorld{w}.Job
-	o.AuditLog = func(ctx context.Context, f store.AuditFilter) ([]store.AuditEvent, string, error) {
+	o.Operations.AuditLog = func(ctx context.Context, f store.AuditFilter) ([]store.AuditEvent, string, error) {
 		if err := w.fault(); err != nil {
 			return nil, "", err
 		}

@@ -67,7 +67,7 @@ func (p *Panel) talkPage(w http.ResponseWriter, r *http.Request) error {
 
 func (p *Panel) showTalk(w http.ResponseWriter, r *http.Request, status int, c composer) error {
 	c.CSRF, c.ID, c.Attach = page.Token(r), "new", p.o.Files != nil
-	c.Agents, c.Models = p.agentNames(), p.modelNames(core.Operator)
+	c.Agents, c.Models = p.agentNames(), p.operations.Models(core.Operator)
 	b := talkBody{Compose: c}
 	no := false
 	b.Chats = page.Load(r.Context(), p.frame, "The list of conversations", func(ctx context.Context) (rows []chatRow, err error) {
@@ -88,23 +88,6 @@ func (p *Panel) agentNames() (names []string) {
 	}
 	for _, a := range p.o.Agents.List() {
 		names = append(names, a.Name)
-	}
-	return names
-}
-
-// guestModel is the use of a model that answers guests and nobody else's choice.
-const guestModel = "answers guests"
-
-// modelNames are the models that a conversation of this person may be given.
-func (p *Panel) modelNames(user int64) (names []string) {
-	if p.o.ModelsPage == nil {
-		return nil
-	}
-	for _, m := range p.o.ModelsPage.Models() {
-		if m.Use == guestModel && user != core.Operator {
-			return nil // guests are answered by that one, whatever is chosen
-		}
-		names = append(names, m.Name)
 	}
 	return names
 }
@@ -191,7 +174,7 @@ func (p *Panel) checkSaying(s *Saying) error {
 		s.Agent, s.Model = "", "" // they are the conversation's own
 	case s.Agent != "" && !slices.Contains(p.agentNames(), s.Agent):
 		return core.Errorf(core.Invalid, "there is no agent named %s", core.CutRunes(s.Agent, 60))
-	case s.Model != "" && !slices.Contains(p.modelNames(core.Operator), s.Model):
+	case s.Model != "" && !slices.Contains(p.operations.Models(core.Operator), s.Model):
 		return core.Errorf(core.Invalid, "the model %s is not configured here", core.CutRunes(s.Model, 60))
 	}
 	return nil

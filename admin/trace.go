@@ -56,7 +56,7 @@ func sendState(s string) (tone, word string) {
 func (p *Panel) tracePage(w http.ResponseWriter, r *http.Request) error {
 	ctx, q := r.Context(), r.URL.Query()
 	b := traceBody{Bot: q.Get("bot"), ID: strings.TrimSpace(q.Get("id"))}
-	for _, s := range p.states() {
+	for _, s := range p.bots() {
 		b.Bots = append(b.Bots, s.Bot)
 	}
 	run := q.Get("run")

@@ -2,20 +2,10 @@ package admin
 
 import (
 	"testing"
-
-	"gatehouse/admin/page"
 )
 
 func TestTemplatesParse(t *testing.T) {
 	if err := New(nil, nil, Options{}).Check(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestPersonNameWithoutARow(t *testing.T) {
-	for id, want := range map[string]string{"-1": "Programs on this machine, without a key", "1": "Operator", "2": "Ada", "3": "User 3", "0": "People who were forgotten"} {
-		if got := personName(page.Names{2: "Ada"}, id); got != want {
-			t.Errorf("%s is called %q, want %q", id, got, want)
-		}
 	}
 }

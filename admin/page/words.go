@@ -188,3 +188,19 @@ func Step(s string) (tone, word string) {
 	}
 	return "idle", Platform(s)
 }
+
+// Price returns ", $1.84" for millionths of a dollar, as far as prices are
+// known; unpriced is how many calls have none.
+func Price(micro, unpriced int64) string {
+	if micro == 0 {
+		return ""
+	}
+	text := fmt.Sprintf(", $%.2f", float64(micro)/1e6)
+	if micro < 5000 {
+		text = ", less than $0.01"
+	}
+	if unpriced > 0 {
+		text += " and calls without a known price"
+	}
+	return text
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gatehouse/admin"
+	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	adminpeople "gatehouse/admin/people"
 	"gatehouse/configs"
@@ -68,23 +69,23 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 	return admin.New(door, a.admins, admin.Options{
 		Options: page.Options{Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
+		Operations: operations.Options{Bots: panelBots{a.hub, a}, Audit: a.auditBot, Lanes: a.queue, Dead: a.queue, Sends: a.queue, Stalled: a.queue.Stalled,
+			Models: modelsPage{a}, Quantile: orchestrator.Quantile, AuditLog: logView{a}.AuditLog,
+			Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {
+				return a.usage.Totals(ctx, a.db, since)
+			},
+		},
 		People: adminpeople.Options{Requests: a.pairing, Decisions: a.pairing, Access: a.pairing.People, Persons: a.pairing.People, Terms: a.pairing.People, Blocks: a.pairing.People, Places: a.pairing.Places,
 			Spending: peopleView{a}, Care: peopleView{a}, LastSeen: peopleView{a}.lastSeen, SetPlace: peopleView{a}.setPlace,
 			Invites: a.pairing.Codes, InviteLink: a.inviteLink, Preset: a.preset, Preview: (&previews{a: a}).Preview},
 		Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.raises,
-		Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {
-			return a.usage.Totals(ctx, a.db, since)
-		},
-		AuditLog: logView{a}.AuditLog, Settings: settingsView{a}, Changes: settingsView{a}, Texts: textsView{a}, Backups: backupsView{a}, BackupJob: backupsView{a}.Job, Keys: a.keys, SearchChats: a.sessions.Search,
-		Stalled: a.queue.Stalled,
-		Say:     a.sayAsOperator, Files: a.files, Questions: panelQuestions{answersView{a}},
-		Chats: panelChats{a.sessions, a}, ChatActs: panelActs{a}, Runs: a.events, Traces: a.queue, Active: a.bus.Active, ModelsPage: modelsPage{a}, Sources: a.sources(),
+		Settings: settingsView{a}, Changes: settingsView{a}, Texts: textsView{a}, Backups: backupsView{a}, BackupJob: backupsView{a}.Job, Keys: a.keys, SearchChats: a.sessions.Search,
+		Say: a.sayAsOperator, Files: a.files, Questions: panelQuestions{answersView{a}},
+		Chats: panelChats{a.sessions, a}, ChatActs: panelActs{a}, Runs: a.events, Traces: a.queue, Active: a.bus.Active, Sources: a.sources(),
 		Spent: func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
 			return a.usage.Spent(ctx, a.db, runs...)
 		},
 		Agents: a.agents, SaveAgent: a.saveAgent, Servers: a.servers.Health,
-		Bots: panelBots{a.hub, a}, Lanes: a.queue, Dead: a.queue, Sends: a.queue,
-		Audit: a.auditBot,
 	})
 }
 

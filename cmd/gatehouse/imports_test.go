@@ -23,9 +23,10 @@ const everything = "*"
 // A new package or a new edge is a decision, so it is made here, in a diff that
 // someone reads. Tests may import what they like.
 var may = table(`
+admin/operations: admin/page core core/store core/queue core/usage web
 admin/page: core web web/auth
 admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
-admin: admin/page admin/people core core/store core/queue core/bus core/session core/permission core/usage core/agent core/tool/mcp core/orchestrator core/attach web web/auth core/permission/raise
+admin: admin/page admin/operations admin/people core core/queue core/bus core/session core/permission core/usage core/agent core/tool/mcp core/orchestrator core/attach web web/auth core/permission/raise
 cmd/gatehouse/phones: core connectors/telegram/telegramtest connectors/discord/discordtest
 cmd/gatehouse: *
 cmd/loadgen/bare:

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"gatehouse/admin"
+	"gatehouse/admin/operations"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/agent"
@@ -69,11 +69,11 @@ func missingModels(m *registry.Models, agents *agent.Agents) (faults []string) {
 // modelsPage shows the configured models in the panel.
 type modelsPage struct{ a *app }
 
-func (v modelsPage) Models() (list []admin.ModelRow) {
+func (v modelsPage) Models() (list []operations.ModelRow) {
 	m := v.a.models.Now()
 	for _, name := range m.Names {
 		about := m.Named(name).About()
-		row := admin.ModelRow{Name: name, Use: "stands in"}
+		row := operations.ModelRow{Name: name, Use: "stands in"}
 		switch {
 		case name == m.Default():
 			row.Use = "answers"

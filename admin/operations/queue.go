@@ -1,4 +1,4 @@
-package admin
+package operations
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 )
 
 const (
+	queuePath  = "/admin/queue"
 	maxDead    = 20
 	maxSends   = 20
 	maxLanes   = 20
@@ -29,13 +30,40 @@ type queueBody struct {
 	Limits struct{ Dead, Sends, Lanes int }
 }
 
+// A stepView is an update that is held or rate-limited.
+type stepView struct {
+	queue.Step
+	Tone, Word string
+}
+
+func stepOf(s queue.Step) stepView {
+	v := stepView{Step: s}
+	v.Tone, v.Word = page.Step(s.State)
+	return v
+}
+
 type laneView struct {
 	queue.LaneRow
 	Held  bool // somebody works on it
 	Waits bool // not before a time to come
 }
 
-func (p *Panel) queuePage(w http.ResponseWriter, r *http.Request) error {
+// there reports whether the page Queue has any source.
+func (p *queuePages) there() bool { return p.o.Lanes != nil || p.o.Dead != nil || p.o.Sends != nil }
+
+func (p *queuePages) routes() {
+	if p.there() {
+		p.frame.Page("GET "+queuePath, p.queuePage)
+	}
+	if p.o.Dead != nil {
+		p.frame.Post("POST "+queuePath+"/dead/{seq}/{verb}", p.deadAction)
+	}
+	if p.o.Sends != nil {
+		p.frame.Post("POST "+queuePath+"/send/{seq}/{verb}", p.sendAction)
+	}
+}
+
+func (p *queuePages) queuePage(w http.ResponseWriter, r *http.Request) error {
 	ctx, now := r.Context(), p.frame.Clock.Now()
 	b := queueBody{CSRF: page.Token(r)}
 	b.Limits.Dead, b.Limits.Sends, b.Limits.Lanes = maxDead, maxSends, maxLanes
@@ -55,7 +83,7 @@ func (p *Panel) queuePage(w http.ResponseWriter, r *http.Request) error {
 		b.Stalls = page.Load(ctx, p.frame, "The list of held messages", func(ctx context.Context) (out []stepView, err error) {
 			rows, err := p.o.Stalled(ctx, maxStalled)
 			for _, s := range rows {
-				out = append(out, p.stepView(s))
+				out = append(out, stepOf(s))
 			}
 			return out, err
 		})
@@ -100,7 +128,7 @@ type stuckness struct {
 
 func (s stuckness) stuck() int { return int(s.Dead + s.Unsure) }
 
-func (p *Panel) stuck(ctx context.Context) page.Part[stuckness] {
+func (p *queuePages) stuck(ctx context.Context) page.Part[stuckness] {
 	return page.Load(ctx, p.frame, "The queue", func(ctx context.Context) (stuckness, error) {
 		var s stuckness
 		rows, err := p.o.Lanes.Depths(ctx)
@@ -116,8 +144,8 @@ func (p *Panel) stuck(ctx context.Context) page.Part[stuckness] {
 	})
 }
 
-func (p *Panel) deadAction(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	const back = "/admin/queue"
+func (p *queuePages) deadAction(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	const back = queuePath
 	seq, err := page.Number(r, "seq")
 	if err != nil {
 		return page.Flash{}, back, err
@@ -131,8 +159,8 @@ func (p *Panel) deadAction(r *http.Request, by core.Actor) (page.Flash, string, 
 	return page.Flash{}, back, core.Errorf(core.NotFound, "a message can be retried or dismissed")
 }
 
-func (p *Panel) sendAction(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	const back = "/admin/queue"
+func (p *queuePages) sendAction(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	const back = queuePath
 	seq, err := page.Number(r, "seq")
 	if err != nil {
 		return page.Flash{}, back, err
@@ -144,4 +172,35 @@ func (p *Panel) sendAction(r *http.Request, by core.Actor) (page.Flash, string, 
 		return page.Good("Settled: the reply is left as it is."), back, p.o.Sends.Settle(r.Context(), seq, by)
 	}
 	return page.Flash{}, back, core.Errorf(core.NotFound, "a reply can be sent again or settled")
+}
+
+func (p *queuePages) answer(ctx context.Context) page.Answer {
+	a := page.Answer{Key: "queue", Question: "What is stuck", Path: queuePath, Link: "Queue", Tone: "good"}
+	s := p.stuck(ctx)
+	v := s.Value
+	switch {
+	case s.Broken != "":
+		a.Broken, a.Tone, a.Short = s.Broken, "warn", "the queue can’t be read"
+		return a
+	case v.stuck() == 0:
+		a.Answer = "Nothing. " + flow(v)
+		return a
+	}
+	a.Tone, a.Short = "bad", page.Count(v.stuck(), "thing is", "things are")+" stuck"
+	if v.Dead > 0 {
+		a.Detail = append(a.Detail, page.Detail{Text: page.Count(int(v.Dead), "message", "messages") + " given up after several tries"})
+	}
+	if v.Unsure > 0 {
+		a.Detail = append(a.Detail, page.Detail{Text: page.Count(int(v.Unsure), "reply", "replies") + " that may not have arrived"})
+	}
+	a.Answer = page.Count(v.stuck(), "thing needs", "things need") + " your word."
+	return a
+}
+
+// flow says how much is on its way.
+func flow(s stuckness) string {
+	if s.Ready+s.Open == 0 {
+		return "Every message is answered."
+	}
+	return page.Count(int(s.Ready), "message", "messages") + " and " + page.Count(int(s.Open), "reply", "replies") + " on the way."
 }

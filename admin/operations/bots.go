@@ -1,16 +1,16 @@
-package admin
+package operations
 
 import (
-	"cmp"
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
 )
+
+const botsPath = "/admin/bots"
 
 // testTimeout bounds a test of a bot's credentials.
 const testTimeout = 15 * time.Second
@@ -29,16 +29,7 @@ type botCard struct {
 	Up   bool // it runs, or tries to
 }
 
-func (p *Panel) states() []core.BotState {
-	if p.o.Bots == nil {
-		return nil
-	}
-	s := slices.Clone(p.o.Bots.States())
-	slices.SortFunc(s, func(a, b core.BotState) int { return cmp.Compare(a.Bot, b.Bot) })
-	return s
-}
-
-func (p *Panel) botsPage(w http.ResponseWriter, r *http.Request) error {
+func (p *botPages) botsPage(w http.ResponseWriter, r *http.Request) error {
 	states := p.states()
 	b := botsBody{CSRF: page.Token(r), Lede: botsLede(states)}
 	for _, s := range states {
@@ -101,8 +92,9 @@ func unwell(states []core.BotState) []core.BotState {
 	return ill
 }
 
-func (p *Panel) botAction(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	bot, back := r.PathValue("bot"), "/admin/bots"
+// act starts, stops or tests {bot}.
+func (p *botPages) act(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	bot, back := r.PathValue("bot"), botsPath
 	ctx, cancel := context.WithTimeout(r.Context(), testTimeout)
 	defer cancel()
 	switch r.PathValue("verb") {
@@ -125,9 +117,42 @@ func (p *Panel) botAction(r *http.Request, by core.Actor) (page.Flash, string, e
 }
 
 // noted puts what was done to a bot into the audit.
-func (p *Panel) noted(ctx context.Context, by core.Actor, did, bot string, err error) error {
+func (p *botPages) noted(ctx context.Context, by core.Actor, did, bot string, err error) error {
 	if err != nil || p.o.Audit == nil {
 		return err
 	}
 	return p.o.Audit(ctx, by, did, bot)
+}
+
+func (p *botPages) answer() page.Answer {
+	a := page.Answer{Key: "bots", Question: "Is every bot well?", Path: botsPath, Link: "Bots", Tone: "good"}
+	states := p.states()
+	ill, off := unwell(states), stopped(states)
+	switch {
+	case len(states) == 0:
+		a.Answer, a.Tone, a.Short = "No bot is set up yet.", "warn", "no bot is set up yet"
+		a.Detail = []page.Detail{{Text: "Give the gateway a bot’s token and start it again; the page Bots says how."}}
+		return a
+	case len(off) == len(states):
+		a.Answer, a.Tone, a.Short = "None runs: "+stoppedWords(off)+".", "warn", "no bot runs"
+		return a
+	case len(ill) == 0:
+		a.Answer = "Yes. " + page.Count(len(states)-len(off), "bot runs.", "bots run.")
+	default:
+		a.Answer, a.Tone = "No. "+botsLede(states), "warn"
+		a.Short = page.Count(len(ill), "bot needs", "bots need") + " a look"
+	}
+	for _, s := range append(ill, off...) {
+		_, word := page.State(s.State)
+		line := ": " + strings.ToLower(word)
+		if s.Reason != "" {
+			line += " – " + s.Reason
+		}
+		if s.State == core.FailedPhase {
+			a.Tone = "bad"
+		}
+		a.Detail = append(a.Detail, page.Detail{Who: s.Bot, Text: line})
+	}
+	a.Detail = a.Detail[:min(len(a.Detail), 5)]
+	return a
 }

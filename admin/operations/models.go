@@ -1,4 +1,4 @@
-package admin
+package operations
 
 import (
 	"cmp"
@@ -71,7 +71,7 @@ type personUse struct {
 	n            int64
 }
 
-func (p *Panel) modelsPage(w http.ResponseWriter, r *http.Request) error {
+func (p *modelPages) modelsPage(w http.ResponseWriter, r *http.Request) error {
 	ctx, now := r.Context(), p.frame.Clock.Now()
 	b := modelsBody{CSRF: page.Token(r)}
 	at := 1
@@ -87,12 +87,12 @@ func (p *Panel) modelsPage(w http.ResponseWriter, r *http.Request) error {
 	b.In = "in " + s.Label
 	var c usage.Chart
 	b.Graphs = page.Load(ctx, p.frame, "The figures", func(ctx context.Context) ([]graph, error) {
-		chart, err := p.o.ModelsPage.Chart(ctx, s.step, s.n)
+		chart, err := p.o.Models.Chart(ctx, s.step, s.n)
 		if err != nil {
 			return nil, err
 		}
 		c = chart
-		names := p.people.Names(ctx)
+		names := p.users(ctx)
 		b.People, b.Bots = byPerson(c, names), byBot(c)
 		return p.graphs(c, s.n, s.layout, names), nil
 	})
@@ -101,7 +101,7 @@ func (p *Panel) modelsPage(w http.ResponseWriter, r *http.Request) error {
 			return p.o.Usage(ctx, now.UTC().Truncate(24*time.Hour))
 		})
 	}
-	for _, m := range p.o.ModelsPage.Models() {
+	for _, m := range p.o.Models.Models() {
 		b.Models = append(b.Models, measured(m, c))
 	}
 	b.Lede = page.Count(len(b.Models), "model is", "models are") + " configured. "
@@ -133,7 +133,7 @@ func todayWords(rows []usage.Total) string {
 	if all.Calls == 0 {
 		return "None was called today"
 	}
-	return "Today: " + page.Grouped(all.Input+all.Output) + " tokens" + priced(all)
+	return "Today: " + page.Grouped(all.Input+all.Output) + " tokens" + page.Price(all.MicroUSD, all.Unpriced)
 }
 
 func byPerson(c usage.Chart, names page.Names) (list []personUse) {
@@ -151,14 +151,14 @@ func byPerson(c usage.Chart, names page.Names) (list []personUse) {
 	return page.Head(list, maxPeople)
 }
 
-func (p *Panel) testModel(r *http.Request, _ core.Actor) (page.Flash, string, error) {
+func (p *modelPages) testModel(r *http.Request, _ core.Actor) (page.Flash, string, error) {
 	name := r.PostFormValue("model")
-	if !slices.ContainsFunc(p.o.ModelsPage.Models(), func(m ModelRow) bool { return m.Name == name }) {
+	if !slices.ContainsFunc(p.o.Models.Models(), func(m ModelRow) bool { return m.Name == name }) {
 		return page.Flash{}, modelsPath, core.Errorf(core.NotFound, "there is no such model")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), modelTest)
 	defer cancel()
-	took, err := p.o.ModelsPage.Test(ctx, name)
+	took, err := p.o.Models.Test(ctx, name)
 	if err != nil {
 		p.frame.Log.WarnContext(ctx, "model test", "model", name, "err", err)
 		if core.KindOf(err) == core.Other {
@@ -167,4 +167,21 @@ func (p *Panel) testModel(r *http.Request, _ core.Actor) (page.Flash, string, er
 		return page.Flash{}, modelsPath, err
 	}
 	return page.Good(name + " answers; its first word came after " + page.Brief(took) + "."), modelsPath, nil
+}
+
+// guestModel is the use of a model that answers guests and nobody else's choice.
+const guestModel = "answers guests"
+
+// names returns the models that a conversation of this person may be given.
+func (p *modelPages) names(user int64) (names []string) {
+	if p.o.Models == nil {
+		return nil
+	}
+	for _, m := range p.o.Models.Models() {
+		if m.Use == guestModel && user != core.Operator {
+			return nil // guests are answered by that one, whatever is chosen
+		}
+		names = append(names, m.Name)
+	}
+	return names
 }

@@ -1,4 +1,4 @@
-package admin
+package operations
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
-	"gatehouse/core/orchestrator"
 	"gatehouse/core/usage"
 )
 
@@ -31,6 +30,7 @@ var chartSpans = []struct {
 // The drawing's size, in its own units.
 const (
 	chartWide, chartHigh = 640, 160
+	maxClasses           = 64
 	chartLines           = 5 // series in one chart; the rest is summed up
 )
 
@@ -173,7 +173,7 @@ func stepName(c usage.Chart, i int, layout string) string {
 func px(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") }
 
 // graphs are the charts of a time.
-func (p *Panel) graphs(c usage.Chart, n int, layout string, names page.Names) []graph {
+func (p *modelPages) graphs(c usage.Chart, n int, layout string, names page.Names) []graph {
 	self := func(s string) string { return s }
 	state := func(s string) string {
 		return cmp.Or(map[string]string{"done": "answered", "aborted": "stopped"}[s], "failed")
@@ -182,7 +182,7 @@ func (p *Panel) graphs(c usage.Chart, n int, layout string, names page.Names) []
 	return []graph{
 		stacked("received", "Messages received", c, n, layout, strands(c, "received", botName), page.Grouped),
 		stacked("answers", "Answers", c, n, layout, strands(c, "runs", state), page.Grouped),
-		lines("took", "How long an answer took", c, n, layout, quantiles(c, n), func(ms int64) string { return page.Brief(time.Duration(ms) * time.Millisecond) }),
+		lines("took", "How long an answer took", c, n, layout, p.quantiles(c, n), func(ms int64) string { return page.Brief(time.Duration(ms) * time.Millisecond) }),
 		stacked("errors", "What went wrong", c, n, layout, wrongs(c, n), page.Grouped),
 		stacked("tokens", "Tokens by model", c, n, layout, strands(c, "tokens", self), page.Grouped),
 		stacked("usd", "Cost by model", c, n, layout, strands(c, "usd", self), page.Dollars),
@@ -257,9 +257,9 @@ func byBot(c usage.Chart) (list []botUse) {
 }
 
 // quantiles are p50 and p95 of each step, in milliseconds.
-func quantiles(c usage.Chart, n int) []strand {
+func (p *modelPages) quantiles(c usage.Chart, n int) []strand {
 	half, most := strand{"half within (p50)", make([]int64, n)}, strand{"95 of 100 within (p95)", make([]int64, n)}
-	counts := make([]int64, len(orchestrator.TookBounds)+1)
+	counts := make([]int64, classes(c))
 	any := false
 	for i := range n {
 		for k := range counts {
@@ -268,12 +268,24 @@ func quantiles(c usage.Chart, n int) []strand {
 				counts[k] = s[i]
 			}
 		}
-		half.values[i] = orchestrator.Quantile(counts, .5).Milliseconds()
-		most.values[i] = orchestrator.Quantile(counts, .95).Milliseconds()
+		half.values[i] = p.o.Quantile(counts, .5).Milliseconds()
+		most.values[i] = p.o.Quantile(counts, .95).Milliseconds()
 		any = any || half.values[i] > 0
 	}
 	if !any {
 		return nil
 	}
 	return []strand{half, most}
+}
+
+// classes returns how many classes of durations a chart counts answers in.
+func classes(c usage.Chart) (n int) {
+	for series := range c.Series {
+		if class, ok := strings.CutPrefix(series, "took|"); ok {
+			if k, err := strconv.Atoi(class); err == nil && k < maxClasses {
+				n = max(n, k+1)
+			}
+		}
+	}
+	return n
 }

@@ -1,8 +1,7 @@
-package admin
+package operations
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"gatehouse/admin/page"
@@ -14,9 +13,9 @@ const maxModels = 4
 
 // usageAnswer says what models have taken since midnight UTC, when budgets
 // begin anew, too.
-func (p *Panel) usageAnswer(ctx context.Context) page.Answer {
+func (p *modelPages) answer(ctx context.Context) page.Answer {
 	a := page.Answer{Key: "usage", Question: "What did today cost?", Tone: "idle"}
-	if p.o.ModelsPage != nil {
+	if p.o.Models != nil {
 		a.Path, a.Link = modelsPath, "Models"
 	}
 	since := p.frame.Clock.Now().UTC().Truncate(24 * time.Hour)
@@ -43,7 +42,7 @@ func (p *Panel) usageAnswer(ctx context.Context) page.Answer {
 		a.Detail = append(a.Detail, page.Detail{Text: page.Count(int(all.Unpriced), "call has", "calls have") + " no known price"})
 	}
 	for _, t := range rows.Value[:min(len(rows.Value), maxModels)] {
-		a.Detail = append(a.Detail, page.Detail{Who: t.Model, Text: ": " + page.Grouped(t.Input+t.CacheRead+t.CacheWrite) + " in, " + page.Grouped(t.Output) + " out" + priced(t)})
+		a.Detail = append(a.Detail, page.Detail{Who: t.Model, Text: ": " + page.Grouped(t.Input+t.CacheRead+t.CacheWrite) + " in, " + page.Grouped(t.Output) + " out" + page.Price(t.MicroUSD, t.Unpriced)})
 	}
 	if more := len(rows.Value) - maxModels; more > 0 {
 		a.Detail = append(a.Detail, page.Detail{Text: "and " + page.Count(more, "other model", "other models")})
@@ -62,19 +61,4 @@ func cost(t usage.Total) string {
 		return "Less than $0.01."
 	}
 	return page.Dollars(t.MicroUSD)
-}
-
-// priced is what t cost, as far as prices are known.
-func priced(t usage.Total) string {
-	if t.MicroUSD == 0 {
-		return ""
-	}
-	text := fmt.Sprintf(", $%.2f", float64(t.MicroUSD)/1e6)
-	if t.MicroUSD < 5000 {
-		text = ", less than $0.01"
-	}
-	if t.Unpriced > 0 {
-		text += " and calls without a known price"
-	}
-	return text
 }

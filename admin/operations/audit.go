@@ -1,4 +1,4 @@
-package admin
+package operations
 
 import (
 	"bytes"
@@ -102,16 +102,16 @@ func (a auditAsk) filter(now time.Time) (store.AuditFilter, error) {
 	return f, nil
 }
 
-func (p *Panel) auditPage(w http.ResponseWriter, r *http.Request) error {
+func (p *auditPages) auditPage(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	b := auditBody{Filter: auditAskOf(r.URL.Query()), Vias: auditVias, Times: auditTimes}
-	names := p.people.Names(ctx)
+	names := p.names(ctx)
 	b.Events = page.Load(ctx, p.frame, "The log", func(ctx context.Context) (rows []auditRow, err error) {
 		f, err := b.Filter.filter(p.frame.Clock.Now())
 		if err != nil {
 			return nil, err
 		}
-		events, next, err := p.o.AuditLog(ctx, f)
+		events, next, err := p.log(ctx, f)
 		for _, e := range events {
 			rows = fold(rows, auditRow{AuditEvent: e, Who: whoDid(names, e.User), Did: didWord(e.Action)})
 		}
@@ -160,7 +160,7 @@ func didWord(action string) string {
 }
 
 // auditExport sends what the filter matches as a file, page by page.
-func (p *Panel) auditExport(w http.ResponseWriter, r *http.Request) error {
+func (p *auditPages) auditExport(w http.ResponseWriter, r *http.Request) error {
 	ask := auditAskOf(r.URL.Query())
 	f, err := ask.filter(p.frame.Clock.Now())
 	if err != nil {
@@ -171,7 +171,7 @@ func (p *Panel) auditExport(w http.ResponseWriter, r *http.Request) error {
 	if format != "csv" && format != "json" {
 		return core.Errorf(core.Invalid, "the log is given as csv or json")
 	}
-	events, next, err := p.o.AuditLog(r.Context(), f)
+	events, next, err := p.log(r.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (p *Panel) auditExport(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 		f.Cursor = next
-		if events, next, err = p.o.AuditLog(r.Context(), f); err != nil {
+		if events, next, err = p.log(r.Context(), f); err != nil {
 			p.frame.Log.ErrorContext(r.Context(), "audit export", "err", err)
 			panic(http.ErrAbortHandler) // half a file must not look like a whole one
 		}

@@ -1,0 +1,182 @@
+// Package operations is the panel's pages about the gateway at work: its bots,
+// its queue, its models with what they cost, and the audit log.
+package operations
+
+import (
+	"context"
+	"embed"
+	"html/template"
+	"net/http"
+	"time"
+
+	"gatehouse/admin/page"
+	"gatehouse/core"
+	"gatehouse/core/queue"
+	"gatehouse/core/usage"
+)
+
+// What the pages show and do. A nil one takes its page, or its section, out.
+type (
+	// Bots is how the connectors are, and their switches (connectors.Hub).
+	Bots interface {
+		States() []core.BotState
+		Start(bot string) error
+		Stop(bot string) error
+		// Test checks the bot's credentials with one cheap call and returns
+		// the name the platform knows it by.
+		Test(ctx context.Context, bot string) (username string, err error)
+	}
+	// Lanes says what waits where (queue.Queue).
+	Lanes interface {
+		Depths(ctx context.Context) ([]queue.Depth, error)
+		Lanes(ctx context.Context, limit int) ([]queue.LaneRow, error)
+	}
+	// Dead are messages whose answer failed too often (queue.Queue).
+	Dead interface {
+		Dead(ctx context.Context, limit int) ([]queue.DeadRow, error)
+		Retry(ctx context.Context, seq int64, by core.Actor) error
+		Dismiss(ctx context.Context, seq int64, by core.Actor) error
+	}
+	// Sends are replies that failed, or of which nobody knows whether they
+	// arrived (queue.Queue).
+	Sends interface {
+		Unsure(ctx context.Context, limit int) ([]queue.SendRow, error)
+		SendAgain(ctx context.Context, seq int64, by core.Actor) error
+		Settle(ctx context.Context, seq int64, by core.Actor) error
+	}
+)
+
+// Options for New.
+type Options struct {
+	Bots Bots // the page Bots
+	// Audit notes what was done to a bot ("bot.start", "bot.stop"); the other
+	// sources audit by themselves. nil: not noted.
+	Audit func(ctx context.Context, by core.Actor, did, bot string) error
+	Lanes Lanes // any of these three: the page Queue
+	Dead  Dead
+	Sends Sends
+	// Stalled returns updates that are held or rate-limited (queue.Queue); nil:
+	// the page Queue does not list them.
+	Stalled func(ctx context.Context, limit int) ([]queue.Step, error)
+	Models  Models // with Quantile: the page Models
+	// Quantile returns the duration that a part of the answers did not exceed;
+	// counts are those of each class of durations.
+	Quantile func(counts []int64, part float64) time.Duration
+	// Usage returns what models took since a time, one row per model
+	// (usage.Ledger); nil: the overview does not say.
+	Usage    func(ctx context.Context, since time.Time) ([]usage.Total, error)
+	AuditLog AuditLog // the page Audit
+}
+
+// Links are what other pages of the panel offer to these.
+type Links struct {
+	Bots  func() []core.BotState               // sorted by name
+	Names func(ctx context.Context) page.Names // of users
+}
+
+// Pages are the pages of this package.
+type Pages struct {
+	bots   botPages
+	queue  queuePages
+	models modelPages
+	audit  auditPages
+}
+
+type (
+	botPages struct {
+		frame  *page.Frame
+		o      Options
+		states func() []core.BotState
+	}
+	queuePages struct {
+		frame *page.Frame
+		o     Options
+	}
+	modelPages struct {
+		frame *page.Frame
+		o     Options
+		users func(ctx context.Context) page.Names
+	}
+	auditPages struct {
+		frame *page.Frame
+		log   AuditLog
+		names func(ctx context.Context) page.Names
+	}
+)
+
+//go:embed templates/*.html
+var files embed.FS
+
+// New registers the pages with f.
+func New(f *page.Frame, o Options, l Links) *Pages {
+	f.Templates(files, template.FuncMap{})
+	p := &Pages{bots: botPages{f, o, l.Bots}, queue: queuePages{f, o}, models: modelPages{f, o, l.Names}, audit: auditPages{f, o.AuditLog, l.Names}}
+	if o.Models != nil {
+		f.Page("GET "+modelsPath, p.models.modelsPage)
+		f.Post("POST "+modelsPath+"/test", p.models.testModel)
+	}
+	if o.AuditLog != nil {
+		f.Page("GET "+auditPath, p.audit.auditPage)
+		f.Page("GET "+auditPath+"/export", p.audit.auditExport)
+	}
+	if o.Bots != nil {
+		f.Page("GET "+botsPath, p.bots.botsPage)
+		f.Post("POST "+botsPath+"/{bot}/{verb}", p.bots.act)
+	}
+	p.queue.routes()
+	return p
+}
+
+// Items returns the pages for the menu.
+func (p *Pages) Items() (items []page.Item) {
+	if p.bots.o.Bots != nil {
+		items = append(items, page.Item{Key: "bots", Path: botsPath, Label: "Bots", Words: "not well", Urgent: true,
+			Count: func(context.Context) int { return len(unwell(p.bots.states())) }})
+	}
+	if p.queue.there() {
+		e := page.Item{Key: "queue", Path: queuePath, Label: "Queue", Words: "stuck", Urgent: true}
+		if p.queue.o.Lanes != nil {
+			e.Count = func(ctx context.Context) int { return p.queue.stuck(ctx).Value.stuck() }
+		}
+		items = append(items, e)
+	}
+	if p.models.o.Models != nil {
+		items = append(items, page.Item{Key: "models", Path: modelsPath, Label: "Models"})
+	}
+	if p.audit.log != nil {
+		items = append(items, page.Item{Key: "audit", Path: auditPath, Label: "Audit"})
+	}
+	return items
+}
+
+// BotsAnswer says on the overview how the bots are; false where none are known.
+func (p *Pages) BotsAnswer() (page.Answer, bool) {
+	if p.bots.o.Bots == nil {
+		return page.Answer{}, false
+	}
+	return p.bots.answer(), true
+}
+
+// QueueAnswer says on the overview what is stuck; false where that is not known.
+func (p *Pages) QueueAnswer(ctx context.Context) (page.Answer, bool) {
+	if p.queue.o.Lanes == nil {
+		return page.Answer{}, false
+	}
+	return p.queue.answer(ctx), true
+}
+
+// CostAnswer says on the overview what today cost; false where that is not known.
+func (p *Pages) CostAnswer(ctx context.Context) (page.Answer, bool) {
+	if p.models.o.Usage == nil {
+		return page.Answer{}, false
+	}
+	return p.models.answer(ctx), true
+}
+
+// Switch starts, stops or tests {bot}, with {verb}.
+func (p *Pages) Switch(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	return p.bots.act(r, by)
+}
+
+// Models returns the models that a conversation of this user may be given.
+func (p *Pages) Models(user int64) []string { return p.models.names(user) }
