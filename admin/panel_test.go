@@ -104,7 +104,7 @@ func (s *site) client() *http.Client {
 	}
 	tr := &http.Transport{}
 	s.t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Jar: jar, Timeout: time.Minute,
+	return &http.Client{Transport: tr, Jar: jar, Timeout: 5 * time.Minute,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 

@@ -567,7 +567,7 @@ func TestASecretInAPipeThatNobodyWritesToHoldsNobodyUp(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "empty") {
 			t.Errorf("%v", err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("it waits for a writer")
 	}
 }

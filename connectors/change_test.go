@@ -53,7 +53,7 @@ func (w *world) state(bot string) core.BotState {
 // the words of a bot that was replaced under the same name with it.
 func (w *world) becomes(bot string, phase core.Phase) core.BotState {
 	w.t.Helper()
-	end := time.After(time.Minute)
+	end := time.After(5 * time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {

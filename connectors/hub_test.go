@@ -101,7 +101,7 @@ func (w *world) await(bot string, phase core.Phase) core.BotState {
 			if s.Bot == bot && s.State == phase {
 				return s
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(5 * time.Minute):
 			w.t.Fatalf("%s did not become %s: %+v", bot, phase, w.hub.States())
 		}
 	}
@@ -143,7 +143,7 @@ func TestAConnectorThatEndsIsRestartedForEverWithoutAStorm(t *testing.T) {
 			if got.Round(10*time.Millisecond) != d*time.Second {
 				t.Errorf("wait %d is %v, want %v", i, got, d*time.Second)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(5 * time.Minute):
 			t.Fatal("the connector is not started again")
 		}
 		if s := hub.States()[0]; s.State != core.Reconnecting || s.LastError == "" || s.Reason == "" {

@@ -52,7 +52,7 @@ func TestAClientThatSendsItsHeadersSlowlyIsCutOff(t *testing.T) {
 		if _, err := io.WriteString(c, begun); err != nil {
 			t.Fatal(err)
 		}
-		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+		_ = c.SetReadDeadline(time.Now().Add(5 * time.Minute))
 		if _, err := io.Copy(io.Discard, c); err != nil {
 			t.Errorf("%s: the connection was not closed: %v", name, err)
 		}
@@ -94,7 +94,7 @@ func TestABodyThatComesTooSlowlyIsTheClientsFault(t *testing.T) {
 	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"message\":"); err != nil {
 		t.Fatal(err)
 	}
-	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+	_ = c.SetReadDeadline(time.Now().Add(5 * time.Minute))
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		t.Fatal(err)

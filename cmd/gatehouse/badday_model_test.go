@@ -13,7 +13,7 @@ import (
 // operator finds the reason in the log, and the next message is answered.
 func TestAModelThatFailsIsToldInPlainWordsOnceAndTheNextMessageIsAnswered(t *testing.T) {
 	t.Parallel()
-	w, model := newModelWorld(t, func(c *configs.Config) { c.LimitSilence = time.Second; c.RateLimit = configs.Rate{} })
+	w, model := newModelWorld(t, func(c *configs.Config) { c.LimitSilence = 5 * time.Second; c.RateLimit = configs.Rate{} })
 	ada := w.guest("Ada")
 	for _, c := range []struct {
 		name    string

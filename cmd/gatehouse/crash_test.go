@@ -144,7 +144,7 @@ func (k *killer) meet(point string, n int) {
 	}
 	select {
 	case <-trap.sprung:
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		k.t.Fatalf("the point %q was not met\n%s", point, k.child.tail())
 	}
 	<-k.child.done

@@ -156,7 +156,7 @@ scrape_configs:
 	return p
 }
 
-var toPrometheus = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+var toPrometheus = &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // get asks for an address; false while there is no good answer.
 func (p scraper) get(path string, to any) bool {

@@ -28,7 +28,7 @@ func (w *world) turn(body any, header http.Header) (int, string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "POST", "http://"+w.cfg.Addr+"/api/chat", strings.NewReader(string(b)))
 	if err != nil {

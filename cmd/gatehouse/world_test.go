@@ -26,7 +26,7 @@ import (
 )
 
 // patience is how long a test waits for something that must happen.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // worldPassword is the operator's where a test gives no other; it is known from
 // the start, as that of somebody who set it at an earlier one.

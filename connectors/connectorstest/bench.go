@@ -45,7 +45,7 @@ func (b *bench) stop() {
 // await reads reports until one is in phase.
 func (b *bench) await(phase core.Phase) core.BotState {
 	b.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(5 * time.Minute)
 	for {
 		select {
 		case s := <-b.states:

@@ -186,7 +186,7 @@ func Said(rows []core.Inbound) []core.Inbound {
 
 func (s *Store) await(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(5 * time.Minute)
 	for {
 		s.mu.Lock()
 		if done() {

@@ -100,7 +100,7 @@ func confirmed(t testing.TB, s *discordtest.Server) int64 {
 // gatewayEvent waits for the next event of a kind behind after.
 func gatewayEvent(t testing.TB, s *discordtest.Server, after uint64, kind string) discordtest.GatewayEvent {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	e, err := s.AwaitGateway(ctx, after, kind)
 	if err != nil {

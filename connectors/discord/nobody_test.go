@@ -20,7 +20,7 @@ func TestInbound_WhatNoPersonSentIsMarked(t *testing.T) {
 	c := newClub(t)
 	decode := func(kind, data string) core.Inbound {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		in, _, err := c.bot.decode(ctx, gateway.Event{Type: kind, Data: json.RawMessage(data)}, "s")
 		if err != nil {

@@ -56,7 +56,7 @@ func (r *running) stop() {
 // await reads reports until one is in phase.
 func (r *running) await(phase core.Phase) core.BotState {
 	r.t.Helper()
-	late := time.After(time.Minute)
+	late := time.After(5 * time.Minute)
 	for {
 		select {
 		case s := <-r.states:
@@ -75,7 +75,7 @@ func (r *running) end() error {
 	select {
 	case err := <-r.ended:
 		return err
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		r.t.Fatal("Run goes on")
 		return nil
 	}
@@ -515,7 +515,7 @@ func TestAnEndDuringTheReadingBackLosesNothing(t *testing.T) {
 			seq := lastSeq(s, "ready")
 			r = run(t, connect(t, s, store, fast), store)
 			gatewayEvent(t, s, seq, "ready")
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			if _, err := s.AwaitRequest(ctx, 0, "getMessages", nil); err != nil {
 				t.Fatal(err)

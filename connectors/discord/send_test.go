@@ -126,7 +126,7 @@ func TestHowSendsEnd(t *testing.T) {
 // ends with its context while the platform says nothing.
 func TestNoPauseAndNoSilenceOutlastsTheContext(t *testing.T) {
 	s, b, ada := bench(t, func(o *Options) { o.SendTimeout = time.Hour })
-	patient, end := context.WithTimeout(t.Context(), time.Minute)
+	patient, end := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer end()
 	inject(t, s, discordtest.Fault{Kind: discordtest.Flooded, RetryAfter: 3600, Method: "createMessage", Count: 1})
 	if d := b.Send(patient, out(direct(ada.DM()), 1, "x")); d.Outcome != core.RetryAfter || d.After != time.Hour {

@@ -42,7 +42,7 @@ func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(time.Minute)
+	late := time.After(5 * time.Minute)
 	for !f() {
 		select {
 		case <-tick.C:

@@ -44,7 +44,7 @@ func run1(t *testing.T, b *Bot, in connectors.Inbox) *session {
 // await reads reports until one is in phase and says why.
 func (s *session) await(phase core.Phase, why string) core.BotState {
 	s.Helper()
-	late := time.After(time.Minute)
+	late := time.After(5 * time.Minute)
 	for {
 		select {
 		case st := <-s.states:
@@ -60,7 +60,7 @@ func (s *session) await(phase core.Phase, why string) core.BotState {
 // awaitAdvancing is await, with the clock moving on while nothing is reported.
 func (s *session) awaitAdvancing(clock *coretest.Clock, phase core.Phase) {
 	s.Helper()
-	late := time.After(time.Minute)
+	late := time.After(5 * time.Minute)
 	for {
 		select {
 		case st := <-s.states:

@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for something that must happen.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()

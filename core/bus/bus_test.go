@@ -83,7 +83,7 @@ func TestAReaderThatHasTheEndWaitsForNothing(t *testing.T) {
 	for _, e := range script {
 		last = s.Publish(e)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for e, err := range b.Follow(ctx, bus.Follow{Session: "s", Run: "r", LastID: last.ID}) {
 		t.Errorf("after the end came %v, %v", e.ID, err)

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // A house is a vault, a runner of the stand-in, and a guard played by the test.
 type house struct {

@@ -220,7 +220,7 @@ func stored(events *orchestrator.Events) bus.Load {
 
 func (h *hall) until(what string, f func() bool) {
 	h.t.Helper()
-	for end := time.Now().Add(time.Minute); !f(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); !f(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			h.t.Fatal("never: ", what)
 		}

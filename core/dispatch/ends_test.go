@@ -52,7 +52,7 @@ func TestARunEndsOnceWhateverBecomesOfItsAttempts(t *testing.T) {
 	h.do(`CREATE TRIGGER disk BEFORE UPDATE OF state ON runs WHEN NEW.state IN ('done', 'error')
 		AND EXISTS (SELECT 1 FROM broken WHERE chat = NEW.chat AND attempt = NEW.attempt) BEGIN SELECT RAISE(ABORT, 'disk full'); END`)
 	stage := h.stage()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // whoever is told no end
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // whoever is told no end
 	defer cancel()
 	var all sync.WaitGroup
 	for i := range 4 * len(plays) {

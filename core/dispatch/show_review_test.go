@@ -27,7 +27,7 @@ func TestAPanicInAPreviewEndsOnlyThePreview(t *testing.T) {
 			return
 		case <-clock.Waiting(1):
 			clock.Advance(time.Second)
-		case <-time.After(time.Minute):
+		case <-time.After(5 * time.Minute):
 			t.Fatal("the preview goes on")
 		}
 	}
@@ -53,7 +53,7 @@ func TestTypingIsRenewedWhileTheRunLastsAndEndsWithIt(t *testing.T) {
 	go func() { s.end(); close(ended) }()
 	select {
 	case <-ended:
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("the typing sign goes on after the run")
 	}
 	n := len(seen.at)

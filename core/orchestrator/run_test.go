@@ -159,7 +159,7 @@ func (h *house) background(ctx context.Context, t *orchestrator.Turn) (end func(
 	return func() (orchestrator.Result, error) {
 		select {
 		case <-done:
-		case <-time.After(time.Minute):
+		case <-time.After(5 * time.Minute):
 			h.t.Fatal("the run does not end")
 		}
 		return res, err

@@ -91,7 +91,7 @@ func TestWhatADayOldChatMissedIsNotSentUnasked(t *testing.T) {
 // settled waits until the outbox is want.
 func (f *fixture) settled(want string) {
 	f.t.Helper()
-	late := time.After(time.Minute)
+	late := time.After(5 * time.Minute)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for f.outbox() != want {

@@ -192,7 +192,7 @@ func TestThePreviewOfAGivenUpTurnIsNotEditedByTheNextAnswer(t *testing.T) {
 	for range 2 {
 		select {
 		case last = <-f.plat.seen:
-		case <-time.After(time.Minute):
+		case <-time.After(5 * time.Minute):
 			t.Fatal("no reply")
 		}
 		if last.Text == "gave up" && last.Replaces != "p1" {
@@ -294,7 +294,7 @@ func TestARunWhoseMessageIsGivenUpHasEnded(t *testing.T) {
 				if run != <-runs {
 					t.Errorf("another run ended: %s", run)
 				}
-			case <-time.After(time.Minute):
+			case <-time.After(5 * time.Minute):
 				t.Fatal("nobody is told")
 			}
 			if got := f.states(); got != "1:"+how {

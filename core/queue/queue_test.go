@@ -187,7 +187,7 @@ func (f *fixture) reply() string {
 	select {
 	case out := <-f.plat.seen:
 		return out.Text
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		f.t.Fatal("no reply was sent")
 		return ""
 	}

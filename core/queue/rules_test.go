@@ -255,7 +255,7 @@ func TestOrderAndOnceUnderLoad(t *testing.T) {
 				t.Fatalf("chat %s got %q, want %q", out.Chat, out.Text, want)
 			}
 			next[out.Chat]++
-		case <-time.After(time.Minute):
+		case <-time.After(5 * time.Minute):
 			t.Fatalf("stopped after %v", next)
 		}
 	}

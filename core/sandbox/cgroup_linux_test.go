@@ -109,7 +109,7 @@ func TestAProgramIsInItsGroupWithAllThatItStartsAndTheGroupGoesWithIt(t *testing
 	}
 	base := folder(t)
 	box = Limited(box, &Groups{base: base, log: quiet()})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	gone := make(chan struct{})
 	cmd, err := box.Command(ctx, Spec{Dir: "/tmp", Env: []string{"PATH=/usr/bin:/bin"}, OnGone: func() { close(gone) }},
@@ -187,7 +187,7 @@ func TestWhereNoGroupCanBeMadeTheProgramIsWatchedAndItIsSaid(t *testing.T) {
 	}
 	var log bytes.Buffer
 	box = Limited(box, &Groups{base: filepath.Join(t.TempDir(), "gone"), log: slog.New(slog.NewTextHandler(&log, nil))})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	why, gone := make(chan string, 1), make(chan struct{})
 	cmd, err := box.Command(ctx, Spec{Dir: "/tmp", Env: []string{"PATH=/usr/bin:/bin"}, Limits: Limits{Memory: 64 << 20},
@@ -228,7 +228,7 @@ func TestTheKernelHoldsAGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", c.command)
 		var out bytes.Buffer
 		cmd.Stdout = &out
@@ -295,7 +295,7 @@ func limitsOf(t *testing.T, box Box, base string) {
 		var once sync.Once
 		var mu sync.Mutex
 		why, gone := "", make(chan struct{})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		cmd, err := box.Command(ctx, Spec{Dir: "/tmp", Env: []string{"PATH=/usr/bin:/bin"}, Limits: Limits{Memory: 64 << 20, Processes: 20},
 			OnLimit: func(s string) { mu.Lock(); defer mu.Unlock(); why = s }, OnGone: func() { once.Do(func() { close(gone) }) }}, "/bin/sh", "-c", c.command)
 		if err != nil {

@@ -35,7 +35,7 @@ func TestAProgramDoesNotStartWhereAnotherFileWasMounted(t *testing.T) {
 	}
 	for name, id := range map[string]beneath.ID{"the same": ids[open], "another": ids[closed]} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			s := Spec{Writable: []string{open}, Dir: open, IDs: map[string]beneath.ID{open: id}, Env: []string{"PATH=/usr/bin:/bin"}}
 			cmd, err := box.Command(ctx, s, "/bin/cat", "note")

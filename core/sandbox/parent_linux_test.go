@@ -73,7 +73,7 @@ func TestBubblewrapEndsWithTheGatewayFromItsFirstMomentOn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "slow"), []byte("#!/bin/sh\nexec sleep 600\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	gateway := exec.CommandContext(ctx, self(t), "-test.run=^TestAGatewayToBeKilled$")
 	gateway.Env = append(os.Environ(), toBeKilled+"="+dir)
@@ -98,7 +98,7 @@ func TestBubblewrapEndsWithTheGatewayFromItsFirstMomentOn(t *testing.T) {
 	defer unix.Close(bwrap)
 	_ = gateway.Process.Kill()
 	_ = gateway.Wait()
-	for end := time.Now().Add(time.Minute); ; {
+	for end := time.Now().Add(5 * time.Minute); ; {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(bwrap), Events: unix.POLLIN}}, 1000)
 		if n > 0 {
 			return

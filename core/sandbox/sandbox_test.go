@@ -76,7 +76,7 @@ func program(t testing.TB) string {
 // inside runs a shell command in box and gives what it said and how it ended.
 func inside(t testing.TB, box sandbox.Box, s sandbox.Spec, command string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if s.Dir == "" {
 		s.Dir = "/tmp"

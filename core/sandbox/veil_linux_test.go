@@ -86,7 +86,7 @@ func (e estate) run(t *testing.T, command string) string {
 
 func (e estate) try(t *testing.T, dir string, argv ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd, err := e.veil.Tree(ctx, "", dir, []string{"PATH=/usr/sbin:/usr/bin:/bin", "HOME=" + e.dir}, argv...)
 	if err != nil {

@@ -118,7 +118,7 @@ func TestBubblewrapHoldsWithoutTheStage(t *testing.T) {
 		"echo x > /usr/x || echo held":                                                     "held\n",
 		"v=$(cat /proc/sys/vm/swappiness); echo $v > /proc/sys/vm/swappiness || echo held": "held\n",
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		cmd, err := box.Command(ctx, Spec{Writable: []string{open}, Dir: open}, "true")
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +142,7 @@ func TestANameThatIsSwappedBeforeTheMountGainsNothing(t *testing.T) {
 	}
 	open, closed := spaces(t)
 	for _, s := range []Spec{{Writable: []string{open}, Dir: open}, {ReadOnly: []string{open}, Dir: open}} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		s.Env = []string{"PATH=/usr/bin:/bin"}
 		cmd, err := box.Command(ctx, s, "/bin/cat", "note")
 		if err != nil {

@@ -44,7 +44,7 @@ func newClaude(t *testing.T, h *house) *claude {
 // fake can be reached by name.
 func (c *claude) run(args ...string) string {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.program, args...)
 	cmd.Dir = c.vault

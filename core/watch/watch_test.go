@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 func TestFilesThatChangeWithoutEndAreReadAllTheSame(t *testing.T) {
 	const most, step = 2 * time.Second, 150 * time.Millisecond // a step is too short to settle

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // A house is the door with runs that the test plays.
 type house struct {

@@ -21,8 +21,8 @@ import (
 
 // Bounds of a test's patience.
 const (
-	patience = time.Minute      // for something that must become true
-	lifetime = 10 * time.Minute // of a browser
+	patience = 5 * time.Minute  // for something that must become true
+	lifetime = 30 * time.Minute // of a browser
 	maxTabs  = 60               // presses on the way to something
 )
 
@@ -112,7 +112,7 @@ func (b *Tab) Eventually(expr string) {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	for {
-		once, stop := context.WithTimeout(ctx, 2*time.Second)
+		once, stop := context.WithTimeout(ctx, 30*time.Second)
 		ok, err := chromedp.Run(once, chromedp.Evaluate[bool](`Boolean(`+expr+`)`))
 		stop()
 		if err == nil && ok {

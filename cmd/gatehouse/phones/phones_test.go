@@ -143,7 +143,7 @@ type stream struct {
 
 func follow(t *testing.T, web *httptest.Server) *stream {
 	t.Helper()
-	res, err := (&http.Client{Timeout: time.Minute}).Get(web.URL + "/events")
+	res, err := (&http.Client{Timeout: 5 * time.Minute}).Get(web.URL + "/events")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -270,7 +270,7 @@ func (k *socket) identify(token string, intents int) {
 
 func (k *socket) read() packet {
 	k.Helper()
-	k.ws.SetReadDeadline(time.Now().Add(time.Minute))
+	k.ws.SetReadDeadline(time.Now().Add(5 * time.Minute))
 	_, b, err := k.ws.ReadMessage()
 	if err != nil {
 		k.Fatal(err)
@@ -322,7 +322,7 @@ func (k *socket) quiet() {
 // closed expects a close code with its text.
 func (k *socket) closed(code int, text string) {
 	k.Helper()
-	k.ws.SetReadDeadline(time.Now().Add(time.Minute))
+	k.ws.SetReadDeadline(time.Now().Add(5 * time.Minute))
 	for {
 		_, b, err := k.ws.ReadMessage()
 		if err == nil {
@@ -337,7 +337,7 @@ func (k *socket) closed(code int, text string) {
 }
 
 func (o *one) soon() context.Context {
-	ctx, cancel := context.WithTimeout(o.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(o.Context(), 5*time.Minute)
 	o.Cleanup(cancel)
 	return ctx
 }

@@ -51,7 +51,7 @@ func (o *one) control(method, path string, body, into any) int {
 
 func TestAnotherProcessPlaysPeopleOverHTTP(t *testing.T) {
 	o := world(t, noFlood, realClock)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	req, _ := http.NewRequestWithContext(ctx, "GET", o.URL()+"/control/events", nil)
 	stream, err := http.DefaultClient.Do(req)

@@ -84,7 +84,7 @@ func finish(t testing.TB, cmd *exec.Cmd) (string, error) {
 // in runs a shell command in b.
 func in(t testing.TB, b *box, s sandbox.Spec, command string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd, err := b.Command(ctx, withPath(s), "/bin/sh", "-c", command)
 	if err != nil {
@@ -250,7 +250,7 @@ func TestAnEngineThatDoesLessThanItWasAskedForStartsNothing(t *testing.T) {
 		"another user":            {add("--user=0:0"), "started"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			cmd, err := b.Command(ctx, withPath(sandbox.Spec{}), "/bin/echo", "it runs")
 			if err != nil {
@@ -273,7 +273,7 @@ func TestAnEngineThatDoesLessThanItWasAskedForStartsNothing(t *testing.T) {
 
 func TestExitCodesInputAndTheOrderOfOutputAreKept(t *testing.T) {
 	b := openBox(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd, err := b.Command(ctx, withPath(sandbox.Spec{}), "/bin/sh", "-c", "cat; for i in 1 2 3 4 5; do echo out $i; echo err $i >&2; done; head -c 3000000 /dev/zero | tr '\\0' x; kill -TERM $$")
 	if err != nil {
@@ -329,7 +329,7 @@ func TestAGatewayToBeKilled(t *testing.T) {
 
 func TestAKilledGatewayLeavesNothing(t *testing.T) {
 	b := openBox(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	gateway := exec.CommandContext(ctx, self(t), "-test.run=^TestAGatewayToBeKilled$")
 	gateway.Env = append(os.Environ(), killedDir+"="+b.o.Dir)
@@ -344,7 +344,7 @@ func TestAKilledGatewayLeavesNothing(t *testing.T) {
 	for lines.Scan() && lines.Text() != "begun" {
 	}
 	var sleepers []int
-	for end := time.Now().Add(20 * time.Second); len(sleepers) < 2; sleepers = sleeping(t, "987654") {
+	for end := time.Now().Add(5 * time.Minute); len(sleepers) < 2; sleepers = sleeping(t, "987654") {
 		if time.Now().After(end) {
 			t.Fatal("nothing was started: ", gateway.Process.Kill(), gateway.Wait())
 		}
@@ -354,7 +354,7 @@ func TestAKilledGatewayLeavesNothing(t *testing.T) {
 	for _, fd := range sleepers {
 		gone(t, fd)
 	}
-	for end := time.Now().Add(20 * time.Second); count(t, b) > 0; {
+	for end := time.Now().Add(5 * time.Minute); count(t, b) > 0; {
 		if time.Now().After(end) {
 			t.Fatal("the container is left")
 		}
@@ -384,7 +384,7 @@ func sleeping(t *testing.T, what string) (list []int) {
 // gone waits for the end of a process.
 func gone(t *testing.T, fd int) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
 		if n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 1000); n > 0 {
 			return
 		}

@@ -31,7 +31,7 @@ import (
 )
 
 // patience is how long a test waits for something that must happen.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 func TestMain(m *testing.M) {
 	sandbox.Main()

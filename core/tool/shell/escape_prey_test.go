@@ -247,7 +247,7 @@ func (p *prey) key(t *testing.T) string {
 // it printed.
 func (p *prey) raw(t *testing.T, command string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", p.names.Replace(command))
 	cmd.Dir, cmd.WaitDelay = p.own, time.Second

@@ -271,7 +271,7 @@ func TestBackgroundProcessesEndWithTheCall(t *testing.T) {
 // gone waits until no process carries mark among its arguments.
 func gone(t *testing.T, mark string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 		found := ""
 		for _, f := range files {

@@ -183,7 +183,7 @@ func (v visit) broken() {
 
 // left goes away in the middle of an answer.
 func (v visit) left() {
-	ctx, cancel := context.WithTimeout(v.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(v.Context(), 5*time.Minute)
 	defer cancel()
 	s := v.client.Chat.Completions.NewStreaming(ctx, v.params("Hello"))
 	defer s.Close()
