@@ -242,7 +242,7 @@ type telling struct {
 // A result is what a tool call gave, when, and where its files are: the first
 // is the nth of its message.
 type result struct {
-	*session.Block
+	*core.Block
 	when  time.Time
 	at    url.Values
 	first int
@@ -274,7 +274,7 @@ func (t *telling) said(m *session.Message, at url.Values) (s said, size int) {
 }
 
 // part is one block as it is shown; false for what stands elsewhere or says nothing.
-func (t *telling) part(m *session.Message, b *session.Block, at url.Values, first int) (x saidPart, ok bool) {
+func (t *telling) part(m *session.Message, b *core.Block, at url.Values, first int) (x saidPart, ok bool) {
 	x = saidPart{Kind: b.Type}
 	switch b.Type {
 	case "text", "thinking":

@@ -100,7 +100,7 @@ type app struct {
 	serving     atomic.Bool // people may be waiting
 	runtime     string      // folder of the socket and the key file
 	asked       [2]string   // ADDR and METRICS_ADDR as they were set: cfg has what is listened on
-	cost        func(model string, u llm.Usage) (int64, bool)
+	cost        func(model string, u core.Tokens) (int64, bool)
 	know        func(models []string) // has metrics count them by name
 
 	ignored struct { // lines of .parachuteignore

@@ -79,7 +79,7 @@ func (c *claudeCode) Answer(ctx context.Context, w *orchestrator.Work) (orchestr
 	})
 	a := orchestrator.Answer{Text: got.Text, Said: got.Said, Calls: got.Calls, MicroUSD: got.MicroUSD}
 	if got.Counted {
-		a.Usage = &llm.Usage{Input: got.Usage.Input, Output: got.Usage.Output, CacheRead: got.Usage.CacheRead, CacheWrite: got.Usage.CacheWrite}
+		a.Usage = &core.Tokens{Input: got.Usage.Input, Output: got.Usage.Output, CacheRead: got.Usage.CacheRead, CacheWrite: got.Usage.CacheWrite}
 	}
 	if f := got.Fault; f != nil {
 		a.Fault = &llm.Fault{Code: f.Code, Text: f.Text, CanRetry: f.CanRetry, Err: f.Err}
@@ -91,8 +91,8 @@ func (c *claudeCode) Answer(ctx context.Context, w *orchestrator.Work) (orchestr
 }
 
 // claudePrices are prices where the CLI's models cost what Anthropic's do.
-func claudePrices(cost func(string, llm.Usage) (int64, bool)) func(string, llm.Usage) (int64, bool) {
-	return func(model string, u llm.Usage) (int64, bool) {
+func claudePrices(cost func(string, core.Tokens) (int64, bool)) func(string, core.Tokens) (int64, bool) {
+	return func(model string, u core.Tokens) (int64, bool) {
 		if name, ok := strings.CutPrefix(model, claudecli.Prefix); ok {
 			model = "anthropic/" + name
 		}

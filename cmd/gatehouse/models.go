@@ -80,8 +80,8 @@ func (v modelsPage) Models() (list []operations.ModelRow) {
 		case m.OnlyForGuests(name):
 			row.Use = "answers guests"
 		}
-		in, known := v.a.cost(name, llm.Usage{Input: 1_000_000})
-		out, also := v.a.cost(name, llm.Usage{Output: 1_000_000})
+		in, known := v.a.cost(name, core.Tokens{Input: 1_000_000})
+		out, also := v.a.cost(name, core.Tokens{Output: 1_000_000})
 		row.Priced, row.Input, row.Output = known && also, in, out
 		for _, c := range []struct {
 			can  bool

@@ -19,7 +19,7 @@ import (
 // work out leaves the title that there is.
 type titler struct {
 	a     *app
-	cost  func(model string, u llm.Usage) (int64, bool)
+	cost  func(model string, u core.Tokens) (int64, bool)
 	queue chan titleWork
 }
 
@@ -87,9 +87,9 @@ func (t *titler) name(ctx context.Context, w titleWork) error {
 	}
 	row := usage.Row{Run: w.run, Session: w.session, User: w.user, Bot: w.bot, Model: model.About().Name}
 	req := &llm.Request{System: titlePrompt, MaxTokens: titleTokens, Sender: llm.Sender{User: w.user, Trust: w.trust}, Messages: []llm.Message{{Role: "user",
-		Blocks: []llm.Block{{Type: "text", Text: "<conversation>\nUser: " + untagged(w.said) + "\n\nAssistant: " + untagged(w.answer) + "\n</conversation>"}}}}}
+		Blocks: []core.Block{{Type: "text", Text: "<conversation>\nUser: " + untagged(w.said) + "\n\nAssistant: " + untagged(w.answer) + "\n</conversation>"}}}}}
 	row.Input, row.Output = int64(len(titlePrompt)+len(w.said)+len(w.answer))/4, titleTokens
-	t.price(&row, llm.Usage{Input: row.Input, Output: row.Output})
+	t.price(&row, core.Tokens{Input: row.Input, Output: row.Output})
 	id, _, err := t.a.usage.Reserve(ctx, t.a.db, row)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (t *titler) name(ctx context.Context, w titleWork) error {
 	ctx, cancel := context.WithTimeout(ctx, titleTime)
 	defer cancel()
 	var text strings.Builder
-	var took *llm.Usage
+	var took *core.Tokens
 	for d, err := range model.Reply(ctx, req) {
 		if err != nil {
 			return errors.Join(err, t.settle(row, took, w, ""))
@@ -114,7 +114,7 @@ func (t *titler) name(ctx context.Context, w titleWork) error {
 // untagged keeps what people wrote from ending the tags.
 func untagged(s string) string { return strings.ReplaceAll(s, "</", "< /") }
 
-func (t *titler) price(row *usage.Row, u llm.Usage) {
+func (t *titler) price(row *usage.Row, u core.Tokens) {
 	row.MicroUSD = nil
 	if c, ok := t.cost(row.Model, u); ok {
 		row.MicroUSD = &c
@@ -123,7 +123,7 @@ func (t *titler) price(row *usage.Row, u llm.Usage) {
 
 // settle records what the call took and keeps the title, "" for none. A
 // provider that counts nothing took what was reserved.
-func (t *titler) settle(row usage.Row, took *llm.Usage, w titleWork, title string) error {
+func (t *titler) settle(row usage.Row, took *core.Tokens, w titleWork, title string) error {
 	ctx := context.Background()
 	if took == nil && title == "" {
 		return t.a.usage.Release(ctx, t.a.db, row.ID)

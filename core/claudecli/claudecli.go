@@ -17,7 +17,6 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/permission"
 	"gatehouse/core/sandbox"
-	"gatehouse/core/session"
 	"gatehouse/core/texts"
 	"gatehouse/core/tool"
 )
@@ -93,7 +92,7 @@ type Turn struct {
 	System  string // the system prompt, below the CLI's own
 	Replace bool   // System stands in the place of the CLI's own
 	Line    string // the UUID of the message's line in the transcript
-	Said    []session.Block
+	Said    []core.Block
 	Profile permission.Profile
 	Tools   *tool.Turn
 	Offers  func(name string) bool // what the turn's agent lets a model use
@@ -113,7 +112,7 @@ type Answer struct {
 	Text     string // the last message's words; of one that broke off, as far as they came
 	Said     int    // messages with words
 	Calls    int    // tool calls, without those of sub-agents
-	Usage    session.Usage
+	Usage    core.Tokens
 	Counted  bool   // Usage is what the CLI says
 	MicroUSD *int64 // what the CLI says that the turn cost, in millionths of a dollar; nil unknown
 	Fault    *Fault // nil: it ended well, or ctx did
@@ -159,7 +158,7 @@ func (r *Runner) Answer(ctx context.Context, t *Turn) (Answer, error) {
 	if fault != nil {
 		return Answer{Fault: fault}, nil
 	}
-	k := &talk{r: r, p: p, t: t, open: map[string]bool{}, shown: map[string]bool{}, asks: map[string]context.CancelFunc{}, used: map[string]usage{}}
+	k := &talk{r: r, p: p, t: t, open: map[string]bool{}, shown: map[string]bool{}, asks: map[string]context.CancelFunc{}, used: map[string]core.Tokens{}}
 	a := k.run(ctx)
 	r.release(p, ctx.Err() == nil && a.Fault == nil && !p.isGone())
 	return a, nil

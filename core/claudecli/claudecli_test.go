@@ -23,7 +23,6 @@ import (
 	"gatehouse/core/coretest"
 	"gatehouse/core/permission"
 	"gatehouse/core/sandbox"
-	"gatehouse/core/session"
 	"gatehouse/core/tool"
 	"gatehouse/core/vault"
 )
@@ -147,7 +146,7 @@ func (h *house) turn(id, text string) *claudecli.Turn {
 	yes := func(string) bool { return true }
 	return &claudecli.Turn{
 		Session: id, Resume: h.transcript(id) != "", Dir: h.vault.Path(), Model: "standin", System: "Be kind.", Line: uuid.NewString(),
-		Said:    []session.Block{{Type: "text", Text: text}},
+		Said:    []core.Block{{Type: "text", Text: text}},
 		Profile: permission.Profile{User: 1, Trust: core.Full, Owner: true, Run: "r"},
 		Tools:   &tool.Turn{Vault: h.vault, Dir: vault.Dir{Path: h.vault.Path(), Inside: true}, Trust: core.Full, MayRead: yes, MayWrite: yes},
 		Offers:  func(name string) bool { return name != "Grep" },
@@ -197,7 +196,7 @@ func TestWordsComeAsTheyAreSaid(t *testing.T) {
 	if !slices.Equal(h.events, want) {
 		t.Errorf("%q, want %q", h.events, want)
 	}
-	if a.Fault != nil || a.Text != "One two" || a.Said != 1 || a.Calls != 0 || !a.Counted || a.Usage != (session.Usage{Input: 10, Output: 5, CacheRead: 3, CacheWrite: 2}) || a.MicroUSD == nil || *a.MicroUSD != 250_000 {
+	if a.Fault != nil || a.Text != "One two" || a.Said != 1 || a.Calls != 0 || !a.Counted || a.Usage != (core.Tokens{Input: 10, Output: 5, CacheRead: 3, CacheWrite: 2}) || a.MicroUSD == nil || *a.MicroUSD != 250_000 {
 		t.Errorf("%+v", a)
 	}
 }

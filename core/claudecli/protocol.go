@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"gatehouse/core"
-	"gatehouse/core/session"
 )
 
 // What Claude Code and a program that drives it say to each other: one JSON
@@ -60,15 +59,8 @@ type spoken struct {
 	Message struct {
 		ID      string          `json:"id"`
 		Content json.RawMessage `json:"content"`
-		Usage   *usage          `json:"usage"`
+		Usage   *core.Tokens    `json:"usage"`
 	} `json:"message"`
-}
-
-type usage struct {
-	Input      int64 `json:"input_tokens"`
-	Output     int64 `json:"output_tokens"`
-	CacheRead  int64 `json:"cache_read_input_tokens"`
-	CacheWrite int64 `json:"cache_creation_input_tokens"`
 }
 
 type block struct {
@@ -97,11 +89,11 @@ func blocks(content json.RawMessage) []block {
 // ends is result, the last line of a turn. is_error says whether it went well,
 // not the subtype.
 type ends struct {
-	IsError bool     `json:"is_error"`
-	Result  string   `json:"result"`
-	Cost    *float64 `json:"total_cost_usd"` // of the process since it began
-	Usage   *usage   `json:"usage"`          // of the turn
-	Status  int      `json:"api_error_status"`
+	IsError bool         `json:"is_error"`
+	Result  string       `json:"result"`
+	Cost    *float64     `json:"total_cost_usd"` // of the process since it began
+	Usage   *core.Tokens `json:"usage"`          // of the turn
+	Status  int          `json:"api_error_status"`
 }
 
 // asks is a control_request of the CLI's.
@@ -134,13 +126,13 @@ func interrupt() object {
 }
 
 // says is the person's message; its line in the transcript is named id.
-func says(id string, said []session.Block) object {
+func says(id string, said []core.Block) object {
 	return object{"type": "user", "session_id": "", "uuid": id, "parent_tool_use_id": nil,
 		"message": object{"role": "user", "content": content(said)}}
 }
 
 // content is what the person said as blocks of the Messages API.
-func content(said []session.Block) []object {
+func content(said []core.Block) []object {
 	out := []object{}
 	for i := range said {
 		if said[i].Type == "text" && said[i].Text != "" {

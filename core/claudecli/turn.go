@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"gatehouse/core"
-	"gatehouse/core/session"
 	"gatehouse/core/texts"
 )
 
@@ -27,7 +26,7 @@ type talk struct {
 	words   bool            // it is counted in Said
 	shown   map[string]bool // messages whose words were shown as they came; bounded by the turn
 	open    map[string]bool // tools at work
-	used    map[string]usage
+	used    map[string]core.Tokens
 
 	mu     sync.Mutex
 	asks   map[string]context.CancelFunc // by request; at most maxAsks
@@ -312,7 +311,7 @@ func (k *talk) result(l *line) {
 		return
 	}
 	if m.Usage != nil {
-		k.a.Usage, k.a.Counted = session.Usage(*m.Usage), true
+		k.a.Usage, k.a.Counted = core.Tokens(*m.Usage), true
 	}
 	if m.Cost != nil && *m.Cost >= k.p.cost {
 		micro := int64((*m.Cost-k.p.cost)*1e6 + .5)

@@ -135,7 +135,7 @@ func open(t *testing.T) *hall {
 	runs := orchestrator.New(orchestrator.Options{
 		Clock: clock, Sessions: sessions, Agents: agent.New(v, agent.Options{}), Usage: usage.New(nil, usage.Budgets{}),
 		Model:   func(string, bool) (llm.Model, error) { return h, nil },
-		Cost:    func(string, llm.Usage) (int64, bool) { return 0, false },
+		Cost:    func(string, core.Tokens) (int64, bool) { return 0, false },
 		MayRead: func(core.Trust, int64, string) bool { return false },
 		Limits:  orchestrator.Limits{RunTime: 24 * time.Hour, Silence: 24 * time.Hour},
 	})

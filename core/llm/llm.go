@@ -60,21 +60,7 @@ type Sender struct {
 // A Message is one turn of the conversation. Blocks keep their order.
 type Message struct {
 	Role   string // "user" or "assistant"; tool results are blocks of a user message
-	Blocks []Block
-}
-
-// A Block is text, thinking, a tool call, a tool's result, or what a person
-// attached. A model that cannot take Media is told that it was left out.
-type Block struct {
-	Type      string          `json:"type"` // text, thinking, tool_use, tool_result, media
-	Text      string          `json:"text,omitempty"`
-	Signature string          `json:"signature,omitempty"`
-	ID        string          `json:"id,omitempty"`
-	Name      string          `json:"name,omitempty"`
-	Input     json.RawMessage `json:"input,omitempty"`
-	ToolUseID string          `json:"tool_use_id,omitempty"`
-	IsError   bool            `json:"is_error,omitempty"`
-	Media     []core.Media    `json:"media,omitempty"` // of media, and of a tool_result
+	Blocks []core.Block
 }
 
 // A Tool is what the model is told of a tool.
@@ -92,18 +78,12 @@ type Delta struct {
 	// Signature ends the thinking before it: kept in its Block, it lets the same
 	// provider take the thinking back as its own.
 	Signature string
-	Call      *Block // Type tool_use
-	Usage     *Usage // once, at the end, where the provider says it
-	Model     string // set when the answering model is chosen or changes (fallback)
-	Notice    string // plain words: "openai is busy, trying again in 2 s"
-	Stop      string // end_turn, tool_use, max_tokens; with the last delta
-	Found     *Found // a page that Request.Search has found; they come before the last delta
-}
-
-// Usage is what the provider counted.
-type Usage struct {
-	Input, Output, CacheRead, CacheWrite int64
-	Searches                             int64 // by Request.Search, which are billed by themselves
+	Call      *core.Block  // Type tool_use
+	Usage     *core.Tokens // once, at the end, where the provider says it
+	Model     string       // set when the answering model is chosen or changes (fallback)
+	Notice    string       // plain words: "openai is busy, trying again in 2 s"
+	Stop      string       // end_turn, tool_use, max_tokens; with the last delta
+	Found     *Found       // a page that Request.Search has found; they come before the last delta
 }
 
 // The codes of a Fault.

@@ -18,9 +18,9 @@ func TestTheNewestMediaAreChosenAndTheOthersAreSaid(t *testing.T) {
 	limits := llm.MediaLimits{Images: true, MaxImage: 100, MaxDocument: 100, MaxTotal: 150, MaxCount: 2}
 	big := append(bytes.Clone(png), make([]byte, 80)...)
 	messages := []llm.Message{
-		{Role: "user", Blocks: []llm.Block{{Type: "media", Media: []core.Media{
+		{Role: "user", Blocks: []core.Block{{Type: "media", Media: []core.Media{
 			{Type: "image/png", Name: "oldest\u202e.png", Data: png}, {Type: "image/png", Data: big}}}}},
-		{Role: "user", Blocks: []llm.Block{{Type: "tool_result", Media: []core.Media{
+		{Role: "user", Blocks: []core.Block{{Type: "tool_result", Media: []core.Media{
 			{Type: "application/pdf", Name: "book.pdf", Data: pdf}, {Type: "image/png", Name: "text.png", Data: []byte("hello")},
 			{Type: "image/jpeg", Name: "huge.png", Data: append(bytes.Clone(png), make([]byte, 2000)...)}, {Name: "new.png", Data: big}}}}},
 	}

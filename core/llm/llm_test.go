@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gatehouse/core"
 	"gatehouse/core/llm"
 )
 
@@ -83,7 +84,7 @@ func TestTheNextModelIsAskedWhereAnotherMayDoBetter(t *testing.T) {
 }
 
 func TestNoFallbackAfterTheFirstPiece(t *testing.T) {
-	for _, d := range []llm.Delta{{Text: "half"}, {Thinking: "hm"}, {Call: &llm.Block{}}, {Usage: &llm.Usage{}}} {
+	for _, d := range []llm.Delta{{Text: "half"}, {Thinking: "hm"}, {Call: &core.Block{}}, {Usage: &core.Tokens{}}} {
 		a := &scripted{name: "a", deltas: []llm.Delta{d}, err: fault(llm.CodeCutOff, true)}
 		b := &scripted{name: "b"}
 		_, err := run(t.Context(), llm.Fallback(a, b))
@@ -155,22 +156,22 @@ models:
 	}
 	for _, c := range []struct {
 		model string
-		u     llm.Usage
+		u     core.Tokens
 		cost  int64
 		known bool
 	}{
-		{"openai/small", llm.Usage{Input: 1_000_000, Output: 1_000_000}, 750_000, true},
-		{"openai/small", llm.Usage{Input: 20}, 3, true},
-		{"openai/small", llm.Usage{Input: 21}, 4, true},
-		{"openai/small", llm.Usage{Input: 1000, CacheRead: 1000, CacheWrite: 1000}, 375, true},
-		{"openai/small-2024-07-18", llm.Usage{Output: 10}, 6, true},
-		{"anthropic/big-20250929", llm.Usage{Input: 1, Output: 1, CacheRead: 10, CacheWrite: 4}, 36, true},
-		{"openai/small-2", llm.Usage{Output: 10}, 0, false},
-		{"openai/free", llm.Usage{Output: 10}, 0, true},
-		{"local/quote:30ms", llm.Usage{Output: 10}, 0, true},
-		{"openai/unheard", llm.Usage{Output: 10}, 0, false},
-		{"anthropic/big", llm.Usage{Output: math.MaxInt64}, 1 << 62, true},
-		{"anthropic/big", llm.Usage{Output: -5}, 0, true},
+		{"openai/small", core.Tokens{Input: 1_000_000, Output: 1_000_000}, 750_000, true},
+		{"openai/small", core.Tokens{Input: 20}, 3, true},
+		{"openai/small", core.Tokens{Input: 21}, 4, true},
+		{"openai/small", core.Tokens{Input: 1000, CacheRead: 1000, CacheWrite: 1000}, 375, true},
+		{"openai/small-2024-07-18", core.Tokens{Output: 10}, 6, true},
+		{"anthropic/big-20250929", core.Tokens{Input: 1, Output: 1, CacheRead: 10, CacheWrite: 4}, 36, true},
+		{"openai/small-2", core.Tokens{Output: 10}, 0, false},
+		{"openai/free", core.Tokens{Output: 10}, 0, true},
+		{"local/quote:30ms", core.Tokens{Output: 10}, 0, true},
+		{"openai/unheard", core.Tokens{Output: 10}, 0, false},
+		{"anthropic/big", core.Tokens{Output: math.MaxInt64}, 1 << 62, true},
+		{"anthropic/big", core.Tokens{Output: -5}, 0, true},
 	} {
 		if cost, known := p.Cost(c.model, c.u); cost != c.cost || known != c.known {
 			t.Errorf("%s %+v: %d, %v; want %d, %v", c.model, c.u, cost, known, c.cost, c.known)
@@ -181,17 +182,17 @@ models:
 		t.Fatal(err)
 	}
 	both := p.With(over)
-	if c, _ := both.Cost("openai/small", llm.Usage{Input: 5}); c != 5 {
+	if c, _ := both.Cost("openai/small", core.Tokens{Input: 5}); c != 5 {
 		t.Errorf("override: %d", c)
 	}
-	if _, known := both.Cost("anthropic/big", llm.Usage{}); !known {
+	if _, known := both.Cost("anthropic/big", core.Tokens{}); !known {
 		t.Error("the built-in list is gone")
 	}
 	var none *llm.Prices
-	if _, known := none.Cost("openai/small", llm.Usage{}); known {
+	if _, known := none.Cost("openai/small", core.Tokens{}); known {
 		t.Error("nil knows a price")
 	}
-	if _, known := none.Cost("local/quote", llm.Usage{}); !known {
+	if _, known := none.Cost("local/quote", core.Tokens{}); !known {
 		t.Error("local models are free")
 	}
 }
@@ -217,7 +218,7 @@ func TestTheBuiltInPriceListIsGood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, known := p.Cost("openai/gpt-4o-mini", llm.Usage{Input: 1_000_000}); !known || c != 150_000 {
+	if c, known := p.Cost("openai/gpt-4o-mini", core.Tokens{Input: 1_000_000}); !known || c != 150_000 {
 		t.Errorf("gpt-4o-mini: %d, %v", c, known)
 	}
 }

@@ -81,6 +81,6 @@ func (c Choice) LeftOut(m *core.Media) (line string, sent bool) {
 // HasMedia reports whether r holds any picture or document.
 func (r *Request) HasMedia() bool {
 	return slices.ContainsFunc(r.Messages, func(m Message) bool {
-		return slices.ContainsFunc(m.Blocks, func(b Block) bool { return len(b.Media) > 0 })
+		return slices.ContainsFunc(m.Blocks, func(b core.Block) bool { return len(b.Media) > 0 })
 	})
 }

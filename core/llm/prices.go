@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"gatehouse/core"
 )
 
 // maxPriceFile bounds what ParsePrices reads, in bytes.
@@ -87,7 +89,7 @@ var snapshot = regexp.MustCompile(`-(\d{4}-\d{2}-\d{2}|\d{8})$`)
 // false where the list has no price for the model: the cost is then not zero
 // but unknown. A dated snapshot ("…-2024-07-18") costs what its model costs;
 // "local/…" costs nothing. Searches cost what their provider takes for them.
-func (p *Prices) Cost(model string, u Usage) (microUSD int64, known bool) {
+func (p *Prices) Cost(model string, u core.Tokens) (microUSD int64, known bool) {
 	if strings.HasPrefix(model, "local/") {
 		return 0, true
 	}

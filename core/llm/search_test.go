@@ -5,6 +5,7 @@ import (
 	"iter"
 	"testing"
 
+	"gatehouse/core"
 	"gatehouse/core/llm"
 )
 
@@ -42,7 +43,7 @@ func TestSearchesCostWhatTheirProviderTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := llm.Usage{Input: 10, Output: 1, Searches: 3}
+	u := core.Tokens{Input: 10, Output: 1, Searches: 3}
 	if got, known := p.Cost("anthropic/m", u); got != 30_030 || !known {
 		t.Errorf("%d %t", got, known)
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"gatehouse/core"
 )
 
 func said(deltas ...Delta) iter.Seq2[Delta, error] {
@@ -48,7 +50,7 @@ func TestAnAnswerEndsBeforeTheFirstStopHoweverItComesInPieces(t *testing.T) {
 			n := rapid.IntRange(1, len(rest)).Draw(t, "piece")
 			deltas, rest = append(deltas, Delta{Text: rest[:n]}), rest[n:]
 		}
-		deltas = append(deltas, Delta{Stop: "end_turn", Usage: &Usage{Output: 1}})
+		deltas = append(deltas, Delta{Stop: "end_turn", Usage: &core.Tokens{Output: 1}})
 		want, reason := text, "end_turn"
 		if at := first(text, stops); at >= 0 {
 			want, reason = text[:at], StopSequence
@@ -60,7 +62,7 @@ func TestAnAnswerEndsBeforeTheFirstStopHoweverItComesInPieces(t *testing.T) {
 }
 
 func TestTextThatWaitsComesBeforeWhatFollowsIt(t *testing.T) {
-	call := &Block{Type: "tool_use", Name: "Read"}
+	call := &core.Block{Type: "tool_use", Name: "Read"}
 	var order []string
 	for d := range StopAt(said(Delta{Text: "so E"}, Delta{Call: call}, Delta{Stop: "tool_use"}), []string{"END"}) {
 		switch {

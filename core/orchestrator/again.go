@@ -37,7 +37,7 @@ func (o *Orchestrator) stillLast(ctx context.Context, tx *store.Tx, t *Turn) err
 // repeated is the message of an earlier run that the row is to have answered
 // once more, with what came with it; nil where it is not to be found any more,
 // and its text has to do.
-func (r *run) repeated(ctx context.Context, row *core.Inbound) ([]session.Block, error) {
+func (r *run) repeated(ctx context.Context, row *core.Inbound) ([]core.Block, error) {
 	if row.Again == "" {
 		return nil, nil
 	}

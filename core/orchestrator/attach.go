@@ -15,7 +15,6 @@ import (
 	"unicode/utf8"
 
 	"gatehouse/core"
-	"gatehouse/core/session"
 	"gatehouse/core/texts"
 )
 
@@ -35,8 +34,8 @@ const attachments = "Chat/assets/"
 // they are, texts as text, anything else by name. The type is what the bytes
 // say. What the model does not get to see is named to it and to the sender,
 // with the reason.
-func (r *run) attached(ctx context.Context, row *core.Inbound) []session.Block {
-	var out []session.Block
+func (r *run) attached(ctx context.Context, row *core.Inbound) []core.Block {
+	var out []core.Block
 	for i, f := range row.Files {
 		if r.files == maxFiles {
 			out = append(out, r.unread(texts.Text("file_more", texts.With{"N": len(row.Files) - i})))
@@ -46,18 +45,18 @@ func (r *run) attached(ctx context.Context, row *core.Inbound) []session.Block {
 		out = append(out, r.file(ctx, f))
 	}
 	if row.Turn != nil && len(row.Turn.Media) > 0 {
-		out = append(out, session.Block{Type: "media", Media: row.Turn.Media})
+		out = append(out, core.Block{Type: "media", Media: row.Turn.Media})
 	}
 	return out
 }
 
 // unread is the line that stands for a file, and a warning of the same words.
-func (r *run) unread(text string) session.Block {
+func (r *run) unread(text string) core.Block {
 	r.notices = append(r.notices, core.Warning{Code: "attachment", Message: text})
-	return session.Block{Type: "text", Text: "[" + text + "]"}
+	return core.Block{Type: "text", Text: "[" + text + "]"}
 }
 
-func (r *run) file(ctx context.Context, f core.File) session.Block {
+func (r *run) file(ctx context.Context, f core.File) core.Block {
 	name := core.CutRunes(core.CleanName(f.Name), 200)
 	if name == "" {
 		name = texts.Text("a_file")
@@ -82,7 +81,7 @@ func (r *run) file(ctx context.Context, f core.File) session.Block {
 		return block
 	}
 	if text, ok := textOf(data); ok {
-		return session.Block{Type: "text", Text: textFile(name, text)}
+		return core.Block{Type: "text", Text: textFile(name, text)}
 	}
 	kind, _, _ := strings.Cut(http.DetectContentType(data), ";")
 	return r.unread(texts.Text("file_of_no_kind", texts.With{"Name": name, "Type": kind, "Bytes": len(data), "Path": f.Path}))
@@ -91,11 +90,11 @@ func (r *run) file(ctx context.Context, f core.File) session.Block {
 // medium is a picture or a PDF as a model is given it; where it takes no PDFs,
 // the text of one. Of pictures that it does not take the line that says so to it
 // is its provider's to write.
-func (r *run) medium(ctx context.Context, name, path string, data []byte) (session.Block, bool) {
+func (r *run) medium(ctx context.Context, name, path string, data []byte) (core.Block, bool) {
 	m := core.Media{Name: name, Data: data}
 	kind, mime := m.Kind()
 	if kind == "" {
-		return session.Block{}, false
+		return core.Block{}, false
 	}
 	if kind == core.DocumentMedia && r.model != nil && !r.model.About().Documents && r.o.o.PDF != nil {
 		return r.pdf(ctx, name, path, data), true
@@ -114,12 +113,12 @@ func (r *run) medium(ctx context.Context, name, path string, data []byte) (sessi
 			r.unread(texts.Text("file_no_pdfs", texts.With{"Name": name, "Model": about.Name, "Path": path}))
 		}
 	}
-	return session.Block{Type: "media", Media: []core.Media{m}}, true
+	return core.Block{Type: "media", Media: []core.Media{m}}, true
 }
 
 // pdf is the text of a PDF, which its sender is told of: pictures and the
 // arrangement are not in it.
-func (r *run) pdf(ctx context.Context, name, path string, data []byte) session.Block {
+func (r *run) pdf(ctx context.Context, name, path string, data []byte) core.Block {
 	model := r.model.About().Name
 	text, read, pages, err := r.o.o.PDF(ctx, data)
 	if err != nil {
@@ -138,7 +137,7 @@ func (r *run) pdf(ctx context.Context, name, path string, data []byte) session.B
 	if read < pages {
 		block += fmt.Sprintf("\n[%d of %d pages; the rest is left out]", read, pages)
 	}
-	return session.Block{Type: "text", Text: block}
+	return core.Block{Type: "text", Text: block}
 }
 
 // textOf is what a file says, where it is a text: in UTF-8, or in UTF-16 with
@@ -165,7 +164,7 @@ func clean(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // initial is what the request gives with a conversation that begins. Of one
 // that has begun it is left out, and that is said.
-func (r *run) initial() []session.Block {
+func (r *run) initial() []core.Block {
 	given := strings.TrimSpace(r.t.options().Initial)
 	if given == "" {
 		return nil
@@ -175,7 +174,7 @@ func (r *run) initial() []session.Block {
 		return nil
 	}
 	mark := fence(given)
-	return []session.Block{{Type: "text", Text: "Given with this conversation, to begin with:\n" + mark + "\n" + given + "\n" + mark}}
+	return []core.Block{{Type: "text", Text: "Given with this conversation, to begin with:\n" + mark + "\n" + given + "\n" + mark}}
 }
 
 // fence is more backquotes than text has in a row.

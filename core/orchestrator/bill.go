@@ -10,11 +10,11 @@ import (
 
 // bill notes what one call of the model took, against its reservation. Where
 // the provider did not say, the reservation stands as it is.
-func (r *run) bill(model string, u *llm.Usage, reserved usage.Row) {
+func (r *run) bill(model string, u *core.Tokens, reserved usage.Row) {
 	row := r.spending(model)
 	row.ID = reserved.ID
 	if u == nil {
-		u = &llm.Usage{}
+		u = &core.Tokens{}
 		if reserved.ID != 0 {
 			u.Input, u.Output = reserved.Input, reserved.Output
 		}
@@ -57,7 +57,7 @@ func (t *talk) reserve(ctx context.Context) (usage.Row, *llm.Fault, error) {
 		return row, nil, nil
 	}
 	row.Input, row.Output = int64(sizeOf(t.req)/4), int64(min(expectedOutput, t.req.MaxTokens))
-	expected := llm.Usage{Input: row.Input, Output: row.Output}
+	expected := core.Tokens{Input: row.Input, Output: row.Output}
 	if t.req.Search != nil {
 		expected.Searches = 1
 	}

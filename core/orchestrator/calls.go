@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/llm"
 	"gatehouse/core/permission"
 	"gatehouse/core/session"
 	"gatehouse/core/tool"
@@ -31,14 +30,14 @@ const (
 // use makes the calls of one answer and gives back their results, in the order
 // of the calls. Calls without effects run beside each other, all others alone
 // and in order. After ctx has ended the rest is not begun.
-func (t *talk) use(ctx context.Context, calls []llm.Block) ([]llm.Block, error) {
+func (t *talk) use(ctx context.Context, calls []core.Block) ([]core.Block, error) {
 	for i := range calls {
 		t.show(core.ToolUseStart{ID: calls[i].ID, Name: calls[i].Name, Input: object(calls[i].Input)})
 	}
 	t.r.mu.Lock()
 	t.r.calls += len(calls)
 	t.r.mu.Unlock()
-	results := make([]llm.Block, len(calls))
+	results := make([]core.Block, len(calls))
 	for from := 0; from < len(calls); {
 		to := from + 1
 		for to < len(calls) && to-from < maxBeside && t.harmless(&calls[from]) && t.harmless(&calls[to]) {
@@ -76,13 +75,13 @@ func (t *talk) find(name string) (tool.Tool, bool) {
 	return t.tools[i], true
 }
 
-func (t *talk) harmless(b *llm.Block) bool {
+func (t *talk) harmless(b *core.Block) bool {
 	x, ok := t.find(b.Name)
 	return ok && !x.Effects
 }
 
 // one makes a call, keeps its result and shows it.
-func (t *talk) one(ctx context.Context, b *llm.Block) (llm.Block, error) {
+func (t *talk) one(ctx context.Context, b *core.Block) (core.Block, error) {
 	r := t.r
 	began := r.o.o.Clock.Now()
 	r.busy.Add(1)
@@ -96,11 +95,11 @@ func (t *talk) one(ctx context.Context, b *llm.Block) (llm.Block, error) {
 	}
 	res.Text = core.CutRunes(strings.ToValidUTF8(res.Text, "�"), maxResult)
 	r.o.o.Log.Debug("tool used", "run", r.t.Run, "tool", b.Name, "outcome", outcome, "took", r.o.o.Clock.Now().Sub(began))
-	block := llm.Block{Type: "tool_result", ToolUseID: b.ID, Text: res.Text, IsError: res.IsError, Media: res.Media}
+	block := core.Block{Type: "tool_result", ToolUseID: b.ID, Text: res.Text, IsError: res.IsError, Media: res.Media}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ErrAborted) && !told(ctx) {
 		return block, nil // given back: the next attempt finds the call open
 	}
-	if err := t.keep(session.Message{Role: "user", Blocks: []session.Block{session.Block(block)}}); err != nil {
+	if err := t.keep(session.Message{Role: "user", Blocks: []core.Block{block}}); err != nil {
 		return block, err
 	}
 	t.show(core.ToolResult{ToolUseID: b.ID, Result: res.Text, IsError: res.IsError})
@@ -118,7 +117,7 @@ const (
 
 // call decides about a call and makes it. A panic on the way, also of what
 // reads the model's input to decide about it, is that call's alone.
-func (t *talk) call(ctx context.Context, b *llm.Block) (res tool.Result, outcome string) {
+func (t *talk) call(ctx context.Context, b *core.Block) (res tool.Result, outcome string) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.r.o.o.Log.Error("a tool panicked", "run", t.r.t.Run, "tool", b.Name, "panic", p)
@@ -366,7 +365,7 @@ type repeats struct {
 	what string
 }
 
-func (l *repeats) note(b *llm.Block, effects bool) {
+func (l *repeats) note(b *core.Block, effects bool) {
 	var in any
 	_ = json.Unmarshal(b.Input, &in)
 	canonical, _ := json.Marshal(in) // sorted keys

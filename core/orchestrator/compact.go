@@ -65,7 +65,7 @@ func (t *talk) summary(ctx context.Context, past []session.Message) (string, *ll
 	if r.t.Rows[0].Group() {
 		prompt += compactGroup
 	}
-	messages := append(r.recall(past), llm.Message{Role: "user", Blocks: []llm.Block{{Type: "text", Text: prompt}}})
+	messages := append(r.recall(past), llm.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: prompt}}})
 	sub := &talk{r: r, name: t.name, show: func(core.Event) {}, keep: func(session.Message) error { return nil },
 		req: &llm.Request{System: t.req.System, Messages: messages, Tools: t.req.Tools, MaxTokens: r.o.o.Limits.OutputTokens, Sender: t.req.Sender}}
 	m, fault, err := sub.ask(ctx)

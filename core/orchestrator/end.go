@@ -47,12 +47,12 @@ func (r *run) lastAnswer() (session.Message, bool) {
 
 // interrupted are the calls of an earlier attempt whose outcome nobody knows.
 // since is when the model made them.
-func (r *run) interrupted() (out []llm.Block, since time.Time) {
+func (r *run) interrupted() (out []core.Block, since time.Time) {
 	if r.t.Attempt == 1 || r.kit == nil {
 		return nil, since
 	}
 	for _, b := range r.conv.Open(r.t.Run) {
-		out = append(out, llm.Block(b))
+		out = append(out, b)
 	}
 	return out, r.conv.CalledAt(r.t.Run)
 }
@@ -68,8 +68,8 @@ const (
 // waited for a person's word was not begun, nor was any behind it: they may be
 // asked for again. A Task had begun: the calls of its helper wait under the same
 // run, maybe by the same ids.
-func (r *run) pickUp(ctx context.Context, t *talk, open []llm.Block, since time.Time) (Result, bool, error) {
-	var results []llm.Block
+func (r *run) pickUp(ctx context.Context, t *talk, open []core.Block, since time.Time) (Result, bool, error) {
+	var results []core.Block
 	var effects []string
 	waited, err := r.o.o.NotBegun(ctx, r.t.Run, since)
 	if err != nil {
@@ -77,12 +77,12 @@ func (r *run) pickUp(ctx context.Context, t *talk, open []llm.Block, since time.
 	}
 	idle := false
 	for i := range open {
-		block := llm.Block{Type: "tool_result", ToolUseID: open[i].ID, Text: unknownOutcome, IsError: true}
+		block := core.Block{Type: "tool_result", ToolUseID: open[i].ID, Text: unknownOutcome, IsError: true}
 		idle = idle || waited[open[i].ID] && open[i].Name != TaskName
 		if idle {
 			block.Text = notBegun
 		}
-		if err := t.keep(session.Message{Role: "user", Blocks: []session.Block{session.Block(block)}}); err != nil {
+		if err := t.keep(session.Message{Role: "user", Blocks: []core.Block{block}}); err != nil {
 			return Result{}, false, err
 		}
 		results = append(results, block)
@@ -95,7 +95,7 @@ func (r *run) pickUp(ctx context.Context, t *talk, open []llm.Block, since time.
 		return Result{}, false, nil
 	}
 	text := interruption(effects)
-	if err := t.keep(session.Message{Role: "assistant", Blocks: []session.Block{{Type: "text", Text: text}}, Model: r.name, Stop: "end_turn"}); err != nil {
+	if err := t.keep(session.Message{Role: "assistant", Blocks: []core.Block{{Type: "text", Text: text}}, Model: r.name, Stop: "end_turn"}); err != nil {
 		return Result{}, false, err
 	}
 	res, err := r.choice(text)
@@ -128,7 +128,7 @@ func (r *run) choice(text string) (Result, error) {
 
 // answered is messages with results for calls that had none; what stands in
 // for them already is replaced.
-func answered(messages []llm.Message, results []llm.Block) []llm.Message {
+func answered(messages []llm.Message, results []core.Block) []llm.Message {
 	known := map[string]int{}
 	for i := range results {
 		known[results[i].ToolUseID] = i
@@ -141,7 +141,7 @@ func answered(messages []llm.Message, results []llm.Block) []llm.Message {
 			}
 		}
 	}
-	var rest []llm.Block
+	var rest []core.Block
 	for i := range results {
 		if _, ok := known[results[i].ToolUseID]; ok {
 			rest = append(rest, results[i])

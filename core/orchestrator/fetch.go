@@ -8,7 +8,6 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/agent"
-	"gatehouse/core/session"
 	"gatehouse/core/texts"
 )
 
@@ -66,13 +65,13 @@ func (r *run) fetchOne(ctx context.Context, bot string, f *core.File) error {
 
 // heardVoice is what a voice message says, as the person's own words; ok is
 // false where it could not be heard, which is told like a file that is not read.
-func (r *run) heardVoice(ctx context.Context, f core.File) (said session.Block, ok bool) {
+func (r *run) heardVoice(ctx context.Context, f core.File) (said core.Block, ok bool) {
 	if r.o.o.Hear == nil {
-		return session.Block{}, false
+		return core.Block{}, false
 	}
 	text, err := r.o.o.Hear(ctx, f)
 	if text = strings.TrimSpace(text); err == nil && text != "" {
-		return session.Block{Type: "text", Text: text}, true
+		return core.Block{Type: "text", Text: text}, true
 	}
 	why := texts.Text("voice_silent")
 	if err != nil {

@@ -36,12 +36,12 @@ func uses(text string, calls ...string) func(context.Context, func(llm.Delta, er
 		}
 		for i, c := range calls {
 			name, input, _ := strings.Cut(c, " ")
-			call := &llm.Block{Type: "tool_use", ID: fmt.Sprint("call", i), Name: name, Input: json.RawMessage(input)}
+			call := &core.Block{Type: "tool_use", ID: fmt.Sprint("call", i), Name: name, Input: json.RawMessage(input)}
 			if !yield(llm.Delta{Call: call}, nil) {
 				return
 			}
 		}
-		yield(llm.Delta{Usage: &llm.Usage{Input: 10, Output: 2}, Stop: "tool_use"}, nil)
+		yield(llm.Delta{Usage: &core.Tokens{Input: 10, Output: 2}, Stop: "tool_use"}, nil)
 	}
 }
 

@@ -14,8 +14,6 @@ import (
 	"golang.org/x/net/idna"
 
 	"gatehouse/core"
-	"gatehouse/core/llm"
-	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/tool"
 )
@@ -87,7 +85,7 @@ func (r *run) namedBefore(ctx context.Context, u *url.URL, host string) (bool, e
 	if err != nil {
 		return false, err
 	}
-	asked := map[string]*session.Block{} // calls of tools, by id
+	asked := map[string]*core.Block{} // calls of tools, by id
 	for i := range messages {
 		m := &messages[i]
 		user, ours := runs[m.Run]
@@ -172,7 +170,7 @@ func unquoted(text string) string {
 
 // keepFound keeps the result of a fetch or a search for the addresses in it:
 // the conversation of a sub-turn is in no transcript.
-func (r *run) keepFound(b *llm.Block, res *tool.Result) {
+func (r *run) keepFound(b *core.Block, res *tool.Result) {
 	if b.Name != "WebFetch" && b.Name != "WebSearch" || res.IsError {
 		return
 	}

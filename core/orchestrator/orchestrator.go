@@ -75,7 +75,7 @@ type Options struct {
 	// configured one. Unknown: core.Invalid; not for guests: core.Denied.
 	Model func(name string, guest bool) (llm.Model, error)
 	// Cost is a call's price in millionths of a dollar, and whether it is known.
-	Cost    func(model string, u llm.Usage) (int64, bool)
+	Cost    func(model string, u core.Tokens) (int64, bool)
 	MayRead func(trust core.Trust, user int64, path string) bool
 	// Equip gives a turn its tools and what it may do with them; nil: none.
 	Equip func(ctx context.Context, t *Turn, dir vault.Dir, who agent.Agent) (*Kit, error)

@@ -1,6 +1,9 @@
 package orchestrator
 
-import "gatehouse/core/session"
+import (
+	"gatehouse/core"
+	"gatehouse/core/session"
+)
 
 // recite keeps what the request says was said before its message, in front of
 // it: those of the run's lines that are not there yet, of lines that are. It
@@ -10,10 +13,10 @@ func (r *run) recite(lines int) (before int, err error) {
 	for i := lines; i < len(said); i++ {
 		m := session.Message{Role: said[i].Role}
 		if said[i].Text != "" {
-			m.Blocks = append(m.Blocks, session.Block{Type: "text", Text: said[i].Text})
+			m.Blocks = append(m.Blocks, core.Block{Type: "text", Text: said[i].Text})
 		}
 		if len(said[i].Media) > 0 {
-			m.Blocks = append(m.Blocks, session.Block{Type: "media", Media: said[i].Media})
+			m.Blocks = append(m.Blocks, core.Block{Type: "media", Media: said[i].Media})
 		}
 		if err := r.conv.Append(r.t.Run, i, m); err != nil {
 			return 0, err

@@ -111,12 +111,12 @@ func TestWhatACallTookBeyondItsReservationCountsAtTheNext(t *testing.T) {
 			asked = append(asked, r)
 			return int64(len(asked)), "", nil
 		}
-		o.Cost = func(_ string, u llm.Usage) (int64, bool) { return u.Input + u.Output, true }
+		o.Cost = func(_ string, u core.Tokens) (int64, bool) { return u.Input + u.Output, true }
 	})
 	took := func(n int64, call string) func(context.Context, func(llm.Delta, error) bool) {
 		return func(ctx context.Context, yield func(llm.Delta, error) bool) {
-			block := &llm.Block{Type: "tool_use", ID: "c" + call, Name: "Look", Input: json.RawMessage(call)}
-			_ = yield(llm.Delta{Call: block}, nil) && yield(llm.Delta{Usage: &llm.Usage{Output: n}}, nil)
+			block := &core.Block{Type: "tool_use", ID: "c" + call, Name: "Look", Input: json.RawMessage(call)}
+			_ = yield(llm.Delta{Call: block}, nil) && yield(llm.Delta{Usage: &core.Tokens{Output: n}}, nil)
 		}
 	}
 	h.model.reply = replies(took(15_000, `{"n":1}`), took(15_000, `{"n":2}`), says("ok"))
@@ -216,7 +216,7 @@ func (h *house) with(change func(*orchestrator.Options)) *orchestrator.Orchestra
 		Equip: h.equip, Guard: h, Clock: h.clock, Sessions: h.sessions, Agents: agent.New(h.vault, agent.Options{Base: agent.Default("vault", "")}),
 		Usage: usage.New(nil, usage.Budgets{}), Files: h.vault.FS(),
 		Model:   func(string, bool) (llm.Model, error) { return h.model, nil },
-		Cost:    func(string, llm.Usage) (int64, bool) { return 0, false },
+		Cost:    func(string, core.Tokens) (int64, bool) { return 0, false },
 		MayRead: func(core.Trust, int64, string) bool { return false },
 	}
 	change(&o)

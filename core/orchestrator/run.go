@@ -290,7 +290,7 @@ func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 }
 
 // spoken is the person's message, with what came with it.
-func (r *run) spoken(ctx context.Context) (said []session.Block, err error) {
+func (r *run) spoken(ctx context.Context) (said []core.Block, err error) {
 	said = r.initial()
 	for _, row := range r.t.Rows {
 		if again, err := r.repeated(ctx, &row); err != nil || again != nil {
@@ -301,7 +301,7 @@ func (r *run) spoken(ctx context.Context) (said []session.Block, err error) {
 			continue
 		}
 		if row.Text != "" || len(row.Files) == 0 {
-			said = append(said, session.Block{Type: "text", Text: r.worded(&row)})
+			said = append(said, core.Block{Type: "text", Text: r.worded(&row)})
 		}
 		said = append(said, r.attached(ctx, &row)...)
 	}
@@ -311,12 +311,12 @@ func (r *run) spoken(ctx context.Context) (said []session.Block, err error) {
 // recalled is a message as the model may read it again: without tool calls
 // where there are no tools.
 func (r *run) recalled(m *session.Message) llm.Message {
-	out := llm.Message{Role: m.Role, Blocks: make([]llm.Block, 0, len(m.Blocks))}
+	out := llm.Message{Role: m.Role, Blocks: make([]core.Block, 0, len(m.Blocks))}
 	for _, b := range m.Blocks {
 		if r.kit == nil && (b.Type == "tool_use" || b.Type == "tool_result") {
 			continue
 		}
-		out.Blocks = append(out.Blocks, llm.Block(b))
+		out.Blocks = append(out.Blocks, b)
 	}
 	return out
 }

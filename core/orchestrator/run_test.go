@@ -103,7 +103,7 @@ func open(t *testing.T, limits orchestrator.Limits) *house {
 		},
 		Clock: h.clock, Sessions: h.sessions, Agents: h.agents, Usage: usage.New(nil, usage.Budgets{}), Files: v.FS(),
 		Model:   func(string, bool) (llm.Model, error) { return h.model, nil },
-		Cost:    func(string, llm.Usage) (int64, bool) { return 0, false },
+		Cost:    func(string, core.Tokens) (int64, bool) { return 0, false },
 		MayRead: func(core.Trust, int64, string) bool { return false },
 		Limits:  limits,
 	}
@@ -331,7 +331,7 @@ func TestAnEmptyAnswerIsAFailureThatIsTold(t *testing.T) {
 func TestAModelCallLeavesOneSettledRowOfUsage(t *testing.T) {
 	h := open(t, orchestrator.Limits{})
 	h.model.reply = func(_ context.Context, yield func(llm.Delta, error) bool) {
-		_ = yield(llm.Delta{Text: "x"}, nil) && yield(llm.Delta{Usage: &llm.Usage{Input: 3, Output: 1}}, nil) && yield(llm.Delta{Usage: &llm.Usage{Input: 30, Output: 10}}, nil)
+		_ = yield(llm.Delta{Text: "x"}, nil) && yield(llm.Delta{Usage: &core.Tokens{Input: 3, Output: 1}}, nil) && yield(llm.Delta{Usage: &core.Tokens{Input: 30, Output: 10}}, nil)
 	}
 	res, err := h.Run(t.Context(), h.turn("r1", 1, "hello"), func(core.Event) {})
 	if err != nil {

@@ -37,13 +37,13 @@ type Runtime interface {
 type Work struct {
 	Turn    *Turn
 	Agent   agent.Agent
-	Model   string          // as the turn names it
-	Dir     vault.Dir       // the session's working directory
-	Resume  bool            // the session has a transcript
-	System  string          // the system prompt
-	Replace bool            // somebody wrote it as the whole prompt
-	Line    string          // the id of the message's line in the transcript
-	Said    []session.Block // the message
+	Model   string       // as the turn names it
+	Dir     vault.Dir    // the session's working directory
+	Resume  bool         // the session has a transcript
+	System  string       // the system prompt
+	Replace bool         // somebody wrote it as the whole prompt
+	Line    string       // the id of the message's line in the transcript
+	Said    []core.Block // the message
 	// Still reports whether the sender may still do what the turn was begun
 	// with; to be asked before each call of a tool.
 	Still func(ctx context.Context) (bool, error)
@@ -57,12 +57,12 @@ type Work struct {
 
 // Answer is what a Runtime did.
 type Answer struct {
-	Text     string     // the last message's words, as far as they came
-	Said     int        // messages with words
-	Calls    int        // tool calls
-	Usage    *llm.Usage // nil: unknown
-	MicroUSD *int64     // what the runtime says that it cost; nil: unknown
-	Fault    *llm.Fault // nil: it ended well, or ctx did
+	Text     string       // the last message's words, as far as they came
+	Said     int          // messages with words
+	Calls    int          // tool calls
+	Usage    *core.Tokens // nil: unknown
+	MicroUSD *int64       // what the runtime says that it cost; nil: unknown
+	Fault    *llm.Fault   // nil: it ended well, or ctx did
 }
 
 // foreign reports whether turns for this model are the runtime's.
@@ -126,7 +126,7 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 		},
 	}
 	if !r.work.Resume && len(past) > 0 {
-		r.work.Said = append([]session.Block{before(past)}, r.work.Said...)
+		r.work.Said = append([]core.Block{before(past)}, r.work.Said...)
 	}
 	meta.Model = r.name
 	r.open(meta, append(warnings, missing...))
@@ -135,7 +135,7 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 
 // before is what an imported or continued session goes on from, which the
 // runtime does not find in its transcript.
-func before(past []session.Message) session.Block {
+func before(past []session.Message) core.Block {
 	var b strings.Builder
 	b.WriteString("[What was said before in this conversation:\n")
 	for _, m := range past {
@@ -144,7 +144,7 @@ func before(past []session.Message) session.Block {
 		}
 	}
 	b.WriteString("]")
-	return session.Block{Type: "text", Text: b.String()}
+	return core.Block{Type: "text", Text: b.String()}
 }
 
 // words that begin again what a restart has cut.
@@ -168,7 +168,7 @@ func (r *run) delegate(ctx context.Context, cancel context.CancelCauseFunc, w *W
 			if open := unanswered(behind); len(open) > 0 && r.t.Rows[0].Turn == nil {
 				return r.choice(interruption(open))
 			}
-			w.Line, w.Said = session.LineID(r.t.Run, r.t.Attempt-1), []session.Block{{Type: "text", Text: goOn}}
+			w.Line, w.Said = session.LineID(r.t.Run, r.t.Attempt-1), []core.Block{{Type: "text", Text: goOn}}
 		}
 	}
 	reserved, fault, err := r.reserveWork(ctx, w)
@@ -204,7 +204,7 @@ func (r *run) reserveWork(ctx context.Context, w *Work) (usage.Row, *llm.Fault, 
 	req := &llm.Request{System: w.System, MaxTokens: r.o.o.Limits.OutputTokens}
 	msg := llm.Message{Role: "user"}
 	for _, b := range w.Said {
-		msg.Blocks = append(msg.Blocks, llm.Block(b))
+		msg.Blocks = append(msg.Blocks, b)
 	}
 	req.Messages = []llm.Message{msg}
 	return (&talk{r: r, name: r.name, req: req}).reserve(ctx)

@@ -14,7 +14,6 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/core"
-	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -100,7 +99,7 @@ func (o *other) well(text string) func(context.Context, *orchestrator.Work) orch
 		w.Emit(core.TextDelta{Content: text})
 		o.says(w, text, "end_turn")
 		cost := int64(1234)
-		return orchestrator.Answer{Text: text, Said: 1, Usage: &llm.Usage{Input: 10, Output: 2}, MicroUSD: &cost}
+		return orchestrator.Answer{Text: text, Said: 1, Usage: &core.Tokens{Input: 10, Output: 2}, MicroUSD: &cost}
 	}
 }
 

@@ -144,7 +144,7 @@ func (t *talk) ask(ctx context.Context) (session.Message, *llm.Fault, error) {
 	}
 	asked := r.o.o.Clock.Now()
 	a := answer{}
-	var used *llm.Usage
+	var used *core.Tokens
 	var failed error
 	req := *t.req // the next round adds to ours
 	req.Sender.Trust = r.trust()
@@ -173,7 +173,7 @@ func (t *talk) ask(ctx context.Context) (session.Message, *llm.Fault, error) {
 	}
 	m := session.Message{Role: "assistant", Blocks: a.done(), Model: t.name, Stop: a.stop}
 	if used != nil {
-		m.Usage = session.Usage{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite}
+		m.Usage = core.Tokens{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite}
 	}
 	if failed == nil || ctx.Err() != nil {
 		return m, nil, nil
@@ -215,7 +215,7 @@ func (t *talk) keepAnswer(ctx context.Context, m *session.Message, fault *llm.Fa
 		m.Stop = "error"
 	}
 	if fault != nil || ctx.Err() != nil {
-		m.Blocks = slices.DeleteFunc(m.Blocks, func(b session.Block) bool { return b.Type == "tool_use" || b.Type == "thinking" })
+		m.Blocks = slices.DeleteFunc(m.Blocks, func(b core.Block) bool { return b.Type == "tool_use" || b.Type == "thinking" })
 	}
 	t.number(m)
 	if text := words(m.Blocks); text != "" {
@@ -234,7 +234,7 @@ func (t *talk) keepAnswer(ctx context.Context, m *session.Message, fault *llm.Fa
 	}
 	msg := llm.Message{Role: m.Role}
 	for _, b := range m.Blocks {
-		msg.Blocks = append(msg.Blocks, llm.Block(b))
+		msg.Blocks = append(msg.Blocks, b)
 	}
 	t.req.Messages = append(t.req.Messages, msg)
 	return nil
@@ -269,7 +269,7 @@ func (t *talk) number(m *session.Message) {
 
 // An answer joins deltas into blocks.
 type answer struct {
-	blocks []session.Block
+	blocks []core.Block
 	open   strings.Builder // of the last block
 	stop   string
 }
@@ -281,13 +281,13 @@ func (a *answer) add(d llm.Delta) {
 		if n := len(a.blocks); n > 0 && a.blocks[n-1].Type == "thinking" {
 			a.blocks[n-1].Signature = d.Signature
 		} else {
-			a.blocks = append(a.blocks, session.Block{Type: "thinking", Signature: d.Signature})
+			a.blocks = append(a.blocks, core.Block{Type: "thinking", Signature: d.Signature})
 		}
 	}
 	a.grow("text", d.Text)
 	if d.Call != nil {
 		a.close()
-		a.blocks = append(a.blocks, session.Block(*d.Call))
+		a.blocks = append(a.blocks, *d.Call)
 	}
 	if d.Stop != "" {
 		a.stop = d.Stop
@@ -301,7 +301,7 @@ func (a *answer) grow(kind, text string) {
 	}
 	if n := len(a.blocks); n == 0 || a.blocks[n-1].Type != kind || a.blocks[n-1].Signature != "" {
 		a.close()
-		a.blocks = append(a.blocks, session.Block{Type: kind})
+		a.blocks = append(a.blocks, core.Block{Type: kind})
 	}
 	a.open.WriteString(text)
 }
@@ -313,13 +313,13 @@ func (a *answer) close() {
 	}
 }
 
-func (a *answer) done() []session.Block {
+func (a *answer) done() []core.Block {
 	a.close()
 	return a.blocks
 }
 
 // words are the text of blocks.
-func words(blocks []session.Block) string {
+func words(blocks []core.Block) string {
 	var b strings.Builder
 	for _, x := range blocks {
 		if x.Type == "text" {
@@ -329,11 +329,11 @@ func words(blocks []session.Block) string {
 	return b.String()
 }
 
-func calls(blocks []session.Block) []llm.Block {
-	var out []llm.Block
+func calls(blocks []core.Block) []core.Block {
+	var out []core.Block
 	for _, b := range blocks {
 		if b.Type == "tool_use" {
-			out = append(out, llm.Block(b))
+			out = append(out, b)
 		}
 	}
 	return out

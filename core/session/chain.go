@@ -3,6 +3,7 @@ package session
 import (
 	"slices"
 
+	"gatehouse/core"
 	"gatehouse/core/vault"
 )
 
@@ -236,7 +237,7 @@ func (c *chain) siblings(lines []int, id string, children map[string][]int, in m
 
 // calls reports whether m calls tools.
 func (m *Message) calls() bool {
-	return slices.ContainsFunc(m.Blocks, func(b Block) bool { return b.Type == "tool_use" })
+	return slices.ContainsFunc(m.Blocks, func(b core.Block) bool { return b.Type == "tool_use" })
 }
 
 // collect takes the next line's message. Lines of one answer are one message.

@@ -171,7 +171,7 @@ func TestADeletedSessionGoesToTheTrashWithAllThatHangsOnIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(c.Append("run", 0, session.Message{Role: "user", Blocks: []session.Block{{Type: "text", Text: "hello"}}}), c.Sync(), c.Close()); err != nil {
+	if err := errors.Join(c.Append("run", 0, session.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: "hello"}}}), c.Sync(), c.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.update(a.ID, session.Change{AddTags: []string{"x"}, AddContexts: []string{"y"}}); err != nil {
@@ -328,7 +328,7 @@ func TestMessagesArePagedFromTheEnd(t *testing.T) {
 	for i := range 30 { // 3 MB: more than is read at first
 		role := []string{"user", "assistant"}[i%2]
 		text := fmt.Sprintf("%02d %s", i, strings.Repeat("x", 100_000))
-		if err := c.Append(fmt.Sprint("run", i/2), i%2, session.Message{Role: role, Blocks: []session.Block{{Type: "text", Text: text}}}); err != nil {
+		if err := c.Append(fmt.Sprint("run", i/2), i%2, session.Message{Role: role, Blocks: []core.Block{{Type: "text", Text: text}}}); err != nil {
 			t.Fatal(err)
 		}
 		said = append(said, text[:2])

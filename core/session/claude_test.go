@@ -16,7 +16,6 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/llm/anthropictest"
-	"gatehouse/core/session"
 )
 
 // claude is the real Claude Code CLI in front of a fake Messages API.
@@ -112,7 +111,7 @@ func TestClaudeCodeResumesWhatWasSaidHere(t *testing.T) {
 	c := h.open(h.Store, sess)
 	thought := call("toolu_a", "toolu_b")
 	thought.Model = "anthropic/claude-sonnet-4-5"
-	err := c.Append(uuid.NewString(), 0, said(session.Block{Type: "media", Media: []core.Media{picture, document}}, session.Block{Type: "text", Text: "look"}),
+	err := c.Append(uuid.NewString(), 0, said(core.Block{Type: "media", Media: []core.Media{picture, document}}, core.Block{Type: "text", Text: "look"}),
 		thought, said(result("toolu_a", "A", picture)), said(result("toolu_b", "B")), // a line each, as the loop writes them
 		answer("done"))
 	if err := errors.Join(err, c.Sync()); err != nil {

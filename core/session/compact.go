@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"gatehouse/core"
 	"gatehouse/core/vault"
 )
 
@@ -220,7 +221,7 @@ func (c *Conversation) Compact(summary string, keep int) error {
 		b.Metadata.Segment = &keptSegment{Head: ids[0], Anchor: s.UUID, Tail: ids[len(ids)-1]}
 		b.Metadata.Messages = &keptMessages{Anchor: s.UUID, UUIDs: ids, All: ids}
 	}
-	m := Message{Role: "user", Blocks: []Block{{Type: "text", Text: summaryIntro + summary}}, At: now, Summary: true, line: s.UUID}
+	m := Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: summaryIntro + summary}}, At: now, Summary: true, line: s.UUID}
 	var err error
 	if s.Message, err = m.encode(s.UUID); err != nil {
 		return fmt.Errorf("compact transcript: %w", err)

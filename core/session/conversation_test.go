@@ -16,17 +16,16 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/core"
-	"gatehouse/core/llm"
 	"gatehouse/core/session"
 )
 
 func user(text string) session.Message {
-	return session.Message{Role: "user", Blocks: []session.Block{{Type: "text", Text: text}}}
+	return session.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: text}}}
 }
 
 func answer(text string) session.Message {
-	return session.Message{Role: "assistant", Model: "m", Stop: "end_turn", Blocks: []session.Block{{Type: "text", Text: text}},
-		Usage: session.Usage{Input: 3, Output: 4}}
+	return session.Message{Role: "assistant", Model: "m", Stop: "end_turn", Blocks: []core.Block{{Type: "text", Text: text}},
+		Usage: core.Tokens{Input: 3, Output: 4}}
 }
 
 func (h *house) open(s *session.Store, sess session.Session) *session.Conversation {
@@ -81,12 +80,12 @@ func TestHistoryIsWhatWasAppended(t *testing.T) {
 	if err != nil || len(got) != 0 || r.Info != (core.ResumeInfo{Method: "new", IsNewSession: true}) || r.Session != want {
 		t.Fatalf("new: %v, %+v, %v", got, r, err)
 	}
-	call := session.Message{Role: "assistant", Model: "m", Stop: "tool_use", Blocks: []session.Block{
+	call := session.Message{Role: "assistant", Model: "m", Stop: "tool_use", Blocks: []core.Block{
 		{Type: "thinking", Text: "hm <&>", Signature: "sig"},
 		{Type: "text", Text: "let me look"},
 		{Type: "tool_use", ID: "t1", Name: "Read", Input: json.RawMessage(`{"path":"a"}`)},
 	}}
-	result := session.Message{Role: "user", Blocks: []session.Block{{Type: "tool_result", ToolUseID: "t1", Text: "gone", IsError: true}}}
+	result := session.Message{Role: "user", Blocks: []core.Block{{Type: "tool_result", ToolUseID: "t1", Text: "gone", IsError: true}}}
 	all := []session.Message{user("a\nb \u2028 \"q\""), call, result, answer("done")}
 	if err := errors.Join(c.Append("run-1", 0, all[:2]...), c.Append("run-1", 2, all[2:]...), c.Sync(), c.Close()); err != nil {
 		t.Fatal(err)
@@ -217,8 +216,8 @@ func TestHistoryIsCutToWholeTurns(t *testing.T) {
 	sess := h.resolve(chat(5, "c1")).Session
 	for i := range 50 {
 		c := h.open(h.Store, sess)
-		call := session.Message{Role: "assistant", Blocks: []session.Block{{Type: "tool_use", ID: "t", Name: "Read", Input: json.RawMessage(`{}`)}}}
-		result := session.Message{Role: "user", Blocks: []session.Block{{Type: "tool_result", ToolUseID: "t", Text: strings.Repeat("r", 300)}}}
+		call := session.Message{Role: "assistant", Blocks: []core.Block{{Type: "tool_use", ID: "t", Name: "Read", Input: json.RawMessage(`{}`)}}}
+		result := session.Message{Role: "user", Blocks: []core.Block{{Type: "tool_result", ToolUseID: "t", Text: strings.Repeat("r", 300)}}}
 		run := fmt.Sprint("run-", i)
 		if err := errors.Join(c.Append(run, 0, user(fmt.Sprint("q", i)), call, result, answer("a")), c.Close()); err != nil {
 			t.Fatal(err)
@@ -421,8 +420,8 @@ func TestProjectFolderThatLinksOutsideIsRefused(t *testing.T) {
 }
 
 func TestBlocksConvertToTheModelsBlocks(t *testing.T) {
-	b := session.Block{Type: "tool_use", Text: "t", Signature: "s", ID: "i", Name: "n", Input: json.RawMessage("{}"), ToolUseID: "u", IsError: true}
-	if got := session.Block(llm.Block(b)); !cmp.Equal(got, b) {
+	b := core.Block{Type: "tool_use", Text: "t", Signature: "s", ID: "i", Name: "n", Input: json.RawMessage("{}"), ToolUseID: "u", IsError: true}
+	if got := core.Block(b); !cmp.Equal(got, b) {
 		t.Errorf("%+v became %+v", b, got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"path"
 	"strings"
 
+	"gatehouse/core"
 	"gatehouse/core/vault"
 )
 
@@ -217,7 +218,7 @@ func redacted(line []byte, theirs, spoke bool) ([]byte, bool) {
 	if summary {
 		text = summaryIntro + erasedSummary
 	}
-	m.Blocks = []Block{{Type: "text", Text: text}}
+	m.Blocks = []core.Block{{Type: "text", Text: text}}
 	body, err := m.encode(l.UUID)
 	if err != nil || bytes.Equal(bytes.TrimSpace(l.Message), bytes.TrimSpace(body)) { // was done before
 		return nil, false

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"gatehouse/core"
 	"gatehouse/core/vault"
 )
 
@@ -89,14 +90,14 @@ func (m *Message) markdown(b *strings.Builder) {
 		b.WriteByte('\n')
 	}
 	for i := range m.Blocks {
-		m.Blocks[i].markdown(b)
+		writeBlock(b, &m.Blocks[i])
 	}
 }
 
 // maxShown is how much of a call or result an export shows, in bytes.
 const maxShown = 4000
 
-func (k *Block) markdown(b *strings.Builder) {
+func writeBlock(b *strings.Builder, k *core.Block) {
 	switch k.Type {
 	case "text":
 		b.WriteString("\n" + contained(k.Text) + "\n")

@@ -23,7 +23,7 @@ func TestASessionIsExportedAsReadableMarkdown(t *testing.T) {
 	calls.Blocks[0].Text = "first\nthen"
 	got := session.Markdown(session.Session{ID: "s1", Title: "Tea: \"green\"\n# black", AgentType: "vault-agent", Source: "telegram", CreatedAt: at, LastAccessed: at, MessageCount: 4},
 		[]string{"tea"}, []session.Message{
-			m(said(session.Block{Type: "media", Media: []core.Media{picture}}, session.Block{Type: "text", Text: "# How?\n```go\n### User | x"})),
+			m(said(core.Block{Type: "media", Media: []core.Media{picture}}, core.Block{Type: "text", Text: "# How?\n```go\n### User | x"})),
 			m(calls), m(said(result("a", "```\n"+strings.Repeat("y", 5000)), failed)), m(answer("So.\n### User | 2026-01-01T00:00:00Z\n\n---\nI said that"))})
 	want := "---\nsession_id: \"s1\"\ntitle: \"Tea: \\\"green\\\"\\n# black\"\nagent: \"vault-agent\"\nsource: \"telegram\"\n" +
 		"created_at: \"2026-01-02T02:04:05Z\"\nlast_accessed: \"2026-01-02T02:04:05Z\"\narchived: false\nmessage_count: 4\ntags: [\"tea\"]\n---\n\n# Tea: \"green\" # black\n" +

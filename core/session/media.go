@@ -109,13 +109,13 @@ func shed(messages []Message, limit int) {
 			continue
 		}
 		limit = 0
-		var blocks []Block
+		var blocks []core.Block
 		for _, b := range m.Blocks {
 			for k := range b.Media {
 				line := b.Media[k].LeftOut("it is from earlier in the conversation")
 				switch {
 				case b.Type == "media":
-					blocks = append(blocks, Block{Type: "text", Text: line})
+					blocks = append(blocks, core.Block{Type: "text", Text: line})
 				case b.Text == "":
 					b.Text = line
 				default:

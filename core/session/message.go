@@ -17,39 +17,17 @@ import (
 // Code writes for one answer (a line per block) are one Message again.
 type Message struct {
 	Role    string // user or assistant; a tool's results are blocks of a user message
-	Blocks  []Block
-	Model   string    // of an assistant message
-	Stop    string    // end_turn, tool_use, max_tokens; of an assistant message
-	Usage   Usage     // of an assistant message, where known
-	Run     string    // on reading: the run that wrote it, "" for other programs' lines
-	At      time.Time // on reading: when it was written; zero where the line does not say
-	Summary bool      // on reading: it stands for what a compaction took out in front of it
+	Blocks  []core.Block
+	Model   string      // of an assistant message
+	Stop    string      // end_turn, tool_use, max_tokens; of an assistant message
+	Usage   core.Tokens // of an assistant message, where known
+	Run     string      // on reading: the run that wrote it, "" for other programs' lines
+	At      time.Time   // on reading: when it was written; zero where the line does not say
+	Summary bool        // on reading: it stands for what a compaction took out in front of it
 
 	line string   // the line's uuid
 	more []string // uuids of the answer's lines before it, as the CLI writes them
 	id   string   // the provider's message id
-}
-
-// Usage is what the provider counted for one answer, in tokens.
-type Usage struct {
-	Input      int64 `json:"input_tokens"`
-	Output     int64 `json:"output_tokens"`
-	CacheRead  int64 `json:"cache_read_input_tokens"`
-	CacheWrite int64 `json:"cache_creation_input_tokens"`
-}
-
-// A Block is text, thinking, a tool call or a tool's result. Its fields are
-// those of llm.Block in the same order, so that one converts to the other.
-type Block struct {
-	Type      string          // text, thinking, tool_use, tool_result, media
-	Text      string          // also of thinking and of a result
-	Signature string          // of thinking
-	ID        string          // of a tool call
-	Name      string          // of a tool call
-	Input     json.RawMessage // of a tool call
-	ToolUseID string          // of a result
-	IsError   bool            // of a result
-	Media     []core.Media    // of media, and of a result
 }
 
 // lineSpace makes line ids for runs whose own id is no UUID.
@@ -67,13 +45,13 @@ func LineID(run string, n int) string {
 
 // wire is a message as Claude's API spells it.
 type wire struct {
-	ID         string  `json:"id,omitempty"`
-	Type       string  `json:"type,omitempty"`
-	Role       string  `json:"role"`
-	Model      string  `json:"model,omitempty"`
-	Content    any     `json:"content"`
-	StopReason *string `json:"stop_reason,omitempty"`
-	Usage      *Usage  `json:"usage,omitempty"`
+	ID         string       `json:"id,omitempty"`
+	Type       string       `json:"type,omitempty"`
+	Role       string       `json:"role"`
+	Model      string       `json:"model,omitempty"`
+	Content    any          `json:"content"`
+	StopReason *string      `json:"stop_reason,omitempty"`
+	Usage      *core.Tokens `json:"usage,omitempty"`
 }
 
 type (
@@ -101,7 +79,7 @@ type (
 )
 
 // wire is b as blocks of a line: one, or one for each medium.
-func (b *Block) wire() []any {
+func encodeBlock(b *core.Block) []any {
 	switch b.Type {
 	case "thinking":
 		return []any{wireThinking{b.Type, b.Text, b.Signature}}
@@ -135,7 +113,7 @@ func (m *Message) encode(line string) (json.RawMessage, error) {
 	} else {
 		var blocks []any
 		for i := range m.Blocks {
-			blocks = append(blocks, m.Blocks[i].wire()...)
+			blocks = append(blocks, encodeBlock(&m.Blocks[i])...)
 		}
 		if len(blocks) == 0 { // a line without content is no message
 			blocks = []any{wireText{"text", "(nothing)"}}
@@ -179,7 +157,7 @@ func decode(l *vault.Line) (Message, bool) {
 		Model      string          `json:"model"`
 		Content    json.RawMessage `json:"content"`
 		StopReason string          `json:"stop_reason"`
-		Usage      Usage           `json:"usage"`
+		Usage      core.Tokens     `json:"usage"`
 	}
 	if l.Type != "user" && l.Type != "assistant" || l.IsAPIError || json.Unmarshal(l.Message, &w) != nil {
 		return Message{}, false
@@ -197,22 +175,22 @@ func decode(l *vault.Line) (Message, bool) {
 
 // decodeBlocks reads content: a string, or blocks. Kinds that we cannot replay
 // are left out.
-func decodeBlocks(content json.RawMessage) []Block {
+func decodeBlocks(content json.RawMessage) []core.Block {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
 		if text == "" {
 			return nil
 		}
-		return []Block{{Type: "text", Text: text}}
+		return []core.Block{{Type: "text", Text: text}}
 	}
 	var raw []wireBlock
 	if json.Unmarshal(content, &raw) != nil {
 		return nil
 	}
-	var blocks []Block
+	var blocks []core.Block
 	for i := range raw {
 		r := &raw[i]
-		b := Block{Type: r.Type}
+		b := core.Block{Type: r.Type}
 		switch r.Type {
 		case "text":
 			b.Text = r.Text
@@ -258,7 +236,7 @@ type wireBlock struct {
 }
 
 // shownBy is a result's text and media.
-func shownBy(content []Block) (text string, media []core.Media) {
+func shownBy(content []core.Block) (text string, media []core.Media) {
 	var parts []string
 	for i := range content {
 		if content[i].Type == "text" {

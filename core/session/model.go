@@ -1,6 +1,10 @@
 package session
 
-import "strings"
+import (
+	"strings"
+
+	"gatehouse/core"
+)
 
 // ForModel is messages as they may be replayed to model. Thinking is a model's
 // own: its signature is worth something only to models of the same family, so
@@ -10,7 +14,7 @@ func ForModel(messages []Message, model string) []Message {
 	to := family(model)
 	for _, m := range messages {
 		if m.Role == "assistant" && family(m.Model) != to {
-			var blocks []Block
+			var blocks []core.Block
 			for _, b := range m.Blocks {
 				if b.Type != "thinking" {
 					blocks = append(blocks, b)

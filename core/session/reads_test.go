@@ -38,7 +38,7 @@ func TestLongTranscriptsAreReadByFewAtOnce(t *testing.T) {
 	}
 	for i := range 40 {
 		text := strings.Repeat(fmt.Sprint("words of ", i, " "), 10_000)
-		if err := c.Append(fmt.Sprint("r", i), 0, Message{Role: "user", Blocks: []Block{{Type: "text", Text: text}}}); err != nil {
+		if err := c.Append(fmt.Sprint("r", i), 0, Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: text}}}); err != nil {
 			t.Fatal(err)
 		}
 	}

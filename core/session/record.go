@@ -186,7 +186,7 @@ func (r *record) message(room int) (Message, int) {
 		for strings.Contains(text, fence) {
 			fence += "`"
 		}
-		return Message{Role: "user", Blocks: []Block{{Type: "text", Text: fmt.Sprintf(about, r.source, cut, fence, text, fence)}}}
+		return Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: fmt.Sprintf(about, r.source, cut, fence, text, fence)}}}
 	}
 	n, sum := 0, 0
 	for n < len(r.parts) {

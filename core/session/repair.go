@@ -61,7 +61,7 @@ func callIDs(m *Message) (ids []string) {
 	if !twice {
 		return ids
 	}
-	var blocks []Block
+	var blocks []core.Block
 	for _, b := range m.Blocks {
 		if b.Type != "tool_use" || seen[b.ID] {
 			blocks = append(blocks, b)
@@ -76,12 +76,12 @@ func callIDs(m *Message) (ids []string) {
 
 // results is the message with the results of the open calls, and which blocks
 // of said are in it.
-func results(open []string, said []Message) (Message, map[*Block]bool) {
-	out, taken := Message{Role: "user"}, map[*Block]bool{}
+func results(open []string, said []Message) (Message, map[*core.Block]bool) {
+	out, taken := Message{Role: "user"}, map[*core.Block]bool{}
 	for _, id := range open {
 		b := find(id, said)
 		if b == nil {
-			out.Blocks = append(out.Blocks, Block{Type: "tool_result", ToolUseID: id, Text: lostResult, IsError: true})
+			out.Blocks = append(out.Blocks, core.Block{Type: "tool_result", ToolUseID: id, Text: lostResult, IsError: true})
 			continue
 		}
 		out.Blocks, taken[b] = append(out.Blocks, *b), true
@@ -96,7 +96,7 @@ func results(open []string, said []Message) (Message, map[*Block]bool) {
 }
 
 // find is the first result of the call id.
-func find(id string, said []Message) *Block {
+func find(id string, said []Message) *core.Block {
 	for i := range said {
 		for j := range said[i].Blocks {
 			if b := &said[i].Blocks[j]; b.Type == "tool_result" && b.ToolUseID == id {
@@ -108,7 +108,7 @@ func find(id string, said []Message) *Block {
 }
 
 // told is m without the taken results; results of no call are text.
-func told(m Message, taken map[*Block]bool) Message {
+func told(m Message, taken map[*core.Block]bool) Message {
 	changes := false
 	for i := range m.Blocks {
 		changes = changes || m.Blocks[i].Type == "tool_result"
@@ -116,14 +116,14 @@ func told(m Message, taken map[*Block]bool) Message {
 	if !changes {
 		return m
 	}
-	var blocks []Block
+	var blocks []core.Block
 	for i := range m.Blocks {
 		switch b := &m.Blocks[i]; {
 		case taken[b]:
 		case b.Type == "tool_result":
-			blocks = append(blocks, Block{Type: "text", Text: earlierCall + b.Text})
+			blocks = append(blocks, core.Block{Type: "text", Text: earlierCall + b.Text})
 			if len(b.Media) > 0 {
-				blocks = append(blocks, Block{Type: "media", Media: append([]core.Media(nil), b.Media...)})
+				blocks = append(blocks, core.Block{Type: "media", Media: append([]core.Media(nil), b.Media...)})
 			}
 		default:
 			blocks = append(blocks, *b)
@@ -136,8 +136,8 @@ func told(m Message, taken map[*Block]bool) Message {
 // Open are the run's tool calls that have no result in the transcript, in
 // their order: their outcome is unknown. Ask after HasRun, which reads as far
 // as the run goes. A call with effects is not made again for them.
-func (c *Conversation) Open(run string) []Block {
-	var open []Block
+func (c *Conversation) Open(run string) []core.Block {
+	var open []core.Block
 	for i := range c.tail.messages {
 		m := &c.tail.messages[i]
 		for j := range m.Blocks {
@@ -161,7 +161,7 @@ func (c *Conversation) Open(run string) []Block {
 // one answer are the ids of calls unique. Zero where nobody knows.
 func (c *Conversation) CalledAt(run string) (at time.Time) {
 	for i := range c.tail.messages {
-		if m := &c.tail.messages[i]; m.Run == run && slices.ContainsFunc(m.Blocks, func(b Block) bool { return b.Type == "tool_use" }) {
+		if m := &c.tail.messages[i]; m.Run == run && slices.ContainsFunc(m.Blocks, func(b core.Block) bool { return b.Type == "tool_use" }) {
 			at = m.At
 		}
 	}

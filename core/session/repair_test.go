@@ -28,19 +28,19 @@ var (
 )
 
 func call(ids ...string) session.Message {
-	m := session.Message{Role: "assistant", Model: "anthropic/claude-fake-5", Stop: "tool_use", Blocks: []session.Block{
+	m := session.Message{Role: "assistant", Model: "anthropic/claude-fake-5", Stop: "tool_use", Blocks: []core.Block{
 		{Type: "thinking", Text: "hm", Signature: anthropictest.Signed + "1"}}}
 	for _, id := range ids {
-		m.Blocks = append(m.Blocks, session.Block{Type: "tool_use", ID: id, Name: "Read", Input: json.RawMessage(`{"p":1}`)})
+		m.Blocks = append(m.Blocks, core.Block{Type: "tool_use", ID: id, Name: "Read", Input: json.RawMessage(`{"p":1}`)})
 	}
 	return m
 }
 
-func result(id, text string, media ...core.Media) session.Block {
-	return session.Block{Type: "tool_result", ToolUseID: id, Text: text, Media: media}
+func result(id, text string, media ...core.Media) core.Block {
+	return core.Block{Type: "tool_result", ToolUseID: id, Text: text, Media: media}
 }
 
-func said(blocks ...session.Block) session.Message {
+func said(blocks ...core.Block) session.Message {
 	return session.Message{Role: "user", Blocks: blocks}
 }
 
@@ -61,7 +61,7 @@ func accepted(t testing.TB) func(messages []session.Message) error {
 		for _, m := range append(messages, user("and now?")) {
 			msg := llm.Message{Role: m.Role}
 			for _, b := range m.Blocks {
-				msg.Blocks = append(msg.Blocks, llm.Block(b))
+				msg.Blocks = append(msg.Blocks, b)
 			}
 			req.Messages = append(req.Messages, msg)
 		}
@@ -116,7 +116,7 @@ func TestAnyCutOfATranscriptIsAHistoryThatBothProvidersTake(t *testing.T) {
 		run := fmt.Sprint("run-", n)
 		failed := result("d", "half", picture)
 		failed.IsError = true
-		err := c.Append(run, 0, said(session.Block{Type: "media", Media: []core.Media{picture, document}}, session.Block{Type: "text", Text: "look"}),
+		err := c.Append(run, 0, said(core.Block{Type: "media", Media: []core.Media{picture, document}}, core.Block{Type: "text", Text: "look"}),
 			call("a", "b"), said(result("b", "B")), said(result("a", "", picture), result("a", "twice")), call("c", "d"),
 			said(failed, result("c", "C", document)), answer("done"))
 		if err := errors.Join(err, c.Sync()); err != nil {
@@ -163,7 +163,7 @@ func TestAnyOrderOfLinesIsAHistoryThatBothProvidersTake(t *testing.T) {
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		one := rapid.SampledFrom([]session.Message{user("hi"), answer("ho"), call("a", "b"), call("a"), call("c", "c"), said(result("a", "A")),
-			said(result("b", "B"), result("a", "A")), said(result("x", "lost", picture)), said(result("c", "C", document), session.Block{Type: "text", Text: "and"})})
+			said(result("b", "B"), result("a", "A")), said(result("x", "lost", picture)), said(result("c", "C", document), core.Block{Type: "text", Text: "and"})})
 		n++
 		c := h.open(h.Store, sess)
 		if err := c.Append(fmt.Sprint("run-", n), 0, rapid.SliceOfN(one, 1, 12).Draw(rt, "messages")...); err != nil {

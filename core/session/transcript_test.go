@@ -34,7 +34,7 @@ func TestMediaAreKeptInTheFormOfClaudeCode(t *testing.T) {
 	failed := result("b", "half")
 	failed.IsError = true
 	all := []session.Message{
-		said(session.Block{Type: "media", Media: []core.Media{picture, document}}, session.Block{Type: "text", Text: "look"}),
+		said(core.Block{Type: "media", Media: []core.Media{picture, document}}, core.Block{Type: "text", Text: "look"}),
 		call("a", "b"), said(result("a", "", picture), failed), call("c"), said(result("c", "the book", document)), answer("ok")}
 	c := h.open(h.Store, sess)
 	if err := errors.Join(c.Append("r", 0, all...), c.Close()); err != nil {
@@ -66,7 +66,7 @@ func TestWhatNobodyCouldSendAgainIsKeptAsALineOfText(t *testing.T) {
 	odd := core.Media{Type: "image/bmp", Name: "odd.bmp", Data: []byte("BM")}
 	book := core.Media{Type: "application/pdf", Name: "a.pdf", Data: append([]byte("%PDF-1.7\n"), make([]byte, 6<<20)...)}
 	c := h.open(h.Store, sess)
-	err := c.Append("r", 0, said(session.Block{Type: "media", Media: []core.Media{large, odd, book, book}}))
+	err := c.Append("r", 0, said(core.Block{Type: "media", Media: []core.Media{large, odd, book, book}}))
 	if err := errors.Join(err, c.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestMediaInMemoryAreBoundedTheNewestStay(t *testing.T) {
 	book := core.Media{Type: "application/pdf", Name: "a.pdf", Data: append([]byte("%PDF-1.7\n"), make([]byte, 3<<20)...)}
 	c := h.open(h.Store, sess)
 	for n := range 4 {
-		if err := c.Append(fmt.Sprint("r", n), 0, said(session.Block{Type: "media", Media: []core.Media{book}}, session.Block{Type: "text", Text: fmt.Sprint(n)}), answer("ok")); err != nil {
+		if err := c.Append(fmt.Sprint("r", n), 0, said(core.Block{Type: "media", Media: []core.Media{book}}, core.Block{Type: "text", Text: fmt.Sprint(n)}), answer("ok")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -142,10 +142,10 @@ func TestParallelCallsOfClaudeCodeKeepTheirResults(t *testing.T) {
 
 func TestThinkingIsReplayedToItsOwnFamilyOnly(t *testing.T) {
 	thought := func(model string) session.Message {
-		return session.Message{Role: "assistant", Model: model, Blocks: []session.Block{{Type: "thinking", Text: model, Signature: "s"}, {Type: "text", Text: "x"}}}
+		return session.Message{Role: "assistant", Model: model, Blocks: []core.Block{{Type: "thinking", Text: model, Signature: "s"}, {Type: "text", Text: "x"}}}
 	}
 	all := []session.Message{user("q"), thought("claude-opus-4-8"), thought("openai/gpt-5"), thought("ollama/qwen3"),
-		{Role: "assistant", Model: "openai/gpt-5", Blocks: []session.Block{{Type: "thinking", Text: "only"}}}}
+		{Role: "assistant", Model: "openai/gpt-5", Blocks: []core.Block{{Type: "thinking", Text: "only"}}}}
 	for model, want := range map[string]string{
 		"anthropic/claude-sonnet-5": "u:q a:claude-opus-4-8 a:x a:x a:x", "openai/gpt-4o": "u:q a:x a:openai/gpt-5 a:x a:x a:only", "local/quote": "u:q a:x a:x a:x",
 		"openrouter/anthropic/claude-opus-5": "u:q a:claude-opus-4-8 a:x a:x a:x"} {

@@ -82,7 +82,7 @@ func (h *house) talk(id string, messages ...session.Message) {
 	}
 }
 
-func textBlocks(s string) []session.Block { return []session.Block{{Type: "text", Text: s}} }
+func textBlocks(s string) []core.Block { return []core.Block{{Type: "text", Text: s}} }
 
 // owned is a session of user's that both the doubles and the store know.
 func (h *house) owned(user int64) string {
@@ -229,9 +229,9 @@ func TestMessagesAreReadByPagesAndAsMarkdown(t *testing.T) {
 	h := open(t, options{})
 	key, id := h.key(auth.ScopeRead), h.owned(7)
 	h.want(404, "not-found", h.key(auth.ScopeAdmin), "GET", "/api/chat/"+id+"/transcript", "")
-	h.talk(id, session.Message{Role: "user", Blocks: append(textBlocks("look"), session.Block{Type: "media", Media: []core.Media{{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n12345")}}})},
-		session.Message{Role: "assistant", Model: "m", Blocks: []session.Block{{Type: "thinking", Text: "hm", Signature: "secret"}, {Type: "tool_use", ID: "t1", Name: "Read", Input: []byte(`{"p":1}`)}}},
-		session.Message{Role: "user", Blocks: []session.Block{{Type: "tool_result", ToolUseID: "t1", Text: "no", IsError: true}}},
+	h.talk(id, session.Message{Role: "user", Blocks: append(textBlocks("look"), core.Block{Type: "media", Media: []core.Media{{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n12345")}}})},
+		session.Message{Role: "assistant", Model: "m", Blocks: []core.Block{{Type: "thinking", Text: "hm", Signature: "secret"}, {Type: "tool_use", ID: "t1", Name: "Read", Input: []byte(`{"p":1}`)}}},
+		session.Message{Role: "user", Blocks: []core.Block{{Type: "tool_result", ToolUseID: "t1", Text: "no", IsError: true}}},
 		session.Message{Role: "assistant", Model: "m", Blocks: textBlocks("done")})
 	newest := h.want(200, "", key, "GET", "/api/chat/"+id+"?limit=1", "")
 	last := newest["messages"].([]any)[0].(map[string]any)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gatehouse/core"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/anthropic"
 	fake "gatehouse/core/llm/anthropictest"
@@ -33,7 +34,7 @@ func TestAnswerStreamsPieceByPieceHoweverTheBytesAreCut(t *testing.T) {
 		c, _ := client(t, s.URL(), anthropic.Options{Key: key, Model: newer})
 		g := wiretest.Ask(c, "hello")
 		want := &wiretest.Got{Text: "Grüße, 世界\n\ndata: x", Thinking: "hm", Signature: fake.Signed + "1", Model: "anthropic/" + newer,
-			Stop: "end_turn", Pieces: 4, Usage: &llm.Usage{Input: 20, Output: 5, CacheRead: 10, CacheWrite: 7}}
+			Stop: "end_turn", Pieces: 4, Usage: &core.Tokens{Input: 20, Output: 5, CacheRead: 10, CacheWrite: 7}}
 		if d := cmp.Diff(want, g); d != "" {
 			t.Errorf("split %d: %s", split, d)
 		}
@@ -56,7 +57,7 @@ func TestToolCallsAreJoinedFromFragments(t *testing.T) {
 	}})
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
 	g := wiretest.Ask(c, "look")
-	want := []llm.Block{
+	want := []core.Block{
 		{Type: "tool_use", ID: "toolu_a", Name: "Read", Input: json.RawMessage(`{"path":"a.md"}`)},
 		{Type: "tool_use", ID: "toolu_b", Name: "List", Input: json.RawMessage(`{}`)},
 	}
@@ -81,24 +82,24 @@ func TestBrokenArgumentsReachTheToolAsAStringAndCutOnesDoNot(t *testing.T) {
 }
 
 func TestAnyHistoryMakesARequestThatTheAPITakes(t *testing.T) {
-	text := func(s string) llm.Block { return llm.Block{Type: "text", Text: s} }
-	call := func(id, input string) llm.Block {
-		return llm.Block{Type: "tool_use", ID: id, Name: "Read", Input: json.RawMessage(input)}
+	text := func(s string) core.Block { return core.Block{Type: "text", Text: s} }
+	call := func(id, input string) core.Block {
+		return core.Block{Type: "tool_use", ID: id, Name: "Read", Input: json.RawMessage(input)}
 	}
-	result := func(id, s string) llm.Block { return llm.Block{Type: "tool_result", ToolUseID: id, Text: s} }
-	signed := llm.Block{Type: "thinking", Text: "own thought", Signature: fake.Signed + "x"}
-	foreign := llm.Block{Type: "thinking", Text: "foreign thought"}
+	result := func(id, s string) core.Block { return core.Block{Type: "tool_result", ToolUseID: id, Text: s} }
+	signed := core.Block{Type: "thinking", Text: "own thought", Signature: fake.Signed + "x"}
+	foreign := core.Block{Type: "thinking", Text: "foreign thought"}
 	s := fake.New(t, fake.Options{})
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
 	g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{Messages: []llm.Message{
-		{Role: "assistant", Blocks: []llm.Block{text("from the middle")}},
-		{Role: "user", Blocks: []llm.Block{text("look"), text(" \n"), result("gone", "orphan")}},
-		{Role: "user", Blocks: []llm.Block{text("again")}},
-		{Role: "assistant", Blocks: []llm.Block{foreign, signed, call("a", `{"path": "x"}`), call("functions.Read:0", `"broken"`), call("", "")}},
-		{Role: "user", Blocks: []llm.Block{text("and also"), result("functions.Read:0", ""), result("functions.Read:0", "twice"), {Type: "tool_result", ToolUseID: "a", Text: "no such file", IsError: true}}},
-		{Role: "assistant", Blocks: []llm.Block{signed}},
-		{Role: "assistant", Blocks: []llm.Block{call("a", `{}`), text("after"), signed}},
-		{Role: "assistant", Blocks: []llm.Block{text("the end")}},
+		{Role: "assistant", Blocks: []core.Block{text("from the middle")}},
+		{Role: "user", Blocks: []core.Block{text("look"), text(" \n"), result("gone", "orphan")}},
+		{Role: "user", Blocks: []core.Block{text("again")}},
+		{Role: "assistant", Blocks: []core.Block{foreign, signed, call("a", `{"path": "x"}`), call("functions.Read:0", `"broken"`), call("", "")}},
+		{Role: "user", Blocks: []core.Block{text("and also"), result("functions.Read:0", ""), result("functions.Read:0", "twice"), {Type: "tool_result", ToolUseID: "a", Text: "no such file", IsError: true}}},
+		{Role: "assistant", Blocks: []core.Block{signed}},
+		{Role: "assistant", Blocks: []core.Block{call("a", `{}`), text("after"), signed}},
+		{Role: "assistant", Blocks: []core.Block{text("the end")}},
 	}}))
 	if g.Err != nil {
 		t.Fatal(g.Err)
@@ -167,9 +168,9 @@ func TestThePromptIsCachedBehindTheSystemPromptAndTheHistory(t *testing.T) {
 	turn := func(system string) fake.Message {
 		t.Helper()
 		g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{System: system, Tools: []llm.Tool{{Name: "A"}, {Name: "B"}}, Messages: []llm.Message{
-			{Role: "user", Blocks: []llm.Block{{Type: "text", Text: "one"}}},
-			{Role: "assistant", Blocks: []llm.Block{{Type: "text", Text: "two"}}},
-			{Role: "user", Blocks: []llm.Block{{Type: "text", Text: "three"}, {Type: "text", Text: "four"}}},
+			{Role: "user", Blocks: []core.Block{{Type: "text", Text: "one"}}},
+			{Role: "assistant", Blocks: []core.Block{{Type: "text", Text: "two"}}},
+			{Role: "user", Blocks: []core.Block{{Type: "text", Text: "three"}, {Type: "text", Text: "four"}}},
 		}}))
 		if g.Err != nil {
 			t.Fatal(g.Err)
@@ -247,9 +248,9 @@ func TestARefusedSignatureIsSentNoMoreInThisReply(t *testing.T) {
 	s := fake.New(t, fake.Options{})
 	c, _ := client(t, s.URL(), anthropic.Options{Model: newer})
 	g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{Messages: []llm.Message{
-		{Role: "user", Blocks: []llm.Block{{Type: "text", Text: "one"}}},
-		{Role: "assistant", Blocks: []llm.Block{{Type: "thinking", Text: "hm", Signature: "of somebody else"}, {Type: "text", Text: "two"}}},
-		{Role: "user", Blocks: []llm.Block{{Type: "text", Text: "three"}}},
+		{Role: "user", Blocks: []core.Block{{Type: "text", Text: "one"}}},
+		{Role: "assistant", Blocks: []core.Block{{Type: "thinking", Text: "hm", Signature: "of somebody else"}, {Type: "text", Text: "two"}}},
+		{Role: "user", Blocks: []core.Block{{Type: "text", Text: "three"}}},
 	}}))
 	if g.Err != nil || s.Total() != 2 || !c.About().Thinking {
 		t.Errorf("%+v after %d requests", g, s.Total())

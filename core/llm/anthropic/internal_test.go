@@ -13,6 +13,7 @@ import (
 
 	api "github.com/anthropics/anthropic-sdk-go"
 
+	"gatehouse/core"
 	"gatehouse/core/llm"
 	fake "gatehouse/core/llm/anthropictest"
 )
@@ -180,7 +181,7 @@ func FuzzHistory(f *testing.F) {
 			if b&2 == 0 {
 				ids += string(b)
 			}
-			kinds := []llm.Block{{Type: "text", Text: text}, {Type: "tool_use", ID: ids, Name: id, Input: json.RawMessage(input)},
+			kinds := []core.Block{{Type: "text", Text: text}, {Type: "tool_use", ID: ids, Name: id, Input: json.RawMessage(input)},
 				{Type: "tool_result", ToolUseID: ids, Text: text}, {Type: "thinking", Text: text, Signature: fake.Signed}, {Type: "thinking", Text: id}, {Type: "image"}}
 			m.Blocks = append(m.Blocks, kinds[int(b>>2)%len(kinds)])
 		}
@@ -201,9 +202,9 @@ func TestTheSDKStillSaysWhatIsThere(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9,"cache_read_input_tokens":null}}`), &e); err != nil {
 		t.Fatal(err)
 	}
-	a := answer{usage: &llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}}
+	a := answer{usage: &core.Tokens{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}}
 	a.count(&e.Usage)
-	if want := (llm.Usage{Input: 1, Output: 9, CacheRead: 3, CacheWrite: 4}); *a.usage != want {
+	if want := (core.Tokens{Input: 1, Output: 9, CacheRead: 3, CacheWrite: 4}); *a.usage != want {
 		t.Errorf("%+v", *a.usage)
 	}
 }

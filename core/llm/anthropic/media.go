@@ -39,7 +39,7 @@ func sees(model string) bool {
 }
 
 // shown are b's media as blocks, each as itself or as the line that says why not.
-func (h *history) shown(b *llm.Block) []api.ContentBlockParamUnion {
+func (h *history) shown(b *core.Block) []api.ContentBlockParamUnion {
 	var out []api.ContentBlockParamUnion
 	for i := range b.Media {
 		m := &b.Media[i]

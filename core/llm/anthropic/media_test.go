@@ -22,9 +22,9 @@ var (
 // shown is a conversation in which a person and two tools show something.
 func shown(media ...core.Media) []llm.Message {
 	return []llm.Message{
-		{Role: "user", Blocks: []llm.Block{{Type: "media", Media: media}, {Type: "text", Text: "What is this?"}}},
-		{Role: "assistant", Blocks: []llm.Block{{Type: "tool_use", ID: "a", Name: "Read", Input: []byte(`{}`)}, {Type: "tool_use", ID: "b", Name: "Read", Input: []byte(`{}`)}}},
-		{Role: "user", Blocks: []llm.Block{{Type: "tool_result", ToolUseID: "b", Text: "half of it", IsError: true, Media: media},
+		{Role: "user", Blocks: []core.Block{{Type: "media", Media: media}, {Type: "text", Text: "What is this?"}}},
+		{Role: "assistant", Blocks: []core.Block{{Type: "tool_use", ID: "a", Name: "Read", Input: []byte(`{}`)}, {Type: "tool_use", ID: "b", Name: "Read", Input: []byte(`{}`)}}},
+		{Role: "user", Blocks: []core.Block{{Type: "tool_result", ToolUseID: "b", Text: "half of it", IsError: true, Media: media},
 			{Type: "tool_result", ToolUseID: "a", Text: "the file", Media: media}, {Type: "tool_result", ToolUseID: "lost", Text: "old", Media: media}}},
 	}
 }

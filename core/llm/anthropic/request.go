@@ -10,6 +10,7 @@ import (
 	api "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
+	"gatehouse/core"
 	"gatehouse/core/llm"
 )
 
@@ -195,7 +196,7 @@ func (h *history) assistant(m *llm.Message) []api.ContentBlockParamUnion {
 }
 
 // call opens a call under an id that the API takes and that is used only once.
-func (h *history) call(b *llm.Block) string {
+func (h *history) call(b *core.Block) string {
 	id := plainName(b.ID)
 	for n := 2; id == "" || h.taken[id]; n++ {
 		id = plainName("call" + strconv.Itoa(n) + "_" + b.ID)
@@ -230,8 +231,8 @@ func object(input json.RawMessage) json.RawMessage {
 }
 
 // user splits a user message into the results of open calls and the rest.
-func (h *history) user(m *llm.Message) (results map[string]*llm.Block, rest []api.ContentBlockParamUnion) {
-	results = map[string]*llm.Block{}
+func (h *history) user(m *llm.Message) (results map[string]*core.Block, rest []api.ContentBlockParamUnion) {
+	results = map[string]*core.Block{}
 	waiting := map[string]bool{}
 	for _, id := range h.open {
 		waiting[id] = true
@@ -257,7 +258,7 @@ func (h *history) user(m *llm.Message) (results map[string]*llm.Block, rest []ap
 
 // settle gives every open call its result, or says that none came. What a
 // failed call shows comes behind the results: the API takes text only there.
-func (h *history) settle(results map[string]*llm.Block) []api.ContentBlockParamUnion {
+func (h *history) settle(results map[string]*core.Block) []api.ContentBlockParamUnion {
 	var out, behind []api.ContentBlockParamUnion
 	for _, id := range h.open {
 		b := results[id]
@@ -277,7 +278,7 @@ func (h *history) settle(results map[string]*llm.Block) []api.ContentBlockParamU
 	return append(out, behind...)
 }
 
-func resultText(b *llm.Block) string {
+func resultText(b *core.Block) string {
 	if strings.TrimSpace(b.Text) == "" {
 		return noOutput
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gatehouse/core"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/anthropic"
 	fake "gatehouse/core/llm/anthropictest"
@@ -72,7 +73,7 @@ func TestAPausedSearchIsGoneOnWith(t *testing.T) {
 	if g.Err != nil || g.Text != "First, then pots." || len(found) != 2 || g.Stop != "end_turn" {
 		t.Errorf("%+v %v", g, found)
 	}
-	if d := cmp.Diff(&llm.Usage{Input: 60, Output: 18, Searches: 2}, g.Usage); d != "" {
+	if d := cmp.Diff(&core.Tokens{Input: 60, Output: 18, Searches: 2}, g.Usage); d != "" {
 		t.Error(d)
 	}
 	if last := s.Requests()[2].Message.Messages; len(last) != 3 && len(last) != 2 {

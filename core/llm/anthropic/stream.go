@@ -3,6 +3,7 @@ package anthropic
 import (
 	api "github.com/anthropics/anthropic-sdk-go"
 
+	"gatehouse/core"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/provider"
 )
@@ -13,7 +14,7 @@ const maxSignature = 1 << 20 // bytes of one signature
 type answer struct {
 	calls     provider.Calls
 	signature string // of the thinking block that is open
-	usage     *llm.Usage
+	usage     *core.Tokens
 	stop      api.StopReason
 	begun     bool // message_start has come
 	over      bool // message_stop has come
@@ -38,7 +39,7 @@ func (r *reply) take(a *answer, e *api.MessageStreamEventUnion) *provider.Failur
 	case "message_start":
 		a.begun = true
 		u := &e.Message.Usage
-		a.usage = &llm.Usage{Input: max(0, u.InputTokens), Output: max(0, u.OutputTokens),
+		a.usage = &core.Tokens{Input: max(0, u.InputTokens), Output: max(0, u.OutputTokens),
 			CacheRead: max(0, u.CacheReadInputTokens), CacheWrite: max(0, u.CacheCreationInputTokens)}
 	case "content_block_start":
 		return r.begins(a, e)
@@ -65,7 +66,7 @@ func (r *reply) take(a *answer, e *api.MessageStreamEventUnion) *provider.Failur
 // that are there replace the ones of message_start.
 func (a *answer) count(u *api.MessageDeltaUsage) {
 	if a.usage == nil {
-		a.usage = &llm.Usage{}
+		a.usage = &core.Tokens{}
 	}
 	for _, x := range []struct {
 		there bool

@@ -111,7 +111,7 @@ func (c *content) text(s string) {
 }
 
 // media adds what b shows, each as itself or as the line that says why not.
-func (c *content) media(choice llm.Choice, b *llm.Block) {
+func (c *content) media(choice llm.Choice, b *core.Block) {
 	for i := range b.Media {
 		m := &b.Media[i]
 		line, sent := choice.LeftOut(m)

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"gatehouse/core"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/core/llm/openai"
@@ -48,7 +49,7 @@ func TestAnswerStreamsPieceByPieceHoweverTheBytesAreCut(t *testing.T) {
 		c, _ := client(t, s.URL(), openai.Options{Key: key, Model: "fake-1"})
 		g := wiretest.Ask(c, "hello")
 		want := &wiretest.Got{Text: "Grüße, 世界\n\ndata: x", Thinking: "hm", Model: "openai/fake-1", Stop: "end_turn", Pieces: 4,
-			Usage: &llm.Usage{Input: 20, Output: 5, CacheRead: 10}}
+			Usage: &core.Tokens{Input: 20, Output: 5, CacheRead: 10}}
 		if d := cmp.Diff(want, g); d != "" {
 			t.Errorf("split %d: %s", split, d)
 		}
@@ -67,7 +68,7 @@ func TestToolCallsAreJoinedFromFragments(t *testing.T) {
 	}})
 	c, _ := client(t, s.URL(), openai.Options{Model: "fake-1"})
 	g := wiretest.Ask(c, "look")
-	want := []llm.Block{
+	want := []core.Block{
 		{Type: "tool_use", ID: "call_a", Name: "Read", Input: json.RawMessage(`{"path":"a.md"}`)},
 		{Type: "tool_use", ID: "call_b", Name: "List", Input: json.RawMessage(`{}`)},
 	}
@@ -111,19 +112,19 @@ data: [DONE]
 }
 
 func TestAnyHistoryMakesAWellFormedRequest(t *testing.T) {
-	text := func(s string) llm.Block { return llm.Block{Type: "text", Text: s} }
-	call := func(id, input string) llm.Block {
-		return llm.Block{Type: "tool_use", ID: id, Name: "Read", Input: json.RawMessage(input)}
+	text := func(s string) core.Block { return core.Block{Type: "text", Text: s} }
+	call := func(id, input string) core.Block {
+		return core.Block{Type: "tool_use", ID: id, Name: "Read", Input: json.RawMessage(input)}
 	}
-	result := func(id, s string) llm.Block { return llm.Block{Type: "tool_result", ToolUseID: id, Text: s} }
+	result := func(id, s string) core.Block { return core.Block{Type: "tool_result", ToolUseID: id, Text: s} }
 	s := llmtest.New(t, llmtest.Options{})
 	c, _ := client(t, s.URL(), openai.Options{Model: "fake-1"})
 	g := wiretest.Collect(c.Reply(context.Background(), &llm.Request{Messages: []llm.Message{
-		{Role: "user", Blocks: []llm.Block{text("look"), result("gone", "orphan")}},
-		{Role: "assistant", Blocks: []llm.Block{{Type: "thinking", Text: "secret thought"}, call("a", `{"path": "x"}`), call("b", `"broken"`), call("c", "")}},
-		{Role: "user", Blocks: []llm.Block{text("and also"), result("b", ""), result("b", "again"), {Type: "tool_result", ToolUseID: "a", Text: "no such file", IsError: true}}},
-		{Role: "assistant", Blocks: []llm.Block{{Type: "thinking", Text: "only thought"}}},
-		{Role: "assistant", Blocks: []llm.Block{call("d", `{}`)}},
+		{Role: "user", Blocks: []core.Block{text("look"), result("gone", "orphan")}},
+		{Role: "assistant", Blocks: []core.Block{{Type: "thinking", Text: "secret thought"}, call("a", `{"path": "x"}`), call("b", `"broken"`), call("c", "")}},
+		{Role: "user", Blocks: []core.Block{text("and also"), result("b", ""), result("b", "again"), {Type: "tool_result", ToolUseID: "a", Text: "no such file", IsError: true}}},
+		{Role: "assistant", Blocks: []core.Block{{Type: "thinking", Text: "only thought"}}},
+		{Role: "assistant", Blocks: []core.Block{call("d", `{}`)}},
 	}}))
 	if g.Err != nil {
 		t.Fatal(g.Err)

@@ -7,6 +7,7 @@ import (
 
 	api "github.com/sashabaranov/go-openai"
 
+	"gatehouse/core"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/provider"
 )
@@ -151,7 +152,7 @@ func (h *history) put(role string, c content) {
 
 // settle gives every open call its result, or says that none came. It returns
 // what the results show.
-func (h *history) settle(results map[string]*llm.Block) (shown content) {
+func (h *history) settle(results map[string]*core.Block) (shown content) {
 	for _, id := range h.open {
 		text := lostResult
 		if b := results[id]; b != nil {
@@ -192,8 +193,8 @@ func arguments(input json.RawMessage) string {
 }
 
 // user splits a user message into the results of open calls and the rest.
-func (h *history) user(m llm.Message) (results map[string]*llm.Block, rest content) {
-	results = map[string]*llm.Block{}
+func (h *history) user(m llm.Message) (results map[string]*core.Block, rest content) {
+	results = map[string]*core.Block{}
 	waiting := map[string]bool{}
 	for _, id := range h.open {
 		waiting[id] = true
@@ -216,7 +217,7 @@ func (h *history) user(m llm.Message) (results map[string]*llm.Block, rest conte
 	return results, rest
 }
 
-func resultText(b llm.Block) string {
+func resultText(b core.Block) string {
 	text := b.Text
 	if text == "" {
 		text = "(no output)"

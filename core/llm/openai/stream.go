@@ -11,7 +11,7 @@ import (
 
 	api "github.com/sashabaranov/go-openai"
 
-	"gatehouse/core/llm"
+	"gatehouse/core"
 	"gatehouse/core/llm/provider"
 )
 
@@ -27,7 +27,7 @@ type chunk struct {
 type answer struct {
 	calls  provider.Calls
 	finish api.FinishReason
-	usage  *llm.Usage
+	usage  *core.Tokens
 }
 
 // read yields the answer in resp.
@@ -171,8 +171,8 @@ func (r *reply) end(a *answer) *provider.Failure {
 }
 
 // usage splits the prompt's tokens into fresh and cached ones.
-func usage(u *api.Usage) *llm.Usage {
-	out := &llm.Usage{Input: int64(max(0, u.PromptTokens)), Output: int64(max(0, u.CompletionTokens))}
+func usage(u *api.Usage) *core.Tokens {
+	out := &core.Tokens{Input: int64(max(0, u.PromptTokens)), Output: int64(max(0, u.CompletionTokens))}
 	if d := u.PromptTokensDetails; d != nil {
 		out.CacheRead = min(int64(max(0, d.CachedTokens)), out.Input)
 		out.Input -= out.CacheRead

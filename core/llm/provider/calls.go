@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"gatehouse/core/llm"
+	"gatehouse/core"
 )
 
 const (
@@ -67,7 +67,7 @@ func (c *Calls) Grow(call *Call, fragment string) *Failure {
 // block is the whole call. Arguments that are no JSON object are handed on as
 // a JSON string, so that the tool can refuse them; those of a call that the
 // token limit cut are not handed on at all.
-func (c *Call) block(cut bool) (*llm.Block, bool) {
+func (c *Call) block(cut bool) (*core.Block, bool) {
 	args := strings.TrimSpace(c.args.String())
 	if args == "" {
 		args = "{}"
@@ -83,5 +83,5 @@ func (c *Call) block(cut bool) (*llm.Block, bool) {
 	if id == "" {
 		id = "call_" + uuid.NewString()
 	}
-	return &llm.Block{Type: "tool_use", ID: id, Name: c.Name, Input: input}, c.Name != ""
+	return &core.Block{Type: "tool_use", ID: id, Name: c.Name, Input: input}, c.Name != ""
 }

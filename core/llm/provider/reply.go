@@ -140,7 +140,7 @@ func (r *Reply) Broken(bad *Failure) *Failure {
 // An Ending is what, besides its calls, is only known at the end of an answer.
 type Ending struct {
 	Found []llm.Found
-	Usage *llm.Usage
+	Usage *core.Tokens
 	Full  bool // it ends at the limit of tokens
 	Said  bool // the provider gave a reason for the end
 }

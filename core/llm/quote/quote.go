@@ -133,7 +133,7 @@ func (m *Model) stream(ctx context.Context, req *llm.Request, text string, yield
 		rest, first = rest[n:], ""
 		words++
 	}
-	yield(llm.Delta{Usage: &llm.Usage{Input: input(req), Output: tokens(words)}, Stop: stop}, nil)
+	yield(llm.Delta{Usage: &core.Tokens{Input: input(req), Output: tokens(words)}, Stop: stop}, nil)
 }
 
 func (m *Model) wait(ctx context.Context) error {
@@ -152,7 +152,7 @@ func ended(ctx context.Context) error {
 }
 
 // answer is the whole text.
-func (m *Model) answer(ctx context.Context, req *llm.Request, last []llm.Block) (string, error) {
+func (m *Model) answer(ctx context.Context, req *llm.Request, last []core.Block) (string, error) {
 	if echo := results(last); echo != "" {
 		return echo + unseen(req), nil
 	}
@@ -224,14 +224,14 @@ func firstTurn(messages []llm.Message) bool {
 }
 
 // lastUser are the blocks of the last message, if a user sent it.
-func lastUser(messages []llm.Message) []llm.Block {
+func lastUser(messages []llm.Message) []core.Block {
 	if len(messages) == 0 || messages[len(messages)-1].Role != "user" {
 		return nil
 	}
 	return messages[len(messages)-1].Blocks
 }
 
-func text(blocks []llm.Block) string {
+func text(blocks []core.Block) string {
 	var out []string
 	for _, b := range blocks {
 		if b.Type == "text" {
@@ -242,7 +242,7 @@ func text(blocks []llm.Block) string {
 }
 
 // results repeats tool results; "" when there are none.
-func results(blocks []llm.Block) string {
+func results(blocks []core.Block) string {
 	var out []string
 	for _, b := range blocks {
 		if b.Type == "tool_result" {

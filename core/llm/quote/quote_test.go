@@ -47,8 +47,8 @@ func model(t testing.TB, name string, s quote.Search, clock core.Clock) *quote.M
 type reply struct {
 	text   string
 	pieces []string
-	calls  []llm.Block
-	usage  *llm.Usage
+	calls  []core.Block
+	usage  *core.Tokens
 	stop   string
 	models []string
 	err    error
@@ -81,11 +81,11 @@ func ask(ctx context.Context, m llm.Model, req *llm.Request) (r reply) {
 }
 
 func user(text string) llm.Message {
-	return llm.Message{Role: "user", Blocks: []llm.Block{{Type: "text", Text: text}}}
+	return llm.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: text}}}
 }
 
 func assistant(text string) llm.Message {
-	return llm.Message{Role: "assistant", Blocks: []llm.Block{{Type: "text", Text: text}}}
+	return llm.Message{Role: "assistant", Blocks: []core.Block{{Type: "text", Text: text}}}
 }
 
 func TestAnswerQuotesPassagesWithTheirPaths(t *testing.T) {
@@ -145,7 +145,7 @@ func TestNothingFoundIsSaidHonestlyAndTheHintOnlyOnce(t *testing.T) {
 func TestUsageIsFourTokensForThreeWordsAndTheLimitHolds(t *testing.T) {
 	m := model(t, quote.Name, nil, core.System{})
 	r := ask(t.Context(), m, &llm.Request{System: "one two three", Messages: []llm.Message{user("four five six")}, MaxTokens: 8})
-	if *r.usage != (llm.Usage{Input: 8, Output: 8}) || r.stop != "max_tokens" || r.text != "I found nothing about that in " {
+	if *r.usage != (core.Tokens{Input: 8, Output: 8}) || r.stop != "max_tokens" || r.text != "I found nothing about that in " {
 		t.Errorf("%+v %+v", r, r.usage)
 	}
 }
@@ -168,7 +168,7 @@ func TestUseLineCallsAnOfferedTool(t *testing.T) {
 	if again := ask(t.Context(), m, req); again.calls[0].ID != r.calls[0].ID {
 		t.Error("another id for the same conversation")
 	}
-	req.Messages = append(req.Messages, llm.Message{Role: "assistant", Blocks: r.calls}, llm.Message{Role: "user", Blocks: []llm.Block{
+	req.Messages = append(req.Messages, llm.Message{Role: "assistant", Blocks: r.calls}, llm.Message{Role: "user", Blocks: []core.Block{
 		{Type: "tool_result", ToolUseID: r.calls[0].ID, Text: "use Read {}\ncontents"},
 		{Type: "tool_result", ToolUseID: r.calls[1].ID, Text: "denied", IsError: true}}})
 	after := ask(t.Context(), m, req)

@@ -7,13 +7,14 @@ import (
 	"hash/fnv"
 	"strings"
 
+	"gatehouse/core"
 	"gatehouse/core/llm"
 )
 
 // A round is what one answer does where a message says so.
 type round struct {
 	think, say string
-	calls      []llm.Block
+	calls      []core.Block
 }
 
 // act yields thinking, words and calls.
@@ -50,7 +51,7 @@ func (m *Model) act(ctx context.Context, req *llm.Request, r round, yield func(l
 	if len(r.calls) == 0 {
 		stop = "end_turn"
 	}
-	yield(llm.Delta{Usage: &llm.Usage{Input: input(req), Output: tokens(words)}, Stop: stop}, nil)
+	yield(llm.Delta{Usage: &core.Tokens{Input: input(req), Output: tokens(words)}, Stop: stop}, nil)
 }
 
 // nextRound is the round that the conversation is at: the newest message with
@@ -80,7 +81,7 @@ func nextRound(req *llm.Request) (round, bool) {
 	return all[done], true
 }
 
-func has(blocks []llm.Block, kind string) bool {
+func has(blocks []core.Block, kind string) bool {
 	for i := range blocks {
 		if blocks[i].Type == kind {
 			return true
@@ -114,7 +115,7 @@ func rounds(all string, req *llm.Request, at int) []round {
 		default:
 			name, input, ok := parseUse(line, all[pos:])
 			if ok && offered(req.Tools, name) && len(r.calls) < maxUses {
-				r.calls = append(r.calls, llm.Block{Type: "tool_use", ID: callID(at+1, n, all), Name: name, Input: input})
+				r.calls = append(r.calls, core.Block{Type: "tool_use", ID: callID(at+1, n, all), Name: name, Input: input})
 				n++
 			}
 		}

@@ -18,7 +18,7 @@ func play(t *testing.T, text string) (out []string) {
 	ids := map[string]bool{}
 	for range 20 {
 		var thought, said string
-		var calls []llm.Block
+		var calls []core.Block
 		stop := ""
 		for d, err := range m.Reply(t.Context(), req) {
 			if err != nil {
@@ -38,13 +38,13 @@ func play(t *testing.T, text string) (out []string) {
 			}
 			ids[c.ID] = true
 			step += " " + string(c.Input)
-			results.Blocks = append(results.Blocks, llm.Block{Type: "tool_result", ToolUseID: c.ID, Text: "use Read {\"again\":1}\nof " + string(c.Input)})
+			results.Blocks = append(results.Blocks, core.Block{Type: "tool_result", ToolUseID: c.ID, Text: "use Read {\"again\":1}\nof " + string(c.Input)})
 		}
 		out = append(out, step+" "+stop)
 		if len(calls) == 0 {
 			return out
 		}
-		req.Messages = append(req.Messages, llm.Message{Role: "assistant", Blocks: append([]llm.Block{{Type: "text", Text: said}}, calls...)}, results)
+		req.Messages = append(req.Messages, llm.Message{Role: "assistant", Blocks: append([]core.Block{{Type: "text", Text: said}}, calls...)}, results)
 	}
 	t.Fatalf("the loop does not end: %v", out)
 	return nil
@@ -77,7 +77,7 @@ func TestWordsLikeATestsAreAQuestionWhereTheyCallNothing(t *testing.T) {
 
 func TestPicturesAreSaidToBeUnseen(t *testing.T) {
 	m := model(t, quote.Name, (&found{}).search, core.System{})
-	r := ask(t.Context(), m, &llm.Request{Messages: []llm.Message{{Role: "user", Blocks: []llm.Block{{Type: "text", Text: "tea?"},
+	r := ask(t.Context(), m, &llm.Request{Messages: []llm.Message{{Role: "user", Blocks: []core.Block{{Type: "text", Text: "tea?"},
 		{Type: "media", Media: []core.Media{{Type: "image/png", Name: "cup.png", Data: []byte("\x89PNG\r\n\x1a\n")}}}}}}})
 	if !strings.Contains(r.text, "\n\n[\"cup.png\" (image/png, 8 bytes) is left out: this model takes no pictures]\n\n") {
 		t.Errorf("%q", r.text)

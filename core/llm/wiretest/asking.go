@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/core"
 	"gatehouse/core/llm"
 )
 
@@ -53,8 +54,8 @@ func (Never) After(time.Duration) <-chan time.Time { return nil }
 // Got is a reply put together.
 type Got struct {
 	Text, Thinking, Signature, Model, Stop string
-	Calls                                  []llm.Block
-	Usage                                  *llm.Usage
+	Calls                                  []core.Block
+	Usage                                  *core.Tokens
 	Notices                                []string
 	Pieces                                 int // of text
 	Err                                    error
@@ -111,5 +112,5 @@ func Ask(m llm.Model, text string) *Got {
 
 // Said is a conversation that a person begins.
 func Said(text string) []llm.Message {
-	return []llm.Message{{Role: "user", Blocks: []llm.Block{{Type: "text", Text: text}}}}
+	return []llm.Message{{Role: "user", Blocks: []core.Block{{Type: "text", Text: text}}}}
 }
