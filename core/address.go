@@ -13,6 +13,16 @@ type Address struct {
 // session's id and their replies go to the event stream only.
 const APIBot = "api"
 
+// LaneOf returns the key of the lane in which the turns of an address are
+// worked off in order: "<bot>|<chat>", or "session:<id>" for a session that is
+// used over HTTP only.
+func LaneOf(a Address) string {
+	if a.Bot == APIBot {
+		return "session:" + a.Chat
+	}
+	return a.Bot + "|" + a.Chat
+}
+
 // Group reports whether the address is in a group (place), not a direct message.
 func (a Address) Group() bool { return a.Place != "" }
 

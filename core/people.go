@@ -83,7 +83,7 @@ type AccessRow struct {
 	Bot            string    `json:"bot"`
 	User           int64     `json:"user_id"`
 	Display        string    `json:"display"`
-	Role           string    `json:"role"` // owner, admin, guest
+	Role           Role      `json:"role"`
 	Platform       string    `json:"platform"`
 	PlatformUserID string    `json:"platform_user_id"`
 	Scope          Scope     `json:"scope"`

@@ -17,17 +17,17 @@ func TestBlockLeavesNothing(t *testing.T) {
 	w.ok(err)
 	w.mail.said()
 	for _, in := range []core.Inbound{dm("tg", "7", "x"), command("tg", "7", "claim", "x"), inGroup(dm("tg", "7", "x"), "g")} {
-		wantAction(t, w.put(in), Forget)
+		wantAction(t, w.put(in), core.Forget)
 	}
 	if said := w.mail.said(); len(said) != 0 {
 		t.Fatalf("a blocked person was told %q", said)
 	}
-	wantAction(t, w.put(dm("tg2", "7", "x")), Hold) // another bot's block is not this one's
+	wantAction(t, w.put(dm("tg2", "7", "x")), core.Hold) // another bot's block is not this one's
 	w.ok(w.gate.People.BlockUser(ctx, "*", "telegram", "7", panel))
-	wantAction(t, w.put(dm("tg2", "7", "x")), Forget)
+	wantAction(t, w.put(dm("tg2", "7", "x")), core.Forget)
 	w.ok(w.gate.People.Unblock(ctx, "*", "telegram", "7", panel))
 	w.ok(w.gate.People.Unblock(ctx, "tg", "telegram", "7", panel))
-	wantAction(t, w.put(dm("tg", "7", "x")), Hold)
+	wantAction(t, w.put(dm("tg", "7", "x")), core.Hold)
 	wantKind(t, w.gate.People.Unblock(ctx, "tg", "telegram", "7", panel), core.NotFound)
 }
 
@@ -48,7 +48,7 @@ func TestRevokedIsRefusedStoppedAndCoolsOff(t *testing.T) {
 	w := newWorld(t)
 	w.admit("tg", "7", core.Vault)
 	queued := dm("tg", "7", "in the queue")
-	wantAction(t, w.put(queued), Run)
+	wantAction(t, w.put(queued), core.Run)
 	n, err := w.gate.People.Revoke(ctx, "tg", "7", panel)
 	if n != 1 || err != nil {
 		t.Fatalf("revoked %d, %v", n, err)
@@ -59,13 +59,13 @@ func TestRevokedIsRefusedStoppedAndCoolsOff(t *testing.T) {
 	if !slices.Equal(w.runs.runs, []string{"tg/2"}) {
 		t.Fatalf("stopped %v", w.runs.runs)
 	}
-	wantAction(t, w.put(dm("tg", "7", "x")), Drop)
+	wantAction(t, w.put(dm("tg", "7", "x")), core.Drop)
 	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Sandboxed, panel))
-	wantAction(t, w.put(inGroup(dm("tg", "7", "x"), "g")), Drop) // nor by way of a group
+	wantAction(t, w.put(inGroup(dm("tg", "7", "x"), "g")), core.Drop) // nor by way of a group
 	_, err = w.gate.People.Revoke(ctx, "tg", "7", panel)
 	wantKind(t, err, core.NotFound)
 	w.clock.Advance(CoolOff + time.Minute)
-	wantAction(t, w.put(dm("tg", "7", "x")), Hold)
+	wantAction(t, w.put(dm("tg", "7", "x")), core.Hold)
 	if n := w.audits("access.revoke"); n != 1 {
 		t.Fatalf("%d audit rows for one revocation", n)
 	}
@@ -81,7 +81,7 @@ func TestRemoveAccessOfOneRow(t *testing.T) {
 	}
 	w.ok(w.gate.People.RemoveAccess(ctx, rows[0].ID, panel))
 	wantKind(t, w.gate.People.RemoveAccess(ctx, rows[0].ID, panel), core.NotFound)
-	wantAction(t, w.put(dm("tg", "7", "x")), Drop)
+	wantAction(t, w.put(dm("tg", "7", "x")), core.Drop)
 }
 
 func TestPlatformNameMeansItsOnlyBot(t *testing.T) {
@@ -116,25 +116,25 @@ func TestAccessEnds(t *testing.T) {
 	if got := w.trust(dm("tg", "7", "b")); got != core.Stranger {
 		t.Fatalf("after the end %v", got)
 	}
-	wantAction(t, w.put(dm("tg", "7", "c")), Hold) // a stranger again, who may ask
+	wantAction(t, w.put(dm("tg", "7", "c")), core.Hold) // a stranger again, who may ask
 }
 
 func TestPolicies(t *testing.T) {
 	for _, c := range []struct {
 		policy bots.Policy
-		want   Verdict
+		want   core.Verdict
 	}{
-		{bots.Policy{DM: bots.Pairing}, Verdict{Action: Hold}},
-		{bots.Policy{}, Verdict{Action: Hold}},
-		{bots.Policy{DM: bots.Allowlist}, Verdict{}},
-		{bots.Policy{DM: bots.Allowlist, Allowed: []string{"8"}}, Verdict{}},
-		{bots.Policy{DM: bots.Allowlist, Allowed: []string{"7"}}, Verdict{Action: Run, Trust: core.Sandboxed}},
-		{bots.Policy{DM: bots.Allowlist, Allowed: []string{"7"}, DMTrust: core.Vault}, Verdict{Action: Run, Trust: core.Vault}},
-		{bots.Policy{DM: bots.Allowlist, Allowed: []string{""}}, Verdict{}},
-		{bots.Policy{DM: bots.Open}, Verdict{Action: Run, Trust: core.Sandboxed}},
-		{bots.Policy{DM: bots.Open, DMTrust: core.Full}, Verdict{Action: Run, Trust: core.Vault}},
-		{bots.Policy{DM: bots.Disabled}, Verdict{}},
-		{bots.Policy{DM: "everyone"}, Verdict{}}, // a word nobody knows opens nothing
+		{bots.Policy{DM: bots.Pairing}, core.Verdict{Action: core.Hold}},
+		{bots.Policy{}, core.Verdict{Action: core.Hold}},
+		{bots.Policy{DM: bots.Allowlist}, core.Verdict{}},
+		{bots.Policy{DM: bots.Allowlist, Allowed: []string{"8"}}, core.Verdict{}},
+		{bots.Policy{DM: bots.Allowlist, Allowed: []string{"7"}}, core.Verdict{Action: core.Run, Trust: core.Sandboxed}},
+		{bots.Policy{DM: bots.Allowlist, Allowed: []string{"7"}, DMTrust: core.Vault}, core.Verdict{Action: core.Run, Trust: core.Vault}},
+		{bots.Policy{DM: bots.Allowlist, Allowed: []string{""}}, core.Verdict{}},
+		{bots.Policy{DM: bots.Open}, core.Verdict{Action: core.Run, Trust: core.Sandboxed}},
+		{bots.Policy{DM: bots.Open, DMTrust: core.Full}, core.Verdict{Action: core.Run, Trust: core.Vault}},
+		{bots.Policy{DM: bots.Disabled}, core.Verdict{}},
+		{bots.Policy{DM: "everyone"}, core.Verdict{}}, // a word nobody knows opens nothing
 	} {
 		t.Run(fmt.Sprintf("%s %v", c.policy.DM, c.policy.Allowed), func(t *testing.T) {
 			w := newWorld(t)
@@ -144,10 +144,10 @@ func TestPolicies(t *testing.T) {
 			if got != c.want {
 				t.Fatalf("%+v, want %+v", got, c.want)
 			}
-			if said := w.mail.said(); len(said) > 0 && c.want.Action != Hold {
+			if said := w.mail.said(); len(said) > 0 && c.want.Action != core.Hold {
 				t.Fatalf("told %q", said)
 			}
-			if c.want.Action == Run {
+			if c.want.Action == core.Run {
 				id, role, err := w.gate.People.User(ctx, w.db, peer("7"))
 				if id < 2 || role != "guest" || err != nil {
 					t.Fatalf("whom a policy lets in is user %d, %q, %v: their things would be shared", id, role, err)
@@ -175,5 +175,5 @@ func TestOnlyTheOwnerDecidesAboutTheOwner(t *testing.T) {
 	if _, role, _ := w.gate.People.User(ctx, w.db, peer("1")); role != "guest" {
 		t.Fatalf("a revoked account is still %q", role)
 	}
-	wantAction(t, w.put(inGroup(command("tg", "1", "enable", ""), "g")), Drop)
+	wantAction(t, w.put(inGroup(command("tg", "1", "enable", ""), "g")), core.Drop)
 }

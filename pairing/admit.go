@@ -14,26 +14,6 @@ import (
 	"gatehouse/pairing/places"
 )
 
-// An Action is what becomes of an update; the zero value drops it.
-type Action uint8
-
-const (
-	Drop   Action = iota // keep only the key that recognises a repeat
-	Run                  // let it in at Verdict.Trust
-	Hold                 // keep it with Verdict.Request until that is decided
-	Forget               // leave nothing (blocked senders)
-)
-
-// A Verdict is the gate's answer; the zero value is a stranger's.
-type Verdict struct {
-	Action  Action
-	Trust   core.Trust // for Run
-	Request string     // for Hold
-	// Overheard: a group's bot may be told of this line later; it was said at
-	// Trust, Stranger for people without access of their own. With Drop.
-	Overheard bool
-}
-
 // Why somebody may not: label values of gatehouse_denied_total.
 const (
 	ruleShared      = "shared"      // not one person
@@ -65,7 +45,7 @@ func (s *standing) sender() codes.Sender {
 type person struct {
 	Blocked   bool       `db:"blocked"`
 	User      int64      `db:"user_id"` // 0: no identity
-	Role      string     `db:"role"`
+	Role      core.Role  `db:"role"`
 	Access    int64      `db:"access_id"`
 	Trust     core.Trust `db:"trust_level"`
 	ExpiresAt string     `db:"expires_at"`
@@ -79,58 +59,58 @@ func (p *person) valid(now string) bool {
 // Admit decides about one new update inside the transaction that stores it.
 // Every kind goes the same way; what the gate wants to say is posted in the
 // same transaction. It must be called once per update, after deduplication.
-func (g *Gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdict, error) {
+func (g *Gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Verdict, error) {
 	v, err := g.admit(ctx, tx, in)
 	if err != nil {
-		return Verdict{}, fmt.Errorf("admit: %w", err)
+		return core.Verdict{}, fmt.Errorf("admit: %w", err)
 	}
 	return v, nil
 }
 
-func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdict, error) {
+func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Verdict, error) {
 	if in.Standing != "" { // the platform's word about the bot, whoever did it; it asks for nothing
-		return Verdict{}, g.stands(ctx, tx, in)
+		return core.Verdict{}, g.stands(ctx, tx, in)
 	}
 	s, err := g.judge(ctx, tx, in)
 	if err != nil {
-		return Verdict{}, err
+		return core.Verdict{}, err
 	}
 	if s.rule == ruleBlocked {
 		g.changes.Denied(tx, s.rule)
-		return Verdict{Action: Forget}, nil
+		return core.Verdict{Action: core.Forget}, nil
 	}
 	if codes.IsClaim(in) && s.rule != ruleShared && s.rule != ruleBot {
-		return Verdict{}, g.Codes.Claim(ctx, tx, in, s.sender())
+		return core.Verdict{}, g.Codes.Claim(ctx, tx, in, s.sender())
 	}
 	if codes.IsCode(in) && s.rule != ruleShared && s.rule != ruleBot && (in.Command != "start" || s.rule != "") {
 		if s.rule == ruleCoolOff && !in.Group() {
 			g.changes.Denied(tx, s.rule)
-			return Verdict{}, nil
+			return core.Verdict{}, nil
 		}
 		if handled, err := g.Codes.Redeem(ctx, tx, in, s.sender()); handled || err != nil {
-			return Verdict{}, err
+			return core.Verdict{}, err
 		}
 	}
 	switch s.rule {
 	case "":
 		if over, err := g.paced(ctx, tx, in, &s); over || err != nil {
 			g.changes.Denied(tx, ruleFlood)
-			return Verdict{}, err
+			return core.Verdict{}, err
 		}
-		return Verdict{Action: Run, Trust: s.trust}, g.let(ctx, tx, in, s)
+		return core.Verdict{Action: core.Run, Trust: s.trust}, g.let(ctx, tx, in, s)
 	case ruleUnaddressed:
 		g.changes.Denied(tx, s.rule)
 		heard, trust, err := g.overhears(ctx, tx, in, &s)
-		return Verdict{Overheard: heard, Trust: trust}, err
+		return core.Verdict{Overheard: heard, Trust: trust}, err
 	case ruleStranger:
 		return g.stranger(ctx, tx, in)
 	case rulePlace:
 		if err := g.Places.Seen(ctx, tx, in); err != nil {
-			return Verdict{}, err
+			return core.Verdict{}, err
 		}
 	}
 	g.changes.Denied(tx, s.rule)
-	return Verdict{}, nil
+	return core.Verdict{}, nil
 }
 
 // Trust is what the sender may do there now; Stranger when access has ended,
@@ -252,7 +232,7 @@ func opens(in *core.Inbound) bool {
 
 // manages reports whether s is an owner or admin with access to this bot now.
 func (g *Gate) manages(ctx context.Context, tx *store.Tx, bot string, s *standing) (bool, error) {
-	if s.Role != "owner" && s.Role != "admin" {
+	if !s.Role.Manages() {
 		return false, nil
 	}
 	var ok bool

@@ -25,7 +25,7 @@ func TestClaim(t *testing.T) {
 		t.Fatal("the code itself is stored")
 	}
 	w.mail.said()
-	wantAction(t, w.put(command("tg", "1", "claim", " "+strings.ToLower(code)+" ")), Drop)
+	wantAction(t, w.put(command("tg", "1", "claim", " "+strings.ToLower(code)+" ")), core.Drop)
 	if said := w.mail.said(); len(said) != 1 || !strings.Contains(said[0], "You are the owner now") {
 		t.Fatalf("told %q", said)
 	}
@@ -39,7 +39,7 @@ func TestClaim(t *testing.T) {
 	if err != nil || len(chats) != 1 || chats[0] != (core.Address{Bot: "tg", Chat: "c1"}) {
 		t.Fatalf("owner's chats %+v %v", chats, err)
 	}
-	wantAction(t, w.put(command("tg", "2", "claim", code)), Drop) // single use
+	wantAction(t, w.put(command("tg", "2", "claim", code)), core.Drop) // single use
 	if id, _, _ := w.gate.People.User(ctx, w.db, peer("2")); id != 0 {
 		t.Fatalf("a used code made user %d", id)
 	}
@@ -60,11 +60,11 @@ func TestClaimCodeThatReplacesTheOwnerWorksOnce(t *testing.T) {
 	w.claim("tg", "1")
 	code, _, err := w.gate.Codes.NewClaim(ctx, true)
 	w.ok(err)
-	wantAction(t, w.put(command("tg", "2", "claim", code)), Drop)
+	wantAction(t, w.put(command("tg", "2", "claim", code)), core.Drop)
 	if _, role, _ := w.gate.People.User(ctx, w.db, peer("2")); role != "owner" {
 		t.Fatalf("whoever had the code is %q", role)
 	}
-	wantAction(t, w.put(command("tg", "3", "claim", code)), Drop)
+	wantAction(t, w.put(command("tg", "3", "claim", code)), core.Drop)
 	if id, role, _ := w.gate.People.User(ctx, w.db, peer("3")); id != 0 {
 		t.Fatalf("a used code made user %d, %q", id, role)
 	}
@@ -155,7 +155,7 @@ func TestClaimExpiresAndIsVoidInAGroup(t *testing.T) {
 	w.ok(err)
 	w.mail.said()
 	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Sandboxed, panel))
-	wantAction(t, w.put(inGroup(command("tg", "1", "claim", code), "g")), Drop)
+	wantAction(t, w.put(inGroup(command("tg", "1", "claim", code), "g")), core.Drop)
 	if said := w.mail.said(); len(said) != 0 {
 		t.Fatalf("said in the group: %q", said)
 	}

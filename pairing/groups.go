@@ -32,7 +32,7 @@ func (g *Gate) overhears(ctx context.Context, tx *store.Tx, in *core.Inbound, s 
 // paced reports whether a message is over its group's rate; the group is
 // notified once in each period. The owner's and admins' don't count.
 func (g *Gate) paced(ctx context.Context, tx *store.Tx, in *core.Inbound, s *standing) (over bool, err error) {
-	if in.Kind != core.KindMessage || s.Role == "owner" || s.Role == "admin" {
+	if in.Kind != core.KindMessage || s.Role.Manages() {
 		return false, nil
 	}
 	over, period, err := g.Places.Flooded(ctx, tx, s.place, in)

@@ -48,10 +48,10 @@ func TestLesson17NoKindOfUpdateByAStrangerRuns(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if v.Action == Run || v.Trust != core.Stranger {
+			if v.Action == core.Run || v.Trust != core.Stranger {
 				t.Fatalf("%+v got %+v", in, v)
 			}
-			if v.Action == Hold && (in.Kind != core.KindMessage || v.Request == "") {
+			if v.Action == core.Hold && (in.Kind != core.KindMessage || v.Request == "") {
 				t.Fatalf("%s got %+v", in.Kind, v)
 			}
 			trust, err := w.gate.Trust(ctx, tx, &in)
@@ -101,7 +101,7 @@ func TestLesson18NothingIsApprovedByItself(t *testing.T) {
 	w := newWorld(t)
 	in := dm(core.APIBot, "1", "x")
 	in.From.Platform, in.Turn = "api", &core.Options{User: core.Operator, Trust: core.Full}
-	wantAction(t, w.put(in), Drop)
+	wantAction(t, w.put(in), core.Drop)
 	if rs, _ := w.gate.Requests(ctx, "", 0); len(rs) != 0 {
 		t.Fatalf("an API request made a pairing request: %+v", rs)
 	}
@@ -119,7 +119,7 @@ func TestLesson19DamagedOrEmptyRecordsOpenNothing(t *testing.T) {
 		if got := w.trust(dm("tg", "7", "x")); got != core.Stranger {
 			t.Fatalf("a row with level %q opens %v", level, got)
 		}
-		if v := w.put(dm("tg", "7", "x")); v.Action == Run {
+		if v := w.put(dm("tg", "7", "x")); v.Action == core.Run {
 			t.Fatalf("a row with level %q gives %+v", level, v)
 		}
 	}
@@ -128,7 +128,7 @@ func TestLesson19DamagedOrEmptyRecordsOpenNothing(t *testing.T) {
 		_, err := tx.Exec(ctx, `UPDATE places SET level = 'everything'`)
 		return err
 	}))
-	wantAction(t, w.put(inGroup(dm("tg", "8", "x"), "g")), Drop)
+	wantAction(t, w.put(inGroup(dm("tg", "8", "x"), "g")), core.Drop)
 }
 
 // Lesson 20: codes replayed, grants that cross accounts, bots, or DM and group.
@@ -268,7 +268,7 @@ func TestSharedIdsAndBotsAreNobody(t *testing.T) {
 				if in.Kind == core.KindMessage {
 					in.Kind = kind
 				}
-				wantAction(t, w.put(in), Drop)
+				wantAction(t, w.put(in), core.Drop)
 			}
 		}
 	}

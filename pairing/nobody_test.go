@@ -46,7 +46,7 @@ func TestAdmit_BotsServicesAndIdsThatAreNoPersonsLeaveNothing(t *testing.T) {
 		if in.Kind == core.KindCommand {
 			in.Command = rapid.SampledFrom([]string{"start", "claim", "help", "enable", "link"}).Draw(rt, "command")
 		}
-		if v := w.put(in); v.Action == Run || v.Action == Hold || v.Request != "" || v.Trust != core.Stranger {
+		if v := w.put(in); v.Action == core.Run || v.Action == core.Hold || v.Request != "" || v.Trust != core.Stranger {
 			rt.Fatalf("%+v: %+v", in, v)
 		}
 		if trust := w.trust(in); trust != core.Stranger {

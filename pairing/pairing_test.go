@@ -99,7 +99,7 @@ func BenchmarkAdmitKnownPerson(b *testing.B) {
 	in := dm("tg", "7", "x")
 	err := w.db.Tx(ctx, func(tx *store.Tx) error {
 		for b.Loop() {
-			if v, err := w.gate.Admit(ctx, tx, &in); err != nil || v.Action != Run {
+			if v, err := w.gate.Admit(ctx, tx, &in); err != nil || v.Action != core.Run {
 				return fmt.Errorf("%+v %v", v, err)
 			}
 		}

@@ -156,7 +156,7 @@ func TestAnUnlinkedAccountLosesWhatItMightAndIsAStranger(t *testing.T) {
 	if !slices.Contains(w.runs.runs, "dc/2") {
 		t.Errorf("what ran was not stopped: %v", w.runs.runs)
 	}
-	wantAction(t, w.put(dmOnDiscord("70")), Hold) // may ask at once
+	wantAction(t, w.put(dmOnDiscord("70")), core.Hold) // may ask at once
 	wantKind(t, w.gate.People.Unlink(ctx, user, "discord", panel), core.NotFound)
 	wantKind(t, w.gate.People.Unlink(ctx, user, "telegram", panel), core.Conflict)
 	_, err := w.gate.Approve(ctx, w.pending().ID, core.Approval{Trust: core.Sandboxed}, panel)
@@ -174,7 +174,7 @@ func TestABlockIsUndoneForTenSecondsWithTheAccessItTook(t *testing.T) {
 	before, err := w.gate.People.Access(ctx, 0)
 	w.ok(err)
 	w.ok(w.gate.People.BlockUser(ctx, "*", "telegram", "7", panel))
-	wantAction(t, w.put(dm("tg", "7", "x")), Forget)
+	wantAction(t, w.put(dm("tg", "7", "x")), core.Forget)
 	w.clock.Advance(people.UndoFor - time.Second)
 	w.ok(w.gate.People.UndoBlock(ctx, "*", "telegram", "7", panel))
 	after, err := w.gate.People.Access(ctx, 0)
@@ -191,7 +191,7 @@ func TestABlockIsUndoneForTenSecondsWithTheAccessItTook(t *testing.T) {
 			t.Errorf("was %+v, is %+v", before[i], after[i])
 		}
 	}
-	wantAction(t, w.put(dm("tg", "7", "x")), Run)
+	wantAction(t, w.put(dm("tg", "7", "x")), core.Run)
 	wantKind(t, w.gate.People.UndoBlock(ctx, "*", "telegram", "7", panel), core.NotFound)
 
 	w.ok(w.gate.People.BlockUser(ctx, "tg", "telegram", "7", panel))

@@ -77,7 +77,7 @@ func TestPlaceRules(t *testing.T) {
 			in := inGroup(dm("tg", "7", "x"), "g")
 			in.Kind, in.Command, in.Addressed = c.kind, c.command, c.addressed
 			v := w.put(in)
-			if v.Trust != c.want || (v.Action == Run) != (c.want != out) || v.Action == Hold {
+			if v.Trust != c.want || (v.Action == core.Run) != (c.want != out) || v.Action == core.Hold {
 				t.Fatalf("%+v, want trust %q", v, c.want)
 			}
 			if got := w.trust(in); got != c.want {
@@ -116,7 +116,7 @@ func TestDisabledGroupRefusesWhatWaits(t *testing.T) {
 	w := newWorld(t)
 	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "G", core.Vault, panel))
 	in := inGroup(dm("tg", "7", "x"), "g")
-	wantAction(t, w.put(in), Run)
+	wantAction(t, w.put(in), core.Run)
 	w.ok(w.gate.Places.Enable(ctx, "tg", "g", "", core.Sandboxed, panel))
 	if got := w.trust(in); got != core.Sandboxed {
 		t.Fatalf("a lowered group's message runs at %v", got)

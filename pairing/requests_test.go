@@ -15,9 +15,9 @@ func TestFirstMessageIsHeldAndAnsweredAfterApproval(t *testing.T) {
 	for i := range 7 {
 		v := w.put(dm("tg", "7", fmt.Sprint("message ", i)))
 		if i < maxHeld {
-			wantAction(t, v, Hold)
+			wantAction(t, v, core.Hold)
 		} else {
-			wantAction(t, v, Drop)
+			wantAction(t, v, core.Drop)
 		}
 	}
 	r := w.pending()
@@ -46,7 +46,7 @@ func TestFirstMessageIsHeldAndAnsweredAfterApproval(t *testing.T) {
 	if len(w.asks.closed) != 1 || w.asks.closed[0] != r.ID+" Approved as vault by operator via panel." {
 		t.Fatalf("the owner's buttons ended as %q", w.asks.closed)
 	}
-	if v := w.put(dm("tg", "7", "and now?")); v.Action != Run || v.Trust != core.Vault {
+	if v := w.put(dm("tg", "7", "and now?")); v.Action != core.Run || v.Trust != core.Vault {
 		t.Fatalf("after approval %+v", v)
 	}
 	if n := w.audits("pairing.approve"); n != 1 {
@@ -100,7 +100,7 @@ func TestRequestLivesFourteenDays(t *testing.T) {
 	if len(w.mail.held) != 0 {
 		t.Fatalf("still held: %v", w.mail.held)
 	}
-	wantAction(t, w.put(dm("tg", "7", "again")), Hold)
+	wantAction(t, w.put(dm("tg", "7", "again")), core.Hold)
 	if w.pending().ID == v.Request {
 		t.Fatal("the expired request was revived")
 	}
@@ -110,7 +110,7 @@ func TestDeniedOnceToldThenSilenceThenMayAskAgain(t *testing.T) {
 	w := newWorld(t)
 	for range 3 { // any number of times
 		v := w.put(dm("tg", "7", "a"))
-		wantAction(t, v, Hold)
+		wantAction(t, v, core.Hold)
 		w.mail.said()
 		_, err := w.gate.Deny(ctx, v.Request, panel)
 		w.ok(err)
@@ -118,8 +118,8 @@ func TestDeniedOnceToldThenSilenceThenMayAskAgain(t *testing.T) {
 			t.Fatalf("told %q", said)
 		}
 		w.clock.Advance(CoolOff - time.Minute)
-		wantAction(t, w.put(dm("tg", "7", "b")), Drop)
-		wantAction(t, w.put(command("tg", "7", "start", "")), Drop)
+		wantAction(t, w.put(dm("tg", "7", "b")), core.Drop)
+		wantAction(t, w.put(command("tg", "7", "start", "")), core.Drop)
 		if said := w.mail.said(); len(said) != 0 {
 			t.Fatalf("in the cool-off told %q", said)
 		}
@@ -154,7 +154,7 @@ func TestUndoWithinTenSeconds(t *testing.T) {
 		if r.Status != "pending" || w.trust(dm("tg", "7", "")) != core.Stranger {
 			t.Fatalf("after undoing %s: %+v", name, r)
 		}
-		if v := w.put(dm("tg", "7", "b")); v.Action != Hold {
+		if v := w.put(dm("tg", "7", "b")); v.Action != core.Hold {
 			t.Fatalf("after undoing %s the person gets %+v", name, v)
 		}
 	}
@@ -189,9 +189,9 @@ func TestFloodOfStrangersPutsOutNoRealRequest(t *testing.T) {
 			t.Fatalf("%s came after the list was full and put out an earlier one", r.PlatformUserID)
 		}
 	}
-	wantAction(t, w.put(dm("tg2", "5", "another bot's list is its own")), Hold)
+	wantAction(t, w.put(dm("tg2", "5", "another bot's list is its own")), core.Hold)
 	w.clock.Advance(25 * time.Hour)
-	wantAction(t, w.put(dm("tg", "7", "a day later")), Hold)
+	wantAction(t, w.put(dm("tg", "7", "a day later")), core.Hold)
 	rs, err = w.gate.Requests(ctx, "pending", 0)
 	w.ok(err)
 	if len(rs) != maxPending+1 { // and the other bot's

@@ -15,7 +15,7 @@ func (w *world) stand(what core.Standing, place string) {
 	w.t.Helper()
 	in := inGroup(core.Inbound{Address: core.Address{Bot: "tg"}, Kind: core.KindService, From: peer("66"), Standing: what}, place)
 	in.Chat = place
-	wantAction(w.t, w.put(in), Drop)
+	wantAction(w.t, w.put(in), core.Drop)
 }
 
 // heard are the texts said to the owner since the last call.
@@ -27,21 +27,21 @@ func TestAGroupThatTheBotIsRemovedFromIsDisabledAndTheOwnerToldOnce(t *testing.T
 	w.ok(w.gate.Places.Enable(ctx, "tg", "-5", "Garden", core.Vault, panel))
 	w.ok(w.gate.Places.SetPlace(ctx, "tg", "-5", places.Settings{Mention: places.MentionAll}, panel))
 	ask := inGroup(dm("tg", "7", "hello"), "-5")
-	wantAction(t, w.put(ask), Run)
+	wantAction(t, w.put(ask), core.Run)
 	w.heard()
 	w.stand(core.StandingRemoved, "-5")
 	w.stand(core.StandingRemoved, "-5") // a second event says nothing new
 	if got := w.heard(); strings.Count(got, "I was removed from “Group -5”") != 1 || !strings.HasPrefix(got, "c1: ") {
 		t.Errorf("the owner hears %q", got)
 	}
-	wantAction(t, w.put(ask), Drop)
+	wantAction(t, w.put(ask), core.Drop)
 	w.stand(core.StandingAdded, "-5") // by whoever it may be
-	wantAction(t, w.put(ask), Drop)
+	wantAction(t, w.put(ask), core.Drop)
 	if got := w.heard(); !strings.Contains(got, "I was added to the group “Group -5”") {
 		t.Errorf("the owner hears %q", got)
 	}
 	w.ok(w.gate.Places.Enable(ctx, "tg", "-5", "", core.Vault, panel))
-	wantAction(t, w.put(ask), Run)
+	wantAction(t, w.put(ask), core.Run)
 	if set, err := w.gate.Places.Place(ctx, w.db, "tg", "-5"); err != nil || set.Mention != places.MentionAll {
 		t.Errorf("the settings are %+v, %v", set, err)
 	}
@@ -99,7 +99,7 @@ func TestAPromotionKeepsTheGroupAsItIs(t *testing.T) {
 	if got := w.heard(); !strings.Contains(got, "an administrator of “Group -5”") || !strings.Contains(got, "I may no longer write") || strings.Contains(got, "added") {
 		t.Errorf("the owner hears %q", got)
 	}
-	wantAction(t, w.put(inGroup(dm("tg", "7", "hello"), "-5")), Run)
+	wantAction(t, w.put(inGroup(dm("tg", "7", "hello"), "-5")), core.Run)
 }
 
 func TestAPersonWhoBlocksTheBotKeepsTheirAccessAndTheOwnerHears(t *testing.T) {
@@ -111,7 +111,7 @@ func TestAPersonWhoBlocksTheBotKeepsTheirAccessAndTheOwnerHears(t *testing.T) {
 	block := func(what core.Standing, id string) {
 		in := dm("tg", id, "")
 		in.Kind, in.Standing = core.KindService, what
-		wantAction(t, w.put(in), Drop)
+		wantAction(t, w.put(in), core.Drop)
 	}
 	block(core.StandingBlocked, "8") // a stranger's doing is nobody's business
 	block(core.StandingBlocked, "1") // nor is the owner told that they did it themselves
@@ -127,7 +127,7 @@ func TestAPersonWhoBlocksTheBotKeepsTheirAccessAndTheOwnerHears(t *testing.T) {
 	if len(w.runs.runs) == 0 || !strings.HasPrefix(w.runs.runs[0], "tg/") {
 		t.Errorf("what was being made for them goes on: %v", w.runs.runs)
 	}
-	wantAction(t, w.put(dm("tg", "7", "back")), Run)
+	wantAction(t, w.put(dm("tg", "7", "back")), core.Run)
 }
 
 func TestAServerTakesItsChannelsAlong(t *testing.T) {
@@ -139,11 +139,11 @@ func TestAServerTakesItsChannelsAlong(t *testing.T) {
 	w.heard()
 	in := core.Inbound{Address: core.Address{Bot: "dc"}, Kind: core.KindService, From: core.Peer{Platform: "discord"}, PlaceName: "Club",
 		Standing: core.StandingRemoved, Places: []string{"11", "12"}}
-	wantAction(t, w.put(in), Drop)
+	wantAction(t, w.put(in), core.Drop)
 	if got := w.heard(); strings.Count(got, "I was removed from “Club”") != 1 {
 		t.Errorf("the owner hears %q", got)
 	}
-	for id, want := range map[string]Action{"11": Drop, "12": Drop, "13": Run} {
+	for id, want := range map[string]core.Action{"11": core.Drop, "12": core.Drop, "13": core.Run} {
 		if v := w.put(inGroup(dm("dc", "7", "hello"), id)); v.Action != want {
 			t.Errorf("channel %s: %+v", id, v)
 		}

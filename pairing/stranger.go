@@ -16,27 +16,27 @@ import (
 
 // stranger is a direct message by somebody who may ask for access: one request
 // per person, told its code now and then, with the first messages kept.
-func (g *Gate) stranger(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdict, error) {
+func (g *Gate) stranger(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Verdict, error) {
 	g.changes.Denied(tx, ruleStranger)
 	if in.Kind != core.KindMessage && in.Kind != core.KindCommand || !in.From.Person() {
-		return Verdict{}, nil
+		return core.Verdict{}, nil
 	}
 	r, err := g.waiting(ctx, tx, in)
 	if errors.Is(err, store.ErrNoRows) {
 		var full bool
 		if r, full, err = g.newRequest(ctx, tx, in); full {
 			g.changes.Denied(tx, ruleFlood)
-			return Verdict{}, err
+			return core.Verdict{}, err
 		}
 	}
 	if err != nil {
-		return Verdict{}, err
+		return core.Verdict{}, err
 	}
 	if err := g.notice(ctx, tx, in, &r); err != nil {
-		return Verdict{}, err
+		return core.Verdict{}, err
 	}
 	if in.Kind != core.KindMessage {
-		return Verdict{}, nil
+		return core.Verdict{}, nil
 	}
 	return g.hold(ctx, tx, in, &r)
 }
@@ -140,18 +140,18 @@ func (g *Gate) notice(ctx context.Context, tx *store.Tx, in *core.Inbound, r *re
 }
 
 // hold keeps a message with its request: the first maxHeld.
-func (g *Gate) hold(ctx context.Context, tx *store.Tx, in *core.Inbound, r *request) (Verdict, error) {
+func (g *Gate) hold(ctx context.Context, tx *store.Tx, in *core.Inbound, r *request) (core.Verdict, error) {
 	if r.Attempts >= maxHeld {
 		g.changes.Denied(tx, ruleFlood)
-		return Verdict{}, nil
+		return core.Verdict{}, nil
 	}
 	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET attempts = attempts + 1, first_message = CASE WHEN first_message = '' THEN $1 ELSE first_message END WHERE id = $2`,
 		firstMessage(in), r.ID)
 	if err != nil {
-		return Verdict{}, err
+		return core.Verdict{}, err
 	}
 	g.changes.Decided(tx, r.Bot, "", "pairing")
-	return Verdict{Action: Hold, Request: r.ID}, nil
+	return core.Verdict{Action: core.Hold, Request: r.ID}, nil
 }
 
 // firstMessage is what the owner is shown of a message: cut, without characters

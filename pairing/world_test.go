@@ -63,16 +63,16 @@ func (w *world) ok(err error) {
 }
 
 // put hands an update to the gate as the queue does.
-func (w *world) put(in core.Inbound) Verdict {
+func (w *world) put(in core.Inbound) core.Verdict {
 	w.t.Helper()
-	var v Verdict
+	var v core.Verdict
 	w.n++
 	in.UpdateID = fmt.Sprintf("u%d", w.n)
 	w.ok(w.db.Tx(ctx, func(tx *store.Tx) (err error) {
 		v, err = w.gate.Admit(ctx, tx, &in)
 		return err
 	}))
-	if v.Action == Hold {
+	if v.Action == core.Hold {
 		w.mail.hold(v.Request, in.Text)
 	}
 	return v
@@ -144,12 +144,12 @@ func wantKind(t testing.TB, err error, kind core.Kind) {
 	}
 }
 
-func wantAction(t testing.TB, v Verdict, a Action) {
+func wantAction(t testing.TB, v core.Verdict, a core.Action) {
 	t.Helper()
 	if v.Action != a {
 		t.Fatalf("verdict %+v, want action %d", v, a)
 	}
-	if v.Action != Run && v.Trust != core.Stranger || v.Action == Run && v.Trust == core.Stranger {
+	if v.Action != core.Run && v.Trust != core.Stranger || v.Action == core.Run && v.Trust == core.Stranger {
 		t.Fatalf("verdict %+v: trust goes with Run and with nothing else", v)
 	}
 }

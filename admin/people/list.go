@@ -72,7 +72,7 @@ type blockView struct {
 	Over bool
 }
 
-func (x person) CanBlock() bool { return x.Role != "owner" && len(x.Accounts) > 0 }
+func (x person) CanBlock() bool { return x.Role != core.RoleOwner && len(x.Accounts) > 0 }
 
 func (p *personPages) peoplePage(w http.ResponseWriter, r *http.Request) error {
 	ctx, token := r.Context(), page.Token(r)
@@ -127,7 +127,7 @@ func (p *personPages) persons(ctx context.Context) ([]person, error) {
 	for i, row := range rows {
 		out[i] = personOf(row, of[row.User])
 	}
-	rank := map[string]int{"owner": -2, "admin": -1}
+	rank := map[core.Role]int{core.RoleOwner: -2, core.RoleAdmin: -1}
 	slices.SortStableFunc(out, func(a, b person) int {
 		return cmp.Or(cmp.Compare(rank[a.Role], rank[b.Role]), cmp.Compare(min(1, len(b.Access)), min(1, len(a.Access))),
 			cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.User, b.User))
@@ -216,7 +216,7 @@ func matching(all []person, query string) []person {
 	}
 	q := strings.ToLower(query)
 	return slices.DeleteFunc(slices.Clone(all), func(x person) bool {
-		text := []string{x.Name, x.Display, x.Role}
+		text := []string{x.Name, x.Display, string(x.Role)}
 		for _, a := range x.Accounts {
 			text = append(text, a.Display, a.ID, a.Platform)
 		}

@@ -27,35 +27,31 @@ type gate struct {
 	queue     *queue.Queue
 }
 
-var actions = map[pairing.Action]queue.Action{
-	pairing.Drop: queue.Drop, pairing.Run: queue.Run, pairing.Hold: queue.Hold, pairing.Forget: queue.Forget,
-}
-
-func (g gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (queue.Verdict, error) {
+func (g gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Verdict, error) {
 	if in.Bot == core.APIBot {
 		run, trust, err := g.http.Admit(ctx, tx, in)
-		v := queue.Verdict{Trust: trust}
+		v := core.Verdict{Trust: trust}
 		if run {
-			v.Action = queue.Run
+			v.Action = core.Run
 		}
 		return v, err
 	}
 	if in.Kind == core.KindService && in.MovedTo != "" {
 		for _, move := range g.moves {
 			if err := move(ctx, tx, in.Bot, in.Chat, in.MovedTo); err != nil {
-				return queue.Verdict{}, err
+				return core.Verdict{}, err
 			}
 		}
 	}
 	if err := g.stands(ctx, tx, in); err != nil {
-		return queue.Verdict{}, err
+		return core.Verdict{}, err
 	}
 	v, err := g.pairing.Admit(ctx, tx, in)
 	if v.Overheard {
 		at, line := in.Address, agent.Quoted{Name: in.From.Name, Trust: v.Trust, Text: in.Text}
 		tx.OnCommit(func() { g.overheard.Add(at, line) })
 	}
-	return queue.Verdict{Action: actions[v.Action], Trust: v.Trust, Request: v.Request}, err
+	return v, err
 }
 
 // stands has the outbox follow a change of the bot's own standing: nothing is
@@ -106,7 +102,7 @@ func (p preparer) prepare(ctx context.Context, tx *store.Tx, t *queue.Turn) erro
 		if err != nil {
 			return err
 		}
-		ref.User, ref.Admin = user, role == "owner" || role == "admin"
+		ref.User, ref.Admin = user, role.Manages()
 	}
 	turn := &orchestrator.Turn{Run: t.Run, Rows: t.Rows, Received: t.Taken.Add(-t.Waited)}
 	if in.Group() && in.Turn == nil {
@@ -141,7 +137,7 @@ func (g gate) still(ctx context.Context, db *store.DB, t *orchestrator.Turn) (ha
 		}
 		if t.Admin && in.Turn == nil {
 			_, role, err := g.pairing.People.User(ctx, tx, in.From)
-			if err != nil || role != "owner" && role != "admin" {
+			if err != nil || !role.Manages() {
 				return err
 			}
 		}

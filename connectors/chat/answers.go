@@ -78,7 +78,7 @@ func (a *answers) stop(_ context.Context, r command.Request) (command.Outcome, e
 	if !a.mayStop(r) {
 		return respond("stop_another")
 	}
-	if a.stopper.AbortLane(r.In.Bot, lane(r.In.Address)) {
+	if a.stopper.AbortLane(r.In.Bot, core.LaneOf(r.In.Address)) {
 		return command.Outcome{}, nil // the end of the run is its answer
 	}
 	return respond("stop_nothing")

@@ -55,7 +55,7 @@ type Options struct {
 // Users identifies the senders of messages.
 type Users interface {
 	// User returns the id and the role of a user, or 0 for an unknown one.
-	User(ctx context.Context, q store.Queryer, p core.Peer) (id int64, role string, err error)
+	User(ctx context.Context, q store.Queryer, p core.Peer) (id int64, role core.Role, err error)
 	// Peer returns the account of a user on a platform.
 	Peer(ctx context.Context, q store.Queryer, user int64, platform string) (core.Peer, error)
 }

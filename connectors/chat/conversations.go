@@ -31,10 +31,8 @@ type Lanes interface {
 	Backlog(ctx context.Context, lane string) (int, error)
 }
 
-func lane(to core.Address) string { return to.Bot + "|" + to.Chat }
-
 // sessionLane returns the lane of a conversation that no chat has.
-func sessionLane(id string) string { return "session:" + id }
+func sessionLane(id string) string { return core.LaneOf(core.Address{Bot: core.APIBot, Chat: id}) }
 
 // Compacter summarizes the older part of a conversation. It returns the number
 // of tokens before and after, and what to write with the result.
@@ -123,7 +121,7 @@ func (c *conversations) leave(ctx context.Context, tx *store.Tx, r command.Reque
 	if err := c.bound.dropRaises(ctx, tx, r, old); err != nil {
 		return err
 	}
-	return c.lanes.Relane(ctx, tx, old, lane(r.In.Address), sessionLane(old))
+	return c.lanes.Relane(ctx, tx, old, core.LaneOf(r.In.Address), sessionLane(old))
 }
 
 // list shows the sender's newest conversations, with a button for each.
@@ -249,7 +247,7 @@ var errHere = errors.New("the session is bound to this chat already")
 // move binds the session id to ref's chat in place of old ("" for none). The
 // caller runs in that chat's lane; the lane that the session leaves must be idle.
 func (c *conversations) move(ctx context.Context, tx *store.Tx, ref session.Ref, old, id string) error {
-	here := lane(ref.Address)
+	here := core.LaneOf(ref.Address)
 	lanes := []string{sessionLane(id)}
 	at, isBound, err := c.bound.sessions.Bound(ctx, tx, id)
 	switch {
@@ -260,7 +258,7 @@ func (c *conversations) move(ctx context.Context, tx *store.Tx, ref session.Ref,
 	case isBound && at.Group():
 		return texts.Error(core.Conflict, "resume_of_group")
 	case isBound:
-		lanes = append(lanes, lane(at))
+		lanes = append(lanes, core.LaneOf(at))
 	}
 	for _, l := range lanes {
 		held, err := c.lanes.Held(ctx, tx, l)

@@ -198,7 +198,7 @@ func (s *status) show(ctx context.Context, r command.Request) (command.Outcome, 
 			running, seconds = true, int(r.In.At.Sub(i.Started).Abs().Seconds())
 		}
 	}
-	waiting, err := s.lanes.Backlog(ctx, lane(r.In.Address))
+	waiting, err := s.lanes.Backlog(ctx, core.LaneOf(r.In.Address))
 	if err != nil {
 		return command.Outcome{}, err
 	}

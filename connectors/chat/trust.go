@@ -52,7 +52,7 @@ func (t *trust) level(ctx context.Context, r command.Request) (words string, rai
 	if err != nil || !any {
 		return r.Trust.String(), false, err
 	}
-	if raise, ok, err := t.bound.raises.Held(ctx, t.db, r.In.Address, s.ID, r.User); err != nil || ok && r.Role == "owner" {
+	if raise, ok, err := t.bound.raises.Held(ctx, t.db, r.In.Address, s.ID, r.User); err != nil || ok && r.Role == core.RoleOwner {
 		return texts.Text("trust_until", texts.With{"Trust": core.Full, "Until": raise.Ends.UTC().Format("15:04")}), true, err
 	}
 	return core.Least(r.Trust, s.TrustLevel).String(), false, nil

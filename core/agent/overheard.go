@@ -45,7 +45,7 @@ func (o *Overheard) Add(at core.Address, q Quoted) {
 	if o.chats == nil {
 		o.chats = map[string]*list.Element{}
 	}
-	key := at.Bot + "|" + at.Chat
+	key := core.LaneOf(at)
 	e := o.chats[key]
 	if e == nil {
 		if o.used.Len() >= maxOverheardChats {
@@ -68,7 +68,7 @@ func (o *Overheard) Add(at core.Address, q Quoted) {
 func (o *Overheard) Last(at core.Address) []Quoted {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.chats[at.Bot+"|"+at.Chat]
+	e := o.chats[core.LaneOf(at)]
 	if e == nil {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (o *Overheard) Forget(at core.Address, all bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for key, e := range o.chats {
-		if key == at.Bot+"|"+at.Chat || all && e.Value.(*talkOf).place == at.Bot+"|"+at.Place {
+		if key == core.LaneOf(at) || all && e.Value.(*talkOf).place == at.Bot+"|"+at.Place {
 			o.used.Remove(e)
 			delete(o.chats, key)
 		}

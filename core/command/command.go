@@ -43,7 +43,7 @@ type Handler func(ctx context.Context, c Call) (Outcome, error)
 type Request struct {
 	Call
 	User int64 // 0 for a user who is known only as a member of a group
-	Role string
+	Role core.Role
 }
 
 // Args returns the text that follows the command's name.
@@ -55,7 +55,7 @@ func (r Request) By() core.Actor { return core.Actor{User: r.User, Via: "chat"} 
 // Manages reports whether the sender is the owner or an admin. An identity that
 // several users share on the platform is neither.
 func (r Request) Manages() bool {
-	return !r.In.From.Shared && (r.Role == "owner" || r.Role == "admin")
+	return !r.In.From.Shared && r.Role.Manages()
 }
 
 // NoticeKey returns the key of the reply to the command in row seq. Its parts

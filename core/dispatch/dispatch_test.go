@@ -55,8 +55,8 @@ type hall struct {
 	sending func(out core.Outgoing) // before a send is done
 }
 
-func (h *hall) Admit(context.Context, *store.Tx, *core.Inbound) (queue.Verdict, error) {
-	return queue.Verdict{Action: queue.Run, Trust: cmp.Or(h.level, core.Vault)}, nil
+func (h *hall) Admit(context.Context, *store.Tx, *core.Inbound) (core.Verdict, error) {
+	return core.Verdict{Action: core.Run, Trust: cmp.Or(h.level, core.Vault)}, nil
 }
 func (h *hall) Trust(_ context.Context, _ *store.Tx, in *core.Inbound) (core.Trust, error) {
 	h.mu.Lock()

@@ -23,7 +23,7 @@ func (q *Queue) Forget(ctx context.Context, tx *store.Tx, p core.Person, runs, a
 	for _, c := range p.Chats {
 		f.updates(inboxColumns+ofChat+withBody, emptied+ofChat, s.inbox, c.Bot, c.Chat)
 		f.exec(`DELETE FROM outbox WHERE seq > $1 AND bot = $2 AND chat = $3`, s.outbox, c.Bot, c.Chat)
-		f.lane(c.Bot + "|" + c.Chat)
+		f.lane(core.LaneOf(core.Address{Bot: c.Bot, Chat: c.Chat}))
 	}
 	for _, id := range p.Identities {
 		for _, bot := range id.Bots {
@@ -33,7 +33,7 @@ func (q *Queue) Forget(ctx context.Context, tx *store.Tx, p core.Person, runs, a
 	}
 	for _, id := range p.Sessions {
 		f.updates(inboxColumns+ofChat+withBody, emptied+ofChat, s.inbox, core.APIBot, id)
-		f.lane("session:" + id)
+		f.lane(core.LaneOf(core.Address{Bot: core.APIBot, Chat: id}))
 	}
 	for _, run := range runs {
 		f.exec(`DELETE FROM outbox WHERE key = $1`, "run:"+run)
@@ -70,7 +70,7 @@ func (q *Queue) ForgetRuns(ctx context.Context, tx *store.Tx, runs, asks []strin
 func (q *Queue) ForgetLanes(ctx context.Context, tx *store.Tx, sessions []string) error {
 	f := &forgetting{q: q, ctx: ctx, tx: tx}
 	for _, id := range sessions {
-		f.lane("session:" + id)
+		f.lane(core.LaneOf(core.Address{Bot: core.APIBot, Chat: id}))
 	}
 	return f.err
 }

@@ -89,11 +89,11 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, in *core.Inbound, lane
 		return "", err
 	}
 	switch {
-	case v.Action == Forget:
+	case v.Action == core.Forget:
 		return "blocked", nil
-	case v.Action == Hold:
+	case v.Action == core.Hold:
 		return "held", q.insert(ctx, tx, in, row{state: "held", trust: v.Trust, request: v.Request, keep: true})
-	case v.Action == Drop || v.Trust == core.Stranger:
+	case v.Action == core.Drop || v.Trust == core.Stranger:
 		return "dropped", q.insert(ctx, tx, in, row{state: "done", free: true})
 	}
 	switch in.Kind {

@@ -23,26 +23,9 @@ import (
 	"gatehouse/core/store"
 )
 
-// An Action is what the gate does with a new update.
-type Action uint8
-
-const (
-	Drop   Action = iota // keep only the key that recognises a repeat
-	Run                  // answer it
-	Hold                 // keep it with Verdict.Request until somebody decides
-	Forget               // leave nothing
-)
-
-// A Verdict is the gate's answer for one new update.
-type Verdict struct {
-	Action  Action
-	Trust   core.Trust // stamped on the row; later looks only lower it
-	Request string     // with Hold
-}
-
 // A Gate decides who may. Both calls are made inside the queue's transaction.
 type Gate interface {
-	Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (Verdict, error)
+	Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Verdict, error)
 	// Trust is the sender's trust now; Stranger refuses the row.
 	Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error)
 }

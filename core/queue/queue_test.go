@@ -31,19 +31,19 @@ type gate struct {
 	asked   int
 }
 
-func (g *gate) Admit(_ context.Context, _ *store.Tx, in *core.Inbound) (queue.Verdict, error) {
+func (g *gate) Admit(_ context.Context, _ *store.Tx, in *core.Inbound) (core.Verdict, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.asked++
 	switch {
 	case g.hold[in.From.ID]:
-		return queue.Verdict{Action: queue.Hold, Request: "req-" + in.From.ID}, nil
+		return core.Verdict{Action: core.Hold, Request: "req-" + in.From.ID}, nil
 	case g.drop[in.From.ID], g.strict && !in.Addressed:
-		return queue.Verdict{}, nil
+		return core.Verdict{}, nil
 	case g.forget[in.From.ID]:
-		return queue.Verdict{Action: queue.Forget}, nil
+		return core.Verdict{Action: core.Forget}, nil
 	}
-	return queue.Verdict{Action: queue.Run, Trust: core.Vault}, nil
+	return core.Verdict{Action: core.Run, Trust: core.Vault}, nil
 }
 
 func (g *gate) Trust(_ context.Context, _ *store.Tx, in *core.Inbound) (core.Trust, error) {

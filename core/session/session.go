@@ -189,16 +189,16 @@ func (s *Store) Bound(ctx context.Context, q store.Queryer, id string) (core.Add
 // that the session is bound to, else "session:<id>".
 func (s *Store) Lane(ctx context.Context, tx *store.Tx, addr core.Address) (string, error) {
 	if addr.Bot != core.APIBot {
-		return addr.Bot + "|" + addr.Chat, nil
+		return core.LaneOf(addr), nil
 	}
 	chat, ok, err := s.Bound(ctx, tx, addr.Chat)
 	if err != nil {
 		return "", err
 	}
 	if ok {
-		return chat.Bot + "|" + chat.Chat, nil
+		return core.LaneOf(chat), nil
 	}
-	return "session:" + addr.Chat, nil
+	return core.LaneOf(addr), nil
 }
 
 // BusyMode is what the chat is set to, "collect" or "queue"; "" is the setting's.

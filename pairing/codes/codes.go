@@ -34,7 +34,7 @@ const Rule = "claim"
 // A Sender is what the gate knows of an account that typed a code.
 type Sender struct {
 	User    int64 // 0: none
-	Role    string
+	Role    core.Role
 	Allowed bool // has access already
 	Silent  bool // by the bot's policy gets no answer
 }

@@ -167,7 +167,7 @@ func (s *Store) unlinkable(ctx context.Context, tx *store.Tx, in *core.Inbound, 
 	switch {
 	case err != nil:
 		return "", err
-	case from.User == core.Operator, from.Role != "guest" && from.Role != "":
+	case from.User == core.Operator, from.Role.Manages():
 		return "link_staff", nil
 	case elsewhere:
 		return "link_taken", nil

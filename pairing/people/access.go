@@ -46,8 +46,8 @@ func (s *Store) Access(ctx context.Context, limit int) ([]core.AccessRow, error)
 func (s *Store) access(ctx context.Context, which string, arg any) ([]core.AccessRow, error) {
 	var rows []struct {
 		Grant
-		Display string `db:"display"`
-		Role    string `db:"role"`
+		Display string    `db:"display"`
+		Role    core.Role `db:"role"`
 	}
 	err := s.db.Select(ctx, &rows, `SELECT a.id, a.bot, a.user_id, a.scope, a.place, a.trust_level, a.expires_at, a.chat, a."by", a.at, u.display, u.role
 		FROM access a JOIN users u ON u.id = a.user_id`+which, arg)

@@ -15,7 +15,7 @@ import (
 type Person struct {
 	User     int64
 	Display  string // hostile text
-	Role     string // owner, admin, guest
+	Role     core.Role
 	Since    time.Time
 	Accounts []Account
 }
@@ -56,10 +56,10 @@ func (s *Store) PersonOf(ctx context.Context, user int64) (Person, error) {
 
 func (s *Store) persons(ctx context.Context, which string, arg any) ([]Person, error) {
 	var users []struct {
-		ID      int64  `db:"id"`
-		Display string `db:"display"`
-		Role    string `db:"role"`
-		Created string `db:"created_at"`
+		ID      int64     `db:"id"`
+		Display string    `db:"display"`
+		Role    core.Role `db:"role"`
+		Created string    `db:"created_at"`
 	}
 	var accounts []struct {
 		User     int64  `db:"user_id"`

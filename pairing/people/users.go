@@ -31,11 +31,11 @@ func (s *Store) Operator(ctx context.Context, tx *store.Tx) error {
 	if n == 1 {
 		return store.Audit(ctx, tx, core.Actor{Via: "upkeep"}, "user.create", "1", nil)
 	}
-	var role string
+	var role core.Role
 	if err := tx.Get(ctx, &role, `SELECT role FROM users WHERE id = $1`, core.Operator); err != nil {
 		return err
 	}
-	if role != "owner" {
+	if role != core.RoleOwner {
 		return core.Errorf(core.Conflict, "user 1 in this database is not the owner but %s; it was not made by this program", role)
 	}
 	return nil
@@ -43,14 +43,14 @@ func (s *Store) Operator(ctx context.Context, tx *store.Tx) error {
 
 // User is the user behind p and the role that counts now: guest for an owner
 // or admin who has no access left anywhere. A stranger is 0 and "".
-func (s *Store) User(ctx context.Context, q store.Queryer, p core.Peer) (id int64, role string, err error) {
+func (s *Store) User(ctx context.Context, q store.Queryer, p core.Peer) (id int64, role core.Role, err error) {
 	if p.IsZero() || p.Shared || p.Bot {
 		return 0, "", nil
 	}
 	type user struct {
-		ID    int64  `db:"id"`
-		Role  string `db:"role"`
-		Until string `db:"until"` // the last access ends; "" is none
+		ID    int64     `db:"id"`
+		Role  core.Role `db:"role"`
+		Until string    `db:"until"` // the last access ends; "" is none
 	}
 	u, err := store.Recall[user](ctx, q, `SELECT u.id, u.role,
 			coalesce((SELECT max(CASE WHEN a.expires_at = '' THEN '9999' ELSE a.expires_at END) FROM access a WHERE a.user_id = u.id), '') AS until
@@ -62,7 +62,7 @@ func (s *Store) User(ctx context.Context, q store.Queryer, p core.Peer) (id int6
 		return 0, "", fmt.Errorf("user of %s: %w", p.Platform, err)
 	}
 	if u.Until <= core.Stamp(s.clock.Now()) {
-		u.Role = "guest"
+		u.Role = core.RoleGuest
 	}
 	return u.ID, u.Role, nil
 }

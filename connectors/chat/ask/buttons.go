@@ -45,7 +45,7 @@ type Decider interface {
 // Users knows the users behind accounts.
 type Users interface {
 	// User returns the id and the role of a user, or 0 for an unknown one.
-	User(ctx context.Context, q store.Queryer, p core.Peer) (id int64, role string, err error)
+	User(ctx context.Context, q store.Queryer, p core.Peer) (id int64, role core.Role, err error)
 }
 
 // Access knows the users of the bots.
