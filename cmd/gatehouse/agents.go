@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"gatehouse/configs"
+	"gatehouse/configs/live"
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/vault"
@@ -41,10 +42,10 @@ func (c *agentsListCmd) Run(p *process) error {
 	}
 	defer v.Close()
 	now := settle(p.ctx, cfg)
-	if now.fault != nil {
-		fmt.Fprintf(p.stderr, "What was set in the panel can't be read, so this goes by the environment alone: %s\n", oneLine(now.fault.Error()))
+	if now.Fault != nil {
+		fmt.Fprintf(p.stderr, "What was set in the panel can't be read, so this goes by the environment alone: %s\n", oneLine(now.Fault.Error()))
 	}
-	preset, _ := now.value("DEFAULT_AGENT")
+	preset, _ := now.Value("DEFAULT_AGENT")
 	list := listAgents(agent.New(v, agent.Options{Default: preset}), now)
 	if c.JSON {
 		return printJSON(p.stdout, list)
@@ -75,7 +76,7 @@ type setValue struct {
 	Source string `json:"source"`
 }
 
-func listAgents(agents *agent.Agents, now settled) agentList {
+func listAgents(agents *agent.Agents, now live.View) agentList {
 	l := agentList{Agents: []agentLine{}, Skills: []agentLine{}, Workspaces: []agentLine{}, Broken: []string{}, NoModel: []string{}}
 	for _, a := range agents.List() {
 		l.Agents = append(l.Agents, agentLine{a.Name, a.Description})
@@ -89,11 +90,11 @@ func listAgents(agents *agent.Agents, now settled) agentList {
 	for _, f := range agents.Faults() {
 		l.Broken = append(l.Broken, f.String())
 	}
-	l.NoModel = append(l.NoModel, now.noModel(agents)...)
+	l.NoModel = append(l.NoModel, noModel(now, agents)...)
 	preset, _ := agents.Choose("")
-	_, source := now.value("DEFAULT_AGENT")
+	_, source := now.Value("DEFAULT_AGENT")
 	l.Default = setValue{preset.Name, source}
-	l.Model.Value, l.Model.Source = now.value("MODEL")
+	l.Model.Value, l.Model.Source = now.Value("MODEL")
 	return l
 }
 
@@ -118,20 +119,20 @@ func (l agentList) print(out io.Writer) {
 	for _, f := range l.NoModel {
 		fmt.Fprintf(out, "no model   %s\n", oneLine(f))
 	}
-	fmt.Fprintf(out, "\nWhere nobody is named, %s answers (DEFAULT_AGENT: %s).\n", oneLine(l.Default.Value), fromWhere(l.Default.Source))
+	fmt.Fprintf(out, "\nWhere nobody is named, %s answers (DEFAULT_AGENT: %s).\n", oneLine(l.Default.Value), live.SourceText(l.Default.Source))
 	if l.Model.Value != "" {
-		fmt.Fprintf(out, "Agents that name no model speak with %s (MODEL: %s).\n", oneLine(l.Model.Value), fromWhere(l.Model.Source))
+		fmt.Fprintf(out, "Agents that name no model speak with %s (MODEL: %s).\n", oneLine(l.Model.Value), live.SourceText(l.Model.Source))
 	}
 	fmt.Fprintf(out, "\nAgents to begin with, for 'gatehouse agents add': %s\n", strings.Join(agentsToAdd(), ", "))
 }
 
 // noModel are the agents and workspaces whose model is not there, as the
 // gateway that serves says it, else by the settings here.
-func (s settled) noModel(agents *agent.Agents) []string {
-	if s.served != nil {
-		return s.served.NoModel
+func noModel(v live.View, agents *agent.Agents) []string {
+	if v.Running != nil {
+		return v.Running.NoModel
 	}
-	return modelFaults(s.Config, agents)
+	return modelFaults(v.Config, agents)
 }
 
 // oneLine is at most 200 characters of text, fit for a terminal.

@@ -16,7 +16,9 @@ import (
 
 	chatask "gatehouse/connectors/chat/ask"
 
+	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/configs"
+	"gatehouse/configs/live"
 	"gatehouse/connectors"
 	"gatehouse/connectors/chat"
 	"gatehouse/core"
@@ -48,9 +50,7 @@ import (
 // app is every part of the gateway, built in the order of dependence and
 // closed in the reverse order. "What talks to what" is answered here.
 type app struct {
-	cfg   *configs.Config                // as it was given
-	live  atomic.Pointer[configs.Config] // cfg with what the panel has changed: read by now
-	knobs sync.Mutex                     // one change of settings at a time
+	cfg   *configs.Config // as it was given
 	log   *slog.Logger
 	clock core.Clock
 	reg   *prometheus.Registry
@@ -86,7 +86,9 @@ type app struct {
 	stage       func(name string, took time.Duration) // of a turn, for metrics
 	chat        *chat.Chat
 	hub         *connectors.Hub
-	fleet       *fleet
+	bots        *fleet.Bots
+	fleet       *fleet.Fleet
+	settings    *live.Settings
 	models      *registry.Registry
 	search      quote.Search // of local/quote
 	claude      *claudeCode  // nil: CLAUDE_CLI names none
@@ -118,7 +120,7 @@ func build(ctx context.Context, cfg *configs.Config, log *slog.Logger, clock cor
 	a := &app{cfg: cfg, log: log, clock: clock, reg: prometheus.NewRegistry()}
 	a.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a.registerBuild()
-	for _, step := range []func(context.Context) error{a.openBots, a.openVault, a.openStore, a.joinCore, a.joinConnectors, a.joinUpkeep} {
+	for _, step := range []func(context.Context) error{a.readBots, a.openVault, a.openStore, a.joinCore, a.joinConnectors, a.joinUpkeep} {
 		if err := step(ctx); err != nil {
 			return a, err
 		}
@@ -136,6 +138,11 @@ func (a *app) Close() error {
 	}
 	a.closers = nil
 	return errors.Join(errs...)
+}
+
+func (a *app) readBots(context.Context) (err error) {
+	a.bots, err = fleet.Read(a.cfg)
+	return err
 }
 
 func (a *app) openVault(context.Context) (err error) {
@@ -167,10 +174,10 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	a.ledger = orchestrator.NewFileLedger(a.db, int64(a.cfg.FilesPersonMB)<<20, int64(a.cfg.FilesMB)<<20)
 	a.files = attach.New(a.vault, a.clock, a.ledger)
 	a.reg.MustRegister(a.ledger.Gauge())
-	if err := a.restoreLogLevel(ctx); err != nil {
+	if a.settings, err = live.Open(ctx, a.cfg, a.db, a.log, levelOf(a.log)); err != nil {
 		return err
 	}
-	return a.restoreChanges(ctx)
+	return a.bots.Refresh(a.settings.Now())
 }
 
 // late is what exists only after the parts that call it.
@@ -201,8 +208,8 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.openBox(self)
 	a.guard = permission.NewGuard(permission.GuardOptions{DB: a.db, Desk: a.desk, Vault: a.vault, Isolation: a.box != nil, Own: a.unveiledPaths,
 		Clock: a.clock, Log: a.log, Metrics: permission.NewMetrics(a.reg), Show: tools})
-	qm := queue.NewMetrics(a.reg, append(a.botNames(), core.APIBot))
-	p := &preparer{platform: a.platform}
+	qm := queue.NewMetrics(a.reg, append(a.bots.Names(), core.APIBot))
+	p := &preparer{platform: a.bots.Platform}
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
 	a.closing(a.sessions.Close)
 	a.queue = queue.New(a.db, queue.Options{
@@ -219,12 +226,12 @@ func (a *app) joinCore(ctx context.Context) error {
 		Prepare: func(ctx context.Context, tx *store.Tx, t *queue.Turn) error { return p.prepare(ctx, tx, t) },
 		Ring:    a.bus.Ring,
 		Ended:   a.ends.Abandon,
-		RateNow: func() queue.Rate { return queue.Rate(a.now().RateLimit) },
+		RateNow: func() queue.Rate { return queue.Rate(a.settings.Now().RateLimit) },
 		Texts:   queue.Texts{TooMany: texts.Text("too_many"), GaveUp: texts.Text("gave_up"), Late: texts.Text("late")},
 		Node:    "node", Slots: a.cfg.LimitRuns,
 	})
 	a.pairing = pairing.New(a.db, pairing.Options{
-		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.botNames()), Bots: bots.New(a.pairingBots, a.policy), Ring: a.bus.Ring, Merge: a.merge, Text: a.ownText,
+		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.bots.Names()), Bots: bots.New(a.bots.Places, a.bots.Policy), Ring: a.bus.Ring, Merge: a.merge, Text: a.settings.OwnText,
 	}, a.queue, shown, a.running)
 	g.queue = a.queue
 	g.moves = append(g.moves, a.sessions.Move, a.pairing.Move, a.queue.Move, a.desk.Move)
@@ -243,7 +250,7 @@ func (a *app) joinCore(ctx context.Context) error {
 
 func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	a.search = quote.Grep(a.vault.Root(), func(s llm.Sender, path string) bool { return a.mayRead(s.Trust, s.User, path) }, a.clock)
-	m, err := newModels(a.now(), a.search, a.clock, a.log)
+	m, err := newModels(a.settings.Now(), a.search, a.clock, a.log)
 	if err != nil {
 		return err
 	}
@@ -253,7 +260,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	if err != nil {
 		return fmt.Errorf("prices: %w", err)
 	}
-	a.agents = agent.New(a.vault, agent.Options{Clock: a.clock, Log: a.log, Base: agent.Default(filepath.Base(a.vault.Path()), ""), Default: a.now().DefaultAgent})
+	a.agents = agent.New(a.vault, agent.Options{Clock: a.clock, Log: a.log, Base: agent.Default(filepath.Base(a.vault.Path()), ""), Default: a.settings.Now().DefaultAgent})
 	kits, err := newKits(a)
 	if err != nil {
 		return err
@@ -267,7 +274,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	} else if c != nil {
 		other = c
 	}
-	a.usage = usage.New(usage.NewMetrics(a.reg, m.Names), budgetsOf(a.now()))
+	a.usage = usage.New(usage.NewMetrics(a.reg, m.Names), budgetsOf(a.settings.Now()))
 	a.cost = claudePrices(prices.Cost)
 	a.rolls = usage.NewRollups(a.db, a.clock, a.usage.Tally, a.events.Tally, a.queue.Tally)
 	om := orchestrator.NewMetrics(a.reg, m.Names, toolNames)
@@ -304,18 +311,18 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 }
 
 func (a *app) joinConnectors(ctx context.Context) error {
-	cs, err := a.connectors(ctx)
+	var err error
+	a.fleet, err = fleet.Open(ctx, fleet.Options{
+		Bots: a.bots, Settings: a.settings, Platforms: fleet.NewPlatforms(a.cfg, a.queue, a.db, a.chat, a.vault.FS(), a.clock, a.log, a.reg),
+		Queue: a.queue, DB: a.db, Ring: a.bus.Ring, Clock: a.clock, Log: a.log, Registry: a.reg,
+	})
 	if err != nil {
 		return err
 	}
-	a.hub, err = connectors.NewHub(a.queue, connectors.HubOptions{Clock: a.clock, Log: a.log, Metrics: connectors.NewMetrics(a.reg)}, cs...)
-	if err != nil {
-		return err
-	}
-	a.hub.OnChange(func(core.BotState) { a.bus.Ring("bots") })
+	a.hub = a.fleet.Hub
 	a.closing(a.hub.Close)
 	a.joinDispatch()
-	return a.holdBack()
+	return nil
 }
 
 func (a *app) joinUpkeep(context.Context) error {

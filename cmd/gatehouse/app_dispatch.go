@@ -13,7 +13,7 @@ func (a *app) joinChat() {
 		Lanes: a.queue, Inbox: a.queue, Outbox: a.queue, Running: a.bus, Stopper: a.running, Runs: a.events, Compacter: a.runs, Files: a.files,
 		Asks:   chatask.NewButtons(chatask.ButtonOptions{DB: a.db, Clock: a.clock, Users: a.pairing.People, Access: a.pairing, Asks: a.desk, Questions: a.desk, Decisions: a.guard, Pairings: a.pairing, Inbox: a.queue, Mail: a.queue}),
 		Agents: a.agents, Models: a.models, Usage: a.usage, Overheard: &a.overheard,
-		BusyMode: func() string { return a.now().BusyMode }, Platform: a.platform, Link: a.inviteLink,
+		BusyMode: func() string { return a.settings.Now().BusyMode }, Platform: a.bots.Platform, Link: a.inviteLink,
 	})
 }
 

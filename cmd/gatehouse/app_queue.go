@@ -12,7 +12,7 @@ import (
 
 func (a *app) busyMode(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error) {
 	mode, err := a.sessions.BusyMode(ctx, tx, in.Address)
-	return cmp.Or(mode, a.now().BusyMode), err
+	return cmp.Or(mode, a.settings.Now().BusyMode), err
 }
 
 func (a *app) collect(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
@@ -50,6 +50,6 @@ func (a *app) mayRead(trust core.Trust, user int64, path string) bool {
 	}
 	lines := a.ignored.lines
 	a.ignored.mu.Unlock()
-	may, _ := permission.Profile{User: user, Trust: trust, GuestRead: a.now().GuestRead}.Within(lines)
+	may, _ := permission.Profile{User: user, Trust: trust, GuestRead: a.settings.Now().GuestRead}.Within(lines)
 	return may(path)
 }

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/sandbox"
@@ -224,7 +225,7 @@ func (c *doctorCmd) reach(p *process, patient *doctorPatient) error {
 		}
 		return r.Text
 	}
-	patient.Test = testBot
+	patient.Test = fleet.Test
 	m, err := newModels(cfg, nil, core.System{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/configs/live"
 	"gatehouse/core"
 	"gatehouse/core/sandbox"
 )
@@ -52,7 +53,7 @@ type doctorPatient struct {
 	Veil    func() sandbox.Backend                                          // whether the gateway's own files are hidden at full trust
 	Sandbox func() []sandbox.Backend                                        // what isolates commands here
 	Newest  int64                                                           // the newest database version this program knows
-	Settled settled                                                         // what was set in the panel, which Config holds; zero: nobody looked
+	Settled live.View                                                       // what was set in the panel, which Config holds; zero: nobody looked
 }
 
 // runDoctor looks at everything the gateway stands on, without changing any of
@@ -203,7 +204,7 @@ func doctorModel(ctx context.Context, p doctorPatient) []doctorCheck {
 		return []doctorCheck{{Name: "model", State: doctorOK, Text: text}}
 	}
 	return []doctorCheck{{"model", doctorFail, cmp.Or(name, p.Config.Model, "the model") + " does not answer: " + doctorReason(err),
-		"check " + whereSet(p.Config, "MODEL") + ", and the provider's key and address: GATEHOUSE_ANTHROPIC_API_KEY, GATEHOUSE_OPENAI_API_KEY, GATEHOUSE_OPENAI_BASE_URL"}}
+		"check " + live.WhereSet(p.Config, "MODEL") + ", and the provider's key and address: GATEHOUSE_ANTHROPIC_API_KEY, GATEHOUSE_OPENAI_API_KEY, GATEHOUSE_OPENAI_BASE_URL"}}
 }
 
 // doctorReason is the sentence meant for people, else the whole error.

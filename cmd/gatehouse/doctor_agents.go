@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"gatehouse/configs/live"
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/vault"
@@ -26,11 +27,11 @@ func doctorAgents(_ context.Context, p doctorPatient) []doctorCheck {
 		checks = append(checks, doctorCheck{"agents", doctorWarn, f.String(), "mend the file; docs/agents.md lists every field"})
 	}
 	for _, f := range modelFaults(p.Config, agents) {
-		checks = append(checks, doctorCheck{"agents", doctorWarn, oneLine(f), "name a configured model, or configure that one (" + whereSet(p.Config, "MODEL") + ", " + whereSet(p.Config, "MODEL_FALLBACKS") + ")"})
+		checks = append(checks, doctorCheck{"agents", doctorWarn, oneLine(f), "name a configured model, or configure that one (" + live.WhereSet(p.Config, "MODEL") + ", " + live.WhereSet(p.Config, "MODEL_FALLBACKS") + ")"})
 	}
 	if name := p.Config.DefaultAgent; name != "" {
 		if _, warnings := agents.Choose(""); len(warnings) > 0 {
-			checks = append(checks, doctorCheck{"agents", doctorWarn, whereSet(p.Config, "DEFAULT_AGENT") + ": " + warnings[0].Message,
+			checks = append(checks, doctorCheck{"agents", doctorWarn, live.WhereSet(p.Config, "DEFAULT_AGENT") + ": " + warnings[0].Message,
 				"set it to the name of a file in .parachute/agents, without .md"})
 		}
 	}

@@ -16,17 +16,17 @@ func doctorPanel(_ context.Context, p doctorPatient) (checks []doctorCheck) {
 	if s.Config == nil {
 		return nil
 	}
-	if s.fault != nil {
-		return []doctorCheck{{"panel", doctorWarn, "what was set in the panel can't be read: " + doctorReason(s.fault), "see what is said of the database"}}
+	if s.Fault != nil {
+		return []doctorCheck{{"panel", doctorWarn, "what was set in the panel can't be read: " + doctorReason(s.Fault), "see what is said of the database"}}
 	}
-	for _, err := range s.left {
+	for _, err := range s.Left {
 		checks = append(checks, doctorCheck{"panel", doctorWarn, "something that was set in the panel can't hold, so there it is as configured: " + err.Error(),
 			"mend what it needs, or set it anew on the panel's page Settings"})
 	}
-	for _, words := range s.told() {
+	for _, words := range s.Changed() {
 		checks = append(checks, doctorCheck{Name: "panel", State: doctorOK, Text: words})
 	}
-	if names := s.otherThere(); len(names) > 0 {
+	if names := s.Different(); len(names) > 0 {
 		more := ""
 		if n := len(names) - mostNamed; n > 0 {
 			names, more = names[:mostNamed], fmt.Sprintf(" and %d more", n)

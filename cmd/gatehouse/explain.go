@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"gatehouse/configs"
+	"gatehouse/configs/live"
 	"gatehouse/core"
 	"gatehouse/core/permission"
 	"gatehouse/core/vault"
@@ -80,7 +81,7 @@ func (c *explainCmd) Run(p *process) error {
 		fmt.Fprintln(p.stdout, "  runs:", command)
 	}
 	if from != nil && c.As == "guest" {
-		fmt.Fprintf(p.stdout, "Guests read %s (GUEST_READ: %s).\n", cmp.Or(strings.Join(from.Globs, ", "), "nothing"), fromWhere(from.Source))
+		fmt.Fprintf(p.stdout, "Guests read %s (GUEST_READ: %s).\n", cmp.Or(strings.Join(from.Globs, ", "), "nothing"), live.SourceText(from.Source))
 	}
 	return nil
 }
@@ -104,10 +105,10 @@ func (c *explainCmd) against(p *process) (e permission.Explained, from *guestRea
 		return e, nil, end, err
 	}
 	now := settle(p.ctx, cfg)
-	if now.fault != nil {
-		fmt.Fprintf(p.stderr, "What was set in the panel can't be read, so this goes by the environment alone: %s\n", oneLine(now.fault.Error()))
+	if now.Fault != nil {
+		fmt.Fprintf(p.stderr, "What was set in the panel can't be read, so this goes by the environment alone: %s\n", oneLine(now.Fault.Error()))
 	}
-	globs, source := now.guestRead()
+	globs, source := now.GuestRead()
 	e.GuestRead, from = globs, &guestRead{globs, source}
 	if c.Session != "" {
 		if e, err = c.session(p, e); err != nil {

@@ -64,7 +64,7 @@ func (p *park) write(t testing.TB, name, text string) {
 }
 
 func (p *park) state(bot string) core.BotState {
-	for _, s := range p.app.botStates() {
+	for _, s := range p.app.fleet.States() {
 		if s.Bot == bot {
 			return s
 		}
@@ -198,7 +198,9 @@ func TestEachBotHasAPolicyOfItsOwn(t *testing.T) {
 	// A policy that changes holds at once, and no bot is started anew for it.
 	before := p.getMes()
 	p.write(t, "bots.yaml", fmt.Sprintf("bots:\n- {name: lists, platform: telegram, token_file: t2, dm_policy: allowlist, allowed_users: [%d]}\n", ada.ID()))
-	p.until("the list is read", func() bool { return len(p.app.policy("lists").Allowed) == 1 && p.app.policy("lists").Allowed[0] != "1" })
+	p.until("the list is read", func() bool {
+		return len(p.app.bots.Policy("lists").Allowed) == 1 && p.app.bots.Policy("lists").Allowed[0] != "1"
+	})
 	p.says(ada, 2, tea)
 	p.hearsFrom(2, ada, "Public/tea.md")
 	if after := p.getMes(); after != before {

@@ -2,18 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"gatehouse/admin"
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	adminpeople "gatehouse/admin/people"
-	"gatehouse/configs"
-	"gatehouse/connectors"
+	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/core"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/session"
@@ -69,7 +65,7 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 	return admin.New(door, a.admins, admin.Options{
 		Options: page.Options{Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
-		Operations: operations.Options{Bots: panelBots{a.hub, a}, Audit: a.auditBot, Lanes: a.queue, Dead: a.queue, Sends: a.queue, Stalled: a.queue.Stalled,
+		Operations: operations.Options{Bots: panelBots{a.fleet}, Audit: a.auditBot, Lanes: a.queue, Dead: a.queue, Sends: a.queue, Stalled: a.queue.Stalled,
 			Models: modelsPage{a}, Quantile: orchestrator.Quantile, AuditLog: logView{a}.AuditLog,
 			Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {
 				return a.usage.Totals(ctx, a.db, since)
@@ -77,7 +73,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 		},
 		People: adminpeople.Options{Requests: a.pairing, Decisions: a.pairing, Access: a.pairing.People, Persons: a.pairing.People, Terms: a.pairing.People, Blocks: a.pairing.People, Places: a.pairing.Places,
 			Spending: peopleView{a}, Care: peopleView{a}, LastSeen: peopleView{a}.lastSeen, SetPlace: peopleView{a}.setPlace,
-			Invites: a.pairing.Codes, InviteLink: a.inviteLink, Preset: a.preset, Preview: (&previews{a: a}).Preview},
+			Invites: a.pairing.Codes, InviteLink: a.inviteLink, Preset: a.bots.Preset, Preview: (&previews{a: a}).Preview},
 		Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.raises,
 		Settings: settingsView{a}, Changes: settingsView{a}, Texts: textsView{a}, Backups: backupsView{a}, BackupJob: backupsView{a}.Job, Keys: a.keys, SearchChats: a.sessions.Search,
 		Say: a.sayAsOperator, Files: a.files, Questions: panelQuestions{answersView{a}},
@@ -104,66 +100,28 @@ func (a *app) auditBot(ctx context.Context, by core.Actor, did, bot string) erro
 // botsView is the Hub with an audit row per switch.
 type botsView struct{ a *app }
 
-func (v botsView) States() []core.BotState { return v.a.botStates() }
+func (v botsView) States() []core.BotState { return v.a.fleet.States() }
 
-// botStates are the Hub's, with what is wrong with the file that bots stand in.
-func (a *app) botStates() []core.BotState {
-	states := a.hub.States()
-	trouble, _ := a.fleet.troubleNow()
-	for i, s := range states {
-		if b, ok := a.fleet.find(s.Bot); ok && b.InFile && trouble != "" {
-			states[i].Reason = strings.TrimPrefix(s.Reason+"; ", "; ") + "it stays as it was: " + trouble
-		}
-	}
-	return states
-}
+// panelBots are the bots as the panel shows and switches them. A switch stays
+// after a restart.
+type panelBots struct{ fleet *fleet.Fleet }
 
-// panelBots is the Hub as the panel shows it: trouble with the file of bots is
-// seen there also when no bot of it runs.
-type panelBots struct {
-	*connectors.Hub
-	a *app
-}
-
-func (v panelBots) States() []core.BotState {
-	states := v.a.botStates()
-	trouble, since := v.a.fleet.troubleNow()
-	if trouble == "" || slices.ContainsFunc(v.a.fleet.all(), func(b configs.Bot) bool { return b.InFile }) {
-		return states
-	}
-	return append(states, core.BotState{Bot: "bots file", State: core.FailedPhase, Reason: trouble, Since: since})
-}
-
-// Start and Stop hold after a restart, too.
-func (v panelBots) Start(bot string) error { return v.a.startBot(context.Background(), bot) }
-
-// Stop is Start's opposite.
-func (v panelBots) Stop(bot string) error { return v.a.stopBot(context.Background(), bot) }
-
-func (a *app) startBot(ctx context.Context, bot string) error {
-	if err := a.hub.Start(bot); err != nil {
-		return err
-	}
-	return a.setOff(ctx, bot, false)
-}
-
-func (a *app) stopBot(ctx context.Context, bot string) error {
-	err := a.hub.Stop(bot)
-	if err != nil && core.KindOf(err) != core.Busy { // busy: it takes no more, and ends soon
-		return err
-	}
-	return errors.Join(err, a.setOff(ctx, bot, true))
+func (v panelBots) States() []core.BotState { return v.fleet.StatesWithFile() }
+func (v panelBots) Start(bot string) error  { return v.fleet.Start(context.Background(), bot) }
+func (v panelBots) Stop(bot string) error   { return v.fleet.Stop(context.Background(), bot) }
+func (v panelBots) Test(ctx context.Context, bot string) (string, error) {
+	return v.fleet.Hub.Test(ctx, bot)
 }
 
 func (v botsView) Start(ctx context.Context, bot string, by core.Actor) error {
-	if err := v.a.startBot(ctx, bot); err != nil {
+	if err := v.a.fleet.Start(ctx, bot); err != nil {
 		return err
 	}
 	return v.a.auditBot(ctx, by, "bot.start", bot)
 }
 
 func (v botsView) Stop(ctx context.Context, bot string, by core.Actor) error {
-	if err := v.a.stopBot(ctx, bot); err != nil {
+	if err := v.a.fleet.Stop(ctx, bot); err != nil {
 		return err
 	}
 	return v.a.auditBot(ctx, by, "bot.stop", bot)

@@ -54,7 +54,7 @@ func (v panelActs) Stop(ctx context.Context, id string, by core.Actor) (bool, er
 // sources are where conversations can begin here.
 func (a *app) sources() []string {
 	list := []string{core.APIBot}
-	for _, b := range a.fleet.all() {
+	for _, b := range a.bots.All() {
 		if !slices.Contains(list, b.Platform) {
 			list = append(list, b.Platform)
 		}

@@ -2,25 +2,30 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
+	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"gatehouse/admin"
 	"gatehouse/configs"
+	"gatehouse/configs/live"
 	"gatehouse/core"
-	"gatehouse/core/store"
+	"gatehouse/core/llm"
+	"gatehouse/core/llm/registry"
+	"gatehouse/core/usage"
 )
 
-// logLevelKey is where the level that the panel has set is kept.
-const logLevelKey = "setting:LOG_LEVEL"
+func budgetsOf(c *configs.Config) usage.Budgets {
+	return usage.Budgets{UserDay: usage.Budget(c.BudgetUserDay), BotDay: usage.Budget(c.BudgetBotDay), Day: usage.Budget(c.BudgetDay)}
+}
 
-// settingsView is the configuration as the panel shows it.
+// settingsView shows and changes settings in the panel.
 type settingsView struct{ a *app }
 
 func (v settingsView) Settings() (list []admin.Setting) {
-	changed := map[string]configs.Setting{} // as many as settings
-	for _, s := range v.a.now().Redacted() {
+	changed := map[string]configs.Setting{} // bounded by the settings
+	for _, s := range v.a.settings.Now().Redacted() {
 		if s.Source == configs.SourcePanel {
 			changed[s.Name] = s
 		}
@@ -31,7 +36,7 @@ func (v settingsView) Settings() (list []admin.Setting) {
 			configured, s = s.Value, c
 		}
 		x := admin.Setting{Name: s.Name, Value: s.Value, Source: s.Source, About: s.About, Configured: configured}
-		if now, ok := v.a.logLevel(); ok && s.Name == configs.Prefix+"_LOG_LEVEL" && now != v.a.cfg.LogLevel.Level() {
+		if now, ok := v.a.settings.LogLevel(); ok && s.Name == configs.Prefix+"_LOG_LEVEL" && now != v.a.cfg.LogLevel.Level() {
 			x.Value, x.Source = strings.ToLower(now.String()), "panel"
 		}
 		list = append(list, x)
@@ -40,48 +45,99 @@ func (v settingsView) Settings() (list []admin.Setting) {
 }
 
 func (v settingsView) SetLogLevel(ctx context.Context, level string, by core.Actor) error {
-	err := v.a.db.Tx(ctx, func(tx *store.Tx) error {
-		if err := store.Audit(ctx, tx, by, "setting.change", "LOG_LEVEL", map[string]any{"value": level}); err != nil {
+	return v.a.settings.SetLogLevel(ctx, level, by)
+}
+
+// Change gives settings these values, as the environment would hold them; the
+// configured value takes a change away.
+func (v settingsView) Change(ctx context.Context, values map[string]string, by core.Actor) error {
+	configured := map[string]string{}
+	for _, s := range v.a.cfg.Redacted() {
+		configured[strings.TrimPrefix(s.Name, configs.Prefix+"_")] = s.Value
+	}
+	edit := func(ch *configs.Changes) {
+		for name, value := range values {
+			if ch.Settings[name] = value; value == configured[name] {
+				delete(ch.Settings, name)
+			}
+		}
+	}
+	models := live.Models{
+		Settings: v.a.settings, Config: modelConfig, Options: registry.Options{Search: v.a.search, Clock: v.a.clock, Log: v.a.log}, Log: v.a.log,
+		Call: func(ctx context.Context, name string, m llm.Model) error {
+			_, err := v.a.tryModel(ctx, name, m)
 			return err
-		}
-		if level == "" {
-			return store.DeleteMetadata(ctx, tx, logLevelKey)
-		}
-		return store.SetMetadata(ctx, tx, logLevelKey, level)
-	})
+		},
+	}
+	tried, err := models.Try(ctx, edit, values)
 	if err != nil {
 		return err
 	}
-	return v.a.restoreLogLevel(ctx)
+	return v.a.settings.Change(ctx, by, live.Change{
+		Subject: strings.Join(slices.Sorted(maps.Keys(values)), " "), Detail: map[string]any{"values": values}, Edit: edit,
+		Prepare: func(now, next *configs.Config) (func(), error) {
+			m, err := models.Next(now, next, tried)
+			if err = errors.Join(v.agentThere(next, values), err); err != nil {
+				return nil, err
+			}
+			return func() { v.apply(next, m) }, nil
+		},
+	})
 }
 
-// logLevel is the level now; false where the log is not the program's own (tests).
-func (a *app) logLevel() (slog.Level, bool) {
-	h, ok := a.log.Handler().(leveled)
-	if !ok {
-		return 0, false
+// apply puts next into effect for the next turn; turns that run go on as they
+// began. m are next's models, nil if they stay.
+func (v settingsView) apply(next *configs.Config, m *registry.Models) {
+	v.a.usage.SetBudgets(budgetsOf(next))
+	v.a.agents.SetDefault(next.DefaultAgent)
+	if m != nil {
+		v.a.know(m.Names)
+		v.a.models.Replace(m)
 	}
-	return h.level.Level(), true
 }
 
-// restoreLogLevel has the log at the level that the panel has set, else at the
-// configured one.
-func (a *app) restoreLogLevel(ctx context.Context) error {
-	h, ok := a.log.Handler().(leveled)
-	if !ok {
+// agentThere refuses a change of DEFAULT_AGENT to an agent that cannot answer.
+func (v settingsView) agentThere(next *configs.Config, values map[string]string) error {
+	if _, set := values["DEFAULT_AGENT"]; !set || next.DefaultAgent == "" {
 		return nil
 	}
-	level := a.cfg.LogLevel.Level()
-	value, set, err := store.Metadata(ctx, a.db, logLevelKey)
-	if err != nil {
-		return fmt.Errorf("log level: %w", err)
+	if _, warnings := v.a.agents.Choose(next.DefaultAgent); len(warnings) > 0 {
+		return core.Errorf(core.Invalid, "DEFAULT_AGENT: no agent %s can answer; there is %s", core.CleanName(next.DefaultAgent), strings.Join(v.a.agents.Names(), ", "))
 	}
-	if set {
-		if err := level.UnmarshalText([]byte(value)); err != nil {
-			a.log.Warn("the stored log level can't be read; the configured one holds", "err", err)
-			level = a.cfg.LogLevel.Level()
-		}
-	}
-	h.level.Set(level)
 	return nil
+}
+
+// SetPolicy changes how a bot treats strangers; nil is as configured.
+func (v settingsView) SetPolicy(ctx context.Context, bot string, p *admin.BotPolicy, by core.Actor) error {
+	var policy *configs.BotPolicy
+	if p != nil {
+		policy = &configs.BotPolicy{DMPolicy: p.DMPolicy, DMTrust: p.DMTrust, GroupTrust: p.GroupTrust}
+		_ = policy.AllowedUsers.Decode(p.AllowedUsers) // accepts any text
+	}
+	return v.a.fleet.SetPolicy(ctx, bot, policy, by)
+}
+
+// SetTokenFile has a bot use the token in a file, if the platform accepts it;
+// "" is as configured.
+func (v settingsView) SetTokenFile(ctx context.Context, bot, path string, by core.Actor) error {
+	return v.a.fleet.SetTokenFile(ctx, bot, path, by)
+}
+
+// BotSettings returns the bots' effective settings.
+func (v settingsView) BotSettings() (list []admin.BotSettings) {
+	changes := v.a.settings.Now().BotChanges()
+	for _, b := range v.a.bots.All() {
+		s := admin.BotSettings{Bot: b.Name, Platform: b.Platform, Token: "in the environment", Off: b.Off,
+			BotPolicy: admin.BotPolicy{DMPolicy: b.DMPolicy, AllowedUsers: b.AllowedUsers.String(), DMTrust: b.DMTrust, GroupTrust: b.GroupTrust}}
+		switch {
+		case b.TokenFile != "":
+			s.Token = "in the file " + b.TokenFile
+		case b.InFile:
+			s.Token = "in the file of bots"
+		}
+		c := changes[b.Name]
+		s.PolicyFromUs, s.TokenFromUs = c.Policy != nil, c.TokenFile != ""
+		list = append(list, s)
+	}
+	return list
 }

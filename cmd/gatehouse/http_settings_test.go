@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/configs/live"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/store/storetest"
@@ -20,7 +21,8 @@ func TestTheLogLevelOfThePanelHoldsAtOnceAndAfterARestart(t *testing.T) {
 	start := func() *app {
 		cfg := configs.Default()
 		a := &app{cfg: cfg, db: db, log: newLog(io.Discard, cfg, true)}
-		if err := a.restoreLogLevel(ctx); err != nil {
+		var err error
+		if a.settings, err = live.Open(ctx, cfg, db, a.log, levelOf(a.log)); err != nil {
 			t.Fatal(err)
 		}
 		return a

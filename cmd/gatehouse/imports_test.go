@@ -27,6 +27,7 @@ admin/operations: admin/page core core/store core/queue core/usage web
 admin/page: core web web/auth
 admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
 admin: admin/page admin/operations admin/people core core/queue core/bus core/session core/permission core/usage core/agent core/tool/mcp core/orchestrator core/attach web web/auth core/permission/raise
+cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/store core/watch pairing pairing/bots
 cmd/gatehouse/phones: core connectors/telegram/telegramtest connectors/discord/discordtest
 cmd/gatehouse: *
 cmd/loadgen/bare:
@@ -34,6 +35,7 @@ cmd/loadgen/crowd: connectors/telegram/telegramtest connectors/discord/discordte
 cmd/loadgen/model:  # a language model to measure with
 cmd/loadgen: core cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors connectors/connectorstest connectors/telegram connectors/discord connectors/telegram/telegramtest connectors/discord/discordtest
 configs:
+configs/live: configs core core/store core/llm core/llm/registry  # settings in effect
 connectors/chat/ask: core core/command core/permission core/store core/texts core/tool connectors connectors/markdown
 connectors/chat: core core/agent core/bus core/command core/orchestrator core/queue core/session core/store core/texts core/usage connectors connectors/chat/ask connectors/markdown core/permission/raise pairing/codes pairing/places
 connectors/connectorstest: core core/coretest connectors

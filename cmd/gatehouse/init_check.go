@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/configs"
 	"gatehouse/connectors/discord"
 	"gatehouse/connectors/telegram"
@@ -41,7 +42,7 @@ func (s *setup) telegram() error {
 		if err := wrongForm(telegram.Platform, token); err != nil {
 			return err
 		}
-		b, err := telegram.New(telegram.Options{Name: telegram.Platform, Token: token, APIURL: s.cfg.TelegramApiURL, Cursors: noCursors{}})
+		b, err := telegram.New(telegram.Options{Name: telegram.Platform, Token: token, APIURL: s.cfg.TelegramApiURL, Cursors: fleet.NoCursors{}})
 		if err != nil {
 			return err
 		}
@@ -71,7 +72,7 @@ func (s *setup) discord() error {
 		if err := wrongForm(discord.Platform, token); err != nil {
 			return err
 		}
-		b, err := discord.New(discord.Options{Name: discord.Platform, Token: token, APIURL: s.cfg.DiscordApiURL, Cursors: noCursors{}})
+		b, err := discord.New(discord.Options{Name: discord.Platform, Token: token, APIURL: s.cfg.DiscordApiURL, Cursors: fleet.NoCursors{}})
 		if err != nil {
 			return err
 		}

@@ -117,7 +117,7 @@ func (a *app) inviteOrders(orders map[string]func(context.Context, order) (resul
 // inviteLink is the address that opens a chat with the bot and uses the code;
 // "" where the platform has none, or the bot's name there is not known yet.
 func (a *app) inviteLink(bot, code string) string {
-	if a.platform(bot) != telegram.Platform || a.hub == nil {
+	if a.bots.Platform(bot) != telegram.Platform || a.hub == nil {
 		return ""
 	}
 	for _, s := range a.hub.States() {

@@ -86,7 +86,7 @@ func (k *kits) profile(t *orchestrator.Turn) permission.Profile {
 	in := &t.Rows[0]
 	p := permission.Profile{
 		User: t.User, Trust: t.Trust, Session: t.Session.ID, Owner: t.Admin, CanAsk: in.Turn == nil || !in.Turn.Alone,
-		GuestRead: k.a.now().GuestRead, Bot: in.Bot, Chat: in.Chat, Run: t.Run,
+		GuestRead: k.a.settings.Now().GuestRead, Bot: in.Bot, Chat: in.Chat, Run: t.Run,
 	}
 	if t.Raised() {
 		p.Since = t.RaisedSince

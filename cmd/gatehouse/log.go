@@ -34,6 +34,12 @@ type leveled struct {
 	level *slog.LevelVar
 }
 
+// levelOf returns the level of a log that newLog made; nil for any other.
+func levelOf(log *slog.Logger) *slog.LevelVar {
+	h, _ := log.Handler().(leveled)
+	return h.level
+}
+
 // readable writes a duration as 1.5s, in JSON too, where it would be a number
 // of nanoseconds.
 func readable(_ []string, a slog.Attr) slog.Attr {

@@ -65,7 +65,7 @@ func (a *app) ownPaths() []string {
 	for _, file := range a.cfg.SecretFiles() {
 		list = append(list, file)
 	}
-	list = append(list, a.botFiles()...)
+	list = append(list, a.bots.Files(a.cfg)...)
 	list = append(list, a.backupPaths()...)
 	var real []string
 	for _, path := range list {

@@ -54,7 +54,7 @@ func (v backupsView) Backup(ctx context.Context, by core.Actor) error {
 		show := &progress{what: "backing up", print: tell}
 		file := filepath.Join(v.dir(), name)
 		var err error
-		if report, err = backup.Make(ctx, backupSource(v.a.now(), v.a.cfg.EnvFile()), file, show.show); err != nil {
+		if report, err = backup.Make(ctx, backupSource(v.a.settings.Now(), v.a.cfg.EnvFile()), file, show.show); err != nil {
 			return result{}, err
 		}
 		tell("reading it again for its checksum")

@@ -36,7 +36,7 @@ func (v peopleView) lastSeen(ctx context.Context, people []people.Person) (map[i
 	for i, x := range people {
 		users[i] = x.User
 		for _, account := range x.Accounts {
-			for _, b := range v.a.fleet.all() {
+			for _, b := range v.a.bots.All() {
 				if b.Platform == account.Platform {
 					w := queue.Writer{Bot: b.Name, Sender: account.ID}
 					writers, of[w] = append(writers, w), x.User

@@ -45,7 +45,7 @@ func (v *previews) Preview(ctx context.Context, level core.Trust) (adminpeople.P
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := v.a.clock.Now()
-	if cfg := v.a.now(); v.cfg != cfg { // settings were changed: what was found holds no more
+	if cfg := v.a.settings.Now(); v.cfg != cfg { // settings were changed: what was found holds no more
 		v.cfg, v.of = cfg, nil
 	}
 	if known, ok := v.of[level]; ok && now.Sub(known.at).Abs() < previewKeeps {
@@ -67,7 +67,7 @@ func (v *previews) look(ctx context.Context, level core.Trust) (p adminpeople.Pr
 	if m := v.a.models.Now(); m.Guest != nil || p.Model == "" {
 		p.Model = m.ForGuests()
 	}
-	who := permission.Profile{User: somebody, Trust: core.Least(level, role.Trust), GuestRead: v.a.now().GuestRead, CanAsk: true, Configured: permission.ForGuest(somebody)}
+	who := permission.Profile{User: somebody, Trust: core.Least(level, role.Trust), GuestRead: v.a.settings.Now().GuestRead, CanAsk: true, Configured: permission.ForGuest(somebody)}
 	k := v.a.kits
 	tools := k.tools
 	if x, ok := k.skillTool(who.Trust); ok {

@@ -256,7 +256,7 @@ func (a *app) keepSent(ctx context.Context, files []sentFile) (kept []core.File,
 // all, mean the only one that there is.
 func (a *app) botCalled(name string) (string, error) {
 	var of []string
-	for _, b := range a.fleet.all() {
+	for _, b := range a.bots.All() {
 		if b.Name == name {
 			return name, nil
 		}

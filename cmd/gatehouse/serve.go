@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -45,7 +46,6 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 	if err != nil {
 		return err
 	}
-	a.fleet.hangup = p.hangup
 	oneTime, err := a.admins.Prepare(p.ctx, p.tty || ready != nil)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 	thrifty, stop := context.WithCancel(p.ctx)
 	defer stop()
 	go thrift(thrifty, core.System{})
-	return a.Run(p.ctx, func() {
+	return a.Run(p.ctx, p.hangup, func() {
 		if ready != nil {
 			ready(a, oneTime)
 			return
@@ -69,7 +69,7 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 // Run works until ctx ends, then drains: connectors take no more, answers in
 // hand get the drain time, what is cut is given back; the outbox is sent; then
 // the listeners close.
-func (a *app) Run(ctx context.Context, ready func()) error {
+func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) error {
 	if err := makeRuntimeDir(a.runtime); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	if err := a.guard.Abandon(ctx); err != nil {
 		return err
 	}
-	if err := a.queue.TakeOver(ctx, a.botNames()); err != nil {
+	if err := a.queue.TakeOver(ctx, a.bots.Names()); err != nil {
 		return err
 	}
 	a.serving.Store(true)
@@ -112,11 +112,11 @@ func (a *app) Run(ctx context.Context, ready func()) error {
 	var heart sync.WaitGroup
 	heart.Go(func() { failed <- a.queue.Serve(work, a.cfg.DrainTimeout, a.dispatcher.Handle) })
 	heart.Go(func() { failed <- a.hub.Run(work) })
-	heart.Go(func() { a.watchBots(work) })
+	heart.Go(func() { a.fleet.Watch(work, hangup) })
 	heart.Go(func() { a.agents.Watch(work) })
 	heart.Go(func() { a.titles.Run(work) })
 	heart.Go(func() { a.servers.Watch(work) })
-	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "runtime", a.runtime, "bots", strings.Join(a.botNames(), " "), "model", a.models.Default())
+	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "runtime", a.runtime, "bots", strings.Join(a.bots.Names(), " "), "model", a.models.Default())
 	ready()
 	a.giveBack(work) // what start-up took is not needed again
 

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"gatehouse/configs/live"
 	"gatehouse/core"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -84,7 +85,7 @@ type result struct {
 	Forgotten *forgotten         `json:"forgotten,omitempty"`
 	Reindexed *session.Reindexed `json:"reindexed,omitempty"`
 	Person    *personExport      `json:"person,omitempty"`
-	Standing  *standing          `json:"standing,omitempty"`
+	Standing  *live.Report       `json:"standing,omitempty"`
 }
 
 var cli = core.Actor{User: core.Operator, Via: "cli"}
@@ -115,7 +116,7 @@ func (a *app) orders() map[string]func(context.Context, order) (result, error) {
 		"export":        a.export,
 		"export/person": a.exportPerson,
 		"explain":       a.explain,
-		"settings":      a.standing,
+		"settings":      a.reportSettings,
 		"reindex":       a.reindex,
 		"audit":         a.auditOrder,
 	}

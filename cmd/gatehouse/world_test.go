@@ -118,7 +118,7 @@ func (w *world) start() {
 	}
 	w.app = a
 	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() { done <- a.Run(ctx, func() { close(ready) }) }()
+	go func() { done <- a.Run(ctx, nil, func() { close(ready) }) }()
 	select {
 	case <-ready:
 	case err := <-done:

@@ -134,7 +134,7 @@ func TestGuestFilesAndTheRateAreChangedForTheNextMessage(t *testing.T) {
 	b.set(url.Values{"RATE_LIMIT": {"off"}})
 	w.answers(ada.DM(), late.ID)
 	w.quiet()
-	if found := w.app.now().RateLimit; !found.Off() || w.app.now().Source("RATE_LIMIT") != configs.SourcePanel {
+	if found := w.app.settings.Now().RateLimit; !found.Off() || w.app.settings.Now().Source("RATE_LIMIT") != configs.SourcePanel {
 		t.Errorf("the rate is %s", found)
 	}
 }
@@ -158,7 +158,7 @@ func TestASettingThatCanNoLongerHoldTakesNoOtherWithIt(t *testing.T) {
 	w.cfg.OpenaiAPIKey, w.cfg.OpenaiBaseURL, w.cfg.Addr = configs.Secret{}, "", "127.0.0.1:0"
 	w.start()
 	w.t.Cleanup(w.stop)
-	if now := w.app.now(); now.Model != "local/quote" || now.BusyMode != "queue" {
+	if now := w.app.settings.Now(); now.Model != "local/quote" || now.BusyMode != "queue" {
 		t.Errorf("the model is %q, the busy mode %q", now.Model, now.BusyMode)
 	}
 	ada := w.sim.NewUser("Ada")

@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/admin"
 	"gatehouse/configs"
+	"gatehouse/configs/live"
 	"gatehouse/connectors/discord/markup"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
@@ -164,7 +165,11 @@ func TestATextThatCanNotBeSaidIsNotSaved(t *testing.T) {
 		t.Errorf("%d changes, want one", n)
 	}
 	// One that an older program has let pass does not leave people without a word.
-	w.app.live.Store(must(w.app.cfg.With(configs.Changes{Bots: map[string]configs.BotChange{"telegram": {Texts: map[string]string{"code": "{{.Gone}}"}}}})))
+	if err := w.app.settings.Change(t.Context(), byPanel, live.Change{Edit: func(ch *configs.Changes) {
+		ch.Bots["telegram"] = configs.BotChange{Texts: map[string]string{"code": "{{.Gone}}"}}
+	}}); err != nil {
+		t.Fatal(err)
+	}
 	ada := w.sim.NewUser("Ada")
 	ada.Send("hello")
 	w.hearsText(ada, "Your code is")
@@ -200,11 +205,4 @@ func TestTheLongestTextIsOneMessage(t *testing.T) {
 			t.Errorf("%s: %d messages, want one and its answer", who, n)
 		}
 	}
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }

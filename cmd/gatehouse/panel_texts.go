@@ -15,10 +15,6 @@ import (
 	"gatehouse/core/texts"
 )
 
-// ownText is what a bot says instead of the catalogue's text of that name; ""
-// where nobody has written one.
-func (a *app) ownText(bot, name string) string { return a.now().BotChanges()[bot].Texts[name] }
-
 // spareRoom is kept free of a message, for a word that it may be a repeat.
 const spareRoom = 100
 
@@ -35,7 +31,7 @@ func roomOn(platform string) texts.Room {
 type textsView struct{ a *app }
 
 func (v textsView) bot(name string) (configs.Bot, error) {
-	b, ok := v.a.fleet.find(name)
+	b, ok := v.a.bots.Find(name)
 	if !ok {
 		return b, core.Errorf(core.NotFound, "there is no bot named %s", core.CleanName(name))
 	}
@@ -48,7 +44,7 @@ func (v textsView) Texts(bot string) (list []admin.BotText, err error) {
 		return nil, err
 	}
 	for _, o := range texts.Editable() {
-		own := v.a.ownText(bot, o.Name)
+		own := v.a.settings.OwnText(bot, o.Name)
 		row := admin.BotText{Name: o.Name, Title: o.Title, When: o.When, Default: texts.Default(o.Name), Own: own != "", Version: textVersion(own), Fields: fieldsOf(o, bot)}
 		row.Body = row.Default
 		said, err := texts.Say(o.Name, texts.Example(bot))
@@ -132,7 +128,7 @@ func (v textsView) SetText(ctx context.Context, bot, name, version, body string,
 			return err
 		}
 	}
-	return settingsView(v).changeBot(ctx, bot, by, detail, func(c *configs.BotChange) {
+	return v.a.fleet.Change(ctx, bot, by, detail, func(c *configs.BotChange) {
 		if c.Texts == nil {
 			c.Texts = map[string]string{}
 		}
@@ -140,7 +136,7 @@ func (v textsView) SetText(ctx context.Context, bot, name, version, body string,
 			delete(c.Texts, name)
 		}
 	}, func(*configs.Config) error { // the one that holds is still the one before
-		if textVersion(v.a.ownText(bot, name)) != version {
+		if textVersion(v.a.settings.OwnText(bot, name)) != version {
 			return core.Errorf(core.Conflict, "somebody has changed this text meanwhile: open it again and look")
 		}
 		return nil

@@ -48,7 +48,7 @@ func TestSettingsOfThePanelHoldAtOnceAndAfterARestart(t *testing.T) {
 	}
 	second.Send("And black tea?")
 	w.hearsText(second, "used up")
-	if w.app.now().BusyMode != "queue" {
+	if w.app.settings.Now().BusyMode != "queue" {
 		t.Error("the busy mode does not hold")
 	}
 
@@ -83,11 +83,11 @@ func TestABotThatWasStoppedStaysStoppedAfterARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.owner("Olga")
-	if err := (panelBots{w.app.hub, w.app}).Stop("telegram"); err != nil {
+	if err := (panelBots{w.app.fleet}).Stop("telegram"); err != nil {
 		t.Fatal(err)
 	}
 	w.again()
-	if b, ok := w.app.fleet.find("telegram"); !ok || !b.Off {
+	if b, ok := w.app.bots.Find("telegram"); !ok || !b.Off {
 		t.Fatalf("after a restart it is %+v", b)
 	}
 	if s := w.app.hub.States()[0]; s.State != core.Stopped {
@@ -96,7 +96,7 @@ func TestABotThatWasStoppedStaysStoppedAfterARestart(t *testing.T) {
 	ada := w.sim.NewUser("Ada")
 	ada.Send("hello")
 	w.until("it can be started", func() bool { // the connectors begin a moment after the listeners
-		err := (panelBots{w.app.hub, w.app}).Start("telegram")
+		err := (panelBots{w.app.fleet}).Start("telegram")
 		if err != nil && core.KindOf(err) != core.Conflict {
 			t.Fatal(err)
 		}

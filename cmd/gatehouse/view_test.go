@@ -158,8 +158,8 @@ func TestTheCommandLineKnowsWhatThePanelHasSet(t *testing.T) {
 // can't be read is said to be one.
 func TestALookForWhatThePanelHasSetLeavesNothing(t *testing.T) {
 	p := healthyPatient(t)
-	if s := settle(t.Context(), p.Config); s.fault != nil || len(s.told()) > 0 {
-		t.Errorf("without a database: %v %q", s.fault, s.told())
+	if s := settle(t.Context(), p.Config); s.Fault != nil || len(s.Changed()) > 0 {
+		t.Errorf("without a database: %v %q", s.Fault, s.Changed())
 	}
 	if left, err := os.ReadDir(p.Config.VaultPath); err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v", left, err)
@@ -174,7 +174,7 @@ func TestALookForWhatThePanelHasSetLeavesNothing(t *testing.T) {
 	if found, _ := examine(t, p, "panel"); len(found) != 1 || found[0].State != doctorWarn || !strings.Contains(found[0].Text, "can't be read") {
 		t.Errorf("a file that is no database: %+v", found)
 	}
-	if _, err := store.Peek(context.Background(), p.Config.DatabasePath(), changesKey); err == nil {
+	if _, err := store.Peek(context.Background(), p.Config.DatabasePath(), "setting:changes"); err == nil {
 		t.Error("a file that is no database is read")
 	}
 }

@@ -1,0 +1,167 @@
+package fleet
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gatehouse/configs"
+	"gatehouse/core"
+	"gatehouse/core/watch"
+	"gatehouse/pairing"
+)
+
+// Watch reloads bots and tokens when their files change and at each signal of
+// hangup, which may be nil. It returns when ctx ends.
+func (f *Fleet) Watch(ctx context.Context, hangup <-chan os.Signal) {
+	w := watch.New(watch.Options{What: "bots and tokens", Clock: f.Clock, Log: f.Log, Asked: hangup})
+	defer w.Close()
+	for {
+		wait := watch.Anyway
+		if !f.reload(ctx) {
+			wait = watch.Soon
+		}
+		var dirs []string // at most two for each bot and one more
+		for _, file := range f.Bots.Files(f.Settings.Given()) {
+			dirs = append(dirs, foldersOf(file)...)
+		}
+		if w.Folders(dirs) && ctx.Err() == nil {
+			continue // what changed before the watch began
+		}
+		if !w.Changed(ctx, wait) {
+			return
+		}
+	}
+}
+
+// foldersOf are the folder that a file stands in and, where a link leads
+// elsewhere, the one it leads to.
+func foldersOf(file string) []string {
+	dirs := []string{filepath.Dir(file)}
+	if real, err := filepath.EvalSymlinks(file); err == nil && filepath.Dir(real) != dirs[0] {
+		dirs = append(dirs, filepath.Dir(real))
+	}
+	return dirs
+}
+
+// reload reads the bots and brings what runs in line: who is new starts, who is
+// gone stops, whose token or address changed gets another connector, and nobody
+// else is touched. What people may do changes at once for all. It reports
+// whether everything could be done; the next call tries the rest again.
+func (f *Fleet) reload(ctx context.Context) (done bool) {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	was := f.Bots.All()
+	now, err := f.Settings.Now().ReadBots(was)
+	trouble := ""
+	if err != nil {
+		trouble = strings.Join(strings.Fields(err.Error()), " ")
+	}
+	done = true
+	for _, b := range was {
+		if _, stays := named(now, b.Name); !stays && !f.remove(ctx, b) {
+			now, done = append(now, b), false // it is still stopping
+		}
+	}
+	before, _ := f.Bots.Trouble()
+	f.Bots.set(slices.Clone(now), before, f.Clock.Now()) // first what people may do, then who works
+	stand := make([]configs.Bot, 0, len(now))            // what came of it
+	for _, b := range now {
+		old, known := named(was, b.Name)
+		if !known || !alike(old, b) {
+			if err := f.replace(ctx, b, known); err != nil {
+				f.Log.Warn("bot could not be changed yet", "bot", b.Name, "err", err, "retry_in", watch.Soon)
+				if done = false; !known {
+					continue
+				}
+				b.Token, b.APIURL, b.Fault = old.Token, old.APIURL, old.Fault // unlike what is wanted: tried again
+			}
+		}
+		stand = append(stand, b)
+	}
+	if f.Bots.set(stand, trouble, f.Clock.Now()) {
+		f.reportTrouble(trouble)
+	}
+	return done
+}
+
+func (f *Fleet) reportTrouble(trouble string) {
+	if trouble != "" {
+		f.Log.Error("the file of bots can't be used: its bots stay as they were", "err", trouble)
+	} else {
+		f.Log.Info("the file of bots is in use again")
+	}
+	f.ring()
+}
+
+// alike reports whether a bot needs no other connector to be the other.
+func alike(a, b configs.Bot) bool {
+	return a.Platform == b.Platform && a.APIURL == b.APIURL && a.Token.Reveal() == b.Token.Reveal() && a.Fault == b.Fault
+}
+
+// remove stops a bot that is no longer configured. What it has still to say
+// waits for its return.
+func (f *Fleet) remove(ctx context.Context, b configs.Bot) bool {
+	f.Queue.LetGo(b.Name)
+	if err := f.Hub.Remove(b.Name); err != nil && core.KindOf(err) != core.NotFound {
+		f.Log.Warn("bot could not be removed yet", "bot", b.Name, "err", err, "retry_in", watch.Soon)
+		return false
+	}
+	f.Log.InfoContext(ctx, "bot removed", "bot", b.Name)
+	f.ring()
+	return true
+}
+
+// replace starts a bot, or has it go on with another token or address.
+func (f *Fleet) replace(ctx context.Context, b configs.Bot, known bool) error {
+	if b.Fault != "" {
+		f.Log.Error("bot has no good token", "bot", b.Name, "reason", b.Fault)
+		return f.adopt(ctx, b, known, f.Hub.Fail(b.Name, b.Platform, b.Fault))
+	}
+	c, err := f.Platforms.Connect(b)
+	if err != nil {
+		f.Log.Error("bot has no good token", "bot", b.Name, "reason", core.TextOf(err))
+		return f.adopt(ctx, b, known, f.Hub.Fail(b.Name, b.Platform, core.TextOf(err)))
+	}
+	if err = f.settleAccount(ctx, b, known); err != nil {
+		return err
+	}
+	if err = f.Hub.Put(c); err == nil {
+		f.Log.InfoContext(ctx, map[bool]string{true: "bot goes on with another token or address", false: "bot added"}[known], "bot", b.Name, "platform", b.Platform)
+	}
+	return f.adopt(ctx, b, known, err)
+}
+
+// settleAccount sees to it that a bot which is another account than the last
+// one of its name takes no message for a repeat of the old account's. At the
+// start nothing runs; later the bot is held back first.
+func (f *Fleet) settleAccount(ctx context.Context, b configs.Bot, running bool) error {
+	key, account := "bot.account."+b.Name, b.Account()
+	last, err := f.DB.Load(ctx, key)
+	if err != nil || last == account {
+		return err
+	}
+	if last != "" {
+		if running {
+			if err := f.Hub.Fail(b.Name, b.Platform, "its token belongs to another account now; it starts with that one"); err != nil {
+				return err
+			}
+		}
+		if err := f.Queue.NewAccount(ctx, b.Name); err != nil {
+			return err
+		}
+		f.Log.InfoContext(ctx, "the bot is another account now", "bot", b.Name)
+	}
+	return f.DB.Save(ctx, key, account)
+}
+
+// adopt takes on what waits to be sent by a bot that is new here.
+func (f *Fleet) adopt(ctx context.Context, b configs.Bot, known bool, err error) error {
+	if err != nil || known {
+		return err
+	}
+	pairing.NewMetrics(f.Registry, []string{b.Name}) // the same series, with this bot's at 0
+	return f.Queue.Hold(ctx, b.Name)
+}

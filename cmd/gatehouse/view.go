@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+
+	"gatehouse/configs"
+	"gatehouse/configs/live"
+)
+
+// reportSettings answers the order "settings".
+func (a *app) reportSettings(ctx context.Context, _ order) (result, error) {
+	r, err := a.settings.Report(ctx, a.asked[0], a.asked[1])
+	if err != nil {
+		return result{}, err
+	}
+	r.NoModel = missingModels(a.models.Now(), a.agents)
+	return result{Standing: r}, nil
+}
+
+// settle returns the settings of the gateway that runs on cfg's vault, or those
+// that it would start with.
+func settle(ctx context.Context, cfg *configs.Config) live.View {
+	return live.NewView(ctx, cfg, askSettings(ctx, cfg))
+}
+
+// askSettings returns the running gateway's settings; nil if none answers.
+func askSettings(ctx context.Context, cfg *configs.Config) *live.Report {
+	dir, err := runtimeDir(cfg.VaultPath)
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, liveWait)
+	defer cancel()
+	res, err := askServer(ctx, dir, "settings", order{})
+	if err != nil {
+		return nil // the database says the same
+	}
+	return res.Standing
+}
