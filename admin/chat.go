@@ -15,6 +15,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
 )
 
@@ -27,7 +28,7 @@ const (
 )
 
 // sessionPage is the newest part of a conversation.
-var sessionPage = session.PageQuery{Limit: chatMessages}
+var sessionPage = transcript.PageQuery{Limit: chatMessages}
 
 type chatBody struct {
 	CSRF    string
@@ -129,7 +130,7 @@ func (p *Panel) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 // the end.
 func (p *Panel) transcript(ctx context.Context, b *chatBody, before string) {
 	b.Said = page.Load(ctx, p.frame, "What was said", func(ctx context.Context) ([]said, error) {
-		found, err := p.o.Chats.Page(ctx, b.Detail.Session, session.PageQuery{Before: before, Limit: chatMessages})
+		found, err := p.o.Chats.Page(ctx, b.Detail.Session, transcript.PageQuery{Before: before, Limit: chatMessages})
 		list, first := talk(found.Messages, b.Display, b.ID, before)
 		if (found.More || first > 0) && first < len(found.Messages) {
 			b.Earlier = chatURL(b.ID) + "?before=" + url.QueryEscape(found.Messages[first].Line())
@@ -189,7 +190,7 @@ func runState(state string) (tone, word string) {
 // talk is messages as they are read, the newest that fit, and the place of the
 // first of these. Tool results stand with their calls. id is the conversation
 // and next the message behind them, for the addresses of files; "" is none.
-func talk(messages []session.Message, display, id, next string) (list []said, first int) {
+func talk(messages []transcript.Message, display, id, next string) (list []said, first int) {
 	t := telling{display: display, id: id, results: map[string]result{}} // as many as the page's messages hold
 	for i := range messages {
 		at := fileAt(messages, i, next)
@@ -221,7 +222,7 @@ func talk(messages []session.Message, display, id, next string) (list []said, fi
 }
 
 // fileAt says where in the conversation the files of a message are found.
-func fileAt(messages []session.Message, i int, next string) url.Values {
+func fileAt(messages []transcript.Message, i int, next string) url.Values {
 	q := url.Values{"m": {messages[i].Line()}}
 	if i+1 < len(messages) {
 		next = messages[i+1].Line()
@@ -248,7 +249,7 @@ type result struct {
 	first int
 }
 
-func (t *telling) said(m *session.Message, at url.Values) (s said, size int) {
+func (t *telling) said(m *transcript.Message, at url.Values) (s said, size int) {
 	s = said{ID: m.Line(), Who: "person", Name: t.display, At: m.At, Run: m.Run}
 	switch {
 	case m.Summary:
@@ -274,7 +275,7 @@ func (t *telling) said(m *session.Message, at url.Values) (s said, size int) {
 }
 
 // part is one block as it is shown; false for what stands elsewhere or says nothing.
-func (t *telling) part(m *session.Message, b *core.Block, at url.Values, first int) (x saidPart, ok bool) {
+func (t *telling) part(m *transcript.Message, b *core.Block, at url.Values, first int) (x saidPart, ok bool) {
 	x = saidPart{Kind: b.Type}
 	switch b.Type {
 	case "text", "thinking":

@@ -16,6 +16,7 @@ import (
 	"gatehouse/core/queue"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
 )
 
@@ -119,17 +120,17 @@ func text(s string) core.Block { return core.Block{Type: "text", Text: s} }
 // talks makes three conversations: in a chat, of the operator, and an archived one.
 func (w *world) talks() {
 	now := core.Stamp(w.clock.Now())
-	ask := session.Message{Role: "user", Blocks: []core.Block{text("When is the allotment meeting, and who brings the seed potatoes?"), {Type: "media", Media: []core.Media{{Type: "image/png", Name: "shed.png", Data: append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 2040)...)}}}}}
-	call := session.Message{Role: "assistant", Model: "anthropic/claude-sonnet-4-5", Blocks: []core.Block{
+	ask := transcript.Message{Role: "user", Blocks: []core.Block{text("When is the allotment meeting, and who brings the seed potatoes?"), {Type: "media", Media: []core.Media{{Type: "image/png", Name: "shed.png", Data: append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 2040)...)}}}}}
+	call := transcript.Message{Role: "assistant", Model: "anthropic/claude-sonnet-4-5", Blocks: []core.Block{
 		{Type: "thinking", Text: "The notes should say it.", Signature: "s"},
 		{Type: "tool_use", ID: "c1", Name: "Grep", Input: json.RawMessage(`{"pattern":"meeting","path":"Allotment"}`)},
 		{Type: "tool_use", ID: "c2", Name: "Read", Input: json.RawMessage(`{"file_path":"Allotment/missing.md"}`)}}}
-	result := session.Message{Role: "user", Blocks: []core.Block{{Type: "tool_result", ToolUseID: "c1", Text: "Allotment/plan.md:14: meeting on Thursday at seven"}, {Type: "tool_result", ToolUseID: "c2", Text: "there is no such file", IsError: true}}}
-	reply := session.Message{Role: "assistant", Model: "anthropic/claude-sonnet-4-5", Stop: "end_turn", Blocks: []core.Block{text("On Thursday at seven, in the shed by the gate.\n\nInes brings the seed potatoes.")}}
+	result := transcript.Message{Role: "user", Blocks: []core.Block{{Type: "tool_result", ToolUseID: "c1", Text: "Allotment/plan.md:14: meeting on Thursday at seven"}, {Type: "tool_result", ToolUseID: "c2", Text: "there is no such file", IsError: true}}}
+	reply := transcript.Message{Role: "assistant", Model: "anthropic/claude-sonnet-4-5", Stop: "end_turn", Blocks: []core.Block{text("On Thursday at seven, in the shed by the gate.\n\nInes brings the seed potatoes.")}}
 	w.ada = w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: "39902211"}, User: 2, Trust: core.Vault, Source: "telegram"}, "Allotment meeting", adaRun, ask, call, result, reply)
 	w.mine = w.talk(session.Ref{Address: core.Address{Bot: core.APIBot, Chat: "0192fa3c-41aa-7000-8000-0000000000aa"}, User: core.Operator, Trust: core.Full, Options: &core.Options{}}, "", opRun,
-		session.Message{Role: "user", Blocks: []core.Block{text("Sum up what happened this week.")}})
-	old := w.talk(session.Ref{Address: core.Address{Bot: "family", Chat: "7"}, User: 3, Trust: core.Sandboxed, Source: "telegram"}, "Homework help", "r3", session.Message{Role: "user", Blocks: []core.Block{text("hello")}})
+		transcript.Message{Role: "user", Blocks: []core.Block{text("Sum up what happened this week.")}})
+	old := w.talk(session.Ref{Address: core.Address{Bot: "family", Chat: "7"}, User: 3, Trust: core.Sandboxed, Source: "telegram"}, "Homework help", "r3", transcript.Message{Role: "user", Blocks: []core.Block{text("hello")}})
 	yes := true
 	must(w.chats.Update(context.Background(), old, session.Change{Archived: &yes, AddTags: []string{"school"}}, core.Actor{}))
 	w.did, w.actors = nil, nil
@@ -158,7 +159,7 @@ func must(err error) {
 	}
 }
 
-func (w *world) talk(ref session.Ref, title, run string, messages ...session.Message) (id string) {
+func (w *world) talk(ref session.Ref, title, run string, messages ...transcript.Message) (id string) {
 	ctx := context.Background()
 	must(w.chats.db.Tx(ctx, func(tx *store.Tx) error {
 		s, _, _, err := w.chats.Resolve(ctx, tx, ref)
@@ -250,9 +251,9 @@ func TestWhatHappenedToAMessageIsToldFromUpdateToReply(t *testing.T) {
 func TestALongConversationIsReadInPartsAndStaysLight(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
-	var messages []session.Message
+	var messages []transcript.Message
 	for i := range 60 {
-		messages = append(messages, session.Message{Role: []string{"user", "assistant"}[i%2], Blocks: []core.Block{text(strings.Repeat("<ж", 1500) + " number " + string(rune('A'+i%26)) + strings.Repeat("x", 9000))}})
+		messages = append(messages, transcript.Message{Role: []string{"user", "assistant"}[i%2], Blocks: []core.Block{text(strings.Repeat("<ж", 1500) + " number " + string(rune('A'+i%26)) + strings.Repeat("x", 9000))}})
 	}
 	id := s.world.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: "long"}, User: 2, Trust: core.Vault, Source: "telegram"}, "long", "rl", messages...)
 	a := s.get("/admin/chats/" + id)

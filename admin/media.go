@@ -16,6 +16,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 )
 
 const (
@@ -109,10 +110,10 @@ func (p *Panel) chatFile(w http.ResponseWriter, r *http.Request) error {
 }
 
 // message is one of a conversation: the one before next, or one of the newest.
-func (p *Panel) message(ctx context.Context, s session.Session, line, next string) (session.Message, error) {
-	q := session.PageQuery{Limit: findIn}
+func (p *Panel) message(ctx context.Context, s session.Session, line, next string) (transcript.Message, error) {
+	q := transcript.PageQuery{Limit: findIn}
 	if next != "" {
-		q = session.PageQuery{Before: next, Limit: 1}
+		q = transcript.PageQuery{Before: next, Limit: 1}
 	}
 	found, err := p.o.Chats.Page(ctx, s, q)
 	for _, m := range found.Messages {
@@ -123,11 +124,11 @@ func (p *Panel) message(ctx context.Context, s session.Session, line, next strin
 	if err == nil {
 		err = core.Errorf(core.NotFound, "there is no such message in this conversation")
 	}
-	return session.Message{}, err
+	return transcript.Message{}, err
 }
 
 // mediaOf are all files of a message, those of tool results too, in order.
-func mediaOf(m session.Message) (all []core.Media) {
+func mediaOf(m transcript.Message) (all []core.Media) {
 	for _, b := range m.Blocks {
 		all = append(all, b.Media...)
 	}

@@ -28,6 +28,7 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
+	"gatehouse/core/transcript"
 	"gatehouse/web"
 	"gatehouse/web/auth"
 	"gatehouse/web/auth/authtest"
@@ -396,9 +397,9 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 		return err
 	}))
 	const badRun = "0192fa3c-41aa-7000-8000-0000000000bb"
-	bad := w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: hostile}, User: 2, Trust: core.Vault, Source: "telegram"}, hostile, badRun, session.Message{Role: "user", Blocks: []core.Block{text(hostile), {Type: "media", Media: []core.Media{{Type: hostile, Name: hostile}, {Type: "application/pdf", Name: hostile, Data: []byte("%PDF-1.4")}}}}},
-		session.Message{Role: "assistant", Model: hostile, Blocks: []core.Block{text(hostile), {Type: "thinking", Text: hostile}, {Type: "tool_use", ID: "h", Name: hostile, Input: json.RawMessage(`{"a":"<script>alert(1)</script>"}`)}}},
-		session.Message{Role: "user", Blocks: []core.Block{{Type: "tool_result", ToolUseID: "h", Text: hostile}}})
+	bad := w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: hostile}, User: 2, Trust: core.Vault, Source: "telegram"}, hostile, badRun, transcript.Message{Role: "user", Blocks: []core.Block{text(hostile), {Type: "media", Media: []core.Media{{Type: hostile, Name: hostile}, {Type: "application/pdf", Name: hostile, Data: []byte("%PDF-1.4")}}}}},
+		transcript.Message{Role: "assistant", Model: hostile, Blocks: []core.Block{text(hostile), {Type: "thinking", Text: hostile}, {Type: "tool_use", ID: "h", Name: hostile, Input: json.RawMessage(`{"a":"<script>alert(1)</script>"}`)}}},
+		transcript.Message{Role: "user", Blocks: []core.Block{{Type: "tool_result", ToolUseID: "h", Text: hostile}}})
 	w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: "own"}, User: core.Operator, Trust: core.Vault, Source: "telegram"}, hostile, "rown")
 	must(w.chats.Update(t.Context(), bad, session.Change{AddTags: []string{hostile}}, core.Actor{}))
 	must(w.chats.db.Tx(t.Context(), func(tx *store.Tx) error {

@@ -9,6 +9,7 @@ import (
 	"gatehouse/core/permission"
 	"gatehouse/core/queue"
 	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 )
 
 // What the pages show and do, each as narrow as its page needs. A nil one
@@ -28,7 +29,7 @@ type (
 	Chats interface {
 		List(ctx context.Context, f session.Filter) (page []session.Session, next string, err error)
 		Detail(ctx context.Context, id string) (session.Detail, error)
-		Page(ctx context.Context, s session.Session, q session.PageQuery) (session.Page, error)
+		Page(ctx context.Context, s session.Session, q transcript.PageQuery) (transcript.Page, error)
 		CommonTags(ctx context.Context) ([]session.TagCount, error)
 	}
 	// ChatActs are what the operator can do with one.

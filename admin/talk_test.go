@@ -27,6 +27,7 @@ import (
 	"gatehouse/core/attach"
 	"gatehouse/core/permission"
 	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 )
 
 // say notes what the operator said.
@@ -200,8 +201,8 @@ func TestPicturesThatCameAlongAreShownSmallAndOpenWhole(t *testing.T) {
 	big := picture(1200, 900)
 	svg := []byte(`<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`)
 	id := w.talk(session.Ref{Address: core.Address{Bot: "telegram", Chat: "pictures"}, User: 2, Trust: core.Vault, Source: "telegram"}, "Pictures", "rp",
-		session.Message{Role: "user", Blocks: []core.Block{text("look"), {Type: "media", Media: []core.Media{{Type: "text/html", Name: "shed.png", Data: big}, {Type: "image/svg+xml", Name: "x.svg", Data: svg}, {Type: "application/pdf", Name: "plan.pdf", Data: []byte("%PDF-1.4 x")}}}}},
-		session.Message{Role: "assistant", Model: "m", Blocks: []core.Block{text("A shed.")}})
+		transcript.Message{Role: "user", Blocks: []core.Block{text("look"), {Type: "media", Media: []core.Media{{Type: "text/html", Name: "shed.png", Data: big}, {Type: "image/svg+xml", Name: "x.svg", Data: svg}, {Type: "application/pdf", Name: "plan.pdf", Data: []byte("%PDF-1.4 x")}}}}},
+		transcript.Message{Role: "assistant", Model: "m", Blocks: []core.Block{text("A shed.")}})
 	page := s.get("/admin/chats/" + id)
 	page.has(t, "<bdi>A picture</bdi> <small>image/png", "<bdi>plan.pdf</bdi></a> <small>application/pdf", "x.svg&#34; (image/svg&#43;xml, 71 bytes) is left out")
 	m := thumbLink.FindStringSubmatch(page.body)

@@ -13,9 +13,9 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/core"
-	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/tool"
+	"gatehouse/core/transcript"
 )
 
 // noteErasure notes what is to be done in the vault, where there is something.
@@ -189,7 +189,7 @@ func (a *app) blankOnce(ctx context.Context, id string, runs []string, inside bo
 	if a.answering(id) {
 		return 0, true, false, nil
 	}
-	var ready *session.Redaction
+	var ready *transcript.Redaction
 	write := func() (err error) {
 		ready, err = a.sessions.Redact(id, runs)
 		return err

@@ -8,6 +8,7 @@ import (
 	"gatehouse/core/bus"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/transcript"
 )
 
 // shelfView is core/session as the API reads one.
@@ -21,7 +22,7 @@ func (v shelfView) Detail(ctx context.Context, id string) (session.Detail, error
 }
 
 // Page notes that the session was opened, where its end is read.
-func (v shelfView) Page(ctx context.Context, s session.Session, q session.PageQuery) (session.Page, error) {
+func (v shelfView) Page(ctx context.Context, s session.Session, q transcript.PageQuery) (transcript.Page, error) {
 	if q.Before == "" && q.After == "" {
 		v.a.sessions.Touch(s.ID)
 	}

@@ -23,101 +23,102 @@ const everything = "*"
 // A new package or a new edge is a decision, so it is made here, in a diff that
 // someone reads. Tests may import what they like.
 var may = table(`
-admin/operations: admin/page core core/store core/queue core/usage web
+admin: admin/operations admin/page admin/people core core/agent core/attach core/bus core/orchestrator core/permission core/permission/raise core/queue core/session core/tool/mcp core/transcript core/usage web web/auth
+admin/operations: admin/page core core/queue core/store core/usage web
 admin/page: core web web/auth
 admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
-admin: admin/page admin/operations admin/people core core/queue core/bus core/session core/permission core/usage core/agent core/tool/mcp core/orchestrator core/attach web web/auth core/permission/raise
-cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/store core/watch pairing pairing/bots
-cmd/gatehouse/phones: core connectors/telegram/telegramtest connectors/discord/discordtest
 cmd/gatehouse: *
+cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/store core/watch pairing pairing/bots
+cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
+cmd/loadgen: cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors connectors/connectorstest connectors/discord connectors/discord/discordtest connectors/telegram connectors/telegram/telegramtest
 cmd/loadgen/bare:
-cmd/loadgen/crowd: connectors/telegram/telegramtest connectors/discord/discordtest
+cmd/loadgen/crowd: connectors/discord/discordtest connectors/telegram/telegramtest
 cmd/loadgen/model:  # a language model to measure with
-cmd/loadgen: core cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors connectors/connectorstest connectors/telegram connectors/discord connectors/telegram/telegramtest connectors/discord/discordtest
 configs:
-configs/live: configs core core/store core/llm core/llm/registry  # settings in effect
-connectors/chat/ask: core core/command core/permission core/store core/texts core/tool connectors connectors/markdown
-connectors/chat: core core/agent core/bus core/command core/orchestrator core/queue core/session core/store core/texts core/usage connectors connectors/chat/ask connectors/markdown core/permission/raise pairing/codes pairing/places
-connectors/connectorstest: core core/coretest connectors
-connectors/discord/discordtest: core connectors/simulator
+configs/live: configs core core/llm core/llm/registry core/store  # settings in effect
+connectors: core core/texts
+connectors/chat: connectors connectors/chat/ask connectors/markdown core core/agent core/bus core/command core/orchestrator core/permission/raise core/queue core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
+connectors/chat/ask: connectors connectors/markdown core core/command core/permission core/store core/texts core/tool
+connectors/connectorstest: connectors core core/coretest
+connectors/discord: connectors connectors/discord/gateway connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire connectors/markdown core core/texts
+connectors/discord/discordtest: connectors/simulator core
 connectors/discord/gateway: core
+connectors/discord/interactions: connectors connectors/discord/markup connectors/discord/rest connectors/discord/wire core core/texts
+connectors/discord/markup: connectors/markdown core
 connectors/discord/markup/markuptest:
-connectors/discord/markup: core connectors/markdown
-connectors/discord/interactions: core core/texts connectors connectors/discord/markup connectors/discord/rest connectors/discord/wire
-connectors/discord/rest: core connectors  # requests, and what their failures mean
-connectors/discord/wire: core connectors  # the platform's objects
-connectors/discord: core core/texts connectors connectors/markdown connectors/discord/gateway connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire
+connectors/discord/rest: connectors core  # requests, and what their failures mean
+connectors/discord/wire: connectors core  # the platform's objects
 connectors/markdown: core
 connectors/simulator: core  # what simulators of platforms share
-connectors/telegram/telegramtest: core connectors/simulator
-connectors/telegram: core core/texts connectors connectors/markdown
-connectors: core core/texts
-core/agent: core core/beneath core/texts core/store core/vault core/watch
-core/attach/pdftext: core core/texts
+connectors/telegram: connectors connectors/markdown core core/texts
+connectors/telegram/telegramtest: connectors/simulator core
+core:  # words only
+core/agent: core core/beneath core/texts core/vault core/watch
 core/attach: core core/texts core/vault
-core/backup/archive: core  # the form of a backup
+core/attach/pdftext: core core/texts
 core/backup: core core/backup/archive core/beneath core/queue core/store core/vault
+core/backup/archive: core  # the form of a backup
 core/beneath:  # files below an open folder, without links
 core/bus: core
+core/claudecli: core core/permission core/sandbox core/texts core/tool  # calls as the guard knows them, and a tree that ends as a whole
 core/claudecli/claudetest: core/vault  # where the CLI keeps transcripts
-core/claudecli: core core/texts core/tool core/permission core/session core/sandbox  # calls as the guard knows them, and a tree that ends as a whole
 core/command: core core/store
-core/coretest: core
-core/dispatch: core core/command core/texts core/store core/queue core/orchestrator core/bus
-core/llm/anthropic: core core/texts core/llm core/llm/provider
+core/coretest:
+core/dispatch: core core/bus core/command core/orchestrator core/queue core/store core/texts
+core/llm: core core/texts
+core/llm/anthropic: core core/llm core/llm/provider core/texts
 core/llm/anthropictest: core core/llm/wiretest
 core/llm/llmtest: core core/llm/wiretest
-core/llm/openai: core core/texts core/llm core/llm/provider
-core/llm/provider: core core/texts core/llm  # what the clients of the two wires share
-core/llm/quote: core core/texts core/llm  # gets its search as a function
+core/llm/openai: core core/llm core/llm/provider core/texts
+core/llm/provider: core core/llm core/texts  # what the clients of the two wires share
+core/llm/quote: core core/llm core/texts  # gets its search as a function
 core/llm/registry: core core/llm core/llm/anthropic core/llm/openai core/llm/quote  # names → models
 core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
-core/llm: core core/texts
-core/orchestrator: core core/texts core/store core/vault core/llm core/tool core/agent core/permission core/session core/usage
+core/orchestrator: core core/agent core/llm core/permission core/session core/store core/texts core/tool core/transcript core/usage core/vault
+core/permission: core core/permission/shell core/permission/shell/vetted core/store core/texts core/tool core/vault
 core/permission/raise: core core/store core/texts
-core/permission/shell/vetted:  # reads commands, imports no package of ours
 core/permission/shell: core/permission/shell/vetted
-core/permission: core core/texts core/store core/vault core/tool core/permission/shell core/permission/shell/vetted
-core/queue: core core/store core/vault
-core/sandbox/container/inside: core/sandbox  # the first process of a container
-core/sandbox/container: core core/beneath core/sandbox core/sandbox/container/inside
+core/permission/shell/vetted:  # reads commands, imports no package of ours
+core/queue: core core/store
 core/sandbox: core core/beneath
-core/session/words:  # what a word is, knows nobody
-core/session: core core/texts core/store core/vault core/session/words
+core/sandbox/container: core core/beneath core/sandbox core/sandbox/container/inside
+core/sandbox/container/inside: core/sandbox  # the first process of a container
+core/session: core core/store core/texts core/transcript core/transcript/words core/vault
+core/store: core core/store/migrations core/store/original
 core/store/migrations: core
 core/store/original: core  # how to read what the original system wrote
 core/store/postgres: core core/store
 core/store/storetest: core core/store core/store/postgres
-core/store: core core/store/migrations core/store/original
 core/texts: core  # what is said to people; whoever says something takes its words from there
+core/tool: core core/vault
 core/tool/fetch: core core/tool
-core/tool/files/place: core core/tool
-core/tool/files/search: core core/vault core/tool core/tool/files/place
 core/tool/files: core core/tool core/tool/files/place core/tool/files/search
+core/tool/files/place: core core/tool
+core/tool/files/search: core core/tool core/tool/files/place core/vault
+core/tool/mcp: core core/beneath core/sandbox core/tool core/tool/mcp/entry core/tool/mcp/program core/vault
 core/tool/mcp/entry: core
 core/tool/mcp/program: core core/sandbox
-core/tool/mcp: core core/beneath core/vault core/tool core/sandbox core/tool/mcp/entry core/tool/mcp/program
-core/tool/shell: core core/beneath core/vault core/tool core/sandbox
+core/tool/shell: core core/beneath core/sandbox core/tool
 core/tool/skill: core core/tool
-core/tool: core core/vault core/sandbox
-core/usage: core core/texts core/store core/vault
-core/vault: core core/texts core/beneath
+core/transcript: core core/transcript/words core/vault  # conversations, without a database
+core/transcript/words:  # what a word is
+core/usage: core core/store core/texts
+core/vault: core core/beneath core/texts
 core/watch: core  # whether files have changed
-core:  # words only
+pairing: core core/store core/texts pairing/bots pairing/codes pairing/people pairing/places
 pairing/bots: core core/texts
 pairing/codes: core core/store core/texts pairing/bots pairing/people
 pairing/people: core core/store core/texts pairing/bots
 pairing/places: core core/store core/texts pairing/bots
-pairing: core core/store core/texts pairing/bots pairing/codes pairing/people pairing/places
-web/api/v0: core core/bus core/session web web/auth
-web/api: core core/store core/queue core/bus core/attach core/session core/permission core/usage web web/auth
-web/auth/authtest: core core/store web/auth
+web: core
+web/api: core core/attach core/bus core/permission core/session core/store core/transcript core/usage web web/auth
+web/api/v0: core core/bus core/session core/transcript web web/auth
 web/auth: core core/store
+web/auth/authtest: core core/store web/auth
 web/openai: core core/bus web web/auth
 web/static:
 web/webtest:  # a real browser for tests
-web: core
 `)
 
 // table parses lines of the form "package: its imports  # a remark".

@@ -36,7 +36,8 @@ var larger = map[string]string{
 	"core/permission/shell":            "one reader of shell commands, a file for each part of the language",
 	"core/queue":                       "inbox, lanes and outbox change in one transaction and share their tables",
 	"core/sandbox":                     "the walls are built in one order; a file for each",
-	"core/session":                     "transcript, its index and its search agree under one lock; whoever writes one writes all",
+	"core/session":                     "rows and their search index change in one transaction",
+	"core/transcript":                  "the form of a conversation, what is read of it and what is written into it agree line by line",
 	"core/store":                       "two engines behind one writer",
 	"web/api":                          "one endpoint a file, all held to one document",
 }

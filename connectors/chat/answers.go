@@ -15,6 +15,7 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
+	"gatehouse/core/transcript"
 )
 
 // Running lists the runs that are active.
@@ -37,7 +38,7 @@ type Runs interface {
 // Transcripts reads what was said in a conversation.
 type Transcripts interface {
 	ByID(ctx context.Context, q store.Queryer, id string) (session.Session, error)
-	Turn(ctx context.Context, s session.Session, line string) ([]session.Message, error)
+	Turn(ctx context.Context, s session.Session, line string) ([]transcript.Message, error)
 }
 
 // Inbox stores messages that the gateway makes in a user's name.
@@ -167,7 +168,7 @@ func (a *answers) latestMessage(ctx context.Context, r command.Request, line orc
 	if last, err := a.runs.LatestOf(ctx, sess.ID); err != nil || last.ID != line.ID {
 		return "", err
 	}
-	turn, err := a.texts.Turn(ctx, sess, session.LineID(line.ID, 0))
+	turn, err := a.texts.Turn(ctx, sess, transcript.LineID(line.ID, 0))
 	if core.KindOf(err) == core.NotFound {
 		return "", nil
 	}
@@ -182,7 +183,7 @@ func (a *answers) latestMessage(ctx context.Context, r command.Request, line orc
 
 // lastText returns the text blocks, joined by sep, of the last message that has
 // any.
-func lastText(messages []session.Message, sep string) string {
+func lastText(messages []transcript.Message, sep string) string {
 	for _, m := range slices.Backward(messages) {
 		var blocks []string
 		for _, b := range m.Blocks {
@@ -282,7 +283,7 @@ func (a *answers) document(ctx context.Context, line orchestrator.RunLine) (name
 	if err != nil {
 		return "", "", err
 	}
-	turn, err := a.texts.Turn(ctx, sess, session.LineID(line.ID, 0))
+	turn, err := a.texts.Turn(ctx, sess, transcript.LineID(line.ID, 0))
 	if err != nil {
 		return "", "", err
 	}

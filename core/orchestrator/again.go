@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"gatehouse/core"
-	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
+	"gatehouse/core/transcript"
 )
 
 // stillLast refuses a turn that is to answer a message once more and has waited
@@ -41,7 +41,7 @@ func (r *run) repeated(ctx context.Context, row *core.Inbound) ([]core.Block, er
 	if row.Again == "" {
 		return nil, nil
 	}
-	said, err := r.o.o.Sessions.Turn(ctx, r.t.Session, session.LineID(row.Again, 0))
+	said, err := r.o.o.Sessions.Turn(ctx, r.t.Session, transcript.LineID(row.Again, 0))
 	if core.KindOf(err) == core.NotFound {
 		return nil, nil
 	}
@@ -54,11 +54,11 @@ func (r *run) repeated(ctx context.Context, row *core.Inbound) ([]core.Block, er
 // anew is past without the turns that are answered once more, so that the
 // model does not read its first answer. Where tools were at work it does: what
 // they did is done, and not to be done twice unawares.
-func (r *run) anew(past []session.Message) []session.Message {
+func (r *run) anew(past []transcript.Message) []transcript.Message {
 	for i := range r.t.Rows {
 		run := r.t.Rows[i].Again
-		of := func(m session.Message) bool { return m.Run == run }
-		worked := func(m session.Message) bool { return of(m) && len(calls(m.Blocks)) > 0 }
+		of := func(m transcript.Message) bool { return m.Run == run }
+		worked := func(m transcript.Message) bool { return of(m) && len(calls(m.Blocks)) > 0 }
 		if run != "" && !slices.ContainsFunc(past, worked) {
 			past = slices.DeleteFunc(slices.Clone(past), of)
 		}

@@ -14,8 +14,8 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/permission"
-	"gatehouse/core/session"
 	"gatehouse/core/tool"
+	"gatehouse/core/transcript"
 )
 
 // Bounds of tool calls.
@@ -99,7 +99,7 @@ func (t *talk) one(ctx context.Context, b *core.Block) (core.Block, error) {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ErrAborted) && !told(ctx) {
 		return block, nil // given back: the next attempt finds the call open
 	}
-	if err := t.keep(session.Message{Role: "user", Blocks: []core.Block{block}}); err != nil {
+	if err := t.keep(transcript.Message{Role: "user", Blocks: []core.Block{block}}); err != nil {
 		return block, err
 	}
 	t.show(core.ToolResult{ToolUseID: b.ID, Result: res.Text, IsError: res.IsError})

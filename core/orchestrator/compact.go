@@ -6,7 +6,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
-	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 )
 
 // Budgets of a conversation, in tokens.
@@ -59,23 +59,23 @@ func (t *talk) compact(ctx context.Context, budget int) error {
 }
 
 // summary is what the model makes of messages, "" where it made nothing.
-func (t *talk) summary(ctx context.Context, past []session.Message) (string, *llm.Fault, error) {
+func (t *talk) summary(ctx context.Context, past []transcript.Message) (string, *llm.Fault, error) {
 	r := t.r
 	prompt := compactPrompt
 	if r.t.Rows[0].Group() {
 		prompt += compactGroup
 	}
 	messages := append(r.recall(past), llm.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: prompt}}})
-	sub := &talk{r: r, name: t.name, show: func(core.Event) {}, keep: func(session.Message) error { return nil },
+	sub := &talk{r: r, name: t.name, show: func(core.Event) {}, keep: func(transcript.Message) error { return nil },
 		req: &llm.Request{System: t.req.System, Messages: messages, Tools: t.req.Tools, MaxTokens: r.o.o.Limits.OutputTokens, Sender: t.req.Sender}}
 	m, fault, err := sub.ask(ctx)
 	return strings.TrimSpace(words(m.Blocks)), fault, err
 }
 
 // recall is the conversation as the model may read it again.
-func (r *run) recall(past []session.Message) []llm.Message {
+func (r *run) recall(past []transcript.Message) []llm.Message {
 	out := make([]llm.Message, 0, len(past))
-	for _, m := range session.ForModel(past, r.name) {
+	for _, m := range transcript.ForModel(past, r.name) {
 		if m.Role == "assistant" && m.Run == r.t.Run && (m.Stop == "aborted" || m.Stop == "error") {
 			continue // an attempt that was broken off, whose end was not stored
 		}

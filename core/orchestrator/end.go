@@ -15,6 +15,7 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
+	"gatehouse/core/transcript"
 )
 
 // saidBefore is the answer of an earlier attempt that ended between the
@@ -36,10 +37,10 @@ func (r *run) saidBefore() (string, bool) {
 
 // lastAnswer is the run's newest message of a model; false when the run's
 // newest message is another's.
-func (r *run) lastAnswer() (session.Message, bool) {
+func (r *run) lastAnswer() (transcript.Message, bool) {
 	past, _, err := r.conv.History(r.budget(historyBudget))
 	if err != nil || len(past) == 0 {
-		return session.Message{}, false
+		return transcript.Message{}, false
 	}
 	m := past[len(past)-1]
 	return m, m.Role == "assistant" && m.Run == r.t.Run
@@ -82,7 +83,7 @@ func (r *run) pickUp(ctx context.Context, t *talk, open []core.Block, since time
 		if idle {
 			block.Text = notBegun
 		}
-		if err := t.keep(session.Message{Role: "user", Blocks: []core.Block{block}}); err != nil {
+		if err := t.keep(transcript.Message{Role: "user", Blocks: []core.Block{block}}); err != nil {
 			return Result{}, false, err
 		}
 		results = append(results, block)
@@ -95,7 +96,7 @@ func (r *run) pickUp(ctx context.Context, t *talk, open []core.Block, since time
 		return Result{}, false, nil
 	}
 	text := interruption(effects)
-	if err := t.keep(session.Message{Role: "assistant", Blocks: []core.Block{{Type: "text", Text: text}}, Model: r.name, Stop: "end_turn"}); err != nil {
+	if err := t.keep(transcript.Message{Role: "assistant", Blocks: []core.Block{{Type: "text", Text: text}}, Model: r.name, Stop: "end_turn"}); err != nil {
 		return Result{}, false, err
 	}
 	res, err := r.choice(text)
@@ -219,7 +220,7 @@ func (r *run) result(state, code, text string, terminal core.Event) (Result, err
 	if state == "done" {
 		messages = r.messages(max(1, r.said))
 	}
-	spent, words := r.spent, r.conv.Words(context.Background()) // bounded, and the run's own context may have ended
+	spent, words := r.spent, r.o.o.Sessions.Words(context.Background(), r.conv) // bounded, and the run's own context may have ended
 	write := func(ctx context.Context, tx *store.Tx) error {
 		if _, err := tx.Exec(ctx, `UPDATE runs SET state = $1, ended = $2, error = $3, model = $4 WHERE id = $5`, state, core.Stamp(now), code, r.name, r.t.Run); err != nil {
 			return err

@@ -11,8 +11,8 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/llm"
 	"gatehouse/core/permission"
-	"gatehouse/core/session"
 	"gatehouse/core/tool"
+	"gatehouse/core/transcript"
 )
 
 var (
@@ -77,7 +77,7 @@ func (r *run) task(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	sub := &talk{r: r, name: r.model.About().Name, keep: func(session.Message) error { return nil }, show: func(e core.Event) {
+	sub := &talk{r: r, name: r.model.About().Name, keep: func(transcript.Message) error { return nil }, show: func(e core.Event) {
 		if use, ok := e.(core.ToolUseStart); ok {
 			c.Progress(Label(use.Name, use.Input))
 		}

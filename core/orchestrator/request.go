@@ -2,7 +2,7 @@ package orchestrator
 
 import (
 	"gatehouse/core"
-	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 )
 
 // recite keeps what the request says was said before its message, in front of
@@ -11,7 +11,7 @@ import (
 func (r *run) recite(lines int) (before int, err error) {
 	said := r.t.options().Before
 	for i := lines; i < len(said); i++ {
-		m := session.Message{Role: said[i].Role}
+		m := transcript.Message{Role: said[i].Role}
 		if said[i].Text != "" {
 			m.Blocks = append(m.Blocks, core.Block{Type: "text", Text: said[i].Text})
 		}

@@ -12,6 +12,7 @@ import (
 	"gatehouse/core/agent"
 	"gatehouse/core/llm"
 	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
 )
 
@@ -25,9 +26,9 @@ type run struct {
 	agent agent.Agent
 	kit   *Kit                // nil without tools
 	low   atomic.Pointer[Kit] // once a raise is over: what there is without it
-	conv  *session.Conversation
+	conv  *transcript.Conversation
 
-	resume session.Resume
+	resume transcript.Resume
 	work   *Work        // the runtime's turn; nil: the loop's
 	began  time.Time    // of this attempt; differences to it survive a clock that is set
 	heard  atomic.Int64 // when the model was last heard, in nanoseconds after began
@@ -280,7 +281,7 @@ func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 		return nil, err
 	}
 	if lines <= before {
-		said := session.Message{Role: "user", Blocks: spoken}
+		said := transcript.Message{Role: "user", Blocks: spoken}
 		if err := r.conv.Append(r.t.Run, before, said); err != nil {
 			return nil, err
 		}
@@ -310,7 +311,7 @@ func (r *run) spoken(ctx context.Context) (said []core.Block, err error) {
 
 // recalled is a message as the model may read it again: without tool calls
 // where there are no tools.
-func (r *run) recalled(m *session.Message) llm.Message {
+func (r *run) recalled(m *transcript.Message) llm.Message {
 	out := llm.Message{Role: m.Role, Blocks: make([]core.Block, 0, len(m.Blocks))}
 	for _, b := range m.Blocks {
 		if r.kit == nil && (b.Type == "tool_use" || b.Type == "tool_result") {
@@ -332,7 +333,7 @@ func (r *run) worded(row *core.Inbound) string {
 }
 
 // append keeps a message as the run's next line.
-func (r *run) append(m session.Message) error {
+func (r *run) append(m transcript.Message) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.conv.Append(r.t.Run, r.next, m); err != nil {

@@ -11,8 +11,8 @@ import (
 	"gatehouse/core/agent"
 	"gatehouse/core/llm"
 	"gatehouse/core/permission"
-	"gatehouse/core/session"
 	"gatehouse/core/texts"
+	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
 	"gatehouse/core/vault"
 )
@@ -135,7 +135,7 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 
 // before is what an imported or continued session goes on from, which the
 // runtime does not find in its transcript.
-func before(past []session.Message) core.Block {
+func before(past []transcript.Message) core.Block {
 	var b strings.Builder
 	b.WriteString("[What was said before in this conversation:\n")
 	for _, m := range past {
@@ -155,7 +155,7 @@ const goOn = "[The gateway was restarted while you worked on the message above. 
 // answer that stands there, asks the person about interrupted work, or has the
 // runtime go on.
 func (r *run) delegate(ctx context.Context, cancel context.CancelCauseFunc, w *Work) (Result, error) {
-	w.Line = session.LineID(r.t.Run, 0)
+	w.Line = transcript.LineID(r.t.Run, 0)
 	if r.t.Attempt > 1 {
 		behind, asked, err := r.conv.After(w.Line)
 		if err != nil {
@@ -168,7 +168,7 @@ func (r *run) delegate(ctx context.Context, cancel context.CancelCauseFunc, w *W
 			if open := unanswered(behind); len(open) > 0 && r.t.Rows[0].Turn == nil {
 				return r.choice(interruption(open))
 			}
-			w.Line, w.Said = session.LineID(r.t.Run, r.t.Attempt-1), []core.Block{{Type: "text", Text: goOn}}
+			w.Line, w.Said = transcript.LineID(r.t.Run, r.t.Attempt-1), []core.Block{{Type: "text", Text: goOn}}
 		}
 	}
 	reserved, fault, err := r.reserveWork(ctx, w)
@@ -211,7 +211,7 @@ func (r *run) reserveWork(ctx context.Context, w *Work) (usage.Row, *llm.Fault, 
 }
 
 // ended is the answer that stands at the end of what an earlier attempt left.
-func ended(behind []session.Message) (string, bool) {
+func ended(behind []transcript.Message) (string, bool) {
 	if len(behind) == 0 {
 		return "", false
 	}
@@ -227,7 +227,7 @@ func ended(behind []session.Message) (string, bool) {
 var looks = map[string]bool{"Read": true, "Glob": true, "Grep": true, "LS": true, "WebFetch": true, "WebSearch": true, AskName: true}
 
 // unanswered are the calls that may have had effects and have no result.
-func unanswered(behind []session.Message) (what []string) {
+func unanswered(behind []transcript.Message) (what []string) {
 	done := map[string]bool{}
 	for _, m := range behind {
 		for _, b := range m.Blocks {

@@ -17,6 +17,7 @@ import (
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
 	"gatehouse/core/vault"
 )
@@ -156,7 +157,7 @@ func TestARuntimeAnswersTheTurnsThatAreItsOwn(t *testing.T) {
 	if want := []string{"session", "user_message", "prompt_metadata", "init", "model", "text"}; !slices.Equal(kinds, want) {
 		t.Errorf("%v", kinds)
 	}
-	if w := o.works[0]; heard(w) != "hi" || w.Line != session.LineID("r1", 0) || w.Resume || w.Model != "other/x" || w.System == "" || w.Replace {
+	if w := o.works[0]; heard(w) != "hi" || w.Line != transcript.LineID("r1", 0) || w.Resume || w.Model != "other/x" || w.System == "" || w.Replace {
 		t.Errorf("%+v", w)
 	}
 	if lines := h.transcript(); len(lines) != 2 {
@@ -183,7 +184,7 @@ func TestALoopAndARuntimeGoOnWithEachOthersSession(t *testing.T) {
 	id := uuid.NewString()
 	h.ended(h.owners("r1", id, "", "first"))
 	o.answer = func(ctx context.Context, w *orchestrator.Work) orchestrator.Answer {
-		o.last = session.LineID("r1", 1)
+		o.last = transcript.LineID("r1", 1)
 		return o.well("from elsewhere")(ctx, w)
 	}
 	h.ended(h.owners("r2", id, "other/x", "second"))

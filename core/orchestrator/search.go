@@ -8,8 +8,8 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
-	"gatehouse/core/session"
 	"gatehouse/core/tool"
+	"gatehouse/core/transcript"
 )
 
 // Bounds of one call of WebSearch that the model's provider answers.
@@ -33,7 +33,7 @@ func (r *run) searches() bool {
 // look has the model's provider search, in a conversation of its own. It is
 // billed and bounded as every other call of the model.
 func (r *run) look(ctx context.Context, _ *tool.Call, q tool.Query) (tool.Finding, error) {
-	sub := &talk{r: r, name: r.model.About().Name, keep: func(session.Message) error { return nil }, show: func(core.Event) {}, req: &llm.Request{
+	sub := &talk{r: r, name: r.model.About().Name, keep: func(transcript.Message) error { return nil }, show: func(core.Event) {}, req: &llm.Request{
 		System:    searchPrompt,
 		Messages:  []llm.Message{{Role: "user", Blocks: []core.Block{{Type: "text", Text: asked(q)}}}},
 		MaxTokens: min(searchTokens, r.o.o.Limits.OutputTokens),

@@ -10,9 +10,9 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/llm"
-	"gatehouse/core/session"
 	"gatehouse/core/texts"
 	"gatehouse/core/tool"
+	"gatehouse/core/transcript"
 )
 
 // A talk is the loop between a model and the tools: a run's own, or a
@@ -21,7 +21,7 @@ type talk struct {
 	r     *run
 	req   *llm.Request
 	tools []tool.Tool
-	keep  func(session.Message) error
+	keep  func(transcript.Message) error
 	show  func(core.Event)
 	name  string // of the model that answers
 	text  string // the last answer's words
@@ -136,11 +136,11 @@ func (r *run) still(ctx context.Context, begins bool) (bool, error) {
 }
 
 // ask is one call of the model: its answer as far as it came.
-func (t *talk) ask(ctx context.Context) (session.Message, *llm.Fault, error) {
+func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) {
 	r := t.r
 	reserved, fault, err := t.reserve(ctx)
 	if fault != nil || err != nil {
-		return session.Message{Role: "assistant"}, fault, err
+		return transcript.Message{Role: "assistant"}, fault, err
 	}
 	asked := r.o.o.Clock.Now()
 	a := answer{}
@@ -171,7 +171,7 @@ func (t *talk) ask(ctx context.Context) (session.Message, *llm.Fault, error) {
 	if t.long {
 		r.stop = a.stop
 	}
-	m := session.Message{Role: "assistant", Blocks: a.done(), Model: t.name, Stop: a.stop}
+	m := transcript.Message{Role: "assistant", Blocks: a.done(), Model: t.name, Stop: a.stop}
 	if used != nil {
 		m.Usage = core.Tokens{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite}
 	}
@@ -207,7 +207,7 @@ func (t *talk) delta(d llm.Delta) {
 
 // keepAnswer puts the model's message into the transcript and the conversation.
 // Calls of an answer that broke off are left out: they will not be made.
-func (t *talk) keepAnswer(ctx context.Context, m *session.Message, fault *llm.Fault) error {
+func (t *talk) keepAnswer(ctx context.Context, m *transcript.Message, fault *llm.Fault) error {
 	switch {
 	case errors.Is(context.Cause(ctx), ErrAborted):
 		m.Stop = "aborted"
@@ -248,7 +248,7 @@ func told(ctx context.Context) bool {
 }
 
 // number gives calls ids of their own: some servers send none, or the same again.
-func (t *talk) number(m *session.Message) {
+func (t *talk) number(m *transcript.Message) {
 	seen := map[string]bool{}
 	for _, old := range t.req.Messages {
 		for _, b := range old.Blocks {

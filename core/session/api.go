@@ -11,7 +11,6 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
-	"gatehouse/core/vault"
 )
 
 // Names of the first generation's routes, which cannot be session ids.
@@ -112,7 +111,7 @@ func (s *Store) locate(ctx context.Context, q store.Queryer, ref Ref, given stri
 	switch {
 	case taken == "" && (p.alias || ref.User != core.Operator):
 	case taken == "":
-		p.adopted, _, err = s.countElsewhere(p.id)
+		p.adopted, _, err = s.CountElsewhere(p.id)
 	case taken != takenByRow && !p.alias && ref.User == core.Operator:
 		p.adopt = taken
 	default:
@@ -179,7 +178,7 @@ func (s *Store) createAPI(ctx context.Context, tx *store.Tx, ref Ref, given stri
 	if p.adopt != "" {
 		var err error
 		ref.Trust = core.Sandboxed
-		if adopted, err = s.count(p.adopt); err != nil {
+		if adopted, err = s.CountMessages(p.adopt); err != nil {
 			return Session{}, false, nil, err
 		}
 	}
@@ -230,17 +229,4 @@ func (s *Store) taken(ctx context.Context, q store.Queryer, id string) (string, 
 		return "", err
 	}
 	return files[0], nil
-}
-
-// count is how many messages a transcript holds, in its last MaxTail bytes.
-func (s *Store) count(name string) (int, error) {
-	t, err := s.vault.ReadTail(name, vault.MaxTail)
-	if err != nil {
-		return 0, err
-	}
-	m, err := s.readMarks(name, &t, vault.MaxTail)
-	if err != nil {
-		return 0, err
-	}
-	return len(conversation(t, m).messages), nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/transcript"
 )
 
 // Bounds of what a person may write into a session.
@@ -141,7 +142,7 @@ func (s *Store) changed(was Detail, c Change) (now Detail, err error) {
 		if f.from == nil {
 			continue
 		}
-		if clean(*f.from) != *f.from || len(*f.from) > maxName || *f.from == "" && f.name != "model" {
+		if transcript.OneLine(*f.from) != *f.from || len(*f.from) > maxName || *f.from == "" && f.name != "model" {
 			return now, core.Errorf(core.Invalid, "%s must be a name of at most %d bytes", f.name, maxName)
 		}
 		*f.to = *f.from
@@ -291,7 +292,7 @@ func tagOf(given string) (string, error) {
 	if len(given) > maxTag {
 		return "", core.Errorf(core.Invalid, "a tag has at most %d bytes", maxTag)
 	}
-	tag := strings.ToLower(clean(given))
+	tag := strings.ToLower(transcript.OneLine(given))
 	if tag == "" || len(tag) > maxTag {
 		return "", core.Errorf(core.Invalid, "a tag has 1 to %d bytes", maxTag)
 	}
@@ -302,7 +303,7 @@ func tagOf(given string) (string, error) {
 // Whether it exists is not asked, so that nobody learns it from the answer.
 func contextOf(given string) (string, error) {
 	p := path.Clean(filepath.ToSlash(given))
-	if given == "" || len(given) > maxContext || p == "." || !filepath.IsLocal(p) || clean(p) != p {
+	if given == "" || len(given) > maxContext || p == "." || !filepath.IsLocal(p) || transcript.OneLine(p) != p {
 		return "", core.Errorf(core.Invalid, "a context is the path of a folder or file in the vault, relative to it")
 	}
 	return p, nil
@@ -377,7 +378,7 @@ func (s *Store) Delete(ctx context.Context, tx *store.Tx, id string, by core.Act
 		return fmt.Errorf("delete session: %w", err)
 	}
 	tx.OnCommit(func() {
-		s.cache.drop(id)
+		s.Uncache(id)
 		if err := s.discard(id); err != nil {
 			s.log.Error("a deleted session's files are still in the vault", "session", id, "error", err)
 		}

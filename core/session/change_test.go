@@ -13,6 +13,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/transcript"
 )
 
 func (h *house) update(id string, c session.Change) (d session.Detail, err error) {
@@ -171,7 +172,7 @@ func TestADeletedSessionGoesToTheTrashWithAllThatHangsOnIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(c.Append("run", 0, session.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: "hello"}}}), c.Sync(), c.Close()); err != nil {
+	if err := errors.Join(c.Append("run", 0, transcript.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: "hello"}}}), c.Sync(), c.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.update(a.ID, session.Change{AddTags: []string{"x"}, AddContexts: []string{"y"}}); err != nil {
@@ -317,7 +318,7 @@ func TestTagsAreCountedForWhoAsks(t *testing.T) {
 func TestMessagesArePagedFromTheEnd(t *testing.T) {
 	h := open(t)
 	sess := h.resolve(api(5, "mine")).Session
-	if p, err := h.Page(context.Background(), sess, session.PageQuery{Limit: 5}); err != nil || len(p.Messages) != 0 || p.More || p.Cut {
+	if p, err := h.Page(context.Background(), sess, transcript.PageQuery{Limit: 5}); err != nil || len(p.Messages) != 0 || p.More || p.Cut {
 		t.Errorf("before a word was said: %+v %v", p, err)
 	}
 	c, err := h.Open(context.Background(), sess)
@@ -328,7 +329,7 @@ func TestMessagesArePagedFromTheEnd(t *testing.T) {
 	for i := range 30 { // 3 MB: more than is read at first
 		role := []string{"user", "assistant"}[i%2]
 		text := fmt.Sprintf("%02d %s", i, strings.Repeat("x", 100_000))
-		if err := c.Append(fmt.Sprint("run", i/2), i%2, session.Message{Role: role, Blocks: []core.Block{{Type: "text", Text: text}}}); err != nil {
+		if err := c.Append(fmt.Sprint("run", i/2), i%2, transcript.Message{Role: role, Blocks: []core.Block{{Type: "text", Text: text}}}); err != nil {
 			t.Fatal(err)
 		}
 		said = append(said, text[:2])
@@ -336,7 +337,7 @@ func TestMessagesArePagedFromTheEnd(t *testing.T) {
 	if err := errors.Join(c.Sync(), c.Close()); err != nil {
 		t.Fatal(err)
 	}
-	page := func(q session.PageQuery) (words []string, p session.Page) {
+	page := func(q transcript.PageQuery) (words []string, p transcript.Page) {
 		t.Helper()
 		p, err := h.Page(context.Background(), sess, q)
 		if err != nil {
@@ -348,25 +349,25 @@ func TestMessagesArePagedFromTheEnd(t *testing.T) {
 		return words, p
 	}
 	var back []string
-	words, p := page(session.PageQuery{Limit: 7})
+	words, p := page(transcript.PageQuery{Limit: 7})
 	for back = words; p.More; back = append(words, back...) {
-		words, p = page(session.PageQuery{Limit: 7, Before: p.Messages[0].Line()})
+		words, p = page(transcript.PageQuery{Limit: 7, Before: p.Messages[0].Line()})
 	}
 	if !slices.Equal(back, said) || p.Cut {
 		t.Errorf("backwards: %v", back)
 	}
 	on := words // p is the first page
 	for more := true; more; more = p.More {
-		words, p = page(session.PageQuery{Limit: 7, After: p.Messages[len(p.Messages)-1].Line()})
+		words, p = page(transcript.PageQuery{Limit: 7, After: p.Messages[len(p.Messages)-1].Line()})
 		on = append(on, words...)
 	}
 	if !slices.Equal(on, said) {
 		t.Errorf("forwards: %v", on)
 	}
-	if _, err := h.Page(context.Background(), sess, session.PageQuery{Limit: 7, Before: "nope"}); core.KindOf(err) != core.NotFound {
+	if _, err := h.Page(context.Background(), sess, transcript.PageQuery{Limit: 7, Before: "nope"}); core.KindOf(err) != core.NotFound {
 		t.Errorf("no such message: %v", err)
 	}
-	if words, p := page(session.PageQuery{Limit: 200}); len(words) != 30 || p.More {
+	if words, p := page(transcript.PageQuery{Limit: 200}); len(words) != 30 || p.More {
 		t.Errorf("%d messages, more %v", len(words), p.More)
 	}
 }

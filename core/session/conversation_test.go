@@ -17,18 +17,19 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 )
 
-func user(text string) session.Message {
-	return session.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: text}}}
+func user(text string) transcript.Message {
+	return transcript.Message{Role: "user", Blocks: []core.Block{{Type: "text", Text: text}}}
 }
 
-func answer(text string) session.Message {
-	return session.Message{Role: "assistant", Model: "m", Stop: "end_turn", Blocks: []core.Block{{Type: "text", Text: text}},
+func answer(text string) transcript.Message {
+	return transcript.Message{Role: "assistant", Model: "m", Stop: "end_turn", Blocks: []core.Block{{Type: "text", Text: text}},
 		Usage: core.Tokens{Input: 3, Output: 4}}
 }
 
-func (h *house) open(s *session.Store, sess session.Session) *session.Conversation {
+func (h *house) open(s *session.Store, sess session.Session) *transcript.Conversation {
 	h.t.Helper()
 	c, err := s.Open(context.Background(), sess)
 	if err != nil {
@@ -46,7 +47,7 @@ func (h *house) turn(s *session.Store, sess session.Session, run, q, a string) {
 	}
 }
 
-func texts(messages []session.Message) (out []string) {
+func texts(messages []transcript.Message) (out []string) {
 	for _, m := range messages {
 		for _, b := range m.Blocks {
 			out = append(out, m.Role[:1]+":"+b.Text)
@@ -55,7 +56,7 @@ func texts(messages []session.Message) (out []string) {
 	return out
 }
 
-func (h *house) lines(c *session.Conversation) (all []map[string]any) {
+func (h *house) lines(c *transcript.Conversation) (all []map[string]any) {
 	h.t.Helper()
 	raw, err := os.ReadFile(c.Path())
 	if err != nil {
@@ -80,13 +81,13 @@ func TestHistoryIsWhatWasAppended(t *testing.T) {
 	if err != nil || len(got) != 0 || r.Info != (core.ResumeInfo{Method: "new", IsNewSession: true}) || r.Session != want {
 		t.Fatalf("new: %v, %+v, %v", got, r, err)
 	}
-	call := session.Message{Role: "assistant", Model: "m", Stop: "tool_use", Blocks: []core.Block{
+	call := transcript.Message{Role: "assistant", Model: "m", Stop: "tool_use", Blocks: []core.Block{
 		{Type: "thinking", Text: "hm <&>", Signature: "sig"},
 		{Type: "text", Text: "let me look"},
 		{Type: "tool_use", ID: "t1", Name: "Read", Input: json.RawMessage(`{"path":"a"}`)},
 	}}
-	result := session.Message{Role: "user", Blocks: []core.Block{{Type: "tool_result", ToolUseID: "t1", Text: "gone", IsError: true}}}
-	all := []session.Message{user("a\nb \u2028 \"q\""), call, result, answer("done")}
+	result := transcript.Message{Role: "user", Blocks: []core.Block{{Type: "tool_result", ToolUseID: "t1", Text: "gone", IsError: true}}}
+	all := []transcript.Message{user("a\nb \u2028 \"q\""), call, result, answer("done")}
 	if err := errors.Join(c.Append("run-1", 0, all[:2]...), c.Append("run-1", 2, all[2:]...), c.Sync(), c.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func TestHistoryIsWhatWasAppended(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(all, got, cmpopts.IgnoreUnexported(session.Message{}), cmpopts.IgnoreFields(session.Message{}, "Run", "At")); d != "" {
+		if d := cmp.Diff(all, got, cmpopts.IgnoreUnexported(transcript.Message{}), cmpopts.IgnoreFields(transcript.Message{}, "Run", "At")); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
 		memory := name == "from memory"
@@ -120,7 +121,7 @@ func TestLinesAreInTheFormOfClaudeCode(t *testing.T) {
 				t.Errorf("line %d has no %s: %v", i, field, l)
 			}
 		}
-		if l["sessionId"] != sess.ID || l["cwd"] != h.vault.Path() || l["uuid"] != session.LineID(run, i) || l["requestId"] != run {
+		if l["sessionId"] != sess.ID || l["cwd"] != h.vault.Path() || l["uuid"] != transcript.LineID(run, i) || l["requestId"] != run {
 			t.Errorf("line %d: %v", i, l)
 		}
 	}
@@ -131,7 +132,7 @@ func TestLinesAreInTheFormOfClaudeCode(t *testing.T) {
 	if m["role"] != "assistant" || m["model"] != "m" || m["stop_reason"] != "end_turn" || m["usage"].(map[string]any)["output_tokens"] != 4.0 {
 		t.Errorf("message: %v", m)
 	}
-	if u, _ := uuid.Parse(session.LineID(run, 0)); u.Version() != 5 {
+	if u, _ := uuid.Parse(transcript.LineID(run, 0)); u.Version() != 5 {
 		t.Errorf("line id is a UUID of version %d", u.Version())
 	}
 }
@@ -216,8 +217,8 @@ func TestHistoryIsCutToWholeTurns(t *testing.T) {
 	sess := h.resolve(chat(5, "c1")).Session
 	for i := range 50 {
 		c := h.open(h.Store, sess)
-		call := session.Message{Role: "assistant", Blocks: []core.Block{{Type: "tool_use", ID: "t", Name: "Read", Input: json.RawMessage(`{}`)}}}
-		result := session.Message{Role: "user", Blocks: []core.Block{{Type: "tool_result", ToolUseID: "t", Text: strings.Repeat("r", 300)}}}
+		call := transcript.Message{Role: "assistant", Blocks: []core.Block{{Type: "tool_use", ID: "t", Name: "Read", Input: json.RawMessage(`{}`)}}}
+		result := transcript.Message{Role: "user", Blocks: []core.Block{{Type: "tool_result", ToolUseID: "t", Text: strings.Repeat("r", 300)}}}
 		run := fmt.Sprint("run-", i)
 		if err := errors.Join(c.Append(run, 0, user(fmt.Sprint("q", i)), call, result, answer("a")), c.Close()); err != nil {
 			t.Fatal(err)

@@ -72,3 +72,12 @@ func (s *Store) Tags(ctx context.Context, user int64, all bool) ([]TagCount, err
 	}
 	return list, nil
 }
+
+// Export returns a session as Markdown, with its tags; see transcript.Files.Export.
+func (s *Store) Export(ctx context.Context, sess Session) (string, error) {
+	side, err := s.current(ctx, s.db, sess.ID)
+	if err != nil {
+		return "", err
+	}
+	return s.Files.Export(ctx, sess, side.Tags)
+}

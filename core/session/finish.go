@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/transcript"
 )
 
 // A Finish is what a turn changes in its session's row.
@@ -19,7 +20,7 @@ type Finish struct {
 	Model    string // "" keeps the old one
 	Title    string // the turn's text; its first line becomes the title of a session without one
 	At       time.Time
-	Words    Words // what can be found from now on; see Conversation.Words
+	Words    transcript.Words // what can be found from now on; see Store.Words
 }
 
 // sessionWas is what Finish has to know of a session.
@@ -73,7 +74,7 @@ func Title(text string) string {
 		if len(l) > 4*4*maxTitle { // more than enough, of a line that may be a megabyte
 			l = strings.ToValidUTF8(l[:4*4*maxTitle], "")
 		}
-		if line = clean(l); line != "" {
+		if line = transcript.OneLine(l); line != "" {
 			break
 		}
 	}
@@ -85,18 +86,4 @@ func Title(text string) string {
 		cut = cut[:i]
 	}
 	return strings.TrimRightFunc(cut, unicode.IsSpace) + "…"
-}
-
-// clean folds white space and drops control, format and broken characters.
-func clean(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case r == utf8.RuneError, unicode.IsControl(r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r):
-			return -1
-		}
-		return r
-	}, s)
-	return strings.Join(strings.Fields(s), " ")
 }

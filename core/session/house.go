@@ -91,6 +91,23 @@ func (s *Store) discard(id string) error {
 	return nil
 }
 
+// Erase deletes the files of a deleted session permanently: its transcripts, see
+// transcript.Files.Erase, and its sidecar. It can be repeated. Nothing may write to the
+// session concurrently.
+func (s *Store) Erase(id string) error {
+	if !vault.ValidID(id) {
+		return nil
+	}
+	s.still(id)
+	if err := s.Files.Erase(id); err != nil {
+		return err
+	}
+	if err := s.vault.Root().Remove(sidecar{ID: id}.name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("erase session: %w", err)
+	}
+	return nil
+}
+
 // still waits until nobody writes the session's sidecar, and has it not written.
 // The database's writer may call it: what it waits for waits for no transaction.
 func (s *Store) still(id string) {

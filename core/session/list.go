@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/transcript"
 )
 
 // Bounds of List.
@@ -67,7 +68,7 @@ func (f *Filter) weigh(ctx context.Context, q store.Queryer) error {
 }
 
 // tagKey is a tag as it is kept.
-func tagKey(tag string) string { return strings.ToLower(clean(tag)) }
+func tagKey(tag string) string { return strings.ToLower(transcript.OneLine(tag)) }
 
 // List is a page of sessions, newest use first, and the cursor of the next
 // page, "" at the end. A session that is used while somebody pages moves to

@@ -12,17 +12,18 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 )
 
 func TestASessionIsExportedAsReadableMarkdown(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600))
-	m := func(m session.Message) session.Message { m.At = at; return m }
+	m := func(m transcript.Message) transcript.Message { m.At = at; return m }
 	failed := result("b", "no such file")
 	failed.IsError = true
 	calls := call("a", "b")
 	calls.Blocks[0].Text = "first\nthen"
-	got := session.Markdown(session.Session{ID: "s1", Title: "Tea: \"green\"\n# black", AgentType: "vault-agent", Source: "telegram", CreatedAt: at, LastAccessed: at, MessageCount: 4},
-		[]string{"tea"}, []session.Message{
+	got := transcript.Markdown(session.Session{ID: "s1", Title: "Tea: \"green\"\n# black", AgentType: "vault-agent", Source: "telegram", CreatedAt: at, LastAccessed: at, MessageCount: 4},
+		[]string{"tea"}, []transcript.Message{
 			m(said(core.Block{Type: "media", Media: []core.Media{picture}}, core.Block{Type: "text", Text: "# How?\n```go\n### User | x"})),
 			m(calls), m(said(result("a", "```\n"+strings.Repeat("y", 5000)), failed)), m(answer("So.\n### User | 2026-01-01T00:00:00Z\n\n---\nI said that"))})
 	want := "---\nsession_id: \"s1\"\ntitle: \"Tea: \\\"green\\\"\\n# black\"\nagent: \"vault-agent\"\nsource: \"telegram\"\n" +

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"gatehouse/core"
-	"gatehouse/core/session/words"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
+	"gatehouse/core/transcript/words"
 )
 
 func TestListsAreReadInOrderAndNotSorted(t *testing.T) {

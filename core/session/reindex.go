@@ -224,7 +224,7 @@ func (r *reindex) keep(ctx context.Context, tx *store.Tx, f *finding, done *Rein
 		}
 	}
 	if !owned {
-		sess.orphan()
+		orphan(&sess)
 		done.Unowned++
 	}
 	done.Added++

@@ -8,11 +8,11 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/transcript"
 	"gatehouse/core/vault"
 )
 
@@ -33,11 +33,7 @@ type finding struct {
 // count; false for a file that is no session's.
 func (s *Store) lookAt(name, id string) (finding, bool) {
 	f := finding{id: id, name: name}
-	t, err := s.vault.ReadTail(name, vault.MaxTail)
-	if err != nil {
-		return f, false
-	}
-	m, err := s.readMarks(name, &t, vault.MaxTail)
+	t, messages, err := s.Read(name)
 	if err != nil {
 		return f, false
 	}
@@ -52,7 +48,7 @@ func (s *Store) lookAt(name, id string) (finding, bool) {
 			first = false
 			f.source, f.dir = sourceOf(l), s.inside(name, l.CWD)
 		}
-		if at := lineAt(l); !at.IsZero() {
+		if at := transcript.LineTime(l); !at.IsZero() {
 			if f.first.IsZero() {
 				f.first = at
 			}
@@ -65,7 +61,7 @@ func (s *Store) lookAt(name, id string) (finding, bool) {
 	if f.last.IsZero() {
 		f.first, f.last = t.Info.ModTime(), t.Info.ModTime()
 	}
-	f.talk(everything(t, m).messages)
+	f.talk(messages)
 	if side, ok := s.readSidecar(id); ok {
 		f.side = &side
 	}
@@ -91,10 +87,10 @@ func (s *Store) inside(name, cwd string) string {
 }
 
 // talk takes the title, the model and the count out of the messages.
-func (f *finding) talk(messages []Message) {
+func (f *finding) talk(messages []transcript.Message) {
 	for i := range messages {
 		m := &messages[i]
-		text := m.text()
+		text := m.Text()
 		switch {
 		case m.Summary:
 		case m.Role == "assistant":
@@ -104,24 +100,13 @@ func (f *finding) talk(messages []Message) {
 			if text != "" {
 				f.count++
 			}
-		case m.begins():
+		case m.Begins():
 			f.count++
 			if f.title == "" {
 				f.title = Title(text)
 			}
 		}
 	}
-}
-
-// text is what a person or the model said in m, without thinking and tools.
-func (m *Message) text() string {
-	var parts []string
-	for i := range m.Blocks {
-		if m.Blocks[i].Type == "text" {
-			parts = append(parts, m.Blocks[i].Text)
-		}
-	}
-	return strings.Join(parts, "\n")
 }
 
 // readSidecar is the sidecar of id; false where it is missing or broken.
@@ -161,7 +146,7 @@ func (f *finding) session(s *Store) Session {
 		to   *string
 		from string
 	}{{&sess.Source, c.Source}, {&sess.Module, c.Module}, {&sess.AgentType, c.AgentType}} {
-		if clean(x.from) == x.from && x.from != "" && len(x.from) <= maxName {
+		if transcript.OneLine(x.from) == x.from && x.from != "" && len(x.from) <= maxName {
 			*x.to = x.from
 		}
 	}
@@ -182,9 +167,9 @@ func (f *finding) session(s *Store) Session {
 	return sess
 }
 
-// orphan makes a session nobody's: for the operator alone, sandboxed, and
-// nothing in it goes on unasked.
-func (sess *Session) orphan() {
+// orphan makes sess a session without an owner: visible to the operator only,
+// sandboxed, and every tool call in it asks.
+func orphan(sess *Session) {
 	sess.User, sess.TrustLevel = 0, core.Sandboxed
 	if !filepath.IsLocal(sess.WorkingDirectory) {
 		sess.WorkingDirectory = ""

@@ -20,6 +20,7 @@ import (
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/core/llm/openai"
 	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 )
 
 var (
@@ -27,8 +28,8 @@ var (
 	document = core.Media{Type: "application/pdf", Name: "book.pdf", Data: []byte("%PDF-1.7\n")}
 )
 
-func call(ids ...string) session.Message {
-	m := session.Message{Role: "assistant", Model: "anthropic/claude-fake-5", Stop: "tool_use", Blocks: []core.Block{
+func call(ids ...string) transcript.Message {
+	m := transcript.Message{Role: "assistant", Model: "anthropic/claude-fake-5", Stop: "tool_use", Blocks: []core.Block{
 		{Type: "thinking", Text: "hm", Signature: anthropictest.Signed + "1"}}}
 	for _, id := range ids {
 		m.Blocks = append(m.Blocks, core.Block{Type: "tool_use", ID: id, Name: "Read", Input: json.RawMessage(`{"p":1}`)})
@@ -40,12 +41,12 @@ func result(id, text string, media ...core.Media) core.Block {
 	return core.Block{Type: "tool_result", ToolUseID: id, Text: text, Media: media}
 }
 
-func said(blocks ...core.Block) session.Message {
-	return session.Message{Role: "user", Blocks: blocks}
+func said(blocks ...core.Block) transcript.Message {
+	return transcript.Message{Role: "user", Blocks: blocks}
 }
 
 // accepted is a judge of histories: both providers' strict fakes must take them.
-func accepted(t testing.TB) func(messages []session.Message) error {
+func accepted(t testing.TB) func(messages []transcript.Message) error {
 	a, o := anthropictest.New(t, anthropictest.Options{}), llmtest.New(t, llmtest.Options{})
 	claude, err := anthropic.New(anthropic.Options{Model: "claude-fake-5", BaseURL: a.URL(), Clock: core.System{}})
 	if err != nil {
@@ -56,7 +57,7 @@ func accepted(t testing.TB) func(messages []session.Message) error {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { claude.Close(); other.Close() })
-	return func(messages []session.Message) error {
+	return func(messages []transcript.Message) error {
 		req := &llm.Request{Tools: []llm.Tool{{Name: "Read"}}}
 		for _, m := range append(messages, user("and now?")) {
 			msg := llm.Message{Role: m.Role}
@@ -81,7 +82,7 @@ func accepted(t testing.TB) func(messages []session.Message) error {
 }
 
 // paired holds calls and results together without any provider's own repair.
-func paired(messages []session.Message) error {
+func paired(messages []transcript.Message) error {
 	for i, m := range messages {
 		var calls, results []string
 		for _, b := range m.Blocks {
@@ -162,7 +163,7 @@ func TestAnyOrderOfLinesIsAHistoryThatBothProvidersTake(t *testing.T) {
 	judge := accepted(t)
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		one := rapid.SampledFrom([]session.Message{user("hi"), answer("ho"), call("a", "b"), call("a"), call("c", "c"), said(result("a", "A")),
+		one := rapid.SampledFrom([]transcript.Message{user("hi"), answer("ho"), call("a", "b"), call("a"), call("c", "c"), said(result("a", "A")),
 			said(result("b", "B"), result("a", "A")), said(result("x", "lost", picture)), said(result("c", "C", document), core.Block{Type: "text", Text: "and"})})
 		n++
 		c := h.open(h.Store, sess)

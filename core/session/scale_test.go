@@ -15,8 +15,8 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/session"
-	"gatehouse/core/session/words"
 	"gatehouse/core/store"
+	"gatehouse/core/transcript/words"
 	"gatehouse/core/usage"
 	"gatehouse/core/vault"
 	"gatehouse/pairing"
@@ -384,7 +384,7 @@ func BenchmarkFinish(b *testing.B) {
 				b.StartTimer()
 				f := session.Finish{Messages: 2, Title: oneLine, At: h.clock.Now()}
 				if indexed {
-					f.Words = c.Words(context.Background())
+					f.Words = h.Words(context.Background(), c)
 				}
 				h.finish(sess.ID, f)
 			}

@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/session/words"
 	"gatehouse/core/store"
+	"gatehouse/core/transcript"
+	"gatehouse/core/transcript/words"
 )
 
 // A Found is a session and where what was asked for stands in it.
@@ -222,7 +223,7 @@ func (l *lookup) statement(n int) (string, []any) {
 	if len(outer.where) > 0 {
 		fits = "CASE WHEN " + strings.Join(outer.where, " AND ") + " THEN 1 ELSE 0 END"
 	}
-	return fmt.Sprintf(`SELECT h.id, d.n, w.session_id, w.file, d.at_byte, d.length, %s AS fits
+	return fmt.Sprintf(`SELECT h.id, d.n, w.session_id, w.File, d.at_byte, d.Length, %s AS fits
 		FROM (SELECT rowid AS id FROM search WHERE %s ORDER BY rowid DESC LIMIT $%d) h
 		JOIN search_docs d ON d.id = h.id JOIN search_sessions w ON w.n = d.n JOIN sessions s ON s.id = w.session_id
 		ORDER BY h.id DESC`, fits, strings.Join(inner.where, " AND "), limit), outer.args
@@ -337,9 +338,9 @@ func (l *lookup) show(h hitRow, title string, tags []string) (Hit, bool) {
 	if err != nil {
 		return Hit{}, false
 	}
-	text, line := messageOf(raw)
+	text, line := transcript.Searched(raw)
 	excerpt, ok := l.q.Excerpt(text, excerptLen)
-	return Hit{In: "text", Excerpt: excerpt, Message: line.UUID, Role: line.Type, At: lineAt(&line)}, ok
+	return Hit{In: "text", Excerpt: excerpt, Message: line.UUID, Role: line.Type, At: transcript.LineTime(&line)}, ok
 }
 
 // showHead is a hit in title and tags, where a word's beginning is enough.
@@ -375,7 +376,7 @@ func (s *Store) lineOf(h hitRow) ([]byte, error) {
 	}
 	defer f.Close()
 	if h.Length > maxExcerpt { // a line with media
-		raw, _, err := readLine(bufio.NewReaderSize(io.NewSectionReader(f, h.At, h.Length), 64<<10))
+		raw, _, err := transcript.ReadLine(bufio.NewReaderSize(io.NewSectionReader(f, h.At, h.Length), 64<<10))
 		return raw, err
 	}
 	raw := make([]byte, h.Length)

@@ -1,21 +1,15 @@
 package session
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"strconv"
 	"strings"
 
-	"gatehouse/core"
-	"gatehouse/core/session/words"
 	"gatehouse/core/store"
-	"gatehouse/core/vault"
+	"gatehouse/core/transcript"
+	"gatehouse/core/transcript/words"
 )
 
 // Bounds of what one step puts into the index.
@@ -31,203 +25,46 @@ const (
 // noLine is the place of a session's title and tags in the index.
 const noLine = -1
 
-// Words are what a transcript holds that the index does not know yet. The zero
-// value is nothing.
-type Words struct {
-	file     string
-	from, to int64
-	docs     []doc
-	behind   bool // upkeep has to do the rest
-}
-
-// A doc is one message for the index.
-type doc struct {
-	at, length int64 // of its line in the file
-	words      string
-}
-
-// Words reads what the conversation has that cannot be found yet, the present
-// run's lines among it; at most 1 MB, the rest is left to Fill. What cannot be
-// read is left to it too.
-func (c *Conversation) Words(ctx context.Context) (w Words) {
-	defer func() { c.tail.listed, c.tail.upTo = !w.behind, w.to }()
-	if t := &c.tail; t.listed && t.info != nil && c.said.are(t.upTo, t.info.Size()) {
-		return Words{file: c.name, from: t.upTo, to: c.said.to, docs: c.said.docs}
-	}
-	w = Words{file: c.name}
-	st, err := c.s.vault.Stat(c.name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Words{}
-	}
-	if err == nil {
-		err = c.s.db.Get(ctx, &w.from, `SELECT bytes FROM search_sessions WHERE session_id = $1`, c.sess.ID)
+// Words returns what a conversation has that is not indexed yet; see
+// transcript.Conversation.Words.
+func (s *Store) Words(ctx context.Context, c *transcript.Conversation) transcript.Words {
+	return c.Words(func() (from int64, err error) {
+		err = s.db.Get(ctx, &from, `SELECT bytes FROM search_sessions WHERE session_id = $1`, c.Session().ID)
 		if errors.Is(err, store.ErrNoRows) {
 			err = nil
 		}
-	}
-	if err == nil && st.Size()-w.from > maxNew || err == nil && st.Size() < w.from {
-		w.to, w.behind = w.from, true
-		return w
-	}
-	if err == nil {
-		w.docs, w.to, err = c.s.scan(c.name, w.from, maxNew)
-	}
-	if err != nil {
-		c.s.log.Warn("what was said cannot be found yet", "session", c.sess.ID, "err", err)
-		w.docs, w.to, w.behind = nil, w.from, true
-	}
-	return w
-}
-
-// scan reads the messages of the lines that begin in the most bytes behind
-// from. A last line without its end is left for later.
-func (s *Store) scan(name string, from, most int64) (docs []doc, to int64, err error) {
-	f, err := s.vault.Root().Open(name)
-	if err != nil {
-		return nil, from, fmt.Errorf("read transcript: %w", err)
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() {
-		return nil, from, errors.Join(err, core.Errorf(core.Invalid, "the transcript is not a plain file"))
-	}
-	if _, err := f.Seek(from, io.SeekStart); err != nil {
-		return nil, from, fmt.Errorf("read transcript: %w", err)
-	}
-	r := bufio.NewReaderSize(f, int(min(max(st.Size()-from, 512), 64<<10)))
-	for to = from; to-from < most; {
-		raw, n, err := readLine(r)
-		if err != nil {
-			return docs, to, err
-		}
-		if n == 0 {
-			break
-		}
-		if text, _ := messageOf(raw); text != "" {
-			docs = appendDoc(docs, to, n, text)
-		}
-		to += n
-	}
-	return docs, to, nil
-}
-
-// readLine reads one whole line and says how long it is; 0 at the end. Of one
-// longer than maxRaw nothing is kept.
-func readLine(r *bufio.Reader) (raw []byte, n int64, err error) {
-	for {
-		piece, err := r.ReadSlice('\n')
-		n += int64(len(piece))
-		if n <= maxRaw {
-			raw = append(raw, piece...)
-		} else {
-			raw = nil
-		}
-		switch {
-		case err == nil:
-			return raw, n, nil
-		case errors.Is(err, io.EOF):
-			return nil, 0, nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, 0, fmt.Errorf("read transcript: %w", err)
-		}
-	}
-}
-
-// messageOf is what a line says that is searched, and the line: words of a
-// person or the model, no side chain's and no summary's.
-func messageOf(raw []byte) (text string, l vault.Line) {
-	if !bytes.Contains(raw, []byte(`"text"`)) && !bytes.Contains(raw, []byte(`"content":"`)) {
-		return "", l
-	}
-	var m struct {
-		vault.Line
-		Summary bool `json:"isCompactSummary"`
-		Meta    bool `json:"isMeta"`
-	}
-	if json.Unmarshal(raw, &m) != nil || m.UUID == "" || m.IsSidechain || m.Summary || m.Meta {
-		return "", l
-	}
-	msg, ok := decode(&m.Line)
-	if !ok {
-		return "", l
-	}
-	return msg.searched(), m.Line
-}
-
-// searched is what of a message's words can be searched for.
-func (m *Message) searched() string {
-	text := m.text()
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "")
-	}
-	return text
-}
-
-func appendDoc(docs []doc, at, length int64, text string) []doc {
-	if w := words.Index(text); w != "" {
-		docs = append(docs, doc{at, length, w})
-	}
-	return docs
-}
-
-// spoken are the docs of the lines that one conversation has appended, so that
-// they need not be read again.
-type spoken struct {
-	from, to int64 // the part of the file that they are of
-	docs     []doc
-	scan     bool // it is not known where they stand: the file says
-}
-
-func (s *spoken) add(from, to int64, messages []Message) {
-	if s.to == 0 {
-		s.from, s.to = from, from
-	}
-	switch {
-	case len(messages) == 0:
-		return
-	case len(messages) > 1 || s.to != from:
-		s.scan = true
-		return
-	}
-	s.to = to
-	if text := messages[0].searched(); text != "" {
-		s.docs = appendDoc(s.docs, from, to-from, text)
-	}
-}
-
-// are reports whether these are all lines between two places of the file.
-func (s *spoken) are(from, to int64) bool {
-	return !s.scan && s.to > 0 && s.from == from && s.to == to && to-from <= maxNew
+		return from, err
+	})
 }
 
 // found puts a turn's words into the index. What another attempt has put there
 // already is not put there twice.
-func (s *Store) found(ctx context.Context, tx *store.Tx, id string, was sessionWas, w Words) (err error) {
+func (s *Store) found(ctx context.Context, tx *store.Tx, id string, was sessionWas, w transcript.Words) (err error) {
 	n := was.N
 	switch {
-	case w.file == "":
+	case w.File == "":
 		return nil
-	case n == 0 && w.from > 0: // the index has been emptied meanwhile
+	case n == 0 && w.From > 0: // the index has been emptied meanwhile
 		_, err = s.number(ctx, tx, id)
-		w.docs = nil
+		w.Docs = nil
 	case n == 0:
-		n, err = tx.Insert(ctx, `INSERT INTO search_sessions (session_id, file, bytes, behind) VALUES ($1, $2, $3, $4)`, id, w.file, w.to, w.behind)
-	case was.Bytes != w.from: // somebody else was there: upkeep looks
+		n, err = tx.Insert(ctx, `INSERT INTO search_sessions (session_id, file, bytes, behind) VALUES ($1, $2, $3, $4)`, id, w.File, w.To, w.Behind)
+	case was.Bytes != w.From: // somebody else was there: upkeep looks
 		_, err = tx.Exec(ctx, `UPDATE search_sessions SET behind = 1 WHERE n = $1`, n)
-		w.docs = nil
-	case w.behind:
-		_, err = tx.Exec(ctx, `UPDATE search_sessions SET file = $2, behind = 1 WHERE n = $1`, n, w.file)
+		w.Docs = nil
+	case w.Behind:
+		_, err = tx.Exec(ctx, `UPDATE search_sessions SET file = $2, behind = 1 WHERE n = $1`, n, w.File)
 	default:
-		_, err = tx.Exec(ctx, `UPDATE search_sessions SET file = $2, bytes = $3 WHERE n = $1`, n, w.file, w.to)
+		_, err = tx.Exec(ctx, `UPDATE search_sessions SET file = $2, bytes = $3 WHERE n = $1`, n, w.File, w.To)
 	}
 	if err != nil {
 		return fmt.Errorf("search index: %w", err)
 	}
-	return s.put(ctx, tx, n, was.User, w.docs)
+	return s.put(ctx, tx, n, was.User, w.Docs)
 }
 
 // put inserts docs of the session with number n.
-func (s *Store) put(ctx context.Context, tx *store.Tx, n, user int64, docs []doc) error {
+func (s *Store) put(ctx context.Context, tx *store.Tx, n, user int64, docs []transcript.Doc) error {
 	for _, d := range docs {
 		if err := s.putOne(ctx, tx, n, user, d, ""); err != nil {
 			return err
@@ -236,11 +73,11 @@ func (s *Store) put(ctx context.Context, tx *store.Tx, n, user int64, docs []doc
 	return nil
 }
 
-func (s *Store) putOne(ctx context.Context, tx *store.Tx, n, user int64, d doc, starts string) error {
-	keys := tx.Words(indexKeys(n, user, d.words, starts))
-	row, err := tx.Insert(ctx, `INSERT INTO search_docs (n, at_byte, length) VALUES ($1, $2, $3)`, n, d.at, d.length)
+func (s *Store) putOne(ctx context.Context, tx *store.Tx, n, user int64, d transcript.Doc, starts string) error {
+	keys := tx.Words(indexKeys(n, user, d.Words, starts))
+	row, err := tx.Insert(ctx, `INSERT INTO search_docs (n, at_byte, length) VALUES ($1, $2, $3)`, n, d.At, d.Length)
 	if err == nil {
-		_, err = tx.Exec(ctx, `INSERT INTO search (rowid, words, starts, keys) VALUES ($1, $2, $3, $4)`, row, tx.Words(d.words), tx.Words(starts), keys)
+		_, err = tx.Exec(ctx, `INSERT INTO search (rowid, words, starts, keys) VALUES ($1, $2, $3, $4)`, row, tx.Words(d.Words), tx.Words(starts), keys)
 	}
 	if err != nil {
 		return fmt.Errorf("search index: %w", err)
@@ -296,7 +133,7 @@ func (s *Store) head(ctx context.Context, tx *store.Tx, id string) error {
 	if found == "" {
 		return nil
 	}
-	return s.putOne(ctx, tx, n, d.User, doc{noLine, 0, found}, words.Starts(text))
+	return s.putOne(ctx, tx, n, d.User, transcript.Doc{At: noLine, Words: found}, words.Starts(text))
 }
 
 func headText(title string, tags []string) string {

@@ -17,6 +17,7 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
+	"gatehouse/core/transcript"
 )
 
 // says is a turn from its first line to its commit, as the orchestrator does it.
@@ -26,7 +27,7 @@ func (h *house) says(sess session.Session, run, q, a string) {
 	if err := errors.Join(c.Append(run, 0, user(q), answer(a)), c.Sync()); err != nil {
 		h.t.Fatal(err)
 	}
-	h.finish(sess.ID, session.Finish{Messages: 2, Title: q, At: h.clock.Now(), Words: c.Words(context.Background())})
+	h.finish(sess.ID, session.Finish{Messages: 2, Title: q, At: h.clock.Now(), Words: h.Words(context.Background(), c)})
 	if err := c.Close(); err != nil {
 		h.t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func TestASessionIsFoundByTitleTagAndText(t *testing.T) {
 		}
 	}
 	found, _ := h.search(session.Filter{User: 5, Search: "lisbon"})
-	page, err := h.Page(context.Background(), found[0].Session, session.PageQuery{Limit: 10})
+	page, err := h.Page(context.Background(), found[0].Session, transcript.PageQuery{Limit: 10})
 	if err != nil || found[0].Hit.Role != "assistant" || found[0].Hit.Message != page.Messages[1].Line() || !found[0].Hit.At.Equal(page.Messages[1].At) {
 		t.Errorf("%+v %v", found, err)
 	}
@@ -180,7 +181,7 @@ func TestWordsAreFoundWhenTheirTurnIsCommitted(t *testing.T) {
 	if err := errors.Join(c.Append("r1", 0, user("green tea"), answer("here")), c.Sync()); err != nil {
 		t.Fatal(err)
 	}
-	w := c.Words(context.Background())
+	w := h.Words(context.Background(), c)
 	boom := errors.New("boom")
 	err := h.try(func(ctx context.Context, tx *store.Tx) error {
 		return errors.Join(h.Finish(ctx, tx, sess.ID, session.Finish{Words: w, At: h.clock.Now()}), boom)

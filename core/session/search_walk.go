@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gatehouse/core/store"
+	"gatehouse/core/transcript"
 )
 
 // walked is the key under which Fill notes how far it has looked for sessions
@@ -120,7 +121,7 @@ type lag struct {
 // says how many bytes it has read.
 func (s *Store) catchUp(ctx context.Context, n int64) (read int64, err error) {
 	var l lag
-	err = s.db.Get(ctx, &l, `SELECT w.session_id, s.user_id, w.file, w.bytes FROM search_sessions w JOIN sessions s ON s.id = w.session_id WHERE w.n = $1`, n)
+	err = s.db.Get(ctx, &l, `SELECT w.session_id, s.user_id, w.File, w.bytes FROM search_sessions w JOIN sessions s ON s.id = w.session_id WHERE w.n = $1`, n)
 	if errors.Is(err, store.ErrNoRows) {
 		return 0, nil // deleted meanwhile
 	}
@@ -158,15 +159,15 @@ func (s *Store) catchUp(ctx context.Context, n int64) (read int64, err error) {
 	}
 }
 
-func (s *Store) scanStep(file string, from int64) ([]doc, int64, error) {
+func (s *Store) scanStep(file string, from int64) ([]transcript.Doc, int64, error) {
 	if file == "" {
 		return nil, from, nil
 	}
-	return s.scan(file, from, maxStep)
+	return s.Scan(file, from, maxStep)
 }
 
 // caught is one transaction of catchUp: anew takes out what there is first.
-func (s *Store) caught(ctx context.Context, n int64, l lag, file string, docs []doc, to int64, first, anew, whole bool) error {
+func (s *Store) caught(ctx context.Context, n int64, l lag, file string, docs []transcript.Doc, to int64, first, anew, whole bool) error {
 	err := s.db.Tx(ctx, func(tx *store.Tx) error {
 		var now int64
 		err := tx.Get(ctx, &now, `SELECT bytes FROM search_sessions WHERE n = $1`, n)
@@ -200,7 +201,7 @@ func (s *Store) caught(ctx context.Context, n int64, l lag, file string, docs []
 func (s *Store) fileOf(l lag) (string, int64) {
 	names := []string{l.File}
 	if sess, err := s.ByID(context.Background(), s.db, l.ID); err == nil {
-		if d, err := s.vault.Dir(s.rebase(sess)); err == nil {
+		if d, err := s.vault.Dir(s.Rebase(sess)); err == nil {
 			if name, err := s.vault.Transcript(d.Path, l.ID); err == nil {
 				names = append(names, name)
 			}

@@ -15,33 +15,12 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
+	"gatehouse/core/transcript"
 	"gatehouse/core/vault"
 )
 
 // A Session is one row of the table sessions.
-type Session struct {
-	ID               string          `json:"id"` // a UUID
-	Title            string          `json:"title"`
-	Module           string          `json:"module"` // chat, daily, build
-	Source           string          `json:"source"` // where it began: a platform, api, gatehouse, or an importer's name
-	WorkingDirectory string          `json:"working_directory"`
-	VaultRoot        string          `json:"vault_root"` // the vault's path when the session began
-	Model            string          `json:"model"`
-	MessageCount     int             `json:"message_count"` // of user and assistant
-	Archived         bool            `json:"archived"`
-	CreatedAt        time.Time       `json:"created_at"`
-	LastAccessed     time.Time       `json:"last_accessed"`
-	ContinuedFrom    string          `json:"continued_from,omitempty"`
-	AgentType        string          `json:"agent_type"`
-	Metadata         json.RawMessage `json:"metadata,omitempty"`
-	User             int64           `json:"user_id"`      // the owner; 0 unknown: for the operator only
-	TrustLevel       core.Trust      `json:"trust_level"`  // a ceiling for every turn
-	TitleSource      string          `json:"title_source"` // default, model, user
-	Workspace        string          `json:"workspace,omitempty"`
-	Project          string          `json:"project_id,omitempty"`
-
-	ChatModel string `json:"-"` // of the chat that the turn came from, as Resolve found it (ChatSettings)
-}
+type Session = transcript.Session
 
 // Options for New.
 type Options struct {
@@ -59,15 +38,12 @@ type Options struct {
 
 // A Store finds and keeps sessions. It is safe for concurrent use; Close it.
 type Store struct {
-	db      *store.DB
-	vault   *vault.Vault
-	clock   core.Clock
-	log     *slog.Logger
-	version string
-	cache   *cache
+	*transcript.Files // their messages
 
-	projects projects
-	large    chan struct{} // one element for each long read of a transcript that is going on; largeReads fit
+	db    *store.DB
+	vault *vault.Vault
+	clock core.Clock
+	log   *slog.Logger
 
 	mu      sync.Mutex
 	opened  map[string]time.Time // since Touched; bounded by maxTouched
@@ -84,13 +60,9 @@ func New(o Options) *Store {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Version == "" {
-		o.Version = "gatehouse"
-	}
 	s := &Store{
-		db: o.DB, vault: o.Vault, clock: o.Clock, log: o.Log, version: o.Version,
-		cache: newCache(o.Clock), projects: projects(o.Projects), dirty: map[string]sidecar{}, opened: map[string]time.Time{},
-		large: make(chan struct{}, largeReads),
+		Files: transcript.New(transcript.Options{Vault: o.Vault, Clock: o.Clock, Log: o.Log, Version: o.Version, Projects: o.Projects}),
+		db:    o.DB, vault: o.Vault, clock: o.Clock, log: o.Log, dirty: map[string]sidecar{}, opened: map[string]time.Time{},
 	}
 	s.idle = sync.NewCond(&s.mu)
 	return s

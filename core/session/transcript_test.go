@@ -14,6 +14,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 )
 
 // transcript puts lines where the session's transcript is.
@@ -33,7 +34,7 @@ func TestMediaAreKeptInTheFormOfClaudeCode(t *testing.T) {
 	sess := h.resolve(chat(5, "c1")).Session
 	failed := result("b", "half")
 	failed.IsError = true
-	all := []session.Message{
+	all := []transcript.Message{
 		said(core.Block{Type: "media", Media: []core.Media{picture, document}}, core.Block{Type: "text", Text: "look"}),
 		call("a", "b"), said(result("a", "", picture), failed), call("c"), said(result("c", "the book", document)), answer("ok")}
 	c := h.open(h.Store, sess)
@@ -41,7 +42,7 @@ func TestMediaAreKeptInTheFormOfClaudeCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _, err := h.open(h.another(), sess).History(100_000)
-	if d := cmp.Diff(all, got, cmpopts.IgnoreUnexported(session.Message{}), cmpopts.IgnoreFields(session.Message{}, "Run", "At")); d != "" || err != nil {
+	if d := cmp.Diff(all, got, cmpopts.IgnoreUnexported(transcript.Message{}), cmpopts.IgnoreFields(transcript.Message{}, "Run", "At")); d != "" || err != nil {
 		t.Error(err, d)
 	}
 	raw, _ := os.ReadFile(c.Path())
@@ -141,15 +142,15 @@ func TestParallelCallsOfClaudeCodeKeepTheirResults(t *testing.T) {
 }
 
 func TestThinkingIsReplayedToItsOwnFamilyOnly(t *testing.T) {
-	thought := func(model string) session.Message {
-		return session.Message{Role: "assistant", Model: model, Blocks: []core.Block{{Type: "thinking", Text: model, Signature: "s"}, {Type: "text", Text: "x"}}}
+	thought := func(model string) transcript.Message {
+		return transcript.Message{Role: "assistant", Model: model, Blocks: []core.Block{{Type: "thinking", Text: model, Signature: "s"}, {Type: "text", Text: "x"}}}
 	}
-	all := []session.Message{user("q"), thought("claude-opus-4-8"), thought("openai/gpt-5"), thought("ollama/qwen3"),
+	all := []transcript.Message{user("q"), thought("claude-opus-4-8"), thought("openai/gpt-5"), thought("ollama/qwen3"),
 		{Role: "assistant", Model: "openai/gpt-5", Blocks: []core.Block{{Type: "thinking", Text: "only"}}}}
 	for model, want := range map[string]string{
 		"anthropic/claude-sonnet-5": "u:q a:claude-opus-4-8 a:x a:x a:x", "openai/gpt-4o": "u:q a:x a:openai/gpt-5 a:x a:x a:only", "local/quote": "u:q a:x a:x a:x",
 		"openrouter/anthropic/claude-opus-5": "u:q a:claude-opus-4-8 a:x a:x a:x"} {
-		if got := strings.Join(texts(session.ForModel(all, model)), " "); got != want {
+		if got := strings.Join(texts(transcript.ForModel(all, model)), " "); got != want {
 			t.Errorf("%s: %s", model, got)
 		}
 	}
@@ -181,7 +182,7 @@ func TestALongConversationGoesOnFromItsSummary(t *testing.T) {
 	if err := c.Compact("much was said", what.Keep); err != nil {
 		t.Fatal(err)
 	}
-	check := func(name string, c *session.Conversation, more ...string) {
+	check := func(name string, c *transcript.Conversation, more ...string) {
 		t.Helper()
 		got, r, err := c.History(3000)
 		want := append([]string{"u:This is a summary of the earlier part of the conversation, which was longer than fits:\n\nmuch was said",
@@ -283,7 +284,7 @@ func (h *house) wide(sess session.Session) {
 	h.t.Helper()
 	c := h.open(h.Store, sess)
 	text := strings.Repeat("lorem ipsum ", 400)
-	var batch []session.Message
+	var batch []transcript.Message
 	for n := range 5000 {
 		batch = append(batch, user(text), answer(text))
 		if len(batch) == 1000 {

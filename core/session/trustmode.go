@@ -60,21 +60,3 @@ func (s *Store) SetTrustAuto(ctx context.Context, tx *store.Tx, addr core.Addres
 	}
 	return s.keepCurrent(ctx, tx, rows[0].ID)
 }
-
-// TrustAuto reports whether tools go on unasked: in the conversation of a chat
-// where SetTrustAuto said so, over the API (api) unless "trust_mode" is false.
-func (sess *Session) TrustAuto(api bool) bool {
-	var m struct {
-		Permissions struct {
-			Mode *bool `json:"trust_mode"`
-			Auto bool  `json:"trust_auto"`
-		} `json:"permissions"`
-	}
-	if len(sess.Metadata) > 0 && json.Unmarshal(sess.Metadata, &m) != nil {
-		return false
-	}
-	if api {
-		return m.Permissions.Mode == nil || *m.Permissions.Mode
-	}
-	return m.Permissions.Auto
-}

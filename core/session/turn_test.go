@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gatehouse/core"
-	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 )
 
 func TestATurnIsFoundAsItWasSaidAlsoBehindASummary(t *testing.T) {
@@ -30,7 +30,7 @@ func TestATurnIsFoundAsItWasSaidAlsoBehindASummary(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []int{0, 4, 9} {
-		got, err := h.another().Turn(context.Background(), sess, session.LineID(fmt.Sprint("r", n), 0))
+		got, err := h.another().Turn(context.Background(), sess, transcript.LineID(fmt.Sprint("r", n), 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,12 +39,12 @@ func TestATurnIsFoundAsItWasSaidAlsoBehindASummary(t *testing.T) {
 			t.Errorf("turn %d: %s", n, d)
 		}
 	}
-	for _, id := range []string{session.LineID("r10", 0), "", "nonsense"} {
+	for _, id := range []string{transcript.LineID("r10", 0), "", "nonsense"} {
 		if _, err := h.Turn(context.Background(), sess, id); core.KindOf(err) != core.NotFound {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
-	if _, err := h.Turn(context.Background(), h.resolve(chat(6, "c2")).Session, session.LineID("r1", 0)); core.KindOf(err) != core.NotFound {
+	if _, err := h.Turn(context.Background(), h.resolve(chat(6, "c2")).Session, transcript.LineID("r1", 0)); core.KindOf(err) != core.NotFound {
 		t.Errorf("another's turn: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 	"gatehouse/web"
 	"gatehouse/web/auth"
 )
@@ -113,7 +113,7 @@ func furnish(h *house, user int64) {
 	h.spare(user)
 	h.asks(sid, user)
 	h.row(sid, user)
-	h.talk(sid, session.Message{Role: "user", Blocks: textBlocks("hello")})
+	h.talk(sid, transcript.Message{Role: "user", Blocks: textBlocks("hello")})
 }
 
 // drain reads an answer whole, and of a stream that has no end what it begins with.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 	"gatehouse/web"
 	"gatehouse/web/auth"
 )
@@ -99,7 +99,7 @@ type (
 	}
 )
 
-func pageOf(p session.Page) messagePage {
+func pageOf(p transcript.Page) messagePage {
 	out := messagePage{Messages: make([]message, 0, len(p.Messages)), HasMore: p.More, Truncated: p.Cut}
 	for i := range p.Messages {
 		m := &p.Messages[i]
@@ -123,7 +123,7 @@ func (a *API) messages(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := r.URL.Query()
-	q := session.PageQuery{Before: v.Get("before"), After: v.Get("after")}
+	q := transcript.PageQuery{Before: v.Get("before"), After: v.Get("after")}
 	if v.Has("before") && v.Has("after") {
 		return core.Errorf(core.Invalid, "give before or after, not both")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 	"gatehouse/web"
 	"gatehouse/web/auth"
 )
@@ -19,7 +20,7 @@ type (
 	// A Shelf reads sessions. The caller has checked that the asker may see them.
 	Shelf interface {
 		Detail(ctx context.Context, id string) (session.Detail, error)
-		Page(ctx context.Context, s session.Session, q session.PageQuery) (session.Page, error)
+		Page(ctx context.Context, s session.Session, q transcript.PageQuery) (transcript.Page, error)
 		Export(ctx context.Context, s session.Session) (string, error)
 		Tags(ctx context.Context, user int64, all bool) ([]session.TagCount, error)
 	}
@@ -110,7 +111,7 @@ func (a *API) readSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page, err := a.Shelf.Page(r.Context(), d.Session, session.PageQuery{Limit: limit})
+	page, err := a.Shelf.Page(r.Context(), d.Session, transcript.PageQuery{Limit: limit})
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
+	"gatehouse/core/transcript"
 	"gatehouse/web/auth"
 )
 
@@ -67,7 +68,7 @@ func (h *house) row(id string, user int64) {
 }
 
 // talk has something said in a session of the store.
-func (h *house) talk(id string, messages ...session.Message) {
+func (h *house) talk(id string, messages ...transcript.Message) {
 	h.t.Helper()
 	sess, err := h.store.ByID(context.Background(), h.db, id)
 	if err != nil {
@@ -229,10 +230,10 @@ func TestMessagesAreReadByPagesAndAsMarkdown(t *testing.T) {
 	h := open(t, options{})
 	key, id := h.key(auth.ScopeRead), h.owned(7)
 	h.want(404, "not-found", h.key(auth.ScopeAdmin), "GET", "/api/chat/"+id+"/transcript", "")
-	h.talk(id, session.Message{Role: "user", Blocks: append(textBlocks("look"), core.Block{Type: "media", Media: []core.Media{{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n12345")}}})},
-		session.Message{Role: "assistant", Model: "m", Blocks: []core.Block{{Type: "thinking", Text: "hm", Signature: "secret"}, {Type: "tool_use", ID: "t1", Name: "Read", Input: []byte(`{"p":1}`)}}},
-		session.Message{Role: "user", Blocks: []core.Block{{Type: "tool_result", ToolUseID: "t1", Text: "no", IsError: true}}},
-		session.Message{Role: "assistant", Model: "m", Blocks: textBlocks("done")})
+	h.talk(id, transcript.Message{Role: "user", Blocks: append(textBlocks("look"), core.Block{Type: "media", Media: []core.Media{{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n12345")}}})},
+		transcript.Message{Role: "assistant", Model: "m", Blocks: []core.Block{{Type: "thinking", Text: "hm", Signature: "secret"}, {Type: "tool_use", ID: "t1", Name: "Read", Input: []byte(`{"p":1}`)}}},
+		transcript.Message{Role: "user", Blocks: []core.Block{{Type: "tool_result", ToolUseID: "t1", Text: "no", IsError: true}}},
+		transcript.Message{Role: "assistant", Model: "m", Blocks: textBlocks("done")})
 	newest := h.want(200, "", key, "GET", "/api/chat/"+id+"?limit=1", "")
 	last := newest["messages"].([]any)[0].(map[string]any)
 	if len(newest["messages"].([]any)) != 1 || newest["has_more"] != true || fmt.Sprint(last["content"]) != "[map[text:done type:text]]" || last["run_id"] != "r" || last["model"] != "m" {

@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 	"gatehouse/web"
 	"gatehouse/web/auth"
 )
@@ -88,7 +89,7 @@ func (a *API) read(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page, err := a.Sessions.Page(r.Context(), d.Session, session.PageQuery{Limit: pageSize})
+	page, err := a.Sessions.Page(r.Context(), d.Session, transcript.PageQuery{Limit: pageSize})
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (a *API) read(w http.ResponseWriter, r *http.Request) error {
 	}{a.row(d.Session), messages, page.More})
 }
 
-func messageOf(m session.Message) message {
+func messageOf(m transcript.Message) message {
 	out := message{Role: m.Role, Timestamp: m.At}
 	var words []string
 	for _, b := range m.Blocks {

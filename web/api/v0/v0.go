@@ -13,6 +13,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/core/session"
+	"gatehouse/core/transcript"
 	"gatehouse/web"
 	"gatehouse/web/auth"
 )
@@ -29,7 +30,7 @@ type (
 	Sessions interface {
 		List(ctx context.Context, f session.Filter) (page []session.Session, next string, err error)
 		Count(ctx context.Context, f session.Filter) (int, error)
-		Page(ctx context.Context, s session.Session, q session.PageQuery) (session.Page, error)
+		Page(ctx context.Context, s session.Session, q transcript.PageQuery) (transcript.Page, error)
 	}
 	// An Editor changes and deletes sessions, as the API of today does.
 	Editor interface {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"gatehouse/core/session/words"
+	"gatehouse/core/transcript/words"
 )
 
 func TestWordsAreFoldedAlikeInTextAndQuestion(t *testing.T) {

@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"container/list"
@@ -50,7 +50,7 @@ func (t *tail) trim(limit int) {
 	drop := 0
 	limit -= limit / 4
 	for i := range t.messages {
-		if t.memory <= limit && t.messages[i].begins() {
+		if t.memory <= limit && t.messages[i].Begins() {
 			break
 		}
 		t.memory -= t.messages[i].memory()
@@ -158,7 +158,7 @@ func (c *cache) evict() {
 // Evict drops from memory the conversations that nobody used for 30 minutes
 // and says how many stay. A conversation that is being used does it too; call
 // this from upkeep for the quiet hours.
-func (s *Store) Evict() int {
+func (s *Files) Evict() int {
 	s.cache.mu.Lock()
 	defer s.cache.mu.Unlock()
 	s.cache.evict()

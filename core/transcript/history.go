@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import "gatehouse/core"
 
@@ -55,7 +55,7 @@ func newest(all []Message, room int) (taken []Message, size int) {
 		if sum += all[i].size(); sum > room {
 			break
 		}
-		if all[i].begins() || i == 0 && front != nil { // a summary may stand for the words
+		if all[i].Begins() || i == 0 && front != nil { // a summary may stand for the words
 			start, size = i, sum
 		}
 	}
@@ -70,14 +70,14 @@ func newest(all []Message, room int) (taken []Message, size int) {
 }
 
 // unfinished reports whether the turn that ends with m goes on.
-func unfinished(m *Message) bool { return m.calls() || m.Role == "user" && !m.begins() }
+func unfinished(m *Message) bool { return m.calls() || m.Role == "user" && !m.Begins() }
 
 // rounds are the words that begin the newest turn and its newest rounds, each
 // from an answer of the model on; nothing where the words alone are too much.
 // Behind a summary (summed) the words may be missing.
 func rounds(all []Message, room int, summed bool) (taken []Message, size int) {
 	first := len(all) - 1
-	for first >= 0 && !all[first].begins() {
+	for first >= 0 && !all[first].Begins() {
 		first--
 	}
 	if first < 0 && !summed || first >= 0 && all[first].size() > room {
@@ -117,4 +117,26 @@ func (c *Conversation) resume(given, known, size int) Resume {
 		r.Session.TokensEstimate = (size + bytesPerToken - 1) / bytesPerToken
 	}
 	return r
+}
+
+// injected puts what the conversation goes on from in front of taken, which
+// takes size of room.
+func (c *Conversation) injected(taken []Message, size, room int, r Resume) ([]Message, Resume) {
+	if err := c.from.load(room - size); err != nil {
+		c.s.log.Warn("an earlier session is left out", "session", c.sess.ID, "err", err)
+		return taken, r
+	}
+	front, more := newest(c.from.tail.messages, room-size)
+	if len(front) == 0 {
+		return taken, r
+	}
+	r.Info.Method, r.Session.Method = "context_injection", "context_injection"
+	r.Session.SDKSessionValid, r.Session.ContextInjected = false, true
+	r.Session.MessagesInjected = len(front) + len(taken)
+	r.Session.TokensEstimate = (size + more + bytesPerToken - 1) / bytesPerToken
+	r.Session.LoadedFromDisk = r.Session.LoadedFromDisk || c.from.disk
+	before := max(c.from.sess.MessageCount, len(c.from.tail.messages))
+	r.Info.PreviousMessageCount += before
+	r.Session.PreviousMessageCount += before
+	return append(front[:len(front):len(front)], taken...), r
 }

@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"bytes"
@@ -170,7 +170,7 @@ func decode(l *vault.Line) (Message, bool) {
 		w.Model = ownModels + w.Model
 	}
 	return Message{Role: l.Type, Blocks: blocks, Model: w.Model, Stop: w.StopReason, Usage: w.Usage,
-		Run: l.RequestID, At: lineAt(l), line: l.UUID, id: w.ID}, true
+		Run: l.RequestID, At: LineTime(l), line: l.UUID, id: w.ID}, true
 }
 
 // decodeBlocks reads content: a string, or blocks. Kinds that we cannot replay
@@ -247,8 +247,8 @@ func shownBy(content []core.Block) (text string, media []core.Media) {
 	return strings.Join(parts, "\n"), media
 }
 
-// begins reports whether m is where a turn begins: a person's words.
-func (m *Message) begins() bool {
+// Begins reports whether m is where a turn begins: a person's words.
+func (m *Message) Begins() bool {
 	return m.Role == "user" && m.Blocks[0].Type != "tool_result"
 }
 
@@ -268,8 +268,8 @@ func (m *Message) size() int {
 // memory is about what m takes of ours, in bytes.
 func (m *Message) memory() int { return m.size() + 320 + 192*len(m.Blocks) + m.mediaBytes() }
 
-// lineAt is when l was written, as it says itself.
-func lineAt(l *vault.Line) time.Time {
+// LineTime is when l was written, as it says itself.
+func LineTime(l *vault.Line) time.Time {
 	at, _ := time.Parse(time.RFC3339Nano, l.Timestamp) // broken: zero
 	return at
 }

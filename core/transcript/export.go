@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"bytes"
@@ -48,7 +48,7 @@ func Markdown(s Session, tags []string, messages []Message) string {
 		field("tags", tags)
 	}
 	b.WriteString("---\n")
-	if title := clean(s.Title); title != "" {
+	if title := OneLine(s.Title); title != "" {
 		b.WriteString("\n# " + title + "\n")
 	}
 	for i := range messages {
@@ -75,7 +75,7 @@ func stamp(t time.Time) string {
 
 // markdown appends m.
 func (m *Message) markdown(b *strings.Builder) {
-	if m.Role == "assistant" || m.begins() {
+	if m.Role == "assistant" || m.Begins() {
 		who := "User"
 		switch {
 		case m.Summary:
@@ -106,7 +106,7 @@ func writeBlock(b *strings.Builder, k *core.Block) {
 			b.WriteString("\n> *Thinking:* " + strings.ReplaceAll(text, "\n", "\n> ") + "\n")
 		}
 	case "tool_use":
-		b.WriteString("\n**" + clean(k.Name) + "**\n\n" + fenced("json", string(k.Input)) + "\n")
+		b.WriteString("\n**" + OneLine(k.Name) + "**\n\n" + fenced("json", string(k.Input)) + "\n")
 	case "tool_result":
 		what := "Result"
 		if k.IsError {
@@ -116,7 +116,7 @@ func writeBlock(b *strings.Builder, k *core.Block) {
 	}
 	for i := range k.Media {
 		m := &k.Media[i]
-		fmt.Fprintf(b, "\n*Attachment: %s, %d bytes*\n", clean(strings.NewReplacer("*", "", "`", "").Replace(m.Name+" "+m.Type)), len(m.Data))
+		fmt.Fprintf(b, "\n*Attachment: %s, %d bytes*\n", OneLine(strings.NewReplacer("*", "", "`", "").Replace(m.Name+" "+m.Type)), len(m.Data))
 	}
 }
 
@@ -180,12 +180,8 @@ const maxExport = 12 << 20
 // its transcript; a last line says so where that is not all. What a compaction
 // has taken out of the model's sight is in it. Whether the asker may see it is
 // the caller's question: compare Session.User.
-func (s *Store) Export(ctx context.Context, sess Session) (string, error) {
-	side, err := s.current(ctx, s.db, sess.ID)
-	if err != nil {
-		return "", err
-	}
-	c, err := s.Open(ctx, sess)
+func (s *Files) Export(ctx context.Context, sess Session, tags []string) (string, error) {
+	c, err := s.Open(sess)
 	if err != nil {
 		return "", err
 	}
@@ -200,7 +196,7 @@ func (s *Store) Export(ctx context.Context, sess Session) (string, error) {
 	defer leave()
 	f, err := s.vault.ReadTail(c.name, vault.MaxTail)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Markdown(sess, side.Tags, nil), nil
+		return Markdown(sess, tags, nil), nil
 	}
 	if err != nil {
 		return "", err
@@ -210,10 +206,10 @@ func (s *Store) Export(ctx context.Context, sess Session) (string, error) {
 		return "", err
 	}
 	t := everything(f, m)
-	text := Markdown(sess, side.Tags, t.messages)
+	text := Markdown(sess, tags, t.messages)
 	for len(text) > maxExport && len(t.messages) > 0 {
 		t.messages, t.whole = t.messages[(len(t.messages)+3)/4:], false
-		text = Markdown(sess, side.Tags, t.messages)
+		text = Markdown(sess, tags, t.messages)
 	}
 	if !t.whole {
 		text += "\n*The session is too long for one export; its beginning is left out.*\n"

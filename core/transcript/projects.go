@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"errors"
@@ -96,9 +96,9 @@ func (c *Conversation) pickUp() (fs.FileInfo, error) {
 	return c.s.vault.Stat(c.name)
 }
 
-// countElsewhere is how many messages the transcript in the second place
+// CountElsewhere is how many messages the transcript in the second place
 // holds, in its last vault.MaxTail bytes; false without one.
-func (s *Store) countElsewhere(id string) (n int, found bool, err error) {
+func (s *Files) CountElsewhere(id string) (n int, found bool, err error) {
 	found, err = s.projects.with(id, func(v *vault.Vault, name string, _ *os.File) error {
 		t, err := v.ReadTail(name, vault.MaxTail)
 		n = len(conversation(t, marks{}).messages)

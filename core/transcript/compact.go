@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"bufio"
@@ -66,7 +66,7 @@ const maxMark = 1 << 20
 
 // readMarks finds the marks among the last limit bytes of a transcript. Most
 // have none: a system line without parent is the sign that it is worth a look.
-func (s *Store) readMarks(name string, t *vault.Tail, limit int64) (marks, error) {
+func (s *Files) readMarks(name string, t *vault.Tail, limit int64) (marks, error) {
 	m := marks{boundaries: map[string]boundary{}, summaries: map[string]bool{}}
 	worth := false
 	for i := range t.Lines {
@@ -169,19 +169,19 @@ func (c *Conversation) split(limit int) (Compaction, bool, error) {
 		if size += all[i].size(); size > limit/2 && keep > 0 {
 			break
 		}
-		if all[i].begins() && !all[i].Summary {
+		if all[i].Begins() && !all[i].Summary {
 			keep = len(all) - i
 		}
 	}
 	head := all[:len(all)-keep]
 	if len(head) == 0 || len(head) == 1 && head[0].Summary { // only the newest turn is large
-		if keep < 3 || all[len(all)-1].begins() || all[len(all)-1].Role == "assistant" {
+		if keep < 3 || all[len(all)-1].Begins() || all[len(all)-1].Role == "assistant" {
 			return Compaction{}, false, nil
 		}
 		head, keep = all, 0
 	}
 	first := 0 // of a conversation longer than what was read, no half turn
-	for first < len(head)-1 && !head[first].begins() {
+	for first < len(head)-1 && !head[first].Begins() {
 		first++
 	}
 	return Compaction{Messages: repaired(head[first:]), Keep: keep, Tokens: c.tail.size / bytesPerToken}, true, nil
@@ -204,7 +204,7 @@ func (c *Conversation) Compact(summary string, keep int) error {
 	}
 	all := c.tail.messages
 	at := max(0, len(all)-max(0, keep))
-	for at > 0 && at < len(all) && !all[at].begins() {
+	for at > 0 && at < len(all) && !all[at].Begins() {
 		at--
 	}
 	kept := all[at:len(all):len(all)]

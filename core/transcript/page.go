@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"context"
@@ -28,7 +28,7 @@ const (
 
 // reads waits for a place where limit needs one; leave, which was given for what
 // was read before, and may be called in any case, then gives it back.
-func (s *Store) reads(ctx context.Context, limit int64, leave func()) (func(), error) {
+func (s *Files) reads(ctx context.Context, limit int64, leave func()) (func(), error) {
 	leave()
 	if limit <= largeRead {
 		return func() {}, nil
@@ -63,9 +63,9 @@ func (m *Message) Line() string { return m.line }
 // message. It reads from the end no more than it needs. A message that is not
 // in the transcript is core.NotFound. Whether the asker may see the session is
 // the caller's question: compare Session.User.
-func (s *Store) Page(ctx context.Context, sess Session, q PageQuery) (Page, error) {
+func (s *Files) Page(ctx context.Context, sess Session, q PageQuery) (Page, error) {
 	q.Limit = min(max(q.Limit, 1), maxPage)
-	c, err := s.Open(ctx, sess)
+	c, err := s.Open(sess)
 	if err != nil {
 		return Page{}, err
 	}
@@ -151,8 +151,8 @@ func (q *PageQuery) of(t tail) (Page, error) {
 // out of the model's sight counts too. core.NotFound where the session has no
 // such message, or has it too far up. Whether the asker may see the session is
 // the caller's question: compare Session.User.
-func (s *Store) Turn(ctx context.Context, sess Session, line string) ([]Message, error) {
-	c, err := s.Open(ctx, sess)
+func (s *Files) Turn(_ context.Context, sess Session, line string) ([]Message, error) {
+	c, err := s.Open(sess)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (s *Store) Turn(ctx context.Context, sess Session, line string) ([]Message,
 		all := everything(f, m)
 		if i := at(all.messages, line); i >= 0 {
 			end := i + 1
-			for end < len(all.messages) && !all.messages[end].begins() {
+			for end < len(all.messages) && !all.messages[end].Begins() {
 				end++
 			}
 			return all.messages[i:end], nil
@@ -188,8 +188,8 @@ func noMessage() error { return core.Errorf(core.NotFound, "the session has no s
 // Transcript is the file of a session's words as it lies in the vault, and how
 // many bytes of it there are now; core.NotFound before the first. Close it.
 // Its lines name folders of this machine: it is for who runs the gateway.
-func (s *Store) Transcript(ctx context.Context, sess Session) (io.ReadCloser, int64, error) {
-	c, err := s.Open(ctx, sess)
+func (s *Files) Transcript(_ context.Context, sess Session) (io.ReadCloser, int64, error) {
+	c, err := s.Open(sess)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"bufio"
@@ -16,16 +16,14 @@ import (
 	"gatehouse/core/vault"
 )
 
-// Erase deletes the files of a session that the database knows no more, for
-// good: transcripts with what lies beside them, the sidecar, and what an earlier
-// deletion has put into the trash. It may be done again. Nothing may write to
-// the session.
-func (s *Store) Erase(id string) error {
+// Erase deletes the transcripts of a session permanently, with the files of its
+// sub-agents and copies in the trash. It can be repeated. Nothing may write to the
+// session concurrently.
+func (s *Files) Erase(id string) error {
 	if !vault.ValidID(id) {
 		return nil
 	}
 	s.cache.drop(id)
-	s.still(id)
 	files, err := s.vault.FindTranscripts(id)
 	if err != nil {
 		return fmt.Errorf("erase session: %w", err)
@@ -38,9 +36,6 @@ func (s *Store) Erase(id string) error {
 		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("erase session: %w", err)
 		}
-	}
-	if err := root.Remove(sidecar{ID: id}.name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("erase session: %w", err)
 	}
 	if err := s.vault.RemoveTrashed(id + ".jsonl"); err != nil {
 		return fmt.Errorf("erase session: %w", err)
@@ -58,7 +53,7 @@ const (
 // A Redaction is a session's transcripts without what somebody has said, written
 // beside them and not yet in their place. End it by Keep or Drop.
 type Redaction struct {
-	s     *Store
+	s     *Files
 	id    string
 	files []redactedFile
 	runs  map[string]bool // that had words; as many as were asked for
@@ -75,7 +70,7 @@ type redactedFile struct {
 // sentence in the place of everything that the runs have written into it, and of
 // each summary that was made after them: nobody can tell whose words it tells.
 // The rest stays as it is. It may be done again.
-func (s *Store) Redact(id string, runs []string) (*Redaction, error) {
+func (s *Files) Redact(id string, runs []string) (*Redaction, error) {
 	r := &Redaction{s: s, id: id, runs: map[string]bool{}}
 	if !vault.ValidID(id) || len(runs) == 0 {
 		return r, nil

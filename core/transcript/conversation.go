@@ -1,7 +1,6 @@
-package session
+package transcript
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,7 +13,7 @@ import (
 // A Conversation is a session's transcript, open for one run: one goroutine at
 // a time, and one Conversation that appends per session. Close it.
 type Conversation struct {
-	s    *Store
+	s    *Files
 	sess Session
 	cwd  string // real and absolute: what the lines say
 	name string // the transcript in the vault
@@ -34,21 +33,25 @@ type Conversation struct {
 // is needed.
 const firstRead = 64 << 10
 
-// Open begins to use a session's transcript. Nothing is read or made before
-// it is needed. A session that was imported or continues another one has that
-// one's words in front of its own (see History).
-func (s *Store) Open(ctx context.Context, sess Session) (*Conversation, error) {
-	c, err := s.open(sess)
-	if err == nil {
-		c.from = s.prior(ctx, sess)
+// Existing opens the transcript of a session that is only read. It returns nil if
+// there is none.
+func (s *Files) Existing(sess Session) (*Conversation, error) {
+	c, err := s.Open(sess)
+	if err != nil || !c.existed {
+		return nil, err
 	}
-	return c, err
+	return c, nil
 }
 
-func (s *Store) open(sess Session) (*Conversation, error) {
+// Continue makes c continue from: History returns from's newest messages before c's
+// own. A nil from changes nothing.
+func (c *Conversation) Continue(from *Conversation) { c.from = from }
+
+// Open opens a session's transcript. Nothing is read or created before it is needed.
+func (s *Files) Open(sess Session) (*Conversation, error) {
 	c := &Conversation{s: s, sess: sess}
 	name, t, cached := s.cache.find(sess.ID)
-	dir, err := s.vault.Dir(s.rebase(sess))
+	dir, err := s.vault.Dir(s.Rebase(sess))
 	if err != nil {
 		return nil, err
 	}
@@ -75,8 +78,9 @@ func (s *Store) open(sess Session) (*Conversation, error) {
 	return c, nil
 }
 
-// rebase moves an absolute working directory along with a vault that moved.
-func (s *Store) rebase(sess Session) string {
+// Rebase returns the working directory of sess, relative if it was in a vault that has
+// moved since.
+func (s *Files) Rebase(sess Session) string {
 	dir := sess.WorkingDirectory
 	if sess.VaultRoot == "" || sess.VaultRoot == s.vault.Path() || !filepath.IsAbs(dir) {
 		return dir

@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"encoding/json"
@@ -66,7 +66,7 @@ func (c *Conversation) recorded(taken []Message, size, room int, r Resume) ([]Me
 }
 
 // record is the record of sess in the vault, nil without one.
-func (s *Store) record(sess Session) (rec *record, err error) {
+func (s *Files) record(sess Session) (rec *record, err error) {
 	var m struct {
 		Original string `json:"original_id"`
 	}
@@ -92,7 +92,7 @@ func (s *Store) record(sess Session) (rec *record, err error) {
 }
 
 // readRecord is the body of a file, where it is the record of one of ids.
-func (s *Store) readRecord(name string, ids ...string) (body string, is bool, err error) {
+func (s *Files) readRecord(name string, ids ...string) (body string, is bool, err error) {
 	f, err := s.vault.Root().OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", false, nil // gone, or not ours to read: it is no record
