@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/admin"
+	"gatehouse/admin/settings"
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/attach"
@@ -18,7 +18,7 @@ import (
 	"gatehouse/core/vault"
 )
 
-var _ admin.Agents = (*agent.Agents)(nil)
+var _ settings.Agents = (*agent.Agents)(nil)
 
 const (
 	notesFile = ".parachute/agents/notes.md"

@@ -193,11 +193,11 @@ func TestAToolCallIsDecidedOnceAndTheSecondSeesByWhom(t *testing.T) {
 }
 
 func TestTheApprovalsPageWithoutGrantsOrAsks(t *testing.T) {
-	s := newSite(t, nil, func(o *admin.Options) { o.Grants = nil }).enter()
+	s := newSite(t, nil, func(o *admin.Options) { o.Approvals.Grants = nil }).enter()
 	a := s.get("/admin/approvals")
 	a.has(t, "Nothing to decide", "No tool waits for your word.")
 	a.lacks(t, "What goes on unasked", `<b class="badge">`)
-	s = newSite(t, nil, func(o *admin.Options) { o.Asks = nil }).enter()
+	s = newSite(t, nil, func(o *admin.Options) { o.Approvals.Asks = nil }).enter()
 	if a := s.get("/admin/approvals"); a.status != 404 {
 		t.Errorf("without asks the page answers %d", a.status)
 	}

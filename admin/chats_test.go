@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gatehouse/admin"
+	"gatehouse/admin/chats"
 	"gatehouse/core"
 	"gatehouse/core/bus"
 	"gatehouse/core/orchestrator"
@@ -20,10 +21,23 @@ import (
 	"gatehouse/core/usage"
 )
 
-var (
-	_ admin.Runs   = (*orchestrator.Events)(nil)
-	_ admin.Traces = (*queue.Queue)(nil)
-)
+var _ chats.Traces = (*queue.Queue)(nil)
+
+// runsWorld is the real rows of runs.
+type runsWorld struct{ *orchestrator.Events }
+
+func (w runsWorld) Line(ctx context.Context, run string) (chats.Run, error) {
+	l, err := w.Events.Line(ctx, run)
+	return chats.Run(l), err
+}
+
+func (w runsWorld) LinesOf(ctx context.Context, id string, limit int) (out []chats.Run, err error) {
+	lines, err := w.Events.LinesOf(ctx, id, limit)
+	for _, l := range lines {
+		out = append(out, chats.Run(l))
+	}
+	return out, err
+}
 
 // chatWorld is the real store of sessions, with the switches of a world.
 type chatWorld struct {
@@ -101,11 +115,11 @@ func (w *world) openChats(t *testing.T, db *store.DB, o *admin.Options) {
 	t.Cleanup(func() { _ = sessions.Close() })
 	w.chats = chatWorld{sessions, w, db}
 	ledger := usage.New(nil, usage.Budgets{})
-	o.Chats, o.ChatActs, o.Runs, o.Active, o.Sources = w.chats, w.chats, orchestrator.NewEvents(db, w.clock), w.runsNow, []string{"api", "telegram"}
-	o.SearchChats = w.chats.Search
+	o.Chats.Chats, o.Chats.Acts, o.Chats.Runs, o.Chats.Active, o.Chats.Sources = w.chats, w.chats, runsWorld{orchestrator.NewEvents(db, w.clock)}, w.runsNow, []string{"api", "telegram"}
+	o.Chats.Search, o.Chats.Bound = w.chats.Search, w.chats.Bound
 	q := queue.New(db, queue.Options{Clock: w.clock})
-	o.Traces, o.Operations.Stalled = q, q.Stalled
-	o.Spent = func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
+	o.Chats.Traces, o.Operations.Stalled = q, q.Stalled
+	o.Chats.Spent = func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
 		return ledger.Spent(ctx, db, runs...)
 	}
 }

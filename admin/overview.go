@@ -4,8 +4,19 @@ import (
 	"net/http"
 	"strings"
 
+	"gatehouse/admin/approvals"
+	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
+	"gatehouse/admin/people"
 )
+
+// The overview answers from all groups of pages what needs attention.
+type overview struct {
+	frame      *page.Frame
+	people     *people.Pages
+	approvals  *approvals.Pages
+	operations *operations.Pages
+}
 
 type overviewBody struct {
 	Lede  string
@@ -26,7 +37,7 @@ func (b overviewBody) Waiting() (tone string) {
 	return tone
 }
 
-func (p *Panel) overviewPage(w http.ResponseWriter, r *http.Request) error {
+func (p *overview) page(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	b := overviewBody{Owner: p.people.HasOwner(ctx)}
 	var wants []string
@@ -42,8 +53,8 @@ func (p *Panel) overviewPage(w http.ResponseWriter, r *http.Request) error {
 	if a, ok := p.people.Answer(ctx); ok {
 		b.Waits = append(b.Waits, *note(a))
 	}
-	if p.o.Asks != nil {
-		b.Waits = append(b.Waits, *note(p.approvalsAnswer(ctx)))
+	if a, ok := p.approvals.Answer(ctx); ok {
+		b.Waits = append(b.Waits, *note(a))
 	}
 	if a, ok := p.operations.QueueAnswer(ctx); ok {
 		b.Waits = append(b.Waits, *note(a))

@@ -19,9 +19,12 @@ import (
 	"go.uber.org/goleak"
 
 	"gatehouse/admin"
+	"gatehouse/admin/approvals"
+	"gatehouse/admin/chats"
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	"gatehouse/admin/people"
+	"gatehouse/admin/settings"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/orchestrator"
@@ -65,9 +68,10 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 	w := s.world
 	w.openVault(t)
 	o := admin.Options{
-		Say: w.say, Files: w.files, Questions: w, Agents: w.agents, SaveAgent: w.saveAgent, Servers: w.health,
-		Options: page.Options{Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)), Bell: w, Asset: func(name string) string { return static.Address("/static/", name) }},
-		Asks:    askWorld{w}, Grants: grantWorld{w}, Raises: raiseWorld{w},
+		Chats:      chats.Options{Say: w.say, Files: w.files, Questions: w, Label: orchestrator.Label},
+		Settings:   settings.Options{Agents: w.agents, Library: w.agents, Drafts: w.agents, SaveAgent: w.saveAgent, Servers: w.health},
+		Options:    page.Options{Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)), Bell: w, Asset: func(name string) string { return static.Address("/static/", name) }},
+		Approvals:  approvals.Options{Asks: askWorld{w}, Grants: grantWorld{w}, Raises: raiseWorld{w}},
 		Operations: operations.Options{Bots: w, Lanes: w, Dead: w, Sends: w, Usage: w.usage, Quantile: orchestrator.Quantile},
 		People:     people.Options{Requests: w, Decisions: w, Access: w, Persons: w, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Invites: w, Preview: w.preview},
 	}
@@ -386,11 +390,11 @@ func TestHostileNamesAndTextsAreEscapedOnEveryPage(t *testing.T) {
 	w.lanes[0].Key, w.lanes[0].Owner = hostile, hostile
 	w.file(notesFile, "---\ndescription: >-\n  "+hostile+"\n---\n"+hostile)
 	w.servers[1].Error = hostile
-	w.policies = map[string]admin.BotPolicy{hostile: {DMPolicy: hostile, AllowedUsers: hostile, DMTrust: hostile, GroupTrust: hostile}}
+	w.policies = map[string]settings.BotPolicy{hostile: {DMPolicy: hostile, AllowedUsers: hostile, DMTrust: hostile, GroupTrust: hostile}}
 	w.tokens = map[string]string{hostile: hostile}
 	w.texts = map[string]string{"code": hostile}
 	w.backups[0].Path = hostile
-	w.settings = []admin.Setting{{Name: "GATEHOUSE_X", Value: hostile, Source: "environment", About: hostile}}
+	w.settings = []settings.Setting{{Name: "GATEHOUSE_X", Value: hostile, Source: "environment", About: hostile}}
 	w.audit(core.Actor{User: 2, Via: hostile}, hostile, hostile)
 	must(w.chats.db.Tx(t.Context(), func(tx *store.Tx) error {
 		_, err := tx.Exec(t.Context(), `INSERT INTO rollups (bucket, series, value) VALUES ($1, $2, 5000000)`, "1h|"+core.Stamp(now.UTC().Truncate(time.Hour)), "tokens|"+hostile)

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/admin"
 	"gatehouse/admin/page"
+	"gatehouse/admin/settings"
 	"gatehouse/core"
 )
 
@@ -42,11 +42,11 @@ func (w knobWorld) Change(_ context.Context, values map[string]string, by core.A
 	return nil
 }
 
-func (w knobWorld) BotSettings() (out []admin.BotSettings) {
+func (w knobWorld) BotSettings() (out []settings.BotSettings) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, b := range w.bots {
-		s := admin.BotSettings{Bot: b.Bot, Platform: b.Platform, Token: "in the environment", BotPolicy: admin.BotPolicy{DMPolicy: "pairing", DMTrust: "sandboxed", GroupTrust: "sandboxed"}}
+		s := settings.BotSettings{Bot: b.Bot, Platform: b.Platform, Token: "in the environment", BotPolicy: settings.BotPolicy{DMPolicy: "pairing", DMTrust: "sandboxed", GroupTrust: "sandboxed"}}
 		if p, ok := w.policies[b.Bot]; ok {
 			s.BotPolicy, s.PolicyFromUs = p, true
 		}
@@ -58,11 +58,11 @@ func (w knobWorld) BotSettings() (out []admin.BotSettings) {
 	return out
 }
 
-func (w knobWorld) SetPolicy(_ context.Context, bot string, p *admin.BotPolicy, by core.Actor) error {
+func (w knobWorld) SetPolicy(_ context.Context, bot string, p *settings.BotPolicy, by core.Actor) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.policies == nil {
-		w.policies = map[string]admin.BotPolicy{}
+		w.policies = map[string]settings.BotPolicy{}
 	}
 	if p == nil {
 		delete(w.policies, bot)
@@ -96,7 +96,7 @@ func (w knobWorld) SetTokenFile(_ context.Context, bot, path string, by core.Act
 // backupWorld has backups in memory.
 type backupWorld struct{ *world }
 
-func (w backupWorld) Backups(context.Context) ([]admin.BackupFile, error) {
+func (w backupWorld) Backups(context.Context) ([]settings.BackupFile, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.backups), w.broken
@@ -134,7 +134,7 @@ func (w backupWorld) OpenBackup(_ context.Context, name string, by core.Actor) (
 func (w backupWorld) RemoveBackup(_ context.Context, name string, by core.Actor) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.backups = slices.DeleteFunc(w.backups, func(b admin.BackupFile) bool { return b.Name == name })
+	w.backups = slices.DeleteFunc(w.backups, func(b settings.BackupFile) bool { return b.Name == name })
 	w.note(by, "delete %s", name)
 	return nil
 }
@@ -143,7 +143,7 @@ const backupOne = "gatehouse-20260101-030405.tar.gz"
 
 func (w *world) made(name string) {
 	w.mu.Lock()
-	w.backups = append([]admin.BackupFile{{Name: name, Path: "/srv/gatehouse-backups/" + name, Size: 39_845_888, At: w.clock.Now().Add(-24 * time.Hour), SHA256: strings.Repeat("9f86d081884c7d65", 4)}}, w.backups...)
+	w.backups = append([]settings.BackupFile{{Name: name, Path: "/srv/gatehouse-backups/" + name, Size: 39_845_888, At: w.clock.Now().Add(-24 * time.Hour), SHA256: strings.Repeat("9f86d081884c7d65", 4)}}, w.backups...)
 	w.job = &page.Job{Said: []string{"412 files and the database are in " + name + " (38 MB).", "Not in it: .claude/.credentials.json (Claude Code's login)"}, At: w.clock.Now()}
 	w.mu.Unlock()
 	w.ring("bots")

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"gatehouse/admin"
+	"gatehouse/admin/settings"
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/web/auth"
@@ -20,20 +21,20 @@ import (
 // settingsWorld is a configuration.
 type settingsWorld struct{ *world }
 
-func (w settingsWorld) Settings() []admin.Setting {
+func (w settingsWorld) Settings() []settings.Setting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	level := admin.Setting{Name: "GATEHOUSE_LOG_LEVEL", Value: "info", Source: "default", About: "debug, info, warn or error."}
+	level := settings.Setting{Name: "GATEHOUSE_LOG_LEVEL", Value: "info", Source: "default", About: "debug, info, warn or error."}
 	if w.level != "" {
 		level.Value, level.Source = w.level, "panel"
 	}
-	knob := func(name, value string) admin.Setting {
+	knob := func(name, value string) settings.Setting {
 		if v, ok := w.changed[name]; ok {
-			return admin.Setting{Name: "GATEHOUSE_" + name, Value: v, Source: "panel", Configured: value}
+			return settings.Setting{Name: "GATEHOUSE_" + name, Value: v, Source: "panel", Configured: value}
 		}
-		return admin.Setting{Name: "GATEHOUSE_" + name, Value: value, Source: "default"}
+		return settings.Setting{Name: "GATEHOUSE_" + name, Value: value, Source: "default"}
 	}
-	return append([]admin.Setting{
+	return append([]settings.Setting{
 		knob("MODEL", ""), knob("MODEL_FALLBACKS", "local/quote"), knob("GUEST_MODEL", ""), knob("TITLE_MODEL", ""), knob("DEFAULT_AGENT", "gone"), knob("GUEST_READ", "Public/**"), knob("RATE_LIMIT", "10/60s"),
 		knob("DM_TRUST", "sandboxed"), knob("GROUP_TRUST", "sandboxed"), knob("BUSY_MODE", "collect"), knob("BUDGET_USER_DAY", "200000"), knob("BUDGET_BOT_DAY", ""), knob("BUDGET_DAY", "$20"),
 		{Name: "GATEHOUSE_VAULT_PATH", Value: "/srv/gatehouse", Source: "environment", About: "Folder of plain files that holds everything."},
@@ -52,10 +53,10 @@ func (w settingsWorld) SetLogLevel(_ context.Context, level string, by core.Acto
 
 // openSettings joins the log and the keys, which are real.
 func (w *world) openSettings(db *store.DB, o *admin.Options) {
-	o.Settings = settingsWorld{w}
+	o.Settings.Settings = settingsWorld{w}
 	w.keys = auth.NewKeys(db, w.clock, nil)
-	o.Keys = w.keys
-	o.Changes, o.Texts, o.Backups, o.BackupJob = knobWorld{w}, textWorld{w}, backupWorld{w}, backupWorld{w}.Job
+	o.Settings.Keys = w.keys
+	o.Settings.Changes, o.Settings.Texts, o.Settings.Backups, o.Settings.BackupJob = knobWorld{w}, textWorld{w}, backupWorld{w}, backupWorld{w}.Job
 	o.Operations.AuditLog = func(ctx context.Context, f store.AuditFilter) ([]store.AuditEvent, string, error) {
 		if err := w.fault(); err != nil {
 			return nil, "", err

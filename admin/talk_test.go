@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/admin"
+	"gatehouse/admin/chats"
 	"gatehouse/core"
 	"gatehouse/core/attach"
 	"gatehouse/core/permission"
@@ -31,7 +31,7 @@ import (
 )
 
 // say notes what the operator said.
-func (w *world) say(_ context.Context, s admin.Saying, by core.Actor) (string, error) {
+func (w *world) say(_ context.Context, s chats.Saying, by core.Actor) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s.Session != "" && s.Session != w.mine {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"gatehouse/admin"
+	"gatehouse/admin/settings"
 	"gatehouse/core"
 	"gatehouse/core/texts"
 )
@@ -16,18 +16,18 @@ import (
 // textWorld is the catalogue, with what was written anew for the bot family.
 type textWorld struct{ *world }
 
-func (w textWorld) Texts(bot string) (list []admin.BotText, err error) {
+func (w textWorld) Texts(bot string) (list []settings.BotText, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if bot != "family" && !slices.ContainsFunc(w.bots, func(b core.BotState) bool { return b.Bot == bot }) {
 		return nil, core.Errorf(core.NotFound, "there is no such bot")
 	}
 	for _, o := range texts.Editable() {
-		t := admin.BotText{Name: o.Name, Title: o.Title, When: o.When, Body: texts.Default(o.Name), Default: texts.Default(o.Name), Most: 3996}
+		t := settings.BotText{Name: o.Name, Title: o.Title, When: o.When, Body: texts.Default(o.Name), Default: texts.Default(o.Name), Most: 3996}
 		if own := w.texts[o.Name]; own != "" && bot == "family" {
 			t.Body, t.Own, t.Version = own, true, own
 		}
-		for _, f := range []admin.TextField{{Name: ".Code", About: "the code by which you know the request again", Example: "K7M2Q9XT"},
+		for _, f := range []settings.TextField{{Name: ".Code", About: "the code by which you know the request again", Example: "K7M2Q9XT"},
 			{Name: ".Name", About: "the name that the person goes by; some have none", Example: "Ada"}, {Name: ".Bot", About: "the bot’s name here", Example: bot}} {
 			if slices.Contains(o.Fields(), f.Name) {
 				t.Fields = append(t.Fields, f)
@@ -42,13 +42,13 @@ func (w textWorld) Texts(bot string) (list []admin.BotText, err error) {
 	return list, nil
 }
 
-func (w textWorld) TryText(bot, name, body string) (admin.BotText, error) {
+func (w textWorld) TryText(bot, name, body string) (settings.BotText, error) {
 	o, _ := texts.Find(name)
 	if err := o.Check(body, bot, texts.Room{Most: 3996, Size: func(p core.Part) int { return len(p.Text) }}); err != nil {
-		return admin.BotText{}, err
+		return settings.BotText{}, err
 	}
 	said, err := texts.SayOwn(o, body, texts.Example(bot))
-	return admin.BotText{Name: name, Body: body, Said: said, Size: len(said.Text), Most: 3996}, err
+	return settings.BotText{Name: name, Body: body, Said: said, Size: len(said.Text), Most: 3996}, err
 }
 
 func (w textWorld) SetText(_ context.Context, bot, name, version, body string, by core.Actor) error {

@@ -8,9 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"gatehouse/admin"
+	"gatehouse/admin/chats"
 	"gatehouse/admin/page"
 	adminpeople "gatehouse/admin/people"
+	"gatehouse/admin/settings"
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/attach"
@@ -42,9 +43,9 @@ type world struct {
 	monthly  map[int64]usage.Budget
 	jobs     map[string]page.Job
 	changed  map[string]string // settings
-	policies map[string]admin.BotPolicy
+	policies map[string]settings.BotPolicy
 	tokens   map[string]string // files, by bot
-	backups  []admin.BackupFile
+	backups  []settings.BackupFile
 	job      *page.Job // the backup
 	bots     []core.BotState
 	depths   []queue.Depth
@@ -61,7 +62,7 @@ type world struct {
 	chats    chatWorld
 	active   []bus.Info
 	level    string // the log's, as the panel has set it
-	settings []admin.Setting
+	settings []settings.Setting
 	texts    map[string]string // of the bot family, that were written anew
 	keys     *auth.Keys
 	rolls    *usage.Rollups
@@ -71,7 +72,7 @@ type world struct {
 	broken   error
 	owner    bool
 	invites  []codes.Invitation
-	said     []admin.Saying
+	said     []chats.Saying
 	files    *attach.Keeper // in vault
 	asked    []permission.Question
 	did      []string // what was decided, in order
@@ -465,7 +466,7 @@ func (w *world) full() {
 		{ID: "i2", Bot: "telegram", Trust: core.Vault, Lasts: 24 * time.Hour, UsesLeft: 1, ExpiresAt: now.Add(50 * time.Hour), At: now.Add(-3 * time.Hour)},
 	}
 	w.texts = map[string]string{"code": "Hello {{.Name}}! This is our family's bot. Your code is {{.Code}}.\n\nTell it to Matteo, and he lets you in."}
-	w.backups = []admin.BackupFile{{Name: backupOne, Path: "/srv/gatehouse-backups/" + backupOne, Size: 37_101_004, At: now.Add(-24 * time.Hour), SHA256: strings.Repeat("2c26b46b68ffc68f", 4)}}
+	w.backups = []settings.BackupFile{{Name: backupOne, Path: "/srv/gatehouse-backups/" + backupOne, Size: 37_101_004, At: now.Add(-24 * time.Hour), SHA256: strings.Repeat("2c26b46b68ffc68f", 4)}}
 	w.blocks = []people.Blocked{{Platform: "telegram", PlatformUserID: "611003377", Bot: "*", By: "operator via panel", At: now.Add(-8 * time.Hour)}}
 	w.places = []places.Row{
 		{Bot: "family", Place: "-1001882734410", Name: "Allotment 14", Enabled: true, Level: core.Sandboxed, Mention: places.MentionContext, By: "operator via chat", At: now.Add(-30 * 24 * time.Hour)},

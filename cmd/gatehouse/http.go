@@ -6,9 +6,12 @@ import (
 	"time"
 
 	"gatehouse/admin"
+	"gatehouse/admin/approvals"
+	"gatehouse/admin/chats"
 	"gatehouse/admin/operations"
 	"gatehouse/admin/page"
 	adminpeople "gatehouse/admin/people"
+	"gatehouse/admin/settings"
 	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/core"
 	"gatehouse/core/orchestrator"
@@ -74,14 +77,16 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 		People: adminpeople.Options{Requests: a.pairing, Decisions: a.pairing, Access: a.pairing.People, Persons: a.pairing.People, Terms: a.pairing.People, Blocks: a.pairing.People, Places: a.pairing.Places,
 			Spending: peopleView{a}, Care: peopleView{a}, LastSeen: peopleView{a}.lastSeen, SetPlace: peopleView{a}.setPlace,
 			Invites: a.pairing.Codes, InviteLink: a.inviteLink, Preset: a.bots.Preset, Preview: (&previews{a: a}).Preview},
-		Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.raises,
-		Settings: settingsView{a}, Changes: settingsView{a}, Texts: textsView{a}, Backups: backupsView{a}, BackupJob: backupsView{a}.Job, Keys: a.keys, SearchChats: a.sessions.Search,
-		Say: a.sayAsOperator, Files: a.files, Questions: panelQuestions{answersView{a}},
-		Chats: panelChats{a.sessions, a}, ChatActs: panelActs{a}, Runs: a.events, Traces: a.queue, Active: a.bus.Active, Sources: a.sources(),
-		Spent: func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
-			return a.usage.Spent(ctx, a.db, runs...)
-		},
-		Agents: a.agents, SaveAgent: a.saveAgent, Servers: a.servers.Health,
+		Approvals: approvals.Options{Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.raises},
+		Settings: settings.Options{Settings: settingsView{a}, Changes: settingsView{a}, Texts: textsView{a}, Keys: a.keys,
+			Backups: backupsView{a}, BackupJob: backupsView{a}.Job,
+			Agents: a.agents, Library: a.agents, Drafts: a.agents, SaveAgent: a.saveAgent, Servers: a.servers.Health},
+		Chats: chats.Options{Chats: panelChats{a.sessions, a}, Acts: panelActs{a}, Bound: panelActs{a}.Bound, Search: a.sessions.Search,
+			Runs: panelRuns{a.events}, Traces: a.queue, Active: a.bus.Active, Sources: a.sources(), Label: orchestrator.Label,
+			Spent: func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
+				return a.usage.Spent(ctx, a.db, runs...)
+			},
+			Say: a.sayAsOperator, Files: a.files, Questions: panelQuestions{answersView{a}}},
 	})
 }
 

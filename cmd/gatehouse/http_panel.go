@@ -7,8 +7,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"gatehouse/admin"
+	"gatehouse/admin/chats"
 	"gatehouse/core"
+	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -65,7 +66,7 @@ func (a *app) sources() []string {
 
 // sayAsOperator stores a message of the operator's, written in the panel. Its
 // answer goes to the conversation.
-func (a *app) sayAsOperator(ctx context.Context, s admin.Saying, by core.Actor) (string, error) {
+func (a *app) sayAsOperator(ctx context.Context, s chats.Saying, by core.Actor) (string, error) {
 	id := s.Session
 	if id == "" {
 		id = uuid.NewString()
@@ -88,4 +89,21 @@ type panelQuestions struct{ answersView }
 
 func (v panelQuestions) Questions(ctx context.Context, session string, user int64) ([]permission.Question, error) {
 	return v.a.guard.Questions(ctx, session, user)
+}
+
+// panelRuns is the runs as the panel shows them.
+type panelRuns struct{ events *orchestrator.Events }
+
+func (v panelRuns) Line(ctx context.Context, run string) (chats.Run, error) {
+	l, err := v.events.Line(ctx, run)
+	return chats.Run(l), err
+}
+
+func (v panelRuns) LinesOf(ctx context.Context, session string, limit int) ([]chats.Run, error) {
+	lines, err := v.events.LinesOf(ctx, session, limit)
+	out := make([]chats.Run, len(lines))
+	for i, l := range lines {
+		out[i] = chats.Run(l)
+	}
+	return out, err
 }

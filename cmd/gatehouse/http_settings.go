@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"gatehouse/admin"
+	"gatehouse/admin/settings"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/core"
@@ -23,7 +23,7 @@ func budgetsOf(c *configs.Config) usage.Budgets {
 // settingsView shows and changes settings in the panel.
 type settingsView struct{ a *app }
 
-func (v settingsView) Settings() (list []admin.Setting) {
+func (v settingsView) Settings() (list []settings.Setting) {
 	changed := map[string]configs.Setting{} // bounded by the settings
 	for _, s := range v.a.settings.Now().Redacted() {
 		if s.Source == configs.SourcePanel {
@@ -35,7 +35,7 @@ func (v settingsView) Settings() (list []admin.Setting) {
 		if c, ok := changed[s.Name]; ok {
 			configured, s = s.Value, c
 		}
-		x := admin.Setting{Name: s.Name, Value: s.Value, Source: s.Source, About: s.About, Configured: configured}
+		x := settings.Setting{Name: s.Name, Value: s.Value, Source: s.Source, About: s.About, Configured: configured}
 		if now, ok := v.a.settings.LogLevel(); ok && s.Name == configs.Prefix+"_LOG_LEVEL" && now != v.a.cfg.LogLevel.Level() {
 			x.Value, x.Source = strings.ToLower(now.String()), "panel"
 		}
@@ -108,7 +108,7 @@ func (v settingsView) agentThere(next *configs.Config, values map[string]string)
 }
 
 // SetPolicy changes how a bot treats strangers; nil is as configured.
-func (v settingsView) SetPolicy(ctx context.Context, bot string, p *admin.BotPolicy, by core.Actor) error {
+func (v settingsView) SetPolicy(ctx context.Context, bot string, p *settings.BotPolicy, by core.Actor) error {
 	var policy *configs.BotPolicy
 	if p != nil {
 		policy = &configs.BotPolicy{DMPolicy: p.DMPolicy, DMTrust: p.DMTrust, GroupTrust: p.GroupTrust}
@@ -124,11 +124,11 @@ func (v settingsView) SetTokenFile(ctx context.Context, bot, path string, by cor
 }
 
 // BotSettings returns the bots' effective settings.
-func (v settingsView) BotSettings() (list []admin.BotSettings) {
+func (v settingsView) BotSettings() (list []settings.BotSettings) {
 	changes := v.a.settings.Now().BotChanges()
 	for _, b := range v.a.bots.All() {
-		s := admin.BotSettings{Bot: b.Name, Platform: b.Platform, Token: "in the environment", Off: b.Off,
-			BotPolicy: admin.BotPolicy{DMPolicy: b.DMPolicy, AllowedUsers: b.AllowedUsers.String(), DMTrust: b.DMTrust, GroupTrust: b.GroupTrust}}
+		s := settings.BotSettings{Bot: b.Name, Platform: b.Platform, Token: "in the environment", Off: b.Off,
+			BotPolicy: settings.BotPolicy{DMPolicy: b.DMPolicy, AllowedUsers: b.AllowedUsers.String(), DMTrust: b.DMTrust, GroupTrust: b.GroupTrust}}
 		switch {
 		case b.TokenFile != "":
 			s.Token = "in the file " + b.TokenFile

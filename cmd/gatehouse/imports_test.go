@@ -23,10 +23,13 @@ const everything = "*"
 // A new package or a new edge is a decision, so it is made here, in a diff that
 // someone reads. Tests may import what they like.
 var may = table(`
-admin: admin/operations admin/page admin/people core core/agent core/attach core/bus core/orchestrator core/permission core/permission/raise core/queue core/session core/tool/mcp core/transcript core/usage web web/auth
+admin: admin/approvals admin/chats admin/operations admin/page admin/people admin/settings core
+admin/approvals: admin/page core core/permission core/permission/raise
+admin/chats: admin/page core core/attach core/bus core/permission core/queue core/session core/transcript core/usage web
 admin/operations: admin/page core core/queue core/store core/usage web
 admin/page: core web web/auth
 admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
+admin/settings: admin/page core core/agent core/tool/mcp web/auth
 cmd/gatehouse: *
 cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/store core/watch pairing pairing/bots
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core

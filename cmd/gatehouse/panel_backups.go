@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"gatehouse/admin"
 	"gatehouse/admin/page"
+	"gatehouse/admin/settings"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/backup"
@@ -78,7 +78,7 @@ func reasonOf(err error) string {
 }
 
 // Backups are those that are there, the newest first.
-func (v backupsView) Backups(context.Context) ([]admin.BackupFile, error) {
+func (v backupsView) Backups(context.Context) ([]settings.BackupFile, error) {
 	entries, err := os.ReadDir(v.dir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -86,7 +86,7 @@ func (v backupsView) Backups(context.Context) ([]admin.BackupFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list backups: %w", err)
 	}
-	var out []admin.BackupFile
+	var out []settings.BackupFile
 	for _, e := range slices.Backward(entries) { // by name, which is by time
 		if !backupName.MatchString(e.Name()) || !e.Type().IsRegular() || len(out) == maxBackups {
 			continue
@@ -99,7 +99,7 @@ func (v backupsView) Backups(context.Context) ([]admin.BackupFile, error) {
 		if err != nil {
 			continue
 		}
-		out = append(out, admin.BackupFile{Name: e.Name(), Path: filepath.Join(v.dir(), e.Name()), Size: st.Size(), At: at, SHA256: backup.ReadSum(filepath.Join(v.dir(), e.Name()))})
+		out = append(out, settings.BackupFile{Name: e.Name(), Path: filepath.Join(v.dir(), e.Name()), Size: st.Size(), At: at, SHA256: backup.ReadSum(filepath.Join(v.dir(), e.Name()))})
 	}
 	return out, nil
 }

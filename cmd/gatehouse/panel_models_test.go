@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"gatehouse/admin"
+	"gatehouse/admin/settings"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
@@ -167,6 +167,6 @@ func TestASettingThatCanNoLongerHoldTakesNoOtherWithIt(t *testing.T) {
 	w.logged("something that the panel has set can't hold", "MODEL: openai/fake-1 needs GATEHOUSE_OPENAI_API_KEY")
 }
 
-func botPolicy(dm string) *admin.BotPolicy {
-	return &admin.BotPolicy{DMPolicy: dm, DMTrust: "sandboxed", GroupTrust: "sandboxed"}
+func botPolicy(dm string) *settings.BotPolicy {
+	return &settings.BotPolicy{DMPolicy: dm, DMTrust: "sandboxed", GroupTrust: "sandboxed"}
 }

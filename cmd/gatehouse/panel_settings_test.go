@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"gatehouse/admin"
+	"gatehouse/admin/settings"
 	"gatehouse/configs"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
@@ -211,4 +211,4 @@ func TestABackupOfThePanelIsWholeAndIsDownloaded(t *testing.T) {
 	}
 }
 
-var _ admin.Changes = settingsView{}
+var _ settings.Changes = settingsView{}

@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"unicode/utf16"
 
-	"gatehouse/admin"
+	"gatehouse/admin/settings"
 	"gatehouse/configs"
 	"gatehouse/connectors/discord"
 	"gatehouse/connectors/discord/markup"
@@ -38,14 +38,14 @@ func (v textsView) bot(name string) (configs.Bot, error) {
 	return b, nil
 }
 
-func (v textsView) Texts(bot string) (list []admin.BotText, err error) {
+func (v textsView) Texts(bot string) (list []settings.BotText, err error) {
 	b, err := v.bot(bot)
 	if err != nil {
 		return nil, err
 	}
 	for _, o := range texts.Editable() {
 		own := v.a.settings.OwnText(bot, o.Name)
-		row := admin.BotText{Name: o.Name, Title: o.Title, When: o.When, Default: texts.Default(o.Name), Own: own != "", Version: textVersion(own), Fields: fieldsOf(o, bot)}
+		row := settings.BotText{Name: o.Name, Title: o.Title, When: o.When, Default: texts.Default(o.Name), Own: own != "", Version: textVersion(own), Fields: fieldsOf(o, bot)}
 		row.Body = row.Default
 		said, err := texts.Say(o.Name, texts.Example(bot))
 		if row.Own {
@@ -64,9 +64,9 @@ func (v textsView) Texts(bot string) (list []admin.BotText, err error) {
 	return list, nil
 }
 
-func fieldsOf(o texts.Own, bot string) (list []admin.TextField) {
+func fieldsOf(o texts.Own, bot string) (list []settings.TextField) {
 	example := texts.Example(bot)
-	about := map[string]admin.TextField{
+	about := map[string]settings.TextField{
 		".Code": {About: "the code by which you know the request again", Example: example.Code},
 		".Name": {About: "the name that the person goes by; some have none", Example: example.Name},
 		".Bot":  {About: "the bot’s name here", Example: example.Bot},
@@ -88,17 +88,17 @@ func textVersion(body string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-func (v textsView) TryText(bot, name, body string) (admin.BotText, error) {
+func (v textsView) TryText(bot, name, body string) (settings.BotText, error) {
 	b, o, err := v.find(bot, name)
 	if err != nil {
-		return admin.BotText{}, err
+		return settings.BotText{}, err
 	}
 	room := roomOn(b.Platform)
 	if err := o.Check(body, bot, room); err != nil {
-		return admin.BotText{}, err
+		return settings.BotText{}, err
 	}
 	said, err := texts.SayOwn(o, body, texts.Example(bot))
-	return admin.BotText{Name: name, Body: body, Said: said, Size: room.Size(said), Most: room.Most}, err
+	return settings.BotText{Name: name, Body: body, Said: said, Size: room.Size(said), Most: room.Most}, err
 }
 
 func (v textsView) find(bot, name string) (configs.Bot, texts.Own, error) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/admin"
+	"gatehouse/admin/settings"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/connectors/discord/markup"
@@ -19,7 +19,7 @@ import (
 	"gatehouse/pairing/codes"
 )
 
-var _ admin.Texts = textsView{}
+var _ settings.Texts = textsView{}
 
 var versionField = regexp.MustCompile(`name="version" value="([^"]*)"`)
 

@@ -24,7 +24,6 @@ const (
 var larger = map[string]string{
 	"cmd/gatehouse":                    "it joins all packages and holds the program's commands, a file each; nothing imports it",
 	"cmd/loadgen":                      "one measurement a file; nothing imports it",
-	"admin":                            "one page a file over one set of parts; no page is used by another",
 	"configs":                          "each setting is named, read, checked, shown and explained in one place",
 	"connectors/discord":               "one platform: a file for each thing that it sends or wants",
 	"connectors/discord/discordtest":   "a platform's API played in full, limits and refusals included, a file for each group of methods",
@@ -44,7 +43,6 @@ var larger = map[string]string{
 
 // wider are the interfaces of more methods than that, each with its reason.
 var wider = map[string]string{
-	"admin.Agents":    "agents, skills and workspaces are one folder of files with one list of faults",
 	"crowd.simulator": "all that the load tool asks of a simulated platform; each has one type that meets it",
 	"openai.writer":   "an answer, whole or as a stream: opened, grown, failed, finished, closed",
 }

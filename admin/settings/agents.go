@@ -1,8 +1,7 @@
-package admin
+package settings
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -63,8 +62,8 @@ type serverRow struct {
 	Tone, Word string
 }
 
-func (p *Panel) agentsPage(w http.ResponseWriter, r *http.Request) error {
-	b := agentsBody{Faults: page.Head(p.o.Agents.Faults(), maxListed), Skills: page.Head(p.o.Agents.AllSkills(), maxListed), Spaces: page.Head(p.o.Agents.Workspaces(), maxListed)}
+func (p *agentPages) agentsPage(w http.ResponseWriter, r *http.Request) error {
+	b := agentsBody{Faults: page.Head(p.o.Library.Faults(), maxListed), Skills: page.Head(p.o.Library.AllSkills(), maxListed), Spaces: page.Head(p.o.Library.Workspaces(), maxListed)}
 	chosen, _ := p.o.Agents.Choose("")
 	for _, a := range page.Head(p.o.Agents.List(), maxListed) {
 		b.Agents = append(b.Agents, agentRow{Agent: a, Default: a.Name == chosen.Name})
@@ -140,7 +139,7 @@ func (l diffLine) Tone() string {
 	return map[string]string{"+": "added", "-": "removed", "@": "place"}[l.Sign]
 }
 
-func (p *Panel) editPage(w http.ResponseWriter, r *http.Request) error {
+func (p *agentPages) editPage(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	file := q.Get("file")
 	if file == "" {
@@ -150,7 +149,7 @@ func (p *Panel) editPage(w http.ResponseWriter, r *http.Request) error {
 			return p.frame.Away(w, r, agentsPath)
 		}
 	}
-	text, version, err := p.o.Agents.Text(file)
+	text, version, err := p.o.Drafts.Text(file)
 	if err != nil {
 		return err
 	}
@@ -158,7 +157,7 @@ func (p *Panel) editPage(w http.ResponseWriter, r *http.Request) error {
 	if b.New {
 		b.Text = starter(agent.KindOf(file))
 	} else {
-		b.Fault = p.o.Agents.Try(file, text).Fault
+		b.Fault = p.o.Drafts.Try(file, text).Fault
 	}
 	return p.showEdit(w, r, http.StatusOK, b)
 }
@@ -175,14 +174,14 @@ func starter(kind string) string {
 }
 
 // edit shows what a change would do, or does it.
-func (p *Panel) edit(w http.ResponseWriter, r *http.Request) error {
+func (p *agentPages) edit(w http.ResponseWriter, r *http.Request) error {
 	b := editBody{File: r.PostFormValue("file"), Version: r.PostFormValue("version"), Asked: true,
 		Text: strings.ReplaceAll(r.PostFormValue("text"), "\r\n", "\n")}
-	was, _, err := p.o.Agents.Text(b.File)
+	was, _, err := p.o.Drafts.Text(b.File)
 	if err != nil {
 		return err
 	}
-	d := p.o.Agents.Try(b.File, b.Text)
+	d := p.o.Drafts.Try(b.File, b.Text)
 	b.New, b.Fault, b.Facts = b.Version == "", d.Fault, draftFacts(d)
 	b.Diff = changes(was, b.Text)
 	if r.PostFormValue("do") != "save" {
@@ -203,7 +202,7 @@ func (p *Panel) edit(w http.ResponseWriter, r *http.Request) error {
 	return p.frame.Away(w, r, agentsPath)
 }
 
-func (p *Panel) showEdit(w http.ResponseWriter, r *http.Request, status int, b editBody) error {
+func (p *agentPages) showEdit(w http.ResponseWriter, r *http.Request, status int, b editBody) error {
 	b.CSRF, b.Kind = page.Token(r), agent.KindOf(b.File)
 	return p.frame.Show(w, r, status, "edit", page.View{Title: "Edit " + b.File, Menu: nil, In: "agents", Still: true, Body: b})
 }
@@ -291,9 +290,9 @@ func changes(was, now string) (lines []diffLine) {
 	return lines
 }
 
-// agentsUnwell counts what the menu shows beside Agents.
-func (p *Panel) agentsUnwell() int {
-	n := len(p.o.Agents.Faults())
+// unwell returns how many files and servers can't be used.
+func (p *agentPages) unwell() int {
+	n := len(p.o.Library.Faults())
 	if p.o.Servers != nil {
 		for _, h := range p.o.Servers() {
 			if h.State == mcp.Failing || h.State == mcp.Mistaken {
@@ -306,7 +305,3 @@ func (p *Panel) agentsUnwell() int {
 
 // editURL is where a file is edited.
 func editURL(file string) string { return editPath + "?" + url.Values{"file": {file}}.Encode() }
-
-// A SaveAgent writes a file of agents as agent.Agents.Save does, and notes in
-// the audit who did.
-type SaveAgent func(ctx context.Context, file, version, text string, by core.Actor) error

@@ -1,4 +1,4 @@
-package admin
+package approvals
 
 import (
 	"context"
@@ -13,18 +13,8 @@ import (
 	"gatehouse/core/permission/raise"
 )
 
-// Raises are trust full for a time, as the owner asks for it in chat
-// . The second decision on one is a core.Conflict.
-type Raises interface {
-	Raises(ctx context.Context) ([]raise.Raise, error)
-	// Confirm gives what was asked for, for d; 0 is as long as was asked.
-	Confirm(ctx context.Context, id string, d time.Duration, by core.Actor) (raise.Raise, error)
-	Deny(ctx context.Context, id string, by core.Actor) error
-	End(ctx context.Context, id string, by core.Actor) error
-}
-
 // raisesPath is where the forms of trust for a time go.
-const raisesPath = "/admin/approvals/raises"
+const raisesPath = approvalsPath + "/raises"
 
 // A raiseCard is trust full that is asked for, or held.
 type raiseCard struct {
@@ -47,14 +37,14 @@ type timeChoice struct {
 }
 
 // raises are those that wait or hold, for the page Approvals and the overview.
-func (p *Panel) raises(ctx context.Context) page.Part[[]raise.Raise] {
+func (p *Pages) raises(ctx context.Context) page.Part[[]raise.Raise] {
 	if p.o.Raises == nil {
 		return page.Part[[]raise.Raise]{}
 	}
 	return page.Load(ctx, p.frame, "The list of trust for a time", p.o.Raises.Raises)
 }
 
-func (p *Panel) raiseCards(rows page.Part[[]raise.Raise], csrf string) (out page.Part[[]raiseCard]) {
+func (p *Pages) raiseCards(rows page.Part[[]raise.Raise], csrf string) (out page.Part[[]raiseCard]) {
 	out.Broken = rows.Broken
 	for _, r := range rows.Value {
 		out.Value = append(out.Value, raiseCard{Raise: r, CSRF: csrf, Left: page.Seconds(r.Ends.Sub(p.frame.Clock.Now())), Times: times(r.For)})
@@ -96,8 +86,8 @@ func asking(rows []raise.Raise) (n int) {
 }
 
 // decideRaise routes what can be said to one.
-func (p *Panel) decideRaise(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	const back = "/admin/approvals#raises-h"
+func (p *Pages) decideRaise(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	const back = approvalsPath + "#raises-h"
 	ctx, id := r.Context(), r.PathValue("id")
 	switch r.PathValue("verb") {
 	case "confirm":

@@ -1,4 +1,4 @@
-package admin
+package settings
 
 import (
 	"net/http"
@@ -28,7 +28,7 @@ type textBody struct {
 }
 
 // ownTexts says whether a bot's texts can be written anew, and how many are.
-func (p *Panel) ownTexts(bot string) (can bool, n int) {
+func (p *valuePages) ownTexts(bot string) (can bool, n int) {
 	if p.o.Texts == nil || p.o.Changes == nil {
 		return false, 0
 	}
@@ -41,7 +41,7 @@ func (p *Panel) ownTexts(bot string) (can bool, n int) {
 	return err == nil, n
 }
 
-func (p *Panel) textsPage(w http.ResponseWriter, r *http.Request) error {
+func (p *valuePages) textsPage(w http.ResponseWriter, r *http.Request) error {
 	bot := r.PathValue("bot")
 	list, err := p.o.Texts.Texts(bot)
 	if err != nil {
@@ -51,7 +51,7 @@ func (p *Panel) textsPage(w http.ResponseWriter, r *http.Request) error {
 }
 
 // oneText is a text as it is said now.
-func (p *Panel) oneText(r *http.Request) (BotText, error) {
+func (p *valuePages) oneText(r *http.Request) (BotText, error) {
 	list, err := p.o.Texts.Texts(r.PathValue("bot"))
 	if err != nil {
 		return BotText{}, err
@@ -63,7 +63,7 @@ func (p *Panel) oneText(r *http.Request) (BotText, error) {
 	return list[i], nil
 }
 
-func (p *Panel) textPage(w http.ResponseWriter, r *http.Request) error {
+func (p *valuePages) textPage(w http.ResponseWriter, r *http.Request) error {
 	t, err := p.oneText(r)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (p *Panel) textPage(w http.ResponseWriter, r *http.Request) error {
 }
 
 // text shows what would be said, or has it said from now on.
-func (p *Panel) text(w http.ResponseWriter, r *http.Request) error {
+func (p *valuePages) text(w http.ResponseWriter, r *http.Request) error {
 	now, err := p.oneText(r)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (p *Panel) text(w http.ResponseWriter, r *http.Request) error {
 }
 
 // textFault shows the page with what is wrong; what was written is not lost.
-func (p *Panel) textFault(w http.ResponseWriter, r *http.Request, b textBody, err error) error {
+func (p *valuePages) textFault(w http.ResponseWriter, r *http.Request, b textBody, err error) error {
 	status, ok := page.Refusal(w, err)
 	if !ok {
 		return err
@@ -120,7 +120,7 @@ func (p *Panel) textFault(w http.ResponseWriter, r *http.Request, b textBody, er
 	return p.showText(w, r, status, b)
 }
 
-func (p *Panel) showText(w http.ResponseWriter, r *http.Request, status int, b textBody) error {
+func (p *valuePages) showText(w http.ResponseWriter, r *http.Request, status int, b textBody) error {
 	b.CSRF, b.Bot = page.Token(r), r.PathValue("bot")
 	return p.frame.Show(w, r, status, "text", page.View{Title: b.Text.Title + ", " + b.Bot, In: "settings", Still: true, Body: b})
 }

@@ -1,4 +1,4 @@
-package admin
+package chats
 
 import (
 	"cmp"
@@ -10,17 +10,7 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
-	"gatehouse/core/permission"
 )
-
-// Questions are what a model asks the operator in a conversation.
-type Questions interface {
-	// Questions are those that wait for this person's answer.
-	Questions(ctx context.Context, session string, user int64) ([]permission.Question, error)
-	// Answer answers one of this conversation, with an object by question or a
-	// text; core.Conflict when it was answered already or its time is over.
-	Answer(ctx context.Context, session, ask string, answers json.RawMessage, by core.Actor) error
-}
 
 // A questionCard is what a model asks, as a form.
 type questionCard struct {
@@ -39,22 +29,8 @@ type askedOne struct {
 	} `json:"options"`
 }
 
-// inlineAsks are the tool calls of one conversation that wait for a word.
-func (p *Panel) inlineAsks(ctx context.Context, id, token string, names page.Names) (cards []askCard, broken string) {
-	if p.o.Asks == nil {
-		return nil, ""
-	}
-	waiting := p.waitingAsks(ctx)
-	for _, q := range waiting.Value {
-		if q.Session == id && len(cards) < maxCards {
-			cards = append(cards, askCard{Waiting: q, CSRF: token, Display: names.Of(q.User), Left: page.Seconds(q.Request.ExpiresAt.Sub(p.frame.Clock.Now())), Inline: true})
-		}
-	}
-	return cards, waiting.Broken
-}
-
 // inlineQuestions are what a model asks the operator in one conversation.
-func (p *Panel) inlineQuestions(ctx context.Context, id, token string) page.Part[[]questionCard] {
+func (p *Pages) inlineQuestions(ctx context.Context, id, token string) page.Part[[]questionCard] {
 	if p.o.Questions == nil {
 		return page.Part[[]questionCard]{}
 	}
@@ -71,9 +47,9 @@ func (p *Panel) inlineQuestions(ctx context.Context, id, token string) page.Part
 }
 
 // answerQuestion takes the form's choices and own words; the words win.
-func (p *Panel) answerQuestion(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *Pages) answerQuestion(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	ctx, id, ask := r.Context(), r.PathValue("id"), r.PathValue("ask")
-	back := chatURL(id) + "#end"
+	back := URL(id) + "#end"
 	open, err := p.o.Questions.Questions(ctx, id, core.Operator)
 	if err != nil {
 		return page.Flash{}, back, err

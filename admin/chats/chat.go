@@ -1,10 +1,11 @@
-package admin
+package chats
 
 import (
 	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,7 +14,6 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
-	"gatehouse/core/orchestrator"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
@@ -47,7 +47,7 @@ type chatBody struct {
 	Levels  []core.Trust // below the present ceiling
 	Models  []string
 	Own     bool // the operator may write in it here
-	Asks    []askCard
+	Asks    []template.HTML
 	AsksBad string
 	Asked   page.Part[[]questionCard]
 	Compose composer
@@ -79,7 +79,7 @@ type saidPart struct {
 }
 
 type runView struct {
-	orchestrator.RunLine
+	Run
 	Tone, Word string
 	Took       time.Duration
 	Spent      usage.Total
@@ -87,33 +87,34 @@ type runView struct {
 	Cost       string
 }
 
-func chatURL(id string) string { return chatsPath + "/" + url.PathEscape(id) }
+// URL returns the address of a conversation.
+func URL(id string) string { return chatsPath + "/" + url.PathEscape(id) }
 
-func (p *Panel) chatPage(w http.ResponseWriter, r *http.Request) error {
+func (p *Pages) chatPage(w http.ResponseWriter, r *http.Request) error {
 	return p.showChat(w, r, http.StatusOK, r.PathValue("id"), composer{})
 }
 
 // showChat shows a conversation; c holds what was written and not taken.
-func (p *Panel) showChat(w http.ResponseWriter, r *http.Request, status int, id string, c composer) error {
+func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id string, c composer) error {
 	ctx, now := r.Context(), p.frame.Clock.Now()
 	d, err := p.o.Chats.Detail(ctx, id)
 	if err != nil {
 		return err
 	}
-	names := p.people.Names(ctx)
+	names := p.links.Names(ctx)
 	b := chatBody{CSRF: page.Token(r), ID: d.ID, Detail: d, Display: names.Of(d.User), Running: p.running()[d.ID]}
-	if b.Bound, b.IsBound, err = p.o.ChatActs.Bound(ctx, d.ID); err != nil {
+	if b.Bound, b.IsBound, err = p.o.Bound(ctx, d.ID); err != nil {
 		return err
 	}
 	b.Own = p.o.Say != nil && d.User == core.Operator && !d.Archived
 	c.CSRF, c.ID, c.Attach, c.Running = b.CSRF, d.ID, p.o.Files != nil, b.Running
 	b.Compose = c
-	b.Asks, b.AsksBad = p.inlineAsks(ctx, d.ID, b.CSRF, names)
+	b.Asks, b.AsksBad = p.links.Cards(ctx, d.ID, b.CSRF, names)
 	b.Asked = p.inlineQuestions(ctx, d.ID, b.CSRF)
 	b.Compose.Asked = len(b.Asked.Value) > 0
 	p.transcript(ctx, &b, r.URL.Query().Get("before"))
 	b.Runs = p.runsOf(ctx, d.ID, now)
-	b.Agents, b.Models = p.agentNames(), p.operations.Models(d.User)
+	b.Agents, b.Models = p.links.Agents(), p.links.Models(d.User)
 	for _, level := range []core.Trust{core.Vault, core.Sandboxed} {
 		if d.TrustLevel > level {
 			b.Levels = append(b.Levels, level)
@@ -128,22 +129,22 @@ func (p *Panel) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 
 // transcript reads the page of what was said that ends before a message; "" is
 // the end.
-func (p *Panel) transcript(ctx context.Context, b *chatBody, before string) {
+func (p *Pages) transcript(ctx context.Context, b *chatBody, before string) {
 	b.Said = page.Load(ctx, p.frame, "What was said", func(ctx context.Context) ([]said, error) {
 		found, err := p.o.Chats.Page(ctx, b.Detail.Session, transcript.PageQuery{Before: before, Limit: chatMessages})
-		list, first := talk(found.Messages, b.Display, b.ID, before)
+		list, first := p.talk(found.Messages, b.Display, b.ID, before)
 		if (found.More || first > 0) && first < len(found.Messages) {
-			b.Earlier = chatURL(b.ID) + "?before=" + url.QueryEscape(found.Messages[first].Line())
+			b.Earlier = URL(b.ID) + "?before=" + url.QueryEscape(found.Messages[first].Line())
 		}
 		b.Cut = found.Cut && !found.More
 		return list, err
 	})
 	if before != "" {
-		b.Latest = chatURL(b.ID)
+		b.Latest = URL(b.ID)
 	}
 }
 
-func (p *Panel) runsOf(ctx context.Context, id string, now time.Time) page.Part[[]runView] {
+func (p *Pages) runsOf(ctx context.Context, id string, now time.Time) page.Part[[]runView] {
 	return page.Load(ctx, p.frame, "What was done and what it cost", func(ctx context.Context) ([]runView, error) {
 		lines, err := p.o.Runs.LinesOf(ctx, id, maxRuns)
 		if err != nil {
@@ -153,7 +154,7 @@ func (p *Panel) runsOf(ctx context.Context, id string, now time.Time) page.Part[
 	})
 }
 
-func (p *Panel) runViews(ctx context.Context, now time.Time, lines ...orchestrator.RunLine) ([]runView, error) {
+func (p *Pages) runViews(ctx context.Context, now time.Time, lines ...Run) ([]runView, error) {
 	ids := make([]string, len(lines))
 	for i, l := range lines {
 		ids[i] = l.ID
@@ -161,7 +162,7 @@ func (p *Panel) runViews(ctx context.Context, now time.Time, lines ...orchestrat
 	spent, err := p.o.Spent(ctx, ids...)
 	out := make([]runView, len(lines))
 	for i, l := range lines {
-		v := runView{RunLine: l, Took: l.Took(now), Spent: spent[l.ID]}
+		v := runView{Run: l, Took: l.Took(now), Spent: spent[l.ID]}
 		v.Tone, v.Word = runState(l.State)
 		v.Cost = strings.TrimPrefix(page.Price(v.Spent.MicroUSD, v.Spent.Unpriced), ", ")
 		if n := v.Spent.Input + v.Spent.Output + v.Spent.CacheRead + v.Spent.CacheWrite; n > 0 {
@@ -190,8 +191,8 @@ func runState(state string) (tone, word string) {
 // talk is messages as they are read, the newest that fit, and the place of the
 // first of these. Tool results stand with their calls. id is the conversation
 // and next the message behind them, for the addresses of files; "" is none.
-func talk(messages []transcript.Message, display, id, next string) (list []said, first int) {
-	t := telling{display: display, id: id, results: map[string]result{}} // as many as the page's messages hold
+func (p *Pages) talk(messages []transcript.Message, display, id, next string) (list []said, first int) {
+	t := telling{label: p.o.Label, display: display, id: id, results: map[string]result{}} // as many as the page's messages hold
 	for i := range messages {
 		at := fileAt(messages, i, next)
 		n := 0
@@ -235,6 +236,7 @@ func fileAt(messages []transcript.Message, i int, next string) url.Values {
 
 // A telling makes what is shown of messages, the newest first.
 type telling struct {
+	label       func(tool string, input json.RawMessage) string
 	display, id string
 	results     map[string]result // by call
 	thumbs      int
@@ -282,7 +284,7 @@ func (t *telling) part(m *transcript.Message, b *core.Block, at url.Values, firs
 		x.Text, x.Cut = shorten(b.Text, maxSaid)
 		return x, strings.TrimSpace(b.Text) != ""
 	case "tool_use":
-		x.Kind, x.Label, x.Input = "call", orchestrator.Label(b.Name, b.Input), pretty(b.Input)
+		x.Kind, x.Label, x.Input = "call", t.label(b.Name, b.Input), pretty(b.Input)
 		if res, there := t.results[b.ID]; there {
 			x.Done, x.Failed = true, res.IsError
 			x.Result, x.Cut = shorten(core.Visible(res.Text), maxResult)
@@ -333,16 +335,16 @@ func pretty(input json.RawMessage) string {
 // ---- what can be done with a conversation
 
 // chatAction routes it. Everything but stop and lower is a session.Change.
-func (p *Panel) chatAction(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *Pages) chatAction(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	ctx, id := r.Context(), r.PathValue("id")
-	back := chatURL(id)
+	back := URL(id)
 	value := strings.TrimSpace(r.PostFormValue("value"))
 	c := session.Change{Owner: true, Trust: core.Full}
 	yes, no := true, false
 	saidIt := ""
 	switch r.PathValue("verb") {
 	case "stop":
-		stopped, err := p.o.ChatActs.Stop(ctx, id, by)
+		stopped, err := p.o.Acts.Stop(ctx, id, by)
 		if err == nil && !stopped {
 			err = core.Errorf(core.Conflict, "nothing is running there any more")
 		}
@@ -350,11 +352,11 @@ func (p *Panel) chatAction(r *http.Request, by core.Actor) (page.Flash, string, 
 	case "lower":
 		level, err := core.ParseTrust(value)
 		if err == nil {
-			err = p.o.ChatActs.Lower(ctx, id, level, by)
+			err = p.o.Acts.Lower(ctx, id, level, by)
 		}
 		return page.Good("Every turn there is at " + level.String() + " at most from now on."), back, err
 	case "delete":
-		err := p.o.ChatActs.Delete(ctx, id, by)
+		err := p.o.Acts.Delete(ctx, id, by)
 		if err == nil {
 			back = chatsPath
 		}
@@ -371,7 +373,7 @@ func (p *Panel) chatAction(r *http.Request, by core.Actor) (page.Flash, string, 
 		c.DropTags, saidIt = []string{value}, "The tag is taken off."
 	case "model":
 		d, err := p.o.Chats.Detail(ctx, id)
-		if err == nil && value != "" && !slices.Contains(p.operations.Models(d.User), value) {
+		if err == nil && value != "" && !slices.Contains(p.links.Models(d.User), value) {
 			err = core.Errorf(core.Invalid, "the model %s can’t be chosen for this conversation", core.CutRunes(value, 60))
 		}
 		if err != nil {
@@ -383,5 +385,5 @@ func (p *Panel) chatAction(r *http.Request, by core.Actor) (page.Flash, string, 
 	default:
 		return page.Flash{}, back, core.Errorf(core.NotFound, "there is no such thing to do with a conversation")
 	}
-	return page.Good(saidIt), back, p.o.ChatActs.Update(ctx, id, c, by)
+	return page.Good(saidIt), back, p.o.Acts.Update(ctx, id, c, by)
 }

@@ -1,4 +1,4 @@
-package admin
+package chats
 
 import (
 	"bytes"
@@ -49,10 +49,10 @@ func attachedOf(media []core.Media, first int, at url.Values, id string) (list [
 			for k, v := range at {
 				q[k] = v
 			}
-			a.URL = chatURL(id) + "/file?" + q.Encode()
+			a.URL = URL(id) + "/file?" + q.Encode()
 			if c, _, err := image.DecodeConfig(bytes.NewReader(m.Data)); err == nil && c.Width > 0 && c.Height > 0 && c.Width <= maxPixels/c.Height {
 				q.Set("small", "1")
-				a.Thumb = chatURL(id) + "/file?" + q.Encode()
+				a.Thumb = URL(id) + "/file?" + q.Encode()
 				a.Wide, a.High = small(c.Width, c.Height)
 			}
 		}
@@ -72,7 +72,7 @@ func small(w, h int) (int, int) {
 
 // chatFile gives one file of a message: a picture to be looked at, a document
 // to be saved. What it says it is counts for nothing; its bytes decide.
-func (p *Panel) chatFile(w http.ResponseWriter, r *http.Request) error {
+func (p *Pages) chatFile(w http.ResponseWriter, r *http.Request) error {
 	ctx, q := r.Context(), r.URL.Query()
 	missing := core.Errorf(core.NotFound, "there is no such file in this conversation")
 	d, err := p.o.Chats.Detail(ctx, r.PathValue("id"))
@@ -110,7 +110,7 @@ func (p *Panel) chatFile(w http.ResponseWriter, r *http.Request) error {
 }
 
 // message is one of a conversation: the one before next, or one of the newest.
-func (p *Panel) message(ctx context.Context, s session.Session, line, next string) (transcript.Message, error) {
+func (p *Pages) message(ctx context.Context, s session.Session, line, next string) (transcript.Message, error) {
 	q := transcript.PageQuery{Limit: findIn}
 	if next != "" {
 		q = transcript.PageQuery{Before: next, Limit: 1}
@@ -136,7 +136,7 @@ func mediaOf(m transcript.Message) (all []core.Media) {
 }
 
 // thumb writes a picture made small, one at a time.
-func (p *Panel) thumb(ctx context.Context, w http.ResponseWriter, data []byte) error {
+func (p *Pages) thumb(ctx context.Context, w http.ResponseWriter, data []byte) error {
 	select {
 	case p.drawing <- struct{}{}:
 		defer func() { <-p.drawing }()

@@ -1,4 +1,4 @@
-package admin
+package chats
 
 import (
 	"context"
@@ -17,21 +17,6 @@ const (
 	talkPath = "/admin/talk"
 	maxSay   = 20_000 // bytes of one message's text
 	ownChats = 12
-)
-
-type (
-	// A Saying is what the operator says, and where: in Session, or in a new
-	// conversation when that is "". Agent and Model are for a new one; "" is the
-	// default's.
-	Saying struct {
-		Session, Text string
-		Agent, Model  string
-		Files         []core.File // kept in the vault
-	}
-	// A Say has the operator say something. It returns in which conversation
-	// that is, once the message is stored; after an error nothing is, and the
-	// files are the caller's to remove.
-	Say func(ctx context.Context, s Saying, by core.Actor) (session string, err error)
 )
 
 type talkBody struct {
@@ -61,13 +46,13 @@ func (c composer) Files() int { return maxFiles }
 func (c composer) Bytes() int { return page.MaxUpload }
 
 // talkPage begins a conversation in the browser; it goes on at its own page.
-func (p *Panel) talkPage(w http.ResponseWriter, r *http.Request) error {
+func (p *Pages) talkPage(w http.ResponseWriter, r *http.Request) error {
 	return p.showTalk(w, r, http.StatusOK, composer{})
 }
 
-func (p *Panel) showTalk(w http.ResponseWriter, r *http.Request, status int, c composer) error {
+func (p *Pages) showTalk(w http.ResponseWriter, r *http.Request, status int, c composer) error {
 	c.CSRF, c.ID, c.Attach = page.Token(r), "new", p.o.Files != nil
-	c.Agents, c.Models = p.agentNames(), p.operations.Models(core.Operator)
+	c.Agents, c.Models = p.links.Agents(), p.links.Models(core.Operator)
 	b := talkBody{Compose: c}
 	no := false
 	b.Chats = page.Load(r.Context(), p.frame, "The list of conversations", func(ctx context.Context) (rows []chatRow, err error) {
@@ -81,20 +66,9 @@ func (p *Panel) showTalk(w http.ResponseWriter, r *http.Request, status int, c c
 	return p.frame.Show(w, r, status, "talk", page.View{Title: "Chat", In: "talk", Still: true, Body: b})
 }
 
-// agentNames are who may be chosen to answer.
-func (p *Panel) agentNames() (names []string) {
-	if p.o.Agents == nil {
-		return nil
-	}
-	for _, a := range p.o.Agents.List() {
-		names = append(names, a.Name)
-	}
-	return names
-}
-
 // say stores what the operator wrote and goes to the conversation, where the
 // answer appears as it is made.
-func (p *Panel) say(w http.ResponseWriter, r *http.Request) error {
+func (p *Pages) say(w http.ResponseWriter, r *http.Request) error {
 	s, err := p.saying(r)
 	if err == nil {
 		err = p.checkSaying(&s)
@@ -103,7 +77,7 @@ func (p *Panel) say(w http.ResponseWriter, r *http.Request) error {
 		who, _ := page.Principal(r)
 		var id string
 		if id, err = p.tell(r.Context(), s, who.Actor()); err == nil {
-			http.Redirect(w, r, chatURL(id)+"#end", http.StatusSeeOther)
+			http.Redirect(w, r, URL(id)+"#end", http.StatusSeeOther)
 			return nil
 		}
 	}
@@ -123,7 +97,7 @@ func (p *Panel) say(w http.ResponseWriter, r *http.Request) error {
 
 // tell gives the message to who waits for it: the model that asks something, or
 // else the conversation.
-func (p *Panel) tell(ctx context.Context, s Saying, by core.Actor) (session string, err error) {
+func (p *Pages) tell(ctx context.Context, s Saying, by core.Actor) (session string, err error) {
 	if answered, err := p.answerInWords(ctx, s, by); answered || err != nil {
 		return s.Session, err
 	}
@@ -132,7 +106,7 @@ func (p *Panel) tell(ctx context.Context, s Saying, by core.Actor) (session stri
 
 // answerInWords takes a message as the answer to what the model asks in its
 // conversation, and says whether it asked anything.
-func (p *Panel) answerInWords(ctx context.Context, s Saying, by core.Actor) (bool, error) {
+func (p *Pages) answerInWords(ctx context.Context, s Saying, by core.Actor) (bool, error) {
 	if p.o.Questions == nil || s.Session == "" || s.Text == "" || len(s.Files) > 0 {
 		return false, nil
 	}
@@ -164,7 +138,7 @@ func notTaken(err error) (status int, text string, told bool) {
 	return status, p.Detail, true
 }
 
-func (p *Panel) checkSaying(s *Saying) error {
+func (p *Pages) checkSaying(s *Saying) error {
 	switch {
 	case s.Text == "" && len(s.Files) == 0:
 		return core.Errorf(core.Invalid, "write something first")
@@ -172,9 +146,9 @@ func (p *Panel) checkSaying(s *Saying) error {
 		return core.Errorf(core.TooLarge, "a message is at most %s", core.ByteSize(maxSay))
 	case s.Session != "":
 		s.Agent, s.Model = "", "" // they are the conversation's own
-	case s.Agent != "" && !slices.Contains(p.agentNames(), s.Agent):
+	case s.Agent != "" && !slices.Contains(p.links.Agents(), s.Agent):
 		return core.Errorf(core.Invalid, "there is no agent named %s", core.CutRunes(s.Agent, 60))
-	case s.Model != "" && !slices.Contains(p.operations.Models(core.Operator), s.Model):
+	case s.Model != "" && !slices.Contains(p.links.Models(core.Operator), s.Model):
 		return core.Errorf(core.Invalid, "the model %s is not configured here", core.CutRunes(s.Model, 60))
 	}
 	return nil
@@ -184,5 +158,3 @@ func (p *Panel) checkSaying(s *Saying) error {
 func words(s string) string {
 	return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n"))
 }
-
-func (p *Panel) hasTalk() bool { return p.o.Say != nil && p.hasChats() }

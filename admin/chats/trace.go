@@ -1,4 +1,4 @@
-package admin
+package chats
 
 import (
 	"context"
@@ -53,10 +53,10 @@ func sendState(s string) (tone, word string) {
 	return "bad", "Failed"
 }
 
-func (p *Panel) tracePage(w http.ResponseWriter, r *http.Request) error {
+func (p *Pages) tracePage(w http.ResponseWriter, r *http.Request) error {
 	ctx, q := r.Context(), r.URL.Query()
 	b := traceBody{Bot: q.Get("bot"), ID: strings.TrimSpace(q.Get("id"))}
-	for _, s := range p.bots() {
+	for _, s := range p.links.Bots() {
 		b.Bots = append(b.Bots, s.Bot)
 	}
 	run := q.Get("run")
@@ -85,14 +85,14 @@ func (p *Panel) tracePage(w http.ResponseWriter, r *http.Request) error {
 	return p.frame.Show(w, r, http.StatusOK, "trace", page.View{Title: "What happened to a message", In: "chats", Every: 5, Body: b})
 }
 
-func (p *Panel) stepView(s queue.Step) stepView {
+func (p *Pages) stepView(s queue.Step) stepView {
 	v := stepView{Step: s}
 	v.Tone, v.Word = page.Step(s.State)
 	return v
 }
 
 // traceRun gathers what is known of a run.
-func (p *Panel) traceRun(ctx context.Context, b *traceBody, run string) {
+func (p *Pages) traceRun(ctx context.Context, b *traceBody, run string) {
 	b.Updates = page.Load(ctx, p.frame, "The message", func(ctx context.Context) (out []stepView, err error) {
 		steps, err := p.o.Traces.UpdatesOf(ctx, run)
 		for _, s := range steps {
@@ -126,14 +126,14 @@ func (p *Panel) traceRun(ctx context.Context, b *traceBody, run string) {
 }
 
 // callsOf are the tool calls of a run that is among the newest messages of its session.
-func (p *Panel) callsOf(ctx context.Context, id, run string) (calls []saidPart) {
+func (p *Pages) callsOf(ctx context.Context, id, run string) (calls []saidPart) {
 	list := page.Load(ctx, p.frame, "The tool calls", func(ctx context.Context) ([]said, error) {
 		d, err := p.o.Chats.Detail(ctx, id)
 		if err != nil {
 			return nil, nil // deleted since: the run's row outlives it
 		}
 		found, err := p.o.Chats.Page(ctx, d.Session, sessionPage)
-		list, _ := talk(found.Messages, "", "", "")
+		list, _ := p.talk(found.Messages, "", "", "")
 		return list, err
 	})
 	for _, s := range list.Value {

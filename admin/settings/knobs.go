@@ -1,4 +1,4 @@
-package admin
+package settings
 
 import (
 	"context"
@@ -41,7 +41,7 @@ var knobHints = map[string]string{
 }
 
 // knobList are all knobs there may be, in their order.
-func (p *Panel) knobList() []knob {
+func (p *valuePages) knobList() []knob {
 	levels := []page.Choice{{Value: "sandboxed", Label: "sandboxed"}, {Value: "vault", Label: "vault"}}
 	return []knob{
 		{Group: knobsAnswer, Short: "MODEL", Label: "Model", Empty: "the first provider with a key", Models: true},
@@ -61,7 +61,7 @@ func (p *Panel) knobList() []knob {
 }
 
 // agentChoices are the agents that can answer where nobody chose one.
-func (p *Panel) agentChoices() []page.Choice {
+func (p *valuePages) agentChoices() []page.Choice {
 	list := []page.Choice{{Value: "", Label: "the one of every vault"}}
 	if p.o.Agents == nil {
 		return list
@@ -77,7 +77,7 @@ func (p *Panel) agentChoices() []page.Choice {
 }
 
 // knobs are the settings that can be changed and that there are.
-func (p *Panel) knobs(all []Setting) (out []knob) {
+func (p *valuePages) knobs(all []Setting) (out []knob) {
 	if p.o.Changes == nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func inGroups(list []knob) (groups []knobGroup) {
 	return groups
 }
 
-func (p *Panel) changeSettings(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *valuePages) changeSettings(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	back := settingsPath + "#knobs-h"
 	knobs := p.knobs(p.o.Settings.Settings())
 	values := map[string]string{} // bounded by the knobs
@@ -141,7 +141,7 @@ func (p *Panel) changeSettings(r *http.Request, by core.Actor) (page.Flash, stri
 }
 
 // change may ask models for a word.
-func (p *Panel) change(r *http.Request, values map[string]string, by core.Actor) error {
+func (p *valuePages) change(r *http.Request, values map[string]string, by core.Actor) error {
 	ctx, cancel := context.WithTimeout(r.Context(), changeTimeout)
 	defer cancel()
 	return p.o.Changes.Change(ctx, values, by)

@@ -1,4 +1,4 @@
-package admin
+package chats
 
 import (
 	"context"
@@ -86,7 +86,7 @@ func (f chatFilter) sessions() session.Filter {
 	return q
 }
 
-func (p *Panel) chatsPage(w http.ResponseWriter, r *http.Request) error {
+func (p *Pages) chatsPage(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	b := chatsBody{Filter: filterOf(r.URL.Query()), Traces: p.o.Traces != nil}
 	b.Chats = page.Load(ctx, p.frame, "The list of conversations", func(ctx context.Context) ([]chatRow, error) {
@@ -101,17 +101,17 @@ func (p *Panel) chatsPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	tags := page.Load(ctx, p.frame, "The list of tags", p.o.Chats.CommonTags)
 	b.Tags = page.Head(tags.Value, maxTagsShown)
-	for _, s := range p.bots() {
+	for _, s := range p.links.Bots() {
 		b.Bots = append(b.Bots, s.Bot)
 	}
 	b.Lede = chatsLede(b)
 	return p.frame.Show(w, r, http.StatusOK, "chats", page.View{Title: "Chats", Topics: "chats", Every: 10, Body: b})
 }
 
-func (p *Panel) chatRows(ctx context.Context, f chatFilter) (rows []chatRow, next string, err error) {
-	names, running := p.people.Names(ctx), p.running()
-	if f.Query != "" && p.o.SearchChats != nil {
-		found, next, err := p.o.SearchChats(ctx, f.sessions())
+func (p *Pages) chatRows(ctx context.Context, f chatFilter) (rows []chatRow, next string, err error) {
+	names, running := p.links.Names(ctx), p.running()
+	if f.Query != "" && p.o.Search != nil {
+		found, next, err := p.o.Search(ctx, f.sessions())
 		for _, x := range found {
 			row := chatRow{x.Session, names.Of(x.User), running[x.ID], ""}
 			if x.Hit.In == "text" {
@@ -128,11 +128,8 @@ func (p *Panel) chatRows(ctx context.Context, f chatFilter) (rows []chatRow, nex
 	return rows, next, err
 }
 
-// A SearchChats finds conversations by what was said in them (session.Store.Search).
-type SearchChats func(ctx context.Context, f session.Filter) ([]session.Found, string, error)
-
 // running are the sessions that are being answered now.
-func (p *Panel) running() map[string]bool {
+func (p *Pages) running() map[string]bool {
 	out := map[string]bool{} // as many as there are slots
 	if p.o.Active != nil {
 		for _, run := range p.o.Active() {

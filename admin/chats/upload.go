@@ -1,7 +1,6 @@
-package admin
+package chats
 
 import (
-	"context"
 	"errors"
 	"io"
 	"mime/multipart"
@@ -19,15 +18,9 @@ const (
 	maxField = maxSay*3 + 1<<10 // of a form with files; a line's end comes as two bytes
 )
 
-// Files keeps what comes with messages (*attach.Keeper).
-type Files interface {
-	Begin(ctx context.Context, user, most int64) (*attach.Incoming, error)
-	Remove(files []core.File)
-}
-
 // saying reads what the operator wrote and keeps its files as they come. What
 // was kept before an error is in it, too.
-func (p *Panel) saying(r *http.Request) (Saying, error) {
+func (p *Pages) saying(r *http.Request) (Saying, error) {
 	s := Saying{Session: r.PathValue("id")}
 	if s.Session == "new" {
 		s.Session = ""
@@ -61,7 +54,7 @@ func (p *Panel) saying(r *http.Request) (Saying, error) {
 	return s, core.Errorf(core.TooLarge, "at most %d files go with a message", maxFiles)
 }
 
-func (p *Panel) keep(r *http.Request, s *Saying, part *multipart.Part) error {
+func (p *Pages) keep(r *http.Request, s *Saying, part *multipart.Part) error {
 	switch {
 	case part.FileName() == "":
 		return nil // none was chosen

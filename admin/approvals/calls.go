@@ -1,8 +1,7 @@
-package admin
+package approvals
 
 import (
 	"context"
-	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -98,10 +97,10 @@ type grantRow struct {
 	CSRF    string
 }
 
-func (p *Panel) approvalsPage(w http.ResponseWriter, r *http.Request) error {
+func (p *Pages) approvalsPage(w http.ResponseWriter, r *http.Request) error {
 	ctx, now := r.Context(), p.frame.Clock.Now()
 	b := approvalsBody{CSRF: page.Token(r), HasGr: p.o.Grants != nil}
-	names := p.people.Names(ctx)
+	names := p.links.Names(ctx)
 	raises := p.raises(ctx)
 	b.Raises = p.raiseCards(raises, b.CSRF)
 	waiting := p.waitingAsks(ctx)
@@ -149,7 +148,7 @@ func shownAsks(waiting []permission.Waiting) int {
 }
 
 // standing lists the grants.
-func (p *Panel) standing(ctx context.Context, b *approvalsBody, names page.Names) {
+func (p *Pages) standing(ctx context.Context, b *approvalsBody, names page.Names) {
 	rows := page.Load(ctx, p.frame, "The list of grants", func(ctx context.Context) ([]permission.GrantRow, error) {
 		return p.o.Grants.Grants(ctx, "", 0)
 	})
@@ -175,30 +174,10 @@ func approvalsLede(calls, trust int) string {
 }
 
 // waitingAsks are the calls that wait, for the page, the menu and the overview.
-func (p *Panel) waitingAsks(ctx context.Context) page.Part[[]permission.Waiting] {
+func (p *Pages) waitingAsks(ctx context.Context) page.Part[[]permission.Waiting] {
 	return page.Load(ctx, p.frame, "The list of tool calls", func(ctx context.Context) ([]permission.Waiting, error) {
 		return p.o.Asks.Pending(ctx, maxAsks)
 	})
-}
-
-func (p *Panel) approvalsAnswer(ctx context.Context) page.Answer {
-	a := page.Answer{Key: "approvals", Question: "Tool calls", Path: "/admin/approvals", Link: "Approvals", Tone: "good"}
-	rows := p.waitingAsks(ctx)
-	n := asking(p.raises(ctx).Value)
-	if a.Answer = approvalsLede(len(rows.Value), n); rows.Broken != "" {
-		a.Answer, a.Broken, a.Tone, a.Short = "", rows.Broken, "warn", "tool calls can’t be read"
-	} else if len(rows.Value) > 0 {
-		a.Tone, a.Short = "note", page.Count(len(rows.Value), "tool call waits", "tool calls wait")
-	}
-	if n > 0 {
-		a.Tone, a.Short = "note", strings.TrimPrefix(a.Short+", "+page.Count(n, "question about trust waits", "questions about trust wait"), ", ")
-		a.Detail = append(a.Detail, page.Detail{Text: "The owner asks for trust full for a time"})
-	}
-	for _, q := range rows.Value[:min(len(rows.Value), 3)] {
-		what := core.CutRunes(whatOf(q.Request), 120)
-		a.Detail = append(a.Detail, page.Detail{Text: fmt.Sprintf("%s wants to %s %s", q.Request.ToolName, wants(q.Request), what)})
-	}
-	return a
 }
 
 // whatOf is exactly what r is about. A path has no lines.
@@ -242,11 +221,11 @@ func settledOf(a permission.Ask, q permission.Waiting, display string) settledAs
 }
 
 // settleAsk routes what can be said to a tool call.
-func (p *Panel) settleAsk(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *Pages) settleAsk(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	ctx, id := r.Context(), r.PathValue("id")
-	back := "/admin/approvals#k-" + url.PathEscape(id)
-	if chat := r.PostFormValue("chat"); chat != "" && p.hasChats() {
-		back = chatURL(chat) + "#end"
+	back := approvalsPath + "#k-" + url.PathEscape(id)
+	if chat := r.PostFormValue("chat"); chat != "" && p.links.Chat != nil {
+		back = p.links.Chat(chat) + "#end"
 	}
 	switch r.PathValue("verb") {
 	case "allow":
@@ -264,7 +243,7 @@ func (p *Panel) settleAsk(r *http.Request, by core.Actor) (page.Flash, string, e
 	return page.Flash{}, back, core.Errorf(core.NotFound, "there is no such decision")
 }
 
-func (p *Panel) revokeGrant(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	const back = "/admin/approvals#grants-h"
+func (p *Pages) revokeGrant(r *http.Request, by core.Actor) (page.Flash, string, error) {
+	const back = approvalsPath + "#grants-h"
 	return page.Good("The grant is taken back: the next such call asks again."), back, p.o.Grants.Revoke(r.Context(), r.PathValue("id"), by)
 }

@@ -1,4 +1,4 @@
-package admin
+package settings
 
 import (
 	"context"
@@ -16,27 +16,6 @@ import (
 const (
 	settingsPath = "/admin/settings"
 	maxKeyRows   = 50
-)
-
-type (
-	// A Setting is one value, fit to be shown: of a secret only whether it is set.
-	Setting struct {
-		Name, Value, Source, About string
-		Configured                 string // the value that a change made here stands before
-	}
-	// Settings are the configuration, and the few values that the panel changes.
-	Settings interface {
-		Settings() []Setting
-		// SetLogLevel holds at once and after a restart; "" is the configured one.
-		SetLogLevel(ctx context.Context, level string, by core.Actor) error
-	}
-	// Keys are the API's (auth.Keys).
-	Keys interface {
-		List(ctx context.Context, limit int) ([]auth.KeyRow, error)
-		Create(ctx context.Context, n auth.NewKey, by core.Actor) (secret string, row auth.KeyRow, err error)
-		Change(ctx context.Context, id string, c auth.KeyChange, by core.Actor) (auth.KeyRow, error)
-		Revoke(ctx context.Context, id string, by core.Actor) error
-	}
 )
 
 type settingsBody struct {
@@ -91,15 +70,15 @@ var settingGroups = []struct {
 	{"Tools and the rest", []string{""}},
 }
 
-func (p *Panel) settingsPage(w http.ResponseWriter, r *http.Request) error {
+func (p *valuePages) settingsPage(w http.ResponseWriter, r *http.Request) error {
 	return p.showSettings(w, r, http.StatusOK, settingsBody{})
 }
 
-func (p *Panel) showSettings(w http.ResponseWriter, r *http.Request, status int, b settingsBody) error {
+func (p *valuePages) showSettings(w http.ResponseWriter, r *http.Request, status int, b settingsBody) error {
 	ctx, now := r.Context(), p.frame.Clock.Now()
 	b.CSRF, b.Levels = page.Token(r), []string{"debug", "info", "warn", "error"}
 	all := p.o.Settings.Settings()
-	b.Bots, b.Knobs, b.Known = p.botKnobs(), inGroups(p.knobs(all)), p.operations.Models(core.Operator)
+	b.Bots, b.Knobs, b.Known = p.botKnobs(), inGroups(p.knobs(all)), p.links.Models(core.Operator)
 	for i := range b.Bots {
 		b.Bots[i].CSRF = b.CSRF
 		b.Bots[i].Texts, b.Bots[i].OwnTexts = p.ownTexts(b.Bots[i].Bot)
@@ -114,7 +93,7 @@ func (p *Panel) showSettings(w http.ResponseWriter, r *http.Request, status int,
 	if p.o.Keys != nil {
 		b.HasKeys, b.Scopes, b.Trusts = true, auth.Scopes(), []core.Trust{core.Sandboxed, core.Vault, core.Full}
 		b.Ends = []end{{"30d", "30 days", false}, {"90d", "90 days", true}, {"365d", "1 year", false}, {"", "No end", false}}
-		names := p.people.Names(ctx)
+		names := p.links.Names(ctx)
 		b.Keys = page.Load(ctx, p.frame, "The list of keys", func(ctx context.Context) (out []keyView, err error) {
 			rows, err := p.o.Keys.List(ctx, maxKeyRows)
 			for _, k := range rows {
@@ -147,7 +126,7 @@ func grouping(all []Setting) (groups []settingGroup) {
 	return groups
 }
 
-func (p *Panel) setLogLevel(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *valuePages) setLogLevel(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	level := r.PostFormValue("level")
 	if level != "" && !slices.Contains([]string{"debug", "info", "warn", "error"}, level) {
 		return page.Flash{}, settingsPath, core.Errorf(core.Invalid, "the level is debug, info, warn or error")
@@ -159,7 +138,7 @@ func (p *Panel) setLogLevel(r *http.Request, by core.Actor) (page.Flash, string,
 }
 
 // newKey answers with the page itself: the secret is in no cookie and no address.
-func (p *Panel) newKey(w http.ResponseWriter, r *http.Request) error {
+func (p *valuePages) newKey(w http.ResponseWriter, r *http.Request) error {
 	who, _ := page.Principal(r)
 	n := auth.NewKey{Label: r.PostFormValue("label"), User: core.Operator, Scopes: r.PostForm["scope"]}
 	var err error
@@ -185,7 +164,7 @@ func (p *Panel) newKey(w http.ResponseWriter, r *http.Request) error {
 	return p.showSettings(w, r, http.StatusOK, b)
 }
 
-func (p *Panel) changeKey(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *valuePages) changeKey(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	label, scopes := r.PostFormValue("label"), append([]string{}, r.PostForm["scope"]...) // no box ticked is no scope
 	row, err := p.o.Keys.Change(r.Context(), r.PathValue("id"), auth.KeyChange{Label: &label, Scopes: &scopes}, by)
 	may := "nothing"
@@ -197,6 +176,6 @@ func (p *Panel) changeKey(r *http.Request, by core.Actor) (page.Flash, string, e
 
 func (k keyView) May(scope string) bool { return slices.Contains(k.Scopes, scope) }
 
-func (p *Panel) revokeKey(r *http.Request, by core.Actor) (page.Flash, string, error) {
+func (p *valuePages) revokeKey(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	return page.Good("The key is revoked: what it asks for is refused, and what it has running ends."), settingsPath + "#keys-h", p.o.Keys.Revoke(r.Context(), r.PathValue("id"), by)
 }

@@ -1,0 +1,150 @@
+// Package approvals is the panel's page about what waits for the operator's
+// approval: tool calls, and trust full for a time.
+package approvals
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"html/template"
+	"strings"
+	"time"
+
+	"gatehouse/admin/page"
+	"gatehouse/core"
+	"gatehouse/core/permission"
+	"gatehouse/core/permission/raise"
+)
+
+const approvalsPath = "/admin/approvals"
+
+type (
+	// Asks are the tool calls that wait for the operator's word and those just
+	// settled (permission.Guard). The second decision on one is a core.Conflict
+	// whose text says who was first.
+	Asks interface {
+		Pending(ctx context.Context, limit int) ([]permission.Waiting, error)
+		Recent(ctx context.Context, limit int) ([]permission.Ask, error)
+		// Grant allows the call once, or with a suggested pattern also what it covers.
+		Grant(ctx context.Context, id, pattern string, by core.Actor) error
+		Deny(ctx context.Context, id string, by core.Actor) error
+	}
+	// Grants are the patterns that stand (permission.Guard).
+	Grants interface {
+		Grants(ctx context.Context, session string, user int64) ([]permission.GrantRow, error)
+		Revoke(ctx context.Context, id string, by core.Actor) error
+	}
+)
+
+// Raises are trust full for a time, as the owner asks for it in chat
+// (raise.Store). The second decision on one is a core.Conflict.
+type Raises interface {
+	Raises(ctx context.Context) ([]raise.Raise, error)
+	// Confirm gives what was asked for, for d; 0 is as long as was asked.
+	Confirm(ctx context.Context, id string, d time.Duration, by core.Actor) (raise.Raise, error)
+	Deny(ctx context.Context, id string, by core.Actor) error
+	End(ctx context.Context, id string, by core.Actor) error
+}
+
+// Options for New. A nil source takes its section out of the page.
+type Options struct {
+	Asks   Asks // the page; without it there is none
+	Grants Grants
+	Raises Raises
+}
+
+// Links are what other pages of the panel offer to these.
+type Links struct {
+	Names func(ctx context.Context) page.Names // of users
+	Chat  func(session string) string          // the address of a conversation; nil: they have none
+}
+
+// Pages are the pages of this package.
+type Pages struct {
+	frame *page.Frame
+	o     Options
+	links Links
+}
+
+//go:embed templates/*.html
+var files embed.FS
+
+// New registers the page with f.
+func New(f *page.Frame, o Options, l Links) *Pages {
+	p := &Pages{frame: f, o: o, links: l}
+	f.Templates(files, template.FuncMap{
+		"talks": func() bool { return l.Chat != nil },
+		"chat":  func(session string) string { return l.Chat(session) },
+	}, "asks", "raises")
+	if o.Asks == nil {
+		return p
+	}
+	f.Page("GET "+approvalsPath, p.approvalsPage)
+	f.Post("POST "+approvalsPath+"/{id}/{verb}", p.settleAsk)
+	if o.Raises != nil {
+		f.Post("POST "+raisesPath+"/{id}/{verb}", p.decideRaise)
+	}
+	if o.Grants != nil {
+		f.Post("POST "+approvalsPath+"/grants/{id}/revoke", p.revokeGrant)
+	}
+	return p
+}
+
+// Items returns the page for the menu.
+func (p *Pages) Items() []page.Item {
+	if p.o.Asks == nil {
+		return nil
+	}
+	return []page.Item{{Key: "approvals", Path: approvalsPath, Label: "Approvals", Words: "waiting",
+		Count: func(ctx context.Context) int { return len(p.waitingAsks(ctx).Value) + asking(p.raises(ctx).Value) }}}
+}
+
+// Cards returns the tool calls of one conversation that wait for approval, as
+// forms that lead back to it, or why they can't be read.
+func (p *Pages) Cards(ctx context.Context, session, token string, names page.Names) (cards []template.HTML, broken string) {
+	if p.o.Asks == nil {
+		return nil, ""
+	}
+	waiting := p.waitingAsks(ctx)
+	for _, q := range waiting.Value {
+		if q.Session != session || len(cards) >= maxCards {
+			continue
+		}
+		card, err := p.frame.Fragment("approvals", "ask", askCard{Waiting: q, CSRF: token, Display: names.Of(q.User),
+			Left: page.Seconds(q.Request.ExpiresAt.Sub(p.frame.Clock.Now())), Inline: true})
+		if err != nil {
+			p.frame.Log.ErrorContext(ctx, "panel section", "section", "tool calls", "err", err)
+			return cards, "Tool calls can’t be shown right now. The log says more."
+		}
+		cards = append(cards, card)
+	}
+	return cards, waiting.Broken
+}
+
+// Answer says on the overview what waits; false where that is not known.
+func (p *Pages) Answer(ctx context.Context) (page.Answer, bool) {
+	if p.o.Asks == nil {
+		return page.Answer{}, false
+	}
+	return p.answer(ctx), true
+}
+
+func (p *Pages) answer(ctx context.Context) page.Answer {
+	a := page.Answer{Key: "approvals", Question: "Tool calls", Path: approvalsPath, Link: "Approvals", Tone: "good"}
+	rows := p.waitingAsks(ctx)
+	n := asking(p.raises(ctx).Value)
+	if a.Answer = approvalsLede(len(rows.Value), n); rows.Broken != "" {
+		a.Answer, a.Broken, a.Tone, a.Short = "", rows.Broken, "warn", "tool calls can’t be read"
+	} else if len(rows.Value) > 0 {
+		a.Tone, a.Short = "note", page.Count(len(rows.Value), "tool call waits", "tool calls wait")
+	}
+	if n > 0 {
+		a.Tone, a.Short = "note", strings.TrimPrefix(a.Short+", "+page.Count(n, "question about trust waits", "questions about trust wait"), ", ")
+		a.Detail = append(a.Detail, page.Detail{Text: "The owner asks for trust full for a time"})
+	}
+	for _, q := range rows.Value[:min(len(rows.Value), 3)] {
+		what := core.CutRunes(whatOf(q.Request), 120)
+		a.Detail = append(a.Detail, page.Detail{Text: fmt.Sprintf("%s wants to %s %s", q.Request.ToolName, wants(q.Request), what)})
+	}
+	return a
+}

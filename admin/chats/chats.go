@@ -1,0 +1,194 @@
+// Package chats is the panel's pages about conversations: the list, each
+// conversation with what can be done there, writing in one, and what happened
+// to a message.
+package chats
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"html/template"
+	"time"
+
+	"gatehouse/admin/page"
+	"gatehouse/core"
+	"gatehouse/core/attach"
+	"gatehouse/core/bus"
+	"gatehouse/core/permission"
+	"gatehouse/core/queue"
+	"gatehouse/core/session"
+	"gatehouse/core/transcript"
+	"gatehouse/core/usage"
+)
+
+// What the pages show and do. A nil one takes its page, or its section, out.
+type (
+	// Chats are all conversations (session.Store with its database).
+	Chats interface {
+		List(ctx context.Context, f session.Filter) (list []session.Session, next string, err error)
+		Detail(ctx context.Context, id string) (session.Detail, error)
+		Page(ctx context.Context, s session.Session, q transcript.PageQuery) (transcript.Page, error)
+		CommonTags(ctx context.Context) ([]session.TagCount, error)
+	}
+	// Acts are what the operator can do with one.
+	Acts interface {
+		Update(ctx context.Context, id string, c session.Change, by core.Actor) error
+		// Lower sets a lower ceiling of trust; it never goes up again.
+		Lower(ctx context.Context, id string, level core.Trust, by core.Actor) error
+		// Stop ends the answer that is being made and says whether there was one.
+		Stop(ctx context.Context, id string, by core.Actor) (bool, error)
+		// Delete moves it to the trash.
+		Delete(ctx context.Context, id string, by core.Actor) error
+	}
+	// Runs are the answers that were made (orchestrator.Events).
+	Runs interface {
+		Line(ctx context.Context, run string) (Run, error)
+		LinesOf(ctx context.Context, session string, limit int) ([]Run, error)
+	}
+	// Traces is what became of messages (queue.Queue).
+	Traces interface {
+		Update(ctx context.Context, bot, id string) (queue.Step, error)
+		UpdatesOf(ctx context.Context, run string) ([]queue.Step, error)
+		RepliesOf(ctx context.Context, key string) ([]queue.Sent, error)
+	}
+)
+
+// A Search finds conversations by what was said in them (session.Store.Search).
+type Search func(ctx context.Context, f session.Filter) ([]session.Found, string, error)
+
+type (
+	// A Saying is what the operator says, and where: in Session, or in a new
+	// conversation when that is "". Agent and Model are for a new one; "" is the
+	// default's.
+	Saying struct {
+		Session, Text string
+		Agent, Model  string
+		Files         []core.File // kept in the vault
+	}
+	// A Say has the operator say something. It returns in which conversation
+	// that is, once the message is stored; after an error nothing is, and the
+	// files are the caller's to remove.
+	Say func(ctx context.Context, s Saying, by core.Actor) (session string, err error)
+)
+
+// Questions are what a model asks the operator in a conversation.
+type Questions interface {
+	// Questions are those that wait for this person's answer.
+	Questions(ctx context.Context, session string, user int64) ([]permission.Question, error)
+	// Answer answers one of this conversation, with an object by question or a
+	// text; core.Conflict when it was answered already or its time is over.
+	Answer(ctx context.Context, session, ask string, answers json.RawMessage, by core.Actor) error
+}
+
+// Files keeps what comes with messages (*attach.Keeper).
+type Files interface {
+	Begin(ctx context.Context, user, most int64) (*attach.Incoming, error)
+	Remove(files []core.File)
+}
+
+// A Run is one answer that was made, or is being made.
+type Run struct {
+	ID, Session, State string
+	Bot, Chat, Model   string
+	Error              string
+	Attempt            int
+	User               int64
+	Started, Ended     time.Time // Ended is zero while it runs
+}
+
+// Took returns how long it ran, or has run until now.
+func (r Run) Took(now time.Time) time.Duration {
+	if r.Ended.IsZero() {
+		return now.Sub(r.Started)
+	}
+	return r.Ended.Sub(r.Started)
+}
+
+// Options for New.
+type Options struct {
+	Chats Chats // with Acts, Bound, Runs and Spent: the page Chats
+	Acts  Acts
+	// Bound returns the chat that a conversation is held in, and whether there
+	// is one.
+	Bound func(ctx context.Context, id string) (core.Address, bool, error)
+	Runs  Runs
+	// Spent returns what each of these runs has used (usage.Ledger).
+	Spent  func(ctx context.Context, runs ...string) (map[string]usage.Total, error)
+	Search Search // nil: Chats.List searches, and no excerpt is shown
+	Traces Traces // the page "What happened to a message"
+	// Active returns the runs in progress (bus.Bus.Active).
+	Active  func() []bus.Info
+	Sources []string // where conversations begin: platforms and "api"
+	// Label returns what a tool call is about, in a few words.
+	Label     func(tool string, input json.RawMessage) string
+	Say       Say       // the page Chat
+	Files     Files     // nil: nothing can be attached there
+	Questions Questions // nil: what a model asks the operator is not answered there
+}
+
+// Links are what other pages of the panel offer to these.
+type Links struct {
+	Bots   func() []core.BotState // sorted by name
+	Names  func(ctx context.Context) page.Names
+	Models func(user int64) []string // that a conversation of this user may be given
+	Agents func() []string           // that can be chosen to answer
+	// Cards returns the tool calls of a conversation that wait for approval, as
+	// forms, or why they can't be read.
+	Cards func(ctx context.Context, session, token string, names page.Names) (cards []template.HTML, broken string)
+}
+
+// Exist reports whether o has what the page Chats needs.
+func (o *Options) Exist() bool {
+	return o.Chats != nil && o.Acts != nil && o.Bound != nil && o.Runs != nil && o.Spent != nil
+}
+
+// Pages are the pages of this package.
+type Pages struct {
+	frame   *page.Frame
+	o       Options
+	links   Links
+	drawing chan struct{} // one for the picture that is made small
+}
+
+//go:embed templates/*.html
+var files embed.FS
+
+// New registers the pages with f.
+func New(f *page.Frame, o Options, l Links) *Pages {
+	p := &Pages{frame: f, o: o, links: l, drawing: make(chan struct{}, 1)}
+	f.Templates(files, template.FuncMap{
+		"chat":     URL,
+		"sources":  func() []string { return o.Sources },
+		"searches": func() bool { return o.Search != nil },
+	}, "talkparts")
+	if !o.Exist() {
+		return p
+	}
+	f.Page("GET "+chatsPath, p.chatsPage)
+	f.Page("GET "+chatsPath+"/{id}", p.chatPage)
+	f.Page("GET "+chatsPath+"/{id}/file", p.chatFile)
+	f.Post("POST "+chatsPath+"/{id}/{verb}", p.chatAction)
+	if o.Questions != nil {
+		f.Post("POST "+chatsPath+"/{id}/questions/{ask}", p.answerQuestion)
+	}
+	if o.Traces != nil {
+		f.Page("GET "+tracePath, p.tracePage)
+	}
+	if o.Say != nil {
+		f.Page("GET "+talkPath, p.talkPage)
+		f.Upload("POST "+talkPath+"/{id}", p.say)
+	}
+	return p
+}
+
+// Items returns the pages for the menu.
+func (p *Pages) Items() (items []page.Item) {
+	if !p.o.Exist() {
+		return nil
+	}
+	items = append(items, page.Item{Key: "chats", Path: chatsPath, Label: "Chats"})
+	if p.o.Say != nil {
+		items = append(items, page.Item{Key: "talk", Path: talkPath, Label: "Chat"})
+	}
+	return items
+}

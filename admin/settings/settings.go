@@ -1,0 +1,238 @@
+// Package settings is the panel's pages about how the gateway is set up: its
+// settings, keys, backups, bots' policies and texts, and the files of agents.
+package settings
+
+import (
+	"context"
+	"embed"
+	"html/template"
+	"io"
+	"time"
+
+	"gatehouse/admin/page"
+	"gatehouse/core"
+	"gatehouse/core/agent"
+	"gatehouse/core/tool/mcp"
+	"gatehouse/web/auth"
+)
+
+// What the pages show and do. A nil one takes its page, or its section, out.
+type (
+	// A Setting is one value, fit to be shown: of a secret only whether it is set.
+	Setting struct {
+		Name, Value, Source, About string
+		Configured                 string // the value that a change made here stands before
+	}
+	// Settings are the configuration, and the few values that the panel changes.
+	Settings interface {
+		Settings() []Setting
+		// SetLogLevel holds at once and after a restart; "" is the configured one.
+		SetLogLevel(ctx context.Context, level string, by core.Actor) error
+	}
+	// Keys are the API's (auth.Keys).
+	Keys interface {
+		List(ctx context.Context, limit int) ([]auth.KeyRow, error)
+		Create(ctx context.Context, n auth.NewKey, by core.Actor) (secret string, row auth.KeyRow, err error)
+		Change(ctx context.Context, id string, c auth.KeyChange, by core.Actor) (auth.KeyRow, error)
+		Revoke(ctx context.Context, id string, by core.Actor) error
+	}
+	// Changes are what of the configuration can be changed here: kept, taken at
+	// once, and audited. What can't be is core.Invalid and names its field.
+	Changes interface {
+		// Change gives settings values as the environment would hold them; the
+		// configured value takes a change away.
+		Change(ctx context.Context, values map[string]string, by core.Actor) error
+		BotSettings() []BotSettings
+		// SetPolicy with nil is as configured.
+		SetPolicy(ctx context.Context, bot string, p *BotPolicy, by core.Actor) error
+		// SetTokenFile has a bot go on with the token in a file; "" is as configured.
+		SetTokenFile(ctx context.Context, bot, path string, by core.Actor) error
+	}
+	// A BotPolicy is how a bot treats people without access.
+	BotPolicy struct{ DMPolicy, AllowedUsers, DMTrust, GroupTrust string }
+	// A BotSettings is a bot as it is set.
+	BotSettings struct {
+		Bot, Platform string
+		BotPolicy
+		Token        string // where it stands, never what it is
+		Off          bool   // it stays stopped
+		PolicyFromUs bool   // set here
+		TokenFromUs  bool
+	}
+	// Texts are what bots say to people by themselves, where that can be written
+	// anew. A bot or text that is not there is core.NotFound.
+	Texts interface {
+		Texts(bot string) ([]BotText, error)
+		// TryText is what would be said. What is wrong with body is core.Invalid
+		// and names the line.
+		TryText(bot, name, body string) (BotText, error)
+		// SetText has the bot say body from now on; "" is the default again.
+		// version is that of the text as its writer saw it.
+		SetText(ctx context.Context, bot, name, version, body string, by core.Actor) error
+	}
+	// A BotText is one of them, as it is said now.
+	BotText struct {
+		Name, Title, When string
+		Body, Default     string // as they are written
+		Own               bool   // Body was written here
+		Version           string
+		Fields            []TextField
+		Said              core.Part // with the example's values
+		Size, Most        int       // of Said, and what a message holds
+	}
+	// A TextField is what a text may fill in.
+	TextField struct{ Name, About, Example string }
+	// Backups are the archives that were made here.
+	Backups interface {
+		Backups(ctx context.Context) ([]BackupFile, error)
+		// Backup begins one; it goes on while nobody looks.
+		Backup(ctx context.Context, by core.Actor) error
+		OpenBackup(ctx context.Context, name string, by core.Actor) (io.ReadSeekCloser, time.Time, error)
+		RemoveBackup(ctx context.Context, name string, by core.Actor) error
+	}
+	// A BackupFile is one.
+	BackupFile struct {
+		Name, Path string
+		Size       int64
+		At         time.Time
+		SHA256     string // "": nobody knows
+	}
+	// Agents are those that can answer (agent.Agents).
+	Agents interface {
+		List() []agent.Agent
+		Choose(name string) (agent.Agent, []core.Warning)
+	}
+	// A Library is what else the directory of agents holds, and which of its
+	// files can't be used (agent.Agents).
+	Library interface {
+		AllSkills() []agent.Skill
+		Workspaces() []agent.Workspace
+		Faults() []agent.Fault
+	}
+	// Drafts are the files of agents, skills and workspaces as text (agent.Agents).
+	Drafts interface {
+		Text(file string) (text, version string, err error)
+		Try(file, text string) agent.Draft
+	}
+)
+
+// A SaveAgent writes a file of agents as agent.Agents.Save does, and notes in
+// the audit who did.
+type SaveAgent func(ctx context.Context, file, version, text string, by core.Actor) error
+
+// Options for New.
+type Options struct {
+	Settings  Settings // the page Settings; the following are sections of it
+	Keys      Keys
+	Changes   Changes // what of it can be changed here
+	Texts     Texts   // with Changes: what bots say to people by themselves
+	Backups   Backups
+	BackupJob func() (page.Job, bool) // the backup that is being made, or was; with Backups
+	Agents    Agents                  // with Library, Drafts and SaveAgent: the page Agents
+	Library   Library
+	Drafts    Drafts
+	SaveAgent SaveAgent
+	Servers   func() []mcp.Health // a section of it (mcp.Servers.Health)
+}
+
+// Links are what other pages of the panel offer to these.
+type Links struct {
+	Bots   func() []core.BotState // sorted by name
+	Names  func(ctx context.Context) page.Names
+	Models func(user int64) []string // that a conversation of this user may be given
+	Switch page.Action               // starts, stops or tests {bot}; nil: not here
+}
+
+// Pages are the pages of this package.
+type Pages struct {
+	values valuePages
+	agents agentPages
+}
+
+type (
+	// valuePages are the settings, and what else is on their page.
+	valuePages struct {
+		frame *page.Frame
+		o     Options
+		links Links
+	}
+	// agentPages are the list of agents and the editor of their files.
+	agentPages struct {
+		frame *page.Frame
+		o     Options
+	}
+)
+
+//go:embed templates/*.html
+var files embed.FS
+
+// New registers the pages with f.
+func New(f *page.Frame, o Options, l Links) *Pages {
+	f.Templates(files, template.FuncMap{"edit": editURL, "kind": agent.KindOf, "pieces": pieces}, "settingsparts")
+	p := &Pages{values: valuePages{f, o, l}, agents: agentPages{f, o}}
+	p.values.routes()
+	if p.agents.there() {
+		f.Page("GET "+agentsPath, p.agents.agentsPage)
+		f.Page("GET "+editPath, p.agents.editPage)
+		f.Form("POST "+editPath, maxEdit, p.agents.edit)
+	}
+	return p
+}
+
+// Items returns the pages for the menu.
+func (p *Pages) Items() (items []page.Item) {
+	if p.agents.there() {
+		items = append(items, page.Item{Key: "agents", Path: agentsPath, Label: "Agents", Words: "not well", Urgent: true,
+			Count: func(context.Context) int { return p.agents.unwell() }})
+	}
+	if p.values.o.Settings != nil {
+		items = append(items, page.Item{Key: "settings", Path: settingsPath, Label: "Settings"})
+	}
+	return items
+}
+
+// Agents returns the names of those that can be chosen to answer.
+func (p *Pages) Agents() (names []string) {
+	if p.agents.o.Agents == nil {
+		return nil
+	}
+	for _, a := range p.agents.o.Agents.List() {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+func (p *agentPages) there() bool {
+	return p.o.Agents != nil && p.o.Library != nil && p.o.Drafts != nil && p.o.SaveAgent != nil
+}
+
+func (p *valuePages) routes() {
+	if p.o.Settings == nil {
+		return
+	}
+	p.frame.Page("GET "+settingsPath, p.settingsPage)
+	p.frame.Post("POST "+settingsPath+"/log", p.setLogLevel)
+	if p.o.Keys != nil {
+		p.frame.Page("POST "+settingsPath+"/keys", p.newKey)
+		p.frame.Post("POST "+settingsPath+"/keys/{id}/change", p.changeKey)
+		p.frame.Post("POST "+settingsPath+"/keys/{id}/revoke", p.revokeKey)
+	}
+	if p.o.Changes != nil {
+		p.frame.Post("POST "+settingsPath+"/change", p.changeSettings)
+		p.frame.Post("POST "+settingsPath+"/bots/{bot}/policy", p.setPolicy)
+		p.frame.Post("POST "+settingsPath+"/bots/{bot}/token", p.setTokenFile)
+		if p.o.Texts != nil {
+			p.frame.Page("GET "+textsPath+"/{bot}", p.textsPage)
+			p.frame.Page("GET "+textsPath+"/{bot}/{name}", p.textPage)
+			p.frame.Page("POST "+textsPath+"/{bot}/{name}", p.text)
+		}
+		if p.links.Switch != nil {
+			p.frame.Post("POST "+settingsPath+"/bots/{bot}/{verb}", p.switchBot)
+		}
+	}
+	if p.o.Backups != nil && p.o.BackupJob != nil {
+		p.frame.Post("POST "+settingsPath+"/backups", p.backUp)
+		p.frame.Page("GET "+settingsPath+"/backups/{name}", p.downloadBackup)
+		p.frame.Post("POST "+settingsPath+"/backups/{name}/delete", p.deleteBackup)
+	}
+}
