@@ -27,6 +27,7 @@ import (
 	"gatehouse/core/backup"
 	"gatehouse/core/bus"
 	"gatehouse/core/dispatch"
+	"gatehouse/core/erasure"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/quote"
 	"gatehouse/core/llm/registry"
@@ -55,55 +56,56 @@ type app struct {
 	clock core.Clock
 	reg   *prometheus.Registry
 
-	vault       *vault.Vault
-	files       *attach.Keeper // what comes with messages
-	ledger      *orchestrator.FileLedger
-	db          *store.DB
-	bus         *bus.Bus
-	queue       *queue.Queue
-	pairing     *pairing.Gate
-	raises      *raise.Store
-	desk        *permission.Desk
-	guard       *permission.Guard
-	gate        *gate
-	box         sandbox.Box // nil: nothing runs isolated, and noBox says why
-	noBox       string
-	veil        *sandbox.Veil // nil: nothing is hidden at full trust
-	own         ownFiles
-	limits      string // what holds programs in the box to their limits, in words for people
-	usage       *usage.Ledger
-	rolls       *usage.Rollups
-	agents      *agent.Agents
-	overheard   agent.Overheard
-	keys        *auth.Keys
-	admins      *auth.Admins
-	sessions    *session.Store
-	events      *orchestrator.Events
-	runs        *orchestrator.Orchestrator
-	running     *dispatch.Running
-	ends        *dispatch.Ends
-	dispatcher  *dispatch.Dispatcher
-	stage       func(name string, took time.Duration) // of a turn, for metrics
-	chat        *chat.Chat
-	hub         *connectors.Hub
-	bots        *fleet.Bots
-	fleet       *fleet.Fleet
-	settings    *live.Settings
-	models      *registry.Registry
-	search      quote.Search // of local/quote
-	claude      *claudeCode  // nil: CLAUDE_CLI names none
-	kits        *kits        // what turns' tools are taken from
-	servers     *mcp.Servers
-	titles      *titler
-	upkeep      *upkeep
-	jobs        *jobs       // long commands
-	panelJobs   *panelJobs  // those that the panel gave
-	forgettings sync.Mutex  // one at a time
-	serving     atomic.Bool // people may be waiting
-	runtime     string      // folder of the socket and the key file
-	asked       [2]string   // ADDR and METRICS_ADDR as they were set: cfg has what is listened on
-	cost        func(model string, u core.Tokens) (int64, bool)
-	know        func(models []string) // has metrics count them by name
+	vault      *vault.Vault
+	files      *attach.Keeper // what comes with messages
+	ledger     *orchestrator.FileLedger
+	db         *store.DB
+	bus        *bus.Bus
+	queue      *queue.Queue
+	pairing    *pairing.Gate
+	raises     *raise.Store
+	desk       *permission.Desk
+	guard      *permission.Guard
+	gate       *gate
+	box        sandbox.Box // nil: nothing runs isolated, and noBox says why
+	noBox      string
+	veil       *sandbox.Veil // nil: nothing is hidden at full trust
+	own        ownFiles
+	limits     string // what holds programs in the box to their limits, in words for people
+	usage      *usage.Ledger
+	rolls      *usage.Rollups
+	agents     *agent.Agents
+	overheard  agent.Overheard
+	keys       *auth.Keys
+	admins     *auth.Admins
+	sessions   *session.Store
+	events     *orchestrator.Events
+	runs       *orchestrator.Orchestrator
+	running    *dispatch.Running
+	ends       *dispatch.Ends
+	dispatcher *dispatch.Dispatcher
+	stage      func(name string, took time.Duration) // of a turn, for metrics
+	chat       *chat.Chat
+	hub        *connectors.Hub
+	bots       *fleet.Bots
+	fleet      *fleet.Fleet
+	settings   *live.Settings
+	models     *registry.Registry
+	search     quote.Search // of local/quote
+	claude     *claudeCode  // nil: CLAUDE_CLI names none
+	kits       *kits        // what turns' tools are taken from
+	servers    *mcp.Servers
+	titles     *titler
+	upkeep     *upkeep
+	jobs       *jobs      // long commands
+	panelJobs  *panelJobs // those that the panel gave
+	owners     erasure.Registry
+	eraser     *erasure.Eraser
+	serving    atomic.Bool // people may be waiting
+	runtime    string      // folder of the socket and the key file
+	asked      [2]string   // ADDR and METRICS_ADDR as they were set: cfg has what is listened on
+	cost       func(model string, u core.Tokens) (int64, bool)
+	know       func(models []string) // has metrics count them by name
 
 	ignored struct { // lines of .parachuteignore
 		mu    sync.Mutex
@@ -231,10 +233,10 @@ func (a *app) joinCore(ctx context.Context) error {
 		Node:    "node", Slots: a.cfg.LimitRuns,
 	})
 	a.pairing = pairing.New(a.db, pairing.Options{
-		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.bots.Names()), Bots: bots.New(a.bots.Places, a.bots.Policy), Ring: a.bus.Ring, Merge: a.merge, Text: a.settings.OwnText,
+		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.bots.Names()), Bots: bots.New(a.bots.Places, a.bots.Policy), Ring: a.bus.Ring, Merge: a.owners.Merge, Text: a.settings.OwnText,
 	}, a.queue, shown, a.running)
 	g.queue = a.queue
-	g.moves = append(g.moves, a.sessions.Move, a.pairing.Move, a.queue.Move, a.desk.Move)
+	g.move = a.owners.Move
 	a.raises = raise.New(a.db, a.clock, a.pairing, a.guard, func() { a.bus.Ring("approvals") })
 	g.pairing, g.raises, p.pairing = a.pairing, a.raises, a.pairing
 	shown.Mail, shown.People, tools.Mail, tools.People = a.queue, a.pairing.People, a.queue, a.pairing.People
@@ -330,28 +332,8 @@ func (a *app) joinUpkeep(context.Context) error {
 	a.panelJobs = newPanelJobs(a.jobs, a.clock, a.bus.Ring)
 	a.closing(a.panelJobs.Close)
 	a.closing(a.jobs.Close)
-	a.upkeep = newUpkeep([]chore{
-		{"pairing", time.Minute, a.pairing.Expire},
-		{"raises", time.Minute, a.raises.Expire},
-		{"old_requests", 6 * time.Hour, a.pairing.Prune},
-		{"asks", time.Minute, a.guard.Expire},
-		{"old_asks", 6 * time.Hour, a.desk.Prune},
-		{"rollups", time.Minute, a.rolls.Fill},
-		{"reservations", time.Hour, func(ctx context.Context) (int, error) { return a.usage.SettleStale(ctx, a.db) }},
-		{"queue", 10 * time.Minute, a.queue.Prune},
-		{"run_events", 10 * time.Minute, a.events.Prune},
-		{"admin_sessions", time.Hour, a.admins.Sweep},
-		{"keys", time.Minute, a.keys.Expire},
-		{"trash", 6 * time.Hour, func(context.Context) (int, error) { return a.vault.Prune(a.clock.Now(), 30) }},
-		{"forgetting", time.Minute, a.upkeepForgetting},
-		{"panel_orders", time.Minute, a.panelJobs.prune},
-		{"claude_code", time.Minute, a.evictClaude},
-		{"search", time.Minute, a.sessions.Fill},
-		{"opened", time.Minute, a.sessions.Touched},
-		{"attachments", time.Hour, func(ctx context.Context) (int, error) { return a.ledger.Recount(ctx, a.vault.FS()) }},
-		{"old_sessions", time.Hour, a.cleanSessions},
-		{"conversations", 10 * time.Minute, func(context.Context) (int, error) { a.sessions.Evict(); return 0, nil }},
-	}, a.clock, a.log, a.reg)
+	a.joinErasure()
+	a.upkeep = newUpkeep(a.chores(), a.clock, a.log, a.reg)
 	return nil
 }
 

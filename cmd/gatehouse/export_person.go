@@ -9,14 +9,8 @@ import (
 	"path/filepath"
 
 	"gatehouse/core"
-	"gatehouse/core/store"
+	"gatehouse/core/erasure"
 )
-
-// A personExport is everything that tables hold of a person.
-type personExport struct {
-	Sessions []string        `json:"sessions"` // theirs, oldest first
-	Rows     json.RawMessage `json:"rows"`     // what else is known of them
-}
 
 // all writes what is known of a person into a new folder: person.json, a
 // Markdown file for each conversation, and what lies in their folder.
@@ -54,7 +48,7 @@ func (c *exportCmd) all(p *process) error {
 }
 
 // fill writes the files.
-func (c *exportCmd) fill(q *office, dir string, person *personExport) error {
+func (c *exportCmd) fill(q *office, dir string, person *erasure.Export) error {
 	var rows any
 	if err := json.Unmarshal(person.Rows, &rows); err != nil {
 		return err
@@ -84,50 +78,8 @@ func (c *exportCmd) fill(q *office, dir string, person *personExport) error {
 	return nil
 }
 
-// maxExportRows bounds the rows of one table in an export, newest first. What is
-// cut is named in it.
-const maxExportRows = 10_000
-
-// exportTables are what is told of a person besides conversations, by name;
-// each statement takes their number and a bound.
-var exportTables = []struct{ name, query string }{
-	{"identities", `SELECT platform, platform_user_id, display, created_at FROM identities WHERE user_id = $1 LIMIT $2`},
-	{"access", `SELECT bot, scope, place, trust_level, expires_at, chat, "by", at FROM access WHERE user_id = $1 LIMIT $2`},
-	{"sessions", `SELECT id, title, source, model, message_count, archived, created_at, last_accessed, trust_level FROM sessions WHERE user_id = $1 ORDER BY created_at DESC LIMIT $2`},
-	{"usage", `SELECT at, session_id, bot, model, input, output, cache_read, cache_write, micro_usd FROM usage WHERE user_id = $1 ORDER BY at DESC LIMIT $2`},
-	{"runs", `SELECT id, session_id, state, bot, chat, model, started, ended FROM runs WHERE user_id = $1 ORDER BY started DESC LIMIT $2`},
-	{"grants", `SELECT session_id, trust, kind, pattern, created_at FROM tool_grants WHERE user_id = $1 ORDER BY created_at DESC LIMIT $2`},
-	{"api_keys", `SELECT id, label, trust_level, scopes, created_at, last_used_at FROM api_keys WHERE user_id = $1 LIMIT $2`},
-	{"files", `SELECT path, session_id, at FROM attachments WHERE user_id = $1 ORDER BY at DESC LIMIT $2`},
-	{"requests", `SELECT r.platform, r.platform_user_id, r.platform_user_display, r.bot, r.scope, r.place, r.status, r.approved_trust_level, r.created_at, r.resolved_at, r.first_message
-		FROM identities i JOIN pairing_requests r ON r.platform = i.platform AND r.platform_user_id = i.platform_user_id WHERE i.user_id = $1 ORDER BY r.created_at DESC LIMIT $2`},
-	{"blocks", `SELECT b.platform, b.platform_user_id, b.bot, b.at FROM identities i JOIN blocks b ON b.platform = i.platform AND b.platform_user_id = i.platform_user_id WHERE i.user_id = $1 LIMIT $2`},
-	{"questions", `SELECT kind, bot, chat, payload, state, decision, decided_at, created_at FROM asks WHERE asker = $1 OR user_id = $1 ORDER BY created_at DESC LIMIT $2`},
-	{"session_names", `SELECT alias, session_id FROM session_aliases WHERE user_id = $1 LIMIT $2`},
-	{"budgets", `SELECT period, tokens, micro_usd FROM budgets WHERE scope = 'user' AND id = CAST(CAST($1 AS BIGINT) AS TEXT) LIMIT $2`},
-	{"sign_in", `SELECT name, used FROM admin_accounts WHERE user_id = $1 LIMIT $2`},
-	{"audit", `SELECT at, via, action, subject FROM audit_events WHERE user_id = $1 ORDER BY at DESC, id DESC LIMIT $2`},
-}
-
-// exportPerson is what the tables hold of the person that o.Ref names.
+// exportPerson returns what the tables keep of the person that o.Ref names.
 func (a *app) exportPerson(ctx context.Context, o order) (result, error) {
-	p, err := a.person(ctx, a.db, o.Ref)
-	if err != nil {
-		return result{}, err
-	}
-	rows := map[string]any{"user_id": p.User, "names": p.Names}
-	cut := []string{}
-	for _, t := range exportTables {
-		found, err := store.Rows(ctx, a.db, t.query, p.User, maxExportRows+1)
-		if err != nil {
-			return result{}, err
-		}
-		if len(found) > maxExportRows {
-			found, cut = found[:maxExportRows], append(cut, t.name)
-		}
-		rows[t.name] = found
-	}
-	rows["cut"] = cut
-	b, err := json.Marshal(rows)
-	return result{Person: &personExport{Sessions: p.Sessions, Rows: b}}, err
+	found, err := a.eraser.Export(ctx, o.Ref)
+	return result{Person: &found}, err
 }

@@ -33,7 +33,7 @@ func TestForgettingErasesKeptAndShownFiles(t *testing.T) {
 	}
 	group := core.Address{Bot: "telegram", Chat: "-5", Place: "-5"}
 	w.app.overheard.Add(group, agent.Quoted{Name: "Ada", Text: "what nobody asked the bot"})
-	f, err := w.app.forget(t.Context(), fmt.Sprint(w.user(ada)), cli, nil)
+	f, err := w.app.eraser.Forget(t.Context(), fmt.Sprint(w.user(ada)), cli, nil)
 	if err != nil || f.Files != 2 {
 		t.Errorf("%+v %v", f, err)
 	}
@@ -89,7 +89,7 @@ func TestALinkedPersonIsFoundAndForgottenAsOne(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(w.cfg.VaultPath, "Guests", fmt.Sprint(to), fmt.Sprintf("linked-%d", l.user), "deep", "notes.md")); err != nil {
 		t.Error(err)
 	}
-	if _, err := w.app.forget(ctx, fmt.Sprint(to), cli, nil); err != nil {
+	if _, err := w.app.eraser.Forget(ctx, fmt.Sprint(to), cli, nil); err != nil {
 		t.Fatal(err)
 	}
 	w.quiet()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/erasure"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/store"
 )
@@ -122,13 +123,13 @@ func TestForgettingSomebodyWithManyRowsLetsOthersCommit(t *testing.T) {
 	l.many(manyRows)
 	c := crowded{w: w}
 	c.during(func() {
-		f, err := w.app.forget(t.Context(), fmt.Sprint(l.user), cli, nil)
+		f, err := w.app.eraser.Forget(t.Context(), fmt.Sprint(l.user), cli, nil)
 		if err != nil || f.Sessions < manyRows/50+2 || f.Turns != 1 || len(f.Left) != 0 {
 			t.Errorf("%+v %v", f, err)
 		}
 	})
 	t.Logf("at most %d rows for a commit, %d commits, others waited at most %v", c.worst, c.commits, c.waited)
-	if c.worst > most || c.commits < 8*manyRows/forgetStep {
+	if c.worst > most || c.commits < 8*manyRows/erasure.Step {
 		t.Errorf("a commit changed %d rows, of %d commits", c.worst, c.commits)
 	}
 	for _, hit := range grep(t, w, l.words...) {
@@ -162,7 +163,7 @@ func TestForgettingReachesTurnsWhoseRunsWereForgottenByTime(t *testing.T) {
 	if n := w.count(`SELECT count(*) FROM runs WHERE user_id = $1`, l.user); n != 0 {
 		t.Fatalf("%d runs are there", n)
 	}
-	f, err := w.app.forget(t.Context(), fmt.Sprint(l.user), cli, nil)
+	f, err := w.app.eraser.Forget(t.Context(), fmt.Sprint(l.user), cli, nil)
 	if err != nil || f.Turns != 1 {
 		t.Errorf("%+v %v", f, err)
 	}
@@ -207,6 +208,31 @@ func (w *world) personal() (tables []string) {
 	return tables
 }
 
+// unowned returns the tables with a column that refers to a person and without
+// an owner that is registered for erasure.
+func (w *world) unowned() (tables []string) {
+	w.t.Helper()
+	err := w.app.db.Select(w.t.Context(), &tables, `SELECT DISTINCT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c
+		ON c.name IN ('user_id', 'platform_user_id', 'sender', 'asker') WHERE m.type = 'table' ORDER BY m.name`)
+	if err != nil || len(tables) < 15 {
+		w.t.Fatal(tables, err)
+	}
+	owned := w.app.owners.Tables()
+	return slices.DeleteFunc(tables, func(name string) bool { return slices.Contains(owned, name) })
+}
+
+func TestErasure_EveryTableThatRefersToAPersonHasAnOwner(t *testing.T) {
+	t.Parallel()
+	w, _ := newModelWorld(t, nil)
+	if tables := w.unowned(); len(tables) != 0 {
+		t.Errorf("no participant has these tables: %q", tables)
+	}
+	w.inserts(1, `CREATE TABLE notes_of_people (user_id INTEGER NOT NULL, note TEXT NOT NULL)`)
+	if tables := w.unowned(); !slices.Equal(tables, []string{"notes_of_people"}) {
+		t.Errorf("a new table is not noticed: %q", tables)
+	}
+}
+
 // notExported know a person by number and say nothing that is not elsewhere in an
 // export.
 var notExported = map[string]string{
@@ -221,8 +247,8 @@ func TestAnExportHoldsEveryTableThatKnowsAPersonAndNamesWhatItCuts(t *testing.T)
 	l, _ := newLife(t, nil)
 	w := l.w
 	told := ""
-	for _, x := range exportTables {
-		told += x.query
+	for _, x := range w.app.owners.Exports() {
+		told += x.Query
 	}
 	for _, table := range w.personal() {
 		if (notExported[table] == "") != regexp.MustCompile(`(FROM|JOIN) `+table+` `).MatchString(told) {
@@ -243,12 +269,12 @@ func TestAnExportHoldsEveryTableThatKnowsAPersonAndNamesWhatItCuts(t *testing.T)
 			t.Fatal(err)
 		}
 		rows = map[string][]map[string]any{}
-		for _, x := range exportTables {
+		for _, x := range w.app.owners.Exports() {
 			var of []map[string]any
-			if err := json.Unmarshal(all[x.name], &of); err != nil {
-				t.Fatal(x.name, err)
+			if err := json.Unmarshal(all[x.Name], &of); err != nil {
+				t.Fatal(x.Name, err)
 			}
-			rows[x.name] = of
+			rows[x.Name] = of
 		}
 		return cut, rows
 	}
@@ -261,8 +287,8 @@ func TestAnExportHoldsEveryTableThatKnowsAPersonAndNamesWhatItCuts(t *testing.T)
 	if len(cut) != 0 {
 		t.Errorf("cut: %q", cut)
 	}
-	w.inserts(l.user, `INSERT INTO usage (at, run, session_id, user_id, bot, model) `+upTo(maxExportRows)+`SELECT 'NOW', 'many-' || n, 's', USER, 'api', 'm' FROM c`)
-	if cut, rows = export(); !slices.Equal(cut, []string{"usage"}) || len(rows["usage"]) != maxExportRows {
+	w.inserts(l.user, `INSERT INTO usage (at, run, session_id, user_id, bot, model) `+upTo(erasure.MaxExportRows)+`SELECT 'NOW', 'many-' || n, 's', USER, 'api', 'm' FROM c`)
+	if cut, rows = export(); !slices.Equal(cut, []string{"usage"}) || len(rows["usage"]) != erasure.MaxExportRows {
 		t.Errorf("cut: %q, %d rows", cut, len(rows["usage"]))
 	}
 }

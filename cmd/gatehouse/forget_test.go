@@ -182,7 +182,7 @@ func TestAForgottenPersonLeavesNothingInDatabaseAndVaultAndIsAStranger(t *testin
 		t.Fatalf("the world is not filled: %q", found)
 	}
 	others := w.count(`SELECT count(*) FROM sessions WHERE user_id <> $1`, l.user)
-	f, err := w.app.forget(t.Context(), fmt.Sprint(l.user), cli, nil)
+	f, err := w.app.eraser.Forget(t.Context(), fmt.Sprint(l.user), cli, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,10 +216,10 @@ func TestAForgottenPersonLeavesNothingInDatabaseAndVaultAndIsAStranger(t *testin
 		}
 	}
 	// Again: nothing is left to do.
-	if again, err := w.app.forget(t.Context(), fmt.Sprint(l.user), cli, nil); err != nil || again.Sessions+again.Turns+again.Files != 0 {
+	if again, err := w.app.eraser.Forget(t.Context(), fmt.Sprint(l.user), cli, nil); err != nil || again.Sessions+again.Turns+again.Files != 0 {
 		t.Errorf("a second time: %+v %v", again, err)
 	}
-	if _, err := w.app.forget(t.Context(), "1", cli, nil); core.KindOf(err) != core.Invalid {
+	if _, err := w.app.eraser.Forget(t.Context(), "1", cli, nil); core.KindOf(err) != core.Invalid {
 		t.Errorf("the operator: %v", err)
 	}
 	// A stranger, under another number once let in.
@@ -253,33 +253,23 @@ func TestForgettingThatIsCutShortIsFinished(t *testing.T) {
 func forgetCutShort(t *testing.T, by, cut string) {
 	l, _ := newLife(t, nil)
 	w, ref := l.w, fmt.Sprintf("telegram:%d", l.zeb.ID())
-	p, err := w.app.person(t.Context(), w.app.db, ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.app.silence(t.Context(), p, ref, cli); err != nil {
-		t.Fatal(err)
-	}
-	switch cut {
-	case "a step":
-		if err := w.app.db.Tx(t.Context(), func(tx *store.Tx) error { _, err := w.app.forgetSome(t.Context(), tx, l.user); return err }); err != nil {
-			t.Fatal(err)
-		}
-	case "rows":
-		if err := w.app.forgetRows(t.Context(), ref, func(string) {}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// Here it was cut. Half of a second try.
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errCut)
-	_, _ = w.app.finishForgetting(ctx, &forgotten{})
+	at := map[string]string{"access": "erasing messages", "a step": "erasing rows: some 500 so far", "rows": "erasing files"}[cut]
+	_, err := w.app.eraser.Forget(ctx, ref, cli, func(doing string) {
+		if doing == at {
+			cancel(errCut)
+		}
+	})
+	if context.Cause(ctx) != errCut || err == nil {
+		t.Fatalf("not cut: %v", err)
+	}
+	_, _ = w.app.eraser.Forget(ctx, ref, cli, nil)
 	w.stop()
 	w.start()
 	t.Cleanup(w.stop)
 	if by == "upkeep" {
 		w.upkeepAt(60)
-	} else if _, err := w.app.forget(t.Context(), ref, cli, nil); err != nil {
+	} else if _, err := w.app.eraser.Forget(t.Context(), ref, cli, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, hit := range grep(t, w, l.words...) {
@@ -300,7 +290,7 @@ func TestForgettingStopsWhatRunsFirst(t *testing.T) {
 	model.Script(llmtest.Reply{Text: []string{"xyzzyword begins"}, Hang: true})
 	l.zeb.Send("A question about xyzzyword that is answered for ever")
 	w.until("it runs", func() bool { return w.app.running.Busy(l.user) })
-	if _, err := w.app.forget(t.Context(), fmt.Sprint(l.user), cli, nil); err != nil {
+	if _, err := w.app.eraser.Forget(t.Context(), fmt.Sprint(l.user), cli, nil); err != nil {
 		t.Fatal(err)
 	}
 	w.quiet()
@@ -317,7 +307,7 @@ func TestAStrangerIsForgottenByThePlatformsID(t *testing.T) {
 	eve.Send("let me in, xyzzyword")
 	w.request(eve)
 	w.quiet()
-	f, err := w.app.forget(t.Context(), fmt.Sprintf("telegram:%d", eve.ID()), cli, nil)
+	f, err := w.app.eraser.Forget(t.Context(), fmt.Sprintf("telegram:%d", eve.ID()), cli, nil)
 	if err != nil || f.User != 0 {
 		t.Fatalf("%+v %v", f, err)
 	}
@@ -325,7 +315,7 @@ func TestAStrangerIsForgottenByThePlatformsID(t *testing.T) {
 	for _, hit := range grep(t, w, "Evangeline", "xyzzyword", fmt.Sprint(eve.ID())) {
 		t.Errorf("still there: %s", hit)
 	}
-	if _, err := w.app.forget(t.Context(), fmt.Sprintf("telegram:%d", eve.ID()), cli, nil); core.KindOf(err) != core.NotFound {
+	if _, err := w.app.eraser.Forget(t.Context(), fmt.Sprintf("telegram:%d", eve.ID()), cli, nil); core.KindOf(err) != core.NotFound {
 		t.Errorf("a second time: %v", err)
 	}
 }

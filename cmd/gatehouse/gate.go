@@ -21,7 +21,7 @@ type gate struct {
 	pairing *pairing.Gate
 	raises  *raise.Store
 	http    auth.Gate
-	moves   []func(ctx context.Context, tx *store.Tx, bot, from, to string) error
+	move    func(ctx context.Context, tx *store.Tx, bot, from, to string) error
 
 	overheard *agent.Overheard
 	queue     *queue.Queue
@@ -37,10 +37,8 @@ func (g gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.V
 		return v, err
 	}
 	if in.Kind == core.KindService && in.MovedTo != "" {
-		for _, move := range g.moves {
-			if err := move(ctx, tx, in.Bot, in.Chat, in.MovedTo); err != nil {
-				return core.Verdict{}, err
-			}
+		if err := g.move(ctx, tx, in.Bot, in.Chat, in.MovedTo); err != nil {
+			return core.Verdict{}, err
 		}
 	}
 	if err := g.stands(ctx, tx, in); err != nil {

@@ -68,6 +68,7 @@ core/claudecli/claudetest: core/vault  # where the CLI keeps transcripts
 core/command: core core/store
 core/coretest:
 core/dispatch: core core/bus core/command core/orchestrator core/queue core/store core/texts
+core/erasure: core core/beneath core/session core/store core/transcript core/vault
 core/llm: core core/texts
 core/llm/anthropic: core core/llm core/llm/provider core/texts
 core/llm/anthropictest: core core/llm/wiretest

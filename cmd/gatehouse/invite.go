@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"gatehouse/connectors/chat"
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
-	"gatehouse/core/store"
 	"gatehouse/pairing/codes"
 )
 
@@ -126,33 +124,4 @@ func (a *app) inviteLink(bot, code string) string {
 		}
 	}
 	return ""
-}
-
-// merge gives what is kept of one user to another: two accounts of one person
-// were linked. What only opens something (grants, API keys, an account of the
-// panel) ends: it was given to the other user, and nothing more is opened by a link.
-func (a *app) merge(ctx context.Context, tx *store.Tx, from, to int64) error {
-	for _, give := range []func(context.Context, *store.Tx, int64, int64) error{a.sessions.Give, a.events.Give, a.usage.Give, a.desk.Give} {
-		if err := give(ctx, tx, from, to); err != nil {
-			return err
-		}
-	}
-	tx.OnCommit(func() { a.giveFolder(from, to) })
-	return errors.Join(a.guard.Forget(ctx, tx, from), a.keys.Forget(ctx, tx, from), a.admins.Forget(ctx, tx, from))
-}
-
-// giveFolder puts one guest's folder into another's, where they reach it and
-// where it is forgotten with them.
-func (a *app) giveFolder(from, to int64) {
-	root, old, new := a.vault.Root(), fmt.Sprintf("Guests/%d", from), fmt.Sprintf("Guests/%d", to)
-	if _, err := root.Lstat(old); err != nil {
-		return
-	}
-	err := root.MkdirAll(new, 0o700)
-	if err == nil {
-		err = root.Rename(old, fmt.Sprintf("%s/linked-%d", new, from))
-	}
-	if err != nil {
-		a.log.Error("the folder of a linked account stays where it is", "folder", old, "err", err)
-	}
 }

@@ -1,25 +1,19 @@
 package main
 
 import (
-	"archive/zip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path"
 	"strconv"
 	"time"
 
 	"gatehouse/admin/page"
 	"gatehouse/configs"
 	"gatehouse/core"
-	"gatehouse/core/beneath"
 	"gatehouse/core/queue"
 	"gatehouse/core/store"
-	"gatehouse/core/tool"
 	"gatehouse/core/usage"
 	"gatehouse/pairing/people"
 )
@@ -111,7 +105,7 @@ func (v peopleView) Job(kind string, user int64) (page.Job, bool) {
 func (v peopleView) Forget(_ context.Context, user int64, by core.Actor) error {
 	ref := personRef(user)
 	return v.a.panelJobs.begin("forget "+ref, func(ctx context.Context, tell func(string)) (result, error) {
-		f, err := v.a.forget(ctx, ref, by, tell)
+		f, err := v.a.eraser.Forget(ctx, ref, by, tell)
 		return result{Forgotten: &f}, err
 	}, func(res result) outcome {
 		v.a.panelJobs.drop("export " + ref)
@@ -123,7 +117,7 @@ func (v peopleView) Forget(_ context.Context, user int64, by core.Actor) error {
 // Export begins to put together what is known of a person.
 func (v peopleView) Export(ctx context.Context, user int64, by core.Actor) error {
 	ref := personRef(user)
-	if _, err := v.a.person(ctx, v.a.db, ref); err != nil {
+	if _, err := v.a.eraser.Person(ctx, ref); err != nil {
 		return err
 	}
 	if err := v.audit(ctx, by, "user.export", ref); err != nil {
@@ -135,7 +129,7 @@ func (v peopleView) Export(ctx context.Context, user int64, by core.Actor) error
 		if err != nil {
 			return result{}, err
 		}
-		if err := v.a.zipPerson(ctx, ref, f, tell); err != nil {
+		if err := v.a.eraser.Zip(ctx, ref, f, tell); err != nil {
 			return result{}, errors.Join(err, f.Close())
 		}
 		made = f
@@ -172,110 +166,3 @@ func (v peopleView) OpenExport(ctx context.Context, user int64, by core.Actor) (
 type section struct{ *io.SectionReader }
 
 func (section) Close() error { return nil }
-
-// zipPerson writes what is known of a person: person.json, a Markdown file for
-// each conversation, what came with their messages, and what lies in their folder.
-func (a *app) zipPerson(ctx context.Context, ref string, to io.Writer, tell func(string)) error {
-	tell("reading what the tables hold")
-	res, err := a.exportPerson(ctx, order{Ref: ref})
-	if err != nil {
-		return err
-	}
-	z := zip.NewWriter(to)
-	var rows any
-	if err := json.Unmarshal(res.Person.Rows, &rows); err != nil {
-		return err
-	}
-	text, err := json.MarshalIndent(rows, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := a.zipText(z, "person.json", append(text, '\n')); err != nil {
-		return err
-	}
-	for i, id := range res.Person.Sessions {
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		tell(fmt.Sprintf("%d of %d conversations", i, len(res.Person.Sessions)))
-		one, err := a.export(ctx, order{Ref: id})
-		if core.KindOf(err) == core.NotFound {
-			continue // deleted meanwhile
-		}
-		if err == nil {
-			err = a.zipText(z, "conversations/"+path.Base(id)+".md", []byte(one.Text))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	tell("their files")
-	if err := a.zipFiles(ctx, z, ref); err != nil {
-		return err
-	}
-	return z.Close()
-}
-
-func (a *app) zipText(z *zip.Writer, name string, text []byte) error {
-	w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: a.clock.Now().UTC()})
-	if err == nil {
-		_, err = w.Write(text)
-	}
-	return err
-}
-
-// zipFiles adds the files that came with a person's messages, and their folder.
-func (a *app) zipFiles(ctx context.Context, z *zip.Writer, ref string) error {
-	p, err := a.person(ctx, a.db, ref)
-	if err != nil || p.User <= core.Operator { // the owner's folder is the vault
-		return err
-	}
-	files := a.vault.FS()
-	for last, more := "", true; more; {
-		var paths []string
-		if err := a.db.Select(ctx, &paths, `SELECT path FROM attachments WHERE user_id = $1 AND path > $2 ORDER BY path LIMIT 500`, p.User, last); err != nil {
-			return err
-		}
-		for _, name := range paths {
-			if err := a.zipFile(ctx, z, files, name); err != nil {
-				return err
-			}
-			last = name
-		}
-		more = len(paths) > 0
-	}
-	return fs.WalkDir(files, tool.Area(p.User), func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, fs.ErrNotExist), beneath.Replaced(err):
-			return nil // moved or replaced since its folder was read
-		case err != nil:
-			return err
-		case !d.Type().IsRegular():
-			return nil
-		}
-		return a.zipFile(ctx, z, files, name)
-	})
-}
-
-func (a *app) zipFile(ctx context.Context, z *zip.Writer, files fs.FS, name string) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	f, err := files.Open(name)
-	if errors.Is(err, fs.ErrNotExist) || beneath.Replaced(err) {
-		return nil // moved or replaced since its folder was read
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() {
-		return err
-	}
-	w, err := z.CreateHeader(&zip.FileHeader{Name: "files/" + name, Method: zip.Deflate, Modified: st.ModTime()})
-	if err == nil {
-		_, err = io.Copy(w, f)
-	}
-	return err
-}

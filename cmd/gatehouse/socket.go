@@ -17,6 +17,7 @@ import (
 
 	"gatehouse/configs/live"
 	"gatehouse/core"
+	"gatehouse/core/erasure"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/pairing/codes"
@@ -82,9 +83,9 @@ type result struct {
 	Posted    *api.Posted        `json:"posted,omitempty"`
 	Invites   []codes.Invitation `json:"invites,omitempty"`
 	Pending   bool               `json:"pending,omitempty"` // a long command goes on; Text says how far it is
-	Forgotten *forgotten         `json:"forgotten,omitempty"`
+	Forgotten *erasure.Forgotten `json:"forgotten,omitempty"`
 	Reindexed *session.Reindexed `json:"reindexed,omitempty"`
-	Person    *personExport      `json:"person,omitempty"`
+	Person    *erasure.Export    `json:"person,omitempty"`
 	Standing  *live.Report       `json:"standing,omitempty"`
 }
 

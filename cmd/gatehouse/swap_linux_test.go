@@ -84,8 +84,7 @@ func TestSwappingGuest_ExportBackupAttachmentsAndForgetting(t *testing.T) {
 	}
 	until("export", func(int) {
 		var out bytes.Buffer
-		z := zip.NewWriter(&out)
-		if err := errors.Join(a.zipFiles(t.Context(), z, fmt.Sprint(l.user)), z.Close()); err != nil {
+		if err := a.eraser.Zip(t.Context(), fmt.Sprint(l.user), &out, func(string) {}); err != nil {
 			t.Fatal(err)
 		}
 		r, err := zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len()))
@@ -122,7 +121,7 @@ func TestSwappingGuest_ExportBackupAttachmentsAndForgetting(t *testing.T) {
 		}
 	})
 	t.Run("forgetting", func(t *testing.T) {
-		if _, err := a.forget(t.Context(), fmt.Sprint(l.user), cli, nil); err != nil {
+		if _, err := a.eraser.Forget(t.Context(), fmt.Sprint(l.user), cli, nil); err != nil {
 			t.Fatal(err)
 		}
 	})

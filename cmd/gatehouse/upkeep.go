@@ -13,28 +13,21 @@ import (
 // upkeepEvery is how often the housekeeping is looked at.
 const upkeepEvery = time.Minute
 
-// A chore is one package's housekeeping, done when it was last done every ago.
-type chore struct {
-	name  string
-	every time.Duration
-	run   func(context.Context) (int, error)
-}
-
 // upkeep runs every chore now and then; each one's last success is a metric.
 type upkeep struct {
-	chores []chore
+	chores []core.Chore
 	clock  core.Clock
 	log    *slog.Logger
 	last   *prometheus.GaugeVec
 }
 
-func newUpkeep(chores []chore, clock core.Clock, log *slog.Logger, reg prometheus.Registerer) *upkeep {
+func newUpkeep(chores []core.Chore, clock core.Clock, log *slog.Logger, reg prometheus.Registerer) *upkeep {
 	u := &upkeep{chores: chores, clock: clock, log: log, last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "gatehouse_upkeep_last_success_timestamp_seconds", Help: "When each housekeeping job last succeeded (at start: when the program began).",
 	}, []string{"job"})}
 	reg.MustRegister(u.last)
 	for _, c := range chores {
-		u.last.WithLabelValues(c.name).Set(float64(clock.Now().Unix()))
+		u.last.WithLabelValues(c.Name).Set(float64(clock.Now().Unix()))
 	}
 	return u
 }
@@ -48,19 +41,19 @@ func (u *upkeep) Run(ctx context.Context) {
 
 func (u *upkeep) once(ctx context.Context, minute int) {
 	for _, c := range u.chores {
-		if minute%max(1, int(c.every/upkeepEvery)) != 0 {
+		if minute%max(1, int(c.Every/upkeepEvery)) != 0 {
 			continue
 		}
-		n, err := c.run(ctx)
+		n, err := c.Run(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				u.log.Error("upkeep", "job", c.name, "err", err)
+				u.log.Error("upkeep", "job", c.Name, "err", err)
 			}
 			continue
 		}
-		u.last.WithLabelValues(c.name).Set(float64(u.clock.Now().Unix()))
+		u.last.WithLabelValues(c.Name).Set(float64(u.clock.Now().Unix()))
 		if n > 0 {
-			u.log.Debug("upkeep", "job", c.name, "rows", n)
+			u.log.Debug("upkeep", "job", c.Name, "rows", n)
 		}
 	}
 }

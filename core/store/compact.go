@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"gatehouse/core/store/migrations"
 )
@@ -37,3 +38,6 @@ func (d *DB) compact(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Copies returns the copies of the database that were kept before migrations.
+func (d *DB) Copies() ([]string, error) { return filepath.Glob(d.path + ".v*.bak") }

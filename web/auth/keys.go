@@ -246,12 +246,8 @@ func (k *Keys) Expire(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// Forget removes a person's keys, who is forgotten or became part of another,
-// and tells OnEnd of each once that is committed; never the operator's.
+// Forget removes a user's keys and calls OnEnd for each.
 func (k *Keys) Forget(ctx context.Context, tx *store.Tx, user int64) error {
-	if user <= 0 || user == core.Operator {
-		return nil
-	}
 	var ids []string
 	if err := tx.Select(ctx, &ids, `SELECT id FROM api_keys WHERE user_id = $1`, user); err != nil {
 		return err

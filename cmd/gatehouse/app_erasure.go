@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/erasure"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/permission"
+	"gatehouse/core/queue"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+	"gatehouse/core/tool"
+	"gatehouse/core/usage"
+	"gatehouse/pairing"
+	"gatehouse/web/auth"
+)
+
+// joinErasure registers the owners of tables, in the order in which they forget:
+// asks, runs and usage before the sessions that they belong to, and the queue,
+// which removes the replies to all of them, behind those who post some.
+func (a *app) joinErasure() {
+	runs := orchestrator.Tables{Events: a.events}
+	a.owners.Register(
+		permission.Asks{Desk: a.desk, Guard: a.guard}, runs, usage.Tables{DB: a.db, Ledger: a.usage, Rollups: a.rolls},
+		session.Tables{Store: a.sessions}, permission.Grants{Guard: a.guard}, pairing.Tables{Gate: a.pairing}, a.raises,
+		queue.Tables{Queue: a.queue}, store.Log{}, auth.Tables{Keys: a.keys, Admins: a.admins}, guestFolders{a})
+	a.eraser = erasure.New(erasure.Options{
+		DB: a.db, Vault: a.vault, Clock: a.clock, Registry: &a.owners, People: a.pairing, Runs: a.running, Sessions: a.sessions, Events: a.events, Files: runs,
+		Answering: a.answering, Area: tool.Area, Serving: a.serving.Load, Forgotten: a.overheard.Clear,
+	})
+}
+
+// chores returns the housekeeping of the owners of tables and of the program.
+func (a *app) chores() []core.Chore {
+	return append(a.owners.Chores(),
+		core.Chore{Name: "trash", Every: 6 * time.Hour, Run: func(context.Context) (int, error) { return a.vault.Prune(a.clock.Now(), 30) }},
+		core.Chore{Name: "forgetting", Every: time.Minute, Run: a.eraser.Resume},
+		core.Chore{Name: "panel_orders", Every: time.Minute, Run: a.panelJobs.prune},
+		core.Chore{Name: "claude_code", Every: time.Minute, Run: a.evictClaude},
+		core.Chore{Name: "attachments", Every: time.Hour, Run: func(ctx context.Context) (int, error) { return a.ledger.Recount(ctx, a.vault.FS()) }},
+		core.Chore{Name: "old_sessions", Every: time.Hour, Run: a.cleanSessions})
+}
+
+// guestFolders is the participant for the directories of guests in the vault.
+type guestFolders struct{ a *app }
+
+// Tables returns none: the directories are files.
+func (guestFolders) Tables() []string { return nil }
+
+// Merge moves one guest's directory into another's, once that is committed.
+func (g guestFolders) Merge(_ context.Context, tx *store.Tx, from, to int64) error {
+	tx.OnCommit(func() { g.a.giveFolder(from, to) })
+	return nil
+}
+
+// giveFolder puts one guest's folder into another's, where they reach it and
+// where it is forgotten with them.
+func (a *app) giveFolder(from, to int64) {
+	root, old, new := a.vault.Root(), fmt.Sprintf("Guests/%d", from), fmt.Sprintf("Guests/%d", to)
+	if _, err := root.Lstat(old); err != nil {
+		return
+	}
+	err := root.MkdirAll(new, 0o700)
+	if err == nil {
+		err = root.Rename(old, fmt.Sprintf("%s/linked-%d", new, from))
+	}
+	if err != nil {
+		a.log.Error("the folder of a linked account stays where it is", "folder", old, "err", err)
+	}
+}

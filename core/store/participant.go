@@ -1,0 +1,35 @@
+package store
+
+import (
+	"context"
+
+	"gatehouse/core"
+)
+
+// An Export is a statement that returns what a table keeps of a user: $1 is the
+// user's number, $2 the most rows.
+type Export struct{ Name, Query string }
+
+// Log forgets and exports what the audit log and adopted rows keep of a person.
+type Log struct{}
+
+// Tables returns the tables that keep data of people.
+func (Log) Tables() []string { return []string{"audit_events", "adopted_pairing_requests"} }
+
+// Forget removes the person's accounts from them. Events keep the user's number.
+func (Log) Forget(ctx context.Context, tx *Tx, r *core.Removal) error {
+	if !r.Last {
+		return nil
+	}
+	for _, id := range r.Identities {
+		if err := Forget(ctx, tx, id.Platform, id.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Exports returns the statements of an export.
+func (Log) Exports() []Export {
+	return []Export{{"audit", `SELECT at, via, action, subject FROM audit_events WHERE user_id = $1 ORDER BY at DESC, id DESC LIMIT $2`}}
+}

@@ -1,0 +1,54 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// Tables forgets and prunes API keys, accounts of the panel and their sessions.
+type Tables struct {
+	Keys   *Keys
+	Admins *Admins
+}
+
+// Tables returns the tables that keep data of people.
+func (Tables) Tables() []string { return []string{"api_keys", "admin_accounts", "admin_sessions"} }
+
+// Revoke removes the user's keys, account and sessions; never the operator's.
+func (t Tables) Revoke(ctx context.Context, tx *store.Tx, user int64) error {
+	if user <= 0 || user == core.Operator {
+		return nil
+	}
+	return errors.Join(t.Keys.Forget(ctx, tx, user), t.Admins.Forget(ctx, tx, user))
+}
+
+// Merge ends the keys and the account that are merged: linking grants nothing.
+func (t Tables) Merge(ctx context.Context, tx *store.Tx, from, _ int64) error {
+	return t.Revoke(ctx, tx, from)
+}
+
+// Chores returns the tables' housekeeping.
+func (t Tables) Chores() []core.Chore {
+	return []core.Chore{{Name: "admin_sessions", Every: time.Hour, Run: t.Admins.Sweep}, {Name: "keys", Every: time.Minute, Run: t.Keys.Expire}}
+}
+
+// Exports returns the statements of an export.
+func (Tables) Exports() []store.Export {
+	return []store.Export{
+		{Name: "api_keys", Query: `SELECT id, label, trust_level, scopes, created_at, last_used_at FROM api_keys WHERE user_id = $1 LIMIT $2`},
+		{Name: "sign_in", Query: `SELECT name, used FROM admin_accounts WHERE user_id = $1 LIMIT $2`},
+	}
+}
+
+// Forget removes a person's account and sessions.
+func (a *Admins) Forget(ctx context.Context, tx *store.Tx, user int64) error {
+	_, err := deleteSessions(ctx, tx, user)
+	if err == nil {
+		_, err = tx.Exec(ctx, `DELETE FROM admin_accounts WHERE user_id = $1`, user)
+	}
+	return err
+}
