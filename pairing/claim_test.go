@@ -111,7 +111,7 @@ func TestClaimGuessingIsLimited(t *testing.T) {
 	for range 5 {
 		w.put(command("tg", "66", "claim", "AAAAAAAAAA"))
 	}
-	if said := w.mail.said(); len(said) != 5 || !strings.Contains(said[4], "not looked at for an hour") {
+	if said := w.mail.said(); len(said) != 5 || !strings.Contains(said[4], "I ignore further ones for an hour") {
 		t.Fatalf("told %q", said)
 	}
 	w.put(command("tg", "66", "claim", code)) // even the right one

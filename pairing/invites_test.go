@@ -35,7 +35,7 @@ func TestAnInvitationEndsAndSoDoesTheAccessThatItGave(t *testing.T) {
 	w := newWorld(t)
 	code := w.invite(codes.Invitation{Bot: "tg", Trust: core.Vault, Lasts: 48 * time.Hour, UsesLeft: 2, ExpiresAt: w.clock.Now().Add(24 * time.Hour)})
 	w.put(command("dc", "9", "pair", code)) // another bot's
-	if got := strings.Join(w.mail.said(), "|"); !strings.Contains(got, "not right") {
+	if got := strings.Join(w.mail.said(), "|"); !strings.Contains(got, "invalid") {
 		t.Errorf("an invitation to another bot: %q", got)
 	}
 	w.put(command("tg", "1", "pair", strings.ToLower(strings.ReplaceAll(code, "-", " ")))) // as people type
@@ -54,7 +54,7 @@ func TestAnInvitationEndsAndSoDoesTheAccessThatItGave(t *testing.T) {
 	w.clock.Advance(24 * time.Hour)
 	w.mail.said()
 	w.put(command("tg", "2", "pair", code))
-	if got := strings.Join(w.mail.said(), "|"); !strings.Contains(got, "not right") || w.trust(dm("tg", "2", "x")) != core.Stranger {
+	if got := strings.Join(w.mail.said(), "|"); !strings.Contains(got, "invalid") || w.trust(dm("tg", "2", "x")) != core.Stranger {
 		t.Errorf("an invitation that is over: %q", got)
 	}
 	if list, err := w.gate.Codes.Invites(ctx); err != nil || len(list) != 0 {
@@ -237,17 +237,17 @@ func TestALinkCodePassedOffAsAnInvitationTakesNobodysConversations(t *testing.T)
 	code := fresh()
 	for _, name := range []string{"pair", "start"} {
 		code = fresh()
-		if said := victim(name, code); !strings.Contains(said, "no invitation") {
+		if said := victim(name, code); !strings.Contains(said, "not an invitation") {
 			t.Errorf("/%s with a link code says %q", name, said)
 		}
 		alone("/" + name)
 	}
-	if said := victim("link", code); !strings.Contains(said, "not right") {
+	if said := victim("link", code); !strings.Contains(said, "invalid") {
 		t.Errorf("a code that was passed off still works: %q", said)
 	}
 
 	code = fresh()
-	if said := victim("link", "yes"); !strings.Contains(said, "not right") {
+	if said := victim("link", "yes"); !strings.Contains(said, "invalid") {
 		t.Errorf("a yes to nothing: %q", said)
 	}
 	said := victim("link", code)
@@ -260,7 +260,7 @@ func TestALinkCodePassedOffAsAnInvitationTakesNobodysConversations(t *testing.T)
 	w.put(onDiscord("6", "link", "yes")) // not who was asked
 	alone("another's yes")
 	fresh() // the attacker swaps the code behind the question
-	if said := victim("link", "yes"); !strings.Contains(said, "not right") {
+	if said := victim("link", "yes"); !strings.Contains(said, "invalid") {
 		t.Errorf("a yes to a code that was replaced: %q", said)
 	}
 	alone("a replaced code")

@@ -40,7 +40,7 @@ func TestFirstMessageIsHeldAndAnsweredAfterApproval(t *testing.T) {
 	if !slices.Equal(w.mail.freed, want) {
 		t.Fatalf("freed %q, want %q", w.mail.freed, want)
 	}
-	if said := w.mail.said(); len(said) != 1 || !strings.Contains(said[0], "You're in") {
+	if said := w.mail.said(); len(said) != 1 || !strings.Contains(said[0], "Your request was approved") {
 		t.Fatalf("the person was told %q", said)
 	}
 	if len(w.asks.closed) != 1 || w.asks.closed[0] != r.ID+" Approved as vault by operator via panel." {
@@ -114,7 +114,7 @@ func TestDeniedOnceToldThenSilenceThenMayAskAgain(t *testing.T) {
 		w.mail.said()
 		_, err := w.gate.Deny(ctx, v.Request, panel)
 		w.ok(err)
-		if said := w.mail.said(); len(said) != 1 || !strings.Contains(said[0], "declined") {
+		if said := w.mail.said(); len(said) != 1 || !strings.Contains(said[0], "denied") {
 			t.Fatalf("told %q", said)
 		}
 		w.clock.Advance(CoolOff - time.Minute)

@@ -96,7 +96,7 @@ func TestAPromotionKeepsTheGroupAsItIs(t *testing.T) {
 	w.stand(core.StandingPromoted, "-5")
 	w.stand(core.StandingMuted, "-5")
 	w.stand(core.StandingAdded, "-5") // it became a supergroup: the bot is added to where it was moved
-	if got := w.heard(); !strings.Contains(got, "an administrator of “Group -5”") || !strings.Contains(got, "I may no longer write") || strings.Contains(got, "added") {
+	if got := w.heard(); !strings.Contains(got, "an administrator of “Group -5”") || !strings.Contains(got, "I cannot write") || strings.Contains(got, "added") {
 		t.Errorf("the owner hears %q", got)
 	}
 	wantAction(t, w.put(inGroup(dm("tg", "7", "hello"), "-5")), core.Run)
@@ -121,7 +121,7 @@ func TestAPersonWhoBlocksTheBotKeepsTheirAccessAndTheOwnerHears(t *testing.T) {
 	block(core.StandingBlocked, "7")
 	block(core.StandingBlocked, "7")
 	block(core.StandingUnblocked, "7")
-	if got := w.heard(); strings.Count(got, "“P7” (id 7) has blocked me") != 1 || strings.Count(got, "“P7” (id 7) lets me in again") != 1 {
+	if got := w.heard(); strings.Count(got, "“P7” (id 7) has blocked me") != 1 || strings.Count(got, "“P7” (id 7) has unblocked me") != 1 {
 		t.Errorf("the owner hears %q", got)
 	}
 	if len(w.runs.runs) == 0 || !strings.HasPrefix(w.runs.runs[0], "tg/") {

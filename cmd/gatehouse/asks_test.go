@@ -85,7 +85,7 @@ func TestAYesAfterTrustWasLoweredOpensNothing(t *testing.T) {
 	if _, err := boss.Press(boss.DM(), ask.ID, telegramButton(t, ask, "Allow once")); err != nil {
 		t.Fatal(err)
 	}
-	w.hears(ada.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "changed meanwhile") })
+	w.hears(ada.DM(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "Your access changed") })
 	if w.note() != "" {
 		t.Errorf("it was written: %q", w.note())
 	}

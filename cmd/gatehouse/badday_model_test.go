@@ -25,8 +25,8 @@ func TestAModelThatFailsIsToldInPlainWordsOnceAndTheNextMessageIsAnswered(t *tes
 		{"hangs after some words", []llmtest.Reply{{Text: []string{"Half of ", "it"}, Hang: true}}, []string{"Half of it", "stopped answering", "try again"}, "", "code=silence"},
 		{"hangs before any word", []llmtest.Reply{{HangHead: true}}, []string{"stopped answering"}, "", "code=silence"},
 		{"refuses the key", []llmtest.Reply{llmtest.Refuse(401, "Incorrect API key provided: sk-te...cdef.", "invalid_request_error", "invalid_api_key")},
-			[]string{"refuses our key"}, "sk-te", "code=auth"},
-		{"streams garbage", []llmtest.Reply{{Raw: "data: {\"choices\": [garbage\n\n"}}, []string{"not an answer"}, "garbage", "run failed"},
+			[]string{"rejects the API key"}, "sk-te", "code=auth"},
+		{"streams garbage", []llmtest.Reply{{Raw: "data: {\"choices\": [garbage\n\n"}}, []string{"an invalid answer"}, "garbage", "run failed"},
 		{"is cut off", []llmtest.Reply{{Text: []string{"The first part"}, Cut: true}}, []string{"The first part", "broke off"}, "", "run failed"},
 		{"ends without an end", []llmtest.Reply{{Text: []string{"Another part"}, NoEnd: true}}, []string{"Another part", "broke off"}, "", "run failed"},
 		{"fails in mid-stream", []llmtest.Reply{{Text: []string{"So far"}, Error: &llmtest.Error{Message: "The server had an error", Type: "server_error"}}},
@@ -117,7 +117,7 @@ func TestWhenEveryModelFailsThePersonIsToldWhy(t *testing.T) {
 	w, model := newModelWorld(t, func(c *configs.Config) { c.ModelFallbacks = configs.List{"openai/fake-2"} })
 	ada := w.guest("Ada")
 	model.Script(llmtest.Refuse(401, "no", "invalid_request_error", "invalid_api_key"), llmtest.Refuse(401, "no", "invalid_request_error", "invalid_api_key"))
-	if got := w.replies(ada, "anybody?"); !strings.Contains(got.Text, "refuses our key") {
+	if got := w.replies(ada, "anybody?"); !strings.Contains(got.Text, "rejects the API key") {
 		t.Errorf("the person reads %q", got.Text)
 	}
 }

@@ -24,14 +24,14 @@ func TestEveryCommandAnswersWhomItIsForAndNobodyElse(t *testing.T) {
 		{"/stop", "Nothing is running", "Nothing is running"},
 		{"/status", "trust here: vault", "trust here: sandboxed"},
 		{"/whoami", "user 1 (owner), at trust vault", "(guest), at trust sandboxed"},
-		{"/pairing", "Nobody waits", onlyOwner},
+		{"/pairing", "No request is pending", onlyOwner},
 		{"/approve", "/approve CODE", onlyOwner},
-		{"/approve NOTACODE", "Nobody waits with that code", onlyOwner},
+		{"/approve NOTACODE", "No pending request has that code", onlyOwner},
 		{"/approve X Y Z", "/approve CODE", onlyOwner},
 		{"/deny", "/deny CODE", onlyOwner},
-		{"/enable", "works in a group", onlyOwner},
-		{"/disable", "works in a group", onlyOwner},
-		{"/claim AAAAA-BBBBB", "not right", "not right"},
+		{"/enable", "works only in a group", onlyOwner},
+		{"/disable", "works only in a group", onlyOwner},
+		{"/claim AAAAA-BBBBB", "invalid", "invalid"},
 		{"/nonsense", "I don't know /nonsense", "I don't know /nonsense"},
 	} {
 		for who, want := range map[*telegramtest.User]string{boss: c.boss, ada: c.ada} {
@@ -53,8 +53,8 @@ func TestEveryCommandAnswersWhomItIsForAndNobodyElse(t *testing.T) {
 		{ada, "/disable", onlyOwner},
 		{ada, "/pairing", onlyOwner},
 		{boss, "/whoami", "at trust sandboxed"}, // no turn in a group exceeds the group's level
-		{boss, "/disable", "no more"},
-		{boss, "/enable", "may talk to me"},
+		{boss, "/disable", "This group is disabled"},
+		{boss, "/enable", "This group is enabled"},
 	} {
 		m := w.post(c.who, g.Conversation(), telegramtest.Outgoing{Text: c.text})
 		got := w.answers(g.Conversation(), m.ID)
@@ -108,7 +108,7 @@ func TestTheClaimCodeWorksOnceAndOnlyInADirectMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := w.replies(eve, "/claim 22222-33333").Text; !strings.Contains(got, "not right") {
+	if got := w.replies(eve, "/claim 22222-33333").Text; !strings.Contains(got, "invalid") {
 		t.Errorf("a wrong code: %q", got)
 	}
 	if got := w.replies(ada, "/claim "+strings.ToLower(code)).Text; !strings.Contains(got, "You are the owner now") {
@@ -204,7 +204,7 @@ func TestTheOwnerDecidesByCommandWhileTheBotIsBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := w.replies(boss, "/status").Text
-	if !strings.Contains(list, "An answer is being made") {
+	if !strings.Contains(list, "I have been answering") {
 		t.Errorf("/status: %q", list)
 	}
 	if got := w.replies(boss, "/approve "+re.Code+" vault").Text; !strings.Contains(got, "Approved Eve at trust vault") {

@@ -284,7 +284,7 @@ func TestTheRateLimitDelaysInADirectMessageAndRefusesInAGroup(t *testing.T) {
 	w.quiet()
 	notices := 0
 	for _, text := range w.said(g.Conversation(), last.ID-1) {
-		if strings.Contains(text, "faster than I may answer") {
+		if strings.Contains(text, "reached your message limit") {
 			notices++
 		}
 	}

@@ -86,7 +86,7 @@ func TestClaudeCodeWorksForNobodyBelowFullTrust(t *testing.T) {
 	w.puts(map[string]string{".parachute/agents/coder.md": "---\nname: coder\nmodel: " + standIn + "\n---\nYou write programs."})
 	for _, trust := range []core.Trust{core.Vault, core.Sandboxed} {
 		r := w.read(w.open("POST", "/api/chat", map[string]any{"message": "say I am in", "model": standIn}, w.as(trust)))
-		if got := r.until("error").Data["message"]; got != "Claude Code works at trust full only, and this turn has "+trust.String()+"." {
+		if got := r.until("error").Data["message"]; got != "Claude Code runs only at trust full, and this turn has "+trust.String()+"." {
 			t.Error(got)
 		}
 	}

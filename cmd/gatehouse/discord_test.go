@@ -199,7 +199,7 @@ func TestInAServersChannelOnlyWhatIsMeantForTheBotIsAnswered(t *testing.T) {
 	says(w, ada, channel, us+"anybody there?")
 	w.until("it is heard and refused", func() bool { return w.metric("gatehouse_denied_total", "rule", "place") == 1 })
 	says(w, olga, channel, us+"/enable")
-	discordHears(w, sim, channel, "may talk to me now")
+	discordHears(w, sim, channel, "This group is enabled")
 	w.quiet()
 	if n := len(sim.History(channel)); n != 3 {
 		t.Errorf("%d messages: a channel that is not enabled was answered", n)
@@ -244,7 +244,7 @@ func TestWhatWasWrittenOnDiscordMeanwhilePassesTheSameGate(t *testing.T) {
 	if _, err := w.app.pairing.Approve(t.Context(), discordRequest(w, bob).ID, core.Approval{}, cli); err != nil {
 		t.Fatal(err)
 	}
-	discordHears(w, sim, bob.DM(), "You're in")
+	discordHears(w, sim, bob.DM(), "Your request was approved")
 	w.quiet()
 	w.stop()
 	w.until("the platform has noticed that the bot is away", func() bool { return !sim.Bot().Online() })

@@ -168,7 +168,7 @@ func TestAVoiceMessageIsHeardOrAnsweredPlainly(t *testing.T) {
 	if text, _ := lastAsked(model); text != "How long should green tea brew?" {
 		t.Errorf("the model was asked %q", text)
 	}
-	if got := say("OggS noise"); !strings.Contains(got.Text, "could not be understood") {
+	if got := say("OggS noise"); !strings.Contains(got.Text, "could not be transcribed") {
 		t.Errorf("its sender was told %q", got.Text)
 	}
 
@@ -176,7 +176,7 @@ func TestAVoiceMessageIsHeardOrAnsweredPlainly(t *testing.T) {
 	bob := deaf.guest("Bob")
 	calls := model.Total()
 	m := deaf.post(bob, bob.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: []byte("OggS tea")}})
-	if got := deaf.answers(bob.DM(), m.ID); !strings.Contains(got.Text, "can't listen") || model.Total() != calls || len(deaf.assets()) != 1 {
+	if got := deaf.answers(bob.DM(), m.ID); !strings.Contains(got.Text, "cannot transcribe") || model.Total() != calls || len(deaf.assets()) != 1 {
 		t.Errorf("%q, %d calls, kept %v", got.Text, model.Total()-calls, deaf.assets())
 	}
 }

@@ -19,7 +19,7 @@ func TestNobodyStopsSomebodyElsesAnswerInAGroup(t *testing.T) {
 		asked := w.post(ada, g.Conversation(), telegramtest.Outgoing{Text: w.mention("count")})
 		w.until("the answer is being made", func() bool { return len(w.app.bus.Active()) == 1 })
 		no := w.post(eve, g.Conversation(), telegramtest.Outgoing{Text: "/stop"})
-		if m := w.answers(g.Conversation(), no.ID); !strings.Contains(m.Text, "asked for it") {
+		if m := w.answers(g.Conversation(), no.ID); !strings.Contains(m.Text, "another user") {
 			t.Errorf("Eve reads %q", m.Text)
 		}
 		if len(w.app.bus.Active()) != 1 {

@@ -23,7 +23,7 @@ func TestInvitationsOnTheCommandLine(t *testing.T) {
 	}
 	u := sim.NewUser("Eve")
 	u.Send("/start " + secret[1])
-	hear(t, sim, u.DM(), 0, "you were invited")
+	hear(t, sim, u.DM(), 0, "Your invitation is accepted")
 	code, out, errs = h.run("invite", "list")
 	row := regexp.MustCompile(`(?m)^([a-z0-9]{16}) +telegram +vault +dm +1 `).FindStringSubmatch(out)
 	if code != 0 || row == nil || strings.Contains(out, secret[1]) {

@@ -96,7 +96,7 @@ func TestABudgetOfAMonthIsSetInThePanelAndHoldsForTheNextMessage(t *testing.T) {
 	if page := b.page(m[1]); !strings.Contains(page, "Budget for a month") || !strings.Contains(page, "1 tokens") {
 		t.Error("the page does not show it")
 	}
-	if got := w.replies(ada, question); !strings.Contains(got.Text, "budget for this month (1 tokens) is used up. It begins anew with the next month") {
+	if got := w.replies(ada, question); !strings.Contains(got.Text, "budget for this month (1 tokens) is used up. It resets with the next month") {
 		t.Errorf("she hears %q", got.Text)
 	}
 	w.quiet()

@@ -96,7 +96,7 @@ func TestATextThatWasWrittenAnewIsSaidOnEveryWayAtOnce(t *testing.T) {
 	// The other bot has texts of its own.
 	gus := sim.NewUser("Gus")
 	gus.Send("hello")
-	discordHears(w, sim, gus.DM(), "Hello! I answer people my owner has let in.")
+	discordHears(w, sim, gus.DM(), "Hello! I answer only people my owner has approved.")
 	b.writeText("discord", "code", "Hey {{.Name}} **du** @everyone: {{.Code}}")
 	hal := sim.NewUser("Hal|_x_||")
 	hal.Send("hello")
@@ -118,7 +118,7 @@ func TestATextThatWasWrittenAnewIsSaidOnEveryWayAtOnce(t *testing.T) {
 	}
 	joe := w.sim.NewUser("Joe")
 	joe.Send("hello")
-	w.hearsText(joe, "Hello! I answer people my owner has let in. Your code is ")
+	w.hearsText(joe, "Hello! I answer only people my owner has approved. Your code is ")
 	if n := w.count(`SELECT count(*) FROM audit_events WHERE action = 'setting.change' AND user_id = 1 AND via = 'panel' AND subject = 'bot telegram' AND detail LIKE '%"text":"code"%'`); n != 2 {
 		t.Errorf("%d audit rows for one text that was written and taken back", n)
 	}

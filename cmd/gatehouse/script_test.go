@@ -345,7 +345,7 @@ func (s *script) enter(m []string) {
 		if _, err := s.w.app.pairing.Approve(ctx, requestOn(s.w, platform, s.ids[name]).ID, core.Approval{}, cli); err != nil {
 			s.fatalf("%v", err)
 		}
-		s.step("bot to " + name + ": You're in")
+		s.step("bot to " + name + ": Your request was approved")
 		s.step("bot to " + name + ": " + fakeSays)
 	}
 	s.w.quiet()

@@ -119,7 +119,7 @@ func TestAGroupThatBecomesASupergroupStaysEnabled(t *testing.T) {
 	if _, err := boss.Post(g.Conversation(), telegramtest.Outgoing{Text: "/enable@gatehouse_bot"}); err != nil {
 		t.Fatal(err)
 	}
-	w.hears(g.Conversation(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "may talk to me") })
+	w.hears(g.Conversation(), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "This group is enabled") })
 	super := g.Migrate(boss)
 	if _, err := boss.Post(super.Conversation(), telegramtest.Outgoing{Text: "@gatehouse_bot how long does green tea brew?"}); err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ func TestAFormIsOpenedAndWhatIsWrittenComesBack(t *testing.T) {
 	if err := c.bot.Acknowledge(t.Context(), in.Address, in.Callback.ID, "Thank you"); err != nil {
 		t.Error(err)
 	}
-	refuse <- core.Errorf(core.Denied, "Somebody else was asked that.")
+	refuse <- core.Errorf(core.Denied, "This question is for another user.")
 	press()
 	whispered := func(text string) func() bool {
 		return func() bool {
@@ -111,8 +111,8 @@ func TestAFormIsOpenedAndWhatIsWrittenComesBack(t *testing.T) {
 			return h[len(h)-1].OnlyFor == c.ada.ID() && strings.Contains(markuptest.Show(h[len(h)-1].Text).Text.String(), text)
 		}
 	}
-	eventually(t, "the refusal, for who pressed alone", whispered("Somebody else was asked that."))
+	eventually(t, "the refusal, for who pressed alone", whispered("This question is for another user."))
 	refuse <- errors.New("secret of the database")
 	press()
-	eventually(t, "a plain sentence", whispered("Something went wrong here."))
+	eventually(t, "a plain sentence", whispered("Something went wrong."))
 }

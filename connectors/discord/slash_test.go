@@ -18,7 +18,7 @@ import (
 var menu = []connectors.Command{
 	{Name: "new", Description: "begin a new conversation", Args: "keep"},
 	{Name: "usage", Description: strings.Repeat("long ", 40), Private: true},
-	{Name: "model", Description: "which model answers", Args: "NAME", Completes: true},
+	{Name: "model", Description: "list the models", Args: "NAME", Completes: true},
 }
 
 // slashed is a bot that has registered menu.

@@ -97,7 +97,7 @@ func TestAPreviewSaysThatWorkGoesOn(t *testing.T) {
 		t.Errorf("after 59 s: %q", got)
 	}
 	clock.Advance(2*time.Minute + time.Second)
-	if got := s.now().text; !strings.Contains(got, "make") || !strings.HasSuffix(got, "*still working, for 3 min now*") {
+	if got := s.now().text; !strings.Contains(got, "make") || !strings.HasSuffix(got, "*still working after 3 min*") {
 		t.Errorf("after three minutes: %q", got)
 	}
 	s.progress("half of it")

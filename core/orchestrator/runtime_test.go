@@ -252,7 +252,7 @@ func TestARuntimeIsNotAskedTwice(t *testing.T) {
 		{"in a call with effects, in a chat", func(o *other, w *orchestrator.Work) {
 			o.asked(w)
 			o.says(w, "", "tool_use", called("c1", "Write", `{"file_path":"a"}`))
-		}, true, "", "I was interrupted during Write a, and cannot tell whether it was done. Shall I go on?"},
+		}, true, "", "I was interrupted during Write a. Its outcome is unknown. Shall I go on?"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, o := elsewhere(t, orchestrator.Limits{})

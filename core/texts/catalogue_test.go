@@ -73,7 +73,7 @@ func fields(x *template.Template) []string {
 // examples are values as they may be, the longest of their kind, by field. Two
 // of a field are two ways that a text may go.
 var examples = map[string][]any{
-	"About":     {"what becomes of messages while I am busy"},
+	"About":     {"what happens to messages while I am busy"},
 	"After":     {12_000},
 	"Again":     {true, false},
 	"Ago":       {"just now"},
@@ -233,7 +233,7 @@ func TestATextThatIsNotThereOrLacksAValueIsAMistake(t *testing.T) {
 			say()
 		}()
 	}
-	if err := Error(core.Denied, "owner_only"); core.KindOf(err) != core.Denied || core.TextOf(err) != "Only the owner of this bot may do that." {
+	if err := Error(core.Denied, "owner_only"); core.KindOf(err) != core.Denied || core.TextOf(err) != "Only the owner or an admin can do that." {
 		t.Errorf("as an error it is %v", err)
 	}
 }
@@ -261,13 +261,13 @@ func TestTextsThatGoSeveralWays(t *testing.T) {
 		{"permission", but(but(ask, "Caution", "This command is not wholly understood: make is not on the list."), "Commands", "\n1. ls\n2. make"), "This command is not wholly understood: make is not on the list.\n\nBash wants to run:\n\nls -l\n\nThe commands in it:\n1. ls\n2. make\n\nFor a guest, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is refused."},
 		{"permission", but(but(ask, "Kind", "read"), "Name", ""), "Bash wants to read ls -l\nFor a guest (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is refused."},
 		{"permission", but(but(but(ask, "Kind", "change"), "TooLong", 9000), "Owner", true), "Bash wants to change something of 9000 characters: too long to be shown here. Read it in the panel under Approvals, and allow it there.\nFor the owner or an admin, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is refused."},
-		{"invitation", invitation, "An invitation for one person at trust vault, until 2 January 15:04 UTC.\n\nIt is used by writing to me: `/pair K7M2Q9XT`"},
-		{"invitation", but(but(but(invitation, "People", 5), "Lasts", "30 days"), "Link", "https://t.me/x"), "An invitation for 5 people at trust vault, for 30 days each, until 2 January 15:04 UTC.\n\nhttps://t.me/x\n\nor by writing to me: `/pair K7M2Q9XT`"},
-		{"group_enabled", group, "This group may talk to me now: mention me, or reply to me."},
-		{"group_enabled", but(but(group, "Context", true), "Most", 20), "This group may talk to me now: mention me, or reply to me. When I answer I know what was said last here. At most 20 answers in 1m0s."},
-		{"group_enabled", but(group, "All", true), "This group may talk to me now: I answer every message."},
-		{"request", request, "Ada wants to talk to this bot in a direct message.\nid 42, code K7M2Q9XT\nThey wrote:\nhi\n\nApproving answers what they wrote."},
-		{"request", but(but(but(request, "Name", ""), "Group", true), "First", ""), "Somebody without a name wants to talk to this bot in a group.\nid 42, code K7M2Q9XT\n\nApproving answers what they wrote."},
+		{"invitation", invitation, "An invitation for one person at trust vault, until 2 January 15:04 UTC.\n\nTo use it, send me: `/pair K7M2Q9XT`"},
+		{"invitation", but(but(but(invitation, "People", 5), "Lasts", "30 days"), "Link", "https://t.me/x"), "An invitation for 5 people at trust vault, for 30 days each, until 2 January 15:04 UTC.\n\nhttps://t.me/x\n\nor send me: `/pair K7M2Q9XT`"},
+		{"group_enabled", group, "This group is enabled: mention me, or reply to me."},
+		{"group_enabled", but(but(group, "Context", true), "Most", 20), "This group is enabled: mention me, or reply to me. Before I answer I read the latest messages. At most 20 answers in 1m0s."},
+		{"group_enabled", but(group, "All", true), "This group is enabled: I answer every message."},
+		{"request", request, "Ada wants to talk to this bot in a direct message.\nid 42, code K7M2Q9XT\nThey wrote:\nhi\n\nAfter approval I answer what they wrote."},
+		{"request", but(but(but(request, "Name", ""), "Group", true), "First", ""), "Someone without a name wants to talk to this bot in a group.\nid 42, code K7M2Q9XT\n\nAfter approval I answer what they wrote."},
 		{"sessions_line", line, "- `0a1b2c3d` Bread: 4 messages, just now"},
 		{"sessions_line", but(line, "This", true), "- `0a1b2c3d` Bread: 4 messages, just now, this one"},
 		{"sessions_line", but(line, "Elsewhere", "discord"), "- `0a1b2c3d` Bread: 4 messages, just now, on discord"},
@@ -276,16 +276,16 @@ func TestTextsThatGoSeveralWays(t *testing.T) {
 		{"usage_line", but(used, "Unpriced", int64(3)), "- `local/quote`: 3 calls, 90 tokens"},
 		{"usage_left", With{"Whose": "bot", "Month": false, "Budget": "$2.00", "Left": ""}, "This bot's budget for today is $2.00; nothing is left."},
 		{"usage_left", With{"Whose": "user", "Month": true, "Budget": "$2.00", "Left": "$1.00"}, "Your budget for this month is $2.00; $1.00 is left."},
-		{"budget_used", With{"Whose": "user", "Month": true, "Budget": "200 tokens"}, "your budget for this month (200 tokens) is used up. It begins anew with the next month, UTC."},
-		{"budget_used", With{"Whose": "user", "Month": false, "Budget": "200 tokens"}, "your budget for today (200 tokens) is used up. It begins anew at midnight UTC."},
-		{"trust_state", state, "You are at trust vault here. In this conversation tools ask you first; `/trust auto` lets them go on without asking."},
-		{"trust_state", but(state, "Auto", true), "You are at trust vault here. In this conversation tools go on without asking; `/trust ask` has them ask you first."},
-		{"trust_state", but(but(state, "Raised", true), "Trust", "full until 12:00 UTC"), "You are at trust full until 12:00 UTC here. In this conversation tools ask you first; `/trust vault` ends trust full."},
+		{"budget_used", With{"Whose": "user", "Month": true, "Budget": "200 tokens"}, "your budget for this month (200 tokens) is used up. It resets with the next month, UTC."},
+		{"budget_used", With{"Whose": "user", "Month": false, "Budget": "200 tokens"}, "your budget for today (200 tokens) is used up. It resets at midnight UTC."},
+		{"trust_state", state, "You have trust vault here. In this conversation tools ask you first; `/trust auto` lets them run without asking."},
+		{"trust_state", but(state, "Auto", true), "You have trust vault here. In this conversation tools run without asking; `/trust ask` makes them ask you first."},
+		{"trust_state", but(but(state, "Raised", true), "Trust", "full until 12:00 UTC"), "You have trust full until 12:00 UTC here. In this conversation tools ask you first; `/trust vault` ends trust full."},
 		{"approve_done", With{"Who": "Ada", "Trust": core.Vault, "Until": "2 January 15:04"}, "Approved Ada at trust vault, until 2 January 15:04 UTC."},
 		{"request_decided", With{"Denied": true, "By": "operator via panel", "At": "12:00", "Day": "2 January 2026"}, "already denied by operator via panel at 12:00 on 2 January 2026 UTC"},
 		{"file_more", With{"N": 1}, "and 1 more file, which is not read"},
 		{"file_more", With{"N": 5}, "and 5 more files, which are not read"},
-		{"resumed", With{"Title": "", "Messages": 2}, "Going on with that conversation (2 messages). Write on."},
+		{"resumed", With{"Title": "", "Messages": 2}, "Continuing that conversation (2 messages)."},
 		{"hours", With{"N": 1}, "1 hour"},
 		{"days", With{"N": 7}, "7 days"},
 	} {

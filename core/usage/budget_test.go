@@ -52,7 +52,7 @@ func TestABudgetBoundsItsOwnAndBeginsAnewEachDay(t *testing.T) {
 	try(2, "a", 200, micro(1), "your budget for today (1000 tokens) is used up", "")
 	try(3, "a", 600, micro(1), "this bot's budget", "")
 	try(3, "b", 600, micro(1), "", "")
-	try(4, "c", 1, nil, "what this model costs", "")
+	try(4, "c", 1, nil, "has no known price", "")
 	try(4, "c", 1, micro(2_000_000), "the gateway's budget for today ($2.00)", "")
 	clock.Advance(12 * time.Hour)
 	try(2, "a", 700, micro(1), "", "")

@@ -104,14 +104,14 @@ func TestABudgetOfAMonthStandsBesideTheDays(t *testing.T) {
 	if _, why := takes(2, 9000); why != "" {
 		t.Fatal(why)
 	}
-	if _, why := takes(2, 2000); why != "your budget for today (10000 tokens) is used up. It begins anew at midnight UTC." {
+	if _, why := takes(2, 2000); why != "your budget for today (10000 tokens) is used up. It resets at midnight UTC." {
 		t.Errorf("the day's: %q", why)
 	}
 	clock.Advance(24 * time.Hour)
 	if notice, why := takes(2, 4000); why != "" || notice != "More than 80 % of your budget for this month (15000 tokens) is used." {
 		t.Errorf("the next day: %q, %q", notice, why)
 	}
-	if _, why := takes(2, 4000); why != "your budget for this month (15000 tokens) is used up. It begins anew with the next month, UTC." {
+	if _, why := takes(2, 4000); why != "your budget for this month (15000 tokens) is used up. It resets with the next month, UTC." {
 		t.Errorf("the month's: %q", why)
 	}
 	if _, why := takes(3, 10000); why != "" {

@@ -390,8 +390,8 @@ func TestFaultsSayPlainlyWhatIsWrong(t *testing.T) {
 		"late refusal": {fake.Reply{Text: []string{"Well"}, Stop: "refusal"}, llm.CodeFiltered, false, "declined", 0},
 		"server error": {fake.Refuse(500, "api_error", "oops"), llm.CodeUnavailable, true, "out of reach", 500},
 		"gateway":      {fake.HTML(504), llm.CodeUnavailable, true, "out of reach", 504},
-		"an HTML page": {fake.Reply{Header: map[string]string{"Content-Type": "text/html"}, Raw: "<html>"}, llm.CodeGarbage, true, "not an answer", 0},
-		"no answer":    {fake.Reply{NoStop: true, Stop: "end_turn", Header: map[string]string{"Content-Type": "text/plain"}}, llm.CodeGarbage, true, "not an answer", 0},
+		"an HTML page": {fake.Reply{Header: map[string]string{"Content-Type": "text/html"}, Raw: "<html>"}, llm.CodeGarbage, true, "an invalid answer", 0},
+		"no answer":    {fake.Reply{NoStop: true, Stop: "end_turn", Header: map[string]string{"Content-Type": "text/plain"}}, llm.CodeGarbage, true, "an invalid answer", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fake.New(t, fake.Options{Default: x.reply})

@@ -306,7 +306,7 @@ func TestARefusedKeyIsSaidWithoutTheKey(t *testing.T) {
 	if f.Code != llm.CodeAuth || f.CanRetry || f.Status != 401 || s.Total() != 1 {
 		t.Errorf("%+v", f)
 	}
-	if f.Text != "The model provider refuses our key. The operator has been told to check GATEHOUSE_OPENAI_API_KEY." {
+	if f.Text != "The model provider rejects the API key. The operator was notified to check GATEHOUSE_OPENAI_API_KEY." {
 		t.Errorf("text %q", f.Text)
 	}
 	if !strings.Contains(log.String(), "level=ERROR") {
