@@ -13,8 +13,8 @@ import (
 	"gatehouse/admin/chats"
 	"gatehouse/core"
 	"gatehouse/core/bus"
-	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
+	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/transcript"
@@ -24,15 +24,15 @@ import (
 var _ chats.Traces = (*queue.Queue)(nil)
 
 // runsWorld is the real rows of runs.
-type runsWorld struct{ *orchestrator.Events }
+type runsWorld struct{ *runs.Store }
 
 func (w runsWorld) Line(ctx context.Context, run string) (chats.Run, error) {
-	l, err := w.Events.Line(ctx, run)
+	l, err := w.Store.Line(ctx, run)
 	return chats.Run(l), err
 }
 
 func (w runsWorld) LinesOf(ctx context.Context, id string, limit int) (out []chats.Run, err error) {
-	lines, err := w.Events.LinesOf(ctx, id, limit)
+	lines, err := w.Store.LinesOf(ctx, id, limit)
 	for _, l := range lines {
 		out = append(out, chats.Run(l))
 	}
@@ -115,7 +115,7 @@ func (w *world) openChats(t *testing.T, db *store.DB, o *admin.Options) {
 	t.Cleanup(func() { _ = sessions.Close() })
 	w.chats = chatWorld{sessions, w, db}
 	ledger := usage.New(nil, usage.Budgets{})
-	o.Chats.Chats, o.Chats.Acts, o.Chats.Runs, o.Chats.Active, o.Chats.Sources = w.chats, w.chats, runsWorld{orchestrator.NewEvents(db, w.clock)}, w.runsNow, []string{"api", "telegram"}
+	o.Chats.Chats, o.Chats.Acts, o.Chats.Runs, o.Chats.Active, o.Chats.Sources = w.chats, w.chats, runsWorld{runs.New(db, w.clock)}, w.runsNow, []string{"api", "telegram"}
 	o.Chats.Search, o.Chats.Bound = w.chats.Search, w.chats.Bound
 	q := queue.New(db, queue.Options{Clock: w.clock})
 	o.Chats.Traces, o.Operations.Stalled = q, q.Stalled

@@ -28,6 +28,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/orchestrator"
+	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
@@ -72,7 +73,7 @@ func newSite(t *testing.T, clock core.Clock, change func(*admin.Options)) *site 
 		Settings:   settings.Options{Agents: w.agents, Library: w.agents, Drafts: w.agents, SaveAgent: w.saveAgent, Servers: w.health},
 		Options:    page.Options{Clock: clock, Log: slog.New(slog.NewTextHandler(s.log, nil)), Bell: w, Asset: func(name string) string { return static.Address("/static/", name) }},
 		Approvals:  approvals.Options{Asks: askWorld{w}, Grants: grantWorld{w}, Raises: raiseWorld{w}},
-		Operations: operations.Options{Bots: w, Lanes: w, Dead: w, Sends: w, Usage: w.usage, Quantile: orchestrator.Quantile},
+		Operations: operations.Options{Bots: w, Lanes: w, Dead: w, Sends: w, Usage: w.usage, Quantile: runs.Quantile},
 		People:     people.Options{Requests: w, Decisions: w, Access: w, Persons: w, Terms: w, Spending: w, Care: careWorld{w}, LastSeen: w.lastSeen, SetPlace: w.setPlace, Blocks: w, Places: w, Invites: w, Preview: w.preview},
 	}
 	w.openChats(t, db, &o)

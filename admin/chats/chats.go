@@ -40,7 +40,7 @@ type (
 		// Delete moves it to the trash.
 		Delete(ctx context.Context, id string, by core.Actor) error
 	}
-	// Runs are the answers that were made (orchestrator.Events).
+	// Runs are the answers that were made (runs.Store).
 	Runs interface {
 		Line(ctx context.Context, run string) (Run, error)
 		LinesOf(ctx context.Context, session string, limit int) ([]Run, error)

@@ -35,6 +35,7 @@ import (
 	"gatehouse/core/permission"
 	"gatehouse/core/permission/raise"
 	"gatehouse/core/queue"
+	"gatehouse/core/runs"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -58,7 +59,7 @@ type app struct {
 
 	vault      *vault.Vault
 	files      *attach.Keeper // what comes with messages
-	ledger     *orchestrator.FileLedger
+	ledger     *attach.Ledger
 	db         *store.DB
 	bus        *bus.Bus
 	queue      *queue.Queue
@@ -79,7 +80,7 @@ type app struct {
 	keys       *auth.Keys
 	admins     *auth.Admins
 	sessions   *session.Store
-	events     *orchestrator.Events
+	events     *runs.Store
 	runs       *orchestrator.Orchestrator
 	running    *dispatch.Running
 	ends       *dispatch.Ends
@@ -173,7 +174,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	a.closing(a.db.Close)
-	a.ledger = orchestrator.NewFileLedger(a.db, int64(a.cfg.FilesPersonMB)<<20, int64(a.cfg.FilesMB)<<20)
+	a.ledger = attach.NewLedger(a.db, int64(a.cfg.FilesPersonMB)<<20, int64(a.cfg.FilesMB)<<20)
 	a.files = attach.New(a.vault, a.clock, a.ledger)
 	a.reg.MustRegister(a.ledger.Gauge())
 	if a.settings, err = live.Open(ctx, a.cfg, a.db, a.log, levelOf(a.log)); err != nil {
@@ -197,7 +198,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.running = dispatch.NewRunning(a.clock)
 	a.keys.OnEnd(a.running.AbortKey)
 	a.admins = auth.NewAdmins(a.db, auth.AdminOptions{Clock: a.clock, Log: a.log, Password: a.cfg.AdminPassword.Reveal(), Address: callerKey, Secure: callerSecure})
-	a.events = orchestrator.NewEvents(a.db, a.clock)
+	a.events = runs.New(a.db, a.clock)
 	a.bus = bus.New(a.loadEvents, a.events.Latest)
 	a.ends = dispatch.NewEnds(a.events, a.bus, a.clock)
 	g := &gate{overheard: &a.overheard, http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}}
@@ -297,7 +298,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 		Usage: a.usage, Reserve: func(ctx context.Context, r usage.Row) (int64, string, error) { return a.usage.Reserve(ctx, a.db, r) },
 		Model: a.models.Find, Runtime: other, Cost: a.cost, MayRead: a.mayRead,
 		Spend: a.spend, Answered: a.titles.ended,
-		Equip: kits.equip, Guard: a.guard, NotBegun: a.guard.NotBegun, Runs: orchestrator.Runs(a.db), Overheard: a.overheard.Last,
+		Equip: kits.equip, Guard: a.guard, NotBegun: a.guard.NotBegun, Runs: a.events.Users, Overheard: a.overheard.Last,
 		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.still(ctx, a.db, t) },
 		Raise: a.raised,
 		Choose: func(ctx context.Context, tx *store.Tx, ask permission.Ask) error {

@@ -7,7 +7,6 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/erasure"
-	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
 	"gatehouse/core/queue"
 	"gatehouse/core/session"
@@ -22,13 +21,12 @@ import (
 // asks, runs and usage before the sessions that they belong to, and the queue,
 // which removes the replies to all of them, behind those who post some.
 func (a *app) joinErasure() {
-	runs := orchestrator.Tables{Events: a.events}
 	a.owners.Register(
-		permission.Asks{Desk: a.desk, Guard: a.guard}, runs, usage.Tables{DB: a.db, Ledger: a.usage, Rollups: a.rolls},
+		permission.Asks{Desk: a.desk, Guard: a.guard}, a.events, a.ledger, usage.Tables{DB: a.db, Ledger: a.usage, Rollups: a.rolls},
 		session.Tables{Store: a.sessions}, permission.Grants{Guard: a.guard}, pairing.Tables{Gate: a.pairing}, a.raises,
 		queue.Tables{Queue: a.queue}, store.Log{}, auth.Tables{Keys: a.keys, Admins: a.admins}, guestFolders{a})
 	a.eraser = erasure.New(erasure.Options{
-		DB: a.db, Vault: a.vault, Clock: a.clock, Registry: &a.owners, People: a.pairing, Runs: a.running, Sessions: a.sessions, Events: a.events, Files: runs,
+		DB: a.db, Vault: a.vault, Clock: a.clock, Registry: &a.owners, People: a.pairing, Runs: a.running, Sessions: a.sessions, Events: a.events, Files: a.ledger,
 		Answering: a.answering, Area: tool.Area, Serving: a.serving.Load, Forgotten: a.overheard.Clear,
 	})
 }

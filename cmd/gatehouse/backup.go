@@ -8,8 +8,8 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/backup"
-	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
+	"gatehouse/core/runs"
 	"gatehouse/core/store"
 )
 
@@ -131,7 +131,7 @@ func settleRestored(ctx context.Context, db *store.DB, tx *store.Tx) (queue.Rest
 	if _, err := store.DeleteMetadataLike(ctx, tx, "discord:"); err != nil {
 		return r, err
 	}
-	if _, err := orchestrator.NewEvents(db, core.System{}).AbandonAll(ctx, tx); err != nil {
+	if _, err := runs.New(db, core.System{}).AbandonAll(ctx, tx); err != nil {
 		return r, err
 	}
 	return r, store.Audit(ctx, tx, cli, "backup.restore", "", map[string]any{"messages": r.Messages, "sends": r.Sends})

@@ -3,9 +3,10 @@ package main
 import (
 	"testing"
 
+	"gatehouse/core/attach"
 	"gatehouse/core/erasure"
-	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
+	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
@@ -24,7 +25,7 @@ func TestErasure_ExportStatementsRunOnBothDatabases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, owner := range []erasure.Exporter{permission.Asks{}, permission.Grants{}, orchestrator.Tables{}, usage.Tables{}, session.Tables{}, pairing.Tables{}, store.Log{}, auth.Tables{}} {
+	for _, owner := range []erasure.Exporter{permission.Asks{}, permission.Grants{}, (*runs.Store)(nil), (*attach.Ledger)(nil), usage.Tables{}, session.Tables{}, pairing.Tables{}, store.Log{}, auth.Tables{}} {
 		for _, x := range owner.Exports() {
 			rows, err := store.Rows(t.Context(), db, x.Query, int64(7), 10)
 			if want := map[string]int{"budgets": 1}[x.Name]; err != nil || len(rows) != want {

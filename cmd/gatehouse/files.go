@@ -130,7 +130,7 @@ func (a *app) copyShown(ctx context.Context, t *orchestrator.Turn, name string) 
 		return core.File{}, err
 	}
 	err = a.db.Tx(ctx, func(tx *store.Tx) error {
-		return orchestrator.OwnFiles(ctx, tx, t.User, t.Session.ID, t.Run, []core.File{kept})
+		return attach.Record(ctx, tx, t.User, t.Session.ID, t.Run, []core.File{kept})
 	})
 	if err != nil {
 		a.files.Remove([]core.File{kept})

@@ -13,7 +13,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/erasure"
-	"gatehouse/core/orchestrator"
+	"gatehouse/core/runs"
 	"gatehouse/core/store"
 )
 
@@ -157,7 +157,7 @@ func TestForgettingReachesTurnsWhoseRunsWereForgottenByTime(t *testing.T) {
 	l, _ := newLife(t, nil)
 	w := l.w
 	w.inserts(l.user, `UPDATE runs SET ended = '2020-01-01T00:00:00.000000Z' WHERE user_id = USER`)
-	if n, err := orchestrator.NewEvents(w.app.db, w.app.clock).Prune(t.Context()); n == 0 || err != nil {
+	if n, err := runs.New(w.app.db, w.app.clock).Prune(t.Context()); n == 0 || err != nil {
 		t.Fatal(n, err)
 	}
 	if n := w.count(`SELECT count(*) FROM runs WHERE user_id = $1`, l.user); n != 0 {

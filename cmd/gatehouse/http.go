@@ -15,6 +15,7 @@ import (
 	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/core"
 	"gatehouse/core/orchestrator"
+	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/usage"
@@ -69,7 +70,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 	return admin.New(door, a.admins, admin.Options{
 		Options: page.Options{Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
 		Operations: operations.Options{Bots: panelBots{a.fleet}, Audit: a.auditBot, Lanes: a.queue, Dead: a.queue, Sends: a.queue, Stalled: a.queue.Stalled,
-			Models: modelsPage{a}, Quantile: orchestrator.Quantile, AuditLog: logView{a}.AuditLog,
+			Models: modelsPage{a}, Quantile: runs.Quantile, AuditLog: logView{a}.AuditLog,
 			Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {
 				return a.usage.Totals(ctx, a.db, since)
 			},
@@ -149,7 +150,7 @@ func (v runsView) Run(ctx context.Context, id string) (api.Run, error) {
 	return apiRun(r), nil
 }
 
-func apiRun(r orchestrator.RunRow) api.Run {
+func apiRun(r runs.Row) api.Run {
 	return api.Run{ID: r.ID, Session: r.Session, User: r.User, Ended: r.State != "running"}
 }
 

@@ -9,8 +9,8 @@ import (
 
 	"gatehouse/admin/chats"
 	"gatehouse/core"
-	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
+	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 )
@@ -92,7 +92,7 @@ func (v panelQuestions) Questions(ctx context.Context, session string, user int6
 }
 
 // panelRuns is the runs as the panel shows them.
-type panelRuns struct{ events *orchestrator.Events }
+type panelRuns struct{ events *runs.Store }
 
 func (v panelRuns) Line(ctx context.Context, run string) (chats.Run, error) {
 	l, err := v.events.Line(ctx, run)

@@ -40,7 +40,7 @@ cmd/loadgen/model:  # a language model to measure with
 configs:
 configs/live: configs core core/llm core/llm/registry core/store  # settings in effect
 connectors: core core/texts
-connectors/chat: connectors connectors/chat/ask connectors/markdown core core/agent core/bus core/command core/orchestrator core/permission/raise core/queue core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
+connectors/chat: connectors connectors/chat/ask connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
 connectors/chat/ask: connectors connectors/markdown core core/command core/permission core/store core/texts core/tool
 connectors/connectorstest: connectors core core/coretest
 connectors/discord: connectors connectors/discord/gateway connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire connectors/markdown core core/texts
@@ -57,7 +57,7 @@ connectors/telegram: connectors connectors/markdown core core/texts
 connectors/telegram/telegramtest: connectors/simulator core
 core:  # words only
 core/agent: core core/beneath core/texts core/vault core/watch
-core/attach: core core/texts core/vault
+core/attach: core core/store core/texts core/vault
 core/attach/pdftext: core core/texts
 core/backup: core core/backup/archive core/beneath core/queue core/store core/vault
 core/backup/archive: core  # the form of a backup
@@ -67,7 +67,7 @@ core/claudecli: core core/permission core/sandbox core/texts core/tool  # calls 
 core/claudecli/claudetest: core/vault  # where the CLI keeps transcripts
 core/command: core core/store
 core/coretest:
-core/dispatch: core core/bus core/command core/orchestrator core/queue core/store core/texts
+core/dispatch: core core/bus core/command core/orchestrator core/queue core/runs core/store core/texts
 core/erasure: core core/beneath core/session core/store core/transcript core/vault
 core/llm: core core/texts
 core/llm/anthropic: core core/llm core/llm/provider core/texts
@@ -79,12 +79,13 @@ core/llm/quote: core core/llm core/texts  # gets its search as a function
 core/llm/registry: core core/llm core/llm/anthropic core/llm/openai core/llm/quote  # names → models
 core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
-core/orchestrator: core core/agent core/llm core/permission core/session core/store core/texts core/tool core/transcript core/usage core/vault
+core/orchestrator: core core/agent core/attach core/llm core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
 core/permission: core core/permission/shell core/permission/shell/vetted core/store core/texts core/tool core/vault
 core/permission/raise: core core/store core/texts
 core/permission/shell: core/permission/shell/vetted
 core/permission/shell/vetted:  # reads commands, imports no package of ours
 core/queue: core core/store
+core/runs: core core/store core/texts
 core/sandbox: core core/beneath
 core/sandbox/container: core core/beneath core/sandbox core/sandbox/container/inside
 core/sandbox/container/inside: core/sandbox  # the first process of a container

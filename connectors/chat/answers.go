@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"gatehouse/core"
+	"gatehouse/core/attach"
 	"gatehouse/core/bus"
 	"gatehouse/core/command"
-	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
+	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
@@ -31,8 +32,8 @@ type Stopper interface {
 
 // Runs finds runs by their id and their session.
 type Runs interface {
-	Line(ctx context.Context, run string) (orchestrator.RunLine, error)
-	LatestOf(ctx context.Context, session string) (orchestrator.RunRow, error)
+	Line(ctx context.Context, run string) (runs.Line, error)
+	LatestOf(ctx context.Context, session string) (runs.Row, error)
 }
 
 // Transcripts reads what was said in a conversation.
@@ -109,7 +110,7 @@ func (a *answers) mayStop(r command.Request) bool {
 }
 
 // line returns the run of an answer that was posted in the chat of r.
-func (a *answers) line(ctx context.Context, r command.Request, run string) (orchestrator.RunLine, error) {
+func (a *answers) line(ctx context.Context, r command.Request, run string) (runs.Line, error) {
 	line, err := a.runs.Line(ctx, run)
 	if core.KindOf(err) == core.NotFound || err == nil && (line.Bot != r.In.Bot || line.Chat != r.In.Chat) {
 		return line, texts.Error(core.Invalid, "answer_old")
@@ -148,7 +149,7 @@ func (a *answers) again(ctx context.Context, r command.Request, run string) (com
 
 // sender returns the sender of the message that a run answered; Denied unless
 // r is from that user, the owner or an admin.
-func (a *answers) sender(ctx context.Context, r command.Request, line orchestrator.RunLine) (core.Peer, error) {
+func (a *answers) sender(ctx context.Context, r command.Request, line runs.Line) (core.Peer, error) {
 	switch {
 	case r.User != 0 && r.User == line.User:
 		return r.In.From, nil
@@ -160,7 +161,7 @@ func (a *answers) sender(ctx context.Context, r command.Request, line orchestrat
 
 // latestMessage returns the text of the message that a run answered, or "" if it
 // is not the newest of the chat's conversation.
-func (a *answers) latestMessage(ctx context.Context, r command.Request, line orchestrator.RunLine) (string, error) {
+func (a *answers) latestMessage(ctx context.Context, r command.Request, line runs.Line) (string, error) {
 	sess, ok, err := a.sessions.Current(ctx, a.db, r.In.Address)
 	if err != nil || !ok || sess.ID != line.Session {
 		return "", err
@@ -256,7 +257,7 @@ func (a *answers) asFile(ctx context.Context, r command.Request, run string) (co
 }
 
 // saveDocument saves the answer of a run as a file of its user.
-func (a *answers) saveDocument(ctx context.Context, line orchestrator.RunLine) (core.File, error) {
+func (a *answers) saveDocument(ctx context.Context, line runs.Line) (core.File, error) {
 	name, text, err := a.document(ctx, line)
 	if core.KindOf(err) == core.NotFound || err == nil && text == "" {
 		return core.File{}, texts.Error(core.NotFound, "answer_gone")
@@ -269,7 +270,7 @@ func (a *answers) saveDocument(ctx context.Context, line orchestrator.RunLine) (
 		return core.File{}, err
 	}
 	err = a.db.Tx(ctx, func(tx *store.Tx) error {
-		return orchestrator.OwnFiles(ctx, tx, line.User, line.Session, line.ID, []core.File{f})
+		return attach.Record(ctx, tx, line.User, line.Session, line.ID, []core.File{f})
 	})
 	if err != nil {
 		a.files.Remove([]core.File{f})
@@ -278,7 +279,7 @@ func (a *answers) saveDocument(ctx context.Context, line orchestrator.RunLine) (
 }
 
 // document returns the answer of a run and a file name for it.
-func (a *answers) document(ctx context.Context, line orchestrator.RunLine) (name, text string, err error) {
+func (a *answers) document(ctx context.Context, line runs.Line) (name, text string, err error) {
 	sess, err := a.texts.ByID(ctx, a.db, line.Session)
 	if err != nil {
 		return "", "", err

@@ -32,8 +32,8 @@ const MaxFile = 20 << 20
 // MaxFiles bounds the files of one message.
 const MaxFiles = 20
 
-// A Ledger knows whose the kept files are, and how much room there is for more.
-type Ledger interface {
+// A Quota limits how much users may store; *Ledger implements it.
+type Quota interface {
 	// Room is how many bytes may still come of user, math.MaxInt64 without a
 	// bound, and what the bound is, in words that begin with "your" or "all".
 	Room(ctx context.Context, user int64) (left int64, bound string, err error)
@@ -47,12 +47,12 @@ type Ledger interface {
 type Keeper struct {
 	vault  *vault.Vault
 	clock  core.Clock
-	ledger Ledger // nil: no bound, and nobody is noted
+	ledger Quota // nil: no limit but the single file's, and no owner is stored
 }
 
 // New is a Keeper; without a clock the system's. Without a ledger nothing is
 // bounded but the single file.
-func New(v *vault.Vault, clock core.Clock, ledger Ledger) *Keeper {
+func New(v *vault.Vault, clock core.Clock, ledger Quota) *Keeper {
 	if clock == nil {
 		clock = core.System{}
 	}

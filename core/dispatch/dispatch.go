@@ -18,6 +18,7 @@ import (
 	"gatehouse/core/command"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
+	"gatehouse/core/runs"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
@@ -40,7 +41,7 @@ type Options struct {
 	Log     *slog.Logger
 	Queue   *queue.Queue
 	Runs    *orchestrator.Orchestrator
-	Events  *orchestrator.Events
+	Events  *runs.Store
 	Bus     *bus.Bus
 	Ends    *Ends
 	Running *Running
@@ -258,6 +259,6 @@ func (d *Dispatcher) refuse(ctx context.Context, t *queue.Turn) error {
 	}
 	return d.o.Queue.Ack(ctx, t, queue.Result{Refused: true, Write: func(ctx context.Context, tx *store.Tx) error {
 		// A repeat with the same Idempotency-Key is told the same, also later.
-		return d.o.Ends.refuse(ctx, tx, orchestrator.RunRow{ID: t.Run, Session: in.Chat, User: in.Turn.User}, failed)
+		return d.o.Ends.refuse(ctx, tx, runs.Row{ID: t.Run, Session: in.Chat, User: in.Turn.User}, failed)
 	}})
 }

@@ -22,6 +22,7 @@ import (
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
+	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
@@ -128,7 +129,7 @@ func open(t *testing.T) *hall {
 	}
 	h.db = storetest.Open(t, clock)
 	sessions := session.New(session.Options{DB: h.db, Vault: v, Clock: clock})
-	events := orchestrator.NewEvents(h.db, clock)
+	events := runs.New(h.db, clock)
 	h.reads = func() *bus.Bus { return bus.New(stored(events), events.Latest) }
 	h.bus = h.reads()
 	ends, running := dispatch.NewEnds(events, h.bus, clock), dispatch.NewRunning(clock)
@@ -208,7 +209,7 @@ func open(t *testing.T) *hall {
 }
 
 // stored is the event store as a bus reads it.
-func stored(events *orchestrator.Events) bus.Load {
+func stored(events *runs.Store) bus.Load {
 	return func(ctx context.Context, run string, attempt, n int) (out []bus.Entry, _ error) {
 		pieces, err := events.Load(ctx, run, attempt, n)
 		for _, p := range pieces {

@@ -5,19 +5,19 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/bus"
-	"gatehouse/core/orchestrator"
+	"gatehouse/core/runs"
 	"gatehouse/core/store"
 )
 
 // Ends ends runs that have no result, and publishes their terminal events.
 type Ends struct {
-	events *orchestrator.Events
+	events *runs.Store
 	bus    *bus.Bus
 	clock  core.Clock
 }
 
 // NewEnds returns an Ends over these stores of events.
-func NewEnds(events *orchestrator.Events, b *bus.Bus, clock core.Clock) *Ends {
+func NewEnds(events *runs.Store, b *bus.Bus, clock core.Clock) *Ends {
 	return &Ends{events, b, clock}
 }
 
@@ -32,7 +32,7 @@ func (e *Ends) Abandon(ctx context.Context, tx *store.Tx, run string) error {
 }
 
 // refuse ends a run that may not begin, and publishes that after the commit.
-func (e *Ends) refuse(ctx context.Context, tx *store.Tx, row orchestrator.RunRow, failed core.Failed) error {
+func (e *Ends) refuse(ctx context.Context, tx *store.Tx, row runs.Row, failed core.Failed) error {
 	end, err := e.events.Refused(ctx, tx, row, failed)
 	tx.OnCommit(func() { e.publish(end) })
 	return err
@@ -40,7 +40,7 @@ func (e *Ends) refuse(ctx context.Context, tx *store.Tx, row orchestrator.RunRow
 
 // publish sends the end of a run, which is stored, to its readers. The caller
 // does so before the next run of the session can begin and take the readers.
-func (e *Ends) publish(end orchestrator.Ended) {
+func (e *Ends) publish(end runs.Ended) {
 	stream := e.bus.Begin(bus.Info{Run: end.Run, Session: end.Session, Bot: end.Bot, Chat: end.Chat, User: end.User, Attempt: end.Attempt, Started: e.clock.Now()})
 	for _, event := range end.Events {
 		stream.Publish(event)

@@ -10,6 +10,7 @@ import (
 	"gatehouse/core/bus"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
+	"gatehouse/core/runs"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
@@ -102,7 +103,7 @@ func (d *Dispatcher) finish(ctx context.Context, t *queue.Turn, stream *bus.Stre
 		if err := res.Write(ctx, tx); err != nil || !persist {
 			return err
 		}
-		return d.o.Events.Store(ctx, tx, t.Run, stream.Info().Attempt, pieces(stream.Rest()))
+		return d.o.Events.Append(ctx, tx, t.Run, stream.Info().Attempt, pieces(stream.Rest()))
 	}}
 	if t.First().Turn == nil {
 		r.Replies = d.final(ctx, t, res)
@@ -190,8 +191,7 @@ func (d *Dispatcher) endBroken(ctx context.Context, t *queue.Turn, turn *orchest
 	}
 	failed := core.Failed{Code: code, Message: message, CanRetry: true, SessionID: turn.Session.ID}
 	write := func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE runs SET state = 'error', ended = $1, error = $2 WHERE id = $3`, core.Stamp(tx.Time()), code, t.Run)
-		return err
+		return runs.Break(ctx, tx, t.Run, code)
 	}
 	return d.finish(context.WithoutCancel(ctx), t, stream, orchestrator.Result{State: "error", Terminal: failed, Write: write})
 }
@@ -199,12 +199,12 @@ func (d *Dispatcher) endBroken(ctx context.Context, t *queue.Turn, turn *orchest
 // source is a bus stream as the event store sees it.
 type source struct{ *bus.Stream }
 
-func (s source) Unstored() []orchestrator.Piece { return pieces(s.Stream.Unstored()) }
+func (s source) Unstored() []runs.Piece { return pieces(s.Stream.Unstored()) }
 
-func pieces(entries []bus.Entry) []orchestrator.Piece {
-	out := make([]orchestrator.Piece, len(entries))
+func pieces(entries []bus.Entry) []runs.Piece {
+	out := make([]runs.Piece, len(entries))
 	for i, e := range entries {
-		out[i] = orchestrator.Piece{N: e.N, Data: e.Data}
+		out[i] = runs.Piece{N: e.N, Data: e.Data}
 	}
 	return out
 }

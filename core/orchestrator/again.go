@@ -2,10 +2,10 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"gatehouse/core"
+	"gatehouse/core/runs"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 	"gatehouse/core/transcript"
@@ -19,13 +19,11 @@ func (o *Orchestrator) stillLast(ctx context.Context, tx *store.Tx, t *Turn) err
 	if again == "" {
 		return nil
 	}
-	var begun bool
-	if err := tx.Get(ctx, &begun, `SELECT EXISTS (SELECT 1 FROM runs WHERE id = $1)`, t.Run); err != nil || begun {
+	if begun, err := runs.Begun(ctx, tx, t.Run); err != nil || begun {
 		return err
 	}
-	var last string
-	err := tx.Get(ctx, &last, `SELECT id FROM runs WHERE session_id = $1 ORDER BY started DESC LIMIT 1`, t.Session.ID)
-	if err != nil && !errors.Is(err, store.ErrNoRows) {
+	last, err := runs.Newest(ctx, tx, t.Session.ID)
+	if err != nil {
 		return err
 	}
 	if last != again {

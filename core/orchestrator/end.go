@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/attach"
 	"gatehouse/core/llm"
 	"gatehouse/core/permission"
+	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
@@ -222,7 +224,7 @@ func (r *run) result(state, code, text string, terminal core.Event) (Result, err
 	}
 	spent, words := r.spent, r.o.o.Sessions.Words(context.Background(), r.conv) // bounded, and the run's own context may have ended
 	write := func(ctx context.Context, tx *store.Tx) error {
-		if _, err := tx.Exec(ctx, `UPDATE runs SET state = $1, ended = $2, error = $3, model = $4 WHERE id = $5`, state, core.Stamp(now), code, r.name, r.t.Run); err != nil {
+		if err := runs.Finish(ctx, tx, r.t.Run, runs.End{State: state, Error: code, Model: r.name, At: now}); err != nil {
 			return err
 		}
 		f := session.Finish{Messages: messages, Model: r.name, Title: r.t.Text(), At: now, Words: words}
@@ -230,7 +232,7 @@ func (r *run) result(state, code, text string, terminal core.Event) (Result, err
 			return fmt.Errorf("finish session: %w", err)
 		}
 		for i := range r.t.Rows {
-			if err := OwnFiles(ctx, tx, r.t.User, r.t.Session.ID, r.t.Run, r.t.Rows[i].Files); err != nil {
+			if err := attach.Record(ctx, tx, r.t.User, r.t.Session.ID, r.t.Run, r.t.Rows[i].Files); err != nil {
 				return err
 			}
 		}

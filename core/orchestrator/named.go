@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"golang.org/x/net/idna"
 
 	"gatehouse/core"
-	"gatehouse/core/store"
 	"gatehouse/core/tool"
 )
 
@@ -22,27 +20,7 @@ import (
 const (
 	maxNamedBytes = 4 << 20 // of the transcript, its newest
 	maxFoundBytes = 1 << 20 // of results of this run that are kept for it
-	maxRuns       = 2000    // of a session, its newest
 )
-
-// Runs returns the query that Options.Runs asks for, over db.
-func Runs(db *store.DB) func(ctx context.Context, session string) (map[string]int64, error) {
-	return func(ctx context.Context, session string) (map[string]int64, error) {
-		var rows []struct {
-			ID   string `db:"id"`
-			User int64  `db:"user_id"`
-		}
-		err := db.Select(ctx, &rows, `SELECT id, user_id FROM runs WHERE session_id = $1 ORDER BY started DESC LIMIT $2`, session, maxRuns)
-		if err != nil {
-			return nil, fmt.Errorf("runs of a session: %w", err)
-		}
-		out := make(map[string]int64, len(rows))
-		for _, r := range rows {
-			out[r.ID] = r.User
-		}
-		return out, nil
-	}
-}
 
 // named reports whether u was named in the conversation: its host by the
 // person whose turn it is, in their own words; or u itself by the result of an

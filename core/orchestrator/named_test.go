@@ -12,6 +12,7 @@ import (
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
+	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/tool"
@@ -34,7 +35,7 @@ func newBrowser(t *testing.T) *browser {
 	guard := permission.NewGuard(permission.GuardOptions{DB: b.db, Desk: desk, Clock: b.clock})
 	b.house.tools = []tool.Tool{b.web("WebFetch"), b.web("WebSearch"), echo("Read", false)}
 	b.o = b.with(func(o *orchestrator.Options) {
-		o.Guard, o.Runs = guard, orchestrator.Runs(b.db)
+		o.Guard, o.Runs = guard, runs.New(b.db, b.clock).Users
 		o.Equip = func(ctx context.Context, t *orchestrator.Turn, dir vault.Dir, a agent.Agent) (*orchestrator.Kit, error) {
 			kit, err := b.equip(ctx, t, dir, a)
 			kit.Profile.Session = t.Session.ID

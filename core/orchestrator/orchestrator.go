@@ -1,6 +1,6 @@
 // Package orchestrator answers one turn: ten steps from the session to the
 // final, with events on the way and one Result at the end. It knows no
-// platform and no HTTP. It owns the tables runs and run_events.
+// platform and no HTTP. The rows and events of runs are in core/runs.
 //
 // The ten steps: the session is resolved in the claim's transaction (Prepare);
 // then the session event, the agent, the working directory, the context, the
@@ -23,6 +23,7 @@ import (
 	"gatehouse/core/agent"
 	"gatehouse/core/llm"
 	"gatehouse/core/permission"
+	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/tool"
@@ -232,14 +233,8 @@ func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref s
 		}
 		t.Trust, t.RaisedSince, t.RaisedUntil = max(t.Base, core.Least(raise.Trust, t.Role.Trust)), raise.Since, raise.Until
 	}
-	// The run counts its own attempts: one that a stop gave back does not count
-	// against the message, but its events and lines are there.
-	n, err := tx.Exec(ctx, `INSERT INTO runs (id, session_id, attempt, state, bot, chat, user_id, started) VALUES ($1, $2, 1, 'running', $3, $4, $5, $6)
-		ON CONFLICT (id) DO NOTHING`, t.Run, t.Session.ID, ref.Bot, ref.Chat, ref.User, core.Stamp(tx.Time()))
-	if t.Attempt = 1; err != nil || n == 1 {
-		return err
-	}
-	return tx.Get(ctx, &t.Attempt, `UPDATE runs SET attempt = attempt + 1, state = 'running', ended = '', error = '' WHERE id = $1 RETURNING attempt`, t.Run)
+	t.Attempt, err = runs.Begin(ctx, tx, runs.Start{ID: t.Run, Session: t.Session.ID, Bot: ref.Bot, Chat: ref.Chat, User: ref.User})
+	return err
 }
 
 // options are the API request's wishes; the zero value for chats.

@@ -1,4 +1,4 @@
-package orchestrator_test
+package runs_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/coretest"
-	"gatehouse/core/orchestrator"
+	"gatehouse/core/runs"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
@@ -19,7 +19,7 @@ func TestAnAbandonedRunIsOver(t *testing.T) {
 	ctx := t.Context()
 	clock := coretest.NewClock(time.Time{})
 	db := storetest.Open(t, clock)
-	events := orchestrator.NewEvents(db, clock)
+	events := runs.New(db, clock)
 	for try := range 2 { // told twice, it ends once
 		err := db.Tx(ctx, func(tx *store.Tx) error {
 			if _, err := tx.Exec(ctx, `INSERT INTO runs (id, session_id, attempt, state, started) VALUES ('r', 's', 2, 'running', '') ON CONFLICT DO NOTHING`); err != nil {
@@ -29,7 +29,7 @@ func TestAnAbandonedRunIsOver(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err := events.Store(ctx, tx, "r", 2, []orchestrator.Piece{{N: 1, Data: text}}); err != nil {
+			if err := events.Append(ctx, tx, "r", 2, []runs.Piece{{N: 1, Data: text}}); err != nil {
 				return err
 			}
 			if _, ok, err := events.Abandon(ctx, tx, "unknown"); ok || err != nil {

@@ -1,4 +1,4 @@
-package orchestrator
+package runs
 
 import (
 	"bytes"
@@ -31,10 +31,10 @@ type Source interface {
 	Stored(n int)
 }
 
-// Events is the table run_events: one flusher per node writes all runs' pieces
+// A Store reads and writes runs and run_events: one flusher per node writes all runs' pieces
 // every 250 ms, a row per run and flush, so that a reader can come back after
 // a restart.
-type Events struct {
+type Store struct {
 	db    *store.DB
 	clock core.Clock
 
@@ -55,24 +55,24 @@ type source struct {
 	from time.Time // first flush
 }
 
-// NewEvents is Events over db; Run flushes.
-func NewEvents(db *store.DB, clock core.Clock) *Events {
-	return &Events{db: db, clock: clock, live: map[runKey]*source{}, bell: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
+// New returns a Store over db. Run flushes its events.
+func New(db *store.DB, clock core.Clock) *Store {
+	return &Store{db: db, clock: clock, live: map[runKey]*source{}, bell: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
 }
 
-// Watch has s stored from now on; with lazy only once the run has lasted
+// Watch has src stored from now on; with lazy only once the run has lasted
 // longer than one flush or says much (most chat turns are over by then and store
 // nothing).
-func (e *Events) Watch(run string, attempt int, s Source, lazy bool) {
-	from := e.clock.Now()
+func (s *Store) Watch(run string, attempt int, src Source, lazy bool) {
+	from := s.clock.Now()
 	if lazy {
 		from = from.Add(flushEvery)
 	}
-	e.mu.Lock()
-	e.live[runKey{run, attempt}] = &source{s, from}
-	e.mu.Unlock()
-	s.Durable(func() { e.soon(runKey{run, attempt}) })
-	ring(e.bell)
+	s.mu.Lock()
+	s.live[runKey{run, attempt}] = &source{src, from}
+	s.mu.Unlock()
+	src.Durable(func() { s.soon(runKey{run, attempt}) })
+	ring(s.bell)
 }
 
 func ring(bell chan struct{}) {
@@ -83,62 +83,62 @@ func ring(bell chan struct{}) {
 }
 
 // soon has a run stored before the next flush is due.
-func (e *Events) soon(k runKey) {
-	e.mu.Lock()
-	if s := e.live[k]; s != nil {
-		s.from = time.Time{}
+func (s *Store) soon(k runKey) {
+	s.mu.Lock()
+	if src := s.live[k]; src != nil {
+		src.from = time.Time{}
 	}
-	e.mu.Unlock()
-	ring(e.hurry)
+	s.mu.Unlock()
+	ring(s.hurry)
 }
 
 // Unwatch ends it.
-func (e *Events) Unwatch(run string, attempt int) {
-	e.mu.Lock()
-	delete(e.live, runKey{run, attempt})
-	e.mu.Unlock()
+func (s *Store) Unwatch(run string, attempt int) {
+	s.mu.Lock()
+	delete(s.live, runKey{run, attempt})
+	s.mu.Unlock()
 }
 
 // Run flushes until ctx ends. While no run is live it sleeps.
-func (e *Events) Run(ctx context.Context, report func(error)) {
+func (s *Store) Run(ctx context.Context, report func(error)) {
 	for {
-		e.mu.Lock()
-		n := len(e.live)
-		e.mu.Unlock()
+		s.mu.Lock()
+		n := len(s.live)
+		s.mu.Unlock()
 		if n == 0 {
 			select {
 			case <-ctx.Done():
 				return
-			case <-e.bell:
+			case <-s.bell:
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-e.clock.After(flushEvery):
-		case <-e.hurry:
+		case <-s.clock.After(flushEvery):
+		case <-s.hurry:
 		}
-		if err := e.flush(ctx); err != nil && ctx.Err() == nil {
+		if err := s.flush(ctx); err != nil && ctx.Err() == nil {
 			report(err)
 		}
 	}
 }
 
-func (e *Events) flush(ctx context.Context) error {
-	now := e.clock.Now()
+func (s *Store) flush(ctx context.Context) error {
+	now := s.clock.Now()
 	type batch struct {
 		key    runKey
 		source Source
 		pieces []Piece
 	}
 	var batches []batch
-	e.mu.Lock()
-	for k, s := range e.live {
-		if !now.Before(s.from) {
-			batches = append(batches, batch{k, s, nil})
+	s.mu.Lock()
+	for k, src := range s.live {
+		if !now.Before(src.from) {
+			batches = append(batches, batch{k, src, nil})
 		}
 	}
-	e.mu.Unlock()
+	s.mu.Unlock()
 	work := batches[:0]
 	for _, b := range batches {
 		if b.pieces = b.source.Unstored(); len(b.pieces) > 0 {
@@ -148,9 +148,9 @@ func (e *Events) flush(ctx context.Context) error {
 	if len(work) == 0 {
 		return nil
 	}
-	err := e.db.Tx(ctx, func(tx *store.Tx) error {
+	err := s.db.Tx(ctx, func(tx *store.Tx) error {
 		for _, b := range work {
-			if err := e.Store(ctx, tx, b.key.run, b.key.attempt, b.pieces); err != nil {
+			if err := s.Append(ctx, tx, b.key.run, b.key.attempt, b.pieces); err != nil {
 				return err
 			}
 		}
@@ -165,8 +165,8 @@ func (e *Events) flush(ctx context.Context) error {
 	return nil
 }
 
-// Store writes pieces of a run as one row.
-func (e *Events) Store(ctx context.Context, tx *store.Tx, run string, attempt int, pieces []Piece) error {
+// Append stores pieces of a run as one row.
+func (s *Store) Append(ctx context.Context, tx *store.Tx, run string, attempt int, pieces []Piece) error {
 	if len(pieces) == 0 {
 		return nil
 	}
@@ -183,12 +183,12 @@ func (e *Events) Store(ctx context.Context, tx *store.Tx, run string, attempt in
 }
 
 // Load reads a run's stored events after number n, in order.
-func (e *Events) Load(ctx context.Context, run string, attempt, n int) ([]Piece, error) {
+func (s *Store) Load(ctx context.Context, run string, attempt, n int) ([]Piece, error) {
 	var rows []struct {
 		N    int    `db:"n"`
 		Data string `db:"data"`
 	}
-	err := e.db.Select(ctx, &rows, `SELECT n, data FROM run_events WHERE run = $1 AND attempt = $2 AND n > $3 ORDER BY n`, run, attempt, n)
+	err := s.db.Select(ctx, &rows, `SELECT n, data FROM run_events WHERE run = $1 AND attempt = $2 AND n > $3 ORDER BY n`, run, attempt, n)
 	if err != nil {
 		return nil, err
 	}
@@ -205,33 +205,33 @@ func (e *Events) Load(ctx context.Context, run string, attempt, n int) ([]Piece,
 }
 
 // Latest is the newest stored attempt of a run, 0 without any.
-func (e *Events) Latest(ctx context.Context, run string) (int, error) {
+func (s *Store) Latest(ctx context.Context, run string) (int, error) {
 	var n int
-	err := e.db.Get(ctx, &n, `SELECT attempt FROM run_events WHERE run = $1 ORDER BY attempt DESC LIMIT 1`, run)
+	err := s.db.Get(ctx, &n, `SELECT attempt FROM run_events WHERE run = $1 ORDER BY attempt DESC LIMIT 1`, run)
 	if errors.Is(err, store.ErrNoRows) {
 		return 0, nil
 	}
 	return n, err
 }
 
-// A RunRow is one row of runs.
-type RunRow struct {
+// A Row is one row of runs.
+type Row struct {
 	ID, Session, State string
 	Attempt            int
 	User               int64
 }
 
 // ByRun is the run's row; core.NotFound without one.
-func (e *Events) ByRun(ctx context.Context, run string) (RunRow, error) {
-	return e.one(ctx, `SELECT id, session_id, state, attempt, user_id FROM runs WHERE id = $1`, run)
+func (s *Store) ByRun(ctx context.Context, run string) (Row, error) {
+	return s.one(ctx, `SELECT id, session_id, state, attempt, user_id FROM runs WHERE id = $1`, run)
 }
 
 // LatestOf is the newest run of a session; core.NotFound without one.
-func (e *Events) LatestOf(ctx context.Context, session string) (RunRow, error) {
-	return e.one(ctx, `SELECT id, session_id, state, attempt, user_id FROM runs WHERE session_id = $1 ORDER BY started DESC LIMIT 1`, session)
+func (s *Store) LatestOf(ctx context.Context, session string) (Row, error) {
+	return s.one(ctx, `SELECT id, session_id, state, attempt, user_id FROM runs WHERE session_id = $1 ORDER BY started DESC LIMIT 1`, session)
 }
 
-func (e *Events) one(ctx context.Context, query, arg string) (RunRow, error) {
+func (s *Store) one(ctx context.Context, query, arg string) (Row, error) {
 	var r struct {
 		ID      string `db:"id"`
 		Session string `db:"session_id"`
@@ -239,16 +239,16 @@ func (e *Events) one(ctx context.Context, query, arg string) (RunRow, error) {
 		Attempt int    `db:"attempt"`
 		User    int64  `db:"user_id"`
 	}
-	err := e.db.Get(ctx, &r, query, arg)
+	err := s.db.Get(ctx, &r, query, arg)
 	if errors.Is(err, store.ErrNoRows) {
-		return RunRow{}, core.Errorf(core.NotFound, "no such run")
+		return Row{}, core.Errorf(core.NotFound, "no such run")
 	}
-	return RunRow{ID: r.ID, Session: r.Session, State: r.State, Attempt: r.Attempt, User: r.User}, err
+	return Row{ID: r.ID, Session: r.Session, State: r.State, Attempt: r.Attempt, User: r.User}, err
 }
 
 // Prune removes the events of runs that ended more than an hour ago, and
 // finished run rows older than 90 days. It returns how many rows went.
-func (e *Events) Prune(ctx context.Context) (int, error) {
+func (s *Store) Prune(ctx context.Context) (int, error) {
 	total := 0
 	for _, q := range []struct {
 		text   string
@@ -259,8 +259,8 @@ func (e *Events) Prune(ctx context.Context) (int, error) {
 	} {
 		for {
 			var n int64
-			err := e.db.Tx(ctx, func(tx *store.Tx) (err error) {
-				n, err = tx.Exec(ctx, q.text, core.Stamp(e.clock.Now().Add(-q.before)))
+			err := s.db.Tx(ctx, func(tx *store.Tx) (err error) {
+				n, err = tx.Exec(ctx, q.text, core.Stamp(s.clock.Now().Add(-q.before)))
 				return err
 			})
 			if err != nil {

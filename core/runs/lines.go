@@ -1,4 +1,4 @@
-package orchestrator
+package runs
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"gatehouse/core/store"
 )
 
-// A RunLine is one run for people to read.
-type RunLine struct {
+// A Line is one run for people to read.
+type Line struct {
 	ID, Session, State string
 	Bot, Chat, Model   string
 	Error              string
@@ -21,7 +21,7 @@ type RunLine struct {
 }
 
 // Took is how long it ran, or has run until now.
-func (l RunLine) Took(now time.Time) time.Duration {
+func (l Line) Took(now time.Time) time.Duration {
 	if l.Ended.IsZero() {
 		return now.Sub(l.Started)
 	}
@@ -44,8 +44,8 @@ type lineRow struct {
 
 const lineColumns = `SELECT id, session_id, state, bot, chat, model, error, attempt, user_id, started, ended FROM runs `
 
-func (r lineRow) line() (RunLine, error) {
-	l := RunLine{ID: r.ID, Session: r.Session, State: r.State, Bot: r.Bot, Chat: r.Chat, Model: r.Model, Error: r.Error, Attempt: r.Attempt, User: r.User}
+func (r lineRow) line() (Line, error) {
+	l := Line{ID: r.ID, Session: r.Session, State: r.State, Bot: r.Bot, Chat: r.Chat, Model: r.Model, Error: r.Error, Attempt: r.Attempt, User: r.User}
 	var err, more error
 	if r.Error == "given_up" {
 		l.Attempt-- // its last events stand by themselves
@@ -56,25 +56,25 @@ func (r lineRow) line() (RunLine, error) {
 }
 
 // Line is one run; core.NotFound without it. Run rows are kept for 90 days.
-func (e *Events) Line(ctx context.Context, run string) (RunLine, error) {
+func (s *Store) Line(ctx context.Context, run string) (Line, error) {
 	var r lineRow
-	err := e.db.Get(ctx, &r, lineColumns+`WHERE id = $1`, run)
+	err := s.db.Get(ctx, &r, lineColumns+`WHERE id = $1`, run)
 	if errors.Is(err, store.ErrNoRows) {
-		return RunLine{}, core.Errorf(core.NotFound, "no such run")
+		return Line{}, core.Errorf(core.NotFound, "no such run")
 	}
 	if err != nil {
-		return RunLine{}, fmt.Errorf("run: %w", err)
+		return Line{}, fmt.Errorf("run: %w", err)
 	}
 	return r.line()
 }
 
 // LinesOf are a session's newest runs, the newest first, at most limit.
-func (e *Events) LinesOf(ctx context.Context, session string, limit int) ([]RunLine, error) {
+func (s *Store) LinesOf(ctx context.Context, session string, limit int) ([]Line, error) {
 	var rows []lineRow
-	if err := e.db.Select(ctx, &rows, lineColumns+`WHERE session_id = $1 ORDER BY started DESC LIMIT $2`, session, limit); err != nil {
+	if err := s.db.Select(ctx, &rows, lineColumns+`WHERE session_id = $1 ORDER BY started DESC LIMIT $2`, session, limit); err != nil {
 		return nil, fmt.Errorf("runs of session: %w", err)
 	}
-	out := make([]RunLine, 0, len(rows))
+	out := make([]Line, 0, len(rows))
 	for _, r := range rows {
 		l, err := r.line()
 		if err != nil {

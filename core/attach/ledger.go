@@ -1,4 +1,4 @@
-package orchestrator
+package attach
 
 import (
 	"context"
@@ -15,21 +15,21 @@ import (
 	"gatehouse/core/texts"
 )
 
-// A FileLedger knows whose the attachments are and how much room they take.
+// A Ledger knows whose the attachments are and how much room they take.
 // It is safe for concurrent use.
-type FileLedger struct {
+type Ledger struct {
 	db            *store.DB
 	person, whole int64 // bytes; 0 is no bound
 }
 
-// NewFileLedger is a ledger with these bounds for what one person's files and
+// NewLedger is a ledger with these bounds for what one person's files and
 // all of them may take, in bytes; 0 is none. The owner has the second alone.
-func NewFileLedger(db *store.DB, person, whole int64) *FileLedger {
-	return &FileLedger{db: db, person: person, whole: whole}
+func NewLedger(db *store.DB, person, whole int64) *Ledger {
+	return &Ledger{db: db, person: person, whole: whole}
 }
 
 // Use is how much the attachments take: all of them, and the most that one person has.
-func (l *FileLedger) Use(ctx context.Context) (whole, most int64, err error) {
+func (l *Ledger) Use(ctx context.Context) (whole, most int64, err error) {
 	var row struct {
 		Whole int64 `db:"whole_use"`
 		Most  int64 `db:"most_use"`
@@ -43,7 +43,7 @@ func (l *FileLedger) Use(ctx context.Context) (whole, most int64, err error) {
 
 // Gauge is the collector of gatehouse_attachments_bytes, which asks the table at
 // scrape time.
-func (l *FileLedger) Gauge() prometheus.Collector {
+func (l *Ledger) Gauge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gatehouse_attachments_bytes", Help: "What the files take that came with messages or were shown in answers; -1: not known."}, func() float64 {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
@@ -55,12 +55,12 @@ func (l *FileLedger) Gauge() prometheus.Collector {
 	})
 }
 
-// Room implements attach.Ledger. It reads one row for each person who has files.
-func (l *FileLedger) Room(ctx context.Context, user int64) (left int64, why string, err error) {
+// Room implements Quota. It reads one row for each person who has files.
+func (l *Ledger) Room(ctx context.Context, user int64) (left int64, why string, err error) {
 	return l.room(ctx, l.db, user)
 }
 
-func (l *FileLedger) room(ctx context.Context, q store.Queryer, user int64) (left int64, why string, err error) {
+func (l *Ledger) room(ctx context.Context, q store.Queryer, user int64) (left int64, why string, err error) {
 	var row struct {
 		Whole int64 `db:"whole_use"`
 		Own   int64 `db:"own_use"`
@@ -79,21 +79,21 @@ func (l *FileLedger) room(ctx context.Context, q store.Queryer, user int64) (lef
 	return left, why, nil
 }
 
-// Note implements attach.Ledger: look and note are one transaction, so files of
+// Note implements Quota: look and note are one transaction, so files of
 // one moment do not pass a bound together.
-func (l *FileLedger) Note(ctx context.Context, user int64, f core.File) (fits bool, err error) {
+func (l *Ledger) Note(ctx context.Context, user int64, f core.File) (fits bool, err error) {
 	err = l.db.Tx(ctx, func(tx *store.Tx) error {
 		left, _, err := l.room(ctx, tx, user)
 		if fits = f.Size <= left; err != nil || !fits {
 			return err
 		}
-		return OwnFiles(ctx, tx, user, "", "", []core.File{f})
+		return Record(ctx, tx, user, "", "", []core.File{f})
 	})
 	return fits && err == nil, err
 }
 
-// Drop implements attach.Ledger.
-func (l *FileLedger) Drop(ctx context.Context, files []core.File) error {
+// Drop implements Quota.
+func (l *Ledger) Drop(ctx context.Context, files []core.File) error {
 	return l.db.Tx(ctx, func(tx *store.Tx) error {
 		for _, f := range files {
 			var row struct {
@@ -127,7 +127,7 @@ const recountPage = 500
 // Recount is the upkeep of the ledger: it looks up sizes that are not known,
 // takes out files that are gone, whoever removed them, and adds up anew. It says
 // how many rows it changed.
-func (l *FileLedger) Recount(ctx context.Context, files fs.FS) (changed int, err error) {
+func (l *Ledger) Recount(ctx context.Context, files fs.FS) (changed int, err error) {
 	for after := ""; ; {
 		var rows []struct {
 			Path string `db:"path"`
@@ -166,7 +166,7 @@ func (l *FileLedger) Recount(ctx context.Context, files fs.FS) (changed int, err
 	})
 }
 
-func (l *FileLedger) correct(ctx context.Context, sizes map[string]int64) error {
+func (l *Ledger) correct(ctx context.Context, sizes map[string]int64) error {
 	if len(sizes) == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package orchestrator
+package runs
 
 import (
 	"context"
@@ -32,7 +32,7 @@ const endedColumns = ` RETURNING session_id, bot, chat, user_id, attempt`
 
 // Refused writes the end of a run that is not let begin, or not again. To be
 // told after the commit.
-func (e *Events) Refused(ctx context.Context, tx *store.Tx, r RunRow, failed core.Failed) (Ended, error) {
+func (s *Store) Refused(ctx context.Context, tx *store.Tx, r Row, failed core.Failed) (Ended, error) {
 	var row endedRow
 	err := tx.Get(ctx, &row, `INSERT INTO runs (id, session_id, attempt, state, bot, chat, user_id, started, ended, error) VALUES ($1, $2, 1, 'error', $3, $2, $4, $5, $5, $6)
 		ON CONFLICT (id) DO UPDATE SET attempt = runs.attempt + 1, state = 'error', ended = excluded.ended, error = excluded.error`+endedColumns,
@@ -40,13 +40,13 @@ func (e *Events) Refused(ctx context.Context, tx *store.Tx, r RunRow, failed cor
 	if err != nil {
 		return Ended{}, err
 	}
-	return e.over(ctx, tx, r.ID, row, failed)
+	return s.over(ctx, tx, r.ID, row, failed)
 }
 
 // Abandon ends a run that will have no result, so that nobody waits for it and
 // its events do not stay for ever; ok is false for one that has not begun or has
 // an end. To be told after the commit.
-func (e *Events) Abandon(ctx context.Context, tx *store.Tx, run string) (end Ended, ok bool, err error) {
+func (s *Store) Abandon(ctx context.Context, tx *store.Tx, run string) (end Ended, ok bool, err error) {
 	var row endedRow
 	err = tx.Get(ctx, &row, `UPDATE runs SET attempt = attempt + 1, state = 'error', ended = $1, error = 'given_up' WHERE id = $2 AND state = 'running'`+endedColumns,
 		core.Stamp(tx.Time()), run)
@@ -56,12 +56,12 @@ func (e *Events) Abandon(ctx context.Context, tx *store.Tx, run string) (end End
 	if err != nil {
 		return Ended{}, false, err
 	}
-	end, err = e.over(ctx, tx, run, row, core.Failed{Code: "internal", Message: texts.Text("fault_given_up"), SessionID: row.Session})
+	end, err = s.over(ctx, tx, run, row, core.Failed{Code: "internal", Message: texts.Text("fault_given_up"), SessionID: row.Session})
 	return end, err == nil, err
 }
 
 // over stores the last events of a run that nobody will answer.
-func (e *Events) over(ctx context.Context, tx *store.Tx, run string, r endedRow, failed core.Failed) (Ended, error) {
+func (s *Store) over(ctx context.Context, tx *store.Tx, run string, r endedRow, failed core.Failed) (Ended, error) {
 	end := Ended{Run: run, Session: r.Session, Bot: r.Bot, Chat: r.Chat, User: r.User, Attempt: r.Attempt, Events: []core.Event{failed, core.MessageStop{}}}
 	pieces := make([]Piece, len(end.Events))
 	for i, ev := range end.Events {
@@ -71,18 +71,18 @@ func (e *Events) over(ctx context.Context, tx *store.Tx, run string, r endedRow,
 		}
 		pieces[i] = Piece{N: i + 1, Data: data}
 	}
-	return end, e.Store(ctx, tx, run, r.Attempt, pieces)
+	return end, s.Append(ctx, tx, run, r.Attempt, pieces)
 }
 
 // AbandonAll ends every run that the database says is going on, for a database
 // in which none can be: one that was put back from a backup. It says how many.
-func (e *Events) AbandonAll(ctx context.Context, tx *store.Tx) (int, error) {
+func (s *Store) AbandonAll(ctx context.Context, tx *store.Tx) (int, error) {
 	var runs []string
 	if err := tx.Select(ctx, &runs, `SELECT id FROM runs WHERE state = 'running' ORDER BY id`); err != nil {
 		return 0, fmt.Errorf("abandon runs: %w", err)
 	}
 	for _, run := range runs {
-		if _, _, err := e.Abandon(ctx, tx, run); err != nil {
+		if _, _, err := s.Abandon(ctx, tx, run); err != nil {
 			return 0, fmt.Errorf("abandon runs: %w", err)
 		}
 	}

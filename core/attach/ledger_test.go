@@ -1,4 +1,4 @@
-package orchestrator_test
+package attach_test
 
 import (
 	"context"
@@ -15,11 +15,40 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/attach"
-	"gatehouse/core/orchestrator"
+	"gatehouse/core/coretest"
 	"gatehouse/core/store"
+	"gatehouse/core/store/storetest"
+	"gatehouse/core/vault"
 )
 
-func (h *house) left(l *orchestrator.FileLedger, user int64) int64 {
+type house struct {
+	t     *testing.T
+	db    *store.DB
+	vault *vault.Vault
+	dir   string
+	clock core.Clock
+}
+
+func open(t *testing.T) *house {
+	t.Helper()
+	dir := t.TempDir()
+	v, err := vault.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = v.Close() })
+	clock := coretest.NewClock(time.Time{})
+	return &house{t: t, db: storetest.Open(t, clock), vault: v, dir: dir, clock: clock}
+}
+
+func (h *house) tx(f func(ctx context.Context, tx *store.Tx) error) {
+	h.t.Helper()
+	if err := h.db.Tx(h.t.Context(), func(tx *store.Tx) error { return f(h.t.Context(), tx) }); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) left(l *attach.Ledger, user int64) int64 {
 	h.t.Helper()
 	left, _, err := l.Room(h.t.Context(), user)
 	if err != nil {
@@ -28,7 +57,7 @@ func (h *house) left(l *orchestrator.FileLedger, user int64) int64 {
 	return left
 }
 
-func (h *house) noted(l *orchestrator.FileLedger, user int64, name string, words string) core.File {
+func (h *house) noted(l *attach.Ledger, user int64, name string, words string) core.File {
 	h.t.Helper()
 	f := core.File{Path: "Chat/assets/" + name, Size: int64(len(words))}
 	if err := h.vault.WriteFile(f.Path, []byte(words)); err != nil {
@@ -43,8 +72,8 @@ func (h *house) noted(l *orchestrator.FileLedger, user int64, name string, words
 // What people's files take bounds what may still come, each their own and all
 // together, without a look at the disk; the owner is bounded by the whole alone.
 func TestTheRoomForFilesIsKeptAsTheyComeAndGo(t *testing.T) {
-	h := open(t, orchestrator.Limits{})
-	l := orchestrator.NewFileLedger(h.db, 100, 150)
+	h := open(t)
+	l := attach.NewLedger(h.db, 100, 150)
 	a := h.noted(l, 7, "a", string(make([]byte, 60)))
 	h.noted(l, 8, "b", string(make([]byte, 30)))
 	h.noted(l, core.Operator, "c", string(make([]byte, 20)))
@@ -53,18 +82,18 @@ func TestTheRoomForFilesIsKeptAsTheyComeAndGo(t *testing.T) {
 			t.Errorf("user %d: %d left, want %d", user, got, want)
 		}
 	}
-	if got := h.left(orchestrator.NewFileLedger(h.db, 100, 0), 7); got != 40 {
+	if got := h.left(attach.NewLedger(h.db, 100, 0), 7); got != 40 {
 		t.Errorf("without a bound on the whole: %d", got)
 	}
-	if got := h.left(orchestrator.NewFileLedger(h.db, 0, 0), 7); got != math.MaxInt64 {
+	if got := h.left(attach.NewLedger(h.db, 0, 0), 7); got != math.MaxInt64 {
 		t.Errorf("without a bound: %d", got)
 	}
-	if got := h.left(orchestrator.NewFileLedger(h.db, 10, 1000), core.Operator); got != 890 {
+	if got := h.left(attach.NewLedger(h.db, 10, 1000), core.Operator); got != 890 {
 		t.Errorf("the owner: %d", got)
 	}
 	// The run that the file came to is noted later, and takes no more room.
 	h.tx(func(ctx context.Context, tx *store.Tx) error {
-		return orchestrator.OwnFiles(ctx, tx, 7, "s", "r", []core.File{a})
+		return attach.Record(ctx, tx, 7, "s", "r", []core.File{a})
 	})
 	if got := h.left(l, 7); got != 40 {
 		t.Errorf("noted twice: %d", got)
@@ -75,12 +104,13 @@ func TestTheRoomForFilesIsKeptAsTheyComeAndGo(t *testing.T) {
 	if got := h.left(l, 7); got != 100 {
 		t.Errorf("after one went: %d", got)
 	}
-	events := orchestrator.NewEvents(h.db, h.clock)
-	h.tx(func(ctx context.Context, tx *store.Tx) error { return events.Give(ctx, tx, 8, 7) })
+	h.tx(func(ctx context.Context, tx *store.Tx) error { return l.Merge(ctx, tx, 8, 7) })
 	if got := h.left(l, 7); got != 70 {
 		t.Errorf("after two accounts became one: %d", got)
 	}
-	h.tx(func(ctx context.Context, tx *store.Tx) error { _, err := events.Forget(ctx, tx, 7); return err })
+	h.tx(func(ctx context.Context, tx *store.Tx) error {
+		return l.Forget(ctx, tx, &core.Removal{Person: core.Person{User: 7}, Last: true})
+	})
 	if whole, most, err := l.Use(t.Context()); whole != 20 || most != 0 || err != nil {
 		t.Errorf("after the person was forgotten: %d, %d, %v", whole, most, err)
 	}
@@ -88,8 +118,8 @@ func TestTheRoomForFilesIsKeptAsTheyComeAndGo(t *testing.T) {
 
 // Whatever a person deletes in the vault, and files from before sizes were kept.
 func TestTheRoomOfFilesThatWereDeletedByHandComesBack(t *testing.T) {
-	h := open(t, orchestrator.Limits{})
-	l := orchestrator.NewFileLedger(h.db, 100, 0)
+	h := open(t)
+	l := attach.NewLedger(h.db, 100, 0)
 	gone, old := h.noted(l, 7, "gone", "12345"), h.noted(l, 7, "old", "1234567")
 	h.tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE attachments SET size = NULL WHERE path = $1`, old.Path)
@@ -112,8 +142,8 @@ func TestTheRoomOfFilesThatWereDeletedByHandComesBack(t *testing.T) {
 // Files of one moment have all seen the same room; those that fit take it, and
 // the others are told so and leave nothing.
 func TestFilesOfOneMomentDoNotPassTheBoundTogether(t *testing.T) {
-	h := open(t, orchestrator.Limits{})
-	l := orchestrator.NewFileLedger(h.db, 100, 0)
+	h := open(t)
+	l := attach.NewLedger(h.db, 100, 0)
 	k := attach.New(h.vault, h.clock, l)
 	const at = 8
 	var incoming [at]*attach.Incoming
