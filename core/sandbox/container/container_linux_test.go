@@ -49,7 +49,13 @@ func short(t testing.TB) string {
 	}
 	t.Cleanup(func() {
 		_ = exec.Command("chmod", "-R", "u+rwx", dir).Run() // podman's storage has folders that their owner may not read
-		if err := os.RemoveAll(dir); err != nil {
+		end := time.Now().Add(2 * time.Minute)
+		err := os.RemoveAll(dir)
+		for err != nil && time.Now().Before(end) { // a container that ends still writes into its storage
+			time.Sleep(50 * time.Millisecond)
+			err = os.RemoveAll(dir)
+		}
+		if err != nil {
 			t.Error(err)
 		}
 	})
