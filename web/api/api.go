@@ -178,7 +178,7 @@ func (a *API) openRoutes() map[string]web.Handler {
 		"GET /healthz":              a.healthz,
 		"GET /openapi.json":         a.openapi,
 		"GET /docs":                 a.docs,
-		"GET /docs/problems":        a.problems,
+		"GET /openapi.yaml":         a.openapiSource,
 		"GET /docs/problems/{type}": a.problemType,
 	}
 }

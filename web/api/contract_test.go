@@ -33,6 +33,7 @@ type contract struct {
 var document3 = sync.OnceValues(func() (*openapi3.T, error) {
 	openapi3filter.RegisterBodyDecoder("text/event-stream", text)
 	openapi3filter.RegisterBodyDecoder("text/html", text)
+	openapi3filter.RegisterBodyDecoder("application/yaml", text)
 	openapi3filter.RegisterBodyDecoder("text/markdown", text)
 	openapi3filter.RegisterBodyDecoder("application/x-ndjson", text)
 	doc, err := openapi3.NewLoader().LoadFromData(source)

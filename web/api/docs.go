@@ -1,14 +1,10 @@
 package api
 
 import (
-	"bytes"
-	_ "embed"
-	"encoding/json"
+	"embed"
 	"fmt"
-	"html"
-	"html/template"
 	"net/http"
-	"strings"
+	"slices"
 	"sync"
 
 	"github.com/goccy/go-yaml"
@@ -20,127 +16,60 @@ import (
 var source []byte
 
 //go:embed docs.html
-var pages string
+var docsPage []byte
 
-// A document is what is served of openapi.yaml and of the problem types; made once.
-type document struct {
-	json, page, problems []byte
-	problem              map[string][]byte // by slug; one for each of web.Faults
-}
+// explanations has a text for each type of problem: what it means, what to do,
+// and an example. Its file is the type's slug.
+//
+//go:embed problems/*.md
+var explanations embed.FS
 
-// parseDocument gives the one document of the program; the source is part of it
-// and holds together, as the tests show. To read it takes 20 MiB for a moment, so
-// that is left to the first who asks for it.
-var parseDocument = sync.OnceValues(makeDocument)
-
-func makeDocument() (*document, error) {
-	var tree yaml.MapSlice
-	if err := yaml.UnmarshalWithOptions(source, &tree, yaml.UseOrderedMap()); err != nil {
-		return nil, fmt.Errorf("openapi.yaml: %w", err)
-	}
-	var d document
-	var buf bytes.Buffer
-	if err := encode(&buf, tree); err != nil {
-		return nil, fmt.Errorf("openapi.yaml: %w", err)
-	}
-	d.json = bytes.Clone(buf.Bytes())
-	t, err := template.New("docs").Funcs(template.FuncMap{"prose": prose}).Parse(pages)
+// document returns openapi.yaml as JSON, members in their order. Parsing takes
+// 20 MiB for a moment, so the first request does it.
+var document = sync.OnceValues(func() ([]byte, error) {
+	b, err := yaml.YAMLToJSON(source)
 	if err != nil {
-		return nil, fmt.Errorf("docs.html: %w", err)
+		return nil, fmt.Errorf("openapi.yaml: %w", err)
 	}
-	for name, dest := range map[string]*[]byte{"page": &d.page, "problems": &d.problems} {
-		buf.Reset()
-		var data any = web.Faults()
-		if name == "page" {
-			data = describe(node{tree})
-		}
-		if err := t.ExecuteTemplate(&buf, name, data); err != nil {
-			return nil, fmt.Errorf("docs.html: %w", err)
-		}
-		*dest = bytes.Clone(buf.Bytes())
-	}
-	d.problem, err = problemPages(t)
-	return &d, err
-}
+	return b, nil
+})
 
-// encode writes YAML's values as JSON, members in the order of the source.
-func encode(buf *bytes.Buffer, v any) error {
-	switch v := v.(type) {
-	case yaml.MapSlice:
-		buf.WriteByte('{')
-		for i, item := range v {
-			if i > 0 {
-				buf.WriteByte(',')
-			}
-			if err := encode(buf, fmt.Sprint(item.Key)); err != nil {
-				return err
-			}
-			buf.WriteByte(':')
-			if err := encode(buf, item.Value); err != nil {
-				return err
-			}
-		}
-		buf.WriteByte('}')
-	case []any:
-		buf.WriteByte('[')
-		for i, item := range v {
-			if i > 0 {
-				buf.WriteByte(',')
-			}
-			if err := encode(buf, item); err != nil {
-				return err
-			}
-		}
-		buf.WriteByte(']')
-	default:
-		b, err := json.Marshal(v)
-		if err != nil {
-			return err
-		}
-		buf.Write(b)
-	}
-	return nil
-}
-
-// prose is text with paragraphs and `code` as HTML; everything else is escaped.
-func prose(s string) template.HTML {
-	var b strings.Builder
-	for par := range strings.SplitSeq(strings.TrimSpace(s), "\n\n") {
-		if par == "" {
-			continue
-		}
-		b.WriteString("<p>")
-		for i, piece := range strings.Split(par, "`") {
-			piece = html.EscapeString(piece)
-			if i%2 == 1 {
-				piece = "<code>" + piece + "</code>"
-			}
-			b.WriteString(piece)
-		}
-		b.WriteString("</p>")
-	}
-	return template.HTML(b.String())
-}
-
+// openapi is GET /openapi.json.
 func (a *API) openapi(w http.ResponseWriter, _ *http.Request) error {
-	d, err := parseDocument()
+	d, err := document()
 	if err != nil {
 		return err
 	}
-	return static(w, "application/json", d.json)
+	return static(w, "application/json", d)
 }
 
+// openapiSource is GET /openapi.yaml.
+func (a *API) openapiSource(w http.ResponseWriter, _ *http.Request) error {
+	return static(w, "application/yaml", source)
+}
+
+// docs is GET /docs.
 func (a *API) docs(w http.ResponseWriter, _ *http.Request) error {
-	d, err := parseDocument()
-	if err != nil {
-		return err
+	return static(w, "text/html; charset=utf-8", docsPage)
+}
+
+// problemType is GET /docs/problems/{type}.
+func (a *API) problemType(w http.ResponseWriter, r *http.Request) error {
+	all := web.Faults()
+	i := slices.IndexFunc(all, func(f web.Fault) bool { return f.Slug == r.PathValue("type") })
+	if i < 0 {
+		return web.Refuse(web.NotFound, "there is no such problem type")
 	}
-	return static(w, "text/html; charset=utf-8", d.page)
+	text, err := explanations.ReadFile("problems/" + all[i].Slug + ".md")
+	if err != nil {
+		return fmt.Errorf("problem type %s: %w", all[i].Slug, err)
+	}
+	return static(w, "text/markdown; charset=utf-8", fmt.Appendf(nil, "# %s\n\n%s\n\n%s", all[i].Title, all[i].About, text))
 }
 
 func static(w http.ResponseWriter, kind string, body []byte) error {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "no-cache")
-	_, _ = w.Write(body) // the reader may be gone
+	_, _ = w.Write(body) // the client may have disconnected
 	return nil
 }

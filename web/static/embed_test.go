@@ -22,7 +22,7 @@ func TestFilesAreServedWithTheirTypeAndKeptByBrowsers(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w.Result()
 	}
-	for path, kind := range map[string]string{"/static/docs.css": "text/css; charset=utf-8", "/static/docs.js": "text/javascript; charset=utf-8", "/static/icon.svg": "image/svg+xml"} {
+	for path, kind := range map[string]string{"/static/admin.css": "text/css; charset=utf-8", "/static/admin.js": "text/javascript; charset=utf-8", "/static/icon.svg": "image/svg+xml"} {
 		res := get(path, "")
 		if res.StatusCode != 200 || res.Header.Get("Content-Type") != kind || res.Header.Get("ETag") == "" {
 			t.Errorf("%s: %d %v", path, res.StatusCode, res.Header)
@@ -47,7 +47,7 @@ func TestFilesAreServedWithTheirTypeAndKeptByBrowsers(t *testing.T) {
 	if got := Address("/static/", "none.css"); got != "/static/none.css" {
 		t.Errorf("a file that is not there: %q", got)
 	}
-	for _, path := range []string{"/static/", "/static/embed.go", "/static/../docs.css", "/static/none.css", "/docs.css"} {
+	for _, path := range []string{"/static/", "/static/embed.go", "/static/../admin.css", "/static/none.css", "/admin.css"} {
 		if res := get(path, ""); res.StatusCode != 404 {
 			t.Errorf("%s: %d, want 404", path, res.StatusCode)
 		}
@@ -76,7 +76,7 @@ func TestScriptsAreServedWithoutTheirComments(t *testing.T) {
 // A style sheet in fewer bytes says what it said: all that is not blank stands
 // there in its order, and blanks stand where they mean something.
 func TestStyleSheetsAreServedInFewerBytesAndSayTheSame(t *testing.T) {
-	for _, name := range []string{"admin.css", "docs.css"} {
+	for _, name := range []string{"admin.css"} {
 		written, got := served(t, name)
 		bare := func(text string) string {
 			text = regexp.MustCompile(`(?s)/\*.*?\*/`).ReplaceAllString(text, "")
