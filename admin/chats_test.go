@@ -13,7 +13,7 @@ import (
 	"gatehouse/admin/chats"
 	"gatehouse/core"
 	"gatehouse/core/bus"
-	"gatehouse/core/queue"
+	"gatehouse/core/queue/inspect"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -21,7 +21,7 @@ import (
 	"gatehouse/core/usage"
 )
 
-var _ chats.Traces = (*queue.Queue)(nil)
+var _ chats.Traces = (*inspect.Reader)(nil)
 
 // runsWorld is the real rows of runs.
 type runsWorld struct{ *runs.Store }
@@ -117,8 +117,8 @@ func (w *world) openChats(t *testing.T, db *store.DB, o *admin.Options) {
 	ledger := usage.New(nil, usage.Budgets{})
 	o.Chats.Chats, o.Chats.Acts, o.Chats.Runs, o.Chats.Active, o.Chats.Sources = w.chats, w.chats, runsWorld{runs.New(db, w.clock)}, w.runsNow, []string{"api", "telegram"}
 	o.Chats.Search, o.Chats.Bound = w.chats.Search, w.chats.Bound
-	q := queue.New(db, queue.Options{Clock: w.clock})
-	o.Chats.Traces, o.Operations.Stalled = q, q.Stalled
+	rows := inspect.New(db, inspect.Options{Clock: w.clock})
+	o.Chats.Traces, o.Operations.Stalled = rows, rows.Stalled
 	o.Chats.Spent = func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
 		return ledger.Spent(ctx, db, runs...)
 	}

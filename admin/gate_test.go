@@ -9,6 +9,7 @@ import (
 	"time"
 
 	adminpeople "gatehouse/admin/people"
+	"gatehouse/core/queue/inspect"
 
 	"gatehouse/admin"
 	"gatehouse/admin/operations"
@@ -34,7 +35,7 @@ var (
 	_ adminpeople.Terms     = (*people.Store)(nil)
 	_ adminpeople.Blocks    = (*people.Store)(nil)
 	_ adminpeople.Places    = (*places.Store)(nil)
-	_ operations.Lanes      = (*queue.Queue)(nil)
+	_ operations.Lanes      = (*inspect.Reader)(nil)
 	_ operations.Dead       = (*queue.Queue)(nil)
 	_ operations.Sends      = (*queue.Queue)(nil)
 	_ page.Bell             = (*bus.Bus)(nil)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"gatehouse/core"
-	"gatehouse/core/queue"
+	"gatehouse/core/queue/inspect"
 	"gatehouse/web/webtest"
 )
 
@@ -75,7 +75,7 @@ func TestTheQueuePageFollowsWithoutARing(t *testing.T) {
 	live(b)
 	b.Eventually(`window.sameDocument = true`)
 	s.world.mu.Lock()
-	s.world.dead = []queue.DeadRow{{Seq: 7, Bot: "telegram", Name: "Ada", Error: "no model answered"}}
+	s.world.dead = []inspect.DeadRow{{Seq: 7, Bot: "telegram", Name: "Ada", Error: "no model answered"}}
 	s.world.mu.Unlock()
 	b.Visible(`#dead-7`)
 	b.Eventually(`window.sameDocument === true && document.getElementById("say").textContent.includes("1 message was given up")`)

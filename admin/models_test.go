@@ -15,7 +15,7 @@ import (
 	"gatehouse/admin"
 	"gatehouse/admin/operations"
 	"gatehouse/core"
-	"gatehouse/core/queue"
+	"gatehouse/core/queue/inspect"
 	"gatehouse/core/runs"
 	"gatehouse/core/store"
 	"gatehouse/core/usage"
@@ -47,7 +47,7 @@ func (m modelsWorld) Chart(ctx context.Context, step time.Duration, n int) (usag
 }
 
 func (w *world) openModels(db *store.DB, o *admin.Options) {
-	w.rolls = usage.NewRollups(db, w.clock, usage.New(nil, usage.Budgets{}).Tally, runs.New(db, w.clock).Tally, queue.New(db, queue.Options{Clock: w.clock}).Tally)
+	w.rolls = usage.NewRollups(db, w.clock, usage.New(nil, usage.Budgets{}).Tally, runs.New(db, w.clock).Tally, inspect.New(db, inspect.Options{Clock: w.clock}).Tally)
 	o.Operations.Models = modelsWorld{w, w.rolls}
 }
 

@@ -18,7 +18,7 @@ import (
 	"gatehouse/core/bus"
 	"gatehouse/core/permission"
 	"gatehouse/core/permission/raise"
-	"gatehouse/core/queue"
+	"gatehouse/core/queue/inspect"
 	"gatehouse/core/tool/mcp"
 	"gatehouse/core/usage"
 	"gatehouse/core/vault"
@@ -48,10 +48,10 @@ type world struct {
 	backups  []settings.BackupFile
 	job      *page.Job // the backup
 	bots     []core.BotState
-	depths   []queue.Depth
-	lanes    []queue.LaneRow
-	dead     []queue.DeadRow
-	sends    []queue.SendRow
+	depths   []inspect.Depth
+	lanes    []inspect.LaneRow
+	dead     []inspect.DeadRow
+	sends    []inspect.SendRow
 	asks     []permission.Ask
 	grants   []permission.GrantRow
 	raises   []raise.Raise
@@ -303,19 +303,19 @@ func (w *world) Test(_ context.Context, bot string) (string, error) {
 	return bot + "_bot", w.bot("test", bot)
 }
 
-func (w *world) Depths(context.Context) ([]queue.Depth, error) {
+func (w *world) Depths(context.Context) ([]inspect.Depth, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.depths), w.broken
 }
 
-func (w *world) Lanes(_ context.Context, limit int) ([]queue.LaneRow, error) {
+func (w *world) Lanes(_ context.Context, limit int) ([]inspect.LaneRow, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.lanes[:min(limit, len(w.lanes))]), w.broken
 }
 
-func (w *world) Dead(_ context.Context, limit int) ([]queue.DeadRow, error) {
+func (w *world) Dead(_ context.Context, limit int) ([]inspect.DeadRow, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.dead[:min(limit, len(w.dead))]), w.broken
@@ -333,7 +333,7 @@ func (w *world) row(verb string, seq int64, by core.Actor) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := len(w.dead)
-	w.dead = slices.DeleteFunc(w.dead, func(d queue.DeadRow) bool { return d.Seq == seq })
+	w.dead = slices.DeleteFunc(w.dead, func(d inspect.DeadRow) bool { return d.Seq == seq })
 	if n == len(w.dead) {
 		return core.Errorf(core.NotFound, "no dead message has the number %d", seq)
 	}
@@ -341,7 +341,7 @@ func (w *world) row(verb string, seq int64, by core.Actor) error {
 	return nil
 }
 
-func (w *world) Unsure(_ context.Context, limit int) ([]queue.SendRow, error) {
+func (w *world) Unsure(_ context.Context, limit int) ([]inspect.SendRow, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.sends[:min(limit, len(w.sends))]), w.broken
@@ -358,7 +358,7 @@ func (w *world) Settle(_ context.Context, seq int64, by core.Actor) error {
 func (w *world) send(verb string, seq int64, by core.Actor) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sends = slices.DeleteFunc(w.sends, func(s queue.SendRow) bool { return s.Seq == seq })
+	w.sends = slices.DeleteFunc(w.sends, func(s inspect.SendRow) bool { return s.Seq == seq })
 	w.note(by, "%s %d", verb, seq)
 	return nil
 }
@@ -478,17 +478,17 @@ func (w *world) full() {
 		{Bot: "workshop", Platform: "telegram", State: core.FailedPhase, Reason: "Telegram refuses the token. Set a new one and start the bot again.", Since: now.Add(-3 * time.Hour), LastError: "getMe: 401 Unauthorized"},
 		{Bot: "old", Platform: "telegram", State: core.Stopped, Since: now.Add(-9 * 24 * time.Hour), LastSuccess: now.Add(-9 * 24 * time.Hour), Username: "old_garden_bot"},
 	}
-	w.depths = []queue.Depth{
+	w.depths = []inspect.Depth{
 		{Bot: "family", Ready: 2, Held: 1, OldestReady: 3 * time.Second, OutboxOpen: 1, OutboxOldest: time.Second},
 		{Bot: "telegram", Ready: 14, Held: 3, Limited: 6, Dead: 1, OldestReady: 95 * time.Second, OutboxUnknown: 1, OutboxFailed: 1},
 	}
-	w.lanes = []queue.LaneRow{
+	w.lanes = []inspect.LaneRow{
 		{Key: "telegram|5501202", Owner: "node-1", Ready: 3, LeaseUntil: now.Add(25 * time.Second)},
 		{Key: "telegram|39902211", Ready: 1, NotBefore: now.Add(8 * time.Second)},
 		{Key: "family|-1001882734410/17", Ready: 2},
 	}
-	w.dead = []queue.DeadRow{{Seq: 8812, Bot: "telegram", Chat: "39902211", Sender: "39902211", Name: "Ines Carvalho", Kind: "message", Text: "Can you turn the minutes into a list of who promised what?", Error: "The model’s provider answered 500 five times in a row.", Attempts: 5, ReceivedAt: now.Add(-50 * time.Minute)}}
-	w.sends = []queue.SendRow{
+	w.dead = []inspect.DeadRow{{Seq: 8812, Bot: "telegram", Chat: "39902211", Sender: "39902211", Name: "Ines Carvalho", Kind: "message", Text: "Can you turn the minutes into a list of who promised what?", Error: "The model’s provider answered 500 five times in a row.", Attempts: 5, ReceivedAt: now.Add(-50 * time.Minute)}}
+	w.sends = []inspect.SendRow{
 		{Seq: 5521, Bot: "telegram", Chat: "5501202", Key: "run:0192fa-3c41", Text: "The meeting is on Thursday at seven, in the shed by the gate (Public/allotment.md).", State: "unknown", Error: "The gateway stopped while the reply was on the wire.", Attempts: 1, CreatedAt: now.Add(-33 * time.Minute)},
 		{Seq: 5530, Bot: "telegram", Chat: "611003377", Key: "notice:8790", Text: "One moment please: too many messages at once.", State: "failed", Error: "403 Forbidden: bot was blocked by the user", Attempts: 1, CreatedAt: now.Add(-8 * time.Hour)},
 	}

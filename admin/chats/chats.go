@@ -15,7 +15,7 @@ import (
 	"gatehouse/core/attach"
 	"gatehouse/core/bus"
 	"gatehouse/core/permission"
-	"gatehouse/core/queue"
+	"gatehouse/core/queue/inspect"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
@@ -45,11 +45,11 @@ type (
 		Line(ctx context.Context, run string) (Run, error)
 		LinesOf(ctx context.Context, session string, limit int) ([]Run, error)
 	}
-	// Traces is what became of messages (queue.Queue).
+	// Traces is what became of messages (inspect.Reader).
 	Traces interface {
-		Update(ctx context.Context, bot, id string) (queue.Step, error)
-		UpdatesOf(ctx context.Context, run string) ([]queue.Step, error)
-		RepliesOf(ctx context.Context, key string) ([]queue.Sent, error)
+		Update(ctx context.Context, bot, id string) (inspect.Step, error)
+		UpdatesOf(ctx context.Context, run string) ([]inspect.Step, error)
+		RepliesOf(ctx context.Context, key string) ([]inspect.Sent, error)
 	}
 )
 

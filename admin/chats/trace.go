@@ -7,7 +7,7 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
-	"gatehouse/core/queue"
+	"gatehouse/core/queue/inspect"
 )
 
 const tracePath = "/admin/chats/trace"
@@ -29,12 +29,12 @@ type traceBody struct {
 }
 
 type stepView struct {
-	queue.Step
+	inspect.Step
 	Tone, Word string
 }
 
 type sentView struct {
-	queue.Sent
+	inspect.Sent
 	Tone, Word string
 }
 
@@ -85,7 +85,7 @@ func (p *Pages) tracePage(w http.ResponseWriter, r *http.Request) error {
 	return p.frame.Show(w, r, http.StatusOK, "trace", page.View{Title: "What happened to a message", In: "chats", Every: 5, Body: b})
 }
 
-func (p *Pages) stepView(s queue.Step) stepView {
+func (p *Pages) stepView(s inspect.Step) stepView {
 	v := stepView{Step: s}
 	v.Tone, v.Word = page.Step(s.State)
 	return v

@@ -11,7 +11,7 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
-	"gatehouse/core/queue"
+	"gatehouse/core/queue/inspect"
 	"gatehouse/core/usage"
 )
 
@@ -26,21 +26,22 @@ type (
 		// the name the platform knows it by.
 		Test(ctx context.Context, bot string) (username string, err error)
 	}
-	// Lanes says what waits where (queue.Queue).
+	// Lanes lists what waits and what failed (inspect.Reader).
 	Lanes interface {
-		Depths(ctx context.Context) ([]queue.Depth, error)
-		Lanes(ctx context.Context, limit int) ([]queue.LaneRow, error)
+		Depths(ctx context.Context) ([]inspect.Depth, error)
+		Lanes(ctx context.Context, limit int) ([]inspect.LaneRow, error)
+		// Dead returns messages whose answer failed too often.
+		Dead(ctx context.Context, limit int) ([]inspect.DeadRow, error)
+		// Unsure returns replies that failed or whose outcome is unknown.
+		Unsure(ctx context.Context, limit int) ([]inspect.SendRow, error)
 	}
-	// Dead are messages whose answer failed too often (queue.Queue).
+	// Dead decides on the messages of Lanes.Dead (queue.Queue).
 	Dead interface {
-		Dead(ctx context.Context, limit int) ([]queue.DeadRow, error)
 		Retry(ctx context.Context, seq int64, by core.Actor) error
 		Dismiss(ctx context.Context, seq int64, by core.Actor) error
 	}
-	// Sends are replies that failed, or of which nobody knows whether they
-	// arrived (queue.Queue).
+	// Sends decides on the replies of Lanes.Unsure (queue.Queue).
 	Sends interface {
-		Unsure(ctx context.Context, limit int) ([]queue.SendRow, error)
 		SendAgain(ctx context.Context, seq int64, by core.Actor) error
 		Settle(ctx context.Context, seq int64, by core.Actor) error
 	}
@@ -55,9 +56,9 @@ type Options struct {
 	Lanes Lanes // any of these three: the page Queue
 	Dead  Dead
 	Sends Sends
-	// Stalled returns updates that are held or rate-limited (queue.Queue); nil:
+	// Stalled returns updates that are held or rate-limited (inspect.Reader); nil:
 	// the page Queue does not list them.
-	Stalled func(ctx context.Context, limit int) ([]queue.Step, error)
+	Stalled func(ctx context.Context, limit int) ([]inspect.Step, error)
 	Models  Models // with Quantile: the page Models
 	// Quantile returns the duration that a part of the answers did not exceed;
 	// counts are those of each class of durations.

@@ -7,7 +7,7 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
-	"gatehouse/core/queue"
+	"gatehouse/core/queue/inspect"
 )
 
 const (
@@ -21,10 +21,10 @@ const (
 type queueBody struct {
 	CSRF   string
 	Lede   string
-	Depths page.Part[[]queue.Depth]
+	Depths page.Part[[]inspect.Depth]
 	Lanes  page.Part[[]laneView]
-	Dead   page.Part[[]queue.DeadRow]
-	Sends  page.Part[[]queue.SendRow]
+	Dead   page.Part[[]inspect.DeadRow]
+	Sends  page.Part[[]inspect.SendRow]
 	Stalls page.Part[[]stepView] // held or limited
 	Has    struct{ Lanes, Dead, Sends bool }
 	Limits struct{ Dead, Sends, Lanes int }
@@ -32,18 +32,18 @@ type queueBody struct {
 
 // A stepView is an update that is held or rate-limited.
 type stepView struct {
-	queue.Step
+	inspect.Step
 	Tone, Word string
 }
 
-func stepOf(s queue.Step) stepView {
+func stepOf(s inspect.Step) stepView {
 	v := stepView{Step: s}
 	v.Tone, v.Word = page.Step(s.State)
 	return v
 }
 
 type laneView struct {
-	queue.LaneRow
+	inspect.LaneRow
 	Held  bool // somebody works on it
 	Waits bool // not before a time to come
 }
@@ -88,16 +88,16 @@ func (p *queuePages) queuePage(w http.ResponseWriter, r *http.Request) error {
 			return out, err
 		})
 	}
-	if p.o.Dead != nil {
+	if p.o.Dead != nil && p.o.Lanes != nil {
 		b.Has.Dead = true
-		b.Dead = page.Load(ctx, p.frame, "The list of messages given up", func(ctx context.Context) ([]queue.DeadRow, error) {
-			return p.o.Dead.Dead(ctx, maxDead)
+		b.Dead = page.Load(ctx, p.frame, "The list of messages given up", func(ctx context.Context) ([]inspect.DeadRow, error) {
+			return p.o.Lanes.Dead(ctx, maxDead)
 		})
 	}
-	if p.o.Sends != nil {
+	if p.o.Sends != nil && p.o.Lanes != nil {
 		b.Has.Sends = true
-		b.Sends = page.Load(ctx, p.frame, "The list of unsure replies", func(ctx context.Context) ([]queue.SendRow, error) {
-			return p.o.Sends.Unsure(ctx, maxSends)
+		b.Sends = page.Load(ctx, p.frame, "The list of unsure replies", func(ctx context.Context) ([]inspect.SendRow, error) {
+			return p.o.Lanes.Unsure(ctx, maxSends)
 		})
 	}
 	b.Lede = queueLede(b)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	chatask "gatehouse/connectors/chat/ask"
+	"gatehouse/core/queue/inspect"
 
 	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/configs"
@@ -63,6 +64,7 @@ type app struct {
 	db         *store.DB
 	bus        *bus.Bus
 	queue      *queue.Queue
+	inspect    *inspect.Reader // of the tables of the queue
 	pairing    *pairing.Gate
 	raises     *raise.Store
 	desk       *permission.Desk
@@ -241,7 +243,8 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.raises = raise.New(a.db, a.clock, a.pairing, a.guard, func() { a.bus.Ring("approvals") })
 	g.pairing, g.raises, p.pairing = a.pairing, a.raises, a.pairing
 	shown.Mail, shown.People, tools.Mail, tools.People = a.queue, a.pairing.People, a.queue, a.pairing.People
-	a.reg.MustRegister(a.queue.Gauges(), a.pairing.Gauges(), a.desk.Gauges())
+	a.inspect = inspect.New(a.db, inspect.Options{Clock: a.clock, Leased: a.queue.Leased, Running: a.queue.Running})
+	a.reg.MustRegister(a.inspect.Gauges(append(a.bots.Names(), core.APIBot)), a.pairing.Gauges(), a.desk.Gauges())
 	if err := a.joinRuns(qm); err != nil {
 		return err
 	}
@@ -279,7 +282,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	}
 	a.usage = usage.New(usage.NewMetrics(a.reg, m.Names), budgetsOf(a.settings.Now()))
 	a.cost = claudePrices(prices.Cost)
-	a.rolls = usage.NewRollups(a.db, a.clock, a.usage.Tally, a.events.Tally, a.queue.Tally)
+	a.rolls = usage.NewRollups(a.db, a.clock, a.usage.Tally, a.events.Tally, a.inspect.Tally)
 	om := orchestrator.NewMetrics(a.reg, m.Names, toolNames)
 	a.know = func(names []string) { om.Know(names); a.usage.Know(names) }
 	om.Stage = qm.Stage

@@ -23,7 +23,7 @@ import (
 	"gatehouse/core/backup/archive"
 	"gatehouse/core/coretest"
 	"gatehouse/core/llm/llmtest"
-	"gatehouse/core/queue"
+	"gatehouse/core/queue/inspect"
 )
 
 // contents are an archive's entries, with the bodies of files.
@@ -193,7 +193,7 @@ func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
 	if got := count(); got != was+1 {
 		t.Errorf("%d messages of the bot, %d before the one that was asked for", got, was)
 	}
-	dead, err := n.app.queue.Dead(t.Context(), 100)
+	dead, err := n.app.inspect.Dead(t.Context(), 100)
 	if err != nil || !slices.ContainsFunc(dead, deadText("A question that takes long")) {
 		t.Errorf("what was in hand is not shown: %+v %v", dead, err)
 	}
@@ -513,6 +513,6 @@ func TestARestoreThatIsKilledIsDoneByTheNextOne(t *testing.T) {
 	}
 }
 
-func deadText(want string) func(queue.DeadRow) bool {
-	return func(d queue.DeadRow) bool { return d.Text == want }
+func deadText(want string) func(inspect.DeadRow) bool {
+	return func(d inspect.DeadRow) bool { return d.Text == want }
 }

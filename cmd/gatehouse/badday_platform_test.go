@@ -144,7 +144,7 @@ func TestAMalformedUpdateIsADeadLetterAndBlocksNobody(t *testing.T) {
 	if !strings.Contains(page, "message_id") && !strings.Contains(page, "decode") && !strings.Contains(page, "read") {
 		t.Errorf("the panel does not say why: %s", page)
 	}
-	dead, err := w.app.queue.Dead(t.Context(), 10)
+	dead, err := w.app.inspect.Dead(t.Context(), 10)
 	if err != nil || len(dead) != 1 || dead[0].Error == "" {
 		t.Fatalf("dead: %+v %v", dead, err)
 	}

@@ -43,7 +43,7 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 		Gatherer: a.reg, Clock: a.clock, Log: a.log, Metrics: metrics,
 		Checks: []api.Check{
 			{Name: "database", Func: a.db.Check},
-			{Name: "queue", Func: func(ctx context.Context) error { _, err := a.queue.Depths(ctx); return err }},
+			{Name: "queue", Func: func(ctx context.Context) error { _, err := a.inspect.Depths(ctx); return err }},
 		},
 	})
 	rest.Register(mux)
@@ -69,7 +69,7 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 	return admin.New(door, a.admins, admin.Options{
 		Options: page.Options{Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
-		Operations: operations.Options{Bots: panelBots{a.fleet}, Audit: a.auditBot, Lanes: a.queue, Dead: a.queue, Sends: a.queue, Stalled: a.queue.Stalled,
+		Operations: operations.Options{Bots: panelBots{a.fleet}, Audit: a.auditBot, Lanes: a.inspect, Dead: a.queue, Sends: a.queue, Stalled: a.inspect.Stalled,
 			Models: modelsPage{a}, Quantile: runs.Quantile, AuditLog: logView{a}.AuditLog,
 			Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {
 				return a.usage.Totals(ctx, a.db, since)
@@ -83,7 +83,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 			Backups: backupsView{a}, BackupJob: backupsView{a}.Job,
 			Agents: a.agents, Library: a.agents, Drafts: a.agents, SaveAgent: a.saveAgent, Servers: a.servers.Health},
 		Chats: chats.Options{Chats: panelChats{a.sessions, a}, Acts: panelActs{a}, Bound: panelActs{a}.Bound, Search: a.sessions.Search,
-			Runs: panelRuns{a.events}, Traces: a.queue, Active: a.bus.Active, Sources: a.sources(), Label: orchestrator.Label,
+			Runs: panelRuns{a.events}, Traces: a.inspect, Active: a.bus.Active, Sources: a.sources(), Label: orchestrator.Label,
 			Spent: func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {
 				return a.usage.Spent(ctx, a.db, runs...)
 			},

@@ -25,8 +25,8 @@ const everything = "*"
 var may = table(`
 admin: admin/approvals admin/chats admin/operations admin/page admin/people admin/settings core
 admin/approvals: admin/page core core/permission core/permission/raise
-admin/chats: admin/page core core/attach core/bus core/permission core/queue core/session core/transcript core/usage web
-admin/operations: admin/page core core/queue core/store core/usage web
+admin/chats: admin/page core core/attach core/bus core/permission core/queue/inspect core/session core/transcript core/usage web
+admin/operations: admin/page core core/queue/inspect core/store core/usage web
 admin/page: core web web/auth
 admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
 admin/settings: admin/page core core/agent core/tool/mcp web/auth
@@ -85,6 +85,7 @@ core/permission/raise: core core/store core/texts
 core/permission/shell: core/permission/shell/vetted
 core/permission/shell/vetted:  # reads commands, imports no package of ours
 core/queue: core core/store
+core/queue/inspect: core core/store  # what the panel and metrics ask the tables
 core/runs: core core/store core/texts
 core/sandbox: core core/beneath
 core/sandbox/container: core core/beneath core/sandbox core/sandbox/container/inside

@@ -12,7 +12,7 @@ import (
 	"gatehouse/admin/page"
 	"gatehouse/configs"
 	"gatehouse/core"
-	"gatehouse/core/queue"
+	"gatehouse/core/queue/inspect"
 	"gatehouse/core/store"
 	"gatehouse/core/usage"
 	"gatehouse/pairing/people"
@@ -25,14 +25,14 @@ type peopleView struct{ a *app }
 // them: two statements, however many they are.
 func (v peopleView) lastSeen(ctx context.Context, people []people.Person) (map[int64]time.Time, error) {
 	users := make([]int64, len(people))
-	var writers []queue.Writer
-	of := map[queue.Writer]int64{} // as many as people have accounts
+	var writers []inspect.Writer
+	of := map[inspect.Writer]int64{} // as many as people have accounts
 	for i, x := range people {
 		users[i] = x.User
 		for _, account := range x.Accounts {
 			for _, b := range v.a.bots.All() {
 				if b.Platform == account.Platform {
-					w := queue.Writer{Bot: b.Name, Sender: account.ID}
+					w := inspect.Writer{Bot: b.Name, Sender: account.ID}
 					writers, of[w] = append(writers, w), x.User
 				}
 			}
@@ -42,7 +42,7 @@ func (v peopleView) lastSeen(ctx context.Context, people []people.Person) (map[i
 	if err != nil {
 		return nil, err
 	}
-	heard, err := v.a.queue.HeardFrom(ctx, writers)
+	heard, err := v.a.inspect.HeardFrom(ctx, writers)
 	for w, at := range heard {
 		if at.After(last[of[w]]) {
 			last[of[w]] = at

@@ -136,13 +136,13 @@ func TestTwoAdminsDecideAtTheVerySameMoment(t *testing.T) {
 		w.exec(`INSERT INTO inbox (bot, update_id, chat, lane, kind, message_id, sender, payload, state, error, run, received_at)
 			VALUES ('telegram', $1, 'c', 'dead', 'message', $3, 1000, '{"text":"x"}', 'dead', 'no answer', '', $2)`, fmt.Sprint("race:", i), core.Stamp(time.Now()), 1000+i)
 		w.exec(`INSERT INTO outbox (bot, chat, key, ordinal, body, state, error, created_at) VALUES ('telegram', 'c', $1, 0, '{"text":"x"}', 'unknown', 'cut', $2)`, fmt.Sprint("race:", i), core.Stamp(time.Now()))
-		dead, err := w.app.queue.Dead(t.Context(), 1)
+		dead, err := w.app.inspect.Dead(t.Context(), 1)
 		if err != nil || len(dead) != 1 {
 			t.Fatal(dead, err)
 		}
 		path := fmt.Sprint("/admin/queue/dead/", dead[0].Seq)
 		atOnce(t, a, b, "/admin/queue", [2]press{{path + "/retry", url.Values{}, "tried again"}, {path + "/dismiss", url.Values{}, "dismissed"}})
-		sends, err := w.app.queue.Unsure(t.Context(), 1)
+		sends, err := w.app.inspect.Unsure(t.Context(), 1)
 		if err != nil || len(sends) != 1 {
 			t.Fatal(sends, err)
 		}

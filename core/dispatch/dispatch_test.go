@@ -22,6 +22,7 @@ import (
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
+	"gatehouse/core/queue/inspect"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -288,7 +289,7 @@ func TestWhatFailsFiveTimesIsPutAsideAndTheChatGoesOn(t *testing.T) {
 	if got := h.heard("1"); tries != queue.MaxAttempts || !slices.Equal(got, []string{"gave up", "re: next"}) {
 		t.Errorf("%d tries; the chat heard %q", tries, got)
 	}
-	dead, err := h.queue.Dead(t.Context(), 10)
+	dead, err := inspect.New(h.db, inspect.Options{Clock: h.clock}).Dead(t.Context(), 10)
 	if err != nil || len(dead) != 1 || dead[0].Text != "poison" || dead[0].Error == "" {
 		t.Errorf("dead letters: %+v %v", dead, err)
 	}

@@ -70,7 +70,7 @@ func TestACrashInASendToOnePersonAloneIsInDoubt(t *testing.T) {
 	if out := <-f.plat.seen; out.Text != `said of "aside":"x"` {
 		t.Errorf("sent again: %+v", out)
 	}
-	rows, err := f.q.Unsure(t.Context(), 10)
+	rows, err := f.inspect().Unsure(t.Context(), 10)
 	if err != nil || len(rows) != 1 || rows[0].Text != "whispered" {
 		t.Errorf("in doubt: %+v, %v", rows, err)
 	}

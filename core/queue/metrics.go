@@ -1,8 +1,6 @@
 package queue
 
 import (
-	"context"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,7 +10,6 @@ import (
 
 // Metrics are the queue's series; the names are docs/metrics.md's.
 type Metrics struct {
-	bots         []string // whose gauges always exist
 	updatesTotal *prometheus.CounterVec
 	deliveries   *prometheus.CounterVec
 	overhead     *prometheus.HistogramVec
@@ -34,7 +31,6 @@ var (
 // value of bots at 0.
 func NewMetrics(reg prometheus.Registerer, bots []string) *Metrics {
 	m := &Metrics{
-		bots:         bots,
 		updatesTotal: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_updates_total", Help: "Updates taken in, by what became of them."}, []string{"bot", "kind", "outcome"}),
 		deliveries:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_deliveries_total", Help: "Sends to platforms, by how they ended."}, []string{"bot", "outcome"}),
 		overhead:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "gatehouse_gateway_overhead_seconds", Help: "The gateway's own time per stage of a message.", Buckets: Bounds}, []string{"stage"}),
@@ -79,57 +75,4 @@ func (m *Metrics) Stage(name string, d time.Duration) { m.stage(name, d) }
 func (m *Metrics) delivery(bot string, o core.Outcome, d time.Duration) {
 	m.deliveries.WithLabelValues(bot, deliveries[o]).Inc()
 	m.stage("deliver", d)
-}
-
-// gauges asks the tables at scrape time, so that the figures always exist and
-// never go stale. At most one scrape a second reads them.
-type gauges struct {
-	q                            *Queue
-	depth, oldest, outbox, lanes *prometheus.Desc
-}
-
-// Gauges is the collector of gatehouse_inbox_depth, _oldest_ready_seconds,
-// _outbox_oldest_seconds and _lanes.
-func (q *Queue) Gauges() prometheus.Collector {
-	return &gauges{
-		q:      q,
-		depth:  prometheus.NewDesc("gatehouse_inbox_depth", "Messages that wait to be answered.", []string{"bot"}, nil),
-		oldest: prometheus.NewDesc("gatehouse_oldest_ready_seconds", "Age of the oldest message that waits.", []string{"bot"}, nil),
-		outbox: prometheus.NewDesc("gatehouse_outbox_oldest_seconds", "Age of the oldest reply not yet delivered.", []string{"bot"}, nil),
-		lanes:  prometheus.NewDesc("gatehouse_lanes", "Lanes with work: running or waiting.", []string{"state"}, nil),
-	}
-}
-
-func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	ch <- g.depth
-	ch <- g.oldest
-	ch <- g.outbox
-	ch <- g.lanes
-}
-
-func (g *gauges) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	depths, err := g.q.Depths(ctx)
-	if err != nil {
-		ch <- prometheus.NewInvalidMetric(g.depth, err)
-		return
-	}
-	for _, bot := range g.q.o.Metrics.bots { // also before Serve, and where nothing ever waited
-		if !slices.ContainsFunc(depths, func(d Depth) bool { return d.Bot == bot }) {
-			depths = append(depths, Depth{Bot: bot})
-		}
-	}
-	for _, d := range depths {
-		ch <- prometheus.MustNewConstMetric(g.depth, prometheus.GaugeValue, float64(d.Ready+d.Limited), d.Bot)
-		ch <- prometheus.MustNewConstMetric(g.oldest, prometheus.GaugeValue, d.OldestReady.Seconds(), d.Bot)
-		ch <- prometheus.MustNewConstMetric(g.outbox, prometheus.GaugeValue, d.OutboxOldest.Seconds(), d.Bot)
-	}
-	var waiting int
-	if err := g.q.db.Get(ctx, &waiting, `SELECT count(*) FROM lane WHERE pending = 1 AND owner = ''`); err != nil {
-		ch <- prometheus.NewInvalidMetric(g.lanes, err)
-		return
-	}
-	ch <- prometheus.MustNewConstMetric(g.lanes, prometheus.GaugeValue, float64(g.q.Running()), "running")
-	ch <- prometheus.MustNewConstMetric(g.lanes, prometheus.GaugeValue, float64(waiting), "waiting")
 }

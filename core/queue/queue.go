@@ -14,6 +14,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -268,7 +270,14 @@ func (q *Queue) ring() {
 	}
 }
 
-// Running counts the turns in hand.
+// Leased returns the bots that this node serves.
+func (q *Queue) Leased() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Collect(maps.Keys(q.bots))
+}
+
+// Running returns how many turns run.
 func (q *Queue) Running() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -232,7 +232,7 @@ func TestARetryOfMessagesThatWereOneTurnIsThatTurn(t *testing.T) {
 	mu.Lock()
 	fails = false
 	mu.Unlock()
-	dead, err := f.q.Dead(t.Context(), 10)
+	dead, err := f.inspect().Dead(t.Context(), 10)
 	if err != nil || len(dead) != 2 {
 		t.Fatalf("%d dead rows, %v", len(dead), err)
 	}

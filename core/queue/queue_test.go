@@ -14,6 +14,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/queue"
+	"gatehouse/core/queue/inspect"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
@@ -115,6 +116,10 @@ func (f *fixture) newQueue(change func(*queue.Options)) *queue.Queue {
 		change(&o)
 	}
 	return queue.New(f.db, o)
+}
+
+func (f *fixture) inspect() *inspect.Reader {
+	return inspect.New(f.db, inspect.Options{Clock: f.clock, Leased: f.q.Leased})
 }
 
 // serve starts f.q; handle nil sends turns to f.turns.
@@ -357,7 +362,7 @@ func TestAfterFiveTriesAMessageIsDeadTheChatIsToldAndTheLaneGoesOn(t *testing.T)
 	default:
 		t.Error("the panel was not rung for a dead letter")
 	}
-	dead, err := f.q.Dead(t.Context(), 10)
+	dead, err := f.inspect().Dead(t.Context(), 10)
 	if err != nil || len(dead) != 1 || dead[0].Text != "poison" || dead[0].Error != "boom" {
 		t.Fatalf("dead letters %+v, %v", dead, err)
 	}
@@ -519,7 +524,7 @@ func TestAnUnansweredSendIsRepeatedOnceMarkedThenUnknown(t *testing.T) {
 	if got := f.reply(); got != "re: two" {
 		t.Errorf("after the doubt: %q", got)
 	}
-	rows, err := f.q.Unsure(t.Context(), 10)
+	rows, err := f.inspect().Unsure(t.Context(), 10)
 	if err != nil || len(rows) != 1 || rows[0].State != "unknown" {
 		t.Fatalf("unsure %+v, %v", rows, err)
 	}
@@ -545,7 +550,7 @@ func TestASendThatNeverLeftIsTriedAgainAndARefusedOneIsShown(t *testing.T) {
 	}
 	hold()
 	f.stop()
-	rows, err := f.q.Unsure(t.Context(), 10)
+	rows, err := f.inspect().Unsure(t.Context(), 10)
 	if err != nil || len(rows) != 1 || rows[0].State != "failed" || rows[0].Error != "blocked" {
 		t.Errorf("unsure %+v, %v", rows, err)
 	}
@@ -603,7 +608,7 @@ func TestAMalformedUpdateIsADeadLetterAndTheCursorMoves(t *testing.T) {
 	if err != nil || v != "10" || !at.Equal(f.clock.Now()) {
 		t.Errorf("cursor %q %v %v", v, at, err)
 	}
-	dead, err := f.q.Dead(t.Context(), 10)
+	dead, err := f.inspect().Dead(t.Context(), 10)
 	if err != nil || len(dead) != 1 || dead[0].Error != "cannot decode" || f.gate.asked != 0 {
 		t.Errorf("dead %+v, %v, gate asked %d times", dead, err, f.gate.asked)
 	}

@@ -46,10 +46,10 @@ func TestAfterARestoreNothingThatWasOpenIsDoneByItself(t *testing.T) {
 		turns <- t.First().Text
 		_ = f.q.Ack(ctx, t, queue.Result{})
 	})
-	if dead, err := f.q.Dead(ctx, 10); err != nil || len(dead) != 1 || dead[0].Text != "hello" {
+	if dead, err := f.inspect().Dead(ctx, 10); err != nil || len(dead) != 1 || dead[0].Text != "hello" {
 		t.Errorf("dead letters: %+v %v", dead, err)
 	}
-	if unsure, err := f.q.Unsure(ctx, 10); err != nil || len(unsure) != 2 || unsure[0].State != "unknown" {
+	if unsure, err := f.inspect().Unsure(ctx, 10); err != nil || len(unsure) != 2 || unsure[0].State != "unknown" {
 		t.Errorf("replies in doubt: %+v %v", unsure, err)
 	}
 	if len(f.plat.seen)+len(turns) != 0 {
@@ -61,7 +61,7 @@ func TestAfterARestoreNothingThatWasOpenIsDoneByItself(t *testing.T) {
 		}
 	}
 	// A person decides: it is answered, and what was held is free as before.
-	dead, _ := f.q.Dead(ctx, 10)
+	dead, _ := f.inspect().Dead(ctx, 10)
 	if err := f.q.Retry(ctx, dead[0].Seq, core.Actor{}); err != nil {
 		t.Fatal(err)
 	}

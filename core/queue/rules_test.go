@@ -151,14 +151,14 @@ func TestDepthsCountWhatWaitsAndHowLong(t *testing.T) {
 	f.gate.hold = map[string]bool{"sue": true}
 	f.put(msg(1, "a", "ann", "x"), msg(2, "a", "ann", "y"), msg(3, "b", "sue", "z"))
 	f.clock.Advance(7 * time.Second)
-	ds, err := f.q.Depths(t.Context())
+	ds, err := f.inspect().Depths(t.Context())
 	if err != nil || len(ds) != 1 {
 		t.Fatalf("%+v, %v", ds, err)
 	}
 	if d := ds[0]; d.Ready != 2 || d.Held != 1 || d.OldestReady != 7*time.Second {
 		t.Errorf("%+v", d)
 	}
-	lanes, err := f.q.Lanes(t.Context(), 10)
+	lanes, err := f.inspect().Lanes(t.Context(), 10)
 	if err != nil || len(lanes) != 1 || lanes[0].Key != "bot|a" || lanes[0].Ready != 2 {
 		t.Errorf("lanes %+v, %v", lanes, err)
 	}
@@ -310,7 +310,7 @@ func TestAnUpdateThatCannotBeStoredDoesNotMakeTheBotDeaf(t *testing.T) {
 	if got := f.states(); got != "1:ready 2:dead 3:ready" {
 		t.Errorf("inbox %s", got)
 	}
-	dead, err := f.q.Dead(t.Context(), 10)
+	dead, err := f.inspect().Dead(t.Context(), 10)
 	if err != nil || len(dead) != 1 || dead[0].Text != "poison" || !strings.Contains(dead[0].Error, "boom") {
 		t.Errorf("dead letters %+v, %v", dead, err)
 	}
@@ -344,7 +344,7 @@ func TestASettledReplyIsShownNoMoreAndNotSent(t *testing.T) {
 	if got := f.reply(); got != "re: two" {
 		t.Errorf("after the refusal: %q", got)
 	}
-	rows, err := f.q.Unsure(t.Context(), 10)
+	rows, err := f.inspect().Unsure(t.Context(), 10)
 	if err != nil || len(rows) != 1 || rows[0].State != "failed" {
 		t.Fatalf("unsure %+v, %v", rows, err)
 	}
@@ -357,7 +357,7 @@ func TestASettledReplyIsShownNoMoreAndNotSent(t *testing.T) {
 			t.Errorf("%s after it was settled: %v", what, again)
 		}
 	}
-	if rows, err := f.q.Unsure(t.Context(), 10); err != nil || len(rows) != 0 {
+	if rows, err := f.inspect().Unsure(t.Context(), 10); err != nil || len(rows) != 0 {
 		t.Errorf("still shown: %+v, %v", rows, err)
 	}
 	var audited int
@@ -415,7 +415,7 @@ func TestACrashInASendIsRepeatedWhereThePlatformKnowsTheMessageAgain(t *testing.
 					t.Errorf("sent again: %+v", out)
 				}
 			}
-			rows, err := f.q.Unsure(t.Context(), 10)
+			rows, err := f.inspect().Unsure(t.Context(), 10)
 			if err != nil || (len(rows) == 0) != c.again {
 				t.Errorf("in doubt: %+v, %v", rows, err)
 			}

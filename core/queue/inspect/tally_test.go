@@ -1,4 +1,4 @@
-package queue
+package inspect
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 func TestWhatCameInIsTalliedOnceHoweverFarItHasCome(t *testing.T) {
 	clock := coretest.NewClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 	db := storetest.Open(t, clock)
-	q := New(db, Options{Clock: clock})
+	r := New(db, Options{Clock: clock})
 	ctx, at := t.Context(), clock.Now()
 	err := db.Tx(ctx, func(tx *store.Tx) error {
 		for i, state := range []string{"ready", "limited", "held", "done", "refused", "dead", "done", "done", "done"} {
@@ -42,7 +42,7 @@ func TestWhatCameInIsTalliedOnceHoweverFarItHasCome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := q.Tally(ctx, db, at, at.Add(5*time.Minute))
+	got, err := r.Tally(ctx, db, at, at.Add(5*time.Minute))
 	if want := map[string]int64{"received|a": 6, "dead|a": 1, "received|b": 1, "unsent|a": 2}; err != nil || !maps.Equal(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}

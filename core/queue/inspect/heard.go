@@ -1,4 +1,4 @@
-package queue
+package inspect
 
 import (
 	"context"
@@ -15,7 +15,7 @@ type Writer struct{ Bot, Sender string }
 // HeardFrom is when bots last got a message of each of these people, by the
 // platform's time, as far back as messages are remembered. Who never wrote is
 // not among them. It is one statement, however many they are.
-func (q *Queue) HeardFrom(ctx context.Context, people []Writer) (map[Writer]time.Time, error) {
+func (r *Reader) HeardFrom(ctx context.Context, people []Writer) (map[Writer]time.Time, error) {
 	last := make(map[Writer]time.Time, len(people))
 	if len(people) == 0 {
 		return last, nil
@@ -25,7 +25,7 @@ func (q *Queue) HeardFrom(ctx context.Context, people []Writer) (map[Writer]time
 		args = append(args, w.Bot, w.Sender)
 	}
 	var rows []struct{ Bot, Sender, At string }
-	err := q.db.Select(ctx, &rows, `WITH who(bot, sender) AS (VALUES `+store.Tuples(len(people), 2)+`)
+	err := r.db.Select(ctx, &rows, `WITH who(bot, sender) AS (VALUES `+store.Tuples(len(people), 2)+`)
 		SELECT bot, sender, coalesce((SELECT max(sent_at) FROM inbox WHERE inbox.bot = who.bot AND inbox.sender = who.sender AND kind = 'message' AND counts = 1), '') AS at FROM who`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("last messages of people: %w", err)

@@ -1,4 +1,4 @@
-package queue
+package inspect
 
 import (
 	"context"
@@ -26,7 +26,7 @@ const tallyOutbox = `SELECT bot, count(*) AS n FROM outbox WHERE state IN ('unkn
 // Tally counts what came in a time, by bot: received|BOT are messages and
 // commands, dead|BOT those of them that were given up, unsent|BOT parts of
 // replies that failed or of which nobody knows whether they arrived.
-func (q *Queue) Tally(ctx context.Context, db store.Queryer, from, until time.Time) (map[string]int64, error) {
+func (r *Reader) Tally(ctx context.Context, db store.Queryer, from, until time.Time) (map[string]int64, error) {
 	var rows []struct {
 		Bot  string `db:"bot"`
 		N    int64  `db:"n"`

@@ -1,4 +1,4 @@
-package queue
+package inspect
 
 import (
 	"context"
@@ -62,41 +62,41 @@ func (r stepRow) step() (Step, error) {
 
 // Update is the update with that id at a bot; core.NotFound without one.
 // Finished ones are remembered for 48 h.
-func (q *Queue) Update(ctx context.Context, bot, id string) (Step, error) {
-	var r stepRow
-	err := q.db.Get(ctx, &r, stepColumns+`WHERE bot = $1 AND update_id = $2`, bot, id)
+func (r *Reader) Update(ctx context.Context, bot, id string) (Step, error) {
+	var row stepRow
+	err := r.db.Get(ctx, &row, stepColumns+`WHERE bot = $1 AND update_id = $2`, bot, id)
 	if errors.Is(err, store.ErrNoRows) {
 		return Step{}, core.Errorf(core.NotFound, "%s knows no update %s; finished ones are remembered for 48 hours", bot, id)
 	}
 	if err != nil {
 		return Step{}, fmt.Errorf("update: %w", err)
 	}
-	return r.step()
+	return row.step()
 }
 
 // maxSteps bounds the updates of one run and the waiting ones of a list.
 const maxSteps = 100
 
 // UpdatesOf are the updates that a run answers, in their order.
-func (q *Queue) UpdatesOf(ctx context.Context, run string) ([]Step, error) {
-	return q.steps(ctx, stepColumns+`WHERE run = $1 AND run <> '' ORDER BY seq LIMIT $2`, run, maxSteps)
+func (r *Reader) UpdatesOf(ctx context.Context, run string) ([]Step, error) {
+	return r.steps(ctx, stepColumns+`WHERE run = $1 AND run <> '' ORDER BY seq LIMIT $2`, run, maxSteps)
 }
 
 // Stalled are updates that wait for something other than their turn: held for
 // a decision on their sender, or rate-limited; the oldest first.
-func (q *Queue) Stalled(ctx context.Context, limit int) ([]Step, error) {
+func (r *Reader) Stalled(ctx context.Context, limit int) ([]Step, error) {
 	limit = min(limit, maxSteps)
-	held, err := q.steps(ctx, stepColumns+`WHERE state = 'held' AND request <> '' ORDER BY request, seq LIMIT $1`, limit)
+	held, err := r.steps(ctx, stepColumns+`WHERE state = 'held' AND request <> '' ORDER BY request, seq LIMIT $1`, limit)
 	if err != nil {
 		return nil, err
 	}
-	limited, err := q.steps(ctx, stepColumns+`WHERE state IN ('ready', 'limited') AND state = 'limited' ORDER BY lane, seq LIMIT $1`, limit)
+	limited, err := r.steps(ctx, stepColumns+`WHERE state IN ('ready', 'limited') AND state = 'limited' ORDER BY lane, seq LIMIT $1`, limit)
 	return append(held, limited...), err
 }
 
-func (q *Queue) steps(ctx context.Context, query string, args ...any) ([]Step, error) {
+func (r *Reader) steps(ctx context.Context, query string, args ...any) ([]Step, error) {
 	var rows []stepRow
-	if err := q.db.Select(ctx, &rows, query, args...); err != nil {
+	if err := r.db.Select(ctx, &rows, query, args...); err != nil {
 		return nil, fmt.Errorf("updates: %w", err)
 	}
 	out := make([]Step, 0, len(rows))
@@ -112,7 +112,7 @@ func (q *Queue) steps(ctx context.Context, query string, args ...any) ([]Step, e
 
 // RepliesOf are the parts of what was stored to be sent under a key, such as
 // "run:" and a run's id, in their order. Sent ones are remembered for 48 h.
-func (q *Queue) RepliesOf(ctx context.Context, key string) ([]Sent, error) {
+func (r *Reader) RepliesOf(ctx context.Context, key string) ([]Sent, error) {
 	var rows []struct {
 		Seq      int64  `db:"seq"`
 		Bot      string `db:"bot"`
@@ -128,7 +128,7 @@ func (q *Queue) RepliesOf(ctx context.Context, key string) ([]Sent, error) {
 		Sent     string `db:"sent_at"`
 		Not      string `db:"not_before"`
 	}
-	err := q.db.Select(ctx, &rows, `SELECT seq, bot, chat, key, ordinal, body, state, error, attempts, platform_message_id, created_at, sent_at, not_before
+	err := r.db.Select(ctx, &rows, `SELECT seq, bot, chat, key, ordinal, body, state, error, attempts, platform_message_id, created_at, sent_at, not_before
 		FROM outbox WHERE key = $1 ORDER BY ordinal LIMIT $2`, key, maxSteps)
 	if err != nil {
 		return nil, fmt.Errorf("replies: %w", err)

@@ -1,4 +1,4 @@
-package queue
+package inspect
 
 import (
 	"strconv"
@@ -15,7 +15,7 @@ import (
 func TestWhenPeopleWereLastHeardOfIsOneStatement(t *testing.T) {
 	clock := coretest.NewClock(time.Time{})
 	db := storetest.Open(t, clock)
-	q := New(db, Options{Clock: clock})
+	r := New(db, Options{Clock: clock})
 	early, late := clock.Now().Add(-time.Hour).UTC(), clock.Now().Add(-time.Minute).UTC()
 	err := db.Tx(t.Context(), func(tx *store.Tx) error {
 		for i, r := range []struct {
@@ -42,11 +42,11 @@ func TestWhenPeopleWereLastHeardOfIsOneStatement(t *testing.T) {
 		ask = append(ask, Writer{"telegram", strconv.Itoa(len(ask) + 100)})
 	}
 	before := db.Reads()
-	got, err := q.HeardFrom(t.Context(), ask)
+	got, err := r.HeardFrom(t.Context(), ask)
 	if n := db.Reads() - before; err != nil || n != 1 || len(got) != 2 || !got[ask[0]].Equal(late) || !got[ask[1]].Equal(early) {
 		t.Errorf("%d statements: %v, %v", n, got, err)
 	}
-	if got, err := q.HeardFrom(t.Context(), nil); err != nil || len(got) != 0 {
+	if got, err := r.HeardFrom(t.Context(), nil); err != nil || len(got) != 0 {
 		t.Errorf("nobody: %v, %v", got, err)
 	}
 }
