@@ -298,7 +298,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	a.runs = orchestrator.New(orchestrator.Options{
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents, Files: a.vault.FS(),
 		Search: webSearch, Fetch: a.fetchFile, Hear: hear, PDF: pdf,
-		Usage: a.usage, Reserve: func(ctx context.Context, r usage.Row) (int64, string, error) { return a.usage.Reserve(ctx, a.db, r) },
+		Usage: a.usage, Reserve: a.reserve,
 		Model: a.models.Find, Runtime: other, Cost: a.cost, MayRead: a.mayRead,
 		Spend: a.spend, Answered: a.titles.ended,
 		Equip: kits.equip, Guard: a.guard, NotBegun: a.guard.NotBegun, Runs: a.events.Users, Overheard: a.overheard.Last,

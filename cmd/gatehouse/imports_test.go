@@ -109,8 +109,8 @@ core/tool/shell: core core/beneath core/sandbox core/tool
 core/tool/skill: core core/tool
 core/transcript: core core/transcript/words core/vault  # conversations, without a database
 core/transcript/words:  # what a word is
-core/usage: core core/store core/texts
-core/vault: core core/beneath core/texts
+core/usage: core core/store
+core/vault: core core/beneath
 core/watch: core  # whether files have changed
 pairing: core core/store core/texts pairing/bots pairing/codes pairing/people pairing/places
 pairing/bots: core core/texts

@@ -128,8 +128,8 @@ func newMaking(src Source, file string, progress Progress) (*making, error) {
 	return b, nil
 }
 
-// openPart is the unfinished archive's file, for this process alone. What a
-// crash has left of an earlier one is overwritten.
+// openPart opens and locks the file of the unfinished archive. It overwrites what
+// a crash has left.
 func openPart(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -141,7 +141,7 @@ func openPart(name string) (*os.File, error) {
 	return f, errors.Join(f.Chmod(0o600), f.Truncate(0))
 }
 
-// inVault is path as a name in the vault.
+// inVault returns path as a name in the vault, and whether it is in it.
 func (b *making) inVault(path string) (string, bool) {
 	rel, err := filepath.Rel(b.path, path)
 	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
@@ -175,7 +175,7 @@ func (b *making) leftOut(src Source) map[string]string {
 	return skip
 }
 
-// left notes what is not in the backup.
+// left adds a name to the report of what is left out.
 func (b *making) left(name, why string) {
 	if why != "" && len(b.report.Left) < maxLeftOut {
 		b.report.Left = append(b.report.Left, name+" ("+why+")")
@@ -199,7 +199,7 @@ func (b *making) database(ctx context.Context, path string) error {
 // DatabaseEntry is the database's name in an archive.
 const DatabaseEntry = archive.Database + "sessions.db"
 
-// add writes one entry, and tells of it.
+// add writes one entry and reports the progress.
 func (b *making) add(ctx context.Context, e archive.Entry, body io.Reader) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (b *making) add(ctx context.Context, e archive.Entry, body io.Reader) error
 	return b.out.Add(e, body)
 }
 
-// vault adds every file, folder and link of the vault.
+// vault adds every file, directory and link of the vault.
 func (b *making) vault(ctx context.Context) error {
 	files := beneath.FS(b.root)
 	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
@@ -219,7 +219,7 @@ func (b *making) vault(ctx context.Context) error {
 			return nil
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // gone since its folder was read
+			return nil // gone since its directory was read
 		}
 		if b.replaced(name, err) {
 			return nil
@@ -252,8 +252,8 @@ func (b *making) vault(ctx context.Context) error {
 	})
 }
 
-// isDatabaseCopy tells the copies that are kept beside a database in the vault
-// before it is migrated.
+// isDatabaseCopy reports whether name is a copy of a database in the vault that
+// was kept before a migration.
 func isDatabaseCopy(name string, skip map[string]string) bool {
 	before, _, ok := strings.Cut(name, ".db.v")
 	if !ok || !strings.HasSuffix(name, ".bak") && !strings.HasSuffix(name, ".part") {
@@ -263,12 +263,12 @@ func isDatabaseCopy(name string, skip map[string]string) bool {
 	return ours
 }
 
-// maxWhole is the largest file that is read whole before it is written, so that
-// it may change its size meanwhile.
+// maxWhole is the largest file, in bytes, that is read before it is added: its
+// size may change until then.
 const maxWhole = 4 << 20
 
 // replaced leaves out what a link or something else took the place of after its
-// folder was read: who may write that folder must not stop the backup.
+// directory was read: who may write that directory must not stop the backup.
 func (b *making) replaced(name string, err error) bool {
 	if !beneath.Replaced(err) {
 		return false
@@ -321,8 +321,7 @@ func (b *making) entry(ctx context.Context, files fs.FS, name string, d fs.DirEn
 	return b.add(ctx, e, bytes.NewReader(body))
 }
 
-// finish puts the archive on the disk and gives it its name, which nothing may
-// have taken meanwhile.
+// finish syncs the archive and renames it to its name, which must still be free.
 func (b *making) finish() (size int64, err error) {
 	if err := b.part.Sync(); err != nil {
 		return 0, err
@@ -342,7 +341,7 @@ func (b *making) finish() (size int64, err error) {
 	return st.Size(), syncFolder(filepath.Dir(b.file))
 }
 
-// close takes away what is left of the work.
+// close removes the unfinished file and closes what is open.
 func (b *making) close() error {
 	err := os.Remove(b.part.Name())
 	if errors.Is(err, fs.ErrNotExist) && b.done {

@@ -39,19 +39,19 @@ type Restored struct {
 	Left []string `json:"left_out"`
 }
 
-// A restoreState is the file state.json of a restore: what a crash leaves is
-// thrown away while it is not whole, and finished once it is.
+// A restoreState is the file state.json of a restore: after a crash an incomplete
+// tree is removed and a complete one is moved into place.
 type restoreState struct {
 	Moving bool     `json:"moving"`          // the tree is whole and on the disk
 	Names  []string `json:"names,omitempty"` // its entries
 	Report Restored `json:"report"`
 }
 
-// restoring is one restore at work.
+// A restoring is one restore.
 type restoring struct {
 	to    Target
 	vault string // links resolved
-	work  string // the folder restoreDir
+	work  string // the directory restoreDir
 	db    string // the database's place, links resolved
 	lock  *os.File
 	count counter
@@ -110,7 +110,7 @@ func openArchiveError(file string, err error) error {
 	return err
 }
 
-// mayBegin refuses a place where something is that is not ours.
+// mayBegin returns an error if the vault has other files, or the database exists.
 func (r *restoring) mayBegin() error {
 	r.vault = r.to.Vault
 	if real, err := filepath.EvalSymlinks(r.vault); err == nil {
@@ -151,7 +151,7 @@ func (r *restoring) inside() bool {
 	return in
 }
 
-// dbName is the database's name in the vault.
+// dbName returns the database's name in the vault, and whether it is in it.
 func (r *restoring) dbName() (string, bool) {
 	for _, base := range []string{r.vault, r.to.Vault} {
 		if rel, err := filepath.Rel(base, r.db); err == nil && filepath.IsLocal(rel) {
@@ -161,7 +161,7 @@ func (r *restoring) dbName() (string, bool) {
 	return "", false
 }
 
-// check reads the whole archive and compares its sums, before anything is touched.
+// check reads the whole archive and verifies its checksums.
 func (r *restoring) check(ctx context.Context, in *os.File) (archive.About, archive.Total, error) {
 	limits := archive.Limits{Schema: store.Newest(), Bytes: r.to.Space}
 	database := false
@@ -180,7 +180,7 @@ func (r *restoring) check(ctx context.Context, in *os.File) (archive.About, arch
 	return about, total, err
 }
 
-// ours refuses entries where the restore itself or the database goes.
+// ours returns an error for an entry at the place of the restore or the database.
 func (r *restoring) ours(name string) error {
 	rel := strings.TrimPrefix(name, archive.Vault)
 	if rel == name {
@@ -195,7 +195,7 @@ func (r *restoring) ours(name string) error {
 	return nil
 }
 
-// begin makes the folder to work in and takes it for this process.
+// begin creates and locks the directory of the restore.
 func (r *restoring) begin() error {
 	if err := os.MkdirAll(r.work, 0o700); err != nil {
 		return err
@@ -212,7 +212,8 @@ func (r *restoring) begin() error {
 
 func (r *restoring) tree() string { return filepath.Join(r.work, "tree") }
 
-// stagedDB is where the database is made ready: in the tree, or beside its place.
+// stagedDB returns the path where the database is prepared: in the tree, or next
+// to its destination.
 func (r *restoring) stagedDB() string {
 	if name, in := r.dbName(); in {
 		return filepath.Join(r.tree(), name)
@@ -220,7 +221,7 @@ func (r *restoring) stagedDB() string {
 	return r.db + ".restore"
 }
 
-// clear throws away what an interrupted restore has left.
+// clear removes what an interrupted restore has left.
 func (r *restoring) clear() error {
 	errs := []error{os.RemoveAll(r.tree())}
 	if !r.inside() {
@@ -233,12 +234,12 @@ func (r *restoring) clear() error {
 	return errors.Join(errs...)
 }
 
-// discard is clear for good: the vault is as empty as before.
+// discard removes all of the restore: the vault is as empty as before.
 func (r *restoring) discard() error {
 	return errors.Join(r.clear(), os.RemoveAll(r.work))
 }
 
-// stage puts everything into the tree, and makes the database ready.
+// stage extracts everything into the tree and prepares the database.
 func (r *restoring) stage(ctx context.Context, in *os.File, report *Restored) error {
 	if err := r.clear(); err != nil {
 		return err
@@ -279,7 +280,7 @@ func (r *restoring) stage(ctx context.Context, in *os.File, report *Restored) er
 	return nil
 }
 
-// writeNew makes a file that must not be there.
+// writeNew creates a file, which must not exist.
 func writeNew(name string, body io.Reader) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"gatehouse/core"
 )
 
-// staged are the entries of the tree.
+// staged returns the entries of the tree.
 func (r *restoring) staged() (names []string, err error) {
 	entries, err := os.ReadDir(r.tree())
 	for _, e := range entries {
@@ -20,7 +20,7 @@ func (r *restoring) staged() (names []string, err error) {
 	return names, err
 }
 
-// finish moves the tree's entries to their places. It can be done again.
+// finish moves the tree's entries to their places. It may be called again.
 func (r *restoring) finish(state restoreState) error {
 	for _, name := range state.Names {
 		from, to := filepath.Join(r.tree(), name), filepath.Join(r.vault, name)
@@ -52,7 +52,7 @@ func (r *restoring) readState() (state restoreState, ok bool) {
 	return state, err == nil && json.Unmarshal(b, &state) == nil
 }
 
-// writeState replaces the state in one step and has it on the disk.
+// writeState replaces the state file in one step and syncs it.
 func (r *restoring) writeState(state restoreState) error {
 	b, err := json.Marshal(state)
 	if err != nil {

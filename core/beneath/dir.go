@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrChanged is the cause when a name refers to another file than the one that
-// was decided on.
+// ErrChanged is the cause when a name refers to another file than the caller
+// decided on.
 var ErrChanged = errors.New("the name refers to another file now")
 
-// Replaced reports whether err says that a name refers to a link, a pipe or
-// anything else than what it was when its folder was read.
+// Replaced reports whether err means that a name refers to something else, such
+// as a link or a pipe, than when its directory was read.
 func Replaced(err error) bool {
 	return errors.Is(err, ErrLink) || errors.Is(err, ErrSpecial) || errors.Is(err, ErrChanged) || errors.Is(err, unix.ENOTDIR)
 }
 
-// An ID is what the kernel tells files apart by, whatever they are called.
+// An ID identifies a file to the kernel, under any name.
 type ID struct{ Dev, Ino uint64 }
 
 // An Info describes a file. Of a symbolic link it describes the link.
@@ -33,12 +33,12 @@ type Info struct {
 	Time time.Time
 }
 
-// A Dir is an open folder. It stays the same folder whatever it is renamed to.
-// It is safe for concurrent use, but for Names. Close it.
+// A Dir is an open directory. It stays the same directory when it is renamed. It
+// is safe for concurrent use, except for Names. The caller closes it.
 type Dir struct{ f *os.File }
 
-// OpenDir opens a folder by its path on the host, which the caller trusts: links
-// in it are followed.
+// OpenDir opens a directory by its path on the host. It follows links: the caller
+// must trust the path.
 func OpenDir(path string) (*Dir, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -47,7 +47,7 @@ func OpenDir(path string) (*Dir, error) {
 	return &Dir{f}, nil
 }
 
-// Of returns the folder that root gives access to.
+// Of returns the directory that root gives access to.
 func Of(root *os.Root) (*Dir, error) {
 	f, err := root.Open(".")
 	if err != nil {
@@ -56,13 +56,13 @@ func Of(root *os.Root) (*Dir, error) {
 	return &Dir{f}, nil
 }
 
-// Close closes the folder.
+// Close closes the directory.
 func (d *Dir) Close() error { return d.f.Close() }
 
-// Open is the function Open for a name below d.
+// Open opens name below d, as the function Open does.
 func (d *Dir) Open(name string) (*os.File, error) { return Open(d.f, name) }
 
-// Dir opens the folder name below d.
+// Dir opens the directory name below d.
 func (d *Dir) Dir(name string) (*Dir, error) {
 	f, err := d.handle(name, openFlags|unix.O_DIRECTORY)
 	if err != nil {
@@ -71,8 +71,8 @@ func (d *Dir) Dir(name string) (*Dir, error) {
 	return &Dir{f}, nil
 }
 
-// Handle opens the file or folder name below d for nothing but being named by
-// its descriptor (O_PATH); it does not matter who may read it.
+// Handle opens the file or directory name below d with O_PATH, only to refer to it
+// by its descriptor. No right to read it is needed.
 func (d *Dir) Handle(name string) (*os.File, error) {
 	return d.handle(name, stepFlags|unix.O_CLOEXEC)
 }
@@ -92,10 +92,10 @@ func (d *Dir) handle(name string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// Self describes the folder itself.
+// Self returns the description of the directory itself.
 func (d *Dir) Self() (Info, error) { return describe(d.f) }
 
-// Stat describes what is at name, and follows no link, not even a last one.
+// Stat returns the description of name. It follows no link, not even a last one.
 func (d *Dir) Stat(name string) (Info, error) {
 	if base := path.Base(name); base != name {
 		up, err := d.Dir(path.Dir(name))
@@ -117,7 +117,7 @@ func (d *Dir) Stat(name string) (Info, error) {
 	return infoOf(&st), nil
 }
 
-// renamed gives an error the name that the caller knows.
+// renamed returns err with the name that the caller used.
 func renamed(err error, name string) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return &fs.PathError{Op: p.Op, Path: name, Err: p.Err}
@@ -158,8 +158,8 @@ func infoOf(st *unix.Stat_t) Info {
 	}
 }
 
-// Names returns the next names of the folder in no order, at most n of them; at
-// the end it returns none and no error.
+// Names returns the next names of the directory, at most n, in no order. At the
+// end it returns none and no error.
 func (d *Dir) Names(n int) ([]string, error) {
 	names, err := d.f.Readdirnames(n)
 	if len(names) > 0 || err == nil || errors.Is(err, io.EOF) {
@@ -168,7 +168,7 @@ func (d *Dir) Names(n int) ([]string, error) {
 	return nil, failed("list", d.f.Name(), err)
 }
 
-// Readlink returns where the link name, an entry of d itself, leads.
+// Readlink returns the target of the link name, an entry of d itself.
 func (d *Dir) Readlink(name string) (string, error) {
 	buf := make([]byte, 4096) // PATH_MAX
 	n := 0
@@ -185,7 +185,7 @@ func (d *Dir) Readlink(name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// Symlink makes name, an entry of d itself, a link to target.
+// Symlink creates the link name, an entry of d itself, to target.
 func (d *Dir) Symlink(target, name string) error {
 	if err := control(d.f, func(at int) error { return unix.Symlinkat(target, at, name) }); err != nil {
 		return failed("symlink", name, err)
@@ -193,7 +193,7 @@ func (d *Dir) Symlink(target, name string) error {
 	return nil
 }
 
-// Mkdir makes the folder name, an entry of d itself, with mode 0700.
+// Mkdir creates the directory name, an entry of d itself, with mode 0700.
 func (d *Dir) Mkdir(name string) error {
 	if err := control(d.f, func(at int) error { return unix.Mkdirat(at, name, 0o700) }); err != nil {
 		return failed("mkdir", name, err)
@@ -201,8 +201,8 @@ func (d *Dir) Mkdir(name string) error {
 	return nil
 }
 
-// Unlock gives the folder name, an entry of d itself, all rights of its owner.
-// It is for folders whose owner took these away.
+// Unlock sets the mode of the directory name, an entry of d itself, to 0700. It is
+// for directories from which the owner's rights were removed.
 func (d *Dir) Unlock(name string) error {
 	f, err := d.handle(name, stepFlags|unix.O_DIRECTORY|unix.O_CLOEXEC)
 	if err != nil {
@@ -215,10 +215,10 @@ func (d *Dir) Unlock(name string) error {
 	return nil
 }
 
-// Move renames name, an entry of d that has the identity want, to the free name
-// as in the folder to. Where name is another file by then, nothing is moved, or
-// what was moved is moved back, and the cause of the error is ErrChanged. Where
-// to is on another file system, the cause is unix.EXDEV.
+// Move renames name, an entry of d with the identity want, to the free name as in
+// the directory to. If name is another file by then, nothing is moved, or what was
+// moved is moved back, and the cause of the error is ErrChanged. If to is on
+// another file system, the cause is unix.EXDEV.
 func (d *Dir) Move(name string, want ID, to *Dir, as string) error {
 	now, err := d.Stat(name)
 	if err == nil && now.ID != want {
@@ -245,7 +245,7 @@ func renameBetween(from *Dir, name string, to *Dir, as string) error {
 	})
 }
 
-// MkdirAll opens the folder name below d and makes what is missing of it.
+// MkdirAll opens the directory name below d and creates what is missing of it.
 func (d *Dir) MkdirAll(name string) (*Dir, error) {
 	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return nil, failed("mkdir", name, fs.ErrInvalid)

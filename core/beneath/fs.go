@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// FS returns the files and folders below root, without links: a name that goes
-// through one cannot be opened. It implements fs.ReadLinkFS; folders list links
+// FS returns the files and directories below root, without links: a name that goes
+// through one cannot be opened. It implements fs.ReadLinkFS; directories list links
 // as links.
 func FS(root *os.Root) fs.FS { return tree{root} }
 
@@ -18,7 +18,7 @@ type tree struct{ root *os.Root }
 
 var _ fs.ReadLinkFS = tree{}
 
-// with calls f with the folder that holds name.
+// with calls f with the directory that contains name.
 func (t tree) with(name string, f func(d *Dir, base string) error) error {
 	top, err := Of(t.root)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package beneath opens, lists, moves and removes what is below an open folder.
-// Names are resolved by the kernel below the folder's descriptor, and no part of
-// a name may be a symbolic link: a name that another process swaps for a link
-// gains nothing, whenever it does so. What is moved is compared with the device
-// and inode that the caller decided on.
+// Package beneath opens, lists, moves and removes files below an open directory.
+// The kernel resolves names below the directory's descriptor, and no part of a
+// name may be a symbolic link: another process that replaces a name by a link, at
+// any time, gains nothing. What is moved is compared with the device and inode
+// that the caller decided on.
 package beneath
 
 import (
@@ -18,10 +18,10 @@ import (
 // ErrLink is the cause when a name goes through a symbolic link, or leads out.
 var ErrLink = errors.New("the path goes through a symbolic link")
 
-// ErrSpecial is the cause when a name is neither a regular file nor a folder.
+// ErrSpecial is the cause when a name is neither a regular file nor a directory.
 var ErrSpecial = errors.New("it is neither a regular file nor a folder")
 
-// Open opens the existing regular file or folder name below the open folder
+// Open opens the existing regular file or directory name below the open directory
 // dir for reading. No part of name may be a symbolic link, also when another
 // process swaps parts of it during the call: the kernel resolves the name below
 // the descriptor of dir. It never blocks on a pipe. name is a slash path as
@@ -48,7 +48,7 @@ func Open(dir *os.File, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// control calls f with the descriptor of file, which stays open meanwhile.
+// control calls f with the descriptor of file, which stays open during the call.
 func control(file *os.File, f func(fd int) error) error {
 	conn, err := file.SyscallConn()
 	if err != nil {
@@ -66,7 +66,7 @@ func failed(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: linked(cause(err))}
 }
 
-// plain returns an error unless fd is a regular file or a folder.
+// plain returns an error unless fd is a regular file or a directory.
 func plain(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -78,7 +78,7 @@ func plain(fd int) error {
 	return nil
 }
 
-// cause is what failed, without the names that a path error holds.
+// cause returns the cause of a path error, without its names.
 func cause(err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Err
@@ -86,7 +86,7 @@ func cause(err error) error {
 	return err
 }
 
-// linked gives the errors of a refused link one form on every system.
+// linked returns ErrLink for the errors of a refused link on every system.
 func linked(err error) error {
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EXDEV) {
 		return ErrLink
@@ -96,8 +96,8 @@ func linked(err error) error {
 
 const openFlags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC | unix.O_NOCTTY
 
-// openStepwise opens name below the folder at, one part after the other, each
-// without following a link. It needs no openat2.
+// openStepwise opens name below the directory at part by part, without following a
+// link. It needs no openat2.
 func openStepwise(at int, name string, flags int) (int, error) {
 	dir := -1
 	for parent := range parents(name) {
@@ -124,7 +124,7 @@ func openStepwise(at int, name string, flags int) (int, error) {
 	return openat(dir, path.Base(name), flags|unix.O_NOFOLLOW)
 }
 
-// parents yields the names of the folders above the last part of name.
+// parents yields the names of the directories above the last part of name.
 func parents(name string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for {
@@ -137,7 +137,7 @@ func parents(name string) func(yield func(string) bool) {
 	}
 }
 
-// isLink reports whether name is a symbolic link; it only words an error.
+// isLink reports whether name is a symbolic link, to choose an error.
 func isLink(at int, name string) bool {
 	var st unix.Stat_t
 	return unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
@@ -153,8 +153,8 @@ func openat(at int, name string, flags int) (int, error) {
 	}
 }
 
-// renameStepwise looks first whether the name is free: for systems that cannot
-// do both at once.
+// renameStepwise checks that the name as is free and then renames, for systems
+// that cannot do both in one step.
 func renameStepwise(from int, name string, to int, as string) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(to, as, &st, unix.AT_SYMLINK_NOFOLLOW); !errors.Is(err, unix.ENOENT) {

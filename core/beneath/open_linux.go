@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stepFlags open a folder to go on from: no right to list it is needed.
+// stepFlags open a parent directory: no right to list it is needed.
 const stepFlags = unix.O_PATH
 
-// maxRaces bounds how often a lookup is tried again that a rename disturbed.
+// maxRaces limits how often a lookup that a rename disturbed is retried.
 const maxRaces = 32
 
-// openNoLinks opens name below the folder at by openat2, and step by step
-// where the kernel or a filter in front of it lacks that call.
+// openNoLinks opens name below the directory at with openat2, or part by part
+// where the kernel or a seccomp filter refuses that call.
 func openNoLinks(at int, name string, flags int) (int, error) {
 	how := unix.OpenHow{
 		Flags:   uint64(flags),
@@ -32,13 +32,13 @@ func openNoLinks(at int, name string, flags int) (int, error) {
 	}
 }
 
-// chmodOpen gives the folder fd, opened by stepFlags, its owner's rights.
+// chmodOpen sets the mode of the directory fd, opened with stepFlags, to 0700.
 func chmodOpen(fd int) error { return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), 0o700) }
 
 // renameFree renames without replacing anything.
 func renameFree(from int, name string, to int, as string) error {
 	err := unix.Renameat2(from, name, to, as, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // a file system that cannot
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not supported by the file system
 		return renameStepwise(from, name, to, as)
 	}
 	return err

@@ -9,16 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listed is how many names are read from a folder at a time.
+// listed is the number of names that are read from a directory at a time.
 const listed = 512
 
 // maxReplaced limits how often one Remove retries what another process replaced.
 const maxReplaced = 10_000
 
 // Remove deletes name, an entry of d itself, with everything in it; a missing
-// one is no error. It follows no link, needs few descriptors however deep the
-// folders are nested, and deletes also where a folder's owner took its own
-// rights away. An entry that another process replaces while it is deleted is
+// one is no error. It follows no link, needs few descriptors at any depth, and
+// also deletes directories from which the owner's rights were removed. An entry that another process replaces while it is deleted is
 // read again and deleted as what it is then. When ctx ends it stops, and what is
 // left is still below name.
 func (d *Dir) Remove(ctx context.Context, name string) error {
@@ -34,8 +33,8 @@ func (d *Dir) unlink(name string, flags int) error {
 	return nil
 }
 
-// unlocked opens the folder name, an entry of d, and gives itself the right to
-// list it and to change what is in it.
+// unlocked opens the directory name, an entry of d, with the right to list and to
+// change it.
 func (d *Dir) unlocked(name string) (*Dir, error) {
 	child, err := d.Dir(name)
 	if err == nil {
@@ -52,8 +51,8 @@ func (d *Dir) unlocked(name string) (*Dir, error) {
 	return d.Dir(name)
 }
 
-// A remover empties the folder top. Folders that are nested in its entries are moved
-// up into it first, so that depth costs neither descriptors nor stack.
+// A remover empties the directory top. Directories that are nested in its entries
+// are moved up into it first, so that depth needs neither descriptors nor stack.
 type remover struct {
 	ctx   context.Context
 	top   *Dir
@@ -124,7 +123,7 @@ func (r *remover) all() error {
 	}
 }
 
-// names are some names of a folder, from its beginning.
+// names returns the first names of a directory.
 func (r *remover) names(d *Dir) ([]string, error) {
 	if err := context.Cause(r.ctx); err != nil {
 		return nil, err
@@ -168,7 +167,7 @@ func (r *remover) entry(name string) error {
 	}
 }
 
-// nested deletes an entry of d, a folder in top, or moves it up into top.
+// nested deletes an entry of d, a directory in top, or moves it up into top.
 func (r *remover) nested(d *Dir, name string) error {
 	info, err := d.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -183,7 +182,7 @@ func (r *remover) nested(d *Dir, name string) error {
 	if d.unlink(name, unix.AT_REMOVEDIR) == nil {
 		return nil
 	}
-	if info.Mode&0o200 == 0 { // a folder is moved by those who may write it
+	if info.Mode&0o200 == 0 { // only a writable directory can be moved
 		if err := d.Unlock(name); err != nil {
 			return err
 		}

@@ -2,8 +2,8 @@ package bus
 
 import "context"
 
-// Ring tells everybody who listens to one of topics that it changed. Rings
-// that nobody has heard yet become one; Ring never blocks.
+// Ring notifies every listener of topics that they changed. Rings that a listener
+// has not received yet become one. Ring never blocks.
 func (b *Bus) Ring(topics ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,11 +1,10 @@
-// Package bus carries live events in process: what a run says while it runs,
-// to SSE readers, previews and the panel, and a doorbell per topic.
+// Package bus delivers live events within the process: the events of a run to SSE
+// readers, previews and the panel, and change notices by topic.
 //
-// A broadcast never waits for a reader. A run keeps its newest events in
-// memory until they are stored; a reader that joins late gets the stored ones
-// through a function, then the kept ones, then the live ones, without a gap or
-// a repeat. A reader that falls behind is cut off with ErrLagged and comes
-// back by the id of its last event.
+// A broadcast never waits for a reader. A run keeps its newest events in memory
+// until they are stored; a reader that joins late gets the stored ones through a
+// function, then the kept ones, then the live ones, without a gap or a repeat. A
+// reader that falls behind gets ErrLagged and may continue from its last event.
 package bus
 
 import (
@@ -54,7 +53,7 @@ type Info struct {
 // A Load reads stored events of a run's attempt after number n, in order.
 type Load func(ctx context.Context, run string, attempt, n int) ([]Entry, error)
 
-// A Latest says which attempt of a run is the newest stored; 0 for none.
+// A Latest returns the newest stored attempt of a run; 0 for none.
 type Latest func(ctx context.Context, run string) (int, error)
 
 // A Bus is the node's one.
@@ -86,7 +85,7 @@ func (b *Bus) Begin(info Info) *Stream {
 	s := &Stream{bus: b, info: info, readers: map[*reader]bool{}}
 	b.mu.Lock()
 	old := b.runs[info.Run]
-	if b.runs[info.Run] = s; old != nil { // no longer one of the finished
+	if b.runs[info.Run] = s; old != nil { // not one of the finished any more
 		b.done = slices.DeleteFunc(b.done, func(run string) bool { return run == info.Run })
 	}
 	for r := range b.waiting[info.Session] {
@@ -136,10 +135,10 @@ func (s *Stream) Leave() {
 	}
 }
 
-// release closes s and has its readers wait for the session's next run; b.mu
-// is held. The next run may have begun already: the transaction that settles
-// one turn claims the next, before the first one's end is told. Its readers
-// then get what it has said so far.
+// release closes s; its readers wait for the session's next run. b.mu is held.
+// The next run may have begun: the transaction that settles one turn claims the
+// next, before the first one's end is published. Its readers then get the events
+// so far.
 func (b *Bus) release(s *Stream) {
 	s.mu.Lock()
 	readers := s.readers

@@ -10,7 +10,7 @@ import (
 	"gatehouse/core"
 )
 
-// EventID is the id of a run's event, as SSE carries it.
+// EventID returns the id of a run's event in SSE.
 func EventID(run string, attempt, n int) string {
 	return run + "." + strconv.Itoa(attempt) + ":" + strconv.Itoa(n)
 }
@@ -32,7 +32,7 @@ func cutLast(s string, sep byte) (before, after string, ok bool) {
 	return s[:i], s[i+1:], true
 }
 
-// A Follow says what to read: a session's runs from now on, or one run; after
+// A Follow selects what to read: a session's runs from now on, or one run; after
 // an event by id, or from the beginning of what is running.
 type Follow struct {
 	Session string
@@ -69,9 +69,9 @@ func (b *Bus) Follow(ctx context.Context, f Follow) iter.Seq2[Entry, error] {
 	}
 }
 
-// join adds r to the stream it is to follow and takes what is kept there, at
-// one moment. stream is nil when f's run is not in memory or the session rests;
-// over says that nothing more will come of stream.
+// join adds r to the stream that f selects and returns what is kept there,
+// atomically. stream is nil when f's run is not in memory or the session has none;
+// over reports whether stream has ended.
 func (b *Bus) join(r *reader, f Follow) (kept []Entry, stored int, stream *Stream, over bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -174,7 +174,7 @@ func (c *chase) past(ctx context.Context, s *Stream, before int) bool {
 	if s == nil || before == 0 {
 		return true
 	}
-	c.run, c.attempt, c.n = s.info.Run, s.info.Attempt, 0 // the present run began meanwhile
+	c.run, c.attempt, c.n = s.info.Run, s.info.Attempt, 0 // the present run began since
 	return c.fromStorage(ctx, c.run, c.attempt, before)
 }
 
@@ -201,14 +201,14 @@ func (c *chase) fromStorage(ctx context.Context, run string, attempt, upTo int) 
 	return true
 }
 
-// lost tells that storage does not have the events up to n.
+// lost delivers a notice that the events up to n are not in storage.
 func (c *chase) lost(run string, attempt, n int) bool {
 	g := core.Gap{From: EventID(run, attempt, c.n+1), To: EventID(run, attempt, n)}
 	c.n = n
 	return c.notice(g, run, attempt, n)
 }
 
-// gap tells that the events of an older attempt are void.
+// gap delivers a notice that the events of an older attempt are void.
 func (c *chase) gap(newer int) bool {
 	return c.notice(core.Gap{From: EventID(c.run, c.attempt, c.n), To: EventID(c.run, newer, 0)}, c.run, newer, 0)
 }

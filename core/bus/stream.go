@@ -21,21 +21,21 @@ type Stream struct {
 	ask     func() // Durable; nil: nothing is stored
 	asked   bool   // since the last Stored
 	full    chan struct{}
-	last    []final // Seal: what Finish tells; nothing else is told any more
+	last    []final // Seal: what Finish publishes; nothing else is published any more
 	sealed  bool
 	readers map[*reader]bool
 	closed  bool
 }
 
-// A kept event is an Entry without what the Stream knows already: words come
-// one by one, and finished runs linger.
+// A kept event is an Entry without what the Stream has: deltas are many, and
+// finished runs stay for a while.
 type kept struct {
 	n    int
 	kind string
 	data []byte
 }
 
-// A final event is numbered before it is told.
+// A final event is numbered before it is published.
 type final struct {
 	kept
 	event core.Event
@@ -44,13 +44,13 @@ type final struct {
 // usualEvents is how many events a short answer has: room for them is made once.
 const usualEvents = 32
 
-// entry is k with the Stream's part.
+// entry returns k as an Entry.
 func (s *Stream) entry(k kept) Entry {
 	return Entry{ID: EventID(s.info.Run, s.info.Attempt, k.n), Session: s.info.Session, Run: s.info.Run,
 		Attempt: s.info.Attempt, N: k.n, Type: k.kind, Data: k.data}
 }
 
-// entries are the kept events after number n.
+// entries returns the kept events after number n.
 func (s *Stream) entries(n int) []Entry {
 	for i, k := range s.kept {
 		if k.n > n {
@@ -76,18 +76,18 @@ func (s *Stream) hand(to *Stream) {
 	s.readers, s.closed = map[*reader]bool{}, true
 }
 
-// Durable has every event kept until Stored says that it is in storage. ask is
-// called, in Publish, when much waits for that; it must not wait. A stream that
-// is not durable keeps the newest events alone.
+// Durable makes the stream keep every event until Stored is called for it. ask is
+// called, in Publish, when many wait for that; it must not block. A stream that is
+// not durable keeps only the newest events.
 func (s *Stream) Durable(ask func()) {
 	s.mu.Lock()
 	s.ask = ask
 	s.mu.Unlock()
 }
 
-// Publish shows e to every reader and keeps it for late ones. It never blocks:
-// who publishes to a durable stream heeds Full. After Seal, and when the
-// attempt is over, it does nothing.
+// Publish sends e to every reader and keeps it for late ones. It never blocks; the
+// publisher of a durable stream waits for Full. After Seal, and after the end of
+// the attempt, it does nothing.
 func (s *Stream) Publish(e core.Event) Entry {
 	data := encode(e)
 	s.mu.Lock()
@@ -96,7 +96,7 @@ func (s *Stream) Publish(e core.Event) Entry {
 		return Entry{}
 	}
 	s.n++
-	entry := s.tell(kept{s.n, e.EventType(), data}, e)
+	entry := s.publish(kept{s.n, e.EventType(), data}, e)
 	ask := s.ask
 	if s.asked || s.owed < keptBytes/2 && s.n-s.stored < keptEvents/2 {
 		ask = nil
@@ -111,14 +111,14 @@ func (s *Stream) Publish(e core.Event) Entry {
 
 func encode(e core.Event) []byte {
 	data, err := core.EncodeEvent(e)
-	if err != nil { // an event type that JSON cannot hold is a bug of ours
+	if err != nil { // a bug: an event type that JSON cannot encode
 		data, _ = core.EncodeEvent(core.Warning{Code: "internal", Message: "an event could not be shown"})
 	}
 	return data
 }
 
-// tell keeps an event and shows it; s.mu is held.
-func (s *Stream) tell(k kept, e core.Event) Entry {
+// publish keeps an event and sends it to the readers; s.mu is held.
+func (s *Stream) publish(k kept, e core.Event) Entry {
 	if s.kept == nil {
 		s.kept = make([]kept, 0, usualEvents)
 	}
@@ -149,9 +149,9 @@ func (s *Stream) trim() {
 	}
 }
 
-// Full is nil while a durable stream has room. Otherwise it is closed as soon
-// as there is room again: until then its run has to wait. So a stream holds its
-// bound and what is published in spite of it.
+// Full returns nil while a durable stream has room, else a channel that is closed
+// once there is room again: until then the run must wait. What is published before
+// that is kept beyond the limit.
 func (s *Stream) Full() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,8 +167,8 @@ func (s *Stream) Full() <-chan struct{} {
 // over reports whether more waits to be stored than may; s.mu is held.
 func (s *Stream) over() bool { return s.owed > keptBytes || s.n-s.stored > keptEvents }
 
-// Unstored is what has been published after the last Stored call, to be stored
-// now; nothing after Seal.
+// Unstored returns what was published after the last call of Stored; nothing
+// after Seal.
 func (s *Stream) Unstored() []Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +179,7 @@ func (s *Stream) Unstored() []Entry {
 	return s.entries(s.stored)
 }
 
-// Stored says that events up to n are in storage.
+// Stored notes that the events up to n are in storage.
 func (s *Stream) Stored(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,9 +196,9 @@ func (s *Stream) Stored(n int) {
 	}
 }
 
-// Seal ends what may be published and numbers the run's last events. begun says
-// that something is in storage, or will be at any moment, so that the rest, which
-// Rest is, has to follow. A second Seal takes the place of the first.
+// Seal ends publishing and numbers the run's last events. begun reports whether
+// some events are in storage or being stored, so that the caller must store Rest.
+// A second Seal replaces the first.
 func (s *Stream) Seal(last ...core.Event) (begun bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +209,7 @@ func (s *Stream) Seal(last ...core.Event) (begun bool) {
 	return s.offered
 }
 
-// Rest is what is not in storage, the events that Seal numbered included.
+// Rest returns the events that are not in storage, with those of Seal.
 func (s *Stream) Rest() []Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,13 +220,13 @@ func (s *Stream) Rest() []Entry {
 	return rest
 }
 
-// Finish tells the events that Seal numbered, and ends the stream as End does;
-// stored says that they are in storage.
+// Finish publishes the events of Seal and ends the stream as End does; stored
+// states that they are in storage.
 func (s *Stream) Finish(stored bool) {
 	s.mu.Lock()
 	for _, k := range s.last {
 		s.n = k.n
-		s.tell(k.kept, k.event)
+		s.publish(k.kept, k.event)
 	}
 	n := s.n
 	s.last = nil
@@ -237,7 +237,7 @@ func (s *Stream) Finish(stored bool) {
 	s.End()
 }
 
-// Info is what Begin was told.
+// Info returns the argument of Begin.
 func (s *Stream) Info() Info { return s.info }
 
 func (s *Stream) size() int {

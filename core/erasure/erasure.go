@@ -13,7 +13,7 @@ import (
 	"gatehouse/core/vault"
 )
 
-// People finds a person by reference, or returns core.NotFound.
+// People finds a user by reference, or returns core.NotFound.
 type People interface {
 	Person(ctx context.Context, q store.Queryer, ref string) (core.Person, error)
 }
@@ -53,7 +53,7 @@ type Options struct {
 	Forgotten func()                    // clears what is kept in memory
 }
 
-// An Eraser forgets and exports people. It is safe for concurrent use; it
+// An Eraser forgets and exports persons. It is safe for concurrent use; it
 // forgets one person at a time.
 type Eraser struct {
 	o  Options
@@ -77,7 +77,7 @@ const (
 	workKey  = "forget:"     // metadata: what is left to do in the vault
 	begunKey = "forgetting:" // metadata: a begun forgetting, by reference
 
-	// Step is how many rows one transaction removes of a person: other writers
+	// Step is how many rows one transaction removes of the person: other writers
 	// wait for no more than that.
 	Step = 500
 	// patience is how long a run may take to end.
@@ -123,7 +123,7 @@ type begun struct {
 }
 
 // Forget erases the person that ref names. After an
-// interruption it is called again: it finishes what is left, of anyone. progress,
+// interruption it is called again: it finishes what is left of any. progress,
 // which may be nil, is called with what it is doing. The operator is
 // core.Invalid, someone unknown core.NotFound; while a run does not end it
 // returns core.Busy.
@@ -179,7 +179,7 @@ func (e *Eraser) Resume(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// begin revokes a person's access and keys, stores that the forgetting has begun
+// begin revokes the person's access and keys, stores that the forgetting has begun
 // and waits until nothing runs for them.
 func (e *Eraser) begin(ctx context.Context, p core.Person, ref string, by core.Actor) error {
 	note, err := json.Marshal(begun{Ref: ref, By: by, Chats: p.Chats})
@@ -202,7 +202,7 @@ func (e *Eraser) begin(ctx context.Context, p core.Person, ref string, by core.A
 	return e.stop(ctx, p)
 }
 
-// stop aborts what runs for a person and waits for its end.
+// stop aborts what runs for the person and waits for its end.
 func (e *Eraser) stop(ctx context.Context, p core.Person) error {
 	bots := []string{core.APIBot}
 	for _, c := range p.Chats {

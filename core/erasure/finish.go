@@ -57,7 +57,7 @@ func (e *Eraser) stopRef(ctx context.Context, ref string) error {
 }
 
 // works does the noted work and deletes the notes it is done with. Turns of one
-// session are blanked together, also of several people: a transcript is long.
+// session are blanked together, also of several persons: a transcript is long.
 func (e *Eraser) works(ctx context.Context, notes map[string]string, f *Forgotten) (done int, err error) {
 	of, sessions, turns := map[string]work{}, map[string]bool{}, map[string][]string{}
 	for key, value := range notes {
@@ -168,7 +168,7 @@ func (e *Eraser) blank(ctx context.Context, id string, runs []string) (n int, an
 }
 
 // blankOnce rewrites the transcript, in the transaction if inside, else before
-// it, and puts it into place in the transaction, in which no run can be claimed.
+// it, and moves it into place in the transaction, in which no run can be claimed.
 // done is false where the transcript has changed since.
 func (e *Eraser) blankOnce(ctx context.Context, id string, runs []string, inside bool) (n int, answering, done bool, err error) {
 	if e.o.Answering(id) {

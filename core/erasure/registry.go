@@ -1,5 +1,5 @@
-// Package erasure forgets, exports and merges what is kept of a person. Each
-// owner of tables registers a Participant; the package knows no table itself.
+// Package erasure forgets, exports and merges what is kept of one person. Each
+// owner of tables registers a Participant; the package itself knows no table.
 package erasure
 
 import (
@@ -9,11 +9,11 @@ import (
 	"gatehouse/core/store"
 )
 
-// A Participant owns tables that may keep data of people. What else it does with
-// them is said by the interfaces below that it has.
+// A Participant owns tables with data of users. It implements those of the
+// interfaces below that apply to them.
 type Participant interface{ Tables() []string }
 
-// A Forgetter removes what its tables keep of a person, in r's transaction. It
+// A Forgetter removes what its tables keep of the person, in r's transaction. It
 // may be called again for the same person.
 type Forgetter interface {
 	Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error
@@ -25,7 +25,7 @@ type Revoker interface {
 	Revoke(ctx context.Context, tx *store.Tx, user int64) error
 }
 
-// A Sweeper removes most of a person's rows in transactions of its own, before
+// A Sweeper removes most of the person's rows in transactions of its own, before
 // Forget, and returns how far it read each table. note is called with files of
 // the vault in the transaction that removes the last row that names them.
 type Sweeper interface {

@@ -36,7 +36,7 @@ const (
 	shmBytes  = 64 << 20
 )
 
-// system are the folders of programs and libraries, where they are no links into /usr.
+// system are the directories of programs and libraries, where they are no links into /usr.
 var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
 // settings are what programs need of /etc, as far as it is there. The rest of

@@ -20,7 +20,7 @@ import (
 )
 
 // Groups are the control groups (cgroup v2) that hold programs to their limits:
-// one for each program with all that it starts, below one folder that was given
+// one for each program with all that it starts, below one directory that was given
 // to the gateway. They are beside what Landlock, resource limits and watch do,
 // never in their place: what cannot be made a group runs with those alone, and
 // the log says so.
@@ -33,7 +33,7 @@ type Groups struct {
 	log   *slog.Logger
 }
 
-// What stands below the folder: the gateway itself, because a group with
+// What stands below the directory: the gateway itself, because a group with
 // processes of its own can have no limited ones below it, and the programs.
 const (
 	leaf        = "gateway"
@@ -47,7 +47,7 @@ var wanted = []struct{ name, what string }{{"memory", "memory"}, {"pids", "proce
 const watched = "limits of memory and processes are looked at ten times a second, and by the kernel for each process alone: "
 
 // OpenGroups finds where control groups can be made, or nil, and says in words
-// for people what there is. where is Auto, None, or a folder of a cgroup2 file
+// for people what there is. where is Auto, None, or a directory of a cgroup2 file
 // system. With Auto it takes the group that the gateway runs in, if that was
 // delegated to it, and moves the gateway into a group of its own below it. It
 // removes what a gateway that was killed has left.
@@ -91,7 +91,7 @@ func (g *Groups) open(auto bool) error {
 	return g.try()
 }
 
-// ownGroup is the folder of the group that this process runs in, and of the
+// ownGroup is the directory of the group that this process runs in, and of the
 // highest one that can be seen.
 func ownGroup() (own, top string, err error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
@@ -126,7 +126,7 @@ func findGroup(mounts, groups string) (own, top string, err error) {
 	return "", "", errors.New("control groups of version 2 are not mounted here")
 }
 
-// delegated is the folder that the gateway may use of the group it runs in.
+// delegated is the directory that the gateway may use of the group it runs in.
 func delegated(own, top string) (string, error) {
 	base := own
 	if filepath.Base(own) == leaf {

@@ -3,7 +3,7 @@
 //
 // Two walls stand one inside the other. bubblewrap makes a world of its own
 // (user, mount, pid, net, ipc, uts and cgroup namespaces) in which only named
-// folders exist; inside it our own program, called again as a stage (Main),
+// directories exist; inside it our own program, called again as a stage (Main),
 // gives up everything else for itself and its children by Landlock, seccomp and
 // resource limits, and then becomes the program that was asked for.
 package sandbox
@@ -21,15 +21,15 @@ import (
 // programs and libraries (/usr), a few files of /etc, its own /proc, a small
 // /dev and an empty /tmp.
 type Spec struct {
-	// ReadOnly, Writable and Masked are files and folders of the host; the
-	// longest path decides. A masked file cannot be opened, a masked folder is
+	// ReadOnly, Writable and Masked are files and directories of the host; the
+	// longest path decides. A masked file cannot be opened, a masked directory is
 	// empty and read-only but for what is given below it. At most MaxPaths in all.
 	ReadOnly, Writable, Masked []string
 	// IDs are what stood at these paths when they were decided on. Where another
 	// file was put in the place of one before it was mounted, the program is not
 	// started. A path without an ID is what it is when the Box opens it.
 	IDs map[string]beneath.ID
-	// Scratch is a folder of the host that stands at /tmp, for what several
+	// Scratch is a directory of the host that stands at /tmp, for what several
 	// programs share; empty is a fresh /tmp that goes with the program.
 	Scratch string
 	Dir     string   // working directory; must be visible

@@ -41,11 +41,11 @@ func StageArgs(order, life int) []string {
 	return []string{stageWord, strconv.Itoa(order), strconv.Itoa(life)}
 }
 
-// SystemFolders returns the folders of programs and libraries that every
+// SystemFolders returns the directories of programs and libraries that every
 // program sees read-only. SystemFiles returns those of /etc.
 func SystemFolders() []string { return slices.Clone(system) }
 
-// SystemFiles returns the files and folders of /etc that every program sees, as far as they exist.
+// SystemFiles returns the files and directories of /etc that every program sees, as far as they exist.
 func SystemFiles() []string { return slices.Clone(settings) }
 
 // Accounts returns the files of /etc that replace the host's, by path. uid and

@@ -3,10 +3,10 @@ package sandbox
 // A Cover lists what a Veil hides. Paths are absolute, clean and without links;
 // what does not exist is skipped.
 type Cover struct {
-	// Hidden are files and folders that cannot be read, written, renamed or
+	// Hidden are files and directories that cannot be read, written, renamed or
 	// linked behind the veil, under this or any other name they are mounted at.
 	Hidden []string
-	// Open are folders directly inside a hidden folder that remain as they are.
+	// Open are directories directly inside a hidden directory that remain as they are.
 	Open []string
 }
 

@@ -28,11 +28,11 @@ type Veil struct {
 	cover func() Cover
 
 	mu     sync.Mutex
-	places map[string]place // folder of each hidden path as it was first seen; at most maxPlaces
+	places map[string]place // directory of each hidden path as it was first seen; at most maxPlaces
 }
 
-// A place is which folder a path was in when it was first seen. A program that
-// renames that folder, or puts another in its place, does not uncover what is in
+// A place is which directory a path was in when it was first seen. A program that
+// renames that directory, or puts another in its place, does not uncover what is in
 // it: the next program is refused.
 type place struct{ Dev, Ino uint64 }
 
@@ -57,7 +57,7 @@ func (v *Veil) placesOf(c Cover) (map[string]place, error) {
 		}
 		var st unix.Stat_t
 		if unix.Lstat(filepath.Dir(p), &st) != nil {
-			continue // no such folder, so nothing in it
+			continue // no such directory, so nothing in it
 		}
 		if len(v.places) >= maxPlaces {
 			return nil, fmt.Errorf("veil: more than %d paths are to be hidden", maxPlaces)
@@ -119,7 +119,7 @@ func probeVeil() (*Veil, Backend) {
 	return nil, Backend{Text: "bubblewrap is not installed", Fix: "install the package bubblewrap (it brings the program bwrap)"}
 }
 
-// try hides a file and a folder from a program that tries to read both. It
+// try hides a file and a directory from a program that tries to read both. It
 // returns "" when the program ran and read neither, else what went wrong.
 func (v *Veil) try() string {
 	dir, err := os.MkdirTemp("", "gatehouse-veil-")

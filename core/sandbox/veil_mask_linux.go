@@ -16,15 +16,15 @@ import (
 // maxHidden bounds how many places one program's veil hides.
 const maxHidden = 2048
 
-// Kernel folders that root can write or trace others through.
+// Kernel directories that root can write or trace others through.
 var rootHidden = []string{"/sys/kernel/debug", "/sys/kernel/tracing", "/sys/kernel/security", "/sys/fs/bpf"}
 
 // rootLocked are the settings of the kernel that root can write by its user id
 // alone: some of them name a program that the kernel runs outside of every
-// namespace. bubblewrap leaves them open where it cannot write their folder.
+// namespace. bubblewrap leaves them open where it cannot write their directory.
 var rootLocked = []string{"/proc/sys", "/proc/sysrq-trigger"}
 
-// lock makes the file or folder p read-only; what is mounted in it is not seen any more.
+// lock makes the file or directory p read-only; what is mounted in it is not seen any more.
 func lock(p string) error {
 	fd, err := straight(unix.AT_FDCWD, p)
 	if missing(err) {
@@ -68,7 +68,7 @@ func hide(c Cover, places map[string]place, root bool) error {
 	if len(all) > maxHidden {
 		return fmt.Errorf("%d places would have to be hidden; at most %d are", len(all), maxHidden)
 	}
-	slices.Sort(all) // folders before what is in them
+	slices.Sort(all) // directories before what is in them
 	blank, err := newBlank()
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func hide(c Cover, places map[string]place, root bool) error {
 		}
 		at, known := places[p]
 		if !known && slices.Contains(c.Hidden, p) {
-			continue // its folder did not exist when the program was ordered
+			continue // its directory did not exist when the program was ordered
 		}
 		if err := hideOne(p, at, c.Open, blank); err != nil {
 			return fmt.Errorf("%s: %w", p, err)
@@ -88,24 +88,24 @@ func hide(c Cover, places map[string]place, root bool) error {
 	return blank.done()
 }
 
-// coveredBy reports whether p goes with a hidden folder that it is in.
+// coveredBy reports whether p goes with a hidden directory that it is in.
 func coveredBy(p string, c Cover) bool {
 	in := func(folder string) bool { return isBelow(p, folder) }
 	return slices.ContainsFunc(c.Hidden, in) && !slices.ContainsFunc(c.Open, in)
 }
 
-// straight opens path below the folder dir (or AT_FDCWD), with no link on the way.
+// straight opens path below the directory dir (or AT_FDCWD), with no link on the way.
 func straight(dir int, path string) (int, error) {
 	return unix.Openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 }
 
 func missing(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) }
 
-// errMoved is returned where a hidden file is not in the folder it was in.
+// errMoved is returned where a hidden file is not in the directory it was in.
 var errMoved = errors.New("its folder was renamed or replaced while the gateway runs, so it cannot be hidden: put the folder back, or start the gateway again")
 
-// openHidden opens what is at p, in the folder at. It returns -1 when there is
-// nothing to hide. A zero at is any folder.
+// openHidden opens what is at p, in the directory at. It returns -1 when there is
+// nothing to hide. A zero at is any directory.
 func openHidden(p string, at place) (int, error) {
 	dir, err := straight(unix.AT_FDCWD, path.Dir(p))
 	if at == (place{}) && err != nil {
@@ -196,7 +196,7 @@ func lockMount(fd int) error {
 	return unix.Mount("", "/proc/self/fd/"+strconv.Itoa(fd), "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 }
 
-// hideFolder mounts an empty folder on dir, which is at p, with those of open
+// hideFolder mounts an empty directory on dir, which is at p, with those of open
 // that are directly in it as they are.
 func hideFolder(dir int, p string, open []string) error {
 	mode := "0000"
@@ -222,7 +222,7 @@ func hideFolder(dir int, p string, open []string) error {
 	return lockMount(over)
 }
 
-// keepOpen shows the folder name of the hidden folder dir in the mount over it.
+// keepOpen shows the directory name of the hidden directory dir in the mount over it.
 // A link is shown as a link.
 func keepOpen(dir, over int, name string) error {
 	target := make([]byte, unix.PathMax)

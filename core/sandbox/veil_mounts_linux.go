@@ -79,7 +79,7 @@ func aliases(p string, own mountLine, mounts []mountLine) (list []string) {
 	return list
 }
 
-// within is p relative to folder, where it is that folder or below it.
+// within is p relative to directory, where it is that directory or below it.
 func within(p, folder string) (rel string, ok bool) {
 	if folder == "/" {
 		return strings.TrimPrefix(p, "/"), true
@@ -91,7 +91,7 @@ func within(p, folder string) (rel string, ok bool) {
 	return strings.TrimPrefix(rest, "/"), true
 }
 
-// isBelow reports whether p is strictly below folder.
+// isBelow reports whether p is strictly below directory.
 func isBelow(p, folder string) bool {
 	rel, ok := within(p, folder)
 	return ok && rel != ""

@@ -26,10 +26,10 @@ type adoption struct {
 	step  func(statement string) error // called before each statement; nil but in tests
 }
 
-// Examine says what a start would do with the database file at path, and
-// changes nothing: version is its ledger's newest number (0 without one), or
-// for a database of the original system the number of its layout, and adopt is
-// then true. What Open refuses is refused with the same error.
+// Examine returns what Open would do with the database file at path, and changes
+// nothing: version is the newest number of its ledger (0 without one), or for a
+// database of the original system the number of its layout, and adopt is then
+// true. Its errors are those of Open.
 func Examine(ctx context.Context, path string) (version int64, adopt bool, err error) {
 	db, err := sql.Open("sqlite3", plainDSN(path, "ro"))
 	if err != nil {
@@ -56,10 +56,10 @@ func plainDSN(path, mode string) string {
 	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?" + q.Encode()
 }
 
-// run looks at the file and, when it is the original system's, takes it over:
-// a copy is kept beside it, then one transaction carries every row into our
-// baseline. Whatever ends it early, a crash too, leaves the file as it was.
-// Other databases are left alone, or refused, unchanged.
+// run adopts the file when it is the original system's: it keeps a copy next to
+// it and then moves every row into our baseline in one transaction. An error or a
+// crash leaves the file as it was. Other databases stay unchanged; an unknown one
+// is an error.
 func (a adoption) run(ctx context.Context) error {
 	db, err := sql.Open("sqlite3", plainDSN(a.path, "rw"))
 	if err != nil {
@@ -82,7 +82,7 @@ func (a adoption) run(ctx context.Context) error {
 		return err
 	}
 	a.log.Info("taking over the original system's database; a large one takes a while", "path", a.path, "version", l.version())
-	// From here nobody else writes, so the copy is what is taken over.
+	// From here on there is no other writer, so the copy is what is adopted.
 	if _, err := c.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
 		return fmt.Errorf("take over the original system's database (is the original system still running?): %w", err)
 	}
@@ -125,7 +125,7 @@ func (a adoption) locked(ctx context.Context, db *sql.DB, c *sql.Conn) (version 
 		return 0, "", err
 	}
 	x := &adopter{adoption: a, ctx: ctx, c: c, l: l, now: core.Stamp(a.clock.Now())}
-	for _, do := range []func() error{x.putAside, x.build, x.carry, x.admit, x.keepRest, x.record, x.clear, x.check} {
+	for _, do := range []func() error{x.renameOriginals, x.build, x.carry, x.admit, x.keepRest, x.record, x.clear, x.check} {
 		if err := do(); err != nil {
 			return 0, "", fmt.Errorf("take over the original system's database: %w", err)
 		}
@@ -162,8 +162,9 @@ func (x *adopter) number(query string) (n int64, err error) {
 
 func (x *adopter) tables() []string { return slices.Sorted(maps.Keys(x.l.tables)) }
 
-// putAside renames the old tables and drops their indexes, whose names we use.
-func (x *adopter) putAside() error {
+// renameOriginals renames the old tables and drops their indexes, the names of
+// which are used again.
+func (x *adopter) renameOriginals() error {
 	names, err := pairs(x.ctx, x.c, `SELECT '', name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL ORDER BY name`)
 	if err != nil {
 		return err

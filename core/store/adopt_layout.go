@@ -20,7 +20,7 @@ const (
 
 // An originalTable is what the original system's versions 9 to 12 have in a
 // table: no column may be there that is in neither list. A nil must means that
-// the columns are not known and are kept as they stand.
+// the columns are unknown and are kept as they are.
 type originalTable struct{ must, may []string }
 
 // originalTables by name. Only sessions must be there: the others came and went.
@@ -39,7 +39,7 @@ var originalTables = map[string]originalTable{
 	"curator_queue":    {},
 }
 
-// A layout is what a database file holds, by its own word.
+// A layout is the tables, columns and ledger of a database file.
 type layout struct {
 	tables map[string][]string // columns by table, both in lower case
 	others []string            // views and triggers: neither system has any
@@ -154,8 +154,8 @@ func (l layout) strange() string {
 // maxListed bounds the names in a refusal.
 const maxListed = 12
 
-// listed is "what a, b, c"; names are another program's, so they are quoted
-// where they are not plain words.
+// listed returns "what a, b, c". The names are another program's: unusual ones are
+// quoted.
 func listed(what string, names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -180,8 +180,8 @@ func prefixed(by, s string) string {
 	return by + s
 }
 
-// version is the number of the original system's layout, told by the columns:
-// version 9 has no ledger, and later ones were made with old numbers in it.
+// version returns the number of the original system's layout, from its columns:
+// version 9 has no ledger, and ledgers of later ones have old numbers.
 func (l layout) version() int64 {
 	switch {
 	case l.has("pairing_requests"):

@@ -9,18 +9,18 @@ import (
 // requests never expire, waits here from the adoption on.
 const adoptedWait = "+14 days"
 
-// aside is the name of a table of the original system while it is taken over.
+// aside returns the name of a table of the original system during the adoption.
 func aside(table string) string { return quoted("original_" + table) }
 
-// kept is the name of the table that holds, unchanged, those rows of table
-// which the new layout cannot hold as they stood.
+// kept returns the name of the table with the unchanged rows of table that do not
+// fit into the new layout.
 func kept(table string) string { return quoted("adopted_" + table) }
 
 func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // carriers move the rows of one table from aside into the baseline's table.
-// $1 is the time of the adoption. differs says which rows are kept unchanged
-// as well, because a value in them could not be carried over as it stood.
+// $1 is the time of the adoption. differs selects the rows that are also kept
+// unchanged, because a value of them had to be changed.
 var carriers = []struct{ table, differs, move string }{
 	{"sessions",
 		`id IS NULL OR typeof(id) = 'blob' OR adopt_time(created_at) IS NULL OR adopt_time(last_accessed) IS NULL
@@ -76,10 +76,10 @@ var carriers = []struct{ table, differs, move string }{
 const twice = `(status = 'pending' AND EXISTS (SELECT 1 FROM {old} AS later WHERE later.platform = {old}.platform
 	AND later.platform_user_id = {old}.platform_user_id AND later.status = 'pending' AND later.rowid > {old}.rowid))`
 
-// people turn approved requests into users, identities and access, so that
-// nobody who was approved is a stranger. Of several for one person the latest
-// decision counts. Users begin at 2: the operator is 1. Nobody has full trust
-// in chat. A direct chat is known where its id is the person's own.
+// people makes users, identities and access of approved requests, so that no
+// approved user becomes a stranger. The latest decision for an account counts.
+// Users begin at 2: the operator is 1. None gets full trust in chat. A direct chat
+// is known if its id is the user's.
 var people = []string{
 	`CREATE TABLE original_people AS
 		SELECT 1 + row_number() OVER (ORDER BY at, platform, platform_user_id) AS user_id, * FROM (
@@ -97,7 +97,7 @@ var people = []string{
 	`DROP TABLE original_people`,
 }
 
-// fill puts the names of a table into one of the texts above.
+// fill returns one of the statements above with the names of a table.
 func fill(l layout, table, query string) string {
 	agent := "NULL"
 	for _, c := range l.tables[table] {
@@ -110,8 +110,8 @@ func fill(l layout, table, query string) string {
 	return strings.ReplaceAll(query, "{old}", aside(table))
 }
 
-// keep is the statement that copies, unchanged, the rows of table for which
-// where holds, with their old row number.
+// keep returns the statement that copies the rows of table that match where,
+// unchanged, with their old row number.
 func keep(l layout, table, where string) string {
 	columns := make([]string, len(l.tables[table]))
 	for i, c := range l.tables[table] {

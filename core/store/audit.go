@@ -16,8 +16,8 @@ import (
 const (
 	auditLimit    = 50
 	maxAuditLimit = 500
-	// auditScan is how many rows one page looks at: where what is asked for is
-	// rare, a page may be short and the next one goes on.
+	// auditScan is how many rows are read for one page: if matches are rare, a
+	// page may be short and the next one continues.
 	auditScan = 20_000
 )
 
@@ -44,10 +44,10 @@ type AuditEvent struct {
 	Detail  json.RawMessage `json:"detail,omitempty"`
 }
 
-// AuditLog is a page of events, newest first, and the cursor of the next page,
-// "" at the end. A page costs the same however long the log is; it may hold
-// fewer events than asked for, and none, and have a next one. A cursor that it
-// did not make is core.Invalid.
+// AuditLog returns a page of events, newest first, and the cursor of the next
+// page, "" at the end. A page costs the same in a log of any length; it may have
+// fewer events than requested, even none, before the end. A foreign cursor is
+// core.Invalid.
 func AuditLog(ctx context.Context, q Queryer, f AuditFilter) (page []AuditEvent, next string, err error) {
 	switch {
 	case f.Limit <= 0:
@@ -77,7 +77,7 @@ func AuditLog(ctx context.Context, q Queryer, f AuditFilter) (page []AuditEvent,
 	if more || len(l.late) == 0 {
 		return page, next, nil
 	}
-	// What was looked at may have ended before the log did.
+	// The rows that were read may have ended before the log did.
 	var end []auditRow
 	if err := q.Select(ctx, &end, l.end(), l.early...); err != nil {
 		return nil, "", fmt.Errorf("audit log: %w", err)
@@ -114,8 +114,8 @@ func (r auditRow) event() (AuditEvent, error) {
 	return e, err
 }
 
-// An auditQuery has two halves: what an index finds in order, of which at most
-// auditScan rows are looked at, and what is then compared row by row.
+// An auditQuery has two parts: a condition for an index, of which at most auditScan
+// rows are read in order, and a condition that is compared row by row.
 type auditQuery struct {
 	first, late []string
 	early, args []any
@@ -192,7 +192,7 @@ func auditCursor(cursor string) (at string, id int64, err error) {
 	return at, id, nil
 }
 
-// scan is what is looked at, newest first.
+// scan returns the statement that reads limit rows, newest first.
 func (l *auditQuery) scan(limit int) string {
 	where := ""
 	if len(l.first) > 0 {
@@ -209,5 +209,5 @@ func (l *auditQuery) page(limit int) string {
 		" ORDER BY at DESC, id DESC LIMIT " + strconv.Itoa(limit)
 }
 
-// end is the last row that was looked at, if the bound was reached.
+// end returns the statement that reads the last row of a full scan.
 func (l *auditQuery) end() string { return l.scan(1) + " OFFSET " + strconv.Itoa(auditScan-1) }

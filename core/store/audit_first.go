@@ -9,17 +9,17 @@ import (
 	"gatehouse/core"
 )
 
-// firstLook is how many events of each action Already looks at.
-const firstLook = 50
+// alreadyScan is how many events of each action Already reads.
+const alreadyScan = 50
 
-// Already tells whoever came second who was first: "already dismissed by
-// operator via panel at 15:04 UTC", a core.Conflict, after the newest event
-// whose detail holds key with value. done has the word for each action that
-// may have been it. It is nil where the log's newest say nothing of it.
+// Already returns a core.Conflict that names who was first, "already dismissed by
+// operator via panel at 15:04 UTC", from the newest event with key and value in
+// its detail. done has the verb of each action to search. Without such an event it
+// returns nil.
 func Already(ctx context.Context, q Queryer, key string, value any, done map[string]string) error {
 	var first AuditEvent
 	for _, action := range slices.Sorted(maps.Keys(done)) {
-		page, _, err := AuditLog(ctx, q, AuditFilter{Action: action, Limit: firstLook})
+		page, _, err := AuditLog(ctx, q, AuditFilter{Action: action, Limit: alreadyScan})
 		if err != nil {
 			return err
 		}

@@ -2,8 +2,8 @@ package store
 
 import "strings"
 
-// numbered turns $1 into ?1. To SQLite "$1" is a name, numbered by where it
-// first stands; "?1" is the number that PostgreSQL means by $1.
+// numbered replaces $1 by ?1. To SQLite "$1" is a name, numbered by its first
+// place; "?1" is the number that PostgreSQL means by $1.
 func numbered(query string) string {
 	i := strings.IndexByte(query, '$')
 	if i < 0 {

@@ -9,10 +9,10 @@ import (
 	"gatehouse/core/store/migrations"
 )
 
-// Compact writes the SQLite database anew, so that nothing of what was deleted
-// stays in its file: not in free pages, not in the log beside it. Writers wait meanwhile, for about a second for each 100 MB,
-// and as much room is needed again. A database of more than most bytes is left
-// alone and the answer is false; 0 is any.
+// Compact rewrites the SQLite database, so that nothing that was deleted stays in
+// the file or in its log. Writers wait for it, about a second for each 100 MB, and
+// it needs as much free space as the database. If the database has more than most
+// bytes (0: no limit), it does nothing and returns false.
 func (d *DB) Compact(ctx context.Context, most int64) (done bool, err error) {
 	if d.engine.kind != migrations.SQLite {
 		return false, nil

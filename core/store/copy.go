@@ -15,9 +15,9 @@ import (
 )
 
 // Copy writes a consistent copy of the SQLite database at path to the file to,
-// which must not be there, and says of which version it is. Others may read and
-// write the database meanwhile: the copy is as it was at one moment. It is
-// neither adopted nor migrated. Without a database it is core.NotFound.
+// which must not exist, and returns the version. Other processes may read and
+// write the database: the copy is a snapshot. It is neither adopted nor migrated.
+// Without a database it returns core.NotFound.
 func Copy(ctx context.Context, path, to string) (version int64, err error) {
 	if st, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && st.Size() == 0 {
 		return 0, core.Errorf(core.NotFound, "there is no database at %s", path)
@@ -42,7 +42,7 @@ func Copy(ctx context.Context, path, to string) (version int64, err error) {
 	return versionOf(ctx, to)
 }
 
-// versionOf is the number of the newest migration of a closed database; 0 for
+// versionOf returns the number of the newest migration of a closed database; 0 for
 // one without a ledger.
 func versionOf(ctx context.Context, path string) (version int64, err error) {
 	db, err := sqlx.Open("sqlite3", (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String()+"?mode=ro&immutable=1")

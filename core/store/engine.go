@@ -17,11 +17,11 @@ import (
 type engine struct {
 	kind       migrations.Engine
 	begin      string                    // the writer's transaction
-	bind       func(query string) string // the placeholders $1, $2 … in the engine's words
-	returning  string                    // what an INSERT says to return its integer key; "" the driver knows it
+	bind       func(query string) string // translates the placeholders $1, $2 …
+	returning  string                    // ends an INSERT to return its integer key; "": the driver returns it
 	skipLocked string                    // see Tx.SkipLocked
 	forUpdate  string                    // see Tx.ForUpdate
-	hopeful    bool                      // jobs are tried without savepoints: a statement that fails alone undoes itself alone
+	optimistic bool                      // jobs are tried without savepoints: a statement that fails alone undoes itself alone
 	again      func(error) bool          // lost against other transactions: worth another run
 	pause      string                    // before another run: a statement that lets the others finish
 	lost       func(error) bool          // the connection is gone
@@ -34,13 +34,13 @@ type engine struct {
 }
 
 var sqlite = engine{
-	kind:     migrations.SQLite,
-	begin:    "BEGIN IMMEDIATE", // a transaction never has to give up half way
-	bind:     numbered,
-	hopeful:  true,
-	again:    func(error) bool { return false }, // there is no other writer
-	lost:     func(error) bool { return false },
-	farewell: "PRAGMA wal_checkpoint(TRUNCATE)",
+	kind:       migrations.SQLite,
+	begin:      "BEGIN IMMEDIATE", // a transaction never has to give up half way
+	bind:       numbered,
+	optimistic: true,
+	again:      func(error) bool { return false }, // there is no other writer
+	lost:       func(error) bool { return false },
+	farewell:   "PRAGMA wal_checkpoint(TRUNCATE)",
 
 	match:      matchFTS5,
 	words:      func(text string) string { return text },
@@ -72,16 +72,15 @@ func postgreSQL(server Server) engine {
 // maxAgain bounds how often a transaction that lost against another is run.
 const maxAgain = 5
 
-// SkipLocked is what a SELECT … LIMIT n says at its end when the rows it finds
-// are to be updated: on PostgreSQL it passes by those that another node's
-// transaction has in hand; on SQLite nobody else writes, and it is empty.
+// SkipLocked returns the end of a SELECT … LIMIT n that selects rows to update: on
+// PostgreSQL it skips those that another node's transaction has locked; on SQLite
+// there is no other writer and it is empty.
 func (t *Tx) SkipLocked() string { return t.db.engine.skipLocked }
 
-// ForUpdate is what a SELECT says at its end to hold its rows until the commit,
-// and "" on SQLite, where nobody else writes. A statement on PostgreSQL sees what
-// was committed before it began, also after it has waited for a row: one that
-// changes a row by what stands in others holds that row first, by a statement
-// of its own.
+// ForUpdate returns the end of a SELECT that locks its rows until the commit; "" on
+// SQLite, which has no other writer. A statement on PostgreSQL sees what was
+// committed before it began, also after it has waited for a row: to change a row
+// by the content of others, lock it first in a separate statement.
 func (t *Tx) ForUpdate() string { return t.db.engine.forUpdate }
 
 // begin begins the writer's transaction, over a new connection when the old one

@@ -7,9 +7,9 @@ import (
 	"gatehouse/core/store/migrations"
 )
 
-// Forget takes a person as a platform knows them out of the audit log's
-// subjects, where a block named them, and of the rows that were kept of the
-// original system. The events stay.
+// Forget removes a platform's account from the subjects of the audit log, which
+// name it for a block, and from the rows kept of the original system. The events
+// stay.
 func Forget(ctx context.Context, tx *Tx, platform, id string) error {
 	if _, err := tx.Exec(ctx, `UPDATE audit_events SET subject = '' WHERE subject = $1`, platform+":"+id); err != nil {
 		return fmt.Errorf("forget in the audit log: %w", err)

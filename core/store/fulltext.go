@@ -6,24 +6,23 @@ import (
 	"strings"
 )
 
-// A Term is words that stand behind each other in one of the columns of a
-// full-text table. Words are letters, marks and digits, as core/session/words
-// makes them.
+// A Term is consecutive tokens of one of the columns of a full-text table, in the
+// form of the index's tokenizer: letters, marks and digits.
 type Term struct {
 	Columns []string
 	Words   []string
-	Begins  bool // the last word may be only the beginning of one
+	Begins  bool // the last token may be a prefix
 }
 
-// Match is the condition that a row of the full-text table called table has
-// every term, and its arguments, the first of which is $first. Such a table is
-// one of SQLite's module fts5; on PostgreSQL it is a plain one, whose texts
-// Words makes.
+// Match returns the condition that a row of the full-text table has every term,
+// and its arguments, the first of which is $first. The table is one of SQLite's
+// module fts5; on PostgreSQL it is a plain one with texts from Words.
 func (d *DB) Match(table string, terms []Term, first int) (cond string, args []any) {
 	return d.engine.match(table, terms, first)
 }
 
-// Words is a text of words, with a space between each, as a full-text table takes it.
+// Words returns a text of tokens with spaces between them as a full-text table
+// stores it.
 func (t *Tx) Words(text string) string { return t.db.engine.words(text) }
 
 // EmptyWords forgets everything that the table search has, at once.
@@ -32,10 +31,9 @@ func (t *Tx) EmptyWords(ctx context.Context) error {
 	return err
 }
 
-// MergeWords has the table search give up the words of rows that are gone, all
-// of them: its index is written anew, a little in each transaction, so that
-// others' come in between. Without it they stay in the file until later rows
-// push them out, though nothing finds them.
+// MergeWords removes what deleted rows have left in the index of the table search:
+// it rewrites the index in many short transactions, between which others commit.
+// Otherwise it stays in the file until later merges, though no search finds it.
 func (d *DB) MergeWords(ctx context.Context) error {
 	if len(d.engine.mergeWords) == 0 {
 		return nil
@@ -57,7 +55,7 @@ func (d *DB) MergeWords(ctx context.Context) error {
 			did = after - before
 			return err
 		})
-		if err != nil || step > 0 && did < 2 { // so FTS5 says that there is no more to merge
+		if err != nil || step > 0 && did < 2 { // FTS5 has no more to merge
 			return err
 		}
 	}

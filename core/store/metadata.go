@@ -8,7 +8,7 @@ import (
 	"gatehouse/core"
 )
 
-// Metadata is the value under key; "" and false without one.
+// Metadata returns the value of key; "" and false without one.
 func Metadata(ctx context.Context, q Queryer, key string) (string, bool, error) {
 	var v string
 	err := q.Get(ctx, &v, `SELECT coalesce(value, '') FROM metadata WHERE key = $1`, key)
@@ -26,25 +26,25 @@ func SetMetadata(ctx context.Context, tx *Tx, key, value string) error {
 	return err
 }
 
-// DeleteMetadata removes key; a missing one is fine.
+// DeleteMetadata removes key; a missing one is no error.
 func DeleteMetadata(ctx context.Context, tx *Tx, key string) error {
 	_, err := tx.Exec(ctx, `DELETE FROM metadata WHERE key = $1`, key)
 	return err
 }
 
-// Load and Save are the metadata table for callers that keep small facts
-// outside a transaction (a connector's memory).
+// Load returns the metadata of key, or "", for callers without a transaction.
 func (d *DB) Load(ctx context.Context, key string) (string, error) {
 	v, _, err := Metadata(ctx, d, key)
 	return v, err
 }
 
+// Save sets the metadata of key in a transaction of its own.
 func (d *DB) Save(ctx context.Context, key, value string) error {
 	return d.Tx(ctx, func(tx *Tx) error { return SetMetadata(ctx, tx, key, value) })
 }
 
-// Audit appends one row that says who did what to what, in the transaction
-// that does it. detail holds ids only, never names or texts.
+// Audit appends an audit event (who did what to what) in the transaction of the
+// change. detail holds ids only, never names or texts.
 func Audit(ctx context.Context, tx *Tx, by core.Actor, action, subject string, detail map[string]any) error {
 	var body any
 	if len(detail) > 0 {
@@ -59,7 +59,7 @@ func Audit(ctx context.Context, tx *Tx, by core.Actor, action, subject string, d
 	return err
 }
 
-// DeleteMetadataLike removes every key that begins with prefix and says how many.
+// DeleteMetadataLike removes every key that begins with prefix and returns how many.
 func DeleteMetadataLike(ctx context.Context, tx *Tx, prefix string) (int, error) {
 	n, err := tx.Exec(ctx, `DELETE FROM metadata WHERE substr(key, 1, length($1)) = $1 AND $1 <> ''`, prefix)
 	return int(n), err
@@ -68,8 +68,8 @@ func DeleteMetadataLike(ctx context.Context, tx *Tx, prefix string) (int, error)
 // maxLike bounds what MetadataLike returns.
 const maxLike = 1000
 
-// MetadataLike are the values, by key, of keys that begin with prefix: the
-// first 1,000.
+// MetadataLike returns the values of the first 1,000 keys that begin with prefix,
+// by key.
 func MetadataLike(ctx context.Context, q Queryer, prefix string) (map[string]string, error) {
 	var rows []struct{ Key, Value string }
 	err := q.Select(ctx, &rows, `SELECT key, coalesce(value, '') AS value FROM metadata WHERE substr(key, 1, length($1)) = $1 ORDER BY key LIMIT $2`, prefix, maxLike)

@@ -17,11 +17,11 @@ import (
 	"gatehouse/core/store/migrations"
 )
 
-// Newest is the number of this program's newest migration.
+// Newest returns the number of this program's newest migration.
 func Newest() int64 { return migrations.Newest(migrations.SQLite) }
 
-// migrate brings the database, which adoption has looked at, to this program's
-// version. One that existed is copied beside itself first.
+// migrate migrates the database, which adoption has read, to this program's
+// version. If it existed, it keeps a copy next to it first.
 func (d *DB) migrate(ctx context.Context, existed bool) error {
 	ledger := migrations.Ledger{Engine: d.engine.kind, Clock: d.clock}
 	newest := migrations.Newest(d.engine.kind)
@@ -49,10 +49,9 @@ func (d *DB) migrate(ctx context.Context, existed bool) error {
 // maxCopies bounds the different copies of one version that are kept.
 const maxCopies = 100
 
-// keepCopy writes a consistent copy of the database beside it, readable by its
-// owner only, and has it on the disk before it returns. An earlier copy of the
-// same version stays: it is used when it is the same, else the new one gets a
-// name of its own. It returns the copy's path.
+// keepCopy writes a consistent copy of the database next to it, readable by its
+// owner only, syncs it and returns its path. An earlier copy of the same version
+// stays: if it is identical it is used, else the new one gets another name.
 func keepCopy(ctx context.Context, db *sql.DB, path string, version int64) (string, error) {
 	part := fmt.Sprintf("%s.v%d.part", path, version)
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -10,13 +10,13 @@ import (
 // user's number, $2 the most rows.
 type Export struct{ Name, Query string }
 
-// Log forgets and exports what the audit log and adopted rows keep of a person.
+// Log forgets and exports what the audit log and adopted rows keep of a user.
 type Log struct{}
 
-// Tables returns the tables that keep data of people.
+// Tables returns the tables with data of users.
 func (Log) Tables() []string { return []string{"audit_events", "adopted_pairing_requests"} }
 
-// Forget removes the person's accounts from them. Events keep the user's number.
+// Forget removes the user's accounts from them. Events keep the user's number.
 func (Log) Forget(ctx context.Context, tx *Tx, r *core.Removal) error {
 	if !r.Last {
 		return nil

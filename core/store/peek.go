@@ -10,8 +10,8 @@ import (
 )
 
 // Peek reads one value of the metadata from the database's file without
-// opening it as the gateway does: nothing is made, migrated or locked, and
-// somebody may serve it meanwhile. It is "" without the key, the table or the file.
+// opening it as the gateway does: nothing is created, migrated or locked, and the
+// gateway may be running. It returns "" without the key, the table or the file.
 func Peek(ctx context.Context, path, key string) (string, error) {
 	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
 		return "", nil

@@ -16,14 +16,14 @@ const (
 	recallFor   = time.Minute // all of it is forgotten this long after the first
 )
 
-// Recall is Get for what every message asks and few change: within
-// transactions the answer is kept until one of the tables that the query reads
-// is written, or a transaction was undone. So it is always what Get would say.
-// T is a scalar or a struct of scalars with db tags. A query does not compare
-// with the present time: that is the caller's to do with what it returns.
+// Recall returns the result of Get from a cache, for queries that are frequent and
+// rarely change: within transactions the result is kept until a table that the
+// query reads is written, or a transaction was rolled back. So it always equals
+// that of Get. T is a scalar or a struct of scalars with db tags. The query must
+// not compare with the present time: the caller does that with the result.
 //
-// Outside of transactions, and on PostgreSQL, where others write too, each call
-// asks the database.
+// Outside of transactions, and on PostgreSQL, which has other writers, each call
+// queries the database.
 func Recall[T any](ctx context.Context, q Queryer, query string, args ...any) (T, error) {
 	t, ok := q.(*Tx)
 	if !ok || t.db.known == nil {
@@ -57,9 +57,9 @@ func Recall[T any](ctx context.Context, q Queryer, query string, args ...any) (T
 // recalled is what Recall keeps; the writer's goroutine alone uses it.
 type recalled struct {
 	answers map[question]answer // at most maxRecalled
-	reads   map[string][]string // the tables of each query, of which there are as many as the code has
+	reads   map[string][]string // the tables of each query; bounded by the queries in the code
 	since   time.Time
-	writes  map[string]int64 // by table: so many statements have written it
+	writes  map[string]int64 // by table: the number of statements that wrote it
 	undone  int64            // what may have changed anything: a rollback, a deletion with its cascades, another connection's commit
 	foreign int64            // SQLite's data_version
 }
@@ -76,8 +76,8 @@ func newRecalled() *recalled {
 	return &recalled{answers: map[question]answer{}, reads: map[string][]string{}, writes: map[string]int64{}}
 }
 
-// tablesOf are the tables that a query reads, as SQLite's own program for it says:
-// what it opens, a table or its index.
+// tablesOf returns the tables that a query reads, from the program that SQLite
+// compiles for it: it opens a table or its index.
 func (d *DB) tablesOf(query string, args []any) ([]string, error) {
 	if tables, ok := d.known.reads[query]; ok {
 		return tables, nil
@@ -153,7 +153,7 @@ func recallKey(query string, args []any) question {
 	return question{query, string(b)}
 }
 
-// wrote notes that a statement that writes table was run; "*" stands for any.
+// wrote notes that a statement that writes table was run; "*" is any table.
 func (k *recalled) wrote(table string) {
 	switch {
 	case k == nil || table == "":
@@ -186,11 +186,11 @@ func (d *DB) fresh(now time.Time) error {
 	return nil
 }
 
-// writing are words that a statement needs to write anything.
+// writing are keywords without which no statement writes.
 var writing = []string{"INSERT", "UPDATE", "DELETE", "REPLACE"}
 
-// written is the table that a statement writes: "" for none, "*" where that may
-// be more than the one it names, as a deletion's cascades are.
+// written returns the table that a statement writes: "" for none, "*" where it may
+// write more than the one it names, as a deletion's cascades are.
 func written(query string) string {
 	words := strings.Fields(query)
 	word := func(i int) string {

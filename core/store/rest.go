@@ -8,11 +8,10 @@ import (
 	"gatehouse/core/store/migrations"
 )
 
-// Rest gives back what the connections keep only to be faster: their pages of
-// the database, the readers that nobody needs and the writer's prepared
-// statements. All of it is made again when it is wanted, and nothing that is
-// stored or under way is touched. Call it when there has been little to do for
-// a while.
+// Rest frees the caches of the connections: pages of the database, idle readers
+// and the writer's prepared statements. They are created again when needed, and
+// nothing that is stored or running is affected. Call it when the program is
+// idle.
 func (d *DB) Rest(ctx context.Context) error {
 	if d.engine.kind != migrations.SQLite {
 		return nil

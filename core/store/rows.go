@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Rows are what a statement finds, each row by the names of its columns, for
-// exports. The statement bounds how many.
+// Rows returns the rows of a statement by the names of their columns, for exports.
+// The statement limits how many.
 func Rows(ctx context.Context, d *DB, query string, args ...any) ([]map[string]any, error) {
 	d.reads.Add(1)
 	found, err := d.read.QueryxContext(ctx, d.engine.bind(query), args...)
@@ -31,9 +31,8 @@ func Rows(ctx context.Context, d *DB, query string, args ...any) ([]map[string]a
 	return all, found.Err()
 }
 
-// Tuples are placeholders for so many rows of so many columns, from $1 on:
-// "($1, $2), ($3, $4)". They stand behind VALUES and IN; a parameter that is no
-// text is cast where it is used.
+// Tuples returns placeholders for rows of columns, from $1 on, for VALUES and IN:
+// "($1, $2), ($3, $4)". Cast a parameter that is not text where it is used.
 func Tuples(rows, columns int) string {
 	var b strings.Builder
 	for i := range rows * columns {

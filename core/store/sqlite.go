@@ -15,7 +15,7 @@ import (
 )
 
 // synchronous is FULL: a commit is on the disk before it returns. The power-cut
-// test re-executes itself with NORMAL to show that it can tell the difference.
+// test re-executes itself with NORMAL to show that it detects the difference.
 var synchronous = "FULL"
 
 // writerSettings make the writer cheaper and change nothing that a commit

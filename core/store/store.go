@@ -1,13 +1,13 @@
-// Package store opens the database, SQLite or PostgreSQL, and hands out
-// transactions, alike on both (engine.go says what differs). It knows no
-// table but its own: metadata, schema_version and audit_events. SQL lives with
-// the package that owns the table; texts use $1 placeholders. Only adoption,
-// which makes our first layout of a database of the original system, knows all.
+// Package store opens the database, SQLite or PostgreSQL, and runs transactions
+// the same way on both (engine.go has the differences). It knows only its own
+// tables: metadata, schema_version and audit_events. SQL is in the package that
+// owns the table, with $1 placeholders. Only adoption, which converts a database
+// of the original system to our first layout, knows all tables.
 //
-// There is one writer. While it is busy, further writes wait; when it is free
-// it takes what stands there, at most maxGroup closures, runs one after the
-// other and commits once for all; where one fails, all are run again, each in
-// its own savepoint. It never waits for company.
+// There is one writer goroutine. It takes the closures that are queued, at most
+// maxGroup, runs them one after the other and commits them together; if one fails,
+// all are run again, each in its own savepoint. It never delays a commit to get a
+// larger group.
 package store
 
 import (
@@ -28,7 +28,7 @@ import (
 type Options struct {
 	Clock core.Clock   // nil: the system's
 	Log   *slog.Logger // nil: none
-	// OnCommit is told of each commit and how many closures it held.
+	// OnCommit is called after each commit with the number of its closures.
 	OnCommit func(group int)
 }
 
@@ -73,15 +73,14 @@ type DB struct {
 	once    sync.Once
 }
 
-// Open opens or creates the SQLite database at path, refuses a program without
-// FTS5 and a database it does not know, and migrates (a copy of an existing
-// file is kept beside it first).
+// Open opens or creates the SQLite database at path and migrates it; it keeps a
+// copy of an existing file next to it first. It returns an error for a program
+// without FTS5 and for an unknown database.
 //
-// A path that is a postgres:// URL names a PostgreSQL database, and its
-// parameter search_path the schema in it; nothing comes from the environment.
-// Whoever runs that server makes the copies. It is proven for this package and
-// core/queue, whose tests link package postgres, without which it is Invalid;
-// the settings refuse it until several nodes are supported.
+// A path that is a postgres:// URL is a PostgreSQL database, with the schema of
+// its parameter search_path; nothing is read from the environment, and no copy is
+// kept. It needs package postgres in the program, else it is core.Invalid; only
+// tests link it, and the settings refuse it until several nodes are supported.
 func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if o.Clock == nil {
 		o.Clock = core.System{}
@@ -110,10 +109,10 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	return d, nil
 }
 
-// Path is what Open was given: the database file's, or a URL that may hold a password.
+// Path returns the path given to Open: a file, or a URL that may hold a password.
 func (d *DB) Path() string { return d.path }
 
-// Now is the clock's time as tables store it.
+// Now returns the clock's time as tables store it.
 func (d *DB) Now() string { return core.Stamp(d.clock.Now()) }
 
 // Commits counts the commits so far.

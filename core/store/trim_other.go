@@ -2,5 +2,5 @@
 
 package store
 
-// trim is for systems whose C library keeps what was freed.
+// trim does nothing where the C library returns freed memory.
 func trim() {}

@@ -6,9 +6,9 @@ import (
 	"runtime/debug"
 )
 
-// Try runs f so that it can fail alone: what it wrote is undone, with what it
-// asked of OnCommit, and failed is its error (or its panic, as an error). With
-// err the transaction itself is over, and the closure must end.
+// Try runs f in a savepoint: if it fails, its writes and its calls of OnCommit are
+// undone, and failed is its error (or its panic, as an error). If err is not nil
+// the transaction has ended, and the closure must return.
 func (t *Tx) Try(_ context.Context, f func() error) (failed, err error) {
 	if err := t.db.exec("SAVEPOINT try"); err != nil {
 		return nil, fmt.Errorf("savepoint: %w", err)

@@ -33,18 +33,16 @@ type job struct {
 	done   chan struct{}
 }
 
-// Tx runs f in a transaction and returns when it is committed and on the disk,
-// or with the error of f or of the commit, and then nothing of it is kept.
-// Other closures may share the commit, and none of them meets what another did
-// wrong. f may be run again (where one of those it shared with has failed), so
-// it assigns its results and does not add to them; what must happen once goes
-// to OnCommit.
-// ctx bounds the wait for the writer; once begun, a transaction is not torn.
+// Tx runs f in a transaction and returns once it is committed and on the disk. On
+// an error of f or of the commit it is rolled back and the error returned. Other
+// closures may share the commit; one that fails does not affect the others. f may
+// be run again (after another one has failed), so it must assign its results, not
+// add to them; what must happen once belongs in OnCommit. ctx limits the wait for
+// the writer; a running transaction is not interrupted.
 //
-// On PostgreSQL, a transaction that loses against another one (a deadlock) is
-// run again, at most maxAgain times in all. Where the connection is lost during
-// the commit itself nobody can say whether it was kept: that is an error and
-// nothing is run again.
+// On PostgreSQL, a transaction that fails because of another one (a deadlock) is
+// run up to maxAgain times. If the connection is lost during the commit, the
+// outcome is unknown: that is an error and there is no retry.
 func (d *DB) Tx(ctx context.Context, f func(*Tx) error) error {
 	j := &job{ctx: context.WithoutCancel(ctx), f: f, done: make(chan struct{})}
 	select {
@@ -79,8 +77,8 @@ func (t *Tx) Select(ctx context.Context, dest any, query string, args ...any) er
 	return t.noted(s.SelectContext(context.WithoutCancel(ctx), dest, args...))
 }
 
-// Exec runs a statement and says how many rows it changed. Texts are constant:
-// each is prepared once and kept.
+// Exec runs a statement and returns how many rows it changed. The text must be
+// constant: it is prepared once and kept.
 func (t *Tx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
 	s, err := t.db.stmt(query)
 	if err != nil {
@@ -130,7 +128,7 @@ func (t *Tx) noted(err error) error {
 	return err
 }
 
-// Time is one time for the whole transaction.
+// Time returns the time of the transaction, the same throughout.
 func (t *Tx) Time() time.Time { return t.now }
 
 // OnCommit has f called after the commit, before Tx returns, in order. f must
@@ -143,7 +141,7 @@ type stmt struct {
 	writes string // see written
 }
 
-// stmt is the statement with that text, which is about to be run.
+// stmt returns the prepared statement of a text.
 func (d *DB) stmt(query string) (*stmt, error) {
 	d.ran.Add(1)
 	s := d.stmts[query]
@@ -159,7 +157,7 @@ func (d *DB) stmt(query string) (*stmt, error) {
 	return s, nil
 }
 
-// writer is the one goroutine that writes.
+// writer is the goroutine that runs all writes.
 func (d *DB) writer() {
 	defer close(d.done)
 	group := make([]*job, 0, maxGroup)
@@ -174,7 +172,7 @@ func (d *DB) writer() {
 		case <-d.closing:
 			return
 		}
-	company:
+	collect:
 		for len(group) < maxGroup && last.alone == nil {
 			select {
 			case j := <-d.queue:
@@ -182,7 +180,7 @@ func (d *DB) writer() {
 					group = append(group, j)
 				}
 			default:
-				break company
+				break collect
 			}
 		}
 		if len(group) > 0 {
@@ -195,10 +193,10 @@ func (d *DB) writer() {
 	}
 }
 
-// commitGroup runs every job and answers each. A commit that fails with
-// company is repeated for each job alone, so that one cannot fail another.
+// commitGroup runs every job and ends each. A failed commit of several is repeated
+// for each job alone, so that one cannot fail another.
 func (d *DB) commitGroup(group []*job) {
-	err := d.hopeful(group)
+	err := d.commitOptimistically(group)
 	for runs := 1; err != nil && len(group) == 1 && runs < maxAgain && d.engine.again(err); runs++ {
 		_ = d.exec(d.engine.pause)
 		err = d.attempt(group)
@@ -226,13 +224,13 @@ func (d *DB) commitGroup(group []*job) {
 	}
 }
 
-// hopeful runs the group in one transaction without savepoints, as nearly all
-// jobs end well: a savepoint has the database copy each page that the job
-// changes, and write out what it gathers for the search index. Where a job
-// fails, or a statement of one that makes nothing of it, all is undone, and who
-// had company is run again with savepoints.
-func (d *DB) hopeful(group []*job) error {
-	if !d.engine.hopeful {
+// commitOptimistically runs the group in one transaction without savepoints, as
+// nearly all jobs succeed: with a savepoint the database copies each page that the
+// job changes and writes out what it collects for the search index. If a job or
+// one of its statements fails, all is rolled back, and a group of several is run
+// again with savepoints.
+func (d *DB) commitOptimistically(group []*job) error {
+	if !d.engine.optimistic {
 		return d.attempt(group)
 	}
 	now, err := d.begun()
@@ -255,7 +253,7 @@ func (d *DB) hopeful(group []*job) error {
 }
 
 // attempt runs the group in one transaction, each job in its savepoint. The
-// error is of begin or commit; what a job does wrong stays with the job.
+// error is of begin or commit; a job's own error is kept in the job.
 func (d *DB) attempt(group []*job) error {
 	now, err := d.begun()
 	if err != nil {
@@ -288,7 +286,7 @@ func (d *DB) attempt(group []*job) error {
 	return d.commit(group)
 }
 
-// begun begins a transaction and says its time.
+// begun begins a transaction and returns its time.
 func (d *DB) begun() (time.Time, error) {
 	if err := d.begin(); err != nil {
 		return time.Time{}, fmt.Errorf("begin: %w", err)

@@ -7,7 +7,6 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/store"
-	"gatehouse/core/texts"
 )
 
 // A Budget is what may be used in a day or a month (UTC): tokens of all directions, or
@@ -17,9 +16,10 @@ type Budget struct {
 	MicroUSD int64
 }
 
-func (b Budget) stands() bool { return b.Tokens > 0 || b.MicroUSD > 0 }
+// isSet reports whether b limits anything.
+func (b Budget) isSet() bool { return b.Tokens > 0 || b.MicroUSD > 0 }
 
-// String is the budget as people write it: "200000 tokens", "$2.00".
+// String returns the budget with its unit: "200000 tokens", "$2.00".
 func (b Budget) String() string {
 	switch {
 	case b.MicroUSD > 0:
@@ -36,7 +36,7 @@ type Budgets struct {
 	UserDay, BotDay, Day, UserMonth Budget
 }
 
-// A period is how long a budget lasts; it begins anew in UTC.
+// A period is how long a budget lasts; it restarts in UTC.
 type period struct {
 	month bool
 	since func(now time.Time) time.Time
@@ -53,7 +53,7 @@ func month() period {
 	}}
 }
 
-// A bound is a budget with whose it is, for how long, and which calls count.
+// A bound is a budget with its owner, its period, and the calls that count.
 type bound struct {
 	whose  string
 	budget Budget
@@ -62,7 +62,7 @@ type bound struct {
 	arg    any
 }
 
-// bounding are the budgets of b that stand, for a person's calls through a bot.
+// bounding returns the budgets that limit a user's calls through a bot.
 func (b Budgets) bounding(user int64, bot string) (out []bound) {
 	for _, x := range []bound{
 		{OfUser, b.UserDay, day(), "user_id = $2", user},
@@ -70,47 +70,68 @@ func (b Budgets) bounding(user int64, bot string) (out []bound) {
 		{ofBot, b.BotDay, day(), "bot = $2", bot},
 		{ofAll, b.Day, day(), "$2 = ''", ""},
 	} {
-		if x.budget.stands() {
+		if x.budget.isSet() {
 			out = append(out, x)
 		}
 	}
 	return out
 }
 
-// Whose a budget is, as the metric and the catalogue of texts name it.
+// The owners of budgets, as in the metric.
 const (
-	OfUser = "user" // the person's own
+	OfUser = "user" // of one user
 	ofBot  = "bot"
 	ofAll  = "all"
 )
 
 var scopes = [...]string{OfUser, ofBot, ofAll}
 
-// warnAt is the part of a budget, in percent, whose crossing is told.
-const warnAt = 80
+// WarnAt is the percentage of a budget at which Reserve returns a Limit.
+const WarnAt = 80
 
 // staleAfter is when a reservation is settled as it was estimated: no call of
 // a model takes that long, so its run is gone.
 const staleAfter = 25 * time.Hour
 
-// Reserve sets aside what a call is expected to take, before it is made, where
-// a budget stands; id is then to be settled with Record or given back with
-// Release. Without a budget it is 0 and nothing is written. notice is a word
-// for the person when this call crosses 80 % of a budget. A used-up budget, and
-// a budget in dollars with a model whose price nobody knows, is core.Busy in
-// words for the person.
-func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, notice string, err error) {
+// A Limit is a budget that a call reaches.
+type Limit struct {
+	Whose  string // OfUser, or "bot" or "all"
+	Month  bool   // of a calendar month, not of a day
+	Budget Budget
+}
+
+// A Refusal is the error of a call that does not fit into a budget. Its kind is
+// core.Busy.
+type Refusal struct {
+	Limit
+	Unpriced bool // the budget is in dollars, and the model's price is unknown
+}
+
+func (r *Refusal) Error() string {
+	if r.Unpriced {
+		return fmt.Sprintf("the budget (%s, %s) is in dollars and the model has no price", r.Whose, r.Budget)
+	}
+	return fmt.Sprintf("the budget (%s, %s) is used up", r.Whose, r.Budget)
+}
+
+func (r *Refusal) Unwrap() error { return &core.Error{Kind: core.Busy, Text: r.Error()} }
+
+// Reserve reserves what a call is expected to take, before it is made, if there
+// is a budget; the caller passes id to Record or Release. Without a budget id is
+// 0 and nothing is written. crossed is the budget of which this call is the one
+// that reaches WarnAt percent, or nil. A call that does not fit is a *Refusal.
+func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, crossed *Limit, err error) {
 	hold, err := l.bounds(ctx, db, r.User)
 	if err != nil {
-		return 0, "", err
+		return 0, nil, err
 	}
 	bounds := hold.bounding(r.User, r.Bot)
 	if len(bounds) == 0 {
-		return 0, "", nil
+		return 0, nil, nil
 	}
 	refused := ""
 	err = db.Tx(ctx, func(tx *store.Tx) error {
-		notice, refused = "", ""
+		crossed, refused = nil, ""
 		for _, b := range bounds {
 			fit, err := b.fits(ctx, tx, r)
 			switch {
@@ -118,9 +139,10 @@ func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, no
 				return err
 			case fit >= usedUp:
 				refused = b.whose
-				return b.refusal(fit)
+				return &Refusal{b.limit(), fit == unpriced}
 			case fit == fitsCrossing:
-				notice = texts.Text("budget_warning", texts.With{"Percent": warnAt, "Whose": b.whose, "Month": b.period.month, "Budget": b.budget})
+				limit := b.limit()
+				crossed = &limit
 			}
 		}
 		return tx.Get(ctx, &id, `INSERT INTO usage (at, run, session_id, user_id, bot, model, input, output, micro_usd, state)
@@ -131,12 +153,12 @@ func (l *Ledger) Reserve(ctx context.Context, db *store.DB, r Row) (id int64, no
 		l.metrics.refused.WithLabelValues(refused).Inc()
 	}
 	if err != nil {
-		return 0, "", err
+		return 0, nil, err
 	}
-	return id, notice, nil
+	return id, crossed, nil
 }
 
-// Whether a call fits into what is left of a day's budget.
+// The results of fits.
 const (
 	fitsWell     = iota
 	fitsCrossing // it is the one that crosses the warning's mark
@@ -144,15 +166,9 @@ const (
 	unpriced
 )
 
-// refusal says why a call does not fit, for the person.
-func (b bound) refusal(why int) error {
-	if why == unpriced {
-		return texts.Error(core.Busy, "budget_unpriced", texts.With{"Whose": b.whose, "Budget": b.budget})
-	}
-	return texts.Error(core.Busy, "budget_used", texts.With{"Whose": b.whose, "Month": b.period.month, "Budget": b.budget})
-}
+func (b bound) limit() Limit { return Limit{b.whose, b.period.month, b.budget} }
 
-// fits says whether r fits into what is left of a budget.
+// fits returns whether r fits into what is left of a budget: one of the constants.
 func (b bound) fits(ctx context.Context, tx *store.Tx, r Row) (int, error) {
 	used, err := usedSince(ctx, tx, b.period.since(tx.Time()), b.where, b.arg)
 	if err != nil {
@@ -168,14 +184,14 @@ func (b bound) fits(ctx context.Context, tx *store.Tx, r Row) (int, error) {
 	if was+more > most {
 		return usedUp, nil
 	}
-	mark := most / 100 * warnAt
+	mark := most / 100 * WarnAt
 	if was < mark && was+more >= mark {
 		return fitsCrossing, nil
 	}
 	return fitsWell, nil
 }
 
-// Release gives a reservation back: the call was not made.
+// Release deletes a reservation whose call was not made.
 func (l *Ledger) Release(ctx context.Context, db *store.DB, id int64) error {
 	if id == 0 {
 		return nil
@@ -188,8 +204,8 @@ func (l *Ledger) Release(ctx context.Context, db *store.DB, id int64) error {
 
 const settleStale = `UPDATE usage SET state = 'settled' WHERE state = 'reserved' AND at < $1`
 
-// SettleStale settles, as they were estimated, reservations whose run has
-// ended without settling them: after a crash. It says how many.
+// SettleStale settles reservations that a crash has left, as they were
+// estimated, and returns how many.
 func (l *Ledger) SettleStale(ctx context.Context, db *store.DB) (n int, err error) {
 	err = db.Tx(ctx, func(tx *store.Tx) error {
 		changed, err := tx.Exec(ctx, settleStale, core.Stamp(tx.Time().Add(-staleAfter)))

@@ -2,6 +2,7 @@ package usage_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,10 +22,10 @@ import (
 func TestWithoutABudgetNothingIsReserved(t *testing.T) {
 	db := storetest.Open(t, coretest.NewClock(time.Time{}))
 	l := usage.New(nil, usage.Budgets{})
-	id, notice, err := l.Reserve(t.Context(), db, usage.Row{Run: "r", User: 2, Input: 1 << 40})
+	id, crossed, err := l.Reserve(t.Context(), db, usage.Row{Run: "r", User: 2, Input: 1 << 40})
 	var rows int
-	if e := db.Get(t.Context(), &rows, `SELECT count(*) FROM usage`); id != 0 || notice != "" || err != nil || rows != 0 || e != nil {
-		t.Errorf("%d %q %v, %d rows %v", id, notice, err, rows, e)
+	if e := db.Get(t.Context(), &rows, `SELECT count(*) FROM usage`); id != 0 || crossed != nil || err != nil || rows != 0 || e != nil {
+		t.Errorf("%d %v %v, %d rows %v", id, crossed, err, rows, e)
 	}
 }
 
@@ -37,7 +38,11 @@ func TestABudgetBoundsItsOwnAndBeginsAnewEachDay(t *testing.T) {
 	l := usage.New(usage.NewMetrics(reg, nil), usage.Budgets{UserDay: usage.Budget{Tokens: 1000}, BotDay: usage.Budget{Tokens: 1500}, Day: usage.Budget{MicroUSD: 2_000_000}})
 	try := func(user int64, bot string, tokens int64, usd *int64, wantErr, wantNotice string) int64 {
 		t.Helper()
-		id, notice, err := l.Reserve(t.Context(), db, usage.Row{Run: "r", User: user, Bot: bot, Model: "m", Input: tokens, MicroUSD: usd})
+		id, crossed, err := l.Reserve(t.Context(), db, usage.Row{Run: "r", User: user, Bot: bot, Model: "m", Input: tokens, MicroUSD: usd})
+		notice := ""
+		if crossed != nil {
+			notice = fmt.Sprint(*crossed)
+		}
 		if wantErr == "" && err != nil || wantErr != "" && (core.KindOf(err) != core.Busy || !strings.Contains(err.Error(), wantErr)) {
 			t.Errorf("user %d on %s: %v, want %q", user, bot, err, wantErr)
 		}
@@ -47,13 +52,13 @@ func TestABudgetBoundsItsOwnAndBeginsAnewEachDay(t *testing.T) {
 		return id
 	}
 	try(2, "a", 700, micro(1), "", "")
-	try(2, "a", 200, micro(1), "", "80 % of your budget")
+	try(2, "a", 200, micro(1), "", "{user false 1000 tokens}")
 	try(2, "a", 50, micro(1), "", "") // told once
-	try(2, "a", 200, micro(1), "your budget for today (1000 tokens) is used up", "")
-	try(3, "a", 600, micro(1), "this bot's budget", "")
+	try(2, "a", 200, micro(1), "the budget (user, 1000 tokens) is used up", "")
+	try(3, "a", 600, micro(1), "the budget (bot, 1500 tokens)", "")
 	try(3, "b", 600, micro(1), "", "")
-	try(4, "c", 1, nil, "has no known price", "")
-	try(4, "c", 1, micro(2_000_000), "the gateway's budget for today ($2.00)", "")
+	try(4, "c", 1, nil, "the model has no price", "")
+	try(4, "c", 1, micro(2_000_000), "the budget (all, $2.00) is used up", "")
 	clock.Advance(12 * time.Hour)
 	try(2, "a", 700, micro(1), "", "")
 	want := `

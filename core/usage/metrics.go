@@ -53,8 +53,8 @@ func NewMetrics(reg prometheus.Registerer, models []string) *Metrics {
 	return m
 }
 
-// Know has further models counted by their names from now on, beginning at 0;
-// beyond 100 names they are Other.
+// Know adds models that are counted by name, from 0; beyond 100 names they are
+// counted as Other.
 func (m *Metrics) Know(models []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

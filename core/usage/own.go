@@ -10,7 +10,7 @@ import (
 	"gatehouse/core/store"
 )
 
-// Own sums one person's settled calls since a time, one row per model, by name.
+// Own returns the sums of one user's settled calls since a time, one row per model, by name.
 func (l *Ledger) Own(ctx context.Context, q store.Queryer, user int64, since time.Time) ([]Total, error) {
 	var all []Total
 	err := q.Select(ctx, &all, `SELECT model, count(*) AS calls, sum(input) AS input, sum(output) AS output,
@@ -23,7 +23,7 @@ func (l *Ledger) Own(ctx context.Context, q store.Queryer, user int64, since tim
 	return all, nil
 }
 
-// A Left is what stands of a budget.
+// A Left is what is left of a budget.
 type Left struct {
 	Whose  string // OfUser, or "bot" or "all"
 	Month  bool   // of a calendar month; else of a day
@@ -31,8 +31,8 @@ type Left struct {
 	Left   Budget // of the same unit; never below zero
 }
 
-// Left are the budgets that bound a person's calls through a bot now, the
-// person's first; none where none stands. What is reserved counts as used.
+// Left returns what is left of the budgets that limit a user's calls through a
+// bot, the user's own first. Reservations count as used.
 func (l *Ledger) Left(ctx context.Context, q store.Queryer, user int64, bot string, now time.Time) ([]Left, error) {
 	bounds, err := l.bounds(ctx, q, user)
 	if err != nil {
@@ -66,12 +66,12 @@ func usedSince(ctx context.Context, q store.Queryer, since time.Time, where stri
 	return Budget{used.Tokens, used.Micro}, nil
 }
 
-// Give writes what one user took to another's account: they are one person.
+// Give makes the rows of one user another's.
 func (l *Ledger) Give(ctx context.Context, tx *store.Tx, from, to int64) error {
 	if _, err := tx.Exec(ctx, `UPDATE usage SET user_id = $1 WHERE user_id = $2`, to, from); err != nil {
 		return fmt.Errorf("give usage: %w", err)
 	}
-	// A budget of one's own stays; nobody gets rid of it by a second account.
+	// A user's own budget stays: linking a second account does not remove it.
 	for _, q := range []string{
 		`UPDATE budgets SET id = $1 WHERE scope = 'user' AND id = $2 AND NOT EXISTS (SELECT 1 FROM budgets o WHERE o.scope = 'user' AND o.id = $1 AND o.period = budgets.period)`,
 		`DELETE FROM budgets WHERE scope = 'user' AND id = $2 AND $1 <> $2`,

@@ -10,16 +10,16 @@ import (
 	"gatehouse/core/store"
 )
 
-// SetBudgets makes these the budgets from the next call on; a person's own
-// budget stands before UserDay.
+// SetBudgets sets the budgets from the next call on. A user's own budget
+// overrides UserDay.
 func (l *Ledger) SetBudgets(b Budgets) { l.budgets.Store(&b) }
 
-// Budgets are those that hold for everybody.
+// Budgets returns the budgets that apply to all users.
 func (l *Ledger) Budgets() Budgets { return *l.budgets.Load() }
 
-// An Own is what one person may use by a word of the operator's: in a day,
-// instead of UserDay (nil: as everybody; the zero Budget: no bound), and in a
-// calendar month (the zero Budget: no bound).
+// An Own is the budget that the operator set for one user: for a day, in place of
+// UserDay (nil: UserDay applies; the zero Budget: no limit), and for a calendar
+// month (the zero Budget: no limit).
 type Own struct {
 	Day   *Budget
 	Month Budget
@@ -30,13 +30,13 @@ func (o Own) String() string {
 	if o.Day != nil {
 		day = o.Day.String()
 	}
-	if !o.Month.stands() {
+	if !o.Month.isSet() {
 		return day
 	}
 	return day + ", in a month " + o.Month.String()
 }
 
-// own is what was set for a person.
+// own returns what was set for a user.
 func own(ctx context.Context, q store.Queryer, user int64) (o Own, err error) {
 	var rows []struct {
 		Period string `db:"period"`
@@ -58,7 +58,7 @@ func own(ctx context.Context, q store.Queryer, user int64) (o Own, err error) {
 	return o, nil
 }
 
-// bounds are the budgets as they hold for a person.
+// bounds returns the budgets that apply to a user.
 func (l *Ledger) bounds(ctx context.Context, q store.Queryer, user int64) (Budgets, error) {
 	b := l.Budgets()
 	o, err := own(ctx, q, user)
@@ -69,8 +69,7 @@ func (l *Ledger) bounds(ctx context.Context, q store.Queryer, user int64) (Budge
 	return b, err
 }
 
-// SetOwn gives a person budgets of their own from their next call on, in place
-// of those they had.
+// SetOwn replaces a user's own budgets from their next call on.
 func (l *Ledger) SetOwn(ctx context.Context, tx *store.Tx, user int64, o Own, by core.Actor) error {
 	if user <= 0 {
 		return core.Errorf(core.Invalid, "no such person")
@@ -80,7 +79,7 @@ func (l *Ledger) SetOwn(ctx context.Context, tx *store.Tx, user int64, o Own, by
 		return fmt.Errorf("budget of a person: %w", err)
 	}
 	set := map[string]*Budget{"day": o.Day}
-	if o.Month.stands() {
+	if o.Month.isSet() {
 		set["month"] = &o.Month
 	}
 	for period, b := range set {
@@ -94,16 +93,16 @@ func (l *Ledger) SetOwn(ctx context.Context, tx *store.Tx, user int64, o Own, by
 	return store.Audit(ctx, tx, by, "budget.set", id, map[string]any{"budget": o.String()})
 }
 
-// A Standing is what one person has used, settled and reserved, and may use.
+// A Standing is what one user has used, settled and reserved, and may use.
 type Standing struct {
 	Today, Month Budget // used since midnight and since the first of the month (UTC)
-	Budget       Budget // of a day, as it holds for them; zero: no bound
+	Budget       Budget // of a day, as it applies to them; zero: no bound
 	Own          bool   // it is their own
-	General      Budget // what holds for whoever has none of their own
+	General      Budget // what applies to users without their own
 	MonthBudget  Budget // of a month, their own; zero: no bound
 }
 
-// Standing is one person's.
+// Standing returns what one user has used and may use.
 func (l *Ledger) Standing(ctx context.Context, q store.Queryer, user int64, now time.Time) (s Standing, err error) {
 	s.General = l.Budgets().UserDay
 	s.Budget = s.General
@@ -121,8 +120,8 @@ func (l *Ledger) Standing(ctx context.Context, q store.Queryer, user int64, now 
 	return s, err
 }
 
-// LastOf is when a model was last called for each of these people; for whom it
-// never was is not among them. It is one statement, however many they are.
+// LastOf returns when a model was last called for each of these users, without
+// those for whom it never was, in one statement.
 func (l *Ledger) LastOf(ctx context.Context, q store.Queryer, users []int64) (map[int64]time.Time, error) {
 	last := make(map[int64]time.Time, len(users))
 	if len(users) == 0 {

@@ -1,6 +1,7 @@
 package usage_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -90,32 +91,37 @@ func TestABudgetOfAMonthStandsBesideTheDays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	takes := func(user, tokens int64) (notice, why string) {
+	takes := func(user, tokens int64) (crossed, refused usage.Limit) {
 		t.Helper()
-		_, notice, err := l.Reserve(t.Context(), db, usage.Row{Run: "r", User: user, Bot: "a", Input: tokens})
-		if err != nil && core.KindOf(err) != core.Busy {
-			t.Fatal(err)
-		} else if err != nil {
-			why = core.TextOf(err)
+		_, at, err := l.Reserve(t.Context(), db, usage.Row{Run: "r", User: user, Bot: "a", Input: tokens})
+		if at != nil {
+			crossed = *at
 		}
-		return notice, why
+		var r *usage.Refusal
+		if errors.As(err, &r) && core.KindOf(err) == core.Busy {
+			refused = r.Limit
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		return crossed, refused
 	}
+	none := usage.Limit{}
 	own(2, usage.Own{Month: usage.Budget{Tokens: 15000}})
-	if _, why := takes(2, 9000); why != "" {
+	if _, why := takes(2, 9000); why != none {
 		t.Fatal(why)
 	}
-	if _, why := takes(2, 2000); why != "your budget for today (10000 tokens) is used up. It resets at midnight UTC." {
-		t.Errorf("the day's: %q", why)
+	if _, why := takes(2, 2000); why != (usage.Limit{Whose: usage.OfUser, Budget: usage.Budget{Tokens: 10000}}) {
+		t.Errorf("the day's: %+v", why)
 	}
 	clock.Advance(24 * time.Hour)
-	if notice, why := takes(2, 4000); why != "" || notice != "More than 80 % of your budget for this month (15000 tokens) is used." {
-		t.Errorf("the next day: %q, %q", notice, why)
+	if notice, why := takes(2, 4000); why != none || notice != (usage.Limit{Whose: usage.OfUser, Month: true, Budget: usage.Budget{Tokens: 15000}}) {
+		t.Errorf("the next day: %+v, %+v", notice, why)
 	}
-	if _, why := takes(2, 4000); why != "your budget for this month (15000 tokens) is used up. It resets with the next month, UTC." {
-		t.Errorf("the month's: %q", why)
+	if _, why := takes(2, 4000); why != (usage.Limit{Whose: usage.OfUser, Month: true, Budget: usage.Budget{Tokens: 15000}}) {
+		t.Errorf("the month's: %+v", why)
 	}
-	if _, why := takes(3, 10000); why != "" {
-		t.Errorf("another person's: %q", why)
+	if _, why := takes(3, 10000); why != none {
+		t.Errorf("another person's: %+v", why)
 	}
 	left, err := l.Left(t.Context(), db, 2, "a", clock.Now())
 	if err != nil || len(left) != 2 || left[1] != (usage.Left{Whose: usage.OfUser, Month: true, Budget: usage.Budget{Tokens: 15000}, Left: usage.Budget{Tokens: 2000}}) {
@@ -130,11 +136,11 @@ func TestABudgetOfAMonthStandsBesideTheDays(t *testing.T) {
 		t.Errorf("given: %+v, %v", s, err)
 	}
 	clock.Advance(24 * time.Hour) // June
-	if _, why := takes(4, 10000); why != "" {
-		t.Errorf("the next month: %q", why)
+	if _, why := takes(4, 10000); why != none {
+		t.Errorf("the next month: %+v", why)
 	}
 	own(4, usage.Own{})
-	if _, why := takes(4, 6000); why == "" {
+	if _, why := takes(4, 6000); why == none {
 		t.Error("what is taken back still stands before everybody's day")
 	}
 }

@@ -15,7 +15,7 @@ type Tables struct {
 	Rollups *Rollups
 }
 
-// Tables returns the tables that keep data of people.
+// Tables returns the tables with data of users.
 func (Tables) Tables() []string { return []string{"usage", "rollups", "budgets"} }
 
 // Forget removes the person from the ledger, with their budget. Sums stay. It

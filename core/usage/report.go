@@ -18,7 +18,7 @@ const (
 	maxRows  = 5000
 )
 
-// What figures may be grouped by, and how the ledger says it.
+// groupings are what figures may be grouped by, with their SQL.
 var groupings = []struct{ name, column, expression string }{
 	{"day", "day", "substr(at, 1, 10)"}, // UTC, as a stamp begins
 	{"model", "model", "model"},
@@ -30,7 +30,7 @@ var groupings = []struct{ name, column, expression string }{
 type ReportQuery struct {
 	By           []string  // of day, model, user, bot; at least one
 	Since, Until time.Time // at most 366 days apart
-	User         *int64    // only what this person used; nil: everybody
+	User         *int64    // only what this user used; nil: all
 }
 
 // A Figure is what one group took. Only the fields that the report is grouped
@@ -38,7 +38,7 @@ type ReportQuery struct {
 type Figure struct {
 	Day   string `json:"day,omitempty" db:"day"` // 2006-01-02, UTC
 	Model string `json:"model,omitempty" db:"model"`
-	User  *int64 `json:"user_id,omitempty" db:"user_id"` // 0: whoever has been forgotten
+	User  *int64 `json:"user_id,omitempty" db:"user_id"` // 0: users who were forgotten
 	Bot   string `json:"bot,omitempty" db:"bot"`
 
 	Calls      int64 `json:"calls" db:"calls"`

@@ -20,12 +20,12 @@ const (
 	rollsKeep = 48 * time.Hour      // of five minutes
 	hoursKeep = 35 * 24 * time.Hour // of hours
 	rollsBack = 30 * 24 * time.Hour // how far a first Fill looks back
-	rollsEach = 1000                // steps that one Fill looks at
+	rollsEach = 1000                // steps that one Fill reads
 	rollsSkip = 24 * time.Hour      // what is skipped at once where nothing happened
 	topSeries = 40                  // of one name in a step; the rest is summed up as Other
 )
 
-// rolledKey is where it is kept up to when rollups are filled.
+// rolledKey is the metadata key of the time up to which rollups are filled.
 const rolledKey = "rollups"
 
 // A Tally sums what happened from a time until another, by series. It is a sum:
@@ -40,14 +40,14 @@ type Rollups struct {
 	tallies []Tally
 }
 
-// NewRollups fills the table from tallies.
+// NewRollups returns Rollups that are filled from tallies.
 func NewRollups(db *store.DB, clock core.Clock, tallies ...Tally) *Rollups {
 	return &Rollups{db: db, clock: clock, tallies: tallies}
 }
 
-// Fill goes on from where the last one ended, at most some busy days' worth, and
-// does the present five minutes anew. It removes what is too old and says how
-// many steps it has looked at. Call it every minute or so.
+// Fill continues where the last one ended, for at most rollsEach steps, and sums
+// the present five minutes again. It removes what is too old and returns how many
+// steps it read. Call it every minute.
 func (r *Rollups) Fill(ctx context.Context) (int, error) {
 	now := r.clock.Now().UTC()
 	mark, _, err := store.Metadata(ctx, r.db, rolledKey)
@@ -62,7 +62,7 @@ func (r *Rollups) Fill(ctx context.Context) (int, error) {
 	steps, hours := map[time.Time]map[string]int64{}, map[time.Time]bool{} // at most rollsEach
 	n, looked := 0, from                                                   // looked: something may have happened until then
 	for ; n < rollsEach && !from.After(now); n++ {
-		// Else a new database, whose first Fill looks a month back, shows nothing for minutes.
+		// Else a new database, the first Fill of which goes a month back, shows nothing for minutes.
 		if next := from.Add(rollsSkip); !from.Before(looked) && !next.After(now) {
 			sums, err := r.sum(ctx, from, next)
 			if err != nil {
@@ -167,7 +167,7 @@ type Chart struct {
 	Series map[string][]int64 // by series; one value for each step
 }
 
-// Len is how many steps there are.
+// Len returns the number of steps.
 func (c Chart) Len() int {
 	for _, s := range c.Series {
 		return len(s)
@@ -175,7 +175,7 @@ func (c Chart) Len() int {
 	return 0
 }
 
-// Total is the sum of a series.
+// Total returns the sum of a series.
 func (c Chart) Total(series string) (n int64) {
 	for _, v := range c.Series[series] {
 		n += v
@@ -183,9 +183,8 @@ func (c Chart) Total(series string) (n int64) {
 	return n
 }
 
-// Read is a chart of n steps of a length, a multiple of five minutes up to an
-// hour or of hours, whose last one holds now. The names are in front of the
-// stroke of each series; without any it is all.
+// Read returns a chart of n steps, the last of which contains the present time.
+// A step is a multiple of five minutes up to an hour, or of hours.
 func (r *Rollups) Read(ctx context.Context, step time.Duration, n int) (Chart, error) {
 	prefix := "1h|"
 	if step < time.Hour {

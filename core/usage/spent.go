@@ -7,9 +7,8 @@ import (
 	"gatehouse/core/store"
 )
 
-// Spent is what the settled calls of each of these runs took, of all models
-// together; Model is one of them. A run without a call is not among them. It is
-// one statement, however many they are.
+// Spent returns what the settled calls of each run took, of all models together;
+// Model is one of them. Runs without a call are left out. It is one statement.
 func (l *Ledger) Spent(ctx context.Context, q store.Queryer, runs ...string) (map[string]Total, error) {
 	spent := make(map[string]Total, len(runs))
 	if len(runs) == 0 {

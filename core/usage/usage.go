@@ -35,7 +35,7 @@ type Ledger struct {
 	budgets atomic.Pointer[Budgets]
 }
 
-// New is a Ledger; nil metrics are counted nowhere.
+// New returns a Ledger; without metrics nothing is counted.
 func New(m *Metrics, b Budgets) *Ledger {
 	if m == nil {
 		m = NewMetrics(nil, nil)
@@ -45,7 +45,7 @@ func New(m *Metrics, b Budgets) *Ledger {
 	return l
 }
 
-// Know has further models counted by their names in the metrics.
+// Know adds models that the metrics count by name.
 func (l *Ledger) Know(models []string) { l.metrics.Know(models) }
 
 // Record writes one settled row in the caller's transaction; the counters move
@@ -87,7 +87,7 @@ type Total struct {
 	Unpriced   int64  `db:"unpriced" json:"unpriced"` // calls without a known price, not in MicroUSD
 }
 
-// Totals sums the settled calls since a time, one row per model, by name.
+// Totals returns the sums of the settled calls since a time, one row per model, by name.
 func (l *Ledger) Totals(ctx context.Context, q store.Queryer, since time.Time) ([]Total, error) {
 	var all []Total
 	err := q.Select(ctx, &all, `SELECT model, count(*) AS calls, sum(input) AS input, sum(output) AS output,
@@ -100,9 +100,9 @@ func (l *Ledger) Totals(ctx context.Context, q store.Queryer, since time.Time) (
 	return all, nil
 }
 
-// ForgetSome takes a person out of at most most rows of the ledger, for one
-// who has many, and says which runs they were of, by session; more where there
-// may be further ones. The figures stay. Forget is still to be called.
+// ForgetSome removes the user from up to most rows of the ledger and returns the
+// runs of these rows, by session; more reports whether there may be further rows.
+// Sums stay. Forget must still be called.
 func (l *Ledger) ForgetSome(ctx context.Context, tx *store.Tx, user int64, most int) (runs map[string][]string, more bool, err error) {
 	if user <= 0 {
 		return nil, false, core.Errorf(core.Invalid, "no such person")
@@ -127,7 +127,7 @@ func (l *Ledger) ForgetSome(ctx context.Context, tx *store.Tx, user int64, most 
 	return runs, len(rows) == most, nil
 }
 
-// Forget takes a person out of the ledger. The figures stay.
+// Forget removes a user from the ledger, with their budget. Sums stay.
 func (l *Ledger) Forget(ctx context.Context, tx *store.Tx, user int64) error {
 	if user <= 0 {
 		return core.Errorf(core.Invalid, "no such person")

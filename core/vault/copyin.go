@@ -12,10 +12,10 @@ import (
 	"gatehouse/core"
 )
 
-// CopyIn makes the file name from r in one step and leaves it alone where it
-// is there already: whoever made it first may have written more into it. What
-// is longer than most bytes is core.Invalid, and nothing is made. The file is
-// on the disk when CopyIn returns.
+// CopyIn creates the file name from r in one step. An existing file is left as it
+// is: its creator may have written more into it. A file of more than most bytes
+// is core.Invalid, and nothing is created. The file is on the disk when CopyIn
+// returns.
 func (v *Vault) CopyIn(name string, r io.Reader, most int64) error {
 	temp := path.Join(path.Dir(name), "."+strconv.FormatUint(rand.Uint64(), 36)+tempSuffix)
 	f, err := v.open(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)

@@ -11,17 +11,16 @@ import (
 	"gatehouse/core"
 )
 
-// A Dir is where a path that somebody named really is.
+// A Dir is a resolved path.
 type Dir struct {
 	Path   string // absolute, symbolic links resolved as far as it exists
 	Rel    string // relative to the vault, "." for the vault itself; "" outside
 	Inside bool   // in the vault
-	Exists bool   // and is a folder
+	Exists bool   // and is a directory
 }
 
-// Dir resolves a path as people name it, relative to the vault or absolute;
-// "" is the vault. It answers for missing paths too: a missing path behind a
-// link that leads out is outside.
+// Dir resolves a path that is absolute or relative to the vault; "" is the
+// vault. The path may be missing: behind a link that leads out it is outside.
 func (v *Vault) Dir(name string) (Dir, error) {
 	if name == "" || name == "." || name == v.path {
 		return Dir{Path: v.path, Rel: ".", Inside: true, Exists: true}, nil
@@ -29,7 +28,7 @@ func (v *Vault) Dir(name string) (Dir, error) {
 	return v.Resolve(v.path, name)
 }
 
-// Resolve is Dir for a path that is relative to the absolute folder base.
+// Resolve is Dir for a path that is relative to the absolute directory base.
 func (v *Vault) Resolve(base, name string) (Dir, error) {
 	if strings.ContainsRune(name, 0) {
 		return Dir{}, core.Errorf(core.Invalid, "the path holds a NUL character")

@@ -25,7 +25,7 @@ type Line struct {
 	RequestID   string          `json:"requestId,omitempty"` // ours: the run
 	UUID        string          `json:"uuid"`
 	Timestamp   string          `json:"timestamp"`
-	IsAPIError  bool            `json:"isApiErrorMessage,omitempty"` // said by the CLI, not by the model
+	IsAPIError  bool            `json:"isApiErrorMessage,omitempty"` // of the CLI, not of the model
 }
 
 // encode appends l and a newline to b.
@@ -35,10 +35,10 @@ func (l *Line) encode(b *bytes.Buffer) error {
 	return enc.Encode(l) // compacts Message, so no newline can be inside
 }
 
-// Longest project folder name before it is cut and hashed, as in Claude Code.
+// Longest project directory name before it is cut and hashed, as in Claude Code.
 const maxProject = 200
 
-// ProjectFolder is the folder name for a real absolute working directory:
+// ProjectFolder returns the directory's name for a real absolute working directory:
 // every UTF-16 unit outside [A-Za-z0-9] becomes '-'; what is longer than 200
 // is cut and ends in a hash of the whole, so that two long paths stay two.
 func ProjectFolder(cwd string) string {
@@ -79,7 +79,7 @@ func ValidID(id string) bool {
 	return id != "" && len(id) <= maxID
 }
 
-// Transcript is the name of a session's file:
+// Transcript returns the name of a session's file:
 // .claude/projects/{ProjectFolder(real cwd)}/{session}.jsonl. cwd is absolute or
 // relative to the vault ("" is the vault). An id that ValidID refuses is
 // core.Invalid.

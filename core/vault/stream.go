@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// A Draft is a file of the vault in the making: nobody sees it under a name of
-// its own before Keep.
+// A Draft is a file of the vault that is being written. It has a temporary name
+// until Keep.
 type Draft struct {
 	v    *Vault
 	f    *os.File
@@ -17,8 +17,8 @@ type Draft struct {
 	done bool
 }
 
-// Draft begins a file in the folder dir, which is made when it is missing. End
-// it by Keep or Drop.
+// Draft creates a file in the directory dir, which is created if missing. End it
+// with Keep or Drop.
 func (v *Vault) Draft(dir string) (*Draft, error) {
 	temp := path.Join(dir, "."+strconv.FormatUint(rand.Uint64(), 36)+tempSuffix)
 	f, err := v.open(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
@@ -37,7 +37,7 @@ func (d *Draft) Write(p []byte) (int, error) {
 // Sync has what was written on the disk, so that Keep takes little time.
 func (d *Draft) Sync() error { return explain("write", d.f.Sync()) }
 
-// Keep gives the file its name, in the folder where it was begun: it is whole
+// Keep gives the file its name, in the directory where it was begun: it is whole
 // and on the disk when Keep returns. A name that is taken is replaced. After an
 // error nothing is left of it.
 func (d *Draft) Keep(name string) error {

@@ -22,7 +22,7 @@ type Transcript struct {
 	size  int64
 	cut   int64
 	dirty bool
-	fresh []string // folders to put on the disk with the first Sync
+	fresh []string // directories to sync with the first Sync
 }
 
 // OpenTranscript opens or makes the file that Vault.Transcript named. A last
@@ -33,7 +33,7 @@ func (v *Vault) OpenTranscript(name string) (*Transcript, error) {
 	if err := t.open(); err != nil {
 		return nil, explain("open transcript", err)
 	}
-	if err := t.mend(); err != nil {
+	if err := t.repair(); err != nil {
 		return nil, errors.Join(explain("mend transcript", err), t.f.Close())
 	}
 	return t, nil
@@ -62,7 +62,7 @@ func (t *Transcript) open() (err error) {
 	return nil
 }
 
-// missing is dir and the folders whose entries change when dir is made.
+// missing returns dir and the directories whose entries change when dir is made.
 func (v *Vault) missing(dir string) []string {
 	need := []string{dir}
 	for dir != "." {
@@ -75,8 +75,8 @@ func (v *Vault) missing(dir string) []string {
 	return need
 }
 
-// mend leaves the file with whole lines only.
-func (t *Transcript) mend() error {
+// repair removes an incomplete last line.
+func (t *Transcript) repair() error {
 	if t.size == 0 {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (t *Transcript) mend() error {
 	return t.f.Truncate(start)
 }
 
-// lastLine is where the last line begins.
+// lastLine returns the offset of the last line.
 func (t *Transcript) lastLine() (int64, error) {
 	buf := make([]byte, 32<<10)
 	for end := t.size; end > 0; {
@@ -118,7 +118,7 @@ func (t *Transcript) lastLine() (int64, error) {
 	return 0, nil
 }
 
-// Cut is how many bytes of a torn last line the open has removed.
+// Cut returns how many bytes of an incomplete last line were removed on opening.
 func (t *Transcript) Cut() int64 { return t.cut }
 
 // Append writes whole lines, in order, with one write. When the disk takes
@@ -150,8 +150,8 @@ func (t *Transcript) write(p []byte) error {
 	return nil
 }
 
-// Sync puts what was appended on the disk: one fsync, and one for each folder
-// that has a new entry. Without changes it does nothing.
+// Sync syncs what was appended: one fsync for the file, and one for each
+// directory that has a new entry. Without changes it does nothing.
 func (t *Transcript) Sync() error {
 	if !t.dirty {
 		return nil
@@ -168,11 +168,11 @@ func (t *Transcript) Sync() error {
 	return nil
 }
 
-// Size is how long the file is as far as it is known here: what others append
-// meanwhile does not count.
+// Size returns the file's length in bytes, without what other processes have
+// appended since it was opened.
 func (t *Transcript) Size() int64 { return t.size }
 
-// Stat is the file as it is now.
+// Stat returns the file's present description.
 func (t *Transcript) Stat() (fs.FileInfo, error) { return t.f.Stat() }
 
 // Close closes the file without Sync.
@@ -186,7 +186,7 @@ type Tail struct {
 	Info    fs.FileInfo
 }
 
-// Bounds of reading. maxLine also bounds what mend reads.
+// Limits of reading. maxLine also limits what repair reads.
 const (
 	maxLine = 16 << 20
 	// MaxTail is the most that ReadTail reads.
@@ -247,14 +247,14 @@ func parse(data []byte) (lines []Line, skipped int) {
 	return lines, skipped
 }
 
-// Stat is the file name as it is now.
+// Stat returns the present description of the file name.
 func (v *Vault) Stat(name string) (fs.FileInfo, error) {
 	st, err := v.root.Stat(name)
 	return st, explain("look at file", err)
 }
 
 // FindTranscripts lists the transcripts with this session id in any project
-// folder, at most 8 of them; the first 10,000 folders are searched.
+// directory, at most 8 of them; the first 10,000 directories are searched.
 func (v *Vault) FindTranscripts(session string) ([]string, error) {
 	if !ValidID(session) {
 		return nil, core.Errorf(core.Invalid, "the session id is not valid")

@@ -14,7 +14,7 @@ import (
 
 const trashStamp = "20060102T150405.000000Z"
 
-// Trash moves the file or folder name to .parachute/trash/<stamp>-<its last
+// Trash moves the file or directory name to .parachute/trash/<stamp>-<its last
 // part> and returns its name there. No part of name may be a symbolic link but
 // the last, which is moved as a link. A missing one is fs.ErrNotExist.
 func (v *Vault) Trash(name string, now time.Time) (string, error) {
@@ -36,7 +36,7 @@ func (v *Vault) Trash(name string, now time.Time) (string, error) {
 	return v.TrashFrom(dir, base, info.ID, now)
 }
 
-// TrashFrom is Trash for name, an entry of the open folder dir: it is moved only
+// TrashFrom is Trash for name, an entry of the open directory dir: it is moved only
 // where it still is the file that id names.
 func (v *Vault) TrashFrom(dir *beneath.Dir, name string, id beneath.ID, now time.Time) (string, error) {
 	top, err := v.Beneath()
@@ -62,12 +62,12 @@ func (v *Vault) TrashFrom(dir *beneath.Dir, name string, id beneath.ID, now time
 	return "", fmt.Errorf("trash %s: %w", base, fs.ErrExist)
 }
 
-// maxTrashed bounds what is kept of a name in the trash, in bytes: with the
+// maxTrashed limits what is kept of a name in the trash, in bytes: with the
 // stamp it must not be longer than the 255 that file systems take.
 const maxTrashed = 200
 
-// shortened is name without its middle where it is too long; its end stays, for
-// that tells what a file is.
+// shortened returns name without its middle where it is too long; the end, with
+// the extension, stays.
 func shortened(name string) string {
 	if len(name) <= maxTrashed {
 		return name
@@ -76,8 +76,8 @@ func shortened(name string) string {
 	return strings.ToValidUTF8(name[:half], "") + strings.ToValidUTF8(name[len(name)-half:], "")
 }
 
-// Prune deletes for good what lies in the trash for more than days days and
-// says how many entries that were. Entries without a stamp stay.
+// Prune deletes what has been in the trash for more than days days and returns
+// the number of entries. Entries without a stamp stay.
 func (v *Vault) Prune(now time.Time, days int) (int, error) {
 	before := now.AddDate(0, 0, -days)
 	entries, err := fs.ReadDir(v.root.FS(), trashDir)
@@ -102,7 +102,7 @@ func (v *Vault) Prune(now time.Time, days int) (int, error) {
 	return n, nil
 }
 
-// RemoveTrashed deletes for good what was trashed under the name base, such as
+// RemoveTrashed deletes what was trashed under the name base, such as
 // "<id>.jsonl", however often.
 func (v *Vault) RemoveTrashed(base string) error {
 	entries, err := fs.ReadDir(v.root.FS(), trashDir)
@@ -124,8 +124,8 @@ func (v *Vault) RemoveTrashed(base string) error {
 	return nil
 }
 
-// RemoveAll deletes the file or folder name with everything in it for good,
-// however deep its folders are nested. No part of name may be a symbolic link
+// RemoveAll deletes the file or directory name with everything in it,
+// however deep its directories are nested. No part of name may be a symbolic link
 // but the last, which is deleted as a link. A missing one is no error.
 func (v *Vault) RemoveAll(name string) error {
 	top, err := v.Beneath()

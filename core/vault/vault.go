@@ -1,10 +1,11 @@
-// Package vault is the folder of plain files that belongs to the user:
-// transcripts, sidecars, trash. Every access goes through os.Root, so no name
-// and no symbolic link leads out of it.
+// Package vault reads and writes the vault, the directory of plain files that
+// belongs to the user: transcripts, sidecars, trash. Every access goes through
+// os.Root, so no name and no symbolic link leads out of it.
 //
-// Names are relative to the vault and use slashes. Folders are made 0700 and
-// files 0600. A read-only or full disk is a core.Error in plain words that
-// names no path, because guests may read it; the cause is in its chain.
+// Names are relative to the vault and use slashes. Directories are created with
+// mode 0700 and files with 0600. A full disk is core.Busy and a read-only one
+// core.Denied; the text names no path, because guests may read it, and the cause
+// is in the error's chain.
 package vault
 
 import (
@@ -21,7 +22,6 @@ import (
 	"math/rand/v2"
 
 	"gatehouse/core"
-	"gatehouse/core/texts"
 )
 
 // Dirs of the vault that are ours.
@@ -32,14 +32,14 @@ const (
 	projectDir = ".claude/projects"
 )
 
-// A Vault is an open vault folder. It is safe for concurrent use.
+// A Vault is an open vault directory. It is safe for concurrent use.
 type Vault struct {
 	root *os.Root
 	path string
 	lock *os.File // set by Lock, before the vault is shared
 }
 
-// Open opens the vault at path and makes the folder (0700) when it is missing.
+// Open opens the vault at path and creates the directory (0700) if it is missing.
 func Open(path string) (*Vault, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, openError(path, err)
@@ -58,7 +58,7 @@ func Open(path string) (*Vault, error) {
 	return &Vault{root: root, path: abs}, nil
 }
 
-// openError names the path: whoever opens a vault has chosen it.
+// openError returns an error that names the path, which the operator chose.
 func openError(path string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOTDIR):
@@ -74,10 +74,10 @@ func openError(path string, err error) error {
 // Root gives access to files below the vault and nowhere else.
 func (v *Vault) Root() *os.Root { return v.root }
 
-// Path is the vault's real absolute path, symbolic links resolved.
+// Path returns the vault's real absolute path, symbolic links resolved.
 func (v *Vault) Path() string { return v.path }
 
-// Close gives the lock back and closes the folder.
+// Close releases the lock and closes the directory.
 func (v *Vault) Close() error {
 	var err error
 	if v.lock != nil {
@@ -87,9 +87,9 @@ func (v *Vault) Close() error {
 	return errors.Join(err, v.root.Close())
 }
 
-// Lock takes the vault for this process until Close or its end: alone, or
-// shared with other holders of a shared lock. It does not wait: when somebody
-// else holds it, the error is core.Conflict and names that process.
+// Lock locks the vault for this process, exclusively or shared, until Close or
+// the end of the process. It does not wait: when another process has the lock, it
+// returns core.Conflict, which names that process.
 func (v *Vault) Lock(exclusive bool) error {
 	f, err := v.open(lockName, os.O_RDWR|os.O_CREATE)
 	if err != nil {
@@ -124,7 +124,7 @@ func writeAt(f *os.File, s string) error {
 	return err
 }
 
-// open opens a file of the vault; with O_CREATE it makes missing folders.
+// open opens a file of the vault; with O_CREATE it makes missing directories.
 func (v *Vault) open(name string, flag int) (*os.File, error) {
 	f, err := v.root.OpenFile(name, flag, 0o600)
 	if err == nil || flag&os.O_CREATE == 0 || !errors.Is(err, fs.ErrNotExist) {
@@ -143,13 +143,14 @@ func (v *Vault) WriteFile(name string, data []byte) error {
 	return explain("write", v.replace(name, data, true))
 }
 
-// WriteFileNoSync is WriteFile without waiting for the disk: after a power cut
-// the file may be old, missing or empty. For what can be made again (sidecars).
+// WriteFileNoSync writes like WriteFile without waiting for the disk: after a
+// power cut the file may be old, missing or empty. It is for files that can be
+// written again from the database (sidecars).
 func (v *Vault) WriteFileNoSync(name string, data []byte) error {
 	return explain("write", v.replace(name, data, false))
 }
 
-// Temporary names carry this suffix; a crash may leave some behind.
+// tempSuffix ends temporary names; a crash may leave some behind.
 const tempSuffix = ".gatehouse-tmp"
 
 // IsTemporary reports whether name is a file that WriteFile was making.
@@ -178,7 +179,7 @@ func (v *Vault) replace(name string, data []byte, sync bool) error {
 	return nil
 }
 
-// syncDir puts a folder's entries on the disk.
+// syncDir syncs a directory's entries.
 func (v *Vault) syncDir(name string) error {
 	d, err := v.root.Open(name)
 	if err != nil {
@@ -187,15 +188,21 @@ func (v *Vault) syncDir(name string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// explain turns what a disk refuses into words for people. A nil err stays nil.
+// What a guest may read of a disk that takes nothing.
+const (
+	fullText     = "the disk of the vault is full: nothing can be stored until there is space"
+	readOnlyText = "the vault is read-only for the gateway: check the owner and the mount of its directory"
+)
+
+// explain returns err as an error that may be shown; nil for nil.
 func explain(op string, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case full(err):
-		return &core.Error{Kind: core.Busy, Text: texts.Text("vault_full"), Err: err}
+		return &core.Error{Kind: core.Busy, Text: fullText, Err: err}
 	case readOnly(err):
-		return &core.Error{Kind: core.Denied, Text: texts.Text("vault_read_only"), Err: err}
+		return &core.Error{Kind: core.Denied, Text: readOnlyText, Err: err}
 	case strings.HasSuffix(err.Error(), "path escapes from parent"): // os.Root has no exported error for it
 		return &core.Error{Kind: core.Denied, Text: "the path leads out of the vault", Err: err}
 	}

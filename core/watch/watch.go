@@ -1,5 +1,5 @@
-// Package watch tells when files may have changed: by the word of the operating
-// system, and by time, for not every file system gives one.
+// Package watch reports when files may have changed: from notices of the operating
+// system and by time, as not every file system sends notices.
 package watch
 
 import (
@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// Anyway is how often files are read without any sign of a change.
+	// Anyway is the interval at which files are read without a notice.
 	Anyway = 30 * time.Second
-	// Soon is when what did not work is tried again.
+	// Soon is the delay before a retry.
 	Soon = time.Second
-	// settle is how long files must be left alone before they are read: a
-	// change is often several (truncate and write, or two links of a mount).
+	// settle is how long files must stay unchanged before they are read: one
+	// change often causes several notices (truncate and write).
 	settle = 200 * time.Millisecond
 )
 
@@ -31,22 +31,22 @@ type Options struct {
 	What     string // the files, as the log names them
 	Clock    core.Clock
 	Log      *slog.Logger
-	Concerns func(file string) bool // nil: every file of the folders does
-	Asked    <-chan os.Signal       // asks to read them at once; nil: nobody can
+	Concerns func(file string) bool // nil: every file of the directories does
+	Asked    <-chan os.Signal       // requests to read them at once; may be nil
 }
 
-// A Watcher watches folders, and not the files themselves: they are replaced,
-// by a rename or by another link to a folder. One goroutine uses it.
+// A Watcher watches directories, not files, because files are replaced by renames
+// and links. It is for one goroutine.
 type Watcher struct {
 	o Options
 	w *fsnotify.Watcher // without Events where the system has none
 }
 
-// New is a watcher of no folder yet; Close ends it.
+// New returns a Watcher without directories. The caller closes it.
 func New(o Options) *Watcher {
 	w, err := fsnotify.NewWatcher()
-	if err != nil { // there is still the look from time to time
-		o.Log.Warn(o.What+" are not watched", "err", err, "looking_every", Anyway)
+	if err != nil { // files are still read every Anyway
+		o.Log.Warn(o.What+" are not watched", "err", err, "read_every", Anyway)
 		w = &fsnotify.Watcher{}
 	}
 	return &Watcher{o: o, w: w}
@@ -58,7 +58,7 @@ func (w *Watcher) Close() {
 	}
 }
 
-// Folders has just these watched, of which some may not exist. It reports
+// Directories has just these watched, of which some may not exist. It reports
 // whether a watch is new: what changed before it began is to be read.
 func (w *Watcher) Folders(wanted []string) (news bool) {
 	if w.w.Events == nil {
@@ -67,7 +67,7 @@ func (w *Watcher) Folders(wanted []string) (news bool) {
 	watched := w.w.WatchList()
 	for _, dir := range watched {
 		if !slices.Contains(wanted, dir) {
-			_ = w.w.Remove(dir) // it may be gone with its folder
+			_ = w.w.Remove(dir) // it may be deleted with its directory
 		}
 	}
 	for _, dir := range wanted {
@@ -77,14 +77,14 @@ func (w *Watcher) Folders(wanted []string) (news bool) {
 		watched = append(watched, dir)
 		err := w.w.Add(dir)
 		if news = news || err == nil; err != nil && !errors.Is(err, fs.ErrNotExist) {
-			w.o.Log.Warn("a folder is not watched", "folder", dir, "err", err, "looking_every", Anyway)
+			w.o.Log.Warn("a directory is not watched", "directory", dir, "err", err, "read_every", Anyway)
 		}
 	}
 	return news
 }
 
-// Changed returns true when the files should be read again: something changed
-// and has settled, somebody asked, or most is over; false when ctx ends.
+// Changed returns true when the files should be read again: after a change has
+// settled, on a request, or after most; and false when ctx ends.
 func (w *Watcher) Changed(ctx context.Context, most time.Duration) bool {
 	over, settled := w.o.Clock.After(most), (<-chan time.Time)(nil)
 	for {

@@ -1,18 +1,18 @@
-// Package archive is the form of a backup: one tar file, compressed by gzip,
-// that says what it is at its beginning, and behind every 10,000 entries and at
-// its end which entries there were, each file with its SHA-256. So a reader
-// needs little memory, however large the backup is, and notices what was cut
-// off, changed, added or left out.
+// Package archive writes and reads the format of a backup: one tar file with gzip
+// compression. It begins with its description; after every 10,000 entries and at
+// the end it lists the entries, each file with its SHA-256. So a reader of a large
+// backup needs little memory, and detects what is cut off, changed, added or
+// missing.
 //
 //	about.json         About
 //	database/…         files of the program's own
-//	vault/…            the user's folder
+//	vault/…            the user's directory
 //	sums/000001.json   []Entry: the entries since the last of these files
 //	sums/total.json    Total; the last entry
 //
-// A backup may come from anywhere, so Read trusts nothing in it: only plain
-// files, folders and symbolic links are taken, by names that lead nowhere else,
-// and no more than the caller has room for.
+// A backup may come from anywhere, so Read trusts nothing in it: it accepts only
+// plain files, directories and symbolic links, with names below the archive's
+// root, up to the caller's limit of bytes.
 package archive
 
 import (
@@ -48,7 +48,7 @@ const (
 	maxRest    = 1 << 20    // bytes behind the end of the tar file
 )
 
-// An About says what an archive is; it is the first entry.
+// An About describes an archive; it is the first entry.
 type About struct {
 	Format    int       `json:"format"`
 	Program   string    `json:"program"` // the version that wrote it
@@ -65,7 +65,7 @@ const (
 	Link   Kind = "link" // a symbolic link
 )
 
-// An Entry is one file, folder or link.
+// An Entry is one file, directory or link.
 type Entry struct {
 	Name   string      `json:"name"` // with slashes, beginning with Database or Vault
 	Kind   Kind        `json:"kind"`
@@ -97,7 +97,7 @@ func (t *Total) add(e *Entry) {
 	}
 }
 
-// checkName refuses names that are not plainly inside the archive's folders.
+// checkName refuses names that are not plainly inside the archive's directories.
 func checkName(name string) error {
 	rest, ok := strings.CutPrefix(name, Vault)
 	if !ok {
@@ -114,8 +114,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// Inside reports whether a link at name (in the archive) with this target stays
-// in the folder that is put back: a relative path that does not climb out.
+// Inside reports whether the target of a link at name (in the archive) is a
+// relative path that stays in the restored directory.
 func Inside(name, target string) bool {
 	if target == "" || path.IsAbs(target) || strings.ContainsAny(target, "\x00\\") {
 		return false

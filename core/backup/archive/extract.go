@@ -12,9 +12,9 @@ import (
 	"gatehouse/core"
 )
 
-// A Tree puts the entries of an archive's vault folder into an empty folder.
-// Every access goes through os.Root. Links and the folders' own times and modes
-// come last (Finish), so that nothing is ever written through a link.
+// A Tree extracts the entries of an archive's vault into an empty directory. Every
+// access goes through os.Root. Links and the times and modes of directories come
+// last (Finish), so that nothing is written through a link.
 type Tree struct {
 	root    *os.Root
 	folders []Entry
@@ -24,7 +24,7 @@ type Tree struct {
 	Left []string
 }
 
-// Bounds of what a Tree keeps until Finish. Folders beyond it have the usual
+// Bounds of what a Tree keeps until Finish. Directories beyond it have the usual
 // mode and time; links beyond it are an error.
 const (
 	maxFolders = 200_000
@@ -32,10 +32,10 @@ const (
 	maxLeft    = 100
 )
 
-// NewTree is a Tree in root.
+// NewTree returns a Tree in root.
 func NewTree(root *os.Root) *Tree { return &Tree{root: root} }
 
-// Put takes one entry whose name begins with Vault.
+// Put extracts one entry with a name that begins with Vault.
 func (t *Tree) Put(e Entry, body io.Reader) error {
 	name := strings.TrimPrefix(e.Name, Vault)
 	switch e.Kind {
@@ -79,7 +79,7 @@ func write(root *os.Root, name string, e Entry, body io.Reader) error {
 	return err
 }
 
-// Finish makes the links and gives the folders their modes and times.
+// Finish makes the links and gives the directories their modes and times.
 func (t *Tree) Finish() error {
 	for _, e := range t.links {
 		if err := t.root.Symlink(e.Target, strings.TrimPrefix(e.Name, Vault)); err != nil {
@@ -89,7 +89,7 @@ func (t *Tree) Finish() error {
 	if err := t.follow(); err != nil {
 		return err
 	}
-	for i := len(t.folders) - 1; i >= 0; i-- { // inner ones first: a folder may be read-only
+	for i := len(t.folders) - 1; i >= 0; i-- { // inner ones first: a directory may be read-only
 		e := t.folders[i]
 		name := strings.TrimPrefix(e.Name, Vault)
 		err := errors.Join(t.root.Chmod(name, e.Mode|0o700), t.root.Chtimes(name, e.Time, e.Time)) // readable by us, or there is no next backup
@@ -100,9 +100,8 @@ func (t *Tree) Finish() error {
 	return nil
 }
 
-// follow takes away the links that lead out by way of other links, which their
-// names alone don't tell; the root says so once all are there. One that leads
-// to nothing stays.
+// follow removes the links that lead out through other links, which the root
+// detects once all exist. A link to a missing file stays.
 func (t *Tree) follow() error {
 	var out []Entry // removed only behind the last look: a removed link would hide another's way
 	for _, e := range t.links {

@@ -25,14 +25,12 @@ type Limits struct {
 	Schema int64 // the newest database that the caller understands; 0 is any
 }
 
-// Read goes through a whole archive, calls each for every entry in its order
-// (a file's body is read or left by each) and compares all of it with the sums.
-// Only when it returns without an error was the archive whole and unchanged:
-// what each has done before is to be thrown away otherwise. each may be nil.
+// Read reads a whole archive, calls each for every entry in order (each may read a
+// file's body or not) and verifies the checksums. After an error the caller must
+// discard what each did. each may be nil.
 //
-// What is wrong with the archive is a core.Error that says so in a sentence:
-// core.Invalid, core.TooLarge for what exceeds the limits, core.Conflict for
-// an archive by a newer program.
+// A damaged archive is core.Invalid, one that exceeds the limits core.TooLarge,
+// one of a newer program core.Conflict, each with a sentence to show.
 func Read(ctx context.Context, r io.Reader, l Limits, each func(Entry, io.Reader) error) (About, Total, error) {
 	gz, err := gzip.NewReader(r)
 	if err != nil {
@@ -66,7 +64,7 @@ type reader struct {
 	ended bool
 }
 
-// broken is the sentence for an error of reading.
+// broken returns the error to show for an error of reading.
 func broken(err error, otherwise string) error {
 	var bits flate.CorruptInputError
 	text := otherwise
@@ -89,7 +87,7 @@ func damaged(format string, args ...any) error {
 	return core.Errorf(core.Invalid, "the archive is damaged: "+format, args...)
 }
 
-// Read is the entry's body until ctx ends.
+// Read reads the entry's body until ctx ends.
 func (in *reader) Read(p []byte) (int, error) {
 	if err := in.ctx.Err(); err != nil {
 		return 0, context.Cause(in.ctx)
@@ -101,7 +99,7 @@ func (in *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// header is the next entry's.
+// header returns the next entry's header.
 func (in *reader) header() (*tar.Header, error) {
 	if err := in.ctx.Err(); err != nil {
 		return nil, context.Cause(in.ctx)
@@ -181,7 +179,7 @@ func (in *reader) next() error {
 	return nil
 }
 
-// entry is what a header says.
+// entry returns the Entry of a header.
 func entry(h *tar.Header) (Entry, error) {
 	e := Entry{Name: h.Name, Kind: File, Size: h.Size, Mode: fs.FileMode(h.Mode).Perm(), Time: h.ModTime.UTC().Truncate(time.Second)}
 	switch h.Typeflag {

@@ -107,7 +107,7 @@ func (w *Writer) list() error {
 	return err
 }
 
-// Close ends the archive and says what is in it. The file below is the caller's.
+// Close ends the archive and returns its totals. It does not close the writer below.
 func (w *Writer) Close() (Total, error) {
 	if len(w.since) > 0 {
 		if err := w.list(); err != nil {

@@ -35,7 +35,7 @@ import (
 type Options struct {
 	// Stage is a program that calls sandbox.Main and Main first, usually os.Executable.
 	Stage string
-	// Dir is a folder of this gateway's own, with mode 0700 and a path of at
+	// Dir is a directory of this gateway's own, with mode 0700 and a path of at
 	// most MaxDir bytes. It names the instance: containers that an earlier
 	// gateway with the same Dir has left are removed by Open.
 	Dir string
@@ -43,12 +43,12 @@ type Options struct {
 	// engine already has. Empty is one without content, made by Open, in which
 	// the host's programs are visible as with bubblewrap.
 	Image string
-	// Home is the home folder of the gateway's user; podman keeps the images of an ordinary user there.
+	// Home is the home directory of the gateway's user; podman keeps the images of an ordinary user there.
 	Home string
 	Log  *slog.Logger // nil: nothing is logged
 }
 
-// MaxDir bounds the length of Options.Dir: podman refuses a longer folder for
+// MaxDir bounds the length of Options.Dir: podman refuses a longer directory for
 // its run-time files, and a socket has its place below.
 const MaxDir = 48
 
@@ -135,7 +135,7 @@ func (r *run) prepare(argv []string) (err error) {
 	return r.listen()
 }
 
-// makeMountPoints makes the folders of /tmp in which paths of s are mounted: the
+// makeMountPoints makes the directories of /tmp in which paths of s are mounted: the
 // engine would make them with another owner.
 func makeMountPoints(s sandbox.Spec) error {
 	if s.Scratch == "" {
@@ -258,7 +258,7 @@ func find(o Options) (*box, sandbox.Backend) {
 // A fault is why something does not work, and what to do.
 type fault struct{ text, fix string }
 
-// usable checks the options, and makes the folders below Dir.
+// usable checks the options, and makes the directories below Dir.
 func usable(o *Options) (text, fix string) {
 	stage, err := filepath.EvalSymlinks(o.Stage)
 	if err != nil {

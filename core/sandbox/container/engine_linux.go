@@ -31,7 +31,7 @@ type engine struct {
 	env        []string
 	uid, gid   int  // of the program, inside
 	ownUsers   bool // the container has a user namespace of its own
-	storage    bool // images are kept in our own folder
+	storage    bool // images are kept in our own directory
 }
 
 const (
@@ -121,7 +121,7 @@ func newPodman(o Options, path, manager string) engine {
 	return e
 }
 
-// runtimeOf returns the folder that rootless podman expects as XDG_RUNTIME_DIR.
+// runtimeOf returns the directory that rootless podman expects as XDG_RUNTIME_DIR.
 func runtimeOf(dir string) string {
 	if user := fmt.Sprintf("/run/user/%d", os.Getuid()); strings.HasPrefix(dir, user+"/") {
 		return user
@@ -253,7 +253,7 @@ func (b *box) sweep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// sweepFiles removes the sockets and folders of programs that an earlier gateway has left.
+// sweepFiles removes the sockets and directories of programs that an earlier gateway has left.
 func (b *box) sweepFiles() error {
 	entries, err := os.ReadDir(b.o.Dir)
 	if err != nil {

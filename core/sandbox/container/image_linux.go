@@ -46,7 +46,7 @@ func (b *box) findImage(ctx context.Context) error {
 	return err
 }
 
-// layout returns the content of our own image, a tar archive: the folders and
+// layout returns the content of our own image, a tar archive: the directories and
 // links in which the host's programs are mounted, and a few files of /etc. It
 // is the same for the same host.
 func layout(uid, gid int) ([]byte, error) {
@@ -78,7 +78,7 @@ func layout(uid, gid int) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// skeleton returns the folders, links and empty files of our own image.
+// skeleton returns the directories, links and empty files of our own image.
 func skeleton() (list []tar.Header) {
 	dir := func(name string, mode int64) {
 		list = append(list, tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: mode})

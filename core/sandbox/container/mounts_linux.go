@@ -33,7 +33,7 @@ type view struct {
 	points  []string              // where something is mounted, beside what each container has
 	ids     map[string]beneath.ID // as in sandbox.Spec
 	handles []*os.File            // of what is checked: while they are open no other file gets the same number
-	shell   string                // folder for what replaces masked folders with open ones below; made when needed
+	shell   string                // directory for what replaces masked directories with open ones below; made when needed
 	shells  int
 }
 
@@ -80,7 +80,7 @@ func (b *box) fixed(r *run) []mount {
 	return list
 }
 
-// hostFolders returns the folders of programs and libraries that are no links.
+// hostFolders returns the directories of programs and libraries that are no links.
 func hostFolders() []string {
 	return slices.DeleteFunc(sandbox.SystemFolders(), func(p string) bool {
 		st, err := os.Lstat(p)
@@ -89,7 +89,7 @@ func hostFolders() []string {
 }
 
 // plan opens everything that s names, without following a link, and returns how
-// it is mounted and checked. It may make the folder shell.
+// it is mounted and checked. It may make the directory shell.
 func (b *box) plan(s sandbox.Spec, shell string) (_ *view, err error) {
 	if s, err = closeUnnamable(s); err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func enclosing(kinds map[string]int, path string) (string, bool) {
 	return "", false
 }
 
-// makeShell makes an empty folder that replaces a masked one.
+// makeShell makes an empty directory that replaces a masked one.
 func (v *view) makeShell() (string, error) {
 	v.shells++
 	dir := filepath.Join(v.shell, strconv.Itoa(v.shells))
@@ -206,7 +206,7 @@ func (v *view) makeShell() (string, error) {
 	return dir, nil
 }
 
-// makePoint makes, in what replaces the masked folder above, the place where path is mounted.
+// makePoint makes, in what replaces the masked directory above, the place where path is mounted.
 func (v *view) makePoint(above, path string) error {
 	i := slices.IndexFunc(v.mounts, func(m mount) bool { return m.path == above })
 	if i < 0 {
@@ -271,8 +271,8 @@ func representable(path string) bool {
 	return utf8.ValidString(path) && !strings.Contains(path, "\r\n")
 }
 
-// closeUnnamable hides the folder around each path of s that no engine can be
-// given: a person who makes such a name loses the folder in which it is, and
+// closeUnnamable hides the directory around each path of s that no engine can be
+// given: a person who makes such a name loses the directory in which it is, and
 // nobody else loses anything.
 func closeUnnamable(s sandbox.Spec) (sandbox.Spec, error) {
 	if !representable(s.Dir) || !representable(s.Scratch) {
@@ -297,14 +297,14 @@ func closeUnnamable(s sandbox.Spec) (sandbox.Spec, error) {
 	return s, nil
 }
 
-// Names in Options.Dir of what is mounted over a masked file and folder.
+// Names in Options.Dir of what is mounted over a masked file and directory.
 const (
 	maskFile = "hidden-file"
 	maskDir  = "hidden-folder"
 )
 
 // makeMasks makes what is mounted over masked paths: nobody can open the file,
-// and the folder is empty.
+// and the directory is empty.
 func makeMasks(dir string) error {
 	f, err := os.OpenFile(filepath.Join(dir, maskFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0)
 	if err == nil {

@@ -93,7 +93,7 @@ func (Ledger) ListMigrations(ctx context.Context, db database.DBTxConn) ([]*data
 	return out, rows.Err()
 }
 
-// Version is the ledger's newest number, 0 without a ledger.
+// Version returns the ledger's newest number, 0 without a ledger.
 func (l Ledger) Version(ctx context.Context, db database.DBTxConn) (int64, error) {
 	ok, err := l.TableExists(ctx, db)
 	if err != nil || !ok {

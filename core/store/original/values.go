@@ -18,7 +18,7 @@ import (
 // to what its one owner began or imported.
 var ownSources = []string{"parachute", "claude-code", "claude", "chatgpt"}
 
-// text is what a column of type TEXT holds: text, a blob, or a number.
+// text returns the content of a column of type TEXT: text, a blob, or a number.
 func text(v any) (string, bool) {
 	switch v := v.(type) {
 	case nil:
@@ -31,7 +31,7 @@ func text(v any) (string, bool) {
 	return fmt.Sprint(v), true
 }
 
-// Time is v as core.Stamp writes times, nil when it is none. It reads ISO
+// Time returns v as core.Stamp writes times, nil if it is no time. It reads ISO
 // 8601 with "T" or a space, with or without seconds, fraction and zone, a date
 // alone, and seconds, milli- or microseconds since 1970. Without a zone it is
 // UTC, as the original system and SQLite write.
@@ -97,7 +97,7 @@ type carried struct {
 	metadata any    // JSON text, or nil
 	trust    string // the session's ceiling
 	user     int64  // core.Operator for the owner's sessions, 0 where the owner is not known
-	whole    bool   // nothing was left behind that cannot be told from the new row
+	whole    bool   // the new row has everything of the old one
 }
 
 // carry lifts metadata.trust_level into the session's own column and drops
@@ -129,14 +129,14 @@ func carry(source, metadata any) carried {
 	if c.user != core.Operator {
 		dropTrustMode(m)
 	}
-	if lifted || c.user != core.Operator { // written anew, a key that stood twice has one value for every reader
+	if lifted || c.user != core.Operator { // rewritten: a duplicate key gets one value for every reader
 		c.metadata = encode(m)
 	}
 	return c
 }
 
 // foreignChat reports whether a session's metadata binds it to a chat of a
-// platform: then it is not known to be the owner's, whatever its source says.
+// platform: then it is not known to be the owner's, with any source.
 func foreignChat(m map[string]json.RawMessage) bool {
 	for k := range m {
 		if strings.HasPrefix(k, "linked_bot") || strings.HasPrefix(k, "platform") {
@@ -154,7 +154,7 @@ func (c *carried) lift(m map[string]json.RawMessage) bool {
 	}
 	var name *string
 	err := json.Unmarshal(raw, &name)
-	if err == nil && name == nil { // null says nothing
+	if err == nil && name == nil { // null has no meaning
 		delete(m, "trust_level")
 		return true
 	}
@@ -164,14 +164,14 @@ func (c *carried) lift(m map[string]json.RawMessage) bool {
 	}
 	if err != nil {
 		c.trust = core.Sandboxed.String()
-		return false // it stays where it was, to be read by a person
+		return false // it stays in the old row
 	}
 	c.trust = level.String()
 	delete(m, "trust_level")
 	return true
 }
 
-// dropTrustMode looks at names as Go's decoder does, whatever their case.
+// dropTrustMode compares names without case, as Go's decoder does.
 func dropTrustMode(m map[string]json.RawMessage) {
 	for k, raw := range m {
 		var p map[string]json.RawMessage
@@ -187,7 +187,7 @@ func dropTrustMode(m map[string]json.RawMessage) {
 	}
 }
 
-// encode writes m, whose values were read from JSON, as JSON.
+// encode returns m as JSON; its values were read from JSON.
 func encode(m map[string]json.RawMessage) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -198,8 +198,8 @@ func encode(m map[string]json.RawMessage) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Functions are what the statements of an adoption call, by their names in SQL.
-// Each depends on its arguments only; NULL is nil.
+// Functions returns the functions that the statements of an adoption call, by
+// their names in SQL. Each depends on its arguments only; NULL is nil.
 func Functions() map[string]any {
 	return map[string]any{
 		"adopt_time":  Time,

@@ -23,9 +23,9 @@ import (
 
 func init() { store.Use(store.Server{Open: Open, Check: Check, Again: Again, Lost: Lost}) }
 
-// Open is a pool of at most conns connections to the database that dsn names,
-// in its schema search_path. It dials when it is used. Read-only ones refuse to
-// write. A dsn that cannot be read is Invalid; the error does not quote it.
+// Open returns a pool of at most conns connections to the database of dsn, in its
+// schema search_path. It connects when it is used. Read-only connections refuse
+// writes. A malformed dsn is core.Invalid; the error does not quote it.
 func Open(dsn string, readOnly bool, conns int) (*sqlx.DB, error) {
 	c, err := config(dsn, readOnly)
 	if err != nil {
@@ -68,8 +68,8 @@ func (p *boolPlan) Encode(value any, buf []byte) ([]byte, error) {
 	return p.next.Encode(asInt(b), buf)
 }
 
-// ambient are the settings that the driver would take from the environment or
-// from files in the home folder, with what stands in their place. A service
+// ambient are the settings that the driver would read from the environment or
+// from files in the home directory, with the values that replace them. A service
 // (PGSERVICE) cannot be overridden, only be unknown: it fails the connection.
 var ambient = map[string]string{
 	"host": "localhost", "port": "5432", "dbname": "postgres", "password": "", "passfile": "/dev/null",
@@ -80,7 +80,7 @@ var ambient = map[string]string{
 	"servicefile": "/dev/null",
 }
 
-// config is what dsn says, and nothing from elsewhere.
+// config returns the settings of dsn, with nothing from the environment.
 func config(dsn string, readOnly bool) (*pgx.ConnConfig, error) {
 	u, err := url.Parse(dsn)
 	if err != nil {
@@ -111,8 +111,8 @@ func config(dsn string, readOnly bool) (*pgx.ConnConfig, error) {
 	return c, nil
 }
 
-// Check refuses a schema that is not this program's: one with a newer version
-// than newest, or with tables and no version of ours. An empty one is fine.
+// Check returns an error for a schema that is not this program's: with a newer
+// version than newest, or with tables and no version of ours. An empty one is fine.
 func Check(ctx context.Context, db *sqlx.DB, version, baseline, newest int64) error {
 	if version > newest {
 		return core.Errorf(core.Invalid, "the database is newer (version %d) than this program (version %d): use the newer program, or restore a backup", version, newest)
@@ -130,18 +130,16 @@ func Check(ctx context.Context, db *sqlx.DB, version, baseline, newest int64) er
 	return nil
 }
 
-// Again reports whether a statement failed because other transactions stood in
-// its way (a deadlock, a serialization failure): the same transaction may well
-// succeed when it is run again.
+// Again reports whether a statement failed because of concurrent transactions (a
+// deadlock, a serialization failure): a retry of the transaction may succeed.
 // https://www.postgresql.org/docs/current/mvcc-serialization-failure-handling.html
 func Again(err error) bool {
 	var p *pgconn.PgError
 	return errors.As(err, &p) && (p.Code == "40P01" || p.Code == "40001")
 }
 
-// Lost reports whether err says that the connection is gone: it is no answer of
-// the server, or its last one. What a COMMIT that was under way has done is
-// then unknown.
+// Lost reports whether err means that the connection is lost. The outcome of a
+// COMMIT that was running is then unknown.
 func Lost(err error) bool {
 	if err == nil || errors.Is(err, sql.ErrNoRows) {
 		return false

@@ -23,10 +23,10 @@ import (
 	"gatehouse/core/store/postgres"
 )
 
-// server is the URL of the PostgreSQL server for tests, "" without one.
+// server returns the URL of the PostgreSQL server for tests, "" without one.
 func server() string { return os.Getenv("GATEHOUSE_TEST_PG") }
 
-// Open is a fresh database, closed at the test's end. A nil clock is the system's.
+// Open returns a new database, closed at the test's end. A nil clock is the system's.
 func Open(t testing.TB, clock core.Clock) *store.DB {
 	t.Helper()
 	path := Fresh(t)
@@ -36,8 +36,8 @@ func Open(t testing.TB, clock core.Clock) *store.DB {
 	return OpenAt(t, path, clock)
 }
 
-// Seed puts a new SQLite database at path as a first start leaves it, so that
-// store.Open finds nothing to migrate: hundreds of tests need not each do that.
+// Seed creates a migrated SQLite database at path, so that store.Open has nothing
+// to migrate: that saves hundreds of tests the time.
 func Seed(t testing.TB, path string) {
 	t.Helper()
 	b, err := fresh()
@@ -82,7 +82,7 @@ func OpenAt(t testing.TB, path string, clock core.Clock) *store.DB {
 }
 
 // Fresh names a new, empty database for store.Open: a file in the test's own
-// folder, or a schema of the PostgreSQL server's, dropped at the test's end.
+// directory, or a schema of the PostgreSQL server's, dropped at the test's end.
 func Fresh(t testing.TB) string {
 	t.Helper()
 	if server() == "" {
@@ -117,7 +117,7 @@ func onServer(t testing.TB, query string) {
 // Postgres reports whether Open gives PostgreSQL databases in this run.
 func Postgres() bool { return server() != "" }
 
-// SQLiteOnly skips a test that is about what says, in the run on PostgreSQL.
+// SQLiteOnly skips a test in the run on PostgreSQL; what is the reason.
 func SQLiteOnly(t testing.TB, what string) {
 	t.Helper()
 	if Postgres() {
@@ -125,7 +125,7 @@ func SQLiteOnly(t testing.TB, what string) {
 	}
 }
 
-// PostgresOnly skips a test that is about what says, in the run on SQLite.
+// PostgresOnly skips a test in the run on SQLite; what is the reason.
 func PostgresOnly(t testing.TB, what string) {
 	t.Helper()
 	if !Postgres() {
@@ -145,8 +145,8 @@ func Runs(t testing.TB) {
 	}
 }
 
-// Main is TestMain for packages whose tests must leave no goroutine behind, but
-// for the one that a database ends with.
+// Main is TestMain for packages with tests that must leave no goroutine behind,
+// except for the one that ends a database.
 func Main(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
@@ -157,7 +157,7 @@ type Step struct {
 	Detail              string
 }
 
-// Plan is how SQLite would answer query.
+// Plan returns SQLite's query plan.
 func Plan(t testing.TB, db *store.DB, query string, args ...any) (steps []Step) {
 	t.Helper()
 	if err := db.Select(context.Background(), &steps, "EXPLAIN QUERY PLAN "+query, args...); err != nil {

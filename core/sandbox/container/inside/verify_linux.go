@@ -86,7 +86,7 @@ var (
 
 // verifyMounts checks that nothing is mounted that was not ordered: no volume of
 // an image or of the engine's configuration, and no file system that was mounted
-// below an ordered folder, to which "read-only" would not apply.
+// below an ordered directory, to which "read-only" would not apply.
 func (i *Instruction) verifyMounts() error {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -111,7 +111,7 @@ func (i *Instruction) verifyMounts() error {
 	return nil
 }
 
-// in reports whether path is one of the folders or below one.
+// in reports whether path is one of the directories or below one.
 func in(path string, folders []string) bool {
 	return slices.ContainsFunc(folders, func(dir string) bool { return path == dir || below(path, dir) })
 }
