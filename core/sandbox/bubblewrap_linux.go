@@ -29,7 +29,7 @@ type bubblewrap struct {
 
 func (w *bubblewrap) Name() string { return Bubblewrap }
 
-// What stands inside.
+// Paths inside.
 const (
 	stagePath = "/.gatehouse" // our own program, until it has become another
 	insideID  = "1000"
@@ -46,7 +46,7 @@ var settings = []string{
 	"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/ca-certificates", "/etc/terminfo", "/etc/magic",
 }
 
-// Files of /etc that are ours, because the real ones name the host's people.
+// Files of /etc that we write, because the host's contain user names.
 const (
 	passwdFile = "root:x:0:0:root:/:/bin/false\nguest:x:" + insideID + ":" + insideID + ":guest:/tmp/home:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
 	groupFile  = "root:x:0:\nguest:x:" + insideID + ":\nnogroup:x:65534:\n"
@@ -61,7 +61,7 @@ const (
 	groupFD
 	hostsFD
 	orderFD
-	lifeFD // its end says that the gateway is gone
+	lifeFD // a pipe that ends with the gateway
 )
 
 func (w *bubblewrap) Command(ctx context.Context, s Spec, argv ...string) (*exec.Cmd, error) {
@@ -98,8 +98,8 @@ func (w *bubblewrap) Command(ctx context.Context, s Spec, argv ...string) (*exec
 	cmd.Dir = "/"
 	cmd.ExtraFiles = files
 	held := w.group(s.Limits)
-	// bwrap sees to it that it ends with the gateway, but only after a moment.
-	// Like it, this counts on no thread of ours ending before the gateway does.
+	// bwrap sets its own parent-death signal, but only after a moment. Like it, this
+	// relies on no thread of ours ending before the gateway does.
 	cmd.SysProcAttr = held.attr(&syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL})
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
@@ -108,7 +108,7 @@ func (w *bubblewrap) Command(ctx context.Context, s Spec, argv ...string) (*exec
 		defer close(watched)
 		why := watch(ctx, status, s, held)
 		if by := held.over(s.Limits); why == "" && by != "" && s.OnLimit != nil {
-			s.OnLimit(by) // the kernel was faster than anybody could look
+			s.OnLimit(by) // the kernel ended it before watch could
 		}
 		held.end()
 		if s.OnGone != nil {
@@ -116,14 +116,14 @@ func (w *bubblewrap) Command(ctx context.Context, s Spec, argv ...string) (*exec
 		}
 	}()
 	context.AfterFunc(ctx, func() {
-		_ = status.SetReadDeadline(time.Now().Add(endTime)) // where nobody has called Release
+		_ = status.SetReadDeadline(time.Now().Add(endTime)) // if Release was not called
 		<-watched
 		_, _ = status.Close(), life.Close()
 	})
 	return cmd, nil
 }
 
-// group is the control group of one program, nil where there is none.
+// group returns the control group of one program, nil without control groups.
 func (w *bubblewrap) group(l Limits) *group {
 	if w.groups == nil {
 		return nil
@@ -155,9 +155,9 @@ func check(s Spec, argv []string) error {
 // maxHandles bounds the paths that are handed over open; the rest go by name.
 const maxHandles = 500
 
-// open opens what s gives, so that bwrap mounts exactly that, whatever others
-// make of the names meanwhile. No link is followed. What is not handed over open
-// is checked inside like everything else, before the program starts.
+// open opens the paths of s, so that bwrap mounts exactly these files even if other
+// processes rename them. It follows no link. What is not passed as an open file is
+// checked inside, like everything else, before the program starts.
 func (w *bubblewrap) open(s Spec) (handles []*os.File, err error) {
 	for _, p := range slices.Concat(s.Writable, s.ReadOnly) {
 		if len(handles) == maxHandles {
@@ -188,7 +188,7 @@ func (w *bubblewrap) open(s Spec) (handles []*os.File, err error) {
 // errReplaced: another file took the place of one that was decided on.
 var errReplaced = errors.New("a file was replaced while the sandbox was made")
 
-// handed are the files that bwrap inherits, and our end of its status.
+// handed returns the files that bwrap inherits, and our end of its status pipe.
 func handed(handles []*os.File, args string, data ...string) (files []*os.File, status *os.File, err error) {
 	defer func() {
 		if err != nil {
@@ -222,7 +222,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// memory is a file that stands nowhere, holding s, at its start.
+// memory returns an anonymous file with the content s, at its start.
 func memory(name, s string) (*os.File, error) {
 	fd, err := unix.MemfdCreate("gatehouse-"+name, unix.MFD_CLOEXEC)
 	if err != nil {
@@ -238,7 +238,7 @@ func memory(name, s string) (*os.File, error) {
 	return f, nil
 }
 
-// args are bwrap's options for s; handles follow the other files.
+// args returns bwrap's options for s; handles follow the other files.
 func (w *bubblewrap) args(s Spec, handles []*os.File) ([]string, error) {
 	a := []string{
 		"--unshare-all", "--unshare-user", "--die-with-parent", "--new-session",

@@ -19,38 +19,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Groups are the control groups (cgroup v2) that hold programs to their limits:
-// one for each program with all that it starts, below one directory that was given
-// to the gateway. They are beside what Landlock, resource limits and watch do,
-// never in their place: what cannot be made a group runs with those alone, and
-// the log says so.
+// Groups are the control groups (cgroup v2) that enforce the limits of programs: one
+// for each program with its children, below one directory that is delegated to the
+// gateway. They are in addition to Landlock, resource limits and watch: if a group
+// cannot be created the program runs with those alone, and it is logged.
 //
-// A group is locked while its gateway lives, so that the next one knows which
-// were left by a crash.
+// A group is locked while its gateway lives, so that the next one detects those
+// that a crash has left.
 type Groups struct {
 	base  string
 	holds []string // controllers, in the order of wanted
 	log   *slog.Logger
 }
 
-// What stands below the directory: the gateway itself, because a group with
-// processes of its own can have no limited ones below it, and the programs.
+// Names below the directory: the gateway itself, because a group with processes
+// cannot have limited groups below it, and the programs.
 const (
 	leaf        = "gateway"
 	groupPrefix = "gatehouse-"
 )
 
-// wanted are the controllers, and how people call what they hold.
+// wanted are the controllers, with a name of what they limit.
 var wanted = []struct{ name, what string }{{"memory", "memory"}, {"pids", "processes"}, {"cpu", "processor time"}}
 
-// watched is said where no control group holds memory or processes.
+// watched is the text for when no control group limits memory or processes.
 const watched = "limits of memory and processes are looked at ten times a second, and by the kernel for each process alone: "
 
-// OpenGroups finds where control groups can be made, or nil, and says in words
-// for people what there is. where is Auto, None, or a directory of a cgroup2 file
-// system. With Auto it takes the group that the gateway runs in, if that was
-// delegated to it, and moves the gateway into a group of its own below it. It
-// removes what a gateway that was killed has left.
+// OpenGroups returns the Groups that can be created, or nil, and a description to
+// show. where is Auto, None, or a directory of a cgroup2 file system. With Auto it
+// uses the group that the gateway runs in, if that is delegated to it, and moves
+// the gateway into a group below it. It removes what a killed gateway has left.
 func OpenGroups(where string, log *slog.Logger) (*Groups, string) {
 	if where == None {
 		return nil, watched + "control groups are switched off (SANDBOX_CGROUP is none)"
@@ -91,8 +89,8 @@ func (g *Groups) open(auto bool) error {
 	return g.try()
 }
 
-// ownGroup is the directory of the group that this process runs in, and of the
-// highest one that can be seen.
+// ownGroup returns the directory of the group that this process runs in, and of
+// the highest one that is visible.
 func ownGroup() (own, top string, err error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -126,7 +124,7 @@ func findGroup(mounts, groups string) (own, top string, err error) {
 	return "", "", errors.New("control groups of version 2 are not mounted here")
 }
 
-// delegated is the directory that the gateway may use of the group it runs in.
+// delegated returns the directory that the gateway may use of its group.
 func delegated(own, top string) (string, error) {
 	base := own
 	if filepath.Base(own) == leaf {
@@ -164,7 +162,7 @@ const maxBeside = 1000
 // below it: this one, and in a container perhaps its first.
 func enter(own string) error {
 	if _, err := os.Stat(filepath.Join(own, "cgroup.type")); err != nil {
-		return nil // the root may have processes beside groups
+		return nil // the root may have both processes and groups
 	}
 	dir := filepath.Join(own, leaf)
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -214,7 +212,7 @@ func (g *Groups) enable() error {
 	return fmt.Errorf("the control group %s has neither memory nor pids to hand down", g.base)
 }
 
-// sweep ends and removes the groups whose gateway is gone.
+// sweep ends and removes the groups of gateways that have ended.
 func (g *Groups) sweep() {
 	entries, err := os.ReadDir(g.base)
 	if err != nil {
@@ -252,8 +250,8 @@ func (g *Groups) try() error {
 	return nil
 }
 
-// cores is how many processors a program has where Limits does not say it: half
-// of them, so that the gateway goes on beside it.
+// cores returns the number of processors for a program without a limit: half of
+// them, so that the gateway keeps running.
 func cores() int { return max(1, runtime.NumCPU()/2) }
 
 // Rooms for what the sandbox itself needs inside a group.
@@ -291,8 +289,8 @@ func (g *Groups) make(l Limits) (*group, error) {
 	return one, nil
 }
 
-// Limited is box with each of its programs in a group of its own. Where box or
-// g is nil, or box cannot do it, it is box as it was.
+// Limited returns box with each of its programs in a group of its own. If box or g
+// is nil, or box does not support it, it returns box.
 func Limited(box Box, g *Groups) Box {
 	w, ok := box.(*bubblewrap)
 	if !ok || g == nil {

@@ -41,7 +41,7 @@ func (o *group) attr(a *syscall.SysProcAttr) *syscall.SysProcAttr {
 	return a
 }
 
-// over says which limit the kernel has held the program to, "" for none.
+// over returns the limit at which the kernel stopped the program, "" for none.
 func (o *group) over(l Limits) string {
 	switch {
 	case o == nil:
@@ -53,7 +53,7 @@ func (o *group) over(l Limits) string {
 	return ""
 }
 
-// event is a number of one of the group's files; 0 where there is none.
+// event returns a number of one of the group's files; 0 without it.
 func (o *group) event(file, name string) int {
 	b, err := os.ReadFile(filepath.Join(o.path, file))
 	if err != nil {
@@ -112,7 +112,7 @@ func (o *group) empty(within time.Duration) bool {
 	}
 }
 
-// put writes a value into one of a group's files, which must be there.
+// put writes a value into one of a group's files, which must exist.
 func put(dir, name, value string) error {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
 	if err != nil {

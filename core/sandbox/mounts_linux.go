@@ -20,8 +20,8 @@ type mounted struct {
 	Masked bool
 }
 
-// mountsOf are the paths of s with the identities that they were decided on by,
-// or that they have now.
+// mountsOf returns the paths of s with the identities that the caller decided on,
+// or else those of now.
 func mountsOf(s Spec) []mounted {
 	all := make([]mounted, 0, len(s.ReadOnly)+len(s.Writable)+len(s.Masked))
 	visible := len(s.ReadOnly) + len(s.Writable)

@@ -13,10 +13,9 @@ import (
 // probeTime is what the program that is run to see whether isolation works may take.
 const probeTime = 10 * time.Second
 
-// Open gives the Box that mode (Auto, Bubblewrap or None) asks for, or nil, and
-// in either case says in words for people what there is and why. stage is a
-// program that calls Main first, usually os.Executable. It runs a program
-// inside once, so that what it promises was seen to work.
+// Open returns the Box for mode (Auto, Bubblewrap or None), or nil, and a
+// description of it with the reason. stage is a program that calls Main first,
+// usually os.Executable. Open runs one program inside to verify that it works.
 func Open(mode, stage string) (Box, string) {
 	switch mode {
 	case None:
@@ -36,14 +35,14 @@ func Open(mode, stage string) (Box, string) {
 	return box, text
 }
 
-// Probe says how every back end stands on this machine, for doctor and panel.
+// Probe returns the state of every back end on this machine, for doctor and panel.
 func Probe(stage string) []Backend {
 	_, b := probe(stage)
 	return []Backend{b}
 }
 
-// places are where bwrap is looked for. PATH is not asked: whoever could change
-// it would choose what isolates.
+// places are the paths of bwrap. PATH is not used: a process that could change it
+// would choose what isolates.
 var places = []string{"/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"}
 
 func probe(stage string) (Box, Backend) {
@@ -77,7 +76,7 @@ func probeAt(bwrap, stage string) (Box, Backend) {
 	return w, b
 }
 
-// reason turns what bwrap said into words, and what to do.
+// reason returns a text for an error of bwrap, and how to fix it.
 func reason(said string) (text, fix string) {
 	switch {
 	case setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" && os.Geteuid() != 0:
@@ -103,7 +102,7 @@ func setting(file string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// abilities are the options of this bwrap that older ones lack.
+// abilities returns the options of this bwrap that older ones lack.
 func abilities(path string) map[string]bool {
 	out, err := exec.Command(path, "--help").CombinedOutput()
 	if err != nil {

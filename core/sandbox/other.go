@@ -26,10 +26,10 @@ type Groups struct{}
 // OpenGroups gives none.
 func OpenGroups(string, *slog.Logger) (*Groups, string) { return nil, "control groups need Linux" }
 
-// Limited is box as it was.
+// Limited returns box.
 func Limited(box Box, _ *Groups) Box { return box }
 
-// Probe says how every back end stands on this machine, for doctor and panel.
+// Probe returns the state of every back end on this machine, for doctor and panel.
 func Probe(string) []Backend {
 	return []Backend{{Name: Bubblewrap, Text: "bubblewrap needs Linux", Fix: "run the gateway on Linux, or in a virtual machine"}}
 }
@@ -45,13 +45,13 @@ func ProbeVeil() Backend {
 	return Backend{Name: VeilName, Text: veilFails + "bubblewrap needs Linux", Fix: "run the gateway on Linux, or in a virtual machine"}
 }
 
-// Tree is Tree.
+// Tree calls the function Tree.
 func (*Veil) Tree(ctx context.Context, stage, dir string, env []string, argv ...string) (*exec.Cmd, error) {
 	return Tree(ctx, stage, dir, env, argv...)
 }
 
-// Tree is a program that is not isolated. Elsewhere than on Linux only its own
-// process is ended with ctx.
+// Tree returns a program that is not isolated. On systems other than Linux only its
+// own process ends with ctx.
 func Tree(ctx context.Context, _, dir string, env []string, argv ...string) (*exec.Cmd, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, env, 5*time.Second

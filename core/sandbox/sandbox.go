@@ -1,11 +1,11 @@
-// Package sandbox runs programs where they see and change only what they are
-// given. It knows nothing of users, trust or tools: a Spec says what is seen.
+// Package sandbox runs programs that see and change only what a Spec lists. It
+// knows nothing of users, trust or tools.
 //
-// Two walls stand one inside the other. bubblewrap makes a world of its own
-// (user, mount, pid, net, ipc, uts and cgroup namespaces) in which only named
-// directories exist; inside it our own program, called again as a stage (Main),
-// gives up everything else for itself and its children by Landlock, seccomp and
-// resource limits, and then becomes the program that was asked for.
+// There are two layers. bubblewrap creates namespaces (user, mount, pid, net, ipc,
+// uts and cgroup) in which only the listed directories exist; inside them our own
+// program, executed as a stage (Main), drops all other rights of itself and its
+// children with Landlock, seccomp and resource limits, and then executes the
+// requested program.
 package sandbox
 
 import (
@@ -16,27 +16,27 @@ import (
 	"gatehouse/core/beneath"
 )
 
-// A Spec is what one program sees. Paths are absolute on the host, without
-// links, and stand at the same place inside. Beside them it sees the system's
-// programs and libraries (/usr), a few files of /etc, its own /proc, a small
-// /dev and an empty /tmp.
+// A Spec is what one program sees. Paths are absolute on the host, without links,
+// and are the same inside. The program also sees the system's programs and
+// libraries (/usr), a few files of /etc, its own /proc, a small /dev and an empty
+// /tmp.
 type Spec struct {
 	// ReadOnly, Writable and Masked are files and directories of the host; the
 	// longest path decides. A masked file cannot be opened, a masked directory is
 	// empty and read-only but for what is given below it. At most MaxPaths in all.
 	ReadOnly, Writable, Masked []string
-	// IDs are what stood at these paths when they were decided on. Where another
-	// file was put in the place of one before it was mounted, the program is not
-	// started. A path without an ID is what it is when the Box opens it.
+	// IDs are the identities of these paths when the caller decided on them. If a
+	// path is another file when it is mounted, the program is not started. A path
+	// without an ID is used as it is when the Box opens it.
 	IDs map[string]beneath.ID
-	// Scratch is a directory of the host that stands at /tmp, for what several
-	// programs share; empty is a fresh /tmp that goes with the program.
+	// Scratch is a directory of the host that is mounted at /tmp and that several
+	// programs share; "" is a new /tmp that ends with the program.
 	Scratch string
 	Dir     string   // working directory; must be visible
 	Env     []string // KEY=VALUE; nothing else is passed on
 	Limits  Limits
-	// OnLimit, when set, hears at most once why a limit ended the program, in
-	// words for people, before OnGone is called. Any goroutine may call it.
+	// OnLimit, if set, is called at most once, before OnGone, with the text of the
+	// limit that ended the program. Any goroutine may call it.
 	OnLimit func(why string)
 	// OnGone, when set, hears once that no process of the program is left, or
 	// that it never began, at the latest soon after ctx has ended. The end of
@@ -54,7 +54,7 @@ type Limits struct {
 	Memory    int64         // bytes in use, all its processes together; 1 GiB
 	Processes int           // with threads; 128
 	FileSize  int64         // bytes of one file; 256 MiB
-	Disk      int64         // bytes by which the disks of Writable and Scratch may fill meanwhile; 1 GiB
+	Disk      int64         // bytes by which the disks of Writable and Scratch may fill during the run; 1 GiB
 	CPU       time.Duration // of one process; 10 min
 }
 
@@ -105,10 +105,10 @@ const (
 	None       = "none"       // no isolation wanted: what needs it is not offered
 )
 
-// A Backend is how one way of isolating stands on this machine.
+// A Backend is the state of one way of isolating on this machine.
 type Backend struct {
 	Name  string
 	Works bool
-	Text  string // what it is or why it does not work, in words for people
+	Text  string // what it is or why it does not work
 	Fix   string // what to do about it; empty when nothing is to be done
 }

@@ -24,7 +24,7 @@ var refused = slices.Concat(refusedHere, []uint32{
 	unix.SYS_ADJTIMEX, unix.SYS_CLOCK_ADJTIME, unix.SYS_NFSSERVCTL, unix.SYS_LSM_SET_SELF_ATTR, unix.SYS_VMSPLICE, unix.SYS_REMAP_FILE_PAGES,
 	// Memory of other processes, and where memory is.
 	unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE, unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES, unix.SYS_MBIND, unix.SYS_SET_MEMPOLICY, unix.SYS_SET_MEMPOLICY_HOME_NODE,
-	// Memory that belongs to no process, so that nobody counts it.
+	// Memory that belongs to no process, so that it is not counted.
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_SEMGET,
 })
 
@@ -43,17 +43,17 @@ var terminals = []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD}
 // beyond its own loopback, but other kinds (vsock, packet, alg) know no namespaces.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
-// modes are the calls that set a file's mode, and which argument it is: a
-// program made here must not run with the gateway's rights when somebody else on
-// the host starts it, so the set-user-id and set-group-id bits are refused.
+// modes are the calls that set a file's mode, with the index of the argument: a
+// file written here must not run with the gateway's rights when another user of
+// the host executes it, so the set-user-id and set-group-id bits are refused.
 var modes = slices.Concat(legacyModes, []modeCall{
 	{unix.SYS_FCHMOD, 1}, {unix.SYS_FCHMODAT, 2}, {unix.SYS_FCHMODAT2, 2}, {unix.SYS_MKNODAT, 2}, {unix.SYS_MKDIRAT, 2},
 })
 
 type modeCall struct{ number, argument uint32 }
 
-// opens are the calls whose mode counts only with certain flags, else it is
-// whatever stood in the register.
+// opens are the calls with a mode that counts only with certain flags; else the
+// register has any value.
 var opens = slices.Concat(legacyOpens, []openCall{{unix.SYS_OPENAT, 2, 3}})
 
 type openCall struct{ number, flags, mode uint32 }
@@ -78,12 +78,11 @@ const (
 	setID          = unix.S_ISUID | unix.S_ISGID
 )
 
-// A filter is ready to be put on a thread.
+// A filter is ready to be installed on a thread.
 type filter struct{ steps []unix.SockFilter }
 
-// newFilter is the filter that build makes for this machine's architecture. On
-// architectures that build does not know it refuses nothing: the filter is the
-// third wall.
+// newFilter returns the filter that build makes for this machine's architecture.
+// On an unknown architecture it refuses nothing: the filter is the third layer.
 func newFilter(build func(arch uint32) []unix.SockFilter) filter {
 	arch, ok := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	if !ok {
@@ -92,7 +91,7 @@ func newFilter(build func(arch uint32) []unix.SockFilter) filter {
 	return filter{build(arch)}
 }
 
-// install puts the filter on this thread and what it becomes.
+// install installs the filter on this thread; it stays across an exec.
 func (f filter) install() error {
 	if f.steps == nil {
 		return nil
@@ -106,7 +105,7 @@ func (f filter) install() error {
 	return nil
 }
 
-// Steps of a filter: load a word of seccomp_data, compare it, return.
+// Steps of a filter: load a field of seccomp_data, compare it, return.
 func load(at uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 }
@@ -123,7 +122,7 @@ func program(arch uint32) []unix.SockFilter {
 	p := []unix.SockFilter{
 		load(dataArch), jump(unix.BPF_JEQ, arch, 1, 0), result(unix.SECCOMP_RET_KILL_PROCESS), // another ABI, other numbers
 		load(dataNumber), jump(unix.BPF_JGE, x32Bit, 0, 1), result(failENOSYS),
-		// The C library tries these first, whose flags a filter cannot see, and falls back to clone and openat.
+		// A filter cannot see the flags of these. The C library falls back to clone and openat.
 		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), result(failENOSYS),
 		jump(unix.BPF_JEQ, unix.SYS_OPENAT2, 0, 1), result(failENOSYS),
 		// Takes a whole disk in no time; the C library then writes instead.
@@ -162,8 +161,8 @@ func except(number, at uint32, values []uint32) []unix.SockFilter {
 	return decide(number, at, values, failEPERM, unix.SECCOMP_RET_ALLOW)
 }
 
-// decide returns listed for a call whose argument at is one of values, else
-// other. Calls of other numbers go on behind it.
+// decide returns the steps that return listed for a call with one of values in the
+// argument at, else other. Calls of other numbers continue behind them.
 func decide(number, at uint32, values []uint32, listed, other uint32) []unix.SockFilter {
 	p := []unix.SockFilter{load(at)}
 	for _, v := range values {

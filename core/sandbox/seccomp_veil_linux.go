@@ -22,8 +22,8 @@ type abi struct {
 	beyond        uint32 // numbers from here on, where it is not 0, belong to another ABI
 }
 
-// veilABIs are those that programs of this machine may use at full trust: its
-// own, and on amd64 the one of 32-bit programs.
+// veilABIs returns the ABIs that programs of this machine may use at full trust:
+// its own, and on amd64 that of 32-bit programs.
 func veilABIs(arch uint32) []abi {
 	own := abi{arch: arch, refused: veilRefused, clone3: unix.SYS_CLONE3, clone: unix.SYS_CLONE, unshare: unix.SYS_UNSHARE}
 	if arch != unix.AUDIT_ARCH_X86_64 {
@@ -42,8 +42,8 @@ var refused386 = []uint32{
 	87, 115, 51, // swapon, swapoff, acct
 }
 
-// veilProgram is the filter behind a veil. New user namespaces are left to
-// programs (browsers isolate their pages by them); new mount namespaces are not.
+// veilProgram returns the filter behind a veil. It allows new user namespaces
+// (browsers isolate their pages with them) and refuses new mount namespaces.
 func veilProgram(arch uint32) []unix.SockFilter {
 	var p []unix.SockFilter
 	for _, a := range veilABIs(arch) {
@@ -61,7 +61,7 @@ func abiProgram(a abi) []unix.SockFilter {
 	if a.beyond != 0 {
 		p = append(p, jump(unix.BPF_JGE, a.beyond, 0, 1), result(failENOSYS))
 	}
-	// The C library falls back to clone, whose flags a filter can see.
+	// The C library falls back to clone; a filter can see its flags.
 	p = append(p, jump(unix.BPF_JEQ, a.clone3, 0, 1), result(failENOSYS))
 	for _, number := range a.refused {
 		p = append(p, jump(unix.BPF_JEQ, number, 0, 1), result(failEPERM))

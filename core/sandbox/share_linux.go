@@ -36,7 +36,7 @@ func StageOrder(s Spec, argv []string) ([]byte, error) {
 
 // StageArgs returns the arguments of our own program that make it the stage.
 // order and life are the numbers of its open files: the StageOrder, and a pipe
-// whose end says that the gateway has ended.
+// that ends with the gateway.
 func StageArgs(order, life int) []string {
 	return []string{stageWord, strconv.Itoa(order), strconv.Itoa(life)}
 }

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A sharedGauge estimates the memory of a program that no process of it counts:
-// a shared anonymous mapping keeps pages of processes that have ended, and files
-// in /dev/shm and /tmp are nobody's. The filter refuses the other ways (files in
+// A sharedGauge estimates the memory of a program that is in no process's count: a
+// shared anonymous mapping keeps pages of processes that have ended, and files in
+// /dev/shm and /tmp belong to none. The filter refuses the other ways (files in
 // memory, System V memory).
 type sharedGauge struct {
 	before int64 // of the machine, when the program began
@@ -20,9 +20,9 @@ type sharedGauge struct {
 
 func newSharedGauge() sharedGauge { return sharedGauge{machineShared()} }
 
-// bytes returns how much shared memory the processes pids of the program keep,
-// whose first is first. mapped is what they count themselves. Where that and own,
-// their other memory, are surely below limit, it does not look closer.
+// bytes returns how much shared memory the processes pids of the program keep;
+// first is its first process. mapped is what they count themselves. If that and
+// own, their other memory, are surely below limit, it does not measure further.
 func (g sharedGauge) bytes(first int, pids []int, mapped, own, limit int64) int64 {
 	files := memoryFiles(first)
 	grown := max(0, machineShared()-g.before)
@@ -34,13 +34,13 @@ func (g sharedGauge) bytes(first int, pids []int, mapped, own, limit int64) int6
 	switch {
 	case exact:
 		return max(mapped, files+kept)
-	case has: // the kernel does not tell this user how much: as much as came about meanwhile
+	case has: // this user cannot read how much: count the growth since
 		return max(least, grown)
 	}
 	return least
 }
 
-// machineShared is the machine's shared memory, with what is swapped out.
+// machineShared returns the machine's shared memory, with what is swapped out.
 func machineShared() (sum int64) {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -63,8 +63,8 @@ func machineShared() (sum int64) {
 	return sum
 }
 
-// memoryFiles is how much the files of the program's own file systems in memory
-// take, as its first process sees them.
+// memoryFiles returns the size of the files of the program's own file systems in
+// memory, as its first process sees them.
 func memoryFiles(first int) (sum int64) {
 	for _, dir := range []string{"/dev/shm", "/tmp"} {
 		var ours, theirs unix.Stat_t
@@ -85,8 +85,8 @@ func memoryFiles(first int) (sum int64) {
 const maxMappings = 100_000
 
 // keptByMappings adds up the files in memory that processes have mapped, each
-// once, however little of it is mapped. has reports whether there is any; exact
-// whether the kernel told the size of all.
+// once, also if a small part is mapped. has reports whether there is any; exact
+// whether the size of all is known.
 func keptByMappings(pids []int) (sum int64, has, exact bool) {
 	type file struct{ dev, ino uint64 }
 	known := map[file]bool{} // bounded by the mappings of the program's processes

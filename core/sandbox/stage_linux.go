@@ -27,9 +27,8 @@ const (
 // exitStage is the exit code of a stage that could not do its work.
 const exitStage = 125
 
-// Main is the first thing that main (and TestMain) calls: where this process
-// was started by a Box or by Tree, it does that work and never returns;
-// otherwise it does nothing.
+// Main is called first by main (and TestMain): if this process was started by a Box
+// or by Tree, it runs as their stage and never returns; otherwise it does nothing.
 func Main() {
 	if len(os.Args) < 3 {
 		return
@@ -51,7 +50,7 @@ func Main() {
 	os.Exit(exitStage)
 }
 
-// An order is what the stage inside is told.
+// An order is the input of the stage inside.
 type order struct {
 	Argv, Env             []string
 	Dir                   string
@@ -135,8 +134,8 @@ func giveUpInherited() error {
 	return nil
 }
 
-// alive is an error where the gateway is gone already. From here on bwrap's
-// processes end with it; while they were being made, nobody would have noticed.
+// alive returns an error if the gateway has ended. From here on bwrap's processes
+// end with it; before that its end would not have been noticed.
 func alive(fds []string) error {
 	if len(fds) == 0 {
 		return nil

@@ -14,15 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tree is a program that is not isolated but ends as a whole: when the program
+// Tree returns a program that is not isolated but ends as a whole: when the program
 // itself ends, when ctx ends, and when the gateway dies, everything that it
 // started and that still runs is killed, also what left its process group or
 // session. stage is as for Open. The caller starts, releases and waits as with a Box.
 //
-// What a process of the same user can do against it, it can: it may kill the
-// process that keeps watch.
+// It does not hold against a process of the same user, which may kill the process
+// that watches.
 func Tree(ctx context.Context, stage, dir string, env []string, argv ...string) (*exec.Cmd, error) {
-	theirs, ours, err := os.Pipe() // its end tells that we are gone
+	theirs, ours, err := os.Pipe() // a pipe that ends with this process
 	if err != nil {
 		return nil, fmt.Errorf("program: %w", err)
 	}
@@ -37,7 +37,7 @@ func Tree(ctx context.Context, stage, dir string, env []string, argv ...string) 
 	return cmd, nil
 }
 
-// aliveFD is the pipe whose end says that the gateway is gone.
+// aliveFD is the pipe that ends with the gateway.
 const aliveFD = 3
 
 // tree runs argv, ends with its exit code, and leaves nothing running.
@@ -88,7 +88,7 @@ func exitCode(err error) int {
 	return exitStage
 }
 
-// reap kills and collects until nothing is left below this process: whoever
+// reap kills and waits until no process is left below this one: a process that
 // loses its parent becomes our child.
 func reap() {
 	for {
@@ -101,10 +101,10 @@ func reap() {
 	}
 }
 
-// maxTree bounds how many processes one round of killBelow looks at.
+// maxTree is the most processes that one round of killBelow reads.
 const maxTree = 100_000
 
-// killBelow kills what stands below pid, the nearest first.
+// killBelow kills the descendants of pid, the nearest first.
 func killBelow(pid int) {
 	todo := []int{pid}
 	for i := 0; i < len(todo) && i < maxTree; i++ {

@@ -13,7 +13,7 @@ type Cover struct {
 // VeilName is the name of a Veil in what Probe and doctor list.
 const VeilName = "own files"
 
-// What is said of a Veil that works, and of one that does not.
+// The texts for a Veil that works, and for one that does not.
 const (
 	veilWorks = "hidden from commands at full trust, and so is the gateway's process (bubblewrap)"
 	veilFails = "not hidden from commands at full trust, which are asked for when they name one of them: "

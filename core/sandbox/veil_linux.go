@@ -32,14 +32,14 @@ type Veil struct {
 }
 
 // A place is which directory a path was in when it was first seen. A program that
-// renames that directory, or puts another in its place, does not uncover what is in
-// it: the next program is refused.
+// renames or replaces that directory does not uncover what is in it: the next
+// program is refused.
 type place struct{ Dev, Ino uint64 }
 
 // maxPlaces bounds the paths that one Veil hides.
 const maxPlaces = 1000
 
-// placesOf are the places of c's paths, each as it was first seen.
+// placesOf returns the places of c's paths, each as it was first seen.
 func (v *Veil) placesOf(c Cover) (map[string]place, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -156,7 +156,7 @@ const (
 	veilStageFD
 )
 
-// Tree is Tree with the veil around the program: stage is used only by a nil *Veil.
+// Tree returns a Tree with the veil around the program. Only a nil *Veil uses stage.
 func (v *Veil) Tree(ctx context.Context, stage, dir string, env []string, argv ...string) (*exec.Cmd, error) {
 	if v == nil {
 		return Tree(ctx, stage, dir, env, argv...)
@@ -184,8 +184,8 @@ func (v *Veil) Tree(ctx context.Context, stage, dir string, env []string, argv .
 	return cmd, nil
 }
 
-// veilArgs are bwrap's options. The capabilities are for behind, which keeps
-// none but those of rootKeeps.
+// veilArgs returns bwrap's options. The capabilities are for behind, which keeps
+// only those of rootKeeps.
 func veilArgs(uid int) []string {
 	a := []string{"--unshare-pid", "--die-with-parent", "--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP"}
 	if uid == 0 {

@@ -132,7 +132,8 @@ func openHidden(p string, at place) (int, error) {
 	return fd, err
 }
 
-// hideOne hides one path and checks that the path no longer leads to what was there.
+// hideOne hides one path and checks that the path does not lead to the file any
+// more.
 func hideOne(p string, at place, open []string, blank *blank) error {
 	fd, err := openHidden(p, at)
 	if fd < 0 || err != nil {
@@ -168,7 +169,7 @@ func hideOne(p string, at place, open []string, blank *blank) error {
 	return nil
 }
 
-// emptyMount is a small file system in memory that is mounted nowhere yet.
+// emptyMount returns a small file system in memory that is not mounted yet.
 func emptyMount(mode string) (int, error) {
 	ctx, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -290,13 +291,13 @@ func (b *blank) done() error {
 	return errors.Join(unix.Unmount("/proc/self/fd/"+strconv.Itoa(b.mount), unix.MNT_DETACH), unix.Close(b.mount))
 }
 
-// Bounds of what is looked at below /dev.
+// Limits of what is read below /dev.
 const (
 	maxDevices     = 4096
 	maxDeviceDepth = 3
 )
 
-// rawDevices are the devices of disks, of memory and of commands to disks that
+// rawDevices returns the devices of disks, of memory and of commands to disks that
 // this user may open.
 func rawDevices() (list []string) {
 	seen := 0

@@ -40,8 +40,8 @@ func parseMounts(text string) (list []mountLine) {
 	return list
 }
 
-// aliasesOf are the other places at which what is at p is mounted, without those
-// that are to stay open.
+// aliasesOf returns the other places where the file at p is mounted, without those
+// that must stay open.
 func aliasesOf(p string, open []string, mounts []mountLine) (list []string) {
 	fd, err := straight(unix.AT_FDCWD, p)
 	if err != nil {
@@ -58,7 +58,7 @@ func aliasesOf(p string, open []string, mounts []mountLine) (list []string) {
 	})
 }
 
-// aliases are the other places at which p, which is on the mount own, or a part
+// aliases returns the other places where p, which is on the mount own, or a part
 // of it is mounted.
 func aliases(p string, own mountLine, mounts []mountLine) (list []string) {
 	rel, ok := within(p, own.point)
@@ -79,7 +79,7 @@ func aliases(p string, own mountLine, mounts []mountLine) (list []string) {
 	return list
 }
 
-// within is p relative to directory, where it is that directory or below it.
+// within returns p relative to directory; ok is false if it is not below it.
 func within(p, folder string) (rel string, ok bool) {
 	if folder == "/" {
 		return strings.TrimPrefix(p, "/"), true
@@ -97,8 +97,7 @@ func isBelow(p, folder string) bool {
 	return ok && rel != ""
 }
 
-// mountOf is the number of the mount that an open file is on; 0 where the kernel
-// does not say it.
+// mountOf returns the number of the mount of an open file; 0 if it is unknown.
 func mountOf(fd int) int {
 	text, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(fd))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// passOn is tree for a program that inherits the order of a veil and, as
-// veilStageFD, this program itself.
+// passOn runs argv as tree does, with the order of a veil and, as veilStageFD, this
+// program itself as inherited files.
 func passOn(argv []string) error {
 	order := os.NewFile(aliveFD+1, "order")
 	self, err := os.Open("/proc/self/exe")

@@ -15,15 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchEvery is how often a program's use is looked at.
+// watchEvery is the interval at which a program's use is measured.
 const watchEvery = 100 * time.Millisecond
 
 // watch ends the program when all its processes together pass a limit that the
-// kernel holds only for each alone, or not at all for root. It looks from
-// outside, where nothing inside can stop it, until the program or ctx ends.
-// status is where bwrap says which process is the first inside; held is the
-// program's control group, whose limits the kernel holds at once. It tells why it
-// ended the program, "" when it did not.
+// kernel enforces only for each alone, or not at all for root. It measures from
+// outside, where nothing inside can stop it, until the program or ctx ends. On
+// status bwrap reports the first process inside; held is the program's control
+// group, the limits of which the kernel enforces at once. It returns why it ended
+// the program, "" if it did not.
 func watch(ctx context.Context, status io.Reader, s Spec, held *group) (why string) {
 	// Only the first line is read: bwrap writes it before the program exists.
 	line, err := bufio.NewReader(io.LimitReader(status, 4096)).ReadBytes('\n')
@@ -81,7 +81,7 @@ func end(first int) {
 	}
 }
 
-// over says which limit is passed, "" for none.
+// over returns which limit is exceeded, "" for none.
 func over(first int, l Limits, disks map[string]space, shared sharedGauge) string {
 	u := use(first, l.Processes, l.Memory)
 	if u.tasks-slack > l.Processes {
@@ -141,7 +141,7 @@ func use(first, maxTasks int, maxMemory int64) (u usage) {
 // slack are the processes that are the sandbox's own: bwrap, first inside.
 const slack = 1
 
-// family are the number of a process's threads and its children.
+// family returns the number of a process's threads, and its children.
 func family(pid int) (threads int, children []int) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task"
 	entries, err := os.ReadDir(dir)
@@ -162,8 +162,8 @@ func family(pid int) (threads int, children []int) {
 	return len(entries), children
 }
 
-// memoryOf is the memory of a process that is no file's: what it wrote, and what
-// it shares in memory.
+// memoryOf returns the memory of a process that no file backs: what it wrote, and
+// what it shares.
 func memoryOf(pid int) (own, shared int64) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
@@ -195,7 +195,7 @@ type space struct {
 	id           unix.Fsid
 }
 
-// freeOf is how much space is free where s may write.
+// freeOf returns the free space of the disks where s may write.
 func freeOf(s Spec) map[string]space {
 	disks := map[string]space{} // by path; one per file system
 	var known []unix.Fsid

@@ -1,11 +1,10 @@
-// Package container runs programs isolated by a container engine, podman or
-// docker, by their command lines: another sandbox.Box beside bubblewrap.
+// Package container runs programs isolated by a container engine, podman or docker,
+// through its command line: an alternative sandbox.Box to bubblewrap.
 //
 // Each program gets a container of its own without network, capabilities or a
-// writable root. Its first process is our own program (Main). It checks, before
-// anything else runs, that it sees exactly what was ordered: the engine mounts by
-// names, which others may have exchanged in the meantime. It then starts the
-// stage of package sandbox, which adds Landlock, seccomp and resource limits, and
+// writable root. Its first process is our own program (Main). It first checks that
+// exactly the ordered files are mounted: the engine mounts by names, which others
+// may have exchanged. It then starts the stage of package sandbox, which adds Landlock, seccomp and resource limits, and
 // ends the container when the gateway ends.
 package container
 
@@ -53,8 +52,8 @@ type Options struct {
 const MaxDir = 48
 
 // Main is called by main (and TestMain) before anything else, after
-// sandbox.Main: where this process is the first of a container, it does that
-// work and never returns; otherwise it does nothing.
+// sandbox.Main: if this process is the first of a container, it runs as that and
+// never returns; otherwise it does nothing.
 func Main() { inside.Main() }
 
 // A box is a sandbox.Box of one engine.
@@ -69,8 +68,8 @@ type box struct {
 // Name returns sandbox.Container.
 func (b *box) Name() string { return sandbox.Container }
 
-// How the names of our containers begin, whose label says whose they are, and
-// those of what is made in Options.Dir for one of them.
+// The prefix of the names of our containers and the label of their gateway, and
+// the prefixes of what is created in Options.Dir for one of them.
 const (
 	namePrefix = "gatehouse-"
 	runPrefix  = "c"
@@ -101,8 +100,8 @@ func (b *box) Command(ctx context.Context, s sandbox.Spec, argv ...string) (*exe
 	cmd.Env, cmd.Dir = b.engine.env, "/"
 	cmd.ExtraFiles = []*os.File{r.theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// With ctx the container is ended, and the engine's client ends by itself. Only
-	// a client that does not is killed, after WaitDelay.
+	// When ctx ends the container is ended, and with it the engine's client. A client
+	// that does not end is killed after WaitDelay.
 	cmd.Cancel = func() error { return nil }
 	cmd.WaitDelay = endTime
 	r.attend(ctx)
@@ -113,7 +112,7 @@ func (b *box) Command(ctx context.Context, s sandbox.Spec, argv ...string) (*exe
 const endTime = 8 * time.Second
 
 // prepare opens what the program needs outside: the socket on which its first
-// process reports, and the pipe whose end says that the engine's client has ended.
+// process reports, and the pipe that ends with the engine's client.
 func (r *run) prepare(argv []string) (err error) {
 	s := r.spec
 	if !r.box.engine.ownUsers { // the kernel counts all processes of this user on the machine
@@ -164,17 +163,17 @@ func makeMountPoints(s sandbox.Spec) error {
 	return nil
 }
 
-// Probe says whether a container engine works on this machine, for doctor. It
-// runs one container and leaves everything else as it is.
+// Probe reports whether a container engine works on this machine, for doctor. It
+// runs one container and changes nothing else.
 func Probe(o Options) sandbox.Backend {
 	_, b := find(o)
 	return b
 }
 
 // Open returns a Box that uses the first engine that works, podman or docker, or
-// nil, and says in either case what was found. It removes the containers that an
-// earlier gateway with the same Dir has left, so it is called by one process at
-// a time.
+// nil, and a description of what was found. It removes the containers that an
+// earlier gateway with the same Dir has left, so only one process at a time may
+// call it.
 func Open(o Options) (sandbox.Box, string) {
 	b, found := find(o)
 	text := found.Text
@@ -291,7 +290,7 @@ func (b *box) start() string {
 	return sandbox.Try(b)
 }
 
-// about returns what is in use, in words for people.
+// about returns a description of what is in use.
 func (b *box) about() string {
 	text := fmt.Sprintf("%s (%s), a container for each command", b.engine.name, b.engine.path)
 	if b.o.Image != "" {

@@ -40,7 +40,7 @@ const (
 	userID = 1000 // the program's user inside, where the engine can map it
 )
 
-// Places where the engines are looked for. PATH is not used: whoever could
+// Places where the engines are searched. PATH is not used: a process that could
 // change it would choose what isolates.
 var (
 	folders = []string{"/usr/bin", "/usr/local/bin", "/bin", "/run/current-system/sw/bin"}
@@ -145,7 +145,8 @@ func newDocker(o Options, path string) (engine, string) {
 	}, ""
 }
 
-// clientEnv is the environment of an engine's client. Nothing of the gateway's reaches it.
+// clientEnv returns the environment of an engine's client, with nothing of the
+// gateway's.
 func clientEnv(dir string) []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "TMPDIR=" + dir}
 }
@@ -180,7 +181,7 @@ func (b *box) args(r *run) []string {
 	return append(a, "--entrypoint="+inside.StagePath, b.image, inside.Word)
 }
 
-// processes is the limit of processes that the kernel counts by user.
+// processes returns the limit of processes that the kernel counts by user.
 func (r *run) processes() string {
 	n := r.spec.Limits.Processes + own
 	if !r.box.engine.ownUsers {
@@ -189,9 +190,9 @@ func (r *run) processes() string {
 	return fmt.Sprintf("%d:%d", n, n)
 }
 
-// manyProcesses is the limit of processes where the kernel counts them together
-// with all others of this user on the machine: as many as the gateway may have.
-// The number of a container's is held by its control group.
+// manyProcesses returns the limit of processes where the kernel counts all of this
+// user on the machine: the gateway's own limit. The processes of the container are
+// limited by its control group.
 func manyProcesses() int {
 	const most = 1 << 20
 	var l unix.Rlimit

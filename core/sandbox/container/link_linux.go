@@ -203,14 +203,14 @@ func peer(conn *net.UnixConn) (pid int, err error) {
 	return int(cred.Pid), nil
 }
 
-// An oom says whether the kernel has ended a process of a control group because
-// of its memory.
+// An oom reports whether the kernel has killed a process of a control group for
+// its memory.
 type oom struct {
 	dir, file string
 	killed    atomic.Bool
 }
 
-// memoryGroup returns where the kernel says so for the group of process pid.
+// memoryGroup returns the oom of the control group of process pid.
 func memoryGroup(pid int) *oom {
 	groups, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 	if err != nil {

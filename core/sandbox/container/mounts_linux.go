@@ -30,7 +30,7 @@ type mount struct {
 type view struct {
 	mounts  []mount // the highest first
 	checks  []inside.Check
-	points  []string              // where something is mounted, beside what each container has
+	points  []string              // where something is mounted, in addition to what each container has
 	ids     map[string]beneath.ID // as in sandbox.Spec
 	handles []*os.File            // of what is checked: while they are open no other file gets the same number
 	shell   string                // directory for what replaces masked directories with open ones below; made when needed
@@ -271,9 +271,8 @@ func representable(path string) bool {
 	return utf8.ValidString(path) && !strings.Contains(path, "\r\n")
 }
 
-// closeUnnamable hides the directory around each path of s that no engine can be
-// given: a person who makes such a name loses the directory in which it is, and
-// nobody else loses anything.
+// closeUnnamable hides the parent directory of each path of s with a name that no
+// engine accepts: a user who creates such a name loses only that directory.
 func closeUnnamable(s sandbox.Spec) (sandbox.Spec, error) {
 	if !representable(s.Dir) || !representable(s.Scratch) {
 		return s, core.Errorf(core.Invalid, "the command was not started: no container can begin in a folder with the name %q", s.Dir)
@@ -303,8 +302,8 @@ const (
 	maskDir  = "hidden-folder"
 )
 
-// makeMasks makes what is mounted over masked paths: nobody can open the file,
-// and the directory is empty.
+// makeMasks creates what is mounted over masked paths: a file without rights and
+// an empty directory.
 func makeMasks(dir string) error {
 	f, err := os.OpenFile(filepath.Join(dir, maskFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0)
 	if err == nil {

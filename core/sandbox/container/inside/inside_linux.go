@@ -27,8 +27,8 @@ const (
 	LinkPath  = "/.gatehouse.sock" // the socket on which it reports
 )
 
-// What the gateway and the first process tell each other, one JSON value in each
-// line: Instruction, Report, an empty object to go on, Report.
+// The messages between the gateway and the first process, one JSON value in each
+// line: Instruction, Report, an empty object to continue, Report.
 type (
 	// An Instruction is what to check and what to start.
 	Instruction struct {
@@ -43,8 +43,7 @@ type (
 		Dev, Ino uint64
 		ReadOnly bool
 	}
-	// A Report says that the checks passed, why they did not, or that the
-	// program has ended.
+	// A Report is the result of the checks, or the end of the program.
 	Report struct {
 		Ready    bool   `json:",omitempty"`
 		Landlock int    `json:",omitempty"` // version
@@ -60,8 +59,8 @@ const (
 )
 
 // Main is called by main (and TestMain) before anything else, after
-// sandbox.Main: where this process is the first of a container, it does that
-// work and never returns; otherwise it does nothing.
+// sandbox.Main: if this process is the first of a container, it runs as that and
+// never returns; otherwise it does nothing.
 func Main() {
 	if len(os.Args) != 2 || os.Args[1] != Word {
 		return
@@ -172,8 +171,8 @@ func start(order []byte) (code int, err error) {
 	}
 }
 
-// release closes our ends of the standard streams: whoever reads them must see
-// their end when the program closes its own.
+// release closes our ends of the standard streams, so that their readers see the
+// end when the program closes its own.
 func release() {
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
