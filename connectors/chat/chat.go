@@ -1,6 +1,6 @@
 // Package chat handles what users send to a bot other than messages: commands,
 // pressed buttons, and answers to questions. A Command is a value; New lists all
-// of them. Subpackage ask words the questions and approvals.
+// of them. Subpackage ask has the text of questions and approvals.
 package chat
 
 import (

@@ -27,7 +27,7 @@ type Command struct {
 	Run       func(ctx context.Context, r command.Request) (command.Outcome, error)
 }
 
-// Where says in which chats a command works.
+// Where is the kind of chat in which a command works.
 type Where uint8
 
 const (

@@ -187,7 +187,7 @@ func (c *conversations) whereabouts(ctx context.Context, r command.Request, s se
 	return "", false, nil
 }
 
-// ago returns a duration in words.
+// ago returns how long ago something was.
 func ago(d time.Duration) string {
 	switch {
 	case d < time.Minute:

@@ -106,7 +106,7 @@ func (p *people) approve(ctx context.Context, r command.Request) (command.Outcom
 	return respond("approve_done", texts.With{"Who": plain(req.Display), "Trust": req.ApprovedTrustLevel, "Until": until})
 }
 
-// approval parses the words after a code: a level, a time.
+// approval parses what follows a code: a level, a time.
 func approval(words []string, now time.Time) (a core.Approval, err error) {
 	for _, word := range words {
 		if d, err := parseDays(word); err == nil {

@@ -45,7 +45,7 @@ func (t *trust) run(ctx context.Context, r command.Request) (command.Outcome, er
 	return respond("trust_how")
 }
 
-// level returns the level, in words, at which the sender's turns run in this
+// level returns the text of the level at which the sender's turns run in this
 // chat, and whether it is raised for a time.
 func (t *trust) level(ctx context.Context, r command.Request) (words string, raised bool, err error) {
 	s, any, err := t.bound.sessions.Current(ctx, t.db, r.In.Address)
@@ -109,7 +109,7 @@ func (t *trust) askFull(r command.Request, words []string) (command.Outcome, err
 	}, nil
 }
 
-// hoursAndMinutes returns a duration of a few hours in words.
+// hoursAndMinutes returns a duration of a few hours as text.
 func hoursAndMinutes(d time.Duration) string {
 	var parts []string
 	if h := int(d / time.Hour); h > 0 {

@@ -1,6 +1,5 @@
-// Package command holds what the dispatcher and the commands that people write
-// in chat share: a call, its outcome, and the data of the buttons that both
-// know.
+// Package command has the types that the dispatcher and the chat commands share:
+// a call, its outcome, and the data of buttons.
 package command
 
 import (

@@ -1,8 +1,7 @@
-// Package dispatch takes claimed turns from the queue and brings them to an
-// end: commands and callbacks are carried out, messages are run, replies are
-// rendered before the transaction that acknowledges the turn, and the terminal
-// event is published after it. While a run streams, its chat sees typing and a
-// disposable preview.
+// Package dispatch handles claimed turns of the queue: it runs commands, buttons
+// and messages, renders replies before the transaction that acknowledges the
+// turn, and publishes the terminal event after it. While a run streams, its chat
+// shows typing and a disposable preview.
 package dispatch
 
 import (
@@ -23,19 +22,19 @@ import (
 	"gatehouse/core/texts"
 )
 
-// A Screen shows what is not final. Errors are for the log: nothing is lost by them.
+// A Screen shows what is not final. Its errors are logged only: no message is lost.
 type Screen interface {
-	// Preview shows part, as message id or, where that is "", as a new one, whose
-	// id it gives; without text it takes message id away. core.ErrInDoubt: a new
-	// one may stand there, and nobody knows its id.
+	// Preview shows part in message id, or in a new message if id is "", and
+	// returns the message's id. Without text it deletes the message. After
+	// core.ErrInDoubt a new message may exist whose id is unknown.
 	Preview(ctx context.Context, to core.Address, id string, part core.Part) (string, error)
 	Typing(ctx context.Context, to core.Address) error
 	Acknowledge(ctx context.Context, to core.Address, callbackID, text string) error
-	// React puts an emoji of ours under a message; "" takes it away.
+	// React sets the bot's emoji under a message, or removes it with "".
 	React(ctx context.Context, to core.Address, messageID, emoji string) error
 }
 
-// Options of New.
+// Options are the parts that a Dispatcher works on.
 type Options struct {
 	Clock   core.Clock
 	Log     *slog.Logger
@@ -46,19 +45,19 @@ type Options struct {
 	Ends    *Ends
 	Running *Running
 	Screen  Screen
-	// Render makes a reply in Markdown into parts for that chat's platform; pure.
+	// Render converts a reply in Markdown to parts for the chat's platform; pure.
 	Render func(to core.Address, markdown string) []core.Part
-	// Commands by name, without slash.
+	// Commands holds the handlers by name, without slash.
 	Commands map[string]command.Handler
-	Unknown  command.Handler // a command that nobody knows
+	Unknown  command.Handler // a command without a handler
 	Callback command.Handler // a pressed button; Outcome.Text is shown on the button
 	Answer   command.Handler // an answer to an open question
-	// Attach copies the files that an answer in Markdown shows to where nobody
-	// changes them before they are sent, as far as the turn's sender may read
-	// them; notes say why one is left out. Nil: answers are words alone.
+	// Attach copies the files that an answer in Markdown shows, if the turn's
+	// sender may read them, so that they do not change before they are sent.
+	// Notes explain which are left out. Nil: answers have no files.
 	Attach func(ctx context.Context, t *orchestrator.Turn, markdown string) (parts []core.Part, notes []string)
-	// Keep brings the files of a message that is not answered by a run into the
-	// vault, best effort; nil: they stay with the platform.
+	// Keep stores the files of a message without a run in the vault, best
+	// effort. Nil: they stay with the platform.
 	Keep  func(ctx context.Context, in *core.Inbound)
 	Stage func(name string, d time.Duration) // gatehouse_gateway_overhead_seconds
 }
@@ -81,11 +80,11 @@ func New(o Options) *Dispatcher {
 	return &Dispatcher{newReactions(o.Screen, o.Clock, o.Log), o, newGuests(o.Queue)}
 }
 
-// Handle brings t to an end.
+// Handle runs t to its end and acknowledges it, or returns it to the queue.
 func (d *Dispatcher) Handle(ctx context.Context, t *queue.Turn) {
 	d.o.Stage("queue", t.Waited)
 	in := t.First()
-	if in.Slot != "" && t.Preview() == "" { // the answer's place stands there already
+	if in.Slot != "" && t.Preview() == "" { // the message for the answer exists already
 		if err := d.o.Queue.SetPreview(ctx, t, in.Slot); err != nil && !errors.Is(err, queue.ErrFenced) {
 			d.o.Log.WarnContext(ctx, "keep the place of an answer", "bot", in.Bot, "err", err)
 		}
@@ -114,7 +113,8 @@ func (d *Dispatcher) Handle(ctx context.Context, t *queue.Turn) {
 	}
 }
 
-// fail gives the turn back: whole when the gateway stops, to be tried again otherwise.
+// fail returns the turn to the queue: as untried if the gateway stops, else as
+// failed, to be retried.
 func (d *Dispatcher) fail(ctx context.Context, t *queue.Turn, err error) {
 	ctx = context.WithoutCancel(ctx)
 	if errors.Is(err, queue.ErrShutdown) {
@@ -127,8 +127,8 @@ func (d *Dispatcher) fail(ctx context.Context, t *queue.Turn, err error) {
 	}
 }
 
-// command has h answer. /stop reaches it too: summing up a conversation asks a
-// model, which may take long.
+// command answers with h. /stop stops it: compacting a conversation asks a model,
+// which may take long.
 func (d *Dispatcher) command(ctx context.Context, t *queue.Turn, h command.Handler) error {
 	work, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -160,7 +160,7 @@ func (d *Dispatcher) callback(ctx context.Context, t *queue.Turn) error {
 	if err := d.o.Queue.Ack(ctx, t, queue.Result{Write: d.edited(t, out)}); err != nil {
 		return err
 	}
-	// The decision is stored; only now is the button told.
+	// The decision is stored; only now is the button answered.
 	if cb := t.First().Callback; cb != nil {
 		if err := d.o.Screen.Acknowledge(ctx, t.First().Address, cb.ID, text); err != nil {
 			d.o.Log.DebugContext(ctx, "acknowledge a button", "bot", t.First().Bot, "err", err)
@@ -169,7 +169,7 @@ func (d *Dispatcher) callback(ctx context.Context, t *queue.Turn) error {
 	return nil
 }
 
-// edited returns what is to be written with out, its edit included.
+// edited returns the write of out, with its edit.
 func (d *Dispatcher) edited(t *queue.Turn, out command.Outcome) func(context.Context, *store.Tx) error {
 	if out.Edit == nil {
 		return out.Write
@@ -193,7 +193,7 @@ func (d *Dispatcher) edited(t *queue.Turn, out command.Outcome) func(context.Con
 	}
 }
 
-// say finishes a turn that needs no run, with a reply.
+// say acknowledges a turn without a run, with a reply.
 func (d *Dispatcher) say(ctx context.Context, t *queue.Turn, out command.Outcome) error {
 	r := queue.Result{Write: out.Write}
 	if out.Text != "" {
@@ -206,8 +206,8 @@ func (d *Dispatcher) say(ctx context.Context, t *queue.Turn, out command.Outcome
 	return d.o.Queue.Ack(ctx, t, r)
 }
 
-// unsupported answers what cannot be read with one sentence; an album of it
-// gets one, not one a picture.
+// unsupported answers a message that cannot be read. An album gets one answer,
+// not one for each picture.
 func (d *Dispatcher) unsupported(ctx context.Context, t *queue.Turn) error {
 	in := t.First()
 	if len(in.Files) > 0 && d.o.Keep != nil {
@@ -228,8 +228,8 @@ func (d *Dispatcher) unsupported(ctx context.Context, t *queue.Turn) error {
 	return err
 }
 
-// reply renders text for the turn's chat; in a group it quotes the message. The
-// answer to what was asked in private is as private, to its last part.
+// reply returns text as a reply to the turn's chat. In a group it quotes the
+// message. All parts of the answer to a private command are private.
 func (d *Dispatcher) reply(t *queue.Turn, key, text string) core.Reply {
 	in := t.First()
 	parts := d.o.Render(in.Address, text)
@@ -242,8 +242,8 @@ func (d *Dispatcher) reply(t *queue.Turn, key, text string) core.Reply {
 	return core.Reply{Address: in.Address, Key: key, Parts: parts}
 }
 
-// refuse ends a turn that Prepare did not let run. What is wrong with the
-// gateway, not with the turn, is tried again; an API request is told at once.
+// refuse ends a turn that Prepare refused. After a fault of the gateway a chat's
+// turn is retried, and an API request gets the error at once.
 func (d *Dispatcher) refuse(ctx context.Context, t *queue.Turn) error {
 	in := t.First()
 	failed := core.Failed{Code: "refused", Message: core.TextOf(t.Err), SessionID: in.Chat}
@@ -258,7 +258,7 @@ func (d *Dispatcher) refuse(ctx context.Context, t *queue.Turn) error {
 		return d.say(ctx, t, command.Outcome{Text: core.TextOf(t.Err)})
 	}
 	return d.o.Queue.Ack(ctx, t, queue.Result{Refused: true, Write: func(ctx context.Context, tx *store.Tx) error {
-		// A repeat with the same Idempotency-Key is told the same, also later.
+		// A repeated request with the same Idempotency-Key gets the same end.
 		return d.o.Ends.refuse(ctx, tx, runs.Row{ID: t.Run, Session: in.Chat, User: in.Turn.User}, failed)
 	}})
 }

@@ -15,7 +15,7 @@ import (
 	"gatehouse/core/texts"
 )
 
-// run has a message answered.
+// run answers a message with a run.
 func (d *Dispatcher) run(ctx context.Context, t *queue.Turn) (err error) {
 	turn := t.Work.(*orchestrator.Turn)
 	turn.Trust = t.Trust
@@ -29,7 +29,7 @@ func (d *Dispatcher) run(ctx context.Context, t *queue.Turn) (err error) {
 			err = d.endBroken(ctx, t, turn, stream, "internal", texts.Text("fault_internal"), errPanic)
 		}
 		if err != nil {
-			stream.Leave() // if there will be no other attempt, Abandon tells the end
+			stream.Leave() // without another attempt, Abandon publishes the end
 		}
 	}()
 	if in.Turn != nil && (turn.Attempt > 1 || t.Attempt > 1) && !in.Turn.Respond {
@@ -51,7 +51,7 @@ func (d *Dispatcher) run(ctx context.Context, t *queue.Turn) (err error) {
 
 var errPanic = errors.New("the run panicked")
 
-// answer runs the turn with its chat looking on.
+// answer runs the turn and shows its progress in the chat.
 func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrator.Turn, stream *bus.Stream) (orchestrator.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -88,16 +88,16 @@ func (d *Dispatcher) answer(ctx context.Context, t *queue.Turn, turn *orchestrat
 	res.Notes = show.noted()
 	if _, cut := res.Terminal.(core.Aborted); cut && errors.Is(context.Cause(ctx), errInterrupted) {
 		show.end()
-		res.Quiet = res.Response == "" && t.Preview() == "" // the next message is answered instead: nothing is to be said
+		res.Quiet = res.Response == "" && t.Preview() == "" // the next message is answered instead
 	}
 	return res, err
 }
 
-// finish commits the run's end and then, and only then, tells it.
+// finish commits the run's end, and publishes it only after the commit.
 func (d *Dispatcher) finish(ctx context.Context, t *queue.Turn, stream *bus.Stream, res orchestrator.Result) error {
 	began := d.o.Clock.Now()
 	persist := stream.Seal(res.Terminal, core.MessageStop{})
-	// An earlier attempt may be in storage, where this one has to make it void.
+	// This attempt replaces an earlier one that may be stored.
 	persist = persist || t.First().Turn != nil || stream.Info().Attempt > 1
 	r := queue.Result{Write: func(ctx context.Context, tx *store.Tx) error {
 		if err := res.Write(ctx, tx); err != nil || !persist {
@@ -116,8 +116,8 @@ func (d *Dispatcher) finish(ctx context.Context, t *queue.Turn, stream *bus.Stre
 	return nil
 }
 
-// publish tells an event of a run. Where storage cannot follow, the run waits,
-// and is given up when that takes too long.
+// publish publishes an event of a run. If storage is behind, the run waits for up
+// to storeWait and is cancelled then.
 func (d *Dispatcher) publish(ctx context.Context, cancel context.CancelCauseFunc, stream *bus.Stream, e core.Event) {
 	stream.Publish(e)
 	full := stream.Full()
@@ -132,13 +132,13 @@ func (d *Dispatcher) publish(ctx context.Context, cancel context.CancelCauseFunc
 	}
 }
 
-// storeWait is how long a run waits for its events to be stored.
+// storeWait bounds how long a run waits for its events to be stored.
 const storeWait = 30 * time.Second
 
 var errNotStored = errors.New("the run's events could not be stored")
 
-// final is what the chat reads at the end of a run: the answer, notes under it,
-// and the files that it shows.
+// final returns the reply to a chat at the end of a run: the answer, the notes
+// under it, and the files that it shows.
 func (d *Dispatcher) final(ctx context.Context, t *queue.Turn, res orchestrator.Result) []core.Reply {
 	if res.Quiet {
 		return nil
@@ -162,7 +162,7 @@ func (d *Dispatcher) final(ctx context.Context, t *queue.Turn, res orchestrator.
 	return []core.Reply{reply}
 }
 
-// answered is the answer itself, in Markdown.
+// answered returns the answer in Markdown.
 func (d *Dispatcher) answered(res orchestrator.Result) string {
 	switch e := res.Terminal.(type) {
 	case core.Aborted:
@@ -180,8 +180,8 @@ func (d *Dispatcher) answered(res orchestrator.Result) string {
 	return res.Response
 }
 
-// endBroken ends a run whose answer will not come, with an error event. With
-// cause, a chat's turn is left to be tried again.
+// endBroken ends an API run without an answer, with an error event. For a chat's
+// turn it returns cause, so that the turn is retried.
 func (d *Dispatcher) endBroken(ctx context.Context, t *queue.Turn, turn *orchestrator.Turn, stream *bus.Stream, code, message string, cause error) error {
 	if t.First().Turn == nil {
 		return cause
@@ -196,7 +196,7 @@ func (d *Dispatcher) endBroken(ctx context.Context, t *queue.Turn, turn *orchest
 	return d.finish(context.WithoutCancel(ctx), t, stream, orchestrator.Result{State: "error", Terminal: failed, Write: write})
 }
 
-// source is a bus stream as the event store sees it.
+// A source is a bus stream for the event store.
 type source struct{ *bus.Stream }
 
 func (s source) Unstored() []runs.Piece { return pieces(s.Stream.Unstored()) }

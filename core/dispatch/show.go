@@ -14,18 +14,18 @@ import (
 	"gatehouse/core/texts"
 )
 
-// Times of what a chat sees while it waits.
+// Timing of what a chat shows during a run.
 const (
 	typingAfter  = 500 * time.Millisecond
 	typingEvery  = 4 * time.Second
 	previewAfter = time.Second
-	previewGrown = 150                   // new bytes before the preview is worth another call
-	previewWait  = 50 * time.Millisecond // that a final waits for the id of a preview under way
-	stillAfter   = time.Minute           // without a change the preview says that work goes on
+	previewGrown = 150                   // new bytes that are worth another call
+	previewWait  = 50 * time.Millisecond // for the id of a preview that is being sent
+	stillAfter   = time.Minute           // without a change the preview shows that the run continues
 )
 
-// A show is the chat's view of one run: a typing sign and a preview. It never
-// makes the run wait, and it ends with it.
+// A show shows one run in its chat: typing and a preview. It never blocks the
+// run, and it ends with it.
 type show struct {
 	d      *Dispatcher
 	t      *queue.Turn
@@ -33,25 +33,24 @@ type show struct {
 	done   chan struct{}
 
 	mu           sync.Mutex
-	text         []byte    // of the model's present answer
-	doing        string    // the tool at work, "" while the model speaks
-	began, moved time.Time // of the run's show, and when something last happened
-	notes        []string  // for the person, told under the answer; at most maxNotes
+	text         []byte    // of the model's current answer
+	doing        string    // the running tool, "" while the model answers
+	began, moved time.Time // when the show began, and when the last event arrived
+	notes        []string  // shown under the answer; at most maxNotes
 
-	lost bool // a preview may stand there that nobody finds again: one is enough; of run's goroutine
+	lost bool // a preview of unknown id may exist, so no other is made; used by run's goroutine only
 
-	keep sync.Mutex // over the storing of a preview's id
-	over bool       // the final goes out without what a late preview shows; under keep
+	keep sync.Mutex // held while a preview's id is stored
+	over bool       // the final does not replace a later preview; guarded by keep
 }
 
 // maxNotes bounds the notes under one answer.
 const maxNotes = 25
 
-// told are the warnings that a chat reads too: what of a message could not be
-// taken, and a budget that runs out.
-var told = map[string]bool{"attachment": true, "budget": true}
+// shownWarnings are the codes of the warnings that a chat shows.
+var shownWarnings = map[string]bool{"attachment": true, "budget": true}
 
-// watch begins the show of a chat's run.
+// watch returns a show that has begun.
 func (d *Dispatcher) watch(ctx context.Context, t *queue.Turn) *show {
 	ctx, cancel := context.WithCancel(ctx)
 	now := d.o.Clock.Now()
@@ -60,7 +59,7 @@ func (d *Dispatcher) watch(ctx context.Context, t *queue.Turn) *show {
 	return s
 }
 
-// see takes an event in. After a tool the model speaks anew.
+// see records an event. After a tool call the preview's text starts again.
 func (s *show) see(e core.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +71,7 @@ func (s *show) see(e core.Event) {
 		}
 		s.text = append(s.text, e.Content...)
 	case core.Warning:
-		if told[e.Code] && len(s.notes) < maxNotes {
+		if shownWarnings[e.Code] && len(s.notes) < maxNotes {
 			s.notes = append(s.notes, e.Message)
 		}
 	case core.ToolUseStart:
@@ -80,7 +79,7 @@ func (s *show) see(e core.Event) {
 	}
 }
 
-// progress takes in what a tool says while it works.
+// progress records the progress that a tool reports.
 func (s *show) progress(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +88,7 @@ func (s *show) progress(text string) {
 	}
 }
 
-// noted is what stands under the answer besides, in Markdown; "" for nothing.
+// noted returns the notes under the answer in Markdown, or "".
 func (s *show) noted() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,17 +103,17 @@ func noted(notes []string) string {
 	return b.String()
 }
 
-// markdownEscaper lets a note, which may hold a file's name, style nothing.
+// markdownEscaper escapes a note, which may contain a file's name.
 var markdownEscaper = strings.NewReplacer("\\", "\\\\", "*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[", "<", "\\<", "~", "\\~", "|", "\\|", "\n", " ")
 
-// A sight is what a preview shows, in Markdown.
-type sight struct {
+// A previewText is the content of a preview, in Markdown.
+type previewText struct {
 	text  string
-	state string // of it: the tool at work, and that work goes on
+	state string // part of text: the running tool, and how long the run takes
 }
 
-// now is what the preview should show.
-func (s *show) now() sight {
+// now returns the current content of the preview.
+func (s *show) now() previewText {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var state []string
@@ -124,16 +123,15 @@ func (s *show) now() sight {
 	if now := s.d.o.Clock.Now(); now.Sub(s.moved) >= stillAfter {
 		state = append(state, "*"+texts.Text("still_working", texts.With{"Minutes": int(now.Sub(s.began).Minutes())})+"*")
 	}
-	out := sight{text: string(s.text), state: strings.Join(state, "\n\n")}
+	out := previewText{text: string(s.text), state: strings.Join(state, "\n\n")}
 	if out.state != "" {
 		out.text = strings.TrimPrefix(out.text+"\n\n"+out.state, "\n\n")
 	}
 	return out
 }
 
-// end stops the show. A call on its way gets a moment to return, so that the
-// preview it makes is known and the final replaces it; a preview that comes
-// later is taken away again.
+// end stops the show. It waits up to previewWait for a call that is running, so
+// that the final replaces its preview. A later preview is deleted.
 func (s *show) end() {
 	s.cancel()
 	select {
@@ -148,7 +146,7 @@ func (s *show) end() {
 func (s *show) run(ctx context.Context) {
 	defer close(s.done)
 	defer func() {
-		if p := recover(); p != nil { // the run goes on unseen
+		if p := recover(); p != nil { // the run continues without its show
 			s.d.o.Log.ErrorContext(ctx, "a preview panicked", "bot", s.t.First().Bot, "panic", p)
 		}
 	}()
@@ -156,7 +154,7 @@ func (s *show) run(ctx context.Context) {
 	began := s.d.o.Clock.Now()
 	nextTyping, nextPreview := began.Add(typingAfter), began.Add(previewAfter)
 	gap := previewAfter
-	var shown sight
+	var shown previewText
 	for {
 		now := s.d.o.Clock.Now()
 		if !core.Sleep(ctx, s.d.o.Clock, min(nextTyping.Sub(now), nextPreview.Sub(now))) {
@@ -172,15 +170,15 @@ func (s *show) run(ctx context.Context) {
 		}
 		nextPreview = now.Add(gap)
 		if now := s.preview(ctx, to, shown); now != shown {
-			shown, gap = now, min(gap+gap/2, 10*time.Second) // widening: a long answer is not a flood
+			shown, gap = now, min(gap+gap/2, 10*time.Second) // widening, so that a long answer makes few calls
 			nextPreview = s.d.o.Clock.Now().Add(gap)
 		}
 	}
 }
 
-// preview shows the text so far when it is another or has grown enough, and at
-// once which tool works and that work goes on; it returns what is shown.
-func (s *show) preview(ctx context.Context, to core.Address, shown sight) sight {
+// preview updates the preview if the text was replaced or has grown enough, or if
+// the state has changed. It returns what the preview shows.
+func (s *show) preview(ctx context.Context, to core.Address, shown previewText) previewText {
 	now := s.now()
 	small := now.state == shown.state && len(now.text)-len(shown.text) < previewGrown && strings.HasPrefix(now.text, shown.text)
 	if now == shown || shown.text != "" && small || s.lost {
@@ -188,10 +186,10 @@ func (s *show) preview(ctx context.Context, to core.Address, shown sight) sight 
 	}
 	parts := s.d.o.Render(to, now.text)
 	if len(parts) == 0 || len(parts) > 1 && shown.text != "" && s.t.Preview() != "" && len(now.text) > 2*4096 {
-		return shown // the first message is full: the rest comes with the final
+		return shown // the first message is full: the final has the rest
 	}
 	if s.d.o.Queue.Sending(ctx, to) {
-		return shown // it would stand above the answer to an earlier message
+		return shown // it would precede the answer to an earlier message
 	}
 	part := parts[0]
 	part.Buttons = [][]core.Button{{{Label: texts.Text("button_stop"), Data: command.StopData(s.t.Run)}}}
@@ -199,7 +197,7 @@ func (s *show) preview(ctx context.Context, to core.Address, shown sight) sight 
 		part.ReplyTo = s.t.First().MessageID
 	}
 	if ctx.Err() != nil {
-		return shown // the final may be there already, and in the same message
+		return shown // the final may have replaced the preview already
 	}
 	id, err := s.d.o.Screen.Preview(context.WithoutCancel(ctx), to, s.t.Preview(), part)
 	if err != nil {
@@ -213,8 +211,8 @@ func (s *show) preview(ctx context.Context, to core.Address, shown sight) sight 
 	return now
 }
 
-// known keeps the id of a new preview for the final to replace; where that went
-// out already, the preview goes.
+// known stores the id of a new preview, which the final replaces. If the final
+// was sent already, known deletes the preview.
 func (s *show) known(ctx context.Context, to core.Address, id string) {
 	s.keep.Lock()
 	defer s.keep.Unlock()

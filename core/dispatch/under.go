@@ -8,13 +8,12 @@ import (
 	"gatehouse/core/texts"
 )
 
-// longAnswer is how many messages an answer takes from which on it can be had
-// as a file.
+// longAnswer is the number of messages from which an answer is offered as a file.
 const longAnswer = 3
 
-// under are the buttons under an answer of n messages, in one row: the choice
-// that the run ended with, else to have it answered once more; and the answer
-// as a file where it is long.
+// under returns one row of buttons under an answer of n messages: the choice that
+// the run ended with, or else to answer again; and the answer as a file if it is
+// long.
 func under(t *queue.Turn, res orchestrator.Result, n int) [][]core.Button {
 	row := res.Buttons
 	if len(row) == 0 {

@@ -13,19 +13,18 @@ import (
 	"gatehouse/core"
 )
 
-// MaxSource bounds a text that was written anew, in bytes, before anything is
-// filled in.
+// MaxSource bounds the source of a replaced text, in bytes.
 const MaxSource = 8000
 
-// An Own text is one that may be written anew for a bot.
+// An Own text is one that the operator may replace for a bot.
 type Own struct {
 	Name  string
 	Title string
-	When  string // who is told it, and when
-	Code  bool   // it tells a pairing code, and must
+	When  string // who receives it, and when
+	Code  bool   // it must contain the pairing code
 }
 
-// Fields are the names of what such a text may fill in, as it writes them.
+// Fields returns the names of the text's fields, with their dots.
 func (o Own) Fields() []string {
 	if o.Code {
 		return []string{".Code", ".Name", ".Bot"}
@@ -42,11 +41,11 @@ var own = []Own{
 	{"denied", "Denied", "Told once to somebody whose request is denied; after it they hear nothing for a week.", false},
 }
 
-// Editable are the texts that may be written anew, in the order in which a
-// person meets them.
+// Editable returns the texts that may be replaced, in the order in which a user
+// receives them.
 func Editable() []Own { return slices.Clone(own) }
 
-// Find is the editable text of that name.
+// Find returns the editable text with a name.
 func Find(name string) (Own, bool) {
 	i := slices.IndexFunc(own, func(o Own) bool { return o.Name == name })
 	if i < 0 {
@@ -55,7 +54,7 @@ func Find(name string) (Own, bool) {
 	return own[i], true
 }
 
-// Default is the catalogue's own text, as it would be written.
+// Default returns the source of the catalogue's text.
 func Default(name string) string {
 	b := catalogue()
 	if said, ok := b.plain[name]; ok {
@@ -67,8 +66,8 @@ func Default(name string) string {
 	return ""
 }
 
-// SayOwn is Say with a text that was written anew. Whoever keeps such texts
-// has asked Check before; one that can't be said is an error all the same.
+// SayOwn is Say with the source of a replaced text. The caller has checked the
+// source before it was stored; SayOwn returns an error for an invalid one.
 func SayOwn(o Own, body string, w Words) (core.Part, error) {
 	t, err := o.parse(body)
 	if err != nil {
@@ -81,18 +80,18 @@ func SayOwn(o Own, body string, w Words) (core.Part, error) {
 	return part, err
 }
 
-// Example are words as they may be, for people who look at a text.
+// Example returns example values for a preview of a text.
 func Example(bot string) Words { return Words{Code: "K7M2Q9XT", Name: "Ada", Bot: bot} }
 
-// Room is how much fits into one message of a platform.
+// Room is the size limit of one message on a platform.
 type Room struct {
 	Most int
 	Size func(core.Part) int // of a part, as the platform counts
 }
 
-// Check says what is wrong with body as the text o: a core.Invalid that names
-// the line. What it lets pass can be said to everybody: with the longest name
-// and with none it is not empty, has its code, and fits.
+// Check returns an error of kind core.Invalid that names the line, or nil. A text
+// that passes fits into a message, is not empty and contains its code, with the
+// longest name and without one.
 func (o Own) Check(body, bot string, room Room) error {
 	t, err := o.parse(body)
 	if err != nil {
@@ -123,8 +122,8 @@ func nameless(name string) string {
 	return ""
 }
 
-// parse takes text, fields, and if, else and with: nothing that could run for
-// long or say what it should not.
+// parse parses a source of text, fields, if, else and with. It refuses all else,
+// so that no text runs long or reaches other data.
 func (o Own) parse(body string) (*template.Template, error) {
 	if err := plain(body); err != nil {
 		return nil, err
@@ -145,7 +144,7 @@ func (o Own) parse(body string) (*template.Template, error) {
 	return t, nil
 }
 
-// plain refuses what no message can hold.
+// plain returns an error for a source that is no valid message.
 func plain(body string) error {
 	switch {
 	case !utf8.ValidString(body):
@@ -170,8 +169,8 @@ func lineOf(body string, n parse.Node) int {
 	return 1 + strings.Count(body[:min(len(body), int(n.Position()))], "\n")
 }
 
-// refused is the first node that can't stand in a text, and why. inside says
-// that a with has given the dot a value.
+// refused returns the first node that is not allowed, and why. With inside, a
+// {{with}} has set the dot.
 func (o Own) refused(n parse.Node, inside bool) (parse.Node, string) {
 	switch n := n.(type) {
 	case *parse.ListNode:
@@ -206,8 +205,7 @@ func (o Own) branch(n *parse.BranchNode, outside, inside bool) (parse.Node, stri
 	return o.refused(n.ElseList, outside)
 }
 
-// field takes one field of its own and nothing else: {{.Name}}, {{$.Name}}, and
-// {{.}} inside of a with.
+// field accepts a single field: {{.Name}}, {{$.Name}}, and {{.}} inside a with.
 func (o Own) field(p *parse.PipeNode, inside bool) (parse.Node, string) {
 	if len(p.Decl) > 0 || len(p.Cmds) != 1 || len(p.Cmds[0].Args) != 1 {
 		return p, "one field stands between the braces and nothing else; " + o.known()
@@ -234,7 +232,7 @@ func (o Own) field(p *parse.PipeNode, inside bool) (parse.Node, string) {
 	return p, fmt.Sprintf("there is no field {{%s}}; %s", p, o.known())
 }
 
-// known says which fields there are.
+// known returns a list of the fields for an error.
 func (o Own) known() string {
 	var all []string
 	for _, f := range o.Fields() {
@@ -243,14 +241,14 @@ func (o Own) known() string {
 	return "there is " + strings.Join(all[:len(all)-1], ", ") + " and " + all[len(all)-1]
 }
 
-// what text/template says of a text that it can't read.
+// Errors of text/template for a source that it cannot parse.
 var (
 	parseFault   = regexp.MustCompile(`(?s)^template: [^:]*:(\d+):(?:\d+:)? (.*)$`)
 	unknownWord  = regexp.MustCompile(`^function "([^"]+)" not defined$`)
 	unclosedPart = regexp.MustCompile(`^unclosed action(?: started at [^:]*:(\d+))?$`)
 )
 
-// fault tells a parser's error by its line, without the parser's own names.
+// fault returns a parser's error with its line, without the parser's own names.
 func (o Own) fault(err error) error {
 	m := parseFault.FindStringSubmatch(err.Error())
 	if m == nil {

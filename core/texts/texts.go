@@ -1,22 +1,20 @@
-// Package texts is the catalogue of what the gateway says to people in chat by
-// itself: every sentence, label of a button and half sentence that it makes up.
-// Whoever wants another word, or another language, finds all of them in the
-// .tmpl files here, by subject:
+// Package texts is the catalogue of the gateway's own texts in chat: every
+// sentence and every label of a button. To change a text, or to translate all of
+// them, edit the .tmpl files here, by subject:
 //
-//	gate.tmpl      what the gate says to strangers and those it lets in
-//	commands.tmpl  the commands: in menus, and what they answer
-//	asks.tmpl      questions to people, their buttons, and what becomes of them
-//	runs.tmpl      what stands in the place of an answer, and why
+//	gate.tmpl      answers of the gate to strangers and approved users
+//	commands.tmpl  commands: their menus and their answers
+//	asks.tmpl      questions, approvals, their buttons and their outcomes
+//	runs.tmpl      why there is no answer
 //	files.tmpl     files that were not read, or not sent
 //
-// The texts of the gate are said by Say, since some of them may be written anew
-// for one bot (Editable). They are plain: nothing in them is markup, on no
-// platform, so that a name or a star is shown as it is written. All others are
-// said by Text. Tests hold that each is used, with just the values that it fills
-// in, and that nothing is said beside the catalogue.
+// Say renders the texts of the gate, some of which operators may replace for one
+// bot (Editable). They are plain text without markup on any platform. Text
+// renders all others. Tests check that each text is used with exactly its
+// fields, and that the code has no chat text outside of the catalogue.
 //
-// Logs, metrics, pages, problems of the API and the command line are not said in
-// chat and stand elsewhere; a sentence that is for both stands here.
+// Logs, metrics, pages, API problems and the command line have their own texts.
+// A sentence that is used there and in chat is here.
 package texts
 
 import (
@@ -44,17 +42,17 @@ var (
 	files string
 )
 
-// A book is the catalogue, parsed. Most texts have no fields: they are kept as
-// they are said, and cost a look into a map.
-type book struct {
+// An index is the parsed catalogue. Most texts have no fields: they are kept as
+// they are rendered, and cost one map lookup.
+type index struct {
 	plain  map[string]string
 	filled *template.Template // those with fields, by name
 }
 
-// catalogue is parsed when the first text is said: a command of the program
-// that says nothing does not pay for it.
-var catalogue = sync.OnceValue(func() book {
-	b := book{plain: map[string]string{}, filled: template.New("").Option("missingkey=error")}
+// catalogue returns the catalogue. The first call parses it, so that commands of
+// the program that need no text do not pay for it.
+var catalogue = sync.OnceValue(func() index {
+	b := index{plain: map[string]string{}, filled: template.New("").Option("missingkey=error")}
 	for _, source := range [...]string{gate, commands, asks, runs, files} {
 		for _, t := range template.Must(template.New("").Parse(source)).Templates() {
 			switch {
@@ -71,7 +69,7 @@ var catalogue = sync.OnceValue(func() book {
 	return b
 })
 
-func (b book) has(name string) bool {
+func (b index) has(name string) bool {
 	_, ok := b.plain[name]
 	return ok || b.filled.Lookup(name) != nil
 }
@@ -85,11 +83,11 @@ func isPlain(l *parse.ListNode) bool {
 	return true
 }
 
-// With are the values of a text's fields, by name.
+// With holds the values of a text's fields, by name.
 type With map[string]any
 
-// Text is the catalogue's text of that name, filled in with the values that it
-// names. One that is not there, or names others, is a mistake in the program.
+// Text returns the text with a name, filled in with values. It panics if there
+// is no such text, or if a field has no value.
 func Text(name string, with ...With) string {
 	b := catalogue()
 	if said, ok := b.plain[name]; ok {
@@ -106,24 +104,23 @@ func Text(name string, with ...With) string {
 	return said
 }
 
-// Error is an error of kind k that says the catalogue's text of that name.
+// Error returns an error of kind k with the text of a name.
 func Error(k core.Kind, name string, with ...With) error {
 	return &core.Error{Kind: k, Text: Text(name, with...)}
 }
 
-// Words are what a text of the gate may say. Names are what people have chosen:
-// they are cleaned here, and shown to nobody who does not bear them but the
-// owner and admins.
+// Words are the fields of the gate's texts. A user chooses their own name: Say
+// cleans it. Only that user, the owner and the admins see it.
 type Words struct {
 	Code     string // of a pairing request
 	Name     string // of a group, or of a person
 	ID       string // of that person
-	Accounts string // of a person who is known, a line each
+	Accounts string // of a known user, a line each
 	Bot      string // the bot's name in the settings
-	Until    string // when something is over, in UTC
+	Until    string // when something ends, in UTC
 }
 
-// Say is the gate's text of that name. The code in it is styled as code.
+// Say returns the gate's text with a name. The code in it has the style of code.
 func Say(name string, w Words) (core.Part, error) {
 	b := catalogue()
 	if said, ok := b.plain[name]; ok {

@@ -13,11 +13,11 @@ import (
 	"gatehouse/core/tool"
 )
 
-// Bounds of what a chat shows of an ask, in bytes; together they stay below
-// the 2,000 characters that the narrowest platform takes in one message.
+// Bounds of the parts of an ask's text, in bytes. Their sum stays below 2,000
+// characters, the smallest limit of a platform for one message.
 const (
 	maxButton  = 40   // runes of an answer on a button
-	maxName    = 40   // runes of a person's name
+	maxName    = 40   // runes of a user's name
 	maxAsked   = 1000 // of a command or path
 	maxReason  = 150  // of why it is asked
 	maxList    = 200  // of the list of commands
@@ -26,9 +26,9 @@ const (
 	maxGrants  = 400  // of what the buttons for a session allow
 )
 
-// permissionPart shows what a tool wants, whole, with the buttons that decide
-// it. Nobody is let say yes to what they were not shown: a command or path that
-// is too long for a chat can be refused there, and is allowed in the panel.
+// permissionPart returns the message that shows a tool call in full, with its
+// buttons. A call that is too long for a chat can only be denied there; the panel
+// shows it in full and can allow it.
 func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.Profile, name string) core.Part {
 	what, act := core.Visible(req.Path), "read"
 	switch {
@@ -47,8 +47,7 @@ func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.P
 		what = strings.ReplaceAll(what, "\n", "\\n")
 	}
 	reason, list := reasonAndList(a, req)
-	// For whom is told by the name that they give themselves, which anybody may
-	// choose, and by the number that nobody can.
+	// Users choose their names, so the text has the user's number, too.
 	text := texts.Text("permission", texts.With{"Tool": req.ToolName, "Kind": act, "What": placeholder, "Caution": reason, "Commands": list, "TooLong": long, "Owner": p.Owner,
 		"Name": core.CutRunes(name, maxName), "User": p.User, "Trust": p.Trust, "Until": req.ExpiresAt.UTC().Format("15:04:05")})
 	deny := core.Button{Label: texts.Text("button_deny"), Data: a.Data(permission.OptionDeny)}
@@ -79,7 +78,7 @@ func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.P
 	return part
 }
 
-// placeholder is where the exact command or path goes: no text of ours holds it.
+// placeholder marks the place of the exact command or path in the text.
 const placeholder = "\x00"
 
 func units(s string) int { return len(utf16.Encode([]rune(s))) }
@@ -106,17 +105,17 @@ func reasonAndList(a permission.Ask, req core.PermissionRequest) (reason, list s
 	return reason, list
 }
 
-// escaped is text on one line, with everything in it to be seen.
+// escaped returns text on one line with invisible characters escaped.
 func escaped(s string) string { return strings.ReplaceAll(core.Visible(s), "\n", "\\n") }
 
-// waitingText tells the person whose call waits that it does.
+// waitingText returns the notice for the user whose call waits.
 func waitingText(req core.PermissionRequest) string {
 	what := strings.Join(strings.Fields(core.Visible(req.Command+req.Path+req.URL)), " ")
 	return texts.Text("permission_waits", texts.With{"Tool": req.ToolName, "What": core.CutRunes(what, maxSettled), "Until": req.ExpiresAt.UTC().Format("15:04:05")})
 }
 
-// settledText stands in a chat where an ask was: what was asked, cut to one
-// line, above what was decided.
+// settledText returns the text that replaces an ask: the question, cut to one
+// line, and the decision.
 func settledText(a permission.Ask, outcome string) string {
 	var body struct {
 		Request *core.PermissionRequest `json:"request"`
