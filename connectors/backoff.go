@@ -7,14 +7,14 @@ import (
 
 const (
 	backoffFirst = time.Second
-	// BackoffMax is the longest wait between two tries.
+	// BackoffMax bounds the wait between two attempts.
 	BackoffMax = time.Minute
 )
 
-// Backoff is how long to wait after the given number of failures in a row
-// (1 or more): a random time below 1, 2, 4 … 60 seconds, so that many bots
-// whose platform comes back don't all knock at once ("full jitter"). random
-// draws from [0, n); nil is math/rand/v2.
+// Backoff returns how long to wait after the given number of consecutive
+// failures (1 or more): a random time below 1, 2, 4 … 60 seconds (full jitter),
+// so that bots do not reconnect at once when their platform is back. random
+// returns a number in [0, n); nil is math/rand/v2.
 func Backoff(failures int, random func(n int64) int64) time.Duration {
 	if random == nil {
 		random = rand.Int64N

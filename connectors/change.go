@@ -8,21 +8,21 @@ import (
 	"gatehouse/core"
 )
 
-// Put adds a bot while the others run, or gives a bot of that name another
-// connector: the old one takes and sends nothing more from then on, requests
-// under way end by themselves. The bot runs when the Hub does, unless Stop
-// ended it before. Busy: the old connector does not stop; it takes no more, and
-// Put may be called again. Invalid, TooLarge: as NewHub.
+// Put adds a bot, or replaces the connector of the bot with that name. The old
+// connector receives and sends nothing more; its running requests end. The bot
+// runs if the Hub does, unless Stop has stopped it. Put returns Busy if the old
+// connector does not return: it receives no more, and Put may be called again.
+// Other errors are those of NewHub.
 func (h *Hub) Put(c Connector) error { return h.change(c.Name(), h.newBot(c)) }
 
-// Fail has a bot run and send no longer, for a reason that says what to do: it
-// is failed until Put gives it a good connector, and its replies wait. A bot
-// that is not there yet is added so. Errors are those of Put.
+// Fail stops a bot and its sending for a reason, which says what to do. The bot is
+// failed, and its replies wait, until Put replaces its connector. An unknown bot
+// is added as failed. Errors are those of Put.
 func (h *Hub) Fail(name, platform, reason string) error {
 	b, err := h.bot(name)
 	conn := Connector(absent{name, platform})
 	if err == nil {
-		conn = b.conn // what waits is still rendered for its platform
+		conn = b.conn // waiting replies are still rendered for its platform
 	}
 	next := h.newBot(conn)
 	next.refusal = reason
@@ -32,7 +32,7 @@ func (h *Hub) Fail(name, platform, reason string) error {
 // Remove ends a bot for good; NotFound and Busy as for Stop.
 func (h *Hub) Remove(name string) error { return h.change(name, nil) }
 
-// change puts next (nil: nothing) in the place of the bot of that name.
+// change replaces the bot with a name by next, or removes it if next is nil.
 func (h *Hub) change(name string, next *bot) error {
 	h.changing.Lock()
 	defer h.changing.Unlock()
@@ -53,7 +53,7 @@ func (h *Hub) change(name string, next *bot) error {
 		}
 	}
 	if next == nil {
-		h.metrics.forget(name) // before its state goes: no scrape shows figures of a bot without a state
+		h.metrics.forget(name) // before its state, so that no scrape has metrics of a bot without a state
 	}
 	h.swap(name, old, next)
 	if next == nil || old != nil && old.conn != next.conn {
@@ -62,14 +62,14 @@ func (h *Hub) change(name string, next *bot) error {
 		err = nil
 	}
 	if next == nil {
-		h.metrics.forget(name) // what a send under way has set since
+		h.metrics.forget(name) // which a running send may have set since
 		h.tell(core.BotState{Bot: name, State: core.Stopped})
 		return err
 	}
 	return errors.Join(err, h.enter(next, old != nil && old.off))
 }
 
-// retire ends the old connector's run and lets nobody start it again.
+// retire ends the old connector's run for good.
 func (h *Hub) retire(old *bot) error {
 	h.mu.Lock()
 	old.retired = true
@@ -97,7 +97,7 @@ func (h *Hub) swap(name string, old, next *bot) {
 	h.bots[name] = next
 }
 
-// enter starts a bot that has come, unless it is to stay off.
+// enter starts a new bot, unless it is to stay stopped.
 func (h *Hub) enter(b *bot, off bool) error {
 	h.metrics.show(b.state.Bot, core.Stopped)
 	h.mu.Lock()
@@ -119,7 +119,7 @@ func closeConn(b *bot) error {
 	return nil
 }
 
-// tell has the listeners hear of a bot that came or went.
+// tell calls the listeners for a bot that was added or removed.
 func (h *Hub) tell(s core.BotState) {
 	h.listening.Lock()
 	listeners := h.onChange
@@ -129,7 +129,7 @@ func (h *Hub) tell(s core.BotState) {
 	}
 }
 
-// absent is a bot that never had a connector.
+// absent is the connector of a bot that never had one.
 type absent struct{ name, platform string }
 
 func (a absent) Name() string     { return a.name }

@@ -10,9 +10,9 @@ import (
 	"gatehouse/core/texts"
 )
 
-// OpenFile opens a file that is to be sent. The error's text is fit to be
-// shown: the file is gone, is no file, or has more than most bytes. files may
-// be nil: then nothing can be sent.
+// OpenFile opens a file to send. Its error can be shown to users: the file does
+// not exist, is not a regular file, or has more than most bytes. With files nil
+// no file can be sent.
 func OpenFile(files fs.FS, name string, most int64) (fs.File, int64, error) {
 	if files == nil {
 		return nil, 0, texts.Error(core.Invalid, "send_nowhere")
@@ -36,12 +36,12 @@ func OpenFile(files fs.FS, name string, most int64) (fs.File, int64, error) {
 	return nil, 0, errors.Join(err, f.Close())
 }
 
-// NotSent is the line that stands for a file that could not be sent.
+// NotSent returns the line that replaces a file that could not be sent.
 func NotSent(name, why string) string {
 	return texts.Text("not_sent", texts.With{"Name": core.CutRunes(core.CleanName(name), 200), "Why": why})
 }
 
-// FileName is name as a platform shows it: its last part, on one line.
+// FileName returns the last element of name, on one line.
 func FileName(name string) string {
 	name = core.CleanName(path.Base(strings.ReplaceAll(name, `\`, "/")))
 	if name == "" || name == "." || name == "/" {

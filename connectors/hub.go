@@ -25,8 +25,8 @@ const stopPatience = 5 * time.Second
 // supervisor, and passes what goes out to the right one. One connector's
 // failure, panic or hang never touches another.
 //
-// It stops in two steps: when Run's ctx ends, connectors take no more; what
-// was taken can still be answered until Close.
+// It stops in two steps: when Run's ctx ends, connectors receive no more. Replies
+// can still be sent until Close.
 type Hub struct {
 	inbox   Inbox
 	clock   core.Clock
@@ -37,7 +37,7 @@ type Hub struct {
 	table sync.RWMutex
 	bots  map[string]*bot // at most MaxBots
 
-	changing sync.Mutex // held by Put, Fail and Remove: one change at a time
+	changing sync.Mutex // serializes Put, Fail and Remove
 
 	closed atomic.Bool
 	mu     sync.Mutex
@@ -48,7 +48,7 @@ type Hub struct {
 	onChange  []func(core.BotState)
 }
 
-// HubOptions are what a Hub may be given besides its parts; zero values work.
+// HubOptions are optional parts of a Hub. The comments name the defaults.
 type HubOptions struct {
 	Clock   core.Clock          // core.System
 	Log     *slog.Logger        // discarded
@@ -56,7 +56,7 @@ type HubOptions struct {
 	Random  func(n int64) int64 // draws from [0, n) for backoff; math/rand/v2
 }
 
-// NewHub makes a Hub of at most MaxBots connectors with different names. It
+// NewHub returns a Hub of at most MaxBots connectors with different names. It
 // starts nothing: Run does.
 func NewHub(inbox Inbox, o HubOptions, cs ...Connector) (*Hub, error) {
 	if len(cs) > MaxBots {
@@ -93,7 +93,7 @@ func (h *Hub) newBot(c Connector) *bot {
 	return b
 }
 
-// OnChange has f called after each change of a bot's state, reason or user
+// OnChange calls f after each change of a bot's state, reason or user
 // name, in order per bot. f must be quick and must not call Start or Stop. It
 // is called before Run, at most a few times in a program's life.
 func (h *Hub) OnChange(f func(core.BotState)) {
@@ -102,8 +102,8 @@ func (h *Hub) OnChange(f func(core.BotState)) {
 	h.onChange = append(h.onChange, f)
 }
 
-// Run starts every connector but those that were stopped before, and returns
-// when ctx has ended and none takes any more. It runs once.
+// Run starts every connector that Stop has not stopped. It returns when ctx has
+// ended and all connectors have returned. It runs once.
 func (h *Hub) Run(ctx context.Context) error {
 	h.mu.Lock()
 	if h.run != nil || h.closed.Load() {
@@ -134,9 +134,9 @@ func (h *Hub) isOff(name string) bool {
 	return err == nil && b.off
 }
 
-// Start lets a stopped or failed bot take messages again; for one that runs
-// it does nothing. NotFound: no such bot. Conflict: the Hub doesn't run.
-// Busy: the bot is still stopping, or is being changed.
+// Start starts a stopped or failed bot; a running one stays as it is. It returns
+// NotFound for an unknown bot, Conflict if the Hub does not run, and Busy while
+// the bot is stopping or being changed.
 func (h *Hub) Start(name string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -147,7 +147,7 @@ func (h *Hub) Start(name string) error {
 	return h.start(b)
 }
 
-// start is Start of b; h.mu is held.
+// start starts b. The caller holds h.mu.
 func (h *Hub) start(b *bot) error {
 	name := b.conn.Name()
 	if b.retired {
@@ -178,8 +178,8 @@ func (h *Hub) start(b *bot) error {
 	return nil
 }
 
-// Stop has a bot take no more messages; what it took is still answered. It
-// returns when the connector has ended, or Busy after five seconds.
+// Stop stops receiving for a bot; its replies are still sent. It returns when the
+// connector has returned, or Busy after five seconds.
 func (h *Hub) Stop(name string) error {
 	b, err := h.bot(name)
 	if err != nil {
@@ -194,7 +194,7 @@ func (h *Hub) Stop(name string) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if b.done == done { // nobody has started it again meanwhile
+	if b.done == done { // it was not started again
 		b.set(core.BotState{State: core.Stopped}, true)
 	}
 	return nil
@@ -219,8 +219,8 @@ func (h *Hub) halt(b *bot) (done chan struct{}, err error) {
 	}
 }
 
-// Close ends sending too: from now on deliveries are NotSent. Call it after
-// Run has returned and the outbox has drained.
+// Close ends sending: later deliveries are NotSent. Call it after Run has returned
+// and the outbox has drained.
 func (h *Hub) Close() error {
 	h.closed.Store(true)
 	h.changing.Lock()
@@ -234,7 +234,7 @@ func (h *Hub) Close() error {
 	return errors.Join(errs...)
 }
 
-// States are all bots' states, by name.
+// States returns the states of all bots, by name.
 func (h *Hub) States() []core.BotState {
 	bots := h.all()
 	out := make([]core.BotState, 0, len(bots))
@@ -246,7 +246,7 @@ func (h *Hub) States() []core.BotState {
 }
 
 // Test checks a bot's credentials with one call and returns its name on the
-// platform. The error's text is fit to be shown.
+// platform. Its error can be shown to the operator.
 func (h *Hub) Test(ctx context.Context, name string) (username string, err error) {
 	b, err := h.bot(name)
 	if err != nil {

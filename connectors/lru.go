@@ -5,8 +5,8 @@ import (
 	"iter"
 )
 
-// An LRU keeps at most a fixed number of values by key; the one that was not
-// used for longest gives way. It has no lock.
+// An LRU is a map with a maximum size that evicts the least recently used value.
+// It is not safe for concurrent use.
 type LRU[K comparable, V any] struct {
 	most  int
 	items map[K]*list.Element
@@ -18,12 +18,12 @@ type entry[K comparable, V any] struct {
 	value V
 }
 
-// NewLRU keeps at most so many.
+// NewLRU returns an LRU of at most a number of values.
 func NewLRU[K comparable, V any](most int) *LRU[K, V] {
 	return &LRU[K, V]{most: most, items: map[K]*list.Element{}, order: list.New()}
 }
 
-// Get is the value of a key, which is used by that.
+// Get returns the value of a key, and marks it as used.
 func (l *LRU[K, V]) Get(key K) (v V, ok bool) {
 	e, ok := l.items[key]
 	if !ok {
@@ -33,7 +33,7 @@ func (l *LRU[K, V]) Get(key K) (v V, ok bool) {
 	return e.Value.(*entry[K, V]).value, true
 }
 
-// Put gives a key a value.
+// Put sets the value of a key.
 func (l *LRU[K, V]) Put(key K, v V) {
 	if e, ok := l.items[key]; ok {
 		e.Value.(*entry[K, V]).value = v
@@ -48,10 +48,10 @@ func (l *LRU[K, V]) Put(key K, v V) {
 	l.items[key] = l.order.PushFront(&entry[K, V]{key, v})
 }
 
-// Len is how many keys there are.
+// Len returns the number of keys.
 func (l *LRU[K, V]) Len() int { return len(l.items) }
 
-// All are the keys with their values, last used first.
+// All returns the keys and values, most recently used first.
 func (l *LRU[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for e := l.order.Front(); e != nil; e = e.Next() {
@@ -62,7 +62,7 @@ func (l *LRU[K, V]) All() iter.Seq2[K, V] {
 	}
 }
 
-// Remove forgets a key.
+// Remove deletes a key.
 func (l *LRU[K, V]) Remove(key K) {
 	if e, ok := l.items[key]; ok {
 		delete(l.items, key)

@@ -8,8 +8,8 @@ import (
 	"gatehouse/core"
 )
 
-// Metrics are the Hub's figures. Every bot has all phases from its start on,
-// one of them 1, the others 0.
+// Metrics are the metrics of a Hub. Every bot has a series for each phase: 1 for
+// the current one, 0 for the others.
 type Metrics struct {
 	state *prometheus.GaugeVec
 	polls *prometheus.GaugeVec // LastPoll, to end a bot's series with the bot
@@ -29,7 +29,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// show makes p the one phase of bot.
+// show sets the phase of a bot.
 func (m *Metrics) show(bot string, p core.Phase) {
 	for _, phase := range core.Phases {
 		v := 0.0
@@ -40,18 +40,17 @@ func (m *Metrics) show(bot string, p core.Phase) {
 	}
 }
 
-// forget ends the series of a bot that is no longer configured: one that stood
-// still would look like a bot that is deaf.
+// forget deletes the series of a removed bot, which would look like the series of
+// a bot that receives nothing.
 func (m *Metrics) forget(bot string) {
 	for _, vec := range []*prometheus.GaugeVec{m.state, m.polls, m.waits} {
 		vec.DeletePartialMatch(prometheus.Labels{"bot": bot})
 	}
 }
 
-// LastPoll is gatehouse_poll_last_success_timestamp_seconds{bot}: when the
-// platform last answered a request for updates, or a heartbeat, well. It is one
-// gauge for all platforms, registered with reg by whoever asks first; a nil reg
-// leaves it unregistered.
+// LastPoll returns gatehouse_poll_last_success_timestamp_seconds{bot}: the time of
+// the last successful request for updates, or heartbeat. All platforms share the
+// gauge; the first call registers it with reg, unless reg is nil.
 func LastPoll(reg prometheus.Registerer) *prometheus.GaugeVec {
 	return shared(reg, prometheus.GaugeOpts{
 		Name: "gatehouse_poll_last_success_timestamp_seconds",
@@ -59,7 +58,7 @@ func LastPoll(reg prometheus.Registerer) *prometheus.GaugeVec {
 	})
 }
 
-// RetryAfter is gatehouse_retry_after_seconds{bot}; otherwise like LastPoll.
+// RetryAfter returns gatehouse_retry_after_seconds{bot}, registered as by LastPoll.
 func RetryAfter(reg prometheus.Registerer) *prometheus.GaugeVec {
 	return shared(reg, prometheus.GaugeOpts{
 		Name: "gatehouse_retry_after_seconds",

@@ -8,10 +8,10 @@ import (
 	"gatehouse/core"
 )
 
-// Send delivers one outbox row through its bot. A bot that Fail holds back is
-// NotSent: what it has to say waits. A bot that is not configured
-// (any more) is Refused: the row is kept and can be sent again by hand. A
-// panic in a connector is Unknown, as the request may have left.
+// Send delivers one outbox row through its bot. It returns NotSent for a bot that
+// Fail has stopped, whose rows wait; Refused for a bot that is not configured,
+// whose rows the operator can send again; and Unknown after a panic of the
+// connector, which may have sent the request.
 func (h *Hub) Send(ctx context.Context, out core.Outgoing) (d core.Delivery) {
 	b, err := h.bot(out.Bot)
 	if err != nil {
@@ -33,8 +33,8 @@ func (h *Hub) Send(ctx context.Context, out core.Outgoing) (d core.Delivery) {
 	return b.conn.Send(ctx, out)
 }
 
-// Wait is how long to wait before the next Send to that chat; 0 is now, also
-// for an unknown bot and for a platform without pace.
+// Wait returns how long to wait before the next Send to a chat: 0 for an unknown
+// bot and for a platform without pace.
 func (h *Hub) Wait(to core.Address) time.Duration {
 	b, err := h.bot(to.Bot)
 	if err != nil {
@@ -46,8 +46,8 @@ func (h *Hub) Wait(to core.Address) time.Duration {
 	return 0
 }
 
-// Repeats is how long a part of the bot's can be sent again and be shown once;
-// 0 for an unknown bot and for a platform that can't tell.
+// Repeats returns how long a part can be sent again and be shown once: 0 for an
+// unknown bot and for a platform that does not recognize parts.
 func (h *Hub) Repeats(bot string) time.Duration {
 	b, err := h.bot(bot)
 	if err != nil {
@@ -102,7 +102,8 @@ func (h *Hub) Acknowledge(ctx context.Context, to core.Address, callbackID, text
 	return a.Acknowledge(ctx, to, callbackID, text)
 }
 
-// React puts an emoji under a message, where the platform can; "" takes it away.
+// React sets an emoji under a message, or removes it with "", where the platform
+// can do that.
 func (h *Hub) React(ctx context.Context, to core.Address, messageID, emoji string) (err error) {
 	b, err := h.bot(to.Bot)
 	if err != nil {
@@ -130,9 +131,9 @@ func (h *Hub) Fetch(ctx context.Context, bot string, f core.File, w io.Writer) (
 	return c.Fetch(ctx, f, w)
 }
 
-// Render makes parts of a reply in Markdown within the platform's limits. For
-// a connector that renders nothing, and for an unknown bot, it is one part
-// with the text as it stands; an empty reply gives no part.
+// Render returns a reply in Markdown as parts within the platform's limits. For an
+// unknown bot, and a connector that is no Renderer, it returns one part with the
+// unchanged text. An empty reply has no parts.
 func (h *Hub) Render(to core.Address, markdown string) []core.Part {
 	if b, err := h.bot(to.Bot); err == nil {
 		if r, ok := b.conn.(Renderer); ok {

@@ -7,18 +7,18 @@ import (
 	"gatehouse/core"
 )
 
-// maxPaced bounds how many chats a Pace remembers. The one that was idle
-// longest gives way; what is lost with it is at most one burst.
+// maxPaced bounds the chats of a Pace. The chat that was idle longest is evicted,
+// which permits at most one extra burst.
 const maxPaced = 10_000
 
-// A Rate is one message every so often, after a rest a burst of them at once.
+// A Rate is one message in each interval, and a burst after a pause.
 type Rate struct {
 	Every time.Duration
 	Burst int
 }
 
-// due is how long until one more fits and leaves room for as many as spare,
-// when what was sent is paid for at paid.
+// due returns how long until one more message fits and leaves room for spare
+// more, if the earlier ones are paid for at paid.
 func (r Rate) due(paid, now time.Time, spare int) time.Duration {
 	if !paid.After(now) {
 		return 0
@@ -26,11 +26,11 @@ func (r Rate) due(paid, now time.Time, spare int) time.Duration {
 	return max(0, paid.Sub(now)-time.Duration(r.Burst-spare-1)*r.Every)
 }
 
-// A Pace is how fast one bot writes: one pause per chat, shared by all that it
-// does there. K is what a platform knows a chat by. It is safe for concurrent use.
+// A Pace limits how fast one bot sends: per chat, for all kinds of calls there, and
+// in all. K is the platform's key of a chat. It is safe for concurrent use.
 type Pace[K comparable] struct {
 	clock core.Clock
-	on    bool // off: only what the platform says counts
+	on    bool // off: only limits from the platform apply
 	bot   Rate
 	chat  func(K) Rate
 
@@ -46,13 +46,13 @@ type paced struct {
 	blocked time.Time // a limit of the chat
 }
 
-// NewPace holds the rates of the bot and of each chat, or with on false only
-// what the platform itself asks for (Block, BlockAll).
+// NewPace returns a Pace with the rates of the bot and of each chat. With on false
+// only the platform's own limits apply (Block, BlockAll).
 func NewPace[K comparable](clock core.Clock, on bool, bot Rate, chat func(K) Rate) *Pace[K] {
 	return &Pace[K]{clock: clock, on: on, bot: bot, chat: chat, chats: NewLRU[K, *paced](maxPaced)}
 }
 
-// of finds or makes the chat's entry. The caller holds mu.
+// of returns the chat's entry. The caller holds mu.
 func (p *Pace[K]) of(chat K) *paced {
 	e, ok := p.chats.Get(chat)
 	if !ok {
@@ -70,7 +70,7 @@ func (p *Pace[K]) wait(e *paced, now time.Time, chatSpare, botSpare int) time.Du
 	return max(wait, e.rate.due(e.paid, now, chatSpare), p.bot.due(p.all, now, botSpare))
 }
 
-// Wait is how long until a message may be sent; 0 is now.
+// Wait returns how long until a message may be sent.
 func (p *Pace[K]) Wait(chat K) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +81,7 @@ func (p *Pace[K]) Wait(chat K) time.Duration {
 	return p.wait(e, p.clock.Now(), 0, 0)
 }
 
-// Take counts a message, whether or not it was its time.
+// Take counts a message, also one that is early.
 func (p *Pace[K]) Take(chat K) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,9 +96,9 @@ func (p *Pace[K]) count(e *paced, now time.Time, share time.Duration) {
 	p.all = later(p.all, now).Add(p.bot.Every / share)
 }
 
-// Try counts something droppable, of which share cost as much as one message,
-// if there is room for it and for one message behind it, so that no preview
-// ever delays a final.
+// Try counts a call that may be left out, and reports whether there is room for it
+// and one message after it, so that no preview delays a final. share calls count
+// as one message.
 func (p *Pace[K]) Try(chat K, share time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +110,7 @@ func (p *Pace[K]) Try(chat K, share time.Duration) bool {
 	return true
 }
 
-// Block holds the chat for d, as the platform asks.
+// Block blocks the chat for d, as the platform requires.
 func (p *Pace[K]) Block(chat K, d time.Duration) {
 	if d <= 0 {
 		return
@@ -121,7 +121,7 @@ func (p *Pace[K]) Block(chat K, d time.Duration) {
 	e.blocked = later(e.blocked, p.clock.Now().Add(d))
 }
 
-// BlockAll holds the whole bot for d.
+// BlockAll blocks the whole bot for d.
 func (p *Pace[K]) BlockAll(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"gatehouse/core"
 )
 
-// steady is how long a connector must have run well before its failures are
-// forgotten: one that connects and breaks at once must not do so every second.
+// steady is how long a connector must run before its count of failures resets.
+// One that connects and breaks at once is retried with backoff.
 const steady = time.Minute
 
 // A bot is one connector with its supervisor and state.
@@ -20,21 +20,20 @@ type bot struct {
 	conn    Connector
 	refusal string // why conn may neither run nor send; "" when it may
 
-	// Of the present or last supervisor, under hub.mu.
+	// Of the current or last supervisor; guarded by hub.mu.
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when it has returned
 	stopping bool
-	off      bool // stopped by Stop: it stays so when it is replaced
-	retired  bool // it is being replaced: nobody starts it any more
+	off      bool // stopped by Stop, also after it is replaced
+	retired  bool // being replaced: it does not start again
 
-	telling sync.Mutex // held while listeners hear of a change, so that they hear in order
+	telling sync.Mutex // held while listeners are called, which keeps changes in order
 	mu      sync.Mutex
 	state   core.BotState
 }
 
-// supervise keeps the connector running. It has two ends: ctx, and
-// credentials that the platform refuses. Whatever else happens in Run – an
-// error, a return without one, a panic – leads to the next try.
+// supervise keeps the connector running until ctx ends or the platform rejects
+// its credentials. After any other return or panic of Run it retries.
 func (b *bot) supervise(ctx context.Context) {
 	for failures := 1; ; failures++ {
 		began := b.hub.clock.Now()
@@ -64,9 +63,9 @@ func (b *bot) supervise(ctx context.Context) {
 	}
 }
 
-// once runs the connector once. good says whether it reported that it runs.
-// Its inbox and its reports die with it, so that a straggler of an earlier
-// life can neither store messages nor overwrite the state.
+// once runs the connector once; good reports whether it was Running. Its inbox and
+// its reports end with it, so that a late goroutine of an earlier run can neither
+// store messages nor overwrite the state.
 func (b *bot) once(ctx context.Context) (good bool, err error) {
 	life := &life{inbox: b.hub.inbox}
 	defer life.end()
@@ -81,7 +80,7 @@ func (b *bot) once(ctx context.Context) (good bool, err error) {
 			good = true
 		case "", core.Degraded, core.Reconnecting:
 		default:
-			s.State = "" // the Hub alone says stopped and failed
+			s.State = "" // only the Hub sets stopped and failed
 		}
 		b.set(s, s.State != "")
 	}
@@ -95,7 +94,7 @@ func (b *bot) once(ctx context.Context) (good bool, err error) {
 	return good, err
 }
 
-// guard turns a panic of the connector into an error, and counts as one.
+// guard runs the connector and returns a panic as an error.
 func (b *bot) guard(op string, err *error) {
 	if p := recover(); p != nil {
 		b.hub.log.Error("connector panicked", "bot", b.conn.Name(), "op", op, "panic", p, "stack", string(debug.Stack()))
@@ -132,9 +131,9 @@ func (b *bot) current() core.BotState {
 	return b.state
 }
 
-// set merges s into the state: zero fields leave what was known, but a new
-// phase (fresh) also replaces the reason. Listeners hear of real changes only,
-// not of each success.
+// set merges s into the state: zero fields leave the earlier value, but a new phase
+// (fresh) also replaces the reason. Listeners are called for changes, not for each
+// success.
 func (b *bot) set(s core.BotState, fresh bool) {
 	b.telling.Lock()
 	defer b.telling.Unlock()

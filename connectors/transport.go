@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// NewTransport carries requests to a platform and keeps at most so many idle
-// connections. HTTP/1.1 with keep-alive; nothing is read from the environment,
-// and RoundTrip follows no redirect, which would carry the token elsewhere.
+// NewTransport returns a transport for requests to a platform with at most a number
+// of idle connections: HTTP/1.1 with keep-alive. It reads nothing from the
+// environment, and RoundTrip follows no redirect, which would leak the token.
 func NewTransport(idle int) *http.Transport {
 	dial := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
 	return &http.Transport{
@@ -27,11 +27,11 @@ func NewTransport(idle int) *http.Transport {
 	}
 }
 
-// Progress is how far a request got, which decides whether it may be repeated
-// when no answer came. The zero value is of a request that has not begun.
+// Progress is how far a request got. It decides whether a request without an answer
+// may be repeated. The zero value is for a request that has not begun.
 type Progress struct{ left atomic.Bool }
 
-// Follow gives a request the context by which p learns how far it gets.
+// Follow returns a context for a request that updates p.
 func (p *Progress) Follow(req *http.Request) *http.Request {
 	return req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
 		GotConn:      func(httptrace.GotConnInfo) { p.left.Store(true) },
@@ -39,12 +39,12 @@ func (p *Progress) Follow(req *http.Request) *http.Request {
 	}))
 }
 
-// Unsent reports that the platform can't have the whole request: there was no
-// connection, or writing to it failed.
+// Unsent reports whether the platform cannot have received the whole request:
+// there was no connection, or writing failed.
 func (p *Progress) Unsent() bool { return !p.left.Load() }
 
-// Interruption is the context's error in err, nil for none. It is all that may
-// be kept of an error's causes: others hold the URL, and with it the token.
+// Interruption returns the context's error in err, or nil. Other causes of an
+// error contain the URL, and with it the token.
 func Interruption(err error) error {
 	for _, c := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, c) {

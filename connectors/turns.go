@@ -8,27 +8,26 @@ import (
 	"gatehouse/core"
 )
 
-// overtakeAfter is how long a final waits for a preview under way: most end in
-// that time, and then nothing has to be put right behind them.
+// overtakeAfter is how long a final waits for a running preview. Most end in that
+// time, and then nothing has to be corrected.
 const overtakeAfter = 50 * time.Millisecond
 
-// Turns keeps a preview from standing over the final behind it: they travel on
-// different connections, and an edit that arrives late would put the half
-// answer over the whole one. A final waits for no preview that hangs: it
-// overtakes it, and what the preview has done is put right when it has ended.
-// K is what a platform knows a chat by. A chat has an entry only while a call to
-// it is under way, so the map is bounded by those. The zero value is ready; it
-// is safe for concurrent use.
+// Turns prevents a late preview from replacing the final after it. They use
+// different connections, and an edit that arrives late would show the partial
+// answer. A final does not wait for a preview that hangs: it is sent first, and
+// shown again when the preview has ended. K is the platform's key of a chat. A
+// chat has an entry only during a call. The zero value is ready, and safe for
+// concurrent use.
 type Turns[K comparable] struct {
 	mu    sync.Mutex
 	chats map[K]*chatTurn
 }
 
 type chatTurn struct {
-	preview chan struct{} // closed when the preview under way has ended; nil without one
-	met     bool          // a final came while it was under way
-	mends   []func()      // show again what has overtaken it; bounded by what is sent while it is under way
-	sends   int           // under way or waiting for it
+	preview chan struct{} // closed when the running preview has ended; nil without one
+	met     bool          // a final was sent during it
+	mends   []func()      // show the overtaking finals again; bounded by the sends during the preview
+	sends   int           // running, or waiting for the preview
 }
 
 func (t *Turns[K]) of(chat K) *chatTurn {
@@ -49,10 +48,10 @@ func (t *Turns[K]) forget(chat K, e *chatTurn) {
 	}
 }
 
-// Preview begins a preview; false while something else is on its way to the
-// chat. end is to be called once. It reports whether a final came meanwhile,
-// which can't know of a message that the preview has made; a final that the
-// preview may stand over now is shown again by it.
+// Preview begins a preview, or returns false during another call to the chat. The
+// caller calls end once. It reports whether a final was sent during the preview,
+// which does not know the message that the preview has made. It shows a final
+// again that the preview may have replaced.
 func (t *Turns[K]) Preview(chat K) (end func() (met bool), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,8 +63,7 @@ func (t *Turns[K]) Preview(chat K) (end func() (met bool), ok bool) {
 	return func() bool { return t.ended(chat, e) }, true
 }
 
-// ended ends the preview under way, when everything that has overtaken it is
-// shown again.
+// ended ends the running preview after it has shown the overtaking finals again.
 func (t *Turns[K]) ended(chat K, e *chatTurn) (met bool) {
 	for {
 		t.mu.Lock()
@@ -85,7 +83,7 @@ func (t *Turns[K]) ended(chat K, e *chatTurn) (met bool) {
 	}
 }
 
-// Previewing reports whether a preview is on its way to the chat.
+// Previewing reports whether a preview to the chat is running.
 func (t *Turns[K]) Previewing(chat K) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,10 +91,10 @@ func (t *Turns[K]) Previewing(chat K) bool {
 	return e != nil && e.preview != nil
 }
 
-// Send begins a final: it waits a moment for a preview under way. end is to be
-// called once; shown shows again, by an edit, what was just sent, where the
-// preview was overtaken and so may stand over it: at once, or when the preview
-// has ended. nil where there is nothing to show again.
+// Send begins a final, after waiting up to overtakeAfter for a running preview. The
+// caller calls end once. If the final has overtaken a preview, shown edits the
+// final to show it again, at once or after the preview; nil if there is nothing to
+// show again.
 func (t *Turns[K]) Send(ctx context.Context, clock core.Clock, chat K) (end func(shown func())) {
 	t.mu.Lock()
 	e := t.of(chat)

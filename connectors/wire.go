@@ -7,11 +7,11 @@ import (
 	"net/http"
 )
 
-// A Lenient field of a platform's object is empty when its value is of a form we
-// don't know; the object around it is read all the same.
+// A Lenient field of a platform's object is empty if its value has an unknown type;
+// the rest of the object is decoded.
 type Lenient[T any] struct{ V T }
 
-// UnmarshalJSON takes anything.
+// UnmarshalJSON accepts any value.
 func (l *Lenient[T]) UnmarshalJSON(b []byte) error {
 	var v T
 	if json.Unmarshal(b, &v) == nil {
@@ -22,9 +22,9 @@ func (l *Lenient[T]) UnmarshalJSON(b []byte) error {
 
 var errBroken = errors.New("the download was broken off")
 
-// Download copies a platform's answer to w, at most one byte more than most:
-// tooLarge tells that there was more. An answer that ends before its announced
-// length is an error.
+// Download copies at most most+1 bytes of a platform's answer to w. tooLarge
+// reports whether there were more than most. An answer that ends before its
+// announced length is an error.
 func Download(w io.Writer, resp *http.Response, most int64) (tooLarge bool, err error) {
 	n, err := io.Copy(w, io.LimitReader(resp.Body, most+1))
 	switch {

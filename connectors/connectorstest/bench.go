@@ -11,7 +11,7 @@ import (
 	"gatehouse/core/coretest"
 )
 
-// A bench is one test's connector with what is around it.
+// A bench is the connector of one test with its store and platform.
 type bench struct {
 	*testing.T
 	p          *Platform
@@ -70,7 +70,7 @@ func (b *bench) send(to core.Address, replaces string, part core.Part) core.Deli
 	return b.conn.Send(b.Context(), core.Outgoing{Address: to, Part: part, Replaces: replaces})
 }
 
-// meet lets the person write first, as platforms want it.
+// meet makes the user write first, as platforms require.
 func (b *bench) meet() {
 	b.p.Say("hello")
 }

@@ -9,8 +9,8 @@ import (
 	"gatehouse/core"
 )
 
-// A Previewed is a chat whose previews come late or hang, as Overtaking plays
-// it on one platform. Every field is needed.
+// A Previewed is a chat on one platform whose previews Overtaking delays or blocks.
+// Every field is required.
 type Previewed struct {
 	Bot interface {
 		Preview(ctx context.Context, to core.Address, id string, part core.Part) (string, error)
@@ -19,7 +19,7 @@ type Previewed struct {
 	To       core.Address    // where a preview is a message
 	Slow     func(made bool) // the next preview is late: the message is made, or edited
 	Hang     func()          // making a message hangs from now on, until its caller leaves
-	UnderWay func() bool     // whether a preview is on its way to the chat
+	UnderWay func() bool     // whether a preview to the chat is running
 	Seen     func() []string // texts of the bot's messages there
 	Edits    func() []string // to which texts the bot has had messages edited
 }
@@ -28,7 +28,7 @@ func (p *Previewed) final(seq int64, text, replaces string) core.Outgoing {
 	return core.Outgoing{Address: p.To, Seq: seq, Part: core.Part{Text: text}, Replaces: replaces}
 }
 
-// preview has one begin, and waits until it is under way.
+// preview begins a preview, and waits until it is running.
 func (p *Previewed) preview(ctx context.Context, id, text string) (shown chan string) {
 	shown = make(chan string, 1)
 	go func() {
@@ -41,8 +41,8 @@ func (p *Previewed) preview(ctx context.Context, id, text string) (shown chan st
 	return shown
 }
 
-// Overtaking checks that a final is not held up by a preview and never stands
-// under one: a late preview gives way, and one that hangs is overtaken.
+// Overtaking checks that no preview delays or replaces a final: the final waits
+// for a late preview and overtakes one that hangs.
 func Overtaking(t *testing.T, open func(t *testing.T) *Previewed) {
 	for name, made := range map[string]bool{"a late message": true, "a late edit": false} {
 		t.Run(name, func(t *testing.T) {
@@ -67,8 +67,8 @@ func Overtaking(t *testing.T, open func(t *testing.T) *Previewed) {
 			}
 		})
 	}
-	// A preview that hangs holds no final up; when it has ended the finals are
-	// shown again, as nobody knows which came last.
+	// A preview that hangs delays no final. When it has ended the finals are shown
+	// again, because their order is unknown.
 	t.Run("one that hangs", func(t *testing.T) {
 		p := open(t)
 		id, err := p.Bot.Preview(t.Context(), p.To, "", core.Part{Text: "h"})

@@ -7,9 +7,8 @@ import (
 	"gatehouse/connectors"
 )
 
-// Answer is 10 kB as models write them when asked to explain something:
-// paragraphs of some sentences with a few words in bold, headings, a list, a
-// block of code.
+// Answer is a typical 10 kB explanation by a model: paragraphs, bold text,
+// headings, a list, a block of code.
 func Answer() string {
 	const sentence = "The leaves of green tea are steamed or pan fired soon after they are picked, which keeps them green and their taste fresh. "
 	var b strings.Builder
@@ -32,18 +31,18 @@ func Answer() string {
 	return b.String() + strings.Repeat(sentence, 20)[:10_000-b.Len()]
 }
 
-// maxAllocations is what rendering Answer may take on any platform.
+// maxAllocations bounds the allocations of rendering Answer on any platform.
 const maxAllocations = 200
 
-// Allocations tests that rendering Answer takes few allocations: an answer is
-// rendered again and again for previews while it grows.
+// Allocations tests that rendering Answer makes few allocations: previews render a
+// growing answer repeatedly.
 func Allocations(t *testing.T, r connectors.Renderer) {
 	t.Helper()
 	source := Answer()
 	n := testing.AllocsPerRun(20, func() { r.Render(source) })
 	t.Logf("%.0f allocations for %d bytes in %d parts", n, len(source), len(r.Render(source)))
 	most := float64(maxAllocations)
-	if raceEnabled { // which puts on the heap what else stays on the stack
+	if raceEnabled { // which moves stack values to the heap
 		most *= 1.5
 	}
 	if n > most {

@@ -1,6 +1,5 @@
-// Package connectorstest is what every connector must do, as one suite. A
-// platform's package brings a simulator and a Platform that plays it; Suite
-// does the rest.
+// Package connectorstest is the test suite that every connector passes. A
+// platform's package supplies a simulator as a Platform; Suite runs the tests.
 package connectorstest
 
 import (
@@ -14,7 +13,7 @@ import (
 	"gatehouse/core"
 )
 
-// ErrStore is what a Store's Put returns while it is broken.
+// ErrStore is returned by Put while the Store is broken.
 var ErrStore = errors.New("the disk is full")
 
 // A Store is an Inbox, Cursors and Memory over Go maps, which drops repeats
@@ -49,7 +48,7 @@ func (s *Store) now() time.Time {
 	return s.Clock.Now()
 }
 
-// Watch sets OnPut while a connector may put already.
+// Watch sets OnPut while a connector may be calling Put.
 func (s *Store) Watch(f func([]core.Inbound)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +97,7 @@ func (s *Store) ring() {
 	}
 }
 
-// Cursor is what Put stored.
+// Cursor returns the cursor that Put has stored.
 func (s *Store) Cursor(_ context.Context, name string) (string, time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +105,7 @@ func (s *Store) Cursor(_ context.Context, name string) (string, time.Time, error
 	return c.value, c.updated, nil
 }
 
-// SetCursor stores a cursor as if a Put had done so at that time.
+// SetCursor stores a cursor as Put would at that time.
 func (s *Store) SetCursor(name, value string, updated time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,35 +139,34 @@ func (s *Store) Break(broken bool) {
 	s.broken = broken
 }
 
-// Rows are the updates stored so far, in the order they came.
+// Rows returns the updates stored so far, in order.
 func (s *Store) Rows() []core.Inbound {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.rows)
 }
 
-// Repeats counts updates that came again and were dropped.
+// Repeats returns the number of repeated updates, which were dropped.
 func (s *Store) Repeats() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.repeats
 }
 
-// Puts counts the calls of Put so far, with or without success.
+// Puts returns the number of calls of Put, failed ones included.
 func (s *Store) Puts() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.puts
 }
 
-// AwaitPuts returns once Put was called n times in all, with or without success.
+// AwaitPuts waits until Put was called n times, failed calls included.
 func (s *Store) AwaitPuts(t testing.TB, n int) {
 	t.Helper()
 	s.await(t, "calls of Put", func() bool { return s.puts >= n })
 }
 
-// Await returns the stored updates once there are n of them, not counting
-// service updates.
+// Await waits for n stored updates, service updates not counted, and returns them.
 func (s *Store) Await(t testing.TB, n int) []core.Inbound {
 	t.Helper()
 	var got []core.Inbound
@@ -179,7 +177,7 @@ func (s *Store) Await(t testing.TB, n int) []core.Inbound {
 	return got
 }
 
-// Said are the updates that are no service updates.
+// Said returns the updates that are not service updates.
 func Said(rows []core.Inbound) []core.Inbound {
 	return slices.DeleteFunc(slices.Clone(rows), func(in core.Inbound) bool { return in.Kind == core.KindService && in.Malformed == "" })
 }

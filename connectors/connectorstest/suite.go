@@ -12,16 +12,15 @@ import (
 	"gatehouse/core"
 )
 
-// A Platform is one simulated platform with one bot and one person on it, as
-// the suite plays them. Every field is needed. Addresses are as the connector
-// makes them; the suite fills in Bot.
+// A Platform is a simulated platform with one bot and one user. Every field is
+// required. Addresses have the connector's form; the suite sets Bot.
 type Platform struct {
-	// Connect makes a connector for the bot, named "bot", over store; log gets
-	// all it logs. It is called once more to play a restart.
+	// Connect makes a connector for the bot, named "bot", over store and log. The
+	// suite calls it again for a restart.
 	Connect func(t *testing.T, store *Store, log *slog.Logger) connectors.Connector
-	Secret  string // the bot's token: it may be seen nowhere
+	Secret  string // the bot's token, which must appear nowhere
 
-	Say      func(text string)           // the person writes to the bot in private
+	Say      func(text string)           // the user writes to the bot in private
 	SayThere func(text string)           // and in a thread of a group, addressed to the bot
 	Garbage  func()                      // the platform sends an update that can't be decoded
 	DM       core.Address                // of the private chat
@@ -35,11 +34,11 @@ type Platform struct {
 	Down       func()                   // connections are refused from now on
 	Up         func()
 	Revoke     func() // the token is refused from now on
-	Shut       func() // the person keeps the bot from writing to them in private
-	Open       func() // and lets it again
+	Shut       func() // the user blocks the bot in private
+	Open       func() // the user unblocks the bot
 	Pace       bool   // whether the connector holds the platform's pace (then sends are slow)
-	// Live: the platform keeps what is said only for a bot that was there
-	// before. The suite then lets the bot run once before anybody speaks.
+	// Live: the platform keeps messages only for a bot that was online before.
+	// The suite then runs the bot once before the first message.
 	Live bool
 }
 
@@ -90,7 +89,7 @@ func Suite(t *testing.T, open func(t *testing.T) *Platform) {
 }
 
 func unstored(b *bench) {
-	b.p.Say("zero") // well stored: from here on the connector has a place to go on from
+	b.p.Say("zero") // stored: from here on the connector has a cursor
 	b.start()
 	b.store.Await(b, 1)
 	b.await(core.Running)
@@ -241,7 +240,7 @@ func refused(b *bench) {
 	}
 	b.p.Down()
 	d := b.send(b.dm, "", core.Part{Text: "x"})
-	if d.Outcome == core.Unknown { // a kept connection died under it
+	if d.Outcome == core.Unknown { // an idle connection was closed
 		d = b.send(b.dm, "", core.Part{Text: "x"})
 	}
 	if d.Outcome != core.NotSent || d.Reason == "" {
