@@ -41,6 +41,7 @@ import (
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
+	"gatehouse/core/titles"
 	"gatehouse/core/tool/mcp"
 	"gatehouse/core/usage"
 	"gatehouse/core/vault"
@@ -98,7 +99,7 @@ type app struct {
 	claude     *claudeCode  // nil: CLAUDE_CLI names none
 	kits       *kits        // what turns' tools are taken from
 	servers    *mcp.Servers
-	titles     *titler
+	titles     *titles.Titler
 	upkeep     *upkeep
 	jobs       *jobs      // long commands
 	panelJobs  *panelJobs // those that the panel gave
@@ -294,13 +295,16 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	if err != nil {
 		return err
 	}
-	a.titles = &titler{a: a, cost: prices.Cost, queue: make(chan titleWork, maxTitles)}
+	a.titles = titles.New(titles.Options{Log: a.log, DB: a.db, Sessions: a.sessions, Usage: a.usage, Cost: prices.Cost, Models: func() (title, guest llm.Model) {
+		m := a.models.Now()
+		return m.Title, m.Guest
+	}})
 	a.runs = orchestrator.New(orchestrator.Options{
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents, Files: a.vault.FS(),
 		Search: webSearch, Fetch: a.fetchFile, Hear: hear, PDF: pdf,
 		Usage: a.usage, Reserve: a.reserve,
 		Model: a.models.Find, Runtime: other, Cost: a.cost, MayRead: a.mayRead,
-		Spend: a.spend, Answered: a.titles.ended,
+		Spend: a.spend, Answered: a.titles.Answered,
 		Equip: kits.equip, Guard: a.guard, NotBegun: a.guard.NotBegun, Runs: a.events.Users, Overheard: a.overheard.Last,
 		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.still(ctx, a.db, t) },
 		Raise: a.raised,

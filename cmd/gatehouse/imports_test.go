@@ -56,7 +56,8 @@ connectors/simulator: core  # what simulators of platforms share
 connectors/telegram: connectors connectors/markdown core core/texts
 connectors/telegram/telegramtest: connectors/simulator core
 core:  # words only
-core/agent: core core/beneath core/texts core/vault core/watch
+core/agent: core core/agent/frontmatter core/beneath core/texts core/vault core/watch
+core/agent/frontmatter:
 core/attach: core core/store core/texts core/vault
 core/attach/pdftext: core core/texts
 core/backup: core core/backup/archive core/beneath core/queue core/store core/vault
@@ -97,6 +98,7 @@ core/store/original: core  # how to read what the original system wrote
 core/store/postgres: core core/store
 core/store/storetest: core core/store core/store/postgres
 core/texts: core  # what is said to people; whoever says something takes its words from there
+core/titles: core core/llm core/orchestrator core/session core/store core/usage
 core/tool: core core/vault
 core/tool/fetch: core core/tool
 core/tool/files: core core/tool core/tool/files/place core/tool/files/search

@@ -29,7 +29,6 @@ var larger = map[string]string{
 	"connectors/discord/discordtest":   "a platform's API played in full, limits and refusals included, a file for each group of methods",
 	"connectors/telegram":              "one platform: a file for each thing that it sends or wants",
 	"connectors/telegram/telegramtest": "a platform's API played in full, limits and refusals included, a file for each group of methods",
-	"core/agent":                       "agent files, the prompt and what it may hold are checked by one rule of who reads what",
 	"core/orchestrator":                "one run from its claim to its end; what ends it must know all of it",
 	"core/permission":                  "who may do what is one decision; in two packages one could be asked without the other",
 	"core/permission/shell":            "one reader of shell commands, a file for each part of the language",

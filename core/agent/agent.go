@@ -13,9 +13,13 @@ import (
 	"sync/atomic"
 
 	"gatehouse/core"
+	"gatehouse/core/agent/frontmatter"
 	"gatehouse/core/texts"
 	"gatehouse/core/vault"
 )
+
+// A Fault is an error in a file of an agent, a skill or a workspace.
+type Fault = frontmatter.Fault
 
 // DefaultName is the name of the agent that every vault has. A session that
 // names it has chosen nobody.

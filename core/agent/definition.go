@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"gatehouse/core"
+	"gatehouse/core/agent/frontmatter"
 )
 
 // A Skill is instructions for one kind of task, which a model loads when it
@@ -53,16 +54,16 @@ type agentFields struct {
 	Description      string
 	Model            string
 	SystemPrompt     string `yaml:"system_prompt"`
-	Tools            *wordList
-	MCPServers       *wordList `yaml:"mcpServers"`
-	Trust            string    `yaml:"trust_level"`
-	WritePermissions *wordList `yaml:"write_permissions"`
+	Tools            *frontmatter.List
+	MCPServers       *frontmatter.List `yaml:"mcpServers"`
+	Trust            string            `yaml:"trust_level"`
+	WritePermissions *frontmatter.List `yaml:"write_permissions"`
 	Permissions      *struct {
-		Read, Write *wordList
+		Read, Write *frontmatter.List
 		Bash        *commands
 	}
 	Context struct {
-		Include, Exclude *wordList
+		Include, Exclude *frontmatter.List
 		MaxTokens        int `yaml:"maxTokens"`
 	}
 }
@@ -82,18 +83,18 @@ func (c *commands) UnmarshalYAML(read func(any) error) error {
 
 // parseAgent reads an agent's file.
 func parseAgent(file, text string) (Agent, *Fault) {
-	h, body, fault := split(file, text)
+	h, body, fault := frontmatter.Split(file, text)
 	if fault != nil {
 		return Agent{}, fault
 	}
 	var f agentFields
 	above := ""
-	if h.line["agent"] != 0 {
+	if h.Has("agent") {
 		above = "agent."
-		if fault = h.nested(&f); fault != nil {
+		if fault = nested(h, &f); fault != nil {
 			return Agent{}, fault
 		}
-	} else if fault = h.decode(&f); fault != nil {
+	} else if fault = h.Decode(&f); fault != nil {
 		return Agent{}, fault
 	}
 	return f.agent(h, above, body)
@@ -101,102 +102,102 @@ func parseAgent(file, text string) (Agent, *Fault) {
 
 // nested reads the fields below "agent:". Beside it anything may stand that
 // other programs keep in frontmatter, but none of the agent's own fields.
-func (h *header) nested(f *agentFields) *Fault {
-	if h.null["agent"] {
-		return h.at("agent", "agent has no fields")
+func nested(h *frontmatter.Header, f *agentFields) *Fault {
+	if h.Null("agent") {
+		return h.At("agent", "agent has no fields")
 	}
 	for _, k := range agentKeys {
-		if h.line[k] != 0 {
-			return h.at(k, "%s stands beside agent; it belongs below it", k)
+		if h.Has(k) {
+			return h.At(k, "%s stands beside agent; it belongs below it", k)
 		}
 	}
-	return h.only("agent", f)
+	return h.DecodeKey("agent", f)
 }
 
 // agent checks the fields and joins them with the body.
-func (f *agentFields) agent(h *header, above, body string) (Agent, *Fault) {
+func (f *agentFields) agent(h *frontmatter.Header, above, body string) (Agent, *Fault) {
 	keys := []string{"tools", "mcpServers", "trust_level", "write_permissions", "permissions", "permissions.read", "permissions.write", "permissions.bash"}
 	for i := range keys {
 		keys[i] = above + keys[i]
 	}
-	if fault := h.held(keys...); fault != nil {
+	if fault := h.NotNull(keys...); fault != nil {
 		return Agent{}, fault
 	}
 	a := Agent{
-		File: h.file, Name: f.Name, Description: strings.TrimSpace(f.Description), Model: strings.TrimSpace(f.Model),
-		Prompt: strings.TrimSpace(f.SystemPrompt), Tools: f.Tools.strings(), Servers: f.MCPServers.strings(),
-		Context: Context{Include: f.Context.Include.strings(), Exclude: f.Context.Exclude.strings(), MaxTokens: f.Context.MaxTokens},
+		File: h.File, Name: f.Name, Description: strings.TrimSpace(f.Description), Model: strings.TrimSpace(f.Model),
+		Prompt: strings.TrimSpace(f.SystemPrompt), Tools: f.Tools.Values(), Servers: f.MCPServers.Values(),
+		Context: Context{Include: f.Context.Include.Values(), Exclude: f.Context.Exclude.Values(), MaxTokens: f.Context.MaxTokens},
 	}
 	if a.Prompt != "" && body != "" {
 		a.Prompt += "\n\n"
 	}
 	a.Prompt += body
 	var fault *Fault
-	if a.Name, fault = h.name(above+"name", a.Name); fault != nil {
+	if a.Name, fault = nameOf(h, above+"name", a.Name); fault != nil {
 		return Agent{}, fault
 	}
-	if a.Trust, fault = h.trust(above+"trust_level", f.Trust); fault != nil {
+	if a.Trust, fault = trustOf(h, above+"trust_level", f.Trust); fault != nil {
 		return Agent{}, fault
 	}
 	if a.Permissions, fault = f.permissions(h, above); fault != nil {
 		return Agent{}, fault
 	}
 	if n := f.Context.MaxTokens; n < 0 || n > maxFolderTokens {
-		return Agent{}, h.at(above+"context.maxTokens", "maxTokens is not between 1 and %d", maxFolderTokens)
+		return Agent{}, h.At(above+"context.maxTokens", "maxTokens is not between 1 and %d", maxFolderTokens)
 	}
 	for k, globs := range map[string][]string{"include": a.Context.Include, "exclude": a.Context.Exclude} {
-		if fault = h.globs(above+"context."+k, globs); fault != nil {
+		if fault = h.Globs(above+"context."+k, globs); fault != nil {
 			return Agent{}, fault
 		}
 	}
 	return a, nil
 }
 
-func (f *agentFields) permissions(h *header, above string) (*Permissions, *Fault) {
+func (f *agentFields) permissions(h *frontmatter.Header, above string) (*Permissions, *Fault) {
 	switch {
 	case f.WritePermissions != nil && f.Permissions != nil:
-		return nil, h.at(above+"write_permissions", "write_permissions and permissions are both there; keep one of them")
+		return nil, h.At(above+"write_permissions", "write_permissions and permissions are both there; keep one of them")
 	case f.WritePermissions != nil:
-		p := &Permissions{Write: f.WritePermissions.words}
-		return p, h.globs(above+"write_permissions", p.Write)
+		p := &Permissions{Write: f.WritePermissions.Items}
+		return p, h.Globs(above+"write_permissions", p.Write)
 	case f.Permissions == nil:
 		return nil, nil
 	}
 	p := &Permissions{Bash: (*Commands)(f.Permissions.Bash)}
-	for k, l := range map[string]*wordList{"read": f.Permissions.Read, "write": f.Permissions.Write} {
+	for k, l := range map[string]*frontmatter.List{"read": f.Permissions.Read, "write": f.Permissions.Write} {
 		if l == nil {
 			continue
 		}
-		if fault := h.globs(above+"permissions."+k, l.words); fault != nil {
+		if fault := h.Globs(above+"permissions."+k, l.Items); fault != nil {
 			return nil, fault
 		}
 		if k == "read" {
-			p.Read = l.words
+			p.Read = l.Items
 		} else {
-			p.Write = l.words
+			p.Write = l.Items
 		}
 	}
 	return p, nil
 }
 
 // name is the given one or the file's.
-func (h *header) name(key, given string) (string, *Fault) {
+func nameOf(h *frontmatter.Header, key, given string) (string, *Fault) {
 	if given == "" {
-		given = stem(h.file)
+		given = stem(h.File)
 	}
 	if !goodName(given) {
-		return "", h.at(key, "the name is not 1 to 64 letters, digits, blanks and . _ - that begin with a letter or digit")
+		return "", h.At(key, "the name is not 1 to 64 letters, digits, blanks and . _ - that begin with a letter or digit")
 	}
 	return given, nil
 }
 
-func (h *header) trust(key, given string) (core.Trust, *Fault) {
-	if given == "" && h.line[key] == 0 {
+func trustOf(h *frontmatter.Header, key, given string) (core.Trust, *Fault) {
+	if given == "" && !h.Has(key) {
 		return core.Stranger, nil
 	}
 	t, err := core.ParseTrust(given)
 	if err != nil {
-		return core.Stranger, h.at(key, "the trust level is not one of sandboxed, vault, full")
+		return core.Stranger, h.At(key, "the trust level is not one of sandboxed, vault, full")
 	}
 	return t, nil
 }
@@ -206,7 +207,7 @@ func stem(file string) string { return strings.TrimSuffix(path.Base(file), ".md"
 
 // parseSkill reads a skill's file.
 func parseSkill(file, text string) (Skill, *Fault) {
-	h, body, fault := split(file, text)
+	h, body, fault := frontmatter.Split(file, text)
 	if fault != nil {
 		return Skill{}, fault
 	}
@@ -215,17 +216,17 @@ func parseSkill(file, text string) (Skill, *Fault) {
 		Description string
 		Trust       string `yaml:"trust_level"`
 	}
-	if fault = h.decode(&f); fault == nil {
-		fault = h.held("trust_level")
+	if fault = h.Decode(&f); fault == nil {
+		fault = h.NotNull("trust_level")
 	}
 	if fault != nil {
 		return Skill{}, fault
 	}
 	s := Skill{Description: strings.TrimSpace(f.Description), Body: body, File: file}
-	if s.Name, fault = h.name("name", f.Name); fault != nil {
+	if s.Name, fault = nameOf(h, "name", f.Name); fault != nil {
 		return Skill{}, fault
 	}
-	if s.Least, fault = h.trust("trust_level", f.Trust); fault != nil {
+	if s.Least, fault = trustOf(h, "trust_level", f.Trust); fault != nil {
 		return Skill{}, fault
 	}
 	if s.Least == core.Stranger {
@@ -233,16 +234,16 @@ func parseSkill(file, text string) (Skill, *Fault) {
 	}
 	switch {
 	case s.Description == "":
-		return Skill{}, h.at("description", "a skill needs a description: by it a model sees when to use it")
+		return Skill{}, h.At("description", "a skill needs a description: by it a model sees when to use it")
 	case body == "":
-		return Skill{}, h.at("name", "the skill says nothing: its instructions belong below the frontmatter")
+		return Skill{}, h.At("name", "the skill says nothing: its instructions belong below the frontmatter")
 	}
 	return s, nil
 }
 
 // parseWorkspace reads a workspace's config.yaml.
 func parseWorkspace(file, text string) (Workspace, *Fault) {
-	h, fault := readHeader(file, strings.TrimPrefix(text, "\ufeff"), 0)
+	h, fault := frontmatter.Read(file, strings.TrimPrefix(text, "\ufeff"), 0)
 	if fault != nil {
 		return Workspace{}, fault
 	}
@@ -254,8 +255,8 @@ func parseWorkspace(file, text string) (Workspace, *Fault) {
 		Model            string
 		Agent            string
 	}
-	if fault = h.decode(&f); fault == nil {
-		fault = h.held("trust_level", "working_directory", "model", "agent")
+	if fault = h.Decode(&f); fault == nil {
+		fault = h.NotNull("trust_level", "working_directory", "model", "agent")
 	}
 	if fault != nil {
 		return Workspace{}, fault
@@ -264,11 +265,11 @@ func parseWorkspace(file, text string) (Workspace, *Fault) {
 		Slug: path.Base(path.Dir(file)), Name: strings.TrimSpace(f.Name), Description: strings.TrimSpace(f.Description),
 		WorkingDirectory: f.WorkingDirectory, Model: f.Model, Agent: f.Agent,
 	}
-	if w.Trust, fault = h.trust("trust_level", f.Trust); fault != nil {
+	if w.Trust, fault = trustOf(h, "trust_level", f.Trust); fault != nil {
 		return Workspace{}, fault
 	}
 	if strings.ContainsRune(w.WorkingDirectory, 0) || slices.Contains(strings.Split(w.WorkingDirectory, "/"), "..") {
-		return Workspace{}, h.at("working_directory", "the working directory holds .. or a NUL character")
+		return Workspace{}, h.At("working_directory", "the working directory holds .. or a NUL character")
 	}
 	return w, nil
 }

@@ -121,10 +121,10 @@ func (a *Agents) Try(file, text string) (d Draft) {
 		x, fault := parseWorkspace(file, text)
 		d.Workspace, d.Fault = &x, fault
 	default:
-		d.Fault = &Fault{file, 0, "that is no file of an agent, a skill or a workspace"}
+		d.Fault = &Fault{File: file, Text: "that is no file of an agent, a skill or a workspace"}
 	}
 	if d.Fault == nil && len(text) > maxDefinition {
-		d.Fault = &Fault{file, 0, "the file is longer than " + core.ByteSize(maxDefinition)}
+		d.Fault = &Fault{File: file, Text: "the file is longer than " + core.ByteSize(maxDefinition)}
 	}
 	if d.Fault != nil {
 		return Draft{Fault: d.Fault}
@@ -137,7 +137,7 @@ func (a *Agents) taken(x Agent) *Fault {
 	s := a.now.Load()
 	for _, k := range []string{key(x.Name), key(stem(x.File))} {
 		if i, ok := s.agentKeys[k]; ok && s.agents[i].File != x.File {
-			return &Fault{x.File, 0, "the name is taken by " + s.agents[i].File}
+			return &Fault{File: x.File, Text: "the name is taken by " + s.agents[i].File}
 		}
 	}
 	return nil

@@ -116,7 +116,7 @@ func (r *reader) agents() {
 			x = r.was.agents[i]
 		}
 		if twin, taken := r.twin(x); taken {
-			r.fault(&Fault{file, 0, "the name is taken by " + twin + ", also in another case or as a file's name"})
+			r.fault(&Fault{File: file, Text: "the name is taken by " + twin + ", also in another case or as a file's name"})
 			continue
 		}
 		r.set.agents = append(r.set.agents, x)
@@ -159,7 +159,7 @@ func (r *reader) skills() {
 		}
 		if fault == nil {
 			if i := slices.IndexFunc(r.set.skills, func(old Skill) bool { return key(old.Name) == key(s.Name) }); i >= 0 {
-				fault = &Fault{file, 0, "the name is taken by " + r.set.skills[i].File}
+				fault = &Fault{File: file, Text: "the name is taken by " + r.set.skills[i].File}
 			}
 		}
 		if fault != nil {
@@ -178,7 +178,7 @@ func (r *reader) workspaces() {
 		}
 		file := path.Join(workspacesDir, e.Name(), configFile)
 		if len(r.set.spaces) >= maxDefinitions {
-			r.fault(&Fault{workspacesDir, 0, fmt.Sprintf("there are more than %d workspaces; those from %s on are not read", maxDefinitions, e.Name())})
+			r.fault(&Fault{File: workspacesDir, Text: fmt.Sprintf("there are more than %d workspaces; those from %s on are not read", maxDefinitions, e.Name())})
 			return
 		}
 		text, fault := r.text(file)
@@ -203,7 +203,7 @@ func (r *reader) markdown(dir string) (files []string) {
 			continue
 		}
 		if len(files) == maxDefinitions {
-			r.fault(&Fault{dir, 0, fmt.Sprintf("there are more than %d files; those from %s on are not read", maxDefinitions, name)})
+			r.fault(&Fault{File: dir, Text: fmt.Sprintf("there are more than %d files; those from %s on are not read", maxDefinitions, name)})
 			return files
 		}
 		files = append(files, path.Join(dir, name))
@@ -224,7 +224,7 @@ func (r *reader) list(dir string) []fs.DirEntry {
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		r.sum.add(dir, err.Error())
-		r.fault(&Fault{dir, 0, "the folder cannot be read: " + reason(err)})
+		r.fault(&Fault{File: dir, Text: "the folder cannot be read: " + reason(err)})
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries
@@ -243,10 +243,10 @@ func (r *reader) text(file string) (string, *Fault) {
 	switch {
 	case err != nil:
 		r.sum.add(file, err.Error())
-		return "", &Fault{file, 0, "the file cannot be read: " + reason(err)}
+		return "", &Fault{File: file, Text: "the file cannot be read: " + reason(err)}
 	case len(data) > maxDefinition:
 		r.sum.add(file, "too long")
-		return "", &Fault{file, 0, fmt.Sprintf("the file is longer than %d bytes", maxDefinition)}
+		return "", &Fault{File: file, Text: fmt.Sprintf("the file is longer than %d bytes", maxDefinition)}
 	}
 	r.sum.add(file, string(data))
 	return strings.ToValidUTF8(string(data), "\ufffd"), nil

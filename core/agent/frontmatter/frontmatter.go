@@ -1,4 +1,6 @@
-package agent
+// Package frontmatter reads the YAML at the head of files that operators write,
+// of agents, skills and workspaces, and reports faults by file and line.
+package frontmatter
 
 import (
 	"errors"
@@ -12,14 +14,14 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// A Fault is what is wrong with a file of an agent, a skill or a workspace.
+// A Fault is an error in a file.
 type Fault struct {
 	File string // in the vault
 	Line int    // 0: the file as a whole
 	Text string // one line, a sentence without a full stop; it repeats no value
 }
 
-// String is "FILE:LINE: TEXT".
+// String returns "FILE:LINE: TEXT".
 func (f Fault) String() string {
 	if f.Line == 0 {
 		return f.File + ": " + f.Text
@@ -30,9 +32,9 @@ func (f Fault) String() string {
 // maxFrontmatter bounds the part of a file that is read as YAML, in bytes.
 const maxFrontmatter = 32 << 10
 
-// A header is YAML that stands in a file, or is one.
-type header struct {
-	file string
+// A Header is the YAML at the head of a file, or a file of YAML.
+type Header struct {
+	File string
 	text string
 	top  int            // lines of the file above text
 	line map[string]int // by key ("agent.tools"), in the file
@@ -40,8 +42,8 @@ type header struct {
 	node map[string]ast.Node // values at the top
 }
 
-// split takes a Markdown file apart into its frontmatter and its body.
-func split(file, text string) (*header, string, *Fault) {
+// Split returns the frontmatter and the body of a Markdown file.
+func Split(file, text string) (*Header, string, *Fault) {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	rest, ok := strings.CutPrefix(text, "---\n")
 	if !ok {
@@ -50,7 +52,7 @@ func split(file, text string) (*header, string, *Fault) {
 	at := 0
 	for line := range strings.Lines(rest) {
 		if bare := strings.TrimRight(line, " \t\n"); bare == "---" || bare == "..." {
-			h, fault := readHeader(file, rest[:at], 1)
+			h, fault := Read(file, rest[:at], 1)
 			return h, strings.TrimSpace(rest[at+len(line):]), fault
 		}
 		at += len(line)
@@ -58,9 +60,10 @@ func split(file, text string) (*header, string, *Fault) {
 	return nil, "", &Fault{file, 1, "the frontmatter has no end: a line of three dashes is missing"}
 }
 
-// readHeader finds out where each key of text stands.
-func readHeader(file, text string, top int) (*header, *Fault) {
-	h := &header{file: file, text: text, top: top, line: map[string]int{}, null: map[string]bool{}, node: map[string]ast.Node{}}
+// Read parses text, which begins behind line top of the file, and finds the line
+// of each key.
+func Read(file, text string, top int) (*Header, *Fault) {
+	h := &Header{File: file, text: text, top: top, line: map[string]int{}, null: map[string]bool{}, node: map[string]ast.Node{}}
 	if len(text) > maxFrontmatter {
 		return nil, &Fault{file, 1, fmt.Sprintf("the fields are longer than %d bytes", maxFrontmatter)}
 	}
@@ -80,19 +83,19 @@ func readHeader(file, text string, top int) (*header, *Fault) {
 	return h, nil
 }
 
-// simple refuses anchors and aliases, a few lines of which make a text without
-// end, and tags, on some of which the decoder falls over.
-func (h *header) simple(n ast.Node) *Fault {
+// simple refuses anchors and aliases, a few lines of which expand without limit,
+// and tags, some of which make the decoder panic.
+func (h *Header) simple(n ast.Node) *Fault {
 	for _, t := range []ast.NodeType{ast.AnchorType, ast.AliasType, ast.MergeKeyType, ast.TagType} {
 		if found := ast.Filter(t, n); len(found) > 0 {
-			return &Fault{h.file, h.top + found[0].GetToken().Position.Line, "anchors, aliases and tags (& * and !) are not read here; put text that begins so between quotes"}
+			return &Fault{h.File, h.top + found[0].GetToken().Position.Line, "anchors, aliases and tags (& * and !) are not read here; put text that begins so between quotes"}
 		}
 	}
 	return nil
 }
 
-// note remembers the keys of a mapping and of those in it.
-func (h *header) note(above string, n ast.Node, depth int) {
+// note stores the lines of the keys of a mapping and of the mappings in it.
+func (h *Header) note(above string, n ast.Node, depth int) {
 	var values []*ast.MappingValueNode
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -114,18 +117,18 @@ func (h *header) note(above string, n ast.Node, depth int) {
 	}
 }
 
-// decode fills into, which must know every key.
-func (h *header) decode(into any) *Fault {
+// Decode fills into; a key that it does not know is a fault.
+func (h *Header) Decode(into any) *Fault {
 	return h.fault(unbroken(func() error { return yaml.UnmarshalWithOptions([]byte(h.text), into, yaml.Strict()) }))
 }
 
-// only fills into with what stands below one key at the top.
-func (h *header) only(key string, into any) *Fault {
+// DecodeKey fills into with the value of one top-level key.
+func (h *Header) DecodeKey(key string, into any) *Fault {
 	return h.fault(unbroken(func() error { return yaml.NodeToValue(h.node[key], into, yaml.Strict()) }))
 }
 
-// unbroken makes an error of a panic: a file that the YAML library falls over
-// must not end the gateway.
+// unbroken returns a panic of the YAML library as an error: no file may end the
+// gateway.
 func unbroken(read func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -135,20 +138,27 @@ func unbroken(read func() error) (err error) {
 	return read()
 }
 
-// at is a fault of key.
-func (h *header) at(key, format string, args ...any) *Fault {
+// Has reports whether a key is set, with or without a value. Keys of nested
+// mappings are joined with dots.
+func (h *Header) Has(key string) bool { return h.line[key] != 0 }
+
+// Null reports whether a key is set without a value.
+func (h *Header) Null(key string) bool { return h.null[key] }
+
+// At returns a fault in the line of key, or of the header where the key is not set.
+func (h *Header) At(key, format string, args ...any) *Fault {
 	line := h.line[key]
 	if line == 0 {
 		line = h.top
 	}
-	return &Fault{h.file, line, fmt.Sprintf(format, args...)}
+	return &Fault{h.File, line, fmt.Sprintf(format, args...)}
 }
 
-// held refuses keys without a value where that could be meant either way.
-func (h *header) held(keys ...string) *Fault {
+// NotNull reports keys without a value where that would be ambiguous.
+func (h *Header) NotNull(keys ...string) *Fault {
 	for _, k := range keys {
 		if h.null[k] {
-			return h.at(k, "%s has no value; leave the field out, or write [] for none", k)
+			return h.At(k, "%s has no value; leave the field out, or write [] for none", k)
 		}
 	}
 	return nil
@@ -165,12 +175,12 @@ var plainTypes = map[string]string{
 	"[]string": "a list", "[]interface": "a list", "map[string]interface": "fields",
 }
 
-// fault puts an error of the parser into words; nil stays nil.
-func (h *header) fault(err error) *Fault {
+// fault returns the parser's error as a Fault, nil for nil.
+func (h *Header) fault(err error) *Fault {
 	if err == nil {
 		return nil
 	}
-	f := &Fault{h.file, 0, "this is not YAML"}
+	f := &Fault{h.File, 0, "this is not YAML"}
 	var e yaml.Error
 	if !errors.As(err, &e) {
 		return f
@@ -192,14 +202,14 @@ func (h *header) fault(err error) *Fault {
 	return f
 }
 
-// A wordList is a field that is a list, or words with commas between, or "all".
-type wordList struct {
+// A List is a field that is a list, a text with commas, or "all".
+type List struct {
 	all   bool
-	words []string
+	Items []string
 }
 
 // UnmarshalYAML takes each of the three forms.
-func (l *wordList) UnmarshalYAML(read func(any) error) error {
+func (l *List) UnmarshalYAML(read func(any) error) error {
 	var words []string
 	if read(&words) != nil {
 		var s string
@@ -209,31 +219,31 @@ func (l *wordList) UnmarshalYAML(read func(any) error) error {
 		words = strings.Split(s, ",")
 		l.all = strings.TrimSpace(s) == "all"
 	}
-	l.words = []string{}
+	l.Items = []string{}
 	for _, w := range words {
 		if w = strings.TrimSpace(w); w != "" {
-			l.words = append(l.words, w)
+			l.Items = append(l.Items, w)
 		}
 	}
 	return nil
 }
 
-// strings are the words, never nil; nil for "all" and for a field that is not there.
-func (l *wordList) strings() []string {
+// Values returns the items, never nil; nil for "all" and for a field that is not set.
+func (l *List) Values() []string {
 	if l == nil || l.all {
 		return nil
 	}
-	return l.words
+	return l.Items
 }
 
-// globs refuses patterns that match nothing or lead out of the vault.
-func (h *header) globs(key string, patterns []string) *Fault {
+// Globs reports patterns that are invalid or lead out of the vault.
+func (h *Header) Globs(key string, patterns []string) *Fault {
 	for _, p := range patterns {
 		switch {
 		case p == "" || !doublestar.ValidatePattern(p):
-			return h.at(key, "%s holds a glob that is none", key)
+			return h.At(key, "%s holds a glob that is none", key)
 		case strings.HasPrefix(p, "/") || strings.HasPrefix("/"+p+"/", "/../") || strings.Contains(p, "/../"):
-			return h.at(key, "%s holds a glob that is not relative to the vault", key)
+			return h.At(key, "%s holds a glob that is not relative to the vault", key)
 		}
 	}
 	return nil
