@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/backup"
@@ -109,7 +110,7 @@ func restoreTarget(cfg *configs.Config) backup.Target {
 		dir = real
 	}
 	for ; ; dir = filepath.Dir(dir) { // the part of its path that exists
-		if _, free, ok := doctorFilesystem(dir); ok {
+		if _, free, ok := doctor.Filesystem(dir); ok {
 			to.Space = max(1, int64(min(free, 1<<62)))
 			return to
 		}

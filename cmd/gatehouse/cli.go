@@ -10,9 +10,11 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/configs"
 	"gatehouse/core"
+	"gatehouse/core/agent"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/store"
 )
@@ -183,9 +185,9 @@ func (c *doctorCmd) Run(p *process) error {
 		if err != nil {
 			return err
 		}
-		return alive(p.ctx, cfg)
+		return doctor.Alive(p.ctx, cfg)
 	}
-	patient := doctorPatient{Clock: core.System{}, Newest: store.Newest()}
+	patient := doctor.Subject{Clock: core.System{}, Newest: store.Newest()}
 	patient.Veil = sandbox.ProbeVeil
 	patient.Config, patient.Fault = configs.LoadAll()
 	if self, err := os.Executable(); err == nil {
@@ -196,7 +198,7 @@ func (c *doctorCmd) Run(p *process) error {
 			return err
 		}
 	}
-	if !runDoctor(p.ctx, p.stdout, patient, c.JSON) {
+	if !doctor.Run(p.ctx, p.stdout, patient, c.JSON) {
 		if patient.Fault != nil {
 			return errSilentUsage
 		}
@@ -206,7 +208,7 @@ func (c *doctorCmd) Run(p *process) error {
 }
 
 // reach gives the doctor its ways to platform, provider and server.
-func (c *doctorCmd) reach(p *process, patient *doctorPatient) error {
+func (c *doctorCmd) reach(p *process, patient *doctor.Subject) error {
 	patient.Settled = settle(p.ctx, patient.Config)
 	patient.Config = patient.Settled.Config
 	cfg := patient.Config
@@ -226,6 +228,12 @@ func (c *doctorCmd) reach(p *process, patient *doctorPatient) error {
 		return r.Text
 	}
 	patient.Test = fleet.Test
+	patient.ModelFaults = func(agents *agent.Agents) (lines []string) {
+		for _, f := range modelFaults(cfg, agents) {
+			lines = append(lines, oneLine(f))
+		}
+		return lines
+	}
 	m, err := newModels(cfg, nil, core.System{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"gatehouse/cmd/gatehouse/setup"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/attach/pdftext"
@@ -90,7 +91,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
-	p := &process{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, tty: isTerminal(os.Stderr)}
+	p := &process{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, tty: setup.IsTerminal(os.Stderr)}
 	os.Exit(run(p, os.Args[1:]))
 }
 

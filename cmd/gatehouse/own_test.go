@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"gatehouse/configs"
-	"gatehouse/core/sandbox"
 )
 
 func TestTheGatewaysOwnPathsAreAllListed(t *testing.T) {
@@ -78,25 +77,4 @@ func TestAFolderOfBackupsAroundTheVaultStaysVisible(t *testing.T) {
 	if slices.Contains(own, dir) || !slices.Contains(own, backup) {
 		t.Errorf("%v", own)
 	}
-}
-
-func TestDoctorSaysWhetherTheGatewaysOwnFilesAreHidden(t *testing.T) {
-	box := func(p *doctorPatient) {
-		p.Sandbox = func() []sandbox.Backend {
-			return []sandbox.Backend{{Name: "bubblewrap", Works: true, Text: "isolates commands"}}
-		}
-	}
-	sick(t, "sandbox", doctorOK, "own files: hidden", func(p *doctorPatient) {
-		box(p)
-		p.Veil = func() sandbox.Backend {
-			return sandbox.Backend{Name: sandbox.VeilName, Works: true, Text: "hidden from commands"}
-		}
-	})
-	sick(t, "sandbox", doctorWarn, "own files: not hidden", func(p *doctorPatient) {
-		box(p)
-		p.Veil = func() sandbox.Backend {
-			return sandbox.Backend{Name: sandbox.VeilName, Text: "not hidden: no bwrap", Fix: "install it"}
-		}
-	})
-	sick(t, "sandbox", doctorOK, "not hidden", func(p *doctorPatient) { p.Config.Sandbox = "none" })
 }

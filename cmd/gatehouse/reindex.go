@@ -53,3 +53,11 @@ func (a *app) knowsOwner(ctx context.Context, q store.Queryer, s session.Session
 	since, ok, err := a.pairing.People.Since(ctx, q, s.User)
 	return ok && !since.After(s.CreatedAt), err
 }
+
+// counted returns n with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

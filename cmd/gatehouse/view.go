@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 )
@@ -29,7 +30,7 @@ func askSettings(ctx context.Context, cfg *configs.Config) *live.Report {
 	if err != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, liveWait)
+	ctx, cancel := context.WithTimeout(ctx, doctor.LiveWait)
 	defer cancel()
 	res, err := askServer(ctx, dir, "settings", order{})
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import "syscall"
 
@@ -16,9 +16,9 @@ var remote = map[int64]string{
 	0x01021994: "a file system in memory (tmpfs), which a restart of the machine empties",
 }
 
-// doctorFilesystem says what kind of file system dir is on when that is worth
+// Filesystem says what kind of file system dir is on when that is worth
 // a warning, and how many bytes this user may still write there.
-func doctorFilesystem(dir string) (worry string, free uint64, ok bool) {
+func Filesystem(dir string) (worry string, free uint64, ok bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
 		return "", 0, false

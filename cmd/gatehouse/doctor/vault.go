@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -21,43 +21,43 @@ const (
 	spaceFail = 100 << 20 // below this a database soon cannot grow
 )
 
-// doctorVault looks at the folder: there or to be made, private, writable, on
+// checkVault looks at the folder: there or to be made, private, writable, on
 // a disk of this machine, with room.
-func doctorVault(_ context.Context, p doctorPatient) []doctorCheck {
+func checkVault(_ context.Context, p Subject) []Finding {
 	path := p.Config.VaultPath
-	check := doctorCheck{Name: "vault", State: doctorFail}
+	check := Finding{Name: "vault", State: Fail}
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		parent := doctorExisting(path)
-		if err := doctorWritable(parent); err != nil {
+		parent := nearestDir(path)
+		if err := writable(parent); err != nil {
 			check.Text = path + " does not exist and cannot be made: " + err.Error()
 			check.Fix = "make it yourself (mkdir -m 700), or set GATEHOUSE_VAULT_PATH"
-			return []doctorCheck{check}
+			return []Finding{check}
 		}
-		check.State, check.Text = doctorOK, path+" will be made at the first start"
-		return append([]doctorCheck{check}, doctorDisk(parent)...)
+		check.State, check.Text = OK, path+" will be made at the first start"
+		return append([]Finding{check}, checkDisk(parent)...)
 	case err != nil:
 		check.Text, check.Fix = err.Error(), "give this user the right to reach the folder, or set GATEHOUSE_VAULT_PATH"
-		return []doctorCheck{check}
+		return []Finding{check}
 	case !info.IsDir():
 		check.Text, check.Fix = path+" is a file, not a folder", "set GATEHOUSE_VAULT_PATH to a folder"
-		return []doctorCheck{check}
+		return []Finding{check}
 	}
-	check.State, check.Text = doctorOK, fmt.Sprintf("%s, mode %04o", path, info.Mode().Perm())
+	check.State, check.Text = OK, fmt.Sprintf("%s, mode %04o", path, info.Mode().Perm())
 	if info.Mode().Perm()&0o077 != 0 {
-		check.State, check.Text = doctorWarn, check.Text+": other users of this machine can look in"
+		check.State, check.Text = Warn, check.Text+": other users of this machine can look in"
 		check.Fix = "chmod 700 '" + path + "'"
 	}
-	if err := doctorWritable(path); err != nil {
-		check.State, check.Text = doctorFail, path+" cannot be written: "+err.Error()
+	if err := writable(path); err != nil {
+		check.State, check.Text = Fail, path+" cannot be written: "+err.Error()
 		check.Fix = "give the folder to the user that runs the gateway (chown), or mount it writable"
 	}
-	return append([]doctorCheck{check}, doctorDisk(path)...)
+	return append([]Finding{check}, checkDisk(path)...)
 }
 
-// doctorExisting is the nearest folder above path that is there.
-func doctorExisting(path string) string {
+// nearestDir is the nearest folder above path that is there.
+func nearestDir(path string) string {
 	for {
 		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
 			return path
@@ -66,8 +66,8 @@ func doctorExisting(path string) string {
 	}
 }
 
-// doctorWritable makes a file in dir and takes it away again.
-func doctorWritable(dir string) error {
+// writable makes a file in dir and takes it away again.
+func writable(dir string) error {
 	f, err := os.CreateTemp(dir, ".gatehouse-doctor-*")
 	if err != nil {
 		return errors.Unwrap(err) // the reason alone, without the file's name
@@ -75,27 +75,27 @@ func doctorWritable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// doctorDisk warns of folders that other machines change, and of little room.
-func doctorDisk(dir string) []doctorCheck {
-	var checks []doctorCheck
-	if by := doctorSynced(dir); by != "" {
-		checks = append(checks, doctorCheck{"vault", doctorWarn, dir + " is kept in step by " + by + ": a database that is copied while it is written can be damaged",
+// checkDisk warns of folders that other machines change, and of little room.
+func checkDisk(dir string) []Finding {
+	var checks []Finding
+	if by := synced(dir); by != "" {
+		checks = append(checks, Finding{"vault", Warn, dir + " is kept in step by " + by + ": a database that is copied while it is written can be damaged",
 			"set GATEHOUSE_DATABASE_URL to a file outside of it, and run only one gateway on this vault"})
 	}
-	system, free, ok := doctorFilesystem(dir)
+	system, free, ok := Filesystem(dir)
 	if system != "" {
-		checks = append(checks, doctorCheck{"vault", doctorWarn, dir + " is on " + system + ": locks and writes may not be kept as promised",
+		checks = append(checks, Finding{"vault", Warn, dir + " is on " + system + ": locks and writes may not be kept as promised",
 			"use a disk of this machine, at least for the database (GATEHOUSE_DATABASE_URL)"})
 	}
 	switch {
 	case !ok || free >= spaceWarn:
 	case free < spaceFail:
-		checks = append(checks, doctorCheck{"space", doctorFail, fmt.Sprintf("%d MB are free under %s", free>>20, dir), "make room on the disk"})
+		checks = append(checks, Finding{"space", Fail, fmt.Sprintf("%d MB are free under %s", free>>20, dir), "make room on the disk"})
 	default:
-		checks = append(checks, doctorCheck{"space", doctorWarn, fmt.Sprintf("%d MB are free under %s", free>>20, dir), "make room on the disk"})
+		checks = append(checks, Finding{"space", Warn, fmt.Sprintf("%d MB are free under %s", free>>20, dir), "make room on the disk"})
 	}
 	if ok && free >= spaceWarn {
-		checks = append(checks, doctorCheck{"space", doctorOK, fmt.Sprintf("%d GB are free under %s", free>>30, dir), ""})
+		checks = append(checks, Finding{"space", OK, fmt.Sprintf("%d GB are free under %s", free>>30, dir), ""})
 	}
 	return checks
 }
@@ -107,9 +107,9 @@ var syncers = [...][2]string{
 	{"google drive", "Google Drive"}, {"googledrive", "Google Drive"}, {"nextcloud", "Nextcloud"}, {"owncloud", "ownCloud"}, {"syncthing", "Syncthing"},
 }
 
-// doctorSynced names the sync program whose folder dir is in, by the names on
+// synced names the sync program whose folder dir is in, by the names on
 // the way and by the mark that Syncthing leaves; "" when none is seen.
-func doctorSynced(dir string) string {
+func synced(dir string) string {
 	for _, part := range strings.Split(filepath.ToSlash(strings.ToLower(dir)), "/") {
 		for _, s := range syncers {
 			if part == s[0] || strings.HasPrefix(part, s[0]+" ") || strings.HasPrefix(part, s[0]+"-") || strings.HasPrefix(part, s[0]+"(") {
@@ -127,17 +127,17 @@ func doctorSynced(dir string) string {
 	}
 }
 
-// doctorDatabase opens the file for reading and looks at its version.
-func doctorDatabase(ctx context.Context, p doctorPatient) []doctorCheck {
+// checkDatabase opens the file for reading and looks at its version.
+func checkDatabase(ctx context.Context, p Subject) []Finding {
 	path := p.Config.DatabasePath()
-	c := doctorCheck{Name: "database", State: doctorFail}
+	c := Finding{Name: "database", State: Fail}
 	info, err := os.Stat(path)
 	missing := errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 	if err != nil && !missing {
 		c.Text, c.Fix = err.Error(), "give this user the right to read the file"
-		return []doctorCheck{c}
+		return []Finding{c}
 	}
-	fts5, err := doctorFTS5(ctx)
+	fts5, err := hasFTS5(ctx)
 	var version int64
 	var adopt bool
 	if err == nil && !missing {
@@ -152,24 +152,24 @@ func doctorDatabase(ctx context.Context, p doctorPatient) []doctorCheck {
 	case !fts5:
 		c.Text, c.Fix = "this program was built without full-text search", "build it with: make build"
 	case missing:
-		c.State, c.Text = doctorOK, path+" will be made at the first start"
+		c.State, c.Text = OK, path+" will be made at the first start"
 	case adopt:
-		c.State = doctorOK
+		c.State = OK
 		c.Text = fmt.Sprintf("%s is of the original system, version %d; the next start takes it over and keeps a copy (stop the original system first)", path, version)
 	case p.Newest > 0 && version > p.Newest:
 		c.Text = fmt.Sprintf("%s has version %d, newer than this program's %d", path, version, p.Newest)
 		c.Fix = "use the newer program, or put back the copy that was kept beside the file"
 	default:
-		c.State, c.Text = doctorOK, fmt.Sprintf("%s, version %d, full-text search built in", path, version)
+		c.State, c.Text = OK, fmt.Sprintf("%s, version %d, full-text search built in", path, version)
 		if p.Newest > version {
 			c.Text += fmt.Sprintf("; the next start brings it to version %d and keeps a copy", p.Newest)
 		}
 	}
-	return []doctorCheck{c}
+	return []Finding{c}
 }
 
-// doctorFTS5 reports whether the program's SQLite has full-text search.
-func doctorFTS5(ctx context.Context) (on bool, err error) {
+// hasFTS5 reports whether the program's SQLite has full-text search.
+func hasFTS5(ctx context.Context) (on bool, err error) {
 	db, err := sql.Open("sqlite3", ":memory:")
 	if err != nil {
 		return false, err

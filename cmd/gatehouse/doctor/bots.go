@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -14,61 +14,61 @@ import (
 )
 
 // bots are the configured ones; LoadAll has found nothing wrong with them.
-func (p doctorPatient) bots() []configs.Bot {
+func (p Subject) bots() []configs.Bot {
 	bots, _ := p.Config.ReadBots(nil)
 	return bots
 }
 
-// A doctorPlatform is what an operator has to know of a platform to mend a bot.
-type doctorPlatform struct{ name, setting, again string }
+// A platform is what an operator has to know of a platform to mend a bot.
+type platform struct{ name, setting, again string }
 
-var doctorPlatforms = map[string]doctorPlatform{
+var platforms = map[string]platform{
 	"telegram": {"Telegram", "GATEHOUSE_TELEGRAM_API_URL", "get it anew from @BotFather (/token)"},
 	"discord":  {"Discord", "GATEHOUSE_DISCORD_API_URL", "reset it in the developer portal (Bot, Reset Token)"},
 }
 
-// doctorBots asks each bot's platform who its token is, and warns of open doors.
-func doctorBots(ctx context.Context, p doctorPatient) []doctorCheck {
+// checkBots asks each bot's platform who its token is, and warns of open doors.
+func checkBots(ctx context.Context, p Subject) []Finding {
 	bots := p.bots()
 	if len(bots) == 0 || p.Test == nil {
-		return []doctorCheck{{"bots", doctorWarn, "no bot is configured, so only the API and the panel are served",
+		return []Finding{{"bots", Warn, "no bot is configured, so only the API and the panel are served",
 			"gatehouse init asks for one; or get a token from @BotFather and set GATEHOUSE_TELEGRAM_TOKEN or GATEHOUSE_TELEGRAM_TOKEN_FILE"}}
 	}
-	var checks []doctorCheck
+	var checks []Finding
 	for _, b := range bots {
-		checks = append(checks, doctorBot(ctx, p, b))
-		checks = append(checks, doctorDoors(b, p.Config.BotChanges()[b.Name].Policy != nil)...)
+		checks = append(checks, checkBot(ctx, p, b))
+		checks = append(checks, checkPolicy(b, p.Config.BotChanges()[b.Name].Policy != nil)...)
 	}
 	return checks
 }
 
-// doctorWhere is where a bot's token is put.
-func doctorWhere(b configs.Bot) string {
+// tokenPlace is where a bot's token is put.
+func tokenPlace(b configs.Bot) string {
 	if b.TokenFile != "" {
 		return b.TokenFile
 	}
 	return b.Where
 }
 
-func doctorBot(ctx context.Context, p doctorPatient, b configs.Bot) doctorCheck {
-	c := doctorCheck{Name: b.Name}
-	about := doctorPlatforms[b.Platform]
+func checkBot(ctx context.Context, p Subject, b configs.Bot) Finding {
+	c := Finding{Name: b.Name}
+	about := platforms[b.Platform]
 	name, err := "", error(nil)
 	if b.Fault == "" {
 		name, err = p.Test(ctx, b)
 	}
 	switch {
 	case b.Fault != "":
-		c.State, c.Text, c.Fix = doctorFail, b.Fault, "put a good token into "+doctorWhere(b)
+		c.State, c.Text, c.Fix = Fail, b.Fault, "put a good token into "+tokenPlace(b)
 	case err == nil:
-		c.State, c.Text = doctorOK, "the token belongs to @"+strings.TrimPrefix(name, "@")
+		c.State, c.Text = OK, "the token belongs to @"+strings.TrimPrefix(name, "@")
 	case core.KindOf(err) == core.Denied:
-		c.State, c.Text = doctorFail, about.name+" refuses the token: it was revoked or is mistyped"
-		c.Fix = about.again + " and put it into " + doctorWhere(b)
+		c.State, c.Text = Fail, about.name+" refuses the token: it was revoked or is mistyped"
+		c.Fix = about.again + " and put it into " + tokenPlace(b)
 	case core.KindOf(err) == core.Invalid:
-		c.State, c.Text, c.Fix = doctorFail, core.TextOf(err), "put a good token into "+doctorWhere(b)
+		c.State, c.Text, c.Fix = Fail, core.TextOf(err), "put a good token into "+tokenPlace(b)
 	default:
-		c.State, c.Text = doctorFail, b.APIURL+" did not answer as it should: "+doctorReason(err)
+		c.State, c.Text = Fail, b.APIURL+" did not answer as it should: "+Reason(err)
 		c.Fix = "check this machine's network and " + about.setting
 		if b.InFile {
 			c.Fix = "check this machine's network, and api_url at " + b.Where
@@ -77,9 +77,9 @@ func doctorBot(ctx context.Context, p doctorPatient, b configs.Bot) doctorCheck 
 	return c
 }
 
-// doctorDoors warns of a bot that lets everybody or nobody in, and of a token
+// checkPolicy warns of a bot that lets everybody or nobody in, and of a token
 // that others can listen to. panel: its policy was set there.
-func doctorDoors(b configs.Bot, panel bool) (checks []doctorCheck) {
+func checkPolicy(b configs.Bot, panel bool) (checks []Finding) {
 	setting := func(short, field string) string {
 		switch {
 		case panel && short != "API_URL":
@@ -91,20 +91,20 @@ func doctorDoors(b configs.Bot, panel bool) (checks []doctorCheck) {
 	}
 	warn := func(when bool, text, fix string) {
 		if when {
-			checks = append(checks, doctorCheck{b.Name, doctorWarn, text, fix})
+			checks = append(checks, Finding{b.Name, Warn, text, fix})
 		}
 	}
 	warn(b.Off, "the bot was stopped in the panel, and stays so", "start it on the panel's page Bots, if it is to answer")
 	warn(b.DMPolicy == "open", "everybody who finds the bot may write to it, at trust "+b.DMTrust, "set "+setting("DM_POLICY", "dm_policy")+" to pairing")
 	warn(b.DMPolicy == "allowlist" && len(b.AllowedUsers) == 0, "the allowlist is empty, so nobody may write to the bot",
 		"list user ids in "+setting("ALLOWED_USERS", "allowed_users")+", or set "+setting("DM_POLICY", "dm_policy")+" to pairing")
-	warn(doctorInTheClear(b.APIURL), "the bot's token goes over the network in the clear", "give "+setting("API_URL", "api_url")+" an https address")
+	warn(inTheClear(b.APIURL), "the bot's token goes over the network in the clear", "give "+setting("API_URL", "api_url")+" an https address")
 	return checks
 }
 
-// doctorFiles warns of files with tokens, and of the file of bots, that other
+// checkFiles warns of files with tokens, and of the file of bots, that other
 // users of the machine can read.
-func doctorFiles(_ context.Context, p doctorPatient) (checks []doctorCheck) {
+func checkFiles(_ context.Context, p Subject) (checks []Finding) {
 	files := map[string]string{} // path → what it is
 	for setting, path := range p.Config.SecretFiles() {
 		files[path] = "the file of " + setting
@@ -118,16 +118,16 @@ func doctorFiles(_ context.Context, p doctorPatient) (checks []doctorCheck) {
 		files[path] = "the file of bots"
 	}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
-		if mode, seen := doctorExposed(path); seen {
-			checks = append(checks, doctorCheck{"files", doctorWarn, files[path] + ", " + path + ", can be read by other users of this machine (mode " + mode + ")", "chmod 600 '" + path + "'"})
+		if mode, seen := exposed(path); seen {
+			checks = append(checks, Finding{"files", Warn, files[path] + ", " + path + ", can be read by other users of this machine (mode " + mode + ")", "chmod 600 '" + path + "'"})
 		}
 	}
 	return checks
 }
 
-// doctorExposed reports whether users other than owner and group reach a file
+// exposed reports whether users other than owner and group reach a file
 // and may read or change it, or its group may change it.
-func doctorExposed(path string) (mode string, seen bool) {
+func exposed(path string) (mode string, seen bool) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", false

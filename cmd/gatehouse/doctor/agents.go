@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"gatehouse/core/vault"
 )
 
-// doctorAgents reads the files of agents, skills and workspaces.
-func doctorAgents(_ context.Context, p doctorPatient) []doctorCheck {
+// checkAgents reads the files of agents, skills and workspaces.
+func checkAgents(_ context.Context, p Subject) []Finding {
 	if st, err := os.Stat(p.Config.VaultPath); err != nil || !st.IsDir() {
-		return nil // doctorVault tells why; to open it would make it
+		return nil // checkVault reports it; opening it would create it
 	}
 	v, err := vault.Open(p.Config.VaultPath)
 	if err != nil {
@@ -22,26 +22,31 @@ func doctorAgents(_ context.Context, p doctorPatient) []doctorCheck {
 	}
 	defer v.Close()
 	agents := agent.New(v, agent.Options{Clock: p.Clock, Default: p.Config.DefaultAgent})
-	var checks []doctorCheck
+	var checks []Finding
 	for _, f := range agents.Faults() {
-		checks = append(checks, doctorCheck{"agents", doctorWarn, f.String(), "mend the file; docs/agents.md lists every field"})
+		checks = append(checks, Finding{"agents", Warn, f.String(), "mend the file; docs/agents.md lists every field"})
 	}
-	for _, f := range modelFaults(p.Config, agents) {
-		checks = append(checks, doctorCheck{"agents", doctorWarn, oneLine(f), "name a configured model, or configure that one (" + live.WhereSet(p.Config, "MODEL") + ", " + live.WhereSet(p.Config, "MODEL_FALLBACKS") + ")"})
+	var faults []string
+	if p.ModelFaults != nil {
+		faults = p.ModelFaults(agents)
+	}
+	for _, f := range faults {
+		checks = append(checks, Finding{"agents", Warn, f, "name a configured model, or configure that one (" + live.WhereSet(p.Config, "MODEL") + ", " + live.WhereSet(p.Config, "MODEL_FALLBACKS") + ")"})
 	}
 	if name := p.Config.DefaultAgent; name != "" {
 		if _, warnings := agents.Choose(""); len(warnings) > 0 {
-			checks = append(checks, doctorCheck{"agents", doctorWarn, live.WhereSet(p.Config, "DEFAULT_AGENT") + ": " + warnings[0].Message,
+			checks = append(checks, Finding{"agents", Warn, live.WhereSet(p.Config, "DEFAULT_AGENT") + ": " + warnings[0].Message,
 				"set it to the name of a file in .parachute/agents, without .md"})
 		}
 	}
 	if len(checks) > 0 {
 		return checks
 	}
-	return []doctorCheck{{Name: "agents", State: doctorOK, Text: fmt.Sprintf("%s, %s, %s",
+	return []Finding{{Name: "agents", State: OK, Text: fmt.Sprintf("%s, %s, %s",
 		counted(len(agents.List()), "agent"), counted(len(agents.Skills(core.Full)), "skill"), counted(len(agents.Workspaces()), "workspace"))}}
 }
 
+// counted returns n with its noun.
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -1,20 +1,17 @@
-package main
+package setup
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"unicode/utf8"
 
+	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/configs"
 	"gatehouse/connectors/discord"
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
-	"gatehouse/core/llm"
-	"gatehouse/core/llm/registry"
 )
 
 // wrongForm is the error of a token that can't be one; it does not hold it.
@@ -35,10 +32,10 @@ func (s *setup) keep(name, file, secret string) {
 }
 
 func (s *setup) telegram() error {
-	if s.cfg.TelegramToken.IsSet() && s.cmd.TelegramTokenFile == "" {
+	if s.cfg.TelegramToken.IsSet() && s.Flags.TelegramTokenFile == "" {
 		return nil
 	}
-	return s.until(s.cmd.TelegramTokenFile, "\n1/5  A Telegram bot's token, from @BotFather (/newbot); Enter skips:", func(token string) error {
+	return s.until(s.Flags.TelegramTokenFile, "\n1/5  A Telegram bot's token, from @BotFather (/newbot); Enter skips:", func(token string) error {
 		if err := wrongForm(telegram.Platform, token); err != nil {
 			return err
 		}
@@ -47,7 +44,7 @@ func (s *setup) telegram() error {
 			return err
 		}
 		defer func() { _ = b.Close() }()
-		ctx, cancel := context.WithTimeout(s.ctx, doctorWait)
+		ctx, cancel := context.WithTimeout(s.ctx, doctor.Wait)
 		defer cancel()
 		me, err := b.Identity(ctx)
 		if err != nil {
@@ -58,16 +55,16 @@ func (s *setup) telegram() error {
 			s.ask.say("    In groups it hears mentions, commands and replies to it. To have it see all messages:\n    @BotFather, /setprivacy, Disable; then remove it from the group and add it again.\n")
 		}
 		s.cfg.TelegramToken = configs.NewSecret(token)
-		s.keep("GATEHOUSE_TELEGRAM_TOKEN", s.cmd.TelegramTokenFile, token)
+		s.keep("GATEHOUSE_TELEGRAM_TOKEN", s.Flags.TelegramTokenFile, token)
 		return nil
 	})
 }
 
 func (s *setup) discord() error {
-	if s.cfg.DiscordToken.IsSet() && s.cmd.DiscordTokenFile == "" {
+	if s.cfg.DiscordToken.IsSet() && s.Flags.DiscordTokenFile == "" {
 		return nil
 	}
-	return s.until(s.cmd.DiscordTokenFile, "\n2/5  A Discord bot's token, from the developer portal (Bot, Reset Token); Enter skips:", func(token string) error {
+	return s.until(s.Flags.DiscordTokenFile, "\n2/5  A Discord bot's token, from the developer portal (Bot, Reset Token); Enter skips:", func(token string) error {
 		token = strings.TrimPrefix(token, "Bot ")
 		if err := wrongForm(discord.Platform, token); err != nil {
 			return err
@@ -77,7 +74,7 @@ func (s *setup) discord() error {
 			return err
 		}
 		defer func() { _ = b.Close() }()
-		ctx, cancel := context.WithTimeout(s.ctx, doctorWait)
+		ctx, cancel := context.WithTimeout(s.ctx, doctor.Wait)
 		defer cancel()
 		me, err := b.Identity(ctx)
 		if err != nil {
@@ -88,7 +85,7 @@ func (s *setup) discord() error {
 			s.ask.say("    It reads direct messages and mentions only. To have it read the rest:\n    developer portal, your application, Bot, switch on \"Message Content Intent\".\n")
 		}
 		s.cfg.DiscordToken = configs.NewSecret(token)
-		s.keep("GATEHOUSE_DISCORD_TOKEN", s.cmd.DiscordTokenFile, token)
+		s.keep("GATEHOUSE_DISCORD_TOKEN", s.Flags.DiscordTokenFile, token)
 		return nil
 	})
 }
@@ -96,24 +93,24 @@ func (s *setup) discord() error {
 // model takes a key or an address and has the model say one token.
 func (s *setup) model() error {
 	keyed := s.cfg.AnthropicAPIKey.IsSet() || s.cfg.OpenaiAPIKey.IsSet()
-	if s.cmd.ModelURL == "" && s.cmd.ModelKeyFile == "" && (keyed || strings.HasPrefix(s.cmd.Model, "local/")) {
+	if s.Flags.ModelURL == "" && s.Flags.ModelKeyFile == "" && (keyed || strings.HasPrefix(s.Flags.Model, "local/")) {
 		return s.tryModel(s.cfg, nil)
 	}
-	if s.cmd.ModelURL != "" {
+	if s.Flags.ModelURL != "" {
 		next := *s.cfg
-		next.OpenaiBaseURL = s.cmd.ModelURL
-		lines := []configs.EnvLine{{Name: "GATEHOUSE_OPENAI_BASE_URL", Value: s.cmd.ModelURL}}
-		if s.cmd.ModelKeyFile == "" {
+		next.OpenaiBaseURL = s.Flags.ModelURL
+		lines := []configs.EnvLine{{Name: "GATEHOUSE_OPENAI_BASE_URL", Value: s.Flags.ModelURL}}
+		if s.Flags.ModelKeyFile == "" {
 			return s.tryModel(&next, lines)
 		}
-		return s.until(s.cmd.ModelKeyFile, "", func(key string) error {
+		return s.until(s.Flags.ModelKeyFile, "", func(key string) error {
 			next.OpenaiAPIKey = configs.NewSecret(key)
-			return s.tryModel(&next, append(lines, configs.EnvLine{Name: "GATEHOUSE_OPENAI_API_KEY_FILE", Value: s.cmd.ModelKeyFile}))
+			return s.tryModel(&next, append(lines, configs.EnvLine{Name: "GATEHOUSE_OPENAI_API_KEY_FILE", Value: s.Flags.ModelKeyFile}))
 		})
 	}
 	prompt := "\n3/5  A key for Anthropic (sk-ant-…) or OpenAI (sk-…), or the address of an OpenAI-compatible\n     server (http://127.0.0.1:11434/v1); Enter skips, and the bot then quotes your notes:"
 	answered := false
-	err := s.until(s.cmd.ModelKeyFile, prompt, func(answer string) error {
+	err := s.until(s.Flags.ModelKeyFile, prompt, func(answer string) error {
 		answered = true
 		next := *s.cfg
 		name, value := "GATEHOUSE_OPENAI_API_KEY", answer
@@ -125,12 +122,12 @@ func (s *setup) model() error {
 		default:
 			next.OpenaiAPIKey = configs.NewSecret(answer)
 		}
-		if s.cmd.ModelKeyFile != "" {
-			name, value = name+"_FILE", s.cmd.ModelKeyFile
+		if s.Flags.ModelKeyFile != "" {
+			name, value = name+"_FILE", s.Flags.ModelKeyFile
 		}
 		return s.tryModel(&next, []configs.EnvLine{{Name: name, Value: value}})
 	})
-	if err == nil && !answered && (s.cfg.HasProvider() || s.cmd.Model != "") {
+	if err == nil && !answered && (s.cfg.HasProvider() || s.Flags.Model != "") {
 		return s.tryModel(s.cfg, nil) // an address without a key
 	}
 	return err
@@ -139,14 +136,14 @@ func (s *setup) model() error {
 // tryModel asks the model of next for one token and, when it answers, keeps
 // next's settings.
 func (s *setup) tryModel(next *configs.Config, lines []configs.EnvLine) error {
-	if s.cmd.Model != "" {
-		next.Model = s.cmd.Model
-		lines = append(lines, configs.EnvLine{Name: "GATEHOUSE_MODEL", Value: s.cmd.Model})
+	if s.Flags.Model != "" {
+		next.Model = s.Flags.Model
+		lines = append(lines, configs.EnvLine{Name: "GATEHOUSE_MODEL", Value: s.Flags.Model})
 	}
 	if err := next.Validate(); err != nil {
 		return core.Errorf(core.Invalid, "%v", err)
 	}
-	name, err := oneToken(s.ctx, next)
+	name, err := s.TryModel(s.ctx, next)
 	if err != nil {
 		return err
 	}
@@ -158,35 +155,16 @@ func (s *setup) tryModel(next *configs.Config, lines []configs.EnvLine) error {
 	return nil
 }
 
-// oneToken has the first model of cfg say something as short as can be.
-func oneToken(ctx context.Context, cfg *configs.Config) (name string, err error) {
-	m, err := newModels(cfg, nil, core.System{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return "", err
-	}
-	defer m.Close()
-	ctx, cancel := context.WithTimeout(ctx, doctorWait)
-	defer cancel()
-	var f *llm.Fault
-	switch _, _, err = registry.Try(ctx, m.First, core.System{}); {
-	case errors.As(err, &f):
-		return "", core.Errorf(core.Busy, "The model does not answer: %s", f.Text)
-	case err != nil:
-		return "", core.Errorf(core.Busy, "The model does not answer: it can't be reached")
-	}
-	return m.Default(), nil
-}
-
 func (s *setup) password() error {
-	if s.cfg.AdminPassword.IsSet() && s.cmd.AdminPasswordFile == "" {
+	if s.cfg.AdminPassword.IsSet() && s.Flags.AdminPasswordFile == "" {
 		return nil
 	}
-	prompt := fmt.Sprintf("\n4/5  A password for the panel, %d characters or more; Enter skips, and the first start in a\n     terminal prints a one-time password:", shortPassword)
-	return s.until(s.cmd.AdminPasswordFile, prompt, func(password string) error {
+	prompt := fmt.Sprintf("\n4/5  A password for the panel, %d characters or more; Enter skips, and the first start in a\n     terminal prints a one-time password:", doctor.MinPassword)
+	return s.until(s.Flags.AdminPasswordFile, prompt, func(password string) error {
 		if fault := weak(password); fault != "" {
 			return core.Errorf(core.Invalid, "The password %s.", fault)
 		}
-		if s.ask.terminal && s.cmd.AdminPasswordFile == "" {
+		if s.ask.terminal && s.Flags.AdminPasswordFile == "" {
 			again, err := s.ask.secret("     The same again:")
 			if err != nil {
 				return err
@@ -197,7 +175,7 @@ func (s *setup) password() error {
 		}
 		s.ask.say("    good\n")
 		s.cfg.AdminPassword = configs.NewSecret(password)
-		s.keep("GATEHOUSE_ADMIN_PASSWORD", s.cmd.AdminPasswordFile, password)
+		s.keep("GATEHOUSE_ADMIN_PASSWORD", s.Flags.AdminPasswordFile, password)
 		return nil
 	})
 }
@@ -217,11 +195,11 @@ func weak(password string) string {
 		different[r] = true
 	}
 	switch {
-	case utf8.RuneCountInString(password) < shortPassword:
-		return fmt.Sprintf("is too short: %d characters or more, such as four words", shortPassword)
+	case utf8.RuneCountInString(password) < doctor.MinPassword:
+		return fmt.Sprintf("is too short: %d characters or more, such as four words", doctor.MinPassword)
 	case len(password) > 256:
 		return "is longer than 256 bytes"
-	case utf8.RuneCountInString(rest) < shortPassword/2 || len(different) < 5:
+	case utf8.RuneCountInString(rest) < doctor.MinPassword/2 || len(different) < 5:
 		return "is easy to guess: take four words that have nothing to do with each other"
 	}
 	return ""

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -11,14 +11,13 @@ import (
 	"gatehouse/configs"
 )
 
-// liveWait bounds the question whether a gateway works.
-const liveWait = 3 * time.Second
+// LiveWait bounds a request to the running gateway for its state.
+const LiveWait = 3 * time.Second
 
-// alive asks the gateway that serves at cfg's address whether it works; nil
-// means yes. It is what containers ask over and over: it opens no file and
-// leaves no trace.
-func alive(ctx context.Context, cfg *configs.Config) error {
-	ctx, cancel := context.WithTimeout(ctx, liveWait)
+// Alive returns nil if the gateway at cfg's address reports that it works.
+// Containers run it repeatedly: it opens no file and is not audited.
+func Alive(ctx context.Context, cfg *configs.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, LiveWait)
 	defer cancel()
 	addr, err := liveAddr(cfg.Addr)
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"os"
@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isTerminal reports whether somebody may sit before f; /dev/null is none.
-func isTerminal(f *os.File) bool {
+// IsTerminal reports whether f is a terminal; /dev/null is none.
+func IsTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
 }
 
-// hideInput has a terminal show nothing of what is typed, until show is called.
+// hideInput turns the echo of a terminal off until show is called.
 func hideInput(f *os.File) (show func(), err error) {
 	was, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	if err != nil {

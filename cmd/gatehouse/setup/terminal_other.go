@@ -1,17 +1,17 @@
 //go:build !linux
 
-package main
+package setup
 
 import (
 	"errors"
 	"os"
 )
 
-// isTerminal reports whether somebody may sit before f.
-func isTerminal(f *os.File) bool {
+// IsTerminal reports whether f is a terminal.
+func IsTerminal(f *os.File) bool {
 	st, err := f.Stat()
 	return err == nil && st.Mode()&os.ModeCharDevice != 0
 }
 
-// hideInput is not known for this system: give secrets by files.
+// hideInput is not implemented on this system: pass secrets in files.
 func hideInput(*os.File) (show func(), err error) { return nil, errors.ErrUnsupported }

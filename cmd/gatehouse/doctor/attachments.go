@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 // useKept is the database's version from which on it says what attachments take.
 const useKept = 1013
 
-// doctorRoom says how much room attachments take, and warns when nine tenths
+// checkAttachments says how much room attachments take, and warns when nine tenths
 // of a bound are taken. Of a database without the figure it says nothing.
-func doctorRoom(ctx context.Context, p doctorPatient) []doctorCheck {
+func checkAttachments(ctx context.Context, p Subject) []Finding {
 	path := p.Config.DatabasePath()
 	if version, adopt, err := store.Examine(ctx, path); err != nil || adopt || version < useKept {
 		return nil
@@ -31,13 +31,13 @@ func doctorRoom(ctx context.Context, p doctorPatient) []doctorCheck {
 		return nil
 	}
 	person, all := int64(p.Config.FilesPersonMB)<<20, int64(p.Config.FilesMB)<<20
-	c := doctorCheck{Name: "attachments", State: doctorOK}
+	c := Finding{Name: "attachments", State: OK}
 	c.Text = fmt.Sprintf("attachments take %s of %s; of one person %s of %s at most", core.ByteSize(int(whole)), bound(all), core.ByteSize(int(most)), bound(person))
 	if all > 0 && whole > all/10*9 || person > 0 && most > person/10*9 {
-		c.State = doctorWarn
+		c.State = Warn
 		c.Fix = "delete files in Chat/assets of the vault, or raise GATEHOUSE_FILES_MB or GATEHOUSE_FILES_PERSON_MB"
 	}
-	return []doctorCheck{c}
+	return []Finding{c}
 }
 
 func bound(n int64) string {

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"bufio"
@@ -24,12 +24,12 @@ type asker struct {
 	terminal bool
 }
 
-func newAsker(p *process) *asker {
-	q := &asker{ctx: p.ctx, out: p.stdout, in: p.stdin}
-	if p.stdin != nil {
-		q.lines = bufio.NewScanner(p.stdin)
+func newAsker(ctx context.Context, in *os.File, out io.Writer) *asker {
+	q := &asker{ctx: ctx, out: out, in: in}
+	if in != nil {
+		q.lines = bufio.NewScanner(in)
 		q.lines.Buffer(nil, maxAnswer)
-		q.terminal = isTerminal(p.stdin)
+		q.terminal = IsTerminal(in)
 	}
 	return q
 }
