@@ -144,10 +144,10 @@ func TestAToolCallIsShownExactlyWithWhoAsksAndWhatMayBeGranted(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	a := s.get("/admin/approvals")
-	a.has(t, "2 tool calls and 1 question about trust wait for your word.", "Write wants to change", "Allotment/minutes 2026-11.md", "<bdi>Ines Carvalho</bdi></b> at trust <b>vault</b>", `data-left="108"`,
+	a.has(t, "2 tool calls and 1 question about trust wait for your approval.", "Write wants to change", "Allotment/minutes 2026-11.md", "<bdi>Ines Carvalho</bdi></b> at trust <b>vault</b>", `data-left="108"`,
 		`name="pattern" value="" checked`, `name="pattern" value="Allotment/*"`, "Everything in the vault",
 		"Bash wants to run", "<bdi>Matteo</bdi></b> at trust <b>full</b>", "cd ~/garden &amp;&amp; git add -A &amp;&amp;\n  git commit", `gpj.exe`, "<li><code class=\"exact\" dir=\"ltr\">tee log</code></li>",
-		`<span class="pill bad">Refused</span>`, "operator via chat", `<span class="pill idle">No answer</span>`,
+		`<span class="pill bad">Denied</span>`, "operator via chat", `<span class="pill idle">No answer</span>`,
 		"Allotment/plans/*", "git status *", `href="/admin/approvals" aria-current="page"`)
 	a.has(t, `<p class="reason warn">The command hides what it does: a variable.</p>`)
 	a.lacks(t, "Write wants to write") // that is said already
@@ -182,7 +182,7 @@ func TestAToolCallIsDecidedOnceAndTheSecondSeesByWhom(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := s.post("/admin/approvals/q1/allow", url.Values{"pattern": {""}})
-	a.has(t, `<p class="flash note"`, "Already decided by operator via chat at 03:04 UTC.", "Refused by operator via chat.") // it stands in its place
+	a.has(t, `<p class="flash note"`, "Already decided by operator via chat at 03:04 UTC.", "Denied by operator via chat.") // it stands in its place
 	a.lacks(t, `action="/admin/approvals/q1/allow"`, `<tr id="d-q1">`)
 	clock.Advance(10 * time.Second)
 	s.get("/admin/approvals").has(t, `<tr id="d-q1">`)
@@ -195,7 +195,7 @@ func TestAToolCallIsDecidedOnceAndTheSecondSeesByWhom(t *testing.T) {
 func TestTheApprovalsPageWithoutGrantsOrAsks(t *testing.T) {
 	s := newSite(t, nil, func(o *admin.Options) { o.Approvals.Grants = nil }).enter()
 	a := s.get("/admin/approvals")
-	a.has(t, "Nothing to decide", "No tool waits for your word.")
+	a.has(t, "Nothing to decide", "No tool call waits for your approval.")
 	a.lacks(t, "What goes on unasked", `<b class="badge">`)
 	s = newSite(t, nil, func(o *admin.Options) { o.Approvals.Asks = nil }).enter()
 	if a := s.get("/admin/approvals"); a.status != 404 {

@@ -197,7 +197,7 @@ func (w *world) talk(ref session.Ref, title, run string, messages ...transcript.
 
 func TestConversationsAreFoundFilteredAndRead(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
-	s.get("/admin/chats").has(t, "Nobody has talked to a bot yet.", "No conversation yet")
+	s.get("/admin/chats").has(t, "No one has talked to a bot yet.", "No conversation yet")
 	s.world.full()
 	a := s.get("/admin/chats")
 	a.has(t, "1 conversation is being answered right now.", ">Allotment meeting</a>", "<bdi>Ines Carvalho</bdi>", `<span class="pill note">Running</span>`)

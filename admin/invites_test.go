@@ -43,7 +43,7 @@ func TestAnInvitationIsMadeShownOnceAndTakenBack(t *testing.T) {
 	page := s.get("/admin/pairing/invites")
 	page.lacks(t, code[1])
 	page.has(t, "<small>for 24 h</small>")
-	s.post("/admin/pairing/invites/"+list[0].ID+"/revoke", nil).has(t, "The invitation is taken back.", "None.")
+	s.post("/admin/pairing/invites/"+list[0].ID+"/revoke", nil).has(t, "The invitation is revoked.", "None.")
 	s.post("/admin/pairing/invites/"+list[0].ID+"/revoke", nil).has(t, `class="flash note"`)
 }
 

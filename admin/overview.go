@@ -21,12 +21,12 @@ type overview struct {
 type overviewBody struct {
 	Lede  string
 	Bots  *page.Answer
-	Waits []page.Answer // people, tool calls, what is stuck: one question
+	Waits []page.Answer // requests, tool calls, the queue: one question
 	Cost  *page.Answer
-	Owner bool // somebody owns the bots in chat; true when not known
+	Owner bool // the bots have an owner in chat; true when not known
 }
 
-// Waiting answers whether anyone waits.
+// Waiting returns the tone of the answer that needs attention most.
 func (b overviewBody) Waiting() (tone string) {
 	tone = "good"
 	for _, a := range b.Waits {

@@ -456,8 +456,8 @@ func TestEveryDecisionWorksWithoutJavaScript(t *testing.T) {
 		{"/admin/people/places/enable", url.Values{"bot": {"telegram"}, "place": {"-1004410022"}, "trust": {"sandboxed"}}, []string{"enable telegram -1004410022 sandboxed"}, "The group is enabled as sandboxed"},
 		{"/admin/people/places/disable", url.Values{"bot": {"family"}, "place": {"-1001882734410"}}, []string{"disable family -1001882734410"}, "The group is disabled"},
 		{"/admin/approvals/q1/allow", url.Values{"pattern": {"Allotment/*"}}, []string{"granted q1 Allotment/*"}, "Allowed, and from now on in this conversation: Allotment/*"},
-		{"/admin/approvals/q2/deny", nil, []string{"denied q2 "}, "Refused. The model is told"},
-		{"/admin/approvals/grants/g1/revoke", nil, []string{"revoke grant g1"}, "The grant is taken back"},
+		{"/admin/approvals/q2/deny", nil, []string{"denied q2 "}, "Denied. The model continues"},
+		{"/admin/approvals/grants/g1/revoke", nil, []string{"revoke grant g1"}, "The grant is revoked"},
 		{"/admin/bots/old/start", nil, []string{"start old"}, "old is starting"},
 		{"/admin/bots/family/stop", nil, []string{"stop family"}, "family is stopped"},
 		{"/admin/bots/family/test", nil, []string{"test family"}, "the platform knows it as @family_bot"},
@@ -591,7 +591,7 @@ func TestTheOverviewAnswersItsQuestions(t *testing.T) {
 	a := s.get("/admin")
 	a.has(t, "Is every bot well?", "No. 2 bots need a look.", "<bdi>old</bdi>: stopped", "<bdi>telegram</bdi>: degraded – Another program polls",
 		"Does anyone wait?", "2 people wait for your decision, the first for 14 min.", "<bdi>Ada Okafor</bdi> to telegram, 14 min ago", "2 bots need a look, 2 people wait, 2 tool calls wait, 1 question about trust waits, 3 things are stuck.",
-		"2 tool calls and 1 question about trust wait for your word.", "3 things need your word.", "1 message given up after several tries", "2 replies that may not have arrived",
+		"2 tool calls and 1 question about trust wait for your approval.", "3 things need your decision.", "1 message given up after several tries", "2 replies that may not have arrived",
 		"What did today cost?", "<span>$1.84</span>", "1,316,129 tokens in 53 calls", "12 calls have no known price", "<bdi>local/quote</bdi>: 1,800 in, 420 out")
 	if n := strings.Count(a.body, "<h2 id=\"q-"); n != 3 {
 		t.Errorf("%d questions, want the three", n)

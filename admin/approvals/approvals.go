@@ -19,9 +19,9 @@ import (
 const approvalsPath = "/admin/approvals"
 
 type (
-	// Asks are the tool calls that wait for the operator's word and those just
-	// settled (permission.Guard). The second decision on one is a core.Conflict
-	// whose text says who was first.
+	// Asks are the tool calls that wait for the operator's approval and those just
+	// decided (permission.Guard). The second decision on one is a core.Conflict
+	// whose text names who was first.
 	Asks interface {
 		Pending(ctx context.Context, limit int) ([]permission.Waiting, error)
 		Recent(ctx context.Context, limit int) ([]permission.Ask, error)
@@ -29,7 +29,7 @@ type (
 		Grant(ctx context.Context, id, pattern string, by core.Actor) error
 		Deny(ctx context.Context, id string, by core.Actor) error
 	}
-	// Grants are the patterns that stand (permission.Guard).
+	// Grants are the patterns that are allowed (permission.Guard).
 	Grants interface {
 		Grants(ctx context.Context, session string, user int64) ([]permission.GrantRow, error)
 		Revoke(ctx context.Context, id string, by core.Actor) error
@@ -114,14 +114,14 @@ func (p *Pages) Cards(ctx context.Context, session, token string, names page.Nam
 			Left: page.Seconds(q.Request.ExpiresAt.Sub(p.frame.Clock.Now())), Inline: true})
 		if err != nil {
 			p.frame.Log.ErrorContext(ctx, "panel section", "section", "tool calls", "err", err)
-			return cards, "Tool calls can’t be shown right now. The log says more."
+			return cards, "Tool calls can’t be shown right now. See the log."
 		}
 		cards = append(cards, card)
 	}
 	return cards, waiting.Broken
 }
 
-// Answer says on the overview what waits; false where that is not known.
+// Answer returns the overview's answer on what waits; false without tool calls.
 func (p *Pages) Answer(ctx context.Context) (page.Answer, bool) {
 	if p.o.Asks == nil {
 		return page.Answer{}, false

@@ -17,15 +17,15 @@ import (
 const (
 	maxCards   = 18 // of calls, on the page
 	maxDecided = 10
-	// maxAsks bounds the waiting list; the desk keeps at most 100 open.
+	// maxAsks bounds the waiting list; at most 100 are open.
 	maxAsks = 100
 	// maxGrants bounds the list of grants on the page.
 	maxGrants = 50
 	// maxShown bounds the bytes of paths, commands and patterns on the page, so
 	// that calls of great length don't make it heavy; one is always shown.
 	maxShown = 40 << 10
-	// settledFor is how long a settled call keeps its place, so that nothing
-	// moves under a finger.
+	// settledFor is how long a decided call keeps its place, so that nothing
+	// moves while the operator presses a button.
 	settledFor = 10 * time.Second
 )
 
@@ -41,32 +41,30 @@ type approvalsBody struct {
 	CSRF    string
 }
 
-// An askCard is a tool call that waits, or one settled so short a time ago that
-// it stands in its place.
+// An askCard is a pending tool call, or one decided so recently that it keeps its
+// place.
 type askCard struct {
 	permission.Waiting
 	CSRF    string
-	Display string // for whom the call is
+	Display string // the user whose call it is
 	Left    int    // seconds for the answer; of a settled one, in its place
 	Settled *settledAsk
-	Inline  bool // it stands in its conversation and leads back there
+	Inline  bool // it is shown in its conversation and leads back there
 }
 
-// What is the exact path or command, with what can't be seen made visible.
+// What returns the exact path or command, with what can't be seen made visible.
 func (c askCard) What() string { return whatOf(c.Request) }
 
-// Brief is What in a line's length, to be read out.
+// Brief returns What in a line's length, for screen readers.
 func (c askCard) Brief() string { return core.CutRunes(c.What(), 200) }
 
-// Wants is what the tool would do, before What.
+// Wants returns what the tool would do, to precede What.
 func (c askCard) Wants() string { return wants(c.Request) }
 
-// Caution is permission.Waiting's, with everything in it to be seen. It is shown
-// before the command.
+// Caution returns permission.Waiting's, with everything in it visible.
 func (c askCard) Caution() string { return page.Exact(c.Waiting.Caution()) }
 
-// Lines are the simple commands of a shell, where there is more to see than in
-// What.
+// Lines returns the simple commands of a shell, where they differ from What.
 func (c askCard) Lines() []string {
 	if len(c.Commands) == 1 && c.Commands[0] == c.Request.Command {
 		return nil
@@ -85,7 +83,7 @@ type settledAsk struct {
 	What    string
 	Display string
 	Outcome string
-	Word    string // the outcome in one or two words
+	Word    string // the outcome as a label
 	Tone    string // good, bad, idle
 	By      string
 	At      time.Time
@@ -127,12 +125,12 @@ func (p *Pages) approvalsPage(w http.ResponseWriter, r *http.Request) error {
 	slices.SortStableFunc(b.Asks.Value, func(x, y askCard) int { return x.At.Compare(y.At) })
 	b.Lede = approvalsLede(len(waiting.Value), asking(raises.Value))
 	if b.HasGr {
-		p.standing(ctx, &b, names)
+		p.grants(ctx, &b, names)
 	}
 	return p.frame.Show(w, r, http.StatusOK, "approvals", page.View{Title: "Approvals", Topics: "approvals", Body: b})
 }
 
-// shownAsks is how many of the calls the page has room for.
+// shownAsks returns how many of the calls the page has room for.
 func shownAsks(waiting []permission.Waiting) int {
 	size := 0
 	for i, q := range waiting {
@@ -147,8 +145,8 @@ func shownAsks(waiting []permission.Waiting) int {
 	return len(waiting)
 }
 
-// standing lists the grants.
-func (p *Pages) standing(ctx context.Context, b *approvalsBody, names page.Names) {
+// grants lists the grants.
+func (p *Pages) grants(ctx context.Context, b *approvalsBody, names page.Names) {
 	rows := page.Load(ctx, p.frame, "The list of grants", func(ctx context.Context) ([]permission.GrantRow, error) {
 		return p.o.Grants.Grants(ctx, "", 0)
 	})
@@ -160,27 +158,27 @@ func (p *Pages) standing(ctx context.Context, b *approvalsBody, names page.Names
 	}
 }
 
-// approvalsLede says what waits: tool calls, and questions about trust.
+// approvalsLede returns what waits: tool calls, and questions about trust.
 func approvalsLede(calls, trust int) string {
 	switch {
 	case calls == 0 && trust == 0:
-		return "No tool waits for your word."
+		return "No tool call waits for your approval."
 	case trust == 0:
-		return page.Count(calls, "tool call waits", "tool calls wait") + " for your word."
+		return page.Count(calls, "tool call waits", "tool calls wait") + " for your approval."
 	case calls == 0:
-		return page.Count(trust, "question about trust waits", "questions about trust wait") + " for your word."
+		return page.Count(trust, "question about trust waits", "questions about trust wait") + " for your approval."
 	}
-	return page.Count(calls, "tool call", "tool calls") + " and " + page.Count(trust, "question", "questions") + " about trust wait for your word."
+	return page.Count(calls, "tool call", "tool calls") + " and " + page.Count(trust, "question", "questions") + " about trust wait for your approval."
 }
 
-// waitingAsks are the calls that wait, for the page, the menu and the overview.
+// waitingAsks returns the calls that wait for approval.
 func (p *Pages) waitingAsks(ctx context.Context) page.Part[[]permission.Waiting] {
 	return page.Load(ctx, p.frame, "The list of tool calls", func(ctx context.Context) ([]permission.Waiting, error) {
 		return p.o.Asks.Pending(ctx, maxAsks)
 	})
 }
 
-// whatOf is exactly what r is about. A path has no lines.
+// whatOf returns exactly what r is about, a path in one line.
 func whatOf(r core.PermissionRequest) string {
 	if r.Command != "" {
 		return page.Exact(r.Command)
@@ -191,7 +189,7 @@ func whatOf(r core.PermissionRequest) string {
 	return strings.ReplaceAll(page.Exact(r.Path), "\n", `\n`)
 }
 
-// wants is what a tool would do with its path or command, in a few words.
+// wants returns the verb for what a tool would do with its path or command.
 func wants(r core.PermissionRequest) string {
 	switch {
 	case r.Command != "":
@@ -211,16 +209,16 @@ func settledOf(a permission.Ask, q permission.Waiting, display string) settledAs
 	case "granted":
 		s.Outcome, s.Word, s.Tone = "Allowed", "Allowed", "good"
 	case "denied":
-		s.Outcome, s.Word, s.Tone = "Refused", "Refused", "bad"
+		s.Outcome, s.Word, s.Tone = "Denied", "Denied", "bad"
 	case "timeout":
-		s.Outcome, s.Word = "Refused, as nobody answered in time", "No answer"
+		s.Outcome, s.Word = "Denied, as no one answered in time", "No answer"
 	default:
 		s.Outcome, s.Word = "Withdrawn, as its run ended first", "Withdrawn"
 	}
 	return s
 }
 
-// settleAsk routes what can be said to a tool call.
+// settleAsk allows or denies a tool call.
 func (p *Pages) settleAsk(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	ctx, id := r.Context(), r.PathValue("id")
 	back := approvalsPath + "#k-" + url.PathEscape(id)
@@ -238,12 +236,12 @@ func (p *Pages) settleAsk(r *http.Request, by core.Actor) (page.Flash, string, e
 		}
 		return page.Good("Allowed, and from now on in this conversation: " + page.Exact(pattern)), back, nil
 	case "deny":
-		return page.Good("Refused. The model is told, and goes on without."), back, p.o.Asks.Deny(ctx, id, by)
+		return page.Good("Denied. The model continues without this call."), back, p.o.Asks.Deny(ctx, id, by)
 	}
 	return page.Flash{}, back, core.Errorf(core.NotFound, "there is no such decision")
 }
 
 func (p *Pages) revokeGrant(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	const back = approvalsPath + "#grants-h"
-	return page.Good("The grant is taken back: the next such call asks again."), back, p.o.Grants.Revoke(r.Context(), r.PathValue("id"), by)
+	return page.Good("The grant is revoked: the next such call asks again."), back, p.o.Grants.Revoke(r.Context(), r.PathValue("id"), by)
 }

@@ -24,10 +24,10 @@ type raiseCard struct {
 	Times []timeChoice
 }
 
-// Held reports whether it is given.
+// Held reports whether it is in effect.
 func (c raiseCard) Held() bool { return c.State == raise.Held }
 
-// Asked is the time that was asked for, in words.
+// Asked returns the time that was asked for.
 func (c raiseCard) Asked() string { return hours(c.For) }
 
 type timeChoice struct {
@@ -36,7 +36,7 @@ type timeChoice struct {
 	Checked bool
 }
 
-// raises are those that wait or hold, for the page Approvals and the overview.
+// raises returns those that wait or are in effect.
 func (p *Pages) raises(ctx context.Context) page.Part[[]raise.Raise] {
 	if p.o.Raises == nil {
 		return page.Part[[]raise.Raise]{}
@@ -52,7 +52,7 @@ func (p *Pages) raiseCards(rows page.Part[[]raise.Raise], csrf string) (out page
 	return out
 }
 
-// times are what may be confirmed: what was asked for, and usual times.
+// times returns what may be confirmed: what was asked for, and usual times.
 func times(asked time.Duration) (out []timeChoice) {
 	list := []int{5, 15, 30, 60, 240, int((asked + time.Minute - 1) / time.Minute)}
 	slices.Sort(list)
@@ -63,7 +63,7 @@ func times(asked time.Duration) (out []timeChoice) {
 	return out
 }
 
-// hours is a time of some hours, exact to the minute.
+// hours returns a duration in hours and minutes.
 func hours(d time.Duration) string {
 	h, m := int(d/time.Hour), int(d%time.Hour/time.Minute)
 	switch {
@@ -75,7 +75,7 @@ func hours(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", h, m)
 }
 
-// asking is how many of them wait for the operator's word.
+// asking returns how many of them wait for approval.
 func asking(rows []raise.Raise) (n int) {
 	for _, r := range rows {
 		if r.State == raise.Asked {
@@ -85,7 +85,7 @@ func asking(rows []raise.Raise) (n int) {
 	return n
 }
 
-// decideRaise routes what can be said to one.
+// decideRaise confirms, denies or ends one.
 func (p *Pages) decideRaise(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	const back = approvalsPath + "#raises-h"
 	ctx, id := r.Context(), r.PathValue("id")
@@ -98,7 +98,7 @@ func (p *Pages) decideRaise(r *http.Request, by core.Actor) (page.Flash, string,
 		given, err := p.o.Raises.Confirm(ctx, id, time.Duration(minutes)*time.Minute, by)
 		return page.Good(fmt.Sprintf("Confirmed: trust full for %s in that conversation, for the owner’s own words.", hours(given.For))), back, err
 	case "deny":
-		return page.Good("Refused. Nothing has changed; the chat is told."), back, p.o.Raises.Deny(ctx, id, by)
+		return page.Good("Denied. Nothing has changed; the chat is notified."), back, p.o.Raises.Deny(ctx, id, by)
 	case "end":
 		return page.Good("Trust full is over there: the next tool call is at the level from before."), back, p.o.Raises.End(ctx, id, by)
 	}

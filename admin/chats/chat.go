@@ -27,7 +27,7 @@ const (
 	maxRuns      = 12
 )
 
-// sessionPage is the newest part of a conversation.
+// sessionPage queries the newest part of a conversation.
 var sessionPage = transcript.PageQuery{Limit: chatMessages}
 
 type chatBody struct {
@@ -39,7 +39,7 @@ type chatBody struct {
 	IsBound bool
 	Running bool
 	Said    page.Part[[]said]
-	Earlier string // address of what was said before
+	Earlier string // address of the messages before
 	Latest  string // address of the newest, on a page before it
 	Cut     bool
 	Runs    page.Part[[]runView]
@@ -53,7 +53,7 @@ type chatBody struct {
 	Compose composer
 }
 
-// A said is one message, or what the tools in it did.
+// A said is one message as it is shown.
 type said struct {
 	ID    string
 	Who   string // "person", "answer", "summary"
@@ -64,7 +64,7 @@ type said struct {
 	Parts []saidPart
 }
 
-// A saidPart is words, thinking, a tool call with its result, or what came along.
+// A saidPart is text, thinking, a tool call with its result, or files.
 type saidPart struct {
 	Kind   string // text, thinking, call, media
 	Text   string
@@ -94,7 +94,7 @@ func (p *Pages) chatPage(w http.ResponseWriter, r *http.Request) error {
 	return p.showChat(w, r, http.StatusOK, r.PathValue("id"), composer{})
 }
 
-// showChat shows a conversation; c holds what was written and not taken.
+// showChat shows a conversation; c has the message that was refused.
 func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id string, c composer) error {
 	ctx, now := r.Context(), p.frame.Clock.Now()
 	d, err := p.o.Chats.Detail(ctx, id)
@@ -127,8 +127,8 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 	return p.frame.Show(w, r, status, "chat", page.View{Title: cmp.Or(d.Title, "Untitled"), In: "chats", Topics: "approvals", Every: every, Body: b})
 }
 
-// transcript reads the page of what was said that ends before a message; "" is
-// the end.
+// transcript reads the page of messages that ends before a message; "" is the
+// end.
 func (p *Pages) transcript(ctx context.Context, b *chatBody, before string) {
 	b.Said = page.Load(ctx, p.frame, "What was said", func(ctx context.Context) ([]said, error) {
 		found, err := p.o.Chats.Page(ctx, b.Detail.Session, transcript.PageQuery{Before: before, Limit: chatMessages})
@@ -173,7 +173,7 @@ func (p *Pages) runViews(ctx context.Context, now time.Time, lines ...Run) ([]ru
 	return out, err
 }
 
-// Calls is how often a model was called.
+// Calls returns how often a model was called.
 func (v *runView) Calls() string { return page.Count(int(v.Spent.Calls), "call", "calls") }
 
 func runState(state string) (tone, word string) {
@@ -188,11 +188,11 @@ func runState(state string) (tone, word string) {
 	return "bad", "Failed"
 }
 
-// talk is messages as they are read, the newest that fit, and the place of the
-// first of these. Tool results stand with their calls. id is the conversation
-// and next the message behind them, for the addresses of files; "" is none.
+// talk returns the newest messages that fit on a page, and the index of the
+// first. Tool results are shown with their calls. id is the conversation and
+// next the message after these, for the addresses of files; "" is none.
 func (p *Pages) talk(messages []transcript.Message, display, id, next string) (list []said, first int) {
-	t := telling{label: p.o.Label, display: display, id: id, results: map[string]result{}} // as many as the page's messages hold
+	t := telling{label: p.o.Label, display: display, id: id, results: map[string]result{}} // bounded by the page's messages
 	for i := range messages {
 		at := fileAt(messages, i, next)
 		n := 0
@@ -222,7 +222,7 @@ func (p *Pages) talk(messages []transcript.Message, display, id, next string) (l
 	return list, first
 }
 
-// fileAt says where in the conversation the files of a message are found.
+// fileAt returns the query that finds the files of a message.
 func fileAt(messages []transcript.Message, i int, next string) url.Values {
 	q := url.Values{"m": {messages[i].Line()}}
 	if i+1 < len(messages) {
@@ -234,7 +234,7 @@ func fileAt(messages []transcript.Message, i int, next string) url.Values {
 	return q
 }
 
-// A telling makes what is shown of messages, the newest first.
+// A telling renders messages, the newest first.
 type telling struct {
 	label       func(tool string, input json.RawMessage) string
 	display, id string
@@ -276,7 +276,8 @@ func (t *telling) said(m *transcript.Message, at url.Values) (s said, size int) 
 	return s, size
 }
 
-// part is one block as it is shown; false for what stands elsewhere or says nothing.
+// part returns one block as it is shown; false for one that is empty or shown
+// elsewhere.
 func (t *telling) part(m *transcript.Message, b *core.Block, at url.Values, first int) (x saidPart, ok bool) {
 	x = saidPart{Kind: b.Type}
 	switch b.Type {
@@ -298,10 +299,10 @@ func (t *telling) part(m *transcript.Message, b *core.Block, at url.Values, firs
 		x.Files = t.files(b.Media, first, at)
 		return x, len(x.Files) > 0
 	}
-	return x, false // a result stands with its call
+	return x, false // a result is shown with its call
 }
 
-// files are a block's, at most maxThumbs pictures of a page small.
+// files returns a block's files, at most maxThumbs of a page with a thumbnail.
 func (t *telling) files(media []core.Media, first int, at url.Values) []attached {
 	list := attachedOf(page.Head(media, maxFiles), first, at, t.id)
 	for i := range list {
@@ -322,7 +323,7 @@ func shorten(s string, n int) (string, bool) {
 	return core.CutRunes(s, n), true
 }
 
-// pretty is a call's input for people: one field a line.
+// pretty returns a call's input, one field a line.
 func pretty(input json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Indent(&b, input, "", "  ") != nil {
@@ -332,9 +333,9 @@ func pretty(input json.RawMessage) string {
 	return text
 }
 
-// ---- what can be done with a conversation
+// ---- acts on a conversation
 
-// chatAction routes it. Everything but stop and lower is a session.Change.
+// chatAction does {verb} to a conversation.
 func (p *Pages) chatAction(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	ctx, id := r.Context(), r.PathValue("id")
 	back := URL(id)
@@ -362,7 +363,7 @@ func (p *Pages) chatAction(r *http.Request, by core.Actor) (page.Flash, string, 
 		}
 		return page.Good("The conversation is in the trash for 30 days."), back, err
 	case "archive":
-		c.Archived, saidIt = &yes, "Archived. It goes on when somebody writes there."
+		c.Archived, saidIt = &yes, "Archived. The next message there takes it out of the archive."
 	case "unarchive":
 		c.Archived, saidIt = &no, "It is among the others again."
 	case "rename":

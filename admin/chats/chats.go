@@ -35,7 +35,7 @@ type (
 		Update(ctx context.Context, id string, c session.Change, by core.Actor) error
 		// Lower sets a lower ceiling of trust; it never goes up again.
 		Lower(ctx context.Context, id string, level core.Trust, by core.Actor) error
-		// Stop ends the answer that is being made and says whether there was one.
+		// Stop ends the running answer and reports whether there was one.
 		Stop(ctx context.Context, id string, by core.Actor) (bool, error)
 		// Delete moves it to the trash.
 		Delete(ctx context.Context, id string, by core.Actor) error
@@ -53,11 +53,11 @@ type (
 	}
 )
 
-// A Search finds conversations by what was said in them (session.Store.Search).
+// A Search finds conversations by their text (session.Store.Search).
 type Search func(ctx context.Context, f session.Filter) ([]session.Found, string, error)
 
 type (
-	// A Saying is what the operator says, and where: in Session, or in a new
+	// A Saying is a message of the operator, in Session, or in a new
 	// conversation when that is "". Agent and Model are for a new one; "" is the
 	// default's.
 	Saying struct {
@@ -76,7 +76,7 @@ type Questions interface {
 	// Questions are those that wait for this person's answer.
 	Questions(ctx context.Context, session string, user int64) ([]permission.Question, error)
 	// Answer answers one of this conversation, with an object by question or a
-	// text; core.Conflict when it was answered already or its time is over.
+	// text; core.Conflict when it was answered already or has expired.
 	Answer(ctx context.Context, session, ask string, answers json.RawMessage, by core.Actor) error
 }
 
@@ -119,7 +119,7 @@ type Options struct {
 	// Active returns the runs in progress (bus.Bus.Active).
 	Active  func() []bus.Info
 	Sources []string // where conversations begin: platforms and "api"
-	// Label returns what a tool call is about, in a few words.
+	// Label returns what a tool call is about.
 	Label     func(tool string, input json.RawMessage) string
 	Say       Say       // the page Chat
 	Files     Files     // nil: nothing can be attached there

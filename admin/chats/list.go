@@ -29,17 +29,17 @@ type chatsBody struct {
 	Traces bool
 }
 
-// Many is the count that stands for as many or more.
+// Many returns the count that is shown as "or more".
 func (chatsBody) Many() int { return session.CountTo }
 
 type chatRow struct {
 	session.Session
 	Display string
 	Running bool
-	Excerpt string // where what was looked for was said
+	Excerpt string // of the text that matched
 }
 
-// A chatFilter is what the list is narrowed to, as the address says it.
+// A chatFilter is the filter of the list, as the address has it.
 type chatFilter struct {
 	Query, Source, State, Tag string
 	User                      int64
@@ -74,7 +74,7 @@ func filterOf(q url.Values) (f chatFilter) {
 	if rs := []rune(f.Query); len(rs) > maxQuery {
 		f.Query = string(rs[:maxQuery])
 	}
-	f.User, _ = strconv.ParseInt(q.Get("user"), 10, 64) // nonsense is nobody's number, so it filters nothing
+	f.User, _ = strconv.ParseInt(q.Get("user"), 10, 64) // what is no number filters nothing
 	return f
 }
 
@@ -128,9 +128,9 @@ func (p *Pages) chatRows(ctx context.Context, f chatFilter) (rows []chatRow, nex
 	return rows, next, err
 }
 
-// running are the sessions that are being answered now.
+// running returns the sessions that are being answered now.
 func (p *Pages) running() map[string]bool {
-	out := map[string]bool{} // as many as there are slots
+	out := map[string]bool{} // bounded by the slots for runs
 	if p.o.Active != nil {
 		for _, run := range p.o.Active() {
 			out[run.Session] = true
@@ -153,7 +153,7 @@ func chatsLede(b chatsBody) string {
 	case n == 0 && b.Filter.any():
 		return "No conversation matches."
 	case n == 0:
-		return "Nobody has talked to a bot yet."
+		return "No one has talked to a bot yet."
 	case running > 0:
 		return page.Count(running, "conversation is", "conversations are") + " being answered right now."
 	case b.Filter.any():

@@ -34,8 +34,8 @@ type attached struct {
 	Wide, High  int    // of the small one
 }
 
-// attachedOf are a message's media with their addresses. at says where in the
-// conversation the message stands (fileQuery).
+// attachedOf returns a message's media with their addresses. at is the query that
+// finds the message (fileAt).
 func attachedOf(media []core.Media, first int, at url.Values, id string) (list []attached) {
 	for i, m := range media {
 		what, kind := m.Kind()
@@ -61,7 +61,7 @@ func attachedOf(media []core.Media, first int, at url.Values, id string) (list [
 	return list
 }
 
-// small is the size of a picture made small.
+// small returns the size of a thumbnail.
 func small(w, h int) (int, int) {
 	side := max(w, h)
 	if side <= thumbSide {
@@ -70,8 +70,8 @@ func small(w, h int) (int, int) {
 	return max(1, w*thumbSide/side), max(1, h*thumbSide/side)
 }
 
-// chatFile gives one file of a message: a picture to be looked at, a document
-// to be saved. What it says it is counts for nothing; its bytes decide.
+// chatFile sends one file of a message: a picture inline, a document as an
+// attachment. Its type is read from its bytes, not from its name.
 func (p *Pages) chatFile(w http.ResponseWriter, r *http.Request) error {
 	ctx, q := r.Context(), r.URL.Query()
 	missing := core.Errorf(core.NotFound, "there is no such file in this conversation")
@@ -105,11 +105,11 @@ func (p *Pages) chatFile(w http.ResponseWriter, r *http.Request) error {
 	name := cmp.Or(core.CutRunes(core.CleanName(media[n].Name), 120), "file")
 	h.Set("Content-Disposition", mime.FormatMediaType(how, map[string]string{"filename": name}))
 	h.Set("Content-Type", kind)
-	_, _ = w.Write(media[n].Data) // a reader who has left is no fault of ours
+	_, _ = w.Write(media[n].Data) // the client may have disconnected
 	return nil
 }
 
-// message is one of a conversation: the one before next, or one of the newest.
+// message returns one of a conversation: the one before next, or one of the newest.
 func (p *Pages) message(ctx context.Context, s session.Session, line, next string) (transcript.Message, error) {
 	q := transcript.PageQuery{Limit: findIn}
 	if next != "" {
@@ -127,7 +127,7 @@ func (p *Pages) message(ctx context.Context, s session.Session, line, next strin
 	return transcript.Message{}, err
 }
 
-// mediaOf are all files of a message, those of tool results too, in order.
+// mediaOf returns all files of a message, those of tool results too, in order.
 func mediaOf(m transcript.Message) (all []core.Media) {
 	for _, b := range m.Blocks {
 		all = append(all, b.Media...)
@@ -135,7 +135,7 @@ func mediaOf(m transcript.Message) (all []core.Media) {
 	return all
 }
 
-// thumb writes a picture made small, one at a time.
+// thumb writes a thumbnail; one is made at a time.
 func (p *Pages) thumb(ctx context.Context, w http.ResponseWriter, data []byte) error {
 	select {
 	case p.drawing <- struct{}{}:
@@ -160,8 +160,8 @@ func (p *Pages) thumb(ctx context.Context, w http.ResponseWriter, data []byte) e
 	return nil
 }
 
-// shrink is a picture made small, on white: each of its pixels is the mean of
-// up to 8 by 8 of those it stands for.
+// shrink returns a thumbnail on white: each pixel is the mean of up to 8 by 8
+// pixels of the picture.
 func shrink(from image.Image) image.Image {
 	const most = 8
 	b := from.Bounds()

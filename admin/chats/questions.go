@@ -29,7 +29,7 @@ type askedOne struct {
 	} `json:"options"`
 }
 
-// inlineQuestions are what a model asks the operator in one conversation.
+// inlineQuestions returns what a model asks the operator in one conversation.
 func (p *Pages) inlineQuestions(ctx context.Context, id, token string) page.Part[[]questionCard] {
 	if p.o.Questions == nil {
 		return page.Part[[]questionCard]{}
@@ -46,7 +46,7 @@ func (p *Pages) inlineQuestions(ctx context.Context, id, token string) page.Part
 	})
 }
 
-// answerQuestion takes the form's choices and own words; the words win.
+// answerQuestion reads the form's choices and texts; a text overrides a choice.
 func (p *Pages) answerQuestion(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	ctx, id, ask := r.Context(), r.PathValue("id"), r.PathValue("ask")
 	back := URL(id) + "#end"

@@ -29,7 +29,7 @@ type composer struct {
 	CSRF    string
 	ID      string // of the conversation, or "new"
 	Error   string
-	Text    string // what was written before the error
+	Text    string // the text before the error
 	Attach  bool
 	Running bool
 	Asked   bool     // the model asks something: a message is the answer
@@ -76,7 +76,7 @@ func (p *Pages) say(w http.ResponseWriter, r *http.Request) error {
 	if err == nil {
 		who, _ := page.Principal(r)
 		var id string
-		if id, err = p.tell(r.Context(), s, who.Actor()); err == nil {
+		if id, err = p.deliver(r.Context(), s, who.Actor()); err == nil {
 			http.Redirect(w, r, URL(id)+"#end", http.StatusSeeOther)
 			return nil
 		}
@@ -95,17 +95,17 @@ func (p *Pages) say(w http.ResponseWriter, r *http.Request) error {
 	return p.showChat(w, r, status, s.Session, c)
 }
 
-// tell gives the message to who waits for it: the model that asks something, or
-// else the conversation.
-func (p *Pages) tell(ctx context.Context, s Saying, by core.Actor) (session string, err error) {
+// deliver passes the message to the model that waits for an answer, or else to
+// the conversation.
+func (p *Pages) deliver(ctx context.Context, s Saying, by core.Actor) (session string, err error) {
 	if answered, err := p.answerInWords(ctx, s, by); answered || err != nil {
 		return s.Session, err
 	}
 	return p.o.Say(ctx, s, by)
 }
 
-// answerInWords takes a message as the answer to what the model asks in its
-// conversation, and says whether it asked anything.
+// answerInWords answers the model's open question with a message, and reports
+// whether there was one.
 func (p *Pages) answerInWords(ctx context.Context, s Saying, by core.Actor) (bool, error) {
 	if p.o.Questions == nil || s.Session == "" || s.Text == "" || len(s.Files) > 0 {
 		return false, nil
@@ -119,14 +119,13 @@ func (p *Pages) answerInWords(ctx context.Context, s Saying, by core.Actor) (boo
 		return false, err
 	}
 	err = p.o.Questions.Answer(ctx, s.Session, open[0].ID, text, by)
-	if core.KindOf(err) == core.Conflict { // it was answered meanwhile: this is a message
+	if core.KindOf(err) == core.Conflict { // it was answered concurrently: this is a message
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// notTaken is the status and the words of what was not taken, where they are
-// for the operator to read beside the form.
+// notTaken returns the status and text of an error that the form shows.
 func notTaken(err error) (status int, text string, told bool) {
 	p := web.ProblemOf(err)
 	switch status = p.Fault.Status; {
@@ -154,7 +153,7 @@ func (p *Pages) checkSaying(s *Saying) error {
 	return nil
 }
 
-// words are a message's text as it is kept.
+// words returns a message's text as it is stored.
 func words(s string) string {
 	return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n"))
 }

@@ -38,7 +38,7 @@ type sentView struct {
 	Tone, Word string
 }
 
-// sendState is the same of a part of a reply.
+// sendState returns the colour and the label of the state of a part of a reply.
 func sendState(s string) (tone, word string) {
 	switch s {
 	case "ready":
@@ -78,7 +78,7 @@ func (p *Pages) tracePage(w http.ResponseWriter, r *http.Request) error {
 		b.Asked = true
 		p.traceRun(ctx, &b, run)
 	}
-	if b.ID == "" && len(b.Updates.Value) > 0 { // the form says what is shown
+	if b.ID == "" && len(b.Updates.Value) > 0 { // the form shows the update
 		b.Bot, b.ID = b.Updates.Value[0].Bot, b.Updates.Value[0].UpdateID
 	}
 	b.Tone, b.Verdict = b.verdict()
@@ -91,7 +91,7 @@ func (p *Pages) stepView(s inspect.Step) stepView {
 	return v
 }
 
-// traceRun gathers what is known of a run.
+// traceRun reads what is known of a run.
 func (p *Pages) traceRun(ctx context.Context, b *traceBody, run string) {
 	b.Updates = page.Load(ctx, p.frame, "The message", func(ctx context.Context) (out []stepView, err error) {
 		steps, err := p.o.Traces.UpdatesOf(ctx, run)
@@ -125,7 +125,7 @@ func (p *Pages) traceRun(ctx context.Context, b *traceBody, run string) {
 	})
 }
 
-// callsOf are the tool calls of a run that is among the newest messages of its session.
+// callsOf returns the tool calls of a run among the newest messages of its session.
 func (p *Pages) callsOf(ctx context.Context, id, run string) (calls []saidPart) {
 	list := page.Load(ctx, p.frame, "The tool calls", func(ctx context.Context) ([]said, error) {
 		d, err := p.o.Chats.Detail(ctx, id)
@@ -146,7 +146,7 @@ func (p *Pages) callsOf(ctx context.Context, id, run string) (calls []saidPart) 
 	return calls
 }
 
-// verdict is the answer in one sentence.
+// verdict returns the outcome in one sentence.
 func (b *traceBody) verdict() (tone, text string) {
 	if !b.Asked || b.Missing != "" {
 		return "", ""

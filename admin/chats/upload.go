@@ -18,8 +18,8 @@ const (
 	maxField = maxSay*3 + 1<<10 // of a form with files; a line's end comes as two bytes
 )
 
-// saying reads what the operator wrote and keeps its files as they come. What
-// was kept before an error is in it, too.
+// saying reads the operator's message and stores its files as they arrive. After
+// an error it has the files that were stored before.
 func (p *Pages) saying(r *http.Request) (Saying, error) {
 	s := Saying{Session: r.PathValue("id")}
 	if s.Session == "new" {
@@ -80,7 +80,7 @@ func (p *Pages) keep(r *http.Request, s *Saying, part *multipart.Part) error {
 	return nil
 }
 
-// formFault says in words what is wrong with a form with files.
+// formFault returns what is wrong with a form with files.
 func formFault(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return page.TooMuch()

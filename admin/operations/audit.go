@@ -42,13 +42,13 @@ type auditBody struct {
 type auditRow struct {
 	store.AuditEvent
 	Who string
-	Did string // the action in words, where there are any
+	Did string // the action as a label
 
-	More  int       // how many like it stand right before it and are not shown
+	More  int       // equal events before it that are not shown
 	First time.Time // the first of them
 }
 
-// An auditAsk is what the log is narrowed to, as the address says it.
+// An auditAsk is the filter of the log, as the address has it.
 type auditAsk struct{ Action, Via, Subject, User, Since, Cursor string }
 
 var (
@@ -81,8 +81,7 @@ func auditAskOf(q url.Values) auditAsk {
 	return auditAsk{field("action"), field("via"), field("subject"), field("user"), field("since"), q.Get("cursor")}
 }
 
-// filter is a as the log takes it. What begins with a word is meant, unless it
-// ends in a dot and a star already.
+// filter returns a as the log takes it. An action without a dot is a prefix.
 func (a auditAsk) filter(now time.Time) (store.AuditFilter, error) {
 	f := store.AuditFilter{Action: a.Action, Via: a.Via, Subject: a.Subject, Cursor: a.Cursor, Limit: auditPerPage}
 	if a.Action != "" && !strings.Contains(a.Action, ".") {
@@ -126,12 +125,12 @@ func (p *auditPages) auditPage(w http.ResponseWriter, r *http.Request) error {
 	for i, format := range []string{"csv", "json"} {
 		b.Export[i] = b.Filter.address(auditPath+"/export", "format", format)
 	}
-	b.Lede = "What was done, by whom, and how. Newest first; it holds numbers, never words of chats."
+	b.Lede = "What was done, by whom, and how. Newest first; it has ids, never the text of chats."
 	return p.frame.Show(w, r, http.StatusOK, "audit", page.View{Title: "Audit", Every: 30, Body: b})
 }
 
-// fold adds a row; one that says the same as the newer one before it is counted
-// there: a script that looks once a minute must not bury what was decided.
+// fold appends a row, or counts it with an equal row before it, so that a script
+// that polls once a minute does not hide other events.
 func fold(rows []auditRow, r auditRow) []auditRow {
 	if n := len(rows) - 1; n >= 0 {
 		last := &rows[n]
@@ -150,7 +149,7 @@ func whoDid(names page.Names, user int64) string {
 	return names.Of(user)
 }
 
-// didWord is an action as a sentence would say it.
+// didWord returns an action as a label.
 func didWord(action string) string {
 	topic, verb, ok := strings.Cut(action, ".")
 	if !ok {
@@ -185,7 +184,7 @@ func (p *auditPages) auditExport(w http.ResponseWriter, r *http.Request) error {
 		}
 		for _, e := range events {
 			if out(e) != nil {
-				return nil // the reader has left
+				return nil // the client has disconnected
 			}
 		}
 		if n += len(events); next == "" || n >= maxExport {
@@ -205,7 +204,7 @@ func exporter(w http.ResponseWriter, format string) func(store.AuditEvent) error
 		return func(e store.AuditEvent) error { return enc.Encode(e) }
 	}
 	c := csv.NewWriter(w)
-	_ = c.Write([]string{"id", "at", "user_id", "via", "action", "subject", "detail"}) // what it says is said again by Flush
+	_ = c.Write([]string{"id", "at", "user_id", "via", "action", "subject", "detail"}) // Flush returns the same error
 	return func(e store.AuditEvent) error {
 		err := c.Write([]string{strconv.FormatInt(e.ID, 10), e.At.UTC().Format(time.RFC3339), strconv.FormatInt(e.User, 10), cell(e.Via), cell(e.Action), cell(e.Subject), cell(string(e.Detail))})
 		c.Flush()
@@ -213,7 +212,7 @@ func exporter(w http.ResponseWriter, format string) func(store.AuditEvent) error
 	}
 }
 
-// cell keeps a spreadsheet from taking a text for a formula.
+// cell returns s so that a spreadsheet does not read it as a formula.
 func cell(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 		return "'" + s

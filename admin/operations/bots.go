@@ -24,7 +24,7 @@ type botsBody struct {
 type botCard struct {
 	core.BotState
 	CSRF string
-	Tone string // good, warn, bad, idle: the colour beside the word
+	Tone string // good, warn, bad, idle: the colour of the label
 	Word string
 	Up   bool // it runs, or tries to
 }
@@ -64,7 +64,7 @@ func botsLede(states []core.BotState) string {
 	return "All " + page.Count(up, "bot is", "bots are") + " well."
 }
 
-// stopped are the bots that somebody has stopped: nothing is wrong with them.
+// stopped returns the bots that were stopped on purpose.
 func stopped(states []core.BotState) (off []core.BotState) {
 	for _, s := range states {
 		if s.State == core.Stopped {
@@ -81,7 +81,7 @@ func stoppedWords(off []core.BotState) string {
 	return page.Count(len(off), "bot is", "bots are") + " stopped"
 }
 
-// unwell are the bots that do not do their work as they should.
+// unwell returns the bots with a fault.
 func unwell(states []core.BotState) []core.BotState {
 	var ill []core.BotState
 	for _, s := range states {
@@ -116,7 +116,7 @@ func (p *botPages) act(r *http.Request, by core.Actor) (page.Flash, string, erro
 	return page.Flash{}, back, core.Errorf(core.NotFound, "a bot can be started, stopped or tested")
 }
 
-// noted puts what was done to a bot into the audit.
+// noted writes an act on a bot to the audit log, unless it failed.
 func (p *botPages) noted(ctx context.Context, by core.Actor, did, bot string, err error) error {
 	if err != nil || p.o.Audit == nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"gatehouse/core/usage"
 )
 
-// A span of time that charts show, in equal steps.
+// chartSpans are the time spans that charts show, in equal steps.
 var chartSpans = []struct {
 	Key, Label string
 	step       time.Duration
@@ -34,10 +34,10 @@ const (
 	chartLines           = 5 // series in one chart; the rest is summed up
 )
 
-// A graph is one chart as it is drawn, with the table that says the same.
+// A graph is one chart as it is drawn, with a table of the same values.
 type graph struct {
 	Key, Title, Total string
-	Max               string // what the topmost line stands for
+	Max               string // the value of the topmost line
 	First, Last       string // the time of the first and of the last step
 	Legend            []string
 	Bars              []bar
@@ -62,7 +62,7 @@ type strand struct {
 	values []int64
 }
 
-// strands are the largest series with a name, the rest summed up.
+// strands returns the largest series with a name, the rest summed up.
 func strands(c usage.Chart, name string, label func(string) string) (list []strand) {
 	for _, series := range slices.Sorted(maps.Keys(c.Series)) {
 		if what, ok := strings.CutPrefix(series, name+"|"); ok && c.Total(series) > 0 {
@@ -172,7 +172,7 @@ func stepName(c usage.Chart, i int, layout string) string {
 
 func px(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") }
 
-// graphs are the charts of a time.
+// graphs returns the charts of a time span.
 func (p *modelPages) graphs(c usage.Chart, n int, layout string, names page.Names) []graph {
 	self := func(s string) string { return s }
 	state := func(s string) string {
@@ -191,7 +191,7 @@ func (p *modelPages) graphs(c usage.Chart, n int, layout string, names page.Name
 	}
 }
 
-// botName is a bot as charts name it.
+// botName returns the label of a bot.
 func botName(s string) string {
 	if s == core.APIBot {
 		return page.Platform(s)
@@ -199,7 +199,7 @@ func botName(s string) string {
 	return s
 }
 
-// personName is a person by the number that a series has.
+// personName returns the name of the user that a series belongs to.
 func personName(names page.Names, id string) string {
 	user, err := strconv.ParseInt(id, 10, 64)
 	switch {
@@ -211,7 +211,7 @@ func personName(names page.Names, id string) string {
 	return names.Of(user)
 }
 
-// wrongs are the sorts of what went wrong, each summed up over all bots.
+// wrongs returns the kinds of failures, each summed up over all bots.
 func wrongs(c usage.Chart, n int) (list []strand) {
 	for _, sort := range []struct{ series, name string }{
 		{"runs|error", "answers that failed"}, {"dead|", "messages given up"}, {"unsent|", "replies that failed or are in doubt"},
@@ -238,9 +238,9 @@ type botUse struct {
 	n                                              int64
 }
 
-// byBot is what each bot did, the busiest first.
+// byBot returns the figures of each bot, the busiest first.
 func byBot(c usage.Chart) (list []botUse) {
-	bots := map[string]bool{} // at most as many as a chart has series
+	bots := map[string]bool{} // at most one for each series
 	for series := range c.Series {
 		name, bot, _ := strings.Cut(series, "|")
 		if name == "received" || strings.HasPrefix(name, "bot_") {
@@ -256,7 +256,7 @@ func byBot(c usage.Chart) (list []botUse) {
 	return page.Head(list, maxPeople)
 }
 
-// quantiles are p50 and p95 of each step, in milliseconds.
+// quantiles returns p50 and p95 of each step, in milliseconds.
 func (p *modelPages) quantiles(c usage.Chart, n int) []strand {
 	half, most := strand{"half within (p50)", make([]int64, n)}, strand{"95 of 100 within (p95)", make([]int64, n)}
 	counts := make([]int64, classes(c))

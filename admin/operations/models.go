@@ -33,7 +33,7 @@ type (
 	// Models are the configured models.
 	Models interface {
 		Models() []ModelRow
-		// Test has a model say one word and says how long that took.
+		// Test calls a model and returns how long its first word took.
 		Test(ctx context.Context, name string) (time.Duration, error)
 		// Chart are the sums of a time (usage.Rollups.Read).
 		Chart(ctx context.Context, step time.Duration, n int) (usage.Chart, error)
@@ -45,7 +45,7 @@ type modelsBody struct {
 	Lede   string
 	Models []modelRow
 	Spans  []spanLink
-	In     string // the time of the charts, in words
+	In     string // the time span of the charts
 	Graphs page.Part[[]graph]
 	People []personUse
 	Bots   []botUse
@@ -169,7 +169,7 @@ func (p *modelPages) testModel(r *http.Request, _ core.Actor) (page.Flash, strin
 	return page.Good(name + " answers; its first word came after " + page.Brief(took) + "."), modelsPath, nil
 }
 
-// guestModel is the use of a model that answers guests and nobody else's choice.
+// guestModel is ModelRow.Use of the model that answers all guests.
 const guestModel = "answers guests"
 
 // names returns the models that a conversation of this person may be given.

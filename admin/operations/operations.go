@@ -1,5 +1,5 @@
-// Package operations is the panel's pages about the gateway at work: its bots,
-// its queue, its models with what they cost, and the audit log.
+// Package operations is the panel's pages about the running gateway: its bots,
+// its queue, its models with their cost, and the audit log.
 package operations
 
 import (
@@ -50,8 +50,8 @@ type (
 // Options for New.
 type Options struct {
 	Bots Bots // the page Bots
-	// Audit notes what was done to a bot ("bot.start", "bot.stop"); the other
-	// sources audit by themselves. nil: not noted.
+	// Audit records an act on a bot ("bot.start", "bot.stop"); the other sources
+	// write the audit log themselves. nil: not recorded.
 	Audit func(ctx context.Context, by core.Actor, did, bot string) error
 	Lanes Lanes // any of these three: the page Queue
 	Dead  Dead
@@ -150,7 +150,7 @@ func (p *Pages) Items() (items []page.Item) {
 	return items
 }
 
-// BotsAnswer says on the overview how the bots are; false where none are known.
+// BotsAnswer returns the overview's answer on the bots; false without them.
 func (p *Pages) BotsAnswer() (page.Answer, bool) {
 	if p.bots.o.Bots == nil {
 		return page.Answer{}, false
@@ -158,7 +158,7 @@ func (p *Pages) BotsAnswer() (page.Answer, bool) {
 	return p.bots.answer(), true
 }
 
-// QueueAnswer says on the overview what is stuck; false where that is not known.
+// QueueAnswer returns the overview's answer on the queue; false without it.
 func (p *Pages) QueueAnswer(ctx context.Context) (page.Answer, bool) {
 	if p.queue.o.Lanes == nil {
 		return page.Answer{}, false
@@ -166,7 +166,7 @@ func (p *Pages) QueueAnswer(ctx context.Context) (page.Answer, bool) {
 	return p.queue.answer(ctx), true
 }
 
-// CostAnswer says on the overview what today cost; false where that is not known.
+// CostAnswer returns the overview's answer on today's cost; false without it.
 func (p *Pages) CostAnswer(ctx context.Context) (page.Answer, bool) {
 	if p.models.o.Usage == nil {
 		return page.Answer{}, false

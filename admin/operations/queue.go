@@ -15,7 +15,7 @@ const (
 	maxDead    = 20
 	maxSends   = 20
 	maxLanes   = 20
-	maxStalled = 20 // held, and as many limited
+	maxStalled = 20 // held, and the same number of limited ones
 )
 
 type queueBody struct {
@@ -44,7 +44,7 @@ func stepOf(s inspect.Step) stepView {
 
 type laneView struct {
 	inspect.LaneRow
-	Held  bool // somebody works on it
+	Held  bool // a worker has its lease
 	Waits bool // not before a time to come
 }
 
@@ -110,16 +110,16 @@ func queueLede(b queueBody) string {
 	case b.Dead.Broken != "" || b.Sends.Broken != "" || b.Depths.Broken != "":
 		return "Part of the queue can’t be read right now."
 	case dead > 0 && unsure > 0:
-		return page.Count(dead, "message was", "messages were") + " given up, and " + page.Count(unsure, "reply needs", "replies need") + " your word."
+		return page.Count(dead, "message was", "messages were") + " given up, and " + page.Count(unsure, "reply needs", "replies need") + " your decision."
 	case dead > 0:
 		return page.Count(dead, "message was", "messages were") + " given up after several tries."
 	case unsure > 0:
-		return page.Count(unsure, "reply needs", "replies need") + " your word."
+		return page.Count(unsure, "reply needs", "replies need") + " your decision."
 	}
 	return "Nothing is stuck."
 }
 
-// A stuckness is what the overview says about the queue.
+// A stuckness is the sums over all bots' queues.
 type stuckness struct {
 	Ready, Held, Open int64
 	Dead, Unsure      int64
@@ -193,11 +193,11 @@ func (p *queuePages) answer(ctx context.Context) page.Answer {
 	if v.Unsure > 0 {
 		a.Detail = append(a.Detail, page.Detail{Text: page.Count(int(v.Unsure), "reply", "replies") + " that may not have arrived"})
 	}
-	a.Answer = page.Count(v.stuck(), "thing needs", "things need") + " your word."
+	a.Answer = page.Count(v.stuck(), "thing needs", "things need") + " your decision."
 	return a
 }
 
-// flow says how much is on its way.
+// flow returns how much is in progress.
 func flow(s stuckness) string {
 	if s.Ready+s.Open == 0 {
 		return "Every message is answered."

@@ -11,8 +11,8 @@ import (
 // maxModels is how many models the overview names.
 const maxModels = 4
 
-// usageAnswer says what models have taken since midnight UTC, when budgets
-// begin anew, too.
+// answer returns what models have used since midnight UTC, when budgets are
+// reset.
 func (p *modelPages) answer(ctx context.Context) page.Answer {
 	a := page.Answer{Key: "usage", Question: "What did today cost?", Tone: "idle"}
 	if p.o.Models != nil {
@@ -50,7 +50,7 @@ func (p *modelPages) answer(ctx context.Context) page.Answer {
 	return a
 }
 
-// cost is what t cost, as far as prices are known.
+// cost returns what t cost, as far as prices are known.
 func cost(t usage.Total) string {
 	switch {
 	case t.MicroUSD == 0 && t.Unpriced > 0:

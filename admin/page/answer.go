@@ -2,7 +2,7 @@ package page
 
 import "time"
 
-// An Answer is what a group of pages says on the overview to one question.
+// An Answer is the answer of a group of pages to one question of the overview.
 type Answer struct {
 	Key, Question, Answer, Path, Link string
 	Tone                              string // good, idle, note, warn or bad

@@ -15,9 +15,8 @@ const maxStreams = 64
 // topics that ring the panel's bell.
 var topics = []string{"pairing", "approvals", "people", "bots", "queue"}
 
-// events sends the name of each topic on which something changed. The page
-// fetches what it shows; nothing else is on this line. It ends when the
-// session does.
+// events sends the name of each topic that changed, and nothing else: the page
+// fetches what it shows. The stream ends with the session.
 func (f *Frame) events(w http.ResponseWriter, r *http.Request) error {
 	if f.streams.Add(1) > maxStreams {
 		f.streams.Add(-1)
@@ -49,8 +48,8 @@ func (f *Frame) events(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// still reports whether r's session is valid now. It asks with a request that
-// carries nothing but what the browser sent: who r was is known already.
+// still reports whether r's session is valid now. It identifies the request
+// again, without what is known of r already.
 func (f *Frame) still(r *http.Request) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), sourceTimeout)
 	defer cancel()

@@ -11,13 +11,13 @@ import (
 	"gatehouse/core"
 )
 
-// flashCookie carries one sentence over the redirect that follows a form.
+// flashCookie carries one message over the redirect that follows a form.
 const flashCookie = "gatehouse_flash"
 
-// maxFlash bounds the sentence, in bytes, so that the cookie stays small.
+// maxFlash bounds the message, in bytes, so that the cookie stays small.
 const maxFlash = 600
 
-// A Flash is the sentence after a form, shown once on the next page.
+// A Flash is the message after a form, shown once on the next page.
 type Flash struct {
 	Kind string `json:"k"` // good, note, bad
 	Text string `json:"t"`
@@ -30,7 +30,7 @@ func Good(text string) Flash { return Flash{Kind: "good", Text: text} }
 func Note(text string) Flash { return Flash{Kind: "note", Text: text} }
 
 // SetFlash signs said with the process's key: cookies do not know ports, and
-// another program on this host must not put words on this page.
+// another program on this host must not write on this page.
 func (f *Frame) SetFlash(w http.ResponseWriter, r *http.Request, said Flash) {
 	said.Text = core.CutRunes(said.Text, maxFlash)
 	body, err := json.Marshal(said)
@@ -41,7 +41,7 @@ func (f *Frame) SetFlash(w http.ResponseWriter, r *http.Request, said Flash) {
 	http.SetCookie(w, f.cookie(r, value, 60))
 }
 
-// takeFlash reads and removes the sentence.
+// takeFlash returns the message and removes it, or nil.
 func (f *Frame) takeFlash(w http.ResponseWriter, r *http.Request) *Flash {
 	c, err := r.Cookie(flashCookie)
 	if err != nil {

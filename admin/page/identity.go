@@ -42,7 +42,7 @@ func (f *Frame) fail(w http.ResponseWriter, r *http.Request, pr *web.Problem) {
 	}
 	text := Sentence(pr.Detail)
 	if text == "" || pr.Fault.Status >= http.StatusInternalServerError {
-		text = Sentence(pr.Fault.Title) + " The log says more."
+		text = Sentence(pr.Fault.Title) + " See the log for the reason."
 	}
 	_, in := Principal(r)
 	v := View{Title: pr.Fault.Title, Bare: !in, Body: text}

@@ -10,7 +10,7 @@ type Item struct {
 	// Count returns how much on the page needs attention; nil: nothing ever
 	// does. A source that fails counts nothing: the page shows the fault.
 	Count  func(ctx context.Context) int
-	Words  string // says what is counted, for screen readers
+	Words  string // what is counted, for screen readers
 	Urgent bool   // what is counted is a fault
 }
 
@@ -40,7 +40,7 @@ func (f *Frame) menu(ctx context.Context, current string) []entry {
 // nearPages are shown next to More on a phone.
 const nearPages = 4
 
-// more returns the entry that stands for those that are far.
+// more returns the entry that replaces those that are far.
 func more(menu []entry) (m entry) {
 	for _, e := range menu {
 		if e.Far {

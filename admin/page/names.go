@@ -10,7 +10,7 @@ import (
 // Names are what users call themselves, by their number.
 type Names map[int64]string
 
-// Of returns the name of a user, or what stands for those without one.
+// Of returns the name of a user, or a description of those without one.
 func (n Names) Of(user int64) string {
 	switch name := n[user]; {
 	case name != "":

@@ -46,8 +46,8 @@ func (f *Frame) login(w http.ResponseWriter, r *http.Request) error {
 	return f.showLogin(w, r, status, b)
 }
 
-// known is next when it is a page of the panel, else the overview: a link to
-// the sign-in can't send anybody elsewhere.
+// known returns next when it is a page of the panel, else the overview: a link to
+// the sign-in can't redirect to another site.
 func (f *Frame) known(next string) string {
 	for _, e := range f.items {
 		if e.Path == next {

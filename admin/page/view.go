@@ -21,8 +21,8 @@ import (
 //go:embed templates/*.html
 var files embed.FS
 
-// sourceTimeout bounds the wait for one source of a page, so that one that
-// hangs costs its own section and not the page.
+// sourceTimeout bounds the read of one source, so that a slow one costs its own
+// section and not the page.
 const sourceTimeout = 3 * time.Second
 
 // A View is what every template gets.
@@ -30,7 +30,7 @@ type View struct {
 	Title  string
 	Page   string // the template
 	In     string // the key of the current menu entry; "": Page
-	Still  bool   // it stays as it is: somebody writes in it
+	Still  bool   // it does not refresh itself: the operator writes in it
 	Bare   bool   // without menu: the sign-in pages
 	Menu   []entry
 	More   entry // on a phone it holds those that are Far; without a label there is none
@@ -38,18 +38,18 @@ type View struct {
 	CSRF   string
 	Who    string
 	Topics string // space separated; the page refetches itself on these
-	Every  int    // and every so many seconds while it is looked at, for what nobody rings about; 0: 30
+	Every  int    // it also refetches itself each Every seconds while visible; 0: 30
 	Body   any
 }
 
-// A Part is one section's data, or the plain sentence that stands in its place.
+// A Part is one section's data, or the sentence that replaces it.
 type Part[T any] struct {
 	Value  T
 	Broken string
 }
 
-// Load asks a source within sourceTimeout. What goes wrong is logged and told
-// in the section; the page goes on.
+// Load reads a source within sourceTimeout. An error is logged and shown in the
+// section; the rest of the page is not affected.
 func Load[T any](ctx context.Context, f *Frame, what string, read func(context.Context) (T, error)) Part[T] {
 	ctx, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
@@ -72,7 +72,7 @@ type set = func() (*template.Template, error)
 
 // Templates adds the pages of a group: each templates/NAME.html defines the
 // "body" of the page NAME, except the shared ones, whose templates all of the
-// group's pages may use. funcs are what they call besides the frame's own.
+// group's pages may use. funcs are added to the frame's own.
 func (f *Frame) Templates(files embed.FS, funcs template.FuncMap, shared ...string) {
 	names, err := files.ReadDir("templates")
 	if err != nil {
@@ -185,7 +185,7 @@ func (f *Frame) Show(w http.ResponseWriter, r *http.Request, status int, page st
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // a reader who has left is no fault of ours
+	_, _ = w.Write(b.Bytes()) // the client may have disconnected
 	return nil
 }
 

@@ -24,7 +24,7 @@ func Sentence(s string) string {
 	return string(rs)
 }
 
-// Ago returns how long ago something was; admin.js counts on in the same words.
+// Ago returns how long ago something was; admin.js continues in the same form.
 func Ago(d time.Duration) string {
 	if d < 45*time.Second {
 		return "just now"
@@ -47,7 +47,7 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d/(24*time.Hour)))
 }
 
-// Brief returns a short duration as exactly as people want to know it.
+// Brief returns a duration, exact to 1 % or less below an hour.
 func Brief(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:
@@ -64,7 +64,7 @@ func Brief(d time.Duration) string {
 	return Span(d)
 }
 
-// initial returns the letter in the circle beside a name.
+// initial returns the letter in the circle next to a name.
 func initial(name string) string {
 	for _, r := range name {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -74,7 +74,7 @@ func initial(name string) string {
 	return "?"
 }
 
-// DisplayName returns a name that a user gave, or what to show without one.
+// DisplayName returns a name, or what to show without one.
 func DisplayName(s string) string {
 	if strings.TrimSpace(s) == "" {
 		return "No name given"
@@ -82,7 +82,7 @@ func DisplayName(s string) string {
 	return s
 }
 
-// Platform returns a platform's name as people write it.
+// Platform returns a platform's name with a capital letter.
 func Platform(s string) string {
 	r := []rune(s)
 	switch {
@@ -153,7 +153,7 @@ var (
 // Seconds returns d in whole seconds, rounded up.
 func Seconds(d time.Duration) int { return int((max(0, d) + time.Second - 1) / time.Second) }
 
-// State returns the colour and the word of a bot's state.
+// State returns the colour and the label of a bot's state.
 func State(s core.Phase) (tone, word string) {
 	switch s {
 	case core.Running:
@@ -170,7 +170,7 @@ func State(s core.Phase) (tone, word string) {
 	return "idle", "Stopped"
 }
 
-// Step returns the colour and the words of how far a received update has come.
+// Step returns the colour and the label of the state of a received update.
 func Step(s string) (tone, word string) {
 	switch s {
 	case "ready":

@@ -54,10 +54,10 @@ func (p *personPages) routes() {
 	}
 }
 
-// personPath is the page of one person.
+// personPath returns the address of one person's page.
 func personPath(user int64) string { return peoplePath + "/" + strconv.FormatInt(user, 10) }
 
-// backFrom is the page that a form was on: the person's, when it says so.
+// backFrom returns the page that a form was on: the person's, when it names one.
 func backFrom(r *http.Request) string {
 	if user, err := strconv.ParseInt(r.PostFormValue("from"), 10, 64); err == nil && user > 0 {
 		return personPath(user)
@@ -168,7 +168,7 @@ func (p *personPages) endBlock(ctx context.Context, bot, platform, id string, by
 	return nil
 }
 
-// undoBlock takes back a block, or the end of one.
+// undoBlock undoes a block, or the end of one.
 func (p *personPages) undoBlock(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	b := people.Blocked{Bot: r.PostFormValue("bot"), Platform: r.PostFormValue("platform"), PlatformUserID: r.PostFormValue("user")}
 	said, err := p.takeBack(r.Context(), b, r.PostFormValue("was") == "unblocked", by)
@@ -213,7 +213,7 @@ func (p *personPages) blockPerson(r *http.Request, by core.Actor) (page.Flash, s
 	})
 }
 
-// everyBot stands for all bots in a block.
+// everyBot is all bots, in a block.
 const everyBot = "*"
 
 func (p *personPages) unblockPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
@@ -226,7 +226,7 @@ func (p *personPages) unblockPerson(r *http.Request, by core.Actor) (page.Flash,
 	})
 }
 
-// undoPerson takes back the last block of a person, or its end.
+// undoPerson undoes the last block of a person, or its end.
 func (p *personPages) undoPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	return p.ofPerson(r, func(ctx context.Context, x people.Person) (said string, err error) {
 		n, err := p.eachBlock(ctx, x, true, func(b blockView) (err error) {
@@ -240,8 +240,8 @@ func (p *personPages) undoPerson(r *http.Request, by core.Actor) (page.Flash, st
 	})
 }
 
-// eachBlock calls f for the blocks of a person's accounts: those that stand, or
-// those that can be undone.
+// eachBlock calls f for the blocks of a person's accounts: those in force, or
+// those that can be undone. It returns how many there were.
 func (p *personPages) eachBlock(ctx context.Context, x people.Person, undoable bool, f func(blockView) error) (n int, err error) {
 	all, err := p.blocks(ctx)
 	for _, b := range all {
@@ -281,13 +281,13 @@ func (p *personPages) disablePlace(r *http.Request, by core.Actor) (page.Flash, 
 	return page.Good("The group is disabled: the bot is silent there."), peoplePath + "#groups-h", err
 }
 
-// mentions are what an enabled group's bot takes in.
+// mentions returns the choices of what an enabled group's bot reads.
 func mentions() []page.Choice {
 	return []page.Choice{{Value: places.MentionOnly, Label: "what is addressed to it"}, {Value: places.MentionContext, Label: "what is addressed to it, reading along"}, {Value: places.MentionAll, Label: "everything"}}
 }
 
 // setPlace changes how an enabled group is answered: its level, and what the bot
-// takes in there. The rest of the group's settings stays.
+// reads there. The rest of the group's settings stays.
 func (p *personPages) setPlace(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	back := peoplePath + "#groups-h"
 	level, err := placeLevel(r)

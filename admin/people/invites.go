@@ -61,7 +61,7 @@ func (p *gatePages) showInvites(w http.ResponseWriter, r *http.Request, status i
 // maxInvitedTo bounds the groups that an invitation can be to here.
 const maxInvitedTo = 50
 
-// openGroups are those that a bot answers in. Without them an invitation is to
+// openGroups returns those that a bot answers in. Without them an invitation is to
 // direct messages alone.
 func (p *gatePages) openGroups(ctx context.Context) []places.Row {
 	if p.o.Places == nil {
@@ -120,5 +120,5 @@ func (p *gatePages) invitation(r *http.Request) (inv codes.Invitation, err error
 }
 
 func (p *gatePages) revokeInvite(r *http.Request, by core.Actor) (page.Flash, string, error) {
-	return page.Good("The invitation is taken back. Who has used it stays."), invitesPath, p.o.Invites.RevokeInvite(r.Context(), r.PathValue("id"), by)
+	return page.Good("The invitation is revoked. Those who used it keep their access."), invitesPath, p.o.Invites.RevokeInvite(r.Context(), r.PathValue("id"), by)
 }

@@ -47,22 +47,22 @@ type peopleBody struct {
 	HasPlace bool
 }
 
-// A person is somebody with all accounts, and what they may do.
+// A person is a user with all accounts, and what they may do.
 type person struct {
 	people.Person
 	Access  []core.AccessRow
 	More    int // accesses that are not shown
 	Revokes []revocation
 	Blocked []blockView // their accounts that are blocked
-	Undo    int         // seconds in which the last block or unblock can be taken back
+	Undo    int         // seconds in which the last block or unblock can be undone
 	Undoes  string      // "blocked" or "unblocked": what that was
 	Seen    time.Time
 	CSRF    string
 	Name    string // hostile text
-	Alone   bool   // on a page of their own
+	Alone   bool   // shown on a page of their own
 }
 
-// A revocation takes everything that an account may on a bot.
+// A revocation removes all access of an account on a bot.
 type revocation struct{ Bot, Account string }
 
 // A blockView is a block, or with Over one that was ended just now.
@@ -92,7 +92,7 @@ func (p *personPages) peoplePage(w http.ResponseWriter, r *http.Request) error {
 	for i := range people {
 		people[i].More = page.Cut(&people[i].Access, maxRows)
 		people[i].Revokes = people[i].Revokes[:min(len(people[i].Revokes), maxRows)]
-		people[i].dress(token, blocks, seen)
+		people[i].complete(token, blocks, seen)
 	}
 	b.People = page.Part[[]person]{Value: people, Broken: all.Broken}
 	b.Lede = peopleLede(b, all.Value)
@@ -109,7 +109,7 @@ func (p *personPages) peoplePage(w http.ResponseWriter, r *http.Request) error {
 	return p.frame.Show(w, r, http.StatusOK, "people", page.View{Title: "People", Topics: "people pairing", Body: b})
 }
 
-// persons are all people with what they may do: the owner first, then by name.
+// persons returns all people with what they may do: the owner first, then by name.
 func (p *personPages) persons(ctx context.Context) ([]person, error) {
 	rows, err := p.o.Persons.Persons(ctx, maxPersons)
 	if err != nil {
@@ -150,8 +150,8 @@ func personOf(row people.Person, access []core.AccessRow) person {
 	return x
 }
 
-// dress adds to a person what only those who are shown need.
-func (x *person) dress(token string, blocks []blockView, seen map[int64]time.Time) {
+// complete adds to a person what the page shows of them.
+func (x *person) complete(token string, blocks []blockView, seen map[int64]time.Time) {
 	x.CSRF, x.Seen = token, seen[x.User]
 	for _, a := range x.Accounts {
 		for _, b := range blocks {
@@ -168,7 +168,7 @@ func (x *person) dress(token string, blocks []blockView, seen map[int64]time.Tim
 	}
 }
 
-// seen is when these people were last heard of.
+// seen returns when these people were last active.
 func (p *personPages) seen(ctx context.Context, list ...person) map[int64]time.Time {
 	if p.o.LastSeen == nil || len(list) == 0 {
 		return nil
@@ -198,7 +198,7 @@ func peopleLede(b peopleBody, all []person) string {
 	return page.Count(let, "person", "people") + " may talk to a bot; " + strconv.Itoa(len(all)-let) + " more did once."
 }
 
-// page sets the page's number within bounds, and its neighbours; 0 is none.
+// page sets the page's number within bounds, and its neighbours; 0: none.
 func (b *peopleBody) page(asked string) {
 	last := max(1, (b.Total+peoplePerPage-1)/peoplePerPage)
 	n, _ := strconv.Atoi(asked)
@@ -209,7 +209,7 @@ func (b *peopleBody) page(asked string) {
 	}
 }
 
-// matching keeps those whose name, id, bot or role contains the words.
+// matching returns those with the query in their name, id, bot or role.
 func matching(all []person, query string) []person {
 	if query == "" {
 		return all
@@ -227,13 +227,13 @@ func matching(all []person, query string) []person {
 	})
 }
 
-// ---- blocks, and what can be taken back
+// ---- blocks, and their undo
 
-// maxLately bounds the blocks ended just now that are remembered for an undo.
+// maxLately bounds the ended blocks that are kept for an undo.
 const maxLately = 50
 
-// lately are blocks that were ended in this panel just now, by when. A restart
-// forgets them: they can be undone for seconds only.
+// lately are blocks that were ended in this panel just now. They are not
+// stored, since they can be undone for seconds only.
 type lately struct {
 	mu   sync.Mutex
 	rows []people.Blocked // At is when it was ended; at most maxLately
@@ -246,7 +246,7 @@ func (l *lately) add(b people.Blocked) {
 	l.rows = l.rows[max(0, len(l.rows)-maxLately):]
 }
 
-// since are those ended after t; take removes the one of bot and account.
+// since returns those ended after t.
 func (l *lately) since(t time.Time) []people.Blocked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -264,8 +264,7 @@ func (l *lately) take(bot, platform, id string) bool {
 	return len(l.rows) < n
 }
 
-// blocks are those that stand, and those ended so short a time ago that this
-// can be taken back.
+// blocks returns the blocks, and those ended so recently that this can be undone.
 func (p *personPages) blocks(ctx context.Context) ([]blockView, error) {
 	now := p.frame.Clock.Now()
 	rows, err := p.o.Blocks.Blocks(ctx)
@@ -283,7 +282,7 @@ func (p *personPages) blocks(ctx context.Context) ([]blockView, error) {
 	return out, err
 }
 
-// undoLeft is for how many seconds what was done then can be undone.
+// undoLeft returns for how many seconds a change made at a time can be undone.
 func undoLeft(at, now time.Time) int {
 	d := now.Sub(at)
 	if d < 0 || d >= undoFor {

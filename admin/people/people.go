@@ -1,5 +1,5 @@
-// Package people is the panel's pages about people: who asks to be let in, who
-// is invited, and who may talk to which bot.
+// Package people is the panel's pages about access: pairing requests,
+// invitations, and who may talk to which bot.
 package people
 
 import (
@@ -24,11 +24,11 @@ type (
 	Requests interface {
 		// Requests lists at most limit requests with this status; "" is all.
 		Requests(ctx context.Context, status string, limit int) ([]core.PairingRequest, error)
-		// HasOwner reports whether somebody has claimed the bots in chat.
+		// HasOwner reports whether a user has claimed the bots in chat.
 		HasOwner(ctx context.Context) (bool, error)
 	}
-	// Decisions are what can be said to a request. The second
-	// decision on one request is a core.Conflict whose text says who was first.
+	// Decisions decide requests. The second
+	// decision on one request is a core.Conflict whose text names who was first.
 	Decisions interface {
 		Approve(ctx context.Context, ref string, a core.Approval, by core.Actor) (core.PairingRequest, error)
 		Deny(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
@@ -39,15 +39,15 @@ type (
 	Access interface {
 		Access(ctx context.Context, limit int) ([]core.AccessRow, error)
 		RemoveAccess(ctx context.Context, id int64, by core.Actor) error
-		// Revoke takes every access of a person on a bot and says how many there were.
+		// Revoke removes every access of a user on a bot and returns how many there were.
 		Revoke(ctx context.Context, bot, platformUserID string, by core.Actor) (int, error)
 	}
-	// Blocks is who is not listened to. Bot "*" is every bot.
+	// Blocks are the users whose messages are dropped. Bot "*" is every bot.
 	Blocks interface {
 		Blocks(ctx context.Context) ([]people.Blocked, error)
 		BlockUser(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error
 		Unblock(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error
-		// UndoBlock takes a block back for some seconds, and gives back what it took.
+		// UndoBlock undoes a block within some seconds, and restores the access it removed.
 		UndoBlock(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error
 	}
 	// Places are the groups a bot has been seen in.
@@ -62,26 +62,26 @@ type (
 		PersonOf(ctx context.Context, user int64) (people.Person, error)
 		AccessOf(ctx context.Context, user int64) ([]core.AccessRow, error)
 	}
-	// Terms change what a person may do, and which accounts are theirs.
+	// Terms change what a user may do, and which accounts are theirs.
 	Terms interface {
 		ChangeAccess(ctx context.Context, id int64, a core.Approval, by core.Actor) error
 		// GiveAccess opens a bot's direct messages, or with a place a group.
 		GiveAccess(ctx context.Context, user int64, bot, place string, a core.Approval, by core.Actor) error
 		Unlink(ctx context.Context, user int64, platform string, by core.Actor) error
 	}
-	// Spending is what people use, and may use in a day and in a month.
+	// Spending is what users use, and may use in a day and in a month.
 	Spending interface {
 		Standing(ctx context.Context, user int64) (usage.Standing, error)
 		// SetBudget takes amounts as settings do: "200k", "$2", "off" for no
-		// bound; "" is what holds for everybody, who have no bound of a month.
+		// bound; "" is the general budget, which has no bound for a month.
 		SetBudget(ctx context.Context, user int64, day, month string, by core.Actor) error
 	}
-	// Care is what takes long with what is known of a person: orders that go on
-	// while nobody looks. One that is given while it runs is the same one.
+	// Care runs the operations on a user's data that go on after the request.
+	// Starting one that is running does nothing.
 	Care interface {
 		Forget(ctx context.Context, user int64, by core.Actor) error
 		Export(ctx context.Context, user int64, by core.Actor) error
-		// Job is how an order of this kind ("forget", "export") stands.
+		// Job returns the state of an operation of this kind ("forget", "export").
 		Job(kind string, user int64) (page.Job, bool)
 		// OpenExport is the file that an export has made; core.NotFound without one.
 		OpenExport(ctx context.Context, user int64, by core.Actor) (io.ReadSeekCloser, time.Time, error)
@@ -100,7 +100,7 @@ type Options struct {
 	Requests   Requests // with Decisions: the page Pairing
 	Decisions  Decisions
 	Invites    Invites                       // with the page Pairing: its invitations
-	InviteLink func(bot, code string) string // "" where a platform has no such links; nil: nowhere
+	InviteLink func(bot, code string) string // "" where a platform has no such links; nil: none has
 	Access     Access                        // with Persons: the page People; the following are sections of it
 	Persons    Persons
 	Terms      Terms
@@ -114,7 +114,7 @@ type Options struct {
 	// Preview returns what a user would see and do at a level; nil: the page
 	// Pairing does not show it.
 	Preview func(ctx context.Context, level core.Trust) (Preview, error)
-	// LastSeen returns when people last wrote, or were last answered, by user;
+	// LastSeen returns when users last wrote, or were last answered;
 	// nil: the pages don't show it.
 	LastSeen func(ctx context.Context, people []people.Person) (map[int64]time.Time, error)
 	// SetPlace changes an enabled group: its level, and what the bot takes in
@@ -184,8 +184,8 @@ func (p *Pages) Items() (items []page.Item) {
 	return items
 }
 
-// Answer says on the overview who waits for a decision; false where requests
-// are not known.
+// Answer returns the overview's answer on who waits for a decision; false
+// without requests.
 func (p *Pages) Answer(ctx context.Context) (page.Answer, bool) {
 	if p.gate.o.Requests == nil {
 		return page.Answer{}, false
@@ -203,8 +203,8 @@ func (p *Pages) HasOwner(ctx context.Context) bool {
 	return owned.Broken != "" || owned.Value
 }
 
-// Names returns what those who may talk to bots call themselves; at most as
-// many as the page People reads.
+// Names returns the names of those who may talk to bots; at most as many as the
+// page People reads.
 func (p *Pages) Names(ctx context.Context) page.Names {
 	out := page.Names{}
 	if p.persons.o.Access == nil {

@@ -19,7 +19,7 @@ type personBody struct {
 	person
 	Broken    string
 	Rows      page.Part[[]accessView]
-	Where     []page.Choice // where else they could be let in
+	Where     []page.Choice // where else they can be given access
 	Levels    []core.Trust
 	Ends      []end
 	Spending  page.Part[spendingView]
@@ -29,7 +29,7 @@ type personBody struct {
 	HasCare   bool
 	Forget    *page.Job
 	Export    *page.Job
-	Gone      bool // forgotten just now
+	Gone      bool // erased just now
 }
 
 // An accessView is an access with what can be chosen for it.
@@ -49,7 +49,7 @@ type spendingView struct {
 	MonthPart int
 }
 
-// personEnds are the choices of how long an access holds.
+// personEnds returns the choices of how long an access is valid.
 func personEnds(keep time.Time) (list []end) {
 	if !keep.IsZero() {
 		list = append(list, end{"keep", "As it is", true})
@@ -110,7 +110,7 @@ func (p *personPages) fill(ctx context.Context, b *personBody, token string) {
 		return out, err
 	})
 	b.Alone = true
-	b.dress(token, blocks, p.seen(ctx, b.person))
+	b.complete(token, blocks, p.seen(ctx, b.person))
 	var groups []places.Row
 	if p.o.Places != nil {
 		groups = page.Load(ctx, p.frame, "The list of groups", p.o.Places.Places).Value
@@ -144,7 +144,7 @@ func spendingOf(s usage.Standing) spendingView {
 	return v
 }
 
-// partOf is how much of a budget is used, in percent; -1 without one.
+// partOf returns how much of a budget is used, in percent; -1 without one.
 func partOf(used, b usage.Budget) int {
 	switch {
 	case b.MicroUSD > 0:
@@ -155,7 +155,7 @@ func partOf(used, b usage.Budget) int {
 	return -1
 }
 
-// amountOf is a budget as it is written into a field.
+// amountOf returns a budget as its field takes it.
 func amountOf(b usage.Budget) string {
 	switch {
 	case b.MicroUSD > 0:
@@ -166,8 +166,8 @@ func amountOf(b usage.Budget) string {
 	return ""
 }
 
-// elsewhere are the bots and enabled groups that this person could be let in to:
-// "bot place", the place empty for direct messages.
+// elsewhere returns the bots and enabled groups that this person can be given
+// access to: "bot place", the place empty for direct messages.
 func (p *personPages) elsewhere(x people.Person, places []places.Row) (out []page.Choice) {
 	for _, s := range p.bots() {
 		for _, a := range x.Accounts {
@@ -190,8 +190,8 @@ func (p *personPages) elsewhere(x people.Person, places []places.Row) (out []pag
 
 // ---- budget, export, forgetting
 
-// jobs notes how the person's long orders stand, and says how often the page
-// should look: each second while one runs.
+// jobs sets the state of the person's operations and returns how often the page
+// refetches itself: each second while one runs.
 func (b *personBody) jobs(p *personPages, user int64) (every int) {
 	if p.o.Care == nil {
 		return 0
@@ -237,7 +237,7 @@ func (p *personPages) setBudget(r *http.Request, by core.Actor) (page.Flash, str
 	return page.Good(said), personPath(user), err
 }
 
-// forgetWord is what has to be typed before somebody is forgotten.
+// forgetWord is what the operator types to confirm an erasure.
 const forgetWord = "forget"
 
 func (p *personPages) forget(r *http.Request, by core.Actor) (page.Flash, string, error) {
@@ -287,7 +287,7 @@ func budgetText(b usage.Budget) string {
 	return "no bound"
 }
 
-// usedText is what was used: both, where both are known.
+// usedText returns tokens and cost, where they are known.
 func usedText(b usage.Budget) string {
 	if b.Tokens == 0 && b.MicroUSD == 0 {
 		return "nothing"

@@ -9,16 +9,16 @@ import (
 	"gatehouse/core"
 )
 
-// A Preview is what a person who is let in at a level would see and do, as the
-// rules decide it now.
+// A Preview is what a user with access at a level would see and do, by the rules
+// as they are now.
 type Preview struct {
-	Agent, Model string   // who answers, with what
+	Agent, Model string   // that answers them
 	Files        int      // that they could read
-	AtLeast      bool     // there are more: not all were looked at
+	AtLeast      bool     // there are more: the count was cut
 	Examples     []string // of these files
 	Tools        []string // that are offered to their turns
-	Unasked      []string // deeds that go on by themselves
-	Asks         []string // deeds that wait for the operator's word
+	Unasked      []string // acts that need no approval
+	Asks         []string // acts that the operator has to approve
 }
 
 // A level is one choice of trust and what it means.
@@ -30,7 +30,7 @@ type level struct {
 	Checked bool
 }
 
-// levels are the two that can be given here; full is never given to a person in chat.
+// levels returns the two that can be given here; full is never given in chat.
 func (p *gatePages) levels(q core.PairingRequest) []level {
 	preset := core.Sandboxed
 	if p.o.Preset != nil {
@@ -47,8 +47,8 @@ func (p *gatePages) levels(q core.PairingRequest) []level {
 	}
 }
 
-// foresee completes the levels of the cards that wait, each level looked up once.
-func (p *gatePages) foresee(ctx context.Context, cards []requestCard) {
+// preview completes the levels of pending cards; each level is read once.
+func (p *gatePages) preview(ctx context.Context, cards []requestCard) {
 	if p.o.Preview == nil {
 		return
 	}
@@ -94,7 +94,7 @@ func (v Preview) facts() []page.Fact {
 	return append(facts, page.Fact{What: "Sees of others", Is: "Nothing: only their own conversations."})
 }
 
-// reads are the files in a few words.
+// reads returns the files in a sentence.
 func (v Preview) reads() string {
 	if v.Files == 0 {
 		return "No file of yours; a folder of their own."

@@ -20,20 +20,20 @@ const (
 	// maxRecent bounds where recent decisions are looked for.
 	maxRecent  = 500
 	maxDecided = 10
-	// undoFor is how long a decision can be taken back; pairing enforces it.
+	// undoFor is how long a decision can be undone; pairing enforces it.
 	undoFor = 10 * time.Second
 )
 
 type pairingBody struct {
 	Cards   page.Part[[]requestCard]
-	More    int // that wait behind those shown
+	More    int // that are not shown
 	Lede    string
 	Decided page.Part[[]core.PairingRequest]
 	Bots    []core.BotState
 }
 
-// A requestCard is a request that waits, or one decided so short a time ago
-// that the decision can still be taken back in its place.
+// A requestCard is a pending request, or one decided so recently that the
+// decision can be undone in its place.
 type requestCard struct {
 	core.PairingRequest
 	CSRF    string
@@ -51,7 +51,7 @@ type end struct {
 	Checked      bool
 }
 
-// ends are the choices of how long an approval holds.
+// ends are the choices of how long an approval is valid.
 var ends = [...]struct {
 	value, label string
 	d            time.Duration
@@ -83,8 +83,8 @@ func (p *gatePages) pairingPage(w http.ResponseWriter, r *http.Request) error {
 	})
 	b := pairingBody{Cards: page.Part[[]requestCard]{Broken: all.Broken}, Decided: page.Part[[]core.PairingRequest]{Broken: recent.Broken}}
 	now := p.frame.Clock.Now()
-	p.deal(&b, all.Value, recent.Value, now, page.Token(r))
-	p.foresee(ctx, b.Cards.Value)
+	p.arrange(&b, all.Value, recent.Value, now, page.Token(r))
+	p.preview(ctx, b.Cards.Value)
 	b.Lede = pairingLede(all.Value, now)
 	if len(b.Cards.Value) == 0 {
 		b.Bots = p.bots()
@@ -92,10 +92,10 @@ func (p *gatePages) pairingPage(w http.ResponseWriter, r *http.Request) error {
 	return p.frame.Show(w, r, http.StatusOK, "pairing", page.View{Title: "Pairing", Topics: "pairing people", Body: b})
 }
 
-// deal puts the requests where they are shown. The longest waiting stands
-// first, so that news is added at the end and moves nothing that somebody is
-// about to press; what can still be undone keeps its place.
-func (p *gatePages) deal(b *pairingBody, waiting, recent []core.PairingRequest, now time.Time, token string) {
+// arrange sorts the requests into cards and recent decisions. The oldest comes
+// first, so that a new one is added at the end and moves nothing that the
+// operator is about to press; what can be undone keeps its place.
+func (p *gatePages) arrange(b *pairingBody, waiting, recent []core.PairingRequest, now time.Time, token string) {
 	slices.SortStableFunc(waiting, earlier)
 	b.More = max(0, len(waiting)-maxCards)
 	for _, q := range waiting[:len(waiting)-b.More] {
@@ -127,7 +127,7 @@ func pairingLede(waiting []core.PairingRequest, now time.Time) string {
 	return text + "."
 }
 
-// earlier orders requests by when they came.
+// earlier compares requests by their time.
 func earlier(a, b core.PairingRequest) int { return a.CreatedAt.Compare(b.CreatedAt) }
 
 func (p *gatePages) card(q core.PairingRequest, now time.Time, token string) requestCard {
@@ -145,7 +145,7 @@ func (p *gatePages) card(q core.PairingRequest, now time.Time, token string) req
 	return c
 }
 
-// revoked reports whether q had been approved and was taken back later.
+// revoked reports whether q had been approved and was revoked later.
 func revoked(q core.PairingRequest) bool {
 	return q.Status == "denied" && q.ApprovedTrustLevel > core.Stranger
 }
@@ -154,7 +154,7 @@ func undoable(q core.PairingRequest) bool {
 	return (q.Status == "approved" || q.Status == "denied") && !revoked(q)
 }
 
-// outcome is what a decision did, in a few words.
+// outcome returns the result of a decision.
 func outcome(q core.PairingRequest) string {
 	switch q.Status {
 	case "approved":
@@ -167,7 +167,7 @@ func outcome(q core.PairingRequest) string {
 	return page.Platform(q.Status)
 }
 
-// decide routes the four things that can be said to a request.
+// decide approves, denies or blocks a request, or undoes the last decision.
 func (p *gatePages) decide(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	id, back := r.PathValue("id"), "/admin/pairing#r-"+url.PathEscape(r.PathValue("id"))
 	ctx := r.Context()
@@ -192,7 +192,7 @@ func (p *gatePages) decide(r *http.Request, by core.Actor) (page.Flash, string, 
 		said = "is blocked: nothing they write is kept or answered."
 	case "undo":
 		q, err = p.o.Decisions.Undo(ctx, id, by)
-		said = "waits for a decision again; the last one is taken back."
+		said = "waits for a decision again; the last one is undone."
 	default:
 		err = core.Errorf(core.NotFound, "there is no such decision")
 	}
@@ -202,7 +202,7 @@ func (p *gatePages) decide(r *http.Request, by core.Actor) (page.Flash, string, 
 	return page.Good(page.DisplayName(q.Display) + " " + said), back, nil
 }
 
-// approval reads the form. Levels above vault are refused whatever the form says.
+// approval reads the form. Levels above vault are refused.
 func approval(r *http.Request, now time.Time) (core.Approval, error) {
 	trust, err := core.ParseTrust(r.PostFormValue("trust"))
 	if err != nil {
@@ -224,7 +224,7 @@ func approval(r *http.Request, now time.Time) (core.Approval, error) {
 	return core.Approval{}, core.Errorf(core.Invalid, "%q is not one of the offered ends", want)
 }
 
-// pending is how many requests wait, for the menu and the overview.
+// pending returns the requests that wait, the oldest first.
 func (p *gatePages) pending(ctx context.Context) page.Part[[]core.PairingRequest] {
 	return page.Load(ctx, p.frame, "The list of requests", func(ctx context.Context) ([]core.PairingRequest, error) {
 		rows, err := p.o.Requests.Requests(ctx, "pending", maxRequests)

@@ -38,11 +38,11 @@ type agentsBody struct {
 
 type agentRow struct {
 	agent.Agent
-	Default bool // answers where a session names nobody
+	Default bool // answers where a session names no agent
 	Warning string
 }
 
-// Offers is what the agent leaves itself of the tools, in words.
+// Offers returns the tools that the agent allows itself.
 func (a agentRow) Offers() string {
 	switch {
 	case a.Tools == nil && a.Servers == nil:
@@ -99,7 +99,7 @@ func agentsLede(agents, faults, ill int) string {
 	return page.Count(agents, "agent answers", "agents can answer") + "; every file is fine."
 }
 
-// serverState is how an MCP server stands, in a colour and a word.
+// serverState returns the colour and the label of the state of an MCP server.
 func serverState(state string) (tone, word string) {
 	switch state {
 	case mcp.Ready:
@@ -124,12 +124,12 @@ type editBody struct {
 	Text    string
 	New     bool
 	Fault   *agent.Fault // of the text below
-	Asked   bool         // somebody pressed Preview
+	Asked   bool         // Preview was pressed
 	Facts   []page.Fact  // what the text would be
 	Diff    []diffLine
 }
 
-// A diffLine is one line of what a change would change.
+// A diffLine is one line of a diff.
 type diffLine struct {
 	Sign string // + added, - removed, @ a place, else the same
 	Text string
@@ -162,7 +162,7 @@ func (p *agentPages) editPage(w http.ResponseWriter, r *http.Request) error {
 	return p.showEdit(w, r, http.StatusOK, b)
 }
 
-// starter is what a new file begins with.
+// starter returns the text of a new file.
 func starter(kind string) string {
 	switch kind {
 	case agent.KindSkill:
@@ -173,7 +173,7 @@ func starter(kind string) string {
 	return "---\ndescription: What this agent is for, in one sentence\n---\n\nYou are …\n"
 }
 
-// edit shows what a change would do, or does it.
+// edit previews a change, or saves it.
 func (p *agentPages) edit(w http.ResponseWriter, r *http.Request) error {
 	b := editBody{File: r.PostFormValue("file"), Version: r.PostFormValue("version"), Asked: true,
 		Text: strings.ReplaceAll(r.PostFormValue("text"), "\r\n", "\n")}
@@ -207,7 +207,7 @@ func (p *agentPages) showEdit(w http.ResponseWriter, r *http.Request, status int
 	return p.frame.Show(w, r, status, "edit", page.View{Title: "Edit " + b.File, Menu: nil, In: "agents", Still: true, Body: b})
 }
 
-// draftFacts says what a text would be.
+// draftFacts returns what a text defines.
 func draftFacts(d agent.Draft) (facts []page.Fact) {
 	add := func(what, is string) {
 		if is != "" {
@@ -247,7 +247,7 @@ func draftFacts(d agent.Draft) (facts []page.Fact) {
 	return facts
 }
 
-// unasked is what an agent may do without a question in turns of the owner.
+// unasked returns what an agent may do without approval in turns of the owner.
 func unasked(p *agent.Permissions) string {
 	if p == nil {
 		return "as the conversation says"
@@ -271,8 +271,8 @@ func unasked(p *agent.Permissions) string {
 	return cmp.Or(strings.Join(parts, "; "), "nothing")
 }
 
-// changes are the lines of a unified diff without its head; none where nothing
-// differs. What can't be seen in a line is spelled out.
+// changes returns the lines of a unified diff without its header; none where the
+// texts are equal. Invisible characters are spelled out.
 func changes(was, now string) (lines []diffLine) {
 	n := 0
 	for line := range strings.Lines(string(diff.Diff("a", []byte(was), "b", []byte(now)))) {
@@ -290,7 +290,7 @@ func changes(was, now string) (lines []diffLine) {
 	return lines
 }
 
-// unwell returns how many files and servers can't be used.
+// unwell returns how many files and MCP servers can't be used.
 func (p *agentPages) unwell() int {
 	n := len(p.o.Library.Faults())
 	if p.o.Servers != nil {
@@ -303,5 +303,5 @@ func (p *agentPages) unwell() int {
 	return n
 }
 
-// editURL is where a file is edited.
+// editURL returns the address of the editor of a file.
 func editURL(file string) string { return editPath + "?" + url.Values{"file": {file}}.Encode() }

@@ -8,7 +8,7 @@ import (
 	"gatehouse/core"
 )
 
-// backupsOf fills in the backups, and says how often the page should look.
+// backupsOf sets the backups and returns how often the page refetches itself.
 func (p *valuePages) backupsOf(ctx context.Context, b *settingsBody) (every int) {
 	if p.o.Backups == nil || p.o.BackupJob == nil {
 		return 0

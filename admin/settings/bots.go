@@ -23,7 +23,7 @@ const (
 
 // ---- bots
 
-// botKnobs is a bot with what can be set of it.
+// botKnobs is a bot with its settings.
 type botKnobs struct {
 	BotSettings
 	State    core.BotState
@@ -32,11 +32,11 @@ type botKnobs struct {
 	Policies []page.Choice
 	Levels   []page.Choice
 	CSRF     string
-	Texts    bool // what it says can be written anew
-	OwnTexts int  // how many of them are
+	Texts    bool // its texts can be changed
+	OwnTexts int  // how many of them were
 }
 
-// policies are what a stranger's direct message meets.
+// policies returns the choices for direct messages of strangers.
 func policies() []page.Choice {
 	return []page.Choice{{Value: "pairing", Label: "pairing: you decide"}, {Value: "allowlist", Label: "allowlist: the ids below"}, {Value: "open", Label: "open: everybody"}, {Value: "disabled", Label: "disabled: silence"}}
 }

@@ -10,19 +10,19 @@ import (
 	"gatehouse/core"
 )
 
-// A knob is one setting that can be turned here.
+// A knob is one setting that can be changed here.
 type knob struct {
 	Setting
 	Group   string
 	Short   string // without prefix, which is its field
 	Label   string
 	Hint    string
-	Empty   string        // what holds where nothing is written
-	Choices []page.Choice // empty: it is written
+	Empty   string        // the effective value where it is empty
+	Choices []page.Choice // empty: a text field
 	Models  bool          // models are offered
 }
 
-// A knobGroup is those that stand together.
+// A knobGroup is the settings under one heading.
 type knobGroup struct {
 	Name  string
 	Hint  string
@@ -40,7 +40,7 @@ var knobHints = map[string]string{
 	knobsBudget: "In tokens (200k, 1.5m) or dollars ($2), for a day in UTC; empty is no bound.",
 }
 
-// knobList are all knobs there may be, in their order.
+// knobList returns all settings that can be changed here, in their order.
 func (p *valuePages) knobList() []knob {
 	levels := []page.Choice{{Value: "sandboxed", Label: "sandboxed"}, {Value: "vault", Label: "vault"}}
 	return []knob{
@@ -60,7 +60,7 @@ func (p *valuePages) knobList() []knob {
 	}
 }
 
-// agentChoices are the agents that can answer where nobody chose one.
+// agentChoices returns the agents that can be the default.
 func (p *valuePages) agentChoices() []page.Choice {
 	list := []page.Choice{{Value: "", Label: "the one of every vault"}}
 	if p.o.Agents == nil {
@@ -68,7 +68,7 @@ func (p *valuePages) agentChoices() []page.Choice {
 	}
 	for i, a := range page.Head(p.o.Agents.List(), maxListed) {
 		if i == 0 {
-			list[0].Label = a.Name // it stands first
+			list[0].Label = a.Name // it is the first choice
 			continue
 		}
 		list = append(list, page.Choice{Value: a.Name, Label: a.Name})
@@ -76,7 +76,7 @@ func (p *valuePages) agentChoices() []page.Choice {
 	return list
 }
 
-// knobs are the settings that can be changed and that there are.
+// knobs returns those of all that can be changed here.
 func (p *valuePages) knobs(all []Setting) (out []knob) {
 	if p.o.Changes == nil {
 		return nil
@@ -95,7 +95,7 @@ func (p *valuePages) knobs(all []Setting) (out []knob) {
 	return out
 }
 
-// Set says in words what the configured value is.
+// Set returns the configured value as a label.
 func (k knob) Set() string {
 	for _, c := range k.Choices {
 		if c.Value == k.Configured {
@@ -140,7 +140,7 @@ func (p *valuePages) changeSettings(r *http.Request, by core.Actor) (page.Flash,
 	return page.Good(page.Count(len(values), "setting is", "settings are") + " changed and hold from now on, also after a restart."), back, p.change(r, values, by)
 }
 
-// change may ask models for a word.
+// change may call models.
 func (p *valuePages) change(r *http.Request, values map[string]string, by core.Actor) error {
 	ctx, cancel := context.WithTimeout(r.Context(), changeTimeout)
 	defer cancel()

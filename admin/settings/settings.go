@@ -21,12 +21,13 @@ type (
 	// A Setting is one value, fit to be shown: of a secret only whether it is set.
 	Setting struct {
 		Name, Value, Source, About string
-		Configured                 string // the value that a change made here stands before
+		Configured                 string // the value that a change made here overrides
 	}
 	// Settings are the configuration, and the few values that the panel changes.
 	Settings interface {
 		Settings() []Setting
-		// SetLogLevel holds at once and after a restart; "" is the configured one.
+		// SetLogLevel takes effect at once and is kept over a restart; "" is the
+		// configured one.
 		SetLogLevel(ctx context.Context, level string, by core.Actor) error
 	}
 	// Keys are the API's (auth.Keys).
@@ -45,32 +46,32 @@ type (
 		BotSettings() []BotSettings
 		// SetPolicy with nil is as configured.
 		SetPolicy(ctx context.Context, bot string, p *BotPolicy, by core.Actor) error
-		// SetTokenFile has a bot go on with the token in a file; "" is as configured.
+		// SetTokenFile has a bot use the token in a file; "" is as configured.
 		SetTokenFile(ctx context.Context, bot, path string, by core.Actor) error
 	}
-	// A BotPolicy is how a bot treats people without access.
+	// A BotPolicy is how a bot treats users without access.
 	BotPolicy struct{ DMPolicy, AllowedUsers, DMTrust, GroupTrust string }
 	// A BotSettings is a bot as it is set.
 	BotSettings struct {
 		Bot, Platform string
 		BotPolicy
-		Token        string // where it stands, never what it is
+		Token        string // its source, never its value
 		Off          bool   // it stays stopped
 		PolicyFromUs bool   // set here
 		TokenFromUs  bool
 	}
-	// Texts are what bots say to people by themselves, where that can be written
-	// anew. A bot or text that is not there is core.NotFound.
+	// Texts are the messages that bots send automatically and that can be
+	// changed. A bot or text that does not exist is core.NotFound.
 	Texts interface {
 		Texts(bot string) ([]BotText, error)
-		// TryText is what would be said. What is wrong with body is core.Invalid
-		// and names the line.
+		// TryText returns the message that body makes. A fault in body is
+		// core.Invalid and names the line.
 		TryText(bot, name, body string) (BotText, error)
-		// SetText has the bot say body from now on; "" is the default again.
-		// version is that of the text as its writer saw it.
+		// SetText sets the text; "" resets it to the default. version is that of
+		// the text that was edited.
 		SetText(ctx context.Context, bot, name, version, body string, by core.Actor) error
 	}
-	// A BotText is one of them, as it is said now.
+	// A BotText is one of them, as it is now.
 	BotText struct {
 		Name, Title, When string
 		Body, Default     string // as they are written
@@ -78,14 +79,14 @@ type (
 		Version           string
 		Fields            []TextField
 		Said              core.Part // with the example's values
-		Size, Most        int       // of Said, and what a message holds
+		Size, Most        int       // of Said, and the limit of a message
 	}
 	// A TextField is what a text may fill in.
 	TextField struct{ Name, About, Example string }
 	// Backups are the archives that were made here.
 	Backups interface {
 		Backups(ctx context.Context) ([]BackupFile, error)
-		// Backup begins one; it goes on while nobody looks.
+		// Backup starts one, which goes on after the request.
 		Backup(ctx context.Context, by core.Actor) error
 		OpenBackup(ctx context.Context, name string, by core.Actor) (io.ReadSeekCloser, time.Time, error)
 		RemoveBackup(ctx context.Context, name string, by core.Actor) error
@@ -95,15 +96,15 @@ type (
 		Name, Path string
 		Size       int64
 		At         time.Time
-		SHA256     string // "": nobody knows
+		SHA256     string // "": unknown
 	}
 	// Agents are those that can answer (agent.Agents).
 	Agents interface {
 		List() []agent.Agent
 		Choose(name string) (agent.Agent, []core.Warning)
 	}
-	// A Library is what else the directory of agents holds, and which of its
-	// files can't be used (agent.Agents).
+	// A Library is the other files in the directory of agents, and which of
+	// them can't be used (agent.Agents).
 	Library interface {
 		AllSkills() []agent.Skill
 		Workspaces() []agent.Workspace
@@ -125,7 +126,7 @@ type Options struct {
 	Settings  Settings // the page Settings; the following are sections of it
 	Keys      Keys
 	Changes   Changes // what of it can be changed here
-	Texts     Texts   // with Changes: what bots say to people by themselves
+	Texts     Texts   // with Changes: the messages that bots send automatically
 	Backups   Backups
 	BackupJob func() (page.Job, bool) // the backup that is being made, or was; with Backups
 	Agents    Agents                  // with Library, Drafts and SaveAgent: the page Agents

@@ -21,13 +21,13 @@ type textBody struct {
 	CSRF  string
 	Bot   string
 	Text  BotText
-	Fault string    // why Text.Body can't be said
-	Asked bool      // somebody pressed Preview
-	Shown []BotText // what would be said, where nothing is wrong
-	Same  bool      // Body is what is said already
+	Fault string    // what is wrong with Text.Body
+	Asked bool      // Preview was pressed
+	Shown []BotText // the preview, where there is no fault
+	Same  bool      // Body is unchanged
 }
 
-// ownTexts says whether a bot's texts can be written anew, and how many are.
+// ownTexts reports whether a bot's texts can be changed, and how many were.
 func (p *valuePages) ownTexts(bot string) (can bool, n int) {
 	if p.o.Texts == nil || p.o.Changes == nil {
 		return false, 0
@@ -50,7 +50,7 @@ func (p *valuePages) textsPage(w http.ResponseWriter, r *http.Request) error {
 	return p.frame.Show(w, r, http.StatusOK, "texts", page.View{Title: "What " + bot + " says", In: "settings", Topics: "bots", Body: textsBody{bot, list}})
 }
 
-// oneText is a text as it is said now.
+// oneText returns a text as it is now.
 func (p *valuePages) oneText(r *http.Request) (BotText, error) {
 	list, err := p.o.Texts.Texts(r.PathValue("bot"))
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *valuePages) textPage(w http.ResponseWriter, r *http.Request) error {
 	return p.showText(w, r, http.StatusOK, textBody{Text: t})
 }
 
-// text shows what would be said, or has it said from now on.
+// text previews a text, or saves it.
 func (p *valuePages) text(w http.ResponseWriter, r *http.Request) error {
 	now, err := p.oneText(r)
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *valuePages) text(w http.ResponseWriter, r *http.Request) error {
 	return p.frame.Away(w, r, back)
 }
 
-// textFault shows the page with what is wrong; what was written is not lost.
+// textFault shows the page with the fault and the text as it was entered.
 func (p *valuePages) textFault(w http.ResponseWriter, r *http.Request, b textBody, err error) error {
 	status, ok := page.Refusal(w, err)
 	if !ok {
@@ -125,13 +125,13 @@ func (p *valuePages) showText(w http.ResponseWriter, r *http.Request, status int
 	return p.frame.Show(w, r, status, "text", page.View{Title: b.Text.Title + ", " + b.Bot, In: "settings", Still: true, Body: b})
 }
 
-// A piece is a stretch of a text that is all code, or all not.
+// A piece is a run of a text that is all code, or all not.
 type piece struct {
 	Text string
 	Code bool
 }
 
-// pieces takes a part apart where its code begins and ends.
+// pieces returns a part split where its code begins and ends.
 func pieces(p core.Part) (out []piece) {
 	units, at := utf16.Encode([]rune(p.Text)), 0
 	add := func(to int, code bool) {

@@ -58,7 +58,8 @@ type settingGroup struct {
 	Settings []Setting
 }
 
-// groups of settings by how their names begin, or end; what fits none stands in the last.
+// settingGroups are the settings by prefix or suffix of their names; the last
+// has the rest.
 var settingGroups = []struct {
 	name   string
 	prefix []string
@@ -137,7 +138,7 @@ func (p *valuePages) setLogLevel(r *http.Request, by core.Actor) (page.Flash, st
 	return page.Good("The log is at " + level + " from now on, also after a restart."), settingsPath, p.o.Settings.SetLogLevel(r.Context(), level, by)
 }
 
-// newKey answers with the page itself: the secret is in no cookie and no address.
+// newKey answers with the page: the secret is in no cookie and no address.
 func (p *valuePages) newKey(w http.ResponseWriter, r *http.Request) error {
 	who, _ := page.Principal(r)
 	n := auth.NewKey{Label: r.PostFormValue("label"), User: core.Operator, Scopes: r.PostForm["scope"]}

@@ -190,7 +190,7 @@ func TestAToolCallIsRefusedInThePanel(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if _, body := panel.submit("/admin/approvals/"+id+"/deny", page, url.Values{}); !strings.Contains(body, "Refused. The model is told") {
+	if _, body := panel.submit("/admin/approvals/"+id+"/deny", page, url.Values{}); !strings.Contains(body, "Denied. The model continues") {
 		t.Errorf("%s", body)
 	}
 	if end := run.until("permission_resolved").Data; end["decision"] != "denied" || end["by"] != "operator via panel" {
@@ -283,7 +283,7 @@ func TestTheFirstAnswerWinsBetweenThePanelAndTheAPI(t *testing.T) {
 				t.Errorf("%v: the API reads %d %s, the panel %q", end, code, api, flashOf(html))
 			}
 		case "operator via panel":
-			if end["decision"] != "denied" || code != 409 || !strings.Contains(api, `"resolved_by":"operator via panel"`) || !strings.Contains(html, "Refused. The model is told") {
+			if end["decision"] != "denied" || code != 409 || !strings.Contains(api, `"resolved_by":"operator via panel"`) || !strings.Contains(html, "Denied. The model continues") {
 				t.Errorf("%v: the API reads %d %s, the panel %q", end, code, api, flashOf(html))
 			}
 		default:
