@@ -8,27 +8,26 @@ import (
 	"strings"
 )
 
-// A Caller is who stands at the other end of a request, as far as the network
-// can tell.
+// A Caller is the client of a request, as far as the network shows.
 type Caller struct {
 	ID    string     // the request's id
 	Addr  netip.Addr // the client's address; behind a trusted proxy the one it forwards; invalid when unknown
 	HTTPS bool       // TLS here, or at a trusted proxy
 	// Local: the peer is on the loopback interface, speaks to a loopback host
-	// name, and no proxy stands between. It says nothing about who it is.
+	// name, and there is no proxy. It does not identify the user.
 	Local bool
 }
 
 type callerKey struct{}
 
-// From is the Caller of a request that passed a Site; the zero Caller otherwise.
+// From returns the Caller of a request that passed a Site; the zero Caller otherwise.
 func From(ctx context.Context) Caller {
 	c, _ := ctx.Value(callerKey{}).(Caller)
 	return c
 }
 
-// Key is the caller's address as limits and back-off count it: IPv6 by its /64,
-// since one person holds that many addresses.
+// Key returns the caller's address as limits and back-off count it: IPv6 by its
+// /64, since one user has that many addresses.
 func (c Caller) Key() string {
 	a := c.Addr.Unmap()
 	if a.Is6() {
@@ -96,13 +95,13 @@ func parseHop(hop string) (netip.Addr, error) {
 	return a.Unmap(), err
 }
 
-// lastValue is the value the nearest proxy appended.
+// lastValue returns the value the nearest proxy appended.
 func lastValue(h http.Header, name string) string {
 	all := strings.Split(strings.Join(h.Values(name), ","), ",")
 	return strings.TrimSpace(all[len(all)-1])
 }
 
-// hostname is host without port, brackets and the root dot, in lower case.
+// hostname returns host without port, brackets and the root dot, in lower case.
 func hostname(host string) string {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

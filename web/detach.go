@@ -68,7 +68,7 @@ func takeOver(w http.ResponseWriter, r *http.Request, srv *Server) (net.Conn, bo
 	return conn, true
 }
 
-// headOf is the answer's head. HTTP/1.0 knows no chunks: there the stream ends
+// headOf returns the answer's head. HTTP/1.0 knows no chunks: there the stream ends
 // with its connection.
 func headOf(r *http.Request, h http.Header) (head []byte, chunked bool) {
 	var b bytes.Buffer

@@ -1,6 +1,6 @@
 // Package web is the HTTP furniture that the API and the admin pages share:
 // handlers that return errors, one place that turns an error into an answer,
-// the checks every route stands behind (Host, Origin, body size), event
+// the checks before every route (Host, Origin, body size), event
 // streams, the server with its time limits, and the page of metrics.
 //
 // A request passes, in this order: request id, access log, recovery of panics,

@@ -18,7 +18,7 @@ import (
 type Handler func(http.ResponseWriter, *http.Request) error
 
 // A Show writes the answer to a failed request: WriteProblem for programs,
-// WriteText or an own page for people.
+// WriteText or an own page.
 type Show func(http.ResponseWriter, *http.Request, *Problem)
 
 // Serve makes h an http.Handler. It is the one place where an error becomes an
@@ -44,7 +44,7 @@ func Serve(log *slog.Logger, show Show, h Handler) http.Handler {
 	})
 }
 
-// MaxJSON bounds a JSON body unless a route says otherwise.
+// MaxJSON bounds a JSON body unless a route sets its own limit.
 const MaxJSON = 64 << 10
 
 // ReadJSON reads r's body, at most limit bytes of application/json, into a raw
@@ -76,8 +76,8 @@ func ReadJSON(w http.ResponseWriter, r *http.Request, limit int64) (json.RawMess
 
 func bodyError(err error) error { return BodyFault(err, "the body is not valid JSON") }
 
-// BodyFault tells of an error of reading or taking apart a request's body: it is
-// too large, or came too slowly, or else is not what it should be, as detail says.
+// BodyFault returns the problem of an error in reading or parsing a request's
+// body: too large, too slow, or else invalid, with detail.
 func BodyFault(err error, detail string) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return err
@@ -89,7 +89,7 @@ func BodyFault(err error, detail string) error {
 }
 
 // Body lets h read at most limit bytes of the request's body; more is refused
-// with 413 by whoever reads it.
+// with 413 by its reader.
 func Body(limit int64, h Handler) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if r.ContentLength > limit {

@@ -13,7 +13,7 @@ import (
 	"gatehouse/core"
 )
 
-// RequestID is the id this request has in the log and in the header
+// RequestID returns the id this request has in the log and in the header
 // X-Request-Id; "" outside a Site.
 func RequestID(ctx context.Context) string {
 	return From(ctx).ID
@@ -73,7 +73,7 @@ func logged(log *slog.Logger, clock core.Clock, next http.Handler) http.Handler 
 	})
 }
 
-// A requestLine is what the log says of a request when it is over. It holds
+// A requestLine is the log line of a request that has ended. It holds
 // nothing else of it.
 type requestLine struct {
 	logger           *slog.Logger
@@ -91,7 +91,7 @@ func (l *requestLine) log(status int, bytes int64) {
 	}
 }
 
-// name is the request's id; "" of nil.
+// name returns the request's id; "" of nil.
 func (l *requestLine) name() string {
 	if l == nil {
 		return ""

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Allowed are the methods that mux has routes for at r's path, as the header
-// Allow says them; "" where there is none but those patterns that catch all.
+// Allowed returns the methods that mux has routes for at r's path, as the header
+// Allow lists them; "" where only catch-all patterns match.
 func Allowed(mux *http.ServeMux, r *http.Request, catchAll ...string) string {
 	var methods []string
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
@@ -32,7 +32,7 @@ func Nowhere(mux *http.ServeMux) Handler {
 	}
 }
 
-// ShowEither is WriteText for a person who looks for a page, WriteProblem for others.
+// ShowEither is WriteText for a browser that requests a page, WriteProblem for others.
 func ShowEither(w http.ResponseWriter, r *http.Request, p *Problem) {
 	if strings.Contains(r.Header.Get("Accept"), "text/html") {
 		WriteText(w, r, p)

@@ -17,10 +17,10 @@ type Fault struct {
 	Slug   string
 	Status int
 	Title  string
-	About  string // in one sentence or two: what it means; its page says the rest
+	About  string // what it means, in one or two sentences; its text has the rest
 }
 
-// Type is the problem's stable type (RFC 9457), also the address of the page
+// Type returns the problem's stable type (RFC 9457), also the address of the text
 // that explains it.
 func (f Fault) Type() string { return "/docs/problems/" + f.Slug }
 
@@ -83,7 +83,7 @@ func (p *Problem) Error() string {
 
 func (p *Problem) Unwrap() error { return p.Err }
 
-// Refuse is a Problem of fault f with a sentence for the client.
+// Refuse returns a Problem of fault f with a sentence for the client.
 func Refuse(f Fault, detail string) *Problem { return &Problem{Fault: f, Detail: detail} }
 
 // A chooser is an error of a package below that names its fault by slug.
@@ -97,9 +97,9 @@ var byKind = map[core.Kind]Fault{
 	core.Busy: Unavailable, core.TooLarge: TooLarge, core.Other: Internal,
 }
 
-// ProblemOf is the one place that decides how an error is answered: a Problem
-// as it is, an error that names its fault by that, any other by its core.Kind.
-// What is not meant to be shown becomes "internal error".
+// ProblemOf returns how an error is answered: a Problem as it is, an error that
+// names its fault by that, any other by its core.Kind. An error that is not meant
+// to be shown becomes "internal error". No other code decides this.
 func ProblemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p

@@ -14,7 +14,7 @@ type Pulse struct {
 	clock core.Clock
 
 	mu    sync.Mutex
-	due   list.List // of *member, whose turn is next in front; as many as there are open streams
+	due   list.List // of *member, whose turn is next in front; bounded by the open streams
 	going bool
 	empty chan struct{} // holds a token when the last member has left
 }

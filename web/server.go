@@ -50,7 +50,7 @@ type Server struct {
 
 type stopKey struct{}
 
-// Stopping is closed when the server that ctx's request came through begins to
+// Stopping returns a channel that is closed when the server that ctx's request came through begins to
 // stop; outside a Server it never is.
 func Stopping(ctx context.Context) <-chan struct{} {
 	if s, ok := ctx.Value(stopKey{}).(*Server); ok {
@@ -68,7 +68,7 @@ func OnStopping(ctx context.Context, f func()) (forget func() bool) {
 	return func() bool { return true }
 }
 
-// Lasting is a context that does not end with the request ctx is of, and has
+// Lasting returns a context that does not end with the request ctx is of, and has
 // nothing of it: it ends when the server cuts what is left at its stop.
 func Lasting(ctx context.Context) context.Context {
 	if s, ok := ctx.Value(stopKey{}).(*Server); ok {
@@ -97,7 +97,7 @@ func (s *Server) fewer() {
 	}
 }
 
-// last is closed when the last stream has ended; there will be no more.
+// last returns a channel that is closed when the last stream has ended.
 func (s *Server) last() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ type SiteOptions struct {
 	Clock core.Clock   // nil: the system's
 	Log   *slog.Logger // nil: none
 	// Hosts are the names, with or without port, that the server answers to
-	// besides the loopback names. A name without a port means every port.
+	// in addition to the loopback names. A name without a port means every port.
 	Hosts []string
 	// Origins ("https://app.example.org") may call the API from a browser.
 	Origins []string
@@ -24,7 +24,7 @@ type SiteOptions struct {
 	Proxies []netip.Prefix
 }
 
-// A Site is what every route stands behind: see the package comment for the order.
+// A Site is the checks before every route: see the package comment for the order.
 type Site struct {
 	clock   core.Clock
 	log     *slog.Logger
@@ -59,7 +59,7 @@ func NewSite(o SiteOptions) (*Site, error) {
 	return s, nil
 }
 
-// Wrap puts every check in front of next.
+// Wrap returns next with every check before it.
 func (s *Site) Wrap(next http.Handler) http.Handler {
 	h := recovered(s.log, s.guard(next))
 	h = logged(s.log, s.clock, h)

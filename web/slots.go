@@ -7,14 +7,14 @@ type Slots struct {
 	most int
 
 	mu   sync.Mutex
-	open map[string]int // caller → requests, never 0; as many as there are open connections
+	open map[string]int // caller → requests, never 0; bounded by the open connections
 }
 
-// NewSlots gives each caller at most so many.
+// NewSlots returns slots with a limit for each caller.
 func NewSlots(most int) *Slots { return &Slots{most: most, open: map[string]int{}} }
 
-// Take is one more request of caller, to be released once when it ends; ok is
-// false when they have as many open as they may.
+// Take counts one more request of caller, to be released once when it ends; ok
+// is false when the caller has reached the limit.
 func (s *Slots) Take(caller string) (release func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,10 +31,10 @@ func (s *Slots) Take(caller string) (release func(), ok bool) {
 	}, true
 }
 
-// Most is how many each caller may hold.
+// Most returns the limit of each caller.
 func (s *Slots) Most() int { return s.most }
 
-// Open is how many are held now, by all callers.
+// Open returns how many are open now, of all callers.
 func (s *Slots) Open() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ const keptRoom = 512
 
 // StreamOptions for OpenStream and Stream.Run; the zero value works.
 type StreamOptions struct {
-	Pulse    *Pulse        // whose heartbeats it has; nil: one for itself
+	Pulse    *Pulse        // the source of its heartbeats; nil: its own
 	Metrics  *Metrics      // nil: not counted
 	Patience time.Duration // 0: Patience
 	// Endless: the stream has no end of its own, so it ends as soon as the
@@ -50,18 +50,18 @@ type Stream struct {
 	cut bool // a write failed, perhaps in an event
 }
 
-// A wire takes what a stream says.
+// A wire is where a stream is written.
 type wire interface {
 	// write sends b and waits until the reader's side has taken it, at most patience.
 	write(b []byte, patience time.Duration) error
 	// begin and end are written around each piece.
 	begin(*bytes.Buffer)
 	end(*bytes.Buffer)
-	// close says that there is no more; after a cut nothing can be said.
+	// close ends the stream; after a cut nothing can be written.
 	close(cut bool)
 }
 
-// ErrSlowReader ends the context of a stream whose reader took nothing.
+// ErrSlowReader ends the context of a stream that its client did not read.
 var ErrSlowReader = errors.New("the reader of the stream is gone or too slow")
 
 // OpenStream sends the headers and begins the heartbeats. From then on the

@@ -20,8 +20,8 @@ import (
 )
 
 type (
-	// An Inbox takes turns in; a turn whose UpdateID it has seen is dropped
-	// without an error.
+	// An Inbox enqueues turns; a turn with a known UpdateID is dropped without
+	// an error.
 	Inbox interface {
 		Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error
 	}
@@ -44,9 +44,9 @@ type (
 		Abort(session string) bool
 		Run(ctx context.Context, id string) (Run, error)
 	}
-	// Sessions finds conversations. Locate says which session an id means for
+	// Sessions finds conversations. Locate returns the session of an id for
 	// user: an own session or alias is known; an unknown one is the id it will
-	// get when a turn makes it; somebody else's is core.NotFound and a
+	// get when a turn makes it; another user's is core.NotFound and a
 	// malformed or reserved id core.Invalid.
 	Sessions interface {
 		Locate(ctx context.Context, user int64, id string) (session string, known bool, err error)
@@ -74,7 +74,7 @@ type (
 		Deny(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
 		Block(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error)
 	}
-	// People are those who were let in, or shut out.
+	// People are the users with access.
 	People interface {
 		Revoke(ctx context.Context, bot, platformUserID string, by core.Actor) (int, error)
 		Access(ctx context.Context, limit int) ([]core.AccessRow, error)
@@ -96,7 +96,7 @@ type Check struct {
 	Func func(context.Context) error
 }
 
-// Options for New. Everything is needed but where it says otherwise.
+// Options for New. All are needed, unless noted.
 type Options struct {
 	Door        *auth.Door
 	Inbox       Inbox
@@ -121,7 +121,7 @@ type Options struct {
 	Audit       Log
 	Figures     Figures
 	Mail        Mail
-	Checks      []Check // besides the connectors
+	Checks      []Check // in addition to the connectors
 	Gatherer    prometheus.Gatherer
 
 	Clock   core.Clock   // nil: the system's
@@ -167,12 +167,13 @@ func (a *API) Register(mux *http.ServeMux) {
 	mux.Handle("/api/", a.serve(a.known(nowhere(mux))))
 }
 
-// Routes are the patterns that are served, for the test that all are documented.
+// Routes returns the patterns that are served, for the test that all are
+// documented.
 func (a *API) Routes() []string {
 	return slices.Concat(slices.Collect(maps.Keys(a.routes())), slices.Collect(maps.Keys(a.openRoutes())))
 }
 
-// openRoutes answer anybody.
+// openRoutes returns the routes that need no key.
 func (a *API) openRoutes() map[string]web.Handler {
 	return map[string]web.Handler{
 		"GET /healthz":              a.healthz,
@@ -183,7 +184,7 @@ func (a *API) openRoutes() map[string]web.Handler {
 	}
 }
 
-// routes answer whom they know.
+// routes returns the routes that identify the caller.
 func (a *API) routes() map[string]web.Handler {
 	all := map[string]web.Handler{
 		"POST /api/chat":                           a.send,
@@ -221,7 +222,7 @@ func (a *API) routes() map[string]web.Handler {
 
 func (a *API) serve(h web.Handler) http.Handler { return web.Serve(a.Log, web.WriteProblem, h) }
 
-// known puts the Principal into the request before h.
+// known adds the Principal to the request before h.
 func (a *API) known(h web.Handler) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		r, err := a.Door.Identify(r)
@@ -233,7 +234,7 @@ func (a *API) known(h web.Handler) web.Handler {
 }
 
 // nowhere answers for addresses under /api/ that no route has: 405 with the
-// methods that exist, else 404. Nobody learns which, without being somebody.
+// methods that exist, else 404. A caller without a key or session gets 401.
 func nowhere(mux *http.ServeMux) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if _, err := auth.Require(r, auth.Scopes()...); err != nil {

@@ -29,7 +29,7 @@ type (
 	}
 )
 
-// auditLog is GET /api/audit.
+// auditLog serves GET /api/audit.
 func (a *API) auditLog(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return err
@@ -67,7 +67,7 @@ func auditFilter(v url.Values) (f store.AuditFilter, err error) {
 	return f, err
 }
 
-// person is the query's user_id; nil without one.
+// person returns the query's user_id; nil without one.
 func person(v url.Values) (*int64, error) {
 	if !v.Has("user_id") {
 		return nil, nil
@@ -79,7 +79,7 @@ func person(v url.Values) (*int64, error) {
 	return &id, nil
 }
 
-// moment is a time of the query, as RFC 3339 or as a day in UTC; zero without one.
+// moment returns a time of the query, as RFC 3339 or as a day in UTC; zero without one.
 func moment(v url.Values, name string) (time.Time, error) {
 	if !v.Has(name) {
 		return time.Time{}, nil
@@ -104,7 +104,7 @@ type figure struct {
 	Cost float64 `json:"cost_usd"`
 }
 
-// usage is GET /api/usage.
+// usage serves GET /api/usage.
 func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return err

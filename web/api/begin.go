@@ -96,7 +96,7 @@ func (a *API) continues(ctx context.Context, p auth.Principal, q *chatRequest) e
 	return err
 }
 
-// agentName is what a client means by a name, or by the path of an agent's file.
+// agentName returns the agent of a name, or by the path of an agent's file.
 func agentName(given string) string {
 	if strings.HasSuffix(given, ".md") {
 		return strings.TrimSuffix(path.Base(given), ".md")

@@ -44,7 +44,7 @@ type chatRequest struct {
 }
 
 // parseChat reads a body. camelCase names are folded first; null is the same
-// as absent; ignored holds the names nobody knows.
+// as absent; ignored has the unknown names.
 func parseChat(raw []byte) (req chatRequest, ignored []string, err error) {
 	fields, err := fold(raw)
 	if err != nil {
@@ -145,7 +145,7 @@ func fold(raw []byte) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// snake is a camelCase name in snake_case; other names stay as they are.
+// snake returns a camelCase name in snake_case; other names stay as they are.
 func snake(name string) string {
 	var b strings.Builder
 	for i, r := range name {

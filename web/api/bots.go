@@ -9,7 +9,7 @@ import (
 	"gatehouse/web/auth"
 )
 
-// botStates is GET /api/bots/status.
+// botStates serves GET /api/bots/status.
 func (a *API) botStates(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return err
@@ -21,7 +21,7 @@ func (a *API) botStates(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, map[string]any{"bots": states})
 }
 
-// bot is the state of the bot that name means: its own name, or a platform
+// bot returns the state of the bot that name refers to: its own name, or a platform
 // that has one bot only.
 func (a *API) bot(name string) (core.BotState, error) {
 	var of []core.BotState
@@ -42,12 +42,12 @@ func (a *API) bot(name string) (core.BotState, error) {
 	return core.BotState{}, core.Errorf(core.Conflict, "several bots are on this platform; name one of them")
 }
 
-// botStart is POST /api/bots/{bot}/start.
+// botStart serves POST /api/bots/{bot}/start.
 func (a *API) botStart(w http.ResponseWriter, r *http.Request) error {
 	return a.switchBot(w, r, a.Bots.Start)
 }
 
-// botStop is POST /api/bots/{bot}/stop.
+// botStop serves POST /api/bots/{bot}/stop.
 func (a *API) botStop(w http.ResponseWriter, r *http.Request) error {
 	return a.switchBot(w, r, a.Bots.Stop)
 }
@@ -70,7 +70,7 @@ func (a *API) switchBot(w http.ResponseWriter, r *http.Request, do func(context.
 	return web.WriteJSON(w, http.StatusOK, s)
 }
 
-// botTest is POST /api/bots/{bot}/test. What the platform says is the answer;
+// botTest serves POST /api/bots/{bot}/test. The answer has the platform's result;
 // only a fault of ours is an error.
 func (a *API) botTest(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {

@@ -24,7 +24,7 @@ var space = uuid.MustParse("6b9b8f0e-52a4-4f0e-9d3c-0f8d7f6f2a51")
 
 var idempotencyKey = regexp.MustCompile(`^[!-~]{1,128}$`)
 
-// reserved are words that addresses use where an id could stand.
+// reserved are names in addresses that could be ids.
 var reserved = map[string]bool{"session": true, "sessions": true, "stream": true, "active-streams": true, "count": true}
 
 // A form is how the answer to POST /api/chat is given.
@@ -36,7 +36,7 @@ const (
 	asAccepted
 )
 
-// send is POST /api/chat.
+// send serves POST /api/chat.
 func (a *API) send(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeChat)
 	if err != nil {
@@ -49,7 +49,7 @@ func (a *API) send(w http.ResponseWriter, r *http.Request) error {
 	return a.converse(w, r, p, how, nil)
 }
 
-// Converse is POST /api/chat whose stream write says in another way: it is
+// Converse serves POST /api/chat whose stream write says in another way: it is
 // called for every event, in order. An error of write's ends the stream.
 func (a *API) Converse(w http.ResponseWriter, r *http.Request, write func(*web.Stream, bus.Entry) error) error {
 	p, err := auth.Require(r, auth.ScopeChat)
@@ -83,7 +83,7 @@ func (a *API) converse(w http.ResponseWriter, r *http.Request, p auth.Principal,
 	if !clash {
 		known, clash = a.recent.add(t)
 	}
-	if t.before || known || clash { // what was put then has files of its own
+	if t.before || known || clash { // the stored turn has files of its own
 		a.Files.Remove(req.files)
 		in.Files = nil
 	}
@@ -101,7 +101,7 @@ func (a *API) converse(w http.ResponseWriter, r *http.Request, p auth.Principal,
 type reading struct {
 	*turn
 	how    form
-	write  func(*web.Stream, bus.Entry) error // of a stream; nil: as the bus tells it
+	write  func(*web.Stream, bus.Entry) error // of a stream; nil: as the bus sends it
 	cancel bool                               // stop the run when the reader leaves
 }
 
@@ -178,7 +178,7 @@ func (a *API) putBefore(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// sender is the peer id of who asks over the API.
+// sender returns the peer id of a user of the API.
 func sender(user int64) string { return "user:" + strconv.FormatInt(user, 10) }
 
 // maxQueued bounds the turns of one person that wait to be answered.
@@ -194,8 +194,8 @@ func (a *API) roomFor(ctx context.Context, user int64) error {
 		Detail: fmt.Sprintf("%d of your requests wait to be answered already", n)}
 }
 
-// ceiling is the level a turn asks for, Stranger when it asks for none. Nobody
-// asks for more than they have.
+// ceiling returns the level a turn asks for, Stranger when it asks for none. More
+// than the caller has is refused.
 func ceiling(p auth.Principal, asked string) (core.Trust, error) {
 	if asked == "" {
 		return core.Stranger, nil
@@ -315,7 +315,7 @@ func (a *API) copyEvents(s *web.Stream, events entries, write func(*web.Stream, 
 	return over
 }
 
-// asIs is an event as the bus tells it.
+// asIs writes an event as the bus sends it.
 func asIs(s *web.Stream, e bus.Entry) error { return s.Send(e.ID, e.Data) }
 
 // cancel stops the turn's run after its client has gone, as the client asked.

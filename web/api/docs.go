@@ -34,7 +34,7 @@ var document = sync.OnceValues(func() ([]byte, error) {
 	return b, nil
 })
 
-// openapi is GET /openapi.json.
+// openapi serves GET /openapi.json.
 func (a *API) openapi(w http.ResponseWriter, _ *http.Request) error {
 	d, err := document()
 	if err != nil {
@@ -43,17 +43,17 @@ func (a *API) openapi(w http.ResponseWriter, _ *http.Request) error {
 	return static(w, "application/json", d)
 }
 
-// openapiSource is GET /openapi.yaml.
+// openapiSource serves GET /openapi.yaml.
 func (a *API) openapiSource(w http.ResponseWriter, _ *http.Request) error {
 	return static(w, "application/yaml", source)
 }
 
-// docs is GET /docs.
+// docs serves GET /docs.
 func (a *API) docs(w http.ResponseWriter, _ *http.Request) error {
 	return static(w, "text/html; charset=utf-8", docsPage)
 }
 
-// problemType is GET /docs/problems/{type}.
+// problemType serves GET /docs/problems/{type}.
 func (a *API) problemType(w http.ResponseWriter, r *http.Request) error {
 	all := web.Faults()
 	i := slices.IndexFunc(all, func(f web.Fault) bool { return f.Slug == r.PathValue("type") })

@@ -16,8 +16,8 @@ import (
 
 var runID = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// session is the session in the address, which must exist (or have been put a
-// moment ago) and be p's; with the scope admin it may be anybody's.
+// session returns the session in the address, which must exist (or have just
+// been enqueued) and be p's; with the scope admin, of any user.
 func (a *API) session(r *http.Request, p auth.Principal) (string, error) {
 	ctx, id := r.Context(), r.PathValue("id")
 	if reserved[id] || id == "" || len(id) > 128 {
@@ -37,7 +37,7 @@ func (a *API) session(r *http.Request, p auth.Principal) (string, error) {
 	return "", core.Errorf(core.NotFound, "there is no such session")
 }
 
-// events is GET /api/chat/{id}/events.
+// events serves GET /api/chat/{id}/events.
 func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeChat, auth.ScopeRead)
 	if err != nil {
@@ -88,7 +88,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 }
 
 // replay sends what is kept of a run that is over, or 204 when the reader has
-// all of it: that tells an EventSource not to come back.
+// all of it, after which an EventSource does not reconnect.
 func (a *API) replay(w http.ResponseWriter, r *http.Request, events entries, stop func()) error {
 	var s *web.Stream
 	for e, err := range events {
@@ -115,7 +115,7 @@ func (a *API) replay(w http.ResponseWriter, r *http.Request, events entries, sto
 	return nil
 }
 
-// abort is POST /api/chat/{id}/abort.
+// abort serves POST /api/chat/{id}/abort.
 func (a *API) abort(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeChat)
 	if err != nil {
@@ -143,7 +143,7 @@ type streamInfo struct {
 	StartedAt time.Time `json:"started_at"`
 }
 
-// status is GET /api/chat/{id}/stream-status.
+// status serves GET /api/chat/{id}/stream-status.
 func (a *API) status(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeChat, auth.ScopeRead)
 	if err != nil {
@@ -162,7 +162,7 @@ func (a *API) status(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, map[string]any{"session_id": session, "active": false})
 }
 
-// active is GET /api/chat/active-streams.
+// active serves GET /api/chat/active-streams.
 func (a *API) active(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {

@@ -53,14 +53,14 @@ func (a *API) follow(ctx context.Context, f bus.Follow) (events entries, leave f
 	}
 }
 
-// joinNew is join for a run whose id was drawn just now: nothing of it can be
-// there yet, and nothing is looked up.
+// joinNew is join for a run with a new id, which cannot have events: it looks
+// nothing up.
 func (a *API) joinNew(ctx context.Context, f bus.Follow) (events entries, leave func()) {
 	events, leave = a.follow(ctx, f)
 	return only(events, f.Run), leave
 }
 
-// after is what a reader of run who has last still lacks. The run is over and
+// after returns the events that a client who has last still lacks. The run has ended and
 // read whole: its message_stop ends the events even when the reader has it.
 func after(events entries, run, last string) entries {
 	lastRun, attempt, n, ok := bus.ParseID(last)
@@ -86,7 +86,7 @@ func after(events entries, run, last string) entries {
 	}
 }
 
-// void tells a reader that everything up to e is of no worth.
+// void notifies a client that everything up to e is void.
 func void(e bus.Entry, last string) (bus.Entry, error) {
 	before := bus.EventID(e.Run, e.Attempt, 0)
 	g := core.Gap{From: last, To: before}

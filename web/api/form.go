@@ -30,7 +30,8 @@ func formOf(r *http.Request) (form, error) {
 	return asStream, nil
 }
 
-// quality is how much accept likes media, and how closely it names it.
+// quality returns the quality value of media in accept, and how specific its
+// entry is.
 func quality(accept, media string) (q float64, closeness int) {
 	kind, _, _ := strings.Cut(media, "/")
 	for part := range strings.SplitSeq(accept, ",") {

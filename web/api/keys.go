@@ -19,7 +19,7 @@ type Keys interface {
 	Revoke(ctx context.Context, id string, by core.Actor) error
 }
 
-// accessRoutes are keys, log, figures, and sending unasked.
+// accessRoutes returns the routes of keys, audit log, usage and sending.
 func (a *API) accessRoutes() map[string]web.Handler {
 	return map[string]web.Handler{
 		"GET /api/keys":                     a.keys,
@@ -33,7 +33,7 @@ func (a *API) accessRoutes() map[string]web.Handler {
 	}
 }
 
-// keys is GET /api/keys.
+// keys serves GET /api/keys.
 func (a *API) keys(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (a *API) keys(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, map[string]any{"keys": rows})
 }
 
-// createKey is POST /api/keys. Nobody makes a key that may more than they may,
+// createKey serves POST /api/keys. A caller cannot make a key that may more than they may,
 // and only the owner makes one that counts as the owner.
 func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeAdmin)
@@ -95,7 +95,7 @@ func labelFits(label string) error {
 	return nil
 }
 
-// changeKey is PATCH /api/keys/{id}. Nobody gives a key what they may not do
+// changeKey serves PATCH /api/keys/{id}. A caller cannot give a key what they may not do
 // themselves.
 func (a *API) changeKey(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeAdmin)
@@ -123,7 +123,7 @@ func (a *API) changeKey(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, row)
 }
 
-// revokeKey is DELETE /api/keys/{id}.
+// revokeKey serves DELETE /api/keys/{id}.
 func (a *API) revokeKey(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeAdmin)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"gatehouse/web"
 )
 
-// hold is one more open stream of caller; call release once when it ends.
+// hold counts one more open stream of caller; call release once when it ends.
 func (a *API) hold(caller string) (release func(), err error) {
 	release, ok := a.slots.Take(caller)
 	if !ok {
@@ -71,7 +71,7 @@ func (c *recent) add(t *turn) (known, clash bool) {
 	return false, false
 }
 
-// drop forgets a turn that could not be put; not the one that it repeats.
+// drop removes a turn that could not be enqueued; not the one that it repeats.
 func (c *recent) drop(t *turn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +83,7 @@ func (c *recent) drop(t *turn) {
 	}
 }
 
-// owns reports whether user began session lately.
+// owns reports whether user began session recently.
 func (c *recent) owns(user int64, session string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *recent) owns(user int64, session string) bool {
 	return ok && u == user
 }
 
-// in reports whether run was put lately for session.
+// in reports whether run was enqueued recently for session.
 func (c *recent) in(run, session string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

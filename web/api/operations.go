@@ -11,7 +11,7 @@ import (
 	"gatehouse/web/auth"
 )
 
-// healthz is GET /healthz: the process answers, so it is alive.
+// healthz serves GET /healthz: the process answers, so it is alive.
 func (a *API) healthz(w http.ResponseWriter, _ *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
@@ -29,7 +29,7 @@ type checkResult struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// readiness checks at most once a second, whoever asks.
+// readiness checks at most once a second for all callers.
 type readiness struct {
 	clock  core.Clock
 	checks []Check
@@ -41,7 +41,7 @@ type readiness struct {
 	results []checkResult
 }
 
-// state is whether the program can do its work, and each part's share.
+// state returns whether the program is ready, and the result of each check.
 func (c *readiness) state(ctx context.Context) (ok bool, results []checkResult) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +63,7 @@ func (c *readiness) state(ctx context.Context) (ok bool, results []checkResult) 
 	configured, failed := 0, 0
 	for _, s := range c.bots.States() {
 		if s.State == core.Stopped {
-			continue // somebody wanted it so
+			continue // it was stopped on purpose
 		}
 		configured++
 		r := checkResult{Name: "bot " + s.Bot, OK: s.State != core.FailedPhase, Detail: string(s.State)}
@@ -79,7 +79,7 @@ func (c *readiness) state(ctx context.Context) (ok bool, results []checkResult) 
 	return c.ok, c.results
 }
 
-// readyz is GET /readyz. Without a key of the right scope it tells the status only.
+// readyz serves GET /readyz. Without a key of the right scope it returns the status only.
 func (a *API) readyz(w http.ResponseWriter, r *http.Request) error {
 	ok, results := a.ready.state(r.Context())
 	body := map[string]any{"status": "ready"}
@@ -96,7 +96,7 @@ func (a *API) readyz(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, status, body)
 }
 
-// metrics is GET /metrics on the main listener.
+// metrics serves GET /metrics on the main listener.
 func (a *API) metrics(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeMetrics); err != nil {
 		return err

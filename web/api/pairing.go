@@ -11,7 +11,7 @@ import (
 	"gatehouse/web/auth"
 )
 
-// requests is GET /api/bots/pairing.
+// requests serves GET /api/bots/pairing.
 func (a *API) requests(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (a *API) requests(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, map[string]any{"requests": rows})
 }
 
-// request is GET /api/bots/pairing/{id}.
+// request serves GET /api/bots/pairing/{id}.
 func (a *API) request(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (a *API) request(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, row)
 }
 
-// approve is POST /api/bots/pairing/{id}/approve. Nobody gives away more trust
+// approve serves POST /api/bots/pairing/{id}/approve. Nobody gives away more trust
 // than their own key has.
 func (a *API) approve(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeAdmin)
@@ -82,7 +82,7 @@ func readApproval(w http.ResponseWriter, r *http.Request) (approval core.Approva
 	return approval, fieldProblem(web.Invalid, "scope", "the field scope must be dm or group")
 }
 
-// deny is POST /api/bots/pairing/{id}/deny.
+// deny serves POST /api/bots/pairing/{id}/deny.
 func (a *API) deny(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeAdmin)
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *API) deny(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// block is POST /api/bots/pairing/{id}/block.
+// block serves POST /api/bots/pairing/{id}/block.
 func (a *API) block(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeAdmin)
 	if err != nil {
@@ -128,7 +128,7 @@ func (a *API) decide(w http.ResponseWriter, r *http.Request, do func(context.Con
 	return p
 }
 
-// revoke is DELETE /api/bots/pairing/{bot}/{user_id}. Access may outlive its
+// revoke serves DELETE /api/bots/pairing/{bot}/{user_id}. Access may outlive its
 // bot's configuration, so a name that no bot has is tried as it is.
 func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeAdmin)
@@ -150,7 +150,7 @@ func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, map[string]int{"revoked": n})
 }
 
-// access is GET /api/bots/access.
+// access serves GET /api/bots/access.
 func (a *API) access(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (a *API) access(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, map[string]any{"access": rows})
 }
 
-// removeAccess is DELETE /api/bots/access/{id}.
+// removeAccess serves DELETE /api/bots/access/{id}.
 func (a *API) removeAccess(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeAdmin)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 type (
 	// Asks are the tool calls that wait for the owner. Ask is also one that was
-	// settled. A decision on one that is settled is core.Conflict and says how;
+	// settled. A decision on one that is settled is core.Conflict and names the outcome;
 	// a pattern that is neither a suggested grant nor narrower is core.Invalid.
 	Asks interface {
 		Pending(ctx context.Context, limit int) ([]permission.Waiting, error)
@@ -48,16 +48,16 @@ type (
 // when a grant was given or taken back.
 const TopicApprovals = "approvals"
 
-// maxAsks is how many calls are shown at once: as many as can wait in all.
+// maxAsks is how many calls are shown at once: all that can wait.
 const maxAsks = 100
 
-// A call is a tool call that a person is asked about.
+// A call is a tool call that waits for approval.
 type call struct {
 	core.PermissionRequest
 	Session  string     `json:"session_id"`
 	Run      string     `json:"run_id"`
 	Bot      string     `json:"bot"`
-	User     int64      `json:"user_id"` // for whom the call is
+	User     int64      `json:"user_id"` // the user whose call it is
 	Trust    core.Trust `json:"trust_level"`
 	Reason   string     `json:"reason"`
 	Commands []string   `json:"commands,omitempty"`
@@ -69,7 +69,7 @@ func callOf(w permission.Waiting) call {
 		Reason: w.Reason, Commands: w.Commands, At: w.At}
 }
 
-// A settled call has its outcome beside it.
+// A settled call has its outcome.
 type settled struct {
 	Type      string     `json:"type,omitempty"` // of an event
 	Request   call       `json:"request"`
@@ -86,7 +86,7 @@ func settledCall(a permission.Ask, c call) settled {
 	return s
 }
 
-// permissionStream is GET /api/permissions/stream.
+// permissionStream serves GET /api/permissions/stream.
 func (a *API) permissionStream(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeAdmin)
 	if err != nil {
@@ -178,7 +178,7 @@ func (o *onlooker) look(ctx context.Context) error {
 	return nil
 }
 
-// over tells what became of a call.
+// over reports the outcome of a call.
 func (o *onlooker) over(ctx context.Context, c call) error {
 	ask, err := o.api.Asks.Ask(ctx, c.ID)
 	if err != nil && core.KindOf(err) != core.NotFound {
@@ -188,7 +188,7 @@ func (o *onlooker) over(ctx context.Context, c call) error {
 	switch {
 	case err != nil: // its person was forgotten
 		s.Decision = "withdrawn"
-	case s.Decision == "": // its time is over, and nobody has written that down
+	case s.Decision == "": // it has expired, and that is not stored yet
 		s.Decision = "timeout"
 	}
 	s.Type = "permissionDenied"
@@ -207,7 +207,7 @@ func (o *onlooker) send(v any) error {
 	return o.stream.Send("", data)
 }
 
-// grant is POST /api/permissions/{id}/grant. Nobody opens with a key what the
+// grant serves POST /api/permissions/{id}/grant. Nobody opens with a key what the
 // key's own trust would not reach.
 func (a *API) grant(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeAdmin)
@@ -245,7 +245,7 @@ func (a *API) pattern(w http.ResponseWriter, r *http.Request) (pattern string, e
 	return pattern, nil
 }
 
-// warn names the fields that nobody has read.
+// warn names the fields that were ignored.
 func warn(w http.ResponseWriter, left map[string]json.RawMessage) {
 	names := make([]string, 0, len(left))
 	for name := range left {
@@ -255,7 +255,7 @@ func warn(w http.ResponseWriter, left map[string]json.RawMessage) {
 	web.WarnIgnored(w, names)
 }
 
-// refuseCall is POST /api/permissions/{id}/deny.
+// refuseCall serves POST /api/permissions/{id}/deny.
 func (a *API) refuseCall(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeAdmin)
 	if err != nil {
@@ -264,7 +264,7 @@ func (a *API) refuseCall(w http.ResponseWriter, r *http.Request) error {
 	return a.settle(w, r, func(ctx context.Context, id string) error { return a.Asks.Deny(ctx, id, p.Actor()) })
 }
 
-// call is the ask in the address; NotFound when it is none of a tool call.
+// call returns the ask in the address; NotFound when it is not of a tool call.
 func (a *API) call(r *http.Request) (permission.Ask, call, error) {
 	ask, err := a.Asks.Ask(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -291,7 +291,7 @@ func (a *API) settle(w http.ResponseWriter, r *http.Request, do func(context.Con
 	return web.WriteJSON(w, http.StatusOK, settledCall(ask, c))
 }
 
-// overtaken is a conflict that says who decided, where that is known.
+// overtaken returns a conflict that names who decided, where that is known.
 func overtaken(failed error, ask permission.Ask, err error) error {
 	p := &web.Problem{Fault: web.Conflict, Detail: core.TextOf(failed), Err: failed, Extra: map[string]any{}}
 	if err != nil || ask.Outcome() == "" {
@@ -307,7 +307,7 @@ func overtaken(failed error, ask permission.Ask, err error) error {
 	return p
 }
 
-// grants is GET /api/permissions/grants.
+// grants serves GET /api/permissions/grants.
 func (a *API) grants(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeAdmin); err != nil {
 		return err
@@ -333,7 +333,7 @@ func (a *API) grants(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, map[string]any{"grants": rows})
 }
 
-// revokeGrant is DELETE /api/permissions/grants/{id}.
+// revokeGrant serves DELETE /api/permissions/grants/{id}.
 func (a *API) revokeGrant(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeAdmin)
 	if err != nil {
@@ -346,7 +346,7 @@ func (a *API) revokeGrant(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// answerQuestion is POST /api/chat/{id}/answer.
+// answerQuestion serves POST /api/chat/{id}/answer.
 func (a *API) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeChat)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"gatehouse/web/auth"
 )
 
-// Mail has bots say what nobody has asked for. Send stores a message, or finds
+// Mail sends messages of bots that answer no message. Send stores a message, or finds
 // the one that was stored under its ID before: core.Conflict when that said
 // something else, core.NotFound for a chat that the bot may not write to,
 // core.Busy when too many wait there. Sent is core.NotFound without one.
@@ -25,7 +25,7 @@ type Mail interface {
 	Sent(ctx context.Context, id string) (Posted, error)
 }
 
-// An Unasked is a message that a program wants said.
+// An Unasked is a message that a program sends.
 type Unasked struct {
 	ID   string `json:"id"` // "<user>-<uuid>", so that it can be told whose it is
 	Bot  string `json:"bot"`
@@ -42,7 +42,7 @@ type Unasked struct {
 	User *int64 `json:"user_id,omitempty"`
 }
 
-// OwnerChat stands for the owner's direct chat with the bot.
+// OwnerChat is the owner's direct chat with the bot.
 const OwnerChat = "owner"
 
 // A Posted is such a message as it is now.
@@ -67,7 +67,7 @@ const maxSendBody = 1 << 20
 
 var sendID = regexp.MustCompile(`^-?[0-9]{1,19}-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// NewSendID is the id of a message of user; the same idempotency key of the
+// NewSendID returns the id of a message of user; the same idempotency key of the
 // same caller gives the same one.
 func NewSendID(user int64, caller, key string) string {
 	id := uuid.NewString()
@@ -77,7 +77,7 @@ func NewSendID(user int64, caller, key string) string {
 	return strconv.FormatInt(user, 10) + "-" + id
 }
 
-// sendUnasked is POST /api/bots/{bot}/messages.
+// sendUnasked serves POST /api/bots/{bot}/messages.
 func (a *API) sendUnasked(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeSend)
 	if err != nil {
@@ -97,7 +97,7 @@ func (a *API) sendUnasked(w http.ResponseWriter, r *http.Request) error {
 	}
 	m := body.Unasked
 	m.ID, m.Bot, m.Trust = NewSendID(p.User, caller(p), key), bot.Bot, p.Trust
-	if !p.Governs() { // others have a bot write to nobody but themselves
+	if !p.Governs() { // other users can send to themselves only
 		m.User = &p.User
 	}
 	web.WarnIgnored(w, body.ignored)
@@ -115,7 +115,7 @@ func (a *API) sendUnasked(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusAccepted, posted)
 }
 
-// sentUnasked is GET /api/bots/{bot}/messages/{id}.
+// sentUnasked serves GET /api/bots/{bot}/messages/{id}.
 func (a *API) sentUnasked(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeSend, auth.ScopeAdmin)
 	if err != nil {

@@ -25,8 +25,8 @@ type unaskedBody struct {
 	begin   beginning
 }
 
-// readUnasked reads what is to be said, as JSON or as a form, and keeps the
-// files that come with it. After an error nothing is kept.
+// readUnasked reads the message to send, as JSON or as a form, and stores its
+// files. After an error no file is left.
 func (a *API) readUnasked(w http.ResponseWriter, r *http.Request, user int64) (m unaskedBody, err error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	form := media == "multipart/form-data"
@@ -85,7 +85,7 @@ func (m *unaskedBody) json(body io.Reader) error {
 	return nil
 }
 
-// attached is one of attachments: a path in the vault, or a file.
+// attached reads one of attachments: a path in the vault, or a file.
 func (m *unaskedBody) attached(i int, raw json.RawMessage, asides []*aside) error {
 	var path string
 	if json.Unmarshal(raw, &path) == nil && raw[0] == '"' {

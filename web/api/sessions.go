@@ -55,7 +55,7 @@ type SessionQuery struct {
 	Cursor    string // opaque: the next of the page before
 }
 
-// list is GET /api/chat.
+// list serves GET /api/chat.
 func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
@@ -68,7 +68,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 	return a.listed(w, r, p, q)
 }
 
-// count is GET /api/chat/count.
+// count serves GET /api/chat/count.
 func (a *API) count(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {

@@ -19,7 +19,7 @@ func writeContexts(w http.ResponseWriter, d session.Detail) error {
 	return web.WriteJSON(w, http.StatusOK, map[string]any{"contexts": d.Contexts})
 }
 
-// show is a GET of something that hangs on a session.
+// show answers a GET of something that belongs to a session.
 func (a *API) show(w http.ResponseWriter, r *http.Request, write func(http.ResponseWriter, session.Detail) error) error {
 	_, d, err := a.found(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
@@ -44,10 +44,10 @@ func (a *API) edit(w http.ResponseWriter, r *http.Request, what func() (session.
 	return write(w, d)
 }
 
-// tags is GET /api/chat/{id}/tags.
+// tags serves GET /api/chat/{id}/tags.
 func (a *API) tags(w http.ResponseWriter, r *http.Request) error { return a.show(w, r, writeTags) }
 
-// addTags is POST /api/chat/{id}/tags.
+// addTags serves POST /api/chat/{id}/tags.
 func (a *API) addTags(w http.ResponseWriter, r *http.Request) error {
 	return a.edit(w, r, func() (c session.Change, err error) {
 		fields, err := readFields(w, r)
@@ -74,14 +74,14 @@ func (a *API) addTags(w http.ResponseWriter, r *http.Request) error {
 	}, writeTags)
 }
 
-// removeTag is DELETE /api/chat/{id}/tags/{tag}.
+// removeTag serves DELETE /api/chat/{id}/tags/{tag}.
 func (a *API) removeTag(w http.ResponseWriter, r *http.Request) error {
 	return a.edit(w, r, func() (session.Change, error) {
 		return session.Change{DropTags: []string{r.PathValue("tag")}}, nil
 	}, writeTags)
 }
 
-// contexts is GET /api/chat/{id}/contexts.
+// contexts serves GET /api/chat/{id}/contexts.
 func (a *API) contexts(w http.ResponseWriter, r *http.Request) error {
 	return a.show(w, r, writeContexts)
 }
@@ -103,24 +103,24 @@ func (a *API) putContexts(w http.ResponseWriter, r *http.Request, into func(*ses
 	}, writeContexts)
 }
 
-// setContexts is PUT /api/chat/{id}/contexts.
+// setContexts serves PUT /api/chat/{id}/contexts.
 func (a *API) setContexts(w http.ResponseWriter, r *http.Request) error {
 	return a.putContexts(w, r, func(c *session.Change, paths []string) { c.SetContexts = &paths })
 }
 
-// addContexts is POST /api/chat/{id}/contexts.
+// addContexts serves POST /api/chat/{id}/contexts.
 func (a *API) addContexts(w http.ResponseWriter, r *http.Request) error {
 	return a.putContexts(w, r, func(c *session.Change, paths []string) { c.AddContexts = paths })
 }
 
-// removeContext is DELETE /api/chat/{id}/contexts.
+// removeContext serves DELETE /api/chat/{id}/contexts.
 func (a *API) removeContext(w http.ResponseWriter, r *http.Request) error {
 	return a.edit(w, r, func() (session.Change, error) {
 		return session.Change{DropContext: []string{r.URL.Query().Get("path")}}, nil
 	}, writeContexts)
 }
 
-// tagCounts is GET /api/tags.
+// tagCounts serves GET /api/tags.
 func (a *API) tagCounts(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
@@ -136,17 +136,17 @@ func (a *API) tagCounts(w http.ResponseWriter, r *http.Request) error {
 // everybody reports whether lists show p all sessions.
 func everybody(p auth.Principal) bool { return p.Has(auth.ScopeAdmin) && p.Has(auth.ScopeRead) }
 
-// byTag is GET /api/tags/{tag}/sessions.
+// byTag serves GET /api/tags/{tag}/sessions.
 func (a *API) byTag(w http.ResponseWriter, r *http.Request) error {
 	return a.some(w, r, "tag", r.PathValue("tag"), 128)
 }
 
-// byContext is GET /api/contexts/sessions.
+// byContext serves GET /api/contexts/sessions.
 func (a *API) byContext(w http.ResponseWriter, r *http.Request) error {
 	return a.some(w, r, "context", r.URL.Query().Get("path"), 1024)
 }
 
-// some is the list of the sessions with this tag or context.
+// some lists the sessions with this tag or context.
 func (a *API) some(w http.ResponseWriter, r *http.Request, by, value string, most int) error {
 	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // maxExports bounds the exports that one caller reads at once.
 const maxExports = 2
 
-// export is GET /api/chat/{id}/export.md.
+// export serves GET /api/chat/{id}/export.md.
 func (a *API) export(w http.ResponseWriter, r *http.Request) error {
 	p, d, err := a.found(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
@@ -39,7 +39,7 @@ func (a *API) export(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// transcript is GET /api/chat/{id}/transcript. A reader that takes nothing for
+// transcript serves GET /api/chat/{id}/transcript. A reader that takes nothing for
 // as long as any other answer may take is cut off.
 func (a *API) transcript(w http.ResponseWriter, r *http.Request) error {
 	_, d, err := a.found(r, auth.ScopeAdmin)
@@ -116,7 +116,7 @@ func pageOf(p transcript.Page) messagePage {
 	return out
 }
 
-// messages is GET /api/chat/{id}/messages.
+// messages serves GET /api/chat/{id}/messages.
 func (a *API) messages(w http.ResponseWriter, r *http.Request) error {
 	_, d, err := a.found(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {

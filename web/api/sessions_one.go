@@ -24,7 +24,7 @@ type (
 		Export(ctx context.Context, s session.Session) (string, error)
 		Tags(ctx context.Context, user int64, all bool) ([]session.TagCount, error)
 	}
-	// Transcripts opens the files that sessions' words lie in.
+	// Transcripts opens the files of sessions' transcripts.
 	Transcripts interface {
 		Transcript(ctx context.Context, s session.Session) (file io.ReadCloser, size int64, err error)
 	}
@@ -38,7 +38,7 @@ type (
 	}
 )
 
-// sessionRoutes are what is done with sessions besides talking in them.
+// sessionRoutes returns the routes of sessions, except those of their turns.
 func (a *API) sessionRoutes() map[string]web.Handler {
 	return map[string]web.Handler{
 		"GET /api/chat/{id}":               a.readSession,
@@ -78,7 +78,7 @@ func detailOf(d session.Detail) sessionDetail {
 	return sessionDetail{SessionRow: RowOf(d.Session), TitleSource: d.TitleSource, Tags: d.Tags, Contexts: d.Contexts, Metadata: d.Metadata}
 }
 
-// RowOf is a session as lists show it.
+// RowOf returns a session as lists show it.
 func RowOf(s session.Session) SessionRow {
 	return SessionRow{
 		ID: s.ID, Title: s.Title, Module: s.Module, Source: s.Source, WorkingDirectory: s.WorkingDirectory, Model: s.Model,
@@ -87,7 +87,7 @@ func RowOf(s session.Session) SessionRow {
 	}
 }
 
-// found is the session in the address, as p may see it.
+// found returns the session in the address, if the caller may see it.
 func (a *API) found(r *http.Request, scopes ...string) (auth.Principal, session.Detail, error) {
 	p, err := auth.Require(r, scopes...)
 	if err != nil {
@@ -101,7 +101,7 @@ func (a *API) found(r *http.Request, scopes ...string) (auth.Principal, session.
 	return p, d, err
 }
 
-// readSession is GET /api/chat/{id}.
+// readSession serves GET /api/chat/{id}.
 func (a *API) readSession(w http.ResponseWriter, r *http.Request) error {
 	_, d, err := a.found(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
@@ -124,7 +124,7 @@ func (a *API) readSession(w http.ResponseWriter, r *http.Request) error {
 
 func etag(d session.Detail) string { return `"` + d.Version() + `"` }
 
-// matching is the versions that If-Match names (RFC 9110, section 13.1.1); none
+// matching returns the versions that If-Match names (RFC 9110, section 13.1.1); none
 // for "*" and without the header. Weak ones match nothing.
 func matching(r *http.Request) (versions []string, given bool) {
 	header := strings.Join(r.Header.Values("If-Match"), ",")
@@ -154,7 +154,7 @@ func (a *API) update(r *http.Request, p auth.Principal, id string, c session.Cha
 	return d, changed(err)
 }
 
-// changed is err as it is told: what was meant for another version is a 412.
+// changed returns err, or a 412 for a change meant for another version.
 func changed(err error) error {
 	if errors.Is(err, session.ErrChanged) {
 		return &web.Problem{Fault: web.PreconditionFailed, Detail: core.TextOf(err), Err: err}
@@ -173,7 +173,7 @@ func owner(p auth.Principal, d session.Detail) bool {
 	return p.User == core.Operator && p.Has(auth.ScopeAdmin) && (p.Key == "" || p.Trust >= d.TrustLevel)
 }
 
-// changeSession is PATCH /api/chat/{id}.
+// changeSession serves PATCH /api/chat/{id}.
 func (a *API) changeSession(w http.ResponseWriter, r *http.Request) error {
 	p, d, err := a.found(r, auth.ScopeChat)
 	if err != nil {
@@ -262,7 +262,7 @@ func readChange(fields map[string]json.RawMessage) (c session.Change, err error)
 	return c, nil
 }
 
-// archive is POST /api/chat/{id}/archive and …/unarchive.
+// archive serves POST /api/chat/{id}/archive and …/unarchive.
 func (a *API) archive(yes bool) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		p, d, err := a.found(r, auth.ScopeChat)
@@ -276,7 +276,7 @@ func (a *API) archive(yes bool) web.Handler {
 	}
 }
 
-// deleteSession is DELETE /api/chat/{id}.
+// deleteSession serves DELETE /api/chat/{id}.
 func (a *API) deleteSession(w http.ResponseWriter, r *http.Request) error {
 	p, d, err := a.found(r, auth.ScopeChat)
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 // maxDepth bounds how deep a body may be nested; ours is three deep.
 const maxDepth = 64
 
-// A splitter copies a JSON body and puts the data of attachments, which may be
-// large, aside as it passes by: in the copy "@0", "@1" … stand for them. It
-// need not judge whether the body is JSON: who reads the copy does.
+// A splitter copies a JSON body and stores the data of attachments, which may be
+// large, as it is read: the copy has "@0", "@1" … in their place. It does not
+// validate the JSON: the reader of the copy does.
 type splitter struct {
 	in    *bufio.Reader
 	out   bytes.Buffer // at most maxChatBody
@@ -89,7 +89,8 @@ func (s *splitter) copy(b ...byte) error {
 	return nil
 }
 
-// text copies a string, or puts it aside. Its first quote has been read.
+// text copies a string, or stores it as an attachment. Its first quote has been
+// read.
 func (s *splitter) text() error {
 	if s.isData() {
 		return s.data()
@@ -113,7 +114,7 @@ func (s *splitter) text() error {
 	}
 	if n := len(s.open); n > 0 && s.open[n-1].key {
 		var name string
-		_ = json.Unmarshal(s.out.Bytes()[from:], &name) // no name is no name of ours
+		_ = json.Unmarshal(s.out.Bytes()[from:], &name) // an invalid name is none of ours
 		s.open[n-1].name = snake(name)
 	}
 	return nil
@@ -159,7 +160,7 @@ func (s *splitter) data() error {
 	}
 }
 
-// hard is err where it is ours (a full disk) and not the sender's.
+// hard returns err if the fault is ours (a full disk) and not the client's.
 func (s *splitter) hard(err error) error {
 	if err == nil || errors.Is(err, errBase64) || attach.Refused(err) {
 		return nil
@@ -167,7 +168,7 @@ func (s *splitter) hard(err error) error {
 	return err
 }
 
-// escaped is the character that an escape stands for; 0 for one that is in no
+// escaped returns the character that an escape encodes; 0 for one that is not in
 // base64.
 func (s *splitter) escaped() (byte, error) {
 	c, err := s.in.ReadByte()
@@ -192,7 +193,7 @@ func (s *splitter) escaped() (byte, error) {
 	return 0, nil
 }
 
-// drop takes away what was put aside and not kept.
+// drop removes the attachments that were not kept.
 func (s *splitter) drop() {
 	for _, a := range s.aside {
 		a.Drop()
@@ -291,7 +292,7 @@ func (d *decoder) flush() {
 	}
 }
 
-// end decodes what is left and says what was wrong.
+// end decodes the rest and returns what was wrong.
 func (d *decoder) end() error {
 	switch d.state {
 	case 0:

@@ -44,7 +44,7 @@ type beginning = func() (*attach.Incoming, error)
 type upload struct {
 	chatRequest
 	ignored []string
-	sum     [32]byte // of all that it says
+	sum     [32]byte // of the whole body
 	files   []core.File
 }
 
@@ -110,7 +110,7 @@ func (a *API) receiveJSON(u *upload, begin beginning, body io.Reader) error {
 	return nil
 }
 
-// An attachment is one of a JSON body's; Data leads to what was put aside.
+// An attachment is one of a JSON body's; data refers to the stored data.
 type attachment struct{ name, kind, data string }
 
 func (x *attachment) UnmarshalJSON(raw []byte) error {
@@ -146,7 +146,7 @@ func shownName(name string) string {
 	return name
 }
 
-// refusedFile says which file was not taken, and why.
+// refusedFile returns which file was refused, and why.
 func refusedFile(i int, err error) error {
 	if _, full := errors.AsType[*attach.Full](err); full {
 		return err // it names its own problem

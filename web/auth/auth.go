@@ -1,4 +1,4 @@
-// Package auth says who makes a request and what they may do: API keys, the
+// Package auth identifies who makes a request and what they may do: API keys, the
 // operator's sign-in and sessions, and keyless chat from this machine. It
 // owns the tables api_keys, admin_accounts and admin_sessions.
 package auth
@@ -33,7 +33,7 @@ func Scopes() []string {
 // loopback interface shares sessions with nobody else.
 const LocalUser int64 = -1
 
-// LocalKey stands for the key of such a request.
+// LocalKey is the key id of such a request.
 const LocalKey = "localhost"
 
 // A Principal is who makes a request.
@@ -49,14 +49,14 @@ type Principal struct {
 	csrf       string
 }
 
-// Has reports whether p has scope. Nobody has a scope that is not listed.
+// Has reports whether p has scope. A scope that is not listed is never had.
 func (p Principal) Has(scope string) bool { return slices.Contains(p.Scopes, scope) }
 
 // Governs reports whether p is the gateway's owner, or administers it: who may
 // do what in a chat only the owner and admins may.
 func (p Principal) Governs() bool { return p.User == core.Operator || p.Has(ScopeAdmin) }
 
-// Actor is p as audit rows name it.
+// Actor returns p as audit rows name it.
 func (p Principal) Actor() core.Actor {
 	if p.Session {
 		return core.Actor{User: p.User, Via: "panel"}
@@ -64,12 +64,12 @@ func (p Principal) Actor() core.Actor {
 	return core.Actor{User: p.User, Via: "api"}
 }
 
-// CSRF is the token that forms and scripts of p's session send back; "" without a session.
+// CSRF returns the token that forms and scripts of p's session send back; "" without a session.
 func (p Principal) CSRF() string { return p.csrf }
 
 // CheckCSRF refuses an unsafe request of a session without the session's token
 // in the header X-CSRF-Token or in the form field "csrf". Requests by key need
-// none: a browser never adds a key by itself.
+// none: a browser never adds a key automatically.
 func (p Principal) CheckCSRF(r *http.Request) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
@@ -90,14 +90,15 @@ func (p Principal) CheckCSRF(r *http.Request) error {
 
 type principalKey struct{}
 
-// From is the Principal of a request that passed Door.Identify; false for nobody.
+// From returns the Principal of a request that passed Door.Identify, and whether
+// there is one.
 func From(ctx context.Context) (Principal, bool) {
 	p, ok := ctx.Value(principalKey{}).(Principal)
 	return p, ok
 }
 
-// Require is the Principal of r when it has one of the scopes and, in a
-// session, sent the CSRF token. Nobody at all gets a Refusal of 401.
+// Require returns the Principal of r when it has one of the scopes and, in a
+// session, sent the CSRF token. Without a Principal it returns a Refusal of 401.
 func Require(r *http.Request, scopes ...string) (Principal, error) {
 	p, ok := From(r.Context())
 	if !ok {
@@ -126,5 +127,5 @@ func refuse(slug string, after time.Duration, text string) error {
 func (e *Refusal) Error() string { return e.err.Error() }
 func (e *Refusal) Unwrap() error { return e.err }
 
-// Problem is the problem's slug and, for back-off, how long to wait.
+// Problem returns the problem's slug and, for back-off, how long to wait.
 func (e *Refusal) Problem() (slug string, retryAfter time.Duration) { return e.slug, e.after }

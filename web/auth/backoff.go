@@ -11,7 +11,7 @@ import (
 // failed longest ago gives way.
 const maxTracked = 4096
 
-// forget is when a failure no longer counts.
+// forget is the time after which a failure is not counted.
 const forget = time.Hour
 
 // A backoff makes guessing slow: after some free failures each further one
@@ -34,7 +34,7 @@ func newBackoff(clock core.Clock, free int, most time.Duration) *backoff {
 	return &backoff{clock: clock, free: free, most: most, seen: map[string]failures{}}
 }
 
-// delay is the wait after n failures.
+// delay returns the wait after n failures.
 func delay(n, free int, most time.Duration) time.Duration {
 	if n < free {
 		return 0
@@ -42,7 +42,7 @@ func delay(n, free int, most time.Duration) time.Duration {
 	return min(time.Second<<min(n-free, 30), most)
 }
 
-// wait is how long key must still wait; 0 when it may try.
+// wait returns how long key must still wait; 0 when it may try.
 func (b *backoff) wait(key string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -21,7 +21,7 @@ type DoorOptions struct {
 	Address func(*http.Request) string
 }
 
-// A Door tells who comes in.
+// A Door identifies callers.
 type Door struct {
 	keys   *Keys
 	admins *Admins
@@ -46,7 +46,7 @@ func NewDoor(keys *Keys, admins *Admins, o DoorOptions) *Door {
 	return d
 }
 
-// Identify is r with its Principal: of the API key sent, else of the admin
+// Identify returns r with its Principal: of the API key sent, else of the admin
 // session, else the keyless one of this machine where that is open. A request
 // without any of them passes as nobody. A key that is wrong is refused, also
 // beside a good session; too many wrong ones from one address are answered

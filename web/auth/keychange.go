@@ -69,12 +69,12 @@ func (k *Keys) change(ctx context.Context, tx *store.Tx, id string, c KeyChange,
 	return now, store.Audit(ctx, tx, by, "key.change", id, detail)
 }
 
-// without is list less what is in less.
+// without returns list less what is in less.
 func without(list, less []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(less, s) })
 }
 
-// owned is a key that by may do verb to: the operator's keys are the operator's.
+// owned returns a key that by may do verb to: the operator's keys are the operator's.
 func owned(ctx context.Context, tx *store.Tx, id string, by core.Actor, verb string) (KeyRow, error) {
 	var r keyRecord
 	err := tx.Get(ctx, &r, keyColumns+` WHERE id = $1`, id)

@@ -41,7 +41,7 @@ type KeyRow struct {
 	ExpiresAt  time.Time  `json:"expires_at,omitzero"`   // zero: without end
 }
 
-// A NewKey says what a key may do. Without scopes it may nothing.
+// A NewKey describes a key. Without scopes it may do nothing.
 type NewKey struct {
 	Label  string
 	User   int64
@@ -57,7 +57,7 @@ type Keys struct {
 	db    *store.DB
 	clock core.Clock
 	log   *slog.Logger
-	ended func(id string) // OnEnd; nil: nobody
+	ended func(id string) // OnEnd; nil: none
 
 	mu   sync.Mutex
 	used map[string]time.Time // id → last use not yet written; at most maxUsed
@@ -112,7 +112,7 @@ func create(ctx context.Context, tx *store.Tx, n NewKey, by core.Actor) (string,
 	return secret, row, store.Audit(ctx, tx, by, "key.create", row.ID, map[string]any{"user": row.User, "trust": row.Trust.String(), "scopes": row.Scopes})
 }
 
-// described is a label and scopes as they are kept, or what is wrong with them.
+// described returns a label and scopes as they are stored, or what is wrong.
 func described(label string, scopes []string) (string, []string, error) {
 	if label = core.CleanName(label); label == "" {
 		return "", nil, core.Errorf(core.Invalid, "a key needs a label that says what it is for")
@@ -139,7 +139,7 @@ func room(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// random is n random bytes as URL-safe text.
+// random returns n random bytes as URL-safe text.
 func random(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails since Go 1.24
@@ -165,7 +165,7 @@ type keyRecord struct {
 
 const keyColumns = `SELECT id, label, sha256, user_id, trust_level, scopes, created_at, last_used_at, expires_at FROM api_keys`
 
-// over reports whether the key has expired. A time that can't be read is over.
+// over reports whether the key has expired. An invalid time has expired.
 func (r keyRecord) over(now time.Time) bool {
 	if r.Expires == "" {
 		return false
@@ -181,7 +181,7 @@ func (r keyRecord) row() KeyRow {
 	return KeyRow{ID: r.ID, Label: r.Label, User: r.User, Trust: r.Trust, Scopes: strings.Fields(r.Scopes), CreatedAt: created, LastUsedAt: used, ExpiresAt: expires}
 }
 
-// Find is the key with this secret, unless it has expired. It is read from the
+// Find returns the key with this secret, unless it has expired. It is read from the
 // store each time, so that a revoked key stops at once.
 func (k *Keys) Find(ctx context.Context, secret string) (KeyRow, bool, error) {
 	if !strings.HasPrefix(secret, KeyPrefix) || len(secret) > 128 || !utf8.ValidString(secret) {

@@ -120,8 +120,8 @@ func verify(encoded, password string) bool {
 	return subtle.ConstantTimeCompare(got, want) == 1
 }
 
-// nobody is verified against when the account doesn't exist, so that the time
-// taken tells nothing. Its password is not known to anyone.
+// nobody returns a hash to verify against when the account doesn't exist, so
+// that the duration reveals nothing. No one knows its password.
 func (h *hasher) nobody() string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.memory, argonTime, argonThreads,
 		strings.Repeat("A", 22), strings.Repeat("A", 43))

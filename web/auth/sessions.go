@@ -37,7 +37,7 @@ type visit struct {
 	Seen    string `json:"seen"`
 }
 
-// expiry is when v ends: idle or absolute, whichever is first. A damaged one has ended.
+// expiry returns when v ends: idle or absolute, whichever is first. A damaged one has ended.
 func (v visit) expiry() time.Time {
 	started, err1 := core.ParseStamp(v.Started)
 	seen, err2 := core.ParseStamp(v.Seen)
@@ -52,7 +52,7 @@ func (v visit) expiry() time.Time {
 }
 
 // newManager does without scs.New, which begins a goroutine for a store in
-// memory that nobody uses.
+// unused memory.
 func newManager(db *store.DB, clock core.Clock) *scs.SessionManager {
 	return &scs.SessionManager{Store: sessionTable{db: db, clock: clock}, Codec: visitCodec{}, HashTokenInStore: true, Lifetime: SessionAbsolute}
 }
@@ -124,7 +124,7 @@ func (t sessionTable) Commit(token string, b []byte, expiry time.Time) error {
 	return t.CommitCtx(context.Background(), token, b, expiry)
 }
 
-// deleteSessions ends every session of user and says how many there were.
+// deleteSessions ends every session of user and returns how many there were.
 func deleteSessions(ctx context.Context, tx *store.Tx, user int64) (int, error) {
 	var rows []struct {
 		Token string `db:"token"`
@@ -147,7 +147,7 @@ func deleteSessions(ctx context.Context, tx *store.Tx, user int64) (int, error) 
 	return n, nil
 }
 
-// load is the request's session; false without a valid one. ctx serves the
+// load returns the request's session; false without a valid one. ctx serves the
 // manager's other calls.
 func (a *Admins) load(r *http.Request) (ctx context.Context, v visit, ok bool, err error) {
 	token := ""
@@ -164,7 +164,7 @@ func (a *Admins) load(r *http.Request) (ctx context.Context, v visit, ok bool, e
 	return ctx, v, ok && v.expiry().After(a.clock.Now()), nil
 }
 
-// resume is the Principal of the request's session, which it touches.
+// resume returns the Principal of the request's session, which it touches.
 func (a *Admins) resume(r *http.Request) (Principal, bool, error) {
 	if _, err := r.Cookie(CookieName); err != nil {
 		return Principal{}, false, nil
@@ -230,7 +230,7 @@ func (a *Admins) SignOut(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// SignOutEverywhere ends every session of user and says how many there were.
+// SignOutEverywhere ends every session of user and returns how many there were.
 func (a *Admins) SignOutEverywhere(ctx context.Context, user int64, by core.Actor) (n int, err error) {
 	err = a.db.Tx(ctx, func(tx *store.Tx) error {
 		if n, err = deleteSessions(ctx, tx, user); err != nil {

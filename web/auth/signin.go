@@ -94,7 +94,7 @@ func (a *Admins) byName(ctx context.Context, name string) (acc account, ok bool,
 	return acc, err == nil, err
 }
 
-// slow is a Refusal while the attempt must wait.
+// slow returns a Refusal while the attempt must wait.
 func (a *Admins) slow(at attempt, acc account, known bool) error {
 	var wait time.Duration
 	if at.device != "" {

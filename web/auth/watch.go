@@ -10,7 +10,7 @@ import (
 // lookEvery is how often Watch looks.
 const lookEvery = 15 * time.Second
 
-// lookWait bounds one look at the store.
+// lookWait bounds one check of the store.
 const lookWait = 5 * time.Second
 
 // A watch looks for all streams at once whether their callers would still be
@@ -19,7 +19,7 @@ type watch struct {
 	door *Door
 
 	mu    sync.Mutex
-	all   map[*watched]struct{} // as many as there are open streams
+	all   map[*watched]struct{} // bounded by the open streams
 	going bool
 	empty chan struct{} // holds a token when the last has gone
 }
@@ -86,7 +86,7 @@ func (x *watch) more() bool {
 	return x.going
 }
 
-// look tells those who are gone.
+// look notifies those without access.
 func (x *watch) look() {
 	ctx, cancel := context.WithTimeout(context.Background(), lookWait)
 	defer cancel()
@@ -123,7 +123,7 @@ func (x *watch) session(ctx context.Context, w *watched) bool {
 	return err != nil || ok && v.User == w.user
 }
 
-// live is which keys open something now. Those that are watched count as used.
+// live returns which keys have access now. Those that are watched count as used.
 func (k *Keys) live(ctx context.Context, all []*watched) (map[string]bool, error) {
 	var rs []keyRecord
 	if err := k.db.Select(ctx, &rs, keyColumns); err != nil { // at most MaxKeys

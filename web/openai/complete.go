@@ -18,7 +18,8 @@ import (
 	"gatehouse/web/auth"
 )
 
-// wait is one more answer that caller waits for; call release once when it ends.
+// wait counts one more answer that caller waits for; call release once when it
+// ends.
 func (a *API) wait(caller string) (release func(), err error) {
 	release, ok := a.slots.Take(caller)
 	if !ok {
@@ -45,11 +46,11 @@ type call struct {
 	run     string
 	session string
 	created int64
-	gone    atomic.Bool // nobody waits any more
+	gone    atomic.Bool // the client has disconnected
 	revoked atomic.Bool // the key, or the session, holds no more
 }
 
-// complete is POST /v1/chat/completions.
+// complete serves POST /v1/chat/completions.
 func (a *API) complete(w http.ResponseWriter, r *http.Request) error {
 	p, _ := auth.From(r.Context())
 	release, err := a.wait(caller(p))
@@ -132,7 +133,7 @@ func (c *call) answer(w http.ResponseWriter, p auth.Principal, m Model) error {
 	return c.end(&res)
 }
 
-// writer is how the answer is given.
+// writer returns the writer of the answer: a stream, or a JSON body.
 func (c *call) writer(ctx context.Context, w http.ResponseWriter) (writer, error) {
 	if c.q.Stream {
 		return c.stream(ctx, w), nil
@@ -165,10 +166,10 @@ func (c *call) revoke(stop func()) {
 	stop()
 }
 
-// A result is what the run has said so far.
+// A result is the run's text so far.
 type result struct {
 	out    writer
-	words  bool // something was said
+	words  bool // there was text
 	tools  bool // a tool was used
 	apart  bool // since the last words: the next ones begin a paragraph
 	finish string

@@ -24,10 +24,10 @@ type wireError struct {
 const (
 	extraCode  = "code"
 	extraParam = "param"
-	extraFinal = "final" // true: clients, which try again by themselves, shall not
+	extraFinal = "final" // true: clients, which retry automatically, must not
 )
 
-// refuse is a Problem of fault f with OpenAI's code and param; "" for none.
+// refuse returns a Problem of fault f with OpenAI's code and param; "" for none.
 func refuse(f web.Fault, code, param, detail string) *web.Problem {
 	extra := map[string]any{}
 	if code != "" {
@@ -39,14 +39,14 @@ func refuse(f web.Fault, code, param, detail string) *web.Problem {
 	return &web.Problem{Fault: f, Detail: detail, Extra: extra}
 }
 
-// codes stand for faults that name none themselves.
+// codes are those of faults that name none themselves.
 var codes = map[string]string{
 	web.Unauthorized.Slug: "invalid_api_key", web.Forbidden.Slug: "insufficient_permissions",
 	web.TooManyRequests.Slug: "rate_limit_exceeded", web.TooLarge.Slug: "request_too_large",
 	web.UnsupportedMedia.Slug: "unsupported_media_type", web.PasswordChange.Slug: "insufficient_permissions",
 }
 
-// errorOf is p in OpenAI's words.
+// errorOf returns p in OpenAI's format.
 func errorOf(p *web.Problem) wireError {
 	e := wireError{Message: p.Detail, Type: "invalid_request_error"}
 	if e.Message == "" {
@@ -73,7 +73,7 @@ func errorOf(p *web.Problem) wireError {
 	return e
 }
 
-// codeQuota is OpenAI's word for a budget that is used up.
+// codeQuota is OpenAI's code for a budget that is used up.
 const codeQuota = "insufficient_quota"
 
 // show answers a failed request in OpenAI's form. The clients of OpenAI try
@@ -115,7 +115,7 @@ var runFaults = map[string]runFault{
 	"too_long": {web.Invalid, "context_length_exceeded"},
 }
 
-// failed is the answer to a run that failed. One that has used tools is not to
+// failed returns the answer to a run that failed. One that has used tools is not to
 // be tried again unseen: what they did would be done twice.
 func failed(ev core.Failed, usedTools bool, now time.Time) *web.Problem {
 	f, ok := runFaults[ev.Code]
@@ -135,7 +135,7 @@ func failed(ev core.Failed, usedTools bool, now time.Time) *web.Problem {
 	return p
 }
 
-// lost is for a run whose end cannot be known here.
+// lost returns the answer to a run with an unknown outcome.
 func lost(err error) *web.Problem {
 	p := refuse(web.Unavailable, "interrupted", "", "the answer was lost on the way")
 	p.Extra[extraFinal], p.Err = true, err

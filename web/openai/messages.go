@@ -127,7 +127,7 @@ func (c *conversation) end(q *request) error {
 
 func empty(m *core.Said) bool { return strings.TrimSpace(m.Text) == "" && len(m.Media) == 0 }
 
-// content is a message's text and pictures: a string, or parts.
+// content returns a message's text and pictures: a string, or parts.
 func (c *conversation) content(at string, m *wireMessage) (text string, media []core.Media, err error) {
 	if len(m.Content) == 0 || string(m.Content) == "null" {
 		if m.Role != "assistant" {

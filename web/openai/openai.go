@@ -59,7 +59,7 @@ type Model struct {
 	Model string // the model asked for; "" is the agent's
 }
 
-// Options for New. Everything is needed but where it says otherwise.
+// Options for New. All are needed, unless noted.
 type Options struct {
 	Door     *auth.Door
 	Inbox    Inbox
@@ -81,7 +81,7 @@ type API struct {
 	born  time.Time // stands for when a model was made
 }
 
-// New is an API.
+// New returns an API.
 func New(o Options) *API {
 	if o.Clock == nil {
 		o.Clock = core.System{}
@@ -118,7 +118,8 @@ func (a *API) routes() map[string]web.Handler {
 	}
 }
 
-// Routes are the patterns that are served, for the test that all are documented.
+// Routes returns the patterns that are served, for the test that all are
+// documented.
 func (a *API) Routes() []string { return slices.Collect(maps.Keys(a.routes())) }
 
 // known puts the Principal into the request before h. Nobody at all is let
@@ -158,7 +159,7 @@ func (a *API) wire(m Model) wireModel {
 	return wireModel{ID: m.ID, Object: "model", Created: a.born.Unix(), OwnedBy: m.Owner}
 }
 
-// list is GET /v1/models.
+// list serves GET /v1/models.
 func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 	p, _ := auth.From(r.Context())
 	data := []wireModel{}
@@ -168,7 +169,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, map[string]any{"object": "list", "data": data})
 }
 
-// model is GET /v1/models/{model}.
+// model serves GET /v1/models/{model}.
 func (a *API) model(w http.ResponseWriter, r *http.Request) error {
 	p, _ := auth.From(r.Context())
 	m, err := a.find(p, r.PathValue("model"))
@@ -178,7 +179,7 @@ func (a *API) model(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, a.wire(m))
 }
 
-// find is the model that a request names.
+// find returns the model that a request names.
 func (a *API) find(p auth.Principal, id string) (Model, error) {
 	for _, m := range a.Models.Models(p) {
 		if m.ID == id {

@@ -29,7 +29,7 @@ type file struct {
 
 // read gives the embedded files by name.
 var read = sync.OnceValues(func() (map[string]file, error) {
-	all := map[string]file{} // as many as are embedded
+	all := map[string]file{} // one for each embedded file
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -48,7 +48,7 @@ var read = sync.OnceValues(func() (map[string]file, error) {
 	return all, err
 })
 
-// uncommented is a script without the lines that are comments alone and without
+// uncommented returns a script without the lines that are comments alone and without
 // the blanks that lines begin with: they are for readers of the source, and a
 // page has only so many bytes. Nothing is written over several lines in
 // backquotes there (a test looks).
@@ -73,8 +73,8 @@ var (
 // colons, commas and semicolons. Before a colon a blank means something.
 var tight = strings.NewReplacer(" { ", "{", "; }", "}", ";}", "}", "; ", ";", ": ", ":", ", ", ",", " {", "{", "{ ", "{", " }", "}", "} ", "}")
 
-// squeezed is a style sheet in fewer bytes that says the same. What stands in
-// quotes is left as it is.
+// squeezed returns a style sheet without the bytes that mean nothing. Quoted
+// text is left as it is.
 func squeezed(sheet []byte) []byte {
 	parts := strings.Split(remark.ReplaceAllString(string(sheet), ""), `"`)
 	for i := 0; i < len(parts); i += 2 {
@@ -83,7 +83,7 @@ func squeezed(sheet []byte) []byte {
 	return []byte(strings.TrimSpace(strings.Join(parts, `"`)) + "\n")
 }
 
-// Address is where a page finds a file under prefix ("/static/"). It changes
+// Address returns the address of a file under prefix ("/static/"). It changes
 // with the file, so that browsers keep what it names without asking again.
 func Address(prefix, name string) string {
 	all, _ := read() // Handler told

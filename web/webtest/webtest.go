@@ -59,7 +59,7 @@ func New(t testing.TB) *Tab {
 	return newTab(t, ctx)
 }
 
-// Tab is another tab of the same browser: with its cookies, and in the same
+// Tab returns another tab of the same browser: with its cookies, and in the same
 // window's background or foreground as the browser sees fit.
 func (b *Tab) Tab() *Tab {
 	b.t.Helper()
@@ -99,7 +99,7 @@ func (b *Tab) Open(url string) {
 	b.do(chromedp.Navigate(url))
 }
 
-// Front makes it the tab that the visitor looks at.
+// Front makes it the visible tab.
 func (b *Tab) Front() {
 	b.t.Helper()
 	call(b, page.BringToFront, struct{}{})
@@ -138,13 +138,13 @@ func (b *Tab) Gone(sel string) {
 	b.Eventually(fmt.Sprintf(`!document.querySelector(%q)`, sel))
 }
 
-// Says waits until the text of what the selector finds first holds a part.
+// Says waits until the first element of the selector contains a text.
 func (b *Tab) Says(sel, part string) {
 	b.t.Helper()
 	b.Eventually(fmt.Sprintf(`document.querySelector(%q)?.textContent.includes(%q)`, sel, part))
 }
 
-// Focus puts the focus where the selector says.
+// Focus focuses the element of the selector.
 func (b *Tab) Focus(sel string) {
 	b.t.Helper()
 	b.Eventually(fmt.Sprintf(`(document.querySelector(%[1]q)?.focus(), document.activeElement === document.querySelector(%[1]q))`, sel))
@@ -164,7 +164,7 @@ func (b *Tab) Press(keys string) {
 }
 
 // TabTo presses the tabulator key until the focus is on what the selector
-// names, as somebody without a mouse does.
+// names, as a user without a mouse does.
 func (b *Tab) TabTo(sel string) {
 	b.t.Helper()
 	var way []string
@@ -219,7 +219,7 @@ func (b *Tab) Click(sel string) {
 	b.do(chromedp.MouseClickXY(at[0], at[1]))
 }
 
-// Value is what a JavaScript expression is in the page now.
+// Value returns the value of a JavaScript expression in the page.
 func Value[T any](b *Tab, expr string) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expr))
@@ -259,19 +259,19 @@ func picture(b *Tab, a chromedp.Action[[]byte]) []byte {
 	return png
 }
 
-// Picture is what the window shows, as PNG.
+// Picture returns what the window shows, as PNG.
 func (b *Tab) Picture() []byte {
 	b.t.Helper()
 	return picture(b, chromedp.CaptureScreenshot())
 }
 
-// WholePicture is the page from top to bottom, as PNG.
+// WholePicture returns the page from top to bottom, as PNG.
 func (b *Tab) WholePicture() []byte {
 	b.t.Helper()
 	return picture(b, chromedp.FullScreenshot(100))
 }
 
-// Shots is the folder in which pictures are wanted, "" where none are
+// Shots returns the directory to write pictures to, "" for none
 // (GATEHOUSE_TEST_SHOTS).
 func Shots() string { return os.Getenv("GATEHOUSE_TEST_SHOTS") }
 

@@ -31,7 +31,7 @@ type row struct {
 	ContinuedFrom    string    `json:"continuedFrom,omitempty"`
 }
 
-// row is a session as lists show it: its agent by the path of its file, or by
+// row returns a session as lists show it: its agent by the path of its file, or by
 // name where it has none.
 func (a *API) row(s session.Session) row {
 	agent := s.AgentType
@@ -45,7 +45,7 @@ func (a *API) row(s session.Session) row {
 
 func everybody(p auth.Principal) bool { return p.Has(auth.ScopeAdmin) && p.Has(auth.ScopeRead) }
 
-// list is GET /api/chat/sessions.
+// list serves GET /api/chat/sessions.
 func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)
 	if err != nil {
@@ -82,7 +82,7 @@ type message struct {
 	ToolCalls []call    `json:"toolCalls,omitempty"`
 }
 
-// read is GET /api/chat/session/{id}: the session and its newest messages, in
+// read serves GET /api/chat/session/{id}: the session and its newest messages, in
 // words.
 func (a *API) read(w http.ResponseWriter, r *http.Request) error {
 	_, d, err := a.Today.Found(r, auth.ScopeRead, auth.ScopeChat)
@@ -133,7 +133,7 @@ func done(w http.ResponseWriter, id string, more map[string]any) error {
 	return web.WriteJSON(w, http.StatusOK, out)
 }
 
-// remove is DELETE /api/chat/session/{id}.
+// remove serves DELETE /api/chat/session/{id}.
 func (a *API) remove(w http.ResponseWriter, r *http.Request) error {
 	p, d, err := a.Today.Found(r, auth.ScopeChat)
 	if err != nil {
@@ -145,7 +145,7 @@ func (a *API) remove(w http.ResponseWriter, r *http.Request) error {
 	return done(w, d.ID, nil)
 }
 
-// archive is POST /api/chat/session/{id}/archive and …/unarchive.
+// archive serves POST /api/chat/session/{id}/archive and …/unarchive.
 func (a *API) archive(yes bool) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		p, d, err := a.Today.Found(r, auth.ScopeChat)
@@ -159,7 +159,7 @@ func (a *API) archive(yes bool) web.Handler {
 	}
 }
 
-// clear is DELETE /api/chat/session: it archives the caller's newest session
+// clear serves DELETE /api/chat/session: it archives the caller's newest session
 // with the agent, so that nothing is lost by a client that knows no ids.
 func (a *API) clear(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeChat)
@@ -190,7 +190,7 @@ func (a *API) clear(w http.ResponseWriter, r *http.Request) error {
 	return done(w, page[0].ID, map[string]any{"archived": true})
 }
 
-// agentOf is agentPath, from the address or the body.
+// agentOf returns agentPath, from the address or the body.
 func agentOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	given := r.URL.Query().Get("agentPath")
 	if given == "" && r.ContentLength != 0 {
@@ -212,7 +212,7 @@ func agentOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	return given, nil
 }
 
-// agents is GET /api/agents.
+// agents serves GET /api/agents.
 func (a *API) agents(w http.ResponseWriter, r *http.Request) error {
 	if _, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat); err != nil {
 		return err
@@ -220,7 +220,7 @@ func (a *API) agents(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, map[string]any{"agents": a.Agents()})
 }
 
-// stats is GET /api/stats: of the caller's own sessions, of everybody's with
+// stats serves GET /api/stats: of the caller's own sessions, of everybody's with
 // the scope admin.
 func (a *API) stats(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)

@@ -25,7 +25,7 @@ const taskTool = "Task"
 // maxCalls bounds the calls that the last event lists; a run makes fewer.
 const maxCalls = 1000
 
-// stream is POST /api/chat/stream.
+// stream serves POST /api/chat/stream.
 func (a *API) stream(w http.ResponseWriter, r *http.Request) error {
 	t := &teller{clock: a.Clock, spawned: []string{}, calls: []call{}}
 	return a.Today.Converse(w, r, t.tell)
@@ -50,13 +50,13 @@ type resume struct {
 	CacheHit             bool   `json:"cacheHit"`
 }
 
-// A teller tells one run in the first generation's events.
+// A teller writes one run as the first generation's events.
 type teller struct {
 	clock   core.Clock
-	text    strings.Builder // all that was said; bounded by what a run may say
+	text    strings.Builder // the whole text; bounded by the limit of a run
 	told    int             // of it
-	at      time.Time       // when it was told last
-	round   bool            // words of another round follow
+	at      time.Time       // when it was sent last
+	round   bool            // text of another round follows
 	calls   []call
 	spawned []string
 	session string
@@ -72,7 +72,7 @@ func (t *teller) tell(s *web.Stream, e bus.Entry) error {
 		}
 		return t.add(s, d.Content)
 	}
-	if e.Type == "session" { // of a later attempt too: what was told before is of no worth
+	if e.Type == "session" { // of a later attempt too: what was sent before is void
 		t.text.Reset()
 		t.told, t.round, t.calls, t.spawned = 0, false, []call{}, []string{}
 	} else if err := t.flush(s); err != nil {
@@ -163,8 +163,8 @@ func (t *teller) called(v core.ToolUseStart) {
 	}
 }
 
-// done is the last event. Its response is all that was said, as the text
-// events are, and not the last round's words alone.
+// done returns the last event. Its response is the whole text, like the text
+// events, and not that of the last round only.
 func (t *teller) done(v core.Done) map[string]any {
 	response := v.Response
 	if all := t.text.String(); strings.HasSuffix(all, response) {

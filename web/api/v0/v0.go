@@ -1,4 +1,4 @@
-// Package v0 serves the first generation's routes, in its own words: camelCase,
+// Package v0 serves the first generation's routes in its own format: camelCase,
 // text that is sent whole each time, one agent for a conversation. Its routes
 // have a mux of their own, as /api/chat/session/{id} and /api/chat/{id}/events
 // cannot stand on one. What they do is done by the routes of today.
@@ -65,7 +65,7 @@ type API struct {
 	mux   *http.ServeMux
 }
 
-// New is an API.
+// New returns an API.
 func New(o Options) *API {
 	if o.Clock == nil {
 		o.Clock = core.System{}
@@ -91,7 +91,8 @@ func (a *API) routes() map[string]web.Handler {
 	}
 }
 
-// Routes are the patterns that are served, for the test that all are documented.
+// Routes returns the patterns that are served, for the test that all are
+// documented.
 func (a *API) Routes() (patterns []string) {
 	for p := range a.routes() {
 		patterns = append(patterns, p)
@@ -119,7 +120,7 @@ func (a *API) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// allowed are the methods of the route that r's path has here; "" when it has
+// allowed returns the methods of the route that r's path has here; "" when it has
 // none. /api/chat/session is also a path of today, with an id.
 func (a *API) allowed(r *http.Request) string {
 	var methods []string
