@@ -15,12 +15,12 @@ import (
 )
 
 type backupCmd struct {
-	File string `arg:"" type:"path" help:"The archive to write, such as gatehouse.tar.gz; it must not exist yet and lie outside the vault."`
+	File string `arg:"" type:"path" help:"The archive to write, such as gatehouse.tar.gz; it must not exist and must be outside the vault."`
 	JSON bool   `help:"As JSON."`
 }
 
 func (c *backupCmd) Help() string {
-	return "The gateway may go on serving. The database is copied first, as it is at one moment, then the files of the vault. What is not in it: the settings, files that settings read secrets from, and Claude Code's login; keep those elsewhere. 'gatehouse restore' puts it back."
+	return "The gateway may keep running. The backup has a snapshot of the database and the files of the vault, but not the settings, files with secrets, and Claude Code's login: keep those elsewhere. 'gatehouse restore' restores it."
 }
 
 func (c *backupCmd) Run(p *process) error {
@@ -73,7 +73,7 @@ type restoreCmd struct {
 }
 
 func (c *restoreCmd) Help() string {
-	return "Puts a backup into an empty vault (GATEHOUSE_VAULT_PATH names another one). Every checksum is compared before anything is written. What was being answered or sent when the backup was made is not done again by itself: the panel's page Queue shows it. If it is interrupted, run it again."
+	return "Restores a backup into an empty vault (GATEHOUSE_VAULT_PATH names another one). Every checksum is verified before anything is written. What was being answered or sent when the backup was made is not retried automatically: the panel's page Queue shows it. If it is interrupted, run it again."
 }
 
 func (c *restoreCmd) Run(p *process) error {
@@ -92,7 +92,7 @@ func (c *restoreCmd) Run(p *process) error {
 	}
 	fmt.Fprintf(p.stdout, "Restored %d files and the database of %s into %s.\n", report.Files, report.CreatedAt.Local().Format("2006-01-02 15:04"), cfg.VaultPath)
 	if report.Messages+report.Sends > 0 {
-		fmt.Fprintf(p.stdout, "%d messages and %d replies were in hand when the backup was made. They are not done again by themselves: see the panel's page Queue.\n", report.Messages, report.Sends)
+		fmt.Fprintf(p.stdout, "%d messages and %d replies were in progress when the backup was made. They are not retried automatically: see the panel's page Queue.\n", report.Messages, report.Sends)
 	}
 	for _, name := range report.Left {
 		fmt.Fprintf(p.stdout, "Not restored: %s (a link that leads out of the vault)\n", name)

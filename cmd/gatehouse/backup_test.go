@@ -325,7 +325,7 @@ func TestBackupAndRestoreSayWhatIsWrongAndTouchNothing(t *testing.T) {
 		t.Errorf("without a database: %d %s", code, errs)
 	}
 	h.run("pairing", "list")
-	if code, _, errs := h.run("backup", filepath.Join(h.vault(), "b.tar.gz")); code != 2 || !strings.Contains(errs, "lies in the vault") {
+	if code, _, errs := h.run("backup", filepath.Join(h.vault(), "b.tar.gz")); code != 2 || !strings.Contains(errs, "is in the vault") {
 		t.Errorf("into the vault: %d %s", code, errs)
 	}
 	if code, _, errs := h.run("backup", filepath.Join(h.dir, "none", "b")); code != 1 || !strings.Contains(errs, "no folder") {
@@ -338,7 +338,7 @@ func TestBackupAndRestoreSayWhatIsWrongAndTouchNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := h.run("backup", file); code != 1 || !strings.Contains(errs, "is there already") {
+	if code, _, errs := h.run("backup", file); code != 1 || !strings.Contains(errs, "already exists") {
 		t.Errorf("over an older one: %d %s", code, errs)
 	}
 	if code, _, errs := h.run("restore", file); code != 1 || !strings.Contains(errs, "is not empty") {

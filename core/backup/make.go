@@ -107,16 +107,16 @@ func newMaking(src Source, file string, progress Progress) (*making, error) {
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(abs))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, core.Errorf(core.NotFound, "there is no folder %s", filepath.Dir(abs))
+		return nil, core.Errorf(core.NotFound, "there is no directory %s", filepath.Dir(abs))
 	} else if err != nil {
 		return nil, err
 	}
 	b.file = filepath.Join(dir, filepath.Base(abs))
 	if _, in := b.inVault(b.file); in {
-		return nil, core.Errorf(core.Invalid, "%s lies in the vault: a backup belongs elsewhere, best on another disk", b.file)
+		return nil, core.Errorf(core.Invalid, "%s is in the vault: write the backup elsewhere, best on another disk", b.file)
 	}
 	if _, err := os.Lstat(b.file); err == nil {
-		return nil, core.Errorf(core.Conflict, "%s is there already", b.file)
+		return nil, core.Errorf(core.Conflict, "%s already exists", b.file)
 	}
 	if b.root, err = os.OpenRoot(b.path); err != nil {
 		return nil, err
@@ -298,7 +298,7 @@ func (b *making) entry(ctx context.Context, files fs.FS, name string, d fs.DirEn
 		}
 		return b.add(ctx, e, nil)
 	case !st.Mode().IsRegular():
-		b.left(name, "it is no plain file")
+		b.left(name, "it is not a regular file")
 		return nil
 	}
 	f, err := files.Open(name)
@@ -331,7 +331,7 @@ func (b *making) finish() (size int64, err error) {
 		return 0, err
 	}
 	if err := os.Link(b.part.Name(), b.file); errors.Is(err, fs.ErrExist) {
-		return 0, core.Errorf(core.Conflict, "%s is there already", b.file)
+		return 0, core.Errorf(core.Conflict, "%s already exists", b.file)
 	} else if err != nil { // a file system without hard links
 		if err := os.Rename(b.part.Name(), b.file); err != nil {
 			return 0, err

@@ -130,7 +130,7 @@ func (r *restoring) mayBegin() error {
 	}
 	for _, e := range entries {
 		if !slices.Contains(allowed, e.Name()) {
-			return core.Errorf(core.Conflict, "the vault %s is not empty (%s is in it): a backup is restored into an empty or new folder; GATEHOUSE_VAULT_PATH names it", r.vault, core.CleanName(e.Name()))
+			return core.Errorf(core.Conflict, "the vault %s is not empty (%s is in it): restore into an empty or new directory; GATEHOUSE_VAULT_PATH sets it", r.vault, core.CleanName(e.Name()))
 		}
 	}
 	if again || r.inside() {
@@ -145,7 +145,7 @@ func (r *restoring) mayBegin() error {
 	return nil
 }
 
-// inside reports whether the database lies in the vault.
+// inside reports whether the database is in the vault.
 func (r *restoring) inside() bool {
 	_, in := r.dbName()
 	return in

@@ -243,7 +243,7 @@ func (e *Eraser) compact(ctx context.Context, f *Forgotten) (err error) {
 		return err
 	}
 	if !f.Compacted {
-		f.Left = append(f.Left, "The database is too large to be written anew while the gateway serves, so free pages of its file may still hold traces: stop the gateway and run the same command again.")
+		f.Left = append(f.Left, "The database is too large to be rewritten while the gateway serves, so free pages of its file may still have traces: stop the gateway and run the same command again.")
 	}
 	copies, err := e.o.DB.Copies()
 	for _, c := range copies {
