@@ -328,8 +328,8 @@ func TestBackupAndRestoreSayWhatIsWrongAndTouchNothing(t *testing.T) {
 	if code, _, errs := h.run("backup", filepath.Join(h.vault(), "b.tar.gz")); code != 2 || !strings.Contains(errs, "is in the vault") {
 		t.Errorf("into the vault: %d %s", code, errs)
 	}
-	if code, _, errs := h.run("backup", filepath.Join(h.dir, "none", "b")); code != 1 || !strings.Contains(errs, "no folder") {
-		t.Errorf("into no folder: %d %s", code, errs)
+	if code, _, errs := h.run("backup", filepath.Join(h.dir, "none", "b")); code != 1 || !strings.Contains(errs, "no directory") {
+		t.Errorf("into no directory: %d %s", code, errs)
 	}
 	if code, out, errs := h.run("backup", file); code != 0 || !strings.Contains(out, "Backed up") {
 		t.Fatalf("%d %s %s", code, out, errs)
