@@ -12,7 +12,7 @@ import (
 
 // A verdict counts what must not happen.
 type verdict struct {
-	Messages int `json:"messages"` // sent by people
+	Messages int `json:"messages"` // sent by users
 	Answers  int `json:"answers"`  // visible in their chats
 	Lost     int `json:"lost"`
 	Doubled  int `json:"doubled"`
@@ -45,7 +45,7 @@ func (j judgement) all() (sum verdict) {
 	return sum
 }
 
-// countAnswers judges by what people see alone: how many answers each chat has.
+// countAnswers judges by what users see alone: how many answers each chat has.
 func (f *field) countAnswers() verdict {
 	var v verdict
 	for _, p := range f.platforms {

@@ -74,7 +74,7 @@ type twoSides struct {
 }
 
 type burstData struct {
-	First   burstRound       `json:"first"` // on chats that nobody knows yet
+	First   burstRound       `json:"first"` // on chats that no one knows yet
 	Rounds  []burstRound     `json:"rounds"`
 	Commits float64          `json:"commits_per_message"`
 	Group   float64          `json:"writes_per_commit"`

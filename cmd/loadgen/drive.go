@@ -142,7 +142,7 @@ func (f *field) burst(ctx context.Context, each int) (map[string]time.Duration, 
 	return took, nil
 }
 
-// text is a question of ordinary length that matches no note.
+// text returns a question of ordinary length that matches no note.
 func text(i int) string {
 	return fmt.Sprintf("Question %d: could you please tell me where we stand with this, and what comes next?", i+1)
 }
@@ -156,7 +156,7 @@ type percentiles struct {
 	Max float64 `json:"max_ms"`
 }
 
-// times are those of one platform's samples; "" is all.
+// times returns those of one platform's samples; "" is all.
 func times(list []sample, platform string) (out []time.Duration) {
 	for _, s := range list {
 		if platform == "" || s.platform == platform {

@@ -11,7 +11,7 @@ import (
 	"gatehouse/connectors/telegram/telegramtest"
 )
 
-// A field is the simulated platforms with people on them, and a record of what
+// A field is the simulated platforms with users on them, and a record of what
 // became visible in their chats.
 type field struct {
 	platforms []*crowd.Platform
@@ -39,7 +39,7 @@ type seen struct {
 	at time.Time // first visible
 }
 
-// newField is platforms without flood control and n private chats, a share of
+// newField returns platforms without flood control and n private chats, a share of
 // them on Discord; each platform with a share has one at least. They take
 // turns, so that the first few are of both.
 func newField(n int, share float64) (*field, error) {
@@ -139,7 +139,7 @@ func (f *field) online() bool {
 	return !slices.ContainsFunc(f.platforms, func(p *crowd.Platform) bool { return !p.Online() })
 }
 
-// seenAt is when the bot had turned to every platform, after a moment; zero when
+// seenAt returns when the bot had turned to every platform, after a moment; zero when
 // it has not.
 func (f *field) seenAt(after time.Time) (last time.Time) {
 	for _, p := range f.platforms {

@@ -79,7 +79,7 @@ func fillMessages(bots []string, rows, lanes int) []string {
 }
 
 // fillHistory spreads the rows over 90 days, the newest last, as they come in
-// life, among 1,000 people. Indexes are made when the rows are there.
+// life, among 1,000 users. Indexes are made when the rows are there.
 func fillHistory(ctx context.Context, db *sql.DB, n int) error {
 	rows, err := db.QueryContext(ctx, `SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name IN ('audit_events', 'usage') AND sql IS NOT NULL`)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// bareSync is what one fsync and one fdatasync of an appended 4 KiB page cost
+// bareSync returns what one fsync and one fdatasync of an appended 4 KiB page cost
 // on the disk of dir.
 func bareSync(dir string, n int) (fsync, fdatasync percentiles, err error) {
 	f, err := os.Create(filepath.Join(dir, "fsync"))
@@ -63,7 +63,7 @@ func syncs(path string) (n int, err error) {
 	return n, nil
 }
 
-// traced is the command that counts syncs into file; "" where there is none.
+// traced returns the command that counts syncs into file; "" where there is none.
 func traced(file string) []string {
 	path, err := exec.LookPath("strace")
 	if err != nil {
@@ -72,7 +72,7 @@ func traced(file string) []string {
 	return []string{path, "-f", "-c", "-o", file, "-e", "trace=fsync,fdatasync"}
 }
 
-// busy is how much of the machine's processors others use now, 0 to 1.
+// busy returns how much of the machine's processors others use now, 0 to 1.
 func busy(ctx context.Context) float64 {
 	a, at := cpuTimes()
 	select {
@@ -86,7 +86,7 @@ func busy(ctx context.Context) float64 {
 	return 1 - (b-a)/(bt-at)
 }
 
-// cpuTimes are the ticks the machine was idle, and all ticks (proc_stat(5)).
+// cpuTimes returns the ticks the machine was idle, and all ticks (proc_stat(5)).
 func cpuTimes() (idle, all float64) {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -35,7 +35,7 @@ type child struct {
 	log     *os.File
 }
 
-// gatewayEnv is the whole environment of the gateway under test: nothing is
+// gatewayEnv returns the whole environment of the gateway under test: nothing is
 // inherited, so that two machines measure the same.
 func gatewayEnv(f *field, dir, runtime, metrics string) []string {
 	env := []string{
@@ -151,7 +151,7 @@ func freeAddr() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// onlyChild is the process that a tracer runs.
+// onlyChild returns the process that a tracer runs.
 func onlyChild(pid int) (int, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {
@@ -164,7 +164,7 @@ func onlyChild(pid int) (int, error) {
 	return n, nil
 }
 
-// cpu is the time that the child has used, to 10 ms (proc_pid_stat(5): utime
+// cpu returns the time that the child has used, to 10 ms (proc_pid_stat(5): utime
 // and stime are the fields 14 and 15, in ticks of 1/100 s).
 func (c *child) cpu() (time.Duration, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.pid))
@@ -180,14 +180,14 @@ func (c *child) cpu() (time.Duration, error) {
 	return time.Duration(user+system) * 10 * time.Millisecond, errors.Join(err1, err2)
 }
 
-// memory is the resident set and its peak since resetPeak, in MiB.
+// memory returns the resident set and its peak since resetPeak, in MiB.
 func (c *child) memory() (now, peak float64, err error) {
 	m, err := c.status("VmRSS", "VmHWM")
 	return m["VmRSS"], m["VmHWM"], err
 }
 
-// own is the part of the resident set that is no page of a file, in MiB: what
-// the program has written, and nobody else could use.
+// own returns the part of the resident set that is no page of a file, in MiB: what
+// the program has written, and no one else could use.
 func (c *child) own() (float64, error) {
 	m, err := c.status("RssAnon")
 	return m["RssAnon"], err

@@ -1,10 +1,10 @@
-// Command loadgen measures a gateway. It plays the people and the platforms
+// Command loadgen measures a gateway. It plays the users and the platforms
 // (the strict simulators, in its own process, flood control off), starts the
-// program under test as its child, and beside every figure it measures its own
+// program under test as its child, and next to every figure it measures its own
 // floor in the same run: the same load on a bare bot that stores nothing, and
 // what an fsync costs on the same disk.
 //
-// It uses loopback only, is bounded in time and ends by itself. It ends with 1
+// It uses loopback only, is bounded in time and ends on its own. It ends with 1
 // when a message was lost, answered twice or answered out of order.
 package main
 

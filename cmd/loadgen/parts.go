@@ -67,7 +67,8 @@ func (b *bench) parts(ctx context.Context) error {
 	return b.lateMemory(ctx)
 }
 
-// quiet waits until others use less than a tenth of the machine, and says how much they use.
+// quiet waits until others use less than a tenth of the machine, and returns how much
+// they use.
 func (b *bench) quiet(ctx context.Context) float64 {
 	for over := time.Now().Add(b.c.Quiet); ; {
 		if share := busy(ctx); share < .1 || time.Now().After(over) || ctx.Err() != nil {
@@ -124,7 +125,7 @@ func (b *bench) timed(ctx context.Context, load func(*side, int) ([]sample, erro
 	return d, err
 }
 
-// measured runs load and says how much processor time the bot used.
+// measured runs load and returns how much processor time the bot used.
 func (s *side) measured(load func() ([]sample, error)) ([]sample, time.Duration, error) {
 	before, err := s.cpu()
 	if err != nil {
@@ -144,7 +145,7 @@ type load struct {
 	rates           map[string]float64 // by platform
 }
 
-// round is one burst.
+// round returns one burst.
 func (s *side) round(ctx context.Context, each int) (l load, err error) {
 	if err := s.resetPeak(); err != nil {
 		return l, err
@@ -214,7 +215,7 @@ func (b *bench) burst(ctx context.Context) error {
 	return errors.Join(err, err2)
 }
 
-// bout is a burst on each side.
+// bout returns a burst on each side.
 func (b *bench) bout(ctx context.Context, gw, bare *side) (r burstRound, err error) {
 	g, err := gw.round(ctx, b.c.Each)
 	if err != nil {

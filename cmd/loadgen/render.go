@@ -15,7 +15,7 @@ import (
 // renderings is how often an answer is rendered.
 const renderings = 1000
 
-// renderers are the platforms as they render; they connect to nothing.
+// renderers returns the platforms as they render; they connect to nothing.
 func renderers() (map[string]connectors.Renderer, error) {
 	tg, err := telegram.New(telegram.Options{Name: "bot", Token: "1:abc", Cursors: &connectorstest.Store{}})
 	if err != nil {

@@ -35,7 +35,7 @@ func thisMachine() machine {
 	return m
 }
 
-// field1 is the first value of a key in a file of "key: value" lines.
+// field1 returns the first value of a key in a file of "key: value" lines.
 func field1(path, key string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func field1(path, key string) string {
 	return ""
 }
 
-// commit is the revision of the working folder; empty outside of one.
+// commit returns the revision of the working directory; empty outside of one.
 func commit(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -68,7 +68,7 @@ type stage struct {
 	P99  float64 `json:"p99_ms"`
 }
 
-// stages is what gatehouse_gateway_overhead_seconds gained between two readings.
+// stages returns what gatehouse_gateway_overhead_seconds gained between two readings.
 func stages(before, after map[string]float64) map[string]stage {
 	out := map[string]stage{}
 	const name = "gatehouse_gateway_overhead_seconds"
@@ -106,7 +106,7 @@ func stages(before, after map[string]float64) map[string]stage {
 	return out
 }
 
-// commits is how many commits n messages took, and how many writes shared one.
+// commits returns how many commits n messages took, and how many writes shared one.
 func commits(before, after map[string]float64, n float64) (per, group float64) {
 	c := after["gatehouse_db_commits_total"] - before["gatehouse_db_commits_total"]
 	w := after["gatehouse_db_group_size_sum"] - before["gatehouse_db_group_size_sum"]
@@ -116,7 +116,7 @@ func commits(before, after map[string]float64, n float64) (per, group float64) {
 	return c / n, w / c
 }
 
-// A line is one goal beside what was measured.
+// A line is one goal next to what was measured.
 type line struct {
 	what, goal, measured, floor string
 	met                         bool
@@ -254,10 +254,10 @@ func (b *bench) report() error {
 	return b.writeReport(text)
 }
 
-// endOfFigures separates what is measured from what people write below it.
+// endOfFigures separates what is measured from what users write below it.
 const endOfFigures = "<!-- below this line: written by hand, kept by make bench -->\n"
 
-// writeReport replaces the figures and keeps what stands below them.
+// writeReport replaces the figures and keeps what is below them.
 func (b *bench) writeReport(text string) error {
 	notes := "\n"
 	if old, err := os.ReadFile(b.c.Report); err == nil {

@@ -41,7 +41,7 @@ func (b *bench) scale(ctx context.Context) error {
 	return b.endTwins(ctx, sides, d)
 }
 
-// twins are a gateway with a fresh database and one with the filled one.
+// twins returns a gateway with a fresh database and one with the filled one.
 func (b *bench) twins(ctx context.Context, users int, dir string) (list [2]*side, err error) {
 	if list[0], err = b.gateway(ctx, users, ""); err != nil {
 		return list, err

@@ -15,7 +15,7 @@ type side struct {
 	*field
 	*child
 	dir      string
-	settings []string // of the gateway, beside those that all have
+	settings []string // of the gateway, next to those that all have
 }
 
 func (b *bench) gateway(ctx context.Context, chats int, dir string) (*side, error) {
@@ -88,7 +88,7 @@ func (b *bench) settle(ctx context.Context, s *side) (verdict, error) {
 	return v, err
 }
 
-// judge is settle without removing the folder.
+// judge returns settle without removing the directory.
 func (b *bench) judge(ctx context.Context, s *side) (verdict, error) {
 	if err := s.child.stop(); err != nil {
 		return verdict{}, errors.Join(err, s.end())

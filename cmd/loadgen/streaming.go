@@ -26,7 +26,7 @@ const (
 
 // streaming measures many chats whose answers stream at once: how long a final
 // takes from the model's last word until it is seen, while all others go on, and
-// how close a chat's previews follow each other. Whoever is answered asks again.
+// how close a chat's previews follow each other. Anyone who is answered asks again.
 func (b *bench) streaming(ctx context.Context) error {
 	m, err := model.Open()
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *audience) count(on bool) {
 	a.counting = on
 }
 
-// stream has every chat ask, and again when it is answered, until the time is over.
+// stream has every chat ask, and again when it is answered, until the time has ended.
 func stream(ctx context.Context, gw *side, m *model.Server) (*streamingData, error) {
 	a := &audience{finals: map[int]time.Time{}, previews: map[string]time.Time{}, closest: time.Hour, done: make(chan string, 2*len(gw.chats))}
 	for _, p := range gw.platforms {

@@ -63,7 +63,7 @@ func (b *bench) streams(ctx context.Context) error {
 	return errors.Join(err, k.end())
 }
 
-// invite makes n people in the database of a gateway that has ended.
+// invite makes n users in the database of a gateway that has ended.
 func invite(ctx context.Context, dir string, n int) error {
 	db, err := sql.Open("sqlite3", "file:"+databaseOf(dir))
 	if err != nil {
@@ -75,8 +75,8 @@ func invite(ctx context.Context, dir string, n int) error {
 	return err
 }
 
-// fewFiles says what is missing for so many open files in one process; "" is
-// nothing. Go raises the soft limit of its programs to the hard one by itself.
+// fewFiles reports what is missing for that many open files in one process; "" is
+// nothing. Go raises the soft limit of its programs to the hard one on its own.
 func fewFiles(want uint64) string {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
@@ -97,7 +97,7 @@ type hall struct {
 	ended  atomic.Int64 // streams that are over
 
 	mu    sync.Mutex
-	conns []net.Conn // as many as there are streams
+	conns []net.Conn // up to there are streams
 }
 
 func (h *hall) measure(ctx context.Context, d *streamData) (err error) {
@@ -133,7 +133,7 @@ func (h *hall) measure(ctx context.Context, d *streamData) (err error) {
 	return h.talk(ctx, d)
 }
 
-// talk opens the active streams beside the idle ones and reads what that takes.
+// talk opens the active streams next to the idle ones and reads what that takes.
 func (h *hall) talk(ctx context.Context, d *streamData) (err error) {
 	h.model.Set(model.Plan{Slow: chatter})
 	if err := h.fill(ctx, d.Active, d.Idle, h.active); err != nil {
@@ -173,8 +173,8 @@ func (h *hall) talk(ctx context.Context, d *streamData) (err error) {
 }
 
 // makeKeys makes n API keys: those of idle streams are the operator's, who has
-// begun the sessions, and each further one is of a person of its own, since the
-// messages that one person lets wait are bounded.
+// begun the sessions, and each further one is of a user of its own, since the
+// messages that one user lets wait are bounded.
 func (h *hall) makeKeys(ctx context.Context, n, idle int) error {
 	own, err := h.key()
 	if err != nil {
@@ -241,7 +241,7 @@ func (h *hall) active(ctx context.Context, i int) error {
 }
 
 // watch asks for a stream, waits for a line that begins with first, and reads on
-// beside until the stream ends.
+// next to until the stream ends.
 func (h *hall) watch(ctx context.Context, i int, method, path, body, first string) error {
 	conn, lines, err := h.request(ctx, i, method, path, body)
 	if err != nil {
@@ -312,7 +312,7 @@ func lineOf(r *bufio.Reader, begin string) error {
 	}
 }
 
-// firstEvents are the times from asking to the run's first event, one at a time.
+// firstEvents returns the times from asking to the run's first event, one at a time.
 func (h *hall) firstEvents(ctx context.Context) (percentiles, error) {
 	h.model.Set(model.Plan{})
 	var took []time.Duration

@@ -29,7 +29,7 @@ func modelEnv(m *model.Server) []string {
 	return []string{"GATEHOUSE_MODEL=openai/" + model.Name, "GATEHOUSE_OPENAI_BASE_URL=" + m.URL()}
 }
 
-// desk starts one over dir, "" for a new folder, with one chat on each platform.
+// desk starts one over dir, "" for a new directory, with one chat on each platform.
 func (b *bench) desk(ctx context.Context, dir string) (*desk, error) {
 	m, err := model.Open()
 	if err != nil {
@@ -51,7 +51,7 @@ func (b *bench) desk(ctx context.Context, dir string) (*desk, error) {
 
 func (d *desk) end() error { return errors.Join(d.side.end(), d.model.Close()) }
 
-// key is the operator's, from the gateway's own file.
+// key returns the operator's, from the gateway's own file.
 func (d *desk) key() (string, error) {
 	found, err := filepath.Glob(filepath.Join(d.child.runtime, "gatehouse-*", "key"))
 	if err != nil || len(found) != 1 {

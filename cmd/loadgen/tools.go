@@ -20,7 +20,7 @@ const callsPerRun = 40
 
 // tools measures what the loop needs for one tool call, from the end of the
 // model's answer to the request that brings it the result: the call is shown,
-// decided about, made, its result and the model's words are written to the
+// decided about, made, its result and the model's text are written to the
 // transcript, and the model is asked again.
 func (b *bench) tools(ctx context.Context) error {
 	dir, err := os.MkdirTemp(b.dir, "bot-")
@@ -139,7 +139,7 @@ func allFine(before, after map[string]float64, tool string) error {
 	return nil
 }
 
-// bareCalls is the floor: a client without any loop, which asks again at once.
+// bareCalls returns the floor: a client without any loop, which asks again at once.
 func bareCalls(ctx context.Context, m *model.Server) (percentiles, error) {
 	const n = 200
 	m.Set(model.Plan{Tool: "Read", Rounds: n, Input: func(int) string { return `{}` }})
@@ -163,7 +163,7 @@ func bareCalls(ctx context.Context, m *model.Server) (percentiles, error) {
 	return summary(m.Gaps()), nil
 }
 
-// bareShell is the floor of a fresh shell: bubblewrap alone, around a program
+// bareShell returns the floor of a fresh shell: bubblewrap alone, around a program
 // that does nothing.
 func bareShell(ctx context.Context, n int) (percentiles, error) {
 	var took []time.Duration

@@ -44,7 +44,7 @@ func (b *bench) transcript(ctx context.Context) error {
 	return d.end()
 }
 
-// openings makes the conversation, and starts the gateway anew for each time
+// openings makes the conversation, and starts the gateway again for each time
 // that it is opened.
 func (b *bench) openings(ctx context.Context, d *desk, t *transcriptData) error {
 	if _, err := d.ask(ctx, "large", "", "Where do we stand with this?"); err != nil {
@@ -93,7 +93,7 @@ func (d *desk) opening(ctx context.Context, i int, t *transcriptData) error {
 	return nil
 }
 
-// until is how long it took from a question to the request that the model got,
+// until returns how long it took from a question to the request that the model got,
 // by how much the memory grew at most, and the size of that request.
 func (d *desk) until(ctx context.Context, session string) (took, gained float64, size int, err error) {
 	before, _, err := d.memory()

@@ -36,7 +36,7 @@ type Runs interface {
 	LatestOf(ctx context.Context, session string) (runs.Row, error)
 }
 
-// Transcripts reads what was said in a conversation.
+// Transcripts reads what was written in a conversation.
 type Transcripts interface {
 	ByID(ctx context.Context, q store.Queryer, id string) (session.Session, error)
 	Turn(ctx context.Context, s session.Session, line string) ([]transcript.Message, error)

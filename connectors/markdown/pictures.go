@@ -42,7 +42,7 @@ func (r *Renderer) Pictures(source string, most int) []Picture {
 	return out
 }
 
-// words returns the plain words in n.
+// words returns the plain text in n.
 func words(n ast.Node, src []byte) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {

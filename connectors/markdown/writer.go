@@ -160,7 +160,7 @@ func (w *writer) blockquote(n ast.Node) {
 	w.quote = false
 }
 
-// lines writes n's source lines as they stand.
+// lines writes n's source lines as they are.
 func (w *writer) lines(n ast.Node) {
 	for i := range n.Lines().Len() {
 		seg := n.Lines().At(i)

@@ -1,5 +1,5 @@
-// Package attach keeps the files that come with messages, whoever carried
-// them: streamed into the vault's folder Chat/assets under names that are safe,
+// Package attach keeps the files that come with messages, anyone who carried
+// them: streamed into the vault's directory Chat/assets under names that are safe,
 // with the type that their bytes say. What cannot be taken is refused with a
 // sentence for its sender.
 package attach
@@ -22,10 +22,10 @@ import (
 	"gatehouse/core/vault"
 )
 
-// Folder is where attachments lie; the files of a day have a folder of their own.
+// Folder is where attachments lie; the files of a day have a directory of their own.
 const Folder = "Chat/assets"
 
-// MaxFile is how large a file may be where nobody sets another limit: what
+// MaxFile is how large a file may be where no one sets another limit: what
 // platforms hand out, and what a model is given.
 const MaxFile = 20 << 20
 
@@ -35,7 +35,7 @@ const MaxFiles = 20
 // A Quota limits how much users may store; *Ledger implements it.
 type Quota interface {
 	// Room is how many bytes may still come of user, math.MaxInt64 without a
-	// bound, and what the bound is, in words that begin with "your" or "all".
+	// bound, and what the bound is, as text that begin with "your" or "all".
 	Room(ctx context.Context, user int64) (left int64, bound string, err error)
 	// Note takes f's bytes of the room, in one step with the look whether they
 	// fit; where they do not, nothing is noted and fits is false.
@@ -50,7 +50,7 @@ type Keeper struct {
 	ledger Quota // nil: no limit but the single file's, and no owner is stored
 }
 
-// New is a Keeper; without a clock the system's. Without a ledger nothing is
+// New returns a Keeper; without a clock the system's. Without a ledger nothing is
 // bounded but the single file.
 func New(v *vault.Vault, clock core.Clock, ledger Quota) *Keeper {
 	if clock == nil {
@@ -70,14 +70,14 @@ func (e *Full) Error() string { return e.err.Error() }
 // Unwrap gives the sentence and its kind.
 func (e *Full) Unwrap() error { return e.err }
 
-// Problem is the slug of its answer over HTTP.
+// Problem returns the slug of its answer over HTTP.
 func (e *Full) Problem() (slug string, retryAfter time.Duration) { return "storage-full", 0 }
 
-// Save keeps what r gives as a file of user's, at most most bytes (0 is MaxFile) and never all of
-// it in memory. name and declared are the sender's, hostile text: the file is
-// stored under a name made of it, and File.Type is what the bytes say. Too much
-// is core.TooLarge, a kind that is not taken core.Invalid; both sentences name
-// the file and are meant for its sender; so is Full. Nothing stays of what was refused.
+// Save keeps what r gives as a file of user's, at most most bytes (0 is MaxFile) and
+// never all of it in memory. name and declared are the sender's, hostile text: the file
+// is stored under a name made of it, and File.Type is what the bytes say. Too much is
+// core.TooLarge, a kind that is not taken core.Invalid; both sentences name the file and
+// are meant for its sender; so is Full. Nothing stays of what was refused.
 func (k *Keeper) Save(ctx context.Context, user int64, name, declared string, most int64, r io.Reader) (core.File, error) {
 	in, err := k.Begin(ctx, user, most)
 	if err != nil {
@@ -116,7 +116,7 @@ func (k *Keeper) Remove(files []core.File) {
 	}
 }
 
-// errRefused ends the writing of a file that will not be kept; Keep says why.
+// errRefused ends the writing of a file that will not be kept; Keep explains why.
 var errRefused = errors.New("the file is refused")
 
 // headSize is how much of a file its kind is seen by.
@@ -141,7 +141,7 @@ type Incoming struct {
 
 // Begin looks for room for a file of user's, of at most most bytes; 0 is
 // MaxFile. Where none is left it is Full. The room is taken by Keep, which
-// refuses what others have taken it from meanwhile.
+// refuses what others have taken it from in the meantime.
 func (k *Keeper) Begin(ctx context.Context, user, most int64) (*Incoming, error) {
 	if most <= 0 {
 		most = MaxFile
@@ -204,7 +204,7 @@ func doesNotFit(name, bound string, left int64) string {
 	return texts.Text("take_does_not_fit", texts.With{"Name": name, "Bound": bound, "Left": core.ByteSize(int(left))})
 }
 
-// Refused reports whether err says that Write takes no more of a file.
+// Refused reports whether err means that Write takes no more of a file.
 func Refused(err error) bool { return errors.Is(err, errRefused) }
 
 func (in *Incoming) refuse(kind core.Kind, why func(name string) string) {
@@ -212,7 +212,7 @@ func (in *Incoming) refuse(kind core.Kind, why func(name string) string) {
 	in.draft.Drop()
 }
 
-// Sum is the SHA-256 of what was written.
+// Sum returns the SHA-256 of what was written.
 func (in *Incoming) Sum() []byte { return in.sum.Sum(nil) }
 
 // Keep ends the file: it lies in the vault, or is refused as Save says.
@@ -239,7 +239,7 @@ func (in *Incoming) Keep(name, declared string) (core.File, error) {
 		return core.File{}, err
 	}
 	if err := in.note(f, shown); err != nil {
-		_ = in.k.vault.Remove(f.Path) // nobody would know whose it is
+		_ = in.k.vault.Remove(f.Path) // no one would know whose it is
 		return core.File{}, err
 	}
 	return f, nil

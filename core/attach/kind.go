@@ -12,7 +12,7 @@ import (
 	"gatehouse/core/texts"
 )
 
-// sniff is the MIME type that the bytes say, without parameters.
+// sniff returns the MIME type that the bytes say, without parameters.
 func sniff(head []byte) string {
 	m := core.Media{Data: head}
 	if _, mime := m.Kind(); mime != "" {
@@ -36,7 +36,7 @@ var programs = []struct{ head, text string }{
 	{"\x4c\x00\x00\x00\x01\x14\x02\x00", "program_shortcut"},
 }
 
-// program says what kind of program begins like that, "" for none. Source
+// program reports what kind of program begins like that, "" for none. Source
 // texts, scripts too, are texts: they are kept to be read and cannot be run.
 func program(head []byte) string {
 	for _, p := range programs {
@@ -73,7 +73,7 @@ var endings = map[string][]string{
 // maxStored bounds a stored name, in bytes.
 const maxStored = 80
 
-// safeName is a sender's name as a file may have it on any system, with the
+// safeName returns a sender's name as a file may have it on any system, with the
 // ending of its kind, and as it may be shown.
 func safeName(name, kind string) (stored, shown string) {
 	shown = core.CleanName(base(name))
@@ -101,7 +101,7 @@ func safeName(name, kind string) (stored, shown string) {
 	return stem + ext, shown
 }
 
-// plain is a part of a name in characters that no system or shell minds.
+// plain returns a part of a name in characters that no system or shell minds.
 func plain(s string) string {
 	var b strings.Builder
 	for _, r := range core.CleanName(s) {
@@ -124,5 +124,5 @@ func has(list []string, ext string) bool {
 	return false
 }
 
-// base is the last part of a path, as either system spells paths.
+// base returns the last part of a path, as either system spells paths.
 func base(name string) string { return name[strings.LastIndexAny(name, `/\`)+1:] }

@@ -22,13 +22,13 @@ type Ledger struct {
 	person, whole int64 // bytes; 0 is no bound
 }
 
-// NewLedger is a ledger with these bounds for what one person's files and
+// NewLedger returns a ledger with these bounds for what one user's files and
 // all of them may take, in bytes; 0 is none. The owner has the second alone.
 func NewLedger(db *store.DB, person, whole int64) *Ledger {
 	return &Ledger{db: db, person: person, whole: whole}
 }
 
-// Use is how much the attachments take: all of them, and the most that one person has.
+// Use returns how much the attachments take: all of them, and the most that one user has.
 func (l *Ledger) Use(ctx context.Context) (whole, most int64, err error) {
 	var row struct {
 		Whole int64 `db:"whole_use"`
@@ -41,7 +41,7 @@ func (l *Ledger) Use(ctx context.Context) (whole, most int64, err error) {
 	return row.Whole, row.Most, nil
 }
 
-// Gauge is the collector of gatehouse_attachments_bytes, which asks the table at
+// Gauge returns the collector of gatehouse_attachments_bytes, which asks the table at
 // scrape time.
 func (l *Ledger) Gauge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gatehouse_attachments_bytes", Help: "What the files take that came with messages or were shown in answers; -1: not known."}, func() float64 {
@@ -55,7 +55,7 @@ func (l *Ledger) Gauge() prometheus.Collector {
 	})
 }
 
-// Room implements Quota. It reads one row for each person who has files.
+// Room implements Quota. It reads one row for each user who has files.
 func (l *Ledger) Room(ctx context.Context, user int64) (left int64, why string, err error) {
 	return l.room(ctx, l.db, user)
 }
@@ -115,7 +115,7 @@ func (l *Ledger) Drop(ctx context.Context, files []core.File) error {
 	})
 }
 
-// use adds bytes to what a person's files take.
+// use adds bytes to what a user's files take.
 func use(ctx context.Context, tx *store.Tx, user, bytes int64) error {
 	_, err := tx.Exec(ctx, `INSERT INTO attachment_use (user_id, bytes) VALUES ($1, $2) ON CONFLICT (user_id) DO UPDATE SET bytes = attachment_use.bytes + $2`, user, bytes)
 	return err
@@ -124,8 +124,8 @@ func use(ctx context.Context, tx *store.Tx, user, bytes int64) error {
 // recountPage is how many files are looked up at a time.
 const recountPage = 500
 
-// Recount is the upkeep of the ledger: it looks up sizes that are not known,
-// takes out files that are gone, whoever removed them, and adds up anew. It says
+// Recount returns the upkeep of the ledger: it looks up sizes that are not known,
+// takes out files that are gone, anyone who removed them, and adds up again. It says
 // how many rows it changed.
 func (l *Ledger) Recount(ctx context.Context, files fs.FS) (changed int, err error) {
 	for after := ""; ; {

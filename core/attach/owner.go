@@ -49,10 +49,10 @@ func (l *Ledger) Merge(ctx context.Context, tx *store.Tx, from, to int64) error 
 	return nil
 }
 
-// Tables returns the tables that keep data of people.
+// Tables returns the tables that keep data of users.
 func (l *Ledger) Tables() []string { return []string{"attachments", "attachment_use"} }
 
-// Forget deletes the rows of the person's files, at most r.Rows of them before
+// Forget deletes the rows of the user's files, at most r.Rows of them before
 // the last transaction; the files themselves are deleted by the caller.
 func (l *Ledger) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error {
 	if r.User == 0 || !r.Last && r.Rows <= 0 {

@@ -1,7 +1,7 @@
 // Package claudecli answers turns by the Claude Code CLI, driven over its
 // stream-json protocol. The CLI has a loop, tools and a transcript of its own
 // and runs as the gateway's user without a sandbox: it answers the owner and
-// admins at full trust and nobody else. Every tool call is decided by the
+// admins at full trust and no one else. Every tool call is decided by the
 // gateway's Guard, as in the gateway's own loop.
 package claudecli
 
@@ -25,7 +25,7 @@ import (
 // follows is the CLI's name of a model: "claudecli/sonnet".
 const Prefix = "claudecli/"
 
-// A Guard decides on tool calls and asks people; *permission.Guard is one.
+// A Guard decides on tool calls and asks users; *permission.Guard is one.
 type Guard interface {
 	Allow(ctx context.Context, p permission.Profile, t tool.Tool, callID string, input json.RawMessage, a tool.Access, emit func(core.Event), waiting func(bool)) (permission.Decision, error)
 	Ask(ctx context.Context, p permission.Profile, questions json.RawMessage, emit func(core.Event), waiting func(bool)) (json.RawMessage, error)
@@ -47,7 +47,7 @@ type Options struct {
 	Log       *slog.Logger // nil: none
 	Processes int          // at once, in all; 0 is 4, of about 200 MB each
 	Idle      time.Duration
-	Grace     time.Duration // that a process has to end by itself; 0 is 5 s
+	Grace     time.Duration // that a process has to end on its own; 0 is 5 s
 }
 
 // A Runner keeps the processes of the CLI, one a session. It is safe for
@@ -60,7 +60,7 @@ type Runner struct {
 	closed bool
 }
 
-// New is a Runner. No process runs before the first Answer.
+// New returns a Runner. No process runs before the first Answer.
 func New(o Options) *Runner {
 	if o.Clock == nil {
 		o.Clock = core.System{}
@@ -90,7 +90,7 @@ type Turn struct {
 	Dir     string // the session's working directory, absolute: transcripts are found by it
 	Model   string // as the CLI calls it
 	System  string // the system prompt, below the CLI's own
-	Replace bool   // System stands in the place of the CLI's own
+	Replace bool   // System is in the place of the CLI's own
 	Line    string // the UUID of the message's line in the transcript
 	Said    []core.Block
 	Profile permission.Profile
@@ -99,22 +99,22 @@ type Turn struct {
 	// Emit takes core.Init, core.TextDelta, core.Thinking, core.ToolUseStart,
 	// core.ToolResult and what the Guard tells; from any goroutine.
 	// Still reports whether the sender may still do what the turn was begun
-	// with; it is asked before each call of a tool. Nil: nobody looks.
+	// with; it is asked before each call of a tool. Nil: no one looks.
 	Still   func(ctx context.Context) (bool, error)
 	Emit    func(core.Event)
-	Waiting func(bool)  // a person is waited for
+	Waiting func(bool)  // a user is waited for
 	Heard   func()      // the model got on
-	Busy    func(n int) // so many more or fewer tools are at work, for which a silence is no fault
+	Busy    func(n int) // that many more or fewer tools are running, for which a silence is no fault
 }
 
 // An Answer is how a turn ended.
 type Answer struct {
-	Text     string // the last message's words; of one that broke off, as far as they came
+	Text     string // the last message's text; of one that broke off, as far as they came
 	Said     int    // messages with words
 	Calls    int    // tool calls, without those of sub-agents
 	Usage    core.Tokens
 	Counted  bool   // Usage is what the CLI says
-	MicroUSD *int64 // what the CLI says that the turn cost, in millionths of a dollar; nil unknown
+	MicroUSD *int64 // what the CLI means that the turn cost, in millionths of a dollar; nil unknown
 	Fault    *Fault // nil: it ended well, or ctx did
 }
 
@@ -123,10 +123,10 @@ const (
 	CodeDenied      = "invalid"     // not for this sender, or no turn that the CLI can answer
 	CodeAuth        = "auth"        // it is not logged in, or its key is refused
 	CodeUnavailable = "unavailable" // it cannot run, ended in the middle, or reports an error
-	CodeBusy        = "busy"        // as many of it as may are at work
+	CodeBusy        = "busy"        // as many of it as may are running
 )
 
-// A Fault is a failure in words for the person who asked.
+// A Fault is a failure as text for the user who asked.
 type Fault struct {
 	Code     string
 	Text     string
@@ -134,7 +134,7 @@ type Fault struct {
 	Err      error // for the log; nil: none
 }
 
-// Refusal says in plain words why a turn of this profile is not answered by
+// Refusal says in plain text why a turn of this profile is not answered by
 // the CLI; "" when it is.
 func Refusal(p permission.Profile) string {
 	switch {
@@ -147,7 +147,7 @@ func Refusal(p permission.Profile) string {
 }
 
 // Answer has the CLI answer t. When ctx ends it interrupts the CLI, ends the
-// process with everything it started, and returns what was said so far, within
+// process with everything it started, and returns what was written so far, within
 // about twice Grace. Everything that goes wrong with the CLI is a Fault; an
 // error is ours.
 func (r *Runner) Answer(ctx context.Context, t *Turn) (Answer, error) {
@@ -164,7 +164,7 @@ func (r *Runner) Answer(ctx context.Context, t *Turn) (Answer, error) {
 	return a, nil
 }
 
-// Leave ends the session's process, if one waits: somebody else is about to go
+// Leave ends the session's process, if one waits: someone else is about to go
 // on with the transcript, which the process would not see.
 func (r *Runner) Leave(session string) {
 	r.mu.Lock()
@@ -178,7 +178,7 @@ func (r *Runner) Leave(session string) {
 	p.end(r.o.Clock.After(r.o.Grace))
 }
 
-// Evict ends the processes that have waited longer than Idle, and says how many.
+// Evict ends the processes that have waited longer than Idle, and returns how many.
 func (r *Runner) Evict() int {
 	var old []*process
 	r.mu.Lock()
@@ -216,7 +216,7 @@ func (r *Runner) endAll(ps []*process) {
 	wg.Wait()
 }
 
-// take is the session's process where it fits the turn, else a new one.
+// take returns the session's process where it fits the turn, else a new one.
 func (r *Runner) take(t *Turn) (*process, *Fault) {
 	mcp := r.o.MCPConfig
 	if _, err := os.Stat(mcp); err != nil {
@@ -291,7 +291,7 @@ func (r *Runner) release(p *process, keep bool) {
 	}
 }
 
-// away are tools that would work when the turn is over, or elsewhere.
+// away are tools that would work when the turn has ended, or elsewhere.
 const away = "CronCreate,CronDelete,CronList,ScheduleWakeup,EnterWorktree,ExitWorktree,SendMessage,Workflow,Monitor"
 
 // arguments start the CLI for t; the first two say which session.
@@ -309,7 +309,7 @@ func arguments(t *Turn, mcpConfig string) []string {
 	return args
 }
 
-// environment is all that the CLI is given; nothing of ours passes.
+// environment returns all that the CLI is given; nothing of ours passes.
 func (r *Runner) environment() []string {
 	env := []string{"PATH=" + r.o.Path, "HOME=" + r.o.Home, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
 	if r.o.Key != "" {

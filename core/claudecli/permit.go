@@ -10,11 +10,11 @@ import (
 	"gatehouse/core/tool"
 )
 
-// askTool is the CLI's tool for questions to the person.
+// askTool is the CLI's tool for questions to the user.
 const askTool = "AskUserQuestion"
 
 // decide answers a request of the CLI's. What needs a decision is decided
-// beside the turn: a person may take minutes.
+// next to the turn: a user may take minutes.
 func (k *talk) decide(ctx context.Context, l *line) {
 	var m asks
 	if err := json.Unmarshal(l.raw, &m); err != nil {
@@ -69,7 +69,7 @@ func (k *talk) withdraw(request string) {
 	}
 }
 
-// permit is the answer to can_use_tool.
+// permit returns the answer to can_use_tool.
 func (k *talk) permit(ctx context.Context, name, call string, input json.RawMessage) object {
 	if len(input) == 0 || !json.Valid(input) {
 		input = json.RawMessage("{}")
@@ -92,7 +92,7 @@ func (k *talk) permit(ctx context.Context, name, call string, input json.RawMess
 	case err != nil || d.Verdict != permission.Allow:
 		return deny(call, d.Text)
 	}
-	if k.t.Still != nil { // a person's word may have taken its time
+	if k.t.Still != nil { // a user's word may have taken its time
 		switch ok, err := k.t.Still(ctx); {
 		case err != nil:
 			return deny(call, "The gateway could not decide about this call: the answer is no.")
@@ -103,7 +103,7 @@ func (k *talk) permit(ctx context.Context, name, call string, input json.RawMess
 	return allow(call, input)
 }
 
-// question puts the model's questions to the person.
+// question puts the model's questions to the user.
 func (k *talk) question(ctx context.Context, call string, input json.RawMessage) object {
 	var in map[string]json.RawMessage
 	if json.Unmarshal(input, &in) != nil || len(in["questions"]) == 0 {
@@ -125,7 +125,7 @@ func (k *talk) question(ctx context.Context, call string, input json.RawMessage)
 	return allow(call, all)
 }
 
-// plainAnswers are answers by question as the CLI takes them: one text each.
+// plainAnswers returns answers by question as the CLI takes them: one text each.
 func plainAnswers(given json.RawMessage) map[string]string {
 	var m map[string]any
 	if json.Unmarshal(given, &m) != nil {
@@ -149,7 +149,7 @@ func plainAnswers(given json.RawMessage) map[string]string {
 	return out
 }
 
-// inner are the CLI's tools that touch nothing by themselves: what they start
+// inner are the CLI's tools that touch nothing on their own: what they start
 // asks on its own.
 var inner = map[string]bool{
 	"Task": true, "Agent": true, "TaskCreate": true, "TaskGet": true, "TaskList": true, "TaskOutput": true, "TaskStop": true, "TaskUpdate": true,
@@ -157,8 +157,8 @@ var inner = map[string]bool{
 	"KillBash": true, "ListAgents": true, "EnterPlanMode": true, "ExitPlanMode": true,
 }
 
-// touches is a tool of the CLI's as the Guard knows tools, and what the call
-// touches. A tool that is not known has no kind, and is nobody's.
+// touches returns a tool of the CLI's as the Guard knows tools, and what the call
+// touches. A tool that is not known has no kind, and is no one's.
 func touches(t *tool.Turn, name string, input json.RawMessage) (tool.Tool, tool.Access, error) {
 	var in struct {
 		FilePath string `json:"file_path"`
@@ -202,7 +202,7 @@ func touches(t *tool.Turn, name string, input json.RawMessage) (tool.Tool, tool.
 	return x, a, nil
 }
 
-// named puts the real name of path into list.
+// named inserts the real name of path into list.
 func named(x tool.Tool, t *tool.Turn, path string, list *[]string, a *tool.Access) (tool.Tool, tool.Access, error) {
 	if path == "" {
 		return x, *a, core.Errorf(core.Invalid, "%s names no file", x.Name)

@@ -42,7 +42,7 @@ type process struct {
 	turn *turnLines // nil between turns: what is said then is not heard
 }
 
-// turnLines brings a turn what the process says, until the turn is over.
+// turnLines brings a turn what the process says, until the turn has ended.
 type turnLines struct {
 	lines chan line
 	over  chan struct{}
@@ -136,7 +136,7 @@ func (p *process) deliver(raw []byte) {
 		case <-t.over:
 		}
 	}
-	if l.Type == "control_request" { // work that goes on without a turn is nobody's
+	if l.Type == "control_request" { // work that goes on without a turn is no one's
 		_ = p.send(refuses(l.RequestID, "no turn is running"))
 	}
 }
@@ -181,7 +181,7 @@ func (p *process) isGone() bool {
 	}
 }
 
-// end lets the CLI finish by itself (it leaves when its input ends), kills the
+// end lets the CLI finish on its own (it leaves when its input ends), kills the
 // tree where it does not within grace, and returns when nothing is left.
 func (p *process) end(grace <-chan time.Time) {
 	_ = p.in.Close()

@@ -75,7 +75,7 @@ type block struct {
 	IsError   bool            `json:"is_error"`
 }
 
-// blocks are content's, which may be a plain text.
+// blocks returns content's, which may be a plain text.
 func blocks(content json.RawMessage) []block {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
@@ -86,7 +86,7 @@ func blocks(content json.RawMessage) []block {
 	return list
 }
 
-// ends is result, the last line of a turn. is_error says whether it went well,
+// ends is result, the last line of a turn. is_error reports whether it went well,
 // not the subtype.
 type ends struct {
 	IsError bool         `json:"is_error"`
@@ -125,13 +125,13 @@ func interrupt() object {
 	return object{"type": "control_request", "request_id": "interrupt", "request": object{"subtype": "interrupt"}}
 }
 
-// says is the person's message; its line in the transcript is named id.
+// says returns the user's message; its line in the transcript is named id.
 func says(id string, said []core.Block) object {
 	return object{"type": "user", "session_id": "", "uuid": id, "parent_tool_use_id": nil,
 		"message": object{"role": "user", "content": content(said)}}
 }
 
-// content is what the person said as blocks of the Messages API.
+// content returns what the user said as blocks of the Messages API.
 func content(said []core.Block) []object {
 	out := []object{}
 	for i := range said {
@@ -152,7 +152,7 @@ func mediaBlock(m core.Media) string {
 	return "image"
 }
 
-// answers are what the CLI gets for a control_request of its own.
+// answers returns what the CLI gets for a control_request of its own.
 func answers(id string, response any) object {
 	return object{"type": "control_response", "response": object{"subtype": "success", "request_id": id, "response": response}}
 }

@@ -25,7 +25,7 @@ type talk struct {
 	text    strings.Builder // of it
 	words   bool            // it is counted in Said
 	shown   map[string]bool // messages whose words were shown as they came; bounded by the turn
-	open    map[string]bool // tools at work
+	open    map[string]bool // tools running
 	used    map[string]core.Tokens
 
 	mu     sync.Mutex
@@ -120,7 +120,7 @@ func (k *talk) interrupt(lines *turnLines) {
 }
 
 // settle waits for the decisions that are still made, and takes back what was
-// said about tools at work.
+// said about tools running.
 func (k *talk) settle() {
 	k.mu.Lock()
 	for _, cancel := range k.asks {
@@ -238,7 +238,7 @@ func (k *talk) say(text string) {
 	k.t.Emit(core.TextDelta{Content: text})
 }
 
-// said are the words of the newest message that has some.
+// said returns the words of the newest message that has some.
 func (k *talk) said() string {
 	if k.text.Len() > 0 {
 		return k.text.String()
@@ -338,7 +338,7 @@ func (k *talk) fail(f *Fault) {
 	k.count()
 }
 
-// crashed is the end of a turn whose process is gone.
+// crashed returns the end of a turn whose process is gone.
 func (k *talk) crashed() Answer {
 	complaint := k.r.clean(k.p.stderr.String())
 	text := texts.Text("cli_crashed")
@@ -363,7 +363,7 @@ func (k *talk) count() {
 	}
 }
 
-// clean is a text of the CLI's fit for people and logs: short, without our key.
+// clean returns a text of the CLI's fit for users and logs: short, without our key.
 func (r *Runner) clean(s string) string {
 	if r.o.Key != "" {
 		s = strings.ReplaceAll(s, r.o.Key, "[redacted]")

@@ -9,7 +9,7 @@ import (
 	"gatehouse/core/texts"
 )
 
-// Fallback is a Model that asks models in order: it goes to the next one when
+// Fallback returns a Model that asks models in order: it goes to the next one when
 // a model faults before it has answered anything, and another model may do
 // better: the fault can be retried, or the model is out of reach or refuses
 // our key. It first yields a Delta with the next model's name and a Notice.
@@ -63,7 +63,7 @@ func (f fallback) Reply(ctx context.Context, req *Request) iter.Seq2[Delta, erro
 }
 
 // try passes m's deltas on. It returns the fault that lets the next model be
-// asked, or stopped when the reply is over: answered, refused, or abandoned.
+// asked, or stopped when the reply has ended: answered, refused, or abandoned.
 func (f fallback) try(ctx context.Context, m Model, req *Request, yield func(Delta, error) bool) (fault *Fault, stopped bool) {
 	answered := false
 	for d, err := range m.Reply(ctx, req) {
@@ -92,7 +92,7 @@ func isAnswer(d Delta) bool {
 	return d.Text != "" || d.Thinking != "" || d.Signature != "" || d.Call != nil || d.Usage != nil || d.Stop != ""
 }
 
-// joined is the first fault, with the others behind it for the log.
+// joined returns the first fault, with the others behind it for the log.
 func joined(faults []*Fault) *Fault {
 	out := *faults[0]
 	errs := []error{faults[0].Err}
@@ -107,7 +107,7 @@ func joined(faults []*Fault) *Fault {
 	return &out
 }
 
-// plainCode is a fault's code in words for a notice.
+// plainCode returns a fault's code as text for a notice.
 func plainCode(code string) string {
 	switch code {
 	case CodeAuth:

@@ -21,7 +21,7 @@ type Model interface {
 	Reply(ctx context.Context, req *Request) iter.Seq2[Delta, error]
 }
 
-// About says what a model is and can do.
+// About reports what a model is and can do.
 type About struct {
 	Name      string // as users write it: "openai/gpt-4o-mini", "local/quote"
 	Window    int    // tokens; 0 unknown
@@ -44,14 +44,14 @@ type Request struct {
 	// Stop are texts that the answer ends before. Not every server heeds them:
 	// StopAt does in any case.
 	Stop []string
-	// Search has the provider look at the web; nil: it must not. A model that
+	// Search has the provider check the web; nil: it must not. A model that
 	// cannot (About) must not be asked.
 	Search *Search
 	// Sender is whose turn it is; quote searches only what this person may read.
 	Sender Sender
 }
 
-// A Sender is the person a call is made for, in words a search can use.
+// A Sender is the user a call is made for, as text a search can use.
 type Sender struct {
 	User  int64
 	Trust core.Trust
@@ -63,15 +63,15 @@ type Message struct {
 	Blocks []core.Block
 }
 
-// A Tool is what the model is told of a tool.
+// A Tool is what the model is notified of a tool.
 type Tool struct {
 	Name   string
 	About  string
 	Schema json.RawMessage
 }
 
-// A Delta is a piece of an answer: some text, some thinking, one whole tool
-// call, the usage (last), a page that was found, or a notice that a fallback or retry began.
+// A Delta is a piece of an answer: some text, some thinking, one whole tool call, the
+// usage (last), a page that was found, or a notice that a fallback or retry began.
 type Delta struct {
 	Text     string
 	Thinking string
@@ -81,7 +81,7 @@ type Delta struct {
 	Call      *core.Block  // Type tool_use
 	Usage     *core.Tokens // once, at the end, where the provider says it
 	Model     string       // set when the answering model is chosen or changes (fallback)
-	Notice    string       // plain words: "openai is busy, trying again in 2 s"
+	Notice    string       // plain text: "openai is busy, trying again in 2 s"
 	Stop      string       // end_turn, tool_use, max_tokens; with the last delta
 	Found     *Found       // a page that Request.Search has found; they come before the last delta
 }
@@ -100,10 +100,10 @@ const (
 	CodeSilence     = "silence"      // nothing came in time
 )
 
-// A Fault is a provider's failure, in words for the user.
+// A Fault is a provider's failure, as text for the user.
 type Fault struct {
 	Code     string        // one of the Code constants
-	Text     string        // plain words for the person who asked; holds no key, no URL with credentials
+	Text     string        // plain text for the user who asked; holds no key, no URL with credentials
 	CanRetry bool          // trying the same again later may help
 	After    time.Duration // when the provider said
 	Status   int           // HTTP status, 0 without

@@ -50,7 +50,7 @@ func (l MediaLimits) Choose(messages []Message) Choice {
 	return c
 }
 
-// refuses says why m alone is not taken, "" when it is.
+// refuses explains why m alone is not taken, "" when it is.
 func (l MediaLimits) refuses(m *core.Media) string {
 	kind, _ := m.Kind()
 	switch {
@@ -68,7 +68,7 @@ func (l MediaLimits) refuses(m *core.Media) string {
 	return ""
 }
 
-// LeftOut is the line of text that stands for m where it is not sent; sent is
+// LeftOut returns the line of text that represents m where it is not sent; sent is
 // true where it is, and there is no line then.
 func (c Choice) LeftOut(m *core.Media) (line string, sent bool) {
 	why, left := c.left[m]

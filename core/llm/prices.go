@@ -70,7 +70,7 @@ func ParsePrices(b []byte) (*Prices, error) {
 	return &Prices{models: f.Models, searches: f.Searches}, nil
 }
 
-// With is p with over's prices in front: an operator's list over the built-in one.
+// With returns p with over's prices in front: an operator's list over the built-in one.
 func (p *Prices) With(over *Prices) *Prices {
 	out, searches := map[string]Price{}, map[string]float64{}
 	for _, list := range []*Prices{p, over} {
@@ -85,7 +85,7 @@ func (p *Prices) With(over *Prices) *Prices {
 // snapshot is the date that providers append to a model's name.
 var snapshot = regexp.MustCompile(`-(\d{4}-\d{2}-\d{2}|\d{8})$`)
 
-// Cost is what u costs on model in millionths of a USD, rounded up. known is
+// Cost returns what u costs on model in millionths of a USD, rounded up. known is
 // false where the list has no price for the model: the cost is then not zero
 // but unknown. A dated snapshot ("…-2024-07-18") costs what its model costs;
 // "local/…" costs nothing. Searches cost what their provider takes for them.

@@ -1,7 +1,7 @@
 package llm
 
-// A Search lets the provider look at the web while it answers, where About
-// says that the model can. The model decides what it looks for.
+// A Search lets the provider check the web while it answers, where About
+// means that the model can. The model decides what it looks for.
 type Search struct {
 	Most    int      // searches for one request; 0 is one
 	Only    []string // results of these domains alone; empty: all. Goes before Without
@@ -9,12 +9,12 @@ type Search struct {
 }
 
 // Found is a page that a provider's search has shown to its model. Title, Age
-// and what stands on the page were written by strangers.
+// and what is on the page were written by strangers.
 type Found struct {
 	Title, URL, Age string
 }
 
-// searching are those of models that can do what req asks for: all of them,
+// searching returns those of models that can do what req asks for: all of them,
 // where it asks for no search.
 func searching(models []Model, req *Request) []Model {
 	if req == nil || req.Search == nil {

@@ -8,7 +8,7 @@ import (
 // StopSequence is the Stop of an answer that StopAt has ended.
 const StopSequence = "stop_sequence"
 
-// StopAt is an answer's text up to the first of stops, which is left out
+// StopAt returns an answer's text up to the first of stops, which is left out
 // itself; then the answer is broken off, so that its usage stays unknown. Text
 // that may be the beginning of one of them waits until that is decided. Without
 // stops it is deltas as they are.
@@ -50,7 +50,7 @@ func StopAt(deltas iter.Seq2[Delta, error], stops []string) iter.Seq2[Delta, err
 	}
 }
 
-// first is where the earliest of stops begins in text; -1 without.
+// first returns where the earliest of stops begins in text; -1 without.
 func first(text string, stops []string) int {
 	at := -1
 	for _, s := range stops {
@@ -61,7 +61,7 @@ func first(text string, stops []string) int {
 	return at
 }
 
-// begun is how many bytes at the end of text may be the beginning of a stop.
+// begun returns how many bytes at the end of text may be the beginning of a stop.
 func begun(text string, stops []string) (most int) {
 	for _, s := range stops {
 		for n := min(len(s)-1, len(text)); n > most; n-- {

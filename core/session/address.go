@@ -9,8 +9,8 @@ import (
 	"gatehouse/core/store"
 )
 
-// Address is the whole address of a chat that somebody has talked in, with its
-// thread and group; false of one that nobody has.
+// Address returns the whole address of a chat that someone has talked in, with its
+// thread and group; false of one that no one has.
 func (s *Store) Address(ctx context.Context, q store.Queryer, bot, chat string) (core.Address, bool, error) {
 	var c struct {
 		Thread string `db:"thread"`

@@ -22,7 +22,7 @@ const maxAlias = 128
 // aliasSpace makes the UUIDs of aliases; fixed for ever.
 var aliasSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("gatehouse:session-alias"))
 
-// ID is the session id that a client's own id stands for: a UUID for itself,
+// ID returns the session id that a client's own id represents: a UUID for itself,
 // in lower case; another name (1 to 128 of [A-Za-z0-9._:@-], not starting with
 // a dot) for one UUID per user. Anything else is core.Invalid. It is what
 // Address.Chat of an API turn should be, so that one session has one lane.
@@ -51,9 +51,9 @@ func invalidID() error {
 	return core.Errorf(core.Invalid, "session_id must be a UUID, or up to 128 letters, digits and . _ : @ -")
 }
 
-// Locate is the session that a client's own id means for user, and whether it
+// Locate returns the session that a client's own id means for user, and whether it
 // exists. One that does not exist yet is the id that Resolve will give it.
-// Somebody else's is core.NotFound (but for the operator), a malformed or
+// Someone else's is core.NotFound (but for the operator), a malformed or
 // reserved id core.Invalid.
 func (s *Store) Locate(ctx context.Context, user int64, given string) (id string, known bool, err error) {
 	p, err := s.locate(ctx, s.db, Ref{User: user}, given)
@@ -85,13 +85,13 @@ type place struct {
 	known     bool
 	sess      Session // when known
 	alias     bool    // id is not what was given: a row in session_aliases says so
-	collision bool    // what was given is somebody else's
+	collision bool    // what was given is another user's
 	adopt     string  // a transcript without a row, to go on with
 	adopted   int     // messages of one in the second place, to go on with
 }
 
 // locate finds or plans a session; it changes nothing. An id whose transcript
-// lies in the vault without a row is the operator's to pick up; for anybody
+// lies in the vault without a row is the operator's to pick up; for anyone
 // else it is taken, and they get another one. One that lies in the second
 // place alone (Options.Projects) is the operator's too, and nothing to others.
 func (s *Store) locate(ctx context.Context, q store.Queryer, ref Ref, given string) (p place, err error) {
@@ -124,7 +124,7 @@ func (s *Store) locate(ctx context.Context, q store.Queryer, ref Ref, given stri
 	return p, err
 }
 
-// standing is p with the session that is known under the id, if there is one.
+// standing returns p with the session that is known under the id, if there is one.
 func (s *Store) standing(ctx context.Context, q store.Queryer, ref Ref, given string, p place) (place, error) {
 	sess, err := s.known(ctx, q, ref, given, p)
 	switch {
@@ -142,8 +142,8 @@ func (s *Store) standing(ctx context.Context, q store.Queryer, ref Ref, given st
 // errNotYours stays inside this file; the outside sees notFound.
 var errNotYours = notFound()
 
-// known is the session that the caller's id stands for; a NotFound error when
-// there is none, errNotYours when there is one of somebody else.
+// known returns the session that the caller's id represents; a NotFound error when
+// there is none, errNotYours when there is one of someone else.
 func (s *Store) known(ctx context.Context, q store.Queryer, ref Ref, given string, p place) (Session, error) {
 	if !p.alias {
 		given = p.id
@@ -168,7 +168,7 @@ func (s *Store) known(ctx context.Context, q store.Queryer, ref Ref, given strin
 }
 
 // createAPI makes the session that an unknown id asks for. One that is picked
-// up from a transcript is sandboxed, because nobody knows who wrote it.
+// up from a transcript is sandboxed, because no one knows who wrote it.
 func (s *Store) createAPI(ctx context.Context, tx *store.Tx, ref Ref, given string, p place) (Session, bool, []core.Warning, error) {
 	var warnings []core.Warning
 	adopted := p.adopted
@@ -215,8 +215,8 @@ func (s *Store) createAPI(ctx context.Context, tx *store.Tx, ref Ref, given stri
 // takenByRow is no file name.
 const takenByRow = "row"
 
-// taken is the transcript that already has this id, takenByRow for a session
-// of somebody else, or "".
+// taken returns the transcript that already has this id, takenByRow for a session
+// of someone else, or "".
 func (s *Store) taken(ctx context.Context, q store.Queryer, id string) (string, error) {
 	switch _, err := s.ByID(ctx, q, id); {
 	case err == nil:

@@ -9,9 +9,9 @@ import (
 	"gatehouse/core/store"
 )
 
-// ContextPath is a path as Options.Contexts and Change keep it: relative to the
+// ContextPath returns a path as Options.Contexts and Change keep it: relative to the
 // vault, with slashes; core.Invalid for what is none. Whether it exists is not
-// asked, so that nobody learns it.
+// asked, so that no one learns it.
 func ContextPath(given string) (string, error) { return contextOf(given) }
 
 // goesOn checks what a new session goes on from: a session of the same person,
@@ -70,7 +70,7 @@ func (s *Store) about(ctx context.Context, tx *store.Tx, id string, paths []stri
 	return nil, nil
 }
 
-// stays says what a request asked of a session that has begun otherwise. The
+// stays reports what a request asked of a session that has begun otherwise. The
 // API refuses that where it can see it; a session that began a moment ago it
 // cannot.
 func stays(sess *Session, ref *Ref) []core.Warning {

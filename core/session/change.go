@@ -17,7 +17,7 @@ import (
 	"gatehouse/core/transcript"
 )
 
-// Bounds of what a person may write into a session.
+// Bounds of what a user may write into a session.
 const (
 	maxTags     = 64       // of one session
 	maxTag      = 128      // bytes
@@ -26,10 +26,10 @@ const (
 	maxName     = 200      // bytes of a module, model or agent
 )
 
-// A Change is what a person wants of a session; nil and empty fields leave it
+// A Change is what a user wants of a session; nil and empty fields leave it
 // as it is. Where tags or contexts are set and added to, setting comes first.
 type Change struct {
-	Title            *string // as Title makes one of it; from now on a person's
+	Title            *string // as Title makes one of it; from now on a user's
 	Archived         *bool
 	Module           *string
 	WorkingDirectory *string // relative to the vault or absolute; "" is the vault
@@ -47,7 +47,7 @@ type Change struct {
 	DropContext []string
 
 	If    []string   // the Versions that it is meant for; none is any
-	Trust core.Trust // of who asks: a folder outside the vault needs full
+	Trust core.Trust // of who asks: a directory outside the vault needs full
 	Owner bool       // the gateway's owner asks
 }
 
@@ -71,7 +71,7 @@ func (s *Store) Match(ctx context.Context, q store.Queryer, id string, versions 
 // Update changes a session and says how it is then; the names of what has
 // changed go into an audit row, and without any nothing is written.
 // core.NotFound without the session, core.Invalid for what cannot be kept,
-// core.Denied for a folder that is out of reach.
+// core.Denied for a directory that is out of reach.
 func (s *Store) Update(ctx context.Context, tx *store.Tx, id string, c Change, by core.Actor) (Detail, error) {
 	was, err := s.Detail(ctx, tx, id)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *Store) Update(ctx context.Context, tx *store.Tx, id string, c Change, b
 	return s.Detail(ctx, tx, id) // as others read it, its version too
 }
 
-// changed is was as c wants it, and checked.
+// changed returns was as c wants it, and checked.
 func (s *Store) changed(was Detail, c Change) (now Detail, err error) {
 	now = was
 	if !c.Owner && (c.AgentType != nil && *c.AgentType != was.AgentType || slices.ContainsFunc(slices.Collect(maps.Keys(c.Metadata)), isPermissions)) {
@@ -163,7 +163,7 @@ func (s *Store) changed(was Detail, c Change) (now Detail, err error) {
 	return now, err
 }
 
-// movedTo is the folder that a session is to work in from now on. Whoever is
+// movedTo returns the directory that a session is to work in from now on. Anyone who is
 // sandboxed chooses none, and so does not learn which there are.
 func (s *Store) movedTo(dir string, trust core.Trust) (string, error) {
 	if trust < core.Vault {
@@ -259,7 +259,7 @@ func fieldsOf(raw json.RawMessage) (m map[string]json.RawMessage) {
 	return m
 }
 
-// edited is a list after setting, adding and taking out, at most most long.
+// edited returns a list after setting, adding and taking out, at most most long.
 func edited(was []string, set *[]string, add, drop []string, most int, check func(string) (string, error)) ([]string, error) {
 	now := slices.Clone(was)
 	if set != nil {
@@ -287,7 +287,7 @@ func edited(was []string, set *[]string, add, drop []string, most int, check fun
 	return now, nil
 }
 
-// tagOf is a tag as it is kept: lower case, one line, at most 128 bytes.
+// tagOf returns a tag as it is kept: lower case, one line, at most 128 bytes.
 func tagOf(given string) (string, error) {
 	if len(given) > maxTag {
 		return "", core.Errorf(core.Invalid, "a tag has at most %d bytes", maxTag)
@@ -299,8 +299,8 @@ func tagOf(given string) (string, error) {
 	return tag, nil
 }
 
-// contextOf is a path inside the vault as it is kept: relative, with slashes.
-// Whether it exists is not asked, so that nobody learns it from the answer.
+// contextOf returns a path inside the vault as it is kept: relative, with slashes.
+// Whether it exists is not asked, so that no one learns it from the answer.
 func contextOf(given string) (string, error) {
 	p := path.Clean(filepath.ToSlash(given))
 	if given == "" || len(given) > maxContext || p == "." || !filepath.IsLocal(p) || transcript.OneLine(p) != p {

@@ -13,7 +13,7 @@ import (
 	"gatehouse/core/texts"
 )
 
-// Current is the conversation of a chat; false without one.
+// Current returns the conversation of a chat; false without one.
 func (s *Store) Current(ctx context.Context, q store.Queryer, addr core.Address) (Session, bool, error) {
 	var r row
 	err := q.Get(ctx, &r, `SELECT `+columns+` FROM chats c JOIN sessions s ON s.id = c.session_id WHERE c.bot = $1 AND c.chat = $2`, addr.Bot, addr.Chat)
@@ -27,9 +27,9 @@ func (s *Store) Current(ctx context.Context, q store.Queryer, addr core.Address)
 	return sess, err == nil, err
 }
 
-// Own is the user's session with this id, or the only one whose id begins so
+// Own returns the user's session with this id, or the only one whose id begins so
 // (4 characters at least). core.NotFound without one, also where it is
-// somebody else's; core.Invalid where several begin so.
+// another user's; core.Invalid where several begin so.
 func (s *Store) Own(ctx context.Context, q store.Queryer, user int64, id string) (Session, error) {
 	id = strings.ToLower(strings.TrimSpace(id))
 	if len(id) < 4 || strings.Trim(id, "0123456789abcdef-") != "" || user <= 0 {
@@ -93,13 +93,13 @@ func (s *Store) Continue(ctx context.Context, tx *store.Tx, ref Ref, from string
 	return sess, s.keepCurrent(ctx, tx, sess.ID)
 }
 
-// A ChatSettings is what people have set for one chat; "" is the setting's.
+// A ChatSettings is what users have set for one chat; "" is the setting's.
 type ChatSettings struct {
 	BusyMode string `db:"busy_mode"` // collect, queue or interrupt
 	Model    string `db:"model"`     // as it was called when it was chosen; it may be gone
 }
 
-// Settings are the chat's.
+// Settings returns the chat's.
 func (s *Store) Settings(ctx context.Context, q store.Queryer, addr core.Address) (ChatSettings, error) {
 	var c ChatSettings
 	err := q.Get(ctx, &c, `SELECT busy_mode, model FROM chats WHERE bot = $1 AND chat = $2`, addr.Bot, addr.Chat)
@@ -122,7 +122,7 @@ func (s *Store) SetSettings(ctx context.Context, tx *store.Tx, ref Ref, c ChatSe
 	return nil
 }
 
-// Give makes one user's sessions another's: they are one person. The ids by
+// Give makes one user's sessions another's: they are one user. The ids by
 // which clients called them end with the keys of the one who chose them.
 func (s *Store) Give(ctx context.Context, tx *store.Tx, from, to int64) error {
 	if from <= 0 || to <= 0 || from == to {
@@ -133,7 +133,7 @@ func (s *Store) Give(ctx context.Context, tx *store.Tx, from, to int64) error {
 		return fmt.Errorf("give sessions: %w", err)
 	}
 	for _, id := range ids {
-		// The index finds by person: upkeep reads the session anew.
+		// The index finds by person: upkeep reads the session again.
 		if _, err := tx.Exec(ctx, `UPDATE search_sessions SET bytes = 0, behind = 1 WHERE session_id = $1`, id); err != nil {
 			return fmt.Errorf("give sessions: %w", err)
 		}

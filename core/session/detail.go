@@ -14,10 +14,10 @@ import (
 type Detail struct {
 	Session
 	Tags     []string // in order of the alphabet; at most 64
-	Contexts []string // folders and files of the vault, as they were added; at most 100
+	Contexts []string // directories and files of the vault, as they were added; at most 100
 }
 
-// Detail is the session id with its tags and contexts, by three statements;
+// Detail returns the session id with its tags and contexts, by three statements;
 // core.NotFound without one. Whether the asker may see it is the caller's
 // question: compare Session.User.
 func (s *Store) Detail(ctx context.Context, q store.Queryer, id string) (d Detail, err error) {
@@ -56,7 +56,7 @@ type TagCount struct {
 // maxTagCounts bounds the tags that Tags lists.
 const maxTagCounts = 1000
 
-// Tags are the tags of user's sessions, or with all of everybody's, with how
+// Tags returns the tags of user's sessions, or with all of everyone's, with how
 // many sessions have each: most used first, the first 1,000.
 func (s *Store) Tags(ctx context.Context, user int64, all bool) ([]TagCount, error) {
 	list := []TagCount{}

@@ -9,14 +9,14 @@ import (
 )
 
 // shedStep bounds the rows that one transaction takes out of the full-text
-// index, so that nobody waits long for the database's one writer.
+// index, so that no one waits long for the database's one writer.
 const shedStep = 500
 
-// forgetAtOnce is how many sessions one step of ForgetSome looks at.
+// forgetAtOnce is how many sessions one step of ForgetSome checks.
 const forgetAtOnce = 100
 
-// Forget deletes a person's sessions, and what their direct chats remember, and
-// says which sessions they were. Their files are the caller's, by Erase, once
+// Forget deletes a user's sessions, and what their direct chats remember, and
+// reports which sessions they were. Their files are the caller's, by Erase, once
 // it has committed.
 func (s *Store) Forget(ctx context.Context, tx *store.Tx, p core.Person) (sessions []string, err error) {
 	if p.User < 0 || p.User == core.Operator {
@@ -45,8 +45,8 @@ func (s *Store) Forget(ctx context.Context, tx *store.Tx, p core.Person) (sessio
 	return sessions, nil
 }
 
-// ForgetSome deletes some of a person's sessions, at most most rows of theirs,
-// and says which; more where there may be further ones. Their files are the
+// ForgetSome deletes some of a user's sessions, at most most rows of theirs,
+// and reports which; more where there may be further ones. Their files are the
 // caller's, by Erase, once it has committed. Forget is still to be called.
 func (s *Store) ForgetSome(ctx context.Context, tx *store.Tx, user int64, most int) (sessions []string, more bool, err error) {
 	if user <= 0 || user == core.Operator {
@@ -89,7 +89,7 @@ func unword(ctx context.Context, tx *store.Tx, id string, most int) (int, error)
 
 // Shed takes what a session says out of the full-text index, in transactions
 // that are short, so that one which deletes or rewords it then is short too.
-// What stays after all is read anew by upkeep.
+// What stays after all is read again by upkeep.
 func (s *Store) Shed(ctx context.Context, id string) error {
 	for {
 		n := 0
@@ -117,9 +117,9 @@ func (s *Store) Heavy(ctx context.Context, id string) (bool, error) {
 	return n >= shedStep, nil
 }
 
-// Untitle takes away a title that was made of what somebody has said, for
+// Untitle takes away a title that was made of what someone has said, for
 // sessions in which a forgotten person has spoken; the next turn gives another.
-// A title that a person gave stays.
+// A title that a user gave stays.
 func (s *Store) Untitle(ctx context.Context, tx *store.Tx, id string) error {
 	n, err := tx.Exec(ctx, `UPDATE sessions SET title = NULL, title_source = 'default' WHERE id = $1 AND title_source <> 'user' AND title IS NOT NULL`, id)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *Store) Untitle(ctx context.Context, tx *store.Tx, id string) error {
 }
 
 // Reword takes what a session says out of the full-text index; upkeep reads it
-// anew. Shed what is heavy before.
+// again. Shed what is heavy before.
 func (s *Store) Reword(ctx context.Context, tx *store.Tx, id string) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM search_sessions WHERE session_id = $1`, id); err != nil {
 		return fmt.Errorf("search index: %w", err)

@@ -50,7 +50,7 @@ func (s *Store) Move(ctx context.Context, tx *store.Tx, bot, old, new string) er
 	return nil
 }
 
-// Owned is the direct chats that a person's sessions are bound to, and the
+// Owned returns the direct chats that a user's sessions are bound to, and the
 // sessions.
 func (s *Store) Owned(ctx context.Context, q store.Queryer, user int64) (sessions []string, chats []core.Address, err error) {
 	if user == 0 {
@@ -108,7 +108,7 @@ func (s *Store) Erase(id string) error {
 	return nil
 }
 
-// still waits until nobody writes the session's sidecar, and has it not written.
+// still waits until no one writes the session's sidecar, and has it not written.
 // The database's writer may call it: what it waits for waits for no transaction.
 func (s *Store) still(id string) {
 	s.mu.Lock()

@@ -27,22 +27,22 @@ const singleModule = "openai"
 // A Filter chooses sessions. Empty fields choose all.
 type Filter struct {
 	User      int64 // whose; ignored with All
-	All       bool  // everybody's: the caller has checked that the asker may
+	All       bool  // everyone's: the caller has checked that the asker may
 	Module    string
 	Source    string
 	AgentType string
 	Archived  *bool
 	Tag       string
-	Context   string // a folder or file that it is about, as Contexts says it
-	Search    string // words of the title, the tags or what was said; see Search
+	Context   string // a directory or file that it is about, as Contexts says it
+	Search    string // words of the title, the tags or what was written; see Search
 	Limit     int    // 0 is 50; at most 200
 	Offset    int    // the first generation's paging; at most 100,000
 	Cursor    string // from the page before; makes Offset count from there
 
-	fewTagged, fewAbout bool // so few sessions have the tag or folder that they are looked up one by one
+	fewTagged, fewAbout bool // so few sessions have the tag or directory that they are looked up one by one
 }
 
-// manySessions is how many sessions may have a tag or folder to be looked up
+// manySessions is how many sessions may have a tag or directory to be looked up
 // one by one and sorted, which takes some 4 microseconds each; where more have
 // it, the newest sessions are walked until a page is full.
 const manySessions = 1000
@@ -67,11 +67,11 @@ func (f *Filter) weigh(ctx context.Context, q store.Queryer) error {
 	return nil
 }
 
-// tagKey is a tag as it is kept.
+// tagKey returns a tag as it is kept.
 func tagKey(tag string) string { return strings.ToLower(transcript.OneLine(tag)) }
 
-// List is a page of sessions, newest use first, and the cursor of the next
-// page, "" at the end. A session that is used while somebody pages moves to
+// List returns a page of sessions, newest use first, and the cursor of the next
+// page, "" at the end. A session that is used while someone pages moves to
 // the front; the others are neither skipped nor repeated. A cursor that List
 // did not make is core.Invalid. With Search it is the sessions of Search, in
 // its order.
@@ -149,7 +149,7 @@ func (c *conditions) and(cond string, values ...any) {
 	c.where = append(c.where, cond)
 }
 
-// choose says which sessions s the filter wants. Columns with few values are
+// choose reports which sessions s the filter wants. Columns with few values are
 // compared through coalesce, so that the engine walks the newest sessions in
 // order instead of sorting all that an index on such a column finds.
 func (f *Filter) choose(c *conditions) {

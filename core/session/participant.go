@@ -11,12 +11,12 @@ import (
 // Tables forgets, merges, moves and prunes what the tables of sessions keep.
 type Tables struct{ Store *Store }
 
-// Tables returns the tables that keep data of people.
+// Tables returns the tables that keep data of users.
 func (Tables) Tables() []string {
 	return []string{"sessions", "session_tags", "session_contexts", "session_aliases", "chats", "search", "search_docs", "search_sessions"}
 }
 
-// Forget removes the person's sessions. Of the runs in r.Turns it keeps those in
+// Forget removes the user's sessions. Of the runs in r.Turns it keeps those in
 // sessions of other users, which lose a title that was made of their texts;
 // sessions that do not exist may be in the trash, and are erased.
 func (t Tables) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error {

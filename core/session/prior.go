@@ -20,7 +20,7 @@ func (s *Store) Open(ctx context.Context, sess Session) (*transcript.Conversatio
 	return c, err
 }
 
-// prior is the conversation that sess goes on from, nil without: the session
+// prior returns the conversation that sess goes on from, nil without: the session
 // that it continues, where that is the same person's; of an imported one
 // without a transcript of its own, the transcript under the id that it had
 // where it came from. Transcripts that no row belongs to are the operator's,
@@ -49,7 +49,7 @@ func (s *Store) prior(ctx context.Context, sess Session) *transcript.Conversatio
 		return nil
 	}
 	from := sess
-	from.ID, from.MessageCount = m.Original, max(1, sess.MessageCount) // so that it is looked for in every folder
+	from.ID, from.MessageCount = m.Original, max(1, sess.MessageCount) // so that it is looked for in every directory
 	return s.read(from)
 }
 

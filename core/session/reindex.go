@@ -16,22 +16,22 @@ import (
 
 // A Reindexing says how Reindex works; the zero value does.
 type Reindexing struct {
-	// Owner reports whether the person that a sidecar names is one whom the
-	// database knows, and is still the same: ids are given anew in a new
-	// database, so the person must not be younger than the session. Nil: only
-	// the operator is known. What is nobody's becomes the operator's alone,
+	// Owner reports whether the user that a sidecar names is one whom the
+	// database knows, and is still the same: ids are given again in a new
+	// database, so the user must not be younger than the session. Nil: only
+	// the operator is known. What is no one's becomes the operator's alone,
 	// sandboxed.
 	Owner func(ctx context.Context, q store.Queryer, s Session) (bool, error)
-	// Progress is told after each transaction; nil: nobody is.
+	// Progress is told after each transaction; nil: no one is.
 	Progress func(Reindexed)
 }
 
 // Reindexed is what Reindex has done so far.
 type Reindexed struct {
-	Transcripts int `json:"transcripts"` // files looked at
-	Sidecars    int `json:"sidecars"`    // looked at for sessions that have no transcript
+	Transcripts int `json:"transcripts"` // files checked
+	Sidecars    int `json:"sidecars"`    // checked for sessions that have no transcript
 	Added       int `json:"added"`       // sessions that the database did not know
-	Unowned     int `json:"unowned"`     // of these, the ones that are nobody's
+	Unowned     int `json:"unowned"`     // of these, the ones that are no one's
 	Kept        int `json:"kept"`        // sessions that the database knew: their rows stay as they are
 	Deleted     int `json:"deleted"`     // deletions that had been cut short, now done
 	Skipped     int `json:"skipped"`     // files that are no session's transcript, and broken sidecars
@@ -41,11 +41,11 @@ type Reindexed struct {
 // reindexStep bounds the sessions of one transaction.
 const reindexStep = 64
 
-// Reindex makes the rows of sessions anew from the vault: from each transcript
+// Reindex makes the rows of sessions again from the vault: from each transcript
 // and sidecar whose session the database does not know. A row that it knows
 // stays as it is, and gets its messages counted where the count is 0; a deleted session
-// does not come back. Then full-text search is made anew, which finds little until
-// it is done. It works in small transactions beside whoever uses the
+// does not come back. Then full-text search is created again, which finds little until
+// it is done. It works in small transactions next to anyone who uses the
 // store, and when it is cut short, running it again finishes it.
 func (s *Store) Reindex(ctx context.Context, o Reindexing) (Reindexed, error) {
 	r := &reindex{s: s, o: o}
@@ -96,7 +96,7 @@ func (r *reindex) readDeleted(ctx context.Context) error {
 	return err
 }
 
-// transcripts goes through the transcripts of every project folder.
+// transcripts goes through the transcripts of every project directory.
 func (r *reindex) transcripts(ctx context.Context) error {
 	const projects = ".claude/projects"
 	err := r.s.eachName(ctx, projects, func(folder string) error {
@@ -201,7 +201,7 @@ func (r *reindex) flush(ctx context.Context) error {
 
 // keep makes the row of one finding. deleted is true for a session that was
 // deleted by a gateway that ended before the files were out of the way: the
-// sidecar is still there. A transcript alone was put back by somebody.
+// sidecar is still there. A transcript alone was restored by someone.
 func (r *reindex) keep(ctx context.Context, tx *store.Tx, f *finding, done *Reindexed) (deleted bool, err error) {
 	known, err := r.known(ctx, tx, f)
 	if err != nil || known {
@@ -214,7 +214,7 @@ func (r *reindex) keep(ctx context.Context, tx *store.Tx, f *finding, done *Rein
 		return true, nil
 	}
 	if _, err := r.s.vault.Stat(f.name); err != nil {
-		return false, nil // deleted since it was looked at
+		return false, nil // deleted since it was checked
 	}
 	sess := f.session(r.s)
 	owned := sess.User == core.Operator
@@ -244,7 +244,7 @@ func (r *reindex) known(ctx context.Context, tx *store.Tx, f *finding) (bool, er
 	return true, err
 }
 
-// words makes the full-text index anew.
+// words makes the full-text index again.
 func (r *reindex) words(ctx context.Context) error {
 	if err := r.s.emptyIndex(ctx); err != nil {
 		return err
@@ -261,7 +261,7 @@ func (r *reindex) words(ctx context.Context) error {
 	}
 }
 
-// eachName calls f with the names in a folder of the vault; without the folder
+// eachName calls f with the names in a directory of the vault; without the directory
 // with none. At most 256 are in memory at a time.
 func (s *Store) eachName(ctx context.Context, folder string, f func(name string) error) error {
 	d, err := s.vault.Root().Open(folder)

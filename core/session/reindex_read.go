@@ -16,12 +16,12 @@ import (
 	"gatehouse/core/vault"
 )
 
-// A finding is what the vault says of a session.
+// A finding is what the vault reports of a session.
 type finding struct {
 	id    string
 	name  string   // of its transcript, or else of its sidecar
 	side  *sidecar // nil: none that can be read
-	count int      // messages of people and the model
+	count int      // messages of users and the model
 
 	// What the transcript's lines tell where the sidecar does not.
 	title, model, source string
@@ -68,7 +68,7 @@ func (s *Store) lookAt(name, id string) (finding, bool) {
 	return f, true
 }
 
-// sourceOf is who wrote a user line: ours carry the run.
+// sourceOf returns who wrote a user line: ours carry the run.
 func sourceOf(l *vault.Line) string {
 	if l.RequestID != "" {
 		return "gatehouse"
@@ -76,7 +76,7 @@ func sourceOf(l *vault.Line) string {
 	return "claude-code"
 }
 
-// inside is the working directory that a line names, relative to the vault;
+// inside returns the working directory that a line names, relative to the vault;
 // "" where it is outside, or the vault has been elsewhere then.
 func (s *Store) inside(name, cwd string) string {
 	d, err := s.vault.Dir(cwd)
@@ -109,7 +109,7 @@ func (f *finding) talk(messages []transcript.Message) {
 	}
 }
 
-// readSidecar is the sidecar of id; false where it is missing or broken.
+// readSidecar returns the sidecar of id; false where it is missing or broken.
 func (s *Store) readSidecar(id string) (c sidecar, ok bool) {
 	const most = 1 << 20 // tags, contexts and metadata at their bounds take a third of it
 	f, err := s.vault.Root().Open(sidecar{ID: id}.name())
@@ -127,7 +127,7 @@ func (s *Store) readSidecar(id string) (c sidecar, ok bool) {
 	return c, true
 }
 
-// session is the row that the vault tells of.
+// session returns the row that the vault reports.
 func (f *finding) session(s *Store) Session {
 	sess := Session{
 		ID: f.id, Title: f.title, Module: "chat", Source: f.source, WorkingDirectory: f.dir, VaultRoot: s.vault.Path(), Model: f.model,
@@ -150,7 +150,7 @@ func (f *finding) session(s *Store) Session {
 			*x.to = x.from
 		}
 	}
-	if c.VaultRoot != "" { // a sidecar that knows the folder: "" is the vault then
+	if c.VaultRoot != "" { // a sidecar that knows the directory: "" is the vault then
 		sess.WorkingDirectory, sess.VaultRoot = c.WorkingDirectory, c.VaultRoot
 	}
 	var plain bytes.Buffer // the sidecar's is indented
@@ -221,7 +221,7 @@ func (s *Store) restore(ctx context.Context, tx *store.Tx, sess Session, side *s
 	return s.rebind(ctx, tx, sess, side)
 }
 
-// valid are the first values of a list that may be kept.
+// valid returns the first values of a list that may be kept.
 func valid(list []string, most int, check func(string) (string, error)) (out []string) {
 	for _, v := range list[:min(most, len(list))] {
 		if v, err := check(v); err == nil && !slices.Contains(out, v) {
@@ -231,7 +231,7 @@ func valid(list []string, most int, check func(string) (string, error)) (out []s
 	return out
 }
 
-// rebind gives a chat that has no conversation the one that its sidecar tells of.
+// rebind gives a chat that has no conversation the one that its sidecar reports.
 func (s *Store) rebind(ctx context.Context, tx *store.Tx, sess Session, side *sidecar) error {
 	to := core.Address{Bot: side.Bot, Chat: side.Chat, Thread: side.Thread, Place: side.Place}
 	if sess.User == 0 || to.Bot == "" || to.Chat == "" || to.Bot == core.APIBot {

@@ -13,11 +13,11 @@ import (
 	"gatehouse/core/texts"
 )
 
-// A Ref says whose turn it is and where it came from.
+// A Ref reports whose turn it is and where it came from.
 type Ref struct {
 	core.Address
 	User      int64
-	Admin     bool       // the sender is owner or admin: may continue other people's sessions over the API
+	Admin     bool       // the sender is owner or admin: may continue other users's sessions over the API
 	Trust     core.Trust // the turn's; a new session's ceiling
 	Options   *core.Options
 	PlaceName string // the group's title, hostile text
@@ -26,10 +26,10 @@ type Ref struct {
 }
 
 // Resolve finds the turn's session or makes it. In a chat that is the session
-// bound to it; a direct chat whose session belongs to somebody else gets a new
+// bound to it; a direct chat whose session belongs to someone else gets a new
 // one. Over the API it is Options.Session (else Address.Chat): an unknown UUID
 // makes a session with that id, another name is the caller's own alias for
-// one; somebody else's session is core.NotFound, a malformed id core.Invalid.
+// one; another user's session is core.NotFound, a malformed id core.Invalid.
 func (s *Store) Resolve(ctx context.Context, tx *store.Tx, ref Ref) (Session, bool, []core.Warning, error) {
 	if ref.Trust == core.Stranger {
 		return Session{}, false, nil, texts.Error(core.Denied, "fault_not_allowed")
@@ -137,7 +137,7 @@ func (s *Store) create(ctx context.Context, tx *store.Tx, ref Ref, id string) (S
 	}
 	owner := ref.User
 	if ref.Group() {
-		owner = core.Operator // many people speak in it: it is nobody's own
+		owner = core.Operator // many users speak in it: it is no one's own
 	}
 	sess := Session{
 		ID: id, Module: cmp.Or(ref.Options.Module, "chat"), Source: ref.Source, WorkingDirectory: dir, VaultRoot: s.vault.Path(),
@@ -155,7 +155,7 @@ func (s *Store) create(ctx context.Context, tx *store.Tx, ref Ref, id string) (S
 		}
 	}
 	now, archived := core.Stamp(tx.Time()), 0
-	if sess.Archived = sess.Module == singleModule; sess.Archived { // nobody goes on with it
+	if sess.Archived = sess.Module == singleModule; sess.Archived { // no one goes on with it
 		archived = 1
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO sessions (id, title, module, source, working_directory, vault_root, model,
@@ -168,7 +168,7 @@ func (s *Store) create(ctx context.Context, tx *store.Tx, ref Ref, id string) (S
 	return sess, nil
 }
 
-// directory is what a new session keeps: relative to the vault, "" for the
+// directory returns what a new session keeps: relative to the vault, "" for the
 // vault and for what does not exist.
 func (s *Store) directory(ref Ref) (string, error) {
 	if ref.Options.WorkingDirectory == "" {

@@ -16,7 +16,7 @@ import (
 	"gatehouse/core/transcript/words"
 )
 
-// A Found is a session and where what was asked for stands in it.
+// A Found is a session and where what was asked for is in it.
 type Found struct {
 	Session
 	Hit Hit
@@ -33,18 +33,18 @@ type Hit struct {
 
 // Bounds of a Search.
 const (
-	firstHits  = 128  // hits that are looked at first; each further statement takes four times as many
+	firstHits  = 128  // hits that are checked first; each further statement takes four times as many
 	maxHits    = 2000 // of one page
 	excerptLen = 160  // characters
 	maxExcerpt = 1 << 20
 )
 
-// Search is a page of sessions that have all the words of f.Search in one
+// Search returns a page of sessions that have all the words of f.Search in one
 // message, or in the title and tags together, the newest such place first: a
 // title is as new as its last change. Nothing that was typed has a meaning of
 // its own. Where nothing has the last word whole, it may be the beginning of
 // one; of a title's or tag's word it may always be. The cursor is of this
-// search alone, and a session that is found again while somebody pages is
+// search alone, and a session that is found again while someone pages is
 // neither skipped nor repeated. A page may be shorter than the limit and still
 // have a next one, where few of many hits are of what the filter wants. Each
 // hit has been read in the transcript.
@@ -140,7 +140,7 @@ func (l *lookup) resume(cursor string) error {
 	return nil
 }
 
-// terms are what the index is asked for; key is a further word of its keys.
+// terms returns what the index is asked for; key is a further word of its keys.
 func (l *lookup) terms(key string) []store.Term {
 	var terms []store.Term
 	if key != "" {
@@ -229,8 +229,8 @@ func (l *lookup) statement(n int) (string, []any) {
 		ORDER BY h.id DESC`, fits, strings.Join(inner.where, " AND "), limit), outer.args
 }
 
-// repeats are the sessions of which something stands where the pages before
-// this one have been: fresh says whether it was a hit.
+// repeats returns the sessions of which something is where the pages before
+// this one have been: fresh reports whether it was a hit.
 func (l *lookup) repeats(ctx context.Context, batch []hitRow) (map[int64]bool, error) {
 	if l.was == 0 || len(batch) == 0 {
 		return nil, nil
@@ -258,7 +258,7 @@ func (l *lookup) fresh(ctx context.Context, n int64) (bool, error) {
 }
 
 // answers makes the page of the hits: each session, and what the hit says. Where
-// a transcript no longer has it, the hit is left out, and Fill reads the file anew.
+// a transcript no longer has it, the hit is left out, and Fill reads the file again.
 func (s *Store) answers(ctx context.Context, l lookup) ([]Found, error) {
 	rows, tags, err := s.shown(ctx, l.hits)
 	if err != nil {
@@ -321,7 +321,7 @@ func (s *Store) shown(ctx context.Context, hits []hitRow) (map[string]row, map[s
 	return rows, tags, nil
 }
 
-// outdated has Fill read a session's transcript anew.
+// outdated has Fill read a session's transcript again.
 func (s *Store) outdated(ctx context.Context, n int64) error {
 	return s.db.Tx(ctx, func(tx *store.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE search_sessions SET bytes = 0, behind = 1 WHERE n = $1`, n)
@@ -329,7 +329,7 @@ func (s *Store) outdated(ctx context.Context, n int64) error {
 	})
 }
 
-// show is what a hit says; false where the words are not there.
+// show returns what a hit says; false where the words are not there.
 func (l *lookup) show(h hitRow, title string, tags []string) (Hit, bool) {
 	if h.At == noLine {
 		return l.showHead(title, tags)
@@ -343,7 +343,7 @@ func (l *lookup) show(h hitRow, title string, tags []string) (Hit, bool) {
 	return Hit{In: "text", Excerpt: excerpt, Message: line.UUID, Role: line.Type, At: transcript.LineTime(&line)}, ok
 }
 
-// showHead is a hit in title and tags, where a word's beginning is enough.
+// showHead returns a hit in title and tags, where a word's beginning is enough.
 func (l *lookup) showHead(title string, tags []string) (Hit, bool) {
 	q := l.q
 	q.Begins = true

@@ -17,7 +17,7 @@ const (
 	maxNew  = 1 << 20   // bytes of a transcript in a turn's end; more is upkeep's
 	maxStep = 256 << 10 // bytes of a transcript in one transaction of upkeep
 	maxFill = 32 << 20  // bytes of transcripts in one Fill
-	maxWalk = 256       // sessions that are looked at in one statement of Fill
+	maxWalk = 256       // sessions that are checked in one statement of Fill
 	maxText = 256 << 10 // bytes of one message that are searched
 	maxRaw  = 16 << 20  // the longest line that is read
 )
@@ -37,19 +37,19 @@ func (s *Store) Words(ctx context.Context, c *transcript.Conversation) transcrip
 	})
 }
 
-// found puts a turn's words into the index. What another attempt has put there
+// found inserts a turn's text into the index. What another attempt has put there
 // already is not put there twice.
 func (s *Store) found(ctx context.Context, tx *store.Tx, id string, was sessionWas, w transcript.Words) (err error) {
 	n := was.N
 	switch {
 	case w.File == "":
 		return nil
-	case n == 0 && w.From > 0: // the index has been emptied meanwhile
+	case n == 0 && w.From > 0: // the index has been emptied in the meantime
 		_, err = s.number(ctx, tx, id)
 		w.Docs = nil
 	case n == 0:
 		n, err = tx.Insert(ctx, `INSERT INTO search_sessions (session_id, file, bytes, behind) VALUES ($1, $2, $3, $4)`, id, w.File, w.To, w.Behind)
-	case was.Bytes != w.From: // somebody else was there: upkeep looks
+	case was.Bytes != w.From: // someone else was there: upkeep looks
 		_, err = tx.Exec(ctx, `UPDATE search_sessions SET behind = 1 WHERE n = $1`, n)
 		w.Docs = nil
 	case w.Behind:
@@ -85,8 +85,8 @@ func (s *Store) putOne(ctx context.Context, tx *store.Tx, n, user int64, d trans
 	return nil
 }
 
-// indexKeys is the column keys: the session's, and every word again as its
-// person's own, so that a search in one person's sessions reads nobody else's.
+// indexKeys returns the column keys: the session's, and every word again as its
+// person's own, so that a search in one user's sessions reads no one else's.
 func indexKeys(n, user int64, texts ...string) string {
 	var b strings.Builder
 	b.WriteString(sessionKey(n))
@@ -105,7 +105,7 @@ func ownWord(user int64, word string) string {
 	return "u" + strconv.FormatInt(user, 10) + "w" + word
 }
 
-// number is the session's in the index. One that is new there is behind.
+// number returns the session's in the index. One that is new there is behind.
 func (s *Store) number(ctx context.Context, tx *store.Tx, id string) (n int64, err error) {
 	err = tx.Get(ctx, &n, `INSERT INTO search_sessions (session_id, behind) VALUES ($1, 1)
 		ON CONFLICT (session_id) DO UPDATE SET session_id = excluded.session_id RETURNING n`, id)
@@ -115,7 +115,7 @@ func (s *Store) number(ctx context.Context, tx *store.Tx, id string) (n int64, e
 	return n, nil
 }
 
-// head puts a session's title and tags into the index, in place of what was there.
+// head inserts a session's title and tags into the index, in place of what was there.
 func (s *Store) head(ctx context.Context, tx *store.Tx, id string) error {
 	n, err := s.number(ctx, tx, id)
 	if err != nil {

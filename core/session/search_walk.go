@@ -19,7 +19,7 @@ const (
 
 // Fill brings the index up to date where turns alone do not: sessions that were
 // there before it, were imported, or whose transcripts were changed by others.
-// It says how many it has looked at; 0 when nothing is left. One call reads at
+// It returns how many it has checked; 0 when nothing is left. One call reads at
 // most 32 MB of transcripts, in small transactions. Call it from upkeep.
 func (s *Store) Fill(ctx context.Context) (int, error) {
 	done := 0
@@ -49,7 +49,7 @@ func (s *Store) Fill(ctx context.Context) (int, error) {
 	return done, nil
 }
 
-// walk notes the next sessions that the index does not know, and says whether
+// walk notes the next sessions that the index does not know, and reports whether
 // there may be any.
 func (s *Store) walk(ctx context.Context) (more bool, err error) {
 	if last, _, err := store.Metadata(ctx, s.db, walked); err != nil || last == walkedAll {
@@ -105,8 +105,8 @@ func (s *Store) emptyIndex(ctx context.Context) error {
 }
 
 // PurgeWords takes the words of deleted sessions out of the database's file,
-// where nothing finds them any more but a look at its bytes might. It writes
-// the index anew, in short transactions.
+// where nothing finds them any more but a check its bytes might. It writes
+// the index again, in short transactions.
 func (s *Store) PurgeWords(ctx context.Context) error { return s.db.MergeWords(ctx) }
 
 // lag is a session that the index is behind of.
@@ -118,12 +118,12 @@ type lag struct {
 }
 
 // catchUp puts what is missing of the session with number n into the index and
-// says how many bytes it has read.
+// returns how many bytes it has read.
 func (s *Store) catchUp(ctx context.Context, n int64) (read int64, err error) {
 	var l lag
 	err = s.db.Get(ctx, &l, `SELECT w.session_id, s.user_id, w.File, w.bytes FROM search_sessions w JOIN sessions s ON s.id = w.session_id WHERE w.n = $1`, n)
 	if errors.Is(err, store.ErrNoRows) {
-		return 0, nil // deleted meanwhile
+		return 0, nil // deleted in the meantime
 	}
 	if err != nil {
 		return 0, fmt.Errorf("fill search index: %w", err)
@@ -166,7 +166,7 @@ func (s *Store) scanStep(file string, from int64) ([]transcript.Doc, int64, erro
 	return s.Scan(file, from, maxStep)
 }
 
-// caught is one transaction of catchUp: anew takes out what there is first.
+// caught is one transaction of catchUp: again takes out what there is first.
 func (s *Store) caught(ctx context.Context, n int64, l lag, file string, docs []transcript.Doc, to int64, first, anew, whole bool) error {
 	err := s.db.Tx(ctx, func(tx *store.Tx) error {
 		var now int64
@@ -197,7 +197,7 @@ func (s *Store) caught(ctx context.Context, n int64, l lag, file string, docs []
 	return ctx.Err()
 }
 
-// fileOf is where a session's transcript is, "" without one, and its size.
+// fileOf returns where a session's transcript is, "" without one, and its size.
 func (s *Store) fileOf(l lag) (string, int64) {
 	names := []string{l.File}
 	if sess, err := s.ByID(context.Background(), s.db, l.ID); err == nil {

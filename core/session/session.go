@@ -30,7 +30,7 @@ type Options struct {
 	Log     *slog.Logger // nil: none
 	Version string       // written into transcript lines; "" is "gatehouse"
 
-	// Projects is a folder like ~/.claude/projects where transcripts of the
+	// Projects is a directory like ~/.claude/projects where transcripts of the
 	// operator's sessions are looked for that the vault does not hold. It is
 	// only read. "": none.
 	Projects string
@@ -52,7 +52,7 @@ type Store struct {
 	idle    *sync.Cond // signalled when writing ends
 }
 
-// New is a Store over db and vault.
+// New returns a Store over db and vault.
 func New(o Options) *Store {
 	if o.Clock == nil {
 		o.Clock = core.System{}
@@ -129,7 +129,7 @@ func (r *row) session() (Session, error) {
 // notFound is the one answer for "no such session" and "not yours".
 func notFound() error { return core.Errorf(core.NotFound, "no such session") }
 
-// ByID is the session id; core.NotFound without one. Whether the asker may see
+// ByID returns the session id; core.NotFound without one. Whether the asker may see
 // it is the caller's question: compare Session.User.
 func (s *Store) ByID(ctx context.Context, q store.Queryer, id string) (Session, error) {
 	var r row
@@ -143,7 +143,7 @@ func (s *Store) ByID(ctx context.Context, q store.Queryer, id string) (Session, 
 	return r.session()
 }
 
-// Bound is the chat that the session id is bound to, and whether there is one.
+// Bound returns the chat that the session id is bound to, and whether there is one.
 func (s *Store) Bound(ctx context.Context, q store.Queryer, id string) (core.Address, bool, error) {
 	var c struct{ Bot, Chat, Thread, Place string }
 	err := q.Get(ctx, &c, `SELECT bot, chat, thread, place FROM chats WHERE session_id = $1`, id)
@@ -156,7 +156,7 @@ func (s *Store) Bound(ctx context.Context, q store.Queryer, id string) (core.Add
 	return core.Address{Bot: c.Bot, Chat: c.Chat, Thread: c.Thread, Place: c.Place}, true, nil
 }
 
-// Lane is the key of the line in which turns for addr stand: "<bot>|<chat>",
+// Lane returns the key of the line in which turns for addr stand: "<bot>|<chat>",
 // and for an API address (its Chat is a session's id) the line of the chat
 // that the session is bound to, else "session:<id>".
 func (s *Store) Lane(ctx context.Context, tx *store.Tx, addr core.Address) (string, error) {
@@ -173,7 +173,7 @@ func (s *Store) Lane(ctx context.Context, tx *store.Tx, addr core.Address) (stri
 	return core.LaneOf(addr), nil
 }
 
-// BusyMode is what the chat is set to, "collect" or "queue"; "" is the setting's.
+// BusyMode returns what the chat is set to, "collect" or "queue"; "" is the setting's.
 func (s *Store) BusyMode(ctx context.Context, tx *store.Tx, addr core.Address) (string, error) {
 	mode, err := store.Recall[string](ctx, tx, `SELECT busy_mode FROM chats WHERE bot = $1 AND chat = $2`, addr.Bot, addr.Chat)
 	if err != nil && !errors.Is(err, store.ErrNoRows) {

@@ -19,7 +19,7 @@ const sidecarDir = ".parachute/sessions"
 // good by Repair at the next start.
 const maxDirty = 4096
 
-// A sidecar is what the vault remembers of a session besides its words, so
+// A sidecar is what the vault remembers of a session in addition to its words, so
 // that the database can be rebuilt from it.
 type sidecar struct {
 	ID          string     `json:"id"`
@@ -134,11 +134,11 @@ func (s *Store) write(c sidecar) error {
 	return s.vault.WriteFileNoSync(c.name(), b)
 }
 
-// maxRepair bounds the sessions whose sidecars Repair looks at, newest first.
+// maxRepair bounds the sessions whose sidecars Repair checks, newest first.
 const maxRepair = 1000
 
 // Repair compares the sidecars of the 1,000 newest sessions with the database,
-// writes those that are missing or differ, and says how many that were. It
+// writes those that are missing or differ, and returns how many that were. It
 // also removes what a crash has left half written. Call it at the start.
 func (s *Store) Repair(ctx context.Context) (int, error) {
 	if err := s.sweep(); err != nil {

@@ -7,7 +7,7 @@ import (
 
 // Bounds of CommonTags.
 const (
-	commonTags = 200  // tags that are looked at, in their order
+	commonTags = 200  // tags that are checked, in their order
 	CountTo    = 1000 // a tag that more sessions have counts as many
 )
 
@@ -21,7 +21,7 @@ const commonQuery = `WITH RECURSIVE t(tag, n) AS (
 	SELECT tag, (SELECT count(*) FROM (SELECT 1 FROM session_tags s WHERE s.tag = t.tag LIMIT $2) few) AS count
 	FROM t WHERE tag IS NOT NULL ORDER BY count DESC, tag`
 
-// CommonTags are everybody's tags for a choice among them, the first 200 of
+// CommonTags returns everyone's tags for a choice among them, the first 200 of
 // the alphabet, those of most sessions first; counts end at CountTo. Tags
 // counts exactly and reads them all.
 func (s *Store) CommonTags(ctx context.Context) ([]TagCount, error) {

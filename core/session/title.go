@@ -9,16 +9,16 @@ import (
 	"gatehouse/core/store"
 )
 
-// Who has set a title. What a person has set stays until a person sets another.
+// Who has set a title. What a user has set stays until a user sets another.
 const (
 	TitleDefault = "default" // the first line of the first message
 	TitleModel   = "model"
 	TitleUser    = "user"
 )
 
-// SetTitle gives a session a title, as Title makes one of it, and says whether
-// that changed anything: a model's stands back behind a person's, and behind a
-// person's or a model's the default does. A person may want no title; an empty
+// SetTitle gives a session a title, as Title makes one of it, and reports whether
+// that changed anything: a model's is back behind a user's, and behind a
+// person's or a model's the default does. A user may want no title; an empty
 // one from others changes nothing. No such session is core.NotFound, another
 // source core.Invalid.
 func (s *Store) SetTitle(ctx context.Context, tx *store.Tx, id, title, source string) (bool, error) {

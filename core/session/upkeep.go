@@ -15,7 +15,7 @@ import (
 // maxDue bounds what Due lists.
 const maxDue = 5000
 
-// Due are sessions that are archived and were not used for this many days, the
+// Due returns sessions that are archived and were not used for this many days, the
 // longest unused first, at most 5,000. Fewer than one day is core.Invalid.
 func (s *Store) Due(ctx context.Context, days int) (ids []string, err error) {
 	if days < 1 {
@@ -56,9 +56,9 @@ func (s *Store) Cleanup(ctx context.Context, tx *store.Tx, ids []string, days in
 	return n, nil
 }
 
-// Count is how many sessions the filter chooses; its search, limit, offset and
-// cursor do not matter. It reads an entry for each session of the person, or,
-// with All, of everybody: it is for figures, not for every page.
+// Count returns how many sessions the filter chooses; its search, limit, offset and
+// cursor do not matter. It reads an entry for each session of the user, or,
+// with All, of everyone: it is for figures, not for every page.
 func (s *Store) Count(ctx context.Context, f Filter) (n int, err error) {
 	f.Search = ""
 	if err := f.check(); err != nil {
@@ -83,7 +83,7 @@ func (s *Store) Count(ctx context.Context, f Filter) (n int, err error) {
 // further ones keep their place in lists.
 const maxTouched = 4096
 
-// Touch notes that a person has opened a session. Touched moves it in lists.
+// Touch notes that a user has opened a session. Touched moves it in lists.
 func (s *Store) Touch(id string) {
 	now := s.clock.Now()
 	s.mu.Lock()

@@ -8,18 +8,18 @@ import (
 	"gatehouse/core"
 )
 
-// GuestsDir is the folder of the vault that holds the areas of guests.
+// GuestsDir is the directory of the vault that holds the areas of guests.
 const GuestsDir = "Guests"
 
 // Bounds of the area of one guest, Guests/<user>: what one guest leaves there
 // must not slow others down.
 const (
-	MaxAreaEntries = 10_000    // files and folders
-	MaxAreaDepth   = 16        // folders between the area and a file in it
+	MaxAreaEntries = 10_000    // files and directories
+	MaxAreaDepth   = 16        // directories between the area and a file in it
 	MaxAreaBytes   = 512 << 20 // of all files
 )
 
-// Area returns the folder of the vault that belongs to user, "" where user is
+// Area returns the directory of the vault that belongs to user, "" where user is
 // no stored person.
 func Area(user int64) string {
 	if user <= 0 {
@@ -28,7 +28,7 @@ func Area(user int64) string {
 	return GuestsDir + "/" + strconv.FormatInt(user, 10)
 }
 
-// AreaDepth returns how many folders lie between area and name: 0 for an entry
+// AreaDepth returns how many directories lie between area and name: 0 for an entry
 // of area itself. ok is false where name is not inside area.
 func AreaDepth(area, name string) (depth int, ok bool) {
 	rest, ok := strings.CutPrefix(path.Clean(name), area+"/")
@@ -39,7 +39,7 @@ func AreaDepth(area, name string) (depth int, ok bool) {
 }
 
 // InGuests reports whether name, a slash path relative to the vault, is the
-// folder of guests or in it. It ignores case: some file systems do.
+// directory of guests or in it. It ignores case: some file systems do.
 func InGuests(name string) bool {
 	first, _, _ := strings.Cut(path.Clean(name), "/")
 	return strings.EqualFold(first, GuestsDir)

@@ -10,7 +10,7 @@ import (
 
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// Check says what is wrong with a tool that somebody built: its name, a
+// Check reports what is wrong with a tool that someone built: its name, a
 // description that is missing, a schema that is no JSON schema of an object,
 // or work that is missing. It is for tests, and for tools that come from
 // outside (MCP servers).

@@ -1,4 +1,4 @@
-// Package tool says what a tool is: a value with a name, a schema, what a call
+// Package tool reports what a tool is: a value with a name, a schema, what a call
 // would touch, and the work itself. The packages below it hold the tools; what
 // may be called, and by whom, is decided elsewhere (core/permission), before
 // Run: a tool only keeps to what was decided.
@@ -32,16 +32,17 @@ type Tool struct {
 	About  string          // Markdown, for the model
 	Schema json.RawMessage // JSON schema of the input, an object
 	Kind   Kind
-	// Isolated: below full trust it runs in a sandbox, and is not offered where there is none.
+	// Isolated: below full trust it runs in a sandbox, and is not offered where there is
+	// none.
 	Isolated bool
 	// Least is the lowest trust that is offered this tool, the zero value for
-	// all. An MCP server's mark ("trust: vault") stands here.
+	// all. An MCP server's mark ("trust: vault") is here.
 	Least core.Trust
 	// Effects: a second run could do something a second time (honest retries).
 	Effects bool
 	// Timeout of one call; 0 is 60 s. The context of Run ends with it.
 	Timeout time.Duration
-	// Touches says what a call would touch, before anything is decided. It
+	// Touches reports what a call would touch, before anything is decided. It
 	// changes nothing. Bad input is core.Invalid with words for the model.
 	// Nil: nothing that needs a decision.
 	Touches func(t *Turn, input json.RawMessage) (Access, error)
@@ -55,7 +56,7 @@ type Tool struct {
 // An Access is what one call touches. Names of files are as Turn.Name makes
 // them: slash paths relative to the vault, links resolved; absolute outside.
 type Access struct {
-	Read    []string // files, or folders that are searched
+	Read    []string // files, or directories that are searched
 	Write   []string
 	Command string // of a shell, as the model wrote it
 	Dir     string // absolute path of the directory that Command starts in; "" is the vault
@@ -85,8 +86,8 @@ type Query struct {
 	Without []string // none of these
 }
 
-// A Finding is what a search brought: pages, and where somebody has read them
-// for us what stands there. All of it was written by strangers.
+// A Finding is what a search brought: pages, and where someone has read them
+// for us what is there. All of it was written by strangers.
 type Finding struct {
 	Answer string
 	Pages  []Page
@@ -101,7 +102,7 @@ type Look func(ctx context.Context, c *Call, q Query) (Finding, error)
 // MaxPath bounds a path as a model writes it, in bytes: Linux takes no longer one.
 const MaxPath = 4096
 
-// Name is where a path as the model wrote it really is: relative to the
+// Name returns where a path as the model wrote it really is: relative to the
 // working directory or absolute, links resolved as far as it exists. Inside
 // the vault it is a slash path relative to the vault ("." is the vault),
 // outside it is absolute.
@@ -137,5 +138,5 @@ type Result struct {
 	Media   []core.Media // pictures and documents that were read
 }
 
-// Failed is a Result that tells the model what went wrong.
+// Failed returns a Result that notifies the model what went wrong.
 func Failed(text string) Result { return Result{Text: text, IsError: true} }

@@ -19,7 +19,7 @@ const (
 
 // A tail is the newest part of a conversation. Its messages are never changed,
 // only more put behind them, so that a copy of the struct is a snapshot. One
-// conversation at a time puts them into the room behind (cache.lend); the
+// conversation at a time inserts them into the room behind (cache.lend); the
 // others' slices have no room and are copied.
 type tail struct {
 	messages []Message
@@ -30,7 +30,7 @@ type tail struct {
 	skipped  int
 	info     fs.FileInfo // the file when this was true; nil without a file
 
-	listed bool  // the search index has what stands in front of upTo, as far as is known here
+	listed bool  // the search index has what is in front of upTo, as far as is known here
 	upTo   int64 // a place in the file
 }
 
@@ -105,7 +105,7 @@ func (c *cache) find(id string) (name string, t tail, ok bool) {
 }
 
 // lend gives have, which find has returned, with the room behind it, unless
-// somebody else has that; then have stays what it is.
+// someone else has that; then have stays what it is.
 func (c *cache) lend(id string, have []Message) []Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,8 +155,8 @@ func (c *cache) evict() {
 	}
 }
 
-// Evict drops from memory the conversations that nobody used for 30 minutes
-// and says how many stay. A conversation that is being used does it too; call
+// Evict drops from memory the conversations that no one used for 30 minutes
+// and returns how many stay. A conversation that is being used does it too; call
 // this from upkeep for the quiet hours.
 func (s *Files) Evict() int {
 	s.cache.mu.Lock()

@@ -32,7 +32,7 @@ func newChain(f vault.Tail, m marks) chain {
 	return c
 }
 
-// conversation is the conversation in the lines that were read, from the
+// conversation returns the conversation in the lines that were read, from the
 // newest compaction on.
 func conversation(f vault.Tail, m marks) tail {
 	c := newChain(f, m)
@@ -42,7 +42,7 @@ func conversation(f vault.Tail, m marks) tail {
 	return t
 }
 
-// everything is conversation with what compactions have taken out.
+// everything returns conversation with what compactions have taken out.
 func everything(f vault.Tail, m marks) tail {
 	c := newChain(f, m)
 	c.all = true
@@ -67,7 +67,7 @@ func (c *chain) tail(f vault.Tail) tail {
 	return t
 }
 
-// message is line i's, nil where it holds none.
+// message returns line i's, nil where it holds none.
 func (c *chain) message(i int) *Message {
 	m, known := c.decoded[i]
 	if !known {
@@ -80,7 +80,8 @@ func (c *chain) message(i int) *Message {
 	return m
 }
 
-// before is the line before i in the main chain and behind the newest compaction, -1 without.
+// before returns the line before i in the main chain and behind the newest compaction,
+// -1 without.
 func (c *chain) before(i int) int {
 	for i--; i >= c.cut; i-- {
 		if !c.lines[i].IsSidechain && !c.torn[i] {
@@ -90,7 +91,7 @@ func (c *chain) before(i int) int {
 	return -1
 }
 
-// compacted finds the newest compaction: what stands in front of its boundary
+// compacted finds the newest compaction: what is in front of its boundary
 // is out, but for the lines that it keeps; these hang behind the summary, and
 // what hung behind the summary hangs behind them. whole is false when kept
 // lines are in front of what was read.
@@ -194,7 +195,7 @@ func (c *chain) rejoin(indices []int) []int {
 	return out
 }
 
-// children are the lines that hang behind each line.
+// children returns the lines that hang behind each line.
 func (c *chain) children() map[string][]int {
 	out := map[string][]int{}
 	for i := c.cut; i < len(c.lines); i++ {
@@ -210,7 +211,7 @@ func (c *chain) children() map[string][]int {
 	return out
 }
 
-// siblings are the calls of message id that are not in the chain, and the
+// siblings returns the calls of message id that are not in the chain, and the
 // results of all its calls that are not.
 func (c *chain) siblings(lines []int, id string, children map[string][]int, in map[int]bool) (calls, results []int) {
 	todo := slices.Clone(lines)

@@ -61,7 +61,7 @@ type keptMessages struct {
 	All    []string `json:"allUuids,omitempty"`
 }
 
-// maxMark is the longest line that is looked at for marks, in bytes.
+// maxMark is the longest line that is checked for marks, in bytes.
 const maxMark = 1 << 20
 
 // readMarks finds the marks among the last limit bytes of a transcript. Most
@@ -130,7 +130,7 @@ const compactAt = 80
 
 // A Compaction is what NeedsCompaction finds.
 type Compaction struct {
-	Messages []Message // to sum up: what stands in front of what stays, oldest first, a valid sequence
+	Messages []Message // to sum up: what is in front of what stays, oldest first, a valid sequence
 	Keep     int       // how many of the newest messages stay as they are
 	Tokens   int       // of the whole conversation, estimated
 }
@@ -152,7 +152,7 @@ func (c *Conversation) NeedsCompaction(budget int) (Compaction, bool, error) {
 	return c.split(limit)
 }
 
-// Compactable is what to sum up of a conversation that somebody wants shorter
+// Compactable returns what to sum up of a conversation that someone wants shorter
 // now, of as much as budget tokens hold; false where there is nothing in front
 // of the newest turns.
 func (c *Conversation) Compactable(budget int) (Compaction, bool, error) {
@@ -187,13 +187,13 @@ func (c *Conversation) split(limit int) (Compaction, bool, error) {
 	return Compaction{Messages: repaired(head[first:]), Keep: keep, Tokens: c.tail.size / bytesPerToken}, true, nil
 }
 
-// Tokens is about how long the part of the conversation is that was read.
+// Tokens returns about how long the part of the conversation is that was read.
 func (c *Conversation) Tokens() int { return c.tail.size / bytesPerToken }
 
 // summaryIntro is what the model reads in front of a summary.
 const summaryIntro = "This is a summary of the earlier part of the conversation, which was longer than fits:\n\n"
 
-// Compact puts a summary in place of everything but the newest keep messages,
+// Compact inserts a summary in place of everything but the newest keep messages,
 // in the form that Claude Code writes and reads: a boundary and the summary,
 // on the disk when Compact returns. Nothing is removed from the file, and the
 // run's own lines stay its lines. Of a keep that is not a turn's beginning the
@@ -249,7 +249,7 @@ func (c *Conversation) Compact(summary string, keep int) error {
 	return nil
 }
 
-// lineIDs are the uuids of the lines that messages were read from.
+// lineIDs returns the uuids of the lines that messages were read from.
 func lineIDs(messages []Message) (ids []string) {
 	for i := range messages {
 		ids = append(append(ids, messages[i].more...), messages[i].line)
@@ -258,7 +258,7 @@ func lineIDs(messages []Message) (ids []string) {
 }
 
 // write appends marks with one write, on the disk when it returns. The open
-// transcript does not see them coming, so it is closed before and opened anew.
+// transcript does not see them coming, so it is closed before and opened again.
 func (c *Conversation) write(lines ...markLine) (err error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -92,7 +92,7 @@ func (s *Files) Rebase(sess Session) string {
 	return rel
 }
 
-// elsewhere finds the transcript under another project folder: the vault or
+// elsewhere finds the transcript under another project directory: the vault or
 // the working directory has moved. It goes on where it is.
 func (c *Conversation) elsewhere(known string) (fs.FileInfo, error) {
 	if known != "" {
@@ -138,11 +138,11 @@ func (c *Conversation) load(want int) error {
 	return nil
 }
 
-// Skipped is how many lines of the part that was read are no messages of the
+// Skipped returns how many lines of the part that was read are no messages of the
 // conversation: broken, or other programs' notes.
 func (c *Conversation) Skipped() int { return c.tail.skipped }
 
-// HasRun is how many lines of a run are kept already, 0 for none; they are the
+// HasRun returns how many lines of a run are kept already, 0 for none; they are the
 // lines 0 to n-1, and they are on the disk when HasRun returns. Ask from the
 // second attempt on: when the run is not among the newest messages, up to
 // vault.MaxTail of the file are searched.
@@ -297,7 +297,7 @@ func (c *Conversation) Close() error {
 	return nil
 }
 
-// Path is where the transcript lies: absolute, for people.
+// Path returns where the transcript lies: absolute, for users.
 func (c *Conversation) Path() string {
 	return filepath.Join(c.s.vault.Path(), filepath.FromSlash(strings.TrimPrefix(c.name, "/")))
 }

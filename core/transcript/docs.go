@@ -98,7 +98,7 @@ func (s *Files) Scan(name string, from, most int64) (docs []Doc, to int64, err e
 	return docs, to, nil
 }
 
-// ReadLine reads one whole line and says how long it is; 0 at the end. Of one
+// ReadLine reads one whole line and returns how long it is; 0 at the end. Of one
 // longer than maxRaw nothing is kept.
 func ReadLine(r *bufio.Reader) (raw []byte, n int64, err error) {
 	for {
@@ -120,7 +120,7 @@ func ReadLine(r *bufio.Reader) (raw []byte, n int64, err error) {
 	}
 }
 
-// Searched is what a line says that is searched, and the line: words of a
+// Searched returns what a line means that is searched, and the line: words of a
 // person or the model, no side chain's and no summary's.
 func Searched(raw []byte) (text string, l vault.Line) {
 	if !bytes.Contains(raw, []byte(`"text"`)) && !bytes.Contains(raw, []byte(`"content":"`)) {
@@ -141,7 +141,7 @@ func Searched(raw []byte) (text string, l vault.Line) {
 	return msg.searched(), m.Line
 }
 
-// searched is what of a message's words can be searched for.
+// searched returns what of a message's text can be searched for.
 func (m *Message) searched() string {
 	text := m.Text()
 	if len(text) > maxText {
@@ -162,7 +162,7 @@ func appendDoc(docs []Doc, at, length int64, text string) []Doc {
 type spoken struct {
 	from, to int64 // the part of the file that they are of
 	docs     []Doc
-	scan     bool // it is not known where they stand: the file says
+	scan     bool // it is not known where they are: the file says
 }
 
 func (s *spoken) add(from, to int64, messages []Message) {

@@ -43,20 +43,20 @@ func (s *Files) Erase(id string) error {
 	return nil
 }
 
-// What stands where a forgotten person's words and the answers to them were,
-// and where a summary may have told of them.
+// What is where a forgotten person's text and the answers to them were,
+// and where a summary may have notified of them.
 const (
 	erased        = "[erased: this person was forgotten]"
 	erasedSummary = "[erased: this summary was of a time in which somebody spoke who was forgotten]"
 )
 
-// A Redaction is a session's transcripts without what somebody has said, written
-// beside them and not yet in their place. End it by Keep or Drop.
+// A Redaction is a session's transcripts without what someone has said, written
+// next to them and not yet in their place. End it by Keep or Drop.
 type Redaction struct {
 	s     *Files
 	id    string
 	files []redactedFile
-	runs  map[string]bool // that had words; as many as were asked for
+	runs  map[string]bool // that had words; up to were asked for
 	kept  bool
 }
 
@@ -68,7 +68,7 @@ type redactedFile struct {
 
 // Redact writes the transcripts of a session in which others speak too with one
 // sentence in the place of everything that the runs have written into it, and of
-// each summary that was made after them: nobody can tell whose words it tells.
+// each summary that was made after them: no one can tell whose words it tells.
 // The rest stays as it is. It may be done again.
 func (s *Files) Redact(id string, runs []string) (*Redaction, error) {
 	r := &Redaction{s: s, id: id, runs: map[string]bool{}}
@@ -92,8 +92,8 @@ func (s *Files) Redact(id string, runs []string) (*Redaction, error) {
 	return r, nil
 }
 
-// Keep puts what was written in the place of the transcripts, and says of how
-// many runs there were words. Nothing may write to the session meanwhile; where
+// Keep inserts what was written in the place of the transcripts, and reports of how
+// many runs there were words. Nothing may write to the session in the meantime; where
 // something has since Redact, it is false and nothing is changed. Called again
 // it says the same: a transaction that it is called in may be tried twice.
 func (r *Redaction) Keep() (runs int, ok bool, err error) {
@@ -163,7 +163,7 @@ func (r *Redaction) write(name string, of map[string]bool) (err error) {
 }
 
 func (r *Redaction) copy(out io.Writer, in *bufio.Reader, of map[string]bool) (changed bool, err error) {
-	spoke := false // somebody of the runs, in front of this line
+	spoke := false // someone of the runs, in front of this line
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil && err != io.EOF {
@@ -186,7 +186,7 @@ func (r *Redaction) copy(out io.Writer, in *bufio.Reader, of map[string]bool) (c
 	}
 }
 
-// ofRun is the run that a line is of, and whether it is one of these.
+// ofRun returns the run that a line is of, and whether it is one of these.
 func ofRun(line []byte, of map[string]bool) (string, bool) {
 	var l struct {
 		RequestID string `json:"requestId"`
@@ -194,7 +194,7 @@ func ofRun(line []byte, of map[string]bool) (string, bool) {
 	return l.RequestID, json.Unmarshal(line, &l) == nil && of[l.RequestID]
 }
 
-// redacted is a line without its words, where it is theirs, or a summary of what
+// redacted returns a line without its words, where it is theirs, or a summary of what
 // was said when they spoke; false for other lines. The line's place in the
 // conversation stays.
 func redacted(line []byte, theirs, spoke bool) ([]byte, bool) {

@@ -15,9 +15,9 @@ import (
 	"gatehouse/core/vault"
 )
 
-// Markdown is a session for people to read: frontmatter with what the row
+// Markdown returns a session for users to read: frontmatter with what the row
 // says, then a heading of the third level with author and time for everything
-// that a person or the model said. Tool calls and results stand under the
+// that a user or the model said. Tool calls and results stand under the
 // answer that they belong to; long results are cut at 4,000 bytes, and media
 // are named, not shown. What the messages say cannot pass for a heading of
 // the export, nor hide what follows.
@@ -57,7 +57,7 @@ func Markdown(s Session, tags []string, messages []Message) string {
 	return b.String()
 }
 
-// marshal is v as JSON in one line.
+// marshal returns v as JSON in one line.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -176,7 +176,7 @@ func fenceOf(line string) string {
 // maxExport bounds an export, in bytes.
 const maxExport = 12 << 20
 
-// Export is a session as Markdown: its newest 12 MB, out of the last 32 MB of
+// Export returns a session as Markdown: its newest 12 MB, out of the last 32 MB of
 // its transcript; a last line says so where that is not all. What a compaction
 // has taken out of the model's sight is in it. Whether the asker may see it is
 // the caller's question: compare Session.User.

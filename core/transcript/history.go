@@ -5,7 +5,7 @@ import "gatehouse/core"
 // A Resume says how a conversation was picked up, in the two forms that
 // clients know: sdk_resume and valid where all of it was replayed, which of a
 // compacted one is its summary and what follows; context_injection where it
-// was cut to the budget, or another session's words were put in front; else new.
+// was cut to the budget, or another session's text were put in front; else new.
 type Resume struct {
 	Info    core.ResumeInfo
 	Session core.SessionResume
@@ -14,8 +14,8 @@ type Resume struct {
 // bytesPerToken estimates a text's tokens.
 const bytesPerToken = 4
 
-// History is the newest messages that take at most budget tokens (estimated at
-// 4 bytes a token), as whole turns, each beginning with a person's words; of a
+// History returns the newest messages that take at most budget tokens (estimated at
+// 4 bytes a token), as whole turns, each beginning with a user's text; of a
 // turn that alone is larger and goes on, these words and the newest rounds. The summary of
 // a compaction is always in front. What the present run has already written is
 // part of it. Where all of an imported or continued session fits, as much of
@@ -55,7 +55,7 @@ func newest(all []Message, room int) (taken []Message, size int) {
 		if sum += all[i].size(); sum > room {
 			break
 		}
-		if all[i].Begins() || i == 0 && front != nil { // a summary may stand for the words
+		if all[i].Begins() || i == 0 && front != nil { // a summary may be for the words
 			start, size = i, sum
 		}
 	}
@@ -72,7 +72,7 @@ func newest(all []Message, room int) (taken []Message, size int) {
 // unfinished reports whether the turn that ends with m goes on.
 func unfinished(m *Message) bool { return m.calls() || m.Role == "user" && !m.Begins() }
 
-// rounds are the words that begin the newest turn and its newest rounds, each
+// rounds returns the words that begin the newest turn and its newest rounds, each
 // from an answer of the model on; nothing where the words alone are too much.
 // Behind a summary (summed) the words may be missing.
 func rounds(all []Message, room int, summed bool) (taken []Message, size int) {
@@ -119,7 +119,7 @@ func (c *Conversation) resume(given, known, size int) Resume {
 	return r
 }
 
-// injected puts what the conversation goes on from in front of taken, which
+// injected inserts what the conversation goes on from in front of taken, which
 // takes size of room.
 func (c *Conversation) injected(taken []Message, size, room int, r Resume) ([]Message, Resume) {
 	if err := c.from.load(room - size); err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // Bounds of media in transcripts. A picture in a line is what Anthropic's API
-// takes (5 MB in base64), so that whoever resumes the session can send it
+// takes (5 MB in base64), so that anyone who resumes the session can send it
 // again; a line's media together stay well below the longest line that is read.
 const (
 	maxPicture   = 5 << 20 / 4 * 3
@@ -56,7 +56,7 @@ type (
 	}
 )
 
-// wireMedia are media as blocks of a line. What no model takes, and what is
+// wireMedia returns media as blocks of a line. What no model takes, and what is
 // too large for a line, is a line of text.
 func wireMedia(media []core.Media) (out []any) {
 	total := 0
@@ -86,7 +86,7 @@ func wireMedia(media []core.Media) (out []any) {
 	return out
 }
 
-// media is what an image or document block shows; false for a source that is
+// media returns what an image or document block shows; false for a source that is
 // not in the line, and for broken ones.
 func (r *wireBlock) media() (core.Media, bool) {
 	if r.Source == nil || r.Source.Type != "base64" {

@@ -23,7 +23,7 @@ type Message struct {
 	Usage   core.Tokens // of an assistant message, where known
 	Run     string      // on reading: the run that wrote it, "" for other programs' lines
 	At      time.Time   // on reading: when it was written; zero where the line does not say
-	Summary bool        // on reading: it stands for what a compaction took out in front of it
+	Summary bool        // on reading: it represents what a compaction took out in front of it
 
 	line string   // the line's uuid
 	more []string // uuids of the answer's lines before it, as the CLI writes them
@@ -33,7 +33,7 @@ type Message struct {
 // lineSpace makes line ids for runs whose own id is no UUID.
 var lineSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("gatehouse:run"))
 
-// LineID is the transcript line id of a run's n-th line, UUIDv5(run, n): the
+// LineID returns the transcript line id of a run's n-th line, UUIDv5(run, n): the
 // same for every attempt.
 func LineID(run string, n int) string {
 	space, err := uuid.Parse(run)
@@ -105,7 +105,7 @@ func encodeBlock(b *core.Block) []any {
 	return []any{wireText{"text", b.Text}}
 }
 
-// encode is the message member of the line with this uuid.
+// encode returns the message member of the line with this uuid.
 func (m *Message) encode(line string) (json.RawMessage, error) {
 	w := wire{Role: m.Role}
 	if m.Role == "user" && len(m.Blocks) == 1 && m.Blocks[0].Type == "text" {
@@ -235,7 +235,7 @@ type wireBlock struct {
 	Title     string          `json:"title"`
 }
 
-// shownBy is a result's text and media.
+// shownBy returns a result's text and media.
 func shownBy(content []core.Block) (text string, media []core.Media) {
 	var parts []string
 	for i := range content {
@@ -247,12 +247,12 @@ func shownBy(content []core.Block) (text string, media []core.Media) {
 	return strings.Join(parts, "\n"), media
 }
 
-// Begins reports whether m is where a turn begins: a person's words.
+// Begins reports whether m is where a turn begins: a user's text.
 func (m *Message) Begins() bool {
 	return m.Role == "user" && m.Blocks[0].Type != "tool_result"
 }
 
-// size is what m takes of a model's window, in bytes.
+// size returns what m takes of a model's window, in bytes.
 func (m *Message) size() int {
 	n := 16
 	for i := range m.Blocks {
@@ -265,10 +265,10 @@ func (m *Message) size() int {
 	return n
 }
 
-// memory is about what m takes of ours, in bytes.
+// memory returns about what m takes of ours, in bytes.
 func (m *Message) memory() int { return m.size() + 320 + 192*len(m.Blocks) + m.mediaBytes() }
 
-// LineTime is when l was written, as it says itself.
+// LineTime returns when l was written, as it says itself.
 func LineTime(l *vault.Line) time.Time {
 	at, _ := time.Parse(time.RFC3339Nano, l.Timestamp) // broken: zero
 	return at

@@ -6,7 +6,7 @@ import (
 	"gatehouse/core"
 )
 
-// ForModel is messages as they may be replayed to model. Thinking is a model's
+// ForModel returns messages as they may be replayed to model. Thinking is a model's
 // own: its signature is worth something only to models of the same family, so
 // what another family thought is left out.
 func ForModel(messages []Message, model string) []Message {
@@ -29,7 +29,7 @@ func ForModel(messages []Message, model string) []Message {
 	return out
 }
 
-// family is what models of one make have in common. Claude Code writes names
+// family returns what models of one make have in common. Claude Code writes names
 // without provider ("claude-sonnet-5"), and other providers offer Claude too.
 func family(model string) string {
 	model = strings.ToLower(model)

@@ -20,7 +20,7 @@ const (
 )
 
 // Reads of more than largeRead bytes of a transcript take many times as much
-// memory for a moment: so many go on at once, whoever asks, and the next wait.
+// memory for a moment: that many go on at once, anyone who asks, and the next wait.
 const (
 	largeRead  = 2 << 20
 	largeReads = 2
@@ -55,10 +55,10 @@ type Page struct {
 	Cut      bool // the transcript goes on further up than can be read: its last 32 MB
 }
 
-// Line is the id of m's line in the transcript, "" for what is not written.
+// Line returns the id of m's line in the transcript, "" for what is not written.
 func (m *Message) Line() string { return m.line }
 
-// Page is a page of all that was said in a session, what compactions have
+// Page returns a page of all messages in a session, what compactions have
 // taken out of the model's sight included; at most 4 MB, but always one
 // message. It reads from the end no more than it needs. A message that is not
 // in the transcript is core.NotFound. Whether the asker may see the session is
@@ -93,7 +93,7 @@ func (s *Files) Page(ctx context.Context, sess Session, q PageQuery) (Page, erro
 	}
 }
 
-// at is where the message with this id is, -1 where it is not.
+// at returns where the message with this id is, -1 where it is not.
 func at(all []Message, id string) int {
 	return slices.IndexFunc(all, func(m Message) bool { return m.line == id || slices.Contains(m.more, id) })
 }
@@ -110,7 +110,7 @@ func (q *PageQuery) within(all []Message) bool {
 	return len(all) > q.Limit+1
 }
 
-// of is the page out of t.
+// of returns the page out of t.
 func (q *PageQuery) of(t tail) (Page, error) {
 	all := t.messages
 	from, to := 0, len(all)
@@ -146,8 +146,8 @@ func (q *PageQuery) of(t tail) (Page, error) {
 	return p, nil
 }
 
-// Turn is one turn as it was said: the message whose line has this id, which is
-// a person's, and what follows up to the next one; what compactions have taken
+// Turn returns one turn as it was said: the message whose line has this id, which is
+// a user's, and what follows up to the next one; what compactions have taken
 // out of the model's sight counts too. core.NotFound where the session has no
 // such message, or has it too far up. Whether the asker may see the session is
 // the caller's question: compare Session.User.
@@ -185,9 +185,9 @@ func (s *Files) Turn(_ context.Context, sess Session, line string) ([]Message, e
 
 func noMessage() error { return core.Errorf(core.NotFound, "the session has no such message") }
 
-// Transcript is the file of a session's words as it lies in the vault, and how
+// Transcript returns the file of a session's text as it lies in the vault, and how
 // many bytes of it there are now; core.NotFound before the first. Close it.
-// Its lines name folders of this machine: it is for who runs the gateway.
+// Its lines name directories of this machine: it is for who runs the gateway.
 func (s *Files) Transcript(_ context.Context, sess Session) (io.ReadCloser, int64, error) {
 	c, err := s.Open(sess)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"gatehouse/core/vault"
 )
 
-// projects is the second place where transcripts are looked for, a folder like
+// projects is the second place where transcripts are looked for, a directory like
 // Claude Code's ~/.claude/projects; "" is none. It is the operator's, and only
 // read: what is picked up there goes on in a copy in the vault. It is opened
 // for each use, because a CLI may make it at any time.
@@ -21,12 +21,12 @@ type projects string
 
 // Bounds of the second place.
 const (
-	maxProjects = 10_000    // folders that are searched
+	maxProjects = 10_000    // directories that are searched
 	maxPickUp   = 256 << 20 // bytes of a transcript that is picked up
 )
 
 // with calls f with the transcript of the session id, open at its start, and
-// its folder; it reports whether there is one. Nothing outside the folder is
+// its directory; it reports whether there is one. Nothing outside the directory is
 // reached, by no link and no id. Of several the one changed last counts.
 func (p projects) with(id string, f func(v *vault.Vault, name string, file *os.File) error) (bool, error) {
 	if p == "" || !vault.ValidID(id) {
@@ -55,7 +55,7 @@ func (p projects) with(id string, f func(v *vault.Vault, name string, file *os.F
 	return true, f(v, name, file)
 }
 
-// newestOf is the transcript of the session id in root's folders, "" without.
+// newestOf returns the transcript of the session id in root's directories, "" without.
 func newestOf(root *os.Root, id string) (string, error) {
 	d, err := root.Open(".")
 	if err != nil {
@@ -81,7 +81,7 @@ func newestOf(root *os.Root, id string) (string, error) {
 // pickUp copies the session's transcript from the second place to where the
 // vault's would be; nil where there is none or the session is not the
 // operator's. What cannot be copied is an error: the turn would otherwise
-// begin a conversation anew that has words.
+// begin a conversation again that has words.
 func (c *Conversation) pickUp() (fs.FileInfo, error) {
 	if c.sess.User != core.Operator {
 		return nil, nil
@@ -96,7 +96,7 @@ func (c *Conversation) pickUp() (fs.FileInfo, error) {
 	return c.s.vault.Stat(c.name)
 }
 
-// CountElsewhere is how many messages the transcript in the second place
+// CountElsewhere returns how many messages the transcript in the second place
 // holds, in its last vault.MaxTail bytes; false without one.
 func (s *Files) CountElsewhere(id string) (n int, found bool, err error) {
 	found, err = s.projects.with(id, func(v *vault.Vault, name string, _ *os.File) error {

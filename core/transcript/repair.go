@@ -7,14 +7,14 @@ import (
 	"gatehouse/core"
 )
 
-// The words that stand where a model's API wants some and the transcript has none.
+// The words that are where a model's API wants some and the transcript has none.
 const (
 	lostResult  = "interrupted, outcome unknown"
 	earlierCall = "Result of an earlier tool call: "
 )
 
-// repaired is messages as every provider takes them: behind a message with
-// tool calls stands one with all their results, in the order of the calls. A
+// repaired returns messages as every provider takes them: behind a message with
+// tool calls is one with all their results, in the order of the calls. A
 // missing one is an error that says so; the result of no call, or a second
 // one, is text. messages stay as they are.
 func repaired(messages []Message) []Message {
@@ -31,7 +31,7 @@ func repaired(messages []Message) []Message {
 		if len(open) == 0 {
 			continue
 		}
-		end := i // behind what people and tools said next
+		end := i // behind what users and tools said next
 		for end < len(messages) && messages[end].Role != "assistant" {
 			end++
 		}
@@ -47,7 +47,7 @@ func repaired(messages []Message) []Message {
 	return out
 }
 
-// callIDs are the ids of m's calls. A second call of the same id is taken out
+// callIDs returns the ids of m's calls. A second call of the same id is taken out
 // of m: there is no way to answer both.
 func callIDs(m *Message) (ids []string) {
 	seen, twice := map[string]bool{}, false
@@ -74,7 +74,7 @@ func callIDs(m *Message) (ids []string) {
 	return ids
 }
 
-// results is the message with the results of the open calls, and which blocks
+// results returns the message with the results of the open calls, and which blocks
 // of said are in it.
 func results(open []string, said []Message) (Message, map[*core.Block]bool) {
 	out, taken := Message{Role: "user"}, map[*core.Block]bool{}
@@ -95,7 +95,7 @@ func results(open []string, said []Message) (Message, map[*core.Block]bool) {
 	return out, taken
 }
 
-// find is the first result of the call id.
+// find returns the first result of the call id.
 func find(id string, said []Message) *core.Block {
 	for i := range said {
 		for j := range said[i].Blocks {
@@ -107,7 +107,7 @@ func find(id string, said []Message) *core.Block {
 	return nil
 }
 
-// told is m without the taken results; results of no call are text.
+// told returns m without the taken results; results of no call are text.
 func told(m Message, taken map[*core.Block]bool) Message {
 	changes := false
 	for i := range m.Blocks {
@@ -133,7 +133,7 @@ func told(m Message, taken map[*core.Block]bool) Message {
 	return m
 }
 
-// Open are the run's tool calls that have no result in the transcript, in
+// Open returns the run's tool calls that have no result in the transcript, in
 // their order: their outcome is unknown. Ask after HasRun, which reads as far
 // as the run goes. A call with effects is not made again for them.
 func (c *Conversation) Open(run string) []core.Block {
@@ -157,8 +157,8 @@ func (c *Conversation) Open(run string) []core.Block {
 	return open
 }
 
-// CalledAt is when the run's newest answer with calls was written; only within
-// one answer are the ids of calls unique. Zero where nobody knows.
+// CalledAt returns when the run's newest answer with calls was written; only within
+// one answer are the ids of calls unique. Zero where no one knows.
 func (c *Conversation) CalledAt(run string) (at time.Time) {
 	for i := range c.tail.messages {
 		if m := &c.tail.messages[i]; m.Run == run && slices.ContainsFunc(m.Blocks, func(b core.Block) bool { return b.Type == "tool_use" }) {

@@ -7,7 +7,7 @@ import (
 
 // Newest returns the messages in the last limit bytes of the transcript as it
 // is on the disk now, those in front of a compaction too. It may be called
-// beside Append.
+// next to Append.
 func (c *Conversation) Newest(limit int64) ([]Message, error) {
 	f, err := c.s.vault.ReadTail(c.name, limit)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -7,13 +7,13 @@ import (
 	"gatehouse/core/vault"
 )
 
-// Place is the working directory that the session's lines name, and whether
+// Place returns the working directory that the session's lines name, and whether
 // the transcript is, or would be made, where Claude Code looks for it from there.
 func (c *Conversation) Place() (cwd string, here bool) {
 	return c.cwd, path.Base(path.Dir(c.name)) == vault.ProjectFolder(c.cwd)
 }
 
-// After are the messages behind the one whose line has this id, oldest first,
+// After returns the messages behind the one whose line has this id, oldest first,
 // and whether that line is in the transcript, of which the last vault.MaxTail
 // bytes count. Where a compaction has taken the line out, they are the
 // compaction's summary and what follows.

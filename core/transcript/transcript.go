@@ -115,8 +115,8 @@ func (s *Files) Read(name string) (vault.Tail, []Message, error) {
 	return t, everything(t, m).messages, nil
 }
 
-// CountMessages returns the number of messages in the last vault.MaxTail bytes of the transcript
-// name, without those before a compaction.
+// CountMessages returns the number of messages in the last vault.MaxTail bytes of the
+// transcript name, without those before a compaction.
 func (s *Files) CountMessages(name string) (int, error) {
 	t, err := s.vault.ReadTail(name, vault.MaxTail)
 	if err != nil {

@@ -26,7 +26,7 @@ const text = "I found nothing about that in the notes that I may read for you. T
 type desk struct {
 	answer func(chat string) error
 	mu     sync.Mutex
-	chats  map[string]int // with work in hand: how many more wait
+	chats  map[string]int // with work available: how many more wait
 	work   sync.WaitGroup
 }
 

@@ -1,4 +1,4 @@
-// Package crowd is people who write to one bot on a simulated platform, the
+// Package crowd is users who write to one bot on a simulated platform, the
 // same way whichever platform it is: for the load tool, and for the tests that
 // kill the gateway.
 package crowd
@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// A Message is one message in a chat as its people see it.
+// A Message is one message in a chat as its users see it.
 type Message struct {
 	Chat    string
 	ID      string
-	Text    string // as it stands now
-	Bot     bool   // of the bot, not of a person
-	Edited  bool   // the message stood there before
+	Text    string // as it is now
+	Bot     bool   // of the bot, not of a user
+	Edited  bool   // the message was there before
 	Deleted bool   // it is gone; Chat and ID alone are set
-	Silent  bool   // on Discord: it notified nobody when it came, as a preview
+	Silent  bool   // on Discord: it notified no one when it came, as a preview
 	At      time.Time
 }
 
-// A Chat is where people write and the bot answers.
+// A Chat is where users write and the bot answers.
 type Chat struct {
 	ID string
 	// Place is the guild channel it is; "" for a direct conversation. The bot
 	// answers there once its owner has enabled it.
 	Place string
-	say   []func(text string) (Message, error) // its people
+	say   []func(text string) (Message, error) // its users
 }
 
-// Say has the chat's people write in turn: n says whose turn it is. In a
+// Say has the chat's users write in turn: n reports whose turn it is. In a
 // channel they mention the bot.
 func (c Chat) Say(n int, text string) (Message, error) { return c.say[n%len(c.say)](text) }
 
@@ -51,7 +51,7 @@ type simulator interface {
 	Seen(after time.Time) time.Time
 }
 
-// A Platform is one simulated platform with its people and one bot.
+// A Platform is one simulated platform with its users and one bot.
 type Platform struct {
 	simulator
 	Name    string // and the configured name of the bot
@@ -64,8 +64,8 @@ type Platform struct {
 	Close   func() error            // ends the simulator
 }
 
-// Settings are what a gateway needs to find the platform at url, by name and
-// without the program's prefix; everybody may write to the bot.
+// Settings returns what a gateway needs to find the platform at url, by name and
+// without the program's prefix; everyone may write to the bot.
 func (p *Platform) Settings(url string) map[string]string {
 	prefix := strings.ToUpper(p.Name) + "_"
 	return map[string]string{prefix + "TOKEN": p.Token, prefix + "API_URL": url, prefix + "DM_POLICY": "open"}

@@ -7,12 +7,12 @@ import (
 	"gatehouse/connectors/discord/discordtest"
 )
 
-// perChannel is how many people write in each channel.
+// perChannel is how many users write in each channel.
 const perChannel = 3
 
-// Discord puts so many people on sim, each in a direct conversation with its
-// bot, and with channels above 0 all of them in a guild with so many channels,
-// in each of which some mention the bot. It needs at least one person.
+// Discord puts that many users on sim, each in a direct conversation with its
+// bot, and with channels above 0 all of them in a guild with that many channels,
+// in each of which some mention the bot. It needs at least one user.
 func Discord(sim *discordtest.Server, people, channels int) (*Platform, error) {
 	sim.Bot().SetIntents(discordtest.IntentContent)
 	p := &Platform{

@@ -31,10 +31,10 @@ type Plan struct {
 	Tool   string
 	Rounds int
 	Input  func(n int) string
-	// Slow, when set, puts a word into the final answer every so often, until
+	// Slow, when set, inserts a word into the final answer every so often, until
 	// Release. The first comes at once.
 	Slow time.Duration
-	// Words, when set, bounds a slow answer: so many words are said, each Word,
+	// Words, when set, bounds a slow answer: that many words are said, each Word,
 	// and then its number as the last one, by which Ended knows it.
 	Words func() int
 	Word  string
@@ -74,7 +74,7 @@ func Open() (*Server, error) {
 	return s, nil
 }
 
-// URL is the base URL of the API.
+// URL returns the base URL of the API.
 func (s *Server) URL() string { return s.url }
 
 // Close ends every answer and the server.
@@ -90,7 +90,7 @@ func (s *Server) Set(p Plan) {
 	s.plan, s.gaps, s.ended, s.last = p, nil, time.Time{}, nil
 }
 
-// Gaps are the times from the end of an answer that calls a tool to the request
+// Gaps returns the times from the end of an answer that calls a tool to the request
 // that brings the result, as the server sees them: all that the loop does for
 // one call, with the tool's work and the way of the request. They mean something
 // while one conversation goes on at a time.
@@ -100,14 +100,14 @@ func (s *Server) Gaps() []time.Duration {
 	return append([]time.Duration(nil), s.gaps...)
 }
 
-// Waiting is how many slow answers have begun.
+// Waiting returns how many slow answers have begun.
 func (s *Server) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.begun
 }
 
-// Busy is how many answers are being given.
+// Busy returns how many answers are being given.
 func (s *Server) Busy() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *Server) Release() {
 	}
 }
 
-// Asked is when the last request came, and how many bytes it had.
+// Asked returns when the last request came, and how many bytes it had.
 func (s *Server) Asked() (time.Time, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,7 @@ type request struct {
 	} `json:"messages"`
 }
 
-// results are the tool results since the person's last message.
+// results returns the tool results since the user's last message.
 func (r *request) results() (n int) {
 	for _, m := range r.Messages {
 		switch m.Role {
@@ -202,7 +202,7 @@ func (s *Server) call(w http.ResponseWriter, p Plan, n int) {
 	finish(w, "tool_calls")
 }
 
-// Ended are the times at which the bounded answers said their last word, by
+// Ended returns the times at which the bounded answers said their last word, by
 // the number that it has. They begin with Set.
 func (s *Server) Ended() []time.Time {
 	s.mu.Lock()
@@ -210,7 +210,7 @@ func (s *Server) Ended() []time.Time {
 	return append([]time.Time(nil), s.last...)
 }
 
-// bounded says so many words, each a while after the one before.
+// bounded says that many words, each a while after the one before.
 func (s *Server) bounded(ctx context.Context, w http.ResponseWriter, p Plan) {
 	tick := time.NewTicker(p.Slow)
 	defer tick.Stop()

@@ -73,7 +73,7 @@ func (f *form) has(key string) bool {
 	return ok && !bytes.Equal(v, []byte("null"))
 }
 
-// required, tooLong and so on speak the platform's words ([reference] "Error Messages";
+// required, tooLong and so on speak the platform's text ([reference] "Error Messages";
 // [practice]).
 func (f *form) required(path string) { f.wrong(path, "BASE_TYPE_REQUIRED", "This field is required") }
 

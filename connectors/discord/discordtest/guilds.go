@@ -166,7 +166,7 @@ func (g *Guild) Outage() {
 }
 
 // DeleteChannel deletes a channel with its threads (CHANNEL_DELETE alone is
-// told of them); no one finds it any more.
+// notified of them); no one finds it any more.
 func (g *Guild) DeleteChannel(id ID) error {
 	s := g.s
 	s.mu.Lock()

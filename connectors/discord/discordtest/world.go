@@ -107,7 +107,7 @@ func (s *Server) resetToken(b *bot) {
 }
 
 // SetIntents switches privileged intents on or off in the developer portal.
-// Sessions that stand keep what they have.
+// Sessions that are keep what they have.
 func (b Bot) SetIntents(intents int) {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()

@@ -228,7 +228,7 @@ func (s *Server) refer(c *call, ch *channel, m *message) *apiError {
 	return nil
 }
 
-// fill puts a draft into a message that was empty.
+// fill inserts a draft into a message that was empty.
 func (s *Server) fill(ch *channel, m *message, d draft, everyone bool) {
 	m.Content, m.Components, m.Embeds = d.content, d.components, d.embeds
 	s.mention(m, ch, d.mentions, everyone)
@@ -320,7 +320,7 @@ func (s *Server) deleteMessage(c *call) (any, *apiError) {
 	return nil, nil
 }
 
-// post adds a message and tells the bots that see it. An ephemeral one is the
+// post adds a message and notifies the bots that see it. An ephemeral one is the
 // business of the bot that wrote it alone.
 func (s *Server) post(ch *channel, m *message) {
 	s.add(ch, m)

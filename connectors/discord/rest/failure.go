@@ -30,7 +30,7 @@ func (f *Failure) Expired() bool {
 		f.Code == discordgo.ErrCodeUnknownInteraction
 }
 
-// Hidden reports whether the platform itself says that the resource does not exist or
+// Hidden reports whether the platform itself means that the resource does not exist or
 // is not visible to the bot.
 func (f *Failure) Hidden() bool {
 	return f != nil && f.Platform && (f.Status == http.StatusForbidden || f.Status == http.StatusNotFound)

@@ -11,7 +11,7 @@
 //   - [faq] is https://core.telegram.org/bots/faq
 //   - [features] is https://core.telegram.org/bots/features
 //   - [server] is the platform's own Bot API server, github.com/tdlib/telegram-bot-api
-//     (Client.cpp unless said otherwise), the source of error texts
+//     (Client.cpp unless stated otherwise), the source of error texts
 //   - [td] is the library below it, github.com/tdlib/td
 //
 // Strict means: where documentation and practice differ, the simulator takes

@@ -14,7 +14,7 @@ const (
 	maxKept  = 1000 // states that are put aside at a time
 )
 
-// letters are what a page draws, in its order, with the forms that it draws. Of
+// letters returns what a page draws, in its order, with the forms that it draws. Of
 // a stream that is damaged it is what came before; what draws it goes on.
 func letters(page pdf.Page) []pdf.Text {
 	contents := page.V.Key("Contents")
@@ -152,7 +152,7 @@ func (h *hand) move(x, y float64) {
 	h.text = h.line
 }
 
-// form draws a form, which is a stream of its own, as if it stood here. What has
+// form draws a form, which is a stream of its own, as if it was here. What has
 // no resources uses those of who draws it.
 func (h *hand) form(x pdf.Value) {
 	if x.Key("Subtype").Name() != "Form" || h.depth >= maxDepth || h.forms >= maxForms {
@@ -202,7 +202,7 @@ func (f *font) width(code byte) float64 {
 	return 0
 }
 
-// enough is the panic of a page that has said more than anybody reads.
+// enough is the panic of a page that has said more than anyone reads.
 const enough = "enough"
 
 func (h *hand) show(raw string) {
@@ -242,7 +242,7 @@ func six(v []pdf.Value) (m matrix) {
 	return m
 }
 
-// times is x first, then y.
+// times returns x first, then y.
 func (x matrix) times(y matrix) matrix {
 	return matrix{
 		x[0]*y[0] + x[1]*y[2], x[0]*y[1] + x[1]*y[3],

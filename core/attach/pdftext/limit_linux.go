@@ -21,7 +21,7 @@ func limit(memory uint64) {
 	}
 }
 
-// data is how much the kernel counts for RLIMIT_DATA now.
+// data returns how much the kernel counts for RLIMIT_DATA now.
 func data() (bytesNow uint64, ok bool) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

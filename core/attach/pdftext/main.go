@@ -56,7 +56,7 @@ func watch(most uint64) {
 	}
 }
 
-// read is the text of a PDF, in this process.
+// read returns the text of a PDF, in this process.
 func read(data []byte) (out outcome) {
 	defer func() {
 		if x := recover(); x != nil {
@@ -90,7 +90,7 @@ func read(data []byte) (out outcome) {
 	return out
 }
 
-// page is what one page says; of a page that is not there nothing.
+// page returns what one page says; of a page that is not there nothing.
 func page(doc *pdf.Reader, n int) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -137,7 +137,7 @@ func lines(letters []pdf.Text) string {
 	return b.String()
 }
 
-// width is about how wide a letter is, for a size of one.
+// width returns about how wide a letter is, for a size of one.
 func width(letter string) float64 {
 	r, _ := utf8.DecodeRuneInString(letter)
 	switch {
@@ -153,7 +153,7 @@ func width(letter string) float64 {
 	return 0.53
 }
 
-// tidy is text without what is not to be seen, and without blanks at line ends.
+// tidy returns text without what is not to be seen, and without blanks at line ends.
 func tidy(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {

@@ -46,13 +46,13 @@ type Reader struct {
 	memory  uint64        // bytes that a process may take on
 }
 
-// New is a Reader that works in processes of program, whose main calls Main first.
+// New returns a Reader that works in processes of program, whose main calls Main first.
 func New(program string) *Reader {
 	return &Reader{program: program, slots: make(chan struct{}, maxAtOnce), time: maxTime, memory: maxMemory}
 }
 
-// Text is the text of a PDF. What cannot be read (damaged, with a password, too
-// much work) is core.Invalid with a sentence that says why, and begins with "it".
+// Text returns the text of a PDF. What cannot be read (damaged, with a password, too
+// much work) is core.Invalid with a sentence that explains why, and begins with "it".
 // A PDF of pictures has no text: that is no error.
 func (r *Reader) Text(ctx context.Context, data []byte) (Text, error) {
 	if len(data) > MaxFile {
@@ -110,7 +110,7 @@ func (r *Reader) call(ctx context.Context, data []byte) (out outcome, err error)
 	return out, json.Unmarshal(said.Bytes(), &out)
 }
 
-// bounded takes at most so many bytes.
+// bounded takes at most that many bytes.
 type bounded struct {
 	bytes.Buffer
 	most int

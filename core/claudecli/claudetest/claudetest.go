@@ -40,7 +40,7 @@ import (
 	"gatehouse/core/vault"
 )
 
-// Version is what the stand-in says of itself.
+// Version is what the stand-in reports of itself.
 const Version = "0.0.0-standin"
 
 // Main is called first in TestMain: where this process was started as the CLI
@@ -328,7 +328,7 @@ func (c *cli) block(id string, b object, stop string) {
 func (c *cli) use(name string, input json.RawMessage) {
 	call := "toolu_" + uuid.NewString()
 	c.block("msg_"+call, object{"type": "tool_use", "id": call, "name": name, "input": input}, "tool_use")
-	if !c.hooks && name == "Read" { // the CLI asks nobody about what is in its folder
+	if !c.hooks && name == "Read" { // the CLI asks no one about what is in its directory
 		c.toolResult(call, c.work(name, input), false)
 		return
 	}
@@ -355,7 +355,7 @@ func (c *cli) toolResult(call, text string, failed bool) {
 	c.say(object{"type": "user", "message": m, "parent_tool_use_id": nil, "session_id": c.session})
 }
 
-// work is what a tool does: Bash and Write do it, all others tell their input.
+// work returns what a tool does: Bash and Write do it, all others tell their input.
 func (c *cli) work(name string, input json.RawMessage) string {
 	var in struct {
 		Command, Content string

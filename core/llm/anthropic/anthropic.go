@@ -5,7 +5,7 @@
 // type, whose constructor reads keys, addresses and headers from the
 // environment: its services take exactly the options given here. Its retries
 // and its tracing are off: an answer that has begun is never repeated, waits
-// are told to the person who asked, and no conversation becomes a span.
+// are told to the user who asked, and no conversation becomes a span.
 //
 // Nothing is taken from the environment: base URL, key and HTTP client are
 // given, and the package's own transport uses no proxy.
@@ -88,7 +88,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// options are everything that the SDK is told; it looks nowhere else.
+// options returns everything that the SDK is told; it looks nowhere else.
 func (c *Client) options(base string) []option.RequestOption {
 	opts := []option.RequestOption{
 		option.WithBaseURL(base), option.WithHTTPClient(c.link.HTTP), option.WithMaxRetries(0),
@@ -118,7 +118,7 @@ func parseBase(s string) (string, error) {
 // Close closes idle connections. Replies under way go on.
 func (c *Client) Close() { c.link.HTTP.CloseIdleConnections() }
 
-// String is the model's name, so that printing a client never shows its key.
+// String returns the model's name, so that printing a client never shows its key.
 func (c *Client) String() string { return c.link.String() }
 
 // About names the model as "anthropic/claude-sonnet-5"; only "anthropic" until
@@ -146,7 +146,7 @@ func since46(model string) bool {
 	return major > 4 || major == 4 && minor >= 6
 }
 
-// windowOf is the model's context in tokens; models that are not known have at
+// windowOf returns the model's context in tokens; models that are not known have at
 // least 200,000.
 func windowOf(model string) int {
 	if since46(model) {

@@ -47,10 +47,10 @@ func parseError(body []byte) apiError {
 	return outer.Error
 }
 
-// text is all that e says.
+// text returns all that e says.
 func (e apiError) text() string { return e.Type + " " + e.Message }
 
-// failure judges what the SDK returned as an error; garbled says what it means
+// failure judges what the SDK returned as an error; garbled reports what it means
 // when the answer could not be read.
 func (c *Client) failure(err error, garbled string) *provider.Failure {
 	var refused *refusal

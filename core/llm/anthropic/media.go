@@ -22,7 +22,7 @@ const (
 	maxMedia = 20
 )
 
-// media is what this request's model takes.
+// media returns what this request's model takes.
 func (r *reply) media() llm.MediaLimits {
 	sees := !r.blind && sees(r.c.link.Present())
 	return llm.MediaLimits{Images: sees, Documents: sees, MaxImage: maxImage, MaxDocument: maxTotal, MaxTotal: maxTotal, MaxCount: maxMedia}
@@ -38,7 +38,7 @@ func sees(model string) bool {
 	return true
 }
 
-// shown are b's media as blocks, each as itself or as the line that says why not.
+// shown returns b's media as blocks, each as itself or as the line that explains why not.
 func (h *history) shown(b *core.Block) []api.ContentBlockParamUnion {
 	var out []api.ContentBlockParamUnion
 	for i := range b.Media {
@@ -62,7 +62,7 @@ func (h *history) shown(b *core.Block) []api.ContentBlockParamUnion {
 	return out
 }
 
-// into puts what a tool showed behind its words.
+// into inserts what a tool showed behind its words.
 func into(result *api.ToolResultBlockParam, shown []api.ContentBlockParamUnion) {
 	for _, s := range shown {
 		result.Content = append(result.Content, api.ToolResultBlockParamContentUnion{OfText: s.OfText, OfImage: s.OfImage, OfDocument: s.OfDocument})

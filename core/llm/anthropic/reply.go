@@ -58,7 +58,8 @@ func (r *reply) Learn(f *provider.Failure) bool {
 	}
 	switch {
 	case !r.blind && r.req.HasMedia() && provider.Says(said, "image", "pdf", "document"):
-		// "image dimensions exceed max allowed size: 8000 pixels", "The PDF specified is password protected.", …
+		// "image dimensions exceed max allowed size: 8000 pixels", "The PDF specified is
+		// password protected.", …
 		r.blind = true
 		return true
 	case provider.Says(said, "`signature`", "`thinking` block", "thinking blocks") && !r.unsigned:

@@ -18,7 +18,7 @@ import (
 // bound with every request.
 const defaultTokens = 16_000
 
-// params is the request in the API's words.
+// params returns the request in the API's words.
 func (r *reply) params(model string) api.MessageNewParams {
 	d := &r.c.dialect
 	p := api.MessageNewParams{Model: model, MaxTokens: int64(r.req.MaxTokens), Tools: tools(r.req.Tools)}
@@ -90,7 +90,7 @@ var badName = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 // maxName is the longest name of a tool that the API takes.
 const maxName = 128
 
-// plainName is name in the characters that the API takes for tools and calls.
+// plainName returns name in the characters that the API takes for tools and calls.
 func plainName(name string) string {
 	name = badName.ReplaceAllString(name, "_")
 	return name[:min(len(name), maxName)]
@@ -113,7 +113,7 @@ func tools(offered []llm.Tool) []api.ToolUnionParam {
 	return out
 }
 
-// The words that stand where the API wants some and the history has none.
+// The words that are where the API wants some and the history has none.
 const (
 	lostResult  = "interrupted, outcome unknown" // of a call whose result never came
 	noOutput    = "(no output)"
@@ -123,7 +123,7 @@ const (
 )
 
 // A history is put together so that the API takes it: roles alternate and the
-// first is a person's, every call is followed by exactly one result in the
+// first is a user's, every call is followed by exactly one result in the
 // next message, results come first there, results of unknown calls become
 // plain text, and empty texts vanish. Thinking goes back only with a
 // signature, which other providers' thinking does not have.
@@ -172,7 +172,7 @@ func (h *history) end() []api.MessageParam {
 	return h.out
 }
 
-// assistant is the model's message. A call that is still open from the message
+// assistant returns the model's message. A call that is still open from the message
 // in front is settled first.
 func (h *history) assistant(m *llm.Message) []api.ContentBlockParamUnion {
 	h.put(api.MessageParamRoleUser, h.settle(nil))
@@ -221,7 +221,7 @@ func (h *history) tool(name string) string {
 	return name
 }
 
-// object is a call's input as the API wants it: a JSON object.
+// object returns a call's input as the API wants it: a JSON object.
 func object(input json.RawMessage) json.RawMessage {
 	var buf bytes.Buffer
 	if json.Compact(&buf, input) != nil || buf.Len() == 0 || buf.Bytes()[0] != '{' {
@@ -256,7 +256,7 @@ func (h *history) user(m *llm.Message) (results map[string]*core.Block, rest []a
 	return results, rest
 }
 
-// settle gives every open call its result, or says that none came. What a
+// settle gives every open call its result, or means that none came. What a
 // failed call shows comes behind the results: the API takes text only there.
 func (h *history) settle(results map[string]*core.Block) []api.ContentBlockParamUnion {
 	var out, behind []api.ContentBlockParamUnion

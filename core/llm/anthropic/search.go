@@ -33,8 +33,8 @@ func (r *reply) withSearch(p *api.MessageNewParams) {
 	p.Tools = append(p.Tools, api.ToolUnionParam{OfWebSearchTool20250305: &t})
 }
 
-// noSearch is bad, or where the provider refuses to search at all, that in
-// plain words: it is not asked for it again.
+// noSearch returns bad, or where the provider refuses to search at all, that in
+// plain text: it is not asked for it again.
 func (r *reply) noSearch(bad *provider.Failure) *provider.Failure {
 	if bad == nil || r.req.Search == nil || bad.Fault.Err == nil ||
 		bad.Fault.Status != http.StatusBadRequest && bad.Fault.Status != http.StatusForbidden {
@@ -64,7 +64,7 @@ func (a *answer) look(e *api.MessageStreamEventUnion) {
 	}
 }
 
-// searchFault is the failure of a reply none of whose searches came to anything.
+// searchFault returns the failure of a reply none of whose searches came to anything.
 func (a *answer) searchFault() *provider.Failure {
 	if a.searched || a.unfound == "" {
 		return nil

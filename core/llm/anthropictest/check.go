@@ -236,7 +236,7 @@ func checkTurns(m *Message) *refusal {
 	return nil
 }
 
-// checkBlock checks block j of message i by itself.
+// checkBlock checks block j of message i on its own.
 func checkBlock(i, j int, t *Turn) *refusal {
 	b := &t.Content[j]
 	allowed := map[string][]string{"user": {"text", "image", "document", "tool_result"}, "assistant": {"text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "web_search_tool_result"}}[t.Role]
@@ -262,7 +262,8 @@ func checkBlock(i, j int, t *Turn) *refusal {
 	case b.Type == "tool_result" && b.ToolUseID == "":
 		return invalid("messages.%d.content.%d.tool_result.tool_use_id: Field required", i, j)
 	case b.Type == "tool_result" && j > 0 && t.Content[j-1].Type != "tool_result":
-		// "Tool result blocks must come first in the content array", the tool use guide says.
+		// "Tool result blocks must come first in the content array", the tool use guide
+		// says.
 		return invalid("messages.%d.content.%d: `tool_result` blocks must come before any other content", i, j)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 const Signed = "fake-signature-"
 
 // A Reply is one scripted answer. The parts are sent in the order of the
-// fields; the zero Reply stands for the server's default.
+// fields; the zero Reply represents the server's default.
 type Reply struct {
 	// Status other than 0 and 200 answers with Body and Header instead of a stream.
 	Status int
@@ -69,7 +69,7 @@ func Refuse(status int, kind, message string) Reply {
 	return Reply{Status: status, Header: map[string]string{"Content-Type": "application/json"}, Body: errorBody(kind, message, "req_fake")}
 }
 
-// Limited is the API's 429 with Retry-After ("" leaves it out).
+// Limited returns the API's 429 with Retry-After ("" leaves it out).
 func Limited(retryAfter string) Reply {
 	r := Refuse(429, "rate_limit_error", "This request would exceed your organization's rate limit of 50 requests per minute.")
 	if retryAfter != "" {
@@ -78,7 +78,7 @@ func Limited(retryAfter string) Reply {
 	return r
 }
 
-// Overloaded is the API's 529.
+// Overloaded returns the API's 529.
 func Overloaded() Reply { return Refuse(529, "overloaded_error", "Overloaded") }
 
 // HTML answers with a status and a proxy's error page.
@@ -146,7 +146,8 @@ func delta(kind, field string, pieces []string) (out []map[string]any) {
 	return out
 }
 
-// events are the events of the reply id, as no other message is called, up to where it may hang or break, and the end.
+// events returns the events of the reply id, as no other message is called, up to where
+// it may hang or break, and the end.
 func events(id string, m *Message, r Reply) (before, after [][]byte) {
 	u := r.tokens(m)
 	s := &script{ping: r.Ping}
@@ -194,7 +195,7 @@ func events(id string, m *Message, r Reply) (before, after [][]byte) {
 	return before, s.out
 }
 
-// final is the usage of message_delta: totals.
+// final returns the usage of message_delta: totals.
 func (r Reply) final(u Tokens) map[string]any {
 	out := map[string]any{"output_tokens": u.Output}
 	if len(r.Searches) > 0 {
@@ -213,7 +214,7 @@ func (r Reply) stop() string {
 	return "end_turn"
 }
 
-// tokens are the figures as scripted, else one token per word.
+// tokens returns the figures as scripted, else one token per word.
 func (r Reply) tokens(m *Message) Tokens {
 	if r.Usage != nil {
 		return *r.Usage

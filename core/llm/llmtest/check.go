@@ -87,7 +87,7 @@ type refusal struct {
 	err    Error
 }
 
-// invalid is an invalid_request_error, the type of all the fake's own refusals.
+// invalid returns an invalid_request_error, the type of all the fake's own refusals.
 func invalid(status int, message, param, code string) *refusal {
 	r := &refusal{status, Error{Message: message, Type: "invalid_request_error"}}
 	if param != "" {

@@ -14,7 +14,7 @@ import (
 const created = 1767323045
 
 // A Reply is one scripted answer. The parts are sent in the order of the
-// fields; the zero Reply stands for the server's default.
+// fields; the zero Reply represents the server's default.
 type Reply struct {
 	// Status other than 0 and 200 answers with Body and Header instead of a stream.
 	Status int
@@ -32,7 +32,7 @@ type Reply struct {
 	Cut      bool    // then break the connection
 	NoEnd    bool    // then end the stream cleanly, without finish_reason, usage and [DONE]
 	Finish   string  // finish_reason; "" = tool_calls with Calls, else stop
-	Usage    *Tokens // nil: counted in words; sent only when asked for
+	Usage    *Tokens // nil: counted as text; sent only when asked for
 	NoUsage  bool    // a server that ignores stream_options
 	NoDone   bool    // everything but [DONE]
 
@@ -128,7 +128,7 @@ type chunk struct {
 	Usage   json.RawMessage `json:"usage,omitempty"`
 }
 
-// events are the reply's events up to where it may hang or break, and the end.
+// events returns the reply's events up to where it may hang or break, and the end.
 func events(req *chatRequest, r Reply) (before, after [][]byte) {
 	usage := req.StreamOptions.usage() && !r.NoUsage
 	event := func(choices []any, tokens json.RawMessage) []byte {
@@ -184,7 +184,7 @@ func (r Reply) finish() string {
 	return "stop"
 }
 
-// tokens is the usage object: as scripted, else one token per word.
+// tokens returns the usage object: as scripted, else one token per word.
 func (r Reply) tokens(req *chatRequest) json.RawMessage {
 	t := r.Usage
 	if t == nil {
@@ -198,7 +198,7 @@ func (r Reply) tokens(req *chatRequest) json.RawMessage {
 		t.Prompt, t.Completion, t.Prompt+t.Completion, t.Cached)
 }
 
-// sse is one event with v as its data.
+// sse returns one event with v as its data.
 func sse(v any) []byte {
 	data, _ := json.Marshal(v) // made here of plain values: cannot fail
 	return append(append([]byte("data: "), data...), "\n\n"...)

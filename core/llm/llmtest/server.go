@@ -83,7 +83,7 @@ func Start(o Options) (*Server, error) {
 	return s, nil
 }
 
-// URL is the base URL, with /v1.
+// URL returns the base URL, with /v1.
 func (s *Server) URL() string { return s.wire.URL() + "/v1" }
 
 // ServeHTTP checks the request as the real API does, then plays a reply.

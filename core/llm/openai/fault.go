@@ -52,7 +52,7 @@ func parseError(body []byte) apiError {
 	return apiError{Message: loose(fields["message"]), Type: loose(fields["type"]), Code: loose(fields["code"])}
 }
 
-// loose is a JSON value as text: strings plain, null and nothing "", the rest as JSON.
+// loose returns a JSON value as text: strings plain, null and nothing "", the rest as JSON.
 func loose(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -61,11 +61,11 @@ func loose(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// text is all that e says.
+// text returns all that e says.
 func (e apiError) text() string { return e.Message + " " + e.Type + " " + e.Code }
 
 // statusFailure judges an HTTP status other than 200, or the status that a
-// mid-stream error stands for.
+// mid-stream error represents.
 func (c *Client) statusFailure(status int, h http.Header, e apiError) *provider.Failure {
 	f := words.Judge(status, e.text())
 	f.Fault.Status = status

@@ -24,7 +24,7 @@ const (
 // worse, leave them out without a word.
 var documented = []string{"api.openai.com", "openrouter.ai"}
 
-// media is what the model takes, as far as its server's refusals have told;
+// media returns what the model takes, as far as its server's refusals have told;
 // nothing where one of this request's media was refused.
 func (r *reply) media() llm.MediaLimits {
 	if r.blind {
@@ -110,7 +110,7 @@ func (c *content) text(s string) {
 	*c = append(*c, part{Type: "text", Text: s})
 }
 
-// media adds what b shows, each as itself or as the line that says why not.
+// media adds what b shows, each as itself or as the line that explains why not.
 func (c *content) media(choice llm.Choice, b *core.Block) {
 	for i := range b.Media {
 		m := &b.Media[i]

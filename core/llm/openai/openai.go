@@ -119,7 +119,7 @@ func parseBase(s string) (*url.URL, error) {
 // Close closes idle connections. Replies under way go on.
 func (c *Client) Close() { c.link.HTTP.CloseIdleConnections() }
 
-// String is the model's name, so that printing a client never shows its key.
+// String returns the model's name, so that printing a client never shows its key.
 func (c *Client) String() string { return c.link.String() }
 
 // About names the model as "openai/gpt-4o-mini"; only "openai" until one was

@@ -12,7 +12,7 @@ import (
 	"gatehouse/core/llm/provider"
 )
 
-// request is req in the API's words.
+// request returns req in the API's words.
 func (c *Client) request(model string, req *llm.Request, media llm.MediaLimits) ([]byte, error) {
 	var r chatRequest
 	r.Model, r.Stream, r.Messages = model, true, messages(req, media)
@@ -55,12 +55,14 @@ func (r *reply) Learn(f *provider.Failure) bool {
 	case strings.Contains(text, "stream_options") || strings.Contains(text, "include_usage"):
 		return d.noUsage.CompareAndSwap(false, true)
 	case strings.Contains(text, "max_completion_tokens") && strings.Contains(text, "max_tokens"):
-		// OpenAI: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.
+		// OpenAI: 'max_tokens' is not supported with this model. Use
+		// 'max_completion_tokens' instead.
 		return d.completionTokens.CompareAndSwap(false, true)
 	case strings.Contains(text, "max_completion_tokens"):
 		return d.completionTokens.CompareAndSwap(true, false)
 	case strings.Contains(text, "'temperature'") && !d.noTemperature.Load():
-		// OpenAI: Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.
+		// OpenAI: Unsupported value: 'temperature' does not support 0.2 with this model.
+		// Only the default (1) value is supported.
 		return r.req.Temperature != nil && d.noTemperature.CompareAndSwap(false, true)
 	case strings.Contains(text, "'stop'"):
 		// OpenAI: Unsupported parameter: 'stop' is not supported with this model.
@@ -101,7 +103,7 @@ type message struct {
 	ToolCallID string         `json:"tool_call_id,omitempty"`
 }
 
-// The words that stand where the API wants some and the history has none.
+// The words that are where the API wants some and the history has none.
 const (
 	lostResult  = "interrupted, outcome unknown" // of a call whose result never came
 	earlierCall = "Result of an earlier tool call: "
@@ -150,7 +152,7 @@ func (h *history) put(role string, c content) {
 	}
 }
 
-// settle gives every open call its result, or says that none came. It returns
+// settle gives every open call its result, or means that none came. It returns
 // what the results show.
 func (h *history) settle(results map[string]*core.Block) (shown content) {
 	for _, id := range h.open {
@@ -183,7 +185,7 @@ func assistant(m llm.Message) message {
 	return msg
 }
 
-// arguments is a call's input as the API wants it: a JSON object as a string.
+// arguments returns a call's input as the API wants it: a JSON object as a string.
 func arguments(input json.RawMessage) string {
 	var buf bytes.Buffer
 	if json.Compact(&buf, input) != nil || buf.Len() == 0 || buf.Bytes()[0] != '{' {

@@ -13,7 +13,7 @@ type sending struct {
 	mu   sync.Mutex
 	data []byte // nil: forgotten, or there is none
 	sent bool   // all of it, once at least
-	over bool   // nobody will ask for it again
+	over bool   // no one will ask for it again
 }
 
 // giveTo makes it the body of req, which net/http may send again until letGo.
@@ -28,7 +28,7 @@ func (s *sending) giveTo(req *http.Request) {
 
 func (s *sending) open() (io.ReadCloser, error) { return &sendingReader{s: s}, nil }
 
-// letGo says that the answer has begun, or that there will be none.
+// letGo means that the answer has begun, or that there will be none.
 func (s *sending) letGo() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

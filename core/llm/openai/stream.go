@@ -87,7 +87,7 @@ func (r *reply) take(a *answer, data []byte) *provider.Failure {
 	return nil
 }
 
-// failed is the error that an event says: {"error":…}, vLLM's
+// failed returns the error that an event says: {"error":…}, vLLM's
 // {"object":"error",…} and llama.cpp's bare {"code":…,"message":…}.
 func (c *chunk) failed(data []byte) apiError {
 	named := len(c.Error) > 0 && string(c.Error) != "null"
@@ -180,7 +180,8 @@ func usage(u *api.Usage) *core.Tokens {
 	return out
 }
 
-// readWhole reads what servers send that ignore "stream": one JSON object, or an error with status 200.
+// readWhole reads what servers send that ignore "stream": one JSON object, or an error
+// with status 200.
 func (r *reply) readWhole(body io.Reader) *provider.Failure {
 	data, err := io.ReadAll(io.LimitReader(body, maxWhole+1))
 	if err != nil {

@@ -37,7 +37,7 @@ func (c *Calls) Start(index int, id, name string) (*Call, *Failure) {
 	return call, nil
 }
 
-// At is the call that the provider numbers so; nil where there is none.
+// At returns the call that the provider numbers so; nil where there is none.
 func (c *Calls) At(index int) *Call {
 	for _, call := range c.list {
 		if call.Index == index {
@@ -47,7 +47,7 @@ func (c *Calls) At(index int) *Call {
 	return nil
 }
 
-// Last is the call that was begun last; nil before the first.
+// Last returns the call that was begun last; nil before the first.
 func (c *Calls) Last() *Call {
 	if len(c.list) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func (c *Calls) Grow(call *Call, fragment string) *Failure {
 	return nil
 }
 
-// block is the whole call. Arguments that are no JSON object are handed on as
+// block returns the whole call. Arguments that are no JSON object are handed on as
 // a JSON string, so that the tool can refuse them; those of a call that the
 // token limit cut are not handed on at all.
 func (c *Call) block(cut bool) (*core.Block, bool) {

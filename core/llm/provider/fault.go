@@ -15,14 +15,14 @@ import (
 	"gatehouse/core/texts"
 )
 
-// A Failure is a Fault, and whether the client should ask again by itself.
+// A Failure is a Fault, and whether the client should ask again on its own.
 type Failure struct {
 	Fault llm.Fault
 	Again bool
 }
 
 // Words are how one provider speaks of its errors where the status alone does
-// not say what is wrong, in lower case, and what is told of it alone.
+// not say what is wrong, in lower case, and what is notified of it alone.
 type Words struct {
 	Credit, TooLong, Overloaded, Filtered []string
 
@@ -66,7 +66,7 @@ func (w *Words) Judge(status int, said string) *Failure {
 	return Final(llm.CodeBadRequest, texts.Text("provider_bad_request"))
 }
 
-// Filter is an answer that was stopped for what it says.
+// Filter returns an answer that was stopped for what it says.
 func (w *Words) Filter() *Failure { return Final(llm.CodeFiltered, w.Stopped()) }
 
 // Lost judges an error of the connection. Its text never holds the URL, for
@@ -82,13 +82,13 @@ func (l *Link) Lost(err error) *Failure {
 	f := passing(llm.CodeUnavailable, texts.Text("provider_unavailable"))
 	if dialled && errors.As(err, &timeout) && timeout.Timeout() {
 		f = passing(llm.CodeSilence, texts.Text("provider_silence"))
-		f.Again = false // it may be working on it; another two minutes help nobody
+		f.Again = false // it may be working on it; another two minutes help no one
 	}
 	f.Fault.Err = l.hide(err.Error(), err)
 	return f
 }
 
-// Final is a failure that asking again does not mend.
+// Final returns a failure that asking again does not fix.
 func Final(code, text string) *Failure {
 	return &Failure{Fault: llm.Fault{Code: code, Text: text}}
 }
@@ -97,14 +97,14 @@ func passing(code, text string) *Failure {
 	return &Failure{Fault: llm.Fault{Code: code, Text: text, CanRetry: true}, Again: true}
 }
 
-// CutOff is an answer that ended in its middle.
+// CutOff returns an answer that ended in its middle.
 func CutOff(err error) *Failure {
 	f := passing(llm.CodeCutOff, texts.Text("provider_cut_off"))
 	f.Fault.Err = err
 	return f
 }
 
-// Garbage is an answer that makes no sense.
+// Garbage returns an answer that makes no sense.
 func Garbage(what string) *Failure {
 	f := passing(llm.CodeGarbage, texts.Text("provider_garbage"))
 	f.Again = false

@@ -1,5 +1,5 @@
 // Package provider is what the clients of model providers share: how a server
-// is reached, which of its models is asked, what its failures mean to people,
+// is reached, which of its models is asked, what its failures mean to users,
 // when it is asked again, and how the pieces of its answer become deltas. How a
 // provider's wire looks is its client's matter.
 package provider
@@ -36,7 +36,7 @@ type Options struct {
 	Name    string       // the provider's name in front of model names
 	Model   string       // the provider's name of the model; "" = chosen from List at the first reply
 	Key     string       // "" sends none
-	Secrets []string     // what no error may show besides
+	Secrets []string     // what no error may show in addition to
 	HTTP    *http.Client // nil: own transport with time-outs for dialling (10 s), TLS (10 s) and the answer's header (120 s)
 	Clock   core.Clock
 	Log     *slog.Logger   // nil: silent
@@ -95,7 +95,7 @@ func transport() *http.Transport {
 	}
 }
 
-// String is the model as users write it: "openai/gpt-4o-mini"; only "openai"
+// String returns the model as users write it: "openai/gpt-4o-mini"; only "openai"
 // until one was chosen from the server's list. Printing a link shows no key.
 func (l *Link) String() string {
 	if m := l.Present(); m != "" {
@@ -104,14 +104,14 @@ func (l *Link) String() string {
 	return l.Name
 }
 
-// Present is the provider's name of the model, as far as it is known.
+// Present returns the provider's name of the model, as far as it is known.
 func (l *Link) Present() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.Model + l.chosen
 }
 
-// Resolve is the configured model or the one chosen from the server's list.
+// Resolve returns the configured model or the one chosen from the server's list.
 func (l *Link) Resolve(ctx context.Context) (string, *Failure) {
 	if m := l.Present(); m != "" {
 		return m, nil

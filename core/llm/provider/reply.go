@@ -75,7 +75,7 @@ func (r *Reply) ask(a Asker) *Failure {
 	}
 }
 
-// backoff is how long to wait after the nth attempt: what the provider said,
+// backoff returns how long to wait after the nth attempt: what the provider said,
 // else doubling from half a second; up to a quarter is added so that many do
 // not come back together.
 func (l *Link) backoff(n int, after time.Duration) time.Duration {
@@ -83,7 +83,8 @@ func (l *Link) backoff(n int, after time.Duration) time.Duration {
 	return wait + time.Duration(l.Rand()*float64(wait)/4)
 }
 
-// pause waits, with a notice when that takes long. False: ctx ended or the caller broke off.
+// pause waits, with a notice when that takes long. False: ctx ended or the caller broke
+// off.
 func (r *Reply) pause(wait time.Duration, bad *Failure) bool {
 	r.Link.Log.Info("model provider will be asked again", "provider", r.Link.Name, "code", bad.Fault.Code,
 		"status", bad.Fault.Status, "wait", wait, "err", bad.Fault.Error())
@@ -125,7 +126,7 @@ func (r *Reply) Piece(thinking, text string) bool {
 	return r.Begin() && r.Send(llm.Delta{Thinking: thinking, Text: text})
 }
 
-// Broken makes a failure in the middle of an answer a cut-off; a filter's word stands.
+// Broken makes a failure in the middle of an answer a cut-off; a filter's word is.
 func (r *Reply) Broken(bad *Failure) *Failure {
 	if bad == nil || !r.Answered || bad.Fault.Code == llm.CodeFiltered {
 		return bad
@@ -137,7 +138,7 @@ func (r *Reply) Broken(bad *Failure) *Failure {
 	return CutOff(err)
 }
 
-// An Ending is what, besides its calls, is only known at the end of an answer.
+// An Ending is what, in addition to its calls, is only known at the end of an answer.
 type Ending struct {
 	Found []llm.Found
 	Usage *core.Tokens

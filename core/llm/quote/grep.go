@@ -17,26 +17,26 @@ import (
 
 // What one search and the cache may take.
 const (
-	maxEntries   = 50_000          // folder entries looked at in a walk
+	maxEntries   = 50_000          // directory entries checked in a walk
 	maxListed    = 10_000          // text files remembered of a walk
-	maxDepth     = 32              // folders below the vault
+	maxDepth     = 32              // directories below the vault
 	maxFiles     = 2_000           // files read in one search
 	maxFile      = 1 << 20         // bytes; longer files are left out
 	maxRead      = 16 << 20        // bytes read in one search
 	maxCached    = 4 << 20         // bytes of contents kept (twice: as they are and folded)
-	cacheFor     = 3 * time.Second // after that, list and contents are read anew
+	cacheFor     = 3 * time.Second // after that, list and contents are read again
 	maxPerSearch = 20              // passages
 )
 
 // Grep searches the *.md and *.txt files below root that mayRead allows the
 // sender, by words: passages (paragraphs, with a heading right above them)
 // that hold more different words come first, then the denser ones. Headings
-// further above count too. Folders and files whose name begins with a dot,
+// further above count too. Directories and files whose name begins with a dot,
 // and symbolic links, are never looked into.
 //
 // mayRead is asked for every file in every search, before the file is opened;
 // paths are relative to root, with slashes. The list of files and up to 4 MiB
-// of contents are kept for three seconds. A search looks at 50,000 entries,
+// of contents are kept for three seconds. A search checks 50,000 entries,
 // reads 2,000 files of up to 1 MiB and 16 MiB in all; what is beyond is left
 // out. It ends with ctx.
 func Grep(root *os.Root, mayRead func(sender llm.Sender, path string) bool, clock core.Clock) Search {
@@ -122,7 +122,7 @@ func (g *grep) hold(ctx context.Context) bool {
 
 func (g *grep) release() { <-g.lock }
 
-// list is the cached list of files, walked anew when it is old (or the clock
+// list returns the cached list of files, walked again when it is old (or the clock
 // was set back). One walk at a time.
 func (g *grep) list(ctx context.Context) ([]string, error) {
 	if !g.hold(ctx) {
@@ -148,7 +148,7 @@ type walk struct {
 	found   []string
 }
 
-// dir walks one folder. A folder that cannot be read is left out; only an
+// dir walks one directory. A directory that cannot be read is left out; only an
 // ended ctx or an unreadable root is an error.
 func (w *walk) dir(root *os.Root, name string, depth int) error {
 	f, err := openDir(root, name)
@@ -173,7 +173,7 @@ func (w *walk) dir(root *os.Root, name string, depth int) error {
 			}
 		}
 		if err != nil || len(entries) == 0 {
-			return nil // io.EOF, or the folder went away
+			return nil // io.EOF, or the directory went away
 		}
 	}
 }
@@ -202,7 +202,7 @@ func isText(name string) bool {
 	return ext == ".md" || ext == ".txt"
 }
 
-// document is a file's contents, nil when it cannot or may not be read.
+// document returns a file's contents, nil when it cannot or may not be read.
 func (g *grep) document(ctx context.Context, p string) *document {
 	if !g.hold(ctx) {
 		return nil
@@ -244,10 +244,10 @@ func (g *grep) read(p string) (string, bool) {
 }
 
 // openPlain opens name without following a symbolic link anywhere on the way:
-// os.Root keeps links inside the root, but a link from a folder that a guest
-// writes to a folder that it may not read stays inside too. Each step is
-// opened from the folder before it and must be the very file that the folder
-// lists as no link, so that nobody can put a link there in between.
+// os.Root keeps links inside the root, but a link from a directory that a guest
+// writes to a directory that it may not read stays inside too. Each step is
+// opened from the directory before it and must be the very file that the directory
+// lists as no link, so that no one can put a link there in between.
 func openPlain(root *os.Root, name string) (*os.File, error) {
 	dir := root
 	defer func() {

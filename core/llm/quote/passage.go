@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// passages are the paragraphs of d that hold at least one of the stems. The
+// passages returns the paragraphs of d that hold at least one of the stems. The
 // score is the number of different stems, plus the share of words that hit
 // (below 1).
 func (d *document) passages(path string, stems []string) []Passage {
@@ -34,7 +34,7 @@ func (d *document) passages(path string, stems []string) []Passage {
 	return out
 }
 
-// mayHit is a quick look at lower-case text: most of it holds none of the words.
+// mayHit is a quick check lower-case text: most of it holds none of the words.
 func mayHit(folded string, stems []string) bool {
 	for _, s := range stems {
 		if strings.Contains(folded, s) {
@@ -54,7 +54,8 @@ type paragraph struct {
 	body1    int // of the body's first line
 }
 
-// paragraphs goes through d. Front matter (between --- lines at the very top) is no paragraph.
+// paragraphs goes through d. Front matter (between --- lines at the very top) is no
+// paragraph.
 func (d *document) paragraphs() func(yield func(paragraph) bool) {
 	return func(yield func(paragraph) bool) {
 		var p paragraph
@@ -122,7 +123,7 @@ func (p *paragraph) addLine(line string, n int) {
 	p.body += line
 }
 
-// hits says which stems a text holds.
+// hits reports which stems a text holds.
 type hits struct {
 	found uint32 // bit i: stem i
 	hits  int    // words that are hits
@@ -163,7 +164,7 @@ func ones(bits uint32) (n int) {
 	return n
 }
 
-// excerpt is what is quoted of p, at most 500 bytes, and its line: from the
+// excerpt returns what is quoted of p, at most 500 bytes, and its line: from the
 // top, or, where the first hit is further down, from shortly before it.
 func excerpt(p paragraph, first int) (text string, line int) {
 	whole := strings.TrimRight(p.lead+p.body, "\r\n \t")

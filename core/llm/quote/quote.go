@@ -74,7 +74,7 @@ func New(name string, search Search, clock core.Clock) (*Model, error) {
 	return m, nil
 }
 
-// WithoutHint is m without the closing line about a missing language model:
+// WithoutHint returns m without the closing line about a missing language model:
 // for a gateway that has one, and quotes only while that one is out of reach.
 func (m *Model) WithoutHint() *Model {
 	copied := *m
@@ -82,7 +82,7 @@ func (m *Model) WithoutHint() *Model {
 	return &copied
 }
 
-// About says that tools may be offered (see Reply).
+// About means that tools may be offered (see Reply).
 func (m *Model) About() llm.About { return llm.About{Name: m.name, Tools: true} }
 
 // Reply answers the last user message, word by word. The same request and the
@@ -92,7 +92,7 @@ func (m *Model) About() llm.About { return llm.About{Name: m.name, Tools: true} 
 // The message can tell the model what to do, which is how tests make a model
 // use tools. A line `use NAME {json}` becomes a call of the tool NAME, where
 // one of that name is offered; all such lines, up to 16, are calls of one
-// answer. A line `then` puts the calls behind it into the next round, made when
+// answer. A line `then` inserts the calls behind it into the next round, made when
 // the results are there, at most 8 rounds. What a line `think: WORDS` says is
 // thought in front of its round's calls, and `say: WORDS` is said there. Results
 // are answered with the next round, and after the last one by repeating them,
@@ -151,7 +151,7 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%s: %w", Name, context.Cause(ctx))
 }
 
-// answer is the whole text.
+// answer returns the whole text.
 func (m *Model) answer(ctx context.Context, req *llm.Request, last []core.Block) (string, error) {
 	if echo := results(last); echo != "" {
 		return echo + unseen(req), nil
@@ -179,7 +179,7 @@ func (m *Model) answer(ctx context.Context, req *llm.Request, last []core.Block)
 	return b.String(), nil
 }
 
-// unseen says of the last message's pictures and documents that nobody looked.
+// unseen reports of the last message's pictures and documents that no one looked.
 func unseen(req *llm.Request) string {
 	if len(req.Messages) == 0 {
 		return ""
@@ -223,7 +223,7 @@ func firstTurn(messages []llm.Message) bool {
 	return true
 }
 
-// lastUser are the blocks of the last message, if a user sent it.
+// lastUser returns the blocks of the last message, if a user sent it.
 func lastUser(messages []llm.Message) []core.Block {
 	if len(messages) == 0 || messages[len(messages)-1].Role != "user" {
 		return nil
@@ -273,7 +273,8 @@ func blockquote(s string) string {
 	return b.String()
 }
 
-// codeSpan is s in code style; a path holds no line break, and a backtick in it is shown as a quote.
+// codeSpan returns s in code style; a path holds no line break, and a backtick in it is
+// shown as a quote.
 func codeSpan(s string) string {
 	return "`" + strings.Map(func(r rune) rune {
 		if r == '`' || unicode.IsControl(r) {

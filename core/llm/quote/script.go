@@ -54,8 +54,8 @@ func (m *Model) act(ctx context.Context, req *llm.Request, r round, yield func(l
 	yield(llm.Delta{Usage: &core.Tokens{Input: input(req), Output: tokens(words)}, Stop: stop}, nil)
 }
 
-// nextRound is the round that the conversation is at: the newest message with
-// a person's words says what is to be done, and each answer with calls behind
+// nextRound returns the round that the conversation is at: the newest message with
+// a user's text reports what is to be done, and each answer with calls behind
 // it was a round. False when nothing is left to do.
 func nextRound(req *llm.Request) (round, bool) {
 	done, at := 0, -1
@@ -158,7 +158,7 @@ func offered(tools []llm.Tool, name string) bool {
 	return false
 }
 
-// callID is the same for the same conversation, and another for the next message.
+// callID returns the same for the same conversation, and another for the next message.
 func callID(messages, n int, text string) string {
 	h := fnv.New64a()
 	h.Write([]byte(text))

@@ -21,7 +21,7 @@ var stopWords = func() map[string]bool {
 	return m
 }()
 
-// Words are the words of a question that a search can use: lower case, without
+// Words returns the words of a question that a search can use: lower case, without
 // stop words and repeats, in their order, at most 24.
 func Words(s string) []string {
 	var out []string
@@ -36,7 +36,7 @@ func Words(s string) []string {
 	return out
 }
 
-// fields are the runs of letters, digits and inner apostrophes.
+// fields returns the runs of letters, digits and inner apostrophes.
 func fields(s string) []string {
 	parts := strings.FieldsFunc(s, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && r != '\'' && r != '’'
@@ -62,7 +62,7 @@ func stem(w string) string {
 	return w
 }
 
-// heading is the text of a Markdown heading line ("## Text"); false for other lines.
+// heading returns the text of a Markdown heading line ("## Text"); false for other lines.
 func heading(line string) (string, bool) {
 	rest := strings.TrimLeft(line, "#")
 	n := len(line) - len(rest)

@@ -1,5 +1,5 @@
 // Package registry makes the configured language models and resolves their
-// names: who answers, who stands in, who answers guests and who names
+// names: who answers, who is in, who answers guests and who names
 // conversations.
 package registry
 
@@ -31,7 +31,7 @@ type Config struct {
 // Access says how a provider is reached. The zero value is none.
 type Access struct{ BaseURL, Key string }
 
-// Options are what models need besides their configuration.
+// Options are what models need in addition to their configuration.
 type Options struct {
 	Search quote.Search // of local/quote; nil: it finds nothing
 	Clock  core.Clock
@@ -187,7 +187,7 @@ func (m *Models) ForGuests() string {
 	return m.Default()
 }
 
-// OnlyForGuests reports whether a model answers guests and nobody else.
+// OnlyForGuests reports whether a model answers guests and no one else.
 func (m *Models) OnlyForGuests(name string) bool {
 	return m.Guest != nil && m.Guest.About().Name == name && name != m.Default() && !slices.Contains(m.fallbacks, name)
 }

@@ -70,7 +70,7 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Text is what is said in the recording r, which a person's app called name;
+// Text returns what is said in the recording r, which a user's app called name;
 // the ending of the name tells the server its format. "" is silence. Errors
 // hold neither key nor recording.
 func (c *Client) Text(ctx context.Context, name string, r io.Reader) (string, error) {

@@ -12,7 +12,7 @@ import (
 	"gatehouse/core/llm"
 )
 
-// A Jump is a clock on which every wait is over at once; it keeps the waits.
+// A Jump is a clock on which every wait has ended at once; it keeps the waits.
 type Jump struct {
 	mu    sync.Mutex
 	now   time.Time
@@ -38,7 +38,7 @@ func (j *Jump) After(d time.Duration) <-chan time.Time {
 	return c
 }
 
-// Waits are those so far.
+// Waits returns those so far.
 func (j *Jump) Waits() []time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -61,7 +61,7 @@ type Got struct {
 	Err                                    error
 }
 
-// Fault is the error as the Fault that it must be.
+// Fault returns the error as the Fault that it must be.
 func (g *Got) Fault(t *testing.T) *llm.Fault {
 	t.Helper()
 	var f *llm.Fault
@@ -110,7 +110,7 @@ func Ask(m llm.Model, text string) *Got {
 		Tools: []llm.Tool{{Name: "Read", About: "reads a file"}}}))
 }
 
-// Said is a conversation that a person begins.
+// Said returns a conversation that a user begins.
 func Said(text string) []llm.Message {
 	return []llm.Message{{Role: "user", Blocks: []core.Block{{Type: "text", Text: text}}}}
 }

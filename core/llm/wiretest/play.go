@@ -27,7 +27,7 @@ type Manner struct {
 	Burst bool          // everything in one write
 }
 
-// Answers is the HTTP status that is answered, 0 for a connection without answer.
+// Answers returns the HTTP status that is answered, 0 for a connection without answer.
 func (m Manner) Answers() int {
 	switch {
 	case m.Reset:

@@ -1,8 +1,8 @@
 // Package wiretest is what the fakes of model providers share: a server on
 // loopback that is given its replies beforehand, keeps what it was asked, and
 // sends a reply whole or broken in the ways that networks and servers break
-// them. What is refused and how an answer is written is each fake's own. Beside
-// it stands what the tests of the clients ask with.
+// them. What is refused and how an answer is written is each fake's own. Next to
+// it is what the tests of the clients ask with.
 package wiretest
 
 import (
@@ -53,7 +53,7 @@ func (s *Server[Reply, Request]) Listen(name string, h http.Handler, clock core.
 	return nil
 }
 
-// URL is the server's address without a path.
+// URL returns the server's address without a path.
 func (s *Server[Reply, Request]) URL() string { return s.url }
 
 // Close ends all replies, hanging ones too, and frees the port.
@@ -86,7 +86,7 @@ func (s *Server[Reply, Request]) Next(usual Reply, saysNothing func(Reply) bool)
 	return r
 }
 
-// Requests are the last 1,000 requests, oldest first.
+// Requests returns the last 1,000 requests, oldest first.
 func (s *Server[Reply, Request]) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package fetch holds the tools that look at the web: WebFetch and, where a
+// Package fetch holds the tools that check the web: WebFetch and, where a
 // SearXNG server is named, WebSearch.
 //
 // WebFetch reaches public addresses only. The address is checked when the
@@ -81,7 +81,7 @@ func New(o Options) ([]tool.Tool, error) {
 	return append(tools, WebSearch(s.look, timeout)), nil
 }
 
-// newClient is an HTTP client that reaches public addresses only.
+// newClient returns an HTTP client that reaches public addresses only.
 func newClient(o Options) *http.Client {
 	dialer := &net.Dialer{
 		Timeout:  10 * time.Second,
@@ -103,7 +103,7 @@ func newClient(o Options) *http.Client {
 			Proxy:                  nil, // never the environment's: a proxy would connect for us, unchecked
 			DialContext:            dialer.DialContext,
 			ForceAttemptHTTP2:      true,
-			DisableKeepAlives:      true, // one person's connection is not another's
+			DisableKeepAlives:      true, // one user's connection is not another's
 			TLSHandshakeTimeout:    10 * time.Second,
 			ResponseHeaderTimeout:  20 * time.Second,
 			MaxResponseHeaderBytes: maxHeader,
@@ -124,7 +124,7 @@ func newClient(o Options) *http.Client {
 	}
 }
 
-// parseURL takes an address as a model or a person writes it.
+// parseURL takes an address as a model or a user writes it.
 func parseURL(s string) (*url.URL, error) {
 	if len(s) > maxURL {
 		return nil, core.Errorf(core.Invalid, "url is longer than %d bytes", maxURL)
@@ -141,7 +141,7 @@ func parseURL(s string) (*url.URL, error) {
 }
 
 // ascii gives an international host name its ASCII form: that is what is
-// decided on and what a person is shown.
+// decided on and what a user is shown.
 func ascii(u *url.URL) error {
 	if !strings.ContainsFunc(u.Host, func(r rune) bool { return r >= 0x80 }) {
 		return nil

@@ -12,16 +12,16 @@ import (
 // maxNesting bounds the lists and quotes in one another that are kept apart.
 const maxNesting = 16
 
-// markdown is the readable text of a page, with headings, lists, links, quotes
-// and code as Markdown has them, until it is longer than maxText. It goes through the page once, token by token,
-// so that no page is too deep or too broken for it.
+// markdown returns the readable text of a page, with headings, lists, links, quotes and
+// code as Markdown has them, until it is longer than maxText. It goes through the page
+// once, token by token, so that no page is too deep or too broken for it.
 func markdown(page string, base *url.URL) string {
 	w := writer{base: base}
 	z := html.NewTokenizer(strings.NewReader(page))
 	for {
 		kind := z.Next()
 		if len(w.out) > maxText {
-			kind = html.ErrorToken // nobody reads more
+			kind = html.ErrorToken // no one reads more
 		}
 		switch kind {
 		case html.ErrorToken:

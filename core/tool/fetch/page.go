@@ -76,7 +76,7 @@ func elsewhere(resp *http.Response) string {
 	return to.String()
 }
 
-// page is what the model reads of an answer.
+// page returns what the model reads of an answer.
 func page(resp *http.Response, body []byte) (tool.Result, error) {
 	cut := ""
 	if len(body) > maxBody {
@@ -118,7 +118,7 @@ func readable(media string) bool {
 		(strings.HasSuffix(media, "+json") || strings.HasSuffix(media, "+xml") || strings.HasSuffix(media, "+yaml"))
 }
 
-// decoded is body in UTF-8, by what the header or the page itself says it is.
+// decoded returns body in UTF-8, by what the header or the page itself says it is.
 func decoded(body []byte, kind string) string {
 	r, err := charset.NewReader(bytes.NewReader(body), kind)
 	if err == nil {

@@ -87,7 +87,7 @@ func (s *searcher) look(ctx context.Context, _ *tool.Call, q tool.Query) (tool.F
 	return f, nil
 }
 
-// WebSearch is the tool over whoever looks: what comes back is told to the
+// WebSearch returns the tool over anyone who looks: what comes back is told to the
 // model as data, at most ten pages, of the wanted domains alone.
 func WebSearch(look tool.Look, limit time.Duration) tool.Tool {
 	return tool.Tool{
@@ -106,7 +106,7 @@ func WebSearch(look tool.Look, limit time.Duration) tool.Tool {
 	}
 }
 
-// show is a finding as the model reads it.
+// show returns a finding as the model reads it.
 func (in *searchInput) show(f tool.Finding) tool.Result {
 	var b strings.Builder
 	if answer := strings.TrimSpace(f.Answer); answer != "" {
@@ -135,7 +135,7 @@ func (in *searchInput) show(f tool.Finding) tool.Result {
 	return tool.Result{Text: outside("search results", b.String())}
 }
 
-// hosts are domains as a server takes them: no scheme, no path, no blanks.
+// hosts returns domains as a server takes them: no scheme, no path, no blanks.
 func hosts(domains []string) (out []string) {
 	for _, d := range domains {
 		_, after, found := strings.Cut(d, "://")
@@ -197,5 +197,5 @@ func (in *searchInput) wants(host string) bool {
 	return (len(in.Only) == 0 || slices.ContainsFunc(in.Only, of)) && !slices.ContainsFunc(in.Without, of)
 }
 
-// line is a text on one line, cut.
+// line returns a text on one line, cut.
 func line(s string) string { return core.CutRunes(strings.Join(strings.Fields(s), " "), maxSnippet) }

@@ -14,7 +14,7 @@ import (
 	"gatehouse/core/tool"
 )
 
-// areaBatch is how many entries of a folder are read at a time.
+// areaBatch is how many entries of a directory are read at a time.
 const areaBatch = 256
 
 // room refuses a change that would take the area of a guest beyond its bounds:
@@ -58,7 +58,7 @@ type counter struct {
 	bytes   int64
 }
 
-// folder counts what is in a folder and below. A folder that is gone or cannot
+// folder counts what is in a directory and below. A directory that is gone or cannot
 // be opened counts as one entry. It goes a little deeper than what may be
 // made, and no further: a shell may have left more.
 func (c *counter) folder(name string, depth int) error {
@@ -89,7 +89,7 @@ func (c *counter) folder(name string, depth int) error {
 			}
 		}
 	}
-	_ = dir.Close() // before the next ones: as many are open as folders are nested
+	_ = dir.Close() // before the next ones: as many are open as directories are nested
 	if !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -101,7 +101,7 @@ func (c *counter) folder(name string, depth int) error {
 	return nil
 }
 
-// sizeIn returns the size of the file name in the open folder dir, 0 where it
+// sizeIn returns the size of the file name in the open directory dir, 0 where it
 // is gone.
 func sizeIn(dir *os.File, name string) int64 {
 	conn, err := dir.SyscallConn()
@@ -115,7 +115,7 @@ func sizeIn(dir *os.File, name string) int64 {
 	return st.Size
 }
 
-// missing returns how many folders have to be made for dir.
+// missing returns how many directories have to be made for dir.
 func missing(t *tool.Turn, dir string) (n int) {
 	for ; dir != "."; dir = path.Dir(dir) {
 		if _, err := t.Vault.Root().Lstat(dir); err == nil {

@@ -66,7 +66,7 @@ func (f *files) edit(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	return tool.Result{Text: fmt.Sprintf("Changed %s in %d places.", shown, n)}, nil
 }
 
-// change does the edit and says how many places it changed.
+// change does the edit and returns how many places it changed.
 func (f *files) change(ctx context.Context, t *tool.Turn, name string, in editInput) (int, error) {
 	p, err := writable(t, name)
 	if err != nil {
@@ -98,13 +98,13 @@ func (f *files) change(ctx context.Context, t *tool.Turn, name string, in editIn
 	if err := f.replace(t, p, name, []byte(changed), st); err != nil {
 		return 0, err
 	}
-	if !read || !same { // what stands around the change was never seen
+	if !read || !same { // what is around the change was never seen
 		f.seen.forget(t, name)
 	}
 	return n, nil
 }
 
-// text is the whole of a text file, as it is.
+// text returns the whole of a text file, as it is.
 func (f *files) text(t *tool.Turn, name string) (string, fs.FileInfo, error) {
 	file, st, err := f.openFile(t, name)
 	if err != nil {
@@ -159,7 +159,7 @@ func toCRLF(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
 }
 
-// places are the lines where old begins, the first five.
+// places returns the lines where old begins, the first five.
 func places(text, old string) string {
 	var lines []string
 	for line, from := 1, 0; ; {
@@ -179,7 +179,7 @@ func places(text, old string) string {
 
 var lineNumber = regexp.MustCompile(`(?m)^\s*\d+\t`)
 
-// hint says what may be wrong with a text that was not found.
+// hint reports what may be wrong with a text that was not found.
 func hint(text, old string) string {
 	if lineNumber.MatchString(old) && strings.Contains(text, strings.TrimSpace(lineNumber.ReplaceAllString(old, ""))) {
 		return "Leave out the line numbers that Read shows"

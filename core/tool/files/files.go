@@ -23,7 +23,7 @@ import (
 	"gatehouse/core/tool/files/search"
 )
 
-// What models are told of each tool, and what they send.
+// What models are notified of each tool, and what they send.
 var (
 	//go:embed read.md
 	readAbout string

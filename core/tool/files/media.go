@@ -28,7 +28,7 @@ const (
 	maxStreams  = 2000 // packed parts of a document that are looked into
 )
 
-// pictures are the types that models look at.
+// pictures are the types that models check.
 var pictures = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
 
 func picture(r io.Reader, st fs.FileInfo, kind, name string) (tool.Result, error) {

@@ -25,7 +25,7 @@ const (
 	maxLines  = 2000      // lines, unless limit says otherwise
 	maxLine   = 2000      // characters of a line
 	maxOutput = 100_000   // bytes of text
-	maxScan   = 256 << 20 // bytes of the file that are looked at
+	maxScan   = 256 << 20 // bytes of the file that are checked
 )
 
 type readInput struct {
@@ -79,7 +79,7 @@ func (f *files) read(ctx context.Context, c *tool.Call) (tool.Result, error) {
 }
 
 // openFile opens the regular file name for reading, within the Turn's bounds.
-// What may not be read is refused before anything is looked at.
+// What may not be read is refused before anything is checked.
 func (f *files) openFile(t *tool.Turn, name string) (*os.File, fs.FileInfo, error) {
 	if !place.May(t.MayRead, name) {
 		return nil, nil, core.Errorf(core.Denied, "this file may not be read here")
@@ -105,7 +105,7 @@ func (f *files) openFile(t *tool.Turn, name string) (*os.File, fs.FileInfo, erro
 	return file, st, nil
 }
 
-// content is what the model gets of an open file, by what is in it, not by its name.
+// content returns what the model gets of an open file, by what is in it, not by its name.
 func content(ctx context.Context, file io.Reader, st fs.FileInfo, name string, in readInput) (tool.Result, error) {
 	bounded := &io.LimitedReader{R: file, N: maxScan}
 	r := bufio.NewReaderSize(bounded, 64<<10)
@@ -131,7 +131,7 @@ func content(ctx context.Context, file io.Reader, st fs.FileInfo, name string, i
 	return tool.Result{Text: text}, err
 }
 
-// numbered is a text with line numbers, from line in.Offset on.
+// numbered returns a text with line numbers, from line in.Offset on.
 func numbered(ctx context.Context, r *bufio.Reader, in readInput) (string, error) {
 	first, limit := max(in.Offset, 1), in.Limit
 	if limit == 0 {
@@ -164,7 +164,7 @@ func numbered(ctx context.Context, r *bufio.Reader, in readInput) (string, error
 	}
 }
 
-// readLine is the next line without its end and at most maxLine characters of
+// readLine returns the next line without its end and at most maxLine characters of
 // it, and its size in bytes. keep false only skips it.
 func readLine(r *bufio.Reader, keep bool) (line string, size int, cut bool, err error) {
 	var kept []byte

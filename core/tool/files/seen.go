@@ -57,7 +57,7 @@ func (s *seen) add(t *tool.Turn, name string, st fs.FileInfo) {
 	}
 }
 
-// knows says whether name was read, and whether it is still as it was then.
+// knows reports whether name was read, and whether it is still as it was then.
 func (s *seen) knows(t *tool.Turn, name string, st fs.FileInfo) (read, same bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

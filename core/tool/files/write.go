@@ -33,7 +33,7 @@ func decodeWrite(raw json.RawMessage) (in writeInput, err error) {
 	return in, fileName(in.Path)
 }
 
-// fileName refuses what can only be a folder.
+// fileName refuses what can only be a directory.
 func fileName(p string) error {
 	switch {
 	case p == "":
@@ -111,7 +111,7 @@ func grows(was fs.FileInfo, size int) int64 {
 	return int64(size) - was.Size()
 }
 
-// writable is the place of a name that the Turn's bounds let be written.
+// writable returns the place of a name that the Turn's bounds let be written.
 func writable(t *tool.Turn, name string) (place.Place, error) {
 	if !place.May(t.MayWrite, name) {
 		return place.Place{}, core.Errorf(core.Denied, "this file may not be written here")
@@ -135,10 +135,10 @@ func (f *files) mayReplace(t *tool.Turn, name string, st fs.FileInfo) error {
 	return nil
 }
 
-// replace puts data in the place of p in one step: whoever reads sees the old
+// replace inserts data in the place of p in one step: anyone who reads sees the old
 // content or the new, also after a power cut. was is the file as it was looked
 // at, nil for a new one: when it is another now, nothing is done. The new file
-// is made in a folder that is held open, and the folder is asked for its real
+// is made in a directory that is held open, and the directory is asked for its real
 // name again right before the file gets its own.
 func (f *files) replace(t *tool.Turn, p place.Place, name string, data []byte, was fs.FileInfo) error {
 	dir, base, err := f.open.Folder(p)

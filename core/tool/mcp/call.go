@@ -25,7 +25,7 @@ const (
 	MaxOutput = 30_000  // characters of text
 	maxMedia  = 8       // pictures and documents
 	maxBytes  = 5 << 20 // of one of them
-	maxError  = 2000    // bytes of what a server says of an error
+	maxError  = 2000    // bytes of what a server reports of an error
 )
 
 // call makes one call. A call is never made twice: who cannot know whether it
@@ -90,7 +90,7 @@ func (v *Servers) unused(ctx context.Context, s *entry.Server, c *tool.Call, err
 	return core.Errorf(core.Busy, "the MCP server %s is not available: %s", s.Name, reason(s, err))
 }
 
-// result is what the model reads of an answer.
+// result returns what the model reads of an answer.
 func result(s *entry.Server, r *sdk.CallToolResult) tool.Result {
 	res := tool.Result{IsError: r.IsError}
 	var parts []string
@@ -110,7 +110,7 @@ func result(s *entry.Server, r *sdk.CallToolResult) tool.Result {
 	return res
 }
 
-// content is the text of one block; media are added.
+// content returns the text of one block; media are added.
 func content(c sdk.Content, media *[]core.Media) string {
 	switch b := c.(type) {
 	case *sdk.TextContent:
@@ -135,7 +135,7 @@ func content(c sdk.Content, media *[]core.Media) string {
 }
 
 // keep adds m to media where a model can take it, else it is the line that
-// stands for it.
+// represents it.
 func keep(m core.Media, media *[]core.Media) string {
 	kind, mime := m.Kind()
 	switch {
@@ -163,7 +163,7 @@ func repeated(data any, parts []string) bool {
 	return false
 }
 
-// printable is text without what would act on a terminal or hide in a page.
+// printable returns text without what would act on a terminal or hide in a page.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cs) {

@@ -17,7 +17,7 @@ import (
 	"gatehouse/core/tool/mcp/entry"
 )
 
-// Bounds of what a server says of its tools.
+// Bounds of what a server reports of its tools.
 const (
 	maxAbout  = 4000     // bytes of a description
 	maxSchema = 64 << 10 // bytes of a schema
@@ -95,7 +95,7 @@ func (v *Servers) gather(ctx context.Context, t *tool.Turn, list []*entry.Server
 	}
 }
 
-// unavailable says that a server is not there: to the owner why, to others only that.
+// unavailable means that a server is not there: to the owner why, to others only that.
 func (o *Offer) unavailable(s *entry.Server, t *tool.Turn, err error) {
 	text := "The MCP server " + s.Name + " is not available"
 	if t.Trust == core.Full {
@@ -117,9 +117,9 @@ func (v *Servers) add(s *entry.Server, found *tools, o *Offer) {
 	}
 }
 
-// toolsOf are a server's tools at t's trust: those known where there are some,
+// toolsOf returns a server's tools at t's trust: those known where there are some,
 // else it waits for the server. What is known for long is asked for again,
-// meanwhile where that needs no program of t's run.
+// in the meantime where that needs no program of t's run.
 func (v *Servers) toolsOf(ctx context.Context, s *entry.Server, t *tool.Turn) (*tools, error) {
 	known := v.knows(s, t)
 	if known == nil {
@@ -134,7 +134,7 @@ func (v *Servers) toolsOf(ctx context.Context, s *entry.Server, t *tool.Turn) (*
 	return known, nil
 }
 
-// knows are the tools that the server has named lately at t's trust; nil for none.
+// knows returns the tools that the server has named recently at t's trust; nil for none.
 func (v *Servers) knows(s *entry.Server, t *tool.Turn) *tools {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -217,7 +217,7 @@ func (ts *tools) take(raw *sdk.Tool) {
 	ts.list = append(ts.list, listed{raw.Name, x})
 }
 
-// about is a description whose origin is said: it is the server's own.
+// about returns a description whose origin is said: it is the server's own.
 func about(s *entry.Server, raw *sdk.Tool) string {
 	text := raw.Description
 	if strings.TrimSpace(text) == "" {

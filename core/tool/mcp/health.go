@@ -19,7 +19,7 @@ const (
 	Mistaken = "mistaken" // its entry in the file is not as it must be
 )
 
-// A state is how a server stands, over all its connections.
+// A state is how a server is, over all its connections.
 type state struct {
 	s     *entry.Server
 	name  string
@@ -91,10 +91,10 @@ func (v *Servers) well(l *link) {
 	}
 }
 
-// maxReason bounds what is told of an error, in bytes.
+// maxReason bounds what is notified of an error, in bytes.
 const maxReason = 500
 
-// reason is err for the owner: of one line, and without the server's secrets.
+// reason returns err for the owner: of one line, and without the server's secrets.
 func reason(s *entry.Server, err error) string {
 	text := err.Error()
 	if core.KindOf(err) != core.Other {
@@ -106,7 +106,7 @@ func reason(s *entry.Server, err error) string {
 	return core.CutRunes(program.Plain(s.Redact(text)), maxReason)
 }
 
-// A Health is how one server stands, for people who run the gateway.
+// A Health is how one server is, for users who run the gateway.
 type Health struct {
 	Name      string
 	Transport string // entry.Stdio or entry.HTTP; "" where it is Mistaken
@@ -118,7 +118,7 @@ type Health struct {
 	Line      int    // of its entry in the file
 }
 
-// Health is how every server of the file stands, in its order, and then the
+// Health returns how every server of the file is, in its order, and then the
 // mistakes in it: at most 2 × entry.MaxServers + 1.
 func (v *Servers) Health() []Health {
 	v.mu.Lock()

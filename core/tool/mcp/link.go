@@ -18,8 +18,8 @@ import (
 	"gatehouse/core/tool/mcp/program"
 )
 
-// A key is whom a connection serves: below full trust nobody shares one with
-// anybody else, and a program serves one run.
+// A key is whom a connection serves: below full trust no one shares one with
+// anyone else, and a program serves one run.
 type key struct {
 	short string
 	trust core.Trust
@@ -61,14 +61,14 @@ type link struct {
 	progress watchers
 }
 
-// retire ends l once nobody uses it; Servers.mu is held.
+// retire ends l once no one uses it; Servers.mu is held.
 func (l *link) retire() {
 	if l.retired = true; l.busy == 0 {
 		l.cancel()
 	}
 }
 
-// use is a connection to s for t, ready; the caller calls release.
+// use returns a connection to s for t, ready; the caller calls release.
 func (v *Servers) use(ctx context.Context, s *entry.Server, t *tool.Turn) (*link, error) {
 	l, err := v.link(ctx, s, t)
 	if err != nil {
@@ -88,7 +88,7 @@ func (v *Servers) use(ctx context.Context, s *entry.Server, t *tool.Turn) (*link
 }
 
 // link finds the connection or begins one, as long as ctx has not ended: what
-// begins after the end of its run would be ended by nobody.
+// begins after the end of its run would be ended by no one.
 func (v *Servers) link(ctx context.Context, s *entry.Server, t *tool.Turn) (*link, error) {
 	k := keyOf(s, t)
 	v.mu.Lock()
@@ -208,7 +208,7 @@ func (v *Servers) shut(l *link) {
 	}
 }
 
-// ending is why a connection has ended by itself, in words.
+// ending returns why a connection has ended on its own, as text.
 func (v *Servers) ending(l *link) string {
 	if l.proc == nil {
 		return "the connection has ended"
@@ -314,7 +314,7 @@ func (v *Servers) launch(ctx context.Context, l *link, t *tool.Turn) (release fu
 	return leave, err
 }
 
-// note logs what a server says beside the protocol, its secrets taken out.
+// note logs what a server says next to the protocol, its secrets taken out.
 func (v *Servers) note(s *entry.Server) func(string) {
 	return func(line string) { v.o.Log.Info("an MCP server says", "server", s.Name, "text", s.Redact(line)) }
 }
@@ -340,7 +340,7 @@ func (v *Servers) environment(s *entry.Server, full bool) []string {
 	return list
 }
 
-// forget makes the tools be asked for again: the server says that they have changed.
+// forget makes the tools be asked for again: the server means that they have changed.
 func (v *Servers) forget(l *link) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -352,7 +352,7 @@ func (v *Servers) forget(l *link) {
 	}
 }
 
-// watchers are the calls that hear what a server says of its progress.
+// watchers are the calls that hear what a server reports of its progress.
 type watchers struct {
 	mu   sync.Mutex
 	next int64

@@ -33,7 +33,7 @@ const (
 
 	firstWait  = 10 * time.Second // for a server's tools when a run begins
 	startTime  = time.Minute      // for a server to name its tools
-	boxedTime  = 20 * time.Second // the same in a sandbox, while no command works in the same folders
+	boxedTime  = 20 * time.Second // the same in a sandbox, while no command works in the same directories
 	maxLinks   = 64               // connections at once
 	idleTime   = 10 * time.Minute // without a call, until a connection is given up
 	freshTime  = 5 * time.Minute  // until tools are asked for again
@@ -56,8 +56,8 @@ type Options struct {
 	// release once the program runs, or will never. Nil, like a nil Box: no
 	// programs below full trust.
 	Room func(ctx context.Context, t *tool.Turn) (spec sandbox.Spec, release func(), err error)
-	// Still keeps everybody below full trust from writing files that they must
-	// not write until release, and returns once none is left; nil: nobody could.
+	// Still keeps everyone below full trust from writing files that they must
+	// not write until release, and returns once none is left; nil: no one could.
 	Still func(ctx context.Context) (release func(), err error)
 	Clock core.Clock
 	Log   *slog.Logger
@@ -70,7 +70,7 @@ type Servers struct {
 	stop context.CancelFunc
 	work sync.WaitGroup // one for each link, and those who wait for one
 
-	reading sync.Mutex // one look at the file at a time
+	reading sync.Mutex // one check the file at a time
 
 	mu       sync.Mutex
 	stamp    string // of the file as it was read
@@ -111,7 +111,7 @@ func (v *Servers) Close() error {
 	return nil
 }
 
-// spawn runs f beside, unless Close was called. v.mu is not held.
+// spawn runs f next to, unless Close was called. v.mu is not held.
 func (v *Servers) spawn(f func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -120,7 +120,7 @@ func (v *Servers) spawn(f func()) {
 	}
 }
 
-// Watch looks at the file and gives up idle connections until ctx ends.
+// Watch checks the file and gives up idle connections until ctx ends.
 func (v *Servers) Watch(ctx context.Context) {
 	for core.Sleep(ctx, v.o.Clock, lookEvery) {
 		v.Reload(ctx)
@@ -128,7 +128,7 @@ func (v *Servers) Watch(ctx context.Context) {
 	}
 }
 
-// Reload reads the file again where it has changed. While somebody below full
+// Reload reads the file again where it has changed. While someone below full
 // trust runs a command that could have written it, the file is left for later.
 func (v *Servers) Reload(ctx context.Context) {
 	v.reading.Lock()
@@ -208,7 +208,7 @@ func (v *Servers) content() ([]byte, error) {
 
 var errNoFile = errors.New("it must be a file, not a link or something else")
 
-// take puts list in place of what there was; v.mu is held.
+// take inserts list in place of what there was; v.mu is held.
 func (v *Servers) take(list []*entry.Server) {
 	for i, s := range list {
 		if j := slices.IndexFunc(v.list, s.Same); j >= 0 {
@@ -251,11 +251,11 @@ func Only(names []string) func(name, short string) bool {
 type Offer struct {
 	Tools    []tool.Tool
 	Servers  []string // that answer, as the file names them
-	Missing  []string // plain words on what is not offered, and why
+	Missing  []string // plain text on what is not offered, and why
 	Warnings []core.Warning
 }
 
-// Equip is what a turn may use of the servers that are marked for its trust and
+// Equip returns what a turn may use of the servers that are marked for its trust and
 // that use, as Only makes one, allows. It waits at most 10 s for servers that
 // are not yet known; the others' tools come with the next run.
 func (v *Servers) Equip(ctx context.Context, t *tool.Turn, use func(name, short string) bool) Offer {
@@ -302,7 +302,7 @@ func (v *Servers) End(run string) {
 	}
 }
 
-// evict gives up connections that nobody has used for a while.
+// evict gives up connections that no one has used for a while.
 func (v *Servers) evict() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 	"gatehouse/core"
 )
 
-// areas lets commands work in folders of the vault so that no two of them may
+// areas lets commands work in directories of the vault so that no two of them may
 // write the same file: while one command is being shut in, or what it left is
 // looked through, another one could exchange names there.
 //
-// The folders form a tree. A claim on a folder and a claim on one below it
+// The directories form a tree. A claim on a directory and a claim on one below it
 // exclude each other, with one exception: a wider claim does not wait for
-// narrower ones that are held already but leaves their folders out, so that
-// nobody below can keep the whole vault busy. Claims are granted in the order in
+// narrower ones that are held already but leaves their directories out, so that
+// no one below can keep the whole vault busy. Claims are granted in the order in
 // which they came. It is safe for concurrent use.
 type areas struct {
 	mu      sync.Mutex
@@ -24,14 +24,14 @@ type areas struct {
 	waiting []*claim // in the order in which they came; at most maxRuns
 }
 
-// A claim is a folder with all below it, but for what is left out.
+// A claim is a directory with all below it, but for what is left out.
 type claim struct {
 	area   string
-	except []string // folders below area; set when the claim is granted
+	except []string // directories below area; set when the claim is granted
 	ready  chan struct{}
 }
 
-// claim waits until area is free and returns which folders below it are left
+// claim waits until area is free and returns which directories below it are left
 // out. The caller calls release once.
 func (a *areas) claim(ctx context.Context, area string) (except []string, release func(), err error) {
 	c := &claim{area: area, ready: make(chan struct{})}
@@ -83,7 +83,7 @@ func (a *areas) grant() {
 	a.waiting = still
 }
 
-// excludes reports whether nobody may claim area while h is held.
+// excludes reports whether no one may claim area while h is held.
 func excludes(h *claim, area string) bool {
 	if h.area != area && within(h.area, area) {
 		return false // area is wider and leaves h out
@@ -93,7 +93,7 @@ func excludes(h *claim, area string) bool {
 
 func related(a, b string) bool { return within(a, b) || within(b, a) }
 
-// within reports whether area is folder or below it.
+// within reports whether area is directory or below it.
 func within(area, folder string) bool {
 	return folder == "." || area == folder || strings.HasPrefix(area, folder+"/")
 }

@@ -12,8 +12,8 @@ import (
 // isArea reports whether name is the area of a guest.
 func isArea(name string) bool { return path.Dir(name) == tool.GuestsDir }
 
-// guest looks at the area of another person. What that person left there must
-// keep nobody's shell from working, and its names can be exchanged at any time:
+// guest checks the area of another user. What that person left there must
+// keep no one's shell from working, and its names can be exchanged at any time:
 // an area is shown as a whole or not at all.
 func (w *walk) guest(at place, id beneath.ID, in, g grade) error {
 	if g == hidden && in == hidden {
@@ -53,7 +53,7 @@ func (w *walk) guest(at place, id beneath.ID, in, g grade) error {
 	return nil
 }
 
-// take adds what was looked at in another person's area.
+// take adds what was checked in another user's area.
 func (v *view) take(sub *view, open bool, name string) {
 	if open {
 		v.open[name] = true
@@ -69,7 +69,7 @@ func (v *view) take(sub *view, open bool, name string) {
 	}
 }
 
-// areaOf is the area of a guest that name is in, "" elsewhere.
+// areaOf returns the area of a guest that name is in, "" elsewhere.
 func areaOf(name string) string {
 	for ; name != "."; name = path.Dir(name) {
 		if isArea(name) {
@@ -80,7 +80,7 @@ func areaOf(name string) string {
 }
 
 // close hides the area of a guest as a whole: a file in it must not be written,
-// and is in a folder whose names can be exchanged.
+// and is in a directory whose names can be exchanged.
 func (w *walk) close(top *beneath.Dir, area string) {
 	info, err := top.Stat(area)
 	if err != nil || w.v.closed[area] {

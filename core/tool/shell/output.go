@@ -72,7 +72,7 @@ func (o *output) show(b []byte) {
 	}
 }
 
-// String is what was printed, at most MaxOutput characters and a sentence.
+// String returns what was printed, at most MaxOutput characters and a sentence.
 func (o *output) String() string {
 	if o.left == 0 {
 		all := []rune(clean(append(bytes.Clone(o.head), o.tail...)))
@@ -90,7 +90,7 @@ func cut(head, tail []rune, left int) string {
 	return fmt.Sprintf("%s\n… %d characters left out …\n%s", string(head), left, string(tail))
 }
 
-// clean is text that every client can show.
+// clean returns text that every client can show.
 func clean(b []byte) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "")
 }

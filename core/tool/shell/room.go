@@ -13,7 +13,7 @@ import (
 // full trust: what a command would see, but all of the vault read-only, because
 // what such a program writes could not be checked before others read it. /tmp is
 // the run's, as for commands. The caller calls release once the program is shut
-// in, or will never be; until then no command writes the same folders. Env is
+// in, or will never be; until then no command writes the same directories. Env is
 // the caller's.
 func (s *Shell) Room(ctx context.Context, t *tool.Turn) (spec sandbox.Spec, release func(), err error) {
 	if t.Trust != core.Vault && t.Trust != core.Sandboxed {

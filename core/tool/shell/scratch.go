@@ -13,7 +13,7 @@ import (
 	"gatehouse/core/tool"
 )
 
-// scratchName is how the names of scratch folders begin.
+// scratchName is how the names of scratch directories begin.
 const scratchName = "gatehouse-scratch-"
 
 // tidy deletes what an earlier gateway left in our own Temp when it died.
@@ -32,7 +32,7 @@ func (s *Shell) tidy() {
 	}
 }
 
-// scratchOf is the folder that stands at /tmp for the commands of one run.
+// scratchOf returns the directory that is at /tmp for the commands of one run.
 func (s *Shell) scratchOf(run string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *Shell) Close() error {
 }
 
 // remove deletes dir, also where a command took its own rights away or nested
-// folders deeply.
+// directories deeply.
 func remove(dir string) error {
 	up, err := beneath.OpenDir(filepath.Dir(dir))
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package shell holds the Bash tool. At full trust a command runs as the
-// gateway's user, behind a veil over the gateway's own files; below, in a sandbox that shows what the turn may read and
-// lets it write what the turn may write, without network. Where there is no
-// sandbox, there is no shell below full trust.
+// Package shell holds the Bash tool. At full trust a command runs as the gateway's user,
+// behind a veil over the gateway's own files; below, in a sandbox that shows what the
+// turn may read and lets it write what the turn may write, without network. Where there
+// is no sandbox, there is no shell below full trust.
 package shell
 
 import (
@@ -50,7 +50,7 @@ type Options struct {
 	// LOGNAME, LANG, LC_ALL, LC_CTYPE and TZ of it reach a command, below full
 	// only the language and the time zone.
 	Env []string
-	// Temp is a folder of this gateway's own where the scratch folders are made:
+	// Temp is a directory of this gateway's own where the scratch directories are made:
 	// those that a crash left are deleted by New. Empty is the system's, where
 	// nothing is looked for.
 	Temp string
@@ -69,7 +69,7 @@ type Shell struct {
 	areas areas // what commands below full may write
 }
 
-// maxRuns bounds the runs that have a scratch folder at once.
+// maxRuns bounds the runs that have a scratch directory at once.
 const maxRuns = 1024
 
 // New gives a Shell. The caller ends each run's scratch with End, and Close
@@ -86,7 +86,7 @@ func New(o Options) *Shell {
 	return s
 }
 
-// Tool is the tool "Bash".
+// Tool returns the tool "Bash".
 func (s *Shell) Tool() tool.Tool {
 	return tool.Tool{
 		Name: "Bash", About: about, Schema: schema, Kind: tool.Shell, Isolated: true, Effects: true,
@@ -178,7 +178,7 @@ func (s *Shell) boxed(ctx context.Context, c *tool.Call, in input) (tool.Result,
 	}
 	e, err := s.finish(limited, cmd, c)
 	cancel()
-	<-gone // also what ran in the background: nobody writes any more
+	<-gone // also what ran in the background: no one writes any more
 	notes := v.sweep(ctx, t, s.o.Clock.Now())
 	if err != nil {
 		return tool.Result{}, err
@@ -191,10 +191,10 @@ func (s *Shell) boxed(ctx context.Context, c *tool.Call, in input) (tool.Result,
 	return e.result(in, why, notes), nil
 }
 
-// lookAgain is how often a view is made anew when files went away meanwhile.
+// lookAgain is how often a view is created again when files went away in the meantime.
 const lookAgain = 3
 
-// shut is argv ready to start with the view of t.
+// shut returns argv ready to start with the view of t.
 func (s *Shell) shut(ctx context.Context, t *tool.Turn, except []string, spec sandbox.Spec, argv ...string) (*exec.Cmd, *view, error) {
 	for try := 1; ; try++ {
 		v, err := look(ctx, t, except)
@@ -250,7 +250,7 @@ func (s *Shell) finish(ctx context.Context, cmd *exec.Cmd, c *tool.Call) (ending
 	return ending{text: out.String(), code: cmd.ProcessState.ExitCode(), timedOut: ctx.Err() != nil}, nil
 }
 
-// drain is how long output is read after everybody who could write has ended.
+// drain is how long output is read after everyone who could write has ended.
 const drain = 2 * time.Second
 
 func (e ending) result(in input, limit string, notes []string) tool.Result {
@@ -288,7 +288,7 @@ func (e ending) result(in input, limit string, notes []string) tool.Result {
 var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ"}
 
 // gitSettings keep git from running programs that a repository names and a
-// command does not: a bare repository inside a folder is not used unasked, and
+// command does not: a bare repository inside a directory is not used unasked, and
 // neither its monitor nor its hooks run. They override every file of settings.
 var gitSettings = [][2]string{{"safe.bareRepository", "explicit"}, {"core.fsmonitor", "false"}, {"core.hooksPath", "/dev/null"}}
 

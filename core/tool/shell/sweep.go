@@ -19,7 +19,7 @@ import (
 // Bounds of one sweep. The watcher of a command ends it when it made more than
 // 200,000 files, so a sweep that ends early met a command that was ended, too.
 const (
-	maxNew    = 250_000          // files and folders beyond those that were there before
+	maxNew    = 250_000          // files and directories beyond those that were there before
 	sweepTime = 15 * time.Second // and a third of that once the run was stopped
 	maxMoves  = 2_000            // what is moved to the trash one by one; the rest of what the command made is deleted
 	maxNotes  = 10               // what is reported
@@ -31,8 +31,8 @@ const (
 // the area, and what exceeds the bounds of a guest's area; and it restores links
 // that commands must not change. It returns what it did, for the model.
 //
-// It works on open folders and follows no link, moves nothing but the file that
-// it looked at, and ends within sweepTime.
+// It works on open directories and follows no link, moves nothing but the file that
+// it checked, and ends within sweepTime.
 func (v *view) sweep(ctx context.Context, t *tool.Turn, now time.Time) []string {
 	limit := sweepTime
 	if ctx.Err() != nil {
@@ -67,12 +67,12 @@ type sweeper struct {
 	v              *view
 	now            time.Time
 	top            *beneath.Dir // the vault
-	left           int          // files and folders that may still be looked at
+	left           int          // files and directories that may still be checked
 	moves, deleted int
 	notes          []string
 }
 
-// A pending folder has been seen and not yet been looked into.
+// A pending directory has been seen and not yet been looked into.
 type pending struct {
 	name  string // in the vault
 	id    beneath.ID
@@ -82,12 +82,12 @@ type pending struct {
 // errBounds ends the sweep of an area.
 var errBounds = errors.New("bounds of the sweep")
 
-// area looks through a folder that a command could write, the folders that were
+// area looks through a directory that a command could write, the directories that were
 // there before first: what is planted in these is the likeliest to be read.
 func (s *sweeper) area(name string) {
 	info, err := s.top.Stat(name)
 	if err != nil || info.ID != s.v.ids[pathOf(s.t, name)] || !info.Mode.IsDir() {
-		return // it is not the folder that the command could write
+		return // it is not the directory that the command could write
 	}
 	before, after := []pending{{name, info.ID, 0}}, []pending(nil)
 	counted := 0
@@ -123,21 +123,21 @@ func (s *sweeper) area(name string) {
 
 func pathOf(t *tool.Turn, name string) string { return (&walk{t: t}).path(name) }
 
-// bound is how many files a guest's area may hold. What was there before counts
-// twice: the person may have more from the operator.
+// bound returns how many files a guest's area may hold. What was there before counts
+// twice: the user may have more from the operator.
 func (s *sweeper) bound() int { return max(tool.MaxAreaEntries, 2*s.v.seen) }
 
-// likeliest are names that agents and programs look for in every folder. In one
-// that was there before they are looked at first: what else a command made there
+// likeliest are names that agents and programs look for in every directory. In one
+// that was there before they are checked first: what else a command made there
 // may be more than can be checked in time.
 var likeliest = []string{"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", ".claude", ".mcp.json", ".git", "HEAD", ".envrc"}
 
-// folder looks at the entries of f and returns the folders among them and the
+// folder checks the entries of f and returns the directories among them and the
 // number of its entries.
 func (s *sweeper) folder(f pending) (found []pending, counted int, err error) {
 	d, err := s.enter(f)
 	if err != nil {
-		return nil, 0, nil // gone, or closed even to its owner: nobody reads in it
+		return nil, 0, nil // gone, or closed even to its owner: no one reads in it
 	}
 	defer d.Close()
 	for _, base := range likeliest {
@@ -164,7 +164,7 @@ func (s *sweeper) folder(f pending) (found []pending, counted int, err error) {
 	}
 }
 
-// enter opens the folder f, also where a command took its own right to do so.
+// enter opens the directory f, also where a command took its own right to do so.
 func (s *sweeper) enter(f pending) (*beneath.Dir, error) {
 	d, err := s.top.Dir(f.name)
 	if errors.Is(err, fs.ErrPermission) {
@@ -195,7 +195,7 @@ func (s *sweeper) enter(f pending) (*beneath.Dir, error) {
 	return d, nil
 }
 
-// entry decides on one file; ok is true for a folder that is to be looked into.
+// entry decides on one file; ok is true for a directory that is to be looked into.
 func (s *sweeper) entry(at place, depth int) (p pending, ok bool) {
 	s.left--
 	if s.v.closed[at.name] {
@@ -234,7 +234,7 @@ func (s *sweeper) unwanted(at place, info beneath.Info, depth int, refused bool)
 	return ""
 }
 
-// deepest is how deep folders may be nested below the area of a command.
+// deepest returns how deep directories may be nested below the area of a command.
 func (s *sweeper) deepest() int {
 	if s.t.Bounded() {
 		return tool.MaxAreaDepth
@@ -242,7 +242,7 @@ func (s *sweeper) deepest() int {
 	return maxDepth - 1
 }
 
-// stood reports whether what is at a place was there before, perhaps in a folder
+// stood reports whether what is at a place was there before, perhaps in a directory
 // that has another name now: as it was mounted, it is unchanged.
 func (s *sweeper) stood(at place, info beneath.Info) bool {
 	if info.Mode&fs.ModeSymlink != 0 {
@@ -296,7 +296,7 @@ func (s *sweeper) trash(at place, id beneath.ID, why string) {
 }
 
 func (s *sweeper) move(at place, id beneath.ID, why string) {
-	s.moves++ // each has a stamp of its own: a command may make one name in many folders
+	s.moves++ // each has a stamp of its own: a command may make one name in many directories
 	to, err := s.t.Vault.TrashFrom(at.dir, at.base, id, s.now.Add(time.Duration(s.moves)*time.Microsecond))
 	switch {
 	case errors.Is(err, syscall.EXDEV) && !s.v.known[id] && at.dir.Remove(s.ctx, at.base) == nil:
@@ -309,9 +309,9 @@ func (s *sweeper) move(at place, id beneath.ID, why string) {
 	s.notes = append(s.notes, fmt.Sprintf("%s was moved to the trash (%s): %s", at.name, to, why))
 }
 
-// unfinished ends the sweep of an area that holds more than can be looked at. A
+// unfinished ends the sweep of an area that holds more than can be checked. A
 // guest's is moved to the trash as a whole, in one step: nothing of it is lost,
-// and nothing of it is left unchecked. Elsewhere the folders that the command
+// and nothing of it is left unchecked. Elsewhere the directories that the command
 // made and that were not looked into are moved.
 func (s *sweeper) unfinished(area string, id beneath.ID, after []pending, known bool) {
 	if s.t.Bounded() {
@@ -336,7 +336,7 @@ func (s *sweeper) unfinished(area string, id beneath.ID, after []pending, known 
 	}
 }
 
-// relink restores links that are gone, each in the folder that it was in.
+// relink restores links that are gone, each in the directory that it was in.
 func (s *sweeper) relink() {
 	for _, name := range slices.Sorted(maps.Keys(s.v.links)) {
 		was := s.v.links[name]

@@ -16,34 +16,34 @@ import (
 
 // Bounds of what is read of the vault before a command below full trust.
 const (
-	maxEntries = 100_000 // files and folders, those of guests not counted
-	maxGuests  = 100_000 // files and folders of guests' areas together
-	maxDepth   = 64      // of folders
-	maxHidden  = 2       // how far below a forbidden folder an allowed one is looked for
-	listed     = 512     // names that are read from a folder at a time
+	maxEntries = 100_000 // files and directories, those of guests not counted
+	maxGuests  = 100_000 // files and directories of guests' areas together
+	maxDepth   = 64      // of directories
+	maxHidden  = 2       // how far below a forbidden directory an allowed one is looked for
+	listed     = 512     // names that are read from a directory at a time
 )
 
 // A view is what a command sees of the vault. Each map has at most one entry for
-// each file that was looked at.
+// each file that was checked.
 type view struct {
 	readOnly, writable, masked []string              // as for a sandbox.Spec
 	ids                        map[string]beneath.ID // of these
 	dir                        string
-	areas                      []string // names of the folders behind writable
+	areas                      []string // names of the directories behind writable
 
 	// What was there before, by name.
 	fixed map[string]beneath.ID // must not be written: it is mounted so that it cannot be
 	links map[string]link       // must not be changed
 	loose map[string]string     // other links, and where they lead
 	open  map[string]bool       // may be written: need not be asked again
-	known map[beneath.ID]bool   // folders that may be written
+	known map[beneath.ID]bool   // directories that may be written
 
 	closed map[string]bool // areas of guests that are not shown
-	seen   int             // files and folders that were looked at
+	seen   int             // files and directories that were checked
 	notes  []string
 }
 
-// A link is where a symbolic link leads, and the folder that it is in.
+// A link is where a symbolic link leads, and the directory that it is in.
 type link struct {
 	to     string
 	parent beneath.ID
@@ -69,7 +69,7 @@ const (
 	writable
 )
 
-// never are the folders of the vault that no guest sees, whatever is listed.
+// never are the directories of the vault that no guest sees, whatever is listed.
 var never = []string{".claude", ".parachute", "chat", "daily", ".mcp.json"}
 
 func gradeOf(t *tool.Turn, name string) grade {
@@ -78,7 +78,7 @@ func gradeOf(t *tool.Turn, name string) grade {
 			return hidden
 		}
 	}
-	switch { // a bound that nobody set opens nothing
+	switch { // a bound that no one set opens nothing
 	case t.MayRead == nil || !t.MayRead(name):
 		return hidden
 	case t.MayWrite == nil || !t.MayWrite(name):
@@ -88,7 +88,7 @@ func gradeOf(t *tool.Turn, name string) grade {
 }
 
 // look walks the vault and returns the fewest mounts that show what t may see,
-// without the folders in except. A link is never mounted on: it leads to what
+// without the directories in except. A link is never mounted on: it leads to what
 // has a name of its own, or nowhere.
 func look(ctx context.Context, t *tool.Turn, except []string) (*view, error) {
 	top, err := t.Vault.Beneath()
@@ -142,7 +142,7 @@ type walk struct {
 	v             *view
 	except        []string // areas of guests that are not shown
 	most, deepest int      // bounds of what is counted in v.seen, and of depth
-	guests        int      // files and folders of guests that were looked at
+	guests        int      // files and directories of guests that were checked
 }
 
 // errMany and errDeep are returned to the model.
@@ -151,8 +151,8 @@ var (
 	errDeep = core.Errorf(core.TooLarge, "the shell is not available here: folders of the vault are nested deeper than %d. Files can still be read and written with the other tools", maxDepth)
 )
 
-// folder looks at the entries of one folder, which is in a mount of grade in.
-// below counts the levels under a forbidden folder of an open one.
+// folder checks the entries of one directory, which is in a mount of grade in.
+// below counts the levels under a forbidden directory of an open one.
 func (w *walk) folder(d *beneath.Dir, name string, in grade, depth, below int) error {
 	if depth > w.deepest {
 		return errDeep
@@ -184,7 +184,7 @@ func (w *walk) folder(d *beneath.Dir, name string, in grade, depth, below int) e
 	}
 }
 
-// A place is an entry of an open folder.
+// A place is an entry of an open directory.
 type place struct {
 	dir    *beneath.Dir
 	parent beneath.ID
@@ -209,7 +209,7 @@ func (w *walk) entry(at place, in grade, depth, below int) error {
 		w.v.open[at.name] = true
 	}
 	if special(info.Mode) && g != hidden {
-		g = hidden // a socket leads out of every namespace, a pipe to whoever reads it
+		g = hidden // a socket leads out of every namespace, a pipe to anyone who reads it
 	}
 	if in == writable && g != writable {
 		w.v.fixed[at.name] = info.ID
@@ -231,13 +231,13 @@ func (w *walk) entry(at place, in grade, depth, below int) error {
 // trash is where the gateway keeps what was deleted, as much as there is of it.
 const trash = ".parachute/trash"
 
-// opensNothing reports whether nothing below the folder name is open to anybody
+// opensNothing reports whether nothing below the directory name is open to anyone
 // at this trust: it need not be looked into.
 func (w *walk) opensNothing(name string) bool {
 	return name == trash || w.t.Trust == core.Sandboxed && slices.Contains(never, strings.ToLower(name))
 }
 
-// child looks into the folder at, which is id.
+// child looks into the directory at, which is id.
 func (w *walk) child(at place, id beneath.ID, g grade, depth, below int) error {
 	d, err := at.dir.Dir(at.base)
 	if err != nil {
@@ -313,7 +313,7 @@ func (w *walk) closeLinks(top *beneath.Dir) {
 	}
 }
 
-// special reports whether a file is neither regular nor folder nor link.
+// special reports whether a file is neither regular nor directory nor link.
 func special(mode fs.FileMode) bool {
 	return mode&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDevice|fs.ModeCharDevice|fs.ModeIrregular) != 0
 }

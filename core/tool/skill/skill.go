@@ -37,7 +37,7 @@ type Entry struct {
 // that is not for this turn, is core.NotFound.
 type Load func(ctx context.Context, t *tool.Turn, name string) (body string, err error)
 
-// New makes Skill with list in its description. Both are fixed: make it anew
+// New makes Skill with list in its description. Both are fixed: make it again
 // for each run, so that skills that change are told as they are. Without skills
 // there is nothing to offer; then ok is false.
 func New(list []Entry, load Load) (x tool.Tool, ok bool) {
@@ -70,7 +70,7 @@ type input struct {
 	Args string `json:"args"`
 }
 
-// decode also takes "/name", as people write it.
+// decode also takes "/name", as users write it.
 func decode(raw json.RawMessage) (in input, err error) {
 	err = tool.Decode(raw, &in)
 	in.Name = strings.TrimPrefix(strings.TrimSpace(in.Name), "/")

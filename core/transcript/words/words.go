@@ -1,5 +1,5 @@
-// Package words says what a word is where text is searched: what is put into
-// the index, what a person asks for, and where in a text it stands. All three
+// Package words reports what a word is where text is searched: what is inserted into
+// the index, what a user asks for, and where in a text it is. All three
 // are the same by construction, whatever the database makes of text.
 package words
 
@@ -22,7 +22,7 @@ type Token struct {
 // maxToken bounds a word, in bytes; of a longer one this much counts.
 const maxToken = 64
 
-// Tokens are the words of text, in order: runs of letters, marks and digits.
+// Tokens returns the words of text, in order: runs of letters, marks and digits.
 // Scripts that put no spaces between words give a word for each character.
 func Tokens(text string) iter.Seq[Token] {
 	return func(yield func(Token) bool) {
@@ -59,12 +59,12 @@ func Tokens(text string) iter.Seq[Token] {
 	}
 }
 
-// alone reports whether r is a word by itself.
+// alone reports whether r is a word on its own.
 func alone(r rune) bool {
 	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) && unicode.IsLetter(r)
 }
 
-// fold is a word as it is compared.
+// fold returns a word as it is compared.
 func fold(word string) string {
 	if len(word) <= maxToken && isPlain(word) {
 		return strings.ToLower(word)
@@ -96,7 +96,7 @@ func isPlain(word string) bool {
 	return true
 }
 
-// Index is text as an index takes it: its words with single spaces between.
+// Index returns text as an index takes it: its words with single spaces between.
 func Index(text string) string {
 	var b strings.Builder
 	for t := range Tokens(text) {
@@ -112,7 +112,7 @@ func Index(text string) string {
 // with Begins looks for, in characters.
 const minStart = 2
 
-// Starts are the beginnings of text's words, for an index of short texts.
+// Starts returns the beginnings of text's words, for an index of short texts.
 func Starts(text string) string {
 	var out []string
 	for t := range Tokens(text) {
@@ -131,15 +131,15 @@ func Starts(text string) string {
 // maxTerms bounds what a Query looks for; further words are not looked for.
 const maxTerms = 16
 
-// A Query is what a person looks for: texts that have all of its terms, a term
-// being words that stand behind each other.
+// A Query is what a user looks for: texts that have all of its terms, a term
+// being words that follow each other.
 type Query struct {
 	Terms  [][]string
 	Begins bool // the last word may be only the beginning of one
 }
 
-// Parse reads what a person typed. No character has a meaning of its own: what
-// is no word stands between words. Without any word the query has no terms.
+// Parse reads what a user typed. No character has a meaning of its own: what
+// is no word is between words. Without any word the query has no terms.
 func Parse(typed string) Query {
 	var q Query
 	for piece := range strings.FieldsSeq(typed) {
@@ -160,7 +160,7 @@ func Parse(typed string) Query {
 	return q
 }
 
-// Find is where in text the first term stands, in bytes, and whether text has
+// Find returns where in text the first term is, in bytes, and whether text has
 // all of them.
 func (q Query) Find(text string) (start, end int, ok bool) {
 	var all []Token
@@ -198,7 +198,7 @@ func (q Query) place(all []Token, term []string, begins bool) (start, end int, o
 	return 0, 0, false
 }
 
-// Excerpt is about n characters of text around the first term, in one line
+// Excerpt returns about n characters of text around the first term, in one line
 // without control characters, with … where text goes on; false where text has
 // not all terms.
 func (q Query) Excerpt(text string, n int) (string, bool) {

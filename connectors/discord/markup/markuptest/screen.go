@@ -50,7 +50,7 @@ func with(styles, more string) string {
 	return styles + more
 }
 
-// block reads text; start says whether it begins a line.
+// block reads text; start reports whether it begins a line.
 func (s *Screen) block(in, styles string, start bool) {
 	for i := 0; i < len(in); {
 		rest := in[i:]
@@ -138,7 +138,7 @@ func (s *Screen) inline(rest, styles string) (int, bool) {
 	return 0, false
 }
 
-// emojiName tells what could be the name of an emoji; none begins or ends with
+// emojiName reports what could be the name of an emoji; none begins or ends with
 // an underscore.
 func emojiName(m string) bool {
 	name := strings.Trim(m, ":")
@@ -149,7 +149,7 @@ func word(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// delimited is the shortest text between two marks that not does not follow.
+// delimited returns the shortest text between two marks that not does not follow.
 // Escapes are skipped, as for strong; strike and spoiler don't skip them.
 func delimited(rest, mark, not string) (string, int) {
 	if !strings.HasPrefix(rest, mark) {

@@ -7,7 +7,7 @@ import (
 	"path"
 )
 
-// A Folder is held open, so that it stays itself whatever it is called. Close it.
+// A Directory is held open, so that it stays itself whatever it is called. Close it.
 type Folder struct {
 	place Place // where it must be
 	root  *os.Root
@@ -15,33 +15,33 @@ type Folder struct {
 	open  Opener
 }
 
-// Root gives access to what is in the folder.
+// Root gives access to what is in the directory.
 func (d Folder) Root() *os.Root { return d.root }
 
-// Check reports ErrMoved when the folder is not, or not any more, where it must be.
+// Check reports ErrMoved when the directory is not, or not any more, where it must be.
 func (d Folder) Check() error {
 	_, err := d.open.verify(d.place, d.self)
 	return err
 }
 
-// Sync puts the folder's entries on the disk.
+// Sync puts the directory's entries on the disk.
 func (d Folder) Sync() error { return d.self.Sync() }
 
-// Close lets go of the folder.
+// Close releases the directory.
 func (d Folder) Close() {
 	_ = d.self.Close()
 	_ = d.root.Close()
 }
 
-// Folder opens the folder that p is in, with no link on the way, and makes what
+// Folder opens the directory that p is in, with no link on the way, and makes what
 // is missing: 0700 in the vault, 0755 outside. base is p's name in it.
 func (o Opener) Folder(p Place) (d Folder, base string, err error) {
 	d, err = o.folder(p, path.Dir(p.rel))
 	return d, path.Base(p.rel), err
 }
 
-// folder opens the folder rel of p's root, with no link on the way, and makes
-// what is missing step by step, each in a folder that was asked for its name.
+// folder opens the directory rel of p's root, with no link on the way, and makes
+// what is missing step by step, each in a directory that was asked for its name.
 func (o Opener) folder(p Place, rel string) (Folder, error) {
 	at := Place{root: p.root, base: p.base, rel: rel}
 	d, err := o.openFolder(at, p.root, rel)
@@ -63,7 +63,7 @@ func (o Opener) folder(p Place, rel string) (Folder, error) {
 	return o.openFolder(at, up.root, path.Base(rel))
 }
 
-// openFolder opens the folder rel of root, which must be at.
+// openFolder opens the directory rel of root, which must be at.
 func (o Opener) openFolder(at Place, root *os.Root, rel string) (Folder, error) {
 	r, err := root.OpenRoot(rel + "/.") // with "/." it does not wait at a pipe
 	if err != nil {

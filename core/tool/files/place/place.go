@@ -19,11 +19,11 @@ import (
 	"gatehouse/core/tool"
 )
 
-// ErrMoved: what was opened is not what was decided on. Somebody renamed or
+// ErrMoved: what was opened is not what was decided on. Someone renamed or
 // linked in between.
 var ErrMoved = errors.New("the file changed its place while it was opened")
 
-// A Place is where a name stands on the disk. Close it.
+// A Place is where a name is on the disk. Close it.
 type Place struct {
 	root *os.Root
 	base string // absolute path of root, links resolved
@@ -31,17 +31,17 @@ type Place struct {
 	own  bool   // root is ours to close
 }
 
-// Path is the place's absolute path, no link in it.
+// Path returns the place's absolute path, no link in it.
 func (p Place) Path() string { return filepath.Join(p.base, p.rel) }
 
-// Close lets go of what At opened.
+// Close releases what At opened.
 func (p Place) Close() {
 	if p.own {
 		_ = p.root.Close()
 	}
 }
 
-// At is where a name of Turn.Name stands. Names outside of the vault are for
+// At returns where a name of Turn.Name is. Names outside of the vault are for
 // full trust only, whatever else was decided.
 func At(t *tool.Turn, name string) (Place, error) {
 	if !filepath.IsAbs(name) {
@@ -63,7 +63,7 @@ func At(t *tool.Turn, name string) (Place, error) {
 	return Place{root: root, base: "/", rel: path.Join(".", name), own: true}, nil
 }
 
-// System reports whether name stands in a folder whose files are no files: they
+// System reports whether name is in a directory whose files are no files: they
 // show the gateway's own memory and environment, or block.
 func System(name string) bool {
 	for _, dir := range []string{"/proc", "/sys", "/dev"} {
@@ -74,16 +74,16 @@ func System(name string) bool {
 	return false
 }
 
-// Child is the place of what stands in the folder p. It needs no Close of its
+// Child returns the place of what is in the directory p. It needs no Close of its
 // own, and ends with p's.
 func (p Place) Child(name string) Place {
 	return Place{root: p.root, base: p.base, rel: path.Join(p.rel, name)}
 }
 
-// Lstat looks at what stands there now, without opening it.
+// Lstat checks what is there now, without opening it.
 func (p Place) Lstat() (fs.FileInfo, error) { return p.root.Lstat(p.rel) }
 
-// Name is the place's name as Turn.Name makes it.
+// Name returns the place's name as Turn.Name makes it.
 func (p Place) Name(t *tool.Turn) string {
 	abs := p.Path()
 	if in, err := filepath.Rel(t.Vault.Path(), abs); err == nil && filepath.IsLocal(in) {
@@ -92,13 +92,13 @@ func (p Place) Name(t *tool.Turn) string {
 	return abs
 }
 
-// May asks a bound of a Turn; one that nobody set opens nothing.
+// May asks a bound of a Turn; one that no one set opens nothing.
 func May(bound func(string) bool, name string) bool { return bound != nil && bound(name) }
 
 // An Opener opens places. The zero value is right.
 type Opener struct {
 	// Proc is where the kernel names open files; "" is /proc/self/fd. Where there
-	// is none, every folder on the way is looked at instead.
+	// is none, every directory on the way is checked instead.
 	Proc string
 }
 
@@ -109,13 +109,13 @@ func (o Opener) proc() string {
 	return o.Proc
 }
 
-// Open opens exactly the file or folder that stands at p, with no link on the
-// way, and says what it is. It never waits for a FIFO or a device. flag adds to
+// Open opens exactly the file or directory that is at p, with no link on the
+// way, and reports what it is. It never waits for a FIFO or a device. flag adds to
 // O_RDONLY and O_NONBLOCK.
 func (o Opener) Open(p Place, flag int) (*os.File, fs.FileInfo, error) {
 	for try := 0; ; try++ {
 		file, st, err := o.openOnce(p, flag)
-		// A file that somebody saves by renaming is another one for a moment.
+		// A file that someone saves by renaming is another one for a moment.
 		if try < 3 && errors.Is(err, ErrMoved) {
 			continue
 		}
@@ -184,7 +184,7 @@ func (o Opener) realPath(file *os.File) (real string, ok bool) {
 	return real, ok && err == nil
 }
 
-// straight reports whether no folder on the way to p is a link.
+// straight reports whether no directory on the way to p is a link.
 func straight(p Place) bool {
 	for dir := path.Dir(p.rel); dir != "." && dir != "/"; dir = path.Dir(dir) {
 		if st, err := p.root.Lstat(dir); err != nil || !st.IsDir() {
@@ -197,7 +197,7 @@ func straight(p Place) bool {
 // escapes: os.Root has no exported error for a link that leads out.
 func escapes(err error) bool { return strings.HasSuffix(err.Error(), "path escapes from parent") }
 
-// Irregular says in words why what has mode m is not opened.
+// Irregular says as text why what has mode m is not opened.
 func Irregular(m fs.FileMode) error {
 	what := "no regular file"
 	switch {

@@ -11,7 +11,7 @@ import (
 	"gatehouse/core/tool"
 )
 
-// Decided is the one name of a call that was decided on.
+// Decided returns the one name of a call that was decided on.
 func Decided(names []string, shown string) (string, error) {
 	if len(names) != 1 {
 		return "", core.Errorf(core.Denied, "%s: this call was not decided on", shown)
@@ -19,7 +19,7 @@ func Decided(names []string, shown string) (string, error) {
 	return names[0], nil
 }
 
-// Show is a name as the model may use it again: relative to the working
+// Show returns a name as the model may use it again: relative to the working
 // directory in the vault, absolute outside.
 func Show(t *tool.Turn, name string) string {
 	if !filepath.IsAbs(name) {
@@ -33,9 +33,9 @@ func Show(t *tool.Turn, name string) string {
 	return name
 }
 
-// Shown is a path that the model wrote, as results and errors name it. Below
+// Shown returns a path that the model wrote, as results and errors name it. Below
 // full trust that is never a path of the host, also where the model wrote one:
-// what people are shown leaves the conversation.
+// what users are shown leaves the conversation.
 func Shown(t *tool.Turn, path string) string {
 	if t.Trust >= core.Full || path == "" || filepath.IsLocal(path) {
 		return path

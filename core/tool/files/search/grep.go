@@ -115,7 +115,7 @@ func (in *grepInput) compile() (err error) {
 	return nil
 }
 
-// head is how many lines or files are shown.
+// head returns how many lines or files are shown.
 func (in *grepInput) head() int {
 	switch {
 	case in.HeadLimit == nil:
@@ -126,7 +126,7 @@ func (in *grepInput) head() int {
 	return *in.HeadLimit
 }
 
-// wants reports whether a file is one to be searched, by its path below the folder.
+// wants reports whether a file is one to be searched, by its path below the directory.
 func (in *grepInput) wants(rel string) bool {
 	return in.ofType.match(rel) && in.named.match(rel)
 }

@@ -13,10 +13,10 @@ import (
 const maxPattern = 1000
 
 // compileGlob makes a regular expression of a doublestar glob: * and ? stay
-// within a name, ** as a whole element goes over folders, [a-z] and {a,b}
+// within a name, ** as a whole element goes over directories, [a-z] and {a,b}
 // choose. Globs come from models, and so from strangers: an expression of RE2
 // takes time in proportion to the path, where trying out every brace and star
-// takes as long as somebody wants it to.
+// takes as long as someone wants it to.
 func compileGlob(what, g string) (*regexp.Regexp, error) {
 	wrong := core.Errorf(core.Invalid, "%s is not a glob: * and ? within a name, ** over folders, [a-z], {a,b}", what)
 	switch {
@@ -84,7 +84,7 @@ func expression(g string) string {
 // ends: an element of a path ends here.
 func ends(rest string) bool { return rest == "" || strings.IndexByte("/,}", rest[0]) >= 0 }
 
-// quoted is one byte; those of longer characters stand for themselves.
+// quoted returns one byte; those of longer characters stand for themselves.
 func quoted(c byte) string {
 	if c < 0x80 {
 		return regexp.QuoteMeta(string(rune(c)))
@@ -92,7 +92,7 @@ func quoted(c byte) string {
 	return string([]byte{c})
 }
 
-// class translates [a-z], [^a] or [!a] and says how long it is.
+// class translates [a-z], [^a] or [!a] and returns how long it is.
 func class(b *strings.Builder, g string) int {
 	b.WriteByte('[')
 	i := 1

@@ -76,7 +76,7 @@ func (s *search) file(ctx context.Context, o place.Opener, h hit) error {
 	return nil
 }
 
-// load is a text file's content, until the next call.
+// load returns a text file's content, until the next call.
 func (s *search) load(o place.Opener, h hit) ([]byte, bool) {
 	file, st, err := o.Open(h.at, 0)
 	if err != nil {
@@ -115,7 +115,7 @@ func split(data []byte) text {
 	return t
 }
 
-// begin is where line n begins, from 0.
+// begin returns where line n begins, from 0.
 func (t text) begin(n int) int {
 	if n == 0 {
 		return 0
@@ -123,13 +123,13 @@ func (t text) begin(n int) int {
 	return int(t.ends[n-1])
 }
 
-// line is line n without its end.
+// line returns line n without its end.
 func (t text) line(n int) []byte {
 	l := bytes.TrimSuffix(t.data[t.begin(n):t.ends[n]], []byte("\n"))
 	return bytes.TrimSuffix(l, []byte("\r"))
 }
 
-// at is the line that holds a byte.
+// at returns the line that holds a byte.
 func (t text) at(offset int) int {
 	n, exact := slices.BinarySearch(t.ends, int32(offset))
 	if exact {
@@ -138,8 +138,8 @@ func (t text) at(offset int) int {
 	return min(n, len(t.ends)-1)
 }
 
-// match is the numbers of the lines that match, from 0, at most maxEntries. It
-// looks at ctx often enough that no pattern and no file holds it up for long.
+// match returns the numbers of the lines that match, from 0, at most maxEntries. It
+// checks ctx often enough that no pattern and no file holds it up for long.
 func (s *search) match(ctx context.Context, t text) (hits []int, err error) {
 	if s.in.Multiline {
 		return s.across(ctx, t)
@@ -165,7 +165,7 @@ func (s *search) match(ctx context.Context, t text) (hits []int, err error) {
 	return hits, ctx.Err()
 }
 
-// across is match for patterns that go over line ends. After a match it goes on
+// across returns match for patterns that go over line ends. After a match it goes on
 // with the line behind it.
 func (s *search) across(ctx context.Context, t text) (hits []int, err error) {
 	for n := 0; n < len(t.ends) && len(hits) < maxEntries && ctx.Err() == nil; {
@@ -182,7 +182,7 @@ func (s *search) across(ctx context.Context, t text) (hits []int, err error) {
 	return hits, ctx.Err()
 }
 
-// longLine is how many bytes an expression may look at without being asked
+// longLine is how many bytes an expression may check without being asked
 // whether it is still wanted.
 const longLine = 16 << 10
 
@@ -254,7 +254,7 @@ func (s *search) put(line string) {
 	}
 }
 
-// result is what the model reads. cut says why the walk ended early.
+// result returns what the model reads. cut explains why the walk ended early.
 func (s *search) result(cut string) string {
 	if s.in.Mode == modeFiles {
 		for _, e := range s.found.sorted() {

@@ -1,5 +1,5 @@
 // Package search holds the tools that find files: Glob by their names and Grep
-// by their text. Every folder and file that they meet is asked for at the Turn's
+// by their text. Every directory and file that they meet is asked for at the Turn's
 // bounds and opened as place opens it; what is refused is neither entered nor
 // named nor counted. Patterns come from models, and so from strangers: whatever
 // is written in them, a search takes bounded time and memory.
@@ -14,7 +14,7 @@ import (
 	"gatehouse/core/tool/files/place"
 )
 
-// What models are told of each tool, and what they send.
+// What models are notified of each tool, and what they send.
 var (
 	//go:embed glob.md
 	globAbout string
@@ -26,7 +26,7 @@ var (
 	grepSchema json.RawMessage
 )
 
-// timeout of one call. Searches end by themselves before it and say so.
+// timeout of one call. Searches end on their own before it and say so.
 const timeout = 30 * time.Second
 
 type searcher struct{ open place.Opener }

@@ -18,23 +18,23 @@ import (
 
 // Limits of one search.
 const (
-	maxEntries = 200_000 // files and folders that are looked at
-	maxDepth   = 64      // folders in folders
+	maxEntries = 200_000 // files and directories that are checked
+	maxDepth   = 64      // directories in directories
 	searchTime = 20 * time.Second
 )
 
-// errEnough ends a search that has found or looked at enough.
+// errEnough ends a search that has found or checked enough.
 var errEnough = errors.New("enough")
 
-// A walk goes through the files below a folder, in the order of their names. It
-// follows no links, enters no folder and shows no file that the Turn may not
+// A walk goes through the files below a directory, in the order of their names. It
+// follows no links, enters no directory and shows no file that the Turn may not
 // read, and leaves out what it cannot open.
 type walk struct {
 	open    place.Opener
 	t       *tool.Turn
 	visit   func(context.Context, hit) error // errEnough ends the walk
 	entries int
-	cut     string // why the walk ended early, in words; "" when it did not
+	cut     string // why the walk ended early, as text; "" when it did not
 }
 
 // A hit is a regular file that may be read.
@@ -44,7 +44,7 @@ type hit struct {
 	at   place.Place
 }
 
-// run walks from the folder name, or visits name alone when it is a file. ctx
+// run walks from the directory name, or visits name alone when it is a file. ctx
 // ending is an error; the search's own time is not, but told in cut.
 func (w *walk) run(ctx context.Context, name string) error {
 	if !place.May(w.t.MayRead, name) {
@@ -76,7 +76,7 @@ func (w *walk) run(ctx context.Context, name string) error {
 	return err
 }
 
-// dir walks one folder; rel is its path from where the walk began.
+// dir walks one directory; rel is its path from where the walk began.
 func (w *walk) dir(ctx context.Context, p place.Place, rel string, depth int) error {
 	list, err := w.list(p)
 	if err != nil {
@@ -114,7 +114,7 @@ func (w *walk) dir(ctx context.Context, p place.Place, rel string, depth int) er
 	return nil
 }
 
-// list is what stands in a folder, by name.
+// list returns what is in a directory, by name.
 func (w *walk) list(p place.Place) ([]fs.DirEntry, error) {
 	dir, _, err := w.open.Open(p, syscall.O_DIRECTORY)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package entry reads .mcp.json, in which a vault's owner lists MCP servers: the
-// format of Claude Code, and beside it "trust". Mistakes are told with their
+// format of Claude Code, and next to it "trust". Mistakes are told with their
 // lines, and cost only the server that they are about.
 package entry
 
@@ -73,14 +73,14 @@ func (a *Server) Same(b *Server) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// A member is one of a JSON object, and where it stands.
+// A member is one of a JSON object, and where it is.
 type member struct {
 	name  string
 	value json.RawMessage
 	at    int // offset behind the name, from the beginning of the file
 }
 
-// members are those of the object in text, which begins at offset from in the
+// members returns those of the object in text, which begins at offset from in the
 // file, in order. At most limit are taken.
 func members(text []byte, from, limit int) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -110,7 +110,7 @@ func members(text []byte, from, limit int) ([]member, error) {
 	return list, nil
 }
 
-// valueAt is where the value of e begins in the file.
+// valueAt returns where the value of e begins in the file.
 func (e member) valueAt(text []byte) int {
 	if i := bytes.IndexFunc(text[e.at:], func(r rune) bool { return !strings.ContainsRune(" \t\r\n:", r) }); i >= 0 {
 		return e.at + i
@@ -243,7 +243,7 @@ func (v variables) field(s *Server, f member) (err error) {
 	return err
 }
 
-// check completes an entry and says what does not fit together.
+// check completes an entry and reports what does not fit together.
 func (s *Server) check() error {
 	if s.Transport == "" && s.URL == "" {
 		s.Transport = Stdio

@@ -32,7 +32,7 @@ func shorten(name string, limit int) string {
 	return short
 }
 
-// unique is name, or name with a number where it is taken.
+// unique returns name, or name with a number where it is taken.
 func unique(name string, limit int, taken func(string) bool) string {
 	for n, base := 2, name; taken(name); n++ {
 		end := "-" + strconv.Itoa(n)
@@ -41,7 +41,7 @@ func unique(name string, limit int, taken func(string) bool) string {
 	return name
 }
 
-// ToolName is what a server's tool is called here.
+// ToolName returns what a server's tool is called here.
 func ToolName(server, tool string, taken func(string) bool) string {
 	start := "mcp__" + server + "__"
 	room := 64 - len(start)

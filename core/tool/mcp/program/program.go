@@ -44,7 +44,7 @@ type Program struct {
 }
 
 // Start starts cmd, which ends with stop; gone, where not nil, is closed once
-// nothing of it is left. note hears what it says beside messages, with all
+// nothing of it is left. note hears what it says next to messages, with all
 // that may be in it. The caller calls End.
 func Start(cmd *exec.Cmd, stop context.CancelFunc, gone <-chan struct{}, note func(line string)) (*Program, error) {
 	var ends []*os.File
@@ -107,7 +107,7 @@ func (p *Program) End(clock core.Clock) {
 	_ = p.stdout.Close()
 }
 
-// Why is how a process ended, in words; "" while it runs.
+// Why returns how a process ended, as text; "" while it runs.
 func (p *Program) Why() string {
 	select {
 	case <-p.ended:
@@ -123,13 +123,13 @@ func (p *Program) Why() string {
 	return text
 }
 
-// Ended is closed once nothing of it is left.
+// Ended returns closed once nothing of it is left.
 func (p *Program) Ended() <-chan struct{} { return p.ended }
 
 // Stop kills it at once; End is still to be called.
 func (p *Program) Stop() { p.stop() }
 
-// Stdout are the messages that it sends; Stdin takes those for it, and gives
+// Stdout returns the messages that it sends; Stdin takes those for it, and gives
 // up on a program that does not read.
 func (p *Program) Stdout() io.ReadCloser { return p.stdout }
 func (p *Program) Stdin() io.WriteCloser { return patient{p.stdin} }
@@ -143,7 +143,7 @@ func (p *Program) listen(r io.Reader, note func(string)) {
 	noted, since := 0, time.Now()
 	for {
 		raw, long, err := b.ReadLine()
-		for long && err == nil { // the rest of a long line is not looked at
+		for long && err == nil { // the rest of a long line is not checked
 			_, long, err = b.ReadLine()
 		}
 		if line := Plain(string(raw)); line != "" {
@@ -165,7 +165,7 @@ func (p *Program) listen(r io.Reader, note func(string)) {
 	}
 }
 
-// Plain is a line that any terminal can show.
+// Plain returns a line that any terminal can show.
 func Plain(line string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\uFFFD' {
@@ -232,7 +232,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line is the next one, of at most MaxMessage bytes.
+// line returns the next one, of at most MaxMessage bytes.
 func (l *lines) line() ([]byte, error) {
 	var line []byte
 	for {
