@@ -84,7 +84,7 @@ type place struct {
 	id        string
 	known     bool
 	sess      Session // when known
-	alias     bool    // id is not what was given: a row in session_aliases says so
+	alias     bool    // id differs from what was given, by a row in session_aliases
 	collision bool    // what was given is another user's
 	adopt     string  // a transcript without a row, to go on with
 	adopted   int     // messages of one in the second place, to go on with

@@ -15,8 +15,8 @@ import (
 func ContextPath(given string) (string, error) { return contextOf(given) }
 
 // goesOn checks what a new session goes on from: a session of the same person,
-// else there is none such. Its words will be read at the new session's trust,
-// so its ceiling holds for the new one too.
+// else it is not found. Its messages will be read at the new session's trust, so its
+// ceiling applies to the new one too.
 func (s *Store) goesOn(ctx context.Context, tx *store.Tx, ref *Ref) error {
 	if ref.Options.ContinuedFrom == "" {
 		return nil

@@ -35,7 +35,7 @@ type Change struct {
 	WorkingDirectory *string // relative to the vault or absolute; "" is the vault
 	Model            *string
 	AgentType        *string
-	// Metadata is put over what there is, name by name, at the first level and
+	// Metadata overrides the present values, name by name, at the first level and
 	// inside "permissions"; null takes a name out. "permissions" and AgentType
 	// are core.Denied without Owner, "original_id" is the importer's.
 	Metadata    map[string]json.RawMessage
@@ -55,8 +55,8 @@ type Change struct {
 // kind is core.Conflict.
 var ErrChanged = core.Errorf(core.Conflict, "the session has changed since you read it")
 
-// Match is ErrChanged where the session is in none of versions; with none of
-// them any will do.
+// Match returns ErrChanged if the session is in none of versions. Without versions it
+// returns nil.
 func (s *Store) Match(ctx context.Context, q store.Queryer, id string, versions []string) error {
 	if len(versions) == 0 {
 		return nil
@@ -68,8 +68,8 @@ func (s *Store) Match(ctx context.Context, q store.Queryer, id string, versions 
 	return err
 }
 
-// Update changes a session and says how it is then; the names of what has
-// changed go into an audit row, and without any nothing is written.
+// Update changes a session and returns the result. The names of changed fields go into
+// an audit row; without changes nothing is written.
 // core.NotFound without the session, core.Invalid for what cannot be kept,
 // core.Denied for a directory that is out of reach.
 func (s *Store) Update(ctx context.Context, tx *store.Tx, id string, c Change, by core.Actor) (Detail, error) {
@@ -182,7 +182,7 @@ func (s *Store) movedTo(dir string, trust core.Trust) (string, error) {
 	return "", nil
 }
 
-// merged puts over onto the metadata a session has.
+// merged returns the metadata was, overridden by over.
 func merged(was json.RawMessage, over map[string]json.RawMessage) (json.RawMessage, error) {
 	if len(over) == 0 {
 		return was, nil
@@ -227,8 +227,8 @@ func merged(was json.RawMessage, over map[string]json.RawMessage) (json.RawMessa
 // JSON is read without regard to case.
 func isPermissions(name string) bool { return strings.EqualFold(name, "permissions") }
 
-// mergedPermissions refuses what readers of permissions could not read, since
-// a session whose permissions cannot be read is closed.
+// mergedPermissions refuses permissions that could not be decoded, because they would
+// close the session.
 func mergedPermissions(was, over json.RawMessage) (json.RawMessage, error) {
 	var given struct {
 		Read, Write []string

@@ -66,8 +66,8 @@ func (s *Store) Finish(ctx context.Context, tx *store.Tx, id string, f Finish) e
 // maxTitle is in characters.
 const maxTitle = 60
 
-// Title makes a title of a message: its first line with words, without control
-// characters, at most 60 characters, cut at a word.
+// Title returns a title for a message: its first non-empty line, without control
+// characters, at most 60 characters, cut at a space.
 func Title(text string) string {
 	var line string
 	for l := range strings.Lines(text) {

@@ -87,9 +87,9 @@ func unword(ctx context.Context, tx *store.Tx, id string, most int) (int, error)
 	return int(n), nil
 }
 
-// Shed takes what a session says out of the full-text index, in transactions
-// that are short, so that one which deletes or rewords it then is short too.
-// What stays after all is read again by upkeep.
+// Shed removes a session from the full-text index, in short transactions, so that a
+// later transaction that deletes or rewords it is short too. Upkeep indexes again what
+// remains.
 func (s *Store) Shed(ctx context.Context, id string) error {
 	for {
 		n := 0
@@ -117,9 +117,8 @@ func (s *Store) Heavy(ctx context.Context, id string) (bool, error) {
 	return n >= shedStep, nil
 }
 
-// Untitle takes away a title that was made of what someone has said, for
-// sessions in which a forgotten person has spoken; the next turn gives another.
-// A title that a user gave stays.
+// Untitle removes a title that was generated from messages, for sessions in which a
+// deleted user has written; the next turn sets another. A title set by a user stays.
 func (s *Store) Untitle(ctx context.Context, tx *store.Tx, id string) error {
 	n, err := tx.Exec(ctx, `UPDATE sessions SET title = NULL, title_source = 'default' WHERE id = $1 AND title_source <> 'user' AND title IS NOT NULL`, id)
 	if err != nil {
@@ -134,8 +133,8 @@ func (s *Store) Untitle(ctx context.Context, tx *store.Tx, id string) error {
 	return s.keepCurrent(ctx, tx, id)
 }
 
-// Reword takes what a session says out of the full-text index; upkeep reads it
-// again. Shed what is heavy before.
+// Reword removes a session from the full-text index; upkeep indexes it again. Call Shed
+// first for large sessions.
 func (s *Store) Reword(ctx context.Context, tx *store.Tx, id string) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM search_sessions WHERE session_id = $1`, id); err != nil {
 		return fmt.Errorf("search index: %w", err)

@@ -11,9 +11,9 @@ import (
 	"gatehouse/core/vault"
 )
 
-// Move follows a chat whose id has changed on its platform: the conversation,
-// settings and name go along. Where the new id has a row already, the old
-// chat's conversation wins, and the new one's stays in the lists unbound.
+// Move follows a chat to its new id on the platform, with conversation, settings and
+// name. If the new id has a row, the old chat's conversation wins, and the new one's
+// stays in the lists unbound.
 func (s *Store) Move(ctx context.Context, tx *store.Tx, bot, old, new string) error {
 	if old == new {
 		return nil

@@ -33,7 +33,7 @@ type Filter struct {
 	AgentType string
 	Archived  *bool
 	Tag       string
-	Context   string // a directory or file that it is about, as Contexts says it
+	Context   string // a directory or file, as Contexts returns it
 	Search    string // words of the title, the tags or what was written; see Search
 	Limit     int    // 0 is 50; at most 200
 	Offset    int    // the first generation's paging; at most 100,000
@@ -135,7 +135,7 @@ func (f *Filter) check() (err error) {
 	return err
 }
 
-// conditions collects what a statement says behind WHERE. A ? is the next value.
+// conditions collects the conditions of a statement. A ? is the next value.
 type conditions struct {
 	where []string
 	args  []any

@@ -14,7 +14,7 @@ import (
 	"gatehouse/core/vault"
 )
 
-// A Reindexing says how Reindex works; the zero value does.
+// A Reindexing holds the options of Reindex; the zero value is valid.
 type Reindexing struct {
 	// Owner reports whether the user that a sidecar names is one whom the
 	// database knows, and is still the same: ids are given again in a new
@@ -22,7 +22,7 @@ type Reindexing struct {
 	// the operator is known. What is no one's becomes the operator's alone,
 	// sandboxed.
 	Owner func(ctx context.Context, q store.Queryer, s Session) (bool, error)
-	// Progress is told after each transaction; nil: no one is.
+	// Progress is called after each transaction; may be nil.
 	Progress func(Reindexed)
 }
 
@@ -67,7 +67,7 @@ type reindex struct {
 	waiting []finding       // for the next transaction; bounded by reindexStep
 }
 
-// readTrash notes whose transcripts lie in the trash.
+// readTrash notes the sessions with transcripts in the trash.
 func (r *reindex) readTrash(ctx context.Context) error {
 	r.trashed = map[string]bool{}
 	return r.s.eachName(ctx, ".parachute/trash", func(name string) error {
@@ -120,8 +120,7 @@ func (r *reindex) transcripts(ctx context.Context) error {
 	return r.flush(ctx)
 }
 
-// sidecars goes through those that no transcript belongs to: sessions in which
-// nothing has been said yet.
+// sidecars reads those without a transcript: sessions without messages.
 func (r *reindex) sidecars(ctx context.Context) error {
 	err := r.s.eachName(ctx, sidecarDir, func(name string) error {
 		id, ok := strings.CutSuffix(name, ".json")
@@ -244,7 +243,7 @@ func (r *reindex) known(ctx context.Context, tx *store.Tx, f *finding) (bool, er
 	return true, err
 }
 
-// words makes the full-text index again.
+// words rebuilds the full-text index.
 func (r *reindex) words(ctx context.Context) error {
 	if err := r.s.emptyIndex(ctx); err != nil {
 		return err

@@ -23,7 +23,7 @@ type finding struct {
 	side  *sidecar // nil: none that can be read
 	count int      // messages of users and the model
 
-	// What the transcript's lines tell where the sidecar does not.
+	// From the transcript's lines, if the sidecar lacks it.
 	title, model, source string
 	dir                  string // inside the vault, relative; "" is the vault
 	first, last          time.Time
@@ -188,8 +188,8 @@ func orphan(sess *Session) {
 	}
 }
 
-// restore inserts a session with what its sidecar says hangs on it. A chat
-// that has a conversation keeps it.
+// restore inserts a session with the rows that its sidecar lists. A chat that has a
+// conversation keeps it.
 func (s *Store) restore(ctx context.Context, tx *store.Tx, sess Session, side *sidecar) error {
 	archived, metadata := 0, any(nil)
 	if sess.Archived {

@@ -13,7 +13,7 @@ import (
 	"gatehouse/core/texts"
 )
 
-// A Ref reports whose turn it is and where it came from.
+// A Ref names the user of a turn and where the turn came from.
 type Ref struct {
 	core.Address
 	User      int64

@@ -22,7 +22,7 @@ type Found struct {
 	Hit Hit
 }
 
-// A Hit is the newest place of a session that has all the words.
+// A Hit is the newest place of a session that matches all terms.
 type Hit struct {
 	In      string // title, tag, text
 	Excerpt string // one line of about 160 characters
@@ -98,7 +98,7 @@ type hitRow struct {
 	Fits    bool   `db:"fits"`
 }
 
-// minBegin is the shortest beginning of a word that is looked for in texts.
+// minBegin is the shortest prefix of a term that is searched in messages.
 const minBegin = 3
 
 func (l *lookup) canBegin() bool {
@@ -140,7 +140,7 @@ func (l *lookup) resume(cursor string) error {
 	return nil
 }
 
-// terms returns what the index is asked for; key is a further word of its keys.
+// terms returns the query for the index; key is a further term of its keys.
 func (l *lookup) terms(key string) []store.Term {
 	var terms []store.Term
 	if key != "" {
@@ -207,8 +207,8 @@ func (l *lookup) batch(ctx context.Context, n int) (rows []hitRow, err error) {
 	return rows, l.s.db.Select(ctx, &rows, query, args...)
 }
 
-// statement walks the index backwards; what the filter says is asked of each
-// hit, so that the walk knows how far it has come.
+// statement walks the index backwards; the filter is applied to each hit, so that the
+// walk knows its position.
 func (l *lookup) statement(n int) (string, []any) {
 	match, args := l.s.db.Match("search", l.terms(""), 1)
 	inner := conditions{args: args}
@@ -257,8 +257,8 @@ func (l *lookup) fresh(ctx context.Context, n int64) (bool, error) {
 	return !shown, err
 }
 
-// answers makes the page of the hits: each session, and what the hit says. Where
-// a transcript no longer has it, the hit is left out, and Fill reads the file again.
+// answers returns the page of the hits: each session with an excerpt. If a transcript
+// has changed, the hit is omitted, and Fill reads the file again.
 func (s *Store) answers(ctx context.Context, l lookup) ([]Found, error) {
 	rows, tags, err := s.shown(ctx, l.hits)
 	if err != nil {
@@ -329,7 +329,7 @@ func (s *Store) outdated(ctx context.Context, n int64) error {
 	})
 }
 
-// show returns what a hit says; false where the words are not there.
+// show returns the excerpt of a hit; false if the terms are not found.
 func (l *lookup) show(h hitRow, title string, tags []string) (Hit, bool) {
 	if h.At == noLine {
 		return l.showHead(title, tags)
@@ -343,7 +343,7 @@ func (l *lookup) show(h hitRow, title string, tags []string) (Hit, bool) {
 	return Hit{In: "text", Excerpt: excerpt, Message: line.UUID, Role: line.Type, At: transcript.LineTime(&line)}, ok
 }
 
-// showHead returns a hit in title and tags, where a word's beginning is enough.
+// showHead returns a hit in title and tags, where a prefix is enough.
 func (l *lookup) showHead(title string, tags []string) (Hit, bool) {
 	q := l.q
 	q.Begins = true

@@ -12,7 +12,7 @@ import (
 	"gatehouse/core/transcript/words"
 )
 
-// Bounds of what one step puts into the index.
+// Limits of what one step inserts into the index.
 const (
 	maxNew  = 1 << 20   // bytes of a transcript in a turn's end; more is upkeep's
 	maxStep = 256 << 10 // bytes of a transcript in one transaction of upkeep
@@ -37,8 +37,8 @@ func (s *Store) Words(ctx context.Context, c *transcript.Conversation) transcrip
 	})
 }
 
-// found inserts a turn's text into the index. What another attempt has put there
-// already is not put there twice.
+// found inserts a turn's text into the index. What another attempt has inserted is not
+// inserted twice.
 func (s *Store) found(ctx context.Context, tx *store.Tx, id string, was sessionWas, w transcript.Words) (err error) {
 	n := was.N
 	switch {
@@ -85,8 +85,8 @@ func (s *Store) putOne(ctx context.Context, tx *store.Tx, n, user int64, d trans
 	return nil
 }
 
-// indexKeys returns the column keys: the session's, and every word again as its
-// person's own, so that a search in one user's sessions reads no one else's.
+// indexKeys returns the column keys: the session's, and every term prefixed by its user,
+// so that a search in one user's sessions reads only those.
 func indexKeys(n, user int64, texts ...string) string {
 	var b strings.Builder
 	b.WriteString(sessionKey(n))
@@ -98,8 +98,8 @@ func indexKeys(n, user int64, texts ...string) string {
 	return b.String()
 }
 
-// sessionKey and ownWord are words of the column keys. The letter behind the
-// digits keeps user 7's "1x" from being user 71's "x".
+// sessionKey and ownWord return terms of the column keys. The letter after the digits
+// distinguishes user 7's "1x" from user 71's "x".
 func sessionKey(n int64) string { return "s" + strconv.FormatInt(n, 10) }
 func ownWord(user int64, word string) string {
 	return "u" + strconv.FormatInt(user, 10) + "w" + word

@@ -104,9 +104,8 @@ func (s *Store) emptyIndex(ctx context.Context) error {
 	return nil
 }
 
-// PurgeWords takes the words of deleted sessions out of the database's file,
-// where nothing finds them any more but a check its bytes might. It writes
-// the index again, in short transactions.
+// PurgeWords removes the terms of deleted sessions from the database's file, where only
+// its bytes still contain them. It rewrites the index, in short transactions.
 func (s *Store) PurgeWords(ctx context.Context) error { return s.db.MergeWords(ctx) }
 
 // lag is a session that the index is behind of.
@@ -117,8 +116,8 @@ type lag struct {
 	Bytes int64  `db:"bytes"`
 }
 
-// catchUp puts what is missing of the session with number n into the index and
-// returns how many bytes it has read.
+// catchUp indexes what is missing of the session with number n and returns how many
+// bytes it has read.
 func (s *Store) catchUp(ctx context.Context, n int64) (read int64, err error) {
 	var l lag
 	err = s.db.Get(ctx, &l, `SELECT w.session_id, s.user_id, w.File, w.bytes FROM search_sessions w JOIN sessions s ON s.id = w.session_id WHERE w.n = $1`, n)
@@ -166,7 +165,7 @@ func (s *Store) scanStep(file string, from int64) ([]transcript.Doc, int64, erro
 	return s.Scan(file, from, maxStep)
 }
 
-// caught is one transaction of catchUp: again takes out what there is first.
+// caught is one transaction of catchUp. anew deletes what is indexed first.
 func (s *Store) caught(ctx context.Context, n int64, l lag, file string, docs []transcript.Doc, to int64, first, anew, whole bool) error {
 	err := s.db.Tx(ctx, func(tx *store.Tx) error {
 		var now int64

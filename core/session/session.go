@@ -1,7 +1,6 @@
-// Package session knows what a conversation is: its row, which chat it is
-// bound to, and its transcript. The database holds metadata and pointers; the
-// vault holds the words. Calls that take a *store.Tx work inside the caller's
-// transaction and add no commit of their own.
+// Package session keeps the rows of conversations: metadata, the chat that each is bound
+// to, and the search index. Messages are in the vault (package transcript). Methods that
+// take a *store.Tx work inside the caller's transaction and add no commit.
 package session
 
 import (
@@ -126,7 +125,7 @@ func (r *row) session() (Session, error) {
 	return s, nil
 }
 
-// notFound is the one answer for "no such session" and "not yours".
+// notFound returns the same error for a missing session and for another user's.
 func notFound() error { return core.Errorf(core.NotFound, "no such session") }
 
 // ByID returns the session id; core.NotFound without one. Whether the asker may see
@@ -156,9 +155,9 @@ func (s *Store) Bound(ctx context.Context, q store.Queryer, id string) (core.Add
 	return core.Address{Bot: c.Bot, Chat: c.Chat, Thread: c.Thread, Place: c.Place}, true, nil
 }
 
-// Lane returns the key of the line in which turns for addr stand: "<bot>|<chat>",
-// and for an API address (its Chat is a session's id) the line of the chat
-// that the session is bound to, else "session:<id>".
+// Lane returns the key of the lane for turns of addr: "<bot>|<chat>", and for an API
+// address (its Chat is a session's id) the lane of the chat that the session is bound
+// to, or "session:<id>".
 func (s *Store) Lane(ctx context.Context, tx *store.Tx, addr core.Address) (string, error) {
 	if addr.Bot != core.APIBot {
 		return core.LaneOf(addr), nil

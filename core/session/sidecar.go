@@ -19,8 +19,8 @@ const sidecarDir = ".parachute/sessions"
 // good by Repair at the next start.
 const maxDirty = 4096
 
-// A sidecar is what the vault remembers of a session in addition to its words, so
-// that the database can be rebuilt from it.
+// A sidecar is what the vault stores of a session in addition to its messages, so that
+// the database can be rebuilt from it.
 type sidecar struct {
 	ID          string     `json:"id"`
 	User        int64      `json:"user_id"`

@@ -8,7 +8,7 @@ import (
 // Bounds of CommonTags.
 const (
 	commonTags = 200  // tags that are checked, in their order
-	CountTo    = 1000 // a tag that more sessions have counts as many
+	CountTo    = 1000 // counts stop there
 )
 
 // commonQuery leaps through the index from tag to tag and counts of each what

@@ -79,7 +79,7 @@ func (s *Store) Count(ctx context.Context, f Filter) (n int, err error) {
 	return n, nil
 }
 
-// maxTouched bounds the sessions whose opening is remembered until Touched;
+// maxTouched limits the sessions with an opening that Touched has not written yet;
 // further ones keep their place in lists.
 const maxTouched = 4096
 
@@ -93,8 +93,9 @@ func (s *Store) Touch(id string) {
 	}
 }
 
-// Touched writes when sessions were last opened, in one transaction, and says
-// how many. Call it from upkeep.
+// Touched writes when sessions were last opened, in one transaction, and returns their
+// number. Call it from upkeep.
+
 func (s *Store) Touched(ctx context.Context) (int, error) {
 	s.mu.Lock()
 	opened := s.opened

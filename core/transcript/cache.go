@@ -17,10 +17,9 @@ const (
 	cacheIdle  = 30 * time.Minute // since a tail was last used
 )
 
-// A tail is the newest part of a conversation. Its messages are never changed,
-// only more put behind them, so that a copy of the struct is a snapshot. One
-// conversation at a time inserts them into the room behind (cache.lend); the
-// others' slices have no room and are copied.
+// A tail is the newest part of a conversation. Messages are appended and never changed,
+// so a copy of the struct is a snapshot. One conversation at a time appends into the
+// slice's spare capacity (cache.lend); the others' slices have none and are copied.
 type tail struct {
 	messages []Message
 	last     string // uuid of the last line, the parent of the next

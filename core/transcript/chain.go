@@ -13,7 +13,7 @@ import (
 type chain struct {
 	lines  []vault.Line
 	at     map[string]int    // by uuid; the last line of that name
-	marks  marks             // what the lines themselves do not tell
+	marks  marks             // what the lines themselves do not contain
 	parent map[string]string // of lines that a compaction has hung elsewhere
 	kept   map[string]bool   // lines in front of a compaction that are still part of it
 	cut    int               // index of the newest compaction's boundary, 0 without
@@ -156,10 +156,9 @@ func (c *chain) walk() (indices []int, rooted bool) {
 	return indices, c.cut > 0
 }
 
-// rejoin puts parallel calls and their results together. Claude Code hangs
-// each result behind its own call, so that only one of them is in the chain;
-// and where that one was not the last call, the later calls are out too. The
-// result is oldest first.
+// rejoin joins parallel calls and their results. Claude Code links each result to its
+// own call, so only one of them is in the chain; if that was not the last call, the
+// later calls are missing too. The result is oldest first.
 func (c *chain) rejoin(indices []int) []int {
 	slices.Reverse(indices)
 	in := make(map[int]bool, len(indices))

@@ -15,9 +15,9 @@ import (
 	"gatehouse/core/vault"
 )
 
-// marks are what lines say about compactions. Claude Code (2.1.197, seen by
-// running it) writes a system line with subtype compact_boundary, whose
-// metadata names the messages that stay; then the summary, as a user line with
+// marks are what lines record about compactions. Claude Code (2.1.197, seen by
+// running it) writes a system line with subtype compact_boundary and metadata that
+// names the messages that stay; then the summary, as a user line with
 // isCompactSummary. The kept messages are not written again: readers hang them
 // behind the summary.
 type marks struct {

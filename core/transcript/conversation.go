@@ -276,8 +276,8 @@ func (c *Conversation) begin() error {
 	return nil
 }
 
-// Sync puts what was appended on the disk, with one fsync. Without anything
-// new it does nothing.
+// Sync syncs what was appended to disk, with one fsync. It does nothing if there is
+// nothing new.
 func (c *Conversation) Sync() error {
 	if c.file == nil {
 		return nil

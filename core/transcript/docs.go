@@ -21,8 +21,7 @@ const (
 	maxRaw  = 16 << 20  // the longest line that is read
 )
 
-// Words are what a transcript holds that the index does not know yet. The zero
-// value is nothing.
+// Words are the parts of a transcript that are not indexed yet. The zero value is none.
 type Words struct {
 	File     string // the transcript in the vault; "" for none
 	From, To int64  // the part of the file that Docs cover
@@ -120,8 +119,8 @@ func ReadLine(r *bufio.Reader) (raw []byte, n int64, err error) {
 	}
 }
 
-// Searched returns what a line means that is searched, and the line: words of a
-// person or the model, no side chain's and no summary's.
+// Searched returns the searchable text of a line, and the line: what a user or the model
+// wrote, without side chains and summaries.
 func Searched(raw []byte) (text string, l vault.Line) {
 	if !bytes.Contains(raw, []byte(`"text"`)) && !bytes.Contains(raw, []byte(`"content":"`)) {
 		return "", l
@@ -162,7 +161,7 @@ func appendDoc(docs []Doc, at, length int64, text string) []Doc {
 type spoken struct {
 	from, to int64 // the part of the file that they are of
 	docs     []Doc
-	scan     bool // it is not known where they are: the file says
+	scan     bool // their place is unknown: read the file
 }
 
 func (s *spoken) add(from, to int64, messages []Message) {
@@ -187,5 +186,5 @@ func (s *spoken) are(from, to int64) bool {
 	return !s.scan && s.to > 0 && s.from == from && s.to == to && to-from <= maxNew
 }
 
-// Session returns the session whose transcript c is.
+// Session returns the session of the transcript c.
 func (c *Conversation) Session() Session { return c.sess }

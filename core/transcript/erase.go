@@ -50,13 +50,13 @@ const (
 	erasedSummary = "[erased: this summary was of a time in which somebody spoke who was forgotten]"
 )
 
-// A Redaction is a session's transcripts without what someone has said, written
-// next to them and not yet in their place. End it by Keep or Drop.
+// A Redaction is a copy of a session's transcripts without one user's messages, which
+// has not replaced them yet. End it with Keep or Drop.
 type Redaction struct {
 	s     *Files
 	id    string
 	files []redactedFile
-	runs  map[string]bool // that had words; up to were asked for
+	runs  map[string]bool // that had messages
 	kept  bool
 }
 
@@ -66,10 +66,9 @@ type redactedFile struct {
 	out  *vault.Draft // nil: there is nothing to change
 }
 
-// Redact writes the transcripts of a session in which others speak too with one
-// sentence in the place of everything that the runs have written into it, and of
-// each summary that was made after them: no one can tell whose words it tells.
-// The rest stays as it is. It may be done again.
+// Redact writes copies of the transcripts of a shared session in which one sentence
+// replaces everything that the runs wrote, and each summary made after them, because
+// its sources cannot be separated. The rest is unchanged. It can be repeated.
 func (s *Files) Redact(id string, runs []string) (*Redaction, error) {
 	r := &Redaction{s: s, id: id, runs: map[string]bool{}}
 	if !vault.ValidID(id) || len(runs) == 0 {
@@ -92,10 +91,9 @@ func (s *Files) Redact(id string, runs []string) (*Redaction, error) {
 	return r, nil
 }
 
-// Keep inserts what was written in the place of the transcripts, and reports of how
-// many runs there were words. Nothing may write to the session in the meantime; where
-// something has since Redact, it is false and nothing is changed. Called again
-// it says the same: a transaction that it is called in may be tried twice.
+// Keep replaces the transcripts by the copies, and returns how many runs had messages.
+// If something has written to the session since Redact, ok is false and nothing is
+// changed. Called again it returns the same, because its transaction may run twice.
 func (r *Redaction) Keep() (runs int, ok bool, err error) {
 	if r.kept {
 		return len(r.runs), true, nil
@@ -136,7 +134,7 @@ func (r *Redaction) Drop() {
 	}
 }
 
-// write writes the transcript name without the words of the runs.
+// write writes the transcript name without the messages of the runs.
 func (r *Redaction) write(name string, of map[string]bool) (err error) {
 	in, err := r.s.vault.Root().Open(name)
 	if err != nil {
@@ -194,9 +192,8 @@ func ofRun(line []byte, of map[string]bool) (string, bool) {
 	return l.RequestID, json.Unmarshal(line, &l) == nil && of[l.RequestID]
 }
 
-// redacted returns a line without its words, where it is theirs, or a summary of what
-// was said when they spoke; false for other lines. The line's place in the
-// conversation stays.
+// redacted returns a line without its text if it is theirs or a summary made after they
+// spoke; false for other lines. The line keeps its place in the conversation.
 func redacted(line []byte, theirs, spoke bool) ([]byte, bool) {
 	summary := !theirs && spoke && bytes.Contains(line, []byte(`"isCompactSummary":true`))
 	if !theirs && !summary {

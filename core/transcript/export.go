@@ -15,12 +15,11 @@ import (
 	"gatehouse/core/vault"
 )
 
-// Markdown returns a session for users to read: frontmatter with what the row
-// says, then a heading of the third level with author and time for everything
-// that a user or the model said. Tool calls and results stand under the
-// answer that they belong to; long results are cut at 4,000 bytes, and media
-// are named, not shown. What the messages say cannot pass for a heading of
-// the export, nor hide what follows.
+// Markdown returns a session as text: frontmatter with the row's values, then a heading
+// of the third level with author and time for every message. Tool calls and results are
+// below the answer that they belong to; results are cut at 4,000 bytes, and media are
+// named, not shown. Text of a message can neither imitate a heading of the export nor
+// hide what follows.
 func Markdown(s Session, tags []string, messages []Message) string {
 	var b strings.Builder
 	b.WriteString("---\n")
@@ -120,7 +119,7 @@ func writeBlock(b *strings.Builder, k *core.Block) {
 	}
 }
 
-// fenced is text as a code block whose fence is longer than any inside.
+// fenced returns text as a code block with a fence longer than any inside.
 func fenced(language, text string) string {
 	if len(text) > maxShown {
 		text = strings.ToValidUTF8(text[:maxShown], "") + "\n… (cut)"
@@ -132,8 +131,8 @@ func fenced(language, text string) string {
 	return fence + language + "\n" + strings.TrimRight(text, "\n") + "\n" + fence
 }
 
-// contained is Markdown that ends where it ends: headings like the export's
-// own are escaped, and a code block or comment left open is closed.
+// contained returns text as Markdown that does not affect what follows: headings like
+// the export's own are escaped, and an open code block or comment is closed.
 func contained(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
@@ -163,7 +162,7 @@ func contained(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// fenceOf is the fence that a line begins with, "" without one.
+// fenceOf returns the fence that a line begins with, or "".
 func fenceOf(line string) string {
 	for _, c := range []string{"`", "~"} {
 		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {
@@ -177,9 +176,8 @@ func fenceOf(line string) string {
 const maxExport = 12 << 20
 
 // Export returns a session as Markdown: its newest 12 MB, out of the last 32 MB of
-// its transcript; a last line says so where that is not all. What a compaction
-// has taken out of the model's sight is in it. Whether the asker may see it is
-// the caller's question: compare Session.User.
+// its transcript; a last line reports omissions. Messages before a compaction are
+// included. The caller checks who may see it: compare Session.User.
 func (s *Files) Export(ctx context.Context, sess Session, tags []string) (string, error) {
 	c, err := s.Open(sess)
 	if err != nil {

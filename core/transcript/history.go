@@ -2,10 +2,10 @@ package transcript
 
 import "gatehouse/core"
 
-// A Resume says how a conversation was picked up, in the two forms that
-// clients know: sdk_resume and valid where all of it was replayed, which of a
-// compacted one is its summary and what follows; context_injection where it
-// was cut to the budget, or another session's text were put in front; else new.
+// A Resume describes how a conversation was continued, in the two forms that clients
+// know: sdk_resume and valid if all of it was replayed (of a compacted one, the summary
+// and what follows); context_injection if it was cut to the budget or begins with
+// another session's messages; otherwise new.
 type Resume struct {
 	Info    core.ResumeInfo
 	Session core.SessionResume
@@ -16,8 +16,8 @@ const bytesPerToken = 4
 
 // History returns the newest messages that take at most budget tokens (estimated at
 // 4 bytes a token), as whole turns, each beginning with a user's text; of a
-// turn that alone is larger and goes on, these words and the newest rounds. The summary of
-// a compaction is always in front. What the present run has already written is
+// single larger turn, that text and the newest rounds. The summary of
+// a compaction is always first. What the present run has already written is
 // part of it. Where all of an imported or continued session fits, as much of
 // what it goes on from as fits too is in front of it; of an imported one that
 // exists as Markdown alone, a message that holds its newest parts as data.
@@ -55,7 +55,7 @@ func newest(all []Message, room int) (taken []Message, size int) {
 		if sum += all[i].size(); sum > room {
 			break
 		}
-		if all[i].Begins() || i == 0 && front != nil { // a summary may be for the words
+		if all[i].Begins() || i == 0 && front != nil { // a summary may replace the text
 			start, size = i, sum
 		}
 	}
@@ -72,9 +72,9 @@ func newest(all []Message, room int) (taken []Message, size int) {
 // unfinished reports whether the turn that ends with m goes on.
 func unfinished(m *Message) bool { return m.calls() || m.Role == "user" && !m.Begins() }
 
-// rounds returns the words that begin the newest turn and its newest rounds, each
-// from an answer of the model on; nothing where the words alone are too much.
-// Behind a summary (summed) the words may be missing.
+// rounds returns the text that begins the newest turn and its newest rounds, each from an
+// answer of the model on; nothing if the text alone is too long. After a summary
+// (summed) the text may be missing.
 func rounds(all []Message, room int, summed bool) (taken []Message, size int) {
 	first := len(all) - 1
 	for first >= 0 && !all[first].Begins() {

@@ -30,7 +30,7 @@ type Message struct {
 	id   string   // the provider's message id
 }
 
-// lineSpace makes line ids for runs whose own id is no UUID.
+// lineSpace is the namespace of line ids for runs without a UUID.
 var lineSpace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("gatehouse:run"))
 
 // LineID returns the transcript line id of a run's n-th line, UUIDv5(run, n): the
@@ -265,10 +265,10 @@ func (m *Message) size() int {
 	return n
 }
 
-// memory returns about what m takes of ours, in bytes.
+// memory returns approximately how much memory m needs, in bytes.
 func (m *Message) memory() int { return m.size() + 320 + 192*len(m.Blocks) + m.mediaBytes() }
 
-// LineTime returns when l was written, as it says itself.
+// LineTime returns the time that l records.
 func LineTime(l *vault.Line) time.Time {
 	at, _ := time.Parse(time.RFC3339Nano, l.Timestamp) // broken: zero
 	return at

@@ -146,11 +146,10 @@ func (q *PageQuery) of(t tail) (Page, error) {
 	return p, nil
 }
 
-// Turn returns one turn as it was said: the message whose line has this id, which is
-// a user's, and what follows up to the next one; what compactions have taken
-// out of the model's sight counts too. core.NotFound where the session has no
-// such message, or has it too far up. Whether the asker may see the session is
-// the caller's question: compare Session.User.
+// Turn returns one turn: the user's message with this line id and what follows up to the
+// next one, messages before a compaction included. It returns core.NotFound if the
+// session has no such message within reach. The caller checks who may see the session:
+// compare Session.User.
 func (s *Files) Turn(_ context.Context, sess Session, line string) ([]Message, error) {
 	c, err := s.Open(sess)
 	if err != nil {

@@ -80,8 +80,8 @@ func newestOf(root *os.Root, id string) (string, error) {
 
 // pickUp copies the session's transcript from the second place to where the
 // vault's would be; nil where there is none or the session is not the
-// operator's. What cannot be copied is an error: the turn would otherwise
-// begin a conversation again that has words.
+// operator's. A failed copy is an error: the turn would otherwise start an existing
+// conversation from nothing.
 func (c *Conversation) pickUp() (fs.FileInfo, error) {
 	if c.sess.User != core.Operator {
 		return nil, nil

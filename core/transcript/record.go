@@ -33,7 +33,7 @@ const (
 	maxRecordHeader = 16 << 10      // bytes of it that may be frontmatter
 )
 
-// recorders are the sources of sessions whose words may be a record alone.
+// recorders are the sources of sessions that may exist as a record only.
 var recorders = []string{"parachute", "claude", "chatgpt"}
 
 // recorded inserts the record of an imported session in front of taken, which

@@ -7,16 +7,16 @@ import (
 	"gatehouse/core"
 )
 
-// The words that are where a model's API wants some and the transcript has none.
+// Texts for places where a model's API requires some and the transcript has none.
 const (
 	lostResult  = "interrupted, outcome unknown"
 	earlierCall = "Result of an earlier tool call: "
 )
 
 // repaired returns messages as every provider takes them: behind a message with
-// tool calls is one with all their results, in the order of the calls. A
-// missing one is an error that says so; the result of no call, or a second
-// one, is text. messages stay as they are.
+// tool calls is one with all their results, in the order of the calls. A missing one
+// becomes an error; the result of no call, or a second one, becomes text. messages is
+// not changed.
 func repaired(messages []Message) []Message {
 	out := make([]Message, 0, len(messages))
 	for i := 0; i < len(messages); {
@@ -31,7 +31,7 @@ func repaired(messages []Message) []Message {
 		if len(open) == 0 {
 			continue
 		}
-		end := i // behind what users and tools said next
+		end := i // after the next messages of users and tools
 		for end < len(messages) && messages[end].Role != "assistant" {
 			end++
 		}

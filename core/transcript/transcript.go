@@ -40,8 +40,8 @@ type Session struct {
 	ChatModel string `json:"-"` // of the chat that the turn came from, as Resolve found it (ChatSettings)
 }
 
-// TrustAuto reports whether tools go on unasked: in the conversation of a chat
-// where SetTrustAuto said so, over the API (api) unless "trust_mode" is false.
+// TrustAuto reports whether tools run without asking: in a chat if SetTrustAuto enabled
+// it, over the API (api) unless "trust_mode" is false.
 func (sess *Session) TrustAuto(api bool) bool {
 	var m struct {
 		Permissions struct {
@@ -129,7 +129,8 @@ func (s *Files) CountMessages(name string) (int, error) {
 	return len(conversation(t, m).messages), nil
 }
 
-// Text returns what the user or the model said in m, without thinking and tools.
+// Text returns the text of m, without thinking and tools.
+
 func (m *Message) Text() string {
 	var parts []string
 	for i := range m.Blocks {
