@@ -20,9 +20,9 @@ type Result struct {
 	Refused bool
 }
 
-// Ack settles t: in one transaction the epoch is checked, the rows are
-// finished, r is written and the lane let go. ErrFenced means that nothing
-// was written. After it, and only then, the terminal event may be published.
+// Ack settles t. One transaction checks the epoch, finishes the rows, writes r
+// and releases the lane; ErrFenced means that nothing was written. Publish the
+// terminal event only after Ack has returned nil.
 func (q *Queue) Ack(ctx context.Context, t *Turn, r Result) error {
 	state := "done"
 	if r.Refused {
@@ -36,7 +36,7 @@ func (q *Queue) Ack(ctx context.Context, t *Turn, r Result) error {
 				return err
 			}
 		}
-		if err := q.letGo(ctx, tx, t, time.Time{}); err != nil { // the fence: behind it the turn is ours
+		if err := q.release(ctx, tx, t, time.Time{}); err != nil { // the fence: behind it the turn is ours
 			return err
 		}
 		if r.Write != nil {
@@ -62,8 +62,8 @@ func (q *Queue) Ack(ctx context.Context, t *Turn, r Result) error {
 	})
 }
 
-// Fail gives t back to be tried again after a pause of 1, 2, 4, 8 s; after the
-// last try its rows are dead and the chat is told.
+// Fail returns t to its lane, to be tried again after 1, 2, 4 or 8 s. After
+// MaxAttempts the rows become dead letters and the chat receives a notice.
 func (q *Queue) Fail(ctx context.Context, t *Turn, why error) error {
 	if errors.Is(why, ErrFenced) {
 		t.settled = true
@@ -76,20 +76,21 @@ func (q *Queue) Fail(ctx context.Context, t *Turn, why error) error {
 			return err
 		}
 		if t.Attempt >= MaxAttempts {
-			if err := q.bury(ctx, tx, t.seqs, why.Error()); err != nil {
+			if err := q.deadLetter(ctx, tx, t.seqs, why.Error()); err != nil {
 				return err
 			}
-			if err := q.tellGaveUp(ctx, tx, t.First(), t.Seq(), t.Preview()); err != nil {
+			if err := q.notifyGaveUp(ctx, tx, t.First(), t.Seq(), t.Preview()); err != nil {
 				return err
 			}
-			return q.letGo(ctx, tx, t, time.Time{})
+			return q.release(ctx, tx, t, time.Time{})
 		}
 		q.o.Log.WarnContext(ctx, "turn failed, will be tried again", "run", t.Run, "attempt", t.Attempt, "err", why)
-		return q.letGo(ctx, tx, t, tx.Time().Add(time.Second<<(t.Attempt-1)))
+		return q.release(ctx, tx, t, tx.Time().Add(time.Second<<(t.Attempt-1)))
 	})
 }
 
-// GiveBack returns t untried (a graceful stop): the next claim takes it again at once.
+// GiveBack returns t to its lane without counting the attempt (graceful stop):
+// the next claim may take it at once.
 func (q *Queue) GiveBack(ctx context.Context, t *Turn) error {
 	return q.settle(ctx, t, &unit{}, func(tx *store.Tx) error {
 		for _, seq := range t.seqs {
@@ -97,11 +98,11 @@ func (q *Queue) GiveBack(ctx context.Context, t *Turn) error {
 				return err
 			}
 		}
-		return q.letGo(ctx, tx, t, time.Time{})
+		return q.release(ctx, tx, t, time.Time{})
 	})
 }
 
-// mine is the fence: ErrFenced when somebody else has the turn's lane.
+// mine returns ErrFenced when the lane of t has another owner.
 func (q *Queue) mine(ctx context.Context, tx *store.Tx, t *Turn) error {
 	var mine bool
 	err := tx.Get(ctx, &mine, `SELECT EXISTS (SELECT 1 FROM lane WHERE key = $1 AND epoch = $2 AND owner = $3)`, t.Lane, t.Epoch, q.o.Node)
@@ -111,7 +112,7 @@ func (q *Queue) mine(ctx context.Context, tx *store.Tx, t *Turn) error {
 	return err
 }
 
-// settle runs f, which asks the fence, and lets the turn's slot go.
+// settle frees the slot of t and runs f, which checks the fence, in a transaction.
 func (q *Queue) settle(ctx context.Context, t *Turn, u *unit, f func(tx *store.Tx) error) error {
 	ctx = context.WithoutCancel(ctx)
 	q.leave(t)
@@ -123,8 +124,9 @@ func (q *Queue) settle(ctx context.Context, t *Turn, u *unit, f func(tx *store.T
 	return err
 }
 
-// SetPreview notes the platform's id of the preview that now stands in the
-// chat, so that the final, or the next attempt, edits it.
+// SetPreview stores the platform id of the preview in the chat, so that the
+// final reply or the next attempt edits it. It returns ErrFenced when the lane
+// has another owner.
 func (q *Queue) SetPreview(ctx context.Context, t *Turn, id string) error {
 	err := q.db.Tx(ctx, func(tx *store.Tx) error {
 		n, err := tx.Exec(ctx, `UPDATE lane SET preview = $1 WHERE key = $2 AND epoch = $3 AND owner = $4`, id, t.Lane, t.Epoch, q.o.Node)
@@ -141,9 +143,9 @@ func (q *Queue) SetPreview(ctx context.Context, t *Turn, id string) error {
 	return err
 }
 
-// tellGaveUp tells the chat that a message was given up, in place of the preview
-// that stands there; best effort, once. With an error the transaction is over.
-func (q *Queue) tellGaveUp(ctx context.Context, tx *store.Tx, in *core.Inbound, seq int64, preview string) error {
+// notifyGaveUp posts a notice that a message was given up, in place of the
+// preview. It is posted once, best effort; with an error the transaction is over.
+func (q *Queue) notifyGaveUp(ctx context.Context, tx *store.Tx, in *core.Inbound, seq int64, preview string) error {
 	if in.Bot == core.APIBot {
 		return nil
 	}
@@ -155,9 +157,9 @@ func (q *Queue) tellGaveUp(ctx context.Context, tx *store.Tx, in *core.Inbound, 
 	return err
 }
 
-// TakeOver takes over what an earlier process of this node left, and the lease
-// of each bot: lanes are free at once, rows found in sending are unknown unless
-// repeating is safe (an edit; Sender.Repeats). It is called once, before anything is Put.
+// TakeOver frees the lanes of an earlier process of this node and leases every
+// bot. Rows found in sending get an unknown outcome, unless sending again is safe
+// (an edit; Sender.Repeats). Call it once, before the first Put.
 func (q *Queue) TakeOver(ctx context.Context, bots []string) error {
 	return q.db.Tx(ctx, func(tx *store.Tx) error {
 		now := core.Stamp(tx.Time())
@@ -167,8 +169,8 @@ func (q *Queue) TakeOver(ctx context.Context, bots []string) error {
 		if _, err := tx.Exec(ctx, `UPDATE lane SET not_before = $1 WHERE pending = 1 AND owner = '' AND control IN (0, 1) AND not_before > $2`, now, now); err != nil {
 			return err
 		}
-		// Who asked over HTTP is gone: what has not begun counts as begun and cut,
-		// so that its end is told instead of being made for nobody.
+		// The HTTP client is gone: a request that has not begun counts as
+		// interrupted, so that its run ends instead of answering no one.
 		if _, err := tx.Exec(ctx, `UPDATE inbox SET attempts = 1 WHERE state = 'ready' AND bot = $1 AND attempts = 0`, core.APIBot); err != nil {
 			return err
 		}
@@ -187,10 +189,10 @@ func (q *Queue) TakeOver(ctx context.Context, bots []string) error {
 	})
 }
 
-// takeOverSends decides about rows found in sending. An edit is the same
-// twice, and a message that the platform knows again is shown once. Any other
-// may stand in the chat already, and only a person can tell; so may one that a
-// single person sees: what is sent aside has no nonce.
+// takeOverSends decides on rows found in sending. An edit can be repeated, and
+// a message that the platform recognises is shown once. Any other row may have
+// arrived, so the operator decides; this includes messages for a single user,
+// which are sent without a nonce.
 func (q *Queue) takeOverSends(ctx context.Context, tx *store.Tx, bots []string) error {
 	if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready' WHERE state IN ('ready', 'sending') AND state = 'sending' AND replaces <> ''`); err != nil {
 		return err
@@ -206,7 +208,7 @@ func (q *Queue) takeOverSends(ctx context.Context, tx *store.Tx, bots []string) 
 	return err
 }
 
-// lease takes the lease of one bot and gives its new epoch.
+// lease takes the lease of one bot and returns its new epoch.
 func (q *Queue) lease(ctx context.Context, tx *store.Tx, bot string) (epoch int64, err error) {
 	err = tx.Get(ctx, &epoch, `INSERT INTO lease (name, owner, epoch, until) VALUES ($1, $2, 1, $3)
 		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = lease.epoch + 1, until = excluded.until
@@ -214,8 +216,8 @@ func (q *Queue) lease(ctx context.Context, tx *store.Tx, bot string) (epoch int6
 	return epoch, err
 }
 
-// renew extends what this node holds. Without turns in hand nothing is
-// written for lanes, and a bot's lease is renewed while the node serves.
+// renew extends the leases of this node on its lanes. It writes nothing while no
+// turn runs.
 func (q *Queue) renew(ctx context.Context) error {
 	if q.Running() == 0 {
 		return nil

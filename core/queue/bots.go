@@ -6,8 +6,8 @@ import (
 	"gatehouse/core/store"
 )
 
-// Hold takes the lease of a bot that came after TakeOver: what waits to be sent
-// by it is sent from now on. Held again, it only gets a new epoch.
+// Hold leases a bot that was added after TakeOver: its waiting replies are sent
+// from now on. Holding a bot again gives its lease a new epoch.
 func (q *Queue) Hold(ctx context.Context, bot string) error {
 	var epoch int64
 	err := q.db.Tx(ctx, func(tx *store.Tx) (err error) {
@@ -25,18 +25,17 @@ func (q *Queue) Hold(ctx context.Context, bot string) error {
 	return nil
 }
 
-// LetGo ends what Hold or TakeOver began: what waits to be sent by that bot
-// stays, until it is held again.
+// LetGo stops sending for a bot. Its replies stay stored until the bot is held
+// again.
 func (q *Queue) LetGo(bot string) {
 	q.mu.Lock()
 	delete(q.bots, bot)
 	q.mu.Unlock()
 }
 
-// NewAccount forgets by which numbers the platform knows a bot's messages: from
-// now on the bot is another account, whose messages are numbered anew, and what
-// it hears would otherwise be taken for repeats. Call it while the bot takes
-// nothing.
+// NewAccount forgets the platform message ids of a bot that is now another
+// account. The new account numbers its messages from the start, and they would
+// be taken for repeats. Call it while the bot receives nothing.
 func (q *Queue) NewAccount(ctx context.Context, bot string) error {
 	return q.db.Tx(ctx, func(tx *store.Tx) error {
 		for _, query := range []string{

@@ -10,11 +10,11 @@ import (
 	"gatehouse/core/store"
 )
 
-// What people send at once platforms deliver in parts: an album is a message a
-// picture, forwards come one by one, a long text is cut where a message ends.
-// Parts within burstGap of each other, by the platform's time, are one turn in
-// every busy mode: the first waits until burstWait after the last, or until a
-// part that ends the row.
+// Platforms deliver in parts what a user sends at once: each picture of an album
+// and each forward is a message, and a long text is split. Parts within burstGap
+// of each other, by the time of the platform, become one turn in every busy
+// mode: the first waits until burstWait after the last, or until a part that
+// ends the burst.
 const (
 	burstGap   = time.Second
 	burstWait  = time.Second
@@ -22,8 +22,8 @@ const (
 	burstsKept = 10   // parts; further ones are another turn
 )
 
-// burstKind is what in may be a part of; more says whether a further part may
-// be on its way. What follows a long text is its rest, if it comes at once.
+// burstKind returns the kind of burst that in may belong to, and whether a
+// further part may follow. A message right after a long text continues it.
 func burstKind(in *core.Inbound) (kind string, more bool) {
 	switch {
 	case in.Album != "":
@@ -34,8 +34,8 @@ func burstKind(in *core.Inbound) (kind string, more bool) {
 	return "text:", in.Long
 }
 
-// join makes in a part of the burst that is open in its lane, or opens one. It
-// reports whether in is a further part, which is free of the rate.
+// join adds in to the open burst of its lane, or opens one. It reports whether in
+// is a further part, which does not count against the rate.
 func (q *Queue) join(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row) (bool, error) {
 	kind, more := burstKind(in)
 	if !more && !q.bursting(r.lane, false) {
@@ -68,8 +68,8 @@ func (q *Queue) join(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row
 	return false, nil
 }
 
-// ofOurAlbum reports whether in belongs to an album that was addressed to the
-// bot: in a group only the picture with the words says so.
+// ofOurAlbum reports whether in belongs to an album addressed to the bot. In a
+// group only the picture with the caption shows this.
 func (q *Queue) ofOurAlbum(ctx context.Context, tx *store.Tx, in *core.Inbound) (ours bool, err error) {
 	lane, err := q.o.Lane(ctx, tx, in)
 	if err != nil || !q.bursting(lane, false) {
@@ -81,8 +81,8 @@ func (q *Queue) ofOurAlbum(ctx context.Context, tx *store.Tx, in *core.Inbound) 
 	return ours, err
 }
 
-// prolong has a burst wait for what may follow its newest part, or begin at
-// once behind its last one.
+// prolong delays a burst until a further part may have arrived, or makes it due
+// at once after its last part.
 func (q *Queue) prolong(ctx context.Context, tx *store.Tx, r *row, more bool) error {
 	due := tx.Time()
 	if more {
@@ -97,7 +97,8 @@ func (q *Queue) prolong(ctx context.Context, tx *store.Tx, r *row, more bool) er
 	return err
 }
 
-// bursting remembers that a burst is open in a lane, or asks.
+// bursting records an open burst when open is set; else it reports whether one
+// is open in the lane.
 func (q *Queue) bursting(lane string, open bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -113,8 +114,8 @@ func (q *Queue) bursting(lane string, open bool) bool {
 	return true
 }
 
-// atWork reports whether a turn of the lane is in hand here.
-func (q *Queue) atWork(lane string) bool {
+// hasTurn reports whether a turn of the lane runs on this node.
+func (q *Queue) hasTurn(lane string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	_, ok := q.running[lane]

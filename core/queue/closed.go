@@ -14,16 +14,16 @@ import (
 // bot is kept out of it: the person has blocked it, or it was removed.
 const closedPrefix = "the chat is closed to the bot: "
 
-// inDoubt ends it where an earlier try may have arrived all the same: sent once
-// the chat is open again, such a reply bears the words that say so.
+// inDoubt ends it when the outcome of an earlier attempt is unknown: the reply
+// is marked when it is sent after the chat is open again.
 const inDoubt = "; an earlier try may have arrived"
 
-// reopenFor is how old such a reply may be and still be sent once the bot is
-// let in again; what is older waits for a person's word.
+// reopenFor limits the age of replies that are sent when the bot is back in the
+// chat; the operator decides on older ones.
 const reopenFor = 24 * time.Hour
 
-// Shut fails what waits to be sent to these chats, and to chats in these
-// places: the bot is kept out of them. Nothing is tried there in vain.
+// Shut fails the replies that wait for these chats, and for chats in these
+// places, because the bot is kept out of them.
 func (q *Queue) Shut(ctx context.Context, tx *store.Tx, bot string, chats []string, reason string) error {
 	found, err := waitingIn(ctx, tx, chats, `SELECT DISTINCT chat, place FROM outbox WHERE bot = $1 AND state IN ('ready', 'sending') AND state = 'ready'`, bot)
 	if err != nil {
@@ -49,7 +49,7 @@ func (q *Queue) shut(ctx context.Context, tx *store.Tx, bot, chat, reason string
 	return nil
 }
 
-// closedError is what such a reply's row says.
+// closedError returns the error stored with such a reply.
 func closedError(reason string, doubt bool) string {
 	text := core.CutRunes(closedPrefix+reason, 250)
 	if doubt {
@@ -58,8 +58,8 @@ func closedError(reason string, doubt bool) string {
 	return text
 }
 
-// Reopen sends what these chats, and chats in these places, did not take within
-// the last day because the bot was kept out of them: it is let in again.
+// Reopen sends the replies of the last day that these chats, and chats in these
+// places, refused while the bot was kept out.
 func (q *Queue) Reopen(ctx context.Context, tx *store.Tx, bot string, chats []string) error {
 	const closed = ` WHERE bot = $1 AND created_at > $2 AND state IN ('unknown', 'failed') AND state = 'failed' AND error LIKE '` + closedPrefix + `%'`
 	since := core.Stamp(tx.Time().Add(-reopenFor))
@@ -76,7 +76,7 @@ func (q *Queue) Reopen(ctx context.Context, tx *store.Tx, bot string, chats []st
 	return nil
 }
 
-// waitingIn are those chats of a query that are among chats, or in one of them.
+// waitingIn returns the chats of a query that are among chats, or in one of them.
 func waitingIn(ctx context.Context, tx *store.Tx, chats []string, query string, args ...any) (found []string, err error) {
 	var rows []struct {
 		Chat  string `db:"chat"`

@@ -9,10 +9,8 @@ import (
 	"gatehouse/core/store"
 )
 
-// reword gives a message that no run has taken yet the words of its edit: what
-// is answered is what stands in the chat, its words and what came with them. Only its sender's edit counts, and
-// what is held for a decision stays as the owner was shown it. An edit that
-// makes a command of a message changes nothing: a command is given by sending it.
+// reword replaces the text and files of a message that no run has claimed yet by
+// those of its edit. It accepts edits of the same sender only.
 func (q *Queue) reword(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
 	empty := in.Text == "" && in.Unsupported == "" && len(in.Files) == 0
 	if in.Kind != core.KindEdit || in.MessageID == "" || empty || in.Command != "" {
@@ -32,7 +30,7 @@ func (q *Queue) reword(ctx context.Context, tx *store.Tx, in *core.Inbound) erro
 	}
 	var was core.Inbound
 	if err := json.Unmarshal([]byte(r.Payload), &was); err != nil {
-		return nil // its own turn will tell that it cannot be read
+		return nil // its own turn reports that it cannot be read
 	}
 	was.Text, was.Unsupported = in.Text, in.Unsupported
 	if len(in.Files) > 0 { // they can be changed for others, too

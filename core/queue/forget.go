@@ -10,14 +10,11 @@ import (
 	"gatehouse/core/store"
 )
 
-// Forget takes a person out of the queue: what they wrote and what was said to
-// them, in their direct chats and by the given runs and asks. Of updates only
-// the key stays, so that a repeat is still known; replies on their way are not
-// sent. Copies of replies that were sent to others and hold one of the person's
-// names or ids lose their text. The files are what came with messages that
-// have not been answered yet.
-//
-// What Sweep has been through is not looked at again.
+// Forget erases a user: their messages and the replies in their direct chats and
+// of the given runs and asks. Only the key of an update stays, so that a repeat
+// is recognised; waiting replies are not sent. Copies of replies to others that
+// contain a name or id of the user lose their text. It returns the files of
+// messages that have not been answered. Rows that Sweep has read are skipped.
 func (q *Queue) Forget(ctx context.Context, tx *store.Tx, p core.Person, runs, asks []string, s Swept) (files []string, err error) {
 	f := &forgetting{q: q, ctx: ctx, tx: tx, s: s}
 	for _, c := range p.Chats {
@@ -54,7 +51,7 @@ func (q *Queue) Forget(ctx context.Context, tx *store.Tx, p core.Person, runs, a
 	return f.files, nil
 }
 
-// ForgetRuns takes what was said by runs, and for asks, out of the outbox.
+// ForgetRuns deletes the replies of runs and of asks from the outbox.
 func (q *Queue) ForgetRuns(ctx context.Context, tx *store.Tx, runs, asks []string) error {
 	f := &forgetting{q: q, ctx: ctx, tx: tx}
 	for _, run := range runs {
@@ -136,7 +133,8 @@ func (f *forgetting) mentions(word string) {
 	}
 }
 
-// mentioned is a word as it stands in a body; false for one that is too short.
+// mentioned returns a word as a stored body has it. It returns false when the
+// word is too short to search for.
 func mentioned(word string) (string, bool) {
 	quoted, err := json.Marshal(word)
 	return strings.Trim(string(quoted), `"`), err == nil && len(word) >= 3

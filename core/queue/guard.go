@@ -25,9 +25,9 @@ type claimError struct {
 func (e *claimError) Error() string { return fmt.Sprintf("take a turn of lane %s: %v", e.lane, e.err) }
 func (e *claimError) Unwrap() error { return e.err }
 
-// guarded is take for a lane whose row may be broken: one message that cannot
-// be taken is tried again by itself, with pauses, and never fails another's
-// transaction. The savepoint for that is paid only by a lane that has failed.
+// guarded runs take for a lane whose first row may be broken. A message that
+// cannot be claimed is retried alone, with pauses, and does not fail the
+// transaction of another. Only a lane that has failed pays for the savepoint.
 func (q *Queue) guarded(ctx context.Context, tx *store.Tx, t *Turn) (wait time.Time, err error) {
 	if !q.suspected(t.Lane) {
 		defer func() {
@@ -51,8 +51,8 @@ func (q *Queue) guarded(ctx context.Context, tx *store.Tx, t *Turn) (wait time.T
 	return wait, nil
 }
 
-// broken makes t the turn of the lane's first row alone, with the error for the
-// handler; what cannot even be read is buried.
+// broken fills t with the first row of the lane alone and passes the error to the
+// handler. A row that cannot be read becomes a dead letter.
 func (q *Queue) broken(ctx context.Context, tx *store.Tx, t *Turn, why error) error {
 	t.Rows, t.seqs, t.Run, t.Work, t.Err = nil, nil, "", nil, nil
 	var r struct {
@@ -71,7 +71,7 @@ func (q *Queue) broken(ctx context.Context, tx *store.Tx, t *Turn, why error) er
 	}
 	in, err := (&inboxRow{Seq: r.Seq, Payload: r.Payload}).inbound()
 	if err != nil || r.Attempts >= MaxAttempts {
-		return q.bury(ctx, tx, []int64{r.Seq}, why.Error())
+		return q.deadLetter(ctx, tx, []int64{r.Seq}, why.Error())
 	}
 	t.Rows, t.seqs, t.Run, t.Attempt, t.Err = append(t.Rows, in), []int64{r.Seq}, r.Run, r.Attempts+1, why
 	if t.Run == "" && !t.Control {
@@ -111,12 +111,12 @@ type putError struct {
 func (e *putError) Error() string { return fmt.Sprintf("put update %s: %v", e.update, e.err) }
 func (e *putError) Unwrap() error { return e.err }
 
-// maxRejects bounds the updates remembered as having failed a Put.
+// maxRejects limits how many updates with a failed Put are remembered.
 const maxRejects = 256
 
-// putGuarded is putOne for an update that nobody can store. It fails its page,
-// which the connector offers again; after MaxAttempts it is a dead letter by
-// itself, so that one update cannot make a bot deaf.
+// putGuarded runs putOne and remembers failures. A failing update fails its page,
+// which the connector offers again; after MaxAttempts the update becomes a dead
+// letter, so that it cannot stop all input of a bot.
 func (q *Queue) putGuarded(ctx context.Context, tx *store.Tx, in *core.Inbound, lanes map[string]bool) (outcome string, err error) {
 	key := in.Bot + "/" + in.UpdateID
 	defer func() {
@@ -142,7 +142,8 @@ func (q *Queue) putGuarded(ctx context.Context, tx *store.Tx, in *core.Inbound, 
 	return "malformed", q.insert(ctx, tx, in, row{state: "dead", err: core.CutRunes(failed.Error(), 500), keep: true})
 }
 
-// notePut remembers which update failed its page, and forgets a page that is in.
+// notePut remembers which update failed its page, and forgets those of a page
+// that was stored.
 func (q *Queue) notePut(page []core.Inbound, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

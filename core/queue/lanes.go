@@ -8,21 +8,21 @@ import (
 	"gatehouse/core/store"
 )
 
-// Held reports whether a turn is at work in the lane.
+// Held reports whether a turn of the lane is claimed.
 func (q *Queue) Held(ctx context.Context, tx *store.Tx, lane string) (held bool, err error) {
 	err = tx.Get(ctx, &held, `SELECT EXISTS (SELECT 1 FROM lane WHERE key = $1 AND owner <> '')`, lane)
 	return held, err
 }
 
-// Backlog returns how many messages wait in the lane, or are being answered.
+// Backlog returns how many messages of the lane wait or are being answered.
 func (q *Queue) Backlog(ctx context.Context, lane string) (n int, err error) {
 	err = q.db.Get(ctx, &n, `SELECT count(*) FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited')`, lane)
 	return n, err
 }
 
-// Relane moves what waits for a session over HTTP from the lane from to the
-// lane to: its conversation is another chat's now, or no chat's. The caller
-// has made sure that neither lane is at work for it.
+// Relane moves the waiting HTTP requests of a session from one lane to another,
+// after the session was bound to another chat or to none. No turn of either lane
+// may run for the session.
 func (q *Queue) Relane(ctx context.Context, tx *store.Tx, session, from, to string) error {
 	if from == to {
 		return nil

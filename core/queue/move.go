@@ -28,8 +28,8 @@ func (q *Queue) Move(ctx context.Context, tx *store.Tx, bot, from, to string) er
 	return q.moveMessages(ctx, tx, bot, from, to)
 }
 
-// moveMessages moves the rows that nobody has in hand. Behind one that somebody
-// has they keep their line, so that they wait for it.
+// moveMessages moves the rows that are not claimed. Rows behind a claimed one
+// stay in its lane, to keep their order.
 func (q *Queue) moveMessages(ctx context.Context, tx *store.Tx, bot, from, to string) error {
 	var rows []inboxRow
 	err := tx.Select(ctx, &rows, inboxColumns+` WHERE state IN ('ready', 'limited', 'held', 'dead') AND bot = $1 AND chat = $2 ORDER BY seq`, bot, from)
@@ -42,7 +42,7 @@ func (q *Queue) moveMessages(ctx context.Context, tx *store.Tx, bot, from, to st
 		if err != nil {
 			continue // it cannot be answered there either
 		}
-		line, held, err := lineOf(ctx, tx, r.Seq)
+		line, held, err := laneOf(ctx, tx, r.Seq)
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (q *Queue) moveMessages(ctx context.Context, tx *store.Tx, bot, from, to st
 		if in.Place == from {
 			in.Place = to
 		}
-		lane, control, err := q.lineFor(ctx, tx, &in)
+		lane, control, err := q.laneFor(ctx, tx, &in)
 		if err != nil {
 			return err
 		}
@@ -78,8 +78,8 @@ func (q *Queue) moveMessages(ctx context.Context, tx *store.Tx, bot, from, to st
 	return q.wake(ctx, tx, lanes)
 }
 
-// lineFor is the lane that an update stands in.
-func (q *Queue) lineFor(ctx context.Context, tx *store.Tx, in *core.Inbound) (lane string, control bool, err error) {
+// laneFor returns the lane of an update, and whether it is a control lane.
+func (q *Queue) laneFor(ctx context.Context, tx *store.Tx, in *core.Inbound) (lane string, control bool, err error) {
 	if lane, err = q.o.Lane(ctx, tx, in); err != nil {
 		return "", false, fmt.Errorf("move messages: %w", err)
 	}
@@ -89,8 +89,8 @@ func (q *Queue) lineFor(ctx context.Context, tx *store.Tx, in *core.Inbound) (la
 	return lane, control, nil
 }
 
-// lineOf is the lane that a row stands in, and whether it is claimed.
-func lineOf(ctx context.Context, tx *store.Tx, seq int64) (lane string, held bool, err error) {
+// laneOf returns the lane of a row, and whether it is claimed.
+func laneOf(ctx context.Context, tx *store.Tx, seq int64) (lane string, held bool, err error) {
 	var l struct {
 		Lane string `db:"lane"`
 		Held bool   `db:"held"`

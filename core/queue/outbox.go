@@ -19,9 +19,9 @@ func (q *Queue) Post(ctx context.Context, tx *store.Tx, r core.Reply) error {
 	return q.post(ctx, tx, r, nil)
 }
 
-// post inserts the rows. Where nothing stands before them and the chat may be
-// written to now, the first is marked sending at once and joins u: the commit
-// that stores the answer is then the one that begins its delivery.
+// post inserts the rows of r. When no earlier reply waits and the chat may be
+// written to now, the first row is marked sending and joins u: the commit that
+// stores the answer then also starts its delivery.
 func (q *Queue) post(ctx context.Context, tx *store.Tx, r core.Reply, u *unit) error {
 	if len(r.Parts) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func (q *Queue) insertOut(ctx context.Context, tx *store.Tx, r core.Reply, i int
 	return seq, err
 }
 
-// reserveSend reports whether a send to the chat may begin in this transaction.
+// reserveSend reports whether this transaction may start a send to the chat.
 func (q *Queue) reserveSend(ctx context.Context, tx *store.Tx, to core.Address) (bool, error) {
 	key := chatKey{to.Bot, to.Chat}
 	q.mu.Lock()
@@ -105,7 +105,7 @@ func (q *Queue) unreserveSend(key chatKey) {
 	q.mu.Unlock()
 }
 
-// kick has the chat's outbox looked at, by the goroutine that is at it or a new one.
+// kick has the outbox of a chat checked by its running goroutine, or a new one.
 func (q *Queue) kick(key chatKey) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -116,7 +116,7 @@ func (q *Queue) kick(key chatKey) {
 	q.beginChat(key)
 }
 
-// beginChat starts the work on a chat that nobody is at; q.mu is held.
+// beginChat starts delivery for an idle chat. The caller holds q.mu.
 func (q *Queue) beginChat(key chatKey) {
 	if _, ours := q.bots[key.bot]; !ours || !q.open {
 		return // it waits for a start with that bot
@@ -130,11 +130,11 @@ func (q *Queue) beginChat(key chatKey) {
 	go q.deliver(q.work, key, nil)
 }
 
-// openReply tells whether a reply to chat $2 of bot $1 is not yet delivered.
+// openReply selects whether bot $1 has undelivered replies to chat $2.
 const openReply = `SELECT EXISTS (SELECT 1 FROM outbox WHERE bot = $1 AND chat = $2 AND state IN ('ready', 'sending'))`
 
-// Sending reports whether a reply to the chat is stored and not yet delivered,
-// also one that waits to be tried again. What cannot be known counts as true.
+// Sending reports whether a stored reply to the chat is not yet delivered,
+// including one that waits for a retry. It returns true when the check fails.
 func (q *Queue) Sending(ctx context.Context, to core.Address) bool {
 	q.mu.Lock()
 	_, busy := q.sending[chatKey{to.Bot, to.Chat}]
@@ -148,7 +148,7 @@ func (q *Queue) Sending(ctx context.Context, to core.Address) bool {
 	return open || err != nil
 }
 
-// sendWaiting begins delivery for chats with due rows that nobody is at.
+// sendWaiting starts delivery for idle chats with due replies.
 func (q *Queue) sendWaiting(ctx context.Context) error {
 	now := q.o.Clock.Now()
 	var chats []struct {
@@ -171,11 +171,11 @@ func (q *Queue) sendWaiting(ctx context.Context) error {
 	return nil
 }
 
-// maxPause bounds how far ahead a platform's retry_after is believed.
+// maxPause limits the retry_after of a platform.
 const maxPause = 24 * time.Hour
 
-// deliver sends the chat's rows in order until none is due. out, when given,
-// is already marked sending.
+// deliver sends the due replies of a chat in order. out, when given, is already
+// marked sending.
 func (q *Queue) deliver(ctx context.Context, key chatKey, out *core.Outgoing) {
 	defer q.sends.Done()
 	for {
@@ -204,9 +204,10 @@ func (q *Queue) deliver(ctx context.Context, key chatKey, out *core.Outgoing) {
 	}
 }
 
-// settled stores how a send ended and gives the chat's next row. It keeps at
-// it while the database takes no writes: an unsettled row would hold its chat.
-// False when ctx ended first; the next start then finds the row in doubt.
+// settled stores the outcome of a send and returns the next reply of the chat. It
+// retries while the database refuses writes, because an unsettled row blocks its
+// chat. It returns false when ctx ends first; the next start then finds the row
+// with an unknown outcome.
 func (q *Queue) settled(ctx context.Context, key chatKey, sent *core.Outgoing, d core.Delivery) (*core.Outgoing, bool) {
 	for {
 		out, err := q.next(ctx, key, func(tx *store.Tx) error { return q.settleSend(ctx, tx, sent, d) })
@@ -227,7 +228,7 @@ func (q *Queue) quit(key chatKey) {
 	q.mu.Unlock()
 }
 
-// done ends the work on a chat; q.mu is held.
+// done ends the delivery for a chat. The caller holds q.mu.
 func (q *Queue) done(key chatKey) {
 	delete(q.sending, key)
 	if q.more {
@@ -236,7 +237,8 @@ func (q *Queue) done(key chatKey) {
 	}
 }
 
-// rest ends the work on a chat, unless something was posted meanwhile.
+// rest ends the delivery for a chat, unless a reply was posted concurrently. It
+// reports whether it ended.
 func (q *Queue) rest(key chatKey) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -262,9 +264,9 @@ type outRow struct {
 	Begun    string `db:"sent_at"` // while it is not sent: when the last try began, or the first one in doubt
 }
 
-// next runs settle and marks the chat's next due row sending, in one
-// transaction behind the bot's lease; nil when none is due. It waits for the
-// chat's pace first.
+// next runs settle and marks the next due reply of the chat as sending, in one
+// transaction fenced by the lease of the bot. It returns nil when none is due.
+// Without settle it first waits until the chat may be written to.
 func (q *Queue) next(ctx context.Context, key chatKey, settle func(*store.Tx) error) (*core.Outgoing, error) {
 	if settle == nil {
 		if wait := q.o.Sender.Wait(core.Address{Bot: key.bot, Chat: key.chat}); wait > 0 && !core.Sleep(ctx, q.o.Clock, wait) {
@@ -314,7 +316,8 @@ func (q *Queue) next(ctx context.Context, key chatKey, settle func(*store.Tx) er
 	return out, err
 }
 
-// head is the chat's first open row when it is due and the bot is ours.
+// head returns the first open reply of the chat, or nil when it is not due or the
+// bot is leased by another node.
 func (q *Queue) head(ctx context.Context, tx *store.Tx, key chatKey) (*outRow, error) {
 	q.mu.Lock()
 	epoch := q.bots[key.bot]

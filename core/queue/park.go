@@ -1,8 +1,8 @@
 package queue
 
-// Park gives t's slot to others while it waits for a person; Unpark takes one
-// back at once, so that for a moment more turns than slots may be at work. One
-// Unpark follows each Park, before the turn is settled.
+// Park frees the slot of t while it waits for a user; Unpark takes one back at
+// once, even if none is free. Call Unpark once after each Park, before the turn
+// is settled.
 func (q *Queue) Park(t *Turn) {
 	q.mu.Lock()
 	*q.slots(t.Control)++
@@ -10,7 +10,7 @@ func (q *Queue) Park(t *Turn) {
 	q.ring()
 }
 
-// Unpark ends what Park began.
+// Unpark takes back the slot that Park freed.
 func (q *Queue) Unpark(t *Turn) {
 	q.mu.Lock()
 	*q.slots(t.Control)--

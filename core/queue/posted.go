@@ -11,9 +11,9 @@ import (
 // maxPosted bounds what Posted gives.
 const maxPosted = 100
 
-// Posted are the addresses and keys, without parts, of the messages whose keys
-// begin with prefix, at most 100, in the order of their keys. What was
-// delivered long ago is forgotten.
+// Posted returns the addresses and keys, without parts, of the messages whose keys
+// begin with prefix, at most 100, sorted by key. Replies delivered more than 48 h
+// ago are not included.
 func (q *Queue) Posted(ctx context.Context, tx *store.Tx, prefix string) ([]core.Reply, error) {
 	if prefix == "" {
 		return nil, nil

@@ -11,7 +11,7 @@ import (
 	"gatehouse/core/store"
 )
 
-// A Posting is what became of a reply that was posted under a key.
+// A Posting is the state of a reply that was posted under a key.
 type Posting struct {
 	Bot, Chat string
 	Parts     []PostedPart // in their order
@@ -21,13 +21,13 @@ type Posting struct {
 type PostedPart struct {
 	core.Part
 	State     string // ready, sending, sent, unknown, failed
-	Error     string // why it is not sent, or why nobody can tell
+	Error     string // why it is not sent, or why the outcome is unknown
 	CreatedAt time.Time
 	SentAt    time.Time // for sent
 }
 
-// Posting finds what was posted under key; false where nothing was, or where
-// it was sent and forgotten since.
+// Posting returns the reply posted under key. found is false when none was, or
+// when it was pruned after its delivery.
 func (q *Queue) Posting(ctx context.Context, from store.Queryer, key string) (p Posting, found bool, err error) {
 	var rows []struct {
 		Bot     string `db:"bot"`
@@ -58,8 +58,8 @@ func (q *Queue) Posting(ctx context.Context, from store.Queryer, key string) (p 
 	return p, len(rows) > 0, nil
 }
 
-// Stored is the message id and the chat that an update was stored with; false
-// of one that is not known, or not any more.
+// Stored returns the message id and chat of a stored update. found is false for
+// an update that is not stored, or not any more.
 func (q *Queue) Stored(ctx context.Context, bot, update string) (message, chat string, found bool, err error) {
 	var r struct {
 		Message string `db:"message_id"`
@@ -75,8 +75,8 @@ func (q *Queue) Stored(ctx context.Context, bot, update string) (message, chat s
 	return r.Message, r.Chat, true, nil
 }
 
-// Queued is how many messages of the sender wait to be answered or are being
-// answered, counted up to most.
+// Queued returns how many messages of the sender wait or are being answered,
+// counted up to most.
 func (q *Queue) Queued(ctx context.Context, bot, sender string, most int) (n int, err error) {
 	err = q.db.Get(ctx, &n, `SELECT count(*) FROM (SELECT 1 FROM inbox WHERE lane > '' AND state IN ('ready', 'limited') AND bot = $1 AND sender = $2 AND kind = 'message' LIMIT $3) AS waiting`,
 		bot, sender, most)
@@ -86,7 +86,7 @@ func (q *Queue) Queued(ctx context.Context, bot, sender string, most int) (n int
 	return n, nil
 }
 
-// Waiting is how many messages wait to be sent to the chat.
+// Waiting returns how many messages wait to be sent to the chat.
 func (q *Queue) Waiting(ctx context.Context, from store.Queryer, to core.Address) (n int, err error) {
 	err = from.Get(ctx, &n, `SELECT count(*) FROM outbox WHERE bot = $1 AND chat = $2 AND state IN ('ready', 'sending')`, to.Bot, to.Chat)
 	return n, err

@@ -13,9 +13,9 @@ import (
 	"gatehouse/core/store"
 )
 
-// Put stores a page of updates and the cursor behind them in one transaction.
-// When it returns nil the page may be confirmed to the platform. Updates that
-// are known are skipped; for new ones the gate decides, here.
+// Put stores a page of updates and its cursor in one transaction. When it returns
+// nil the page may be confirmed to the platform. It skips known updates and asks
+// the gate about new ones.
 func (q *Queue) Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error {
 	began := q.o.Clock.Now()
 	var counts []counted
@@ -23,7 +23,7 @@ func (q *Queue) Put(ctx context.Context, page []core.Inbound, cursor *core.Curso
 		counts = counts[:0]
 		lanes := map[string]bool{} // bounded by the page
 		for i := range page {
-			in := page[i] // a copy: the page may be put again
+			in := page[i] // a copy: the caller may retry the page
 			outcome, err := q.putGuarded(ctx, tx, &in, lanes)
 			if err != nil {
 				return err
@@ -52,7 +52,7 @@ func (q *Queue) Put(ctx context.Context, page []core.Inbound, cursor *core.Curso
 
 type counted struct{ bot, kind, outcome string }
 
-// Cursor is the stored cursor and when it last moved; "" without one.
+// Cursor returns a stored cursor and when it last moved, or "" without one.
 func (q *Queue) Cursor(ctx context.Context, name string) (string, time.Time, error) {
 	var row struct {
 		Value string `db:"value"`
@@ -69,7 +69,8 @@ func (q *Queue) Cursor(ctx context.Context, name string) (string, time.Time, err
 	return row.Value, at, err
 }
 
-// putOne stores one update and says what became of it (a label of gatehouse_updates_total).
+// putOne stores one update and returns its outcome, a label value of
+// gatehouse_updates_total.
 func (q *Queue) putOne(ctx context.Context, tx *store.Tx, in *core.Inbound, lanes map[string]bool) (string, error) {
 	known, err := q.known(ctx, tx, in)
 	if err != nil || known {
@@ -106,7 +107,7 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, in *core.Inbound, lane
 	return q.putWork(ctx, tx, in, v.Trust, lanes)
 }
 
-// putWork stores an update that somebody may have answered.
+// putWork stores an update that may start a turn.
 func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, trust core.Trust, lanes map[string]bool) (string, error) {
 	if in.Kind == core.KindMessage && q.o.Waiting != nil {
 		waits, err := q.o.Waiting(ctx, tx, in)
@@ -155,7 +156,7 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, tru
 	if r.state != "refused" {
 		lanes[lane] = control
 	}
-	if q.o.Behind != nil && in.Kind == core.KindMessage && in.Bot != core.APIBot && r.state != "refused" && q.atWork(lane) {
+	if q.o.Behind != nil && in.Kind == core.KindMessage && in.Bot != core.APIBot && r.state != "refused" && q.hasTurn(lane) {
 		return outcome, q.o.Behind(ctx, tx, in, lane)
 	}
 	return outcome, nil
@@ -202,16 +203,16 @@ func (q *Queue) insert(ctx context.Context, tx *store.Tx, in *core.Inbound, r ro
 	return err
 }
 
-// limit applies the rate by the platform's time: in a direct message the row
-// waits for its turn (at most maxLimited), in a group it is refused at once, so
-// that nobody stalls the others. Either way one notice tells the sender.
+// limit applies the rate, by the time of the platform. In a direct message the row
+// waits (at most maxLimited rows); in a group it is refused at once, so that one
+// sender does not delay the others. The sender receives one notice either way.
 func (q *Queue) limit(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, rate Rate) (string, error) {
 	if in.Album != "" && q.albumKnown(in.Bot+"/"+in.Chat+"/"+in.Album, in.UpdateID) {
 		r.free = true
 		return "ready", nil
 	}
-	// The N-th newest counted row says when this one may run. The offset is no
-	// parameter: SQLite plans such a statement anew each time.
+	// The N-th newest counted row decides when this one may run. A parameter
+	// for the offset would make SQLite plan the statement each time.
 	var nth string
 	cut := in.At.Add(-4 * rate.Per)
 	err := tx.Get(ctx, &nth, `SELECT CASE WHEN due <> '' THEN due ELSE sent_at END FROM inbox
@@ -244,16 +245,16 @@ func (q *Queue) limit(ctx context.Context, tx *store.Tx, in *core.Inbound, r *ro
 	return q.tooMany(ctx, tx, in, r, rate)
 }
 
-// Commands are answered at once or not at all: what a person asked for a while
-// ago they may not want any more. They are counted apart from messages, with
-// more room, and those that nobody may be kept from (/stop) with more still.
+// Commands are answered at once or refused, because a late answer may not be
+// wanted any more. They have a higher limit of their own, and control commands
+// such as /stop a higher one still.
 const (
 	commandsRoom = 3
 	controlRoom  = 12
 )
 
-// limitCommands decides about a command by how many the sender has sent lately,
-// by the platform's time.
+// limitCommands applies the rate to a command: it counts the commands of the
+// sender within the period, by the time of the platform.
 func (q *Queue) limitCommands(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, rate Rate, control bool) (string, error) {
 	room := rate.N * commandsRoom
 	if control {
@@ -268,7 +269,7 @@ func (q *Queue) limitCommands(ctx context.Context, tx *store.Tx, in *core.Inboun
 	return q.tooMany(ctx, tx, in, r, rate)
 }
 
-// tooMany refuses an update, and says so once in each time of the rate.
+// tooMany refuses an update and posts one notice in each period of the rate.
 func (q *Queue) tooMany(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, rate Rate) (string, error) {
 	r.state, r.keep = "refused", false
 	notice := core.Reply{
@@ -282,8 +283,8 @@ func (q *Queue) tooMany(ctx context.Context, tx *store.Tx, in *core.Inbound, r *
 	return "refused", nil
 }
 
-// albumKnown remembers the album and reports whether it was known by another
-// update than this one, which may be put a second time.
+// albumKnown remembers the album and reports whether another update has brought
+// it before. An update that is stored again is not another one.
 func (q *Queue) albumKnown(key, update string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -299,8 +300,8 @@ func (q *Queue) albumKnown(key, update string) bool {
 	return false
 }
 
-// wake marks lanes as having work, in sorted order. A lane that was idle joins
-// the end of the line: lanes are claimed by not_before.
+// wake marks lanes as having work, in sorted order. An idle lane joins the end:
+// lanes are claimed in the order of not_before.
 func (q *Queue) wake(ctx context.Context, tx *store.Tx, lanes map[string]bool) error {
 	keys := make([]string, 0, len(lanes))
 	for k := range lanes {
@@ -323,8 +324,8 @@ func (q *Queue) wake(ctx context.Context, tx *store.Tx, lanes map[string]bool) e
 	return nil
 }
 
-// Free makes the rows held with a pairing request ready, stamped with trust;
-// it returns how many.
+// Free makes the rows held with a pairing request ready, stamped with trust. It
+// returns how many.
 func (q *Queue) Free(ctx context.Context, tx *store.Tx, request string, trust core.Trust) (int, error) {
 	lanes := map[string]bool{}
 	rows, err := q.heldRows(ctx, tx, request)
@@ -349,7 +350,7 @@ func (q *Queue) Free(ctx context.Context, tx *store.Tx, request string, trust co
 	return len(rows), q.wake(ctx, tx, lanes)
 }
 
-// Discard refuses the rows held with a pairing request; it returns how many.
+// Discard refuses the rows held with a pairing request. It returns how many.
 func (q *Queue) Discard(ctx context.Context, tx *store.Tx, request string) (int, error) {
 	n, err := tx.Exec(ctx, `UPDATE inbox SET state = 'refused', payload = NULL, request = '' WHERE request = $1 AND state = 'held'`, request)
 	return int(n), err

@@ -1,12 +1,12 @@
-// Package queue keeps every message between the platform and its answer:
-// inbox, lanes, leases, outbox and cursors, all tables of the one database
-// (docs/delivery.md). What Put has returned nil for is answered, once, in its
-// chat's order, whatever crashes.
+// Package queue stores messages between the platform and their answers: inbox,
+// lanes, leases, outbox and cursors, all tables of one database
+// (docs/delivery.md). A message for which Put returned nil is answered once, in
+// the order of its chat, also after a crash.
 //
-// A lane is one chat's line of work. A node claims a lane under a new epoch,
-// works on its first turn and lets go of it in the transaction that stores the
-// result; a result under an old epoch is dropped. Claims ride in the
-// transactions that make work (Put) or finish it (Ack), so that a message
+// A lane orders the work of one chat. A node claims a lane under a new epoch,
+// runs its first turn and releases it in the transaction that stores the
+// result; a result under an old epoch is dropped. Claims are part of the
+// transactions that add work (Put) or finish it (Ack). A message therefore
 // costs three commits: stored and claimed, answered, sent.
 package queue
 
@@ -34,11 +34,11 @@ type Gate interface {
 
 // A Sender delivers to platforms.
 type Sender interface {
-	// Wait is how long the chat must be left alone before the next send; 0 is now.
+	// Wait returns how long to wait before the next send to the chat.
 	Wait(to core.Address) time.Duration
 	Send(ctx context.Context, out core.Outgoing) core.Delivery
-	// Repeats is how long after a try that may have arrived the same row can be
-	// sent again and be shown once; 0 for a bot whose platform can't tell.
+	// Repeats returns for how long the platform recognises a row that is sent
+	// again and shows it once; 0 when it does not.
 	Repeats(bot string) time.Duration
 }
 
@@ -60,7 +60,7 @@ const (
 	pollEvery     = time.Second      // the safety net under the doorbell
 	keepFinished  = 48 * time.Hour   // how long a repeat is recognised
 	maxSending    = 512              // chats with a send under way; others wait in the table
-	maxControls   = 16               // control turns at once, beside the runs
+	maxControls   = 16               // control turns at once, in addition to runs
 	albumsKnown   = 1024             // albums remembered, so that each counts once
 	maxRetryPause = time.Minute
 )
@@ -80,18 +80,19 @@ type Options struct {
 	Waiting func(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error)
 	// Collect reports whether neighbouring messages become one turn here.
 	Collect func(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error)
-	// Behind is told of a message that is stored while a turn of its lane is in
-	// hand here: what it wants done is done after the commit. Nil: nobody cares.
+	// Behind is called for a message that is stored while a turn of its lane runs
+	// on this node. It runs inside the transaction. Optional.
 	Behind func(ctx context.Context, tx *store.Tx, in *core.Inbound, lane string) error
 	// Prepare is called in the claim's transaction for a turn that will run:
 	// it may lower t.Trust and leaves in t.Work what the handler needs. An
-	// error with a kind is left in t.Err for the handler to tell.
+	// error with a kind is left in t.Err for the handler to report.
 	Prepare func(ctx context.Context, tx *store.Tx, t *Turn) error
-	// Ring is told "queue" after commits that a person should see (a dead row,
-	// an unknown or refused send); it must not block. Nil: nobody is told.
+	// Ring receives "queue" after commits that the operator should see (a dead
+	// letter, a send that failed or has an unknown outcome). It must not block.
+	// Optional.
 	Ring func(topics ...string)
-	// Ended is told of a run that will have no result: its rows were given up or
-	// refused after its first claim. It may be told twice.
+	// Ended is called for a run that will have no result: its rows were given up
+	// or refused after the first claim. It may be called twice for a run.
 	Ended func(ctx context.Context, tx *store.Tx, run string) error
 	Rate  Rate
 	// RateNow is asked instead of Rate, which may then change at any time; it
@@ -102,7 +103,7 @@ type Options struct {
 	Slots   int    // turns at once; 0 means 64
 }
 
-// Texts are the queue's own words to people.
+// Texts are the notices that the queue posts to chats.
 type Texts struct {
 	TooMany string // over the rate limit
 	GaveUp  string // after the last try
@@ -116,7 +117,8 @@ func (q *Queue) rate() Rate {
 	return q.o.Rate
 }
 
-// A Queue is the tables and the work on them. Serve starts the work.
+// A Queue stores messages and replies in its tables and works them off. Its
+// methods may be called concurrently. Serve starts the work.
 type Queue struct {
 	db *store.DB
 	o  Options
@@ -129,12 +131,12 @@ type Queue struct {
 	stuck    []*Turn                      // could not be settled (full disk); tried again by the poll; bounded by the slots
 	free     int                          // slots for runs
 	controls int                          // slots for control turns
-	running  map[string]int64             // lane → epoch of the turns in hand; bounded by the slots
-	sending  map[chatKey]bool             // chats with a send in hand; true = look again after it; bounded by maxSending
+	running  map[string]int64             // lane → epoch of running turns; bounded by the slots
+	sending  map[chatKey]bool             // chats with a send in progress; true: check again after it; bounded by maxSending
 	more     bool                         // chats wait that found no room in sending
 	bots     map[string]int64             // bot → epoch of our lease; bounded by the configured bots
-	suspects map[string]bool              // lanes whose last claim failed; at most maxSuspects
-	rejects  map[string]int               // updates that failed a Put → how often; bounded by maxRejects
+	suspects map[string]bool              // lanes with a failed claim; at most maxSuspects
+	rejects  map[string]int               // update → failed Puts; bounded by maxRejects
 	bursts   map[string]time.Time         // lanes with an open burst; at most maxBursts
 	albums   map[string]string            // album → the update that came first
 	albumsIn []string                     // ring of albumsKnown
@@ -146,11 +148,11 @@ type Queue struct {
 
 type chatKey struct{ bot, chat string }
 
-// ErrFenced means that the turn's lane was claimed by somebody else: the
-// result was dropped and nothing of it was written.
+// ErrFenced means that the lane of the turn has another owner: the result was
+// dropped and nothing of it was written.
 var ErrFenced = errors.New("the lane has another owner now")
 
-// New makes a queue over db. It takes and sends nothing before Serve.
+// New returns a queue over db. It claims and sends nothing before Serve.
 func New(db *store.DB, o Options) *Queue {
 	if o.Clock == nil {
 		o.Clock = core.System{}
@@ -177,12 +179,11 @@ func New(db *store.DB, o Options) *Queue {
 	}
 }
 
-// Serve works, after TakeOver, until ctx ends: it claims lanes, has handle called on a
-// goroutine for each turn, and sends the outbox. handle must end each turn by
-// Ack, Fail or GiveBack. When ctx ends nothing new is claimed; turns in hand
-// get grace to finish, then their context is cancelled; Serve returns when
-// every turn is settled and the outbox of reachable chats is drained (within
-// what is left of grace).
+// Serve claims lanes, calls handle on a goroutine for each turn and sends the
+// outbox until ctx ends; call it after TakeOver. handle must end each turn by
+// Ack, Fail or GiveBack. When ctx ends, running turns get grace to finish, then
+// their context is cancelled. Serve returns when every turn is settled and the
+// outbox of reachable chats is sent, within the rest of grace.
 func (q *Queue) Serve(ctx context.Context, grace time.Duration, handle func(context.Context, *Turn)) error {
 	work, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
@@ -198,7 +199,7 @@ func (q *Queue) Serve(ctx context.Context, grace time.Duration, handle func(cont
 	return q.drain(grace, cut)
 }
 
-// ErrShutdown is the cause of a turn's context when the grace period is over.
+// ErrShutdown is the cause of a cancelled turn after the grace period.
 var ErrShutdown = errors.New("the gateway is stopping")
 
 func (q *Queue) drain(grace time.Duration, cut context.CancelCauseFunc) error {
@@ -233,7 +234,7 @@ func (q *Queue) drain(grace time.Duration, cut context.CancelCauseFunc) error {
 	return nil
 }
 
-// poll waits for the doorbell, and looks by itself every second.
+// poll serves the doorbell, and checks for work every second.
 func (q *Queue) poll(ctx context.Context) {
 	renew := q.o.Clock.Now()
 	for {
@@ -262,7 +263,7 @@ func (q *Queue) logErr(ctx context.Context, op string, err error) {
 	}
 }
 
-// ring wakes the poll loop; it never blocks.
+// ring wakes the poll loop. It does not block.
 func (q *Queue) ring() {
 	select {
 	case q.bell <- struct{}{}:

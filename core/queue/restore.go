@@ -9,25 +9,24 @@ import (
 	"gatehouse/core/store"
 )
 
-// Restored is what AfterRestore has set aside.
+// Restored counts what AfterRestore has left to the operator.
 type Restored struct {
 	Sends    int `json:"sends"`    // replies that were on their way: unknown now
 	Messages int `json:"messages"` // messages that waited for their answer: dead letters now
 }
 
-// Why something stands in the panel's queue after a restore.
+// Errors of the rows that a restore leaves to the operator.
 const (
 	restoredSend    = "it was on its way when the backup was made; it may have arrived since"
 	restoredMessage = "it waited when the backup was made; it may have been answered since"
 )
 
-// AfterRestore makes a database that was put back from a backup safe to serve:
-// what was open then may have been done since, so none of it is done by itself.
-// Replies are unknown and messages are dead letters; a person looks and has them
-// sent or tried again. What strangers wrote stays with their requests. Positions
-// in a platform's stream under a name that begins with one of cursors are
-// forgotten, for platforms that would tell again what was answered since.
-// Nobody else may have the database open.
+// AfterRestore makes a restored database safe to serve. Work that was open in the
+// backup may have been done since, so none of it is repeated automatically:
+// replies get an unknown outcome and messages become dead letters, for the
+// operator to send or retry. Messages held with pairing requests stay held.
+// Cursors whose names begin with one of cursors are deleted, for platforms that
+// would deliver answered messages again. The caller has the only connection.
 func AfterRestore(ctx context.Context, tx *store.Tx, cursors ...string) (r Restored, err error) {
 	for _, s := range []struct {
 		n     *int
@@ -36,7 +35,7 @@ func AfterRestore(ctx context.Context, tx *store.Tx, cursors ...string) (r Resto
 	}{
 		{&r.Sends, `UPDATE outbox SET state = 'unknown', error = $1 WHERE state IN ('ready', 'sending')`, []any{restoredSend}},
 		{&r.Messages, `UPDATE inbox SET state = 'dead', error = $1 WHERE state IN ('ready', 'limited') AND bot <> $2 AND kind IN ('message', 'command', 'answer')`, []any{restoredMessage, core.APIBot}},
-		// Nobody waits for a request over HTTP any more, and a button is pressed again.
+		// HTTP clients have gone, and a button can be pressed again.
 		{nil, `UPDATE inbox SET state = 'refused', payload = NULL, error = $1 WHERE state IN ('ready', 'limited')`, []any{restoredMessage}},
 		{nil, `UPDATE lane SET owner = '', pending = 0, preview = '', not_before = '' WHERE pending = 1 OR owner <> '' OR preview <> ''`, nil},
 	} {

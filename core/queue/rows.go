@@ -8,8 +8,8 @@ import (
 	"gatehouse/core/store"
 )
 
-// Retry gives a dead row its tries back. NotFound without such a row; Invalid
-// for an update that could not be understood: it would fail the same way.
+// Retry returns a dead letter to its lane. It returns NotFound without such a row
+// and Invalid for an update that could not be decoded, which would fail again.
 func (q *Queue) Retry(ctx context.Context, seq int64, by core.Actor) error {
 	return q.tx(ctx, &unit{}, func(tx *store.Tx) error {
 		in, err := q.deadRow(ctx, tx, seq)
@@ -37,7 +37,7 @@ func (q *Queue) Retry(ctx context.Context, seq int64, by core.Actor) error {
 	})
 }
 
-// Dismiss gives a dead row up for good. NotFound without such a row.
+// Dismiss refuses a dead letter for good. It returns NotFound without such a row.
 func (q *Queue) Dismiss(ctx context.Context, seq int64, by core.Actor) error {
 	return q.db.Tx(ctx, func(tx *store.Tx) error {
 		if _, err := q.deadRow(ctx, tx, seq); err != nil {
@@ -70,13 +70,13 @@ func (q *Queue) deadRow(ctx context.Context, tx *store.Tx, seq int64) (*core.Inb
 	return &in, nil
 }
 
-// SendAgain sends an unknown or failed reply once more, without a mark: a
-// person has looked. NotFound when it is neither (any more).
+// SendAgain sends a failed reply, or one with an unknown outcome, again and
+// without a mark. It returns NotFound when the reply is neither.
 func (q *Queue) SendAgain(ctx context.Context, seq int64, by core.Actor) error {
 	return q.decideSend(ctx, seq, by, "queue.send_again", `UPDATE outbox SET state = 'ready', error = '', not_before = '', replaces = '' WHERE seq = $1`)
 }
 
-// Settle takes an unknown or failed reply as done with.
+// Settle marks a failed reply, or one with an unknown outcome, as sent.
 func (q *Queue) Settle(ctx context.Context, seq int64, by core.Actor) error {
 	return q.decideSend(ctx, seq, by, "queue.settle", `UPDATE outbox SET state = 'sent', sent_at = created_at WHERE seq = $1`)
 }
@@ -108,8 +108,8 @@ func (q *Queue) decideSend(ctx context.Context, seq int64, by core.Actor, action
 // pruneBatch bounds one deletion, so that upkeep never holds the writer for long.
 const pruneBatch = 1000
 
-// Prune removes rows that are only remembered: finished updates and sent
-// replies older than 48 h, lanes idle without work. It returns how many.
+// Prune deletes finished updates and sent replies older than 48 h, and all but
+// the newest 10,000 dead letters. It returns how many rows it deleted.
 func (q *Queue) Prune(ctx context.Context) (int, error) {
 	total := 0
 	before := core.Stamp(q.o.Clock.Now().Add(-keepFinished))

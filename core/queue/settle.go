@@ -9,28 +9,28 @@ import (
 	"gatehouse/core/store"
 )
 
-// What a row's error says while an earlier try may have arrived.
+// Errors of a row whose earlier attempt has an unknown outcome.
 const (
 	mayHaveArrived = "sent, but the platform did not answer"
 	askedAgain     = "sent, but the platform did not answer; being asked again in a way that shows it once"
 )
 
-// marked reports whether the next try of r bears the words that it may stand
-// there already: an earlier try may have arrived, and the platform does not
-// know it again, or not any more.
+// marked reports whether the next attempt of r must say that the message may have
+// arrived before: the outcome of an earlier attempt is unknown, and the platform
+// does not recognise the repeat.
 func (q *Queue) marked(tx *store.Tx, r *outRow, bot string) bool {
 	return r.Error == mayHaveArrived || r.Error == askedAgain && r.Replaces == "" && !q.shownOnce(tx, bot, r.Begun)
 }
 
-// shownOnce reports whether the platform still shows a message once that is
-// sent again and may have arrived since begun.
+// shownOnce reports whether the platform shows a message once that was first sent
+// at begun and is sent again now.
 func (q *Queue) shownOnce(tx *store.Tx, bot, begun string) bool {
 	at, err := core.ParseStamp(begun)
 	age := tx.Time().Sub(at)
 	return err == nil && age >= 0 && age < q.o.Sender.Repeats(bot)
 }
 
-// settleSend writes how a send ended.
+// settleSend stores the outcome of a send.
 func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing, d core.Delivery) error {
 	if d.Outcome == core.Sent {
 		_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'sent', platform_message_id = $1, sent_at = $2, error = '' WHERE seq = $3`, d.MessageID, core.Stamp(tx.Time()), out.Seq)
@@ -38,7 +38,7 @@ func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing
 	}
 	var r outRow
 	err := tx.Get(ctx, &r, `SELECT attempts, error, sent_at FROM outbox WHERE seq = $1`, out.Seq)
-	if errors.Is(err, store.ErrNoRows) { // its person was forgotten meanwhile
+	if errors.Is(err, store.ErrNoRows) { // its user was erased concurrently
 		return nil
 	}
 	if err != nil {
@@ -72,14 +72,14 @@ func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing
 		if d.MovedTo != "" && d.MovedTo != out.Chat {
 			return q.follow(ctx, tx, out, d.MovedTo, doubt)
 		}
-		if d.Closed { // what waits behind it would be refused likewise
+		if d.Closed { // the replies after it would be refused, too
 			if err := set("failed", closedError(d.Reason, doubt), 0); err != nil {
 				return err
 			}
 			return q.shut(ctx, tx, out.Bot, out.Chat, d.Reason)
 		}
 		if d.Late {
-			if err := q.tellLate(ctx, tx, out); err != nil {
+			if err := q.notifyLate(ctx, tx, out); err != nil {
 				return err
 			}
 		}
@@ -94,9 +94,9 @@ func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing
 	return set("unknown", mayHaveArrived+", twice", 0)
 }
 
-// tellLate tells the chat, once for each answer, that somebody has to ask again
-// for what they alone were to see.
-func (q *Queue) tellLate(ctx context.Context, tx *store.Tx, out *core.Outgoing) error {
+// notifyLate posts, once for each answer, that a message for one user could not
+// be shown and must be requested again.
+func (q *Queue) notifyLate(ctx context.Context, tx *store.Tx, out *core.Outgoing) error {
 	notice := core.Reply{Address: out.Address, Key: "notice:late:" + out.Answer, Parts: []core.Part{{Text: q.o.Texts.Late}}}
 	if err := q.Post(ctx, tx, notice); core.KindOf(err) != core.Conflict {
 		return err
@@ -104,8 +104,8 @@ func (q *Queue) tellLate(ctx context.Context, tx *store.Tx, out *core.Outgoing) 
 	return nil
 }
 
-// follow sends a row to the id that its chat has now. What may have arrived under
-// the old one stands under the new one, too.
+// follow moves a row to the new id of its chat. A reply with an unknown outcome
+// under the old id has one under the new id, too.
 func (q *Queue) follow(ctx context.Context, tx *store.Tx, out *core.Outgoing, to string, doubt bool) error {
 	reason := ""
 	if doubt {

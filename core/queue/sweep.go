@@ -10,18 +10,18 @@ import (
 
 // Bounds of Sweep, in rows.
 const (
-	sweepPage = 2000 // that one statement reads, beside the writer
-	sweepStep = 200  // that one transaction changes
+	sweepPage = 2000 // read by one statement, concurrently with the writer
+	sweepStep = 200  // changed by one transaction
 )
 
-// Swept is how far Sweep has been through the tables.
+// Swept is the position up to which Sweep has read the tables.
 type Swept struct{ inbox, outbox int64 }
 
-// Sweep does what Forget does for the messages that are there now, in short
-// transactions, so that others' come in between: tables of a million rows are
-// read beside the writer. Nothing of the person may begin any more. note is
-// called in each transaction with files that came with messages which have not
-// been answered; they are known no more afterwards.
+// Sweep erases the present messages of a user as Forget does, in short
+// transactions that let other work in between; it reads large tables
+// concurrently with the writer. No new turn of the user may start. Each
+// transaction calls note with the files of messages that were not answered;
+// the queue has no record of them afterwards.
 func (q *Queue) Sweep(ctx context.Context, p core.Person, note func(tx *store.Tx, files []string) error) (s Swept, err error) {
 	w := &sweep{q: q, ctx: ctx, note: note, chats: map[[2]string]bool{}, senders: map[[2]string]bool{}, requests: map[string]bool{}}
 	for _, c := range p.Chats {

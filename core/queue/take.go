@@ -23,7 +23,7 @@ type Turn struct {
 	Trust   core.Trust // min(stamped, present, ceilings)
 	Control bool
 	Work    any   // what Prepare left; the queue does not look inside
-	Err     error // what Prepare refused, fit to be told
+	Err     error // why Prepare refused the turn, for the user
 	Taken   time.Time
 	Waited  time.Duration // from the oldest row's arrival to the claim
 
@@ -35,20 +35,20 @@ type Turn struct {
 	cancel  context.CancelCauseFunc
 }
 
-// Preview is the platform's id of the preview that stands in the chat, "" without one.
+// Preview returns the platform id of the preview in the chat, or "".
 func (t *Turn) Preview() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.preview
 }
 
-// Seq is the first row's number, for keys of replies that belong to no run.
+// Seq returns the number of the first row, for keys of replies without a run.
 func (t *Turn) Seq() int64 { return t.seqs[0] }
 
-// First is the first row; every turn has one.
+// First returns the first row; every turn has one.
 func (t *Turn) First() *core.Inbound { return &t.Rows[0] }
 
-// claim takes waiting lanes while there are slots, control lanes first.
+// claim takes waiting lanes while there are free slots, control lanes first.
 func (q *Queue) claim(ctx context.Context, tx *store.Tx, u *unit) error {
 	q.mu.Lock()
 	u.early = !q.serving
@@ -64,7 +64,7 @@ func (q *Queue) claim(ctx context.Context, tx *store.Tx, u *unit) error {
 // claimKind takes waiting lanes of one kind.
 func (q *Queue) claimKind(ctx context.Context, tx *store.Tx, u *unit, control bool) error {
 	for {
-		if !q.room(control) {
+		if !q.hasRoom(control) {
 			return nil
 		}
 		lanes, err := q.dueLanes(ctx, tx, control)
@@ -97,8 +97,8 @@ func (q *Queue) claimKind(ctx context.Context, tx *store.Tx, u *unit, control bo
 	}
 }
 
-// room reports whether a turn of a kind may be claimed now.
-func (q *Queue) room(control bool) bool {
+// hasRoom reports whether a turn of a kind may be claimed now.
+func (q *Queue) hasRoom(control bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.serving && *q.slots(control) > 0
@@ -115,7 +115,7 @@ func (q *Queue) reserve(control bool) bool {
 	return false
 }
 
-// claimWaiting is the poll loop's claim: it writes only when something waits.
+// claimWaiting claims for the poll loop. It writes only when a lane waits.
 func (q *Queue) claimWaiting(ctx context.Context) error {
 	now := q.o.Clock.Now()
 	var waits bool
@@ -125,16 +125,16 @@ func (q *Queue) claimWaiting(ctx context.Context) error {
 		return err
 	}
 	return q.tx(ctx, &unit{}, func(tx *store.Tx) error {
-		// Whose lease has run out is dead or asleep; the next claim's epoch fences
-		// it. What is ours is in our hands, whatever the clock says.
+		// A node whose lease has expired is dead or suspended; the epoch of the
+		// next claim fences it. This node keeps its own lanes in any case.
 		_, err := tx.Exec(ctx, `UPDATE lane SET owner = '', pending = 1, not_before = $1 WHERE owner <> '' AND owner <> $2 AND lease_until < $3`,
 			core.Stamp(tx.Time()), q.o.Node, core.Stamp(tx.Time()))
 		return err
 	})
 }
 
-// due holds for a lane that may be claimed at $1. One that waits for longer
-// than anything here waits ($2) was stamped before the clock was set back.
+// due selects lanes that may be claimed at $1. A later time than $2, the longest
+// wait there is, was stamped before the clock was set back.
 const due = `(not_before <= $1 OR not_before > $2)`
 
 func (q *Queue) far(now time.Time) string {
@@ -151,24 +151,23 @@ type dueLane struct {
 // maxClaimed is how many lanes dueLanes looks up.
 const maxClaimed = 64
 
-// dueLanes are the lanes of a kind that may be claimed, those that have waited
-// longest first, at most maxClaimed.
+// dueLanes returns the lanes of a kind that may be claimed, the longest waiting
+// first, at most maxClaimed.
 func (q *Queue) dueLanes(ctx context.Context, tx *store.Tx, control bool) (lanes []dueLane, err error) {
 	now := tx.Time()
-	// The limit is no parameter: SQLite plans such a statement anew each time.
+	// A parameter for the limit would make SQLite plan the statement each time.
 	err = tx.Select(ctx, &lanes, `SELECT key, epoch, preview FROM lane WHERE pending = 1 AND owner = '' AND control = $3 AND `+due+`
 		ORDER BY not_before LIMIT 64`+tx.SkipLocked(), core.Stamp(now), q.far(now), control)
 	return lanes, err
 }
 
-// claimLane claims a lane that dueLanes has found in this transaction and takes
-// its first turn; nil, and the lane is let go, when its rows are all refused or
-// not yet due.
+// claimLane claims a lane that dueLanes returned in this transaction and fills a
+// turn. It returns nil, and releases the lane, when no row is due.
 func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, lane dueLane, control bool) (*Turn, error) {
 	now := tx.Time()
 	epoch := lane.Epoch + 1
-	// By its key alone, as nobody else has written it since it was found; and
-	// without RETURNING, for which SQLite makes a table each time.
+	// The key alone is enough, because this transaction has read the row.
+	// RETURNING would make SQLite build a temporary table.
 	if _, err := tx.Exec(ctx, `UPDATE lane SET owner = $1, epoch = $2, lease_until = $3 WHERE key = $4`, q.o.Node, epoch, core.Stamp(now.Add(leaseTime)), lane.Key); err != nil {
 		return nil, err
 	}
@@ -180,11 +179,11 @@ func (q *Queue) claimLane(ctx context.Context, tx *store.Tx, lane dueLane, contr
 	if len(t.Rows) > 0 {
 		return t, nil
 	}
-	return nil, q.letGo(ctx, tx, t, wait)
+	return nil, q.release(ctx, tx, t, wait)
 }
 
-// take fills t with the lane's first turn. Without one t.Rows stays empty, and
-// wait is when the lane's first row is due, zero when there is none.
+// take fills t with the first turn of the lane. Without one t.Rows stays empty,
+// and wait is when the first row is due, or zero when there is none.
 func (q *Queue) take(ctx context.Context, tx *store.Tx, t *Turn) (wait time.Time, err error) {
 	for {
 		var rows []inboxRow
@@ -201,13 +200,13 @@ func (q *Queue) take(ctx context.Context, tx *store.Tx, t *Turn) (wait time.Time
 		in, err := first.inbound()
 		if err == nil && first.Attempts >= MaxAttempts {
 			err = errors.New("the gateway ended five times while it worked on this")
-			if err := q.tellGaveUp(ctx, tx, &in, first.Seq, t.preview); err != nil {
+			if err := q.notifyGaveUp(ctx, tx, &in, first.Seq, t.preview); err != nil {
 				return time.Time{}, err
 			}
 			t.preview = ""
 		}
 		if err != nil {
-			if err := q.bury(ctx, tx, []int64{first.Seq}, err.Error()); err != nil {
+			if err := q.deadLetter(ctx, tx, []int64{first.Seq}, err.Error()); err != nil {
 				return time.Time{}, err
 			}
 			continue
@@ -229,9 +228,9 @@ func (q *Queue) take(ctx context.Context, tx *store.Tx, t *Turn) (wait time.Time
 	}
 }
 
-// newRun is the id of a run. Ids ascend in time (RFC 9562, version 7), so that
-// in the indexes that hold them new rows stand together: with random ones each
-// message would touch, and each commit write, a page of its own in every index.
+// newRun returns the id of a run. Ids ascend in time (RFC 9562, version 7), which
+// keeps new rows together in the indexes: with random ids each message would
+// touch, and each commit write, its own page of every index.
 func newRun() string {
 	if id, err := uuid.NewV7(); err == nil {
 		return id.String()
@@ -239,14 +238,15 @@ func newRun() string {
 	return uuid.NewString() // panics, as everywhere, when there is no randomness
 }
 
-// fill makes t from the first row and, in mode collect, its neighbours.
+// fill adds the first row to t and, where messages are collected, the rows that
+// follow it.
 func (q *Queue) fill(ctx context.Context, tx *store.Tx, t *Turn, in core.Inbound, first *inboxRow) error {
 	t.Rows, t.seqs = []core.Inbound{in}, []int64{first.Seq}
 	t.Run, t.Attempt = first.Run, first.Attempts+1
 	if received, err := core.ParseStamp(first.Received); err == nil {
 		t.Waited = t.Taken.Sub(received)
 	}
-	if first.Run == "" && t.preview != "" { // of a turn that was given up: nobody else edits that
+	if first.Run == "" && t.preview != "" { // of a turn that was given up: no other turn edits it
 		t.preview = ""
 		if _, err := tx.Exec(ctx, `UPDATE lane SET preview = '' WHERE key = $1`, t.Lane); err != nil {
 			return err
@@ -274,9 +274,9 @@ func (q *Queue) fill(ctx context.Context, tx *store.Tx, t *Turn, in core.Inbound
 	return nil
 }
 
-// collect joins the rows that belong to the first one's turn: those that carry
-// its run id (a retry is of that run alone), or, in mode collect, the messages
-// of the same sender that stand next to it, up to maxCollect and collectBytes.
+// collect adds the rows that belong to the turn of the first one: those with its
+// run id (a retry has the same rows) or, where messages are collected, the next
+// messages of the same sender, up to maxCollect and collectBytes.
 func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inboxRow) error {
 	in := &t.Rows[0]
 	if t.Control || in.Kind != core.KindMessage || in.Turn != nil || alone(in) {
@@ -318,14 +318,14 @@ func (q *Queue) collect(ctx context.Context, tx *store.Tx, t *Turn, first *inbox
 	return nil
 }
 
-// alone: a message that is answered by itself. One of a kind that is answered
-// with one sentence would settle words beside it unread; one that is answered
-// once more is what it was.
+// alone reports whether a message is never collected with others: one of an
+// unsupported kind, whose standard reply would leave the others unread, and one
+// that is answered again.
 func alone(in *core.Inbound) bool { return in.Unsupported != "" && in.Text == "" || in.Again != "" }
 
-// letGo releases t's lane; it is pending while rows are left in it, those that
-// wait until a time too. ErrFenced when somebody else has it.
-func (q *Queue) letGo(ctx context.Context, tx *store.Tx, t *Turn, until time.Time) error {
+// release releases the lane of t. The lane stays pending while it has rows. It
+// returns ErrFenced when the lane has another owner.
+func (q *Queue) release(ctx context.Context, tx *store.Tx, t *Turn, until time.Time) error {
 	if until.IsZero() {
 		until = tx.Time()
 	}
@@ -347,7 +347,7 @@ func (q *Queue) refuse(ctx context.Context, tx *store.Tx, seq int64) error {
 	return q.giveUp(ctx, tx, `UPDATE inbox SET state = 'refused', payload = NULL, error = coalesce(nullif($1, ''), error) WHERE seq = $2 RETURNING run`, seq, "")
 }
 
-// giveUp ends a row by query, and its run with it when there was one.
+// giveUp ends a row by query, and the run of the row.
 func (q *Queue) giveUp(ctx context.Context, tx *store.Tx, query string, seq int64, why string) error {
 	var run string
 	if err := tx.Get(ctx, &run, query, core.CutRunes(why, 500), seq); err != nil {
@@ -359,8 +359,9 @@ func (q *Queue) giveUp(ctx context.Context, tx *store.Tx, query string, seq int6
 	return q.o.Ended(ctx, tx, run)
 }
 
-// bury makes rows dead: kept with their payload, shown in the panel, retried by hand.
-func (q *Queue) bury(ctx context.Context, tx *store.Tx, seqs []int64, why string) error {
+// deadLetter makes rows dead letters: they keep their payload, and the operator
+// may retry them from the panel.
+func (q *Queue) deadLetter(ctx context.Context, tx *store.Tx, seqs []int64, why string) error {
 	for _, seq := range seqs {
 		if err := q.giveUp(ctx, tx, `UPDATE inbox SET state = 'dead', error = $1 WHERE seq = $2 RETURNING run`, seq, why); err != nil {
 			return err

@@ -13,14 +13,14 @@ import (
 type unit struct {
 	turns []*Turn
 	sends []core.Outgoing
-	early bool // Serve had not begun when the lanes were looked at
+	early bool // Serve had not started when lanes were claimed
 }
 
 // tx runs f and then claims waiting lanes in the same transaction.
 func (q *Queue) tx(ctx context.Context, u *unit, f func(tx *store.Tx) error) error {
 	for tries := 0; ; tries++ {
 		err := q.db.Tx(ctx, func(tx *store.Tx) error {
-			q.release(u) // a closure may be run twice
+			q.cancel(u) // a closure may be run twice
 			if err := f(tx); err != nil {
 				return err
 			}
@@ -30,7 +30,7 @@ func (q *Queue) tx(ctx context.Context, u *unit, f func(tx *store.Tx) error) err
 			q.start(u)
 			return nil
 		}
-		q.release(u)
+		q.cancel(u)
 		var broken *claimError
 		if !errors.As(err, &broken) || tries == maxSuspects {
 			return err
@@ -40,8 +40,8 @@ func (q *Queue) tx(ctx context.Context, u *unit, f func(tx *store.Tx) error) err
 	}
 }
 
-// release gives back what an unfinished unit had reserved.
-func (q *Queue) release(u *unit) {
+// cancel returns what a failed unit had reserved.
+func (q *Queue) cancel(u *unit) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, t := range u.turns {
@@ -58,7 +58,7 @@ func (q *Queue) release(u *unit) {
 	u.turns, u.sends = nil, nil
 }
 
-// slots is the counter of free slots; q.mu is held.
+// slots returns the counter of free slots. The caller holds q.mu.
 func (q *Queue) slots(control bool) *int {
 	if control {
 		return &q.controls
@@ -89,8 +89,8 @@ func (q *Queue) run(ctx context.Context, handle func(context.Context, *Turn), t 
 	handle(ctx, t)
 }
 
-// finish frees the turn's slot and makes sure that a handler which returned
-// without settling (a bug, a panic) does not keep the lane.
+// finish frees the slot of the turn, and fails a turn whose handler returned
+// without settling it (a bug, a panic).
 func (q *Queue) finish(ctx context.Context, t *Turn) {
 	p := recover()
 	if p != nil {
@@ -110,8 +110,8 @@ func (q *Queue) finish(ctx context.Context, t *Turn) {
 
 var errUnsettled = errors.New("the result could not be stored")
 
-// settleStuck gives back turns that could not be settled when they ended, as
-// soon as the database takes writes again.
+// settleStuck fails turns that could not be settled when they ended, once the
+// database accepts writes.
 func (q *Queue) settleStuck(ctx context.Context) {
 	q.mu.Lock()
 	stuck := q.stuck
@@ -128,7 +128,7 @@ func (q *Queue) settleStuck(ctx context.Context) {
 	}
 }
 
-// leave makes room after t. It is called once, before the transaction that
+// leave frees the slot of t. It is called once, before the transaction that
 // settles t, so that this transaction may claim the next lane into the slot.
 func (q *Queue) leave(t *Turn) {
 	q.mu.Lock()
@@ -139,7 +139,7 @@ func (q *Queue) leave(t *Turn) {
 	}
 }
 
-// forget ends t's place among the running lanes, unless the lane is claimed anew.
+// forget removes t from the running lanes, unless the lane was claimed again.
 func (q *Queue) forget(t *Turn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"gatehouse/core/store"
 )
 
-// A Writer is somebody as one bot knows them.
+// A Writer is a sender as one bot knows them.
 type Writer struct{ Bot, Sender string }
 
-// HeardFrom is when bots last got a message of each of these people, by the
-// platform's time, as far back as messages are remembered. Who never wrote is
-// not among them. It is one statement, however many they are.
+// HeardFrom returns when bots last received a message of each sender, by the time
+// of the platform, as far back as messages are stored. Senders without one are
+// missing. It runs one statement for any number of senders.
 func (r *Reader) HeardFrom(ctx context.Context, people []Writer) (map[Writer]time.Time, error) {
 	last := make(map[Writer]time.Time, len(people))
 	if len(people) == 0 {

@@ -25,7 +25,7 @@ const tallyOutbox = `SELECT bot, count(*) AS n FROM outbox WHERE state IN ('unkn
 
 // Tally counts what came in a time, by bot: received|BOT are messages and
 // commands, dead|BOT those of them that were given up, unsent|BOT parts of
-// replies that failed or of which nobody knows whether they arrived.
+// replies that failed or have an unknown outcome.
 func (r *Reader) Tally(ctx context.Context, db store.Queryer, from, until time.Time) (map[string]int64, error) {
 	var rows []struct {
 		Bot  string `db:"bot"`

@@ -60,8 +60,8 @@ func (r stepRow) step() (Step, error) {
 	return s, errors.Join(errs[:]...)
 }
 
-// Update is the update with that id at a bot; core.NotFound without one.
-// Finished ones are remembered for 48 h.
+// Update returns the update of a bot with that id, or core.NotFound. Finished
+// updates are stored for 48 h.
 func (r *Reader) Update(ctx context.Context, bot, id string) (Step, error) {
 	var row stepRow
 	err := r.db.Get(ctx, &row, stepColumns+`WHERE bot = $1 AND update_id = $2`, bot, id)
@@ -77,13 +77,13 @@ func (r *Reader) Update(ctx context.Context, bot, id string) (Step, error) {
 // maxSteps bounds the updates of one run and the waiting ones of a list.
 const maxSteps = 100
 
-// UpdatesOf are the updates that a run answers, in their order.
+// UpdatesOf returns the updates that a run answers, in order.
 func (r *Reader) UpdatesOf(ctx context.Context, run string) ([]Step, error) {
 	return r.steps(ctx, stepColumns+`WHERE run = $1 AND run <> '' ORDER BY seq LIMIT $2`, run, maxSteps)
 }
 
-// Stalled are updates that wait for something other than their turn: held for
-// a decision on their sender, or rate-limited; the oldest first.
+// Stalled returns updates that are held for a decision on their sender or that
+// are rate-limited, the oldest first.
 func (r *Reader) Stalled(ctx context.Context, limit int) ([]Step, error) {
 	limit = min(limit, maxSteps)
 	held, err := r.steps(ctx, stepColumns+`WHERE state = 'held' AND request <> '' ORDER BY request, seq LIMIT $1`, limit)
