@@ -230,7 +230,7 @@ func TestAToolCallThatNobodyAnswersIsRefused(t *testing.T) {
 	if w.note() != "" {
 		t.Errorf("the file: %q", w.note())
 	}
-	if page := w.browser().page("/admin/approvals"); !strings.Contains(page, "nobody answered in time") {
+	if page := w.browser().page("/admin/approvals"); !strings.Contains(page, "no one answered in time") {
 		t.Errorf("the page does not say what became of it:\n%s", page)
 	}
 }
