@@ -167,7 +167,7 @@ func TestAnAbortWhileAPersonIsAskedEndsTheStreamOnce(t *testing.T) {
 
 // giveTools adds a tool that sleeps until it is aborted and one that panics.
 func (w *world) giveTools() {
-	k := w.app.kits
+	k := w.app.tools
 	for name, run := range map[string]func(context.Context, *tool.Call) (tool.Result, error){
 		"Sleep": func(ctx context.Context, _ *tool.Call) (tool.Result, error) {
 			<-ctx.Done()
@@ -175,7 +175,7 @@ func (w *world) giveTools() {
 		},
 		"Panic": func(context.Context, *tool.Call) (tool.Result, error) { panic("a tool's bug") },
 	} {
-		k.tools = append(slices.Clip(k.tools), tool.Tool{Name: name, About: "for a test", Schema: json.RawMessage(`{"type":"object"}`), Kind: tool.Inner, Run: run})
+		k.Tools = append(slices.Clip(k.Tools), tool.Tool{Name: name, About: "for a test", Schema: json.RawMessage(`{"type":"object"}`), Kind: tool.Inner, Run: run})
 	}
 }
 

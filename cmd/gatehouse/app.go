@@ -42,7 +42,7 @@ import (
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 	"gatehouse/core/titles"
-	"gatehouse/core/tool/mcp"
+	"gatehouse/core/toolset"
 	"gatehouse/core/usage"
 	"gatehouse/core/vault"
 	"gatehouse/pairing"
@@ -97,8 +97,7 @@ type app struct {
 	models     *registry.Registry
 	search     quote.Search // of local/quote
 	claude     *claudeCode  // nil: CLAUDE_CLI names none
-	kits       *kits        // what turns' tools are taken from
-	servers    *mcp.Servers
+	tools      *toolset.Set
 	titles     *titles.Titler
 	upkeep     *upkeep
 	jobs       *jobs      // long commands
@@ -268,15 +267,12 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 		return fmt.Errorf("prices: %w", err)
 	}
 	a.agents = agent.New(a.vault, agent.Options{Clock: a.clock, Log: a.log, Base: agent.Default(filepath.Base(a.vault.Path()), ""), Default: a.settings.Now().DefaultAgent})
-	kits, err := newKits(a)
-	if err != nil {
+	if a.tools, err = a.openTools(); err != nil {
 		return err
 	}
-	a.closing(kits.shell.Close)
-	a.kits, a.servers = kits, kits.servers
-	a.closing(a.servers.Close)
+	a.closing(a.tools.Close)
 	var other orchestrator.Runtime
-	if c, err := a.joinClaude(kits); err != nil {
+	if c, err := a.joinClaude(); err != nil {
 		return err
 	} else if c != nil {
 		other = c
@@ -284,7 +280,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	a.usage = usage.New(usage.NewMetrics(a.reg, m.Names), budgetsOf(a.settings.Now()))
 	a.cost = claudePrices(prices.Cost)
 	a.rolls = usage.NewRollups(a.db, a.clock, a.usage.Tally, a.events.Tally, a.inspect.Tally)
-	om := orchestrator.NewMetrics(a.reg, m.Names, toolNames)
+	om := orchestrator.NewMetrics(a.reg, m.Names, toolset.Names)
 	a.know = func(names []string) { om.Know(names); a.usage.Know(names) }
 	om.Stage = qm.Stage
 	hear, err := a.hearing()
@@ -301,11 +297,11 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	}})
 	a.runs = orchestrator.New(orchestrator.Options{
 		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents, Files: a.vault.FS(),
-		Search: webSearch, Fetch: a.fetchFile, Hear: hear, PDF: pdf,
+		Search: toolset.WebSearch, Fetch: a.fetchFile, Hear: hear, PDF: pdf,
 		Usage: a.usage, Reserve: a.reserve,
 		Model: a.models.Find, Runtime: other, Cost: a.cost, MayRead: a.mayRead,
 		Spend: a.spend, Answered: a.titles.Answered,
-		Equip: kits.equip, Guard: a.guard, NotBegun: a.guard.NotBegun, Runs: a.events.Users, Overheard: a.overheard.Last,
+		Equip: a.tools.Equip, Guard: a.guard, NotBegun: a.guard.NotBegun, Runs: a.events.Users, Overheard: a.overheard.Last,
 		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.still(ctx, a.db, t) },
 		Raise: a.raised,
 		Choose: func(ctx context.Context, tx *store.Tx, ask permission.Ask) error {

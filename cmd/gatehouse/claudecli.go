@@ -13,17 +13,17 @@ import (
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
-	"gatehouse/core/tool"
+	"gatehouse/core/toolset"
 )
 
 // claudeCode is the Claude Code CLI as the orchestrator's second runtime.
 type claudeCode struct {
 	*claudecli.Runner
-	kits *kits
+	tools *toolset.Set
 }
 
 // joinClaude makes the runtime where CLAUDE_CLI names a program; without, it is nil.
-func (a *app) joinClaude(k *kits) (*claudeCode, error) {
+func (a *app) joinClaude() (*claudeCode, error) {
 	if a.cfg.ClaudeCLI == "" {
 		return nil, nil
 	}
@@ -34,7 +34,7 @@ func (a *app) joinClaude(k *kits) (*claudeCode, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &claudeCode{kits: k, Runner: claudecli.New(claudecli.Options{
+	c := &claudeCode{tools: a.tools, Runner: claudecli.New(claudecli.Options{
 		Program: a.cfg.ClaudeCLI, Stage: self, Veil: a.veil, Home: a.vault.Path(), Path: filepath.Dir(a.cfg.ClaudeCLI) + ":/usr/local/bin:/usr/bin:/bin",
 		Key: a.cfg.AnthropicAPIKey.Reveal(), BaseURL: a.cfg.AnthropicBaseURL, MCPConfig: filepath.Join(a.vault.Path(), ".mcp.json"),
 		Guard: a.guard, Clock: a.clock, Log: a.log,
@@ -68,13 +68,12 @@ func (c *claudeCode) Refuses(t *orchestrator.Turn) string {
 
 // Answer has the CLI answer.
 func (c *claudeCode) Answer(ctx context.Context, w *orchestrator.Work) (orchestrator.Answer, error) {
-	p, t := c.kits.profile(w.Turn), w.Turn
+	p, t := c.tools.Profile(w.Turn), w.Turn
 	p.Named = w.Named
-	mayRead, mayWrite := c.kits.a.guard.Bounds(p)
 	got, err := c.Runner.Answer(ctx, &claudecli.Turn{
 		Session: t.Session.ID, Resume: w.Resume, Dir: w.Dir.Path, Model: strings.TrimPrefix(w.Model, claudecli.Prefix),
 		System: w.System, Replace: w.Replace, Line: w.Line, Said: w.Said, Profile: p, Offers: w.Agent.Offers,
-		Tools: &tool.Turn{User: t.User, Trust: t.Trust, Session: t.Session.ID, Run: t.Run, Vault: c.kits.a.vault, Dir: w.Dir, MayRead: mayRead, MayWrite: mayWrite},
+		Tools: c.tools.Turn(t, p, w.Dir),
 		Still: w.Still, Emit: w.Emit, Waiting: w.Waiting, Heard: w.Heard, Busy: w.Busy,
 	})
 	a := orchestrator.Answer{Text: got.Text, Said: got.Said, Calls: got.Calls, MicroUSD: got.MicroUSD}

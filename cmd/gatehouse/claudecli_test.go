@@ -153,7 +153,7 @@ func TestAProgramThatIsNoneIsToldAtTheStart(t *testing.T) {
 	cfg := configs.Default()
 	cfg.ClaudeCLI = filepath.Join(t.TempDir(), "claude")
 	a := &app{cfg: cfg}
-	if _, err := a.joinClaude(nil); err == nil || !strings.Contains(err.Error(), "GATEHOUSE_CLAUDE_CLI") {
+	if _, err := a.joinClaude(); err == nil || !strings.Contains(err.Error(), "GATEHOUSE_CLAUDE_CLI") {
 		t.Error(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/core/sandbox"
+	"gatehouse/core/toolset"
 )
 
 // A breakIn is an attempt by way of the whole gateway: a message that has the
@@ -275,7 +276,7 @@ func (a breakIn) proved(y *yard) {
 	for _, name := range []string{".parachute/agents/evil.md", ".parachute/skills/evil.md", ".parachute/workspaces/x", ".claude/settings.json", "../new", "Notes/new.md", "Guests/9001/new.md", ".parachuteignore"} {
 		_ = os.RemoveAll(filepath.Join(y.cfg.VaultPath, name))
 	}
-	y.puts(map[string]string{".mcp.json": noServers, "CLAUDE.md": y.private + "\n", "Chat/old.db": y.canary})
+	y.puts(map[string]string{".mcp.json": toolset.NoServers, "CLAUDE.md": y.private + "\n", "Chat/old.db": y.canary})
 }
 
 // For random sequences of tool calls nothing of the canary files is ever sent

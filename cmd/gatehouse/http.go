@@ -67,6 +67,7 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 }
 
 func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
+	previews := a.newPreviews()
 	return admin.New(door, a.admins, admin.Options{
 		Options: page.Options{Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
 		Operations: operations.Options{Bots: panelBots{a.fleet}, Audit: a.auditBot, Lanes: a.inspect, Dead: a.queue, Sends: a.queue, Stalled: a.inspect.Stalled,
@@ -77,11 +78,14 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 		},
 		People: adminpeople.Options{Requests: a.pairing, Decisions: a.pairing, Access: a.pairing.People, Persons: a.pairing.People, Terms: a.pairing.People, Blocks: a.pairing.People, Places: a.pairing.Places,
 			Spending: peopleView{a}, Care: peopleView{a}, LastSeen: peopleView{a}.lastSeen, SetPlace: peopleView{a}.setPlace,
-			Invites: a.pairing.Codes, InviteLink: a.inviteLink, Preset: a.bots.Preset, Preview: (&previews{a: a}).Preview},
+			Invites: a.pairing.Codes, InviteLink: a.inviteLink, Preset: a.bots.Preset, Preview: func(ctx context.Context, level core.Trust) (adminpeople.Preview, error) {
+				p, err := previews.Preview(ctx, level)
+				return adminpeople.Preview(p), err
+			}},
 		Approvals: approvals.Options{Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.raises},
 		Settings: settings.Options{Settings: settingsView{a}, Changes: settingsView{a}, Texts: textsView{a}, Keys: a.keys,
 			Backups: backupsView{a}, BackupJob: backupsView{a}.Job,
-			Agents: a.agents, Library: a.agents, Drafts: a.agents, SaveAgent: a.saveAgent, Servers: a.servers.Health},
+			Agents: a.agents, Library: a.agents, Drafts: a.agents, SaveAgent: a.saveAgent, Servers: a.tools.Servers.Health},
 		Chats: chats.Options{Chats: panelChats{a.sessions, a}, Acts: panelActs{a}, Bound: panelActs{a}.Bound, Search: a.sessions.Search,
 			Runs: panelRuns{a.events}, Traces: a.inspect, Active: a.bus.Active, Sources: a.sources(), Label: orchestrator.Label,
 			Spent: func(ctx context.Context, runs ...string) (map[string]usage.Total, error) {

@@ -30,11 +30,11 @@ admin/operations: admin/page core core/queue/inspect core/store core/usage web
 admin/page: core web web/auth
 admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
 admin/settings: admin/page core core/agent core/tool/mcp web/auth
-cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs connectors/discord connectors/telegram core
 cmd/gatehouse: *
-cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/store core/watch pairing pairing/bots
 cmd/gatehouse/doctor: configs configs/live core core/agent core/sandbox core/store core/tool/mcp/entry core/vault
+cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/store core/watch pairing pairing/bots
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
+cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs connectors/discord connectors/telegram core
 cmd/loadgen: cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors connectors/connectorstest connectors/discord connectors/discord/discordtest connectors/telegram connectors/telegram/telegramtest
 cmd/loadgen/bare:
 cmd/loadgen/crowd: connectors/discord/discordtest connectors/telegram/telegramtest
@@ -111,6 +111,7 @@ core/tool/mcp/entry: core
 core/tool/mcp/program: core core/sandbox
 core/tool/shell: core core/beneath core/sandbox core/tool
 core/tool/skill: core core/tool
+core/toolset: core core/agent core/orchestrator core/permission core/sandbox core/tool core/tool/fetch core/tool/mcp core/tool/mcp/entry core/tool/shell core/tool/skill core/vault  # what a turn may use
 core/transcript: core core/transcript/words core/vault  # conversations, without a database
 core/transcript/words:  # what a word is
 core/usage: core core/store

@@ -2,13 +2,18 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"gatehouse/configs"
+	"gatehouse/connectors/discord"
+	"gatehouse/connectors/telegram"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/sandbox/container"
+	"gatehouse/core/tool/files"
+	"gatehouse/core/toolset"
 )
 
 // openBox opens what isolates programs below full trust, as SANDBOX says. There
@@ -32,6 +37,50 @@ func (a *app) openBox(self string) {
 			return nil
 		})
 	}
+}
+
+// openTools returns the tools of turns. It opens the limits of isolated programs
+// and the scratch directory, and hides the gateway's own files.
+func (a *app) openTools() (*toolset.Set, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	box := a.box
+	switch {
+	case box == nil:
+	case box.Name() == sandbox.Container:
+		a.limits = "the kernel holds memory, processes, processor time of each container (control groups that the container engine makes)"
+		a.log.Info("limits of commands below full trust", "how", a.limits)
+	default:
+		var groups *sandbox.Groups
+		groups, a.limits = sandbox.OpenGroups(a.cfg.SandboxCgroup, a.log)
+		box = sandbox.Limited(box, groups)
+		a.log.Info("limits of commands below full trust", "how", a.limits)
+	}
+	scratch := filepath.Join(a.runtime, "scratch")
+	if err := makeRuntimeDir(a.runtime); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		return nil, fmt.Errorf("runtime folder: %w", err)
+	}
+	a.joinVeil() // after the runtime directory exists, which it hides
+	return toolset.New(toolset.Options{
+		Vault: a.vault, Agents: a.agents, Guard: a.guard, Box: box, NoBox: a.noBox, Veil: a.veil, Stage: self, Files: files.New(), Scratch: scratch,
+		SearchURL: a.cfg.SearxngURL, MCPEnv: a.cfg.MCPEnv, Version: version, Chats: []string{telegram.Platform, discord.Platform},
+		GuestRead: func() []string { return a.settings.Now().GuestRead }, Clock: a.clock, Log: a.log,
+	})
+}
+
+// newPreviews returns what the panel asks about users before they have access.
+func (a *app) newPreviews() *toolset.Previews {
+	return &toolset.Previews{Set: a.tools, MayRead: a.mayRead, Settings: func() any { return a.settings.Now() }, Model: func(own string) string {
+		if m := a.models.Now(); m.Guest != nil || own == "" {
+			return m.ForGuests()
+		}
+		return own
+	}}
 }
 
 // containerOptions returns the options of the container back end, and makes its folder.

@@ -15,6 +15,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
+	"gatehouse/core/toolset"
 )
 
 // newMCPSite is an MCP server over HTTP with the tool echo.
@@ -137,13 +138,13 @@ func TestTheListOfMCPServersCannotBeMadeByACommand(t *testing.T) {
 	}
 	list := filepath.Join(w.cfg.VaultPath, ".mcp.json")
 	before, err := os.ReadFile(list)
-	if err != nil || string(before) != noServers {
+	if err != nil || string(before) != toolset.NoServers {
 		t.Fatalf("%q %v", before, err)
 	}
 	vault := w.as(core.Vault)
 	for _, command := range []string{"echo evil > .mcp.json", "rm -f .mcp.json; echo evil > .mcp.json", "mv .mcp.json x", "echo evil > y; mv y .mcp.json"} {
 		_, es := w.chatEvents(map[string]any{"message": fmt.Sprintf("use Bash {\"command\":%q}", command)}, vault)
-		if after, err := os.ReadFile(list); err != nil || string(after) != noServers {
+		if after, err := os.ReadFile(list); err != nil || string(after) != toolset.NoServers {
 			t.Errorf("%s: %q %v\n%v", command, after, err, es)
 		}
 	}

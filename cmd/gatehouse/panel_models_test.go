@@ -113,7 +113,7 @@ func TestGuestFilesAndTheRateAreChangedForTheNextMessage(t *testing.T) {
 		t.Errorf("she is still quoted %q", m.Text)
 	}
 	w.quiet()
-	if p, err := (&previews{a: w.app}).Preview(t.Context(), core.Sandboxed); err != nil || p.Files != 0 {
+	if p, err := w.app.newPreviews().Preview(t.Context(), core.Sandboxed); err != nil || p.Files != 0 {
 		t.Errorf("the preview shows %d files, %v", p.Files, err)
 	}
 	if body := b.set(url.Values{"GUEST_READ": {"Public/[**"}}); !strings.Contains(body, "GUEST_READ: ") || !strings.Contains(body, "flash bad") {

@@ -16,7 +16,7 @@ func TestThePairingPreviewSaysWhatTheyThenGet(t *testing.T) {
 	t.Parallel()
 	w, model := claudeWorld(t, nil)
 	w.boss()
-	look := &previews{a: w.app}
+	look := w.app.newPreviews()
 	low, err := look.Preview(t.Context(), core.Sandboxed)
 	if err != nil {
 		t.Fatal(err)

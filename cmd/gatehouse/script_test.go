@@ -157,7 +157,7 @@ func newScript(t *testing.T, platform string, parts map[string]string) *script {
 		}
 	}
 	deaf := newDeafTool(t)
-	w.app.kits.tools = append(slices.Clip(w.app.kits.tools), deaf.tool())
+	w.app.tools.Tools = append(slices.Clip(w.app.tools.Tools), deaf.tool())
 	w.until("the bots are online", func() bool {
 		states := w.app.hub.States()
 		return len(states) == 2 && !slices.ContainsFunc(states, func(b core.BotState) bool { return b.State != core.Running && b.State != core.Degraded })

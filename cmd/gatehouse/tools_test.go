@@ -243,13 +243,13 @@ func TestAnInterruptedToolIsToldAndAButtonGoesOn(t *testing.T) {
 	w := newWorld(t, hasty)
 	olga := w.boss()
 	began := make(chan struct{}, 1)
-	tools := slices.Clone(w.app.kits.tools)
+	tools := slices.Clone(w.app.tools.Tools)
 	tools[slices.IndexFunc(tools, func(x tool.Tool) bool { return x.Name == "Write" })].Run = func(ctx context.Context, _ *tool.Call) (tool.Result, error) {
 		began <- struct{}{}
 		<-ctx.Done()
 		return tool.Result{}, ctx.Err()
 	}
-	w.app.kits.tools = tools
+	w.app.tools.Tools = tools
 	mark := olga.Send(wantsToWrite)
 	ask := w.hears(olga.DM(), func(m telegramtest.Message) bool { return m.ID > mark.ID && asks(m) })
 	if _, err := olga.Press(olga.DM(), ask.ID, telegramButton(t, ask, "Allow once")); err != nil {

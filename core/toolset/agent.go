@@ -1,4 +1,4 @@
-package main
+package toolset
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	"gatehouse/core/tool/skill"
 )
 
-// configured is what a turn may do unasked: as the session says, and where it
-// says nothing, as the agent does. An agent's file is the owner's word, so it
-// stands for the defaults in turns of the owner; a guest's it only narrows.
+// configured returns what a turn may do without approval: as the session says,
+// and where it says nothing, as the agent does. The owner writes agents' files,
+// so they replace the defaults in the owner's turns; a guest's they only narrow.
 func configured(t *orchestrator.Turn, who agent.Agent) permission.Configured {
 	if t.Admin {
 		return permission.ParseConfigured(t.Session.Metadata, widened(permission.ForOwner(), who.Permissions))
@@ -56,9 +56,9 @@ func narrowed(c permission.Configured, p *agent.Permissions, user int64) permiss
 	return c
 }
 
-// both are globs that lie within what a guest has and within what the agent
-// says; nil of the agent says nothing. Where that cannot be seen by the globs
-// themselves they are left out, and the owner is asked.
+// both returns the globs that lie within the guest's and within the agent's;
+// agents nil: the guest's. A glob that cannot be compared is left out, and the
+// owner is asked.
 func both(guest, agents []string, user int64) []string {
 	if agents == nil {
 		return guest
@@ -79,16 +79,17 @@ func both(guest, agents []string, user int64) []string {
 	return slices.Compact(out)
 }
 
-// skillTool is the tool Skill with the skills that a turn is told of.
-func (k *kits) skillTool(trust core.Trust) (tool.Tool, bool) {
+// skillTool returns the tool Skill with the skills of a trust level; false if
+// there are none.
+func (s *Set) skillTool(trust core.Trust) (tool.Tool, bool) {
 	var list []skill.Entry
-	for _, s := range k.a.agents.Skills(trust) {
-		list = append(list, skill.Entry{Name: s.Name, About: s.Description})
+	for _, x := range s.Agents.Skills(trust) {
+		list = append(list, skill.Entry{Name: x.Name, About: x.Description})
 	}
 	return skill.New(list, func(_ context.Context, t *tool.Turn, name string) (string, error) {
-		for _, s := range k.a.agents.Skills(t.Trust) {
-			if s.Name == name {
-				return s.Body, nil
+		for _, x := range s.Agents.Skills(t.Trust) {
+			if x.Name == name {
+				return x.Body, nil
 			}
 		}
 		return "", core.Errorf(core.NotFound, "the skill is not there any more")

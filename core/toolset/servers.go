@@ -1,0 +1,61 @@
+package toolset
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"gatehouse/core/agent"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/tool"
+	"gatehouse/core/tool/mcp"
+	"gatehouse/core/tool/mcp/entry"
+)
+
+// NoServers is an empty list of MCP servers.
+const NoServers = "{\n  \"mcpServers\": {}\n}\n"
+
+// newServers returns the vault's MCP servers. If commands run below full trust, a
+// missing list is created: an existing file is closed to such commands, but one
+// of them could create a missing file, which a crash would leave.
+func (s *Set) newServers() *mcp.Servers {
+	o := mcp.Options{
+		Vault: s.Vault, Env: os.Environ(), Names: s.MCPEnv, Version: s.Version, Stage: s.Stage, Veil: s.Veil,
+		Clock: s.Clock, Log: s.Log,
+	}
+	if s.Box != nil {
+		o.Box, o.Room, o.Still = s.Box, s.shell.Room, s.shell.Still
+		_, err := s.Vault.Root().Lstat(entry.File)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = s.Vault.WriteFile(entry.File, []byte(NoServers))
+		}
+		if err != nil {
+			s.Log.Warn("the list of MCP servers", "err", err)
+		}
+	}
+	return mcp.New(o)
+}
+
+// ofServers returns the tools that MCP servers offer a turn and its agent
+// allows, and adds the servers and what is missing to kit.
+func (s *Set) ofServers(ctx context.Context, kit *orchestrator.Kit, who agent.Agent) []tool.Tool {
+	if wantsNone(who) {
+		return nil
+	}
+	o := s.Servers.Equip(ctx, kit.Turn, mcp.Only(who.Servers))
+	kit.Servers = append(kit.Servers, o.Servers...)
+	kit.Missing = append(kit.Missing, o.Missing...)
+	kit.Warnings = append(kit.Warnings, o.Warnings...)
+	return o.Tools
+}
+
+// wantsNone reports whether an agent allows itself no tool of an MCP server.
+func wantsNone(who agent.Agent) bool {
+	if who.Servers != nil {
+		return len(who.Servers) == 0
+	}
+	return who.Tools != nil && !slices.ContainsFunc(who.Tools, func(name string) bool { return strings.HasPrefix(name, "mcp__") })
+}

@@ -1,0 +1,143 @@
+// Package toolset decides which tools a turn may use: those that exist, less
+// what the turn's trust, its agent and the machine do not allow.
+package toolset
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/agent"
+	"gatehouse/core/orchestrator"
+	"gatehouse/core/permission"
+	"gatehouse/core/sandbox"
+	"gatehouse/core/tool"
+	"gatehouse/core/tool/fetch"
+	"gatehouse/core/tool/mcp"
+	"gatehouse/core/tool/shell"
+	"gatehouse/core/vault"
+)
+
+// Options are what a Set is made of. Box and Veil may be nil.
+type Options struct {
+	Vault     *vault.Vault
+	Agents    *agent.Agents
+	Guard     *permission.Guard
+	Box       sandbox.Box // nil: nothing runs isolated
+	NoBox     string      // why Box is nil
+	Veil      *sandbox.Veil
+	Stage     string          // this program
+	Files     []tool.Tool     // tools that read and change files of the vault
+	Scratch   string          // directory for the shell's temporary files
+	SearchURL string          // of a SearXNG server; "": none
+	MCPEnv    []string        // names of variables that MCP servers receive
+	Version   string          // reported to MCP servers
+	Chats     []string        // sources of sessions that are chats: others may have written in them
+	GuestRead func() []string // globs that sandboxed users may read
+	Clock     core.Clock
+	Log       *slog.Logger
+}
+
+// A Set has the tools of all turns. Methods may be called concurrently.
+type Set struct {
+	Options
+	Servers *mcp.Servers
+	Tools   []tool.Tool // those of this program
+
+	shell *shell.Shell
+}
+
+// New returns the tools and connects the MCP servers when they are first used.
+func New(o Options) (*Set, error) {
+	s := &Set{Options: o}
+	s.shell = shell.New(shell.Options{Box: o.Box, Stage: o.Stage, Veil: o.Veil, Clock: o.Clock, Env: os.Environ(), Temp: o.Scratch})
+	web, err := fetch.New(fetch.Options{Search: o.SearchURL})
+	if err != nil {
+		return nil, err
+	}
+	s.Servers = s.newServers()
+	s.Tools = slices.Concat(o.Files, []tool.Tool{s.shell.Tool()}, web)
+	if o.Box == nil {
+		o.Log.Warn("below full trust there is no shell", "why", o.NoBox)
+	}
+	return s, nil
+}
+
+// Close ends the MCP servers and the shell.
+func (s *Set) Close() error { return errors.Join(s.Servers.Close(), s.shell.Close()) }
+
+// searchTime bounds a search by the model's provider, which reads what it finds.
+const searchTime = 2 * time.Minute
+
+// WebSearch returns a tool that searches the web by the model's provider.
+func WebSearch(look tool.Look) tool.Tool { return fetch.WebSearch(look, searchTime) }
+
+// Names are the names by which metrics count tools.
+var Names = []string{"Read", "Write", "Edit", "Glob", "Grep", "Bash", "WebFetch", "WebSearch", "Skill", orchestrator.TaskName, orchestrator.AskName}
+
+// Profile returns the permissions of a turn.
+func (s *Set) Profile(t *orchestrator.Turn) permission.Profile {
+	in := &t.Rows[0]
+	p := permission.Profile{
+		User: t.User, Trust: t.Trust, Session: t.Session.ID, Owner: t.Admin, CanAsk: in.Turn == nil || !in.Turn.Alone,
+		GuestRead: s.GuestRead(), Bot: in.Bot, Chat: in.Chat, Run: t.Run,
+	}
+	if t.Raised() {
+		p.Since = t.RaisedSince
+	}
+	p.Configured = configured(t, t.Role.Agent)
+	// Trust mode: the owner's own API and panel sessions have it by default, chats
+	// only if the owner set it, groups never. A chat's session remains one when it
+	// is continued over the API: others may have written in it. A raised turn asks
+	// for every call.
+	own := t.Session.User == t.User && !slices.Contains(s.Chats, t.Session.Source)
+	p.Auto = t.Admin && !t.Raised() && !in.Group() && t.Session.TrustAuto(in.Turn != nil && own)
+	return p
+}
+
+// Turn returns what tools know of a turn that works in dir with permissions p.
+func (s *Set) Turn(t *orchestrator.Turn, p permission.Profile, dir vault.Dir) *tool.Turn {
+	mayRead, mayWrite := s.Guard.Bounds(p)
+	return &tool.Turn{User: t.User, Trust: t.Trust, Session: t.Session.ID, Run: t.Run, Vault: s.Vault, Dir: dir, MayRead: mayRead, MayWrite: mayWrite}
+}
+
+// Equip returns the tools of a turn, and which are missing and why.
+func (s *Set) Equip(ctx context.Context, t *orchestrator.Turn, dir vault.Dir, who agent.Agent) (*orchestrator.Kit, error) {
+	p := s.Profile(t)
+	kit := &orchestrator.Kit{Profile: p, Turn: s.Turn(t, p, dir)}
+	for _, x := range slices.Concat(s.with(t.Trust), s.ofServers(ctx, kit, who)) {
+		if !who.Offers(x.Name) {
+			continue
+		}
+		offer := permission.Offered(p, x, s.Box != nil)
+		if offer.OK {
+			kit.Tools = append(kit.Tools, x)
+			continue
+		}
+		why := offer.Why
+		if x.Isolated && s.Box == nil && t.Trust < core.Full {
+			why = s.NoBox
+		}
+		kit.Missing = append(kit.Missing, x.Name+": "+why)
+	}
+	kit.Close = func() {
+		s.Servers.End(t.Run)
+		if err := s.shell.End(t.Run); err != nil {
+			s.Log.Warn("scratch of a run is left", "run", t.Run, "err", err)
+		}
+	}
+	return kit, nil
+}
+
+// with returns the program's tools and Skill, if there are skills at this trust.
+func (s *Set) with(trust core.Trust) []tool.Tool {
+	tools := slices.Clip(s.Tools)
+	if x, ok := s.skillTool(trust); ok {
+		tools = append(tools, x)
+	}
+	return tools
+}
