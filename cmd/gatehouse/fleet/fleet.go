@@ -68,8 +68,8 @@ func Open(ctx context.Context, o Options) (*Fleet, error) {
 
 func (f *Fleet) ring() { f.Ring("bots") }
 
-// holdBack keeps bots from starting that were stopped in the panel, or whose
-// token file, named there, holds no valid token.
+// holdBack keeps a bot from starting if it was stopped in the panel, or if its
+// token file, named there, contains no valid token.
 func (f *Fleet) holdBack() error {
 	for _, b := range f.Bots.All() {
 		if b.Fault != "" {
@@ -165,8 +165,8 @@ func (f *Fleet) SetTokenFile(ctx context.Context, bot, path string, by core.Acto
 	})
 }
 
-// Change changes what is set of one bot and puts it into effect. check may
-// refuse the settings that would result; nil: nothing more is checked.
+// Change changes the settings of one bot and applies them. check may refuse the
+// settings that would result; nil: nothing more is checked.
 func (f *Fleet) Change(ctx context.Context, bot string, by core.Actor, detail map[string]any, edit func(*configs.BotChange), check func(*configs.Config) error) error {
 	if _, ok := f.Bots.Find(bot); !ok {
 		return core.Errorf(core.NotFound, "there is no bot named %s", core.CleanName(bot))

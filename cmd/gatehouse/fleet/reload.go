@@ -25,7 +25,7 @@ func (f *Fleet) Watch(ctx context.Context, hangup <-chan os.Signal) {
 		}
 		var dirs []string // at most two for each bot and one more
 		for _, file := range f.Bots.Files(f.Settings.Given()) {
-			dirs = append(dirs, foldersOf(file)...)
+			dirs = append(dirs, directoriesOf(file)...)
 		}
 		if w.Folders(dirs) && ctx.Err() == nil {
 			continue // what changed before the watch began
@@ -36,9 +36,9 @@ func (f *Fleet) Watch(ctx context.Context, hangup <-chan os.Signal) {
 	}
 }
 
-// foldersOf are the folder that a file stands in and, where a link leads
-// elsewhere, the one it leads to.
-func foldersOf(file string) []string {
+// directoriesOf returns the directory of a file and, if the file is a link to
+// another one, the directory of its target.
+func directoriesOf(file string) []string {
 	dirs := []string{filepath.Dir(file)}
 	if real, err := filepath.EvalSymlinks(file); err == nil && filepath.Dir(real) != dirs[0] {
 		dirs = append(dirs, filepath.Dir(real))
@@ -46,10 +46,10 @@ func foldersOf(file string) []string {
 	return dirs
 }
 
-// reload reads the bots and brings what runs in line: who is new starts, who is
-// gone stops, whose token or address changed gets another connector, and nobody
-// else is touched. What people may do changes at once for all. It reports
-// whether everything could be done; the next call tries the rest again.
+// reload reads the bots again: a new bot is started, a removed one stopped, and
+// one with another token or address gets a new connector. Other bots keep
+// running. Policies change first, for all bots. It reports whether every change
+// was made; the next call retries the rest.
 func (f *Fleet) reload(ctx context.Context) (done bool) {
 	f.changing.Lock()
 	defer f.changing.Unlock()
@@ -66,8 +66,8 @@ func (f *Fleet) reload(ctx context.Context) (done bool) {
 		}
 	}
 	before, _ := f.Bots.Trouble()
-	f.Bots.set(slices.Clone(now), before, f.Clock.Now()) // first what people may do, then who works
-	stand := make([]configs.Bot, 0, len(now))            // what came of it
+	f.Bots.set(slices.Clone(now), before, f.Clock.Now()) // policies first, then connectors
+	settled := make([]configs.Bot, 0, len(now))          // as they are now
 	for _, b := range now {
 		old, known := named(was, b.Name)
 		if !known || !alike(old, b) {
@@ -76,17 +76,18 @@ func (f *Fleet) reload(ctx context.Context) (done bool) {
 				if done = false; !known {
 					continue
 				}
-				b.Token, b.APIURL, b.Fault = old.Token, old.APIURL, old.Fault // unlike what is wanted: tried again
+				b.Token, b.APIURL, b.Fault = old.Token, old.APIURL, old.Fault // differs from what is configured: retried
 			}
 		}
-		stand = append(stand, b)
+		settled = append(settled, b)
 	}
-	if f.Bots.set(stand, trouble, f.Clock.Now()) {
+	if f.Bots.set(settled, trouble, f.Clock.Now()) {
 		f.reportTrouble(trouble)
 	}
 	return done
 }
 
+// reportTrouble logs why the file of bots is not used, "" that it is again.
 func (f *Fleet) reportTrouble(trouble string) {
 	if trouble != "" {
 		f.Log.Error("the file of bots can't be used: its bots stay as they were", "err", trouble)
@@ -96,13 +97,13 @@ func (f *Fleet) reportTrouble(trouble string) {
 	f.ring()
 }
 
-// alike reports whether a bot needs no other connector to be the other.
+// alike reports whether two settings of a bot can share a connector.
 func alike(a, b configs.Bot) bool {
 	return a.Platform == b.Platform && a.APIURL == b.APIURL && a.Token.Reveal() == b.Token.Reveal() && a.Fault == b.Fault
 }
 
-// remove stops a bot that is no longer configured. What it has still to say
-// waits for its return.
+// remove stops a bot that was removed from the configuration. Its replies wait
+// until it is configured again. It reports whether the bot has stopped.
 func (f *Fleet) remove(ctx context.Context, b configs.Bot) bool {
 	f.Queue.LetGo(b.Name)
 	if err := f.Hub.Remove(b.Name); err != nil && core.KindOf(err) != core.NotFound {
@@ -114,7 +115,8 @@ func (f *Fleet) remove(ctx context.Context, b configs.Bot) bool {
 	return true
 }
 
-// replace starts a bot, or has it go on with another token or address.
+// replace starts a bot, or gives a known one a connector with another token or
+// address.
 func (f *Fleet) replace(ctx context.Context, b configs.Bot, known bool) error {
 	if b.Fault != "" {
 		f.Log.Error("bot has no good token", "bot", b.Name, "reason", b.Fault)
@@ -134,9 +136,9 @@ func (f *Fleet) replace(ctx context.Context, b configs.Bot, known bool) error {
 	return f.adopt(ctx, b, known, err)
 }
 
-// settleAccount sees to it that a bot which is another account than the last
-// one of its name takes no message for a repeat of the old account's. At the
-// start nothing runs; later the bot is held back first.
+// settleAccount stores which account a bot is. If it is another one than before,
+// the queue forgets the numbers of received messages, so that none is taken for
+// a repeat of the old account's. A running bot is stopped first.
 func (f *Fleet) settleAccount(ctx context.Context, b configs.Bot, running bool) error {
 	key, account := "bot.account."+b.Name, b.Account()
 	last, err := f.DB.Load(ctx, key)
@@ -157,7 +159,8 @@ func (f *Fleet) settleAccount(ctx context.Context, b configs.Bot, running bool) 
 	return f.DB.Save(ctx, key, account)
 }
 
-// adopt takes on what waits to be sent by a bot that is new here.
+// adopt claims the outbox of a bot that was not known and creates its metrics.
+// It returns err, if there is one, and then does nothing.
 func (f *Fleet) adopt(ctx context.Context, b configs.Bot, known bool, err error) error {
 	if err != nil || known {
 		return err
