@@ -158,7 +158,7 @@ func agentsToAdd() (names []string) {
 }
 
 type agentsAddCmd struct {
-	Name string `arg:"" name:"name" help:"The agent's name; 'gatehouse agents list' tells them."`
+	Name string `arg:"" name:"name" help:"The agent's name; 'gatehouse agents list' shows them."`
 }
 
 func (c *agentsAddCmd) Run(p *process) error {

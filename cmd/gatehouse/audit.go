@@ -45,8 +45,8 @@ type auditCmd struct {
 	User    *int64        `help:"Only what this user did: a number; 1 is the owner, 0 the program itself."`
 	Subject string        `help:"Only what was done to this id."`
 	Via     string        `enum:",panel,chat,api,cli,upkeep" default:"" help:"Only by this way: panel, chat, api, cli or upkeep."`
-	Since   time.Duration `help:"Only the last so long, such as 24h."`
-	Limit   int           `default:"50" help:"At most so many, the newest."`
+	Since   time.Duration `help:"Only events of the last period, such as 24h."`
+	Limit   int           `default:"50" help:"How many events at most, the newest."`
 	JSON    bool          `help:"As JSON, one event a line."`
 }
 

@@ -40,7 +40,7 @@ func ask(p *process, name string, o order) (result, error) {
 }
 
 type claimCmd struct {
-	Replace bool `help:"Also when somebody owns the bot already: the new claim replaces them."`
+	Replace bool `help:"Also if the bot has an owner already: the new claim replaces them."`
 	JSON    bool `help:"As JSON."`
 }
 
@@ -58,10 +58,10 @@ func (c *claimCmd) Run(p *process) error {
 
 type pairingCmd struct {
 	List    pairingListCmd    `cmd:"" help:"List requests."`
-	Approve pairingApproveCmd `cmd:"" help:"Let somebody in; what they wrote is answered."`
-	Deny    pairingDenyCmd    `cmd:"" help:"Turn somebody away; they are told once, then it is silent for a week."`
-	Block   pairingBlockCmd   `cmd:"" help:"Never listen to somebody again."`
-	Revoke  pairingRevokeCmd  `cmd:"" help:"Take back every access of somebody on a bot, and stop what runs for them."`
+	Approve pairingApproveCmd `cmd:"" help:"Approve a request; the pending messages are answered."`
+	Deny    pairingDenyCmd    `cmd:"" help:"Deny a request; the sender is notified once, then ignored for a week."`
+	Block   pairingBlockCmd   `cmd:"" help:"Block a user permanently."`
+	Revoke  pairingRevokeCmd  `cmd:"" help:"Revoke a user's access to a bot and stop their running turns."`
 }
 
 type pairingListCmd struct {
@@ -98,7 +98,7 @@ func (c *pairingListCmd) Run(p *process) error {
 }
 
 type pairingApproveCmd struct {
-	Ref   string        `arg:"" name:"code-or-id" help:"The code the person was shown, or the request's id."`
+	Ref   string        `arg:"" name:"code-or-id" help:"The code that the user was shown, or the request's id."`
 	Trust string        `enum:",sandboxed,vault" default:"" help:"sandboxed or vault; without it the bot's preset."`
 	For   time.Duration `help:"How long, such as 24h; without it, without end."`
 	JSON  bool          `help:"As JSON."`
@@ -131,7 +131,7 @@ func decided(p *process, asJSON bool, verb string, res result) error {
 }
 
 type pairingDenyCmd struct {
-	Ref  string `arg:"" name:"code-or-id" help:"The code the person was shown, or the request's id."`
+	Ref  string `arg:"" name:"code-or-id" help:"The code that the user was shown, or the request's id."`
 	JSON bool   `help:"As JSON."`
 }
 
@@ -144,7 +144,7 @@ func (c *pairingDenyCmd) Run(p *process) error {
 }
 
 type pairingBlockCmd struct {
-	Ref  string `arg:"" name:"code-or-id" help:"The code the person was shown, or the request's id."`
+	Ref  string `arg:"" name:"code-or-id" help:"The code that the user was shown, or the request's id."`
 	JSON bool   `help:"As JSON."`
 }
 
@@ -158,7 +158,7 @@ func (c *pairingBlockCmd) Run(p *process) error {
 
 type pairingRevokeCmd struct {
 	Bot  string `arg:"" help:"The bot's name, or its platform's when it is the only one there."`
-	User string `arg:"" name:"user-id" help:"The person's id on the platform ('gatehouse pairing list --status approved' shows it)."`
+	User string `arg:"" name:"user-id" help:"The user's id on the platform ('gatehouse pairing list --status approved' shows it)."`
 	JSON bool   `help:"As JSON."`
 }
 

@@ -22,7 +22,7 @@ type explainCmd struct {
 	Subject string `arg:"" optional:"" name:"command-or-path" help:"A command for the shell, or with --tool another tool's path."`
 	Tool    string `default:"Bash" help:"The tool: Bash, Read, Write, Edit, Glob, Grep, WebFetch, mcp__SERVER__TOOL …"`
 	As      string `default:"owner" enum:"owner,guest" help:"Who asks: owner or guest."`
-	User    int64  `help:"The guest's number (/whoami tells it); without it, that of some guest."`
+	User    int64  `help:"The guest's number (/whoami shows it); without it, any guest."`
 	Trust   string `default:"" enum:",sandboxed,vault,full" help:"sandboxed, vault or full; without it full for the owner and sandboxed for a guest."`
 	Ask     bool   `help:"With trust mode off, as in a chat."`
 	Session string `help:"With this session's permissions and grants."`

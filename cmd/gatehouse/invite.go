@@ -15,9 +15,9 @@ import (
 )
 
 type inviteCmd struct {
-	Create inviteCreateCmd `cmd:"" default:"withargs" help:"Make an invitation; its code is shown once."`
+	Create inviteCreateCmd `cmd:"" default:"withargs" help:"Create an invitation; its code is shown once."`
 	List   inviteListCmd   `cmd:"" help:"List the invitations that still work."`
-	Revoke inviteRevokeCmd `cmd:"" help:"Take an invitation back; who used it stays."`
+	Revoke inviteRevokeCmd `cmd:"" help:"Revoke an invitation; users who used it keep their access."`
 }
 
 type inviteCreateCmd struct {

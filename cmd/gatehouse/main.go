@@ -35,25 +35,25 @@ var version = "dev"
 
 // command is the whole command line.
 type command struct {
-	EnvFile string `name:"env-file" type:"path" placeholder:"FILE" help:"File of settings to begin with, mode 0600; the environment stands before it. init writes it."`
+	EnvFile string `name:"env-file" type:"path" placeholder:"FILE" help:"File of settings to begin with, mode 0600; the environment overrides it. init writes it."`
 
 	Init    initCmd    `cmd:"" help:"Ask for bots, model and password, check each, and write a file of settings."`
 	Serve   serveCmd   `cmd:"" help:"Run the gateway with the settings of the environment."`
 	Demo    demoCmd    `cmd:"" help:"Run the gateway with a simulated Telegram and Discord on this machine: no account, no key."`
-	Doctor  doctorCmd  `cmd:"" help:"Check configuration, vault, database, platform, model, clock and ports; say how to mend each fault."`
+	Doctor  doctorCmd  `cmd:"" help:"Check configuration, vault, database, platform, model, clock and ports; report how to fix each fault."`
 	Claim   claimCmd   `cmd:"" help:"Print a code with which you claim the bot: send it /claim CODE in a direct message."`
-	Pairing pairingCmd `cmd:"" help:"List and decide the requests of strangers, revoke and block people."`
-	Invite  inviteCmd  `cmd:"" help:"Make, list and take back invitations: a link or code that lets somebody in."`
+	Pairing pairingCmd `cmd:"" help:"List and decide pairing requests; revoke access and block users."`
+	Invite  inviteCmd  `cmd:"" help:"Create, list and revoke invitations: a link or code that grants access."`
 	Agents  agentsCmd  `cmd:"" help:"List the vault's agents, skills and workspaces; add one to begin with."`
 	Keys    keysCmd    `cmd:"" help:"List, make and revoke API keys."`
-	Send    sendCmd    `cmd:"" help:"Have a bot say something in a chat: alerts, cron jobs."`
+	Send    sendCmd    `cmd:"" help:"Send a message to a chat through a bot: alerts, cron jobs."`
 	Audit   auditCmd   `cmd:"" help:"Show who did what."`
 	Export  exportCmd  `cmd:"" help:"Print a session as Markdown, to read or to keep."`
 	Backup  backupCmd  `cmd:"" help:"Write database and vault into one archive; the gateway may go on serving."`
-	Restore restoreCmd `cmd:"" help:"Put a backup into an empty vault."`
-	Reindex reindexCmd `cmd:"" help:"Make the list of sessions anew from the vault's files."`
-	Forget  forgetCmd  `cmd:"" help:"Erase a person, with all that is theirs."`
-	Explain explainCmd `cmd:"" help:"Say which rule decides a tool call: a command, a path, or one call per line as JSON."`
+	Restore restoreCmd `cmd:"" help:"Restore a backup into an empty vault."`
+	Reindex reindexCmd `cmd:"" help:"Rebuild the list of sessions from the vault's files."`
+	Forget  forgetCmd  `cmd:"" help:"Erase a user and all their data."`
+	Explain explainCmd `cmd:"" help:"Show which rule decides a tool call: a command, a path, or one call per line as JSON."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

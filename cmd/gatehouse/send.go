@@ -275,14 +275,14 @@ func (a *app) botCalled(name string) (string, error) {
 }
 
 type sendCmd struct {
-	Text   string        `arg:"" optional:"" help:"What to say, in Markdown; - reads it from the standard input."`
-	Bot    string        `help:"Which bot says it; not needed where there is one."`
+	Text   string        `arg:"" optional:"" help:"The text, in Markdown; - reads it from the standard input."`
+	Bot    string        `help:"The bot that sends it; not needed if there is only one."`
 	Chat   string        `default:"owner" help:"Where: the chat's id as the platform has it, or owner, your own chat with the bot."`
 	Attach []string      `placeholder:"FILE" sep:"none" help:"A file of the vault that goes along; more than once for several."`
 	File   []string      `placeholder:"FILE" sep:"none" help:"A file of this machine that goes along, up to 20 MB; more than once for several."`
-	ID     string        `name:"id" placeholder:"NAME" help:"A name of your own: sent again under the same one, it is not said twice."`
-	Wait   time.Duration `placeholder:"30s" help:"Wait so long until it has arrived, and fail if it has not."`
-	Status string        `placeholder:"ID" help:"Say nothing, but tell whether the message of this id has arrived."`
+	ID     string        `name:"id" placeholder:"NAME" help:"A name of your own: a message with the same one is sent only once."`
+	Wait   time.Duration `placeholder:"30s" help:"Wait up to this long for delivery; fail if it is not delivered by then."`
+	Status string        `placeholder:"ID" help:"Send nothing; report whether the message with this id was delivered."`
 	JSON   bool          `help:"As JSON."`
 }
 

@@ -24,7 +24,7 @@ func checkAgents(_ context.Context, p Subject) []Finding {
 	agents := agent.New(v, agent.Options{Clock: p.Clock, Default: p.Config.DefaultAgent})
 	var checks []Finding
 	for _, f := range agents.Faults() {
-		checks = append(checks, Finding{"agents", Warn, f.String(), "mend the file; docs/agents.md lists every field"})
+		checks = append(checks, Finding{"agents", Warn, f.String(), "fix the file; docs/agents.md lists every field"})
 	}
 	var faults []string
 	if p.ModelFaults != nil {

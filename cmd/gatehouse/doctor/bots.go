@@ -19,11 +19,11 @@ func (p Subject) bots() []configs.Bot {
 	return bots
 }
 
-// A platform is what an operator has to know of a platform to mend a bot.
+// A platform is what an operator has to know about a platform to fix a bot.
 type platform struct{ name, setting, again string }
 
 var platforms = map[string]platform{
-	"telegram": {"Telegram", "GATEHOUSE_TELEGRAM_API_URL", "get it anew from @BotFather (/token)"},
+	"telegram": {"Telegram", "GATEHOUSE_TELEGRAM_API_URL", "get a new one from @BotFather (/token)"},
 	"discord":  {"Discord", "GATEHOUSE_DISCORD_API_URL", "reset it in the developer portal (Bot, Reset Token)"},
 }
 

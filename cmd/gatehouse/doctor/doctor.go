@@ -92,7 +92,7 @@ func printText(out io.Writer, checks []Finding, healthy bool) {
 		fmt.Fprintln(out, "\nNothing stands in the way of starting.")
 		return
 	}
-	fmt.Fprintln(out, "\nSomething does not work. Mend what is marked fail, then run doctor again.")
+	fmt.Fprintln(out, "\nSomething does not work. Fix what is marked fail, then run doctor again.")
 }
 
 // A check examines one subject and returns its findings; none if it does not apply.

@@ -31,7 +31,7 @@ func checkServers(_ context.Context, p Subject) []Finding {
 	servers, mistakes := entry.Parse(text, p.Config.MCPEnv, os.Environ())
 	var checks []Finding
 	for _, m := range mistakes {
-		checks = append(checks, Finding{name, Warn, m.String(), "mend the line; docs/mcp.md lists every field"})
+		checks = append(checks, Finding{name, Warn, m.String(), "fix the line; docs/mcp.md lists every field"})
 	}
 	if len(checks) == 0 {
 		checks = append(checks, Finding{Name: name, State: OK, Text: counted(len(servers), "server")})

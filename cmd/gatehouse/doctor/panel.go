@@ -21,7 +21,7 @@ func checkPanel(_ context.Context, p Subject) (checks []Finding) {
 	}
 	for _, err := range s.Left {
 		checks = append(checks, Finding{"panel", Warn, "something that was set in the panel can't hold, so there it is as configured: " + err.Error(),
-			"mend what it needs, or set it anew on the panel's page Settings"})
+			"fix what it needs, or set it again on the panel's page Settings"})
 	}
 	for _, words := range s.Changed() {
 		checks = append(checks, Finding{Name: "panel", State: OK, Text: words})
