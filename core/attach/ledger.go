@@ -15,20 +15,20 @@ import (
 	"gatehouse/core/texts"
 )
 
-// A Ledger knows whose the attachments are and how much room they take.
+// A Ledger stores the owner and the size of each attachment.
 // It is safe for concurrent use.
 type Ledger struct {
 	db            *store.DB
 	person, whole int64 // bytes; 0 is no bound
 }
 
-// NewLedger returns a ledger with these bounds for what one user's files and
-// all of them may take, in bytes; 0 is none. The owner has the second alone.
+// NewLedger returns a Ledger with limits in bytes for the files of one user and of
+// all users; 0 is no limit. Only the second applies to the operator.
 func NewLedger(db *store.DB, person, whole int64) *Ledger {
 	return &Ledger{db: db, person: person, whole: whole}
 }
 
-// Use returns how much the attachments take: all of them, and the most that one user has.
+// Use returns the bytes of all attachments, and the most that one user has.
 func (l *Ledger) Use(ctx context.Context) (whole, most int64, err error) {
 	var row struct {
 		Whole int64 `db:"whole_use"`
@@ -41,8 +41,8 @@ func (l *Ledger) Use(ctx context.Context) (whole, most int64, err error) {
 	return row.Whole, row.Most, nil
 }
 
-// Gauge returns the collector of gatehouse_attachments_bytes, which asks the table at
-// scrape time.
+// Gauge returns the collector of gatehouse_attachments_bytes, which reads the table
+// at each scrape.
 func (l *Ledger) Gauge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gatehouse_attachments_bytes", Help: "What the files take that came with messages or were shown in answers; -1: not known."}, func() float64 {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -79,8 +79,8 @@ func (l *Ledger) room(ctx context.Context, q store.Queryer, user int64) (left in
 	return left, why, nil
 }
 
-// Note implements Quota: look and note are one transaction, so files of
-// one moment do not pass a bound together.
+// Note implements Quota. Check and insert are one transaction, so concurrent files
+// cannot exceed a limit together.
 func (l *Ledger) Note(ctx context.Context, user int64, f core.File) (fits bool, err error) {
 	err = l.db.Tx(ctx, func(tx *store.Tx) error {
 		left, _, err := l.room(ctx, tx, user)
@@ -115,18 +115,17 @@ func (l *Ledger) Drop(ctx context.Context, files []core.File) error {
 	})
 }
 
-// use adds bytes to what a user's files take.
+// use adds bytes to the total of a user.
 func use(ctx context.Context, tx *store.Tx, user, bytes int64) error {
 	_, err := tx.Exec(ctx, `INSERT INTO attachment_use (user_id, bytes) VALUES ($1, $2) ON CONFLICT (user_id) DO UPDATE SET bytes = attachment_use.bytes + $2`, user, bytes)
 	return err
 }
 
-// recountPage is how many files are looked up at a time.
+// recountPage is how many files Recount reads at a time.
 const recountPage = 500
 
-// Recount returns the upkeep of the ledger: it looks up sizes that are not known,
-// takes out files that are gone, anyone who removed them, and adds up again. It says
-// how many rows it changed.
+// Recount corrects sizes from the files in the vault, deletes the rows of files that
+// do not exist, and adds up the totals. It returns how many rows it changed.
 func (l *Ledger) Recount(ctx context.Context, files fs.FS) (changed int, err error) {
 	for after := ""; ; {
 		var rows []struct {

@@ -10,9 +10,9 @@ import (
 	"gatehouse/core/texts"
 )
 
-// An Ended run was brought to its end without having been answered. Its last
-// events are an attempt of their own: what an earlier one has told is not all
-// in storage, so that a number after it might be one that a reader has had.
+// An Ended run was ended without an answer. Its last events have an attempt of their
+// own: not all events of the earlier attempt are stored, so the next number might
+// be one that a client has already received.
 type Ended struct {
 	Run, Session, Bot, Chat string
 	User                    int64
@@ -30,8 +30,8 @@ type endedRow struct {
 
 const endedColumns = ` RETURNING session_id, bot, chat, user_id, attempt`
 
-// Refused writes the end of a run that is not let begin, or not again. To be
-// told after the commit.
+// Refused stores the end of a run that may not begin, or not again. Publish the
+// result after the commit.
 func (s *Store) Refused(ctx context.Context, tx *store.Tx, r Row, failed core.Failed) (Ended, error) {
 	var row endedRow
 	err := tx.Get(ctx, &row, `INSERT INTO runs (id, session_id, attempt, state, bot, chat, user_id, started, ended, error) VALUES ($1, $2, 1, 'error', $3, $2, $4, $5, $5, $6)
@@ -43,9 +43,9 @@ func (s *Store) Refused(ctx context.Context, tx *store.Tx, r Row, failed core.Fa
 	return s.over(ctx, tx, r.ID, row, failed)
 }
 
-// Abandon ends a run that will have no result, so that nobody waits for it and
-// its events do not stay for ever; ok is false for one that has not begun or has
-// an end. To be told after the commit.
+// Abandon ends a run that will have no result, so that clients stop waiting and its
+// events are pruned; ok is false for one that has not begun or has ended. Publish
+// the result after the commit.
 func (s *Store) Abandon(ctx context.Context, tx *store.Tx, run string) (end Ended, ok bool, err error) {
 	var row endedRow
 	err = tx.Get(ctx, &row, `UPDATE runs SET attempt = attempt + 1, state = 'error', ended = $1, error = 'given_up' WHERE id = $2 AND state = 'running'`+endedColumns,
@@ -60,7 +60,7 @@ func (s *Store) Abandon(ctx context.Context, tx *store.Tx, run string) (end Ende
 	return end, err == nil, err
 }
 
-// over stores the last events of a run that nobody will answer.
+// over stores the last events of a run that will have no result.
 func (s *Store) over(ctx context.Context, tx *store.Tx, run string, r endedRow, failed core.Failed) (Ended, error) {
 	end := Ended{Run: run, Session: r.Session, Bot: r.Bot, Chat: r.Chat, User: r.User, Attempt: r.Attempt, Events: []core.Event{failed, core.MessageStop{}}}
 	pieces := make([]Piece, len(end.Events))
@@ -74,8 +74,8 @@ func (s *Store) over(ctx context.Context, tx *store.Tx, run string, r endedRow, 
 	return end, s.Append(ctx, tx, run, r.Attempt, pieces)
 }
 
-// AbandonAll ends every run that the database says is going on, for a database
-// in which none can be: one that was put back from a backup. It says how many.
+// AbandonAll ends every run that is stored as running, in a database restored from
+// a backup, where none can be. It returns how many.
 func (s *Store) AbandonAll(ctx context.Context, tx *store.Tx) (int, error) {
 	var runs []string
 	if err := tx.Select(ctx, &runs, `SELECT id FROM runs WHERE state = 'running' ORDER BY id`); err != nil {

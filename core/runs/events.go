@@ -25,7 +25,7 @@ type Piece struct {
 
 // A Source is a run in progress whose events are stored as they come.
 type Source interface {
-	// Durable gives what the source calls when much waits to be stored.
+	// Durable sets the function that the source calls when many pieces wait to be stored.
 	Durable(hurry func())
 	Unstored() []Piece // published and not yet stored, in order
 	Stored(n int)
@@ -60,9 +60,9 @@ func New(db *store.DB, clock core.Clock) *Store {
 	return &Store{db: db, clock: clock, live: map[runKey]*source{}, bell: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
 }
 
-// Watch has src stored from now on; with lazy only once the run has lasted
-// longer than one flush or says much (most chat turns are over by then and store
-// nothing).
+// Watch stores src's pieces from now on; with lazy only once the run has lasted
+// longer than one flush or has many pieces: most turns of chats end before and
+// store nothing.
 func (s *Store) Watch(run string, attempt int, src Source, lazy bool) {
 	from := s.clock.Now()
 	if lazy {
@@ -82,7 +82,7 @@ func ring(bell chan struct{}) {
 	}
 }
 
-// soon has a run stored before the next flush is due.
+// soon stores a run's pieces before the next flush is due.
 func (s *Store) soon(k runKey) {
 	s.mu.Lock()
 	if src := s.live[k]; src != nil {
@@ -92,7 +92,7 @@ func (s *Store) soon(k runKey) {
 	ring(s.hurry)
 }
 
-// Unwatch ends it.
+// Unwatch ends Watch.
 func (s *Store) Unwatch(run string, attempt int) {
 	s.mu.Lock()
 	delete(s.live, runKey{run, attempt})
@@ -182,7 +182,7 @@ func (s *Store) Append(ctx context.Context, tx *store.Tx, run string, attempt in
 	return err
 }
 
-// Load reads a run's stored events after number n, in order.
+// Load returns a run's stored events after number n, in order.
 func (s *Store) Load(ctx context.Context, run string, attempt, n int) ([]Piece, error) {
 	var rows []struct {
 		N    int    `db:"n"`
@@ -204,7 +204,7 @@ func (s *Store) Load(ctx context.Context, run string, attempt, n int) ([]Piece, 
 	return out, nil
 }
 
-// Latest is the newest stored attempt of a run, 0 without any.
+// Latest returns the newest stored attempt of a run, 0 without any.
 func (s *Store) Latest(ctx context.Context, run string) (int, error) {
 	var n int
 	err := s.db.Get(ctx, &n, `SELECT attempt FROM run_events WHERE run = $1 ORDER BY attempt DESC LIMIT 1`, run)
@@ -221,12 +221,12 @@ type Row struct {
 	User               int64
 }
 
-// ByRun is the run's row; core.NotFound without one.
+// ByRun returns the run's row, or core.NotFound.
 func (s *Store) ByRun(ctx context.Context, run string) (Row, error) {
 	return s.one(ctx, `SELECT id, session_id, state, attempt, user_id FROM runs WHERE id = $1`, run)
 }
 
-// LatestOf is the newest run of a session; core.NotFound without one.
+// LatestOf returns the newest run of a session, or core.NotFound.
 func (s *Store) LatestOf(ctx context.Context, session string) (Row, error) {
 	return s.one(ctx, `SELECT id, session_id, state, attempt, user_id FROM runs WHERE session_id = $1 ORDER BY started DESC LIMIT 1`, session)
 }
@@ -246,8 +246,8 @@ func (s *Store) one(ctx context.Context, query, arg string) (Row, error) {
 	return Row{ID: r.ID, Session: r.Session, State: r.State, Attempt: r.Attempt, User: r.User}, err
 }
 
-// Prune removes the events of runs that ended more than an hour ago, and
-// finished run rows older than 90 days. It returns how many rows went.
+// Prune deletes the events of runs that ended more than an hour ago, and rows of
+// runs that ended more than 90 days ago. It returns how many rows it deleted.
 func (s *Store) Prune(ctx context.Context) (int, error) {
 	total := 0
 	for _, q := range []struct {

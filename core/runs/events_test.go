@@ -13,9 +13,9 @@ import (
 	"gatehouse/core/store/storetest"
 )
 
-// A run whose message was given up is over: readers get an end, and its events
+// A run whose message was given up ends: clients get an end, and its events
 // are pruned like any other's.
-func TestAnAbandonedRunIsOver(t *testing.T) {
+func TestAbandon_EndsTheRunOnce(t *testing.T) {
 	ctx := t.Context()
 	clock := coretest.NewClock(time.Time{})
 	db := storetest.Open(t, clock)

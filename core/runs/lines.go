@@ -10,7 +10,7 @@ import (
 	"gatehouse/core/store"
 )
 
-// A Line is one run for people to read.
+// A Line is one run as the panel and the chat show it.
 type Line struct {
 	ID, Session, State string
 	Bot, Chat, Model   string
@@ -20,7 +20,7 @@ type Line struct {
 	Started, Ended     time.Time // Ended is zero while it runs
 }
 
-// Took is how long it ran, or has run until now.
+// Took returns how long the run took, until now if it is running.
 func (l Line) Took(now time.Time) time.Duration {
 	if l.Ended.IsZero() {
 		return now.Sub(l.Started)
@@ -48,14 +48,14 @@ func (r lineRow) line() (Line, error) {
 	l := Line{ID: r.ID, Session: r.Session, State: r.State, Bot: r.Bot, Chat: r.Chat, Model: r.Model, Error: r.Error, Attempt: r.Attempt, User: r.User}
 	var err, more error
 	if r.Error == "given_up" {
-		l.Attempt-- // its last events stand by themselves
+		l.Attempt-- // its last events have an attempt of their own
 	}
 	l.Started, err = core.ParseStamp(r.Started)
 	l.Ended, more = core.ParseStamp(r.Ended)
 	return l, errors.Join(err, more)
 }
 
-// Line is one run; core.NotFound without it. Run rows are kept for 90 days.
+// Line returns one run, or core.NotFound. Rows are kept for 90 days.
 func (s *Store) Line(ctx context.Context, run string) (Line, error) {
 	var r lineRow
 	err := s.db.Get(ctx, &r, lineColumns+`WHERE id = $1`, run)
@@ -68,7 +68,7 @@ func (s *Store) Line(ctx context.Context, run string) (Line, error) {
 	return r.line()
 }
 
-// LinesOf are a session's newest runs, the newest first, at most limit.
+// LinesOf returns a session's newest runs, newest first, at most limit.
 func (s *Store) LinesOf(ctx context.Context, session string, limit int) ([]Line, error) {
 	var rows []lineRow
 	if err := s.db.Select(ctx, &rows, lineColumns+`WHERE session_id = $1 ORDER BY started DESC LIMIT $2`, session, limit); err != nil {

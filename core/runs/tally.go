@@ -14,7 +14,7 @@ import (
 // counts durations in; the last class has none.
 var TookBounds = [...]int64{250, 500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_000, 120_000, 300_000}
 
-// tallyMost bounds the runs that are looked at for one Tally.
+// tallyMost limits the runs that one Tally reads.
 const tallyMost = 100_000
 
 // Tally counts the runs that ended in a time: runs|STATE, bot_done|BOT and
@@ -62,8 +62,8 @@ func class(ms int64) int {
 	return len(TookBounds)
 }
 
-// Quantile is the duration that a part p of those counted did not exceed, within
-// its class in proportion; 0 where nothing was counted. counts has one number
+// Quantile returns the duration that a part p of those counted did not exceed,
+// interpolated within its class; 0 where nothing was counted. counts has one number
 // for each class of TookBounds and one for the rest, which counts as its lower end.
 func Quantile(counts []int64, p float64) time.Duration {
 	var all int64
