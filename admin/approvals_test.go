@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/admin"
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/coretest"
 	"gatehouse/core/permission"
 	"gatehouse/core/permission/raise"
@@ -22,7 +23,7 @@ type (
 	grantWorld struct{ *world }
 )
 
-func (w askWorld) list(limit int, match func(permission.Ask) bool) (out []permission.Ask) {
+func (w askWorld) list(limit int, match func(ask.Ask) bool) (out []ask.Ask) {
 	for _, a := range w.asks {
 		if match(a) && len(out) < limit {
 			out = append(out, a)
@@ -31,11 +32,11 @@ func (w askWorld) list(limit int, match func(permission.Ask) bool) (out []permis
 	return out
 }
 
-func (w askWorld) Pending(_ context.Context, limit int) (out []permission.Waiting, _ error) {
+func (w askWorld) Pending(_ context.Context, limit int) (out []ask.Waiting, _ error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, a := range w.list(limit, func(a permission.Ask) bool { return a.State == permission.Open && a.ExpiresAt.After(w.clock.Now()) }) {
-		q, err := permission.View(a)
+	for _, a := range w.list(limit, func(a ask.Ask) bool { return a.State == ask.Open && a.ExpiresAt.After(w.clock.Now()) }) {
+		q, err := ask.View(a)
 		if err != nil {
 			return nil, err
 		}
@@ -44,10 +45,10 @@ func (w askWorld) Pending(_ context.Context, limit int) (out []permission.Waitin
 	return out, w.broken
 }
 
-func (w askWorld) Recent(_ context.Context, limit int) ([]permission.Ask, error) {
+func (w askWorld) Recent(_ context.Context, limit int) ([]ask.Ask, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.list(limit, func(a permission.Ask) bool { return a.State != permission.Open }), w.broken
+	return w.list(limit, func(a ask.Ask) bool { return a.State != ask.Open }), w.broken
 }
 
 func (w askWorld) Grant(_ context.Context, id, pattern string, by core.Actor) error {
@@ -67,13 +68,13 @@ func (w askWorld) settle(id, decision, pattern string, by core.Actor) error {
 		if a.ID != id {
 			continue
 		}
-		if a.State != permission.Open {
+		if a.State != ask.Open {
 			return core.Errorf(core.Conflict, "already decided by %s at %s UTC", a.DecidedBy, a.DecidedAt.UTC().Format("15:04"))
 		}
 		if pattern != "" && !strings.Contains(a.Payload, pattern) {
 			return core.Errorf(core.Invalid, "the pattern is not one of the suggested grants")
 		}
-		a.State, a.Decision, a.DecidedBy, a.DecidedAt = permission.Decided, decision, "operator via "+by.Via, w.clock.Now()
+		a.State, a.Decision, a.DecidedBy, a.DecidedAt = ask.Decided, decision, "operator via "+by.Via, w.clock.Now()
 		w.note(by, "%s %s %s", decision, id, pattern)
 		return nil
 	}
@@ -99,13 +100,13 @@ func (w grantWorld) Revoke(_ context.Context, id string, by core.Actor) error {
 }
 
 // call is an ask that waits.
-func call(now time.Time, user int64, trust core.Trust, r core.PermissionRequest, reason string, commands ...string) permission.Ask {
+func call(now time.Time, user int64, trust core.Trust, r core.PermissionRequest, reason string, commands ...string) ask.Ask {
 	body, err := json.Marshal(map[string]any{"request": r, "session_id": "7f8a9c1e-0b52-4d3e-9a77-30d4c2b1e6f0", "user_id": user, "trust_level": trust, "commands": commands, "reason": reason})
 	if err != nil {
 		panic(err)
 	}
-	return permission.Ask{ID: r.ID, Kind: permission.KindPermission, Run: "run-" + r.ID, Bot: "telegram", Asker: user, Payload: string(body),
-		State: permission.Open, CreatedAt: now.Add(-12 * time.Second), ExpiresAt: r.ExpiresAt}
+	return ask.Ask{ID: r.ID, Kind: ask.KindPermission, Run: "run-" + r.ID, Bot: "telegram", Asker: user, Payload: string(body),
+		State: ask.Open, CreatedAt: now.Add(-12 * time.Second), ExpiresAt: r.ExpiresAt}
 }
 
 func grants(pairs ...string) (out []core.SuggestedGrant) {
@@ -119,16 +120,16 @@ func grants(pairs ...string) (out []core.SuggestedGrant) {
 func (w *world) evening() {
 	now := w.clock.Now()
 	end := now.Add(108 * time.Second)
-	w.asks = []permission.Ask{
+	w.asks = []ask.Ask{
 		call(now.Add(-20*time.Second), 2, core.Vault, core.PermissionRequest{ID: "q1", ToolName: "Write", Kind: "write", Path: "Allotment/minutes 2026-11.md", ExpiresAt: end,
 			SuggestedGrants: grants(`Allotment/minutes 2026-11.md`, "Only Allotment/minutes 2026-11.md", "Allotment/*", "All files in Allotment", "Allotment/**/*", "Everything below Allotment", "**/*", "Everything in the vault")}, "Write wants to write Allotment/minutes 2026-11.md."),
 		call(now, 1, core.Full, core.PermissionRequest{ID: "q2", ToolName: "Bash", Kind: "bash", Command: "cd ~/garden && git add -A &&\n  git commit -m 'beds \u202egpj.exe' | tee log", ExpiresAt: end,
 			SuggestedGrants: grants(`git add '*' ; git commit '*'`, "Any git add * ; git commit *")}, "The command hides what it does: a variable.", "cd ~/garden", "git add -A", "git commit -m 'beds \u202egpj.exe'", "tee log"),
 	}
 	old := call(now.Add(-time.Hour), 2, core.Vault, core.PermissionRequest{ID: "q0", ToolName: "Read", Kind: "read", Path: "Private/taxes.md", ExpiresAt: now}, "")
-	old.State, old.Decision, old.DecidedBy, old.DecidedAt = permission.Decided, "denied", "operator via chat", now.Add(-time.Hour)
+	old.State, old.Decision, old.DecidedBy, old.DecidedAt = ask.Decided, "denied", "operator via chat", now.Add(-time.Hour)
 	late := call(now.Add(-2*time.Hour), 3, core.Sandboxed, core.PermissionRequest{ID: "q9", ToolName: "Bash", Kind: "bash", Command: "ls -la", ExpiresAt: now}, "")
-	late.State, late.Decision, late.DecidedAt = permission.Expired, "timeout", now.Add(-2*time.Hour)
+	late.State, late.Decision, late.DecidedAt = ask.Expired, "timeout", now.Add(-2*time.Hour)
 	w.asks = append(w.asks, old, late)
 	w.raises = []raise.Raise{
 		{ID: "f1", State: raise.Held, Bot: "club", User: 1, Session: "c0ffee00-1111-4222-8333-944455556666", For: time.Hour, At: now.Add(-18 * time.Minute), Ends: now.Add(42 * time.Minute), By: "operator via panel"},
@@ -169,7 +170,7 @@ func TestNothingOfAToolCallIsHidden(t *testing.T) {
 		strings.Repeat("echo a; ", 900) + "rm -r Notes": {Command: strings.Repeat("echo a; ", 900) + "rm -r Notes"},
 	} {
 		r.ID, r.ToolName, r.ExpiresAt = "q1", "Bash", s.clock.Now().Add(time.Minute)
-		s.world.asks = []permission.Ask{call(s.clock.Now(), 1, core.Vault, r, "")}
+		s.world.asks = []ask.Ask{call(s.clock.Now(), 1, core.Vault, r, "")}
 		s.get("/admin/approvals").has(t, `<pre class="exact" dir="ltr" tabindex="0" role="group" aria-label="What it would `, ">"+what+"</pre>")
 	}
 }

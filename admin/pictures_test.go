@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/permission"
+	"gatehouse/core/ask"
 	"gatehouse/web/webtest"
 )
 
@@ -92,7 +92,7 @@ func (w *world) renew() {
 	defer w.mu.Unlock()
 	end := w.clock.Now().Add(118 * time.Second)
 	for i := range w.asks {
-		if a := &w.asks[i]; a.State == permission.Open {
+		if a := &w.asks[i]; a.State == ask.Open {
 			a.ExpiresAt, a.CreatedAt = end, end.Add(-2*time.Minute)
 			a.Payload = expiry.ReplaceAllString(a.Payload, `"expires_at":"`+end.UTC().Format(time.RFC3339)+`"`)
 		}

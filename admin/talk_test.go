@@ -24,8 +24,8 @@ import (
 
 	"gatehouse/admin/chats"
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/attach"
-	"gatehouse/core/permission"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
 )
@@ -73,7 +73,7 @@ func TestTheOperatorTalksInThePanelWithoutJavaScript(t *testing.T) {
 }
 
 // Questions and Answer are the guard's.
-func (w *world) Questions(_ context.Context, session string, user int64) ([]permission.Question, error) {
+func (w *world) Questions(_ context.Context, session string, user int64) ([]ask.Question, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if session != w.mine || user != core.Operator {
@@ -82,11 +82,11 @@ func (w *world) Questions(_ context.Context, session string, user int64) ([]perm
 	return slices.Clone(w.asked), w.broken
 }
 
-func (w *world) Answer(_ context.Context, session, ask string, answers json.RawMessage, by core.Actor) error {
+func (w *world) Answer(_ context.Context, session, id string, answers json.RawMessage, by core.Actor) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.asked = slices.DeleteFunc(w.asked, func(q permission.Question) bool { return q.ID == ask })
-	w.note(by, "answer %s %s", ask, answers)
+	w.asked = slices.DeleteFunc(w.asked, func(q ask.Question) bool { return q.ID == id })
+	w.note(by, "answer %s %s", id, answers)
 	return nil
 }
 
@@ -237,10 +237,10 @@ func TestApprovalsAndQuestionsAreAnsweredInTheirConversation(t *testing.T) {
 	w.full()
 	now := s.clock.Now()
 	r := core.PermissionRequest{ID: "qm", ToolName: "Write", Kind: "write", Path: "Daily/today.md", ExpiresAt: now.Add(2 * time.Minute)}
-	ask := call(now, core.Operator, core.Full, r, "Write wants to change Daily/today.md")
-	ask.Payload = strings.Replace(ask.Payload, "7f8a9c1e-0b52-4d3e-9a77-30d4c2b1e6f0", w.mine, 1)
-	w.asks = append(w.asks, ask)
-	w.asked = []permission.Question{{ID: "a1", ExpiresAt: now.Add(time.Minute), Questions: json.RawMessage(`[{"question":"Which week?","options":[{"label":"This one","description":"from Monday"},{"label":"Last <b>one</b>"}]},{"question":"Whose?","multiSelect":true,"options":[{"label":"Mine"},{"label":"Ours"}]}]`)}}
+	a := call(now, core.Operator, core.Full, r, "Write wants to change Daily/today.md")
+	a.Payload = strings.Replace(a.Payload, "7f8a9c1e-0b52-4d3e-9a77-30d4c2b1e6f0", w.mine, 1)
+	w.asks = append(w.asks, a)
+	w.asked = []ask.Question{{ID: "a1", ExpiresAt: now.Add(time.Minute), Questions: json.RawMessage(`[{"question":"Which week?","options":[{"label":"This one","description":"from Monday"},{"label":"Last <b>one</b>"}]},{"question":"Whose?","multiSelect":true,"options":[{"label":"Mine"},{"label":"Ours"}]}]`)}}
 	page := s.get("/admin/chats/" + w.mine)
 	page.has(t, "Write wants to change", "Daily/today.md", `action="/admin/approvals/qm/allow"`, `name="chat" value="`+w.mine+`"`,
 		"The model asks you", "Which week?", `type="radio" name="choice0" value="This one"`, "Last &lt;b&gt;one&lt;/b&gt;", `type="checkbox" name="choice1" value="Ours"`)
@@ -255,7 +255,7 @@ func TestApprovalsAndQuestionsAreAnsweredInTheirConversation(t *testing.T) {
 	}
 	s.post(path, url.Values{"choice0": {"This one"}}).has(t, "flash note", "It was answered already")
 	// What is written in the field for messages is the answer while one is asked for.
-	w.asked = []permission.Question{{ID: "a2", ExpiresAt: now.Add(time.Minute), Questions: json.RawMessage(`[{"question":"Which tea?","options":[{"label":"Green"}]}]`)}}
+	w.asked = []ask.Question{{ID: "a2", ExpiresAt: now.Add(time.Minute), Questions: json.RawMessage(`[{"question":"Which tea?","options":[{"label":"Green"}]}]`)}}
 	s.post("/admin/talk/"+w.mine, url.Values{"text": {"Black tea"}}).has(t, `placeholder="Your message"`)
 	if did := w.done(); did[len(did)-1] != `answer a2 "Black tea"` || len(w.said) != 0 {
 		t.Errorf("did %q, said %+v", did, w.said)

@@ -14,6 +14,7 @@ import (
 	"gatehouse/admin/settings"
 	"gatehouse/core"
 	"gatehouse/core/agent"
+	"gatehouse/core/ask"
 	"gatehouse/core/attach"
 	"gatehouse/core/bus"
 	"gatehouse/core/permission"
@@ -52,7 +53,7 @@ type world struct {
 	lanes    []inspect.LaneRow
 	dead     []inspect.DeadRow
 	sends    []inspect.SendRow
-	asks     []permission.Ask
+	asks     []ask.Ask
 	grants   []permission.GrantRow
 	raises   []raise.Raise
 	used     []usage.Total
@@ -74,7 +75,7 @@ type world struct {
 	invites  []codes.Invitation
 	said     []chats.Saying
 	files    *attach.Keeper // in vault
-	asked    []permission.Question
+	asked    []ask.Question
 	did      []string // what was decided, in order
 	actors   []core.Actor
 	ears     map[chan string]bool

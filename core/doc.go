@@ -70,7 +70,7 @@
 //   - talk.rounds: ask the model, keep its answer, use the tools it calls, repeat.
 //     talk.ask reads deltas of llm.Model.Reply; the clients of providers are below
 //     core/llm, and quote is a model that needs no network.
-//   - talk.call: one call of a tool. permission.Guard.Allow decides: run, ask the
+//   - talk.call: one call of a tool. guard.Guard.Allow decides: run, ask the
 //     user, or refuse. The tools are below core/tool; what runs programs does so
 //     in core/sandbox.
 //   - talk.compact: a summary replaces the older part of a long conversation.

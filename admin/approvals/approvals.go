@@ -12,6 +12,7 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/permission"
 	"gatehouse/core/permission/raise"
 )
@@ -20,16 +21,16 @@ const approvalsPath = "/admin/approvals"
 
 type (
 	// Asks are the tool calls that wait for the operator's approval and those just
-	// decided (permission.Guard). The second decision on one is a core.Conflict
+	// decided (guard.Guard). The second decision on one is a core.Conflict
 	// whose text names who was first.
 	Asks interface {
-		Pending(ctx context.Context, limit int) ([]permission.Waiting, error)
-		Recent(ctx context.Context, limit int) ([]permission.Ask, error)
+		Pending(ctx context.Context, limit int) ([]ask.Waiting, error)
+		Recent(ctx context.Context, limit int) ([]ask.Ask, error)
 		// Grant allows the call once, or with a suggested pattern also what it covers.
 		Grant(ctx context.Context, id, pattern string, by core.Actor) error
 		Deny(ctx context.Context, id string, by core.Actor) error
 	}
-	// Grants are the patterns that are allowed (permission.Guard).
+	// Grants are the patterns that are allowed (guard.Guard).
 	Grants interface {
 		Grants(ctx context.Context, session string, user int64) ([]permission.GrantRow, error)
 		Revoke(ctx context.Context, id string, by core.Actor) error

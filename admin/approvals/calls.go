@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/permission"
 )
 
@@ -44,7 +45,7 @@ type approvalsBody struct {
 // An askCard is a pending tool call, or one decided so recently that it keeps its
 // place.
 type askCard struct {
-	permission.Waiting
+	ask.Waiting
 	CSRF    string
 	Display string // the user whose call it is
 	Left    int    // seconds for the answer; of a settled one, in its place
@@ -61,7 +62,7 @@ func (c askCard) Brief() string { return core.CutRunes(c.What(), 200) }
 // Wants returns what the tool would do, to precede What.
 func (c askCard) Wants() string { return wants(c.Request) }
 
-// Caution returns permission.Waiting's, with everything in it visible.
+// Caution returns ask.Waiting's, with everything in it visible.
 func (c askCard) Caution() string { return page.Exact(c.Waiting.Caution()) }
 
 // Lines returns the simple commands of a shell, where they differ from What.
@@ -102,7 +103,7 @@ func (p *Pages) approvalsPage(w http.ResponseWriter, r *http.Request) error {
 	raises := p.raises(ctx)
 	b.Raises = p.raiseCards(raises, b.CSRF)
 	waiting := p.waitingAsks(ctx)
-	recent := page.Load(ctx, p.frame, "The list of recent decisions", func(ctx context.Context) ([]permission.Ask, error) {
+	recent := page.Load(ctx, p.frame, "The list of recent decisions", func(ctx context.Context) ([]ask.Ask, error) {
 		return p.o.Asks.Recent(ctx, maxDecided+maxCards)
 	})
 	b.Asks.Broken, b.Decided.Broken = waiting.Broken, recent.Broken
@@ -111,7 +112,7 @@ func (p *Pages) approvalsPage(w http.ResponseWriter, r *http.Request) error {
 		b.Asks.Value = append(b.Asks.Value, askCard{Waiting: q, CSRF: b.CSRF, Display: names.Of(q.User), Left: page.Seconds(q.Request.ExpiresAt.Sub(now))})
 	}
 	for _, a := range recent.Value {
-		q, err := permission.View(a)
+		q, err := ask.View(a)
 		if err != nil {
 			continue
 		}
@@ -131,7 +132,7 @@ func (p *Pages) approvalsPage(w http.ResponseWriter, r *http.Request) error {
 }
 
 // shownAsks returns how many of the calls the page has room for.
-func shownAsks(waiting []permission.Waiting) int {
+func shownAsks(waiting []ask.Waiting) int {
 	size := 0
 	for i, q := range waiting {
 		size += len(template.HTMLEscapeString(whatOf(q.Request))) + len(template.HTMLEscapeString(page.Exact(strings.Join(q.Commands, "\n"))))
@@ -172,8 +173,8 @@ func approvalsLede(calls, trust int) string {
 }
 
 // waitingAsks returns the calls that wait for approval.
-func (p *Pages) waitingAsks(ctx context.Context) page.Part[[]permission.Waiting] {
-	return page.Load(ctx, p.frame, "The list of tool calls", func(ctx context.Context) ([]permission.Waiting, error) {
+func (p *Pages) waitingAsks(ctx context.Context) page.Part[[]ask.Waiting] {
+	return page.Load(ctx, p.frame, "The list of tool calls", func(ctx context.Context) ([]ask.Waiting, error) {
 		return p.o.Asks.Pending(ctx, maxAsks)
 	})
 }
@@ -202,7 +203,7 @@ func wants(r core.PermissionRequest) string {
 	return "read"
 }
 
-func settledOf(a permission.Ask, q permission.Waiting, display string) settledAsk {
+func settledOf(a ask.Ask, q ask.Waiting, display string) settledAsk {
 	s := settledAsk{ID: a.ID, Tool: q.Request.ToolName, Wants: wants(q.Request), What: core.CutRunes(whatOf(q.Request), 200),
 		Display: display, By: a.DecidedBy, At: a.DecidedAt, Tone: "idle"}
 	switch a.Outcome() {

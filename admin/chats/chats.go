@@ -12,9 +12,9 @@ import (
 
 	"gatehouse/admin/page"
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/attach"
 	"gatehouse/core/bus"
-	"gatehouse/core/permission"
 	"gatehouse/core/queue/inspect"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
@@ -74,7 +74,7 @@ type (
 // Questions are what a model asks the operator in a conversation.
 type Questions interface {
 	// Questions are those that wait for this person's answer.
-	Questions(ctx context.Context, session string, user int64) ([]permission.Question, error)
+	Questions(ctx context.Context, session string, user int64) ([]ask.Question, error)
 	// Answer answers one of this conversation, with an object by question or a
 	// text; core.Conflict when it was answered already or has expired.
 	Answer(ctx context.Context, session, ask string, answers json.RawMessage, by core.Actor) error

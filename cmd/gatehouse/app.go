@@ -14,16 +14,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	chatask "gatehouse/connectors/chat/ask"
-	"gatehouse/core/queue/inspect"
-
 	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/connectors"
 	"gatehouse/connectors/chat"
+	chatask "gatehouse/connectors/chat/ask"
 	"gatehouse/core"
 	"gatehouse/core/agent"
+	coreask "gatehouse/core/ask"
 	"gatehouse/core/attach"
 	"gatehouse/core/backup"
 	"gatehouse/core/bus"
@@ -34,8 +33,10 @@ import (
 	"gatehouse/core/llm/registry"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
+	"gatehouse/core/permission/guard"
 	"gatehouse/core/permission/raise"
 	"gatehouse/core/queue"
+	"gatehouse/core/queue/inspect"
 	"gatehouse/core/runs"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/session"
@@ -68,8 +69,8 @@ type app struct {
 	inspect    *inspect.Reader // of the tables of the queue
 	pairing    *pairing.Gate
 	raises     *raise.Store
-	desk       *permission.Desk
-	guard      *permission.Guard
+	asks       *coreask.Store
+	guard      *guard.Guard
 	gate       *gate
 	box        sandbox.Box // nil: nothing runs isolated, and noBox says why
 	noBox      string
@@ -195,7 +196,7 @@ func (l late) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 }
 
 func (a *app) joinCore(ctx context.Context) error {
-	a.desk = permission.NewDesk(a.db, a.clock)
+	a.asks = coreask.New(a.db, a.clock)
 	a.keys = auth.NewKeys(a.db, a.clock, a.log)
 	a.running = dispatch.NewRunning(a.clock)
 	a.keys.OnEnd(a.running.AbortKey)
@@ -205,14 +206,14 @@ func (a *app) joinCore(ctx context.Context) error {
 	a.ends = dispatch.NewEnds(a.events, a.bus, a.clock)
 	g := &gate{overheard: &a.overheard, http: auth.Gate{Localhost: a.cfg.LocalhostAccess == "chat"}}
 	a.gate = g
-	shown, tools := &chatask.Pairings{Asks: a.desk}, &chatask.Tools{Changed: func() { a.bus.Ring(api.TopicApprovals) }}
+	shown, tools := &chatask.Pairings{Asks: a.asks}, &chatask.Tools{Changed: func() { a.bus.Ring(api.TopicApprovals) }}
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	a.openBox(self)
-	a.guard = permission.NewGuard(permission.GuardOptions{DB: a.db, Desk: a.desk, Vault: a.vault, Isolation: a.box != nil, Own: a.unveiledPaths,
-		Clock: a.clock, Log: a.log, Metrics: permission.NewMetrics(a.reg), Show: tools})
+	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: a.box != nil, Own: a.unveiledPaths,
+		Clock: a.clock, Log: a.log, Metrics: guard.NewMetrics(a.reg), Show: tools})
 	qm := queue.NewMetrics(a.reg, append(a.bots.Names(), core.APIBot))
 	p := &preparer{platform: a.bots.Platform}
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
@@ -244,7 +245,7 @@ func (a *app) joinCore(ctx context.Context) error {
 	g.pairing, g.raises, p.pairing = a.pairing, a.raises, a.pairing
 	shown.Mail, shown.People, tools.Mail, tools.People = a.queue, a.pairing.People, a.queue, a.pairing.People
 	a.inspect = inspect.New(a.db, inspect.Options{Clock: a.clock, Leased: a.queue.Leased, Running: a.queue.Running})
-	a.reg.MustRegister(a.inspect.Gauges(append(a.bots.Names(), core.APIBot)), a.pairing.Gauges(), a.desk.Gauges())
+	a.reg.MustRegister(a.inspect.Gauges(append(a.bots.Names(), core.APIBot)), a.pairing.Gauges(), a.asks.Gauges())
 	if err := a.joinRuns(qm); err != nil {
 		return err
 	}
@@ -304,8 +305,8 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 		Equip: a.tools.Equip, Guard: a.guard, NotBegun: a.guard.NotBegun, Runs: a.events.Users, Overheard: a.overheard.Last,
 		Still: func(ctx context.Context, t *orchestrator.Turn) (core.Trust, error) { return a.gate.still(ctx, a.db, t) },
 		Raise: a.raised,
-		Choose: func(ctx context.Context, tx *store.Tx, ask permission.Ask) error {
-			_, err := a.desk.Open(ctx, tx, ask)
+		Choose: func(ctx context.Context, tx *store.Tx, ask coreask.Ask) error {
+			_, err := a.asks.Open(ctx, tx, ask)
 			if core.KindOf(err) == core.Busy {
 				return nil // the person's own words do as well as a button
 			}

@@ -11,7 +11,7 @@ func (a *app) joinChat() {
 		DB: a.db, Clock: a.clock, Users: a.pairing.People, Pairings: a.pairing, Codes: a.pairing.Codes, Groups: a.pairing.Places, Doors: a.pairing.Places, Raises: a.raises,
 		Conversations: a.sessions, Bindings: a.sessions, Resolver: a.sessions, ChatSettings: a.sessions, TrustModes: a.sessions, Transcripts: a.sessions,
 		Lanes: a.queue, Inbox: a.queue, Outbox: a.queue, Running: a.bus, Stopper: a.running, Runs: a.events, Compacter: a.runs, Files: a.files,
-		Asks:   chatask.NewButtons(chatask.ButtonOptions{DB: a.db, Clock: a.clock, Users: a.pairing.People, Access: a.pairing, Asks: a.desk, Questions: a.desk, Decisions: a.guard, Pairings: a.pairing, Inbox: a.queue, Mail: a.queue}),
+		Asks:   chatask.NewButtons(chatask.ButtonOptions{DB: a.db, Clock: a.clock, Users: a.pairing.People, Access: a.pairing, Asks: a.asks, Questions: a.asks, Decisions: a.guard, Pairings: a.pairing, Inbox: a.queue, Mail: a.queue}),
 		Agents: a.agents, Models: a.models, Usage: a.usage, Overheard: &a.overheard,
 		BusyMode: func() string { return a.settings.Now().BusyMode }, Platform: a.bots.Platform, Link: a.inviteLink,
 	})

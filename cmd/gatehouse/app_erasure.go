@@ -7,7 +7,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/erasure"
-	"gatehouse/core/permission"
+	"gatehouse/core/permission/guard"
 	"gatehouse/core/queue"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -22,8 +22,8 @@ import (
 // which removes the replies to all of them, behind those who post some.
 func (a *app) joinErasure() {
 	a.owners.Register(
-		permission.Asks{Desk: a.desk, Guard: a.guard}, a.events, a.ledger, usage.Tables{DB: a.db, Ledger: a.usage, Rollups: a.rolls},
-		session.Tables{Store: a.sessions}, permission.Grants{Guard: a.guard}, pairing.Tables{Gate: a.pairing}, a.raises,
+		guard.Asks{Store: a.asks, Guard: a.guard}, a.events, a.ledger, usage.Tables{DB: a.db, Ledger: a.usage, Rollups: a.rolls},
+		session.Tables{Store: a.sessions}, guard.Grants{Guard: a.guard}, pairing.Tables{Gate: a.pairing}, a.raises,
 		queue.Tables{Queue: a.queue}, store.Log{}, auth.Tables{Keys: a.keys, Admins: a.admins}, guestFolders{a})
 	a.eraser = erasure.New(erasure.Options{
 		DB: a.db, Vault: a.vault, Clock: a.clock, Registry: &a.owners, People: a.pairing, Runs: a.running, Sessions: a.sessions, Events: a.events, Files: a.ledger,

@@ -5,18 +5,19 @@ import (
 	"encoding/json"
 
 	"gatehouse/core"
-	"gatehouse/core/permission"
+	coreask "gatehouse/core/ask"
+	"gatehouse/core/permission/guard"
 	"gatehouse/web/api"
 )
 
 // asksView is the Guard as the API and the panel see it.
 type asksView struct {
-	*permission.Guard
+	*guard.Guard
 	a *app
 }
 
-func (v asksView) Ask(ctx context.Context, id string) (permission.Ask, error) {
-	return v.a.desk.ByID(ctx, v.a.db, id)
+func (v asksView) Ask(ctx context.Context, id string) (coreask.Ask, error) {
+	return v.a.asks.ByID(ctx, v.a.db, id)
 }
 
 // Revoke rings, too: no ask is settled by it.
@@ -32,7 +33,7 @@ func (v asksView) Revoke(ctx context.Context, id string, by core.Actor) error {
 type answersView struct{ a *app }
 
 func (v answersView) Answer(ctx context.Context, session, ask string, answers json.RawMessage, by core.Actor) error {
-	q, err := v.a.desk.ByID(ctx, v.a.db, ask)
+	q, err := v.a.asks.ByID(ctx, v.a.db, ask)
 	if err != nil {
 		return err
 	}

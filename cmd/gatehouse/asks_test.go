@@ -9,7 +9,7 @@ import (
 
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
-	"gatehouse/core/permission"
+	coreask "gatehouse/core/ask"
 	"gatehouse/core/store"
 )
 
@@ -20,7 +20,7 @@ func TestAfterACrashAMessageIsNoAnswerToWhatWasAsked(t *testing.T) {
 	w.replies(olga, "Hello")
 	w.quiet()
 	err := w.app.db.Tx(t.Context(), func(tx *store.Tx) error {
-		_, err := w.app.desk.Open(t.Context(), tx, permission.Ask{Kind: permission.KindQuestion, Run: "gone", Bot: "telegram", Chat: fmt.Sprint(olga.ID()),
+		_, err := w.app.asks.Open(t.Context(), tx, coreask.Ask{Kind: coreask.KindQuestion, Run: "gone", Bot: "telegram", Chat: fmt.Sprint(olga.ID()),
 			User: core.Operator, Payload: `{"questions":[{"question":"Which tea?"}]}`, ExpiresAt: time.Now().Add(5 * time.Minute)})
 		return err
 	})

@@ -18,8 +18,8 @@ import (
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
+	coreask "gatehouse/core/ask"
 	"gatehouse/core/llm/llmtest"
-	"gatehouse/core/permission"
 	"gatehouse/core/sandbox"
 	"gatehouse/web/auth"
 )
@@ -127,7 +127,7 @@ func (y *yard) careless() {
 				continue // the gateway is stopping
 			}
 			for _, a := range list {
-				_ = y.app.guard.Press(y.t.Context(), a.Request.ID, permission.OptionOnce, cli) // settled elsewhere is as good
+				_ = y.app.guard.Press(y.t.Context(), a.Request.ID, coreask.OptionOnce, cli) // settled elsewhere is as good
 			}
 		}
 	}()

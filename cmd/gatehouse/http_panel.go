@@ -9,7 +9,7 @@ import (
 
 	"gatehouse/admin/chats"
 	"gatehouse/core"
-	"gatehouse/core/permission"
+	coreask "gatehouse/core/ask"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -87,7 +87,7 @@ func (a *app) sayAsOperator(ctx context.Context, s chats.Saying, by core.Actor) 
 // panelQuestions is what models ask the operator.
 type panelQuestions struct{ answersView }
 
-func (v panelQuestions) Questions(ctx context.Context, session string, user int64) ([]permission.Question, error) {
+func (v panelQuestions) Questions(ctx context.Context, session string, user int64) ([]coreask.Question, error) {
 	return v.a.guard.Questions(ctx, session, user)
 }
 

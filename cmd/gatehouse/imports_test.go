@@ -23,9 +23,9 @@ const everything = "*"
 // A new package or a new edge is a decision, so it is made here, in a diff that
 // someone reads. Tests may import what they like.
 var may = table(`
-admin: admin/approvals admin/chats admin/operations admin/page admin/people admin/settings core
-admin/approvals: admin/page core core/permission core/permission/raise
-admin/chats: admin/page core core/attach core/bus core/permission core/queue/inspect core/session core/transcript core/usage web
+admin: admin/approvals admin/chats admin/operations admin/page admin/people admin/settings core core/ask
+admin/approvals: admin/page core core/permission core/permission/raise core/ask
+admin/chats: admin/page core core/attach core/bus core/permission core/queue/inspect core/session core/transcript core/usage web core/ask
 admin/operations: admin/page core core/queue/inspect core/store core/usage web
 admin/page: core web web/auth
 admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
@@ -43,7 +43,7 @@ configs:
 configs/live: configs core core/llm core/llm/registry core/store  # settings in effect
 connectors: core core/texts
 connectors/chat: connectors connectors/chat/ask connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
-connectors/chat/ask: connectors connectors/markdown core core/command core/permission core/store core/texts core/tool
+connectors/chat/ask: connectors connectors/markdown core core/command core/permission core/store core/texts core/tool core/ask
 connectors/connectorstest: connectors core core/coretest
 connectors/discord: connectors connectors/discord/gateway connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire connectors/markdown core core/texts
 connectors/discord/discordtest: connectors/simulator core
@@ -61,6 +61,7 @@ core:  # words only
 core/agent: core core/agent/frontmatter core/beneath core/texts core/vault core/watch
 core/agent/frontmatter:
 core/attach: core core/store core/texts core/vault
+core/ask: core core/store core/texts
 core/attach/pdftext: core core/texts
 core/backup: core core/backup/archive core/beneath core/queue core/store core/vault
 core/backup/archive: core  # the form of a backup
@@ -82,8 +83,10 @@ core/llm/quote: core core/llm core/texts  # gets its search as a function
 core/llm/registry: core core/llm core/llm/anthropic core/llm/openai core/llm/quote  # names → models
 core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
-core/orchestrator: core core/agent core/attach core/llm core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
-core/permission: core core/permission/shell core/permission/shell/vetted core/store core/texts core/tool core/vault
+core/orchestrator: core core/agent core/attach core/llm core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault core/ask
+core/permission: core core/permission/shell core/permission/shell/vetted core/texts core/tool core/vault core/permission/pattern
+core/permission/guard: core core/ask core/permission core/store core/texts core/tool core/vault
+core/permission/pattern:  # patterns of commands, imports no package of ours
 core/permission/raise: core core/store core/texts
 core/permission/shell: core/permission/shell/vetted
 core/permission/shell/vetted:  # reads commands, imports no package of ours
@@ -111,7 +114,7 @@ core/tool/mcp/entry: core
 core/tool/mcp/program: core core/sandbox
 core/tool/shell: core core/beneath core/sandbox core/tool
 core/tool/skill: core core/tool
-core/toolset: core core/agent core/orchestrator core/permission core/sandbox core/tool core/tool/fetch core/tool/mcp core/tool/mcp/entry core/tool/shell core/tool/skill core/vault  # what a turn may use
+core/toolset: core core/agent core/orchestrator core/permission core/permission/guard core/sandbox core/tool core/tool/fetch core/tool/mcp core/tool/mcp/entry core/tool/shell core/tool/skill core/vault  # what a turn may use
 core/transcript: core core/transcript/words core/vault  # conversations, without a database
 core/transcript/words:  # what a word is
 core/usage: core core/store
@@ -123,7 +126,7 @@ pairing/codes: core core/store core/texts pairing/bots pairing/people
 pairing/people: core core/store core/texts pairing/bots
 pairing/places: core core/store core/texts pairing/bots
 web: core
-web/api: core core/attach core/bus core/permission core/session core/store core/transcript core/usage web web/auth
+web/api: core core/attach core/bus core/permission core/session core/store core/transcript core/usage web web/auth core/ask
 web/api/v0: core core/bus core/session core/transcript web web/auth
 web/auth: core core/store
 web/auth/authtest: core core/store web/auth

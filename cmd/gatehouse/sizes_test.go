@@ -30,7 +30,6 @@ var larger = map[string]string{
 	"connectors/telegram":              "one platform: a file for each thing that it sends or wants",
 	"connectors/telegram/telegramtest": "a platform's API played in full, limits and refusals included, a file for each group of methods",
 	"core/orchestrator":                "one run from its claim to its end; what ends it must know all of it",
-	"core/permission":                  "who may do what is one decision; in two packages one could be asked without the other",
 	"core/permission/shell":            "one reader of shell commands, a file for each part of the language",
 	"core/queue":                       "inbox, lanes and outbox change in one transaction and share their tables",
 	"core/sandbox":                     "the walls are built in one order; a file for each",

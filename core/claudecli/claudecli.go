@@ -25,7 +25,7 @@ import (
 // follows is the CLI's name of a model: "claudecli/sonnet".
 const Prefix = "claudecli/"
 
-// A Guard decides on tool calls and asks users; *permission.Guard is one.
+// A Guard decides on tool calls and asks users; *guard.Guard is one.
 type Guard interface {
 	Allow(ctx context.Context, p permission.Profile, t tool.Tool, callID string, input json.RawMessage, a tool.Access, emit func(core.Event), waiting func(bool)) (permission.Decision, error)
 	Ask(ctx context.Context, p permission.Profile, questions json.RawMessage, emit func(core.Event), waiting func(bool)) (json.RawMessage, error)

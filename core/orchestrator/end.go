@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/attach"
 	"gatehouse/core/llm"
-	"gatehouse/core/permission"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -116,15 +116,15 @@ func (r *run) choice(text string) (Result, error) {
 		return res, err
 	}
 	in := &r.t.Rows[0]
-	ask := permission.Ask{ID: askID(r.t.Run), Kind: permission.KindChoice, Run: r.t.Run, Bot: in.Bot, Chat: in.Chat, User: r.t.User,
+	choice := ask.Ask{ID: askID(r.t.Run), Kind: ask.KindChoice, Run: r.t.Run, Bot: in.Bot, Chat: in.Chat, User: r.t.User,
 		ExpiresAt: r.o.o.Clock.Now().Add(choiceTime)}
-	res.Buttons = []core.Button{{Label: texts.Text("button_go_on"), Data: ask.Data(permission.OptionGoOn)}, {Label: texts.Text("button_stop"), Data: ask.Data(permission.OptionStop)}}
+	res.Buttons = []core.Button{{Label: texts.Text("button_go_on"), Data: choice.Data(ask.OptionGoOn)}, {Label: texts.Text("button_stop"), Data: choice.Data(ask.OptionStop)}}
 	write := res.Write
 	res.Write = func(ctx context.Context, tx *store.Tx) error {
 		if err := write(ctx, tx); err != nil {
 			return err
 		}
-		return r.o.o.Choose(ctx, tx, ask)
+		return r.o.o.Choose(ctx, tx, choice)
 	}
 	return res, err
 }
@@ -159,7 +159,7 @@ func answered(messages []llm.Message, results []core.Block) []llm.Message {
 // askID is the id of a run's choice: the same for every attempt.
 func askID(run string) string {
 	sum := sha256.Sum256([]byte("choice:" + run))
-	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:permission.IDLength])
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:ask.IDLength])
 }
 
 // cut ends a run whose context was cancelled.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
-	"gatehouse/core/permission"
 	"gatehouse/core/tool"
 )
 
@@ -367,7 +367,7 @@ func TestAnInterruptedEffectIsToldAndNotDoneAgain(t *testing.T) {
 		t.Fatalf("%+v, %d answers", res, len(h.model.calls))
 	}
 	h.tx(res.Write)
-	if len(h.choices) != 1 || res.Buttons[0].Data != h.choices[0].Data(permission.OptionGoOn) {
+	if len(h.choices) != 1 || res.Buttons[0].Data != h.choices[0].Data(ask.OptionGoOn) {
 		t.Errorf("buttons %+v, choices %+v", res.Buttons, h.choices)
 	}
 	h.model.reply = says("It is there already.")

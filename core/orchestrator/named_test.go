@@ -9,9 +9,10 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/agent"
+	"gatehouse/core/ask"
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
-	"gatehouse/core/permission"
+	"gatehouse/core/permission/guard"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -31,8 +32,8 @@ type browser struct {
 
 func newBrowser(t *testing.T) *browser {
 	b := &browser{house: open(t, orchestrator.Limits{}), pages: map[string]string{}}
-	desk := permission.NewDesk(b.db, b.clock)
-	guard := permission.NewGuard(permission.GuardOptions{DB: b.db, Desk: desk, Clock: b.clock})
+	desk := ask.New(b.db, b.clock)
+	guard := guard.New(guard.Options{DB: b.db, Asks: desk, Clock: b.clock})
 	b.house.tools = []tool.Tool{b.web("WebFetch"), b.web("WebSearch"), echo("Read", false)}
 	b.o = b.with(func(o *orchestrator.Options) {
 		o.Guard, o.Runs = guard, runs.New(b.db, b.clock).Users

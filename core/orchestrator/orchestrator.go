@@ -21,6 +21,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/agent"
+	"gatehouse/core/ask"
 	"gatehouse/core/llm"
 	"gatehouse/core/permission"
 	"gatehouse/core/runs"
@@ -102,7 +103,7 @@ type Options struct {
 	// words in a transcript are whose. Nil: only the present turn is known.
 	Runs func(ctx context.Context, session string) (map[string]int64, error)
 	// Choose opens a choice of the person's, in the transaction that ends the run; required with Equip.
-	Choose func(ctx context.Context, tx *store.Tx, a permission.Ask) error
+	Choose func(ctx context.Context, tx *store.Tx, a ask.Ask) error
 	// Answered is told, after the commit, of each run that ended well, with its
 	// answer; it must not block. Nil: nobody is.
 	Answered func(t *Turn, answer string)
@@ -111,7 +112,7 @@ type Options struct {
 	Limits  Limits
 }
 
-// A Guard decides on tool calls and asks people; *permission.Guard is one. It
+// A Guard decides on tool calls and asks people; *guard.Guard is one. It
 // returns when it is decided, at the latest when ctx ends. waiting tells when
 // a wait for a person begins and ends.
 type Guard interface {

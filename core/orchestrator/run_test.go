@@ -18,6 +18,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/agent"
+	"gatehouse/core/ask"
 	"gatehouse/core/coretest"
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
@@ -58,7 +59,7 @@ type house struct {
 	model    *model
 	tools    []tool.Tool // none: the model is offered none
 	deny     map[string]string
-	choices  []permission.Ask
+	choices  []ask.Ask
 	lost     []usage.Row // spent by runs without a Result
 	options  orchestrator.Options
 	*orchestrator.Orchestrator
@@ -97,7 +98,7 @@ func open(t *testing.T, limits orchestrator.Limits) *house {
 	h.vault, h.agents = v, agent.New(v, agent.Options{Base: agent.Default("vault", "")})
 	h.options = orchestrator.Options{
 		Spend: func(_ context.Context, rows []usage.Row) error { h.lost = append(h.lost, rows...); return nil },
-		Equip: h.equip, Guard: h, Choose: func(_ context.Context, _ *store.Tx, a permission.Ask) error {
+		Equip: h.equip, Guard: h, Choose: func(_ context.Context, _ *store.Tx, a ask.Ask) error {
 			h.choices = append(h.choices, a)
 			return nil
 		},

@@ -10,6 +10,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"gatehouse/core"
+	"gatehouse/core/permission/pattern"
 )
 
 // Bounds are what no grant opens, by name as tool.Turn's Name makes it: a slash
@@ -173,7 +174,7 @@ func parseIgnore(lines []string) ignoreLines {
 			continue
 		}
 		if !doublestar.ValidatePattern(l) {
-			l = escapeGlob(l)
+			l = pattern.EscapeGlob(l)
 		}
 		if !anchored {
 			l = "**/" + l
@@ -205,18 +206,6 @@ func (ls ignoreLines) match(name string) bool {
 	return false
 }
 
-// escapeGlob is a glob that names exactly name.
-func escapeGlob(name string) string {
-	var b strings.Builder
-	for _, r := range name {
-		if strings.ContainsRune(`*?[]{}\`, r) {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
 // covers reports whether one of globs lets a tool at name. A search goes below
 // what it names, so only a glob that names all below covers it, or its own name.
 func covers(globs []string, name string, search bool) bool {
@@ -224,7 +213,7 @@ func covers(globs []string, name string, search bool) bool {
 		if !search {
 			return matches(g, name)
 		}
-		if g == escapeGlob(name) {
+		if g == pattern.EscapeGlob(name) {
 			return true
 		}
 		top, ok := below(g)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gatehouse/core"
+	"gatehouse/core/permission/pattern"
 	"gatehouse/core/permission/shell"
 	"gatehouse/core/permission/shell/vetted"
 	"gatehouse/core/texts"
@@ -16,10 +17,10 @@ import (
 // grant for a kind of command; any other needs a grant of exactly its text.
 func (q question) command(d Decision, b bounds, line shell.Report) Decision {
 	if len(line.Hidden) > 0 {
-		return d.is(MustAsk, RuleHidden, "This command hides what it runs: "+strings.Join(line.Hidden, "; ")+".")
+		return d.With(MustAsk, RuleHidden, "This command hides what it runs: "+strings.Join(line.Hidden, "; ")+".")
 	}
 	if why := q.secretNamed(b, line); why != "" {
-		return d.is(MustAsk, RuleSecretNamed, why)
+		return d.With(MustAsk, RuleSecretNamed, why)
 	}
 	why := line.Unknown
 	if len(why) == 0 {
@@ -30,16 +31,16 @@ func (q question) command(d Decision, b bounds, line shell.Report) Decision {
 	}
 	switch {
 	case q.p.Auto:
-		return d.is(Allow, RuleTrustMode, "")
+		return d.With(Allow, RuleTrustMode, "")
 	case q.p.Configured.Bash.All:
-		return d.is(Allow, RuleConfigured, "")
-	case len(line.Commands) > 0 && allMatch(q.p.Configured.Bash.Patterns, line.Commands):
-		return d.is(Allow, RuleConfigured, "")
-	case len(line.Commands) > 0 && allMatch(append(slices.Clone(q.p.Configured.Bash.Patterns), q.granted(kindBash)...), line.Commands):
-		return d.is(Allow, RuleGrant, "")
+		return d.With(Allow, RuleConfigured, "")
+	case len(line.Commands) > 0 && pattern.AllMatch(q.p.Configured.Bash.Patterns, words(line.Commands)):
+		return d.With(Allow, RuleConfigured, "")
+	case len(line.Commands) > 0 && pattern.AllMatch(append(slices.Clone(q.p.Configured.Bash.Patterns), q.granted(kindBash)...), words(line.Commands)):
+		return d.With(Allow, RuleGrant, "")
 	}
 	d.Suggested = suggestCommands(line.Commands)
-	return d.is(MustAsk, RuleAsk, q.t.Name+wantsTo+"run a command.")
+	return d.With(MustAsk, RuleAsk, q.t.Name+" wants to run a command.")
 }
 
 // exactly decides a command that is not wholly understood.
@@ -47,25 +48,22 @@ func (q question) exactly(d Decision, why []string) Decision {
 	text := exactPattern(q.a.Command)
 	switch {
 	case text != "" && slices.Contains(q.p.Configured.Bash.Patterns, text):
-		return d.is(Allow, RuleConfigured, "")
+		return d.With(Allow, RuleConfigured, "")
 	case text != "" && slices.Contains(q.granted(kindBash), text):
-		return d.is(Allow, RuleGrant, "")
+		return d.With(Allow, RuleGrant, "")
 	case text != "":
 		d.Suggested = []core.SuggestedGrant{{Scope: "command", Pattern: text, Label: texts.Text("grant_exact")}}
 	}
-	return d.is(MustAsk, RuleUnknown, "This command is not wholly understood: "+strings.Join(why, "; ")+".")
+	return d.With(MustAsk, RuleUnknown, "This command is not wholly understood: "+strings.Join(why, "; ")+".")
 }
-
-// exactMark begins the pattern of a grant that covers one text only.
-const exactMark = "= "
 
 // exactPattern returns the pattern that covers a command's exact text, or "" for
 // a text that people cannot read as it is.
 func exactPattern(command string) string {
-	if len(command)+len(exactMark) > maxPattern || command == "" || strings.ContainsFunc(command, func(c rune) bool { return !vetted.Plain(c) }) {
+	if len(command)+len(pattern.Exact) > maxPattern || command == "" || strings.ContainsFunc(command, func(c rune) bool { return !vetted.Plain(c) }) {
 		return ""
 	}
-	return exactMark + command
+	return pattern.Exact + command
 }
 
 // secretNamed returns why a command at full trust names what is closed, or "".

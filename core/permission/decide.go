@@ -68,24 +68,25 @@ func (q question) decide() Decision {
 			d.Commands = append(d.Commands, c.Text)
 		}
 		if line.Danger != "" {
-			return d.is(Deny, RuleDangerous, "This command is never run, whoever asks: "+line.Danger+".")
+			return d.With(Deny, RuleDangerous, "This command is never run, whoever asks: "+line.Danger+".")
 		}
 	}
 	if o := Offered(q.p, q.t, q.isolation); !o.OK {
-		return d.is(Deny, RuleNotOffered, o.Why)
+		return d.With(Deny, RuleNotOffered, o.Why)
 	}
 	switch q.t.Kind {
 	case tool.Network:
 		return q.fetch(d)
 	case tool.MCP, tool.Inner:
-		return d.is(Allow, RuleAlways, "")
+		return d.With(Allow, RuleAlways, "")
 	case tool.Shell:
 		return q.command(d, b, line)
 	}
 	return q.files(d)
 }
 
-func (d Decision) is(v Verdict, rule, text string) Decision {
+// With returns d with another verdict, and the rule and reason of it.
+func (d Decision) With(v Verdict, rule, text string) Decision {
 	d.Verdict, d.Rule, d.Text = v, rule, text
 	return d
 }
@@ -97,18 +98,18 @@ func (q question) forbidden(b bounds) (Decision, bool) {
 	case tool.Read, tool.Write:
 		for _, name := range q.a.Read {
 			if rule := b.read(name); rule != "" {
-				return Decision{}.is(Deny, rule, b.forbidden(rule, name)), true
+				return Decision{}.With(Deny, rule, b.forbidden(rule, name)), true
 			}
 		}
 		for _, name := range q.a.Write {
 			if rule := b.write(name); rule != "" {
-				return Decision{}.is(Deny, rule, b.forbidden(rule, name)), true
+				return Decision{}.With(Deny, rule, b.forbidden(rule, name)), true
 			}
 		}
 	case tool.MCP:
 		for _, s := range stringsIn(q.input) {
 			if name, no := q.secret(b, s); no {
-				return Decision{}.is(Deny, RuleDenyList, b.forbidden(RuleDenyList, name)), true
+				return Decision{}.With(Deny, RuleDenyList, b.forbidden(RuleDenyList, name)), true
 			}
 		}
 	}
@@ -197,10 +198,10 @@ func stringsIn(input json.RawMessage) []string {
 // files decides a tool that reads or writes files.
 func (q question) files(d Decision) Decision {
 	if len(q.a.Read)+len(q.a.Write) == 0 {
-		return d.is(Deny, RuleArea, q.t.Name+" names no file.")
+		return d.With(Deny, RuleArea, q.t.Name+" names no file.")
 	}
 	if q.p.Auto {
-		return d.is(Allow, RuleTrustMode, "")
+		return d.With(Allow, RuleTrustMode, "")
 	}
 	rule := RuleConfigured
 	for _, need := range q.needs() {
@@ -216,11 +217,11 @@ func (q question) files(d Decision) Decision {
 		}
 		if !covers(q.granted(need.kind), need.name, need.search) {
 			d.Suggested = suggestFiles(need.name, need.search)
-			return d.is(MustAsk, RuleAsk, fmt.Sprintf("%s wants to %s %s.", q.t.Name, need.kind, shorten(need.name)))
+			return d.With(MustAsk, RuleAsk, fmt.Sprintf("%s wants to %s %s.", q.t.Name, need.kind, shorten(need.name)))
 		}
 		rule = RuleGrant
 	}
-	return d.is(Allow, rule, "")
+	return d.With(Allow, rule, "")
 }
 
 // Kinds of what is asked and granted, as in core.PermissionRequest.

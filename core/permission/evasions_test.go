@@ -129,11 +129,11 @@ func TestAGrantOfExactlyTheTextCoversNothingElse(t *testing.T) {
 		}
 	}
 	for _, wide := range []string{"= *", "= make *", "make *", "* *", "= make test *"} {
-		if narrower(kindBash, wide, d.Suggested) {
+		if Narrower(kindBash, wide, d.Suggested) {
 			t.Errorf("%q passes as narrower than %q", wide, grant)
 		}
 	}
-	if d := decide("make *"); narrower(kindBash, "= make clean", d.Suggested) {
+	if d := decide("make *"); Narrower(kindBash, "= make clean", d.Suggested) {
 		t.Errorf("a grant of the text %q covers more than it", d.Suggested[0].Pattern)
 	}
 	for _, command := range []string{"$x", "ls\r", "cat .env", "curl x | sh", "source x"} {

@@ -47,24 +47,24 @@ func namedAddress(ctx context.Context, p Profile, a tool.Access) (bool, error) {
 // have talked the model into it, and what it knows would leave in the address.
 func (q question) fetch(d Decision) Decision {
 	if !fetches(q.p, q.t, q.a) {
-		return d.is(Allow, RuleAlways, "")
+		return d.With(Allow, RuleAlways, "")
 	}
 	if q.known {
-		return d.is(Allow, RuleNamed, "")
+		return d.With(Allow, RuleNamed, "")
 	}
 	u, err := url.Parse(q.a.URL)
 	if err != nil {
-		return d.is(MustAsk, RuleUnnamed, q.t.Name+" wants to open an address that cannot be read.")
+		return d.With(MustAsk, RuleUnnamed, q.t.Name+" wants to open an address that cannot be read.")
 	}
 	host, err := tool.Host(u)
 	if err != nil {
-		return d.is(MustAsk, RuleUnnamed, q.t.Name+" wants to open an address whose host name is not valid.")
+		return d.With(MustAsk, RuleUnnamed, q.t.Name+" wants to open an address whose host name is not valid.")
 	}
 	for _, g := range q.granted(kindWeb) {
 		if g == host {
-			return d.is(Allow, RuleGrant, "")
+			return d.With(Allow, RuleGrant, "")
 		}
 	}
 	d.Suggested = []core.SuggestedGrant{{Scope: "host", Pattern: host, Label: texts.Text("grant_host", texts.With{"Name": host})}}
-	return d.is(MustAsk, RuleUnnamed, fmt.Sprintf("%s wants to open %s. Neither the person nor an earlier result of a fetch or search named it.", q.t.Name, shorten(q.a.URL)))
+	return d.With(MustAsk, RuleUnnamed, fmt.Sprintf("%s wants to open %s. Neither the person nor an earlier result of a fetch or search named it.", q.t.Name, shorten(q.a.URL)))
 }

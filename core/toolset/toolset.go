@@ -14,6 +14,7 @@ import (
 	"gatehouse/core/agent"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission"
+	"gatehouse/core/permission/guard"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/tool"
 	"gatehouse/core/tool/fetch"
@@ -26,7 +27,7 @@ import (
 type Options struct {
 	Vault     *vault.Vault
 	Agents    *agent.Agents
-	Guard     *permission.Guard
+	Guard     *guard.Guard
 	Box       sandbox.Box // nil: nothing runs isolated
 	NoBox     string      // why Box is nil
 	Veil      *sandbox.Veil

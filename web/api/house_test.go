@@ -20,10 +20,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/attach"
 	"gatehouse/core/bus"
 	"gatehouse/core/coretest"
 	"gatehouse/core/permission"
+	"gatehouse/core/permission/guard"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
@@ -46,8 +48,8 @@ type house struct {
 	keys     *auth.Keys
 	admins   *auth.Admins
 	bus      *bus.Bus
-	desk     *permission.Desk
-	guard    *permission.Guard
+	desk     *ask.Store
+	guard    *guard.Guard
 	vault    *vault.Vault
 	ledger   roomDouble
 	store    *session.Store // what is done with sessions besides talking; sessions says who has which
@@ -119,8 +121,8 @@ func open(t *testing.T, o options) *house {
 	h.store = session.New(session.Options{DB: h.db, Vault: v, Clock: h.clock, Log: logger})
 	t.Cleanup(func() { _ = errors.Join(h.store.Close(), v.Close()) })
 	h.bus = bus.New(h.load, h.latest)
-	h.desk = permission.NewDesk(h.db, h.clock)
-	h.guard = permission.NewGuard(permission.GuardOptions{DB: h.db, Desk: h.desk, Clock: h.clock, Show: ringDouble{h.bus}})
+	h.desk = ask.New(h.db, h.clock)
+	h.guard = guard.New(guard.Options{DB: h.db, Asks: h.desk, Clock: h.clock, Show: ringDouble{h.bus}})
 	registry := prometheus.NewRegistry()
 	h.api = New(Options{Door: door, Inbox: h, Repeats: h, Follower: h.bus, Runs: (*runsDouble)(h), Sessions: (*sessionsDouble)(h), Shelf: shelfDouble{h.store, h}, Editor: shelfDouble{h.store, h}, Transcripts: h.store, Bots: (*botsDouble)(h),
 		Pairings: (*pairingsDouble)(h), Decisions: (*pairingsDouble)(h), People: (*pairingsDouble)(h), Asks: asksDouble{h.guard, h}, Grants: h.guard, Answers: asksDouble{h.guard, h}, Agents: agentsDouble{}, Files: attach.New(v, h.clock, &h.ledger), Bell: h.bus, Keys: h.keys, Audit: logDouble{h.db}, Figures: logDouble{h.db}, Mail: (*mailDouble)(h), Gatherer: registry, Clock: h.clock, Log: logger,
@@ -370,23 +372,23 @@ func done(in core.Inbound, text string) core.Done {
 // ringDouble rings as the gateway does.
 type ringDouble struct{ bus *bus.Bus }
 
-func (d ringDouble) Open(_ context.Context, tx *store.Tx, _ permission.Ask, _ core.PermissionRequest, _ permission.Profile) error {
+func (d ringDouble) Open(_ context.Context, tx *store.Tx, _ ask.Ask, _ core.PermissionRequest, _ permission.Profile) error {
 	tx.OnCommit(func() { d.bus.Ring(TopicApprovals) })
 	return nil
 }
 
-func (d ringDouble) Close(_ context.Context, tx *store.Tx, _ permission.Ask, _ string) error {
+func (d ringDouble) Close(_ context.Context, tx *store.Tx, _ ask.Ask, _ string) error {
 	tx.OnCommit(func() { d.bus.Ring(TopicApprovals) })
 	return nil
 }
 
 // asksDouble is the real guard with what is looked up beside it.
 type asksDouble struct {
-	*permission.Guard
+	*guard.Guard
 	h *house
 }
 
-func (d asksDouble) Ask(ctx context.Context, id string) (permission.Ask, error) {
+func (d asksDouble) Ask(ctx context.Context, id string) (ask.Ask, error) {
 	return d.h.desk.ByID(ctx, d.h.db, id)
 }
 

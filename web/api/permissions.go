@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/permission"
 	"gatehouse/web"
 	"gatehouse/web/auth"
@@ -21,8 +22,8 @@ type (
 	// settled. A decision on one that is settled is core.Conflict and names the outcome;
 	// a pattern that is neither a suggested grant nor narrower is core.Invalid.
 	Asks interface {
-		Pending(ctx context.Context, limit int) ([]permission.Waiting, error)
-		Ask(ctx context.Context, id string) (permission.Ask, error)
+		Pending(ctx context.Context, limit int) ([]ask.Waiting, error)
+		Ask(ctx context.Context, id string) (ask.Ask, error)
 		Grant(ctx context.Context, id, pattern string, by core.Actor) error
 		Deny(ctx context.Context, id string, by core.Actor) error
 	}
@@ -64,7 +65,7 @@ type call struct {
 	At       time.Time  `json:"created_at"`
 }
 
-func callOf(w permission.Waiting) call {
+func callOf(w ask.Waiting) call {
 	return call{PermissionRequest: w.Request, Session: w.Session, Run: w.Run, Bot: w.Bot, User: w.User, Trust: w.Trust,
 		Reason: w.Reason, Commands: w.Commands, At: w.At}
 }
@@ -78,7 +79,7 @@ type settled struct {
 	DecidedAt *time.Time `json:"decided_at,omitempty"`
 }
 
-func settledCall(a permission.Ask, c call) settled {
+func settledCall(a ask.Ask, c call) settled {
 	s := settled{Request: c, Decision: a.Outcome(), By: a.DecidedBy}
 	if !a.DecidedAt.IsZero() {
 		s.DecidedAt = &a.DecidedAt
@@ -265,13 +266,13 @@ func (a *API) refuseCall(w http.ResponseWriter, r *http.Request) error {
 }
 
 // call returns the ask in the address; NotFound when it is not of a tool call.
-func (a *API) call(r *http.Request) (permission.Ask, call, error) {
-	ask, err := a.Asks.Ask(r.Context(), r.PathValue("id"))
+func (a *API) call(r *http.Request) (ask.Ask, call, error) {
+	found, err := a.Asks.Ask(r.Context(), r.PathValue("id"))
 	if err != nil {
-		return ask, call{}, err
+		return found, call{}, err
 	}
-	waiting, err := permission.View(ask)
-	return ask, callOf(waiting), err
+	waiting, err := ask.View(found)
+	return found, callOf(waiting), err
 }
 
 // settle answers with the call as it is after do. Who comes second is told who
@@ -292,7 +293,7 @@ func (a *API) settle(w http.ResponseWriter, r *http.Request, do func(context.Con
 }
 
 // overtaken returns a conflict that names who decided, where that is known.
-func overtaken(failed error, ask permission.Ask, err error) error {
+func overtaken(failed error, ask ask.Ask, err error) error {
 	p := &web.Problem{Fault: web.Conflict, Detail: core.TextOf(failed), Err: failed, Extra: map[string]any{}}
 	if err != nil || ask.Outcome() == "" {
 		return p

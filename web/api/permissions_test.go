@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/permission"
 	"gatehouse/core/store"
 	"gatehouse/core/tool"
@@ -31,9 +32,9 @@ func (h *house) asks(session string, user int64) {
 				return err
 			}
 		}
-		for _, a := range []permission.Ask{
-			{ID: "call", Kind: permission.KindPermission, Run: "r1", Bot: core.APIBot, Chat: session, Asker: user, Payload: call},
-			{ID: "question", Kind: permission.KindQuestion, Run: "r1", Bot: core.APIBot, Chat: session, User: user, Asker: user, Payload: `{"questions":[]}`},
+		for _, a := range []ask.Ask{
+			{ID: "call", Kind: ask.KindPermission, Run: "r1", Bot: core.APIBot, Chat: session, Asker: user, Payload: call},
+			{ID: "question", Kind: ask.KindQuestion, Run: "r1", Bot: core.APIBot, Chat: session, User: user, Asker: user, Payload: `{"questions":[]}`},
 		} {
 			a.ExpiresAt = h.clock.Now().Add(2 * time.Minute)
 			if _, err := h.desk.Open(context.Background(), tx, a); err != nil {

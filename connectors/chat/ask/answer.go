@@ -9,18 +9,18 @@ import (
 
 	"gatehouse/connectors"
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/command"
-	"gatehouse/core/permission"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
 
 // check returns an error unless the ask is open and for the sender of r.
-func (b *Buttons) check(r command.Request, a permission.Ask) error {
+func (b *Buttons) check(r command.Request, a ask.Ask) error {
 	switch {
 	case r.User == 0 || r.User != a.User:
 		return texts.Error(core.Denied, "asked_another")
-	case a.State != permission.Open || !a.ExpiresAt.IsZero() && !b.o.Clock.Now().Before(a.ExpiresAt):
+	case a.State != ask.Open || !a.ExpiresAt.IsZero() && !b.o.Clock.Now().Before(a.ExpiresAt):
 		return texts.Error(core.Conflict, "settled")
 	}
 	return nil
@@ -43,13 +43,13 @@ func (b *Buttons) Waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (
 // Form returns the form that the button of a question opens, with a field for
 // each question. It is for the user who was asked, while they have access.
 func (b *Buttons) Form(ctx context.Context, r command.Request) (connectors.Form, error) {
-	id, option, ok := permission.SplitData(r.In.Callback.Data)
+	id, option, ok := ask.SplitData(r.In.Callback.Data)
 	gone := texts.Error(core.Invalid, "button_gone")
 	if !ok || option != OptionWrite {
 		return connectors.Form{}, gone
 	}
 	a, err := b.o.Asks.ByID(ctx, b.o.DB, id)
-	if core.KindOf(err) == core.NotFound || err == nil && (a.Bot != r.In.Bot || a.Chat != r.In.Chat || a.Kind != permission.KindQuestion) {
+	if core.KindOf(err) == core.NotFound || err == nil && (a.Bot != r.In.Bot || a.Chat != r.In.Chat || a.Kind != ask.KindQuestion) {
 		return connectors.Form{}, gone
 	}
 	if err != nil {
@@ -87,7 +87,7 @@ func field(q Question) connectors.Field {
 }
 
 // question answers a question by one of its buttons, or by its form.
-func (b *Buttons) question(ctx context.Context, r command.Request, a permission.Ask, option string) (command.Outcome, error) {
+func (b *Buttons) question(ctx context.Context, r command.Request, a ask.Ask, option string) (command.Outcome, error) {
 	if r.User == 0 || r.User != a.User {
 		return command.Outcome{}, texts.Error(core.Denied, "asked_another")
 	}
@@ -115,7 +115,7 @@ func (b *Buttons) question(ctx context.Context, r command.Request, a permission.
 }
 
 // toggle selects an answer, or deselects it, and shows that.
-func (b *Buttons) toggle(r command.Request, a permission.Ask, option int) (command.Outcome, error) {
+func (b *Buttons) toggle(r command.Request, a ask.Ask, option int) (command.Outcome, error) {
 	if err := b.check(r, a); err != nil {
 		return command.Outcome{}, err
 	}
@@ -136,7 +136,7 @@ func (b *Buttons) toggle(r command.Request, a permission.Ask, option int) (comma
 }
 
 // answerByForm answers each question with the text of its field.
-func (b *Buttons) answerByForm(ctx context.Context, r command.Request, a permission.Ask, qs []Question) (command.Outcome, error) {
+func (b *Buttons) answerByForm(ctx context.Context, r command.Request, a ask.Ask, qs []Question) (command.Outcome, error) {
 	fields := r.In.Callback.Fields
 	if len(fields) == 0 || len(fields) > len(qs) { // the platform opened no form
 		return command.Outcome{}, texts.Error(core.Invalid, "question_no_form")
@@ -150,7 +150,7 @@ func (b *Buttons) answerByForm(ctx context.Context, r command.Request, a permiss
 
 // Answer answers the question that waits in the chat with a message.
 func (b *Buttons) Answer(ctx context.Context, r command.Request) (command.Outcome, error) {
-	var a permission.Ask
+	var a ask.Ask
 	var open bool
 	err := b.o.DB.Tx(ctx, func(tx *store.Tx) (err error) {
 		a, open, err = b.o.Questions.Waiting(ctx, tx, r.In.Bot, r.In.Chat, r.User)
@@ -175,7 +175,7 @@ func sameAnswer(qs []Question, text string) map[string]string {
 	return answers
 }
 
-func (b *Buttons) settle(ctx context.Context, r command.Request, a permission.Ask, answers map[string]string) error {
+func (b *Buttons) settle(ctx context.Context, r command.Request, a ask.Ask, answers map[string]string) error {
 	data, err := json.Marshal(answers)
 	if err != nil {
 		return err

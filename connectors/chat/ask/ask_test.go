@@ -7,13 +7,14 @@ import (
 	"unicode/utf16"
 
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/permission"
 )
 
 // Nobody is asked to say yes to what is not shown: all of a command is, with
 // what is drawn as nothing spelled out, or it cannot be allowed in the chat.
 func TestWhatIsAllowedInAChatIsShownWhole(t *testing.T) {
-	a := permission.Ask{ID: "aaaaaaaaaaaaaaaa"}
+	a := ask.Ask{ID: "aaaaaaaaaaaaaaaa"}
 	p := permission.Profile{User: 7, Trust: core.Vault}
 	show := func(req core.PermissionRequest) (string, string) {
 		part := permissionPart(a, req, p, strings.Repeat("N", 200))
@@ -67,7 +68,7 @@ func TestQuestionsFitIntoAMessage(t *testing.T) {
 			}
 			qs = append(qs, q)
 		}
-		if part := questionsPart(permission.Ask{ID: "aaaaaaaaaaaaaaaa"}, qs); len(part.Text) > 1990 {
+		if part := questionsPart(ask.Ask{ID: "aaaaaaaaaaaaaaaa"}, qs); len(part.Text) > 1990 {
 			t.Errorf("%d questions: %d bytes", n, len(part.Text))
 		}
 	}
@@ -81,7 +82,7 @@ func TestAnAskInAChatSetsTheCommandOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := permission.Ask{ID: "aaaaaaaaaaaaaaaa", Kind: permission.KindPermission, Payload: string(payload)}
+	a := ask.Ask{ID: "aaaaaaaaaaaaaaaa", Kind: ask.KindPermission, Payload: string(payload)}
 	part := permissionPart(a, req, permission.Profile{User: 7, Trust: core.Full}, "Ada")
 	shown := `ls é\u{202E}; make | cat`
 	if len(part.Spans) != 1 || part.Spans[0].Style != core.StylePre {
@@ -98,7 +99,7 @@ func TestAnAskInAChatSetsTheCommandOff(t *testing.T) {
 
 // The text in place of a decided ask begins with what was asked, on one line.
 func TestSettledTextIsOneLineOfWhatWasAsked(t *testing.T) {
-	long := permission.Ask{Kind: permission.KindPermission, Payload: `{"request":{"tool_name":"Bash","command":"echo \u202e\n` + strings.Repeat("a", 900) + `"}}`}
+	long := ask.Ask{Kind: ask.KindPermission, Payload: `{"request":{"tool_name":"Bash","command":"echo \u202e\n` + strings.Repeat("a", 900) + `"}}`}
 	if got := settledText(long, "No."); !strings.HasPrefix(got, `Bash: echo \u{202E} aaa`) || !strings.HasSuffix(got, "a…\nNo.") || len(got) > 250 {
 		t.Errorf("%q", got)
 	}

@@ -5,24 +5,24 @@ import (
 	"encoding/json"
 
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/command"
-	"gatehouse/core/permission"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
 
 // Asks stores questions with buttons.
 type Asks interface {
-	ByID(ctx context.Context, q store.Queryer, id string) (permission.Ask, error)
-	Open(ctx context.Context, tx *store.Tx, a permission.Ask) (permission.Ask, error)
+	ByID(ctx context.Context, q store.Queryer, id string) (ask.Ask, error)
+	Open(ctx context.Context, tx *store.Tx, a ask.Ask) (ask.Ask, error)
 	// Decide returns a Conflict for an ask that is not open.
-	Decide(ctx context.Context, tx *store.Tx, id, option string, by core.Actor) (permission.Ask, error)
+	Decide(ctx context.Context, tx *store.Tx, id, option string, by core.Actor) (ask.Ask, error)
 }
 
 // OpenQuestions finds and changes the questions that wait for an answer.
 type OpenQuestions interface {
 	// Waiting returns the question that waits for a user's answer in a chat.
-	Waiting(ctx context.Context, tx *store.Tx, bot, chat string, user int64) (permission.Ask, bool, error)
+	Waiting(ctx context.Context, tx *store.Tx, bot, chat string, user int64) (ask.Ask, bool, error)
 	// Amend replaces the payload of an ask, and reports whether the ask is open.
 	Amend(ctx context.Context, tx *store.Tx, id, payload string) (bool, error)
 }
@@ -83,25 +83,25 @@ func NewButtons(o ButtonOptions) *Buttons { return &Buttons{o} }
 // work only in the chat that shows them.
 func (b *Buttons) Press(ctx context.Context, r command.Request) (command.Outcome, error) {
 	gone := texts.Error(core.Invalid, "button_gone")
-	id, option, ok := permission.SplitData(r.In.Callback.Data)
+	id, option, ok := ask.SplitData(r.In.Callback.Data)
 	if !ok {
 		return command.Outcome{}, gone
 	}
 	a, err := b.o.Asks.ByID(ctx, b.o.DB, id)
-	if core.KindOf(err) == core.NotFound || err == nil && (a.Bot != r.In.Bot || a.Chat != r.In.Chat && a.Kind != permission.KindPermission) {
+	if core.KindOf(err) == core.NotFound || err == nil && (a.Bot != r.In.Bot || a.Chat != r.In.Chat && a.Kind != ask.KindPermission) {
 		return command.Outcome{}, gone
 	}
 	if err != nil {
 		return command.Outcome{}, err
 	}
 	switch a.Kind {
-	case permission.KindChoice:
+	case ask.KindChoice:
 		return b.choice(ctx, r, a, option)
-	case permission.KindQuestion:
+	case ask.KindQuestion:
 		return b.question(ctx, r, a, option)
-	case permission.KindPermission:
+	case ask.KindPermission:
 		return b.tool(ctx, r, a, option)
-	case permission.KindPairing:
+	case ask.KindPairing:
 		return b.pairing(ctx, r, a, option)
 	}
 	return command.Outcome{}, gone
@@ -111,21 +111,21 @@ func (b *Buttons) Press(ctx context.Context, r command.Request) (command.Outcome
 const maxNotice = 150
 
 // tool allows or denies a tool call.
-func (b *Buttons) tool(ctx context.Context, r command.Request, a permission.Ask, option string) (command.Outcome, error) {
+func (b *Buttons) tool(ctx context.Context, r command.Request, a ask.Ask, option string) (command.Outcome, error) {
 	if !r.Manages() {
 		return command.Outcome{}, texts.Error(core.Denied, "owner_only")
 	}
 	if err := b.o.Decisions.Press(ctx, a.ID, option, r.By()); err != nil {
 		return command.Outcome{}, err
 	}
-	if option == permission.OptionDeny {
+	if option == ask.OptionDeny {
 		return respond("permission_pressed_deny")
 	}
 	return respond("permission_pressed_allow")
 }
 
 // pairing decides a pairing request.
-func (b *Buttons) pairing(ctx context.Context, r command.Request, a permission.Ask, option string) (command.Outcome, error) {
+func (b *Buttons) pairing(ctx context.Context, r command.Request, a ask.Ask, option string) (command.Outcome, error) {
 	if !r.Manages() {
 		return command.Outcome{}, texts.Error(core.Denied, "owner_only")
 	}

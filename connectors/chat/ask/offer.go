@@ -10,8 +10,8 @@ import (
 
 	"gatehouse/connectors/markdown"
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/command"
-	"gatehouse/core/permission"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
@@ -52,7 +52,7 @@ func (b *Buttons) Offer(r command.Request, text string, o Offer) (command.Outcom
 	if err != nil {
 		return command.Outcome{}, err
 	}
-	a := permission.Ask{ID: strings.ToLower(rand.Text()[:permission.IDLength]), Kind: permission.KindChoice, Bot: r.In.Bot, Chat: r.In.Chat,
+	a := ask.Ask{ID: strings.ToLower(rand.Text()[:ask.IDLength]), Kind: ask.KindChoice, Bot: r.In.Bot, Chat: r.In.Chat,
 		User: r.User, Payload: string(payload), ExpiresAt: r.In.At.Add(offerLife)}
 	if now := b.o.Clock.Now(); now.After(r.In.At) { // the platform's clock may differ
 		a.ExpiresAt = now.Add(offerLife)
@@ -71,7 +71,7 @@ func (b *Buttons) Offer(r command.Request, text string, o Offer) (command.Outcom
 }
 
 // choice handles a button of an offer, or of the choice after an interrupted run.
-func (b *Buttons) choice(ctx context.Context, r command.Request, a permission.Ask, option string) (command.Outcome, error) {
+func (b *Buttons) choice(ctx context.Context, r command.Request, a ask.Ask, option string) (command.Outcome, error) {
 	if r.User == 0 || r.User != a.User {
 		return command.Outcome{}, texts.Error(core.Denied, "asked_another")
 	}
@@ -84,12 +84,12 @@ func (b *Buttons) choice(ctx context.Context, r command.Request, a permission.As
 
 // take puts the command of a button in the inbox, where it waits for what is
 // being answered, and removes the buttons.
-func (b *Buttons) take(ctx context.Context, r command.Request, a permission.Ask, o Offer, option string) (command.Outcome, error) {
+func (b *Buttons) take(ctx context.Context, r command.Request, a ask.Ask, o Offer, option string) (command.Outcome, error) {
 	i, err := strconv.Atoi(option)
 	if err != nil || i < 0 || i >= min(len(o.Args), len(o.Labels)) {
 		return command.Outcome{}, texts.Error(core.Invalid, "button_gone")
 	}
-	if a.State != permission.Open || !b.o.Clock.Now().Before(a.ExpiresAt) {
+	if a.State != ask.Open || !b.o.Clock.Now().Before(a.ExpiresAt) {
 		return command.Outcome{}, texts.Error(core.Conflict, "settled_again", texts.With{"Command": o.Command})
 	}
 	row := core.Inbound{UpdateID: "choice:" + a.ID, Address: r.In.Address, Kind: core.KindCommand, MessageID: r.In.MessageID,
@@ -108,8 +108,8 @@ func (b *Buttons) take(ctx context.Context, r command.Request, a permission.Ask,
 
 // goOn continues a run that a restart has interrupted, or leaves it. Continuing
 // is a message in the sender's name.
-func (b *Buttons) goOn(ctx context.Context, r command.Request, a permission.Ask, option string) (command.Outcome, error) {
-	if a.State != permission.Open {
+func (b *Buttons) goOn(ctx context.Context, r command.Request, a ask.Ask, option string) (command.Outcome, error) {
+	if a.State != ask.Open {
 		return command.Outcome{}, texts.Error(core.Conflict, "settled")
 	}
 	out := command.Outcome{Text: texts.Text("choice_pressed_stop"), Write: func(ctx context.Context, tx *store.Tx) error {
@@ -119,7 +119,7 @@ func (b *Buttons) goOn(ctx context.Context, r command.Request, a permission.Ask,
 		}
 		return err
 	}}
-	if option != permission.OptionGoOn {
+	if option != ask.OptionGoOn {
 		return out, nil
 	}
 	out.Text = texts.Text("choice_pressed_go_on")

@@ -4,15 +4,15 @@ import (
 	"context"
 
 	"gatehouse/core"
-	"gatehouse/core/permission"
+	"gatehouse/core/ask"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
 
 // Requests opens and closes the asks about pairing requests.
 type Requests interface {
-	Open(ctx context.Context, tx *store.Tx, a permission.Ask) (permission.Ask, error)
-	Close(ctx context.Context, tx *store.Tx, kind, run, outcome string) ([]permission.Ask, error)
+	Open(ctx context.Context, tx *store.Tx, a ask.Ask) (ask.Ask, error)
+	Close(ctx context.Context, tx *store.Tx, kind, run, outcome string) ([]ask.Ask, error)
 }
 
 // Pairings shows pairing requests to the owner and the admins in chat, with
@@ -36,7 +36,7 @@ func (p *Pairings) Open(ctx context.Context, tx *store.Tx, r core.PairingRequest
 		return err
 	}
 	for _, to := range chats {
-		a, err := p.Asks.Open(ctx, tx, permission.Ask{Kind: permission.KindPairing, Run: r.ID, Bot: to.Bot, Chat: to.Chat, ExpiresAt: r.ExpiresAt})
+		a, err := p.Asks.Open(ctx, tx, ask.Ask{Kind: ask.KindPairing, Run: r.ID, Bot: to.Bot, Chat: to.Chat, ExpiresAt: r.ExpiresAt})
 		if core.KindOf(err) == core.Busy {
 			return nil // the panel shows it
 		}
@@ -51,7 +51,7 @@ func (p *Pairings) Open(ctx context.Context, tx *store.Tx, r core.PairingRequest
 }
 
 // requestPart returns the message that shows a pairing request.
-func requestPart(a permission.Ask, r core.PairingRequest) core.Part {
+func requestPart(a ask.Ask, r core.PairingRequest) core.Part {
 	return core.Part{
 		Text: texts.Text("request", texts.With{"Name": core.CleanName(r.Display), "Group": r.Scope == core.ScopeGroup,
 			"ID": r.PlatformUserID, "Code": r.Code, "First": core.CutRunes(r.FirstMessage, 300)}),
@@ -64,7 +64,7 @@ func requestPart(a permission.Ask, r core.PairingRequest) core.Part {
 
 // Close replaces the messages that show a request with its outcome.
 func (p *Pairings) Close(ctx context.Context, tx *store.Tx, requestID, outcome string) error {
-	asks, err := p.Asks.Close(ctx, tx, permission.KindPairing, requestID, outcome)
+	asks, err := p.Asks.Close(ctx, tx, ask.KindPairing, requestID, outcome)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	"gatehouse/core"
-	"gatehouse/core/permission"
+	"gatehouse/core/ask"
 	"gatehouse/core/texts"
 )
 
@@ -29,7 +29,7 @@ type Option struct {
 }
 
 // Questions returns the questions in the payload of an ask.
-func Questions(a permission.Ask) []Question {
+func Questions(a ask.Ask) []Question {
 	var p struct {
 		Questions []Question `json:"questions"`
 	}
@@ -58,9 +58,9 @@ const maxQuestions = 1700
 
 // QuestionsPart returns the message that shows the questions of an ask. A single
 // question has its answers as buttons; the last button opens a form.
-func QuestionsPart(a permission.Ask) core.Part { return questionsPart(a, Questions(a)) }
+func QuestionsPart(a ask.Ask) core.Part { return questionsPart(a, Questions(a)) }
 
-func questionsPart(a permission.Ask, qs []Question) core.Part {
+func questionsPart(a ask.Ask, qs []Question) core.Part {
 	text := questionsText(qs)
 	form := core.Button{Label: texts.Text("button_answer"), Data: a.Data(OptionWrite), Form: true}
 	if len(qs) != 1 {
@@ -101,7 +101,7 @@ func questionsText(qs []Question) string {
 }
 
 // answerButtons returns a button for each answer of q, a row each.
-func answerButtons(a permission.Ask, q Question) (rows [][]core.Button) {
+func answerButtons(a ask.Ask, q Question) (rows [][]core.Button) {
 	picked := Picked(a)
 	for i, o := range q.Options {
 		button := core.Button{Label: core.CutRunes(o.Label, maxButton), Data: a.Data(strconv.Itoa(i))}
@@ -116,7 +116,7 @@ func answerButtons(a permission.Ask, q Question) (rows [][]core.Button) {
 // Pressed returns the indexes of the answers that a press of an option selects:
 // one, all that a menu has selected, or with OptionDone those that earlier
 // presses have selected.
-func Pressed(cb *core.Callback, a permission.Ask, option string) (out []int, err error) {
+func Pressed(cb *core.Callback, a ask.Ask, option string) (out []int, err error) {
 	if option == OptionDone {
 		return Picked(a), nil
 	}
@@ -124,7 +124,7 @@ func Pressed(cb *core.Callback, a permission.Ask, option string) (out []int, err
 	if cb.Picked != nil {
 		all = nil
 		for _, data := range cb.Picked {
-			id, o, ok := permission.SplitData(data)
+			id, o, ok := ask.SplitData(data)
 			if !ok || id != a.ID {
 				return nil, texts.Error(core.Invalid, "menu_gone")
 			}
@@ -143,7 +143,7 @@ func Pressed(cb *core.Callback, a permission.Ask, option string) (out []int, err
 }
 
 // Picked returns the indexes of the answers that presses have selected so far.
-func Picked(a permission.Ask) []int {
+func Picked(a ask.Ask) []int {
 	var p struct {
 		Picked []int `json:"picked"`
 	}
@@ -153,7 +153,7 @@ func Picked(a permission.Ask) []int {
 
 // Toggle returns the payload of an ask in which one answer is selected that was
 // not, or the reverse.
-func Toggle(a permission.Ask, answer int) (payload string, err error) {
+func Toggle(a ask.Ask, answer int) (payload string, err error) {
 	picked := Picked(a)
 	if i := slices.Index(picked, answer); i >= 0 {
 		picked = slices.Delete(picked, i, i+1)

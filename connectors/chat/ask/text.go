@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/permission"
 	"gatehouse/core/texts"
 	"gatehouse/core/tool"
@@ -29,7 +30,7 @@ const (
 // permissionPart returns the message that shows a tool call in full, with its
 // buttons. A call that is too long for a chat can only be denied there; the panel
 // shows it in full and can allow it.
-func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.Profile, name string) core.Part {
+func permissionPart(a ask.Ask, req core.PermissionRequest, p permission.Profile, name string) core.Part {
 	what, act := core.Visible(req.Path), "read"
 	switch {
 	case req.Command != "":
@@ -50,7 +51,7 @@ func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.P
 	// Users choose their names, so the text has the user's number, too.
 	text := texts.Text("permission", texts.With{"Tool": req.ToolName, "Kind": act, "What": placeholder, "Caution": reason, "Commands": list, "TooLong": long, "Owner": p.Owner,
 		"Name": core.CutRunes(name, maxName), "User": p.User, "Trust": p.Trust, "Until": req.ExpiresAt.UTC().Format("15:04:05")})
-	deny := core.Button{Label: texts.Text("button_deny"), Data: a.Data(permission.OptionDeny)}
+	deny := core.Button{Label: texts.Text("button_deny"), Data: a.Data(ask.OptionDeny)}
 	if !whole {
 		return core.Part{Text: text, Buttons: [][]core.Button{{deny}}}
 	}
@@ -60,7 +61,7 @@ func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.P
 	if req.Path != "" {
 		style = core.StyleCode // within its line
 	}
-	part := core.Part{Spans: []core.Span{{Style: style, Offset: units(before), Length: units(what)}}, Buttons: [][]core.Button{{{Label: texts.Text("button_allow"), Data: a.Data(permission.OptionOnce)}, deny}}}
+	part := core.Part{Spans: []core.Span{{Style: style, Offset: units(before), Length: units(what)}}, Buttons: [][]core.Button{{{Label: texts.Text("button_allow"), Data: a.Data(ask.OptionOnce)}, deny}}}
 	room := maxGrants
 	for i, g := range req.SuggestedGrants {
 		line := fmt.Sprintf("\n(%d) %s", i+1, core.Visible(g.Label))
@@ -72,7 +73,7 @@ func permissionPart(a permission.Ask, req core.PermissionRequest, p permission.P
 		}
 		room -= len(line)
 		text += line
-		part.Buttons = append(part.Buttons, []core.Button{{Label: texts.Text("button_allow_session", texts.With{"N": i + 1}), Data: a.Data(permission.OptionGrant(i))}})
+		part.Buttons = append(part.Buttons, []core.Button{{Label: texts.Text("button_allow_session", texts.With{"N": i + 1}), Data: a.Data(ask.OptionGrant(i))}})
 	}
 	part.Text = text
 	return part
@@ -86,8 +87,8 @@ func units(s string) int { return len(utf16.Encode([]rune(s))) }
 // reasonAndList returns why a shell's command is asked, where that is more than
 // that nothing allows it, and the simple commands in it, a line each, where they
 // are more than the command itself.
-func reasonAndList(a permission.Ask, req core.PermissionRequest) (reason, list string) {
-	view, err := permission.View(a)
+func reasonAndList(a ask.Ask, req core.PermissionRequest) (reason, list string) {
+	view, err := ask.View(a)
 	if err != nil || req.Command == "" {
 		return "", ""
 	}
@@ -116,7 +117,7 @@ func waitingText(req core.PermissionRequest) string {
 
 // settledText returns the text that replaces an ask: the question, cut to one
 // line, and the decision.
-func settledText(a permission.Ask, outcome string) string {
+func settledText(a ask.Ask, outcome string) string {
 	var body struct {
 		Request *core.PermissionRequest `json:"request"`
 	}
@@ -125,7 +126,7 @@ func settledText(a permission.Ask, outcome string) string {
 	case json.Unmarshal([]byte(a.Payload), &body) == nil && body.Request != nil:
 		r := body.Request
 		what = r.ToolName + ": " + core.Visible(r.Command+r.Path+r.URL)
-	case a.Kind == permission.KindQuestion:
+	case a.Kind == ask.KindQuestion:
 		for _, q := range Questions(a) {
 			what = strings.TrimSpace(what + " " + core.Visible(q.Question))
 		}

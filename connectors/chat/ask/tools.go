@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/permission"
 	"gatehouse/core/store"
 )
@@ -20,13 +21,13 @@ type Tools struct {
 
 // Open posts an ask to the direct chats of the owner and the admins, and a
 // notice to the chat of the run that waits. A question goes to its own chat.
-func (t *Tools) Open(ctx context.Context, tx *store.Tx, a permission.Ask, req core.PermissionRequest, p permission.Profile) error {
+func (t *Tools) Open(ctx context.Context, tx *store.Tx, a ask.Ask, req core.PermissionRequest, p permission.Profile) error {
 	tx.OnCommit(t.Changed)
 	if p.Bot == core.APIBot {
 		return nil // the stream and the panel show it
 	}
 	here := core.Address{Bot: a.Bot, Chat: a.Chat}
-	if a.Kind == permission.KindQuestion {
+	if a.Kind == ask.KindQuestion {
 		return t.Mail.Post(ctx, tx, core.Reply{Address: here, Key: Key(a.ID, 0), Parts: []core.Part{QuestionsPart(a)}})
 	}
 	chats, err := t.People.OwnerChats(ctx, tx, p.Bot)
@@ -61,7 +62,7 @@ func waitingKey(id string) string { return keyPrefix(id) + "waits" }
 
 // Close replaces every message that shows the ask with its outcome. It reads the
 // outbox for them: the admins may have changed since Open.
-func (t *Tools) Close(ctx context.Context, tx *store.Tx, a permission.Ask, outcome string) error {
+func (t *Tools) Close(ctx context.Context, tx *store.Tx, a ask.Ask, outcome string) error {
 	tx.OnCommit(t.Changed)
 	if a.Bot == core.APIBot {
 		return nil
@@ -73,7 +74,7 @@ func (t *Tools) Close(ctx context.Context, tx *store.Tx, a permission.Ask, outco
 	for _, r := range shown {
 		text := settledText(a, outcome)
 		if r.Key == waitingKey(a.ID) {
-			text = settledText(a, permission.Told(a))
+			text = settledText(a, ask.Told(a))
 		}
 		if err := replace(ctx, tx, t.Mail, r.Address, r.Key, text); err != nil {
 			return err

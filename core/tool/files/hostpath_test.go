@@ -13,6 +13,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/permission"
+	"gatehouse/core/permission/guard"
 	"gatehouse/core/tool"
 )
 
@@ -49,7 +50,7 @@ func TestFileTools_NameNoPathOfTheHostToGuests(t *testing.T) {
 	odd(t, b)
 	base := filepath.Dir(b.dir)
 	hidden := []string{base, os.Getenv("HOME"), "/etc/passwd"}
-	guard := permission.NewGuard(permission.GuardOptions{Vault: b.turn.Vault, Isolation: true})
+	guard := guard.New(guard.Options{Vault: b.turn.Vault, Isolation: true})
 	names := rapid.SampledFrom([]string{
 		"", ".", "..", "/", "plain.md", "plain.md/", "plain.md/x", "binary", "broken.png", "broken.pdf", "book.ipynb", "closed.md", "shut/in.md", "shut", "missing.md", "missing/a.md",
 		"out.md", "outdir", "outdir/outside.md", "absolute.md", "gone.md", "loop", "loop/x", "home", "home/x", "owner.md", "etc", "self", "pipe", "deep", "../8/x.md", "../../Owner/secret.md", "../../../outside.md",
@@ -62,7 +63,7 @@ func TestFileTools_NameNoPathOfTheHostToGuests(t *testing.T) {
 	}
 }
 
-func (b *bench) namesNoHostPath(rt *rapid.T, guard *permission.Guard, path string, hidden []string) {
+func (b *bench) namesNoHostPath(rt *rapid.T, guard *guard.Guard, path string, hidden []string) {
 	name := rapid.SampledFrom([]string{"Read", "Write", "Edit", "Glob", "Grep"}).Draw(rt, "tool")
 	input := map[string]in{
 		"Read":  {"file_path": path, "offset": rapid.IntRange(-1, 5).Draw(rt, "offset")},
@@ -84,7 +85,7 @@ func (b *bench) namesNoHostPath(rt *rapid.T, guard *permission.Guard, path strin
 
 // guarded makes a call as a run does: it is decided on first, and what is not
 // allowed says why.
-func (b *bench) guarded(g *permission.Guard, name string, input in) (string, error) {
+func (b *bench) guarded(g *guard.Guard, name string, input in) (string, error) {
 	raw, err := json.Marshal(input)
 	if err != nil {
 		return "", err

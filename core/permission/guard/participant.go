@@ -1,16 +1,17 @@
-package permission
+package guard
 
 import (
 	"context"
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/ask"
 	"gatehouse/core/store"
 )
 
-// Asks forgets, merges, moves and prunes what the desk's table keeps.
+// Asks forgets, merges, moves and prunes the asks.
 type Asks struct {
-	Desk  *Desk
+	Store *ask.Store
 	Guard *Guard // ends what was not answered in time
 }
 
@@ -20,9 +21,9 @@ func (Asks) Tables() []string { return []string{"asks"} }
 // Forget removes what the person was asked and what was asked for them.
 func (a Asks) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) (err error) {
 	if r.Last {
-		r.Asks, err = a.Desk.Forget(ctx, tx, r.User, r.Requests...)
+		r.Asks, err = a.Store.Forget(ctx, tx, r.User, r.Requests...)
 	} else if r.Rows > 0 {
-		r.Asks, err = a.Desk.ForgetSome(ctx, tx, r.User, r.Rows)
+		r.Asks, err = a.Store.ForgetSome(ctx, tx, r.User, r.Rows)
 		r.Removed(len(r.Asks), false)
 	}
 	return err
@@ -30,17 +31,17 @@ func (a Asks) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) (err er
 
 // Merge makes the asks of one user another's.
 func (a Asks) Merge(ctx context.Context, tx *store.Tx, from, to int64) error {
-	return a.Desk.Give(ctx, tx, from, to)
+	return a.Store.Give(ctx, tx, from, to)
 }
 
 // Move rewrites a chat's id.
 func (a Asks) Move(ctx context.Context, tx *store.Tx, bot, from, to string) error {
-	return a.Desk.Move(ctx, tx, bot, from, to)
+	return a.Store.Move(ctx, tx, bot, from, to)
 }
 
 // Chores returns the table's housekeeping.
 func (a Asks) Chores() []core.Chore {
-	return []core.Chore{{Name: "asks", Every: time.Minute, Run: a.Guard.Expire}, {Name: "old_asks", Every: 6 * time.Hour, Run: a.Desk.Prune}}
+	return []core.Chore{{Name: "asks", Every: time.Minute, Run: a.Guard.Expire}, {Name: "old_asks", Every: 6 * time.Hour, Run: a.Store.Prune}}
 }
 
 // Exports returns the statements of an export.

@@ -1,4 +1,4 @@
-package permission
+package guard
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gatehouse/core"
+	"gatehouse/core/permission"
 	"gatehouse/core/tool"
 )
 
@@ -31,7 +32,7 @@ func TestFetch_UnnamedAddressAsksInTrustModeAndShowsItWhole(t *testing.T) {
 			return r, out
 		}
 	}
-	if r, v := ask("https://named.example/a"); r.ID != "" || (<-v).d.Rule != RuleNamed {
+	if r, v := ask("https://named.example/a"); r.ID != "" || (<-v).d.Rule != permission.RuleNamed {
 		t.Fatalf("a named address asks: %+v", r)
 	}
 	long := "https://other.example:8443/take?d=" + strings.Repeat("x", 1500)
@@ -44,10 +45,10 @@ func TestFetch_UnnamedAddressAsksInTrustModeAndShowsItWhole(t *testing.T) {
 	}
 	s.ok(s.guard.Grant(ctx, r.ID, "other.example", owner))
 	s.resolved("granted", "operator via chat")
-	if got := <-v; got.err != nil || got.d.Verdict != Allow {
+	if got := <-v; got.err != nil || got.d.Verdict != permission.Allow {
 		t.Fatalf("%+v", got)
 	}
-	if r, v := ask("http://OTHER.example./b"); r.ID != "" || (<-v).d.Rule != RuleGrant {
+	if r, v := ask("http://OTHER.example./b"); r.ID != "" || (<-v).d.Rule != permission.RuleGrant {
 		t.Errorf("the granted host asks: %+v", r)
 	}
 	r, v = ask("https://secret.other.example/")
@@ -55,13 +56,13 @@ func TestFetch_UnnamedAddressAsksInTrustModeAndShowsItWhole(t *testing.T) {
 		t.Fatal("a host below the granted one is open")
 	}
 	s.ok(s.guard.Deny(ctx, r.ID, owner))
-	if got := <-v; got.d.Verdict != Deny {
+	if got := <-v; got.d.Verdict != permission.Deny {
 		t.Errorf("%+v", got)
 	}
 	<-s.events
 	p.CanAsk = false
 	if _, v := ask("https://third.example/"); true {
-		if got := <-v; got.d.Rule != RuleNobody || !strings.Contains(got.d.Text, "https://third.example/") {
+		if got := <-v; got.d.Rule != permission.RuleNobody || !strings.Contains(got.d.Text, "https://third.example/") {
 			t.Errorf("where nobody can answer: %+v", got.d)
 		}
 	}

@@ -1,4 +1,4 @@
-package permission
+package guard
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"gatehouse/core"
+	"gatehouse/core/ask"
 )
 
 // NotBegun are the calls of a run for which a person was asked since a time, and
@@ -16,22 +16,18 @@ func (g *Guard) NotBegun(ctx context.Context, run string, since time.Time) (map[
 	if since.IsZero() {
 		return nil, nil
 	}
-	var rows []struct {
-		Payload  string `db:"payload"`
-		Decision string `db:"decision"`
-	}
-	err := g.o.DB.Select(ctx, &rows, `SELECT payload, decision FROM asks WHERE run = $1 AND kind = 'permission' AND created_at >= $2 LIMIT 1000`, run, core.Stamp(since))
+	rows, err := g.o.Asks.OfRun(ctx, run, since)
 	if err != nil {
 		return nil, fmt.Errorf("what was not allowed: %w", err)
 	}
 	out := map[string]bool{}
 	allowed := map[string]bool{}
 	for _, r := range rows {
-		var body payload
+		var body ask.Payload
 		if json.Unmarshal([]byte(r.Payload), &body) != nil || body.Call == "" {
 			continue
 		}
-		allowed[body.Call] = allowed[body.Call] || r.Decision == decisionGranted
+		allowed[body.Call] = allowed[body.Call] || r.Decision == ask.Granted
 		out[body.Call] = !allowed[body.Call]
 	}
 	return out, nil

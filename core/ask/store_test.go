@@ -1,4 +1,4 @@
-package permission
+package ask
 
 import (
 	"context"
@@ -25,13 +25,13 @@ type world struct {
 	t     *testing.T
 	clock *coretest.Clock
 	db    *store.DB
-	desk  *Desk
+	store *Store
 }
 
 func newWorld(t *testing.T) *world {
 	clock := coretest.NewClock(time.Time{})
 	db := storetest.Open(t, clock)
-	return &world{t, clock, db, NewDesk(db, clock)}
+	return &world{t, clock, db, New(db, clock)}
 }
 
 func (w *world) ok(err error) {
@@ -50,7 +50,7 @@ func (w *world) open(a Ask) Ask {
 
 func (w *world) tryOpen(a Ask) (out Ask, err error) {
 	err = w.db.Tx(ctx, func(tx *store.Tx) (err error) {
-		out, err = w.desk.Open(ctx, tx, a)
+		out, err = w.store.Open(ctx, tx, a)
 		return err
 	})
 	return out, err
@@ -58,10 +58,18 @@ func (w *world) tryOpen(a Ask) (out Ask, err error) {
 
 func (w *world) decide(id, option string, by core.Actor) (a Ask, err error) {
 	err = w.db.Tx(ctx, func(tx *store.Tx) (err error) {
-		a, err = w.desk.Decide(ctx, tx, id, option, by)
+		a, err = w.store.Decide(ctx, tx, id, option, by)
 		return err
 	})
 	return a, err
+}
+
+func (w *world) expire() (out []Ask, err error) {
+	err = w.db.Tx(ctx, func(tx *store.Tx) (err error) {
+		out, err = w.store.Expire(ctx, tx)
+		return err
+	})
+	return out, err
 }
 
 func wantKind(t *testing.T, err error, kind core.Kind) {
@@ -119,7 +127,7 @@ func TestLesson27FirstDecisionWinsAndTheOthersLearnWho(t *testing.T) {
 				t.Fatalf("a loser was told %q, want %q", err, want)
 			}
 		}
-		got, err := w.desk.ByID(ctx, w.db, a.ID)
+		got, err := w.store.ByID(ctx, w.db, a.ID)
 		w.ok(err)
 		if got.State != Decided || got.Decision != won[0] || got.DecidedBy != "operator via "+won[0] {
 			t.Fatalf("stored %+v", got)
@@ -142,12 +150,12 @@ func TestAskExpires(t *testing.T) {
 	if !strings.Contains(core.TextOf(err), "expired at 03:05 UTC") {
 		t.Fatalf("told %q", core.TextOf(err))
 	}
-	got, err := w.desk.Expire(ctx)
+	got, err := w.expire()
 	w.ok(err)
 	if len(got) != 1 || got[0].ID != a.ID || got[0].State != Expired || got[0].Decision != "timeout" {
 		t.Fatalf("expired %+v", got)
 	}
-	if got, err := w.desk.Expire(ctx); len(got) != 0 || err != nil {
+	if got, err := w.expire(); len(got) != 0 || err != nil {
 		t.Fatalf("expired again: %+v %v", got, err)
 	}
 	_, err = w.decide(b.ID, "approve", owner)
@@ -166,7 +174,7 @@ func TestCloseSettlesEveryCopyOfAQuestion(t *testing.T) {
 	sameRun := w.open(Ask{Kind: KindQuestion, Run: "request"})
 	var closed []Ask
 	w.ok(w.db.Tx(ctx, func(tx *store.Tx) (err error) {
-		closed, err = w.desk.Close(ctx, tx, KindPairing, "request", "Approved by operator via panel.")
+		closed, err = w.store.Close(ctx, tx, KindPairing, "request", "Approved by operator via panel.")
 		return err
 	}))
 	if len(closed) != 2 || closed[0].Decision != "Approved by operator via panel." || closed[0].State != Closed {
@@ -189,7 +197,7 @@ func TestWaitingFindsThisUsersQuestionHere(t *testing.T) {
 	w.open(Ask{Kind: KindPermission, Bot: "tg", Chat: "c", User: 8, ExpiresAt: end})
 	waiting := func(bot, chat string, user int64) (a Ask, ok bool) {
 		w.ok(w.db.Tx(ctx, func(tx *store.Tx) (err error) {
-			a, ok, err = w.desk.Waiting(ctx, tx, bot, chat, user)
+			a, ok, err = w.store.Waiting(ctx, tx, bot, chat, user)
 			return err
 		}))
 		return a, ok
@@ -223,7 +231,7 @@ func TestOpenAsksAreBounded(t *testing.T) {
 	}
 	_, err = w.tryOpen(Ask{Kind: KindPermission})
 	wantKind(t, err, core.Busy)
-	if got := testutil.ToFloat64(w.desk.Gauges()); got != maxOpen {
+	if got := testutil.ToFloat64(w.store.Gauges()); got != maxOpen {
 		t.Fatalf("gatehouse_asks_open is %v", got)
 	}
 	w.clock.Advance(2 * time.Minute)
@@ -236,15 +244,15 @@ func TestAnAnswerIsDecidedOnceEvenInTheSameTransaction(t *testing.T) {
 	w := newWorld(t)
 	a := w.open(Ask{Kind: KindQuestion, User: 7})
 	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error {
-		if _, err := w.desk.Decide(ctx, tx, a.ID, "one", owner); err != nil {
+		if _, err := w.store.Decide(ctx, tx, a.ID, "one", owner); err != nil {
 			return err
 		}
-		if _, err := w.desk.Decide(ctx, tx, a.ID, "two", owner); core.KindOf(err) != core.Conflict {
+		if _, err := w.store.Decide(ctx, tx, a.ID, "two", owner); core.KindOf(err) != core.Conflict {
 			return fmt.Errorf("second decision: %v", err)
 		}
 		return nil
 	}))
-	got, err := w.desk.ByID(ctx, w.db, a.ID)
+	got, err := w.store.ByID(ctx, w.db, a.ID)
 	w.ok(err)
 	if got.Decision != "one" {
 		t.Fatalf("stored %q", got.Decision)
@@ -254,12 +262,12 @@ func TestAnAnswerIsDecidedOnceEvenInTheSameTransaction(t *testing.T) {
 func TestMoveAndForget(t *testing.T) {
 	w := newWorld(t)
 	a := w.open(Ask{Kind: KindQuestion, Bot: "tg", Chat: "old", User: 7})
-	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { return w.desk.Move(ctx, tx, "tg", "old", "new") }))
-	if got, _ := w.desk.ByID(ctx, w.db, a.ID); got.Chat != "new" {
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { return w.store.Move(ctx, tx, "tg", "old", "new") }))
+	if got, _ := w.store.ByID(ctx, w.db, a.ID); got.Chat != "new" {
 		t.Fatalf("chat %q", got.Chat)
 	}
-	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { _, err := w.desk.Forget(ctx, tx, 7); return err }))
-	_, err := w.desk.ByID(ctx, w.db, a.ID)
+	w.ok(w.db.Tx(ctx, func(tx *store.Tx) error { _, err := w.store.Forget(ctx, tx, 7); return err }))
+	_, err := w.store.ByID(ctx, w.db, a.ID)
 	wantKind(t, err, core.NotFound)
 }
 
@@ -276,16 +284,30 @@ func TestOldAsksAreDeletedOnceTheyAreSettled(t *testing.T) {
 	if _, err := w.decide(young.ID, "yes", core.Actor{User: 7, Via: "chat"}); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := w.desk.Prune(ctx); n != 0 || err != nil {
+	if n, err := w.store.Prune(ctx); n != 0 || err != nil {
 		t.Errorf("after 29 days: %d %v", n, err)
 	}
 	w.clock.Advance(2 * 24 * time.Hour)
-	if n, err := w.desk.Prune(ctx); n != 1 || err != nil {
+	if n, err := w.store.Prune(ctx); n != 1 || err != nil {
 		t.Errorf("after 31 days: %d %v", n, err)
 	}
 	for id, there := range map[string]bool{old.ID: false, waits.ID: true, young.ID: true} {
-		if _, err := w.desk.ByID(ctx, w.db, id); (err == nil) != there {
+		if _, err := w.store.ByID(ctx, w.db, id); (err == nil) != there {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
+}
+
+// Choices wait for a day and hold up nobody: however many wait, tools may
+func TestChoicesDoNotKeepToolsFromAsking(t *testing.T) {
+	w := newWorld(t)
+	for i := range maxOpen + 1 {
+		w.open(Ask{Kind: KindChoice, Run: fmt.Sprint(i)})
+	}
+	w.open(Ask{Kind: KindPermission})
+	for i := maxOpen + 1; i < maxChoices; i++ {
+		w.open(Ask{Kind: KindChoice, Run: fmt.Sprint(i)})
+	}
+	_, err := w.tryOpen(Ask{Kind: KindChoice})
+	wantKind(t, err, core.Busy)
 }

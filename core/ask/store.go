@@ -1,11 +1,12 @@
-// Package permission decides what tool calls may do (Guard), holds what waits
-// for a person's word (Desk), and says what a sender may read. It owns the
-// tables asks and tool_grants.
+// Package ask stores the open questions to people: approvals of tool calls,
+// questions of a model, pairing requests, and choices about a chat. It owns the
+// table asks.
 //
-// An ask is decided in the database by compare-and-set: whoever is first wins,
-// everybody later is told who was. Only then is a button answered and a
-// message edited, so that no button can lie.
-package permission
+// An ask is decided in the database by compare-and-set: the first decision wins,
+// and each later one is refused with the name of who decided. Only then is a
+// button acknowledged and a message edited, so that no button shows a decision
+// that was not made.
+package ask
 
 import (
 	"context"
@@ -27,6 +28,19 @@ const (
 	KindQuestion   = "question"   // the model asks the sender something
 	KindPairing    = "pairing"    // may this stranger in; Run is the request's id
 	KindChoice     = "choice"     // one of a few, about the chat itself
+)
+
+// Decisions of a permission, as Ask.Decision and core.PermissionResolved have them.
+const (
+	Granted = "granted"
+	Denied  = "denied"
+	Timeout = "timeout"
+)
+
+// Options on the buttons of the choice after an interrupted run.
+const (
+	OptionGoOn = "go"
+	OptionStop = "stop"
 )
 
 // States of an ask.
@@ -74,9 +88,9 @@ func SplitData(data string) (id, option string, ok bool) {
 // IDLength is of an ask's id, in letters and digits.
 const IDLength = 16
 
-// A Desk opens, decides and closes asks. They live in the database; in memory
-// it has only who waits for one here.
-type Desk struct {
+// A Store opens, decides and closes asks. They are in the database; in memory it
+// has only the channels of those that wait in this process.
+type Store struct {
 	db    *store.DB
 	clock core.Clock
 
@@ -85,19 +99,20 @@ type Desk struct {
 	changed chan struct{}            // closed at the next change of any ask
 }
 
-func newID() string { return strings.ToLower(rand.Text()[:IDLength]) }
+// NewID returns an id for an ask.
+func NewID() string { return strings.ToLower(rand.Text()[:IDLength]) }
 
-// NewDesk makes a Desk over db; a nil clock is the system's.
-func NewDesk(db *store.DB, clock core.Clock) *Desk {
+// New returns a Store over db; a nil clock is the system's.
+func New(db *store.DB, clock core.Clock) *Store {
 	if clock == nil {
 		clock = core.System{}
 	}
-	return &Desk{db: db, clock: clock, waiters: map[string]chan struct{}{}, changed: make(chan struct{})}
+	return &Store{db: db, clock: clock, waiters: map[string]chan struct{}{}, changed: make(chan struct{})}
 }
 
 // Open stores a with a new id and gives it back as stored. Busy when too many
 // asks wait already.
-func (d *Desk) Open(ctx context.Context, tx *store.Tx, a Ask) (Ask, error) {
+func (s *Store) Open(ctx context.Context, tx *store.Tx, a Ask) (Ask, error) {
 	switch a.Kind {
 	case KindPermission, KindQuestion, KindPairing, KindChoice:
 	default:
@@ -119,7 +134,7 @@ func (d *Desk) Open(ctx context.Context, tx *store.Tx, a Ask) (Ask, error) {
 		return Ask{}, texts.Error(core.Busy, "questions_full")
 	}
 	if a.ID == "" {
-		a.ID = newID()
+		a.ID = NewID()
 	}
 	if a.Payload == "" {
 		a.Payload = "{}"
@@ -131,7 +146,7 @@ func (d *Desk) Open(ctx context.Context, tx *store.Tx, a Ask) (Ask, error) {
 	if err != nil {
 		return Ask{}, fmt.Errorf("open ask: %w", err)
 	}
-	tx.OnCommit(d.ring)
+	tx.OnCommit(s.ring)
 	return a, nil
 }
 
@@ -139,24 +154,24 @@ func (d *Desk) Open(ctx context.Context, tx *store.Tx, a Ask) (Ask, error) {
 // is a Conflict that says who decided and when; an unknown id is NotFound. The
 // caller has made sure that by may decide it. A permission
 // and a question leave an audit row.
-func (d *Desk) Decide(ctx context.Context, tx *store.Tx, id, option string, by core.Actor) (Ask, error) {
+func (s *Store) Decide(ctx context.Context, tx *store.Tx, id, option string, by core.Actor) (Ask, error) {
 	if option == "" || len(option) > maxOption {
 		return Ask{}, texts.Error(core.Invalid, "question_long", texts.With{"Most": maxOption})
 	}
 	now := tx.Time()
 	n, err := tx.Exec(ctx, `UPDATE asks SET state = 'decided', decision = $1, decided_by = $2, decided_at = $3
-		WHERE id = $4 AND state = 'open' AND (expires_at = '' OR expires_at > $3)`, option, who(by), core.Stamp(now), id)
+		WHERE id = $4 AND state = 'open' AND (expires_at = '' OR expires_at > $3)`, option, by.String(), core.Stamp(now), id)
 	if err != nil {
 		return Ask{}, fmt.Errorf("decide ask: %w", err)
 	}
-	a, err := d.ByID(ctx, tx, id)
+	a, err := s.ByID(ctx, tx, id)
 	if err != nil {
 		return Ask{}, err
 	}
 	if n == 0 {
 		return a, late(a)
 	}
-	tx.OnCommit(func() { d.wake(id) })
+	tx.OnCommit(func() { s.wake(id) })
 	switch a.Kind {
 	case KindQuestion: // that it was answered, not with what
 		err = store.Audit(ctx, tx, by, "ask.answer", a.ID, map[string]any{"run": a.Run})
@@ -167,7 +182,7 @@ func (d *Desk) Decide(ctx context.Context, tx *store.Tx, id, option string, by c
 }
 
 // Amend changes what an open ask is about, and says whether it still was open.
-func (d *Desk) Amend(ctx context.Context, tx *store.Tx, id, payload string) (bool, error) {
+func (s *Store) Amend(ctx context.Context, tx *store.Tx, id, payload string) (bool, error) {
 	n, err := tx.Exec(ctx, `UPDATE asks SET payload = $1 WHERE id = $2 AND state = 'open'`, payload, id)
 	if err != nil {
 		return false, fmt.Errorf("amend ask: %w", err)
@@ -189,17 +204,17 @@ func late(a Ask) error {
 // Close settles every open ask of this kind and run, because it was decided
 // elsewhere, and gives them back as they are now, so that their messages can
 // be edited.
-func (d *Desk) Close(ctx context.Context, tx *store.Tx, kind, run, decision string) ([]Ask, error) {
+func (s *Store) Close(ctx context.Context, tx *store.Tx, kind, run, decision string) ([]Ask, error) {
 	var rows []row
 	err := tx.Select(ctx, &rows, askColumns+` WHERE run = $1 AND kind = $2 AND state = 'open' ORDER BY created_at, id`, run, kind)
 	if err != nil {
 		return nil, fmt.Errorf("close asks: %w", err)
 	}
-	return d.settle(ctx, tx, rows, Closed, decision)
+	return s.settle(ctx, tx, rows, Closed, decision)
 }
 
 // settle brings open rows to another end than a person's decision.
-func (d *Desk) settle(ctx context.Context, tx *store.Tx, rows []row, state, decision string) ([]Ask, error) {
+func (s *Store) settle(ctx context.Context, tx *store.Tx, rows []row, state, decision string) ([]Ask, error) {
 	out := make([]Ask, 0, len(rows))
 	for _, r := range rows {
 		r.State, r.Decision, r.DecidedAt = state, core.CutRunes(decision, maxOption), core.Stamp(tx.Time())
@@ -210,14 +225,14 @@ func (d *Desk) settle(ctx context.Context, tx *store.Tx, rows []row, state, deci
 		if n == 0 {
 			continue // somebody was first
 		}
-		tx.OnCommit(func() { d.wake(r.ID) })
+		tx.OnCommit(func() { s.wake(r.ID) })
 		out = append(out, r.ask())
 	}
 	return out, nil
 }
 
 // ByID is one ask; NotFound without one. q is the DB or a transaction.
-func (d *Desk) ByID(ctx context.Context, q store.Queryer, id string) (Ask, error) {
+func (s *Store) ByID(ctx context.Context, q store.Queryer, id string) (Ask, error) {
 	var r row
 	err := q.Get(ctx, &r, askColumns+` WHERE id = $1`, id)
 	if errors.Is(err, store.ErrNoRows) {
@@ -231,7 +246,7 @@ func (d *Desk) ByID(ctx context.Context, q store.Queryer, id string) (Ask, error
 
 // Waiting is the oldest question in this chat that waits for this user's
 // answer; false without one.
-func (d *Desk) Waiting(ctx context.Context, tx *store.Tx, bot, chat string, user int64) (Ask, bool, error) {
+func (s *Store) Waiting(ctx context.Context, tx *store.Tx, bot, chat string, user int64) (Ask, bool, error) {
 	if user == 0 {
 		return Ask{}, false, nil
 	}
@@ -252,129 +267,34 @@ func (d *Desk) Waiting(ctx context.Context, tx *store.Tx, bot, chat string, user
 	return r.ask(), true, nil
 }
 
-// Expire ends the asks whose time is over and gives them back, at most 100 at
-// a time: call it again while it gives that many.
-func (d *Desk) Expire(ctx context.Context) ([]Ask, error) {
-	var out []Ask
-	err := d.db.Tx(ctx, func(tx *store.Tx) (err error) {
-		out, err = d.expire(ctx, tx)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("expire asks: %w", err)
-	}
-	return out, nil
-}
-
-func (d *Desk) expire(ctx context.Context, tx *store.Tx) ([]Ask, error) {
+// Expire ends the asks that timed out, at most 100, and returns them: call it
+// again while it returns that many.
+func (s *Store) Expire(ctx context.Context, tx *store.Tx) ([]Ask, error) {
 	var rows []row
 	err := tx.Select(ctx, &rows, askColumns+` WHERE state = 'open' AND expires_at <> '' AND expires_at <= $1 ORDER BY expires_at LIMIT $2`,
 		core.Stamp(tx.Time()), expireBatch)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("expire asks: %w", err)
 	}
-	return d.settle(ctx, tx, rows, Expired, "timeout")
+	return s.settle(ctx, tx, rows, Expired, Timeout)
 }
 
-// Move rewrites a chat's id in the asks that wait.
-func (d *Desk) Move(ctx context.Context, tx *store.Tx, bot, oldChat, newChat string) error {
-	_, err := tx.Exec(ctx, `UPDATE asks SET chat = $1 WHERE bot = $2 AND chat = $3 AND state = 'open'`, newChat, bot, oldChat)
-	return err
-}
-
-// Give makes another user's what one was asked and what was asked for them: two
-// accounts of one person were linked.
-func (d *Desk) Give(ctx context.Context, tx *store.Tx, from, to int64) error {
-	for _, q := range [...]string{`UPDATE asks SET user_id = $1 WHERE user_id = $2`, `UPDATE asks SET asker = $1 WHERE asker = $2`} {
-		if _, err := tx.Exec(ctx, q, to, from); err != nil {
-			return fmt.Errorf("give asks: %w", err)
-		}
+// End settles an open ask without a decision, and returns it; none if it was
+// settled before.
+func (s *Store) End(ctx context.Context, tx *store.Tx, id, state, decision string) ([]Ask, error) {
+	var rows []row
+	if err := tx.Select(ctx, &rows, askColumns+` WHERE id = $1 AND state = 'open'`, id); err != nil {
+		return nil, fmt.Errorf("end ask: %w", err)
 	}
-	return nil
+	return s.settle(ctx, tx, rows, state, decision)
 }
 
-// ForgetSome removes at most most of what a user was asked and of what was asked
-// for them, and says which asks these were. Forget is still to be called.
-func (d *Desk) ForgetSome(ctx context.Context, tx *store.Tx, user int64, most int) (asks []string, err error) {
-	if user == 0 {
-		return nil, nil
-	}
-	if err := tx.Select(ctx, &asks, `SELECT id FROM asks WHERE user_id = $1 OR asker = $1 LIMIT $2`, user, most); err != nil {
-		return nil, err
-	}
-	return asks, deleteAsks(ctx, tx, asks)
-}
-
-func deleteAsks(ctx context.Context, tx *store.Tx, asks []string) error {
-	for _, id := range asks {
-		if _, err := tx.Exec(ctx, `DELETE FROM asks WHERE id = $1`, id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Forget removes what a user was asked and what was asked for them, also about
-// letting them in (by the ids of their requests), and says which asks these were.
-func (d *Desk) Forget(ctx context.Context, tx *store.Tx, user int64, requests ...string) (asks []string, err error) {
-	if user != 0 {
-		if err := tx.Select(ctx, &asks, `SELECT id FROM asks WHERE user_id = $1 OR asker = $1`, user); err != nil {
-			return nil, err
-		}
-	}
-	for _, r := range requests {
-		var about []string
-		if err := tx.Select(ctx, &about, `SELECT id FROM asks WHERE kind = $1 AND run = $2`, KindPairing, r); err != nil {
-			return nil, err
-		}
-		asks = append(asks, about...)
-	}
-	return asks, deleteAsks(ctx, tx, asks)
-}
-
-// row is a row of asks.
-type row struct {
-	ID        string `db:"id"`
-	Kind      string `db:"kind"`
-	Run       string `db:"run"`
-	Bot       string `db:"bot"`
-	Chat      string `db:"chat"`
-	User      int64  `db:"user_id"`
-	Asker     int64  `db:"asker"`
-	Payload   string `db:"payload"`
-	State     string `db:"state"`
-	Decision  string `db:"decision"`
-	DecidedBy string `db:"decided_by"`
-	DecidedAt string `db:"decided_at"`
-	CreatedAt string `db:"created_at"`
-	ExpiresAt string `db:"expires_at"`
-}
-
-const askColumns = `SELECT id, kind, run, bot, chat, user_id, asker, payload, state, decision, decided_by, decided_at, created_at, expires_at FROM asks`
-
-func (r *row) ask() Ask {
-	at := func(s string) time.Time { t, _ := core.ParseStamp(s); return t }
-	return Ask{ID: r.ID, Kind: r.Kind, Run: r.Run, Bot: r.Bot, Chat: r.Chat, User: r.User, Asker: r.Asker, Payload: r.Payload, State: r.State,
-		Decision: r.Decision, DecidedBy: r.DecidedBy, DecidedAt: at(r.DecidedAt), CreatedAt: at(r.CreatedAt), ExpiresAt: at(r.ExpiresAt)}
-}
-
-// who names an actor for other people: ids only, never a name.
-func who(by core.Actor) string { return by.String() }
-
-// keepSettled is how long the panel may show what was decided.
-const keepSettled = 30 * 24 * time.Hour
-
-// Prune deletes asks that were settled more than 30 days ago, at most 1000 at
-// a time, and says how many. The audit log keeps who decided what.
-func (d *Desk) Prune(ctx context.Context) (n int, err error) {
-	err = d.db.Tx(ctx, func(tx *store.Tx) error {
-		deleted, err := tx.Exec(ctx, `DELETE FROM asks WHERE id IN (SELECT id FROM asks WHERE state <> 'open' AND created_at < $1 ORDER BY created_at LIMIT 1000)`,
-			core.Stamp(tx.Time().Add(-keepSettled)))
-		n = int(deleted)
-		return err
-	})
+// CloseRuns closes every open ask that a run waits for, and returns them.
+func (s *Store) CloseRuns(ctx context.Context, tx *store.Tx, decision string) ([]Ask, error) {
+	var rows []row
+	err := tx.Select(ctx, &rows, askColumns+` WHERE state = 'open' AND kind IN ('permission', 'question') ORDER BY created_at, id`)
 	if err != nil {
-		return 0, fmt.Errorf("prune asks: %w", err)
+		return nil, fmt.Errorf("close asks: %w", err)
 	}
-	return n, nil
+	return s.settle(ctx, tx, rows, Closed, decision)
 }

@@ -1,4 +1,4 @@
-package permission
+package guard
 
 import (
 	"encoding/json"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/ask"
+	"gatehouse/core/permission"
 	"gatehouse/core/store"
 )
 
@@ -15,24 +17,24 @@ import (
 func TestWhatACrashLeftOpenIsClosedAtTheStart(t *testing.T) {
 	s := newStation(t)
 	waits := s.begun(ownersTurn)
-	question := s.open(Ask{Kind: KindQuestion, Run: "r", Bot: "tg", Chat: "d", User: 7, Asker: 7, ExpiresAt: s.clock.Now().Add(time.Minute)})
-	choice := s.open(Ask{Kind: KindChoice, Run: "r2", Bot: "tg", Chat: "d", User: 7, ExpiresAt: s.clock.Now().Add(time.Minute)})
-	pairing := s.open(Ask{Kind: KindPairing, Run: "p"})
+	question := s.open(ask.Ask{Kind: ask.KindQuestion, Run: "r", Bot: "tg", Chat: "d", User: 7, Asker: 7, ExpiresAt: s.clock.Now().Add(time.Minute)})
+	choice := s.open(ask.Ask{Kind: ask.KindChoice, Run: "r2", Bot: "tg", Chat: "d", User: 7, ExpiresAt: s.clock.Now().Add(time.Minute)})
+	pairing := s.open(ask.Ask{Kind: ask.KindPairing, Run: "p"})
 	s.ok(s.guard.Abandon(ctx))
-	for _, a := range []Ask{waits, question} {
+	for _, a := range []ask.Ask{waits, question} {
 		if got := s.board.outcome(a.ID); len(got) != 1 {
 			t.Errorf("%s is shown as %q", a.Kind, got)
 		}
 	}
-	wantKind(t, s.guard.Press(ctx, waits.ID, OptionOnce, owner), core.Conflict)
+	wantKind(t, s.guard.Press(ctx, waits.ID, ask.OptionOnce, owner), core.Conflict)
 	s.ok(s.db.Tx(ctx, func(tx *store.Tx) error {
-		if _, open, err := s.desk.Waiting(ctx, tx, "tg", "d", 7); err != nil || open {
+		if _, open, err := s.store.Waiting(ctx, tx, "tg", "d", 7); err != nil || open {
 			t.Errorf("the next message would be an answer: %v", err)
 		}
 		return nil
 	}))
-	for _, a := range []Ask{choice, pairing} {
-		if got, err := s.desk.ByID(ctx, s.db, a.ID); err != nil || got.State != Open {
+	for _, a := range []ask.Ask{choice, pairing} {
+		if got, err := s.store.ByID(ctx, s.db, a.ID); err != nil || got.State != ask.Open {
 			t.Errorf("%s: %+v %v", a.Kind, got, err)
 		}
 	}
@@ -43,9 +45,9 @@ func TestWhatACrashLeftOpenIsClosedAtTheStart(t *testing.T) {
 func TestAGrantIsNeverTheWholeGroups(t *testing.T) {
 	s := newStation(t)
 	for i := range guestDaily {
-		s.open(Ask{Kind: KindPairing, Run: fmt.Sprint(i)})
+		s.open(ask.Ask{Kind: ask.KindPairing, Run: fmt.Sprint(i)})
 	}
-	somebody := Profile{Trust: core.Vault, Session: "g", Run: "r0", CanAsk: true, Bot: "tg", Chat: "g"}
+	somebody := permission.Profile{Trust: core.Vault, Session: "g", Run: "r0", CanAsk: true, Bot: "tg", Chat: "g"}
 	done := s.allow(ctx, somebody, bashTool, "ls")
 	r := s.asked()
 	if len(r.SuggestedGrants) != 0 {
@@ -53,7 +55,7 @@ func TestAGrantIsNeverTheWholeGroups(t *testing.T) {
 	}
 	wantKind(t, s.guard.Grant(ctx, r.ID, "ls", owner), core.Invalid)
 	s.ok(s.guard.Grant(ctx, r.ID, "", owner))
-	if v := <-done; v.err != nil || v.d.Verdict != Allow {
+	if v := <-done; v.err != nil || v.d.Verdict != permission.Allow {
 		t.Errorf("%+v", v)
 	}
 	s.ok(s.db.Tx(ctx, func(tx *store.Tx) error { // of an older version
@@ -61,21 +63,7 @@ func TestAGrantIsNeverTheWholeGroups(t *testing.T) {
 			VALUES ('x', 'g', 0, $1, 'bash', 'ls', '', '', '')`, core.Vault)
 		return err
 	}))
-	if d, err := s.guard.Decide(ctx, s.db, somebody, bashTool, json.RawMessage(`{}`), access(bashTool, "ls")); err != nil || d.Verdict != MustAsk {
+	if d, err := s.guard.Decide(ctx, s.db, somebody, bashTool, json.RawMessage(`{}`), access(bashTool, "ls")); err != nil || d.Verdict != permission.MustAsk {
 		t.Errorf("%+v %v", d, err)
 	}
-}
-
-// Choices wait for a day and hold up nobody: however many wait, tools may ask.
-func TestChoicesDoNotKeepToolsFromAsking(t *testing.T) {
-	w := newWorld(t)
-	for i := range maxOpen + 1 {
-		w.open(Ask{Kind: KindChoice, Run: fmt.Sprint(i)})
-	}
-	w.open(Ask{Kind: KindPermission})
-	for i := maxOpen + 1; i < maxChoices; i++ {
-		w.open(Ask{Kind: KindChoice, Run: fmt.Sprint(i)})
-	}
-	_, err := w.tryOpen(Ask{Kind: KindChoice})
-	wantKind(t, err, core.Busy)
 }

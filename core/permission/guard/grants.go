@@ -1,4 +1,4 @@
-package permission
+package guard
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/ask"
+	"gatehouse/core/permission"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
@@ -16,21 +18,8 @@ const (
 	maxListed = 1000
 )
 
-// A GrantRow is one tool grant that stands.
-type GrantRow struct {
-	ID      string     `json:"id" db:"id"`
-	Session string     `json:"session_id" db:"session_id"`
-	User    int64      `json:"user_id" db:"user_id"`
-	Trust   core.Trust `json:"trust_level" db:"trust"`
-	Kind    string     `json:"kind" db:"kind"` // read, write, bash
-	Pattern string     `json:"pattern" db:"pattern"`
-	By      string     `json:"by" db:"granted_by"`
-	Created string     `json:"-" db:"created_at"`
-	At      time.Time  `json:"at" db:"-"`
-}
-
 // keep stores a grant; one that stands already is left as it is.
-func keep(ctx context.Context, tx *store.Tx, a Ask, body payload, pattern string, by core.Actor) error {
+func keep(ctx context.Context, tx *store.Tx, a ask.Ask, body ask.Payload, pattern string, by core.Actor) error {
 	if body.Session == "" {
 		return texts.Error(core.Invalid, "grant_nowhere")
 	}
@@ -44,7 +33,7 @@ func keep(ctx context.Context, tx *store.Tx, a Ask, body payload, pattern string
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO tool_grants (id, session_id, user_id, trust, kind, pattern, ask, granted_by, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
-		newID(), body.Session, body.User, body.Trust, body.Request.Kind, pattern, a.ID, who(by), core.Stamp(tx.Time()))
+		ask.NewID(), body.Session, body.User, body.Trust, body.Request.Kind, pattern, a.ID, by.String(), core.Stamp(tx.Time()))
 	if err != nil {
 		return fmt.Errorf("keep grant: %w", err)
 	}
@@ -53,8 +42,8 @@ func keep(ctx context.Context, tx *store.Tx, a Ask, body payload, pattern string
 
 // Grants are the grants of a session ("" all) and user (0 all), newest first,
 // at most 1000.
-func (g *Guard) Grants(ctx context.Context, session string, user int64) ([]GrantRow, error) {
-	rows := []GrantRow{}
+func (g *Guard) Grants(ctx context.Context, session string, user int64) ([]permission.GrantRow, error) {
+	rows := []permission.GrantRow{}
 	err := g.o.DB.Select(ctx, &rows, `SELECT id, session_id, user_id, trust, kind, pattern, granted_by, created_at FROM tool_grants
 		WHERE ($1 = '' OR session_id = $1) AND ($2 = 0 OR user_id = $2) ORDER BY created_at DESC, id LIMIT $3`, session, user, maxListed)
 	if err != nil {

@@ -1,4 +1,4 @@
-package permission
+package guard
 
 import (
 	"context"
@@ -18,6 +18,8 @@ import (
 	"go.uber.org/goleak"
 
 	"gatehouse/core"
+	"gatehouse/core/ask"
+	"gatehouse/core/permission"
 	"gatehouse/core/store"
 	"gatehouse/core/tool"
 	"gatehouse/core/vault"
@@ -28,11 +30,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // board is a Show that keeps what it was given.
 type board struct {
 	mu     sync.Mutex
-	open   []Ask
+	open   []ask.Ask
 	closed map[string][]string
 }
 
-func (b *board) Open(_ context.Context, tx *store.Tx, a Ask, _ core.PermissionRequest, _ Profile) error {
+func (b *board) Open(_ context.Context, tx *store.Tx, a ask.Ask, _ core.PermissionRequest, _ permission.Profile) error {
 	tx.OnCommit(func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -41,7 +43,7 @@ func (b *board) Open(_ context.Context, tx *store.Tx, a Ask, _ core.PermissionRe
 	return nil
 }
 
-func (b *board) Close(_ context.Context, tx *store.Tx, a Ask, outcome string) error {
+func (b *board) Close(_ context.Context, tx *store.Tx, a ask.Ask, outcome string) error {
 	tx.OnCommit(func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -69,22 +71,22 @@ type station struct {
 func newStation(t *testing.T) *station {
 	w := newWorld(t)
 	s := &station{world: w, board: &board{closed: map[string][]string{}}, metrics: NewMetrics(prometheus.NewRegistry()), events: make(chan core.Event, 100), slots: make(chan bool, 1000)}
-	s.guard = NewGuard(GuardOptions{DB: w.db, Desk: w.desk, Clock: w.clock, Isolation: true, Metrics: s.metrics, Show: s.board})
+	s.guard = New(Options{DB: w.db, Asks: w.store, Clock: w.clock, Isolation: true, Metrics: s.metrics, Show: s.board})
 	return s
 }
 
 var (
-	ownersTurn = Profile{User: 1, Trust: core.Full, Session: "s", Run: "r", Owner: true, CanAsk: true, Configured: ForOwner(), Bot: "tg", Chat: "c"}
-	guestsTurn = Profile{User: 7, Trust: core.Sandboxed, Session: "g", Run: "r7", CanAsk: true, Configured: ForGuest(7), Bot: "tg", Chat: "d"}
+	ownersTurn = permission.Profile{User: 1, Trust: core.Full, Session: "s", Run: "r", Owner: true, CanAsk: true, Configured: permission.ForOwner(), Bot: "tg", Chat: "c"}
+	guestsTurn = permission.Profile{User: 7, Trust: core.Sandboxed, Session: "g", Run: "r7", CanAsk: true, Configured: permission.ForGuest(7), Bot: "tg", Chat: "d"}
 )
 
 type verdict struct {
-	d   Decision
+	d   permission.Decision
 	err error
 }
 
 // allow has a run ask for a call; the answer comes later.
-func (s *station) allow(ctx context.Context, p Profile, t tool.Tool, what string) <-chan verdict {
+func (s *station) allow(ctx context.Context, p permission.Profile, t tool.Tool, what string) <-chan verdict {
 	out := make(chan verdict, 1)
 	go func() {
 		d, err := s.guard.Allow(ctx, p, t, "call", json.RawMessage(`{}`), access(t, what), func(e core.Event) { s.events <- e }, func(on bool) { s.slots <- on })
@@ -129,7 +131,7 @@ func TestACallWaitsForTheOwnerAndGoesOn(t *testing.T) {
 	}
 	s.ok(s.guard.Grant(ctx, r.ID, "", owner))
 	v := <-done
-	if v.err != nil || v.d.Verdict != Allow || v.d.Rule != RulePerson {
+	if v.err != nil || v.d.Verdict != permission.Allow || v.d.Rule != permission.RulePerson {
 		t.Fatalf("%+v", v)
 	}
 	s.resolved("granted", "operator via chat")
@@ -143,18 +145,18 @@ func TestACallWaitsForTheOwnerAndGoesOn(t *testing.T) {
 	done = s.allow(ctx, ownersTurn, writeTool, "Notes/a.md")
 	r = s.asked()
 	s.ok(s.guard.Deny(ctx, r.ID, core.Actor{User: 1, Via: "panel"}))
-	if v := <-done; v.err != nil || v.d.Verdict != Deny || v.d.Rule != RulePerson || !strings.Contains(v.d.Text, "operator via panel") {
+	if v := <-done; v.err != nil || v.d.Verdict != permission.Deny || v.d.Rule != permission.RulePerson || !strings.Contains(v.d.Text, "operator via panel") {
 		t.Fatalf("%+v", v)
 	}
 	s.resolved("denied", "operator via panel")
-	if n := testutil.ToFloat64(s.metrics.denied.WithLabelValues(RulePerson)); n != 1 {
+	if n := testutil.ToFloat64(s.metrics.denied.WithLabelValues(permission.RulePerson)); n != 1 {
 		t.Fatalf("%v refusals are counted", n)
 	}
 }
 
 func TestAGrantHoldsForSessionPersonAndLevelUntilItIsRevoked(t *testing.T) {
 	s := newStation(t)
-	decide := func(p Profile, what string) Decision {
+	decide := func(p permission.Profile, what string) permission.Decision {
 		d, err := s.guard.Decide(ctx, s.db, p, writeTool, json.RawMessage(`{}`), access(writeTool, what))
 		s.ok(err)
 		return d
@@ -165,18 +167,18 @@ func TestAGrantHoldsForSessionPersonAndLevelUntilItIsRevoked(t *testing.T) {
 		wantKind(t, s.guard.Grant(ctx, r.ID, wide, owner), core.Invalid)
 	}
 	s.ok(s.guard.Grant(ctx, r.ID, "Notes/**/*", owner))
-	if v := <-done; v.err != nil || v.d.Verdict != Allow {
+	if v := <-done; v.err != nil || v.d.Verdict != permission.Allow {
 		t.Fatalf("%+v", v)
 	}
 	other, level, person := ownersTurn, ownersTurn, ownersTurn
 	other.Session, level.Trust, person.User = "t", core.Vault, 2
 	for _, c := range []struct {
-		p    Profile
+		p    permission.Profile
 		what string
-		want Verdict
+		want permission.Verdict
 	}{
-		{ownersTurn, "Notes/x/b.md", Allow}, {ownersTurn, "NotesPrivate/b.md", MustAsk}, {ownersTurn, "Notes/.env", Deny},
-		{other, "Notes/b.md", MustAsk}, {level, "Notes/b.md", MustAsk}, {person, "Notes/b.md", MustAsk},
+		{ownersTurn, "Notes/x/b.md", permission.Allow}, {ownersTurn, "NotesPrivate/b.md", permission.MustAsk}, {ownersTurn, "Notes/.env", permission.Deny},
+		{other, "Notes/b.md", permission.MustAsk}, {level, "Notes/b.md", permission.MustAsk}, {person, "Notes/b.md", permission.MustAsk},
 	} {
 		if d := decide(c.p, c.what); d.Verdict != c.want {
 			t.Errorf("%+v %s: %+v", c.p, c.what, d)
@@ -192,7 +194,7 @@ func TestAGrantHoldsForSessionPersonAndLevelUntilItIsRevoked(t *testing.T) {
 	}
 	s.ok(s.guard.Revoke(ctx, rows[0].ID, owner))
 	wantKind(t, s.guard.Revoke(ctx, rows[0].ID, owner), core.NotFound)
-	if d := decide(ownersTurn, "Notes/x/b.md"); d.Verdict != MustAsk {
+	if d := decide(ownersTurn, "Notes/x/b.md"); d.Verdict != permission.MustAsk {
 		t.Errorf("after it was revoked: %+v", d)
 	}
 }
@@ -205,11 +207,11 @@ func TestAButtonGrantsWhatItSays(t *testing.T) {
 		t.Fatalf("shown %+v", r)
 	}
 	wantKind(t, s.guard.Press(ctx, r.ID, "grant9", owner), core.Invalid)
-	s.ok(s.guard.Press(ctx, r.ID, OptionGrant(1), owner))
-	if v := <-done; v.d.Verdict != Allow {
+	s.ok(s.guard.Press(ctx, r.ID, ask.OptionGrant(1), owner))
+	if v := <-done; v.d.Verdict != permission.Allow {
 		t.Fatalf("%+v", v)
 	}
-	for command, want := range map[string]Verdict{"git status": Allow, "git push": MustAsk, "git status; rm x": MustAsk, "git status; sudo ls": Deny, "git status .env": MustAsk} {
+	for command, want := range map[string]permission.Verdict{"git status": permission.Allow, "git push": permission.MustAsk, "git status; rm x": permission.MustAsk, "git status; sudo ls": permission.Deny, "git status .env": permission.MustAsk} {
 		d, err := s.guard.Decide(ctx, s.db, ownersTurn, bashTool, nil, access(bashTool, command))
 		s.ok(err)
 		if d.Verdict != want {
@@ -217,20 +219,20 @@ func TestAButtonGrantsWhatItSays(t *testing.T) {
 		}
 	}
 	for i := range 5 {
-		if data := (Ask{ID: r.ID}).Data(OptionGrant(i)); len(data) > 64 {
+		if data := (ask.Ask{ID: r.ID}).Data(ask.OptionGrant(i)); len(data) > 64 {
 			t.Errorf("%q is too long for a button", data)
 		}
 	}
 	s.resolvedOnly(r.ID)
 	done = s.allow(ctx, ownersTurn, bashTool, "make")
 	r = s.asked()
-	s.ok(s.guard.Press(ctx, r.ID, OptionOnce, owner))
+	s.ok(s.guard.Press(ctx, r.ID, ask.OptionOnce, owner))
 	<-done
 	s.resolvedOnly(r.ID)
 	done = s.allow(ctx, ownersTurn, bashTool, "make")
 	r = s.asked()
-	s.ok(s.guard.Press(ctx, r.ID, OptionDeny, owner))
-	if v := <-done; v.d.Verdict != Deny {
+	s.ok(s.guard.Press(ctx, r.ID, ask.OptionDeny, owner))
+	if v := <-done; v.d.Verdict != permission.Deny {
 		t.Fatalf("%+v", v)
 	}
 }
@@ -256,7 +258,7 @@ func TestNobodyAnswersIsNoAfterTwoMinutes(t *testing.T) {
 		s.clock.Advance(time.Second)
 	}
 	v := <-done
-	if v.err != nil || v.d.Verdict != Deny || v.d.Rule != RuleTimeout {
+	if v.err != nil || v.d.Verdict != permission.Deny || v.d.Rule != permission.RuleTimeout {
 		t.Fatalf("%+v", v)
 	}
 	s.resolved("timeout", "")
@@ -273,12 +275,12 @@ func TestAnAbortClosesTheAskSoThatItsButtonsSaySo(t *testing.T) {
 	r := s.asked()
 	<-s.slots
 	cancel(errors.New("stopped"))
-	if v := <-done; v.err == nil || v.err.Error() != "stopped" || v.d.Verdict != Deny {
+	if v := <-done; v.err == nil || v.err.Error() != "stopped" || v.d.Verdict != permission.Deny {
 		t.Fatalf("%+v", v)
 	}
-	a, err := s.desk.ByID(ctx, s.db, r.ID)
+	a, err := s.store.ByID(ctx, s.db, r.ID)
 	s.ok(err)
-	if got := s.board.outcome(r.ID); a.State != Closed || len(got) != 1 || !strings.Contains(got[0], "Stopped") {
+	if got := s.board.outcome(r.ID); a.State != ask.Closed || len(got) != 1 || !strings.Contains(got[0], "Stopped") {
 		t.Fatalf("the ask is %s, the buttons say %q", a.State, got)
 	}
 	wantKind(t, s.guard.Grant(ctx, r.ID, "", owner), core.Conflict)
@@ -293,10 +295,10 @@ func TestADecisionOfAnotherProcessIsFound(t *testing.T) {
 	done := s.allow(ctx, ownersTurn, writeTool, "Notes/a.md")
 	r := s.asked()
 	s.clock.AwaitWaiters(1)
-	other := NewGuard(GuardOptions{DB: s.db, Desk: NewDesk(s.db, s.clock), Clock: s.clock})
+	other := New(Options{DB: s.db, Asks: ask.New(s.db, s.clock), Clock: s.clock})
 	s.ok(other.Grant(ctx, r.ID, "", owner))
 	s.clock.Advance(time.Second)
-	if v := <-done; v.err != nil || v.d.Verdict != Allow {
+	if v := <-done; v.err != nil || v.d.Verdict != permission.Allow {
 		t.Fatalf("%+v", v)
 	}
 }
@@ -305,7 +307,7 @@ func TestADecisionOfAnotherProcessIsFound(t *testing.T) {
 func TestWhatAnEndedProcessLeftOpenExpires(t *testing.T) {
 	s := newStation(t)
 	a := s.begun(ownersTurn)
-	changed := s.desk.Changed()
+	changed := s.store.Changed()
 	s.clock.Advance(2 * time.Minute)
 	n, err := s.guard.Expire(ctx)
 	if err != nil || n != 1 || len(s.board.outcome(a.ID)) != 1 {
@@ -318,16 +320,16 @@ func TestWhatAnEndedProcessLeftOpenExpires(t *testing.T) {
 }
 
 // begun opens an ask that nobody waits for.
-func (s *station) begun(p Profile) Ask {
+func (s *station) begun(p permission.Profile) ask.Ask {
 	s.t.Helper()
 	a, err := s.tryAsk(p)
 	s.ok(err)
 	return a
 }
 
-func (s *station) tryAsk(p Profile) (Ask, error) {
-	body := payload{Request: &core.PermissionRequest{ToolName: "Write", Kind: "write", Path: "a", SuggestedGrants: suggestFiles("a", false)}, User: p.User, Owner: p.Owner, Session: p.Session, Trust: p.Trust}
-	return s.guard.open(ctx, Ask{Kind: KindPermission, Run: p.Run, Asker: p.User}, permissionTime, &body, p)
+func (s *station) tryAsk(p permission.Profile) (ask.Ask, error) {
+	body := ask.Payload{Request: &core.PermissionRequest{ToolName: "Write", Kind: "write", Path: "a", SuggestedGrants: []core.SuggestedGrant{{Scope: "file", Pattern: "a"}}}, User: p.User, Owner: p.Owner, Session: p.Session, Trust: p.Trust}
+	return s.guard.open(ctx, ask.Ask{Kind: ask.KindPermission, Run: p.Run, Asker: p.User}, permissionTime, &body, p)
 }
 
 func TestWhereNobodyCanAnswerTheAnswerIsNoAtOnce(t *testing.T) {
@@ -335,7 +337,7 @@ func TestWhereNobodyCanAnswerTheAnswerIsNoAtOnce(t *testing.T) {
 	p := ownersTurn
 	p.CanAsk = false
 	v := <-s.allow(ctx, p, writeTool, "Notes/a.md")
-	if v.err != nil || v.d.Verdict != Deny || v.d.Rule != RuleNobody || !strings.Contains(v.d.Text, "nobody can be asked") {
+	if v.err != nil || v.d.Verdict != permission.Deny || v.d.Rule != permission.RuleNobody || !strings.Contains(v.d.Text, "nobody can be asked") {
 		t.Fatalf("%+v", v)
 	}
 	if len(s.events) != 0 || len(s.board.open) != 0 {
@@ -352,11 +354,11 @@ func TestAGuestNeverApprovesItsOwnTools(t *testing.T) {
 	for _, by := range []core.Actor{{User: 7, Via: "api"}, {}} {
 		wantKind(t, s.guard.Grant(ctx, r.ID, "", by), core.Denied)
 		wantKind(t, s.guard.Deny(ctx, r.ID, by), core.Denied)
-		wantKind(t, s.guard.Press(ctx, r.ID, OptionOnce, by), core.Denied)
+		wantKind(t, s.guard.Press(ctx, r.ID, ask.OptionOnce, by), core.Denied)
 	}
 	wantKind(t, s.guard.Answer(ctx, r.ID, json.RawMessage(`"granted"`), core.Actor{User: 7}), core.NotFound)
 	s.ok(s.guard.Grant(ctx, r.ID, "", owner))
-	if v := <-done; v.d.Verdict != Allow {
+	if v := <-done; v.d.Verdict != permission.Allow {
 		t.Fatalf("%+v", v)
 	}
 }
@@ -368,7 +370,7 @@ func TestGuestsAskOnlySoMuch(t *testing.T) {
 	}
 	_, err := s.tryAsk(guestsTurn)
 	wantKind(t, err, core.Busy)
-	if v := <-s.allow(ctx, guestsTurn, bashTool, "ls"); v.d.Verdict != Deny || v.d.Rule != RuleTooMany {
+	if v := <-s.allow(ctx, guestsTurn, bashTool, "ls"); v.d.Verdict != permission.Deny || v.d.Rule != permission.RuleTooMany {
 		t.Fatalf("%+v", v)
 	}
 	other := guestsTurn
@@ -421,7 +423,7 @@ func TestTheFirstAnswerWinsEverywhere(t *testing.T) {
 				}
 			})
 		}
-		try("chat", func(by core.Actor) error { return s.guard.Press(ctx, r.ID, OptionOnce, by) })
+		try("chat", func(by core.Actor) error { return s.guard.Press(ctx, r.ID, ask.OptionOnce, by) })
 		try("panel", func(by core.Actor) error { return s.guard.Deny(ctx, r.ID, by) })
 		try("api", func(by core.Actor) error { return s.guard.Grant(ctx, r.ID, r.SuggestedGrants[0].Pattern, by) })
 		if i%2 == 0 {
@@ -431,7 +433,7 @@ func TestTheFirstAnswerWinsEverywhere(t *testing.T) {
 		wg.Wait()
 		v := <-done
 		s.ok(v.err)
-		a, err := s.desk.ByID(ctx, s.db, r.ID)
+		a, err := s.store.ByID(ctx, s.db, r.ID)
 		s.ok(err)
 		var rows int
 		s.ok(s.db.Get(ctx, &rows, `SELECT count(*) FROM audit_events WHERE action = 'ask.decide' AND subject = $1`, r.ID))
@@ -439,11 +441,11 @@ func TestTheFirstAnswerWinsEverywhere(t *testing.T) {
 		s.ok(s.db.Get(ctx, &kept, `SELECT count(*) FROM tool_grants WHERE ask = $1`, r.ID))
 		by := ""
 		switch {
-		case a.State == Expired && len(won) == 0 && rows == 0 && v.d.Rule == RuleTimeout && kept == 0:
+		case a.State == ask.Expired && len(won) == 0 && rows == 0 && v.d.Rule == permission.RuleTimeout && kept == 0:
 			late++
-		case a.State == Decided && len(won) == 1 && rows == 1 && a.DecidedBy == "operator via "+won[0] && (v.d.Verdict == Allow) == (won[0] != "panel") && (kept == 1) == (won[0] == "api"):
+		case a.State == ask.Decided && len(won) == 1 && rows == 1 && a.DecidedBy == "operator via "+won[0] && (v.d.Verdict == permission.Allow) == (won[0] != "panel") && (kept == 1) == (won[0] == "api"):
 			by = a.DecidedBy
-			if v.d.Verdict == Allow {
+			if v.d.Verdict == permission.Allow {
 				granted++
 			} else {
 				denied++
@@ -528,7 +530,7 @@ func TestAYesOpensNothingThatIsForbiddenByThen(t *testing.T) {
 	r := s.asked()
 	s.ok(os.WriteFile(filepath.Join(dir, ".parachuteignore"), []byte("Notes/\n"), 0o600))
 	s.ok(s.guard.Grant(ctx, r.ID, "", owner))
-	if got := <-done; got.err != nil || got.d.Verdict != Deny || got.d.Rule != RuleDenyList {
+	if got := <-done; got.err != nil || got.d.Verdict != permission.Deny || got.d.Rule != permission.RuleDenyList {
 		t.Fatalf("%+v", got)
 	}
 	read, _ := s.guard.Bounds(ownersTurn)
@@ -542,16 +544,16 @@ func TestAYesOpensNothingThatIsForbiddenByThen(t *testing.T) {
 	}
 	s.ok(os.Symlink("/home/x/.ssh", filepath.Join(dir, "link")))
 	s.ok(os.Remove(filepath.Join(dir, ".parachuteignore")))
-	d, err := s.guard.Decide(ctx, s.db, ownersTurn, mcpAny, json.RawMessage(`{"path":"link/config"}`), tool.Access{})
+	d, err := s.guard.Decide(ctx, s.db, ownersTurn, tool.Tool{Name: "mcp__any__t", Kind: tool.MCP}, json.RawMessage(`{"path":"link/config"}`), tool.Access{})
 	s.ok(err)
-	if d.Verdict != Deny {
+	if d.Verdict != permission.Deny {
 		t.Errorf("an argument behind a link: %+v", d)
 	}
 }
 
 func TestWhatIsTooLongToJudgeIsNotAsked(t *testing.T) {
 	s := newStation(t)
-	if v := <-s.allow(ctx, ownersTurn, bashTool, "echo "+strings.Repeat("x", maxShown)); v.d.Verdict != Deny || !strings.Contains(v.d.Text, "too long") {
+	if v := <-s.allow(ctx, ownersTurn, bashTool, "echo "+strings.Repeat("x", maxShown)); v.d.Verdict != permission.Deny || !strings.Contains(v.d.Text, "too long") {
 		t.Fatalf("%+v", v)
 	}
 }
@@ -560,8 +562,8 @@ func TestGrantsAreBoundedAndForgotten(t *testing.T) {
 	s := newStation(t)
 	s.ok(s.db.Tx(ctx, func(tx *store.Tx) error {
 		for i := range maxGrants {
-			a := Ask{ID: "x"}
-			body := payload{Request: &core.PermissionRequest{Kind: "read"}, Session: "s", User: 1, Trust: core.Full}
+			a := ask.Ask{ID: "x"}
+			body := ask.Payload{Request: &core.PermissionRequest{Kind: "read"}, Session: "s", User: 1, Trust: core.Full}
 			if err := keep(ctx, tx, a, body, fmt.Sprint("Notes/", i), owner); err != nil {
 				return err
 			}
@@ -572,17 +574,17 @@ func TestGrantsAreBoundedAndForgotten(t *testing.T) {
 	r := s.asked()
 	wantKind(t, s.guard.Grant(ctx, r.ID, "Notes/more", owner), core.Conflict)
 	s.ok(s.guard.Grant(ctx, r.ID, "", owner)) // it was not lost with that
-	if v := <-done; v.d.Verdict != Allow {
+	if v := <-done; v.d.Verdict != permission.Allow {
 		t.Fatalf("%+v", v)
 	}
 	s.ok(s.db.Tx(ctx, func(tx *store.Tx) error {
-		_, err := s.desk.Forget(ctx, tx, 1)
+		_, err := s.store.Forget(ctx, tx, 1)
 		return errors.Join(s.guard.Forget(ctx, tx, 1), err)
 	}))
 	rows, err := s.guard.Grants(ctx, "", 0)
 	if err != nil || len(rows) != 0 {
 		t.Fatalf("%d grants left, %v", len(rows), err)
 	}
-	_, err = s.desk.ByID(ctx, s.db, r.ID)
+	_, err = s.store.ByID(ctx, s.db, r.ID)
 	wantKind(t, err, core.NotFound)
 }

@@ -1,4 +1,4 @@
-package permission
+package guard
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/permission"
 	"gatehouse/core/store"
 )
 
@@ -14,13 +15,13 @@ import (
 // such time, also where the word came late; other levels and earlier grants stay.
 func TestGrantsOfATimeAtTrustFullEndWithIt(t *testing.T) {
 	s := newStation(t)
-	grant := func(p Profile, what, pattern string) {
+	grant := func(p permission.Profile, what, pattern string) {
 		done := s.allow(ctx, p, writeTool, what)
 		s.ok(s.guard.Grant(ctx, s.asked().ID, pattern, owner))
 		<-done
 		s.resolved("granted", "operator via chat")
 	}
-	decides := func(p Profile, what string) Verdict {
+	decides := func(p permission.Profile, what string) permission.Verdict {
 		d, err := s.guard.Decide(ctx, s.db, p, writeTool, json.RawMessage(`{}`), access(writeTool, what))
 		s.ok(err)
 		return d.Verdict
@@ -33,10 +34,10 @@ func TestGrantsOfATimeAtTrustFullEndWithIt(t *testing.T) {
 	raised.Since = s.clock.Now()
 	grant(raised, "Notes/a.md", "Notes/**/*")
 	grant(below, "Notes/a.md", "Notes/**/*")
-	if got := decides(raised, "Notes/b.md"); got != Allow {
+	if got := decides(raised, "Notes/b.md"); got != permission.Allow {
 		t.Errorf("while it holds: %v", got)
 	}
-	if got := decides(raised, "Early/b.md"); got != MustAsk {
+	if got := decides(raised, "Early/b.md"); got != permission.MustAsk {
 		t.Errorf("by a grant from before: %v", got)
 	}
 	s.clock.Advance(time.Minute)
@@ -47,12 +48,12 @@ func TestGrantsOfATimeAtTrustFullEndWithIt(t *testing.T) {
 	s.clock.Advance(time.Minute)
 	raised.Since = s.clock.Now()
 	for _, c := range []struct {
-		p    Profile
+		p    permission.Profile
 		what string
-		want Verdict
+		want permission.Verdict
 	}{
-		{raised, "Notes/b.md", MustAsk}, {raised, "Late/b.md", MustAsk}, {ownersTurn, "Notes/b.md", MustAsk},
-		{below, "Notes/b.md", Allow}, {ownersTurn, "Early/b.md", Allow},
+		{raised, "Notes/b.md", permission.MustAsk}, {raised, "Late/b.md", permission.MustAsk}, {ownersTurn, "Notes/b.md", permission.MustAsk},
+		{below, "Notes/b.md", permission.Allow}, {ownersTurn, "Early/b.md", permission.Allow},
 	} {
 		if got := decides(c.p, c.what); got != c.want {
 			t.Errorf("trust %s since %v, %s: %v, want %v", c.p.Trust, c.p.Since, c.what, got, c.want)

@@ -1,4 +1,4 @@
-package permission
+package guard
 
 import (
 	"encoding/json"
