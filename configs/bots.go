@@ -13,7 +13,7 @@ type Bot struct {
 	Name         string
 	Platform     string // "telegram" or "discord"
 	Token        Secret
-	TokenFile    string // that Token was read from; "" when it stands in a setting or in BOTS_FILE
+	TokenFile    string // that Token was read from; "" when it is in a setting or in BOTS_FILE
 	APIURL       string // scheme://host:port
 	DMPolicy     string // pairing, allowlist, open or disabled
 	AllowedUsers List   // numeric user ids
@@ -21,11 +21,11 @@ type Bot struct {
 	GroupTrust   string
 	Where        string // the setting, or file:line, to name it in messages
 	InFile       bool   // an entry of BOTS_FILE
-	Off          bool   // stopped in the panel: it does not start by itself
+	Off          bool   // stopped in the panel: it does not start on its own
 	Fault        string // why there is no Token, and what to do; "" when there is one
 }
 
-// Account is whose token it is, with the platform; "" without a token. Two
+// Account returns whose token it is, with the platform; "" without a token. Two
 // tokens of one account, an old and a new one, have the same.
 func (b Bot) Account() string {
 	p, ok := platformNamed(b.Platform)
@@ -59,7 +59,7 @@ func platforms() []platform {
 	}
 }
 
-// upTo is what stands before mark: both platforms' tokens begin with the account.
+// upTo returns what precedes mark: both platforms' tokens begin with the account.
 func upTo(mark string) func(string) string {
 	return func(token string) string { account, _, _ := strings.Cut(token, mark); return account }
 }
@@ -73,7 +73,7 @@ func platformNamed(name string) (platform, bool) {
 	return all[i], true
 }
 
-// platformNames are "telegram", "discord".
+// platformNames returns "telegram", "discord".
 func platformNames() (names []string) {
 	for _, p := range platforms() {
 		names = append(names, p.name)
@@ -81,7 +81,7 @@ func platformNames() (names []string) {
 	return names
 }
 
-// BotsPath is the file with more bots; "" when none is wanted. named says that
+// BotsPath returns the file with more bots; "" when none is wanted. named means that
 // a setting named it, so that it has to exist.
 func (c *Config) BotsPath() (path string, named bool) {
 	switch c.BotsFile {
@@ -93,7 +93,7 @@ func (c *Config) BotsPath() (path string, named bool) {
 	return c.BotsFile, true
 }
 
-// ReadBots reads every bot anew, tokens in files too: first those of the
+// ReadBots reads every bot again, tokens in files too: first those of the
 // settings, then those of BOTS_FILE. It may be called at any time, and changes
 // nothing. A bot whose token is missing or malformed is in the list with a
 // Fault. An error is Problems, of BOTS_FILE alone, by line and without any
@@ -119,7 +119,7 @@ func (c *Config) ReadBots(keep []Bot) ([]Bot, error) {
 	return list, nil
 }
 
-// settingBots are the bots that have a token, or the file of one, in the settings.
+// settingBots returns the bots that have a token, or the file of one, in the settings.
 func (c *Config) settingBots() (list []Bot) {
 	for _, p := range platforms() {
 		b := p.bot(c)
@@ -128,7 +128,7 @@ func (c *Config) settingBots() (list []Bot) {
 		if !b.Token.IsSet() {
 			continue
 		}
-		if from := c.files[p.setting]; from.path != "" && from.value == b.Token { // nobody has put another one in its place
+		if from := c.files[p.setting]; from.path != "" && from.value == b.Token { // no one has put another one in its place
 			b.TokenFile, b.Where = from.path, b.Where+"_FILE"
 			b.refresh()
 		}
@@ -161,7 +161,7 @@ func (b *Bot) refresh() {
 // sole takes its token from every bot whose account an earlier one has: two
 // readers of one account would take each other's messages.
 func sole(list []Bot) {
-	first := map[string]string{} // account → the bot's name; as many as bots
+	first := map[string]string{} // account → the bot's name; up to bots
 	for i := range list {
 		b := &list[i]
 		key := b.Account()
@@ -176,7 +176,7 @@ func sole(list []Bot) {
 	}
 }
 
-// loadBots is what Load and Validate find wrong with the bots of BOTS_FILE.
+// loadBots returns what Load and Validate find wrong with the bots of BOTS_FILE.
 func (c *Config) loadBots() Problems {
 	bots, err := c.ReadBots(nil)
 	var problems Problems
@@ -186,7 +186,7 @@ func (c *Config) loadBots() Problems {
 	c.more = nil
 	for _, b := range bots {
 		switch {
-		case !b.InFile: // the settings' own checks have looked at it
+		case !b.InFile: // the settings' own checks have checked it
 		case b.Fault != "":
 			problems = append(problems, Problem{Name: b.Where, Fault: b.Fault})
 		default:

@@ -59,11 +59,11 @@ type botsReader struct {
 	c        *Config
 	path     string
 	problems Problems
-	secrets  bool           // a token stands in the file itself
+	secrets  bool           // a token is in the file itself
 	names    map[string]int // name → line; bounded by maxBots
 }
 
-// readBotsFile is what BOTS_FILE says. A default file that is not there says nothing.
+// readBotsFile returns what BOTS_FILE says. A default file that is not there says nothing.
 func (c *Config) readBotsFile() ([]Bot, Problems) {
 	path, named := c.BotsPath()
 	if path == "" {
@@ -104,7 +104,7 @@ func readBounded(path string) (text []byte, mode fs.FileMode, err error) {
 }
 
 // Private is what is wrong with a file's mode: others may change it, or, where
-// secrets stand in it, everybody may read it. The error says the fix.
+// secrets are in it, everyone may read it. The error says the fix.
 func Private(path string, mode fs.FileMode, secrets bool) error {
 	switch {
 	case mode.Perm()&0o022 != 0:
@@ -160,7 +160,7 @@ func (r *botsReader) file(text []byte) (bots []Bot) {
 // quotedText is what a parser's message might repeat of the file.
 var quotedText = regexp.MustCompile("[\"'`].*[\"'`]")
 
-// syntax tells where the file stops being YAML.
+// syntax reports where the file stops being YAML.
 func (r *botsReader) syntax(err error) {
 	var at *token.Token
 	fault := "this is not YAML"
@@ -172,7 +172,7 @@ func (r *botsReader) syntax(err error) {
 	r.bad(at, fault, "")
 }
 
-// fieldsOf are the pairs of a mapping.
+// fieldsOf returns the pairs of a mapping.
 func fieldsOf(n ast.Node) ([]*ast.MappingValueNode, bool) {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -190,7 +190,7 @@ func keyOf(f *ast.MappingValueNode) string {
 	return ""
 }
 
-// scalar is a plain value as it is written; null counts as not set.
+// scalar returns a plain value as it is written; null counts as not set.
 func scalar(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -310,7 +310,7 @@ func (e *entry) take(key, v string) {
 	}
 }
 
-// besides is a path that may be relative to the file that names it.
+// besides returns a path that may be relative to the file that names it.
 func besides(file, path string) string {
 	if filepath.IsAbs(path) || strings.HasPrefix(path, "~") {
 		return absolute(path)
@@ -352,7 +352,7 @@ func (e *entry) users(n ast.Node) {
 	}
 }
 
-// finish looks at the entry as a whole.
+// finish checks the entry as a whole.
 func (e *entry) finish(first *token.Token) {
 	for _, field := range []string{"name", "platform"} {
 		if e.at[field] == nil {

@@ -25,9 +25,9 @@ type Changes struct {
 type BotChange struct {
 	Policy    *BotPolicy `json:"policy,omitempty"`     // nil: as configured
 	TokenFile string     `json:"token_file,omitempty"` // that its token is read from; "": as configured
-	Off       bool       `json:"off,omitempty"`        // it stays stopped until somebody starts it
-	// Texts are what it says to people instead of the catalogue's texts, by
-	// their names; whoever writes one has checked it.
+	Off       bool       `json:"off,omitempty"`        // it stays stopped until someone starts it
+	// Texts are what it says to users instead of the catalogue's texts, by
+	// their names; anyone who writes one has checked it.
 	Texts map[string]string `json:"texts,omitempty"`
 }
 
@@ -36,7 +36,7 @@ func (c BotChange) Empty() bool {
 	return c.Policy == nil && c.TokenFile == "" && !c.Off && len(c.Texts) == 0
 }
 
-// A BotPolicy is how one bot treats people without access.
+// A BotPolicy is how one bot treats users without access.
 type BotPolicy struct {
 	DMPolicy     string `json:"dm_policy"`
 	AllowedUsers List   `json:"allowed_users,omitempty"`
@@ -47,7 +47,7 @@ type BotPolicy struct {
 // Policies, and the levels that can be preset, as settings write them.
 func Policies() []string { return []string{"pairing", "allowlist", "open", "disabled"} }
 
-// PresetLevels are the levels that can be preset.
+// PresetLevels returns the levels that can be preset.
 func PresetLevels() []string { return []string{"sandboxed", "vault"} }
 
 // check names the field that is wrong.
@@ -68,13 +68,13 @@ func (p *BotPolicy) check() error {
 	return nil
 }
 
-// Changeable are the settings that can be changed while the gateway runs.
+// Changeable returns the settings that can be changed while the gateway runs.
 func Changeable() []string {
 	return []string{"DM_TRUST", "GROUP_TRUST", "GUEST_READ", "DEFAULT_AGENT", "BUSY_MODE", "RATE_LIMIT",
 		"MODEL", "MODEL_FALLBACKS", "GUEST_MODEL", "TITLE_MODEL", "BUDGET_USER_DAY", "BUDGET_BOT_DAY", "BUDGET_DAY"}
 }
 
-// With is a copy of c with changes made. The first that can't be made is the
+// With returns a copy of c with changes made. The first that can't be made is the
 // error, which begins with the field's name; no secret is in it.
 func (c *Config) With(ch Changes) (*Config, error) {
 	next := *c
@@ -107,7 +107,7 @@ func (c *Config) With(ch Changes) (*Config, error) {
 	return &next, nil
 }
 
-// Holding is a copy of c with those of the changes made that can be, and why the
+// Holding returns a copy of c with those of the changes made that can be, and why the
 // others can't: a key that a model needs may be gone since.
 func (c *Config) Holding(ch Changes) (*Config, []error) {
 	kept := Changes{Settings: map[string]string{}, Bots: map[string]BotChange{}}
@@ -220,5 +220,5 @@ func (c *Config) change(list []Bot) {
 	}
 }
 
-// BotChanges are what was set of bots in the panel, by name. Nobody changes them.
+// BotChanges returns what was set of bots in the panel, by name. No one changes them.
 func (c *Config) BotChanges() map[string]BotChange { return c.changes }

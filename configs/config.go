@@ -2,7 +2,7 @@
 // bounds and example. Settings come from the environment under the prefix
 // GATEHOUSE_; nothing else is read, so that a key that lies in the shell for
 // another program never reaches a model or a platform by accident. An env file
-// can go before (UseEnvFile); more bots stand in a file of their own (ReadBots).
+// can go before (UseEnvFile); more bots are in a file of their own (ReadBots).
 //
 // The package is somewhat larger than the house allows one to be: the three
 // ways to give settings share their checks and the rule that no value is
@@ -25,7 +25,7 @@ const Prefix = "GATEHOUSE"
 // VaultPath and Port carry an explicit name, because such a name is also read
 // without the prefix: VAULT_PATH and PORT.
 type Config struct {
-	// VaultPath is absolute after Load; "~/" is the home folder.
+	// VaultPath is absolute after Load; "~/" is the home directory.
 	VaultPath   string `envconfig:"VAULT_PATH" default:"~/Gatehouse" example:"/srv/gatehouse" desc:"Folder of plain files that holds everything; created with mode 0700 if missing. Also read as VAULT_PATH."`
 	DatabaseURL string `split_words:"true" example:"/var/lib/gatehouse/sessions.db" desc:"File of the SQLite database. Empty: Chat/sessions.db in the vault."`
 
@@ -121,7 +121,7 @@ func (c *Config) ReadFrom(path string) { c.envFile = path }
 // EnvFile returns the env file that settings were read from, "" for none.
 func (c *Config) EnvFile() string { return c.envFile }
 
-// SecretFiles are the files that secrets of the settings were read from, by
+// SecretFiles returns the files that secrets of the settings were read from, by
 // name of the setting.
 func (c *Config) SecretFiles() map[string]string {
 	paths := map[string]string{}
@@ -138,7 +138,7 @@ const (
 	SourceFile        = "file" // named by the variable that ends in _FILE
 )
 
-// Source says where the setting with this name (without the prefix, such as
+// Source reports where the setting with this name (without the prefix, such as
 // "VAULT_PATH") came from.
 func (c *Config) Source(name string) string {
 	if s := c.source[name]; s != "" {
@@ -147,7 +147,7 @@ func (c *Config) Source(name string) string {
 	return SourceDefault
 }
 
-// DatabasePath is the file of the database: DatabaseURL, or its place in the vault.
+// DatabasePath returns the file of the database: DatabaseURL, or its place in the vault.
 func (c *Config) DatabasePath() string {
 	if c.DatabaseURL != "" {
 		return c.DatabaseURL
@@ -155,7 +155,7 @@ func (c *Config) DatabasePath() string {
 	return filepath.Join(c.VaultPath, "Chat", "sessions.db")
 }
 
-// BackupDir is the folder for backups made in the panel.
+// BackupDir returns the directory for backups made in the panel.
 func (c *Config) BackupDir() string {
 	if c.BackupPath != "" {
 		return c.BackupPath
@@ -163,8 +163,8 @@ func (c *Config) BackupDir() string {
 	return filepath.Clean(c.VaultPath) + "-backups"
 }
 
-// Secrets are all secrets that are set, those of BOTS_FILE too once LoadAll has
-// read it, for whoever must keep them out of sight.
+// Secrets returns all secrets that are set, those of BOTS_FILE too once LoadAll has
+// read it, for anyone who must keep them out of sight.
 func (c *Config) Secrets() []Secret {
 	var list []Secret
 	for _, f := range fields() {

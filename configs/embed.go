@@ -14,7 +14,7 @@ var agents embed.FS
 //go:embed prices.yaml
 var prices []byte
 
-// SampleVault is the folder that the demo starts with; its root is the vault's.
+// SampleVault returns the directory that the demo starts with; its root is the vault's.
 func SampleVault() fs.FS {
 	sub, err := fs.Sub(sampleVault, "sample-vault")
 	if err != nil {
@@ -23,7 +23,7 @@ func SampleVault() fs.FS {
 	return sub
 }
 
-// Agents are the files of the agents that come with the program, and how to use them.
+// Agents returns the files of the agents that come with the program, and how to use them.
 func Agents() fs.FS {
 	sub, err := fs.Sub(agents, "agents")
 	if err != nil {
@@ -32,5 +32,5 @@ func Agents() fs.FS {
 	return sub
 }
 
-// Prices is the YAML text of what models cost. The caller gets a copy.
+// Prices returns the YAML text of what models cost. The caller gets a copy.
 func Prices() []byte { return append([]byte(nil), prices...) }

@@ -27,7 +27,7 @@ var (
 func ReadEnvFile(path string) ([]EnvLine, error) {
 	text, mode, err := readBounded(path)
 	if err != nil {
-		if at := (*fs.PathError)(nil); errors.As(err, &at) { // the path stands before it already
+		if at := (*fs.PathError)(nil); errors.As(err, &at) { // the path precedes it already
 			err = at.Err
 		}
 		return nil, Problems{{Name: path, Fault: err.Error()}}
@@ -66,7 +66,7 @@ func ReadEnvFile(path string) ([]EnvLine, error) {
 	return lines, nil
 }
 
-// plainValue is what a shell takes as it stands.
+// plainValue is what a shell takes as it is.
 var plainValue = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=-]*$`)
 
 var escaped = strings.NewReplacer(`\"`, `"`, `\\`, `\`, `\$`, `$`, "\\`", "`")
@@ -154,7 +154,7 @@ func UseEnvFile(path string) error {
 	return nil
 }
 
-// CheckToken says what is wrong with the form of a platform's token.
+// CheckToken reports what is wrong with the form of a platform's token.
 func CheckToken(platform, token string) error {
 	p, ok := platformNamed(platform)
 	if !ok {
@@ -163,7 +163,7 @@ func CheckToken(platform, token string) error {
 	return p.token(token)
 }
 
-// Kept are the settings that the environment gives, as lines of an env file:
+// Kept returns the settings that the environment gives, as lines of an env file:
 // values, and the files of secrets; secrets themselves are left out and named.
 func (c *Config) Kept() (lines []EnvLine, secrets []string) {
 	for _, f := range fields() {

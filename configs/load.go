@@ -24,7 +24,7 @@ import (
 // opened: LoadAll and ReadBots do.
 func Load() (*Config, error) { return read(false) }
 
-// LoadAll is Load and, at the same time, a look at what BOTS_FILE says.
+// LoadAll is Load, and reads BOTS_FILE too.
 func LoadAll() (*Config, error) { return read(true) }
 
 func read(bots bool) (*Config, error) {
@@ -46,7 +46,7 @@ func read(bots bool) (*Config, error) {
 	return c, nil
 }
 
-// Default is the configuration of an empty environment. It reads none.
+// Default returns the configuration of an empty environment. It reads none.
 func Default() *Config {
 	c := &Config{source: map[string]string{}, files: map[string]fromFile{}}
 	for _, f := range fields() {
@@ -90,10 +90,10 @@ func (f field) in(c *Config) reflect.Value { return reflect.ValueOf(c).Elem().Fi
 
 func (f field) secret() bool { return f.Type == reflect.TypeFor[Secret]() }
 
-// secretFile is an example of a file that holds the secret.
+// secretFile returns an example of a file that holds the secret.
 func (f field) secretFile() string { return "/run/secrets/" + strings.ToLower(f.short()) }
 
-// bare is the name under which the setting is read without prefix, or "".
+// bare returns the name under which the setting is read without prefix, or "".
 func (f field) bare() string { return f.Tag.Get("envconfig") }
 
 // process has envconfig fill this one field of c. envconfig stops at the
@@ -150,7 +150,7 @@ func (f field) problem(fault string) *Problem {
 	return &Problem{Name: f.Name, Fault: fault, Example: f.Name + "=" + f.example}
 }
 
-// fault says in plain words why value could not be read. A Secret takes any
+// fault says in plain text why value could not be read. A Secret takes any
 // value, so no secret comes here.
 func (f field) fault(value string, err error) string {
 	var p *envconfig.ParseError
@@ -171,7 +171,7 @@ const maxSecret = 16 << 10
 // ReadSecret reads a secret from a file of at most 16 KiB, without the line end
 // that editors leave behind it. The error never holds it.
 func ReadSecret(path string) (Secret, error) {
-	// Without waiting: a pipe that nobody writes to would hold up a reload.
+	// Without waiting: a pipe that no one writes to would hold up a reload.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return Secret{}, err
@@ -218,8 +218,8 @@ func unknown(environ []string) Problems {
 	return problems
 }
 
-// nearest is the name that takes the fewest edits to reach, of those that say
-// all that this one says where there are such (GATEHOUSE_TOKEN).
+// nearest returns the name that takes the fewest edits to reach, of those that say
+// all that this one reports where there are such (GATEHOUSE_TOKEN).
 func nearest(name string, names []string) string {
 	if _, said, ok := strings.Cut(name, "_"); ok {
 		more := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasSuffix(n, "_"+said) })

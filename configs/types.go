@@ -25,7 +25,7 @@ func NewSecret(s string) Secret {
 	return Secret{&s}
 }
 
-// Reveal is the value itself; "" when none is set.
+// Reveal returns the value itself; "" when none is set.
 func (s Secret) Reveal() string {
 	if s.value == nil {
 		return ""
@@ -36,7 +36,7 @@ func (s Secret) Reveal() string {
 // IsSet reports whether there is a value.
 func (s Secret) IsSet() bool { return s.value != nil }
 
-// String is "[set]", or "" without a value.
+// String returns "[set]", or "" without a value.
 func (s Secret) String() string {
 	if s.value == nil {
 		return ""
@@ -191,7 +191,7 @@ func (l *Level) Decode(value string) error {
 
 func (l Level) String() string { return strings.ToLower(slog.Level(l).String()) }
 
-// shown is a value as the environment would hold it.
+// shown returns a value as the environment would hold it.
 func shown(v any) string {
 	switch v := v.(type) {
 	case time.Duration:

@@ -154,7 +154,7 @@ func (f field) bounds(c *Config) error {
 	return nil
 }
 
-// checks is what has to hold beyond types and bounds, by setting.
+// checks returns what has to hold beyond types and bounds, by setting.
 func (c *Config) checks() map[string]func() error {
 	return map[string]func() error{
 		"VAULT_PATH":             func() error { return checkPath(c.VaultPath) },
@@ -205,7 +205,7 @@ func each(list List, check func(string) error) error {
 	return nil
 }
 
-// checkGroup takes auto, none, or the absolute path of a folder.
+// checkGroup takes auto, none, or the absolute path of a directory.
 func checkGroup(v string) error {
 	if v != "auto" && v != "none" && !filepath.IsAbs(v) {
 		return errors.New("must be auto, none, or the absolute path of a control group's folder")

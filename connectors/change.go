@@ -15,7 +15,7 @@ import (
 // Other errors are those of NewHub.
 func (h *Hub) Put(c Connector) error { return h.change(c.Name(), h.newBot(c)) }
 
-// Fail stops a bot and its sending for a reason, which says what to do. The bot is
+// Fail stops a bot and its sending for a reason, which reports what to do. The bot is
 // failed, and its replies wait, until Put replaces its connector. An unknown bot
 // is added as failed. Errors are those of Put.
 func (h *Hub) Fail(name, platform, reason string) error {

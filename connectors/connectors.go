@@ -18,7 +18,7 @@ type Connector interface {
 	// success, its last error and its user name on the platform. Zero fields of
 	// a report leave the earlier value. An error of kind core.Denied means that
 	// the platform rejects the credentials: a retry cannot help, and the text
-	// says what to do. No error contains a token.
+	// reports what to do. No error contains a token.
 	Run(ctx context.Context, in Inbox, report func(core.BotState)) error
 	// Send delivers one part and returns the outcome. It never blocks for pacing:
 	// call Wait first. ctx bounds the exchange. It works while Run does not, and

@@ -1,6 +1,6 @@
 package core
 
-// An Address says where a message came from and where its reply goes. All
+// An Address reports where a message came from and where its reply goes. All
 // strings but Bot are opaque: only the connector that made them looks inside.
 type Address struct {
 	Bot    string `json:"bot"`              // the bot's configured name; APIBot for API turns
@@ -34,7 +34,7 @@ const (
 	ScopeGroup Scope = "group"
 )
 
-// Scope is ScopeGroup in a group, else ScopeDM.
+// Scope returns ScopeGroup in a group, else ScopeDM.
 func (a Address) Scope() Scope {
 	if a.Group() {
 		return ScopeGroup
@@ -48,9 +48,9 @@ type Peer struct {
 	Platform string `json:"platform"` // the connector's platform, or "api"
 	ID       string `json:"id"`
 	Name     string `json:"name,omitempty"`   // display name, cleaned of control characters by CleanName
-	Shared   bool   `json:"shared,omitempty"` // not one person (anonymous admin, channel, webhook): can't be paired
+	Shared   bool   `json:"shared,omitempty"` // not one user (anonymous admin, channel, webhook): can't be paired
 	Bot      bool   `json:"bot,omitempty"`    // another bot
 }
 
-// IsZero reports whether nobody is named.
+// IsZero reports whether no one is named.
 func (p Peer) IsZero() bool { return p.ID == "" }

@@ -34,7 +34,7 @@ func Sleep(ctx context.Context, c Clock, d time.Duration) bool {
 
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
-// Stamp is t as every table stores it: RFC 3339, UTC, six fractional digits,
+// Stamp returns t as every table stores it: RFC 3339, UTC, six fractional digits,
 // so that text order is time order. The zero time is "".
 func Stamp(t time.Time) string {
 	if t.IsZero() {

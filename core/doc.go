@@ -36,7 +36,7 @@
 // connector confirm the update to its platform: a message that was confirmed is
 // not lost. The gate is pairing.Gate.Admit: it returns a Verdict, to run, hold or
 // drop the row. A stranger's message is held with a pairing request until the
-// owner decides. pairing/people, codes and places have who has access; core/store
+// owner decides. pairing/users, codes and places have who has access; core/store
 // has the database: DB.Tx queues the closure for the one writer, which commits
 // several together.
 //

@@ -5,20 +5,20 @@ import (
 	"fmt"
 )
 
-// A Kind says what the caller may do about an error; nothing else is in it.
+// A Kind reports what the caller may do about an error; nothing else is in it.
 type Kind uint8
 
 const (
 	Other    Kind = iota // our fault: log it, show "internal error"
-	Invalid              // the request makes no sense: the text says why
+	Invalid              // the request makes no sense: the text explains why
 	Denied               // not allowed
 	NotFound             // no such thing, or not yours
-	Conflict             // somebody was first, or the state is another
+	Conflict             // someone was first, or the state is another
 	Busy                 // try again later
 	TooLarge             // over a limit that the text names
 )
 
-// An Error carries a kind and a sentence fit to be shown to whoever asked.
+// An Error carries a kind and a sentence fit to be shown to anyone who asked.
 // Err is the cause, for the log only.
 type Error struct {
 	Kind Kind
@@ -51,7 +51,8 @@ func KindOf(err error) Kind {
 	return Other
 }
 
-// TextOf is the sentence to show for err; "internal error" when none is meant to be shown.
+// TextOf returns the sentence to show for err; "internal error" when none is meant to be
+// shown.
 func TextOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) && e.Kind != Other {

@@ -181,7 +181,7 @@ func Terminal(e Event) bool {
 	return false
 }
 
-// EncodeEvent is e's JSON with "type" as its first member, on one line.
+// EncodeEvent returns e's JSON with "type" as its first member, on one line.
 func EncodeEvent(e Event) ([]byte, error) {
 	body, err := json.Marshal(e)
 	if err != nil {
@@ -197,7 +197,7 @@ func EncodeEvent(e Event) ([]byte, error) {
 	return append(out, body[1:]...), nil
 }
 
-// EncodedType is the type of an event that EncodeEvent wrote; "" for other text.
+// EncodedType returns the type of an event that EncodeEvent wrote; "" for other text.
 func EncodedType(data []byte) string {
 	const head = `{"type":"`
 	if len(data) < len(head) || string(data[:len(head)]) != head {

@@ -20,7 +20,7 @@ const (
 	DocumentMedia = "document"
 )
 
-// Kind is what m is to a model, ImageMedia or DocumentMedia, and the MIME type
+// Kind returns what m is to a model, ImageMedia or DocumentMedia, and the MIME type
 // that its bytes say; "" for everything else. Providers refuse a whole request
 // whose picture is not what its type says, so the bytes decide and not Type.
 func (m *Media) Kind() (kind, mime string) {
@@ -35,7 +35,7 @@ func (m *Media) Kind() (kind, mime string) {
 	return "", ""
 }
 
-// LeftOut is the line of text that stands for m where it is not given to a
+// LeftOut returns the line of text that represents m where it is not given to a
 // model, or not kept: name, type, size and why.
 func (m *Media) LeftOut(why string) string {
 	name := "an attachment"
@@ -49,7 +49,7 @@ func (m *Media) LeftOut(why string) string {
 	return fmt.Sprintf("[%s (%s, %s) is left out: %s]", name, kind, ByteSize(len(m.Data)), why)
 }
 
-// ByteSize is n bytes for people: "512 bytes", "3 KB", "3.75 MB".
+// ByteSize returns n bytes for users: "512 bytes", "3 KB", "3.75 MB".
 func ByteSize(n int) string {
 	switch {
 	case n < 1<<10:

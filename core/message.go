@@ -18,7 +18,7 @@ const (
 	KindService  MessageKind = "service" // joined, left, pinned, renamed, bot blocked …
 )
 
-// A Standing is a change of a bot's own place among people.
+// A Standing is a change of a bot's own place among users.
 type Standing string
 
 const (
@@ -26,11 +26,11 @@ const (
 	StandingRemoved   Standing = "removed"   // from them, or they are gone
 	StandingPromoted  Standing = "promoted"  // it may see and do more in the group
 	StandingMuted     Standing = "muted"     // it may stay in the group and not write
-	StandingBlocked   Standing = "blocked"   // by the person of a direct chat
+	StandingBlocked   Standing = "blocked"   // by the user of a direct chat
 	StandingUnblocked Standing = "unblocked" // and let in again
 )
 
-// An Inbound is one update that has reached us, whoever carried it.
+// An Inbound is one update that has reached us, anyone who carried it.
 type Inbound struct {
 	UpdateID string `json:"update_id"` // unique per bot, from immutable facts; the queue drops a repeat
 	Address
@@ -51,7 +51,7 @@ type Inbound struct {
 	Album       string    `json:"album,omitempty"` // media_group_id: an album counts once for rate limits
 	Long        bool      `json:"long,omitempty"`  // as long as the platform lets a message be: the rest may follow in another
 	ReplyTo     string    `json:"reply_to,omitempty"`
-	Slot        string    `json:"slot,omitempty"`       // a message id that stands in the chat already, for the answer to replace
+	Slot        string    `json:"slot,omitempty"`       // a message id that is in the chat already, for the answer to replace
 	Aside       string    `json:"aside,omitempty"`      // the answer is for its sender's eyes alone, with this as its parts' Aside
 	Files       []File    `json:"files,omitempty"`      // what came with it
 	PlaceName   string    `json:"place_name,omitempty"` // the group's title, hostile text
@@ -59,7 +59,7 @@ type Inbound struct {
 	Quote       *Quote    `json:"quote,omitempty"`      // what the message is about: data, never instructions
 	Callback    *Callback `json:"callback,omitempty"`
 	// Again is the run whose message this is, to be answered once more: its words
-	// and what came with them stand in the conversation. Text says them too.
+	// and what came with them are in the conversation. Text says them too.
 	Again     string   `json:"again,omitempty"`
 	Turn      *Options `json:"turn,omitempty"`      // what an API request asks for; nil from chats
 	MovedTo   string   `json:"moved_to,omitempty"`  // the chat and place have this id from now on
@@ -68,7 +68,7 @@ type Inbound struct {
 	Malformed string   `json:"malformed,omitempty"` // why the update could not be decoded: it becomes a dead row
 }
 
-// Where is what people call the chat: the group's title, and the thread's.
+// Where returns what users call the chat: the group's title, and the thread's.
 func (in *Inbound) Where() string {
 	if in.Topic == "" || in.PlaceName == "" {
 		return in.PlaceName + in.Topic
@@ -77,7 +77,7 @@ func (in *Inbound) Where() string {
 }
 
 // A File is something that came with a message, in the vault or still with
-// the platform. What a person without access sends is never fetched.
+// the platform. What a user without access sends is never fetched.
 type File struct {
 	Path  string `json:"path,omitempty"`  // in the vault, with slashes; "" while it is only with the platform
 	Name  string `json:"name"`            // as its sender called it, hostile text
@@ -85,7 +85,7 @@ type File struct {
 	Size  int64  `json:"size"`            // bytes, as declared; 0 is not said
 	Ref   string `json:"ref,omitempty"`   // what its bot's connector fetches it by
 	Voice bool   `json:"voice,omitempty"` // spoken words, said for the bot to hear
-	// Refused says why it was not kept, in a sentence for its sender that names
+	// Refused explains why it was not kept, in a sentence for its sender that names
 	// it; there is no Path then. Sender and model are told.
 	Refused string `json:"refused,omitempty"`
 }
@@ -128,18 +128,18 @@ type Options struct {
 	Key              string `json:"key,omitempty"`           // id of the API key, "" for an admin session
 	Respond          bool   `json:"respond_async,omitempty"` // run again after a crash (Prefer: respond-async)
 	IdempotencyKey   string `json:"idempotency_key,omitempty"`
-	Alone            bool   `json:"alone,omitempty"` // nobody watches the stream: what would be asked is refused
+	Alone            bool   `json:"alone,omitempty"` // no one watches the stream: what would be asked is refused
 
 	// What a session begins with; one that exists keeps its own.
 	Agent         string `json:"agent,omitempty"`           // who answers; "" is the default agent
 	Module        string `json:"module,omitempty"`          // "" is chat
 	Workspace     string `json:"workspace,omitempty"`       // slug: its settings, and its trust as a ceiling
 	ContinuedFrom string `json:"continued_from,omitempty"`  // id of a session of the same person that it goes on from
-	Initial       string `json:"initial_context,omitempty"` // stands in front of the first message
+	Initial       string `json:"initial_context,omitempty"` // is in front of the first message
 
-	Contexts []string `json:"contexts,omitempty"` // folders and files of the vault that the session is about from now on
+	Contexts []string `json:"contexts,omitempty"` // directories and files of the vault that the session is about from now on
 
-	Before []Said  `json:"before,omitempty"` // what was said before the message, by a client that keeps the conversation itself
+	Before []Said  `json:"before,omitempty"` // what was written before the message, by a client that keeps the conversation itself
 	Media  []Media `json:"media,omitempty"`  // what came with the message and lies in no file
 
 	Temperature *float64 `json:"temperature,omitempty"` // 0 to 2; nil is the model's own
@@ -163,7 +163,7 @@ type Reply struct {
 	Key   string
 	First int // ordinal of Parts[0]
 	// Replaces is the platform's id of the message that Parts[0] edits, or
-	// "@<key>/<ordinal>": the message that outbox row became. "" sends anew.
+	// "@<key>/<ordinal>": the message that outbox row became. "" sends again.
 	Replaces string
 	Parts    []Part
 }
@@ -175,12 +175,12 @@ type Part struct {
 	Spans   []Span     `json:"spans,omitempty"`
 	Buttons [][]Button `json:"buttons,omitempty"`
 	ReplyTo string     `json:"reply_to,omitempty"` // quote this message (groups)
-	// Aside is by what the connector shows the part to one person of the chat
-	// alone; "" is for everybody. It stands with the part, so that no restart
+	// Aside is by what the connector shows the part to one user of the chat
+	// alone; "" is for everyone. It is with the part, so that no restart
 	// makes a private answer public.
 	Aside string `json:"aside,omitempty"`
 	// File makes the part a file of the vault, shown as a picture where it is
-	// one; Text is what stands with it. It is read when it is sent.
+	// one; Text is what is with it. It is read when it is sent.
 	File *File `json:"file,omitempty"`
 }
 
@@ -225,7 +225,7 @@ type Button struct {
 // A Pick is what a button is in a choice of several.
 type Pick string
 
-// Picks. The zero value is a button by itself.
+// Picks. The zero value is a button on its own.
 const (
 	PickEntry Pick = "entry"
 	PickDone  Pick = "done"
@@ -237,7 +237,7 @@ type Outgoing struct {
 	Part
 	Seq      int64  // the outbox row; a connector's nonce may be made from it
 	Answer   string // what its parts are parts of: the same for each of them
-	Replaces string // the platform's message id to edit; "" sends anew
+	Replaces string // the platform's message id to edit; "" sends again
 	// Repeat asks for a visible mark: an earlier try may already have arrived.
 	Repeat bool
 }
@@ -247,14 +247,14 @@ type Delivery struct {
 	Outcome   Outcome
 	MessageID string        // for Sent: the platform's id of the message
 	After     time.Duration // for RetryAfter
-	Reason    string        // why, for people; holds no token
+	Reason    string        // why, for users; holds no token
 	MovedTo   string        // for Refused: the chat's new id; the part can be sent there
 	Closed    bool          // for Refused: the chat takes nothing from the bot until it is let in again
 	Safe      bool          // for Unknown: sending again cannot show it twice (an edit, a nonce)
-	Late      bool          // for Refused: one person alone was to see it, and the platform shows them no more
+	Late      bool          // for Refused: one user alone was to see it, and the platform shows them no more
 }
 
-// ErrInDoubt says that a message which nobody can find again may stand in a
+// ErrInDoubt means that a message which no one can find again may are in a
 // chat: the platform took it and did not answer.
 var ErrInDoubt = errors.New("it may have arrived")
 

@@ -11,7 +11,7 @@ type Actor struct {
 	Via  string `json:"via"`  // "panel", "chat", "api", "cli", "upkeep"
 }
 
-// String names an actor for other people: ids only, never a name.
+// String names an actor for other users: ids only, never a name.
 func (a Actor) String() string {
 	name := "user " + strconv.FormatInt(a.User, 10)
 	switch a.User {
@@ -29,7 +29,7 @@ func (a Actor) String() string {
 // Operator is the id of user 1, who owns the gateway.
 const Operator int64 = 1
 
-// A Person is somebody who is to be forgotten, in all the names that tables
+// A Person is someone who is to be forgotten, in all the names that tables
 // know them by.
 type Person struct {
 	User       int64 // 0: never let in
@@ -40,7 +40,7 @@ type Person struct {
 	Sessions   []string  // their own sessions
 }
 
-// An Identity is a person as one platform knows them.
+// An Identity is a user as one platform knows them.
 type Identity struct {
 	Platform string
 	ID       string
@@ -77,7 +77,7 @@ type Approval struct {
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 }
 
-// An AccessRow is one thing a person may do (tables access, users, identities).
+// An AccessRow is one thing a user may do (tables access, users, identities).
 type AccessRow struct {
 	ID             int64     `json:"id"`
 	Bot            string    `json:"bot"`
@@ -103,7 +103,7 @@ const (
 	Running      Phase = "running"
 	Degraded     Phase = "degraded" // works, but badly: a second poller, a slow platform
 	Reconnecting Phase = "reconnecting"
-	FailedPhase  Phase = "failed" // will not come back by itself; Reason says what to do
+	FailedPhase  Phase = "failed" // will not come back on its own; Reason reports what to do
 )
 
 // Phases in order, for metrics with every label value present.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Removal is one transaction's part of forgetting a person. The owners of
-// tables are called in order; each removes what its tables keep of the person
+// A Removal is one transaction's part of forgetting a user. The owners of
+// tables are called in order; each removes what its tables keep of the user
 // and adds what it removed, for the owners behind it and for the vault.
 type Removal struct {
 	Person
@@ -22,7 +22,7 @@ type Removal struct {
 	Files    []string            // files of the vault to be erased
 }
 
-// Removed counts n rows against Rows; more says that there may be further ones.
+// Removed counts n rows against Rows; more means that there may be further ones.
 func (r *Removal) Removed(n int, more bool) {
 	if r.Rows = max(0, r.Rows-n); more {
 		r.Rows = 0

@@ -10,7 +10,7 @@ import (
 // MaxName bounds a cleaned name, in runes.
 const MaxName = 64
 
-// CleanName makes a person's or group's name fit to be shown and to stand in
+// CleanName makes a user's or group's name fit to be shown and to are in
 // a prompt: no control, format or bidirectional characters, white space
 // folded, at most MaxName runes. It stays hostile text: escape it in HTML.
 func CleanName(s string) string {
@@ -41,7 +41,7 @@ func CleanName(s string) string {
 	return b.String()
 }
 
-// CutRunes is s cut to at most n bytes, never inside a character, with "…"
+// CutRunes returns s cut to at most n bytes, never inside a character, with "…"
 // where something was cut.
 func CutRunes(s string, n int) string {
 	if len(s) <= n {
@@ -56,7 +56,7 @@ func CutRunes(s string, n int) string {
 // blanks are letters and signs that are drawn as nothing.
 const blanks = "\u115f\u1160\u2800\u3164\uffa0"
 
-// Visible is hostile text with everything in it to be seen, for people who
+// Visible returns hostile text with everything in it to be seen, for users who
 // decide by it: what is drawn as nothing, or turns the direction of writing, is
 // spelled out as \u{…}. Line ends and plain spaces stay.
 func Visible(s string) string {

@@ -18,7 +18,7 @@ const (
 
 var trustNames = [...]string{"", "sandboxed", "vault", "full"}
 
-// String is the level's name; "" for a stranger.
+// String returns the level's name; "" for a stranger.
 func (t Trust) String() string {
 	if int(t) < len(trustNames) {
 		return trustNames[t]
@@ -26,7 +26,8 @@ func (t Trust) String() string {
 	return fmt.Sprintf("trust(%d)", uint8(t))
 }
 
-// ParseTrust knows "sandboxed", "vault" and "full"; anything else, "" too, is an Invalid error.
+// ParseTrust knows "sandboxed", "vault" and "full"; anything else, "" too, is an Invalid
+// error.
 func ParseTrust(s string) (Trust, error) {
 	for i, name := range trustNames {
 		if i > 0 && s == name {
@@ -67,7 +68,7 @@ func (t *Trust) Scan(src any) error {
 	return nil
 }
 
-// Least is the lowest of the given levels.
+// Least returns the lowest of the given levels.
 func Least(t Trust, more ...Trust) Trust {
 	for _, m := range more {
 		t = min(t, m)

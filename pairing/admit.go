@@ -14,21 +14,21 @@ import (
 	"gatehouse/pairing/places"
 )
 
-// Why somebody may not: label values of gatehouse_denied_total.
+// Why someone may not: label values of gatehouse_denied_total.
 const (
-	ruleShared      = "shared"      // not one person
+	ruleShared      = "shared"      // not one user
 	ruleBot         = "bot"         // another bot: the loop guard
 	ruleBlocked     = "blocked"     // leaves nothing
 	ruleStranger    = "stranger"    // no access, may ask for it
-	ruleCoolOff     = "cool_off"    // denied or revoked lately
+	ruleCoolOff     = "cool_off"    // denied or revoked recently
 	rulePolicy      = "policy"      // the bot's DM policy
-	rulePlace       = "place"       // a group that nobody enabled
+	rulePlace       = "place"       // a group that no one enabled
 	ruleUnaddressed = "unaddressed" // in an enabled group, but not to the bot
 	ruleFlood       = "flood"       // over a bound of the gate
 	ruleClaim       = codes.Rule    // a wrong code
 )
 
-// A standing is who somebody is to a bot at one address, and why not if not.
+// A standing is who someone is to a bot at one address, and why not if not.
 type standing struct {
 	person
 	trust core.Trust // Stranger when rule is set
@@ -68,7 +68,7 @@ func (g *Gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.
 }
 
 func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Verdict, error) {
-	if in.Standing != "" { // the platform's word about the bot, whoever did it; it asks for nothing
+	if in.Standing != "" { // the platform's word about the bot, anyone who did it; it asks for nothing
 		return core.Verdict{}, g.stands(ctx, tx, in)
 	}
 	s, err := g.judge(ctx, tx, in)
@@ -113,7 +113,7 @@ func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.
 	return core.Verdict{}, nil
 }
 
-// Trust is what the sender may do there now; Stranger when access has ended,
+// Trust returns what the sender may do there now; Stranger when access has ended,
 // was revoked, the sender was blocked or the group disabled since Admit.
 func (g *Gate) Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error) {
 	s, err := g.judge(ctx, tx, in)
@@ -123,7 +123,7 @@ func (g *Gate) Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.
 	return s.trust, nil
 }
 
-// judge is the one place that says who may. It changes nothing. A known person
+// judge decides who may write; no other function does. It changes nothing. A known user
 // in a direct message costs one query.
 func (g *Gate) judge(ctx context.Context, tx *store.Tx, in *core.Inbound) (standing, error) {
 	switch {
@@ -166,7 +166,7 @@ func (g *Gate) person(ctx context.Context, tx *store.Tx, in *core.Inbound) (pers
 	return store.Recall[person](ctx, tx, personQuery, in.From.Platform, in.From.ID, in.Bot, string(in.Scope()), in.Place)
 }
 
-// judgeStranger is a direct message by somebody without access of their own.
+// judgeStranger is a direct message by someone without access of their own.
 func (g *Gate) judgeStranger(ctx context.Context, tx *store.Tx, in *core.Inbound, s *standing) error {
 	cool, err := g.requests.Cooling(ctx, tx, in)
 	if err != nil {
@@ -186,7 +186,7 @@ func (g *Gate) judgeStranger(ctx context.Context, tx *store.Tx, in *core.Inbound
 	return nil
 }
 
-// judgeGroup: the group's level bounds everybody; people with access of their
+// judgeGroup: the group's level bounds everyone; users with access of their
 // own to this group may have less. Access to direct messages counts nothing here.
 func (g *Gate) judgeGroup(ctx context.Context, tx *store.Tx, in *core.Inbound, s *standing) error {
 	p, err := places.Enabled(ctx, tx, in.Bot, in.Place)
@@ -225,7 +225,7 @@ func (g *Gate) judgeGroup(ctx context.Context, tx *store.Tx, in *core.Inbound, s
 	return nil
 }
 
-// opens: the two commands that work in a group which nobody has enabled yet.
+// opens: the two commands that work in a group which no one has enabled yet.
 func opens(in *core.Inbound) bool {
 	return in.Kind == core.KindCommand && in.Addressed && (in.Command == "enable" || in.Command == "disable")
 }
@@ -241,9 +241,9 @@ func (g *Gate) manages(ctx context.Context, tx *store.Tx, bot string, s *standin
 	return ok, err
 }
 
-// let notes what an admitted update teaches: somebody whom a policy or a group
+// let notes what an admitted update teaches: someone whom a policy or a group
 // lets in gets a user, so that nothing of theirs is shared with the next one;
-// the chat where a person talks to the bot is where the bot may write to them.
+// the chat where a user talks to the bot is where the bot may write to them.
 func (g *Gate) let(ctx context.Context, tx *store.Tx, in *core.Inbound, s standing) error {
 	if s.User == 0 {
 		id, err := g.People.Ensure(ctx, tx, in.From.Platform, in.From.ID, core.CleanName(in.From.Name))

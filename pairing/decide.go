@@ -14,7 +14,7 @@ import (
 	"gatehouse/pairing/people"
 )
 
-// Approve lets a stranger in: access is written, the person is told, and the
+// Approve lets a stranger in: access is written, the user is told, and the
 // messages held with the request are freed at the approved level, all in one
 // transaction. ref is the request's id or a code that still works. A request
 // that is decided already is a Conflict that names who was first.
@@ -49,7 +49,7 @@ func (g *Gate) Approve(ctx context.Context, ref string, a core.Approval, by core
 	})
 }
 
-// Deny says no: the person is told once, then nothing for CoolOff. What is
+// Deny says no: the user is told once, then nothing for CoolOff. What is
 // held stays until the decision can no longer be undone (Expire).
 func (g *Gate) Deny(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error) {
 	return g.decide(ctx, "deny", ref, by, func(tx *store.Tx, r *request) error {
@@ -85,9 +85,9 @@ func (g *Gate) Block(ctx context.Context, ref string, by core.Actor) (core.Pairi
 	})
 }
 
-// Undo takes an approval, a denial or a block back within people.UndoFor of it: the
+// Undo takes an approval, a denial or a block back within users.UndoFor of it: the
 // request waits again, without cool-off, what the decision opened or closed is
-// taken back, and what the person has running is stopped. Messages that an
+// taken back, and what the user has running is stopped. Messages that an
 // approval freed are not held again.
 func (g *Gate) Undo(ctx context.Context, id string, by core.Actor) (core.PairingRequest, error) {
 	return g.decide(ctx, "undo", id, by, func(tx *store.Tx, r *request) error {
@@ -161,7 +161,7 @@ func (g *Gate) grant(ctx context.Context, tx *store.Tx, r *request, user int64, 
 		ExpiresAt: expires, Chat: chat, By: r.ResolvedBy, At: r.Resolved})
 }
 
-// tell posts the outcome to the person, where the chat is known.
+// tell posts the outcome to the user, where the chat is known.
 func (g *Gate) tell(ctx context.Context, tx *store.Tx, r *request, text string) error {
 	if r.PlatformChatID == "" {
 		return nil

@@ -52,8 +52,8 @@ func addTraces(p *core.Person, id *core.Identity, rows []request) {
 	}
 }
 
-// Forget deletes who a person is: accounts, access, requests, blocks, names,
-// codes. The empty user row stays, so that its number is never another person's.
+// Forget deletes who a user is: accounts, access, requests, blocks, names,
+// codes. The empty user row stays, so that its number is never another user's.
 // An account that was blocked is a stranger's again. The operator can't be forgotten.
 func (g *Gate) Forget(ctx context.Context, tx *store.Tx, p core.Person, by core.Actor) error {
 	if err := people.NotTheOperator(p.User); err != nil {

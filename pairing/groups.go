@@ -17,7 +17,7 @@ func speaks(in *core.Inbound) bool {
 }
 
 // overhears reports whether an unaddressed line is kept for the next prompt,
-// and at which trust it was said: not of somebody who was turned away.
+// and at which trust it was said: not of someone who was turned away.
 func (g *Gate) overhears(ctx context.Context, tx *store.Tx, in *core.Inbound, s *standing) (bool, core.Trust, error) {
 	if s.place.Mention != places.MentionContext || !speaks(in) || in.Text == "" {
 		return false, core.Stranger, nil
@@ -29,7 +29,7 @@ func (g *Gate) overhears(ctx context.Context, tx *store.Tx, in *core.Inbound, s 
 	return !cool, core.Stranger, err
 }
 
-// paced reports whether a message is over its group's rate; the group is
+// paced reports whether a message has ended its group's rate; the group is
 // notified once in each period. The owner's and admins' don't count.
 func (g *Gate) paced(ctx context.Context, tx *store.Tx, in *core.Inbound, s *standing) (over bool, err error) {
 	if in.Kind != core.KindMessage || s.Role.Manages() {

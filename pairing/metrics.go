@@ -11,7 +11,7 @@ import (
 )
 
 // Metrics counts what the gate decides. Labels are bot names and closed lists,
-// never people or chats.
+// never users or chats.
 type Metrics struct {
 	decisions *prometheus.CounterVec
 	denied    *prometheus.CounterVec
@@ -25,7 +25,7 @@ var Decisions = []string{"requested", "approved", "denied", "blocked", "undone",
 var Rules = []string{ruleShared, ruleBot, ruleBlocked, ruleStranger, ruleCoolOff, rulePolicy, rulePlace, ruleUnaddressed, ruleFlood, ruleClaim}
 
 // NewMetrics registers the series with reg (nil: none), every known label
-// value of bots at 0. gatehouse_denied_total is shared with whoever registered
+// value of bots at 0. gatehouse_denied_total is shared with anyone who registered
 // it before.
 func NewMetrics(reg prometheus.Registerer, bots []string) *Metrics {
 	m := &Metrics{
@@ -57,7 +57,7 @@ func register(reg prometheus.Registerer, c *prometheus.CounterVec) *prometheus.C
 	return c
 }
 
-// Gauges is the collector of gatehouse_pairing_pending, which asks the table
+// Gauges returns the collector of gatehouse_pairing_pending, which asks the table
 // at scrape time.
 func (g *Gate) Gauges() prometheus.Collector {
 	return &gauges{g, prometheus.NewDesc("gatehouse_pairing_pending", "Pairing requests that wait for a decision.", []string{"bot"}, nil)}

@@ -6,7 +6,7 @@
 // function per decision (Approve, Deny, Block, Undo) behind panel, API, command
 // line and chat. A sender who is not found is a stranger.
 //
-// The packages below keep what the gate reads: people has users, accounts and
+// The packages below keep what the gate reads: users has users, accounts and
 // access, places has groups, codes has what is typed to be let in, and bots has
 // what is configured.
 package pairing
@@ -25,7 +25,7 @@ import (
 	"gatehouse/pairing/places"
 )
 
-// Terms of the gate; the words for people are in core/texts.
+// Terms of the gate; the words for users are in core/texts.
 const (
 	CodeLife    = time.Hour           // a pairing code works this long, then the next message gets a new one
 	RequestLife = 14 * 24 * time.Hour // a request waits this long for a decision
@@ -46,12 +46,12 @@ type Options struct {
 	Metrics *Metrics     // nil: unregistered ones
 	Bots    bots.Bots
 	// Merge gives what other packages keep of one user to another, when two
-	// accounts turn out to be one person's; nil: nothing.
+	// accounts turn out to be one user's; nil: nothing.
 	Merge func(ctx context.Context, tx *store.Tx, from, to int64) error
 	// Text is what is said on a bot instead of the catalogue's text of that
 	// name; "" or nil: nothing. It is asked inside transactions.
 	Text func(bot, name string) string
-	Ring func(topics ...string) // nil: nobody; told "pairing", "people" after commits that changed them; must not block
+	Ring func(topics ...string) // nil: no one; told "pairing", "users" after commits that changed them; must not block
 }
 
 // Mail is the queue as the gate needs it; each call is made in a transaction.
@@ -69,7 +69,7 @@ type Asks interface {
 	Close(ctx context.Context, tx *store.Tx, requestID, outcome string) error
 }
 
-// Runs stops what a person has running with a bot. It is called after the
+// Runs stops what a user has running with a bot. It is called after the
 // commit, on the store's writer: it must not wait for a transaction.
 type Runs interface {
 	AbortUser(bot string, user int64)

@@ -8,10 +8,10 @@ import (
 	"gatehouse/core/store"
 )
 
-// Tables forgets, moves and prunes what the tables of people keep.
+// Tables forgets, moves and prunes what the tables of users keep.
 type Tables struct{ Gate *Gate }
 
-// Tables returns the tables that keep data of people.
+// Tables returns the tables that keep data of users.
 func (Tables) Tables() []string {
 	return []string{"users", "identities", "access", "pairing_requests", "blocks", "places", "invites", "link_codes"}
 }
@@ -22,7 +22,7 @@ func (t Tables) Revoke(ctx context.Context, tx *store.Tx, user int64) error {
 }
 
 // Forget removes accounts, access, requests, blocks and names, and writes the
-// audit entry. The user's number stays, so that it is never another person's.
+// audit entry. The user's number stays, so that it is never another user's.
 func (t Tables) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error {
 	if !r.Last {
 		return nil

@@ -122,7 +122,7 @@ func (t *requests) Revoked(ctx context.Context, tx *store.Tx, bot string, accoun
 	return t.insertDenied(ctx, tx, request{Bot: bot, Platform: account.Platform, PlatformUserID: account.ID, PlatformChatID: only.Chat, Scope: only.Scope, Place: only.Place}, by)
 }
 
-// markRevoked turns the person's newest approved request on bot into a denied
+// markRevoked turns the user's newest approved request on bot into a denied
 // one that keeps its level, which is what tells a revocation from a denial.
 func (t *requests) markRevoked(ctx context.Context, tx *store.Tx, bot, platform, id string, by core.Actor) error {
 	n, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'denied', resolved_at = $1, resolved_by = $2,
@@ -145,7 +145,7 @@ func (t *requests) insertDenied(ctx context.Context, tx *store.Tx, r request, by
 	return err
 }
 
-// DenyOpen denies what the person has waiting, without a word to them.
+// DenyOpen denies what the user has waiting, without a word to them.
 func (t *requests) DenyOpen(ctx context.Context, tx *store.Tx, bot string, account core.Identity, by core.Actor) error {
 	var rows []request
 	err := tx.Select(ctx, &rows, requestColumns+` WHERE platform = $1 AND platform_user_id = $2 AND status = 'pending' AND $3 IN (bot, '*')`, account.Platform, account.ID, bot)
@@ -167,7 +167,7 @@ func (t *requests) DenyOpen(ctx context.Context, tx *store.Tx, bot string, accou
 	return nil
 }
 
-// Uncool has what was denied stay so in the list, and count no longer as lately.
+// Uncool has what was denied stay so in the list, and count no longer as recently.
 func (t *requests) Uncool(ctx context.Context, tx *store.Tx, bot string, account core.Identity) error {
 	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET resolved_at = $1 WHERE platform = $2 AND platform_user_id = $3 AND status = 'denied' AND resolved_at > $1 AND $4 IN (bot, '*')`,
 		core.Stamp(tx.Time().Add(-CoolOff)), account.Platform, account.ID, bot)
@@ -190,9 +190,9 @@ func (t *requests) expire(ctx context.Context, tx *store.Tx, r request) error {
 	return t.closeAsk(ctx, tx, r.ID, texts.Text("request_expired"))
 }
 
-// Prune deletes requests that were denied, or expired, so long ago that nobody
-// asks any more, and says how many. One stays while an older invitation works:
-// it keeps whoever was turned away from coming back by that.
+// Prune deletes requests that were denied, or expired, so long ago that no one
+// asks any more, and returns how many. One stays while an older invitation works:
+// it keeps anyone who was turned away from coming back by that.
 func (t *requests) Prune(ctx context.Context) (int, error) {
 	total := 0
 	for {

@@ -58,7 +58,7 @@ func oneRequest(ctx context.Context, q store.Queryer, where string, args ...any)
 	return r, err
 }
 
-// public is r in the words that cross package borders.
+// public returns r as the type that crosses package borders.
 func (r *request) public() core.PairingRequest {
 	p := core.PairingRequest{
 		ID: r.ID, Bot: r.Bot, Platform: r.Platform, PlatformUserID: r.PlatformUserID, Display: r.Display,
@@ -96,7 +96,7 @@ func (t *requests) Requests(ctx context.Context, status string, limit int) ([]co
 	return out, nil
 }
 
-// Request is one request by its id; NotFound without one.
+// Request returns one request by its id; NotFound without one.
 func (t *requests) Request(ctx context.Context, id string) (core.PairingRequest, error) {
 	r, err := oneRequest(ctx, t.db, ` WHERE id = $1`, id)
 	if errors.Is(err, store.ErrNoRows) {

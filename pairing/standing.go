@@ -18,9 +18,9 @@ import (
 const maxAdded = 10
 
 // stands takes in a change of the bot's own standing. A group that it was
-// removed from is disabled, with its settings kept, so that nobody brings it
+// removed from is disabled, with its settings kept, so that no one brings it
 // back into an enabled one; in every other case rights stay as they are. The
-// owner is told of each change once a day.
+// owner is notified of each change once a day.
 func (g *Gate) stands(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
 	w := texts.Words{Name: core.CleanName(in.PlaceName)}
 	switch in.Standing {
@@ -30,7 +30,7 @@ func (g *Gate) stands(ctx context.Context, tx *store.Tx, in *core.Inbound) error
 		return g.removed(ctx, tx, in, w)
 	case core.StandingPromoted, core.StandingMuted:
 		p, err := places.Enabled(ctx, tx, in.Bot, in.Place)
-		if err != nil || p.Level == core.Stranger { // of a group that nobody enabled nobody wants to hear
+		if err != nil || p.Level == core.Stranger { // of a group that no one enabled no one wants to hear
 			return err
 		}
 		return g.tellOwner(ctx, tx, in, in.Place, string(in.Standing), w)
@@ -40,7 +40,7 @@ func (g *Gate) stands(ctx context.Context, tx *store.Tx, in *core.Inbound) error
 	return nil
 }
 
-// added notes a new group and tells the owner, unless it is known: one that is
+// added notes a new group and notifies the owner, unless it is known: one that is
 // enabled already was moved here, and one called like an enabled one becomes it
 // in a moment (a group that turns into a supergroup has the bot added first).
 func (g *Gate) added(ctx context.Context, tx *store.Tx, in *core.Inbound, w texts.Words) error {
@@ -59,7 +59,7 @@ func (g *Gate) added(ctx context.Context, tx *store.Tx, in *core.Inbound, w text
 }
 
 // removed disables the enabled ones among the places that the bot is out of,
-// and forgets those that nobody has decided about.
+// and forgets those that no one has decided about.
 func (g *Gate) removed(ctx context.Context, tx *store.Tx, in *core.Inbound, w texts.Words) error {
 	names, err := g.Places.Left(ctx, tx, in.Bot, append(slices.Clone(in.Places), in.Place))
 	if err != nil || len(names) == 0 {
@@ -71,8 +71,8 @@ func (g *Gate) removed(ctx context.Context, tx *store.Tx, in *core.Inbound, w te
 	return g.tellOwner(ctx, tx, in, in.UpdateID, "removed", w)
 }
 
-// blocked concerns people with access alone: the owner is told, and what is
-// being made for somebody who has blocked the bot ends.
+// blocked concerns users with access alone: the owner is told, and what is
+// being made for someone who has blocked the bot ends.
 func (g *Gate) blocked(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
 	p, err := g.person(ctx, tx, in)
 	if err != nil || p.User == 0 || p.Blocked || !p.valid(core.Stamp(tx.Time())) {

@@ -14,8 +14,8 @@ import (
 	"gatehouse/pairing/codes"
 )
 
-// stranger is a direct message by somebody who may ask for access: one request
-// per person, told its code now and then, with the first messages kept.
+// stranger returns a direct message by someone who may ask for access: one request
+// per user, told its code now and then, with the first messages kept.
 func (g *Gate) stranger(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Verdict, error) {
 	g.changes.Denied(tx, ruleStranger)
 	if in.Kind != core.KindMessage && in.Kind != core.KindCommand || !in.From.Person() {
@@ -41,7 +41,7 @@ func (g *Gate) stranger(ctx context.Context, tx *store.Tx, in *core.Inbound) (co
 	return g.hold(ctx, tx, in, &r)
 }
 
-// waiting is the sender's request that waits; one whose time is over is
+// waiting returns the sender's request that waits; one whose time has ended is
 // expired first and does not count.
 func (g *Gate) waiting(ctx context.Context, tx *store.Tx, in *core.Inbound) (request, error) {
 	r, err := oneRequest(ctx, tx, ` WHERE bot = $1 AND platform_user_id = $2 AND scope = $3 AND place = $4 AND status = 'pending'`,
@@ -113,7 +113,7 @@ func (g *Gate) room(ctx context.Context, tx *store.Tx, bot string) (bool, error)
 }
 
 // notice tells the stranger the code, at most once in replyEvery. A code whose
-// hour is over is replaced when the new one can be told.
+// hour has ended is replaced when the new one can be told.
 func (g *Gate) notice(ctx context.Context, tx *store.Tx, in *core.Inbound, r *request) error {
 	now := tx.Time()
 	if !due(r.Replied, now, replyEvery) {
@@ -154,7 +154,7 @@ func (g *Gate) hold(ctx context.Context, tx *store.Tx, in *core.Inbound, r *requ
 	return core.Verdict{Action: core.Hold, Request: r.ID}, nil
 }
 
-// firstMessage is what the owner is shown of a message: cut, without characters
+// firstMessage returns what the owner is shown of a message: cut, without characters
 // that would change how the text around it looks.
 func firstMessage(in *core.Inbound) string {
 	if in.Kind != core.KindMessage {

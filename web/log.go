@@ -32,7 +32,7 @@ type recorder struct {
 	status int
 	bytes  int64
 	line   *requestLine
-	taken  bool // the line is written by whoever has taken it
+	taken  bool // the line is written by anyone with taken it
 }
 
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -25,7 +25,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 
 func unregistered() *Metrics { return NewMetrics(prometheus.NewRegistry()) }
 
-// Scraped puts in front of h, which stands on a listener of its own and asks for
+// Scraped puts in front of h, which is on a listener of its own and asks for
 // no key, what keeps web pages out. Programs reach it by an address, by a name
 // of this machine or of a network without dots, and by o's hosts: no page can
 // have such a name lead here but its own.
@@ -53,7 +53,7 @@ func Scraped(h http.Handler, o SiteOptions) (http.Handler, error) {
 }
 
 // MetricsPage shows what g has gathered, in the text format of Prometheus. On
-// a listener of its own it stands behind Scraped; elsewhere put a check in front.
+// a listener of its own it follows Scraped; elsewhere put a check in front.
 func MetricsPage(g prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(g, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }

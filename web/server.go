@@ -50,8 +50,8 @@ type Server struct {
 
 type stopKey struct{}
 
-// Stopping returns a channel that is closed when the server that ctx's request came through begins to
-// stop; outside a Server it never is.
+// Stopping returns a channel that is closed when the server that ctx's request came
+// through begins to stop; outside a Server it never is.
 func Stopping(ctx context.Context) <-chan struct{} {
 	if s, ok := ctx.Value(stopKey{}).(*Server); ok {
 		return s.stop.Done()

@@ -135,7 +135,7 @@ func (s *Site) answersTo(host string) bool {
 
 // foreign reports whether a page of another origin made the request, unsafe or
 // not. CrossOriginProtection judges unsafe methods; reading and streaming are
-// judged here by the same headers. Only a person's click on a link to a page
+// judged here by the same headers. Only a user's click on a link to a page
 // may come from elsewhere.
 func (s *Site) foreign(r *http.Request, program bool) bool {
 	if s.cross.Check(r) != nil {

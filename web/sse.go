@@ -189,7 +189,7 @@ func (s *Stream) empty() {
 	}
 }
 
-// beat writes a comment beside whoever keeps the pulse, unless one waits to be
+// beat writes a comment next to anyone who keeps the pulse, unless one waits to be
 // written already.
 func (s *Stream) beat() {
 	if !s.beating.TryLock() {
@@ -198,7 +198,7 @@ func (s *Stream) beat() {
 	s.beats.Go(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.beating.Unlock() // whoever has read this one may count on the next
+		s.beating.Unlock() // anyone with read this one may count on the next
 		_ = s.say(": \n")  // ends ctx
 	})
 }

@@ -39,10 +39,10 @@ type composer struct {
 	Model   string
 }
 
-// Files is how many files may come with a message.
+// Files returns how many files may come with a message.
 func (c composer) Files() int { return maxFiles }
 
-// Bytes is how large they may be together.
+// Bytes returns how large they may be together.
 func (c composer) Bytes() int { return page.MaxUpload }
 
 // talkPage begins a conversation in the browser; it goes on at its own page.

@@ -24,7 +24,7 @@ type (
 	// A ModelRow is a configured model.
 	ModelRow struct {
 		Name   string
-		Use    string // "answers", "stands in", "answers guests"
+		Use    string // "answers", "is in", "answers guests"
 		Priced bool
 		Input  int64 // millionths of a dollar for a million tokens
 		Output int64

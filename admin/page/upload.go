@@ -22,8 +22,9 @@ const (
 
 type formKey struct{}
 
-// Upload adds a route for signed-in operators whose form may hold files (Parts),
-// at most MaxUpload bytes together and four at once. The form's first field is the session's token: nothing else of it is read before.
+// Upload adds a route for signed-in operators whose form may hold files (Parts), at most
+// MaxUpload bytes together and four at once. The form's first field is the session's
+// token: nothing else of it is read before.
 func (f *Frame) Upload(pattern string, h web.Handler) {
 	inside := signedIn(f.chosen(h))
 	plain := web.Body(maxForm, inside)

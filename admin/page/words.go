@@ -95,7 +95,7 @@ func Platform(s string) string {
 	return string(r)
 }
 
-// Count returns "1 person" or "3 people".
+// Count returns "1 person" or "3 users".
 func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -13,7 +13,7 @@ import (
 	"gatehouse/pairing/places"
 )
 
-// there reports whether the page People has its sources.
+// there reports whether the page Users has its sources.
 func (p *personPages) there() bool { return p.o.Access != nil && p.o.Persons != nil }
 
 func (p *personPages) routes() {
@@ -54,10 +54,10 @@ func (p *personPages) routes() {
 	}
 }
 
-// personPath returns the address of one person's page.
+// personPath returns the address of one user's page.
 func personPath(user int64) string { return peoplePath + "/" + strconv.FormatInt(user, 10) }
 
-// backFrom returns the page that a form was on: the person's, when it names one.
+// backFrom returns the page that a form was on: the user's, when it names one.
 func backFrom(r *http.Request) string {
 	if user, err := strconv.ParseInt(r.PostFormValue("from"), 10, 64); err == nil && user > 0 {
 		return personPath(user)
@@ -226,7 +226,7 @@ func (p *personPages) unblockPerson(r *http.Request, by core.Actor) (page.Flash,
 	})
 }
 
-// undoPerson undoes the last block of a person, or its end.
+// undoPerson undoes the last block of a user, or its end.
 func (p *personPages) undoPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	return p.ofPerson(r, func(ctx context.Context, x people.Person) (said string, err error) {
 		n, err := p.eachBlock(ctx, x, true, func(b blockView) (err error) {
@@ -240,7 +240,7 @@ func (p *personPages) undoPerson(r *http.Request, by core.Actor) (page.Flash, st
 	})
 }
 
-// eachBlock calls f for the blocks of a person's accounts: those in force, or
+// eachBlock calls f for the blocks of a user's accounts: those in force, or
 // those that can be undone. It returns how many there were.
 func (p *personPages) eachBlock(ctx context.Context, x people.Person, undoable bool, f func(blockView) error) (n int, err error) {
 	all, err := p.blocks(ctx)

@@ -19,10 +19,10 @@ import (
 const (
 	peoplePath    = "/admin/people"
 	maxAccess     = 1000 // rows read for a page
-	maxPersons    = 1000 // people read for the page; the filter looks through these
+	maxPersons    = 1000 // users read for the page; the filter looks through these
 	peoplePerPage = 15
 	maxBlocks     = 20
-	maxRows       = 5  // of one person's access in the list
+	maxRows       = 5  // of one user's access in the list
 	maxOwnRows    = 20 // on their own page
 	maxPlaces     = 20
 )
@@ -30,7 +30,7 @@ const (
 type peopleBody struct {
 	Lede     string
 	People   page.Part[[]person]
-	Total    int // people that match the filter
+	Total    int // users that match the filter
 	Cut      bool
 	Query    string
 	Number   int // of this page, from 1
@@ -109,7 +109,7 @@ func (p *personPages) peoplePage(w http.ResponseWriter, r *http.Request) error {
 	return p.frame.Show(w, r, http.StatusOK, "people", page.View{Title: "People", Topics: "people pairing", Body: b})
 }
 
-// persons returns all people with what they may do: the owner first, then by name.
+// persons returns all users with what they may do: the owner first, then by name.
 func (p *personPages) persons(ctx context.Context) ([]person, error) {
 	rows, err := p.o.Persons.Persons(ctx, maxPersons)
 	if err != nil {
@@ -150,7 +150,7 @@ func personOf(row people.Person, access []core.AccessRow) person {
 	return x
 }
 
-// complete adds to a person what the page shows of them.
+// complete adds to a user what the page shows of them.
 func (x *person) complete(token string, blocks []blockView, seen map[int64]time.Time) {
 	x.CSRF, x.Seen = token, seen[x.User]
 	for _, a := range x.Accounts {
@@ -168,7 +168,7 @@ func (x *person) complete(token string, blocks []blockView, seen map[int64]time.
 	}
 }
 
-// seen returns when these people were last active.
+// seen returns when these users were last active.
 func (p *personPages) seen(ctx context.Context, list ...person) map[int64]time.Time {
 	if p.o.LastSeen == nil || len(list) == 0 {
 		return nil

@@ -1,4 +1,4 @@
-// Package people is the panel's pages about access: pairing requests,
+// Package users is the panel's pages about access: pairing requests,
 // invitations, and who may talk to which bot.
 package people
 
@@ -56,7 +56,7 @@ type (
 		Enable(ctx context.Context, bot, place, name string, level core.Trust, by core.Actor) error
 		Disable(ctx context.Context, bot, place string, by core.Actor) error
 	}
-	// Persons are people with all their accounts.
+	// Persons are users with all their accounts.
 	Persons interface {
 		Persons(ctx context.Context, limit int) ([]people.Person, error)
 		PersonOf(ctx context.Context, user int64) (people.Person, error)
@@ -142,7 +142,7 @@ type gatePages struct {
 	bots  func() []core.BotState
 }
 
-// personPages are the list of people and the page of each.
+// personPages are the list of users and the page of each.
 type personPages struct {
 	frame  *page.Frame
 	o      Options
@@ -203,8 +203,8 @@ func (p *Pages) HasOwner(ctx context.Context) bool {
 	return owned.Broken != "" || owned.Value
 }
 
-// Names returns the names of those who may talk to bots; at most as many as the
-// page People reads.
+// Names returns the names of those who may talk to bots; at most up to the
+// page Users reads.
 func (p *Pages) Names(ctx context.Context) page.Names {
 	out := page.Names{}
 	if p.persons.o.Access == nil {

@@ -89,7 +89,7 @@ func (p *personPages) personPage(w http.ResponseWriter, r *http.Request) error {
 	return p.frame.Show(w, r, http.StatusOK, "person", page.View{Title: title, In: "people", Topics: "people pairing", Every: every, Body: b})
 }
 
-// fill reads what the page shows of a person.
+// fill reads what the page shows of a user.
 func (p *personPages) fill(ctx context.Context, b *personBody, token string) {
 	var blocks []blockView
 	if p.o.Blocks != nil {
@@ -190,7 +190,7 @@ func (p *personPages) elsewhere(x people.Person, places []places.Row) (out []pag
 
 // ---- budget, export, forgetting
 
-// jobs sets the state of the person's operations and returns how often the page
+// jobs sets the state of the user's operations and returns how often the page
 // refetches itself: each second while one runs.
 func (b *personBody) jobs(p *personPages, user int64) (every int) {
 	if p.o.Care == nil {

@@ -126,7 +126,7 @@ func (l agentList) print(out io.Writer) {
 	fmt.Fprintf(out, "\nAgents to begin with, for 'gatehouse agents add': %s\n", strings.Join(agentsToAdd(), ", "))
 }
 
-// noModel are the agents and workspaces whose model is not there, as the
+// noModel returns the agents and workspaces whose model is not there, as the
 // gateway that serves says it, else by the settings here.
 func noModel(v live.View, agents *agent.Agents) []string {
 	if v.Running != nil {
@@ -135,7 +135,7 @@ func noModel(v live.View, agents *agent.Agents) []string {
 	return modelFaults(v.Config, agents)
 }
 
-// oneLine is at most 200 characters of text, fit for a terminal.
+// oneLine returns at most 200 characters of text, fit for a terminal.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
@@ -146,7 +146,7 @@ func oneLine(text string) string {
 	return core.CutRunes(strings.Join(strings.Fields(text), " "), 200)
 }
 
-// agentsToAdd are the names of those that come with the program.
+// agentsToAdd returns the names of those that come with the program.
 func agentsToAdd() (names []string) {
 	files, _ := fs.Glob(configs.Agents(), "*.md") // the pattern is constant and valid
 	for _, f := range files {

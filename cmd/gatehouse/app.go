@@ -72,11 +72,11 @@ type app struct {
 	asks       *coreask.Store
 	guard      *guard.Guard
 	gate       *gate
-	box        sandbox.Box // nil: nothing runs isolated, and noBox says why
+	box        sandbox.Box // nil: nothing runs isolated, and noBox explains why
 	noBox      string
 	veil       *sandbox.Veil // nil: nothing is hidden at full trust
 	own        ownFiles
-	limits     string // what holds programs in the box to their limits, in words for people
+	limits     string // what holds programs in the box to their limits, as text for users
 	usage      *usage.Ledger
 	rolls      *usage.Rollups
 	agents     *agent.Agents
@@ -105,8 +105,8 @@ type app struct {
 	panelJobs  *panelJobs // those that the panel gave
 	owners     erasure.Registry
 	eraser     *erasure.Eraser
-	serving    atomic.Bool // people may be waiting
-	runtime    string      // folder of the socket and the key file
+	serving    atomic.Bool // users may be waiting
+	runtime    string      // directory of the socket and the key file
 	asked      [2]string   // ADDR and METRICS_ADDR as they were set: cfg has what is listened on
 	cost       func(model string, u core.Tokens) (int64, bool)
 	know       func(models []string) // has metrics count them by name
@@ -308,7 +308,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 		Choose: func(ctx context.Context, tx *store.Tx, ask coreask.Ask) error {
 			_, err := a.asks.Open(ctx, tx, ask)
 			if core.KindOf(err) == core.Busy {
-				return nil // the person's own words do as well as a button
+				return nil // the user's own words do as well as a button
 			}
 			return err
 		},
@@ -349,7 +349,7 @@ func (a *app) registerBuild() {
 	a.reg.MustRegister(info)
 }
 
-// loadEvents is the event store as the bus reads it.
+// loadEvents returns the event store as the bus reads it.
 func (a *app) loadEvents(ctx context.Context, run string, attempt, n int) ([]bus.Entry, error) {
 	pieces, err := a.events.Load(ctx, run, attempt, n)
 	if err != nil {

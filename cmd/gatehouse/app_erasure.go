@@ -54,7 +54,7 @@ func (g guestFolders) Merge(_ context.Context, tx *store.Tx, from, to int64) err
 	return nil
 }
 
-// giveFolder puts one guest's folder into another's, where they reach it and
+// giveFolder inserts one guest's directory into another's, where they reach it and
 // where it is forgotten with them.
 func (a *app) giveFolder(from, to int64) {
 	root, old, new := a.vault.Root(), fmt.Sprintf("Guests/%d", from), fmt.Sprintf("Guests/%d", to)

@@ -20,7 +20,7 @@ func (a *app) collect(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool
 	return mode != "queue", err
 }
 
-// behind is told of a message that comes while its chat is being answered: it
+// behind is notified of a message that comes while its chat is being answered: it
 // is shown to wait, or ends its sender's answer.
 func (a *app) behind(ctx context.Context, tx *store.Tx, in *core.Inbound, lane string) error {
 	mode, err := a.busyMode(ctx, tx, in)
@@ -41,7 +41,7 @@ func (a *app) behind(ctx context.Context, tx *store.Tx, in *core.Inbound, lane s
 	return nil
 }
 
-// mayRead is what prompts and local/quote may show somebody. It is asked for
+// mayRead is what prompts and local/quote may show someone. It is asked for
 // every file, so .parachuteignore is read again once a second at most.
 func (a *app) mayRead(trust core.Trust, user int64, path string) bool {
 	a.ignored.mu.Lock()

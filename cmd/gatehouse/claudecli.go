@@ -44,7 +44,7 @@ func (a *app) joinClaude() (*claudeCode, error) {
 	return c, nil
 }
 
-// evictClaude ends processes that nobody has used for a while.
+// evictClaude ends processes that no one has used for a while.
 func (a *app) evictClaude(context.Context) (int, error) {
 	if a.claude == nil {
 		return 0, nil
@@ -61,7 +61,7 @@ func (c *claudeCode) Answers(model string) bool {
 	return ok && claudeName.MatchString(name)
 }
 
-// Refuses says why the CLI does not answer the turn.
+// Refuses explains why the CLI does not answer the turn.
 func (c *claudeCode) Refuses(t *orchestrator.Turn) string {
 	return claudecli.Refusal(permission.Profile{Owner: t.Admin, Trust: t.Trust})
 }
@@ -89,7 +89,7 @@ func (c *claudeCode) Answer(ctx context.Context, w *orchestrator.Work) (orchestr
 	return a, nil
 }
 
-// claudePrices are prices where the CLI's models cost what Anthropic's do.
+// claudePrices returns prices where the CLI's models cost what Anthropic's do.
 func claudePrices(cost func(string, core.Tokens) (int64, bool)) func(string, core.Tokens) (int64, bool) {
 	return func(model string, u core.Tokens) (int64, bool) {
 		if name, ok := strings.CutPrefix(model, claudecli.Prefix); ok {

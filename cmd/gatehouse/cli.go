@@ -29,7 +29,7 @@ func printJSON(w io.Writer, v any) error {
 func printLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
 
 // ask gives an order to the running server, or carries it out on the files
-// when nobody serves.
+// when no one serves.
 func ask(p *process, name string, o order) (result, error) {
 	q, err := newOffice(p)
 	if err != nil {

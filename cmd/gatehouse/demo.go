@@ -65,7 +65,7 @@ func (c *demoCmd) Run(p *process) (err error) {
 	defer stop()
 	cfg.TelegramToken, cfg.TelegramApiURL = configs.NewSecret(sims.telegram.Token()), sims.telegram.URL()
 	cfg.DiscordToken, cfg.DiscordApiURL = configs.NewSecret(sims.discord.Token()), sims.discord.URL()
-	cfg.BotsFile = "off" // no real bot beside them
+	cfg.BotsFile = "off" // no real bot next to them
 	defer c.farewell(p, &err)()
 	return serve(p, cfg, func(a *app, oneTime string) {
 		claims.serve(a)
@@ -79,8 +79,8 @@ type sims struct {
 	discord  *discordtest.Server
 }
 
-// simStates are the files beside the vault in which the simulators keep ids,
-// people and histories: a start that forgot them would give out the same ids
+// simStates returns the files next to the vault in which the simulators keep ids,
+// users and histories: a start that forgot them would give out the same ids
 // again, and the gateway would take what is said then for repeats.
 func simStates(vault string) (telegram, discord string) {
 	return vault + ".simulator.json", vault + ".simulator-discord.json"
@@ -107,7 +107,7 @@ func (s sims) Close() error {
 	return errors.Join(errs...)
 }
 
-// page is the phones page for both, with people to play.
+// page returns the phones page for both, with users to play.
 func (s sims) page(opt phones.Options) (http.Handler, error) {
 	telegram, err := phones.Telegram(s.telegram)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s sims) page(opt phones.Options) (http.Handler, error) {
 // simulators' are left alone then.
 func vaultFree(path string) error {
 	if _, err := os.Stat(filepath.Join(path, ".parachute", "lock")); err != nil {
-		return nil // nobody ever did, or opening it will tell
+		return nil // no one ever did, or opening it will tell
 	}
 	v, err := vault.Open(path)
 	if err != nil {
@@ -133,7 +133,7 @@ func vaultFree(path string) error {
 	return errors.Join(v.Lock(true), v.Close())
 }
 
-// farewell says that a stop was heard, and, called at the end, that all is
+// farewell means that a stop was heard, and, called at the end, that all is
 // over when nothing went wrong.
 func (c *demoCmd) farewell(p *process, failed *error) (end func()) {
 	said := make(chan struct{})
@@ -151,7 +151,7 @@ func (c *demoCmd) farewell(p *process, failed *error) (end func()) {
 	}
 }
 
-// demoClaims hands out the owner's claim code while nobody owns the bot.
+// demoClaims hands out the owner's claim code while no one owns the bot.
 type demoClaims struct {
 	ctx context.Context
 	mu  sync.Mutex
@@ -166,7 +166,7 @@ func (c *demoClaims) serve(a *app) {
 	c.app = a
 }
 
-// code is one that works for some minutes at least; "" when there is an owner.
+// code returns one that works for some minutes at least; "" when there is an owner.
 func (c *demoClaims) code() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,13 +246,13 @@ func servePhones(l net.Listener, h http.Handler) (stop func()) {
 	}
 }
 
-// demoFolder is the demo's vault in the home folder, unless another one is set.
+// demoFolder is the demo's vault in the home directory, unless another one is set.
 const demoFolder = "Gatehouse-demo"
 
-// demoMark stands in a vault that the demo made: only such a one is emptied.
+// demoMark is in a vault that the demo made: only such a one is emptied.
 const demoMark = ".parachute/demo"
 
-// emptyDemo forgets the vault and what the simulators kept beside it.
+// emptyDemo forgets the vault and what the simulators kept next to it.
 func emptyDemo(vault string) error {
 	if _, err := os.Stat(vault); err == nil {
 		if _, err := os.Stat(filepath.Join(vault, demoMark)); err != nil {
@@ -271,7 +271,7 @@ func emptyDemo(vault string) error {
 	return nil
 }
 
-// fillDemo copies the sample vault into a new folder. A folder that has files
+// fillDemo copies the sample vault into a new directory. A directory that has files
 // already is left as it is.
 func fillDemo(vault string) error {
 	entries, err := os.ReadDir(vault)

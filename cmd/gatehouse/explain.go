@@ -17,7 +17,7 @@ import (
 	"gatehouse/core/vault"
 )
 
-// explainCmd says which rule decides a tool call. It changes and runs nothing.
+// explainCmd reports which rule decides a tool call. It changes and runs nothing.
 type explainCmd struct {
 	Subject string `arg:"" optional:"" name:"command-or-path" help:"A command for the shell, or with --tool another tool's path."`
 	Tool    string `default:"Bash" help:"The tool: Bash, Read, Write, Edit, Glob, Grep, WebFetch, mcp__SERVER__TOOL …"`
@@ -30,7 +30,7 @@ type explainCmd struct {
 	JSON    bool   `name:"json" help:"As JSON."`
 }
 
-// Help is the longer text of 'gatehouse explain --help'.
+// Help returns the longer text of 'gatehouse explain --help'.
 func (c *explainCmd) Help() string {
 	return `Nothing is run and nothing is changed. Examples:
 
@@ -92,7 +92,7 @@ type guestRead struct {
 	Source string       `json:"source"`
 }
 
-// against is what a call is held against: the settings with what was set in the
+// against returns what a call is held against: the settings with what was set in the
 // panel, the vault where there is one, and a session where one is named. from
 // is nil where the settings can't be read. The function it returns is never nil.
 func (c *explainCmd) against(p *process) (e permission.Explained, from *guestRead, end func(), err error) {
@@ -126,7 +126,7 @@ func (c *explainCmd) against(p *process) (e permission.Explained, from *guestRea
 	return e, from, func() { _ = v.Close() }, nil
 }
 
-// explained is a session as the order "explain" tells it.
+// explained is a session as the order "explain" reports it.
 type explained struct {
 	Metadata json.RawMessage       `json:"metadata,omitempty"`
 	Grants   []permission.GrantRow `json:"grants"`

@@ -43,7 +43,7 @@ func (c *exportCmd) Run(p *process) error {
 	return f.Close()
 }
 
-// export is a session as Markdown, for whoever may use the command line.
+// export returns a session as Markdown, for anyone who may use the command line.
 func (a *app) export(ctx context.Context, o order) (result, error) {
 	id, known, err := a.sessions.Locate(ctx, core.Operator, o.Ref)
 	if err == nil && !known {

@@ -12,8 +12,8 @@ import (
 	"gatehouse/core/erasure"
 )
 
-// all writes what is known of a person into a new folder: person.json, a
-// Markdown file for each conversation, and what lies in their folder.
+// all writes what is known of a user into a new directory: person.json, a
+// Markdown file for each conversation, and what lies in their directory.
 func (c *exportCmd) all(p *process) error {
 	if c.Session != "" {
 		return core.Errorf(core.Invalid, "name a session, or a person by --user, not both")
@@ -63,7 +63,7 @@ func (c *exportCmd) fill(q *office, dir string, person *erasure.Export) error {
 	for _, id := range person.Sessions {
 		res, err := q.ask("export", order{Ref: id})
 		if core.KindOf(err) == core.NotFound {
-			continue // deleted meanwhile
+			continue // deleted in the meantime
 		}
 		if err != nil {
 			return err
@@ -78,7 +78,7 @@ func (c *exportCmd) fill(q *office, dir string, person *erasure.Export) error {
 	return nil
 }
 
-// exportPerson returns what the tables keep of the person that o.Ref names.
+// exportPerson returns what the tables keep of the user that o.Ref names.
 func (a *app) exportPerson(ctx context.Context, o order) (result, error) {
 	found, err := a.eraser.Export(ctx, o.Ref)
 	return result{Person: &found}, err

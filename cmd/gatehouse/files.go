@@ -64,7 +64,7 @@ func (a *app) keepFiles(ctx context.Context, in *core.Inbound) {
 	}
 }
 
-// sender is who a peer is, 0 for nobody that is known.
+// sender returns who a peer is, 0 for no one that is known.
 func (a *app) sender(ctx context.Context, from core.Peer) (int64, error) {
 	user, _, err := a.pairing.People.User(ctx, a.db, from)
 	return user, err

@@ -15,7 +15,7 @@ import (
 	"gatehouse/web/auth"
 )
 
-// gate joins the two doors: people on chat platforms by pairing, programs and
+// gate joins the two doors: users on chat platforms by pairing, programs and
 // the panel by key or session.
 type gate struct {
 	pairing *pairing.Gate
@@ -117,7 +117,7 @@ func (p preparer) prepare(ctx context.Context, tx *store.Tx, t *queue.Turn) erro
 	return nil
 }
 
-// still is the trust that a turn has now: access may be revoked, lowered or
+// still returns the trust that a turn has now: access may be revoked, lowered or
 // over, a group disabled, a key deleted, a role taken while it runs; then it is
 // a stranger's. Trust for a time may be over or taken back: then it is the
 // turn's Base.
@@ -150,7 +150,7 @@ func (g gate) still(ctx context.Context, db *store.DB, t *orchestrator.Turn) (ha
 	return has, err
 }
 
-// raised is the trust for a time that holds for a turn: for the owner's own
+// raised returns the trust for a time that holds for a turn: for the owner's own
 // words in the chat that it was asked in, said after it was confirmed.
 func (a *app) raised(ctx context.Context, tx *store.Tx, t *orchestrator.Turn, ref session.Ref) (orchestrator.Raise, error) {
 	if !ref.Admin {

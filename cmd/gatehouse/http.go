@@ -30,7 +30,7 @@ func callerKey(r *http.Request) string   { return web.From(r.Context()).Key() }
 func callerSecure(r *http.Request) bool  { return web.From(r.Context()).HTTPS }
 func callerIsLocal(r *http.Request) bool { return web.From(r.Context()).Local }
 
-// handler is everything the main listener serves, behind every check.
+// handler returns everything the main listener serves, behind every check.
 func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 	metrics := web.NewMetrics(a.reg)
 	door := auth.NewDoor(a.keys, a.admins, auth.DoorOptions{Clock: a.clock, Localhost: a.cfg.LocalhostAccess == "chat", Local: callerIsLocal, Address: callerKey})

@@ -52,7 +52,7 @@ func (v panelActs) Stop(ctx context.Context, id string, by core.Actor) (bool, er
 	return true, v.a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, "session.stop", id, nil) })
 }
 
-// sources are where conversations can begin here.
+// sources returns where conversations can begin here.
 func (a *app) sources() []string {
 	list := []string{core.APIBot}
 	for _, b := range a.bots.All() {

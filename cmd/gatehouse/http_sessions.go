@@ -69,7 +69,7 @@ func (a *app) lighten(ctx context.Context, id string) error {
 }
 
 // answering reports whether a run of the session is going on. In a transaction
-// none can be claimed meanwhile.
+// none can be claimed in the meantime.
 func (a *app) answering(id string) bool {
 	return slices.ContainsFunc(a.bus.Active(), func(run bus.Info) bool { return run.Session == id })
 }
@@ -87,7 +87,7 @@ func (a *app) endSession(ctx context.Context, tx *store.Tx, id string) error {
 // cleanAtOnce is how many sessions one transaction of cleanSessions deletes.
 const cleanAtOnce = 10
 
-// cleanSessions is the upkeep of archived sessions: a few in each transaction,
+// cleanSessions deletes archived sessions that are due, a few in each transaction,
 // so that messages come in between, and at most 5,000 an hour.
 func (a *app) cleanSessions(ctx context.Context) (total int, err error) {
 	days := a.cfg.RetentionDays

@@ -10,7 +10,7 @@ import (
 	"gatehouse/web/api/v0"
 )
 
-// first is the first generation's routes over those of today.
+// first returns the routes of the first generation, which call those of today.
 func (a *app) first(today *api.API) *v0.API {
 	return v0.New(v0.Options{Today: today, Sessions: a.sessions, Editor: editorView{a}, Clock: a.clock,
 		Agents: func() (list []v0.Agent) {
@@ -23,7 +23,7 @@ func (a *app) first(today *api.API) *v0.API {
 	})
 }
 
-// residentBytes is what the process takes of the machine's memory, where the
+// residentBytes returns what the process takes of the machine's memory, where the
 // system says so; else what the runtime has taken from it.
 func residentBytes() int64 {
 	if b, err := os.ReadFile("/proc/self/statm"); err == nil {

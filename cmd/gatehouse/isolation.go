@@ -83,7 +83,7 @@ func (a *app) newPreviews() *toolset.Previews {
 	}}
 }
 
-// containerOptions returns the options of the container back end, and makes its folder.
+// containerOptions returns the options of the container back end, and makes its directory.
 func containerOptions(cfg *configs.Config, runtime, self string) (container.Options, error) {
 	dir := filepath.Join(runtime, "c")
 	if err := makeRuntimeDir(runtime); err != nil {

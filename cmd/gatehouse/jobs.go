@@ -27,7 +27,7 @@ type jobs struct {
 // maxJobs bounds the long orders at once.
 const maxJobs = 8
 
-// jobPatience is how long a request waits for a job before it tells how far it is.
+// jobPatience is how long a request waits for a job before it reports how far it is.
 const jobPatience = time.Second
 
 type job struct {
@@ -95,7 +95,7 @@ func (s *jobs) do(ctx context.Context, key string, f func(ctx context.Context, t
 }
 
 // An office gives orders to the running server, or carries them out on the files
-// when nobody serves. Close it.
+// when no one serves. Close it.
 type office struct {
 	p   *process
 	cfg *configs.Config

@@ -10,8 +10,8 @@ import (
 	"gatehouse/configs"
 )
 
-// newLog is the program's log: one line per event on w, every secret blanked
-// at the sink, whoever wrote it.
+// newLog returns the program's log: one line per event on w, every secret blanked
+// at the sink, anyone who wrote it.
 func newLog(w io.Writer, cfg *configs.Config, tty bool) *slog.Logger {
 	sink := &redactor{w: w}
 	for _, s := range cfg.Secrets() {

@@ -1,4 +1,4 @@
-// Command gatehouse lets people talk to AI agents from the chat apps they
+// Command gatehouse lets users talk to AI agents from the chat apps they
 // already use, without letting strangers in.
 package main
 
@@ -95,7 +95,7 @@ func main() {
 	os.Exit(run(p, os.Args[1:]))
 }
 
-// helpFor says where a command line that can't be read is explained.
+// helpFor reports where a command line that can't be read is explained.
 func helpFor(err error) string {
 	var parse *kong.ParseError
 	if errors.As(err, &parse) && parse.Context != nil {
@@ -106,11 +106,11 @@ func helpFor(err error) string {
 	return "Run 'gatehouse --help' for the commands."
 }
 
-// run is the program without its process: it returns the exit code.
+// run runs the program within this process and returns the exit code.
 func run(p *process, args []string) (exit int) {
 	var c command
 	code, out := -1, p.stdout
-	if len(args) == 0 { // not what anybody meant: they are told what there is
+	if len(args) == 0 { // not what anyone meant: they are told what there is
 		args, out = []string{"--help"}, p.stderr
 		defer func() { exit = max(exit, exitUsage) }()
 	}
@@ -178,7 +178,7 @@ func (c *versionCmd) Run(p *process) error {
 	return err
 }
 
-// buildInfo is the revision this program was built from and by which Go.
+// buildInfo returns the revision this program was built from and by which Go.
 func buildInfo() (revision, goVersion string) {
 	revision = "unknown"
 	info, ok := debug.ReadBuildInfo()

@@ -23,7 +23,7 @@ const (
 	limitStep   = 4 << 20 // smaller changes are not worth the stop of all goroutines
 )
 
-// thrift keeps the limit until ctx ends. Whoever sets GOMEMLIMIT or GOGC
+// thrift keeps the limit until ctx ends. Anyone who sets GOMEMLIMIT or GOGC
 // decides themselves.
 func thrift(ctx context.Context, clock core.Clock) {
 	if os.Getenv("GOMEMLIMIT") != "" || os.Getenv("GOGC") != "" {
@@ -40,7 +40,7 @@ func thrift(ctx context.Context, clock core.Clock) {
 	}
 }
 
-// inUse is what the limit counts and the collector cannot give back: what it
+// inUse returns what the limit counts and the collector cannot give back: what it
 // last found in use on the heap, whole stacks, and its own books. With less
 // counted, many goroutines that wait would have it collect without a pause.
 func inUse() (sum int64) {
@@ -58,7 +58,7 @@ func inUse() (sum int64) {
 	return sum
 }
 
-// limitFor is the limit where so much is in use.
+// limitFor returns the limit where so much is in use.
 func limitFor(used int64) int64 { return max(memoryLimit, used*3/2-memoryLimit/4) }
 
 // When the gateway rests: restAfter without more work than quiet, which is some
@@ -68,7 +68,7 @@ func limitFor(used int64) int64 { return max(memoryLimit, used*3/2-memoryLimit/4
 const (
 	restEvery = 5 * time.Second
 	restAfter = 30 * time.Second
-	quiet     = 4 << 20 // bytes allocated meanwhile
+	quiet     = 4 << 20 // bytes allocated in the meantime
 	restWorth = 8 << 20 // since the last rest, and as much as is in use
 )
 
@@ -108,7 +108,7 @@ func (a *app) rest(ctx context.Context) {
 	}
 }
 
-// giveBack returns to the system what nobody needs now. What pools keep goes
+// giveBack returns to the system what no one needs now. What pools keep goes
 // with the second collection.
 func (a *app) giveBack(ctx context.Context) {
 	if err := a.db.Rest(ctx); err != nil && ctx.Err() == nil {
@@ -118,7 +118,7 @@ func (a *app) giveBack(ctx context.Context) {
 	debug.FreeOSMemory()
 }
 
-// allocations are the bytes that were ever allocated and those that the
+// allocations returns the bytes that were ever allocated and those that the
 // collector last found in use.
 func allocations() (ever, live uint64) {
 	read := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}

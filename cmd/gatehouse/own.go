@@ -10,7 +10,7 @@ import (
 	"gatehouse/core/sandbox"
 )
 
-// usable are the folders of .parachute that belong to the vault's owner rather
+// usable are the directories of .parachute that belong to the vault's owner rather
 // than to the gateway.
 var usable = []string{"agents", "skills", "workspaces"}
 
@@ -52,8 +52,8 @@ func (o *ownFiles) find(path string) []string {
 	return []string{now}
 }
 
-// ownPaths lists the files and folders of the gateway itself, absolute and
-// without links: database, state folder, backups, runtime folder, env file, and
+// ownPaths lists the files and directories of the gateway itself, absolute and
+// without links: database, state directory, backups, runtime directory, env file, and
 // files of tokens. Commands at full trust do not see them (joinVeil). Where no
 // veil can be made, the permission guard asks about commands that name one of
 // them (unveiledPaths). Some of the paths may not exist.
@@ -77,7 +77,7 @@ func (a *app) ownPaths() []string {
 	return slices.Compact(real)
 }
 
-// unveiledPaths are ownPaths where commands at full trust can see them.
+// unveiledPaths returns ownPaths where commands at full trust can see them.
 func (a *app) unveiledPaths() []string {
 	if a.veil != nil {
 		return nil
@@ -85,7 +85,7 @@ func (a *app) unveiledPaths() []string {
 	return a.ownPaths()
 }
 
-// backupPaths are the folder of the panel's backups or, where that folder holds
+// backupPaths returns the directory of the panel's backups or, where that directory holds
 // the vault too, the backups in it.
 func (a *app) backupPaths() []string {
 	dir := a.cfg.BackupDir()
@@ -106,7 +106,7 @@ func (a *app) backupPaths() []string {
 	return files
 }
 
-// cover is what programs at full trust do not see.
+// cover returns what programs at full trust do not see.
 func (a *app) cover() sandbox.Cover {
 	c := sandbox.Cover{Hidden: a.ownPaths()}
 	for _, name := range usable {
@@ -115,7 +115,7 @@ func (a *app) cover() sandbox.Cover {
 	return c
 }
 
-// joinVeil opens the veil. The folders in .parachute that stay open behind it are
+// joinVeil opens the veil. The directories in .parachute that stay open behind it are
 // made, so that they can be written there.
 func (a *app) joinVeil() {
 	var text string

@@ -32,12 +32,12 @@ const (
 	maxBackups   = 200 // that are listed, the newest first
 )
 
-// backupsView is the backups that the panel makes, in the folder BACKUP_PATH.
+// backupsView is the backups that the panel makes, in the directory BACKUP_PATH.
 type backupsView struct{ a *app }
 
 func (v backupsView) dir() string { return v.a.cfg.BackupDir() }
 
-// Job is how the backup stands that is being made, or was.
+// Job returns how the backup is that is being made, or was.
 func (v backupsView) Job() (page.Job, bool) { return v.a.panelJobs.look(backupJob) }
 
 // Backup begins one.
@@ -68,7 +68,7 @@ func (v backupsView) Backup(ctx context.Context, by core.Actor) error {
 	})
 }
 
-// reasonOf is the system's word, without the path.
+// reasonOf returns the system's word, without the path.
 func reasonOf(err error) string {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -77,7 +77,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// Backups are those that are there, the newest first.
+// Backups returns those that are there, the newest first.
 func (v backupsView) Backups(context.Context) ([]settings.BackupFile, error) {
 	entries, err := os.ReadDir(v.dir())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,12 +14,12 @@ import (
 const (
 	// maxPanelJobs bounds the orders whose outcome the panel still tells.
 	maxPanelJobs = 20
-	// keepOutcome is how long it tells it, and keeps what was made.
+	// keepOutcome is how long it reports it, and keeps what was made.
 	keepOutcome = time.Hour
 )
 
 // panelJobs are the long orders that the panel gave. They run as the command
-// line's do; here is kept how each stands, since nobody waits for the answer.
+// line's do; here is kept how each is, since no one waits for the answer.
 type panelJobs struct {
 	of    *jobs
 	clock core.Clock
@@ -51,7 +51,7 @@ type outcome struct {
 	size int64
 }
 
-// begin starts a job, unless it runs. report says what came of it.
+// begin starts a job, unless it runs. report reports what came of it.
 func (s *panelJobs) begin(key string, work func(ctx context.Context, tell func(string)) (result, error), report func(result) outcome) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *panelJobs) sweep() {
 	}
 }
 
-// follow waits for the job's end, and notes what it tells meanwhile.
+// follow waits for the job's end, and notes what it tells in the meantime.
 func (s *panelJobs) follow(key string, j *panelJob, work func(ctx context.Context, tell func(string)) (result, error)) (result, error) {
 	for {
 		res, err := s.of.do(s.of.ctx, key, work)
@@ -134,7 +134,7 @@ func (s *panelJobs) ended(j *panelJob, res result, err error, report func(result
 	s.ring("people", "settings")
 }
 
-// look is how a job stands.
+// look returns how a job is.
 func (s *panelJobs) look(key string) (page.Job, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,7 @@ func (s *panelJobs) drop(key string) {
 	}
 }
 
-// made is the file that a job has made, for one reader.
+// made returns the file that a job has made, for one reader.
 func (s *panelJobs) made(key string) (*os.File, page.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +188,7 @@ func (s *panelJobs) Close() error {
 	return nil
 }
 
-// unnamed is a new file that has no name, so that nothing of it is left when it
+// unnamed returns a new file that has no name, so that nothing of it is left when it
 // is closed, or the program ends in whatever way.
 func unnamed() (*os.File, error) {
 	f, err := os.CreateTemp("", "gatehouse-*")

@@ -18,15 +18,15 @@ import (
 	"gatehouse/pairing/people"
 )
 
-// peopleView is what the panel's page People asks beyond the book.
+// peopleView is what the panel's page Users asks beyond the book.
 type peopleView struct{ a *app }
 
-// lastSeen is when people last wrote to a bot, or a model was last called for
+// lastSeen returns when users last wrote to a bot, or a model was last called for
 // them: two statements, however many they are.
 func (v peopleView) lastSeen(ctx context.Context, people []people.Person) (map[int64]time.Time, error) {
 	users := make([]int64, len(people))
 	var writers []inspect.Writer
-	of := map[inspect.Writer]int64{} // as many as people have accounts
+	of := map[inspect.Writer]int64{} // up to users have accounts
 	for i, x := range people {
 		users[i] = x.User
 		for _, account := range x.Accounts {
@@ -101,7 +101,7 @@ func (v peopleView) Job(kind string, user int64) (page.Job, bool) {
 	return v.a.panelJobs.look(kind + " " + personRef(user))
 }
 
-// Forget begins to erase a person. It is the same job as the command line's.
+// Forget begins to erase a user. It is the same job as the command line's.
 func (v peopleView) Forget(_ context.Context, user int64, by core.Actor) error {
 	ref := personRef(user)
 	return v.a.panelJobs.begin("forget "+ref, func(ctx context.Context, tell func(string)) (result, error) {
@@ -114,7 +114,7 @@ func (v peopleView) Forget(_ context.Context, user int64, by core.Actor) error {
 	})
 }
 
-// Export begins to put together what is known of a person.
+// Export begins to put together what is known of a user.
 func (v peopleView) Export(ctx context.Context, user int64, by core.Actor) error {
 	ref := personRef(user)
 	if _, err := v.a.eraser.Person(ctx, ref); err != nil {
@@ -162,7 +162,7 @@ func (v peopleView) OpenExport(ctx context.Context, user int64, by core.Actor) (
 	return section{io.NewSectionReader(f, 0, job.Size)}, job.At, nil
 }
 
-// section is a reader of a file that somebody else closes.
+// section is a reader of a file that someone else closes.
 type section struct{ *io.SectionReader }
 
 func (section) Close() error { return nil }

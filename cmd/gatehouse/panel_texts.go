@@ -18,7 +18,7 @@ import (
 // spareRoom is kept free of a message, for a word that it may be a repeat.
 const spareRoom = 100
 
-// roomOn is how much a text that was written anew may take on a platform.
+// roomOn returns how much a text that was written again may take on a platform.
 func roomOn(platform string) texts.Room {
 	if platform == discord.Platform {
 		return texts.Room{Most: markup.MaxText - spareRoom, Size: markup.Size}
@@ -26,7 +26,7 @@ func roomOn(platform string) texts.Room {
 	return texts.Room{Most: telegram.MaxText - spareRoom, Size: func(p core.Part) int { return len(utf16.Encode([]rune(p.Text))) }}
 }
 
-// textsView is what bots say to people by themselves, as the panel shows and
+// textsView is what bots say to users on their own, as the panel shows and
 // sets it.
 type textsView struct{ a *app }
 
@@ -79,7 +79,7 @@ func fieldsOf(o texts.Own, bot string) (list []settings.TextField) {
 	return list
 }
 
-// textVersion tells one text that was written anew from the next; "" is the default's.
+// textVersion tells one text that was written again from the next; "" is the default's.
 func textVersion(body string) string {
 	if body == "" {
 		return ""

@@ -16,9 +16,9 @@ import (
 // maxSocketPath is what a Unix socket's address holds on Linux (108 with the NUL).
 const maxSocketPath = 107
 
-// runtimeDir is the 0700 folder of the socket and the local key: outside the
-// vault, so that whoever sees the vault does not become admin by it. It is
-// under $XDG_RUNTIME_DIR, else the temporary folder, by uid and vault.
+// runtimeDir returns the 0700 directory of the socket and the local key: outside the
+// vault, so that anyone who sees the vault does not become admin by it. It is
+// under $XDG_RUNTIME_DIR, else the temporary directory, by uid and vault.
 func runtimeDir(vault string) (string, error) {
 	base := os.Getenv("XDG_RUNTIME_DIR")
 	if base == "" {
@@ -35,7 +35,7 @@ func runtimeDir(vault string) (string, error) {
 	return dir, nil
 }
 
-// makeRuntimeDir makes the runtime folder, and refuses one that another user made
+// makeRuntimeDir makes the runtime directory, and refuses one that another user made
 // or could change. Nothing is made in it before it was checked.
 func makeRuntimeDir(dir string) error {
 	parent := filepath.Dir(dir)
@@ -51,7 +51,7 @@ func makeRuntimeDir(dir string) error {
 	return checkRuntimeDir(dir)
 }
 
-// checkRuntimeDir refuses a runtime folder that is a link, no folder, another
+// checkRuntimeDir refuses a runtime directory that is a link, no directory, another
 // user's, or open to others. One of ours that others may only look into is
 // closed to them.
 func checkRuntimeDir(dir string) error {
@@ -90,8 +90,8 @@ func refusedDir(dir, why string) error {
 	return core.Errorf(core.Invalid, "the runtime folder %s %s: remove it, or set XDG_RUNTIME_DIR to a folder that is yours alone", dir, why)
 }
 
-// checkParents refuses a folder that another user could rename, replace or
-// remove: every folder on the way to it must be root's or ours, and writable by
+// checkParents refuses a directory that another user could rename, replace or
+// remove: every directory on the way to it must be root's or ours, and writable by
 // no one else unless its sticky bit protects what is in it.
 func checkParents(dir string) error {
 	dir, err := filepath.EvalSymlinks(dir)

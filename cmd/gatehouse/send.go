@@ -76,7 +76,7 @@ func (m mail) Send(ctx context.Context, u api.Unasked, by core.Actor) (posted ap
 	return posted, err
 }
 
-// files are the parts of what goes along, copied to where nobody changes them
+// files returns the parts of what goes along, copied to where no one changes them
 // before they are sent. Of a message that was stored before they are only named.
 func (m mail) files(ctx context.Context, u api.Unasked, by core.Actor) (parts []core.Part, err error) {
 	_, stored, err := m.a.queue.Posting(ctx, m.a.db, sendKey(u.ID))
@@ -126,7 +126,7 @@ func (m mail) same(old queue.Posting, to core.Address, parts []core.Part) error 
 	return nil
 }
 
-// address is where the message goes: a chat that somebody has talked in is
+// address returns where the message goes: a chat that someone has talked in is
 // known with its thread and group; an enabled group is one also before.
 func (m mail) address(ctx context.Context, tx *store.Tx, u api.Unasked) (core.Address, error) {
 	if u.Chat == api.OwnerChat {
@@ -252,7 +252,7 @@ func (a *app) keepSent(ctx context.Context, files []sentFile) (kept []core.File,
 	return kept, nil
 }
 
-// botCalled is the configured bot of this name; a platform's name, and none at
+// botCalled returns the configured bot of this name; a platform's name, and none at
 // all, mean the only one that there is.
 func (a *app) botCalled(name string) (string, error) {
 	var of []string
@@ -316,7 +316,7 @@ func (c *sendCmd) Run(p *process) error {
 	return err
 }
 
-// read is what goes along, within the bounds that the API has.
+// read returns what goes along, within the bounds that the API has.
 func (c *sendCmd) read() (files []sentFile, err error) {
 	if len(c.File)+len(c.Attach) > api.MaxSendFiles {
 		return nil, core.Errorf(core.Invalid, "at most %d files go with a message", api.MaxSendFiles)
@@ -340,7 +340,7 @@ func (c *sendCmd) read() (files []sentFile, err error) {
 	return files, nil
 }
 
-// words is what to say, within the bound that the API has.
+// words returns what to say, within the bound that the API has.
 func (c *sendCmd) words(p *process) (string, error) {
 	text := c.Text
 	if text == "" && len(c.Attach)+len(c.File) > 0 {
@@ -365,9 +365,9 @@ func (c *sendCmd) words(p *process) (string, error) {
 	return text, nil
 }
 
-// await asks until m is settled or the time is over; an error where it has not arrived.
+// await asks until m is settled or the time has ended; an error where it has not arrived.
 func (c *sendCmd) await(p *process, m api.Posted) (api.Posted, error) {
-	quiet := *p // it is said once that nobody serves
+	quiet := *p // it is said once that no one serves
 	quiet.stderr = io.Discard
 	end := time.Now().Add(c.Wait)
 	for c.Wait > 0 && (m.Status == "queued" || m.Status == "sending") && time.Now().Before(end) && core.Sleep(p.ctx, core.System{}, 100*time.Millisecond) {

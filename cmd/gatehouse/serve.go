@@ -136,7 +136,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) er
 }
 
 // untilStopped returns when ctx ends, or with the error of the first part that
-// ended by itself. Parts that end because ctx did may be heard of before ctx.
+// ended on its own. Parts that end because ctx did may be heard of before ctx.
 func (a *app) untilStopped(ctx context.Context, failed <-chan error) (err error) {
 	select {
 	case <-ctx.Done():
@@ -151,7 +151,7 @@ func (a *app) untilStopped(ctx context.Context, failed <-chan error) (err error)
 	return err
 }
 
-// unlessEnded is err, or nil where err only says that ctx has ended: a stop
+// unlessEnded is err, or nil where err only means that ctx has ended: a stop
 // that comes while a part still starts is a clean one.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {

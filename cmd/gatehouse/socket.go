@@ -26,7 +26,7 @@ import (
 )
 
 // The other commands talk to the running server over a Unix socket in the
-// runtime folder, which only the gateway's own user may enter. Every request is
+// runtime directory, which only the gateway's own user may enter. Every request is
 // audited.
 
 // listenSocket binds the socket; an old one is stale, since the vault's lock is ours.
@@ -82,7 +82,7 @@ type result struct {
 	Log       *logPage           `json:"log,omitempty"`
 	Posted    *api.Posted        `json:"posted,omitempty"`
 	Invites   []codes.Invitation `json:"invites,omitempty"`
-	Pending   bool               `json:"pending,omitempty"` // a long command goes on; Text says how far it is
+	Pending   bool               `json:"pending,omitempty"` // a long command goes on; Text returns how far it is
 	Forgotten *erasure.Forgotten `json:"forgotten,omitempty"`
 	Reindexed *session.Reindexed `json:"reindexed,omitempty"`
 	Person    *erasure.Export    `json:"person,omitempty"`
@@ -91,8 +91,8 @@ type result struct {
 
 var cli = core.Actor{User: core.Operator, Via: "cli"}
 
-// orders are the verbs of the command line, the same for a running server and
-// for files opened when nobody serves.
+// orders returns the verbs of the command line, the same for a running server and
+// for files opened when no one serves.
 func (a *app) orders() map[string]func(context.Context, order) (result, error) {
 	one := func(r core.PairingRequest, err error) (result, error) { return result{Request: &r}, err }
 	all := map[string]func(context.Context, order) (result, error){
@@ -156,14 +156,14 @@ func (a *app) auditSocket(ctx context.Context, name string) error {
 	return a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, cli, "socket.request", name, nil) })
 }
 
-// errNobodyServes says that no server listens on the vault's socket.
+// errNobodyServes means that no server listens on the vault's socket.
 var errNobodyServes = errors.New("no gateway serves this vault")
 
 // askServer sends an order to the running server.
 func askServer(ctx context.Context, dir, name string, o order) (result, error) {
 	if err := checkRuntimeDir(dir); errors.Is(err, os.ErrNotExist) {
 		return result{}, errNobodyServes
-	} else if err != nil { // whoever made it would be asked
+	} else if err != nil { // anyone who made it would be asked
 		return result{}, err
 	}
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{

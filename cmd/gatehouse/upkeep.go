@@ -10,7 +10,7 @@ import (
 	"gatehouse/core"
 )
 
-// upkeepEvery is how often the housekeeping is looked at.
+// upkeepEvery is how often the housekeeping is checked.
 const upkeepEvery = time.Minute
 
 // upkeep runs every chore now and then; each one's last success is a metric.

@@ -93,7 +93,7 @@ func (v View) GuestRead() (globs configs.List, source string) {
 	return globs, source
 }
 
-// SourceText returns a source in words.
+// SourceText returns a source as text.
 func SourceText(source string) string {
 	switch source {
 	case configs.SourcePanel:
@@ -114,7 +114,7 @@ func WhereSet(cfg *configs.Config, name string) string {
 	return configs.Prefix + "_" + name
 }
 
-// Changed returns the panel's changes in words, each with the value that it
+// Changed returns the panel's changes as text, each with the value that it
 // overrides.
 func (v View) Changed() (words []string) {
 	was := map[string]configs.Setting{}

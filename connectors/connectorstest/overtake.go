@@ -21,7 +21,7 @@ type Previewed struct {
 	Hang     func()          // making a message hangs from now on, until its caller leaves
 	UnderWay func() bool     // whether a preview to the chat is running
 	Seen     func() []string // texts of the bot's messages there
-	Edits    func() []string // to which texts the bot has had messages edited
+	Edits    func() []string // to which texts the bot had messages edited
 }
 
 func (p *Previewed) final(seq int64, text, replaces string) core.Outgoing {

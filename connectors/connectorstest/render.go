@@ -7,7 +7,7 @@ import (
 	"gatehouse/connectors"
 )
 
-// Answer is a typical 10 kB explanation by a model: paragraphs, bold text,
+// Answer returns a typical 10 kB explanation by a model: paragraphs, bold text,
 // headings, a list, a block of code.
 func Answer() string {
 	const sentence = "The leaves of green tea are steamed or pan fired soon after they are picked, which keeps them green and their taste fresh. "

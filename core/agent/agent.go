@@ -1,6 +1,6 @@
-// Package agent says who answers and with which system prompt: the default
+// Package agent reports who answers and with which system prompt: the default
 // agent of a vault and those that its owner writes as Markdown, skills,
-// workspaces, the working directory, and how other people's words are put
+// workspaces, the working directory, and how other users's text are put
 // before a model.
 package agent
 
@@ -22,7 +22,7 @@ import (
 type Fault = frontmatter.Fault
 
 // DefaultName is the name of the agent that every vault has. A session that
-// names it has chosen nobody.
+// names it has chosen no one.
 const DefaultName = "vault-agent"
 
 // An Agent is who answers.
@@ -57,7 +57,7 @@ type Commands struct {
 	Patterns []string
 }
 
-// A Context is what of the vault stands in an agent's prompt, as far as the
+// A Context is what of the vault is in an agent's prompt, as far as the
 // sender may read it.
 type Context struct {
 	Include   []string // doublestar globs of text files
@@ -80,7 +80,7 @@ func (a Agent) Offers(tool string) bool {
 	return mcp && (a.Servers != nil || slices.Contains(a.Tools, "mcp__"+server) || slices.Contains(a.Tools, "mcp__"+server+"__*"))
 }
 
-// Default is the agent of a vault without agents of its own. Names are cleaned;
+// Default returns the agent of a vault without agents of its own. Names are cleaned;
 // an empty botName is left out.
 func Default(vaultName, botName string) Agent {
 	var b strings.Builder
@@ -144,7 +144,7 @@ func New(v *vault.Vault, o Options) *Agents {
 // session names none; "" is the one that every vault has.
 func (a *Agents) SetDefault(name string) { a.preset.Store(&name) }
 
-// List are the agents that can be chosen, the one that every vault has first,
+// List returns the agents that can be chosen, the one that every vault has first,
 // then by name. A file may replace that one.
 func (a *Agents) List() []Agent {
 	s := a.now.Load()
@@ -154,7 +154,7 @@ func (a *Agents) List() []Agent {
 	return append([]Agent{a.o.Base}, s.agents...)
 }
 
-// Names are those of List.
+// Names returns those of List.
 func (a *Agents) Names() (names []string) {
 	for _, x := range a.List() {
 		names = append(names, x.Name)
@@ -172,8 +172,8 @@ type Role struct {
 	Warnings         []core.Warning
 }
 
-// Role is who answers in a session that names agent and workspace; either may
-// be "". What the workspace says of an agent holds where the session names
+// Role returns who answers in a session that names agent and workspace; either may
+// be "". What the workspace reports of an agent holds where the session names
 // none. A file that cannot be used closes: the default agent answers, and not
 // above trust sandboxed.
 func (a *Agents) Role(agent, workspace string) Role {
@@ -196,7 +196,7 @@ func (a *Agents) Role(agent, workspace string) Role {
 	return r
 }
 
-// Choose is the agent of that name or file name: the one asked for, else the
+// Choose returns the agent of that name or file name: the one asked for, else the
 // setting's, else the one that every vault has. An unknown or broken one is
 // that last one too, with a warning.
 func (a *Agents) Choose(name string) (Agent, []core.Warning) {
@@ -228,7 +228,7 @@ func (r *Role) warn(code, text string) {
 	r.Warnings = append(r.Warnings, core.Warning{Code: code, Message: text})
 }
 
-// ceiling is t, or Full where nothing is set.
+// ceiling returns t, or Full where nothing is set.
 func ceiling(t core.Trust) core.Trust {
 	if t == core.Stranger {
 		return core.Full
@@ -236,7 +236,7 @@ func ceiling(t core.Trust) core.Trust {
 	return t
 }
 
-// shown is a name that somebody else may have written, fit to be shown.
+// shown returns a name that someone else may have written, fit to be shown.
 func shown(name string) string { return quoteName(core.CutRunes(core.CleanName(name), 200)) }
 
 // key makes names that differ in case only alike.

@@ -13,14 +13,14 @@ import (
 	"gatehouse/core"
 )
 
-// Bounds of what an agent's globs and a session's folders bring in.
+// Bounds of what an agent's globs and a session's directories bring in.
 const (
 	maxIncluded = 100    // files that globs name; more are said to be left out
-	maxWalked   = 20_000 // entries that are looked at for them
-	maxContexts = 100    // folders and files of a session
+	maxWalked   = 20_000 // entries that are checked for them
+	maxContexts = 100    // directories and files of a session
 )
 
-// guestsDir is the folder of the vault that guests write in.
+// guestsDir is the directory of the vault that guests write in.
 const guestsDir = "Guests"
 
 // A part is what a prompt holds of one file; without text it found no room, or
@@ -41,7 +41,7 @@ type gatherer struct {
 	exclude []string
 	seen    map[string]bool // real names; bounded by the files that fit
 	files   int             // bytes left for single files and for those on the way to the working directory
-	folders int             // bytes left for the session's folders
+	folders int             // bytes left for the session's directories
 	more    bool            // something was left out that is not in a part
 }
 
@@ -57,7 +57,7 @@ func (a *Agents) gatherer(ctx context.Context, in *PromptInput) *gatherer {
 	return g
 }
 
-// way is what the folders from the vault down to dir say, outermost first. The
+// way returns what the directories from the vault down to dir say, outermost first. The
 // nearest gets room first.
 func (g *gatherer) way(dir string, room *int) ([]part, error) {
 	at, err := g.a.vault.Dir(dir)
@@ -79,7 +79,7 @@ func (g *gatherer) way(dir string, room *int) ([]part, error) {
 	return parts, nil
 }
 
-// contexts are the folders and files of a session, in their order.
+// contexts returns the directories and files of a session, in their order.
 func (g *gatherer) contexts(names []string) (parts []part, err error) {
 	if len(names) > maxContexts {
 		names, g.more = names[:maxContexts], true
@@ -104,7 +104,7 @@ func (g *gatherer) contexts(names []string) (parts []part, err error) {
 	return parts, nil
 }
 
-// included are the files that globs name, by glob and then by name.
+// included returns the files that globs name, by glob and then by name.
 func (g *gatherer) included(globs []string) (parts []part, err error) {
 	walked, found := 0, 0
 	for _, glob := range globs {
@@ -121,12 +121,12 @@ func (g *gatherer) included(globs []string) (parts []part, err error) {
 			if g.ctx.Err() != nil {
 				return g.ctx.Err()
 			}
-			if err != nil { // a folder that cannot be read holds nothing for a prompt
+			if err != nil { // a directory that cannot be read holds nothing for a prompt
 				return nil
 			}
 			if e.IsDir() {
 				if real != at.Rel && strings.HasPrefix(e.Name(), ".") {
-					return fs.SkipDir // folders of programs are named outright, or not meant
+					return fs.SkipDir // directories of programs are named outright, or not meant
 				}
 				return nil
 			}

@@ -17,13 +17,13 @@ type Skill struct {
 	Description string
 	Body        string
 	File        string
-	Least       core.Trust // the lowest trust that is told of it
+	Least       core.Trust // the lowest trust that is notified of it
 }
 
 // A Workspace is what sessions in it have in common. Its Trust is a ceiling;
 // Stranger sets none.
 type Workspace struct {
-	Slug             string // the name of its folder
+	Slug             string // the name of its directory
 	Name             string
 	Description      string
 	Trust            core.Trust
@@ -100,7 +100,7 @@ func parseAgent(file, text string) (Agent, *Fault) {
 	return f.agent(h, above, body)
 }
 
-// nested reads the fields below "agent:". Beside it anything may stand that
+// nested reads the fields below "agent:". Next to it anything may be that
 // other programs keep in frontmatter, but none of the agent's own fields.
 func nested(h *frontmatter.Header, f *agentFields) *Fault {
 	if h.Null("agent") {
@@ -202,7 +202,7 @@ func trustOf(h *frontmatter.Header, key, given string) (core.Trust, *Fault) {
 	return t, nil
 }
 
-// stem is a file's name without folder and ending.
+// stem returns a file's name without directory and ending.
 func stem(file string) string { return strings.TrimSuffix(path.Base(file), ".md") }
 
 // parseSkill reads a skill's file.

@@ -28,7 +28,7 @@ const (
 	KindWorkspace = "workspace"
 )
 
-// NewFile is where a new file of that kind and name stands; core.Invalid for
+// NewFile returns where a new file of that kind and name is; core.Invalid for
 // another kind or a name that cannot be one.
 func NewFile(kind, name string) (string, error) {
 	name = strings.TrimSpace(name)
@@ -46,7 +46,7 @@ func NewFile(kind, name string) (string, error) {
 	return "", core.Errorf(core.Invalid, "there are agents, skills and workspaces")
 }
 
-// KindOf is what kind of definition a file of that name is; "" where it is none.
+// KindOf returns what kind of definition a file of that name is; "" where it is none.
 func KindOf(file string) string {
 	dir, base := path.Split(file)
 	dir = path.Clean(dir)
@@ -74,9 +74,9 @@ func checked(file string) (string, error) {
 	return file, nil
 }
 
-// Text is what a file of an agent, a skill or a workspace says now, and the
+// Text returns what a file of an agent, a skill or a workspace says now, and the
 // version that Save asks for; of a file that is not there, both are "". It is
-// for the gateway's owner: whoever may see it is the caller's question.
+// for the gateway's owner: anyone who may see it is the caller's question.
 // core.NotFound for every other file.
 func (a *Agents) Text(file string) (text, version string, err error) {
 	if KindOf(file) == "" {
@@ -105,7 +105,7 @@ func versionOf(data []byte) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// Try is what text would be as that file. It changes nothing.
+// Try returns what text would be as that file. It changes nothing.
 func (a *Agents) Try(file, text string) (d Draft) {
 	switch KindOf(file) {
 	case KindAgent:
@@ -132,7 +132,7 @@ func (a *Agents) Try(file, text string) (d Draft) {
 	return d
 }
 
-// taken is the fault of an agent whose name is another file's.
+// taken returns the fault of an agent whose name is another file's.
 func (a *Agents) taken(x Agent) *Fault {
 	s := a.now.Load()
 	for _, k := range []string{key(x.Name), key(stem(x.File))} {
@@ -167,7 +167,7 @@ func (a *Agents) Save(file, version, text string) error {
 	return nil
 }
 
-// straight refuses folders that are links: what is written through one would
+// straight refuses directories that are links: what is written through one would
 // stand somewhere else, and would not be read.
 func (a *Agents) straight(dir string) error {
 	for {
@@ -184,5 +184,5 @@ func (a *Agents) straight(dir string) error {
 	}
 }
 
-// AllSkills are all skills that can be used, by name, for the gateway's owner.
+// AllSkills returns all skills that can be used, by name, for the gateway's owner.
 func (a *Agents) AllSkills() []Skill { return slices.Clone(a.now.Load().skills) }

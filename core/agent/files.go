@@ -117,7 +117,7 @@ func openFile(v *vault.Vault, name string) (*os.File, fs.FileInfo, error) {
 	return nil, nil, err
 }
 
-// openFolder opens the folder name of the vault with no link on the way.
+// openFolder opens the directory name of the vault with no link on the way.
 func openFolder(v *vault.Vault, name string) (*os.File, error) {
 	f, err := v.OpenNoLinks(name)
 	if err != nil {
@@ -163,7 +163,7 @@ func refused(err error) error {
 	return err
 }
 
-// cutLine is at most n bytes of s, to the end of a line where there is one in
+// cutLine returns at most n bytes of s, to the end of a line where there is one in
 // the second half, and never inside a character.
 func cutLine(s string, n int) string {
 	if len(s) <= n {

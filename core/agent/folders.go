@@ -13,7 +13,7 @@ import (
 	"gatehouse/core"
 )
 
-// Where the files stand in a vault.
+// Where the files are in a vault.
 const (
 	agentsDir     = ".parachute/agents"
 	skillsDir     = ".parachute/skills"
@@ -24,7 +24,7 @@ const (
 // Bounds of what is read.
 const (
 	maxDefinitions = 100       // agents, skills and workspaces, each
-	maxListed      = 1000      // names in one of their folders; what stands behind is not seen
+	maxListed      = 1000      // names in one of their directories; what follows is not seen
 	maxDefinition  = 100 << 10 // bytes of one file
 )
 
@@ -40,7 +40,7 @@ type set struct {
 	hash      hash // of all that was read
 }
 
-// whySpace says why a workspace is not there.
+// whySpace explains why a workspace is not there.
 func (s *set) whySpace(slug string) string {
 	for _, f := range s.faults {
 		if f.File == path.Join(workspacesDir, slug, configFile) {
@@ -50,11 +50,11 @@ func (s *set) whySpace(slug string) string {
 	return "there is no " + configFile + " in its folder"
 }
 
-// Faults are the files of agents, skills and workspaces that cannot be used,
+// Faults returns the files of agents, skills and workspaces that cannot be used,
 // by name. Everything else works.
 func (a *Agents) Faults() []Fault { return slices.Clone(a.now.Load().faults) }
 
-// Workspaces are those that can be used, by slug.
+// Workspaces returns those that can be used, by slug.
 func (a *Agents) Workspaces() (list []Workspace) {
 	for _, w := range a.now.Load().spaces {
 		list = append(list, w)
@@ -63,7 +63,7 @@ func (a *Agents) Workspaces() (list []Workspace) {
 	return list
 }
 
-// Skills are those that a turn of trust is told of, by name.
+// Skills returns those that a turn of trust is notified of, by name.
 func (a *Agents) Skills(trust core.Trust) (list []Skill) {
 	for _, s := range a.now.Load().skills {
 		if trust != core.Stranger && trust >= s.Least {
@@ -140,7 +140,7 @@ func (r *reader) agent(file string) (Agent, *Fault) {
 	return parseAgent(file, text)
 }
 
-// twin is the file of another agent with one of x's names.
+// twin returns the file of another agent with one of x's names.
 func (r *reader) twin(x Agent) (string, bool) {
 	for _, k := range []string{key(x.Name), key(stem(x.File))} {
 		if i, ok := r.set.agentKeys[k]; ok {
@@ -194,7 +194,7 @@ func (r *reader) workspaces() {
 	}
 }
 
-// markdown are the Markdown files of a folder. A README and names that begin
+// markdown returns the Markdown files of a directory. A README and names that begin
 // with a dot or an underscore are no definitions.
 func (r *reader) markdown(dir string) (files []string) {
 	for _, e := range r.list(dir) {
@@ -211,7 +211,7 @@ func (r *reader) markdown(dir string) (files []string) {
 	return files
 }
 
-// list is what stands in a folder, by name.
+// list returns what is in a directory, by name.
 func (r *reader) list(dir string) []fs.DirEntry {
 	d, err := openFolder(r.a.vault, dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -230,7 +230,7 @@ func (r *reader) list(dir string) []fs.DirEntry {
 	return entries
 }
 
-// text is what a file says.
+// text returns what a file says.
 func (r *reader) text(file string) (string, *Fault) {
 	data, err := func() ([]byte, error) {
 		f, _, err := openFile(r.a.vault, file)
@@ -252,7 +252,7 @@ func (r *reader) text(file string) (string, *Fault) {
 	return strings.ToValidUTF8(string(data), "\ufffd"), nil
 }
 
-// reason is an error without the path, which stands before it.
+// reason returns an error without the path, which precedes it.
 func reason(err error) string {
 	var p *fs.PathError
 	switch {
@@ -270,7 +270,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// A hash tells whether what is read differs from the last time.
+// A hash reports whether what is read differs from the last time.
 type hash [sha256.Size]byte
 
 func (h *hash) add(name, text string) {

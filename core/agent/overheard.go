@@ -7,7 +7,7 @@ import (
 	"gatehouse/core"
 )
 
-// Bounds of Overheard: with maxContext they say what a model is told of a
+// Bounds of Overheard: with maxContext they say what a model is notified of a
 // group's talk.
 const (
 	maxOverheard      = 50  // lines of a chat
@@ -15,7 +15,7 @@ const (
 	maxOverheardLine  = 500 // characters of a line
 )
 
-// Overheard is what people said in groups and not to the bot, kept in memory
+// Overheard is what users said in groups and not to the bot, kept in memory
 // alone: a restart forgets it. The zero value is ready; it is safe for
 // concurrent use.
 type Overheard struct {
@@ -64,7 +64,7 @@ func (o *Overheard) Add(at core.Address, q Quoted) {
 	}
 }
 
-// Last are the newest lines of a chat that a prompt holds, oldest first.
+// Last returns the newest lines of a chat that a prompt holds, oldest first.
 func (o *Overheard) Last(at core.Address) []Quoted {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -85,7 +85,7 @@ func (o *Overheard) Clear() {
 	o.used.Init()
 }
 
-// Forget drops what was said in a chat, and with all in every chat of its group.
+// Forget drops what was written in a chat, and with all in every chat of its group.
 func (o *Overheard) Forget(at core.Address, all bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	"gatehouse/core"
 )
 
-// A Quoted is what somebody wrote: data for a model, never instructions.
+// A Quoted is what someone wrote: data for a model, never instructions.
 type Quoted struct {
 	Name  string     // hostile text
-	Trust core.Trust // Stranger for people without access of their own
-	Label string     // stands in the level's place where the words come from elsewhere
+	Trust core.Trust // Stranger for users without access of their own
+	Label string     // is in the level's place where the words come from elsewhere
 	Text  string     // hostile text
 }
 
@@ -56,7 +56,7 @@ var roles = map[string]bool{
 	"instructions": true, "prompt": true, "full": true, "vault": true, "sandboxed": true,
 }
 
-// SafeName makes a person's or group's name fit to stand in a prompt: cleaned
+// SafeName makes a user's or group's name fit to are in a prompt: cleaned
 // as core.CleanName, without punctuation that structures text, and without
 // words that name a role or a trust level. It is "someone" when nothing is left.
 func SafeName(name string) string {

@@ -10,7 +10,7 @@ import (
 )
 
 // Watch reads agents, skills and workspaces again when their files change, and
-// says so in the log. The folders may come and go. It returns when ctx ends.
+// says so in the log. The directories may come and go. It returns when ctx ends.
 func (a *Agents) Watch(ctx context.Context) {
 	w := watch.New(watch.Options{What: "files of agents", Clock: a.o.Clock, Log: a.o.Log, Concerns: a.concerns})
 	defer w.Close()
@@ -40,7 +40,7 @@ func (a *Agents) tell() {
 	}
 }
 
-// folders are the vault, for the folder that may appear in it, and the folders
+// folders returns the vault, for the directory that may appear in it, and the directories
 // of definitions that exist, with no link on the way to them; at most
 // maxDefinitions workspaces among them.
 func (a *Agents) folders() []string {
@@ -62,7 +62,7 @@ func (a *Agents) folders() []string {
 	return dirs
 }
 
-// subfolders are the first maxDefinitions folders of workspaces.
+// subfolders returns the first maxDefinitions directories of workspaces.
 func subfolders(d *os.File) (dirs []string) {
 	entries, _ := d.ReadDir(maxListed)
 	for _, e := range entries {
@@ -73,7 +73,7 @@ func subfolders(d *os.File) (dirs []string) {
 	return dirs
 }
 
-// concerns leaves out what else happens in the vault's top folder.
+// concerns leaves out what else happens in the vault's top directory.
 func (a *Agents) concerns(name string) bool {
 	rel, err := filepath.Rel(a.vault.Path(), name)
 	return err != nil || filepath.Dir(rel) != "." || rel == path.Dir(agentsDir)

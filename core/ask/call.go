@@ -16,7 +16,7 @@ const (
 	OptionDeny = "deny"
 )
 
-// OptionGrant is the option of the i-th suggested grant.
+// OptionGrant returns the option of the i-th suggested grant.
 func OptionGrant(i int) string { return "grant" + strconv.Itoa(i) }
 
 // A Payload is what an ask of a tool call or of a model carries.
@@ -67,7 +67,7 @@ func (w Waiting) Caution() string {
 // WantsTo follows a tool's name in the reason of an ask that nothing allows.
 const WantsTo = " wants to "
 
-// View is an ask of a tool call as the panel and the API show it; NotFound for
+// View returns an ask of a tool call as the panel and the API show it; NotFound for
 // any other
 func View(a Ask) (Waiting, error) {
 	body, err := a.Call()
@@ -85,7 +85,7 @@ type Question struct {
 	ExpiresAt time.Time
 }
 
-// Told is a settled ask's outcome in words for whoever it was asked for: who
+// Told returns a settled ask's outcome as text for anyone who it was asked for: who
 // decided is not theirs to know.
 func Told(a Ask) string {
 	switch {
@@ -97,7 +97,7 @@ func Told(a Ask) string {
 	return texts.Text("permission_refused_told")
 }
 
-// OutcomeText returns an ask's outcome in words.
+// OutcomeText returns an ask's outcome as text.
 func OutcomeText(a Ask) string {
 	switch {
 	case a.State == Expired:

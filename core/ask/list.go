@@ -34,7 +34,7 @@ func (r *row) ask() Ask {
 		Decision: r.Decision, DecidedBy: r.DecidedBy, DecidedAt: core.TimeOf(r.DecidedAt), CreatedAt: core.TimeOf(r.CreatedAt), ExpiresAt: core.TimeOf(r.ExpiresAt)}
 }
 
-// Outcome is what became of a permission: "granted", "denied", "timeout", or
+// Outcome returns what became of a permission: "granted", "denied", "timeout", or
 // "withdrawn" when its run ended before an answer; "" while it waits.
 func (a Ask) Outcome() string {
 	switch {

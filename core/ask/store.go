@@ -1,4 +1,4 @@
-// Package ask stores the open questions to people: approvals of tool calls,
+// Package ask stores the open questions to users: approvals of tool calls,
 // questions of a model, pairing requests, and choices about a chat. It owns the
 // table asks.
 //
@@ -46,40 +46,40 @@ const (
 // States of an ask.
 const (
 	Open    = "open"
-	Decided = "decided" // by a person
+	Decided = "decided" // by a user
 	Expired = "expired" // by time
 	Closed  = "closed"  // settled elsewhere, or no longer of interest
 )
 
 const (
 	maxOpen     = 100      // asks that wait, in all but choices
-	maxChoices  = 1000     // choices that wait: nothing stands still for them
+	maxChoices  = 1000     // choices that wait: nothing is still for them
 	maxPairings = 50       // of them pairings, so that strangers can't take every place
 	maxOption   = 16 << 10 // bytes of a decision: an option's word, or a typed answer
 	expireBatch = 100
 )
 
-// An Ask is one question to one or more people.
+// An Ask is one question to one or more users.
 type Ask struct {
 	ID        string // 16 letters and digits; made by Open when empty
 	Kind      string
 	Run       string // the run that waits, or the pairing request
 	Bot, Chat string // where it is shown
 	User      int64  // who may answer; 0: who the caller lets
-	Asker     int64  // for whom a tool or the model asks; 0: nobody
+	Asker     int64  // for whom a tool or the model asks; 0: no one
 	Payload   string // JSON of the caller; "" is {}
 	State     string
 	Decision  string // the option chosen, or the text typed
 	DecidedBy string
 	DecidedAt time.Time
 	CreatedAt time.Time
-	ExpiresAt time.Time // zero: never by itself
+	ExpiresAt time.Time // zero: never on its own
 }
 
-// Data is what a button of this ask carries for an option: "<id>:<option>".
+// Data returns what a button of this ask carries for an option: "<id>:<option>".
 func (a Ask) Data(option string) string { return a.ID + ":" + option }
 
-// SplitData is the ask's id and the option in a button's data.
+// SplitData returns the ask's id and the option in a button's data.
 func SplitData(data string) (id, option string, ok bool) {
 	id, option, ok = strings.Cut(data, ":")
 	return id, option, ok && len(id) == IDLength && option != ""
@@ -151,7 +151,7 @@ func (s *Store) Open(ctx context.Context, tx *store.Tx, a Ask) (Ask, error) {
 }
 
 // Decide settles an open ask. A second decision, and one that comes too late,
-// is a Conflict that says who decided and when; an unknown id is NotFound. The
+// is a Conflict that reports who decided and when; an unknown id is NotFound. The
 // caller has made sure that by may decide it. A permission
 // and a question leave an audit row.
 func (s *Store) Decide(ctx context.Context, tx *store.Tx, id, option string, by core.Actor) (Ask, error) {
@@ -181,7 +181,7 @@ func (s *Store) Decide(ctx context.Context, tx *store.Tx, id, option string, by 
 	return a, err
 }
 
-// Amend changes what an open ask is about, and says whether it still was open.
+// Amend changes what an open ask is about, and reports whether it still was open.
 func (s *Store) Amend(ctx context.Context, tx *store.Tx, id, payload string) (bool, error) {
 	n, err := tx.Exec(ctx, `UPDATE asks SET payload = $1 WHERE id = $2 AND state = 'open'`, payload, id)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *Store) Amend(ctx context.Context, tx *store.Tx, id, payload string) (bo
 	return n > 0, nil
 }
 
-// late says why a can no longer be decided.
+// late explains why a can no longer be decided.
 func late(a Ask) error {
 	switch a.State {
 	case Decided:
@@ -213,7 +213,7 @@ func (s *Store) Close(ctx context.Context, tx *store.Tx, kind, run, decision str
 	return s.settle(ctx, tx, rows, Closed, decision)
 }
 
-// settle brings open rows to another end than a person's decision.
+// settle brings open rows to another end than a user's decision.
 func (s *Store) settle(ctx context.Context, tx *store.Tx, rows []row, state, decision string) ([]Ask, error) {
 	out := make([]Ask, 0, len(rows))
 	for _, r := range rows {
@@ -223,7 +223,7 @@ func (s *Store) settle(ctx context.Context, tx *store.Tx, rows []row, state, dec
 			return nil, fmt.Errorf("settle ask: %w", err)
 		}
 		if n == 0 {
-			continue // somebody was first
+			continue // someone was first
 		}
 		tx.OnCommit(func() { s.wake(r.ID) })
 		out = append(out, r.ask())
@@ -231,7 +231,7 @@ func (s *Store) settle(ctx context.Context, tx *store.Tx, rows []row, state, dec
 	return out, nil
 }
 
-// ByID is one ask; NotFound without one. q is the DB or a transaction.
+// ByID returns one ask; NotFound without one. q is the DB or a transaction.
 func (s *Store) ByID(ctx context.Context, q store.Queryer, id string) (Ask, error) {
 	var r row
 	err := q.Get(ctx, &r, askColumns+` WHERE id = $1`, id)
@@ -244,7 +244,7 @@ func (s *Store) ByID(ctx context.Context, q store.Queryer, id string) (Ask, erro
 	return r.ask(), nil
 }
 
-// Waiting is the oldest question in this chat that waits for this user's
+// Waiting returns the oldest question in this chat that waits for this user's
 // answer; false without one.
 func (s *Store) Waiting(ctx context.Context, tx *store.Tx, bot, chat string, user int64) (Ask, bool, error) {
 	if user == 0 {

@@ -18,7 +18,7 @@ func (s *Store) Move(ctx context.Context, tx *store.Tx, bot, oldChat, newChat st
 }
 
 // Give makes another user's what one was asked and what was asked for them: two
-// accounts of one person were linked.
+// accounts of one user were linked.
 func (s *Store) Give(ctx context.Context, tx *store.Tx, from, to int64) error {
 	for _, q := range [...]string{`UPDATE asks SET user_id = $1 WHERE user_id = $2`, `UPDATE asks SET asker = $1 WHERE asker = $2`} {
 		if _, err := tx.Exec(ctx, q, to, from); err != nil {
@@ -29,7 +29,7 @@ func (s *Store) Give(ctx context.Context, tx *store.Tx, from, to int64) error {
 }
 
 // ForgetSome removes at most most of what a user was asked and of what was asked
-// for them, and says which asks these were. Forget is still to be called.
+// for them, and reports which asks these were. Forget is still to be called.
 func (s *Store) ForgetSome(ctx context.Context, tx *store.Tx, user int64, most int) (asks []string, err error) {
 	if user == 0 {
 		return nil, nil
@@ -50,7 +50,7 @@ func deleteAsks(ctx context.Context, tx *store.Tx, asks []string) error {
 }
 
 // Forget removes what a user was asked and what was asked for them, also about
-// letting them in (by the ids of their requests), and says which asks these were.
+// letting them in (by the ids of their requests), and reports which asks these were.
 func (s *Store) Forget(ctx context.Context, tx *store.Tx, user int64, requests ...string) (asks []string, err error) {
 	if user != 0 {
 		if err := tx.Select(ctx, &asks, `SELECT id FROM asks WHERE user_id = $1 OR asker = $1`, user); err != nil {
@@ -71,7 +71,7 @@ func (s *Store) Forget(ctx context.Context, tx *store.Tx, user int64, requests .
 const keepSettled = 30 * 24 * time.Hour
 
 // Prune deletes asks that were settled more than 30 days ago, at most 1000 at
-// a time, and says how many. The audit log keeps who decided what.
+// a time, and returns how many. The audit log keeps who decided what.
 func (s *Store) Prune(ctx context.Context) (n int, err error) {
 	err = s.db.Tx(ctx, func(tx *store.Tx) error {
 		deleted, err := tx.Exec(ctx, `DELETE FROM asks WHERE id IN (SELECT id FROM asks WHERE state <> 'open' AND created_at < $1 ORDER BY created_at LIMIT 1000)`,
@@ -85,7 +85,7 @@ func (s *Store) Prune(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// Gauges is the collector of gatehouse_asks_open, which asks the table at
+// Gauges returns the collector of gatehouse_asks_open, which asks the table at
 // scrape time.
 func (s *Store) Gauges() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gatehouse_asks_open", Help: "Questions that wait for a person."}, func() float64 {

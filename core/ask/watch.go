@@ -1,6 +1,6 @@
 package ask
 
-// Changed is closed when any ask is opened or settled: look again then.
+// Changed returns a channel that is closed when any ask is opened or settled.
 func (s *Store) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -143,7 +143,7 @@ func isLink(at int, name string) bool {
 	return unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
 }
 
-// openat is unix.Openat, retried when a signal interrupts it.
+// openat calls unix.Openat, and repeats it when a signal interrupts it.
 func openat(at int, name string, flags int) (int, error) {
 	for {
 		fd, err := unix.Openat(at, name, flags, 0)

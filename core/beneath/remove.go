@@ -15,11 +15,11 @@ const listed = 512
 // maxReplaced limits how often one Remove retries what another process replaced.
 const maxReplaced = 10_000
 
-// Remove deletes name, an entry of d itself, with everything in it; a missing
-// one is no error. It follows no link, needs few descriptors at any depth, and
-// also deletes directories from which the owner's rights were removed. An entry that another process replaces while it is deleted is
-// read again and deleted as what it is then. When ctx ends it stops, and what is
-// left is still below name.
+// Remove deletes name, an entry of d itself, with everything in it; a missing one is no
+// error. It follows no link, needs few descriptors at any depth, and also deletes
+// directories from which the owner's rights were removed. An entry that another process
+// replaces while it is deleted is read again and deleted as what it is then. When ctx
+// ends it stops, and what is left is still below name.
 func (d *Dir) Remove(ctx context.Context, name string) error {
 	r := remover{ctx: ctx}
 	return r.retry(func() error { return r.whole(d, name) })

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// GoBuild is "go build" with these arguments, as the running test was built: with
+// GoBuild returns "go build" with these arguments, as the running test was built: with
 // its tags, but for the browser's, so that what is compiled already is in Go's
 // cache. A few different flags would compile all that a program imports once
 // more. With "-race" that is the test's own way of building, otherwise the
@@ -27,7 +27,7 @@ func GoBuild(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// BuildFlags are those of the running test that decide what of other builds can
+// BuildFlags returns those of the running test that decide what of other builds can
 // be used: the tags, but for the browser's, and whether paths are trimmed.
 func BuildFlags() []string {
 	tags := strings.FieldsFunc(builtWith("-tags"), func(r rune) bool { return r == ',' })
@@ -42,7 +42,7 @@ func BuildFlags() []string {
 	return flags
 }
 
-// builtWith is a flag of the running test's build, "" where it has none.
+// builtWith returns a flag of the running test's build, "" where it has none.
 func builtWith(flag string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {

@@ -1,4 +1,5 @@
-// Package coretest has what tests of many packages need: a clock that stands still, a log that may be read while it is written.
+// Package coretest has what tests of many packages need: a clock that is still, a log
+// that may be read while it is written.
 package coretest
 
 import (
@@ -6,7 +7,7 @@ import (
 	"time"
 )
 
-// A Clock stands still until Advance moves it.
+// A Clock is still until Advance moves it.
 type Clock struct {
 	mu       sync.Mutex
 	now      time.Time
@@ -79,7 +80,7 @@ func (c *Clock) Advance(d time.Duration) {
 // signal that the code under test has begun to wait, instead of a sleep.
 func (c *Clock) AwaitWaiters(n int) { <-c.Waiting(n) }
 
-// Waiting is closed as soon as at least n calls of After are pending.
+// Waiting returns a channel that is closed as soon as at least n calls of After are pending.
 func (c *Clock) Waiting(n int) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// A Log is what several goroutines write and a test reads meanwhile.
+// A Log is what several goroutines write and a test reads in the meantime.
 type Log struct {
 	mu sync.Mutex
 	b  bytes.Buffer

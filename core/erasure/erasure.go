@@ -53,8 +53,8 @@ type Options struct {
 	Forgotten func()                    // clears what is kept in memory
 }
 
-// An Eraser forgets and exports persons. It is safe for concurrent use; it
-// forgets one person at a time.
+// An Eraser forgets and exports users. It is safe for concurrent use; it
+// forgets one user at a time.
 type Eraser struct {
 	o  Options
 	mu sync.Mutex
@@ -77,7 +77,7 @@ const (
 	workKey  = "forget:"     // metadata: what is left to do in the vault
 	begunKey = "forgetting:" // metadata: a begun forgetting, by reference
 
-	// Step is how many rows one transaction removes of the person: other writers
+	// Step is how many rows one transaction removes of the user: other writers
 	// wait for no more than that.
 	Step = 500
 	// patience is how long a run may take to end.
@@ -87,7 +87,7 @@ const (
 	maxCompact = 1 << 30
 )
 
-// Person returns the person that ref names with their sessions and chats, or
+// Person returns the user that ref names with their sessions and chats, or
 // core.NotFound.
 func (e *Eraser) Person(ctx context.Context, ref string) (core.Person, error) {
 	return e.person(ctx, e.o.DB, ref)
@@ -114,7 +114,7 @@ func union(a, b []core.Address) []core.Address {
 	return a
 }
 
-// A begun forgetting is stored in the metadata from the person's last access to
+// A begun forgetting is stored in the metadata from the user's last access to
 // their last row, so that an interrupted one can be continued.
 type begun struct {
 	Ref   string         `json:"ref"`
@@ -122,7 +122,7 @@ type begun struct {
 	Chats []core.Address `json:"chats"` // no table knows them later
 }
 
-// Forget erases the person that ref names. After an
+// Forget erases the user that ref names. After an
 // interruption it is called again: it finishes what is left of any. progress,
 // which may be nil, is called with what it is doing. The operator is
 // core.Invalid, someone unknown core.NotFound; while a run does not end it
@@ -179,7 +179,7 @@ func (e *Eraser) Resume(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// begin revokes the person's access and keys, stores that the forgetting has begun
+// begin revokes the user's access and keys, stores that the forgetting has begun
 // and waits until nothing runs for them.
 func (e *Eraser) begin(ctx context.Context, p core.Person, ref string, by core.Actor) error {
 	note, err := json.Marshal(begun{Ref: ref, By: by, Chats: p.Chats})
@@ -202,7 +202,7 @@ func (e *Eraser) begin(ctx context.Context, p core.Person, ref string, by core.A
 	return e.stop(ctx, p)
 }
 
-// stop aborts what runs for the person and waits for its end.
+// stop aborts what runs for the user and waits for its end.
 func (e *Eraser) stop(ctx context.Context, p core.Person) error {
 	bots := []string{core.APIBot}
 	for _, c := range p.Chats {

@@ -19,13 +19,13 @@ import (
 // export names the tables that have more.
 const MaxExportRows = 10_000
 
-// An Export is what the tables keep of the person.
+// An Export is what the tables keep of the user.
 type Export struct {
 	Sessions []string        `json:"sessions"` // theirs, oldest first
 	Rows     json.RawMessage `json:"rows"`     // by name of the table
 }
 
-// Export returns what the tables keep of the person that ref names.
+// Export returns what the tables keep of the user that ref names.
 func (e *Eraser) Export(ctx context.Context, ref string) (Export, error) {
 	p, err := e.Person(ctx, ref)
 	if err != nil {
@@ -47,7 +47,7 @@ func (e *Eraser) Export(ctx context.Context, ref string) (Export, error) {
 	return Export{Sessions: p.Sessions, Rows: b}, err
 }
 
-// Zip writes what is known of the person: person.json, a Markdown file for each
+// Zip writes what is known of the user: person.json, a Markdown file for each
 // conversation, the files that came with their messages and those of their
 // directory. progress is called with what it is doing.
 func (e *Eraser) Zip(ctx context.Context, ref string, to io.Writer, progress func(string)) error {
@@ -103,7 +103,7 @@ func (e *Eraser) zipText(z *zip.Writer, name string, text []byte) error {
 	return err
 }
 
-// zipFiles adds the files that came with the person's messages, and their directory.
+// zipFiles adds the files that came with the user's messages, and their directory.
 func (e *Eraser) zipFiles(ctx context.Context, z *zip.Writer, ref string) error {
 	p, err := e.Person(ctx, ref)
 	if err != nil || p.User <= core.Operator { // the operator's directory is the vault

@@ -44,7 +44,7 @@ func (e *Eraser) finish(ctx context.Context, f *Forgotten) (done int, err error)
 	}
 }
 
-// stopRef stops what runs for the person that ref names, if there is one.
+// stopRef stops what runs for the user that ref names, if there is one.
 func (e *Eraser) stopRef(ctx context.Context, ref string) error {
 	p, err := e.Person(ctx, ref)
 	if core.KindOf(err) == core.NotFound || err == nil && p.User == 0 {
@@ -57,7 +57,7 @@ func (e *Eraser) stopRef(ctx context.Context, ref string) error {
 }
 
 // works does the noted work and deletes the notes it is done with. Turns of one
-// session are blanked together, also of several persons: a transcript is long.
+// session are blanked together, also of several users: a transcript is long.
 func (e *Eraser) works(ctx context.Context, notes map[string]string, f *Forgotten) (done int, err error) {
 	of, sessions, turns := map[string]work{}, map[string]bool{}, map[string][]string{}
 	for key, value := range notes {

@@ -1,4 +1,4 @@
-// Package erasure forgets, exports and merges what is kept of one person. Each
+// Package erasure forgets, exports and merges what is kept of one user. Each
 // owner of tables registers a Participant; the package itself knows no table.
 package erasure
 
@@ -13,7 +13,7 @@ import (
 // interfaces below that apply to them.
 type Participant interface{ Tables() []string }
 
-// A Forgetter removes what its tables keep of the person, in r's transaction. It
+// A Forgetter removes what its tables keep of the user, in r's transaction. It
 // may be called again for the same person.
 type Forgetter interface {
 	Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error
@@ -25,7 +25,7 @@ type Revoker interface {
 	Revoke(ctx context.Context, tx *store.Tx, user int64) error
 }
 
-// A Sweeper removes most of the person's rows in transactions of its own, before
+// A Sweeper removes most of the user's rows in transactions of its own, before
 // Forget, and returns how far it read each table. note is called with files of
 // the vault in the transaction that removes the last row that names them.
 type Sweeper interface {
@@ -33,7 +33,7 @@ type Sweeper interface {
 }
 
 // A Merger makes the rows of one user another's, or removes them: two accounts
-// of one person were linked.
+// of one user were linked.
 type Merger interface {
 	Merge(ctx context.Context, tx *store.Tx, from, to int64) error
 }

@@ -12,7 +12,7 @@ import (
 	"gatehouse/core/store"
 )
 
-// rows removes the person whose forgetting has begun from every table: first what
+// rows removes the user whose forgetting has begun from every table: first what
 // may be much, in short transactions between which others commit, and at last, in
 // one, who they are with what is left. What is to be done in the vault is noted
 // for finish.
@@ -53,7 +53,7 @@ func (e *Eraser) rows(ctx context.Context, ref string, progress func(string)) er
 	return e.o.DB.Tx(ctx, func(tx *store.Tx) error { return e.last(ctx, tx, b, swept) })
 }
 
-// begunPerson returns the person of a forgetting that has begun.
+// begunPerson returns the user of a forgetting that has begun.
 func (e *Eraser) begunPerson(ctx context.Context, q store.Queryer, b begun) (core.Person, error) {
 	p, err := e.person(ctx, q, b.Ref)
 	p.Chats = union(p.Chats, b.Chats)
@@ -73,7 +73,7 @@ func (e *Eraser) sweep(ctx context.Context, p core.Person) (map[string]int64, er
 	return swept, nil
 }
 
-// step removes up to Step rows of the person; more reports whether it removed any.
+// step removes up to Step rows of the user; more reports whether it removed any.
 func (e *Eraser) step(ctx context.Context, tx *store.Tx, p core.Person, by core.Actor) (more bool, err error) {
 	r := core.Removal{Person: p, By: by, Rows: Step, Turns: map[string][]string{}}
 	if err := e.o.Registry.forget(ctx, tx, &r); err != nil {
@@ -82,7 +82,7 @@ func (e *Eraser) step(ctx context.Context, tx *store.Tx, p core.Person, by core.
 	return r.Rows < Step, noteWork(ctx, tx, work{Sessions: r.Sessions, Turns: r.Turns, Files: r.Files})
 }
 
-// last removes all that is left of the person.
+// last removes all that is left of the user.
 func (e *Eraser) last(ctx context.Context, tx *store.Tx, b begun, swept map[string]int64) error {
 	p, err := e.begunPerson(ctx, tx, b)
 	if core.KindOf(err) == core.NotFound {
@@ -107,7 +107,7 @@ func (e *Eraser) last(ctx context.Context, tx *store.Tx, b begun, swept map[stri
 }
 
 // work is what is left to do in the vault once the database has forgotten some
-// of the person. It is stored in the metadata until it is done.
+// of the user. It is stored in the metadata until it is done.
 type work struct {
 	User     int64               `json:"user"`
 	Sessions []string            `json:"sessions"` // to be erased

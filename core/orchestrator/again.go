@@ -32,7 +32,7 @@ func (o *Orchestrator) stillLast(ctx context.Context, tx *store.Tx, t *Turn) err
 	return nil
 }
 
-// repeated is the message of an earlier run that the row is to have answered
+// repeated returns the message of an earlier run that the row is to have answered
 // once more, with what came with it; nil where it is not to be found any more,
 // and its text has to do.
 func (r *run) repeated(ctx context.Context, row *core.Inbound) ([]core.Block, error) {
@@ -49,8 +49,8 @@ func (r *run) repeated(ctx context.Context, row *core.Inbound) ([]core.Block, er
 	return said[0].Blocks, nil
 }
 
-// anew is past without the turns that are answered once more, so that the
-// model does not read its first answer. Where tools were at work it does: what
+// anew returns past without the turns that are answered once more, so that the
+// model does not read its first answer. Where tools were running it does: what
 // they did is done, and not to be done twice unawares.
 func (r *run) anew(past []transcript.Message) []transcript.Message {
 	for i := range r.t.Rows {

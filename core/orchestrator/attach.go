@@ -30,7 +30,7 @@ const (
 // nothing from elsewhere, whatever path it names, since its sender may be a guest.
 const attachments = "Chat/assets/"
 
-// attached are the files that came with a row, as blocks: pictures and PDFs as
+// attached returns the files that came with a row, as blocks: pictures and PDFs as
 // they are, texts as text, anything else by name. The type is what the bytes
 // say. What the model does not get to see is named to it and to the sender,
 // with the reason.
@@ -50,7 +50,7 @@ func (r *run) attached(ctx context.Context, row *core.Inbound) []core.Block {
 	return out
 }
 
-// unread is the line that stands for a file, and a warning of the same words.
+// unread returns the line that represents a file, and a warning of the same words.
 func (r *run) unread(text string) core.Block {
 	r.notices = append(r.notices, core.Warning{Code: "attachment", Message: text})
 	return core.Block{Type: "text", Text: "[" + text + "]"}
@@ -87,7 +87,7 @@ func (r *run) file(ctx context.Context, f core.File) core.Block {
 	return r.unread(texts.Text("file_of_no_kind", texts.With{"Name": name, "Type": kind, "Bytes": len(data), "Path": f.Path}))
 }
 
-// medium is a picture or a PDF as a model is given it; where it takes no PDFs,
+// medium returns a picture or a PDF as a model is given it; where it takes no PDFs,
 // the text of one. Of pictures that it does not take the line that says so to it
 // is its provider's to write.
 func (r *run) medium(ctx context.Context, name, path string, data []byte) (core.Block, bool) {
@@ -116,7 +116,7 @@ func (r *run) medium(ctx context.Context, name, path string, data []byte) (core.
 	return core.Block{Type: "media", Media: []core.Media{m}}, true
 }
 
-// pdf is the text of a PDF, which its sender is told of: pictures and the
+// pdf returns the text of a PDF, which its sender is notified of: pictures and the
 // arrangement are not in it.
 func (r *run) pdf(ctx context.Context, name, path string, data []byte) core.Block {
 	model := r.model.About().Name
@@ -140,7 +140,7 @@ func (r *run) pdf(ctx context.Context, name, path string, data []byte) core.Bloc
 	return core.Block{Type: "text", Text: block}
 }
 
-// textOf is what a file says, where it is a text: in UTF-8, or in UTF-16 with
+// textOf returns what a file says, where it is a text: in UTF-8, or in UTF-16 with
 // the mark in front that says so.
 func textOf(data []byte) (string, bool) {
 	if len(data)%2 == 0 && (bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff})) {
@@ -159,10 +159,10 @@ func textOf(data []byte) (string, bool) {
 	return string(data), utf8.Valid(data) && !bytes.ContainsRune(data, 0)
 }
 
-// clean is a sentence on one line.
+// clean returns a sentence on one line.
 func clean(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// initial is what the request gives with a conversation that begins. Of one
+// initial returns what the request gives with a conversation that begins. Of one
 // that has begun it is left out, and that is said.
 func (r *run) initial() []core.Block {
 	given := strings.TrimSpace(r.t.options().Initial)
@@ -177,7 +177,7 @@ func (r *run) initial() []core.Block {
 	return []core.Block{{Type: "text", Text: "Given with this conversation, to begin with:\n" + mark + "\n" + given + "\n" + mark}}
 }
 
-// fence is more backquotes than text has in a row.
+// fence returns more backquotes than text has in a row.
 func fence(text string) string {
 	mark := "```"
 	for strings.Contains(text, mark) {

@@ -9,7 +9,7 @@ import (
 )
 
 // bill notes what one call of the model took, against its reservation. Where
-// the provider did not say, the reservation stands as it is.
+// the provider did not say, the reservation is as it is.
 func (r *run) bill(model string, u *core.Tokens, reserved usage.Row) {
 	row := r.spending(model)
 	row.ID = reserved.ID
@@ -49,7 +49,7 @@ func (r *run) spending(model string) usage.Row {
 const expectedOutput = 1000
 
 // reserve asks for room in the budgets before a call. A refusal is a Fault for
-// the person.
+// the user.
 func (t *talk) reserve(ctx context.Context) (usage.Row, *llm.Fault, error) {
 	r := t.r
 	row := r.spending(t.name)
@@ -86,7 +86,7 @@ func (t *talk) reserve(ctx context.Context) (usage.Row, *llm.Fault, error) {
 	return row, nil, err
 }
 
-// sizeOf is about how many bytes a request says.
+// sizeOf returns about how many bytes a request says.
 func sizeOf(req *llm.Request) int {
 	n := len(req.System)
 	for _, x := range req.Tools {

@@ -21,14 +21,14 @@ import (
 // Bounds of tool calls.
 const (
 	callTime   = time.Minute // where a tool names no other
-	maxBeside  = 4           // calls without effects that run beside each other
+	maxBeside  = 4           // calls without effects that run next to each other
 	maxResult  = 100_000     // characters of one result
 	maxRepeats = 3           // of the same call: a loop
-	maxSubject = 80          // characters of a call that people read
+	maxSubject = 80          // characters of a call that users read
 )
 
 // use makes the calls of one answer and gives back their results, in the order
-// of the calls. Calls without effects run beside each other, all others alone
+// of the calls. Calls without effects run next to each other, all others alone
 // and in order. After ctx has ended the rest is not begun.
 func (t *talk) use(ctx context.Context, calls []core.Block) ([]core.Block, error) {
 	for i := range calls {
@@ -47,7 +47,7 @@ func (t *talk) use(ctx context.Context, calls []core.Block) ([]core.Block, error
 		errs := make([]error, to-from)
 		for i := from; i < to; i++ {
 			beside.Go(func() {
-				defer func() { // nobody above recovers on this goroutine
+				defer func() { // no one above recovers on this goroutine
 					if p := recover(); p != nil {
 						errs[i-from] = fmt.Errorf("call of %q panicked: %v", calls[i].Name, p)
 					}
@@ -154,7 +154,7 @@ func (t *talk) call(ctx context.Context, b *core.Block) (res tool.Result, outcom
 	case d.Verdict != permission.Allow:
 		return tool.Failed(d.Text), callDenied
 	}
-	switch ok, err := t.r.still(ctx, false); { // a person's word may have taken its time
+	switch ok, err := t.r.still(ctx, false); { // a user's word may have taken its time
 	case ctx.Err() != nil:
 		return tool.Failed("stopped before it began"), callAborted
 	case err != nil:
@@ -215,7 +215,7 @@ const (
 	callLeft
 )
 
-// leave is how long x may take to end. A sub-turn ends behind its own calls.
+// leave returns how long x may take to end. A sub-turn ends behind its own calls.
 func leave(x *tool.Tool) time.Duration {
 	switch {
 	case x.Kind == tool.Shell:
@@ -247,7 +247,7 @@ func (t *talk) run(ctx context.Context, x *tool.Tool, c *tool.Call) (res tool.Re
 	go func() {
 		var o outcome
 		defer func() {
-			if p := recover(); p != nil { // nobody above recovers on this goroutine
+			if p := recover(); p != nil { // no one above recovers on this goroutine
 				t.r.o.o.Log.Error("a tool panicked", "run", t.r.t.Run, "tool", x.Name, "panic", p)
 				o = outcome{tool.Failed("internal error"), nil}
 			}
@@ -277,7 +277,7 @@ func (t *talk) run(ctx context.Context, x *tool.Tool, c *tool.Call) (res tool.Re
 	}
 }
 
-// broken is what the model is told of an error.
+// broken returns what the model is notified of an error.
 func (t *talk) broken(x *tool.Tool, err error) (tool.Result, string) {
 	if core.KindOf(err) == core.Other {
 		t.r.o.o.Log.Error("a tool failed", "run", t.r.t.Run, "tool", x.Name, "err", err)
@@ -296,15 +296,15 @@ func (t *talk) unknown(name string) string {
 	return fmt.Sprintf("there is no tool %q here; there are: %s", core.CutRunes(core.CleanName(name), 64), strings.Join(names, ", "))
 }
 
-// progress tells whoever looks on what a tool says while it works.
+// progress tells anyone who looks on what a tool says while it works.
 func (r *run) progress(text string) {
 	if r.t.Progress != nil {
 		r.t.Progress(core.CutRunes(text, 200))
 	}
 }
 
-// waiting tells whoever gave us the turn that it waits for a person: once,
-// however many of its calls wait beside each other, as it has one slot to give.
+// waiting tells anyone who gave us the turn that it waits for a user: once,
+// however many of its calls wait next to each other, as it has one slot to give.
 func (r *run) waiting(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -323,7 +323,7 @@ func (r *run) waiting(on bool) {
 	}
 }
 
-// tools are those of the turn.
+// tools returns those of the turn.
 func (r *run) tools() []tool.Tool {
 	if r.kit == nil {
 		return nil
@@ -331,8 +331,8 @@ func (r *run) tools() []tool.Tool {
 	return r.kit.Tools
 }
 
-// object is input as a JSON object; what is none becomes an empty one, and
-// the tool then says what it misses.
+// object returns input as a JSON object; what is none becomes an empty one, and
+// the tool then reports what it misses.
 func object(input json.RawMessage) json.RawMessage {
 	if b := bytes.TrimSpace(input); len(b) > 0 && b[0] == '{' && json.Valid(b) {
 		return input
@@ -343,7 +343,7 @@ func object(input json.RawMessage) json.RawMessage {
 // subjects are the inputs that say best what a call is about.
 var subjects = []string{"file_path", "path", "command", "pattern", "url", "query", "description", "name"}
 
-// subject is what a call is about, in a few words for people.
+// subject returns what a call is about, in a few words for users.
 func subject(input json.RawMessage) string {
 	var m map[string]any
 	if json.Unmarshal(input, &m) != nil {
@@ -358,7 +358,7 @@ func subject(input json.RawMessage) string {
 }
 
 // repeats counts the same call made again and again. A call with effects lets
-// others be made anew: what they see may have changed.
+// others be created again: what they see may have changed.
 type repeats struct {
 	seen map[string]int // bounded by the rounds of a run
 	last string
@@ -382,5 +382,5 @@ func (l *repeats) note(b *core.Block, effects bool) {
 	}
 }
 
-// found is the call that was made too often.
+// found returns the call that was made too often.
 func (l *repeats) found() (string, bool) { return l.what, l.what != "" }

@@ -10,11 +10,11 @@ import (
 	"gatehouse/core/texts"
 )
 
-// Compact sums up the older part of t's session now, at the person's wish, and
+// Compact sums up the older part of t's session now, at the user's wish, and
 // says about how many tokens it took before and after. Conflict while there is
-// nothing to sum up; a budget or a provider that refuses is told in plain words.
+// nothing to sum up; a budget or a provider that refuses is told in plain text.
 // write records what it cost and is to be called in any case, nil for nothing.
-// No run may write to the session meanwhile: the caller holds its lane.
+// No run may write to the session in the meantime: the caller holds its lane.
 func (o *Orchestrator) Compact(ctx context.Context, t *Turn) (before, after int, write func(context.Context, *store.Tx) error, err error) {
 	r := &run{o: o, t: t, show: func(core.Event) {}, began: o.o.Clock.Now()}
 	t.Role = o.o.Agents.Role(t.Session.AgentType, t.Session.Workspace)

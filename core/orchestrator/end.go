@@ -20,7 +20,7 @@ import (
 	"gatehouse/core/transcript"
 )
 
-// saidBefore is the answer of an earlier attempt that ended between the
+// saidBefore returns the answer of an earlier attempt that ended between the
 // transcript and the commit: it is given, not asked for again.
 func (r *run) saidBefore() (string, bool) {
 	if r.t.Attempt == 1 {
@@ -37,7 +37,7 @@ func (r *run) saidBefore() (string, bool) {
 	return text, text != ""
 }
 
-// lastAnswer is the run's newest message of a model; false when the run's
+// lastAnswer returns the run's newest message of a model; false when the run's
 // newest message is another's.
 func (r *run) lastAnswer() (transcript.Message, bool) {
 	past, _, err := r.conv.History(r.budget(historyBudget))
@@ -48,7 +48,7 @@ func (r *run) lastAnswer() (transcript.Message, bool) {
 	return m, m.Role == "assistant" && m.Run == r.t.Run
 }
 
-// interrupted are the calls of an earlier attempt whose outcome nobody knows.
+// interrupted returns the calls of an earlier attempt whose outcome no one knows.
 // since is when the model made them.
 func (r *run) interrupted() (out []core.Block, since time.Time) {
 	if r.t.Attempt == 1 || r.kit == nil {
@@ -66,9 +66,9 @@ const (
 )
 
 // pickUp tells the transcript, and the model, that calls were interrupted. In
-// a chat, the person decides whether to go on when one of them had effects:
+// a chat, the user decides whether to go on when one of them had effects:
 // then the run ends here, with what was interrupted and a choice. A call that
-// waited for a person's word was not begun, nor was any behind it: they may be
+// waited for a user's word was not begun, nor was any behind it: they may be
 // asked for again. A Task had begun: the calls of its helper wait under the same
 // run, maybe by the same ids.
 func (r *run) pickUp(ctx context.Context, t *talk, open []core.Block, since time.Time) (Result, bool, error) {
@@ -109,10 +109,10 @@ func interruption(effects []string) string {
 	return texts.Text("interrupted", texts.With{"What": strings.Join(effects, ", ")})
 }
 
-// choice ends the run with text and the person's choice to go on or not.
+// choice ends the run with text and the user's choice to go on or not.
 func (r *run) choice(text string) (Result, error) {
 	res, err := r.done(text)
-	if r.t.User == 0 { // known by the group alone: nobody could press; a word does as well
+	if r.t.User == 0 { // known by the group alone: no one could press; a word does as well
 		return res, err
 	}
 	in := &r.t.Rows[0]
@@ -129,7 +129,7 @@ func (r *run) choice(text string) (Result, error) {
 	return res, err
 }
 
-// answered is messages with results for calls that had none; what stands in
+// answered returns messages with results for calls that had none; what is in
 // for them already is replaced.
 func answered(messages []llm.Message, results []core.Block) []llm.Message {
 	known := map[string]int{}
@@ -156,7 +156,7 @@ func answered(messages []llm.Message, results []core.Block) []llm.Message {
 	return messages
 }
 
-// askID is the id of a run's choice: the same for every attempt.
+// askID returns the id of a run's choice: the same for every attempt.
 func askID(run string) string {
 	sum := sha256.Sum256([]byte("choice:" + run))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:ask.IDLength])

@@ -11,7 +11,8 @@ import (
 	"gatehouse/core/texts"
 )
 
-// fetchTries is how often a file is asked of its platform before the turn goes on without it.
+// fetchTries is how often a file is asked of its platform before the turn goes on
+// without it.
 const fetchTries = 3
 
 // fetch brings the turn's files from their platform. What cannot be had is
@@ -63,7 +64,7 @@ func (r *run) fetchOne(ctx context.Context, bot string, f *core.File) error {
 	}
 }
 
-// heardVoice is what a voice message says, as the person's own words; ok is
+// heardVoice returns what a voice message says, as the user's own words; ok is
 // false where it could not be heard, which is told like a file that is not read.
 func (r *run) heardVoice(ctx context.Context, f core.File) (said core.Block, ok bool) {
 	if r.o.o.Hear == nil {
@@ -81,8 +82,8 @@ func (r *run) heardVoice(ctx context.Context, f core.File) (said core.Block, ok 
 	return r.unread(texts.Text("voice_not_understood", texts.With{"Why": why, "Path": f.Path})), true
 }
 
-// about puts before a row's words what they are about, marked as data: who
-// wrote it, if anybody knows, and every line of it with "> ".
+// about puts before a row's text what they are about, marked as data: who
+// wrote it, if anyone knows, and every line of it with "> ".
 func (r *run) about(row *core.Inbound, words string) string {
 	q := row.Quote
 	switch {

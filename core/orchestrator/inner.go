@@ -28,7 +28,7 @@ const (
 	AskName  = "AskUserQuestion"
 )
 
-// choiceTime is how long a person may take to decide on interrupted work.
+// choiceTime is how long a user may take to decide on interrupted work.
 const choiceTime = 24 * time.Hour
 
 const taskSchema = `{"type":"object","additionalProperties":false,"required":["description","prompt"],"properties":{
@@ -43,7 +43,7 @@ const askSchema = `{"type":"object","additionalProperties":false,"required":["qu
 "options":{"type":"array","minItems":2,"maxItems":4,"items":{"type":"object","additionalProperties":false,"required":["label"],"properties":{
 "label":{"type":"string"},"description":{"type":"string"}}}}}}}}}`
 
-// inner are the tools that need the run itself, as far as they are offered.
+// inner returns the tools that need the run itself, as far as they are offered.
 func (r *run) inner() []tool.Tool {
 	all := []tool.Tool{
 		{Name: TaskName, About: aboutTask, Schema: json.RawMessage(taskSchema), Kind: tool.Inner, Effects: true, Timeout: r.o.o.Limits.RunTime, Run: r.task},
@@ -104,7 +104,7 @@ func (r *run) task(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	return tool.Result{Text: sub.text}, nil
 }
 
-// question asks the person.
+// question asks the user.
 func (r *run) question(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	var in struct {
 		Questions json.RawMessage `json:"questions"`
@@ -119,7 +119,7 @@ func (r *run) question(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	return tool.Result{Text: string(answers)}, nil
 }
 
-// askable reports whether questions can be shown to a person as they are.
+// askable reports whether questions can be shown to a user as they are.
 func askable(questions json.RawMessage) bool {
 	var list []struct {
 		Question string `json:"question"`

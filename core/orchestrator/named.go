@@ -50,7 +50,7 @@ func (r *run) named(ctx context.Context, u *url.URL) (bool, error) {
 	return r.namedBefore(ctx, u, host)
 }
 
-// namedBefore is named for what is in the transcript.
+// namedBefore returns named for what is in the transcript.
 func (r *run) namedBefore(ctx context.Context, u *url.URL, host string) (bool, error) {
 	if r.o.o.Runs == nil {
 		return false, nil
@@ -195,10 +195,10 @@ func own(text string) string {
 	return b.String()
 }
 
-// likeFiles are top-level domains that people know as the ends of file names.
+// likeFiles are top-level domains that users know as the ends of file names.
 var likeFiles = []string{"cc", "md", "mov", "pm", "py", "rs", "sh", "zip"}
 
-// wordsName reports whether a person's words name host. A host that is one word,
+// wordsName reports whether a user's text name host. A host that is one word,
 // or looks like the name of a file, has to be written as an address: anyone may
 // own readme.md.
 func wordsName(text, host string) bool {
@@ -214,8 +214,8 @@ func wordsName(text, host string) bool {
 	return false
 }
 
-// namesHost reports whether host stands in text as a whole host name, in its
-// ASCII form or as people write it, and not as the domain of an e-mail address.
+// namesHost reports whether host is in text as a whole host name, in its
+// ASCII form or as users write it, and not as the domain of an e-mail address.
 func namesHost(text, host string) bool {
 	if text == "" {
 		return false
@@ -265,7 +265,7 @@ func goesOn(rest string) bool {
 }
 
 // namesAddress reports whether text holds the address u, or one that begins
-// with it: a folder above it or the host's first page tell the host nothing
+// with it: a directory above it or the host's first page tell the host nothing
 // that the text did not. The scheme does not matter.
 func namesAddress(text string, u *url.URL, host string) bool {
 	if !strings.Contains(text, "://") {

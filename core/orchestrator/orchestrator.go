@@ -57,7 +57,7 @@ type Options struct {
 	Agents   *agent.Agents
 	Usage    *usage.Ledger
 	// Reserve sets aside what a call of a model is expected to take, where a
-	// budget stands; nil: no budgets. usage.Ledger says what it returns.
+	// budget is; nil: no budgets. usage.Ledger reports what it returns.
 	Reserve func(ctx context.Context, r usage.Row) (id int64, notice string, err error)
 	// Spend records what calls took whose run ends without a Result: given
 	// back, or broken by us; nil: nowhere.
@@ -67,11 +67,12 @@ type Options struct {
 	// An error of a kind is a refusal, for its sender to read; any other may be
 	// tried again. Nil: nothing can be fetched.
 	Fetch func(ctx context.Context, user int64, bot string, f core.File) (core.File, error)
-	// Hear writes down what is said in a voice message that lies in the vault; nil: nobody can.
+	// Hear writes down what is said in a voice message that lies in the vault; nil: no
+	// one can.
 	Hear func(ctx context.Context, f core.File) (string, error)
 	// PDF is the text of a PDF, for models that are not given the file, with how
-	// many of its pages were read. An error of a kind says why there is none, in
-	// words that begin with "it"; nil: nobody can.
+	// many of its pages were read. An error of a kind explains why there is none, in
+	// words that begin with "it"; nil: no one can.
 	PDF func(ctx context.Context, data []byte) (text string, read, pages int, err error)
 	// Model is the model of that name for a guest or one of the house; "" is the
 	// configured one. Unknown: core.Invalid; not for guests: core.Denied.
@@ -82,39 +83,40 @@ type Options struct {
 	// Equip gives a turn its tools and what it may do with them; nil: none.
 	Equip func(ctx context.Context, t *Turn, dir vault.Dir, who agent.Agent) (*Kit, error)
 	Guard Guard // required with Equip
-	// Search makes the tool WebSearch of whoever looks. It is offered where the
+	// Search makes the tool WebSearch of anyone who looks. It is offered where the
 	// model's provider searches and the kit has no such tool; nil: never.
 	Search func(look tool.Look) tool.Tool
 	// Overheard are the newest lines that others said in a group and not to the
-	// bot, oldest first; nil: nobody listens.
+	// bot, oldest first; nil: no one listens.
 	Overheard func(at core.Address) []agent.Quoted
 	// Still is the trust that the turn has now: as it was begun with, its Base
 	// when a raise was taken back, Stranger when its sender has lost anything
-	// else. It is asked before rounds and calls of tools, when a person was waited
-	// for and else at most once a second. Nil: nobody looks.
+	// else. It is asked before rounds and calls of tools, when a user was waited
+	// for and else at most once a second. Nil: no one looks.
 	Still func(ctx context.Context, t *Turn) (core.Trust, error)
 	// Raise is the trust for a time that holds for a chat's turn, asked in the
 	// claim's transaction; nil: there is none, ever.
 	Raise func(ctx context.Context, tx *store.Tx, t *Turn, ref session.Ref) (Raise, error)
-	// NotBegun are a run's calls since a time that waited for a person's word and
+	// NotBegun are a run's calls since a time that waited for a user's word and
 	// never got it; nil: none is known.
 	NotBegun func(ctx context.Context, run string, since time.Time) (map[string]bool, error)
-	// Runs are a session's newest runs with the person of each; it tells whose
+	// Runs are a session's newest runs with the user of each; it reports whose
 	// words in a transcript are whose. Nil: only the present turn is known.
 	Runs func(ctx context.Context, session string) (map[string]int64, error)
-	// Choose opens a choice of the person's, in the transaction that ends the run; required with Equip.
+	// Choose opens a choice of the user's, in the transaction that ends the run;
+	// required with Equip.
 	Choose func(ctx context.Context, tx *store.Tx, a ask.Ask) error
 	// Answered is told, after the commit, of each run that ended well, with its
-	// answer; it must not block. Nil: nobody is.
+	// answer; it must not block. Nil: no one is.
 	Answered func(t *Turn, answer string)
 	// Runtime answers the turns whose model is its own; nil: none.
 	Runtime Runtime
 	Limits  Limits
 }
 
-// A Guard decides on tool calls and asks people; *guard.Guard is one. It
-// returns when it is decided, at the latest when ctx ends. waiting tells when
-// a wait for a person begins and ends.
+// A Guard decides on tool calls and asks users; *guard.Guard is one. It
+// returns when it is decided, at the latest when ctx ends. waiting reports when
+// a wait for a user begins and ends.
 type Guard interface {
 	Allow(ctx context.Context, p permission.Profile, t tool.Tool, callID string, input json.RawMessage, a tool.Access, emit func(core.Event), waiting func(bool)) (permission.Decision, error)
 	Ask(ctx context.Context, p permission.Profile, questions json.RawMessage, emit func(core.Event), waiting func(bool)) (json.RawMessage, error)
@@ -125,7 +127,7 @@ type Kit struct {
 	Profile  permission.Profile
 	Turn     *tool.Turn
 	Tools    []tool.Tool // those that are offered at this trust
-	Missing  []string    // plain words on what is not offered, and why; for the prompt
+	Missing  []string    // plain text on what is not offered, and why; for the prompt
 	Servers  []string    // MCP servers that answer
 	Warnings []core.Warning
 	Close    func() // ends what the turn's tools have left; nil: nothing
@@ -137,7 +139,7 @@ type Orchestrator struct {
 	left atomic.Int32 // calls of tools that were left behind and still work
 }
 
-// New is an Orchestrator.
+// New returns an Orchestrator.
 func New(o Options) *Orchestrator {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -179,12 +181,12 @@ type Turn struct {
 	RaisedSince time.Time
 	RaisedUntil time.Time
 	Role        agent.Role // who answers, and the ceiling of agent and workspace
-	Model       string     // that people chose for the chat; "" is none. Where it is not there for them another answers, with a warning
+	Model       string     // that users chose for the chat; "" is none. Where it is not there for them another answers, with a warning
 	Received    time.Time  // when its first row was stored
 	Started     time.Time
-	// Waiting is told when the run begins and ends to wait for a person; nil: nobody cares.
+	// Waiting is told when the run begins and ends to wait for a user; nil: no one cares.
 	Waiting func(bool)
-	// Progress is told what a tool says while it works; nil: nobody looks on.
+	// Progress is told what a tool says while it works; nil: no one looks on.
 	Progress func(text string)
 }
 
@@ -194,7 +196,7 @@ type Result struct {
 	State    string
 	Response string // Markdown: the answer, or the part of it that was said
 	Terminal core.Event
-	Notes    string // Markdown: what the chat reads under it besides; the dispatcher's
+	Notes    string // Markdown: what the chat reads under it in addition to; the dispatcher's
 	// Buttons stand under the response: to go on with work that a crash has
 	// interrupted, or not.
 	Buttons []core.Button
@@ -203,10 +205,10 @@ type Result struct {
 	Write func(ctx context.Context, tx *store.Tx) error
 }
 
-// Prepare resolves the turn's session, says who answers, and notes the run, in
+// Prepare resolves the turn's session, reports who answers, and notes the run, in
 // the claim's transaction. The turn's trust is then the least of what it came
 // with, the session's, the workspace's, the agent's and the request's. This is
-// the one place where a Raise enters: it stands above what the sender and the
+// the one place where a Raise enters: it is above what the sender and the
 // session have, and below workspace and agent.
 func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref session.Ref) error {
 	if ref.Options != nil && ref.Options.Agent != "" {
@@ -238,7 +240,7 @@ func (o *Orchestrator) Prepare(ctx context.Context, tx *store.Tx, t *Turn, ref s
 	return err
 }
 
-// options are the API request's wishes; the zero value for chats.
+// options returns the API request's wishes; the zero value for chats.
 func (t *Turn) options() core.Options {
 	if t.Rows[0].Turn != nil {
 		return *t.Rows[0].Turn
@@ -246,10 +248,10 @@ func (t *Turn) options() core.Options {
 	return core.Options{}
 }
 
-// guest reports whether the turn is of somebody who is let in, not of the house.
+// guest reports whether the turn is of someone who is let in, not of the house.
 func (t *Turn) guest() bool { return !t.Admin && t.Trust <= core.Sandboxed }
 
-// Text is the turn's message: the rows' texts, a blank line between.
+// Text returns the turn's message: the rows' texts, a blank line between.
 func (t *Turn) Text() string {
 	text := t.Rows[0].Text
 	for _, r := range t.Rows[1:] {

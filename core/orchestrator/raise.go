@@ -8,7 +8,7 @@ import (
 )
 
 // A Raise is trust for a turn above what its sender and session have, until its
-// time is over or it is taken back. The zero value is none.
+// time has ended or it is taken back. The zero value is none.
 type Raise struct {
 	Trust core.Trust
 	Since time.Time
@@ -18,7 +18,7 @@ type Raise struct {
 // Raised reports whether the turn has trust for a time, above its Base.
 func (t *Turn) Raised() bool { return t.Trust > t.Base && !t.RaisedUntil.IsZero() }
 
-// trust is the run's now: what it began with, until a raise is over.
+// trust returns the run's current trust: what it began with, until a raise has ended.
 func (r *run) trust() core.Trust {
 	if r.low.Load() != nil {
 		return r.t.Base
@@ -26,7 +26,7 @@ func (r *run) trust() core.Trust {
 	return r.t.Trust
 }
 
-// tooled is what the run may use now; nil without tools.
+// tooled returns what the run may use now; nil without tools.
 func (r *run) tooled() *Kit {
 	if k := r.low.Load(); k != nil && r.kit != nil {
 		return k
@@ -40,7 +40,7 @@ func (r *run) over() bool {
 }
 
 // lower has the rest of the run go on as if there had been no raise. A call
-// that is at work ends as it began; none begins at the higher level any more.
+// that is running ends as it began; none begins at the higher level any more.
 func (r *run) lower(ctx context.Context) error {
 	r.lowering.Lock()
 	defer r.lowering.Unlock()
@@ -66,7 +66,7 @@ func (r *run) lower(ctx context.Context) error {
 }
 
 // stillRaised looks, before a call, whether a raise holds; without one it has
-// nothing to look at.
+// nothing to check.
 func (r *run) stillRaised(ctx context.Context) (bool, error) {
 	if !r.t.Raised() || r.low.Load() != nil {
 		return true, nil

@@ -35,5 +35,5 @@ func (r *run) outputTokens() int {
 	return most
 }
 
-// messages are how many the run has added to its session, with said answers.
+// messages returns how many the run has added to its session, with said answers.
 func (r *run) messages(said int) int { return len(r.t.options().Before) + len(r.t.Rows) + said }

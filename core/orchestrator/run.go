@@ -25,20 +25,20 @@ type run struct {
 	name  string    // of the model that answers
 	agent agent.Agent
 	kit   *Kit                // nil without tools
-	low   atomic.Pointer[Kit] // once a raise is over: what there is without it
+	low   atomic.Pointer[Kit] // once a raise has ended: what there is without it
 	conv  *transcript.Conversation
 
 	resume transcript.Resume
 	work   *Work        // the runtime's turn; nil: the loop's
 	began  time.Time    // of this attempt; differences to it survive a clock that is set
 	heard  atomic.Int64 // when the model was last heard, in nanoseconds after began
-	busy   atomic.Int32 // tools at work: the model's silence does not count
+	busy   atomic.Int32 // tools running: the model's silence does not count
 	rounds atomic.Int32 // of the run and its sub-turns
-	looked atomic.Int64 // when the trust was last looked at, in nanoseconds after began; negative: look now
+	looked atomic.Int64 // when the trust was last checked, in nanoseconds after began; negative: look now
 	lost   atomic.Bool  // it is less than the run began with
 
 	stop  string // why the model's last answer ended
-	files int    // that came with the message and were looked at
+	files int    // that came with the message and were checked
 	// notices are on files that the model does not see; at most one for each.
 	notices []core.Warning
 	media   int // bytes of them that the model is given as they are
@@ -46,12 +46,12 @@ type run struct {
 	telling  sync.Mutex // one event after the other
 	lowering sync.Mutex
 
-	mu    sync.Mutex // of what follows: calls may run beside each other
+	mu    sync.Mutex // of what follows: calls may run next to each other
 	next  int        // number of the run's next line
 	said  int        // answers of the model with words, for the session's count
 	calls int        // tool calls
-	waits int        // calls that wait for a person
-	// Since when they wait, and how long there were some before: time of people,
+	waits int        // calls that wait for a user
+	// Since when they wait, and how long there were some before: time of users,
 	// which is none of the run's.
 	waitFrom time.Time
 	waited   time.Duration
@@ -62,7 +62,7 @@ type run struct {
 	owed, owedUSD int64
 }
 
-// emit shows one event; tools may do so beside each other. It may take as long
+// emit shows one event; tools may do so next to each other. It may take as long
 // as the run has to wait for its events to be stored.
 func (r *run) emit(e core.Event) {
 	r.telling.Lock()
@@ -70,7 +70,7 @@ func (r *run) emit(e core.Event) {
 	r.show(e)
 }
 
-// Run answers t and tells what happens through emit, in the order of
+// Run answers t and reports what happens through emit, in the order of
 // core.Event; the terminal event is in the Result. An error is ours alone
 // (disk, database) and nothing was decided: the turn may be tried again. When
 // ctx ends with ErrAborted the Result is aborted; any other cancellation of
@@ -221,7 +221,7 @@ func (r *run) prompt(ctx context.Context, dir string) (string, core.PromptMetada
 	return r.o.o.Agents.Prompt(ctx, p)
 }
 
-// open emits the events that stand before the answer.
+// open emits the events that are before the answer.
 func (r *run) open(meta core.PromptMetadata, warnings []core.Warning) {
 	r.emit(core.Session{ID: r.t.Session.ID, RunID: r.t.Run, Title: r.title(), CreatedAt: r.t.Session.CreatedAt,
 		TrustLevel: r.t.Trust, WorkingDirectory: r.t.Session.WorkingDirectory, ResumeInfo: r.resume.Info})
@@ -257,7 +257,7 @@ func (r *run) title() string {
 	return session.Title(r.t.Text())
 }
 
-// remember appends the person's message to the transcript, unless an earlier
+// remember appends the user's message to the transcript, unless an earlier
 // attempt did, and returns the conversation up to it.
 func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 	lines := 0
@@ -276,7 +276,7 @@ func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 		return nil, err
 	}
 	r.resume, r.next, past = resume, max(before+1, lines), r.anew(past)
-	spoken, err := r.spoken(ctx) // in every attempt: what of it is not read is told anew
+	spoken, err := r.spoken(ctx) // in every attempt: what of it is not read is told again
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +290,7 @@ func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 	return r.recall(past), nil
 }
 
-// spoken is the person's message, with what came with it.
+// spoken returns the user's message, with what came with it.
 func (r *run) spoken(ctx context.Context) (said []core.Block, err error) {
 	said = r.initial()
 	for _, row := range r.t.Rows {
@@ -309,7 +309,7 @@ func (r *run) spoken(ctx context.Context) (said []core.Block, err error) {
 	return said, nil
 }
 
-// recalled is a message as the model may read it again: without tool calls
+// recalled returns a message as the model may read it again: without tool calls
 // where there are no tools.
 func (r *run) recalled(m *transcript.Message) llm.Message {
 	out := llm.Message{Role: m.Role, Blocks: make([]core.Block, 0, len(m.Blocks))}
@@ -322,8 +322,8 @@ func (r *run) recalled(m *transcript.Message) llm.Message {
 	return out
 }
 
-// worded is a row's text as the model reads it. A group's session hears many
-// people: there each one's words are marked with name and trust, as data.
+// worded returns a row's text as the model reads it. A group's session hears many
+// users: there each one's words are marked with name and trust, as data.
 func (r *run) worded(row *core.Inbound) string {
 	words := row.Text
 	if row.Group() {
@@ -343,7 +343,7 @@ func (r *run) append(m transcript.Message) error {
 	return nil
 }
 
-// people is how long the run has waited for people by now.
+// people returns how long the run has waited for users by now.
 func (r *run) people(now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -353,7 +353,7 @@ func (r *run) people(now time.Time) time.Duration {
 	return r.waited + max(0, now.Sub(r.waitFrom))
 }
 
-// watch cancels a run that takes too long, the time of people aside, or whose
+// watch cancels a run that takes too long, the time of users aside, or whose
 // model says nothing.
 func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	limits := r.o.o.Limits
@@ -382,7 +382,7 @@ func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 
 func (r *run) heardNow() { r.heard.Store(int64(r.o.o.Clock.Now().Sub(r.began))) }
 
-// Label says what a tool call is about, for people: "Write report.md".
+// Label reports what a tool call is about, for users: "Write report.md".
 func Label(name string, input json.RawMessage) string {
 	if about := subject(input); about != "" {
 		return name + " " + about

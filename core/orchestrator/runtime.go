@@ -23,7 +23,7 @@ import (
 type Runtime interface {
 	// Answers reports whether turns for a model of this name are the runtime's.
 	Answers(model string) bool
-	// Refuses says in plain words why the turn is not one for the runtime; "" when it is.
+	// Refuses says in plain text why the turn is not one for the runtime; "" when it is.
 	Refuses(t *Turn) string
 	// Answer returns soon after ctx has ended, with everything that it started
 	// ended too. What goes wrong with the runtime is a Fault; an error is ours.
@@ -41,7 +41,7 @@ type Work struct {
 	Dir     vault.Dir    // the session's working directory
 	Resume  bool         // the session has a transcript
 	System  string       // the system prompt
-	Replace bool         // somebody wrote it as the whole prompt
+	Replace bool         // someone wrote it as the whole prompt
 	Line    string       // the id of the message's line in the transcript
 	Said    []core.Block // the message
 	// Still reports whether the sender may still do what the turn was begun
@@ -52,16 +52,16 @@ type Work struct {
 	Emit    func(core.Event)
 	Waiting func(bool)
 	Heard   func()      // the model got on: its silence is counted from now
-	Busy    func(n int) // so many more or fewer tools are at work: meanwhile it is not
+	Busy    func(n int) // that many more or fewer tools are running: in the meantime it is not
 }
 
 // Answer is what a Runtime did.
 type Answer struct {
-	Text     string       // the last message's words, as far as they came
+	Text     string       // the last message's text, as far as they came
 	Said     int          // messages with words
 	Calls    int          // tool calls
 	Usage    *core.Tokens // nil: unknown
-	MicroUSD *int64       // what the runtime says that it cost; nil: unknown
+	MicroUSD *int64       // what the runtime means that it cost; nil: unknown
 	Fault    *llm.Fault   // nil: it ended well, or ctx did
 }
 
@@ -133,7 +133,7 @@ func (r *run) prepareWork(ctx context.Context, warnings []core.Warning) error {
 	return nil
 }
 
-// before is what an imported or continued session goes on from, which the
+// before returns what an imported or continued session goes on from, which the
 // runtime does not find in its transcript.
 func before(past []transcript.Message) core.Block {
 	var b strings.Builder
@@ -152,7 +152,7 @@ const goOn = "[The gateway was restarted while you worked on the message above. 
 
 // delegate has the runtime answer. The message is handed over once: a later
 // attempt looks whether its line is in the transcript, and then gives the
-// answer that stands there, asks the person about interrupted work, or has the
+// answer that is there, asks the user about interrupted work, or has the
 // runtime go on.
 func (r *run) delegate(ctx context.Context, cancel context.CancelCauseFunc, w *Work) (Result, error) {
 	w.Line = transcript.LineID(r.t.Run, 0)
@@ -210,7 +210,7 @@ func (r *run) reserveWork(ctx context.Context, w *Work) (usage.Row, *llm.Fault, 
 	return (&talk{r: r, name: r.name, req: req}).reserve(ctx)
 }
 
-// ended is the answer that stands at the end of what an earlier attempt left.
+// ended returns the answer that is at the end of what an earlier attempt left.
 func ended(behind []transcript.Message) (string, bool) {
 	if len(behind) == 0 {
 		return "", false
@@ -223,10 +223,10 @@ func ended(behind []transcript.Message) (string, bool) {
 	return text, text != ""
 }
 
-// looks are tools of other loops that only look: doing them again harms nobody.
+// looks are tools of other loops that only look: doing them again harms no one.
 var looks = map[string]bool{"Read": true, "Glob": true, "Grep": true, "LS": true, "WebFetch": true, "WebSearch": true, AskName: true}
 
-// unanswered are the calls that may have had effects and have no result.
+// unanswered returns the calls that may have had effects and have no result.
 func unanswered(behind []transcript.Message) (what []string) {
 	done := map[string]bool{}
 	for _, m := range behind {
@@ -251,7 +251,7 @@ type observer struct {
 
 	mu    sync.Mutex
 	first bool
-	names map[string]string // of tools at work, by call
+	names map[string]string // of tools running, by call
 }
 
 func (o *observer) emit(e core.Event) {

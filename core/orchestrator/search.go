@@ -50,7 +50,7 @@ func (r *run) look(ctx context.Context, _ *tool.Call, q tool.Query) (tool.Findin
 	return tool.Finding{Answer: sub.text, Pages: sub.found}, nil
 }
 
-// asked is a query in words.
+// asked returns a query as text.
 func asked(q tool.Query) string {
 	text := "Search the web for: " + q.Text
 	if len(q.Only) > 0 && len(q.Without) > 0 { // the provider takes one list

@@ -24,14 +24,14 @@ type talk struct {
 	keep  func(transcript.Message) error
 	show  func(core.Event)
 	name  string // of the model that answers
-	text  string // the last answer's words
+	text  string // the last answer's text
 	long  bool   // the session's own conversation: it is summed up when it grows too long
 	loop  repeats
 	first bool        // a first token has come
 	found []tool.Page // by the provider's search
 }
 
-// offer tells the model which tools there are.
+// offer notifies the model which tools there are.
 func (t *talk) offer() {
 	for _, x := range t.tools {
 		t.req.Tools = append(t.req.Tools, llm.Tool{Name: x.Name, About: x.About, Schema: x.Schema})
@@ -99,8 +99,8 @@ func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 // lessTrust ends a run whose sender has lost what it was begun with.
 func lessTrust() *llm.Fault { return &llm.Fault{Code: "access", Text: texts.Text("fault_access")} }
 
-// lookEvery is how long a look at the sender's trust holds: it costs as much as
-// a call of a tool. After a wait for a person there is a new one.
+// lookEvery is how long a check of the sender's trust is valid: it costs as much as
+// a call of a tool. After a wait for a user there is a new one.
 const lookEvery = time.Second
 
 // still reports whether the run may go on as it was begun.
@@ -114,7 +114,7 @@ func (r *run) still(ctx context.Context, begins bool) (bool, error) {
 		}
 	}
 	if !begins && r.o.o.Agents.Role(r.t.Session.AgentType, r.t.Session.Workspace).Trust < r.trust() {
-		return false, nil // a workspace or an agent was lowered meanwhile
+		return false, nil // a workspace or an agent was lowered in the meantime
 	}
 	now, looked := r.o.o.Clock.Now().Sub(r.began), r.looked.Load()
 	fresh := looked >= 0 && now >= 0 && now-time.Duration(looked) < lookEvery
@@ -135,7 +135,7 @@ func (r *run) still(ctx context.Context, begins bool) (bool, error) {
 	return false, nil
 }
 
-// ask is one call of the model: its answer as far as it came.
+// ask calls the model once and returns its answer as far as it came.
 func (t *talk) ask(ctx context.Context) (transcript.Message, *llm.Fault, error) {
 	r := t.r
 	reserved, fault, err := t.reserve(ctx)
@@ -205,7 +205,7 @@ func (t *talk) delta(d llm.Delta) {
 	}
 }
 
-// keepAnswer puts the model's message into the transcript and the conversation.
+// keepAnswer inserts the model's message into the transcript and the conversation.
 // Calls of an answer that broke off are left out: they will not be made.
 func (t *talk) keepAnswer(ctx context.Context, m *transcript.Message, fault *llm.Fault) error {
 	switch {
@@ -220,7 +220,7 @@ func (t *talk) keepAnswer(ctx context.Context, m *transcript.Message, fault *llm
 	t.number(m)
 	if text := words(m.Blocks); text != "" {
 		t.text = text
-		if t.long { // a sub-turn's words are none of the session's
+		if t.long { // a sub-turn's text are none of the session's
 			t.r.mu.Lock()
 			t.r.said++
 			t.r.mu.Unlock()
@@ -240,8 +240,8 @@ func (t *talk) keepAnswer(ctx context.Context, m *transcript.Message, fault *llm
 	return nil
 }
 
-// told reports whether the end of ctx is one that the person is told of, so
-// that what was said so far is kept. A run that is given back says it anew.
+// told reports whether the end of ctx is one that the user is notified of, so
+// that what was written so far is kept. A run that is given back says it again.
 func told(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, errSilence) || errors.Is(cause, errTime)
@@ -318,7 +318,7 @@ func (a *answer) done() []core.Block {
 	return a.blocks
 }
 
-// words are the text of blocks.
+// words returns the text of blocks.
 func words(blocks []core.Block) string {
 	var b strings.Builder
 	for _, x := range blocks {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// maxBelow bounds the files below a directory that are looked at for one path.
+// maxBelow bounds the files below a directory that are checked for one path.
 const maxBelow = 20_000
 
 // hiddenTrees are not searched for secrets: the gateway hides its own from
@@ -17,7 +17,7 @@ var hiddenTrees = []string{".git", ".parachute", ".claude"}
 var errFound = errors.New("found")
 
 // find returns the first file below a directory that match accepts, or the
-// directory itself where it holds more than can be looked at. It follows no link.
+// directory itself where it holds more than can be checked. It follows no link.
 func (w where) find(top string, match func(abs string) bool) (found string) {
 	seen := 0
 	err := filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {

@@ -13,7 +13,7 @@ import (
 	"gatehouse/core/permission/pattern"
 )
 
-// Bounds are what no grant opens, by name as tool.Turn's Name makes it: a slash
+// Bounds returns what no grant opens, by name as tool.Turn's Name makes it: a slash
 // path relative to the vault, or absolute outside of it. ignore are lines of
 // .parachuteignore, at most 1000 of them count.
 //
@@ -37,7 +37,7 @@ func (p Profile) Within(ignore Ignore) (mayRead, mayWrite func(name string) bool
 	return func(name string) bool { return b.read(name) == "" }, func(name string) bool { return b.write(name) == "" }
 }
 
-// bounds says which rule forbids a name, "" when none does.
+// bounds reports which rule forbids a name, "" when none does.
 type bounds struct {
 	p      Profile
 	ignore ignoreLines
@@ -85,10 +85,10 @@ func (b bounds) write(name string) string {
 	return RuleArea
 }
 
-// commanding are names of files and folders that the gateway, agents or programs
+// commanding are names of files and directories that the gateway, agents or programs
 // that find them in their working directory obey: the write-deny list, which
 // holds below full. In .git it is more than config and hooks: attributes, modules
-// and worktrees name programs too. HEAD makes a folder a bare repository, with a
+// and worktrees name programs too. HEAD makes a directory a bare repository, with a
 // configuration that names programs.
 var commanding = map[string]bool{
 	".mcp.json": true, ".claude": true, ".parachute": true, ".parachuteignore": true,
@@ -122,7 +122,7 @@ func ofProcess(name string) bool {
 	return parts[0] == "proc" && (last == "environ" || last == "mem") && len(parts) > 2
 }
 
-// forbidden tells a person and the model why rule forbids name.
+// forbidden tells a user and the model why rule forbids name.
 func (b bounds) forbidden(rule, name string) string {
 	if strings.HasPrefix(name, "/") && b.p.Trust != core.Full {
 		name = "The path" // resolved, it is one of the host
@@ -148,8 +148,8 @@ const maxIgnore = 1000
 
 // ignoreLines are the lines of .parachuteignore. As in .gitignore, a line
 // without an inner slash holds at every depth, one with a slash from the vault
-// on; "!" opens again what an earlier line closed, but nothing inside a folder
-// that is closed; the last line that matches decides. "**" crosses folders.
+// on; "!" opens again what an earlier line closed, but nothing inside a directory
+// that is closed; the last line that matches decides. "**" crosses directories.
 type ignoreLines []ignoreLine
 
 type ignoreLine struct {
@@ -222,7 +222,7 @@ func covers(globs []string, name string, search bool) bool {
 	})
 }
 
-// below is the folder that a glob names with everything in it: "a/**" and
+// below returns the directory that a glob names with everything in it: "a/**" and
 // "a/**/*" name "a", "**" names "" (all).
 func below(glob string) (top string, ok bool) {
 	glob = strings.TrimPrefix(glob, "./")

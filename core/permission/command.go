@@ -58,7 +58,7 @@ func (q question) exactly(d Decision, why []string) Decision {
 }
 
 // exactPattern returns the pattern that covers a command's exact text, or "" for
-// a text that people cannot read as it is.
+// a text that users cannot read as it is.
 func exactPattern(command string) string {
 	if len(command)+len(pattern.Exact) > maxPattern || command == "" || strings.ContainsFunc(command, func(c rune) bool { return !vetted.Plain(c) }) {
 		return ""
@@ -92,7 +92,7 @@ func (q question) secretNamed(b bounds, line shell.Report) string {
 	return ""
 }
 
-// deniedPath returns which file of the deny list a path stands for, or what is
+// deniedPath returns which file of the deny list a path represents, or what is
 // below it where all of that is read, or "".
 func (q question) deniedPath(b bounds, p shell.Path) string {
 	if name, yes := q.named(b, p.Name); yes {
@@ -123,7 +123,7 @@ func (q question) closed(b bounds, abs string) bool {
 	return denied(strings.TrimPrefix(abs, "/"))
 }
 
-// samples are names that a glob of a shell may stand for.
+// samples are names that a glob of a shell may be for.
 var samples = []string{".env", ".env.local", ".envrc", "prod.env", "credentials.json", ".credentials.json", "id_rsa", "id_ed25519", "server.key", "server.pem", "cert.p12", "cert.pfx", ".netrc", ".npmrc", ".ssh", ".git-credentials", ".parachute", ".aws", ".gnupg"}
 
 // named reports whether what may be a name in a command is, or by its wildcards
@@ -139,7 +139,7 @@ func (q question) named(b bounds, n string) (string, bool) {
 		}
 		for _, s := range samples {
 			if strings.HasPrefix(s, ".") && !strings.HasPrefix(p, ".") {
-				continue // a wildcard does not stand for a first dot
+				continue // a wildcard does not be for a first dot
 			}
 			hit := slices.Clone(parts)
 			hit[i] = s

@@ -21,10 +21,10 @@ const (
 	RuleArea          = "area"            // no: outside of what the trust level opens
 	RuleDangerous     = "dangerous"       // no: the shell would do what is never done
 	RuleNotOffered    = "not_offered"     // no: the tool is not for this trust level
-	RuleNobody        = "nobody"          // no: it would be asked, and nobody can answer
+	RuleNobody        = "nobody"          // no: it would be asked, and no one can answer
 	RuleTooMany       = "too_many_asks"   // no: too many questions wait already
-	RulePerson        = "person"          // a person said so
-	RuleTimeout       = "timeout"         // no: nobody answered in time
+	RulePerson        = "person"          // a user said so
+	RuleTimeout       = "timeout"         // no: no one answered in time
 	RuleAlways        = "always"          // yes: always allowed where it is offered
 	RuleTrustMode     = "trust_mode"      // yes: trust mode
 	RuleConfigured    = "configured"      // yes: the session's permissions
@@ -92,7 +92,7 @@ func (d Decision) With(v Verdict, rule, text string) Decision {
 }
 
 // forbidden holds names against the bounds. For files outside of a guest's area
-// the reason says what is open.
+// the reason reports what is open.
 func (q question) forbidden(b bounds) (Decision, bool) {
 	switch q.t.Kind {
 	case tool.Read, tool.Write:
@@ -116,7 +116,7 @@ func (q question) forbidden(b bounds) (Decision, bool) {
 	return Decision{}, false
 }
 
-// secret reports whether a text names a file of the deny list: as it stands,
+// secret reports whether a text names a file of the deny list: as it is,
 // decoded, and with links resolved.
 func (q question) secret(b bounds, s string) (string, bool) {
 	s = strings.TrimSpace(s)
@@ -165,7 +165,7 @@ func named(name string) bool {
 	return denied(strings.Join(parts, "/"))
 }
 
-// stringsIn are the strings in a JSON value, keys too, at most 1000.
+// stringsIn returns the strings in a JSON value, keys too, at most 1000.
 func stringsIn(input json.RawMessage) []string {
 	var v any
 	if json.Unmarshal(input, &v) != nil {
@@ -237,8 +237,8 @@ type need struct {
 	search     bool
 }
 
-// needs are the files that have to be allowed. Who may change a file may have
-// the tool look at it first. Any tool that reads but Read goes below a folder.
+// needs returns the files that have to be allowed. Who may change a file may have
+// the tool check it first. Any tool that reads but Read goes below a directory.
 func (q question) needs() []need {
 	var out []need
 	for _, n := range q.a.Write {

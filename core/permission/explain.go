@@ -10,7 +10,7 @@ import (
 	"gatehouse/core/vault"
 )
 
-// A Case is a tool call that somebody wants explained; one JSON line of
+// A Case is a tool call that someone wants explained; one JSON line of
 // 'gatehouse explain --json --stdin'.
 type Case struct {
 	Tool  string          `json:"tool"`  // "Bash", "Read", "mcp__server__tool" …
@@ -21,7 +21,7 @@ type Case struct {
 	User  int64           `json:"user"`  // the guest's number; 0 is 2
 }
 
-// A Reason is what Explain says of a Case.
+// A Reason is what Explain reports of a Case.
 type Reason struct {
 	Decision string   `json:"decision"` // deny, ask, allow
 	Rule     string   `json:"rule"`
@@ -91,7 +91,7 @@ func (c Case) profile(e Explained) (Profile, error) {
 	return p, nil
 }
 
-// known is a tool by its name, as far as decisions go.
+// known returns a tool by its name, as far as decisions go.
 func known(name string) tool.Tool {
 	t := tool.Tool{Name: name}
 	switch name {
@@ -156,7 +156,7 @@ func (c Case) touches(q question) (tool.Access, error) {
 	return tool.Access{}, nil
 }
 
-// name is a path as tool.Turn's Name makes it, as far as it is known here.
+// name returns a path as tool.Turn's Name makes it, as far as it is known here.
 func (q question) name(p string) string {
 	if q.resolve != nil {
 		if real, ok := q.resolve(p); ok {

@@ -8,15 +8,15 @@ import (
 	"gatehouse/core/tool"
 )
 
-// An Offer says whether a tool is offered to a turn, and if not, why: a plain
+// An Offer reports whether a tool is offered to a turn, and if not, why: a plain
 // sentence for the prompt.
 type Offer struct {
 	OK  bool
 	Why string
 }
 
-// Offered is the trust matrix: which tool a turn is offered at all. isolation
-// says that there is a sandbox for what needs one. What is not offered is
+// Offered returns the trust matrix: which tool a turn is offered at all. isolation
+// means that there is a sandbox for what needs one. What is not offered is
 // refused when it is called all the same.
 func Offered(p Profile, t tool.Tool, isolation bool) Offer {
 	no := func(format string, args ...any) Offer { return Offer{Why: fmt.Sprintf(format, args...)} }

@@ -41,12 +41,12 @@ func (v Verdict) String() string {
 type Decision struct {
 	Verdict   Verdict
 	Rule      string                // which rule decided: one of the constants Rule…
-	Text      string                // for the model and for people: why; "" where it goes on by a rule
+	Text      string                // for the model and for users: why; "" where it goes on by a rule
 	Suggested []core.SuggestedGrant // of an ask: what may be granted beyond this once; empty: only this once
 	Commands  []string              // of a shell: the simple commands that it runs
 }
 
-// A GrantRow is one tool grant that stands.
+// A GrantRow is one tool grant that is.
 type GrantRow struct {
 	ID      string     `json:"id" db:"id"`
 	Session string     `json:"session_id" db:"session_id"`
@@ -106,7 +106,7 @@ func Request(t tool.Tool, a tool.Access, d Decision) core.PermissionRequest {
 	return r
 }
 
-// place is where a vault is and how names in it are resolved.
+// place returns where a vault is and how names in it are resolved.
 func place(v *vault.Vault) (path string, resolve func(string) (string, bool)) {
 	if v == nil {
 		return "", nil
@@ -128,7 +128,7 @@ const (
 	maxIgnored = 64 << 10 // bytes of it that count
 )
 
-// IgnoreLines are the lines of v's .parachuteignore; none without the file. A
+// IgnoreLines returns the lines of v's .parachuteignore; none without the file. A
 // file that cannot be read closes everything.
 func IgnoreLines(v *vault.Vault) []string {
 	if v == nil {

@@ -17,8 +17,8 @@ type Profile struct {
 	Owner      bool       // the sender is owner or admin
 	Auto       bool       // trust mode: what is neither forbidden nor hidden goes on unasked
 	Configured Configured // the session's; ParseConfigured
-	CanAsk     bool       // somebody can answer
-	GuestRead  []string   // globs that sandboxed people may read: GUEST_READ and the session's
+	CanAsk     bool       // someone can answer
+	GuestRead  []string   // globs that sandboxed users may read: GUEST_READ and the session's
 	Bot, Chat  string     // where the turn is, for showing asks
 	Run        string
 	Named      Named     // which addresses of the web were named in the conversation; nil: none
@@ -55,7 +55,7 @@ func (c *Commands) UnmarshalJSON(b []byte) error {
 	return core.Errorf(core.Invalid, "bash is neither true, false nor a list of commands")
 }
 
-// MarshalJSON is the form that UnmarshalJSON reads.
+// MarshalJSON returns the form that UnmarshalJSON reads.
 func (c Commands) MarshalJSON() ([]byte, error) {
 	if c.All || len(c.Patterns) == 0 {
 		return json.Marshal(c.All)
@@ -63,10 +63,10 @@ func (c Commands) MarshalJSON() ([]byte, error) {
 	return json.Marshal(c.Patterns)
 }
 
-// ForOwner are the permissions of an owner's session that says nothing else.
+// ForOwner returns the permissions of an owner's session that says nothing else.
 func ForOwner() Configured { return Configured{Write: []string{"Chat/artifacts/*"}} }
 
-// ForGuest are those of a guest's session: the guest's own folder.
+// ForGuest returns those of a guest's session: the guest's own directory.
 func ForGuest(user int64) Configured {
 	if user <= 0 {
 		return Configured{}

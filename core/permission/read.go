@@ -15,13 +15,13 @@ import (
 // MayRead reports whether a turn of user at trust may read the vault file
 // name: a slash path relative to the vault, symbolic links already resolved.
 // Absolute names, names with "..", backslashes or control characters are
-// refused for everybody, and so is the deny list.
+// refused for everyone, and so is the deny list.
 //
 //   - full, vault: everything else in the vault.
-//   - sandboxed: the person's own Guests/{user}/ and what globs name
+//   - sandboxed: the user's own Guests/{user}/ and what globs name
 //     (doublestar; "*" does not cross "/"; upper and lower case differ), but
-//     never the gateway's own folders, the owner's chats and journal, or
-//     another guest's folder, whatever globs say.
+//     never the gateway's own directories, the owner's chats and journal, or
+//     another guest's directory, whatever globs say.
 //   - a stranger: nothing.
 func MayRead(globs []string, trust core.Trust, user int64, name string) bool {
 	name, ok := cleaned(name)
@@ -42,7 +42,7 @@ func inArea(globs []string, trust core.Trust, user int64, name string) bool {
 	return false
 }
 
-// cleaned is name without "." elements and doubled slashes.
+// cleaned returns name without "." elements and doubled slashes.
 func cleaned(name string) (string, bool) {
 	if name == "" || strings.HasPrefix(name, "/") || strings.ContainsRune(name, '\\') {
 		return "", false
@@ -84,11 +84,11 @@ func matches(glob, name string) bool {
 	return ok && err == nil
 }
 
-// ownersOnly are the top folders and files no guest reads.
+// ownersOnly are the top directories and files no guest reads.
 var ownersOnly = []string{".claude", ".parachute", "chat", "daily", ".mcp.json"}
 
-// Elements of a path that are private wherever they stand, as a file or a
-// folder. Compared in lower case, because some file systems know no other.
+// Elements of a path that are private wherever they are, as a file or a
+// directory. Compared in lower case, because some file systems know no other.
 var (
 	privateNames = []string{
 		"credentials", "credentials.json", "credentials.yaml", "credentials.yml", ".credentials", ".credentials.json",
@@ -129,13 +129,13 @@ func denied(name string) bool {
 	return false
 }
 
-// holdsCredentials are files that may name a password beside other things: they
+// holdsCredentials are files that may name a password next to other things: they
 // are read at full only, where their owner asks for it.
 func holdsCredentials(name string) bool {
 	return strings.HasSuffix("/"+folded(name), "/.git/config")
 }
 
-// folded is s as a forgiving file system would compare it: in one case, without
+// folded returns s as a forgiving file system would compare it: in one case, without
 // invisible format characters, without dots and spaces at an element's end.
 func folded(s string) string {
 	if plain(s) {

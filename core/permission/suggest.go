@@ -13,7 +13,7 @@ import (
 	"gatehouse/core/texts"
 )
 
-// suggestFiles are the five graduated grants for a file, from this one to all.
+// suggestFiles returns the five graduated grants for a file, from this one to all.
 func suggestFiles(name string, search bool) []core.SuggestedGrant {
 	top, all := "", "**/*"
 	rest, outside := strings.CutPrefix(name, "/")
@@ -47,7 +47,7 @@ func suggestFiles(name string, search bool) []core.SuggestedGrant {
 	return out
 }
 
-// suggestCommands are the grants for a command line: as it is, then each
+// suggestCommands returns the grants for a command line: as it is, then each
 // command with any further arguments behind its first word, and its name alone.
 func suggestCommands(list []shell.Command) []core.SuggestedGrant {
 	var exact, sub, name []string
@@ -106,7 +106,7 @@ func Narrower(kind, text string, suggested []core.SuggestedGrant) bool {
 	return false
 }
 
-// narrowerGlob: a file that the wider glob names, or anything below a folder
+// narrowerGlob: a file that the wider glob names, or anything below a directory
 // that it names with all in it.
 func narrowerGlob(pattern, wide string) bool {
 	if clean, ok := cleaned(strings.TrimPrefix(pattern, "/")); !ok || clean != strings.TrimPrefix(pattern, "/") {

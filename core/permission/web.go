@@ -15,12 +15,12 @@ const kindWeb = "web"
 
 // Rules of fetches from the web above trust sandboxed.
 const (
-	RuleNamed   = "address_named"   // yes: the person or an earlier result named the address
+	RuleNamed   = "address_named"   // yes: the user or an earlier result named the address
 	RuleUnnamed = "address_unnamed" // ask: neither did
 )
 
 // A Named function reports whether address was named in the conversation: its
-// host by the person whose turn it is, or the address itself by the result of
+// host by the user whose turn it is, or the address itself by the result of
 // an earlier fetch or search. It is called for fetches only.
 type Named func(ctx context.Context, address *url.URL) (bool, error)
 

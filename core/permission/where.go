@@ -12,10 +12,10 @@ import (
 	"gatehouse/core/vault"
 )
 
-// Limits of looking up what a glob stands for.
+// Limits of looking up what a glob represents.
 const (
 	maxGlobParts = 2    // elements of a path that hold a glob
-	maxGlobHits  = 5000 // files that they may stand for
+	maxGlobHits  = 5000 // files that they may be for
 )
 
 // where is the place that a command starts in, for the paths that it names.
@@ -23,7 +23,7 @@ type where struct {
 	dir  string                  // absolute, links resolved; "" unknown
 	area []string                // absolute: the directories that a command may write in
 	home string                  // absolute; "" unknown
-	own  []string                // absolute: the gateway's own files and folders
+	own  []string                // absolute: the gateway's own files and directories
 	real func(abs string) string // with links resolved; nil: by text alone
 }
 
@@ -99,7 +99,7 @@ func (w where) resolved(abs string) string {
 	return w.real(abs)
 }
 
-// targets are the files that a path stands for, links resolved, beside the path
+// targets returns the files that a path represents, links resolved, next to the path
 // itself; ok is false where that cannot be known.
 func (w where) targets(p shell.Path) (list []string, ok bool) {
 	abs, ok := w.absolute(p.Name)
@@ -304,7 +304,7 @@ func (w where) inArea(list []string) []string {
 	return out
 }
 
-// globCommands reports whether a glob may stand for a file that commands agents.
+// globCommands reports whether a glob may be for a file that commands agents.
 func globCommands(pattern string) bool {
 	return slices.ContainsFunc(append([]string{"CLAUDE.md", "AGENTS.md", "agents"}, bareRepository...), func(n string) bool {
 		ok, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), n)

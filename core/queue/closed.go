@@ -11,7 +11,7 @@ import (
 )
 
 // closedPrefix begins the error of replies that a chat did not take because the
-// bot is kept out of it: the person has blocked it, or it was removed.
+// bot is kept out of it: the user has blocked it, or it was removed.
 const closedPrefix = "the chat is closed to the bot: "
 
 // inDoubt ends it when the outcome of an earlier attempt is unknown: the reply

@@ -12,10 +12,10 @@ import (
 // Tables forgets, moves and prunes what the queue's tables keep.
 type Tables struct{ Queue *Queue }
 
-// Tables returns the tables that keep data of people.
+// Tables returns the tables that keep data of users.
 func (Tables) Tables() []string { return []string{"inbox", "outbox", "lane"} }
 
-// Sweep removes the person's messages in short transactions and returns how far
+// Sweep removes the user's messages in short transactions and returns how far
 // it read each table. note is called in each with the files that came with them.
 func (t Tables) Sweep(ctx context.Context, p core.Person, note func(tx *store.Tx, files []string) error) (map[string]int64, error) {
 	s, err := t.Queue.Sweep(ctx, p, note)

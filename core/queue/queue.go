@@ -107,7 +107,7 @@ type Options struct {
 type Texts struct {
 	TooMany string // over the rate limit
 	GaveUp  string // after the last try
-	Late    string // what one person alone was to see could not be shown to them
+	Late    string // what one user alone was to see could not be shown to them
 }
 
 func (q *Queue) rate() Rate {

@@ -47,12 +47,12 @@ func (q *Queue) Sweep(ctx context.Context, p core.Person, note func(tx *store.Tx
 	return s, nil
 }
 
-// A sweep goes through the tables for one person.
+// A sweep goes through the tables for one user.
 type sweep struct {
 	q        *Queue
 	ctx      context.Context
 	note     func(*store.Tx, []string) error
-	chats    map[[2]string]bool // bot, chat; as many as the person has
+	chats    map[[2]string]bool // bot, chat; up to the user has
 	senders  map[[2]string]bool // bot, sender
 	requests map[string]bool
 }
@@ -129,7 +129,7 @@ func (w *sweep) outbox(words []string) (stays int64, err error) {
 	}
 }
 
-// mentions empties what was sent to others and names the person.
+// mentions empties what was sent to others and names the user.
 func (w *sweep) mentions(words []string, after, last int64) error {
 	for _, word := range words {
 		word, ok := mentioned(word)

@@ -31,9 +31,9 @@ type Source interface {
 	Stored(n int)
 }
 
-// A Store reads and writes runs and run_events: one flusher per node writes all runs' pieces
-// every 250 ms, a row per run and flush, so that a reader can come back after
-// a restart.
+// A Store reads and writes runs and run_events: one flusher per node writes all runs'
+// pieces every 250 ms, a row per run and flush, so that a reader can come back after a
+// restart.
 type Store struct {
 	db    *store.DB
 	clock core.Clock

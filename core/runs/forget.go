@@ -9,10 +9,10 @@ import (
 	"gatehouse/core/store"
 )
 
-// Tables returns the tables that keep data of people.
+// Tables returns the tables that keep data of users.
 func (s *Store) Tables() []string { return []string{"runs", "run_events"} }
 
-// Forget deletes the person's runs with their events, at most r.Rows of them
+// Forget deletes the user's runs with their events, at most r.Rows of them
 // before the last transaction.
 func (s *Store) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error {
 	if r.User == 0 || !r.Last && r.Rows <= 0 {

@@ -122,7 +122,8 @@ func program(arch uint32) []unix.SockFilter {
 	p := []unix.SockFilter{
 		load(dataArch), jump(unix.BPF_JEQ, arch, 1, 0), result(unix.SECCOMP_RET_KILL_PROCESS), // another ABI, other numbers
 		load(dataNumber), jump(unix.BPF_JGE, x32Bit, 0, 1), result(failENOSYS),
-		// A filter cannot see the flags of these. The C library falls back to clone and openat.
+		// A filter cannot see the flags of these. The C library falls back to clone and
+		// openat.
 		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), result(failENOSYS),
 		jump(unix.BPF_JEQ, unix.SYS_OPENAT2, 0, 1), result(failENOSYS),
 		// Takes a whole disk in no time; the C library then writes instead.

@@ -45,7 +45,8 @@ func StageArgs(order, life int) []string {
 // program sees read-only. SystemFiles returns those of /etc.
 func SystemFolders() []string { return slices.Clone(system) }
 
-// SystemFiles returns the files and directories of /etc that every program sees, as far as they exist.
+// SystemFiles returns the files and directories of /etc that every program sees, as far
+// as they exist.
 func SystemFiles() []string { return slices.Clone(settings) }
 
 // Accounts returns the files of /etc that replace the host's, by path. uid and
@@ -80,7 +81,8 @@ func Watch(ctx context.Context, first, own int, s Spec) (why string) {
 	return why
 }
 
-// MemoryText returns the text for a program that was ended because it used more memory than l.
+// MemoryText returns the text for a program that was ended because it used more memory
+// than l.
 func MemoryText(l Limits) string { return memoryWords(l.orDefaults()) }
 
 // Try runs a program in box once. It returns "" on success, else what failed.

@@ -165,7 +165,7 @@ func (s *Store) scanStep(file string, from int64) ([]transcript.Doc, int64, erro
 	return s.Scan(file, from, maxStep)
 }
 
-// caught is one transaction of catchUp. anew deletes what is indexed first.
+// caught is one transaction of catchUp. again deletes what is indexed first.
 func (s *Store) caught(ctx context.Context, n int64, l lag, file string, docs []transcript.Doc, to int64, first, anew, whole bool) error {
 	err := s.db.Tx(ctx, func(tx *store.Tx) error {
 		var now int64

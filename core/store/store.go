@@ -34,7 +34,8 @@ type Options struct {
 
 // A Queryer reads: the DB (its own snapshot per statement) and a Tx (its own writes too).
 type Queryer interface {
-	// Get fills dest (a struct with db tags, or a scalar) from one row; ErrNoRows without one.
+	// Get fills dest (a struct with db tags, or a scalar) from one row; ErrNoRows
+	// without one.
 	Get(ctx context.Context, dest any, query string, args ...any) error
 	// Select fills dest, a pointer to a slice, from all rows.
 	Select(ctx context.Context, dest any, query string, args ...any) error

@@ -113,7 +113,7 @@ func Error(k core.Kind, name string, with ...With) error {
 // cleans it. Only that user, the owner and the admins see it.
 type Words struct {
 	Code     string // of a pairing request
-	Name     string // of a group, or of a person
+	Name     string // of a group, or of a user
 	ID       string // of that person
 	Accounts string // of a known user, a line each
 	Bot      string // the bot's name in the settings

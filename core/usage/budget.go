@@ -30,8 +30,8 @@ func (b Budget) String() string {
 	return "none"
 }
 
-// Budgets bound the calls of each person and each bot in a day, and of all
-// together. UserMonth is one person's own, in a calendar month.
+// Budgets bound the calls of each user and each bot in a day, and of all
+// together. UserMonth is one user's own, in a calendar month.
 type Budgets struct {
 	UserDay, BotDay, Day, UserMonth Budget
 }

@@ -10,7 +10,8 @@ import (
 	"gatehouse/core/store"
 )
 
-// Own returns the sums of one user's settled calls since a time, one row per model, by name.
+// Own returns the sums of one user's settled calls since a time, one row per model, by
+// name.
 func (l *Ledger) Own(ctx context.Context, q store.Queryer, user int64, since time.Time) ([]Total, error) {
 	var all []Total
 	err := q.Select(ctx, &all, `SELECT model, count(*) AS calls, sum(input) AS input, sum(output) AS output,

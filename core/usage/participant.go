@@ -18,7 +18,7 @@ type Tables struct {
 // Tables returns the tables with data of users.
 func (Tables) Tables() []string { return []string{"usage", "rollups", "budgets"} }
 
-// Forget removes the person from the ledger, with their budget. Sums stay. It
+// Forget removes the user from the ledger, with their budget. Sums stay. It
 // adds the runs, which may have left turns in sessions of other users.
 func (t Tables) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error {
 	switch {

@@ -62,7 +62,8 @@ func (r *Rollups) Fill(ctx context.Context) (int, error) {
 	steps, hours := map[time.Time]map[string]int64{}, map[time.Time]bool{} // at most rollsEach
 	n, looked := 0, from                                                   // looked: something may have happened until then
 	for ; n < rollsEach && !from.After(now); n++ {
-		// Else a new database, the first Fill of which goes a month back, shows nothing for minutes.
+		// Else a new database, the first Fill of which goes a month back, shows nothing
+		// for minutes.
 		if next := from.Add(rollsSkip); !from.Before(looked) && !next.After(now) {
 			sums, err := r.sum(ctx, from, next)
 			if err != nil {

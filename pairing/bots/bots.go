@@ -1,5 +1,5 @@
 // Package bots has what is configured about bots: their names and platforms,
-// how each treats people without access, and the trust that it gives by default.
+// how each treats users without access, and the trust that it gives by default.
 package bots
 
 import (
@@ -9,7 +9,7 @@ import (
 	"gatehouse/core/texts"
 )
 
-// Every is the name that stands for all bots of a platform, in a block.
+// Every is the name that represents all bots of a platform, in a block.
 const Every = "*"
 
 // Policies: what becomes of a direct message of a sender without access. People
@@ -22,9 +22,9 @@ const (
 	Disabled  = "disabled"  // no answer
 )
 
-// A Policy is how one bot treats people without access.
+// A Policy is how one bot treats users without access.
 type Policy struct {
-	Platform   string     // of the ids in Allowed; Revoke looks people up there
+	Platform   string     // of the ids in Allowed; Revoke looks users up there
 	DM         string     // one of the policies above
 	Allowed    []string   // platform ids, for Allowlist
 	DMTrust    core.Trust // preset when approving, and the level of Allowlist and Open; Stranger = sandboxed

@@ -15,10 +15,10 @@ import (
 
 // Bounds of wrong codes.
 const (
-	claimTries  = 5 // wrong owner codes before a person is silenced for claimSilent
+	claimTries  = 5 // wrong owner codes before a user is silenced for claimSilent
 	claimSilent = time.Hour
-	claimVoid   = 50  // wrong tries by anybody that void the code
-	maxTriers   = 200 // people whose wrong tries are remembered
+	claimVoid   = 50  // wrong tries by anyone that void the code
+	maxTriers   = 200 // users whose wrong tries are remembered
 )
 
 // Keys of the metadata table.
@@ -31,17 +31,17 @@ const (
 type claimCode struct {
 	SHA256  string    `json:"sha256"`
 	Expires time.Time `json:"expires"`
-	Wrong   int       `json:"wrong"` // tries by anybody
+	Wrong   int       `json:"wrong"` // tries by anyone
 	Replace bool      `json:"replace"`
 }
 
-// A trier is somebody who typed wrong codes; forgotten claimSilent after the last.
+// A trier is someone who typed wrong codes; forgotten claimSilent after the last.
 type trier struct {
 	Wrong int       `json:"wrong"`
 	Last  time.Time `json:"last"`
 }
 
-// NewClaim makes the single-use code with which somebody becomes the owner in
+// NewClaim makes the single-use code with which someone becomes the owner in
 // chat (/claim CODE in a direct message); it voids an older one and works for
 // ClaimLife. While an owner has an account in a chat it is a Conflict, unless
 // replace is set: then the claim takes that account's place on its platform.
@@ -72,7 +72,7 @@ func (s *Store) NewClaim(ctx context.Context, replace bool) (code string, expire
 func IsClaim(in *core.Inbound) bool { return in.Kind == core.KindCommand && in.Command == "claim" }
 
 // Claim decides a /claim. In a group nothing is said, and a right code typed
-// there is void: everybody there has read it.
+// there is void: everyone there has read it.
 func (s *Store) Claim(ctx context.Context, tx *store.Tx, in *core.Inbound, from Sender) error {
 	c, open, err := s.openClaim(ctx, tx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Store) Claim(ctx context.Context, tx *store.Tx, in *core.Inbound, from 
 	return s.makeOwner(ctx, tx, in, from, c)
 }
 
-// wrongClaim counts a wrong code against the person and against the code.
+// wrongClaim counts a wrong code against the user and against the code.
 func (s *Store) wrongClaim(ctx context.Context, tx *store.Tx, in *core.Inbound, c claimCode, open bool, tries map[string]trier) error {
 	key := personKey(in.From)
 	if err := s.wrongTry(ctx, tx, in, tries); err != nil {
@@ -124,7 +124,7 @@ func (s *Store) wrongClaim(ctx context.Context, tx *store.Tx, in *core.Inbound, 
 	return s.o.Notices.Reply(ctx, tx, in, "notice:claim:"+in.Bot+":"+in.UpdateID, text, texts.Words{})
 }
 
-// wrongTry counts a wrong code, of whatever kind, against the person.
+// wrongTry counts a wrong code, of whatever kind, against the user.
 func (s *Store) wrongTry(ctx context.Context, tx *store.Tx, in *core.Inbound, tries map[string]trier) error {
 	s.o.Changes.Denied(tx, Rule)
 	key, now := personKey(in.From), tx.Time()
@@ -192,7 +192,7 @@ func (s *Store) bindOwner(ctx context.Context, tx *store.Tx, in *core.Inbound, f
 	return s.o.People.Bind(ctx, tx, in.From, core.Operator)
 }
 
-// openClaim is the code that can be claimed now.
+// openClaim returns the code that can be claimed now.
 func (s *Store) openClaim(ctx context.Context, tx *store.Tx) (c claimCode, open bool, err error) {
 	v, ok, err := store.Metadata(ctx, tx, claimKey)
 	if err != nil || !ok {
@@ -208,7 +208,7 @@ func (s *Store) saveClaim(ctx context.Context, tx *store.Tx, c claimCode) error 
 	return saveJSON(ctx, tx, claimKey, c)
 }
 
-// triers is who typed wrong codes lately, and whether p is silenced for it.
+// triers returns who typed wrong codes recently, and whether p is silenced for it.
 func (s *Store) triers(ctx context.Context, tx *store.Tx, p core.Peer) (map[string]trier, bool, error) {
 	tries := map[string]trier{} // bounded by maxTriers
 	v, ok, err := store.Metadata(ctx, tx, triersKey)

@@ -69,7 +69,7 @@ type Options struct {
 	Notices  Notices
 	Changes  Changes
 	// Merge gives what other packages keep of one user to another, when two
-	// accounts turn out to be one person's; nil: nothing.
+	// accounts turn out to be one user's; nil: nothing.
 	Merge func(ctx context.Context, tx *store.Tx, from, to int64) error
 }
 

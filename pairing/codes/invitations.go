@@ -21,10 +21,10 @@ const (
 	maxInviteLife = 365 * 24 * time.Hour
 	maxInviteUses = 1000
 	maxInvites    = 1000 // that wait, over all bots
-	inviteCode    = 16   // characters, five bits each: nobody guesses one
+	inviteCode    = 16   // characters, five bits each: no one guesses one
 )
 
-// An Invitation is what an invitation gives to whoever uses its code. Zero
+// An Invitation is what an invitation gives to anyone who uses its code. Zero
 // fields are the presets: the bot's level, direct messages, one use, InviteLife.
 type Invitation struct {
 	ID        string        `json:"id"`
@@ -59,9 +59,9 @@ func (r inviteRow) public() Invitation {
 		ExpiresAt: core.TimeOf(r.Expires), UsesLeft: r.Uses, By: r.By, At: core.TimeOf(r.At)}
 }
 
-// Invite makes an invitation; whoever sends the bot its code in a direct
+// Invite makes an invitation; anyone who sends the bot its code in a direct
 // message (/start CODE, /pair CODE) is let in as it says. The code is given
-// here and kept nowhere. The caller has made sure that by may let people in.
+// here and kept nowhere. The caller has made sure that by may let users in.
 func (s *Store) Invite(ctx context.Context, inv Invitation, by core.Actor) (code string, made Invitation, err error) {
 	code = Random(inviteCode)
 	err = s.db.Tx(ctx, func(tx *store.Tx) error {
@@ -96,7 +96,7 @@ func (s *Store) Invite(ctx context.Context, inv Invitation, by core.Actor) (code
 	return code, made, nil
 }
 
-// invitable is inv with its presets, checked.
+// invitable returns inv with its presets, checked.
 func (s *Store) invitable(inv Invitation, now time.Time) (Invitation, error) {
 	var err error
 	if inv.Bot, err = s.o.Bots.Resolve(inv.Bot); err != nil {
@@ -144,7 +144,7 @@ func (s *Store) invitable(inv Invitation, now time.Time) (Invitation, error) {
 	return inv, nil
 }
 
-// unnamed says of an invitation that no configured bot is named so.
+// unnamed reports of an invitation that no configured bot is named so.
 func (s *Store) unnamed(name string) error {
 	var names []string
 	for _, bot := range s.o.Bots.List() {
@@ -203,7 +203,7 @@ func IsCode(in *core.Inbound) bool {
 func (s *Store) Redeem(ctx context.Context, tx *store.Tx, in *core.Inbound, from Sender) (handled bool, err error) {
 	sum := hash(Plain(in.Text))
 	typed := in.Command != "start"
-	if in.Group() { // everybody there has read it
+	if in.Group() { // everyone there has read it
 		s.o.Changes.Denied(tx, Rule)
 		return typed, s.void(ctx, tx, in, sum)
 	}
@@ -264,7 +264,7 @@ func (s *Store) void(ctx context.Context, tx *store.Tx, in *core.Inbound, sum st
 	return err
 }
 
-// openInvite is the invitation of this code to this bot, for somebody who was
+// openInvite returns the invitation of this code to this bot, for someone who was
 // not turned away since it was made; store.ErrNoRows without one.
 func (s *Store) openInvite(ctx context.Context, tx *store.Tx, in *core.Inbound, sum string) (r inviteRow, err error) {
 	err = tx.Get(ctx, &r, inviteColumns+` WHERE hash = $1 AND bot = $2 AND uses_left > 0 AND expires_at > $3`, sum, in.Bot, core.Stamp(tx.Time()))
@@ -297,7 +297,7 @@ func (s *Store) invited(ctx context.Context, tx *store.Tx, in *core.Inbound, r i
 	if err != nil {
 		return err
 	}
-	if n == 0 { // somebody was first
+	if n == 0 { // someone was first
 		return s.o.Notices.Reply(ctx, tx, in, key, "pair_wrong", texts.Words{})
 	}
 	by := core.Actor{User: r.By, Via: "invitation"}

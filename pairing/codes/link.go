@@ -25,7 +25,7 @@ type linkRow struct {
 // linkYes is what is typed instead of the code once its account was shown.
 const linkYes = "YES"
 
-// NewLink makes the code with which user says that another account, on another
+// NewLink makes the code with which user means that another account, on another
 // platform, is theirs too: they type /link CODE there, read whose code it is and
 // what follows, and type /link yes. It is single use, works for LinkLife and
 // voids an older one. from is where it was asked for, and is told.
@@ -52,7 +52,7 @@ func (s *Store) NewLink(ctx context.Context, user int64, from core.Address) (cod
 
 // linked decides about a typed link code, or about the yes to one that was
 // typed before; store.ErrNoRows for anything else. A code alone links nothing:
-// whoever was told that it is something else reads first whose it is.
+// anyone who was told that it is something else reads first whose it is.
 func (s *Store) linked(ctx context.Context, tx *store.Tx, in *core.Inbound, from Sender) error {
 	word, column := Plain(in.Text), "hash"
 	sum := hash(word)
@@ -70,11 +70,11 @@ func (s *Store) linked(ctx context.Context, tx *store.Tx, in *core.Inbound, from
 	return s.askLink(ctx, tx, in, from, l)
 }
 
-// asker is the account as a link's row keeps it: nobody's id is read from it.
+// asker returns the account as a link's row keeps it: no one's id is read from it.
 func asker(p core.Peer) string { return hash(p.Platform + ":" + p.ID) }
 
 // askLink shows whose code it is and what it does, and notes who was asked: the
-// yes of anybody else, or to another code, is none.
+// yes of anyone else, or to another code, is none.
 func (s *Store) askLink(ctx context.Context, tx *store.Tx, in *core.Inbound, from Sender, l linkRow) error {
 	key := "notice:pair:" + in.Bot + ":" + in.UpdateID
 	refused, err := s.unlinkable(ctx, tx, in, from, l)
@@ -95,7 +95,7 @@ func (s *Store) askLink(ctx context.Context, tx *store.Tx, in *core.Inbound, fro
 }
 
 // mistaken ends a link code that was typed as if it were an invitation, and
-// says so: that is how somebody takes another's conversations. False when it is none.
+// says so: that is how someone takes another's conversations. False when it is none.
 func (s *Store) mistaken(ctx context.Context, tx *store.Tx, in *core.Inbound, sum string) (bool, error) {
 	n, err := tx.Exec(ctx, `DELETE FROM link_codes WHERE hash = $1 AND expires_at > $2`, sum, core.Stamp(tx.Time()))
 	if err != nil || n == 0 {
@@ -104,7 +104,7 @@ func (s *Store) mistaken(ctx context.Context, tx *store.Tx, in *core.Inbound, su
 	return true, s.o.Notices.Reply(ctx, tx, in, "notice:pair:"+in.Bot+":"+in.UpdateID, "link_mistaken", texts.Words{})
 }
 
-// link makes the sender's account one of the person who asked for the code.
+// link makes the sender's account one of the user who asked for the code.
 // What the account may already is theirs from now on; nothing more is opened
 // by it, but for the owner: an account of theirs is let in as by /claim.
 func (s *Store) link(ctx context.Context, tx *store.Tx, in *core.Inbound, from Sender, l linkRow) error {
@@ -151,7 +151,7 @@ func (s *Store) link(ctx context.Context, tx *store.Tx, in *core.Inbound, from S
 		map[string]any{"bot": in.Bot, "platform": in.From.Platform, "was": from.User})
 }
 
-// unlinkable names the text that says why not; "" when the account may be
+// unlinkable names the text that explains why not; "" when the account may be
 // linked. One account a platform: else a second one there would have the access
 // that was given to the first.
 func (s *Store) unlinkable(ctx context.Context, tx *store.Tx, in *core.Inbound, from Sender, l linkRow) (string, error) {

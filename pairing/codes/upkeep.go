@@ -39,7 +39,7 @@ func (s *Store) Expire(ctx context.Context, tx *store.Tx) error {
 	return saveJSON(ctx, tx, triersKey, tries)
 }
 
-// Forget deletes the codes of a person and their wrong tries.
+// Forget deletes the codes of a user and their wrong tries.
 func (s *Store) Forget(ctx context.Context, tx *store.Tx, p core.Person) error {
 	for _, id := range p.Identities {
 		if err := s.forgetTries(ctx, tx, core.Peer{Platform: id.Platform, ID: id.ID}); err != nil {

@@ -101,9 +101,9 @@ func (s *Store) nameIdentities(ctx context.Context, rows []core.AccessRow) error
 	return nil
 }
 
-// Revoke takes every access of a person on a bot: the next update is refused,
-// what runs is stopped, and the person counts as denied from now (CoolOff). A
-// platform's name stands for its only bot. It says how many rows went;
+// Revoke takes every access of a user on a bot: the next update is refused,
+// what runs is stopped, and the user counts as denied from now (CoolOff). A
+// platform's name represents its only bot. It returns how many rows went;
 // NotFound when there was nothing to take.
 func (s *Store) Revoke(ctx context.Context, bot, platformUserID string, by core.Actor) (int, error) {
 	bot, err := s.bots.Resolve(bot)
@@ -139,7 +139,7 @@ func (s *Store) Revoke(ctx context.Context, bot, platformUserID string, by core.
 	return n, nil
 }
 
-// RemoveAccess takes one access row; the last one of a person on a bot is a Revoke.
+// RemoveAccess takes one access row; the last one of a user on a bot is a Revoke.
 func (s *Store) RemoveAccess(ctx context.Context, id int64, by core.Actor) error {
 	err := s.db.Tx(ctx, func(tx *store.Tx) error {
 		a, err := accessByID(ctx, tx, id, by)
@@ -193,7 +193,7 @@ func (s *Store) Strip(ctx context.Context, tx *store.Tx, bot string, user int64)
 	return int(n), err
 }
 
-// known is the user behind an identity that by may act on; NotFound without one.
+// known returns the user behind an identity that by may act on; NotFound without one.
 func (s *Store) known(ctx context.Context, tx *store.Tx, platform, id string, by core.Actor) (int64, error) {
 	if err := s.OwnerOnly(ctx, tx, platform, id, by); err != nil {
 		return 0, err
@@ -206,7 +206,7 @@ func (s *Store) known(ctx context.Context, tx *store.Tx, platform, id string, by
 	return user, err
 }
 
-// ownerOnly keeps everybody but the operator from deciding about the operator.
+// ownerOnly keeps everyone but the operator from deciding about the operator.
 func (s *Store) OwnerOnly(ctx context.Context, tx *store.Tx, platform, id string, by core.Actor) error {
 	if by.User == core.Operator || by.User == 0 {
 		return nil

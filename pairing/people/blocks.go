@@ -20,7 +20,7 @@ type Blocked struct {
 	At             time.Time `json:"at"`
 }
 
-// BlockUser leaves nothing of what a person sends to bot ("*": every bot) from
+// BlockUser leaves nothing of what a user sends to bot ("*": every bot) from
 // now on: access is removed, requests that wait are denied, runs are stopped.
 // Blocking twice is fine.
 func (s *Store) BlockUser(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error {
@@ -47,8 +47,8 @@ func (s *Store) BlockUser(ctx context.Context, bot, platform, platformUserID str
 	return nil
 }
 
-// Unblock listens to a person again, as a stranger who may ask at once.
-// NotFound when the person is not blocked there.
+// Unblock listens to a user again, as a stranger who may ask at once.
+// NotFound when the user is not blocked there.
 func (s *Store) Unblock(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error {
 	bot, err := s.blockable(bot, platform, platformUserID)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Store) blockable(bot, platform, id string) (string, error) {
 	return s.bots.Resolve(bot)
 }
 
-// Block writes the row and takes what the person has there.
+// Block writes the row and takes what the user has there.
 func (s *Store) Block(ctx context.Context, tx *store.Tx, bot, platform, id string, by core.Actor) error {
 	took, err := s.tookBy(ctx, tx, bot, platform, id)
 	if err != nil {

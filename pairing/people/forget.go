@@ -110,8 +110,8 @@ func NotTheOperator(user int64) error {
 	return nil
 }
 
-// Forget deletes the accounts, access, blocks and names of a person. The empty
-// user row stays, so that its number is never another person's. An account that
+// Forget deletes the accounts, access, blocks and names of a user. The empty
+// user row stays, so that its number is never another user's. An account that
 // was blocked is a stranger's again. The operator can't be forgotten.
 func (s *Store) Forget(ctx context.Context, tx *store.Tx, p core.Person) error {
 	if err := s.ShutOut(ctx, tx, p.User); err != nil {

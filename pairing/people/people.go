@@ -1,8 +1,8 @@
-// Package people keeps who has been let in: users with their accounts on
+// Package users keeps who has been let in: users with their accounts on
 // platforms, what each may do on which bot, and who is blocked. It owns the
 // tables users, identities, access and blocks.
 //
-// A person is identified by (platform, the platform's immutable id); names are
+// A user is identified by (platform, the platform's immutable id); names are
 // hostile text and never an identity.
 package people
 
@@ -18,7 +18,7 @@ import (
 // UndoFor is how long a decision can be undone.
 const UndoFor = 10 * time.Second
 
-// Requests are the pairing requests, as decisions about people change them.
+// Requests are the pairing requests, as decisions about users change them.
 type Requests interface {
 	// Cooling reports whether the sender was denied or revoked recently.
 	Cooling(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error)
@@ -44,7 +44,7 @@ type Changes interface {
 	Abort(tx *store.Tx, bot string, user int64)
 }
 
-// A Store is the tables of people. It is safe for concurrent use.
+// A Store is the tables of users. It is safe for concurrent use.
 type Store struct {
 	db       *store.DB
 	clock    core.Clock

@@ -11,7 +11,7 @@ import (
 	"gatehouse/pairing/bots"
 )
 
-// A Person is one person with all their accounts.
+// A Person is one user with all their accounts.
 type Person struct {
 	User     int64
 	Display  string // hostile text
@@ -20,7 +20,7 @@ type Person struct {
 	Accounts []Account
 }
 
-// An Account is a person as one platform knows them.
+// An Account is a user as one platform knows them.
 type Account struct {
 	Platform string
 	ID       string
@@ -28,10 +28,10 @@ type Account struct {
 	Since    time.Time
 }
 
-// known people: those with an account or an access; others are numbers alone.
+// known users: those with an account or an access; others are numbers alone.
 const knownPeople = `FROM users u WHERE EXISTS (SELECT 1 FROM identities i WHERE i.user_id = u.id) OR EXISTS (SELECT 1 FROM access a WHERE a.user_id = u.id)`
 
-// Persons lists at most limit people (1,000 at most), with and without access:
+// Persons lists at most limit users (1,000 at most), with and without access:
 // the owner and admins first, then the newest.
 func (s *Store) Persons(ctx context.Context, limit int) ([]Person, error) {
 	people, err := s.persons(ctx, knownPeople+` ORDER BY u.role = 'guest', u.id DESC LIMIT $1`, Limit(limit))
@@ -41,7 +41,7 @@ func (s *Store) Persons(ctx context.Context, limit int) ([]Person, error) {
 	return people, nil
 }
 
-// PersonOf is one person by their number; core.NotFound where nothing is known
+// PersonOf returns one user by their number; core.NotFound where nothing is known
 // of them.
 func (s *Store) PersonOf(ctx context.Context, user int64) (Person, error) {
 	people, err := s.persons(ctx, `FROM users u WHERE u.id = $1 AND (u.id IN (SELECT user_id FROM identities) OR u.id IN (SELECT user_id FROM access) OR u.id = 1)`, user)
@@ -80,14 +80,14 @@ func (s *Store) persons(ctx context.Context, which string, arg any) ([]Person, e
 		out[i], at[u.ID] = Person{User: u.ID, Display: u.Display, Role: u.Role, Since: core.TimeOf(u.Created)}, i
 	}
 	for _, a := range accounts {
-		if i, ok := at[a.User]; ok { // somebody may have come between the two
+		if i, ok := at[a.User]; ok { // someone may have come between the two
 			out[i].Accounts = append(out[i].Accounts, Account{Platform: a.Platform, ID: a.ID, Display: a.Display, Since: core.TimeOf(a.Created)})
 		}
 	}
 	return out, nil
 }
 
-// AccessOf is what one person may do, newest first, at most 1,000 rows.
+// AccessOf returns what one user may do, newest first, at most 1,000 rows.
 func (s *Store) AccessOf(ctx context.Context, user int64) ([]core.AccessRow, error) {
 	return s.access(ctx, ` WHERE a.user_id = $1 ORDER BY a.id DESC LIMIT 1000`, user)
 }
@@ -125,7 +125,7 @@ func (s *Store) ChangeAccess(ctx context.Context, id int64, a core.Approval, by 
 	return nil
 }
 
-// endOf is the end of an access as it is stored.
+// endOf returns the end of an access as it is stored.
 func endOf(a core.Approval, now time.Time) (string, error) {
 	end := core.Stamp(a.ExpiresAt)
 	if end != "" && end <= core.Stamp(now) {
@@ -134,7 +134,7 @@ func endOf(a core.Approval, now time.Time) (string, error) {
 	return end, nil
 }
 
-// accessByID is one row that by may change.
+// accessByID returns one row that by may change.
 func accessByID(ctx context.Context, tx *store.Tx, id int64, by core.Actor) (a Grant, err error) {
 	err = tx.Get(ctx, &a, `SELECT id, bot, user_id, scope, place, trust_level, expires_at, chat, "by", at FROM access WHERE id = $1`, id)
 	switch {
@@ -146,9 +146,9 @@ func accessByID(ctx context.Context, tx *store.Tx, id int64, by core.Actor) (a G
 	return a, err
 }
 
-// GiveAccess lets a person who has an account on the bot's platform in to one
+// GiveAccess lets a user who has an account on the bot's platform in to one
 // more place: direct messages, or with a place an enabled group. An access that
-// is there already gets the new terms. The person is not told.
+// is there already gets the new terms. The user is not told.
 func (s *Store) GiveAccess(ctx context.Context, user int64, bot, place string, a core.Approval, by core.Actor) error {
 	if !s.bots.Configured(bot) {
 		return core.Errorf(core.Invalid, "bot: there is no bot of this name")
@@ -229,9 +229,9 @@ func (s *Store) mayBeGiven(ctx context.Context, tx *store.Tx, row *Grant) error 
 	return err
 }
 
-// Unlink parts a person from their account on a platform, when they have
+// Unlink parts a user from their account on a platform, when they have
 // another one: the account loses what it may there and is a stranger's from now
-// on, who may ask at once. What was said by it stays the person's.
+// on, who may ask at once. What was said by it stays the user's.
 func (s *Store) Unlink(ctx context.Context, user int64, platform string, by core.Actor) error {
 	err := s.db.Tx(ctx, func(tx *store.Tx) error {
 		if user == core.Operator && by.User != core.Operator && by.User != 0 {

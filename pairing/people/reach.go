@@ -8,7 +8,7 @@ import (
 	"gatehouse/core/store"
 )
 
-// Reach reports whether the bot may write to a chat unasked: to a person who
+// Reach reports whether the bot may write to a chat unasked: to a user who
 // has been let in and is not blocked, in the direct chat they last wrote from,
 // and to a group that is enabled. Whom a policy alone lets in, has not been
 // asked. With whose, only that person's own direct chats are reached.

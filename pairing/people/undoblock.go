@@ -12,7 +12,7 @@ import (
 
 // UndoBlock takes a block back within UndoFor of it, and gives back the access
 // that it took. Requests that waited stay denied, without cool-off. Too late is
-// a core.Conflict, nobody blocked a core.NotFound.
+// a core.Conflict, no one blocked a core.NotFound.
 func (s *Store) UndoBlock(ctx context.Context, bot, platform, platformUserID string, by core.Actor) error {
 	bot, err := s.blockable(bot, platform, platformUserID)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Store) UndoBlock(ctx context.Context, bot, platform, platformUserID str
 	return nil
 }
 
-// tookBy is the access that a block is about to take; "" for none.
+// tookBy returns the access that a block is about to take; "" for none.
 func (s *Store) tookBy(ctx context.Context, tx *store.Tx, bot, platform, id string) (string, error) {
 	var all, rows []Grant
 	err := tx.Select(ctx, &all, `SELECT a.id, a.bot, a.user_id, a.scope, a.place, a.trust_level, a.expires_at, a.chat, a."by", a.at

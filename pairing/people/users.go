@@ -41,7 +41,7 @@ func (s *Store) Operator(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// User is the user behind p and the role that counts now: guest for an owner
+// User returns the user behind p and the role that counts now: guest for an owner
 // or admin who has no access left anywhere. A stranger is 0 and "".
 func (s *Store) User(ctx context.Context, q store.Queryer, p core.Peer) (id int64, role core.Role, err error) {
 	if p.IsZero() || p.Shared || p.Bot {
@@ -67,7 +67,7 @@ func (s *Store) User(ctx context.Context, q store.Queryer, p core.Peer) (id int6
 	return u.ID, u.Role, nil
 }
 
-// Name is what a person calls themselves, cleaned; "" when nobody knows.
+// Name returns what a user calls themselves, cleaned; "" when no one knows.
 func (s *Store) Name(ctx context.Context, q store.Queryer, user int64) (string, error) {
 	var name string
 	err := q.Get(ctx, &name, `SELECT display FROM users WHERE id = $1`, user)
@@ -80,7 +80,7 @@ func (s *Store) Name(ctx context.Context, q store.Queryer, user int64) (string, 
 	return core.CleanName(name), nil
 }
 
-// Peer is the person's account on a platform; core.NotFound without one.
+// Peer returns the user's account on a platform; core.NotFound without one.
 func (s *Store) Peer(ctx context.Context, q store.Queryer, user int64, platform string) (core.Peer, error) {
 	p := core.Peer{Platform: platform}
 	err := q.Get(ctx, &p.ID, `SELECT platform_user_id FROM identities WHERE user_id = $1 AND platform = $2 ORDER BY platform_user_id LIMIT 1`, user, platform)
@@ -94,7 +94,7 @@ func (s *Store) Peer(ctx context.Context, q store.Queryer, user int64, platform 
 	return p, err
 }
 
-// OwnerChats are the direct chats with bot of the owner and the admins, at most 20.
+// OwnerChats returns the direct chats with bot of the owner and the admins, at most 20.
 func (s *Store) OwnerChats(ctx context.Context, q store.Queryer, bot string) ([]core.Address, error) {
 	var chats []string
 	err := q.Select(ctx, &chats, `SELECT a.chat FROM users u JOIN access a ON a.user_id = u.id
@@ -122,7 +122,7 @@ func (s *Store) HasUser(ctx context.Context, q store.Queryer, id int64) (ok bool
 	return ok, err
 }
 
-// Since is when a user came to be; false for nobody.
+// Since returns when a user came to be; false for no one.
 func (s *Store) Since(ctx context.Context, q store.Queryer, user int64) (time.Time, bool, error) {
 	var at string
 	err := q.Get(ctx, &at, `SELECT created_at FROM users WHERE id = $1`, user)
@@ -156,7 +156,7 @@ func (s *Store) Ensure(ctx context.Context, tx *store.Tx, platform, id, display 
 	return user, err
 }
 
-// Accounts names a person's accounts, one a line, in plain text.
+// Accounts names a user's accounts, one a line, in plain text.
 func (s *Store) Accounts(ctx context.Context, tx *store.Tx, user int64) (string, error) {
 	var rows []struct {
 		Platform string `db:"platform"`
@@ -194,7 +194,7 @@ func (s *Store) Merge(ctx context.Context, tx *store.Tx, account core.Peer, from
 	}
 	for _, q := range []string{
 		`DELETE FROM access WHERE user_id = $1`,
-		`UPDATE users SET display = '', settings = NULL WHERE id = $1`, // nobody any more; the number is not given again
+		`UPDATE users SET display = '', settings = NULL WHERE id = $1`, // no one any more; the number is not given again
 	} {
 		if _, err := tx.Exec(ctx, q, from); err != nil {
 			return fmt.Errorf("link accounts: %w", err)

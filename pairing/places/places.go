@@ -41,8 +41,8 @@ type Row struct {
 	Place   string     `json:"place"`
 	Name    string     `json:"name"` // the group's title, cleaned; hostile text
 	Enabled bool       `json:"enabled"`
-	Level   core.Trust `json:"trust_level"` // nobody exceeds it there
-	By      string     `json:"by"`          // who decided last; "" when nobody has
+	Level   core.Trust `json:"trust_level"` // no one exceeds it there
+	By      string     `json:"by"`          // who decided last; "" when no one has
 	At      time.Time  `json:"at"`          // of that decision, else when it was first seen
 	Mention string     `json:"mention_mode"`
 	Agent   string     `json:"agent,omitempty"`
@@ -51,8 +51,8 @@ type Row struct {
 	RatePer int64      `json:"rate_per,omitempty"` // seconds
 }
 
-// Enable lets bot answer in a group: people with access of their own there at
-// the lower of theirs and level, everybody else at level. Stranger means the
+// Enable lets bot answer in a group: users with access of their own there at
+// the lower of theirs and level, everyone else at level. Stranger means the
 // level that was decided before, or at first the bot's preset. An empty name
 // keeps the known one.
 func (s *Store) Enable(ctx context.Context, bot, place, name string, level core.Trust, by core.Actor) error {
@@ -124,7 +124,7 @@ func (s *Store) Places(ctx context.Context) ([]Row, error) {
 	return out, nil
 }
 
-// Seen notes a group that nobody has enabled, so that the panel can offer it.
+// Seen notes a group that no one has enabled, so that the panel can offer it.
 // At most maxSeen such notes are kept: the oldest goes.
 func (s *Store) Seen(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
 	n, err := tx.Exec(ctx, `INSERT INTO places (bot, place, name, enabled, level, at) VALUES ($1, $2, $3, 0, $4, $5) ON CONFLICT (bot, place) DO NOTHING`,

@@ -14,7 +14,7 @@ import (
 // Mention modes: what an enabled group's bot takes in. "" is MentionOnly.
 const (
 	MentionOnly    = "mention_only" // what is addressed to it; the rest is not heard
-	MentionContext = "context"      // likewise, and it is told what others said lately
+	MentionContext = "context"      // also, and it is told what others said recently
 	MentionAll     = "all"          // everything is answered
 )
 
@@ -22,7 +22,7 @@ const (
 type Settings struct {
 	Mention string
 	Agent   string // as it was called when it was chosen; it may be gone
-	Model   string // likewise
+	Model   string // also
 	RateN   int    // messages of the whole group in RatePer; 0 is no bound
 	RatePer time.Duration
 }
@@ -58,7 +58,7 @@ func groupRow(ctx context.Context, q store.Queryer, bot, id, and string) (p Grou
 	return p, err
 }
 
-// Place is how an enabled group is answered; the zero value for one that is not.
+// Place returns how an enabled group is answered; the zero value for one that is not.
 func (s *Store) Place(ctx context.Context, q store.Queryer, bot, id string) (Settings, error) {
 	p, err := Enabled(ctx, q, bot, id)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Store) Place(ctx context.Context, q store.Queryer, bot, id string) (Set
 	return p.settings(), nil
 }
 
-// Kept is how a group was answered last, whether or not it is enabled now; the
+// Kept returns how a group was answered last, whether or not it is enabled now; the
 // zero value for one that never was.
 func (s *Store) Kept(ctx context.Context, q store.Queryer, bot, id string) (Settings, error) {
 	p, err := groupRow(ctx, q, bot, id, ` AND "by" <> ''`)
@@ -113,7 +113,7 @@ func (s *Store) SetPlace(ctx context.Context, bot, id string, set Settings, by c
 
 // Flooded counts a message of the group against its rate, by the platform's
 // time, and reports whether it is one too many; period names the time in which
-// the group is over its rate.
+// the group has ended its rate.
 func (s *Store) Flooded(ctx context.Context, tx *store.Tx, p Group, in *core.Inbound) (over bool, period string, err error) {
 	if p.RateN == 0 {
 		return false, "", nil

@@ -29,11 +29,12 @@ type (
 	// for as long as a repeat of it is recognised.
 	Repeats interface {
 		Stored(ctx context.Context, bot, update string) (message, chat string, found bool, err error)
-		// Queued is how many messages of the sender wait to be answered, counted up to most.
+		// Queued is how many messages of the sender wait to be answered, counted up to
+		// most.
 		Queued(ctx context.Context, bot, sender string, most int) (int, error)
 	}
 	// A Follower shows the events of runs (*bus.Bus). Follow joins at once and
-	// replays what is kept after LastID. With a Run that is over it ends after
+	// replays what is kept after LastID. With a Run that has ended it ends after
 	// what is kept; without a Run it goes on until ctx ends.
 	Follower interface {
 		Follow(ctx context.Context, f bus.Follow) iter.Seq2[bus.Entry, error]

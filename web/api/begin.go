@@ -28,10 +28,10 @@ type Agents interface {
 	Workspace(slug string) bool
 }
 
-// begin checks what the request says of a session that begins, and makes names
+// begin checks what the request reports of a session that begins, and makes names
 // and ids of it. For one that exists each must be as it is: the agent and the
 // workspace bound what its turns may do, so a turn does not change them, and
-// whoever may not say /agent in a chat does not choose them here.
+// anyone who may not say /agent in a chat does not choose them here.
 func (a *API) begin(ctx context.Context, p auth.Principal, q *chatRequest, id string, known bool) error {
 	if q.WorkingDirectory != "" && p.Trust < core.Vault {
 		return fieldProblem(web.Forbidden, "working_directory", "at the trust level sandboxed the working directory is not yours to choose")

@@ -181,10 +181,10 @@ func (a *API) putBefore(ctx context.Context, t *turn) error {
 // sender returns the peer id of a user of the API.
 func sender(user int64) string { return "user:" + strconv.FormatInt(user, 10) }
 
-// maxQueued bounds the turns of one person that wait to be answered.
+// maxQueued bounds the turns of one user that wait to be answered.
 const maxQueued = 100
 
-// roomFor refuses a turn while too many of the person's wait.
+// roomFor refuses a turn while too many of the user's wait.
 func (a *API) roomFor(ctx context.Context, user int64) error {
 	n, err := a.Repeats.Queued(ctx, core.APIBot, sender(user), maxQueued)
 	if err != nil || n < maxQueued {
@@ -216,7 +216,7 @@ func caller(p auth.Principal) string {
 	return "user" + strconv.FormatInt(p.User, 10)
 }
 
-// locate is the session an id means for p; one that is not known will be made.
+// locate returns the session an id means for p; one that is not known will be made.
 func (a *API) locate(ctx context.Context, p auth.Principal, id string) (session string, known bool, err error) {
 	if reserved[id] {
 		return "", false, core.Errorf(core.Invalid, "the session id %q is reserved", id)

@@ -87,7 +87,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// replay sends what is kept of a run that is over, or 204 when the reader has
+// replay sends what is kept of a run that has ended, or 204 when the reader has
 // all of it, after which an EventSource does not reconnect.
 func (a *API) replay(w http.ResponseWriter, r *http.Request, events entries, stop func()) error {
 	var s *web.Stream

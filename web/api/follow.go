@@ -13,7 +13,7 @@ type entries = iter.Seq2[bus.Entry, error]
 const lastEvent = "message_stop"
 
 // join begins to follow a session, so that nothing of run is missed that
-// happens from now on, and then looks at the run: one that is over is replayed
+// happens from now on, and then checks the run: one that has ended is replayed
 // from what is kept, any other is followed until its end, even before it has
 // begun. Joining first leaves no moment in which a run could end unseen. The
 // caller ranges over the events or calls leave.
@@ -53,7 +53,7 @@ func (a *API) follow(ctx context.Context, f bus.Follow) (events entries, leave f
 	}
 }
 
-// joinNew is join for a run with a new id, which cannot have events: it looks
+// joinNew returns join for a run with a new id, which cannot have events: it looks
 // nothing up.
 func (a *API) joinNew(ctx context.Context, f bus.Follow) (events entries, leave func()) {
 	events, leave = a.follow(ctx, f)
@@ -94,7 +94,7 @@ func void(e bus.Entry, last string) (bus.Entry, error) {
 	return bus.Entry{ID: before, Session: e.Session, Run: e.Run, Attempt: e.Attempt, Type: g.EventType(), Data: data, Event: g}, err
 }
 
-// only is the events of one run, up to its last.
+// only returns the events of one run, up to its last.
 func only(events entries, run string) entries {
 	return func(yield func(bus.Entry, error) bool) {
 		for e, err := range events {

@@ -52,7 +52,7 @@ func newRecent() *recent {
 }
 
 // add remembers t and reports whether its update id is known already, and
-// whether it stood for another body.
+// whether it was for another body.
 func (c *recent) add(t *turn) (known, clash bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

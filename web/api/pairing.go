@@ -46,7 +46,7 @@ func (a *API) request(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, row)
 }
 
-// approve serves POST /api/bots/pairing/{id}/approve. Nobody gives away more trust
+// approve serves POST /api/bots/pairing/{id}/approve. No one gives away more trust
 // than their own key has.
 func (a *API) approve(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeAdmin)

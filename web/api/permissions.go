@@ -27,14 +27,14 @@ type (
 		Grant(ctx context.Context, id, pattern string, by core.Actor) error
 		Deny(ctx context.Context, id string, by core.Actor) error
 	}
-	// Grants are what was granted beyond one call and stands: of a session
+	// Grants are what was granted beyond one call and is: of a session
 	// ("" all) and a user (0 all).
 	Grants interface {
 		Grants(ctx context.Context, session string, user int64) ([]permission.GrantRow, error)
 		Revoke(ctx context.Context, id string, by core.Actor) error
 	}
-	// Answers takes what a person answers to a question of this session; to
-	// anybody who was not asked it is core.NotFound.
+	// Answers takes what a user answers to a question of this session; to
+	// anyone who was not asked it is core.NotFound.
 	Answers interface {
 		Answer(ctx context.Context, session, ask string, answers json.RawMessage, by core.Actor) error
 	}
@@ -128,7 +128,7 @@ func (a *API) permissionStream(w http.ResponseWriter, r *http.Request) error {
 			if !open {
 				return nil
 			}
-		case <-a.Clock.After(web.Heartbeat): // what rings no bell here: another node, somebody forgotten
+		case <-a.Clock.After(web.Heartbeat): // what rings no bell here: another node, someone forgotten
 		case <-ctx.Done():
 			return nil
 		}
@@ -208,7 +208,7 @@ func (o *onlooker) send(v any) error {
 	return o.stream.Send("", data)
 }
 
-// grant serves POST /api/permissions/{id}/grant. Nobody opens with a key what the
+// grant serves POST /api/permissions/{id}/grant. No one opens with a key what the
 // key's own trust would not reach.
 func (a *API) grant(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeAdmin)

@@ -38,7 +38,8 @@ type Unasked struct {
 	// Files are kept already, and sent after Attachments. Whose message is not
 	// stored by Send, also because it was before, they are removed by it.
 	Files []core.File `json:"files,omitempty"`
-	// User: only direct chats of this person are reached; nil: every chat that the bot may write to.
+	// User: only direct chats of this person are reached; nil: every chat that the bot
+	// may write to.
 	User *int64 `json:"user_id,omitempty"`
 }
 

@@ -41,7 +41,7 @@ type Hit struct {
 
 // A SessionQuery is what a list asks for: newest first by last access.
 type SessionQuery struct {
-	User      int64 // the owner; Everybody for all
+	User      int64 // the owner; Everyone for all
 	Everybody bool
 	Archived  *bool // nil: both
 	Source    string
@@ -49,7 +49,7 @@ type SessionQuery struct {
 	AgentType string
 	Tag       string
 	Context   string
-	Search    string // words of the title, the tags or what was said; the newest hit first
+	Search    string // words of the title, the tags or what was written; the newest hit first
 	Limit     int    // 1 to 200
 	Offset    int    // 0 with a cursor
 	Cursor    string // opaque: the next of the page before

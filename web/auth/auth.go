@@ -17,7 +17,7 @@ import (
 // Scopes of a key. What no scope allows is not allowed.
 const (
 	ScopeChat    = "chat"    // talk, in own sessions
-	ScopeRead    = "read"    // read own sessions; everybody's only together with admin
+	ScopeRead    = "read"    // read own sessions; everyone's only together with admin
 	ScopeSend    = "send"    // have a bot send a message unasked
 	ScopeMetrics = "metrics" // /metrics and the details of /readyz
 	ScopeAdmin   = "admin"   // bots, pairing, access, keys
@@ -29,8 +29,8 @@ func Scopes() []string {
 }
 
 // LocalUser owns the sessions of keyless requests from this machine
-// (LOCALHOST_ACCESS=chat). It is no row of users, so that whoever reaches the
-// loopback interface shares sessions with nobody else.
+// (LOCALHOST_ACCESS=chat). It is no row of users, so that anyone who reaches the
+// loopback interface shares sessions with no one else.
 const LocalUser int64 = -1
 
 // LocalKey is the key id of such a request.
@@ -64,7 +64,8 @@ func (p Principal) Actor() core.Actor {
 	return core.Actor{User: p.User, Via: "api"}
 }
 
-// CSRF returns the token that forms and scripts of p's session send back; "" without a session.
+// CSRF returns the token that forms and scripts of p's session send back; "" without a
+// session.
 func (p Principal) CSRF() string { return p.csrf }
 
 // CheckCSRF refuses an unsafe request of a session without the session's token

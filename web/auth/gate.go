@@ -32,7 +32,7 @@ func (g Gate) Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.T
 	return core.Least(ceiling, in.Turn.Trust), nil
 }
 
-// Admit stamps in when it is stored: run says whether it may run, and at which
+// Admit stamps in when it is stored: run reports whether it may run, and at which
 // trust. One function decides both times, so that they can't differ.
 func (g Gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (run bool, trust core.Trust, err error) {
 	trust, err = g.Trust(ctx, tx, in)

@@ -56,7 +56,7 @@ func (k *Keys) EnsureFile(ctx context.Context, path string) error {
 	return nil
 }
 
-// readKeyFile reads a regular file of ours that nobody else may touch.
+// readKeyFile reads a regular file of ours that no one else may touch.
 func readKeyFile(path string) (string, bool) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if err != nil {

@@ -74,8 +74,8 @@ func NewKeys(db *store.DB, clock core.Clock, log *slog.Logger) *Keys {
 	return &Keys{db: db, clock: clock, log: log, used: map[string]time.Time{}}
 }
 
-// OnEnd has f told of each key that is revoked or may chat no more, and of each that has expired
-// when Expire looks. f is called after the commit, on the store's writer: it
+// OnEnd has f notified of each key that is revoked or may chat no more, and of each that
+// has expired when Expire looks. f is called after the commit, on the store's writer: it
 // must not wait for a transaction. Call it before the keys are used.
 func (k *Keys) OnEnd(f func(id string)) { k.ended = f }
 
@@ -217,7 +217,7 @@ func (k *Keys) List(ctx context.Context, limit int) ([]KeyRow, error) {
 const keepExpired = 30 * 24 * time.Hour
 
 // Expire tells OnEnd of the keys that have expired, removes those that did so
-// 30 days ago, and says how many it removed; upkeep calls it now and then.
+// 30 days ago, and returns how many it removed; upkeep calls it now and then.
 func (k *Keys) Expire(ctx context.Context) (n int, err error) {
 	err = k.db.Tx(ctx, func(tx *store.Tx) error {
 		n = 0

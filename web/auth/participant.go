@@ -15,7 +15,7 @@ type Tables struct {
 	Admins *Admins
 }
 
-// Tables returns the tables that keep data of people.
+// Tables returns the tables that keep data of users.
 func (Tables) Tables() []string { return []string{"api_keys", "admin_accounts", "admin_sessions"} }
 
 // Revoke removes the user's keys, account and sessions; never the operator's.
@@ -44,7 +44,7 @@ func (Tables) Exports() []store.Export {
 	}
 }
 
-// Forget removes a person's account and sessions.
+// Forget removes a user's account and sessions.
 func (a *Admins) Forget(ctx context.Context, tx *store.Tx, user int64) error {
 	_, err := deleteSessions(ctx, tx, user)
 	if err == nil {

@@ -37,7 +37,8 @@ type visit struct {
 	Seen    string `json:"seen"`
 }
 
-// expiry returns when v ends: idle or absolute, whichever is first. A damaged one has ended.
+// expiry returns when v ends: idle or absolute, whichever is first. A damaged one has
+// ended.
 func (v visit) expiry() time.Time {
 	started, err1 := core.ParseStamp(v.Started)
 	seen, err2 := core.ParseStamp(v.Seen)
@@ -88,7 +89,7 @@ func (t sessionTable) FindCtx(ctx context.Context, token string) ([]byte, bool, 
 }
 
 // CommitCtx stores a session. One that isn't new is only updated: what has
-// been signed out meanwhile must not come back by being touched.
+// been signed out in the meantime must not come back by being touched.
 func (t sessionTable) CommitCtx(ctx context.Context, token string, data []byte, _ time.Time) error {
 	var v visit
 	if err := json.Unmarshal(data, &v); err != nil {

@@ -110,7 +110,7 @@ func (a *Admins) slow(at attempt, acc account, known bool) error {
 
 // busyAccount returns how long the attempt must wait because of wrong tries
 // from everywhere. Its address waits once from its first try on, whatever
-// others do meanwhile, so that no one can be kept out by guesses.
+// others do in the meantime, so that no one can be kept out by guesses.
 func (a *Admins) busyAccount(at attempt, acc account, known bool) time.Duration {
 	n, last := a.names.count(core.CutRunes(at.name, 64))
 	if known {

@@ -33,9 +33,9 @@ type watched struct {
 }
 
 // Watch has gone called, once, when the caller of r would not be let in any
-// more: for what outlives a key or a session. It is looked at every quarter of
+// more: for what outlives a key or a session. It is checked every quarter of
 // a minute, in one query for all keys, until forget is called. It prolongs
-// nothing but the key's last use. When the store can't be asked nobody is
+// nothing but the key's last use. When the store can't be asked no one is
 // gone: a fault is no revocation.
 func (d *Door) Watch(r *http.Request, gone func()) (forget func()) {
 	p, known := From(r.Context())

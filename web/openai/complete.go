@@ -97,7 +97,7 @@ func (c *call) inbound(p auth.Principal, m Model) core.Inbound {
 }
 
 // answer stores the turn and gives its run's answer. It follows the run to its
-// end also when the client has gone: it is stopped then, as nobody could come
+// end also when the client has gone: it is stopped then, as no one could come
 // back for it, and counts against the caller's limit until it has ended.
 func (c *call) answer(w http.ResponseWriter, p auth.Principal, m Model) error {
 	ctx, stop := context.WithCancel(context.WithoutCancel(c.r.Context()))

@@ -77,7 +77,7 @@ func errorOf(p *web.Problem) wireError {
 const codeQuota = "insufficient_quota"
 
 // show answers a failed request in OpenAI's form. The clients of OpenAI try
-// 408, 409, 429 and 5xx again by themselves, unless x-should-retry says false.
+// 408, 409, 429 and 5xx again on their own, unless x-should-retry says false.
 func show(w http.ResponseWriter, _ *http.Request, p *web.Problem) {
 	body, err := json.Marshal(map[string]wireError{"error": errorOf(p)})
 	if err != nil { // strings only: cannot happen

@@ -10,8 +10,8 @@ import (
 	"gatehouse/web"
 )
 
-// begins stands in front of a conversation that the model began: providers
-// want a person's words first.
+// begins is in front of a conversation that the model began: providers
+// want a user's text first.
 const begins = "(The conversation begins with your words.)"
 
 type wireMessage struct {
@@ -34,7 +34,7 @@ type wirePart struct {
 }
 
 // readMessages takes the conversation: system and developer messages, wherever
-// they stand, are the system prompt; the last of the others is what is to be
+// they are, are the system prompt; the last of the others is what is to be
 // answered.
 func (q *request) readMessages(v json.RawMessage) error {
 	var raw []json.RawMessage

@@ -78,7 +78,7 @@ type API struct {
 	Options
 	slots *web.Slots
 	pulse *web.Pulse
-	born  time.Time // stands for when a model was made
+	born  time.Time // represents when a model was made
 }
 
 // New returns an API.
@@ -122,7 +122,7 @@ func (a *API) routes() map[string]web.Handler {
 // documented.
 func (a *API) Routes() []string { return slices.Collect(maps.Keys(a.routes())) }
 
-// known puts the Principal into the request before h. Nobody at all is let
+// known inserts the Principal into the request before h. No one at all is let
 // through to no address.
 func (a *API) known(h web.Handler) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {

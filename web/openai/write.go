@@ -130,7 +130,7 @@ const openAfter = 5 * time.Second
 type stream struct {
 	c    *call
 	w    http.ResponseWriter
-	done chan struct{} // the wait to open is over
+	done chan struct{} // the wait to open has ended
 	stop func()        // ends that wait
 
 	mu   sync.Mutex // of what follows: the wait opens too

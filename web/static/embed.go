@@ -50,7 +50,7 @@ var read = sync.OnceValues(func() (map[string]file, error) {
 
 // uncommented returns a script without the lines that are comments alone and without
 // the blanks that lines begin with: they are for readers of the source, and a
-// page has only so many bytes. Nothing is written over several lines in
+// page has only that many bytes. Nothing is written over several lines in
 // backquotes there (a test looks).
 func uncommented(script []byte) []byte {
 	out := make([]byte, 0, len(script))

@@ -35,7 +35,7 @@ type Tab struct {
 // New starts a fresh headless Chromium and is its first tab; it ends with the
 // test. What a page throws, logs as an error or is refused by its own policy
 // fails the test. The program is GATEHOUSE_TEST_CHROMIUM, or Debian's; where it
-// is missing the test is skipped, and fails where CI says that it must run.
+// is missing the test is skipped, and fails where CI means that it must run.
 func New(t testing.TB) *Tab {
 	t.Helper()
 	path := os.Getenv("GATEHOUSE_TEST_CHROMIUM")
@@ -105,7 +105,7 @@ func (b *Tab) Front() {
 	call(b, page.BringToFront, struct{}{})
 }
 
-// Eventually asks the page until the JavaScript expression holds. Asking anew
+// Eventually asks the page until the JavaScript expression holds. Asking again
 // each time outlives a navigation; a query of chromedp's may not.
 func (b *Tab) Eventually(expr string) {
 	b.t.Helper()
@@ -180,7 +180,7 @@ func (b *Tab) TabTo(sel string) {
 
 // Write focuses a field and types into it; a last kb.Enter is pressed when the
 // field holds the rest. What went astray (a page that moves the focus while
-// somebody types) is typed again, twice at most.
+// someone types) is typed again, twice at most.
 func (b *Tab) Write(sel, text string) {
 	b.t.Helper()
 	words, enter := strings.CutSuffix(text, kb.Enter)
@@ -202,7 +202,7 @@ func (b *Tab) Write(sel, text string) {
 }
 
 // Click presses the mouse in the middle of what the selector finds first, once
-// it stands still there and nothing lies over it, as a person would.
+// it is still there and nothing lies over it, as a user would.
 func (b *Tab) Click(sel string) {
 	b.t.Helper()
 	b.Visible(sel)

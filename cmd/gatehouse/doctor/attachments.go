@@ -11,10 +11,10 @@ import (
 	"gatehouse/core/store"
 )
 
-// useKept is the database's version from which on it says what attachments take.
+// useKept is the database's version from which on it reports what attachments take.
 const useKept = 1013
 
-// checkAttachments says how much room attachments take, and warns when nine tenths
+// checkAttachments returns how much room attachments take, and warns when nine tenths
 // of a bound are taken. Of a database without the figure it says nothing.
 func checkAttachments(ctx context.Context, p Subject) []Finding {
 	path := p.Config.DatabasePath()
@@ -23,7 +23,7 @@ func checkAttachments(ctx context.Context, p Subject) []Finding {
 	}
 	db, err := sql.Open("sqlite3", (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "mode=ro"}).String())
 	if err != nil {
-		return nil // the check of the database says why
+		return nil // the check of the database explains why
 	}
 	defer db.Close()
 	var whole, most int64

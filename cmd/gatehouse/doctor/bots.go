@@ -13,7 +13,7 @@ import (
 	"gatehouse/core"
 )
 
-// bots are the configured ones; LoadAll has found nothing wrong with them.
+// bots returns the configured ones; LoadAll has found nothing wrong with them.
 func (p Subject) bots() []configs.Bot {
 	bots, _ := p.Config.ReadBots(nil)
 	return bots
@@ -42,7 +42,7 @@ func checkBots(ctx context.Context, p Subject) []Finding {
 	return checks
 }
 
-// tokenPlace is where a bot's token is put.
+// tokenPlace returns where a bot's token is put.
 func tokenPlace(b configs.Bot) string {
 	if b.TokenFile != "" {
 		return b.TokenFile
@@ -77,7 +77,7 @@ func checkBot(ctx context.Context, p Subject, b configs.Bot) Finding {
 	return c
 }
 
-// checkPolicy warns of a bot that lets everybody or nobody in, and of a token
+// checkPolicy warns of a bot that lets everyone or no one in, and of a token
 // that others can listen to. panel: its policy was set there.
 func checkPolicy(b configs.Bot, panel bool) (checks []Finding) {
 	setting := func(short, field string) string {
@@ -138,7 +138,7 @@ func exposed(path string) (mode string, seen bool) {
 	}
 	for dir := filepath.Dir(real); ; dir = filepath.Dir(dir) {
 		if d, err := os.Stat(dir); err != nil || d.Mode().Perm()&0o011 == 0 {
-			return "", false // nobody else gets there
+			return "", false // no one else gets there
 		}
 		if dir == filepath.Dir(dir) {
 			return fmt.Sprintf("%04o", info.Mode().Perm()), true

@@ -53,7 +53,7 @@ type Subject struct {
 	ModelFaults func(*agent.Agents) []string                                    // lines about agents and workspaces whose model is not configured; nil: not checked
 	Model       func(context.Context) (name string, err error)                  // one cheap call
 	Serving     func(context.Context) bool                                      // a gateway serves this vault now
-	Limits      func(context.Context) string                                    // how the gateway that serves now limits commands, in words; "" not known
+	Limits      func(context.Context) string                                    // how the gateway that serves now limits commands, as text; "" not known
 	Veil        func() sandbox.Backend                                          // whether the gateway's own files are hidden at full trust
 	Sandbox     func() []sandbox.Backend                                        // what isolates commands here
 	Newest      int64                                                           // the newest database version this program knows

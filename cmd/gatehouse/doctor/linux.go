@@ -16,7 +16,7 @@ var remote = map[int64]string{
 	0x01021994: "a file system in memory (tmpfs), which a restart of the machine empties",
 }
 
-// Filesystem says what kind of file system dir is on when that is worth
+// Filesystem reports what kind of file system dir is on when that is worth
 // a warning, and how many bytes this user may still write there.
 func Filesystem(dir string) (worry string, free uint64, ok bool) {
 	var s syscall.Statfs_t

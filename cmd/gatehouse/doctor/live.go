@@ -42,7 +42,7 @@ func Alive(ctx context.Context, cfg *configs.Config) error {
 	return nil
 }
 
-// liveAddr is where this machine reaches a listener on addr: one that listens
+// liveAddr returns where this machine reaches a listener on addr: one that listens
 // everywhere is asked on loopback.
 func liveAddr(addr string) (string, error) {
 	host, port, err := net.SplitHostPort(addr)

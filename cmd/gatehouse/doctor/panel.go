@@ -9,7 +9,7 @@ import (
 // mostNamed bounds the settings that one check names.
 const mostNamed = 6
 
-// checkPanel tells what was set in the panel, and whether the gateway that
+// checkPanel reports what was set in the panel, and whether the gateway that
 // serves goes by the settings that were examined here.
 func checkPanel(_ context.Context, p Subject) (checks []Finding) {
 	s := p.Settled

@@ -6,7 +6,7 @@ import (
 	"gatehouse/core/sandbox"
 )
 
-// checkSandbox says what isolates commands below full trust. Without one the
+// checkSandbox reports what isolates commands below full trust. Without one the
 // gateway works; the tools that need it are not offered.
 func checkSandbox(ctx context.Context, p Subject) []Finding {
 	const name = "sandbox"

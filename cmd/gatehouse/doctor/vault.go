@@ -21,7 +21,7 @@ const (
 	spaceFail = 100 << 20 // below this a database soon cannot grow
 )
 
-// checkVault looks at the folder: there or to be made, private, writable, on
+// checkVault checks the directory: there or to be made, private, writable, on
 // a disk of this machine, with room.
 func checkVault(_ context.Context, p Subject) []Finding {
 	path := p.Config.VaultPath
@@ -56,7 +56,7 @@ func checkVault(_ context.Context, p Subject) []Finding {
 	return append([]Finding{check}, checkDisk(path)...)
 }
 
-// nearestDir is the nearest folder above path that is there.
+// nearestDir returns the nearest directory above path that is there.
 func nearestDir(path string) string {
 	for {
 		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
@@ -75,7 +75,7 @@ func writable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// checkDisk warns of folders that other machines change, and of little room.
+// checkDisk warns of directories that other machines change, and of little room.
 func checkDisk(dir string) []Finding {
 	var checks []Finding
 	if by := synced(dir); by != "" {
@@ -100,14 +100,14 @@ func checkDisk(dir string) []Finding {
 	return checks
 }
 
-// syncers are parts of paths by which folders of sync programs are known, in
+// syncers are parts of paths by which directories of sync programs are known, in
 // lower case, and who they belong to.
 var syncers = [...][2]string{
 	{"dropbox", "Dropbox"}, {"onedrive", "OneDrive"}, {"icloud", "iCloud"}, {"com~apple~clouddocs", "iCloud"}, {"mobile documents", "iCloud"},
 	{"google drive", "Google Drive"}, {"googledrive", "Google Drive"}, {"nextcloud", "Nextcloud"}, {"owncloud", "ownCloud"}, {"syncthing", "Syncthing"},
 }
 
-// synced names the sync program whose folder dir is in, by the names on
+// synced names the sync program whose directory dir is in, by the names on
 // the way and by the mark that Syncthing leaves; "" when none is seen.
 func synced(dir string) string {
 	for _, part := range strings.Split(filepath.ToSlash(strings.ToLower(dir)), "/") {
@@ -127,7 +127,7 @@ func synced(dir string) string {
 	}
 }
 
-// checkDatabase opens the file for reading and looks at its version.
+// checkDatabase opens the file for reading and checks its version.
 func checkDatabase(ctx context.Context, p Subject) []Finding {
 	path := p.Config.DatabasePath()
 	c := Finding{Name: "database", State: Fail}

@@ -28,9 +28,9 @@ type discord struct {
 	guild *discordtest.Guild
 }
 
-// Discord is the simulated Discord with people to play: Cleo, Dan and Olga, and
+// Discord returns the simulated Discord with users to play: Cleo, Dan and Olga, and
 // the server they share with one channel and a thread in it, each made where
-// it does not exist yet. A simulator that kept its state keeps its people.
+// it does not exist yet. A simulator that kept its state keeps its users.
 func Discord(sim *discordtest.Server) (Platform, error) {
 	people := sim.Users()
 	if len(people) == 0 {
@@ -77,7 +77,7 @@ func (d *discord) person(a discordtest.Account) Person {
 	return Person{ID: a.ID.String(), Name: a.Name, Username: a.Username, Note: note(discordCast, a.Username), Bot: a.Bot}
 }
 
-// shared are the server's channels, each with its threads behind it. Forums are
+// shared returns the server's channels, each with its threads behind it. Forums are
 // left out, their posts are not.
 func (d *discord) shared() []Chat {
 	all := d.sim.Channels()
@@ -107,7 +107,7 @@ func (d *discord) private(u *discordtest.User) Chat {
 	return d.screen(Chat{ID: u.DM().String(), Kind: Private, Title: d.sim.Bot().Account().Name, Person: u.ID().String()}, u.DM())
 }
 
-// screen fills in what stands in the chat.
+// screen fills in what is in the chat.
 func (d *discord) screen(c Chat, at discordtest.ID) Chat {
 	v := d.sim.Screen(at)
 	c.Messages = []Message{}
@@ -160,7 +160,7 @@ func (d *discord) message(m discordtest.Message) Message {
 
 var looks = map[int]string{1: "primary", 3: "success", 4: "danger"} // [components] "Button Styles"
 
-// keysOf are buttons, and menus of which one entry is chosen.
+// keysOf returns buttons, and menus of which one entry is chosen.
 func keysOf(row []discordtest.Button) (out []Button) {
 	for _, b := range row {
 		key := Button{Text: b.Label, Data: b.CustomID, URL: b.URL, Look: looks[b.Style], Disabled: b.Disabled}
@@ -177,7 +177,7 @@ func keysOf(row []discordtest.Button) (out []Button) {
 	return out
 }
 
-// formOf is what a press has opened.
+// formOf returns what a press has opened.
 func formOf(i *discordtest.Interaction) *Form {
 	f := &Form{ID: i.ID.String(), Title: i.Modal.Title}
 	for _, x := range i.Modal.Fields {
@@ -186,7 +186,7 @@ func formOf(i *discordtest.Interaction) *Form {
 	return f
 }
 
-// called is how the app shows a mention of a person, or of a channel.
+// called returns how the app shows a mention of a user, or of a channel.
 func (d *discord) called(sign byte, id string) string {
 	n, err := discordtest.ParseID(id)
 	if err != nil {

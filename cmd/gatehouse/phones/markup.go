@@ -8,7 +8,7 @@ import (
 )
 
 // readMarkup reads a message as Discord's app shows it: the text without its
-// markup, and the styles that the markup stood for. called names who or what is
+// markup, and the styles that the markup was for. called names who or what is
 // mentioned by a sign, '@' or '#', and an id. Whatever is written, it ends, and
 // styles lie within the text; a message has at most a few thousand characters.
 //
@@ -20,7 +20,7 @@ func readMarkup(source string, called func(sign byte, id string) string) (string
 	return r.out.String(), r.styles
 }
 
-// maxNested bounds styles within styles; deeper ones are shown as they stand.
+// maxNested bounds styles within styles; deeper ones are shown as they are.
 const maxNested = 12
 
 type markupReader struct {
@@ -78,7 +78,7 @@ var (
 	fenceForm   = regexp.MustCompile("^```(?:([A-Za-z0-9_+\\-.#]+)\n)?\n*((?s:.+?))\n*```")
 )
 
-// block reads what stands at the beginning of a line: a quote, a heading, the
+// block reads what is at the beginning of a line: a quote, a heading, the
 // mark of a list. 0: none is there.
 func (r *markupReader) block(s string, depth int) int {
 	if strings.HasPrefix(s, ">>> ") {

@@ -1,7 +1,7 @@
-// Package phones is a page on which one visitor plays several people on the
+// Package phones is a page on which one visitor plays several users on the
 // simulated platforms, each in a chat window of their own. It is for the demo
-// and for tests: it listens on loopback, and whoever reaches it may speak as
-// anybody.
+// and for tests: it listens on loopback, and anyone who reaches it may speak as
+// anyone.
 package phones
 
 import (
@@ -33,7 +33,7 @@ const (
 // Options change the page; the zero value is the demo's.
 type Options struct {
 	// Claim is asked for the owner's claim code each time the page opens. ""
-	// says that an owner exists: the page then offers no /claim.
+	// means that an owner exists: the page then offers no /claim.
 	Claim func() string
 	// Panel is the address of the admin panel to link to; "" shows no link.
 	Panel string

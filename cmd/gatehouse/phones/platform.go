@@ -8,7 +8,7 @@ import (
 
 // Bounds of what is shown of a platform.
 const (
-	maxPhones = 12  // people
+	maxPhones = 12  // users
 	maxChats  = 24  // group chats, channels and threads
 	maxShown  = 100 // messages sent for each chat when the page opens
 	maxName   = 256 // bytes of a new person's name
@@ -21,20 +21,20 @@ type Platform interface {
 	// World is all that there is to see now.
 	World() World
 	// Changes yields what becomes visible after the call. It ends with ctx, when
-	// the simulator closes, and when the reader fell behind: look at World again.
+	// the simulator closes, and when the reader fell behind: check World again.
 	Changes(ctx context.Context) iter.Seq[Change]
-	// Act does what a person does. Errors are core's and fit to be shown.
+	// Act does what a user does. Errors are core's and fit to be shown.
 	Act(Action) error
-	// Add makes a person and lets them into what is shared. Invalid: no name, a
-	// long one, or enough people.
+	// Add makes a user and lets them into what is shared. Invalid: no name, a
+	// long one, or enough users.
 	Add(name string) (Person, error)
 }
 
 // A World is what the page begins with.
 type World struct {
 	Platform string   `json:"platform"` // "telegram", "discord"
-	Name     string   `json:"name"`     // as people write it
-	Place    string   `json:"place"`    // the group or server that everybody is in
+	Name     string   `json:"name"`     // as users write it
+	Place    string   `json:"place"`    // the group or server that everyone is in
 	Bot      Person   `json:"bot"`
 	Limit    int      `json:"limit"` // characters in the longest message that the app sends
 	Menu     []string `json:"menu"`  // the bot's commands, with a slash
@@ -42,7 +42,7 @@ type World struct {
 	Chats    []Chat   `json:"chats"`
 }
 
-// A Person is somebody with a window of their own, or the bot. Names are
+// A Person is someone with a window of their own, or the bot. Names are
 // hostile text.
 type Person struct {
 	ID       string `json:"id"`
@@ -54,12 +54,12 @@ type Person struct {
 
 // Kinds of chats.
 const (
-	Private = "private" // a person and the bot
-	Shared  = "group"   // everybody
-	Thread  = "thread"  // everybody, below another one
+	Private = "private" // a user and the bot
+	Shared  = "group"   // everyone
+	Thread  = "thread"  // everyone, below another one
 )
 
-// A Chat is one conversation with what stands in it.
+// A Chat is one conversation with what is in it.
 type Chat struct {
 	ID       string    `json:"id"`
 	Kind     string    `json:"kind"`
@@ -70,7 +70,7 @@ type Chat struct {
 	Typing   []Typing  `json:"typing,omitempty"`
 }
 
-// A Message is what people see of one.
+// A Message is what users see of one.
 type Message struct {
 	ID        string     `json:"id"`
 	From      Person     `json:"from"`
@@ -84,7 +84,7 @@ type Message struct {
 	Forward   string     `json:"forward,omitempty"` // who wrote it first
 	Service   string     `json:"service,omitempty"` // what happened, instead of a text
 	Reactions []string   `json:"reactions,omitempty"`
-	OnlyFor   string     `json:"only_for,omitempty"` // the one person who sees it
+	OnlyFor   string     `json:"only_for,omitempty"` // the one user who sees it
 }
 
 // Answered is the message that another one answers.
@@ -103,14 +103,14 @@ type Style struct {
 	Language string `json:"language,omitempty"`
 }
 
-// A Button stands under a message; it has Data to press or a URL to open.
+// A Button is under a message; it has Data to press or a URL to open.
 type Button struct {
 	Text     string `json:"text"`
 	Data     string `json:"data,omitempty"`
 	URL      string `json:"url,omitempty"`
 	Look     string `json:"look,omitempty"` // primary, success, danger; else plain
 	Disabled bool   `json:"disabled,omitempty"`
-	Menu     []Item `json:"menu,omitempty"` // a menu, of which one is chosen; Text stands in it before
+	Menu     []Item `json:"menu,omitempty"` // a menu, of which one is chosen; Text is in it before
 }
 
 // An Item is one entry of a menu.
@@ -119,7 +119,7 @@ type Item struct {
 	Value string `json:"value"`
 }
 
-// A Form is what a pressed button has opened for a person.
+// A Form is what a pressed button has opened for a user.
 type Form struct {
 	ID     string  `json:"id"`
 	Title  string  `json:"title"`
@@ -132,7 +132,7 @@ type Field struct {
 	Label    string `json:"label"`
 	About    string `json:"about,omitempty"`
 	Hint     string `json:"hint,omitempty"`
-	Value    string `json:"value,omitempty"` // what stands in it at first
+	Value    string `json:"value,omitempty"` // what is in it at first
 	Lines    bool   `json:"lines,omitempty"`
 	Required bool   `json:"required,omitempty"`
 	Most     int    `json:"most"`
@@ -146,7 +146,7 @@ type Draft struct {
 	Until  time.Time `json:"until"`
 }
 
-// Typing is somebody who writes until then; the zero time is its end.
+// Typing is someone who writes until then; the zero time is its end.
 type Typing struct {
 	By    string    `json:"by"` // a name
 	ID    string    `json:"id"`
@@ -166,7 +166,7 @@ const (
 	ChangeChat    = "chat"   // Chats are new
 )
 
-// A Change is one thing that people can see.
+// A Change is one thing that users can see.
 type Change struct {
 	Platform string   `json:"platform"`
 	Kind     string   `json:"kind"`
@@ -181,7 +181,7 @@ type Change struct {
 	Chats    []Chat   `json:"chats,omitempty"`
 }
 
-// An Action is what a visitor does as a person: write Text, with Message press
+// An Action is what a visitor does as a user: write Text, with Message press
 // the button there that carries Data, or choose Value in that menu, or with Form
 // send what they wrote into its Fields.
 type Action struct {
@@ -197,10 +197,10 @@ type Action struct {
 	Fields   map[string]string `json:"fields"`
 }
 
-// last are the newest of a chat's messages.
+// last returns the newest of a chat's messages.
 func last[M any](all []M) []M { return all[max(len(all)-maxShown, 0):] }
 
-// shown are a simulator's changes as the page shows them; what turn says false
+// shown returns a simulator's changes as the page shows them; what turn says false
 // to it does not show. They are followed from now on, not from when they are read.
 func shown[C any](changes <-chan C, turn func(C) (Change, bool)) iter.Seq[Change] {
 	return func(yield func(Change) bool) {

@@ -13,11 +13,11 @@ import (
 )
 
 // GroupTitle is the group on Telegram, and the server on Discord, that
-// everybody is in.
+// everyone is in.
 const GroupTitle = "Reading circle"
 
-// A member of a cast is somebody whom a fresh world begins with, and what their
-// window says of them.
+// A member of a cast is someone whom a fresh world begins with, and what their
+// window reports of them.
 type member struct{ name, username, note string }
 
 var telegramCast = []member{
@@ -40,9 +40,9 @@ type telegram struct {
 	group *telegramtest.Group
 }
 
-// Telegram is the simulated Telegram with people to play: Ada, Ben and Olga,
+// Telegram returns the simulated Telegram with users to play: Ada, Ben and Olga,
 // who is meant to be the owner, and the group they share, each made where it
-// does not exist yet. A simulator that kept its state keeps its people.
+// does not exist yet. A simulator that kept its state keeps its users.
 func Telegram(sim *telegramtest.Server) (Platform, error) {
 	people := sim.Users()
 	if len(people) == 0 {
@@ -97,7 +97,7 @@ func (t *telegram) private(u *telegramtest.User) Chat {
 	return t.screen(Chat{ID: number(u.ID()), Kind: Private, Title: t.sim.Bot().Account().Name(), Person: number(u.ID())}, u.DM())
 }
 
-// screen fills in what stands in the chat.
+// screen fills in what is in the chat.
 func (t *telegram) screen(c Chat, at telegramtest.Conversation) Chat {
 	v := t.sim.Screen(at)
 	c.Messages = []Message{}

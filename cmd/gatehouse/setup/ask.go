@@ -42,7 +42,7 @@ func (q *asker) line(prompt string) (string, error) {
 	return q.read()
 }
 
-// secret asks for something that must not stand on the screen.
+// secret asks for something that must not be on the screen.
 func (q *asker) secret(prompt string) (string, error) {
 	q.say("%s ", prompt)
 	if !q.terminal {
@@ -78,12 +78,12 @@ func (q *asker) read() (string, error) {
 		return "", context.Cause(q.ctx)
 	case a := <-given:
 		if !q.terminal {
-			q.say("\n") // nobody pressed Enter here
+			q.say("\n") // no one pressed Enter here
 		}
 		switch {
 		case a.err != nil:
 			return "", fmt.Errorf("read an answer: %w", a.err)
-		case a.over && q.terminal: // hung up, or Ctrl-D: nobody there has skipped anything
+		case a.over && q.terminal: // hung up, or Ctrl-D: no one there has skipped anything
 			return "", core.Errorf(core.Invalid, "the input ended before the last question: nothing is written; begin again, Enter skips a question")
 		}
 		return a.text, nil

@@ -183,7 +183,7 @@ func (s *setup) password() error {
 // common are parts of passwords that are tried first.
 var common = []string{"password", "passwort", "123456", "qwerty", "qwertz", "letmein", "gatehouse", "admin", "welcome"}
 
-// weak says what makes a password easy to guess; "" when nothing is seen. What
+// weak reports what makes a password easy to guess; "" when nothing is seen. What
 // is left of it without the common parts must still be long enough.
 func weak(password string) string {
 	rest := strings.ToLower(password)

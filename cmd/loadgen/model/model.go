@@ -210,7 +210,7 @@ func (s *Server) Ended() []time.Time {
 	return append([]time.Time(nil), s.last...)
 }
 
-// bounded says that many words, each a while after the one before.
+// bounded means that many words, each a while after the one before.
 func (s *Server) bounded(ctx context.Context, w http.ResponseWriter, p Plan) {
 	tick := time.NewTicker(p.Slow)
 	defer tick.Stop()

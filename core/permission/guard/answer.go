@@ -42,7 +42,7 @@ func (g *Guard) Press(ctx context.Context, askID, option string, by core.Actor) 
 // calls that it covers go on unasked in this session for this person at this
 // trust, until it is revoked. What is on the deny list stays closed whatever is
 // granted. The caller has made sure that by is owner or admin; a guest is
-// refused here, too, for asks of its own. Conflict when somebody was first.
+// refused here, too, for asks of its own. Conflict when someone was first.
 func (g *Guard) Grant(ctx context.Context, askID, pattern string, by core.Actor) error {
 	return g.decide(ctx, askID, ask.Granted, by, func(tx *store.Tx, a ask.Ask, body ask.Payload) error {
 		if pattern == "" {
@@ -56,7 +56,7 @@ func (g *Guard) Grant(ctx context.Context, askID, pattern string, by core.Actor)
 }
 
 // Deny refuses the call of an open ask. The caller has made sure that by is
-// owner or admin. Conflict when somebody was first.
+// owner or admin. Conflict when someone was first.
 func (g *Guard) Deny(ctx context.Context, askID string, by core.Actor) error {
 	return g.decide(ctx, askID, ask.Denied, by, func(*store.Tx, ask.Ask, ask.Payload) error { return nil })
 }
@@ -84,7 +84,7 @@ func (g *Guard) decide(ctx context.Context, askID, decision string, by core.Acto
 	})
 }
 
-// Pending are the asks that wait for the owner, oldest first, at most limit.
+// Pending returns the asks that wait for the owner, oldest first, at most limit.
 func (g *Guard) Pending(ctx context.Context, limit int) ([]ask.Waiting, error) {
 	asks, err := g.o.Asks.Pending(ctx, limit)
 	if err != nil {
@@ -101,7 +101,7 @@ func (g *Guard) Pending(ctx context.Context, limit int) ([]ask.Waiting, error) {
 
 // Ask asks the sender what the model wants to know (the input of
 // AskUserQuestion) and waits 300 s; it emits core.UserQuestion. Without an
-// answer the answers are {}. Denied where nobody can answer, Busy when too many
+// answer the answers are {}. Denied where no one can answer, Busy when too many
 // questions wait, ctx's cause when it ends.
 func (g *Guard) Ask(ctx context.Context, p permission.Profile, questions json.RawMessage, emit func(core.Event), waiting func(bool)) (json.RawMessage, error) {
 	switch {
@@ -125,7 +125,7 @@ func (g *Guard) Ask(ctx context.Context, p permission.Profile, questions json.Ra
 	return answers(questions, asked.Decision), nil
 }
 
-// answers are an object by question; a text typed in chat answers the first.
+// answers returns an object by question; a text typed in chat answers the first.
 func answers(questions json.RawMessage, decision string) json.RawMessage {
 	var object map[string]any
 	if json.Unmarshal([]byte(decision), &object) == nil && object != nil {
@@ -146,8 +146,8 @@ func answers(questions json.RawMessage, decision string) json.RawMessage {
 }
 
 // Answer answers a question of Ask with an object by question, or a text. Only
-// the person who was asked may: to anybody else there is no such question.
-// Conflict when it was answered already or its time is over.
+// the user who was asked may: to anyone else there is no such question.
+// Conflict when it was answered already or its time has ended.
 func (g *Guard) Answer(ctx context.Context, askID string, answers json.RawMessage, by core.Actor) error {
 	text := string(answers)
 	if s := ""; json.Unmarshal(answers, &s) == nil {

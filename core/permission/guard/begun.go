@@ -9,8 +9,8 @@ import (
 	"gatehouse/core/ask"
 )
 
-// NotBegun are the calls of a run for which a person was asked since a time, and
-// which nobody has allowed: whatever ended the run, they were not made. They go
+// NotBegun returns the calls of a run for which a user was asked since a time, and
+// which no one has allowed: whatever ended the run, they were not made. They go
 // by the model's ids, which some models use again in their next answer.
 func (g *Guard) NotBegun(ctx context.Context, run string, since time.Time) (map[string]bool, error) {
 	if since.IsZero() {

@@ -14,11 +14,11 @@ import (
 
 // Bounds of what is kept and listed.
 const (
-	maxGrants = 200 // tool grants of one person in one session at one level
+	maxGrants = 200 // tool grants of one user in one session at one level
 	maxListed = 1000
 )
 
-// keep stores a grant; one that stands already is left as it is.
+// keep stores a grant; one that is already is left as it is.
 func keep(ctx context.Context, tx *store.Tx, a ask.Ask, body ask.Payload, pattern string, by core.Actor) error {
 	if body.Session == "" {
 		return texts.Error(core.Invalid, "grant_nowhere")
@@ -40,7 +40,7 @@ func keep(ctx context.Context, tx *store.Tx, a ask.Ask, body ask.Payload, patter
 	return nil
 }
 
-// Grants are the grants of a session ("" all) and user (0 all), newest first,
+// Grants returns the grants of a session ("" all) and user (0 all), newest first,
 // at most 1000.
 func (g *Guard) Grants(ctx context.Context, session string, user int64) ([]permission.GrantRow, error) {
 	rows := []permission.GrantRow{}
@@ -56,7 +56,7 @@ func (g *Guard) Grants(ctx context.Context, session string, user int64) ([]permi
 }
 
 // Revoke takes a grant back: from the next call on it covers nothing. NotFound
-// when it does not stand. The caller has made sure that by is owner or admin.
+// when it does not be. The caller has made sure that by is owner or admin.
 func (g *Guard) Revoke(ctx context.Context, id string, by core.Actor) error {
 	return g.o.DB.Tx(ctx, func(tx *store.Tx) error {
 		n, err := tx.Exec(ctx, `DELETE FROM tool_grants WHERE id = $1`, id)
@@ -71,7 +71,7 @@ func (g *Guard) Revoke(ctx context.Context, id string, by core.Actor) error {
 }
 
 // Lapse removes what a user was granted in a session at a level since a time:
-// the level was given for a time, which is over.
+// the level was given for a time, which has ended.
 func (g *Guard) Lapse(ctx context.Context, tx *store.Tx, session string, user int64, trust core.Trust, since time.Time) error {
 	_, err := tx.Exec(ctx, `DELETE FROM tool_grants WHERE session_id = $1 AND user_id = $2 AND trust = $3 AND created_at >= $4`,
 		session, user, trust, core.Stamp(since))

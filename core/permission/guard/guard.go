@@ -1,5 +1,5 @@
 // Package guard decides tool calls by the policy of package permission and by
-// the grants that people gave, and asks the owner where the policy requires it.
+// the grants that users gave, and asks the owner where the policy requires it.
 // It owns the table tool_grants.
 package guard
 
@@ -17,7 +17,7 @@ import (
 	"gatehouse/core/vault"
 )
 
-// A Show shows asks to people in chat and replaces them by their outcome, both
+// A Show shows asks to users in chat and replaces them by their outcome, both
 // inside the transaction that opens or settles them. The buttons of a
 // permission carry Ask.Data of OptionOnce, OptionGrant(i) and OptionDeny and
 // are brought to Press. For a question (Ask.Kind) req is empty and the payload
@@ -27,7 +27,7 @@ type Show interface {
 	Close(ctx context.Context, tx *store.Tx, a ask.Ask, outcome string) error
 }
 
-// Options are what a Guard stands on; DB and Asks must be given.
+// Options are what a Guard is on; DB and Asks must be given.
 type Options struct {
 	DB        *store.DB
 	Asks      *ask.Store
@@ -37,7 +37,7 @@ type Options struct {
 	Log       *slog.Logger // nil: none
 	Metrics   *Metrics     // nil: counted nowhere
 	Show      Show         // nil: only the panel and the API show asks
-	// Own returns the absolute paths of the gateway's own files and folders that a
+	// Own returns the absolute paths of the gateway's own files and directories that a
 	// shell at full trust could read. A command that names one, or anything below
 	// one, is asked each time. nil: there are none.
 	Own func() []string
@@ -65,7 +65,7 @@ func (g *Guard) own() []string {
 	return g.o.Own()
 }
 
-// Bounds are p.Bounds with the lines of the vault's .parachuteignore as they
+// Bounds returns p.Bounds with the lines of the vault's .parachuteignore as they
 // are now, for tool.Turn.
 func (g *Guard) Bounds(p permission.Profile) (mayRead, mayWrite func(name string) bool) {
 	return p.Bounds(permission.IgnoreLines(g.o.Vault))

@@ -13,7 +13,7 @@ import (
 type Metrics struct{ denied *prometheus.CounterVec }
 
 // NewMetrics registers gatehouse_denied_total{rule} with reg (nil: nowhere), at 0
-// for each of permission.DenyRules. It is shared with whoever registered it before.
+// for each of permission.DenyRules. It is shared with anyone who registered it before.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_denied_total", Help: "Refusals, by the rule that decided."}, []string{"rule"})}
 	if reg != nil {

@@ -15,10 +15,10 @@ type Asks struct {
 	Guard *Guard // ends what was not answered in time
 }
 
-// Tables returns the tables that keep data of people.
+// Tables returns the tables that keep data of users.
 func (Asks) Tables() []string { return []string{"asks"} }
 
-// Forget removes what the person was asked and what was asked for them.
+// Forget removes what the user was asked and what was asked for them.
 func (a Asks) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) (err error) {
 	if r.Last {
 		r.Asks, err = a.Store.Forget(ctx, tx, r.User, r.Requests...)
@@ -52,10 +52,10 @@ func (Asks) Exports() []store.Export {
 // Grants forgets what users were granted.
 type Grants struct{ Guard *Guard }
 
-// Tables returns the tables that keep data of people.
+// Tables returns the tables that keep data of users.
 func (Grants) Tables() []string { return []string{"tool_grants"} }
 
-// Forget removes the grants of the person and of the removed sessions.
+// Forget removes the grants of the user and of the removed sessions.
 func (g Grants) Forget(ctx context.Context, tx *store.Tx, r *core.Removal) error {
 	for _, id := range r.Sessions {
 		if err := g.Guard.ForgetSession(ctx, tx, id); err != nil {

@@ -11,7 +11,7 @@ import (
 // maxShownQuestions bounds what Questions gives: a run asks one at a time.
 const maxShownQuestions = 10
 
-// Questions are those that wait for an answer of this person in a session,
+// Questions returns those that wait for an answer of this person in a session,
 // oldest first, at most ten.
 func (g *Guard) Questions(ctx context.Context, session string, user int64) ([]ask.Question, error) {
 	asks, err := g.o.Asks.Questions(ctx, user)

@@ -14,20 +14,20 @@ import (
 	"gatehouse/core/tool"
 )
 
-// How long a person has, and how many asks a guest has.
+// How long a user has, and how many asks a guest has.
 const (
 	permissionTime = 120 * time.Second
 	questionTime   = 300 * time.Second
 	pollEvery      = time.Second // a decision on another node rings no bell here
 	guestOpen      = 3           // asks of one guest that wait
 	guestDaily     = 20          // asks of one guest in 24 hours
-	maxShown       = 8 << 10     // bytes of a command or path that a person is asked about
+	maxShown       = 8 << 10     // bytes of a command or path that a user is asked about
 	maxQuestions   = 16 << 10    // bytes of the model's questions
 )
 
-// Allow decides a call and asks where a person has to be asked: it opens an
+// Allow decides a call and asks where a user has to be asked: it opens an
 // ask, emits core.PermissionRequest, calls waiting(true), and waits until
-// somebody decides, 120 s are over or ctx ends; then it calls waiting(false)
+// someone decides, 120 s are over or ctx ends; then it calls waiting(false)
 // and emits core.PermissionResolved. The Decision is Allow or Deny, with words
 // for the model. When ctx ends the ask is closed, nothing more is emitted, and
 // the error is ctx's cause; any other error is ours. emit and waiting are
@@ -57,7 +57,7 @@ func (g *Guard) ask(ctx context.Context, p permission.Profile, t tool.Tool, call
 	case len(req.Path)+len(req.Command)+len(req.URL) > maxShown:
 		return d.With(permission.Deny, permission.RuleHidden, "That needs the owner's approval, and it is too long for a person to judge. Do it in smaller steps."), nil
 	}
-	if p.User <= 0 { // known by a group alone: a grant would be everybody's there
+	if p.User <= 0 { // known by a group alone: a grant would be everyone's there
 		req.SuggestedGrants = []core.SuggestedGrant{}
 	}
 	body := ask.Payload{Request: &req, Session: p.Session, User: p.User, Owner: p.Owner, Trust: p.Trust, Call: callID, Commands: d.Commands, Reason: d.Text}
@@ -75,7 +75,7 @@ func (g *Guard) ask(ctx context.Context, p permission.Profile, t tool.Tool, call
 	}
 	d, resolved := outcome(asked, d)
 	emit(resolved)
-	if d.Verdict == permission.Allow { // what is forbidden may have changed meanwhile
+	if d.Verdict == permission.Allow { // what is forbidden may have changed in the meantime
 		again, err := g.Decide(ctx, g.o.DB, p, t, input, a)
 		if err != nil || again.Verdict == permission.Deny {
 			return again, err
@@ -84,7 +84,7 @@ func (g *Guard) ask(ctx context.Context, p permission.Profile, t tool.Tool, call
 	return d, nil
 }
 
-// outcome is what a settled ask means for the call.
+// outcome returns what a settled ask means for the call.
 func outcome(a ask.Ask, d permission.Decision) (permission.Decision, core.PermissionResolved) {
 	r := core.PermissionResolved{ID: a.ID, Decision: ask.Denied, By: a.DecidedBy}
 	switch {
@@ -132,7 +132,7 @@ func (g *Guard) open(ctx context.Context, a ask.Ask, patience time.Duration, bod
 	return out, err
 }
 
-// limits holds a guest to what one person may ask.
+// limits holds a guest to what one user may ask.
 func (g *Guard) limits(ctx context.Context, tx *store.Tx, p permission.Profile) error {
 	if p.Owner {
 		return nil
@@ -188,7 +188,7 @@ func (g *Guard) wait(ctx context.Context, a ask.Ask, waiting func(bool)) (ask.As
 	}
 }
 
-// end settles an ask without a person's decision; somebody who was first wins.
+// end settles an ask without a user's decision; someone who was first wins.
 // It gives the ask as it is then.
 func (g *Guard) end(ctx context.Context, id, state, decision string) (ask.Ask, error) {
 	var out ask.Ask
@@ -220,7 +220,7 @@ func (g *Guard) closed(ctx context.Context, tx *store.Tx, asks []ask.Ask) error 
 }
 
 // Abandon closes what an earlier process asked for its runs, so that a button
-// of it says so and the person's next message is no answer to it. It is called
+// of it says so and the user's next message is no answer to it. It is called
 // once, before anything is taken, by the only process of this database.
 func (g *Guard) Abandon(ctx context.Context) error {
 	err := g.o.DB.Tx(ctx, func(tx *store.Tx) error {
@@ -236,8 +236,8 @@ func (g *Guard) Abandon(ctx context.Context) error {
 	return nil
 }
 
-// Expire ends asks whose time is over (of a process that has ended, of a
-// stranger's request) and says how many, at most 100 at a time.
+// Expire ends asks whose time has ended (of a process that has ended, of a
+// stranger's request) and returns how many, at most 100 at a time.
 func (g *Guard) Expire(ctx context.Context) (int, error) {
 	n := 0
 	err := g.o.DB.Tx(ctx, func(tx *store.Tx) error {

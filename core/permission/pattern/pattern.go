@@ -15,7 +15,7 @@ import (
 const Exact = "= "
 
 // field is one word of a command's pattern: a glob, in which what was quoted
-// stands for itself.
+// represents itself.
 type field string
 
 // patterns reads "git status * ; ls" as the patterns of simple commands; nil
@@ -89,7 +89,7 @@ func oneField(w *syntax.Word) (field, bool) {
 	return field(b.String()), true
 }
 
-// fits reports whether a pattern names a command. "*" as the last word stands
+// fits reports whether a pattern names a command. "*" as the last word is
 // for any further words; elsewhere it does not cross "/".
 func fits(p []field, c []string) bool {
 	open := len(p) > 1 && p[len(p)-1] == "*" && p[0] != ">"
@@ -142,7 +142,7 @@ func Narrower(pattern, wide string) bool {
 	return true
 }
 
-// EscapeGlob is a glob that names exactly name.
+// EscapeGlob returns a glob that names exactly name.
 func EscapeGlob(name string) string {
 	var b strings.Builder
 	for _, r := range name {

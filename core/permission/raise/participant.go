@@ -6,7 +6,7 @@ import (
 	"gatehouse/core"
 )
 
-// Tables returns the tables that keep data of people: raises are of the
+// Tables returns the tables that keep data of users: raises are of the
 // operator, who is not forgotten, and end within minutes.
 func (s *Store) Tables() []string { return []string{"raises"} }
 

@@ -24,7 +24,7 @@ const (
 )
 
 // States of a raise. One that was denied, ended or not decided in time is gone:
-// the audit log tells of it.
+// the audit log reports it.
 const (
 	Asked = "asked" // nothing is changed yet
 	Held  = "held"  // it holds until Ends
@@ -43,7 +43,7 @@ type Raise struct {
 	Session string
 	For     time.Duration // asked for, then confirmed
 	At      time.Time     // when it was asked for, then confirmed
-	Ends    time.Time     // when the asking, then the trust is over
+	Ends    time.Time     // when the asking, then the trust has ended
 	By      string        // who confirmed
 }
 
@@ -173,7 +173,7 @@ func outcomes(state string) map[string]string {
 	return map[string]string{"raise.confirm": "confirmed", "raise.deny": "refused", "raise.end": "taken back"}
 }
 
-// decide takes a raise that still counts out of the table, for whoever is
+// decide takes a raise that still counts out of the table, for anyone who is
 // the first to decide about it.
 func (s *Store) decide(ctx context.Context, id, state string, by core.Actor, do func(tx *store.Tx, row raiseRow) error) error {
 	if by.User != core.Operator {
@@ -231,7 +231,7 @@ func (s *Store) lapse(ctx context.Context, tx *store.Tx, r raiseRow) error {
 }
 
 // Drop ends at once what is asked for or held in a conversation, at its
-// owner's own word in chat; it says whether trust was held.
+// owner's own word in chat; it reports whether trust was held.
 func (s *Store) Drop(ctx context.Context, tx *store.Tx, session string, by core.Actor) (held bool, err error) {
 	var rows []raiseRow
 	if err := tx.Select(ctx, &rows, columns+` WHERE session_id = $1`, session); err != nil {
@@ -253,7 +253,7 @@ func (s *Store) Drop(ctx context.Context, tx *store.Tx, session string, by core.
 	return held, nil
 }
 
-// Held returns the raise that holds now for a person's turns in a conversation of
+// Held returns the raise that holds now for a user's turns in a conversation of
 // a direct chat; false when there is none.
 func (s *Store) Held(ctx context.Context, q store.Queryer, at core.Address, session string, user int64) (Raise, bool, error) {
 	if user != core.Operator || at.Group() {
@@ -271,7 +271,7 @@ func (s *Store) Held(ctx context.Context, q store.Queryer, at core.Address, sess
 	return row.raise(), true, nil
 }
 
-// Raises are those that wait and those that hold, the oldest first, at most 50.
+// Raises returns those that wait and those that hold, the oldest first, at most 50.
 func (s *Store) Raises(ctx context.Context) ([]Raise, error) {
 	var rows []raiseRow
 	if err := s.db.Select(ctx, &rows, columns+` WHERE ends > $1 ORDER BY at, id LIMIT 50`, core.Stamp(s.clock.Now())); err != nil {
@@ -285,7 +285,7 @@ func (s *Store) Raises(ctx context.Context) ([]Raise, error) {
 }
 
 // Expire notes, and tells their chats, which raises are over by their time;
-// that they count no more needs nobody's hand. Call it every minute or so.
+// that they count no more needs no one's hand. Call it every minute or so.
 func (s *Store) Expire(ctx context.Context) (int, error) {
 	n := 0
 	err := s.db.Tx(ctx, func(tx *store.Tx) error {

@@ -48,7 +48,7 @@ func (w *walker) redirects(list []*syntax.Redirect, s *state, in input) input {
 	return in
 }
 
-// quotedText is a here-document's text.
+// quotedText returns a here-document's text.
 func (w *walker) quotedText(r *syntax.Redirect, s *state) string {
 	literal := false
 	for _, p := range r.Word.Parts {
@@ -73,7 +73,7 @@ func (w *walker) quotedText(r *syntax.Redirect, s *state) string {
 	return b.String()
 }
 
-// text is a word's one value.
+// text returns a word's one value.
 func (w *walker) text(word *syntax.Word, s *state) string {
 	alts := w.word(word, s)
 	if len(alts) != 1 {
@@ -191,7 +191,7 @@ func (w *walker) assign(a *syntax.Assign, s, outer *state) {
 	w.set(name, values, s)
 }
 
-// set gives a variable its values, and looks at those that are commands.
+// set gives a variable its values, and checks those that are commands.
 func (w *walker) set(name string, values []string, s *state) {
 	if slices.ContainsFunc(values, func(v string) bool { return len(v) > maxText/4 }) || len(values) > 4*maxAlts {
 		values = []string{string(unknown)}
@@ -317,7 +317,7 @@ func (w *walker) exec(f []string, s *state, in input) {
 // obscure is a command whose name is not settled.
 func (w *walker) obscure(f []string, s *state, in input) {
 	if strings.HasPrefix(f[0], string(home)+"/") && !unresolved(f[0]) && !globbed(f[0]) {
-		f[0] = shown(f[0]) // a program in the home folder
+		f[0] = shown(f[0]) // a program in the home directory
 		w.exec(f, s, in)
 		return
 	}
@@ -374,7 +374,7 @@ func (w *walker) names(args []string, s *state) {
 	}
 }
 
-// rejoin is fields as the text of a shell.
+// rejoin returns fields as the text of a shell.
 func rejoin(fields []string) string {
 	out := make([]string, len(fields))
 	for i, f := range fields {

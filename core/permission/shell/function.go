@@ -20,7 +20,7 @@ func unchained(c *syntax.FuncDecl, chain *syntax.BinaryCmd) *syntax.BinaryCmd {
 	return &out
 }
 
-// function keeps a function for when it is called. What it holds is looked at
+// function keeps a function for when it is called. What it holds is checked
 // now, too: what is forbidden is so in a function that is never called.
 func (w *walker) function(c *syntax.FuncDecl, s *state) {
 	if c.Name == nil {

@@ -377,7 +377,7 @@ func (w *walker) messages(f []string, i int, s *state) {
 	}
 }
 
-// runsIn says that a text of git's is run as a command.
+// runsIn means that a text of git's is run as a command.
 func (w *walker) runsIn(text string, s *state) {
 	w.hidden("git runs a command by its options")
 	w.quiet++

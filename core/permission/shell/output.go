@@ -10,7 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// output is what a statement prints, where that is settled by the text.
+// output returns what a statement prints, where that is settled by the text.
 func (w *walker) output(st *syntax.Stmt, s *state, in input) (string, bool) {
 	c, ok := st.Cmd.(*syntax.CallExpr)
 	if !ok || len(c.Args) == 0 || st.Background || w.spent() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// program is how a program's arguments are examined; nil for one that we know
+// program returns how a program's arguments are examined; nil for one that we know
 // nothing special of.
 func program(name string) handler {
 	switch name {

@@ -7,7 +7,7 @@
 // everything else as far as it can: simple commands in lists, pipes, subshells,
 // substitutions, functions, here-documents and behind wrappers such as env,
 // xargs, eval and sh -c. What it finds is used to refuse (Report.Danger) and to
-// show people what a command runs; what it does not find proves nothing, so it
+// show users what a command runs; what it does not find proves nothing, so it
 // never allows.
 //
 // It is larger than a package of ours should be: the grammar, the values and the
@@ -26,20 +26,20 @@ import (
 // Bounds of one examination; beyond them a command counts as hidden.
 const (
 	maxText  = 64 << 10 // bytes of a command
-	maxSteps = 20000    // words and commands looked at
+	maxSteps = 20000    // words and commands checked
 	maxDepth = 12       // shells in shells, functions in functions
 	maxAlts  = 16       // values that one word may have
 	maxField = 256      // fields of one command, by braces
 )
 
-// A Command is one simple command. What only the run settles stands as "…" in
-// it, a number that only the run settles as 0, the home folder as "~".
+// A Command is one simple command. What only the run settles is as "…" in
+// it, a number that only the run settles as 0, the home directory as "~".
 type Command struct {
 	Words []string // its name and arguments, as the program gets them
-	Text  string   // the same for people, quoted where a shell needs it
+	Text  string   // the same for users, quoted where a shell needs it
 }
 
-// Quote is words as one would type them, each standing for itself.
+// Quote returns words as one would type them, each standing for itself.
 func Quote(words []string) string {
 	out := make([]string, len(words))
 	for i, f := range words {
@@ -55,16 +55,16 @@ func Quote(words []string) string {
 // A Report is what a command line would do.
 type Report struct {
 	Commands []Command // in the order of the text; none twice
-	// Danger says why it must not run at all; "" when nothing is known.
+	// Danger explains why it must not run at all; "" when nothing is known.
 	Danger string
-	// Unknown says why the command is not wholly understood; empty when it is. Then
+	// Unknown explains why the command is not wholly understood; empty when it is. Then
 	// Commands are all that it runs, and Paths all the files that it names.
 	Unknown []string
 	Paths   []Path
-	// Hidden says what the list of Commands cannot show; empty when it is complete.
+	// Hidden reports what the list of Commands cannot show; empty when it is complete.
 	Hidden []string
 	// Names are what may be names of files in it, relative to where it starts or
-	// absolute; "~" is the home folder. Unquoted "*", "?" and "[" are kept.
+	// absolute; "~" is the home directory. Unquoted "*", "?" and "[" are kept.
 	Names []string
 }
 

@@ -132,7 +132,7 @@ func (s *state) lend(from *state, assigns []*syntax.Assign) func() {
 	}
 }
 
-// at is a file's name seen from where the command line starts.
+// at returns a file's name seen from where the command line starts.
 func (s *state) at(f string) string {
 	if f == "" || strings.HasPrefix(f, "/") || strings.HasPrefix(f, string(home)) || s.cwd == "." {
 		return f
@@ -140,7 +140,7 @@ func (s *state) at(f string) string {
 	return path.Join(s.cwd, f)
 }
 
-// values are what a variable or parameter may hold.
+// values returns what a variable or parameter may hold.
 func (s *state) values(name string) []string {
 	if v, ok := s.vars[name]; ok {
 		return v

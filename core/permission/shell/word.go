@@ -17,7 +17,7 @@ const (
 	star     = '\uE002' // an unquoted *
 	question = '\uE003' // an unquoted ?
 	bracket  = '\uE004' // an unquoted [
-	home     = '\uE005' // the home folder
+	home     = '\uE005' // the home directory
 	next     = '\uE006' // where "$@" begins another field
 )
 
@@ -25,7 +25,7 @@ func marked(r rune) bool { return r >= unknown && r <= next }
 
 var show = strings.NewReplacer(string(unknown), "…", string(digits), "0", string(star), "*", string(question), "?", string(bracket), "[", string(home), "~", string(next), " ")
 
-// shown is a value as people read it.
+// shown returns a value as users read it.
 func shown(s string) string { return show.Replace(s) }
 
 func unresolved(f string) bool { return strings.ContainsRune(f, unknown) }
@@ -38,7 +38,7 @@ type piece struct {
 	split bool
 }
 
-// word is what a word may become: lists of fields, one for each possibility.
+// word returns what a word may become: lists of fields, one for each possibility.
 func (w *walker) word(word *syntax.Word, s *state) [][]string {
 	if word == nil {
 		return nil
@@ -156,7 +156,7 @@ func assemble(pieces []piece, ifs bool) []string {
 	return out
 }
 
-// parts are a word's pieces.
+// parts returns a word's pieces.
 func (w *walker) parts(parts []syntax.WordPart, s *state, quoted bool) []piece {
 	var out []piece
 	for i, part := range parts {
@@ -353,7 +353,7 @@ func (w *walker) inner(n syntax.Node, s *state) {
 	})
 }
 
-// evaluated says when arithmetic would evaluate a text that is no number.
+// evaluated reports when arithmetic would evaluate a text that is no number.
 func (w *walker) evaluated(values []string) {
 	for _, v := range values {
 		if _, err := strconv.ParseInt(v, 0, 64); err != nil && v != "" && v != string(digits) {

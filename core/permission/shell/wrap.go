@@ -68,8 +68,8 @@ func wrap(name string, wr wrapper) handler {
 	}
 }
 
-// operands are the arguments from the first that is no option on; ok is false
-// when an option is not known, so that nobody knows where they begin.
+// operands returns the arguments from the first that is no option on; ok is false
+// when an option is not known, so that no one knows where they begin.
 func operands(args []string, wr wrapper) (rest []string, ok bool) {
 	valued, flags := strings.Fields(wr.valued), strings.Fields(wr.flags)
 	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
@@ -321,7 +321,7 @@ func (w *walker) found(roots []string, tests int, run []string, s *state) {
 		roots = []string{"."}
 	}
 	for _, root := range roots {
-		// Below a folder something is found, and with no test the folder itself is.
+		// Below a directory something is found, and with no test the directory itself is.
 		for _, hit := range []string{strings.TrimRight(root, "/") + "/" + string(digits) + "/" + string(digits) + "/x", root} {
 			if hit == root && tests > 0 && !unresolved(root) {
 				if whole(s.at(root)) {

@@ -7,7 +7,7 @@ import (
 	"gatehouse/core"
 )
 
-// A Depth counts one bot's waiting work and says how long it has waited.
+// A Depth counts one bot's waiting work and returns how long it has waited.
 type Depth struct {
 	Bot                                     string
 	Ready, Held, Limited, Dead              int64

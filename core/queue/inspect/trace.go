@@ -110,7 +110,7 @@ func (r *Reader) steps(ctx context.Context, query string, args ...any) ([]Step, 
 	return out, nil
 }
 
-// RepliesOf are the parts of what was stored to be sent under a key, such as
+// RepliesOf returns the parts of what was stored to be sent under a key, such as
 // "run:" and a run's id, in their order. Sent ones are remembered for 48 h.
 func (r *Reader) RepliesOf(ctx context.Context, key string) ([]Sent, error) {
 	var rows []struct {

@@ -42,7 +42,8 @@ type Options struct {
 	// engine already has. Empty is one without content, made by Open, in which
 	// the host's programs are visible as with bubblewrap.
 	Image string
-	// Home is the home directory of the gateway's user; podman keeps the images of an ordinary user there.
+	// Home is the home directory of the gateway's user; podman keeps the images of an
+	// ordinary user there.
 	Home string
 	Log  *slog.Logger // nil: nothing is logged
 }

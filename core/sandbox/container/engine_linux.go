@@ -254,7 +254,8 @@ func (b *box) sweep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// sweepFiles removes the sockets and directories of programs that an earlier gateway has left.
+// sweepFiles removes the sockets and directories of programs that an earlier gateway has
+// left.
 func (b *box) sweepFiles() error {
 	entries, err := os.ReadDir(b.o.Dir)
 	if err != nil {

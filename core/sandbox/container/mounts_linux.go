@@ -206,7 +206,8 @@ func (v *view) makeShell() (string, error) {
 	return dir, nil
 }
 
-// makePoint makes, in what replaces the masked directory above, the place where path is mounted.
+// makePoint makes, in what replaces the masked directory above, the place where path is
+// mounted.
 func (v *view) makePoint(above, path string) error {
 	i := slices.IndexFunc(v.mounts, func(m mount) bool { return m.path == above })
 	if i < 0 {

@@ -220,7 +220,7 @@ func (a *API) agents(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, map[string]any{"agents": a.Agents()})
 }
 
-// stats serves GET /api/stats: of the caller's own sessions, of everybody's with
+// stats serves GET /api/stats: of the caller's own sessions, of everyone's with
 // the scope admin.
 func (a *API) stats(w http.ResponseWriter, r *http.Request) error {
 	p, err := auth.Require(r, auth.ScopeRead, auth.ScopeChat)

@@ -1,7 +1,7 @@
 // Package v0 serves the first generation's routes in its own format: camelCase,
 // text that is sent whole each time, one agent for a conversation. Its routes
 // have a mux of their own, as /api/chat/session/{id} and /api/chat/{id}/events
-// cannot stand on one. What they do is done by the routes of today.
+// cannot be on one. What they do is done by the routes of today.
 package v0
 
 import (

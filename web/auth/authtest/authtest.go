@@ -15,7 +15,7 @@ import (
 	"gatehouse/web/auth"
 )
 
-// Operator gives the operator the password, as somebody who has chosen it and
+// Operator gives the operator the password, as someone who has chosen it and
 // signed in already. It is stored as every password is, by an argon2id hash with
 // its parameters, which here are the smallest: 8 KiB, once.
 func Operator(t testing.TB, db *store.DB, password string) {

@@ -30,7 +30,7 @@ const (
 // argument, "-n:" takes one, "-i?" takes one only when it is attached; "--all"
 // takes none, "--sort=" one, "--color?" one behind "=" only. Behind that, "<" and
 // ">" say that the argument names a file that is read or written. "--" at the end
-// says that every option of the program is harmless, so that a glob may expand to
+// means that every option of the program is harmless, so that a glob may expand to
 // one.
 type program struct {
 	kind  operands

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// anything is a program whose arguments are text, whatever they are.
+// anything returns a program whose arguments are text, whatever they are.
 func anything(*reader, []word) []word { return nil }
 
 // numbersAndText are formats of printf that only print.
@@ -67,7 +67,7 @@ func cd(r *reader, args []word) []word {
 	return nil
 }
 
-// lookUp is command, which runs its arguments except with -v and -V.
+// lookUp returns command, which runs its arguments except with -v and -V.
 func lookUp(r *reader, args []word) []word {
 	if len(args) < 2 || args[0].text != "-v" && args[0].text != "-V" || slices.ContainsFunc(args, func(w word) bool { return w.glob || w.dynamic }) {
 		r.fail("command runs another program")

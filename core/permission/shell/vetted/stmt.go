@@ -155,7 +155,7 @@ func (r *reader) forClause(c *syntax.ForClause) {
 }
 
 // harmlessName reports whether a variable changes nothing but what the text
-// itself says: not one that the shell or another program looks at.
+// itself says: not one that the shell or another program checks.
 func harmlessName(name string) bool {
 	return variable.MatchString(name) && !slices.Contains([]string{"auto_resume", "histchars"}, name) && !strings.Contains(name, "proxy")
 }

@@ -28,7 +28,7 @@ const (
 	maxSize     = 1 << 20  // bytes of all words as they are put together
 )
 
-// A Word is one argument as the program gets it. Pattern says that it holds a
+// A Word is one argument as the program gets it. Pattern means that it holds a
 // glob, which the shell expands to the names of existing files.
 type Word struct {
 	Text    string
@@ -52,7 +52,7 @@ type Path struct {
 type Result struct {
 	Commands [][]Word // simple commands in the order in which they may run
 	Paths    []Path
-	Why      []string // what is not understood, as phrases for people
+	Why      []string // what is not understood, as phrases for users
 }
 
 // Read reads a command as bash -c would.
