@@ -11,9 +11,9 @@ import (
 	"gatehouse/core/transcript"
 )
 
-// stillLast refuses a turn that is to answer a message once more and has waited
-// behind others: what they said may have changed what is wanted. One that has
-// begun, before a crash, goes on.
+// stillLast refuses a turn that answers a message again and has waited for others,
+// because later messages may have changed the request. A turn that began before a crash
+// continues.
 func (o *Orchestrator) stillLast(ctx context.Context, tx *store.Tx, t *Turn) error {
 	again := t.Rows[0].Again
 	if again == "" {
@@ -49,9 +49,9 @@ func (r *run) repeated(ctx context.Context, row *core.Inbound) ([]core.Block, er
 	return said[0].Blocks, nil
 }
 
-// anew returns past without the turns that are answered once more, so that the
-// model does not read its first answer. Where tools were running it does: what
-// they did is done, and not to be done twice unawares.
+// anew returns past without the turns that are answered again, so that the model does
+// not read its first answer. Turns with tool calls stay, because their effects exist and
+// must not be repeated.
 func (r *run) anew(past []transcript.Message) []transcript.Message {
 	for i := range r.t.Rows {
 		run := r.t.Rows[i].Again

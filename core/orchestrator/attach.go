@@ -50,7 +50,7 @@ func (r *run) attached(ctx context.Context, row *core.Inbound) []core.Block {
 	return out
 }
 
-// unread returns the line that represents a file, and a warning of the same words.
+// unread returns the line that represents a file, and a warning with the same text.
 func (r *run) unread(text string) core.Block {
 	r.notices = append(r.notices, core.Warning{Code: "attachment", Message: text})
 	return core.Block{Type: "text", Text: "[" + text + "]"}
@@ -88,8 +88,8 @@ func (r *run) file(ctx context.Context, f core.File) core.Block {
 }
 
 // medium returns a picture or a PDF as a model is given it; where it takes no PDFs,
-// the text of one. Of pictures that it does not take the line that says so to it
-// is its provider's to write.
+// the text of one. For pictures that it does not take, its provider writes a line
+// instead.
 func (r *run) medium(ctx context.Context, name, path string, data []byte) (core.Block, bool) {
 	m := core.Media{Name: name, Data: data}
 	kind, mime := m.Kind()
@@ -140,8 +140,7 @@ func (r *run) pdf(ctx context.Context, name, path string, data []byte) core.Bloc
 	return core.Block{Type: "text", Text: block}
 }
 
-// textOf returns what a file says, where it is a text: in UTF-8, or in UTF-16 with
-// the mark in front that says so.
+// textOf returns the content of a text file: UTF-8, or UTF-16 with a byte order mark.
 func textOf(data []byte) (string, bool) {
 	if len(data)%2 == 0 && (bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff})) {
 		units := make([]uint16, 0, len(data)/2)
@@ -163,7 +162,7 @@ func textOf(data []byte) (string, bool) {
 func clean(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // initial returns what the request gives with a conversation that begins. Of one
-// that has begun it is left out, and that is said.
+// that has begun it is omitted, with a warning.
 func (r *run) initial() []core.Block {
 	given := strings.TrimSpace(r.t.options().Initial)
 	if given == "" {

@@ -86,7 +86,7 @@ func (t *talk) reserve(ctx context.Context) (usage.Row, *llm.Fault, error) {
 	return row, nil, err
 }
 
-// sizeOf returns about how many bytes a request says.
+// sizeOf returns the approximate size of a request in bytes.
 func sizeOf(req *llm.Request) int {
 	n := len(req.System)
 	for _, x := range req.Tools {

@@ -154,7 +154,7 @@ func (t *talk) call(ctx context.Context, b *core.Block) (res tool.Result, outcom
 	case d.Verdict != permission.Allow:
 		return tool.Failed(d.Text), callDenied
 	}
-	switch ok, err := t.r.still(ctx, false); { // a user's word may have taken its time
+	switch ok, err := t.r.still(ctx, false); { // an approval may have taken long
 	case ctx.Err() != nil:
 		return tool.Failed("stopped before it began"), callAborted
 	case err != nil:
@@ -169,8 +169,8 @@ func (t *talk) call(ctx context.Context, b *core.Block) (res tool.Result, outcom
 
 const changed = "what this person may do was changed meanwhile: it was not done"
 
-// How long a tool may take to end once it was told to, before it is left
-// behind: one that works in this process, and one that ends programs.
+// How long a cancelled tool may take to end before it is abandoned: one within this
+// process, and one that ends programs.
 const (
 	leaveCall  = 250 * time.Millisecond
 	leaveShell = 2 * time.Second
@@ -296,15 +296,15 @@ func (t *talk) unknown(name string) string {
 	return fmt.Sprintf("there is no tool %q here; there are: %s", core.CutRunes(core.CleanName(name), 64), strings.Join(names, ", "))
 }
 
-// progress tells anyone who looks on what a tool says while it works.
+// progress reports a tool's output while it runs.
 func (r *run) progress(text string) {
 	if r.t.Progress != nil {
 		r.t.Progress(core.CutRunes(text, 200))
 	}
 }
 
-// waiting tells anyone who gave us the turn that it waits for a user: once,
-// however many of its calls wait next to each other, as it has one slot to give.
+// waiting reports to the dispatcher that the turn waits for a user: once, however many
+// of its calls wait, because it has one slot to release.
 func (r *run) waiting(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -343,7 +343,7 @@ func object(input json.RawMessage) json.RawMessage {
 // subjects are the inputs that say best what a call is about.
 var subjects = []string{"file_path", "path", "command", "pattern", "url", "query", "description", "name"}
 
-// subject returns what a call is about, in a few words for users.
+// subject returns a short description of a call for users.
 func subject(input json.RawMessage) string {
 	var m map[string]any
 	if json.Unmarshal(input, &m) != nil {

@@ -10,11 +10,11 @@ import (
 	"gatehouse/core/texts"
 )
 
-// Compact sums up the older part of t's session now, at the user's wish, and
-// says about how many tokens it took before and after. Conflict while there is
-// nothing to sum up; a budget or a provider that refuses is told in plain text.
-// write records what it cost and is to be called in any case, nil for nothing.
-// No run may write to the session in the meantime: the caller holds its lane.
+// Compact summarizes the older part of t's session on request, and returns approximately
+// how many tokens it took before and after. It returns Conflict if there is nothing to
+// summarize, and an error with a text for the user if a budget or provider refuses. write
+// records the cost; call it in any case unless it is nil. The caller holds the session's
+// lane.
 func (o *Orchestrator) Compact(ctx context.Context, t *Turn) (before, after int, write func(context.Context, *store.Tx) error, err error) {
 	r := &run{o: o, t: t, show: func(core.Event) {}, began: o.o.Clock.Now()}
 	t.Role = o.o.Agents.Role(t.Session.AgentType, t.Session.Workspace)

@@ -48,7 +48,7 @@ func (r *run) lastAnswer() (transcript.Message, bool) {
 	return m, m.Role == "assistant" && m.Run == r.t.Run
 }
 
-// interrupted returns the calls of an earlier attempt whose outcome no one knows.
+// interrupted returns the calls of an earlier attempt with an unknown outcome.
 // since is when the model made them.
 func (r *run) interrupted() (out []core.Block, since time.Time) {
 	if r.t.Attempt == 1 || r.kit == nil {
@@ -65,12 +65,11 @@ const (
 	notBegun       = "not done: the gateway was restarted before anybody had allowed it"
 )
 
-// pickUp tells the transcript, and the model, that calls were interrupted. In
-// a chat, the user decides whether to go on when one of them had effects:
-// then the run ends here, with what was interrupted and a choice. A call that
-// waited for a user's word was not begun, nor was any behind it: they may be
-// asked for again. A Task had begun: the calls of its helper wait under the same
-// run, maybe by the same ids.
+// pickUp records in the transcript, for the model, that calls were interrupted. In a
+// chat, if one of them had effects, the user decides whether to continue: the run ends
+// with a description and a choice. A call that waited for approval had not begun, nor
+// had any after it; the model may request them again. A Task had begun: the calls of its
+// sub-run wait under the same run, possibly with the same ids.
 func (r *run) pickUp(ctx context.Context, t *talk, open []core.Block, since time.Time) (Result, bool, error) {
 	var results []core.Block
 	var effects []string
@@ -112,7 +111,7 @@ func interruption(effects []string) string {
 // choice ends the run with text and the user's choice to go on or not.
 func (r *run) choice(text string) (Result, error) {
 	res, err := r.done(text)
-	if r.t.User == 0 { // known by the group alone: no one could press; a word does as well
+	if r.t.User == 0 { // known from the group only: no one could press a button; a message works too
 		return res, err
 	}
 	in := &r.t.Rows[0]
@@ -162,7 +161,7 @@ func askID(run string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:ask.IDLength])
 }
 
-// cut ends a run whose context was cancelled.
+// cut ends a run after its context was cancelled.
 func (r *run) cut(text string, cause error) (Result, error) {
 	switch {
 	case errors.Is(cause, ErrAborted):

@@ -15,8 +15,8 @@ import (
 // without it.
 const fetchTries = 3
 
-// fetch brings the turn's files from their platform. What cannot be had is
-// noted in the file, and told when the file's place in the message comes.
+// fetch downloads the turn's files from their platform. A failure is noted in the file,
+// and reported at the file's place in the message.
 func (r *run) fetch(ctx context.Context) error {
 	for i := range r.t.Rows {
 		row := &r.t.Rows[i]
@@ -64,8 +64,8 @@ func (r *run) fetchOne(ctx context.Context, bot string, f *core.File) error {
 	}
 }
 
-// heardVoice returns what a voice message says, as the user's own words; ok is
-// false where it could not be heard, which is told like a file that is not read.
+// heardVoice returns the transcription of a voice message, as the user's own text. ok is
+// false if it failed, which is reported like a file that is not read.
 func (r *run) heardVoice(ctx context.Context, f core.File) (said core.Block, ok bool) {
 	if r.o.o.Hear == nil {
 		return core.Block{}, false
@@ -82,8 +82,8 @@ func (r *run) heardVoice(ctx context.Context, f core.File) (said core.Block, ok 
 	return r.unread(texts.Text("voice_not_understood", texts.With{"Why": why, "Path": f.Path})), true
 }
 
-// about puts before a row's text what they are about, marked as data: who
-// wrote it, if anyone knows, and every line of it with "> ".
+// about adds before a row's text the message that it refers to, marked as data: its
+// author, if known, and each line with "> ".
 func (r *run) about(row *core.Inbound, words string) string {
 	q := row.Quote
 	switch {

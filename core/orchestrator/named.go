@@ -22,10 +22,9 @@ const (
 	maxFoundBytes = 1 << 20 // of results of this run that are kept for it
 )
 
-// named reports whether u was named in the conversation: its host by the
-// person whose turn it is, in their own words; or u itself by the result of an
-// earlier fetch or search. A page names addresses, never hosts: else it could
-// have the model send what it knows to a host of its choice.
+// named reports whether u was named in the conversation: its host by the turn's sender;
+// or u itself by the result of an earlier fetch or search. A page names addresses, never
+// hosts: otherwise it could make the model send data to a host of its choice.
 func (r *run) named(ctx context.Context, u *url.URL) (bool, error) {
 	host, err := tool.Host(u)
 	if err != nil {
@@ -98,7 +97,7 @@ func (f result) names(u *url.URL, host string) bool {
 	switch f.tool {
 	case "WebFetch":
 	case "WebSearch":
-		text = unquoted(text) // what the provider's model says is none of the pages that it found
+		text = unquoted(text) // text of the provider's model is not a page that it found
 	default:
 		return false
 	}
@@ -167,9 +166,9 @@ func (r *run) keepFound(b *core.Block, res *tool.Result) {
 // quotedFrom is the line above a quotation: see agent.Quoted.
 var quotedFrom = regexp.MustCompile(`^From "[^"]*" \(([a-z ]+)\):$`)
 
-// own returns the lines of a message in a transcript that its sender wrote:
-// neither files that came with it nor what it quotes. In a group the sender's
-// words are a quotation too, marked with their trust.
+// own returns the lines of a message in a transcript that its sender wrote: neither
+// files that came with it nor quotations. In a group the sender's text is a quotation
+// too, marked with its trust.
 func own(text string) string {
 	if strings.HasPrefix(text, "Attached file ") || strings.HasPrefix(text, "[") || strings.HasPrefix(text, "Given with this conversation") {
 		return ""
@@ -198,9 +197,8 @@ func own(text string) string {
 // likeFiles are top-level domains that users know as the ends of file names.
 var likeFiles = []string{"cc", "md", "mov", "pm", "py", "rs", "sh", "zip"}
 
-// wordsName reports whether a user's text name host. A host that is one word,
-// or looks like the name of a file, has to be written as an address: anyone may
-// own readme.md.
+// wordsName reports whether a user's text names host. A host without a dot, or one that
+// looks like a file name, must be written as an address: anyone may own readme.md.
 func wordsName(text, host string) bool {
 	dot := strings.LastIndexByte(host, '.')
 	if strings.Contains(host, ":") || dot >= 0 && !slices.Contains(likeFiles, host[dot+1:]) {
@@ -264,9 +262,9 @@ func goesOn(rest string) bool {
 	return false
 }
 
-// namesAddress reports whether text holds the address u, or one that begins
-// with it: a directory above it or the host's first page tell the host nothing
-// that the text did not. The scheme does not matter.
+// namesAddress reports whether text contains the address u, or one that begins with it:
+// a parent directory or the host's first page reveal nothing that the text did not. The
+// scheme does not matter.
 func namesAddress(text string, u *url.URL, host string) bool {
 	if !strings.Contains(text, "://") {
 		return false

@@ -43,7 +43,7 @@ var (
 // Limits of one run; zero values mean the defaults.
 type Limits struct {
 	RunTime      time.Duration // 30 min
-	Silence      time.Duration // 300 s without a word from the model
+	Silence      time.Duration // 300 s without output of the model
 	OutputTokens int           // 16,000
 	Rounds       int           // 50: calls of the model in one run
 }
@@ -59,20 +59,20 @@ type Options struct {
 	// Reserve sets aside what a call of a model is expected to take, where a
 	// budget is; nil: no budgets. usage.Ledger reports what it returns.
 	Reserve func(ctx context.Context, r usage.Row) (id int64, notice string, err error)
-	// Spend records what calls took whose run ends without a Result: given
-	// back, or broken by us; nil: nowhere.
+	// Spend records the cost of calls of a run that ends without a Result:
+	// returned to the queue, or failed internally; may be nil.
 	Spend func(ctx context.Context, rows []usage.Row) error
 	Files fs.FS // the vault, for what came with a message, and opens no links; required where rows carry files
 	// Fetch brings a file of user's message from the bot's platform into the vault.
 	// An error of a kind is a refusal, for its sender to read; any other may be
 	// tried again. Nil: nothing can be fetched.
 	Fetch func(ctx context.Context, user int64, bot string, f core.File) (core.File, error)
-	// Hear writes down what is said in a voice message that lies in the vault; nil: no
-	// one can.
+	// Hear transcribes a voice message in the vault; nil: voice messages are not
+	// transcribed.
 	Hear func(ctx context.Context, f core.File) (string, error)
-	// PDF is the text of a PDF, for models that are not given the file, with how
-	// many of its pages were read. An error of a kind explains why there is none, in
-	// words that begin with "it"; nil: no one can.
+	// PDF returns the text of a PDF for models that do not take the file, and how
+	// many pages were read. An error with a kind has a text that begins with "it";
+	// nil: PDFs are not read.
 	PDF func(ctx context.Context, data []byte) (text string, read, pages int, err error)
 	// Model is the model of that name for a guest or one of the house; "" is the
 	// configured one. Unknown: core.Invalid; not for guests: core.Denied.
@@ -86,8 +86,8 @@ type Options struct {
 	// Search makes the tool WebSearch of anyone who looks. It is offered where the
 	// model's provider searches and the kit has no such tool; nil: never.
 	Search func(look tool.Look) tool.Tool
-	// Overheard are the newest lines that others said in a group and not to the
-	// bot, oldest first; nil: no one listens.
+	// Overheard returns the newest messages of others in a group that were not
+	// addressed to the bot, oldest first; may be nil.
 	Overheard func(at core.Address) []agent.Quoted
 	// Still is the trust that the turn has now: as it was begun with, its Base
 	// when a raise was taken back, Stranger when its sender has lost anything
@@ -97,19 +97,19 @@ type Options struct {
 	// Raise is the trust for a time that holds for a chat's turn, asked in the
 	// claim's transaction; nil: there is none, ever.
 	Raise func(ctx context.Context, tx *store.Tx, t *Turn, ref session.Ref) (Raise, error)
-	// NotBegun are a run's calls since a time that waited for a user's word and
-	// never got it; nil: none is known.
+	// NotBegun returns a run's calls since a time that waited for approval and never
+	// got it; may be nil.
 	NotBegun func(ctx context.Context, run string, since time.Time) (map[string]bool, error)
-	// Runs are a session's newest runs with the user of each; it reports whose
-	// words in a transcript are whose. Nil: only the present turn is known.
+	// Runs returns a session's newest runs with the user of each, which identifies
+	// the authors in a transcript. Nil: only the present turn's author is known.
 	Runs func(ctx context.Context, session string) (map[string]int64, error)
 	// Choose opens a choice of the user's, in the transaction that ends the run;
 	// required with Equip.
 	Choose func(ctx context.Context, tx *store.Tx, a ask.Ask) error
-	// Answered is told, after the commit, of each run that ended well, with its
-	// answer; it must not block. Nil: no one is.
+	// Answered is called after the commit of each successful run, with its answer;
+	// it must not block. May be nil.
 	Answered func(t *Turn, answer string)
-	// Runtime answers the turns whose model is its own; nil: none.
+	// Runtime answers the turns with a model of its own; may be nil.
 	Runtime Runtime
 	Limits  Limits
 }
@@ -184,9 +184,9 @@ type Turn struct {
 	Model       string     // that users chose for the chat; "" is none. Where it is not there for them another answers, with a warning
 	Received    time.Time  // when its first row was stored
 	Started     time.Time
-	// Waiting is told when the run begins and ends to wait for a user; nil: no one cares.
+	// Waiting is called when the run begins and ends to wait for a user; may be nil.
 	Waiting func(bool)
-	// Progress is told what a tool says while it works; nil: no one looks on.
+	// Progress is called with a tool's output while it runs; may be nil.
 	Progress func(text string)
 }
 
@@ -194,13 +194,13 @@ type Turn struct {
 // the event to publish when Write has been committed.
 type Result struct {
 	State    string
-	Response string // Markdown: the answer, or the part of it that was said
+	Response string // Markdown: the answer, or the part of it that was written
 	Terminal core.Event
 	Notes    string // Markdown: what the chat reads under it in addition to; the dispatcher's
-	// Buttons stand under the response: to go on with work that a crash has
-	// interrupted, or not.
+	// Buttons are shown under the response: whether to continue work that a crash
+	// has interrupted.
 	Buttons []core.Button
-	Quiet   bool // nothing is to be said in the chat: its sender wrote on before there were words
+	Quiet   bool // nothing is sent to the chat: its sender wrote again before there was text
 	// Write stores the run's end: session row, run row, usage.
 	Write func(ctx context.Context, tx *store.Tx) error
 }

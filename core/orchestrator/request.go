@@ -5,9 +5,8 @@ import (
 	"gatehouse/core/transcript"
 )
 
-// recite keeps what the request says was said before its message, in front of
-// it: those of the run's lines that are not there yet, of lines that are. It
-// returns how many there are in all.
+// recite stores the earlier messages that the request contains, before its own: those of
+// the run's lines that are missing. It returns their total number.
 func (r *run) recite(lines int) (before int, err error) {
 	said := r.t.options().Before
 	for i := lines; i < len(said); i++ {
@@ -25,8 +24,8 @@ func (r *run) recite(lines int) (before int, err error) {
 	return len(said), nil
 }
 
-// outputTokens bounds each answer of the model: what the request says, at most
-// what the settings say.
+// outputTokens returns the limit of each answer of the model: the request's, at most the
+// setting's.
 func (r *run) outputTokens() int {
 	most := r.o.o.Limits.OutputTokens
 	if asked := r.t.options().MaxTokens; asked > 0 {
@@ -35,5 +34,6 @@ func (r *run) outputTokens() int {
 	return most
 }
 
-// messages returns how many the run has added to its session, with said answers.
+// messages returns how many messages the run added to its session, with the given number
+// of answers.
 func (r *run) messages(said int) int { return len(r.t.options().Before) + len(r.t.Rows) + said }

@@ -48,7 +48,7 @@ type run struct {
 
 	mu    sync.Mutex // of what follows: calls may run next to each other
 	next  int        // number of the run's next line
-	said  int        // answers of the model with words, for the session's count
+	said  int        // answers of the model with text, for the session's count
 	calls int        // tool calls
 	waits int        // calls that wait for a user
 	// Since when they wait, and how long there were some before: time of users,
@@ -227,7 +227,7 @@ func (r *run) open(meta core.PromptMetadata, warnings []core.Warning) {
 		TrustLevel: r.t.Trust, WorkingDirectory: r.t.Session.WorkingDirectory, ResumeInfo: r.resume.Info})
 	r.emit(core.UserMessage{Content: r.t.Text()})
 	r.emit(meta)
-	if r.work == nil { // the runtime tells itself
+	if r.work == nil { // the runtime reports it
 		r.emit(r.init())
 		r.emit(core.ModelChosen{Model: r.name})
 	}
@@ -276,7 +276,7 @@ func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 		return nil, err
 	}
 	r.resume, r.next, past = resume, max(before+1, lines), r.anew(past)
-	spoken, err := r.spoken(ctx) // in every attempt: what of it is not read is told again
+	spoken, err := r.spoken(ctx) // in every attempt: what is not read is reported again
 	if err != nil {
 		return nil, err
 	}
@@ -322,8 +322,8 @@ func (r *run) recalled(m *transcript.Message) llm.Message {
 	return out
 }
 
-// worded returns a row's text as the model reads it. A group's session hears many
-// users: there each one's words are marked with name and trust, as data.
+// worded returns a row's text as the model reads it. In a group's session each user's
+// text is marked with name and trust, as data.
 func (r *run) worded(row *core.Inbound) string {
 	words := row.Text
 	if row.Group() {
@@ -343,7 +343,7 @@ func (r *run) append(m transcript.Message) error {
 	return nil
 }
 
-// people returns how long the run has waited for users by now.
+// people returns the time that the run has waited for users so far.
 func (r *run) people(now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -353,8 +353,8 @@ func (r *run) people(now time.Time) time.Duration {
 	return r.waited + max(0, now.Sub(r.waitFrom))
 }
 
-// watch cancels a run that takes too long, the time of users aside, or whose
-// model says nothing.
+// watch cancels a run that takes too long, not counting the time of users, or with a
+// silent model.
 func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	limits := r.o.o.Limits
 	for {

@@ -17,19 +17,18 @@ import (
 	"gatehouse/core/vault"
 )
 
-// A Runtime answers turns in the place of the loop, with a loop, tools and a
-// transcript of its own: what it says is in the session's transcript without
-// our doing, in lines that we can read.
+// A Runtime answers turns instead of the loop, with its own loop, tools and transcript:
+// it writes the session's transcript itself, in lines that we can read.
 type Runtime interface {
 	// Answers reports whether turns for a model of this name are the runtime's.
 	Answers(model string) bool
-	// Refuses says in plain text why the turn is not one for the runtime; "" when it is.
+	// Refuses returns why the runtime does not answer the turn, or "" if it does.
 	Refuses(t *Turn) string
 	// Answer returns soon after ctx has ended, with everything that it started
 	// ended too. What goes wrong with the runtime is a Fault; an error is ours.
 	Answer(ctx context.Context, w *Work) (Answer, error)
-	// Leave is called before the loop goes on with a session: what a runtime
-	// knows of its transcript by heart is no longer all of it.
+	// Leave is called before the loop continues a session, because a runtime's copy
+	// of the transcript becomes incomplete.
 	Leave(session string)
 }
 
@@ -58,7 +57,7 @@ type Work struct {
 // Answer is what a Runtime did.
 type Answer struct {
 	Text     string       // the last message's text, as far as they came
-	Said     int          // messages with words
+	Said     int          // messages with text
 	Calls    int          // tool calls
 	Usage    *core.Tokens // nil: unknown
 	MicroUSD *int64       // what the runtime means that it cost; nil: unknown
@@ -147,7 +146,7 @@ func before(past []transcript.Message) core.Block {
 	return core.Block{Type: "text", Text: b.String()}
 }
 
-// words that begin again what a restart has cut.
+// text that continues what a restart has cut.
 const goOn = "[The gateway was restarted while you worked on the message above. A tool call without a result was interrupted: whether it was done is unknown, so look before you do it again. Go on with what the message asks for.]"
 
 // delegate has the runtime answer. The message is handed over once: a later

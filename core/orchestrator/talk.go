@@ -57,8 +57,8 @@ func (r *run) answer(ctx context.Context, t *talk) (Result, error) {
 	return r.done(t.text)
 }
 
-// rounds asks the model, does what it calls for, and asks again, until it
-// calls for nothing. A Fault is to be told; an error is ours.
+// rounds calls the model, runs the tools that it requests, and calls it again, until it
+// requests none. A Fault is reported to the user; an error is internal.
 func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 	limit := t.r.o.o.Limits.Rounds // of the whole run: a sub-turn has no rounds of its own
 	for budget := historyBudget; ; budget = runBudget {
@@ -96,7 +96,7 @@ func (t *talk) rounds(ctx context.Context) (*llm.Fault, error) {
 	}
 }
 
-// lessTrust ends a run whose sender has lost what it was begun with.
+// lessTrust ends a run after its sender lost the trust that it began with.
 func lessTrust() *llm.Fault { return &llm.Fault{Code: "access", Text: texts.Text("fault_access")} }
 
 // lookEvery is how long a check of the sender's trust is valid: it costs as much as
@@ -240,8 +240,8 @@ func (t *talk) keepAnswer(ctx context.Context, m *transcript.Message, fault *llm
 	return nil
 }
 
-// told reports whether the end of ctx is one that the user is notified of, so
-// that what was written so far is kept. A run that is given back says it again.
+// told reports whether the user is notified of the end of ctx, so that the text so far
+// is kept. A run that is returned to the queue writes it again.
 func told(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, errSilence) || errors.Is(cause, errTime)
@@ -319,6 +319,7 @@ func (a *answer) done() []core.Block {
 }
 
 // words returns the text of blocks.
+
 func words(blocks []core.Block) string {
 	var b strings.Builder
 	for _, x := range blocks {
