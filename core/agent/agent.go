@@ -1,7 +1,6 @@
-// Package agent reports who answers and with which system prompt: the default
-// agent of a vault and those that its owner writes as Markdown, skills,
-// workspaces, the working directory, and how other users's text are put
-// before a model.
+// Package agent decides which agent answers and with which system prompt: the built-in
+// agent and those that the owner writes as Markdown, skills, workspaces, the working
+// directory, and how text of other users is shown to a model.
 package agent
 
 import (
@@ -31,7 +30,7 @@ type Agent struct {
 	Description string
 	File        string // its file in the vault; "" for the one that every vault has
 	Model       string // "" is the setting's
-	Prompt      string // its own words; a file's replace the default ones, "" leaves those
+	Prompt      string // its own prompt; a file's replaces the default one, "" keeps that
 	// Tools are names of the tools it may use, "mcp__SERVER" for all of a
 	// server. They only take away from what the turn's trust is offered: nil
 	// takes nothing, an empty list all.

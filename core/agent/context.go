@@ -15,7 +15,7 @@ import (
 
 // Bounds of what an agent's globs and a session's directories bring in.
 const (
-	maxIncluded = 100    // files that globs name; more are said to be left out
+	maxIncluded = 100    // files that globs name; the prompt lists further ones as omitted
 	maxWalked   = 20_000 // entries that are checked for them
 	maxContexts = 100    // directories and files of a session
 )
@@ -153,10 +153,9 @@ func matches(glob, name string) bool {
 	return ok && err == nil
 }
 
-// add appends one file, cut to the room that is left, unless it is missing,
-// empty, there already, left out by the agent, or not for this reader. All of
-// that applies to its real name too. What is no plain file becomes a part that
-// says so.
+// add appends one file, cut to the remaining room, unless it is missing, empty, a
+// repeat, excluded by the agent, or not readable for the sender. All of that applies to
+// its real name too. Instead of a file that is not regular it appends a note.
 func (g *gatherer) add(parts []part, name string, room *int) ([]part, error) {
 	at, err := g.a.vault.Dir(name)
 	if err != nil || !at.Inside || g.seen[at.Rel] || !g.mayRead(name) || !g.mayRead(at.Rel) || g.planted(name) || g.planted(at.Rel) {

@@ -21,7 +21,7 @@ type Draft struct {
 	Fault     *Fault // why it would be none of them
 }
 
-// Kinds of files, by the words that NewFile takes.
+// Kinds of files, as NewFile takes them.
 const (
 	KindAgent     = "agent"
 	KindSkill     = "skill"
@@ -74,10 +74,9 @@ func checked(file string) (string, error) {
 	return file, nil
 }
 
-// Text returns what a file of an agent, a skill or a workspace says now, and the
-// version that Save asks for; of a file that is not there, both are "". It is
-// for the gateway's owner: anyone who may see it is the caller's question.
-// core.NotFound for every other file.
+// Text returns the text of the file of an agent, skill or workspace, and the version
+// that Save requires; both are "" for a missing file, and core.NotFound is returned for
+// any other file. The caller checks that the reader is the gateway's owner.
 func (a *Agents) Text(file string) (text, version string, err error) {
 	if KindOf(file) == "" {
 		return "", "", core.Errorf(core.NotFound, "that is no file of an agent, a skill or a workspace")
@@ -132,7 +131,7 @@ func (a *Agents) Try(file, text string) (d Draft) {
 	return d
 }
 
-// taken returns the fault of an agent whose name is another file's.
+// taken returns the fault of an agent with another file's name.
 func (a *Agents) taken(x Agent) *Fault {
 	s := a.now.Load()
 	for _, k := range []string{key(x.Name), key(stem(x.File))} {
@@ -167,8 +166,8 @@ func (a *Agents) Save(file, version, text string) error {
 	return nil
 }
 
-// straight refuses directories that are links: what is written through one would
-// stand somewhere else, and would not be read.
+// straight refuses directories that are links: a file written through one would be
+// elsewhere, and would not be read.
 func (a *Agents) straight(dir string) error {
 	for {
 		d, err := openFolder(a.vault, dir)

@@ -73,9 +73,9 @@ func (a *Agents) Skills(trust core.Trust) (list []Skill) {
 	return list
 }
 
-// Reload reads everything again and reports whether something is different. An
-// agent whose file cannot be used stays as it was while the file is there; a
-// workspace does not, because it may have been about to close.
+// Reload reads everything again and reports whether something changed. An agent with an
+// invalid file keeps its last valid version while the file exists; a workspace does
+// not, because the change may have been meant to close it.
 func (a *Agents) Reload() bool {
 	a.reading.Lock()
 	defer a.reading.Unlock()
@@ -230,7 +230,7 @@ func (r *reader) list(dir string) []fs.DirEntry {
 	return entries
 }
 
-// text returns what a file says.
+// text returns the content of a file.
 func (r *reader) text(file string) (string, *Fault) {
 	data, err := func() ([]byte, error) {
 		f, _, err := openFile(r.a.vault, file)

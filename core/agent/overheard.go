@@ -15,9 +15,8 @@ const (
 	maxOverheardLine  = 500 // characters of a line
 )
 
-// Overheard is what users said in groups and not to the bot, kept in memory
-// alone: a restart forgets it. The zero value is ready; it is safe for
-// concurrent use.
+// Overheard holds messages in groups that were not addressed to the bot, in memory only.
+// The zero value is ready to use. It is safe for concurrent use.
 type Overheard struct {
 	mu    sync.Mutex
 	chats map[string]*list.Element // of *talkOf, at most maxOverheardChats
@@ -30,7 +29,7 @@ type talkOf struct {
 	lines      []Quoted // at most maxOverheard
 }
 
-// Add keeps a line that was said at an address. Of a long one the beginning is kept.
+// Add stores a message of an address, cut to its limit.
 func (o *Overheard) Add(at core.Address, q Quoted) {
 	if n := 0; len(q.Text) > maxOverheardLine {
 		for i := range q.Text {
@@ -76,8 +75,8 @@ func (o *Overheard) Last(at core.Address) []Quoted {
 	return append([]Quoted(nil), lines[max(0, len(lines)-maxContext):]...)
 }
 
-// Clear drops everything, in every chat: lines do not say whose they are by more
-// than a name.
+// Clear drops everything, in every chat, because lines identify their authors by name
+// only.
 func (o *Overheard) Clear() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 type Quoted struct {
 	Name  string     // hostile text
 	Trust core.Trust // Stranger for users without access of their own
-	Label string     // is in the level's place where the words come from elsewhere
+	Label string     // replaces the level if the text comes from elsewhere
 	Text  string     // hostile text
 }
 
 // MaxQuoted bounds one quotation, in bytes.
 const MaxQuoted = 100 << 10
 
-// String labels the words with name and trust, and marks each of their lines
-// with "> ", so that no line inside can pass for one outside.
+// String returns the text labelled with name and trust, each line marked with "> ", so
+// that no line inside can pass for one outside.
 func (q Quoted) String() string {
 	level := q.Trust.String()
 	if q.Trust == core.Stranger {
@@ -31,8 +31,8 @@ func (q Quoted) String() string {
 	return "From " + quoteName(SafeName(q.Name)) + " (" + level + "):\n" + mark(core.CutRunes(q.Text, MaxQuoted))
 }
 
-// mark puts "> " before every line, whatever ends a line, and drops control
-// and invisible format characters.
+// mark adds "> " before every line, for any line ending, and drops control and invisible
+// format characters.
 func mark(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch r {
@@ -49,16 +49,16 @@ func mark(text string) string {
 	return "> " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n> ") + "\n"
 }
 
-// roles are words by which a name could pass for a part of the conversation.
+// roles are terms by which a name could pass for a part of the conversation.
 var roles = map[string]bool{
 	"system": true, "assistant": true, "user": true, "human": true, "developer": true, "tool": true,
 	"operator": true, "owner": true, "admin": true, "administrator": true, "root": true, "instruction": true,
 	"instructions": true, "prompt": true, "full": true, "vault": true, "sandboxed": true,
 }
 
-// SafeName makes a user's or group's name fit to are in a prompt: cleaned
-// as core.CleanName, without punctuation that structures text, and without
-// words that name a role or a trust level. It is "someone" when nothing is left.
+// SafeName returns a user's or group's name for use in a prompt: cleaned as by
+// core.CleanName, without punctuation that structures text, and without names of roles
+// or trust levels; "someone" if nothing is left.
 func SafeName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {

@@ -9,8 +9,8 @@ import (
 	"gatehouse/core/watch"
 )
 
-// Watch reads agents, skills and workspaces again when their files change, and
-// says so in the log. The directories may come and go. It returns when ctx ends.
+// Watch reads agents, skills and workspaces again when their files change, and logs it.
+// The directories may come and go. It returns when ctx ends.
 func (a *Agents) Watch(ctx context.Context) {
 	w := watch.New(watch.Options{What: "files of agents", Clock: a.o.Clock, Log: a.o.Log, Concerns: a.concerns})
 	defer w.Close()
@@ -31,7 +31,8 @@ func (a *Agents) Watch(ctx context.Context) {
 	}
 }
 
-// tell logs what there is.
+// tell logs the definitions.
+
 func (a *Agents) tell() {
 	s := a.now.Load()
 	a.o.Log.Info("agents, skills and workspaces read", "agents", len(s.agents)+1, "skills", len(s.skills), "workspaces", len(s.spaces), "faults", len(s.faults))

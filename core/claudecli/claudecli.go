@@ -96,10 +96,10 @@ type Turn struct {
 	Profile permission.Profile
 	Tools   *tool.Turn
 	Offers  func(name string) bool // what the turn's agent lets a model use
-	// Emit takes core.Init, core.TextDelta, core.Thinking, core.ToolUseStart,
-	// core.ToolResult and what the Guard tells; from any goroutine.
-	// Still reports whether the sender may still do what the turn was begun
-	// with; it is asked before each call of a tool. Nil: no one looks.
+	// Emit receives core.Init, core.TextDelta, core.Thinking, core.ToolUseStart,
+	// core.ToolResult and the Guard's events, from any goroutine.
+	// Still reports whether the sender still has the turn's trust; it is called
+	// before each tool call. May be nil.
 	Still   func(ctx context.Context) (bool, error)
 	Emit    func(core.Event)
 	Waiting func(bool)  // a user is waited for
@@ -110,10 +110,10 @@ type Turn struct {
 // An Answer is how a turn ended.
 type Answer struct {
 	Text     string // the last message's text; of one that broke off, as far as they came
-	Said     int    // messages with words
+	Said     int    // messages with text
 	Calls    int    // tool calls, without those of sub-agents
 	Usage    core.Tokens
-	Counted  bool   // Usage is what the CLI says
+	Counted  bool   // Usage is the CLI's
 	MicroUSD *int64 // what the CLI means that the turn cost, in millionths of a dollar; nil unknown
 	Fault    *Fault // nil: it ended well, or ctx did
 }
@@ -123,7 +123,7 @@ const (
 	CodeDenied      = "invalid"     // not for this sender, or no turn that the CLI can answer
 	CodeAuth        = "auth"        // it is not logged in, or its key is refused
 	CodeUnavailable = "unavailable" // it cannot run, ended in the middle, or reports an error
-	CodeBusy        = "busy"        // as many of it as may are running
+	CodeBusy        = "busy"        // the maximum of processes is running
 )
 
 // A Fault is a failure as text for the user who asked.
@@ -134,8 +134,7 @@ type Fault struct {
 	Err      error // for the log; nil: none
 }
 
-// Refusal says in plain text why a turn of this profile is not answered by
-// the CLI; "" when it is.
+// Refusal returns why the CLI does not answer a turn of this profile, or "" if it does.
 func Refusal(p permission.Profile) string {
 	switch {
 	case !p.Owner:
@@ -309,7 +308,7 @@ func arguments(t *Turn, mcpConfig string) []string {
 	return args
 }
 
-// environment returns all that the CLI is given; nothing of ours passes.
+// environment returns the CLI's whole environment; nothing is inherited.
 func (r *Runner) environment() []string {
 	env := []string{"PATH=" + r.o.Path, "HOME=" + r.o.Home, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
 	if r.o.Key != "" {

@@ -58,7 +58,7 @@ func (k *talk) decide(ctx context.Context, l *line) {
 	})
 }
 
-// withdraw is the CLI's word that it needs no answer any more.
+// withdraw handles the CLI's cancellation of a request.
 func (k *talk) withdraw(request string) {
 	k.mu.Lock()
 	cancel := k.asks[request]
@@ -92,7 +92,7 @@ func (k *talk) permit(ctx context.Context, name, call string, input json.RawMess
 	case err != nil || d.Verdict != permission.Allow:
 		return deny(call, d.Text)
 	}
-	if k.t.Still != nil { // a user's word may have taken its time
+	if k.t.Still != nil { // an approval may have taken long
 		switch ok, err := k.t.Still(ctx); {
 		case err != nil:
 			return deny(call, "The gateway could not decide about this call: the answer is no.")
@@ -103,7 +103,7 @@ func (k *talk) permit(ctx context.Context, name, call string, input json.RawMess
 	return allow(call, input)
 }
 
-// question puts the model's questions to the user.
+// question asks the user the model's questions.
 func (k *talk) question(ctx context.Context, call string, input json.RawMessage) object {
 	var in map[string]json.RawMessage
 	if json.Unmarshal(input, &in) != nil || len(in["questions"]) == 0 {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Bounds of what one process says.
+// Limits of the output of one process.
 const (
 	maxLine   = 32 << 20 // bytes of one line; a longer one is passed over
 	maxStderr = 8 << 10  // bytes of its complaints that are kept, the newest
@@ -28,7 +28,7 @@ type process struct {
 	cmd     *exec.Cmd
 	kill    context.CancelFunc // ends the whole tree
 	stderr  tail
-	gone    chan struct{} // closed when nothing of it is left and all it said was read
+	gone    chan struct{} // closed when the process has ended and its output was read
 	code    int           // exit code, when gone
 
 	cost float64   // dollars, of the turns until now
@@ -39,10 +39,10 @@ type process struct {
 	in    *os.File
 
 	mu   sync.Mutex
-	turn *turnLines // nil between turns: what is said then is not heard
+	turn *turnLines // nil between turns: output is dropped then
 }
 
-// turnLines brings a turn what the process says, until the turn has ended.
+// turnLines passes the process's output to a turn, until the turn has ended.
 type turnLines struct {
 	lines chan line
 	over  chan struct{}
@@ -141,7 +141,7 @@ func (p *process) deliver(raw []byte) {
 	}
 }
 
-// begin lets a turn hear what the process says until finish.
+// begin passes the process's output to a turn until finish.
 func (p *process) begin() *turnLines {
 	t := &turnLines{lines: make(chan line), over: make(chan struct{})}
 	p.mu.Lock()

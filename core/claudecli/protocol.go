@@ -16,7 +16,7 @@ type line struct {
 	Type      string `json:"type"`
 	Subtype   string `json:"subtype"`
 	RequestID string `json:"request_id"`
-	// ParentToolUseID is set in what a sub-agent says.
+	// ParentToolUseID is set in a sub-agent's output.
 	ParentToolUseID string `json:"parent_tool_use_id"`
 	raw             json.RawMessage
 }
@@ -108,8 +108,8 @@ type asks struct {
 
 type object map[string]any
 
-// hello begins a process: the words of the system prompt, and that we are
-// asked before every tool call, also those that the CLI would not ask about.
+// hello starts a process: it sends the system prompt, and requests a question before
+// every tool call, also for those that the CLI would allow.
 func hello(system string, replace bool) object {
 	req := object{"subtype": "initialize", "hooks": object{"PreToolUse": []object{{"matcher": nil, "hookCallbackIds": []string{"ask"}}}}}
 	switch {
@@ -125,13 +125,13 @@ func interrupt() object {
 	return object{"type": "control_request", "request_id": "interrupt", "request": object{"subtype": "interrupt"}}
 }
 
-// says returns the user's message; its line in the transcript is named id.
+// says returns the user's message, with id as its line in the transcript.
 func says(id string, said []core.Block) object {
 	return object{"type": "user", "session_id": "", "uuid": id, "parent_tool_use_id": nil,
 		"message": object{"role": "user", "content": content(said)}}
 }
 
-// content returns what the user said as blocks of the Messages API.
+// content returns the user's message as blocks of the Messages API.
 func content(said []core.Block) []object {
 	out := []object{}
 	for i := range said {

@@ -21,10 +21,10 @@ type talk struct {
 	a Answer
 
 	began   bool            // Init is shown
-	message string          // id of the message that is being said
+	message string          // id of the current message
 	text    strings.Builder // of it
 	words   bool            // it is counted in Said
-	shown   map[string]bool // messages whose words were shown as they came; bounded by the turn
+	shown   map[string]bool // messages with text shown as a stream; limited by the turn
 	open    map[string]bool // tools running
 	used    map[string]core.Tokens
 
@@ -37,7 +37,7 @@ type talk struct {
 const (
 	maxAsks   = 32      // tool calls that wait for a decision at once
 	maxResult = 100_000 // bytes of a tool's result that are shown
-	maxReason = 300     // bytes of what the CLI says went wrong
+	maxReason = 300     // bytes of the CLI's error
 )
 
 // run asks and listens until the turn has its result, the process is gone, or
@@ -93,8 +93,8 @@ func (k *talk) lost() <-chan struct{} {
 	return k.p.gone
 }
 
-// interrupt asks the CLI to stop, so that its transcript says so, and gives it
-// Grace for it.
+// interrupt asks the CLI to stop, so that its transcript records it, and waits up to
+// Grace.
 func (k *talk) interrupt(lines *turnLines) {
 	if k.p.send(interrupt()) != nil {
 		return
@@ -119,8 +119,7 @@ func (k *talk) interrupt(lines *turnLines) {
 	}
 }
 
-// settle waits for the decisions that are still made, and takes back what was
-// said about tools running.
+// settle waits for pending decisions, and withdraws the report of running tools.
 func (k *talk) settle() {
 	k.mu.Lock()
 	for _, cancel := range k.asks {
@@ -171,7 +170,7 @@ func (k *talk) system(l *line) (ended bool) {
 	return false
 }
 
-// init tells once what answers.
+// init reports once what answers.
 func (k *talk) init(l *line) {
 	var m starts
 	if k.began || json.Unmarshal(l.raw, &m) != nil {
@@ -194,7 +193,7 @@ func (k *talk) init(l *line) {
 	k.t.Emit(core.ModelChosen{Model: Prefix + k.t.Model})
 }
 
-// stream shows what the model says as it comes. What sub-agents say is theirs.
+// stream shows the model's output as it arrives, without that of sub-agents.
 func (k *talk) stream(l *line) {
 	var m streamed
 	if l.ParentToolUseID != "" || json.Unmarshal(l.raw, &m) != nil {
@@ -238,7 +237,7 @@ func (k *talk) say(text string) {
 	k.t.Emit(core.TextDelta{Content: text})
 }
 
-// said returns the words of the newest message that has some.
+// said returns the text of the newest message that has some.
 func (k *talk) said() string {
 	if k.text.Len() > 0 {
 		return k.text.String()
@@ -246,7 +245,7 @@ func (k *talk) said() string {
 	return k.a.Text
 }
 
-// assistant is one whole block of a message.
+// assistant handles one complete block of a message.
 func (k *talk) assistant(l *line) {
 	var m spoken
 	if l.ParentToolUseID != "" || json.Unmarshal(l.raw, &m) != nil {
@@ -279,7 +278,7 @@ func (k *talk) assistant(l *line) {
 	}
 }
 
-// results are what tools gave back.
+// results handles the results of tools.
 func (k *talk) results(l *line) {
 	var m spoken
 	if l.ParentToolUseID != "" || json.Unmarshal(l.raw, &m) != nil {
@@ -338,7 +337,8 @@ func (k *talk) fail(f *Fault) {
 	k.count()
 }
 
-// crashed returns the end of a turn whose process is gone.
+// crashed returns the end of a turn after its process has gone.
+
 func (k *talk) crashed() Answer {
 	complaint := k.r.clean(k.p.stderr.String())
 	text := texts.Text("cli_crashed")

@@ -28,11 +28,10 @@ const (
 	maxPerSearch = 20              // passages
 )
 
-// Grep searches the *.md and *.txt files below root that mayRead allows the
-// sender, by words: passages (paragraphs, with a heading right above them)
-// that hold more different words come first, then the denser ones. Headings
-// further above count too. Directories and files whose name begins with a dot,
-// and symbolic links, are never looked into.
+// Grep searches the *.md and *.txt files below root that mayRead allows the sender, by
+// terms: passages (paragraphs with the heading directly above them) with more different
+// terms come first, then the denser ones. Headings further above count too. Names that
+// begin with a dot, and symbolic links, are skipped.
 //
 // mayRead is asked for every file in every search, before the file is opened;
 // paths are relative to root, with slashes. The list of files and up to 4 MiB
@@ -246,8 +245,8 @@ func (g *grep) read(p string) (string, bool) {
 // openPlain opens name without following a symbolic link anywhere on the way:
 // os.Root keeps links inside the root, but a link from a directory that a guest
 // writes to a directory that it may not read stays inside too. Each step is
-// opened from the directory before it and must be the very file that the directory
-// lists as no link, so that no one can put a link there in between.
+// opened from the directory before it and must be the file that the directory lists as
+// not a link, so that no one can insert a link in between.
 func openPlain(root *os.Root, name string) (*os.File, error) {
 	dir := root
 	defer func() {
@@ -307,7 +306,7 @@ func openStep(dir *os.Root, name string) (*os.File, error) {
 	return f, nil
 }
 
-// samePlain is nil when dir lists name as opened, itself and not through a link.
+// samePlain returns nil if dir lists name as the opened file, not through a link.
 func samePlain(dir *os.Root, name string, opened fs.FileInfo) error {
 	listed, err := dir.Lstat(name)
 	if err != nil {

@@ -5,9 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// passages returns the paragraphs of d that hold at least one of the stems. The
-// score is the number of different stems, plus the share of words that hit
-// (below 1).
+// passages returns the paragraphs of d with at least one of the stems. The score is the
+// number of different stems, plus the share of matching terms (below 1).
 func (d *document) passages(path string, stems []string) []Passage {
 	if !mayHit(d.folded, stems) {
 		return nil
@@ -28,13 +27,13 @@ func (d *document) passages(path string, stems []string) []Passage {
 		}
 		text, line := excerpt(p, body.first)
 		distinct := ones(found)
-		density := float64(body.hits) / float64(body.words+8) // +8: three words are no dense paragraph
+		density := float64(body.hits) / float64(body.words+8) // +8: three terms are not a dense paragraph
 		out = append(out, Passage{Path: path, Line: line, Text: text, Score: float64(distinct) + density})
 	}
 	return out
 }
 
-// mayHit is a quick check lower-case text: most of it holds none of the words.
+// mayHit is a quick check of lower-case text, most of which matches no term.
 func mayHit(folded string, stems []string) bool {
 	for _, s := range stems {
 		if strings.Contains(folded, s) {
@@ -126,12 +125,12 @@ func (p *paragraph) addLine(line string, n int) {
 // hits reports which stems a text holds.
 type hits struct {
 	found uint32 // bit i: stem i
-	hits  int    // words that are hits
+	hits  int    // terms that match
 	words int    // in all; only counted where something hits
 	first int    // byte offset of the first hit, -1 without
 }
 
-// count compares word by word.
+// count compares term by term.
 func count(text string, stems []string) hits {
 	h := hits{first: -1}
 	if !mayHit(strings.ToLower(text), stems) {

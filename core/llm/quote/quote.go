@@ -19,15 +19,15 @@ import (
 	"gatehouse/core/texts"
 )
 
-// Name is the model's name as users write it; "local/quote:30ms" adds a delay
-// per word.
+// Name is the model's name as users write it; "local/quote:30ms" adds a delay per
+// emitted token.
 const Name = "local/quote"
 
 const (
-	maxDelay    = 10 * time.Second // per word
+	maxDelay    = 10 * time.Second // per token
 	maxPassages = 3                // in one answer
 	maxQuote    = 500              // bytes of one passage
-	maxWords    = 24               // search words of one question
+	maxWords    = 24               // search terms of one question
 	maxUses     = 16               // tool calls of one round
 	maxRounds   = 8                // of one message
 	maxEcho     = 2000             // bytes of tool results that are repeated
@@ -41,8 +41,8 @@ type Passage struct {
 	Score float64
 }
 
-// A Search finds the best passages for words among the files that sender may
-// read, best first, at most limit. The words are lower case.
+// A Search returns the best passages for the lower-case terms among the files that
+// sender may read, best first, at most limit.
 type Search func(ctx context.Context, sender llm.Sender, words []string, limit int) ([]Passage, error)
 
 // A Model is local/quote. It is safe for use by many goroutines.
@@ -54,8 +54,8 @@ type Model struct {
 	quiet  bool // no hint
 }
 
-// New makes the model that name asks for: "local/quote", or with a delay per
-// word of at most 10 s "local/quote:30ms". Any other name is an Invalid error.
+// New returns the model of this name: "local/quote", or with a delay per token of at
+// most 10 s "local/quote:30ms". Any other name is an Invalid error.
 func New(name string, search Search, clock core.Clock) (*Model, error) {
 	m := &Model{name: name, search: search, clock: clock}
 	rest, ok := strings.CutPrefix(name, Name)
@@ -85,18 +85,16 @@ func (m *Model) WithoutHint() *Model {
 // About means that tools may be offered (see Reply).
 func (m *Model) About() llm.About { return llm.About{Name: m.name, Tools: true} }
 
-// Reply answers the last user message, word by word. The same request and the
-// same files give the same answer. Usage is counted as four tokens for three
-// words.
+// Reply answers the last user message as a stream. The same request and files give the
+// same answer. Usage is estimated as four tokens per three blank-separated parts.
 //
-// The message can tell the model what to do, which is how tests make a model
-// use tools. A line `use NAME {json}` becomes a call of the tool NAME, where
-// one of that name is offered; all such lines, up to 16, are calls of one
-// answer. A line `then` inserts the calls behind it into the next round, made when
-// the results are there, at most 8 rounds. What a line `think: WORDS` says is
-// thought in front of its round's calls, and `say: WORDS` is said there. Results
-// are answered with the next round, and after the last one by repeating them,
-// so that every loop ends. What results say is never taken for such lines.
+// The message can script the model, which is how tests make it use tools. A line `use
+// NAME {json}` becomes a call of the tool NAME if that is offered; all such lines, up to
+// 16, are calls of one answer. A line `then` starts the next round, made after the
+// results, at most 8 rounds. `think: TEXT` emits thinking before its round's calls, and
+// `say: TEXT` emits text there. Results are answered with the next round, and after the
+// last one by repeating them, so that every loop ends. Results are never parsed as such
+// lines.
 func (m *Model) Reply(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		last := lastUser(req.Messages)
@@ -113,7 +111,7 @@ func (m *Model) Reply(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta
 	}
 }
 
-// stream yields text word by word, then usage and reason.
+// stream yields text token by token, then usage and reason.
 func (m *Model) stream(ctx context.Context, req *llm.Request, text string, yield func(llm.Delta, error) bool) {
 	words, stop := int64(0), "end_turn"
 	first := m.name
@@ -143,7 +141,7 @@ func (m *Model) wait(ctx context.Context) error {
 	return ended(ctx)
 }
 
-// ended is why ctx ended, nil while it runs.
+// ended returns why ctx ended, or nil.
 func ended(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -197,7 +195,7 @@ func unseen(req *llm.Request) string {
 	return b.String()
 }
 
-// find searches; no words find nothing, without a search.
+// find searches; without terms it returns nothing.
 func (m *Model) find(ctx context.Context, sender llm.Sender, words []string) ([]Passage, error) {
 	if err := ended(ctx); err != nil || len(words) == 0 || m.search == nil {
 		return nil, err
@@ -284,7 +282,7 @@ func codeSpan(s string) string {
 	}, s) + "`"
 }
 
-// wordEnd is the length of the first word of s with the blanks behind it.
+// wordEnd returns the length of the first token of s with the blanks after it.
 func wordEnd(s string) int {
 	inWord, blankBefore := false, false
 	for i, r := range s {
@@ -297,7 +295,7 @@ func wordEnd(s string) int {
 	return len(s)
 }
 
-// tokens estimates: four tokens for three words, rounded up.
+// tokens returns an estimate, rounded up.
 func tokens(words int64) int64 { return (words*4 + 2) / 3 }
 
 func input(req *llm.Request) int64 {

@@ -11,13 +11,13 @@ import (
 	"gatehouse/core/llm"
 )
 
-// A round is what one answer does where a message says so.
+// A round is what one scripted answer does.
 type round struct {
 	think, say string
 	calls      []core.Block
 }
 
-// act yields thinking, words and calls.
+// act yields thinking, text and calls.
 func (m *Model) act(ctx context.Context, req *llm.Request, r round, yield func(llm.Delta, error) bool) {
 	words, first := int64(0), m.name
 	send := func(d llm.Delta) bool {
@@ -90,8 +90,8 @@ func has(blocks []core.Block, kind string) bool {
 	return false
 }
 
-// rounds reads what a message says is to be done: nothing where it makes no
-// call at all, for then it is a question like any other.
+// rounds parses the script of a message. A message without calls has none and is an
+// ordinary question.
 func rounds(all string, req *llm.Request, at int) []round {
 	var out []round
 	var r round

@@ -21,8 +21,8 @@ var stopWords = func() map[string]bool {
 	return m
 }()
 
-// Words returns the words of a question that a search can use: lower case, without
-// stop words and repeats, in their order, at most 24.
+// Words returns the search terms of a question: lower case, without stop words and
+// repeats, in order, at most 24.
 func Words(s string) []string {
 	var out []string
 	for _, f := range fields(s) {
@@ -50,8 +50,8 @@ func fields(s string) []string {
 	return out
 }
 
-// stem takes common English endings off a lower-case word, so that "brewing"
-// finds "brew" and "hours" "hour". At least three letters stay.
+// stem removes common English endings from a lower-case term, so that "brewing" finds
+// "brew" and "hours" "hour". At least three letters remain.
 func stem(w string) string {
 	w = strings.TrimSuffix(w, "'s")
 	for _, end := range []string{"ing", "ies", "ed", "es", "s", "e", "y"} {
@@ -72,7 +72,8 @@ func heading(line string) (string, bool) {
 	return strings.TrimSpace(rest), true
 }
 
-// cut shortens s to at most n bytes, at a rune's and where possible at a word's border.
+// cut shortens s to at most n bytes, between runes and if possible at a blank.
+
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
