@@ -68,7 +68,7 @@ func (g *Gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.
 }
 
 func (g *Gate) admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Verdict, error) {
-	if in.Standing != "" { // the platform's word about the bot, anyone who did it; it asks for nothing
+	if in.Standing != "" { // the platform's report about the bot, whoever caused it; it is not a request
 		return core.Verdict{}, g.stands(ctx, tx, in)
 	}
 	s, err := g.judge(ctx, tx, in)
@@ -241,9 +241,8 @@ func (g *Gate) manages(ctx context.Context, tx *store.Tx, bot string, s *standin
 	return ok, err
 }
 
-// let notes what an admitted update teaches: someone whom a policy or a group
-// lets in gets a user, so that nothing of theirs is shared with the next one;
-// the chat where a user talks to the bot is where the bot may write to them.
+// let records an admitted sender: someone admitted by a policy or a group gets a user of
+// their own, and the chat is stored as where the bot may write to them.
 func (g *Gate) let(ctx context.Context, tx *store.Tx, in *core.Inbound, s standing) error {
 	if s.User == 0 {
 		id, err := g.People.Ensure(ctx, tx, in.From.Platform, in.From.ID, core.CleanName(in.From.Name))

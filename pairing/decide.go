@@ -14,10 +14,9 @@ import (
 	"gatehouse/pairing/people"
 )
 
-// Approve lets a stranger in: access is written, the user is told, and the
-// messages held with the request are freed at the approved level, all in one
-// transaction. ref is the request's id or a code that still works. A request
-// that is decided already is a Conflict that names who was first.
+// Approve approves a request: it stores access, notifies the user and releases the held
+// messages at the approved level, in one transaction. ref is the request's id or a valid
+// code. A request that is already decided is a Conflict that names who decided.
 func (g *Gate) Approve(ctx context.Context, ref string, a core.Approval, by core.Actor) (core.PairingRequest, error) {
 	return g.decide(ctx, "approve", ref, by, func(tx *store.Tx, r *request) error {
 		trust, err := g.terms(r, a, core.Stamp(tx.Time()))
@@ -49,8 +48,8 @@ func (g *Gate) Approve(ctx context.Context, ref string, a core.Approval, by core
 	})
 }
 
-// Deny says no: the user is told once, then nothing for CoolOff. What is
-// held stays until the decision can no longer be undone (Expire).
+// Deny denies a request: the user is notified once, then not for CoolOff. Held messages
+// stay until the time for undoing has passed (Expire).
 func (g *Gate) Deny(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error) {
 	return g.decide(ctx, "deny", ref, by, func(tx *store.Tx, r *request) error {
 		if err := g.requests.resolve(ctx, tx, r, "denied", core.Stranger, by); err != nil {
@@ -67,8 +66,8 @@ func (g *Gate) Deny(ctx context.Context, ref string, by core.Actor) (core.Pairin
 	})
 }
 
-// Block denies the request without a word and leaves nothing of what the
-// person sends to this bot from now on.
+// Block denies the request without a notice and drops what the user sends to this bot
+// from now on.
 func (g *Gate) Block(ctx context.Context, ref string, by core.Actor) (core.PairingRequest, error) {
 	return g.decide(ctx, "block", ref, by, func(tx *store.Tx, r *request) error {
 		if err := g.requests.resolve(ctx, tx, r, "denied", core.Stranger, by); err != nil {
@@ -161,13 +160,13 @@ func (g *Gate) grant(ctx context.Context, tx *store.Tx, r *request, user int64, 
 		ExpiresAt: expires, Chat: chat, By: r.ResolvedBy, At: r.Resolved})
 }
 
-// tell posts the outcome to the user, where the chat is known.
+// tell posts the outcome to the user, if the chat is known.
 func (g *Gate) tell(ctx context.Context, tx *store.Tx, r *request, text string) error {
 	if r.PlatformChatID == "" {
 		return nil
 	}
 	to := core.Address{Bot: r.Bot, Chat: r.PlatformChatID, Place: r.Place}
-	key := "pair:" + r.ID + ":" + text + "-" + strings.ToLower(rand.Text()[:6]) // an undone decision is told again
+	key := "pair:" + r.ID + ":" + text + "-" + strings.ToLower(rand.Text()[:6]) // an undone decision is reported again
 	return g.notices.Post(ctx, tx, to, key, text, texts.Words{Name: r.Display})
 }
 

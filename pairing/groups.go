@@ -16,8 +16,8 @@ func speaks(in *core.Inbound) bool {
 	return in.Kind == core.KindMessage && !strings.HasPrefix(in.Text, "/") && (in.Text != "" || len(in.Files) > 0)
 }
 
-// overhears reports whether an unaddressed line is kept for the next prompt,
-// and at which trust it was said: not of someone who was turned away.
+// overhears reports whether an unaddressed message is kept for the next prompt, and at
+// which trust; messages of denied users are not.
 func (g *Gate) overhears(ctx context.Context, tx *store.Tx, in *core.Inbound, s *standing) (bool, core.Trust, error) {
 	if s.place.Mention != places.MentionContext || !speaks(in) || in.Text == "" {
 		return false, core.Stranger, nil

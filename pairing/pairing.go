@@ -25,7 +25,7 @@ import (
 	"gatehouse/pairing/places"
 )
 
-// Terms of the gate; the words for users are in core/texts.
+// Durations and limits of the gate; its texts are in core/texts.
 const (
 	CodeLife    = time.Hour           // a pairing code works this long, then the next message gets a new one
 	RequestLife = 14 * 24 * time.Hour // a request waits this long for a decision
@@ -48,10 +48,10 @@ type Options struct {
 	// Merge gives what other packages keep of one user to another, when two
 	// accounts turn out to be one user's; nil: nothing.
 	Merge func(ctx context.Context, tx *store.Tx, from, to int64) error
-	// Text is what is said on a bot instead of the catalogue's text of that
-	// name; "" or nil: nothing. It is asked inside transactions.
+	// Text returns a bot's own text instead of the catalogue's text of that name,
+	// or "". It is called inside transactions; may be nil.
 	Text func(bot, name string) string
-	Ring func(topics ...string) // nil: no one; told "pairing", "users" after commits that changed them; must not block
+	Ring func(topics ...string) // called with "pairing", "users" after commits that changed them; must not block; may be nil
 }
 
 // Mail is the queue as the gate needs it; each call is made in a transaction.
@@ -61,9 +61,9 @@ type Mail interface {
 	Discard(ctx context.Context, tx *store.Tx, request string) (int, error)
 }
 
-// Asks shows a request to the owner in chat, with buttons, and takes the
-// buttons away when it is decided. Open is called again for a request whose
-// decision was undone. outcome is a short sentence fit to be shown.
+// Asks shows a request to the owner in chat, with buttons, and removes the buttons when
+// it is decided. Open is called again after a decision was undone. outcome is a short
+// sentence for users.
 type Asks interface {
 	Open(ctx context.Context, tx *store.Tx, r core.PairingRequest) error
 	Close(ctx context.Context, tx *store.Tx, requestID, outcome string) error

@@ -123,7 +123,7 @@ func (t *requests) Revoked(ctx context.Context, tx *store.Tx, bot string, accoun
 }
 
 // markRevoked turns the user's newest approved request on bot into a denied
-// one that keeps its level, which is what tells a revocation from a denial.
+// one that keeps its level, which distinguishes a revocation from a denial.
 func (t *requests) markRevoked(ctx context.Context, tx *store.Tx, bot, platform, id string, by core.Actor) error {
 	n, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'denied', resolved_at = $1, resolved_by = $2,
 			approved_trust_level = coalesce(nullif(approved_trust_level, ''), 'sandboxed')
@@ -145,7 +145,7 @@ func (t *requests) insertDenied(ctx context.Context, tx *store.Tx, r request, by
 	return err
 }
 
-// DenyOpen denies what the user has waiting, without a word to them.
+// DenyOpen denies the user's open requests without a notice.
 func (t *requests) DenyOpen(ctx context.Context, tx *store.Tx, bot string, account core.Identity, by core.Actor) error {
 	var rows []request
 	err := tx.Select(ctx, &rows, requestColumns+` WHERE platform = $1 AND platform_user_id = $2 AND status = 'pending' AND $3 IN (bot, '*')`, account.Platform, account.ID, bot)
@@ -167,7 +167,7 @@ func (t *requests) DenyOpen(ctx context.Context, tx *store.Tx, bot string, accou
 	return nil
 }
 
-// Uncool has what was denied stay so in the list, and count no longer as recently.
+// Uncool ends the cool-off of denied requests; they stay in the list.
 func (t *requests) Uncool(ctx context.Context, tx *store.Tx, bot string, account core.Identity) error {
 	_, err := tx.Exec(ctx, `UPDATE pairing_requests SET resolved_at = $1 WHERE platform = $2 AND platform_user_id = $3 AND status = 'denied' AND resolved_at > $1 AND $4 IN (bot, '*')`,
 		core.Stamp(tx.Time().Add(-CoolOff)), account.Platform, account.ID, bot)

@@ -134,7 +134,7 @@ func byRef(ctx context.Context, q store.Queryer, ref string, now time.Time) (req
 	return r, err
 }
 
-// decided is the Conflict that tells the second one who was first.
+// decided returns the Conflict that names who decided first.
 func decided(r *request, now time.Time) error {
 	at, day := core.TimeOf(r.Resolved).UTC(), ""
 	if now.UTC().Sub(at) > 12*time.Hour {

@@ -13,8 +13,7 @@ import (
 	"gatehouse/pairing/places"
 )
 
-// maxAdded is of how many new groups in an hour the owner is told in chat; the
-// panel lists all.
+// maxAdded limits notices about new groups to the owner, per hour; the panel lists all.
 const maxAdded = 10
 
 // stands takes in a change of the bot's own standing. A group that it was
@@ -71,8 +70,8 @@ func (g *Gate) removed(ctx context.Context, tx *store.Tx, in *core.Inbound, w te
 	return g.tellOwner(ctx, tx, in, in.UpdateID, "removed", w)
 }
 
-// blocked concerns users with access alone: the owner is told, and what is
-// being made for someone who has blocked the bot ends.
+// blocked handles a user with access who blocked the bot: the owner is notified, and the
+// user's running answers end.
 func (g *Gate) blocked(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
 	p, err := g.person(ctx, tx, in)
 	if err != nil || p.User == 0 || p.Blocked || !p.valid(core.Stamp(tx.Time())) {
@@ -84,8 +83,8 @@ func (g *Gate) blocked(ctx context.Context, tx *store.Tx, in *core.Inbound) erro
 	return g.tellOwner(ctx, tx, in, in.Chat, string(in.Standing), texts.Words{Name: core.CleanName(in.From.Name), ID: in.From.ID})
 }
 
-// tellOwner says the named text to the owner and the admins, once a day for each
-// subject; not in the chat that it is about.
+// tellOwner sends the named text to the owner and the admins, once a day per subject,
+// and not to the chat that it is about.
 func (g *Gate) tellOwner(ctx context.Context, tx *store.Tx, in *core.Inbound, subject, text string, w texts.Words) error {
 	chats, err := g.People.OwnerChats(ctx, tx, in.Bot)
 	if err != nil {

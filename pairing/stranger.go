@@ -14,8 +14,8 @@ import (
 	"gatehouse/pairing/codes"
 )
 
-// stranger returns a direct message by someone who may ask for access: one request
-// per user, told its code now and then, with the first messages kept.
+// stranger handles a direct message of a user who may request access: one request per
+// user, with the first messages held and the code sent at intervals.
 func (g *Gate) stranger(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Verdict, error) {
 	g.changes.Denied(tx, ruleStranger)
 	if in.Kind != core.KindMessage && in.Kind != core.KindCommand || !in.From.Person() {
@@ -83,9 +83,8 @@ func (g *Gate) newRequest(ctx context.Context, tx *store.Tx, in *core.Inbound) (
 	return r, false, g.requests.openAsk(ctx, tx, r.public())
 }
 
-// room reports whether bot may take one more request. Of maxPending that wait
-// only one older than a day gives way, so that a flood of strangers puts out
-// no real one.
+// room reports whether bot may take one more request. Of maxPending open ones only one
+// older than a day is replaced, so that a flood of strangers displaces no real one.
 func (g *Gate) room(ctx context.Context, tx *store.Tx, bot string) (bool, error) {
 	now := tx.Time()
 	var n struct {
@@ -112,8 +111,9 @@ func (g *Gate) room(ctx context.Context, tx *store.Tx, bot string) (bool, error)
 	return true, g.requests.expire(ctx, tx, old)
 }
 
-// notice tells the stranger the code, at most once in replyEvery. A code whose
-// hour has ended is replaced when the new one can be told.
+// notice sends the stranger the code, at most once per replyEvery. An expired code is
+// replaced when the new one can be sent.
+
 func (g *Gate) notice(ctx context.Context, tx *store.Tx, in *core.Inbound, r *request) error {
 	now := tx.Time()
 	if !due(r.Replied, now, replyEvery) {

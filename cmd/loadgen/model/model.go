@@ -1,6 +1,6 @@
-// Package model is a language model as a measurement needs one: a server that
-// streams OpenAI's chat completions, calls a tool as often as it is told, talks
-// as slowly as it is told, and notes when it was asked.
+// Package model is a fake language model for measurements: a server that streams
+// OpenAI's chat completions, calls a tool and delays its output as configured, and
+// records when it was called.
 package model
 
 import (
@@ -18,7 +18,7 @@ import (
 // Name is the model's name at the server.
 const Name = "load"
 
-// answer is what it says in the end.
+// answer is the final text.
 const answer = "That is all there is to say about it."
 
 // maxRequest bounds what is read of one request, in bytes.
@@ -31,11 +31,11 @@ type Plan struct {
 	Tool   string
 	Rounds int
 	Input  func(n int) string
-	// Slow, when set, inserts a word into the final answer every so often, until
-	// Release. The first comes at once.
+	// Slow, when set, adds a token to the final answer at this interval, until
+	// Release. The first comes immediately.
 	Slow time.Duration
-	// Words, when set, bounds a slow answer: that many words are said, each Word,
-	// and then its number as the last one, by which Ended knows it.
+	// Words, when set, limits a slow answer: so many times Word, then its number,
+	// by which Ended identifies it.
 	Words func() int
 	Word  string
 }
@@ -48,13 +48,13 @@ type Server struct {
 	mu      sync.Mutex
 	plan    Plan
 	release chan struct{} // closed by Release
-	begun   int           // slow answers whose first word is sent
+	begun   int           // slow answers with their first token sent
 	open    int           // answers that are being given
-	ended   time.Time     // when the last call was said in full
+	ended   time.Time     // when the last call was complete
 	gaps    []time.Duration
 	asked   time.Time   // when the last request came
 	size    int         // of its body, in bytes
-	last    []time.Time // when the last word of a bounded answer was said, by number
+	last    []time.Time // when the last token of a bounded answer was sent, by number
 }
 
 // Open starts a model on loopback. Close it.
@@ -191,7 +191,7 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// call says the n-th tool call.
+// call writes the n-th tool call.
 func (s *Server) call(w http.ResponseWriter, p Plan, n int) {
 	id, _ := json.Marshal(fmt.Sprintf("call_%d_%d", time.Now().UnixNano(), n))
 	in, _ := json.Marshal(p.Input(n))
@@ -202,15 +202,14 @@ func (s *Server) call(w http.ResponseWriter, p Plan, n int) {
 	finish(w, "tool_calls")
 }
 
-// Ended returns the times at which the bounded answers said their last word, by
-// the number that it has. They begin with Set.
+// Ended returns when the bounded answers ended, by number, counted from Set.
 func (s *Server) Ended() []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]time.Time(nil), s.last...)
 }
 
-// bounded means that many words, each a while after the one before.
+// bounded writes a limited number of tokens at the interval.
 func (s *Server) bounded(ctx context.Context, w http.ResponseWriter, p Plan) {
 	tick := time.NewTicker(p.Slow)
 	defer tick.Stop()
@@ -230,7 +229,8 @@ func (s *Server) bounded(ctx context.Context, w http.ResponseWriter, p Plan) {
 	finish(w, "stop")
 }
 
-// slowly says a word every so often until Release.
+// slowly writes a token at the interval until Release.
+
 func (s *Server) slowly(ctx context.Context, w http.ResponseWriter, every time.Duration) error {
 	s.mu.Lock()
 	release := s.release

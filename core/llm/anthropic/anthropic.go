@@ -5,7 +5,7 @@
 // type, whose constructor reads keys, addresses and headers from the
 // environment: its services take exactly the options given here. Its retries
 // and its tracing are off: an answer that has begun is never repeated, waits
-// are told to the user who asked, and no conversation becomes a span.
+// are reported to the user, and no conversation becomes a span.
 //
 // Nothing is taken from the environment: base URL, key and HTTP client are
 // given, and the package's own transport uses no proxy.
@@ -88,7 +88,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// options returns everything that the SDK is told; it looks nowhere else.
+// options returns all options of the SDK, which reads nothing else.
 func (c *Client) options(base string) []option.RequestOption {
 	opts := []option.RequestOption{
 		option.WithBaseURL(base), option.WithHTTPClient(c.link.HTTP), option.WithMaxRetries(0),

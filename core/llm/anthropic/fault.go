@@ -14,8 +14,8 @@ import (
 	"gatehouse/core/texts"
 )
 
-// words are the API's (https://platform.claude.com/docs/en/api/errors), which
-// says "overloaded" by a status or a type alone.
+// words are the API's error texts (https://platform.claude.com/docs/en/api/errors),
+// which reports "overloaded" by a status or a type alone.
 var words = provider.Words{
 	Credit:     []string{"credit balance"},
 	TooLong:    []string{"prompt is too long", "exceed context limit", "context window"},
@@ -47,7 +47,7 @@ func parseError(body []byte) apiError {
 	return outer.Error
 }
 
-// text returns all that e says.
+// text returns the texts of e.
 func (e apiError) text() string { return e.Type + " " + e.Message }
 
 // failure judges what the SDK returned as an error; garbled reports what it means
@@ -113,7 +113,7 @@ func (c *Client) streamFailure(e apiError) *provider.Failure {
 	return c.detailed(words.Judge(status, e.text()), "an error in the stream", e)
 }
 
-// detailed gives f its words for the log.
+// detailed sets f's detail for the log.
 func (c *Client) detailed(f *provider.Failure, detail string, e apiError) *provider.Failure {
 	if e.Type != "" {
 		detail += fmt.Sprintf(", type %q", e.Type)
@@ -125,8 +125,8 @@ func (c *Client) detailed(f *provider.Failure, detail string, e apiError) *provi
 // -reset (https://platform.claude.com/docs/en/api/rate-limits).
 var limits = []string{"Requests", "Tokens", "Input-Tokens", "Output-Tokens"}
 
-// retryAfter reads Retry-After and, where it is missing, when the limits that
-// are used up are filled again; 0 when nothing is said or makes sense.
+// retryAfter returns Retry-After or, if it is missing, when the used-up limits are
+// reset; 0 if neither is valid.
 func (c *Client) retryAfter(h http.Header) time.Duration {
 	wait, said := c.link.RetryAfter(h)
 	if said {

@@ -62,7 +62,7 @@ func (h *history) shown(b *core.Block) []api.ContentBlockParamUnion {
 	return out
 }
 
-// into inserts what a tool showed behind its words.
+// into appends a tool's media to its text.
 func into(result *api.ToolResultBlockParam, shown []api.ContentBlockParamUnion) {
 	for _, s := range shown {
 		result.Content = append(result.Content, api.ToolResultBlockParamContentUnion{OfText: s.OfText, OfImage: s.OfImage, OfDocument: s.OfDocument})

@@ -40,12 +40,12 @@ type reply struct {
 	blind    bool // pictures and documents are left out: the server refused one
 }
 
-// mostTokens finds the limit in the words "max_tokens: 64000 > 8192, which is
-// the maximum allowed number of output tokens for …".
+// mostTokens parses the limit in "max_tokens: 64000 > 8192, which is the maximum allowed
+// number of output tokens for …".
 var mostTokens = regexp.MustCompile(`max_tokens: \d+ > (\d+)`)
 
-// Learn looks whether a refusal is about a part of the request that can be
-// left out or said differently, and remembers it; true means: ask again.
+// Learn checks whether a refusal concerns a part of the request that can be omitted or
+// changed, and records that; true means: repeat the request.
 func (r *reply) Learn(f *provider.Failure) bool {
 	if f.Fault.Status != http.StatusBadRequest || f.Fault.Err == nil {
 		return false

@@ -18,7 +18,7 @@ import (
 // bound with every request.
 const defaultTokens = 16_000
 
-// params returns the request in the API's words.
+// params returns the request in the API's form.
 func (r *reply) params(model string) api.MessageNewParams {
 	d := &r.c.dialect
 	p := api.MessageNewParams{Model: model, MaxTokens: int64(r.req.MaxTokens), Tools: tools(r.req.Tools)}
@@ -113,16 +113,16 @@ func tools(offered []llm.Tool) []api.ToolUnionParam {
 	return out
 }
 
-// The words that are where the API wants some and the history has none.
+// Texts for places where the API requires some and the history has none.
 const (
-	lostResult  = "interrupted, outcome unknown" // of a call whose result never came
+	lostResult  = "interrupted, outcome unknown" // of a call without a result
 	noOutput    = "(no output)"
 	leftOut     = "(earlier messages are left out)"
 	pleaseGoOn  = "(go on)"
 	earlierCall = "Result of an earlier tool call: "
 )
 
-// A history is put together so that the API takes it: roles alternate and the
+// A history is built as the API requires it: roles alternate and the
 // first is a user's, every call is followed by exactly one result in the
 // next message, results come first there, results of unknown calls become
 // plain text, and empty texts vanish. Thinking goes back only with a
@@ -146,7 +146,7 @@ func (h *history) add(m *llm.Message) {
 	h.put(api.MessageParamRoleUser, append(h.settle(results), rest...))
 }
 
-// put appends blocks, to the last message where that has the same role.
+// put appends blocks, to the last message if it has the same role.
 func (h *history) put(role api.MessageParamRole, blocks []api.ContentBlockParamUnion) {
 	if len(blocks) == 0 {
 		return
@@ -162,7 +162,7 @@ func (h *history) put(role api.MessageParamRole, blocks []api.ContentBlockParamU
 	h.out = append(h.out, api.MessageParam{Role: role, Content: blocks})
 }
 
-// end closes the history: no call stays open, and the last word is not the
+// end completes the history: no call stays open, and the last message is not the
 // model's, which would be taken for the beginning of its answer.
 func (h *history) end() []api.MessageParam {
 	h.put(api.MessageParamRoleUser, h.settle(nil))

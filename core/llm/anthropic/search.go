@@ -14,7 +14,7 @@ import (
 // (https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool).
 const (
 	maxPauses = 8   // times that one reply is gone on with after pause_turn
-	maxFound  = 200 // pages of one reply that are told
+	maxFound  = 200 // pages of one reply that are reported
 )
 
 // withSearch offers the provider's own search: the version that every model
@@ -64,7 +64,7 @@ func (a *answer) look(e *api.MessageStreamEventUnion) {
 	}
 }
 
-// searchFault returns the failure of a reply none of whose searches came to anything.
+// searchFault returns the failure of a reply in which every search failed.
 func (a *answer) searchFault() *provider.Failure {
 	if a.searched || a.unfound == "" {
 		return nil

@@ -10,7 +10,8 @@ import (
 
 const maxSignature = 1 << 20 // bytes of one signature
 
-// An answer is what has been put together so far.
+// An answer is what has been received so far.
+
 type answer struct {
 	calls     provider.Calls
 	signature string // of the thinking block that is open

@@ -14,7 +14,7 @@ const (
 	maxArguments = 4 << 20 // bytes of all calls' arguments together
 )
 
-// Calls are the tool calls of one answer, whose arguments come in fragments.
+// Calls are the tool calls of one answer; their arguments arrive in fragments.
 type Calls struct {
 	list []*Call
 	size int // bytes of arguments

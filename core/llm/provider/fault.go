@@ -21,25 +21,25 @@ type Failure struct {
 	Again bool
 }
 
-// Words are how one provider speaks of its errors where the status alone does
-// not say what is wrong, in lower case, and what is notified of it alone.
+// Words are a provider's error texts, in lower case, for errors that the status alone
+// does not identify, and texts shown for this provider only.
 type Words struct {
 	Credit, TooLong, Overloaded, Filtered []string
 
 	Setting string        // of the operator, that holds the key
-	Stopped func() string // what is told where an answer was stopped for what it says
+	Stopped func() string // the text for an answer that was stopped for its content
 }
 
 // settingModel is the operator's setting of the model.
 const settingModel = "GATEHOUSE_MODEL"
 
-// Says reports whether text holds one of words, which are in lower case.
+// Says reports whether text contains one of words, which are lower case.
 func Says(text string, words ...string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// Judge judges an HTTP status other than 200, and what the provider said with it.
+// Judge classifies an HTTP status other than 200 with the provider's error.
 func (w *Words) Judge(status int, said string) *Failure {
 	switch {
 	case status == http.StatusUnauthorized:
@@ -66,7 +66,7 @@ func (w *Words) Judge(status int, said string) *Failure {
 	return Final(llm.CodeBadRequest, texts.Text("provider_bad_request"))
 }
 
-// Filter returns an answer that was stopped for what it says.
+// Filter returns the fault of an answer that was stopped for its content.
 func (w *Words) Filter() *Failure { return Final(llm.CodeFiltered, w.Stopped()) }
 
 // Lost judges an error of the connection. Its text never holds the URL, for
@@ -112,8 +112,8 @@ func Garbage(what string) *Failure {
 	return f
 }
 
-// Detail gives f its words for the log: detail, and what the provider said of
-// it. Of a refused key that may repeat parts, so it is left out then.
+// Detail sets f's text for the log: detail, and the provider's error. For a refused key
+// the latter is omitted, because it may contain parts of the key.
 func (l *Link) Detail(f *Failure, detail, said string) *Failure {
 	if said != "" && f.Fault.Code != llm.CodeAuth {
 		detail += ": " + said
@@ -122,7 +122,7 @@ func (l *Link) Detail(f *Failure, detail, said string) *Failure {
 	return f
 }
 
-// hidden is an error whose text was cleaned of secrets; the chain stays.
+// hidden is an error with secrets removed from its text; it unwraps to the original.
 type hidden struct {
 	text string
 	err  error
@@ -131,8 +131,8 @@ type hidden struct {
 func (h *hidden) Error() string { return h.text }
 func (h *hidden) Unwrap() error { return h.err }
 
-// minSecret is the length from which a key is taken for a secret: local
-// servers are given words like "none".
+// minSecret is the length from which a key is treated as a secret: local servers get
+// values such as "none".
 const minSecret = 5
 
 // hide makes an error of text without secrets and control characters, at most 500 bytes.
@@ -154,8 +154,8 @@ func (l *Link) hide(text string, err error) error {
 	return &hidden{text, err}
 }
 
-// RetryAfter reads Retry-After (RFC 9110 §10.2.3: seconds or a date); said is
-// false where there is none or it makes no sense.
+// RetryAfter returns Retry-After (RFC 9110 §10.2.3: seconds or a date); said is false if
+// it is missing or invalid.
 func (l *Link) RetryAfter(h http.Header) (wait time.Duration, said bool) {
 	v := h.Get("Retry-After")
 	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 && s < 1e6 {

@@ -1,7 +1,7 @@
 // Package provider is what the clients of model providers share: how a server
 // is reached, which of its models is asked, what its failures mean to users,
-// when it is asked again, and how the pieces of its answer become deltas. How a
-// provider's wire looks is its client's matter.
+// when it is asked again, and how the pieces of its answer become deltas. The wire
+// format is in each provider's client.
 package provider
 
 import (
@@ -30,8 +30,7 @@ const (
 	WaitBuffer = 2 << 10
 )
 
-// Options say which server a link leads to. Name, Clock, Words, List and Pick
-// are needed; everything else has a default.
+// Options configure a link to a server. Name, Clock, Words, List and Pick are required.
 type Options struct {
 	Name    string       // the provider's name in front of model names
 	Model   string       // the provider's name of the model; "" = chosen from List at the first reply
@@ -148,8 +147,8 @@ func (l *Link) Models(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// finish makes a failure the error to yield, and tells the log. An ended ctx
-// is no fault of the provider: its cause is the error.
+// finish returns the error to yield for a failure, and logs it. If ctx has ended, the
+// error is its cause.
 func (l *Link) finish(ctx context.Context, f *Failure) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", l.Name, context.Cause(ctx))

@@ -16,15 +16,15 @@ const (
 	maxWait     = 30 * time.Second       // between all attempts of a reply together
 	firstWait   = 500 * time.Millisecond // doubled for each further attempt
 	noticeFrom  = 2 * time.Second        // shorter waits pass without a notice
-	maxLearn    = 4                      // repeats of a request said differently
+	maxLearn    = 4                      // repeats of a changed request
 )
 
-// An Asker asks for one reply in the words of its provider.
+// An Asker requests one reply in its provider's form.
 type Asker interface {
 	// Attempt asks once; nil means the answer was yielded to its end.
 	Attempt() *Failure
-	// Learn looks whether a refusal is about a part of the request that can be
-	// left out or said differently, and remembers it; true means: ask again.
+	// Learn checks whether a refusal concerns a part of the request that can be
+	// omitted or changed, and records that; true means: repeat the request.
 	Learn(*Failure) bool
 }
 
@@ -75,7 +75,7 @@ func (r *Reply) ask(a Asker) *Failure {
 	}
 }
 
-// backoff returns how long to wait after the nth attempt: what the provider said,
+// backoff returns how long to wait after the nth attempt: the provider's value,
 // else doubling from half a second; up to a quarter is added so that many do
 // not come back together.
 func (l *Link) backoff(n int, after time.Duration) time.Duration {
@@ -126,7 +126,8 @@ func (r *Reply) Piece(thinking, text string) bool {
 	return r.Begin() && r.Send(llm.Delta{Thinking: thinking, Text: text})
 }
 
-// Broken makes a failure in the middle of an answer a cut-off; a filter's word is.
+// Broken turns a failure in the middle of an answer into a cut-off, except a filter's.
+
 func (r *Reply) Broken(bad *Failure) *Failure {
 	if bad == nil || !r.Answered || bad.Fault.Code == llm.CodeFiltered {
 		return bad

@@ -1,6 +1,6 @@
-// Package words reports what a word is where text is searched: what is inserted into
-// the index, what a user asks for, and where in a text it is. All three
-// are the same by construction, whatever the database makes of text.
+// Package words splits text into search tokens: for the index, for queries, and for the
+// positions of hits. All three agree by construction, whatever the database's tokenizer
+// does.
 package words
 
 import (
@@ -13,17 +13,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A Token is a word of a text: folded, and the bytes of the text that it is.
+// A Token is a folded token of a text, and its bytes in the text.
 type Token struct {
 	Text       string // lower case, without accents; letters, marks and digits only
 	Start, End int
 }
 
-// maxToken bounds a word, in bytes; of a longer one this much counts.
+// maxToken limits a token, in bytes; a longer one is cut.
 const maxToken = 64
 
-// Tokens returns the words of text, in order: runs of letters, marks and digits.
-// Scripts that put no spaces between words give a word for each character.
+// Tokens returns the tokens of text, in order: runs of letters, marks and digits. In
+// scripts without spaces each character is a token.
 func Tokens(text string) iter.Seq[Token] {
 	return func(yield func(Token) bool) {
 		start := -1
@@ -59,12 +59,12 @@ func Tokens(text string) iter.Seq[Token] {
 	}
 }
 
-// alone reports whether r is a word on its own.
+// alone reports whether r is a token on its own.
 func alone(r rune) bool {
 	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) && unicode.IsLetter(r)
 }
 
-// fold returns a word as it is compared.
+// fold returns a token as it is compared.
 func fold(word string) string {
 	if len(word) <= maxToken && isPlain(word) {
 		return strings.ToLower(word)
@@ -96,7 +96,7 @@ func isPlain(word string) bool {
 	return true
 }
 
-// Index returns text as an index takes it: its words with single spaces between.
+// Index returns text for the index: its tokens separated by single spaces.
 func Index(text string) string {
 	var b strings.Builder
 	for t := range Tokens(text) {
@@ -108,11 +108,11 @@ func Index(text string) string {
 	return b.String()
 }
 
-// minStart is the shortest beginning of a word that Starts gives and a Query
-// with Begins looks for, in characters.
+// minStart is the shortest prefix of a token that Starts returns and a Query with Begins
+// matches, in characters.
 const minStart = 2
 
-// Starts returns the beginnings of text's words, for an index of short texts.
+// Starts returns the prefixes of text's tokens, for an index of short texts.
 func Starts(text string) string {
 	var out []string
 	for t := range Tokens(text) {
@@ -128,18 +128,19 @@ func Starts(text string) string {
 	return strings.Join(slices.Compact(out), " ")
 }
 
-// maxTerms bounds what a Query looks for; further words are not looked for.
+// maxTerms limits the terms of a Query; further ones are ignored.
 const maxTerms = 16
 
-// A Query is what a user looks for: texts that have all of its terms, a term
-// being words that follow each other.
+// A Query matches texts that contain all of its terms; a term is a sequence of adjacent
+// tokens.
 type Query struct {
 	Terms  [][]string
-	Begins bool // the last word may be only the beginning of one
+	Begins bool // the last token may be a prefix
 }
 
-// Parse reads what a user typed. No character has a meaning of its own: what
-// is no word is between words. Without any word the query has no terms.
+// Parse parses what a user typed. There is no syntax: every other character separates
+// tokens. Without a token the query has no terms.
+
 func Parse(typed string) Query {
 	var q Query
 	for piece := range strings.FieldsSeq(typed) {
