@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Clock tells the time. Everything that waits or stamps takes one, so that
-// tests can hold it still (coretest.Clock).
+// A Clock returns the time. Everything that waits or stamps takes one, so that tests can
+// stop it (coretest.Clock).
 type Clock interface {
 	Now() time.Time
 	// After delivers once, d from now. An abandoned channel is collected.

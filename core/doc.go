@@ -36,7 +36,7 @@
 // connector confirm the update to its platform: a message that was confirmed is
 // not lost. The gate is pairing.Gate.Admit: it returns a Verdict, to run, hold or
 // drop the row. A stranger's message is held with a pairing request until the
-// owner decides. pairing/users, codes and places have who has access; core/store
+// owner decides. pairing/people, codes and places have who has access; core/store
 // has the database: DB.Tx queues the closure for the one writer, which commits
 // several together.
 //
@@ -99,8 +99,8 @@
 //
 // # 8. Around it
 //
-//   - core/permission: Guard decides on calls; Desk stores open asks of every kind.
-//     permission/shell reads shell commands, shell/vetted the commands that run
+//   - core/permission is the policy, permission/guard applies it to calls, and core/ask
+//     stores open questions of every kind. permission/shell reads commands, shell/vetted those that run
 //     without a question; permission/raise is trust for a limited time.
 //   - core/usage: what calls of models cost, and budgets. core/attach: files that
 //     came with messages. core/titles: titles of conversations.

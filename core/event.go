@@ -11,8 +11,8 @@ import (
 // Order: Session, UserMessage, PromptMetadata, Init, ModelChosen, then any of
 // TextDelta, Thinking, ToolUseStart, ToolResult, PermissionRequest,
 // PermissionResolved, UserQuestion, Warning; then exactly one of Done, Aborted,
-// Failed; then MessageStop. Where a runtime of its own answers, Warnings may
-// stand before Init, and a run that it did not begin has no Init.
+// Failed; then MessageStop. If another runtime answers, Warnings may precede Init, and
+// a run that it did not begin has no Init.
 type Event interface{ EventType() string }
 
 type (
@@ -26,7 +26,7 @@ type (
 		WorkingDirectory string     `json:"working_directory"`
 		ResumeInfo       ResumeInfo `json:"resume_info"`
 	}
-	// ResumeInfo says how the session was picked up: sdk_resume, context_injection or new.
+	// ResumeInfo is how the session was continued: sdk_resume, context_injection or new.
 	ResumeInfo struct {
 		Method               string `json:"method"`
 		IsNewSession         bool   `json:"is_new_session"`
@@ -145,7 +145,7 @@ type (
 		SessionID    string `json:"session_id"`
 	}
 	MessageStop struct{}
-	// Gap is sent by a replay that can no longer give the events from..to
+	// Gap is sent by a replay that does not have the events from..to any more
 	// (both inclusive, as event ids): read the transcript.
 	Gap struct {
 		From string `json:"from"`

@@ -20,9 +20,9 @@ const (
 	DocumentMedia = "document"
 )
 
-// Kind returns what m is to a model, ImageMedia or DocumentMedia, and the MIME type
-// that its bytes say; "" for everything else. Providers refuse a whole request
-// whose picture is not what its type says, so the bytes decide and not Type.
+// Kind returns what m is to a model, ImageMedia or DocumentMedia, and the MIME type of
+// its bytes; "" for everything else. Providers refuse a whole request with a picture of
+// the wrong type, so the bytes decide and not Type.
 func (m *Media) Kind() (kind, mime string) {
 	switch mime = http.DetectContentType(m.Data); mime {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":

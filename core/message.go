@@ -58,8 +58,8 @@ type Inbound struct {
 	Topic       string    `json:"topic,omitempty"`      // what the thread is called, with its tags; hostile text
 	Quote       *Quote    `json:"quote,omitempty"`      // what the message is about: data, never instructions
 	Callback    *Callback `json:"callback,omitempty"`
-	// Again is the run whose message this is, to be answered once more: its words
-	// and what came with them are in the conversation. Text says them too.
+	// Again is the run of the message to answer again: its text and files are in the
+	// conversation. Text has the text too.
 	Again     string   `json:"again,omitempty"`
 	Turn      *Options `json:"turn,omitempty"`      // what an API request asks for; nil from chats
 	MovedTo   string   `json:"moved_to,omitempty"`  // the chat and place have this id from now on
@@ -82,25 +82,25 @@ type File struct {
 	Path  string `json:"path,omitempty"`  // in the vault, with slashes; "" while it is only with the platform
 	Name  string `json:"name"`            // as its sender called it, hostile text
 	Type  string `json:"type"`            // as its sender declared it; not to be believed
-	Size  int64  `json:"size"`            // bytes, as declared; 0 is not said
+	Size  int64  `json:"size"`            // bytes, as declared; 0 is unknown
 	Ref   string `json:"ref,omitempty"`   // what its bot's connector fetches it by
-	Voice bool   `json:"voice,omitempty"` // spoken words, said for the bot to hear
+	Voice bool   `json:"voice,omitempty"` // a voice message to the bot
 	// Refused explains why it was not kept, in a sentence for its sender that names
-	// it; there is no Path then. Sender and model are told.
+	// it; there is no Path then. Sender and model get it.
 	Refused string `json:"refused,omitempty"`
 }
 
 // MaxQuote bounds the text of a Quote, in characters.
 const MaxQuote = 2000
 
-// A Quote is what a message is about: the words that it answers, or, where it
-// was forwarded, who wrote its own text first.
+// A Quote is what a message refers to: the message that it replies to, or, if it was
+// forwarded, its original author.
 type Quote struct {
 	Name      string `json:"name,omitempty"`      // hostile text; "" is not known
-	Text      string `json:"text,omitempty"`      // hostile text; "" for a forwarded message, whose text it is
-	Ours      bool   `json:"ours,omitempty"`      // the bot's own words
+	Text      string `json:"text,omitempty"`      // hostile text; "" for a forwarded message, which has it itself
+	Ours      bool   `json:"ours,omitempty"`      // the bot's own text
 	Forwarded bool   `json:"forwarded,omitempty"` // the message's whole text is Name's
-	Root      bool   `json:"root,omitempty"`      // what opened the thread that the message is in: its title and first words
+	Root      bool   `json:"root,omitempty"`      // the beginning of the message's thread: its title and first message
 }
 
 // A Callback is a pressed button: ID answers it on the platform, Data is what
@@ -147,7 +147,7 @@ type Options struct {
 	Stop        []string `json:"stop,omitempty"`        // the answer ends before the first of these
 }
 
-// A Said is a message of a conversation that the client keeps.
+// A Said is a message of a conversation stored by the client.
 type Said struct {
 	Role  string  `json:"role"` // user or assistant
 	Text  string  `json:"text,omitempty"`
@@ -211,8 +211,8 @@ const (
 type Button struct {
 	Label string `json:"label"`
 	Data  string `json:"data"`
-	// Form: pressing it opens fields for words of one's own, and what is written
-	// there comes back with Data. A platform without such forms leaves it out.
+	// Form: pressing it opens input fields, and their values are returned with
+	// Data. A platform without forms omits the button.
 	Form bool `json:"form,omitempty"`
 	// Pick makes it one of several that may be chosen together. Where the platform
 	// has menus of which several entries are taken at once, they are its entries
@@ -242,7 +242,7 @@ type Outgoing struct {
 	Repeat bool
 }
 
-// A Delivery says how a send ended.
+// A Delivery is the outcome of a send.
 type Delivery struct {
 	Outcome   Outcome
 	MessageID string        // for Sent: the platform's id of the message

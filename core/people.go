@@ -29,8 +29,7 @@ func (a Actor) String() string {
 // Operator is the id of user 1, who owns the gateway.
 const Operator int64 = 1
 
-// A Person is someone who is to be forgotten, in all the names that tables
-// know them by.
+// A Person is a user to be deleted, with all ids that tables use.
 type Person struct {
 	User       int64 // 0: never let in
 	Identities []Identity
@@ -69,7 +68,7 @@ type PairingRequest struct {
 	Held               int       `json:"held"`          // messages waiting with it
 }
 
-// An Approval is what a decision to approve says. The zero Trust means the
+// An Approval holds the terms of an approval. The zero Trust means the
 // bot's preset; the zero ExpiresAt means without end; "" Scope means as asked.
 type Approval struct {
 	Trust     Trust     `json:"trust_level"`

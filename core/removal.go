@@ -18,7 +18,8 @@ type Removal struct {
 	Runs     []string            // removed runs
 	Asks     []string            // removed asks
 	Turns    map[string][]string // runs, by session, to be blanked in sessions of other users
-	Sessions []string            // removed sessions, whose files are to be erased
+	Sessions []string            // removed sessions with files to erase
+
 	Files    []string            // files of the vault to be erased
 }
 

@@ -54,13 +54,13 @@ func (c *agentsListCmd) Run(p *process) error {
 	return nil
 }
 
-// An agentList is what "agents list" tells.
+// An agentList is the output of "agents list".
 type agentList struct {
 	Agents     []agentLine `json:"agents"`
 	Skills     []agentLine `json:"skills"`
 	Workspaces []agentLine `json:"workspaces"`
 	Broken     []string    `json:"broken"`   // files that can't be used
-	NoModel    []string    `json:"no_model"` // agents and workspaces whose model is not there
+	NoModel    []string    `json:"no_model"` // agents and workspaces with a missing model
 	Default    setValue    `json:"default_agent"`
 	Model      setValue    `json:"model"`
 }
@@ -126,7 +126,7 @@ func (l agentList) print(out io.Writer) {
 	fmt.Fprintf(out, "\nAgents to begin with, for 'gatehouse agents add': %s\n", strings.Join(agentsToAdd(), ", "))
 }
 
-// noModel returns the agents and workspaces whose model is not there, as the
+// noModel returns the agents and workspaces with a missing model, as the
 // gateway that serves says it, else by the settings here.
 func noModel(v live.View, agents *agent.Agents) []string {
 	if v.Running != nil {

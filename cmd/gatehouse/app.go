@@ -308,7 +308,7 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 		Choose: func(ctx context.Context, tx *store.Tx, ask coreask.Ask) error {
 			_, err := a.asks.Open(ctx, tx, ask)
 			if core.KindOf(err) == core.Busy {
-				return nil // the user's own words do as well as a button
+				return nil // the user's own text works as well as a button
 			}
 			return err
 		},
@@ -362,7 +362,7 @@ func (a *app) loadEvents(ctx context.Context, run string, attempt, n int) ([]bus
 	return out, nil
 }
 
-// spend records what calls took whose run has ended without being stored.
+// spend records the usage of calls of a run that ended without being stored.
 func (a *app) spend(ctx context.Context, rows []usage.Row) error {
 	return a.db.Tx(ctx, func(tx *store.Tx) error {
 		for _, r := range rows {

@@ -41,8 +41,8 @@ func (a *app) behind(ctx context.Context, tx *store.Tx, in *core.Inbound, lane s
 	return nil
 }
 
-// mayRead is what prompts and local/quote may show someone. It is asked for
-// every file, so .parachuteignore is read again once a second at most.
+// mayRead returns what prompts and local/quote may show a user. It is called for every
+// file, so .parachuteignore is read again at most once a second.
 func (a *app) mayRead(trust core.Trust, user int64, path string) bool {
 	a.ignored.mu.Lock()
 	if now := a.clock.Now(); a.ignored.at.IsZero() || now.Sub(a.ignored.at).Abs() > time.Second {

@@ -80,8 +80,8 @@ type sims struct {
 }
 
 // simStates returns the files next to the vault in which the simulators keep ids,
-// users and histories: a start that forgot them would give out the same ids
-// again, and the gateway would take what is said then for repeats.
+// users and histories: a start without them would assign the same ids again, and the
+// gateway would treat new messages as repeats.
 func simStates(vault string) (telegram, discord string) {
 	return vault + ".simulator.json", vault + ".simulator-discord.json"
 }
@@ -124,7 +124,7 @@ func (s sims) page(opt phones.Options) (http.Handler, error) {
 // simulators' are left alone then.
 func vaultFree(path string) error {
 	if _, err := os.Stat(filepath.Join(path, ".parachute", "lock")); err != nil {
-		return nil // no one ever did, or opening it will tell
+		return nil // it does not exist, or opening it will fail
 	}
 	v, err := vault.Open(path)
 	if err != nil {
@@ -186,7 +186,7 @@ func (c *demoClaims) code() string {
 	return c.now
 }
 
-// settings are the demo's own, where the environment says nothing else.
+// settings returns the demo's settings, which the environment overrides.
 func (c *demoCmd) settings(cfg *configs.Config) error {
 	if cfg.Source("VAULT_PATH") == configs.SourceDefault {
 		home, err := os.UserHomeDir()

@@ -150,7 +150,7 @@ func (c *explainCmd) session(p *process, e permission.Explained) (permission.Exp
 	return e, nil
 }
 
-// explain tells a session's permissions and grants to the command line.
+// explain returns a session's permissions and grants for the command line.
 func (a *app) explain(ctx context.Context, o order) (result, error) {
 	sess, err := a.sessions.ByID(ctx, a.db, o.Ref)
 	if err != nil {

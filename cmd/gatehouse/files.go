@@ -33,8 +33,8 @@ func (a *app) fetchFile(ctx context.Context, user int64, bot string, f core.File
 	return in.Keep(f.Name, f.Type)
 }
 
-// keeping remembers why the vault took no more, which the connector's error
-// need not tell.
+// keeping records why the vault took no more, which the connector's error may not
+// contain.
 type keeping struct {
 	w   io.Writer
 	err error
@@ -77,8 +77,8 @@ const (
 )
 
 // showing copies the files that an answer shows into the attachments, where no
-// tool changes them before they are sent. What the sender may not read is not
-// shown, and that it exists is not told.
+// tool changes them before they are sent. What the sender may not read is treated as
+// missing.
 func (a *app) showing() func(context.Context, *orchestrator.Turn, string) ([]core.Part, []string) {
 	reader := markdown.New(markdown.MaxSource)
 	return func(ctx context.Context, t *orchestrator.Turn, answer string) (parts []core.Part, notes []string) {

@@ -52,8 +52,8 @@ func (g gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.V
 	return v, err
 }
 
-// stands has the outbox follow a change of the bot's own standing: nothing is
-// sent in vain to whom it can't reach, and goes on once it can.
+// stands applies a change of the bot's own membership to the outbox: sends to chats that
+// it cannot reach are paused until it can.
 func (g gate) stands(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
 	var chats []string
 	for _, id := range append(slices.Clone(in.Places), in.Chat) {
@@ -150,8 +150,8 @@ func (g gate) still(ctx context.Context, db *store.DB, t *orchestrator.Turn) (ha
 	return has, err
 }
 
-// raised returns the trust for a time that holds for a turn: for the owner's own
-// words in the chat that it was asked in, said after it was confirmed.
+// raised returns the temporary trust of a turn: for the owner's own messages in the chat
+// where it was requested, sent after it was confirmed.
 func (a *app) raised(ctx context.Context, tx *store.Tx, t *orchestrator.Turn, ref session.Ref) (orchestrator.Raise, error) {
 	if !ref.Admin {
 		return orchestrator.Raise{}, nil

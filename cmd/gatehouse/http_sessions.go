@@ -74,7 +74,7 @@ func (a *app) answering(id string) bool {
 	return slices.ContainsFunc(a.bus.Active(), func(run bus.Info) bool { return run.Session == id })
 }
 
-// endSession is what belongs to a session's end elsewhere; core.Conflict while
+// endSession removes what other packages keep of a session; core.Conflict while
 // it runs. The transaction is where it looks for runs: none can be claimed at
 // the same time.
 func (a *app) endSession(ctx context.Context, tx *store.Tx, id string) error {

@@ -24,7 +24,7 @@ func (a *app) first(today *api.API) *v0.API {
 }
 
 // residentBytes returns what the process takes of the machine's memory, where the
-// system says so; else what the runtime has taken from it.
+// system reports it; otherwise what the runtime has allocated.
 func residentBytes() int64 {
 	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if fields := bytes.Fields(b); len(fields) > 1 {

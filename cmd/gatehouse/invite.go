@@ -94,7 +94,7 @@ func (c *inviteRevokeCmd) Run(p *process) error {
 	return err
 }
 
-// inviteOrders are what the command line asks about invitations.
+// inviteOrders are the command line's requests about invitations.
 func (a *app) inviteOrders(orders map[string]func(context.Context, order) (result, error)) {
 	orders["invite/create"] = func(ctx context.Context, o order) (result, error) {
 		if o.Invite == nil {

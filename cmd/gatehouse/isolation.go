@@ -16,10 +16,9 @@ import (
 	"gatehouse/core/toolset"
 )
 
-// openBox opens what isolates programs below full trust, as SANDBOX says. There
-// is no falling back: auto is bubblewrap alone, because a container engine
-// runs with more rights than the gateway, and whether to use one is the operator's
-// decision.
+// openBox opens the sandbox that SANDBOX selects. There is no fallback: auto is
+// bubblewrap only, because a container engine
+// has more rights than the gateway, and the operator decides whether to use one.
 func (a *app) openBox(self string) {
 	if a.cfg.Sandbox != sandbox.Container {
 		a.box, a.noBox = sandbox.Open(a.cfg.Sandbox, self)
@@ -99,7 +98,7 @@ func containerOptions(cfg *configs.Config, runtime, self string) (container.Opti
 	return container.Options{Stage: self, Dir: dir, Image: cfg.SandboxImage, Home: home}, nil
 }
 
-// probeIsolation says how the back ends stand that SANDBOX allows, for doctor.
+// probeIsolation returns the state of the back ends that SANDBOX allows, for doctor.
 func probeIsolation(cfg *configs.Config, self string) []sandbox.Backend {
 	if cfg == nil || cfg.Sandbox != sandbox.Container {
 		return sandbox.Probe(self)

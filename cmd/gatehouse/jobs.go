@@ -14,8 +14,8 @@ import (
 	"gatehouse/core"
 )
 
-// jobs are orders that take longer than a request may. One that is given again
-// while it runs is the same one, whose progress is told.
+// jobs are orders that take longer than a request may. An order that is repeated while
+// it runs joins it and gets its progress.
 type jobs struct {
 	mu      sync.Mutex
 	running map[string]*job // by name and what it is about; bounded by maxJobs
@@ -57,8 +57,8 @@ func (s *jobs) Close() error {
 	return nil
 }
 
-// do begins the job, or finds it, and returns its result, or Pending with what
-// it says so far. A result is given once.
+// do starts the job, or finds it, and returns its result, or Pending with its progress.
+// A result is returned once.
 func (s *jobs) do(ctx context.Context, key string, f func(ctx context.Context, tell func(string)) (result, error)) (result, error) {
 	s.mu.Lock()
 	j := s.running[key]
@@ -142,7 +142,7 @@ func (q *office) open() (err error) {
 	return err
 }
 
-// long asks for a job until it has ended; a terminal is told how far it is.
+// long polls a job until it has ended, and shows progress on a terminal.
 func (q *office) long(name string, o order) (result, error) {
 	shown := false
 	for {

@@ -37,7 +37,7 @@ type keyOrder struct {
 	ExpiresAt time.Time  `json:"expires_at,omitzero"`
 }
 
-// A keyResult is what it is told.
+// A keyResult is the response to it.
 type keyResult struct {
 	Keys   []auth.KeyRow `json:"keys,omitempty"`
 	Secret string        `json:"key,omitempty"`

@@ -28,7 +28,7 @@ func newLog(w io.Writer, cfg *configs.Config, tty bool) *slog.Logger {
 	return slog.New(leveled{slog.NewTextHandler(sink, o), level})
 }
 
-// leveled is the log's handler, whose level the panel can change.
+// leveled is the log's handler with a level that the panel can change.
 type leveled struct {
 	slog.Handler
 	level *slog.LevelVar

@@ -110,7 +110,7 @@ func helpFor(err error) string {
 func run(p *process, args []string) (exit int) {
 	var c command
 	code, out := -1, p.stdout
-	if len(args) == 0 { // not what anyone meant: they are told what there is
+	if len(args) == 0 { // no command: show what there is
 		args, out = []string{"--help"}, p.stderr
 		defer func() { exit = max(exit, exitUsage) }()
 	}
@@ -140,13 +140,13 @@ func run(p *process, args []string) (exit int) {
 	return exitClean
 }
 
-// What has been told already: a failure, and a bad configuration.
+// Errors that were printed already: a failure, and a bad configuration.
 var (
 	errSilent      = errors.New("failed")
 	errSilentUsage = errors.New("bad configuration")
 )
 
-// fail tells err and returns its exit code.
+// fail prints err and returns its exit code.
 func (p *process) fail(err error) int {
 	var problems configs.Problems
 	switch {

@@ -19,8 +19,7 @@ import (
 	"gatehouse/core/usage"
 )
 
-// modelConfig returns what cfg says about models. Keys and addresses come from
-// cfg alone.
+// modelConfig returns cfg's models. Keys and addresses come from cfg only.
 func modelConfig(cfg *configs.Config) registry.Config {
 	c := registry.Config{
 		Model: cfg.Model, Fallbacks: cfg.ModelFallbacks, Guest: cfg.GuestModel, Title: cfg.TitleModel,

@@ -68,7 +68,7 @@ func (v backupsView) Backup(ctx context.Context, by core.Actor) error {
 	})
 }
 
-// reasonOf returns the system's word, without the path.
+// reasonOf returns the system's error, without the path.
 func reasonOf(err error) string {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxPanelJobs bounds the orders whose outcome the panel still tells.
+	// maxPanelJobs limits the finished orders that the panel shows.
 	maxPanelJobs = 20
 	// keepOutcome is how long it reports it, and keeps what was made.
 	keepOutcome = time.Hour
@@ -103,7 +103,7 @@ func (s *panelJobs) sweep() {
 	}
 }
 
-// follow waits for the job's end, and notes what it tells in the meantime.
+// follow waits for the job's end, and records its progress.
 func (s *panelJobs) follow(key string, j *panelJob, work func(ctx context.Context, tell func(string)) (result, error)) (result, error) {
 	for {
 		res, err := s.of.do(s.of.ctx, key, work)

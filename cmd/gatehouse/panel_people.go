@@ -114,7 +114,7 @@ func (v peopleView) Forget(_ context.Context, user int64, by core.Actor) error {
 	})
 }
 
-// Export begins to put together what is known of a user.
+// Export starts to collect what is stored about a user.
 func (v peopleView) Export(ctx context.Context, user int64, by core.Actor) error {
 	ref := personRef(user)
 	if _, err := v.a.eraser.Person(ctx, ref); err != nil {

@@ -15,7 +15,7 @@ import (
 	"gatehouse/core/texts"
 )
 
-// spareRoom is kept free of a message, for a word that it may be a repeat.
+// spareRoom is kept free in a message, for the note that it may be a repeat.
 const spareRoom = 100
 
 // roomOn returns how much a text that was written again may take on a platform.
@@ -79,7 +79,7 @@ func fieldsOf(o texts.Own, bot string) (list []settings.TextField) {
 	return list
 }
 
-// textVersion tells one text that was written again from the next; "" is the default's.
+// textVersion identifies a version of an overridden text; "" is the default's.
 func textVersion(body string) string {
 	if body == "" {
 		return ""

@@ -47,8 +47,8 @@ func (a *app) reindex(ctx context.Context, _ order) (result, error) {
 	})
 }
 
-// knowsOwner reports whether the user that a sidecar names is the one whom
-// this database has under that number: in a new database the numbers begin again.
+// knowsOwner reports whether the user that a sidecar names is the one with that number
+// in this database: in a new database the numbers begin again.
 func (a *app) knowsOwner(ctx context.Context, q store.Queryer, s session.Session) (bool, error) {
 	since, ok, err := a.pairing.People.Since(ctx, q, s.User)
 	return ok && !since.After(s.CreatedAt), err

@@ -115,8 +115,8 @@ func checkParents(dir string) error {
 	}
 }
 
-// unmappedUser is who a user namespace shows as the owner of files whose owner it
-// does not know, such as root's.
+// unmappedUser is shown in a user namespace as the owner of files of unmapped users,
+// such as root's.
 const unmappedUser = 65534
 
 // ownerOf returns the user that owns a file, or this user where the system does

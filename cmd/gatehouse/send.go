@@ -25,7 +25,7 @@ import (
 // taken unasked: what cannot be sent must not pile up.
 const maxUnasked = 100
 
-// mail has bots say what programs want said, through the outbox.
+// mail sends messages of programs through a bot, by the outbox.
 type mail struct{ a *app }
 
 func sendKey(id string) string { return "send:" + id }
@@ -340,7 +340,7 @@ func (c *sendCmd) read() (files []sentFile, err error) {
 	return files, nil
 }
 
-// words returns what to say, within the bound that the API has.
+// words returns the text to send, within the API's limit.
 func (c *sendCmd) words(p *process) (string, error) {
 	text := c.Text
 	if text == "" && len(c.Attach)+len(c.File) > 0 {
@@ -367,7 +367,7 @@ func (c *sendCmd) words(p *process) (string, error) {
 
 // await asks until m is settled or the time has ended; an error where it has not arrived.
 func (c *sendCmd) await(p *process, m api.Posted) (api.Posted, error) {
-	quiet := *p // it is said once that no one serves
+	quiet := *p // report only once that no gateway runs
 	quiet.stderr = io.Discard
 	end := time.Now().Add(c.Wait)
 	for c.Wait > 0 && (m.Status == "queued" || m.Status == "sending") && time.Now().Before(end) && core.Sleep(p.ctx, core.System{}, 100*time.Millisecond) {

@@ -34,7 +34,8 @@ func askSettings(ctx context.Context, cfg *configs.Config) *live.Report {
 	defer cancel()
 	res, err := askServer(ctx, dir, "settings", order{})
 	if err != nil {
-		return nil // the database says the same
+		return nil // the database has the same
+
 	}
 	return res.Standing
 }

@@ -355,7 +355,7 @@ func (c *cli) toolResult(call, text string, failed bool) {
 	c.say(object{"type": "user", "message": m, "parent_tool_use_id": nil, "session_id": c.session})
 }
 
-// work returns what a tool does: Bash and Write do it, all others tell their input.
+// work runs a tool: Bash and Write really do it, all others return their input.
 func (c *cli) work(name string, input json.RawMessage) string {
 	var in struct {
 		Command, Content string

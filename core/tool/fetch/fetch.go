@@ -1,4 +1,4 @@
-// Package fetch holds the tools that check the web: WebFetch and, where a
+// Package fetch holds the tools that read the web: WebFetch and, where a
 // SearXNG server is named, WebSearch.
 //
 // WebFetch reaches public addresses only. The address is checked when the

@@ -87,7 +87,7 @@ func (s *searcher) look(ctx context.Context, _ *tool.Call, q tool.Query) (tool.F
 	return f, nil
 }
 
-// WebSearch returns the tool over anyone who looks: what comes back is told to the
+// WebSearch returns the tool over a search engine: results are passed to the
 // model as data, at most ten pages, of the wanted domains alone.
 func WebSearch(look tool.Look, limit time.Duration) tool.Tool {
 	return tool.Tool{
