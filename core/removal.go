@@ -20,7 +20,7 @@ type Removal struct {
 	Turns    map[string][]string // runs, by session, to be blanked in sessions of other users
 	Sessions []string            // removed sessions with files to erase
 
-	Files    []string            // files of the vault to be erased
+	Files []string // files of the vault to be erased
 }
 
 // Removed counts n rows against Rows; more means that there may be further ones.

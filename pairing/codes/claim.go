@@ -18,7 +18,7 @@ const (
 	claimTries  = 5 // wrong owner codes before a user is silenced for claimSilent
 	claimSilent = time.Hour
 	claimVoid   = 50  // wrong tries by anyone that void the code
-	maxTriers   = 200 // users whose wrong tries are remembered
+	maxTriers   = 200 // users with remembered wrong tries
 )
 
 // Keys of the metadata table.
@@ -71,8 +71,8 @@ func (s *Store) NewClaim(ctx context.Context, replace bool) (code string, expire
 // and never handed on.
 func IsClaim(in *core.Inbound) bool { return in.Kind == core.KindCommand && in.Command == "claim" }
 
-// Claim decides a /claim. In a group nothing is said, and a right code typed
-// there is void: everyone there has read it.
+// Claim decides a /claim. In a group there is no answer, and a valid code typed there
+// becomes invalid, because everyone there has read it.
 func (s *Store) Claim(ctx context.Context, tx *store.Tx, in *core.Inbound, from Sender) error {
 	c, open, err := s.openClaim(ctx, tx)
 	if err != nil {

@@ -198,8 +198,8 @@ func IsCode(in *core.Inbound) bool {
 	return in.Kind == core.KindCommand && (in.Command == "pair" || in.Command == "link" || in.Command == "start") && Plain(in.Text) != ""
 }
 
-// Redeem decides about a code. handled is false for a /start whose payload is
-// none of ours: it is then a /start like any other.
+// Redeem decides about a code. handled is false for a /start with another payload, which
+// is then an ordinary /start.
 func (s *Store) Redeem(ctx context.Context, tx *store.Tx, in *core.Inbound, from Sender) (handled bool, err error) {
 	sum := hash(Plain(in.Text))
 	typed := in.Command != "start"
@@ -278,7 +278,7 @@ func (s *Store) openInvite(ctx context.Context, tx *store.Tx, in *core.Inbound, 
 	return r, err
 }
 
-// invited lets the sender in as the invitation says, and uses it up by one.
+// invited gives the sender the invitation's access, and counts the use.
 func (s *Store) invited(ctx context.Context, tx *store.Tx, in *core.Inbound, r inviteRow) error {
 	key := "notice:pair:" + in.Bot + ":" + in.UpdateID
 	user, err := s.o.People.Ensure(ctx, tx, in.From.Platform, in.From.ID, core.CleanName(in.From.Name))

@@ -26,9 +26,9 @@ type linkRow struct {
 const linkYes = "YES"
 
 // NewLink makes the code with which user means that another account, on another
-// platform, is theirs too: they type /link CODE there, read whose code it is and
-// what follows, and type /link yes. It is single use, works for LinkLife and
-// voids an older one. from is where it was asked for, and is told.
+// platform, is theirs too: they type /link CODE there, read who created the code and what
+// follows, and type /link yes. It is single use, valid for LinkLife and invalidates an
+// older one. from is where it was requested, and is notified.
 func (s *Store) NewLink(ctx context.Context, user int64, from core.Address) (code string, expires time.Time, err error) {
 	if user <= 0 {
 		return "", time.Time{}, texts.Error(core.Denied, "link_nobody")
@@ -52,7 +52,7 @@ func (s *Store) NewLink(ctx context.Context, user int64, from core.Address) (cod
 
 // linked decides about a typed link code, or about the yes to one that was
 // typed before; store.ErrNoRows for anything else. A code alone links nothing:
-// anyone who was told that it is something else reads first whose it is.
+// a user who was misled about it reads first who created it.
 func (s *Store) linked(ctx context.Context, tx *store.Tx, in *core.Inbound, from Sender) error {
 	word, column := Plain(in.Text), "hash"
 	sum := hash(word)
@@ -73,8 +73,8 @@ func (s *Store) linked(ctx context.Context, tx *store.Tx, in *core.Inbound, from
 // asker returns the account as a link's row keeps it: no one's id is read from it.
 func asker(p core.Peer) string { return hash(p.Platform + ":" + p.ID) }
 
-// askLink shows whose code it is and what it does, and notes who was asked: the
-// yes of anyone else, or to another code, is none.
+// askLink shows who created the code and what it does, and records who was asked: a yes
+// of anyone else, or to another code, is ignored.
 func (s *Store) askLink(ctx context.Context, tx *store.Tx, in *core.Inbound, from Sender, l linkRow) error {
 	key := "notice:pair:" + in.Bot + ":" + in.UpdateID
 	refused, err := s.unlinkable(ctx, tx, in, from, l)
@@ -94,8 +94,9 @@ func (s *Store) askLink(ctx context.Context, tx *store.Tx, in *core.Inbound, fro
 	return s.o.Notices.Reply(ctx, tx, in, key, "link_ask", texts.Words{Accounts: names})
 }
 
-// mistaken ends a link code that was typed as if it were an invitation, and
-// says so: that is how someone takes another's conversations. False when it is none.
+// mistaken invalidates a link code that was entered as an invitation, with a notice: that
+// is how an attacker would take another user's conversations. It reports false if it is
+// not a link code.
 func (s *Store) mistaken(ctx context.Context, tx *store.Tx, in *core.Inbound, sum string) (bool, error) {
 	n, err := tx.Exec(ctx, `DELETE FROM link_codes WHERE hash = $1 AND expires_at > $2`, sum, core.Stamp(tx.Time()))
 	if err != nil || n == 0 {

@@ -8,8 +8,8 @@ import (
 	"gatehouse/core/store"
 )
 
-// Expire deletes the codes that are no longer valid and the wrong tries that no
-// longer count.
+// Expire deletes expired codes and wrong tries.
+
 func (s *Store) Expire(ctx context.Context, tx *store.Tx) error {
 	_, open, err := s.openClaim(ctx, tx)
 	if err != nil {

@@ -49,8 +49,8 @@ func (a *API) send(w http.ResponseWriter, r *http.Request) error {
 	return a.converse(w, r, p, how, nil)
 }
 
-// Converse serves POST /api/chat whose stream write says in another way: it is
-// called for every event, in order. An error of write's ends the stream.
+// Converse serves POST /api/chat with another form of stream: write is called for every
+// event, in order. An error of write ends the stream.
 func (a *API) Converse(w http.ResponseWriter, r *http.Request, write func(*web.Stream, bus.Entry) error) error {
 	p, err := auth.Require(r, auth.ScopeChat)
 	if err != nil {
@@ -165,8 +165,9 @@ func (a *API) inbound(r *http.Request, p auth.Principal, req *upload, how form) 
 	}, t, nil
 }
 
-// putBefore makes t's message id of its body, and looks whether a turn was put
-// under its Idempotency-Key, also before a restart: where, and with another body?
+// putBefore derives t's message id from its body, and returns where a turn with the same
+// Idempotency-Key was queued before, also before a restart, and whether its body
+// differs.
 func (a *API) putBefore(ctx context.Context, t *turn) error {
 	sum := sha256.Sum256(append([]byte(t.update+"\x00"), t.sum[:]...))
 	t.message = hex.EncodeToString(sum[:])
@@ -207,8 +208,8 @@ func ceiling(p auth.Principal, asked string) (core.Trust, error) {
 	return trust, err
 }
 
-// caller names who is limited and whose idempotency keys are meant: the key,
-// or the user of an admin session.
+// caller returns the identity for limits and idempotency keys: the key, or the user of
+// an admin session.
 func caller(p auth.Principal) string {
 	if p.Key != "" {
 		return p.Key
@@ -271,7 +272,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, p auth.Principal, i
 	return err
 }
 
-// joinTurn begins to follow the run of a turn that is about to be put.
+// joinTurn begins to follow the run of a turn that is about to be queued.
 func (a *API) joinTurn(ctx context.Context, t *turn) (events entries, leave func(), err error) {
 	f := bus.Follow{Session: t.session, Run: t.run}
 	if t.fresh {

@@ -19,8 +19,7 @@ func (a *API) hold(caller string) (release func(), err error) {
 	return release, nil
 }
 
-// maxRecent bounds the turns remembered from being put until their session
-// and run have rows.
+// maxRecent limits the turns remembered until their session and run have rows.
 const maxRecent = 4096
 
 // A turn is what recent remembers.
@@ -33,7 +32,7 @@ type turn struct {
 	message string   // made of it, where the turn has an Idempotency-Key
 
 	fresh         bool // its ids were drawn for this request
-	before, other bool // it was put before; with another body
+	before, other bool // it was queued before; with another body
 }
 
 // recent remembers the last turns put, so that their events can be followed

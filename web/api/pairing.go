@@ -104,8 +104,8 @@ func (a *API) block(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// decide answers with the request as it is after do. Who comes second is told
-// who was first.
+// decide responds with the request as it is after do. A second decision gets the first
+// one's author.
 func (a *API) decide(w http.ResponseWriter, r *http.Request, do func(context.Context, string) (core.PairingRequest, error)) error {
 	ctx, id := r.Context(), r.PathValue("id")
 	row, err := do(ctx, id)

@@ -58,7 +58,7 @@ type call struct {
 	Session  string     `json:"session_id"`
 	Run      string     `json:"run_id"`
 	Bot      string     `json:"bot"`
-	User     int64      `json:"user_id"` // the user whose call it is
+	User     int64      `json:"user_id"` // the user of the call
 	Trust    core.Trust `json:"trust_level"`
 	Reason   string     `json:"reason"`
 	Commands []string   `json:"commands,omitempty"`
@@ -275,8 +275,8 @@ func (a *API) call(r *http.Request) (ask.Ask, call, error) {
 	return found, callOf(waiting), err
 }
 
-// settle answers with the call as it is after do. Who comes second is told who
-// was first.
+// settle responds with the call as it is after do. A second decision gets the first
+// one's author.
 func (a *API) settle(w http.ResponseWriter, r *http.Request, do func(context.Context, string) error) error {
 	failed := do(r.Context(), r.PathValue("id"))
 	if failed != nil && core.KindOf(failed) != core.Conflict {

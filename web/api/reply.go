@@ -84,7 +84,7 @@ func runProblem(e bus.Entry, t *turn) error {
 	extra := t.extra()
 	if e.Type == "aborted" {
 		var ev core.Aborted
-		_ = json.Unmarshal(e.Data, &ev) // our own JSON; at worst the answer says less
+		_ = json.Unmarshal(e.Data, &ev) // our own JSON; at worst fields are missing
 		extra["partial_response"] = ev.PartialResponse
 		return &web.Problem{Fault: web.RunAborted, Detail: ev.Message, Extra: extra}
 	}

@@ -17,8 +17,8 @@ import (
 )
 
 // Mail sends messages of bots that answer no message. Send stores a message, or finds
-// the one that was stored under its ID before: core.Conflict when that said
-// something else, core.NotFound for a chat that the bot may not write to,
+// the one that was stored under its ID before: core.Conflict when that was
+// different, core.NotFound for a chat that the bot may not write to,
 // core.Busy when too many wait there. Sent is core.NotFound without one.
 type Mail interface {
 	Send(ctx context.Context, m Unasked, by core.Actor) (Posted, error)
@@ -27,7 +27,7 @@ type Mail interface {
 
 // An Unasked is a message that a program sends.
 type Unasked struct {
-	ID   string `json:"id"` // "<user>-<uuid>", so that it can be told whose it is
+	ID   string `json:"id"` // "<user>-<uuid>", so that its owner is known
 	Bot  string `json:"bot"`
 	Chat string `json:"chat"` // as the connector names it, or OwnerChat
 	Text string `json:"text"` // Markdown

@@ -49,7 +49,7 @@ type SessionQuery struct {
 	AgentType string
 	Tag       string
 	Context   string
-	Search    string // words of the title, the tags or what was written; the newest hit first
+	Search    string // terms of title, tags or messages; the newest hit first
 	Limit     int    // 1 to 200
 	Offset    int    // 0 with a cursor
 	Cursor    string // opaque: the next of the page before

@@ -114,7 +114,8 @@ func (s *splitter) text() error {
 	}
 	if n := len(s.open); n > 0 && s.open[n-1].key {
 		var name string
-		_ = json.Unmarshal(s.out.Bytes()[from:], &name) // an invalid name is none of ours
+		_ = json.Unmarshal(s.out.Bytes()[from:], &name) // an invalid name is unknown
+
 		s.open[n-1].name = snake(name)
 	}
 	return nil

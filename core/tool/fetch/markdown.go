@@ -41,8 +41,8 @@ func markdown(page string, base *url.URL) string {
 type writer struct {
 	base  *url.URL
 	out   []byte
-	space bool // a blank is due before the next word
-	fresh int  // line ends that are due before the next word
+	space bool // a blank is due before the next text
+	fresh int  // line ends that are due before the next text
 
 	hidden atom.Atom // the element that is left out, 0 for none
 	depth  int       // how often it is open
@@ -192,7 +192,7 @@ func (w *writer) close() {
 	l := w.links[0]
 	w.links = w.links[:0]
 	if strings.TrimSpace(string(w.out[l.from:])) == "" {
-		w.out = w.out[:l.from-1] // a link without words
+		w.out = w.out[:l.from-1] // a link without text
 		return
 	}
 	w.out = append(w.out, "]("+l.to+")"...)
@@ -201,7 +201,7 @@ func (w *writer) close() {
 // lines asks for n line ends before what comes next.
 func (w *writer) lines(n int) { w.fresh = max(w.fresh, n) }
 
-// text writes words with their blanks folded, or as they are in <pre>.
+// text writes text with blanks folded, or unchanged in <pre>.
 func (w *writer) text(s string) {
 	if w.hidden != 0 {
 		return
@@ -220,7 +220,7 @@ func (w *writer) text(s string) {
 	w.space = strings.TrimRight(s, " \t\r\n\f") != s
 }
 
-// put writes what is due and then s.
+// put writes pending blanks and line ends, then s.
 func (w *writer) put(s string) {
 	switch {
 	case len(w.out) == 0:

@@ -118,7 +118,8 @@ func readable(media string) bool {
 		(strings.HasSuffix(media, "+json") || strings.HasSuffix(media, "+xml") || strings.HasSuffix(media, "+yaml"))
 }
 
-// decoded returns body in UTF-8, by what the header or the page itself says it is.
+// decoded returns body in UTF-8, by the header's or the page's declared encoding.
+
 func decoded(body []byte, kind string) string {
 	r, err := charset.NewReader(bytes.NewReader(body), kind)
 	if err == nil {
