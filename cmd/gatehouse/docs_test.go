@@ -81,7 +81,7 @@ func TestEveryTestAndTargetThatTheDocumentsNameExists(t *testing.T) {
 var (
 	link       = regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
 	headline   = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	notInHeads = regexp.MustCompile("[^\\p{L}\\p{N} _-]")
+	notInHeads = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
 // anchors returns the fragments of a page's headings, as Git hosts derive them.

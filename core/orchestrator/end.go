@@ -54,10 +54,7 @@ func (r *run) interrupted() (out []core.Block, since time.Time) {
 	if r.t.Attempt == 1 || r.kit == nil {
 		return nil, since
 	}
-	for _, b := range r.conv.Open(r.t.Run) {
-		out = append(out, b)
-	}
-	return out, r.conv.CalledAt(r.t.Run)
+	return append(out, r.conv.Open(r.t.Run)...), r.conv.CalledAt(r.t.Run)
 }
 
 const (

@@ -202,9 +202,7 @@ func (r *run) delegate(ctx context.Context, cancel context.CancelCauseFunc, w *W
 func (r *run) reserveWork(ctx context.Context, w *Work) (usage.Row, *llm.Fault, error) {
 	req := &llm.Request{System: w.System, MaxTokens: r.o.o.Limits.OutputTokens}
 	msg := llm.Message{Role: "user"}
-	for _, b := range w.Said {
-		msg.Blocks = append(msg.Blocks, b)
-	}
+	msg.Blocks = append(msg.Blocks, w.Said...)
 	req.Messages = []llm.Message{msg}
 	return (&talk{r: r, name: r.name, req: req}).reserve(ctx)
 }

@@ -233,9 +233,7 @@ func (t *talk) keepAnswer(ctx context.Context, m *transcript.Message, fault *llm
 		return err
 	}
 	msg := llm.Message{Role: m.Role}
-	for _, b := range m.Blocks {
-		msg.Blocks = append(msg.Blocks, b)
-	}
+	msg.Blocks = append(msg.Blocks, m.Blocks...)
 	t.req.Messages = append(t.req.Messages, msg)
 	return nil
 }

@@ -61,9 +61,7 @@ func accepted(t testing.TB) func(messages []transcript.Message) error {
 		req := &llm.Request{Tools: []llm.Tool{{Name: "Read"}}}
 		for _, m := range append(messages, user("and now?")) {
 			msg := llm.Message{Role: m.Role}
-			for _, b := range m.Blocks {
-				msg.Blocks = append(msg.Blocks, b)
-			}
+			msg.Blocks = append(msg.Blocks, m.Blocks...)
 			req.Messages = append(req.Messages, msg)
 		}
 		before := a.Total() + o.Total()

@@ -71,7 +71,6 @@ func wantKind(t *testing.T, err error, kind core.Kind) {
 // Tools of each kind.
 var (
 	readTool  = tool.Tool{Name: "Read", Kind: tool.Read}
-	grepTool  = tool.Tool{Name: "Grep", Kind: tool.Read}
 	writeTool = tool.Tool{Name: "Write", Kind: tool.Write}
 	bashTool  = tool.Tool{Name: "Bash", Kind: tool.Shell, Isolated: true}
 	fetchTool = tool.Tool{Name: "WebFetch", Kind: tool.Network}
