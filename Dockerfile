@@ -1,4 +1,4 @@
-# In this image there is no sandbox, so people below full trust have no shell: docs/operations.md.
+# In this image there is no sandbox, so people below full trust have no shell: docs/sandbox.md.
 #
 # The gateway in an image that holds the program, the list of certificate
 # authorities, and nothing else: no shell, no package manager.

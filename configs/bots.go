@@ -161,7 +161,7 @@ func (b *Bot) refresh() {
 // sole takes its token from every bot whose account an earlier one has: two
 // readers of one account would take each other's messages.
 func sole(list []Bot) {
-	first := map[string]string{} // account → the bot's name; up to bots
+	first := map[string]string{} // account → the bot's name; one per bot
 	for i := range list {
 		b := &list[i]
 		key := b.Account()

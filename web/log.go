@@ -32,7 +32,7 @@ type recorder struct {
 	status int
 	bytes  int64
 	line   *requestLine
-	taken  bool // the line is written by anyone with taken it
+	taken  bool // another party writes the line
 }
 
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -198,7 +198,7 @@ func (s *Stream) beat() {
 	s.beats.Go(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.beating.Unlock() // anyone with read this one may count on the next
+		s.beating.Unlock() // a client that has read this one can expect the next
 		_ = s.say(": \n")  // ends ctx
 	})
 }

@@ -143,7 +143,7 @@ func (f *Frame) Post(pattern string, do Action) {
 		case core.Other:
 			if err != nil {
 				f.Log.ErrorContext(r.Context(), "panel action", "path", r.URL.Path, "err", err)
-				said = Flash{Kind: "bad", Text: "The gateway failed to do this; nothing was changed. See the log for the reason."}
+				said = Flash{Kind: "bad", Text: "The gateway failed to do this. See the log for the reason."}
 			}
 		default:
 			said = Flash{Kind: "bad", Text: Sentence(core.TextOf(err))}

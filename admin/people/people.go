@@ -203,7 +203,7 @@ func (p *Pages) HasOwner(ctx context.Context) bool {
 	return owned.Broken != "" || owned.Value
 }
 
-// Names returns the names of those who may talk to bots; at most up to the
+// Names returns the names of those who may talk to bots; at most as many as the
 // page Users reads.
 func (p *Pages) Names(ctx context.Context) page.Names {
 	out := page.Names{}

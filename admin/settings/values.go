@@ -108,7 +108,7 @@ func (p *valuePages) showSettings(w http.ResponseWriter, r *http.Request, status
 }
 
 func grouping(all []Setting) (groups []settingGroup) {
-	used := map[string]bool{} // up to there are settings
+	used := map[string]bool{} // one per setting
 	for _, g := range settingGroups {
 		group := settingGroup{Name: g.name}
 		for _, s := range all {

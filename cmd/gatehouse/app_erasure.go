@@ -54,8 +54,8 @@ func (g guestFolders) Merge(_ context.Context, tx *store.Tx, from, to int64) err
 	return nil
 }
 
-// giveFolder inserts one guest's directory into another's, where they reach it and
-// where it is forgotten with them.
+// giveFolder moves one guest's directory into another's, where the remaining user can
+// reach it and where it is deleted with them.
 func (a *app) giveFolder(from, to int64) {
 	root, old, new := a.vault.Root(), fmt.Sprintf("Guests/%d", from), fmt.Sprintf("Guests/%d", to)
 	if _, err := root.Lstat(old); err != nil {

@@ -85,7 +85,7 @@ func (v settingsView) Change(ctx context.Context, values map[string]string, by c
 	})
 }
 
-// apply inserts next into effect for the next turn; turns that run go on as they
+// apply makes next effective from the next turn on; running turns continue as they
 // began. m are next's models, nil if they stay.
 func (v settingsView) apply(next *configs.Config, m *registry.Models) {
 	v.a.usage.SetBudgets(budgetsOf(next))

@@ -21,7 +21,7 @@ func (v modelsView) Models(p auth.Principal) []openai.Model {
 	if guest := m.Guest; guest != nil && p.User != core.Operator && p.Trust <= core.Sandboxed {
 		names = []string{guest.About().Name}
 	}
-	taken := map[string]bool{} // up to names
+	taken := map[string]bool{} // one per name
 	for _, name := range names {
 		owner, _, _ := strings.Cut(name, "/")
 		out = append(out, openai.Model{ID: name, Owner: owner, Model: name})

@@ -26,7 +26,7 @@ type peopleView struct{ a *app }
 func (v peopleView) lastSeen(ctx context.Context, people []people.Person) (map[int64]time.Time, error) {
 	users := make([]int64, len(people))
 	var writers []inspect.Writer
-	of := map[inspect.Writer]int64{} // up to users have accounts
+	of := map[inspect.Writer]int64{} // one per account
 	for i, x := range people {
 		users[i] = x.User
 		for _, account := range x.Accounts {

@@ -82,7 +82,7 @@ type result struct {
 	Log       *logPage           `json:"log,omitempty"`
 	Posted    *api.Posted        `json:"posted,omitempty"`
 	Invites   []codes.Invitation `json:"invites,omitempty"`
-	Pending   bool               `json:"pending,omitempty"` // a long command goes on; Text returns how far it is
+	Pending   bool               `json:"pending,omitempty"` // a long command is still running; Text is its progress
 	Forgotten *erasure.Forgotten `json:"forgotten,omitempty"`
 	Reindexed *session.Reindexed `json:"reindexed,omitempty"`
 	Person    *erasure.Export    `json:"person,omitempty"`

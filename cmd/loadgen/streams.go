@@ -97,7 +97,7 @@ type hall struct {
 	ended  atomic.Int64 // streams that are over
 
 	mu    sync.Mutex
-	conns []net.Conn // up to there are streams
+	conns []net.Conn // one per stream
 }
 
 func (h *hall) measure(ctx context.Context, d *streamData) (err error) {

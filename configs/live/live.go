@@ -107,7 +107,7 @@ func (s *Settings) Change(ctx context.Context, by core.Actor, c Change) error {
 	return nil
 }
 
-// Try returns the configuration that a change would inserted into effect.
+// Try returns the configuration that a change would make effective.
 func (s *Settings) Try(ctx context.Context, edit func(*configs.Changes)) (*configs.Config, error) {
 	_, next, err := s.next(ctx, edit)
 	return next, err

@@ -52,7 +52,7 @@ type sweep struct {
 	q        *Queue
 	ctx      context.Context
 	note     func(*store.Tx, []string) error
-	chats    map[[2]string]bool // bot, chat; up to the user has
+	chats    map[[2]string]bool // bot, chat; as many as the user has
 	senders  map[[2]string]bool // bot, sender
 	requests map[string]bool
 }
