@@ -68,7 +68,7 @@ func (p *Pulse) run() {
 }
 
 // round beats who is due, and returns how long until the next one is. All wait
-// equally long, so that anyone with been beaten is the last again.
+// equally long, so that a stream that was served is the last again.
 func (p *Pulse) round() (wait time.Duration, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package registry makes the configured language models and resolves their
-// names: who answers, who is in, who answers guests and who names
+// names: the default model, its fallbacks, the guests' and the one that titles
 // conversations.
 package registry
 
