@@ -87,11 +87,10 @@ func (a *Admins) account(ctx context.Context, q store.Queryer, user int64) (acc 
 	return acc, err == nil, err
 }
 
-// Prepare sees to the operator's account at start. A configured password
-// rules: when it is not the stored one it is stored, and all sessions end.
-// Without one, and when offer is set, a new one-time password is made and
-// returned unless someone has signed in already; "" means that there is
-// nothing to show.
+// Prepare sees to the operator's account at start. A configured password rules: when it is not
+// the stored one it is stored, and all sessions end. Without one, and when offer is set, a new
+// one-time password is made and returned unless someone has signed in already; "" means that
+// there is nothing to show.
 func (a *Admins) Prepare(ctx context.Context, offer bool) (oneTime string, err error) {
 	acc, known, err := a.account(ctx, a.db, core.Operator)
 	if err != nil {

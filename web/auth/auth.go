@@ -91,8 +91,7 @@ func (p Principal) CheckCSRF(r *http.Request) error {
 
 type principalKey struct{}
 
-// From returns the Principal of a request that passed Door.Identify, and whether
-// there is one.
+// From returns the Principal of a request that passed Door.Identify, and whether there is one.
 func From(ctx context.Context) (Principal, bool) {
 	p, ok := ctx.Value(principalKey{}).(Principal)
 	return p, ok

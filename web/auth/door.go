@@ -46,11 +46,10 @@ func NewDoor(keys *Keys, admins *Admins, o DoorOptions) *Door {
 	return d
 }
 
-// Identify returns r with its Principal: of the API key sent, else of the admin
-// session, else the keyless one of this machine where that is open. A request
-// without any of them passes as no one. A key that is wrong is refused, also
-// next to a good session; too many wrong ones from one address are answered
-// with 429, while a right one is let in even then.
+// Identify returns r with its Principal: of the API key sent, else of the admin session, else
+// the keyless one of this machine where that is open. A request without any of them passes as
+// no one. A key that is wrong is refused, also next to a good session; too many wrong ones
+// from one address are answered with 429, while a right one is let in even then.
 func (d *Door) Identify(r *http.Request) (*http.Request, error) {
 	secret, sent, err := keyOf(r.Header)
 	if err != nil {

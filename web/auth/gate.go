@@ -17,10 +17,9 @@ type Gate struct {
 	Localhost bool
 }
 
-// Trust returns the present ceiling of in: the key's or the admin account's level
-// as it is now, lowered to what the turn itself asked for. A revoked key, one
-// that has expired or lost the scope chat or belongs to another user, and anything that is
-// no API turn is a Stranger.
+// Trust returns the present ceiling of in: the key's or the admin account's level as it is
+// now, lowered to what the turn itself asked for. A revoked key, one that has expired or lost
+// the scope chat or belongs to another user, and anything that is no API turn is a Stranger.
 func (g Gate) Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error) {
 	if in.Bot != core.APIBot || in.Turn == nil {
 		return core.Stranger, nil

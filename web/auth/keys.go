@@ -25,8 +25,7 @@ const KeyPrefix = "gh_"
 // MaxKeys bounds the keys that there may be.
 const MaxKeys = 1000
 
-// maxUsed bounds the uses that wait for Flush; further ones are written with
-// the next use.
+// maxUsed bounds the uses that wait for Flush; further ones are written with the next use.
 const maxUsed = 1024
 
 // A KeyRow is a key without its secret.

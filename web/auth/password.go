@@ -58,9 +58,8 @@ func newHasher() *hasher {
 		first: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 }
 
-// alone runs f when no other sign-in hashes. A full lane is a Refusal with the
-// time to wait. On laneKnown at most two sign-ins of unknown devices are in
-// front of f.
+// alone runs f when no other sign-in hashes. A full lane is a Refusal with the time to wait.
+// On laneKnown at most two sign-ins of unknown devices are in front of f.
 func (h *hasher) alone(ctx context.Context, l lane, f func() error) error {
 	select {
 	case h.waiting[l] <- struct{}{}:

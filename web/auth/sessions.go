@@ -37,8 +37,7 @@ type visit struct {
 	Seen    string `json:"seen"`
 }
 
-// expiry returns when v ends: idle or absolute, whichever is first. A damaged one has
-// ended.
+// expiry returns when v ends: idle or absolute, whichever is first. A damaged one has ended.
 func (v visit) expiry() time.Time {
 	started, err1 := core.ParseStamp(v.Started)
 	seen, err2 := core.ParseStamp(v.Seen)
@@ -52,8 +51,7 @@ func (v visit) expiry() time.Time {
 	return end
 }
 
-// newManager does without scs.New, which begins a goroutine for a store in
-// unused memory.
+// newManager does without scs.New, which begins a goroutine for a store in unused memory.
 func newManager(db *store.DB, clock core.Clock) *scs.SessionManager {
 	return &scs.SessionManager{Store: sessionTable{db: db, clock: clock}, Codec: visitCodec{}, HashTokenInStore: true, Lifetime: SessionAbsolute}
 }
@@ -115,8 +113,7 @@ func (t sessionTable) DeleteCtx(ctx context.Context, token string) error {
 	})
 }
 
-// Delete, Find and Commit complete scs.Store; the manager calls the variants
-// with a context.
+// Delete, Find and Commit complete scs.Store; the manager calls the variants with a context.
 func (t sessionTable) Delete(token string) error { return t.DeleteCtx(context.Background(), token) }
 func (t sessionTable) Find(token string) ([]byte, bool, error) {
 	return t.FindCtx(context.Background(), token)

@@ -32,11 +32,10 @@ type watched struct {
 	gone func()
 }
 
-// Watch has gone called, once, when the caller of r would not be let in any
-// more: for what outlives a key or a session. It is checked every quarter of
-// a minute, in one query for all keys, until forget is called. It prolongs
-// nothing but the key's last use. When the store can't be asked no one is
-// gone: a fault is no revocation.
+// Watch has gone called, once, when the caller of r would not be let in any more: for what
+// outlives a key or a session. It is checked every quarter of a minute, in one query for all
+// keys, until forget is called. It prolongs nothing but the key's last use. When the store
+// can't be asked no one is gone: a fault is no revocation.
 func (d *Door) Watch(r *http.Request, gone func()) (forget func()) {
 	p, known := From(r.Context())
 	if !known || p.Key == LocalKey {
