@@ -13,7 +13,7 @@ func TestAGuestsMessageIsAnsweredAgainInTheirNameWhoeverPresses(t *testing.T) {
 	t.Parallel()
 	s := newScript(t, "telegram", nil)
 	for _, step := range []string{
-		"olga owns", "ada joins", "group Garden: olga ada", "olga in Garden: /enable vault", "bot in Garden: may talk to me now",
+		"olga owns", "ada joins", "group Garden: olga ada", "olga in Garden: /enable vault", "bot in Garden: This group is enabled",
 	} {
 		s.step(step)
 	}

@@ -74,7 +74,7 @@ func TestPairingAndAccessOverTheAPI(t *testing.T) {
 	if status, body = w.call("POST", "/api/bots/pairing/"+id(bob.ID())+"/deny", map[string]string{}); status != 200 {
 		t.Errorf("deny: %d %s", status, body)
 	}
-	w.hearsText(bob, "declined")
+	w.hearsText(bob, "was denied")
 	if status, body = w.call("POST", "/api/bots/pairing/"+id(eve.ID())+"/block", map[string]string{}); status != 200 {
 		t.Errorf("block: %d %s", status, body)
 	}

@@ -197,7 +197,7 @@ func TestAToolCallIsRefusedInThePanel(t *testing.T) {
 		t.Errorf("%v", end)
 	}
 	result := run.until("tool_result").Data
-	if text, _ := result["result"].(string); result["is_error"] != true || !strings.Contains(text, "Refused by operator via panel") {
+	if text, _ := result["result"].(string); result["is_error"] != true || !strings.Contains(text, "Denied by operator via panel") {
 		t.Errorf("%v", result)
 	}
 	run.until("message_stop")

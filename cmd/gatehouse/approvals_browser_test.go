@@ -83,7 +83,7 @@ func TestAToolCallIsAllowedInABrowserAndTheGrantTakenBack(t *testing.T) {
 	v.panel.Visible(`.request`)
 	v.panel.Click(`.request button[formaction$=deny]`)
 	third.until("message_stop")
-	v.panel.Says(`.settled .said`, "Refused by operator via panel")
+	v.panel.Says(`.settled .said`, "Denied by operator via panel")
 	if v.note() != "Buy milk.\n" {
 		t.Errorf("after the refusal: %q", v.note())
 	}
@@ -109,11 +109,11 @@ func TestADecisionOverTheAPIShowsInABrowserAtOnce(t *testing.T) {
 	if code, body := v.call("POST", "/api/permissions/"+id+"/deny", nil); code != 200 {
 		t.Fatalf("%d %s", code, body)
 	}
-	v.panel.Says("#k-"+id+" .said", "Refused by operator via api")
+	v.panel.Says("#k-"+id+" .said", "Denied by operator via api")
 	if after := webtest.Value[float64](v.panel, top); before != after {
 		t.Errorf("the other card's button moved from %v to %v", before, after)
 	}
-	v.panel.Eventually(`document.getElementById("say").textContent.includes("Refused by operator via api")`)
+	v.panel.Eventually(`document.getElementById("say").textContent.includes("Denied by operator via api")`)
 	first.until("message_stop")
 	v.call("POST", "/api/permissions/"+other+"/deny", nil)
 	second.until("message_stop")

@@ -150,7 +150,7 @@ func TestTheOwnersButtonsDecideAndThenSayWhat(t *testing.T) {
 		status   string
 	}{
 		{0, 0, "tea", "pproved", "approved"}, {0, 1, "tea", "pproved", "approved"},
-		{1, 0, "declined", "enied", "denied"}, {1, 1, "", "locked", "blocked"},
+		{1, 0, "was denied", "enied", "denied"}, {1, 1, "", "locked", "blocked"},
 	} {
 		eve := w.sim.NewUser(fmt.Sprintf("Eve %d%d", c.row, c.col))
 		eve.Send("How long should green tea brew?")
@@ -214,7 +214,7 @@ func TestTheOwnerDecidesByCommandWhileTheBotIsBusy(t *testing.T) {
 	if got := w.replies(boss, "/deny "+rm.Code).Text; !strings.Contains(got, "Denied Mia") {
 		t.Errorf("/deny: %q", got)
 	}
-	w.hearsText(mia, "declined")
+	w.hearsText(mia, "was denied")
 	if got := w.replies(boss, "/approve "+rm.Code).Text; !strings.Contains(got, "already denied by") {
 		t.Errorf("the second decision: %q", got)
 	}

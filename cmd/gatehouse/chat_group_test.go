@@ -107,7 +107,7 @@ func TestAnUnsupportedKindGetsOnePlainSentenceAndTheRestIsKeptInSilence(t *testi
 		m := w.post(ada, in, o)
 		got := w.answers(in, m.ID)
 		w.quiet()
-		if !strings.Contains(got.Text, "I can't ") || len(w.said(in, m.ID)) != 1 || model.Total() != calls {
+		if !strings.Contains(got.Text, "I cannot ") || len(w.said(in, m.ID)) != 1 || model.Total() != calls {
 			t.Errorf("%s: %q, %d calls", name, w.said(in, m.ID), model.Total()-calls)
 		}
 	}

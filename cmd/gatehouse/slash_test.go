@@ -67,7 +67,7 @@ func TestAPrivateAnswerIsStoredAsOne(t *testing.T) {
 	t.Parallel()
 	s := newScript(t, "discord", nil)
 	for _, step := range []string{
-		"olga owns", "ada joins", "group Garden: olga ada", "olga in Garden: /enable", "bot in Garden: may talk to me now",
+		"olga owns", "ada joins", "group Garden: olga ada", "olga in Garden: /enable", "bot in Garden: This group is enabled",
 		"ada in Garden uses /whoami", "bot in Garden: sandboxed", "quiet",
 	} {
 		s.step(step)

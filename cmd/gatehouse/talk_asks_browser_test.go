@@ -108,7 +108,7 @@ func TestAToolCallIsDecidedInItsConversationOnTheChatPage(t *testing.T) {
 	v.looks("ask", "#asks")
 	v.panel.Click(`#asks .request button[formaction$=deny]`)
 	v.panel.Gone(`#asks`)
-	v.answered("Refused by operator via panel")
+	v.answered("Denied by operator via panel")
 	if v.note() != "" {
 		t.Errorf("after the refusal: %q", v.note())
 	}

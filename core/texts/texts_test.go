@@ -93,7 +93,7 @@ func TestWhatCanNotBeSaidIsToldByLine(t *testing.T) {
 		{welcome, "x\n{{.}}", "line 2: there is no field {{.}}"},
 		{welcome, "{{with .Name}}{{.Bot}}{{end}}x", "line 1: there is no .Bot here: inside of a with"},
 		{welcome, "{{template \"denied\"}}", "line 1: only fields"},
-		{welcome, "{{define \"x\"}}a{{end}}b", "{{define} and {{block}} can't be used here"},
+		{welcome, "{{define \"x\"}}a{{end}}b", "{{define} and {{block}} cannot be used here"},
 		{welcome, "{{if false}}{{.Foo}}{{end}}a", "line 1: "},
 		{welcome, "{{if .Foo}}a{{end}}b", "line 1: there is no field {{.Foo}}"},
 		{welcome, "b{{with .Foo}}a{{else}}b{{end}}", "line 1: there is no field {{.Foo}}"},

@@ -18,6 +18,7 @@ type encoder struct {
 	open      []core.Span // styles with a written opening marker
 	want      []core.Span // styles of the text written next
 	quote     bool
+	named     bool // a character of an emoji's name, or a colon, follows in other styles
 	lineStart bool // only white space of this line is written
 }
 
@@ -159,6 +160,7 @@ func (e *encoder) upTo(end int) {
 		return
 	}
 	s := e.text[e.at:end]
+	e.named = end < len(e.text) && emojiPart.MatchString(e.text[end:])
 	switch {
 	case e.has(core.StylePre):
 		e.styles(e.want)

@@ -77,7 +77,7 @@ func (e *encoder) escape(s string) {
 			i++
 			continue
 		}
-		if c < utf8.RuneSelf && special(s, i, e.lineStart) {
+		if c < utf8.RuneSelf && (special(s, i, e.lineStart) || e.named && emojiStart.MatchString(s[i:])) {
 			e.glue('\\')
 			e.raw(`\`)
 		} else {
@@ -114,3 +114,10 @@ func special(s string, i int, lineStart bool) bool {
 
 // emoji matches a name between colons, which the client shows as a picture.
 var emoji = regexp.MustCompile(`^:[A-Za-z0-9_+\-~]+:`)
+
+// emojiStart matches what a style's marker and more text may make the name of an
+// emoji; emojiPart matches such text.
+var (
+	emojiStart = regexp.MustCompile(`^:[A-Za-z0-9_+\-~]*$`)
+	emojiPart  = regexp.MustCompile(`^[A-Za-z0-9_+\-~:]`)
+)

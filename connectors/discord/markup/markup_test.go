@@ -133,6 +133,15 @@ func TestAnyMarkdownFitsAndKeepsItsWords(t *testing.T) {
 	})
 }
 
+// A style's marker between two colons must not complete the name of an emoji.
+func TestAMarkerCompletesNoEmoji(t *testing.T) {
+	check(t, core.Part{Text: "ü:aa:", Spans: []core.Span{{Style: core.StyleItalic, Offset: 3, Length: 1}}})
+	check(t, core.Part{Text: "ü:aa:", Spans: []core.Span{{Style: core.StyleItalic, Offset: 3, Length: 2}}})
+	if got := Encode(core.Part{Text: "10:30", Spans: []core.Span{{Style: core.StyleBold, Offset: 0, Length: 5}}}); got != "**10:30**" {
+		t.Errorf("a time is sent as %q", got)
+	}
+}
+
 func TestStylesAreShownWhereTheyBelong(t *testing.T) {
 	b := NewRenderer(reserve)
 	p := b.Render("plain **bold *both* bold** ~~gone~~ ||hid|| `code` [link](https://e.com)\n\n> quoted\n\n```\nblock\n```")[0]

@@ -95,7 +95,7 @@ func outcome(a ask.Ask, d permission.Decision) (permission.Decision, core.Permis
 		r.Decision = ask.Timeout
 		return d.With(permission.Deny, permission.RuleTimeout, "Nobody answered within 120 seconds, so the answer is no."), r
 	case a.State == ask.Decided:
-		return d.With(permission.Deny, permission.RulePerson, "Refused by "+a.DecidedBy+". Do not try it by another way."), r
+		return d.With(permission.Deny, permission.RulePerson, "Denied by "+a.DecidedBy+". Do not try it by another way."), r
 	}
 	return d.With(permission.Deny, permission.RulePerson, "The question was withdrawn, so the answer is no."), r
 }
