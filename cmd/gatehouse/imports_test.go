@@ -99,7 +99,7 @@ core/sandbox/container/inside: core/sandbox  # the first process of a container
 core/session: core core/store core/texts core/transcript core/transcript/words core/vault
 core/store: core core/store/migrations core/store/original
 core/store/migrations: core
-core/store/original: core  # how to read what the original system wrote
+core/store/original: core  # takes over a database of the original system
 core/store/postgres: core core/store
 core/store/storetest: core core/store core/store/postgres
 core/texts: core  # what is said to people; whoever says something takes its words from there

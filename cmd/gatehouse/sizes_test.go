@@ -35,7 +35,6 @@ var larger = map[string]string{
 	"core/sandbox":                     "the walls are built in one order; a file for each",
 	"core/session":                     "rows and their search index change in one transaction",
 	"core/transcript":                  "the form of a conversation, what is read of it and what is written into it agree line by line",
-	"core/store":                       "two engines behind one writer",
 	"web/api":                          "one endpoint a file, all held to one document",
 }
 

@@ -573,57 +573,6 @@ func TestAKillInMidAdoptionLeavesTheOldFileUsable(t *testing.T) {
 	}
 }
 
-func TestTimesOfTheOriginalAreNormalised(t *testing.T) {
-	for in, want := range map[any]string{
-		"2025-01-02T03:04:05.678901+00:00":    "2025-01-02T03:04:05.678901Z",
-		"2025-01-02T03:04:05.678901234-08:00": "2025-01-02T11:04:05.678901Z",
-		"2025-01-02 03:04:05":                 "2025-01-02T03:04:05.000000Z",
-		"2025-01-02 03:04:05.5":               "2025-01-02T03:04:05.500000Z",
-		"2025-01-02 03:04:05+0530":            "2025-01-01T21:34:05.000000Z",
-		"2025-01-02 03:04:05 +05:30":          "2025-01-01T21:34:05.000000Z",
-		"2025-01-02T03:04:05-03":              "2025-01-02T06:04:05.000000Z",
-		"2025-01-02T03:04:05,25Z":             "2025-01-02T03:04:05.250000Z",
-		"2025-01-02t03:04:05z":                "2025-01-02T03:04:05.000000Z",
-		"2025-01-02 03:04:05 UTC":             "2025-01-02T03:04:05.000000Z",
-		"2025-01-02T03:04":                    "2025-01-02T03:04:00.000000Z",
-		"  2025-01-02\n":                      "2025-01-02T00:00:00.000000Z",
-		"1735787045":                          "2025-01-02T03:04:05.000000Z",
-		"1735787045.25":                       "2025-01-02T03:04:05.250000Z",
-		"1735787045123":                       "2025-01-02T03:04:05.123000Z",
-		"9999-12-31T23:59:59.999999Z":         "9999-12-31T23:59:59.999999Z",
-		int64(1735787045):                     "2025-01-02T03:04:05.000000Z",
-		"":                                    "",
-		"yesterday":                           "",
-		"2025-02-30 00:00:00":                 "",
-		"0001-01-01T00:00:00Z":                "",
-		"9999-12-31T23:59:59-05:00":           "", // the year 10000 in UTC would sort before all others
-		"20250102":                            "",
-		"12:00":                               "",
-		"\x00\xff":                            "",
-		nil:                                   "",
-	} {
-		if got := store.AdoptTime(in); got != want {
-			t.Errorf("AdoptTime(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
-func FuzzAdoptTime(f *testing.F) {
-	for _, s := range []string{"2025-01-02 03:04:05", "2025-01-02T03:04:05.678901+00:00", "1735787045.1", "9999-12-31T23:59:59-05:00", "UTC", ""} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		got := store.AdoptTime(s)
-		if got == "" {
-			return
-		}
-		back, err := core.ParseStamp(got)
-		if err != nil || core.Stamp(back) != got || len(got) != len(adoptionStamp) {
-			t.Errorf("AdoptTime(%q) = %q, which is no stamp", s, got)
-		}
-	})
-}
-
 // What the gateway reads of an adopted row must be readable, whatever was in it.
 func FuzzAdoptionOfASession(f *testing.F) {
 	f.Add("parachute", `{"trust_level": "full", "permissions": {"trust_mode": true}}`, "2025-01-01", "t")

@@ -5,19 +5,12 @@ import (
 	"log/slog"
 
 	"gatehouse/core"
-	"gatehouse/core/store/original"
 )
 
 // AdoptStepwise is the adoption alone; step is called before each statement
 // and ends it with an error.
 func AdoptStepwise(ctx context.Context, path string, clock core.Clock, step func(string) error) error {
-	return adoption{path: path, clock: clock, log: slog.New(slog.DiscardHandler), step: step}.run(ctx)
-}
-
-// AdoptTime is one value of a column of times as an adoption writes it.
-func AdoptTime(v any) string {
-	s, _ := original.Time(v).(string)
-	return s
+	return adopt(ctx, path, Options{Clock: clock, Log: slog.New(slog.DiscardHandler)}, step)
 }
 
 // AuditScan is how many rows of the log one page looks at.

@@ -62,7 +62,7 @@ func (d *DB) open(ctx context.Context) (err error) {
 		return err
 	}
 	if existed {
-		if err := (adoption{path: d.path, clock: d.clock, log: d.log}).run(ctx); err != nil {
+		if err := adopt(ctx, d.path, Options{Clock: d.clock, Log: d.log}, nil); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,9 @@ type Ledger struct {
 	Clock  core.Clock // needed by Insert only
 }
 
+// CreateLedger is the statement that makes the ledger's table.
+const CreateLedger = `CREATE TABLE schema_version (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL)`
+
 // Tablename implements database.Store.
 func (Ledger) Tablename() string { return "schema_version" }
 
@@ -33,7 +36,7 @@ func (l Ledger) TableExists(ctx context.Context, db database.DBTxConn) (bool, er
 
 // CreateVersionTable implements database.Store.
 func (Ledger) CreateVersionTable(ctx context.Context, db database.DBTxConn) error {
-	_, err := db.ExecContext(ctx, `CREATE TABLE schema_version (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL)`)
+	_, err := db.ExecContext(ctx, CreateLedger)
 	return err
 }
 

@@ -1,5 +1,5 @@
-// Package migrations contains the database's layout as numbered SQL files, and the
-// ledger of those that were applied.
+// Package migrations contains the database's layout as numbered SQL files, the
+// ledger of those that were applied, and the copy that is kept before.
 //
 // A migration is one file, NNNN_name.sql, in SQLite's dialect, for both engines.
 // For PostgreSQL these keywords in capitals are replaced, and nothing else:

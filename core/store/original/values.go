@@ -1,5 +1,5 @@
-// Package original reads the values of the original system's database and
-// gives them as our tables hold them. It knows no SQL.
+// Package original takes over a database of the original system: it recognises
+// one by its columns and moves every row into our tables in one transaction.
 package original
 
 import (

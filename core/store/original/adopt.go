@@ -1,4 +1,4 @@
-package store
+package original
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -14,63 +13,53 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"gatehouse/core"
-	"gatehouse/core/store/migrations"
-	"gatehouse/core/store/original"
 )
 
-// An adoption takes one database of the original system over.
-type adoption struct {
-	path  string
-	clock core.Clock
-	log   *slog.Logger
-	step  func(statement string) error // called before each statement; nil but in tests
+// A Target is the layout that a database is taken over into.
+type Target struct {
+	Tables  string // the statements that make its tables
+	Ledger  string // the statement that makes the ledger of migrations
+	Version int64  // what Tables is in the ledger
+	Newest  int64  // the newest version that this program knows
 }
 
-// Examine returns what Open would do with the database file at path, and changes
-// nothing: version is the newest number of its ledger (0 without one), or for a
-// database of the original system the number of its layout, and adopt is then
-// true. Its errors are those of Open.
-func Examine(ctx context.Context, path string) (version int64, adopt bool, err error) {
-	db, err := sql.Open("sqlite3", plainDSN(path, "ro"))
-	if err != nil {
-		return 0, false, err
-	}
-	defer db.Close()
+// An Adoption takes one database of the original system over.
+type Adoption struct {
+	Target
+	Path  string // of the database's file
+	Clock core.Clock
+	Log   *slog.Logger
+	// Copy keeps a copy of a database of this version next to its file and
+	// returns the path of the copy.
+	Copy func(ctx context.Context, db *sql.DB, path string, version int64) (string, error)
+	Step func(statement string) error // called before each statement; nil but in tests
+}
+
+// Examine returns what Run would do with the database, and changes nothing:
+// version is the newest number of its ledger (0 without one), or for a database
+// of the original system the number of its layout, and adopt is then true. Its
+// errors are those of Run.
+func Examine(ctx context.Context, db *sql.DB, t Target) (version int64, adopt bool, err error) {
 	l, err := readLayout(ctx, db)
 	if err != nil {
 		return 0, false, err
 	}
-	if adopt, err = l.original(); adopt {
+	if adopt, err = l.original(t); adopt {
 		return l.version(), true, nil
 	}
 	return l.ledger, false, err
 }
 
-// plainDSN names the file without any setting that would change it.
-func plainDSN(path, mode string) string {
-	q := url.Values{}
-	q.Set("mode", mode)
-	q.Set("_busy_timeout", "5000")
-	q.Set("_foreign_keys", "off")
-	q.Set("_synchronous", "FULL")
-	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?" + q.Encode()
-}
-
-// run adopts the file when it is the original system's: it keeps a copy next to
-// it and then moves every row into our baseline in one transaction. An error or a
-// crash leaves the file as it was. Other databases stay unchanged; an unknown one
-// is an error.
-func (a adoption) run(ctx context.Context) error {
-	db, err := sql.Open("sqlite3", plainDSN(a.path, "rw"))
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+// Run adopts the database when it is the original system's: it keeps a copy next
+// to it and then moves every row into our baseline in one transaction. An error
+// or a crash leaves the file as it was. Other databases stay unchanged; an
+// unknown one is an error. The connections of db must not change the file.
+func (a Adoption) Run(ctx context.Context, db *sql.DB) error {
 	l, err := readLayout(ctx, db)
 	if err != nil {
 		return err
 	}
-	if old, err := l.original(); err != nil || !old {
+	if old, err := l.original(a.Target); err != nil || !old {
 		return err
 	}
 	c, err := db.Conn(ctx)
@@ -81,7 +70,7 @@ func (a adoption) run(ctx context.Context) error {
 	if err := c.Raw(registerAdoption); err != nil {
 		return err
 	}
-	a.log.Info("taking over the original system's database; a large one takes a while", "path", a.path, "version", l.version())
+	a.Log.Info("taking over the original system's database; a large one takes a while", "path", a.Path, "version", l.version())
 	// From here on there is no other writer, so the copy is what is adopted.
 	if _, err := c.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
 		return fmt.Errorf("take over the original system's database (is the original system still running?): %w", err)
@@ -91,9 +80,9 @@ func (a adoption) run(ctx context.Context) error {
 		_, _ = c.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
 		return err
 	}
-	a.log.Info("the original system's database was taken over", "path", a.path, "version", version, "copy", copied)
-	if err := os.Chmod(a.path, 0o600); err != nil {
-		a.log.Warn("the database may be read by others", "path", a.path, "error", err)
+	a.Log.Info("the original system's database was taken over", "path", a.Path, "version", version, "copy", copied)
+	if err := os.Chmod(a.Path, 0o600); err != nil {
+		a.Log.Warn("the database may be read by others", "path", a.Path, "error", err)
 	}
 	return nil
 }
@@ -103,7 +92,7 @@ func registerAdoption(conn any) error {
 	if !ok {
 		return fmt.Errorf("driver %T", conn)
 	}
-	for name, f := range original.Functions() {
+	for name, f := range Functions() {
 		if err := c.RegisterFunc(name, f, true); err != nil {
 			return err
 		}
@@ -111,20 +100,20 @@ func registerAdoption(conn any) error {
 	return nil
 }
 
-// locked does the work of run inside the transaction that c holds, and commits.
+// locked does the work of Run inside the transaction that c holds, and commits.
 // Version 0 means that there was nothing to do after all.
-func (a adoption) locked(ctx context.Context, db *sql.DB, c *sql.Conn) (version int64, copied string, err error) {
+func (a Adoption) locked(ctx context.Context, db *sql.DB, c *sql.Conn) (version int64, copied string, err error) {
 	l, err := readLayout(ctx, c)
 	if err != nil {
 		return 0, "", err
 	}
-	if old, err := l.original(); err != nil || !old {
+	if old, err := l.original(a.Target); err != nil || !old {
 		return 0, "", err
 	}
-	if copied, err = keepCopy(ctx, db, a.path, l.version()); err != nil {
+	if copied, err = a.Copy(ctx, db, a.Path, l.version()); err != nil {
 		return 0, "", err
 	}
-	x := &adopter{adoption: a, ctx: ctx, c: c, l: l, now: core.Stamp(a.clock.Now())}
+	x := &adopter{Adoption: a, ctx: ctx, c: c, l: l, now: core.Stamp(a.Clock.Now())}
 	for _, do := range []func() error{x.renameOriginals, x.build, x.carry, x.admit, x.keepRest, x.record, x.clear, x.check} {
 		if err := do(); err != nil {
 			return 0, "", fmt.Errorf("take over the original system's database: %w", err)
@@ -138,7 +127,7 @@ func (a adoption) locked(ctx context.Context, db *sql.DB, c *sql.Conn) (version 
 
 // An adopter is one adoption's transaction.
 type adopter struct {
-	adoption
+	Adoption
 	ctx context.Context
 	c   *sql.Conn
 	l   layout
@@ -146,8 +135,8 @@ type adopter struct {
 }
 
 func (x *adopter) exec(query string, args ...any) error {
-	if x.step != nil {
-		if err := x.step(query); err != nil {
+	if x.Step != nil {
+		if err := x.Step(query); err != nil {
 			return err
 		}
 	}
@@ -183,20 +172,14 @@ func (x *adopter) renameOriginals() error {
 }
 
 // build makes our baseline's tables, in this transaction.
-func (x *adopter) build() error {
-	up, err := migrations.First()
-	if err != nil {
-		return err
-	}
-	return x.exec(up)
-}
+func (x *adopter) build() error { return x.exec(x.Tables) }
 
 func (x *adopter) carry() error {
 	for _, c := range carriers {
 		if !x.l.has(c.table) {
 			continue
 		}
-		if err := x.exec(numbered(fill(x.l, c.table, c.move)), x.now); err != nil {
+		if err := x.exec(fill(x.l, c.table, c.move), x.now); err != nil {
 			return fmt.Errorf("%s: %w", c.table, err)
 		}
 		differs := fill(x.l, c.table, c.differs)
@@ -239,12 +222,7 @@ func (x *adopter) keepRest() error {
 // record writes the ledger as goose will go on with it: its own row 0, the
 // original's rows, and our baseline; and one line into the audit log.
 func (x *adopter) record() error {
-	if x.step != nil {
-		if err := x.step("schema_version"); err != nil {
-			return err
-		}
-	}
-	if err := (migrations.Ledger{}).CreateVersionTable(x.ctx, x.c); err != nil {
+	if err := x.exec(x.Ledger); err != nil {
 		return err
 	}
 	if x.l.has("schema_version") {
@@ -253,7 +231,7 @@ func (x *adopter) record() error {
 			return err
 		}
 	}
-	if err := x.exec(`INSERT INTO schema_version (version, applied_at) VALUES (0, ?1), (?2, ?1) ON CONFLICT (version) DO NOTHING`, x.now, migrations.Baseline); err != nil {
+	if err := x.exec(`INSERT INTO schema_version (version, applied_at) VALUES (0, ?1), (?2, ?1) ON CONFLICT (version) DO NOTHING`, x.now, x.Version); err != nil {
 		return err
 	}
 	return x.exec(`INSERT INTO audit_events (at, user_id, via, action, subject, detail)

@@ -1,4 +1,4 @@
-package store
+package original
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"gatehouse/core"
-	"gatehouse/core/store/migrations"
 )
 
 // The original system's layouts that are taken over, by the numbers of its history.
@@ -104,11 +103,11 @@ func (l layout) has(table string) bool { return l.tables[table] != nil }
 // original reports whether this is a database of the original system that is
 // taken over. What is neither that nor ours nor empty is an Invalid error that
 // names what is not known.
-func (l layout) original() (bool, error) {
+func (l layout) original(t Target) (bool, error) {
 	switch {
-	case l.ledger > Newest():
-		return false, core.Errorf(core.Invalid, "the database is newer (version %d) than this program (version %d): use the newer program, or restore the copy that was kept beside the database before its migration", l.ledger, Newest())
-	case l.ledger >= migrations.Baseline, len(l.tables) == 0 && len(l.others) == 0:
+	case l.ledger > t.Newest:
+		return false, core.Errorf(core.Invalid, "the database is newer (version %d) than this program (version %d): use the newer program, or restore the copy that was kept beside the database before its migration", l.ledger, t.Newest)
+	case l.ledger >= t.Version, len(l.tables) == 0 && len(l.others) == 0:
 		return false, nil
 	case !l.has("sessions") && !l.has("schema_version"):
 		return false, core.Errorf(core.Invalid, "the file is a database of something else (%s): set GATEHOUSE_DATABASE_URL to another path",

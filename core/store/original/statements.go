@@ -1,4 +1,4 @@
-package store
+package original
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ func kept(table string) string { return quoted("adopted_" + table) }
 func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // carriers move the rows of one table from aside into the baseline's table.
-// $1 is the time of the adoption. differs selects the rows that are also kept
+// ?1 is the time of the adoption. differs selects the rows that are also kept
 // unchanged, because a value of them had to be changed.
 var carriers = []struct{ table, differs, move string }{
 	{"sessions",
@@ -30,32 +30,32 @@ var carriers = []struct{ table, differs, move string }{
 		SELECT coalesce(CAST(id AS TEXT), 'adopted-' || rowid || '-' || lower(hex(randomblob(8)))), title, module, source, working_directory,
 			vault_root, model, CASE WHEN typeof(message_count) IN ('integer', 'real') THEN CAST(message_count AS INTEGER) ELSE 0 END,
 			CASE WHEN typeof(archived) IN ('integer', 'real') THEN archived <> 0 ELSE lower(coalesce(archived, '')) = 'true' END,
-			coalesce(adopt_time(created_at), adopt_time(last_accessed), $1), coalesce(adopt_time(last_accessed), adopt_time(created_at), $1),
+			coalesce(adopt_time(created_at), adopt_time(last_accessed), ?1), coalesce(adopt_time(last_accessed), adopt_time(created_at), ?1),
 			continued_from, {agent_type}, adopt_metadata(source, metadata), adopt_user(source, metadata), adopt_trust(source, metadata),
 			CASE WHEN coalesce(title, '') = '' THEN 'default' ELSE 'user' END
 		FROM {old} ORDER BY rowid`},
 	{"session_tags", // the original did not enforce its foreign keys: a tag may be of no session
 		`CAST(session_id AS TEXT) NOT IN (SELECT id FROM sessions) OR tag <> adopt_lower(tag) OR typeof(tag) = 'blob' OR adopt_time(created_at) IS NULL`,
 		`INSERT INTO session_tags (session_id, tag, created_at)
-		SELECT CAST(session_id AS TEXT), adopt_lower(tag), coalesce(adopt_time(created_at), $1) FROM {old}
+		SELECT CAST(session_id AS TEXT), adopt_lower(tag), coalesce(adopt_time(created_at), ?1) FROM {old}
 		WHERE CAST(session_id AS TEXT) IN (SELECT id FROM sessions) ORDER BY rowid
 		ON CONFLICT (session_id, tag) DO NOTHING`},
 	{"session_contexts",
 		`CAST(session_id AS TEXT) NOT IN (SELECT id FROM sessions) OR adopt_time(added_at) IS NULL`,
 		`INSERT INTO session_contexts (session_id, folder_path, added_at)
-		SELECT CAST(session_id AS TEXT), folder_path, coalesce(adopt_time(added_at), $1) FROM {old}
+		SELECT CAST(session_id AS TEXT), folder_path, coalesce(adopt_time(added_at), ?1) FROM {old}
 		WHERE CAST(session_id AS TEXT) IN (SELECT id FROM sessions) ORDER BY rowid`},
 	{"chunks", `id IS NULL OR adopt_time(created_at) IS NULL`,
 		`INSERT INTO chunks (id, content_id, content_type, field, chunk_index, chunk_text, embedding, created_at)
 		SELECT coalesce(id, 'adopted-' || rowid || '-' || lower(hex(randomblob(8)))), content_id, content_type, field, chunk_index,
-			chunk_text, embedding, coalesce(adopt_time(created_at), $1) FROM {old} ORDER BY rowid`},
+			chunk_text, embedding, coalesce(adopt_time(created_at), ?1) FROM {old} ORDER BY rowid`},
 	{"index_manifest", `content_id IS NULL OR adopt_time(indexed_at) IS NULL OR (metadata IS NOT NULL AND adopt_json(metadata) IS NULL)`,
 		`INSERT INTO index_manifest (content_id, content_type, content_hash, title, indexed_at, chunk_count, source_path, metadata)
 		SELECT coalesce(content_id, 'adopted-' || rowid || '-' || lower(hex(randomblob(8)))), content_type, content_hash, title,
-			coalesce(adopt_time(indexed_at), $1), chunk_count, source_path, adopt_json(metadata) FROM {old} ORDER BY rowid`},
+			coalesce(adopt_time(indexed_at), ?1), chunk_count, source_path, adopt_json(metadata) FROM {old} ORDER BY rowid`},
 	{"metadata", `key IS NULL OR adopt_time(updated_at) IS NULL`,
 		`INSERT INTO metadata (key, value, updated_at)
-		SELECT coalesce(key, 'adopted-' || rowid || '-' || lower(hex(randomblob(8)))), value, coalesce(adopt_time(updated_at), $1)
+		SELECT coalesce(key, 'adopted-' || rowid || '-' || lower(hex(randomblob(8)))), value, coalesce(adopt_time(updated_at), ?1)
 		FROM {old} ORDER BY rowid`},
 	{"pairing_requests",
 		`id IS NULL OR adopt_time(created_at) IS NULL OR (resolved_at IS NOT NULL AND adopt_time(resolved_at) IS NULL)
@@ -66,8 +66,8 @@ var carriers = []struct{ table, differs, move string }{
 		SELECT coalesce(CAST(id AS TEXT), 'adopted-' || rowid || '-' || lower(hex(randomblob(8)))), CAST(platform AS TEXT),
 			CAST(platform_user_id AS TEXT), adopt_name(platform_user_display), CAST(platform_chat_id AS TEXT),
 			CASE WHEN {twice} OR status NOT IN ('pending', 'approved', 'denied') THEN 'expired' ELSE status END, approved_trust_level,
-			coalesce(adopt_time(created_at), adopt_time(resolved_at), $1), adopt_time(resolved_at), resolved_by, CAST(platform AS TEXT), 'dm', '',
-			CASE WHEN status = 'pending' THEN adopt_time(strftime('%Y-%m-%dT%H:%M:%fZ', $1, '` + adoptedWait + `')) ELSE '' END
+			coalesce(adopt_time(created_at), adopt_time(resolved_at), ?1), adopt_time(resolved_at), resolved_by, CAST(platform AS TEXT), 'dm', '',
+			CASE WHEN status = 'pending' THEN adopt_time(strftime('%Y-%m-%dT%H:%M:%fZ', ?1, '` + adoptedWait + `')) ELSE '' END
 		FROM {old} ORDER BY rowid`},
 }
 
