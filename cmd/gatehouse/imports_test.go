@@ -55,7 +55,8 @@ connectors/discord/rest: connectors core  # requests, and what their failures me
 connectors/discord/wire: connectors core  # the platform's objects
 connectors/markdown: core
 connectors/simulator: core  # what simulators of platforms share
-connectors/telegram: connectors connectors/markdown core core/texts
+connectors/telegram: connectors connectors/markdown connectors/telegram/inbound core core/texts
+connectors/telegram/inbound: connectors core  # updates become core.Inbound
 connectors/telegram/telegramtest: connectors/simulator core
 core:  # words only
 core/agent: core core/agent/frontmatter core/beneath core/texts core/vault core/watch

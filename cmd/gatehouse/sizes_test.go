@@ -27,7 +27,6 @@ var larger = map[string]string{
 	"configs":                          "each setting is named, read, checked, shown and explained in one place",
 	"connectors/discord":               "one platform: a file for each thing that it sends or wants",
 	"connectors/discord/discordtest":   "a platform's API played in full, limits and refusals included, a file for each group of methods",
-	"connectors/telegram":              "one platform: a file for each thing that it sends or wants",
 	"connectors/telegram/telegramtest": "a platform's API played in full, limits and refusals included, a file for each group of methods",
 	"core/orchestrator":                "one run from its claim to its end; what ends it must know all of it",
 	"core/permission/shell":            "one reader of shell commands, a file for each part of the language",

@@ -172,6 +172,6 @@ func (b *Bot) getMe(ctx context.Context, l *line) (string, *failure) {
 	if err := json.Unmarshal(raw, &me); err != nil || me.ID == 0 {
 		return "", &failure{status: 200, text: "the answer to getMe names no bot"}
 	}
-	b.username.Store(&me.Username)
+	b.decoder.SetUsername(me.Username)
 	return me.Username, nil
 }

@@ -88,7 +88,7 @@ func (p *poller) step(ctx context.Context) error {
 			return errStore{err}
 		}
 	}
-	if b.username.Load() == nil {
+	if _, known := b.decoder.Username(); !known {
 		if _, f := b.getMe(ctx, b.polls); f != nil {
 			return p.failed(f)
 		}
@@ -106,7 +106,8 @@ func (p *poller) step(ctx context.Context) error {
 		return err
 	}
 	p.stuck = 0
-	p.report(core.BotState{State: core.Running, LastSuccess: now, Username: *b.username.Load()})
+	name, _ := b.decoder.Username()
+	p.report(core.BotState{State: core.Running, LastSuccess: now, Username: name})
 	return nil
 }
 
@@ -168,7 +169,7 @@ func (p *poller) put(ctx context.Context, raw []json.RawMessage) error {
 	now := p.bot.o.Clock.Now()
 	page, last := make([]core.Inbound, 0, len(raw)), int64(0)
 	for _, r := range raw {
-		in, id := p.bot.decode(r, now)
+		in, id := p.bot.decoder.Decode(r, now)
 		page = append(page, in)
 		last = max(last, id)
 	}

@@ -537,3 +537,9 @@ func TestTheLibrarysOwnLogHoldsNoToken(t *testing.T) {
 		t.Error(b.String())
 	}
 }
+
+type noCursor struct{}
+
+func (noCursor) Cursor(context.Context, string) (string, time.Time, error) {
+	return "", time.Time{}, nil
+}

@@ -494,12 +494,3 @@ func BenchmarkSend(b *testing.B) {
 		}
 	}
 }
-
-func BenchmarkDecode(b *testing.B) {
-	bot := decoder(b)
-	raw := json.RawMessage(msg(group, `,"text":"hello @gatehouse_bot, how are you?","entities":[{"type":"mention","offset":6,"length":14}]`))
-	b.ReportAllocs()
-	for b.Loop() {
-		bot.decode(raw, arrived)
-	}
-}

@@ -1,11 +1,10 @@
 // Package telegram is the connector for the Telegram Bot API
 // (https://core.telegram.org/bots/api), by long polling.
 //
-// An update's id is "<numeric bot id>:<update_id>"; the cursor is named
-// "telegram:<numeric bot id>" and holds the next offset. Both are named by the
-// bot's number and not by its configured name, so that a new token under an
-// old name starts afresh. A chat is "<chat id>", with a forum topic
-// "<chat id>/<thread id>"; its place is the chat id in groups.
+// The cursor is named "telegram:<numeric bot id>" and holds the next offset. It is
+// named by the bot's number and not by its configured name, so that a new token
+// under an old name starts afresh. Package inbound says what the ids of updates
+// and chats look like.
 package telegram
 
 import (
@@ -16,6 +15,7 @@ import (
 	"log/slog"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +25,7 @@ import (
 
 	"gatehouse/connectors"
 	"gatehouse/connectors/markdown"
+	"gatehouse/connectors/telegram/inbound"
 	"gatehouse/core"
 )
 
@@ -42,7 +43,7 @@ var (
 
 const (
 	// Platform is the platform's name in every address, row and label.
-	Platform = "telegram"
+	Platform = inbound.Platform
 	// DefaultAPIURL is the real platform.
 	DefaultAPIURL = "https://api.telegram.org"
 	// MaxText is the longest text of a message, in UTF-16 units after entity
@@ -75,7 +76,6 @@ type Options struct {
 type Bot struct {
 	o        Options
 	id       string // numeric, as text
-	idNumber int64
 	base     string // of the configured server, without slash at the end
 	endpoint string // for tgbotapi: base/bot%s/%s
 	redact   *strings.Replacer
@@ -87,7 +87,7 @@ type Bot struct {
 	turns    connectors.Turns[int64]
 	margin   time.Duration // how much longer than PollTimeout a poll may take
 	drafts   atomic.Bool   // the server has sendMessageDraft
-	username atomic.Pointer[string]
+	decoder  *inbound.Decoder
 }
 
 var tokenForm = regexp.MustCompile(`^([1-9][0-9]{0,18}):[A-Za-z0-9_-]+$`)
@@ -107,6 +107,10 @@ func New(o Options) (*Bot, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" || base.User != nil {
 		return nil, core.Errorf(core.Invalid, "the Telegram API URL of bot %q is not of the form https://host:port", o.Name)
 	}
+	number, err := strconv.ParseInt(m[1], 10, 64)
+	if err != nil {
+		return nil, core.Errorf(core.Invalid, "the Telegram token of bot %q begins with a number out of range", o.Name)
+	}
 	b := &Bot{
 		o: o, id: m[1], base: base.String(),
 		endpoint: strings.ReplaceAll(base.String(), "%", "%%") + "/bot%s/%s",
@@ -117,9 +121,7 @@ func New(o Options) (*Bot, error) {
 		pace:     newGate(o.Clock, o.Pace),
 		numbers:  newDraftNumbers(),
 		margin:   pollMargin,
-	}
-	if _, err := fmt.Sscan(b.id, &b.idNumber); err != nil {
-		return nil, core.Errorf(core.Invalid, "the Telegram token of bot %q begins with a number out of range", o.Name)
+		decoder:  inbound.New(inbound.Options{Bot: o.Name, ID: number, Hears: o.Hears}),
 	}
 	b.drafts.Store(true)
 	quietLibrary(o.Log)

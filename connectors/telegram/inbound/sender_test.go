@@ -1,4 +1,4 @@
-package telegram
+package inbound
 
 import (
 	"encoding/json"
@@ -34,7 +34,7 @@ func TestInbound_WhatNoPersonSentIsMarked(t *testing.T) {
 			"edit":    `{"update_id":1,"edited_message":{"message_id":11,"date":1,"edit_date":2,` + s + `,"text":"hello"}}`,
 			"post":    `{"update_id":1,"channel_post":{"message_id":11,"date":1,` + s + `,"text":"hello"}}`,
 		} {
-			in, _ := b.decode(json.RawMessage(raw), arrived)
+			in, _ := b.Decode(json.RawMessage(raw), arrived)
 			if in.From.Person() && in.Malformed == "" {
 				t.Errorf("%s by %s is of a person: %+v", name, s, in.From)
 			}
@@ -44,7 +44,7 @@ func TestInbound_WhatNoPersonSentIsMarked(t *testing.T) {
 		`"new_chat_title":"T"`, `"group_chat_created":true`, `"video_chat_started":{}`, `"forum_topic_created":{"name":"T"}`, `"message_auto_delete_timer_changed":{"message_auto_delete_time":1}`,
 		`"write_access_allowed":{}`, `"boost_added":{"boost_count":1}`, `"gift":{}`, `"users_shared":{"request_id":1,"users":[]}`} {
 		for _, chat := range []string{dm, group} {
-			if in, _ := b.decode(json.RawMessage(msg(chat, ","+field)), arrived); in.Kind != core.KindService {
+			if in, _ := b.Decode(json.RawMessage(msg(chat, ","+field)), arrived); in.Kind != core.KindService {
 				t.Errorf("%s in %s is a %s", field, chat, in.Kind)
 			}
 		}

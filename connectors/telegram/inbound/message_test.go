@@ -1,7 +1,6 @@
-package telegram
+package inbound
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -14,22 +13,12 @@ import (
 	"gatehouse/core"
 )
 
-type noCursor struct{}
-
-func (noCursor) Cursor(context.Context, string) (string, time.Time, error) {
-	return "", time.Time{}, nil
-}
-
-// decoder is a bot that has asked who it is: @gatehouse_bot, number 42.
-func decoder(t testing.TB) *Bot {
+// decoder belongs to the bot tg, @Gatehouse_Bot, number 42.
+func decoder(t testing.TB) *Decoder {
 	t.Helper()
-	b, err := New(Options{Name: "tg", Token: "42:secret", Cursors: noCursor{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := "Gatehouse_Bot"
-	b.username.Store(&name)
-	return b
+	d := New(Options{Bot: "tg", ID: 42})
+	d.SetUsername("Gatehouse_Bot")
+	return d
 }
 
 var arrived = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -200,7 +189,7 @@ func TestEveryKindOfUpdateBecomesOneInbound(t *testing.T) {
 			if !json.Valid([]byte(c.update)) {
 				t.Fatalf("the test's update is no JSON: %s", c.update)
 			}
-			got, id := b.decode(json.RawMessage(c.update), arrived)
+			got, id := b.Decode(json.RawMessage(c.update), arrived)
 			if got.Malformed != "" || id == 0 {
 				t.Fatalf("malformed: %s", got.Malformed)
 			}
@@ -228,11 +217,11 @@ func TestAnUndecodableUpdateIsMarkedAndKeepsItsNumber(t *testing.T) {
 		`{"update_id":99999999999999999999,"message":{}}`:     0,
 		`{"x":{"update_id":3},"update_id":4,"message":{"chat":{"id":"bad"}}}`: 4,
 	} {
-		in, id := b.decode(json.RawMessage(raw), arrived)
+		in, id := b.Decode(json.RawMessage(raw), arrived)
 		if in.Malformed == "" || id != want || !strings.HasPrefix(in.UpdateID, "42:") || in.Bot != "tg" {
 			t.Errorf("%s: id %d, want %d, %+v", raw, id, want, in)
 		}
-		again, _ := b.decode(json.RawMessage(raw), arrived.Add(time.Hour))
+		again, _ := b.Decode(json.RawMessage(raw), arrived.Add(time.Hour))
 		if again.UpdateID != in.UpdateID {
 			t.Errorf("%s: %q and %q: a repeat is not recognised", raw, in.UpdateID, again.UpdateID)
 		}
@@ -251,7 +240,7 @@ func FuzzDecodeUpdate(f *testing.F) {
 	}
 	b := decoder(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		in, id := b.decode(raw, arrived)
+		in, id := b.Decode(raw, arrived)
 		if in.UpdateID == "" || in.Bot != "tg" || in.Kind == "" || in.At.IsZero() {
 			t.Fatalf("%q: %+v", raw, in)
 		}
@@ -262,4 +251,13 @@ func FuzzDecodeUpdate(f *testing.F) {
 			t.Fatalf("%q: a %s from nobody", raw, in.Kind)
 		}
 	})
+}
+
+func BenchmarkDecode(b *testing.B) {
+	d := decoder(b)
+	raw := json.RawMessage(msg(group, `,"text":"hello @gatehouse_bot, how are you?","entities":[{"type":"mention","offset":6,"length":14}]`))
+	b.ReportAllocs()
+	for b.Loop() {
+		d.Decode(raw, arrived)
+	}
 }

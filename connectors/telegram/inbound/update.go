@@ -1,4 +1,4 @@
-package telegram
+package inbound
 
 import (
 	"crypto/sha256"
@@ -176,25 +176,25 @@ func (c *memberChange) standing() core.Standing {
 // decode makes an Inbound of one update, whatever it is, and gives its number
 // (0 when none can be read). What can't be decoded is marked Malformed: it
 // becomes a dead row, and the offset moves on.
-func (b *Bot) decode(raw json.RawMessage, now time.Time) (core.Inbound, int64) {
+func (d *Decoder) Decode(raw json.RawMessage, now time.Time) (core.Inbound, int64) {
 	var u update
 	err := json.Unmarshal(raw, &u)
 	if err == nil {
 		err = u.check()
 	}
 	if err == nil {
-		in := b.inbound(&u, raw, now)
-		in.UpdateID, in.Bot = b.id+":"+strconv.FormatInt(u.ID, 10), b.o.Name
+		in := d.translate(&u, raw, now)
+		in.UpdateID, in.Bot = d.key+":"+strconv.FormatInt(u.ID, 10), d.o.Bot
 		return in, u.ID
 	}
 	in := core.Inbound{Kind: core.KindService, At: now, Malformed: "the update can't be decoded: " + core.CutRunes(err.Error(), 200)}
-	in.Bot, in.From.Platform = b.o.Name, Platform
+	in.Bot, in.From.Platform = d.o.Bot, Platform
 	id := lenientID(raw)
 	if id > 0 {
-		in.UpdateID = b.id + ":" + strconv.FormatInt(id, 10)
+		in.UpdateID = d.key + ":" + strconv.FormatInt(id, 10)
 	} else {
 		sum := sha256.Sum256(raw)
-		in.UpdateID = b.id + ":sha256-" + hex.EncodeToString(sum[:8])
+		in.UpdateID = d.key + ":sha256-" + hex.EncodeToString(sum[:8])
 	}
 	return in, id
 }

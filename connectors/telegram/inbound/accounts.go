@@ -1,4 +1,4 @@
-package telegram
+package inbound
 
 // serviceAccounts are accounts of Telegram itself, as its clients treat them (the
 // second of a pair is the test servers'): service notifications, anonymous group

@@ -1,4 +1,4 @@
-package telegram
+package inbound
 
 import (
 	"encoding/json"
@@ -13,16 +13,16 @@ import (
 )
 
 // inbound translates a decoded update. Every kind gives exactly one Inbound.
-func (b *Bot) inbound(u *update, raw json.RawMessage, now time.Time) core.Inbound {
+func (d *Decoder) translate(u *update, raw json.RawMessage, now time.Time) core.Inbound {
 	switch {
 	case u.Message != nil:
-		return b.fromMessage(u.Message, raw, now)
+		return d.fromMessage(u.Message, raw, now)
 	case u.ChannelPost != nil:
-		return b.fromMessage(u.ChannelPost, raw, now)
+		return d.fromMessage(u.ChannelPost, raw, now)
 	case u.EditedMessage != nil:
-		return b.fromEdit(u.EditedMessage, now)
+		return d.fromEdit(u.EditedMessage, now)
 	case u.EditedPost != nil:
-		return b.fromEdit(u.EditedPost, now)
+		return d.fromEdit(u.EditedPost, now)
 	case u.CallbackQuery != nil:
 		return fromCallback(u.CallbackQuery, now)
 	case u.MessageReaction != nil:
@@ -57,7 +57,7 @@ func address(c chat, thread int64, isTopic bool) core.Address {
 	return a
 }
 
-func (b *Bot) fromMessage(m *message, raw json.RawMessage, now time.Time) core.Inbound {
+func (d *Decoder) fromMessage(m *message, raw json.RawMessage, now time.Time) core.Inbound {
 	in := core.Inbound{
 		Kind:      core.KindMessage,
 		Address:   address(m.Chat, m.Thread, m.IsTopic),
@@ -84,18 +84,18 @@ func (b *Bot) fromMessage(m *message, raw json.RawMessage, now time.Time) core.I
 	}
 	text, entities := m.content()
 	in.Text, in.Long = text, len(text) >= cutText && utf16Length(text) >= cutText
-	in.Addressed = m.Chat.Type == "private" || b.repliesToUs(m) || b.mentions(text, entities)
-	if name, rest, ours := b.command(text, entities); ours {
+	in.Addressed = m.Chat.Type == "private" || d.repliesToUs(m) || d.mentions(text, entities)
+	if name, rest, ours := d.command(text, entities); ours {
 		in.Kind, in.Command, in.Text, in.Addressed = core.KindCommand, name, rest, true
 	}
-	in.Quote = m.quoted(b.idNumber)
-	b.beside(&in, said, kind)
+	in.Quote = m.quoted(d.o.ID)
+	d.beside(&in, said, kind)
 	return in
 }
 
 // beside adds to a message's text what came with it: said, its description, and a note
 // about kind, which cannot be read.
-func (b *Bot) beside(in *core.Inbound, said, kind string) {
+func (d *Decoder) beside(in *core.Inbound, said, kind string) {
 	switch {
 	case said != "":
 		in.Text = strings.TrimSpace(in.Text + "\n\n" + said)
@@ -103,7 +103,7 @@ func (b *Bot) beside(in *core.Inbound, said, kind string) {
 		in.Text = strings.TrimSpace(in.Text + "\n\n[sent with a " + kind + ", which can't be read here]")
 	case kind != "" && in.Addressed:
 		in.Unsupported = kind
-	case in.Addressed && in.Text == "" && !b.o.Hears && len(in.Files) == 1 && in.Files[0].Voice:
+	case in.Addressed && in.Text == "" && !d.o.Hears && len(in.Files) == 1 && in.Files[0].Voice:
 		in.Unsupported = "voice message"
 	}
 }
@@ -159,7 +159,7 @@ func (m *message) content() (string, []entity) {
 	return m.Caption, m.CaptionEntities
 }
 
-func (b *Bot) fromEdit(m *message, now time.Time) core.Inbound {
+func (d *Decoder) fromEdit(m *message, now time.Time) core.Inbound {
 	in := core.Inbound{
 		Kind:      core.KindEdit,
 		Address:   address(m.Chat, m.Thread, m.IsTopic),
@@ -172,12 +172,12 @@ func (b *Bot) fromEdit(m *message, now time.Time) core.Inbound {
 	}
 	text, entities := m.content()
 	in.Text = text
-	in.Addressed = m.Chat.Type == "private" || b.repliesToUs(m) || b.mentions(text, entities)
-	if name, rest, ours := b.command(text, entities); ours {
+	in.Addressed = m.Chat.Type == "private" || d.repliesToUs(m) || d.mentions(text, entities)
+	if name, rest, ours := d.command(text, entities); ours {
 		in.Command, in.Text, in.Addressed = name, rest, true
 	}
 	in.Files = m.files()
-	b.beside(&in, m.words(), m.unread())
+	d.beside(&in, m.words(), m.unread())
 	return in
 }
 
@@ -272,21 +272,21 @@ func (m *message) topicRoot() bool {
 	return bool(m.ReplyTo.TopicCreated) || m.IsTopic && m.ReplyTo.ID == m.Thread
 }
 
-func (b *Bot) repliesToUs(m *message) bool {
-	return m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == b.idNumber && !m.topicRoot()
+func (d *Decoder) repliesToUs(m *message) bool {
+	return m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == d.o.ID && !m.topicRoot()
 }
 
 // mentions reports whether an entity names the bot. Text that merely looks
 // like its name is none.
-func (b *Bot) mentions(text string, entities []entity) bool {
+func (d *Decoder) mentions(text string, entities []entity) bool {
 	for _, e := range entities {
 		switch e.Type {
 		case "mention":
-			if name, ok := strings.CutPrefix(slice(text, e), "@"); ok && b.isUs(name) {
+			if name, ok := strings.CutPrefix(slice(text, e), "@"); ok && d.isUs(name) {
 				return true
 			}
 		case "text_mention":
-			if e.User != nil && e.User.ID == b.idNumber {
+			if e.User != nil && e.User.ID == d.o.ID {
 				return true
 			}
 		}
@@ -294,14 +294,14 @@ func (b *Bot) mentions(text string, entities []entity) bool {
 	return false
 }
 
-func (b *Bot) isUs(username string) bool {
-	us := b.username.Load()
+func (d *Decoder) isUs(username string) bool {
+	us := d.username.Load()
 	return us != nil && *us != "" && strings.EqualFold(username, *us)
 }
 
 // command reads a command that opens the text: its name in lower case and its
 // arguments. ours is false without one, and for one addressed to another bot.
-func (b *Bot) command(text string, entities []entity) (name, rest string, ours bool) {
+func (d *Decoder) command(text string, entities []entity) (name, rest string, ours bool) {
 	if len(entities) == 0 || !strings.HasPrefix(text, "/") {
 		return "", "", false
 	}
@@ -311,7 +311,7 @@ func (b *Bot) command(text string, entities []entity) (name, rest string, ours b
 		}
 		whole := slice(text, e)
 		name, to, addressed := strings.Cut(strings.TrimPrefix(whole, "/"), "@")
-		if name == "" || addressed && !b.isUs(to) {
+		if name == "" || addressed && !d.isUs(to) {
 			return "", "", false
 		}
 		return strings.ToLower(name), strings.TrimSpace(text[len(whole):]), true
