@@ -142,7 +142,7 @@ func TestAnAgentIsEditedWithPreviewAndDiffBeforeItIsSaved(t *testing.T) {
 	}
 	// The version is the old one now: somebody else's change is not written over.
 	form.Set("text", notesText)
-	if a := s.postForm("/admin/agents/edit", form); a.status != http.StatusConflict || !strings.Contains(a.body, "changed by somebody else") {
+	if a := s.postForm("/admin/agents/edit", form); a.status != http.StatusConflict || !strings.Contains(a.body, "was changed since you opened it") {
 		t.Errorf("saving over another change: status %d", a.status)
 	}
 }

@@ -239,7 +239,7 @@ func TestAConversationIsChangedWithoutJavaScript(t *testing.T) {
 	}
 	s.post("/admin/chats/"+id+"/lower", url.Values{"value": {"full"}}).has(t, `class="flash note"`, "at sandboxed already")
 	s.post("/admin/chats/"+s.world.mine+"/stop", nil).has(t, "The answer is being stopped.")
-	s.post("/admin/chats/"+s.world.mine+"/stop", nil).has(t, `class="flash note"`, "Nothing is running there any more.")
+	s.post("/admin/chats/"+s.world.mine+"/stop", nil).has(t, `class="flash note"`, "Nothing is running in this conversation.")
 	s.post("/admin/chats/"+id+"/delete", nil).has(t, "in the trash for 30 days", "<h1>Chats</h1>")
 	s.get("/admin/chats?state=all").lacks(t, "Spring")
 }
@@ -252,9 +252,9 @@ func TestWhatHappenedToAMessageIsToldFromUpdateToReply(t *testing.T) {
 	s.get("/admin/chats/trace?run="+adaRun).has(t, append(want, `<option selected>telegram</option>`, `name="id" required maxlength="200" value="42:77"`)...)
 	s.get("/admin/chats/trace?bot=telegram&id=42%3A80").has(t, "Not found", "Telegram knows no update 42:80")
 	s.get("/admin/chats/trace?run="+opRun).has(t, "It is being answered right now.")
-	s.get("/admin/chats/trace?run=none").has(t, "Nothing is remembered of it any more.", "The run is no longer remembered.")
-	s.get("/admin/chats/trace?bot=telegram&id=42%3A78").has(t, "Held until its sender is let in.")
-	s.get("/admin/queue").has(t, "Held back", `<span class="pill warn">Held until its sender is let in</span>`, `<span class="pill warn">Over the rate limit: waits</span>`)
+	s.get("/admin/chats/trace?run=none").has(t, "Its record was deleted.", "The run is no longer remembered.")
+	s.get("/admin/chats/trace?bot=telegram&id=42%3A78").has(t, "Held until its sender is approved.")
+	s.get("/admin/queue").has(t, "Held back", `<span class="pill warn">Held until its sender is approved</span>`, `<span class="pill warn">Over the rate limit: waits</span>`)
 	must(s.world.chats.db.Tx(t.Context(), func(tx *store.Tx) error {
 		_, err := tx.Exec(t.Context(), `UPDATE outbox SET state = 'unknown', error = 'the line broke' WHERE platform_message_id = '1208'`)
 		return err

@@ -106,7 +106,7 @@ func TestTheBooksRequestsAreDecidedInThePanel(t *testing.T) {
 	people := s.get("/admin/people")
 	people.has(t, "Ada &lt;i&gt;Okafor&lt;/i&gt;", "sandboxed", "no end")
 	s.post("/admin/people/revoke", url.Values{"bot": {"telegram"}, "user": {"7214450193"}}).has(t, "Revoked: 1 access on telegram.")
-	s.get("/admin/people").has(t, "They may talk to no bot now.", "Nobody may talk to a bot yet.")
+	s.get("/admin/people").has(t, "They may talk to no bot now.", "No one has access yet.")
 	s.get("/admin/pairing").has(t, `<span class="pill bad">Revoked</span>`)
 	s.get("/admin/pairing").lacks(t, "/undo") // a revocation is not a decision on the request
 

@@ -115,7 +115,7 @@ func TestTheModelsPageShowsPricesFiguresAndTests(t *testing.T) {
 	s.world.setBroken(nil)
 	s.post("/admin/models/test", url.Values{"model": {"anthropic/claude-sonnet-4-5"}}).has(t, "its first word came after 412 ms")
 	bad := s.post("/admin/models/test", url.Values{"model": {"local/quote"}})
-	bad.has(t, `class="flash bad"`, "Local/quote gave no good answer")
+	bad.has(t, `class="flash bad"`, "Local/quote returned no valid answer")
 	bad.lacks(t, "secret address")
 	s.post("/admin/models/test", url.Values{"model": {"other"}}).has(t, `class="flash note"`)
 }

@@ -447,7 +447,7 @@ func TestEveryDecisionWorksWithoutJavaScript(t *testing.T) {
 	}{
 		{"/admin/pairing/r1/approve", url.Values{"trust": {"vault"}, "end": {"24h"}}, []string{"approved r1 vault", "until " + day}, "Ada Okafor may talk to telegram now, as vault."},
 		{"/admin/pairing/r1/undo", nil, []string{"pending r1 "}, "Ada Okafor waits for a decision again"},
-		{"/admin/pairing/r1/deny", nil, []string{"denied r1 "}, "Ada Okafor is told no, once; then silence for 7 days."},
+		{"/admin/pairing/r1/deny", nil, []string{"denied r1 "}, "Ada Okafor receives one denial, then no answer for 7 days."},
 		{"/admin/pairing/r2/block", nil, []string{"denied r2 ", "block 90071992547409931"}, "is blocked"},
 		{"/admin/people/access/3/remove", nil, []string{"remove 3"}, "That access is removed."},
 		{"/admin/people/revoke", url.Values{"bot": {"family"}, "user": {"7700431189"}}, []string{"revoke family 7700431189"}, "Revoked: 1 access on family."},
@@ -513,7 +513,7 @@ func TestFullIsNeverOfferedNorTaken(t *testing.T) {
 	a := s.get("/admin/pairing")
 	a.lacks(t, `value="full"`)
 	a.has(t, `name="trust" value="vault" checked`) // the preset, lowered
-	s.post("/admin/pairing/r1/approve", url.Values{"trust": {"full"}}).has(t, "flash bad", "can&#39;t be given")
+	s.post("/admin/pairing/r1/approve", url.Values{"trust": {"full"}}).has(t, "flash bad", "cannot be granted")
 	s.post("/admin/people/places/enable", url.Values{"bot": {"telegram"}, "place": {"x"}, "trust": {"full"}}).has(t, "flash bad")
 	s.post("/admin/pairing/r1/approve", url.Values{"trust": {"vault"}, "end": {"100y"}}).has(t, "flash bad")
 	if did := s.world.done(); len(did) > 0 {
@@ -578,7 +578,7 @@ func TestEmptyPagesSayWhatToDo(t *testing.T) {
 	s.get("/admin/pairing").has(t, "No bot is set up", "GATEHOUSE_TELEGRAM_TOKEN")
 	s.world.bots = []core.BotState{{Bot: "telegram", Platform: "telegram", State: core.Running, Username: "gatehouse_bot"}}
 	s.get("/admin/pairing").has(t, "The gate is quiet", "<b>@gatehouse_bot</b> and send “hello”")
-	s.get("/admin/people").has(t, "Nobody may talk to a bot yet.", "Nobody yet", "gatehouse claim", "Nobody is blocked.", "No group yet.")
+	s.get("/admin/people").has(t, "No one has access yet.", "Nobody yet", "gatehouse claim", "Nobody is blocked.", "No group yet.")
 	s.get("/admin/queue").has(t, "Nothing is stuck.", "No chat is being answered right now.")
 	s.get("/admin").has(t, "Nobody owns the bots in chat yet", "All is well.")
 	s.world.bots = nil

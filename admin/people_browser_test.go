@@ -68,7 +68,7 @@ func TestAccessAndBudgetAreChangedOnThePersonsPageInABrowser(t *testing.T) {
 	b.Says(`#toast`, "They may talk to telegram there now")
 	b.Click(`details[id^="l-discord"] summary`)
 	b.Click(`details[id^="l-discord"] .danger`)
-	b.Says(`#toast`, "The account on Discord is nobody’s now")
+	b.Says(`#toast`, "The account on Discord has no person now")
 	s.world.didLast(t, "change 3 vault ", "budget 2 $2, in a month 5m", `give 2 telegram "" sandboxed`, "unlink 2 discord")
 	b.Eventually(`window.sameDocument === true`)
 }
@@ -85,7 +85,7 @@ func TestAnExportAndAForgettingAreFollowedInABrowser(t *testing.T) {
 	b.Click(`#forget summary`)
 	b.Write(`input[name=sure]`, "yes")
 	b.Click(`#forget .danger`)
-	b.Says(`#toast`, "was not typed")
+	b.Says(`#toast`, "nothing was changed")
 	b.Eventually(`(document.querySelector("input[name=sure]").value = "", true)`)
 	b.Write(`input[name=sure]`, "forget")
 	b.Click(`#forget .danger`)

@@ -49,7 +49,7 @@ func (w *world) PersonOf(_ context.Context, user int64) (people.Person, error) {
 			return p, w.broken
 		}
 	}
-	return people.Person{}, core.Errorf(core.NotFound, "nobody of this number is known here")
+	return people.Person{}, core.Errorf(core.NotFound, "no person has this number")
 }
 
 func (w *world) AccessOf(_ context.Context, user int64) (out []core.AccessRow, err error) {
@@ -235,11 +235,11 @@ func TestEveryDecisionAboutAPersonWorksWithoutJavaScript(t *testing.T) {
 		{"/admin/people/access/3/change", url.Values{"from": {"2"}, "trust": {"sandboxed"}, "end": {"keep"}, "ends": {keep}}, []string{"change 3 sandboxed " + keep}, "Changed to sandboxed, for 5 days."},
 		{"/admin/people/access/3/change", url.Values{"from": {"2"}, "trust": {"sandboxed"}, "end": {""}, "ends": {keep}}, []string{"change 3 sandboxed "}, "without end"},
 		{"/admin/people/2/give", url.Values{"where": {"family -1001882734410"}, "trust": {"vault"}, "end": {"24h"}}, []string{`give 2 family "-1001882734410" vault`}, "for 24 h"},
-		{"/admin/people/2/unlink", url.Values{"platform": {"discord"}}, []string{"unlink 2 discord"}, "The account on Discord is nobody’s now"},
+		{"/admin/people/2/unlink", url.Values{"platform": {"discord"}}, []string{"unlink 2 discord"}, "The account on Discord has no person now"},
 		{"/admin/people/2/budget", url.Values{"mode": {"own"}, "amount": {"$2"}}, []string{"budget 2 $2"}, "Their budget is $2 a day."},
 		{"/admin/people/2/budget", url.Values{"mode": {"off"}, "amount": {"$2"}}, []string{"budget 2 off"}, "without bound"},
 		{"/admin/people/2/budget", url.Values{"mode": {"own"}, "amount": {"$2"}, "month": {"5m"}}, []string{"budget 2 $2, in a month 5m"}, "In a month: 5m."},
-		{"/admin/people/2/budget", url.Values{"mode": {"general"}}, []string{"budget 2 "}, "what everybody may"},
+		{"/admin/people/2/budget", url.Values{"mode": {"general"}}, []string{"budget 2 "}, "the default ones"},
 		{"/admin/people/2/block", url.Values{"from": {"2"}}, []string{"block * telegram 39902211", "block * discord 881204417730001"}, "Blocked on every bot."},
 		{"/admin/people/2/undo", url.Values{"from": {"2"}}, []string{"undo block * telegram 39902211", "undo block * discord 881204417730001"}, "Undone: they are not blocked"},
 		{"/admin/people/places/set", url.Values{"bot": {"family"}, "place": {"-1001882734410"}, "trust": {"vault"}, "mention": {"context"}}, []string{"set family -1001882734410 vault context"}, "The group’s settings are changed."},
@@ -264,16 +264,16 @@ func TestWhatCanNotBeDoneAboutAPersonNamesItsField(t *testing.T) {
 		form url.Values
 		says string
 	}{
-		"full":      {"/admin/people/access/3/change", url.Values{"trust": {"full"}, "end": {""}}, "can&#39;t be given"},
+		"full":      {"/admin/people/access/3/change", url.Values{"trust": {"full"}, "end": {""}}, "cannot be granted"},
 		"an end":    {"/admin/people/access/3/change", url.Values{"trust": {"vault"}, "end": {"100y"}}, "offered ends"},
 		"no time":   {"/admin/people/access/3/change", url.Values{"trust": {"vault"}, "end": {"keep"}, "ends": {"soon"}}, "Until: that is no time."},
 		"nowhere":   {"/admin/people/2/give", url.Values{"trust": {"vault"}, "end": {""}}, "Where: choose"},
 		"amount":    {"/admin/people/2/budget", url.Values{"mode": {"own"}, "amount": {"lots"}}, "Amount: &#34;lots&#34; is neither"},
-		"none":      {"/admin/people/2/budget", url.Values{"mode": {"own"}}, "Amount: say how much"},
+		"none":      {"/admin/people/2/budget", url.Values{"mode": {"own"}}, "Amount: give tokens"},
 		"no choice": {"/admin/people/2/budget", nil, "Budget: choose"},
-		"the owner": {"/admin/people/1/block", nil, "The owner can&#39;t be blocked"},
-		"not typed": {"/admin/people/2/forget", url.Values{"sure": {"yes"}}, "Confirmation: nothing was done"},
-		"a group":   {"/admin/people/places/set", url.Values{"bot": {"family"}, "trust": {"full"}}, "can&#39;t be given the level full"},
+		"the owner": {"/admin/people/1/block", nil, "The owner cannot be blocked"},
+		"not typed": {"/admin/people/2/forget", url.Values{"sure": {"yes"}}, "Confirmation: type"},
+		"a group":   {"/admin/people/places/set", url.Values{"bot": {"family"}, "trust": {"full"}}, "cannot have trust full"},
 	} {
 		a := s.post(c.path, c.form)
 		if !strings.Contains(a.body, `class="flash bad"`) || !strings.Contains(a.body, c.says) {

@@ -84,7 +84,7 @@ func (w knobWorld) SetTokenFile(_ context.Context, bot, path string, by core.Act
 		w.tokens = map[string]string{}
 	}
 	if path == "/vault/token" {
-		return core.Errorf(core.Invalid, "token file: it lies in the vault, where agents can read it: put it elsewhere")
+		return core.Errorf(core.Invalid, "token file: it lies in the vault, where agents can read it: move it out of the vault")
 	}
 	if w.tokens[bot] = path; path == "" {
 		delete(w.tokens, bot)
@@ -192,7 +192,7 @@ func TestSettingsThatCanNotHoldNameTheirField(t *testing.T) {
 	}{
 		"a model":   {"/admin/settings/change", url.Values{"MODEL": {"openai/nope"}}, "MODEL: openai/nope does not answer"},
 		"a budget":  {"/admin/settings/change", url.Values{"BUDGET_DAY": {"lots"}}, "BUDGET_DAY: &#34;lots&#34; is neither"},
-		"open":      {"/admin/settings/bots/family/policy", url.Values{"dm_policy": {"open"}, "dm_trust": {"vault"}, "group_trust": {"vault"}}, "Policy: with open everybody who finds family is answered"},
+		"open":      {"/admin/settings/bots/family/policy", url.Values{"dm_policy": {"open"}, "dm_trust": {"vault"}, "group_trust": {"vault"}}, "Policy: with open, family answers anyone who finds it"},
 		"a name":    {"/admin/settings/bots/family/policy", url.Values{"dm_policy": {"allowlist"}, "allowed_users": {"ada"}, "dm_trust": {"vault"}}, "Allowed users: &#34;ada&#34;"},
 		"no file":   {"/admin/settings/bots/family/token", nil, "Token file: name the file"},
 		"the vault": {"/admin/settings/bots/family/token", url.Values{"token_file": {"/vault/token"}}, "Token file: it lies in the vault"},

@@ -248,7 +248,7 @@ func TestApprovalsAndQuestionsAreAnsweredInTheirConversation(t *testing.T) {
 	s.post("/admin/approvals/qm/allow", url.Values{"chat": {w.mine}}).has(t, "Allowed this once.", "About this conversation") // back where it was asked
 	page.has(t, `placeholder="Your answer"`)
 	path := "/admin/chats/" + w.mine + "/questions/a1"
-	s.post(path, url.Values{"own0": {" "}}).has(t, "flash bad", "Choose something or write your own words.")
+	s.post(path, url.Values{"own0": {" "}}).has(t, "flash bad", "Choose an option or write your own answer.")
 	s.post(path, url.Values{"choice0": {"This one"}, "choice1": {"Mine", "Ours"}, "own0": {"Next week"}}).has(t, "The model has your answer.")
 	if did := w.done(); did[len(did)-1] != `answer a1 {"Which week?":"Next week","Whose?":"Mine, Ours"}` {
 		t.Errorf("did %q", did)

@@ -27,7 +27,7 @@ func (w textWorld) Texts(bot string) (list []settings.BotText, err error) {
 		if own := w.texts[o.Name]; own != "" && bot == "family" {
 			t.Body, t.Own, t.Version = own, true, own
 		}
-		for _, f := range []settings.TextField{{Name: ".Code", About: "the code by which you know the request again", Example: "K7M2Q9XT"},
+		for _, f := range []settings.TextField{{Name: ".Code", About: "the code that identifies the request", Example: "K7M2Q9XT"},
 			{Name: ".Name", About: "the name that the person goes by; some have none", Example: "Ada"}, {Name: ".Bot", About: "the bot’s name here", Example: bot}} {
 			if slices.Contains(o.Fields(), f.Name) {
 				t.Fields = append(t.Fields, f)
@@ -55,7 +55,7 @@ func (w textWorld) SetText(_ context.Context, bot, name, version, body string, b
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.texts[name] != version {
-		return core.Errorf(core.Conflict, "somebody has changed this text meanwhile: open it again and look")
+		return core.Errorf(core.Conflict, "this text was changed concurrently: reload it and try again")
 	}
 	if w.texts == nil {
 		w.texts = map[string]string{}
@@ -83,11 +83,11 @@ func TestATextIsWrittenAnewWithoutJavaScript(t *testing.T) {
 		t.Errorf("a preview did %q", did)
 	}
 	written.Set("do", "save")
-	s.post(path, written).has(t, "“Denied” is said so from now on.", "Sorry, Ada.\n**No** &lt;b&gt;.")
+	s.post(path, written).has(t, "“Denied” is used from now on.", "Sorry, Ada.\n**No** &lt;b&gt;.")
 	if by := s.world.lastActor(); by.User != core.Operator || by.Via != "panel" {
 		t.Errorf("written by %+v", by)
 	}
-	if a := s.postForm(path, written); a.status != http.StatusConflict || !strings.Contains(a.body, "Somebody has changed this text meanwhile") || !strings.Contains(a.body, "Sorry, {{.Name}}.") {
+	if a := s.postForm(path, written); a.status != http.StatusConflict || !strings.Contains(a.body, "This text was changed concurrently") || !strings.Contains(a.body, "Sorry, {{.Name}}.") {
 		t.Errorf("the second writer: %d %s", a.status, a.main())
 	}
 	s.post(path, url.Values{"do": {"default"}, "version": {s.world.texts["denied"]}}).has(t, "“Denied” is the default again")

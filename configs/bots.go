@@ -152,7 +152,7 @@ func (b *Bot) refresh() {
 		}
 	}
 	if err != nil {
-		b.Fault = err.Error() + "; put the bot's token into that file, and it is read again"
+		b.Fault = err.Error() + "; put the bot's token into that file; it is read again automatically"
 		return
 	}
 	b.Token = s

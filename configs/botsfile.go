@@ -299,7 +299,7 @@ func (e *entry) take(key, v string) {
 		e.TokenFile = besides(e.r.path, v)
 	case "api_url":
 		if e.APIURL = strings.TrimRight(v, "/"); checkOrigin(e.APIURL) != nil {
-			e.bad(key, "api_url is scheme://host:port with http or https, and nothing behind it")
+			e.bad(key, "api_url is scheme://host:port with http or https, without a path")
 		}
 	case "dm_policy":
 		choose(&e.DMPolicy, "pairing,allowlist,open,disabled")

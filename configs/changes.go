@@ -85,7 +85,7 @@ func (c *Config) With(ch Changes) (*Config, error) {
 	next.changes = ch.Bots
 	for _, name := range slices.Sorted(maps.Keys(ch.Settings)) {
 		if !slices.Contains(Changeable(), name) {
-			return nil, fmt.Errorf("%s: it can't be changed here", name)
+			return nil, fmt.Errorf("%s: it cannot be changed here", name)
 		}
 		if err := next.set(name, ch.Settings[name]); err != nil {
 			return nil, err
@@ -148,7 +148,7 @@ func (c *Config) set(name, value string) error {
 		case *string:
 			*v = value
 		case *time.Duration, *int:
-			return fmt.Errorf("%s: it can't be changed here", name)
+			return fmt.Errorf("%s: it cannot be changed here", name)
 		}
 		f.in(c).Set(to.Elem())
 		if err := f.bounds(c); err != nil {
@@ -195,7 +195,7 @@ func (c *Config) checkTokenFile(path string) error {
 	}
 	for _, p := range []string{filepath.Clean(path), real} {
 		if rel, err := filepath.Rel(vault, p); err == nil && filepath.IsLocal(rel) {
-			return errors.New("it lies in the vault, where agents can read it: put it elsewhere")
+			return errors.New("it lies in the vault, where agents can read it: move it out of the vault")
 		}
 	}
 	return nil

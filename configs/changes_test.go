@@ -71,7 +71,7 @@ func TestWhatThePanelCanNotSetNamesItsField(t *testing.T) {
 	for says, ch := range map[string]Changes{
 		"DM_TRUST: \"full\" is not one of":   {Settings: map[string]string{"DM_TRUST": "full"}},
 		"BUDGET_DAY: \"lots\" is neither":    {Settings: map[string]string{"BUDGET_DAY": "lots"}},
-		"ADDR: it can't be changed here":     {Settings: map[string]string{"ADDR": "0.0.0.0:1"}},
+		"ADDR: it cannot be changed here":    {Settings: map[string]string{"ADDR": "0.0.0.0:1"}},
 		"policy: \"all\" is not one of":      policy(func(p *BotPolicy) { p.DMPolicy = "all" }),
 		"allowed users: \"ada\" is not":      policy(func(p *BotPolicy) { p.AllowedUsers = List{"ada"} }),
 		"level of direct messages: \"full\"": policy(func(p *BotPolicy) { p.DMTrust = "full" }),

@@ -50,7 +50,7 @@ func ReadEnvFile(path string) ([]EnvLine, error) {
 		case !ok || !anyName.MatchString(name):
 			problems = append(problems, Problem{where, "this line is not NAME=value", Prefix + "_LOG_LEVEL=info"})
 		case !envName.MatchString(name):
-			problems = append(problems, Problem{where, "only settings of this program stand here: names that begin with " + Prefix + "_, VAULT_PATH and PORT", ""})
+			problems = append(problems, Problem{where, "only settings of this program are allowed here: names that begin with " + Prefix + "_, VAULT_PATH and PORT", ""})
 		case seen[name]:
 			problems = append(problems, Problem{where, name + " is set above already", ""})
 		case err != nil:
@@ -109,7 +109,7 @@ func WriteEnvFile(path string, lines []EnvLine, replace bool) (err error) {
 	b.WriteString(envHead)
 	for _, l := range lines {
 		if strings.ContainsAny(l.Value, "\r\n\x00") || !envName.MatchString(l.Name) {
-			return fmt.Errorf("%s can't be written to a file of settings", l.Name)
+			return fmt.Errorf("%s cannot be written to a settings file", l.Name)
 		}
 		b.WriteString(l.Name + "=" + quote(l.Value) + "\n")
 	}

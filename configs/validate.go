@@ -303,7 +303,7 @@ func checkHost(host string) error {
 func checkOrigin(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || s != u.Scheme+"://"+u.Host {
-		return errors.New("want scheme://host:port with http or https, and nothing behind it")
+		return errors.New("want scheme://host:port with http or https, without a path")
 	}
 	return nil
 }

@@ -41,9 +41,9 @@ func (h *Hub) change(name string, next *bot) error {
 	case err != nil && next == nil:
 		return err
 	case h.closed.Load():
-		return core.Errorf(core.Conflict, "bot %s can't be changed: the gateway is shutting down", name)
+		return core.Errorf(core.Conflict, "bot %s cannot be changed: the gateway is shutting down", name)
 	case !nameable(name):
-		return core.Errorf(core.Invalid, "a bot can't be named %q: the name is empty or reserved", name)
+		return core.Errorf(core.Invalid, "a bot cannot be named %q: the name is empty or reserved", name)
 	case err != nil && len(h.names()) >= MaxBots:
 		return core.Errorf(core.TooLarge, "there are %d bots already, more are not possible", MaxBots)
 	}

@@ -75,7 +75,7 @@ func NewHub(inbox Inbox, o HubOptions, cs ...Connector) (*Hub, error) {
 	for _, c := range cs {
 		name := c.Name()
 		if _, twice := h.bots[name]; twice || !nameable(name) {
-			return nil, core.Errorf(core.Invalid, "a bot can't be named %q: the name is empty, reserved or taken", name)
+			return nil, core.Errorf(core.Invalid, "a bot cannot be named %q: the name is empty, reserved or taken", name)
 		}
 		h.bots[name] = h.newBot(c)
 		h.metrics.show(name, core.Stopped)
@@ -154,7 +154,7 @@ func (h *Hub) start(b *bot) error {
 		return core.Errorf(core.Busy, "bot %s is being changed: try again in a moment", name)
 	}
 	if h.run == nil || h.run.Err() != nil {
-		return core.Errorf(core.Conflict, "bot %s can't be started: the gateway isn't running or is shutting down", name)
+		return core.Errorf(core.Conflict, "bot %s cannot be started: the gateway is not running or is shutting down", name)
 	}
 	if b.done != nil {
 		select {

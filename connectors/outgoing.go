@@ -125,7 +125,7 @@ func (h *Hub) Fetch(ctx context.Context, bot string, f core.File, w io.Writer) (
 	}
 	c, ok := b.conn.(Fetcher)
 	if !ok {
-		return core.Errorf(core.Invalid, "files of this platform can't be fetched")
+		return core.Errorf(core.Invalid, "files of this platform cannot be fetched")
 	}
 	defer b.guard("fetch", &err)
 	return c.Fetch(ctx, f, w)

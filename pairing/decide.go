@@ -136,7 +136,7 @@ func (g *Gate) decide(ctx context.Context, verb, ref string, by core.Actor, f fu
 // terms checks what an approval asks for and gives its level.
 func (g *Gate) terms(r *request, a core.Approval, now string) (core.Trust, error) {
 	if a.Scope != "" && a.Scope != r.Scope {
-		return core.Stranger, core.Errorf(core.Invalid, "this request was made for scope %q and opens nothing else", r.Scope)
+		return core.Stranger, core.Errorf(core.Invalid, "this request was made for scope %q and cannot be approved for another", r.Scope)
 	}
 	if end := core.Stamp(a.ExpiresAt); end != "" && end <= now {
 		return core.Stranger, core.Errorf(core.Invalid, "the end of the access (%s) is already over", end)
@@ -188,7 +188,7 @@ func (g *Gate) takeBack(ctx context.Context, tx *store.Tx, r *request) error {
 	n, err := tx.Exec(ctx, `UPDATE pairing_requests SET status = 'pending', approved_trust_level = NULL, resolved_at = NULL, resolved_by = NULL
 		WHERE id = $1 AND status = $2 AND resolved_at = $3`, r.ID, r.Status, r.Resolved)
 	if err == nil && n == 0 {
-		err = core.Errorf(core.Conflict, "somebody else changed this request just now")
+		err = core.Errorf(core.Conflict, "this request was just changed by another user")
 	}
 	return err
 }

@@ -31,7 +31,7 @@ func (g *Gate) Person(ctx context.Context, q store.Queryer, ref string) (core.Pe
 		return p, err
 	}
 	if !known {
-		return p, core.Errorf(core.NotFound, "nobody of that name is known here")
+		return p, core.Errorf(core.NotFound, "no person has that name")
 	}
 	return p, nil
 }

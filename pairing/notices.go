@@ -51,7 +51,7 @@ func (n notices) part(bot, name string, w texts.Words) (core.Part, error) {
 		if err == nil {
 			return part, nil
 		}
-		n.log.Error("a text that was set in the panel can't be said; the default is", "bot", bot, "text", name, "err", err)
+		n.log.Error("a text that was set in the panel is invalid; the default is used", "bot", bot, "text", name, "err", err)
 	}
 	return texts.Say(name, w)
 }

@@ -32,23 +32,23 @@ var (
 	Forbidden          = Fault{"forbidden", 403, "Not allowed", "You are known, but your key or session may not do this: a scope is missing, the trust level asked for is above the key's, or the CSRF token is missing."}
 	ForeignOrigin      = Fault{"foreign-origin", 403, "Request from another web site", "A web page of another origin made this request. Origins that may use the API are listed in GATEHOUSE_CORS_ORIGINS."}
 	PasswordChange     = Fault{"password-change-required", 403, "Choose a password first", "The account still has its one-time password. Change it in the panel; then everything else opens."}
-	NotFound           = Fault{"not-found", 404, "Not found", "There is no such thing here, or it belongs to somebody else."}
+	NotFound           = Fault{"not-found", 404, "Not found", "The resource does not exist, or belongs to another user."}
 	MethodNotAllowed   = Fault{"method-not-allowed", 405, "Method not allowed", "The address exists, but not with this method. The Allow header lists the methods."}
 	NotAcceptable      = Fault{"not-acceptable", 406, "Not acceptable", "None of the media types in Accept can be produced here."}
 	RequestTimeout     = Fault{"request-timeout", 408, "The request came too slowly", "The body of the request did not arrive in the time that there is for it."}
-	Conflict           = Fault{"conflict", 409, "Conflict", "Somebody else was first, or the thing is in another state than the request needs. The detail says which."}
-	PreconditionFailed = Fault{"precondition-failed", 412, "Changed meanwhile", "The thing is no longer in the version that If-Match names. Read it again and decide anew."}
+	Conflict           = Fault{"conflict", 409, "Conflict", "Another request was first, or the resource is in another state than the request needs. See the detail."}
+	PreconditionFailed = Fault{"precondition-failed", 412, "Changed meanwhile", "The resource has changed since the version that If-Match names. Read it again and retry."}
 	TooLarge           = Fault{"too-large", 413, "Too large", "A limit on size was passed. The detail names it."}
-	StorageFull        = Fault{"storage-full", 507, "No room for more files", "The files that were sent before take all the room that there is for them, your own or all together. The detail says which."}
+	StorageFull        = Fault{"storage-full", 507, "No room for more files", "The quota for uploaded files, your own or the total, is used up. See the detail."}
 	UnsupportedMedia   = Fault{"unsupported-media-type", 415, "Unsupported media type", "Send the body as application/json."}
-	Misdirected        = Fault{"host-not-allowed", 421, "Unknown host name", "The Host header names a host that this server does not answer for. Names besides the loopback ones are listed in GATEHOUSE_ALLOWED_HOSTS."}
-	MatchRequired      = Fault{"precondition-required", 428, "If-Match is missing", "A change says in If-Match which version it is meant for: the ETag of what was read, or * for any."}
+	Misdirected        = Fault{"host-not-allowed", 421, "Unknown host name", "The Host header names a host that this server does not answer for. Names other than the loopback ones are listed in GATEHOUSE_ALLOWED_HOSTS."}
+	MatchRequired      = Fault{"precondition-required", 428, "If-Match is missing", "A change names in If-Match the version that it applies to: the ETag that was read, or * for any."}
 	TooManyRequests    = Fault{"too-many-requests", 429, "Too many requests", "Wait for the number of seconds in Retry-After, then try again."}
 	Internal           = Fault{"internal", 500, "Internal error", "A fault on our side. The log holds it under the request id of this answer."}
-	ModelFailed        = Fault{"model-failed", 502, "The model did not answer", "The model's provider refused or broke off. The member code says how; can_retry says whether trying again may help."}
-	Unavailable        = Fault{"unavailable", 503, "Unavailable", "Something this request needs is not ready or overloaded. Try again later; Retry-After says when, where it is known."}
+	ModelFailed        = Fault{"model-failed", 502, "The model did not answer", "The model's provider refused the request or broke off. The member code gives the reason; can_retry is true if a retry may succeed."}
+	Unavailable        = Fault{"unavailable", 503, "Unavailable", "A part that this request needs is not ready or is overloaded. Retry later; Retry-After gives the time, if it is known."}
 	RunTimeout         = Fault{"run-timeout", 504, "The run took too long", "The run was cut off by a time limit. What had been answered until then is in the transcript."}
-	RunAborted         = Fault{"run-aborted", 409, "The run was stopped", "Somebody stopped the run before it was finished. partial_response holds what had been answered."}
+	RunAborted         = Fault{"run-aborted", 409, "The run was stopped", "The run was stopped before it finished. partial_response holds what had been answered."}
 )
 
 // Faults lists all of them in the order of their status, for the documentation.

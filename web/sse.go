@@ -62,7 +62,7 @@ type wire interface {
 }
 
 // ErrSlowReader ends the context of a stream that its client did not read.
-var ErrSlowReader = errors.New("the reader of the stream is gone or too slow")
+var ErrSlowReader = errors.New("the reader of the stream is disconnected or too slow")
 
 // OpenStream sends the headers and begins the heartbeats. From then on the
 // request has no time limit of its own: each write has one.

@@ -96,7 +96,7 @@ func (p *Pages) decideRaise(r *http.Request, by core.Actor) (page.Flash, string,
 			return page.Flash{}, back, core.Errorf(core.Invalid, "for: choose how long trust full holds, at most %s", hours(raise.Max))
 		}
 		given, err := p.o.Raises.Confirm(ctx, id, time.Duration(minutes)*time.Minute, by)
-		return page.Good(fmt.Sprintf("Confirmed: trust full for %s in that conversation, for the owner’s own words.", hours(given.For))), back, err
+		return page.Good(fmt.Sprintf("Confirmed: trust full for %s in that conversation, for the owner’s own messages.", hours(given.For))), back, err
 	case "deny":
 		return page.Good("Denied. Nothing has changed; the chat is notified."), back, p.o.Raises.Deny(ctx, id, by)
 	case "end":

@@ -130,7 +130,7 @@ func (p *Pages) showChat(w http.ResponseWriter, r *http.Request, status int, id 
 // transcript reads the page of messages that ends before a message; "" is the
 // end.
 func (p *Pages) transcript(ctx context.Context, b *chatBody, before string) {
-	b.Said = page.Load(ctx, p.frame, "What was said", func(ctx context.Context) ([]said, error) {
+	b.Said = page.Load(ctx, p.frame, "Messages", func(ctx context.Context) ([]said, error) {
 		found, err := p.o.Chats.Page(ctx, b.Detail.Session, transcript.PageQuery{Before: before, Limit: chatMessages})
 		list, first := p.talk(found.Messages, b.Display, b.ID, before)
 		if (found.More || first > 0) && first < len(found.Messages) {
@@ -255,7 +255,7 @@ func (t *telling) said(m *transcript.Message, at url.Values) (s said, size int) 
 	s = said{ID: m.Line(), Who: "person", Name: t.display, At: m.At, Run: m.Run}
 	switch {
 	case m.Summary:
-		s.Who, s.Name = "summary", "Summary of what was said before"
+		s.Who, s.Name = "summary", "Summary of earlier messages"
 	case m.Role == "assistant":
 		s.Who, s.Name, s.Model = "answer", "Answer", m.Model
 	}
@@ -347,7 +347,7 @@ func (p *Pages) chatAction(r *http.Request, by core.Actor) (page.Flash, string, 
 	case "stop":
 		stopped, err := p.o.Acts.Stop(ctx, id, by)
 		if err == nil && !stopped {
-			err = core.Errorf(core.Conflict, "nothing is running there any more")
+			err = core.Errorf(core.Conflict, "nothing is running in this conversation")
 		}
 		return page.Good("The answer is being stopped."), back, err
 	case "lower":

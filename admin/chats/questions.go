@@ -81,7 +81,7 @@ func chosenAnswers(questions json.RawMessage, r *http.Request) (json.RawMessage,
 		}
 	}
 	if len(answers) == 0 {
-		return nil, core.Errorf(core.Invalid, "choose something or write your own words")
+		return nil, core.Errorf(core.Invalid, "choose an option or write your own answer")
 	}
 	return json.Marshal(answers)
 }

@@ -171,9 +171,9 @@ func (b *traceBody) verdict() (tone, text string) {
 	case b.Run != nil && b.Run.State == "running":
 		return "note", "It is being answered right now."
 	case b.Run != nil:
-		return b.Run.Tone, "Its run ended: " + strings.ToLower(b.Run.Word) + ". Replies older than 48 hours are no longer remembered."
+		return b.Run.Tone, "Its run ended: " + strings.ToLower(b.Run.Word) + ". Replies are kept for 48 hours."
 	case len(b.Updates.Value) > 0:
 		return b.Updates.Value[0].Tone, b.Updates.Value[0].Word + "."
 	}
-	return "idle", "Nothing is remembered of it any more."
+	return "idle", "Its record was deleted."
 }

@@ -59,7 +59,7 @@ func (p *Pages) keep(r *http.Request, s *Saying, part *multipart.Part) error {
 	case part.FileName() == "":
 		return nil // none was chosen
 	case p.o.Files == nil:
-		return core.Errorf(core.Invalid, "files can't be attached here")
+		return core.Errorf(core.Invalid, "files cannot be attached here")
 	case len(s.Files) == maxFiles:
 		return core.Errorf(core.TooLarge, "at most %d files go with a message", maxFiles)
 	}
@@ -89,7 +89,7 @@ func formFault(err error) error {
 		return err
 	}
 	if strings.HasPrefix(err.Error(), "multipart:") || errors.Is(err, io.ErrUnexpectedEOF) {
-		return core.Errorf(core.Invalid, "the form can't be read")
+		return core.Errorf(core.Invalid, "the form cannot be read")
 	}
 	return err
 }

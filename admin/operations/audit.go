@@ -125,7 +125,7 @@ func (p *auditPages) auditPage(w http.ResponseWriter, r *http.Request) error {
 	for i, format := range []string{"csv", "json"} {
 		b.Export[i] = b.Filter.address(auditPath+"/export", "format", format)
 	}
-	b.Lede = "What was done, by whom, and how. Newest first; it has ids, never the text of chats."
+	b.Lede = "Every action, with the user and the way it was taken. Newest first; it holds ids, never the text of chats."
 	return p.frame.Show(w, r, http.StatusOK, "audit", page.View{Title: "Audit", Every: 30, Body: b})
 }
 

@@ -109,7 +109,7 @@ func (p *botPages) act(r *http.Request, by core.Actor) (page.Flash, string, erro
 		}
 		p.frame.Log.WarnContext(ctx, "bot test", "bot", bot, "err", err)
 		if core.KindOf(err) == core.Other {
-			err = core.Errorf(core.Busy, "%s gave no good answer; the log says more", bot)
+			err = core.Errorf(core.Busy, "%s returned no valid answer; see the log", bot)
 		}
 		return page.Flash{}, back, err
 	}
@@ -131,7 +131,7 @@ func (p *botPages) answer() page.Answer {
 	switch {
 	case len(states) == 0:
 		a.Answer, a.Tone, a.Short = "No bot is set up yet.", "warn", "no bot is set up yet"
-		a.Detail = []page.Detail{{Text: "Give the gateway a bot’s token and start it again; the page Bots says how."}}
+		a.Detail = []page.Detail{{Text: "Give the gateway a bot’s token and restart it; the page Bots shows how."}}
 		return a
 	case len(off) == len(states):
 		a.Answer, a.Tone, a.Short = "None runs: "+stoppedWords(off)+".", "warn", "no bot runs"

@@ -162,7 +162,7 @@ func (p *modelPages) testModel(r *http.Request, _ core.Actor) (page.Flash, strin
 	if err != nil {
 		p.frame.Log.WarnContext(ctx, "model test", "model", name, "err", err)
 		if core.KindOf(err) == core.Other {
-			err = core.Errorf(core.Busy, "%s gave no good answer; the log says more", name)
+			err = core.Errorf(core.Busy, "%s returned no valid answer; see the log", name)
 		}
 		return page.Flash{}, modelsPath, err
 	}

@@ -48,7 +48,7 @@ func (f *Frame) Upload(pattern string, h web.Handler) {
 		_ = c.SetWriteDeadline(time.Now().Add(uploadTime + time.Minute))
 		form, err := r.MultipartReader()
 		if err != nil {
-			return core.Errorf(core.Invalid, "the form can't be read")
+			return core.Errorf(core.Invalid, "the form cannot be read")
 		}
 		r.Header.Del("X-CSRF-Token")
 		if part, err := form.NextPart(); err == nil && part.FormName() == "csrf" {

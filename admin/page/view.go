@@ -62,7 +62,7 @@ func Load[T any](ctx context.Context, f *Frame, what string, read func(context.C
 	if core.KindOf(err) != core.Other {
 		text += " " + Sentence(core.TextOf(err))
 	}
-	return Part[T]{Broken: text + " The log says more; the rest of the panel works."}
+	return Part[T]{Broken: text + " See the log; the rest of the panel works."}
 }
 
 // A set makes a page's templates when the page is first shown: all of them take

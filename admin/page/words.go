@@ -176,7 +176,7 @@ func Step(s string) (tone, word string) {
 	case "ready":
 		return "note", "Waiting to be answered"
 	case "held":
-		return "warn", "Held until its sender is let in"
+		return "warn", "Held until its sender is approved"
 	case "limited":
 		return "warn", "Over the rate limit: waits"
 	case "done":

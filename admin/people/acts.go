@@ -130,7 +130,7 @@ func (p *personPages) giveAccess(r *http.Request, by core.Actor) (page.Flash, st
 	if err == nil {
 		err = p.o.Terms.GiveAccess(r.Context(), user, bot, place, a, by)
 	}
-	return page.Good("They may talk to " + bot + " there now, as " + a.Trust.String() + p.untilText(a.ExpiresAt) + ". They are not told."), back, err
+	return page.Good("They may talk to " + bot + " there now, as " + a.Trust.String() + p.untilText(a.ExpiresAt) + ". They are not notified."), back, err
 }
 
 func (p *personPages) unlink(r *http.Request, by core.Actor) (page.Flash, string, error) {
@@ -140,7 +140,7 @@ func (p *personPages) unlink(r *http.Request, by core.Actor) (page.Flash, string
 	}
 	platform := r.PostFormValue("platform")
 	err = p.o.Terms.Unlink(r.Context(), user, platform, by)
-	return page.Good("The account on " + page.Platform(platform) + " is nobody’s now: what it writes next becomes a request."), personPath(user), err
+	return page.Good("The account on " + page.Platform(platform) + " has no person now: its next message becomes a request."), personPath(user), err
 }
 
 // ---- blocks
@@ -149,10 +149,10 @@ func (p *personPages) block(r *http.Request, by core.Actor) (page.Flash, string,
 	bot, user := r.PostFormValue("bot"), strings.TrimSpace(r.PostFormValue("user"))
 	platform := strings.ToLower(strings.TrimSpace(r.PostFormValue("platform")))
 	if bot == "" || user == "" || platform == "" {
-		return page.Flash{}, peoplePath, core.Errorf(core.Invalid, "to block somebody, say the platform, their id there, and the bot")
+		return page.Flash{}, peoplePath, core.Errorf(core.Invalid, "to block an account, give its platform, its id there, and the bot")
 	}
 	err := p.o.Blocks.BlockUser(r.Context(), bot, platform, user, by)
-	return page.Good("Blocked. Nothing they write is kept or answered until you unblock them."), peoplePath, err
+	return page.Good("Blocked. Their messages are neither kept nor answered until you unblock them."), peoplePath, err
 }
 
 func (p *personPages) unblock(r *http.Request, by core.Actor) (page.Flash, string, error) {
@@ -202,14 +202,14 @@ func (p *personPages) ofPerson(r *http.Request, act func(ctx context.Context, x 
 func (p *personPages) blockPerson(r *http.Request, by core.Actor) (page.Flash, string, error) {
 	return p.ofPerson(r, func(ctx context.Context, x people.Person) (string, error) {
 		if x.User == core.Operator {
-			return "", core.Errorf(core.Invalid, "the owner can't be blocked")
+			return "", core.Errorf(core.Invalid, "the owner cannot be blocked")
 		}
 		for _, a := range x.Accounts {
 			if err := p.o.Blocks.BlockUser(ctx, everyBot, a.Platform, a.ID, by); err != nil {
 				return "", err
 			}
 		}
-		return "Blocked on every bot. Nothing they write is kept or answered until you unblock them.", nil
+		return "Blocked on every bot. Their messages are neither kept nor answered until you unblock them.", nil
 	})
 }
 
@@ -271,7 +271,7 @@ func (p *personPages) enablePlace(r *http.Request, by core.Actor) (page.Flash, s
 func placeLevel(r *http.Request) (core.Trust, error) {
 	level, err := core.ParseTrust(r.PostFormValue("trust"))
 	if err == nil && level > core.Vault {
-		err = core.Errorf(core.Invalid, "a group can't be given the level full; choose sandboxed or vault")
+		err = core.Errorf(core.Invalid, "a group cannot have trust full; choose sandboxed or vault")
 	}
 	return level, err
 }

@@ -191,7 +191,7 @@ func peopleLede(b peopleBody, all []person) string {
 	case b.Query != "":
 		return page.Count(b.Total, "person matches", "people match") + " “" + b.Query + "”."
 	case let == 0:
-		return "Nobody may talk to a bot yet."
+		return "No one has access yet."
 	case let == len(all):
 		return page.Count(let, "person", "people") + " may talk to a bot."
 	}

@@ -118,7 +118,7 @@ type Options struct {
 	// nil: the pages don't show it.
 	LastSeen func(ctx context.Context, people []people.Person) (map[int64]time.Time, error)
 	// SetPlace changes an enabled group: its level, and what the bot takes in
-	// there; the rest stays. nil: it can't be changed here.
+	// there; the rest stays. nil: it cannot be changed here.
 	SetPlace func(ctx context.Context, bot, place string, level core.Trust, mention string, by core.Actor) error
 }
 
@@ -199,7 +199,7 @@ func (p *Pages) HasOwner(ctx context.Context) bool {
 	if p.gate.o.Requests == nil {
 		return true
 	}
-	owned := page.Load(ctx, p.frame, "Whether somebody owns the bots", p.gate.o.Requests.HasOwner)
+	owned := page.Load(ctx, p.frame, "Whether the bots have an owner", p.gate.o.Requests.HasOwner)
 	return owned.Broken != "" || owned.Value
 }
 

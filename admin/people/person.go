@@ -215,14 +215,14 @@ func (p *personPages) setBudget(r *http.Request, by core.Actor) (page.Flash, str
 	said, amount := "", ""
 	switch r.PostFormValue("mode") {
 	case "general":
-		said = "They may use in a day what everybody may."
+		said = "Their daily limits are the default ones."
 	case "off":
 		amount, said = "off", "They may use without bound; budgets of the bot and the gateway still hold."
 	case "own":
 		amount = strings.TrimSpace(r.PostFormValue("amount"))
 		said = "Their budget is " + amount + " a day. It holds from the next call on."
 		if amount == "" || amount == "off" {
-			err = core.Errorf(core.Invalid, "amount: say how much, in tokens (200k) or dollars ($2)")
+			err = core.Errorf(core.Invalid, "amount: give tokens (200k) or dollars ($2)")
 		}
 	default:
 		err = core.Errorf(core.Invalid, "budget: choose one of the three")
@@ -246,7 +246,7 @@ func (p *personPages) forget(r *http.Request, by core.Actor) (page.Flash, string
 		return page.Flash{}, peoplePath, err
 	}
 	if !strings.EqualFold(strings.TrimSpace(r.PostFormValue("sure")), forgetWord) {
-		return page.Flash{}, personPath(user), core.Errorf(core.Invalid, "confirmation: nothing was done, because the word %q was not typed", forgetWord)
+		return page.Flash{}, personPath(user), core.Errorf(core.Invalid, "confirmation: type %q to confirm; nothing was changed", forgetWord)
 	}
 	return page.Note("Forgetting has begun. This page shows how far it is."), personPath(user), p.o.Care.Forget(r.Context(), user, by)
 }

@@ -91,7 +91,7 @@ func (v Preview) facts() []page.Fact {
 	if len(v.Asks) > 0 {
 		facts = append(facts, page.Fact{What: "Asks you first", Is: page.Sentence(strings.Join(v.Asks, ", "))})
 	}
-	return append(facts, page.Fact{What: "Sees of others", Is: "Nothing: only their own conversations."})
+	return append(facts, page.Fact{What: "Sees of others", Is: "None: only their own conversations."})
 }
 
 // reads returns the files in a sentence.

@@ -117,7 +117,7 @@ func (p *gatePages) arrange(b *pairingBody, waiting, recent []core.PairingReques
 
 func pairingLede(waiting []core.PairingRequest, now time.Time) string {
 	if len(waiting) == 0 {
-		return "Nobody waits for a decision."
+		return "No requests are pending."
 	}
 	oldest := slices.MinFunc(waiting, earlier)
 	text := page.Count(len(waiting), "person waits", "people wait") + " for your decision"
@@ -186,10 +186,10 @@ func (p *gatePages) decide(r *http.Request, by core.Actor) (page.Flash, string, 
 		said = "may talk to " + q.Bot + " now, as " + a.Trust.String() + "."
 	case "deny":
 		q, err = p.o.Decisions.Deny(ctx, id, by)
-		said = "is told no, once; then silence for 7 days."
+		said = "receives one denial, then no answer for 7 days."
 	case "block":
 		q, err = p.o.Decisions.Block(ctx, id, by)
-		said = "is blocked: nothing they write is kept or answered."
+		said = "is blocked: their messages are neither kept nor answered."
 	case "undo":
 		q, err = p.o.Decisions.Undo(ctx, id, by)
 		said = "waits for a decision again; the last one is undone."
@@ -209,7 +209,7 @@ func approval(r *http.Request, now time.Time) (core.Approval, error) {
 		return core.Approval{}, err
 	}
 	if trust > core.Vault {
-		return core.Approval{}, core.Errorf(core.Invalid, "the level full can't be given to somebody in chat; choose sandboxed or vault")
+		return core.Approval{}, core.Errorf(core.Invalid, "trust full cannot be granted to an account in chat; choose sandboxed or vault")
 	}
 	a := core.Approval{Trust: trust}
 	want := r.PostFormValue("end")
@@ -240,7 +240,7 @@ func (p *gatePages) answer(ctx context.Context) page.Answer {
 	case rows.Broken != "":
 		a.Broken, a.Tone, a.Short = rows.Broken, "warn", "requests can’t be read"
 	case len(rows.Value) == 0:
-		a.Answer = "Nobody waits for a decision."
+		a.Answer = "No requests are pending."
 	default:
 		a.Answer, a.Tone = pairingLede(rows.Value, p.frame.Clock.Now()), "note"
 		a.Short = page.Count(len(rows.Value), "person waits", "people wait")

@@ -234,7 +234,7 @@ func draftFacts(d agent.Draft) (facts []page.Fact) {
 	case d.Skill != nil:
 		add("Name", d.Skill.Name)
 		add("Description", d.Skill.Description)
-		add("Told from trust", d.Skill.Least.String())
+		add("Chosen by trust", d.Skill.Least.String())
 	case d.Workspace != nil:
 		s := d.Workspace
 		add("Name", s.Name)
@@ -250,7 +250,7 @@ func draftFacts(d agent.Draft) (facts []page.Fact) {
 // unasked returns what an agent may do without approval in turns of the owner.
 func unasked(p *agent.Permissions) string {
 	if p == nil {
-		return "as the conversation says"
+		return "as set in the conversation"
 	}
 	var parts []string
 	for _, k := range []struct {

@@ -78,7 +78,7 @@ func (p *valuePages) setPolicy(r *http.Request, by core.Actor) (page.Flash, stri
 	policy := BotPolicy{DMPolicy: r.PostFormValue("dm_policy"), AllowedUsers: strings.Join(strings.FieldsFunc(r.PostFormValue("allowed_users"), func(r rune) bool { return r == ',' || unicode.IsSpace(r) }), ","),
 		DMTrust: r.PostFormValue("dm_trust"), GroupTrust: r.PostFormValue("group_trust")}
 	if policy.DMPolicy == "open" && r.PostFormValue("sure") != "yes" {
-		return page.Flash{}, back, core.Errorf(core.Invalid, "policy: with open everybody who finds %s is answered; tick that you mean it", bot)
+		return page.Flash{}, back, core.Errorf(core.Invalid, "policy: with open, %s answers anyone who finds it; tick the box to confirm", bot)
 	}
 	return page.Good(bot + " treats strangers so from now on. Who has access keeps it."), back, p.o.Changes.SetPolicy(r.Context(), bot, &policy, by)
 }

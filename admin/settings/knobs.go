@@ -36,7 +36,7 @@ const (
 )
 
 var knobHints = map[string]string{
-	knobsAnswer: "A model is written as anthropic/NAME, openai/NAME or local/quote; one that is new here is asked for a word before it holds. Keys and addresses of providers are read at the start alone: a new provider needs them in the environment, and a restart.",
+	knobsAnswer: "A model is written as anthropic/NAME, openai/NAME or local/quote; a new one must answer a test message before it is saved. Keys and addresses of providers are read only at start: a new provider needs them in the environment, and a restart.",
 	knobsBudget: "In tokens (200k, 1.5m) or dollars ($2), for a day in UTC; empty is no bound.",
 }
 
@@ -135,7 +135,7 @@ func (p *valuePages) changeSettings(r *http.Request, by core.Actor) (page.Flash,
 		}
 	}
 	if len(values) == 0 {
-		return page.Note("Nothing was changed: all of it was so already."), back, nil
+		return page.Note("Nothing was changed: all values were already set."), back, nil
 	}
 	return page.Good(page.Count(len(values), "setting is", "settings are") + " changed and hold from now on, also after a restart."), back, p.change(r, values, by)
 }

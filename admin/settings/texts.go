@@ -106,7 +106,7 @@ func (p *valuePages) text(w http.ResponseWriter, r *http.Request) error {
 	if err := p.o.Texts.SetText(r.Context(), r.PathValue("bot"), now.Name, b.Text.Version, b.Text.Body, who.Actor()); err != nil {
 		return p.textFault(w, r, b, err)
 	}
-	p.frame.SetFlash(w, r, page.Good("“"+now.Title+"” is said so from now on."))
+	p.frame.SetFlash(w, r, page.Good("“"+now.Title+"” is used from now on."))
 	return p.frame.Away(w, r, back)
 }
 

@@ -43,7 +43,7 @@ func (c *agentsListCmd) Run(p *process) error {
 	defer v.Close()
 	now := settle(p.ctx, cfg)
 	if now.Fault != nil {
-		fmt.Fprintf(p.stderr, "What was set in the panel can't be read, so this goes by the environment alone: %s\n", oneLine(now.Fault.Error()))
+		fmt.Fprintf(p.stderr, "The panel's settings cannot be read, so only the environment is used: %s\n", oneLine(now.Fault.Error()))
 	}
 	preset, _ := now.Value("DEFAULT_AGENT")
 	list := listAgents(agent.New(v, agent.Options{Default: preset}), now)
@@ -107,7 +107,7 @@ func (l agentList) print(out io.Writer) {
 		for _, x := range part.lines {
 			about := x.Description
 			if part.kind == "agent" && x.Name == l.Default.Value {
-				about += " (answers where nobody is named)"
+				about += " (answers where no agent is named)"
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\n", part.kind, oneLine(x.Name), oneLine(about))
 		}
@@ -119,9 +119,9 @@ func (l agentList) print(out io.Writer) {
 	for _, f := range l.NoModel {
 		fmt.Fprintf(out, "no model   %s\n", oneLine(f))
 	}
-	fmt.Fprintf(out, "\nWhere nobody is named, %s answers (DEFAULT_AGENT: %s).\n", oneLine(l.Default.Value), live.SourceText(l.Default.Source))
+	fmt.Fprintf(out, "\nWhere no agent is named, %s answers (DEFAULT_AGENT: %s).\n", oneLine(l.Default.Value), live.SourceText(l.Default.Source))
 	if l.Model.Value != "" {
-		fmt.Fprintf(out, "Agents that name no model speak with %s (MODEL: %s).\n", oneLine(l.Model.Value), live.SourceText(l.Model.Source))
+		fmt.Fprintf(out, "Agents that name no model use %s (MODEL: %s).\n", oneLine(l.Model.Value), live.SourceText(l.Model.Source))
 	}
 	fmt.Fprintf(out, "\nAgents to begin with, for 'gatehouse agents add': %s\n", strings.Join(agentsToAdd(), ", "))
 }
@@ -185,6 +185,6 @@ func (c *agentsAddCmd) Run(p *process) error {
 	if err := v.WriteFile(file, text); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "%s is in the vault now: change it as you like.\nThe owner has it answer in a chat with /agent %s; GATEHOUSE_DEFAULT_AGENT=%s has it answer where nobody is named.\n", file, c.Name, c.Name)
+	fmt.Fprintf(p.stdout, "%s was added to the vault; you can edit it.\nThe owner selects it in a chat with /agent %s; GATEHOUSE_DEFAULT_AGENT=%s makes it the default.\n", file, c.Name, c.Name)
 	return nil
 }

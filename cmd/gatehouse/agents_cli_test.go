@@ -25,7 +25,7 @@ func TestAgentsAreListedAndAddedByTheCommandLine(t *testing.T) {
 	}
 	h.env["GATEHOUSE_DEFAULT_AGENT"] = "reviewer"
 	code, out, errs = h.run("agents", "list")
-	for _, want := range []string{"vault-agent", "Reads a text", "answers where nobody is named", ".parachute/agents/bad.md:2: ", "add': note-keeper, researcher, reviewer"} {
+	for _, want := range []string{"vault-agent", "Reads a text", "answers where no agent is named", ".parachute/agents/bad.md:2: ", "add': note-keeper, researcher, reviewer"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the list lacks %q: %d %s %s", want, code, out, errs)
 		}

@@ -245,7 +245,7 @@ func TestWhereNobodyWatchesTheAnswerIsNoAtOnce(t *testing.T) {
 	resp := w.open("POST", "/api/chat", map[string]any{"message": wantsToWrite}, header)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != 200 || !strings.Contains(string(b), "nobody can be asked here") {
+	if err != nil || resp.StatusCode != 200 || !strings.Contains(string(b), "no one can be asked here") {
 		t.Errorf("as JSON: %s %v %s", resp.Status, err, b)
 	}
 	header = ada.header.Clone()

@@ -42,7 +42,7 @@ func (a *app) auditOrder(ctx context.Context, o order) (result, error) {
 
 type auditCmd struct {
 	Action  string        `help:"Only these, such as pairing.approve, or 'pairing.*' for all that begin so."`
-	User    *int64        `help:"Only what this user did: a number; 1 is the owner, 0 the program itself."`
+	User    *int64        `help:"Only this user's actions: a number; 1 is the owner, 0 the program."`
 	Subject string        `help:"Only what was done to this id."`
 	Via     string        `enum:",panel,chat,api,cli,upkeep" default:"" help:"Only by this way: panel, chat, api, cli or upkeep."`
 	Since   time.Duration `help:"Only events of the last period, such as 24h."`
@@ -72,7 +72,7 @@ func (c *auditCmd) Run(p *process) error {
 			break
 		}
 		if len(res.Log.Events) == 0 && left == c.Limit && !c.JSON {
-			_, err := fmt.Fprintln(p.stdout, "Nothing of that kind is in the audit log.")
+			_, err := fmt.Fprintln(p.stdout, "The audit log has no matching entry.")
 			return err
 		}
 		left -= len(res.Log.Events)

@@ -86,7 +86,7 @@ func TestAFullDiskLosesNothingAndSaysSo(t *testing.T) {
 		t.Errorf("readyz on a full disk: %d", resp.StatusCode)
 	}
 	status := h.api(p, "/api/bots/status")
-	if !strings.Contains(status, "can't store") {
+	if !strings.Contains(status, "cannot be stored") {
 		t.Errorf("the bot's state: %s", status)
 	}
 	limitFiles(t, p.cmd.Process.Pid, ^uint64(0))

@@ -36,7 +36,7 @@ func TestThePlatformGoesAwayAndNothingIsLostOrDoubled(t *testing.T) {
 	w.sim.Down()
 	w.until("the bot knows", func() bool { return w.app.hub.States()[0].State == core.Reconnecting })
 	state := w.app.hub.States()[0]
-	if !strings.Contains(state.Reason, "can't be reached") {
+	if !strings.Contains(state.Reason, "cannot be reached") {
 		t.Errorf("the state's reason: %q", state.Reason)
 	}
 	w.until("the answer waits", func() bool { return w.count(`SELECT count(*) FROM outbox WHERE state = 'ready' AND attempts > 0`) == 1 })

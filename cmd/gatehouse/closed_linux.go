@@ -68,7 +68,7 @@ func environRange() (from, to int64, err error) {
 	const envStart = 50 - 3 // env_start is field 50 of proc(5); rest begins with the third
 	f := strings.Fields(string(rest))
 	if len(f) <= envStart+1 {
-		return 0, 0, errors.New("/proc/self/stat does not say where it is")
+		return 0, 0, errors.New("/proc/self/stat does not give its address")
 	}
 	if from, err = strconv.ParseInt(f[envStart], 10, 64); err == nil {
 		to, err = strconv.ParseInt(f[envStart+1], 10, 64)

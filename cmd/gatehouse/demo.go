@@ -25,7 +25,7 @@ type demoCmd struct {
 }
 
 func (c *demoCmd) Help() string {
-	return "The vault is ~/Gatehouse-demo, or GATEHOUSE_VAULT_PATH; it is kept between starts, and the simulators' memory beside it. Other settings are taken from GATEHOUSE_* as for serve; the platforms are always the simulated ones."
+	return "The vault is ~/Gatehouse-demo, or GATEHOUSE_VAULT_PATH; it is kept between starts, with the simulators' state. Other settings are taken from GATEHOUSE_* as for serve; the platforms are always the simulated ones."
 }
 
 func (c *demoCmd) Run(p *process) (err error) {
@@ -309,7 +309,7 @@ Open these in a browser:
 	if oneTime != "" {
 		fmt.Fprintf(p.stdout, "Sign in to the panel as admin with the one-time password  %s\n", oneTime)
 	} else {
-		fmt.Fprintf(p.stdout, "Sign in to the panel as admin with the password you chose. Forgotten? 'bin/gatehouse demo --fresh' begins anew.\n")
+		fmt.Fprintf(p.stdout, "Sign in to the panel as admin with the password you chose. Forgotten? 'bin/gatehouse demo --fresh' starts again.\n")
 	}
 	if code != "" {
 		fmt.Fprintf(p.stdout, "To own the bots, send this from Olga's Telegram           /claim %s\n", code)

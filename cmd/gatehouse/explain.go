@@ -26,13 +26,13 @@ type explainCmd struct {
 	Trust   string `default:"" enum:",sandboxed,vault,full" help:"sandboxed, vault or full; without it full for the owner and sandboxed for a guest."`
 	Ask     bool   `help:"With trust mode off, as in a chat."`
 	Session string `help:"With this session's permissions and grants."`
-	Stdin   bool   `help:"Read one {\"tool\",\"input\",\"as\",\"trust\"} per line, at full trust with trust mode on unless said; print one answer per line (with --json)."`
+	Stdin   bool   `help:"Read one {\"tool\",\"input\",\"as\",\"trust\"} per line, at full trust with trust mode on unless given; print one answer per line (with --json)."`
 	JSON    bool   `name:"json" help:"As JSON."`
 }
 
 // Help returns the longer text of 'gatehouse explain --help'.
 func (c *explainCmd) Help() string {
-	return `Nothing is run and nothing is changed. Examples:
+	return `Runs and changes nothing. Examples:
 
   gatehouse explain 'git status && rm -rf ~'
   gatehouse explain --tool Write Daily/today.md --as guest
@@ -106,7 +106,7 @@ func (c *explainCmd) against(p *process) (e permission.Explained, from *guestRea
 	}
 	now := settle(p.ctx, cfg)
 	if now.Fault != nil {
-		fmt.Fprintf(p.stderr, "What was set in the panel can't be read, so this goes by the environment alone: %s\n", oneLine(now.Fault.Error()))
+		fmt.Fprintf(p.stderr, "The panel's settings cannot be read, so only the environment is used: %s\n", oneLine(now.Fault.Error()))
 	}
 	globs, source := now.GuestRead()
 	e.GuestRead, from = globs, &guestRead{globs, source}

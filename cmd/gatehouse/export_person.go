@@ -19,7 +19,7 @@ func (c *exportCmd) all(p *process) error {
 		return core.Errorf(core.Invalid, "name a session, or a person by --user, not both")
 	}
 	if c.Output == "" {
-		return core.Errorf(core.Invalid, "say where to: -o FOLDER, which must not exist yet")
+		return core.Errorf(core.Invalid, "give the directory to write: -o DIRECTORY, which must not exist yet")
 	}
 	q, err := newOffice(p)
 	if err != nil {

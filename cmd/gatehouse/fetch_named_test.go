@@ -55,7 +55,7 @@ func TestWebFetch_OnlyHostsThatThePersonNamed(t *testing.T) {
 		t.Errorf("a host that the person named was not tried: %s", got)
 	}
 	say("read the page http://localhost:1/ for me", "http://other.invalid/?d=secret")
-	if got := transcript(); !strings.Contains(got, "wants to open http://other.invalid/?d=secret") || !strings.Contains(got, "nobody can be asked here") || strings.Contains(got, "there is no host other.invalid") {
+	if got := transcript(); !strings.Contains(got, "wants to open http://other.invalid/?d=secret") || !strings.Contains(got, "no one can be asked here") || strings.Contains(got, "there is no host other.invalid") {
 		t.Errorf("another host: %s", got)
 	}
 }

@@ -57,11 +57,11 @@ func (c *forgetCmd) confirm(p *process, q *office) error {
 	}
 	fmt.Fprintf(p.stderr, "%s\nThis cannot be undone. Type yes to forget this person: ", res.Text)
 	if p.stdin == nil {
-		return core.Errorf(core.Invalid, "nobody is there to ask: give --yes")
+		return core.Errorf(core.Invalid, "there is no terminal to ask on: give --yes")
 	}
 	line, _ := bufio.NewReader(p.stdin).ReadString('\n')
 	if strings.TrimSpace(line) != "yes" {
-		return core.Errorf(core.Invalid, "nothing was done: the answer was not yes (--yes does not ask)")
+		return core.Errorf(core.Invalid, "nothing was deleted: the answer was not yes (--yes does not ask)")
 	}
 	return nil
 }

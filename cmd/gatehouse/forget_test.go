@@ -361,9 +361,9 @@ func TestForgetAndExportOfAPersonOnTheCommandLine(t *testing.T) {
 	}{
 		{[]string{"export", "--user", ref, "-o", dir}, "is there already"},
 		{[]string{"export", "--user", "telegram:1", "-o", dir + "2"}, "nobody"},
-		{[]string{"export", "--user", ref}, "-o FOLDER"},
+		{[]string{"export", "--user", ref}, "-o DIRECTORY"},
 		{[]string{"export"}, "--user"},
-		{[]string{"forget", ref}, "nothing was done"},
+		{[]string{"forget", ref}, "--yes"},
 		{[]string{"forget", "Ada", "--yes"}, "telegram:12345678"},
 		{[]string{"forget", "1", "--yes"}, "operator"},
 	} {

@@ -65,7 +65,7 @@ func (g gate) stands(ctx context.Context, tx *store.Tx, in *core.Inbound) error 
 	case core.StandingBlocked:
 		return g.queue.Shut(ctx, tx, in.Bot, chats, "this person has blocked it")
 	case core.StandingRemoved:
-		return g.queue.Shut(ctx, tx, in.Bot, chats, "it was removed, or the place is gone")
+		return g.queue.Shut(ctx, tx, in.Bot, chats, "it was removed, or the chat was deleted")
 	case core.StandingUnblocked, core.StandingAdded:
 		return g.queue.Reopen(ctx, tx, in.Bot, chats)
 	}

@@ -22,7 +22,7 @@ type initCmd struct {
 
 func (c *initCmd) Help() string {
 	return "Writes --env-file, or ~/.config/gatehouse/gatehouse.env, with mode 0600. What a flag answers is not asked. " +
-		"Without a terminal the lines of standard input are the answers, in the order of the questions: Telegram token, Discord token, model key or address, password, y for a claim code; an empty line skips one, the end of input skips the rest, and a wrong answer ends it with nothing written. " +
+		"Without a terminal the lines of standard input are the answers, in the order of the questions: Telegram token, Discord token, model key or address, password, y for a claim code; an empty line skips one, the end of input skips the rest, and an invalid answer ends it without writing anything. " +
 		"The servers that are asked are those of GATEHOUSE_TELEGRAM_API_URL and so on; settings of the environment are kept."
 }
 
@@ -54,7 +54,7 @@ func oneToken(ctx context.Context, cfg *configs.Config) (name string, err error)
 	case errors.As(err, &f):
 		return "", core.Errorf(core.Busy, "The model does not answer: %s", f.Text)
 	case err != nil:
-		return "", core.Errorf(core.Busy, "The model does not answer: it can't be reached")
+		return "", core.Errorf(core.Busy, "The model cannot be reached")
 	}
 	return m.Default(), nil
 }

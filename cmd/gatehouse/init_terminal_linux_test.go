@@ -97,7 +97,7 @@ func TestAtATerminalSecretsAreNotShownAndASlipCanBeMended(t *testing.T) {
 	if code := p.end(); code == exitClean {
 		t.Errorf("after the end of the input: exit %d", code)
 	}
-	p.sees(func() bool { return strings.Contains(screen.String(), "nothing is written") })
+	p.sees(func() bool { return strings.Contains(screen.String(), "nothing was written") })
 	if text, _ := os.ReadFile(b.file); !strings.Contains(string(text), b.telegram.Token()) {
 		t.Error("the end of the input lost the file that was there")
 	}

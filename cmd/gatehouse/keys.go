@@ -115,7 +115,7 @@ type keysCreateCmd struct {
 	Label  string        `arg:"" help:"What the key is for, such as \"alerts of db1\"."`
 	Scopes []string      `required:"" name:"scope" placeholder:"SCOPE,…" help:"What it opens: chat, read, send, metrics, admin."`
 	Trust  string        `default:"sandboxed" enum:"sandboxed,vault,full" help:"The most that its turns may do: sandboxed, vault or full."`
-	User   int64         `default:"1" help:"Whose it is: a user's number; 1 is the owner."`
+	User   int64         `default:"1" help:"Its user, by number; 1 is the owner."`
 	For    time.Duration `help:"How long it works, such as 720h; without it, without end."`
 	JSON   bool          `help:"As JSON."`
 }

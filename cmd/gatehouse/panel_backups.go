@@ -43,7 +43,7 @@ func (v backupsView) Job() (page.Job, bool) { return v.a.panelJobs.look(backupJo
 // Backup begins one.
 func (v backupsView) Backup(ctx context.Context, by core.Actor) error {
 	if err := os.MkdirAll(v.dir(), 0o700); err != nil {
-		return core.Errorf(core.Invalid, "backups can't be kept in %s: %s. Name another folder in %s_BACKUP_PATH", v.dir(), reasonOf(err), configs.Prefix)
+		return core.Errorf(core.Invalid, "backups cannot be kept in %s: %s. Name another directory in %s_BACKUP_PATH", v.dir(), reasonOf(err), configs.Prefix)
 	}
 	name := v.a.clock.Now().UTC().Format(backupLayout)
 	if err := v.audit(ctx, by, "backup.make", name); err != nil {

@@ -127,7 +127,7 @@ func (s *panelJobs) ended(j *panelJob, res result, err error, report func(result
 	case core.KindOf(err) != core.Other:
 		j.Error = core.TextOf(err)
 	case err != nil:
-		j.Error = "That did not work, and it is the gateway's fault. The log says why."
+		j.Error = "That failed through an internal error. See the log."
 	}
 	j.Said, j.file, j.Size = out.said, out.file, out.size
 	s.mu.Unlock()

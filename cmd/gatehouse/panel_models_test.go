@@ -164,7 +164,7 @@ func TestASettingThatCanNoLongerHoldTakesNoOtherWithIt(t *testing.T) {
 	ada := w.sim.NewUser("Ada")
 	ada.Send("hello")
 	w.hearsText(ada, "Your code is")
-	w.logged("something that the panel has set can't hold", "MODEL: openai/fake-1 needs GATEHOUSE_OPENAI_API_KEY")
+	w.logged("a value set in the panel is invalid", "MODEL: openai/fake-1 needs GATEHOUSE_OPENAI_API_KEY")
 }
 
 func botPolicy(dm string) *settings.BotPolicy {

@@ -70,7 +70,7 @@ func (v peopleView) SetBudget(ctx context.Context, user int64, day, month string
 	err := v.a.db.Tx(ctx, func(tx *store.Tx) error {
 		ok, err := v.a.pairing.People.HasUser(ctx, tx, user)
 		if err == nil && !ok {
-			err = core.Errorf(core.NotFound, "nobody of this number is known here")
+			err = core.Errorf(core.NotFound, "no person has this number")
 		}
 		return errors.Join(err, v.a.usage.SetOwn(ctx, tx, user, own, by))
 	})

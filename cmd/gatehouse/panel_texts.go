@@ -67,7 +67,7 @@ func (v textsView) Texts(bot string) (list []settings.BotText, err error) {
 func fieldsOf(o texts.Own, bot string) (list []settings.TextField) {
 	example := texts.Example(bot)
 	about := map[string]settings.TextField{
-		".Code": {About: "the code by which you know the request again", Example: example.Code},
+		".Code": {About: "the code that identifies the request", Example: example.Code},
 		".Name": {About: "the name that the person goes by; some have none", Example: example.Name},
 		".Bot":  {About: "the bot’s name here", Example: example.Bot},
 	}
@@ -137,7 +137,7 @@ func (v textsView) SetText(ctx context.Context, bot, name, version, body string,
 		}
 	}, func(*configs.Config) error { // the one that holds is still the one before
 		if textVersion(v.a.settings.OwnText(bot, name)) != version {
-			return core.Errorf(core.Conflict, "somebody has changed this text meanwhile: open it again and look")
+			return core.Errorf(core.Conflict, "this text was changed concurrently: reload it and try again")
 		}
 		return nil
 	})

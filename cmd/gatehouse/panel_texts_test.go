@@ -34,7 +34,7 @@ func (b *browser) writeText(bot, name, body string) {
 		b.w.t.Fatalf("%s is not previewed: %s", name, page)
 	}
 	form.Set("do", "save")
-	if _, page = b.submit(path, page, form); !strings.Contains(page, "is said so from now on") {
+	if _, page = b.submit(path, page, form); !strings.Contains(page, "is used from now on") {
 		b.w.t.Fatalf("%s is not saved: %s", name, page)
 	}
 }
@@ -152,7 +152,7 @@ func TestATextThatCanNotBeSaidIsNotSaved(t *testing.T) {
 	if err := v.SetText(t.Context(), "telegram", "denied", "", "No.", byPanel); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.SetText(t.Context(), "telegram", "denied", "", "Nope.", byPanel); core.KindOf(err) != core.Conflict || !strings.Contains(core.TextOf(err), "changed this text meanwhile") {
+	if err := v.SetText(t.Context(), "telegram", "denied", "", "Nope.", byPanel); core.KindOf(err) != core.Conflict || !strings.Contains(core.TextOf(err), "was changed concurrently") {
 		t.Errorf("the second of two writers: %v", err)
 	}
 	if err := v.SetText(t.Context(), "telegram", "claimed", "", "Mine.", byPanel); core.KindOf(err) != core.NotFound {
@@ -173,7 +173,7 @@ func TestATextThatCanNotBeSaidIsNotSaved(t *testing.T) {
 	ada := w.sim.NewUser("Ada")
 	ada.Send("hello")
 	w.hearsText(ada, "Your code is")
-	w.logged("a text that was set in the panel can't be said")
+	w.logged("a text that was set in the panel is invalid")
 }
 
 // The longest text that is let pass is one message on either platform.

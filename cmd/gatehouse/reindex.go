@@ -13,7 +13,7 @@ type reindexCmd struct {
 }
 
 func (c *reindexCmd) Help() string {
-	return "Makes the database's rows of conversations anew from the vault's files, for a database that was lost or a vault that came from elsewhere. Rows that are there stay. A conversation whose owner nobody knows is the operator's alone, sandboxed. One that was deleted does not come back. It may be run again."
+	return "Rebuilds the database's rows of conversations from the vault's files, for a lost database or a vault from another machine. Existing rows stay. A conversation without a known owner belongs to the operator, sandboxed. One that was deleted does not come back. It may be run again."
 }
 
 func (c *reindexCmd) Run(p *process) error {
@@ -30,7 +30,7 @@ func (c *reindexCmd) Run(p *process) error {
 	if c.JSON {
 		return printJSON(p.stdout, r)
 	}
-	_, err = fmt.Fprintf(p.stdout, "Looked at %s: %s added (%d of them nobody's, for the operator alone), %d known already; %s skipped.\n",
+	_, err = fmt.Fprintf(p.stdout, "Read %s: %s added (%d of them without an owner, for the operator only), %d already known; %s skipped.\n",
 		counted(r.Transcripts+r.Sidecars, "file"), counted(r.Added, "conversation"), r.Unowned, r.Kept, counted(r.Skipped, "file"))
 	return err
 }

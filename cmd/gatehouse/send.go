@@ -41,7 +41,7 @@ func (m mail) Send(ctx context.Context, u api.Unasked, by core.Actor) (posted ap
 	}()
 	parts := m.a.hub.Render(core.Address{Bot: u.Bot}, u.Text)
 	if len(parts) == 0 && len(u.Attachments)+len(u.Files) == 0 {
-		return posted, core.Errorf(core.Invalid, "nothing of the text would be seen")
+		return posted, core.Errorf(core.Invalid, "the text would be empty")
 	}
 	files, err := m.files(ctx, u, by)
 	if err != nil {
@@ -157,7 +157,7 @@ func (m mail) mayWrite(ctx context.Context, tx *store.Tx, to core.Address, whose
 		return err
 	}
 	if !ok {
-		return core.Errorf(core.NotFound, "the bot knows no such chat, or may not write there: it writes to people who were let in, and to groups that are enabled")
+		return core.Errorf(core.NotFound, "the bot knows no such chat, or may not write there: it writes to approved people and to enabled groups")
 	}
 	n, err := m.a.queue.Waiting(ctx, tx, to)
 	if err == nil && n >= maxUnasked {
@@ -282,17 +282,17 @@ type sendCmd struct {
 	File   []string      `placeholder:"FILE" sep:"none" help:"A file of this machine that goes along, up to 20 MB; more than once for several."`
 	ID     string        `name:"id" placeholder:"NAME" help:"A name of your own: a message with the same one is sent only once."`
 	Wait   time.Duration `placeholder:"30s" help:"Wait up to this long for delivery; fail if it is not delivered by then."`
-	Status string        `placeholder:"ID" help:"Send nothing; report whether the message with this id was delivered."`
+	Status string        `placeholder:"ID" help:"Send no message; report whether the one with this id was delivered."`
 	JSON   bool          `help:"As JSON."`
 }
 
 func (c *sendCmd) Help() string {
-	return "The message is stored and sent in its chat's order; without --wait the command ends as soon as it is stored. It reaches people who were let in and groups that are enabled. When no gateway runs it is sent at the next start."
+	return "The message is stored and sent in its chat's order; without --wait the command ends as soon as it is stored. It reaches approved people and enabled groups. When no gateway runs it is sent at the next start."
 }
 
 func (c *sendCmd) Run(p *process) error {
 	if (c.Text == "" && len(c.Attach)+len(c.File) == 0) == (c.Status == "") {
-		return core.Errorf(core.Invalid, "write what to say (- reads it from the standard input), or --status with a message's id")
+		return core.Errorf(core.Invalid, "write the text (- reads it from standard input), or --status with a message's id")
 	}
 	files, err := c.read()
 	if err != nil {
@@ -358,7 +358,7 @@ func (c *sendCmd) words(p *process) (string, error) {
 	}
 	switch {
 	case strings.TrimSpace(text) == "":
-		return "", core.Errorf(core.Invalid, "there is nothing to say")
+		return "", core.Errorf(core.Invalid, "the text is empty")
 	case len(text) > api.MaxMessage:
 		return "", core.Errorf(core.Invalid, "the text is over %d bytes", api.MaxMessage)
 	}
@@ -381,7 +381,7 @@ func (c *sendCmd) await(p *process, m api.Posted) (api.Posted, error) {
 	case m.Status == "failed":
 		return m, core.Errorf(core.Denied, "%s was not taken by the platform: %s", m.ID, m.Error)
 	case m.Status == "unknown":
-		return m, core.Errorf(core.Busy, "%s was sent, and nobody can tell whether it arrived: %s", m.ID, m.Error)
+		return m, core.Errorf(core.Busy, "%s was sent; whether it arrived is unknown: %s", m.ID, m.Error)
 	case c.Wait > 0 && m.Status != "sent":
 		return m, core.Errorf(core.Busy, "%s has not arrived yet (%s); it stays in the queue", m.ID, strings.TrimSuffix(m.Status+": "+m.Error, ": "))
 	}

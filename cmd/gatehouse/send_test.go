@@ -116,7 +116,7 @@ func TestNobodyIsWrittenToWhoMayNotBeWrittenTo(t *testing.T) {
 	for name, chat := range map[string]string{"revoked": fmt.Sprint(ada.ID()), "blocked": fmt.Sprint(bob.ID()), "stranger": fmt.Sprint(eve.ID()), "unknown": "4711",
 		"group that nobody enabled": fmt.Sprint(silent.ID()), "disabled group": fmt.Sprint(was.ID()), "another's words": "x' OR '1'='1"} {
 		status, _, body := w.sendAs(nil, "telegram", map[string]any{"chat": chat, "text": "psst"})
-		if status != 404 || !strings.Contains(body, `"field":"chat"`) || !strings.Contains(body, "let in") {
+		if status != 404 || !strings.Contains(body, `"field":"chat"`) || !strings.Contains(body, "approved people") {
 			t.Errorf("%s: %d %s", name, status, body)
 		}
 	}
@@ -370,7 +370,7 @@ func TestSendKeysAndAuditOnTheCommandLine(t *testing.T) {
 	if code, out, _ := h.run("send", "--status", piped.ID); code != 0 || !strings.HasPrefix(out, "sent ") {
 		t.Errorf("--status: %d %q", code, out)
 	}
-	if code, _, errs := h.run("send", "--chat", "4711", "psst"); code != 1 || !strings.Contains(errs, "let in") {
+	if code, _, errs := h.run("send", "--chat", "4711", "psst"); code != 1 || !strings.Contains(errs, "approved people") {
 		t.Errorf("an unknown chat: %d %q", code, errs)
 	}
 	for _, args := range [][]string{{"send"}, {"send", " "}, {"send", "x", "--status", "1-x"}, {"send", "--bot", "two", "x"}} {

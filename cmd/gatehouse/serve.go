@@ -61,7 +61,7 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 		if oneTime != "" {
 			fmt.Fprintf(p.stderr, "\n  The panel: http://%s/admin\n  Sign in as admin with the one-time password: %s\n\n", cfg.Addr, oneTime)
 		} else if has, err := a.admins.HasPassword(p.ctx); err == nil && !has {
-			log.Warn("nobody can sign in to the panel yet: set GATEHOUSE_ADMIN_PASSWORD_FILE, or start once in a terminal, which prints a one-time password")
+			log.Warn("no one can sign in to the panel yet: set GATEHOUSE_ADMIN_PASSWORD_FILE, or start once in a terminal, which prints a one-time password")
 		}
 	})
 }
@@ -142,7 +142,7 @@ func (a *app) untilStopped(ctx context.Context, failed <-chan error) (err error)
 	case <-ctx.Done():
 	case err = <-failed:
 		if err = unlessEnded(ctx, err); err == nil && ctx.Err() == nil {
-			err = errors.New("a part ended by itself")
+			err = errors.New("a part ended unexpectedly")
 		}
 	}
 	if ctx.Err() != nil {

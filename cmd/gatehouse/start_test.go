@@ -17,7 +17,7 @@ func TestAStartWithoutATerminalSaysHowToGetIntoThePanel(t *testing.T) {
 	h := newHome(t, nil)
 	p := h.serve(nil)
 	p.interrupt()
-	if strings.Contains(p.err.String(), "nobody can sign in") {
+	if strings.Contains(p.err.String(), "no one can sign in") {
 		t.Errorf("there is a password, and still:\n%s", p.err.String())
 	}
 	h = newHome(t, nil)

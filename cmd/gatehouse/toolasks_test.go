@@ -44,7 +44,7 @@ func TestAGuestWhoseCallWaitsIsToldAndTheOwnerReadsWhoItIs(t *testing.T) {
 	if _, err := boss.Press(boss.DM(), ask.ID, telegramButton(t, ask, "Deny")); err != nil {
 		t.Fatal(err)
 	}
-	told := w.hears(ada.DM(), func(m telegramtest.Message) bool { return m.ID == waits.ID && strings.HasSuffix(m.Text, "Refused.") })
+	told := w.hears(ada.DM(), func(m telegramtest.Message) bool { return m.ID == waits.ID && strings.HasSuffix(m.Text, "Denied.") })
 	if strings.Contains(told.Text, " by ") {
 		t.Errorf("the guest reads who decided: %q", told.Text)
 	}

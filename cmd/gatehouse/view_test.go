@@ -105,7 +105,7 @@ func TestTheCommandLineKnowsWhatThePanelHasSet(t *testing.T) {
 			{"ok panel: BUDGET_DAY is $4"},
 			{"ok panel: LOG_LEVEL is warn (from the environment: debug)"},
 			{"ok panel: the bot telegram has the policy open, with sandboxed in direct messages and vault in groups"},
-			{"warn telegram: everybody who finds the bot", "set dm_policy on the panel's page Settings"},
+			{"warn telegram: anyone who finds the bot", "set dm_policy on the panel's page Settings"},
 			{"ok model: openai/fake-2 answers"},
 		} {
 			if code != exitClean || !has(lines, want...) {
@@ -116,7 +116,7 @@ func TestTheCommandLineKnowsWhatThePanelHasSet(t *testing.T) {
 			t.Errorf("%s: the settings are the same, and doctor says %q", when, lines)
 		}
 		_, out, _ := h.run("agents", "list")
-		for _, want := range []string{"Cooks. (answers where nobody is named)", "cook answers (DEFAULT_AGENT: set in the panel)", "openai/fake-2 (MODEL: set in the panel)"} {
+		for _, want := range []string{"Cooks. (answers where no agent is named)", "cook answers (DEFAULT_AGENT: set in the panel)", "openai/fake-2 (MODEL: set in the panel)"} {
 			if !strings.Contains(out, want) || strings.Contains(out, "no model   ") {
 				t.Errorf("%s: agents list: %s", when, out)
 			}
@@ -150,7 +150,7 @@ func TestTheCommandLineKnowsWhatThePanelHasSet(t *testing.T) {
 	delete(h.env, "GATEHOUSE_OPENAI_BASE_URL")
 	delete(h.env, "GATEHOUSE_OPENAI_API_KEY")
 	h.env["GATEHOUSE_MODEL"] = "local/quote"
-	if _, lines := h.check(); !has(lines, "warn panel: something that was set in the panel can't hold", "MODEL: ") || !has(lines, "ok panel: DEFAULT_AGENT is cook") {
+	if _, lines := h.check(); !has(lines, "warn panel: a value set in the panel is invalid", "MODEL: ") || !has(lines, "ok panel: DEFAULT_AGENT is cook") {
 		t.Errorf("without the provider: %q", lines)
 	}
 }
@@ -175,7 +175,7 @@ func TestALookForWhatThePanelHasSetLeavesNothing(t *testing.T) {
 	p.Settled = settle(t.Context(), p.Config)
 	var report strings.Builder
 	doctor.Run(t.Context(), &report, p, true)
-	if !strings.Contains(report.String(), "what was set in the panel can't be read") {
+	if !strings.Contains(report.String(), "the panel's settings cannot be read") {
 		t.Errorf("a file that is no database: %s", report.String())
 	}
 	if _, err := store.Peek(context.Background(), p.Config.DatabasePath(), "setting:changes"); err == nil {

@@ -47,7 +47,7 @@ func Open(ctx context.Context, given *configs.Config, db *store.DB, log *slog.Lo
 	}
 	next, left := given.Holding(ch)
 	for _, err := range left {
-		log.Error("something that the panel has set can't hold; there it is as configured", "err", err)
+		log.Error("a value set in the panel is invalid; the configured one is used", "err", err)
 	}
 	s.now.Store(next)
 	return s, nil

@@ -46,7 +46,7 @@ func (s *Settings) ApplyLogLevel(ctx context.Context) error {
 	}
 	if set {
 		if err := level.UnmarshalText([]byte(value)); err != nil {
-			s.log.Warn("the stored log level can't be read; the configured one holds", "err", err)
+			s.log.Warn("the stored log level cannot be read; the configured one is used", "err", err)
 			level = s.given.LogLevel.Level()
 		}
 	}

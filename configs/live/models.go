@@ -68,7 +68,7 @@ func (m *Models) try(ctx context.Context, cfg *configs.Config, n namedModel) err
 		return ctx.Err()
 	case core.KindOf(err) == core.Other:
 		m.Log.Warn("a model that was named in the panel", "model", n.model, "err", err)
-		return core.Errorf(core.Invalid, "%s: %s does not answer; the log says more", n.setting, n.model)
+		return core.Errorf(core.Invalid, "%s: %s does not answer; see the log", n.setting, n.model)
 	}
 	return core.Errorf(core.Invalid, "%s: %s", n.setting, core.TextOf(err))
 }
@@ -79,7 +79,7 @@ func (m *Models) try(ctx context.Context, cfg *configs.Config, n namedModel) err
 func (m *Models) Next(now, next *configs.Config, tried []string) (*registry.Models, error) {
 	for _, n := range m.newNames(now, next) {
 		if !slices.Contains(tried, n.model) {
-			return nil, core.Errorf(core.Conflict, "%s: somebody has changed the models meanwhile; look again", n.setting)
+			return nil, core.Errorf(core.Conflict, "%s: the models were changed concurrently; reload the page", n.setting)
 		}
 	}
 	if now.Model == next.Model && slices.Equal(now.ModelFallbacks, next.ModelFallbacks) && now.GuestModel == next.GuestModel && now.TitleModel == next.TitleModel {

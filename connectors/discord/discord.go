@@ -197,7 +197,7 @@ func (b *Bot) Test(ctx context.Context) (username string, err error) {
 		if f.RefusesToken() {
 			return "", b.denied("401 " + f.Text)
 		}
-		return "", core.Errorf(core.Busy, "Discord can't be asked about bot %s: %s", b.o.Name, f.Error())
+		return "", core.Errorf(core.Busy, "Discord cannot be asked about bot %s: %s", b.o.Name, f.Error())
 	}
 	b.username.Store(&me.Username)
 	return me.Username, nil
@@ -205,5 +205,5 @@ func (b *Bot) Test(ctx context.Context) (username string, err error) {
 
 // denied returns the error that ends Run when the token is refused.
 func (b *Bot) denied(text string) error {
-	return core.Errorf(core.Denied, "Discord refuses the token of bot %s (%s): it was reset or is mistyped. Open https://discord.com/developers/applications, choose the application, press Bot → Reset Token, and put the new token where the old one stands: a file is read again at once, for a setting restart", b.o.Name, text)
+	return core.Errorf(core.Denied, "Discord refuses the token of bot %s (%s): it was reset or is mistyped. Open https://discord.com/developers/applications, choose the application, press Bot → Reset Token, and replace the old token: a file is read again at once, for a setting restart", b.o.Name, text)
 }

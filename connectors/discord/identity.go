@@ -36,7 +36,7 @@ func (b *Bot) Identity(ctx context.Context) (Identity, error) {
 		Flags int64  `json:"flags"`
 	}
 	if f := b.api.Call(ctx, "GET", "/applications/@me", nil, &app); f != nil || !wire.IsID(app.ID) {
-		return Identity{}, core.Errorf(core.Busy, "Discord does not say which application the bot %s is", b.o.Name)
+		return Identity{}, core.Errorf(core.Busy, "Discord does not name the application of the bot %s", b.o.Name)
 	}
 	return Identity{name, app.Flags&(1<<18|1<<19) != 0, DefaultAPIURL + "/oauth2/authorize?client_id=" + app.ID + "&scope=bot+applications.commands&permissions=" + permissions}, nil
 }

@@ -141,7 +141,7 @@ func (b *Bot) words(ctx context.Context, m *wire.Message, in *core.Inbound) erro
 	kind := m.Kind()
 	switch {
 	case kind != "" && (in.Text != "" || len(in.Files) > 0 || in.Kind == core.KindCommand):
-		in.Text = strings.TrimSpace(in.Text + "\n\n[sent with a " + kind + ", which can't be read here]")
+		in.Text = strings.TrimSpace(in.Text + "\n\n[sent with a " + kind + ", which cannot be read here]")
 	case kind != "" && in.Addressed:
 		in.Unsupported = kind
 	case in.Addressed && in.Text == "" && !b.o.Hears && len(in.Files) > 0 && in.Files[0].Voice:

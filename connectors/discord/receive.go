@@ -168,7 +168,7 @@ func (r *receiver) decode(ctx context.Context, e gateway.Event) (core.Inbound, b
 		}
 		var f *rest.Failure
 		if n >= lookupTries && errors.As(err, &f) && f.Status >= 500 {
-			e.Malformed = "its channel can't be looked up: " + f.Error()
+			e.Malformed = "its channel cannot be looked up: " + f.Error()
 			continue
 		}
 		if err := r.await(ctx, err, n); err != nil {
@@ -216,7 +216,7 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 	}
 	var ready wire.Ready
 	if err := json.Unmarshal(e.Data, &ready); err != nil || ready.Session == "" {
-		return errors.New("the gateway's READY can't be read")
+		return errors.New("the gateway's READY cannot be read")
 	}
 	b.username.Store(&ready.User.Username)
 	r.tasks.Go(func() { b.answers.Deploy(ctx, ready.Application.ID) })

@@ -204,8 +204,8 @@ func (e errStore) Error() string { return "store updates: " + e.err.Error() }
 var fatal = map[int]string{
 	gateway.CloseInvalidShard:    "Discord refuses the connection's shard (4010): this is a fault in the gateway program, please report it",
 	gateway.CloseShardingNeeded:  "the bot is in too many servers for one connection (4011): remove it from some (Discord asks for sharding from 2,500 on), then restart",
-	gateway.CloseInvalidVersion:  "Discord no longer speaks gateway version " + gateway.Version + " (4012): update the gateway program",
-	gateway.CloseInvalidIntents:  "Discord does not know the intents that are asked for (4013): update the gateway program",
+	gateway.CloseInvalidVersion:  "Discord does not support gateway version " + gateway.Version + " (4012): update the gateway program",
+	gateway.CloseInvalidIntents:  "Discord does not know the requested intents (4013): update the gateway program",
 	gateway.CloseDisallowIntents: "Discord does not allow the intents that are asked for (4014): open https://discord.com/developers/applications, choose the application, Bot → Privileged Gateway Intents, switch on what is off there (Message Content Intent), then restart the bot",
 }
 
@@ -273,7 +273,7 @@ func (r *receiver) trouble(err error) time.Duration {
 	case errors.As(err, &f) && f.Status != 0:
 		s.Reason = "Discord answers with an error; trying again"
 	case errors.As(err, &f):
-		s.Reason = "Discord can't be reached; trying again"
+		s.Reason = "Discord cannot be reached; retrying"
 	case errors.As(err, &invalid):
 		// "wait a random amount of time between 1 and 5 seconds" (Resuming)
 		wait = max(wait, time.Second+time.Duration(b.o.Random(int64(4*time.Second))))
@@ -285,7 +285,7 @@ func (r *receiver) trouble(err error) time.Duration {
 	return wait
 }
 
-const storeReason = "the gateway can't store what arrives; it stays with Discord until it can, for as long as Discord keeps it"
+const storeReason = "updates cannot be stored; Discord keeps them until they can, for as long as it keeps them"
 
 // cursorName names both the cursor and the memory of channels.
 func (b *Bot) cursorName() string { return "discord:" + b.id }

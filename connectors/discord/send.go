@@ -108,7 +108,7 @@ func (b *Bot) showAgain(ctx context.Context, chat string, again func() *rest.Fai
 	return func() {
 		b.pace.Take(chat)
 		if f := again(); f != nil {
-			b.o.Log.WarnContext(ctx, "a late preview may stand over an answer", "bot", b.o.Name, "err", f)
+			b.o.Log.WarnContext(ctx, "a late preview may have overwritten an answer", "bot", b.o.Name, "err", f)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func TestARefusalForGoodIsSaidSoAndWhy(t *testing.T) {
 	if d := b.Send(t.Context(), out(direct(ada.DM()), 1, "x")); d.Outcome != core.Refused || !strings.Contains(d.Reason, "direct messages") {
 		t.Errorf("a closed DM: %+v", d)
 	}
-	if d := b.Send(t.Context(), out(direct(12345), 2, "x")); d.Outcome != core.Refused || !strings.Contains(d.Reason, "gone") {
+	if d := b.Send(t.Context(), out(direct(12345), 2, "x")); d.Outcome != core.Refused || !strings.Contains(d.Reason, "deleted") {
 		t.Errorf("an unknown channel: %+v", d)
 	}
 	for _, chat := range []string{"", "x", "1/2", "../users/@me", "-5"} {

@@ -58,7 +58,7 @@ func TestADeletedChannelIsTold(t *testing.T) {
 	if in.Standing != core.StandingRemoved || in.Address != inChannel(c.talk) || in.PlaceName != "Club #talk" {
 		t.Errorf("deleted: %+v", in)
 	}
-	if d := c.bot.Send(t.Context(), core.Outgoing{Address: inChannel(c.talk), Part: core.Part{Text: "x"}}); d.Outcome != core.Refused || !d.Closed || d.Reason != "the channel is gone (10003)" {
+	if d := c.bot.Send(t.Context(), core.Outgoing{Address: inChannel(c.talk), Part: core.Part{Text: "x"}}); d.Outcome != core.Refused || !d.Closed || d.Reason != "the channel was deleted (10003)" {
 		t.Errorf("a send there: %+v", d)
 	}
 }

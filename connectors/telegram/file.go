@@ -52,7 +52,7 @@ func (b *Bot) sendFile(ctx context.Context, t target, part core.Part) (string, *
 		}
 		b.o.Log.InfoContext(ctx, "telegram takes a picture as a document only", "bot", b.o.Name, "reason", fault.text)
 		if f, _, err = connectors.OpenFile(b.o.Files, part.File.Path, maxSend); err != nil {
-			return "", &failure{text: "the file can't be opened again", cause: err}
+			return "", &failure{text: "the file cannot be opened again", cause: err}
 		}
 		defer f.Close()
 	}

@@ -28,7 +28,7 @@ func (b *Bot) Identity(ctx context.Context) (Identity, error) {
 	case f != nil && f.refusesToken():
 		return Identity{}, b.denied(f)
 	case f != nil:
-		return Identity{}, core.Errorf(core.Busy, "Telegram can't be asked about bot %s: %s", b.o.Name, f.Error())
+		return Identity{}, core.Errorf(core.Busy, "Telegram cannot be asked about bot %s: %s", b.o.Name, f.Error())
 	case json.Unmarshal(raw, &me) != nil || me.ID == 0:
 		return Identity{}, core.Errorf(core.Busy, "the answer to getMe names no bot")
 	}

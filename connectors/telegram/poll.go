@@ -198,7 +198,7 @@ func (p *poller) failed(f *failure) error {
 	if f.status != 0 {
 		p.answered = b.o.Clock.Now()
 	} else if b.o.Clock.Now().Sub(p.answered) >= silence {
-		b.o.Log.Warn("telegram poll: nothing came back for long, connecting anew", "bot", b.o.Name)
+		b.o.Log.Warn("telegram poll: no answer for too long, reconnecting", "bot", b.o.Name)
 		b.polls.rebuild()
 		p.answered = b.o.Clock.Now()
 	}
@@ -215,7 +215,7 @@ func (p *poller) trouble(err error) time.Duration {
 	var store errStore
 	if errors.As(err, &store) {
 		p.stuck++
-		s.State, s.Reason = core.Degraded, "the gateway can't store what arrives; it stays with Telegram until it can"
+		s.State, s.Reason = core.Degraded, "updates cannot be stored; Telegram keeps them until they can"
 		p.report(s)
 		return connectors.Backoff(p.stuck, b.o.Random)
 	}
@@ -224,7 +224,7 @@ func (p *poller) trouble(err error) time.Duration {
 	var f *failure
 	switch {
 	case !errors.As(err, &f):
-		s.Reason = "Telegram's answer can't be used"
+		s.Reason = "Telegram's answer is invalid"
 	case f.after > 0:
 		wait = f.after
 		b.o.Metrics.asked(b.o.Name, wait)
@@ -235,7 +235,7 @@ func (p *poller) trouble(err error) time.Duration {
 	case f.status != 0:
 		s.Reason = "Telegram answers with an error; trying again"
 	default:
-		s.Reason = "Telegram can't be reached; trying again"
+		s.Reason = "Telegram cannot be reached; retrying"
 	}
 	p.report(s)
 	return wait
@@ -244,7 +244,7 @@ func (p *poller) trouble(err error) time.Duration {
 // conflict reports which of its two conflicts the platform means.
 func conflict(text string) string {
 	if bytes.Contains([]byte(text), []byte("webhook")) {
-		return "a webhook is set for this bot, so Telegram gives us nothing: remove it (deleteWebhook), or use another bot"
+		return "a webhook is set for this bot, so Telegram sends no updates here: remove it (deleteWebhook), or use another bot"
 	}
 	return "another program polls with this bot's token; normal for half a minute after a restart, else stop the other one or revoke the token"
 }

@@ -88,7 +88,7 @@ func TestAnHourWithoutPlatformIsWaitedOutWithoutAStorm(t *testing.T) {
 	ses := run1(t, b, store)
 	ses.await(core.Running, "")
 	s.Down()
-	if st := ses.await(core.Reconnecting, "can't be reached"); st.LastError == "" {
+	if st := ses.await(core.Reconnecting, "cannot be reached"); st.LastError == "" {
 		t.Errorf("state %+v", st)
 	}
 	for began := clock.Now(); clock.Now().Sub(began) < time.Hour && tries.Load() <= 100; {
@@ -378,7 +378,7 @@ func TestASilentPollRebuildsItsTransport(t *testing.T) {
 	ses.await(core.Running, "")
 	first := b.polls.t.Load()
 	inject(t, s, telegramtest.Fault{Kind: telegramtest.Hang, Method: "getUpdates"})
-	ses.await(core.Reconnecting, "can't be reached")
+	ses.await(core.Reconnecting, "cannot be reached")
 	if b.polls.t.Load() != first {
 		t.Error("rebuilt too early")
 	}

@@ -56,7 +56,7 @@ func (b *Bot) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 func (b *Bot) showAgain(ctx context.Context, t target, out core.Outgoing) {
 	b.pace.Take(t.chat)
 	if f := b.edit(ctx, t, out.Replaces, out.Part); f != nil {
-		b.o.Log.WarnContext(ctx, "a late preview may stand over an answer", "bot", b.o.Name, "err", f)
+		b.o.Log.WarnContext(ctx, "a late preview may have overwritten an answer", "bot", b.o.Name, "err", f)
 	}
 }
 
@@ -197,10 +197,10 @@ func (f *failure) doubtful() bool {
 func forbidden(f *failure) string {
 	for part, means := range map[string]string{
 		"blocked by the user":         "this person has blocked it",
-		"user is deactivated":         "this person's account is gone",
+		"user is deactivated":         "this person's account was deleted",
 		"can't initiate conversation": "this person has not written to it yet",
 		"bot was kicked":              "it was removed from the group",
-		"bot is not a member":         "it is no longer in the group",
+		"bot is not a member":         "it was removed from the group",
 		"chat was deleted":            "the group was deleted",
 	} {
 		if strings.Contains(f.text, part) {

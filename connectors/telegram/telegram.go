@@ -178,7 +178,7 @@ func (b *Bot) Test(ctx context.Context) (username string, err error) {
 		if f.refusesToken() {
 			return "", b.denied(f)
 		}
-		return "", core.Errorf(core.Busy, "Telegram can't be asked about bot %s: %s", b.o.Name, f.Error())
+		return "", core.Errorf(core.Busy, "Telegram cannot be asked about bot %s: %s", b.o.Name, f.Error())
 	}
 	return me, nil
 }
@@ -186,9 +186,9 @@ func (b *Bot) Test(ctx context.Context) (username string, err error) {
 // denied is the error that ends Run: it reports what an operator can do.
 func (b *Bot) denied(f *failure) error {
 	if f.code == 404 {
-		return core.Errorf(core.Denied, "Telegram knows no bot under the token of %s (404 %s): ask @BotFather for the bot's token (/mybots), and put it where the old one stands: a file is read again at once, for a setting restart. With an own API URL, check that too", b.o.Name, f.text)
+		return core.Errorf(core.Denied, "Telegram knows no bot with the token of %s (404 %s): ask @BotFather for the bot's token (/mybots), and replace the old one: a file is read again at once, for a setting restart. With an own API URL, check that too", b.o.Name, f.text)
 	}
-	return core.Errorf(core.Denied, "Telegram refuses the token of bot %s (401 %s): it was revoked or is mistyped. Ask @BotFather for a new one (/token), and put it where the old one stands: a file is read again at once, for a setting restart", b.o.Name, f.text)
+	return core.Errorf(core.Denied, "Telegram refuses the token of bot %s (401 %s): it was revoked or is mistyped. Ask @BotFather for a new one (/token), and replace the old one: a file is read again at once, for a setting restart", b.o.Name, f.text)
 }
 
 // quiet guards the library's one package variable for a logger.

@@ -215,7 +215,7 @@ func (a *Agents) choose(s *set, name string, r *Role) Agent {
 		base = s.agents[i]
 	}
 	if f, ok := s.broken[key(name)]; ok {
-		r.warn("agent", "the agent "+shown(name)+" cannot be used ("+f.String()+"): "+base.Name+" answers, with trust sandboxed, until its file is mended")
+		r.warn("agent", "the agent "+shown(name)+" cannot be used ("+f.String()+"): "+base.Name+" answers, with trust sandboxed, until its file is fixed")
 		base.Trust = core.Sandboxed
 	} else if key(name) != key(DefaultName) {
 		r.warn("agent", "there is no agent "+shown(name)+"; "+base.Name+" answers")

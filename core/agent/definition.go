@@ -108,7 +108,7 @@ func nested(h *frontmatter.Header, f *agentFields) *Fault {
 	}
 	for _, k := range agentKeys {
 		if h.Has(k) {
-			return h.At(k, "%s stands beside agent; it belongs below it", k)
+			return h.At(k, "%s is next to agent; it belongs below it", k)
 		}
 	}
 	return h.DecodeKey("agent", f)
@@ -236,7 +236,7 @@ func parseSkill(file, text string) (Skill, *Fault) {
 	case s.Description == "":
 		return Skill{}, h.At("description", "a skill needs a description: by it a model sees when to use it")
 	case body == "":
-		return Skill{}, h.At("name", "the skill says nothing: its instructions belong below the frontmatter")
+		return Skill{}, h.At("name", "the skill is empty: its instructions belong below the frontmatter")
 	}
 	return s, nil
 }

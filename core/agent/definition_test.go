@@ -137,7 +137,7 @@ func TestABrokenFileIsToldByLineWithoutItsTextAndTheRestWorks(t *testing.T) {
 		{"---\nname: x\ncolour: " + secret + "\n---\n", 3, "unknown field"},
 		{"---\nname: x\n  b: [" + secret + "\n---\n", 2, "not YAML"},
 		{"---\nname: x\nname: " + secret + "\n---\n", 3, "not YAML"},
-		{"---\nname: [" + secret + "]\n---\n", 2, "a list where text is expected"},
+		{"---\nname: [" + secret + "]\n---\n", 2, "a list is set where text is expected"},
 		{"---\nname: ../" + secret + "\n---\n", 2, "letters, digits"},
 		{"---\n\ntools:\n---\n", 3, "has no value"},
 		{"---\ntools: {a: " + secret + "}\n---\n", 2, "where text is expected"},

@@ -69,7 +69,7 @@ func isDefinition(base string) bool {
 
 func checked(file string) (string, error) {
 	if KindOf(file) == "" {
-		return "", core.Errorf(core.Invalid, "this name can't be a file's")
+		return "", core.Errorf(core.Invalid, "this name cannot be a file's name")
 	}
 	return file, nil
 }
@@ -154,7 +154,7 @@ func (a *Agents) Save(file, version, text string) error {
 		return err
 	}
 	if now != version {
-		return core.Errorf(core.Conflict, "%s was changed by somebody else since you opened it: look at it again", file)
+		return core.Errorf(core.Conflict, "%s was changed since you opened it: reload it", file)
 	}
 	if err := a.straight(path.Dir(file)); err != nil {
 		return err

@@ -90,8 +90,8 @@ func load(r io.Reader, st fs.FileInfo, name string) (*file, error) {
 
 // Reasons why a file of the prompt is not read.
 var (
-	errNotRegular = errors.New("it is no regular file, or its path goes through a symbolic link: put a copy in its place")
-	errHardLinked = errors.New("it has more than one hard link, so its text can be changed under another name: put a copy in its place")
+	errNotRegular = errors.New("it is no regular file, or its path goes through a symbolic link: replace it by a copy")
+	errHardLinked = errors.New("it has more than one hard link, so its text can be changed under another name: replace it by a copy")
 )
 
 // openFile opens the regular file name of the vault for a prompt: no part of

@@ -170,7 +170,7 @@ func (r *restoring) check(ctx context.Context, in *os.File) (archive.About, arch
 		if e.Name == DatabaseEntry && e.Kind == archive.File {
 			database = true
 		} else if !strings.HasPrefix(e.Name, archive.Vault) {
-			return core.Errorf(core.Invalid, "the archive holds something that this program does not know: %s", core.CleanName(e.Name))
+			return core.Errorf(core.Invalid, "the archive holds an unknown entry: %s", core.CleanName(e.Name))
 		}
 		return r.ours(e.Name)
 	})

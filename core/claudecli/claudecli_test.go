@@ -339,7 +339,7 @@ func TestTrustThatIsLostMeanwhileEndsTheTools(t *testing.T) {
 	h := open(t, nil)
 	turn := h.turn(uuid.NewString(), `use Bash {"command":"touch done"}`+"\nsay so")
 	turn.Still = func(context.Context) (bool, error) { return false, nil }
-	if a, err := h.Answer(t.Context(), turn); err != nil || a.Fault != nil || !slices.Contains(h.events, "result true What this person may do was changed meanwhile: it was not done.") {
+	if a, err := h.Answer(t.Context(), turn); err != nil || a.Fault != nil || !slices.Contains(h.events, "result true This person's access changed concurrently: the call was not made.") {
 		t.Errorf("%+v, %v, %q", a, err, h.events)
 	}
 	if _, err := os.Stat(filepath.Join(h.vault.Path(), "done")); err == nil {

@@ -97,7 +97,7 @@ func (k *talk) permit(ctx context.Context, name, call string, input json.RawMess
 		case err != nil:
 			return deny(call, "The gateway could not decide about this call: the answer is no.")
 		case !ok:
-			return deny(call, "What this person may do was changed meanwhile: it was not done.")
+			return deny(call, "This person's access changed concurrently: the call was not made.")
 		}
 	}
 	return allow(call, input)

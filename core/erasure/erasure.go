@@ -146,7 +146,7 @@ func (e *Eraser) Forget(ctx context.Context, ref string, by core.Actor, progress
 		return f, err
 	}
 	if p.User == core.Operator {
-		return f, core.Errorf(core.Invalid, "the operator can't be forgotten")
+		return f, core.Errorf(core.Invalid, "the operator cannot be deleted")
 	}
 	f.User = p.User
 	progress("stopping what runs")
@@ -247,7 +247,7 @@ func (e *Eraser) compact(ctx context.Context, f *Forgotten) (err error) {
 	}
 	copies, err := e.o.DB.Copies()
 	for _, c := range copies {
-		f.Left = append(f.Left, "A copy of the database from before an upgrade may still hold the person; delete it when you no longer need it: "+c)
+		f.Left = append(f.Left, "A copy of the database from before an upgrade may still hold the person's data; delete it when you do not need it: "+c)
 	}
 	return err
 }

@@ -162,12 +162,12 @@ func (t *talk) call(ctx context.Context, b *core.Block) (res tool.Result, outcom
 	case !ok:
 		return tool.Failed(changed), callDenied
 	case t.r.tooled() != kit:
-		return tool.Failed("the time at trust " + t.r.t.Trust.String() + " ended meanwhile: it was not done; calls are made at trust " + t.r.t.Base.String() + " now"), callDenied
+		return tool.Failed("the time at trust " + t.r.t.Trust.String() + " ended in the meantime: the call was not made; calls are made at trust " + t.r.t.Base.String() + " now"), callDenied
 	}
 	return t.work(ctx, &x, c)
 }
 
-const changed = "what this person may do was changed meanwhile: it was not done"
+const changed = "this person's access changed concurrently: the call was not made"
 
 // How long a cancelled tool may take to end before it is abandoned: one within this
 // process, and one that ends programs.
@@ -189,7 +189,7 @@ func (t *talk) work(ctx context.Context, x *tool.Tool, c *tool.Call) (tool.Resul
 	switch {
 	case ctx.Err() != nil:
 		if !inTime {
-			return tool.Failed("it does not end, though it was told to stop; what it did and does is unknown"), callAborted
+			return tool.Failed("it did not stop when asked to; what it did is unknown"), callAborted
 		}
 		if res.Text == "" {
 			res = tool.Failed("stopped while it ran; what it did until then is done")
@@ -197,7 +197,7 @@ func (t *talk) work(ctx context.Context, x *tool.Tool, c *tool.Call) (tool.Resul
 		res.IsError = true
 		return res, callAborted
 	case !inTime:
-		return tool.Failed(fmt.Sprintf("%s took longer than %v and does not end, though it was told to; what it did and does is unknown", x.Name, limit)), callTimeout
+		return tool.Failed(fmt.Sprintf("%s took longer than %v and did not stop when asked to; what it did is unknown", x.Name, limit)), callTimeout
 	case err != nil && errors.Is(context.Cause(within), errTool):
 		return tool.Failed(fmt.Sprintf("%s took longer than %v and was stopped", x.Name, limit)), callTimeout
 	case err != nil:
@@ -231,7 +231,7 @@ func leave(x *tool.Tool) time.Duration {
 // for it: /stop is acted on whatever a tool does.
 func (t *talk) run(ctx context.Context, x *tool.Tool, c *tool.Call) (res tool.Result, err error, inTime bool) {
 	if t.r.o.left.Load() >= maxLeft {
-		return tool.Result{}, core.Errorf(core.Busy, "too many calls of tools don't end: the gateway has to be started anew"), true
+		return tool.Result{}, core.Errorf(core.Busy, "too many tool calls do not end: restart the gateway"), true
 	}
 	type outcome struct {
 		res tool.Result

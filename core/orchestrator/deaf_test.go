@@ -48,7 +48,7 @@ func TestAToolThatDoesNotHeedAStopIsLeftBehind(t *testing.T) {
 	let()
 	h.model.reply = says("Yes?")
 	h.watched(t.Context(), h.turn("r2", 1, "go on"))
-	if got := h.results(1); len(got) != 2 || !strings.Contains(got[0], "does not end, though it was told to stop") || !strings.Contains(got[1], "stopped before it began") {
+	if got := h.results(1); len(got) != 2 || !strings.Contains(got[0], "did not stop when asked to") || !strings.Contains(got[1], "stopped before it began") {
 		t.Errorf("the next turn's model was told %q", got)
 	}
 }
@@ -69,7 +69,7 @@ func TestAToolThatDoesNotHeedItsTimeIsLeftBehind(t *testing.T) {
 	if res.Response != "I see." || err != nil {
 		t.Errorf("%+v %v", res, err)
 	}
-	if got := h.results(1); len(got) != 1 || !strings.Contains(got[0], "does not end") {
+	if got := h.results(1); len(got) != 1 || !strings.Contains(got[0], "did not stop") {
 		t.Errorf("the model was told %q", got)
 	}
 }

@@ -59,7 +59,7 @@ func (r *run) interrupted() (out []core.Block, since time.Time) {
 
 const (
 	unknownOutcome = "interrupted: the gateway was restarted while this ran; whether it was done is unknown"
-	notBegun       = "not done: the gateway was restarted before anybody had allowed it"
+	notBegun       = "not done: the gateway was restarted before the call was allowed"
 )
 
 // pickUp records in the transcript, for the model, that calls were interrupted. In a

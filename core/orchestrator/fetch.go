@@ -76,7 +76,7 @@ func (r *run) heardVoice(ctx context.Context, f core.File) (said core.Block, ok 
 	}
 	why := texts.Text("voice_silent")
 	if err != nil {
-		r.o.o.Log.Warn("a voice message could not be heard", "run", r.t.Run, "err", err)
+		r.o.o.Log.Warn("a voice message could not be transcribed", "run", r.t.Run, "err", err)
 		why = texts.Text("voice_service")
 	}
 	return r.unread(texts.Text("voice_not_understood", texts.With{"Why": why, "Path": f.Path})), true

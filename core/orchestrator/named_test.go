@@ -126,7 +126,7 @@ func (b *browser) asks(m message, address string) {
 	}
 	last := b.model.calls[len(b.model.calls)-1].Messages
 	told := last[len(last)-1].Blocks[0].Text
-	for _, want := range []string{"wants to open " + address, "nobody can be asked here"} {
+	for _, want := range []string{"wants to open " + address, "no one can be asked here"} {
 		if !strings.Contains(told, want) {
 			b.t.Errorf("%s: %q does not say %q", address, told, want)
 		}

@@ -140,7 +140,7 @@ func (b bounds) forbidden(rule, name string) string {
 		}
 		return fmt.Sprintf("%s is not open to this person. At trust sandboxed they have %s. Only the owner can change that, by giving more trust or opening files to guests.", name, open)
 	}
-	return fmt.Sprintf("%s is on the deny list (secrets, the gateway's own files, .parachuteignore): no tool opens it, whoever asks, and no grant does.", name)
+	return fmt.Sprintf("%s is on the deny list (secrets, the gateway's own files, .parachuteignore): no tool opens it, for any user, and no grant allows it.", name)
 }
 
 // maxIgnore bounds the lines of .parachuteignore that count.

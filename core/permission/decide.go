@@ -68,7 +68,7 @@ func (q question) decide() Decision {
 			d.Commands = append(d.Commands, c.Text)
 		}
 		if line.Danger != "" {
-			return d.With(Deny, RuleDangerous, "This command is never run, whoever asks: "+line.Danger+".")
+			return d.With(Deny, RuleDangerous, "This command is never run, for any user: "+line.Danger+".")
 		}
 	}
 	if o := Offered(q.p, q.t, q.isolation); !o.OK {

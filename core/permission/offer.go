@@ -42,7 +42,7 @@ func Offered(p Profile, t tool.Tool, isolation bool) Offer {
 			return no("%s belongs to an MCP server that is not marked for trust %s.", t.Name, p.Trust)
 		}
 	default:
-		return no("%s is of a kind that nobody is offered.", t.Name)
+		return no("%s is of a kind that cannot be granted.", t.Name)
 	}
 	if t.Isolated && p.Trust < core.Full && !isolation {
 		return no("%s is not offered at trust %s, because this machine has no sandbox to run it in.", t.Name, p.Trust)

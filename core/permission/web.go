@@ -58,7 +58,7 @@ func (q question) fetch(d Decision) Decision {
 	}
 	host, err := tool.Host(u)
 	if err != nil {
-		return d.With(MustAsk, RuleUnnamed, q.t.Name+" wants to open an address whose host name is not valid.")
+		return d.With(MustAsk, RuleUnnamed, q.t.Name+" wants to open an address with an invalid host name.")
 	}
 	for _, g := range q.granted(kindWeb) {
 		if g == host {

@@ -137,7 +137,7 @@ func (q *Queue) putGuarded(ctx context.Context, tx *store.Tx, in *core.Inbound, 
 	if err != nil || failed == nil {
 		return outcome, err
 	}
-	q.o.Log.ErrorContext(ctx, "an update could not be stored and is put aside", "update", key, "err", failed)
+	q.o.Log.ErrorContext(ctx, "an update could not be stored and is set aside", "update", key, "err", failed)
 	tx.OnCommit(func() { q.o.Ring("queue") })
 	return "malformed", q.insert(ctx, tx, in, row{state: "dead", err: core.CutRunes(failed.Error(), 500), keep: true})
 }

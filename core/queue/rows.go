@@ -58,7 +58,7 @@ func (q *Queue) deadRow(ctx context.Context, tx *store.Tx, seq int64) (*core.Inb
 		if err := store.Already(ctx, tx, "row", seq, map[string]string{"queue.retry": "tried again", "queue.dismiss": "dismissed"}); err != nil {
 			return nil, err
 		}
-		return nil, core.Errorf(core.NotFound, "no dead message has the number %d: somebody may have been first", seq)
+		return nil, core.Errorf(core.NotFound, "no dead message has the number %d: it may have been settled already", seq)
 	}
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (q *Queue) decideSend(ctx context.Context, seq int64, by core.Actor, action
 			if err := store.Already(ctx, tx, "row", seq, map[string]string{"queue.send_again": "sent again", "queue.settle": "settled"}); err != nil {
 				return err
 			}
-			return core.Errorf(core.NotFound, "no unsettled reply has the number %d: somebody may have been first", seq)
+			return core.Errorf(core.NotFound, "no unsettled reply has the number %d: it may have been settled already", seq)
 		}
 		if err != nil {
 			return err

@@ -36,7 +36,7 @@ func (q *Queue) tx(ctx context.Context, u *unit, f func(tx *store.Tx) error) err
 			return err
 		}
 		q.suspect(broken.lane)
-		q.o.Log.WarnContext(ctx, "a waiting turn could not be taken; trying it by itself", "lane", broken.lane, "err", broken.err)
+		q.o.Log.WarnContext(ctx, "a waiting turn could not be claimed; trying it alone", "lane", broken.lane, "err", broken.err)
 	}
 }
 

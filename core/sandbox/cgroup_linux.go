@@ -43,7 +43,7 @@ const (
 var wanted = []struct{ name, what string }{{"memory", "memory"}, {"pids", "processes"}, {"cpu", "processor time"}}
 
 // watched is the text for when no control group limits memory or processes.
-const watched = "limits of memory and processes are looked at ten times a second, and by the kernel for each process alone: "
+const watched = "limits of memory and processes are checked ten times a second, and by the kernel for each process: "
 
 // OpenGroups returns the Groups that can be created, or nil, and a description to
 // show. where is Auto, None, or a directory of a cgroup2 file system. With Auto it
@@ -207,7 +207,7 @@ func (g *Groups) enable() error {
 	case errors.Is(last, unix.EBUSY):
 		return fmt.Errorf("other programs run in the control group %s itself", g.base)
 	case last != nil:
-		return fmt.Errorf("the control group hands nothing down: %w", last)
+		return fmt.Errorf("the control group delegates no controllers: %w", last)
 	}
 	return fmt.Errorf("the control group %s has neither memory nor pids to hand down", g.base)
 }

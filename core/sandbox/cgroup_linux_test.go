@@ -92,7 +92,7 @@ func TestWhyThereAreNoControlGroupsIsSaid(t *testing.T) {
 		filepath.Join(plain, "gone"): "no control group",
 	} {
 		g, text := OpenGroups(where, quiet())
-		if g != nil || !strings.HasPrefix(text, "limits of memory and processes are looked at ten times a second") || !strings.Contains(text, want) {
+		if g != nil || !strings.HasPrefix(text, "limits of memory and processes are checked ten times a second") || !strings.Contains(text, want) {
 			t.Errorf("%s: %v %s", where, g, text)
 		}
 	}

@@ -58,7 +58,7 @@ func probeAt(bwrap, stage string) (Box, Backend) {
 	b := Backend{Name: Bubblewrap}
 	stage, err := filepath.EvalSymlinks(stage)
 	if err != nil {
-		b.Text, b.Fix = "the gateway's own program file is gone (it was replaced while it runs)", "start the gateway again"
+		b.Text, b.Fix = "the gateway's program file was replaced or deleted while it runs", "start the gateway again"
 		return nil, b
 	}
 	w := &bubblewrap{bwrap: bwrap, stage: stage, can: abilities(bwrap)}
@@ -91,7 +91,7 @@ func reason(said string) (text, fix string) {
 		return "user namespaces cannot be made here (" + said + ")",
 			"in a container, allow them: a seccomp profile that permits clone with namespaces and mount, or run on the machine itself; where podman or docker is installed, GATEHOUSE_SANDBOX=container uses it"
 	}
-	return "bubblewrap does not work here (" + said + ")", "run 'bwrap --unshare-all --ro-bind / / true' and mend what it says"
+	return "bubblewrap does not work here (" + said + ")", "run 'bwrap --unshare-all --ro-bind / / true' and fix what it reports"
 }
 
 func setting(file string) string {

@@ -158,7 +158,7 @@ func testALimitEndsTheProgramAndSaysWhich(t *testing.T, box sandbox.Box) {
 	for _, c := range []struct{ command, why, without string }{
 		{"perl -e '$x = \"x\" x 90_000_000; sleep 20'; sleep 20; echo through", "64 MiB of memory", "through"},
 		{"for i in $(seq 100); do sleep 20 & done; wait; echo through", "40 processes", "through"},
-		{"for i in $(seq 16); do head -c 8M /dev/zero > f$i; done; sync; sleep 20; echo through", "disk filled by more than 64 MiB", "through"},
+		{"for i in $(seq 16); do head -c 8M /dev/zero > f$i; done; sync; sleep 20; echo through", "the command filled the disk by more than 64 MiB", "through"},
 		{"head -c 9M /dev/zero > big && echo through", "", "through"},
 		{"while :; do :; done; echo through", "", "through"},
 	} {

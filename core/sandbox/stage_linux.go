@@ -145,7 +145,7 @@ func alive(fds []string) error {
 		return err
 	}
 	if n, err = unix.Poll([]unix.PollFd{{Fd: int32(n)}}, 0); n > 0 || err != nil {
-		return errors.Join(errors.New("the gateway is gone: nothing is started"), err)
+		return errors.Join(errors.New("the gateway has ended: nothing is started"), err)
 	}
 	return nil
 }

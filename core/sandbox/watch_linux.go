@@ -93,10 +93,10 @@ func over(first int, l Limits, disks map[string]space, shared sharedGauge) strin
 	for path, before := range disks {
 		now, ok := free(path)
 		if ok && before.bytes > now.bytes+uint64(l.Disk) {
-			return fmt.Sprintf("the disk filled by more than %d MiB meanwhile", l.Disk>>20)
+			return fmt.Sprintf("the command filled the disk by more than %d MiB", l.Disk>>20)
 		}
 		if ok && before.files > now.files+maxFiles {
-			return fmt.Sprintf("more than %d files were made meanwhile", maxFiles)
+			return fmt.Sprintf("the command made more than %d files", maxFiles)
 		}
 	}
 	return ""

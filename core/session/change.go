@@ -126,7 +126,7 @@ func (s *Store) Update(ctx context.Context, tx *store.Tx, id string, c Change, b
 func (s *Store) changed(was Detail, c Change) (now Detail, err error) {
 	now = was
 	if !c.Owner && (c.AgentType != nil && *c.AgentType != was.AgentType || slices.ContainsFunc(slices.Collect(maps.Keys(c.Metadata)), isPermissions)) {
-		return now, core.Errorf(core.Denied, "who answers in a session, and what is permitted in it, is the owner's to say")
+		return now, core.Errorf(core.Denied, "only the owner decides who answers in a session and what is permitted in it")
 	}
 	if c.Title != nil {
 		now.Title, now.TitleSource = Title(*c.Title), TitleUser

@@ -144,7 +144,7 @@ func (s *Store) catchUp(ctx context.Context, n int64) (read int64, err error) {
 		}
 		docs, to, err := s.scanStep(file, l.Bytes)
 		if err != nil { // a file that cannot be read is not tried for ever: the next turn does
-			s.log.Warn("what was said cannot be found", "session", l.ID, "err", err)
+			s.log.Warn("messages cannot be searched", "session", l.ID, "err", err)
 			docs, to, size = nil, l.Bytes, 0
 		}
 		whole := to >= size || to == l.Bytes

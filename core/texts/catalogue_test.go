@@ -257,10 +257,10 @@ func TestTextsThatGoSeveralWays(t *testing.T) {
 		with With
 		want string
 	}{
-		{"permission", ask, "Bash wants to run:\n\nls -l\n\nFor a guest, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is refused."},
-		{"permission", but(but(ask, "Caution", "This command is not wholly understood: make is not on the list."), "Commands", "\n1. ls\n2. make"), "This command is not wholly understood: make is not on the list.\n\nBash wants to run:\n\nls -l\n\nThe commands in it:\n1. ls\n2. make\n\nFor a guest, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is refused."},
-		{"permission", but(but(ask, "Kind", "read"), "Name", ""), "Bash wants to read ls -l\nFor a guest (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is refused."},
-		{"permission", but(but(but(ask, "Kind", "change"), "TooLong", 9000), "Owner", true), "Bash wants to change something of 9000 characters: too long to be shown here. Read it in the panel under Approvals, and allow it there.\nFor the owner or an admin, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is refused."},
+		{"permission", ask, "Bash wants to run:\n\nls -l\n\nFor a guest, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is denied."},
+		{"permission", but(but(ask, "Caution", "This command is not wholly understood: make is not on the list."), "Commands", "\n1. ls\n2. make"), "This command is not wholly understood: make is not on the list.\n\nBash wants to run:\n\nls -l\n\nThe commands in it:\n1. ls\n2. make\n\nFor a guest, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is denied."},
+		{"permission", but(but(ask, "Kind", "read"), "Name", ""), "Bash wants to read ls -l\nFor a guest (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is denied."},
+		{"permission", but(but(but(ask, "Kind", "change"), "TooLong", 9000), "Owner", true), "Bash wants to change something of 9000 characters: too long to be shown here. Read it in the panel under Approvals, and allow it there.\nFor the owner or an admin, \"Ada \\\"A\\\"\" (user 7), at trust sandboxed. Without an answer by 12:00:01 UTC it is denied."},
 		{"invitation", invitation, "An invitation for one person at trust vault, until 2 January 15:04 UTC.\n\nTo use it, send me: `/pair K7M2Q9XT`"},
 		{"invitation", but(but(but(invitation, "People", 5), "Lasts", "30 days"), "Link", "https://t.me/x"), "An invitation for 5 people at trust vault, for 30 days each, until 2 January 15:04 UTC.\n\nhttps://t.me/x\n\nor send me: `/pair K7M2Q9XT`"},
 		{"group_enabled", group, "This group is enabled: mention me, or reply to me."},

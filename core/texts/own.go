@@ -33,12 +33,12 @@ func (o Own) Fields() []string {
 }
 
 var own = []Own{
-	{"code", "A stranger writes", "Told to somebody who is not let in yet, when they write to the bot.", true},
-	{"start", "A stranger presses Start", "Told to somebody who is not let in yet and begins with /start.", true},
-	{"help", "A stranger asks for help", "Told to somebody who is not let in yet and writes /help.", true},
-	{"approved", "Welcome: approved", "Told to somebody when their request is approved, wherever that is done.", false},
-	{"invited", "Welcome: invited", "Told to somebody whom an invitation has let in.", false},
-	{"denied", "Denied", "Told once to somebody whose request is denied; after it they hear nothing for a week.", false},
+	{"code", "A stranger writes", "Sent to a person without access who writes to the bot.", true},
+	{"start", "A stranger presses Start", "Sent to a person without access who sends /start.", true},
+	{"help", "A stranger asks for help", "Sent to a person without access who sends /help.", true},
+	{"approved", "Welcome: approved", "Sent to a person whose request is approved.", false},
+	{"invited", "Welcome: invited", "Sent to a person who accepted an invitation.", false},
+	{"denied", "Denied", "Sent once to a person whose request is denied; they get no answer for a week after it.", false},
 }
 
 // Editable returns the texts that may be replaced, in the order in which a user
@@ -75,7 +75,7 @@ func SayOwn(o Own, body string, w Words) (core.Part, error) {
 	}
 	part, err := run(t, o.Name, w)
 	if err == nil && part.Text == "" {
-		err = fmt.Errorf("text %s: nothing is in it", o.Name)
+		err = fmt.Errorf("text %s: it is empty", o.Name)
 	}
 	return part, err
 }
@@ -105,9 +105,9 @@ func (o Own) Check(body, bot string, room Room) error {
 		case err != nil:
 			return core.Errorf(core.Invalid, "the text cannot be used: %v", err)
 		case part.Text == "":
-			return core.Errorf(core.Invalid, "nothing would be said%s", nameless(name))
+			return core.Errorf(core.Invalid, "the text would be empty%s", nameless(name))
 		case o.Code && !strings.Contains(part.Text, w.Code):
-			return core.Errorf(core.Invalid, "the code is missing%s: write {{.Code}} where it belongs, or nobody can tell you which request is theirs", nameless(name))
+			return core.Errorf(core.Invalid, "the code is missing%s: write {{.Code}} where it belongs; without it a person cannot tell you which request is theirs", nameless(name))
 		case size > room.Most:
 			return core.Errorf(core.Invalid, "it is too long: with a long name it takes %d characters, and a message here holds %d", size, room.Most)
 		}
@@ -117,7 +117,7 @@ func (o Own) Check(body, bot string, room Room) error {
 
 func nameless(name string) string {
 	if name == "" {
-		return " to somebody without a name"
+		return " for a person without a name"
 	}
 	return ""
 }
@@ -136,7 +136,7 @@ func (o Own) parse(body string) (*template.Template, error) {
 		return nil, core.Errorf(core.Invalid, "{{define}} and {{block}} cannot be used here")
 	}
 	if t.Tree == nil || t.Root == nil {
-		return nil, core.Errorf(core.Invalid, "nothing is in it; the default is taken back with its own button")
+		return nil, core.Errorf(core.Invalid, "it is empty; use the button to restore the default")
 	}
 	if n, why := o.refused(t.Root, false); n != nil {
 		return nil, core.Errorf(core.Invalid, "line %d: %s", lineOf(body, n), why)
@@ -152,7 +152,7 @@ func plain(body string) error {
 	case len(body) > MaxSource:
 		return core.Errorf(core.Invalid, "it is too long: %d bytes, and %d is the most", len(body), MaxSource)
 	case strings.TrimSpace(body) == "":
-		return core.Errorf(core.Invalid, "nothing is in it; the default is taken back with its own button")
+		return core.Errorf(core.Invalid, "it is empty; use the button to restore the default")
 	}
 	line := 1
 	for _, r := range body {
@@ -208,7 +208,7 @@ func (o Own) branch(n *parse.BranchNode, outside, inside bool) (parse.Node, stri
 // field accepts a single field: {{.Name}}, {{$.Name}}, and {{.}} inside a with.
 func (o Own) field(p *parse.PipeNode, inside bool) (parse.Node, string) {
 	if len(p.Decl) > 0 || len(p.Cmds) != 1 || len(p.Cmds[0].Args) != 1 {
-		return p, "one field stands between the braces and nothing else; " + o.known()
+		return p, "exactly one field belongs between the braces; " + o.known()
 	}
 	var name string
 	switch n := p.Cmds[0].Args[0].(type) {
@@ -256,7 +256,7 @@ func (o Own) fault(err error) error {
 	}
 	line, what := m[1], m[2]
 	if f := unknownWord.FindStringSubmatch(what); f != nil {
-		what = "{{" + f[1] + "}} means nothing here; " + o.known()
+		what = "{{" + f[1] + "}} has no meaning here; " + o.known()
 	} else if f := unclosedPart.FindStringSubmatch(what); f != nil {
 		if f[1] != "" {
 			line = f[1]

@@ -59,7 +59,7 @@ func (c *Conversation) Words(indexed func() (from int64, err error)) (w Words) {
 		w.Docs, w.To, err = c.s.Scan(c.name, w.From, maxNew)
 	}
 	if err != nil {
-		c.s.log.Warn("what was said cannot be found yet", "session", c.sess.ID, "err", err)
+		c.s.log.Warn("messages cannot be searched yet", "session", c.sess.ID, "err", err)
 		w.Docs, w.To, w.Behind = nil, w.From, true
 	}
 	return w

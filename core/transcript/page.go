@@ -194,7 +194,7 @@ func (s *Files) Transcript(_ context.Context, sess Session) (io.ReadCloser, int6
 	}
 	st, err := s.vault.Stat(c.name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, core.Errorf(core.NotFound, "nothing has been said in this session yet")
+		return nil, 0, core.Errorf(core.NotFound, "this session has no messages yet")
 	}
 	if err != nil {
 		return nil, 0, err

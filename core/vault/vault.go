@@ -190,7 +190,7 @@ func (v *Vault) syncDir(name string) error {
 
 // What a guest may read of a disk that takes nothing.
 const (
-	fullText     = "the disk of the vault is full: nothing can be stored until there is space"
+	fullText     = "the disk of the vault is full: messages cannot be stored until there is space"
 	readOnlyText = "the vault is read-only for the gateway: check the owner and the mount of its directory"
 )
 

@@ -53,7 +53,7 @@ func (s *Store) NewClaim(ctx context.Context, replace bool) (code string, expire
 			return err
 		}
 		if owned && !replace {
-			return core.Errorf(core.Conflict, "the bots have an owner already; to put another account in its place, ask for a code that replaces it (gatehouse claim --replace)")
+			return core.Errorf(core.Conflict, "the bots have an owner already; to replace it with another account, create a code with gatehouse claim --replace")
 		}
 		expires = tx.Time().Add(ClaimLife)
 		if err := s.saveClaim(ctx, tx, claimCode{SHA256: hash(code), Expires: expires, Replace: replace}); err != nil {

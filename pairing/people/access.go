@@ -201,7 +201,7 @@ func (s *Store) known(ctx context.Context, tx *store.Tx, platform, id string, by
 	var user int64
 	err := tx.Get(ctx, &user, `SELECT user_id FROM identities WHERE platform = $1 AND platform_user_id = $2`, platform, id)
 	if errors.Is(err, store.ErrNoRows) {
-		return 0, core.Errorf(core.NotFound, "nobody with this id on %s has access", platform)
+		return 0, core.Errorf(core.NotFound, "no account with this id on %s has access", platform)
 	}
 	return user, err
 }

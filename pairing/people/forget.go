@@ -105,7 +105,7 @@ func (s *Store) ShutOut(ctx context.Context, tx *store.Tx, user int64) error {
 // NotTheOperator returns an error for the operator, who can't be forgotten.
 func NotTheOperator(user int64) error {
 	if user == core.Operator {
-		return core.Errorf(core.Invalid, "the operator can't be forgotten")
+		return core.Errorf(core.Invalid, "the operator cannot be deleted")
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func (s *Store) Persons(ctx context.Context, limit int) ([]Person, error) {
 func (s *Store) PersonOf(ctx context.Context, user int64) (Person, error) {
 	people, err := s.persons(ctx, `FROM users u WHERE u.id = $1 AND (u.id IN (SELECT user_id FROM identities) OR u.id IN (SELECT user_id FROM access) OR u.id = 1)`, user)
 	if err == nil && len(people) == 0 {
-		err = core.Errorf(core.NotFound, "nobody of this number is known here")
+		err = core.Errorf(core.NotFound, "no person has this number")
 	}
 	if err != nil {
 		return Person{}, fmt.Errorf("person: %w", err)
@@ -139,7 +139,7 @@ func accessByID(ctx context.Context, tx *store.Tx, id int64, by core.Actor) (a G
 	err = tx.Get(ctx, &a, `SELECT id, bot, user_id, scope, place, trust_level, expires_at, chat, "by", at FROM access WHERE id = $1`, id)
 	switch {
 	case errors.Is(err, store.ErrNoRows):
-		return a, core.Errorf(core.NotFound, "there is no such access; somebody may have taken it already")
+		return a, core.Errorf(core.NotFound, "there is no such access; it may have been revoked already")
 	case err == nil && a.User == core.Operator && by.User != core.Operator && by.User != 0:
 		return a, errOwnerOnly()
 	}

@@ -28,7 +28,7 @@ func (s *Store) UndoBlock(ctx context.Context, bot, platform, platformUserID str
 			return err
 		}
 		if when := core.TimeOf(at); tx.Time().Sub(when) > UndoFor {
-			return core.Errorf(core.Conflict, "a block can be undone for %d seconds; this one was made at %s UTC. Unblock them instead: then they may ask anew", int(UndoFor.Seconds()), when.UTC().Format("15:04:05"))
+			return core.Errorf(core.Conflict, "a block can be undone for %d seconds; this one was made at %s UTC. Unblock them instead: then they may ask again", int(UndoFor.Seconds()), when.UTC().Format("15:04:05"))
 		}
 		if err := s.Restore(ctx, tx, bot, platform, platformUserID, at); err != nil {
 			return err

@@ -88,7 +88,7 @@ func (s *Store) SetPlace(ctx context.Context, bot, id string, set Settings, by c
 		set.Mention = MentionOnly
 	}
 	if set.Mention != MentionOnly && set.Mention != MentionContext && set.Mention != MentionAll {
-		return core.Errorf(core.Invalid, "a group is heard by one of %s, %s, %s", MentionOnly, MentionContext, MentionAll)
+		return core.Errorf(core.Invalid, "a group's messages are read by one of %s, %s, %s", MentionOnly, MentionContext, MentionAll)
 	}
 	if set.RateN < 0 || set.RateN > 10_000 || set.RateN > 0 && (set.RatePer < time.Second || set.RatePer > 24*time.Hour) {
 		return texts.Error(core.Invalid, "enable_rate_bounds")

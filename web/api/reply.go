@@ -51,7 +51,7 @@ func (a *API) object(w http.ResponseWriter, r *http.Request, events entries, t *
 		case "aborted", "error":
 			failure = runProblem(e, t)
 		case "gap":
-			failure = &web.Problem{Fault: web.Unavailable, Detail: "the events of this run are no longer kept; read the transcript", Extra: t.extra()}
+			failure = &web.Problem{Fault: web.Unavailable, Detail: "the events of this run have been deleted; read the transcript", Extra: t.extra()}
 		case "message_stop":
 			over = true
 		}

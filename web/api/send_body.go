@@ -129,7 +129,7 @@ func (m *unaskedBody) form(form *multipart.Reader) error {
 			return formFault(err)
 		}
 		if room -= len(text); room < 0 {
-			return web.Refuse(web.TooLarge, fmt.Sprintf("the form holds more than %d bytes besides its files", maxSendBody))
+			return web.Refuse(web.TooLarge, fmt.Sprintf("the form holds more than %d bytes apart from its files", maxSendBody))
 		}
 		if err := m.field(snake(part.FormName()), string(text)); err != nil {
 			return err

@@ -180,7 +180,7 @@ func (a *API) changeSession(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if _, given := matching(r); !given {
-		return web.Refuse(web.MatchRequired, "say in If-Match which version the change is meant for")
+		return web.Refuse(web.MatchRequired, "name in If-Match the version to change")
 	}
 	fields, err := readFields(w, r)
 	if err != nil {

@@ -184,7 +184,7 @@ func (a *API) receiveForm(u *upload, begin beginning, form *multipart.Reader) er
 			return formFault(err)
 		}
 		if n, room = n+1, room-len(text); n > maxFields || room < 0 {
-			return web.Refuse(web.TooLarge, fmt.Sprintf("the form holds more than %d fields or %d bytes besides its files", maxFields, maxChatBody))
+			return web.Refuse(web.TooLarge, fmt.Sprintf("the form holds more than %d fields or %d bytes apart from its files", maxFields, maxChatBody))
 		}
 		if err := addField(fields, snake(part.FormName()), string(text)); err != nil {
 			return err

@@ -114,7 +114,7 @@ func create(ctx context.Context, tx *store.Tx, n NewKey, by core.Actor) (string,
 // described returns a label and scopes as they are stored, or what is wrong.
 func described(label string, scopes []string) (string, []string, error) {
 	if label = core.CleanName(label); label == "" {
-		return "", nil, core.Errorf(core.Invalid, "a key needs a label that says what it is for")
+		return "", nil, core.Errorf(core.Invalid, "a key needs a label that describes its use")
 	}
 	for _, s := range scopes {
 		if !slices.Contains(Scopes(), s) {

@@ -110,7 +110,7 @@ func (c *conversation) end(q *request) error {
 	}
 	last := len(c.said) - 1
 	if last < 0 || c.said[last].Role != "user" || empty(&c.said[last]) {
-		return refuse(web.Invalid, "invalid_value", "messages", "Invalid 'messages': the last one must be of role 'user' and say something.")
+		return refuse(web.Invalid, "invalid_value", "messages", "Invalid 'messages': the last one must be of role 'user' and have content.")
 	}
 	q.Last = c.said[last]
 	for _, m := range c.said[:last] {

@@ -59,14 +59,14 @@ func checkBot(ctx context.Context, p Subject, b configs.Bot) Finding {
 	}
 	switch {
 	case b.Fault != "":
-		c.State, c.Text, c.Fix = Fail, b.Fault, "put a good token into "+tokenPlace(b)
+		c.State, c.Text, c.Fix = Fail, b.Fault, "put a valid token into "+tokenPlace(b)
 	case err == nil:
 		c.State, c.Text = OK, "the token belongs to @"+strings.TrimPrefix(name, "@")
 	case core.KindOf(err) == core.Denied:
 		c.State, c.Text = Fail, about.name+" refuses the token: it was revoked or is mistyped"
 		c.Fix = about.again + " and put it into " + tokenPlace(b)
 	case core.KindOf(err) == core.Invalid:
-		c.State, c.Text, c.Fix = Fail, core.TextOf(err), "put a good token into "+tokenPlace(b)
+		c.State, c.Text, c.Fix = Fail, core.TextOf(err), "put a valid token into "+tokenPlace(b)
 	default:
 		c.State, c.Text = Fail, b.APIURL+" did not answer as it should: "+Reason(err)
 		c.Fix = "check this machine's network and " + about.setting
@@ -95,8 +95,8 @@ func checkPolicy(b configs.Bot, panel bool) (checks []Finding) {
 		}
 	}
 	warn(b.Off, "the bot was stopped in the panel, and stays so", "start it on the panel's page Bots, if it is to answer")
-	warn(b.DMPolicy == "open", "everybody who finds the bot may write to it, at trust "+b.DMTrust, "set "+setting("DM_POLICY", "dm_policy")+" to pairing")
-	warn(b.DMPolicy == "allowlist" && len(b.AllowedUsers) == 0, "the allowlist is empty, so nobody may write to the bot",
+	warn(b.DMPolicy == "open", "anyone who finds the bot may write to it, at trust "+b.DMTrust, "set "+setting("DM_POLICY", "dm_policy")+" to pairing")
+	warn(b.DMPolicy == "allowlist" && len(b.AllowedUsers) == 0, "the allowlist is empty, so no one may write to the bot",
 		"list user ids in "+setting("ALLOWED_USERS", "allowed_users")+", or set "+setting("DM_POLICY", "dm_policy")+" to pairing")
 	warn(inTheClear(b.APIURL), "the bot's token goes over the network in the clear", "give "+setting("API_URL", "api_url")+" an https address")
 	return checks

@@ -89,7 +89,7 @@ func printText(out io.Writer, checks []Finding, healthy bool) {
 	}
 	_ = w.Flush()
 	if healthy {
-		fmt.Fprintln(out, "\nNothing stands in the way of starting.")
+		fmt.Fprintln(out, "\nThe gateway can start.")
 		return
 	}
 	fmt.Fprintln(out, "\nSomething does not work. Fix what is marked fail, then run doctor again.")
@@ -166,7 +166,7 @@ func checkConfiguration(_ context.Context, p Subject) []Finding {
 	password := c.AdminPassword.Reveal()
 	warn(password != "" && len(password) < MinPassword, "the admin password is short",
 		fmt.Sprintf("set GATEHOUSE_ADMIN_PASSWORD to a phrase of %d characters or more", MinPassword))
-	warn(c.LocalhostAccess == "chat" && len(c.TrustedProxies) > 0, "LOCALHOST_ACCESS=chat behind a proxy on this machine opens the chat to everybody the proxy lets in",
+	warn(c.LocalhostAccess == "chat" && len(c.TrustedProxies) > 0, "LOCALHOST_ACCESS=chat behind a proxy on this machine opens the chat to everyone the proxy admits",
 		"set GATEHOUSE_LOCALHOST_ACCESS=off and give out API keys")
 	warn(c.AnthropicAPIKey.IsSet() && inTheClear(c.AnthropicBaseURL), "the model's key goes over the network in the clear",
 		"give GATEHOUSE_ANTHROPIC_BASE_URL an https address")
@@ -187,7 +187,7 @@ func checkConfiguration(_ context.Context, p Subject) []Finding {
 func settingCount(set int) string {
 	switch set {
 	case 0:
-		return "nothing is set, so every setting has its default"
+		return "no setting is set, so the defaults apply"
 	case 1:
 		return "1 setting is set, the others have their defaults"
 	}

@@ -239,7 +239,7 @@ func TestDoctorOnClockAndPorts(t *testing.T) {
 
 func TestDoctorWarnsOfOpenDoors(t *testing.T) {
 	sick(t, "configuration", Warn, "password is short", func(p *Subject) { p.Config.AdminPassword = configs.NewSecret("top-secret") })
-	sick(t, "telegram", Warn, "everybody who finds", func(p *Subject) { p.Config.TelegramDMPolicy = "open" })
+	sick(t, "telegram", Warn, "anyone who finds", func(p *Subject) { p.Config.TelegramDMPolicy = "open" })
 	sick(t, "telegram", Warn, "allowlist is empty", func(p *Subject) { p.Config.TelegramDMPolicy = "allowlist" })
 	sick(t, "configuration", Warn, "behind a proxy", func(p *Subject) {
 		p.Config.LocalhostAccess = "chat"
@@ -321,7 +321,7 @@ func TestDoctorSaysWhatIsolatesCommands(t *testing.T) {
 			return []sandbox.Backend{{Name: "bubblewrap", Text: "is not installed", Fix: "install bubblewrap"}}
 		}
 	})
-	for _, text := range []string{"the kernel holds memory", "limits are looked at ten times a second"} {
+	for _, text := range []string{"the kernel holds memory", "limits are checked ten times a second"} {
 		sick(t, "sandbox", OK, "limits: "+text, func(p *Subject) {
 			works(p)
 			p.Limits = func(context.Context) string { return text }

@@ -16,7 +16,7 @@ func checkServers(_ context.Context, p Subject) []Finding {
 	path := filepath.Join(p.Config.VaultPath, entry.File)
 	st, err := os.Lstat(path)
 	if err == nil && !st.Mode().IsRegular() {
-		return []Finding{{name, Warn, entry.File + " is not read: it is a link or something else that is no file", "put the file itself there"}}
+		return []Finding{{name, Warn, entry.File + " is not read: it is a link or something else that is no file", "put a copy of the file there"}}
 	}
 	var text []byte
 	if err == nil {

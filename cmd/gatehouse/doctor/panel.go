@@ -17,10 +17,10 @@ func checkPanel(_ context.Context, p Subject) (checks []Finding) {
 		return nil
 	}
 	if s.Fault != nil {
-		return []Finding{{"panel", Warn, "what was set in the panel can't be read: " + Reason(s.Fault), "see what is said of the database"}}
+		return []Finding{{"panel", Warn, "the panel's settings cannot be read: " + Reason(s.Fault), "see the line about the database"}}
 	}
 	for _, err := range s.Left {
-		checks = append(checks, Finding{"panel", Warn, "something that was set in the panel can't hold, so there it is as configured: " + err.Error(),
+		checks = append(checks, Finding{"panel", Warn, "a value set in the panel is invalid, so the configured one is used: " + err.Error(),
 			"fix what it needs, or set it again on the panel's page Settings"})
 	}
 	for _, words := range s.Changed() {

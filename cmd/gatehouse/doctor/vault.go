@@ -148,7 +148,7 @@ func checkDatabase(ctx context.Context, p Subject) []Finding {
 		c.Text, c.Fix = path+": "+core.TextOf(err), "see docs/backup.md, Upgrade"
 	case err != nil:
 		c.Text = path + " cannot be read: " + err.Error()
-		c.Fix = "if it is damaged, put back a copy (docs/backup.md); if it is another program's, set GATEHOUSE_DATABASE_URL"
+		c.Fix = "if it is damaged, restore a copy (docs/backup.md); if it is another program's, set GATEHOUSE_DATABASE_URL"
 	case !fts5:
 		c.Text, c.Fix = "this program was built without full-text search", "build it with: make build"
 	case missing:
@@ -158,7 +158,7 @@ func checkDatabase(ctx context.Context, p Subject) []Finding {
 		c.Text = fmt.Sprintf("%s is of the original system, version %d; the next start takes it over and keeps a copy (stop the original system first)", path, version)
 	case p.Newest > 0 && version > p.Newest:
 		c.Text = fmt.Sprintf("%s has version %d, newer than this program's %d", path, version, p.Newest)
-		c.Fix = "use the newer program, or put back the copy that was kept beside the file"
+		c.Fix = "use the newer program, or restore the copy that was kept next to the file"
 	default:
 		c.State, c.Text = OK, fmt.Sprintf("%s, version %d, full-text search built in", path, version)
 		if p.Newest > version {

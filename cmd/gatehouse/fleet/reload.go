@@ -90,7 +90,7 @@ func (f *Fleet) reload(ctx context.Context) (done bool) {
 // reportTrouble logs why the file of bots is not used, "" that it is again.
 func (f *Fleet) reportTrouble(trouble string) {
 	if trouble != "" {
-		f.Log.Error("the file of bots can't be used: its bots stay as they were", "err", trouble)
+		f.Log.Error("the bots file is invalid: the bots stay unchanged", "err", trouble)
 	} else {
 		f.Log.Info("the file of bots is in use again")
 	}

@@ -84,7 +84,7 @@ func (q *asker) read() (string, error) {
 		case a.err != nil:
 			return "", fmt.Errorf("read an answer: %w", a.err)
 		case a.over && q.terminal: // hung up, or Ctrl-D: no one there has skipped anything
-			return "", core.Errorf(core.Invalid, "the input ended before the last question: nothing is written; begin again, Enter skips a question")
+			return "", core.Errorf(core.Invalid, "the input ended before the last question; nothing was written. Start again; Enter skips a question")
 		}
 		return a.text, nil
 	}

@@ -52,7 +52,7 @@ func (s *setup) telegram() error {
 		}
 		s.ask.say("    It is @%s.\n", me.Username)
 		if !me.ReadsGroups {
-			s.ask.say("    In groups it hears mentions, commands and replies to it. To have it see all messages:\n    @BotFather, /setprivacy, Disable; then remove it from the group and add it again.\n")
+			s.ask.say("    In groups it receives mentions, commands and replies to it. To let it see all messages:\n    @BotFather, /setprivacy, Disable; then remove it from the group and add it again.\n")
 		}
 		s.cfg.TelegramToken = configs.NewSecret(token)
 		s.keep("GATEHOUSE_TELEGRAM_TOKEN", s.Flags.TelegramTokenFile, token)
@@ -200,7 +200,7 @@ func weak(password string) string {
 	case len(password) > 256:
 		return "is longer than 256 bytes"
 	case utf8.RuneCountInString(rest) < doctor.MinPassword/2 || len(different) < 5:
-		return "is easy to guess: take four words that have nothing to do with each other"
+		return "is easy to guess: take four unrelated words"
 	}
 	return ""
 }

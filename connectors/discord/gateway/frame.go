@@ -89,7 +89,7 @@ var (
 
 // lenient finds what it can in a frame that is no JSON of the known form.
 func lenient(raw []byte, why error) Event {
-	e := Event{Data: raw, Malformed: "the frame can't be decoded: " + core.CutRunes(why.Error(), 200)}
+	e := Event{Data: raw, Malformed: "the frame cannot be decoded: " + core.CutRunes(why.Error(), 200)}
 	if m := seqField.FindSubmatch(raw); m != nil {
 		if n, err := strconv.ParseInt(string(m[1]), 10, 64); err == nil {
 			e.Seq = n

@@ -71,7 +71,7 @@ type Config struct {
 
 // How a connection ends, other than by an error of the network or ctx.
 var (
-	ErrReconnect = errors.New("the platform asked to connect anew (op 7)")
+	ErrReconnect = errors.New("the platform asked to reconnect (op 7)")
 	ErrSilent    = errors.New("a heartbeat was not answered: the connection is dead")
 	ErrFull      = errors.New("more events came than could be stored")
 )
@@ -282,7 +282,7 @@ func (k *conn) hello(raw json.RawMessage, s Session) error {
 		return errors.New("the gateway's HELLO names no heartbeat interval")
 	}
 	if k.interval != 0 {
-		return errors.New("the gateway said HELLO twice")
+		return errors.New("the gateway sent HELLO twice")
 	}
 	k.interval = time.Duration(h.Interval * float64(time.Millisecond))
 	k.beatAt = k.c.Clock.After(time.Duration(k.c.Random(int64(k.interval))))

@@ -88,7 +88,7 @@ func (f *Failure) reason() string {
 	case discordgo.ErrCodeMissingAccess, discordgo.ErrCodeMissingPermissions:
 		return fmt.Sprintf("the bot may not write in this channel: give its role View Channel, Send Messages, Send Messages in Threads and Attach Files there (%d)", f.Code)
 	case discordgo.ErrCodeUnknownChannel:
-		return "the channel is gone (10003)"
+		return "the channel was deleted (10003)"
 	}
 	return cmp.Or(f.threadReason(), f.Error())
 }
@@ -99,9 +99,9 @@ func (f *Failure) threadReason() string {
 	case codeThreadLocked:
 		return "the thread is locked: have a moderator unlock it, or give the bot's role Manage Threads (160005)"
 	case CodeThreadArchived:
-		return "the thread is archived and locked, so that the bot can't open it again: have a moderator do it, or give the bot's role Manage Threads (50083)"
+		return "the thread is archived and locked, so that the bot cannot open it again: ask a moderator to, or give the bot's role Manage Threads (50083)"
 	case codeTooManyThreads:
-		return "the server has as many active threads as it may, so that this one can't be opened again: archive others (160006)"
+		return "the server has reached its limit of active threads, so that this one cannot be opened again: archive others (160006)"
 	}
 	return ""
 }

@@ -100,7 +100,7 @@ func (d *Decoder) beside(in *core.Inbound, said, kind string) {
 	case said != "":
 		in.Text = strings.TrimSpace(in.Text + "\n\n" + said)
 	case kind != "" && (in.Text != "" || in.Command != ""):
-		in.Text = strings.TrimSpace(in.Text + "\n\n[sent with a " + kind + ", which can't be read here]")
+		in.Text = strings.TrimSpace(in.Text + "\n\n[sent with a " + kind + ", which cannot be read here]")
 	case kind != "" && in.Addressed:
 		in.Unsupported = kind
 	case in.Addressed && in.Text == "" && !d.o.Hears && len(in.Files) == 1 && in.Files[0].Voice:

@@ -142,7 +142,7 @@ func TestEveryKindOfUpdateBecomesOneInbound(t *testing.T) {
 				in.Kind, in.Text, in.Edit, in.Addressed = core.KindEdit, "new", "1700000000", true
 			})},
 		{"edit beside what can't be read", edited(`,"caption":"new","story":{}`), message(inDM, func(in *core.Inbound) {
-			in.Kind, in.Text, in.Edit, in.Addressed = core.KindEdit, "new\n\n[sent with a story, which can't be read here]", "1700000000", true
+			in.Kind, in.Text, in.Edit, in.Addressed = core.KindEdit, "new\n\n[sent with a story, which cannot be read here]", "1700000000", true
 		})},
 		{"edit that leaves what can't be read", edited(`,"checklist":{}`), message(inDM, func(in *core.Inbound) {
 			in.Kind, in.Unsupported, in.Edit, in.Addressed = core.KindEdit, "checklist", "1700000000", true

@@ -187,7 +187,7 @@ func (d *Decoder) Decode(raw json.RawMessage, now time.Time) (core.Inbound, int6
 		in.UpdateID, in.Bot = d.key+":"+strconv.FormatInt(u.ID, 10), d.o.Bot
 		return in, u.ID
 	}
-	in := core.Inbound{Kind: core.KindService, At: now, Malformed: "the update can't be decoded: " + core.CutRunes(err.Error(), 200)}
+	in := core.Inbound{Kind: core.KindService, At: now, Malformed: "the update cannot be decoded: " + core.CutRunes(err.Error(), 200)}
 	in.Bot, in.From.Platform = d.o.Bot, Platform
 	id := lenientID(raw)
 	if id > 0 {

@@ -88,7 +88,7 @@ func Read(file, text string, top int) (*Header, *Fault) {
 func (h *Header) simple(n ast.Node) *Fault {
 	for _, t := range []ast.NodeType{ast.AnchorType, ast.AliasType, ast.MergeKeyType, ast.TagType} {
 		if found := ast.Filter(t, n); len(found) > 0 {
-			return &Fault{h.File, h.top + found[0].GetToken().Position.Line, "anchors, aliases and tags (& * and !) are not read here; put text that begins so between quotes"}
+			return &Fault{h.File, h.top + found[0].GetToken().Position.Line, "anchors, aliases and tags (& * and !) are not read here; quote such text"}
 		}
 	}
 	return nil
@@ -194,7 +194,7 @@ func (h *Header) fault(err error) *Fault {
 	case errors.As(err, &unknown):
 		f.Text = message + "; docs/agents.md lists those that there are"
 	case m != nil && plainTypes[m[1]] != "" && plainTypes[m[2]] != "":
-		f.Text = fmt.Sprintf("here stands %s where %s is expected", plainTypes[m[1]], plainTypes[m[2]])
+		f.Text = fmt.Sprintf("%s is set where %s is expected", plainTypes[m[1]], plainTypes[m[2]])
 	default:
 		f.Text += ": " + quotedText.ReplaceAllString(message, "…")
 	}

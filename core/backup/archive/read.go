@@ -138,7 +138,7 @@ func (in *reader) about() error {
 	a.Program = core.CutRunes(core.CleanName(a.Program), 60)
 	switch {
 	case a.Format < 1:
-		return damaged("it does not say its format")
+		return damaged("its format is missing")
 	case a.Format > Format:
 		return core.Errorf(core.Conflict, "the backup was made by a newer gatehouse (%s, format %d): restore it with that one", a.Program, a.Format)
 	case in.limits.Schema > 0 && a.Schema > in.limits.Schema:
@@ -259,7 +259,7 @@ func (in *reader) end(h *tar.Header) error {
 	}
 	in.total.ID = hex.EncodeToString(in.id.Sum(nil))
 	if in.total != want {
-		return damaged("it does not hold what its last entry says")
+		return damaged("its content does not match its last entry")
 	}
 	in.ended = true
 	return nil

@@ -97,7 +97,7 @@ func (c *chunk) failed(data []byte) apiError {
 	}
 	e := parseError(data)
 	if named && e.isZero() {
-		e.Message = "an error without words"
+		e.Message = "an error without a message"
 	}
 	return e
 }

@@ -108,7 +108,7 @@ func (g *Guard) Ask(ctx context.Context, p permission.Profile, questions json.Ra
 	case len(questions) > maxQuestions || !json.Valid(questions):
 		return nil, core.Errorf(core.Invalid, "questions are JSON of at most %d bytes", maxQuestions)
 	case !p.CanAsk || p.User <= 0:
-		return nil, core.Errorf(core.Denied, "Nobody can answer here: go on without, and say what you assumed.")
+		return nil, core.Errorf(core.Denied, "No one can answer here: continue without an answer, and state what you assumed.")
 	}
 	body := ask.Payload{Questions: questions, Session: p.Session, User: p.User, Owner: p.Owner, Trust: p.Trust}
 	asked, err := g.open(ctx, ask.Ask{Kind: ask.KindQuestion, Run: p.Run, Bot: p.Bot, Chat: p.Chat, User: p.User, Asker: p.User}, questionTime, &body, p)

@@ -337,7 +337,7 @@ func TestWhereNobodyCanAnswerTheAnswerIsNoAtOnce(t *testing.T) {
 	p := ownersTurn
 	p.CanAsk = false
 	v := <-s.allow(ctx, p, writeTool, "Notes/a.md")
-	if v.err != nil || v.d.Verdict != permission.Deny || v.d.Rule != permission.RuleNobody || !strings.Contains(v.d.Text, "nobody can be asked") {
+	if v.err != nil || v.d.Verdict != permission.Deny || v.d.Rule != permission.RuleNobody || !strings.Contains(v.d.Text, "no one can be asked") {
 		t.Fatalf("%+v", v)
 	}
 	if len(s.events) != 0 || len(s.board.open) != 0 {

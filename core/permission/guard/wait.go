@@ -53,7 +53,7 @@ func (g *Guard) ask(ctx context.Context, p permission.Profile, t tool.Tool, call
 	req := permission.Request(t, a, d)
 	switch {
 	case !p.CanAsk:
-		return d.With(permission.Deny, permission.RuleNobody, d.Text+" That needs the owner's approval, and nobody can be asked here: the answer is no."), nil
+		return d.With(permission.Deny, permission.RuleNobody, d.Text+" That needs the owner's approval, and no one can be asked here: it is denied."), nil
 	case len(req.Path)+len(req.Command)+len(req.URL) > maxShown:
 		return d.With(permission.Deny, permission.RuleHidden, "That needs the owner's approval, and it is too long for a person to judge. Do it in smaller steps."), nil
 	}
@@ -93,7 +93,7 @@ func outcome(a ask.Ask, d permission.Decision) (permission.Decision, core.Permis
 		return d.With(permission.Allow, permission.RulePerson, "Approved by "+a.DecidedBy+"."), r
 	case a.State == ask.Expired:
 		r.Decision = ask.Timeout
-		return d.With(permission.Deny, permission.RuleTimeout, "Nobody answered within 120 seconds, so the answer is no."), r
+		return d.With(permission.Deny, permission.RuleTimeout, "No one answered within 120 seconds: it is denied."), r
 	case a.State == ask.Decided:
 		return d.With(permission.Deny, permission.RulePerson, "Denied by "+a.DecidedBy+". Do not try it by another way."), r
 	}

@@ -243,13 +243,13 @@ func (w *walker) declare(c *syntax.DeclClause, s *state) {
 			for _, f := range fields {
 				w.assignField(f, s)
 				if c.Variant.Value == "nameref" || strings.HasPrefix(f, "-") && strings.ContainsAny(f, "nf") && c.Variant.Value != "export" {
-					w.hidden("a variable stands for another one")
+					w.hidden("a variable refers to another one")
 				}
 			}
 		}
 	}
 	if c.Variant.Value == "nameref" {
-		w.hidden("a variable stands for another one")
+		w.hidden("a variable refers to another one")
 	}
 }
 

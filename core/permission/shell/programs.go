@@ -278,9 +278,9 @@ func (w *walker) removes(s *state, target string, recursive bool) {
 	case whole(t):
 		w.hidden("it deletes " + shown(t))
 	case recursive && (t == "." || t == "./" || t == string(star) || t == "./"+string(star)):
-		w.hidden("it deletes all that is where it stands")
+		w.hidden("it deletes everything in the working directory")
 	case recursive && climbs(t):
-		w.hidden("it deletes a folder that it stands in")
+		w.hidden("it deletes a directory that contains the working directory")
 	}
 }
 

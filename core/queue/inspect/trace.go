@@ -66,7 +66,7 @@ func (r *Reader) Update(ctx context.Context, bot, id string) (Step, error) {
 	var row stepRow
 	err := r.db.Get(ctx, &row, stepColumns+`WHERE bot = $1 AND update_id = $2`, bot, id)
 	if errors.Is(err, store.ErrNoRows) {
-		return Step{}, core.Errorf(core.NotFound, "%s knows no update %s; finished ones are remembered for 48 hours", bot, id)
+		return Step{}, core.Errorf(core.NotFound, "%s knows no update %s; finished ones are kept for 48 hours", bot, id)
 	}
 	if err != nil {
 		return Step{}, fmt.Errorf("update: %w", err)

@@ -52,7 +52,7 @@ func KeepCopy(ctx context.Context, db *sql.DB, path string, version int64) (stri
 			return "", err
 		}
 	}
-	return "", core.Errorf(core.Conflict, "there are %d different copies of version %d beside the database: move some of them away", maxCopies, version)
+	return "", core.Errorf(core.Conflict, "there are %d different copies of version %d next to the database: move some of them away", maxCopies, version)
 }
 
 // settle renames a file and has the new name on the disk.

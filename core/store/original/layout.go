@@ -106,7 +106,7 @@ func (l layout) has(table string) bool { return l.tables[table] != nil }
 func (l layout) original(t Target) (bool, error) {
 	switch {
 	case l.ledger > t.Newest:
-		return false, core.Errorf(core.Invalid, "the database is newer (version %d) than this program (version %d): use the newer program, or restore the copy that was kept beside the database before its migration", l.ledger, t.Newest)
+		return false, core.Errorf(core.Invalid, "the database is newer (version %d) than this program (version %d): use the newer program, or restore the copy that was kept next to the database before its migration", l.ledger, t.Newest)
 	case l.ledger >= t.Version, len(l.tables) == 0 && len(l.others) == 0:
 		return false, nil
 	case !l.has("sessions") && !l.has("schema_version"):
@@ -117,7 +117,7 @@ func (l layout) original(t Target) (bool, error) {
 			l.ledger, oldestOriginal, newestOriginal, prefixed("; ", l.strange()))
 	}
 	if strange := l.strange(); strange != "" {
-		return false, core.Errorf(core.Invalid, "the database looks like one of the original system, but in a layout that gatehouse does not know; it takes over versions %d to %d (%s): set GATEHOUSE_DATABASE_URL to another path",
+		return false, core.Errorf(core.Invalid, "the database looks like one of the original system, but its layout is unknown; it takes over versions %d to %d (%s): set GATEHOUSE_DATABASE_URL to another path",
 			oldestOriginal, newestOriginal, strange)
 	}
 	return true, nil

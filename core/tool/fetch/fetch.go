@@ -212,7 +212,7 @@ func explain(host string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded) || isTimeout(err):
 		return core.Errorf(core.Busy, "%s did not answer in time", host)
 	}
-	return &core.Error{Kind: core.Busy, Text: host + " cannot be reached, or does not speak HTTP as it should", Err: err}
+	return &core.Error{Kind: core.Busy, Text: host + " cannot be reached, or does not answer with valid HTTP", Err: err}
 }
 
 func isTimeout(err error) bool {

@@ -447,7 +447,7 @@ func TestSearchAsksTheNamedServerAndShowsWhatItFinds(t *testing.T) {
 			t.Errorf("%v: %v %q", c.input, err, r.Text)
 		}
 	}
-	if r, err := call(t, x, in{"query": "q", "allowed_domains": []string{"none.net"}}); err != nil || r.Text != "Nothing was found." {
+	if r, err := call(t, x, in{"query": "q", "allowed_domains": []string{"none.net"}}); err != nil || r.Text != "No results." {
 		t.Errorf("%v %q", err, r.Text)
 	}
 	if _, err := call(t, x, in{"query": " "}); core.KindOf(err) != core.Invalid {

@@ -130,7 +130,7 @@ func (in *searchInput) show(f tool.Finding) tool.Result {
 		}
 	}
 	if b.Len() == 0 {
-		return tool.Result{Text: "Nothing was found."}
+		return tool.Result{Text: "No results."}
 	}
 	return tool.Result{Text: outside("search results", b.String())}
 }

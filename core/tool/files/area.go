@@ -40,9 +40,9 @@ func room(ctx context.Context, t *tool.Turn, name string, isNew bool, more int64
 	}
 	switch {
 	case c.entries > tool.MaxAreaEntries:
-		return core.Errorf(core.Denied, "your own folder would hold more than %d files and folders: delete some that are no longer needed, or ask the owner to", tool.MaxAreaEntries)
+		return core.Errorf(core.Denied, "your own folder would hold more than %d files and folders: delete some, or ask the owner to", tool.MaxAreaEntries)
 	case c.bytes+more > tool.MaxAreaBytes:
-		return core.Errorf(core.Denied, "your own folder would hold more than %s: delete files that are no longer needed, or ask the owner to", core.ByteSize(tool.MaxAreaBytes))
+		return core.Errorf(core.Denied, "your own folder would hold more than %s: delete files, or ask the owner to", core.ByteSize(tool.MaxAreaBytes))
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func substitute(text, old, new string, all bool) (string, int, error) {
 		if text == "" {
 			return new, 1, nil
 		}
-		return "", 0, core.Errorf(core.Invalid, "the file exists and is not empty; say in old_string which text is replaced")
+		return "", 0, core.Errorf(core.Invalid, "the file exists and is not empty; name in old_string the text to replace")
 	}
 	old, new = endings(text, old, new)
 	n := strings.Count(text, old)
@@ -136,7 +136,7 @@ func substitute(text, old, new string, all bool) (string, int, error) {
 	case n == 0:
 		return "", 0, core.Errorf(core.Invalid, "old_string is not in the file. %s", hint(text, old))
 	case n > 1 && !all:
-		return "", 0, core.Errorf(core.Invalid, "old_string stands in %d places (lines %s). Add text around it until it is unique, or set replace_all", n, places(text, old))
+		return "", 0, core.Errorf(core.Invalid, "old_string occurs in %d places (lines %s). Add text around it until it is unique, or set replace_all", n, places(text, old))
 	}
 	if size := int64(len(text)) + int64(n)*int64(len(new)-len(old)); size > maxEdit {
 		return "", 0, core.Errorf(core.TooLarge, "the file would grow to %d bytes, and at most %d are written", size, maxEdit)

@@ -126,7 +126,7 @@ func content(ctx context.Context, file io.Reader, st fs.FileInfo, name string, i
 	}
 	text, err := numbered(ctx, r, in)
 	if err == nil && bounded.N <= 0 {
-		text += fmt.Sprintf("\n(only the first %d MiB of the file are looked at)", maxScan>>20)
+		text += fmt.Sprintf("\n(only the first %d MiB of the file were searched)", maxScan>>20)
 	}
 	return tool.Result{Text: text}, err
 }

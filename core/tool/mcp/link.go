@@ -316,7 +316,7 @@ func (v *Servers) launch(ctx context.Context, l *link, t *tool.Turn) (release fu
 
 // note logs what a server says next to the protocol, its secrets taken out.
 func (v *Servers) note(s *entry.Server) func(string) {
-	return func(line string) { v.o.Log.Info("an MCP server says", "server", s.Name, "text", s.Redact(line)) }
+	return func(line string) { v.o.Log.Info("message of an MCP server", "server", s.Name, "text", s.Redact(line)) }
 }
 
 // environment of a program: nothing of the gateway's own but these three, and

@@ -17,7 +17,7 @@ import (
 // the caller's.
 func (s *Shell) Room(ctx context.Context, t *tool.Turn) (spec sandbox.Spec, release func(), err error) {
 	if t.Trust != core.Vault && t.Trust != core.Sandboxed {
-		return spec, nil, core.Errorf(core.Denied, "nothing is shut in at this trust")
+		return spec, nil, core.Errorf(core.Denied, "no command is confined at this trust")
 	}
 	scratch, err := s.scratchOf(t.Run)
 	if err != nil {

@@ -344,7 +344,7 @@ func (s *sweeper) relink() {
 			continue
 		}
 		if err := s.restore(name, was); err != nil {
-			s.notes = append(s.notes, name+" is gone and could not be restored: it commands agents or the gateway")
+			s.notes = append(s.notes, name+" was deleted and could not be restored: it controls agents or the gateway")
 			continue
 		}
 		s.notes = append(s.notes, name+" was restored: it commands agents or the gateway")

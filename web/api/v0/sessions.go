@@ -207,7 +207,7 @@ func agentOf(w http.ResponseWriter, r *http.Request) (string, error) {
 		given = body.AgentPath
 	}
 	if given == "" || len(given) > 400 {
-		return "", core.Errorf(core.Invalid, "say in agentPath with which agent the session is that is to be cleared")
+		return "", core.Errorf(core.Invalid, "name in agentPath the agent of the session to clear")
 	}
 	return given, nil
 }

@@ -25,7 +25,7 @@ func (i *Instruction) verify() error {
 	}
 	for _, c := range i.Checks {
 		if err := c.verify(); err != nil {
-			return fmt.Errorf("the container does not show what was ordered (its names were changed meanwhile), so nothing is started; try again: %w", err)
+			return fmt.Errorf("the container does not show what was ordered (its names were changed concurrently), so nothing is started; try again: %w", err)
 		}
 	}
 	return nil
@@ -49,7 +49,7 @@ func (i *Instruction) verifyRights() error {
 		delete(want, name)
 	}
 	if len(want) > 0 {
-		return errors.New("the kernel does not say which rights a process has")
+		return errors.New("the kernel does not report which rights a process has")
 	}
 	if os.Getuid() != i.User || os.Geteuid() != i.User || os.Getgid() != i.Group || os.Getegid() != i.Group {
 		return fmt.Errorf("the user is %d:%d, not %d:%d", os.Getuid(), os.Getgid(), i.User, i.Group)

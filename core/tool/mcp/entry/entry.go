@@ -101,7 +101,7 @@ func members(text []byte, from, limit int) ([]member, error) {
 			return list, err
 		}
 		if slices.ContainsFunc(list, func(x member) bool { return x.name == e.name }) {
-			return list, fmt.Errorf("%q stands there twice", core.CutRunes(e.name, maxName))
+			return list, fmt.Errorf("%q is set twice", core.CutRunes(e.name, maxName))
 		}
 		if list = append(list, e); len(list) > limit {
 			return list[:limit], fmt.Errorf("more than %d entries", limit)

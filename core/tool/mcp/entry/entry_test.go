@@ -52,7 +52,7 @@ func TestAMistakeIsToldWithItsLineAndCostsItsServerOnly(t *testing.T) {
 		`"comand": "x"`:                                    `"comand" is not known here: type, command, args, env, url, headers, trust and timeout are`,
 		`"command": 7`:                                     "command must be a text",
 		`"args": "x", "command": "x"`:                      "args must be a list of texts",
-		`"command": "x", "command": "y"`:                   `"command" stands there twice`,
+		`"command": "x", "command": "y"`:                   `"command" is set twice`,
 		`"args": []`:                                       "command is missing",
 		`"command": "x", "env": {"A B": "x"}`:              `env: "A B" is not a name of a variable, or its value holds a NUL character`,
 		`"command": "x", "url": "http://h"`:                "command, args and env belong to servers of type stdio",
