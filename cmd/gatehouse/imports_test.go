@@ -45,9 +45,10 @@ connectors: core core/texts
 connectors/chat: connectors connectors/chat/ask connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
 connectors/chat/ask: connectors connectors/markdown core core/command core/permission core/store core/texts core/tool core/ask
 connectors/connectorstest: connectors core core/coretest
-connectors/discord: connectors connectors/discord/gateway connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire connectors/markdown core core/texts
+connectors/discord: connectors connectors/discord/gateway connectors/discord/inbound connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire core core/texts
 connectors/discord/discordtest: connectors/simulator core
 connectors/discord/gateway: core
+connectors/discord/inbound: connectors connectors/discord/gateway connectors/discord/rest connectors/discord/wire core  # events become core.Inbound
 connectors/discord/interactions: connectors connectors/discord/markup connectors/discord/rest connectors/discord/wire core core/texts
 connectors/discord/markup: connectors/markdown core
 connectors/discord/markup/markuptest:

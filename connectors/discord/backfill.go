@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"gatehouse/connectors/discord/gateway"
 	"gatehouse/connectors/discord/wire"
 	"gatehouse/core"
 )
@@ -67,8 +68,7 @@ func (r *receiver) meet(ctx context.Context, page []core.Inbound) {
 		}
 		m := mark{Channel: in.Chat, Message: before(in.MessageID)}
 		if in.Group() {
-			c, _ := r.bot.places.channel(in.Chat)
-			if m.Guild = c.Guild; m.Guild == "" {
+			if m.Guild = r.bot.decoder.GuildOf(in.Chat); m.Guild == "" {
 				continue
 			}
 			if in.Place != in.Chat {
@@ -230,7 +230,7 @@ func (r *receiver) behind(ctx context.Context, channel, after string) ([]json.Ra
 			b.o.Log.WarnContext(ctx, "channel not read back", "bot", b.o.Name, "channel", channel, "err", f)
 			return nil, nil
 		}
-		if err := r.await(ctx, errLookup{f}, n); err != nil {
+		if err := r.await(ctx, f, n); err != nil {
 			return nil, err
 		}
 	}
@@ -251,4 +251,21 @@ func messageID(raw json.RawMessage) string {
 func snowflake(t time.Time) string {
 	const epoch = 1420070400000
 	return strconv.FormatInt(max(0, t.UnixMilli()-epoch)<<22, 10)
+}
+
+// missed decodes a message that was read back, which names neither its guild nor its
+// position in the stream.
+func (r *receiver) missed(ctx context.Context, raw json.RawMessage, at mark) (core.Inbound, bool, error) {
+	var m wire.Message
+	e := gateway.Event{Type: "MESSAGE_CREATE", Data: raw}
+	if json.Unmarshal(raw, &m) == nil {
+		fields := map[string]json.RawMessage{}
+		if json.Unmarshal(raw, &fields) == nil {
+			fields["channel_id"], fields["guild_id"] = json.RawMessage(strconv.Quote(at.Channel)), json.RawMessage(strconv.Quote(at.Guild))
+			if whole, err := json.Marshal(fields); err == nil {
+				e.Data = whole
+			}
+		}
+	}
+	return r.decode(ctx, e)
 }

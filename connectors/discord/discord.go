@@ -2,21 +2,13 @@
 // (https://discord.com/developers/docs): events come over the gateway (package
 // gateway), everything else goes by REST with discordgo's session and types.
 //
-// Ids of updates are made of immutable facts: "message:<id>" (the same from
-// the gateway and from a backfill), "edit:<id>:<edit time>",
-// "interaction:<id>", and for what has no id of its own, such as a reaction,
-// "event:<session>:<sequence>", which RESUME repeats unchanged.
-//
 // The cursor is named "discord:<the bot's id>", which the token begins with,
 // and holds the gateway session and the number of its last stored event: a
 // start soon after a stop goes on with that session. Memory keeps, under the
 // same name, the newest message stored of each known channel, for the backfill
 // when the session is gone.
 //
-// A chat is a channel's id. A thread or forum post is a channel of its own:
-// its id is chat and thread, and its place is the channel (or forum) it hangs
-// in. The place of another guild channel is the channel itself, not the guild,
-// so that the owner enables channels one by one. Direct messages have no place.
+// Package inbound says what the ids of updates and chats look like.
 package discord
 
 import (
@@ -29,15 +21,14 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"gatehouse/connectors"
+	"gatehouse/connectors/discord/inbound"
 	"gatehouse/connectors/discord/interactions"
 	"gatehouse/connectors/discord/markup"
 	"gatehouse/connectors/discord/rest"
 	"gatehouse/connectors/discord/wire"
-	"gatehouse/connectors/markdown"
 	"gatehouse/core"
 )
 
@@ -91,19 +82,18 @@ type Options struct {
 // A Bot is one bot on Discord. Everything but Run may be called from several
 // goroutines at once, whether or not Run runs.
 type Bot struct {
-	o        Options
-	id       string // the bot user's id
-	base     string // scheme://host/api/v10
-	secure   bool   // the API is https: so must the gateway be
-	redact   *strings.Replacer
-	markdown *markdown.Renderer
-	line     *http.Transport
-	api      *rest.Client
-	answers  *interactions.Responder
-	pace     *connectors.Pace[string]
-	turns    connectors.Turns[string]
-	places   *places
-	username atomic.Pointer[string]
+	o       Options
+	id      string // the bot user's id
+	base    string // scheme://host/api/v10
+	secure  bool   // the API is https: so must the gateway be
+	redact  *strings.Replacer
+	render  func(source string) []core.Part
+	line    *http.Transport
+	api     *rest.Client
+	answers *interactions.Responder
+	pace    *connectors.Pace[string]
+	turns   connectors.Turns[string]
+	decoder *inbound.Decoder
 }
 
 var tokenForm = regexp.MustCompile(`^([A-Za-z0-9_-]{10,40})\.[A-Za-z0-9_-]{4,20}\.[A-Za-z0-9_-]{10,120}$`)
@@ -126,14 +116,14 @@ func New(o Options) (*Bot, error) {
 	_, secret, _ := strings.Cut(o.Token, ".")
 	b := &Bot{
 		o: o, id: id, base: base.String() + apiPath, secure: base.Scheme == "https",
-		redact:   strings.NewReplacer(o.Token, "[token]", secret, "[token]", secret[strings.IndexByte(secret, '.')+1:], "[token]"),
-		markdown: markup.NewRenderer(repeatRoom),
-		line:     connectors.NewTransport(256),
-		pace:     newGate(o.Clock, o.Pace),
-		places:   newPlaces(),
+		redact: strings.NewReplacer(o.Token, "[token]", secret, "[token]", secret[strings.IndexByte(secret, '.')+1:], "[token]"),
+		render: markup.NewRenderer(repeatRoom).Render,
+		line:   connectors.NewTransport(256),
+		pace:   newGate(o.Clock, o.Pace),
 	}
 	b.api = rest.New(rest.Options{Token: o.Token, Base: b.base, Transport: b.line, Timeout: o.SendTimeout, Redact: b.redact})
 	b.answers = interactions.New(interactions.Options{Bot: o.Name, ID: id, Clock: o.Clock, Log: o.Log, Memory: o.Memory, Menu: o.Menu, Complete: o.Complete, Form: o.Form}, b.api)
+	b.decoder = inbound.New(inbound.Options{Bot: o.Name, ID: id, Hears: o.Hears, Clock: o.Clock, API: b.api, Interactions: b.answers})
 	o.Metrics.start(o.Name, o.Clock.Now())
 	return b, nil
 }
@@ -181,7 +171,7 @@ func (b *Bot) Platform() string { return Platform }
 
 // Render makes parts from Markdown, each within markup.MaxText once it is written in
 // Discord's own markup.
-func (b *Bot) Render(source string) []core.Part { return b.markdown.Render(source) }
+func (b *Bot) Render(source string) []core.Part { return b.render(source) }
 
 // Close lets idle connections go. It ends no request.
 func (b *Bot) Close() error {
@@ -199,7 +189,7 @@ func (b *Bot) Test(ctx context.Context) (username string, err error) {
 		}
 		return "", core.Errorf(core.Busy, "Discord cannot be asked about bot %s: %s", b.o.Name, f.Error())
 	}
-	b.username.Store(&me.Username)
+	b.decoder.SetUsername(me.Username)
 	return me.Username, nil
 }
 

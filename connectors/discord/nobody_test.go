@@ -22,7 +22,7 @@ func TestInbound_WhatNoPersonSentIsMarked(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
-		in, _, err := c.bot.decode(ctx, gateway.Event{Type: kind, Data: json.RawMessage(data)}, "s")
+		in, _, err := c.bot.decoder.Decode(ctx, gateway.Event{Type: kind, Data: json.RawMessage(data)}, "s")
 		if err != nil {
 			t.Fatal(err)
 		}

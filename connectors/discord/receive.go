@@ -144,7 +144,7 @@ func (r *receiver) aside(ctx context.Context, e gateway.Event) func() {
 	if e.Type != "INTERACTION_CREATE" {
 		return nil
 	}
-	return r.bot.answers.Aside(ctx, e.Data, func() (core.Inbound, error) { return r.bot.inbound(ctx, e) })
+	return r.bot.answers.Aside(ctx, e.Data, func() (core.Inbound, error) { return r.bot.decoder.Read(ctx, e) })
 }
 
 func ignoreEnd(ctx context.Context, err error) error {
@@ -158,11 +158,11 @@ func ignoreEnd(ctx context.Context, err error) error {
 // platform. Then the event becomes malformed, so that it does not block all others.
 const lookupTries = 8
 
-// decode is Bot.decode with retries while the channel cannot be looked up. It returns
+// decode is Decoder.Decode with retries while the channel cannot be looked up. It returns
 // an error if the token is refused.
 func (r *receiver) decode(ctx context.Context, e gateway.Event) (core.Inbound, bool, error) {
 	for n := 1; ; n++ {
-		in, ok, err := r.bot.decode(ctx, e, r.at.ID)
+		in, ok, err := r.bot.decoder.Decode(ctx, e, r.at.ID)
 		if err == nil {
 			return in, ok, nil
 		}
@@ -218,7 +218,7 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 	if err := json.Unmarshal(e.Data, &ready); err != nil || ready.Session == "" {
 		return errors.New("the gateway's READY cannot be read")
 	}
-	b.username.Store(&ready.User.Username)
+	b.decoder.SetUsername(ready.User.Username)
 	r.tasks.Go(func() { b.answers.Deploy(ctx, ready.Application.ID) })
 	r.identified = b.o.Clock.Now()
 	r.at = position{Session: gateway.Session{ID: ready.Session, Seq: e.Seq, URL: ready.URL}, Application: ready.Application.ID, Limited: r.at.Limited}
@@ -244,10 +244,7 @@ func (r *receiver) greet(ctx context.Context, e gateway.Event) error {
 
 // standing reports how the connection is, when it is well.
 func (r *receiver) standing() {
-	s := core.BotState{State: core.Running, LastSuccess: r.bot.o.Clock.Now()}
-	if name := r.bot.username.Load(); name != nil {
-		s.Username = *name
-	}
+	s := core.BotState{State: core.Running, LastSuccess: r.bot.o.Clock.Now(), Username: r.bot.decoder.Username()}
 	if r.at.Limited {
 		s.State, s.Reason = core.Degraded, contentOff
 	}

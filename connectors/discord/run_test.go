@@ -15,6 +15,7 @@ import (
 	"gatehouse/connectors"
 	"gatehouse/connectors/connectorstest"
 	"gatehouse/connectors/discord/discordtest"
+	"gatehouse/connectors/discord/gateway"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 )
@@ -446,6 +447,18 @@ func TestMoreEventsThanFitAreKeptByThePlatform(t *testing.T) {
 	}
 }
 
+// forget makes the bot ask for a channel again.
+func forget(t *testing.T, b *Bot, channel discordtest.ID) {
+	t.Helper()
+	e := gateway.Event{Type: "CHANNEL_DELETE", Data: json.RawMessage(`{"id":"` + channel.String() + `"}`)}
+	if in, err := b.decoder.Read(t.Context(), e); err == nil {
+		t.Fatalf("the channel is reported as deleted: %+v", in)
+	}
+	if guild := b.decoder.GuildOf(channel.String()); guild != "" {
+		t.Fatalf("the channel is still known in %s", guild)
+	}
+}
+
 func TestARefusedTokenIsToldWhileAChannelIsAskedFor(t *testing.T) {
 	s := platform(t, discordtest.Options{FloodOff: true})
 	ada := s.NewUser("Ada")
@@ -458,9 +471,7 @@ func TestARefusedTokenIsToldWhileAChannelIsAskedFor(t *testing.T) {
 	r.await(core.Running)
 	say(t, ada, talk, "hello")
 	store.Await(t, 1)
-	b.places.mu.Lock()
-	b.places.channels.Remove(talk.String())
-	b.places.mu.Unlock()
+	forget(t, b, talk)
 	inject(t, s, discordtest.Fault{Kind: discordtest.Broken, Method: "getChannel"})
 	say(t, ada, talk, "again")
 	r.await(core.Degraded)
@@ -483,9 +494,7 @@ func TestAChannelThatCantBeLookedUpDoesNotBlockTheOthers(t *testing.T) {
 	r.await(core.Running)
 	ada.Send("warm")
 	store.Await(t, 1)
-	b.places.mu.Lock()
-	b.places.channels.Remove(talk.String())
-	b.places.mu.Unlock()
+	forget(t, b, talk)
 	inject(t, s, discordtest.Fault{Kind: discordtest.Broken, Status: 500, Method: "getChannel"})
 	say(t, ada, talk, "lost in a broken channel")
 	ada.Send("still heard")

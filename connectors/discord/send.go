@@ -186,6 +186,12 @@ func (b *Bot) edit(ctx context.Context, chat, id string, body wire.Body) *rest.F
 	return f
 }
 
+// unarchive opens an archived thread, so that a message in it can be edited; a new
+// message does so automatically. It reports false for a locked thread.
+func (b *Bot) unarchive(ctx context.Context, thread string) bool {
+	return b.api.Call(ctx, http.MethodPatch, "/channels/"+thread, map[string]bool{"archived": false}, nil) == nil
+}
+
 // unnamedWait is the pause after a 429 that names none.
 const unnamedWait = 5 * time.Second
 

@@ -1,4 +1,4 @@
-package discord
+package inbound
 
 import (
 	"regexp"
@@ -14,11 +14,11 @@ var code = regexp.MustCompile(`<(@!?|@&|#|a?:[A-Za-z0-9_]{2,32}:)([0-9]{1,20})>`
 
 // readable returns text with names instead of ids, without a leading mention of the
 // bot.
-func (b *Bot) readable(text string, m *wire.Message) string {
+func (d *Decoder) readable(text string, m *wire.Message) string {
 	text = strings.TrimSpace(text)
 	for {
 		at := code.FindStringSubmatchIndex(text)
-		if at == nil || at[0] != 0 || !b.names(text[at[2]:at[3]], text[at[4]:at[5]], m) {
+		if at == nil || at[0] != 0 || !d.namesBot(text[at[2]:at[3]], text[at[4]:at[5]], m) {
 			break
 		}
 		text = strings.TrimLeft(text[at[1]:], " \t\n,:")
@@ -27,9 +27,9 @@ func (b *Bot) readable(text string, m *wire.Message) string {
 		p := code.FindStringSubmatch(s)
 		switch kind, id := p[1], p[2]; kind {
 		case "@", "@!":
-			return "@" + b.nameOf(id, m, s)
+			return "@" + d.nameOf(id, m, s)
 		case "#":
-			if name := b.places.nameOf(id); name != "" {
+			if name := d.places.nameOf(id); name != "" {
 				return "#" + name
 			}
 		case "@&":
@@ -40,23 +40,22 @@ func (b *Bot) readable(text string, m *wire.Message) string {
 	})
 }
 
-// names reports whether a code is a mention of the bot that the platform has
-// parsed as one.
-func (b *Bot) names(kind, id string, m *wire.Message) bool {
+// namesBot reports whether a code is a mention of the bot or of its role.
+func (d *Decoder) namesBot(kind, id string, m *wire.Message) bool {
 	switch kind {
 	case "@", "@!":
-		return id == b.id
+		return id == d.o.ID
 	case "@&":
-		return b.places.isOwnRole(id)
+		return d.places.isOwnRole(id)
 	}
 	return false
 }
 
 // nameOf returns the name of a mentioned user, or other without markup if it is
 // unknown.
-func (b *Bot) nameOf(id string, m *wire.Message, other string) string {
-	if id == b.id {
-		return b.name()
+func (d *Decoder) nameOf(id string, m *wire.Message, other string) string {
+	if id == d.o.ID {
+		return d.name()
 	}
 	for _, u := range m.Mentions.V {
 		if u.ID == id {
@@ -70,8 +69,8 @@ func (b *Bot) nameOf(id string, m *wire.Message, other string) string {
 
 var commandForm = regexp.MustCompile(`^/([A-Za-z][A-Za-z0-9_]{0,31})(\s|$)`)
 
-// command reads a command that opens the text (behind a mention of the bot):
-// its name in lower case and its arguments. A path such as /etc/hosts is none.
+// command returns the name, in lower case, and the arguments of a command at the
+// start of the text (after a mention of the bot). A path such as /etc/hosts is none.
 func command(text string) (name, rest string, ok bool) {
 	m := commandForm.FindStringSubmatch(text)
 	if m == nil {

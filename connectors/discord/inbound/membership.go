@@ -1,4 +1,4 @@
-package discord
+package inbound
 
 import (
 	"encoding/json"
@@ -17,8 +17,8 @@ const newlyIn = 24 * time.Hour
 // standing converts an event about the bot's membership: added to a server, removed
 // from it, or a channel deleted. It runs before learn. It reports false for any other
 // event.
-func (b *Bot) standing(e gateway.Event) (core.Inbound, bool) {
-	in := core.Inbound{Kind: core.KindService, From: core.Peer{Platform: Platform}, At: b.o.Clock.Now()}
+func (d *Decoder) standing(e gateway.Event) (core.Inbound, bool) {
+	in := core.Inbound{Kind: core.KindService, From: core.Peer{Platform: wire.Platform}, At: d.o.Clock.Now()}
 	switch e.Type {
 	case "GUILD_CREATE":
 		var g wire.Guild
@@ -26,7 +26,7 @@ func (b *Bot) standing(e gateway.Event) (core.Inbound, bool) {
 			return in, false
 		}
 		in.At = g.Joined.Time(time.Time{})
-		if age := b.o.Clock.Now().Sub(in.At); age >= newlyIn || age < -newlyIn {
+		if age := d.o.Clock.Now().Sub(in.At); age >= newlyIn || age < -newlyIn {
 			return in, false
 		}
 		in.UpdateID, in.Text = "guild:"+g.ID+":"+string(g.Joined), "joined a server"
@@ -39,14 +39,14 @@ func (b *Bot) standing(e gateway.Event) (core.Inbound, bool) {
 		if json.Unmarshal(e.Data, &g) != nil || !wire.IsID(g.ID) || g.Unavailable { // an outage (Guild Delete)
 			return in, false
 		}
-		in.Text, in.Standing, in.PlaceName = "left a server", core.StandingRemoved, core.CleanName(b.places.guildName(g.ID))
-		in.Places = b.places.in(g.ID)
+		in.Text, in.Standing, in.PlaceName = "left a server", core.StandingRemoved, core.CleanName(d.places.guildName(g.ID))
+		in.Places = d.places.in(g.ID)
 	case "CHANNEL_DELETE":
 		var c wire.Channel
 		if json.Unmarshal(e.Data, &c) != nil || !wire.IsID(c.ID) || c.Guild == "" {
 			return in, false
 		}
-		in.Text, in.Standing, in.PlaceName = "channel deleted", core.StandingRemoved, placeName(b.places.guildName(c.Guild), c.Name)
+		in.Text, in.Standing, in.PlaceName = "channel deleted", core.StandingRemoved, placeName(d.places.guildName(c.Guild), c.Name)
 		in.Chat, in.Place = c.ID, c.ID
 	default:
 		return in, false

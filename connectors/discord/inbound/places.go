@@ -1,4 +1,4 @@
-package discord
+package inbound
 
 import (
 	"context"
@@ -11,22 +11,22 @@ import (
 	"gatehouse/core"
 )
 
-// maxPlaces bounds how many channels and guilds are remembered; one that is
-// not is asked for when a message comes from it.
+// maxPlaces limits the channels and the guilds in the cache. Others are asked for when
+// a message comes from them.
 const maxPlaces = 10_000
 
 // maxRoots limits the threads of which the starter message is cached.
 const maxRoots = 500
 
-// places is what is known of channels and guilds: which thread hangs where,
-// how they are called, and which role is the bot's own.
+// places caches channels and guilds: the channel that a thread belongs to, names, and
+// the role that is the bot's own.
 type places struct {
 	mu       sync.Mutex
 	channels *connectors.LRU[string, wire.Channel]
 	guilds   *connectors.LRU[string, string]    // names
 	roles    *connectors.LRU[string, string]    // the bot's own role by guild; "" for none
 	own      *connectors.LRU[string, bool]      // the same by role
-	roots    *connectors.LRU[string, beginning] // what threads began with
+	roots    *connectors.LRU[string, beginning] // starter messages by thread
 }
 
 func newPlaces() *places {
@@ -93,8 +93,8 @@ func (p *places) learnGuild(g wire.Guild, bot string) {
 	}
 }
 
-// learnRoles finds the role that the platform made for the bot (Role Tags,
-// bot_id).
+// learnRoles stores and returns the role that the platform made for the bot (Role
+// Tags, bot_id), or "".
 func (p *places) learnRoles(guild string, roles []wire.Role, bot string) (own string) {
 	for _, r := range roles {
 		if r.Tags.Bot == bot {
@@ -152,62 +152,62 @@ type spot struct {
 
 // address returns the address of a channel's messages. Without a guild it is a direct
 // message, because the platform names the guild of every other.
-func (b *Bot) address(ctx context.Context, id, guild string) (spot, error) {
+func (d *Decoder) address(ctx context.Context, id, guild string) (spot, error) {
 	if guild == "" {
 		return spot{Address: core.Address{Chat: id}}, nil
 	}
-	c, err := b.channel(ctx, id)
+	c, err := d.channel(ctx, id)
 	if err != nil {
 		return spot{}, err
 	}
-	at := spot{Address: core.Address{Chat: id, Place: id}, name: placeName(b.places.guildName(guild), c.Name)}
+	at := spot{Address: core.Address{Chat: id, Place: id}, name: placeName(d.places.guildName(guild), c.Name)}
 	if c.IsThread() {
 		at.Thread, at.Place = id, c.Parent
-		parent, _ := b.places.channel(c.Parent)
-		at.name, at.topic = placeName(b.places.guildName(guild), parent.Name), topicOf(c, parent)
+		parent, _ := d.places.channel(c.Parent)
+		at.name, at.topic = placeName(d.places.guildName(guild), parent.Name), topicOf(c, parent)
 	}
 	return at, nil
 }
 
 // channel returns a channel from the cache or the platform. One that is deleted or not
 // visible becomes a place of its own, which is not enabled.
-func (b *Bot) channel(ctx context.Context, id string) (wire.Channel, error) {
-	if c, ok := b.places.channel(id); ok {
+func (d *Decoder) channel(ctx context.Context, id string) (wire.Channel, error) {
+	if c, ok := d.places.channel(id); ok {
 		return c, nil
 	}
 	var c wire.Channel
-	switch f := b.api.Call(ctx, "GET", "/channels/"+id, nil, &c); {
+	switch f := d.o.API.Call(ctx, "GET", "/channels/"+id, nil, &c); {
 	case f == nil:
 	case f.Hidden():
 	default:
 		return c, errLookup{f}
 	}
 	c.ID = id
-	b.places.put(c)
+	d.places.put(c)
 	return c, nil
 }
 
 // ownRole returns the bot's own role in a guild, or "".
-func (b *Bot) ownRole(ctx context.Context, guild, channel string) (string, error) {
+func (d *Decoder) ownRole(ctx context.Context, guild, channel string) (string, error) {
 	if guild == "" { // read back by REST, where messages don't name their guild
-		c, err := b.channel(ctx, channel)
+		c, err := d.channel(ctx, channel)
 		if err != nil || c.Guild == "" {
 			return "", err
 		}
 		guild = c.Guild
 	}
-	b.places.mu.Lock()
-	own, ok := b.places.roles.Get(guild)
-	b.places.mu.Unlock()
+	d.places.mu.Lock()
+	own, ok := d.places.roles.Get(guild)
+	d.places.mu.Unlock()
 	if ok {
 		return own, nil
 	}
 	var roles []wire.Role
-	switch f := b.api.Call(ctx, "GET", "/guilds/"+guild+"/roles", nil, &roles); {
+	switch f := d.o.API.Call(ctx, "GET", "/guilds/"+guild+"/roles", nil, &roles); {
 	case f == nil:
 	case f.Hidden():
 	default:
 		return "", errLookup{f}
 	}
-	return b.places.learnRoles(guild, roles, b.id), nil
+	return d.places.learnRoles(guild, roles, d.o.ID), nil
 }

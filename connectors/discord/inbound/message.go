@@ -1,6 +1,7 @@
-package discord
+package inbound
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,19 +18,20 @@ import (
 	"gatehouse/core"
 )
 
-// errNone means that an event needs no row.
-var errNone = errors.New("nothing to store")
+// errNoRow means that an event needs no row.
+var errNoRow = errors.New("nothing to store")
 
-// decode converts one event. ok is false for events that need no row: the bot's own
+// Decode converts one event of a session. ok is false for events that need no row: the bot's own
 // messages, and events that only describe channels or servers. An event that cannot be
 // decoded is marked Malformed and becomes a dead letter, so that the stream continues.
-// The error means that a channel could not be looked up: retry the event.
-func (b *Bot) decode(ctx context.Context, e gateway.Event, session string) (in core.Inbound, ok bool, err error) {
+// An error means that a channel could not be looked up: retry the event. It wraps a
+// *rest.Failure.
+func (d *Decoder) Decode(ctx context.Context, e gateway.Event, session string) (in core.Inbound, ok bool, err error) {
 	malformed := e.Malformed
 	if malformed == "" {
-		in, err = b.inbound(ctx, e)
+		in, err = d.Read(ctx, e)
 		switch {
-		case errors.Is(err, errNone):
+		case errors.Is(err, errNoRow):
 			return in, false, nil
 		case errors.As(err, new(errLookup)):
 			return in, false, err
@@ -38,20 +40,20 @@ func (b *Bot) decode(ctx context.Context, e gateway.Event, session string) (in c
 		}
 	}
 	if malformed != "" {
-		in = core.Inbound{Kind: core.KindService, Malformed: malformed, From: core.Peer{Platform: Platform}}
+		in = core.Inbound{Kind: core.KindService, Malformed: malformed, From: core.Peer{Platform: wire.Platform}}
 	}
 	if in.UpdateID == "" {
 		in.UpdateID = eventID(e, session)
 	}
 	if in.At.IsZero() {
-		in.At = b.o.Clock.Now()
+		in.At = d.o.Clock.Now()
 	}
-	in.Bot = b.o.Name
+	in.Bot = d.o.Bot
 	return in, true, nil
 }
 
-// eventID names an event that has no id of its own by its place in the
-// stream, and one without a place by its bytes.
+// eventID returns the id of an event that has none of its own: its position in the
+// session, or without one a hash of its bytes.
 func eventID(e gateway.Event, session string) string {
 	if e.Seq > 0 && session != "" {
 		return "event:" + session + ":" + strconv.FormatInt(e.Seq, 10)
@@ -60,8 +62,9 @@ func eventID(e gateway.Event, session string) string {
 	return "event:sha256-" + hex.EncodeToString(sum[:8])
 }
 
-// inbound translates an event.
-func (b *Bot) inbound(ctx context.Context, e gateway.Event) (core.Inbound, error) {
+// Read is Decode without its handling of errors, for events that are answered at
+// once and never stored.
+func (d *Decoder) Read(ctx context.Context, e gateway.Event) (core.Inbound, error) {
 	switch e.Type {
 	case "MESSAGE_CREATE", "MESSAGE_UPDATE":
 		var m wire.Message
@@ -69,140 +72,126 @@ func (b *Bot) inbound(ctx context.Context, e gateway.Event) (core.Inbound, error
 			return core.Inbound{}, err
 		}
 		if e.Type == "MESSAGE_UPDATE" {
-			return b.fromEdit(ctx, &m)
+			return d.fromEdit(ctx, &m)
 		}
-		return b.fromMessage(ctx, &m)
+		return d.fromMessage(ctx, &m)
 	case "INTERACTION_CREATE":
 		var i wire.Interaction
 		if err := json.Unmarshal(e.Data, &i); err != nil {
 			return core.Inbound{}, err
 		}
-		return b.fromInteraction(ctx, &i)
+		return d.fromInteraction(ctx, &i)
 	case "MESSAGE_REACTION_ADD", "MESSAGE_REACTION_REMOVE":
 		var r wire.Reaction
 		if err := json.Unmarshal(e.Data, &r); err != nil {
 			return core.Inbound{}, err
 		}
-		return b.fromReaction(ctx, &r, e.Type == "MESSAGE_REACTION_ADD")
+		return d.fromReaction(ctx, &r, e.Type == "MESSAGE_REACTION_ADD")
 	case "":
 		return core.Inbound{}, errors.New("it has no type")
 	}
-	in, ok := b.standing(e)
-	b.places.learn(e, b.id)
+	in, ok := d.standing(e)
+	d.places.learn(e, d.o.ID)
 	if !ok {
-		return core.Inbound{}, errNone
+		return core.Inbound{}, errNoRow
 	}
 	return in, nil
 }
 
-func (b *Bot) fromMessage(ctx context.Context, m *wire.Message) (core.Inbound, error) {
+func (d *Decoder) fromMessage(ctx context.Context, m *wire.Message) (core.Inbound, error) {
 	if err := m.Check(); err != nil {
 		return core.Inbound{}, err
 	}
-	if m.Author.ID == b.id {
-		return core.Inbound{}, errNone
+	if m.Author.ID == d.o.ID {
+		return core.Inbound{}, errNoRow
 	}
-	at, err := b.address(ctx, m.Channel, m.Guild)
+	at, err := d.address(ctx, m.Channel, m.Guild)
 	if err != nil {
 		return core.Inbound{}, err
 	}
 	in := core.Inbound{
 		UpdateID: "message:" + m.ID, Kind: core.KindMessage, Address: at.Address, PlaceName: at.name, Topic: at.topic,
-		MessageID: m.ID, From: m.Sender(), At: m.Timestamp.Time(b.o.Clock.Now()),
+		MessageID: m.ID, From: m.Sender(), At: m.Timestamp.Time(d.o.Clock.Now()),
 	}
 	if m.Type != wire.TypeDefault && m.Type != wire.TypeReply {
 		in.Kind, in.Text = core.KindService, "message type "+strconv.Itoa(m.Type)
 		return in, nil
 	}
-	err = b.words(ctx, m, &in)
-	in.Quote = b.root(ctx, m, &in)
+	err = d.content(ctx, m, &in)
+	in.Quote = d.root(ctx, m, &in)
 	return in, err
 }
 
-// words reads the text of a message, and whether it is addressed to the bot.
-func (b *Bot) words(ctx context.Context, m *wire.Message, in *core.Inbound) error {
+// content reads a message's text, files and quote, and whether it is addressed to the
+// bot.
+func (d *Decoder) content(ctx context.Context, m *wire.Message, in *core.Inbound) error {
 	if r := m.Reference.V; r != nil && r.Type == 0 {
 		in.ReplyTo = r.Message
 	}
-	mentioned, err := b.mentioned(ctx, m)
+	mentioned, err := d.mentioned(ctx, m)
 	if err != nil {
 		return err
 	}
-	in.Addressed = !in.Group() || mentioned || m.RepliesTo(b.id)
+	in.Addressed = !in.Group() || mentioned || m.RepliesTo(d.o.ID)
 	text := m.Content
 	if len(m.Snapshots.V) > 0 && text == "" {
 		text = m.Snapshots.V[0].Message.Content
 	}
-	text = b.readable(text, m)
+	text = d.readable(text, m)
 	if name, rest, ok := command(text); ok && m.Content != "" {
 		in.Kind, in.Command, text, in.Addressed = core.KindCommand, name, rest, true
 	}
-	in.Text, in.Files, in.Quote = strings.TrimSpace(text+m.Shown()), m.Files(), m.Quoted(b.id)
+	in.Text, in.Files, in.Quote = strings.TrimSpace(text+m.Shown()), m.Files(), m.Quoted(d.o.ID)
 	kind := m.Kind()
 	switch {
 	case kind != "" && (in.Text != "" || len(in.Files) > 0 || in.Kind == core.KindCommand):
 		in.Text = strings.TrimSpace(in.Text + "\n\n[sent with a " + kind + ", which cannot be read here]")
 	case kind != "" && in.Addressed:
 		in.Unsupported = kind
-	case in.Addressed && in.Text == "" && !b.o.Hears && len(in.Files) > 0 && in.Files[0].Voice:
+	case in.Addressed && in.Text == "" && !d.o.Hears && len(in.Files) > 0 && in.Files[0].Voice:
 		in.Unsupported = "voice message"
 	case text == "" && mentioned && in.Kind == core.KindMessage:
-		in.Text = "@" + b.name()
+		in.Text = "@" + d.name()
 	}
 	return nil
 }
 
-func (b *Bot) name() string {
-	if name := b.username.Load(); name != nil && *name != "" {
-		return *name
-	}
-	return b.o.Name
-}
-
 // fromEdit converts real edits only: the platform also sends an update when it has
 // resolved a link, and then the edit time does not change (or is null).
-func (b *Bot) fromEdit(ctx context.Context, m *wire.Message) (core.Inbound, error) {
+func (d *Decoder) fromEdit(ctx context.Context, m *wire.Message) (core.Inbound, error) {
 	if m.Edited == "" {
-		return core.Inbound{}, errNone
+		return core.Inbound{}, errNoRow
 	}
 	if m.Author == nil && wire.IsID(m.ID) {
-		return core.Inbound{}, errNone // a partial update without text
+		return core.Inbound{}, errNoRow // a partial update without text
 	}
 	edited := m.Edited
-	in, err := b.fromMessage(ctx, m)
+	in, err := d.fromMessage(ctx, m)
 	if err != nil || in.Kind == core.KindService {
-		return in, cmpErr(err)
+		return in, cmp.Or(err, errNoRow)
 	}
 	in.UpdateID, in.Kind, in.Edit = "edit:"+m.ID+":"+string(edited), core.KindEdit, string(edited)
-	in.At = edited.Time(b.o.Clock.Now())
+	in.At = edited.Time(d.o.Clock.Now())
 	return in, nil
 }
 
-// cmpErr makes nothing of an edited service message.
-func cmpErr(err error) error {
-	if err == nil {
-		return errNone
-	}
-	return err
-}
-
-// fromInteraction takes commands, pressed buttons, chosen menu entries and
+// fromInteraction converts commands, pressed buttons, chosen menu entries and
 // submitted forms.
-func (b *Bot) fromInteraction(ctx context.Context, i *wire.Interaction) (core.Inbound, error) {
+func (d *Decoder) fromInteraction(ctx context.Context, i *wire.Interaction) (core.Inbound, error) {
 	who := i.Who()
 	if !wire.IsID(i.ID) || who == nil || who.ID == "" {
 		return core.Inbound{}, errors.New("an interaction without id or user")
 	}
 	in := core.Inbound{UpdateID: "interaction:" + i.ID, Kind: core.KindService, From: who.Peer(), Text: "interaction type " + strconv.Itoa(i.Type)}
 	if wire.IsID(i.Channel) {
-		at, err := b.address(ctx, i.Channel, i.Guild)
+		at, err := d.address(ctx, i.Channel, i.Guild)
 		if err != nil {
 			return in, err
 		}
 		in.Address, in.PlaceName, in.Topic = at.Address, at.name, at.topic
 		text := in.Text
 		in.Text = ""
-		b.answers.Read(i, &in)
+		d.o.Interactions.Read(i, &in)
 		if in.Kind == core.KindService {
 			in.Text = text
 		}
@@ -210,20 +199,20 @@ func (b *Bot) fromInteraction(ctx context.Context, i *wire.Interaction) (core.In
 	return in, nil
 }
 
-// fromReaction keeps the emoji that was set; "" for one taken back.
-func (b *Bot) fromReaction(ctx context.Context, r *wire.Reaction, set bool) (core.Inbound, error) {
+// fromReaction has the emoji that was set as text, or "" when it was removed.
+func (d *Decoder) fromReaction(ctx context.Context, r *wire.Reaction, set bool) (core.Inbound, error) {
 	if !wire.IsID(r.Channel) || r.User == "" {
 		return core.Inbound{}, errors.New("a reaction without channel or person")
 	}
-	if r.User == b.id {
-		return core.Inbound{}, errNone
+	if r.User == d.o.ID {
+		return core.Inbound{}, errNoRow
 	}
-	at, err := b.address(ctx, r.Channel, r.Guild)
+	at, err := d.address(ctx, r.Channel, r.Guild)
 	if err != nil {
 		return core.Inbound{}, err
 	}
 	in := core.Inbound{Kind: core.KindReaction, Address: at.Address, PlaceName: at.name, MessageID: r.Message,
-		From: core.Peer{Platform: Platform, ID: r.User}}
+		From: core.Peer{Platform: wire.Platform, ID: r.User}}
 	if r.Member != nil && r.Member.User != nil && r.Member.User.ID == r.User {
 		in.From = r.Member.User.Peer()
 	}
@@ -233,17 +222,17 @@ func (b *Bot) fromReaction(ctx context.Context, r *wire.Reaction, set bool) (cor
 	return in, nil
 }
 
-// mentioned reports whether the message names the bot or the role that is its
-// own, as the platform has parsed it. Text that merely looks so is none, and
-// @everyone is not meant for us.
-func (b *Bot) mentioned(ctx context.Context, m *wire.Message) (bool, error) {
-	if slices.ContainsFunc(m.Mentions.V, func(u wire.User) bool { return u.ID == b.id }) {
+// mentioned reports whether the platform has parsed a mention of the bot or of its
+// own role in the message. Text that looks like a mention is none, and @everyone
+// does not count.
+func (d *Decoder) mentioned(ctx context.Context, m *wire.Message) (bool, error) {
+	if slices.ContainsFunc(m.Mentions.V, func(u wire.User) bool { return u.ID == d.o.ID }) {
 		return true, nil
 	}
 	if len(m.MentionRoles.V) == 0 {
 		return false, nil
 	}
-	ours, err := b.ownRole(ctx, m.Guild, m.Channel)
+	ours, err := d.ownRole(ctx, m.Guild, m.Channel)
 	return ours != "" && slices.Contains(m.MentionRoles.V, ours), err
 }
 
@@ -252,20 +241,3 @@ type errLookup struct{ f *rest.Failure }
 
 func (e errLookup) Error() string { return fmt.Sprintf("look up a channel: %v", e.f) }
 func (e errLookup) Unwrap() error { return e.f }
-
-// missed decodes a message that was read back, which names neither its guild nor its
-// position in the stream.
-func (r *receiver) missed(ctx context.Context, raw json.RawMessage, at mark) (core.Inbound, bool, error) {
-	var m wire.Message
-	e := gateway.Event{Type: "MESSAGE_CREATE", Data: raw}
-	if json.Unmarshal(raw, &m) == nil {
-		fields := map[string]json.RawMessage{}
-		if json.Unmarshal(raw, &fields) == nil {
-			fields["channel_id"], fields["guild_id"] = json.RawMessage(strconv.Quote(at.Channel)), json.RawMessage(strconv.Quote(at.Guild))
-			if whole, err := json.Marshal(fields); err == nil {
-				e.Data = whole
-			}
-		}
-	}
-	return r.decode(ctx, e)
-}
