@@ -197,7 +197,7 @@ func TestTheApprovalsPageWithoutGrantsOrAsks(t *testing.T) {
 	s := newSite(t, nil, func(o *admin.Options) { o.Approvals.Grants = nil }).enter()
 	a := s.get("/admin/approvals")
 	a.has(t, "Nothing to decide", "No tool call waits for your approval.")
-	a.lacks(t, "What goes on unasked", `<b class="badge">`)
+	a.lacks(t, "Standing permissions", `<b class="badge">`)
 	s = newSite(t, nil, func(o *admin.Options) { o.Approvals.Asks = nil }).enter()
 	if a := s.get("/admin/approvals"); a.status != 404 {
 		t.Errorf("without asks the page answers %d", a.status)

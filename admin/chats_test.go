@@ -252,7 +252,7 @@ func TestWhatHappenedToAMessageIsToldFromUpdateToReply(t *testing.T) {
 	s.get("/admin/chats/trace?run="+adaRun).has(t, append(want, `<option selected>telegram</option>`, `name="id" required maxlength="200" value="42:77"`)...)
 	s.get("/admin/chats/trace?bot=telegram&id=42%3A80").has(t, "Not found", "Telegram knows no update 42:80")
 	s.get("/admin/chats/trace?run="+opRun).has(t, "It is being answered right now.")
-	s.get("/admin/chats/trace?run=none").has(t, "Its record was deleted.", "The run is no longer remembered.")
+	s.get("/admin/chats/trace?run=none").has(t, "Its record was deleted.", "The record of the run was deleted.")
 	s.get("/admin/chats/trace?bot=telegram&id=42%3A78").has(t, "Held until its sender is approved.")
 	s.get("/admin/queue").has(t, "Held back", `<span class="pill warn">Held until its sender is approved</span>`, `<span class="pill warn">Over the rate limit: waits</span>`)
 	must(s.world.chats.db.Tx(t.Context(), func(tx *store.Tx) error {

@@ -35,7 +35,7 @@ func TestAnInvitationIsMadeShownOnceAndTakenBack(t *testing.T) {
 		t.Fatalf("status %d\n%s", a.status, a.main())
 	}
 	code := regexp.MustCompile(`/pair ([^<]+)</pre>`).FindStringSubmatch(a.body)
-	a.has(t, "It is shown this once.", "https://t.example/")
+	a.has(t, "It is shown only once.", "https://t.example/")
 	list, err := gate.Codes.Invites(t.Context())
 	if err != nil || len(list) != 1 || code == nil || list[0].Trust != core.Vault || list[0].UsesLeft != 2 || list[0].Lasts != 24*time.Hour || !list[0].ExpiresAt.Equal(clock.Now().Add(72*time.Hour)) {
 		t.Fatalf("%+v %v, code %q", list, err, code)

@@ -578,9 +578,9 @@ func TestEmptyPagesSayWhatToDo(t *testing.T) {
 	s.get("/admin/pairing").has(t, "No bot is set up", "GATEHOUSE_TELEGRAM_TOKEN")
 	s.world.bots = []core.BotState{{Bot: "telegram", Platform: "telegram", State: core.Running, Username: "gatehouse_bot"}}
 	s.get("/admin/pairing").has(t, "The gate is quiet", "<b>@gatehouse_bot</b> and send “hello”")
-	s.get("/admin/people").has(t, "No one has access yet.", "Nobody yet", "gatehouse claim", "Nobody is blocked.", "No group yet.")
+	s.get("/admin/people").has(t, "No one has access yet.", "No people yet", "gatehouse claim", "No one is blocked.", "No group yet.")
 	s.get("/admin/queue").has(t, "Nothing is stuck.", "No chat is being answered right now.")
-	s.get("/admin").has(t, "Nobody owns the bots in chat yet", "All is well.")
+	s.get("/admin").has(t, "The bots have no owner in chat yet", "All is well.")
 	s.world.bots = nil
 	s.get("/admin/bots").has(t, "No bot is set up")
 }
@@ -647,7 +647,7 @@ func TestPeopleAreFoundByNameIdBotOrRole(t *testing.T) {
 			t.Errorf("q=%s shows %d people, want 1", query, n)
 		}
 	}
-	s.get("/admin/people?q=nobody-like-this").has(t, "Nobody matches", "Show all")
+	s.get("/admin/people?q=nobody-like-this").has(t, "No match", "Show all")
 }
 
 func TestAFragmentIsTheInsideOfThePageOnly(t *testing.T) {

@@ -322,7 +322,7 @@ func TestForgettingWantsItsWordShowsProgressAndSaysWhatWasDone(t *testing.T) {
 	s.post("/admin/people/2/forget", url.Values{"sure": {"forget"}})
 	s.world.settle("forget", 2, page.Job{Said: []string{"Erased: 12 conversations, 3 files, and 4 turns in groups."}})
 	a = s.get("/admin/people/2")
-	a.has(t, "<h1>Forgotten</h1>", "Erased: 12 conversations", "Backups that were made before still hold this person.")
+	a.has(t, "<h1>Forgotten</h1>", "Erased: 12 conversations", "Older backups still hold this person’s data.")
 	a.lacks(t, "Ines", "39902211")
 	s.get("/admin/people").lacks(t, "Ines")
 }

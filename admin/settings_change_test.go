@@ -213,7 +213,7 @@ func TestABackupIsMadeWithProgressAndDownloaded(t *testing.T) {
 	s.world.mu.Lock()
 	s.world.backups = nil
 	s.world.mu.Unlock()
-	s.get("/admin/settings").has(t, "None was made here yet.", "Backup now")
+	s.get("/admin/settings").has(t, "No backups yet.", "Backup now")
 	a := s.post("/admin/settings/backups", nil)
 	a.has(t, "backing up: 1204 entries, 38 MB", `data-every="1"`)
 	a.lacks(t, `action="/admin/settings/backups"`)

@@ -71,14 +71,14 @@ func TestATextIsWrittenAnewWithoutJavaScript(t *testing.T) {
 	s := newSite(t, nil, nil).enter()
 	s.world.full()
 	s.get("/admin/settings").has(t, `href="/admin/settings/texts/family"`, `1 of your own`)
-	s.get("/admin/settings/texts/family").has(t, "What family says to people", "Hello Ada! This is our family&#39;s bot. Your code is <code>K7M2Q9XT</code>.",
+	s.get("/admin/settings/texts/family").has(t, "Texts of family", "Hello Ada! This is our family&#39;s bot. Your code is <code>K7M2Q9XT</code>.",
 		`<span class="pill note">panel</span>`, `<span class="pill idle">default</span>`, "Your request was denied.", `href="/admin/settings/texts/family/denied"`)
 	const path = "/admin/settings/texts/family/denied"
 	a := s.get(path)
 	a.has(t, "\nYour request was denied.</textarea>", "The default", "<code>{{.Name}}</code>", `value="preview"`)
 	a.lacks(t, `value="save"`, `value="default"`) // nothing was seen, and nothing was written anew
 	written := url.Values{"text": {"Sorry, {{.Name}}.\r\n**No** <b>."}, "do": {"preview"}, "version": {""}}
-	s.postForm(path, written).has(t, "So it would be said", "Sorry, Ada.\n**No** &lt;b&gt;.", "23 of 3996 characters", `value="save"`)
+	s.postForm(path, written).has(t, `id="preview"`, "Sorry, Ada.\n**No** &lt;b&gt;.", "23 of 3996 characters", `value="save"`)
 	if did := s.world.done(); len(did) != 0 {
 		t.Errorf("a preview did %q", did)
 	}

@@ -30,7 +30,7 @@ func (b *browser) writeText(bot, name, body string) {
 	page := b.page(path)
 	form := url.Values{"version": {versionField.FindStringSubmatch(page)[1]}, "text": {body}, "do": {"preview"}}
 	_, page = b.submit(path, page, form)
-	if !strings.Contains(page, "So it would be said") {
+	if !strings.Contains(page, `id="preview"`) {
 		b.w.t.Fatalf("%s is not previewed: %s", name, page)
 	}
 	form.Set("do", "save")

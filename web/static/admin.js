@@ -173,7 +173,7 @@ function stream() {
     if (event.type === "text") words.textContent += event.content;
     else if (event.type === "tool_use_start") doing.textContent = "uses a tool";
     else if (event.type === "tool_result") { words.textContent = ""; soon(0); }
-    else if (event.type === "permission_request" || event.type === "user_question") { doing.textContent = "waits for your word below"; say("The answer waits for your word"); soon(0); }
+    else if (event.type === "permission_request" || event.type === "user_question") { doing.textContent = "waits for your answer below"; say("The reply waits for your answer"); soon(0); }
     else if (event.type === "message_stop") { place.removeAttribute("data-kept"); say("The answer is there"); soon(50); }
   };
 }
@@ -237,7 +237,7 @@ document.addEventListener("submit", async (e) => {
   } catch {
     const note = document.createElement("p");
     note.className = "flash bad";
-    note.textContent = "The gateway gave no good answer. Look whether it was done, then try again.";
+    note.textContent = "The gateway returned no valid answer. Check whether the change was made, then try again.";
     toast(note);
     say(note.textContent);
     alive(false);
