@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"gatehouse/configs/values"
 )
 
 // A Bot is one bot as it is configured: by its platform's settings, under its
@@ -12,12 +14,12 @@ import (
 type Bot struct {
 	Name         string
 	Platform     string // "telegram" or "discord"
-	Token        Secret
-	TokenFile    string // that Token was read from; "" when it is in a setting or in BOTS_FILE
-	APIURL       string // scheme://host:port
-	DMPolicy     string // pairing, allowlist, open or disabled
-	AllowedUsers List   // numeric user ids
-	DMTrust      string // sandboxed or vault, as GroupTrust
+	Token        values.Secret
+	TokenFile    string      // that Token was read from; "" when it is in a setting or in BOTS_FILE
+	APIURL       string      // scheme://host:port
+	DMPolicy     string      // pairing, allowlist, open or disabled
+	AllowedUsers values.List // numeric user ids
+	DMTrust      string      // sandboxed or vault, as GroupTrust
 	GroupTrust   string
 	Where        string // the setting, or file:line, to name it in messages
 	InFile       bool   // an entry of BOTS_FILE
@@ -143,8 +145,8 @@ func (b *Bot) refresh() {
 	if b.TokenFile == "" || !ok {
 		return
 	}
-	b.Token, b.Fault = Secret{}, ""
-	s, err := ReadSecret(b.TokenFile)
+	b.Token, b.Fault = values.Secret{}, ""
+	s, err := values.ReadSecret(b.TokenFile)
 	if err == nil {
 		err = p.token(s.Reveal())
 		if err != nil {
@@ -169,7 +171,7 @@ func sole(list []Bot) {
 			continue
 		}
 		if other, taken := first[key]; taken {
-			b.Token, b.Fault = Secret{}, "its token belongs to the same account as the token of the bot "+other+": each bot needs an account of its own"
+			b.Token, b.Fault = values.Secret{}, "its token belongs to the same account as the token of the bot "+other+": each bot needs an account of its own"
 			continue
 		}
 		first[key] = b.Name

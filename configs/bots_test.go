@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"gatehouse/configs/values"
 )
 
 const (
@@ -44,14 +46,14 @@ func TestBotsOfTheFileStandBesideThoseOfTheSettings(t *testing.T) {
   - {name: guild, platform: discord, token: `+tokenD+`, api_url: "http://127.0.0.1:8082/", group_trust: vault}
 `)
 	beside := put(t, filepath.Join(filepath.Dir(path), "support.token"), tokenA+"\n")
-	c.TelegramToken, c.TelegramApiURL, c.DMTrust = NewSecret(tokenB), "http://127.0.0.1:1", "sandboxed"
+	c.TelegramToken, c.TelegramApiURL, c.DMTrust = values.NewSecret(tokenB), "http://127.0.0.1:1", "sandboxed"
 	got, err := c.ReadBots(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []Bot{
 		{Name: "telegram", Platform: "telegram", APIURL: "http://127.0.0.1:1", DMPolicy: "pairing", DMTrust: "sandboxed", GroupTrust: "sandboxed", Where: "GATEHOUSE_TELEGRAM_TOKEN"},
-		{Name: "support", Platform: "telegram", TokenFile: beside, APIURL: "http://127.0.0.1:1", DMPolicy: "allowlist", AllowedUsers: List{"12345678", "23456789"},
+		{Name: "support", Platform: "telegram", TokenFile: beside, APIURL: "http://127.0.0.1:1", DMPolicy: "allowlist", AllowedUsers: values.List{"12345678", "23456789"},
 			DMTrust: "vault", GroupTrust: "sandboxed", Where: path + ":2", InFile: true},
 		{Name: "guild", Platform: "discord", APIURL: "http://127.0.0.1:8082", DMPolicy: "pairing", DMTrust: "sandboxed", GroupTrust: "vault", Where: path + ":8", InFile: true},
 	}
@@ -59,7 +61,7 @@ func TestBotsOfTheFileStandBesideThoseOfTheSettings(t *testing.T) {
 		if got[i].Token.Reveal() != token {
 			t.Errorf("%s has another token", got[i].Name)
 		}
-		got[i].Token = Secret{}
+		got[i].Token = values.Secret{}
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("bots\n%+v, want\n%+v", got, want)
@@ -165,7 +167,7 @@ func TestWhatIsNotYAMLIsToldByLineWithoutItsText(t *testing.T) {
 func TestTwoBotsOfOneAccountAreRefused(t *testing.T) {
 	environment(t)
 	c, path := botsFile(t, "bots:\n- {name: a, platform: telegram, token: '"+tokenA+"'}\n- {name: b, platform: telegram, token: '111111:another'}\n- {name: c, platform: telegram, token: '"+tokenB+"'}\n")
-	c.TelegramToken = NewSecret(tokenB)
+	c.TelegramToken = values.NewSecret(tokenB)
 	p := c.loadBots()
 	if len(p) != 2 || p[0].Name != path+":3" || !strings.Contains(p[0].Fault, "the bot a:") || p[1].Name != path+":4" || !strings.Contains(p[1].Fault, "the bot telegram:") {
 		t.Errorf("%v", p)
@@ -226,7 +228,7 @@ func TestBotsAreReadAnewWhileTheGatewayRuns(t *testing.T) {
 		t.Errorf("a broken file: %+v, %v", after, err)
 	}
 	// Whoever has put another token in place of the setting's keeps it.
-	c.TelegramToken = NewSecret("333333:demo")
+	c.TelegramToken = values.NewSecret("333333:demo")
 	if after, _ = c.ReadBots(before); after[0].Token.Reveal() != "333333:demo" || after[0].TokenFile != "" {
 		t.Errorf("a token put in place: %+v", after[0])
 	}

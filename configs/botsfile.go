@@ -15,6 +15,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"gatehouse/configs/values"
 )
 
 const (
@@ -294,7 +296,7 @@ func (e *entry) take(key, v string) {
 	case "platform":
 		choose(&e.Platform, strings.Join(platformNames(), ","))
 	case "token":
-		e.Token, e.r.secrets = NewSecret(v), true
+		e.Token, e.r.secrets = values.NewSecret(v), true
 	case "token_file":
 		e.TokenFile = besides(e.r.path, v)
 	case "api_url":

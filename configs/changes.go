@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gatehouse/configs/values"
 )
 
 // SourcePanel is of a value that was set in the panel.
@@ -38,10 +40,10 @@ func (c BotChange) Empty() bool {
 
 // A BotPolicy is how one bot treats users without access.
 type BotPolicy struct {
-	DMPolicy     string `json:"dm_policy"`
-	AllowedUsers List   `json:"allowed_users,omitempty"`
-	DMTrust      string `json:"dm_trust"`
-	GroupTrust   string `json:"group_trust"`
+	DMPolicy     string      `json:"dm_policy"`
+	AllowedUsers values.List `json:"allowed_users,omitempty"`
+	DMTrust      string      `json:"dm_trust"`
+	GroupTrust   string      `json:"group_trust"`
 }
 
 // Policies, and the levels that can be preset, as settings write them.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gatehouse/configs/values"
 )
 
 func TestWhatThePanelSetsStandsBeforeTheEnvironment(t *testing.T) {
@@ -20,7 +22,7 @@ func TestWhatThePanelSetsStandsBeforeTheEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	next, err := c.With(Changes{Settings: map[string]string{"DM_TRUST": "sandboxed", "BUDGET_DAY": "$30", "BUSY_MODE": "queue"}, Bots: map[string]BotChange{
-		"telegram": {Policy: &BotPolicy{DMPolicy: "allowlist", AllowedUsers: List{"5", "6"}, DMTrust: "vault", GroupTrust: "sandboxed"}, TokenFile: file, Off: true}}})
+		"telegram": {Policy: &BotPolicy{DMPolicy: "allowlist", AllowedUsers: values.List{"5", "6"}, DMTrust: "vault", GroupTrust: "sandboxed"}, TokenFile: file, Off: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +75,7 @@ func TestWhatThePanelCanNotSetNamesItsField(t *testing.T) {
 		"BUDGET_DAY: \"lots\" is neither":    {Settings: map[string]string{"BUDGET_DAY": "lots"}},
 		"ADDR: it cannot be changed here":    {Settings: map[string]string{"ADDR": "0.0.0.0:1"}},
 		"policy: \"all\" is not one of":      policy(func(p *BotPolicy) { p.DMPolicy = "all" }),
-		"allowed users: \"ada\" is not":      policy(func(p *BotPolicy) { p.AllowedUsers = List{"ada"} }),
+		"allowed users: \"ada\" is not":      policy(func(p *BotPolicy) { p.AllowedUsers = values.List{"ada"} }),
 		"level of direct messages: \"full\"": policy(func(p *BotPolicy) { p.DMTrust = "full" }),
 		"level of groups: \"\"":              policy(func(p *BotPolicy) { p.GroupTrust = "" }),
 		"token file: it lies in the vault":   {Bots: map[string]BotChange{"x": {TokenFile: filepath.Join(vault, "token")}}},

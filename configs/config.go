@@ -3,15 +3,13 @@
 // GATEHOUSE_; nothing else is read, so that a key that lies in the shell for
 // another program never reaches a model or a platform by accident. An env file
 // can go before (UseEnvFile); more bots are in a file of their own (ReadBots).
-//
-// The package is somewhat larger than the house allows one to be: the three
-// ways to give settings share their checks and the rule that no value is
-// repeated in an error.
 package configs
 
 import (
 	"path/filepath"
 	"time"
+
+	"gatehouse/configs/values"
 )
 
 // Prefix begins the name of every setting in the environment.
@@ -30,50 +28,50 @@ type Config struct {
 	DatabaseURL string `split_words:"true" example:"/var/lib/gatehouse/sessions.db" desc:"File of the SQLite database. Empty: Chat/sessions.db in the vault."`
 
 	// Addr is host:port, with Port already put in place by Load.
-	Addr            string  `split_words:"true" default:"127.0.0.1:3333" example:"127.0.0.1:3333" desc:"Address of the panel and the API. An address that is not loopback requires ADMIN_PASSWORD."`
-	Port            int     `envconfig:"PORT" example:"8080" desc:"Replaces the port of ADDR. PORT sets it too."`
-	AllowedHosts    List    `split_words:"true" example:"gatehouse.example.org" desc:"Additional host names under which browsers may reach the gateway; loopback names are always allowed."`
-	CORSOrigins     List    `split_words:"true" example:"https://app.example.org" desc:"Origins of web pages on other hosts that may call the API."`
-	TrustedProxies  Proxies `split_words:"true" example:"10.0.0.0/8" desc:"Addresses or networks of reverse proxies whose forwarded headers are trusted."`
-	LocalhostAccess string  `split_words:"true" default:"off" choice:"off,chat" example:"chat" desc:"chat: requests from this machine may chat without a key, at trust sandboxed."`
-	AdminPassword   Secret  `split_words:"true" example:"a-long-phrase" desc:"The panel's password. Empty: a one-time password is created at the first start."`
+	Addr            string         `split_words:"true" default:"127.0.0.1:3333" example:"127.0.0.1:3333" desc:"Address of the panel and the API. An address that is not loopback requires ADMIN_PASSWORD."`
+	Port            int            `envconfig:"PORT" example:"8080" desc:"Replaces the port of ADDR. PORT sets it too."`
+	AllowedHosts    values.List    `split_words:"true" example:"gatehouse.example.org" desc:"Additional host names under which browsers may reach the gateway; loopback names are always allowed."`
+	CORSOrigins     values.List    `split_words:"true" example:"https://app.example.org" desc:"Origins of web pages on other hosts that may call the API."`
+	TrustedProxies  values.Proxies `split_words:"true" example:"10.0.0.0/8" desc:"Addresses or networks of reverse proxies whose forwarded headers are trusted."`
+	LocalhostAccess string         `split_words:"true" default:"off" choice:"off,chat" example:"chat" desc:"chat: requests from this machine may chat without a key, at trust sandboxed."`
+	AdminPassword   values.Secret  `split_words:"true" example:"a-long-phrase" desc:"The panel's password. Empty: a one-time password is created at the first start."`
 
-	TelegramToken        Secret `split_words:"true" example:"123456:ABC-DEF" desc:"Token of the bot telegram, from @BotFather. Empty: no bot."`
-	TelegramApiURL       string `split_words:"true" default:"https://api.telegram.org" example:"http://127.0.0.1:8081" desc:"The Bot API's server, as scheme://host:port."`
-	TelegramDMPolicy     string `split_words:"true" default:"pairing" choice:"pairing,allowlist,open,disabled" example:"pairing" desc:"Policy for direct messages of strangers: pairing, allowlist, open or disabled."`
-	TelegramAllowedUsers List   `split_words:"true" example:"12345678,23456789" desc:"Numeric user ids for the policy allowlist. Empty: none."`
+	TelegramToken        values.Secret `split_words:"true" example:"123456:ABC-DEF" desc:"Token of the bot telegram, from @BotFather. Empty: no bot."`
+	TelegramApiURL       string        `split_words:"true" default:"https://api.telegram.org" example:"http://127.0.0.1:8081" desc:"The Bot API's server, as scheme://host:port."`
+	TelegramDMPolicy     string        `split_words:"true" default:"pairing" choice:"pairing,allowlist,open,disabled" example:"pairing" desc:"Policy for direct messages of strangers: pairing, allowlist, open or disabled."`
+	TelegramAllowedUsers values.List   `split_words:"true" example:"12345678,23456789" desc:"Numeric user ids for the policy allowlist. Empty: none."`
 
-	DiscordToken        Secret `split_words:"true" example:"MTk4NjIyNDgzNDcx.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs" desc:"Token of the bot discord, from the developer portal. Empty: no bot."`
-	DiscordApiURL       string `split_words:"true" default:"https://discord.com" example:"http://127.0.0.1:8082" desc:"Discord's API server, as scheme://host:port; its gateway address is asked there."`
-	DiscordDMPolicy     string `split_words:"true" default:"pairing" choice:"pairing,allowlist,open,disabled" example:"pairing" desc:"Policy for direct messages of strangers: pairing, allowlist, open or disabled."`
-	DiscordAllowedUsers List   `split_words:"true" example:"80351110224678912" desc:"Numeric user ids for the policy allowlist. Empty: none."`
+	DiscordToken        values.Secret `split_words:"true" example:"MTk4NjIyNDgzNDcx.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs" desc:"Token of the bot discord, from the developer portal. Empty: no bot."`
+	DiscordApiURL       string        `split_words:"true" default:"https://discord.com" example:"http://127.0.0.1:8082" desc:"Discord's API server, as scheme://host:port; its gateway address is asked there."`
+	DiscordDMPolicy     string        `split_words:"true" default:"pairing" choice:"pairing,allowlist,open,disabled" example:"pairing" desc:"Policy for direct messages of strangers: pairing, allowlist, open or disabled."`
+	DiscordAllowedUsers values.List   `split_words:"true" example:"80351110224678912" desc:"Numeric user ids for the policy allowlist. Empty: none."`
 
 	BotsFile string `split_words:"true" example:"/etc/gatehouse/bots.yaml" desc:"File with more bots, mode 0600. Empty: .parachute/bots.yaml in the vault if it exists; off: none."`
 
-	DMTrust    string `split_words:"true" default:"sandboxed" choice:"sandboxed,vault" example:"vault" desc:"Preset trust level when you approve a request from a direct message: sandboxed or vault."`
-	GroupTrust string `split_words:"true" default:"sandboxed" choice:"sandboxed,vault" example:"sandboxed" desc:"Preset trust level when you approve a request from a group."`
-	GuestRead  List   `split_words:"true" example:"Public/**" desc:"Globs of vault files that sandboxed users may read. Empty: none."`
+	DMTrust    string      `split_words:"true" default:"sandboxed" choice:"sandboxed,vault" example:"vault" desc:"Preset trust level when you approve a request from a direct message: sandboxed or vault."`
+	GroupTrust string      `split_words:"true" default:"sandboxed" choice:"sandboxed,vault" example:"sandboxed" desc:"Preset trust level when you approve a request from a group."`
+	GuestRead  values.List `split_words:"true" example:"Public/**" desc:"Globs of vault files that sandboxed users may read. Empty: none."`
 
 	DefaultAgent string `split_words:"true" example:"researcher" desc:"Agent (a file in .parachute/agents) for sessions that name none. Empty: the built-in agent."`
 	GuestModel   string `split_words:"true" example:"openai/gpt-4o-mini" desc:"The only model for sandboxed users. Empty: MODEL."`
 	TitleModel   string `split_words:"true" example:"openai/gpt-4o-mini" desc:"Model that writes a conversation's title after the first answer, charged to its user. Empty: the first words are the title."`
 
-	BudgetUserDay Budget `split_words:"true" example:"200k" desc:"Budget per user and day (UTC), in tokens (200k, 1.5m) or dollars ($2). Empty: no limit."`
-	BudgetBotDay  Budget `split_words:"true" example:"$5" desc:"Budget per bot and day."`
-	BudgetDay     Budget `split_words:"true" example:"$20" desc:"Budget of the whole gateway per day."`
+	BudgetUserDay values.Budget `split_words:"true" example:"200k" desc:"Budget per user and day (UTC), in tokens (200k, 1.5m) or dollars ($2). Empty: no limit."`
+	BudgetBotDay  values.Budget `split_words:"true" example:"$5" desc:"Budget per bot and day."`
+	BudgetDay     values.Budget `split_words:"true" example:"$20" desc:"Budget of the whole gateway per day."`
 
-	BusyMode  string `split_words:"true" default:"collect" choice:"collect,queue,interrupt" example:"queue" desc:"What to do with messages that arrive while a run is active: collect them into one turn, queue one turn each, or interrupt the run. /busy overrides it per chat."`
-	RateLimit Rate   `split_words:"true" default:"10/60s" example:"10/60s" desc:"Messages per user and bot in a time, or off."`
-	Pace      Switch `split_words:"true" default:"on" example:"off" desc:"Limit outgoing messages to the platform's rate limits: on or off."`
+	BusyMode  string        `split_words:"true" default:"collect" choice:"collect,queue,interrupt" example:"queue" desc:"What to do with messages that arrive while a run is active: collect them into one turn, queue one turn each, or interrupt the run. /busy overrides it per chat."`
+	RateLimit values.Rate   `split_words:"true" default:"10/60s" example:"10/60s" desc:"Messages per user and bot in a time, or off."`
+	Pace      values.Switch `split_words:"true" default:"on" example:"off" desc:"Limit outgoing messages to the platform's rate limits: on or off."`
 
-	Model            string `split_words:"true" example:"anthropic/claude-sonnet-5" desc:"Default model: anthropic/NAME, openai/NAME or local/quote. Empty: the first of these providers with a key or base URL, else local/quote."`
-	ModelFallbacks   List   `split_words:"true" example:"openai/gpt-4o,local/quote" desc:"Models to try, in order, when MODEL fails."`
-	AnthropicAPIKey  Secret `split_words:"true" example:"sk-ant-..." desc:"Key for Anthropic."`
-	AnthropicBaseURL string `split_words:"true" example:"https://api.anthropic.com" desc:"Server with Anthropic's Messages API. Empty: Anthropic's own."`
-	OpenaiAPIKey     Secret `split_words:"true" example:"sk-..." desc:"Key for an OpenAI-compatible provider."`
-	OpenaiBaseURL    string `split_words:"true" example:"http://127.0.0.1:11434/v1" desc:"OpenAI-compatible server. Empty: OpenAI's own."`
-	ClaudeCLI        string `split_words:"true" example:"/usr/local/bin/claude" desc:"Program of Claude Code; enables the models claudecli/NAME for the owner at full trust. Empty: disabled."`
-	ClaudeProjects   string `split_words:"true" example:"~/.claude/projects" desc:"Claude Code's directory of transcripts, such as ~/.claude/projects. The owner's sessions that are not in the vault are read from there and continue in a copy in the vault. Empty: disabled."`
+	Model            string        `split_words:"true" example:"anthropic/claude-sonnet-5" desc:"Default model: anthropic/NAME, openai/NAME or local/quote. Empty: the first of these providers with a key or base URL, else local/quote."`
+	ModelFallbacks   values.List   `split_words:"true" example:"openai/gpt-4o,local/quote" desc:"Models to try, in order, when MODEL fails."`
+	AnthropicAPIKey  values.Secret `split_words:"true" example:"sk-ant-..." desc:"Key for Anthropic."`
+	AnthropicBaseURL string        `split_words:"true" example:"https://api.anthropic.com" desc:"Server with Anthropic's Messages API. Empty: Anthropic's own."`
+	OpenaiAPIKey     values.Secret `split_words:"true" example:"sk-..." desc:"Key for an OpenAI-compatible provider."`
+	OpenaiBaseURL    string        `split_words:"true" example:"http://127.0.0.1:11434/v1" desc:"OpenAI-compatible server. Empty: OpenAI's own."`
+	ClaudeCLI        string        `split_words:"true" example:"/usr/local/bin/claude" desc:"Program of Claude Code; enables the models claudecli/NAME for the owner at full trust. Empty: disabled."`
+	ClaudeProjects   string        `split_words:"true" example:"~/.claude/projects" desc:"Claude Code's directory of transcripts, such as ~/.claude/projects. The owner's sessions that are not in the vault are read from there and continue in a copy in the vault. Empty: disabled."`
 
 	LimitRuns         int           `split_words:"true" default:"64" min:"1" max:"10000" example:"64" desc:"Concurrent runs."`
 	LimitRunTime      time.Duration `split_words:"true" default:"30m" min:"1s" max:"24h" example:"30m" desc:"Timeout of one run."`
@@ -81,16 +79,16 @@ type Config struct {
 	LimitOutputTokens int           `split_words:"true" default:"16000" min:"1" max:"1000000" example:"16000" desc:"Longest answer, in tokens."`
 	LimitRounds       int           `split_words:"true" default:"50" min:"1" max:"1000" example:"50" desc:"Tool rounds per run."`
 
-	Sandbox       string `split_words:"true" default:"auto" choice:"auto,bubblewrap,container,none" example:"auto" desc:"Isolation of commands below full trust: auto and bubblewrap use bubblewrap, container uses podman or docker. With none, or where the chosen one does not work, there are no commands below full trust."`
-	SandboxImage  string `split_words:"true" example:"localhost/tools:1" desc:"With SANDBOX=container: a local image with its own programs (never pulled). Empty: this machine's /usr, read-only."`
-	SandboxCgroup string `split_words:"true" default:"auto" example:"auto" desc:"Parent control group (cgroup v2) of commands below full trust: auto uses the gateway's own if it is delegated; or a directory such as /sys/fs/cgroup/gatehouse; or none. Without one, limits are polled."`
-	MCPEnv        List   `split_words:"true" example:"GITHUB_TOKEN,NOTES_DIR" desc:"Environment variables that .mcp.json may use as ${NAME}. Empty: none."`
-	SearxngURL    string `split_words:"true" example:"http://127.0.0.1:8888" desc:"SearXNG server for the tool WebSearch. Empty: the provider's own search (Anthropic), else no WebSearch."`
+	Sandbox       string      `split_words:"true" default:"auto" choice:"auto,bubblewrap,container,none" example:"auto" desc:"Isolation of commands below full trust: auto and bubblewrap use bubblewrap, container uses podman or docker. With none, or where the chosen one does not work, there are no commands below full trust."`
+	SandboxImage  string      `split_words:"true" example:"localhost/tools:1" desc:"With SANDBOX=container: a local image with its own programs (never pulled). Empty: this machine's /usr, read-only."`
+	SandboxCgroup string      `split_words:"true" default:"auto" example:"auto" desc:"Parent control group (cgroup v2) of commands below full trust: auto uses the gateway's own if it is delegated; or a directory such as /sys/fs/cgroup/gatehouse; or none. Without one, limits are polled."`
+	MCPEnv        values.List `split_words:"true" example:"GITHUB_TOKEN,NOTES_DIR" desc:"Environment variables that .mcp.json may use as ${NAME}. Empty: none."`
+	SearxngURL    string      `split_words:"true" example:"http://127.0.0.1:8888" desc:"SearXNG server for the tool WebSearch. Empty: the provider's own search (Anthropic), else no WebSearch."`
 
 	TranscribeURL string `split_words:"true" example:"http://127.0.0.1:9000/v1" desc:"Server with OpenAI's /v1/audio/transcriptions that transcribes voice messages. It gets OPENAI_API_KEY if it is the host of OPENAI_BASE_URL. Empty: voice messages are stored and not transcribed."`
 
 	MetricsAddr  string        `split_words:"true" example:"127.0.0.1:9090" desc:"Separate listener for /metrics, without a key. Empty: /metrics on ADDR, with a key of scope metrics."`
-	LogLevel     Level         `split_words:"true" default:"info" example:"debug" desc:"debug, info, warn or error."`
+	LogLevel     values.Level  `split_words:"true" default:"info" example:"debug" desc:"debug, info, warn or error."`
 	LogFormat    string        `split_words:"true" choice:"text,json" example:"json" desc:"text or json. Empty: text on a terminal, else json."`
 	DrainTimeout time.Duration `split_words:"true" default:"30s" min:"0s" max:"10m" example:"30s" desc:"Time for running answers to finish when the gateway stops."`
 
@@ -103,7 +101,7 @@ type Config struct {
 
 	source map[string]string   // by name without prefix; what is absent has its default
 	files  map[string]fromFile // secrets that were read from files, by name without prefix
-	more   []Secret            // tokens of BOTS_FILE, once Load has read it
+	more   []values.Secret     // tokens of BOTS_FILE, once Load has read it
 
 	changes map[string]BotChange // what the panel has set of bots (With)
 	envFile string
@@ -112,7 +110,7 @@ type Config struct {
 // fromFile is where a secret was read.
 type fromFile struct {
 	path  string
-	value Secret
+	value values.Secret
 }
 
 // ReadFrom notes that UseEnvFile was called with path before Load; "" is no file.
@@ -165,10 +163,10 @@ func (c *Config) BackupDir() string {
 
 // Secrets returns all secrets that are set, those of BOTS_FILE too once LoadAll has
 // read it, for anyone who must keep them out of sight.
-func (c *Config) Secrets() []Secret {
-	var list []Secret
+func (c *Config) Secrets() []values.Secret {
+	var list []values.Secret
 	for _, f := range fields() {
-		if s, ok := f.in(c).Interface().(Secret); ok && s.IsSet() {
+		if s, ok := f.in(c).Interface().(values.Secret); ok && s.IsSet() {
 			list = append(list, s)
 		}
 	}
@@ -204,7 +202,7 @@ func (c *Config) Redacted() []Setting {
 	var list []Setting
 	for _, f := range fields() {
 		list = append(list, Setting{
-			Name: f.Name, Value: shown(f.in(c).Interface()), Source: c.Source(f.short()), About: f.about,
+			Name: f.Name, Value: values.Format(f.in(c).Interface()), Source: c.Source(f.short()), About: f.about,
 		})
 	}
 	return list

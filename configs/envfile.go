@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"gatehouse/configs/values"
 )
 
 // An EnvLine is one setting of an env file.
@@ -173,7 +175,7 @@ func (c *Config) Kept() (lines []EnvLine, secrets []string) {
 		case source == SourceEnvironment && f.secret():
 			secrets = append(secrets, f.Name)
 		case source == SourceEnvironment:
-			lines = append(lines, EnvLine{f.Name, shown(f.in(c).Interface())})
+			lines = append(lines, EnvLine{f.Name, values.Format(f.in(c).Interface())})
 		}
 	}
 	return lines, secrets

@@ -4,16 +4,16 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/kelseyhightower/envconfig"
+
+	"gatehouse/configs/values"
 )
 
 // Load reads, checks and returns the configuration of this process. It takes
@@ -88,7 +88,7 @@ func (f field) short() string { return strings.TrimPrefix(f.Name, Prefix+"_") }
 
 func (f field) in(c *Config) reflect.Value { return reflect.ValueOf(c).Elem().FieldByIndex(f.Index) }
 
-func (f field) secret() bool { return f.Type == reflect.TypeFor[Secret]() }
+func (f field) secret() bool { return f.Type == reflect.TypeFor[values.Secret]() }
 
 // secretFile returns an example of a file that holds the secret.
 func (f field) secretFile() string { return "/run/secrets/" + strings.ToLower(f.short()) }
@@ -127,7 +127,7 @@ func (f field) load(c *Config) *Problem {
 	case value != "" && file != "":
 		return f.problem("is set, and so is " + f.Name + "_FILE: set only one of them")
 	case file != "":
-		s, err := ReadSecret(file)
+		s, err := values.ReadSecret(file)
 		if err != nil {
 			return &Problem{f.Name + "_FILE", err.Error(), f.Name + "_FILE=" + f.secretFile()}
 		}
@@ -163,32 +163,6 @@ func (f field) fault(value string, err error) string {
 		return p.Err.Error()
 	}
 	return err.Error()
-}
-
-// maxSecret bounds a secret's file, in bytes.
-const maxSecret = 16 << 10
-
-// ReadSecret reads a secret from a file of at most 16 KiB, without the line end
-// that editors leave behind it. The error never holds it.
-func ReadSecret(path string) (Secret, error) {
-	// Without waiting: a pipe that no one writes to would hold up a reload.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return Secret{}, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
-	if err != nil {
-		return Secret{}, err
-	}
-	s := strings.TrimRight(string(b), "\r\n")
-	switch {
-	case len(b) > maxSecret:
-		return Secret{}, fmt.Errorf("the file %s is larger than %d bytes", path, maxSecret)
-	case s == "":
-		return Secret{}, fmt.Errorf("the file %s is empty", path)
-	}
-	return NewSecret(s), nil
 }
 
 // testPrefix marks variables that belong to the tests.

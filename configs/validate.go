@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gatehouse/configs/values"
 )
 
 // A Problem is one thing wrong with the configuration. No secret is in it.
@@ -164,36 +166,36 @@ func (c *Config) checks() map[string]func() error {
 		"ALLOWED_HOSTS":          func() error { return each(c.AllowedHosts, checkHost) },
 		"CORS_ORIGINS":           func() error { return each(c.CORSOrigins, checkOrigin) },
 		"ADMIN_PASSWORD":         c.checkPassword,
-		"TELEGRAM_TOKEN":         func() error { return each(List{c.TelegramToken.Reveal()}, checkTelegramToken) },
+		"TELEGRAM_TOKEN":         func() error { return each(values.List{c.TelegramToken.Reveal()}, checkTelegramToken) },
 		"TELEGRAM_API_URL":       func() error { return checkOrigin(c.TelegramApiURL) },
 		"TELEGRAM_ALLOWED_USERS": func() error { return each(c.TelegramAllowedUsers, checkUser) },
-		"DISCORD_TOKEN":          func() error { return each(List{c.DiscordToken.Reveal()}, checkDiscordToken) },
+		"DISCORD_TOKEN":          func() error { return each(values.List{c.DiscordToken.Reveal()}, checkDiscordToken) },
 		"DISCORD_API_URL":        func() error { return checkOrigin(c.DiscordApiURL) },
 		"DISCORD_ALLOWED_USERS":  func() error { return each(c.DiscordAllowedUsers, checkUser) },
 		"BOTS_FILE":              c.checkBotsFile,
-		"BACKUP_PATH":            func() error { return each(List{c.BackupPath}, checkPath) },
+		"BACKUP_PATH":            func() error { return each(values.List{c.BackupPath}, checkPath) },
 		"GUEST_READ":             func() error { return each(c.GuestRead, checkGlob) },
-		"MODEL":                  func() error { return each(List{c.Model}, c.checkModel) },
+		"MODEL":                  func() error { return each(values.List{c.Model}, c.checkModel) },
 		"MODEL_FALLBACKS":        c.checkFallbacks,
-		"GUEST_MODEL":            func() error { return each(List{c.GuestModel}, c.checkModel) },
-		"TITLE_MODEL":            func() error { return each(List{c.TitleModel}, c.checkModel) },
+		"GUEST_MODEL":            func() error { return each(values.List{c.GuestModel}, c.checkModel) },
+		"TITLE_MODEL":            func() error { return each(values.List{c.TitleModel}, c.checkModel) },
 		"ANTHROPIC_API_KEY":      func() error { return checkKey(c.AnthropicAPIKey) },
 		"ANTHROPIC_BASE_URL":     func() error { return checkBase(c.AnthropicBaseURL) },
 		"OPENAI_API_KEY":         func() error { return checkKey(c.OpenaiAPIKey) },
 		"OPENAI_BASE_URL":        func() error { return checkBase(c.OpenaiBaseURL) },
 		"MCP_ENV":                func() error { return each(c.MCPEnv, checkVariable) },
-		"CLAUDE_CLI":             func() error { return each(List{c.ClaudeCLI}, checkPath) },
+		"CLAUDE_CLI":             func() error { return each(values.List{c.ClaudeCLI}, checkPath) },
 		"SANDBOX_CGROUP":         func() error { return checkGroup(c.SandboxCgroup) },
-		"SANDBOX_IMAGE":          func() error { return each(List{c.SandboxImage}, checkImage) },
-		"CLAUDE_PROJECTS":        func() error { return each(List{c.ClaudeProjects}, checkPath) },
+		"SANDBOX_IMAGE":          func() error { return each(values.List{c.SandboxImage}, checkImage) },
+		"CLAUDE_PROJECTS":        func() error { return each(values.List{c.ClaudeProjects}, checkPath) },
 		"SEARXNG_URL":            func() error { return checkBase(c.SearxngURL) },
 		"TRANSCRIBE_URL":         func() error { return checkBase(c.TranscribeURL) },
-		"METRICS_ADDR":           func() error { return each(List{c.MetricsAddr}, checkHostPort) },
+		"METRICS_ADDR":           func() error { return each(values.List{c.MetricsAddr}, checkHostPort) },
 	}
 }
 
 // each is the first fault in list; empty values are passed over.
-func each(list List, check func(string) error) error {
+func each(list values.List, check func(string) error) error {
 	for _, v := range list {
 		if v == "" {
 			continue

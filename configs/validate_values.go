@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"gatehouse/configs/values"
 )
 
 var telegramToken = regexp.MustCompile(`^\d+:[A-Za-z0-9_-]+$`)
@@ -29,7 +31,7 @@ func checkDiscordToken(token string) error {
 	return nil
 }
 
-func checkKey(s Secret) error {
+func checkKey(s values.Secret) error {
 	if strings.ContainsFunc(s.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return errors.New("holds blanks or characters that no key has")
 	}

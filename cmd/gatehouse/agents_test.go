@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/core/session"
@@ -164,8 +165,8 @@ func TestAnAgentsModelToolsAndSkillsReachTheRun(t *testing.T) {
 	t.Parallel()
 	model := llmtest.New(t, llmtest.Options{Key: modelKey, Models: []string{"fake-1", "fake-2"}})
 	w := newWorld(t, func(c *configs.Config) {
-		c.Model, c.ModelFallbacks = "openai/fake-1", configs.List{"openai/fake-2"}
-		c.OpenaiBaseURL, c.OpenaiAPIKey = model.URL(), configs.NewSecret(modelKey)
+		c.Model, c.ModelFallbacks = "openai/fake-1", values.List{"openai/fake-2"}
+		c.OpenaiBaseURL, c.OpenaiAPIKey = model.URL(), values.NewSecret(modelKey)
 		c.DefaultAgent = "reader"
 	})
 	w.puts(map[string]string{

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/web/webtest"
 
@@ -30,7 +31,7 @@ func (t cutsForgiven) Errorf(format string, args ...any) {
 // last id, sees everything once, and stops for good when it has all of it.
 func TestABrowsersEventSourceComesBackAfterACutAndSeesEveryEventOnce(t *testing.T) {
 	t.Parallel()
-	w, model := newModelWorld(t, func(c *configs.Config) { c.AdminPassword = configs.NewSecret(newPassword) })
+	w, model := newModelWorld(t, func(c *configs.Config) { c.AdminPassword = values.NewSecret(newPassword) })
 	c := newCutter(t, w.cfg.Addr, 3, 2)
 	model.Script(llmtest.Reply{Text: []string{"first ", "second"}, Hang: true})
 	post := w.open("POST", "/api/chat", map[string]any{"message": "Go."}, nil)

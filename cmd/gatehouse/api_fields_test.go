@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
 )
@@ -31,8 +32,8 @@ func TestEveryFieldOfAChatRequestDoesWhatItSays(t *testing.T) {
 	t.Parallel()
 	model := llmtest.New(t, llmtest.Options{Key: modelKey, Models: []string{"fake-1", "fake-2"}})
 	w := newWorld(t, func(c *configs.Config) {
-		c.Model, c.ModelFallbacks = "openai/fake-1", configs.List{"openai/fake-2"}
-		c.OpenaiBaseURL, c.OpenaiAPIKey = model.URL(), configs.NewSecret(modelKey)
+		c.Model, c.ModelFallbacks = "openai/fake-1", values.List{"openai/fake-2"}
+		c.OpenaiBaseURL, c.OpenaiAPIKey = model.URL(), values.NewSecret(modelKey)
 	})
 	w.puts(map[string]string{
 		"Boats/AGENTS.md": "Boats are called Henrietta.", "Tea/AGENTS.md": "Tea is drunk at four.", "Kitchen/AGENTS.md": "Wear an apron.",

@@ -18,6 +18,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core/backup"
 	"gatehouse/core/backup/archive"
@@ -110,7 +111,7 @@ func heldModel(t *testing.T) (*llmtest.Server, *coretest.Clock) {
 func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
 	model, clock := heldModel(t)
 	w := newWorld(t, func(c *configs.Config) {
-		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey, c.RateLimit = fakeModel, model.URL(), configs.NewSecret(modelKey), configs.Rate{}
+		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey, c.RateLimit = fakeModel, model.URL(), values.NewSecret(modelKey), values.Rate{}
 	})
 	var people []*telegramtest.User
 	for i := range 4 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core/llm/llmtest"
 )
 
@@ -13,7 +14,7 @@ import (
 // operator finds the reason in the log, and the next message is answered.
 func TestAModelThatFailsIsToldInPlainWordsOnceAndTheNextMessageIsAnswered(t *testing.T) {
 	t.Parallel()
-	w, model := newModelWorld(t, func(c *configs.Config) { c.LimitSilence = 5 * time.Second; c.RateLimit = configs.Rate{} })
+	w, model := newModelWorld(t, func(c *configs.Config) { c.LimitSilence = 5 * time.Second; c.RateLimit = values.Rate{} })
 	ada := w.guest("Ada")
 	for _, c := range []struct {
 		name    string
@@ -94,7 +95,7 @@ func TestABusyModelIsAskedAgainAndThePersonSeesOnlyTheAnswer(t *testing.T) {
 
 // What MODEL cannot answer, MODEL_FALLBACKS answer; the API says so in a warning.
 func TestAFallbackAnswersWhereTheModelCannot(t *testing.T) {
-	w, model := newModelWorld(t, func(c *configs.Config) { c.ModelFallbacks = configs.List{"local/quote"} })
+	w, model := newModelWorld(t, func(c *configs.Config) { c.ModelFallbacks = values.List{"local/quote"} })
 	ada := w.guest("Ada")
 	model.Script(llmtest.Refuse(401, "no", "invalid_request_error", "invalid_api_key"))
 	got := w.replies(ada, "How long should green tea brew?")
@@ -114,7 +115,7 @@ func TestAFallbackAnswersWhereTheModelCannot(t *testing.T) {
 
 // When no model can answer, the sentence is the first one's.
 func TestWhenEveryModelFailsThePersonIsToldWhy(t *testing.T) {
-	w, model := newModelWorld(t, func(c *configs.Config) { c.ModelFallbacks = configs.List{"openai/fake-2"} })
+	w, model := newModelWorld(t, func(c *configs.Config) { c.ModelFallbacks = values.List{"openai/fake-2"} })
 	ada := w.guest("Ada")
 	model.Script(llmtest.Refuse(401, "no", "invalid_request_error", "invalid_api_key"), llmtest.Refuse(401, "no", "invalid_request_error", "invalid_api_key"))
 	if got := w.replies(ada, "anybody?"); !strings.Contains(got.Text, "rejects the API key") {

@@ -17,6 +17,7 @@ import (
 
 	"gatehouse/cmd/gatehouse/phones"
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/web/webtest"
 )
@@ -36,8 +37,8 @@ func newVisit(t *testing.T) *visit {
 	t.Helper()
 	discord := newDiscord(t)
 	w := newWorld(t, func(c *configs.Config) {
-		c.DiscordToken, c.DiscordApiURL = configs.NewSecret(discord.Token()), discord.URL()
-		c.AdminPassword = configs.Secret{}
+		c.DiscordToken, c.DiscordApiURL = values.NewSecret(discord.Token()), discord.URL()
+		c.AdminPassword = values.Secret{}
 		c.Model = "local/quote:30ms"
 		c.Pace = true
 	})

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core/store"
 )
 
 // A used-up budget is a friendly refusal before the model is asked, to that
 // person alone.
 func TestAUsedUpBudgetIsAFriendlyRefusalBeforeTheModelIsAsked(t *testing.T) {
-	w, model := newModelWorld(t, func(c *configs.Config) { c.BudgetUserDay = configs.Budget{Tokens: 60_000} })
+	w, model := newModelWorld(t, func(c *configs.Config) { c.BudgetUserDay = values.Budget{Tokens: 60_000} })
 	ada := w.guest("Ada")
 	err := w.app.db.Tx(t.Context(), func(tx *store.Tx) error { // she has used nearly all of it
 		_, err := tx.Exec(t.Context(), `UPDATE usage SET input = 59900`)

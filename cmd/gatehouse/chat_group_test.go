@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core/llm/llmtest"
 )
@@ -94,7 +95,7 @@ func TestInAGroupTheModelReadsWhoSaidWhat(t *testing.T) {
 // A kind that cannot be read yet gets one plain sentence, a caption is text,
 // and edits, reactions and service messages are kept without a word.
 func TestAnUnsupportedKindGetsOnePlainSentenceAndTheRestIsKeptInSilence(t *testing.T) {
-	w, model := newModelWorld(t, func(c *configs.Config) { c.RateLimit = configs.Rate{} })
+	w, model := newModelWorld(t, func(c *configs.Config) { c.RateLimit = values.Rate{} })
 	boss := w.boss()
 	ada := w.guest("Ada")
 	in := ada.DM()

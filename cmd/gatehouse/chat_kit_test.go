@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core/llm/llmtest"
 )
@@ -27,7 +28,7 @@ func newModelWorld(t *testing.T, change func(*configs.Config)) (*world, *llmtest
 	t.Helper()
 	model := llmtest.New(t, llmtest.Options{Key: modelKey})
 	w := newWorld(t, func(c *configs.Config) {
-		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey = fakeModel, model.URL(), configs.NewSecret(modelKey)
+		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey = fakeModel, model.URL(), values.NewSecret(modelKey)
 		if change != nil {
 			change(c)
 		}

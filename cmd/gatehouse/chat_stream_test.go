@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
@@ -257,7 +258,7 @@ func TestALongAnswerIsSplitWithoutLoss(t *testing.T) {
 // too much, and everything over the limit in a group, is refused with one word.
 func TestTheRateLimitDelaysInADirectMessageAndRefusesInAGroup(t *testing.T) {
 	t.Parallel()
-	w, _ := newModelWorld(t, func(c *configs.Config) { c.RateLimit = configs.Rate{N: 3, Per: 2 * time.Second}; c.BusyMode = "queue" })
+	w, _ := newModelWorld(t, func(c *configs.Config) { c.RateLimit = values.Rate{N: 3, Per: 2 * time.Second}; c.BusyMode = "queue" })
 	boss := w.boss()
 	ada := w.guest("Ada")
 	g := w.group(telegramtest.Supergroup, boss, ada)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core/llm/llmtest"
 )
 
@@ -17,8 +18,8 @@ import (
 func TestModelPromptAndFolderOfARequestReachTheModel(t *testing.T) {
 	model := llmtest.New(t, llmtest.Options{Key: modelKey, Models: []string{"fake-1", "fake-2"}})
 	w := newWorld(t, func(c *configs.Config) {
-		c.Model, c.ModelFallbacks = "openai/fake-1", configs.List{"openai/fake-2"}
-		c.OpenaiBaseURL, c.OpenaiAPIKey = model.URL(), configs.NewSecret(modelKey)
+		c.Model, c.ModelFallbacks = "openai/fake-1", values.List{"openai/fake-2"}
+		c.OpenaiBaseURL, c.OpenaiAPIKey = model.URL(), values.NewSecret(modelKey)
 	})
 	folder := filepath.Join(w.cfg.VaultPath, "Boats")
 	if err := os.MkdirAll(folder, 0o700); err != nil {

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
 )
 
 // unguarded lets everybody talk, each message being a turn of its own.
 func unguarded(c *configs.Config) {
-	c.TelegramDMPolicy, c.BusyMode, c.RateLimit = "open", "queue", configs.Rate{}
+	c.TelegramDMPolicy, c.BusyMode, c.RateLimit = "open", "queue", values.Rate{}
 	c.LimitRuns = 2000
 }
 

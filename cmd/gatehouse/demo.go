@@ -14,6 +14,7 @@ import (
 
 	"gatehouse/cmd/gatehouse/phones"
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
@@ -63,8 +64,8 @@ func (c *demoCmd) Run(p *process) (err error) {
 	}
 	stop := servePhones(page, handler)
 	defer stop()
-	cfg.TelegramToken, cfg.TelegramApiURL = configs.NewSecret(sims.telegram.Token()), sims.telegram.URL()
-	cfg.DiscordToken, cfg.DiscordApiURL = configs.NewSecret(sims.discord.Token()), sims.discord.URL()
+	cfg.TelegramToken, cfg.TelegramApiURL = values.NewSecret(sims.telegram.Token()), sims.telegram.URL()
+	cfg.DiscordToken, cfg.DiscordApiURL = values.NewSecret(sims.discord.Token()), sims.discord.URL()
 	cfg.BotsFile = "off" // no real bot next to them
 	defer c.farewell(p, &err)()
 	return serve(p, cfg, func(a *app, oneTime string) {
@@ -209,7 +210,7 @@ func (c *demoCmd) settings(cfg *configs.Config) error {
 		cfg.LocalhostAccess = "chat"
 	}
 	if cfg.Source("GUEST_READ") == configs.SourceDefault {
-		cfg.GuestRead = configs.List{"Public/**"}
+		cfg.GuestRead = values.List{"Public/**"}
 	}
 	if cfg.Model == "" && !cfg.HasProvider() {
 		cfg.Model = "local/quote:30ms"

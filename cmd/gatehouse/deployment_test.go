@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core/coretest"
 	"gatehouse/core/llm/llmtest"
 )
@@ -174,7 +175,7 @@ func proxied(t *testing.T, addr string, pool *x509.CertPool) *http.Client {
 func behindProxy(t *testing.T) (*world, *llmtest.Server) {
 	t.Helper()
 	return newModelWorld(t, func(c *configs.Config) {
-		c.AllowedHosts = configs.List{publicName}
+		c.AllowedHosts = values.List{publicName}
 		if err := c.TrustedProxies.Decode("127.0.0.1,::1"); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/core"
 )
@@ -17,7 +18,7 @@ func onDiscord(t *testing.T) (*world, *discordtest.Server) {
 	t.Helper()
 	sim := newDiscord(t)
 	w := newWorld(t, func(c *configs.Config) {
-		c.DiscordToken, c.DiscordApiURL = configs.NewSecret(sim.Token()), sim.URL()
+		c.DiscordToken, c.DiscordApiURL = values.NewSecret(sim.Token()), sim.URL()
 	})
 	w.until("the bot is online", func() bool {
 		for _, b := range w.app.hub.States() {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
@@ -70,7 +71,7 @@ func (w *world) sessionIn(u *telegramtest.User) (id string) {
 // person's then do.
 func TestNobodyDecidesInTheOwnersStead(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *configs.Config) { hasty(c); c.RateLimit = configs.Rate{} })
+	w := newWorld(t, func(c *configs.Config) { hasty(c); c.RateLimit = values.Rate{} })
 	olga, ada, vera := w.boss(), w.guest("Ada"), w.guest("Vera")
 	w.sql(`UPDATE access SET trust_level = 'vault' WHERE user_id = $1`, w.person(vera))
 	w.replies(vera, "/new")
@@ -133,7 +134,7 @@ func TestNobodyDecidesInTheOwnersStead(t *testing.T) {
 // change nothing for others, and other people's sessions are not there.
 func TestNobodyTakesMoreThanTheyWereGiven(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *configs.Config) { hasty(c); c.RateLimit = configs.Rate{} })
+	w := newWorld(t, func(c *configs.Config) { hasty(c); c.RateLimit = values.Rate{} })
 	olga, ada, vera := w.boss(), w.guest("Ada"), w.guest("Vera")
 	w.sql(`UPDATE access SET trust_level = 'vault' WHERE user_id = $1`, w.person(vera))
 	w.put(".parachute/agents/cook.md", "---\n---\nYou cook.")
@@ -240,7 +241,7 @@ func TestAnAttachmentIsReadFromTheAttachmentsAlone(t *testing.T) {
 // anybody become the system by writing that they are.
 func TestNothingOfTheOwnersReachesAGuestsPrompt(t *testing.T) {
 	t.Parallel()
-	w, model := newModelWorld(t, func(c *configs.Config) { c.DefaultAgent = "cook"; c.RateLimit = configs.Rate{} })
+	w, model := newModelWorld(t, func(c *configs.Config) { c.DefaultAgent = "cook"; c.RateLimit = values.Rate{} })
 	olga, ada := w.boss(), w.guest("Ada")
 	w.puts(map[string]string{
 		"CLAUDE.md": "zebra", "AGENTS.md": "zebra", "Guests/AGENTS.md": "zebra", "Notes/CLAUDE.md": "zebra", "Notes/a.md": "zebra", ".env": "zebra",
@@ -282,7 +283,7 @@ func TestNothingOfTheOwnersReachesAGuestsPrompt(t *testing.T) {
 func TestHelpersAndLoopsDoNotStarveTheGateway(t *testing.T) {
 	t.Parallel()
 	for _, budget := range []int64{0, 88_000} {
-		w, model := newModelWorld(t, func(c *configs.Config) { c.BudgetUserDay = configs.Budget{Tokens: budget} })
+		w, model := newModelWorld(t, func(c *configs.Config) { c.BudgetUserDay = values.Budget{Tokens: budget} })
 		ada := w.guest("Ada")
 		before := model.Total()
 		spend := llmtest.CallTool("1", "Task", `{"description":"more","prompt":"more"}`)

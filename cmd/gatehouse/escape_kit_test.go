@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
@@ -59,10 +60,10 @@ func newYardIn(t *testing.T, model *llmtest.Server, isolation string) *yard {
 	sim := newDiscord(t)
 	y := &yard{discord: sim, canary: "QX" + rand.Text()[:14], private: "PV" + rand.Text()[:14]}
 	y.world = newWorld(t, func(c *configs.Config) {
-		c.DiscordToken, c.DiscordApiURL = configs.NewSecret(sim.Token()), sim.URL()
-		c.RateLimit, c.DrainTimeout, c.Sandbox = configs.Rate{}, time.Millisecond, isolation
+		c.DiscordToken, c.DiscordApiURL = values.NewSecret(sim.Token()), sim.URL()
+		c.RateLimit, c.DrainTimeout, c.Sandbox = values.Rate{}, time.Millisecond, isolation
 		if model != nil {
-			c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey = fakeModel, model.URL(), configs.NewSecret(modelKey)
+			c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey = fakeModel, model.URL(), values.NewSecret(modelKey)
 		}
 	})
 	w := y.world

@@ -12,6 +12,7 @@ import (
 
 	"gatehouse/configs"
 	"gatehouse/configs/live"
+	"gatehouse/configs/values"
 	"gatehouse/core"
 	"gatehouse/core/permission"
 	"gatehouse/core/vault"
@@ -88,8 +89,8 @@ func (c *explainCmd) Run(p *process) error {
 
 // A guestRead is what guests read as it holds now, and where that comes from.
 type guestRead struct {
-	Globs  configs.List `json:"globs"`
-	Source string       `json:"source"`
+	Globs  values.List `json:"globs"`
+	Source string      `json:"source"`
 }
 
 // against returns what a call is held against: the settings with what was set in the

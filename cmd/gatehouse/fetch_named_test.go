@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/web/auth"
@@ -21,7 +22,7 @@ import (
 func TestWebFetch_OnlyHostsThatThePersonNamed(t *testing.T) {
 	model := llmtest.New(t, llmtest.Options{Key: modelKey})
 	w := newWorld(t, func(c *configs.Config) {
-		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey = fakeModel, model.URL(), configs.NewSecret(modelKey)
+		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey = fakeModel, model.URL(), values.NewSecret(modelKey)
 	})
 	secret, _, err := w.app.keys.Create(t.Context(), auth.NewKey{Label: "k", User: core.Operator, Trust: core.Vault, Scopes: []string{auth.ScopeChat, auth.ScopeRead}}, cli)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
@@ -55,7 +56,7 @@ func (w *world) assets() (names []string) {
 // does not, and its sender and the model are told why.
 func TestFilesOfAChatReachTheModelAndProgramsDoNot(t *testing.T) {
 	t.Parallel()
-	w, model := newModelWorld(t, func(c *configs.Config) { c.RateLimit = configs.Rate{} })
+	w, model := newModelWorld(t, func(c *configs.Config) { c.RateLimit = values.Rate{} })
 	ada := w.guest("Ada")
 	in := ada.DM()
 	m := w.post(ada, in, telegramtest.Outgoing{Text: "What is this?", File: &telegramtest.File{Kind: "photo", Data: smallPicture(t)}})
@@ -206,7 +207,7 @@ func TestQuotesAndForwardsReachTheModelAsData(t *testing.T) {
 // they may not read is as if it were not there.
 func TestFilesThatAnAnswerShowsGoWithIt(t *testing.T) {
 	t.Parallel()
-	w, model := newModelWorld(t, func(c *configs.Config) { c.GuestRead = configs.List{"Public/**"} })
+	w, model := newModelWorld(t, func(c *configs.Config) { c.GuestRead = values.List{"Public/**"} })
 	w.puts(map[string]string{"Public/plan.md": "# Plan", "Private/secret.md": "secret", ".env": "KEY=1", "Public/tool.exe": "MZ"})
 	if err := w.app.vault.WriteFile("Public/chart.png", smallPicture(t)); err != nil {
 		t.Fatal(err)

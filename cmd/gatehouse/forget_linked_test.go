@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 	"gatehouse/core/agent"
@@ -19,7 +20,7 @@ import (
 // has shown, belong to a person as much as what a run has read.
 func TestForgettingErasesKeptAndShownFiles(t *testing.T) {
 	t.Parallel()
-	w, model := newModelWorld(t, func(c *configs.Config) { c.GuestRead = configs.List{"Public/**"}; c.RateLimit = configs.Rate{} })
+	w, model := newModelWorld(t, func(c *configs.Config) { c.GuestRead = values.List{"Public/**"}; c.RateLimit = values.Rate{} })
 	w.puts(map[string]string{"Public/plan.md": "# Plan"})
 	ada := w.guest("Ada")
 	m := w.post(ada, ada.DM(), telegramtest.Outgoing{File: &telegramtest.File{Kind: "voice", Data: []byte("OggS tea")}})

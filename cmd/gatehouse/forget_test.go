@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
@@ -88,7 +89,7 @@ type life struct {
 func newLife(t *testing.T, change func(*configs.Config)) (*life, *llmtest.Server) {
 	t.Helper()
 	w, model := newModelWorld(t, func(c *configs.Config) {
-		c.RateLimit = configs.Rate{}
+		c.RateLimit = values.Rate{}
 		if change != nil {
 			change(c)
 		}

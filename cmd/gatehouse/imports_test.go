@@ -34,13 +34,14 @@ cmd/gatehouse: *
 cmd/gatehouse/doctor: configs configs/live core core/agent core/sandbox core/store core/tool/mcp/entry core/vault
 cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/store core/watch pairing pairing/bots
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
-cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs connectors/discord connectors/telegram core
+cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/values connectors/discord connectors/telegram core
 cmd/loadgen: cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors connectors/connectorstest connectors/discord connectors/discord/discordtest connectors/telegram connectors/telegram/telegramtest
 cmd/loadgen/bare:
 cmd/loadgen/crowd: connectors/discord/discordtest connectors/telegram/telegramtest
 cmd/loadgen/model:  # a language model to measure with
-configs:
-configs/live: configs core core/llm core/llm/registry core/store  # settings in effect
+configs: configs/values
+configs/live: configs configs/values core core/llm core/llm/registry core/store  # settings in effect
+configs/values:  # types of settings
 connectors: core core/texts
 connectors/chat: connectors connectors/chat/ask connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
 connectors/chat/ask: connectors connectors/markdown core core/command core/permission core/store core/texts core/tool core/ask

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
 )
 
 // A chat that rests costs nothing that runs: after 200 chats there are as many
 // goroutines as before the first.
 func TestNoGoroutineIsLeftForAChatThatRests(t *testing.T) {
-	w, _ := newModelWorld(t, func(c *configs.Config) { c.TelegramDMPolicy, c.RateLimit = "open", configs.Rate{} })
+	w, _ := newModelWorld(t, func(c *configs.Config) { c.TelegramDMPolicy, c.RateLimit = "open", values.Rate{} })
 	warm := w.sim.NewUser("Warm")
 	w.replies(warm, "hello")
 	w.quiet()

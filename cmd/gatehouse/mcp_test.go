@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/toolset"
@@ -84,7 +85,7 @@ func TestMCPProgramsRunWithTheirTurnsAndEndWithTheGateway(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	w := newWorld(t, func(c *configs.Config) { c.MCPEnv = configs.List{"MCP_TEST_WORD"} })
+	w := newWorld(t, func(c *configs.Config) { c.MCPEnv = values.List{"MCP_TEST_WORD"} })
 	if err := os.Link(server, filepath.Join(w.cfg.VaultPath, "server")); err != nil {
 		t.Fatal(err)
 	}

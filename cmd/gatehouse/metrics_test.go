@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"gatehouse/configs"
+	"gatehouse/configs/values"
 )
 
-func secret(s string) configs.Secret { return configs.NewSecret(s) }
+func secret(s string) values.Secret { return values.NewSecret(s) }
 
 // opsPage are the metric tables of docs/metrics.md.
 type opsPage struct {

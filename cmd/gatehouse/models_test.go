@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/core/llm/anthropictest"
 	"gatehouse/core/llm/llmtest"
@@ -18,9 +19,9 @@ func TestAChatIsAnsweredByTheOtherProviderWhenOneRefuses(t *testing.T) {
 	claude := anthropictest.New(t, anthropictest.Options{Key: key, Models: []string{"claude-sonnet-5"},
 		Default: anthropictest.Reply{Thinking: []string{"let me see"}, Signature: anthropictest.Signed, Text: []string{"Hello ", "from the other one."}}})
 	w := newWorld(t, func(cfg *configs.Config) {
-		cfg.Model, cfg.OpenaiBaseURL, cfg.OpenaiAPIKey = "openai/fake-1", down.URL(), configs.NewSecret("sk-refused")
-		cfg.ModelFallbacks = configs.List{"anthropic/claude-sonnet-5"}
-		cfg.AnthropicBaseURL, cfg.AnthropicAPIKey = claude.URL(), configs.NewSecret(key)
+		cfg.Model, cfg.OpenaiBaseURL, cfg.OpenaiAPIKey = "openai/fake-1", down.URL(), values.NewSecret("sk-refused")
+		cfg.ModelFallbacks = values.List{"anthropic/claude-sonnet-5"}
+		cfg.AnthropicBaseURL, cfg.AnthropicAPIKey = claude.URL(), values.NewSecret(key)
 	})
 	if got := w.replies(w.guest("Ada"), "hi"); got.Text != "Hello from the other one." {
 		t.Errorf("answered %q", got.Text)
@@ -43,8 +44,8 @@ func TestAChatIsAnsweredByTheOtherProviderWhenOneRefuses(t *testing.T) {
 func TestEverySecretIsTakenOutOfTheLog(t *testing.T) {
 	var b strings.Builder
 	cfg := configs.Default()
-	cfg.AnthropicAPIKey, cfg.OpenaiAPIKey = configs.NewSecret("sk-ant-0123456789"), configs.NewSecret("sk-0123456789")
-	cfg.AdminPassword, cfg.TelegramToken = configs.NewSecret("a-long-phrase"), configs.NewSecret("99:short")
+	cfg.AnthropicAPIKey, cfg.OpenaiAPIKey = values.NewSecret("sk-ant-0123456789"), values.NewSecret("sk-0123456789")
+	cfg.AdminPassword, cfg.TelegramToken = values.NewSecret("a-long-phrase"), values.NewSecret("99:short")
 	log := newLog(&b, cfg, true)
 	for _, s := range cfg.Secrets() {
 		log.Info("said " + s.Reveal())

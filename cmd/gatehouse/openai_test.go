@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
 	"gatehouse/web/auth"
@@ -216,7 +217,7 @@ func TestOpenAIMessagesAndSettingsReachTheModel(t *testing.T) {
 
 func TestOpenAIModelsAreTheAgentsAndTheConfiguredModels(t *testing.T) {
 	t.Parallel()
-	w, model := newModelWorld(t, func(c *configs.Config) { c.ModelFallbacks = configs.List{"local/quote"} })
+	w, model := newModelWorld(t, func(c *configs.Config) { c.ModelFallbacks = values.List{"local/quote"} })
 	code, body := w.call("GET", "/v1/models", nil)
 	var list struct {
 		Object string
@@ -315,7 +316,7 @@ func TestOpenAIFinishReasonTellsAnAnswerThatWasCut(t *testing.T) {
 
 func TestOpenAIABudgetThatIsUsedUpIs429WithRetryAfter(t *testing.T) {
 	t.Parallel()
-	w, _ := newModelWorld(t, func(c *configs.Config) { c.BudgetDay = configs.Budget{Tokens: 1} })
+	w, _ := newModelWorld(t, func(c *configs.Config) { c.BudgetDay = values.Budget{Tokens: 1} })
 	resp, c := w.complete(map[string]any{"model": fakeModel, "messages": user("Hello")})
 	if resp.StatusCode != 429 || c.Error == nil || c.Error.Code != "insufficient_quota" || c.Error.Type != "insufficient_quota" {
 		t.Fatalf("%d %+v", resp.StatusCode, c.Error)

@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/admin/settings"
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core"
 	"gatehouse/core/llm/llmtest"
 )
@@ -30,7 +31,7 @@ func TestModelsAndTheAgentAreChangedForTheNextMessage(t *testing.T) {
 	t.Parallel()
 	model := llmtest.New(t, llmtest.Options{Key: modelKey, Models: []string{"fake-1", "fake-2", "guests-1", "titles-1"}})
 	w := newWorld(t, func(c *configs.Config) {
-		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey, c.RateLimit = fakeModel, model.URL(), configs.NewSecret(modelKey), configs.Rate{}
+		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey, c.RateLimit = fakeModel, model.URL(), values.NewSecret(modelKey), values.Rate{}
 	})
 	w.puts(map[string]string{".parachute/agents/cook.md": "---\ndescription: Cooks.\n---\nYou are a cook of soups.\n"})
 	boss, ada := w.boss(), w.guest("Ada")
@@ -145,7 +146,7 @@ func TestASettingThatCanNoLongerHoldTakesNoOtherWithIt(t *testing.T) {
 	t.Parallel()
 	model := llmtest.New(t, llmtest.Options{Key: modelKey})
 	w := newWorld(t, func(c *configs.Config) {
-		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey, c.TelegramDMPolicy = "local/quote", model.URL(), configs.NewSecret(modelKey), "open"
+		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey, c.TelegramDMPolicy = "local/quote", model.URL(), values.NewSecret(modelKey), "open"
 	})
 	v := settingsView{w.app}
 	if err := v.Change(t.Context(), map[string]string{"MODEL": fakeModel, "BUSY_MODE": "queue"}, byPanel); err != nil {
@@ -155,7 +156,7 @@ func TestASettingThatCanNoLongerHoldTakesNoOtherWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.stop()
-	w.cfg.OpenaiAPIKey, w.cfg.OpenaiBaseURL, w.cfg.Addr = configs.Secret{}, "", "127.0.0.1:0"
+	w.cfg.OpenaiAPIKey, w.cfg.OpenaiBaseURL, w.cfg.Addr = values.Secret{}, "", "127.0.0.1:0"
 	w.start()
 	w.t.Cleanup(w.stop)
 	if now := w.app.settings.Now(); now.Model != "local/quote" || now.BusyMode != "queue" {

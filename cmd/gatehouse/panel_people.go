@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"gatehouse/admin/page"
-	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core"
 	"gatehouse/core/queue/inspect"
 	"gatehouse/core/store"
@@ -56,7 +56,7 @@ func (v peopleView) Standing(ctx context.Context, user int64) (usage.Standing, e
 }
 
 func (v peopleView) SetBudget(ctx context.Context, user int64, day, month string, by core.Actor) error {
-	var a, b configs.Budget
+	var a, b values.Budget
 	if err := a.Decode(day); err != nil {
 		return core.Errorf(core.Invalid, "amount: %s", err.Error())
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/discord/discordtest"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
@@ -146,7 +147,7 @@ func newScript(t *testing.T, platform string, parts map[string]string) *script {
 	t.Cleanup(func() { _ = sim.Close() })
 	w := newWorldAt(t, sim, t.TempDir(), &leaps{}, func(c *configs.Config) {
 		c.Model, c.OpenaiBaseURL = fakeModel, model.URL()
-		c.DiscordToken, c.DiscordApiURL = configs.NewSecret(dc.Token()), dc.URL()
+		c.DiscordToken, c.DiscordApiURL = values.NewSecret(dc.Token()), dc.URL()
 		for line := range strings.Lines(parts["settings"]) {
 			set(t, c, strings.TrimSpace(line))
 		}
@@ -189,8 +190,8 @@ func set(t *testing.T, c *configs.Config, line string) {
 	switch f.Interface().(type) {
 	case string:
 		f.SetString(value)
-	case configs.List:
-		f.Set(reflect.ValueOf(configs.List(strings.Split(value, ","))))
+	case values.List:
+		f.Set(reflect.ValueOf(values.List(strings.Split(value, ","))))
 	default:
 		t.Fatalf("settings: %s is no text", name)
 	}

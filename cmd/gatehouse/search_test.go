@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core/llm/anthropictest"
 )
@@ -100,8 +101,8 @@ func TestTheProvidersSearchIsOfferedAsTheTrustTableSays(t *testing.T) {
 	}{
 		{"the owner", nil, true, true},
 		{"a guest", func(c *configs.Config) { c.GuestRead = nil }, false, true},
-		{"a guest who may read", func(c *configs.Config) { c.GuestRead = configs.List{"Public/**"} }, false, false},
-		{"the owner while guests may read", func(c *configs.Config) { c.GuestRead = configs.List{"Public/**"} }, true, true},
+		{"a guest who may read", func(c *configs.Config) { c.GuestRead = values.List{"Public/**"} }, false, false},
+		{"the owner while guests may read", func(c *configs.Config) { c.GuestRead = values.List{"Public/**"} }, true, true},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			w, model := claudeWorld(t, x.change)

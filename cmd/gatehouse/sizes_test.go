@@ -24,7 +24,6 @@ const (
 var larger = map[string]string{
 	"cmd/gatehouse":                    "it joins all packages and holds the program's commands, a file each; nothing imports it",
 	"cmd/loadgen":                      "one measurement a file; nothing imports it",
-	"configs":                          "each setting is named, read, checked, shown and explained in one place",
 	"connectors/discord/discordtest":   "a platform's API played in full, limits and refusals included, a file for each group of methods",
 	"connectors/telegram/telegramtest": "a platform's API played in full, limits and refusals included, a file for each group of methods",
 	"core/orchestrator":                "one run from its claim to its end; what ends it must know all of it",

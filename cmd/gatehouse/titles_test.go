@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core/coretest"
 	"gatehouse/core/llm/llmtest"
 )
@@ -27,7 +28,7 @@ func newTitleWorld(t *testing.T, change func(*configs.Config)) (*world, *llmtest
 	clock := coretest.NewClock(time.Time{})
 	model := llmtest.New(t, llmtest.Options{Key: modelKey, Clock: clock, Models: []string{"fake-1", "titles-1"}})
 	w := newWorld(t, func(c *configs.Config) {
-		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey = fakeModel, model.URL(), configs.NewSecret(modelKey)
+		c.Model, c.OpenaiBaseURL, c.OpenaiAPIKey = fakeModel, model.URL(), values.NewSecret(modelKey)
 		c.TitleModel = "openai/titles-1"
 		change(c)
 	})
@@ -36,7 +37,7 @@ func newTitleWorld(t *testing.T, change func(*configs.Config)) (*world, *llmtest
 
 // The answer is there while the model that makes titles has not answered yet.
 func TestAModelGivesTheTitleAfterTheAnswer(t *testing.T) {
-	w, model, goOn := newTitleWorld(t, func(c *configs.Config) { c.BudgetUserDay = configs.Budget{Tokens: 1 << 30} })
+	w, model, goOn := newTitleWorld(t, func(c *configs.Config) { c.BudgetUserDay = values.Budget{Tokens: 1 << 30} })
 	boss := w.boss()
 	slow := llmtest.Reply{Text: []string{`"Finding the`, ` kettle."`}, Pause: time.Hour}
 	model.Script(llmtest.Say("In the cupboard."), slow)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
@@ -65,10 +66,10 @@ func newWorldAt(t testing.TB, sim *telegramtest.Server, dir string, clock core.C
 	cfg := configs.Default()
 	cfg.VaultPath = filepath.Join(dir, "vault")
 	cfg.Addr = "127.0.0.1:0"
-	cfg.TelegramToken, cfg.TelegramApiURL = configs.NewSecret(sim.Token()), sim.URL()
-	cfg.GuestRead = configs.List{"Public/**"}
+	cfg.TelegramToken, cfg.TelegramApiURL = values.NewSecret(sim.Token()), sim.URL()
+	cfg.GuestRead = values.List{"Public/**"}
 	cfg.Pace = false
-	cfg.AdminPassword = configs.NewSecret(worldPassword)
+	cfg.AdminPassword = values.NewSecret(worldPassword)
 	cfg.DrainTimeout = 5 * time.Second
 	if change != nil {
 		change(cfg)

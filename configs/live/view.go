@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core/store"
 )
 
@@ -87,7 +88,7 @@ func (v View) Value(name string) (value, source string) {
 }
 
 // GuestRead returns the globs of what guests read, and their source.
-func (v View) GuestRead() (globs configs.List, source string) {
+func (v View) GuestRead() (globs values.List, source string) {
 	value, source := v.Value("GUEST_READ")
 	_ = globs.Decode(value) // accepts any text
 	return globs, source

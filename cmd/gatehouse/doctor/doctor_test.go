@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/sandbox"
@@ -41,7 +42,7 @@ func healthySubject(t *testing.T) Subject {
 		t.Fatal(err)
 	}
 	c.Addr = "127.0.0.1:0"
-	c.TelegramToken = configs.NewSecret(testToken)
+	c.TelegramToken = values.NewSecret(testToken)
 	c.TelegramApiURL = platform.URL
 	return Subject{
 		Config: c,
@@ -196,7 +197,7 @@ func TestDoctorOnTheDatabase(t *testing.T) {
 }
 
 func TestDoctorOnPlatformAndModel(t *testing.T) {
-	sick(t, "bots", Warn, "no bot", func(p *Subject) { p.Config.TelegramToken = configs.Secret{} })
+	sick(t, "bots", Warn, "no bot", func(p *Subject) { p.Config.TelegramToken = values.Secret{} })
 	sick(t, "telegram", Fail, "refuses the token", func(p *Subject) {
 		p.Test = func(context.Context, configs.Bot) (string, error) {
 			return "", core.Errorf(core.Denied, "Unauthorized")
@@ -238,7 +239,7 @@ func TestDoctorOnClockAndPorts(t *testing.T) {
 }
 
 func TestDoctorWarnsOfOpenDoors(t *testing.T) {
-	sick(t, "configuration", Warn, "password is short", func(p *Subject) { p.Config.AdminPassword = configs.NewSecret("top-secret") })
+	sick(t, "configuration", Warn, "password is short", func(p *Subject) { p.Config.AdminPassword = values.NewSecret("top-secret") })
 	sick(t, "telegram", Warn, "anyone who finds", func(p *Subject) { p.Config.TelegramDMPolicy = "open" })
 	sick(t, "telegram", Warn, "allowlist is empty", func(p *Subject) { p.Config.TelegramDMPolicy = "allowlist" })
 	sick(t, "configuration", Warn, "behind a proxy", func(p *Subject) {

@@ -9,6 +9,7 @@ import (
 	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/connectors/discord"
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
@@ -54,7 +55,7 @@ func (s *setup) telegram() error {
 		if !me.ReadsGroups {
 			s.ask.say("    In groups it receives mentions, commands and replies to it. To let it see all messages:\n    @BotFather, /setprivacy, Disable; then remove it from the group and add it again.\n")
 		}
-		s.cfg.TelegramToken = configs.NewSecret(token)
+		s.cfg.TelegramToken = values.NewSecret(token)
 		s.keep("GATEHOUSE_TELEGRAM_TOKEN", s.Flags.TelegramTokenFile, token)
 		return nil
 	})
@@ -84,7 +85,7 @@ func (s *setup) discord() error {
 		if !me.Content {
 			s.ask.say("    It reads direct messages and mentions only. To have it read the rest:\n    developer portal, your application, Bot, switch on \"Message Content Intent\".\n")
 		}
-		s.cfg.DiscordToken = configs.NewSecret(token)
+		s.cfg.DiscordToken = values.NewSecret(token)
 		s.keep("GATEHOUSE_DISCORD_TOKEN", s.Flags.DiscordTokenFile, token)
 		return nil
 	})
@@ -104,7 +105,7 @@ func (s *setup) model() error {
 			return s.tryModel(&next, lines)
 		}
 		return s.until(s.Flags.ModelKeyFile, "", func(key string) error {
-			next.OpenaiAPIKey = configs.NewSecret(key)
+			next.OpenaiAPIKey = values.NewSecret(key)
 			return s.tryModel(&next, append(lines, configs.EnvLine{Name: "GATEHOUSE_OPENAI_API_KEY_FILE", Value: s.Flags.ModelKeyFile}))
 		})
 	}
@@ -118,9 +119,9 @@ func (s *setup) model() error {
 		case strings.HasPrefix(answer, "http://") || strings.HasPrefix(answer, "https://"):
 			name, next.OpenaiBaseURL = "GATEHOUSE_OPENAI_BASE_URL", answer
 		case strings.HasPrefix(answer, "sk-ant-"):
-			name, next.AnthropicAPIKey = "GATEHOUSE_ANTHROPIC_API_KEY", configs.NewSecret(answer)
+			name, next.AnthropicAPIKey = "GATEHOUSE_ANTHROPIC_API_KEY", values.NewSecret(answer)
 		default:
-			next.OpenaiAPIKey = configs.NewSecret(answer)
+			next.OpenaiAPIKey = values.NewSecret(answer)
 		}
 		if s.Flags.ModelKeyFile != "" {
 			name, value = name+"_FILE", s.Flags.ModelKeyFile
@@ -174,7 +175,7 @@ func (s *setup) password() error {
 			}
 		}
 		s.ask.say("    good\n")
-		s.cfg.AdminPassword = configs.NewSecret(password)
+		s.cfg.AdminPassword = values.NewSecret(password)
 		s.keep("GATEHOUSE_ADMIN_PASSWORD", s.Flags.AdminPasswordFile, password)
 		return nil
 	})

@@ -15,6 +15,7 @@ import (
 
 	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/configs"
+	"gatehouse/configs/values"
 	"gatehouse/core"
 )
 
@@ -142,7 +143,7 @@ const tries = 3
 // empty answer skips the question. On no terminal the first refusal is final.
 func (s *setup) until(file, prompt string, take func(answer string) error) error {
 	if file != "" {
-		answer, err := configs.ReadSecret(file)
+		answer, err := values.ReadSecret(file)
 		if err != nil {
 			return core.Errorf(core.Invalid, "%v", err)
 		}

@@ -1,63 +1,16 @@
-package configs
+// Package values holds the types of settings: each reads itself from the text of an
+// environment variable and writes it back.
+package values
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/netip"
 	"strconv"
 	"strings"
 	"time"
 )
-
-// A Secret is a value that no print, log or JSON shows. Reveal gives it to
-// the one place that needs it.
-type Secret struct {
-	value *string // a pointer, so that a print that reaches inside shows an address
-}
-
-// NewSecret hides s.
-func NewSecret(s string) Secret {
-	if s == "" {
-		return Secret{}
-	}
-	return Secret{&s}
-}
-
-// Reveal returns the value itself; "" when none is set.
-func (s Secret) Reveal() string {
-	if s.value == nil {
-		return ""
-	}
-	return *s.value
-}
-
-// IsSet reports whether there is a value.
-func (s Secret) IsSet() bool { return s.value != nil }
-
-// String returns "[set]", or "" without a value.
-func (s Secret) String() string {
-	if s.value == nil {
-		return ""
-	}
-	return "[set]"
-}
-
-// Format prints String whatever the verb.
-func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
-
-// MarshalText makes JSON and YAML hold String.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// LogValue makes a log hold String.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
-
-// Decode takes the value from the environment.
-func (s *Secret) Decode(value string) error {
-	*s = NewSecret(value)
-	return nil
-}
 
 // A List is values separated by commas. Blanks around a value and empty
 // values are left out.
@@ -191,8 +144,8 @@ func (l *Level) Decode(value string) error {
 
 func (l Level) String() string { return strings.ToLower(slog.Level(l).String()) }
 
-// shown returns a value as the environment would hold it.
-func shown(v any) string {
+// Format returns a value of a setting as the environment would hold it. 0 is "".
+func Format(v any) string {
 	switch v := v.(type) {
 	case time.Duration:
 		return shortDuration(v)
