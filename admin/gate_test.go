@@ -10,6 +10,7 @@ import (
 
 	adminpeople "gatehouse/admin/people"
 	"gatehouse/core/queue/inspect"
+	"gatehouse/core/queue/outbox"
 
 	"gatehouse/admin"
 	"gatehouse/admin/operations"
@@ -37,7 +38,7 @@ var (
 	_ adminpeople.Places    = (*places.Store)(nil)
 	_ operations.Lanes      = (*inspect.Reader)(nil)
 	_ operations.Dead       = (*queue.Queue)(nil)
-	_ operations.Sends      = (*queue.Queue)(nil)
+	_ operations.Sends      = (*outbox.Outbox)(nil)
 	_ page.Bell             = (*bus.Bus)(nil)
 )
 

@@ -93,7 +93,7 @@
 // finishes the inbox rows, writes session, run and usage, and inserts the replies
 // into the outbox. Only then is the run's last event published. The queue sends
 // outbox rows through Hub.Send; the connector returns a Delivery, and
-// queue.settleSend (settle.go) decides from it: sent, retry later, dead, or outcome
+// outbox.settleSend (settle.go) decides from it: sent, retry later, dead, or outcome
 // unknown. A new message whose outcome is unknown is repeated at most once, with a
 // note that the user can see.
 //

@@ -40,7 +40,7 @@ type (
 		Retry(ctx context.Context, seq int64, by core.Actor) error
 		Dismiss(ctx context.Context, seq int64, by core.Actor) error
 	}
-	// Sends decides on the replies of Lanes.Unsure (queue.Queue).
+	// Sends decides on the replies of Lanes.Unsure (outbox.Outbox).
 	Sends interface {
 		SendAgain(ctx context.Context, seq int64, by core.Actor) error
 		Settle(ctx context.Context, seq int64, by core.Actor) error

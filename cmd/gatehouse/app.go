@@ -37,6 +37,7 @@ import (
 	"gatehouse/core/permission/raise"
 	"gatehouse/core/queue"
 	"gatehouse/core/queue/inspect"
+	"gatehouse/core/queue/outbox"
 	"gatehouse/core/runs"
 	"gatehouse/core/sandbox"
 	"gatehouse/core/session"
@@ -65,6 +66,7 @@ type app struct {
 	ledger     *attach.Ledger
 	db         *store.DB
 	bus        *bus.Bus
+	outbox     *outbox.Outbox
 	queue      *queue.Queue
 	inspect    *inspect.Reader // of the tables of the queue
 	pairing    *pairing.Gate
@@ -186,15 +188,6 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	return a.bots.Refresh(a.settings.Now())
 }
 
-// late is what exists only after the parts that call it.
-type late struct{ a *app }
-
-func (l late) Wait(to core.Address) time.Duration { return l.a.hub.Wait(to) }
-func (l late) Repeats(bot string) time.Duration   { return l.a.hub.Repeats(bot) }
-func (l late) Send(ctx context.Context, out core.Outgoing) core.Delivery {
-	return l.a.hub.Send(ctx, out)
-}
-
 func (a *app) joinCore(ctx context.Context) error {
 	a.asks = coreask.New(a.db, a.clock)
 	a.keys = auth.NewKeys(a.db, a.clock, a.log)
@@ -218,8 +211,9 @@ func (a *app) joinCore(ctx context.Context) error {
 	p := &preparer{platform: a.bots.Platform}
 	a.sessions = session.New(session.Options{DB: a.db, Vault: a.vault, Clock: a.clock, Log: a.log, Version: version, Projects: a.cfg.ClaudeProjects})
 	a.closing(a.sessions.Close)
-	a.queue = queue.New(a.db, queue.Options{
-		Clock: a.clock, Log: a.log, Metrics: qm, Gate: g, Sender: late{a},
+	a.outbox = outbox.New(a.db, outbox.Options{Clock: a.clock, Log: a.log, Metrics: qm, Ring: a.bus.Ring, Node: "node", Late: texts.Text("late")})
+	a.queue = queue.New(a.db, a.outbox, queue.Options{
+		Clock: a.clock, Log: a.log, Metrics: qm, Gate: g,
 		Lane: func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error) {
 			return a.sessions.Lane(ctx, tx, in.Address)
 		},
@@ -233,18 +227,18 @@ func (a *app) joinCore(ctx context.Context) error {
 		Ring:    a.bus.Ring,
 		Ended:   a.ends.Abandon,
 		RateNow: func() queue.Rate { return queue.Rate(a.settings.Now().RateLimit) },
-		Texts:   queue.Texts{TooMany: texts.Text("too_many"), GaveUp: texts.Text("gave_up"), Late: texts.Text("late")},
+		Texts:   queue.Texts{TooMany: texts.Text("too_many"), GaveUp: texts.Text("gave_up")},
 		Node:    "node", Slots: a.cfg.LimitRuns,
 	})
 	a.pairing = pairing.New(a.db, pairing.Options{
 		Clock: a.clock, Log: a.log, Metrics: pairing.NewMetrics(a.reg, a.bots.Names()), Bots: bots.New(a.bots.Places, a.bots.Policy), Ring: a.bus.Ring, Merge: a.owners.Merge, Text: a.settings.OwnText,
-	}, a.queue, shown, a.running)
-	g.queue = a.queue
+	}, mailbox{a.outbox, a.queue}, shown, a.running)
+	g.outbox = a.outbox
 	g.move = a.owners.Move
 	a.raises = raise.New(a.db, a.clock, a.pairing, a.guard, func() { a.bus.Ring("approvals") })
 	g.pairing, g.raises, p.pairing = a.pairing, a.raises, a.pairing
-	shown.Mail, shown.People, tools.Mail, tools.People = a.queue, a.pairing.People, a.queue, a.pairing.People
-	a.inspect = inspect.New(a.db, inspect.Options{Clock: a.clock, Leased: a.queue.Leased, Running: a.queue.Running})
+	shown.Mail, shown.People, tools.Mail, tools.People = a.outbox, a.pairing.People, a.outbox, a.pairing.People
+	a.inspect = inspect.New(a.db, inspect.Options{Clock: a.clock, Leased: a.outbox.Leased, Running: a.queue.Running})
 	a.reg.MustRegister(a.inspect.Gauges(append(a.bots.Names(), core.APIBot)), a.pairing.Gauges(), a.asks.Gauges())
 	if err := a.joinRuns(qm); err != nil {
 		return err
@@ -321,7 +315,7 @@ func (a *app) joinConnectors(ctx context.Context) error {
 	var err error
 	a.fleet, err = fleet.Open(ctx, fleet.Options{
 		Bots: a.bots, Settings: a.settings, Platforms: fleet.NewPlatforms(a.cfg, a.queue, a.db, a.chat, a.vault.FS(), a.clock, a.log, a.reg),
-		Queue: a.queue, DB: a.db, Ring: a.bus.Ring, Clock: a.clock, Log: a.log, Registry: a.reg,
+		Queue: a.queue, Outbox: a.outbox, DB: a.db, Ring: a.bus.Ring, Clock: a.clock, Log: a.log, Registry: a.reg,
 	})
 	if err != nil {
 		return err

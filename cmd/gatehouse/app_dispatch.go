@@ -10,8 +10,8 @@ func (a *app) joinChat() {
 	a.chat = chat.New(chat.Options{
 		DB: a.db, Clock: a.clock, Users: a.pairing.People, Pairings: a.pairing, Codes: a.pairing.Codes, Groups: a.pairing.Places, Doors: a.pairing.Places, Raises: a.raises,
 		Conversations: a.sessions, Bindings: a.sessions, Resolver: a.sessions, ChatSettings: a.sessions, TrustModes: a.sessions, Transcripts: a.sessions,
-		Lanes: a.queue, Inbox: a.queue, Outbox: a.queue, Running: a.bus, Stopper: a.running, Runs: a.events, Compacter: a.runs, Files: a.files,
-		Asks:   chatask.NewButtons(chatask.ButtonOptions{DB: a.db, Clock: a.clock, Users: a.pairing.People, Access: a.pairing, Asks: a.asks, Questions: a.asks, Decisions: a.guard, Pairings: a.pairing, Inbox: a.queue, Mail: a.queue}),
+		Lanes: a.queue, Inbox: a.queue, Outbox: a.outbox, Running: a.bus, Stopper: a.running, Runs: a.events, Compacter: a.runs, Files: a.files,
+		Asks:   chatask.NewButtons(chatask.ButtonOptions{DB: a.db, Clock: a.clock, Users: a.pairing.People, Access: a.pairing, Asks: a.asks, Questions: a.asks, Decisions: a.guard, Pairings: a.pairing, Inbox: a.queue, Mail: a.outbox}),
 		Agents: a.agents, Models: a.models, Usage: a.usage, Overheard: &a.overheard,
 		BusyMode: func() string { return a.settings.Now().BusyMode }, Platform: a.bots.Platform, Link: a.inviteLink,
 	})
@@ -19,7 +19,7 @@ func (a *app) joinChat() {
 
 func (a *app) joinDispatch() {
 	a.dispatcher = dispatch.New(dispatch.Options{
-		Clock: a.clock, Log: a.log, Queue: a.queue, Runs: a.runs, Events: a.events, Bus: a.bus, Ends: a.ends, Running: a.running,
+		Clock: a.clock, Log: a.log, Queue: a.queue, Outbox: a.outbox, Runs: a.runs, Events: a.events, Bus: a.bus, Ends: a.ends, Running: a.running,
 		Screen: a.hub, Render: a.hub.Render, Stage: a.stage,
 		Commands: a.chat.Handlers(), Unknown: a.chat.Unknown, Callback: a.chat.Callback, Answer: a.chat.Answer,
 		Keep: a.keepFiles, Attach: a.showing(),

@@ -9,11 +9,19 @@ import (
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/permission/raise"
 	"gatehouse/core/queue"
+	"gatehouse/core/queue/outbox"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/pairing"
 	"gatehouse/web/auth"
 )
+
+// A mailbox is what the gate calls of the queue: it posts to the outbox, and
+// decides on messages that are held.
+type mailbox struct {
+	*outbox.Outbox
+	*queue.Queue
+}
 
 // gate joins the two doors: users on chat platforms by pairing, programs and
 // the panel by key or session.
@@ -24,7 +32,7 @@ type gate struct {
 	move    func(ctx context.Context, tx *store.Tx, bot, from, to string) error
 
 	overheard *agent.Overheard
-	queue     *queue.Queue
+	outbox    *outbox.Outbox
 }
 
 func (g gate) Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Verdict, error) {
@@ -63,11 +71,11 @@ func (g gate) stands(ctx context.Context, tx *store.Tx, in *core.Inbound) error 
 	}
 	switch in.Standing {
 	case core.StandingBlocked:
-		return g.queue.Shut(ctx, tx, in.Bot, chats, "this person has blocked it")
+		return g.outbox.Shut(ctx, tx, in.Bot, chats, "this person has blocked it")
 	case core.StandingRemoved:
-		return g.queue.Shut(ctx, tx, in.Bot, chats, "it was removed, or the chat was deleted")
+		return g.outbox.Shut(ctx, tx, in.Bot, chats, "it was removed, or the chat was deleted")
 	case core.StandingUnblocked, core.StandingAdded:
-		return g.queue.Reopen(ctx, tx, in.Bot, chats)
+		return g.outbox.Reopen(ctx, tx, in.Bot, chats)
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 	previews := a.newPreviews()
 	return admin.New(door, a.admins, admin.Options{
 		Options: page.Options{Log: a.log, Clock: a.clock, Bell: a.bus, Metrics: metrics, Asset: func(name string) string { return static.Address("/static/", name) }},
-		Operations: operations.Options{Bots: panelBots{a.fleet}, Audit: a.auditBot, Lanes: a.inspect, Dead: a.queue, Sends: a.queue, Stalled: a.inspect.Stalled,
+		Operations: operations.Options{Bots: panelBots{a.fleet}, Audit: a.auditBot, Lanes: a.inspect, Dead: a.queue, Sends: a.outbox, Stalled: a.inspect.Stalled,
 			Models: modelsPage{a}, Quantile: runs.Quantile, AuditLog: logView{a}.AuditLog,
 			Usage: func(ctx context.Context, since time.Time) ([]usage.Total, error) {
 				return a.usage.Totals(ctx, a.db, since)

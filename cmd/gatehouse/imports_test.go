@@ -32,7 +32,7 @@ admin/people: admin/page core core/usage pairing/codes pairing/people pairing/pl
 admin/settings: admin/page core core/agent core/tool/mcp web/auth
 cmd/gatehouse: *
 cmd/gatehouse/doctor: configs configs/live core core/agent core/sandbox core/store core/tool/mcp/entry core/vault
-cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/store core/watch pairing pairing/bots
+cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
 cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/values connectors/discord connectors/telegram core
 cmd/loadgen: cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors connectors/connectorstest connectors/discord connectors/discord/discordtest connectors/telegram connectors/telegram/telegramtest
@@ -43,7 +43,7 @@ configs: configs/values
 configs/live: configs configs/values core core/llm core/llm/registry core/store  # settings in effect
 configs/values:  # types of settings
 connectors: core core/texts
-connectors/chat: connectors connectors/chat/ask connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
+connectors/chat: connectors connectors/chat/ask connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
 connectors/chat/ask: connectors connectors/markdown core core/command core/permission core/store core/texts core/tool core/ask
 connectors/connectorstest: connectors core core/coretest
 connectors/discord: connectors connectors/discord/gateway connectors/discord/inbound connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire core core/texts
@@ -74,7 +74,7 @@ core/claudecli: core core/permission core/sandbox core/texts core/tool  # calls 
 core/claudecli/claudetest: core/vault  # where the CLI keeps transcripts
 core/command: core core/store
 core/coretest:
-core/dispatch: core core/bus core/command core/orchestrator core/queue core/runs core/store core/texts
+core/dispatch: core core/bus core/command core/orchestrator core/queue core/queue/outbox core/runs core/store core/texts
 core/erasure: core core/beneath core/session core/store core/transcript core/vault
 core/llm: core core/texts
 core/llm/anthropic: core core/llm core/llm/provider core/texts
@@ -93,8 +93,9 @@ core/permission/pattern:  # patterns of commands, imports no package of ours
 core/permission/raise: core core/store core/texts
 core/permission/shell: core/permission/shell/vetted
 core/permission/shell/vetted:  # reads commands, imports no package of ours
-core/queue: core core/store
+core/queue: core core/queue/outbox core/store
 core/queue/inspect: core core/store  # what the panel and metrics ask the tables
+core/queue/outbox: core core/store  # replies, from their commit to the platform
 core/runs: core core/store core/texts
 core/sandbox: core core/beneath
 core/sandbox/container: core core/beneath core/sandbox core/sandbox/container/inside

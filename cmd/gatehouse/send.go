@@ -16,7 +16,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/attach"
 	"gatehouse/core/orchestrator"
-	"gatehouse/core/queue"
+	"gatehouse/core/queue/outbox"
 	"gatehouse/core/store"
 	"gatehouse/web/api"
 )
@@ -54,7 +54,7 @@ func (m mail) Send(ctx context.Context, u api.Unasked, by core.Actor) (posted ap
 		if err != nil {
 			return err
 		}
-		old, found, err := m.a.queue.Posting(ctx, tx, sendKey(u.ID))
+		old, found, err := m.a.outbox.Posting(ctx, tx, sendKey(u.ID))
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (m mail) Send(ctx context.Context, u api.Unasked, by core.Actor) (posted ap
 		if err := m.mayWrite(ctx, tx, to, u.User); err != nil {
 			return err
 		}
-		if err := m.a.queue.Post(ctx, tx, core.Reply{Address: to, Key: sendKey(u.ID), Parts: parts}); err != nil {
+		if err := m.a.outbox.Post(ctx, tx, core.Reply{Address: to, Key: sendKey(u.ID), Parts: parts}); err != nil {
 			return err
 		}
 		stored = true
@@ -79,7 +79,7 @@ func (m mail) Send(ctx context.Context, u api.Unasked, by core.Actor) (posted ap
 // files returns the parts of what goes along, copied to where no one changes them
 // before they are sent. Of a message that was stored before they are only named.
 func (m mail) files(ctx context.Context, u api.Unasked, by core.Actor) (parts []core.Part, err error) {
-	_, stored, err := m.a.queue.Posting(ctx, m.a.db, sendKey(u.ID))
+	_, stored, err := m.a.outbox.Posting(ctx, m.a.db, sendKey(u.ID))
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func sameSize(was, is *core.File) bool {
 }
 
 // same: a message under an id that was used must be the one that it was used for.
-func (m mail) same(old queue.Posting, to core.Address, parts []core.Part) error {
+func (m mail) same(old outbox.Posting, to core.Address, parts []core.Part) error {
 	equal := old.Bot == to.Bot && old.Chat == to.Chat && len(old.Parts) == len(parts)
 	for i := range parts {
 		equal = equal && old.Parts[i].Text == parts[i].Text && fileName(old.Parts[i].Part) == fileName(parts[i]) && sameSize(old.Parts[i].File, parts[i].File)
@@ -159,7 +159,7 @@ func (m mail) mayWrite(ctx context.Context, tx *store.Tx, to core.Address, whose
 	if !ok {
 		return core.Errorf(core.NotFound, "the bot knows no such chat, or may not write there: it writes to approved people and to enabled groups")
 	}
-	n, err := m.a.queue.Waiting(ctx, tx, to)
+	n, err := m.a.outbox.Waiting(ctx, tx, to)
 	if err == nil && n >= maxUnasked {
 		err = core.Errorf(core.Busy, "%d messages wait for this chat already; wait until they are sent", n)
 	}
@@ -168,7 +168,7 @@ func (m mail) mayWrite(ctx context.Context, tx *store.Tx, to core.Address, whose
 
 // Sent implements api.Mail.
 func (m mail) Sent(ctx context.Context, id string) (api.Posted, error) {
-	old, found, err := m.a.queue.Posting(ctx, m.a.db, sendKey(id))
+	old, found, err := m.a.outbox.Posting(ctx, m.a.db, sendKey(id))
 	if err == nil && !found {
 		err = core.Errorf(core.NotFound, "there is no message %s, or it was delivered over two days ago", core.CleanName(id))
 	}
@@ -176,7 +176,7 @@ func (m mail) Sent(ctx context.Context, id string) (api.Posted, error) {
 }
 
 // postedAs sums up the parts: what went wrong with one went wrong with all.
-func postedAs(id string, p queue.Posting) api.Posted {
+func postedAs(id string, p outbox.Posting) api.Posted {
 	out := api.Posted{ID: id, Bot: p.Bot, Chat: p.Chat, Status: "queued", Parts: len(p.Parts)}
 	states := map[string]string{} // state → the first error; bounded by the states
 	for i, part := range p.Parts {

@@ -84,7 +84,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) er
 	if err := a.guard.Abandon(ctx); err != nil {
 		return err
 	}
-	if err := a.queue.TakeOver(ctx, a.bots.Names()); err != nil {
+	if err := a.queue.TakeOver(ctx, a.bots.Names(), a.hub); err != nil {
 		return err
 	}
 	a.serving.Store(true)

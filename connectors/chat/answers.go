@@ -11,7 +11,7 @@ import (
 	"gatehouse/core/attach"
 	"gatehouse/core/bus"
 	"gatehouse/core/command"
-	"gatehouse/core/queue"
+	"gatehouse/core/queue/outbox"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -51,7 +51,7 @@ type Inbox interface {
 // Outbox posts messages, and finds those that were posted.
 type Outbox interface {
 	Post(ctx context.Context, tx *store.Tx, r core.Reply) error
-	Posting(ctx context.Context, q store.Queryer, key string) (queue.Posting, bool, error)
+	Posting(ctx context.Context, q store.Queryer, key string) (outbox.Posting, bool, error)
 }
 
 // Files stores files for a user.

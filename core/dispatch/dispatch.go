@@ -17,6 +17,7 @@ import (
 	"gatehouse/core/command"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
+	"gatehouse/core/queue/outbox"
 	"gatehouse/core/runs"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
@@ -39,6 +40,7 @@ type Options struct {
 	Clock   core.Clock
 	Log     *slog.Logger
 	Queue   *queue.Queue
+	Outbox  *outbox.Outbox
 	Runs    *orchestrator.Orchestrator
 	Events  *runs.Store
 	Bus     *bus.Bus
@@ -185,7 +187,7 @@ func (d *Dispatcher) edited(t *queue.Turn, out command.Outcome) func(context.Con
 		if len(parts) != 1 {
 			return nil
 		}
-		err := d.o.Queue.Post(ctx, tx, core.Reply{Address: to, Key: key, First: 1, Replaces: "@" + key + "/0", Parts: slices.Clone(parts)})
+		err := d.o.Outbox.Post(ctx, tx, core.Reply{Address: to, Key: key, First: 1, Replaces: "@" + key + "/0", Parts: slices.Clone(parts)})
 		if core.KindOf(err) == core.Conflict {
 			return nil // it was edited before
 		}

@@ -23,6 +23,7 @@ import (
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/queue"
 	"gatehouse/core/queue/inspect"
+	"gatehouse/core/queue/outbox"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -141,8 +142,9 @@ func open(t *testing.T) *hall {
 		MayRead: func(core.Trust, int64, string) bool { return false },
 		Limits:  orchestrator.Limits{RunTime: 24 * time.Hour, Silence: 24 * time.Hour},
 	})
-	h.queue = queue.New(h.db, queue.Options{
-		Clock: clock, Gate: h, Sender: h, Node: "n", Texts: queue.Texts{GaveUp: "gave up"},
+	out := outbox.New(h.db, outbox.Options{Clock: clock, Node: "n"})
+	h.queue = queue.New(h.db, out, queue.Options{
+		Clock: clock, Gate: h, Node: "n", Texts: queue.Texts{GaveUp: "gave up"},
 		Lane: func(_ context.Context, _ *store.Tx, in *core.Inbound) (string, error) {
 			return in.Bot + "|" + in.Chat, nil
 		},
@@ -159,7 +161,7 @@ func open(t *testing.T) *hall {
 		},
 	})
 	d := dispatch.New(dispatch.Options{
-		Clock: clock, Queue: h.queue, Runs: runs, Events: events, Bus: h.bus, Ends: ends, Running: running, Screen: h,
+		Clock: clock, Queue: h.queue, Outbox: out, Runs: runs, Events: events, Bus: h.bus, Ends: ends, Running: running, Screen: h,
 		Render: func(_ core.Address, text string) (parts []core.Part) {
 			if text == "one two" {
 				return []core.Part{{Text: "one"}, {Text: "two"}}
@@ -173,7 +175,7 @@ func open(t *testing.T) *hall {
 		Callback: func(ctx context.Context, c command.Call) (command.Outcome, error) { return h.cmd(ctx, c) },
 	})
 	h.d, h.running = d, running
-	if err := h.queue.TakeOver(t.Context(), []string{"b"}); err != nil {
+	if err := h.queue.TakeOver(t.Context(), []string{"b"}, h); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())

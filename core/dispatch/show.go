@@ -188,7 +188,7 @@ func (s *show) preview(ctx context.Context, to core.Address, shown previewText) 
 	if len(parts) == 0 || len(parts) > 1 && shown.text != "" && s.t.Preview() != "" && len(now.text) > 2*4096 {
 		return shown // the first message is full: the final has the rest
 	}
-	if s.d.o.Queue.Sending(ctx, to) {
+	if s.d.o.Outbox.Sending(ctx, to) {
 		return shown // it would precede the answer to an earlier message
 	}
 	part := parts[0]

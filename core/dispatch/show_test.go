@@ -9,6 +9,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/coretest"
 	"gatehouse/core/queue"
+	"gatehouse/core/queue/outbox"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
@@ -17,7 +18,7 @@ import (
 // text: a panic there must not end the program, nor the run.
 func TestAPanicInAPreviewEndsOnlyThePreview(t *testing.T) {
 	clock := coretest.NewClock(time.Time{})
-	d := New(Options{Clock: clock, Queue: queue.New(nil, queue.Options{Clock: clock}), Screen: blank{},
+	d := New(Options{Clock: clock, Queue: queue.New(nil, nil, queue.Options{Clock: clock}), Outbox: outbox.New(nil, outbox.Options{Clock: clock}), Screen: blank{},
 		Render: func(core.Address, string) []core.Part { panic("half a table") }})
 	s := d.watch(t.Context(), &queue.Turn{Rows: []core.Inbound{{Address: core.Address{Bot: "b", Chat: "c"}}}})
 	s.see(core.TextDelta{Content: "| a | b"})
@@ -42,7 +43,7 @@ func (blank) Typing(context.Context, core.Address) error { return nil }
 func TestTypingIsRenewedWhileTheRunLastsAndEndsWithIt(t *testing.T) {
 	clock := coretest.NewClock(time.Time{})
 	seen := &typist{clock: clock, began: clock.Now()}
-	d := New(Options{Clock: clock, Queue: queue.New(nil, queue.Options{Clock: clock}), Screen: seen})
+	d := New(Options{Clock: clock, Queue: queue.New(nil, nil, queue.Options{Clock: clock}), Outbox: outbox.New(nil, outbox.Options{Clock: clock}), Screen: seen})
 	s := d.watch(t.Context(), &queue.Turn{Rows: []core.Inbound{{Address: core.Address{Bot: "b", Chat: "c"}}}})
 	for range 200 {
 		clock.AwaitWaiters(1)
@@ -111,7 +112,8 @@ func TestAPreviewSaysThatWorkGoesOn(t *testing.T) {
 func TestAPreviewDoesNotStandAboveAnEarlierAnswer(t *testing.T) {
 	clock := coretest.NewClock(time.Time{})
 	db := storetest.Open(t, clock)
-	q := queue.New(db, queue.Options{Clock: clock})
+	out := outbox.New(db, outbox.Options{Clock: clock})
+	q := queue.New(db, out, queue.Options{Clock: clock})
 	to := core.Address{Bot: "b", Chat: "c"}
 	change := func(f func(tx *store.Tx) error) {
 		t.Helper()
@@ -120,10 +122,10 @@ func TestAPreviewDoesNotStandAboveAnEarlierAnswer(t *testing.T) {
 		}
 	}
 	change(func(tx *store.Tx) error {
-		return q.Post(t.Context(), tx, core.Reply{Address: to, Key: "run:earlier", Parts: []core.Part{{Text: "the earlier answer"}}})
+		return out.Post(t.Context(), tx, core.Reply{Address: to, Key: "run:earlier", Parts: []core.Part{{Text: "the earlier answer"}}})
 	})
 	seen := &previews{}
-	d := New(Options{Clock: clock, Queue: q, Screen: seen, Render: func(_ core.Address, text string) []core.Part { return []core.Part{{Text: text}} }})
+	d := New(Options{Clock: clock, Queue: q, Outbox: out, Screen: seen, Render: func(_ core.Address, text string) []core.Part { return []core.Part{{Text: text}} }})
 	s := d.watch(t.Context(), &queue.Turn{Rows: []core.Inbound{{Address: to}}})
 	s.see(core.TextDelta{Content: "the next answer"})
 	pass := func() {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/queue/outbox"
 	"gatehouse/core/store"
 )
 
@@ -49,7 +50,7 @@ func (q *Queue) Ack(ctx context.Context, t *Turn, r Result) error {
 			if i == 0 && preview != "" && reply.Replaces == "" {
 				reply.Replaces = preview
 			}
-			if err := q.post(ctx, tx, reply, u); err != nil {
+			if err := q.outbox.PostNow(ctx, tx, reply, &u.sends); err != nil {
 				return err
 			}
 		}
@@ -150,7 +151,7 @@ func (q *Queue) notifyGaveUp(ctx context.Context, tx *store.Tx, in *core.Inbound
 		return nil
 	}
 	notice := core.Reply{Address: in.Address, Key: fmt.Sprintf("notice:dead:%d", seq), Replaces: preview, Parts: []core.Part{{Text: q.o.Texts.GaveUp}}}
-	failed, err := tx.Try(ctx, func() error { return q.Post(ctx, tx, notice) })
+	failed, err := tx.Try(ctx, func() error { return q.outbox.Post(ctx, tx, notice) })
 	if failed != nil && core.KindOf(failed) != core.Conflict {
 		q.o.Log.ErrorContext(ctx, "notice of a given up message", "row", seq, "err", failed)
 	}
@@ -158,9 +159,9 @@ func (q *Queue) notifyGaveUp(ctx context.Context, tx *store.Tx, in *core.Inbound
 }
 
 // TakeOver frees the lanes of an earlier process of this node and leases every
-// bot. Rows found in sending get an unknown outcome, unless sending again is safe
-// (an edit; Sender.Repeats). Call it once, before the first Put.
-func (q *Queue) TakeOver(ctx context.Context, bots []string) error {
+// bot, for which sender sends from now on; Outbox.TakeOver decides on the rows
+// that were being sent. Call it once, before the first Put.
+func (q *Queue) TakeOver(ctx context.Context, bots []string, sender outbox.Sender) error {
 	return q.db.Tx(ctx, func(tx *store.Tx) error {
 		now := core.Stamp(tx.Time())
 		if _, err := tx.Exec(ctx, `UPDATE lane SET owner = '', pending = 1, not_before = $1 WHERE owner <> ''`, now); err != nil {
@@ -174,46 +175,8 @@ func (q *Queue) TakeOver(ctx context.Context, bots []string) error {
 		if _, err := tx.Exec(ctx, `UPDATE inbox SET attempts = 1 WHERE state = 'ready' AND bot = $1 AND attempts = 0`, core.APIBot); err != nil {
 			return err
 		}
-		held := map[string]int64{}
-		for _, bot := range bots {
-			epoch, err := q.lease(ctx, tx, bot)
-			if err != nil {
-				return err
-			}
-			held[bot] = epoch
-		}
-		q.mu.Lock()
-		q.bots = held
-		q.mu.Unlock()
-		return q.takeOverSends(ctx, tx, bots)
+		return q.outbox.TakeOver(ctx, tx, bots, sender)
 	})
-}
-
-// takeOverSends decides on rows found in sending. An edit can be repeated, and
-// a message that the platform recognises is shown once. Any other row may have
-// arrived, so the operator decides; this includes messages for a single user,
-// which are sent without a nonce.
-func (q *Queue) takeOverSends(ctx context.Context, tx *store.Tx, bots []string) error {
-	if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready' WHERE state IN ('ready', 'sending') AND state = 'sending' AND replaces <> ''`); err != nil {
-		return err
-	}
-	for _, bot := range bots {
-		since := core.Stamp(tx.Time().Add(-q.o.Sender.Repeats(bot)))
-		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = $1 WHERE state IN ('ready', 'sending') AND state = 'sending'
-			AND bot = $2 AND sent_at > $3 AND sent_at <= $4 AND body NOT LIKE '%"aside":"%'`, askedAgain, bot, since, core.Stamp(tx.Time())); err != nil {
-			return err
-		}
-	}
-	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'unknown', error = 'the gateway ended while this was being sent' WHERE state IN ('ready', 'sending') AND state = 'sending'`)
-	return err
-}
-
-// lease takes the lease of one bot and returns its new epoch.
-func (q *Queue) lease(ctx context.Context, tx *store.Tx, bot string) (epoch int64, err error) {
-	err = tx.Get(ctx, &epoch, `INSERT INTO lease (name, owner, epoch, until) VALUES ($1, $2, 1, $3)
-		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = lease.epoch + 1, until = excluded.until
-		RETURNING epoch`, "bot:"+bot, q.o.Node, core.Stamp(tx.Time().Add(leaseTime)))
-	return epoch, err
 }
 
 // renew extends the leases of this node on its lanes. It writes nothing while no

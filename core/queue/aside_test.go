@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"gatehouse/core"
-	"gatehouse/core/queue"
 	"gatehouse/core/store"
 )
 
 func (f *fixture) says(r core.Reply) {
 	f.t.Helper()
 	r.Address = core.Address{Bot: "bot", Chat: "a", Place: "a"}
-	if err := f.db.Tx(f.t.Context(), func(tx *store.Tx) error { return f.q.Post(f.t.Context(), tx, r) }); err != nil {
+	if err := f.db.Tx(f.t.Context(), func(tx *store.Tx) error { return f.out.Post(f.t.Context(), tx, r) }); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -38,7 +37,7 @@ func TestAnEditOfWhatOnePersonAloneSeesIsForThemAlone(t *testing.T) {
 // Of an answer that can't be shown to its reader alone any more the chat hears,
 // once and without its words, that it has to be asked for again.
 func TestThatAPrivateAnswerCameTooLateIsToldOnce(t *testing.T) {
-	f := newFixture(t, func(o *queue.Options) { o.Texts.Late = "ask again" })
+	f := newFixture(t, func(o *options) { o.late = "ask again" })
 	late := core.Delivery{Outcome: core.Refused, Reason: "too late", Late: true}
 	f.plat.answers = []core.Delivery{late, late, {Outcome: core.Sent, MessageID: "m"}}
 	f.serve(nil)

@@ -6,33 +6,6 @@ import (
 	"gatehouse/core/store"
 )
 
-// Hold leases a bot that was added after TakeOver: its waiting replies are sent
-// from now on. Holding a bot again gives its lease a new epoch.
-func (q *Queue) Hold(ctx context.Context, bot string) error {
-	var epoch int64
-	err := q.db.Tx(ctx, func(tx *store.Tx) (err error) {
-		epoch, err = q.lease(ctx, tx, bot)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	q.o.Metrics.zero(bot)
-	q.mu.Lock()
-	q.bots[bot] = epoch
-	q.mu.Unlock()
-	q.ring()
-	return nil
-}
-
-// LetGo stops sending for a bot. Its replies stay stored until the bot is held
-// again.
-func (q *Queue) LetGo(bot string) {
-	q.mu.Lock()
-	delete(q.bots, bot)
-	q.mu.Unlock()
-}
-
 // NewAccount forgets the platform message ids of a bot that is now another
 // account. The new account numbers its messages from the start, and they would
 // be taken for repeats. Call it while the bot receives nothing.

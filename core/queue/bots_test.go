@@ -15,7 +15,7 @@ func TestRepliesOfABotThatComesLaterWaitForItAndAreSentOnce(t *testing.T) {
 	post := func(key string) {
 		t.Helper()
 		err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
-			return f.q.Post(t.Context(), tx, core.Reply{Address: core.Address{Bot: "late", Chat: "a"}, Key: key, Parts: []core.Part{{Text: key}}})
+			return f.out.Post(t.Context(), tx, core.Reply{Address: core.Address{Bot: "late", Chat: "a"}, Key: key, Parts: []core.Part{{Text: key}}})
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -31,20 +31,20 @@ func TestRepliesOfABotThatComesLaterWaitForItAndAreSentOnce(t *testing.T) {
 	look := f.timePasses()
 	defer look()
 	post("one")
-	if err := f.q.Hold(t.Context(), "late"); err != nil {
+	if err := f.out.Hold(t.Context(), "late"); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.reply(); got != "one" {
 		t.Errorf("sent %q", got)
 	}
-	if err := f.q.Hold(t.Context(), "late"); err != nil { // again: no harm
+	if err := f.out.Hold(t.Context(), "late"); err != nil { // again: no harm
 		t.Fatal(err)
 	}
 	post("two")
 	if got := f.reply(); got != "two" {
 		t.Errorf("sent %q", got)
 	}
-	f.q.LetGo("late")
+	f.out.LetGo("late")
 	post("three")
 	f.stop()
 	if a, b, c := state("one"), state("two"), state("three"); a != "sent" || b != "sent" || c != "ready" || len(f.plat.seen) != 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 // answering is a queue in mode queue (one message, one turn) that answers.
-func answering(t *testing.T, change func(*queue.Options)) *fixture {
+func answering(t *testing.T, change func(*options)) *fixture {
 	f := newFixture(t, change)
 	f.serve(func(_ context.Context, turn *queue.Turn) {
 		if err := answer(f.q, turn); err != nil {
@@ -114,7 +114,7 @@ func TestATextMuchLaterIsNotTheRestOfALongOne(t *testing.T) {
 
 // A person who is over the rate does not get round it by parts.
 func TestPartsDoNotBringARateLimitForward(t *testing.T) {
-	f := newFixture(t, func(o *queue.Options) { o.Rate = queue.Rate{N: 1, Per: time.Hour} })
+	f := newFixture(t, func(o *options) { o.Rate = queue.Rate{N: 1, Per: time.Hour} })
 	long := part(2, "long", 0)
 	long.Long = true
 	f.put(part(1, "one", 0), long, part(3, "end", 0))
@@ -130,7 +130,7 @@ func TestPartsDoNotBringARateLimitForward(t *testing.T) {
 // What waits while its chat is answered is told of, and nothing else.
 func TestOnlyWhatHasToWaitIsSaidToWait(t *testing.T) {
 	var behind []string
-	f := newFixture(t, func(o *queue.Options) {
+	f := newFixture(t, func(o *options) {
 		o.Behind = func(_ context.Context, _ *store.Tx, in *core.Inbound, lane string) error {
 			behind = append(behind, lane+" "+in.Text)
 			return nil

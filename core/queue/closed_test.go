@@ -33,7 +33,7 @@ func (f *fixture) post(key, chat, place string, texts ...string) {
 	for _, text := range texts {
 		r.Parts = append(r.Parts, core.Part{Text: text})
 	}
-	f.tx(func(ctx context.Context, tx *store.Tx) error { return f.q.Post(ctx, tx, r) })
+	f.tx(func(ctx context.Context, tx *store.Tx) error { return f.out.Post(ctx, tx, r) })
 }
 
 func TestAChatThatShutsTheBotOutIsLeftAloneAndGetsWhatWaitedOnceItOpens(t *testing.T) {
@@ -47,8 +47,8 @@ func TestAChatThatShutsTheBotOutIsLeftAloneAndGetsWhatWaitedOnceItOpens(t *testi
 	if n := len(f.plat.sent); n != 1 {
 		t.Errorf("the platform was asked %d times", n)
 	}
-	f.tx(func(ctx context.Context, tx *store.Tx) error { return f.q.Reopen(ctx, tx, "bot", []string{"bob"}) })
-	f.tx(func(ctx context.Context, tx *store.Tx) error { return f.q.Reopen(ctx, tx, "bot", []string{"ann"}) })
+	f.tx(func(ctx context.Context, tx *store.Tx) error { return f.out.Reopen(ctx, tx, "bot", []string{"bob"}) })
+	f.tx(func(ctx context.Context, tx *store.Tx) error { return f.out.Reopen(ctx, tx, "bot", []string{"ann"}) })
 	for _, want := range []string{"one", "two", "three"} {
 		if got := (<-f.plat.seen).Text; got != want {
 			t.Errorf("sent %q, want %q", got, want)
@@ -63,7 +63,7 @@ func TestWhatWaitsForAChatThatShutsTheBotOutIsNotTried(t *testing.T) {
 	f.post("b", "club/7", "club", "in a thread")
 	f.post("c", "bob", "", "to bob")
 	f.tx(func(ctx context.Context, tx *store.Tx) error {
-		return f.q.Shut(ctx, tx, "bot", []string{"ann", "club"}, "it was removed")
+		return f.out.Shut(ctx, tx, "bot", []string{"ann", "club"}, "it was removed")
 	})
 	f.serve(nil)
 	if got := (<-f.plat.seen).Text; got != "to bob" {
@@ -75,14 +75,14 @@ func TestWhatWaitsForAChatThatShutsTheBotOutIsNotTried(t *testing.T) {
 func TestWhatADayOldChatMissedIsNotSentUnasked(t *testing.T) {
 	f := newFixture(t, nil)
 	f.post("a", "ann", "", "old")
-	f.tx(func(ctx context.Context, tx *store.Tx) error { return f.q.Shut(ctx, tx, "bot", []string{"ann"}, "x") })
+	f.tx(func(ctx context.Context, tx *store.Tx) error { return f.out.Shut(ctx, tx, "bot", []string{"ann"}, "x") })
 	f.clock.Advance(25 * time.Hour)
 	f.post("b", "ann", "", "refused for another reason")
 	f.tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'failed', error = 'too long' WHERE key = 'b'`)
 		return err
 	})
-	f.tx(func(ctx context.Context, tx *store.Tx) error { return f.q.Reopen(ctx, tx, "bot", []string{"ann"}) })
+	f.tx(func(ctx context.Context, tx *store.Tx) error { return f.out.Reopen(ctx, tx, "bot", []string{"ann"}) })
 	if got := f.outbox(); got != "ann failed (the chat is closed to the bot: x)\nann failed (too long)" {
 		t.Errorf("the outbox: %s", got)
 	}
@@ -134,7 +134,7 @@ func TestWhatMayHaveArrivedIsMarkedAlsoAfterTheChatWasClosedOrMoved(t *testing.T
 			if c.shut {
 				f.settled("ann ready (sent, but the platform did not answer)")
 				f.tx(func(ctx context.Context, tx *store.Tx) error {
-					return f.q.Shut(ctx, tx, "bot", []string{"ann"}, "this person has blocked it")
+					return f.out.Shut(ctx, tx, "bot", []string{"ann"}, "this person has blocked it")
 				})
 			} else {
 				hold := f.timePasses()
@@ -149,7 +149,7 @@ func TestWhatMayHaveArrivedIsMarkedAlsoAfterTheChatWasClosedOrMoved(t *testing.T
 					want += "; an earlier try may have arrived"
 				}
 				f.settled(want + ")")
-				f.tx(func(ctx context.Context, tx *store.Tx) error { return f.q.Reopen(ctx, tx, "bot", []string{"ann"}) })
+				f.tx(func(ctx context.Context, tx *store.Tx) error { return f.out.Reopen(ctx, tx, "bot", []string{"ann"}) })
 			}
 			if last := <-f.plat.seen; last.Text != "one" || last.Repeat != c.marked {
 				t.Errorf("sent at last as %+v", last)

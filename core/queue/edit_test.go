@@ -39,7 +39,7 @@ func TestAMessageThatWaitsIsAnsweredAsItWasEditedLast(t *testing.T) {
 // A message that is answered once more is a turn by itself, also among its
 // sender's other words.
 func TestARepeatIsNotJoinedWithOtherMessages(t *testing.T) {
-	f := newFixture(t, func(o *queue.Options) {
+	f := newFixture(t, func(o *options) {
 		o.Collect = func(context.Context, *store.Tx, *core.Inbound) (bool, error) { return true, nil }
 	})
 	begun, end := f.serveHeld()

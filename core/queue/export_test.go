@@ -19,7 +19,7 @@ func (q *Queue) Stopping() {
 func (q *Queue) Busy() int {
 	for range 1_000_000 {
 		q.mu.Lock()
-		n := len(q.running) + len(q.sending) + len(q.stuck)
+		n := len(q.running) + q.outbox.Active() + len(q.stuck)
 		q.mu.Unlock()
 		if n == 0 {
 			return 0
@@ -28,5 +28,5 @@ func (q *Queue) Busy() int {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.running) + len(q.sending) + len(q.stuck)
+	return len(q.running) + q.outbox.Active() + len(q.stuck)
 }

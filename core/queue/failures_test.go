@@ -14,7 +14,7 @@ import (
 	"gatehouse/core/store"
 )
 
-func collecting(o *queue.Options) {
+func collecting(o *options) {
 	o.Collect = func(context.Context, *store.Tx, *core.Inbound) (bool, error) { return true, nil }
 }
 
@@ -57,7 +57,7 @@ func TestWordsBesideAVoiceMessageAreATurnOfTheirOwn(t *testing.T) {
 func TestATurnThatCannotBePreparedHoldsNobodyElse(t *testing.T) {
 	for _, how := range []string{"error", "panic"} {
 		t.Run(how, func(t *testing.T) {
-			f := newFixture(t, func(o *queue.Options) {
+			f := newFixture(t, func(o *options) {
 				o.Prepare = func(ctx context.Context, tx *store.Tx, tn *queue.Turn) error {
 					if tn.First().Chat != "bad" {
 						return nil
@@ -105,7 +105,7 @@ func TestATurnThatCannotBePreparedHoldsNobodyElse(t *testing.T) {
 
 // Lines of a group that were not meant for the bot are no use of it.
 func TestWhatTheGateDropsDoesNotCountAgainstTheRate(t *testing.T) {
-	f := newFixture(t, func(o *queue.Options) { o.Rate = queue.Rate{N: 2, Per: time.Minute} })
+	f := newFixture(t, func(o *options) { o.Rate = queue.Rate{N: 2, Per: time.Minute} })
 	f.gate.drop = map[string]bool{"ada": true}
 	f.put(msg(1, "c", "ada", "chatter"), msg(2, "c", "ada", "chatter"), msg(3, "c", "ada", "chatter"))
 	f.gate.drop = nil
@@ -138,7 +138,7 @@ func (p *paused) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 // A platform may ask for a pause of hours; a stop does not sit it out.
 func TestAStopDoesNotWaitOutAPlatformsPause(t *testing.T) {
 	slow := &paused{platform: newPlatform()}
-	f := newFixture(t, func(o *queue.Options) { o.Sender = slow })
+	f := newFixture(t, func(o *options) { o.sender = slow })
 	f.plat = slow.platform
 	f.serve(func(_ context.Context, tn *queue.Turn) {
 		err := f.q.Ack(context.Background(), tn, queue.Result{Replies: []core.Reply{{Address: tn.First().Address, Key: "run:" + tn.Run,
@@ -249,7 +249,7 @@ func TestARetryOfMessagesThatWereOneTurnIsThatTurn(t *testing.T) {
 
 // A page that could not be stored is put again as the platform gave it.
 func TestAPageThatCouldNotBeStoredIsAsItWas(t *testing.T) {
-	f := newFixture(t, func(o *queue.Options) {
+	f := newFixture(t, func(o *options) {
 		o.Waiting = func(context.Context, *store.Tx, *core.Inbound) (bool, error) { return true, nil }
 	})
 	f.breakWrites("INSERT ON inbox", "NEW.kind <> ''")
@@ -268,7 +268,7 @@ func TestARunWhoseMessageIsGivenUpHasEnded(t *testing.T) {
 	for _, how := range []string{"dead", "refused"} {
 		t.Run(how, func(t *testing.T) {
 			ended := make(chan string, 10)
-			f := newFixture(t, func(o *queue.Options) {
+			f := newFixture(t, func(o *options) {
 				o.Ended = func(_ context.Context, tx *store.Tx, run string) error {
 					tx.OnCommit(func() { ended <- run })
 					return nil
@@ -310,7 +310,7 @@ func TestRepliesThatCannotBeSentNowDoNotKeepTheQueueAwake(t *testing.T) {
 	f := newFixture(t, nil)
 	f.serve(func(_ context.Context, tn *queue.Turn) { _ = answer(f.q, tn) })
 	err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
-		return f.q.Post(t.Context(), tx, core.Reply{Address: core.Address{Bot: "gone", Chat: "c"}, Key: "k", Parts: []core.Part{{Text: "x"}}})
+		return f.out.Post(t.Context(), tx, core.Reply{Address: core.Address{Bot: "gone", Chat: "c"}, Key: "k", Parts: []core.Part{{Text: "x"}}})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -338,13 +338,13 @@ func (s slow) Send(ctx context.Context, out core.Outgoing) core.Delivery {
 
 func TestMoreChatsThanMayBeSentToAtOnceAreAllServedWithoutATurnOfTheClock(t *testing.T) {
 	s := slow{platform: newPlatform(), hold: make(chan struct{})}
-	f := newFixture(t, func(o *queue.Options) { o.Sender = s })
+	f := newFixture(t, func(o *options) { o.sender = s })
 	f.plat = s.platform
 	f.serve(nil)
 	const chats = 700
 	for i := range chats {
 		err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
-			return f.q.Post(t.Context(), tx, core.Reply{Address: core.Address{Bot: "bot", Chat: fmt.Sprint(i)}, Key: fmt.Sprint(i), Parts: []core.Part{{Text: "x"}}})
+			return f.out.Post(t.Context(), tx, core.Reply{Address: core.Address{Bot: "bot", Chat: fmt.Sprint(i)}, Key: fmt.Sprint(i), Parts: []core.Part{{Text: "x"}}})
 		})
 		if err != nil {
 			t.Fatal(err)

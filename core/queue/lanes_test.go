@@ -13,7 +13,7 @@ import (
 // over HTTP and waits.
 func TestRequestsThatWaitForASessionFollowItsLane(t *testing.T) {
 	lane := "bot|a"
-	f := newFixture(t, func(o *queue.Options) {
+	f := newFixture(t, func(o *options) {
 		o.Lane = func(_ context.Context, _ *store.Tx, in *core.Inbound) (string, error) {
 			if in.Bot == core.APIBot {
 				return lane, nil

@@ -42,13 +42,13 @@ func NewMetrics(reg prometheus.Registerer, bots []string) *Metrics {
 		m.overhead.WithLabelValues(s)
 	}
 	for _, bot := range bots {
-		m.zero(bot)
+		m.AddBot(bot)
 	}
 	return m
 }
 
-// zero has every known label value of a bot exist.
-func (m *Metrics) zero(bot string) {
+// AddBot makes every known label value of a bot exist.
+func (m *Metrics) AddBot(bot string) {
 	for _, k := range kinds {
 		for _, o := range outcomes {
 			m.updatesTotal.WithLabelValues(bot, string(k), o)
@@ -72,7 +72,8 @@ func (m *Metrics) stage(name string, d time.Duration) {
 // Stage records the gateway's own time in a stage that another package measures.
 func (m *Metrics) Stage(name string, d time.Duration) { m.stage(name, d) }
 
-func (m *Metrics) delivery(bot string, o core.Outcome, d time.Duration) {
+// Delivered counts a send and how long it took.
+func (m *Metrics) Delivered(bot string, o core.Outcome, d time.Duration) {
 	m.deliveries.WithLabelValues(bot, deliveries[o]).Inc()
 	m.stage("deliver", d)
 }

@@ -18,12 +18,8 @@ func (q *Queue) Move(ctx context.Context, tx *store.Tx, bot, from, to string) er
 	if from == to {
 		return nil
 	}
-	n, err := tx.Exec(ctx, `UPDATE outbox SET chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '' WHERE bot = $2 AND chat = $3 AND state IN ('ready', 'sending') AND state = 'ready'`, to, bot, from)
-	if err != nil {
-		return fmt.Errorf("move replies: %w", err)
-	}
-	if n > 0 {
-		tx.OnCommit(func() { q.kick(chatKey{bot, to}) })
+	if err := q.outbox.Move(ctx, tx, bot, from, to); err != nil {
+		return err
 	}
 	return q.moveMessages(ctx, tx, bot, from, to)
 }

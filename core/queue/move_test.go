@@ -23,7 +23,7 @@ func TestWhatWaitsFollowsItsChatToItsNewID(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := f.db.Tx(ctx, func(tx *store.Tx) error {
-		if err := f.q.Post(ctx, tx, core.Reply{Address: old, Key: "notice:1", Replaces: "55", Parts: []core.Part{{Text: "a notice"}}}); err != nil {
+		if err := f.out.Post(ctx, tx, core.Reply{Address: old, Key: "notice:1", Replaces: "55", Parts: []core.Part{{Text: "a notice"}}}); err != nil {
 			return err
 		}
 		return f.q.Move(ctx, tx, "bot", "-1", "-1001")

@@ -14,10 +14,15 @@ import (
 	"gatehouse/core/store/storetest"
 )
 
-// statements are the SQL texts of this package, read from its source.
+// statements returns the SQL texts of this package and of outbox, read from the source.
 func statements(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob("*.go")
+	if err == nil {
+		var more []string
+		more, err = filepath.Glob("outbox/*.go")
+		names = append(names, more...)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,10 +118,10 @@ func TestALaneIsNotLetGoOverWhatAnotherNodeStores(t *testing.T) {
 func TestTwoNodesShareTheLanes(t *testing.T) {
 	storetest.PostgresOnly(t, "SQLite has one writer")
 	const chats, each = 12, 8
-	f := newFixture(t, func(o *queue.Options) { o.Node, o.Slots = "one", 4 })
+	f := newFixture(t, func(o *options) { o.Node, o.Slots = "one", 4 })
 	second := *f
 	second.db = storetest.OpenAt(t, f.db.Path(), f.clock)
-	second.q = second.newQueue(func(o *queue.Options) { o.Node, o.Slots = "two", 4 })
+	second.q = second.newQueue(func(o *options) { o.Node, o.Slots = "two", 4 })
 
 	var mu sync.Mutex
 	got := map[string][]string{}

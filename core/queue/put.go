@@ -277,7 +277,7 @@ func (q *Queue) tooMany(ctx context.Context, tx *store.Tx, in *core.Inbound, r *
 		Key:   fmt.Sprintf("notice:rate:%s:%s:%s:%d", in.Bot, in.Chat, in.From.ID, in.At.Unix()/max(1, int64(rate.Per.Seconds()))),
 		Parts: []core.Part{{Text: q.o.Texts.TooMany, Aside: in.Aside}},
 	}
-	if err := q.Post(ctx, tx, notice); err != nil && core.KindOf(err) != core.Conflict {
+	if err := q.outbox.Post(ctx, tx, notice); err != nil && core.KindOf(err) != core.Conflict {
 		return "", err
 	}
 	return "refused", nil

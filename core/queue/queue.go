@@ -14,14 +14,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"gatehouse/core"
+	"gatehouse/core/queue/outbox"
 	"gatehouse/core/store"
 )
 
@@ -30,16 +29,6 @@ type Gate interface {
 	Admit(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Verdict, error)
 	// Trust is the sender's trust now; Stranger refuses the row.
 	Trust(ctx context.Context, tx *store.Tx, in *core.Inbound) (core.Trust, error)
-}
-
-// A Sender delivers to platforms.
-type Sender interface {
-	// Wait returns how long to wait before the next send to the chat.
-	Wait(to core.Address) time.Duration
-	Send(ctx context.Context, out core.Outgoing) core.Delivery
-	// Repeats returns for how long the platform recognises a row that is sent
-	// again and shows it once; 0 when it does not.
-	Repeats(bot string) time.Duration
 }
 
 // A Rate allows N messages per sender and bot in each Per; the zero value allows all.
@@ -53,25 +42,22 @@ const MaxAttempts = 5
 
 // Limits and times of the queue; each is a rule of docs/delivery.md.
 const (
-	maxLimited    = 20               // rows of one chat that may wait for the rate limit
-	maxCollect    = 10               // rows in one turn
-	collectBytes  = 100 << 10        // of text in one turn
-	leaseTime     = 30 * time.Second // a lane or bot is another's after this much silence
-	pollEvery     = time.Second      // the safety net under the doorbell
-	keepFinished  = 48 * time.Hour   // how long a repeat is recognised
-	maxSending    = 512              // chats with a send under way; others wait in the table
-	maxControls   = 16               // control turns at once, in addition to runs
-	albumsKnown   = 1024             // albums remembered, so that each counts once
-	maxRetryPause = time.Minute
+	maxLimited   = 20               // rows of one chat that may wait for the rate limit
+	maxCollect   = 10               // rows in one turn
+	collectBytes = 100 << 10        // of text in one turn
+	leaseTime    = 30 * time.Second // a lane or bot is another's after this much silence
+	pollEvery    = time.Second      // the safety net under the doorbell
+	keepFinished = 48 * time.Hour   // how long a repeat is recognised
+	maxControls  = 16               // control turns at once, in addition to runs
+	albumsKnown  = 1024             // albums remembered, so that each counts once
 )
 
-// Options of New. Gate, Sender and Lane are required.
+// Options of New. Gate and Lane are required.
 type Options struct {
 	Clock   core.Clock
 	Log     *slog.Logger
 	Metrics *Metrics
 	Gate    Gate
-	Sender  Sender
 	// Lane is the key of the line an update belongs to.
 	Lane func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error)
 	// Control reports whether the update passes by its chat's line.
@@ -88,8 +74,7 @@ type Options struct {
 	// error with a kind is left in t.Err for the handler to report.
 	Prepare func(ctx context.Context, tx *store.Tx, t *Turn) error
 	// Ring receives "queue" after commits that the operator should see (a dead
-	// letter, a send that failed or has an unknown outcome). It must not block.
-	// Optional.
+	// letter). It must not block. Optional.
 	Ring func(topics ...string)
 	// Ended is called for a run that will have no result: its rows were given up
 	// or refused after the first claim. It may be called twice for a run.
@@ -107,7 +92,6 @@ type Options struct {
 type Texts struct {
 	TooMany string // over the rate limit
 	GaveUp  string // after the last try
-	Late    string // what one user alone was to see could not be shown to them
 }
 
 func (q *Queue) rate() Rate {
@@ -120,21 +104,18 @@ func (q *Queue) rate() Rate {
 // A Queue stores messages and replies in its tables and works them off. Its
 // methods may be called concurrently. Serve starts the work.
 type Queue struct {
-	db *store.DB
-	o  Options
+	db     *store.DB
+	outbox *outbox.Outbox
+	o      Options
 
 	mu       sync.Mutex
 	handle   func(context.Context, *Turn) // nil until Serve
-	work     context.Context              // of handlers and sends
+	work     context.Context              // of handlers
 	serving  bool                         // lanes are claimed
-	open     bool                         // the outbox is sent; a stop closes it last
 	stuck    []*Turn                      // could not be settled (full disk); tried again by the poll; bounded by the slots
 	free     int                          // slots for runs
 	controls int                          // slots for control turns
 	running  map[string]int64             // lane → epoch of running turns; bounded by the slots
-	sending  map[chatKey]bool             // chats with a send in progress; true: check again after it; bounded by maxSending
-	more     bool                         // chats wait that found no room in sending
-	bots     map[string]int64             // bot → epoch of our lease; bounded by the configured bots
 	suspects map[string]bool              // lanes with a failed claim; at most maxSuspects
 	rejects  map[string]int               // update → failed Puts; bounded by maxRejects
 	bursts   map[string]time.Time         // lanes with an open burst; at most maxBursts
@@ -143,17 +124,15 @@ type Queue struct {
 
 	bell  chan struct{} // work may be waiting
 	turns sync.WaitGroup
-	sends sync.WaitGroup
 }
-
-type chatKey struct{ bot, chat string }
 
 // ErrFenced means that the lane of the turn has another owner: the result was
 // dropped and nothing of it was written.
 var ErrFenced = errors.New("the lane has another owner now")
 
-// New returns a queue over db. It claims and sends nothing before Serve.
-func New(db *store.DB, o Options) *Queue {
+// New returns a queue over db that posts to out. It claims and sends nothing
+// before Serve.
+func New(db *store.DB, out *outbox.Outbox, o Options) *Queue {
 	if o.Clock == nil {
 		o.Clock = core.System{}
 	}
@@ -173,8 +152,7 @@ func New(db *store.DB, o Options) *Queue {
 		o.Node = "node-" + uuid.NewString()
 	}
 	return &Queue{
-		db: db, o: o, free: o.Slots, controls: maxControls,
-		running: map[string]int64{}, sending: map[chatKey]bool{}, bots: map[string]int64{},
+		db: db, outbox: out, o: o, free: o.Slots, controls: maxControls, running: map[string]int64{},
 		albums: map[string]string{}, rejects: map[string]int{}, bell: make(chan struct{}, 1),
 	}
 }
@@ -187,8 +165,9 @@ func New(db *store.DB, o Options) *Queue {
 func (q *Queue) Serve(ctx context.Context, grace time.Duration, handle func(context.Context, *Turn)) error {
 	work, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
+	q.outbox.Open(work)
 	q.mu.Lock()
-	q.handle, q.work, q.serving, q.open = handle, work, true, true
+	q.handle, q.work, q.serving = handle, work, true
 	q.mu.Unlock()
 	q.ring()
 	q.poll(ctx)
@@ -204,7 +183,7 @@ var ErrShutdown = errors.New("the gateway is stopping")
 
 func (q *Queue) drain(grace time.Duration, cut context.CancelCauseFunc) error {
 	over := q.o.Clock.After(grace)
-	turns, sends := make(chan struct{}), make(chan struct{})
+	turns := make(chan struct{})
 	go func() { q.turns.Wait(); close(turns) }()
 	late := false
 	select {
@@ -215,21 +194,18 @@ func (q *Queue) drain(grace time.Duration, cut context.CancelCauseFunc) error {
 		<-turns
 	}
 	if !late {
-		q.logErr(context.Background(), "drain the outbox", q.sendWaiting(context.Background()))
+		q.logErr(context.Background(), "drain the outbox", q.outbox.SendWaiting(context.Background()))
 	}
-	q.mu.Lock()
-	q.open = false
-	q.mu.Unlock()
-	go func() { q.sends.Wait(); close(sends) }()
+	sent := q.outbox.Close()
 	if late {
-		<-sends
+		<-sent
 		return nil
 	}
 	select {
-	case <-sends:
+	case <-sent:
 	case <-over:
 		cut(ErrShutdown)
-		<-sends
+		<-sent
 	}
 	return nil
 }
@@ -242,6 +218,7 @@ func (q *Queue) poll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-q.bell:
+		case <-q.outbox.Bell():
 		case <-q.o.Clock.After(pollEvery):
 		}
 		if ctx.Err() != nil {
@@ -253,7 +230,7 @@ func (q *Queue) poll(ctx context.Context) {
 		}
 		q.settleStuck(ctx)
 		q.logErr(ctx, "claim", q.claimWaiting(ctx))
-		q.logErr(ctx, "outbox", q.sendWaiting(ctx))
+		q.logErr(ctx, "outbox", q.outbox.SendWaiting(ctx))
 	}
 }
 
@@ -269,13 +246,6 @@ func (q *Queue) ring() {
 	case q.bell <- struct{}{}:
 	default:
 	}
-}
-
-// Leased returns the bots that this node serves.
-func (q *Queue) Leased() []string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return slices.Collect(maps.Keys(q.bots))
 }
 
 // Running returns how many turns run.

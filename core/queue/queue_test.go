@@ -15,6 +15,7 @@ import (
 	"gatehouse/core/coretest"
 	"gatehouse/core/queue"
 	"gatehouse/core/queue/inspect"
+	"gatehouse/core/queue/outbox"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
@@ -90,36 +91,55 @@ type fixture struct {
 	gate  *gate
 	plat  *platform
 	q     *queue.Queue
+	out   *outbox.Outbox
+	parts map[*queue.Queue]parts
 	turns chan *queue.Turn
 	stop  func()
 }
 
-func newFixture(t *testing.T, change func(*queue.Options)) *fixture {
+// parts are what one queue of a fixture works with.
+type parts struct {
+	out    *outbox.Outbox
+	sender outbox.Sender
+}
+
+// options are those of the queue, and of the outbox under it.
+type options struct {
+	queue.Options
+	sender outbox.Sender
+	late   string
+}
+
+func newFixture(t *testing.T, change func(*options)) *fixture {
 	t.Helper()
 	clock := coretest.NewClock(time.Time{})
-	f := &fixture{t: t, clock: clock, db: storetest.Open(t, clock), gate: &gate{}, plat: newPlatform(), turns: make(chan *queue.Turn, 100)}
+	f := &fixture{t: t, clock: clock, db: storetest.Open(t, clock), gate: &gate{}, plat: newPlatform(), turns: make(chan *queue.Turn, 100), parts: map[*queue.Queue]parts{}}
 	f.q = f.newQueue(change)
+	f.out = f.parts[f.q].out
 	return f
 }
 
-func (f *fixture) newQueue(change func(*queue.Options)) *queue.Queue {
-	o := queue.Options{
+func (f *fixture) newQueue(change func(*options)) *queue.Queue {
+	o := options{sender: f.plat, Options: queue.Options{
 		Log:   slog.New(slog.NewTextHandler(f.t.Output(), nil)),
-		Clock: f.clock, Gate: f.gate, Sender: f.plat,
+		Clock: f.clock, Gate: f.gate,
 		Lane: func(_ context.Context, _ *store.Tx, in *core.Inbound) (string, error) {
 			return in.Bot + "|" + in.Chat, nil
 		},
 		Control: func(in *core.Inbound) bool { return in.Command == "stop" },
 		Texts:   queue.Texts{TooMany: "too many", GaveUp: "gave up"},
-	}
+	}}
 	if change != nil {
 		change(&o)
 	}
-	return queue.New(f.db, o)
+	out := outbox.New(f.db, outbox.Options{Clock: o.Clock, Log: o.Log, Ring: o.Ring, Node: o.Node, Late: o.late})
+	q := queue.New(f.db, out, o.Options)
+	f.parts[q] = parts{out, o.sender}
+	return q
 }
 
 func (f *fixture) inspect() *inspect.Reader {
-	return inspect.New(f.db, inspect.Options{Clock: f.clock, Leased: f.q.Leased})
+	return inspect.New(f.db, inspect.Options{Clock: f.clock, Leased: f.out.Leased})
 }
 
 // serve starts f.q; handle nil sends turns to f.turns.
@@ -147,7 +167,7 @@ func (f *fixture) serveQueue(q *queue.Queue, handle func(context.Context, *queue
 	if handle == nil {
 		handle = func(_ context.Context, t *queue.Turn) { f.turns <- t; <-t.Work.(chan struct{}) }
 	}
-	if err := q.TakeOver(context.Background(), []string{"bot"}); err != nil {
+	if err := q.TakeOver(context.Background(), []string{"bot"}, f.parts[q].sender); err != nil {
 		f.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -294,7 +314,7 @@ func TestStopPassesByTheLine(t *testing.T) {
 }
 
 func TestCollectJoinsNeighboursOfOneSenderAndARetryIsOfThatRunAlone(t *testing.T) {
-	f := newFixture(t, func(o *queue.Options) {
+	f := newFixture(t, func(o *options) {
 		o.Collect = func(context.Context, *store.Tx, *core.Inbound) (bool, error) { return true, nil }
 	})
 	f.put(msg(1, "a", "ann", "one"), msg(2, "a", "ann", "two"), msg(3, "a", "bob", "three"))
@@ -335,7 +355,7 @@ func TestCollectJoinsNeighboursOfOneSenderAndARetryIsOfThatRunAlone(t *testing.T
 
 func TestAfterFiveTriesAMessageIsDeadTheChatIsToldAndTheLaneGoesOn(t *testing.T) {
 	rung := make(chan string, 10)
-	f := newFixture(t, func(o *queue.Options) { o.Ring = func(topics ...string) { rung <- topics[0] } })
+	f := newFixture(t, func(o *options) { o.Ring = func(topics ...string) { rung <- topics[0] } })
 	tries := 0
 	f.serve(func(_ context.Context, turn *queue.Turn) {
 		if turn.First().Text == "poison" {
@@ -377,7 +397,7 @@ func TestAfterFiveTriesAMessageIsDeadTheChatIsToldAndTheLaneGoesOn(t *testing.T)
 // Two queues over one database are two processes: the second one's start
 // takes the lanes, and the first one's late result is dropped whole.
 func TestAResultUnderAnOldEpochIsDropped(t *testing.T) {
-	f := newFixture(t, func(o *queue.Options) { o.Slots = 1 }) // asleep, the first takes no second turn
+	f := newFixture(t, func(o *options) { o.Slots = 1 }) // asleep, the first takes no second turn
 	old := make(chan *queue.Turn, 1)
 	settled := make(chan error, 1)
 	go1 := make(chan struct{})
@@ -469,7 +489,7 @@ func TestWhatTheGateForgetsLeavesNothingAndWhatItDropsOnlyItsKey(t *testing.T) {
 }
 
 func TestOverTheRateADirectMessageWaitsAndAGroupsIsRefusedWithOneNotice(t *testing.T) {
-	f := newFixture(t, func(o *queue.Options) { o.Rate = queue.Rate{N: 2, Per: time.Minute} })
+	f := newFixture(t, func(o *options) { o.Rate = queue.Rate{N: 2, Per: time.Minute} })
 	var page []core.Inbound
 	for i := range 30 {
 		page = append(page, msg(i, "dm", "ann", fmt.Sprint("m", i)))
@@ -528,7 +548,7 @@ func TestAnUnansweredSendIsRepeatedOnceMarkedThenUnknown(t *testing.T) {
 	if err != nil || len(rows) != 1 || rows[0].State != "unknown" {
 		t.Fatalf("unsure %+v, %v", rows, err)
 	}
-	if err := f.q.SendAgain(t.Context(), rows[0].Seq, core.Actor{User: 1, Via: "panel"}); err != nil {
+	if err := f.out.SendAgain(t.Context(), rows[0].Seq, core.Actor{User: 1, Via: "panel"}); err != nil {
 		t.Fatal(err)
 	}
 	if again := <-f.plat.seen; again.Text != "re: one" || again.Repeat {
@@ -563,7 +583,7 @@ func TestAChatWhoseReplyWaitsToBeTriedAgainCountsAsSending(t *testing.T) {
 	f.plat.answers = []core.Delivery{{Outcome: core.RetryAfter, After: 5 * time.Second}}
 	f.serve(func(_ context.Context, turn *queue.Turn) { _ = answer(f.q, turn) })
 	to := core.Address{Bot: "bot", Chat: "a"}
-	if f.q.Sending(t.Context(), to) {
+	if f.out.Sending(t.Context(), to) {
 		t.Error("nothing was ever said there")
 	}
 	f.put(msg(1, "a", "ann", "one"))
@@ -571,14 +591,14 @@ func TestAChatWhoseReplyWaitsToBeTriedAgainCountsAsSending(t *testing.T) {
 	if n := f.q.Busy(); n != 0 {
 		t.Fatalf("%d lanes and chats are still busy", n)
 	}
-	if !f.q.Sending(t.Context(), to) {
+	if !f.out.Sending(t.Context(), to) {
 		t.Error("the answer is not delivered, and the chat counts as free")
 	}
 	hold := f.timePasses()
 	<-f.plat.seen
 	hold()
 	f.stop()
-	if f.q.Sending(t.Context(), to) {
+	if f.out.Sending(t.Context(), to) {
 		t.Error("the answer is delivered, and the chat does not count as free")
 	}
 }
@@ -587,7 +607,7 @@ func TestASecondFinalOfARunIsRefused(t *testing.T) {
 	f := newFixture(t, nil)
 	post := func() error {
 		return f.db.Tx(t.Context(), func(tx *store.Tx) error {
-			return f.q.Post(t.Context(), tx, core.Reply{Address: core.Address{Bot: "bot", Chat: "a"}, Key: "run:x", Parts: []core.Part{{Text: "t"}}})
+			return f.out.Post(t.Context(), tx, core.Reply{Address: core.Address{Bot: "bot", Chat: "a"}, Key: "run:x", Parts: []core.Part{{Text: "t"}}})
 		})
 	}
 	if err := post(); err != nil {

@@ -28,7 +28,7 @@ func TestAfterARestoreNothingThatWasOpenIsDoneByItself(t *testing.T) {
 	var r queue.Restored
 	err := f.db.Tx(ctx, func(tx *store.Tx) (err error) {
 		for _, key := range []string{"run:1", "run:2"} {
-			if err := f.q.Post(ctx, tx, core.Reply{Address: core.Address{Bot: "bot", Chat: "a"}, Key: key, Parts: []core.Part{{Text: key}}}); err != nil {
+			if err := f.out.Post(ctx, tx, core.Reply{Address: core.Address{Bot: "bot", Chat: "a"}, Key: key, Parts: []core.Part{{Text: key}}}); err != nil {
 				return err
 			}
 		}

@@ -70,41 +70,6 @@ func (q *Queue) deadRow(ctx context.Context, tx *store.Tx, seq int64) (*core.Inb
 	return &in, nil
 }
 
-// SendAgain sends a failed reply, or one with an unknown outcome, again and
-// without a mark. It returns NotFound when the reply is neither.
-func (q *Queue) SendAgain(ctx context.Context, seq int64, by core.Actor) error {
-	return q.decideSend(ctx, seq, by, "queue.send_again", `UPDATE outbox SET state = 'ready', error = '', not_before = '', replaces = '' WHERE seq = $1`)
-}
-
-// Settle marks a failed reply, or one with an unknown outcome, as sent.
-func (q *Queue) Settle(ctx context.Context, seq int64, by core.Actor) error {
-	return q.decideSend(ctx, seq, by, "queue.settle", `UPDATE outbox SET state = 'sent', sent_at = created_at WHERE seq = $1`)
-}
-
-func (q *Queue) decideSend(ctx context.Context, seq int64, by core.Actor, action, query string) error {
-	return q.db.Tx(ctx, func(tx *store.Tx) error {
-		var key struct {
-			Bot  string `db:"bot"`
-			Chat string `db:"chat"`
-		}
-		err := tx.Get(ctx, &key, `SELECT bot, chat FROM outbox WHERE seq = $1 AND state IN ('unknown', 'failed')`, seq)
-		if errors.Is(err, store.ErrNoRows) {
-			if err := store.Already(ctx, tx, "row", seq, map[string]string{"queue.send_again": "sent again", "queue.settle": "settled"}); err != nil {
-				return err
-			}
-			return core.Errorf(core.NotFound, "no unsettled reply has the number %d: it may have been settled already", seq)
-		}
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, query, seq); err != nil {
-			return err
-		}
-		tx.OnCommit(func() { q.kick(chatKey{key.Bot, key.Chat}); q.o.Ring("queue") })
-		return store.Audit(ctx, tx, by, action, "", map[string]any{"row": seq})
-	})
-}
-
 // pruneBatch bounds one deletion, so that upkeep never holds the writer for long.
 const pruneBatch = 1000
 

@@ -14,7 +14,7 @@ import (
 )
 
 func TestAnAlbumCountsOnceForTheRate(t *testing.T) {
-	f := newFixture(t, func(o *queue.Options) { o.Rate = queue.Rate{N: 2, Per: time.Minute} })
+	f := newFixture(t, func(o *options) { o.Rate = queue.Rate{N: 2, Per: time.Minute} })
 	for i := range 5 {
 		m := msg(i, "dm", "ann", "photo")
 		m.Album = "a1"
@@ -94,7 +94,7 @@ func TestAClockSetBackStallsNoLane(t *testing.T) {
 }
 
 func TestAnAnswerToAnOpenQuestionPassesByTheLine(t *testing.T) {
-	f := newFixture(t, func(o *queue.Options) {
+	f := newFixture(t, func(o *options) {
 		o.Waiting = func(_ context.Context, _ *store.Tx, in *core.Inbound) (bool, error) { return in.Text == "yes", nil }
 	})
 	busy, release := make(chan struct{}), make(chan struct{})
@@ -291,7 +291,7 @@ func TestAnAPITurnThatHadNotBegunBeforeARestartComesAsInterrupted(t *testing.T) 
 // An update that the gate or the lanes cannot take (a bug of ours) fails its
 // page five times; then it is a dead letter and the bot hears again.
 func TestAnUpdateThatCannotBeStoredDoesNotMakeTheBotDeaf(t *testing.T) {
-	f := newFixture(t, func(o *queue.Options) {
+	f := newFixture(t, func(o *options) {
 		lane := o.Lane
 		o.Lane = func(ctx context.Context, tx *store.Tx, in *core.Inbound) (string, error) {
 			if in.Text == "poison" {
@@ -349,10 +349,10 @@ func TestASettledReplyIsShownNoMoreAndNotSent(t *testing.T) {
 		t.Fatalf("unsure %+v, %v", rows, err)
 	}
 	by := core.Actor{User: 1, Via: "panel"}
-	if err := f.q.Settle(t.Context(), rows[0].Seq, by); err != nil {
+	if err := f.out.Settle(t.Context(), rows[0].Seq, by); err != nil {
 		t.Fatal(err)
 	}
-	for what, again := range map[string]error{"settle": f.q.Settle(t.Context(), rows[0].Seq, by), "send again": f.q.SendAgain(t.Context(), rows[0].Seq, by)} {
+	for what, again := range map[string]error{"settle": f.out.Settle(t.Context(), rows[0].Seq, by), "send again": f.out.SendAgain(t.Context(), rows[0].Seq, by)} {
 		if core.KindOf(again) != core.Conflict || !strings.Contains(again.Error(), "already settled by operator via panel at ") {
 			t.Errorf("%s after it was settled: %v", what, again)
 		}
@@ -375,7 +375,7 @@ func TestASettledReplyIsShownNoMoreAndNotSent(t *testing.T) {
 func TestAStopSendsWhatIsDue(t *testing.T) {
 	f := newFixture(t, nil)
 	err := f.db.Tx(t.Context(), func(tx *store.Tx) error {
-		return f.q.Post(t.Context(), tx, core.Reply{Address: core.Address{Bot: "bot", Chat: "a"}, Key: "k", Parts: []core.Part{{Text: "one"}, {Text: "two"}}})
+		return f.out.Post(t.Context(), tx, core.Reply{Address: core.Address{Bot: "bot", Chat: "a"}, Key: "k", Parts: []core.Part{{Text: "one"}, {Text: "two"}}})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"gatehouse/core"
+	"gatehouse/core/queue/outbox"
 	"gatehouse/core/store"
 )
 
@@ -12,7 +12,7 @@ import (
 // reserved for sending. It is started only when the transaction has committed.
 type unit struct {
 	turns []*Turn
-	sends []core.Outgoing
+	sends outbox.Batch
 	early bool // Serve had not started when lanes were claimed
 }
 
@@ -42,6 +42,7 @@ func (q *Queue) tx(ctx context.Context, u *unit, f func(tx *store.Tx) error) err
 
 // cancel returns what a failed unit had reserved.
 func (q *Queue) cancel(u *unit) {
+	q.outbox.Cancel(&u.sends)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, t := range u.turns {
@@ -51,11 +52,7 @@ func (q *Queue) cancel(u *unit) {
 		*q.slots(t.Control)++
 		q.turns.Done()
 	}
-	for _, s := range u.sends {
-		delete(q.sending, chatKey{s.Bot, s.Chat})
-		q.sends.Done()
-	}
-	u.turns, u.sends = nil, nil
+	u.turns = nil
 }
 
 // slots returns the counter of free slots. The caller holds q.mu.
@@ -76,9 +73,7 @@ func (q *Queue) start(u *unit) {
 	for _, t := range u.turns {
 		go q.run(work, handle, t)
 	}
-	for _, s := range u.sends {
-		go q.deliver(work, chatKey{s.Bot, s.Chat}, &s)
-	}
+	q.outbox.Start(&u.sends)
 }
 
 func (q *Queue) run(ctx context.Context, handle func(context.Context, *Turn), t *Turn) {

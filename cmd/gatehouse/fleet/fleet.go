@@ -15,6 +15,7 @@ import (
 	"gatehouse/connectors"
 	"gatehouse/core"
 	"gatehouse/core/queue"
+	"gatehouse/core/queue/outbox"
 	"gatehouse/core/store"
 )
 
@@ -24,6 +25,7 @@ type Options struct {
 	Settings  *live.Settings
 	Platforms *Platforms
 	Queue     *queue.Queue
+	Outbox    *outbox.Outbox
 	DB        *store.DB
 	Ring      func(topics ...string) // reports that bots changed
 	Clock     core.Clock

@@ -105,7 +105,7 @@ func alike(a, b configs.Bot) bool {
 // remove stops a bot that was removed from the configuration. Its replies wait
 // until it is configured again. It reports whether the bot has stopped.
 func (f *Fleet) remove(ctx context.Context, b configs.Bot) bool {
-	f.Queue.LetGo(b.Name)
+	f.Outbox.LetGo(b.Name)
 	if err := f.Hub.Remove(b.Name); err != nil && core.KindOf(err) != core.NotFound {
 		f.Log.Warn("bot could not be removed yet", "bot", b.Name, "err", err, "retry_in", watch.Soon)
 		return false
@@ -166,5 +166,5 @@ func (f *Fleet) adopt(ctx context.Context, b configs.Bot, known bool, err error)
 		return err
 	}
 	pairing.NewMetrics(f.Registry, []string{b.Name}) // the same series, with this bot's at 0
-	return f.Queue.Hold(ctx, b.Name)
+	return f.Outbox.Hold(ctx, b.Name)
 }

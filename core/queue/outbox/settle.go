@@ -1,4 +1,4 @@
-package queue
+package outbox
 
 import (
 	"context"
@@ -18,20 +18,20 @@ const (
 // marked reports whether the next attempt of r must say that the message may have
 // arrived before: the outcome of an earlier attempt is unknown, and the platform
 // does not recognise the repeat.
-func (q *Queue) marked(tx *store.Tx, r *outRow, bot string) bool {
-	return r.Error == mayHaveArrived || r.Error == askedAgain && r.Replaces == "" && !q.shownOnce(tx, bot, r.Begun)
+func (b *Outbox) marked(tx *store.Tx, r *outRow, bot string) bool {
+	return r.Error == mayHaveArrived || r.Error == askedAgain && r.Replaces == "" && !b.shownOnce(tx, bot, r.Begun)
 }
 
 // shownOnce reports whether the platform shows a message once that was first sent
 // at begun and is sent again now.
-func (q *Queue) shownOnce(tx *store.Tx, bot, begun string) bool {
+func (b *Outbox) shownOnce(tx *store.Tx, bot, begun string) bool {
 	at, err := core.ParseStamp(begun)
 	age := tx.Time().Sub(at)
-	return err == nil && age >= 0 && age < q.o.Sender.Repeats(bot)
+	return err == nil && age >= 0 && age < b.sender.Repeats(bot)
 }
 
 // settleSend stores the outcome of a send.
-func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing, d core.Delivery) error {
+func (b *Outbox) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing, d core.Delivery) error {
 	if d.Outcome == core.Sent {
 		_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'sent', platform_message_id = $1, sent_at = $2, error = '' WHERE seq = $3`, d.MessageID, core.Stamp(tx.Time()), out.Seq)
 		return err
@@ -46,7 +46,7 @@ func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing
 	}
 	set := func(state, reason string, wait time.Duration) error {
 		if state != "ready" {
-			tx.OnCommit(func() { q.o.Ring("queue") })
+			tx.OnCommit(func() { b.o.Ring("queue") })
 		}
 		until := ""
 		if wait > 0 {
@@ -70,23 +70,23 @@ func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing
 	case core.Refused:
 		doubt := out.Repeat || r.Error == askedAgain && out.Replaces == ""
 		if d.MovedTo != "" && d.MovedTo != out.Chat {
-			return q.follow(ctx, tx, out, d.MovedTo, doubt)
+			return b.follow(ctx, tx, out, d.MovedTo, doubt)
 		}
 		if d.Closed { // the replies after it would be refused, too
 			if err := set("failed", closedError(d.Reason, doubt), 0); err != nil {
 				return err
 			}
-			return q.shut(ctx, tx, out.Bot, out.Chat, d.Reason)
+			return b.shut(ctx, tx, out.Bot, out.Chat, d.Reason)
 		}
 		if d.Late {
-			if err := q.notifyLate(ctx, tx, out); err != nil {
+			if err := b.notifyLate(ctx, tx, out); err != nil {
 				return err
 			}
 		}
 		return set("failed", d.Reason, 0)
 	}
 	switch {
-	case d.Safe && (out.Replaces != "" || !out.Repeat && q.shownOnce(tx, out.Bot, r.Begun)):
+	case d.Safe && (out.Replaces != "" || !out.Repeat && b.shownOnce(tx, out.Bot, r.Begun)):
 		return set("ready", askedAgain, time.Second)
 	case !out.Repeat:
 		return set("ready", mayHaveArrived, time.Second)
@@ -96,9 +96,9 @@ func (q *Queue) settleSend(ctx context.Context, tx *store.Tx, out *core.Outgoing
 
 // notifyLate posts, once for each answer, that a message for one user could not
 // be shown and must be requested again.
-func (q *Queue) notifyLate(ctx context.Context, tx *store.Tx, out *core.Outgoing) error {
-	notice := core.Reply{Address: out.Address, Key: "notice:late:" + out.Answer, Parts: []core.Part{{Text: q.o.Texts.Late}}}
-	if err := q.Post(ctx, tx, notice); core.KindOf(err) != core.Conflict {
+func (b *Outbox) notifyLate(ctx context.Context, tx *store.Tx, out *core.Outgoing) error {
+	notice := core.Reply{Address: out.Address, Key: "notice:late:" + out.Answer, Parts: []core.Part{{Text: b.o.Late}}}
+	if err := b.Post(ctx, tx, notice); core.KindOf(err) != core.Conflict {
 		return err
 	}
 	return nil
@@ -106,12 +106,12 @@ func (q *Queue) notifyLate(ctx context.Context, tx *store.Tx, out *core.Outgoing
 
 // follow moves a row to the new id of its chat. A reply with an unknown outcome
 // under the old id has one under the new id, too.
-func (q *Queue) follow(ctx context.Context, tx *store.Tx, out *core.Outgoing, to string, doubt bool) error {
+func (b *Outbox) follow(ctx context.Context, tx *store.Tx, out *core.Outgoing, to string, doubt bool) error {
 	reason := ""
 	if doubt {
 		reason = mayHaveArrived
 	}
 	_, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '', error = $2 WHERE seq = $3`, to, reason, out.Seq)
-	tx.OnCommit(func() { q.kick(chatKey{out.Bot, to}) })
+	tx.OnCommit(func() { b.kick(chatKey{out.Bot, to}) })
 	return err
 }

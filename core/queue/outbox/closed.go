@@ -1,4 +1,4 @@
-package queue
+package outbox
 
 import (
 	"context"
@@ -24,27 +24,27 @@ const reopenFor = 24 * time.Hour
 
 // Shut fails the replies that wait for these chats, and for chats in these
 // places, because the bot is kept out of them.
-func (q *Queue) Shut(ctx context.Context, tx *store.Tx, bot string, chats []string, reason string) error {
+func (b *Outbox) Shut(ctx context.Context, tx *store.Tx, bot string, chats []string, reason string) error {
 	found, err := waitingIn(ctx, tx, chats, `SELECT DISTINCT chat, place FROM outbox WHERE bot = $1 AND state IN ('ready', 'sending') AND state = 'ready'`, bot)
 	if err != nil {
 		return fmt.Errorf("shut chats: %w", err)
 	}
 	for _, chat := range found {
-		if err := q.shut(ctx, tx, bot, chat, reason); err != nil {
+		if err := b.shut(ctx, tx, bot, chat, reason); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (q *Queue) shut(ctx context.Context, tx *store.Tx, bot, chat, reason string) error {
+func (b *Outbox) shut(ctx context.Context, tx *store.Tx, bot, chat, reason string) error {
 	n, err := tx.Exec(ctx, `UPDATE outbox SET state = 'failed', error = $1 || CASE WHEN error = '`+mayHaveArrived+`' OR error = '`+askedAgain+`' AND replaces = '' THEN '`+inDoubt+`' ELSE '' END
 		WHERE bot = $2 AND chat = $3 AND state IN ('ready', 'sending') AND state = 'ready'`, closedError(reason, false), bot, chat)
 	if err != nil {
 		return fmt.Errorf("shut a chat: %w", err)
 	}
 	if n > 0 {
-		tx.OnCommit(func() { q.o.Ring("queue") })
+		tx.OnCommit(func() { b.o.Ring("queue") })
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func closedError(reason string, doubt bool) string {
 
 // Reopen sends the replies of the last day that these chats, and chats in these
 // places, refused while the bot was kept out.
-func (q *Queue) Reopen(ctx context.Context, tx *store.Tx, bot string, chats []string) error {
+func (b *Outbox) Reopen(ctx context.Context, tx *store.Tx, bot string, chats []string) error {
 	const closed = ` WHERE bot = $1 AND created_at > $2 AND state IN ('unknown', 'failed') AND state = 'failed' AND error LIKE '` + closedPrefix + `%'`
 	since := core.Stamp(tx.Time().Add(-reopenFor))
 	found, err := waitingIn(ctx, tx, chats, `SELECT DISTINCT chat, place FROM outbox`+closed, bot, since)
@@ -71,7 +71,7 @@ func (q *Queue) Reopen(ctx context.Context, tx *store.Tx, bot string, chats []st
 		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'ready', error = CASE WHEN error LIKE '%`+inDoubt+`' THEN '`+mayHaveArrived+`' ELSE '' END, not_before = '', attempts = 0`+closed+` AND chat = $3`, bot, since, chat); err != nil {
 			return fmt.Errorf("reopen a chat: %w", err)
 		}
-		tx.OnCommit(func() { q.kick(chatKey{bot, chat}); q.o.Ring("queue") })
+		tx.OnCommit(func() { b.kick(chatKey{bot, chat}); b.o.Ring("queue") })
 	}
 	return nil
 }
@@ -91,4 +91,17 @@ func waitingIn(ctx context.Context, tx *store.Tx, chats []string, query string, 
 		}
 	}
 	return found, nil
+}
+
+// Move lets the replies that wait for a chat follow it to its new id. Edits
+// become new messages, because ids of messages do not move along.
+func (b *Outbox) Move(ctx context.Context, tx *store.Tx, bot, from, to string) error {
+	n, err := tx.Exec(ctx, `UPDATE outbox SET chat = $1, place = CASE WHEN place <> '' THEN $1 ELSE '' END, replaces = '' WHERE bot = $2 AND chat = $3 AND state IN ('ready', 'sending') AND state = 'ready'`, to, bot, from)
+	if err != nil {
+		return fmt.Errorf("move replies: %w", err)
+	}
+	if n > 0 {
+		tx.OnCommit(func() { b.kick(chatKey{bot, to}) })
+	}
+	return nil
 }

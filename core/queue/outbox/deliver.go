@@ -1,0 +1,264 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+)
+
+// kick has the outbox of a chat checked by its running goroutine, or a new one.
+func (b *Outbox) kick(key chatKey) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, busy := b.sending[key]; busy {
+		b.sending[key] = true
+		return
+	}
+	b.beginChat(key)
+}
+
+// beginChat starts delivery for an idle chat. The caller holds b.mu.
+func (b *Outbox) beginChat(key chatKey) {
+	if _, ours := b.bots[key.bot]; !ours || !b.open {
+		return // it waits for a start with that bot
+	}
+	if len(b.sending) >= maxSending {
+		b.more = true // the first that ends has the poll look
+		return
+	}
+	b.sending[key] = false
+	b.sends.Add(1)
+	go b.deliver(b.work, key, nil)
+}
+
+// due selects replies that may be sent at $1. A later time than $2, the longest
+// wait there is, was stamped before the clock was set back.
+const due = `(not_before <= $1 OR not_before > $2)`
+
+// SendWaiting starts delivery for idle chats with due replies. Call it once a
+// second, and when Bell receives.
+func (b *Outbox) SendWaiting(ctx context.Context) error {
+	now := b.o.Clock.Now()
+	var chats []struct {
+		Bot  string `db:"bot"`
+		Chat string `db:"chat"`
+	}
+	err := b.db.Select(ctx, &chats, `SELECT bot, chat FROM outbox WHERE state IN ('ready', 'sending') AND state = 'ready'
+		AND `+due+` GROUP BY bot, chat ORDER BY min(seq) LIMIT $3`, core.Stamp(now), core.Stamp(now.Add(maxPause)), maxSending)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range chats {
+		// One that is being worked on looks for itself when its send has ended.
+		if _, busy := b.sending[chatKey{c.Bot, c.Chat}]; !busy {
+			b.beginChat(chatKey{c.Bot, c.Chat})
+		}
+	}
+	return nil
+}
+
+// maxPause limits the retry_after of a platform.
+const maxPause = 24 * time.Hour
+
+// deliver sends the due replies of a chat in order. out, when given, is already
+// marked sending.
+func (b *Outbox) deliver(ctx context.Context, key chatKey, out *core.Outgoing) {
+	defer b.sends.Done()
+	for {
+		if out == nil {
+			var err error
+			if out, err = b.next(ctx, key, nil); err != nil { // the poll looks again
+				b.logErr(ctx, "outbox of a chat", err)
+				b.quit(key)
+				return
+			}
+		}
+		if out != nil {
+			began := b.o.Clock.Now()
+			d := b.sender.Send(ctx, *out)
+			b.o.Metrics.Delivered(key.bot, d.Outcome, b.o.Clock.Now().Sub(began))
+			sent := *out
+			var ok bool
+			if out, ok = b.settled(ctx, key, &sent, d); !ok {
+				return
+			}
+		}
+		// The transaction that has just ended saw nothing due.
+		if out == nil && b.rest(key) {
+			return
+		}
+	}
+}
+
+// settled stores the outcome of a send and returns the next reply of the chat. It
+// retries while the database refuses writes, because an unsettled row blocks its
+// chat. It returns false when ctx ends first; the next start then finds the row
+// with an unknown outcome.
+func (b *Outbox) settled(ctx context.Context, key chatKey, sent *core.Outgoing, d core.Delivery) (*core.Outgoing, bool) {
+	for {
+		out, err := b.next(ctx, key, func(tx *store.Tx) error { return b.settleSend(ctx, tx, sent, d) })
+		if err == nil {
+			return out, true
+		}
+		b.o.Log.ErrorContext(ctx, "queue: settle a send", "row", sent.Seq, "err", err)
+		if !core.Sleep(ctx, b.o.Clock, retryStore) {
+			b.quit(key)
+			return nil, false
+		}
+	}
+}
+
+func (b *Outbox) quit(key chatKey) {
+	b.mu.Lock()
+	b.done(key)
+	b.mu.Unlock()
+}
+
+// done ends the delivery for a chat. The caller holds b.mu.
+func (b *Outbox) done(key chatKey) {
+	delete(b.sending, key)
+	if b.more {
+		b.more = false
+		b.ring()
+	}
+}
+
+// rest ends the delivery for a chat, unless a reply was posted concurrently. It
+// reports whether it ended.
+func (b *Outbox) rest(key chatKey) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sending[key] {
+		b.sending[key] = false
+		return false
+	}
+	b.done(key)
+	return true
+}
+
+type outRow struct {
+	Seq      int64  `db:"seq"`
+	Key      string `db:"key"`
+	Thread   string `db:"thread"`
+	Place    string `db:"place"`
+	Body     string `db:"body"`
+	Replaces string `db:"replaces"`
+	State    string `db:"state"`
+	Attempts int    `db:"attempts"`
+	Error    string `db:"error"`
+	NotUntil string `db:"not_before"`
+	Begun    string `db:"sent_at"` // while it is not sent: when the last try began, or the first one in doubt
+}
+
+// next runs settle and marks the next due reply of the chat as sending, in one
+// transaction fenced by the lease of the bot. It returns nil when none is due.
+// Without settle it first waits until the chat may be written to.
+func (b *Outbox) next(ctx context.Context, key chatKey, settle func(*store.Tx) error) (*core.Outgoing, error) {
+	if settle == nil {
+		if wait := b.sender.Wait(core.Address{Bot: key.bot, Chat: key.chat}); wait > 0 && !core.Sleep(ctx, b.o.Clock, wait) {
+			return nil, nil
+		}
+	}
+	write := ctx
+	if settle != nil { // what happened is stored also while the queue stops
+		write = context.WithoutCancel(ctx)
+	}
+	var out *core.Outgoing
+	var paced bool
+	err := b.db.Tx(write, func(tx *store.Tx) error {
+		out, paced = nil, false
+		if settle != nil {
+			if err := settle(tx); err != nil {
+				return err
+			}
+		}
+		r, err := b.head(ctx, tx, key)
+		if err != nil || r == nil {
+			return err
+		}
+		to := core.Address{Bot: key.bot, Chat: key.chat, Thread: r.Thread, Place: r.Place}
+		if settle != nil && b.sender.Wait(to) > 0 {
+			paced = true
+			return nil
+		}
+		if out, err = b.outgoing(ctx, tx, r, to); err != nil {
+			// It will not be readable later either, and must not hold its chat.
+			b.o.Log.ErrorContext(ctx, "a reply cannot be read", "row", r.Seq, "err", err)
+			out = nil
+			tx.OnCommit(func() { b.o.Ring("queue"); b.kick(key) })
+			_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'failed', error = 'the stored reply cannot be read' WHERE seq = $1`, r.Seq)
+			return err
+		}
+		begun := core.Stamp(tx.Time())
+		if r.Error == askedAgain {
+			begun = r.Begun
+		}
+		_, err = tx.Exec(ctx, `UPDATE outbox SET state = 'sending', attempts = attempts + 1, replaces = $1, sent_at = $2 WHERE seq = $3`, out.Replaces, begun, r.Seq)
+		return err
+	})
+	if err == nil && paced {
+		return b.next(ctx, key, nil)
+	}
+	return out, err
+}
+
+// head returns the first open reply of the chat, or nil when it is not due or the
+// bot is leased by another node.
+func (b *Outbox) head(ctx context.Context, tx *store.Tx, key chatKey) (*outRow, error) {
+	b.mu.Lock()
+	epoch := b.bots[key.bot]
+	stopping := b.work != nil && b.work.Err() != nil
+	b.mu.Unlock()
+	ours, err := store.Recall[bool](ctx, tx, `SELECT EXISTS (SELECT 1 FROM lease WHERE name = $1 AND epoch = $2 AND owner = $3)`,
+		"bot:"+key.bot, epoch, b.o.Node)
+	if err != nil || !ours || stopping {
+		return nil, err
+	}
+	var r outRow
+	err = tx.Get(ctx, &r, `SELECT seq, key, thread, place, body, replaces, state, attempts, error, not_before, sent_at FROM outbox
+		WHERE bot = $1 AND chat = $2 AND state IN ('ready', 'sending') ORDER BY seq LIMIT 1`, key.bot, key.chat)
+	if errors.Is(err, store.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil || r.State != "ready" {
+		return nil, err
+	}
+	if at, err := core.ParseStamp(r.NotUntil); err != nil || at.After(tx.Time()) && at.Before(tx.Time().Add(maxPause)) {
+		return nil, err
+	}
+	return &r, nil
+}
+
+func (b *Outbox) outgoing(ctx context.Context, tx *store.Tx, r *outRow, to core.Address) (*core.Outgoing, error) {
+	out := &core.Outgoing{Address: to, Seq: r.Seq, Answer: r.Key, Replaces: r.Replaces, Repeat: b.marked(tx, r, to.Bot)}
+	if err := json.Unmarshal([]byte(r.Body), &out.Part); err != nil {
+		return nil, fmt.Errorf("outbox row %d: %w", r.Seq, err)
+	}
+	if ref, ok := strings.CutPrefix(r.Replaces, "@"); ok {
+		out.Replaces = ""
+		if i := strings.LastIndexByte(ref, '/'); i > 0 {
+			var was struct {
+				ID   string `db:"platform_message_id"`
+				Body string `db:"body"`
+			}
+			err := tx.Get(ctx, &was, `SELECT platform_message_id, body FROM outbox WHERE key = $1 AND ordinal = $2`, ref[:i], ref[i+1:])
+			if err != nil && !errors.Is(err, store.ErrNoRows) {
+				return nil, err
+			}
+			out.Replaces = was.ID
+			var part core.Part
+			if json.Unmarshal([]byte(was.Body), &part) == nil && part.Aside != "" {
+				out.Aside = part.Aside // who saw it alone sees alone what becomes of it
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,37 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gatehouse/core/store"
+)
+
+// Stored returns the message id and chat of a stored update. found is false for
+// an update that is not stored, or not any more.
+func (q *Queue) Stored(ctx context.Context, bot, update string) (message, chat string, found bool, err error) {
+	var r struct {
+		Message string `db:"message_id"`
+		Chat    string `db:"chat"`
+	}
+	err = q.db.Get(ctx, &r, `SELECT message_id, chat FROM inbox WHERE bot = $1 AND update_id = $2`, bot, update)
+	if errors.Is(err, store.ErrNoRows) {
+		return "", "", false, nil
+	}
+	if err != nil {
+		return "", "", false, fmt.Errorf("what was stored: %w", err)
+	}
+	return r.Message, r.Chat, true, nil
+}
+
+// Queued returns how many messages of the sender wait or are being answered,
+// counted up to most.
+func (q *Queue) Queued(ctx context.Context, bot, sender string, most int) (n int, err error) {
+	err = q.db.Get(ctx, &n, `SELECT count(*) FROM (SELECT 1 FROM inbox WHERE lane > '' AND state IN ('ready', 'limited') AND bot = $1 AND sender = $2 AND kind = 'message' LIMIT $3) AS waiting`,
+		bot, sender, most)
+	if err != nil {
+		return 0, fmt.Errorf("what waits of a sender: %w", err)
+	}
+	return n, nil
+}
