@@ -361,7 +361,7 @@ func TestForgetAndExportOfAPersonOnTheCommandLine(t *testing.T) {
 		says string
 	}{
 		{[]string{"export", "--user", ref, "-o", dir}, "is there already"},
-		{[]string{"export", "--user", "telegram:1", "-o", dir + "2"}, "nobody"},
+		{[]string{"export", "--user", "telegram:1", "-o", dir + "2"}, "no person has"},
 		{[]string{"export", "--user", ref}, "-o DIRECTORY"},
 		{[]string{"export"}, "--user"},
 		{[]string{"forget", ref}, "--yes"},
@@ -375,7 +375,7 @@ func TestForgetAndExportOfAPersonOnTheCommandLine(t *testing.T) {
 	if code, out, errs := h.run("forget", ref, "--yes", "--json"); code != 0 || !strings.Contains(out, `"sessions": 1`) {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
-	if code, _, errs := h.run("forget", ref, "--yes"); code != 1 || !strings.Contains(errs, "nobody") {
+	if code, _, errs := h.run("forget", ref, "--yes"); code != 1 || !strings.Contains(errs, "no person has") {
 		t.Errorf("a second time: %d %s", code, errs)
 	}
 }
