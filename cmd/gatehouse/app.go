@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
@@ -25,9 +26,12 @@ import (
 	coreask "gatehouse/core/ask"
 	"gatehouse/core/attach"
 	"gatehouse/core/backup"
+	"gatehouse/core/backup/archives"
 	"gatehouse/core/bus"
 	"gatehouse/core/dispatch"
 	"gatehouse/core/erasure"
+	"gatehouse/core/erasure/tasks"
+	"gatehouse/core/jobs"
 	"gatehouse/core/llm"
 	"gatehouse/core/llm/quote"
 	"gatehouse/core/llm/registry"
@@ -103,8 +107,9 @@ type app struct {
 	tools      *toolset.Set
 	titles     *titles.Titler
 	upkeep     *upkeep
-	jobs       *jobs      // long commands
-	panelJobs  *panelJobs // those that the panel gave
+	jobs       *jobs.Table // what takes longer than a request
+	tasks      *tasks.Tasks
+	backups    *archives.Directory
 	owners     erasure.Registry
 	eraser     *erasure.Eraser
 	serving    atomic.Bool // users may be waiting
@@ -154,7 +159,7 @@ func (a *app) readBots(context.Context) (err error) {
 }
 
 func (a *app) openVault(context.Context) (err error) {
-	if a.runtime, err = runtimeDir(a.cfg.VaultPath); err != nil {
+	if a.runtime, err = control.Dir(a.cfg.VaultPath); err != nil {
 		return err
 	}
 	if err := backup.CheckFinished(a.cfg.VaultPath); err != nil {
@@ -327,10 +332,10 @@ func (a *app) joinConnectors(ctx context.Context) error {
 }
 
 func (a *app) joinUpkeep(context.Context) error {
-	a.jobs = newJobs()
-	a.panelJobs = newPanelJobs(a.jobs, a.clock, a.bus.Ring)
-	a.closing(a.panelJobs.Close)
+	a.jobs = jobs.New(jobs.Options{Clock: a.clock, Log: a.log, Ended: func() { a.bus.Ring("people", "settings") }})
 	a.closing(a.jobs.Close)
+	a.backups = archives.New(archives.Options{Path: a.cfg.BackupDir(), Setting: configs.Prefix + "_BACKUP_PATH", DB: a.db, Jobs: a.jobs, Clock: a.clock,
+		Source: func() backup.Source { return backupSource(a.settings.Now(), a.cfg.EnvFile()) }})
 	a.joinErasure()
 	a.upkeep = newUpkeep(a.chores(), a.clock, a.log, a.reg)
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/erasure"
+	"gatehouse/core/erasure/tasks"
 	"gatehouse/core/permission/guard"
 	"gatehouse/core/queue"
 	"gatehouse/core/session"
@@ -29,6 +30,7 @@ func (a *app) joinErasure() {
 		DB: a.db, Vault: a.vault, Clock: a.clock, Registry: &a.owners, People: a.pairing, Runs: a.running, Sessions: a.sessions, Events: a.events, Files: a.ledger,
 		Answering: a.answering, Area: tool.Area, Serving: a.serving.Load, Forgotten: a.overheard.Clear,
 	})
+	a.tasks = tasks.New(a.db, a.jobs, a.eraser)
 }
 
 // chores returns the housekeeping of the owners of tables and of the program.
@@ -36,7 +38,7 @@ func (a *app) chores() []core.Chore {
 	return append(a.owners.Chores(),
 		core.Chore{Name: "trash", Every: 6 * time.Hour, Run: func(context.Context) (int, error) { return a.vault.Prune(a.clock.Now(), 30) }},
 		core.Chore{Name: "forgetting", Every: time.Minute, Run: a.eraser.Resume},
-		core.Chore{Name: "panel_orders", Every: time.Minute, Run: a.panelJobs.prune},
+		core.Chore{Name: "panel_orders", Every: time.Minute, Run: a.jobs.Prune},
 		core.Chore{Name: "claude_code", Every: time.Minute, Run: a.evictClaude},
 		core.Chore{Name: "attachments", Every: time.Hour, Run: func(ctx context.Context) (int, error) { return a.ledger.Recount(ctx, a.vault.FS()) }},
 		core.Chore{Name: "old_sessions", Every: time.Hour, Run: a.cleanSessions})

@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/core/usage"
@@ -26,20 +29,6 @@ func (v logView) Report(ctx context.Context, q usage.ReportQuery) ([]usage.Figur
 	return v.a.usage.Report(ctx, v.a.db, q)
 }
 
-// A logPage is one page of the audit log.
-type logPage struct {
-	Events []store.AuditEvent `json:"events"`
-	Next   string             `json:"next_cursor"`
-}
-
-func (a *app) auditOrder(ctx context.Context, o order) (result, error) {
-	if o.Audit == nil {
-		return result{}, core.Errorf(core.Invalid, "the order says nothing of events")
-	}
-	events, next, err := store.AuditLog(ctx, a.db, *o.Audit)
-	return result{Log: &logPage{events, next}}, err
-}
-
 type auditCmd struct {
 	Action  string        `help:"Only these, such as pairing.approve, or 'pairing.*' for all that begin so."`
 	User    *int64        `help:"Only this user's actions: a number; 1 is the owner, 0 the program."`
@@ -54,29 +43,29 @@ func (c *auditCmd) Run(p *process) error {
 	if c.Limit < 1 || c.Limit > 1_000_000 {
 		return core.Errorf(core.Invalid, "--limit must be from 1 to 1000000")
 	}
-	f := store.AuditFilter{Action: c.Action, User: c.User, Subject: c.Subject, Via: c.Via}
+	query := url.Values{"action": {c.Action}, "subject": {c.Subject}, "via": {c.Via}}
+	if c.User != nil {
+		query.Set("user_id", strconv.FormatInt(*c.User, 10))
+	}
 	if c.Since > 0 {
-		f.Since = time.Now().Add(-c.Since)
+		query.Set("since", time.Now().Add(-c.Since).Format(time.RFC3339Nano))
 	}
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	if !c.JSON {
 		fmt.Fprintln(w, "TIME\tBY\tVIA\tACTION\tSUBJECT\tDETAIL")
 	}
 	for left := c.Limit; left > 0; {
-		f.Limit = min(left, 500)
-		res, err := ask(p, "audit", order{Audit: &f})
-		if err != nil {
+		query.Set("limit", strconv.Itoa(min(left, 500)))
+		var page control.AuditLog
+		if err := p.get("/api/audit?"+query.Encode(), &page); err != nil {
 			return err
 		}
-		if res.Log == nil {
-			break
-		}
-		if len(res.Log.Events) == 0 && left == c.Limit && !c.JSON {
+		if len(page.Events) == 0 && left == c.Limit && !c.JSON {
 			_, err := fmt.Fprintln(p.stdout, "The audit log has no matching entry.")
 			return err
 		}
-		left -= len(res.Log.Events)
-		for _, e := range res.Log.Events {
+		left -= len(page.Events)
+		for _, e := range page.Events {
 			if c.JSON {
 				if err := printLine(p.stdout, e); err != nil {
 					return err
@@ -85,9 +74,10 @@ func (c *auditCmd) Run(p *process) error {
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format("2006-01-02 15:04:05"), actorName(e.User), e.Via, e.Action, core.CleanName(e.Subject), core.CleanName(string(e.Detail)))
 		}
-		if f.Cursor = res.Log.Next; f.Cursor == "" {
+		if page.Next == "" {
 			break
 		}
+		query.Set("cursor", page.Next)
 	}
 	if c.JSON {
 		return nil

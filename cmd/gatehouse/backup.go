@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"gatehouse/cmd/gatehouse/control/server"
 	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/configs"
 	"gatehouse/core"
@@ -28,20 +29,28 @@ func (c *backupCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	show := newProgress(p, "backing up")
-	report, err := backup.Make(p.ctx, backupSource(cfg, p.envFile), c.File, show.show)
-	show.end()
+	show := p.progress("backing up")
+	report, err := backup.Make(p.ctx, backupSource(cfg, p.envFile), c.File, show.Show)
+	show.End()
 	if err != nil {
 		return err
 	}
 	if c.JSON {
 		return printJSON(p.stdout, report)
 	}
-	fmt.Fprintf(p.stdout, "Backed up %d files and the database into %s (%s).\n", report.Files, report.File, sizeText(report.Size))
+	fmt.Fprintf(p.stdout, "Backed up %d files and the database into %s (%s).\n", report.Files, report.File, backup.SizeText(report.Size))
 	for _, left := range report.Left {
 		fmt.Fprintf(p.stdout, "Not in it: %s\n", left)
 	}
 	return nil
+}
+
+// progress returns a meter on the terminal, or nil without one.
+func (p *process) progress(what string) *backup.Meter {
+	if !p.tty {
+		return nil
+	}
+	return backup.NewMeter(what, func(line string) { fmt.Fprint(p.stderr, "\r"+line+"\x1b[K") })
 }
 
 // backupSource returns what a backup is made of. Files that hold a secret, by
@@ -81,9 +90,9 @@ func (c *restoreCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	show := newProgress(p, "restoring")
-	report, err := backup.Restore(p.ctx, restoreTarget(cfg), c.File, show.show)
-	show.end()
+	show := p.progress("restoring")
+	report, err := backup.Restore(p.ctx, restoreTarget(cfg), c.File, show.Show)
+	show.End()
 	if err != nil {
 		return err
 	}
@@ -135,5 +144,5 @@ func settleRestored(ctx context.Context, db *store.DB, tx *store.Tx) (queue.Rest
 	if _, err := runs.New(db, core.System{}).AbandonAll(ctx, tx); err != nil {
 		return r, err
 	}
-	return r, store.Audit(ctx, tx, cli, "backup.restore", "", map[string]any{"messages": r.Messages, "sends": r.Sends})
+	return r, store.Audit(ctx, tx, server.By, "backup.restore", "", map[string]any{"messages": r.Messages, "sends": r.Sends})
 }

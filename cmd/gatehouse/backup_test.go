@@ -202,8 +202,8 @@ func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
 	if err := n.app.db.Get(t.Context(), &session, `SELECT id FROM sessions WHERE message_count > 4 ORDER BY id LIMIT 1`); err != nil {
 		t.Fatal(err)
 	}
-	if res, err := n.app.export(t.Context(), order{Ref: session}); err != nil || !strings.Contains(res.Text, "green tea brew") {
-		t.Errorf("a session's words: %q %v", res.Text, err)
+	if text, err := n.exported(session); err != nil || !strings.Contains(text, "green tea brew") {
+		t.Errorf("a session's words: %q %v", text, err)
 	}
 }
 

@@ -88,8 +88,9 @@ func TestTheSocketIsPrivateAndWhatIsAskedOverItIsAudited(t *testing.T) {
 			t.Errorf("%q: %v %v, want %v", name, st.Mode(), err, want)
 		}
 	}
-	for _, name := range []string{"pairing/list", "claim", "pairing/deny"} {
-		_, _ = askServer(t.Context(), w.app.runtime, name, order{Ref: "NOBODYS1"}) // a refused order is one, too
+	for name, request := range map[string]string{"pairing/list": "GET /api/bots/pairing", "claim": "POST /control/claim", "pairing/deny": "POST /api/bots/pairing/NOBODYS1/deny"} {
+		method, at, _ := strings.Cut(request, " ")
+		_ = w.overSocket(method, at, nil, nil) // a refused one is written, too
 		if n := w.count(`SELECT count(*) FROM audit_events WHERE action = 'socket.request' AND subject = $1`, name); n != 1 {
 			t.Errorf("%s: %d audit rows", name, n)
 		}

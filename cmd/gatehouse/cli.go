@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"os"
 	"text/tabwriter"
 	"time"
 
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/configs"
@@ -28,31 +31,20 @@ func printJSON(w io.Writer, v any) error {
 // printLine writes v as JSON on one line.
 func printLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
 
-// ask gives an order to the running server, or carries it out on the files
-// when no one serves.
-func ask(p *process, name string, o order) (result, error) {
-	q, err := newOffice(p)
-	if err != nil {
-		return result{}, err
-	}
-	defer func() { _ = q.Close() }()
-	return q.ask(name, o)
-}
-
 type claimCmd struct {
 	Replace bool `help:"Also if the bot has an owner already: the new claim replaces them."`
 	JSON    bool `help:"As JSON."`
 }
 
 func (c *claimCmd) Run(p *process) error {
-	res, err := ask(p, "claim", order{Replace: c.Replace})
-	if err != nil {
+	var res control.ClaimCode
+	if err := p.request(http.MethodPost, "/control/claim", control.ClaimRequest{Replace: c.Replace}, &res); err != nil {
 		return err
 	}
 	if c.JSON {
 		return printJSON(p.stdout, res)
 	}
-	_, err = fmt.Fprintf(p.stdout, "Send this to the bot in a direct message, before %s:\n\n  /claim %s\n", res.ExpiresAt.Local().Format("15:04"), res.Code)
+	_, err := fmt.Fprintf(p.stdout, "Send this to the bot in a direct message, before %s:\n\n  /claim %s\n", res.ExpiresAt.Local().Format("15:04"), res.Code)
 	return err
 }
 
@@ -70,18 +62,15 @@ type pairingListCmd struct {
 }
 
 func (c *pairingListCmd) Run(p *process) error {
-	status := c.Status
-	if status == "all" {
-		status = ""
+	query := url.Values{"limit": {"500"}}
+	if c.Status != "all" {
+		query.Set("status", c.Status)
 	}
-	res, err := ask(p, "pairing/list", order{Status: status})
-	if err != nil {
+	var res control.Requests
+	if err := p.get("/api/bots/pairing?"+query.Encode(), &res); err != nil {
 		return err
 	}
 	if c.JSON {
-		if res.Requests == nil {
-			res.Requests = []core.PairingRequest{}
-		}
 		return printJSON(p.stdout, res.Requests)
 	}
 	if len(res.Requests) == 0 {
@@ -105,28 +94,26 @@ type pairingApproveCmd struct {
 }
 
 func (c *pairingApproveCmd) Run(p *process) error {
-	o := order{Ref: c.Ref}
-	var err error
+	approval := map[string]any{}
 	if c.Trust != "" {
-		if o.Trust, err = core.ParseTrust(c.Trust); err != nil {
-			return err
-		}
+		approval["trust_level"] = c.Trust
 	}
 	if c.For > 0 {
-		o.ExpiresAt = time.Now().Add(c.For)
+		approval["expires_at"] = time.Now().Add(c.For)
 	}
-	res, err := ask(p, "pairing/approve", o)
-	if err != nil {
-		return err
-	}
-	return decided(p, c.JSON, "Approved", res)
+	return decide(p, c.JSON, "Approved", c.Ref, "approve", approval)
 }
 
-func decided(p *process, asJSON bool, verb string, res result) error {
-	if asJSON {
-		return printJSON(p.stdout, res.Request)
+// decide decides the request that ref names and prints it.
+func decide(p *process, asJSON bool, verb, ref, decision string, body any) error {
+	var r core.PairingRequest
+	if err := p.request(http.MethodPost, control.Path("api", "bots", "pairing", ref, decision), body, &r); err != nil {
+		return err
 	}
-	_, err := fmt.Fprintf(p.stdout, "%s %s (%s %s on %s).\n", verb, core.CleanName(res.Request.Display), res.Request.Platform, res.Request.PlatformUserID, res.Request.Bot)
+	if asJSON {
+		return printJSON(p.stdout, r)
+	}
+	_, err := fmt.Fprintf(p.stdout, "%s %s (%s %s on %s).\n", verb, core.CleanName(r.Display), r.Platform, r.PlatformUserID, r.Bot)
 	return err
 }
 
@@ -136,11 +123,7 @@ type pairingDenyCmd struct {
 }
 
 func (c *pairingDenyCmd) Run(p *process) error {
-	res, err := ask(p, "pairing/deny", order{Ref: c.Ref})
-	if err != nil {
-		return err
-	}
-	return decided(p, c.JSON, "Denied", res)
+	return decide(p, c.JSON, "Denied", c.Ref, "deny", nil)
 }
 
 type pairingBlockCmd struct {
@@ -149,11 +132,7 @@ type pairingBlockCmd struct {
 }
 
 func (c *pairingBlockCmd) Run(p *process) error {
-	res, err := ask(p, "pairing/block", order{Ref: c.Ref})
-	if err != nil {
-		return err
-	}
-	return decided(p, c.JSON, "Blocked", res)
+	return decide(p, c.JSON, "Blocked", c.Ref, "block", nil)
 }
 
 type pairingRevokeCmd struct {
@@ -163,14 +142,16 @@ type pairingRevokeCmd struct {
 }
 
 func (c *pairingRevokeCmd) Run(p *process) error {
-	res, err := ask(p, "pairing/revoke", order{Bot: c.Bot, User: c.User})
-	if err != nil {
+	var res struct {
+		Revoked int `json:"revoked"`
+	}
+	if err := p.request(http.MethodDelete, control.Path("api", "bots", "pairing", c.Bot, c.User), nil, &res); err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.stdout, map[string]int{"revoked": res.Revoked})
+		return printJSON(p.stdout, res)
 	}
-	_, err = fmt.Fprintf(p.stdout, "Took back %d access(es) of %s on %s.\n", res.Revoked, c.User, c.Bot)
+	_, err := fmt.Fprintf(p.stdout, "Took back %d access(es) of %s on %s.\n", res.Revoked, c.User, c.Bot)
 	return err
 }
 
@@ -212,17 +193,15 @@ func (c *doctorCmd) reach(p *process, patient *doctor.Subject) error {
 	patient.Settled = settle(p.ctx, patient.Config)
 	patient.Config = patient.Settled.Config
 	cfg := patient.Config
-	dir, err := runtimeDir(cfg.VaultPath)
+	dir, err := control.Dir(cfg.VaultPath)
 	if err != nil {
 		return err
 	}
-	patient.Serving = func(ctx context.Context) bool {
-		_, err := askServer(ctx, dir, "ping", order{})
-		return err == nil
-	}
+	gateway, limits := control.Dial(dir), "/control/limits"
+	patient.Serving = func(ctx context.Context) bool { return gateway.Get(ctx, limits, nil) == nil }
 	patient.Limits = func(ctx context.Context) string {
-		r, err := askServer(ctx, dir, "ping", order{})
-		if err != nil {
+		var r control.Limits
+		if gateway.Get(ctx, limits, &r) != nil {
 			return ""
 		}
 		return r.Text

@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/configs/values"
@@ -127,20 +127,10 @@ func (c *explainCmd) against(p *process) (e permission.Explained, from *guestRea
 	return e, from, func() { _ = v.Close() }, nil
 }
 
-// explained is a session as the order "explain" reports it.
-type explained struct {
-	Metadata json.RawMessage       `json:"metadata,omitempty"`
-	Grants   []permission.GrantRow `json:"grants"`
-}
-
 func (c *explainCmd) session(p *process, e permission.Explained) (permission.Explained, error) {
-	res, err := ask(p, "explain", order{Ref: c.Session})
-	if err != nil {
+	var s control.SessionRules
+	if err := p.get(control.Path("control", "sessions", c.Session, "rules"), &s); err != nil {
 		return e, err
-	}
-	var s explained
-	if err := json.Unmarshal([]byte(res.Text), &s); err != nil {
-		return e, fmt.Errorf("session: %w", err)
 	}
 	defaults := permission.ForOwner()
 	if c.As == "guest" {
@@ -149,20 +139,6 @@ func (c *explainCmd) session(p *process, e permission.Explained) (permission.Exp
 	configured := permission.ParseConfigured(s.Metadata, defaults)
 	e.Session, e.Configured, e.Grants = c.Session, &configured, s.Grants
 	return e, nil
-}
-
-// explain returns a session's permissions and grants for the command line.
-func (a *app) explain(ctx context.Context, o order) (result, error) {
-	sess, err := a.sessions.ByID(ctx, a.db, o.Ref)
-	if err != nil {
-		return result{}, err
-	}
-	grants, err := a.guard.Grants(ctx, sess.ID, 0)
-	if err != nil {
-		return result{}, err
-	}
-	b, err := json.Marshal(explained{sess.Metadata, grants})
-	return result{Text: string(b)}, err
 }
 
 // maxCase bounds one line of --stdin.

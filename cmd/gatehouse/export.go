@@ -1,10 +1,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
+	"net/http"
 	"os"
 
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 )
 
@@ -21,12 +22,17 @@ func (c *exportCmd) Run(p *process) error {
 	if c.Session == "" {
 		return core.Errorf(core.Invalid, "name the session to export, or a person by --user")
 	}
-	res, err := ask(p, "export", order{Ref: c.Session})
+	q, err := p.connect()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = q.Close() }()
+	text, err := q.export(c.Session)
 	if err != nil {
 		return err
 	}
 	if c.Output == "" {
-		_, err = fmt.Fprint(p.stdout, res.Text)
+		_, err = fmt.Fprint(p.stdout, text)
 		return err
 	}
 	f, err := os.OpenFile(c.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -36,26 +42,18 @@ func (c *exportCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	if _, err = f.WriteString(res.Text); err != nil {
+	if _, err = f.WriteString(text); err != nil {
 		_ = f.Close()
 		return err
 	}
 	return f.Close()
 }
 
-// export returns a session as Markdown, for anyone who may use the command line.
-func (a *app) export(ctx context.Context, o order) (result, error) {
-	id, known, err := a.sessions.Locate(ctx, core.Operator, o.Ref)
-	if err == nil && !known {
-		err = core.Errorf(core.NotFound, "there is no session %s", core.CleanName(o.Ref))
+// export returns a session as Markdown.
+func (c *connection) export(session string) (text string, err error) {
+	err = c.do(http.MethodGet, control.Path("api", "chat", session, "export.md"), nil, &text)
+	if core.KindOf(err) == core.NotFound {
+		err = core.Errorf(core.NotFound, "there is no session %s", core.CleanName(session))
 	}
-	if err != nil {
-		return result{}, err
-	}
-	sess, err := a.sessions.ByID(ctx, a.db, id)
-	if err != nil {
-		return result{}, err
-	}
-	text, err := a.sessions.Export(ctx, sess)
-	return result{Text: text}, err
+	return text, err
 }

@@ -1,13 +1,14 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 	"gatehouse/core/erasure"
 )
@@ -21,13 +22,13 @@ func (c *exportCmd) all(p *process) error {
 	if c.Output == "" {
 		return core.Errorf(core.Invalid, "give the directory to write: -o DIRECTORY, which must not exist yet")
 	}
-	q, err := newOffice(p)
+	q, err := p.connect()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = q.Close() }()
-	res, err := q.ask("export/person", order{Ref: c.User})
-	if err != nil {
+	var person erasure.Export
+	if err := q.do(http.MethodGet, control.Path("control", "people", c.User, "export"), nil, &person); err != nil {
 		return err
 	}
 	part := c.Output + ".part"
@@ -37,18 +38,18 @@ func (c *exportCmd) all(p *process) error {
 	if err := errors.Join(os.RemoveAll(part), os.MkdirAll(filepath.Join(part, "conversations"), 0o700)); err != nil {
 		return err
 	}
-	if err := c.fill(q, part, res.Person); err != nil {
+	if err := c.fill(q, part, person); err != nil {
 		return errors.Join(err, os.RemoveAll(part))
 	}
 	if err := os.Rename(part, c.Output); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "Exported %s and what else is known of this person into %s.\n", counted(len(res.Person.Sessions), "conversation"), c.Output)
+	_, err = fmt.Fprintf(p.stdout, "Exported %s and what else is known of this person into %s.\n", counted(len(person.Sessions), "conversation"), c.Output)
 	return err
 }
 
 // fill writes the files.
-func (c *exportCmd) fill(q *office, dir string, person *erasure.Export) error {
+func (c *exportCmd) fill(q *connection, dir string, person erasure.Export) error {
 	var rows any
 	if err := json.Unmarshal(person.Rows, &rows); err != nil {
 		return err
@@ -61,7 +62,7 @@ func (c *exportCmd) fill(q *office, dir string, person *erasure.Export) error {
 		return err
 	}
 	for _, id := range person.Sessions {
-		res, err := q.ask("export", order{Ref: id})
+		text, err := q.export(id)
 		if core.KindOf(err) == core.NotFound {
 			continue // deleted in the meantime
 		}
@@ -71,15 +72,9 @@ func (c *exportCmd) fill(q *office, dir string, person *erasure.Export) error {
 		if !filepath.IsLocal(id) || filepath.Base(id) != id {
 			return core.Errorf(core.Invalid, "a session has an id that is no file name")
 		}
-		if err := os.WriteFile(filepath.Join(dir, "conversations", id+".md"), []byte(res.Text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "conversations", id+".md"), []byte(text), 0o600); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// exportPerson returns what the tables keep of the user that o.Ref names.
-func (a *app) exportPerson(ctx context.Context, o order) (result, error) {
-	found, err := a.eraser.Export(ctx, o.Ref)
-	return result{Person: &found}, err
 }

@@ -146,7 +146,7 @@ func TestAccessOnOneBotIsNoneOnAnother(t *testing.T) {
 	discordHears(p.world, discord, bob.DM(), "Public/tea.md")
 
 	// The panel's API and the command line know each by its name.
-	if _, err := p.app.orders()["pairing/revoke"](t.Context(), order{Bot: "telegram", User: id}); err != nil {
+	if err := p.overSocket("DELETE", "/api/bots/pairing/telegram/"+id, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	p.says(ada, 1, "and white tea?")

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"fmt"
+	"net/http"
 	"strings"
 
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
+	"gatehouse/core/erasure"
 )
 
 type forgetCmd struct {
@@ -20,7 +22,7 @@ func (c *forgetCmd) Help() string {
 }
 
 func (c *forgetCmd) Run(p *process) error {
-	q, err := newOffice(p)
+	q, err := p.connect()
 	if err != nil {
 		return err
 	}
@@ -33,11 +35,10 @@ func (c *forgetCmd) Run(p *process) error {
 			return err
 		}
 	}
-	res, err := q.long("forget", order{Ref: c.Person})
-	if err != nil {
+	var f erasure.Forgotten
+	if err := q.long(control.Path("control", "people", c.Person, "forget"), &f); err != nil {
 		return err
 	}
-	f := res.Forgotten
 	if c.JSON {
 		return printJSON(p.stdout, f)
 	}
@@ -50,12 +51,12 @@ func (c *forgetCmd) Run(p *process) error {
 }
 
 // confirm shows who it is and wants a yes.
-func (c *forgetCmd) confirm(p *process, q *office) error {
-	res, err := q.ask("forget/look", order{Ref: c.Person})
-	if err != nil {
+func (c *forgetCmd) confirm(p *process, q *connection) error {
+	var who control.Person
+	if err := q.do(http.MethodGet, control.Path("control", "people", c.Person), nil, &who); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "%s\nThis cannot be undone. Type yes to forget this person: ", res.Text)
+	fmt.Fprintf(p.stderr, "%s: %s.\nThis cannot be undone. Type yes to forget this person: ", strings.Join(who.Names, ", "), counted(who.Sessions, "conversation"))
 	if p.stdin == nil {
 		return core.Errorf(core.Invalid, "there is no terminal to ask on: give --yes")
 	}
@@ -64,29 +65,4 @@ func (c *forgetCmd) confirm(p *process, q *office) error {
 		return core.Errorf(core.Invalid, "nothing was deleted: the answer was not yes (--yes does not ask)")
 	}
 	return nil
-}
-
-func (a *app) forgetOrders() map[string]func(context.Context, order) (result, error) {
-	return map[string]func(context.Context, order) (result, error){
-		"forget": func(ctx context.Context, o order) (result, error) {
-			return a.jobs.do(ctx, "forget "+o.Ref, func(ctx context.Context, tell func(string)) (result, error) {
-				f, err := a.eraser.Forget(ctx, o.Ref, cli, tell)
-				return result{Forgotten: &f}, err
-			})
-		},
-		"forget/look": func(ctx context.Context, o order) (result, error) {
-			p, err := a.eraser.Person(ctx, o.Ref)
-			if err != nil {
-				return result{}, err
-			}
-			var names []string
-			for _, n := range p.Names {
-				names = append(names, core.CleanName(n))
-			}
-			for _, id := range p.Identities {
-				names = append(names, id.Platform+" "+core.CleanName(id.ID))
-			}
-			return result{Text: fmt.Sprintf("%s: %s.", strings.Join(names, ", "), counted(len(p.Sessions), "conversation"))}, nil
-		},
-	}
 }

@@ -257,12 +257,12 @@ func TestAnExportHoldsEveryTableThatKnowsAPersonAndNamesWhatItCuts(t *testing.T)
 	}
 	export := func() (cut []string, rows map[string][]map[string]any) {
 		t.Helper()
-		res, err := w.app.exportPerson(t.Context(), order{Ref: fmt.Sprint(l.user)})
+		res, err := w.app.eraser.Export(t.Context(), fmt.Sprint(l.user))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var all map[string]json.RawMessage
-		if err := json.Unmarshal(res.Person.Rows, &all); err != nil {
+		if err := json.Unmarshal(res.Rows, &all); err != nil {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal(all["cut"], &cut); err != nil {

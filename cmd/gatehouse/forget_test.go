@@ -200,9 +200,9 @@ func TestAForgottenPersonLeavesNothingInDatabaseAndVaultAndIsAStranger(t *testin
 		t.Errorf("%d sessions, others had %d", n, others)
 	}
 	// What others said in the group is there, and goes on.
-	res, err := w.app.export(t.Context(), order{Ref: l.groupSession})
-	if err != nil || !strings.Contains(res.Text, "about the weather") || !strings.Contains(res.Text, "erased") {
-		t.Errorf("the group: %v\n%s", err, res.Text)
+	text, err := w.exported(l.groupSession)
+	if err != nil || !strings.Contains(text, "about the weather") || !strings.Contains(text, "erased") {
+		t.Errorf("the group: %v\n%s", err, text)
 	}
 	m := w.post(l.other, l.group.Conversation(), telegramtest.Outgoing{Text: w.mention("and tomorrow?")})
 	w.answers(l.group.Conversation(), m.ID)

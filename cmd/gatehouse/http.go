@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -12,7 +13,9 @@ import (
 	"gatehouse/admin/page"
 	adminpeople "gatehouse/admin/people"
 	"gatehouse/admin/settings"
+	"gatehouse/cmd/gatehouse/control/server"
 	"gatehouse/cmd/gatehouse/fleet"
+	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/runs"
@@ -30,8 +33,9 @@ func callerKey(r *http.Request) string   { return web.From(r.Context()).Key() }
 func callerSecure(r *http.Request) bool  { return web.From(r.Context()).HTTPS }
 func callerIsLocal(r *http.Request) bool { return web.From(r.Context()).Local }
 
-// handler returns everything the main listener serves, behind every check.
-func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
+// handlers returns everything that the main listener serves, behind every check,
+// and what the command line's socket serves.
+func (a *app) handlers(inbox api.Inbox) (public, private http.Handler, err error) {
 	metrics := web.NewMetrics(a.reg)
 	door := auth.NewDoor(a.keys, a.admins, auth.DoorOptions{Clock: a.clock, Localhost: a.cfg.LocalhostAccess == "chat", Local: callerIsLocal, Address: callerKey})
 	mux := http.NewServeMux()
@@ -47,6 +51,8 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 		},
 	})
 	rest.Register(mux)
+	programs := http.NewServeMux()
+	rest.Register(programs)
 	openai.New(openai.Options{Door: door, Inbox: inbox, Follower: a.bus, Runs: runsView{a}, Models: modelsView{a},
 		Clock: a.clock, Log: a.log, Metrics: metrics}).Register(mux)
 	panel := a.panel(door, metrics)
@@ -54,16 +60,33 @@ func (a *app) handler(inbox api.Inbox) (http.Handler, error) {
 	mux.Handle("/admin/", panel)
 	files, err := static.Handler("/static/")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	mux.Handle("GET /static/", files)
 	mux.Handle("GET /{$}", http.RedirectHandler("/admin", http.StatusSeeOther))
 	mux.Handle("/", web.Serve(a.log, web.ShowEither, web.Nowhere(mux)))
 	site, err := web.NewSite(web.SiteOptions{Clock: a.clock, Log: a.log, Hosts: a.cfg.AllowedHosts, Origins: a.cfg.CORSOrigins, Proxies: a.cfg.TrustedProxies})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return site.Wrap(a.first(rest).Wrap(mux)), nil
+	return site.Wrap(a.first(rest).Wrap(mux)), a.socketHandler(programs), nil
+}
+
+func (a *app) socketHandler(programs http.Handler) http.Handler {
+	return server.New(server.Options{
+		API: programs, DB: a.db, Log: a.log, Jobs: a.jobs, Tasks: a.tasks, Eraser: a.eraser, Codes: a.pairing.Codes, Sessions: a.sessions, Grants: a.guard,
+		Files: a.files, Mail: mail{a}, Bots: a.bots, Limits: a.limits, InviteLink: a.inviteLink, Settings: a.reportSettings, IsOwner: a.knowsOwner,
+	})
+}
+
+// openFiles returns the handler of the command line on the files of a gateway
+// that does not run. The caller calls end, also after an error.
+func openFiles(ctx context.Context, cfg *configs.Config) (h http.Handler, end func() error, err error) {
+	a, err := build(ctx, cfg, slog.New(slog.DiscardHandler), core.System{})
+	if err == nil {
+		_, h, err = a.handlers(a.queue)
+	}
+	return h, a.Close, err
 }
 
 func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
@@ -84,7 +107,7 @@ func (a *app) panel(door *auth.Door, metrics *web.Metrics) http.Handler {
 			}},
 		Approvals: approvals.Options{Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Raises: a.raises},
 		Settings: settings.Options{Settings: settingsView{a}, Changes: settingsView{a}, Texts: textsView{a}, Keys: a.keys,
-			Backups: backupsView{a}, BackupJob: backupsView{a}.Job,
+			Backups: backupsView{a.backups}, BackupJob: backupsView{a.backups}.Job,
 			Agents: a.agents, Library: a.agents, Drafts: a.agents, SaveAgent: a.saveAgent, Servers: a.tools.Servers.Health},
 		Chats: chats.Options{Chats: panelChats{a.sessions, a}, Acts: panelActs{a}, Bound: panelActs{a}.Bound, Search: a.sessions.Search,
 			Runs: panelRuns{a.events}, Traces: a.inspect, Active: a.bus.Active, Sources: a.sources(), Label: orchestrator.Label,

@@ -31,6 +31,8 @@ admin/page: core web web/auth
 admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
 admin/settings: admin/page core core/agent core/tool/mcp web/auth
 cmd/gatehouse: *
+cmd/gatehouse/control: core core/permission core/store pairing/codes web/api web/auth
+cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attach core/erasure core/erasure/tasks core/jobs core/permission core/session core/store pairing/codes web web/api web/auth
 cmd/gatehouse/doctor: configs configs/live core core/agent core/sandbox core/store core/tool/mcp/entry core/vault
 cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
@@ -68,6 +70,7 @@ core/ask: core core/store core/texts
 core/attach/pdftext: core core/texts
 core/backup: core core/backup/archive core/beneath core/queue core/store core/vault
 core/backup/archive: core  # the form of a backup
+core/backup/archives: core core/backup core/jobs core/store  # the directory of backups
 core/beneath:  # files below an open folder, without links
 core/bus: core
 core/claudecli: core core/permission core/sandbox core/texts core/tool  # calls as the guard knows them, and a tree that ends as a whole
@@ -76,6 +79,8 @@ core/command: core core/store
 core/coretest:
 core/dispatch: core core/bus core/command core/orchestrator core/queue core/queue/outbox core/runs core/store core/texts
 core/erasure: core core/beneath core/session core/store core/transcript core/vault
+core/erasure/tasks: core core/erasure core/jobs core/store
+core/jobs: core
 core/llm: core core/texts
 core/llm/anthropic: core core/llm core/llm/provider core/texts
 core/llm/anthropictest: core core/llm/wiretest

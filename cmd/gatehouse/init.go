@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/http"
 	"time"
 
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/cmd/gatehouse/setup"
 	"gatehouse/configs"
@@ -36,8 +38,10 @@ func (c *initCmd) Run(p *process) error {
 
 // quietClaim returns a new claim code, from the running gateway or its files.
 func quietClaim(ctx context.Context) (code string, expires time.Time, err error) {
-	res, err := ask(&process{ctx: ctx, stdout: io.Discard, stderr: io.Discard}, "claim", order{})
-	return res.Code, res.ExpiresAt, err
+	p := &process{ctx: ctx, stdout: io.Discard, stderr: io.Discard}
+	var made control.ClaimCode
+	err = p.request(http.MethodPost, "/control/claim", control.ClaimRequest{}, &made)
+	return made.Code, made.ExpiresAt, err
 }
 
 // oneToken asks the first model of cfg for one token and returns the model's name.

@@ -1,13 +1,14 @@
 package main
 
 import (
-	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/connectors/chat"
 	"gatehouse/connectors/telegram"
 	"gatehouse/core"
@@ -44,14 +45,14 @@ func (c *inviteCreateCmd) Run(p *process) error {
 			return err
 		}
 	}
-	res, err := ask(p, "invite/create", order{Invite: &inv})
-	if err != nil {
+	var res control.NewInvitation
+	if err := p.request(http.MethodPost, "/control/invitations", inv, &res); err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.stdout, map[string]any{"code": res.Code, "link": res.Text, "invitation": res.Invites[0]})
+		return printJSON(p.stdout, map[string]any{"code": res.Code, "link": res.Link, "invitation": res.Invitation})
 	}
-	_, err = fmt.Fprintln(p.stdout, strings.ReplaceAll(chat.InvitationText(res.Text, res.Code, res.Invites[0]), "`", ""))
+	_, err = fmt.Fprintln(p.stdout, strings.ReplaceAll(chat.InvitationText(res.Link, res.Code, res.Invitation), "`", ""))
 	return err
 }
 
@@ -60,23 +61,20 @@ type inviteListCmd struct {
 }
 
 func (c *inviteListCmd) Run(p *process) error {
-	res, err := ask(p, "invite/list", order{})
-	if err != nil {
+	var res control.Invitations
+	if err := p.get("/control/invitations", &res); err != nil {
 		return err
 	}
 	if c.JSON {
-		if res.Invites == nil {
-			res.Invites = []codes.Invitation{}
-		}
-		return printJSON(p.stdout, res.Invites)
+		return printJSON(p.stdout, res.Invitations)
 	}
-	if len(res.Invites) == 0 {
+	if len(res.Invitations) == 0 {
 		_, err := fmt.Fprintln(p.stdout, "No invitations.")
 		return err
 	}
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tBOT\tTRUST\tWHERE\tUSES LEFT\tUNTIL")
-	for _, i := range res.Invites {
+	for _, i := range res.Invitations {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", i.ID, i.Bot, i.Trust, strings.TrimSpace(string(i.Scope)+" "+i.Place), i.UsesLeft, i.ExpiresAt.Local().Format("2006-01-02 15:04"))
 	}
 	return w.Flush()
@@ -87,29 +85,11 @@ type inviteRevokeCmd struct {
 }
 
 func (c *inviteRevokeCmd) Run(p *process) error {
-	if _, err := ask(p, "invite/revoke", order{Ref: c.ID}); err != nil {
+	if err := p.request(http.MethodDelete, control.Path("control", "invitations", c.ID), nil, nil); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(p.stdout, "Taken back.")
 	return err
-}
-
-// inviteOrders are the command line's requests about invitations.
-func (a *app) inviteOrders(orders map[string]func(context.Context, order) (result, error)) {
-	orders["invite/create"] = func(ctx context.Context, o order) (result, error) {
-		if o.Invite == nil {
-			return result{}, core.Errorf(core.Invalid, "the order could not be read")
-		}
-		code, inv, err := a.pairing.Codes.Invite(ctx, *o.Invite, cli)
-		return result{Code: code, Text: a.inviteLink(inv.Bot, code), Invites: []codes.Invitation{inv}}, err
-	}
-	orders["invite/list"] = func(ctx context.Context, _ order) (result, error) {
-		list, err := a.pairing.Codes.Invites(ctx)
-		return result{Invites: list}, err
-	}
-	orders["invite/revoke"] = func(ctx context.Context, o order) (result, error) {
-		return result{}, a.pairing.Codes.RevokeInvite(ctx, o.Ref, cli)
-	}
 }
 
 // inviteLink is the address that opens a chat with the bot and uses the code;

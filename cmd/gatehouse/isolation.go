@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/configs"
 	"gatehouse/connectors/discord"
 	"gatehouse/connectors/telegram"
@@ -58,7 +59,7 @@ func (a *app) openTools() (*toolset.Set, error) {
 		a.log.Info("limits of commands below full trust", "how", a.limits)
 	}
 	scratch := filepath.Join(a.runtime, "scratch")
-	if err := makeRuntimeDir(a.runtime); err != nil {
+	if err := control.MakeDir(a.runtime); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
@@ -85,7 +86,7 @@ func (a *app) newPreviews() *toolset.Previews {
 // containerOptions returns the options of the container back end, and makes its directory.
 func containerOptions(cfg *configs.Config, runtime, self string) (container.Options, error) {
 	dir := filepath.Join(runtime, "c")
-	if err := makeRuntimeDir(runtime); err != nil {
+	if err := control.MakeDir(runtime); err != nil {
 		return container.Options{}, err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -103,7 +104,7 @@ func probeIsolation(cfg *configs.Config, self string) []sandbox.Backend {
 	if cfg == nil || cfg.Sandbox != sandbox.Container {
 		return sandbox.Probe(self)
 	}
-	runtime, err := runtimeDir(cfg.VaultPath)
+	runtime, err := control.Dir(cfg.VaultPath)
 	if err != nil {
 		return []sandbox.Backend{{Name: sandbox.Container, Text: err.Error()}}
 	}

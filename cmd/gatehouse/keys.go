@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 	"gatehouse/web/auth"
 )
@@ -28,42 +30,6 @@ func (v keysView) Create(ctx context.Context, n auth.NewKey, by core.Actor) (str
 	return v.Keys.Create(ctx, n, by)
 }
 
-// A keyOrder is what `gatehouse keys` asks for.
-type keyOrder struct {
-	Label     string     `json:"label"`
-	User      int64      `json:"user_id"`
-	Trust     core.Trust `json:"trust_level"`
-	Scopes    []string   `json:"scopes"`
-	ExpiresAt time.Time  `json:"expires_at,omitzero"`
-}
-
-// A keyResult is the response to it.
-type keyResult struct {
-	Keys   []auth.KeyRow `json:"keys,omitempty"`
-	Secret string        `json:"key,omitempty"`
-	Record *auth.KeyRow  `json:"record,omitempty"`
-}
-
-func (a *app) keyOrders() map[string]func(context.Context, order) (result, error) {
-	keys := keysView{a.keys, a}
-	return map[string]func(context.Context, order) (result, error){
-		"keys/list": func(ctx context.Context, _ order) (result, error) {
-			rows, err := keys.List(ctx, auth.MaxKeys+1)
-			return result{Keys: &keyResult{Keys: rows}}, err
-		},
-		"keys/create": func(ctx context.Context, o order) (result, error) {
-			if o.Key == nil {
-				return result{}, core.Errorf(core.Invalid, "the order says nothing of a key")
-			}
-			secret, row, err := keys.Create(ctx, auth.NewKey(*o.Key), cli)
-			return result{Keys: &keyResult{Secret: secret, Record: &row}}, err
-		},
-		"keys/revoke": func(ctx context.Context, o order) (result, error) {
-			return result{}, keys.Revoke(ctx, o.Ref, cli)
-		},
-	}
-}
-
 type keysCmd struct {
 	List   keysListCmd   `cmd:"" help:"List the API keys, without their secrets."`
 	Create keysCreateCmd `cmd:"" help:"Make an API key; it is shown once."`
@@ -75,14 +41,11 @@ type keysListCmd struct {
 }
 
 func (c *keysListCmd) Run(p *process) error {
-	res, err := ask(p, "keys/list", order{})
-	if err != nil {
+	var res control.Keys
+	if err := p.get("/api/keys", &res); err != nil {
 		return err
 	}
-	keys := []auth.KeyRow{}
-	if res.Keys != nil {
-		keys = append(keys, res.Keys.Keys...)
-	}
+	keys := res.Keys
 	if c.JSON {
 		return printJSON(p.stdout, keys)
 	}
@@ -121,23 +84,19 @@ type keysCreateCmd struct {
 }
 
 func (c *keysCreateCmd) Run(p *process) error {
-	trust, err := core.ParseTrust(c.Trust)
-	if err != nil {
-		return err
-	}
-	o := keyOrder{Label: c.Label, User: c.User, Trust: trust, Scopes: c.Scopes}
+	key := map[string]any{"label": c.Label, "user_id": c.User, "trust_level": c.Trust, "scopes": c.Scopes}
 	if c.For != 0 {
-		o.ExpiresAt = time.Now().Add(c.For).UTC()
+		key["expires_at"] = time.Now().Add(c.For).UTC()
 	}
-	res, err := ask(p, "keys/create", order{Key: &o})
-	if err != nil {
+	var res control.NewKey
+	if err := p.request(http.MethodPost, "/api/keys", key, &res); err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.stdout, res.Keys)
+		return printJSON(p.stdout, res)
 	}
-	fmt.Fprintf(p.stderr, "This is the only time that the key %s is shown:\n", res.Keys.Record.ID)
-	_, err = fmt.Fprintln(p.stdout, res.Keys.Secret)
+	fmt.Fprintf(p.stderr, "This is the only time that the key %s is shown:\n", res.Record.ID)
+	_, err := fmt.Fprintln(p.stdout, res.Secret)
 	return err
 }
 
@@ -147,7 +106,7 @@ type keysRevokeCmd struct {
 }
 
 func (c *keysRevokeCmd) Run(p *process) error {
-	if _, err := ask(p, "keys/revoke", order{Ref: c.ID}); err != nil {
+	if err := p.request(http.MethodDelete, control.Path("api", "keys", c.ID), nil, nil); err != nil {
 		return err
 	}
 	if c.JSON {

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
+	"gatehouse/core/backup/archives"
 	"gatehouse/core/sandbox"
 )
 
@@ -66,7 +66,7 @@ func (a *app) ownPaths() []string {
 		list = append(list, file)
 	}
 	list = append(list, a.bots.Files(a.cfg)...)
-	list = append(list, a.backupPaths()...)
+	list = append(list, archives.Within(a.cfg.BackupDir(), a.vault.Path())...)
 	var real []string
 	for _, path := range list {
 		if path != "" {
@@ -83,27 +83,6 @@ func (a *app) unveiledPaths() []string {
 		return nil
 	}
 	return a.ownPaths()
-}
-
-// backupPaths returns the directory of the panel's backups or, where that directory holds
-// the vault too, the backups in it.
-func (a *app) backupPaths() []string {
-	dir := a.cfg.BackupDir()
-	in, err := filepath.Rel(dir, a.vault.Path())
-	if err != nil || !filepath.IsLocal(in) {
-		return []string{dir}
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
-	var files []string
-	for _, e := range entries {
-		if backupName.MatchString(e.Name()) && len(files) < maxBackups {
-			files = append(files, filepath.Join(dir, e.Name()))
-		}
-	}
-	return files
 }
 
 // cover returns what programs at full trust do not see.

@@ -3,15 +3,16 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"time"
 
 	"gatehouse/admin/page"
+	"gatehouse/admin/settings"
 	"gatehouse/configs/values"
 	"gatehouse/core"
+	"gatehouse/core/backup/archives"
+	"gatehouse/core/jobs"
 	"gatehouse/core/queue/inspect"
 	"gatehouse/core/store"
 	"gatehouse/core/usage"
@@ -93,76 +94,56 @@ func (v peopleView) setPlace(ctx context.Context, bot, place string, level core.
 	return v.a.pairing.Places.Enable(ctx, bot, place, "", level, by)
 }
 
-// ---- orders that take long
+// ---- jobs
 
-func personRef(user int64) string { return strconv.FormatInt(user, 10) }
+// jobView returns a job as the panel shows it.
+func jobView(st jobs.State, ok bool) (page.Job, bool) {
+	j := page.Job{Running: st.Running, Tell: st.Progress, Said: st.Result.Lines, At: st.At, Size: st.Result.Size}
+	switch {
+	case core.KindOf(st.Err) != core.Other:
+		j.Error = core.TextOf(st.Err)
+	case st.Err != nil:
+		j.Error = "That failed through an internal error. See the log."
+	}
+	return j, ok
+}
 
 func (v peopleView) Job(kind string, user int64) (page.Job, bool) {
-	return v.a.panelJobs.look(kind + " " + personRef(user))
+	return jobView(v.a.tasks.State(kind, user))
 }
 
-// Forget begins to erase a user. It is the same job as the command line's.
-func (v peopleView) Forget(_ context.Context, user int64, by core.Actor) error {
-	ref := personRef(user)
-	return v.a.panelJobs.begin("forget "+ref, func(ctx context.Context, tell func(string)) (result, error) {
-		f, err := v.a.eraser.Forget(ctx, ref, by, tell)
-		return result{Forgotten: &f}, err
-	}, func(res result) outcome {
-		v.a.panelJobs.drop("export " + ref)
-		f := res.Forgotten
-		return outcome{said: append([]string{fmt.Sprintf("Erased: %d conversations, %d files, and %d turns in groups.", f.Sessions, f.Files, f.Turns)}, f.Left...)}
-	})
+// Forget starts to erase a user. It is the same job as the command line's.
+func (v peopleView) Forget(ctx context.Context, user int64, by core.Actor) error {
+	_, err := v.a.tasks.Forget(ctx, strconv.FormatInt(user, 10), by)
+	return err
 }
 
-// Export starts to collect what is stored about a user.
 func (v peopleView) Export(ctx context.Context, user int64, by core.Actor) error {
-	ref := personRef(user)
-	if _, err := v.a.eraser.Person(ctx, ref); err != nil {
-		return err
-	}
-	if err := v.audit(ctx, by, "user.export", ref); err != nil {
-		return err
-	}
-	var made *os.File
-	return v.a.panelJobs.begin("export "+ref, func(ctx context.Context, tell func(string)) (result, error) {
-		f, err := unnamed()
-		if err != nil {
-			return result{}, err
-		}
-		if err := v.a.eraser.Zip(ctx, ref, f, tell); err != nil {
-			return result{}, errors.Join(err, f.Close())
-		}
-		made = f
-		return result{}, nil
-	}, func(result) outcome {
-		if made == nil {
-			return outcome{}
-		}
-		st, err := made.Stat()
-		if err != nil {
-			return outcome{}
-		}
-		return outcome{file: made, size: st.Size()}
-	})
+	return v.a.tasks.Export(ctx, user, by)
 }
 
-func (v peopleView) audit(ctx context.Context, by core.Actor, action, subject string) error {
-	return v.a.db.Tx(ctx, func(tx *store.Tx) error { return store.Audit(ctx, tx, by, action, subject, nil) })
-}
-
-// OpenExport gives an export to one reader.
 func (v peopleView) OpenExport(ctx context.Context, user int64, by core.Actor) (io.ReadSeekCloser, time.Time, error) {
-	f, job, err := v.a.panelJobs.made("export " + personRef(user))
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	if err := v.audit(ctx, by, "user.download", personRef(user)); err != nil {
-		return nil, time.Time{}, err
-	}
-	return section{io.NewSectionReader(f, 0, job.Size)}, job.At, nil
+	return v.a.tasks.OpenExport(ctx, user, by)
 }
 
-// section is a reader of a file that someone else closes.
-type section struct{ *io.SectionReader }
+// backupsView is the directory of backups as the panel shows it.
+type backupsView struct{ *archives.Directory }
 
-func (section) Close() error { return nil }
+func (v backupsView) Job() (page.Job, bool) { return jobView(v.State()) }
+
+func (v backupsView) Backups(ctx context.Context) ([]settings.BackupFile, error) {
+	list, err := v.Directory.Backups(ctx)
+	out := make([]settings.BackupFile, len(list))
+	for i, f := range list {
+		out[i] = settings.BackupFile(f)
+	}
+	return out, err
+}
+
+func (v backupsView) OpenBackup(ctx context.Context, name string, by core.Actor) (io.ReadSeekCloser, time.Time, error) {
+	return v.Open(ctx, name, by)
+}
+
+func (v backupsView) RemoveBackup(ctx context.Context, name string, by core.Actor) error {
+	return v.Remove(ctx, name, by)
+}

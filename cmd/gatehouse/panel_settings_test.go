@@ -15,6 +15,7 @@ import (
 	"gatehouse/connectors/telegram/telegramtest"
 	"gatehouse/core"
 	"gatehouse/core/backup"
+	"gatehouse/core/backup/archives"
 )
 
 var byPanel = core.Actor{User: core.Operator, Via: "panel"}
@@ -171,7 +172,7 @@ func TestABackupOfThePanelIsWholeAndIsDownloaded(t *testing.T) {
 	page := b.page("/admin/settings")
 	b.submit("/admin/settings/backups", page, url.Values{})
 	w.until("the backup", func() bool { return strings.Contains(b.page("/admin/settings"), "The backup is made.") })
-	list, err := backupsView{w.app}.Backups(context.Background())
+	list, err := backupsView{w.app.backups}.Backups(context.Background())
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%+v %v", list, err)
 	}
@@ -205,8 +206,8 @@ func TestABackupOfThePanelIsWholeAndIsDownloaded(t *testing.T) {
 		t.Errorf("%d audit rows", n)
 	}
 	// Where there is no room for them, the page says what to do.
-	w.app.cfg.BackupPath = "/proc/nowhere"
-	if err := (backupsView{w.app}).Backup(t.Context(), byPanel); core.KindOf(err) != core.Invalid || !strings.Contains(core.TextOf(err), "GATEHOUSE_BACKUP_PATH") {
+	nowhere := archives.New(archives.Options{Path: "/proc/nowhere", Setting: "GATEHOUSE_BACKUP_PATH", DB: w.app.db, Jobs: w.app.jobs, Clock: w.clock})
+	if err := nowhere.Backup(t.Context(), byPanel); core.KindOf(err) != core.Invalid || !strings.Contains(core.TextOf(err), "GATEHOUSE_BACKUP_PATH") {
 		t.Errorf("%v", err)
 	}
 }

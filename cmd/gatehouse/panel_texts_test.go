@@ -75,7 +75,7 @@ func TestATextThatWasWrittenAnewIsSaidOnEveryWayAtOnce(t *testing.T) {
 	}
 	w.hearsText(bo, "Avanti, Bo!")
 	cy, r := stranger("Cy", "/help", "Aiuto? ")
-	if _, err := askServer(t.Context(), w.app.runtime, "pairing/approve", order{Ref: r.Code}); err != nil {
+	if err := w.overSocket("POST", "/api/bots/pairing/"+r.Code+"/approve", nil, nil); err != nil {
 		t.Fatal("the command line: ", err)
 	}
 	w.hearsText(cy, "Avanti, Cy!")

@@ -17,34 +17,21 @@ func (c *reindexCmd) Help() string {
 }
 
 func (c *reindexCmd) Run(p *process) error {
-	q, err := newOffice(p)
+	q, err := p.connect()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = q.Close() }()
-	res, err := q.long("reindex", order{})
-	if err != nil {
+	var r session.Reindexed
+	if err := q.long("/control/reindex", &r); err != nil {
 		return err
 	}
-	r := res.Reindexed
 	if c.JSON {
 		return printJSON(p.stdout, r)
 	}
 	_, err = fmt.Fprintf(p.stdout, "Read %s: %s added (%d of them without an owner, for the operator only), %d already known; %s skipped.\n",
 		counted(r.Transcripts+r.Sidecars, "file"), counted(r.Added, "conversation"), r.Unowned, r.Kept, counted(r.Skipped, "file"))
 	return err
-}
-
-func (a *app) reindex(ctx context.Context, _ order) (result, error) {
-	return a.jobs.do(ctx, "reindex", func(ctx context.Context, tell func(string)) (result, error) {
-		r, err := a.sessions.Reindex(ctx, session.Reindexing{
-			Owner: a.knowsOwner,
-			Progress: func(r session.Reindexed) {
-				tell(fmt.Sprintf("reindexing: %d files, %d conversations added", r.Transcripts+r.Sidecars, r.Added))
-			},
-		})
-		return result{Reindexed: &r}, err
-	})
 }
 
 // knowsOwner reports whether the user that a sidecar names is the one with that number

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 )
 
@@ -37,14 +38,14 @@ func TestASquattedRuntimeFolderIsRefusedBeforeAnythingIsMadeInIt(t *testing.T) {
 			h := newHome(t, nil)
 			base := h.env["XDG_RUNTIME_DIR"]
 			t.Setenv("XDG_RUNTIME_DIR", base)
-			dir, err := runtimeDir(h.vault())
+			dir, err := control.Dir(h.vault())
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := c.prepare(dir); err != nil {
 				t.Fatal(err)
 			}
-			err = makeRuntimeDir(dir)
+			err = control.MakeDir(dir)
 			if core.KindOf(err) != core.Invalid || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "XDG_RUNTIME_DIR") || !strings.Contains(err.Error(), base) {
 				t.Errorf("%v", err)
 			}
@@ -58,32 +59,5 @@ func TestASquattedRuntimeFolderIsRefusedBeforeAnythingIsMadeInIt(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestARuntimeFolderOfOursIsClosedToOthers(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
-	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	if err := makeRuntimeDir(dir); err != nil {
-		t.Fatal(err)
-	}
-	if st, err := os.Stat(dir); err != nil || st.Mode().Perm() != 0o700 {
-		t.Errorf("%v, %v", st.Mode(), err)
-	}
-}
-
-// A command of the terminal does not talk to whoever made the folder first.
-func TestNoCommandTalksToASquattedSocket(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
-	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := askServer(t.Context(), dir, "ping", order{}); err == nil || errors.Is(err, errNobodyServes) || !strings.Contains(err.Error(), dir) {
-		t.Error(err)
-	}
-	if _, err := askServer(t.Context(), dir+"2", "ping", order{}); !errors.Is(err, errNobodyServes) {
-		t.Error(err)
 	}
 }

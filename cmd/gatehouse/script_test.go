@@ -12,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/connectors/discord/discordtest"
@@ -444,27 +445,19 @@ func (s *script) modelCalled(m []string) {
 	s.w.until("so many calls", func() bool { return fmt.Sprint(s.model.Total()) == m[2] })
 }
 
-// command gives an order as the command line does: "invite bot=telegram trust=vault".
+// command makes a request of the command line: "pairing/revoke bot=telegram user=5".
 func (s *script) command(m []string) {
 	words := strings.Fields(m[1])
-	o := order{}
+	given := map[string]string{}
 	for _, w := range words[1:] {
 		name, value, _ := strings.Cut(w, "=")
-		switch name {
-		case "bot":
-			o.Bot = value
-		case "user":
-			o.User = value
-		default:
-			s.fatalf("an order has no %s here", name)
-		}
+		given[name] = value
 	}
-	f := s.w.app.orders()[words[0]]
-	if f == nil {
-		s.fatalf("no such order")
+	if words[0] != "pairing/revoke" {
+		s.fatalf("no such command")
 	}
-	res, err := f(s.t.Context(), o)
-	if err != nil {
+	var res map[string]any
+	if err := s.w.overSocket("DELETE", control.Path("api", "bots", "pairing", given["bot"], given["user"]), nil, &res); err != nil {
 		s.fatalf("%v", err)
 	}
 	s.last = line{text: fmt.Sprintf("%+v", res)}

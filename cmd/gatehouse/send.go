@@ -1,18 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 	"gatehouse/core/attach"
 	"gatehouse/core/orchestrator"
@@ -210,70 +210,6 @@ func postedAs(id string, p outbox.Posting) api.Posted {
 	return out
 }
 
-func (a *app) sendOrders() map[string]func(context.Context, order) (result, error) {
-	one := func(p api.Posted, err error) (result, error) { return result{Posted: &p}, err }
-	return map[string]func(context.Context, order) (result, error){
-		"send": func(ctx context.Context, o order) (result, error) {
-			if o.Send == nil {
-				return result{}, core.Errorf(core.Invalid, "the order says nothing of a message")
-			}
-			u := *o.Send
-			u.ID, u.User, u.Trust, u.Files = api.NewSendID(core.Operator, "cli", u.ID), nil, core.Vault, nil
-			bot, err := a.botCalled(u.Bot)
-			if err != nil {
-				return result{}, err
-			}
-			u.Bot = bot
-			if u.Files, err = a.keepSent(ctx, o.Files); err != nil {
-				return result{}, err
-			}
-			return one(mail{a}.Send(ctx, u, cli))
-		},
-		"send/status": func(ctx context.Context, o order) (result, error) { return one(mail{a}.Sent(ctx, o.Ref)) },
-	}
-}
-
-// A sentFile is a file that the command line sends along.
-type sentFile struct {
-	Name string `json:"name"`
-	Data []byte `json:"data"`
-}
-
-// keepSent keeps them, or none of them.
-func (a *app) keepSent(ctx context.Context, files []sentFile) (kept []core.File, err error) {
-	for _, f := range files {
-		one, err := a.files.Save(ctx, core.Operator, f.Name, "", 0, bytes.NewReader(f.Data))
-		if err != nil {
-			a.files.Remove(kept)
-			return nil, err
-		}
-		kept = append(kept, one)
-	}
-	return kept, nil
-}
-
-// botCalled returns the configured bot of this name; a platform's name, and none at
-// all, mean the only one that there is.
-func (a *app) botCalled(name string) (string, error) {
-	var of []string
-	for _, b := range a.bots.All() {
-		if b.Name == name {
-			return name, nil
-		}
-		if b.Platform == name || name == "" {
-			of = append(of, b.Name)
-		}
-	}
-	slices.Sort(of)
-	switch len(of) {
-	case 0:
-		return "", core.Errorf(core.NotFound, "there is no bot %s", core.CleanName(name))
-	case 1:
-		return of[0], nil
-	}
-	return "", core.Errorf(core.Invalid, "name one of the bots: %s", strings.Join(of, ", "))
-}
-
 type sendCmd struct {
 	Text   string        `arg:"" optional:"" help:"The text, in Markdown; - reads it from the standard input."`
 	Bot    string        `help:"The bot that sends it; not needed if there is only one."`
@@ -298,16 +234,18 @@ func (c *sendCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	var res result
+	var m api.Posted
 	if c.Status != "" {
-		res, err = ask(p, "send/status", order{Ref: c.Status})
+		err = p.get(sentPath(c.Status), &m)
 	} else if c.Text, err = c.words(p); err == nil {
-		res, err = ask(p, "send", order{Files: files, Send: &api.Unasked{ID: c.ID, Bot: c.Bot, Chat: c.Chat, Text: c.Text, Attachments: c.Attach}})
+		err = p.request(http.MethodPost, "/control/messages", control.Message{
+			Unasked: api.Unasked{ID: c.ID, Bot: c.Bot, Chat: c.Chat, Text: c.Text, Attachments: c.Attach}, Attached: files,
+		}, &m)
 	}
 	if err != nil {
 		return err
 	}
-	m, err := c.await(p, *res.Posted)
+	m, err = c.await(p, m)
 	if c.JSON {
 		err = errors.Join(printJSON(p.stdout, m), err)
 	} else if err == nil {
@@ -316,8 +254,10 @@ func (c *sendCmd) Run(p *process) error {
 	return err
 }
 
+func sentPath(id string) string { return control.Path("control", "messages", id) }
+
 // read returns what goes along, within the bounds that the API has.
-func (c *sendCmd) read() (files []sentFile, err error) {
+func (c *sendCmd) read() (files []control.File, err error) {
 	if len(c.File)+len(c.Attach) > api.MaxSendFiles {
 		return nil, core.Errorf(core.Invalid, "at most %d files go with a message", api.MaxSendFiles)
 	}
@@ -335,7 +275,7 @@ func (c *sendCmd) read() (files []sentFile, err error) {
 		if total += len(data); len(data) > attach.MaxFile || total > api.MaxAttached {
 			return nil, core.Errorf(core.TooLarge, "%s is too large: a file may have %s, all together %s", name, core.ByteSize(attach.MaxFile), core.ByteSize(api.MaxAttached))
 		}
-		files = append(files, sentFile{filepath.Base(name), data})
+		files = append(files, control.File{Name: filepath.Base(name), Data: data})
 	}
 	return files, nil
 }
@@ -371,11 +311,11 @@ func (c *sendCmd) await(p *process, m api.Posted) (api.Posted, error) {
 	quiet.stderr = io.Discard
 	end := time.Now().Add(c.Wait)
 	for c.Wait > 0 && (m.Status == "queued" || m.Status == "sending") && time.Now().Before(end) && core.Sleep(p.ctx, core.System{}, 100*time.Millisecond) {
-		res, err := ask(&quiet, "send/status", order{Ref: m.ID})
-		if err != nil {
+		var now api.Posted
+		if err := quiet.get(sentPath(m.ID), &now); err != nil {
 			return m, err
 		}
-		m = *res.Posted
+		m = now
 	}
 	switch {
 	case m.Status == "failed":

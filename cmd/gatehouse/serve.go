@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/web"
@@ -70,7 +71,7 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 // hand get the drain time, what is cut is given back; the outbox is sent; then
 // the listeners close.
 func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) error {
-	if err := makeRuntimeDir(a.runtime); err != nil {
+	if err := control.MakeDir(a.runtime); err != nil {
 		return err
 	}
 	if err := a.keys.EnsureFile(ctx, filepath.Join(a.runtime, "key")); err != nil {
@@ -185,7 +186,7 @@ func (a *app) listen(ctx context.Context) (out []listening, err error) {
 		out = append(out, listening{l, web.NewServer(h, web.ServerOptions{Log: a.log, Grace: 5 * time.Second})})
 		return nil
 	}
-	main, err := a.handler(closedInbox{ctx, a.queue})
+	main, private, err := a.handlers(closedInbox{ctx, a.queue})
 	if err != nil {
 		return out, err
 	}
@@ -204,11 +205,11 @@ func (a *app) listen(ctx context.Context) (out []listening, err error) {
 		}
 		a.cfg.MetricsAddr = out[1].listener.Addr().String()
 	}
-	l, err := a.listenSocket()
+	l, err := control.Listen(a.runtime)
 	if err != nil {
 		return out, err
 	}
-	return append(out, listening{l, web.NewServer(a.socketHandler(), web.ServerOptions{Log: a.log})}), nil
+	return append(out, listening{l, web.NewServer(private, web.ServerOptions{Log: a.log})}), nil
 }
 
 // closedInbox refuses API turns while the gateway stops.

@@ -3,19 +3,20 @@ package main
 import (
 	"context"
 
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 )
 
-// reportSettings answers the order "settings".
-func (a *app) reportSettings(ctx context.Context, _ order) (result, error) {
+// reportSettings returns the settings in effect, for the command line.
+func (a *app) reportSettings(ctx context.Context) (*live.Report, error) {
 	r, err := a.settings.Report(ctx, a.asked[0], a.asked[1])
 	if err != nil {
-		return result{}, err
+		return nil, err
 	}
 	r.NoModel = missingModels(a.models.Now(), a.agents)
-	return result{Standing: r}, nil
+	return r, nil
 }
 
 // settle returns the settings of the gateway that runs on cfg's vault, or those
@@ -26,16 +27,15 @@ func settle(ctx context.Context, cfg *configs.Config) live.View {
 
 // askSettings returns the running gateway's settings; nil if none answers.
 func askSettings(ctx context.Context, cfg *configs.Config) *live.Report {
-	dir, err := runtimeDir(cfg.VaultPath)
+	dir, err := control.Dir(cfg.VaultPath)
 	if err != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, doctor.LiveWait)
 	defer cancel()
-	res, err := askServer(ctx, dir, "settings", order{})
-	if err != nil {
+	var r live.Report
+	if control.Dial(dir).Get(ctx, "/control/settings", &r) != nil {
 		return nil // the database has the same
-
 	}
-	return res.Standing
+	return &r
 }

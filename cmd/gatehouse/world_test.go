@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/cmd/gatehouse/control"
+	"gatehouse/cmd/gatehouse/control/server"
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
@@ -32,6 +34,9 @@ const patience = 5 * time.Minute
 // worldPassword is the operator's where a test gives no other; it is known from
 // the start, as that of somebody who set it at an earlier one.
 const worldPassword = "correct horse battery"
+
+// cli is the command line as audit entries name it.
+var cli = server.By
 
 // A world is a whole gateway in this process, with a simulated platform.
 type world struct {
@@ -260,4 +265,17 @@ func (w *world) count(query string, args ...any) int {
 		w.t.Fatal(err)
 	}
 	return n
+}
+
+// overSocket makes a request as the command line does.
+func (w *world) overSocket(method, at string, in, out any) error {
+	w.t.Helper()
+	return control.Dial(w.app.runtime).Do(w.t.Context(), method, at, in, out)
+}
+
+// exported returns a session as the command line exports it.
+func (w *world) exported(session string) (text string, err error) {
+	w.t.Helper()
+	err = w.overSocket(http.MethodGet, control.Path("api", "chat", session, "export.md"), nil, &text)
+	return text, err
 }

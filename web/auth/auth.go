@@ -4,6 +4,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"net/http"
@@ -38,15 +39,14 @@ const LocalKey = "localhost"
 
 // A Principal is who makes a request.
 type Principal struct {
-	User    int64
-	Trust   core.Trust // ceiling of every turn
-	Scopes  []string
-	Key     string // the key's id; LocalKey; "" for an admin session
-	Session bool   // an admin session: unsafe requests need its CSRF token
-	// MustChange: the account still has its one-time password; it has no
-	// scopes until the password is changed.
-	MustChange bool
+	User       int64
+	Trust      core.Trust // ceiling of every turn
+	Scopes     []string
+	Key        string // the key's id; LocalKey; "" for an admin session
+	Session    bool   // an admin session: unsafe requests need its CSRF token
+	MustChange bool   // the account has its one-time password, and no scopes until it is changed
 	csrf       string
+	via        string // for audit rows; "": the API
 }
 
 // Has reports whether p has scope. A scope that is not listed is never had.
@@ -58,10 +58,7 @@ func (p Principal) Governs() bool { return p.User == core.Operator || p.Has(Scop
 
 // Actor returns p as audit rows name it.
 func (p Principal) Actor() core.Actor {
-	if p.Session {
-		return core.Actor{User: p.User, Via: "panel"}
-	}
-	return core.Actor{User: p.User, Via: "api"}
+	return core.Actor{User: p.User, Via: cmp.Or(p.via, "api")}
 }
 
 // CSRF returns the token that forms and scripts of p's session send back; "" without a
@@ -95,6 +92,12 @@ type principalKey struct{}
 func From(ctx context.Context) (Principal, bool) {
 	p, ok := ctx.Value(principalKey{}).(Principal)
 	return p, ok
+}
+
+// AsOperator returns r as made by the operator, with every scope and full trust,
+// for a transport that no one else can reach. Audit rows name via.
+func AsOperator(r *http.Request, via string) *http.Request {
+	return with(r, Principal{User: core.Operator, Trust: core.Full, Scopes: Scopes(), via: via})
 }
 
 // Require returns the Principal of r when it has one of the scopes and, in a

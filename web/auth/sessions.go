@@ -183,7 +183,7 @@ func (a *Admins) resume(r *http.Request) (Principal, bool, error) {
 			return Principal{}, false, fmt.Errorf("session: %w", err)
 		}
 	}
-	p := Principal{User: v.User, Trust: core.Vault, Session: true, csrf: v.CSRF, MustChange: acc.MustChange}
+	p := Principal{User: v.User, Trust: core.Vault, Session: true, via: "panel", csrf: v.CSRF, MustChange: acc.MustChange}
 	if !p.MustChange {
 		p.Scopes = Scopes()
 	}

@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -149,4 +150,27 @@ func named(list []configs.Bot, name string) (configs.Bot, bool) {
 		return configs.Bot{}, false
 	}
 	return list[i], true
+}
+
+// Named returns the name of the configured bot that name refers to: its own, or
+// a platform's or "" where that means one bot only. Otherwise it returns
+// core.NotFound or core.Invalid.
+func (f *Bots) Named(name string) (string, error) {
+	var of []string
+	for _, b := range f.All() {
+		if b.Name == name {
+			return name, nil
+		}
+		if b.Platform == name || name == "" {
+			of = append(of, b.Name)
+		}
+	}
+	slices.Sort(of)
+	switch len(of) {
+	case 0:
+		return "", core.Errorf(core.NotFound, "there is no bot %s", core.CleanName(name))
+	case 1:
+		return of[0], nil
+	}
+	return "", core.Errorf(core.Invalid, "name one of the bots: %s", strings.Join(of, ", "))
 }

@@ -1,4 +1,4 @@
-package main
+package control
 
 import (
 	"crypto/sha256"
@@ -16,10 +16,10 @@ import (
 // maxSocketPath is what a Unix socket's address holds on Linux (108 with the NUL).
 const maxSocketPath = 107
 
-// runtimeDir returns the 0700 directory of the socket and the local key: outside the
+// Dir returns the 0700 directory of the socket and the local key: outside the
 // vault, so that anyone who sees the vault does not become admin by it. It is
 // under $XDG_RUNTIME_DIR, else the temporary directory, by uid and vault.
-func runtimeDir(vault string) (string, error) {
+func Dir(vault string) (string, error) {
 	base := os.Getenv("XDG_RUNTIME_DIR")
 	if base == "" {
 		base = os.TempDir()
@@ -35,9 +35,9 @@ func runtimeDir(vault string) (string, error) {
 	return dir, nil
 }
 
-// makeRuntimeDir makes the runtime directory, and refuses one that another user made
+// MakeDir makes the runtime directory, and refuses one that another user made
 // or could change. Nothing is made in it before it was checked.
-func makeRuntimeDir(dir string) error {
+func MakeDir(dir string) error {
 	parent := filepath.Dir(dir)
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return fmt.Errorf("runtime folder: %w", err)
@@ -48,13 +48,13 @@ func makeRuntimeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("runtime folder: %w", err)
 	}
-	return checkRuntimeDir(dir)
+	return checkDir(dir)
 }
 
-// checkRuntimeDir refuses a runtime directory that is a link, no directory, another
+// checkDir refuses a runtime directory that is a link, no directory, another
 // user's, or open to others. One of ours that others may only look into is
 // closed to them.
-func checkRuntimeDir(dir string) error {
+func checkDir(dir string) error {
 	fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, syscall.ENOENT):

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+
+	"gatehouse/cmd/gatehouse/control"
+	"gatehouse/configs"
+	"gatehouse/core"
+)
+
+// A connection leads to the running gateway or, from the first request on that
+// finds none, to its files opened in this process. Close it.
+type connection struct {
+	p      *process
+	cfg    *configs.Config
+	client *control.Client
+	close  func() error // nil: the files are not open
+}
+
+func (p *process) connect() (*connection, error) {
+	cfg, err := configs.Load()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := control.Dir(cfg.VaultPath)
+	return &connection{p: p, cfg: cfg, client: control.Dial(dir)}, err
+}
+
+// request makes one request, on a connection of its own.
+func (p *process) request(method, at string, in, out any) error {
+	c, err := p.connect()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	return c.do(method, at, in, out)
+}
+
+// get reads at into out, on a connection of its own.
+func (p *process) get(at string, out any) error { return p.request(http.MethodGet, at, nil, out) }
+
+// Close closes the files.
+func (c *connection) Close() error {
+	if c.close == nil {
+		return nil
+	}
+	return c.close()
+}
+
+// do makes a request (control.Client.Do).
+func (c *connection) do(method, at string, in, out any) error {
+	err := c.client.Do(c.p.ctx, method, at, in, out)
+	if !errors.Is(err, control.ErrNotServing) {
+		return err
+	}
+	if err := c.open(); err != nil {
+		return err
+	}
+	return c.client.Do(c.p.ctx, method, at, in, out)
+}
+
+func (c *connection) open() error {
+	if _, err := os.Stat(c.cfg.VaultPath); errors.Is(err, fs.ErrNotExist) {
+		return core.Errorf(core.NotFound, "there is no vault at %s yet: 'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one, such as the demo's (~/%s)", c.cfg.VaultPath, demoFolder)
+	}
+	fmt.Fprintf(c.p.stderr, "No gateway runs on %s now, so this works on its files.\n", c.cfg.VaultPath)
+	h, end, err := openFiles(c.p.ctx, c.cfg)
+	if c.close = end; err == nil {
+		c.client = control.Local(h)
+	}
+	return err
+}
+
+// long starts a job, follows it to its end, and decodes its result into out. On
+// a terminal it shows the progress.
+func (c *connection) long(at string, out any) error {
+	var job control.Job
+	if err := c.do(http.MethodPost, at, nil, &job); err != nil {
+		return err
+	}
+	shown := false
+	for {
+		var st control.JobState
+		err := c.do(http.MethodGet, control.Path("control", "jobs", job.Key), nil, &st)
+		if shown {
+			fmt.Fprint(c.p.stderr, "\r\x1b[K")
+		}
+		if err != nil {
+			return err
+		}
+		if !st.Running {
+			return json.Unmarshal(st.Result, out)
+		}
+		if shown = c.p.tty && st.Progress != ""; shown {
+			fmt.Fprint(c.p.stderr, st.Progress)
+		}
+	}
+}

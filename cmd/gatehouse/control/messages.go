@@ -1,0 +1,96 @@
+package control
+
+import (
+	"encoding/json"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/permission"
+	"gatehouse/core/store"
+	"gatehouse/pairing/codes"
+	"gatehouse/web/api"
+	"gatehouse/web/auth"
+)
+
+// Bodies of requests and answers that more than the socket's server needs to
+// know. Those of the HTTP API are as docs/api.md describes them.
+
+type (
+	// Limits is the answer of GET /control/limits.
+	Limits struct {
+		Text string `json:"text"` // what limits isolated programs, for users
+	}
+	// A ClaimRequest is the body of POST /control/claim; a ClaimCode is its answer.
+	ClaimRequest struct {
+		Replace bool `json:"replace"`
+	}
+	ClaimCode struct {
+		Code      string    `json:"code,omitempty"`
+		ExpiresAt time.Time `json:"expires_at,omitzero"`
+	}
+	// A NewInvitation is the answer of POST /control/invitations, whose body is a
+	// codes.Invitation.
+	NewInvitation struct {
+		Code       string           `json:"code"`
+		Link       string           `json:"link"` // "" where the platform has none
+		Invitation codes.Invitation `json:"invitation"`
+	}
+	// Invitations is the answer of GET /control/invitations.
+	Invitations struct {
+		Invitations []codes.Invitation `json:"invitations"`
+	}
+	// A Message is the body of POST /control/messages. Its ID is the caller's own
+	// name for it, and Files are not used. The answer is an api.Posted.
+	Message struct {
+		api.Unasked
+		Attached []File `json:"attached,omitempty"`
+	}
+	// A File goes along with a message.
+	File struct {
+		Name string `json:"name"`
+		Data []byte `json:"data"`
+	}
+	// SessionRules is the answer of GET /control/sessions/{id}/rules.
+	SessionRules struct {
+		Metadata json.RawMessage       `json:"metadata,omitempty"`
+		Grants   []permission.GrantRow `json:"grants"`
+	}
+	// A Person is the answer of GET /control/people/{ref}.
+	Person struct {
+		Names    []string `json:"names"` // and accounts
+		Sessions int      `json:"sessions"`
+	}
+	// A Job is the answer of what takes long: it is followed by its key.
+	Job struct {
+		Key string `json:"job"`
+	}
+	// A JobState is the answer of GET /control/jobs/{key}, which waits a second for
+	// the job's end. A failed job's error is that of the request.
+	JobState struct {
+		Running  bool            `json:"running"`
+		Progress string          `json:"progress,omitempty"`
+		Result   json.RawMessage `json:"result,omitempty"`
+	}
+)
+
+// Answers of the HTTP API.
+type (
+	// Requests is the answer of GET /api/bots/pairing.
+	Requests struct {
+		Requests []core.PairingRequest `json:"requests"`
+	}
+	// Keys is the answer of GET /api/keys.
+	Keys struct {
+		Keys []auth.KeyRow `json:"keys"`
+	}
+	// A NewKey is the answer of POST /api/keys.
+	NewKey struct {
+		Secret string      `json:"key,omitempty"`
+		Record auth.KeyRow `json:"record"`
+	}
+	// AuditLog is the answer of GET /api/audit.
+	AuditLog struct {
+		Events []store.AuditEvent `json:"events"`
+		Next   string             `json:"next_cursor"`
+	}
+)

@@ -1,0 +1,92 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"gatehouse/cmd/gatehouse/control"
+	"gatehouse/core"
+	"gatehouse/core/jobs"
+	"gatehouse/core/session"
+	"gatehouse/web"
+)
+
+// patience is how long a request for a job's state waits for its end.
+const patience = time.Second
+
+func (s *server) person(w http.ResponseWriter, r *http.Request) error {
+	p, err := s.Eraser.Person(r.Context(), r.PathValue("ref"))
+	if err != nil {
+		return err
+	}
+	out := control.Person{Sessions: len(p.Sessions)}
+	for _, n := range p.Names {
+		out.Names = append(out.Names, core.CleanName(n))
+	}
+	for _, id := range p.Identities {
+		out.Names = append(out.Names, id.Platform+" "+core.CleanName(id.ID))
+	}
+	return web.WriteJSON(w, http.StatusOK, out)
+}
+
+func (s *server) exportPerson(w http.ResponseWriter, r *http.Request) error {
+	found, err := s.Eraser.Export(r.Context(), r.PathValue("ref"))
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, found)
+}
+
+func (s *server) forget(w http.ResponseWriter, r *http.Request) error {
+	key, err := s.Tasks.Forget(r.Context(), r.PathValue("ref"), By)
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusAccepted, control.Job{Key: key})
+}
+
+func (s *server) reindex(w http.ResponseWriter, _ *http.Request) error {
+	const key = "reindex"
+	err := s.Jobs.Start(key, func(ctx context.Context, progress func(string)) (jobs.Result, error) {
+		r, err := s.Sessions.Reindex(ctx, session.Reindexing{Owner: s.IsOwner, Progress: func(r session.Reindexed) {
+			progress(fmt.Sprintf("reindexing: %d files, %d conversations added", r.Transcripts+r.Sidecars, r.Added))
+		}})
+		return jobs.Result{Value: r}, err
+	})
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusAccepted, control.Job{Key: key})
+}
+
+func (s *server) job(w http.ResponseWriter, r *http.Request) error {
+	st, err := s.Jobs.Wait(r.Context(), r.PathValue("key"), patience)
+	if err == nil {
+		err = st.Err
+	}
+	if err != nil {
+		return err
+	}
+	out := control.JobState{Running: st.Running, Progress: st.Progress}
+	if !st.Running {
+		if out.Result, err = json.Marshal(st.Result.Value); err != nil {
+			return err
+		}
+	}
+	return web.WriteJSON(w, http.StatusOK, out)
+}
+
+func (s *server) rules(w http.ResponseWriter, r *http.Request) error {
+	sess, err := s.Sessions.ByID(r.Context(), s.DB, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	grants, err := s.Grants.Grants(r.Context(), sess.ID, 0)
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, control.SessionRules{Metadata: sess.Metadata, Grants: grants})
+}

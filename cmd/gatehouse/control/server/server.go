@@ -1,0 +1,147 @@
+// Package server answers the operator's command line: the endpoints of the HTTP
+// API that it uses, and those that are for it alone. Whoever reaches its handler
+// is the operator, so it is served on a socket that only the gateway's own user
+// can open.
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"gatehouse/cmd/gatehouse/control"
+	"gatehouse/configs/live"
+	"gatehouse/core"
+	"gatehouse/core/attach"
+	"gatehouse/core/erasure"
+	"gatehouse/core/erasure/tasks"
+	"gatehouse/core/jobs"
+	"gatehouse/core/permission"
+	"gatehouse/core/session"
+	"gatehouse/core/store"
+	"gatehouse/pairing/codes"
+	"gatehouse/web"
+	"gatehouse/web/api"
+	"gatehouse/web/auth"
+)
+
+// By is the command line as audit entries name it.
+var By = core.Actor{User: core.Operator, Via: "cli"}
+
+// Options of New. All are needed.
+type Options struct {
+	API      http.Handler // of web/api
+	DB       *store.DB
+	Log      *slog.Logger
+	Jobs     *jobs.Table
+	Tasks    *tasks.Tasks
+	Eraser   *erasure.Eraser
+	Codes    *codes.Store
+	Sessions *session.Store
+	Grants   Grants
+	Files    *attach.Keeper
+	Mail     api.Mail
+	Bots     Bots
+
+	Limits     string                        // what limits isolated programs, for users
+	InviteLink func(bot, code string) string // "" where a platform has no such links
+	Settings   func(ctx context.Context) (*live.Report, error)
+	// IsOwner reports whether the user of a session that is indexed again is the
+	// one with that number now.
+	IsOwner func(ctx context.Context, q store.Queryer, s session.Session) (bool, error)
+}
+
+type (
+	// Grants are what was allowed in a session.
+	Grants interface {
+		Grants(ctx context.Context, session string, user int64) ([]permission.GrantRow, error)
+	}
+	// Bots are the configured bots. Named finds one by its name, or by a platform's
+	// or none where there is only one.
+	Bots interface {
+		Named(name string) (string, error)
+	}
+)
+
+type server struct{ Options }
+
+// New returns the handler.
+func New(o Options) http.Handler {
+	s := &server{o}
+	mux := http.NewServeMux()
+	for _, e := range s.endpoints() {
+		h := e.handler
+		if h == nil {
+			h = o.API
+		}
+		mux.Handle(e.pattern, s.audited(e.name, h))
+	}
+	return mux
+}
+
+// An endpoint is one command's request. Its name is the subject of the audit
+// entry that each request writes; without one none is written.
+type endpoint struct {
+	name, pattern string
+	handler       http.Handler // nil: the API's
+}
+
+func (s *server) endpoints() []endpoint {
+	own := func(name, pattern string, h web.Handler) endpoint {
+		return endpoint{name, pattern, web.Serve(s.Log, web.WriteProblem, h)}
+	}
+	return []endpoint{
+		{name: "pairing/list", pattern: "GET /api/bots/pairing"},
+		{name: "pairing/approve", pattern: "POST /api/bots/pairing/{id}/approve"},
+		{name: "pairing/deny", pattern: "POST /api/bots/pairing/{id}/deny"},
+		{name: "pairing/block", pattern: "POST /api/bots/pairing/{id}/block"},
+		{name: "pairing/revoke", pattern: "DELETE /api/bots/pairing/{bot}/{user_id}"},
+		{name: "keys/list", pattern: "GET /api/keys"},
+		{name: "keys/create", pattern: "POST /api/keys"},
+		{name: "keys/revoke", pattern: "DELETE /api/keys/{id}"},
+		{name: "audit", pattern: "GET /api/audit"},
+		{name: "export", pattern: "GET /api/chat/{id}/export.md"},
+		own("ping", "GET /control/limits", s.limits),
+		own("settings", "GET /control/settings", s.settings),
+		own("claim", "POST /control/claim", s.claim),
+		own("invite/create", "POST /control/invitations", s.invite),
+		own("invite/list", "GET /control/invitations", s.invitations),
+		own("invite/revoke", "DELETE /control/invitations/{id}", s.revokeInvitation),
+		own("send", "POST /control/messages", s.send),
+		own("send/status", "GET /control/messages/{id}", s.sent),
+		own("explain", "GET /control/sessions/{id}/rules", s.rules),
+		own("export/person", "GET /control/people/{ref}/export", s.exportPerson),
+		own("forget/look", "GET /control/people/{ref}", s.person),
+		own("forget", "POST /control/people/{ref}/forget", s.forget),
+		own("reindex", "POST /control/reindex", s.reindex),
+		own("", "GET /control/jobs/{key}", s.job),
+	}
+}
+
+// audited has h answer the operator, after an audit entry.
+func (s *server) audited(name string, h http.Handler) http.Handler {
+	return web.Serve(s.Log, web.WriteProblem, func(w http.ResponseWriter, r *http.Request) error {
+		if name != "" {
+			err := s.DB.Tx(r.Context(), func(tx *store.Tx) error {
+				return store.Audit(r.Context(), tx, By, "socket.request", name, nil)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		h.ServeHTTP(w, auth.AsOperator(r, By.Via))
+		return nil
+	})
+}
+
+func (s *server) limits(w http.ResponseWriter, _ *http.Request) error {
+	return web.WriteJSON(w, http.StatusOK, control.Limits{Text: s.Limits})
+}
+
+func (s *server) settings(w http.ResponseWriter, r *http.Request) error {
+	report, err := s.Settings(r.Context())
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, report)
+}
