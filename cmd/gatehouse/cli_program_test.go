@@ -52,7 +52,7 @@ func TestTheExitCodeTellsCleanFromFailedFromBadUsage(t *testing.T) {
 		{args: []string{"pairing", "approve", "--now"}, code: 2, says: "Run 'gatehouse pairing approve --help' for"},
 		{args: []string{"invite", "create", "--trust", "full"}, code: 2, says: `must be one of "sandboxed","vault" but`},
 		{args: []string{"audit", "--action", "dance"}, code: 0, says: "no matching entry"},
-		{args: []string{"reindex"}, code: 0, says: "Looked at 0 files: 0 conversations added"},
+		{args: []string{"reindex"}, code: 0, says: "Read 0 files: 0 conversations added"},
 		{args: []string{"doctor", "--env-file", "/nowhere"}, code: 2, says: "  /nowhere: no such file"},
 		{args: []string{"pairing", "approve", "X", "--trust", "full"}, code: 2, says: "vault"},
 		{args: []string{"serve", "--fast"}, code: 2, says: "--fast"},
