@@ -9,7 +9,7 @@ import (
 	"gatehouse/core/erasure"
 	"gatehouse/core/erasure/tasks"
 	"gatehouse/core/permission/guard"
-	"gatehouse/core/queue"
+	"gatehouse/core/queue/maintenance"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
 	"gatehouse/core/tool"
@@ -25,7 +25,7 @@ func (a *app) joinErasure() {
 	a.owners.Register(
 		guard.Asks{Store: a.asks, Guard: a.guard}, a.events, a.ledger, usage.Tables{DB: a.db, Ledger: a.usage, Rollups: a.rolls},
 		session.Tables{Store: a.sessions}, guard.Grants{Guard: a.guard}, pairing.Tables{Gate: a.pairing}, a.raises,
-		queue.Tables{Queue: a.queue}, store.Log{}, auth.Tables{Keys: a.keys, Admins: a.admins}, guestFolders{a})
+		maintenance.Tables{DB: a.db, Clock: a.clock, Queue: a.queue}, store.Log{}, auth.Tables{Keys: a.keys, Admins: a.admins}, guestFolders{a})
 	a.eraser = erasure.New(erasure.Options{
 		DB: a.db, Vault: a.vault, Clock: a.clock, Registry: &a.owners, People: a.pairing, Runs: a.running, Sessions: a.sessions, Events: a.events, Files: a.ledger,
 		Answering: a.answering, Area: tool.Area, Serving: a.serving.Load, Forgotten: a.overheard.Clear,

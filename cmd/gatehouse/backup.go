@@ -10,7 +10,7 @@ import (
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/core/backup"
-	"gatehouse/core/queue"
+	"gatehouse/core/queue/maintenance"
 	"gatehouse/core/runs"
 	"gatehouse/core/store"
 )
@@ -131,10 +131,10 @@ func restoreTarget(cfg *configs.Config) backup.Target {
 
 // settleRestored sets aside what a restored database would have done a second
 // time, and writes the audit entry.
-func settleRestored(ctx context.Context, db *store.DB, tx *store.Tx) (queue.Restored, error) {
+func settleRestored(ctx context.Context, db *store.DB, tx *store.Tx) (maintenance.Restored, error) {
 	// Discord would be asked for everything since the backup, and what was
 	// answered since answered again. Telegram sends only what was not received.
-	r, err := queue.AfterRestore(ctx, tx, "discord:")
+	r, err := maintenance.AfterRestore(ctx, tx, "discord:")
 	if err != nil {
 		return r, err
 	}

@@ -40,7 +40,7 @@ func (a *app) handlers(inbox api.Inbox) (public, private http.Handler, err error
 	door := auth.NewDoor(a.keys, a.admins, auth.DoorOptions{Clock: a.clock, Localhost: a.cfg.LocalhostAccess == "chat", Local: callerIsLocal, Address: callerKey})
 	mux := http.NewServeMux()
 	rest := api.New(api.Options{
-		Door: door, Inbox: inbox, Repeats: a.queue, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a},
+		Door: door, Inbox: inbox, Repeats: a.inspect, Follower: a.bus, Runs: runsView{a}, Sessions: sessionsView{a},
 		Shelf: shelfView{a.sessions, a}, Editor: editorView{a}, Transcripts: a.sessions, Bots: botsView{a},
 		Pairings: a.pairing, Decisions: a.pairing, People: a.pairing.People, Asks: asksView{a.guard, a}, Grants: asksView{a.guard, a}, Answers: answersView{a}, Agents: agentsView{a.agents}, Files: a.files, Bell: a.bus,
 		Keys: keysView{a.keys, a}, Audit: logView{a}, Figures: logView{a}, Mail: mail{a},

@@ -68,7 +68,7 @@ core/agent/frontmatter:
 core/attach: core core/store core/texts core/vault
 core/ask: core core/store core/texts
 core/attach/pdftext: core core/texts
-core/backup: core core/backup/archive core/beneath core/queue core/store core/vault
+core/backup: core core/backup/archive core/beneath core/queue/maintenance core/store core/vault
 core/backup/archive: core  # the form of a backup
 core/backup/archives: core core/backup core/jobs core/store  # the directory of backups
 core/beneath:  # files below an open folder, without links
@@ -100,6 +100,7 @@ core/permission/shell: core/permission/shell/vetted
 core/permission/shell/vetted:  # reads commands, imports no package of ours
 core/queue: core core/queue/outbox core/store
 core/queue/inspect: core core/store  # what the panel and metrics ask the tables
+core/queue/maintenance: core core/store  # erases, prunes and repairs the tables
 core/queue/outbox: core core/store  # replies, from their commit to the platform
 core/runs: core core/store core/texts
 core/sandbox: core core/beneath

@@ -28,7 +28,7 @@ var larger = map[string]string{
 	"connectors/telegram/telegramtest": "a platform's API played in full, limits and refusals included, a file for each group of methods",
 	"core/orchestrator":                "one run from its claim to its end; what ends it must know all of it",
 	"core/permission/shell":            "one reader of shell commands, a file for each part of the language",
-	"core/queue":                       "inbox, lanes and outbox change in one transaction and share their tables",
+	"core/queue":                       "a message is stored, claimed and settled in one transaction with its lane",
 	"core/sandbox":                     "the walls are built in one order; a file for each",
 	"core/session":                     "rows and their search index change in one transaction",
 	"core/transcript":                  "the form of a conversation, what is read of it and what is written into it agree line by line",

@@ -45,6 +45,10 @@ type Transcripts interface {
 // Inbox stores messages that the gateway makes in a user's name.
 type Inbox interface {
 	Put(ctx context.Context, page []core.Inbound, cursor *core.Cursor) error
+}
+
+// Updates knows which updates are stored.
+type Updates interface {
 	Stored(ctx context.Context, bot, update string) (message, chat string, found bool, err error)
 }
 
@@ -67,6 +71,7 @@ type answers struct {
 	sessions Conversations
 	texts    Transcripts
 	inbox    Inbox
+	updates  Updates
 	outbox   Outbox
 	running  Running
 	stopper  Stopper
@@ -132,7 +137,7 @@ func (a *answers) again(ctx context.Context, r command.Request, run string) (com
 	}
 	out := command.Outcome{Write: func(ctx context.Context, tx *store.Tx) error { return a.removeAgain(ctx, tx, r.In.Address, run) }}
 	update := "again:" + run
-	if _, _, found, err := a.inbox.Stored(ctx, r.In.Bot, update); err != nil || found {
+	if _, _, found, err := a.updates.Stored(ctx, r.In.Bot, update); err != nil || found {
 		out.Text = texts.Text("again_asked")
 		return out, err
 	}

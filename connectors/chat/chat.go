@@ -34,6 +34,7 @@ type Options struct {
 
 	Lanes     Lanes
 	Inbox     Inbox
+	Updates   Updates
 	Outbox    Outbox
 	Running   Running
 	Stopper   Stopper
@@ -75,7 +76,7 @@ func New(o Options) *Chat {
 	bound := &bound{o.Conversations, o.Bindings, o.Resolver, o.Raises, o.Platform}
 	chosen := &chosenModel{o.DB, bound, o.ChatSettings, o.Groups}
 	c := &Chat{db: o.DB, users: o.Users, asks: o.Asks,
-		answers: &answers{o.DB, o.Users, o.Conversations, o.Transcripts, o.Inbox, o.Outbox, o.Running, o.Stopper, o.Runs, o.Files, o.Platform}}
+		answers: &answers{o.DB, o.Users, o.Conversations, o.Transcripts, o.Inbox, o.Updates, o.Outbox, o.Running, o.Stopper, o.Runs, o.Files, o.Platform}}
 	people := &people{o.Clock, o.Pairings, o.Codes, o.Link}
 	groups := &groups{o.DB, o.Groups, o.Doors, o.Overheard}
 	conversations := &conversations{o.DB, o.Clock, bound, o.Lanes, o.Compacter, o.Overheard, o.Asks, chosen}

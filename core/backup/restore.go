@@ -14,7 +14,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/backup/archive"
-	"gatehouse/core/queue"
+	"gatehouse/core/queue/maintenance"
 	"gatehouse/core/store"
 )
 
@@ -28,14 +28,14 @@ type Target struct {
 	Database string // the file of SQLite, which must not exist
 	Space    int64  // the most bytes that are unpacked; 0: no limit
 	// Settle sets aside what the restored database would have done a second time.
-	Settle func(ctx context.Context, db *store.DB, tx *store.Tx) (queue.Restored, error)
+	Settle func(ctx context.Context, db *store.DB, tx *store.Tx) (maintenance.Restored, error)
 }
 
 // Restored describes what was restored.
 type Restored struct {
 	archive.About
 	archive.Total
-	queue.Restored
+	maintenance.Restored
 	Left []string `json:"left_out"`
 }
 
@@ -291,7 +291,7 @@ func writeNew(name string, body io.Reader) error {
 }
 
 // settle migrates the staged database and calls Settle in one transaction.
-func (r *restoring) settle(ctx context.Context) (settled queue.Restored, err error) {
+func (r *restoring) settle(ctx context.Context) (settled maintenance.Restored, err error) {
 	db, err := store.Open(ctx, r.stagedDB(), store.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return settled, err

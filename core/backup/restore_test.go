@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"gatehouse/core"
-	"gatehouse/core/queue"
+	"gatehouse/core/queue/maintenance"
 	"gatehouse/core/store"
 )
 
@@ -54,7 +54,9 @@ func TestRestore_FinishesWhatAnInterruptedOneWasMoving(t *testing.T) {
 		}
 	}
 	to := Target{Vault: filepath.Join(dir, "new"), Database: filepath.Join(dir, "db", "sessions.db"), // a database elsewhere
-		Settle: func(context.Context, *store.DB, *store.Tx) (queue.Restored, error) { return queue.Restored{}, nil }}
+		Settle: func(context.Context, *store.DB, *store.Tx) (maintenance.Restored, error) {
+			return maintenance.Restored{}, nil
+		}}
 	r := &restoring{to: to}
 	in, err := os.Open(file)
 	if err != nil {

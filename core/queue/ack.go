@@ -68,8 +68,8 @@ func (q *Queue) Ack(ctx context.Context, t *Turn, r Result) error {
 func (q *Queue) Fail(ctx context.Context, t *Turn, why error) error {
 	if errors.Is(why, ErrFenced) {
 		t.settled = true
-		q.leave(t)
-		q.forget(t)
+		q.slots.leave(t)
+		q.slots.end(t)
 		return nil
 	}
 	return q.settle(ctx, t, &unit{}, func(tx *store.Tx) error {
@@ -116,11 +116,11 @@ func (q *Queue) mine(ctx context.Context, tx *store.Tx, t *Turn) error {
 // settle frees the slot of t and runs f, which checks the fence, in a transaction.
 func (q *Queue) settle(ctx context.Context, t *Turn, u *unit, f func(tx *store.Tx) error) error {
 	ctx = context.WithoutCancel(ctx)
-	q.leave(t)
+	q.slots.leave(t)
 	err := q.tx(ctx, u, f)
 	if err == nil || errors.Is(err, ErrFenced) {
 		t.settled = true
-		q.forget(t)
+		q.slots.end(t)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"gatehouse/core"
@@ -34,11 +35,37 @@ func burstKind(in *core.Inbound) (kind string, more bool) {
 	return "text:", in.Long
 }
 
+// bursts knows the lanes with an open burst. It is safe for concurrent use.
+type bursts struct {
+	clock core.Clock
+
+	mu    sync.Mutex
+	lanes map[string]time.Time // when a burst was opened; at most maxBursts
+}
+
+// open records that a burst is open in the lane.
+func (b *bursts) open(lane string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.lanes) >= maxBursts || b.lanes == nil {
+		b.lanes = map[string]time.Time{} // a part that comes just now is another turn
+	}
+	b.lanes[lane] = b.clock.Now()
+}
+
+// isOpen reports whether a burst is open in the lane.
+func (b *bursts) isOpen(lane string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at, known := b.lanes[lane]
+	return known && b.clock.Now().Sub(at).Abs() < time.Minute
+}
+
 // join adds in to the open burst of its lane, or opens one. It reports whether in
 // is a further part, which does not count against the rate.
-func (q *Queue) join(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row) (bool, error) {
+func (b *bursts) join(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row) (bool, error) {
 	kind, more := burstKind(in)
-	if !more && !q.bursting(r.lane, false) {
+	if !more && !b.isOpen(r.lane) {
 		return false, nil
 	}
 	var first struct {
@@ -58,12 +85,12 @@ func (q *Queue) join(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row
 		}
 		if gap := in.At.Sub(sent); gap <= burstGap && gap >= -burstGap {
 			r.burst, r.free = first.Burst, true
-			return true, q.prolong(ctx, tx, r, more)
+			return true, prolong(ctx, tx, r, more)
 		}
 	}
 	if more {
 		r.burst = kind + in.UpdateID
-		q.bursting(r.lane, true)
+		b.open(r.lane)
 	}
 	return false, nil
 }
@@ -72,7 +99,7 @@ func (q *Queue) join(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row
 // group only the picture with the caption shows this.
 func (q *Queue) ofOurAlbum(ctx context.Context, tx *store.Tx, in *core.Inbound) (ours bool, err error) {
 	lane, err := q.o.Lane(ctx, tx, in)
-	if err != nil || !q.bursting(lane, false) {
+	if err != nil || !q.bursts.isOpen(lane) {
 		return false, err
 	}
 	kind, _ := burstKind(in)
@@ -83,7 +110,7 @@ func (q *Queue) ofOurAlbum(ctx context.Context, tx *store.Tx, in *core.Inbound) 
 
 // prolong delays a burst until a further part may have arrived, or makes it due
 // at once after its last part.
-func (q *Queue) prolong(ctx context.Context, tx *store.Tx, r *row, more bool) error {
+func prolong(ctx context.Context, tx *store.Tx, r *row, more bool) error {
 	due := tx.Time()
 	if more {
 		due = due.Add(burstWait)
@@ -95,29 +122,4 @@ func (q *Queue) prolong(ctx context.Context, tx *store.Tx, r *row, more bool) er
 	}
 	_, err = tx.Exec(ctx, `UPDATE lane SET not_before = $1 WHERE key = $2 AND owner = ''`, core.Stamp(due), r.lane)
 	return err
-}
-
-// bursting records an open burst when open is set; else it reports whether one
-// is open in the lane.
-func (q *Queue) bursting(lane string, open bool) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now := q.o.Clock.Now()
-	at, known := q.bursts[lane]
-	if !open {
-		return known && now.Sub(at).Abs() < time.Minute
-	}
-	if len(q.bursts) >= maxBursts || q.bursts == nil {
-		q.bursts = map[string]time.Time{} // a part that comes just now is another turn
-	}
-	q.bursts[lane] = now
-	return true
-}
-
-// hasTurn reports whether a turn of the lane runs on this node.
-func (q *Queue) hasTurn(lane string) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	_, ok := q.running[lane]
-	return ok
 }

@@ -11,7 +11,7 @@ import (
 
 // reword replaces the text and files of a message that no run has claimed yet by
 // those of its edit. It accepts edits of the same sender only.
-func (q *Queue) reword(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
+func reword(ctx context.Context, tx *store.Tx, in *core.Inbound) error {
 	empty := in.Text == "" && in.Unsupported == "" && len(in.Files) == 0
 	if in.Kind != core.KindEdit || in.MessageID == "" || empty || in.Command != "" {
 		return nil

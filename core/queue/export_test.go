@@ -5,10 +5,7 @@ import "runtime"
 // Stopping returns when no lane is claimed any more.
 func (q *Queue) Stopping() {
 	for {
-		q.mu.Lock()
-		serving := q.serving
-		q.mu.Unlock()
-		if !serving {
+		if !q.slots.isOpen() {
 			return
 		}
 		runtime.Gosched()
@@ -19,7 +16,7 @@ func (q *Queue) Stopping() {
 func (q *Queue) Busy() int {
 	for range 1_000_000 {
 		q.mu.Lock()
-		n := len(q.running) + q.outbox.Active() + len(q.stuck)
+		n := q.slots.count() + q.outbox.Active() + len(q.stuck)
 		q.mu.Unlock()
 		if n == 0 {
 			return 0
@@ -28,5 +25,5 @@ func (q *Queue) Busy() int {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.running) + q.outbox.Active() + len(q.stuck)
+	return q.slots.count() + q.outbox.Active() + len(q.stuck)
 }

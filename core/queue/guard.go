@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"gatehouse/core"
@@ -29,7 +30,7 @@ func (e *claimError) Unwrap() error { return e.err }
 // cannot be claimed is retried alone, with pauses, and does not fail the
 // transaction of another. Only a lane that has failed pays for the savepoint.
 func (q *Queue) guarded(ctx context.Context, tx *store.Tx, t *Turn) (wait time.Time, err error) {
-	if !q.suspected(t.Lane) {
+	if !q.suspects.has(t.Lane) {
 		defer func() {
 			if p := recover(); p != nil {
 				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -47,7 +48,7 @@ func (q *Queue) guarded(ctx context.Context, tx *store.Tx, t *Turn) (wait time.T
 	if failed != nil {
 		return time.Time{}, q.broken(ctx, tx, t, failed)
 	}
-	tx.OnCommit(func() { q.trust(t.Lane) })
+	tx.OnCommit(func() { q.suspects.remove(t.Lane) })
 	return wait, nil
 }
 
@@ -81,25 +82,31 @@ func (q *Queue) broken(ctx context.Context, tx *store.Tx, t *Turn, why error) er
 	return err
 }
 
-func (q *Queue) suspected(lane string) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.suspects[lane]
+// suspects are lanes whose last claim has failed. It is safe for concurrent use.
+type suspects struct {
+	mu    sync.Mutex
+	lanes map[string]bool // at most maxSuspects
 }
 
-func (q *Queue) suspect(lane string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.suspects == nil || len(q.suspects) >= maxSuspects {
-		q.suspects = map[string]bool{} // those that still fail come back
+func (s *suspects) has(lane string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lanes[lane]
+}
+
+func (s *suspects) add(lane string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lanes == nil || len(s.lanes) >= maxSuspects {
+		s.lanes = map[string]bool{} // those that still fail come back
 	}
-	q.suspects[lane] = true
+	s.lanes[lane] = true
 }
 
-func (q *Queue) trust(lane string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.suspects, lane)
+func (s *suspects) remove(lane string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.lanes, lane)
 }
 
 // A putError is an update that could not be stored.
@@ -127,10 +134,7 @@ func (q *Queue) putGuarded(ctx context.Context, tx *store.Tx, in *core.Inbound, 
 			err = &putError{key, err}
 		}
 	}()
-	q.mu.Lock()
-	failures := q.rejects[key]
-	q.mu.Unlock()
-	if failures < MaxAttempts {
+	if q.rejects.failures(key) < MaxAttempts {
 		return q.putOne(ctx, tx, in, lanes)
 	}
 	failed, err := tx.Try(ctx, func() (err error) { outcome, err = q.putOne(ctx, tx, in, lanes); return err })
@@ -139,24 +143,40 @@ func (q *Queue) putGuarded(ctx context.Context, tx *store.Tx, in *core.Inbound, 
 	}
 	q.o.Log.ErrorContext(ctx, "an update could not be stored and is set aside", "update", key, "err", failed)
 	tx.OnCommit(func() { q.o.Ring("queue") })
-	return "malformed", q.insert(ctx, tx, in, row{state: "dead", err: core.CutRunes(failed.Error(), 500), keep: true})
+	return "malformed", insert(ctx, tx, in, row{state: "dead", err: core.CutRunes(failed.Error(), 500), keep: true})
 }
 
-// notePut remembers which update failed its page, and forgets those of a page
-// that was stored.
-func (q *Queue) notePut(page []core.Inbound, err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+// rejects counts the updates that failed their page. It is safe for concurrent
+// use.
+type rejects struct {
+	mu      sync.Mutex
+	updates map[string]int // update → failed Puts; at most maxRejects
+}
+
+func (r *rejects) failures(update string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.updates[update]
+}
+
+// note remembers which update failed its page, and forgets those of a page that
+// was stored.
+func (r *rejects) note(page []core.Inbound, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var bad *putError
 	if errors.As(err, &bad) {
-		if _, known := q.rejects[bad.update]; known || len(q.rejects) < maxRejects {
-			q.rejects[bad.update]++
+		if r.updates == nil {
+			r.updates = map[string]int{}
+		}
+		if _, known := r.updates[bad.update]; known || len(r.updates) < maxRejects {
+			r.updates[bad.update]++
 		}
 		return
 	}
-	if err == nil && len(q.rejects) > 0 {
+	if err == nil && len(r.updates) > 0 {
 		for i := range page {
-			delete(q.rejects, page[i].Bot+"/"+page[i].UpdateID)
+			delete(r.updates, page[i].Bot+"/"+page[i].UpdateID)
 		}
 	}
 }

@@ -35,5 +35,5 @@ func (q *Queue) Relane(ctx context.Context, tx *store.Tx, session, from, to stri
 		return nil
 	}
 	tx.OnCommit(q.ring)
-	return q.wake(ctx, tx, map[string]bool{to: false})
+	return wake(ctx, tx, map[string]bool{to: false})
 }

@@ -71,7 +71,7 @@ func (q *Queue) moveMessages(ctx context.Context, tx *store.Tx, bot, from, to st
 		return nil
 	}
 	tx.OnCommit(q.ring)
-	return q.wake(ctx, tx, lanes)
+	return wake(ctx, tx, lanes)
 }
 
 // laneFor returns the lane of an update, and whether it is a control lane.

@@ -14,13 +14,16 @@ import (
 	"gatehouse/core/store/storetest"
 )
 
-// statements returns the SQL texts of this package and of outbox, read from the source.
+// statements returns the SQL texts of this package, outbox and maintenance, read from the source.
 func statements(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob("*.go")
-	if err == nil {
+	for _, pattern := range []string{"outbox/*.go", "maintenance/*.go"} {
+		if err != nil {
+			break
+		}
 		var more []string
-		more, err = filepath.Glob("outbox/*.go")
+		more, err = filepath.Glob(pattern)
 		names = append(names, more...)
 	}
 	if err != nil {

@@ -30,7 +30,7 @@ func (q *Queue) Put(ctx context.Context, page []core.Inbound, cursor *core.Curso
 			}
 			counts = append(counts, counted{in.Bot, string(in.Kind), outcome})
 		}
-		if err := q.wake(ctx, tx, lanes); err != nil {
+		if err := wake(ctx, tx, lanes); err != nil {
 			return err
 		}
 		if cursor == nil {
@@ -41,7 +41,7 @@ func (q *Queue) Put(ctx context.Context, page []core.Inbound, cursor *core.Curso
 			cursor.Name, cursor.Value, core.Stamp(tx.Time()))
 		return err
 	})
-	q.notePut(page, err)
+	q.rejects.note(page, err)
 	if err != nil {
 		return err
 	}
@@ -72,13 +72,13 @@ func (q *Queue) Cursor(ctx context.Context, name string) (string, time.Time, err
 // putOne stores one update and returns its outcome, a label value of
 // gatehouse_updates_total.
 func (q *Queue) putOne(ctx context.Context, tx *store.Tx, in *core.Inbound, lanes map[string]bool) (string, error) {
-	known, err := q.known(ctx, tx, in)
+	known, err := known(ctx, tx, in)
 	if err != nil || known {
 		return "repeat", err
 	}
 	if in.Malformed != "" {
 		tx.OnCommit(func() { q.o.Ring("queue") })
-		return "malformed", q.insert(ctx, tx, in, row{state: "dead", err: in.Malformed, keep: true})
+		return "malformed", insert(ctx, tx, in, row{state: "dead", err: in.Malformed, keep: true})
 	}
 	if in.Album != "" && !in.Addressed && in.Kind == core.KindMessage {
 		if in.Addressed, err = q.ofOurAlbum(ctx, tx, in); err != nil {
@@ -93,16 +93,16 @@ func (q *Queue) putOne(ctx context.Context, tx *store.Tx, in *core.Inbound, lane
 	case v.Action == core.Forget:
 		return "blocked", nil
 	case v.Action == core.Hold:
-		return "held", q.insert(ctx, tx, in, row{state: "held", trust: v.Trust, request: v.Request, keep: true})
+		return "held", insert(ctx, tx, in, row{state: "held", trust: v.Trust, request: v.Request, keep: true})
 	case v.Action == core.Drop || v.Trust == core.Stranger:
-		return "dropped", q.insert(ctx, tx, in, row{state: "done", free: true})
+		return "dropped", insert(ctx, tx, in, row{state: "done", free: true})
 	}
 	switch in.Kind {
 	case core.KindEdit, core.KindReaction, core.KindService:
-		if err := q.reword(ctx, tx, in); err != nil {
+		if err := reword(ctx, tx, in); err != nil {
 			return "", err
 		}
-		return "noted", q.insert(ctx, tx, in, row{state: "done", trust: v.Trust})
+		return "noted", insert(ctx, tx, in, row{state: "done", trust: v.Trust})
 	}
 	return q.putWork(ctx, tx, in, v.Trust, lanes)
 }
@@ -132,37 +132,37 @@ func (q *Queue) putWork(ctx context.Context, tx *store.Tx, in *core.Inbound, tru
 	}
 	outcome, further := "ready", false
 	if in.Kind == core.KindMessage && in.Bot != core.APIBot {
-		if further, err = q.join(ctx, tx, in, &r); err != nil {
+		if further, err = q.bursts.join(ctx, tx, in, &r); err != nil {
 			return "", err
 		}
 	}
-	rate := q.rate() // once: it may be changed at any time
+	rate := q.limits.rate() // once: it may be changed at any time
 	if !further && in.Kind == core.KindMessage && in.Bot != core.APIBot && rate.N > 0 {
-		if outcome, err = q.limit(ctx, tx, in, &r, rate); err != nil {
+		if outcome, err = q.limits.message(ctx, tx, in, &r, rate); err != nil {
 			return "", err
 		}
 	}
 	if in.Kind == core.KindCommand && in.Bot != core.APIBot && rate.N > 0 {
-		if outcome, err = q.limitCommands(ctx, tx, in, &r, rate, control); err != nil {
+		if outcome, err = q.limits.command(ctx, tx, in, &r, rate, control); err != nil {
 			return "", err
 		}
 	}
 	if r.burst != "" && !further && r.state == "ready" {
 		r.state, r.due = "limited", core.Stamp(tx.Time().Add(burstWait))
 	}
-	if err := q.insert(ctx, tx, in, r); err != nil {
+	if err := insert(ctx, tx, in, r); err != nil {
 		return "", err
 	}
 	if r.state != "refused" {
 		lanes[lane] = control
 	}
-	if q.o.Behind != nil && in.Kind == core.KindMessage && in.Bot != core.APIBot && r.state != "refused" && q.hasTurn(lane) {
+	if q.o.Behind != nil && in.Kind == core.KindMessage && in.Bot != core.APIBot && r.state != "refused" && q.slots.runs(lane) {
 		return outcome, q.o.Behind(ctx, tx, in, lane)
 	}
 	return outcome, nil
 }
 
-func (q *Queue) known(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
+func known(ctx context.Context, tx *store.Tx, in *core.Inbound) (bool, error) {
 	var found bool
 	const update = `SELECT EXISTS (SELECT 1 FROM inbox WHERE bot = $1 AND update_id = $2)`
 	if in.Kind != core.KindMessage || in.MessageID == "" {
@@ -182,7 +182,7 @@ type row struct {
 	keep                                       bool // keep the payload
 }
 
-func (q *Queue) insert(ctx context.Context, tx *store.Tx, in *core.Inbound, r row) error {
+func insert(ctx context.Context, tx *store.Tx, in *core.Inbound, r row) error {
 	var payload any
 	if r.keep {
 		b, err := json.Marshal(in)
@@ -203,106 +203,9 @@ func (q *Queue) insert(ctx context.Context, tx *store.Tx, in *core.Inbound, r ro
 	return err
 }
 
-// limit applies the rate, by the time of the platform. In a direct message the row
-// waits (at most maxLimited rows); in a group it is refused at once, so that one
-// sender does not delay the others. The sender receives one notice either way.
-func (q *Queue) limit(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, rate Rate) (string, error) {
-	if in.Album != "" && q.albumKnown(in.Bot+"/"+in.Chat+"/"+in.Album, in.UpdateID) {
-		r.free = true
-		return "ready", nil
-	}
-	// The N-th newest counted row decides when this one may run. A parameter
-	// for the offset would make SQLite plan the statement each time.
-	var nth string
-	cut := in.At.Add(-4 * rate.Per)
-	err := tx.Get(ctx, &nth, `SELECT CASE WHEN due <> '' THEN due ELSE sent_at END FROM inbox
-		WHERE bot = $1 AND sender = $2 AND kind = 'message' AND counts = 1 AND sent_at > $3 AND state <> 'refused'
-		ORDER BY sent_at DESC, seq DESC LIMIT 1 OFFSET -1`+fmt.Sprintf("+%d", rate.N), in.Bot, in.From.ID, core.Stamp(cut))
-	if errors.Is(err, store.ErrNoRows) {
-		return "ready", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	t, err := core.ParseStamp(nth)
-	if err != nil {
-		return "", err
-	}
-	due := t.Add(rate.Per)
-	if !due.After(in.At) {
-		return "ready", nil
-	}
-	waiting := 0
-	if !in.Group() {
-		if err := tx.Get(ctx, &waiting, `SELECT count(*) FROM inbox WHERE lane = $1 AND state IN ('ready', 'limited') AND state = 'limited'`, r.lane); err != nil {
-			return "", err
-		}
-		if waiting < maxLimited {
-			r.state, r.due = "limited", core.Stamp(due)
-			return "limited", nil
-		}
-	}
-	return q.tooMany(ctx, tx, in, r, rate)
-}
-
-// Commands are answered at once or refused, because a late answer may not be
-// wanted any more. They have a higher limit of their own, and control commands
-// such as /stop a higher one still.
-const (
-	commandsRoom = 3
-	controlRoom  = 12
-)
-
-// limitCommands applies the rate to a command: it counts the commands of the
-// sender within the period, by the time of the platform.
-func (q *Queue) limitCommands(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, rate Rate, control bool) (string, error) {
-	room := rate.N * commandsRoom
-	if control {
-		room = rate.N * controlRoom
-	}
-	var full bool
-	err := tx.Get(ctx, &full, `SELECT count(*) >= $1 FROM (SELECT 1 FROM inbox WHERE bot = $2 AND sender = $3 AND kind = 'command' AND counts = 1
-		AND sent_at > $4 AND state <> 'refused' LIMIT $5) AS lately`, room, in.Bot, in.From.ID, core.Stamp(in.At.Add(-rate.Per)), room)
-	if err != nil || !full {
-		return "ready", err
-	}
-	return q.tooMany(ctx, tx, in, r, rate)
-}
-
-// tooMany refuses an update and posts one notice in each period of the rate.
-func (q *Queue) tooMany(ctx context.Context, tx *store.Tx, in *core.Inbound, r *row, rate Rate) (string, error) {
-	r.state, r.keep = "refused", false
-	notice := core.Reply{
-		Address: in.Address, Replaces: in.Slot,
-		Key:   fmt.Sprintf("notice:rate:%s:%s:%s:%d", in.Bot, in.Chat, in.From.ID, in.At.Unix()/max(1, int64(rate.Per.Seconds()))),
-		Parts: []core.Part{{Text: q.o.Texts.TooMany, Aside: in.Aside}},
-	}
-	if err := q.outbox.Post(ctx, tx, notice); err != nil && core.KindOf(err) != core.Conflict {
-		return "", err
-	}
-	return "refused", nil
-}
-
-// albumKnown remembers the album and reports whether another update has brought
-// it before. An update that is stored again is not another one.
-func (q *Queue) albumKnown(key, update string) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if first, ok := q.albums[key]; ok {
-		return first != update
-	}
-	if len(q.albumsIn) == albumsKnown {
-		delete(q.albums, q.albumsIn[0])
-		q.albumsIn = q.albumsIn[1:]
-	}
-	q.albums[key] = update
-	q.albumsIn = append(q.albumsIn, key)
-	return false
-}
-
 // wake marks lanes as having work, in sorted order. An idle lane joins the end:
 // lanes are claimed in the order of not_before.
-func (q *Queue) wake(ctx context.Context, tx *store.Tx, lanes map[string]bool) error {
+func wake(ctx context.Context, tx *store.Tx, lanes map[string]bool) error {
 	keys := make([]string, 0, len(lanes))
 	for k := range lanes {
 		keys = append(keys, k)
@@ -328,7 +231,7 @@ func (q *Queue) wake(ctx context.Context, tx *store.Tx, lanes map[string]bool) e
 // returns how many.
 func (q *Queue) Free(ctx context.Context, tx *store.Tx, request string, trust core.Trust) (int, error) {
 	lanes := map[string]bool{}
-	rows, err := q.heldRows(ctx, tx, request)
+	rows, err := heldRows(ctx, tx, request)
 	if err != nil {
 		return 0, err
 	}
@@ -347,7 +250,7 @@ func (q *Queue) Free(ctx context.Context, tx *store.Tx, request string, trust co
 		lanes[lane] = false
 	}
 	tx.OnCommit(q.ring)
-	return len(rows), q.wake(ctx, tx, lanes)
+	return len(rows), wake(ctx, tx, lanes)
 }
 
 // Discard refuses the rows held with a pairing request. It returns how many.
@@ -356,7 +259,7 @@ func (q *Queue) Discard(ctx context.Context, tx *store.Tx, request string) (int,
 	return int(n), err
 }
 
-func (q *Queue) heldRows(ctx context.Context, tx *store.Tx, request string) ([]inboxRow, error) {
+func heldRows(ctx context.Context, tx *store.Tx, request string) ([]inboxRow, error) {
 	var rows []inboxRow
 	err := tx.Select(ctx, &rows, inboxColumns+` WHERE request = $1 AND state = 'held' ORDER BY seq`, request)
 	return rows, err

@@ -47,7 +47,6 @@ const (
 	collectBytes = 100 << 10        // of text in one turn
 	leaseTime    = 30 * time.Second // a lane or bot is another's after this much silence
 	pollEvery    = time.Second      // the safety net under the doorbell
-	keepFinished = 48 * time.Hour   // how long a repeat is recognised
 	maxControls  = 16               // control turns at once, in addition to runs
 	albumsKnown  = 1024             // albums remembered, so that each counts once
 )
@@ -94,13 +93,6 @@ type Texts struct {
 	GaveUp  string // after the last try
 }
 
-func (q *Queue) rate() Rate {
-	if q.o.RateNow != nil {
-		return q.o.RateNow()
-	}
-	return q.o.Rate
-}
-
 // A Queue stores messages and replies in its tables and works them off. Its
 // methods may be called concurrently. Serve starts the work.
 type Queue struct {
@@ -108,22 +100,17 @@ type Queue struct {
 	outbox *outbox.Outbox
 	o      Options
 
-	mu       sync.Mutex
-	handle   func(context.Context, *Turn) // nil until Serve
-	work     context.Context              // of handlers
-	serving  bool                         // lanes are claimed
-	stuck    []*Turn                      // could not be settled (full disk); tried again by the poll; bounded by the slots
-	free     int                          // slots for runs
-	controls int                          // slots for control turns
-	running  map[string]int64             // lane → epoch of running turns; bounded by the slots
-	suspects map[string]bool              // lanes with a failed claim; at most maxSuspects
-	rejects  map[string]int               // update → failed Puts; bounded by maxRejects
-	bursts   map[string]time.Time         // lanes with an open burst; at most maxBursts
-	albums   map[string]string            // album → the update that came first
-	albumsIn []string                     // ring of albumsKnown
+	mu     sync.Mutex
+	handle func(context.Context, *Turn) // nil until Serve
+	work   context.Context              // of handlers
+	stuck  []*Turn                      // could not be settled (full disk); tried again by the poll; bounded by the slots
 
-	bell  chan struct{} // work may be waiting
-	turns sync.WaitGroup
+	bell     chan struct{} // work may be waiting
+	slots    *slots
+	limits   *limits
+	bursts   *bursts
+	suspects suspects
+	rejects  rejects
 }
 
 // ErrFenced means that the lane of the turn has another owner: the result was
@@ -145,6 +132,9 @@ func New(db *store.DB, out *outbox.Outbox, o Options) *Queue {
 	if o.Ring == nil {
 		o.Ring = func(...string) {}
 	}
+	if o.RateNow == nil {
+		o.RateNow = func() Rate { return o.Rate }
+	}
 	if o.Slots == 0 {
 		o.Slots = 64
 	}
@@ -152,8 +142,8 @@ func New(db *store.DB, out *outbox.Outbox, o Options) *Queue {
 		o.Node = "node-" + uuid.NewString()
 	}
 	return &Queue{
-		db: db, outbox: out, o: o, free: o.Slots, controls: maxControls, running: map[string]int64{},
-		albums: map[string]string{}, rejects: map[string]int{}, bell: make(chan struct{}, 1),
+		db: db, outbox: out, o: o, bell: make(chan struct{}, 1), slots: newSlots(o.Slots), bursts: &bursts{clock: o.Clock},
+		limits: &limits{rate: o.RateNow, outbox: out, notice: o.Texts.TooMany, albums: map[string]string{}},
 	}
 }
 
@@ -167,14 +157,13 @@ func (q *Queue) Serve(ctx context.Context, grace time.Duration, handle func(cont
 	defer cut(nil)
 	q.outbox.Open(work)
 	q.mu.Lock()
-	q.handle, q.work, q.serving = handle, work, true
+	q.handle, q.work = handle, work
 	q.mu.Unlock()
+	q.slots.setOpen(true)
 	q.ring()
 	q.poll(ctx)
 
-	q.mu.Lock()
-	q.serving = false
-	q.mu.Unlock()
+	q.slots.setOpen(false)
 	return q.drain(grace, cut)
 }
 
@@ -184,7 +173,7 @@ var ErrShutdown = errors.New("the gateway is stopping")
 func (q *Queue) drain(grace time.Duration, cut context.CancelCauseFunc) error {
 	over := q.o.Clock.After(grace)
 	turns := make(chan struct{})
-	go func() { q.turns.Wait(); close(turns) }()
+	go func() { q.slots.turns.Wait(); close(turns) }()
 	late := false
 	select {
 	case <-turns:
@@ -246,11 +235,4 @@ func (q *Queue) ring() {
 	case q.bell <- struct{}{}:
 	default:
 	}
-}
-
-// Running returns how many turns run.
-func (q *Queue) Running() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.running)
 }

@@ -15,6 +15,7 @@ import (
 	"gatehouse/core/coretest"
 	"gatehouse/core/queue"
 	"gatehouse/core/queue/inspect"
+	"gatehouse/core/queue/maintenance"
 	"gatehouse/core/queue/outbox"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
@@ -140,6 +141,10 @@ func (f *fixture) newQueue(change func(*options)) *queue.Queue {
 
 func (f *fixture) inspect() *inspect.Reader {
 	return inspect.New(f.db, inspect.Options{Clock: f.clock, Leased: f.out.Leased})
+}
+
+func (f *fixture) tables() maintenance.Tables {
+	return maintenance.Tables{DB: f.db, Clock: f.clock, Queue: f.q}
 }
 
 // serve starts f.q; handle nil sends turns to f.turns.

@@ -16,7 +16,7 @@ func TestWhatWaitsOfASenderIsCounted(t *testing.T) {
 		bot, sender string
 		most, want  int
 	}{{bot, "ann", 100, 5}, {bot, "ann", 3, 3}, {bot, "bob", 100, 1}, {bot, "eve", 100, 0}, {"x", "ann", 100, 0}} {
-		if n, err := f.q.Queued(t.Context(), c.bot, c.sender, c.most); err != nil || n != c.want {
+		if n, err := f.inspect().Queued(t.Context(), c.bot, c.sender, c.most); err != nil || n != c.want {
 			t.Errorf("%s on %s, up to %d: %d, %v", c.sender, c.bot, c.most, n, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/queue"
+	"gatehouse/core/queue/maintenance"
 	"gatehouse/core/store"
 )
 
@@ -25,7 +26,7 @@ func TestAfterARestoreNothingThatWasOpenIsDoneByItself(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var r queue.Restored
+	var r maintenance.Restored
 	err := f.db.Tx(ctx, func(tx *store.Tx) (err error) {
 		for _, key := range []string{"run:1", "run:2"} {
 			if err := f.out.Post(ctx, tx, core.Reply{Address: core.Address{Bot: "bot", Chat: "a"}, Key: key, Parts: []core.Part{{Text: key}}}); err != nil {
@@ -35,7 +36,7 @@ func TestAfterARestoreNothingThatWasOpenIsDoneByItself(t *testing.T) {
 		if _, err := tx.Exec(ctx, `UPDATE outbox SET state = 'sending' WHERE key = 'run:2'`); err != nil {
 			return err
 		}
-		r, err = queue.AfterRestore(ctx, tx, "disc:")
+		r, err = maintenance.AfterRestore(ctx, tx, "disc:")
 		return err
 	})
 	if err != nil || r.Sends != 2 || r.Messages != 1 {

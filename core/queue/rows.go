@@ -33,7 +33,7 @@ func (q *Queue) Retry(ctx context.Context, seq int64, by core.Actor) error {
 		if err := store.Audit(ctx, tx, by, "queue.retry", "", map[string]any{"row": seq}); err != nil {
 			return err
 		}
-		return q.wake(ctx, tx, map[string]bool{lane: false})
+		return wake(ctx, tx, map[string]bool{lane: false})
 	})
 }
 
@@ -68,34 +68,4 @@ func (q *Queue) deadRow(ctx context.Context, tx *store.Tx, seq int64) (*core.Inb
 		in.Malformed = err.Error()
 	}
 	return &in, nil
-}
-
-// pruneBatch bounds one deletion, so that upkeep never holds the writer for long.
-const pruneBatch = 1000
-
-// Prune deletes finished updates and sent replies older than 48 h, and all but
-// the newest 10,000 dead letters. It returns how many rows it deleted.
-func (q *Queue) Prune(ctx context.Context) (int, error) {
-	total := 0
-	before := core.Stamp(q.o.Clock.Now().Add(-keepFinished))
-	for _, query := range []string{
-		`DELETE FROM inbox WHERE seq IN (SELECT seq FROM inbox WHERE state IN ('done', 'refused') AND received_at < $1 LIMIT $2)`,
-		`DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE state = 'sent' AND sent_at < $1 LIMIT $2)`,
-		`DELETE FROM inbox WHERE seq IN (SELECT seq FROM inbox WHERE state = 'dead' AND $1 <> '' AND seq <= (SELECT seq FROM inbox WHERE state = 'dead' ORDER BY seq DESC LIMIT 1 OFFSET 10000) LIMIT $2)`,
-	} {
-		for {
-			var n int64
-			err := q.db.Tx(ctx, func(tx *store.Tx) (err error) {
-				n, err = tx.Exec(ctx, query, before, pruneBatch)
-				return err
-			})
-			if err != nil {
-				return total, err
-			}
-			if total += int(n); n < pruneBatch {
-				break
-			}
-		}
-	}
-	return total, nil
 }

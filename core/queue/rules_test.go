@@ -137,7 +137,7 @@ func TestPruneForgetsOnlyWhatIsFinishedAndOld(t *testing.T) {
 	f.put(msg(1, "a", "dan", "old"), msg(2, "b", "sue", "held"))
 	f.clock.Advance(49 * time.Hour)
 	f.put(msg(3, "a", "dan", "new"))
-	n, err := f.q.Prune(t.Context())
+	n, err := f.tables().Chores()[0].Run(t.Context())
 	if err != nil || n != 1 {
 		t.Errorf("%d rows pruned, %v", n, err)
 	}

@@ -52,7 +52,7 @@ func TestASweepAndTheRestOfForgettingFindEveryMessageOnce(t *testing.T) {
 	put(0, early)
 	var files []string
 	before := f.db.Commits()
-	swept, err := f.q.Sweep(ctx, p, func(_ *store.Tx, found []string) error { files = append(files, found...); return nil })
+	swept, err := f.tables().Sweep(ctx, p, func(_ *store.Tx, found []string) error { files = append(files, found...); return nil })
 	if err != nil || len(files) != early/4 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
@@ -61,8 +61,9 @@ func TestASweepAndTheRestOfForgettingFindEveryMessageOnce(t *testing.T) {
 	}
 	put(early, late)
 	tx(func(tx *store.Tx) error {
-		more, err := f.q.Forget(ctx, tx, p, nil, nil, swept)
-		files = append(files, more...)
+		r := core.Removal{Person: p, Last: true, Swept: swept}
+		err := f.tables().Forget(ctx, tx, &r)
+		files = append(files, r.Files...)
 		return err
 	})
 	slices.Sort(files)

@@ -50,9 +50,7 @@ func (t *Turn) First() *core.Inbound { return &t.Rows[0] }
 
 // claim takes waiting lanes while there are free slots, control lanes first.
 func (q *Queue) claim(ctx context.Context, tx *store.Tx, u *unit) error {
-	q.mu.Lock()
-	u.early = !q.serving
-	q.mu.Unlock()
+	u.early = !q.slots.isOpen()
 	for _, control := range []bool{true, false} {
 		if err := q.claimKind(ctx, tx, u, control); err != nil {
 			return err
@@ -64,7 +62,7 @@ func (q *Queue) claim(ctx context.Context, tx *store.Tx, u *unit) error {
 // claimKind takes waiting lanes of one kind.
 func (q *Queue) claimKind(ctx context.Context, tx *store.Tx, u *unit, control bool) error {
 	for {
-		if !q.hasRoom(control) {
+		if !q.slots.hasRoom(control) {
 			return nil
 		}
 		lanes, err := q.dueLanes(ctx, tx, control)
@@ -72,47 +70,24 @@ func (q *Queue) claimKind(ctx context.Context, tx *store.Tx, u *unit, control bo
 			return err
 		}
 		for _, l := range lanes {
-			if !q.reserve(control) {
+			if !q.slots.reserve(control) {
 				break
 			}
 			t, err := q.claimLane(ctx, tx, l, control)
 			if t == nil || err != nil {
-				q.mu.Lock()
-				*q.slots(control)++
-				q.turns.Done()
-				q.mu.Unlock()
+				q.slots.cancel(control)
 				if err != nil {
 					return err
 				}
 				continue
 			}
-			q.mu.Lock()
-			q.running[t.Lane] = t.Epoch
-			q.mu.Unlock()
+			q.slots.begin(t)
 			u.turns = append(u.turns, t)
 		}
 		if len(lanes) < maxClaimed {
 			return nil
 		}
 	}
-}
-
-// hasRoom reports whether a turn of a kind may be claimed now.
-func (q *Queue) hasRoom(control bool) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.serving && *q.slots(control) > 0
-}
-
-func (q *Queue) reserve(control bool) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if n := q.slots(control); q.serving && *n > 0 {
-		*n--
-		q.turns.Add(1) // while serving is set, so that a stop waits for it
-		return true
-	}
-	return false
 }
 
 // claimWaiting claims for the poll loop. It writes only when a lane waits.
@@ -138,7 +113,7 @@ func (q *Queue) claimWaiting(ctx context.Context) error {
 const due = `(not_before <= $1 OR not_before > $2)`
 
 func (q *Queue) far(now time.Time) string {
-	return core.Stamp(now.Add(max(10*time.Minute, 5*q.rate().Per)))
+	return core.Stamp(now.Add(max(10*time.Minute, 5*q.limits.rate().Per)))
 }
 
 // A dueLane is a lane that may be claimed.
@@ -194,7 +169,7 @@ func (q *Queue) take(ctx context.Context, tx *store.Tx, t *Turn) (wait time.Time
 		first := &rows[0]
 		if due, err := core.ParseStamp(first.Due); err != nil {
 			return time.Time{}, err
-		} else if first.State == "limited" && due.After(t.Taken) && due.Before(t.Taken.Add(max(5*q.rate().Per, 10*burstWait))) {
+		} else if first.State == "limited" && due.After(t.Taken) && due.Before(t.Taken.Add(max(5*q.limits.rate().Per, 10*burstWait))) {
 			return due, nil
 		}
 		in, err := first.inbound()

@@ -35,7 +35,7 @@ func (q *Queue) tx(ctx context.Context, u *unit, f func(tx *store.Tx) error) err
 		if !errors.As(err, &broken) || tries == maxSuspects {
 			return err
 		}
-		q.suspect(broken.lane)
+		q.suspects.add(broken.lane)
 		q.o.Log.WarnContext(ctx, "a waiting turn could not be claimed; trying it alone", "lane", broken.lane, "err", broken.err)
 	}
 }
@@ -43,24 +43,10 @@ func (q *Queue) tx(ctx context.Context, u *unit, f func(tx *store.Tx) error) err
 // cancel returns what a failed unit had reserved.
 func (q *Queue) cancel(u *unit) {
 	q.outbox.Cancel(&u.sends)
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	for _, t := range u.turns {
-		if q.running[t.Lane] == t.Epoch {
-			delete(q.running, t.Lane)
-		}
-		*q.slots(t.Control)++
-		q.turns.Done()
+		q.slots.cancelTurn(t)
 	}
 	u.turns = nil
-}
-
-// slots returns the counter of free slots. The caller holds q.mu.
-func (q *Queue) slots(control bool) *int {
-	if control {
-		return &q.controls
-	}
-	return &q.free
 }
 
 func (q *Queue) start(u *unit) {
@@ -77,7 +63,7 @@ func (q *Queue) start(u *unit) {
 }
 
 func (q *Queue) run(ctx context.Context, handle func(context.Context, *Turn), t *Turn) {
-	defer q.turns.Done()
+	defer q.slots.turns.Done()
 	ctx, t.cancel = context.WithCancelCause(ctx)
 	defer t.cancel(nil)
 	defer q.finish(ctx, t)
@@ -120,25 +106,5 @@ func (q *Queue) settleStuck(ctx context.Context) {
 			q.stuck = append(q.stuck, t)
 			q.mu.Unlock()
 		}
-	}
-}
-
-// leave frees the slot of t. It is called once, before the transaction that
-// settles t, so that this transaction may claim the next lane into the slot.
-func (q *Queue) leave(t *Turn) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !t.left {
-		t.left = true
-		*q.slots(t.Control)++
-	}
-}
-
-// forget removes t from the running lanes, unless the lane was claimed again.
-func (q *Queue) forget(t *Turn) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.running[t.Lane] == t.Epoch {
-		delete(q.running, t.Lane)
 	}
 }

@@ -1,4 +1,4 @@
-package queue
+package inspect
 
 import (
 	"context"
@@ -10,25 +10,25 @@ import (
 
 // Stored returns the message id and chat of a stored update. found is false for
 // an update that is not stored, or not any more.
-func (q *Queue) Stored(ctx context.Context, bot, update string) (message, chat string, found bool, err error) {
-	var r struct {
+func (r *Reader) Stored(ctx context.Context, bot, update string) (message, chat string, found bool, err error) {
+	var row struct {
 		Message string `db:"message_id"`
 		Chat    string `db:"chat"`
 	}
-	err = q.db.Get(ctx, &r, `SELECT message_id, chat FROM inbox WHERE bot = $1 AND update_id = $2`, bot, update)
+	err = r.db.Get(ctx, &row, `SELECT message_id, chat FROM inbox WHERE bot = $1 AND update_id = $2`, bot, update)
 	if errors.Is(err, store.ErrNoRows) {
 		return "", "", false, nil
 	}
 	if err != nil {
 		return "", "", false, fmt.Errorf("what was stored: %w", err)
 	}
-	return r.Message, r.Chat, true, nil
+	return row.Message, row.Chat, true, nil
 }
 
 // Queued returns how many messages of the sender wait or are being answered,
 // counted up to most.
-func (q *Queue) Queued(ctx context.Context, bot, sender string, most int) (n int, err error) {
-	err = q.db.Get(ctx, &n, `SELECT count(*) FROM (SELECT 1 FROM inbox WHERE lane > '' AND state IN ('ready', 'limited') AND bot = $1 AND sender = $2 AND kind = 'message' LIMIT $3) AS waiting`,
+func (r *Reader) Queued(ctx context.Context, bot, sender string, most int) (n int, err error) {
+	err = r.db.Get(ctx, &n, `SELECT count(*) FROM (SELECT 1 FROM inbox WHERE lane > '' AND state IN ('ready', 'limited') AND bot = $1 AND sender = $2 AND kind = 'message' LIMIT $3) AS waiting`,
 		bot, sender, most)
 	if err != nil {
 		return 0, fmt.Errorf("what waits of a sender: %w", err)

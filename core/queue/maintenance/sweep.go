@@ -1,4 +1,4 @@
-package queue
+package maintenance
 
 import (
 	"context"
@@ -8,22 +8,22 @@ import (
 	"gatehouse/core/store"
 )
 
-// Bounds of Sweep, in rows.
+// Bounds of a sweep, in rows.
 const (
 	sweepPage = 2000 // read by one statement, concurrently with the writer
 	sweepStep = 200  // changed by one transaction
 )
 
-// Swept is the position up to which Sweep has read the tables.
-type Swept struct{ inbox, outbox int64 }
+// swept is the position up to which a sweep has read the tables.
+type swept struct{ inbox, outbox int64 }
 
-// Sweep erases the present messages of a user as Forget does, in short
+// sweepTables erases the present messages of a user as forget does, in short
 // transactions that let other work in between; it reads large tables
 // concurrently with the writer. No new turn of the user may start. Each
 // transaction calls note with the files of messages that were not answered;
 // the queue has no record of them afterwards.
-func (q *Queue) Sweep(ctx context.Context, p core.Person, note func(tx *store.Tx, files []string) error) (s Swept, err error) {
-	w := &sweep{q: q, ctx: ctx, note: note, chats: map[[2]string]bool{}, senders: map[[2]string]bool{}, requests: map[string]bool{}}
+func sweepTables(ctx context.Context, db *store.DB, p core.Person, note func(tx *store.Tx, files []string) error) (s swept, err error) {
+	w := &sweep{db: db, ctx: ctx, note: note, chats: map[[2]string]bool{}, senders: map[[2]string]bool{}, requests: map[string]bool{}}
 	for _, c := range p.Chats {
 		w.chats[[2]string{c.Bot, c.Chat}] = true
 	}
@@ -42,14 +42,14 @@ func (q *Queue) Sweep(ctx context.Context, p core.Person, note func(tx *store.Tx
 		s.inbox, err = w.inbox()
 	}
 	if err != nil {
-		return Swept{}, fmt.Errorf("forget messages: %w", err)
+		return swept{}, fmt.Errorf("forget messages: %w", err)
 	}
 	return s, nil
 }
 
 // A sweep goes through the tables for one user.
 type sweep struct {
-	q        *Queue
+	db       *store.DB
 	ctx      context.Context
 	note     func(*store.Tx, []string) error
 	chats    map[[2]string]bool // bot, chat; as many as the user has
@@ -73,7 +73,7 @@ func (w *sweep) inbox() (last int64, err error) {
 			Sender  string `db:"sender"`
 			Request string `db:"request"`
 		}
-		err := w.q.db.Select(w.ctx, &rows, `SELECT seq, bot, chat, sender, request FROM inbox WHERE seq > $1 ORDER BY seq LIMIT $2`, last, sweepPage)
+		err := w.db.Select(w.ctx, &rows, `SELECT seq, bot, chat, sender, request FROM inbox WHERE seq > $1 ORDER BY seq LIMIT $2`, last, sweepPage)
 		if err != nil {
 			return last, err
 		}
@@ -87,7 +87,7 @@ func (w *sweep) inbox() (last int64, err error) {
 			}
 		}
 		err = w.each(theirs, func(f *forgetting, seq int64) {
-			f.updates(inboxColumns+` WHERE seq = $1`+withBody, emptied+` WHERE seq = $1`, seq)
+			f.updates(bodies+` WHERE seq = $1`+withBody, emptied+` WHERE seq = $1`, seq)
 		})
 		if err == nil {
 			err = w.each(asked, func(f *forgetting, seq int64) { f.exec(`UPDATE inbox SET request = '' WHERE seq = $1`, seq) })
@@ -107,7 +107,7 @@ func (w *sweep) outbox(words []string) (stays int64, err error) {
 			Bot  string `db:"bot"`
 			Chat string `db:"chat"`
 		}
-		err := w.q.db.Select(w.ctx, &rows, `SELECT seq, bot, chat FROM outbox WHERE seq > $1 ORDER BY seq LIMIT $2`, last, sweepPage)
+		err := w.db.Select(w.ctx, &rows, `SELECT seq, bot, chat FROM outbox WHERE seq > $1 ORDER BY seq LIMIT $2`, last, sweepPage)
 		if err != nil || len(rows) == 0 {
 			return stays, err
 		}
@@ -137,7 +137,7 @@ func (w *sweep) mentions(words []string, after, last int64) error {
 			continue
 		}
 		var found []int64
-		err := w.q.db.Select(w.ctx, &found, `SELECT seq FROM outbox WHERE seq > $1 AND seq <= $2 AND state = 'sent' AND replace(body, $3, '') <> body`, after, last, word)
+		err := w.db.Select(w.ctx, &found, `SELECT seq FROM outbox WHERE seq > $1 AND seq <= $2 AND state = 'sent' AND replace(body, $3, '') <> body`, after, last, word)
 		if err == nil {
 			err = w.each(found, func(f *forgetting, seq int64) {
 				f.exec(`UPDATE outbox SET body = '{}' WHERE seq = $1 AND state = 'sent'`, seq)
@@ -155,8 +155,8 @@ func (w *sweep) each(rows []int64, do func(*forgetting, int64)) error {
 	for len(rows) > 0 {
 		some := rows[:min(sweepStep, len(rows))]
 		rows = rows[len(some):]
-		err := w.q.db.Tx(w.ctx, func(tx *store.Tx) error {
-			f := &forgetting{q: w.q, ctx: w.ctx, tx: tx}
+		err := w.db.Tx(w.ctx, func(tx *store.Tx) error {
+			f := &forgetting{ctx: w.ctx, tx: tx}
 			for _, seq := range some {
 				do(f, seq)
 			}

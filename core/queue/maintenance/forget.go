@@ -1,4 +1,4 @@
-package queue
+package maintenance
 
 import (
 	"context"
@@ -10,26 +10,26 @@ import (
 	"gatehouse/core/store"
 )
 
-// Forget erases a user: their messages and the replies in their direct chats and
+// forget erases a user: their messages and the replies in their direct chats and
 // of the given runs and asks. Only the key of an update stays, so that a repeat
 // is recognised; waiting replies are not sent. Copies of replies to others that
 // contain a name or id of the user lose their text. It returns the files of
-// messages that have not been answered. Rows that Sweep has read are skipped.
-func (q *Queue) Forget(ctx context.Context, tx *store.Tx, p core.Person, runs, asks []string, s Swept) (files []string, err error) {
-	f := &forgetting{q: q, ctx: ctx, tx: tx, s: s}
+// messages that have not been answered. Rows that the sweep has read are skipped.
+func forget(ctx context.Context, tx *store.Tx, p core.Person, runs, asks []string, s swept) (files []string, err error) {
+	f := &forgetting{ctx: ctx, tx: tx, s: s}
 	for _, c := range p.Chats {
-		f.updates(inboxColumns+ofChat+withBody, emptied+ofChat, s.inbox, c.Bot, c.Chat)
+		f.updates(bodies+ofChat+withBody, emptied+ofChat, s.inbox, c.Bot, c.Chat)
 		f.exec(`DELETE FROM outbox WHERE seq > $1 AND bot = $2 AND chat = $3`, s.outbox, c.Bot, c.Chat)
 		f.lane(core.LaneOf(core.Address{Bot: c.Bot, Chat: c.Chat}))
 	}
 	for _, id := range p.Identities {
 		for _, bot := range id.Bots {
-			f.updates(inboxColumns+ofSender+withBody, emptied+ofSender, s.inbox, bot, id.ID)
+			f.updates(bodies+ofSender+withBody, emptied+ofSender, s.inbox, bot, id.ID)
 		}
 		f.mentions(id.ID)
 	}
 	for _, id := range p.Sessions {
-		f.updates(inboxColumns+ofChat+withBody, emptied+ofChat, s.inbox, core.APIBot, id)
+		f.updates(bodies+ofChat+withBody, emptied+ofChat, s.inbox, core.APIBot, id)
 		f.lane(core.LaneOf(core.Address{Bot: core.APIBot, Chat: id}))
 	}
 	for _, run := range runs {
@@ -51,9 +51,9 @@ func (q *Queue) Forget(ctx context.Context, tx *store.Tx, p core.Person, runs, a
 	return f.files, nil
 }
 
-// ForgetRuns deletes the replies of runs and of asks from the outbox.
-func (q *Queue) ForgetRuns(ctx context.Context, tx *store.Tx, runs, asks []string) error {
-	f := &forgetting{q: q, ctx: ctx, tx: tx}
+// forgetRuns deletes the replies of runs and of asks from the outbox.
+func forgetRuns(ctx context.Context, tx *store.Tx, runs, asks []string) error {
+	f := &forgetting{ctx: ctx, tx: tx}
 	for _, run := range runs {
 		f.exec(`DELETE FROM outbox WHERE key = $1`, "run:"+run)
 	}
@@ -63,9 +63,9 @@ func (q *Queue) ForgetRuns(ctx context.Context, tx *store.Tx, runs, asks []strin
 	return f.err
 }
 
-// ForgetLanes takes sessions that are no more out of the lanes.
-func (q *Queue) ForgetLanes(ctx context.Context, tx *store.Tx, sessions []string) error {
-	f := &forgetting{q: q, ctx: ctx, tx: tx}
+// forgetLanes takes sessions that are no more out of the lanes.
+func forgetLanes(ctx context.Context, tx *store.Tx, sessions []string) error {
+	f := &forgetting{ctx: ctx, tx: tx}
 	for _, id := range sessions {
 		f.lane(core.LaneOf(core.Address{Bot: core.APIBot, Chat: id}))
 	}
@@ -73,10 +73,9 @@ func (q *Queue) ForgetLanes(ctx context.Context, tx *store.Tx, sessions []string
 }
 
 type forgetting struct {
-	q     *Queue
 	ctx   context.Context
 	tx    *store.Tx
-	s     Swept
+	s     swept
 	files []string
 	err   error
 }
@@ -90,6 +89,9 @@ func (f *forgetting) exec(query string, args ...any) {
 // emptied is an update that keeps only its key.
 const emptied = `UPDATE inbox SET payload = NULL, sender = '', chat = '', lane = '', message_id = '', run = '', request = '', error = '', state = 'refused'`
 
+// bodies selects the stored updates.
+const bodies = `SELECT payload FROM inbox`
+
 // Which rows are meant.
 const (
 	ofChat   = ` WHERE seq > $1 AND bot = $2 AND chat = $3`
@@ -102,12 +104,13 @@ func (f *forgetting) updates(find, empty string, args ...any) {
 	if f.err != nil {
 		return
 	}
-	var rows []inboxRow
+	var rows []string
 	if f.err = f.tx.Select(f.ctx, &rows, find, args...); f.err != nil {
 		return
 	}
-	for _, r := range rows {
-		in, _ := r.inbound() // one that cannot be read names no file
+	for _, body := range rows {
+		var in core.Inbound
+		_ = json.NewDecoder(strings.NewReader(body)).Decode(&in) // one that cannot be read names no file
 		for _, file := range in.Files {
 			if file.Path != "" {
 				f.files = append(f.files, file.Path)
