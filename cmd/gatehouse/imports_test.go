@@ -23,9 +23,9 @@ const everything = "*"
 // A new package or a new edge is a decision, so it is made here, in a diff that
 // someone reads. Tests may import what they like.
 var may = table(`
-admin: admin/approvals admin/chats admin/operations admin/page admin/people admin/settings core core/ask
-admin/approvals: admin/page core core/permission core/permission/raise core/ask
-admin/chats: admin/page core core/attach core/bus core/permission core/queue/inspect core/session core/transcript core/usage web core/ask
+admin: admin/approvals admin/chats admin/operations admin/page admin/people admin/settings core
+admin/approvals: admin/page core core/ask core/permission core/permission/raise
+admin/chats: admin/page core core/ask core/attach core/bus core/queue/inspect core/session core/transcript core/usage web
 admin/operations: admin/page core core/queue/inspect core/store core/usage web
 admin/page: core web web/auth
 admin/people: admin/page core core/usage pairing/codes pairing/people pairing/places
@@ -46,7 +46,7 @@ configs/live: configs configs/values core core/llm core/llm/registry core/store 
 configs/values:  # types of settings
 connectors: core core/texts
 connectors/chat: connectors connectors/chat/ask connectors/markdown core core/agent core/attach core/bus core/command core/orchestrator core/permission/raise core/queue/outbox core/runs core/session core/store core/texts core/transcript core/usage pairing/codes pairing/places
-connectors/chat/ask: connectors connectors/markdown core core/command core/permission core/store core/texts core/tool core/ask
+connectors/chat/ask: connectors connectors/markdown core core/ask core/command core/permission core/store core/texts core/tool
 connectors/connectorstest: connectors core core/coretest
 connectors/discord: connectors connectors/discord/gateway connectors/discord/inbound connectors/discord/interactions connectors/discord/markup connectors/discord/rest connectors/discord/wire core core/texts
 connectors/discord/discordtest: connectors/simulator core
@@ -65,8 +65,8 @@ connectors/telegram/telegramtest: connectors/simulator core
 core:  # words only
 core/agent: core core/agent/frontmatter core/beneath core/texts core/vault core/watch
 core/agent/frontmatter:
-core/attach: core core/store core/texts core/vault
 core/ask: core core/store core/texts
+core/attach: core core/store core/texts core/vault
 core/attach/pdftext: core core/texts
 core/backup: core core/backup/archive core/beneath core/queue/maintenance core/store core/vault
 core/backup/archive: core  # the form of a backup
@@ -91,13 +91,15 @@ core/llm/quote: core core/llm core/texts  # gets its search as a function
 core/llm/registry: core core/llm core/llm/anthropic core/llm/openai core/llm/quote  # names → models
 core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
-core/orchestrator: core core/agent core/attach core/llm core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault core/ask
-core/permission: core core/permission/shell core/permission/shell/vetted core/texts core/tool core/vault core/permission/pattern
+core/orchestrator: core core/agent core/ask core/attach core/llm core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
+core/permission: core core/permission/pattern core/permission/shell core/permission/shell/vetted core/texts core/tool core/vault
 core/permission/guard: core core/ask core/permission core/store core/texts core/tool core/vault
 core/permission/pattern:  # patterns of commands, imports no package of ours
 core/permission/raise: core core/store core/texts
-core/permission/shell: core/permission/shell/vetted
+core/permission/shell: core/permission/shell/programs core/permission/shell/vetted core/permission/shell/walk
+core/permission/shell/programs: core/permission/shell/walk  # programs that run others, delete, change disks and rights
 core/permission/shell/vetted:  # reads commands, imports no package of ours
+core/permission/shell/walk:  # follows a command line, imports no package of ours
 core/queue: core core/queue/outbox core/store
 core/queue/inspect: core core/store  # what the panel and metrics ask the tables
 core/queue/maintenance: core core/store  # erases, prunes and repairs the tables
@@ -136,7 +138,7 @@ pairing/codes: core core/store core/texts pairing/bots pairing/people
 pairing/people: core core/store core/texts pairing/bots
 pairing/places: core core/store core/texts pairing/bots
 web: core
-web/api: core core/attach core/bus core/permission core/session core/store core/transcript core/usage web web/auth core/ask
+web/api: core core/ask core/attach core/bus core/permission core/session core/store core/transcript core/usage web web/auth
 web/api/v0: core core/bus core/session core/transcript web web/auth
 web/auth: core core/store
 web/auth/authtest: core core/store web/auth

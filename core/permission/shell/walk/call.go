@@ -1,4 +1,4 @@
-package shell
+package walk
 
 import (
 	"maps"
@@ -12,7 +12,7 @@ import (
 
 // redirects notes the files that a statement's redirections name, and gives
 // what it reads.
-func (w *walker) redirects(list []*syntax.Redirect, s *state, in input) input {
+func (w *Walker) redirects(list []*syntax.Redirect, s *State, in Input) Input {
 	before := in
 	for _, r := range list {
 		if r.N != nil && r.N.Value != "0" { // not what the command reads
@@ -21,35 +21,35 @@ func (w *walker) redirects(list []*syntax.Redirect, s *state, in input) input {
 		switch r.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
 			if r.Hdoc == nil {
-				in = input{known: true, piped: true}
+				in = Input{Known: true, Piped: true}
 				break
 			}
-			in = input{w.quotedText(r, s), true, true}
+			in = Input{w.quotedText(r, s), true, true}
 		case syntax.WordHdoc:
-			in = input{w.text(r.Word, s) + "\n", true, true}
+			in = Input{w.text(r.Word, s) + "\n", true, true}
 		case syntax.DplIn, syntax.DplOut:
 			w.word(r.Word, s)
 			if r.Op == syntax.DplIn {
-				in = input{piped: true}
+				in = Input{Piped: true}
 			}
 		default:
 			for _, fields := range w.word(r.Word, s) {
 				w.redirect(r, strings.Join(fields, " "), s)
 			}
 			if r.Op == syntax.RdrIn || r.Op == syntax.RdrInOut {
-				in = input{piped: true}
+				in = Input{Piped: true}
 			}
 		}
 		if r.N != nil && r.N.Value != "0" {
 			in, before = before, in
 		}
-		in.known = in.known && !unresolved(in.text)
+		in.Known = in.Known && !Unresolved(in.Text)
 	}
 	return in
 }
 
 // quotedText returns a here-document's text.
-func (w *walker) quotedText(r *syntax.Redirect, s *state) string {
+func (w *Walker) quotedText(r *syntax.Redirect, s *State) string {
 	literal := false
 	for _, p := range r.Word.Parts {
 		_, lit := p.(*syntax.Lit)
@@ -66,7 +66,7 @@ func (w *walker) quotedText(r *syntax.Redirect, s *state) string {
 	}
 	for _, p := range w.parts(r.Hdoc.Parts, s, true) {
 		if len(p.alts) != 1 {
-			return string(unknown)
+			return string(Unknown)
 		}
 		b.WriteString(p.alts[0])
 	}
@@ -74,39 +74,36 @@ func (w *walker) quotedText(r *syntax.Redirect, s *state) string {
 }
 
 // text returns a word's one value.
-func (w *walker) text(word *syntax.Word, s *state) string {
+func (w *Walker) text(word *syntax.Word, s *State) string {
 	alts := w.word(word, s)
 	if len(alts) != 1 {
-		return string(unknown)
+		return string(Unknown)
 	}
 	return strings.Join(alts[0], " ")
 }
 
-// device are names that write to a disk or to memory itself.
-var device = regexp.MustCompile(`^/+dev/+(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|dm-|mapper/|md|mem$|kmem$|port$|loop|block/)`)
-
-func (w *walker) redirect(r *syntax.Redirect, target string, s *state) {
-	if unresolved(target) {
-		w.hidden("a redirection cannot be resolved")
+func (w *Walker) redirect(r *syntax.Redirect, target string, s *State) {
+	if Unresolved(target) {
+		w.Hidden("a redirection cannot be resolved")
 	}
-	w.name(s, target)
+	w.Name(s, target)
 	if r.Op == syntax.RdrIn {
 		return
 	}
-	clean := path.Clean(shown(s.at(target)))
-	if device.MatchString(clean) {
-		w.danger("writing to a disk itself")
+	clean := path.Clean(Shown(s.At(target)))
+	if IsDisk(clean) {
+		w.Danger("writing to a disk itself")
 	}
 	if clean != "/dev/null" && clean != "/dev/stdout" && clean != "/dev/stderr" {
-		w.command([]string{">", s.at(target)})
+		w.Command([]string{">", s.At(target)})
 	}
 }
 
 // call examines a simple command in all its possibilities.
-func (w *walker) call(c *syntax.CallExpr, s *state, in input) {
+func (w *Walker) call(c *syntax.CallExpr, s *State, in Input) {
 	inside := s
 	if len(c.Args) > 0 {
-		inside = s.clone()
+		inside = s.Clone()
 	}
 	for _, a := range c.Assigns {
 		w.assign(a, inside, s)
@@ -120,7 +117,7 @@ func (w *walker) call(c *syntax.CallExpr, s *state, in input) {
 			}
 		}
 		if out = next; len(out) > 4*maxAlts || len(out) > 0 && len(out[0]) > 16*maxField {
-			w.hidden("it has too many possibilities")
+			w.Hidden("it has too many possibilities")
 			return
 		}
 		if w.spend(len(out) * (1 + len(out[0])/8)) {
@@ -131,14 +128,14 @@ func (w *walker) call(c *syntax.CallExpr, s *state, in input) {
 		defer s.lend(inside, c.Assigns)()
 	}
 	if len(out) == 1 {
-		w.exec(out[0], s, in)
+		w.Exec(out[0], s, in)
 		return
 	}
-	before := s.clone()
-	var after *state
+	before := s.Clone()
+	var after *State
 	for _, fields := range out {
-		branch := before.clone()
-		w.exec(fields, branch, in)
+		branch := before.Clone()
+		w.Exec(fields, branch, in)
 		if after == nil {
 			after = branch
 		} else {
@@ -154,7 +151,7 @@ func (w *walker) call(c *syntax.CallExpr, s *state, in input) {
 // which it finds what it runs.
 var commanding = regexp.MustCompile(`^(PATH|LD_.*|DYLD_.*|BASH_ENV|ENV|BASH_FUNC_.*|PROMPT_COMMAND|PS[04]|SHELLOPTS|BASHOPTS|GIT_(SSH|EXTERNAL_DIFF|PAGER|EDITOR|CONFIG|PROXY|ASKPASS|SEQUENCE|EXEC|TEMPLATE).*|(MAN|SYSTEMD_|AWS_)?PAGER|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE|PERL5(OPT|DB|LIB)|PYTHONSTARTUP|NODE_OPTIONS|RUBYOPT|RUBYLIB|JAVA_TOOL_OPTIONS|(SSH|SUDO)_ASKPASS|MAKEFLAGS|CC|CXX|RUSTC_WRAPPER|SHELL)$`)
 
-func (w *walker) assign(a *syntax.Assign, s, outer *state) {
+func (w *Walker) assign(a *syntax.Assign, s, outer *State) {
 	if a.Index != nil {
 		w.inner(a.Index, outer)
 	}
@@ -166,7 +163,7 @@ func (w *walker) assign(a *syntax.Assign, s, outer *state) {
 		for _, e := range a.Array.Elems {
 			w.word(e.Value, outer)
 		}
-		w.set(name, []string{string(unknown)}, s)
+		w.Set(name, []string{string(Unknown)}, s)
 		return
 	}
 	values := []string{""}
@@ -186,26 +183,26 @@ func (w *walker) assign(a *syntax.Assign, s, outer *state) {
 		values = either(nil, sums)
 	}
 	if a.Index != nil {
-		values = []string{string(unknown)}
+		values = []string{string(Unknown)}
 	}
-	w.set(name, values, s)
+	w.Set(name, values, s)
 }
 
 // set gives a variable its values, and checks those that are commands.
-func (w *walker) set(name string, values []string, s *state) {
+func (w *Walker) Set(name string, values []string, s *State) {
 	if slices.ContainsFunc(values, func(v string) bool { return len(v) > maxText/4 }) || len(values) > 4*maxAlts {
-		values = []string{string(unknown)}
+		values = []string{string(Unknown)}
 	}
 	if w.fixed[name] {
 		values = either(s.values(name), values)
 	}
-	s.vars[name] = values
+	s.Vars[name] = values
 	if name == "IFS" {
 		s.ifs = true
 		return
 	}
 	if name == "HOME" {
-		s.vars[name] = append(slices.Clone(values), string(home))
+		s.Vars[name] = append(slices.Clone(values), string(Home))
 	}
 	if !commanding.MatchString(name) {
 		return
@@ -214,47 +211,47 @@ func (w *walker) set(name string, values []string, s *state) {
 		if v == "" || v == "cat" || v == "true" || v == "less" || name == "SHELL" && strings.HasPrefix(v, "/bin/") {
 			continue
 		}
-		w.hidden("it sets " + name + ", by which other programs are run")
+		w.Hidden("it sets " + name + ", by which other programs are run")
 		w.quiet++
-		w.run(v, s.clone(), input{})
+		w.Run(v, s.Clone(), Input{})
 		w.quiet--
 	}
 }
 
 // declare examines export, local, declare and the like.
-func (w *walker) declare(c *syntax.DeclClause, s *state) {
+func (w *Walker) declare(c *syntax.DeclClause, s *State) {
 	defer w.fix(c)
 	for _, a := range c.Args {
 		if !a.Naked {
-			before, outside := s.clone(), c.Variant.Value == "local" && len(w.calls) == 0
+			before, outside := s.Clone(), c.Variant.Value == "local" && len(w.calls) == 0
 			w.assign(a, s, s)
 			if outside && a.Name != nil { // where there is no function it assigns nothing
-				s.vars[a.Name.Value] = either(before.values(a.Name.Value), s.vars[a.Name.Value])
+				s.Vars[a.Name.Value] = either(before.values(a.Name.Value), s.Vars[a.Name.Value])
 			}
 			continue
 		}
 		if a.Name != nil {
 			if c.Variant.Value != "export" && c.Variant.Value != "readonly" {
-				s.vars[a.Name.Value] = []string{""}
+				s.Vars[a.Name.Value] = []string{""}
 			}
 			continue
 		}
 		for _, fields := range w.word(a.Value, s) {
 			for _, f := range fields {
-				w.assignField(f, s)
+				w.Assign(f, s)
 				if c.Variant.Value == "nameref" || strings.HasPrefix(f, "-") && strings.ContainsAny(f, "nf") && c.Variant.Value != "export" {
-					w.hidden("a variable refers to another one")
+					w.Hidden("a variable refers to another one")
 				}
 			}
 		}
 	}
 	if c.Variant.Value == "nameref" {
-		w.hidden("a variable refers to another one")
+		w.Hidden("a variable refers to another one")
 	}
 }
 
 // fix notes what becomes read-only: a later assignment may not take place.
-func (w *walker) fix(c *syntax.DeclClause) {
+func (w *Walker) fix(c *syntax.DeclClause) {
 	fixes := c.Variant.Value == "readonly"
 	for _, a := range c.Args {
 		fixes = fixes || a.Name == nil && a.Value != nil && strings.HasPrefix(a.Value.Lit(), "-") && strings.Contains(a.Value.Lit(), "r")
@@ -267,17 +264,17 @@ func (w *walker) fix(c *syntax.DeclClause) {
 }
 
 // assignField is name=value as an argument.
-func (w *walker) assignField(f string, s *state) {
-	if unresolved(f) {
-		w.hidden("an assignment cannot be resolved")
+func (w *Walker) Assign(f string, s *State) {
+	if Unresolved(f) {
+		w.Hidden("an assignment cannot be resolved")
 	}
 	if name, value, ok := strings.Cut(f, "="); ok && syntax.ValidName(name) {
-		w.set(name, []string{value}, s)
+		w.Set(name, []string{value}, s)
 	}
 }
 
 // exec examines one command with its arguments resolved.
-func (w *walker) exec(f []string, s *state, in input) {
+func (w *Walker) Exec(f []string, s *State, in Input) {
 	for len(f) > 0 && f[0] == "" {
 		f = f[1:]
 	}
@@ -285,17 +282,17 @@ func (w *walker) exec(f []string, s *state, in input) {
 		return
 	}
 	name := f[0]
-	if unresolved(name) || strings.ContainsRune(name, digits) || globbed(name) || strings.ContainsRune(name, home) {
+	if Unresolved(name) || strings.ContainsRune(name, Digits) || Globbed(name) || strings.ContainsRune(name, Home) {
 		w.obscure(f, s, in)
 		return
 	}
-	if text, ok := s.aliases[name]; ok {
-		delete(s.aliases, name)
-		w.run(text+" "+rejoin(f[1:]), s, in)
-		s.aliases[name] = text
+	if text, ok := s.Aliases[name]; ok {
+		delete(s.Aliases, name)
+		w.Run(text+" "+Rejoin(f[1:]), s, in)
+		s.Aliases[name] = text
 		return
 	}
-	if fn := s.funcs[name]; fn != nil {
+	if fn := s.Funcs[name]; fn != nil {
 		w.invoke(fn, f[1:], s, in)
 		return
 	}
@@ -304,78 +301,74 @@ func (w *walker) exec(f []string, s *state, in input) {
 		base = b
 	}
 	if privileged[base] {
-		w.danger(base + ": it would run with another user's rights")
+		w.Danger(base + ": it would run with another user's rights")
 		return
 	}
-	if h := program(base); h != nil {
-		h(w, append([]string{base}, f[1:]...), s, in)
-		return
-	}
-	w.plain(f, s)
+	w.handler(base)(w, append([]string{base}, f[1:]...), s, in)
 }
 
 // obscure is a command whose name is not settled.
-func (w *walker) obscure(f []string, s *state, in input) {
-	if strings.HasPrefix(f[0], string(home)+"/") && !unresolved(f[0]) && !globbed(f[0]) {
-		f[0] = shown(f[0]) // a program in the home directory
-		w.exec(f, s, in)
+func (w *Walker) obscure(f []string, s *State, in Input) {
+	if strings.HasPrefix(f[0], string(Home)+"/") && !Unresolved(f[0]) && !Globbed(f[0]) {
+		f[0] = Shown(f[0]) // a program in the home directory
+		w.Exec(f, s, in)
 		return
 	}
-	w.hidden("the name of a command cannot be resolved")
-	w.command(f)
+	w.Hidden("the name of a command cannot be resolved")
+	w.Command(f)
 	w.quiet++
 	defer func() { w.quiet-- }()
-	if globbed(f[0]) {
-		pattern := path.Base(shown(f[0]))
+	if Globbed(f[0]) {
+		pattern := path.Base(Shown(f[0]))
 		for _, name := range slices.Sorted(maps.Keys(privileged)) {
 			if ok, _ := path.Match(pattern, name); ok && pattern != "*" {
-				w.danger(name + ": it would run with another user's rights")
+				w.Danger(name + ": it would run with another user's rights")
 			}
 		}
 		for _, name := range []string{"rm", "dd", "chmod"} {
 			if ok, _ := path.Match(pattern, name); ok && pattern != "*" {
-				w.exec(append([]string{name}, f[1:]...), s.clone(), in)
+				w.Exec(append([]string{name}, f[1:]...), s.Clone(), in)
 			}
 		}
 		return
 	}
-	if name := strings.ReplaceAll(f[0], string(unknown), ""); name != "" {
-		w.exec(append([]string{name}, f[1:]...), s.clone(), in)
+	if name := strings.ReplaceAll(f[0], string(Unknown), ""); name != "" {
+		w.Exec(append([]string{name}, f[1:]...), s.Clone(), in)
 	} else if len(f) > 1 {
-		w.exec(slices.Clone(f[1:]), s.clone(), in)
+		w.Exec(slices.Clone(f[1:]), s.Clone(), in)
 	}
 }
 
 // plain is a command that we know nothing special of.
-func (w *walker) plain(f []string, s *state) {
-	w.command(f)
-	if slices.ContainsFunc(f[1:], unresolved) {
-		w.hidden("an argument of " + shown(path.Base(f[0])) + " cannot be resolved")
+func (w *Walker) Plain(f []string, s *State) {
+	w.Command(f)
+	if slices.ContainsFunc(f[1:], Unresolved) {
+		w.Hidden("an argument of " + Shown(path.Base(f[0])) + " cannot be resolved")
 	}
 	if strings.HasSuffix(f[0], ".sh") || strings.HasSuffix(f[0], ".bash") {
-		w.hidden("it runs a script, whose commands are not seen")
+		w.Hidden("it runs a script, whose commands are not seen")
 	}
-	w.names(f[1:], s)
+	w.Names(f[1:], s)
 }
 
 // names notes what may be a file among arguments: whole, and behind "=", "@",
 // ":" or an option's letter.
-func (w *walker) names(args []string, s *state) {
+func (w *Walker) Names(args []string, s *State) {
 	for _, a := range args {
-		w.name(s, a)
+		w.Name(s, a)
 		for i, r := range a {
 			if strings.ContainsRune("=@:,", r) && i+1 < len(a) {
-				w.name(s, a[i+1:])
+				w.Name(s, a[i+1:])
 			}
 		}
 		if len(a) > 2 && a[0] == '-' && a[1] != '-' {
-			w.name(s, a[2:])
+			w.Name(s, a[2:])
 		}
 	}
 }
 
 // rejoin returns fields as the text of a shell.
-func rejoin(fields []string) string {
+func Rejoin(fields []string) string {
 	out := make([]string, len(fields))
 	for i, f := range fields {
 		out[i] = f

@@ -1,15 +1,19 @@
-package shell
+// Package programs examines the arguments of programs that run others, delete, or
+// change disks and rights, and refuses what must not run.
+package programs
 
 import (
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"gatehouse/core/permission/shell/walk"
 )
 
-// program returns how a program's arguments are examined; nil for one that we know
-// nothing special of.
-func program(name string) handler {
+// Handler returns how the arguments of the program with that name, in lower case and
+// without directory, are examined.
+func Handler(name string) walk.Handler {
 	switch name {
 	case "sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "pdksh", "ash", "fish", "rbash", "yash", "csh", "tcsh", "elvish", "nu", "xonsh", "osh":
 		return sh
@@ -74,116 +78,116 @@ func program(name string) handler {
 var interpreter = regexp.MustCompile(`^(python|pypy|perl|ruby|irb|node|nodejs|deno|bun|php|lua|luajit|tclsh|wish|rscript|r|julia|guile|groovy|scala|elixir|erl|racket|sbcl|clisp|ghci|runghc|jshell|swift|raku|ocaml|pwsh|powershell|sqlite3|psql|mysql|octave|gnuplot|dc|docker|podman|nerdctl|kubectl|lxc)[0-9.]*w?$`)
 
 // words are programs that open no file and run nothing by their arguments.
-func words(w *walker, f []string, s *state, in input) {
-	w.command(f)
+func words(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
+	w.Command(f)
 	args := f[1:]
 	switch f[0] {
 	case "test", "[", "unset", "read", "mapfile", "readarray", "printf", "export", "local", "declare", "typeset", "readonly", "wait", "getopts":
 		for _, a := range args {
 			if (f[0] != "printf" || len(args) > 1 && args[0] == "-v" && a == args[1]) && strings.Contains(a, "[") && strings.ContainsAny(a, "$`") {
-				w.hidden("a name holds a command")
+				w.Hidden("a name holds a command")
 			}
 		}
 	}
 	switch f[0] {
 	case "test", "[":
 		for _, a := range args {
-			if !unresolved(a) && strings.ContainsAny(a, "/.") {
-				w.name(s, a)
+			if !walk.Unresolved(a) && strings.ContainsAny(a, "/.") {
+				w.Name(s, a)
 			}
 		}
 	case "date", "logger":
-		w.names(args, s)
+		w.Names(args, s)
 	case "set":
 		if i := slices.Index(args, "--"); i >= 0 {
-			s.params, s.lost = slices.Clone(args[i+1:]), false
+			s.Params, s.Lost = slices.Clone(args[i+1:]), false
 		} else if len(args) > 0 && !strings.HasPrefix(args[0], "-") && !strings.HasPrefix(args[0], "+") {
-			s.params, s.lost = slices.Clone(args), false
+			s.Params, s.Lost = slices.Clone(args), false
 		}
 	case "shift":
-		if len(args) == 0 && len(s.params) > 0 {
-			s.params = s.params[1:]
+		if len(args) == 0 && len(s.Params) > 0 {
+			s.Params = s.Params[1:]
 		} else {
-			s.params, s.lost = nil, true
+			s.Params, s.Lost = nil, true
 		}
 	case "unset":
 		for _, a := range args {
-			delete(s.vars, a)
-			delete(s.funcs, a)
+			delete(s.Vars, a)
+			delete(s.Funcs, a)
 		}
 	case "read", "mapfile", "readarray", "getopts":
-		w.reads(f[0], args, s, in)
+		reads(w, f[0], args, s, in)
 	case "printf":
 		if len(args) > 2 && args[0] == "-v" {
-			out, ok := formatted(args[1+1], args[3:])
-			if !ok || unresolved(out) {
-				out = string(unknown)
+			out, ok := walk.Formatted(args[1+1], args[3:])
+			if !ok || walk.Unresolved(out) {
+				out = string(walk.Unknown)
 			}
-			w.set(args[1], []string{out}, s)
+			w.Set(args[1], []string{out}, s)
 		}
 	case "export", "local", "declare", "typeset", "readonly":
 		for _, a := range args {
-			w.assignField(a, s)
+			w.Assign(a, s)
 		}
 	case "popd":
-		s.cwd = string(unknown)
+		s.Cwd = string(walk.Unknown)
 	}
 }
 
 // reads sets the variables that a builtin fills from its input.
-func (w *walker) reads(name string, args []string, s *state, in input) {
-	value := string(unknown)
+func reads(w *walk.Walker, name string, args []string, s *walk.State, in walk.Input) {
+	value := string(walk.Unknown)
 	var names []string
 	for _, a := range args {
 		if strings.HasPrefix(a, "-C") {
-			w.hidden("a command is called back")
+			w.Hidden("a command is called back")
 		}
 		if !strings.HasPrefix(a, "-") {
 			names = append(names, a)
 		}
 	}
-	if name == "read" && len(names) == 1 && in.known {
-		value = strings.TrimSpace(strings.SplitN(in.text, "\n", 2)[0])
+	if name == "read" && len(names) == 1 && in.Known {
+		value = strings.TrimSpace(strings.SplitN(in.Text, "\n", 2)[0])
 	}
 	for _, n := range append(names, "REPLY", "MAPFILE", "OPTARG") {
 		if syntaxName(n) {
-			w.set(n, []string{value}, s)
+			w.Set(n, []string{value}, s)
 		}
 	}
 }
 
 func syntaxName(n string) bool { return n != "" && !strings.ContainsAny(n, "/.=$[") }
 
-func cd(w *walker, f []string, s *state, _ input) {
-	w.command(f)
+func cd(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
+	w.Command(f)
 	args := slices.DeleteFunc(slices.Clone(f[1:]), func(a string) bool { return a == "-P" || a == "-L" || a == "--" || a == "-e" })
 	switch {
 	case len(args) == 0 && f[0] == "cd":
-		s.cwd = string(home)
+		s.Cwd = string(walk.Home)
 	case len(args) == 1:
 		chdir(w, args[0], s)
 	default:
-		s.cwd = string(unknown)
+		s.Cwd = string(walk.Unknown)
 	}
 }
 
-func chdir(w *walker, to string, s *state) {
-	if unresolved(to) || to == "-" || globbed(to) {
-		w.hidden("a change of folder cannot be resolved")
-		s.cwd = string(unknown)
+func chdir(w *walk.Walker, to string, s *walk.State) {
+	if walk.Unresolved(to) || to == "-" || walk.Globbed(to) {
+		w.Hidden("a change of folder cannot be resolved")
+		s.Cwd = string(walk.Unknown)
 		return
 	}
-	w.name(s, to)
-	if s.cwd = s.at(to); s.cwd == "" {
-		s.cwd = "."
+	w.Name(s, to)
+	if s.Cwd = s.At(to); s.Cwd == "" {
+		s.Cwd = "."
 	}
-	s.cwd = path.Clean(s.cwd)
+	s.Cwd = path.Clean(s.Cwd)
 }
 
 // lookUp is command: with -v and -V it only tells where a program is.
-func lookUp(w *walker, f []string, s *state, in input) {
+func lookUp(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	if len(f) > 1 && (strings.HasPrefix(f[1], "-v") || strings.HasPrefix(f[1], "-V")) {
-		w.command(f)
+		w.Command(f)
 		return
 	}
 	wrap("command", wrappers["command"])(w, f, s, in)
@@ -198,7 +202,7 @@ var processRoot = regexp.MustCompile(`^/+proc/+[^/]+/+(root|cwd)(/|$)`)
 // whole reports whether a name is the whole file system, a system directory or
 // the home directory of a user. A glob is whole when it matches one of them.
 func whole(f string) bool {
-	f = shown(f)
+	f = walk.Shown(f)
 	clean := path.Clean(f)
 	if clean == "~" || clean == "~/*" || strings.HasPrefix(clean, "~/") && path.Join("/", clean[1:]) == "/" {
 		return true
@@ -238,7 +242,7 @@ func globMatches(glob, name string) bool {
 
 // rm refuses what deletes the file system or a home; what it cannot tell from
 // that is hidden.
-func rm(w *walker, f []string, s *state, _ input) {
+func rm(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	recursive, targets := false, []string{}
 	for i, a := range f[1:] {
 		switch {
@@ -257,43 +261,43 @@ func rm(w *walker, f []string, s *state, _ input) {
 		break
 	}
 	for _, t := range targets {
-		w.removes(s, t, recursive)
+		removes(w, s, t, recursive)
 	}
-	w.plain(f, s)
+	w.Plain(f, s)
 }
 
-func (w *walker) removes(s *state, target string, recursive bool) {
-	t := s.at(target)
+func removes(w *walk.Walker, s *walk.State, target string, recursive bool) {
+	t := s.At(target)
 	if target == "" {
 		return
 	}
-	switch bare := strings.ReplaceAll(t, string(unknown), ""); {
-	case unresolved(t):
-		w.hidden("what is deleted cannot be resolved")
-		if recursive && strings.HasPrefix(t, string(home)) && whole(bare) {
-			w.danger("deleting a home folder")
+	switch bare := strings.ReplaceAll(t, string(walk.Unknown), ""); {
+	case walk.Unresolved(t):
+		w.Hidden("what is deleted cannot be resolved")
+		if recursive && strings.HasPrefix(t, string(walk.Home)) && whole(bare) {
+			w.Danger("deleting a home folder")
 		}
 	case whole(t) && recursive:
-		w.danger("deleting " + shown(t) + " with everything in it")
+		w.Danger("deleting " + walk.Shown(t) + " with everything in it")
 	case whole(t):
-		w.hidden("it deletes " + shown(t))
-	case recursive && (t == "." || t == "./" || t == string(star) || t == "./"+string(star)):
-		w.hidden("it deletes everything in the working directory")
+		w.Hidden("it deletes " + walk.Shown(t))
+	case recursive && (t == "." || t == "./" || t == string(walk.Star) || t == "./"+string(walk.Star)):
+		w.Hidden("it deletes everything in the working directory")
 	case recursive && climbs(t):
-		w.hidden("it deletes a directory that contains the working directory")
+		w.Hidden("it deletes a directory that contains the working directory")
 	}
 }
 
 // climbs reports whether a name is only a way up, or all that is up there.
 func climbs(f string) bool {
-	f = path.Clean(shown(f))
+	f = path.Clean(walk.Shown(f))
 	f = strings.TrimSuffix(f, "/*")
 	return f == ".." || strings.HasSuffix(f, "/..")
 }
 
 var open777 = regexp.MustCompile(`^[0-7]?[0-7][0-7][2367]$|[ao]*[ugoa]*[+=][rwxXst]*w`)
 
-func chmod(w *walker, f []string, s *state, _ input) {
+func chmod(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	recursive, opens := false, f[0] != "chmod" && f[0] != "gchmod"
 	for _, a := range f[1:] {
 		if strings.HasPrefix(a, "--") {
@@ -301,32 +305,32 @@ func chmod(w *walker, f []string, s *state, _ input) {
 		} else if strings.HasPrefix(a, "-") {
 			recursive = recursive || strings.Contains(a, "R")
 		}
-		opens = opens || open777.MatchString(a) || unresolved(a)
+		opens = opens || open777.MatchString(a) || walk.Unresolved(a)
 	}
 	for _, a := range f[1:] {
-		if t := s.at(a); recursive && whole(t) {
-			if clean := path.Clean(shown(t)); clean == "/" || clean == "/*" || opens {
-				w.danger("changing the rights of all of " + shown(t))
+		if t := s.At(a); recursive && whole(t) {
+			if clean := path.Clean(walk.Shown(t)); clean == "/" || clean == "/*" || opens {
+				w.Danger("changing the rights of all of " + walk.Shown(t))
 			}
 		}
 	}
-	w.plain(f, s)
+	w.Plain(f, s)
 }
 
-func dd(w *walker, f []string, s *state, _ input) {
+func dd(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	for _, a := range f[1:] {
 		target, writes := strings.CutPrefix(a, "of=")
-		if strings.HasPrefix(a, "if=") || writes && strings.HasPrefix(path.Clean(shown(s.at(target))), "/dev/") && path.Clean(target) != "/dev/null" {
-			w.danger("dd: copying a disk")
+		if strings.HasPrefix(a, "if=") || writes && strings.HasPrefix(path.Clean(walk.Shown(s.At(target))), "/dev/") && path.Clean(target) != "/dev/null" {
+			w.Danger("dd: copying a disk")
 		}
 	}
-	w.plain(f, s)
+	w.Plain(f, s)
 }
 
-func disk(w *walker, f []string, _ *state, _ input) {
+func disk(w *walk.Walker, f []string, _ *walk.State, _ walk.Input) {
 	if len(f) == 2 && slices.Contains([]string{"-l", "--help", "--version"}, f[1]) {
-		w.command(f)
+		w.Command(f)
 		return
 	}
-	w.danger(f[0] + ": making or wiping a file system")
+	w.Danger(f[0] + ": making or wiping a file system")
 }

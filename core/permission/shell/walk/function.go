@@ -1,4 +1,4 @@
-package shell
+package walk
 
 import (
 	"slices"
@@ -22,48 +22,48 @@ func unchained(c *syntax.FuncDecl, chain *syntax.BinaryCmd) *syntax.BinaryCmd {
 
 // function keeps a function for when it is called. What it holds is checked
 // now, too: what is forbidden is so in a function that is never called.
-func (w *walker) function(c *syntax.FuncDecl, s *state) {
+func (w *Walker) function(c *syntax.FuncDecl, s *State) {
 	if c.Name == nil {
-		w.hidden("it uses words that are not followed")
+		w.Hidden("it uses words that are not followed")
 		return
 	}
 	if bomb(c) {
-		w.danger("a fork bomb")
+		w.Danger("a fork bomb")
 		return
 	}
-	s.funcs[c.Name.Value] = c
+	s.Funcs[c.Name.Value] = c
 	w.quiet++
-	probe := s.clone()
-	probe.lost, probe.vars, probe.params = true, map[string][]string{}, nil
-	delete(probe.funcs, c.Name.Value)
-	w.stmt(c.Body, probe, input{})
+	probe := s.Clone()
+	probe.Lost, probe.Vars, probe.Params = true, map[string][]string{}, nil
+	delete(probe.Funcs, c.Name.Value)
+	w.stmt(c.Body, probe, Input{})
 	w.quiet--
 }
 
 // invoke examines a call of a function that the text declares.
-func (w *walker) invoke(c *syntax.FuncDecl, args []string, s *state, in input) {
+func (w *Walker) invoke(c *syntax.FuncDecl, args []string, s *State, in Input) {
 	if slices.Contains(w.calls, c.Name.Value) || w.depth > maxDepth {
 		if len(w.calls) > 0 && w.forks(c, s) {
-			w.danger("a fork bomb")
+			w.Danger("a fork bomb")
 		}
-		w.hidden("a function calls itself")
+		w.Hidden("a function calls itself")
 		return
 	}
 	w.calls = append(w.calls, c.Name.Value)
 	w.depth++
-	before, lost := s.params, s.lost
-	s.params, s.lost = args, false
+	before, lost := s.Params, s.Lost
+	s.Params, s.Lost = args, false
 	w.stmt(c.Body, s, in)
-	s.params, s.lost = before, lost
+	s.Params, s.Lost = before, lost
 	w.depth--
 	w.calls = w.calls[:len(w.calls)-1]
 }
 
 // forks reports whether any function in the running circle calls in the
 // background or in a pipe.
-func (w *walker) forks(c *syntax.FuncDecl, s *state) bool {
+func (w *Walker) forks(c *syntax.FuncDecl, s *State) bool {
 	for _, name := range append(slices.Clone(w.calls), c.Name.Value) {
-		f := s.funcs[name]
+		f := s.Funcs[name]
 		if f == nil {
 			continue
 		}

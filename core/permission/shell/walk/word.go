@@ -1,4 +1,4 @@
-package shell
+package walk
 
 import (
 	"slices"
@@ -12,24 +12,24 @@ import (
 // Characters of private use stand for what has a meaning beyond its text. A
 // command that holds one itself is hidden.
 const (
-	unknown  = '\uE000' // any text, of any number of fields
-	digits   = '\uE001' // a number or a time: nothing that names a file or program
-	star     = '\uE002' // an unquoted *
+	Unknown  = '\uE000' // any text, of any number of fields
+	Digits   = '\uE001' // a number or a time: nothing that names a file or program
+	Star     = '\uE002' // an unquoted *
 	question = '\uE003' // an unquoted ?
 	bracket  = '\uE004' // an unquoted [
-	home     = '\uE005' // the home directory
+	Home     = '\uE005' // the home directory
 	next     = '\uE006' // where "$@" begins another field
 )
 
-func marked(r rune) bool { return r >= unknown && r <= next }
+func marked(r rune) bool { return r >= Unknown && r <= next }
 
-var show = strings.NewReplacer(string(unknown), "…", string(digits), "0", string(star), "*", string(question), "?", string(bracket), "[", string(home), "~", string(next), " ")
+var show = strings.NewReplacer(string(Unknown), "…", string(Digits), "0", string(Star), "*", string(question), "?", string(bracket), "[", string(Home), "~", string(next), " ")
 
 // shown returns a value as users read it.
-func shown(s string) string { return show.Replace(s) }
+func Shown(s string) string { return show.Replace(s) }
 
-func unresolved(f string) bool { return strings.ContainsRune(f, unknown) }
-func globbed(f string) bool    { return strings.ContainsAny(f, string([]rune{star, question, bracket})) }
+func Unresolved(f string) bool { return strings.ContainsRune(f, Unknown) }
+func Globbed(f string) bool    { return strings.ContainsAny(f, string([]rune{Star, question, bracket})) }
 
 // piece is a part of a word: the values it may have, and whether the shell
 // splits them into fields.
@@ -39,12 +39,12 @@ type piece struct {
 }
 
 // word returns what a word may become: lists of fields, one for each possibility.
-func (w *walker) word(word *syntax.Word, s *state) [][]string {
+func (w *Walker) word(word *syntax.Word, s *State) [][]string {
 	if word == nil {
 		return nil
 	}
 	if w.spent() {
-		return [][]string{{string(unknown)}}
+		return [][]string{{string(Unknown)}}
 	}
 	out := [][]string{nil}
 	for _, one := range braces(word) {
@@ -56,11 +56,11 @@ func (w *walker) word(word *syntax.Word, s *state) [][]string {
 			}
 		}
 		if out = next; len(out) > maxAlts || len(out[0]) > maxField {
-			w.hidden("it has too many possibilities")
-			return [][]string{{string(unknown)}}
+			w.Hidden("it has too many possibilities")
+			return [][]string{{string(Unknown)}}
 		}
 		if w.spend(len(out) * (1 + len(out[0])/8)) {
-			return [][]string{{string(unknown)}}
+			return [][]string{{string(Unknown)}}
 		}
 	}
 	return out
@@ -82,7 +82,7 @@ func braces(word *syntax.Word) []*syntax.Word {
 	return out
 }
 
-func (w *walker) fields(word *syntax.Word, s *state) [][]string {
+func (w *Walker) fields(word *syntax.Word, s *State) [][]string {
 	pieces := w.parts(word.Parts, s, false)
 	combos, size := [][]piece{nil}, 0
 	for _, p := range pieces {
@@ -91,8 +91,8 @@ func (w *walker) fields(word *syntax.Word, s *state) [][]string {
 		}
 	}
 	if size > maxText || w.spend(size/1024) {
-		w.hidden("it is too long to be followed")
-		return [][]string{{string(unknown)}}
+		w.Hidden("it is too long to be followed")
+		return [][]string{{string(Unknown)}}
 	}
 	for _, p := range pieces {
 		var next [][]piece
@@ -102,8 +102,8 @@ func (w *walker) fields(word *syntax.Word, s *state) [][]string {
 			}
 		}
 		if combos = next; len(combos) > maxAlts {
-			w.hidden("it has too many possibilities")
-			return [][]string{{string(unknown)}}
+			w.Hidden("it has too many possibilities")
+			return [][]string{{string(Unknown)}}
 		}
 	}
 	var out [][]string
@@ -130,9 +130,9 @@ func assemble(pieces []piece, ifs bool) []string {
 		}
 		v = strings.ReplaceAll(v, string(next), " ")
 		if ifs && v != "" {
-			v = string(unknown)
+			v = string(Unknown)
 		}
-		v = strings.NewReplacer("*", string(star), "?", string(question), "[", string(bracket)).Replace(v)
+		v = strings.NewReplacer("*", string(Star), "?", string(question), "[", string(bracket)).Replace(v)
 		words := strings.Fields(v)
 		if strings.TrimLeft(v, " \t\n") != v && open {
 			out, cur, open = append(out, cur), "", false
@@ -157,7 +157,7 @@ func assemble(pieces []piece, ifs bool) []string {
 }
 
 // parts returns a word's pieces.
-func (w *walker) parts(parts []syntax.WordPart, s *state, quoted bool) []piece {
+func (w *Walker) parts(parts []syntax.WordPart, s *State, quoted bool) []piece {
 	var out []piece
 	for i, part := range parts {
 		switch p := part.(type) {
@@ -183,14 +183,14 @@ func (w *walker) parts(parts []syntax.WordPart, s *state, quoted bool) []piece {
 			out = append(out, piece{w.substitution(p.Stmts, s), !quoted})
 		case *syntax.ArithmExp:
 			w.inner(p.X, s)
-			out = append(out, piece{alts: []string{string(digits)}})
+			out = append(out, piece{alts: []string{string(Digits)}})
 		case *syntax.ProcSubst:
-			w.stmts(p.Stmts, s.clone(), input{piped: true})
-			out = append(out, piece{alts: []string{"/dev/fd/" + string(digits)}})
+			w.stmts(p.Stmts, s.Clone(), Input{Piped: true})
+			out = append(out, piece{alts: []string{"/dev/fd/" + string(Digits)}})
 		case *syntax.ExtGlob:
-			out = append(out, piece{alts: []string{string(star)}})
+			out = append(out, piece{alts: []string{string(Star)}})
 		default:
-			out = append(out, piece{alts: []string{string(unknown)}})
+			out = append(out, piece{alts: []string{string(Unknown)}})
 		}
 	}
 	return out
@@ -214,16 +214,16 @@ func literal(v string, quoted, first bool) string {
 			if end < 0 {
 				end = len(rs)
 			}
-			b.WriteRune(home)
+			b.WriteRune(Home)
 			switch user := string(rs[1:end]); user {
 			case "", "root":
 			case "+", "-":
 				b.Reset()
-				b.WriteRune(unknown)
+				b.WriteRune(Unknown)
 			}
 			i = end - 1 // ~somebody is a home, too
 		case r == '*':
-			b.WriteRune(star)
+			b.WriteRune(Star)
 		case r == '?':
 			b.WriteRune(question)
 		case r == '[':
@@ -239,7 +239,7 @@ func literal(v string, quoted, first bool) string {
 func ansi(v string) string {
 	out, _, err := expand.Format(nil, v, nil)
 	if err != nil {
-		return string(unknown)
+		return string(Unknown)
 	}
 	out, _, _ = strings.Cut(out, "\x00")
 	return out
@@ -249,21 +249,21 @@ func ansi(v string) string {
 const numbers = "#?$!-"
 
 // param is what a parameter expansion may become.
-func (w *walker) param(p *syntax.ParamExp, s *state) []string {
+func (w *Walker) param(p *syntax.ParamExp, s *State) []string {
 	w.inner(p, s)
 	if p.Slice != nil {
 		w.inner(p.Slice.Offset, s)
 		w.inner(p.Slice.Length, s)
 	}
 	if p.Param == nil || p.Excl || p.Flags != nil || p.NestedParam != nil || p.Names != 0 || len(p.Modifiers) > 0 {
-		return []string{string(unknown)}
+		return []string{string(Unknown)}
 	}
 	if p.Length {
-		return []string{string(digits)}
+		return []string{string(Digits)}
 	}
 	values := s.values(p.Param.Value)
 	if p.Index != nil || p.Slice != nil || p.Repl != nil || p.Width || p.IsSet {
-		values = []string{string(unknown)}
+		values = []string{string(Unknown)}
 	}
 	if p.Exp == nil {
 		return values
@@ -279,7 +279,7 @@ func (w *walker) param(p *syntax.ParamExp, s *state) []string {
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		out := either(values, word)
 		if p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull {
-			w.set(p.Param.Value, out, s)
+			w.Set(p.Param.Value, out, s)
 		}
 		return out
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
@@ -288,34 +288,34 @@ func (w *walker) param(p *syntax.ParamExp, s *state) []string {
 		return values
 	}
 	if p.Exp.Op == syntax.OtherParamOps { // ${x@P} runs what is in it
-		w.hidden("a value is expanded again")
+		w.Hidden("a value is expanded again")
 		w.quiet++
 		for _, v := range values {
-			w.run("echo \""+v+"\"", s.clone(), input{})
+			w.Run("echo \""+v+"\"", s.Clone(), Input{})
 		}
 		w.quiet--
 	}
-	return []string{string(unknown)}
+	return []string{string(Unknown)}
 }
 
 // substitution is what $(…) may become.
-func (w *walker) substitution(list []*syntax.Stmt, s *state) []string {
-	inside := s.clone()
-	w.stmts(list, inside, input{})
+func (w *Walker) substitution(list []*syntax.Stmt, s *State) []string {
+	inside := s.Clone()
+	w.stmts(list, inside, Input{})
 	if len(list) == 0 {
 		return []string{""}
 	}
 	if len(list) == 1 {
-		if out, ok := w.output(list[0], s.clone(), input{}); ok {
+		if out, ok := w.output(list[0], s.Clone(), Input{}); ok {
 			return []string{strings.TrimRight(out, "\n")}
 		}
 	}
-	return []string{string(unknown)}
+	return []string{string(Unknown)}
 }
 
 // inner examines the substitutions inside a node that is no command, and the
 // variables that arithmetic evaluates: their text may hold commands.
-func (w *walker) inner(n syntax.Node, s *state) {
+func (w *Walker) inner(n syntax.Node, s *State) {
 	if n == nil || w.spent() {
 		return
 	}
@@ -323,16 +323,16 @@ func (w *walker) inner(n syntax.Node, s *state) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
-			w.stmts(n.Stmts, s.clone(), input{})
+			w.stmts(n.Stmts, s.Clone(), Input{})
 			return false
 		case *syntax.ProcSubst:
-			w.stmts(n.Stmts, s.clone(), input{piped: true})
+			w.stmts(n.Stmts, s.Clone(), Input{Piped: true})
 			return false
 		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause:
 			arithmetic = true
 		case *syntax.Assign:
 			if n.Name != nil {
-				s.vars[n.Name.Value] = []string{string(digits)}
+				s.Vars[n.Name.Value] = []string{string(Digits)}
 			}
 		case *syntax.ParamExp:
 			if arithmetic && n.Param != nil {
@@ -340,7 +340,7 @@ func (w *walker) inner(n syntax.Node, s *state) {
 			}
 		case *syntax.Lit:
 			if arithmetic && syntax.ValidName(n.Value) {
-				if v, ok := s.vars[n.Value]; ok {
+				if v, ok := s.Vars[n.Value]; ok {
 					w.evaluated(v)
 				}
 			}
@@ -354,10 +354,10 @@ func (w *walker) inner(n syntax.Node, s *state) {
 }
 
 // evaluated reports when arithmetic would evaluate a text that is no number.
-func (w *walker) evaluated(values []string) {
+func (w *Walker) evaluated(values []string) {
 	for _, v := range values {
-		if _, err := strconv.ParseInt(v, 0, 64); err != nil && v != "" && v != string(digits) {
-			w.hidden("arithmetic evaluates a text that is no number")
+		if _, err := strconv.ParseInt(v, 0, 64); err != nil && v != "" && v != string(Digits) {
+			w.Hidden("arithmetic evaluates a text that is no number")
 		}
 	}
 }

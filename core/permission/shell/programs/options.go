@@ -1,38 +1,40 @@
-package shell
+package programs
 
 import (
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"gatehouse/core/permission/shell/walk"
 )
 
 // writes are programs that write to what they are told: a disk itself is
 // refused, and so is a privileged program under another name.
-func writes(w *walker, f []string, s *state, in input) {
+func writes(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	for _, a := range f[1:] {
-		if device.MatchString(path.Clean(shown(s.at(a)))) {
-			w.danger("writing to a disk itself")
+		if walk.IsDisk(path.Clean(walk.Shown(s.At(a)))) {
+			w.Danger("writing to a disk itself")
 		}
-		if f[0] != "tee" && strings.Contains(a, "/") && privileged[path.Base(a)] {
-			w.danger(path.Base(a) + " under another name")
+		if f[0] != "tee" && strings.Contains(a, "/") && walk.Privileged(path.Base(a)) {
+			w.Danger(path.Base(a) + " under another name")
 		}
 	}
 	if f[0] == "mv" && len(f) > 2 {
 		for _, a := range f[1 : len(f)-1] {
-			if !strings.HasPrefix(a, "-") && whole(s.at(a)) {
-				w.danger("moving " + shown(a) + " away")
+			if !strings.HasPrefix(a, "-") && whole(s.At(a)) {
+				w.Danger("moving " + walk.Shown(a) + " away")
 			}
 		}
 	}
-	if f[0] == "rsync" && slices.ContainsFunc(f, func(a string) bool { return strings.HasPrefix(a, "--del") }) && whole(s.at(f[len(f)-1])) {
-		w.danger("deleting " + shown(f[len(f)-1]) + " with everything in it")
+	if f[0] == "rsync" && slices.ContainsFunc(f, func(a string) bool { return strings.HasPrefix(a, "--del") }) && whole(s.At(f[len(f)-1])) {
+		w.Danger("deleting " + walk.Shown(f[len(f)-1]) + " with everything in it")
 	}
 	viaOptions(w, f, s, in)
 }
 
 // searches are programs whose first argument is a pattern and no file.
-func searches(w *walker, f []string, s *state, in input) {
+func searches(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	args := slices.Clone(f)
 	given := slices.ContainsFunc(f, func(a string) bool {
 		return a == "-e" || a == "-f" || strings.HasPrefix(a, "--regexp") || strings.HasPrefix(a, "--file") || strings.HasPrefix(a, "--pre")
@@ -40,14 +42,14 @@ func searches(w *walker, f []string, s *state, in input) {
 	for i := 1; i < len(args) && !given; i++ {
 		if !strings.HasPrefix(args[i], "-") {
 			args[i] = "PATTERN"
-			w.quiet++
+			loud := w.Quiet()
 			viaOptions(w, args, s, in)
-			w.quiet--
-			w.command(f)
-			if slices.ContainsFunc(args[1:], unresolved) {
-				w.hidden("an argument of " + f[0] + " cannot be resolved")
+			loud()
+			w.Command(f)
+			if slices.ContainsFunc(args[1:], walk.Unresolved) {
+				w.Hidden("an argument of " + f[0] + " cannot be resolved")
 			}
-			w.names(slices.Delete(args, i, i+1)[1:], s)
+			w.Names(slices.Delete(args, i, i+1)[1:], s)
 			return
 		}
 	}
@@ -61,7 +63,7 @@ var harmless = regexp.MustCompile(`^(\s*((\d+|\$|/([^/\\]|\\.)*/I?)(,(\+?\d+|\$|
 var compared = regexp.MustCompile(`>=?\s*[0-9]+`)
 
 // scripted are awk and sed, whose scripts can run commands.
-func scripted(w *walker, f []string, s *state, _ input) {
+func scripted(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	sed := strings.HasSuffix(f[0], "sed")
 	script, files := []string{}, []string{}
 	for i := 1; i < len(f); i++ {
@@ -72,7 +74,7 @@ func scripted(w *walker, f []string, s *state, _ input) {
 				script = append(script, f[i])
 			}
 		case a == "-f" || strings.HasPrefix(a, "--file"):
-			w.hidden(f[0] + " runs a script, which is not seen")
+			w.Hidden(f[0] + " runs a script, which is not seen")
 			i++
 			script = append(script, "")
 		case strings.HasPrefix(a, "--expression="):
@@ -83,13 +85,13 @@ func scripted(w *walker, f []string, s *state, _ input) {
 			script = append(script, a[2:])
 		case strings.HasPrefix(a, "-") && len(a) > 1:
 			if !sed && !strings.HasPrefix(a, "-F") && !strings.HasPrefix(a, "-v") && a != "--" && a != "--version" {
-				w.hidden(f[0] + " has an option that may load a script")
+				w.Hidden(f[0] + " has an option that may load a script")
 				for _, later := range f[i+1:] {
-					w.quoted(shown(later), s)
+					quoted(w, walk.Shown(later), s)
 				}
 			}
 			if strings.HasPrefix(a, "-f") || sed && strings.HasPrefix(a, "-n") && strings.HasSuffix(a, "e") && i+1 < len(f) {
-				w.hidden(f[0] + " runs a script, which is not seen")
+				w.Hidden(f[0] + " runs a script, which is not seen")
 			}
 		case len(script) == 0:
 			script = append(script, a)
@@ -98,27 +100,29 @@ func scripted(w *walker, f []string, s *state, _ input) {
 		}
 	}
 	for _, text := range script {
-		text = shown(text)
+		text = walk.Shown(text)
 		if sed && text != "" && !harmless.MatchString(text) || !sed && (strings.ContainsAny(text, "|@") || strings.Contains(text, "system") || strings.Contains(text, "getline") || strings.Contains(compared.ReplaceAllString(text, ""), ">")) {
-			w.hidden(f[0] + " has a script that may run commands or write files")
-			w.quoted(text, s)
+			w.Hidden(f[0] + " has a script that may run commands or write files")
+			quoted(w, text, s)
 		}
 	}
-	w.command(f)
-	if slices.ContainsFunc(f[1:], unresolved) {
-		w.hidden("an argument of " + f[0] + " cannot be resolved")
+	w.Command(f)
+	if slices.ContainsFunc(f[1:], walk.Unresolved) {
+		w.Hidden("an argument of " + f[0] + " cannot be resolved")
 	}
-	w.names(files, s)
+	w.Names(files, s)
 }
 
 var quote = regexp.MustCompile(`"([^"]*)"|'([^']*)'`)
 
+// maxQuoted limits the quoted texts of one script that are examined.
+const maxQuoted = 16
+
 // quoted looks for what is forbidden in the texts that a foreign script quotes.
-func (w *walker) quoted(script string, s *state) {
-	w.quiet++
-	defer func() { w.quiet-- }()
-	for _, m := range quote.FindAllStringSubmatch(script, maxAlts) {
-		w.run(m[1]+m[2], s.clone(), input{})
+func quoted(w *walk.Walker, script string, s *walk.State) {
+	defer w.Quiet()()
+	for _, m := range quote.FindAllStringSubmatch(script, maxQuoted) {
+		w.Run(m[1]+m[2], s.Clone(), walk.Input{})
 	}
 }
 
@@ -126,12 +130,12 @@ func (w *walker) quoted(script string, s *state) {
 var flagOnly = regexp.MustCompile(`^(-[uqBsOvEwt]+|--|--[a-z-]+=.*)$`)
 
 // interpret are programs that run texts in other languages, or commands
-// elsewhere: what is given in the arguments or on the input is not seen.
-func interpret(w *walker, f []string, s *state, in input) {
-	w.command(f)
-	w.names(f[1:], s)
-	if slices.ContainsFunc(f[1:], unresolved) {
-		w.hidden("an argument of " + f[0] + " cannot be resolved")
+// elsewhere: what is given in the arguments or on the walk.Input is not seen.
+func interpret(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
+	w.Command(f)
+	w.Names(f[1:], s)
+	if slices.ContainsFunc(f[1:], walk.Unresolved) {
+		w.Hidden("an argument of " + f[0] + " cannot be resolved")
 	}
 	operand := ""
 	inline := slices.ContainsFunc(f[1:], func(a string) bool { return strings.HasPrefix(a, "/dev/") || strings.HasPrefix(a, "/proc/") })
@@ -158,59 +162,58 @@ func interpret(w *walker, f []string, s *state, in input) {
 	})
 	switch {
 	case inline:
-		w.hidden(f[0] + " runs a text that is not followed")
+		w.Hidden(f[0] + " runs a text that is not followed")
 		for _, a := range f[1:] {
-			w.quoted(shown(a), s)
+			quoted(w, walk.Shown(a), s)
 		}
 	case operand == "" && !asks:
-		w.hidden(f[0] + " runs what it reads")
-		if in.known {
-			w.quoted(in.text, s)
+		w.Hidden(f[0] + " runs what it reads")
+		if in.Known {
+			quoted(w, in.Text, s)
 		}
 	}
 }
 
 // unseen are programs that run or change what the text does not show.
-func unseen(w *walker, f []string, s *state, _ input) {
-	w.command(f)
-	w.names(f[1:], s)
+func unseen(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
+	w.Command(f)
+	w.Names(f[1:], s)
 	if len(f) == 1 && f[0] == "history" || len(f) == 2 && slices.Contains([]string{"-l", "--version", "--help", "-h", "-r"}, f[1]) {
 		return
 	}
-	w.hidden(f[0] + " can run commands that are not seen")
-	w.quiet++
-	defer func() { w.quiet-- }()
+	w.Hidden(f[0] + " can run commands that are not seen")
+	defer w.Quiet()()
 	for i, a := range f[1:] {
-		if privileged[path.Base(a)] {
-			w.exec(slices.Clone(f[1+i:]), s.clone(), input{})
+		if walk.Privileged(path.Base(a)) {
+			w.Exec(slices.Clone(f[1+i:]), s.Clone(), walk.Input{})
 		}
 		if strings.Contains(a, " ") {
-			w.run(strings.TrimLeft(a, "!:+"), s.clone(), input{})
+			w.Run(strings.TrimLeft(a, "!:+"), s.Clone(), walk.Input{})
 		}
 	}
 }
 
 // ssh runs its further arguments in a shell elsewhere.
-func ssh(w *walker, f []string, s *state, in input) {
+func ssh(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	if f[0] == "sshpass" {
 		wrap("sshpass", wrapper{valued: "p f d P", flags: "e v"})(w, f, s, in)
 		return
 	}
-	w.command(f)
-	w.names(f[1:], s)
+	w.Command(f)
+	w.Names(f[1:], s)
 	rest, ok := operands(f[1:], wrapper{valued: "b c D E e F I i J L l m O o p Q R S W w B", flags: "4 6 A a C f G g K k M N n q s T t tt V v vv vvv X x Y y"})
 	if !ok || slices.ContainsFunc(f, func(a string) bool {
 		return strings.HasPrefix(a, "-F") || strings.Contains(strings.ToLower(a), "command")
 	}) {
-		w.hidden("an option of " + f[0] + " can run commands")
+		w.Hidden("an option of " + f[0] + " can run commands")
 	}
 	if len(rest) < 2 {
-		if in.piped && len(rest) == 1 {
-			w.hidden("a shell elsewhere runs what it reads")
-			if in.known {
-				w.quiet++
-				w.run(in.text, newState(), input{})
-				w.quiet--
+		if in.Piped && len(rest) == 1 {
+			w.Hidden("a shell elsewhere runs what it reads")
+			if in.Known {
+				loud := w.Quiet()
+				w.Run(in.Text, walk.NewState(), walk.Input{})
+				loud()
 			}
 		}
 		return
@@ -218,49 +221,49 @@ func ssh(w *walker, f []string, s *state, in input) {
 	if rest = rest[1:]; rest[0] == "--" {
 		rest = rest[1:]
 	}
-	w.run(strings.Join(rest, " "), newState(), in)
+	w.Run(strings.Join(rest, " "), walk.NewState(), in)
 }
 
 // texts are programs that run a command, or a text in a shell.
-func texts(w *walker, f []string, s *state, in input) {
+func texts(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	args := f[1:]
 	switch f[0] {
 	case "flock":
 		rest, ok := operands(args, wrapper{valued: "w E timeout", flags: "s x e u n o F v shared exclusive unlock nonblock"})
 		if ok && len(rest) > 1 && rest[1] != "-c" {
-			w.exec(slices.Clone(rest[1:]), s.clone(), in)
+			w.Exec(slices.Clone(rest[1:]), s.Clone(), in)
 			return
 		}
 	case "watch":
 		if rest, ok := operands(args, wrapper{valued: "n interval q equexit", flags: "b c d e g t x p beep color differences errexit chgexit no-title exec precise"}); ok && len(rest) > 0 {
-			w.run(strings.Join(rest, " "), s.clone(), in)
+			w.Run(strings.Join(rest, " "), s.Clone(), in)
 			return
 		}
 	case "tmux", "screen":
 		if len(args) == 1 && (args[0] == "ls" || args[0] == "-ls") {
-			w.command(f)
+			w.Command(f)
 			return
 		}
 	}
-	w.command(f)
+	w.Command(f)
 	clear := false
 	if i := slices.Index(args, "-c"); i >= 0 && i+1 < len(args) {
-		w.run(args[i+1], s.clone(), in)
+		w.Run(args[i+1], s.Clone(), in)
 		clear = f[0] != "expect"
 	}
 	if !clear {
-		w.hidden(f[0] + " can run commands that are not seen")
-		w.quiet++
+		w.Hidden(f[0] + " can run commands that are not seen")
+		loud := w.Quiet()
 		for i := range args {
 			if !strings.HasPrefix(args[i], "-") {
 				rest := slices.Clone(args[i:])
 				if j := slices.Index(rest, ":::"); j > 0 {
 					rest = append(rest[:j], rest[j+1:]...)
 				}
-				w.run(strings.Join(rest, " "), s.clone(), in)
+				w.Run(strings.Join(rest, " "), s.Clone(), in)
 			}
 		}
-		w.quiet--
+		loud()
 	}
 }
 
@@ -279,36 +282,36 @@ var running = map[string]*regexp.Regexp{
 }
 
 // viaOptions is a program that may run others by its options.
-func viaOptions(w *walker, f []string, s *state, _ input) {
+func viaOptions(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	if re := running[f[0]]; re != nil {
 		for i, a := range f[1:] {
 			if !re.MatchString(a) {
 				continue
 			}
-			w.hidden("an option of " + f[0] + " runs a command")
+			w.Hidden("an option of " + f[0] + " runs a command")
 			_, text, _ := strings.Cut(a, "=")
 			if i+2 < len(f) {
 				text += "\n" + f[i+2]
 			}
-			w.quiet++
-			w.run(strings.TrimPrefix(text, "exec="), s.clone(), input{})
-			w.quiet--
+			loud := w.Quiet()
+			w.Run(strings.TrimPrefix(text, "exec="), s.Clone(), walk.Input{})
+			loud()
 		}
 	}
-	w.plain(f, s)
+	w.Plain(f, s)
 }
 
 // git runs commands by its configuration and by some of its subcommands.
-func git(w *walker, f []string, s *state, in input) {
+func git(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	i := 1
 	for i < len(f) && strings.HasPrefix(f[i], "-") {
 		switch a := f[i]; {
 		case a == "-c" || a == "--config-env" || a == "--exec-path":
 			if i++; i < len(f) && !strings.HasPrefix(f[i], "user.") && !strings.HasPrefix(f[i], "color.") && !strings.HasPrefix(f[i], "core.quot") {
-				w.runsIn(f[i], s)
+				runsIn(w, f[i], s)
 			}
 		case strings.HasPrefix(a, "--exec-path=") || strings.HasPrefix(a, "--config-env=") || strings.HasPrefix(a, "-c"):
-			w.runsIn(a, s)
+			runsIn(w, a, s)
 		case a == "-C" || a == "--git-dir" || a == "--work-tree":
 			i++
 		}
@@ -323,68 +326,67 @@ func git(w *walker, f []string, s *state, in input) {
 		}
 		switch f[i] {
 		case "filter-branch", "difftool", "mergetool", "daemon", "instaweb":
-			w.runsIn(strings.Join(args, " "), s)
+			runsIn(w, strings.Join(args, " "), s)
 		case "submodule":
 			if has("foreach") {
-				w.runsIn(strings.Join(args[slices.Index(args, "foreach")+1:], " "), s)
+				runsIn(w, strings.Join(args[slices.Index(args, "foreach")+1:], " "), s)
 			}
 		case "bisect":
 			if has("run") {
-				w.exec(slices.Clone(args[1:]), s.clone(), in)
+				w.Exec(slices.Clone(args[1:]), s.Clone(), in)
 			}
 		case "rebase":
 			for j, a := range args {
 				if text, ok := strings.CutPrefix(a, "--exec="); ok {
-					w.runsIn(text, s)
+					runsIn(w, text, s)
 				} else if (a == "-x" || a == "--exec") && j+1 < len(args) {
-					w.runsIn(args[j+1], s)
+					runsIn(w, args[j+1], s)
 				}
 			}
 		case "config":
 			if has("alias.", "core.", "pager.", "filter.", "diff.", "merge.", "credential.", "gpg.", "protocol.", "sequence.", "include", "url.", "uploadpack.", "remote.") && len(args) > 1 {
-				w.runsIn(strings.Join(args[1:], " "), s)
+				runsIn(w, strings.Join(args[1:], " "), s)
 			}
 		case "clone", "fetch", "pull", "push", "ls-remote", "archive", "fetch-pack":
 			if has("--upload-pack", "--receive-pack", "--exec", "-u", "ext::", "--config", "-c", "--template") && !(f[i] == "push" && !has("--receive-pack", "--exec", "ext::")) {
-				w.runsIn(strings.Join(args, " "), s)
+				runsIn(w, strings.Join(args, " "), s)
 			}
 		case "grep":
 			if has("-O", "--open-files") {
-				w.runsIn(strings.Join(args, " "), s)
+				runsIn(w, strings.Join(args, " "), s)
 			}
 		case "commit", "tag", "merge", "notes":
-			w.messages(f, i, s)
+			messages(w, f, i, s)
 			return
 		}
 	}
-	w.plain(f, s)
+	w.Plain(f, s)
 }
 
 // messages are subcommands of git whose -m is text.
-func (w *walker) messages(f []string, i int, s *state) {
-	w.command(f)
+func messages(w *walk.Walker, f []string, i int, s *walk.State) {
+	w.Command(f)
 	for ; i < len(f); i++ {
 		switch a := f[i]; {
 		case a == "-m" || a == "--message" || a == "-am":
 			i++
 		case strings.HasPrefix(a, "-m") || strings.HasPrefix(a, "--message="):
 		default:
-			if unresolved(a) {
-				w.hidden("an argument of git cannot be resolved")
+			if walk.Unresolved(a) {
+				w.Hidden("an argument of git cannot be resolved")
 			}
-			w.names([]string{a}, s)
+			w.Names([]string{a}, s)
 		}
 	}
 }
 
 // runsIn means that a text of git's is run as a command.
-func (w *walker) runsIn(text string, s *state) {
-	w.hidden("git runs a command by its options")
-	w.quiet++
-	defer func() { w.quiet-- }()
+func runsIn(w *walk.Walker, text string, s *walk.State) {
+	w.Hidden("git runs a command by its options")
+	defer w.Quiet()()
 	_, after, ok := strings.Cut(text, "=")
 	if ok {
-		w.run(strings.TrimPrefix(after, "!"), s.clone(), input{})
+		w.Run(strings.TrimPrefix(after, "!"), s.Clone(), walk.Input{})
 	}
-	w.run(strings.Trim(text, "!'\""), s.clone(), input{})
+	w.Run(strings.Trim(text, "!'\""), s.Clone(), walk.Input{})
 }

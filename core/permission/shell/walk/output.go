@@ -1,4 +1,4 @@
-package shell
+package walk
 
 import (
 	"path"
@@ -11,7 +11,7 @@ import (
 )
 
 // output returns what a statement prints, where that is settled by the text.
-func (w *walker) output(st *syntax.Stmt, s *state, in input) (string, bool) {
+func (w *Walker) output(st *syntax.Stmt, s *State, in Input) (string, bool) {
 	c, ok := st.Cmd.(*syntax.CallExpr)
 	if !ok || len(c.Args) == 0 || st.Background || w.spent() {
 		return "", false
@@ -32,7 +32,7 @@ func (w *walker) output(st *syntax.Stmt, s *state, in input) (string, bool) {
 		}
 		f = append(f, alts[0]...)
 	}
-	if len(f) == 0 || s.funcs[f[0]] != nil || s.aliases[f[0]] != "" || slices.ContainsFunc(f, unresolved) || slices.ContainsFunc(f, globbed) {
+	if len(f) == 0 || s.Funcs[f[0]] != nil || s.Aliases[f[0]] != "" || slices.ContainsFunc(f, Unresolved) || slices.ContainsFunc(f, Globbed) {
 		return "", false
 	}
 	out, ok := printed(f, s, in)
@@ -41,7 +41,7 @@ func (w *walker) output(st *syntax.Stmt, s *state, in input) (string, bool) {
 
 var dated = regexp.MustCompile(`^\+(%[-_0^#]?[YmdHMSsFTjyuN]|[-_:T ])*$`)
 
-func printed(f []string, s *state, in input) (string, bool) {
+func printed(f []string, s *State, in Input) (string, bool) {
 	args := f[1:]
 	switch path.Base(f[0]) {
 	case "echo":
@@ -53,28 +53,28 @@ func printed(f []string, s *state, in input) (string, bool) {
 		if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 			return "", false
 		}
-		return formatted(args[0], args[1:])
+		return Formatted(args[0], args[1:])
 	case "cat":
-		return in.text, in.known && (len(args) == 0 || len(args) == 1 && args[0] == "-")
+		return in.Text, in.Known && (len(args) == 0 || len(args) == 1 && args[0] == "-")
 	case "true", ":":
 		return "", true
 	case "pwd":
-		return s.cwd, len(args) == 0
+		return s.Cwd, len(args) == 0
 	case "nproc":
-		return string(digits), true
+		return string(Digits), true
 	case "wc": // with a file it prints its name, too
-		return string(digits), !slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") || strings.HasPrefix(a, "--") })
+		return string(Digits), !slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") || strings.HasPrefix(a, "--") })
 	case "id":
-		return string(digits), slices.Contains(args, "-u") || slices.Contains(args, "-g")
+		return string(Digits), slices.Contains(args, "-u") || slices.Contains(args, "-g")
 	case "date":
 		for _, a := range args {
 			if !dated.MatchString(a) && a != "-u" && a != "-I" {
 				return "", false
 			}
 		}
-		return string(digits), true
+		return string(Digits), true
 	case "seq":
-		return string(digits), !slices.ContainsFunc(args, func(a string) bool { return strings.Trim(a, "0123456789"+string(digits)) != "" })
+		return string(Digits), !slices.ContainsFunc(args, func(a string) bool { return strings.Trim(a, "0123456789"+string(Digits)) != "" })
 	case "which":
 		return "/usr/bin/" + strings.Join(args, ""), len(args) == 1
 	case "command":
@@ -103,7 +103,7 @@ func echoed(args []string) (string, bool) {
 	return out + end, err == nil
 }
 
-func formatted(format string, args []string) (string, bool) {
+func Formatted(format string, args []string) (string, bool) {
 	for _, a := range append([]string{format}, args...) {
 		if strings.Contains(a, `\0`) || strings.Contains(a, `\c`) {
 			return "", false

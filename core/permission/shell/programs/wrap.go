@@ -1,19 +1,12 @@
-package shell
+package programs
 
 import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gatehouse/core/permission/shell/walk"
 )
-
-// A handler examines one program's arguments; f[0] is its name in lower case.
-type handler func(w *walker, f []string, s *state, in input)
-
-// privileged programs run others with another user's rights.
-var privileged = map[string]bool{
-	"sudo": true, "sudoedit": true, "sudo-rs": true, "doas": true, "su": true, "pkexec": true, "run0": true, "runuser": true,
-	"gosu": true, "su-exec": true, "setpriv": true, "visudo": true, "sudo_root": true, "dzdo": true, "kdesu": true, "gksu": true, "gksudo": true,
-}
 
 // A wrapper runs the command among its arguments.
 type wrapper struct {
@@ -30,7 +23,7 @@ var wrappers = map[string]wrapper{
 	"time":    {valued: "f o format output", flags: "p v a portability verbose append"},
 	"gtime":   {valued: "f o format output", flags: "p v a"},
 	"timeout": {valued: "k s kill-after signal", flags: "v foreground preserve-status verbose", skip: 1},
-	"stdbuf":  {valued: "i o e input output error"},
+	"stdbuf":  {valued: "i o e walk.Input output error"},
 	"exec":    {valued: "a", flags: "c l"},
 	"command": {flags: "p"},
 	"chrt":    {flags: "b f i o r a", skip: 1}, "taskset": {flags: "c a", skip: 1}, "setarch": {flags: "R", skip: 1},
@@ -42,16 +35,15 @@ var wrappers = map[string]wrapper{
 }
 
 // wrap examines the command behind a wrapper.
-func wrap(name string, wr wrapper) handler {
-	return func(w *walker, f []string, s *state, in input) {
+func wrap(name string, wr wrapper) walk.Handler {
+	return func(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 		rest, ok := operands(f[1:], wr)
 		if !ok {
-			w.hidden("an option of " + name + " is not known")
-			w.quiet++
-			defer func() { w.quiet-- }()
+			w.Hidden("an option of " + name + " is not known")
+			defer w.Quiet()()
 			for i, a := range f[1:] { // whichever of them is the command
-				if privileged[strings.ToLower(a[strings.LastIndexByte(a, '/')+1:])] {
-					w.exec(f[1+i:], s.clone(), in)
+				if walk.Privileged(strings.ToLower(a[strings.LastIndexByte(a, '/')+1:])) {
+					w.Exec(f[1+i:], s.Clone(), in)
 				}
 			}
 			return
@@ -61,10 +53,10 @@ func wrap(name string, wr wrapper) handler {
 			rest = rest[1:]
 		}
 		if len(rest) == 0 {
-			w.plain(f, s)
+			w.Plain(f, s)
 			return
 		}
-		w.exec(slices.Clone(rest), s, in)
+		w.Exec(slices.Clone(rest), s, in)
 	}
 }
 
@@ -111,9 +103,9 @@ func operands(args []string, wr wrapper) (rest []string, ok bool) {
 	return args, true
 }
 
-func env(w *walker, f []string, s *state, in input) {
+func env(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	args := f[1:]
-	inside := s.clone()
+	inside := s.Clone()
 	for len(args) > 0 {
 		a := args[0]
 		args = args[1:]
@@ -128,31 +120,31 @@ func env(w *walker, f []string, s *state, in input) {
 		case strings.HasPrefix(a, "--chdir=") || strings.HasPrefix(a, "-C"):
 			chdir(w, strings.TrimPrefix(strings.TrimPrefix(a, "--chdir="), "-C"), inside)
 		case a == "-S" || a == "--split-string" || a == "-iS" || a == "-vS":
-			w.run(strings.ReplaceAll(strings.Join(args, " "), `\_`, " "), inside, in)
+			w.Run(strings.ReplaceAll(strings.Join(args, " "), `\_`, " "), inside, in)
 			return
 		case strings.HasPrefix(a, "-S") || strings.HasPrefix(a, "--split-string="):
 			text := strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(a, "--split-string="), "-S"), `\_`, " ")
-			w.run(text+" "+rejoin(args), inside, in)
+			w.Run(text+" "+walk.Rejoin(args), inside, in)
 			return
 		case a == "--":
 			if len(args) > 0 && !strings.Contains(args[0], "=") {
-				w.exec(slices.Clone(args), inside, in)
+				w.Exec(slices.Clone(args), inside, in)
 				return
 			}
 		case strings.HasPrefix(a, "-"):
-			w.hidden("an option of env is not known")
+			w.Hidden("an option of env is not known")
 		case strings.Contains(a, "="):
-			w.assignField(a, inside)
+			w.Assign(a, inside)
 		default:
-			w.exec(append([]string{a}, args...), inside, in)
+			w.Exec(append([]string{a}, args...), inside, in)
 			return
 		}
 	}
-	w.command(f)
+	w.Command(f)
 }
 
 // sh is a shell: what it is told by -c, by a script, or by what it reads.
-func sh(w *walker, f []string, s *state, in input) {
+func sh(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	args, text, script := f[1:], false, true
 	for len(args) > 0 && len(args[0]) > 1 && (args[0][0] == '-' || args[0][0] == '+') {
 		a := args[0]
@@ -160,10 +152,10 @@ func sh(w *walker, f []string, s *state, in input) {
 		switch {
 		case a == "--":
 		case a == "--version" || a == "--help":
-			w.command(f)
+			w.Command(f)
 			return
 		case a == "--rcfile" || a == "--init-file":
-			w.hidden("a shell reads its commands from a file")
+			w.Hidden("a shell reads its commands from a file")
 			args = args[min(1, len(args)):]
 			continue
 		case strings.HasPrefix(a, "--"):
@@ -182,81 +174,81 @@ func sh(w *walker, f []string, s *state, in input) {
 		}
 		break
 	}
-	inside := newState()
-	inside.cwd, inside.vars = s.cwd, s.clone().vars
+	inside := walk.NewState()
+	inside.Cwd, inside.Vars = s.Cwd, s.Clone().Vars
 	switch {
 	case text && len(args) > 0:
-		inside.params = args[min(2, len(args)):]
+		inside.Params = args[min(2, len(args)):]
 		if len(args) > 1 {
-			inside.zero = args[1]
+			inside.Zero = args[1]
 		}
-		w.run(args[0], inside, in)
+		w.Run(args[0], inside, in)
 	case text:
-		w.hidden("a shell runs a text that is not there")
+		w.Hidden("a shell runs a text that is not there")
 	case script && len(args) > 0 && args[0] != "-" && args[0] != "/dev/stdin":
-		w.command(f)
-		w.hidden("a shell runs a script, whose commands are not seen")
-		w.names(args, s)
-	case in.known:
-		inside.params = args
-		w.run(in.text, inside, input{})
+		w.Command(f)
+		w.Hidden("a shell runs a script, whose commands are not seen")
+		w.Names(args, s)
+	case in.Known:
+		inside.Params = args
+		w.Run(in.Text, inside, walk.Input{})
 	default:
-		w.command(f)
-		w.hidden("a shell runs what it reads")
+		w.Command(f)
+		w.Hidden("a shell runs what it reads")
 	}
 }
 
-func eval(w *walker, f []string, s *state, in input) {
-	w.run(strings.Join(f[1:], " "), s, in)
+func eval(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
+	w.Run(strings.Join(f[1:], " "), s, in)
 }
 
-func source(w *walker, f []string, s *state, in input) {
-	w.command(f)
-	w.names(f[1:], s)
-	if len(f) > 1 && f[1] == "/dev/stdin" && in.known {
-		w.run(in.text, s, input{})
+func source(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
+	w.Command(f)
+	w.Names(f[1:], s)
+	if len(f) > 1 && f[1] == "/dev/stdin" && in.Known {
+		w.Run(in.Text, s, walk.Input{})
 		return
 	}
-	w.hidden("it runs a script, whose commands are not seen")
-	s.lost = true
+	w.Hidden("it runs a script, whose commands are not seen")
+	s.Lost = true
 }
 
-func trap(w *walker, f []string, s *state, _ input) {
+func trap(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	if len(f) > 2 && f[1] != "-" && f[1] != "-p" && f[1] != "-l" {
-		w.run(f[1], s.clone(), input{})
+		w.Run(f[1], s.Clone(), walk.Input{})
 	}
 	if len(f) > 3 && f[1] == "--" {
-		w.run(f[2], s.clone(), input{})
+		w.Run(f[2], s.Clone(), walk.Input{})
 	}
 }
 
-func alias(w *walker, f []string, s *state, _ input) {
+func alias(w *walk.Walker, f []string, s *walk.State, _ walk.Input) {
 	for _, a := range f[1:] {
 		if name, text, ok := strings.Cut(a, "="); ok {
-			w.quiet++
-			w.run(text, s.clone(), input{})
-			w.quiet--
-			s.aliases[name] = text
+			loud := w.Quiet()
+			w.Run(text, s.Clone(), walk.Input{})
+			loud()
+			s.Aliases[name] = text
 		}
 	}
-	w.command(f)
+	w.Command(f)
 }
 
-func xargs(w *walker, f []string, s *state, in input) {
+func xargs(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	rest, ok := operands(f[1:], wrapper{
 		valued: "a d E I L n P s arg-file delimiter max-args max-chars max-lines max-procs replace process-slot-var R J S",
 		flags:  "0 r t x p o null no-run-if-empty verbose exit interactive open-tty i l e",
 	})
 	if !ok {
-		w.hidden("an option of xargs is not known")
+		w.Hidden("an option of xargs is not known")
 		rest = f[1:]
 	}
 	if len(rest) == 0 {
 		rest = []string{"echo"}
 	}
-	more := []string{string(unknown)}
-	if in.known && in.piped && !slices.ContainsFunc(f, func(a string) bool { return strings.HasPrefix(a, "-a") || strings.HasPrefix(a, "--arg") }) {
-		more = strings.FieldsFunc(strings.NewReplacer(`"`, "", `'`, "", `\`, "").Replace(in.text), func(r rune) bool { return r == ' ' || r == '\n' || r == '\t' || r == 0 })
+	more := []string{string(walk.Unknown)}
+	if in.Known && in.Piped && !slices.ContainsFunc(f, func(a string) bool { return strings.HasPrefix(a, "-a") || strings.HasPrefix(a, "--arg") }) {
+		more = strings.FieldsFunc(strings.NewReplacer(`"`, "", `'`, "", `\`, "").Replace(in.Text), func(r rune) bool { return r == ' ' || r == '\n' || r == '\t' || r == 0 })
 	}
 	run := slices.Clone(rest)
 	for i, a := range f[1:] {
@@ -270,14 +262,14 @@ func xargs(w *walker, f []string, s *state, in input) {
 			for j := range run {
 				run[j] = strings.ReplaceAll(run[j], replace, strings.Join(more, " "))
 			}
-			w.exec(run, s.clone(), input{piped: true})
+			w.Exec(run, s.Clone(), walk.Input{Piped: true})
 			return
 		}
 	}
-	w.exec(append(run, more...), s.clone(), input{piped: true})
+	w.Exec(append(run, more...), s.Clone(), walk.Input{Piped: true})
 }
 
-func find(w *walker, f []string, s *state, in input) {
+func find(w *walk.Walker, f []string, s *walk.State, in walk.Input) {
 	var roots []string
 	tests := 0
 	for i := 1; i < len(f); i++ {
@@ -287,13 +279,13 @@ func find(w *walker, f []string, s *state, in input) {
 			for end < len(f) && f[end] != ";" && f[end] != "+" {
 				end++
 			}
-			w.found(roots, tests, f[i+1:end], s)
+			found(w, roots, tests, f[i+1:end], s)
 			i = end
 		case "-delete":
-			w.found(roots, tests, []string{"rm", "-rf", "{}"}, s)
+			found(w, roots, tests, []string{"rm", "-rf", "{}"}, s)
 		case "-fprintf", "-fprint", "-fls", "-fprint0":
 			if i+1 < len(f) {
-				w.command([]string{">", f[i+1]})
+				w.Command([]string{">", f[i+1]})
 			}
 		case "-type", "-maxdepth", "-mindepth", "-H", "-L", "-P", "-xdev", "-mount", "-depth", "-print":
 			if a == "-type" && i+1 < len(f) && f[i+1] != "d" {
@@ -305,27 +297,27 @@ func find(w *walker, f []string, s *state, in input) {
 			}
 			if strings.HasPrefix(a, "-") || a == "(" || a == "!" {
 				tests++
-			} else if whole(s.at(a)) {
+			} else if whole(s.At(a)) {
 				roots = append(roots, a)
 			} else if tests == 0 && (i == 1 || !strings.HasPrefix(f[i-1], "-") || strings.Contains("-H-L-P", f[i-1])) {
 				roots = append(roots, a)
 			}
 		}
 	}
-	w.plain(f, s)
+	w.Plain(f, s)
 }
 
 // found examines what find runs on what it finds below roots.
-func (w *walker) found(roots []string, tests int, run []string, s *state) {
+func found(w *walk.Walker, roots []string, tests int, run []string, s *walk.State) {
 	if len(roots) == 0 {
 		roots = []string{"."}
 	}
 	for _, root := range roots {
 		// Below a directory something is found, and with no test the directory itself is.
-		for _, hit := range []string{strings.TrimRight(root, "/") + "/" + string(digits) + "/" + string(digits) + "/x", root} {
-			if hit == root && tests > 0 && !unresolved(root) {
-				if whole(s.at(root)) {
-					w.hidden("find runs something all over " + shown(root))
+		for _, hit := range []string{strings.TrimRight(root, "/") + "/" + string(walk.Digits) + "/" + string(walk.Digits) + "/x", root} {
+			if hit == root && tests > 0 && !walk.Unresolved(root) {
+				if whole(s.At(root)) {
+					w.Hidden("find runs something all over " + walk.Shown(root))
 				}
 				continue
 			}
@@ -333,20 +325,20 @@ func (w *walker) found(roots []string, tests int, run []string, s *state) {
 			for i, a := range run {
 				args[i] = strings.ReplaceAll(a, "{}", hit)
 			}
-			if hit != root {
-				w.quiet++
+			if hit == root {
+				w.Exec(args, s.Clone(), walk.Input{})
+				continue
 			}
-			w.exec(args, s.clone(), input{})
-			if hit != root {
-				w.quiet--
-			}
+			loud := w.Quiet()
+			w.Exec(args, s.Clone(), walk.Input{})
+			loud()
 		}
 		if tests > 0 {
 			args := make([]string, len(run))
 			for i, a := range run {
-				args[i] = strings.ReplaceAll(a, "{}", strings.TrimRight(root, "/")+"/"+string(digits)+"/x")
+				args[i] = strings.ReplaceAll(a, "{}", strings.TrimRight(root, "/")+"/"+string(walk.Digits)+"/x")
 			}
-			w.exec(args, s.clone(), input{})
+			w.Exec(args, s.Clone(), walk.Input{})
 		}
 	}
 }
