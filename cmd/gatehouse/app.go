@@ -14,8 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"gatehouse/cmd/gatehouse/commands"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/fleet"
+	"gatehouse/cmd/gatehouse/models"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/connectors"
@@ -256,7 +258,7 @@ func (a *app) joinCore(ctx context.Context) error {
 
 func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 	a.search = quote.Grep(a.vault.Root(), func(s llm.Sender, path string) bool { return a.mayRead(s.Trust, s.User, path) }, a.clock)
-	m, err := newModels(a.settings.Now(), a.search, a.clock, a.log)
+	m, err := models.New(a.settings.Now(), a.search, a.clock, a.log)
 	if err != nil {
 		return err
 	}
@@ -335,7 +337,7 @@ func (a *app) joinUpkeep(context.Context) error {
 	a.jobs = jobs.New(jobs.Options{Clock: a.clock, Log: a.log, Ended: func() { a.bus.Ring("people", "settings") }})
 	a.closing(a.jobs.Close)
 	a.backups = archives.New(archives.Options{Path: a.cfg.BackupDir(), Setting: configs.Prefix + "_BACKUP_PATH", DB: a.db, Jobs: a.jobs, Clock: a.clock,
-		Source: func() backup.Source { return backupSource(a.settings.Now(), a.cfg.EnvFile()) }})
+		Source: func() backup.Source { return commands.BackupSource(a.settings.Now(), a.cfg.EnvFile(), version) }})
 	a.joinErasure()
 	a.upkeep = newUpkeep(a.chores(), a.clock, a.log, a.reg)
 	return nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"gatehouse/cmd/gatehouse/commands"
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
@@ -137,7 +138,7 @@ func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
 
 	file := filepath.Join(t.TempDir(), "backup.tar.gz")
 	before := w.count(`SELECT count(*) FROM runs`)
-	report, err := backup.Make(t.Context(), backupSource(w.cfg, ""), file, nil)
+	report, err := backup.Make(t.Context(), commands.BackupSource(w.cfg, "", version), file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestABackupUnderLoadIsPutBackAsItWasAndNothingIsSaidTwice(t *testing.T) {
 	there := configs.Default()
 	*there = *w.cfg
 	there.VaultPath, there.Addr = filepath.Join(t.TempDir(), "elsewhere"), "127.0.0.1:0"
-	back, err := backup.Restore(t.Context(), restoreTarget(there), file, nil)
+	back, err := backup.Restore(t.Context(), commands.RestoreTarget(there), file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func (c *demoCmd) Run(p *process) (err error) {
 	if err != nil {
 		return err
 	}
-	claims := &demoClaims{ctx: p.ctx}
+	claims := &demoClaims{ctx: p.Context}
 	handler, err := sims.page(phones.Options{Claim: claims.code, Panel: "http://" + cfg.Addr + "/admin"})
 	if err != nil {
 		return err
@@ -138,16 +138,16 @@ func vaultFree(path string) error {
 // over when nothing went wrong.
 func (c *demoCmd) farewell(p *process, failed *error) (end func()) {
 	said := make(chan struct{})
-	unheard := context.AfterFunc(p.ctx, func() {
+	unheard := context.AfterFunc(p.Context, func() {
 		defer close(said)
-		fmt.Fprintln(p.stdout, "\nStopping; answers being written are finished first. Ctrl-C again stops at once.")
+		fmt.Fprintln(p.Stdout, "\nStopping; answers being written are finished first. Ctrl-C again stops at once.")
 	})
 	return func() {
 		if unheard() {
 			return
 		}
 		if <-said; *failed == nil {
-			fmt.Fprintln(p.stdout, "Stopped. The next start goes on from here.")
+			fmt.Fprintln(p.Stdout, "Stopped. The next start goes on from here.")
 		}
 	}
 }
@@ -295,7 +295,7 @@ func fillDemo(vault string) error {
 }
 
 func (c *demoCmd) welcome(p *process, a *app, oneTime, phonesAddr, code string) {
-	fmt.Fprintf(p.stdout, `
+	fmt.Fprintf(p.Stdout, `
 Gatehouse is running with a simulated Telegram and a simulated Discord.
 Open these in a browser:
 
@@ -308,12 +308,12 @@ Open these in a browser:
 
 `, phonesAddr, a.cfg.Addr, a.cfg.Addr)
 	if oneTime != "" {
-		fmt.Fprintf(p.stdout, "Sign in to the panel as admin with the one-time password  %s\n", oneTime)
+		fmt.Fprintf(p.Stdout, "Sign in to the panel as admin with the one-time password  %s\n", oneTime)
 	} else {
-		fmt.Fprintf(p.stdout, "Sign in to the panel as admin with the password you chose. Forgotten? 'bin/gatehouse demo --fresh' starts again.\n")
+		fmt.Fprintf(p.Stdout, "Sign in to the panel as admin with the password you chose. Forgotten? 'bin/gatehouse demo --fresh' starts again.\n")
 	}
 	if code != "" {
-		fmt.Fprintf(p.stdout, "To own the bots, send this from Olga's Telegram           /claim %s\n", code)
+		fmt.Fprintf(p.Stdout, "To own the bots, send this from Olga's Telegram           /claim %s\n", code)
 	}
-	fmt.Fprintf(p.stdout, "\nEverything is kept in %s\nCtrl-C stops it; starting again goes on where it was.\n\n", a.vault.Path())
+	fmt.Fprintf(p.Stdout, "\nEverything is kept in %s\nCtrl-C stops it; starting again goes on where it was.\n\n", a.vault.Path())
 }

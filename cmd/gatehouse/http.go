@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"gatehouse/admin"
@@ -16,6 +18,7 @@ import (
 	"gatehouse/cmd/gatehouse/control/server"
 	"gatehouse/cmd/gatehouse/fleet"
 	"gatehouse/configs"
+	"gatehouse/connectors/telegram"
 	"gatehouse/core"
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/runs"
@@ -226,4 +229,25 @@ func (v sessionsView) search(ctx context.Context, f session.Filter) ([]api.Sessi
 		rows = append(rows, row)
 	}
 	return rows, next, err
+}
+
+// knowsOwner reports whether the user that a sidecar names is the one with that number
+// in this database: in a new database the numbers begin again.
+func (a *app) knowsOwner(ctx context.Context, q store.Queryer, s session.Session) (bool, error) {
+	since, ok, err := a.pairing.People.Since(ctx, q, s.User)
+	return ok && !since.After(s.CreatedAt), err
+}
+
+// inviteLink is the address that opens a chat with the bot and uses the code;
+// "" where the platform has none, or the bot's name there is not known yet.
+func (a *app) inviteLink(bot, code string) string {
+	if a.bots.Platform(bot) != telegram.Platform || a.hub == nil {
+		return ""
+	}
+	for _, s := range a.hub.States() {
+		if s.Bot == bot && s.Username != "" {
+			return "https://t.me/" + strings.TrimPrefix(s.Username, "@") + "?start=" + url.QueryEscape(code)
+		}
+	}
+	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gatehouse/admin/settings"
+	"gatehouse/cmd/gatehouse/models"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/core"
@@ -62,21 +63,21 @@ func (v settingsView) Change(ctx context.Context, values map[string]string, by c
 			}
 		}
 	}
-	models := live.Models{
-		Settings: v.a.settings, Config: modelConfig, Options: registry.Options{Search: v.a.search, Clock: v.a.clock, Log: v.a.log}, Log: v.a.log,
+	trial := live.Models{
+		Settings: v.a.settings, Config: models.Config, Options: registry.Options{Search: v.a.search, Clock: v.a.clock, Log: v.a.log}, Log: v.a.log,
 		Call: func(ctx context.Context, name string, m llm.Model) error {
 			_, err := v.a.tryModel(ctx, name, m)
 			return err
 		},
 	}
-	tried, err := models.Try(ctx, edit, values)
+	tried, err := trial.Try(ctx, edit, values)
 	if err != nil {
 		return err
 	}
 	return v.a.settings.Change(ctx, by, live.Change{
 		Subject: strings.Join(slices.Sorted(maps.Keys(values)), " "), Detail: map[string]any{"values": values}, Edit: edit,
 		Prepare: func(now, next *configs.Config) (func(), error) {
-			m, err := models.Next(now, next, tried)
+			m, err := trial.Next(now, next, tried)
 			if err = errors.Join(v.agentThere(next, values), err); err != nil {
 				return nil, err
 			}
@@ -140,4 +141,14 @@ func (v settingsView) BotSettings() (list []settings.BotSettings) {
 		list = append(list, s)
 	}
 	return list
+}
+
+// reportSettings returns the settings in effect, for the command line.
+func (a *app) reportSettings(ctx context.Context) (*live.Report, error) {
+	r, err := a.settings.Report(ctx, a.asked[0], a.asked[1])
+	if err != nil {
+		return nil, err
+	}
+	r.NoModel = models.Missing(a.models.Now(), a.agents)
+	return r, nil
 }

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
 	"gatehouse/cmd/gatehouse/control"
-	"gatehouse/configs"
+	"gatehouse/cmd/gatehouse/isolation"
 	"gatehouse/connectors/discord"
 	"gatehouse/connectors/telegram"
 	"gatehouse/core/sandbox"
@@ -25,7 +23,7 @@ func (a *app) openBox(self string) {
 		a.box, a.noBox = sandbox.Open(a.cfg.Sandbox, self)
 		return
 	}
-	o, err := containerOptions(a.cfg, a.runtime, self)
+	o, err := isolation.Container(a.cfg, a.runtime, self)
 	if err != nil {
 		a.noBox = err.Error()
 		return
@@ -81,36 +79,4 @@ func (a *app) newPreviews() *toolset.Previews {
 		}
 		return own
 	}}
-}
-
-// containerOptions returns the options of the container back end, and makes its directory.
-func containerOptions(cfg *configs.Config, runtime, self string) (container.Options, error) {
-	dir := filepath.Join(runtime, "c")
-	if err := control.MakeDir(runtime); err != nil {
-		return container.Options{}, err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return container.Options{}, err
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = dir
-	}
-	return container.Options{Stage: self, Dir: dir, Image: cfg.SandboxImage, Home: home}, nil
-}
-
-// probeIsolation returns the state of the back ends that SANDBOX allows, for doctor.
-func probeIsolation(cfg *configs.Config, self string) []sandbox.Backend {
-	if cfg == nil || cfg.Sandbox != sandbox.Container {
-		return sandbox.Probe(self)
-	}
-	runtime, err := control.Dir(cfg.VaultPath)
-	if err != nil {
-		return []sandbox.Backend{{Name: sandbox.Container, Text: err.Error()}}
-	}
-	o, err := containerOptions(cfg, runtime, self)
-	if err != nil {
-		return []sandbox.Backend{{Name: sandbox.Container, Text: err.Error()}}
-	}
-	return []sandbox.Backend{container.Probe(o)}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"gatehouse/cmd/gatehouse/commands"
 	"gatehouse/cmd/gatehouse/setup"
 	"gatehouse/configs"
 	"gatehouse/core"
@@ -37,24 +37,24 @@ var version = "dev"
 type command struct {
 	EnvFile string `name:"env-file" type:"path" placeholder:"FILE" help:"File of settings to begin with, mode 0600; the environment overrides it. init writes it."`
 
-	Init    initCmd    `cmd:"" help:"Ask for bots, model and password, check each, and write a file of settings."`
-	Serve   serveCmd   `cmd:"" help:"Run the gateway with the settings of the environment."`
-	Demo    demoCmd    `cmd:"" help:"Run the gateway with a simulated Telegram and Discord on this machine: no account, no key."`
-	Doctor  doctorCmd  `cmd:"" help:"Check configuration, vault, database, platform, model, clock and ports; report how to fix each fault."`
-	Claim   claimCmd   `cmd:"" help:"Print a code with which you claim the bot: send it /claim CODE in a direct message."`
-	Pairing pairingCmd `cmd:"" help:"List and decide pairing requests; revoke access and block users."`
-	Invite  inviteCmd  `cmd:"" help:"Create, list and revoke invitations: a link or code that grants access."`
-	Agents  agentsCmd  `cmd:"" help:"List the vault's agents, skills and workspaces; add one to begin with."`
-	Keys    keysCmd    `cmd:"" help:"List, make and revoke API keys."`
-	Send    sendCmd    `cmd:"" help:"Send a message to a chat through a bot: alerts, cron jobs."`
-	Audit   auditCmd   `cmd:"" help:"Show who did what."`
-	Export  exportCmd  `cmd:"" help:"Print a session as Markdown, to read or to keep."`
-	Backup  backupCmd  `cmd:"" help:"Write database and vault into one archive; the gateway may go on serving."`
-	Restore restoreCmd `cmd:"" help:"Restore a backup into an empty vault."`
-	Reindex reindexCmd `cmd:"" help:"Rebuild the list of sessions from the vault's files."`
-	Forget  forgetCmd  `cmd:"" help:"Erase a user and all their data."`
-	Explain explainCmd `cmd:"" help:"Show which rule decides a tool call: a command, a path, or one call per line as JSON."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Init    commands.Init    `cmd:"" help:"Ask for bots, model and password, check each, and write a file of settings."`
+	Serve   serveCmd         `cmd:"" help:"Run the gateway with the settings of the environment."`
+	Demo    demoCmd          `cmd:"" help:"Run the gateway with a simulated Telegram and Discord on this machine: no account, no key."`
+	Doctor  commands.Doctor  `cmd:"" help:"Check configuration, vault, database, platform, model, clock and ports; report how to fix each fault."`
+	Claim   commands.Claim   `cmd:"" help:"Print a code with which you claim the bot: send it /claim CODE in a direct message."`
+	Pairing commands.Pairing `cmd:"" help:"List and decide pairing requests; revoke access and block users."`
+	Invite  commands.Invite  `cmd:"" help:"Create, list and revoke invitations: a link or code that grants access."`
+	Agents  commands.Agents  `cmd:"" help:"List the vault's agents, skills and workspaces; add one to begin with."`
+	Keys    commands.Keys    `cmd:"" help:"List, make and revoke API keys."`
+	Send    commands.Send    `cmd:"" help:"Send a message to a chat through a bot: alerts, cron jobs."`
+	Audit   commands.Audit   `cmd:"" help:"Show who did what."`
+	Export  commands.Export  `cmd:"" help:"Print a session as Markdown, to read or to keep."`
+	Backup  commands.Backup  `cmd:"" help:"Write database and vault into one archive; the gateway may go on serving."`
+	Restore commands.Restore `cmd:"" help:"Restore a backup into an empty vault."`
+	Reindex commands.Reindex `cmd:"" help:"Rebuild the list of sessions from the vault's files."`
+	Forget  commands.Forget  `cmd:"" help:"Erase a user and all their data."`
+	Explain commands.Explain `cmd:"" help:"Show which rule decides a tool call: a command, a path, or one call per line as JSON."`
+	Version versionCmd       `cmd:"" help:"Print the version."`
 }
 
 const description = `Gatehouse: talk to AI agents from your chat apps, without letting strangers in.
@@ -64,19 +64,14 @@ Exit codes: 0 clean, 1 failure, 2 bad usage or configuration.`
 
 // process is what a command may use of the world.
 type process struct {
-	ctx     context.Context
-	stdin   *os.File // answers; nil: none
-	stdout  io.Writer
-	stderr  io.Writer
-	tty     bool           // stderr is a terminal
-	hangup  chan os.Signal // SIGHUP, once hearHangups was called; nil otherwise
-	envFile string         // --env-file
+	commands.Process
+	hangup chan os.Signal // SIGHUP, once hearHangups was called; nil otherwise
 }
 
 // hearHangups has a SIGHUP ask for a reload instead of ending the process. On a
 // terminal it keeps its meaning: the window was closed.
 func (p *process) hearHangups() (stop func()) {
-	if p.tty {
+	if p.Terminal {
 		return func() {}
 	}
 	p.hangup = make(chan os.Signal, 1)
@@ -91,7 +86,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
-	p := &process{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, tty: setup.IsTerminal(os.Stderr)}
+	p := &process{Process: commands.Process{Context: ctx, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: setup.IsTerminal(os.Stderr),
+		Version: version, Open: openFiles, Demo: demoFolder}}
 	os.Exit(run(p, os.Args[1:]))
 }
 
@@ -109,15 +105,15 @@ func helpFor(err error) string {
 // run runs the program within this process and returns the exit code.
 func run(p *process, args []string) (exit int) {
 	var c command
-	code, out := -1, p.stdout
+	code, out := -1, p.Stdout
 	if len(args) == 0 { // no command: show what there is
-		args, out = []string{"--help"}, p.stderr
+		args, out = []string{"--help"}, p.Stderr
 		defer func() { exit = max(exit, exitUsage) }()
 	}
 	parser, err := kong.New(&c, kong.Name("gatehouse"), kong.Description(description), kong.UsageOnError(),
-		kong.Writers(out, p.stderr), kong.Exit(func(n int) { code = n }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		kong.Writers(out, p.Stderr), kong.Exit(func(n int) { code = n }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
-		fmt.Fprintln(p.stderr, "gatehouse:", err)
+		fmt.Fprintln(p.Stderr, "gatehouse:", err)
 		return exitFailure
 	}
 	k, err := parser.Parse(args)
@@ -125,43 +121,37 @@ func run(p *process, args []string) (exit int) {
 		return code
 	}
 	if err != nil {
-		fmt.Fprintf(p.stderr, "gatehouse: %s\n%s\n", strings.Replace(err.Error(), `one of "",`, "one of ", 1), helpFor(err))
+		fmt.Fprintf(p.Stderr, "gatehouse: %s\n%s\n", strings.Replace(err.Error(), `one of "",`, "one of ", 1), helpFor(err))
 		return exitUsage
 	}
-	p.envFile = c.EnvFile
-	if p.envFile != "" && k.Command() != "init" {
-		if err := configs.UseEnvFile(p.envFile); err != nil {
+	p.EnvFile = c.EnvFile
+	if p.EnvFile != "" && k.Command() != "init" {
+		if err := configs.UseEnvFile(p.EnvFile); err != nil {
 			return p.fail(err)
 		}
 	}
-	if err := k.Run(p); err != nil {
+	if err := k.Run(p, &p.Process); err != nil {
 		return p.fail(err)
 	}
 	return exitClean
 }
 
-// Errors that were printed already: a failure, and a bad configuration.
-var (
-	errSilent      = errors.New("failed")
-	errSilentUsage = errors.New("bad configuration")
-)
-
 // fail prints err and returns its exit code.
 func (p *process) fail(err error) int {
 	var problems configs.Problems
 	switch {
-	case errors.Is(err, errSilent):
+	case errors.Is(err, commands.ErrReported):
 		return exitFailure
-	case errors.Is(err, errSilentUsage):
+	case errors.Is(err, commands.ErrReportedUsage):
 		return exitUsage
 	case errors.As(err, &problems):
-		fmt.Fprintf(p.stderr, "gatehouse: %v\n", problems)
+		fmt.Fprintf(p.Stderr, "gatehouse: %v\n", problems)
 		return exitUsage
 	case core.KindOf(err) == core.Invalid:
-		fmt.Fprintln(p.stderr, "gatehouse:", err)
+		fmt.Fprintln(p.Stderr, "gatehouse:", err)
 		return exitUsage
 	}
-	fmt.Fprintln(p.stderr, "gatehouse:", err)
+	fmt.Fprintln(p.Stderr, "gatehouse:", err)
 	return exitFailure
 }
 
@@ -172,9 +162,9 @@ type versionCmd struct {
 func (c *versionCmd) Run(p *process) error {
 	revision, goVersion := buildInfo()
 	if c.JSON {
-		return printJSON(p.stdout, map[string]string{"version": version, "revision": revision, "go": goVersion})
+		return commands.PrintJSON(p.Stdout, map[string]string{"version": version, "revision": revision, "go": goVersion})
 	}
-	_, err := fmt.Fprintf(p.stdout, "gatehouse %s (%s, %s)\n", version, revision, goVersion)
+	_, err := fmt.Fprintf(p.Stdout, "gatehouse %s (%s, %s)\n", version, revision, goVersion)
 	return err
 }
 

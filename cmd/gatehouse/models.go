@@ -3,67 +3,15 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"time"
 
 	"gatehouse/admin/operations"
-	"gatehouse/configs"
 	"gatehouse/core"
-	"gatehouse/core/agent"
-	"gatehouse/core/claudecli"
 	"gatehouse/core/llm"
-	"gatehouse/core/llm/quote"
 	"gatehouse/core/llm/registry"
 	"gatehouse/core/store"
 	"gatehouse/core/usage"
 )
-
-// modelConfig returns cfg's models. Keys and addresses come from cfg only.
-func modelConfig(cfg *configs.Config) registry.Config {
-	c := registry.Config{
-		Model: cfg.Model, Fallbacks: cfg.ModelFallbacks, Guest: cfg.GuestModel, Title: cfg.TitleModel,
-		Anthropic: registry.Access{BaseURL: cfg.AnthropicBaseURL, Key: cfg.AnthropicAPIKey.Reveal()},
-		OpenAI:    registry.Access{BaseURL: cfg.OpenaiBaseURL, Key: cfg.OpenaiAPIKey.Reveal()},
-	}
-	if cfg.ClaudeCLI != "" {
-		c.Elsewhere = claudecli.Prefix
-	}
-	return c
-}
-
-// newModels returns the models of cfg; it asks no provider.
-func newModels(cfg *configs.Config, search quote.Search, clock core.Clock, log *slog.Logger) (*registry.Models, error) {
-	return registry.New(modelConfig(cfg), registry.Options{Search: search, Clock: clock, Log: log})
-}
-
-// modelFaults returns the agents and workspaces that name a model which is not
-// configured; none if the models of cfg cannot be made, which others report.
-func modelFaults(cfg *configs.Config, agents *agent.Agents) []string {
-	m, err := newModels(cfg, nil, core.System{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil
-	}
-	defer m.Close()
-	return missingModels(m, agents)
-}
-
-// missingModels returns a line for each agent and workspace that names a model
-// which is not configured, with what happens instead.
-func missingModels(m *registry.Models, agents *agent.Agents) (faults []string) {
-	note := func(what, name, model string) {
-		if why := m.Missing(model); model != "" && why != "" {
-			faults = append(faults, fmt.Sprintf("%s %s: %s; %s answers instead", what, name, why, m.Default()))
-		}
-	}
-	for _, a := range agents.List() {
-		note("agent", a.Name, a.Model)
-	}
-	for _, w := range agents.Workspaces() {
-		note("workspace", w.Slug, w.Model)
-	}
-	return faults
-}
 
 // modelsPage shows the configured models in the panel.
 type modelsPage struct{ a *app }

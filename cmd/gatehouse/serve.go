@@ -31,7 +31,7 @@ func (c *serveCmd) Run(p *process) error {
 		return err
 	}
 	if err := closeSecrets(cfg); err != nil {
-		fmt.Fprintln(p.stderr, "gatehouse: other programs of this user may be able to read the gateway's secrets:", err)
+		fmt.Fprintln(p.Stderr, "gatehouse: other programs of this user may be able to read the gateway's secrets:", err)
 	}
 	defer p.hearHangups()()
 	return serve(p, cfg, nil)
@@ -40,28 +40,28 @@ func (c *serveCmd) Run(p *process) error {
 // serve runs the gateway with cfg until the process is asked to stop. ready,
 // when given, is called once everything listens.
 func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) (err error) {
-	log := newLog(p.stderr, cfg, p.tty)
-	cfg.ReadFrom(p.envFile)
-	a, err := build(p.ctx, cfg, log, core.System{})
+	log := newLog(p.Stderr, cfg, p.Terminal)
+	cfg.ReadFrom(p.EnvFile)
+	a, err := build(p.Context, cfg, log, core.System{})
 	defer func() { err = errors.Join(err, a.Close()) }()
 	if err != nil {
 		return err
 	}
-	oneTime, err := a.admins.Prepare(p.ctx, p.tty || ready != nil)
+	oneTime, err := a.admins.Prepare(p.Context, p.Terminal || ready != nil)
 	if err != nil {
 		return err
 	}
-	thrifty, stop := context.WithCancel(p.ctx)
+	thrifty, stop := context.WithCancel(p.Context)
 	defer stop()
 	go thrift(thrifty, core.System{})
-	return a.Run(p.ctx, p.hangup, func() {
+	return a.Run(p.Context, p.hangup, func() {
 		if ready != nil {
 			ready(a, oneTime)
 			return
 		}
 		if oneTime != "" {
-			fmt.Fprintf(p.stderr, "\n  The panel: http://%s/admin\n  Sign in as admin with the one-time password: %s\n\n", cfg.Addr, oneTime)
-		} else if has, err := a.admins.HasPassword(p.ctx); err == nil && !has {
+			fmt.Fprintf(p.Stderr, "\n  The panel: http://%s/admin\n  Sign in as admin with the one-time password: %s\n\n", cfg.Addr, oneTime)
+		} else if has, err := a.admins.HasPassword(p.Context); err == nil && !has {
 			log.Warn("no one can sign in to the panel yet: set GATEHOUSE_ADMIN_PASSWORD_FILE, or start once in a terminal, which prints a one-time password")
 		}
 	})

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gatehouse/cmd/gatehouse/commands"
 	"gatehouse/core/backup"
 	"gatehouse/core/tool"
 )
@@ -107,7 +108,7 @@ func TestSwappingGuest_ExportBackupAttachmentsAndForgetting(t *testing.T) {
 	backups := t.TempDir()
 	until("backup", func(n int) {
 		file := filepath.Join(backups, fmt.Sprintf("%d.tar.gz", n))
-		if _, err := backup.Make(t.Context(), backupSource(l.w.cfg, ""), file, nil); err != nil {
+		if _, err := backup.Make(t.Context(), commands.BackupSource(l.w.cfg, "", version), file, nil); err != nil {
 			t.Fatal(err)
 		}
 		_, bodies := contents(t, file)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/cmd/gatehouse/commands"
 	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/configs"
 	"gatehouse/core/llm/llmtest"
@@ -160,7 +161,7 @@ func TestTheCommandLineKnowsWhatThePanelHasSet(t *testing.T) {
 func TestALookForWhatThePanelHasSetLeavesNothing(t *testing.T) {
 	p := doctor.Subject{Config: configs.Default()}
 	p.Config.VaultPath = t.TempDir()
-	if s := settle(t.Context(), p.Config); s.Fault != nil || len(s.Changed()) > 0 {
+	if s := commands.Settle(t.Context(), p.Config); s.Fault != nil || len(s.Changed()) > 0 {
 		t.Errorf("without a database: %v %q", s.Fault, s.Changed())
 	}
 	if left, err := os.ReadDir(p.Config.VaultPath); err != nil || len(left) > 0 {
@@ -172,7 +173,7 @@ func TestALookForWhatThePanelHasSetLeavesNothing(t *testing.T) {
 	if err := os.WriteFile(p.Config.DatabasePath(), []byte("this is no database, whatever its name says"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.Settled = settle(t.Context(), p.Config)
+	p.Settled = commands.Settle(t.Context(), p.Config)
 	var report strings.Builder
 	doctor.Run(t.Context(), &report, p, true)
 	if !strings.Contains(report.String(), "the panel's settings cannot be read") {

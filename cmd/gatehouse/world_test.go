@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"gatehouse/cmd/gatehouse/control"
-	"gatehouse/cmd/gatehouse/control/server"
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
@@ -36,7 +35,7 @@ const patience = 5 * time.Minute
 const worldPassword = "correct horse battery"
 
 // cli is the command line as audit entries name it.
-var cli = server.By
+var cli = control.By
 
 // A world is a whole gateway in this process, with a simulated platform.
 type world struct {

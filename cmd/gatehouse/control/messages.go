@@ -12,6 +12,9 @@ import (
 	"gatehouse/web/auth"
 )
 
+// By is the command line as audit entries name it.
+var By = core.Actor{User: core.Operator, Via: "cli"}
+
 // Bodies of requests and answers that more than the socket's server needs to
 // know. Those of the HTTP API are as docs/api.md describes them.
 

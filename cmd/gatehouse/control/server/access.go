@@ -37,7 +37,7 @@ func (s *server) invite(w http.ResponseWriter, r *http.Request) error {
 	if err := read(w, r, web.MaxJSON, &in); err != nil {
 		return err
 	}
-	code, made, err := s.Codes.Invite(r.Context(), in, By)
+	code, made, err := s.Codes.Invite(r.Context(), in, control.By)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (s *server) invitations(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *server) revokeInvitation(w http.ResponseWriter, r *http.Request) error {
-	if err := s.Codes.RevokeInvite(r.Context(), r.PathValue("id"), By); err != nil {
+	if err := s.Codes.RevokeInvite(r.Context(), r.PathValue("id"), control.By); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

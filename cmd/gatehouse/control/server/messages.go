@@ -31,7 +31,7 @@ func (s *server) send(w http.ResponseWriter, r *http.Request) error {
 	if u.Files, err = s.keep(r.Context(), in.Attached); err != nil {
 		return err
 	}
-	posted, err := s.Mail.Send(r.Context(), u, By)
+	posted, err := s.Mail.Send(r.Context(), u, control.By)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (s *server) exportPerson(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *server) forget(w http.ResponseWriter, r *http.Request) error {
-	key, err := s.Tasks.Forget(r.Context(), r.PathValue("ref"), By)
+	key, err := s.Tasks.Forget(r.Context(), r.PathValue("ref"), control.By)
 	if err != nil {
 		return err
 	}

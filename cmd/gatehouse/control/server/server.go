@@ -11,7 +11,6 @@ import (
 
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/configs/live"
-	"gatehouse/core"
 	"gatehouse/core/attach"
 	"gatehouse/core/erasure"
 	"gatehouse/core/erasure/tasks"
@@ -24,9 +23,6 @@ import (
 	"gatehouse/web/api"
 	"gatehouse/web/auth"
 )
-
-// By is the command line as audit entries name it.
-var By = core.Actor{User: core.Operator, Via: "cli"}
 
 // Options of New. All are needed.
 type Options struct {
@@ -123,13 +119,13 @@ func (s *server) audited(name string, h http.Handler) http.Handler {
 	return web.Serve(s.Log, web.WriteProblem, func(w http.ResponseWriter, r *http.Request) error {
 		if name != "" {
 			err := s.DB.Tx(r.Context(), func(tx *store.Tx) error {
-				return store.Audit(r.Context(), tx, By, "socket.request", name, nil)
+				return store.Audit(r.Context(), tx, control.By, "socket.request", name, nil)
 			})
 			if err != nil {
 				return err
 			}
 		}
-		h.ServeHTTP(w, auth.AsOperator(r, By.Via))
+		h.ServeHTTP(w, auth.AsOperator(r, control.By.Via))
 		return nil
 	})
 }

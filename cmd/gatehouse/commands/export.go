@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"fmt"
@@ -9,13 +9,14 @@ import (
 	"gatehouse/core"
 )
 
-type exportCmd struct {
+// An Export writes a conversation, or all data of a user.
+type Export struct {
 	Session string `arg:"" optional:"" name:"session" help:"The session's id."`
 	User    string `placeholder:"PERSON" help:"All that is a person's instead: their number, or platform and id, such as telegram:12345678. Needs -o."`
 	Output  string `short:"o" name:"output" placeholder:"FILE" help:"Write to this file (with --user: folder), which must not exist yet, instead of the terminal."`
 }
 
-func (c *exportCmd) Run(p *process) error {
+func (c *Export) Run(p *Process) error {
 	if c.User != "" {
 		return c.all(p)
 	}
@@ -32,7 +33,7 @@ func (c *exportCmd) Run(p *process) error {
 		return err
 	}
 	if c.Output == "" {
-		_, err = fmt.Fprint(p.stdout, text)
+		_, err = fmt.Fprint(p.Stdout, text)
 		return err
 	}
 	f, err := os.OpenFile(c.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"encoding/json"
@@ -16,13 +16,13 @@ import (
 // A connection leads to the running gateway or, from the first request on that
 // finds none, to its files opened in this process. Close it.
 type connection struct {
-	p      *process
+	p      *Process
 	cfg    *configs.Config
 	client *control.Client
 	close  func() error // nil: the files are not open
 }
 
-func (p *process) connect() (*connection, error) {
+func (p *Process) connect() (*connection, error) {
 	cfg, err := configs.Load()
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (p *process) connect() (*connection, error) {
 }
 
 // request makes one request, on a connection of its own.
-func (p *process) request(method, at string, in, out any) error {
+func (p *Process) request(method, at string, in, out any) error {
 	c, err := p.connect()
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (p *process) request(method, at string, in, out any) error {
 }
 
 // get reads at into out, on a connection of its own.
-func (p *process) get(at string, out any) error { return p.request(http.MethodGet, at, nil, out) }
+func (p *Process) get(at string, out any) error { return p.request(http.MethodGet, at, nil, out) }
 
 // Close closes the files.
 func (c *connection) Close() error {
@@ -54,22 +54,22 @@ func (c *connection) Close() error {
 
 // do makes a request (control.Client.Do).
 func (c *connection) do(method, at string, in, out any) error {
-	err := c.client.Do(c.p.ctx, method, at, in, out)
+	err := c.client.Do(c.p.Context, method, at, in, out)
 	if !errors.Is(err, control.ErrNotServing) {
 		return err
 	}
 	if err := c.open(); err != nil {
 		return err
 	}
-	return c.client.Do(c.p.ctx, method, at, in, out)
+	return c.client.Do(c.p.Context, method, at, in, out)
 }
 
 func (c *connection) open() error {
 	if _, err := os.Stat(c.cfg.VaultPath); errors.Is(err, fs.ErrNotExist) {
-		return core.Errorf(core.NotFound, "there is no vault at %s yet: 'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one, such as the demo's (~/%s)", c.cfg.VaultPath, demoFolder)
+		return core.Errorf(core.NotFound, "there is no vault at %s yet: 'gatehouse serve' makes it. GATEHOUSE_VAULT_PATH names another one, such as the demo's (~/%s)", c.cfg.VaultPath, c.p.Demo)
 	}
-	fmt.Fprintf(c.p.stderr, "No gateway runs on %s now, so this works on its files.\n", c.cfg.VaultPath)
-	h, end, err := openFiles(c.p.ctx, c.cfg)
+	fmt.Fprintf(c.p.Stderr, "No gateway runs on %s now, so this works on its files.\n", c.cfg.VaultPath)
+	h, end, err := c.p.Open(c.p.Context, c.cfg)
 	if c.close = end; err == nil {
 		c.client = control.Local(h)
 	}
@@ -88,7 +88,7 @@ func (c *connection) long(at string, out any) error {
 		var st control.JobState
 		err := c.do(http.MethodGet, control.Path("control", "jobs", job.Key), nil, &st)
 		if shown {
-			fmt.Fprint(c.p.stderr, "\r\x1b[K")
+			fmt.Fprint(c.p.Stderr, "\r\x1b[K")
 		}
 		if err != nil {
 			return err
@@ -96,8 +96,8 @@ func (c *connection) long(at string, out any) error {
 		if !st.Running {
 			return json.Unmarshal(st.Result, out)
 		}
-		if shown = c.p.tty && st.Progress != ""; shown {
-			fmt.Fprint(c.p.stderr, st.Progress)
+		if shown = c.p.Terminal && st.Progress != ""; shown {
+			fmt.Fprint(c.p.Stderr, st.Progress)
 		}
 	}
 }

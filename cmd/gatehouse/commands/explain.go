@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"bufio"
@@ -18,8 +18,8 @@ import (
 	"gatehouse/core/vault"
 )
 
-// explainCmd reports which rule decides a tool call. It changes and runs nothing.
-type explainCmd struct {
+// An Explain prints which rule decides a tool call. It runs nothing and changes nothing.
+type Explain struct {
 	Subject string `arg:"" optional:"" name:"command-or-path" help:"A command for the shell, or with --tool another tool's path."`
 	Tool    string `default:"Bash" help:"The tool: Bash, Read, Write, Edit, Glob, Grep, WebFetch, mcp__SERVER__TOOL …"`
 	As      string `default:"owner" enum:"owner,guest" help:"Who asks: owner or guest."`
@@ -32,7 +32,7 @@ type explainCmd struct {
 }
 
 // Help returns the longer text of 'gatehouse explain --help'.
-func (c *explainCmd) Help() string {
+func (c *Explain) Help() string {
 	return `Runs and changes nothing. Examples:
 
   gatehouse explain 'git status && rm -rf ~'
@@ -40,7 +40,7 @@ func (c *explainCmd) Help() string {
   echo '{"tool":"Bash","input":{"command":"echo hello"}}' | gatehouse explain --json --stdin`
 }
 
-func (c *explainCmd) Run(p *process) error {
+func (c *Explain) Run(p *Process) error {
 	if c.Stdin != (c.Subject == "") {
 		return core.Errorf(core.Invalid, "give either a command or path, or --json --stdin")
 	}
@@ -69,20 +69,20 @@ func (c *explainCmd) Run(p *process) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.stdout, struct {
+		return PrintJSON(p.Stdout, struct {
 			permission.Reason
 			GuestRead *guestRead `json:"guest_read,omitempty"`
 		}{r, from})
 	}
-	fmt.Fprintf(p.stdout, "%s, by the rule %s.\n", r.Decision, r.Rule)
+	fmt.Fprintf(p.Stdout, "%s, by the rule %s.\n", r.Decision, r.Rule)
 	if r.Text != "" {
-		fmt.Fprintln(p.stdout, r.Text)
+		fmt.Fprintln(p.Stdout, r.Text)
 	}
 	for _, command := range r.Commands {
-		fmt.Fprintln(p.stdout, "  runs:", command)
+		fmt.Fprintln(p.Stdout, "  runs:", command)
 	}
 	if from != nil && c.As == "guest" {
-		fmt.Fprintf(p.stdout, "Guests read %s (GUEST_READ: %s).\n", cmp.Or(strings.Join(from.Globs, ", "), "nothing"), live.SourceText(from.Source))
+		fmt.Fprintf(p.Stdout, "Guests read %s (GUEST_READ: %s).\n", cmp.Or(strings.Join(from.Globs, ", "), "nothing"), live.SourceText(from.Source))
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ type guestRead struct {
 // against returns what a call is held against: the settings with what was set in the
 // panel, the vault where there is one, and a session where one is named. from
 // is nil where the settings can't be read. The function it returns is never nil.
-func (c *explainCmd) against(p *process) (e permission.Explained, from *guestRead, end func(), err error) {
+func (c *Explain) against(p *Process) (e permission.Explained, from *guestRead, end func(), err error) {
 	end = func() {}
 	cfg, err := configs.Load()
 	if err != nil && c.Session == "" {
@@ -105,9 +105,9 @@ func (c *explainCmd) against(p *process) (e permission.Explained, from *guestRea
 	if err != nil {
 		return e, nil, end, err
 	}
-	now := settle(p.ctx, cfg)
+	now := Settle(p.Context, cfg)
 	if now.Fault != nil {
-		fmt.Fprintf(p.stderr, "The panel's settings cannot be read, so only the environment is used: %s\n", oneLine(now.Fault.Error()))
+		fmt.Fprintf(p.Stderr, "The panel's settings cannot be read, so only the environment is used: %s\n", oneLine(now.Fault.Error()))
 	}
 	globs, source := now.GuestRead()
 	e.GuestRead, from = globs, &guestRead{globs, source}
@@ -127,7 +127,7 @@ func (c *explainCmd) against(p *process) (e permission.Explained, from *guestRea
 	return e, from, func() { _ = v.Close() }, nil
 }
 
-func (c *explainCmd) session(p *process, e permission.Explained) (permission.Explained, error) {
+func (c *Explain) session(p *Process, e permission.Explained) (permission.Explained, error) {
 	var s control.SessionRules
 	if err := p.get(control.Path("control", "sessions", c.Session, "rules"), &s); err != nil {
 		return e, err
@@ -146,13 +146,13 @@ const maxCase = 1 << 20
 
 // explainLines answers each line with one line. A line that makes no sense is
 // denied by the rule "invalid", so that the answers stay in step.
-func explainLines(p *process, e permission.Explained) error {
-	if p.stdin == nil {
+func explainLines(p *Process, e permission.Explained) error {
+	if p.Stdin == nil {
 		return core.Errorf(core.Invalid, "there is no input")
 	}
-	lines := bufio.NewScanner(p.stdin)
+	lines := bufio.NewScanner(p.Stdin)
 	lines.Buffer(nil, maxCase)
-	out := bufio.NewWriter(p.stdout)
+	out := bufio.NewWriter(p.Stdout)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
 	for lines.Scan() {

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ import (
 
 // all writes what is known of a user into a new directory: person.json, a
 // Markdown file for each conversation, and what lies in their directory.
-func (c *exportCmd) all(p *process) error {
+func (c *Export) all(p *Process) error {
 	if c.Session != "" {
 		return core.Errorf(core.Invalid, "name a session, or a person by --user, not both")
 	}
@@ -44,12 +44,12 @@ func (c *exportCmd) all(p *process) error {
 	if err := os.Rename(part, c.Output); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "Exported %s and what else is known of this person into %s.\n", counted(len(person.Sessions), "conversation"), c.Output)
+	_, err = fmt.Fprintf(p.Stdout, "Exported %s and what else is known of this person into %s.\n", counted(len(person.Sessions), "conversation"), c.Output)
 	return err
 }
 
 // fill writes the files.
-func (c *exportCmd) fill(q *connection, dir string, person erasure.Export) error {
+func (c *Export) fill(q *connection, dir string, person erasure.Export) error {
 	var rows any
 	if err := json.Unmarshal(person.Rows, &rows); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"bufio"
@@ -11,17 +11,18 @@ import (
 	"gatehouse/core/erasure"
 )
 
-type forgetCmd struct {
+// A Forget erases a user.
+type Forget struct {
 	Person string `arg:"" help:"Their number (the panel's page People shows it), or platform and id, such as telegram:12345678."`
 	Yes    bool   `help:"Do not ask."`
 	JSON   bool   `help:"As JSON; needs --yes."`
 }
 
-func (c *forgetCmd) Help() string {
+func (c *Forget) Help() string {
 	return "Erases a person: who they are, their access, keys and blocks, their conversations, their folder and their files, for good. What they run is stopped. In groups their turns are blanked. The audit log keeps numbers only, the usage figures stay without the person. Afterwards they are a stranger. Backups that were made before still hold them."
 }
 
-func (c *forgetCmd) Run(p *process) error {
+func (c *Forget) Run(p *Process) error {
 	q, err := p.connect()
 	if err != nil {
 		return err
@@ -40,27 +41,27 @@ func (c *forgetCmd) Run(p *process) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.stdout, f)
+		return PrintJSON(p.Stdout, f)
 	}
-	fmt.Fprintf(p.stdout, "Forgotten: %s, %s that came with messages, and %s in groups.\n",
+	fmt.Fprintf(p.Stdout, "Forgotten: %s, %s that came with messages, and %s in groups.\n",
 		counted(f.Sessions, "conversation"), counted(f.Files, "file"), counted(f.Turns, "turn"))
 	for _, left := range f.Left {
-		fmt.Fprintln(p.stdout, left)
+		fmt.Fprintln(p.Stdout, left)
 	}
 	return nil
 }
 
 // confirm shows who it is and wants a yes.
-func (c *forgetCmd) confirm(p *process, q *connection) error {
+func (c *Forget) confirm(p *Process, q *connection) error {
 	var who control.Person
 	if err := q.do(http.MethodGet, control.Path("control", "people", c.Person), nil, &who); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "%s: %s.\nThis cannot be undone. Type yes to forget this person: ", strings.Join(who.Names, ", "), counted(who.Sessions, "conversation"))
-	if p.stdin == nil {
+	fmt.Fprintf(p.Stderr, "%s: %s.\nThis cannot be undone. Type yes to forget this person: ", strings.Join(who.Names, ", "), counted(who.Sessions, "conversation"))
+	if p.Stdin == nil {
 		return core.Errorf(core.Invalid, "there is no terminal to ask on: give --yes")
 	}
-	line, _ := bufio.NewReader(p.stdin).ReadString('\n')
+	line, _ := bufio.NewReader(p.Stdin).ReadString('\n')
 	if strings.TrimSpace(line) != "yes" {
 		return core.Errorf(core.Invalid, "nothing was deleted: the answer was not yes (--yes does not ask)")
 	}

@@ -1,11 +1,11 @@
-package main
+package commands
 
 import (
 	"context"
 	"fmt"
 	"path/filepath"
 
-	"gatehouse/cmd/gatehouse/control/server"
+	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/doctor"
 	"gatehouse/configs"
 	"gatehouse/core"
@@ -15,47 +15,48 @@ import (
 	"gatehouse/core/store"
 )
 
-type backupCmd struct {
+// A Backup writes the database and the vault into an archive.
+type Backup struct {
 	File string `arg:"" type:"path" help:"The archive to write, such as gatehouse.tar.gz; it must not exist and must be outside the vault."`
 	JSON bool   `help:"As JSON."`
 }
 
-func (c *backupCmd) Help() string {
+func (c *Backup) Help() string {
 	return "The gateway may keep running. The backup has a snapshot of the database and the files of the vault, but not the settings, files with secrets, and Claude Code's login: keep those elsewhere. 'gatehouse restore' restores it."
 }
 
-func (c *backupCmd) Run(p *process) error {
+func (c *Backup) Run(p *Process) error {
 	cfg, err := configs.Load()
 	if err != nil {
 		return err
 	}
 	show := p.progress("backing up")
-	report, err := backup.Make(p.ctx, backupSource(cfg, p.envFile), c.File, show.Show)
+	report, err := backup.Make(p.Context, BackupSource(cfg, p.EnvFile, p.Version), c.File, show.Show)
 	show.End()
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.stdout, report)
+		return PrintJSON(p.Stdout, report)
 	}
-	fmt.Fprintf(p.stdout, "Backed up %d files and the database into %s (%s).\n", report.Files, report.File, backup.SizeText(report.Size))
+	fmt.Fprintf(p.Stdout, "Backed up %d files and the database into %s (%s).\n", report.Files, report.File, backup.SizeText(report.Size))
 	for _, left := range report.Left {
-		fmt.Fprintf(p.stdout, "Not in it: %s\n", left)
+		fmt.Fprintf(p.Stdout, "Not in it: %s\n", left)
 	}
 	return nil
 }
 
 // progress returns a meter on the terminal, or nil without one.
-func (p *process) progress(what string) *backup.Meter {
-	if !p.tty {
+func (p *Process) progress(what string) *backup.Meter {
+	if !p.Terminal {
 		return nil
 	}
-	return backup.NewMeter(what, func(line string) { fmt.Fprint(p.stderr, "\r"+line+"\x1b[K") })
+	return backup.NewMeter(what, func(line string) { fmt.Fprint(p.Stderr, "\r"+line+"\x1b[K") })
 }
 
-// backupSource returns what a backup is made of. Files that hold a secret, by
+// BackupSource returns what a backup is made of. Files that hold a secret, by
 // the settings, are left out.
-func backupSource(cfg *configs.Config, envFile string) backup.Source {
+func BackupSource(cfg *configs.Config, envFile, version string) backup.Source {
 	const secret = "it holds a secret; keep it elsewhere"
 	without := map[string]string{envFile: secret}
 	for _, path := range cfg.SecretFiles() {
@@ -76,43 +77,44 @@ func backupSource(cfg *configs.Config, envFile string) backup.Source {
 	return backup.Source{Vault: cfg.VaultPath, Database: cfg.DatabasePath(), Program: version, Without: without}
 }
 
-type restoreCmd struct {
+// A Restore restores a backup into an empty vault.
+type Restore struct {
 	File string `arg:"" type:"path" help:"The archive that 'gatehouse backup' wrote."`
 	JSON bool   `help:"As JSON."`
 }
 
-func (c *restoreCmd) Help() string {
+func (c *Restore) Help() string {
 	return "Restores a backup into an empty vault (GATEHOUSE_VAULT_PATH names another one). Every checksum is verified before anything is written. What was being answered or sent when the backup was made is not retried automatically: the panel's page Queue shows it. If it is interrupted, run it again."
 }
 
-func (c *restoreCmd) Run(p *process) error {
+func (c *Restore) Run(p *Process) error {
 	cfg, err := configs.Load()
 	if err != nil {
 		return err
 	}
 	show := p.progress("restoring")
-	report, err := backup.Restore(p.ctx, restoreTarget(cfg), c.File, show.Show)
+	report, err := backup.Restore(p.Context, RestoreTarget(cfg), c.File, show.Show)
 	show.End()
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.stdout, report)
+		return PrintJSON(p.Stdout, report)
 	}
-	fmt.Fprintf(p.stdout, "Restored %d files and the database of %s into %s.\n", report.Files, report.CreatedAt.Local().Format("2006-01-02 15:04"), cfg.VaultPath)
+	fmt.Fprintf(p.Stdout, "Restored %d files and the database of %s into %s.\n", report.Files, report.CreatedAt.Local().Format("2006-01-02 15:04"), cfg.VaultPath)
 	if report.Messages+report.Sends > 0 {
-		fmt.Fprintf(p.stdout, "%d messages and %d replies were in progress when the backup was made. They are not retried automatically: see the panel's page Queue.\n", report.Messages, report.Sends)
+		fmt.Fprintf(p.Stdout, "%d messages and %d replies were in progress when the backup was made. They are not retried automatically: see the panel's page Queue.\n", report.Messages, report.Sends)
 	}
 	for _, name := range report.Left {
-		fmt.Fprintf(p.stdout, "Not restored: %s (a link that leads out of the vault)\n", name)
+		fmt.Fprintf(p.Stdout, "Not restored: %s (a link that leads out of the vault)\n", name)
 	}
-	_, err = fmt.Fprintln(p.stdout, "Secrets are in no backup: give the settings as before, run 'gatehouse doctor', then 'gatehouse serve'.")
+	_, err = fmt.Fprintln(p.Stdout, "Secrets are in no backup: give the settings as before, run 'gatehouse doctor', then 'gatehouse serve'.")
 	return err
 }
 
-// restoreTarget returns where a backup is restored to: the vault and database of
+// RestoreTarget returns where a backup is restored to: the vault and database of
 // the settings.
-func restoreTarget(cfg *configs.Config) backup.Target {
+func RestoreTarget(cfg *configs.Config) backup.Target {
 	to := backup.Target{Vault: cfg.VaultPath, Database: cfg.DatabasePath(), Settle: settleRestored}
 	dir := cfg.VaultPath
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -144,5 +146,5 @@ func settleRestored(ctx context.Context, db *store.DB, tx *store.Tx) (maintenanc
 	if _, err := runs.New(db, core.System{}).AbandonAll(ctx, tx); err != nil {
 		return r, err
 	}
-	return r, store.Audit(ctx, tx, server.By, "backup.restore", "", map[string]any{"messages": r.Messages, "sends": r.Sends})
+	return r, store.Audit(ctx, tx, control.By, "backup.restore", "", map[string]any{"messages": r.Messages, "sends": r.Sends})
 }

@@ -1,21 +1,20 @@
-package main
+package commands
 
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/connectors/chat"
-	"gatehouse/connectors/telegram"
 	"gatehouse/core"
 	"gatehouse/pairing/codes"
 )
 
-type inviteCmd struct {
+// An Invite creates, lists and revokes invitations.
+type Invite struct {
 	Create inviteCreateCmd `cmd:"" default:"withargs" help:"Create an invitation; its code is shown once."`
 	List   inviteListCmd   `cmd:"" help:"List the invitations that still work."`
 	Revoke inviteRevokeCmd `cmd:"" help:"Revoke an invitation; users who used it keep their access."`
@@ -31,7 +30,7 @@ type inviteCreateCmd struct {
 	JSON    bool          `help:"As JSON."`
 }
 
-func (c *inviteCreateCmd) Run(p *process) error {
+func (c *inviteCreateCmd) Run(p *Process) error {
 	if c.Uses < 1 {
 		return core.Errorf(core.Invalid, "--uses: an invitation is for one person at least")
 	}
@@ -50,9 +49,9 @@ func (c *inviteCreateCmd) Run(p *process) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.stdout, map[string]any{"code": res.Code, "link": res.Link, "invitation": res.Invitation})
+		return PrintJSON(p.Stdout, map[string]any{"code": res.Code, "link": res.Link, "invitation": res.Invitation})
 	}
-	_, err = fmt.Fprintln(p.stdout, strings.ReplaceAll(chat.InvitationText(res.Link, res.Code, res.Invitation), "`", ""))
+	_, err = fmt.Fprintln(p.Stdout, strings.ReplaceAll(chat.InvitationText(res.Link, res.Code, res.Invitation), "`", ""))
 	return err
 }
 
@@ -60,19 +59,19 @@ type inviteListCmd struct {
 	JSON bool `help:"As JSON."`
 }
 
-func (c *inviteListCmd) Run(p *process) error {
+func (c *inviteListCmd) Run(p *Process) error {
 	var res control.Invitations
 	if err := p.get("/control/invitations", &res); err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.stdout, res.Invitations)
+		return PrintJSON(p.Stdout, res.Invitations)
 	}
 	if len(res.Invitations) == 0 {
-		_, err := fmt.Fprintln(p.stdout, "No invitations.")
+		_, err := fmt.Fprintln(p.Stdout, "No invitations.")
 		return err
 	}
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tBOT\tTRUST\tWHERE\tUSES LEFT\tUNTIL")
 	for _, i := range res.Invitations {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", i.ID, i.Bot, i.Trust, strings.TrimSpace(string(i.Scope)+" "+i.Place), i.UsesLeft, i.ExpiresAt.Local().Format("2006-01-02 15:04"))
@@ -84,24 +83,10 @@ type inviteRevokeCmd struct {
 	ID string `arg:"" help:"The invitation's id ('gatehouse invite list' shows it)."`
 }
 
-func (c *inviteRevokeCmd) Run(p *process) error {
+func (c *inviteRevokeCmd) Run(p *Process) error {
 	if err := p.request(http.MethodDelete, control.Path("control", "invitations", c.ID), nil, nil); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(p.stdout, "Taken back.")
+	_, err := fmt.Fprintln(p.Stdout, "Taken back.")
 	return err
-}
-
-// inviteLink is the address that opens a chat with the bot and uses the code;
-// "" where the platform has none, or the bot's name there is not known yet.
-func (a *app) inviteLink(bot, code string) string {
-	if a.bots.Platform(bot) != telegram.Platform || a.hub == nil {
-		return ""
-	}
-	for _, s := range a.hub.States() {
-		if s.Bot == bot && s.Username != "" {
-			return "https://t.me/" + strings.TrimPrefix(s.Username, "@") + "?start=" + url.QueryEscape(code)
-		}
-	}
-	return ""
 }

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"unicode"
 
+	"gatehouse/cmd/gatehouse/models"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/core"
@@ -18,8 +19,9 @@ import (
 	"gatehouse/core/vault"
 )
 
-// agentsCmd works on the vault's files; a running gateway sees them change.
-type agentsCmd struct {
+// An Agents lists and adds agents. It works on the files of the vault, which a
+// running gateway reads when they change.
+type Agents struct {
 	List agentsListCmd `cmd:"" help:"List agents, skills and workspaces of the vault, and what is wrong with their files."`
 	Add  agentsAddCmd  `cmd:"" help:"Copy an agent that comes with the program into the vault."`
 }
@@ -28,7 +30,7 @@ type agentsListCmd struct {
 	JSON bool `help:"As JSON."`
 }
 
-func (c *agentsListCmd) Run(p *process) error {
+func (c *agentsListCmd) Run(p *Process) error {
 	cfg, err := configs.Load()
 	if err != nil {
 		return err
@@ -41,16 +43,16 @@ func (c *agentsListCmd) Run(p *process) error {
 		return err
 	}
 	defer v.Close()
-	now := settle(p.ctx, cfg)
+	now := Settle(p.Context, cfg)
 	if now.Fault != nil {
-		fmt.Fprintf(p.stderr, "The panel's settings cannot be read, so only the environment is used: %s\n", oneLine(now.Fault.Error()))
+		fmt.Fprintf(p.Stderr, "The panel's settings cannot be read, so only the environment is used: %s\n", oneLine(now.Fault.Error()))
 	}
 	preset, _ := now.Value("DEFAULT_AGENT")
 	list := listAgents(agent.New(v, agent.Options{Default: preset}), now)
 	if c.JSON {
-		return printJSON(p.stdout, list)
+		return PrintJSON(p.Stdout, list)
 	}
-	list.print(p.stdout)
+	list.print(p.Stdout)
 	return nil
 }
 
@@ -132,7 +134,7 @@ func noModel(v live.View, agents *agent.Agents) []string {
 	if v.Running != nil {
 		return v.Running.NoModel
 	}
-	return modelFaults(v.Config, agents)
+	return models.Faults(v.Config, agents)
 }
 
 // oneLine returns at most 200 characters of text, fit for a terminal.
@@ -161,7 +163,7 @@ type agentsAddCmd struct {
 	Name string `arg:"" name:"name" help:"The agent's name; 'gatehouse agents list' shows them."`
 }
 
-func (c *agentsAddCmd) Run(p *process) error {
+func (c *agentsAddCmd) Run(p *Process) error {
 	cfg, err := configs.Load()
 	if err != nil {
 		return err
@@ -185,6 +187,6 @@ func (c *agentsAddCmd) Run(p *process) error {
 	if err := v.WriteFile(file, text); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "%s was added to the vault; you can edit it.\nThe owner selects it in a chat with /agent %s; GATEHOUSE_DEFAULT_AGENT=%s makes it the default.\n", file, c.Name, c.Name)
+	fmt.Fprintf(p.Stdout, "%s was added to the vault; you can edit it.\nThe owner selects it in a chat with /agent %s; GATEHOUSE_DEFAULT_AGENT=%s makes it the default.\n", file, c.Name, c.Name)
 	return nil
 }

@@ -1,7 +1,6 @@
-package main
+package commands
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,27 +9,10 @@ import (
 
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
-	"gatehouse/web/auth"
 )
 
-// keysView is the API keys, of users that there are.
-type keysView struct {
-	*auth.Keys
-	a *app
-}
-
-func (v keysView) Create(ctx context.Context, n auth.NewKey, by core.Actor) (string, auth.KeyRow, error) {
-	ok, err := v.a.pairing.People.HasUser(ctx, v.a.db, n.User)
-	if err == nil && !ok {
-		err = core.Errorf(core.Invalid, "there is no user %d: 'gatehouse pairing list --status approved' and the panel's page People show who there is", n.User)
-	}
-	if err != nil {
-		return "", auth.KeyRow{}, err
-	}
-	return v.Keys.Create(ctx, n, by)
-}
-
-type keysCmd struct {
+// A Keys lists, creates and revokes API keys.
+type Keys struct {
 	List   keysListCmd   `cmd:"" help:"List the API keys, without their secrets."`
 	Create keysCreateCmd `cmd:"" help:"Make an API key; it is shown once."`
 	Revoke keysRevokeCmd `cmd:"" help:"Revoke an API key: its requests are refused, its runs and streams end."`
@@ -40,20 +22,20 @@ type keysListCmd struct {
 	JSON bool `help:"As JSON."`
 }
 
-func (c *keysListCmd) Run(p *process) error {
+func (c *keysListCmd) Run(p *Process) error {
 	var res control.Keys
 	if err := p.get("/api/keys", &res); err != nil {
 		return err
 	}
 	keys := res.Keys
 	if c.JSON {
-		return printJSON(p.stdout, keys)
+		return PrintJSON(p.Stdout, keys)
 	}
 	if len(keys) == 0 {
-		_, err := fmt.Fprintln(p.stdout, "No keys.")
+		_, err := fmt.Fprintln(p.Stdout, "No keys.")
 		return err
 	}
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tLABEL\tUSER\tTRUST\tSCOPES\tLAST USED\tENDS")
 	for _, k := range keys {
 		used, ends := "never", "never"
@@ -83,7 +65,7 @@ type keysCreateCmd struct {
 	JSON   bool          `help:"As JSON."`
 }
 
-func (c *keysCreateCmd) Run(p *process) error {
+func (c *keysCreateCmd) Run(p *Process) error {
 	key := map[string]any{"label": c.Label, "user_id": c.User, "trust_level": c.Trust, "scopes": c.Scopes}
 	if c.For != 0 {
 		key["expires_at"] = time.Now().Add(c.For).UTC()
@@ -93,10 +75,10 @@ func (c *keysCreateCmd) Run(p *process) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.stdout, res)
+		return PrintJSON(p.Stdout, res)
 	}
-	fmt.Fprintf(p.stderr, "This is the only time that the key %s is shown:\n", res.Record.ID)
-	_, err := fmt.Fprintln(p.stdout, res.Secret)
+	fmt.Fprintf(p.Stderr, "This is the only time that the key %s is shown:\n", res.Record.ID)
+	_, err := fmt.Fprintln(p.Stdout, res.Secret)
 	return err
 }
 
@@ -105,13 +87,13 @@ type keysRevokeCmd struct {
 	JSON bool   `help:"As JSON."`
 }
 
-func (c *keysRevokeCmd) Run(p *process) error {
+func (c *keysRevokeCmd) Run(p *Process) error {
 	if err := p.request(http.MethodDelete, control.Path("api", "keys", c.ID), nil, nil); err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.stdout, map[string]string{"revoked": c.ID})
+		return PrintJSON(p.Stdout, map[string]string{"revoked": c.ID})
 	}
-	_, err := fmt.Fprintf(p.stdout, "Revoked %s.\n", c.ID)
+	_, err := fmt.Fprintf(p.Stdout, "Revoked %s.\n", c.ID)
 	return err
 }

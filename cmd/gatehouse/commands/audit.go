@@ -1,7 +1,6 @@
-package main
+package commands
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -10,26 +9,10 @@ import (
 
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
-	"gatehouse/core/store"
-	"gatehouse/core/usage"
 )
 
-// logView is the audit log and the ledger of calls, read outside a transaction.
-type logView struct{ a *app }
-
-func (v logView) AuditLog(ctx context.Context, f store.AuditFilter) ([]store.AuditEvent, string, error) {
-	return store.AuditLog(ctx, v.a.db, f)
-}
-
-func (v logView) Did(ctx context.Context, by core.Actor, action, subject string) error {
-	return v.a.auditBot(ctx, by, action, subject)
-}
-
-func (v logView) Report(ctx context.Context, q usage.ReportQuery) ([]usage.Figure, error) {
-	return v.a.usage.Report(ctx, v.a.db, q)
-}
-
-type auditCmd struct {
+// An Audit prints the audit log.
+type Audit struct {
 	Action  string        `help:"Only these, such as pairing.approve, or 'pairing.*' for all that begin so."`
 	User    *int64        `help:"Only this user's actions: a number; 1 is the owner, 0 the program."`
 	Subject string        `help:"Only what was done to this id."`
@@ -39,7 +22,7 @@ type auditCmd struct {
 	JSON    bool          `help:"As JSON, one event a line."`
 }
 
-func (c *auditCmd) Run(p *process) error {
+func (c *Audit) Run(p *Process) error {
 	if c.Limit < 1 || c.Limit > 1_000_000 {
 		return core.Errorf(core.Invalid, "--limit must be from 1 to 1000000")
 	}
@@ -50,7 +33,7 @@ func (c *auditCmd) Run(p *process) error {
 	if c.Since > 0 {
 		query.Set("since", time.Now().Add(-c.Since).Format(time.RFC3339Nano))
 	}
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	if !c.JSON {
 		fmt.Fprintln(w, "TIME\tBY\tVIA\tACTION\tSUBJECT\tDETAIL")
 	}
@@ -61,13 +44,13 @@ func (c *auditCmd) Run(p *process) error {
 			return err
 		}
 		if len(page.Events) == 0 && left == c.Limit && !c.JSON {
-			_, err := fmt.Fprintln(p.stdout, "The audit log has no matching entry.")
+			_, err := fmt.Fprintln(p.Stdout, "The audit log has no matching entry.")
 			return err
 		}
 		left -= len(page.Events)
 		for _, e := range page.Events {
 			if c.JSON {
-				if err := printLine(p.stdout, e); err != nil {
+				if err := printLine(p.Stdout, e); err != nil {
 					return err
 				}
 				continue

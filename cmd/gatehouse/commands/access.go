@@ -1,54 +1,36 @@
-package main
+package commands
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"text/tabwriter"
 	"time"
 
 	"gatehouse/cmd/gatehouse/control"
-	"gatehouse/cmd/gatehouse/doctor"
-	"gatehouse/cmd/gatehouse/fleet"
-	"gatehouse/configs"
 	"gatehouse/core"
-	"gatehouse/core/agent"
-	"gatehouse/core/sandbox"
-	"gatehouse/core/store"
 )
 
-func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
-
-// printLine writes v as JSON on one line.
-func printLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
-
-type claimCmd struct {
+// A Claim prints a code with which the owner claims the bots.
+type Claim struct {
 	Replace bool `help:"Also if the bot has an owner already: the new claim replaces them."`
 	JSON    bool `help:"As JSON."`
 }
 
-func (c *claimCmd) Run(p *process) error {
+func (c *Claim) Run(p *Process) error {
 	var res control.ClaimCode
 	if err := p.request(http.MethodPost, "/control/claim", control.ClaimRequest{Replace: c.Replace}, &res); err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.stdout, res)
+		return PrintJSON(p.Stdout, res)
 	}
-	_, err := fmt.Fprintf(p.stdout, "Send this to the bot in a direct message, before %s:\n\n  /claim %s\n", res.ExpiresAt.Local().Format("15:04"), res.Code)
+	_, err := fmt.Fprintf(p.Stdout, "Send this to the bot in a direct message, before %s:\n\n  /claim %s\n", res.ExpiresAt.Local().Format("15:04"), res.Code)
 	return err
 }
 
-type pairingCmd struct {
+// A Pairing lists and decides requests for access.
+type Pairing struct {
 	List    pairingListCmd    `cmd:"" help:"List requests."`
 	Approve pairingApproveCmd `cmd:"" help:"Approve a request; the pending messages are answered."`
 	Deny    pairingDenyCmd    `cmd:"" help:"Deny a request; the sender is notified once, then ignored for a week."`
@@ -61,7 +43,7 @@ type pairingListCmd struct {
 	JSON   bool   `help:"As JSON."`
 }
 
-func (c *pairingListCmd) Run(p *process) error {
+func (c *pairingListCmd) Run(p *Process) error {
 	query := url.Values{"limit": {"500"}}
 	if c.Status != "all" {
 		query.Set("status", c.Status)
@@ -71,13 +53,13 @@ func (c *pairingListCmd) Run(p *process) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.stdout, res.Requests)
+		return PrintJSON(p.Stdout, res.Requests)
 	}
 	if len(res.Requests) == 0 {
-		_, err := fmt.Fprintln(p.stdout, "No requests.")
+		_, err := fmt.Fprintln(p.Stdout, "No requests.")
 		return err
 	}
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "CODE\tSTATUS\tNAME\tBOT\tUSER ID\tWHERE\tAGE\tFIRST MESSAGE")
 	for _, r := range res.Requests {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Code, r.Status, core.CleanName(r.Display), r.Bot, r.PlatformUserID, r.Scope,
@@ -93,7 +75,7 @@ type pairingApproveCmd struct {
 	JSON  bool          `help:"As JSON."`
 }
 
-func (c *pairingApproveCmd) Run(p *process) error {
+func (c *pairingApproveCmd) Run(p *Process) error {
 	approval := map[string]any{}
 	if c.Trust != "" {
 		approval["trust_level"] = c.Trust
@@ -105,15 +87,15 @@ func (c *pairingApproveCmd) Run(p *process) error {
 }
 
 // decide decides the request that ref names and prints it.
-func decide(p *process, asJSON bool, verb, ref, decision string, body any) error {
+func decide(p *Process, asJSON bool, verb, ref, decision string, body any) error {
 	var r core.PairingRequest
 	if err := p.request(http.MethodPost, control.Path("api", "bots", "pairing", ref, decision), body, &r); err != nil {
 		return err
 	}
 	if asJSON {
-		return printJSON(p.stdout, r)
+		return PrintJSON(p.Stdout, r)
 	}
-	_, err := fmt.Fprintf(p.stdout, "%s %s (%s %s on %s).\n", verb, core.CleanName(r.Display), r.Platform, r.PlatformUserID, r.Bot)
+	_, err := fmt.Fprintf(p.Stdout, "%s %s (%s %s on %s).\n", verb, core.CleanName(r.Display), r.Platform, r.PlatformUserID, r.Bot)
 	return err
 }
 
@@ -122,7 +104,7 @@ type pairingDenyCmd struct {
 	JSON bool   `help:"As JSON."`
 }
 
-func (c *pairingDenyCmd) Run(p *process) error {
+func (c *pairingDenyCmd) Run(p *Process) error {
 	return decide(p, c.JSON, "Denied", c.Ref, "deny", nil)
 }
 
@@ -131,7 +113,7 @@ type pairingBlockCmd struct {
 	JSON bool   `help:"As JSON."`
 }
 
-func (c *pairingBlockCmd) Run(p *process) error {
+func (c *pairingBlockCmd) Run(p *Process) error {
 	return decide(p, c.JSON, "Blocked", c.Ref, "block", nil)
 }
 
@@ -141,7 +123,7 @@ type pairingRevokeCmd struct {
 	JSON bool   `help:"As JSON."`
 }
 
-func (c *pairingRevokeCmd) Run(p *process) error {
+func (c *pairingRevokeCmd) Run(p *Process) error {
 	var res struct {
 		Revoked int `json:"revoked"`
 	}
@@ -149,74 +131,8 @@ func (c *pairingRevokeCmd) Run(p *process) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.stdout, res)
+		return PrintJSON(p.Stdout, res)
 	}
-	_, err := fmt.Fprintf(p.stdout, "Took back %d access(es) of %s on %s.\n", res.Revoked, c.User, c.Bot)
+	_, err := fmt.Fprintf(p.Stdout, "Took back %d access(es) of %s on %s.\n", res.Revoked, c.User, c.Bot)
 	return err
-}
-
-type doctorCmd struct {
-	JSON bool `xor:"form" help:"As JSON."`
-	Live bool `xor:"form" help:"Only ask the running gateway whether it works, for health checks; quiet when it does."`
-}
-
-func (c *doctorCmd) Run(p *process) error {
-	if c.Live {
-		cfg, err := configs.Load()
-		if err != nil {
-			return err
-		}
-		return doctor.Alive(p.ctx, cfg)
-	}
-	patient := doctor.Subject{Clock: core.System{}, Newest: store.Newest()}
-	patient.Veil = sandbox.ProbeVeil
-	patient.Config, patient.Fault = configs.LoadAll()
-	if self, err := os.Executable(); err == nil {
-		patient.Sandbox = func() []sandbox.Backend { return probeIsolation(patient.Config, self) }
-	}
-	if patient.Fault == nil {
-		if err := c.reach(p, &patient); err != nil {
-			return err
-		}
-	}
-	if !doctor.Run(p.ctx, p.stdout, patient, c.JSON) {
-		if patient.Fault != nil {
-			return errSilentUsage
-		}
-		return errSilent
-	}
-	return nil
-}
-
-// reach gives the doctor its ways to platform, provider and server.
-func (c *doctorCmd) reach(p *process, patient *doctor.Subject) error {
-	patient.Settled = settle(p.ctx, patient.Config)
-	patient.Config = patient.Settled.Config
-	cfg := patient.Config
-	dir, err := control.Dir(cfg.VaultPath)
-	if err != nil {
-		return err
-	}
-	gateway, limits := control.Dial(dir), "/control/limits"
-	patient.Serving = func(ctx context.Context) bool { return gateway.Get(ctx, limits, nil) == nil }
-	patient.Limits = func(ctx context.Context) string {
-		var r control.Limits
-		if gateway.Get(ctx, limits, &r) != nil {
-			return ""
-		}
-		return r.Text
-	}
-	patient.Test = fleet.Test
-	patient.ModelFaults = func(agents *agent.Agents) (lines []string) {
-		for _, f := range modelFaults(cfg, agents) {
-			lines = append(lines, oneLine(f))
-		}
-		return lines
-	}
-	m, err := newModels(cfg, nil, core.System{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	patient.Model = m.Check
-	return nil
 }

@@ -1,22 +1,21 @@
-package main
+package commands
 
 import (
-	"context"
 	"fmt"
 
 	"gatehouse/core/session"
-	"gatehouse/core/store"
 )
 
-type reindexCmd struct {
+// A Reindex rebuilds the list of conversations from the files.
+type Reindex struct {
 	JSON bool `help:"As JSON."`
 }
 
-func (c *reindexCmd) Help() string {
+func (c *Reindex) Help() string {
 	return "Rebuilds the database's rows of conversations from the vault's files, for a lost database or a vault from another machine. Existing rows stay. A conversation without a known owner belongs to the operator, sandboxed. One that was deleted does not come back. It may be run again."
 }
 
-func (c *reindexCmd) Run(p *process) error {
+func (c *Reindex) Run(p *Process) error {
 	q, err := p.connect()
 	if err != nil {
 		return err
@@ -27,18 +26,11 @@ func (c *reindexCmd) Run(p *process) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(p.stdout, r)
+		return PrintJSON(p.Stdout, r)
 	}
-	_, err = fmt.Fprintf(p.stdout, "Read %s: %s added (%d of them without an owner, for the operator only), %d already known; %s skipped.\n",
+	_, err = fmt.Fprintf(p.Stdout, "Read %s: %s added (%d of them without an owner, for the operator only), %d already known; %s skipped.\n",
 		counted(r.Transcripts+r.Sidecars, "file"), counted(r.Added, "conversation"), r.Unowned, r.Kept, counted(r.Skipped, "file"))
 	return err
-}
-
-// knowsOwner reports whether the user that a sidecar names is the one with that number
-// in this database: in a new database the numbers begin again.
-func (a *app) knowsOwner(ctx context.Context, q store.Queryer, s session.Session) (bool, error) {
-	since, ok, err := a.pairing.People.Since(ctx, q, s.User)
-	return ok && !since.After(s.CreatedAt), err
 }
 
 // counted returns n with its noun.

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -9,19 +9,9 @@ import (
 	"gatehouse/configs/live"
 )
 
-// reportSettings returns the settings in effect, for the command line.
-func (a *app) reportSettings(ctx context.Context) (*live.Report, error) {
-	r, err := a.settings.Report(ctx, a.asked[0], a.asked[1])
-	if err != nil {
-		return nil, err
-	}
-	r.NoModel = missingModels(a.models.Now(), a.agents)
-	return r, nil
-}
-
-// settle returns the settings of the gateway that runs on cfg's vault, or those
+// Settle returns the settings of the gateway that runs on cfg's vault, or those
 // that it would start with.
-func settle(ctx context.Context, cfg *configs.Config) live.View {
+func Settle(ctx context.Context, cfg *configs.Config) live.View {
 	return live.NewView(ctx, cfg, askSettings(ctx, cfg))
 }
 
