@@ -38,6 +38,7 @@ import (
 	"gatehouse/core/llm/quote"
 	"gatehouse/core/llm/registry"
 	"gatehouse/core/orchestrator"
+	"gatehouse/core/orchestrator/incoming"
 	"gatehouse/core/permission"
 	"gatehouse/core/permission/guard"
 	"gatehouse/core/permission/raise"
@@ -298,8 +299,8 @@ func (a *app) joinRuns(qm *queue.Metrics) (err error) {
 		return m.Title, m.Guest
 	}})
 	a.runs = orchestrator.New(orchestrator.Options{
-		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents, Files: a.vault.FS(),
-		Search: toolset.WebSearch, Fetch: a.fetchFile, Hear: hear, PDF: pdf,
+		Clock: a.clock, Log: a.log, Metrics: om, Sessions: a.sessions, Agents: a.agents,
+		Search: toolset.WebSearch, Incoming: incoming.Sources{Files: a.vault.FS(), Fetch: a.fetchFile, Hear: hear, PDF: pdf},
 		Usage: a.usage, Reserve: a.reserve,
 		Model: a.models.Find, Runtime: other, Cost: a.cost, MayRead: a.mayRead,
 		Spend: a.spend, Answered: a.titles.Answered,

@@ -94,7 +94,9 @@ core/llm/quote: core core/llm core/texts  # gets its search as a function
 core/llm/registry: core core/llm core/llm/anthropic core/llm/openai core/llm/quote  # names → models
 core/llm/transcribe:
 core/llm/wiretest: core core/llm  # what the fakes of the two wires share, and their clients' tests
-core/orchestrator: core core/agent core/ask core/attach core/llm core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
+core/orchestrator: core core/agent core/ask core/attach core/llm core/orchestrator/incoming core/orchestrator/named core/permission core/runs core/session core/store core/texts core/tool core/transcript core/usage core/vault
+core/orchestrator/incoming: core core/llm core/texts  # what comes with a message, as blocks
+core/orchestrator/named: core core/tool  # whether a text names a host or an address
 core/permission: core core/permission/pattern core/permission/shell core/permission/shell/vetted core/texts core/tool core/vault
 core/permission/guard: core core/ask core/permission core/store core/texts core/tool core/vault
 core/permission/pattern:  # patterns of commands, imports no package of ours

@@ -69,7 +69,7 @@ func TestWhatIsNotReadOfAMessageIsNamedToItsSenderToo(t *testing.T) {
 	}
 	// Where PDFs can be read the model is given their text, and the sender is told so.
 	reads := h.with(func(o *orchestrator.Options) {
-		o.PDF = func(_ context.Context, data []byte) (string, int, int, error) {
+		o.Incoming.PDF = func(_ context.Context, data []byte) (string, int, int, error) {
 			return string(data[9:]) + " marks the spot", 1, 3, nil
 		}
 	})
@@ -87,7 +87,7 @@ func TestWhatIsNotReadOfAMessageIsNamedToItsSenderToo(t *testing.T) {
 		},
 		"out of it: it could not be opened": func(context.Context, []byte) (string, int, int, error) { return "", 0, 0, errors.New("secret reasons") },
 	} {
-		reads = h.with(func(o *orchestrator.Options) { o.PDF = pdf })
+		reads = h.with(func(o *orchestrator.Options) { o.Incoming.PDF = pdf })
 		if told := strings.Join(warned(h, reads, turn(why)), "\n"); !strings.Contains(told, why) || strings.Contains(told, "secret") {
 			t.Errorf("%s: %s", why, told)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/orchestrator/named"
 	"gatehouse/core/permission"
 	"gatehouse/core/tool"
 	"gatehouse/core/transcript"
@@ -86,7 +87,9 @@ func (t *talk) one(ctx context.Context, b *core.Block) (core.Block, error) {
 	began := r.o.o.Clock.Now()
 	r.busy.Add(1)
 	res, outcome := t.call(ctx, b)
-	r.keepFound(b, &res)
+	if (b.Name == "WebFetch" || b.Name == "WebSearch") && !res.IsError {
+		r.found.Add(named.Result{Tool: b.Name, Input: b.Input, Text: res.Text}) // a sub-turn's conversation is in no transcript
+	}
 	r.heardNow()
 	r.busy.Add(-1)
 	r.o.o.Metrics.called(b.Name, r.trust(), outcome)

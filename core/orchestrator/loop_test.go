@@ -296,7 +296,7 @@ func TestACallThatWaitedForAWordIsAskedForAgain(t *testing.T) {
 	if err != nil || res.Response != "I ask again." || len(res.Buttons) != 0 {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	if got := h.results(1); len(got) != 1 || !strings.Contains(got[0], "not made") {
+	if got := h.results(1); len(got) != 1 || !strings.Contains(got[0], "not done") {
 		t.Errorf("the model was told %q", got)
 	}
 }
@@ -316,7 +316,7 @@ func TestWhatStandsBehindACallThatWaitedWasNotBegun(t *testing.T) {
 	if err != nil || res.Response != "I ask again." || len(res.Buttons) != 0 {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	if got := h.results(1); len(got) != 2 || !strings.Contains(got[0], "not made") || !strings.Contains(got[1], "not made") {
+	if got := h.results(1); len(got) != 2 || !strings.Contains(got[0], "not done") || !strings.Contains(got[1], "not done") {
 		t.Errorf("the model was told %q", got)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"gatehouse/core/agent"
 	"gatehouse/core/ask"
 	"gatehouse/core/llm"
+	"gatehouse/core/orchestrator/incoming"
 	"gatehouse/core/permission"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
@@ -62,18 +62,8 @@ type Options struct {
 	// Spend records the cost of calls of a run that ends without a Result:
 	// returned to the queue, or failed internally; may be nil.
 	Spend func(ctx context.Context, rows []usage.Row) error
-	Files fs.FS // the vault, for what came with a message, and opens no links; required where rows carry files
-	// Fetch brings a file of user's message from the bot's platform into the vault.
-	// An error of a kind is a refusal, for its sender to read; any other may be
-	// tried again. Nil: nothing can be fetched.
-	Fetch func(ctx context.Context, user int64, bot string, f core.File) (core.File, error)
-	// Hear transcribes a voice message in the vault; nil: voice messages are not
-	// transcribed.
-	Hear func(ctx context.Context, f core.File) (string, error)
-	// PDF returns the text of a PDF for models that do not take the file, and how
-	// many pages were read. An error with a kind has a text that begins with "it";
-	// nil: PDFs are not read.
-	PDF func(ctx context.Context, data []byte) (text string, read, pages int, err error)
+	// Incoming reads what comes with messages; its clock and log are the run's.
+	Incoming incoming.Sources
 	// Model is the model of that name for a guest or one of the house; "" is the
 	// configured one. Unknown: core.Invalid; not for guests: core.Denied.
 	Model func(name string, guest bool) (llm.Model, error)
@@ -159,6 +149,7 @@ func New(o Options) *Orchestrator {
 	if o.Limits.Rounds == 0 {
 		o.Limits.Rounds = 50
 	}
+	o.Incoming.Clock, o.Incoming.Log = o.Clock, o.Log
 	if o.NotBegun == nil {
 		o.NotBegun = func(context.Context, string, time.Time) (map[string]bool, error) { return nil, nil }
 	}

@@ -13,6 +13,7 @@ import (
 	"gatehouse/core/agent"
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
+	"gatehouse/core/orchestrator/incoming"
 	"gatehouse/core/permission"
 	"gatehouse/core/tool"
 	"gatehouse/core/usage"
@@ -214,7 +215,7 @@ func TestARunEndsWhenItsTrustIsTaken(t *testing.T) {
 func (h *house) with(change func(*orchestrator.Options)) *orchestrator.Orchestrator {
 	o := orchestrator.Options{
 		Equip: h.equip, Guard: h, Clock: h.clock, Sessions: h.sessions, Agents: agent.New(h.vault, agent.Options{Base: agent.Default("vault", "")}),
-		Usage: usage.New(nil, usage.Budgets{}), Files: h.vault.FS(),
+		Usage: usage.New(nil, usage.Budgets{}), Incoming: incoming.Sources{Files: h.vault.FS()},
 		Model:   func(string, bool) (llm.Model, error) { return h.model, nil },
 		Cost:    func(string, core.Tokens) (int64, bool) { return 0, false },
 		MayRead: func(core.Trust, int64, string) bool { return false },

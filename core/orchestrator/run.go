@@ -11,6 +11,8 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/agent"
 	"gatehouse/core/llm"
+	"gatehouse/core/orchestrator/incoming"
+	"gatehouse/core/orchestrator/named"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
 	"gatehouse/core/usage"
@@ -37,13 +39,12 @@ type run struct {
 	looked atomic.Int64 // when the trust was last checked, in nanoseconds after began; negative: look now
 	lost   atomic.Bool  // it is less than the run began with
 
-	stop  string // why the model's last answer ended
-	files int    // that came with the message and were checked
-	// notices are on files that the model does not see; at most one for each.
-	notices []core.Warning
-	media   int // bytes of them that the model is given as they are
+	stop    string // why the model's last answer ended
+	files   *incoming.Reader
+	notices []core.Warning // on what the request gives
 
-	telling  sync.Mutex // one event after the other
+	found    named.Found // of the web
+	telling  sync.Mutex  // one event after the other
 	lowering sync.Mutex
 
 	mu    sync.Mutex // of what follows: calls may run next to each other
@@ -56,7 +57,6 @@ type run struct {
 	waitFrom time.Time
 	waited   time.Duration
 	spent    []usage.Row
-	found    []result // of the web, at most maxFoundBytes
 	// What the calls so far took beyond what was reserved for them: the next
 	// reservation takes it on, as they are settled only when the run has ended.
 	owed, owedUSD int64
@@ -76,7 +76,7 @@ func (r *run) emit(e core.Event) {
 // ctx ends with ErrAborted the Result is aborted; any other cancellation of
 // ctx is returned as its cause.
 func (o *Orchestrator) Run(ctx context.Context, t *Turn, emit func(core.Event)) (res Result, err error) {
-	r := &run{o: o, t: t, show: emit, began: o.o.Clock.Now()}
+	r := &run{o: o, t: t, show: emit, began: o.o.Clock.Now(), files: &incoming.Reader{Sources: o.o.Incoming, Run: t.Run, User: t.User}}
 	defer func() {
 		if res.Write == nil { // an error, or a panic: nothing else will store what was spent
 			r.lose(context.WithoutCancel(ctx))
@@ -126,7 +126,7 @@ func (r *run) prepare(ctx context.Context) (*talk, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.fetch(ctx); err != nil {
+	if err := r.files.FetchAll(ctx, r.t.Rows); err != nil {
 		return nil, err
 	}
 	warnings := append(slices.Clone(role.Warnings), missing...)
@@ -231,7 +231,7 @@ func (r *run) open(meta core.PromptMetadata, warnings []core.Warning) {
 		r.emit(r.init())
 		r.emit(core.ModelChosen{Model: r.name})
 	}
-	for _, w := range slices.Concat(r.t.Warnings, warnings, r.notices) {
+	for _, w := range slices.Concat(r.t.Warnings, warnings, r.notices, r.files.Notices) {
 		r.emit(w)
 	}
 }
@@ -293,6 +293,11 @@ func (r *run) remember(ctx context.Context) ([]llm.Message, error) {
 // spoken returns the user's message, with what came with it.
 func (r *run) spoken(ctx context.Context) (said []core.Block, err error) {
 	said = r.initial()
+	var model *llm.About
+	if r.model != nil {
+		about := r.model.About()
+		model = &about
+	}
 	for _, row := range r.t.Rows {
 		if again, err := r.repeated(ctx, &row); err != nil || again != nil {
 			if err != nil {
@@ -304,7 +309,7 @@ func (r *run) spoken(ctx context.Context) (said []core.Block, err error) {
 		if row.Text != "" || len(row.Files) == 0 {
 			said = append(said, core.Block{Type: "text", Text: r.worded(&row)})
 		}
-		said = append(said, r.attached(ctx, &row)...)
+		said = append(said, r.files.Blocks(ctx, &row, model)...)
 	}
 	return said, nil
 }

@@ -22,6 +22,7 @@ import (
 	"gatehouse/core/coretest"
 	"gatehouse/core/llm"
 	"gatehouse/core/orchestrator"
+	"gatehouse/core/orchestrator/incoming"
 	"gatehouse/core/permission"
 	"gatehouse/core/session"
 	"gatehouse/core/store"
@@ -102,7 +103,7 @@ func open(t *testing.T, limits orchestrator.Limits) *house {
 			h.choices = append(h.choices, a)
 			return nil
 		},
-		Clock: h.clock, Sessions: h.sessions, Agents: h.agents, Usage: usage.New(nil, usage.Budgets{}), Files: v.FS(),
+		Clock: h.clock, Sessions: h.sessions, Agents: h.agents, Usage: usage.New(nil, usage.Budgets{}), Incoming: incoming.Sources{Files: v.FS()},
 		Model:   func(string, bool) (llm.Model, error) { return h.model, nil },
 		Cost:    func(string, core.Tokens) (int64, bool) { return 0, false },
 		MayRead: func(core.Trust, int64, string) bool { return false },

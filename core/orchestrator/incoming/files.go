@@ -1,4 +1,7 @@
-package orchestrator
+// Package incoming makes what comes with a message into blocks that a model
+// reads: files are fetched from their platform, voice messages are transcribed,
+// and pictures, PDFs and texts are read within bounds.
+package incoming
 
 import (
 	"bytes"
@@ -8,13 +11,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
-
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"gatehouse/core"
+	"gatehouse/core/llm"
 	"gatehouse/core/texts"
 )
 
@@ -30,11 +34,44 @@ const (
 // nothing from elsewhere, whatever path it names, since its sender may be a guest.
 const attachments = "Chat/assets/"
 
-// attached returns the files that came with a row, as blocks: pictures and PDFs as
+// Sources are where files come from, and what reads them.
+type Sources struct {
+	Clock core.Clock
+	Log   *slog.Logger
+	Files fs.FS // the vault; it opens no links
+	// Fetch brings a file of user's message from the bot's platform into the vault.
+	// An error of a kind is a refusal, for its sender to read; any other may be
+	// tried again. Nil: nothing can be fetched.
+	Fetch func(ctx context.Context, user int64, bot string, f core.File) (core.File, error)
+	// Hear transcribes a voice message in the vault; nil: voice messages are not
+	// transcribed.
+	Hear func(ctx context.Context, f core.File) (string, error)
+	// PDF returns the text of a PDF for models that do not take the file, and how
+	// many pages were read. An error with a kind has a text that begins with "it";
+	// nil: PDFs are not read.
+	PDF func(ctx context.Context, data []byte) (text string, read, pages int, err error)
+}
+
+// A Reader reads the files of one turn, and counts them against its bounds. It
+// is not safe for concurrent use.
+type Reader struct {
+	Sources
+	Run  string
+	User int64
+	// Notices are on files that the model does not see; at most one for each.
+	Notices []core.Warning
+
+	model *llm.About // that is given the files; nil: none
+	files int        // that were checked
+	media int        // bytes of them that the model is given as they are
+}
+
+// Blocks returns the files that came with a row, as blocks: pictures and PDFs as
 // they are, texts as text, anything else by name. The type is what the bytes
 // say. What the model does not get to see is named to it and to the sender,
 // with the reason.
-func (r *run) attached(ctx context.Context, row *core.Inbound) []core.Block {
+func (r *Reader) Blocks(ctx context.Context, row *core.Inbound, model *llm.About) []core.Block {
+	r.model = model
 	var out []core.Block
 	for i, f := range row.Files {
 		if r.files == maxFiles {
@@ -51,12 +88,12 @@ func (r *run) attached(ctx context.Context, row *core.Inbound) []core.Block {
 }
 
 // unread returns the line that represents a file, and a warning with the same text.
-func (r *run) unread(text string) core.Block {
-	r.notices = append(r.notices, core.Warning{Code: "attachment", Message: text})
+func (r *Reader) unread(text string) core.Block {
+	r.Notices = append(r.Notices, core.Warning{Code: "attachment", Message: text})
 	return core.Block{Type: "text", Text: "[" + text + "]"}
 }
 
-func (r *run) file(ctx context.Context, f core.File) core.Block {
+func (r *Reader) file(ctx context.Context, f core.File) core.Block {
 	name := core.CutRunes(core.CleanName(f.Name), 200)
 	if name == "" {
 		name = texts.Text("a_file")
@@ -72,7 +109,7 @@ func (r *run) file(ctx context.Context, f core.File) core.Block {
 	data, err := r.readFile(f.Path)
 	switch {
 	case err != nil:
-		r.o.o.Log.Warn("an attached file cannot be read", "run", r.t.Run, "err", err)
+		r.Log.Warn("an attached file cannot be read", "run", r.Run, "err", err)
 		return r.unread(texts.Text("file_unreadable", texts.With{"Name": name}))
 	case len(data) > maxMediaFile:
 		return r.unread(texts.Text("file_large", texts.With{"Name": name, "MB": maxMediaFile >> 20, "Path": f.Path}))
@@ -90,13 +127,13 @@ func (r *run) file(ctx context.Context, f core.File) core.Block {
 // medium returns a picture or a PDF as a model is given it; where it takes no PDFs,
 // the text of one. For pictures that it does not take, its provider writes a line
 // instead.
-func (r *run) medium(ctx context.Context, name, path string, data []byte) (core.Block, bool) {
+func (r *Reader) medium(ctx context.Context, name, path string, data []byte) (core.Block, bool) {
 	m := core.Media{Name: name, Data: data}
 	kind, mime := m.Kind()
 	if kind == "" {
 		return core.Block{}, false
 	}
-	if kind == core.DocumentMedia && r.model != nil && !r.model.About().Documents && r.o.o.PDF != nil {
+	if kind == core.DocumentMedia && r.model != nil && !r.model.Documents && r.PDF != nil {
 		return r.pdf(ctx, name, path, data), true
 	}
 	if r.media += len(data); r.media > maxMedia {
@@ -104,8 +141,7 @@ func (r *run) medium(ctx context.Context, name, path string, data []byte) (core.
 		return r.unread(texts.Text("files_large", texts.With{"Name": name, "MB": maxMedia >> 20, "Path": path})), true
 	}
 	m.Type = mime
-	if r.model != nil {
-		about := r.model.About()
+	if about := r.model; about != nil {
 		switch {
 		case kind == core.ImageMedia && !about.Images:
 			r.unread(texts.Text("file_no_pictures", texts.With{"Name": name, "Model": about.Name, "Path": path}))
@@ -118,13 +154,13 @@ func (r *run) medium(ctx context.Context, name, path string, data []byte) (core.
 
 // pdf returns the text of a PDF, which its sender is notified of: pictures and the
 // arrangement are not in it.
-func (r *run) pdf(ctx context.Context, name, path string, data []byte) core.Block {
-	model := r.model.About().Name
-	text, read, pages, err := r.o.o.PDF(ctx, data)
+func (r *Reader) pdf(ctx context.Context, name, path string, data []byte) core.Block {
+	model := r.model.Name
+	text, read, pages, err := r.PDF(ctx, data)
 	if err != nil {
 		why := core.TextOf(err)
 		if core.KindOf(err) == core.Other {
-			r.o.o.Log.Warn("the text of a PDF cannot be read", "run", r.t.Run, "err", err)
+			r.Log.Warn("the text of a PDF cannot be read", "run", r.Run, "err", err)
 			why = texts.Text("pdf_unopened")
 		}
 		return r.unread(texts.Text("pdf_unreadable", texts.With{"Name": name, "Model": model, "Why": why, "Path": path}))
@@ -132,7 +168,7 @@ func (r *run) pdf(ctx context.Context, name, path string, data []byte) core.Bloc
 	if strings.TrimSpace(text) == "" {
 		return r.unread(texts.Text("pdf_empty", texts.With{"Name": name, "Model": model, "Path": path}))
 	}
-	r.notices = append(r.notices, core.Warning{Code: "attachment", Message: texts.Text("pdf_text", texts.With{"Name": name, "Model": model, "Read": read, "Pages": pages})})
+	r.Notices = append(r.Notices, core.Warning{Code: "attachment", Message: texts.Text("pdf_text", texts.With{"Name": name, "Model": model, "Read": read, "Pages": pages})})
 	block := textFile(name+" (the text of the PDF, without its pictures)", text)
 	if read < pages {
 		block += fmt.Sprintf("\n[%d of %d pages; the rest is left out]", read, pages)
@@ -161,23 +197,8 @@ func textOf(data []byte) (string, bool) {
 // clean returns a sentence on one line.
 func clean(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// initial returns what the request gives with a conversation that begins. Of one
-// that has begun it is omitted, with a warning.
-func (r *run) initial() []core.Block {
-	given := strings.TrimSpace(r.t.options().Initial)
-	if given == "" {
-		return nil
-	}
-	if r.t.Session.MessageCount > 0 {
-		r.notices = append(r.notices, core.Warning{Code: "initial_context", Message: "the conversation has begun already: initial_context was left out"})
-		return nil
-	}
-	mark := fence(given)
-	return []core.Block{{Type: "text", Text: "Given with this conversation, to begin with:\n" + mark + "\n" + given + "\n" + mark}}
-}
-
-// fence returns more backquotes than text has in a row.
-func fence(text string) string {
+// Fence returns more backquotes than text has in a row.
+func Fence(text string) string {
 	mark := "```"
 	for strings.Contains(text, mark) {
 		mark += "`"
@@ -195,16 +216,16 @@ func textFile(name, text string) string {
 		}
 		text, rest = text[:n], "\n[the rest is left out]"
 	}
-	mark := fence(text)
+	mark := Fence(text)
 	return "Attached file " + name + ":\n" + mark + "\n" + strings.TrimRight(text, "\n") + "\n" + mark + rest
 }
 
 // readFile reads one byte more than is taken, so that the caller sees what is too large.
-func (r *run) readFile(path string) ([]byte, error) {
+func (r *Reader) readFile(path string) ([]byte, error) {
 	if !strings.HasPrefix(path, attachments) || !fs.ValidPath(path) {
 		return nil, fmt.Errorf("%q is not among the attachments", path)
 	}
-	f, err := r.o.o.Files.Open(path)
+	f, err := r.Files.Open(path)
 	if err != nil {
 		return nil, err
 	}

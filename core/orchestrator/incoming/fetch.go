@@ -1,0 +1,82 @@
+package incoming
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/texts"
+)
+
+// fetchTries is how often a file is asked of its platform before the turn goes on
+// without it.
+const fetchTries = 3
+
+// FetchAll downloads the files of rows from their platform. A failure is noted in the file,
+// and reported at the file's place in the message.
+func (r *Reader) FetchAll(ctx context.Context, rows []core.Inbound) error {
+	for i := range rows {
+		row := &rows[i]
+		row.Files = slices.Clone(row.Files) // the queue's own stays as it was stored
+		for j := range row.Files {
+			if j == maxFiles {
+				break
+			}
+			if f := &row.Files[j]; f.Path == "" && f.Ref != "" && f.Refused == "" {
+				if err := r.fetchOne(ctx, row.Bot, f); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Reader) fetchOne(ctx context.Context, bot string, f *core.File) error {
+	if r.Fetch == nil {
+		f.Refused = texts.Text("fetch_nowhere")
+		return nil
+	}
+	for try := 1; ; try++ {
+		got, err := r.Fetch(ctx, r.User, bot, *f)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			got.Voice = f.Voice
+			*f = got
+			return nil
+		case core.KindOf(err) != core.Other:
+			f.Refused = core.TextOf(err)
+			return nil
+		}
+		r.Log.Warn("a file could not be fetched", "run", r.Run, "bot", bot, "try", try, "err", err)
+		if try == fetchTries {
+			f.Refused = texts.Text("fetch_failed")
+			return nil
+		}
+		if !core.Sleep(ctx, r.Clock, time.Duration(try)*time.Second) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// heardVoice returns the transcription of a voice message, as the user's own text. ok is
+// false if it failed, which is reported like a file that is not read.
+func (r *Reader) heardVoice(ctx context.Context, f core.File) (said core.Block, ok bool) {
+	if r.Hear == nil {
+		return core.Block{}, false
+	}
+	text, err := r.Hear(ctx, f)
+	if text = strings.TrimSpace(text); err == nil && text != "" {
+		return core.Block{Type: "text", Text: text}, true
+	}
+	why := texts.Text("voice_silent")
+	if err != nil {
+		r.Log.Warn("a voice message could not be transcribed", "run", r.Run, "err", err)
+		why = texts.Text("voice_service")
+	}
+	return r.unread(texts.Text("voice_not_understood", texts.With{"Why": why, "Path": f.Path})), true
+}
