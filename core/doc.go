@@ -79,7 +79,8 @@
 // An Event (event.go) is what a run publishes. A whole message is in the transcript
 // before it is published; deltas are previews and may be lost. Transcripts are
 // JSON lines in the vault: transcript.Conversation appends and reads them without a
-// database; core/session has the rows, tags and search of conversations.
+// database; core/session has the rows and tags of conversations, core/index their
+// full-text search.
 // core/vault opens files only below its directory and follows no link.
 //
 // After a crash the queue runs the turn again under the same run id. run.saidBefore

@@ -83,6 +83,7 @@ core/coretest:
 core/dispatch: core core/bus core/command core/orchestrator core/queue core/queue/outbox core/runs core/store core/texts
 core/erasure: core core/beneath core/session core/store core/transcript core/vault
 core/erasure/tasks: core core/erasure core/jobs core/store
+core/index: core core/store core/transcript core/transcript/words core/vault
 core/jobs: core
 core/llm: core core/texts
 core/llm/anthropic: core core/llm core/llm/provider core/texts
@@ -113,7 +114,7 @@ core/runs: core core/store core/texts
 core/sandbox: core core/beneath
 core/sandbox/container: core core/beneath core/sandbox core/sandbox/container/inside
 core/sandbox/container/inside: core/sandbox  # the first process of a container
-core/session: core core/store core/texts core/transcript core/transcript/words core/vault
+core/session: core core/index core/store core/texts core/transcript core/vault
 core/store: core core/store/migrations core/store/original
 core/store/migrations: core
 core/store/original: core  # takes over a database of the original system

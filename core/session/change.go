@@ -109,7 +109,7 @@ func (s *Store) Update(ctx context.Context, tx *store.Tx, id string, c Change, b
 		return Detail{}, err
 	}
 	if slices.Contains(fields, "title") || slices.Contains(fields, "tags") {
-		if err := s.head(ctx, tx, id); err != nil {
+		if err := s.indexHead(ctx, tx, id); err != nil {
 			return Detail{}, err
 		}
 	}

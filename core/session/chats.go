@@ -134,8 +134,8 @@ func (s *Store) Give(ctx context.Context, tx *store.Tx, from, to int64) error {
 	}
 	for _, id := range ids {
 		// The index finds by person: upkeep reads the session again.
-		if _, err := tx.Exec(ctx, `UPDATE search_sessions SET bytes = 0, behind = 1 WHERE session_id = $1`, id); err != nil {
-			return fmt.Errorf("give sessions: %w", err)
+		if err := s.Reread(ctx, tx, id); err != nil {
+			return err
 		}
 		if err := s.keepCurrent(ctx, tx, id); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"gatehouse/core"
+	"gatehouse/core/index"
 	"gatehouse/core/store"
 	"gatehouse/core/transcript"
 )
@@ -25,10 +26,8 @@ type Finish struct {
 
 // sessionWas is what Finish has to know of a session.
 type sessionWas struct {
-	User     int64 `db:"user_id"`
-	Untitled bool  `db:"untitled"`
-	N        int64 `db:"n"`     // in the search index; 0: it does not know the session
-	Bytes    int64 `db:"bytes"` // of its transcript that the index has
+	index.State
+	Untitled bool `db:"untitled"`
 }
 
 // Finish writes a turn's end. A session that is gone is no error.
@@ -47,7 +46,7 @@ func (s *Store) Finish(ctx context.Context, tx *store.Tx, id string, f Finish) e
 	if err != nil {
 		return fmt.Errorf("finish session: %w", err)
 	}
-	if err := s.found(ctx, tx, id, was, f.Words); err != nil {
+	if err := s.Add(ctx, tx, id, was.State, f.Words); err != nil {
 		return err
 	}
 	title := Title(f.Title)
@@ -57,7 +56,7 @@ func (s *Store) Finish(ctx context.Context, tx *store.Tx, id string, f Finish) e
 	if _, err := tx.Exec(ctx, `UPDATE sessions SET title = $2 WHERE id = $1`, id, title); err != nil {
 		return fmt.Errorf("title session: %w", err)
 	}
-	if err := s.head(ctx, tx, id); err != nil {
+	if err := s.indexHead(ctx, tx, id); err != nil {
 		return err
 	}
 	return s.keepCurrent(ctx, tx, id)

@@ -8,10 +8,6 @@ import (
 	"gatehouse/core/store"
 )
 
-// shedStep bounds the rows that one transaction takes out of the full-text
-// index, so that no one waits long for the database's one writer.
-const shedStep = 500
-
 // forgetAtOnce is how many sessions one step of ForgetSome checks.
 const forgetAtOnce = 100
 
@@ -57,7 +53,7 @@ func (s *Store) ForgetSome(ctx context.Context, tx *store.Tx, user int64, most i
 		return nil, false, fmt.Errorf("forget sessions: %w", err)
 	}
 	for _, id := range ids {
-		n, err := unword(ctx, tx, id, most)
+		n, err := s.Drop(ctx, tx, id, most)
 		if err != nil {
 			return nil, false, err
 		}
@@ -78,45 +74,6 @@ func (s *Store) ForgetSome(ctx context.Context, tx *store.Tx, user int64, most i
 	return sessions, len(ids) == forgetAtOnce, nil
 }
 
-// unword takes at most most rows of a session out of the full-text index.
-func unword(ctx context.Context, tx *store.Tx, id string, most int) (int, error) {
-	n, err := tx.Exec(ctx, `DELETE FROM search_docs WHERE id IN (SELECT d.id FROM search_sessions w JOIN search_docs d ON d.n = w.n WHERE w.session_id = $1 LIMIT $2)`, id, most)
-	if err != nil {
-		return 0, fmt.Errorf("search index: %w", err)
-	}
-	return int(n), nil
-}
-
-// Shed removes a session from the full-text index, in short transactions, so that a
-// later transaction that deletes or rewords it is short too. Upkeep indexes again what
-// remains.
-func (s *Store) Shed(ctx context.Context, id string) error {
-	for {
-		n := 0
-		err := s.db.Tx(ctx, func(tx *store.Tx) (err error) {
-			if _, err := tx.Exec(ctx, `UPDATE search_sessions SET bytes = 0, behind = 1 WHERE session_id = $1`, id); err != nil {
-				return fmt.Errorf("search index: %w", err)
-			}
-			n, err = unword(ctx, tx, id, shedStep)
-			return err
-		})
-		if err != nil || n < shedStep {
-			return err
-		}
-	}
-}
-
-// Heavy reports whether the full-text index has so much of a session that it is
-// to be Shed before it is deleted.
-func (s *Store) Heavy(ctx context.Context, id string) (bool, error) {
-	var n int
-	err := s.db.Get(ctx, &n, `SELECT count(*) FROM (SELECT 1 FROM search_sessions w JOIN search_docs d ON d.n = w.n WHERE w.session_id = $1 LIMIT $2) AS few`, id, shedStep)
-	if err != nil {
-		return false, fmt.Errorf("search index: %w", err)
-	}
-	return n >= shedStep, nil
-}
-
 // Untitle removes a title that was generated from messages, for sessions in which a
 // deleted user has written; the next turn sets another. A title set by a user stays.
 func (s *Store) Untitle(ctx context.Context, tx *store.Tx, id string) error {
@@ -127,17 +84,8 @@ func (s *Store) Untitle(ctx context.Context, tx *store.Tx, id string) error {
 	if n == 0 {
 		return nil
 	}
-	if err := s.head(ctx, tx, id); err != nil {
+	if err := s.indexHead(ctx, tx, id); err != nil {
 		return err
 	}
 	return s.keepCurrent(ctx, tx, id)
-}
-
-// Reword removes a session from the full-text index; upkeep indexes it again. Call Shed
-// first for large sessions.
-func (s *Store) Reword(ctx context.Context, tx *store.Tx, id string) error {
-	if _, err := tx.Exec(ctx, `DELETE FROM search_sessions WHERE session_id = $1`, id); err != nil {
-		return fmt.Errorf("search index: %w", err)
-	}
-	return s.head(ctx, tx, id)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"gatehouse/core"
@@ -135,37 +134,23 @@ func (f *Filter) check() (err error) {
 	return err
 }
 
-// conditions collects the conditions of a statement. A ? is the next value.
-type conditions struct {
-	where []string
-	args  []any
-}
-
-func (c *conditions) and(cond string, values ...any) {
-	for _, v := range values {
-		c.args = append(c.args, v)
-		cond = strings.Replace(cond, "?", "$"+strconv.Itoa(len(c.args)), 1)
-	}
-	c.where = append(c.where, cond)
-}
-
 // choose reports which sessions s the filter wants. Columns with few values are
 // compared through coalesce, so that the engine walks the newest sessions in
 // order instead of sorting all that an index on such a column finds.
-func (f *Filter) choose(c *conditions) {
+func (f *Filter) choose(c *store.Conditions) {
 	switch {
 	case f.All:
 	case f.fewTagged || f.fewAbout:
-		c.and("+s.user_id = ?", f.User) // not by its index
+		c.And("+s.user_id = ?", f.User) // not by its index
 	default:
-		c.and("s.user_id = ?", f.User)
+		c.And("s.user_id = ?", f.User)
 	}
 	if f.Module == "" {
-		c.and("coalesce(s.module, '') <> ?", singleModule)
+		c.And("coalesce(s.module, '') <> ?", singleModule)
 	}
 	for _, eq := range [...][2]string{{"module", f.Module}, {"source", f.Source}, {"agent_type", f.AgentType}} {
 		if eq[1] != "" {
-			c.and("coalesce(s."+eq[0]+", '') = ?", eq[1])
+			c.And("coalesce(s."+eq[0]+", '') = ?", eq[1])
 		}
 	}
 	if f.Archived != nil {
@@ -173,27 +158,27 @@ func (f *Filter) choose(c *conditions) {
 		if *f.Archived {
 			flag = 1
 		}
-		c.and("coalesce(s.archived, 0) = ?", flag)
+		c.And("coalesce(s.archived, 0) = ?", flag)
 	}
 	switch {
 	case f.Tag == "":
 	case f.fewTagged:
-		c.and("s.id IN (SELECT t.session_id FROM session_tags t WHERE t.tag = ?)", tagKey(f.Tag))
+		c.And("s.id IN (SELECT t.session_id FROM session_tags t WHERE t.tag = ?)", tagKey(f.Tag))
 	default:
-		c.and("EXISTS (SELECT 1 FROM session_tags t WHERE t.session_id = s.id AND t.tag = ?)", tagKey(f.Tag))
+		c.And("EXISTS (SELECT 1 FROM session_tags t WHERE t.session_id = s.id AND t.tag = ?)", tagKey(f.Tag))
 	}
 	switch {
 	case f.Context == "":
 	case f.fewAbout:
-		c.and("s.id IN (SELECT c.session_id FROM session_contexts c WHERE c.folder_path = ?)", f.Context)
+		c.And("s.id IN (SELECT c.session_id FROM session_contexts c WHERE c.folder_path = ?)", f.Context)
 	default:
-		c.and("EXISTS (SELECT 1 FROM session_contexts c WHERE c.session_id = s.id AND c.folder_path = ?)", f.Context)
+		c.And("EXISTS (SELECT 1 FROM session_contexts c WHERE c.session_id = s.id AND c.folder_path = ?)", f.Context)
 	}
 }
 
 // query asks for one row more than the limit, to know whether a page follows.
 func (f *Filter) query() (string, []any, error) {
-	var c conditions
+	var c store.Conditions
 	f.choose(&c)
 	if f.Cursor != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(f.Cursor)
@@ -201,15 +186,15 @@ func (f *Filter) query() (string, []any, error) {
 		if _, perr := core.ParseStamp(at); err != nil || perr != nil || !ok || at == "" {
 			return "", nil, errCursor
 		}
-		c.and("(s.last_accessed, s.id) < (?, ?)", at, id)
+		c.And("(s.last_accessed, s.id) < (?, ?)", at, id)
 	}
 	query := `SELECT ` + columns + ` FROM sessions s`
-	if len(c.where) > 0 {
-		query += ` WHERE ` + strings.Join(c.where, " AND ")
+	if len(c.Where) > 0 {
+		query += ` WHERE ` + strings.Join(c.Where, " AND ")
 	}
-	c.args = append(c.args, f.Limit+1, f.Offset)
-	query += fmt.Sprintf(` ORDER BY s.last_accessed DESC, s.id DESC LIMIT $%d OFFSET $%d`, len(c.args)-1, len(c.args))
-	return query, c.args, nil
+	c.Args = append(c.Args, f.Limit+1, f.Offset)
+	query += fmt.Sprintf(` ORDER BY s.last_accessed DESC, s.id DESC LIMIT $%d OFFSET $%d`, len(c.Args)-1, len(c.Args))
+	return query, c.Args, nil
 }
 
 var errCursor = core.Errorf(core.Invalid, "the cursor is not one of this list's")

@@ -8,7 +8,6 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
-	"gatehouse/core/transcript/words"
 )
 
 func TestListsAreReadInOrderAndNotSorted(t *testing.T) {
@@ -57,28 +56,6 @@ func TestNoListReadsTheWholeTableOfSessions(t *testing.T) {
 			}
 			if strings.HasPrefix(step.Detail, "SCAN") && !strings.Contains(step.Detail, "USING INDEX idx_sessions_") {
 				t.Errorf("%+v: %s", f, step.Detail)
-			}
-		}
-	}
-}
-
-// A search walks the index from its newest hit on, without sorting more than
-// one batch, and reaches everything else by its key.
-func TestASearchReadsTheIndexFromItsNewestHit(t *testing.T) {
-	storetest.SQLiteOnly(t, "its plans")
-	db := storetest.Open(t, core.System{})
-	s := &Store{db: db}
-	no := false
-	for _, f := range []Filter{{User: 5}, {All: true}, {User: 5, Archived: &no, Tag: "work", Context: "Notes", Module: "chat"}} {
-		l := lookup{s: s, f: f, q: words.Parse("green tea"), at: 7}
-		query, args := l.statement(128)
-		plan := storetest.Plan(t, db, query, args...)
-		for i, step := range plan {
-			if step.Parent == plan[0].ID && strings.Contains(step.Detail, "ORDER BY") {
-				t.Errorf("%+v sorts all hits: %s", f, step.Detail)
-			}
-			if strings.HasPrefix(step.Detail, "SCAN") && step.Detail != "SCAN h" && !strings.HasPrefix(step.Detail, "SCAN search VIRTUAL TABLE INDEX") {
-				t.Errorf("%+v: step %d: %s", f, i, step.Detail)
 			}
 		}
 	}

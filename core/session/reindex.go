@@ -245,7 +245,7 @@ func (r *reindex) known(ctx context.Context, tx *store.Tx, f *finding) (bool, er
 
 // words rebuilds the full-text index.
 func (r *reindex) words(ctx context.Context) error {
-	if err := r.s.emptyIndex(ctx); err != nil {
+	if err := r.s.Empty(ctx); err != nil {
 		return err
 	}
 	for {

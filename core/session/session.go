@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gatehouse/core"
+	"gatehouse/core/index"
 	"gatehouse/core/store"
 	"gatehouse/core/transcript"
 	"gatehouse/core/vault"
@@ -38,6 +39,7 @@ type Options struct {
 // A Store finds and keeps sessions. It is safe for concurrent use; Close it.
 type Store struct {
 	*transcript.Files // their messages
+	*index.Index      // the words of their messages, titles and tags
 
 	db    *store.DB
 	vault *vault.Vault
@@ -63,6 +65,7 @@ func New(o Options) *Store {
 		Files: transcript.New(transcript.Options{Vault: o.Vault, Clock: o.Clock, Log: o.Log, Version: o.Version, Projects: o.Projects}),
 		db:    o.DB, vault: o.Vault, clock: o.Clock, log: o.Log, dirty: map[string]sidecar{}, opened: map[string]time.Time{},
 	}
+	s.Index = index.New(index.Options{DB: o.DB, Vault: o.Vault, Files: s.Files, Log: o.Log, Sessions: s})
 	s.idle = sync.NewCond(&s.mu)
 	return s
 }

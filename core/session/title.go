@@ -56,7 +56,7 @@ func (s *Store) SetTitle(ctx context.Context, tx *store.Tx, id, title, source st
 	if n == 0 {
 		return false, nil
 	}
-	if err := s.head(ctx, tx, id); err != nil {
+	if err := s.indexHead(ctx, tx, id); err != nil {
 		return false, err
 	}
 	return true, s.keepCurrent(ctx, tx, id)

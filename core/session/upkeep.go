@@ -67,13 +67,13 @@ func (s *Store) Count(ctx context.Context, f Filter) (n int, err error) {
 	if err := f.weigh(ctx, s.db); err != nil {
 		return 0, err
 	}
-	var c conditions
+	var c store.Conditions
 	f.choose(&c)
 	query := `SELECT count(*) FROM sessions s`
-	if len(c.where) > 0 {
-		query += ` WHERE ` + strings.Join(c.where, " AND ")
+	if len(c.Where) > 0 {
+		query += ` WHERE ` + strings.Join(c.Where, " AND ")
 	}
-	if err := s.db.Get(ctx, &n, query, c.args...); err != nil {
+	if err := s.db.Get(ctx, &n, query, c.Args...); err != nil {
 		return 0, fmt.Errorf("count sessions: %w", err)
 	}
 	return n, nil

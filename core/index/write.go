@@ -1,4 +1,4 @@
-package session
+package index
 
 import (
 	"context"
@@ -14,12 +14,9 @@ import (
 
 // Limits of what one step inserts into the index.
 const (
-	maxNew  = 1 << 20   // bytes of a transcript in a turn's end; more is upkeep's
 	maxStep = 256 << 10 // bytes of a transcript in one transaction of upkeep
 	maxFill = 32 << 20  // bytes of transcripts in one Fill
 	maxWalk = 256       // sessions that are checked in one statement of Fill
-	maxText = 256 << 10 // bytes of one message that are searched
-	maxRaw  = 16 << 20  // the longest line that is read
 )
 
 // noLine is the place of a session's title and tags in the index.
@@ -27,9 +24,9 @@ const noLine = -1
 
 // Words returns what a conversation has that is not indexed yet; see
 // transcript.Conversation.Words.
-func (s *Store) Words(ctx context.Context, c *transcript.Conversation) transcript.Words {
+func (x *Index) Words(ctx context.Context, c *transcript.Conversation) transcript.Words {
 	return c.Words(func() (from int64, err error) {
-		err = s.db.Get(ctx, &from, `SELECT bytes FROM search_sessions WHERE session_id = $1`, c.Session().ID)
+		err = x.db.Get(ctx, &from, `SELECT bytes FROM search_sessions WHERE session_id = $1`, c.Session().ID)
 		if errors.Is(err, store.ErrNoRows) {
 			err = nil
 		}
@@ -37,15 +34,23 @@ func (s *Store) Words(ctx context.Context, c *transcript.Conversation) transcrip
 	})
 }
 
-// found inserts a turn's text into the index. What another attempt has inserted is not
+// A State is what the index has of a session. A caller that reads the session's row
+// anyway joins search_sessions to it, which saves a statement.
+type State struct {
+	User  int64 `db:"user_id"` // the session's
+	N     int64 `db:"n"`       // 0: the index does not know the session
+	Bytes int64 `db:"bytes"`   // of its transcript that are indexed
+}
+
+// Add inserts a turn's text into the index. What another attempt has inserted is not
 // inserted twice.
-func (s *Store) found(ctx context.Context, tx *store.Tx, id string, was sessionWas, w transcript.Words) (err error) {
+func (x *Index) Add(ctx context.Context, tx *store.Tx, id string, was State, w transcript.Words) (err error) {
 	n := was.N
 	switch {
 	case w.File == "":
 		return nil
 	case n == 0 && w.From > 0: // the index has been emptied in the meantime
-		_, err = s.number(ctx, tx, id)
+		_, err = x.number(ctx, tx, id)
 		w.Docs = nil
 	case n == 0:
 		n, err = tx.Insert(ctx, `INSERT INTO search_sessions (session_id, file, bytes, behind) VALUES ($1, $2, $3, $4)`, id, w.File, w.To, w.Behind)
@@ -60,20 +65,20 @@ func (s *Store) found(ctx context.Context, tx *store.Tx, id string, was sessionW
 	if err != nil {
 		return fmt.Errorf("search index: %w", err)
 	}
-	return s.put(ctx, tx, n, was.User, w.Docs)
+	return x.put(ctx, tx, n, was.User, w.Docs)
 }
 
 // put inserts docs of the session with number n.
-func (s *Store) put(ctx context.Context, tx *store.Tx, n, user int64, docs []transcript.Doc) error {
+func (x *Index) put(ctx context.Context, tx *store.Tx, n, user int64, docs []transcript.Doc) error {
 	for _, d := range docs {
-		if err := s.putOne(ctx, tx, n, user, d, ""); err != nil {
+		if err := x.putOne(ctx, tx, n, user, d, ""); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) putOne(ctx context.Context, tx *store.Tx, n, user int64, d transcript.Doc, starts string) error {
+func (x *Index) putOne(ctx context.Context, tx *store.Tx, n, user int64, d transcript.Doc, starts string) error {
 	keys := tx.Words(indexKeys(n, user, d.Words, starts))
 	row, err := tx.Insert(ctx, `INSERT INTO search_docs (n, at_byte, length) VALUES ($1, $2, $3)`, n, d.At, d.Length)
 	if err == nil {
@@ -106,7 +111,7 @@ func ownWord(user int64, word string) string {
 }
 
 // number returns the session's in the index. One that is new there is behind.
-func (s *Store) number(ctx context.Context, tx *store.Tx, id string) (n int64, err error) {
+func (x *Index) number(ctx context.Context, tx *store.Tx, id string) (n int64, err error) {
 	err = tx.Get(ctx, &n, `INSERT INTO search_sessions (session_id, behind) VALUES ($1, 1)
 		ON CONFLICT (session_id) DO UPDATE SET session_id = excluded.session_id RETURNING n`, id)
 	if err != nil {
@@ -115,25 +120,22 @@ func (s *Store) number(ctx context.Context, tx *store.Tx, id string) (n int64, e
 	return n, nil
 }
 
-// head inserts a session's title and tags into the index, in place of what was there.
-func (s *Store) head(ctx context.Context, tx *store.Tx, id string) error {
-	n, err := s.number(ctx, tx, id)
-	if err != nil {
-		return err
-	}
-	d, err := s.Detail(ctx, tx, id)
+// SetHead inserts a session's title and tags into the index, in place of what was
+// there.
+func (x *Index) SetHead(ctx context.Context, tx *store.Tx, id string, h Head) error {
+	n, err := x.number(ctx, tx, id)
 	if err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, `DELETE FROM search_docs WHERE n = $1 AND at_byte = $2`, n, noLine); err != nil {
 		return fmt.Errorf("search index: %w", err)
 	}
-	text := headText(d.Title, d.Tags)
+	text := headText(h.Title, h.Tags)
 	found := words.Index(text)
 	if found == "" {
 		return nil
 	}
-	return s.putOne(ctx, tx, n, d.User, transcript.Doc{At: noLine, Words: found}, words.Starts(text))
+	return x.putOne(ctx, tx, n, h.User, transcript.Doc{At: noLine, Words: found}, words.Starts(text))
 }
 
 func headText(title string, tags []string) string {

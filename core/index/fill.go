@@ -1,4 +1,4 @@
-package session
+package index
 
 import (
 	"context"
@@ -21,22 +21,22 @@ const (
 // there before it, were imported, or whose transcripts were changed by others.
 // It returns how many it has checked; 0 when nothing is left. One call reads at
 // most 32 MB of transcripts, in small transactions. Call it from upkeep.
-func (s *Store) Fill(ctx context.Context) (int, error) {
+func (x *Index) Fill(ctx context.Context) (int, error) {
 	done := 0
 	for size := int64(0); size < maxFill; {
 		var n []int64
-		err := s.db.Select(ctx, &n, `SELECT n FROM search_sessions WHERE behind = 1 ORDER BY n LIMIT $1`, maxWalk)
+		err := x.db.Select(ctx, &n, `SELECT n FROM search_sessions WHERE behind = 1 ORDER BY n LIMIT $1`, maxWalk)
 		if err != nil {
 			return done, fmt.Errorf("fill search index: %w", err)
 		}
 		if len(n) == 0 {
-			if more, err := s.walk(ctx); err != nil || !more {
+			if more, err := x.walk(ctx); err != nil || !more {
 				return done, err
 			}
 			continue
 		}
 		for _, n := range n {
-			read, err := s.catchUp(ctx, n)
+			read, err := x.catchUp(ctx, n)
 			if err != nil {
 				return done, err
 			}
@@ -51,11 +51,11 @@ func (s *Store) Fill(ctx context.Context) (int, error) {
 
 // walk notes the next sessions that the index does not know, and reports whether
 // there may be any.
-func (s *Store) walk(ctx context.Context) (more bool, err error) {
-	if last, _, err := store.Metadata(ctx, s.db, walked); err != nil || last == walkedAll {
+func (x *Index) walk(ctx context.Context) (more bool, err error) {
+	if last, _, err := store.Metadata(ctx, x.db, walked); err != nil || last == walkedAll {
 		return false, err // without a write, every minute
 	}
-	err = s.db.Tx(ctx, func(tx *store.Tx) error {
+	err = x.db.Tx(ctx, func(tx *store.Tx) error {
 		more = false
 		last, _, err := store.Metadata(ctx, tx, walked)
 		if err != nil || last == walkedAll {
@@ -85,9 +85,9 @@ func (s *Store) walk(ctx context.Context) (more bool, err error) {
 // emptyStep bounds the rows that are taken out of the index in one transaction.
 const emptyStep = 5000
 
-// emptyIndex forgets what the index has, and has Fill begin again.
-func (s *Store) emptyIndex(ctx context.Context) error {
-	err := s.db.Tx(ctx, func(tx *store.Tx) error {
+// Empty forgets what the index has, and has Fill begin again.
+func (x *Index) Empty(ctx context.Context) error {
+	err := x.db.Tx(ctx, func(tx *store.Tx) error {
 		return errors.Join(tx.EmptyWords(ctx), store.DeleteMetadata(ctx, tx, walked))
 	})
 	for _, q := range [...]string{
@@ -95,7 +95,7 @@ func (s *Store) emptyIndex(ctx context.Context) error {
 		`DELETE FROM search_sessions WHERE n IN (SELECT n FROM search_sessions ORDER BY n LIMIT $1)`,
 	} {
 		for n := int64(1); n > 0 && err == nil; {
-			err = s.db.Tx(ctx, func(tx *store.Tx) (err error) { n, err = tx.Exec(ctx, q, emptyStep); return err })
+			err = x.db.Tx(ctx, func(tx *store.Tx) (err error) { n, err = tx.Exec(ctx, q, emptyStep); return err })
 		}
 	}
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Store) emptyIndex(ctx context.Context) error {
 
 // PurgeWords removes the terms of deleted sessions from the database's file, where only
 // its bytes still contain them. It rewrites the index, in short transactions.
-func (s *Store) PurgeWords(ctx context.Context) error { return s.db.MergeWords(ctx) }
+func (x *Index) PurgeWords(ctx context.Context) error { return x.db.MergeWords(ctx) }
 
 // lag is a session that the index is behind of.
 type lag struct {
@@ -118,37 +118,37 @@ type lag struct {
 
 // catchUp indexes what is missing of the session with number n and returns how many
 // bytes it has read.
-func (s *Store) catchUp(ctx context.Context, n int64) (read int64, err error) {
+func (x *Index) catchUp(ctx context.Context, n int64) (read int64, err error) {
 	var l lag
-	err = s.db.Get(ctx, &l, `SELECT w.session_id, s.user_id, w.File, w.bytes FROM search_sessions w JOIN sessions s ON s.id = w.session_id WHERE w.n = $1`, n)
+	err = x.db.Get(ctx, &l, `SELECT w.session_id, s.user_id, w.File, w.bytes FROM search_sessions w JOIN sessions s ON s.id = w.session_id WHERE w.n = $1`, n)
 	if errors.Is(err, store.ErrNoRows) {
 		return 0, nil // deleted in the meantime
 	}
 	if err != nil {
 		return 0, fmt.Errorf("fill search index: %w", err)
 	}
-	file, size := s.fileOf(l)
+	file, size := x.fileOf(l)
 	for first := true; ; first = false {
 		anew := size < l.Bytes // another file than the one that was read
 		if anew {
 			l.Bytes = 0
 		}
 		if anew || first && l.Bytes == 0 { // what there is goes in short transactions
-			heavy, err := s.Heavy(ctx, l.ID)
+			heavy, err := x.Heavy(ctx, l.ID)
 			if err == nil && heavy {
-				err = s.Shed(ctx, l.ID)
+				err = x.Shed(ctx, l.ID)
 			}
 			if err != nil {
 				return read, err
 			}
 		}
-		docs, to, err := s.scanStep(file, l.Bytes)
+		docs, to, err := x.scanStep(file, l.Bytes)
 		if err != nil { // a file that cannot be read is not tried for ever: the next turn does
-			s.log.Warn("messages cannot be searched", "session", l.ID, "err", err)
+			x.log.Warn("messages cannot be searched", "session", l.ID, "err", err)
 			docs, to, size = nil, l.Bytes, 0
 		}
 		whole := to >= size || to == l.Bytes
-		if err := s.caught(ctx, n, l, file, docs, to, first, anew || l.Bytes == 0, whole); err != nil {
+		if err := x.caught(ctx, n, l, file, docs, to, first, anew || l.Bytes == 0, whole); err != nil {
 			return read, err
 		}
 		read += to - l.Bytes
@@ -158,16 +158,16 @@ func (s *Store) catchUp(ctx context.Context, n int64) (read int64, err error) {
 	}
 }
 
-func (s *Store) scanStep(file string, from int64) ([]transcript.Doc, int64, error) {
+func (x *Index) scanStep(file string, from int64) ([]transcript.Doc, int64, error) {
 	if file == "" {
 		return nil, from, nil
 	}
-	return s.Scan(file, from, maxStep)
+	return x.files.Scan(file, from, maxStep)
 }
 
 // caught is one transaction of catchUp. again deletes what is indexed first.
-func (s *Store) caught(ctx context.Context, n int64, l lag, file string, docs []transcript.Doc, to int64, first, anew, whole bool) error {
-	err := s.db.Tx(ctx, func(tx *store.Tx) error {
+func (x *Index) caught(ctx context.Context, n int64, l lag, file string, docs []transcript.Doc, to int64, first, anew, whole bool) error {
+	err := x.db.Tx(ctx, func(tx *store.Tx) error {
 		var now int64
 		err := tx.Get(ctx, &now, `SELECT bytes FROM search_sessions WHERE n = $1`, n)
 		if errors.Is(err, store.ErrNoRows) {
@@ -180,10 +180,10 @@ func (s *Store) caught(ctx context.Context, n int64, l lag, file string, docs []
 			_, err = tx.Exec(ctx, `DELETE FROM search_docs WHERE n = $1 AND at_byte <> $2`, n, noLine)
 		}
 		if err == nil {
-			err = s.put(ctx, tx, n, l.User, docs)
+			err = x.put(ctx, tx, n, l.User, docs)
 		}
 		if err == nil && first {
-			err = s.head(ctx, tx, l.ID)
+			err = x.readHead(ctx, tx, l.ID)
 		}
 		if err == nil {
 			_, err = tx.Exec(ctx, `UPDATE search_sessions SET file = $2, bytes = $3, behind = $4 WHERE n = $1`, n, file, to, !whole)
@@ -197,25 +197,21 @@ func (s *Store) caught(ctx context.Context, n int64, l lag, file string, docs []
 }
 
 // fileOf returns where a session's transcript is, "" without one, and its size.
-func (s *Store) fileOf(l lag) (string, int64) {
+func (x *Index) fileOf(l lag) (string, int64) {
 	names := []string{l.File}
-	if sess, err := s.ByID(context.Background(), s.db, l.ID); err == nil {
-		if d, err := s.vault.Dir(s.Rebase(sess)); err == nil {
-			if name, err := s.vault.Transcript(d.Path, l.ID); err == nil {
-				names = append(names, name)
-			}
-		}
+	if name := x.sessions.TranscriptName(l.ID); name != "" {
+		names = append(names, name)
 	}
 	for _, name := range slices.Compact(names) {
-		if st, err := s.vault.Stat(name); name != "" && err == nil && st.Mode().IsRegular() {
+		if st, err := x.vault.Stat(name); name != "" && err == nil && st.Mode().IsRegular() {
 			return name, st.Size()
 		}
 	}
-	found, err := s.vault.FindTranscripts(l.ID)
+	found, err := x.vault.FindTranscripts(l.ID)
 	if err != nil || len(found) == 0 {
 		return "", 0
 	}
-	if st, err := s.vault.Stat(found[0]); err == nil {
+	if st, err := x.vault.Stat(found[0]); err == nil {
 		return found[0], st.Size()
 	}
 	return "", 0

@@ -1,0 +1,359 @@
+package index
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"gatehouse/core"
+	"gatehouse/core/store"
+	"gatehouse/core/transcript"
+	"gatehouse/core/transcript/words"
+)
+
+// A Query asks for a page of hits.
+type Query struct {
+	Text   string
+	User   int64                     // whose sessions; ignored with All
+	All    bool                      // everyone's: the caller has checked that the asker may
+	Where  func(c *store.Conditions) // adds which sessions s are chosen
+	Limit  int                       // of hits
+	Cursor string                    // of the page before; "" for the first
+
+	// Heads returns titles of the sessions ids, with the tags of those in tagged.
+	// A session that it leaves out is no hit.
+	Heads func(ctx context.Context, ids, tagged []string) (map[string]Head, error)
+}
+
+// A Hit is the newest place of a session that matches all terms.
+type Hit struct {
+	Session string
+	In      string // title, tag, text
+	Excerpt string // one line of about 160 characters
+	Message string // of text: the message's id (Message.Line)
+	Role    string // of text: user or assistant
+	At      time.Time
+}
+
+// Bounds of a Search.
+const (
+	firstHits  = 128  // hits that are checked first; each further statement takes four times as many
+	maxHits    = 2000 // of one page
+	excerptLen = 160  // characters
+	maxExcerpt = 1 << 20
+)
+
+// Find returns a page of hits, at most one for each session, newest first, and the
+// cursor of the next page, "" at the end: sessions that have all the words of
+// q.Text in one message, or in the title and tags together. A title is as new as
+// its last change. Nothing in q.Text has a special meaning. If no message has the
+// last word, it matches as a prefix; in titles and tags it always does. A session
+// that gets a new hit between two pages is neither skipped nor repeated. A page may
+// be shorter than the limit and still have a next one, if few of many hits are of
+// sessions that q.Where chooses. Each hit was verified in the transcript. A cursor
+// that Find did not return is core.Invalid.
+func (x *Index) Find(ctx context.Context, q Query) ([]Hit, string, error) {
+	look := lookup{x: x, f: q, q: words.Parse(q.Text)}
+	if err := look.resume(q.Cursor); err != nil {
+		return nil, "", err
+	}
+	if len(look.q.Terms) == 0 {
+		return nil, "", nil
+	}
+	if err := look.page(ctx); err != nil {
+		return nil, "", fmt.Errorf("search sessions: %w", err)
+	}
+	if q.Cursor == "" && look.top == 0 && look.canBegin() {
+		look.q.Begins = true
+		if err := look.page(ctx); err != nil {
+			return nil, "", fmt.Errorf("search sessions: %w", err)
+		}
+	}
+	hits, err := look.answers(ctx)
+	return hits, look.cursor(), err
+}
+
+// A lookup is one page being looked for.
+type lookup struct {
+	x   *Index
+	f   Query
+	q   words.Query
+	top int64 // the newest hit of the first page; 0 before it is known
+	was int64 // where the page before has ended, 0 for none
+	at  int64 // how far this one has come
+	all bool  // there is nothing further
+
+	hits []hitRow
+}
+
+type hitRow struct {
+	ID      int64  `db:"id"`
+	N       int64  `db:"n"`
+	Session string `db:"session_id"`
+	File    string `db:"file"`
+	At      int64  `db:"at_byte"`
+	Length  int64  `db:"length"`
+	Fits    bool   `db:"fits"`
+}
+
+// minBegin is the shortest prefix of a term that is searched in messages.
+const minBegin = 3
+
+func (l *lookup) canBegin() bool {
+	last := l.q.Terms[len(l.q.Terms)-1]
+	return len([]rune(last[len(last)-1])) >= minBegin
+}
+
+// cursor and resume are each other's inverse.
+func (l *lookup) cursor() string {
+	if l.all {
+		return ""
+	}
+	begins := 0
+	if l.q.Begins {
+		begins = 1
+	}
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "s %d %d %d", l.top, l.at, begins))
+}
+
+func (l *lookup) resume(cursor string) error {
+	if cursor == "" {
+		return nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	fields := strings.Fields(string(raw))
+	if err != nil || len(fields) != 4 || fields[0] != "s" {
+		return errCursor
+	}
+	var n [3]int64
+	for i := range n {
+		if n[i], err = strconv.ParseInt(fields[i+1], 10, 64); err != nil || n[i] < 0 {
+			return errCursor
+		}
+	}
+	if n[0] < 1 || n[1] < 1 || n[1] > n[0] || n[2] > 1 {
+		return errCursor
+	}
+	l.top, l.was, l.at, l.q.Begins = n[0], n[1], n[1], n[2] == 1
+	return nil
+}
+
+// terms returns the query for the index; key is a further term of its keys.
+func (l *lookup) terms(key string) []store.Term {
+	var terms []store.Term
+	if key != "" {
+		terms = append(terms, store.Term{Columns: []string{"keys"}, Words: []string{key}})
+	}
+	for i, w := range l.q.Terms {
+		t := store.Term{Columns: []string{"words"}, Words: w}
+		if i == len(l.q.Terms)-1 {
+			t.Columns, t.Begins = []string{"words", "starts"}, l.q.Begins
+		}
+		if !l.f.All {
+			t.Columns, t.Words = []string{"keys"}, make([]string, len(w))
+			for k := range w {
+				t.Words[k] = ownWord(l.f.User, w[k])
+			}
+		}
+		terms = append(terms, t)
+	}
+	return terms
+}
+
+// page collects the hits of one page, one for each session.
+func (l *lookup) page(ctx context.Context) error {
+	seen := map[int64]bool{}
+	for looked, n := 0, firstHits; looked < maxHits; n *= 4 {
+		n = min(n, maxHits-looked)
+		batch, err := l.batch(ctx, n)
+		if err != nil {
+			return err
+		}
+		if l.top == 0 && len(batch) > 0 {
+			l.top = batch[0].ID
+		}
+		again, err := l.repeats(ctx, batch)
+		if err != nil {
+			return err
+		}
+		for _, h := range batch {
+			fits := h.Fits && !seen[h.N]
+			if fits && again[h.N] {
+				if fits, err = l.fresh(ctx, h.N); err != nil {
+					return err
+				}
+			}
+			if fits && len(l.hits) == l.f.Limit {
+				return nil // one too many: it begins the next page
+			}
+			if fits {
+				l.hits = append(l.hits, h)
+			}
+			seen[h.N], l.at = true, h.ID
+		}
+		if looked += n; len(batch) < n {
+			l.all = true
+			return nil
+		}
+	}
+	return nil
+}
+
+// batch reads the next n hits.
+func (l *lookup) batch(ctx context.Context, n int) (rows []hitRow, err error) {
+	query, args := l.statement(n)
+	return rows, l.x.db.Select(ctx, &rows, query, args...)
+}
+
+// statement walks the index backwards; the filter is applied to each hit, so that the
+// walk knows its position.
+func (l *lookup) statement(n int) (string, []any) {
+	match, args := l.x.db.Match("search", l.terms(""), 1)
+	inner := store.Conditions{Args: args}
+	if l.at > 0 {
+		inner.And("rowid < ?", l.at)
+	}
+	inner.And(match)
+	outer := store.Conditions{Args: append(inner.Args, n)}
+	limit := len(outer.Args)
+	l.f.Where(&outer)
+	fits := "1"
+	if len(outer.Where) > 0 {
+		fits = "CASE WHEN " + strings.Join(outer.Where, " AND ") + " THEN 1 ELSE 0 END"
+	}
+	return fmt.Sprintf(`SELECT h.id, d.n, w.session_id, w.File, d.at_byte, d.Length, %s AS fits
+		FROM (SELECT rowid AS id FROM search WHERE %s ORDER BY rowid DESC LIMIT $%d) h
+		JOIN search_docs d ON d.id = h.id JOIN search_sessions w ON w.n = d.n JOIN sessions s ON s.id = w.session_id
+		ORDER BY h.id DESC`, fits, strings.Join(inner.Where, " AND "), limit), outer.Args
+}
+
+// repeats returns the sessions of which something is where the pages before
+// this one have been: fresh reports whether it was a hit.
+func (l *lookup) repeats(ctx context.Context, batch []hitRow) (map[int64]bool, error) {
+	if l.was == 0 || len(batch) == 0 {
+		return nil, nil
+	}
+	c := store.Conditions{Args: []any{l.was, l.top}}
+	for _, h := range batch {
+		c.And("?", h.N)
+	}
+	var list []int64
+	err := l.x.db.Select(ctx, &list, `SELECT DISTINCT n FROM search_docs WHERE +id >= $1 AND +id <= $2 AND n IN (`+strings.Join(c.Where, ", ")+`)`, c.Args...)
+	again := make(map[int64]bool, len(list))
+	for _, n := range list {
+		again[n] = true
+	}
+	return again, err
+}
+
+// fresh reports whether no page before this one has shown the session.
+func (l *lookup) fresh(ctx context.Context, n int64) (bool, error) {
+	match, args := l.x.db.Match("search", l.terms(sessionKey(n)), 3)
+	var shown bool
+	err := l.x.db.Get(ctx, &shown, `SELECT EXISTS (SELECT 1 FROM search WHERE rowid >= $1 AND rowid <= $2 AND `+match+`)`,
+		append([]any{l.was, l.top}, args...)...)
+	return !shown, err
+}
+
+// answers returns the hits of the page with an excerpt each. If a transcript has
+// changed, the hit is omitted, and Fill reads the file again.
+func (l *lookup) answers(ctx context.Context) ([]Hit, error) {
+	var ids, tagged []string
+	for _, h := range l.hits {
+		ids = append(ids, h.Session)
+		if h.At == noLine {
+			tagged = append(tagged, h.Session)
+		}
+	}
+	heads, err := l.f.Heads(ctx, ids, tagged)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Hit, 0, len(l.hits))
+	for _, h := range l.hits {
+		head, there := heads[h.Session]
+		if !there {
+			continue // deleted since
+		}
+		hit, ok := l.show(h, head)
+		if !ok {
+			if err := l.x.outdated(ctx, h.N); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		hit.Session = h.Session
+		out = append(out, hit)
+	}
+	return out, nil
+}
+
+// outdated has Fill read a session's transcript again.
+func (x *Index) outdated(ctx context.Context, n int64) error {
+	return x.db.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE search_sessions SET bytes = 0, behind = 1 WHERE n = $1`, n)
+		return err
+	})
+}
+
+// show returns the excerpt of a hit; false if the terms are not found.
+func (l *lookup) show(h hitRow, head Head) (Hit, bool) {
+	if h.At == noLine {
+		return l.showHead(head.Title, head.Tags)
+	}
+	raw, err := l.x.lineOf(h)
+	if err != nil {
+		return Hit{}, false
+	}
+	text, line := transcript.Searched(raw)
+	excerpt, ok := l.q.Excerpt(text, excerptLen)
+	return Hit{In: "text", Excerpt: excerpt, Message: line.UUID, Role: line.Type, At: transcript.LineTime(&line)}, ok
+}
+
+// showHead returns a hit in title and tags, where a prefix is enough.
+func (l *lookup) showHead(title string, tags []string) (Hit, bool) {
+	q := l.q
+	q.Begins = true
+	if text, ok := q.Excerpt(title, excerptLen); ok {
+		return Hit{In: "title", Excerpt: text}, true
+	}
+	if _, _, ok := q.Find(headText(title, tags)); !ok {
+		return Hit{}, false
+	}
+	last := words.Query{Terms: q.Terms[len(q.Terms)-1:], Begins: true}
+	for _, tag := range tags {
+		if _, _, ok := last.Find(tag); ok {
+			return Hit{In: "tag", Excerpt: tag}, true
+		}
+	}
+	return Hit{In: "tag", Excerpt: strings.Join(tags, ", ")}, true
+}
+
+// lineOf reads a hit's line.
+func (x *Index) lineOf(h hitRow) ([]byte, error) {
+	f, err := x.vault.Root().Open(h.File)
+	if err != nil {
+		found, ferr := x.vault.FindTranscripts(h.Session)
+		if ferr != nil || len(found) == 0 {
+			return nil, err
+		}
+		if f, err = x.vault.Root().Open(found[0]); err != nil {
+			return nil, err
+		}
+	}
+	defer f.Close()
+	if h.Length > maxExcerpt { // a line with media
+		raw, _, err := transcript.ReadLine(bufio.NewReaderSize(io.NewSectionReader(f, h.At, h.Length), 64<<10))
+		return raw, err
+	}
+	raw := make([]byte, h.Length)
+	_, err = f.ReadAt(raw, h.At)
+	return raw, err
+}
+
+var errCursor = core.Errorf(core.Invalid, "the cursor is not one of this list's")
