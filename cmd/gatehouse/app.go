@@ -17,7 +17,10 @@ import (
 	"gatehouse/cmd/gatehouse/commands"
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/cmd/gatehouse/fleet"
+	"gatehouse/cmd/gatehouse/logs"
+	"gatehouse/cmd/gatehouse/memory"
 	"gatehouse/cmd/gatehouse/models"
+	"gatehouse/cmd/gatehouse/ownfiles"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/connectors"
@@ -52,6 +55,7 @@ import (
 	"gatehouse/core/texts"
 	"gatehouse/core/titles"
 	"gatehouse/core/toolset"
+	"gatehouse/core/upkeep"
 	"gatehouse/core/usage"
 	"gatehouse/core/vault"
 	"gatehouse/pairing"
@@ -84,7 +88,7 @@ type app struct {
 	box        sandbox.Box // nil: nothing runs isolated, and noBox explains why
 	noBox      string
 	veil       *sandbox.Veil // nil: nothing is hidden at full trust
-	own        ownFiles
+	own        *ownfiles.Files
 	limits     string // what holds programs in the box to their limits, as text for users
 	usage      *usage.Ledger
 	rolls      *usage.Rollups
@@ -109,7 +113,8 @@ type app struct {
 	claude     *claudeCode  // nil: CLAUDE_CLI names none
 	tools      *toolset.Set
 	titles     *titles.Titler
-	upkeep     *upkeep
+	upkeep     *upkeep.Upkeep
+	memory     *memory.Releaser
 	jobs       *jobs.Table // what takes longer than a request
 	tasks      *tasks.Tasks
 	backups    *archives.Directory
@@ -190,7 +195,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	a.ledger = attach.NewLedger(a.db, int64(a.cfg.FilesPersonMB)<<20, int64(a.cfg.FilesMB)<<20)
 	a.files = attach.New(a.vault, a.clock, a.ledger)
 	a.reg.MustRegister(a.ledger.Gauge())
-	if a.settings, err = live.Open(ctx, a.cfg, a.db, a.log, levelOf(a.log)); err != nil {
+	if a.settings, err = live.Open(ctx, a.cfg, a.db, a.log, logs.LevelOf(a.log)); err != nil {
 		return err
 	}
 	return a.bots.Refresh(a.settings.Now())
@@ -213,7 +218,8 @@ func (a *app) joinCore(ctx context.Context) error {
 		return err
 	}
 	a.openBox(self)
-	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: a.box != nil, Own: a.unveiledPaths,
+	a.own = ownfiles.New(ownfiles.Options{Config: a.cfg, Vault: a.vault, Runtime: a.runtime, Tokens: func() []string { return a.bots.Files(a.cfg) }})
+	a.guard = guard.New(guard.Options{DB: a.db, Asks: a.asks, Vault: a.vault, Isolation: a.box != nil, Own: a.own.Visible,
 		Clock: a.clock, Log: a.log, Metrics: guard.NewMetrics(a.reg), Show: tools})
 	qm := queue.NewMetrics(a.reg, append(a.bots.Names(), core.APIBot))
 	p := &preparer{platform: a.bots.Platform}
@@ -340,7 +346,8 @@ func (a *app) joinUpkeep(context.Context) error {
 	a.backups = archives.New(archives.Options{Path: a.cfg.BackupDir(), Setting: configs.Prefix + "_BACKUP_PATH", DB: a.db, Jobs: a.jobs, Clock: a.clock,
 		Source: func() backup.Source { return commands.BackupSource(a.settings.Now(), a.cfg.EnvFile(), version) }})
 	a.joinErasure()
-	a.upkeep = newUpkeep(a.chores(), a.clock, a.log, a.reg)
+	a.memory = memory.NewReleaser(a.db, a.clock, a.log)
+	a.upkeep = upkeep.New(a.chores(), a.clock, a.log, a.reg)
 	return nil
 }
 

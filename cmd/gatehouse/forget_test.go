@@ -62,7 +62,7 @@ func grep(t *testing.T, w *world, words ...string) (found []string) {
 }
 
 // upkeepAt does what upkeep does in that minute.
-func (w *world) upkeepAt(minute int) { w.app.upkeep.once(w.t.Context(), minute) }
+func (w *world) upkeepAt(minute int) { w.app.upkeep.Once(w.t.Context(), minute) }
 
 // user is somebody's number.
 func (w *world) user(u *telegramtest.User) int64 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/cmd/gatehouse/logs"
 	"gatehouse/configs"
 	"gatehouse/configs/live"
 	"gatehouse/core"
@@ -20,9 +21,9 @@ func TestTheLogLevelOfThePanelHoldsAtOnceAndAfterARestart(t *testing.T) {
 	db := storetest.Open(t, coretest.NewClock(time.Time{}))
 	start := func() *app {
 		cfg := configs.Default()
-		a := &app{cfg: cfg, db: db, log: newLog(io.Discard, cfg, true)}
+		a := &app{cfg: cfg, db: db, log: logs.New(io.Discard, cfg, true)}
 		var err error
-		if a.settings, err = live.Open(ctx, cfg, db, a.log, levelOf(a.log)); err != nil {
+		if a.settings, err = live.Open(ctx, cfg, db, a.log, logs.LevelOf(a.log)); err != nil {
 			t.Fatal(err)
 		}
 		return a

@@ -37,8 +37,12 @@ cmd/gatehouse/control/server: cmd/gatehouse/control configs/live core core/attac
 cmd/gatehouse/doctor: configs configs/live core core/agent core/sandbox core/store core/tool/mcp/entry core/vault
 cmd/gatehouse/fleet: configs configs/live connectors connectors/chat connectors/discord connectors/telegram core core/queue core/queue/outbox core/store core/watch pairing pairing/bots
 cmd/gatehouse/isolation: cmd/gatehouse/control configs core/sandbox core/sandbox/container
+cmd/gatehouse/logs: configs
+cmd/gatehouse/memory: core
 cmd/gatehouse/models: cmd/gatehouse/doctor configs core core/agent core/claudecli core/llm core/llm/quote core/llm/registry
+cmd/gatehouse/ownfiles: configs core/backup/archives core/sandbox core/vault
 cmd/gatehouse/phones: connectors/discord/discordtest connectors/telegram/telegramtest core
+cmd/gatehouse/secrets: configs
 cmd/gatehouse/setup: cmd/gatehouse/doctor cmd/gatehouse/fleet configs configs/values connectors/discord connectors/telegram core
 cmd/loadgen: cmd/loadgen/bare cmd/loadgen/crowd cmd/loadgen/model connectors connectors/connectorstest connectors/discord connectors/discord/discordtest connectors/telegram connectors/telegram/telegramtest
 cmd/loadgen/bare:
@@ -135,6 +139,7 @@ core/tool/skill: core core/tool
 core/toolset: core core/agent core/orchestrator core/permission core/permission/guard core/sandbox core/tool core/tool/fetch core/tool/mcp core/tool/mcp/entry core/tool/shell core/tool/skill core/vault  # what a turn may use
 core/transcript: core core/transcript/words core/vault  # conversations, without a database
 core/transcript/words:  # what a word is
+core/upkeep: core
 core/usage: core core/store
 core/vault: core core/beneath
 core/watch: core  # whether files have changed

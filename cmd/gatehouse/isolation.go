@@ -63,7 +63,7 @@ func (a *app) openTools() (*toolset.Set, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("runtime folder: %w", err)
 	}
-	a.joinVeil() // after the runtime directory exists, which it hides
+	a.veil = a.own.OpenVeil(a.cfg.Sandbox, a.log) // after the runtime directory exists, which it hides
 	return toolset.New(toolset.Options{
 		Vault: a.vault, Agents: a.agents, Guard: a.guard, Box: box, NoBox: a.noBox, Veil: a.veil, Stage: self, Files: files.New(), Scratch: scratch,
 		SearchURL: a.cfg.SearxngURL, MCPEnv: a.cfg.MCPEnv, Version: version, Chats: []string{telegram.Platform, discord.Platform},

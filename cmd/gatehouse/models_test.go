@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/cmd/gatehouse/logs"
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/connectors/discord/discordtest"
@@ -46,7 +47,7 @@ func TestEverySecretIsTakenOutOfTheLog(t *testing.T) {
 	cfg := configs.Default()
 	cfg.AnthropicAPIKey, cfg.OpenaiAPIKey = values.NewSecret("sk-ant-0123456789"), values.NewSecret("sk-0123456789")
 	cfg.AdminPassword, cfg.TelegramToken = values.NewSecret("a-long-phrase"), values.NewSecret("99:short")
-	log := newLog(&b, cfg, true)
+	log := logs.New(&b, cfg, true)
 	for _, s := range cfg.Secrets() {
 		log.Info("said " + s.Reveal())
 	}

@@ -37,7 +37,7 @@ func TestTheGatewaysOwnPathsAreAllListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := w.app.ownPaths()
+	own := w.app.own.Paths()
 	for _, want := range []string{runtime, vault + "/.parachute", vault + "/Chat/sessions.db", vault + "/Chat/sessions.db-wal", vault + "/Chat/sessions.db-shm", vault + "/Chat/sessions.db-journal",
 		at("env"), at("bots.yaml"), at("bot.token"), at("first"), at("backups")} {
 		if !slices.Contains(own, want) {
@@ -51,10 +51,10 @@ func TestTheGatewaysOwnPathsAreAllListed(t *testing.T) {
 	if err := os.Symlink("second", at("link")); err != nil {
 		t.Fatal(err)
 	}
-	if own := w.app.ownPaths(); !slices.Contains(own, at("first")) || !slices.Contains(own, at("second")) {
+	if own := w.app.own.Paths(); !slices.Contains(own, at("first")) || !slices.Contains(own, at("second")) {
 		t.Errorf("after the link was changed: %v", own)
 	}
-	for _, name := range usable {
+	for _, name := range []string{"agents", "skills", "workspaces"} {
 		if w.app.veil != nil {
 			if st, err := os.Stat(filepath.Join(vault, ".parachute", name)); err != nil || !st.IsDir() {
 				t.Errorf("%s: %v", name, err)
@@ -73,7 +73,7 @@ func TestAFolderOfBackupsAroundTheVaultStaysVisible(t *testing.T) {
 	if err := os.WriteFile(backup, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	own := w.app.ownPaths()
+	own := w.app.own.Paths()
 	if slices.Contains(own, dir) || !slices.Contains(own, backup) {
 		t.Errorf("%v", own)
 	}

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"gatehouse/cmd/gatehouse/control"
+	"gatehouse/cmd/gatehouse/logs"
+	"gatehouse/cmd/gatehouse/memory"
+	"gatehouse/cmd/gatehouse/secrets"
 	"gatehouse/configs"
 	"gatehouse/core"
 	"gatehouse/web"
@@ -30,7 +33,7 @@ func (c *serveCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	if err := closeSecrets(cfg); err != nil {
+	if err := secrets.Close(cfg); err != nil {
 		fmt.Fprintln(p.Stderr, "gatehouse: other programs of this user may be able to read the gateway's secrets:", err)
 	}
 	defer p.hearHangups()()
@@ -40,7 +43,7 @@ func (c *serveCmd) Run(p *process) error {
 // serve runs the gateway with cfg until the process is asked to stop. ready,
 // when given, is called once everything listens.
 func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) (err error) {
-	log := newLog(p.Stderr, cfg, p.Terminal)
+	log := logs.New(p.Stderr, cfg, p.Terminal)
 	cfg.ReadFrom(p.EnvFile)
 	a, err := build(p.Context, cfg, log, core.System{})
 	defer func() { err = errors.Join(err, a.Close()) }()
@@ -51,9 +54,9 @@ func serve(p *process, cfg *configs.Config, ready func(a *app, oneTime string)) 
 	if err != nil {
 		return err
 	}
-	thrifty, stop := context.WithCancel(p.Context)
+	limited, stop := context.WithCancel(p.Context)
 	defer stop()
-	go thrift(thrifty, core.System{})
+	go memory.Limit(limited, core.System{})
 	return a.Run(p.Context, p.hangup, func() {
 		if ready != nil {
 			ready(a, oneTime)
@@ -105,7 +108,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) er
 	}
 	tail.Go(func() { a.events.Run(background, func(err error) { a.log.Error("store events", "err", err) }) })
 	tail.Go(func() { a.upkeep.Run(background) })
-	tail.Go(func() { a.rest(background) })
+	tail.Go(func() { a.memory.Run(background) })
 	tail.Go(func() { failed <- a.keys.Run(background) })
 
 	work, stopWork := context.WithCancel(ctx)
@@ -119,7 +122,7 @@ func (a *app) Run(ctx context.Context, hangup <-chan os.Signal, ready func()) er
 	heart.Go(func() { a.tools.Servers.Watch(work) })
 	a.log.Info("serving", "addr", a.cfg.Addr, "vault", a.vault.Path(), "runtime", a.runtime, "bots", strings.Join(a.bots.Names(), " "), "model", a.models.Default())
 	ready()
-	a.giveBack(work) // what start-up took is not needed again
+	a.memory.Release(work) // what start-up took is not needed again
 
 	err = a.untilStopped(ctx, failed)
 	stopWork()

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"gatehouse/cmd/gatehouse/control"
+	"gatehouse/cmd/gatehouse/logs"
 	"gatehouse/configs"
 	"gatehouse/configs/values"
 	"gatehouse/connectors/telegram/telegramtest"
@@ -109,7 +110,7 @@ func shortDir(t testing.TB) string {
 func (w *world) start() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	log := slog.New(slog.NewTextHandler(&redactor{w: w.log}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	log := slog.New(slog.NewTextHandler(logs.Redact(w.log), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	a, err := build(ctx, w.cfg, log, w.clock)
 	if err != nil {
 		_ = a.Close()

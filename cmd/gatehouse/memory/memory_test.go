@@ -1,4 +1,4 @@
-package main
+package memory
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func TestTheCollectorsLimitFollowsWhatIsInUse(t *testing.T) {
 	was := debug.SetMemoryLimit(-1)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { thrift(ctx, clock); close(done) }()
+	go func() { Limit(ctx, clock); close(done) }()
 	clock.AwaitWaiters(1)
 	if got := debug.SetMemoryLimit(-1); got != 96<<20 {
 		t.Errorf("at first %d MiB", got>>20)
@@ -50,7 +50,7 @@ func TestTheCollectorsLimitFollowsWhatIsInUse(t *testing.T) {
 		t.Errorf("afterwards %d, before %d", got, was)
 	}
 	t.Setenv("GOMEMLIMIT", "1GiB")
-	thrift(t.Context(), clock) // returns at once
+	Limit(t.Context(), clock) // returns at once
 	if got := debug.SetMemoryLimit(-1); got != was {
 		t.Errorf("the operator's limit became %d", got)
 	}
@@ -128,7 +128,7 @@ func TestTheGatewayRestsOnceAfterABurst(t *testing.T) {
 func TestGarbageGoesWhenTheGatewayRests(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	clock := coretest.NewClock(time.Time{})
-	a := &app{db: storetest.Open(t, nil), clock: clock, log: slog.New(slog.DiscardHandler)}
+	r := NewReleaser(storetest.Open(t, nil), clock, slog.New(slog.DiscardHandler))
 	gone := make(chan struct{})
 	func() {
 		garbage := make([]byte, 64<<20)
@@ -136,7 +136,7 @@ func TestGarbageGoesWhenTheGatewayRests(t *testing.T) {
 	}()
 	ctx, cancel := context.WithCancel(t.Context())
 	var over sync.WaitGroup
-	over.Go(func() { a.rest(ctx) })
+	over.Go(func() { r.Run(ctx) })
 	for range int(restAfter/restEvery) + 2 {
 		clock.AwaitWaiters(1)
 		clock.Advance(restEvery)

@@ -1,4 +1,6 @@
-package main
+// Package memory keeps the gateway's memory small: it moves the garbage collector's
+// limit with what is in use, and returns memory to the system after a burst.
+package memory
 
 import (
 	"context"
@@ -23,9 +25,9 @@ const (
 	limitStep   = 4 << 20 // smaller changes are not worth the stop of all goroutines
 )
 
-// thrift keeps the limit until ctx ends. Anyone who sets GOMEMLIMIT or GOGC
-// decides themselves.
-func thrift(ctx context.Context, clock core.Clock) {
+// Limit keeps the limit until ctx ends. It does nothing where GOMEMLIMIT or GOGC is
+// set.
+func Limit(ctx context.Context, clock core.Clock) {
 	if os.Getenv("GOMEMLIMIT") != "" || os.Getenv("GOGC") != "" {
 		return
 	}
@@ -94,25 +96,41 @@ func (r *rester) due(allocated, live uint64) bool {
 	return true
 }
 
-// rest gives memory back when there has been little to do for a while, until
-// ctx ends: a collection of garbage and what the database keeps. Nothing that a
-// chat or a page could wait for is given up.
-func (a *app) rest(ctx context.Context) {
-	var r rester
-	for core.Sleep(ctx, a.clock, restEvery) {
-		if !r.due(allocations()) {
+// A Database returns the memory that it does not need.
+type Database interface {
+	Rest(ctx context.Context) error
+}
+
+// A Releaser returns memory to the system.
+type Releaser struct {
+	db    Database
+	clock core.Clock
+	log   *slog.Logger
+}
+
+// NewReleaser returns a Releaser of the process and the database.
+func NewReleaser(db Database, clock core.Clock, log *slog.Logger) *Releaser {
+	return &Releaser{db, clock, log}
+}
+
+// Run releases memory when there has been little to do for a while after much,
+// until ctx ends. Nothing that a chat or a page could wait for is dropped.
+func (r *Releaser) Run(ctx context.Context) {
+	var idle rester
+	for core.Sleep(ctx, r.clock, restEvery) {
+		if !idle.due(allocations()) {
 			continue
 		}
-		a.giveBack(ctx)
-		a.log.LogAttrs(ctx, slog.LevelDebug, "gave memory back", slog.Int64("in_use", inUse()))
+		r.Release(ctx)
+		r.log.LogAttrs(ctx, slog.LevelDebug, "gave memory back", slog.Int64("in_use", inUse()))
 	}
 }
 
-// giveBack returns to the system what no one needs now. What pools keep goes
-// with the second collection.
-func (a *app) giveBack(ctx context.Context) {
-	if err := a.db.Rest(ctx); err != nil && ctx.Err() == nil {
-		a.log.Warn("memory is not given back", "err", err)
+// Release returns to the system the memory that is not needed now. What pools
+// keep goes with the second collection.
+func (r *Releaser) Release(ctx context.Context) {
+	if err := r.db.Rest(ctx); err != nil && ctx.Err() == nil {
+		r.log.Warn("memory is not given back", "err", err)
 	}
 	runtime.GC()
 	debug.FreeOSMemory()

@@ -1,4 +1,5 @@
-package main
+// Package logs makes the program's log, from which secrets are removed.
+package logs
 
 import (
 	"bytes"
@@ -10,10 +11,10 @@ import (
 	"gatehouse/configs"
 )
 
-// newLog returns the program's log: one line per event on w, every secret blanked
-// at the sink, anyone who wrote it.
-func newLog(w io.Writer, cfg *configs.Config, tty bool) *slog.Logger {
-	sink := &redactor{w: w}
+// New returns the program's log: one line per event on w, without the secrets of
+// cfg. On a terminal it is text unless the settings say otherwise.
+func New(w io.Writer, cfg *configs.Config, tty bool) *slog.Logger {
+	sink := Redact(w).(*redactor)
 	for _, s := range cfg.Secrets() {
 		if v := s.Reveal(); len(v) >= 6 {
 			sink.secrets = append(sink.secrets, []byte(v))
@@ -34,8 +35,8 @@ type leveled struct {
 	level *slog.LevelVar
 }
 
-// levelOf returns the level of a log that newLog made; nil for any other.
-func levelOf(log *slog.Logger) *slog.LevelVar {
+// LevelOf returns the level of a log that New made; nil for any other.
+func LevelOf(log *slog.Logger) *slog.LevelVar {
 	h, _ := log.Handler().(leveled)
 	return h.level
 }
@@ -59,6 +60,10 @@ type redactor struct {
 	w       io.Writer
 	secrets [][]byte
 }
+
+// Redact returns a writer to w that blanks what has the shape of a secret. Each
+// Write is one line.
+func Redact(w io.Writer) io.Writer { return &redactor{w: w} }
 
 func (r *redactor) Write(line []byte) (int, error) {
 	out := line

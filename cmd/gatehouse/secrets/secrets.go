@@ -1,4 +1,5 @@
-package main
+// Package secrets keeps the secrets in the environment from other processes.
+package secrets
 
 import (
 	"errors"
@@ -8,10 +9,10 @@ import (
 	"gatehouse/configs"
 )
 
-// closeSecrets takes the secrets of cfg, which has been loaded, out of this
+// Close takes the secrets of cfg, which has been loaded, out of this
 // process's environment and closes the process to others of its user. The
 // variables that MCP_ENV names stay readable for the gateway itself alone.
-func closeSecrets(cfg *configs.Config) error {
+func Close(cfg *configs.Config) error {
 	names := cfg.SecretNames()
 	err := wipeEnviron(slices.Concat(names, cfg.MCPEnv))
 	for _, name := range names {

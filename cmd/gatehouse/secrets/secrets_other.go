@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package secrets
 
 // closeProcess does nothing: it needs Linux.
 func closeProcess() error { return nil }

@@ -1,0 +1,62 @@
+// Package upkeep runs the housekeeping of the owners of tables and files.
+package upkeep
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/core"
+)
+
+// every is how often the housekeeping is checked.
+const every = time.Minute
+
+// An Upkeep runs each chore at its interval. The last success of each is a metric.
+type Upkeep struct {
+	chores []core.Chore
+	clock  core.Clock
+	log    *slog.Logger
+	last   *prometheus.GaugeVec
+}
+
+// New returns the upkeep of the chores, with its metric in reg.
+func New(chores []core.Chore, clock core.Clock, log *slog.Logger, reg prometheus.Registerer) *Upkeep {
+	u := &Upkeep{chores: chores, clock: clock, log: log, last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "gatehouse_upkeep_last_success_timestamp_seconds", Help: "When each housekeeping job last succeeded (at start: when the program began).",
+	}, []string{"job"})}
+	reg.MustRegister(u.last)
+	for _, c := range chores {
+		u.last.WithLabelValues(c.Name).Set(float64(clock.Now().Unix()))
+	}
+	return u
+}
+
+// Run runs the chores when they are due, until ctx ends.
+func (u *Upkeep) Run(ctx context.Context) {
+	for minute := 1; core.Sleep(ctx, u.clock, every); minute++ {
+		u.Once(ctx, minute)
+	}
+}
+
+// Once runs the chores that are due in this minute after the start.
+func (u *Upkeep) Once(ctx context.Context, minute int) {
+	for _, c := range u.chores {
+		if minute%max(1, int(c.Every/every)) != 0 {
+			continue
+		}
+		n, err := c.Run(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				u.log.Error("upkeep", "job", c.Name, "err", err)
+			}
+			continue
+		}
+		u.last.WithLabelValues(c.Name).Set(float64(u.clock.Now().Unix()))
+		if n > 0 {
+			u.log.Debug("upkeep", "job", c.Name, "rows", n)
+		}
+	}
+}
