@@ -115,9 +115,13 @@ core/queue/inspect: core core/store  # what the panel and metrics ask the tables
 core/queue/maintenance: core core/store  # erases, prunes and repairs the tables
 core/queue/outbox: core core/store  # replies, from their commit to the platform
 core/runs: core core/store core/texts
-core/sandbox: core core/beneath
+core/sandbox: core core/beneath core/sandbox/landlock core/sandbox/mask core/sandbox/measure core/sandbox/seccomp
 core/sandbox/container: core core/beneath core/sandbox core/sandbox/container/inside
 core/sandbox/container/inside: core/sandbox  # the first process of a container
+core/sandbox/landlock:  # the kernel restricts a thread, imports no package of ours
+core/sandbox/mask:  # mounts over files, imports no package of ours
+core/sandbox/measure:  # what processes use, imports no package of ours
+core/sandbox/seccomp:  # filters of system calls, imports no package of ours
 core/session: core core/index core/store core/texts core/transcript core/vault
 core/store: core core/store/migrations core/store/original
 core/store/migrations: core

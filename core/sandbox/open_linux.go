@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gatehouse/core/sandbox/landlock"
 )
 
 // probeTime is what the program that is run to see whether isolation works may take.
@@ -28,9 +30,6 @@ func Open(mode, stage string) (Box, string) {
 	text := b.Text
 	if b.Fix != "" {
 		text += ": " + b.Fix
-	}
-	if box == nil {
-		return nil, text
 	}
 	return box, text
 }
@@ -67,7 +66,7 @@ func probeAt(bwrap, stage string) (Box, Backend) {
 		return nil, b
 	}
 	b.Works = true
-	if abi := landlockABI(); abi > 0 {
+	if abi := landlock.ABI(); abi > 0 {
 		b.Text = fmt.Sprintf("bubblewrap, and Landlock (version %d) inside", abi)
 	} else {
 		b.Text = "bubblewrap, without Landlock inside, which this kernel lacks"

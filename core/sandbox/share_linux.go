@@ -42,7 +42,7 @@ func StageArgs(order, life int) []string {
 }
 
 // SystemFolders returns the directories of programs and libraries that every
-// program sees read-only. SystemFiles returns those of /etc.
+// program sees read-only.
 func SystemFolders() []string { return slices.Clone(system) }
 
 // SystemFiles returns the files and directories of /etc that every program sees, as far

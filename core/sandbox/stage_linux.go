@@ -12,6 +12,9 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"gatehouse/core/sandbox/landlock"
+	"gatehouse/core/sandbox/seccomp"
 )
 
 // First arguments of our own program that Main answers.
@@ -61,7 +64,7 @@ type order struct {
 }
 
 func newOrder(s Spec, argv []string) order {
-	o := order{
+	return order{
 		Argv: argv, Env: s.Env, Dir: s.Dir,
 		Read:     slices.Concat(system, settings, []string{"/etc/passwd", "/etc/group", "/etc/hosts", "/proc", "/dev"}, s.ReadOnly),
 		Write:    slices.Concat([]string{"/tmp", "/dev/shm", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/ptmx"}, s.Writable),
@@ -69,7 +72,6 @@ func newOrder(s Spec, argv []string) order {
 		FileSize: uint64(s.Limits.FileSize), CPU: uint64(s.Limits.CPU.Seconds()),
 		Processes: uint64(s.Limits.Processes),
 	}
-	return o
 }
 
 // stage gives up everything that the order does not leave, and becomes the
@@ -106,14 +108,14 @@ func stage(fds []string) error {
 	if err := giveUpInherited(); err != nil {
 		return err
 	}
-	if err := restrict(o.Read, o.Write); err != nil {
+	if err := landlock.Restrict(o.Read, o.Write); err != nil {
 		return fmt.Errorf("landlock: %w", err)
 	}
-	calls := newFilter(program) // before the limits, which this program itself may not meet
+	calls := seccomp.Isolated() // before the limits, which this program itself may not meet
 	if err := limit(o); err != nil {
 		return err
 	}
-	if err := calls.install(); err != nil {
+	if err := calls.Install(); err != nil {
 		return fmt.Errorf("seccomp: %w", err)
 	}
 	return fmt.Errorf("start %s: %w", o.Argv[0], unix.Exec(path, o.Argv, o.Env))

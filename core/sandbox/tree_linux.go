@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gatehouse/core/sandbox/measure"
 )
 
 // Tree returns a program that is not isolated but ends as a whole: when the program
@@ -108,7 +110,7 @@ const maxTree = 100_000
 func killBelow(pid int) {
 	todo := []int{pid}
 	for i := 0; i < len(todo) && i < maxTree; i++ {
-		_, children := family(todo[i])
+		_, children := measure.Family(todo[i])
 		for _, c := range children {
 			_ = syscall.Kill(c, syscall.SIGSTOP) // it starts nothing more while we look
 		}

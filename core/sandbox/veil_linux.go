@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"gatehouse/core/sandbox/mask"
 )
 
 // A Veil runs programs that see all of the machine that the gateway's user
@@ -28,25 +30,20 @@ type Veil struct {
 	cover func() Cover
 
 	mu     sync.Mutex
-	places map[string]place // directory of each hidden path as it was first seen; at most maxPlaces
+	places map[string]mask.Place // directory of each hidden path as it was first seen; at most maxPlaces
 }
-
-// A place is which directory a path was in when it was first seen. A program that
-// renames or replaces that directory does not uncover what is in it: the next
-// program is refused.
-type place struct{ Dev, Ino uint64 }
 
 // maxPlaces bounds the paths that one Veil hides.
 const maxPlaces = 1000
 
 // placesOf returns the places of c's paths, each as it was first seen.
-func (v *Veil) placesOf(c Cover) (map[string]place, error) {
+func (v *Veil) placesOf(c Cover) (map[string]mask.Place, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.places == nil {
-		v.places = map[string]place{}
+		v.places = map[string]mask.Place{}
 	}
-	now := map[string]place{}
+	now := map[string]mask.Place{}
 	for _, p := range c.Hidden {
 		if !filepath.IsAbs(p) || filepath.Clean(p) != p || p == "/" {
 			return nil, fmt.Errorf("veil: path %q is not absolute and clean", p)
@@ -62,7 +59,7 @@ func (v *Veil) placesOf(c Cover) (map[string]place, error) {
 		if len(v.places) >= maxPlaces {
 			return nil, fmt.Errorf("veil: more than %d paths are to be hidden", maxPlaces)
 		}
-		v.places[p] = place{uint64(st.Dev), st.Ino}
+		v.places[p] = mask.Place{Dev: uint64(st.Dev), Ino: st.Ino}
 		now[p] = v.places[p]
 	}
 	return now, nil
@@ -147,7 +144,7 @@ type veilOrder struct {
 	Argv, Env []string
 	Dir       string
 	Cover     Cover
-	Places    map[string]place
+	Places    map[string]mask.Place
 }
 
 // Numbers of the files that bwrap inherits from the watcher (passOn).
@@ -199,13 +196,15 @@ func veilArgs(uid int) []string {
 	return append(a, "--chdir", "/", "--", "/proc/self/fd/"+strconv.Itoa(veilStageFD), behindWord, strconv.Itoa(veilOrderFD))
 }
 
+type capability struct {
+	name   string
+	number uint
+}
+
 // rootKeeps are the capabilities that a program keeps behind the veil of a
 // gateway that is root: none that mounts, looks into other processes, makes
 // devices, opens files by handle, or reaches the kernel's own memory.
-var rootKeeps = []struct {
-	name   string
-	number uint
-}{
+var rootKeeps = []capability{
 	{"CAP_CHOWN", unix.CAP_CHOWN}, {"CAP_DAC_OVERRIDE", unix.CAP_DAC_OVERRIDE}, {"CAP_FOWNER", unix.CAP_FOWNER}, {"CAP_FSETID", unix.CAP_FSETID},
 	{"CAP_KILL", unix.CAP_KILL}, {"CAP_SETGID", unix.CAP_SETGID}, {"CAP_SETUID", unix.CAP_SETUID}, {"CAP_LINUX_IMMUTABLE", unix.CAP_LINUX_IMMUTABLE},
 	{"CAP_NET_BIND_SERVICE", unix.CAP_NET_BIND_SERVICE}, {"CAP_NET_ADMIN", unix.CAP_NET_ADMIN}, {"CAP_NET_RAW", unix.CAP_NET_RAW},

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gatehouse/core/sandbox/measure"
 )
 
 // secret is what no program behind a veil may read.
@@ -225,24 +227,6 @@ func TestAHiddenFileIsHiddenAtEveryPlaceItIsMounted(t *testing.T) {
 	}
 }
 
-func TestAliasesOfAPath(t *testing.T) {
-	mounts := parseMounts(`21 1 8:1 / / rw - ext4 /dev/sda1 rw
-22 21 8:1 /home/u/vault /srv/with\040space rw - ext4 /dev/sda1 rw
-23 21 8:1 /home/u/vault/.p/trash /mnt/t rw - ext4 /dev/sda1 rw
-24 21 8:2 / /data rw - ext4 /dev/sda2 rw
-25 21 8:1 /home/u/va /mnt/near rw - ext4 /dev/sda1 rw
-broken`)
-	if len(mounts) != 5 {
-		t.Fatalf("%v", mounts)
-	}
-	if got := fmt.Sprint(aliases("/home/u/vault/.p", mounts[0], mounts)); got != "[/srv/with space/.p /mnt/t]" {
-		t.Error(got)
-	}
-	if got := fmt.Sprint(aliases("/srv/with space/.p/lock", mounts[1], mounts)); got != "[/home/u/vault/.p/lock]" {
-		t.Error(got)
-	}
-}
-
 func TestAProgramBehindTheVeilEndsWithItsContextAndItsWatcher(t *testing.T) {
 	e := newEstate(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -266,7 +250,7 @@ func TestAProgramBehindTheVeilEndsWithItsContextAndItsWatcher(t *testing.T) {
 	// Everything below the watcher, as it is seen from outside.
 	var all []int
 	for todo := []int{cmd.Process.Pid}; len(todo) > 0; todo = todo[1:] {
-		_, children := family(todo[0])
+		_, children := measure.Family(todo[0])
 		all, todo = append(all, children...), append(todo, children...)
 	}
 	if len(all) < 4 { // bwrap twice, bash, sleep

@@ -12,6 +12,9 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"gatehouse/core/sandbox/mask"
+	"gatehouse/core/sandbox/seccomp"
 )
 
 // passOn runs argv as tree does, with the order of a veil and, as veilStageFD, this
@@ -45,7 +48,7 @@ func behind(args []string) error {
 		return err
 	}
 	root := os.Geteuid() == 0
-	if err := hide(o.Cover, o.Places, root); err != nil {
+	if err := mask.Hide(mask.Cover(o.Cover), o.Places, root); err != nil {
 		return fmt.Errorf("hide the gateway's own files: %w", err)
 	}
 	if err := os.Chdir(o.Dir); err != nil {
@@ -61,7 +64,7 @@ func behind(args []string) error {
 	if err := dropCapabilities(root); err != nil {
 		return fmt.Errorf("capabilities: %w", err)
 	}
-	if err := newFilter(veilProgram).install(); err != nil {
+	if err := seccomp.Veiled().Install(); err != nil {
 		return fmt.Errorf("seccomp: %w", err)
 	}
 	return fmt.Errorf("start %s: %w", o.Argv[0], unix.Exec(path, o.Argv, o.Env))
@@ -72,12 +75,7 @@ func behind(args []string) error {
 func dropCapabilities(root bool) error {
 	var keep [2]uint32
 	for c := uint(0); c < 64; c++ {
-		if root && slices.ContainsFunc(rootKeeps, func(k struct {
-			name   string
-			number uint
-		}) bool {
-			return k.number == c
-		}) {
+		if root && slices.ContainsFunc(rootKeeps, func(k capability) bool { return k.number == c }) {
 			keep[c/32] |= 1 << (c % 32)
 			continue
 		}

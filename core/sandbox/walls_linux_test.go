@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gatehouse/core/sandbox/landlock"
 )
 
 func self(t *testing.T) string {
@@ -55,7 +57,7 @@ func said(t *testing.T, cmd *exec.Cmd) string {
 // TestTheStageHoldsWithoutBubblewrap: Landlock, seccomp and limits alone, as if
 // the first wall had a hole.
 func TestTheStageHoldsWithoutBubblewrap(t *testing.T) {
-	if landlockABI() < 4 {
+	if landlock.ABI() < 4 {
 		t.Skip("this kernel's Landlock does not know TCP")
 	}
 	open, closed := spaces(t)
@@ -89,7 +91,7 @@ func TestTheStageHoldsWithoutBubblewrap(t *testing.T) {
 		}
 		cmd := exec.Command(self(t), stageWord, "3")
 		cmd.ExtraFiles = []*os.File{f}
-		if out := said(t, cmd); out != want && !strings.HasPrefix(command, "kill") || strings.HasPrefix(command, "kill") && landlockABI() >= 6 && out != want {
+		if out := said(t, cmd); out != want && !strings.HasPrefix(command, "kill") || strings.HasPrefix(command, "kill") && landlock.ABI() >= 6 && out != want {
 			t.Errorf("%s: %q", command, out)
 		}
 	}
@@ -187,7 +189,7 @@ func TestOpenSaysWhyThereIsNone(t *testing.T) {
 			t.Errorf("%s: %+v", name, b)
 		}
 	}
-	if _, b := probeAt("/usr/bin/bwrap", filepath.Join(dir, "gone")); !strings.Contains(b.Text, "own program file is gone") {
+	if _, b := probeAt("/usr/bin/bwrap", filepath.Join(dir, "gone")); !strings.Contains(b.Text, "program file was replaced or deleted") {
 		t.Errorf("%+v", b)
 	}
 	if list := Probe(self(t)); len(list) != 1 || list[0].Name != Bubblewrap || list[0].Text == "" {

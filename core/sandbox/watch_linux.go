@@ -2,17 +2,16 @@ package sandbox
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gatehouse/core/sandbox/measure"
 )
 
 // watchEvery is the interval at which a program's use is measured.
@@ -42,7 +41,7 @@ func watch(ctx context.Context, status io.Reader, s Spec, held *group) (why stri
 	}
 	defer unix.Close(first)
 	defer end(first)
-	disks, shared := freeOf(s), newSharedGauge()
+	disks, shared := freeOf(s), measure.NewSharedGauge()
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -82,20 +81,20 @@ func end(first int) {
 }
 
 // over returns which limit is exceeded, "" for none.
-func over(first int, l Limits, disks map[string]space, shared sharedGauge) string {
-	u := use(first, l.Processes, l.Memory)
-	if u.tasks-slack > l.Processes {
+func over(first int, l Limits, disks map[string]measure.Space, shared measure.SharedGauge) string {
+	u := measure.Of(first, l.Processes+slack, l.Memory)
+	if u.Tasks-slack > l.Processes {
 		return processWords(l)
 	}
-	if u.own > l.Memory || u.own+shared.bytes(first, u.pids, u.shared, u.own, l.Memory) > l.Memory {
+	if u.Own > l.Memory || u.Own+shared.Bytes(first, u.Processes, u.Shared, u.Own, l.Memory) > l.Memory {
 		return memoryWords(l)
 	}
 	for path, before := range disks {
-		now, ok := free(path)
-		if ok && before.bytes > now.bytes+uint64(l.Disk) {
+		now, ok := measure.Free(path)
+		if ok && before.Bytes > now.Bytes+uint64(l.Disk) {
 			return fmt.Sprintf("the command filled the disk by more than %d MiB", l.Disk>>20)
 		}
-		if ok && before.files > now.files+maxFiles {
+		if ok && before.Files > now.Files+maxFiles {
 			return fmt.Sprintf("the command made more than %d files", maxFiles)
 		}
 	}
@@ -110,110 +109,23 @@ func memoryWords(l Limits) string {
 	return fmt.Sprintf("it used more than %d MiB of memory", l.Memory>>20)
 }
 
-// A usage is what processes use together.
-type usage struct {
-	tasks  int   // threads
-	own    int64 // bytes that each process has for itself
-	shared int64 // bytes of shared memory that each has mapped and touched
-	pids   []int
-}
-
-// use adds up what the process first and those below it use. It stops once a
-// limit is passed.
-func use(first, maxTasks int, maxMemory int64) (u usage) {
-	seen := map[int]bool{first: true} // bounded by maxTasks
-	for todo := []int{first}; len(todo) > 0 && u.tasks <= maxTasks+slack && u.own <= maxMemory; {
-		pid := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		threads, children := family(pid)
-		own, shared := memoryOf(pid)
-		u.tasks, u.own, u.shared, u.pids = u.tasks+threads, u.own+own, u.shared+shared, append(u.pids, pid)
-		for _, c := range children {
-			if !seen[c] {
-				seen[c] = true
-				todo = append(todo, c)
-			}
-		}
-	}
-	return u
-}
-
 // slack are the processes that are the sandbox's own: bwrap, first inside.
 const slack = 1
-
-// family returns the number of a process's threads, and its children.
-func family(pid int) (threads int, children []int) {
-	dir := "/proc/" + strconv.Itoa(pid) + "/task"
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return 0, nil
-	}
-	for _, e := range entries {
-		b, err := os.ReadFile(dir + "/" + e.Name() + "/children")
-		if err != nil {
-			continue
-		}
-		for _, f := range bytes.Fields(b) {
-			if n, err := strconv.Atoi(string(f)); err == nil {
-				children = append(children, n)
-			}
-		}
-	}
-	return len(entries), children
-}
-
-// memoryOf returns the memory of a process that no file backs: what it wrote, and
-// what it shares.
-func memoryOf(pid int) (own, shared int64) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return 0, 0
-	}
-	for line := range bytes.Lines(b) {
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		f := bytes.Fields(value)
-		if len(f) == 0 {
-			continue
-		}
-		kb, _ := strconv.ParseInt(string(f[0]), 10, 64)
-		switch string(name) {
-		case "RssAnon", "VmSwap":
-			own += kb << 10
-		case "RssShmem":
-			shared += kb << 10
-		}
-	}
-	return own, shared
-}
 
 // maxFiles is how many files may be made while a program runs.
 const maxFiles = 200_000
 
-// A space is what is free on a file system.
-type space struct {
-	bytes, files uint64
-	id           unix.Fsid
-}
-
 // freeOf returns the free space of the disks where s may write.
-func freeOf(s Spec) map[string]space {
-	disks := map[string]space{} // by path; one per file system
+func freeOf(s Spec) map[string]measure.Space {
+	disks := map[string]measure.Space{} // by path; one per file system
 	var known []unix.Fsid
 	for _, p := range append(slices.Clone(s.Writable), s.Scratch) {
-		now, ok := free(p)
-		if p == "" || !ok || slices.Contains(known, now.id) {
+		now, ok := measure.Free(p)
+		if p == "" || !ok || slices.Contains(known, now.ID) {
 			continue
 		}
-		known = append(known, now.id)
+		known = append(known, now.ID)
 		disks[p] = now
 	}
 	return disks
-}
-
-func free(path string) (space, bool) {
-	var st unix.Statfs_t
-	if unix.Statfs(path, &st) != nil {
-		return space{}, false
-	}
-	return space{st.Bavail * uint64(st.Bsize), st.Ffree, st.Fsid}, true
 }

@@ -1,4 +1,4 @@
-package sandbox
+package measure
 
 import (
 	"bufio"
@@ -10,20 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A sharedGauge estimates the memory of a program that is in no process's count: a
+// A SharedGauge estimates the memory of a program that is in no process's count: a
 // shared anonymous mapping keeps pages of processes that have ended, and files in
 // /dev/shm and /tmp belong to none. The filter refuses the other ways (files in
 // memory, System V memory).
-type sharedGauge struct {
+type SharedGauge struct {
 	before int64 // of the machine, when the program began
 }
 
-func newSharedGauge() sharedGauge { return sharedGauge{machineShared()} }
+// NewSharedGauge returns a gauge of a program that begins now.
+func NewSharedGauge() SharedGauge { return SharedGauge{machineShared()} }
 
-// bytes returns how much shared memory the processes pids of the program keep;
+// Bytes returns how much shared memory the processes pids of the program keep;
 // first is its first process. mapped is what they count themselves. If that and
 // own, their other memory, are surely below limit, it does not measure further.
-func (g sharedGauge) bytes(first int, pids []int, mapped, own, limit int64) int64 {
+func (g SharedGauge) Bytes(first int, pids []int, mapped, own, limit int64) int64 {
 	files := memoryFiles(first)
 	grown := max(0, machineShared()-g.before)
 	least := max(mapped, files)

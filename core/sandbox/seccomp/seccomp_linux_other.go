@@ -1,6 +1,6 @@
 //go:build linux && !amd64
 
-package sandbox
+package seccomp
 
 // refusedHere are calls to refuse that only this architecture has.
 var refusedHere []uint32

@@ -1,4 +1,4 @@
-package sandbox
+package landlock
 
 import (
 	"errors"
@@ -22,8 +22,8 @@ const (
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// landlockABI returns the kernel's version of Landlock, 0 for none.
-func landlockABI() int {
+// ABI returns the kernel's version of Landlock, 0 for none.
+func ABI() int {
 	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
 		return 0
@@ -54,11 +54,11 @@ func rights(abi int) (write uint64, attr unix.LandlockRulesetAttr, size uintptr)
 	return write, attr, size
 }
 
-// restrict leaves this thread reading below read, reading and writing below
+// Restrict leaves this thread reading below read, reading and writing below
 // write, and nothing else of files and TCP. Missing paths are left out. Without
 // Landlock in the kernel it does nothing.
-func restrict(read, write []string) error {
-	abi := landlockABI()
+func Restrict(read, write []string) error {
+	abi := ABI()
 	if abi == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package sandbox
+package mask
 
 import (
 	"errors"
@@ -45,10 +45,19 @@ func lock(p string) error {
 	return lockMount(tree)
 }
 
-// hide mounts over everything that c lists, at every place it is mounted, and
-// over the devices that give raw access to disks or memory. It needs the
-// namespace's CAP_SYS_ADMIN and counts on being its only process.
-func hide(c Cover, places map[string]place, root bool) error {
+// A Cover lists what to hide; see sandbox.Cover.
+type Cover struct{ Hidden, Open []string }
+
+// A Place is which directory a path was in when it was first seen. A program that
+// renames or replaces that directory does not uncover what is in it: Hide fails.
+type Place struct{ Dev, Ino uint64 }
+
+// Hide mounts over everything that c lists, at every place it is mounted, and
+// over the devices that give raw access to disks or memory. places are the
+// directories of the hidden paths; a path without one did not exist. root is
+// whether the user is root. Hide needs the namespace's CAP_SYS_ADMIN and counts on
+// being its only process.
+func Hide(c Cover, places map[string]Place, root bool) error {
 	mounts, err := readMounts()
 	if err != nil {
 		return err
@@ -106,9 +115,9 @@ var errMoved = errors.New("its folder was renamed or replaced while the gateway 
 
 // openHidden opens what is at p, in the directory at. It returns -1 when there is
 // nothing to hide. A zero at is any directory.
-func openHidden(p string, at place) (int, error) {
+func openHidden(p string, at Place) (int, error) {
 	dir, err := straight(unix.AT_FDCWD, path.Dir(p))
-	if at == (place{}) && err != nil {
+	if at == (Place{}) && err != nil {
 		return -1, nil // not there, or closed to this user
 	}
 	if missing(err) || errors.Is(err, unix.ELOOP) {
@@ -122,11 +131,11 @@ func openHidden(p string, at place) (int, error) {
 	if err := unix.Fstat(dir, &st); err != nil {
 		return -1, err
 	}
-	if at != (place{}) && at != (place{uint64(st.Dev), st.Ino}) {
+	if at != (Place{}) && at != (Place{uint64(st.Dev), st.Ino}) {
 		return -1, errMoved
 	}
 	fd, err := straight(dir, path.Base(p))
-	if missing(err) || at == (place{}) && err != nil {
+	if missing(err) || at == (Place{}) && err != nil {
 		return -1, nil
 	}
 	return fd, err
@@ -134,7 +143,7 @@ func openHidden(p string, at place) (int, error) {
 
 // hideOne hides one path and checks that the path does not lead to the file any
 // more.
-func hideOne(p string, at place, open []string, blank *blank) error {
+func hideOne(p string, at Place, open []string, blank *blank) error {
 	fd, err := openHidden(p, at)
 	if fd < 0 || err != nil {
 		return err

@@ -1,4 +1,4 @@
-package sandbox
+package seccomp
 
 import (
 	"runtime"
@@ -78,21 +78,27 @@ const (
 	setID          = unix.S_ISUID | unix.S_ISGID
 )
 
-// A filter is ready to be installed on a thread.
-type filter struct{ steps []unix.SockFilter }
+// A Filter is ready to be installed on a thread.
+type Filter struct{ steps []unix.SockFilter }
+
+// Isolated returns the filter of a program in a Box.
+func Isolated() Filter { return newFilter(program) }
+
+// Veiled returns the filter of a program behind a Veil.
+func Veiled() Filter { return newFilter(veilProgram) }
 
 // newFilter returns the filter that build makes for this machine's architecture.
 // On an unknown architecture it refuses nothing: the filter is the third layer.
-func newFilter(build func(arch uint32) []unix.SockFilter) filter {
+func newFilter(build func(arch uint32) []unix.SockFilter) Filter {
 	arch, ok := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	if !ok {
-		return filter{}
+		return Filter{}
 	}
-	return filter{build(arch)}
+	return Filter{build(arch)}
 }
 
-// install installs the filter on this thread; it stays across an exec.
-func (f filter) install() error {
+// Install installs the filter on this thread; it stays across an exec.
+func (f Filter) Install() error {
 	if f.steps == nil {
 		return nil
 	}

@@ -1,0 +1,3 @@
+// Package landlock restricts which files a thread, and the program it becomes, can
+// open, by Landlock of the kernel.
+package landlock

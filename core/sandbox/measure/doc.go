@@ -1,0 +1,2 @@
+// Package measure measures what processes and disks use, from outside, by /proc.
+package measure
