@@ -23,6 +23,7 @@ import (
 	"gatehouse/core/orchestrator"
 	"gatehouse/core/runs"
 	"gatehouse/core/session"
+	"gatehouse/core/session/reindex"
 	"gatehouse/core/store"
 	"gatehouse/core/usage"
 	"gatehouse/web"
@@ -78,7 +79,7 @@ func (a *app) handlers(inbox api.Inbox) (public, private http.Handler, err error
 func (a *app) socketHandler(programs http.Handler) http.Handler {
 	return server.New(server.Options{
 		API: programs, DB: a.db, Log: a.log, Jobs: a.jobs, Tasks: a.tasks, Eraser: a.eraser, Codes: a.pairing.Codes, Sessions: a.sessions, Grants: a.guard,
-		Files: a.files, Mail: mail{a}, Bots: a.bots, Limits: a.limits, InviteLink: a.inviteLink, Settings: a.reportSettings, IsOwner: a.knowsOwner,
+		Files: a.files, Mail: mail{a}, Bots: a.bots, Limits: a.limits, InviteLink: a.inviteLink, Settings: a.reportSettings, Reindex: a.reindex,
 	})
 }
 
@@ -231,11 +232,15 @@ func (v sessionsView) search(ctx context.Context, f session.Filter) ([]api.Sessi
 	return rows, next, err
 }
 
-// knowsOwner reports whether the user that a sidecar names is the one with that number
-// in this database: in a new database the numbers begin again.
-func (a *app) knowsOwner(ctx context.Context, q store.Queryer, s session.Session) (bool, error) {
-	since, ok, err := a.pairing.People.Since(ctx, q, s.User)
-	return ok && !since.After(s.CreatedAt), err
+// reindex rebuilds the rows of sessions from the vault. The user that a sidecar names
+// is the one with that number in this database only if it is not younger than the
+// session: in a new database the numbers begin again.
+func (a *app) reindex(ctx context.Context, progress func(reindex.Progress)) (reindex.Progress, error) {
+	owner := func(ctx context.Context, q store.Queryer, s session.Session) (bool, error) {
+		since, ok, err := a.pairing.People.Since(ctx, q, s.User)
+		return ok && !since.After(s.CreatedAt), err
+	}
+	return reindex.Run(ctx, reindex.Options{DB: a.db, Vault: a.vault, Sessions: a.sessions, Log: a.log, Owner: owner, Progress: progress})
 }
 
 // inviteLink is the address that opens a chat with the bot and uses the code;

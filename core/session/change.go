@@ -22,8 +22,8 @@ const (
 	maxTags     = 64       // of one session
 	maxTag      = 128      // bytes
 	maxContext  = 1024     // bytes of one path
-	maxMetadata = 16 << 10 // bytes, all together
-	maxName     = 200      // bytes of a module, model or agent
+	MaxMetadata = 16 << 10 // bytes, all together
+	MaxName     = 200      // bytes of a module, model or agent
 )
 
 // A Change is what a user wants of a session; nil and empty fields leave it
@@ -142,8 +142,8 @@ func (s *Store) changed(was Detail, c Change) (now Detail, err error) {
 		if f.from == nil {
 			continue
 		}
-		if transcript.OneLine(*f.from) != *f.from || len(*f.from) > maxName || *f.from == "" && f.name != "model" {
-			return now, core.Errorf(core.Invalid, "%s must be a name of at most %d bytes", f.name, maxName)
+		if transcript.OneLine(*f.from) != *f.from || len(*f.from) > MaxName || *f.from == "" && f.name != "model" {
+			return now, core.Errorf(core.Invalid, "%s must be a name of at most %d bytes", f.name, MaxName)
 		}
 		*f.to = *f.from
 	}
@@ -217,8 +217,8 @@ func merged(was json.RawMessage, over map[string]json.RawMessage) (json.RawMessa
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "metadata must be an object")
 	}
-	if len(b) > maxMetadata {
-		return nil, core.Errorf(core.TooLarge, "metadata is over %d bytes", maxMetadata)
+	if len(b) > MaxMetadata {
+		return nil, core.Errorf(core.TooLarge, "metadata is over %d bytes", MaxMetadata)
 	}
 	return b, nil
 }
@@ -379,7 +379,7 @@ func (s *Store) Delete(ctx context.Context, tx *store.Tx, id string, by core.Act
 	}
 	tx.OnCommit(func() {
 		s.Uncache(id)
-		if err := s.discard(id); err != nil {
+		if err := s.Discard(id); err != nil {
 			s.log.Error("a deleted session's files are still in the vault", "session", id, "error", err)
 		}
 	})

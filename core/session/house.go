@@ -2,9 +2,7 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 
 	"gatehouse/core"
 	"gatehouse/core/store"
@@ -70,12 +68,12 @@ func (s *Store) Owned(ctx context.Context, q store.Queryer, user int64) (session
 	return sessions, chats, nil
 }
 
-// discard moves a deleted session's files out of the way.
-func (s *Store) discard(id string) error {
+// Discard moves a deleted session's files out of the way.
+func (s *Store) Discard(id string) error {
 	if !vault.ValidID(id) {
 		return nil
 	}
-	s.still(id)
+	s.sidecars.Drop(id)
 	files, err := s.vault.FindTranscripts(id)
 	if err != nil {
 		return err
@@ -85,7 +83,7 @@ func (s *Store) discard(id string) error {
 			return err
 		}
 	}
-	if err := s.vault.Root().Remove(sidecar{ID: id}.name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.sidecars.Remove(id); err != nil {
 		return err
 	}
 	return nil
@@ -98,23 +96,12 @@ func (s *Store) Erase(id string) error {
 	if !vault.ValidID(id) {
 		return nil
 	}
-	s.still(id)
+	s.sidecars.Drop(id)
 	if err := s.Files.Erase(id); err != nil {
 		return err
 	}
-	if err := s.vault.Root().Remove(sidecar{ID: id}.name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.sidecars.Remove(id); err != nil {
 		return fmt.Errorf("erase session: %w", err)
 	}
 	return nil
-}
-
-// still waits until no one writes the session's sidecar, and has it not written.
-// The database's writer may call it: what it waits for waits for no transaction.
-func (s *Store) still(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.dirty, id)
-	for s.writing {
-		s.idle.Wait()
-	}
 }

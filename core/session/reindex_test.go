@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/session"
+	"gatehouse/core/session/reindex"
 	"gatehouse/core/store"
 	"gatehouse/core/store/storetest"
 )
@@ -27,9 +29,10 @@ func (h *house) emptied() *house {
 	return &n
 }
 
-func (h *house) reindex(o session.Reindexing) session.Reindexed {
+func (h *house) reindex(o reindex.Options) reindex.Progress {
 	h.t.Helper()
-	done, err := h.Reindex(context.Background(), o)
+	o.DB, o.Vault, o.Sessions, o.Log = h.db, h.vault, h.Store, slog.New(slog.DiscardHandler)
+	done, err := reindex.Run(context.Background(), o)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -46,7 +49,7 @@ func (h *house) detail(id string) session.Detail {
 }
 
 // everyone knows all people.
-var everyone = session.Reindexing{Owner: func(context.Context, store.Queryer, session.Session) (bool, error) { return true, nil }}
+var everyone = reindex.Options{Owner: func(context.Context, store.Queryer, session.Session) (bool, error) { return true, nil }}
 
 func (h *house) finish(id string, f session.Finish) {
 	h.t.Helper()
@@ -70,7 +73,7 @@ func TestAnEmptyDatabaseIsFilledFromTheVault(t *testing.T) {
 
 	n := h.emptied()
 	done := n.reindex(everyone)
-	if want := (session.Reindexed{Transcripts: 1, Sidecars: 2, Added: 2, Searchable: 2}); done != want {
+	if want := (reindex.Progress{Transcripts: 1, Sidecars: 2, Added: 2, Searchable: 2}); done != want {
 		t.Errorf("%+v, want %+v", done, want)
 	}
 	if diff := cmp.Diff(was, []session.Detail{n.detail(talked.ID), n.detail(silent.ID)}); diff != "" {
@@ -105,7 +108,7 @@ func TestWhatIsNobodysIsTheOperatorsAloneAndSandboxed(t *testing.T) {
 
 	n := h.emptied()
 	asked := []int64{}
-	done := n.reindex(session.Reindexing{Owner: func(_ context.Context, _ store.Queryer, s session.Session) (bool, error) {
+	done := n.reindex(reindex.Options{Owner: func(_ context.Context, _ store.Queryer, s session.Session) (bool, error) {
 		asked = append(asked, s.User)
 		return false, nil
 	}})
@@ -207,9 +210,9 @@ func TestARowThatTheDatabaseKnowsStaysAsItIs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var told []session.Reindexed
-	done := h.reindex(session.Reindexing{Progress: func(r session.Reindexed) { told = append(told, r) }})
-	if want := (session.Reindexed{Transcripts: 4, Sidecars: 3, Kept: 1, Skipped: 5, Searchable: 1}); done != want || len(told) != 2 {
+	var told []reindex.Progress
+	done := h.reindex(reindex.Options{Progress: func(r reindex.Progress) { told = append(told, r) }})
+	if want := (reindex.Progress{Transcripts: 4, Sidecars: 3, Kept: 1, Skipped: 5, Searchable: 1}); done != want || len(told) != 2 {
 		t.Errorf("%+v, want %+v; told %+v", done, want, told)
 	}
 	before.MessageCount = 2 // the one thing that was not counted
@@ -218,7 +221,7 @@ func TestARowThatTheDatabaseKnowsStaysAsItIs(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := h.Reindex(ctx, session.Reindexing{}); !errors.Is(err, context.Canceled) {
+	if _, err := reindex.Run(ctx, reindex.Options{DB: h.db, Vault: h.vault, Sessions: h.Store, Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/core"
+	"gatehouse/core/session/sidecar"
 	"gatehouse/core/store"
 	"gatehouse/core/texts"
 )
@@ -80,7 +81,7 @@ func (s *Store) resolveChat(ctx context.Context, tx *store.Tx, ref Ref) (Session
 		return Session{}, false, err
 	}
 	sess.ChatModel = set.Model
-	s.keep(tx, makeSidecar(sess, ref.Address, nil, nil))
+	s.sidecars.Keep(tx, sidecar.Of(sess, ref.Address, nil, nil))
 	return sess, true, nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"gatehouse/core"
 	"gatehouse/core/index"
+	"gatehouse/core/session/sidecar"
 	"gatehouse/core/store"
 	"gatehouse/core/transcript"
 	"gatehouse/core/vault"
@@ -46,11 +47,10 @@ type Store struct {
 	clock core.Clock
 	log   *slog.Logger
 
-	mu      sync.Mutex
-	opened  map[string]time.Time // since Touched; bounded by maxTouched
-	dirty   map[string]sidecar   // waiting for the writer; bounded by maxDirty
-	writing bool
-	idle    *sync.Cond // signalled when writing ends
+	sidecars *sidecar.Files
+
+	mu     sync.Mutex
+	opened map[string]time.Time // since Touched; bounded by maxTouched
 }
 
 // New returns a Store over db and vault.
@@ -63,22 +63,14 @@ func New(o Options) *Store {
 	}
 	s := &Store{
 		Files: transcript.New(transcript.Options{Vault: o.Vault, Clock: o.Clock, Log: o.Log, Version: o.Version, Projects: o.Projects}),
-		db:    o.DB, vault: o.Vault, clock: o.Clock, log: o.Log, dirty: map[string]sidecar{}, opened: map[string]time.Time{},
+		db:    o.DB, vault: o.Vault, clock: o.Clock, log: o.Log, sidecars: sidecar.New(o.Vault, o.Log), opened: map[string]time.Time{},
 	}
 	s.Index = index.New(index.Options{DB: o.DB, Vault: o.Vault, Files: s.Files, Log: o.Log, Sessions: s})
-	s.idle = sync.NewCond(&s.mu)
 	return s
 }
 
 // Close waits until the sidecars of committed changes are written.
-func (s *Store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for s.writing {
-		s.idle.Wait()
-	}
-	return nil
-}
+func (s *Store) Close() error { return s.sidecars.Close() }
 
 // columns fill a row; the table is called s.
 const columns = `s.id, coalesce(s.title, '') AS title, s.module, s.source,

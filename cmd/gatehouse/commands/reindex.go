@@ -3,7 +3,7 @@ package commands
 import (
 	"fmt"
 
-	"gatehouse/core/session"
+	"gatehouse/core/session/reindex"
 )
 
 // A Reindex rebuilds the list of conversations from the files.
@@ -21,7 +21,7 @@ func (c *Reindex) Run(p *Process) error {
 		return err
 	}
 	defer func() { _ = q.Close() }()
-	var r session.Reindexed
+	var r reindex.Progress
 	if err := q.long("/control/reindex", &r); err != nil {
 		return err
 	}

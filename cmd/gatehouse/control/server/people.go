@@ -10,7 +10,7 @@ import (
 	"gatehouse/cmd/gatehouse/control"
 	"gatehouse/core"
 	"gatehouse/core/jobs"
-	"gatehouse/core/session"
+	"gatehouse/core/session/reindex"
 	"gatehouse/web"
 )
 
@@ -51,9 +51,9 @@ func (s *server) forget(w http.ResponseWriter, r *http.Request) error {
 func (s *server) reindex(w http.ResponseWriter, _ *http.Request) error {
 	const key = "reindex"
 	err := s.Jobs.Start(key, func(ctx context.Context, progress func(string)) (jobs.Result, error) {
-		r, err := s.Sessions.Reindex(ctx, session.Reindexing{Owner: s.IsOwner, Progress: func(r session.Reindexed) {
+		r, err := s.Reindex(ctx, func(r reindex.Progress) {
 			progress(fmt.Sprintf("reindexing: %d files, %d conversations added", r.Transcripts+r.Sidecars, r.Added))
-		}})
+		})
 		return jobs.Result{Value: r}, err
 	})
 	if err != nil {

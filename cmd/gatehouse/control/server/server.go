@@ -17,6 +17,7 @@ import (
 	"gatehouse/core/jobs"
 	"gatehouse/core/permission"
 	"gatehouse/core/session"
+	"gatehouse/core/session/reindex"
 	"gatehouse/core/store"
 	"gatehouse/pairing/codes"
 	"gatehouse/web"
@@ -42,9 +43,8 @@ type Options struct {
 	Limits     string                        // what limits isolated programs, for users
 	InviteLink func(bot, code string) string // "" where a platform has no such links
 	Settings   func(ctx context.Context) (*live.Report, error)
-	// IsOwner reports whether the user of a session that is indexed again is the
-	// one with that number now.
-	IsOwner func(ctx context.Context, q store.Queryer, s session.Session) (bool, error)
+	// Reindex rebuilds the rows of sessions from the vault.
+	Reindex func(ctx context.Context, progress func(reindex.Progress)) (reindex.Progress, error)
 }
 
 type (

@@ -1,4 +1,5 @@
-package session
+// Package reindex rebuilds the database's rows of sessions from the vault.
+package reindex
 
 import (
 	"context"
@@ -6,28 +7,36 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"path"
 	"strings"
 
 	"gatehouse/core"
+	"gatehouse/core/session"
+	"gatehouse/core/session/sidecar"
 	"gatehouse/core/store"
 	"gatehouse/core/vault"
 )
 
-// A Reindexing holds the options of Reindex; the zero value is valid.
-type Reindexing struct {
+// Options for Run. Owner and Progress may be nil.
+type Options struct {
+	DB       *store.DB
+	Vault    *vault.Vault
+	Sessions *session.Store
+	Log      *slog.Logger
+
 	// Owner reports whether the user that a sidecar names is one whom the
 	// database knows, and is still the same: ids are given again in a new
 	// database, so the user must not be younger than the session. Nil: only
-	// the operator is known. What is no one's becomes the operator's alone,
-	// sandboxed.
-	Owner func(ctx context.Context, q store.Queryer, s Session) (bool, error)
-	// Progress is called after each transaction; may be nil.
-	Progress func(Reindexed)
+	// the operator is known. A session without an owner becomes the
+	// operator's, sandboxed.
+	Owner func(ctx context.Context, q store.Queryer, s session.Session) (bool, error)
+	// Progress is called after each transaction.
+	Progress func(Progress)
 }
 
-// Reindexed is what Reindex has done so far.
-type Reindexed struct {
+// Progress is what Run has done so far.
+type Progress struct {
 	Transcripts int `json:"transcripts"` // files checked
 	Sidecars    int `json:"sidecars"`    // checked for sessions that have no transcript
 	Added       int `json:"added"`       // sessions that the database did not know
@@ -38,39 +47,39 @@ type Reindexed struct {
 	Searchable  int `json:"searchable"`  // sessions whose words can be found again
 }
 
-// reindexStep bounds the sessions of one transaction.
-const reindexStep = 64
+// step bounds the sessions of one transaction.
+const step = 64
 
-// Reindex makes the rows of sessions again from the vault: from each transcript
+// Run inserts the missing rows of sessions from the vault: from each transcript
 // and sidecar whose session the database does not know. A row that it knows
 // stays as it is, and gets its messages counted where the count is 0; a deleted session
 // does not come back. Then full-text search is created again, which finds little until
 // it is done. It works in small transactions next to anyone who uses the
 // store, and when it is cut short, running it again finishes it.
-func (s *Store) Reindex(ctx context.Context, o Reindexing) (Reindexed, error) {
-	r := &reindex{s: s, o: o}
-	for _, step := range []func(context.Context) error{r.readTrash, r.readDeleted, r.transcripts, r.sidecars, r.words} {
-		if err := step(ctx); err != nil {
+func Run(ctx context.Context, o Options) (Progress, error) {
+	r := &reindex{o: o, files: sidecar.New(o.Vault, o.Log)}
+	for _, part := range []func(context.Context) error{r.readTrash, r.readDeleted, r.transcripts, r.sidecars, r.words} {
+		if err := part(ctx); err != nil {
 			return r.done, fmt.Errorf("reindex: %w", err)
 		}
 	}
 	return r.done, nil
 }
 
-// reindex is one Reindex.
+// reindex is one Run.
 type reindex struct {
-	s       *Store
-	o       Reindexing
-	done    Reindexed
+	o       Options
+	files   *sidecar.Files
+	done    Progress
 	trashed map[string]bool // ids in the trash; bounded by the 30 days that it is kept
 	deleted map[string]bool // ids of deleted sessions; bounded by maxDeleted
-	waiting []finding       // for the next transaction; bounded by reindexStep
+	waiting []finding       // for the next transaction; bounded by step
 }
 
 // readTrash notes the sessions with transcripts in the trash.
 func (r *reindex) readTrash(ctx context.Context) error {
 	r.trashed = map[string]bool{}
-	return r.s.eachName(ctx, ".parachute/trash", func(name string) error {
+	return r.eachName(ctx, ".parachute/trash", func(name string) error {
 		_, rest, _ := strings.Cut(name, "-") // the stamp
 		if id, ok := strings.CutSuffix(rest, ".jsonl"); ok {
 			r.trashed[id] = true
@@ -88,7 +97,7 @@ const maxDeleted = 100_000
 // readDeleted notes which sessions were deleted.
 func (r *reindex) readDeleted(ctx context.Context) error {
 	var ids []string
-	err := r.s.db.Select(ctx, &ids, `SELECT subject FROM audit_events WHERE action = 'session.delete' ORDER BY id DESC LIMIT $1`, maxDeleted)
+	err := r.o.DB.Select(ctx, &ids, `SELECT subject FROM audit_events WHERE action = 'session.delete' ORDER BY id DESC LIMIT $1`, maxDeleted)
 	r.deleted = make(map[string]bool, len(ids))
 	for _, id := range ids {
 		r.deleted[id] = true
@@ -99,14 +108,14 @@ func (r *reindex) readDeleted(ctx context.Context) error {
 // transcripts goes through the transcripts of every project directory.
 func (r *reindex) transcripts(ctx context.Context) error {
 	const projects = ".claude/projects"
-	err := r.s.eachName(ctx, projects, func(folder string) error {
-		return r.s.eachName(ctx, projects+"/"+folder, func(name string) error {
+	err := r.eachName(ctx, projects, func(folder string) error {
+		return r.eachName(ctx, projects+"/"+folder, func(name string) error {
 			id, ok := strings.CutSuffix(name, ".jsonl")
 			if !ok || !vault.ValidID(id) {
 				return nil
 			}
 			r.done.Transcripts++
-			f, ok := r.s.lookAt(path.Join(projects, folder, name), id)
+			f, ok := r.look(path.Join(projects, folder, name), id)
 			if !ok {
 				r.done.Skipped++
 				return nil
@@ -122,19 +131,19 @@ func (r *reindex) transcripts(ctx context.Context) error {
 
 // sidecars reads those without a transcript: sessions without messages.
 func (r *reindex) sidecars(ctx context.Context) error {
-	err := r.s.eachName(ctx, sidecarDir, func(name string) error {
+	err := r.eachName(ctx, sidecar.Dir, func(name string) error {
 		id, ok := strings.CutSuffix(name, ".json")
 		if !ok || !vault.ValidID(id) {
 			return nil
 		}
 		r.done.Sidecars++
-		switch _, err := r.s.ByID(ctx, r.s.db, id); {
+		switch _, err := r.o.Sessions.ByID(ctx, r.o.DB, id); {
 		case err == nil:
 			return nil // seen with its transcript, or known
 		case core.KindOf(err) != core.NotFound:
 			return err
 		}
-		side, ok := r.s.readSidecar(id)
+		side, ok := r.files.Read(id)
 		if !ok {
 			r.done.Skipped++
 			return nil
@@ -142,7 +151,7 @@ func (r *reindex) sidecars(ctx context.Context) error {
 		if r.trashed[id] { // its deletion got no further
 			return r.discard(id)
 		}
-		return r.add(ctx, finding{id: id, name: side.name(), side: &side})
+		return r.add(ctx, finding{id: id, name: sidecar.Name(id), side: &side})
 	})
 	if err != nil {
 		return err
@@ -152,12 +161,12 @@ func (r *reindex) sidecars(ctx context.Context) error {
 
 func (r *reindex) discard(id string) error {
 	r.done.Deleted++
-	return r.s.discard(id)
+	return r.o.Sessions.Discard(id)
 }
 
 func (r *reindex) add(ctx context.Context, f finding) error {
 	r.waiting = append(r.waiting, f)
-	if len(r.waiting) < reindexStep {
+	if len(r.waiting) < step {
 		return nil
 	}
 	return r.flush(ctx)
@@ -168,9 +177,9 @@ func (r *reindex) flush(ctx context.Context) error {
 	if len(r.waiting) == 0 {
 		return nil
 	}
-	var done Reindexed
+	var done Progress
 	var torn []string
-	err := r.s.db.Tx(ctx, func(tx *store.Tx) error {
+	err := r.o.DB.Tx(ctx, func(tx *store.Tx) error {
 		done, torn = r.done, nil
 		for i := range r.waiting {
 			deleted, err := r.keep(ctx, tx, &r.waiting[i], &done)
@@ -201,7 +210,7 @@ func (r *reindex) flush(ctx context.Context) error {
 // keep makes the row of one finding. deleted is true for a session that was
 // deleted by a gateway that ended before the files were out of the way: the
 // sidecar is still there. A transcript alone was restored by someone.
-func (r *reindex) keep(ctx context.Context, tx *store.Tx, f *finding, done *Reindexed) (deleted bool, err error) {
+func (r *reindex) keep(ctx context.Context, tx *store.Tx, f *finding, done *Progress) (deleted bool, err error) {
 	known, err := r.known(ctx, tx, f)
 	if err != nil || known {
 		if known {
@@ -212,10 +221,10 @@ func (r *reindex) keep(ctx context.Context, tx *store.Tx, f *finding, done *Rein
 	if f.side != nil && r.deleted[f.id] {
 		return true, nil
 	}
-	if _, err := r.s.vault.Stat(f.name); err != nil {
+	if _, err := r.o.Vault.Stat(f.name); err != nil {
 		return false, nil // deleted since it was checked
 	}
-	sess := f.session(r.s)
+	sess := f.session(r.o.Vault.Path())
 	owned := sess.User == core.Operator
 	if !owned && sess.User > 0 && r.o.Owner != nil {
 		if owned, err = r.o.Owner(ctx, tx, sess); err != nil {
@@ -223,11 +232,10 @@ func (r *reindex) keep(ctx context.Context, tx *store.Tx, f *finding, done *Rein
 		}
 	}
 	if !owned {
-		orphan(&sess)
 		done.Unowned++
 	}
 	done.Added++
-	return false, r.s.restore(ctx, tx, sess, f.side)
+	return false, r.o.Sessions.Restore(ctx, tx, sess, f.side, owned)
 }
 
 // known reports whether the database has the session's row.
@@ -245,11 +253,11 @@ func (r *reindex) known(ctx context.Context, tx *store.Tx, f *finding) (bool, er
 
 // words rebuilds the full-text index.
 func (r *reindex) words(ctx context.Context) error {
-	if err := r.s.Empty(ctx); err != nil {
+	if err := r.o.Sessions.Empty(ctx); err != nil {
 		return err
 	}
 	for {
-		n, err := r.s.Fill(ctx)
+		n, err := r.o.Sessions.Fill(ctx)
 		r.done.Searchable += n
 		if err != nil || n == 0 {
 			return err
@@ -262,8 +270,8 @@ func (r *reindex) words(ctx context.Context) error {
 
 // eachName calls f with the names in a directory of the vault; without the directory
 // with none. At most 256 are in memory at a time.
-func (s *Store) eachName(ctx context.Context, folder string, f func(name string) error) error {
-	d, err := s.vault.Root().Open(folder)
+func (r *reindex) eachName(ctx context.Context, folder string, f func(name string) error) error {
+	d, err := r.o.Vault.Root().Open(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
