@@ -4,33 +4,31 @@ import "time"
 
 // A result is the raw data of a run; parts that were not measured are nil.
 type result struct {
-	Machine    machine         `json:"machine"`
-	Commit     string          `json:"commit"`
-	At         time.Time       `json:"at"`
-	Took       string          `json:"took"`
-	Chats      int             `json:"chats"`
-	Each       int             `json:"each"`
-	Discord    float64         `json:"share_on_discord"`
-	Busy       []float64       `json:"busy_before_each_part"` // share of the processors that others used
-	Fsync      percentiles     `json:"bare_fsync"`
-	Datasync   percentiles     `json:"bare_fdatasync"`
-	Build      float64         `json:"cold_build_s,omitempty"`
-	Start      *startData      `json:"start,omitempty"`
-	Memory     *memoryData     `json:"memory,omitempty"`
-	Latency    *latencyData    `json:"latency,omitempty"`
-	Rate       *latencyData    `json:"rate,omitempty"`
-	Burst      *burstData      `json:"burst,omitempty"`
-	Syncs      *syncData       `json:"fsync,omitempty"`
-	Tools      *toolData       `json:"tools,omitempty"`
-	Waiting    *waitData       `json:"waiting,omitempty"`
-	Render     *renderData     `json:"render,omitempty"`
-	Streaming  *streamingData  `json:"streaming,omitempty"`
-	Streams    *streamData     `json:"streams,omitempty"`
-	Transcript *transcriptData `json:"transcript,omitempty"`
-	Scale      *scaleData      `json:"scale,omitempty"`
-	Verdict    verdict         `json:"verdict"`
-	Judged     judgement       `json:"verdict_by_platform"`
-	settling   settling
+	Machine   machine        `json:"machine"`
+	Commit    string         `json:"commit"`
+	At        time.Time      `json:"at"`
+	Took      string         `json:"took"`
+	Chats     int            `json:"chats"`
+	Each      int            `json:"each"`
+	Discord   float64        `json:"share_on_discord"`
+	Busy      []float64      `json:"busy_before_each_part"` // share of the processors that others used
+	Fsync     percentiles    `json:"bare_fsync"`
+	Datasync  percentiles    `json:"bare_fdatasync"`
+	Build     float64        `json:"cold_build_s,omitempty"`
+	Start     *startData     `json:"start,omitempty"`
+	Memory    *memoryData    `json:"memory,omitempty"`
+	Latency   *latencyData   `json:"latency,omitempty"`
+	Rate      *latencyData   `json:"rate,omitempty"`
+	Burst     *burstData     `json:"burst,omitempty"`
+	Syncs     *syncData      `json:"fsync,omitempty"`
+	Tools     *toolData      `json:"tools,omitempty"`
+	Waiting   *waitData      `json:"waiting,omitempty"`
+	Streaming *streamingData `json:"streaming,omitempty"`
+	Streams   *streamData    `json:"streams,omitempty"`
+	Scale     *scaleData     `json:"scale,omitempty"`
+	Verdict   verdict        `json:"verdict"`
+	Judged    judgement      `json:"verdict_by_platform"`
+	settling  settling
 }
 
 type startData struct {
@@ -126,12 +124,6 @@ type waitData struct {
 	Verdict    verdict `json:"verdict"`
 }
 
-// An answer of 10 kB that is rendered, by platform.
-type renderData struct {
-	Took        map[string]percentiles `json:"took"`
-	Allocations map[string]float64     `json:"allocations"`
-}
-
 // Chats whose answers stream, all at once.
 type streamingData struct {
 	Chats    int              `json:"chats"`
@@ -159,15 +151,6 @@ type streamData struct {
 	CPU        float64     `json:"cores_used"`
 	Goroutines float64     `json:"goroutines_per_stream"`
 	Note       string      `json:"note,omitempty"`
-}
-
-type transcriptData struct {
-	Bytes       int64     `json:"bytes"`
-	Large       []float64 `json:"until_asked_ms"` // from the question to the model's request
-	Fresh       []float64 `json:"until_asked_new_ms"`
-	Gained      []float64 `json:"gained_mib"` // peak RSS above that before
-	GainedFresh []float64 `json:"gained_new_mib"`
-	Told        int       `json:"request_bytes"`
 }
 
 type scaleData struct {

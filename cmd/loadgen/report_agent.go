@@ -1,9 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // agentGoals judges what the agent core is held to.
 func (b *bench) agentGoals() (out []line) {
@@ -28,17 +25,8 @@ func (b *bench) agentGoals() (out []line) {
 		}
 		out = append(out, gap)
 	}
-	if d.Render != nil {
-		out = append(out, renderGoals(d.Render)...)
-	}
 	if s := d.Streams; s != nil {
 		out = append(out, streamGoals(s)...)
-	}
-	if t := d.Transcript; t != nil {
-		what := fmt.Sprintf("a conversation of %d MiB after a start", t.Bytes>>20)
-		out = append(out,
-			atMost(what+": from the question to the model's request", median(t.Large), 50, "ms", short(median(t.Fresh))+" ms"),
-			atMost(what+": memory (RSS) that it takes, the most of all times", slices.Max(t.Gained), 20, "MiB", short(slices.Max(t.GainedFresh))+" MiB"))
 	}
 	return out
 }
@@ -62,10 +50,6 @@ func (b *bench) toolRows(row func(string, percentiles)) {
 	if s := b.data.Streams; s != nil && s.Note == "" {
 		row("first event over the API", s.First)
 		row(fmt.Sprintf("first event over the API, %d idle streams", s.Idle), s.FirstAmong)
-	}
-	if d := b.data.Render; d != nil {
-		row("an answer of 10 kB rendered for telegram", d.Took["telegram"])
-		row("an answer of 10 kB rendered for discord", d.Took["discord"])
 	}
 	t := b.data.Tools
 	if t == nil {
@@ -95,8 +79,5 @@ func (b *bench) agentDetails(say func(string, ...any)) {
 	if s := d.Streams; s != nil && s.Note == "" {
 		say("\nEvent streams: %s MiB before, %s with %d idle, %s with %d active beside; %.0f opened a second; %s goroutines for each; %.0f events a second read, %s of a core.",
 			short(s.Before), short(s.IdleNow), s.Idle, short(s.Now), s.Active, s.Opened, short(s.Goroutines), s.Events, short(s.CPU))
-	}
-	if t := d.Transcript; t != nil {
-		say("\nThe conversation of %d MiB: the model was sent %d KiB; %d starts, of which the slowest %s ms (a new one %s ms).", t.Bytes>>20, t.Told>>10, len(t.Large), short(slices.Max(t.Large)), short(slices.Max(t.Fresh)))
 	}
 }

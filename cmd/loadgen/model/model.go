@@ -52,8 +52,6 @@ type Server struct {
 	open    int           // answers that are being given
 	ended   time.Time     // when the last call was complete
 	gaps    []time.Duration
-	asked   time.Time   // when the last request came
-	size    int         // of its body, in bytes
 	last    []time.Time // when the last token of a bounded answer was sent, by number
 }
 
@@ -125,13 +123,6 @@ func (s *Server) Release() {
 	}
 }
 
-// Asked returns when the last request came, and how many bytes it had.
-func (s *Server) Asked() (time.Time, int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.asked, s.size
-}
-
 type request struct {
 	Messages []struct {
 		Role string `json:"role"`
@@ -174,9 +165,6 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"not a request","type":"invalid_request_error"}}`, http.StatusBadRequest)
 		return
 	}
-	s.mu.Lock()
-	s.asked, s.size = at, len(body)
-	s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
 	n := req.results()
 	switch {
