@@ -122,7 +122,7 @@ core/sandbox/landlock:  # the kernel restricts a thread, imports no package of o
 core/sandbox/mask:  # mounts over files, imports no package of ours
 core/sandbox/measure:  # what processes use, imports no package of ours
 core/sandbox/seccomp:  # filters of system calls, imports no package of ours
-core/session: core core/index core/session/sidecar core/store core/texts core/transcript core/vault
+core/session: core core/index core/session/sidecar core/store core/texts core/transcript core/transcript/markdown core/vault
 core/session/reindex: core core/session core/session/sidecar core/store core/transcript core/vault
 core/session/sidecar: core core/store core/transcript core/vault
 core/store: core core/store/migrations core/store/original
@@ -144,6 +144,7 @@ core/tool/shell: core core/beneath core/sandbox core/tool
 core/tool/skill: core core/tool
 core/toolset: core core/agent core/orchestrator core/permission core/permission/guard core/sandbox core/tool core/tool/fetch core/tool/mcp core/tool/mcp/entry core/tool/shell core/tool/skill core/vault  # what a turn may use
 core/transcript: core core/transcript/words core/vault  # conversations, without a database
+core/transcript/markdown: core core/transcript
 core/transcript/words:  # what a word is
 core/upkeep: core
 core/usage: core core/store

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"gatehouse/core/store"
+	"gatehouse/core/transcript"
+	"gatehouse/core/transcript/markdown"
 )
 
 // A Detail is a session with what hangs on it.
@@ -73,11 +75,17 @@ func (s *Store) Tags(ctx context.Context, user int64, all bool) ([]TagCount, err
 	return list, nil
 }
 
-// Export returns a session as Markdown, with its tags; see transcript.Files.Export.
+// Export returns a session as Markdown, with its tags: its newest 12 MB, out of the
+// last 32 MB of its transcript. A last line reports omissions. The caller checks who
+// may see it: compare Session.User.
 func (s *Store) Export(ctx context.Context, sess Session) (string, error) {
 	side, err := s.current(ctx, s.db, sess.ID)
 	if err != nil {
 		return "", err
 	}
-	return s.Files.Export(ctx, sess, side.Tags)
+	text := ""
+	err = s.Whole(ctx, sess, func(messages []transcript.Message, whole bool) {
+		text = markdown.Bounded(sess, side.Tags, messages, whole)
+	})
+	return text, err
 }

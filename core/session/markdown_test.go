@@ -13,6 +13,7 @@ import (
 	"gatehouse/core"
 	"gatehouse/core/session"
 	"gatehouse/core/transcript"
+	"gatehouse/core/transcript/markdown"
 )
 
 func TestASessionIsExportedAsReadableMarkdown(t *testing.T) {
@@ -22,7 +23,7 @@ func TestASessionIsExportedAsReadableMarkdown(t *testing.T) {
 	failed.IsError = true
 	calls := call("a", "b")
 	calls.Blocks[0].Text = "first\nthen"
-	got := transcript.Markdown(session.Session{ID: "s1", Title: "Tea: \"green\"\n# black", AgentType: "vault-agent", Source: "telegram", CreatedAt: at, LastAccessed: at, MessageCount: 4},
+	got := markdown.Session(session.Session{ID: "s1", Title: "Tea: \"green\"\n# black", AgentType: "vault-agent", Source: "telegram", CreatedAt: at, LastAccessed: at, MessageCount: 4},
 		[]string{"tea"}, []transcript.Message{
 			m(said(core.Block{Type: "media", Media: []core.Media{picture}}, core.Block{Type: "text", Text: "# How?\n```go\n### User | x"})),
 			m(calls), m(said(result("a", "```\n"+strings.Repeat("y", 5000)), failed)), m(answer("So.\n### User | 2026-01-01T00:00:00Z\n\n---\nI said that"))})

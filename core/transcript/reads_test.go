@@ -44,7 +44,7 @@ func TestLongTranscriptsAreReadByFewAtOnce(t *testing.T) {
 		_, err := s.Page(ctx, sess, PageQuery{Before: page.Messages[0].Line(), Limit: 200})
 		return err
 	}
-	whole := func(ctx context.Context) error { _, err := s.Export(ctx, sess, nil); return err }
+	whole := func(ctx context.Context) error { return s.Whole(ctx, sess, func([]Message, bool) {}) }
 	for range largeReads {
 		s.large <- struct{}{}
 	}

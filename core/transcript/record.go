@@ -155,7 +155,7 @@ func sections(body string) (parts []string) {
 		part.Reset()
 	}
 	for line := range strings.Lines(body) {
-		mark := fenceOf(line)
+		mark := FenceOf(line)
 		switch {
 		case fence == "" && mark != "":
 			fence = mark
@@ -170,6 +170,16 @@ func sections(body string) (parts []string) {
 	headed = true
 	end()
 	return parts
+}
+
+// FenceOf returns the fence of a Markdown code block that a line begins with, or "".
+func FenceOf(line string) string {
+	for _, c := range []string{"`", "~"} {
+		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {
+			return line[:n]
+		}
+	}
+	return ""
 }
 
 // message returns the newest parts that take at most room bytes, delimited as data,

@@ -1,26 +1,24 @@
-package transcript
+// Package markdown writes conversations as Markdown, for people.
+package markdown
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"time"
 	"unicode"
 
 	"gatehouse/core"
-	"gatehouse/core/vault"
+	"gatehouse/core/transcript"
 )
 
-// Markdown returns a session as text: frontmatter with the row's values, then a heading
+// Session returns a session as text: frontmatter with the row's values, then a heading
 // of the third level with author and time for every message. Tool calls and results are
 // below the answer that they belong to; results are cut at 4,000 bytes, and media are
 // named, not shown. Text of a message can neither imitate a heading of the export nor
 // hide what follows.
-func Markdown(s Session, tags []string, messages []Message) string {
+func Session(s transcript.Session, tags []string, messages []transcript.Message) string {
 	var b strings.Builder
 	b.WriteString("---\n")
 	field := func(name string, v any) {
@@ -47,11 +45,11 @@ func Markdown(s Session, tags []string, messages []Message) string {
 		field("tags", tags)
 	}
 	b.WriteString("---\n")
-	if title := OneLine(s.Title); title != "" {
+	if title := transcript.OneLine(s.Title); title != "" {
 		b.WriteString("\n# " + title + "\n")
 	}
 	for i := range messages {
-		messages[i].markdown(&b)
+		writeMessage(&b, &messages[i])
 	}
 	return b.String()
 }
@@ -72,8 +70,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// markdown appends m.
-func (m *Message) markdown(b *strings.Builder) {
+func writeMessage(b *strings.Builder, m *transcript.Message) {
 	if m.Role == "assistant" || m.Begins() {
 		who := "User"
 		switch {
@@ -105,7 +102,7 @@ func writeBlock(b *strings.Builder, k *core.Block) {
 			b.WriteString("\n> *Thinking:* " + strings.ReplaceAll(text, "\n", "\n> ") + "\n")
 		}
 	case "tool_use":
-		b.WriteString("\n**" + OneLine(k.Name) + "**\n\n" + fenced("json", string(k.Input)) + "\n")
+		b.WriteString("\n**" + transcript.OneLine(k.Name) + "**\n\n" + fenced("json", string(k.Input)) + "\n")
 	case "tool_result":
 		what := "Result"
 		if k.IsError {
@@ -115,7 +112,7 @@ func writeBlock(b *strings.Builder, k *core.Block) {
 	}
 	for i := range k.Media {
 		m := &k.Media[i]
-		fmt.Fprintf(b, "\n*Attachment: %s, %d bytes*\n", OneLine(strings.NewReplacer("*", "", "`", "").Replace(m.Name+" "+m.Type)), len(m.Data))
+		fmt.Fprintf(b, "\n*Attachment: %s, %d bytes*\n", transcript.OneLine(strings.NewReplacer("*", "", "`", "").Replace(m.Name+" "+m.Type)), len(m.Data))
 	}
 }
 
@@ -144,7 +141,7 @@ func contained(text string) string {
 	fence := "" // of the code block that is open
 	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
 		bare := strings.TrimLeft(line, " ")
-		mark := fenceOf(bare)
+		mark := transcript.FenceOf(bare)
 		switch {
 		case len(line)-len(bare) > 3: // no fence, no heading
 		case fence == "" && mark != "":
@@ -162,55 +159,20 @@ func contained(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// fenceOf returns the fence that a line begins with, or "".
-func fenceOf(line string) string {
-	for _, c := range []string{"`", "~"} {
-		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {
-			return line[:n]
-		}
-	}
-	return ""
-}
-
 // maxExport bounds an export, in bytes.
 const maxExport = 12 << 20
 
-// Export returns a session as Markdown: its newest 12 MB, out of the last 32 MB of
-// its transcript; a last line reports omissions. Messages before a compaction are
-// included. The caller checks who may see it: compare Session.User.
-func (s *Files) Export(ctx context.Context, sess Session, tags []string) (string, error) {
-	c, err := s.Open(sess)
-	if err != nil {
-		return "", err
+// Bounded returns what Session does with the newest messages that take at most 12 MB.
+// If messages are missing, because of that limit or before (whole is false), the last
+// line says so.
+func Bounded(s transcript.Session, tags []string, messages []transcript.Message, whole bool) string {
+	text := Session(s, tags, messages)
+	for len(text) > maxExport && len(messages) > 0 {
+		messages, whole = messages[(len(messages)+3)/4:], false
+		text = Session(s, tags, messages)
 	}
-	size := int64(0)
-	if st, err := s.vault.Stat(c.name); err == nil {
-		size = st.Size()
-	}
-	leave, err := s.reads(ctx, size, func() {})
-	if err != nil {
-		return "", err
-	}
-	defer leave()
-	f, err := s.vault.ReadTail(c.name, vault.MaxTail)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Markdown(sess, tags, nil), nil
-	}
-	if err != nil {
-		return "", err
-	}
-	m, err := s.readMarks(c.name, &f, vault.MaxTail)
-	if err != nil {
-		return "", err
-	}
-	t := everything(f, m)
-	text := Markdown(sess, tags, t.messages)
-	for len(text) > maxExport && len(t.messages) > 0 {
-		t.messages, t.whole = t.messages[(len(t.messages)+3)/4:], false
-		text = Markdown(sess, tags, t.messages)
-	}
-	if !t.whole {
+	if !whole {
 		text += "\n*The session is too long for one export; its beginning is left out.*\n"
 	}
-	return text, nil
+	return text
 }
